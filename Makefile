@@ -13,7 +13,7 @@ REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all test-list help setup demo test bench sanitize fuzz sim scenes crash storm lint format install uninstall clean contract conformance
+.PHONY: all gpu-check test-list help setup demo test bench sanitize fuzz sim explore scenes outside crash storm lint format install uninstall clean contract conformance
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -23,11 +23,16 @@ help: ## this list
 setup:
 	@tools/setup
 
-demo: all ## three programs on one GPU, without and with Sluice (software GPU; under a minute); KEEP=1: then the page
-	@tests/demo/demo $(BUILD)
+FRAMEWORK ?=
+demo: all ## three programs on one GPU, without and with Sluice (software GPU; under a minute); KEEP=1: then the page; FRAMEWORK=tinygrad
+	@FRAMEWORK="$(FRAMEWORK)" tests/demo/demo $(BUILD)
 
 test: all ## all tests, on the software GPU: no GPU needed
 	@tools/run-tests $(BUILD)
+
+outside: all ## frameworks and suites of others from PyPI, on the software GPU (needs the network; minutes)
+	@meson configure $(BUILD) -Dfrom_pypi=true && tools/build $(BUILD) && tools/run-tests $(BUILD) --suite outside; \
+		status=$$?; meson configure $(BUILD) -Dfrom_pypi=false; exit $$status
 
 test-list: all ## which test stands for which failure of other GPU-sharing layers
 	@tools/test-list $(BUILD)
@@ -46,6 +51,10 @@ conformance: all ## the cluster machine against another scheduler's cases (CASES
 bench: setup ## every budget measured; writes build/bench.json
 	@tools/bench $(BUILD)
 
+OUT ?= gpu-check-out
+gpu-check: all ## everything that only a real GPU can tell, in one file beside the software GPU's column (OUT=gpu-check-out)
+	@tools/gpu-check $(OUT)
+
 sanitize: setup ## the tests again under ASan+UBSan, and the threaded ones under TSan
 	@tools/sanitize
 
@@ -55,6 +64,13 @@ fuzz: setup ## every parser under libFuzzer (SECONDS_PER_FUZZER=10)
 # The long run of one of them takes minutes: make sim EVENTS=10000000 SIMS=swap-sim SEED=31337.
 sim: all ## the policy in virtual time (EVENTS=1000000 SEED=n SIMS="sim swap-sim cluster-sim"; MUTANTS=all breaks it rule by rule)
 	@SIMS="$(SIMS)" tools/sim $(BUILD) "$(EVENTS)" "$(SEED)" "$(MUTANTS)"
+
+# Without DEPTH each world is searched for its part of the time.
+DEPTH ?= 99
+WORLD ?=
+SECONDS ?= 120
+explore: all ## every order of events in small worlds, against the node machine (DEPTH=n WORLD=name SECONDS=120)
+	@$(BUILD)/tests/sim/explore --known tests/sim/explore.known --depth $(DEPTH) --seconds $(SECONDS) $(if $(WORLD),--world $(WORLD))
 
 scenes: all ## one script per promise of the product, with its feature and without (SCENES="name ...")
 	@tests/scenes/run $(BUILD) $(SCENES)

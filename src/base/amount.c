@@ -8,6 +8,7 @@
  */
 #include "base/amount.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,6 +103,25 @@ static int bad(struct sl_error *err, const char *text, const char *remedy)
 	return SL_AMOUNT_BAD;
 }
 
+/* Fractions have one form, so that what lists show can be typed. */
+static int percent(const char *text, const struct number *number, struct sl_error *err)
+{
+	unsigned __int128 millionths = (unsigned __int128)number->mantissa *
+				       SL_AMOUNT_WHOLE / number->scale / 100;
+	char fraction[32];
+
+	if (millionths > SL_AMOUNT_WHOLE)
+		return bad(
+			err, text, "a GPU has no more than 1.0 of its memory to share");
+	sl_amount_format(&(struct sl_amount){.kind = SL_AMOUNT_FRACTION,
+				 .value = (uint64_t)millionths},
+		fraction, sizeof(fraction));
+	sl_error_set(err,
+		"'%.40s' is not an amount of GPU memory; write it as a fraction: %s",
+		text, fraction);
+	return SL_AMOUNT_BAD;
+}
+
 static int above_one(const char *text, const struct number *number, struct sl_error *err)
 {
 	const char *unit = number->mantissa < PLAIN_MEBI_MIN ? "GiB" : "MiB";
@@ -148,6 +168,8 @@ int sl_amount_parse(const char *text, struct sl_amount *out, struct sl_error *er
 	if (number.rest[0] == '\0' &&
 		(number.has_point || number.mantissa < PLAIN_BYTES_MIN))
 		return parse_fraction(text, &number, out, err);
+	if (!strcmp(number.rest, "%"))
+		return percent(text, &number, err);
 	factor = read_suffix(number.rest);
 	if (factor == 0)
 		return bad(err, text,
@@ -206,23 +228,65 @@ const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t s
 	return buf;
 }
 
-const char *sl_bytes_format(uint64_t bytes, char *buf, size_t size)
+/* The value in the unit in which it is below most; *unit: its name. */
+static double scale(uint64_t bytes, double most, const char **unit)
 {
-	static const char *const names[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	static const char *const names[] = {
+		"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 	double value = (double)bytes;
 	size_t i = 0;
 
-	if (bytes < 1024) {
-		(void)snprintf(buf, size, "%llu B", (unsigned long long)bytes);
-		return buf;
-	}
-	/* 1023.995 would print as 1024.00 of the smaller unit. */
-	for (value /= 1024; value >= 1023.995 && i + 1 < SL_ARRAY_LEN(names); i++)
+	for (; value >= most && i + 1 < SL_ARRAY_LEN(names); i++)
 		value /= 1024;
-	if (value == (double)(uint64_t)value)
-		(void)snprintf(buf, size, "%llu %s", (unsigned long long)value, names[i]);
+	*unit = names[i];
+	return value;
+}
+
+const char *sl_bytes_format(uint64_t bytes, char *buf, size_t size)
+{
+	const char *unit;
+	/* 1023.995 would print as 1024 of the smaller unit. */
+	double value = scale(bytes, 1023.995, &unit);
+
+	(void)snprintf(
+		buf, size, "%g %s", (double)(uint64_t)(value * 100 + 0.5) / 100, unit);
+	return buf;
+}
+
+const char *sl_bytes_short(uint64_t bytes, char *buf, size_t size)
+{
+	const char *unit;
+	/* "1001MiB" would need a digit more than "0.98GiB". */
+	double value = scale(bytes, 999.5, &unit);
+
+	/* Halves go up, as on the page. */
+	(void)snprintf(buf, size, "%.*g%s", value < 1 ? 2 : 3, value * (1 + 1e-12), unit);
+	return buf;
+}
+
+const char *sl_duration_format(sl_ns span, char *buf, size_t size)
+{
+	bool whole = span % SL_S == 0;
+
+	(void)snprintf(buf, size, "%" PRIu64 "%s",
+		(uint64_t)(span / (whole ? SL_S : SL_MS)), whole ? "s" : "ms");
+	return buf;
+}
+
+const char *sl_span_format(sl_ns span, char *buf, size_t size)
+{
+	uint64_t s = span / SL_S, tenths = span / (SL_S / 10);
+
+	if (!s && span)
+		(void)snprintf(buf, size, "%" PRIu64 "ms", (uint64_t)(span / SL_MS));
+	else if (s < 100)
+		(void)snprintf(buf, size, "%gs", (double)tenths / 10);
+	else if (s < 100 * 60)
+		(void)snprintf(buf, size, "%" PRIu64 "m", s / 60);
+	else if (s < 100 * 3600)
+		(void)snprintf(buf, size, "%" PRIu64 "h", s / 3600);
 	else
-		(void)snprintf(buf, size, "%.2f %s", value, names[i]);
+		(void)snprintf(buf, size, "%" PRIu64 "d", s / 86400);
 	return buf;
 }
 

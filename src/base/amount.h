@@ -44,8 +44,16 @@ uint64_t sl_amount_resolve(
 /* "0.25" or "10GiB" form, which parses to the same again; returns buf. 32 bytes always suffice. */
 const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t size);
 
-/* "3.25 GiB", "512 MiB", "17 B"; returns buf. 32 bytes always suffice. */
+/* For sentences: "3.25 GiB", "1.5 GiB", "17 B", at most two decimals; returns buf. 32 bytes always
+ * suffice. */
 const char *sl_bytes_format(uint64_t bytes, char *buf, size_t size);
+/* For tables, and legal as an amount: "1.5GiB", three digits. Returns buf; 16 bytes suffice. */
+const char *sl_bytes_short(uint64_t bytes, char *buf, size_t size);
+
+/* What was measured: "850ms", "1.5s", "59m", "26h", "7d"; returns buf. 32 bytes always suffice. */
+const char *sl_span_format(sl_ns span, char *buf, size_t size);
+/* What was set, exactly: "250ms", "90s"; sl_duration_parse() takes it. As sl_span_format(). */
+const char *sl_duration_format(sl_ns span, char *buf, size_t size);
 
 /* "250ms", "2s", "10m", "1h", "90" (seconds) into *out. Outcomes as sl_amount_parse. */
 SL_MUST_CHECK int sl_duration_parse(const char *text, sl_ns *out, struct sl_error *err);

@@ -7,6 +7,7 @@
 #include "base/arena.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* 64 KiB: a thousand clients with their GPUs fit in a handful of blocks. */
 #define BLOCK_BYTES (64u * 1024)
@@ -14,6 +15,7 @@
 struct block {
 	struct block *next;
 	size_t used, size;
+	size_t saved; /* of used, when the image was taken that is out; 0: the block is younger */
 	_Alignas(16) unsigned char data[];
 };
 
@@ -80,6 +82,55 @@ void *sl_arena_take(struct sl_arena *arena, size_t size)
 	block->used += size;
 	arena->used_bytes += size;
 	return data;
+}
+
+/* The bytes of all blocks, one after the other, in the order of the list. */
+struct sl_arena_image {
+	size_t used_bytes;
+	unsigned char data[];
+};
+
+struct sl_arena_image *sl_arena_save(struct sl_arena *arena)
+{
+	struct sl_arena_image *image = malloc(sizeof(*image) + arena->used_bytes);
+	size_t at = 0;
+
+	if (!image)
+		abort();
+	image->used_bytes = arena->used_bytes;
+	for (struct block *block = arena->blocks; block; block = block->next) {
+		memcpy(image->data + at, block->data, block->used);
+		at += block->saved = block->used;
+	}
+	return image;
+}
+
+/* Blocks of the image stand in the list as they did; younger ones stand before and between them. */
+void sl_arena_put_back(struct sl_arena *arena, const struct sl_arena_image *image)
+{
+	struct block **link = &arena->blocks, *block;
+	size_t at = 0;
+
+	while ((block = *link)) {
+		if (!block->saved) {
+			*link = block->next;
+			free(block);
+			continue;
+		}
+		memcpy(block->data, image->data + at, block->saved);
+		memset(block->data + block->saved, 0, block->used - block->saved);
+		at += block->used = block->saved;
+		link = &block->next;
+	}
+	arena->used_bytes = image->used_bytes;
+}
+
+void sl_arena_restore(struct sl_arena *arena, struct sl_arena_image *image)
+{
+	sl_arena_put_back(arena, image);
+	for (struct block *block = arena->blocks; block; block = block->next)
+		block->saved = 0;
+	free(image);
 }
 
 size_t sl_arena_used_bytes(const struct sl_arena *arena)

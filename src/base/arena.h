@@ -21,4 +21,15 @@ void *sl_arena_take(struct sl_arena *arena, size_t size);
 /* Bytes handed out so far, for tests that nothing grows without cause. */
 size_t sl_arena_used_bytes(const struct sl_arena *arena);
 
+/*
+ * What has been handed out, copied away, to be put back byte for byte: what happens in between has
+ * never happened, and what was taken in between is gone. At most one image is out at a time; it
+ * ends with restore. Costs a copy of the used bytes each.
+ */
+struct sl_arena_image;
+struct sl_arena_image *sl_arena_save(struct sl_arena *arena);
+void sl_arena_restore(struct sl_arena *arena, struct sl_arena_image *image);
+/* As restore, but the image stays out and can be put back again. */
+void sl_arena_put_back(struct sl_arena *arena, const struct sl_arena_image *image);
+
 #endif

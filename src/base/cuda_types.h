@@ -31,8 +31,14 @@ extern "C" {
 	X(ERROR_NOT_INITIALIZED, 3, "cuInit was not called in this process")             \
 	X(ERROR_DEINITIALIZED, 4, "the driver is shutting down")                         \
 	X(ERROR_PROFILER_DISABLED, 5, "profiling is off")                                \
+	X(ERROR_PROFILER_NOT_INITIALIZED, 6, "the profiler was not set up")              \
+	X(ERROR_PROFILER_ALREADY_STARTED, 7, "profiling is on already")                  \
+	X(ERROR_PROFILER_ALREADY_STOPPED, 8, "profiling is off already")                 \
 	X(ERROR_STUB_LIBRARY, 34, "a stub library stands in for the driver")             \
+	X(ERROR_CALL_REQUIRES_NEWER_DRIVER, 36, "the call needs a newer driver")         \
 	X(ERROR_DEVICE_UNAVAILABLE, 46, "the device is busy or unavailable")             \
+	X(ERROR_MULTICAST_RESOURCE_FULL, 47,                                             \
+		"the GPUs can hold no more multicast objects")                           \
 	X(ERROR_NO_DEVICE, 100, "no GPU was found")                                      \
 	X(ERROR_INVALID_DEVICE, 101, "no GPU has this number")                           \
 	X(ERROR_DEVICE_NOT_LICENSED, 102, "the GPU has no licence")                      \
@@ -46,15 +52,24 @@ extern "C" {
 	X(ERROR_NO_BINARY_FOR_GPU, 209, "the image holds no code for this GPU")          \
 	X(ERROR_ALREADY_ACQUIRED, 210, "the resource is taken")                          \
 	X(ERROR_NOT_MAPPED, 211, "nothing is mapped there")                              \
+	X(ERROR_NOT_MAPPED_AS_ARRAY, 212, "the resource is not mapped as an array")      \
+	X(ERROR_NOT_MAPPED_AS_POINTER, 213, "the resource is not mapped as a pointer")   \
 	X(ERROR_ECC_UNCORRECTABLE, 214, "uncorrectable memory error")                    \
 	X(ERROR_UNSUPPORTED_LIMIT, 215, "the GPU does not know this limit")              \
 	X(ERROR_CONTEXT_ALREADY_IN_USE, 216, "the context is in use by another thread")  \
 	X(ERROR_PEER_ACCESS_UNSUPPORTED, 217, "these GPUs cannot reach each other")      \
 	X(ERROR_INVALID_PTX, 218, "the PTX does not compile")                            \
+	X(ERROR_INVALID_GRAPHICS_CONTEXT, 219, "the graphics context is of no use here") \
+	X(ERROR_NVLINK_UNCORRECTABLE, 220, "NVLink met an error that it cannot mend")    \
 	X(ERROR_JIT_COMPILER_NOT_FOUND, 221, "the PTX compiler is missing")              \
 	X(ERROR_UNSUPPORTED_PTX_VERSION, 222, "the PTX is newer than the driver")        \
+	X(ERROR_JIT_COMPILATION_DISABLED, 223, "compiling at load time is turned off")   \
 	X(ERROR_UNSUPPORTED_EXEC_AFFINITY, 224, "the GPU has no such affinity")          \
+	X(ERROR_UNSUPPORTED_DEVSIDE_SYNC, 225,                                           \
+		"the code waits for kernels on the GPU, which it cannot")                \
 	X(ERROR_CONTAINED, 226, "an error was contained to this process")                \
+	X(ERROR_INSUFFICIENT_LOADER_VERSION, 227,                                        \
+		"the image was made for a newer driver")                                 \
 	X(ERROR_INVALID_SOURCE, 300, "the source is not valid")                          \
 	X(ERROR_FILE_NOT_FOUND, 301, "the file was not found")                           \
 	X(ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, 302, "a shared object lacks a symbol")   \
@@ -68,24 +83,40 @@ extern "C" {
 	X(ERROR_ILLEGAL_ADDRESS, 700, "a kernel or copy touched an illegal address")     \
 	X(ERROR_LAUNCH_OUT_OF_RESOURCES, 701, "the launch asks for too many resources")  \
 	X(ERROR_LAUNCH_TIMEOUT, 702, "the kernel ran for too long")                      \
+	X(ERROR_LAUNCH_INCOMPATIBLE_TEXTURING, 703,                                      \
+		"the launch mixes two ways of texturing")                                \
 	X(ERROR_PEER_ACCESS_ALREADY_ENABLED, 704, "peer access is on already")           \
 	X(ERROR_PEER_ACCESS_NOT_ENABLED, 705, "peer access is off")                      \
 	X(ERROR_PRIMARY_CONTEXT_ACTIVE, 708, "the primary context is active")            \
 	X(ERROR_CONTEXT_IS_DESTROYED, 709, "the current context was destroyed")          \
 	X(ERROR_ASSERT, 710, "an assertion failed in a kernel")                          \
+	X(ERROR_TOO_MANY_PEERS, 711, "the GPU has no room for more peers")               \
 	X(ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712, "the memory is registered already") \
 	X(ERROR_HOST_MEMORY_NOT_REGISTERED, 713, "the memory is not registered")         \
 	X(ERROR_HARDWARE_STACK_ERROR, 714, "stack error in a kernel")                    \
 	X(ERROR_ILLEGAL_INSTRUCTION, 715, "illegal instruction in a kernel")             \
 	X(ERROR_MISALIGNED_ADDRESS, 716, "misaligned address in a kernel")               \
+	X(ERROR_INVALID_ADDRESS_SPACE, 717, "a kernel used an address of another space") \
+	X(ERROR_INVALID_PC, 718, "a kernel jumped to where no code is")                  \
 	X(ERROR_LAUNCH_FAILED, 719, "the kernel failed")                                 \
 	X(ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, 720, "the blocks do not fit at once")      \
+	X(ERROR_TENSOR_MEMORY_LEAK, 721, "a kernel left tensor memory allocated")        \
 	X(ERROR_NOT_PERMITTED, 800, "not permitted")                                     \
 	X(ERROR_NOT_SUPPORTED, 801, "not supported")                                     \
 	X(ERROR_SYSTEM_NOT_READY, 802, "the system is not ready for this")               \
 	X(ERROR_SYSTEM_DRIVER_MISMATCH, 803, "driver versions do not match")             \
+	X(ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE, 804,                                     \
+		"this GPU takes no compatibility package")                               \
 	X(ERROR_MPS_CONNECTION_FAILED, 805, "no connection to the MPS server")           \
+	X(ERROR_MPS_RPC_FAILURE, 806, "no word from the MPS server")                     \
+	X(ERROR_MPS_SERVER_NOT_READY, 807, "the MPS server is not ready yet")            \
+	X(ERROR_MPS_MAX_CLIENTS_REACHED, 808, "the MPS server takes no more clients")    \
+	X(ERROR_MPS_MAX_CONNECTIONS_REACHED, 809,                                        \
+		"the MPS server takes no more connections")                              \
 	X(ERROR_MPS_CLIENT_TERMINATED, 810, "the MPS client was terminated")             \
+	X(ERROR_CDP_NOT_SUPPORTED, 811, "kernels cannot start kernels here")             \
+	X(ERROR_CDP_VERSION_MISMATCH, 812,                                               \
+		"code that starts kernels is of another version")                        \
 	X(ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "not allowed while capturing")          \
 	X(ERROR_STREAM_CAPTURE_INVALIDATED, 901, "an earlier error spoiled the capture") \
 	X(ERROR_STREAM_CAPTURE_MERGE, 902, "two captures would be joined")               \
@@ -99,9 +130,14 @@ extern "C" {
 	X(ERROR_TIMEOUT, 909, "the time ran out")                                        \
 	X(ERROR_GRAPH_EXEC_UPDATE_FAILURE, 910, "the graphs differ too much")            \
 	X(ERROR_EXTERNAL_DEVICE, 911, "a device outside this process failed")            \
+	X(ERROR_INVALID_CLUSTER_SIZE, 912, "the cluster is too large")                   \
 	X(ERROR_FUNCTION_NOT_LOADED, 913, "the function is not loaded")                  \
 	X(ERROR_INVALID_RESOURCE_TYPE, 914, "the resource is of another kind")           \
 	X(ERROR_INVALID_RESOURCE_CONFIGURATION, 915, "the resources do not go together") \
+	X(ERROR_KEY_ROTATION, 916, "the keys of confidential computing must be renewed") \
+	X(ERROR_STREAM_DETACHED, 917, "the stream was taken from its context")           \
+	X(ERROR_GRAPH_RECAPTURE_FAILURE, 918, "the graph could not be captured anew")    \
+	X(ERROR_FABRIC_NOT_READY, 919, "the fabric is not ready yet")                    \
 	X(ERROR_UNKNOWN, 999, "unknown error")
 
 typedef enum cudaError_enum {
@@ -408,6 +444,7 @@ typedef enum CUmoduleLoadingMode_enum {
 /* Options of the PTX compiler: only those a caller of ours gives. */
 typedef enum CUjit_option_enum {
 	CU_JIT_MAX_REGISTERS = 0,
+	CU_JIT_WALL_TIME = 2,
 	CU_JIT_INFO_LOG_BUFFER = 3,
 	CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES = 4,
 	CU_JIT_ERROR_LOG_BUFFER = 5,

@@ -111,6 +111,24 @@ int sl_file_replace(const char *path, const void *data, size_t bytes, bool durab
 	return r;
 }
 
+off_t sl_file_first(int fd)
+{
+	off_t at = lseek(fd, 0, SEEK_DATA);
+	char piece[4096];
+	ssize_t n;
+
+	if (at <= 0)
+		return 0;
+	while ((n = pread(fd, piece, sizeof(piece), at)) > 0) {
+		for (ssize_t i = 0; i < n; i++) {
+			if (piece[i])
+				return at + i;
+		}
+		at += n;
+	}
+	return at;
+}
+
 int sl_file_make_dirs(const char *path, unsigned int mode)
 {
 	char part[SL_PATH_MAX];

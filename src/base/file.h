@@ -7,6 +7,8 @@
 #ifndef SL_BASE_FILE_H
 #define SL_BASE_FILE_H
 
+#include <sys/types.h>
+
 #include "base/sl.h"
 
 /* For `sl_cleanup(sl_closep) int fd = -1;`. Keeps errno. */
@@ -24,6 +26,9 @@ SL_MUST_CHECK int sl_file_replace(
 	const char *path, const void *data, size_t bytes, bool durable);
 /* Writes all bytes, through EINTR and short writes. */
 SL_MUST_CHECK int sl_file_write_all(int fd, const void *data, size_t bytes);
+/* Where a file begins whose oldest part was dropped: behind a hole at its beginning and the NULs
+ * that fill its last block. 0 without one. Moves the offset of fd. */
+off_t sl_file_first(int fd);
 /* mkdir -p with the given mode for what is missing. */
 SL_MUST_CHECK int sl_file_make_dirs(const char *path, unsigned int mode);
 /* What /proc/PID/stat says of a process. */

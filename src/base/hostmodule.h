@@ -107,8 +107,8 @@ typedef long long int64_t;
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_HOSTMODULE_ABI    1u
-#define SL_HOSTMODULE_PARAMS 8
+#define SL_HOSTMODULE_ABI    2u
+#define SL_HOSTMODULE_PARAMS 64 /* of kernels that another compiler made; SL_KERNEL: 8 */
 /* Name under which the companion looks for the table. */
 #define SL_HOSTMODULE_SYMBOL "sl_host_module"
 
@@ -116,7 +116,8 @@ typedef long long int64_t;
 struct sl_kernel_ctx {
 	uint32_t block[3], block_dim[3], grid_dim[3];
 	uint32_t shared_bytes; /* dynamic shared memory asked for by the launch */
-	void *shared;          /* as many bytes; contents undefined */
+	void *shared;  /* as many bytes, behind the kernel's own; contents undefined */
+	void *scratch; /* what the entry asks for; for one block at a time */
 };
 
 struct sl_kernel_entry {
@@ -124,12 +125,21 @@ struct sl_kernel_entry {
 	void (*run)(const struct sl_kernel_ctx *ctx, void **params); /* one block */
 	uint32_t param_count;
 	uint32_t param_bytes[SL_HOSTMODULE_PARAMS];
+	/* The rest may be 0. Alignment of parameters: 0 goes by their sizes. */
+	uint16_t param_align[SL_HOSTMODULE_PARAMS];
+	uint32_t shared_bytes; /* in front of ctx->shared; a multiple of 16 */
+	uint32_t local_bytes;  /* of a thread; told to programs, as are the next three */
+	uint32_t max_threads, registers;
+	uint32_t const_bytes;
+	uint64_t block_bytes,
+		thread_bytes; /* scratch memory: of a block, and for each thread */
 };
 
 struct sl_global_entry {
 	const char *name;
 	void **where; /* set by the companion to the variable's device address */
 	uint64_t bytes;
+	void (*fill)(void); /* NULL, or called once all variables have their addresses */
 };
 
 /* Entries are arrays of pointers, so that the linker's padding between objects cannot matter. */

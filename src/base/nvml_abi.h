@@ -170,6 +170,13 @@ typedef struct nvmlUUID_v1_st {
 } nvmlUUID_v1_t, nvmlUUID_t;
 #define nvmlUUID_v1 ((unsigned int)(sizeof(nvmlUUID_v1_t) | (1u << 24)))
 
+typedef struct nvmlSystemDriverBranchInfo_v1_st {
+	unsigned int version; /* nvmlSystemDriverBranchInfo_v1 */
+	char branch[80];
+} nvmlSystemDriverBranchInfo_t;
+#define nvmlSystemDriverBranchInfo_v1 \
+	((unsigned int)(sizeof(nvmlSystemDriverBranchInfo_t) | (1u << 24)))
+
 typedef enum nvmlTemperatureSensors_enum {
 	NVML_TEMPERATURE_GPU = 0,
 } nvmlTemperatureSensors_t;
@@ -247,6 +254,8 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags);
 nvmlReturn_t nvmlShutdown(void);
 const char *nvmlErrorString(nvmlReturn_t result);
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length);
+nvmlReturn_t nvmlSystemGetDriverBranch(
+	nvmlSystemDriverBranchInfo_t *info, unsigned int length);
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length);
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version);
 nvmlReturn_t nvmlSystemGetCudaDriverVersion_v2(int *version);

@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/trust.h"
+
 #define SYSTEM_DIR  SL_PATHS_SYSTEM_DIR
 #define SOCKET_NAME "sluiced.sock"
 
@@ -70,7 +72,8 @@ int sl_paths_socket(char *buf, size_t size, struct sl_error *err)
 		r = user_dir(dir, sizeof(dir), err);
 		if (r == SL_PATHS_OK)
 			r = put(path, sizeof(path), err, dir, SOCKET_NAME);
-		if (r == SL_PATHS_OK && access(path, F_OK) < 0 &&
+		/* What others put there, in /tmp perhaps, leads nobody away. */
+		if (r == SL_PATHS_OK && !sl_trust_is_own(path) &&
 			access(SYSTEM_DIR "/" SOCKET_NAME, F_OK) == 0)
 			r = put(path, sizeof(path), err, SYSTEM_DIR, SOCKET_NAME);
 	}
@@ -96,6 +99,19 @@ int sl_paths_state_dir(char *buf, size_t size, struct sl_error *err)
 	if (geteuid() == 0)
 		return put(buf, size, err, SYSTEM_DIR, "");
 	return user_dir(buf, size, err);
+}
+
+int sl_paths_config(char *buf, size_t size, struct sl_error *err)
+{
+	const char *folder = getenv("XDG_CONFIG_HOME");
+	const char *home = getenv("HOME");
+
+	if (geteuid() == 0)
+		return put(buf, size, err, SL_PATHS_SYSTEM_CONFIG, "");
+	if (folder && folder[0] == '/')
+		return put(buf, size, err, folder, "sluice/sluiced.conf");
+	return put(buf, size, err, home && home[0] == '/' ? home : "/",
+		".config/sluice/sluiced.conf");
 }
 
 int sl_paths_program_dir(char *buf, size_t size)

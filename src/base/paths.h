@@ -16,6 +16,7 @@
 
 /* Of the system daemon. */
 #define SL_PATHS_SYSTEM_DIR    "/run/sluice"
+#define SL_PATHS_SYSTEM_CONFIG "/etc/sluice/sluiced.conf"
 #define SL_PATHS_SYSTEM_SOCKET SL_PATHS_SYSTEM_DIR "/sluiced.sock"
 
 enum { SL_PATHS_OK = 0, SL_PATHS_BAD /* err says which path and what to do */ };
@@ -24,6 +25,9 @@ enum { SL_PATHS_OK = 0, SL_PATHS_BAD /* err says which path and what to do */ };
 SL_MUST_CHECK int sl_paths_socket(char *buf, size_t size, struct sl_error *err);
 /* The daemon's state folder by the same rule: SLUICE_STATE, else /run/sluice or the user's own. */
 SL_MUST_CHECK int sl_paths_state_dir(char *buf, size_t size, struct sl_error *err);
+/* The configuration that sluiced reads unless it is told another: /etc/sluice/sluiced.conf of root,
+ * $XDG_CONFIG_HOME/sluice/sluiced.conf (or ~/.config/...) of others. It may be absent. */
+SL_MUST_CHECK int sl_paths_config(char *buf, size_t size, struct sl_error *err);
 /* The folder of the running program; libsluice.so and sluice-softgpu are looked for beside it
  * (build folder) and then under ../lib/sluice (installed). Negative errno or 0. */
 SL_MUST_CHECK int sl_paths_program_dir(char *buf, size_t size);

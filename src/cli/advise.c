@@ -1,6 +1,6 @@
 /*
- * sluice advise: which request and limit each program could have had, and how many GPUs that would
- * save.
+ * sluice advise: which request and limit each workload could have had, by name, and how many GPUs
+ * that would save.
  */
 #include "cli/past.h"
 #include "cli/table.h"
@@ -24,15 +24,15 @@ struct settings {
 const struct sl_option sl_verb_advise_options[] = {
 	SL_OPT(struct settings, last, DURATION, "TIME", 60000, 315360000000,
 		"Of so long until now. Default: 7d."),
-	SL_OPT(struct settings, name, STRING, "PROGRAM", 0, 0,
-		"Only of this program, as sluice history --by program names it."),
+	SL_OPT(struct settings, name, STRING, "NAME", 0, 0,
+		"Only of what runs under this name."),
 	SL_OPT_JSON(struct settings),
 	SL_OPT_END,
 };
 
-enum { PROGRAM, RUNS, RAN, WORKED, MEAN, MOST, HAD, ADVICE, COLUMNS };
+enum { NAME, RUNS, RAN, WORKED, MEAN, MOST, HAD, ADVICE, COLUMNS };
 static const struct sl_column columns[COLUMNS] = {
-	[PROGRAM] = {"PROGRAM", false, 10, 0},
+	[NAME] = {"NAME", false, 10, 0},
 	[RUNS] = {"RUNS", true, 0, 1},
 	[RAN] = {"RAN", true, 0, 2},
 	[WORKED] = {"WORKED", true, 0, 3},
@@ -58,9 +58,9 @@ static void set_advice(struct sl_table *table, const json_t *row)
 
 	if (json_is_object(advice) && verdict && strcmp(verdict, "change") == 0)
 		sl_table_set(table, ADVICE, "--request %s --limit %s",
-			sl_table_bytes(
+			sl_bytes_short(
 				whole(advice, "request_bytes"), request, sizeof(request)),
-			sl_table_bytes(
+			sl_bytes_short(
 				whole(advice, "limit_bytes"), limit, sizeof(limit)));
 	else
 		sl_table_set(table, ADVICE, "(%s)", text ? text : "?");
@@ -68,25 +68,25 @@ static void set_advice(struct sl_table *table, const json_t *row)
 
 static bool add_line(struct sl_table *table, const json_t *row)
 {
-	const char *program = json_string_value(json_object_get(row, "program"));
+	const char *name = json_string_value(json_object_get(row, "name"));
 	uint64_t span = whole(row, "span_s");
 	char a[32], b[32];
 
-	sl_table_set(table, PROGRAM, "%s", program ? program : "?");
+	sl_table_set(table, NAME, "%s", name ? name : "?");
 	sl_table_set(table, RUNS, "%llu", (unsigned long long)whole(row, "runs"));
 	sl_table_set(table, RAN, "%s", sl_table_age(span * 1000, a, sizeof(a)));
 	sl_table_set(table, WORKED, "%llu%%",
 		(unsigned long long)(span ? whole(row, "active_s") * 100 / span : 0));
 	sl_table_set(table, MEAN, "%s",
-		sl_table_bytes(whole(row, "mean_bytes"), a, sizeof(a)));
+		sl_bytes_short(whole(row, "mean_bytes"), a, sizeof(a)));
 	sl_table_set(table, MOST, "%s",
-		sl_table_bytes(whole(row, "peak_bytes"), a, sizeof(a)));
+		sl_bytes_short(whole(row, "peak_bytes"), a, sizeof(a)));
 	if (whole(row, "observed") == whole(row, "runs"))
 		sl_table_set(table, HAD, "observed");
 	else
 		sl_table_set(table, HAD, "%s..%s",
-			sl_table_bytes(whole(row, "request_bytes"), a, sizeof(a)),
-			sl_table_bytes(whole(row, "limit_bytes"), b, sizeof(b)));
+			sl_bytes_short(whole(row, "request_bytes"), a, sizeof(a)),
+			sl_bytes_short(whole(row, "limit_bytes"), b, sizeof(b)));
 	set_advice(table, row);
 	return sl_table_end_row(table);
 }
@@ -101,14 +101,12 @@ static void print_total(const json_t *answer)
 			(unsigned long long)before, before == 1 ? "" : "s");
 	else if (before > after)
 		printf("\nThis saves %llu of %llu GPU%s: all of them together, as often "
-		       "as they "
-		       "ran at once, fit on %llu.\n",
+		       "as they ran at once, fit on %llu.\n",
 			(unsigned long long)(before - after), (unsigned long long)before,
 			before == 1 ? "" : "s", (unsigned long long)after);
 	else
-		printf("\nThis takes %llu GPUs instead of %llu: some programs need more "
-		       "than "
-		       "they are guaranteed.\n",
+		printf("\nThis takes %llu GPUs instead of %llu: some need more than they "
+		       "are guaranteed.\n",
 			(unsigned long long)after, (unsigned long long)before);
 	if (json_is_true(json_object_get(answer, "cut")))
 		printf("(There were too many to count all of them.)\n");
@@ -118,16 +116,15 @@ static int draw(const json_t *answer)
 {
 	sl_cleanup(sl_table_freep) struct sl_table *table =
 		sl_table_new(columns, COLUMNS);
-	const json_t *row, *programs = json_object_get(answer, "programs");
+	const json_t *row, *names = json_object_get(answer, "names");
 	size_t i;
 
-	if (json_array_size(programs) == 0) {
-		printf("Nothing is known of any program in this time; let some run, if "
-		       "need be "
-		       "with sluice run --observe.\n");
+	if (json_array_size(names) == 0) {
+		printf("Nothing ran in this time; let some program run, if need be with "
+		       "sluice run --observe.\n");
 		return sl_cli_finish(VERB, SL_EXIT_OK);
 	}
-	json_array_foreach(programs, i, row) if (table && !add_line(table, row)) table =
+	json_array_foreach(names, i, row) if (table && !add_line(table, row)) table =
 		sl_table_free(table);
 	if (!table)
 		return sl_cli_fail(VERB, false, SL_EXIT_SYSTEM, "out of memory");

@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 
+#include "base/nearest.h"
 #include "cli/text.h"
 
 #include <errno.h>
@@ -28,6 +29,48 @@ const struct sl_verb *sl_cli_verb(const char *name)
 		if (!strcmp(sl_verbs[i].name, name))
 			return &sl_verbs[i];
 	return NULL;
+}
+
+/* What other tools call a verb. */
+static const struct {
+	const char *word, *verb;
+} other_words[] = {
+	{"cancel", "stop"},
+	{"continue", "resume"},
+	{"delete", "stop"},
+	{"describe", "why"},
+	{"end", "stop"},
+	{"exec", "run"},
+	{"info", "gpus"},
+	{"jobs", "ps"},
+	{"kill", "stop"},
+	{"list", "ps"},
+	{"ls", "ps"},
+	{"pause", "park"},
+	{"projects", "project"},
+	{"queue", "ps"},
+	{"quota", "project"},
+	{"rm", "stop"},
+	{"start", "run"},
+	{"stat", "ps"},
+	{"status", "ps"},
+	{"suspend", "park"},
+	{"update", "set"},
+	{"web", "page"},
+};
+
+void sl_cli_unknown_verb(const char *word, struct sl_error *err)
+{
+	struct sl_nearest near = sl_nearest_to(word);
+
+	for (size_t i = 0; i < SL_VERBS; i++)
+		sl_nearest_offer(&near, sl_verbs[i].name);
+	for (size_t i = 0; i < SL_ARRAY_LEN(other_words); i++)
+		if (!strcmp(other_words[i].word, word))
+			near.best = other_words[i].verb;
+	sl_error_set(err, "unknown verb '%.40s'", word);
+	sl_nearest_add(&near, "; to start a program: sluice run -- CMD", err);
+	sl_text_tame(err->text);
 }
 
 /* False if it could not be. */
@@ -58,6 +101,12 @@ int sl_cli_fail(
 		return status;
 	fprintf(stderr, "sluice %s: %s\n", sl_verbs[verb].name, text);
 	return status;
+}
+
+int sl_cli_usage(enum sl_verb_id verb, bool json, const char *text)
+{
+	return sl_cli_fail(verb, json, SL_EXIT_USAGE, "%s\nSee: sluice %s --help", text,
+		sl_verbs[verb].name);
 }
 
 int sl_cli_finish(enum sl_verb_id verb, int status)
@@ -105,7 +154,7 @@ int sl_cli_print_help(const struct sl_verb *verb)
 {
 	printf("usage: sluice %s %s\n%s\n\n", verb->name, verb->synopsis, verb->summary);
 	for (const struct sl_option *row = verb->options; row->type; row++)
-		if (row->type == SL_OPTION_WORDS || row->type == SL_OPTION_OPERAND)
+		if (row->type >= SL_OPTION_WORDS)
 			printf("  %-22s  %s\n", row->name, row->help);
 		else
 			print_option(row);
@@ -133,15 +182,80 @@ int sl_cli_parse(enum sl_verb_id verb, void *into, int argc, char **argv, int *f
 	switch (sl_option_parse(row->options, into, argc, argv, first, &err)) {
 	case SL_OPTION_OK: break;
 	case SL_OPTION_HELP: return sl_cli_print_help(row);
-	default:
-		return sl_cli_fail(verb, json, SL_EXIT_USAGE, "%s\nSee: sluice %s --help",
-			err.text, row->name);
+	default: return sl_cli_usage(verb, json, err.text);
 	}
 	if (*first < argc && !takes_words(row->options))
 		return sl_cli_fail(verb, json, SL_EXIT_USAGE,
 			"unexpected word '%.60s'\nSee: sluice %s --help", argv[*first],
 			row->name);
 	return -1;
+}
+
+/* -1 to go on. */
+static int parse_action(enum sl_verb_id verb, bool json, void *into, const char **action,
+	const char **word, int argc, char **argv)
+{
+	const char *asked;
+	int first, last, status = sl_cli_parse(verb, into, argc, argv, &first);
+
+	*word = NULL;
+	if (status >= 0 || first == argc)
+		return status;
+	*word = argv[first];
+	/* The word is skipped as argv[0]; a second one would be the action. */
+	asked = sl_steal(action);
+	status = sl_cli_parse(verb, into, argc - first, argv + first, &last);
+	if (status < 0 && (*action || last < argc - first))
+		status = sl_cli_usage(verb, json, "one word too many");
+	*action = asked;
+	return status;
+}
+
+/* There is none of that name, so which there are. */
+static int unknown_action(enum sl_verb_id verb, bool json,
+	const struct sl_cli_action *actions, const char *asked)
+{
+	struct sl_nearest near = sl_nearest_to(asked ? asked : "");
+	struct sl_error err = {0};
+	char all[160] = "write";
+	size_t used = strlen(all);
+
+	for (const struct sl_cli_action *a = actions; a->name; a++) {
+		sl_nearest_offer(&near, a->name);
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s%s%s%s%s",
+			a == actions ? " "
+			: a[1].name  ? ", "
+				     : " or ",
+			a->name, a->word ? " " : "", a->word && !a->needs_word ? "[" : "",
+			a->word ? a->word : "", a->word && !a->needs_word ? "]" : "");
+	}
+	if (!asked)
+		return sl_cli_usage(verb, json, all);
+	sl_error_set(&err, "unknown action '%.40s'", asked);
+	sl_nearest_add(&near, "", &err);
+	sl_text_tame(err.text);
+	return sl_cli_usage(verb, json, err.text);
+}
+
+int sl_cli_act(enum sl_verb_id verb, const struct sl_cli_action *actions, void *into,
+	const char **action, const char **word, int argc, char **argv)
+{
+	bool json = sl_option_has_flag(sl_verbs[verb].options, "json", false, argc, argv);
+	int status = parse_action(verb, json, into, action, word, argc, argv);
+	const struct sl_cli_action *a = actions;
+	char text[160];
+
+	if (status >= 0)
+		return status;
+	while (a->name && (!*action || strcmp(*action, a->name) != 0))
+		a++;
+	if (!a->name)
+		return unknown_action(verb, json, actions, *action);
+	(void)snprintf(text, sizeof(text), a->word ? "%s needs a %s" : "%s takes no word",
+		a->name, a->word);
+	if (a->word ? a->needs_word && (!*word || !**word) : !!*word)
+		return sl_cli_usage(verb, json, text);
+	return a->act(into);
 }
 
 /* Whether JSON was asked for, of a verb whose options are not known. */
@@ -155,19 +269,11 @@ static bool wants_json(int argc, char **argv)
 
 static int unknown_verb(int argc, char **argv)
 {
-	const char *names[SL_VERBS + 1];
-	const char *near, *word = argv[1];
-	char text[160];
+	struct sl_error err = {0};
 
-	for (size_t i = 0; i < SL_VERBS; i++)
-		names[i] = sl_verbs[i].name;
-	names[SL_VERBS] = NULL;
-	near = sl_option_nearest(word, names);
-	snprintf(text, sizeof(text), "unknown verb '%.40s'%s%s%s", word,
-		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	sl_text_tame(text);
-	if (!wants_json(argc, argv) || !say_json(SL_EXIT_USAGE, text))
-		fprintf(stderr, "sluice: %s\nSee: sluice help\n", text);
+	sl_cli_unknown_verb(argv[1], &err);
+	if (!wants_json(argc, argv) || !say_json(SL_EXIT_USAGE, err.text))
+		fprintf(stderr, "sluice: %s\nSee: sluice help\n", err.text);
 	return SL_EXIT_USAGE;
 }
 

@@ -48,6 +48,10 @@ int sl_cli_main(int argc, char **argv);
 /* NULL if there is no such verb. */
 const struct sl_verb *sl_cli_verb(const char *name);
 
+/* Why there is no such verb, and which one may be meant: by its likeness, or by what other tools
+ * call it. */
+void sl_cli_unknown_verb(const char *word, struct sl_error *err);
+
 /* Prints the help of a verb on standard output. Returns SL_EXIT_OK, or SYSTEM if it could not
  * be written. */
 int sl_cli_print_help(const struct sl_verb *verb);
@@ -59,6 +63,22 @@ int sl_cli_print_help(const struct sl_verb *verb);
  */
 SL_MUST_CHECK int sl_cli_parse(
 	enum sl_verb_id verb, void *into, int argc, char **argv, int *first);
+
+/* What a verb does for ACTION [WORD]. Tables of these end with a row without name. */
+struct sl_cli_action {
+	const char *name, *word; /* word: what belongs behind it, or NULL */
+	bool needs_word;
+	int (*act)(const void *settings); /* returns the exit status */
+};
+
+/* Parses as sl_cli_parse(), with options on either side of the word, and does what is asked.
+ * *action and *word are the members of *into for them; *word is NULL without one. Returns the exit
+ * status. */
+int sl_cli_act(enum sl_verb_id verb, const struct sl_cli_action *actions, void *into,
+	const char **action, const char **word, int argc, char **argv);
+
+/* sl_cli_fail() of what cannot be meant, with a word on where it is explained. */
+int sl_cli_usage(enum sl_verb_id verb, bool json, const char *text);
 
 /* Says on standard error "sluice VERB: text", or {"ok": false, "exit": ..., "error": text} if
  * json. Returns status, for `return sl_cli_fail(...)`. */

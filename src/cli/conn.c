@@ -2,14 +2,13 @@
  * Every failure here is one a user meets on the first day: no daemon, an old daemon, a socket
  * that somebody else laid there. So each outcome names the socket and says what to type.
  *
- * The peer of the socket is checked before a word is sent: in a folder that others can write, a
- * stranger's "daemon" would learn command lines and hand out GPUs that are not there. Only root
- * and oneself are believed.
+ * Who listens is checked before a word is sent (base/trust.h).
  */
 #include "cli/conn.h"
 
 #include "base/file.h"
 #include "base/sl.h"
+#include "base/trust.h"
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -87,23 +86,6 @@ static int open_failure(struct sl_error *err, int negative_errno, const char *so
 		return SL_EXIT_DENIED;
 	default: return system_failure(err, negative_errno, "connecting to the daemon");
 	}
-}
-
-static int check_peer(int fd, const char *socket, struct sl_error *err)
-{
-	struct ucred peer = {0};
-	socklen_t len = sizeof(peer);
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return system_failure(err, -errno, "asking who owns the socket");
-	if (peer.uid == 0 || peer.uid == geteuid())
-		return SL_EXIT_OK;
-	sl_error_set(err,
-		"the daemon at %.108s runs as user %u, who is neither root nor you; it "
-		"is not "
-		"trusted. Check SLUICE_SOCKET, or start a daemon of your own",
-		socket, (unsigned int)peer.uid);
-	return SL_EXIT_DENIED;
 }
 
 static uint64_t timeout_ms(void)
@@ -248,6 +230,17 @@ static int transmit(struct sl_conn *conn, const union sl_msg *msg, struct sl_err
 	return transmit_with(conn, msg, -1, err);
 }
 
+/* *msg is the daemon's CHALLENGE, and its WELCOME afterwards. */
+static int prove(struct sl_conn *conn, union sl_msg *msg, struct sl_error *err)
+{
+	union sl_msg proof;
+	int r;
+
+	sl_wire_proof(&proof, msg);
+	r = transmit(conn, &proof, err);
+	return r ? r : receive(conn, SL_MSG_WELCOME, SL_MSG_WELCOME, msg, err);
+}
+
 static int hello(struct sl_conn *conn, struct sl_error *err)
 {
 	union sl_msg msg;
@@ -258,7 +251,9 @@ static int hello(struct sl_conn *conn, struct sl_error *err)
 	sl_wire_str(msg.hello.version, sizeof(msg.hello.version), SL_VERSION);
 	r = transmit(conn, &msg, err);
 	if (!r)
-		r = receive(conn, SL_MSG_WELCOME, SL_MSG_WELCOME, &msg, err);
+		r = receive(conn, SL_MSG_WELCOME, SL_MSG_CHALLENGE, &msg, err);
+	if (!r && msg.head.type == SL_MSG_CHALLENGE)
+		r = prove(conn, &msg, err);
 	if (r)
 		return r;
 	conn->welcome = msg.welcome;
@@ -278,9 +273,8 @@ static int open_speaking(struct sl_conn *conn, uint32_t version, struct sl_error
 	conn->fd = sl_wire_connect(conn->socket, NULL);
 	if (conn->fd < 0)
 		return open_failure(err, conn->fd, conn->socket);
-	r = check_peer(conn->fd, conn->socket, err);
-	if (r)
-		return r;
+	if (sl_trust_daemon(conn->fd, conn->socket, err) != SL_TRUST_OK)
+		return SL_EXIT_DENIED;
 	r = set_timeout(conn->fd, conn->timeout_ms);
 	if (r)
 		return system_failure(err, r, "setting a time limit");

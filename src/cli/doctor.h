@@ -12,7 +12,14 @@
 #include "cli/nvml.h"
 #include "cli/rows.h"
 
-enum sl_level { SL_LEVEL_OK = 0, SL_LEVEL_WARN, SL_LEVEL_FAIL };
+/* UNKNOWN: it could not be looked at; text says without what. */
+enum sl_level {
+	SL_LEVEL_OK = 0,
+	SL_LEVEL_WARN,
+	SL_LEVEL_FAIL,
+	SL_LEVEL_UNKNOWN,
+	SL_LEVELS
+};
 
 struct sl_finding {
 	enum sl_level level;
@@ -35,6 +42,7 @@ struct sl_facts {
 	struct sl_error daemon_error;
 	struct sl_rows status, gpus; /* valid with daemon_status 0 */
 	struct sl_rows troubles; /* likewise; none of a daemon that has no list of them */
+	struct sl_rows swap;     /* likewise */
 	struct sl_rows pool;     /* likewise; none of a daemon that cannot swap */
 	struct sl_rows parts;    /* likewise; none of a daemon that has no jobs */
 	uint64_t huge_free_bytes; /* in huge pages that nobody uses */

@@ -37,6 +37,19 @@ static void advise(struct sl_finding *f, const char *remedy)
 	snprintf(f->remedy, sizeof(f->remedy), "%s", remedy);
 }
 
+/* Of what has to be asked of the daemon. */
+static void say_unknown(struct sl_finding *f)
+{
+	say(f, SL_LEVEL_UNKNOWN, "not known without the daemon");
+}
+
+static void say_too_old(struct sl_finding *f, const char *for_what)
+{
+	say(f, SL_LEVEL_WARN, "this daemon is too old %s", for_what);
+	advise(f, "restart the daemon from this installation; running programs survive "
+		  "that");
+}
+
 static const char *plural(size_t n)
 {
 	return n == 1 ? "" : "s";
@@ -167,7 +180,7 @@ static void check_driver(const struct sl_facts *facts, struct sl_finding *f)
 	unsigned long major = strtoul(facts->nvml.driver, NULL, 10);
 
 	if (facts->nvml.outcome != SL_NVML_OK) {
-		say(f, SL_LEVEL_WARN, "the driver's version is not known without NVML");
+		say(f, SL_LEVEL_UNKNOWN, "not known without NVML");
 		return;
 	}
 	if (facts->software) {
@@ -263,10 +276,23 @@ static void say_managed(const struct sl_facts *facts, struct sl_finding *f)
 	say(f, SL_LEVEL_OK, "the daemon manages %zu GPU%s", managed, plural(managed));
 	if (!unmanaged)
 		return;
-	say(f, SL_LEVEL_OK,
+	say(f, SL_LEVEL_WARN,
 		"the daemon manages %zu GPU%s; programs outside Sluice use %s "
 		"(UNMANAGED in 'sluice gpus')",
 		managed, plural(managed), sl_bytes_format(unmanaged, text, sizeof(text)));
+	advise(f, "they take no turns, and nothing of theirs is moved: start them with "
+		  "sluice run");
+}
+
+static void say_reserve(
+	const struct sl_facts *facts, size_t reserve, struct sl_finding *f)
+{
+	say(f, SL_LEVEL_WARN,
+		"context_reserve is more than %zu of %zu GPU%s %s, and is not used there",
+		reserve, facts->gpus.count, plural(facts->gpus.count),
+		reserve == 1 ? "has" : "have");
+	advise(f, "write a smaller one, or auto, in sluiced.conf(5); the daemon's log "
+		  "names the GPU");
 }
 
 static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
@@ -275,8 +301,7 @@ static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
 	size_t degraded = count_gpus(facts, SL_GPU_DEGRADED);
 
 	if (facts->daemon_status) {
-		say(f, SL_LEVEL_WARN,
-			"which GPUs are shared is not known without the daemon");
+		say_unknown(f);
 	} else if (!managed) {
 		say(f, SL_LEVEL_FAIL, "the daemon manages no GPU");
 		advise(f, "see its log for why each was left out, and 'gpus' in "
@@ -285,6 +310,8 @@ static void check_gpus(const struct sl_facts *facts, struct sl_finding *f)
 		say_lost(facts, lost, f);
 	} else if (degraded) {
 		say_degraded(facts, degraded, f);
+	} else if (count_gpus(facts, SL_GPU_RESERVE)) {
+		say_reserve(facts, count_gpus(facts, SL_GPU_RESERVE), f);
 	} else if (facts->nvml.outcome == SL_NVML_OK && managed < facts->nvml.count) {
 		say(f, SL_LEVEL_WARN, "the daemon manages %zu of %u GPUs", managed,
 			facts->nvml.count);
@@ -323,7 +350,10 @@ static void check_modes(const struct sl_facts *facts, struct sl_finding *f)
 		advise(f, "stop it: echo quit | nvidia-cuda-mps-control");
 		return;
 	}
-	say(f, SL_LEVEL_OK, "no MIG, exclusive mode or MPS in the way");
+	if (facts->nvml.outcome != SL_NVML_OK)
+		say(f, SL_LEVEL_UNKNOWN, "not known without NVML");
+	else
+		say(f, SL_LEVEL_OK, "no MIG, exclusive mode or MPS in the way");
 }
 
 /* What of the pool is spoken for: what is there, what must have room to come, and what keeps it
@@ -377,14 +407,10 @@ static void check_host(const struct sl_facts *facts, struct sl_finding *f)
 	uint64_t unmade;
 
 	if (!pool) {
-		say(f, SL_LEVEL_WARN,
-			facts->daemon_status
-				? "host memory for swapping is not known without the "
-				  "daemon"
-				: "this daemon is too old to swap");
-		if (!facts->daemon_status)
-			advise(f, "restart the daemon from this installation; running "
-				  "programs survive that");
+		if (facts->daemon_status)
+			say_unknown(f);
+		else
+			say_too_old(f, "to swap");
 		return;
 	}
 	unmade = pool->pool_bytes - (pool->made_bytes < pool->pool_bytes
@@ -455,7 +481,7 @@ static void check_part(const struct sl_facts *facts, struct sl_finding *f,
 		sl_text_tame(path);
 		if (part == SL_PART_SHIM)
 			say(f, SL_LEVEL_OK, "%s starts %s", path, what);
-		else if (part == SL_PART_PAGE)
+		else if (part == SL_PART_PAGE || part == SL_PART_METRICS)
 			say(f, SL_LEVEL_OK, "%s%s", path[0] ? "served at " : "not served",
 				path);
 		else
@@ -464,12 +490,42 @@ static void check_part(const struct sl_facts *facts, struct sl_finding *f,
 				path);
 		return;
 	}
-	say(f, SL_LEVEL_WARN,
-		facts->daemon_status ? "not known without the daemon"
-				     : "this daemon is too old for jobs");
-	if (!facts->daemon_status)
-		advise(f, "restart the daemon from this installation; running programs "
-			  "survive that");
+	if (facts->daemon_status)
+		say_unknown(f);
+	else
+		say_too_old(f, "for jobs");
+}
+
+/* Each workload once, though it has a row for each of its GPUs. */
+static void check_waits(const struct sl_facts *facts, struct sl_finding *f)
+{
+	const struct sl_msg_swap_row *first = NULL;
+	uint64_t last = 0;
+	size_t n = 0;
+	char name[64];
+
+	if (facts->daemon_status) {
+		say_unknown(f);
+		return;
+	}
+	for (size_t i = 0; i < facts->swap.count; i++) {
+		const struct sl_msg_swap_row *row = &facts->swap.all[i].swap_row;
+
+		if (row->longest_wait_ms != UINT64_MAX || row->workload == last)
+			continue;
+		first = first ? first : row;
+		last = row->workload;
+		n++;
+	}
+	if (!first) {
+		say(f, SL_LEVEL_OK, "no workload may wait for its GPU without end");
+		return;
+	}
+	snprintf(name, sizeof(name), "%s", first->name);
+	sl_text_tame(name);
+	say(f, SL_LEVEL_WARN, "%zu workload%s may wait for %s GPU without end: %s%s", n,
+		plural(n), n == 1 ? "its" : "their", name, n == 1 ? "" : " and others");
+	advise(f, "'sluice why NAME' says what is in the way and what to do");
 }
 
 static void check_shim(const struct sl_facts *facts, struct sl_finding *f)
@@ -504,6 +560,11 @@ static void check_history(const struct sl_facts *facts, struct sl_finding *f)
 static void check_page(const struct sl_facts *facts, struct sl_finding *f)
 {
 	check_part(facts, f, SL_PART_PAGE, "page");
+}
+
+static void check_metrics(const struct sl_facts *facts, struct sl_finding *f)
+{
+	check_part(facts, f, SL_PART_METRICS, "metrics");
 }
 
 static void check_kernel(const struct sl_facts *facts, struct sl_finding *f)
@@ -563,8 +624,7 @@ static void check_cgroup(const struct sl_facts *facts, struct sl_finding *f)
 	char max[32];
 
 	if (!facts->cgroup_v2) {
-		say(f, SL_LEVEL_WARN,
-			"no cgroup v2; this version of Sluice does without");
+		say(f, SL_LEVEL_OK, "no cgroup v2; this version of Sluice does without");
 		return;
 	}
 	limit_text(facts->cgroup_memory_max_bytes, true, max, sizeof(max));

@@ -117,6 +117,9 @@ static void gather_daemon(struct sl_facts *f)
 		sl_rows_fetch(&f->pool, SL_LIST_POOL, &ignored) != SL_EXIT_OK)
 		f->pool.count = 0;
 	if (!f->daemon_status &&
+		sl_rows_fetch(&f->swap, SL_LIST_SWAP, &ignored) != SL_EXIT_OK)
+		f->swap.count = 0;
+	if (!f->daemon_status &&
 		sl_rows_fetch(&f->parts, SL_LIST_PARTS, &ignored) != SL_EXIT_OK)
 		f->parts.count = 0;
 	if (!f->daemon_status && f->status.count)
@@ -292,6 +295,7 @@ void sl_doctor_facts_fini(struct sl_facts *f)
 	sl_rows_fini(&f->status);
 	sl_rows_fini(&f->gpus);
 	sl_rows_fini(&f->troubles);
+	sl_rows_fini(&f->swap);
 	sl_rows_fini(&f->pool);
 	sl_rows_fini(&f->parts);
 }

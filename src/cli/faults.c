@@ -3,6 +3,7 @@
 
 #include "base/cuda_types.h"
 #include "base/file.h"
+#include "base/nearest.h"
 #include "cli/option.h"
 
 #include <ctype.h>
@@ -42,14 +43,15 @@ static bool is_result(const char *text)
 
 static int check_call(const char *name, struct sl_error *err)
 {
-	const char *near;
+	struct sl_nearest near = sl_nearest_to(name);
 
-	for (size_t i = 0; calls[i]; i++)
+	for (size_t i = 0; calls[i]; i++) {
 		if (!strcmp(calls[i], name))
 			return SL_FAULTS_OK;
-	near = sl_option_nearest(name, calls);
-	sl_error_set(err, "--faults: the software GPU has no call '%.60s'%s%s%s", name,
-		near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+		sl_nearest_offer(&near, calls[i]);
+	}
+	sl_error_set(err, "--faults: the software GPU has no call '%.60s'", name);
+	sl_nearest_add(&near, "", err);
 	return SL_FAULTS_BAD;
 }
 

@@ -82,7 +82,7 @@ static bool add_row(
 		{REQUESTED, row->requests_bytes},
 		{RESIDENT, resident_bytes(row, evicted)},
 		{EVICTED, evicted},
-		{HIDDEN, row->hidden_bytes},
+		{HIDDEN, row->hidden_bytes + row->paid_bytes},
 		{DYING, row->dying_bytes},
 		{UNMANAGED, row->unmanaged_bytes},
 		{FREE, row->free_bytes},
@@ -96,7 +96,7 @@ static bool add_row(
 	sl_table_set(table, PCI, "%s", row->pci);
 	for (size_t i = 0; i < SL_ARRAY_LEN(sizes); i++)
 		sl_table_set(table, (size_t)sizes[i].column, "%s",
-			sl_table_bytes(sizes[i].bytes, text, sizeof(text)));
+			sl_bytes_short(sizes[i].bytes, text, sizeof(text)));
 	sl_table_set(table, UTIL, "%u%%", row->utilisation_pct);
 	if (row->condition & SL_GPU_LOST) {
 		sl_table_set(table, FREE, "-");

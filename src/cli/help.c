@@ -1,17 +1,20 @@
 /* sluice help: the list of verbs, or one verb's --help. */
 #include "cli/cli.h"
+#include "cli/complete.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct settings {
-	bool names, exits;
+	bool names, exits, complete;
 };
 
 const struct sl_option sl_verb_help_options[] = {
 	SL_OPT(struct settings, names, FLAG, NULL, 0, 0,
 		"Print only the verbs, one per line."),
 	SL_OPT(struct settings, exits, FLAG, NULL, 0, 0, "Print the exit statuses."),
+	SL_OPT(struct settings, complete, FLAG, NULL, 0, 0,
+		"For shells: print what may stand in place of the last word."),
 	SL_OPT_WORDS("VERB", "The verb to explain; without it, all are listed."),
 	SL_OPT_END,
 };
@@ -45,6 +48,7 @@ static int print_overview(void)
 int sl_verb_help(int argc, char **argv)
 {
 	struct settings settings = {0};
+	struct sl_error err = {0};
 	const struct sl_verb *verb;
 	int first, status;
 
@@ -55,11 +59,15 @@ int sl_verb_help(int argc, char **argv)
 		return print_exits();
 	if (settings.names)
 		return print_names();
+	if (settings.complete)
+		return sl_complete(argc - first, argv + first);
 	if (first == argc)
 		return print_overview();
 	verb = sl_cli_verb(argv[first]);
-	if (!verb)
+	if (!verb) {
+		sl_cli_unknown_verb(argv[first], &err);
 		return sl_cli_fail(SL_VERB_help, false, SL_EXIT_USAGE,
-			"there is no verb '%.40s'\nSee: sluice help", argv[first]);
+			"%s\nSee: sluice help", err.text);
+	}
 	return sl_cli_print_help(verb);
 }

@@ -135,7 +135,7 @@ static uint64_t whole(const json_t *row, const char *key)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-/* "12.3 GPU-h": hours where there are some, else minutes. */
+/* As the page has it (units.js): hours where there are some, else minutes. */
 static const char *gpu_time(double seconds, char *buf, size_t size)
 {
 	if (seconds >= 3600)
@@ -145,6 +145,14 @@ static const char *gpu_time(double seconds, char *buf, size_t size)
 	else
 		(void)snprintf(buf, size, "%.1fs", seconds);
 	return buf;
+}
+
+static const char *waited(uint64_t ms, char *buf, size_t size)
+{
+	if (!ms)
+		return "-";
+	return ms < 1000 ? sl_span_format(ms * SL_MS, buf, size)
+			 : sl_table_age(ms, buf, size);
 }
 
 /* Of the largest allocation: what was used, and what was not. */
@@ -231,13 +239,13 @@ static bool add_line(
 	over_time(drawing, key, text, sizeof(text));
 	sl_table_set(table, OVER_TIME, "%s", text);
 	sl_table_set(table, MOST, "%s",
-		sl_table_bytes(whole(row, "most_bytes"), text, sizeof(text)));
+		sl_bytes_short(whole(row, "most_bytes"), text, sizeof(text)));
 	sl_table_set(table, WAITED, "%s",
-		gpu_time((double)whole(row, "waiting_ms") / 1000, text, sizeof(text)));
+		waited(whole(row, "waiting_ms"), text, sizeof(text)));
 	sl_table_set(table, OUT, "%s",
-		sl_table_bytes(whole(row, "out_bytes"), text, sizeof(text)));
+		sl_bytes_short(whole(row, "out_bytes"), text, sizeof(text)));
 	sl_table_set(table, IN, "%s",
-		sl_table_bytes(whole(row, "in_bytes"), text, sizeof(text)));
+		sl_bytes_short(whole(row, "in_bytes"), text, sizeof(text)));
 	return sl_table_end_row(table);
 }
 

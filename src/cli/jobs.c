@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 /* How long a daemon that went may take to come back, and how often it is looked for. */
@@ -31,24 +30,18 @@ int sl_jobs_exit(uint32_t state, uint32_t exit_status)
 	return state == SL_JOB_STOPPED ? STOPPED_EXIT : SL_EXIT_FAILED;
 }
 
-const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size_t size)
+const char *sl_jobs_end_text(struct sl_msg_job_reply *end, char *buf, size_t size)
 {
-	const char *how = state == SL_JOB_STOPPED ? "was stopped" : "failed";
+	sl_text_tame(end->name);
+	sl_text_tame(end->text);
+	if (end->state == SL_JOB_FAILED && end->text[0])
+		snprintf(buf, size, "%s failed: %s", end->name, end->text);
+	else {
+		char how[96];
 
-	if (!sl_tell_job_is_over(state))
-		snprintf(buf, size, "is %s", sl_wire_job_state(state));
-	else if (state == SL_JOB_DONE)
-		snprintf(buf, size, "is done");
-	else if (exit_status == SL_JOB_LOST)
-		snprintf(buf, size, "%s; its exit status is not known", how);
-	else if (WIFSIGNALED((int)exit_status))
-		snprintf(buf, size, "%s: killed by signal %d (%s)", how,
-			WTERMSIG((int)exit_status),
-			strsignal(WTERMSIG((int)exit_status)));
-	else if (sl_tell_exit(exit_status))
-		snprintf(buf, size, "%s: exit status %d", how, sl_tell_exit(exit_status));
-	else
-		snprintf(buf, size, "%s", how);
+		snprintf(buf, size, "%s %s", end->name,
+			sl_tell_ending(end->state, end->exit_status, how, sizeof(how)));
+	}
 	return buf;
 }
 

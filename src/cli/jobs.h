@@ -14,9 +14,10 @@
 /* The exit status for `wait` and `submit --wait`: the program's, 128 and the signal that ended it,
  * 0 if all is done; never 0 of one that failed, and 143 of one that was stopped before it ran. */
 int sl_jobs_exit(uint32_t state, uint32_t exit_status);
-/* "is done", "failed: exit status 3", "failed: killed by signal 9 (Killed)", "was stopped"; of one
- * that has not ended its state. Returns buf; 96 bytes suffice. */
-const char *sl_jobs_ending(uint32_t state, uint32_t exit_status, char *buf, size_t size);
+#define SL_JOBS_END_MAX 640
+/* A line about it: "made is done"; of one that failed what the daemon says of that, if it says
+ * anything. Tames *end. Returns buf; SL_JOBS_END_MAX bytes suffice. */
+const char *sl_jobs_end_text(struct sl_msg_job_reply *end, char *buf, size_t size);
 /* "job 7"; of what is none, "`sluice run`". Returns buf; 32 bytes suffice. */
 const char *sl_jobs_title(uint64_t job, char *buf, size_t size);
 /* How long it ran, or runs; 0 if it did not. Milliseconds. */

@@ -53,6 +53,12 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 	if (!s->limit.kind && s->request.kind == SL_AMOUNT_BYTES && !s->request.value)
 		s->limit = (struct sl_amount){
 			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
+	if (s->keep_resident && s->swap == SL_SWITCH_ON)
+		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
+			"--keep-resident and --swap on exclude each other: leave one of "
+			"them out");
+	if (s->keep_resident)
+		s->swap = SL_SWITCH_OFF;
 	if (s->rdma && s->swap == SL_SWITCH_ON)
 		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
 			"--rdma and --swap on exclude each other: what other devices "
@@ -62,7 +68,9 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
 			"--warm-after and %s exclude each other: what must not be moved "
 			"never goes to host memory; leave one of them out",
-			s->rdma ? "--rdma" : "--swap off");
+			s->rdma            ? "--rdma"
+			: s->keep_resident ? "--keep-resident"
+					   : "--swap off");
 	return sl_amounts_check(verb, s->json, &s->request, &s->limit, true);
 }
 

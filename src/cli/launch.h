@@ -16,9 +16,11 @@ struct sl_launch {
 	struct sl_amount request, limit;
 	int64_t gpus, priority;
 	const char *project, *name, *resource;
+	char resource_project
+		[64]; /* what project points to where the resource chose it */
 	enum sl_switch swap, oom_first;
-	sl_ns longest_wait, warm_after;
-	bool observe, rdma, force, json;
+	sl_ns longest_wait, warm_after, idle_grace;
+	bool observe, keep_resident, rdma, force, json;
 };
 
 /* Of gpus and priority until sl_launch_amounts: nothing was said. */
@@ -27,7 +29,8 @@ struct sl_launch {
 #define SL_LAUNCH_PRESET                                              \
 	{                                                             \
 		.gpus = SL_LAUNCH_UNSET, .priority = SL_LAUNCH_UNSET, \
-		.project = "default", .warm_after = SL_WARM_UNSET     \
+		.project = "default", .warm_after = SL_WARM_UNSET,    \
+		.idle_grace = SL_WARM_UNSET                           \
 	}
 
 #define SL_LAUNCH_DAY_MS (24 * 3600 * 1000)
@@ -55,8 +58,15 @@ struct sl_launch {
 			"Project it is counted to. Default: default."),                  \
 		SL_OPT(struct sl_launch, name, NAME, "NAME", 0, 0,                       \
 			"Name in lists. Default: chosen by the daemon."),                \
+		SL_OPT_AS("idle-grace", struct sl_launch, idle_grace, DURATION, "TIME",  \
+			0, SL_WARM_AFTER_MS_MAX,                                         \
+			"Within its request it is moved for what others have above "     \
+			"theirs only after so long without GPU work; 0: it takes turns " \
+			"with them. Default: the daemon's."),                            \
+		SL_OPT_AS("keep-resident", struct sl_launch, keep_resident, FLAG, NULL,  \
+			0, 0, "Its memory is never moved to host memory."),              \
 		SL_OPT(struct sl_launch, swap, SWITCH, "on|off", 0, 0,                   \
-			"Whether its memory may be moved to host memory. Default on."),  \
+			"off: the same as --keep-resident. Default on."),                \
 		SL_OPT(struct sl_launch, rdma, FLAG, NULL, 0, 0,                         \
 			"Its memory may be registered with other devices, such as "      \
 			"network cards (GPUDirect RDMA), and is never moved."),          \

@@ -2,8 +2,9 @@
  * sluice logs: what a task of a job wrote. The daemon hands over the file, so nothing of it goes
  * through the daemon, and it can be followed while the daemon is away.
  *
- * The file grows by appending alone. Its end is final once the job has ended: what is there then is
- * read before this ends.
+ * The file grows at its end, and may lose its beginning (job_log_max): what was lost before it was
+ * read is skipped, up to the line that says so. Its end is final once the job has ended: what is
+ * there then is read before this ends.
  */
 #include "cli/interrupt.h"
 #include "cli/jobs.h"
@@ -32,8 +33,8 @@ struct settings {
 };
 
 const struct sl_option sl_verb_logs_options[] = {
-	SL_OPT_OPERAND(
-		struct settings, name, "NAME", "The job: its name, or its number."),
+	SL_OPT_OPERAND(struct settings, name, "NAME",
+		"The job: its name or ID, as sluice ps shows it."),
 	SL_OPT(struct settings, task, INTEGER, "N", 0, SL_JOB_TASKS_MAX - 1,
 		"Which of its tasks, from 0. Default 0."),
 	SL_OPT_SHORT(struct settings, follow, 'f', "Go on until the job has ended."),
@@ -55,12 +56,19 @@ static int copy(int file, off_t *at)
 	static char piece[PIECE];
 
 	for (;;) {
-		ssize_t n = pread(file, piece, sizeof(piece), *at);
+		off_t first = sl_file_first(file);
+		ssize_t n;
 
+		if (*at < first)
+			*at = first;
+		n = pread(file, piece, sizeof(piece), *at);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return fail_reading(errno);
+		/* It was dropped while it was read. */
+		if (sl_file_first(file) > *at)
+			continue;
 		if (n == 0)
 			break;
 		*at += n;
@@ -76,14 +84,15 @@ static int copy(int file, off_t *at)
 static off_t last_lines(int file, int64_t lines)
 {
 	static char piece[PIECE];
-	off_t end = lseek(file, 0, SEEK_END), at = end;
+	off_t first = sl_file_first(file), end = lseek(file, 0, SEEK_END), at = end;
 
-	while (at > 0) {
-		size_t want = at < (off_t)sizeof(piece) ? (size_t)at : sizeof(piece);
+	while (at > first) {
+		size_t want = at - first < (off_t)sizeof(piece) ? (size_t)(at - first)
+								: sizeof(piece);
 		ssize_t n = pread(file, piece, want, at - (off_t)want);
 
 		if (n != (ssize_t)want)
-			return 0;
+			return first;
 		for (size_t i = want; i-- > 0;)
 			/* The newline that ends the last line begins none. */
 			if (piece[i] == '\n' && at - (off_t)(want - i) != end - 1 &&
@@ -91,7 +100,7 @@ static off_t last_lines(int file, int64_t lines)
 				return at - (off_t)(want - i) + 1;
 		at -= (off_t)want;
 	}
-	return lines > 0 ? 0 : end;
+	return lines > 0 ? first : end;
 }
 
 /* The file, or its absence with what the daemon says about that. */
@@ -135,6 +144,29 @@ static int open_when_there(const struct settings *s, struct sl_conn *conn,
 	return sl_cli_fail(VERB, false, SL_EXIT_REFUSED, "%s", reply.job_reply.text);
 }
 
+/* Behind the last that it wrote, beside the output: what it died of. */
+static int say_failed(struct sl_msg_job_reply *end)
+{
+	char text[SL_JOBS_END_MAX];
+
+	fflush(stdout);
+	if (end->state == SL_JOB_FAILED)
+		fprintf(stderr, "sluice logs: %s\n",
+			sl_jobs_end_text(end, text, sizeof(text)));
+	return sl_cli_finish(VERB, SL_EXIT_OK);
+}
+
+/* As the daemon tells it of one that is waited for. */
+static struct sl_msg_job_reply end_of(const struct sl_msg_job_row *row)
+{
+	struct sl_msg_job_reply end = {
+		.state = row->state, .exit_status = row->exit_status};
+
+	memcpy(end.name, row->name, sizeof(end.name));
+	memcpy(end.text, row->why, sizeof(end.text));
+	return end;
+}
+
 static int follow(int file, off_t at, struct sl_jobs_watch *watch)
 {
 	struct sl_error err = {0};
@@ -151,7 +183,7 @@ static int follow(int file, off_t at, struct sl_jobs_watch *watch)
 	if (outcome == SL_JOBS_WATCH_FAILED)
 		return sl_cli_fail(
 			VERB, false, (enum sl_exit)watch->status, "%s", err.text);
-	return sl_cli_finish(VERB, SL_EXIT_OK);
+	return say_failed(&watch->end);
 }
 
 int sl_verb_logs(int argc, char **argv)
@@ -181,8 +213,10 @@ int sl_verb_logs(int argc, char **argv)
 		return status;
 	at = s.last == FROM_START ? 0 : last_lines(file, s.last);
 	if (!s.follow) {
+		struct sl_msg_job_reply end = end_of(&row->job_row);
+
 		status = copy(file, &at);
-		return status < 0 ? sl_cli_finish(VERB, SL_EXIT_OK) : status;
+		return status < 0 ? say_failed(&end) : status;
 	}
 	watch = (struct sl_jobs_watch){.conn = conn,
 		.job = row->job_row.job,

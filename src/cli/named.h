@@ -1,9 +1,9 @@
 /*
  * named - which workload or job a NAME on the command line means
  *
- * A name is one user's, so two users may have the same one; an id (the `workload` or `job` of `ps
- * --json`) is nobody else's. A job and its workload have one name, and then the job is meant. No
- * state.
+ * A name is one user's, so two users may have the same one: that of another is written user/name.
+ * An ID (of `ps`) means one job or workload alone. A job and its workload have one name, and then
+ * the job is meant. No state.
  */
 #ifndef SL_CLI_NAMED_H
 #define SL_CLI_NAMED_H
@@ -13,7 +13,7 @@
 enum sl_named_outcome {
 	SL_NAMED_OK = 0,  /* *row is one of its rows */
 	SL_NAMED_NONE,    /* err says so, with the nearest name there is */
-	SL_NAMED_SEVERAL, /* err names their ids */
+	SL_NAMED_SEVERAL, /* err names their users and IDs */
 };
 
 /* Of the rows of SL_LIST_USES: the workload so called, one's own (uid) before others', else the one
@@ -40,6 +40,14 @@ SL_MUST_CHECK int sl_named_open(struct sl_conn *conn, struct sl_rows *uses,
 SL_MUST_CHECK int sl_named_open_job(struct sl_conn *conn, struct sl_rows *rows,
 	const char *name, bool with_workloads, const char *what, const union sl_msg **row,
 	struct sl_error *err);
+
+/* "alice/train", as lists show what is another user's; "1000/train" where alice has no name here:
+ * the name, and whose it is. NULL: it is none of these. */
+const char *sl_named_owned(const char *name, uint32_t *owner);
+
+/* Whether neither a workload nor a job that lives is called so, but one that ended was, as far as
+ * the daemon still knows. */
+bool sl_named_has_ended(struct sl_conn *conn, const char *name);
 
 /* The job that has not ended and has a task called NAME.N, among rows as above; NULL: none. */
 const struct sl_msg_job_row *sl_named_task(

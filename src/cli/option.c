@@ -5,6 +5,8 @@
  */
 #include "cli/option.h"
 
+#include "base/nearest.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -12,13 +14,13 @@
 #include <string.h>
 
 #define NAME_BYTES_MAX 63
-/* Words longer than this are not compared; no option is near it. */
+/* No option is as long as this. */
 #define WORD_MAX 32
 
 /* A row that describes words is none of an option. */
 static bool is_option(const struct sl_option *row)
 {
-	return row->type != SL_OPTION_WORDS && row->type != SL_OPTION_OPERAND;
+	return row->type < SL_OPTION_WORDS;
 }
 
 static const struct sl_option *find(
@@ -31,82 +33,26 @@ static const struct sl_option *find(
 	return NULL;
 }
 
-static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
-{
-	unsigned int m = a < b ? a : b;
-
-	return m < c ? m : c;
-}
-
-/* Edits (insert, drop, replace, swap of neighbours) that make a into b. */
-static unsigned int distance(const char *a, const char *b)
-{
-	unsigned int d[WORD_MAX + 1][WORD_MAX + 1];
-	size_t la = strlen(a), lb = strlen(b);
-
-	if (la > WORD_MAX || lb > WORD_MAX)
-		return WORD_MAX;
-	for (size_t i = 0; i <= la; i++)
-		d[i][0] = (unsigned int)i;
-	for (size_t j = 0; j <= lb; j++)
-		d[0][j] = (unsigned int)j;
-	for (size_t i = 1; i <= la; i++)
-		for (size_t j = 1; j <= lb; j++) {
-			unsigned int replace = a[i - 1] != b[j - 1];
-
-			d[i][j] = min3(d[i - 1][j] + 1, d[i][j - 1] + 1,
-				d[i - 1][j - 1] + replace);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-				a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < d[i][j])
-				d[i][j] = d[i - 2][j - 2] + 1;
-		}
-	return d[la][lb];
-}
-
-const char *sl_option_nearest(const char *word, const char *const *names)
-{
-	const char *best = NULL;
-	/* One edit in three letters: closer is a slip of the finger, further another word. */
-	unsigned int best_distance = (unsigned int)(strlen(word) + 2) / 3 + 1;
-
-	for (; *names; names++) {
-		unsigned int d = distance(word, *names);
-		size_t len = strlen(word);
-
-		/* A beginning of the name ("--req") is meant, however short. */
-		if (len >= 2 && !strncmp(word, *names, len))
-			d = 0;
-		if (d < best_distance) {
-			best_distance = d;
-			best = *names;
-		}
-	}
-	return best;
-}
-
 static int unknown(
 	const struct sl_option *rows, const char *name, size_t len, struct sl_error *err)
 {
-	const char *names[64];
 	char word[WORD_MAX + 1];
-	const char *near;
-	size_t n = 0;
+	struct sl_nearest near;
 
-	for (const struct sl_option *row = rows; row->type && n < SL_ARRAY_LEN(names) - 2;
-		row++)
-		if (is_option(row))
-			names[n++] = row->name;
-	names[n++] = "help";
-	names[n] = NULL;
 	if (len > WORD_MAX) {
 		sl_error_set(err, "unknown option --%.*s...", WORD_MAX, name);
 		return SL_OPTION_BAD;
 	}
 	memcpy(word, name, len);
 	word[len] = '\0';
-	near = sl_option_nearest(word, names);
-	if (near)
-		sl_error_set(err, "unknown option --%s; did you mean --%s?", word, near);
+	near = sl_nearest_to(word);
+	for (const struct sl_option *row = rows; row->type; row++)
+		if (is_option(row))
+			sl_nearest_offer(&near, row->name);
+	sl_nearest_offer(&near, "help");
+	if (near.best)
+		sl_error_set(
+			err, "unknown option --%s; did you mean --%s?", word, near.best);
 	else
 		sl_error_set(err, "unknown option --%s", word);
 	return SL_OPTION_BAD;
@@ -295,6 +241,7 @@ static int set(
 	case SL_OPTION_FLAG:
 	case SL_OPTION_WORDS:
 	case SL_OPTION_OPERAND:
+	case SL_OPTION_OPERANDS:
 	case SL_OPTION_END: break;
 	}
 	sl_error_set(err, "--%s has no type; please report this", row->name);
@@ -356,19 +303,22 @@ static int parse_letter(
 
 static const struct sl_option *operand_of(const struct sl_option *rows)
 {
-	while (rows->type && rows->type != SL_OPTION_OPERAND)
+	while (rows->type && rows->type != SL_OPTION_OPERAND &&
+		rows->type != SL_OPTION_OPERANDS)
 		rows++;
 	return rows->type ? rows : NULL;
 }
 
-/* The word of a verb that has one. A second one is left to the caller, who refuses it. */
+/* A word of a verb that has any. One too many is left to the caller, who refuses it. */
 static bool take_operand(const struct sl_option *row, void *into, const char *word)
 {
-	const char **at = row ? (const char **)((char *)into + row->offset) : NULL;
+	void *at = row ? (char *)into + row->offset : NULL;
 
-	if (!at || *at)
+	if (!at || (row->type == SL_OPTION_OPERAND && *(const char **)at))
 		return false;
-	*at = word;
+	if (row->type == SL_OPTION_OPERANDS)
+		return !add_string(row, word, at, NULL);
+	*(const char **)at = word;
 	return true;
 }
 
@@ -398,8 +348,8 @@ int sl_option_parse(const struct sl_option *rows, void *into, int argc, char **a
 		if (outcome)
 			return outcome;
 	}
-	/* Behind "--" the operand may look like anything. */
-	if (at < argc && take_operand(operand, into, argv[at]))
+	/* Behind "--" an operand may look like anything. */
+	while (at < argc && take_operand(operand, into, argv[at]))
 		at++;
 	*first = at;
 	return SL_OPTION_OK;

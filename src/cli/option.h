@@ -4,8 +4,8 @@
  * A verb declares a struct for its settings and a table of rows that point into it. Long options
  * only, but for a few flags, as "--name VALUE" or "--name=VALUE"; the last one wins, but for those
  * that gather what they are given. Options end
- * at "--" or at the first word that does not begin with "-", which is the operand if the verb has
- * one (options then go on behind it). Pure but for memory; no locks.
+ * at "--" or at the first word that does not begin with "-", which is an operand if the verb has
+ * one or several (options then go on behind it). Pure but for memory; no locks.
  */
 #ifndef SL_CLI_OPTION_H
 #define SL_CLI_OPTION_H
@@ -26,8 +26,10 @@ enum sl_option_type {
 	SL_OPTION_SECONDS, /* like DURATION, but the value may be left out: then min is taken */
 	SL_OPTION_SWITCH, /* enum sl_switch; value is its two words, "on|off": the first is ON */
 	SL_OPTION_STRINGS, /* struct sl_strings; may be given any number of times */
+	/* From here on they are no options. */
 	SL_OPTION_WORDS, /* no option: says that words may follow; help describes them */
 	SL_OPTION_OPERAND, /* no option: const char *, the one word; options may follow it */
+	SL_OPTION_OPERANDS, /* no option: struct sl_strings; options may stand between them */
 };
 
 /* What was said of a switch that has a meaning of its own when nothing is. */
@@ -72,6 +74,11 @@ struct sl_option {
 		word, SL_OPTION_OPERAND, NULL, offsetof(settings, member), 0, 0, help, \
 			0, 0                                                           \
 	}
+#define SL_OPT_OPERANDS(settings, member, word, help)                                   \
+	{                                                                               \
+		word, SL_OPTION_OPERANDS, NULL, offsetof(settings, member), 0, 0, help, \
+			0, 0                                                            \
+	}
 #define SL_OPT_JSON(settings) SL_OPT(settings, json, FLAG, NULL, 0, 0, "Print JSON.")
 #define SL_OPT_WORDS(name, help)                                 \
 	{                                                        \
@@ -97,9 +104,5 @@ SL_MUST_CHECK int sl_option_parse(const struct sl_option *rows, void *into, int 
  * a mistake lets that be told. False if the rows have no such flag. */
 bool sl_option_has_flag(const struct sl_option *rows, const char *name, bool has_words,
 	int argc, char *const *argv);
-
-/* The name among `names` (NULL-terminated) nearest to word, or NULL if none is near enough to be
- * meant. */
-const char *sl_option_nearest(const char *word, const char *const *names);
 
 #endif

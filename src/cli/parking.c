@@ -37,12 +37,14 @@ struct parking {
 	enum sl_verb_id verb;
 	bool parks;
 	const struct sl_parking *settings;
+	const char *asked; /* the word on the command line */
 	struct sl_conn conn;
 	uint64_t workload;
 	char name[64]; /* tamed */
 	struct standing before, now;
 	sl_ns began;
-	bool shows; /* how far it is, on a terminal */
+	bool shows;  /* how far it is, on a terminal */
+	bool queued; /* the queue brings it back, and not at once */
 };
 
 static void add_uses(struct standing *s, const struct sl_rows *rows, uint64_t workload)
@@ -170,7 +172,8 @@ static void print_parked(const struct parking *p)
 	if (clean)
 		printf(" and %s there already",
 			sl_bytes_format(clean, same, sizeof(same)));
-	printf(", in %.1f s\n", (double)(sl_clock_now() - p->began) / SL_S);
+	printf(", in %s\n",
+		sl_span_format(sl_clock_now() - p->began, same, sizeof(same)));
 	if (p->now.held_bytes)
 		printf("%s of it cannot be moved and stay on the GPUs.\n",
 			sl_bytes_format(p->now.held_bytes, held, sizeof(held)));
@@ -178,17 +181,27 @@ static void print_parked(const struct parking *p)
 
 static int print(const struct parking *p, char *text)
 {
-	char moved[32];
+	char moved[32], span[32];
 
 	if (p->settings->json)
 		return print_json(p, true, text);
 	if (p->parks)
 		print_parked(p);
 	else
-		printf("%s is back: %s copied to its GPUs, in %.1f s\n", p->name,
+		printf("%s is back: %s copied to its GPUs, in %s\n", p->name,
 			sl_bytes_format(moved_bytes(p), moved, sizeof(moved)),
-			(double)(sl_clock_now() - p->began) / SL_S);
+			sl_span_format(sl_clock_now() - p->began, span, sizeof(span)));
 	sl_told_warning(p->verb, text);
+	return sl_cli_finish(p->verb, SL_EXIT_OK);
+}
+
+/* What was asked for is so already. */
+static int print_already(const struct parking *p, char *text)
+{
+	if (p->settings->json)
+		return print_json(p, true, text);
+	sl_text_tame(text);
+	puts(text);
 	return sl_cli_finish(p->verb, SL_EXIT_OK);
 }
 
@@ -196,6 +209,8 @@ static int print_begun(const struct parking *p, char *text)
 {
 	if (p->settings->json)
 		return print_json(p, false, text);
+	if (p->queued)
+		return print_already(p, text);
 	printf("%s is being %s\n", p->name, p->parks ? "parked" : "resumed");
 	sl_told_warning(p->verb, text);
 	return sl_cli_finish(p->verb, SL_EXIT_OK);
@@ -225,7 +240,7 @@ static int turned_out(const struct parking *p, struct sl_error *err)
 		sl_error_set(err, "%s was resumed by somebody meanwhile", p->name);
 		return SL_EXIT_REFUSED;
 	}
-	if (!p->parks && p->now.parked) {
+	if (!p->parks && p->now.parked && !p->queued) {
 		sl_error_set(err, "%s was parked again by somebody meanwhile", p->name);
 		return SL_EXIT_REFUSED;
 	}
@@ -271,7 +286,6 @@ static const char *hint(uint32_t reason)
 	case SL_REASON_PARK_NO_POOL: return "sluice doctor shows what uses it";
 	case SL_REASON_PARK_BOUND:
 		return "the administrator may raise it in sluiced.conf(5)";
-	case SL_REASON_PARKED_ALREADY: return "sluice resume brings it back";
 	default: return NULL;
 	}
 }
@@ -285,8 +299,8 @@ static int order(struct parking *p, union sl_msg *reply, struct sl_error *err)
 	int status;
 
 	snprintf(what, sizeof(what), "sluice %s", sl_verbs[p->verb].name);
-	status = sl_named_open(&p->conn, &uses, p->settings->name,
-		sl_wire_since(SL_MSG_PARK), what, &row, err);
+	status = sl_named_open(
+		&p->conn, &uses, p->asked, sl_wire_since(SL_MSG_PARK), what, &row, err);
 	if (status)
 		return status;
 	p->workload = row->workload;
@@ -301,33 +315,85 @@ static int order(struct parking *p, union sl_msg *reply, struct sl_error *err)
 	return sl_conn_call(&p->conn, &ask, SL_MSG_PARK_REPLY, reply, err);
 }
 
+static bool is_so_already(const struct parking *p, uint32_t reason)
+{
+	if (p->parks)
+		return reason == SL_REASON_PARKED_ALREADY && is_done(p);
+	return reason == SL_REASON_NOT_PARKED && !p->before.resuming;
+}
+
+/* It was ordered, or was ordered before and is under way. */
+static int follow(struct parking *p, struct sl_msg_park_reply *reply)
+{
+	p->shows = !p->settings->json && isatty(STDERR_FILENO);
+	if (is_so_already(p, reply->reason))
+		return print_already(p, reply->text);
+	p->queued = reply->reason == SL_REASON_PARKED_FOR_JOB;
+	if (!reply->ok)
+		reply->text[0] = '\0';
+	if (p->settings->no_wait)
+		return print_begun(p, reply->text);
+	if (p->queued && !p->settings->json) {
+		sl_text_tame(reply->text);
+		fprintf(stderr, "sluice %s: %s\n", sl_verbs[p->verb].name, reply->text);
+		reply->text[0] = '\0';
+	}
+	return wait_until_done(p, reply->text);
+}
+
+/* Nothing of it is on a GPU, and nothing is to come back: there is nothing to do. */
+static int say_over(struct parking *p)
+{
+	char text[128];
+
+	snprintf(p->name, sizeof(p->name), "%s", p->asked);
+	sl_text_tame(p->name);
+	snprintf(text, sizeof(text), "%s has ended already", p->name);
+	return print_already(p, text);
+}
+
+static int park_one(struct parking *p)
+{
+	bool json = p->settings->json;
+	struct sl_error err = {0};
+	union sl_msg reply;
+	int status = order(p, &reply, &err);
+	struct sl_msg_park_reply *said = &reply.park_reply;
+
+	if (status == SL_EXIT_REFUSED && sl_named_has_ended(&p->conn, p->asked))
+		return say_over(p);
+	if (status)
+		return sl_cli_fail(p->verb, json, (enum sl_exit)status, "%s", err.text);
+	if (!said->ok && said->reason != SL_REASON_PARKED_ALREADY &&
+		said->reason != SL_REASON_NOT_PARKED)
+		return sl_told_refusal(
+			p->verb, json, said->reason, said->text, hint(said->reason));
+	snprintf(p->name, sizeof(p->name), "%s", said->name);
+	sl_text_tame(p->name);
+	p->now = p->before;
+	p->now.held_bytes = said->held_bytes;
+	return follow(p, said);
+}
+
 int sl_parking_main(enum sl_verb_id verb, bool parks, int argc, char **argv)
 {
 	struct sl_parking s = {0};
-	struct parking p = {
-		.verb = verb, .parks = parks, .settings = &s, .conn = {.fd = -1}};
-	struct sl_error err = {0};
-	union sl_msg reply;
-	int first, status;
+	int first, status = sl_cli_parse(verb, &s, argc, argv, &first), failed = 0;
 
-	status = sl_cli_parse(verb, &s, argc, argv, &first);
-	if (status >= 0)
-		return status;
-	status = order(&p, &reply, &err);
-	if (status)
-		status = sl_cli_fail(verb, s.json, (enum sl_exit)status, "%s", err.text);
-	else if (!reply.park_reply.ok)
-		status = sl_told_refusal(verb, s.json, reply.park_reply.reason,
-			reply.park_reply.text, hint(reply.park_reply.reason));
-	else {
-		snprintf(p.name, sizeof(p.name), "%s", reply.park_reply.name);
-		sl_text_tame(p.name);
-		p.shows = !s.json && isatty(STDERR_FILENO);
-		p.now = p.before;
-		p.now.held_bytes = reply.park_reply.held_bytes;
-		status = s.no_wait ? print_begun(&p, reply.park_reply.text)
-				   : wait_until_done(&p, reply.park_reply.text);
+	/* Without a name one is missed once. */
+	for (size_t i = 0; status < 0 && failed != SL_EXIT_NO_DAEMON &&
+			   i < sl_max_u64(s.names.count, 1);
+		i++) {
+		struct parking p = {.verb = verb,
+			.parks = parks,
+			.settings = &s,
+			.asked = s.names.count ? s.names.all[i] : NULL,
+			.conn = {.fd = -1}};
+		int one = park_one(&p);
+
+		sl_conn_close(&p.conn);
+		failed = failed ? failed : one;
 	}
-	sl_conn_close(&p.conn);
-	return status;
+	sl_strings_fini(&s.names);
+	return status < 0 ? failed : status;
 }

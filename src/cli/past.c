@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cli/text.h"
+#include "daemon/tell.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +16,8 @@
 #define ANSWER_MAX (1ull << 30)
 /* A long time read from a slow disk; the daemon itself gives up before. */
 #define TIMEOUT_MS 60000
+/* For what only stands before other things. */
+#define EVENTS_TIMEOUT_MS 10000
 
 static int read_all(int file, uint64_t bytes, char **text, size_t *size)
 {
@@ -48,41 +51,82 @@ static int read_all(int file, uint64_t bytes, char **text, size_t *size)
 	return 0;
 }
 
-int sl_past_fetch(enum sl_verb_id verb, bool json, const struct sl_msg_history *ask,
-	char **text, size_t *size)
+static int fetch(const struct sl_msg_history *ask, uint64_t timeout_ms, char **text,
+	size_t *size, struct sl_error *err)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	sl_cleanup(sl_closep) int file = -1;
-	struct sl_error err = {0};
 	union sl_msg msg, answer;
 	struct sl_msg_head head;
 	int status = getenv("SLUICE_TIMEOUT")
-			     ? sl_conn_open(&conn, &err)
-			     : sl_conn_open_within(&conn, TIMEOUT_MS, &err);
+			     ? sl_conn_open(&conn, err)
+			     : sl_conn_open_within(&conn, timeout_ms, err);
 
 	if (!status)
 		status = sl_conn_needs(
-			&conn, sl_wire_since(SL_MSG_HISTORY), "history", &err);
+			&conn, sl_wire_since(SL_MSG_HISTORY), "history", err);
 	if (!status) {
 		sl_wire_init(&msg, SL_MSG_HISTORY);
 		head = msg.head;
 		msg.history = *ask;
 		msg.head = head;
 		status = sl_conn_call_taking(&conn, &msg, SL_MSG_HISTORY_FILE,
-			SL_MSG_HISTORY_REPLY, &answer, &file, &err);
+			SL_MSG_HISTORY_REPLY, &answer, &file, err);
 	}
 	if (status)
-		return sl_cli_fail(verb, json, (enum sl_exit)status, "%s", err.text);
+		return status;
 	if (file < 0) {
 		sl_text_tame(answer.history_reply.text);
-		return sl_cli_fail(
-			verb, json, SL_EXIT_REFUSED, "%s", answer.history_reply.text);
+		sl_error_set(err, "%s", answer.history_reply.text);
+		return SL_EXIT_REFUSED;
 	}
 	status = read_all(file, answer.history_file.bytes, text, size);
-	if (status < 0)
-		return sl_cli_fail(verb, json, SL_EXIT_SYSTEM,
-			"reading the daemon's answer: %s", strerror(-status));
-	return -1;
+	if (status == 0)
+		return SL_EXIT_OK;
+	sl_error_set(err, "reading the daemon's answer: %s", strerror(-status));
+	return SL_EXIT_SYSTEM;
+}
+
+int sl_past_fetch(enum sl_verb_id verb, bool json, const struct sl_msg_history *ask,
+	char **text, size_t *size)
+{
+	struct sl_error err = {0};
+	int status = fetch(ask, TIMEOUT_MS, text, size, &err);
+
+	return status ? sl_cli_fail(verb, json, (enum sl_exit)status, "%s", err.text)
+		      : -1;
+}
+
+int sl_past_events(const struct sl_msg_history *ask, struct sl_rows *rows,
+	struct sl_error *gap, struct sl_error *err)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	const char *why;
+	json_t *answer, *event;
+	size_t size = 0, i;
+	int status = fetch(ask, EVENTS_TIMEOUT_MS, &text, &size, err);
+
+	if (status)
+		return status;
+	answer = json_loadb(text, size, 0, NULL);
+	if (!answer) {
+		sl_error_set(err, "the daemon's answer about the history cannot be read");
+		return SL_EXIT_PROTOCOL;
+	}
+	json_array_foreach(json_object_get(answer, "events"), i, event)
+	{
+		union sl_msg row;
+
+		sl_wire_init(&row, SL_MSG_EVENT_ROW);
+		row.event_row = sl_tell_event_row(event);
+		row.event_row.head.type = SL_MSG_EVENT_ROW;
+		sl_rows_add(rows, &row);
+	}
+	why = json_string_value(json_object_get(answer, "text"));
+	if (json_is_false(json_object_get(answer, "complete")))
+		sl_error_set(gap, "%s", why ? why : "the search was broken off");
+	json_decref(answer);
+	return SL_EXIT_OK;
 }
 
 int sl_past_parse(enum sl_verb_id verb, const char *text, size_t size, json_t **answer)
@@ -137,7 +181,8 @@ bool sl_past_time(const char *text, time_t now, uint64_t *out, struct sl_error *
 		return true;
 	}
 	sl_error_set(err,
-		"'%.60s' is no time; write \"2026-11-22 10:00\", 2026-11-22, 10:00 (of "
+		"not a valid time: '%.60s'; write \"2026-11-22 10:00\", 2026-11-22, "
+		"10:00 (of "
 		"today), or "
 		"now",
 		text);

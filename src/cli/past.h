@@ -9,11 +9,18 @@
 
 #include "cli/cli.h"
 #include "cli/conn.h"
+#include "cli/rows.h"
 
 /* Asks, and reads the answer into *text (free(3)), NUL-terminated. Returns -1 to go on, else the
  * exit status, after a message. */
 SL_MUST_CHECK int sl_past_fetch(enum sl_verb_id verb, bool json,
 	const struct sl_msg_history *ask, char **text, size_t *size);
+
+/* Events of the history (HISTORY_EVENTS), oldest first, behind those in rows. Outcomes of
+ * sl_conn_open; SL_EXIT_REFUSED where none is written. gap: why some may be missing, "" if none
+ * are. */
+SL_MUST_CHECK int sl_past_events(const struct sl_msg_history *ask, struct sl_rows *rows,
+	struct sl_error *gap, struct sl_error *err);
 
 /* The answer as a JSON value of the caller's. Returns as above. */
 SL_MUST_CHECK int sl_past_parse(

@@ -247,8 +247,9 @@ static int executable(const char *path)
 	return access(path, X_OK) ? errno : 0;
 }
 
-/* As execvp: the first executable of that name along PATH; a file without permission is
- * remembered, so that 126 and 127 can be told apart. */
+/* As a shell does: the first executable of that name along PATH; a file without permission is
+ * remembered, so that 126 and 127 can be told apart. A folder that cannot be looked into has
+ * none. */
 static int search(const char *cmd, char *path, size_t size)
 {
 	const char *dirs = getenv("PATH");
@@ -262,7 +263,7 @@ static int search(const char *cmd, char *path, size_t size)
 
 		if (!r)
 			return 0;
-		if (r == EACCES)
+		if (r == EACCES && !access(path, F_OK))
 			found = EACCES;
 		dir = dir[len] ? dir + len + 1 : NULL;
 	}

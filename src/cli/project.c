@@ -6,7 +6,10 @@
  * project's name, and gets its line here.
  */
 #include "cli/cli.h"
+#include "cli/project_use.h"
+#include "cli/ps_jobs.h"
 #include "cli/rows.h"
+#include "cli/state.h"
 #include "cli/table.h"
 #include "cli/text.h"
 #include "cli/told.h"
@@ -35,8 +38,6 @@ const struct sl_option sl_verb_project_options[] = {
 	SL_OPT_END,
 };
 
-typedef int (*action_fn)(const struct settings *s);
-
 static int fail(const struct settings *s, int status, const char *text)
 {
 	return sl_cli_fail(SL_VERB_project, s->json, (enum sl_exit)status, "%s", text);
@@ -55,11 +56,10 @@ static int open_conn(struct sl_conn *conn, struct sl_error *err)
 	return status;
 }
 
-static int send_all(
-	const struct sl_projects *set, union sl_msg *reply, struct sl_error *err)
+static int send_all(const struct sl_projects *set, struct sl_conn *conn,
+	union sl_msg *reply, struct sl_error *err)
 {
-	struct sl_conn conn = {.fd = -1};
-	int status = open_conn(&conn, err);
+	int status = SL_EXIT_OK;
 
 	for (size_t i = 0; !status && i < set->count; i++) {
 		union sl_msg msg;
@@ -69,12 +69,11 @@ static int send_all(
 		msg.project_put.index = (uint32_t)i;
 		msg.project_put.count = (uint32_t)set->count;
 		if (i + 1 < set->count)
-			status = sl_conn_send(&conn, &msg, err);
+			status = sl_conn_send(conn, &msg, err);
 		else
 			status = sl_conn_call(
-				&conn, &msg, SL_MSG_PROJECT_REPLY, reply, err);
+				conn, &msg, SL_MSG_PROJECT_REPLY, reply, err);
 	}
-	sl_conn_close(&conn);
 	return status;
 }
 
@@ -101,13 +100,84 @@ static int refused(const struct settings *s, const struct sl_projects *set,
 		said->text);
 }
 
+/* Whether the same workload stood there before, and could be taken then. */
+static bool gave_before(
+	const struct sl_project_use *before, const struct sl_msg_use_row *row)
+{
+	for (size_t i = 0; i < before->uses.count; i++) {
+		const struct sl_msg_use_row *was = &before->uses.all[i].use_row;
+
+		if (was->workload == row->workload && was->gpu == row->gpu)
+			return sl_project_use_gives(before, was);
+	}
+	return true;
+}
+
+/* Nobody whose program is parked tomorrow should hear of it then. */
+static void say_who_gives(
+	const struct sl_project_use *before, const struct sl_project_use *after)
+{
+	uint64_t last = 0;
+
+	for (size_t i = 0; i < after->uses.count; i++) {
+		const struct sl_msg_use_row *row = &after->uses.all[i].use_row;
+		const struct sl_msg_job_row *job = sl_ps_job_of(&after->jobs, row);
+		char user[64], name[64];
+
+		if (row->workload == last || !sl_project_use_gives(after, row) ||
+			gave_before(before, row))
+			continue;
+		last = row->workload;
+		snprintf(name, sizeof(name), "%s", row->name);
+		sl_text_tame(name);
+		printf("%s of %s can now be %s when another project claims its quota: "
+		       "project %s has more than its own\n",
+			name, sl_state_user(row->uid, user, sizeof(user)),
+			job && job->flags & SL_SUBMIT_TERMINATES
+				? "ended and started anew"
+				: "parked",
+			row->project[0] ? row->project : SL_PROJECT_DEFAULT);
+	}
+}
+
+/* Those at the top hold those below them. */
+static void warn_of_too_much(const struct sl_project_use *use)
+{
+	int64_t quotas = 0;
+	char amount[32], text[192];
+
+	for (size_t i = 0; i < use->projects.count; i++) {
+		struct sl_project_row row;
+
+		sl_project_from_row(&use->projects.all[i].project_row, &row);
+		if (!row.parent[0] && row.quota.of[SL_RES_GPU] != SL_QUOTA_ALL)
+			quotas += row.quota.of[SL_RES_GPU];
+	}
+	if (!use->gpus.count || quotas <= (int64_t)use->gpus.count * 1000)
+		return;
+	(void)snprintf(text, sizeof(text),
+		"the projects have a quota of %s GPUs together, and sluiced manages %zu: "
+		"not all of it can be had at a time; lower gpu.quota of some",
+		sl_project_amount(SL_RES_GPU, quotas, amount, sizeof(amount)),
+		use->gpus.count);
+	sl_told_warning(SL_VERB_project, text);
+}
+
 static int apply_set(const struct settings *s, const struct sl_projects *set)
 {
+	sl_cleanup(sl_project_use_fini) struct sl_project_use before = {0}, after = {0};
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	struct sl_error err = {0};
 	union sl_msg reply;
-	int status = send_all(set, &reply, &err);
+	int status = open_conn(&conn, &err);
 	const struct sl_msg_project_reply *said = &reply.project_reply;
 
+	if (!status)
+		status = sl_project_use_fetch(&before, &conn, &err);
+	if (!status)
+		status = send_all(set, &conn, &reply, &err);
+	if (!status && said->ok)
+		status = sl_project_use_fetch(&after, &conn, &err);
 	if (status)
 		return fail(s, status, err.text);
 	if (!said->ok)
@@ -120,11 +190,14 @@ static int apply_set(const struct settings *s, const struct sl_projects *set)
 	else
 		printf("%u added, %u changed, %zu as before\n", said->added,
 			said->changed, set->count - said->added - said->changed);
+	say_who_gives(&before, &after);
+	warn_of_too_much(&after);
 	return sl_cli_finish(SL_VERB_project, SL_EXIT_OK);
 }
 
-static int apply(const struct settings *s)
+static int apply(const void *settings)
 {
+	const struct settings *s = settings;
 	struct sl_projects set = {0};
 	struct sl_error err = {0};
 	int status;
@@ -140,8 +213,9 @@ static int apply(const struct settings *s)
 	return status;
 }
 
-static int delete (const struct settings *s)
+static int delete (const void *settings)
 {
+	const struct settings *s = settings;
 	struct sl_conn conn = {.fd = -1};
 	struct sl_error err = {0};
 	union sl_msg msg, reply;
@@ -170,10 +244,24 @@ static int delete (const struct settings *s)
 
 /* --- What is shown. --- */
 
-enum { PROJECT, QUOTA, LIMIT, WEIGHT, CPU, MEMORY, PRIO, SWAP, WORKLOADS, WHO, COLUMNS };
+enum {
+	PROJECT,
+	USED,
+	QUOTA,
+	LIMIT,
+	WEIGHT,
+	CPU,
+	MEMORY,
+	PRIO,
+	SWAP,
+	WORKLOADS,
+	WHO,
+	COLUMNS
+};
 static const struct sl_column columns[COLUMNS] = {
 	[PROJECT] = {"PROJECT", false, 12, 0},
-	[QUOTA] = {"GPUS", true, 0, 0},
+	[USED] = {"USED", true, 0, 0},
+	[QUOTA] = {"QUOTA", true, 0, 0},
 	[LIMIT] = {"LIMIT", true, 0, 0},
 	[WEIGHT] = {"WEIGHT", true, 0, 2},
 	[CPU] = {"CPUS", true, 0, 3},
@@ -220,14 +308,18 @@ static int depth_of(const struct sl_rows *rows, size_t at)
 	return depth;
 }
 
-static bool add_line(struct sl_table *table, const struct sl_rows *rows, size_t at)
+static bool add_line(struct sl_table *table, const struct sl_project_use *use, size_t at)
 {
+	const struct sl_rows *rows = &use->projects;
 	const struct sl_msg_project_row *msg = &rows->all[at].project_row;
 	struct sl_project_row row;
 	char text[32];
 
 	sl_project_from_row(msg, &row);
 	sl_table_set(table, PROJECT, "%*s%s", 2 * depth_of(rows, at), "", row.name);
+	sl_table_set(table, USED, "%s",
+		sl_project_amount(SL_RES_GPU, sl_project_use_of(use, row.name), text,
+			sizeof(text)));
 	sl_table_set(
 		table, QUOTA, "%s", amount(SL_RES_GPU, row.quota.of[SL_RES_GPU], text));
 	sl_table_set(
@@ -247,14 +339,14 @@ static bool add_line(struct sl_table *table, const struct sl_rows *rows, size_t 
 	return sl_table_end_row(table);
 }
 
-static int print_list(const struct sl_rows *rows)
+static int print_list(const struct sl_project_use *use)
 {
 	sl_cleanup(sl_table_freep) struct sl_table *table =
 		sl_table_new(columns, COLUMNS);
 	bool ok = table;
 
-	for (size_t i = 0; ok && i < rows->count; i++)
-		ok = add_line(table, rows, i);
+	for (size_t i = 0; ok && i < use->projects.count; i++)
+		ok = add_line(table, use, i);
 	if (!ok)
 		return sl_cli_fail(
 			SL_VERB_project, false, SL_EXIT_SYSTEM, "no memory left");
@@ -262,20 +354,35 @@ static int print_list(const struct sl_rows *rows)
 	return sl_cli_finish(SL_VERB_project, SL_EXIT_OK);
 }
 
-static int print_all_json(const struct sl_rows *rows)
+static json_t *to_json(
+	const struct sl_project_use *use, const struct sl_msg_project_row *row)
+{
+	json_t *object = sl_tell_project(row);
+
+	json_object_set_new(object, "used_gpus",
+		json_real((double)sl_project_use_of(use, row->name) / 1000));
+	return object;
+}
+
+static int print_all_json(const struct sl_project_use *use)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; array && i < rows->count; i++)
-		json_array_append_new(array, sl_tell_project(&rows->all[i].project_row));
+	for (size_t i = 0; array && i < use->projects.count; i++)
+		json_array_append_new(
+			array, to_json(use, &use->projects.all[i].project_row));
 	return sl_rows_print_json(SL_VERB_project, array);
 }
 
 /* An empty list must not look like one of a machine without projects. */
-static int fetch(struct sl_rows *rows, struct sl_error *err)
+static int fetch(struct sl_project_use *use, struct sl_error *err)
 {
-	int status = sl_rows_fetch(rows, SL_LIST_PROJECTS, err);
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	const struct sl_rows *rows = &use->projects;
+	int status = open_conn(&conn, err);
 
+	if (!status)
+		status = sl_project_use_fetch(use, &conn, err);
 	if (!status && rows->count && rows->all[0].project_row.flags & SL_PROJECT_UNREAD)
 		fputs("sluice project: sluiced could not read its projects when it "
 		      "started, these are "
@@ -284,37 +391,40 @@ static int fetch(struct sl_rows *rows, struct sl_error *err)
 	return status;
 }
 
-static int list(const struct settings *s)
+static int list(const void *settings)
 {
-	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
+	const struct settings *s = settings;
+	sl_cleanup(sl_project_use_fini) struct sl_project_use use = {0};
 	struct sl_error err = {0};
-	int status = fetch(&rows, &err);
+	int status = fetch(&use, &err);
 
 	if (status)
 		return fail(s, status, err.text);
-	return s->json ? print_all_json(&rows) : print_list(&rows);
+	return s->json ? print_all_json(&use) : print_list(&use);
 }
 
-static int show(const struct settings *s)
+static int show(const void *settings)
 {
-	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
+	const struct settings *s = settings;
+	sl_cleanup(sl_project_use_fini) struct sl_project_use use = {0};
+	const struct sl_rows *rows = &use.projects;
 	struct sl_error err = {0};
-	int status = fetch(&rows, &err);
+	int status = fetch(&use, &err);
 	bool found = false;
 
 	if (status)
 		return fail(s, status, err.text);
 	if (!s->word && s->json)
-		return print_all_json(&rows);
-	for (size_t i = 0; i < rows.count; i++) {
+		return print_all_json(&use);
+	for (size_t i = 0; i < rows->count; i++) {
 		struct sl_project_row row;
 
-		sl_project_from_row(&rows.all[i].project_row, &row);
+		sl_project_from_row(&rows->all[i].project_row, &row);
 		if (s->word && strcmp(row.name, s->word) != 0)
 			continue;
 		if (s->json)
 			return sl_rows_print_json(SL_VERB_project,
-				sl_tell_project(&rows.all[i].project_row));
+				to_json(&use, &rows->all[i].project_row));
 		if (!found)
 			puts("projects:");
 		found = true;
@@ -328,69 +438,17 @@ static int show(const struct settings *s)
 
 /* --- The verb. --- */
 
-static const struct {
-	const char *name, *word; /* word: what belongs behind it */
-	bool needs_word;
-	action_fn act;
-} actions[] = {
+static const struct sl_cli_action actions[] = {
 	{"apply", "FILE", true, apply},
 	{"list", NULL, false, list},
 	{"show", "NAME", false, show},
 	{"delete", "NAME", true, delete},
+	{NULL, NULL, false, NULL},
 };
-
-static int usage(const struct settings *s, const char *text)
-{
-	return sl_cli_fail(SL_VERB_project, s->json, SL_EXIT_USAGE,
-		"%s\nSee: sluice project --help", text);
-}
-
-static int act(const struct settings *s)
-{
-	const char *names[SL_ARRAY_LEN(actions) + 1] = {NULL}, *near;
-	char text[160];
-
-	if (!s->action)
-		return usage(s, "what is to be done? apply FILE, list, show [NAME] or "
-				"delete NAME");
-	for (size_t i = 0; i < SL_ARRAY_LEN(actions); i++) {
-		names[i] = actions[i].name;
-		if (strcmp(s->action, actions[i].name) != 0)
-			continue;
-		(void)snprintf(text, sizeof(text), "%s needs a %s", actions[i].name,
-			actions[i].word ? actions[i].word : "");
-		if (actions[i].needs_word && (!s->word || !s->word[0]))
-			return usage(s, text);
-		(void)snprintf(text, sizeof(text), "%s takes no word", actions[i].name);
-		if (!actions[i].word && s->word)
-			return usage(s, text);
-		return actions[i].act(s);
-	}
-	near = sl_option_nearest(s->action, names);
-	(void)snprintf(text, sizeof(text), "unknown action '%.40s'%s%s%s", s->action,
-		near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-	sl_text_tame(text);
-	return usage(s, text);
-}
 
 int sl_verb_project(int argc, char **argv)
 {
-	struct settings s = {0}, rest = {0};
-	int first, status, last;
+	struct settings s = {0};
 
-	status = sl_cli_parse(SL_VERB_project, &s, argc, argv, &first);
-	if (status >= 0)
-		return status;
-	if (first < argc) {
-		s.word = argv[first];
-		/* Options may stand behind the word, too; argv[0] is skipped. */
-		status = sl_cli_parse(
-			SL_VERB_project, &rest, argc - first, argv + first, &last);
-		if (status >= 0)
-			return status;
-		s.json |= rest.json;
-		if (rest.action || last < argc - first)
-			return usage(&s, "one word too many");
-	}
-	return act(&s);
+	return sl_cli_act(SL_VERB_project, actions, &s, &s.action, &s.word, argc, argv);
 }

@@ -44,9 +44,9 @@ const struct sl_option sl_verb_ps_options[] = {
 /* Columns and their fate on a narrow terminal. Printed to a pipe all of them stay, in this
  * order. */
 enum {
+	ID,
 	NAME,
 	PROJECT,
-	USER,
 	GPU,
 	PRIO,
 	STATE,
@@ -55,7 +55,7 @@ enum {
 	USED,
 	EVICTED,
 	WAITING,
-	LONGEST,
+	MAX_WAIT,
 	CLIENTS,
 	AGE,
 	COMMAND,
@@ -63,22 +63,22 @@ enum {
 	COLUMNS
 };
 static const struct sl_column columns[COLUMNS] = {
+	[ID] = {"ID", true, 0, 0},
 	[NAME] = {"NAME", false, 10, 0},
 	[PROJECT] = {"PROJECT", false, 7, 1},
-	[USER] = {"USER", false, 4, 5},
 	[GPU] = {"GPU", true, 0, 0},
 	[PRIO] = {"PRIO", true, 0, 4},
 	[STATE] = {"STATE", false, 0, 0},
 	[REQUEST] = {"REQUEST", true, 0, 0},
 	[LIMIT] = {"LIMIT", true, 0, 0},
 	[USED] = {"USED", true, 0, 0},
-	[EVICTED] = {"EVICTED", true, 0, 0},
-	[WAITING] = {"WAITING", true, 0, 0},
-	[LONGEST] = {"LONGEST", true, 0, 3},
+	[EVICTED] = {"EVICTED", true, 0, 8},
+	[WAITING] = {"WAITING", true, 0, 9},
+	[MAX_WAIT] = {"MAX-WAIT", true, 0, 3},
 	[CLIENTS] = {"CLIENTS", true, 0, 2},
-	[AGE] = {"AGE", true, 0, 7},
-	[COMMAND] = {"COMMAND", false, 8, 6},
-	[WHY] = {"WHY", false, 12, 8},
+	[AGE] = {"AGE", true, 0, 6},
+	[COMMAND] = {"COMMAND", false, 8, 5},
+	[WHY] = {"WHY", false, 12, 7},
 };
 
 static int32_t priority(const struct sl_msg_use_row *row)
@@ -107,6 +107,14 @@ static bool is_parked(const struct sl_msg_swap_row *swap)
 	return swap && sl_wire_is_parked(swap->residency);
 }
 
+/* A job of one task and its workload are one thing, with the number that submit told. */
+static uint64_t id_of(const struct sl_msg_use_row *row, const struct sl_rows *jobs)
+{
+	const struct sl_msg_job_row *job = sl_ps_job_of(jobs, row);
+
+	return job && job->tasks == 1 ? job->job & ~SL_JOB_FOREGROUND : row->workload;
+}
+
 static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	const struct lists *lists)
 {
@@ -115,26 +123,26 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 		sl_state_swap_of(&lists->swap, row->workload, row->gpu);
 	char text[64];
 
-	sl_table_set(table, NAME, "%s", row->name);
+	sl_table_set(table, ID, "%llu", (unsigned long long)id_of(row, &lists->jobs));
+	sl_state_set_name(table, NAME, row->uid, row->name);
 	sl_table_set(table, PROJECT, "%s", row->project);
-	sl_table_set(table, USER, "%s", sl_state_user(row->uid, text, sizeof(text)));
 	sl_table_set(table, GPU, "%u", row->gpu);
 	sl_table_set(table, PRIO, "%d", priority(row));
 	sl_table_set(table, STATE, "%s", sl_state_shown(row, swap));
 	sl_table_set(
 		table, REQUEST, "%s", sl_state_request(row, swap, text, sizeof(text)));
 	sl_table_set(
-		table, LIMIT, "%s", sl_table_bytes(row->limit_bytes, text, sizeof(text)));
+		table, LIMIT, "%s", sl_bytes_short(row->limit_bytes, text, sizeof(text)));
 	sl_table_set(table, USED, "%s",
-		sl_table_bytes(
+		sl_bytes_short(
 			row->backing_bytes + row->hidden_bytes, text, sizeof(text)));
 	sl_table_set(table, EVICTED, "%s",
 		swap && swap->evicted_bytes
-			? sl_table_bytes(swap->evicted_bytes, text, sizeof(text))
+			? sl_bytes_short(swap->evicted_bytes, text, sizeof(text))
 			: "-");
-	sl_table_set(table, LONGEST, "%s", sl_state_longest(swap, text, sizeof(text)));
+	sl_table_set(table, MAX_WAIT, "%s", sl_state_longest(swap, text, sizeof(text)));
 	sl_table_set(table, WAITING, "%s",
-		row->waiting ? sl_table_bytes(row->waiting_bytes, text, sizeof(text))
+		row->waiting ? sl_bytes_short(row->waiting_bytes, text, sizeof(text))
 			     : "-");
 	sl_table_set(table, CLIENTS, "%u", row->clients);
 	sl_table_set(table, AGE, "%s", sl_table_age(row->age_ms, text, sizeof(text)));
@@ -152,7 +160,7 @@ static const char *amount(uint32_t kind, uint64_t value, char *buf, size_t size)
 	const struct sl_amount amount = {.kind = kind, .value = value};
 
 	if (amount.kind == SL_AMOUNT_BYTES)
-		return sl_table_bytes(value, buf, size);
+		return sl_bytes_short(value, buf, size);
 	return kind ? sl_amount_format(&amount, buf, size) : "-";
 }
 
@@ -160,15 +168,16 @@ static const char *amount(uint32_t kind, uint64_t value, char *buf, size_t size)
 static bool add_job(struct sl_table *table, const struct sl_msg_job_row *row,
 	const struct lists *lists)
 {
-	static const int nothing[] = {GPU, EVICTED, WAITING, LONGEST};
+	static const int nothing[] = {GPU, EVICTED, WAITING, MAX_WAIT};
 	bool same = !row->limit_kind; /* a limit alone is the request, and back */
 	char text[64];
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(nothing); i++)
 		sl_table_set(table, (size_t)nothing[i], "-");
-	sl_table_set(table, NAME, "%s", row->name);
+	sl_table_set(
+		table, ID, "%llu", (unsigned long long)(row->job & ~SL_JOB_FOREGROUND));
+	sl_state_set_name(table, NAME, row->uid, row->name);
 	sl_table_set(table, PROJECT, "%s", row->project);
-	sl_table_set(table, USER, "%s", sl_state_user(row->uid, text, sizeof(text)));
 	sl_table_set(table, PRIO, "%d", (int)(row->priority_biased - SL_PRIORITY_BIAS));
 	sl_table_set(table, STATE, "%s", sl_wire_job_state(row->state));
 	sl_table_set(table, REQUEST, "%s",
@@ -282,6 +291,8 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 			object, sl_state_swap_of(&lists->swap, row->workload, row->gpu));
 		json_object_set_new(
 			object, "job", job ? sl_tell_job_number(job->job) : json_null());
+		json_object_set_new(
+			object, "id", json_integer((json_int_t)id_of(row, &lists->jobs)));
 	}
 	return object;
 }
@@ -327,16 +338,16 @@ static bool add_client(struct sl_table *table, const struct sl_msg_client_row *r
 	sl_table_set(table, C_GPU, "%u", row->gpu);
 	sl_table_set(table, C_STATE, "%s", sl_state_of_client(row, text, sizeof(text)));
 	sl_table_set(table, C_BACKING, "%s",
-		sl_table_bytes(row->backing_bytes, text, sizeof(text)));
+		sl_bytes_short(row->backing_bytes, text, sizeof(text)));
 	sl_table_set(table, C_HIDDEN, "%s",
-		sl_table_bytes(row->hidden_bytes, text, sizeof(text)));
+		sl_bytes_short(row->hidden_bytes, text, sizeof(text)));
 	sl_table_set(table, C_HELD, "%s",
-		held ? sl_table_bytes(held, text, sizeof(text)) : "-");
+		held ? sl_bytes_short(held, text, sizeof(text)) : "-");
 	sl_table_set(table, C_GRANTED, "%s",
-		sl_table_bytes(row->granted_bytes, text, sizeof(text)));
+		sl_bytes_short(row->granted_bytes, text, sizeof(text)));
 	sl_table_set(table, C_WAITING, "%s",
 		row->waiting_bytes
-			? sl_table_bytes(row->waiting_bytes, text, sizeof(text))
+			? sl_bytes_short(row->waiting_bytes, text, sizeof(text))
 			: "-");
 	sl_table_set(table, C_IDLE, "%s",
 		row->flags & SL_CLIENT_IDLE
@@ -380,6 +391,7 @@ static json_t *job_to_json(const struct sl_msg_job_row *row)
 
 	if (!object)
 		return NULL;
+	sl_ps_set_id(object, row);
 	json_object_set_new(object, "workload", json_null());
 	json_object_set_new(object, "gpu", json_null());
 	json_object_set_new(

@@ -9,10 +9,9 @@
 #include <string.h>
 
 enum {
-	JOB,
+	ID,
 	NAME,
 	PROJECT,
-	USER,
 	PRIO,
 	STATE,
 	TASKS,
@@ -26,20 +25,19 @@ enum {
 	COLUMNS
 };
 static const struct sl_column columns[COLUMNS] = {
-	[JOB] = {"JOB", true, 0, 0},
+	[ID] = {"ID", true, 0, 0},
 	[NAME] = {"NAME", false, 10, 0},
-	[PROJECT] = {"PROJECT", false, 7, 0},
-	[USER] = {"USER", false, 4, 3},
+	[PROJECT] = {"PROJECT", false, 7, 5},
 	[PRIO] = {"PRIO", true, 0, 2},
 	[STATE] = {"STATE", false, 0, 0},
 	[TASKS] = {"TASKS", true, 0, 0},
-	[GPUS] = {"GPUS", true, 0, 4},
-	[REQUEST] = {"REQUEST", true, 0, 5},
+	[GPUS] = {"GPUS", true, 0, 3},
+	[REQUEST] = {"REQUEST", true, 0, 4},
 	[AGE] = {"AGE", true, 0, 6},
 	[RAN] = {"RAN", true, 0, 0},
 	[EXIT] = {"EXIT", true, 0, 0},
 	[COMMAND] = {"COMMAND", false, 8, 1},
-	[WHY] = {"WHY", false, 12, 0},
+	[WHY] = {"WHY", false, 12, 7},
 };
 
 const struct sl_msg_job_row *sl_ps_job_of(
@@ -110,13 +108,10 @@ static bool add(struct sl_table *table, const struct sl_msg_job_row *job)
 		.kind = job->request_kind, .value = job->request_value};
 	char text[sizeof(job->why)];
 
-	if (job->job & SL_JOB_FOREGROUND)
-		sl_table_set(table, JOB, "-");
-	else
-		sl_table_set(table, JOB, "%llu", (unsigned long long)job->job);
-	sl_table_set(table, NAME, "%s", job->name);
+	sl_table_set(
+		table, ID, "%llu", (unsigned long long)(job->job & ~SL_JOB_FOREGROUND));
+	sl_state_set_name(table, NAME, job->uid, job->name);
 	sl_table_set(table, PROJECT, "%s", job->project);
-	sl_table_set(table, USER, "%s", sl_state_user(job->uid, text, sizeof(text)));
 	sl_table_set(table, PRIO, "%d", (int)(job->priority_biased - SL_PRIORITY_BIAS));
 	sl_table_set(table, STATE, "%s", sl_wire_job_state(job->state));
 	sl_table_set(table, TASKS, "%u/%u", job->running, job->tasks);
@@ -144,13 +139,25 @@ struct sl_table *sl_ps_jobs_table(const struct sl_rows *jobs, bool all)
 	return table;
 }
 
+void sl_ps_set_id(json_t *object, const struct sl_msg_job_row *job)
+{
+	json_object_set_new(
+		object, "id", json_integer((json_int_t)(job->job & ~SL_JOB_FOREGROUND)));
+}
+
 json_t *sl_ps_jobs_json(const struct sl_rows *jobs, bool all)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < jobs->count; i++)
-		if (all || !sl_tell_job_is_over(jobs->all[i].job_row.state))
-			json_array_append_new(array,
-				sl_tell_job(&jobs->all[i].job_row, sl_tell_now_ms()));
+	for (size_t i = 0; i < jobs->count; i++) {
+		const struct sl_msg_job_row *job = &jobs->all[i].job_row;
+		json_t *object;
+
+		if (!all && sl_tell_job_is_over(job->state))
+			continue;
+		object = sl_tell_job(job, sl_tell_now_ms());
+		sl_ps_set_id(object, job);
+		json_array_append_new(array, object);
+	}
 	return array;
 }

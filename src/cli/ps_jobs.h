@@ -25,4 +25,7 @@ struct sl_table *sl_ps_jobs_table(const struct sl_rows *jobs, bool all);
 /* The same as a JSON array. */
 json_t *sl_ps_jobs_json(const struct sl_rows *jobs, bool all);
 
+/* Sets the ID of a job in what is told of it as JSON. */
+void sl_ps_set_id(json_t *object, const struct sl_msg_job_row *job);
+
 #endif

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void keep(void *context, const union sl_msg *row)
+void sl_rows_add(struct sl_rows *rows, const union sl_msg *row)
 {
-	struct sl_rows *rows = context;
-
 	if (rows->count == rows->room) {
 		size_t room = rows->room ? rows->room * 2 : 16;
 		union sl_msg *all = reallocarray(rows->all, room, sizeof(*all));
@@ -22,6 +20,11 @@ static void keep(void *context, const union sl_msg *row)
 		rows->room = room;
 	}
 	rows->all[rows->count++] = *row;
+}
+
+static void keep(void *context, const union sl_msg *row)
+{
+	sl_rows_add(context, row);
 }
 
 static int complete(const struct sl_rows *rows, int status, struct sl_error *err)

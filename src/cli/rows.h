@@ -36,6 +36,8 @@ SL_MUST_CHECK int sl_rows_list(struct sl_rows *rows, struct sl_conn *conn,
 /* The same for another message than LIST, whose rows are of row_type. */
 SL_MUST_CHECK int sl_rows_ask(struct sl_rows *rows, struct sl_conn *conn,
 	const union sl_msg *ask, uint32_t row_type, struct sl_error *err);
+/* Adds a row of another source; sets failed where there is no memory for it. */
+void sl_rows_add(struct sl_rows *rows, const union sl_msg *row);
 void sl_rows_fini(struct sl_rows *rows);
 
 /* Prints value (which it takes; NULL: out of memory) on one line of standard output. */

@@ -54,7 +54,8 @@ static int check_daemon(
 			   : s->longest_wait        ? "--longest-wait"
 						    : NULL;
 
-	if (s->warm_after != SL_WARM_UNSET && sl_warm_check(conn, err))
+	if ((s->warm_after != SL_WARM_UNSET || s->idle_grace != SL_WARM_UNSET) &&
+		sl_warm_check(conn, err))
 		return SL_EXIT_PROTOCOL;
 	if (s->rdma && sl_conn_needs(conn, SL_RDMA_SINCE, "--rdma", err))
 		return SL_EXIT_PROTOCOL;
@@ -154,10 +155,10 @@ static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 	union sl_msg reply;
 	int status;
 
-	if (s->warm_after == SL_WARM_UNSET)
+	if (s->warm_after == SL_WARM_UNSET && s->idle_grace == SL_WARM_UNSET)
 		return -1;
-	status = sl_warm_tell(
-		conn, admitted->workload, admitted->name, s->warm_after, &reply, &err);
+	status = sl_warm_tell(conn, admitted->workload, admitted->name, s->warm_after,
+		s->idle_grace, &reply, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);

@@ -27,21 +27,24 @@ struct settings {
 	struct sl_amount request, limit;
 	int64_t priority;
 	enum sl_switch swap, oom_first;
-	sl_ns longest_wait, warm_after;
+	sl_ns longest_wait, warm_after, idle_grace;
+	enum sl_switch keep_resident;
 	bool json;
 };
 
 const struct sl_option sl_verb_set_options[] = {
 	SL_OPT_OPERAND(struct settings, name, "NAME",
-		"The workload: its name, or its id in sluice ps --json."),
+		"The workload: its name or ID, as sluice ps shows it."),
 	SL_OPT(struct settings, request, AMOUNT, "AMOUNT", 0, 0,
 		"GPU memory that is guaranteed, on each of its GPUs."),
 	SL_OPT(struct settings, limit, AMOUNT, "AMOUNT", 0, 0,
 		"The most it may hold on each of its GPUs."),
 	SL_OPT(struct settings, priority, INTEGER, "N", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
 		"Higher is served first, -1000 to 1000."),
+	SL_OPT_AS("keep-resident", struct settings, keep_resident, SWITCH, "on|off", 0, 0,
+		"Whether its memory is never moved to host memory."),
 	SL_OPT(struct settings, swap, SWITCH, "on|off", 0, 0,
-		"Whether its memory may be moved to host memory."),
+		"The same the other way round."),
 	SL_OPT_AS("oom-first", struct settings, oom_first, SWITCH, "on|off", 0, 0,
 		"Its first demand that does not fit gets out-of-memory, the next waits."),
 	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 0,
@@ -49,6 +52,10 @@ const struct sl_option sl_verb_set_options[] = {
 	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 0,
 		SL_WARM_AFTER_MS_MAX,
 		"Move it to host memory after so long without GPU work; 0: never."),
+	SL_OPT_AS("idle-grace", struct settings, idle_grace, DURATION, "TIME", 0,
+		SL_WARM_AFTER_MS_MAX,
+		"Within its request it is moved for what others have above theirs only "
+		"after so long without GPU work; 0: it takes turns with them."),
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
 	SL_OPT_END,
 };
@@ -122,26 +129,34 @@ static int print_json(const struct settings *s, const struct sl_msg_set_reply *r
 	if (object && s->warm_after != SL_WARM_UNSET)
 		json_object_set_new(object, "warm_after_ms",
 			json_integer((json_int_t)(s->warm_after / SL_MS)));
+	if (object && s->idle_grace != SL_WARM_UNSET)
+		json_object_set_new(object, "idle_grace_ms",
+			json_integer((json_int_t)(s->idle_grace / SL_MS)));
 	return sl_rows_print_json(SL_VERB_set, object);
 }
 
 /* The reply does not have them; they are what was asked for. */
 static void print_longest_wait(sl_ns wait)
 {
+	char text[32];
+
 	if (wait == NO_WAIT)
 		return;
 	if (wait)
-		printf(", longest wait %g s", (double)wait / SL_S);
+		printf(", longest wait %s", sl_duration_format(wait, text, sizeof(text)));
 	else
 		fputs(", longest wait the daemon's", stdout);
 }
 
 static void print_warm_after(sl_ns warm_after)
 {
+	char text[32];
+
 	if (warm_after == SL_WARM_UNSET)
 		return;
 	if (warm_after)
-		printf(", warm after %g s", (double)warm_after / SL_S);
+		printf(", warm after %s",
+			sl_duration_format(warm_after, text, sizeof(text)));
 	else
 		fputs(", never warm for being idle", stdout);
 }
@@ -159,6 +174,9 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 		reply->flags & SL_WORKLOAD_OOM_FIRST ? ", out-of-memory first" : "");
 	print_longest_wait(s->longest_wait);
 	print_warm_after(s->warm_after);
+	if (s->idle_grace != SL_WARM_UNSET)
+		printf(", idle grace %s",
+			sl_duration_format(s->idle_grace, limit, sizeof(limit)));
 	putchar('\n');
 	if (reply->over_bytes)
 		printf("It holds %s above its limit. It keeps that until somebody needs "
@@ -169,7 +187,13 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
 }
 
-/* One message for what is named of the older settings, and one for when it is warm. Outcomes of
+/* What SET has no field for. */
+static bool has_times(const struct settings *s)
+{
+	return s->warm_after != SL_WARM_UNSET || s->idle_grace != SL_WARM_UNSET;
+}
+
+/* One message for what is named of the older settings, and one for the times. Outcomes of
  * sl_conn_open; a refusal is in *reply, and ends it. */
 static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 	struct sl_conn *conn, union sl_msg *reply, struct sl_error *err)
@@ -177,7 +201,7 @@ static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 	union sl_msg ask, first = {0};
 	int status = SL_EXIT_OK;
 
-	if (s->warm_after != SL_WARM_UNSET)
+	if (has_times(s))
 		status = sl_warm_check(conn, err);
 	if (!status && which(s)) {
 		fill(s, row, &ask);
@@ -186,9 +210,10 @@ static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 			return SL_EXIT_OK;
 		first = *reply;
 	}
-	if (status || s->warm_after == SL_WARM_UNSET)
+	if (status || !has_times(s))
 		return status;
-	status = sl_warm_tell(conn, row->workload, row->name, s->warm_after, reply, err);
+	status = sl_warm_tell(
+		conn, row->workload, row->name, s->warm_after, s->idle_grace, reply, err);
 	if (!status && reply->set_reply.ok)
 		sl_tell_remark_before(&reply->set_reply, first.set_reply.text);
 	return status;
@@ -200,7 +225,8 @@ int sl_verb_set(int argc, char **argv)
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
 	struct settings s = {.priority = NO_PRIORITY,
 		.longest_wait = NO_WAIT,
-		.warm_after = SL_WARM_UNSET};
+		.warm_after = SL_WARM_UNSET,
+		.idle_grace = SL_WARM_UNSET};
 	const struct sl_msg_use_row *row;
 	struct sl_error err = {0};
 	union sl_msg reply;
@@ -209,7 +235,9 @@ int sl_verb_set(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_set, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	if (!which(&s) && s.warm_after == SL_WARM_UNSET)
+	if (s.keep_resident)
+		s.swap = s.keep_resident == SL_SWITCH_ON ? SL_SWITCH_OFF : SL_SWITCH_ON;
+	if (!which(&s) && !has_times(&s))
 		return nothing_to_change(&s);
 	if (s.swap == SL_SWITCH_OFF && s.warm_after && s.warm_after != SL_WARM_UNSET)
 		return sl_cli_fail(SL_VERB_set, s.json, SL_EXIT_USAGE,

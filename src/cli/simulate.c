@@ -20,6 +20,13 @@
 #define DAY_MS    86400000LL
 #define YEAR_MS   (366 * DAY_MS)
 
+/* With '|' before each. */
+static const char policies[] =
+#define SL_PLACEMENT_POLICY(NAME, name) "|" #name
+#include "policy/quota/policies.def"
+#undef SL_PLACEMENT_POLICY
+	;
+
 const struct sl_option sl_verb_simulate_options[] = {
 	SL_OPT(struct sl_simulate_settings, nodes, STRING, "FILE", 0, 0,
 		"Nodes, as CSV."),
@@ -27,8 +34,8 @@ const struct sl_option sl_verb_simulate_options[] = {
 	SL_OPT(struct sl_simulate_settings, projects, STRING, "FILE", 0, 0,
 		"Projects, as YAML: jobs come, wait, are reclaimed and end, in virtual "
 		"time."),
-	SL_OPT(struct sl_simulate_settings, policy, STRING, "pack|spread|bestfit|fgd", 0,
-		0, "How nodes are chosen (pack)."),
+	SL_OPT(struct sl_simulate_settings, policy, STRING, policies + 1, 0, 0,
+		"How nodes are chosen (pack)."),
 	SL_OPT(struct sl_simulate_settings, arrivals, STRING, "trace|shuffled|FILE", 0, 0,
 		"The order of arrival (shuffled; with projects trace); FILE: orders as "
 		"CSV."),
@@ -100,9 +107,7 @@ bool sl_simulate_read_policy(
 			*policy = (enum sl_placement_policy)i;
 			return true;
 		}
-	sl_error_set(err,
-		"there is no policy '%s'; take one of pack, spread, bestfit and fgd",
-		name);
+	sl_error_set(err, "there is no policy '%s'; take one of %s", name, policies + 1);
 	return false;
 }
 
@@ -201,7 +206,8 @@ static bool read_files(struct simulation *m, struct sl_error *err)
 	} else {
 		m->runs = !strcmp(arrivals, "trace") ? 1 : (uint32_t)m->s.seeds;
 	}
-	if (m->s.mix && sl_simulate_mix(&m->trace, m->s.mix, err))
+	if (m->s.mix &&
+		sl_simulate_mix(&m->trace, m->s.mix, (uint64_t)m->s.first_seed, err))
 		return false;
 	m->curves = calloc(m->runs, sizeof(*m->curves));
 	m->seed = calloc(m->runs, sizeof(*m->seed));

@@ -10,11 +10,11 @@ enum { NO_GPU, SHARE, ONE, MULTI, SORTS };
 
 static const struct mix {
 	const char *name;
-	int share, multi, spec, cpu_jobs, cpu;
+	int share, multi, spec, common, cpu_jobs, cpu;
 	const char *text;
 } mixes[] = {
-#define SL_MIX(name, share, multi, spec, cpu_jobs, cpu, text) \
-	{#name, share, multi, spec, cpu_jobs, cpu, text},
+#define SL_MIX(name, share, multi, spec, common, cpu_jobs, cpu, text) \
+	{#name, share, multi, spec, common, cpu_jobs, cpu, text},
 #include "cli/simulate_mixes.def"
 #undef SL_MIX
 };
@@ -65,6 +65,7 @@ struct making {
 	uint64_t random;
 	uint32_t *of[SORTS], count[SORTS]; /* jobs of the trace, by sort */
 	uint64_t wanted[SORTS];
+	uint64_t gpus[SL_TRACE_MODELS], all_gpus; /* of each model, to draw models by */
 	struct sl_trace_job *jobs;
 	uint32_t made, room;
 };
@@ -110,19 +111,35 @@ static bool runs_somewhere(const struct sl_trace *trace, const struct sl_need *n
 	return false;
 }
 
+/* The commonest model counts as if it had `common` percent of its GPUs. */
+static void count_models(struct making *m)
+{
+	uint32_t commonest = 0;
+
+	for (uint32_t i = 0; i < m->trace->node_count; i++)
+		m->gpus[m->trace->nodes[i].model] += m->trace->nodes[i].gpus;
+	for (uint32_t i = 1; i < SL_TRACE_MODELS; i++)
+		if (m->gpus[i] > m->gpus[commonest])
+			commonest = i;
+	if (m->mix->common >= 0)
+		m->gpus[commonest] =
+			(m->gpus[commonest] * (uint64_t)m->mix->common + 99) / 100;
+	for (uint32_t i = 0; i < SL_TRACE_MODELS; i++)
+		m->all_gpus += m->gpus[i];
+}
+
 /* One model or two, as there are GPUs of it. */
 static uint64_t draw_models(struct making *m)
 {
 	uint64_t models = 0;
 
 	for (int n = 1 + (int)(sl_simulate_draw(&m->random) % 2); n; n--) {
-		uint64_t gpu = sl_simulate_draw(&m->random) %
-			       (m->trace->capacity_milli / SL_FIT_WHOLE);
-		uint32_t i = 0;
+		uint64_t gpu = sl_simulate_draw(&m->random) % m->all_gpus;
+		uint32_t model = 0;
 
-		while (gpu >= m->trace->nodes[i].gpus)
-			gpu -= m->trace->nodes[i++].gpus;
-		models |= UINT64_C(1) << m->trace->nodes[i].model;
+		while (gpu >= m->gpus[model])
+			gpu -= m->gpus[model++];
+		models |= UINT64_C(1) << model;
 	}
 	return models;
 }
@@ -177,6 +194,7 @@ static bool make(struct making *m)
 {
 	if (!sort_out(m))
 		return false;
+	count_models(m);
 	if (m->mix->share >= 0)
 		set_part(m, SHARE, m->mix->share);
 	if (m->mix->multi >= 0)
@@ -189,9 +207,10 @@ static bool make(struct making *m)
 	return true;
 }
 
-int sl_simulate_mix(struct sl_trace *trace, const char *name, struct sl_error *err)
+int sl_simulate_mix(
+	struct sl_trace *trace, const char *name, uint64_t seed, struct sl_error *err)
 {
-	struct making m = {.trace = trace, .random = sl_simulate_seeded(0)};
+	struct making m = {.trace = trace, .random = sl_simulate_seeded(seed)};
 	bool made;
 
 	for (uint32_t i = 0; i < SL_ARRAY_LEN(mixes); i++)

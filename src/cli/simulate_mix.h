@@ -6,11 +6,10 @@
 
 #include "cli/simulate_trace.h"
 
-/* Replaces the jobs of the trace by a mix of them; about as much demand. Always the same for a
- * trace.
+/* Replaces the jobs of the trace by a mix of them, drawn by the seed; about as much demand.
  * BAD: there is no such mix, or the trace has no jobs of a sort that it needs. */
 SL_MUST_CHECK int sl_simulate_mix(
-	struct sl_trace *trace, const char *name, struct sl_error *err);
+	struct sl_trace *trace, const char *name, uint64_t seed, struct sl_error *err);
 
 /* By number, NULL behind the last; *text says what it is. */
 const char *sl_simulate_mix_name(uint32_t number, const char **text);

@@ -52,6 +52,8 @@ const struct sl_option sl_verb_softgpu_options[] = {
 			"Calls that fail or hang: cuMemCreate:3=oom,cuMemMap:@5=hang"),
 	SL_OPT_AS("models", struct settings, config.models, STRING, "NAMES", 0, 0,
 		"Models of the GPUs, joined by commas; the last one for the rest."),
+	SL_OPT_AS("shared", struct settings, config.shared, FLAG, NULL, 0, 0,
+		"All users may use these GPUs, and CMD's sluiced; says how."),
 	SL_OPT(struct settings, lose, INTEGER, "GPU", 0, SL_SOFTGPU_GPUS_MAX - 1,
 		"Inside a box: this GPU falls off the bus (Xid 79)."),
 	SL_OPT(struct settings, revive, INTEGER, "GPU", 0, SL_SOFTGPU_GPUS_MAX - 1,
@@ -228,9 +230,20 @@ static int pass_status(int wait_status)
 	return 128 + signal;
 }
 
+/* What another user's shell needs to be inside of the box, too. */
+static void say_how(void)
+{
+	static const char *const names[] = {
+		SL_SOFTGPU_ENV, "LD_LIBRARY_PATH", "SLUICE_SOCKET"};
+
+	fputs("sluice softgpu: for other users:\n", stderr);
+	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++)
+		fprintf(stderr, "export %s='%s'\n", names[i], getenv(names[i]));
+}
+
 /* Runs CMD in the started box. Returns the exit status; does not return in the child that
  * becomes CMD. */
-static int run_in(struct sl_softgpu_box *box, const char *dir, char **words)
+static int run_in(struct sl_softgpu_box *box, const char *dir, bool shared, char **words)
 {
 	sigset_t signals, before;
 	int wait_status;
@@ -246,6 +259,8 @@ static int run_in(struct sl_softgpu_box *box, const char *dir, char **words)
 	if (sl_softgpu_env(box) || set_path() || set_daemon_places(dir))
 		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_SYSTEM,
 			"cannot set the environment of CMD");
+	if (shared)
+		say_how();
 	cmd = fork();
 	if (cmd < 0)
 		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_SYSTEM,
@@ -282,7 +297,10 @@ static int happen(enum sl_softgpu_event event, uint32_t gpu, uint32_t xid)
 	if (!r)
 		return SL_EXIT_OK;
 	return sl_cli_fail(SL_VERB_softgpu, false,
-		r == -EINVAL || r == -ENXIO ? SL_EXIT_USAGE : SL_EXIT_SYSTEM, "%s", why);
+		r == -EPERM                   ? SL_EXIT_DENIED
+		: r == -EINVAL || r == -ENXIO ? SL_EXIT_USAGE
+					      : SL_EXIT_SYSTEM,
+		"%s", why);
 }
 
 /* The exit status, or -1 if a box is to be started. */
@@ -330,11 +348,11 @@ int sl_verb_softgpu(int argc, char **argv)
 		return sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_INSTALL,
 			"cannot start the software GPUs: %s", why);
 	snprintf(dir, sizeof(dir), "%s/d", box.directory);
-	if (mkdir(dir, 0700) < 0) {
+	if (mkdir(dir, 0700) < 0 || (s.config.shared && chmod(dir, 0711) < 0)) {
 		status = sl_cli_fail(SL_VERB_softgpu, false, SL_EXIT_SYSTEM,
 			"cannot make %s: %s", dir, strerror(errno));
 		sl_softgpu_stop(&box);
 		return status;
 	}
-	return run_in(&box, dir, argv + first);
+	return run_in(&box, dir, s.config.shared, argv + first);
 }

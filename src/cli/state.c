@@ -5,6 +5,7 @@
 
 #include <pwd.h>
 #include <stdio.h>
+#include <unistd.h>
 
 const struct sl_msg_swap_row *sl_state_swap_of(
 	const struct sl_rows *swap, uint64_t workload, uint32_t gpu)
@@ -29,7 +30,7 @@ const char *sl_state_request(const struct sl_msg_use_row *row,
 	if (swap && sl_wire_gave_up_request(swap->residency))
 		snprintf(buf, size, "-");
 	else
-		sl_table_bytes(row->request_bytes, buf, size);
+		sl_bytes_short(row->request_bytes, buf, size);
 	return buf;
 }
 
@@ -104,4 +105,16 @@ const char *sl_state_user(uint32_t uid, char *buf, size_t size)
 	else
 		snprintf(buf, size, "%u", uid);
 	return buf;
+}
+
+void sl_state_set_name(
+	struct sl_table *table, size_t column, uint32_t uid, const char *name)
+{
+	char user[64];
+
+	if (uid == geteuid())
+		sl_table_set(table, column, "%s", name);
+	else
+		sl_table_set(table, column, "%s/%s",
+			sl_state_user(uid, user, sizeof(user)), name);
 }

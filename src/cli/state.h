@@ -8,6 +8,7 @@
 #define SL_CLI_STATE_H
 
 #include "cli/rows.h"
+#include "cli/table.h"
 #include "daemon/tell.h"
 
 /* Of the rows of SL_LIST_SWAP (none of an older daemon), the workload's on that GPU, or NULL. */
@@ -34,5 +35,9 @@ const char *sl_state_of_client(
 
 /* The name of a user, or the number of one without. Returns buf. */
 const char *sl_state_user(uint32_t uid, char *buf, size_t size);
+
+/* A name as its reader may type it: one's own as it is, another user's with the user before it. */
+void sl_state_set_name(
+	struct sl_table *table, size_t column, uint32_t uid, const char *name);
 
 #endif

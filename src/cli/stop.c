@@ -14,19 +14,19 @@
 #define NO_GRACE SL_NS_NEVER
 
 struct settings {
-	const char *name;
+	struct sl_strings names;
 	sl_ns grace;
 	bool now, json;
 };
 
 const struct sl_option sl_verb_stop_options[] = {
-	SL_OPT_OPERAND(struct settings, name, "NAME",
-		"The workload or job: its name, or its id in sluice ps --json."),
+	SL_OPT_OPERANDS(struct settings, names, "NAME",
+		"The workloads or jobs: their names or IDs, as sluice ps shows them."),
 	SL_OPT(struct settings, grace, DURATION, "TIME", 0, DAY_MS,
 		"From SIGTERM to SIGKILL. Default: stop_grace of the daemon."),
 	SL_OPT(struct settings, now, FLAG, NULL, 0, 0,
 		"SIGKILL follows at once: --grace 0."),
-	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
+	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object for each."),
 	SL_OPT_END,
 };
 
@@ -69,7 +69,8 @@ static int print(const struct settings *s, struct stopped *stopped)
 		else if (!s->grace)
 			fputs(", and SIGKILL at once", stdout);
 		else
-			printf(", and SIGKILL after %g s", (double)s->grace / SL_S);
+			printf(", and SIGKILL after %s",
+				sl_duration_format(s->grace, title, sizeof(title)));
 		putchar('\n');
 	}
 	sl_told_warning(SL_VERB_stop, stopped->text);
@@ -137,27 +138,61 @@ static int stop_job(
 			      .text = reply.job_reply.text});
 }
 
-int sl_verb_stop(int argc, char **argv)
+/* What was asked for is so: it is over. */
+static int say_over(const struct settings *s, uint64_t job, const char *name)
+{
+	char tamed[64], text[128];
+
+	snprintf(tamed, sizeof(tamed), "%s", name);
+	sl_text_tame(tamed);
+	snprintf(text, sizeof(text), "%s has ended already", tamed);
+	if (s->json)
+		return print_json(
+			&(struct stopped){.job = job, .name = tamed, .text = text});
+	puts(text);
+	return sl_cli_finish(SL_VERB_stop, SL_EXIT_OK);
+}
+
+static int stop_one(const struct settings *s, const char *name)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
-	struct settings s = {.grace = NO_GRACE};
 	struct sl_error err = {0};
 	const union sl_msg *row;
-	int first, status;
+	int status =
+		sl_named_open_job(&conn, &rows, name, true, "sluice stop", &row, &err);
+
+	if (status == SL_EXIT_REFUSED && sl_named_has_ended(&conn, name))
+		return say_over(s, 0, name);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_stop, s->json, (enum sl_exit)status, "%s", err.text);
+	if (row->head.type != SL_MSG_JOB_ROW)
+		return stop_workload(s, &conn, &row->use_row);
+	if (sl_tell_job_is_over(row->job_row.state))
+		return say_over(s, row->job_row.job, row->job_row.name);
+	return stop_job(s, &conn, &row->job_row);
+}
+
+int sl_verb_stop(int argc, char **argv)
+{
+	struct settings s = {.grace = NO_GRACE};
+	int first, status, failed = 0;
 
 	status = sl_cli_parse(SL_VERB_stop, &s, argc, argv, &first);
-	if (status >= 0)
-		return status;
-	if (s.now && s.grace != NO_GRACE && s.grace)
-		return sl_cli_fail(SL_VERB_stop, s.json, SL_EXIT_USAGE,
+	if (status < 0 && s.now && s.grace != NO_GRACE && s.grace)
+		status = sl_cli_fail(SL_VERB_stop, s.json, SL_EXIT_USAGE,
 			"--now leaves no --grace; give one of them");
 	if (s.now)
 		s.grace = 0;
-	status = sl_named_open_job(&conn, &rows, s.name, true, "sluice stop", &row, &err);
-	if (status)
-		return sl_cli_fail(
-			SL_VERB_stop, s.json, (enum sl_exit)status, "%s", err.text);
-	return row->head.type == SL_MSG_JOB_ROW ? stop_job(&s, &conn, &row->job_row)
-						: stop_workload(&s, &conn, &row->use_row);
+	/* Without a name one is missed once. */
+	for (size_t i = 0; status < 0 && failed != SL_EXIT_NO_DAEMON &&
+			   i < sl_max_u64(s.names.count, 1);
+		i++) {
+		int one = stop_one(&s, s.names.count ? s.names.all[i] : NULL);
+
+		failed = failed ? failed : one;
+	}
+	sl_strings_fini(&s.names);
+	return status < 0 ? failed : status;
 }

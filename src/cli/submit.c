@@ -30,6 +30,7 @@
 struct settings {
 	struct sl_launch launch; /* first: see SL_LAUNCH_OPTIONS */
 	int64_t gang, min, retries;
+	sl_ns preempt_delay;
 	enum sl_switch preemptible, on_reclaim;
 	struct sl_strings env;
 	const char *dir;
@@ -49,6 +50,10 @@ const struct sl_option sl_verb_submit_options[] = {
 		0,
 		"When its GPUs are taken back: go on later from where it was, or end and "
 		"begin anew. Default park; with --swap off or --rdma, terminate."),
+	SL_OPT_AS("preempt-delay", struct settings, preempt_delay, DURATION, "TIME", 0,
+		SL_JOB_DELAY_MS_MAX,
+		"Wait so long for room before others are stopped or moved for it. "
+		"Default 0."),
 	SL_OPT(struct settings, retries, INTEGER, "N", 0, SL_JOB_RETRIES_MAX,
 		"So often a task that failed is started again. Default 0."),
 	SL_OPT(struct settings, env, STRINGS, "NAME=VALUE", 0, 0,
@@ -148,11 +153,12 @@ static int add_env(struct sl_jobspec *spec, const char *entry)
 	return sl_jobspec_add(spec, SL_JOBSPEC_ENV, line);
 }
 
-static int fill_spec(struct sl_jobspec *spec, char *const *words)
+static int fill_spec(
+	const struct settings *s, struct sl_jobspec *spec, char *const *words)
 {
 	sl_cleanup(sl_freep) char *dir = getcwd(NULL, 0);
 	mode_t mask = umask(0);
-	char octal[16];
+	char octal[16], delay[24];
 	int r = dir ? 0 : -errno;
 
 	umask(mask);
@@ -163,6 +169,11 @@ static int fill_spec(struct sl_jobspec *spec, char *const *words)
 		r = sl_jobspec_add(spec, SL_JOBSPEC_DIR, dir);
 	if (!r)
 		r = sl_jobspec_add(spec, SL_JOBSPEC_UMASK, octal);
+	snprintf(delay, sizeof(delay), "%llu",
+		(unsigned long long)(s->preempt_delay / SL_MS));
+	/* A sluiced that does not know it refuses it: only where it is wanted. */
+	if (!r && s->preempt_delay)
+		r = sl_jobspec_add(spec, SL_JOBSPEC_DELAY, delay);
 	for (char **entry = environ; !r && *entry; entry++)
 		r = add_env(spec, *entry);
 	return r;
@@ -173,7 +184,7 @@ static int make_spec(
 	const struct settings *s, char *const *words, uint32_t *bytes, int *status)
 {
 	sl_cleanup(sl_jobspec_fini) struct sl_jobspec spec = {0};
-	int r = fill_spec(&spec, words), fd = r ? r : sl_jobspec_to_fd(&spec);
+	int r = fill_spec(s, &spec, words), fd = r ? r : sl_jobspec_to_fd(&spec);
 
 	if (fd >= 0) {
 		*bytes = (uint32_t)spec.size;
@@ -207,6 +218,7 @@ static uint32_t flags(const struct settings *s)
 	       (s->preemptible == SL_SWITCH_OFF ? 0 : SL_SUBMIT_PREEMPTIBLE) |
 	       (terminates(s) ? SL_SUBMIT_TERMINATES : 0) |
 	       (s->launch.warm_after ? 0 : SL_SUBMIT_NEVER_WARM) |
+	       (s->launch.idle_grace != SL_WARM_UNSET ? SL_SUBMIT_GRACE : 0) |
 	       (s->try_only ? SL_SUBMIT_TRY : 0);
 }
 
@@ -222,6 +234,8 @@ static int fill(const struct settings *s, char *const *words, union sl_msg *ask)
 	msg->limit_value = launch->limit.value;
 	if (launch->warm_after != SL_WARM_UNSET)
 		msg->warm_after_ms = launch->warm_after / SL_MS;
+	if (launch->idle_grace != SL_WARM_UNSET)
+		msg->idle_grace_ms = launch->idle_grace / SL_MS;
 	msg->gpu_count = (uint32_t)launch->gpus;
 	msg->priority_biased = (uint32_t)(launch->priority + SL_PRIORITY_BIAS);
 	msg->flags = flags(s);
@@ -261,12 +275,10 @@ static int print(const struct settings *s, struct sl_msg_submit_reply *reply)
 static int print_end(const struct settings *s, struct sl_msg_job_reply *end)
 {
 	int status = sl_jobs_exit(end->state, end->exit_status);
-	char how[96];
+	char text[SL_JOBS_END_MAX];
 
-	sl_text_tame(end->name);
 	if (!s->launch.json)
-		fprintf(stderr, "%s %s\n", end->name,
-			sl_jobs_ending(end->state, end->exit_status, how, sizeof(how)));
+		fprintf(stderr, "%s\n", sl_jobs_end_text(end, text, sizeof(text)));
 	return status;
 }
 

@@ -1,10 +1,12 @@
 /*
  * A list that wraps cannot be read, and a list that hides its last column silently is worse. So
- * text columns (names, the command) are cut first, each down to its least width, the widest
- * first; then whole columns go, least important first. Numbers are never cut.
+ * text columns (the command) are cut first, each down to its least width, the widest first; then
+ * whole columns go, least important first. What a row is called is cut last. Numbers are never
+ * cut.
  */
 #include "cli/table.h"
 
+#include "base/amount.h"
 #include "cli/text.h"
 
 #include <stdarg.h>
@@ -14,6 +16,8 @@
 #include <unistd.h>
 
 #define GAP 2
+/* A name is worth more than a column: up to so many characters it is whole. */
+#define NAME_WHOLE 24
 
 struct cell {
 	char text[SL_TABLE_CELL_MAX];
@@ -157,13 +161,15 @@ static unsigned int total(const struct sl_table *t, const unsigned int *widths)
 	return sum;
 }
 
-/* Cuts one character off the widest column that may still be cut. */
-static bool shrink(const struct sl_table *t, unsigned int *widths)
+/* Cuts one character off the widest column that may still be cut, of those that may be dropped or
+ * of those that may not. */
+static bool shrink(const struct sl_table *t, unsigned int *widths, bool droppable)
 {
 	size_t widest = t->count;
 
 	for (size_t c = 0; c < t->count; c++)
 		if (t->columns[c].least && widths[c] > t->columns[c].least &&
+			!t->columns[c].drop == !droppable &&
 			(widest == t->count || widths[c] > widths[widest]))
 			widest = c;
 	if (widest == t->count)
@@ -186,6 +192,14 @@ static bool drop(const struct sl_table *t, unsigned int *widths)
 	return true;
 }
 
+/* What must be left of a column before another one is dropped for it. */
+static unsigned int least_of(const struct sl_column *column, unsigned int width)
+{
+	unsigned int least = column->drop ? column->least : NAME_WHOLE;
+
+	return width < least ? width : least;
+}
+
 /* As many columns as fit when cut to their least, then as little cutting as fits. */
 static void fit(const struct sl_table *t, unsigned int width, unsigned int *widths)
 {
@@ -197,12 +211,13 @@ static void fit(const struct sl_table *t, unsigned int width, unsigned int *widt
 	for (;;) {
 		memcpy(least, widths, t->count * sizeof(*least));
 		for (size_t c = 0; c < t->count; c++)
-			if (t->columns[c].least && least[c] > t->columns[c].least)
-				least[c] = t->columns[c].least;
+			if (t->columns[c].least)
+				least[c] = least_of(&t->columns[c], widths[c]);
 		if (total(t, least) <= width || !drop(t, widths))
 			break;
 	}
-	while (total(t, widths) > width && shrink(t, widths))
+	while (total(t, widths) > width &&
+		(shrink(t, widths, true) || shrink(t, widths, false)))
 		;
 }
 
@@ -244,37 +259,7 @@ unsigned int sl_table_terminal_width(int fd)
 	return size.ws_col;
 }
 
-const char *sl_table_bytes(uint64_t bytes, char *buf, size_t size)
-{
-	static const char *const units[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-	double value = (double)bytes;
-	size_t unit = 0;
-
-	/* 1000 and not 1024: "1001Mi" would need a digit more than "0.98Gi". */
-	while (value >= 999.5 && unit + 1 < SL_ARRAY_LEN(units)) {
-		value /= 1024;
-		unit++;
-	}
-	if (!unit || value >= 99.95 || value == (double)(uint64_t)value)
-		snprintf(buf, size, "%.0f%s", value, units[unit]);
-	else if (value >= 9.995)
-		snprintf(buf, size, "%.1f%s", value, units[unit]);
-	else
-		snprintf(buf, size, "%.2f%s", value, units[unit]);
-	return buf;
-}
-
 const char *sl_table_age(uint64_t ms, char *buf, size_t size)
 {
-	unsigned long long s = ms / 1000;
-
-	if (s < 100)
-		snprintf(buf, size, "%llus", s);
-	else if (s < 100 * 60)
-		snprintf(buf, size, "%llum", s / 60);
-	else if (s < 100 * 3600)
-		snprintf(buf, size, "%lluh", s / 3600);
-	else
-		snprintf(buf, size, "%llud", s / 86400);
-	return buf;
+	return sl_span_format(ms / 1000 * SL_S, buf, size);
 }

@@ -18,8 +18,9 @@ struct sl_column {
 	const char *title;
 	bool right;         /* numbers are aligned to the right */
 	unsigned int least; /* characters it may be cut to; 0: never cut */
-	unsigned int
-		drop; /* dropped in this order (1 first) when cutting is not enough; 0: never */
+	/* Dropped in this order (1 first) when cutting is not enough. 0: never, and it is cut only
+	 * once nothing else can be. */
+	unsigned int drop;
 };
 
 struct sl_table;
@@ -42,9 +43,7 @@ void sl_table_print(const struct sl_table *table, unsigned int width, FILE *out)
 /* Columns of the terminal behind fd, or 0 if there is none; COLUMNS, if set, wins. */
 unsigned int sl_table_terminal_width(int fd);
 
-/* "3.25Gi", "512Mi", "0": short, and legal as an amount. Returns buf; 16 bytes suffice. */
-const char *sl_table_bytes(uint64_t bytes, char *buf, size_t size);
-/* "12s", "5m", "3h", "9d". Returns buf; 16 bytes suffice. */
+/* As sl_span_format(), without the part of a second: "12s", "5m", "3h", "9d". */
 const char *sl_table_age(uint64_t ms, char *buf, size_t size);
 
 #endif

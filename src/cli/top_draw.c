@@ -128,15 +128,15 @@ static void draw_gpu_title(struct sl_canvas *canvas, const struct sl_top_data *d
 	used -= evicted < used ? evicted : used;
 	if (evicted)
 		snprintf(beside, sizeof(beside), ", %s evicted",
-			sl_table_bytes(evicted, a, sizeof(a)));
+			sl_bytes_short(evicted, a, sizeof(a)));
 
 	snprintf(text, sizeof(text), "GPU %u ", gpu->gpu);
 	x = sl_canvas_text(canvas, 0, y, canvas->width, SL_STYLE_BOLD, text);
 	x += sl_canvas_text(canvas, x, y, 10, style_of_state(state), state);
 	snprintf(text, sizeof(text), "  busy %u%%  %s of %s used, %s requested%s",
-		gpu->utilisation_pct, sl_table_bytes(used, a, sizeof(a)),
-		sl_table_bytes(gpu->shareable_bytes, b, sizeof(b)),
-		sl_table_bytes(gpu->requests_bytes, c, sizeof(c)), beside);
+		gpu->utilisation_pct, sl_bytes_short(used, a, sizeof(a)),
+		sl_bytes_short(gpu->shareable_bytes, b, sizeof(b)),
+		sl_bytes_short(gpu->requests_bytes, c, sizeof(c)), beside);
 	x += sl_canvas_text(canvas, x, y, canvas->width - x, SL_STYLE_PLAIN, text);
 	if (x + 10 < canvas->width)
 		sl_canvas_text(
@@ -249,15 +249,15 @@ static const char *cell_text(
 	case GPU: snprintf(buf, size, "%u", use->gpu); return buf;
 	case STATE: return sl_state_shown(use, line->swap);
 	case REQUEST: return sl_state_request(use, line->swap, buf, size);
-	case LIMIT: return sl_table_bytes(use->limit_bytes, buf, size);
+	case LIMIT: return sl_bytes_short(use->limit_bytes, buf, size);
 	case USED:
-		return sl_table_bytes(use->backing_bytes + use->hidden_bytes, buf, size);
+		return sl_bytes_short(use->backing_bytes + use->hidden_bytes, buf, size);
 	case EVICTED:
 		return sl_top_evicted(line)
-			       ? sl_table_bytes(sl_top_evicted(line), buf, size)
+			       ? sl_bytes_short(sl_top_evicted(line), buf, size)
 			       : "-";
 	case WAITING:
-		return use->waiting ? sl_table_bytes(use->waiting_bytes, buf, size) : "-";
+		return use->waiting ? sl_bytes_short(use->waiting_bytes, buf, size) : "-";
 	default:
 		if (line->is_idle)
 			return sl_table_age(line->idle_ms, buf, size);
@@ -375,7 +375,7 @@ static void draw_title(struct sl_canvas *canvas, const struct sl_top_data *data,
 	const struct sl_top_view *view, const struct sl_top_layout *at)
 {
 	size_t waiting = 0;
-	char text[320], queued[32] = "";
+	char text[320], queued[32] = "", every[32];
 	unsigned int x;
 
 	for (size_t i = 0; i < data->count; i++)
@@ -401,9 +401,8 @@ static void draw_title(struct sl_canvas *canvas, const struct sl_top_data *data,
 		data->count == 1 ? "" : "s", waiting, queued,
 		sl_top_sort_name(view->sort));
 	x += sl_canvas_text(canvas, x, 0, canvas->width - x, SL_STYLE_PLAIN, text);
-	snprintf(text, sizeof(text), "%severy %g s  %s",
-		view->is_paused ? "PAUSED  " : "", (double)view->interval / SL_S,
-		view->clock);
+	snprintf(text, sizeof(text), "%severy %s  %s", view->is_paused ? "PAUSED  " : "",
+		sl_duration_format(view->interval, every, sizeof(every)), view->clock);
 	if (x + strlen(text) + 2 <= canvas->width)
 		sl_canvas_right(canvas, x, 0, canvas->width - x,
 			view->is_paused ? SL_STYLE_WARN : SL_STYLE_DIM, text);

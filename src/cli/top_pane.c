@@ -115,12 +115,12 @@ static void say_swap(struct sl_top_said *pane, const struct sl_msg_swap_row *swa
 			(unsigned long long)swap->turn_left_ms);
 	say(pane,
 		"%s  evicted %s  host memory %s  copied out %s, in %s  turns %llu%s  "
-		"longest wait %s",
+		"max wait %s",
 		sl_tell_residency(swap->residency),
-		sl_table_bytes(swap->evicted_bytes, a, sizeof(a)),
-		sl_table_bytes(swap->host_bytes, b, sizeof(b)),
-		sl_table_bytes(swap->out_bytes, c, sizeof(c)),
-		sl_table_bytes(swap->in_bytes, d, sizeof(d)),
+		sl_bytes_short(swap->evicted_bytes, a, sizeof(a)),
+		sl_bytes_short(swap->host_bytes, b, sizeof(b)),
+		sl_bytes_short(swap->out_bytes, c, sizeof(c)),
+		sl_bytes_short(swap->in_bytes, d, sizeof(d)),
 		(unsigned long long)swap->turns, left,
 		sl_state_longest(swap, longest, sizeof(longest)));
 	if (swap->warm_after_ms)
@@ -132,20 +132,21 @@ static void say_details(struct sl_top_said *pane, const struct sl_top_data *data
 	const struct sl_top_line *line)
 {
 	const struct sl_msg_use_row *use = line->use;
-	char a[16], b[16], c[16], d[16], state[32];
+	char a[16], b[16], c[16], d[16], state[32], user[64];
 
-	say(pane, "%s  id %llu  project %s  user %u  process %u  priority %d  age %s",
-		use->name, (unsigned long long)use->workload, use->project, use->uid,
-		use->pid, (int)(use->priority_biased - SL_PRIORITY_BIAS),
+	say(pane, "%s  id %llu  project %s  user %s  process %u  priority %d  age %s",
+		use->name, (unsigned long long)use->workload, use->project,
+		sl_state_user(use->uid, user, sizeof(user)), use->pid,
+		(int)(use->priority_biased - SL_PRIORITY_BIAS),
 		sl_table_age(use->age_ms, a, sizeof(a)));
 	say(pane, "GPU %u  state %s%s%s  backing %s  hidden %s  dying %s  waiting %s",
 		use->gpu, sl_state_shown(use, line->swap),
 		use->flags & SL_USE_NO_SWAP ? "  no swap" : "",
 		use->flags & SL_USE_OOM_FIRST ? "  out-of-memory first" : "",
-		sl_table_bytes(use->backing_bytes, a, sizeof(a)),
-		sl_table_bytes(use->hidden_bytes, b, sizeof(b)),
-		sl_table_bytes(use->dying_bytes, c, sizeof(c)),
-		sl_table_bytes(use->waiting_bytes, d, sizeof(d)));
+		sl_bytes_short(use->backing_bytes, a, sizeof(a)),
+		sl_bytes_short(use->hidden_bytes, b, sizeof(b)),
+		sl_bytes_short(use->dying_bytes, c, sizeof(c)),
+		sl_bytes_short(use->waiting_bytes, d, sizeof(d)));
 	say_swap(pane, line->swap);
 	say(pane, "command %s", use->command);
 	for (size_t i = 0; i < data->clients.count; i++) {
@@ -157,10 +158,10 @@ static void say_details(struct sl_top_said *pane, const struct sl_top_data *data
 				"%s",
 				client->pid,
 				sl_state_of_client(client, state, sizeof(state)),
-				sl_table_bytes(client->backing_bytes, a, sizeof(a)),
-				sl_table_bytes(client->hidden_bytes, b, sizeof(b)),
-				sl_table_bytes(held_by(data, client), d, sizeof(d)),
-				sl_table_bytes(client->granted_bytes, c, sizeof(c)));
+				sl_bytes_short(client->backing_bytes, a, sizeof(a)),
+				sl_bytes_short(client->hidden_bytes, b, sizeof(b)),
+				sl_bytes_short(held_by(data, client), d, sizeof(d)),
+				sl_bytes_short(client->granted_bytes, c, sizeof(c)));
 	}
 }
 

@@ -16,6 +16,7 @@
 #define YEAR_MS (365LL * 24 * 3600 * 1000)
 
 struct settings {
+	struct sl_strings names;
 	sl_ns timeout;
 	bool json;
 };
@@ -24,7 +25,8 @@ const struct sl_option sl_verb_wait_options[] = {
 	SL_OPT(struct settings, timeout, DURATION, "TIME", 0, YEAR_MS,
 		"Longest wait for all of them. Default: none."),
 	SL_OPT_JSON(struct settings),
-	SL_OPT_WORDS("NAME", "Jobs: their names, or their numbers."),
+	SL_OPT_OPERANDS(struct settings, names, "NAME",
+		"The jobs: their names or IDs, as sluice ps shows them."),
 	SL_OPT_END,
 };
 
@@ -32,18 +34,17 @@ const struct sl_option sl_verb_wait_options[] = {
 
 static json_t *to_json(const struct sl_msg_job_reply *end)
 {
-	return json_pack("{s:I, s:o, s:s, s:i}", "job", (json_int_t)end->job, "name",
+	return json_pack("{s:I, s:o, s:s, s:i, s:o}", "job", (json_int_t)end->job, "name",
 		sl_text_json(end->name), "state", sl_wire_job_state(end->state), "exit",
-		sl_jobs_exit(end->state, end->exit_status));
+		sl_jobs_exit(end->state, end->exit_status), "text",
+		sl_text_json(end->text));
 }
 
 static void print_end(struct sl_msg_job_reply *end)
 {
-	char how[96];
+	char text[SL_JOBS_END_MAX];
 
-	sl_text_tame(end->name);
-	printf("%s %s\n", end->name,
-		sl_jobs_ending(end->state, end->exit_status, how, sizeof(how)));
+	puts(sl_jobs_end_text(end, text, sizeof(text)));
 	fflush(stdout);
 }
 
@@ -62,6 +63,7 @@ static int wait_for(const struct settings *s, struct sl_jobs_watch *watch, sl_ns
 	struct sl_msg_job_reply *end)
 {
 	struct sl_error err = {0};
+	char span[32];
 	int outcome;
 
 	do
@@ -80,22 +82,23 @@ static int wait_for(const struct settings *s, struct sl_jobs_watch *watch, sl_ns
 		sl_interrupt_die();
 	}
 	return sl_cli_fail(VERB, s->json, SL_EXIT_TIMEOUT,
-		"job %llu has not ended after %g s; it goes on",
-		(unsigned long long)watch->job, (double)s->timeout / SL_S);
+		"job %llu has not ended after %s; it goes on",
+		(unsigned long long)watch->job,
+		sl_duration_format(s->timeout, span, sizeof(span)));
 }
 
 /* ids, from names; -1 to go on. */
-static int find(const struct settings *s, char *const *names, size_t count, uint64_t *ids,
-	struct sl_conn *conn)
+static int find(const struct settings *s, uint64_t *ids, struct sl_conn *conn)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
 	struct sl_error err = {0};
 	const union sl_msg *row;
 	int status = sl_named_open_job(
-		conn, &rows, names[0], false, "sluice wait", &row, &err);
+		conn, &rows, s->names.all[0], false, "sluice wait", &row, &err);
 
-	for (size_t i = 0; i < count && !status; i++)
-		if (sl_named_find_any(&rows, "job", names[i], geteuid(), &row, &err))
+	for (size_t i = 0; i < s->names.count && !status; i++)
+		if (sl_named_find_any(
+			    &rows, "job", s->names.all[i], geteuid(), &row, &err))
 			status = SL_EXIT_REFUSED;
 		else
 			ids[i] = row->job_row.job;
@@ -104,7 +107,7 @@ static int find(const struct settings *s, char *const *names, size_t count, uint
 }
 
 static int wait_for_all(
-	const struct settings *s, struct sl_conn *conn, const uint64_t *ids, size_t count)
+	const struct settings *s, struct sl_conn *conn, const uint64_t *ids)
 {
 	sl_ns until =
 		s->timeout == SL_NS_NEVER ? SL_NS_NEVER : sl_clock_now() + s->timeout;
@@ -116,7 +119,7 @@ static int wait_for_all(
 	conn->fd = -1;
 	sl_interrupt_catch(&unblocked);
 	watch.unblocked = &unblocked;
-	for (size_t i = 0; i < count && status < 0; i++) {
+	for (size_t i = 0; i < s->names.count && status < 0; i++) {
 		struct sl_msg_job_reply end;
 
 		watch.job = ids[i];
@@ -141,24 +144,29 @@ static int wait_for_all(
 	return status ? status : first_failed;
 }
 
-int sl_verb_wait(int argc, char **argv)
+static int wait_for_named(const struct settings *s)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	sl_cleanup(sl_freep) uint64_t *ids = NULL;
-	struct settings s = {.timeout = SL_NS_NEVER};
-	int first, status;
+	int status;
 
-	status = sl_cli_parse(VERB, &s, argc, argv, &first);
-	if (status >= 0)
-		return status;
-	if (first == argc)
-		return sl_cli_fail(VERB, s.json, SL_EXIT_USAGE,
+	if (!s->names.count)
+		return sl_cli_fail(VERB, s->json, SL_EXIT_USAGE,
 			"no NAME: say which jobs are meant (sluice ps --all)");
-	ids = calloc((size_t)(argc - first), sizeof(*ids));
+	ids = calloc(s->names.count, sizeof(*ids));
 	if (!ids)
-		return sl_cli_fail(VERB, s.json, SL_EXIT_SYSTEM, "out of memory");
-	status = find(&s, argv + first, (size_t)(argc - first), ids, &conn);
-	if (status >= 0)
-		return status;
-	return wait_for_all(&s, &conn, ids, (size_t)(argc - first));
+		return sl_cli_fail(VERB, s->json, SL_EXIT_SYSTEM, "out of memory");
+	status = find(s, ids, &conn);
+	return status < 0 ? wait_for_all(s, &conn, ids) : status;
+}
+
+int sl_verb_wait(int argc, char **argv)
+{
+	struct settings s = {.timeout = SL_NS_NEVER};
+	int first, status = sl_cli_parse(VERB, &s, argc, argv, &first);
+
+	if (status < 0)
+		status = wait_for_named(&s);
+	sl_strings_fini(&s.names);
+	return status;
 }

@@ -1,5 +1,6 @@
 /*
- * warm - telling the daemon after how long without work a workload goes to the host
+ * warm - telling the daemon after how long without work a workload goes to the host, and within its
+ * request for others' bursts
  *
  * Newer than RUN and SET, so a message of its own that follows them on the same connection. No
  * state.
@@ -18,8 +19,9 @@
 /* OK, or PROTOCOL if the daemon is too old for it (err says so). */
 SL_MUST_CHECK int sl_warm_check(const struct sl_conn *conn, struct sl_error *err);
 
-/* warm_after 0: never. Outcomes of sl_conn_open; a refusal is in *reply, a SET_REPLY. */
+/* warm_after 0: never; each may be SL_WARM_UNSET. Outcomes of sl_conn_open; a refusal is in
+ * *reply, a SET_REPLY. */
 SL_MUST_CHECK int sl_warm_tell(struct sl_conn *conn, uint64_t workload, const char *name,
-	sl_ns warm_after, union sl_msg *reply, struct sl_error *err);
+	sl_ns warm_after, sl_ns idle_grace, union sl_msg *reply, struct sl_error *err);
 
 #endif

@@ -2,13 +2,15 @@
  * sluice why: one sentence for each thing that is in a workload's way now, then for each thing that
  * was.
  *
- * A workload that has ended is in no list any more, and the daemon looks for its name among the
- * events it has kept; only when that finds nothing either is the name unknown. A job is in a list
- * of its own, where the daemon says why it waits or how it ended; while it runs, it is a workload.
+ * A workload that has ended is in no list any more, and its name is looked for among the events
+ * that the daemon has at hand, then in the history; only when that finds nothing either is it
+ * unknown. A job is in a list of its own, where the daemon says why it waits or how it ended;
+ * while it runs, it is a workload.
  */
 #include "cli/cli.h"
 #include "cli/jobs.h"
 #include "cli/named.h"
+#include "cli/past.h"
 #include "cli/state.h"
 #include "cli/table.h"
 #include "cli/text.h"
@@ -22,6 +24,11 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of the history: as far back, so many events about it, of which so many that explain are shown. */
+#define PAST_MS    (7ull * 86400 * 1000)
+#define PAST_READ  1000
+#define PAST_SHOWN 32
+
 struct settings {
 	const char *name;
 	bool json;
@@ -29,7 +36,7 @@ struct settings {
 
 const struct sl_option sl_verb_why_options[] = {
 	SL_OPT_OPERAND(struct settings, name, "NAME",
-		"The workload or job: its name, or its id in sluice ps --json."),
+		"The workload or job: its name or ID, as sluice ps shows it."),
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
 	SL_OPT_END,
 };
@@ -85,6 +92,10 @@ static const char *endless_because(uint32_t endless)
 		       "(host_memory_workload)";
 	case SL_WIRE_ENDLESS_WHOLE:
 		return ": it has more on a GPU than that can share now";
+	case SL_WIRE_ENDLESS_REQUESTS:
+		return ": it is above its request, and others within theirs are moved "
+		       "for it only once they are idle (--idle-grace); a larger request "
+		       "would help";
 	default: return "";
 	}
 }
@@ -177,6 +188,7 @@ static void print_job(const struct sl_msg_job_row *row)
 {
 	struct sl_msg_job_row job = *row;
 	bool over = sl_tell_job_is_over(job.state), ran = job.started_ms;
+	bool in_part = job.state == SL_JOB_RUNNING && (job.queued || job.parked);
 	char how[96], age[16], span[16], tasks[64] = "", title[32];
 
 	sl_text_tame(job.name);
@@ -187,21 +199,23 @@ static void print_job(const struct sl_msg_job_row *row)
 	if (!over) {
 		printf("%s: %s %s%s, submitted %s ago%s%s\n", job.name,
 			sl_jobs_title(job.job, title, sizeof(title)),
-			sl_jobs_ending(job.state, job.exit_status, how, sizeof(how)),
+			sl_tell_ending(job.state, job.exit_status, how, sizeof(how)),
 			tasks, sl_table_age(sl_jobs_age_ms(&job), age, sizeof(age)),
-			!job.why[0]                   ? ""
-			: job.state == SL_JOB_RUNNING ? "; of the rest: "
-						      : "; ",
+			!job.why[0] ? ""
+			: in_part   ? "; of the rest: "
+				    : "; ",
 			job.why);
 		return;
 	}
 	printf("%s: job %llu %s", job.name, (unsigned long long)job.job,
-		sl_jobs_ending(job.state, job.exit_status, how, sizeof(how)));
+		sl_tell_ending(job.state, job.exit_status, how, sizeof(how)));
 	if (ran)
 		printf(", after %s",
 			sl_table_age(sl_jobs_span_ms(&job), span, sizeof(span)));
 	if (job.why[0])
 		printf("; %s", job.why);
+	if (job.state == SL_JOB_FAILED && ran)
+		printf("; sluice logs %s shows its output", job.name);
 	putchar('\n');
 }
 
@@ -300,6 +314,31 @@ static void keep_last(struct sl_rows *rows)
 	rows->count = kept;
 }
 
+/* What the history knows, where the daemon has nothing at hand: most often it was started since. */
+static void ask_history(struct sl_rows *rows, uint64_t workload, const char *name)
+{
+	sl_cleanup(sl_rows_fini) struct sl_rows past = {0};
+	struct sl_msg_history ask = {.what = SL_HISTORY_EVENTS,
+		.last = PAST_READ,
+		.from_ms = sl_sub_sat(sl_tell_now_ms(), PAST_MS)};
+	struct sl_error ignored = {0};
+	size_t n = 0;
+
+	sl_wire_str(ask.name, sizeof(ask.name), name);
+	if (sl_past_events(&ask, &past, &ignored, &ignored) != SL_EXIT_OK)
+		return;
+	/* About it, not merely with it on the other side. */
+	for (size_t i = 0; i < past.count; i++) {
+		const struct sl_msg_event_row *row = &past.all[i].event_row;
+
+		if (sl_reason_explains(row->reason) && !strcmp(row->name, name) &&
+			(!workload || row->workload == workload))
+			past.all[n++] = past.all[i];
+	}
+	for (size_t i = n > PAST_SHOWN ? n - PAST_SHOWN : 0; i < n; i++)
+		sl_rows_add(rows, &past.all[i]);
+}
+
 /* What the daemon has to say about it: of one that has ended, what it kept. unknown: what was wrong
  * with the name, or NULL. */
 static int ask(struct sl_conn *conn, const struct settings *s, struct found it,
@@ -315,6 +354,8 @@ static int ask(struct sl_conn *conn, const struct settings *s, struct found it,
 	msg.why.workload = it.use ? it.use->workload : it.job ? it.job->workload : 0;
 	sl_wire_str(msg.why.name, sizeof(msg.why.name), it.job ? it.job->name : s->name);
 	status = sl_rows_ask(rows, conn, &msg, SL_MSG_EVENT_ROW, err);
+	if (!status && !count(rows, false))
+		ask_history(rows, msg.why.workload, it.use ? it.use->name : msg.why.name);
 	if (status || !unknown)
 		return status;
 	if (!rows->count) {

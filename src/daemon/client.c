@@ -77,7 +77,7 @@ static void demand_remove(struct sl_client *client, struct sl_client_demand *dem
 bool sl_client_has_grant(const struct sl_client *client)
 {
 	for (uint32_t i = 0; i < client->demand_count; i++) {
-		if (client->demands[i].epoch)
+		if (client->demands[i].epoch && client->demands[i].bytes)
 			return true;
 	}
 	return false;
@@ -208,6 +208,15 @@ static void forget(struct sl_daemon *daemon, struct sl_client *client)
 	sl_list_push_tail(&daemon->dead_clients, &client->grave);
 }
 
+/* Of a dead one, with what the reserve pays until it is gone. */
+static uint64_t dying_of(const struct sl_client *client, uint32_t ordinal)
+{
+	struct sl_node_use_view use = sl_node_client_use(
+		client->daemon->node, client->id, client->gpu_numbers[ordinal]);
+
+	return use.dying_bytes + use.paid_bytes;
+}
+
 /* Notes what the policy calls dying; false if the client held nothing anywhere. */
 static bool start_dying(struct sl_daemon *daemon, struct sl_client *client)
 {
@@ -217,9 +226,7 @@ static bool start_dying(struct sl_daemon *daemon, struct sl_client *client)
 		struct sl_client_gpu *gpu = &client->gpus[i];
 
 		gpu->measure_by = 0;
-		gpu->dying_bytes = sl_node_client_use(
-			daemon->node, client->id, client->gpu_numbers[i])
-					   .dying_bytes;
+		gpu->dying_bytes = dying_of(client, i);
 		any |= gpu->dying_bytes > 0;
 	}
 	if (any)
@@ -232,9 +239,7 @@ static void tell_left(struct sl_daemon *daemon, const struct sl_client *client)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < client->gpu_count; i++)
-		bytes += sl_node_client_use(
-			daemon->node, client->id, client->gpu_numbers[i])
-				 .dying_bytes;
+		bytes += dying_of(client, i);
 	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_LEFT,
 				      .workload = client->workload->id,
 				      .client = client->id,
@@ -446,7 +451,8 @@ static uint32_t flags_of(const struct sl_peer *peer, const struct sl_msg_ask *as
 	if (peer->version < sl_wire_since(SL_MSG_HELD))
 		return 0;
 	return (ask->flags & SL_ASK_HELD ? SL_NODE_ASK_HELD : 0) |
-	       (ask->flags & SL_ASK_THERE ? SL_NODE_ASK_THERE : 0);
+	       (ask->flags & SL_ASK_THERE ? SL_NODE_ASK_THERE : 0) |
+	       (ask->flags & SL_ASK_CONTEXT ? SL_NODE_ASK_CONTEXT : 0);
 }
 
 static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
@@ -587,6 +593,16 @@ static void on_held(struct sl_peer *peer, const struct sl_msg_held *held)
 	sl_drive(peer->daemon, &event);
 }
 
+static void on_chunk(struct sl_peer *peer, const struct sl_msg_chunk *chunk)
+{
+	struct sl_event event = {.type = SL_EVENT_CHUNK};
+
+	peer->client->chunk_bytes = chunk->bytes;
+	event.chunk.client = peer->client->id;
+	event.chunk.bytes = chunk->bytes;
+	sl_drive(peer->daemon, &event);
+}
+
 static void on_work(struct sl_peer *peer)
 {
 	struct sl_event event = {.type = SL_EVENT_WORK};
@@ -613,6 +629,7 @@ void sl_client_message(
 	case SL_MSG_MEASURE: on_measure(peer, &msg->measure); break;
 	case SL_MSG_PIDS: sl_pids_tell(peer, &msg->pids); break;
 	case SL_MSG_HELD: on_held(peer, &msg->held); break;
+	case SL_MSG_CHUNK: on_chunk(peer, &msg->chunk); break;
 	case SL_MSG_SWAPPED: sl_swap_on_swapped(peer, &msg->swapped); break;
 	case SL_MSG_MOVED: sl_swap_on_moved(peer, &msg->moved); break;
 	case SL_MSG_WANT: sl_swap_on_want(peer, &msg->want); break;

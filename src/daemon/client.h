@@ -48,7 +48,7 @@ void sl_client_granted(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 void sl_client_denied(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 	uint32_t reason, uint64_t available_bytes);
 
-/* It has a grant that is neither committed nor failed. */
+/* It has a grant of memory that is neither committed nor failed. */
 bool sl_client_has_grant(const struct sl_client *client);
 void sl_client_bury(struct sl_daemon *daemon);
 

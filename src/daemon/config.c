@@ -6,6 +6,7 @@
  */
 #include "daemon/config.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/nearest.h"
+#include "base/paths.h"
 #include "daemon/config_value.h"
 
 static const struct sl_config_row rows[] = {
@@ -183,8 +186,7 @@ static int set_pair(struct document *yaml, struct sl_config *config,
 	if (text)
 		return sl_config_value(row, text, config, err);
 	sl_error_set(err, "%s: a single value (%s) belongs here, for example %s",
-		row->key, sl_config_type_words(row->type),
-		row->def[0] ? row->def : "\"\"");
+		row->key, sl_config_type_words(row), row->def[0] ? row->def : "\"\"");
 	return SL_CONFIG_BAD;
 }
 
@@ -286,8 +288,14 @@ int sl_config_load(const char *path, struct sl_config *config, struct sl_error *
 {
 	sl_cleanup(sl_freep) char *text = NULL;
 	size_t size = 0;
+	char usual[SL_PATH_MAX];
 	int r = sl_file_read(path, SL_CONFIG_FILE_MAX, &text, &size);
 
+	/* HOME may be another user's: what is there is no configuration of ours. */
+	if ((r == -ENOENT || r == -EACCES) &&
+		sl_paths_config(usual, sizeof(usual), err) == SL_PATHS_OK &&
+		strcmp(path, usual) == 0)
+		return sl_config_parse("", 0, path, config, err);
 	if (r < 0) {
 		sl_error_set(err,
 			"cannot read the configuration %.200s: %s; check --config", path,
@@ -299,47 +307,15 @@ int sl_config_load(const char *path, struct sl_config *config, struct sl_error *
 
 /* --- help --------------------------------------------------------------------------------- */
 
-/* Edits (insert, remove, replace) between two words, each cut at 32 letters. */
-static unsigned int distance(const char *a, const char *b)
-{
-	size_t na = strnlen(a, 32), nb = strnlen(b, 32);
-	unsigned int line[33];
-
-	for (size_t j = 0; j <= nb; j++)
-		line[j] = (unsigned int)j;
-	for (size_t i = 1; i <= na; i++) {
-		unsigned int diagonal = line[0];
-
-		line[0] = (unsigned int)i;
-		for (size_t j = 1; j <= nb; j++) {
-			unsigned int up = line[j];
-			unsigned int best = diagonal + (a[i - 1] != b[j - 1]);
-
-			if (up + 1 < best)
-				best = up + 1;
-			if (line[j - 1] + 1 < best)
-				best = line[j - 1] + 1;
-			diagonal = up;
-			line[j] = best;
-		}
-	}
-	return line[nb];
-}
-
 const char *sl_config_nearest(const char *key)
 {
-	const char *best = rows[0].key;
-	unsigned int best_distance = UINT_MAX;
+	struct sl_nearest near = sl_nearest_to(key);
 
-	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
-		unsigned int d = distance(key, rows[i].key);
-
-		if (d < best_distance) {
-			best_distance = d;
-			best = rows[i].key;
-		}
-	}
-	return best;
+	near.best = rows[0].key;
+	near.distance = UINT_MAX;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		sl_nearest_offer(&near, rows[i].key);
+	return near.best;
 }
 
 static void print_range(FILE *out, const struct sl_config_row *row)
@@ -369,8 +345,46 @@ static void print_sentences(FILE *out, const char *text, const char *before)
 	}
 }
 
-void sl_config_help(FILE *out, bool mdoc)
+/* Its comments take no more columns than a terminal has. */
+static void print_comment(FILE *out, const char *text)
 {
+	size_t column = 1;
+
+	(void)fputc('#', out);
+	for (size_t length; *text; text += length, text += strspn(text, " ")) {
+		length = strcspn(text, " ");
+		if (column > 1 && column + 1 + length > 78) {
+			(void)fputs("\n#", out);
+			column = 1;
+		}
+		(void)fprintf(out, " %.*s", (int)length, text);
+		column += 1 + length;
+	}
+	(void)fputc('\n', out);
+}
+
+static void print_sample(FILE *out)
+{
+	(void)fputs("# sluiced.conf - each key with its default; sluiced.conf(5) has the "
+		    "ranges.\n# `sluiced --check` says what is wrong with it; SIGHUP "
+		    "has it read anew.\n",
+		out);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		(void)fputc('\n', out);
+		print_comment(out, rows[i].help);
+		(void)fprintf(out, "#%s: %s\n", rows[i].key,
+			rows[i].def[0] ? rows[i].def : "\"\"");
+	}
+}
+
+void sl_config_help(FILE *out, enum sl_config_form form)
+{
+	bool mdoc = form == SL_CONFIG_FOR_MAN;
+
+	if (form == SL_CONFIG_FOR_SAMPLE) {
+		print_sample(out);
+		return;
+	}
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		const struct sl_config_row *row = &rows[i];
 
@@ -379,8 +393,7 @@ void sl_config_help(FILE *out, bool mdoc)
 			: mdoc      ? "\\(dq\\(dq"
 				    : "\"\"");
 		print_sentences(out, row->help, mdoc ? "" : "\t");
-		(void)fprintf(
-			out, mdoc ? ".Pq %s" : "\t(%s", sl_config_type_words(row->type));
+		(void)fprintf(out, mdoc ? ".Pq %s" : "\t(%s", sl_config_type_words(row));
 		print_range(out, row);
 		(void)fputs(mdoc ? "\n" : ")\n", out);
 	}

@@ -22,7 +22,7 @@
 /* libyaml takes time quadratic in the depth of nesting; a real file has a few hundred bytes. */
 #define SL_CONFIG_FILE_MAX   (16u << 10)
 #define SL_CONFIG_GROUP_NONE UINT32_MAX
-#define SL_CONFIG_HALF       UINT64_MAX
+#define SL_CONFIG_WORD       UINT64_MAX
 
 struct sl_config_path {
 	char text[SL_CONFIG_TEXT_MAX];
@@ -74,7 +74,7 @@ typedef struct sl_config_level sl_option_LEVEL;
 typedef struct sl_config_gpus sl_option_GPUS;
 typedef uint32_t sl_option_CHOICE; /* a value of choices.def */
 typedef bool sl_option_FLAG;
-typedef uint64_t sl_option_POOL;  /* bytes, or SL_CONFIG_HALF */
+typedef uint64_t sl_option_POOL;  /* bytes, or SL_CONFIG_WORD */
 typedef uint32_t sl_option_SHARE; /* thousandths */
 typedef uint32_t sl_option_CHAIN; /* SL_CHAIN of policy/node.h */
 typedef struct sl_config_address sl_option_ADDRESS;
@@ -99,7 +99,8 @@ void sl_config_defaults(struct sl_config *config);
  */
 SL_MUST_CHECK int sl_config_parse(const char *text, size_t size, const char *name,
 	struct sl_config *config, struct sl_error *err);
-/* The same from a file of at most SL_CONFIG_FILE_MAX bytes. */
+/* The same from a file of at most SL_CONFIG_FILE_MAX bytes. The usual file (sl_paths_config) may be
+ * absent: all defaults. */
 SL_MUST_CHECK int sl_config_load(
 	const char *path, struct sl_config *config, struct sl_error *err);
 /* Sets one option from text, as --socket and the defaults do. */
@@ -127,7 +128,12 @@ const char *sl_config_show(
 /* The keys, in the order of the table; NULL behind the last. */
 const char *sl_config_key(size_t index);
 
-/* Prints the table for people, or as mdoc rows for sluiced.conf(5). */
-void sl_config_help(FILE *out, bool mdoc);
+enum sl_config_form {
+	SL_CONFIG_FOR_PEOPLE = 0,
+	SL_CONFIG_FOR_MAN,   /* rows of mdoc, for sluiced.conf(5) */
+	SL_CONFIG_FOR_SAMPLE /* a configuration in which every key is a comment */
+};
+/* Prints the table. */
+void sl_config_help(FILE *out, enum sl_config_form form);
 
 #endif

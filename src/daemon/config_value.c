@@ -29,7 +29,7 @@ static const char *const type_words[] = {
 	[SL_CONFIG_CHOICE] = "a choice",
 	[SL_CONFIG_FLAG] = "yes or no",
 	[SL_CONFIG_CHAIN] = "a list of resolvers",
-	[SL_CONFIG_POOL] = "half, or bytes",
+	[SL_CONFIG_POOL] = "a word, or bytes",
 	[SL_CONFIG_SHARE] = "a share",
 	[SL_CONFIG_ADDRESS] = "an address",
 	[SL_CONFIG_PLACE] = "an address",
@@ -46,14 +46,21 @@ static const struct {
 #undef SL_CHOICE
 };
 
-static const char *with_article(enum sl_config_type type)
+/* A word that stands for bytes is the default of its option. */
+static const char *with_article(const struct sl_config_row *row)
 {
-	return type_words[type];
+	static const char *const pools[] = {"half, or bytes", "auto, or bytes"};
+
+	for (size_t i = 0; row->type == SL_CONFIG_POOL && i < SL_ARRAY_LEN(pools); i++) {
+		if (strncmp(pools[i], row->def, strlen(row->def)) == 0)
+			return pools[i];
+	}
+	return type_words[row->type];
 }
 
-const char *sl_config_type_words(enum sl_config_type type)
+const char *sl_config_type_words(const struct sl_config_row *row)
 {
-	const char *text = type_words[type];
+	const char *text = with_article(row);
 
 	if (strncmp(text, "a ", 2) == 0)
 		return text + 2;
@@ -65,12 +72,10 @@ const char *sl_config_type_words(enum sl_config_type type)
 const char *sl_config_format(
 	const struct sl_config_row *row, uint64_t value, char *buf, size_t size)
 {
-	if (row->type == SL_CONFIG_TIME && value % SL_S == 0)
-		(void)snprintf(buf, size, "%" PRIu64 "s", (uint64_t)(value / SL_S));
-	else if (row->type == SL_CONFIG_TIME)
-		(void)snprintf(buf, size, "%" PRIu64 "ms", (uint64_t)(value / SL_MS));
-	else if (row->type == SL_CONFIG_POOL && value == SL_CONFIG_HALF)
-		(void)snprintf(buf, size, "half");
+	if (row->type == SL_CONFIG_TIME)
+		(void)sl_duration_format(value, buf, size);
+	else if (row->type == SL_CONFIG_POOL && value == SL_CONFIG_WORD)
+		(void)snprintf(buf, size, "%s", row->def);
 	else if (row->type == SL_CONFIG_BYTES || row->type == SL_CONFIG_POOL)
 		(void)sl_bytes_format(value, buf, size);
 	else if (row->type == SL_CONFIG_SHARE && value % 10)
@@ -92,7 +97,7 @@ static int check_range(const struct sl_config_row *row, const char *text, uint64
 	if (value >= row->min && value <= row->max)
 		return SL_CONFIG_OK;
 	sl_error_set(err, "%s: %.64s is out of range; write %s from %s to %s", row->key,
-		text, with_article(row->type),
+		text, with_article(row),
 		sl_config_format(row, row->min, low, sizeof(low)),
 		sl_config_format(row, row->max, high, sizeof(high)));
 	return SL_CONFIG_BAD;
@@ -119,12 +124,13 @@ static int parse_bytes(const struct sl_config_row *row, const char *text, uint64
 	struct sl_error *err)
 {
 	struct sl_amount amount = {0};
+	bool is_part = strchr(text, '%');
 
-	if (sl_amount_parse(text, &amount, err) != SL_AMOUNT_OK) {
+	if (!is_part && sl_amount_parse(text, &amount, err) != SL_AMOUNT_OK) {
 		sl_error_wrap(err, "%s", row->key);
 		return SL_CONFIG_BAD;
 	}
-	if (amount.kind != SL_AMOUNT_BYTES) {
+	if (is_part || amount.kind != SL_AMOUNT_BYTES) {
 		sl_error_set(err,
 			"%s: '%.64s' is a fraction; write bytes, for example 2GiB",
 			row->key, text);
@@ -137,9 +143,9 @@ static int parse_bytes(const struct sl_config_row *row, const char *text, uint64
 static int parse_pool(const struct sl_config_row *row, const char *text, uint64_t *out,
 	struct sl_error *err)
 {
-	if (strcmp(text, "half") != 0)
+	if (strcmp(text, row->def) != 0)
 		return parse_bytes(row, text, out, err);
-	*out = SL_CONFIG_HALF;
+	*out = SL_CONFIG_WORD;
 	return SL_CONFIG_OK;
 }
 

@@ -40,7 +40,7 @@ struct sl_config_row {
 };
 
 /* "time", "list of UUIDs": what a value of this type is called in messages and help. */
-const char *sl_config_type_words(enum sl_config_type type);
+const char *sl_config_type_words(const struct sl_config_row *row);
 /* A number of the row's type as one would write it; returns buf. 32 bytes suffice. */
 const char *sl_config_format(
 	const struct sl_config_row *row, uint64_t value, char *buf, size_t size);

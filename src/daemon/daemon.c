@@ -26,6 +26,7 @@
 #include "daemon/client.h"
 #include "daemon/commit.h"
 #include "daemon/drive.h"
+#include "daemon/dump.h"
 #include "daemon/events.h"
 #include "daemon/history.h"
 #include "daemon/hostpool.h"
@@ -38,6 +39,7 @@
 #include "daemon/look.h"
 #include "daemon/lost.h"
 #include "daemon/page.h"
+#include "daemon/serving.h"
 #include "daemon/peer.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
@@ -103,6 +105,7 @@ void sl_daemon_settle(struct sl_daemon *daemon)
 	sl_client_bury(daemon);
 	sl_workload_bury(daemon);
 	sl_process_bury(daemon);
+	sl_dump_settle(daemon);
 	sl_drive_arm(daemon);
 }
 
@@ -142,11 +145,6 @@ static int on_hangup(
 	struct sl_config fresh;
 	struct sl_error err = {0};
 
-	if (!daemon->config_path) {
-		sl_info("SIGHUP, and there is no configuration to read; start with "
-			"--config");
-		return 0;
-	}
 	if (sl_config_load(daemon->config_path, &fresh, &err) != SL_CONFIG_OK) {
 		sl_error_log("%s; the old configuration stays", err.text);
 		return 0;
@@ -169,8 +167,7 @@ static int on_hangup(
 	sl_history_configure(daemon);
 	sl_projects_room_look_up(daemon);
 	sl_jobs_gpus_changed(daemon);
-	if (sl_listener_permit(daemon, &err) < 0 || sl_http_permit(daemon, &err) < 0 ||
-		sl_page_permit(daemon, &err) < 0)
+	if (sl_listener_permit(daemon, &err) < 0 || sl_serving_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
 	sl_daemon_settle(daemon);
@@ -261,6 +258,16 @@ static int choose_paths(struct sl_daemon *daemon, struct sl_error *err)
 		sl_paths_socket(daemon->socket_path, sizeof(daemon->socket_path), err) !=
 			SL_PATHS_OK)
 		return sl_err_origin(-EINVAL);
+	/* The rule for clients led there, and root's daemon holds the GPUs. */
+	if (geteuid() != 0 && !config->socket.text[0] &&
+		strcmp(daemon->socket_path, SL_PATHS_SYSTEM_SOCKET) == 0) {
+		sl_error_set(err,
+			"the sluiced of this machine is there already, at %s, and "
+			"serves you: sluice ps shows what it has; for one of your own "
+			"give a --socket",
+			daemon->socket_path);
+		return sl_err_origin(-EEXIST);
+	}
 	sl_wire_str(daemon->state_dir, sizeof(daemon->state_dir), config->state_dir.text);
 	if (!config->state_dir.text[0] &&
 		sl_paths_state_dir(daemon->state_dir, sizeof(daemon->state_dir), err) !=
@@ -272,7 +279,7 @@ static int choose_paths(struct sl_daemon *daemon, struct sl_error *err)
 			"cannot make the state folder %.200s: %s; choose another with "
 			"--state",
 			daemon->state_dir, strerror(-r));
-	return r;
+	return r < 0 ? r : sl_listener_check_folder(daemon->state_dir, "state", err);
 }
 
 static int add_signal(
@@ -431,9 +438,7 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r == 0)
 		r = sl_history_open(daemon);
 	if (r == 0)
-		r = sl_http_open(daemon, err);
-	if (r == 0)
-		r = sl_page_open(daemon, err);
+		r = sl_serving_open(daemon, err);
 	if (r == 0)
 		r = sl_listener_open(daemon, err);
 	sl_step(D_LISTENING);
@@ -463,6 +468,9 @@ int sl_daemon_run(struct sl_daemon *daemon)
 	sl_daemon_settle(daemon);
 	sl_info("sluiced: ready on %s, %u GPU%s", daemon->socket_path, gpus,
 		gpus == 1 ? "" : "s");
+	/* Where the service manager asks for it (WatchdogSec=): a loop that stands still is
+	 * ended, and the next daemon finds all that runs. */
+	(void)sd_event_set_watchdog(daemon->loop, true);
 	(void)sd_notifyf(0, "READY=1\nSTATUS=%u GPUs on %s", gpus, daemon->socket_path);
 	r = sd_event_loop(daemon->loop);
 	(void)sd_notify(0, "STOPPING=1");
@@ -524,6 +532,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 
 	sl_inside_door_end(daemon->inside);
 	/* Threads that come in by it end here. */
+	sl_serving_close(daemon);
 	sl_page_close(daemon);
 	sl_history_close(daemon);
 	daemon->inside = sl_inside_door_free(daemon->inside);

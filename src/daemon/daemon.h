@@ -68,10 +68,12 @@ struct sl_gpu {
 	uint64_t pci_key;
 	uint32_t rank; /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
 	uint64_t capacity_bytes, reserve_bytes;
-	char why_not[160]; /* why it is not managed, or lost */
-	bool lost;         /* as the policy knows; lost.c */
-	bool unreachable;  /* since it is lost, NVML could not be asked about it */
-	sl_ns reopen_at;   /* while it is lost: when to try with a new NVML session */
+	bool reserve_is_ours;  /* context_reserve is more than it has */
+	uint64_t driver_bytes; /* of the reserve, as NVML last said: the driver's own */
+	char why_not[160];     /* why it is not managed, or lost */
+	bool lost;             /* as the policy knows; lost.c */
+	bool unreachable;      /* since it is lost, NVML could not be asked about it */
+	sl_ns reopen_at;       /* while it is lost: when to try with a new NVML session */
 	int lock_fds[SL_LOCK_DIRS_MAX];
 	/* measuring (reconcile.c) */
 	bool asked;
@@ -103,8 +105,9 @@ struct sl_process {
 	sd_event_source *source;
 	unsigned int users;
 	bool dead;
-	struct sl_client *client; /* the living one, or NULL */
-	struct sl_link roots;     /* workloads */
+	struct sl_client *client;     /* the living one, or NULL */
+	struct sl_link roots;         /* workloads */
+	struct sl_process_look *look; /* at what it maps; process.c */
 	struct sl_link grave;
 };
 
@@ -126,6 +129,7 @@ struct sl_workload {
 	uint32_t flags;   /* SL_WORKLOAD_* */
 	sl_ns wait_max;   /* its own longest wait, 0: the configuration's */
 	sl_ns warm_after; /* 0: never */
+	sl_ns idle_grace; /* 0: within its request, too, it takes turns with bursts */
 	enum sl_park_state park;
 	struct sl_moved moved[SL_NODE_GPUS_MAX]; /* by ordinal */
 	/* Who asked for its end: user number + 1, as {user} travels; 0: the daemon before knew. */
@@ -181,6 +185,9 @@ struct sl_client_gpu {
 	bool reported;
 	uint64_t reported_bytes;
 };
+
+/* What HTTP serves, each without the other if need be (serving.h). */
+enum { SL_SERVED_METRICS = 0, SL_SERVED_PAGE, SL_SERVED };
 
 enum sl_order_state {
 	SL_ORDER_NONE = 0,
@@ -242,8 +249,9 @@ struct sl_client {
 	sl_ns moved_at; /* when its last order ended, 0: there was none */
 	struct sl_link host_files;
 	uint64_t host_bytes, host_making_bytes, host_short_bytes;
-	sl_ns host_not_before;           /* nothing is made ahead of need until then */
-	sl_ns host_given_at;             /* when its last file was, 0: never */
+	uint64_t chunk_bytes;  /* the largest that it moves as a whole; 0: not told */
+	sl_ns host_not_before; /* nothing is made ahead of need until then */
+	sl_ns host_given_at;   /* when its last file was, 0: never */
 	uint32_t host_making, host_next; /* files that are being made; the last number */
 	/* ipc.c */
 	struct sl_link offers;
@@ -268,7 +276,7 @@ struct sl_admission {
 struct sl_daemon {
 	sd_event *loop;
 	struct sl_config config;
-	const char *config_path;  /* or NULL */
+	const char *config_path;  /* never NULL; the usual one may be absent */
 	const char *log_override; /* or NULL */
 	char socket_path[SL_CONFIG_TEXT_MAX], state_dir[SL_CONFIG_TEXT_MAX];
 	char data_dir[SL_CONFIG_TEXT_MAX];
@@ -281,6 +289,11 @@ struct sl_daemon {
 	struct sl_admission admission;
 	sl_ns wake_at;
 	bool wake_changed;
+	enum {
+		SL_STATE_FINE,
+		SL_STATE_TO_WRITE,
+		SL_STATE_WRITTEN
+	} unsettled; /* dump.c */
 	sd_event_source *wake_timer;
 
 	struct sl_gpu gpus[SL_NODE_GPUS_MAX];
@@ -297,7 +310,8 @@ struct sl_daemon {
 	struct sl_link measuring; /* clients that wait for an answer to MEASURE */
 	struct sl_link looks;     /* look.c */
 	sd_event_source *look_timer;
-	uint64_t next_workload, next_client;
+	uint64_t next_workload; /* and job: one space, so that a number means one thing */
+	uint64_t next_client;
 	uint32_t workload_count, client_count, expected_count;
 
 	int listen_fd, socket_lock_fd, spare_fd;
@@ -351,7 +365,9 @@ struct sl_daemon {
 	struct sl_history *history;        /* NULL: none is written */
 	struct sl_inside_door *inside;     /* by which threads of ours come in */
 	struct sl_page *page;              /* NULL: the page is not served */
-	int page_error;                    /* errno: why not, though it was to be; 0 */
+	/* serving.h: why a part is not open though it should be; "" if it is well */
+	struct sl_error not_served[SL_SERVED];
+	sd_event_source *serving_timer;
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;

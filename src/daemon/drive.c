@@ -61,6 +61,8 @@ static void on_note(struct sl_daemon *daemon, const struct sl_action *action)
 		sl_jobs_resumed(daemon, action->note.workload);
 	if (action->note.reason == SL_REASON_PARKED)
 		sl_jobs_parked(daemon, action->note.workload);
+	if (action->note.reason == SL_REASON_UNSETTLED && !daemon->unsettled)
+		daemon->unsettled = SL_STATE_TO_WRITE;
 	sl_events_add(daemon, &(struct sl_node_because){.reason = action->note.reason,
 				      .gpu = action->note.gpu,
 				      .workload = action->note.workload,
@@ -74,16 +76,24 @@ static void on_note(struct sl_daemon *daemon, const struct sl_action *action)
 
 static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
 {
+	const struct sl_workload *workload =
+		sl_map_get(&daemon->workloads, action->deny.workload);
+	struct sl_node_because because = {.reason = action->deny.reason,
+		.gpu = action->deny.gpu,
+		.workload = action->deny.workload,
+		.other = action->deny.other,
+		.client = action->deny.client,
+		.bytes = action->deny.bytes,
+		.available_bytes = action->deny.available_bytes,
+		.other_bytes = action->deny.other_bytes,
+		.span = action->deny.span};
+
 	daemon->denials++;
-	sl_events_add(daemon, &(struct sl_node_because){.reason = action->deny.reason,
-				      .gpu = action->deny.gpu,
-				      .workload = action->deny.workload,
-				      .other = action->deny.other,
-				      .client = action->deny.client,
-				      .bytes = action->deny.bytes,
-				      .available_bytes = action->deny.available_bytes,
-				      .other_bytes = action->deny.other_bytes,
-				      .span = action->deny.span});
+	if (workload && because.reason == SL_REASON_OVER_LIMIT) {
+		because.other_bytes = workload->limit_bytes;
+		sl_jobs_over_limit(workload, &because);
+	}
+	sl_events_add(daemon, &because);
 	sl_client_denied(daemon, action->deny.client, action->deny.ask,
 		action->deny.reason, action->deny.available_bytes);
 }

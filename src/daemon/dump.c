@@ -6,6 +6,8 @@
  */
 #include "daemon/dump.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -13,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/log.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/hostpool.h"
@@ -202,6 +206,18 @@ static json_t *pool_json(const struct sl_daemon *daemon)
 	return object;
 }
 
+/* Of the policy's decisions; nothing, but where a step was cut short. */
+static json_t *left_json(const struct sl_daemon *daemon)
+{
+	struct sl_node_left_view left = sl_node_left(daemon->node);
+
+	return json_pack("{s:o, s:o, s:b, s:b, s:b, s:o}", "gpu_mask",
+		number(left.gpu_mask), "resolve_mask", number(left.resolve_mask),
+		"timers", left.timers, "turns", left.turns, "deadlock", left.deadlock,
+		"goes_on_in_ms",
+		number(sl_sub_sat(left.goes_on_at, sl_clock_now()) / SL_MS));
+}
+
 static void put_head(struct dump *dump)
 {
 	const struct sl_daemon *daemon = dump->daemon;
@@ -218,8 +234,7 @@ static void put_head(struct dump *dump)
 	put_key(dump, "uptime_ms", number(sl_sub_sat(now, daemon->started) / SL_MS));
 	put_key(dump, "socket", string(daemon->socket_path));
 	put_key(dump, "state_dir", string(daemon->state_dir));
-	put_key(dump, "config_path",
-		string(daemon->config_path ? daemon->config_path : ""));
+	put_key(dump, "config_path", string(daemon->config_path));
 	put_key(dump, "options", options_json(daemon));
 	put_key(dump, "driver", string(daemon->driver));
 	put_key(dump, "nvml_ok", json_boolean(daemon->nvml_ok));
@@ -233,6 +248,7 @@ static void put_head(struct dump *dump)
 			number(daemon->next_client)));
 	put_key(dump, "longest_turns", turns_json(daemon, sl_share_longest_ns));
 	put_key(dump, "long_turns", turns_json(daemon, sl_share_long_ns));
+	put_key(dump, "left", left_json(daemon));
 	put_key(dump, "peers", peers_json(daemon));
 	put_key(dump, "host_memory", pool_json(daemon));
 	put_key(dump, "events",
@@ -276,6 +292,7 @@ static void put_gpu(struct dump *dump, uint32_t index)
 	NUMBER(object, view, backing_bytes);
 	NUMBER(object, view, granted_bytes);
 	NUMBER(object, view, hidden_bytes);
+	NUMBER(object, view, paid_bytes);
 	NUMBER(object, view, held_bytes);
 	NUMBER(object, view, evicted_bytes);
 	NUMBER(object, view, returning_bytes);
@@ -310,6 +327,7 @@ static json_t *use_json(const struct sl_node_use_view *use, uint32_t gpu)
 	NUMBER(object, *use, backing_bytes);
 	NUMBER(object, *use, granted_bytes);
 	NUMBER(object, *use, hidden_bytes);
+	NUMBER(object, *use, paid_bytes);
 	NUMBER(object, *use, held_bytes);
 	NUMBER(object, *use, evicted_bytes);
 	NUMBER(object, *use, returning_bytes);
@@ -366,6 +384,7 @@ static void put_workload(struct dump *dump, const struct sl_workload *workload)
 	set(object, "residency", json_string(residency_word(view.residency)));
 	set(object, "parked", json_string(park_word(workload->park)));
 	MS(object, view, warm_after);
+	MS(object, view, idle_grace);
 	MS(object, view, turn_left);
 	MS(object, view, wants_since);
 	NUMBER(object, view, turns);
@@ -636,6 +655,20 @@ static bool take_ids(struct dump *dump)
 	return true;
 }
 
+static struct dump *new_dump(struct sl_daemon *daemon)
+{
+	struct dump *dump = calloc(1, sizeof(*dump));
+
+	if (!dump)
+		return NULL;
+	dump->daemon = daemon;
+	daemon->dump_count++;
+	if (take_ids(dump))
+		return dump;
+	sl_dump_free(dump);
+	return NULL;
+}
+
 void sl_dump_begin(struct sl_peer *peer)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -648,13 +681,8 @@ void sl_dump_begin(struct sl_peer *peer)
 			daemon->dump_count);
 		return;
 	}
-	dump = calloc(1, sizeof(*dump));
-	if (dump) {
-		dump->daemon = daemon;
-		daemon->dump_count++;
-	}
-	if (!dump || !take_ids(dump)) {
-		sl_dump_free(dump);
+	dump = new_dump(daemon);
+	if (!dump) {
 		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");
 		return;
 	}
@@ -682,4 +710,42 @@ enum sl_stream_outcome sl_dump_next(struct sl_peer *peer, union sl_msg *msg)
 	memcpy(msg->dump_row.text, dump->text + dump->sent, size);
 	dump->sent += size;
 	return SL_STREAM_ROW;
+}
+
+/* --- a step without an end ---------------------------------------------------------------- */
+
+static int write_all(struct dump *dump, int fd)
+{
+	int r = 0;
+
+	while (r == 0 && !dump->failed && dump->phase != DONE) {
+		put_more(dump);
+		r = sl_file_write_all(fd, dump->text, dump->size);
+	}
+	return dump->failed ? -ENOMEM : r;
+}
+
+void sl_dump_settle(struct sl_daemon *daemon)
+{
+	char path[SL_CONFIG_TEXT_MAX + sizeof("/unsettled.json")];
+	sl_cleanup(sl_closep) int fd = -1;
+	struct dump *dump;
+	int r = -ENOMEM;
+
+	if (daemon->unsettled != SL_STATE_TO_WRITE)
+		return;
+	daemon->unsettled = SL_STATE_WRITTEN;
+	(void)snprintf(path, sizeof(path), "%s/unsettled.json", daemon->state_dir);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		r = -errno;
+	dump = fd >= 0 ? new_dump(daemon) : NULL;
+	if (dump)
+		r = write_all(dump, fd);
+	sl_dump_free(dump);
+	if (r < 0)
+		sl_warning(
+			"cannot write the daemon's state to %s: %s", path, strerror(-r));
+	else
+		sl_warning("the daemon's state is in %s", path);
 }

@@ -36,22 +36,6 @@ struct sl_events {
 /* Lines per reason and second; a queue of thousands must not turn into a log of thousands. */
 #define LINES_PER_SECOND 5
 
-bool sl_events_is_change(uint32_t reason)
-{
-	switch (reason) {
-	case SL_REASON_CHANGED:
-	case SL_REASON_CHANGED_PRIORITY:
-	case SL_REASON_CHANGED_WAIT:
-	case SL_REASON_CHANGED_SWAP_ON:
-	case SL_REASON_CHANGED_SWAP_OFF:
-	case SL_REASON_CHANGED_OOM_FIRST:
-	case SL_REASON_CHANGED_OOM_WAIT:
-	case SL_REASON_CHANGED_WARM:
-	case SL_REASON_CHANGED_WARM_OFF: return true;
-	default: return false;
-	}
-}
-
 /* Waiting and limits are what the daemon is for; what breaks a promise should be rare. */
 static int level_of(uint32_t reason)
 {
@@ -62,7 +46,7 @@ static int level_of(uint32_t reason)
 	case SL_REASON_KIND_NOTE: break;
 	default: return SL_LOG_WARNING;
 	}
-	if (sl_events_is_change(reason))
+	if (sl_reason_is_change(reason))
 		return SL_LOG_INFO;
 	switch (reason) {
 	case SL_REASON_STRAY:
@@ -205,7 +189,7 @@ static bool is_ordinary(uint32_t reason)
 	case SL_REASON_KIND_EXCEPT: return false;
 	default:
 		return reason != SL_REASON_STARTED && reason != SL_REASON_ENDED &&
-		       !sl_events_is_change(reason);
+		       !sl_reason_is_change(reason);
 	}
 }
 

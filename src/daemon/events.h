@@ -35,9 +35,6 @@ void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *becau
 void sl_events_add_of(
 	struct sl_daemon *daemon, const struct sl_node_because *because, pid_t pid);
 
-/* Somebody changed a workload. */
-bool sl_events_is_change(uint32_t reason);
-
 /* Makes the ring. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_events_init(struct sl_daemon *daemon);
 void sl_events_fini(struct sl_daemon *daemon);

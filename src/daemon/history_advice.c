@@ -12,13 +12,14 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "daemon/history_sample.h"
 #include "daemon/map.h"
 #include "policy/advise.h"
 
 #define OCTAVES 42
 #define PER     32
 #define BUCKETS (OCTAVES * PER)
-/* Programs that are told of, at most. */
+/* Names that are told of, at most. */
 #define PROGRAMS_MOST 2000
 
 struct run {
@@ -28,6 +29,7 @@ struct run {
 	uint64_t begun_ms, ended_ms, peak_bytes;
 };
 
+/* All runs of one name (sl_history_group()). */
 struct program {
 	char name[128];
 	struct sl_advise_program figures;
@@ -95,13 +97,19 @@ static bool add_run(struct advising *advising, const struct run *run)
 	return true;
 }
 
+static const char *text_of(sqlite3_stmt *statement, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(statement, column);
+
+	return text ? text : "";
+}
+
 static bool read_runs(struct advising *advising, struct sl_history_reader *reader)
 {
 	static const char sql[] =
-		"SELECT id, program, gpus, observed, begun_ms, ended_ms FROM workloads "
-		"WHERE (ended_ms = 0 OR ended_ms >= ?1) AND begun_ms < ?2 AND program != "
-		"'' "
-		"AND (?3 = '' OR program = ?3) ORDER BY id";
+		"SELECT id, gpus, observed, begun_ms, ended_ms, name, command, program "
+		"FROM workloads WHERE (ended_ms = 0 OR ended_ms >= ?1) AND begun_ms < ?2 "
+		"ORDER BY id";
 	const struct sl_history_ask *ask = advising->ask;
 	sqlite3_stmt *statement = NULL;
 	int r = SQLITE_ERROR;
@@ -110,18 +118,20 @@ static bool read_runs(struct advising *advising, struct sl_history_reader *reade
 		return false;
 	(void)sqlite3_bind_int64(statement, 1, (int64_t)ask->from_ms);
 	(void)sqlite3_bind_int64(statement, 2, (int64_t)ask->to_ms);
-	(void)sqlite3_bind_text(statement, 3, ask->name, -1, SQLITE_STATIC);
 	while (!advising->failed && (r = sqlite3_step(statement)) == SQLITE_ROW) {
-		const char *name = (const char *)sqlite3_column_text(statement, 1);
+		const char *group = sl_history_group(text_of(statement, 5),
+			text_of(statement, 6), text_of(statement, 7));
 		struct run run = {
 			.id = sqlite3_column_int64(statement, 0),
-			.program = program_of(advising, name ? name : "?"),
-			.gpus = (uint32_t)sqlite3_column_int64(statement, 2),
-			.observed = sqlite3_column_int64(statement, 3) != 0,
-			.begun_ms = (uint64_t)sqlite3_column_int64(statement, 4),
-			.ended_ms = (uint64_t)sqlite3_column_int64(statement, 5),
+			.gpus = (uint32_t)sqlite3_column_int64(statement, 1),
+			.observed = sqlite3_column_int64(statement, 2) != 0,
+			.begun_ms = (uint64_t)sqlite3_column_int64(statement, 3),
+			.ended_ms = (uint64_t)sqlite3_column_int64(statement, 4),
 		};
 
+		if (!*group || (ask->name[0] && strcmp(group, ask->name) != 0))
+			continue;
+		run.program = program_of(advising, group);
 		if (!run.gpus)
 			run.gpus = 1;
 		if (run.program == UINT32_MAX)
@@ -284,7 +294,7 @@ static void put_program(FILE *out, const struct program *program,
 	};
 	json_t *name = sl_text_json(program->name);
 
-	(void)fputs(first ? "{\"program\":" : ",\n{\"program\":", out);
+	(void)fputs(first ? "{\"name\":" : ",\n{\"name\":", out);
 	if (name)
 		(void)json_dumpf(name, out, JSON_ENCODE_ANY);
 	else
@@ -309,6 +319,17 @@ static int by_use(const void *left, const void *right)
 	if (a->row_s != b->row_s)
 		return a->row_s < b->row_s ? 1 : -1;
 	return strcmp(a->name, b->name);
+}
+
+/* Programs are counted as often as each ran at once, though not all at the same time: together they
+ * never had more GPUs than there are. 0: not known. */
+static uint32_t gpus_there(const struct advising *advising)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(advising->shareable_kib); i++)
+		count += advising->shareable_kib[i] != 0;
+	return count ? count : UINT32_MAX;
 }
 
 static int advise(struct advising *advising, FILE *out, struct sl_error *err)
@@ -336,9 +357,11 @@ static int advise(struct advising *advising, FILE *out, struct sl_error *err)
 	(void)fprintf(out,
 		"{\"from_ms\":%" PRIu64 ",\"to_ms\":%" PRIu64
 		",\"gpus_before\":%u,\"gpus_after\":%u,\"tasks\":%u,\"cut\":%s,"
-		"\"programs\":[",
-		advising->ask->from_ms, advising->ask->to_ms, total.gpus_before,
-		total.gpus_after, total.tasks, total.cut ? "true" : "false");
+		"\"names\":[",
+		advising->ask->from_ms, advising->ask->to_ms,
+		(uint32_t)sl_min_u64(total.gpus_before, gpus_there(advising)),
+		(uint32_t)sl_min_u64(total.gpus_after, gpus_there(advising)), total.tasks,
+		total.cut ? "true" : "false");
 	for (size_t i = 0; i < count; i++)
 		put_program(out, &advising->programs[i], &advice[i], i == 0);
 	(void)fputs("]}\n", out);

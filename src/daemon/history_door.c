@@ -376,6 +376,9 @@ static struct wait *wait_new(struct sl_peer *peer, const struct sl_msg_history *
 		.from_ms = asked->from_ms,
 		.to_ms = asked->to_ms,
 		.workload = asked->workload,
+		.before = asked->before,
+		.last = asked->last,
+		.kinds = asked->kinds,
 		.cancel = &wait->cancel};
 	memcpy(wait->ask.name, asked->name, sizeof(wait->ask.name));
 	return wait;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/control.h"
 #include "policy/usage.h"
 
 /* --- samples ------------------------------------------------------------------------------ */
@@ -537,4 +538,22 @@ void sl_history_program(const char *command, char *buf, size_t size)
 		(void)snprintf(buf + used, size - used, " %s", word);
 		return;
 	}
+}
+
+const char *sl_history_group(const char *name, const char *command, const char *program)
+{
+	char chosen[64];
+	size_t length;
+
+	sl_control_make_name(command, "", 0, chosen);
+	length = strlen(chosen) - 1; /* without the number */
+	if (!*name)
+		return program;
+	if (strncmp(name, chosen, length) == 0) {
+		const char *number = name + length + (name[length] == 'j');
+
+		if (*number && !number[strspn(number, "0123456789")])
+			return program;
+	}
+	return name;
 }

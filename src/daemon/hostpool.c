@@ -107,7 +107,7 @@ static uint64_t configured(const struct sl_daemon *daemon)
 	const struct sl_hostpool *pool = daemon->hostpool;
 	uint64_t bytes = daemon->config.host_memory;
 
-	if (bytes == SL_CONFIG_HALF)
+	if (bytes == SL_CONFIG_WORD)
 		bytes = (pool->at_start.available_bytes + pool->found_bytes) / 2;
 	return bytes - bytes % SL_HOSTMEM_GRAIN;
 }

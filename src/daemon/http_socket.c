@@ -121,6 +121,21 @@ static int bind_and_listen(int fd, const struct sl_config_address *address,
 	return 0;
 }
 
+/* Which of the free ports the kernel took. */
+static void note_port(int fd, struct sl_config_address *address)
+{
+	union any_address any;
+	socklen_t size = sizeof(any);
+	char *colon = strrchr(address->text, ':');
+
+	if (!colon || getsockname(fd, &any.any, &size) < 0)
+		return;
+	address->port = ntohs(
+		address->kind == SL_CONFIG_IPV4 ? any.v4.sin_port : any.v6.sin6_port);
+	(void)snprintf(colon, sizeof(address->text) - (size_t)(colon - address->text),
+		":%u", address->port);
+}
+
 int sl_http_socket_open(struct sl_http_socket *out, const char *option, bool anywhere,
 	const struct sl_config_address *address, struct sl_error *err)
 {
@@ -154,6 +169,8 @@ int sl_http_socket_open(struct sl_http_socket *out, const char *option, bool any
 			option, address->text, strerror(-r));
 		return r;
 	}
+	if (!is_path && !address->port)
+		note_port(fd, &out->address);
 	out->fd = sl_steal_fd(&fd);
 	return 0;
 }

@@ -20,8 +20,14 @@
 #include "daemon/visible.h"
 
 #define RETRY_NS (3 * SL_S)
-/* The reserve never takes more than this part of a GPU. */
-#define RESERVE_DIVISOR 16
+/* A GPU of this size has the whole reserve. */
+#define RESERVE_WHOLE_AT (16 * SL_GIB)
+#define RESERVE_BYTES    (2 * SL_GIB)
+#define RESERVE_PERCENT  3
+/* Smaller ones have a part of it: so much as to meet the whole there. */
+#define RESERVE_SMALL_DIVISOR 16
+#define RESERVE_MORE_ABOVE    (4 * SL_GIB)
+#define RESERVE_MORE_DIVISOR  12
 
 int sl_inventory_find(
 	const struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES])
@@ -110,32 +116,65 @@ static bool take_lock(struct sl_gpu *gpu, const char *uuid)
 			holder);
 	else
 		(void)snprintf(why, sizeof(why),
-			"its lock file cannot be made in /run/lock or /tmp; make one of "
-			"them "
-			"writable");
+			"its lock file cannot be made; see the files of sluiced(8), and "
+			"make "
+			"one of the folders, for yourself alone");
 	refuse(gpu, uuid, why);
 	return false;
+}
+
+void sl_inventory_announce(struct sl_daemon *daemon, const struct sl_gpu *gpu)
+{
+	struct sl_event event = {.type = SL_EVENT_GPU_ADD};
+
+	event.gpu_add.gpu = (uint32_t)(gpu - daemon->gpus);
+	event.gpu_add.capacity_bytes = gpu->capacity_bytes;
+	event.gpu_add.reserve_bytes = gpu->reserve_bytes;
+	event.gpu_add.driver_bytes = gpu->driver_bytes;
+	sl_drive(daemon, &event);
 }
 
 static void manage(struct sl_daemon *daemon, struct sl_gpu *gpu)
 {
 	uint32_t number = (uint32_t)(gpu - daemon->gpus);
-	struct sl_event event = {.type = SL_EVENT_GPU_ADD};
 	char size[32], reserve[32];
 
 	gpu->managed = true;
 	gpu->why_not[0] = '\0';
-	sl_info("GPU %u: %s at %s, %s, of which %s stay with the driver", number,
-		gpu->name, gpu->pci,
+	sl_info("GPU %u: %s at %s, %s, of which %s are for the driver, contexts and code",
+		number, gpu->name, gpu->pci,
 		sl_bytes_format(gpu->capacity_bytes, size, sizeof(size)),
 		sl_bytes_format(gpu->reserve_bytes, reserve, sizeof(reserve)));
-	event.gpu_add.gpu = number;
-	event.gpu_add.capacity_bytes = gpu->capacity_bytes;
-	event.gpu_add.reserve_bytes = gpu->reserve_bytes;
-	sl_drive(daemon, &event);
+	sl_inventory_announce(daemon, gpu);
 	sl_reconcile_begin(daemon, number);
 	sl_jobs_gpus_changed(daemon);
 	sl_daemon_commit_soon(daemon);
+}
+
+uint64_t sl_inventory_reserve(uint64_t capacity_bytes)
+{
+	if (capacity_bytes >= RESERVE_WHOLE_AT)
+		return sl_max_u64(RESERVE_BYTES, capacity_bytes / 100 * RESERVE_PERCENT);
+	return capacity_bytes / RESERVE_SMALL_DIVISOR +
+	       sl_sub_sat(capacity_bytes, RESERVE_MORE_ABOVE) / RESERVE_MORE_DIVISOR;
+}
+
+/* One that leaves nothing to share is meant for larger GPUs. */
+static void set_reserve(struct sl_gpu *gpu, uint64_t wanted_bytes, const char *uuid)
+{
+	char wanted[32], size[32], reserve[32];
+
+	gpu->reserve_is_ours =
+		wanted_bytes != SL_CONFIG_WORD && wanted_bytes >= gpu->capacity_bytes;
+	gpu->reserve_bytes = wanted_bytes == SL_CONFIG_WORD || gpu->reserve_is_ours
+				     ? sl_inventory_reserve(gpu->capacity_bytes)
+				     : wanted_bytes;
+	if (gpu->reserve_is_ours)
+		sl_warning("context_reserve is %s, and %s has only %s: it would share "
+			   "nothing; %s are reserved there, as with auto",
+			sl_bytes_format(wanted_bytes, wanted, sizeof(wanted)), uuid,
+			sl_bytes_format(gpu->capacity_bytes, size, sizeof(size)),
+			sl_bytes_format(gpu->reserve_bytes, reserve, sizeof(reserve)));
 }
 
 /* Merges one device of the list; says whether a later try could have another end. */
@@ -158,8 +197,6 @@ static bool merge(
 	if (gpu->managed)
 		return false;
 	gpu->capacity_bytes = device->capacity_bytes;
-	gpu->reserve_bytes = sl_min_u64(
-		daemon->config.driver_reserve, device->capacity_bytes / RESERVE_DIVISOR);
 	if (!is_listed(&daemon->config.gpus, device->uuid)) {
 		/* As wanted, so no warning. */
 		sl_debug("not managing %s: the configuration does not list it",
@@ -180,6 +217,7 @@ static bool merge(
 	}
 	if (!take_lock(gpu, device->uuid_text))
 		return true;
+	set_reserve(gpu, daemon->config.context_reserve, device->uuid_text);
 	manage(daemon, gpu);
 	return false;
 }

@@ -10,6 +10,10 @@
 
 #include "daemon/daemon.h"
 
+/* What a GPU of this capacity keeps for contexts and code where context_reserve says auto: 2 GiB,
+ * or 3 % if that is more; below 16 GiB a sixteenth, and a twelfth of what it has above 4 GiB, so
+ * that little of a small GPU is gone and the two meet at 16 GiB. */
+uint64_t sl_inventory_reserve(uint64_t capacity_bytes);
 /* An inventory from the measuring thread. */
 void sl_inventory_take(struct sl_daemon *daemon, const struct sl_measure_answer *answer);
 /* A GPU that the journal names: in the policy at once, admitting nobody until NVML lists it. Its
@@ -17,6 +21,8 @@ void sl_inventory_take(struct sl_daemon *daemon, const struct sl_measure_answer 
 int sl_inventory_recall(struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES],
 	const char *name, const char *pci, uint64_t pci_key, uint64_t capacity_bytes,
 	uint64_t reserve_bytes);
+/* Tells the policy of the GPU, or of its size anew. */
+void sl_inventory_announce(struct sl_daemon *daemon, const struct sl_gpu *gpu);
 /* Number of the GPU with this UUID, or -1. */
 int sl_inventory_find(
 	const struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES]);

@@ -114,6 +114,7 @@ struct sl_job *sl_jobs_new_job(struct sl_jobs *jobs, struct sl_jobs_row *row)
 	sl_list_insert_before(place->next, &job->link);
 	jobs->living++;
 	jobs->tasks += job->row.task_count;
+	jobs->bounded += job->row.workloads_most != 0;
 	return job;
 }
 
@@ -123,6 +124,7 @@ void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job)
 		jobs->living--;
 		jobs->tasks -= job->row.task_count;
 	}
+	jobs->bounded -= job->row.workloads_most != 0;
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		sl_list_unlink(&job->tasks[i].active);
 	(void)sl_map_take(&jobs->by_id, job->row.id);
@@ -395,6 +397,7 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 
 		jobs->awake = false;
 		sl_jobs_look(jobs, now);
+		sl_jobs_look_at_bounds(jobs);
 		if (jobs->rebuild)
 			sl_jobs_rebuild(jobs);
 		sl_jobs_start_free(jobs);
@@ -464,9 +467,11 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 	struct sl_jobs *jobs = daemon->jobs;
 	struct sl_error err = {0};
 	uint64_t ticket;
-	int result;
+	int result, log_fd;
 
-	while (sl_jobs_store_take(jobs->store, &ticket, &result, &err)) {
+	while (sl_jobs_store_take(jobs->store, &ticket, &result, &log_fd, &err)) {
+		if (sl_jobs_log_is_open(jobs, ticket, log_fd))
+			continue;
 		if (result != SL_JOBS_STORE_OK)
 			sl_error_log("%s", err.text);
 		jobs->unstored = err;
@@ -492,10 +497,11 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 		return sl_err_origin(-ENOMEM);
 	jobs->daemon = daemon;
 	jobs->wake_at = jobs->free_at = jobs->tell_at = SL_NS_NEVER;
-	jobs->next_id = jobs->next_ticket = 1;
+	jobs->next_ticket = 1;
 	sl_list_init(&jobs->all);
 	sl_list_init(&jobs->active);
 	sl_list_init(&jobs->waits);
+	sl_list_init(&jobs->logs);
 	sl_list_init(&jobs->held);
 	(void)snprintf(jobs->folder, sizeof(jobs->folder), "%s/jobs", daemon->data_dir);
 	daemon->jobs = jobs;
@@ -531,12 +537,13 @@ void sl_jobs_close(struct sl_daemon *daemon)
 		return;
 	jobs->io = sd_event_source_disable_unref(jobs->io);
 	jobs->timer = sd_event_source_disable_unref(jobs->timer);
-	while (!sl_list_is_empty(&jobs->waits)) {
-		struct sl_jobs_wait *wait =
-			SL_LIST_ENTRY(jobs->waits.next, struct sl_jobs_wait, link);
-
-		sl_list_unlink(&wait->link);
-		free(wait);
+	sl_list_foreach_safe (link, &jobs->waits) {
+		sl_list_unlink(link);
+		free(SL_LIST_ENTRY(link, struct sl_jobs_wait, link));
+	}
+	sl_list_foreach_safe (link, &jobs->logs) {
+		sl_list_unlink(link);
+		free(SL_LIST_ENTRY(link, struct sl_jobs_wait, link));
 	}
 	/* Peers outlive this. */
 	sl_jobs_let_go(jobs);

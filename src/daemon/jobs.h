@@ -36,6 +36,11 @@ struct sl_process;
 void sl_jobs_run(
 	struct sl_peer *peer, const struct sl_msg_run *run, struct sl_process *process);
 /* This peer waits for an answer to RUN. */
+/* Whether the bounds of its user let a job of this size, priority and number of tasks ever start,
+ * as the node would judge it on the largest GPU; else text says why not. */
+struct sl_jobs_row;
+SL_MUST_CHECK bool sl_jobs_within_bounds(
+	struct sl_peer *peer, const struct sl_jobs_row *row, struct sl_error *text);
 SL_MUST_CHECK bool sl_jobs_run_waits(const struct sl_peer *peer);
 /* Of `sluice run`, parked for others, or on its way there or back: the journal keeps that. */
 SL_MUST_CHECK bool sl_jobs_keeps_run(const struct sl_workload *workload);
@@ -85,12 +90,19 @@ void sl_jobs_hold(struct sl_peer *peer, uint64_t workload);
 /* The queue parked it, and brings it back when its turn comes: text says so. */
 SL_MUST_CHECK bool sl_jobs_keeps_parked(
 	const struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
+/* A user who may resume it wants it back. False: the queue has not parked it. True: its pause is
+ * waived, and either it comes back now and text is empty, or text says what it still waits for. */
+SL_MUST_CHECK bool sl_jobs_bring_back(
+	struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
 /* The reason as it is said of this workload: what the queue parked nobody needs to resume, and what
  * it stopped nobody asked for. */
 uint32_t sl_jobs_reason(
 	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason);
 /* It is being stopped by the queue, and starts again. */
 SL_MUST_CHECK bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload);
+/* A demand of it was denied by its limit (other_bytes): what it may die of. */
+void sl_jobs_over_limit(
+	const struct sl_workload *workload, const struct sl_node_because *because);
 void sl_jobs_parked(
 	struct sl_daemon *daemon, uint64_t workload); /* all of it is on the host */
 void sl_jobs_resumed(

@@ -117,6 +117,7 @@ struct filling {
 	struct sl_jobs_books *books;
 	sl_cluster_action_fn emit;
 	void *context;
+	struct sl_jobs_counted counted;
 };
 
 static void fill_in(void *context, const struct sl_cluster_event *event)
@@ -205,7 +206,11 @@ struct sl_cluster_event sl_jobs_add_event(
 	event.job_add.swap_cost = job->swap_cost;
 	event.job_add.failures = job->failures;
 	event.job_add.held_for = sl_sub_sat(job->held_until, sl_clock_now());
-	event.job_add.failing = job->failing;
+	event.job_add.paused_for = sl_sub_sat(job->paused_until, sl_clock_now());
+	event.job_add.preempt_delay = job->row.preempt_delay;
+	event.job_add.owner = sl_jobs_owner_of(job);
+	if (job->waits_since)
+		event.job_add.waited = sl_sub_sat(sl_clock_now(), job->waits_since);
 	return event;
 }
 
@@ -219,7 +224,8 @@ static void remember(struct sl_jobs *jobs, struct sl_job *job)
 		return;
 	job->failures = view.failures;
 	job->held_until = view.held_until;
-	job->failing = view.failing;
+	job->paused_until = view.paused_until;
+	job->waits_since = view.waits_since;
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		job->tasks[i].spared_until =
 			sl_cluster_task(cluster, job->row.id, i).spared_until;
@@ -287,7 +293,7 @@ static void fill_task(const struct filling *filling, struct sl_job_task *task)
 
 	event.task_stops.job = task->job->row.id;
 	event.task_stops.task = task->number;
-	switch (task->phase) {
+	switch (task->alone ? SL_PHASE_OVER : task->phase) {
 	case SL_PHASE_WAITING:
 	case SL_PHASE_CHOSEN: break;
 	case SL_PHASE_OVER:
@@ -334,7 +340,7 @@ static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books
 	return sl_jobs_place_of(books, sl_workload_gpus(workload), &node, &mask);
 }
 
-static void fill_job(const struct filling *filling, struct sl_job *job)
+static void fill_job(struct filling *filling, struct sl_job *job)
 {
 	struct sl_jobs *jobs = filling->jobs;
 	struct sl_cluster_event event;
@@ -343,7 +349,9 @@ static void fill_job(const struct filling *filling, struct sl_job *job)
 	if (job->over)
 		return;
 	sl_jobs_set_need(jobs, job);
-	if (job->is_free)
+	if (job->bound && &jobs->books == filling->books)
+		job->counted = false;
+	if (job->is_free || job->bound)
 		return;
 	if (job->waits && !job->early && &jobs->books == filling->books)
 		job->apart = !sl_jobs_pools_of(jobs, &job->row, &pools);
@@ -359,6 +367,12 @@ static void fill_job(const struct filling *filling, struct sl_job *job)
 		job->refused = jobs->refusal;
 		job->apart |= job->waits && !job->counted;
 	}
+	if (sl_jobs_owner_of(job)) {
+		event = sl_jobs_most_event(jobs, job, &filling->counted);
+		if (&jobs->books == filling->books)
+			job->most = event.owner_most.most;
+		fill_in((void *)filling, &event);
+	}
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		fill_task(filling, &job->tasks[i]);
 }
@@ -367,7 +381,7 @@ void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
 	sl_cluster_action_fn emit, void *context)
 {
 	const struct sl_daemon *daemon = jobs->daemon;
-	struct filling filling = {jobs, books, emit, context};
+	struct filling filling = {jobs, books, emit, context, {0}};
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
 
 	if (jobs->books.cluster)
@@ -497,7 +511,7 @@ void sl_jobs_put_projects(struct sl_jobs *jobs)
 	sl_list_foreach (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 
-		if (!job->over && !job->counted && !job->is_free)
+		if (!job->over && !job->counted && !job->is_free && !job->bound)
 			jobs->rebuild = true;
 	}
 	sl_jobs_awake(jobs);
@@ -505,7 +519,7 @@ void sl_jobs_put_projects(struct sl_jobs *jobs)
 
 void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job)
 {
-	struct filling filling = {jobs, &jobs->books, queue_action, jobs};
+	struct filling filling = {jobs, &jobs->books, queue_action, jobs, {0}};
 
 	fill_job(&filling, job);
 	jobs->dirty = true;

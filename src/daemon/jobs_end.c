@@ -15,6 +15,10 @@
 #include "daemon/workload.h"
 #include "policy/verdicts/retry.h"
 
+/* What dies so soon after a demand was denied by its limit has probably died of it; unwinding and
+ * a message may take their time. */
+#define DENIED_LATELY (60 * SL_S)
+
 static struct sl_cluster_event event_of(
 	enum sl_cluster_event_type type, const struct sl_job_task *task)
 {
@@ -201,7 +205,11 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 	bool parks = task->phase == SL_PHASE_PARKING;
 
 	task->deadline = 0;
-	if (!workload)
+	if (task->alone && (task->phase != SL_PHASE_STOPPING || task->told)) {
+		sl_jobs_alone_look(jobs, task);
+		return;
+	}
+	if (!workload && !task->alone)
 		return;
 	if (task->phase == SL_PHASE_STOPPING) {
 		sl_jobs_stop_unwritten(jobs, task, "the disk does not answer");
@@ -294,6 +302,21 @@ static void note_record(struct sl_job_task *task, enum sl_retry_ending ending,
 	task->unwritten |= task->went && ending == SL_RETRY_NEVER_WENT;
 }
 
+/* Adds what its limit denied it before it died. */
+static void blame_limit(const struct sl_job_task *task, char *why, size_t size)
+{
+	const struct sl_node_because *denied = &task->denied;
+	char wanted[32], limit[32], left[32];
+	size_t used = strlen(why);
+
+	(void)snprintf(why + used, size - used,
+		" after it asked for %s on GPU %u, of which its limit of %s left %s; "
+		"submit it with a higher --limit",
+		sl_bytes_format(denied->bytes, wanted, sizeof(wanted)), denied->gpu,
+		sl_bytes_format(denied->other_bytes, limit, sizeof(limit)),
+		sl_bytes_format(denied->available_bytes, left, sizeof(left)));
+}
+
 static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
 	const struct sl_shim_record *record)
 {
@@ -326,8 +349,10 @@ static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
 			"ended without a record; its supervisor was killed");
 		break;
 	}
-	(void)snprintf(row->why, sizeof(row->why),
-		"%s %s; sluice logs %s shows its output", which, what, row->name);
+	(void)snprintf(row->why, sizeof(row->why), "%s %s", which, what);
+	if (ending == SL_RETRY_EXITED && task->denied_at &&
+		sl_clock_now() - task->denied_at < DENIED_LATELY)
+		blame_limit(task, row->why, sizeof(row->why));
 	if (!row->exit_status)
 		row->exit_status = row->tasks[task->number].exit_status;
 }
@@ -426,6 +451,8 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	task->is_over = task->is_parked = task->is_resumed = false;
 	note_record(task, ending, &record);
 	reap(task);
+	sl_jobs_store_bound_log(
+		jobs->store, job->row.id, task->number, SL_JOBS_STORE_LAST);
 	row->workload = 0;
 	row->failures += verdict.counts;
 	sl_info("job %" PRIu64 " (%s): task %u ended (%s)", job->row.id, job->row.name,

@@ -142,11 +142,22 @@ uint64_t sl_jobs_files_used(const char *folder, uint64_t id, bool begun)
 
 /* --- Files of a job. --- */
 
-static int open_at(const char *path, int flags)
+int sl_jobs_files_open(const char *path, int flags)
 {
-	int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+	sl_cleanup(sl_closep) int fd =
+		open(path, flags | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+	struct stat st;
 
-	return fd < 0 ? -errno : fd;
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return sl_err_origin(-errno);
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	/* It is given to programs that do not expect it. */
+	if (fcntl(fd, F_SETFL, flags & O_APPEND) < 0)
+		return sl_err_origin(-errno);
+	return sl_steal_fd(&fd);
 }
 
 int sl_jobs_store_open_log(const char *folder, uint64_t id, uint32_t task, bool append)
@@ -155,7 +166,8 @@ int sl_jobs_store_open_log(const char *folder, uint64_t id, uint32_t task, bool 
 	int r = sl_jobs_files_path(path, folder, id, "log.%u", task, 0);
 
 	return r < 0 ? r
-		     : open_at(path, append ? O_WRONLY | O_APPEND | O_CREAT : O_RDONLY);
+		     : sl_jobs_files_open(
+			       path, append ? O_WRONLY | O_APPEND | O_CREAT : O_RDONLY);
 }
 
 int sl_jobs_store_open_record(
@@ -163,7 +175,7 @@ int sl_jobs_store_open_record(
 {
 	char path[SL_PATH_MAX];
 	int r = sl_jobs_files_path(path, folder, id, "exit.%u.%u", task, attempt);
-	int fd = r < 0 ? r : open_at(path, O_WRONLY | O_CREAT | O_TRUNC);
+	int fd = r < 0 ? r : sl_jobs_files_open(path, O_WRONLY | O_CREAT | O_TRUNC);
 
 	if (fd < 0)
 		return sl_err_origin(fd);
@@ -176,6 +188,21 @@ int sl_jobs_store_open_record(
 		return sl_err_origin(r);
 	}
 	return fd;
+}
+
+pid_t sl_jobs_store_supervisor(
+	const char *folder, uint64_t id, uint32_t task, uint32_t attempt)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	sl_cleanup(sl_closep) int fd = -1;
+	char path[SL_PATH_MAX];
+	int r = sl_jobs_files_path(path, folder, id, "exit.%u.%u", task, attempt);
+
+	fd = r < 0 ? r : sl_jobs_files_open(path, O_RDONLY);
+	if (fd < 0 || fcntl(fd, F_GETLK, &lock) < 0 || lock.l_type == F_UNLCK ||
+		lock.l_pid <= 0)
+		return 0;
+	return lock.l_pid;
 }
 
 int sl_jobs_store_read_spec(
@@ -208,7 +235,7 @@ ssize_t sl_jobs_store_read_record(const char *folder, uint64_t id, uint32_t task
 	size_t used = 0;
 	int r = sl_jobs_files_path(path, folder, id, "exit.%u.%u", task, attempt);
 
-	fd = r < 0 ? r : open_at(path, O_RDONLY);
+	fd = r < 0 ? r : sl_jobs_files_open(path, O_RDONLY);
 	if (fd < 0)
 		return fd;
 	while (used + 1 < size) {

@@ -29,6 +29,11 @@ SL_MUST_CHECK int sl_jobs_files_folder(int parent_fd, const char *name);
 /* Removes a folder of files. Whatever else somebody has put there stays, and is said. */
 void sl_jobs_files_clear(int parent_fd, const char *name);
 
+/* A file of a job, without waiting for the job's user: a log belongs to that user, who may hold a
+ * lease on it (-EAGAIN; the kernel ends it within lease-break-time), and where the folder does,
+ * too, a FIFO may stand there (-EINVAL, -ENXIO). */
+SL_MUST_CHECK int sl_jobs_files_open(const char *path, int flags);
+
 struct sl_jobs_files_ids {
 	uint64_t *ids;
 	size_t count, room;

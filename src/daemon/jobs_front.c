@@ -142,7 +142,7 @@ static uint32_t kept_gpus(struct sl_jobs *jobs)
 static void waits_no_more(struct sl_jobs *jobs, struct sl_job *job)
 {
 	jobs->front_waits -= job->waits;
-	job->waits = job->apart = job->early = false;
+	job->waits = job->apart = job->early = job->hurries = false;
 }
 
 /* The workload is the ledger's. */
@@ -152,6 +152,7 @@ static void begin(
 	struct sl_daemon *daemon = jobs->daemon;
 	struct sl_job *job = task->job;
 	struct sl_peer *peer = job->submitter;
+	struct sl_error remark = {0};
 
 	waits_no_more(jobs, job);
 	job->submitter = NULL;
@@ -174,7 +175,8 @@ static void begin(
 		peer->pid);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
-	sl_control_answer_run(peer, workload, SL_REASON_NONE, "");
+	sl_refusal_add_cut(workload, &remark);
+	sl_control_answer_run(peer, workload, SL_REASON_NONE, remark.text);
 }
 
 static void tell_refused(struct sl_daemon *daemon, const struct sl_workload *workload)
@@ -204,7 +206,7 @@ static bool may_pass(const struct sl_daemon *daemon, uint32_t reason)
 {
 	return (reason == SL_REASON_TOO_FEW_GPUS && gpus_may_come(daemon)) ||
 	       reason == SL_REASON_REQUESTS_TAKEN || reason == SL_REASON_DEGRADED ||
-	       reason == SL_REASON_BOUND_WORKLOADS;
+	       reason == SL_REASON_CONTEXTS_FULL || reason == SL_REASON_BOUND_WORKLOADS;
 }
 
 /* Proposes it to the node on some of these GPUs. loud: a refusal is an event. */
@@ -410,6 +412,16 @@ void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job)
 	sl_jobs_free_at(jobs, task, now + AGAIN_NS);
 }
 
+void sl_jobs_front_again(struct sl_jobs *jobs, struct sl_job *job)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_AGAIN};
+
+	job->hurries = false;
+	event.bind_again.job = job->row.id;
+	sl_jobs_tell(jobs, &event);
+	jobs->dirty = true;
+}
+
 void sl_jobs_front_hurry(struct sl_jobs *jobs)
 {
 	if (!jobs->front_waits)
@@ -417,8 +429,9 @@ void sl_jobs_front_hurry(struct sl_jobs *jobs)
 	sl_list_foreach (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 
-		if (!job->apart)
+		if (!job->waits)
 			continue;
+		job->hurries = !job->apart;
 		job->tasks[0].retry_at = 0;
 		jobs->free_at = 0;
 		sl_jobs_awake(jobs);
@@ -591,6 +604,13 @@ static bool start_now(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 	return false;
 }
 
+static void say_more(struct no *no, const char *text)
+{
+	size_t used = strlen(no->text.text);
+
+	(void)snprintf(no->text.text + used, sizeof(no->text.text) - used, "%s", text);
+}
+
 /* What --wait would lead to, where others would have to go. */
 static bool add_hope(struct sl_jobs *jobs, const struct sl_job *job, struct no *no)
 {
@@ -598,7 +618,6 @@ static bool add_hope(struct sl_jobs *jobs, const struct sl_job *job, struct no *
 	struct sl_cluster_forecast forecast;
 	char text[SL_FORECAST_MAX];
 	uint64_t pools;
-	size_t used;
 
 	if (job->is_free || !no->passes || !sl_jobs_pools_of(jobs, &job->row, &pools))
 		return false;
@@ -610,9 +629,8 @@ static bool add_hope(struct sl_jobs *jobs, const struct sl_job *job, struct no *
 	/* The first of its sentences. */
 	if (strstr(text, ". "))
 		*strstr(text, ". ") = '\0';
-	used = strlen(no->text.text);
-	(void)snprintf(no->text.text + used, sizeof(no->text.text) - used,
-		"; with --wait %s", text);
+	say_more(no, "; with --wait ");
+	say_more(no, text);
 	return true;
 }
 
@@ -623,14 +641,14 @@ static void refuse(
 		sl_info("refused %s of user %u: %s", job->row.name,
 			(unsigned int)peer->uid, no->text.text);
 	sl_jobs_take_job(jobs, job);
+	if (job->patient && job->is_free && no->passes)
+		say_more(no,
+			"; --wait waits for what a --request asks for, and sluice submit "
+			"waits without one, too");
 	/* The node's own words have the remedy from whoever prints them. */
-	if (!add_hope(jobs, job, no) && no->passes && !no->is_fixed &&
-		no->reason == SL_REASON_NONE) {
-		size_t used = strlen(no->text.text);
-
-		(void)snprintf(no->text.text + used, sizeof(no->text.text) - used,
-			"; --wait waits for that, and sluice submit queues it");
-	}
+	else if (!add_hope(jobs, job, no) && no->passes && !no->is_fixed &&
+		 no->reason == SL_REASON_NONE)
+		say_more(no, "; --wait waits for that, and sluice submit queues it");
 	sl_jobs_drop_job(jobs, job);
 	sl_control_answer_run(peer, NULL, no->reason, no->text.text);
 }

@@ -7,7 +7,7 @@
  * environment that they were started with. Nobody else has that, so whoever has it is one of them.
  * One that was started with another environment is not found, and runs on.
  *
- * All processes are looked at, which takes milliseconds; it is done only when a supervisor has been
+ * All processes of the user are looked at, by a thread; it is done only when a supervisor has been
  * killed.
  */
 #include <ctype.h>
@@ -24,6 +24,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/aside.h"
 #include "daemon/jobs_room.h"
 #include "daemon/workload.h"
 
@@ -31,6 +32,11 @@
 #define LOOKS_MOST 4
 /* As much as execve takes. */
 #define ENVIRONMENT_MOST (6u << 20)
+
+struct sweep {
+	uid_t uid;
+	char entry[64];
+};
 
 /* The environment it was started with has that entry. */
 static bool has_entry(pid_t pid, const char *entry)
@@ -82,10 +88,19 @@ static unsigned int kill_all(uid_t uid, const char *entry)
 	return killed;
 }
 
+static void sweep_up(void *work)
+{
+	struct sweep *sweep = work;
+
+	for (int i = 0; i < LOOKS_MOST && kill_all(sweep->uid, sweep->entry) > 0; i++)
+		;
+	free(sweep);
+}
+
 void sl_jobs_supervisor_gone(struct sl_daemon *daemon, const struct sl_workload *workload)
 {
 	const struct sl_job_task *task = workload->task;
-	char entry[64] = "SLUICE_WORKLOAD=";
+	struct sweep *sweep;
 
 	if (!daemon->jobs || !task || !workload->has_shim ||
 		!sl_jobs_was_killed(daemon->jobs, task))
@@ -93,7 +108,17 @@ void sl_jobs_supervisor_gone(struct sl_daemon *daemon, const struct sl_workload 
 	sl_warning("job %" PRIu64 " (%s): the supervisor of task %u was killed; what its "
 		   "program has started is killed, too",
 		task->job->row.id, task->job->row.name, task->number);
-	sl_wire_token_format(workload->token, entry + strlen(entry));
-	for (int i = 0; i < LOOKS_MOST && kill_all(task->job->row.uid, entry) > 0; i++)
-		;
+	sweep = calloc(1, sizeof(*sweep));
+	if (sweep) {
+		sweep->uid = task->job->row.uid;
+		(void)strcpy(sweep->entry, "SLUICE_WORKLOAD=");
+		sl_wire_token_format(
+			workload->token, sweep->entry + strlen(sweep->entry));
+	}
+	if (sweep && sl_aside(sweep->uid, sweep_up, sweep))
+		return;
+	free(sweep);
+	sl_warning("job %" PRIu64 " (%s): processes of user %u cannot be looked at now; "
+		   "end what it left behind by hand",
+		task->job->row.id, task->job->row.name, task->job->row.uid);
 }

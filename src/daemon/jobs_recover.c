@@ -3,8 +3,9 @@
  *
  * The journal has brought back the workloads whose shims live (recover.c: the same pid that began
  * at the same time in the same boot). A task whose workload is not among them has ended, and its
- * record says how, or that it was killed, or that it never got its go. Where the machine was down,
- * what ran did so in another boot, and the journal of that is void.
+ * record says how, or that it was killed, or that it never got its go; unless its supervisor lives
+ * all the same (jobs_alone.c). Where the machine was down, what ran did so in another boot, and the
+ * journal of that is void.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -29,6 +30,8 @@ static void adopt(
 
 	workload->task = task;
 	workload->has_shim = true;
+	sl_jobs_store_bound_log(jobs->store, task->job->row.id, task->number,
+		jobs->daemon->config.job_log_max);
 	task->went = has_gone(row);
 	sl_jobs_find_begun(jobs, task);
 	/* Others of it live. */
@@ -71,6 +74,8 @@ static void recover_task(struct sl_jobs *jobs, struct sl_job_task *task)
 
 	if (workload) {
 		adopt(jobs, task, workload);
+	} else if (sl_jobs_alone_find(jobs, task)) {
+		return;
 	} else if (row->workload) {
 		/* As if the news of its end came now. */
 		task->phase = SL_PHASE_STOPPING;
@@ -130,7 +135,7 @@ int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err)
 		sl_error_log("%s", said.text);
 	jobs->unread = said;
 	jobs->is_unread = r != SL_JOBS_STORE_OK;
-	jobs->next_id = sl_max_u64(jobs->next_id, next_id);
+	jobs->daemon->next_workload = sl_max_u64(jobs->daemon->next_workload, next_id);
 	if (jobs->living)
 		sl_info("took in %u jobs with %u tasks", jobs->living, jobs->tasks);
 	return 0;

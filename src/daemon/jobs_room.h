@@ -6,10 +6,11 @@
  *	jobs_kinds.c   the GPUs of this machine as its nodes
  *	jobs_submit.c  SUBMIT
  *	jobs_left.c    what a killed supervisor leaves behind
- *	jobs_limits.c  resource limits of who submits
+ *	jobs_rights.c  limits and capabilities of who submits
  *	jobs_names.c   what jobs and tasks are called
  *	jobs_user.c    what one user may have in the queue
  *	jobs_start.c   BIND
+ *	jobs_bounds.c  how many workloads a user may have
  *	jobs_rules.c   what rules (limits, quotas) leave to one in the foreground
  *	jobs_front.c   RUN: jobs in the foreground, which wait with whoever asked for them, or do
  *	               not wait at all
@@ -18,6 +19,7 @@
  *	jobs_wire.c    rows, waits, stops and logs
  *	jobs_told.c    what the rest of the daemon tells and asks
  *	jobs_recover.c what the daemon before left
+ *	jobs_alone.c   a task whose workload is not known any more, and whose supervisor lives
  *
  * A task is in one phase, on this side of the machine:
  *
@@ -34,6 +36,7 @@
 #include "daemon/jobs.h"
 #include "daemon/jobs_store.h"
 #include "daemon/shim.h"
+#include "daemon/who.h"
 #include "policy/cluster.h"
 #include "policy/verdicts/queue.h"
 
@@ -79,21 +82,28 @@ struct sl_job_task {
 	 * there yet */
 	uint64_t commit;
 	uint64_t ticket; /* of the state with it; 0: that is stored */
-	sl_ns deadline;  /* of PARKING and RESUMING; of STOPPING until it is told */
-	sl_ns grace;     /* of STOPPING: from SIGTERM to SIGKILL */
-	sl_ns retry_at;  /* of a job without request: not before */
-	bool went;    /* of this attempt: that it was told to go is known, and counted */
-	bool stopped; /* it is to end for others */
-	bool bereft;  /* of this attempt: a GPU of it is lost */
-	bool told;    /* of STOPPING: it was signalled, or was never to begin */
-	bool asked;   /* somebody asked for its end */
-	bool failed;  /* it ended, and its gang misses it */
+	/* Of PARKING and RESUMING; of STOPPING until it is told; when it is looked at, while alone
+	 */
+	sl_ns deadline;
+	sl_ns grace;    /* of STOPPING: from SIGTERM to SIGKILL */
+	sl_ns retry_at; /* of a job without request: not before */
+	sl_ns kill_at;  /* alone and told to end: SIGKILL */
+	bool alone; /* its supervisor lives, and its workload is not known: jobs_alone.c */
+	bool went;  /* of this attempt: that it was told to go is known, and counted */
+	bool stopped;   /* it is to end for others */
+	bool bereft;    /* of this attempt: a GPU of it is lost */
+	bool told;      /* of STOPPING: it was signalled, or was never to begin */
+	bool asked;     /* somebody asked for its end */
+	bool failed;    /* it ended, and its gang misses it */
 	bool unwritten; /* it did not begin, for nobody could write down that it would */
 	bool former;    /* this daemon has not seen anything of this attempt */
 	/* Of PARKING: begun by the daemon before, so its end may have been told before there was
 	 * anybody to hear it */
 	bool unheard;
 	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
+	/* Of this attempt: the last demand that its limit denied. 0: none was */
+	sl_ns denied_at;
+	struct sl_node_because denied;
 	sl_ns spared_until; /* as the machine before knew: no victim before */
 };
 
@@ -101,20 +111,23 @@ struct sl_job {
 	struct sl_link link; /* sl_jobs.all, by number */
 	struct sl_jobs_row row;
 	struct sl_need need;
-	bool is_free;              /* no request: the queue does not count it */
-	bool counted;              /* the machine has it */
-	bool stored;               /* its first state is on disk */
-	bool over;                 /* row.state is the last one */
-	bool parks;                /* reclaim parks it */
+	bool is_free; /* no request: the queue does not count it */
+	bool counted; /* the machine has it */
+	bool bound; /* its user may have no more now, so the machine is not told of it */
+	uint32_t most; /* so many tasks of jobs its user may have, as the machine knows */
+	bool stored;   /* its first state is on disk */
+	bool over;     /* row.state is the last one */
+	bool parks;    /* reclaim parks it */
 	uint64_t ticket;           /* of its first state */
 	struct sl_peer *submitter; /* waits for that */
 	bool reply_due;
 	uint64_t park_mib; /* as the machine knows */
 	sl_ns swap_cost;   /* the same */
-	/* As the machine before knew: not started before held_until; failing: because it failed. */
+	/* As the machine before knew: not started before held_until, and nobody stopped for it
+	 * before paused_until. */
 	uint32_t failures;
-	sl_ns held_until;
-	bool failing;
+	sl_ns held_until, paused_until;
+	sl_ns waits_since; /* it wants something that it has not got; 0: it does not */
 	struct sl_pending_because refused; /* why it is not counted */
 	struct sl_cluster_forecast
 		forecast;    /* before it was counted, for its submitter */
@@ -128,6 +141,7 @@ struct sl_job {
 	bool patient; /* may wait for its start */
 	bool waits;   /* for its start; submitter is told why */
 	bool apart; /* the machine has no word for the GPUs it may use: it is tried beside it */
+	bool hurries; /* something has come free since it was looked at */
 	/* Waits, for those before it to have had their cycle: the machine is not told yet */
 	bool early;
 	struct sl_process *process; /* that is to become the program */
@@ -155,10 +169,13 @@ struct sl_jobs_books {
 	bool refused_project; /* a change was out of order */
 };
 
+/* For the end of a job, or for the log of a task to be open. */
 struct sl_jobs_wait {
 	struct sl_link link;
-	struct sl_peer *peer;
+	struct sl_peer *peer; /* of a log: NULL once it is gone */
 	uint64_t job;
+	uint32_t task;
+	uint64_t ticket;
 };
 
 struct sl_jobs {
@@ -169,9 +186,11 @@ struct sl_jobs {
 	struct sl_jobs_books books;
 	struct sl_map by_id;
 	struct sl_link all, active, waits;
+	struct sl_link logs; /* sl_jobs_wait */
 	struct sl_link held; /* peers whose answers wait for the store */
-	uint64_t next_id, next_ticket;
+	uint64_t next_ticket;
 	uint32_t living, tasks; /* jobs that have not ended, and their tasks */
+	uint32_t bounded;       /* jobs whose user may have so many workloads at a time */
 	/* Actions of the machine that are still to be carried out. */
 	struct sl_cluster_action *todo;
 	size_t todo_count, todo_room;
@@ -342,9 +361,31 @@ SL_MUST_CHECK bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t ta
 /* A new one is stored, and not before: removes what has ended and has to go for it. */
 void sl_jobs_user_make_room(struct sl_jobs *jobs, struct sl_job *new);
 
-/* --- jobs_limits.c --- */
-/* Of that peer's process, where they can be read. 0 or negative errno. */
-SL_MUST_CHECK int sl_jobs_add_limits(const struct sl_peer *peer, struct sl_jobspec *spec);
+/* --- jobs_rights.c --- */
+/* Of that peer's process. False: no job may be started with them; err says why, and the remedy. */
+SL_MUST_CHECK bool sl_jobs_ask_rights(
+	const struct sl_peer *peer, struct sl_who_rights *out, struct sl_error *err);
+/* 0 or negative errno. */
+SL_MUST_CHECK int sl_jobs_add_rights(
+	const struct sl_who_rights *rights, struct sl_jobspec *spec);
+
+/* --- jobs_bounds.c --- */
+/* Its user and the bound that it came with, to the machine; 0 without a bound. */
+uint64_t sl_jobs_owner_of(const struct sl_job *job);
+/* What the user has is counted once for all jobs of a row. Begins with {0}. */
+struct sl_jobs_counted {
+	uint64_t owner;
+	uint32_t living,
+		standing; /* workloads; of these, tasks of jobs with that owner */
+};
+/* How many tasks of jobs its owner may have now, for one that has a bound. */
+struct sl_cluster_event sl_jobs_most_event(const struct sl_jobs *jobs,
+	const struct sl_job *job, struct sl_jobs_counted *counted);
+/* Would its user have too many with what of it starts next? Then *because says so. */
+SL_MUST_CHECK bool sl_jobs_bound_holds(const struct sl_jobs *jobs,
+	const struct sl_job *job, struct sl_pending_because *because);
+/* Jobs that wait are held, or not any more, as their users have workloads now. */
+void sl_jobs_look_at_bounds(struct sl_jobs *jobs);
 
 /* --- jobs_rules.c --- */
 /* Do limits and quotas leave what it asks for now? Else *because and text say why not, and what
@@ -367,10 +408,22 @@ void sl_jobs_front_settle(struct sl_jobs *jobs);
 void sl_jobs_front_ended(struct sl_jobs *jobs, struct sl_job *job);
 /* Something has come free. */
 void sl_jobs_front_hurry(struct sl_jobs *jobs);
+/* What the node refused it for may be there: the machine may choose that place again. */
+void sl_jobs_front_again(struct sl_jobs *jobs, struct sl_job *job);
 /* Is it among what the queue holds: not a workload like others? */
 bool sl_jobs_front_is_listed(const struct sl_job *job);
 /* Of the daemon before. */
 void sl_jobs_front_recover(struct sl_jobs *jobs);
+
+/* --- jobs_alone.c --- */
+/* Does the supervisor of its last attempt live, though there is no workload of it? Then the task is
+ * alone from now on. */
+SL_MUST_CHECK bool sl_jobs_alone_find(struct sl_jobs *jobs, struct sl_job_task *task);
+/* SIGTERM now, and after its grace SIGKILL to all that descends from the supervisor. */
+void sl_jobs_alone_stop(const struct sl_jobs *jobs, struct sl_job_task *task);
+/* It is looked at again: the end of its supervisor is that of the task. */
+void sl_jobs_alone_look(struct sl_jobs *jobs, struct sl_job_task *task);
+bool sl_jobs_alone_any(const struct sl_job *job);
 
 /* --- jobs_submit.c, jobs_wire.c, jobs_recover.c --- */
 /* The answer to SUBMIT: it is stored. */
@@ -381,6 +434,8 @@ void sl_jobs_store_failed(
  * buf. */
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size);
+/* The store has opened a log, or says why not; fd is taken. False: it was something else. */
+SL_MUST_CHECK bool sl_jobs_log_is_open(struct sl_jobs *jobs, uint64_t ticket, int fd);
 /* Those who wait for it are told. */
 void sl_jobs_tell_waits(struct sl_jobs *jobs, const struct sl_job *job);
 SL_MUST_CHECK int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err);

@@ -165,13 +165,16 @@ static struct sl_workload *new_workload(
 	if (!(row->flags & SL_SUBMIT_NEVER_WARM))
 		workload->warm_after =
 			row->warm_after ? row->warm_after : daemon->config.warm_after;
+	workload->idle_grace = row->flags & SL_SUBMIT_GRACE ? row->idle_grace
+							    : daemon->config.idle_grace;
 	memcpy(workload->project, row->project, sizeof(workload->project));
 	memcpy(workload->command, row->command, sizeof(workload->command));
 	sl_jobs_task_name(row, task->number, workload->name);
 	return workload;
 }
 
-/* Whose bounds hold: what a job asks for was judged when it was submitted. */
+/* Whose bounds hold: what a job asks for was judged when it was submitted; how many there are is
+ * judged now. */
 static struct sl_event proposal(
 	const struct sl_job *job, const struct sl_workload *workload, uint32_t gpus)
 {
@@ -179,6 +182,8 @@ static struct sl_event proposal(
 
 	if (job->foreground && job->submitter)
 		event.workload_add.bounds = sl_bounds_of_peer(job->submitter);
+	else
+		event.workload_add.bounds.workloads = job->row.workloads_most;
 	/* A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved.
 	 * Who asked for a part of the GPU and has its place from the machine gets that part of what
 	 * is there then; who asked for bytes gets these or waits. */
@@ -307,6 +312,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	uint32_t gpus =
 		job->is_free ? task->gpu_mask
 			     : sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);
+	struct sl_pending_because because;
 	struct sl_workload *workload;
 	struct sl_error err = {0};
 
@@ -315,6 +321,9 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 			answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
 	}
+	/* Of a gang all or none. */
+	if (sl_jobs_bound_holds(jobs, job, &because))
+		gpus = 0;
 	workload = gpus ? admit(jobs, task, gpus) : NULL;
 	if (!workload) {
 		answer_refused(jobs, task, SL_PHASE_WAITING);
@@ -323,6 +332,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	row->attempt++;
 	row->workload = workload->id;
 	task->went = task->stopped = task->bereft = task->former = false;
+	task->denied_at = 0;
 	task->is_over = task->is_parked = task->is_resumed = false;
 	if (start_shim(jobs, task, workload, &err) < 0) {
 		sl_error_log("job %" PRIu64 " (%s) cannot be started: %s", job->row.id,
@@ -337,6 +347,8 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	}
 	workload->task = task;
 	workload->has_shim = true;
+	sl_jobs_store_bound_log(
+		jobs->store, job->row.id, task->number, jobs->daemon->config.job_log_max);
 	sl_step(D_JOB_WAITS);
 	job->node_said[0] = '\0';
 	sl_jobs_phase(task, SL_PHASE_STARTING);
@@ -485,7 +497,9 @@ void sl_jobs_start_free(struct sl_jobs *jobs)
 
 		if (job->apart)
 			sl_jobs_front_try(jobs, job);
-		else if (job->is_free && job->stored && !job->over)
+		else if (job->hurries)
+			sl_jobs_front_again(jobs, job);
+		else if (job->is_free && job->stored && !job->over && !job->bound)
 			start_free(jobs, job, now);
 	}
 }

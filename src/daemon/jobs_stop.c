@@ -65,7 +65,7 @@ uint32_t sl_jobs_end_task(
 			sl_jobs_cancel(jobs, task);
 		return 0;
 	}
-	if (task->phase == SL_PHASE_OVER || !workload)
+	if (task->phase == SL_PHASE_OVER || (!workload && !task->alone))
 		return 0;
 	if (task->phase == SL_PHASE_STARTING) {
 		forget_shim(task);
@@ -73,6 +73,11 @@ uint32_t sl_jobs_end_task(
 	}
 	if (asked && task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKED)
 		tell_it_stops(jobs, task);
+	if (task->alone && task->told) {
+		task->kill_at = sl_min_u64(task->kill_at, sl_clock_now() + grace);
+		sl_jobs_save(jobs, task->job, 0);
+		return 1;
+	}
 	/* Of a job in the foreground the journal has all there is. */
 	if (task->job->foreground && task->phase != SL_PHASE_STOPPING) {
 		sl_jobs_phase(task, SL_PHASE_STOPPING);
@@ -84,14 +89,20 @@ uint32_t sl_jobs_end_task(
 		return sl_set_stop_workload(jobs->daemon, workload, grace);
 	}
 	write_down(jobs, task, grace);
-	return sl_set_processes_of(workload);
+	return workload ? sl_set_processes_of(workload) : 1;
 }
 
 void sl_jobs_try_stop(struct sl_jobs *jobs, struct sl_job_task *task)
 {
 	struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 
-	if (task->phase != SL_PHASE_STOPPING || task->told || task->ticket || !workload)
+	if (task->phase != SL_PHASE_STOPPING || task->told || task->ticket)
+		return;
+	if (task->alone) {
+		sl_jobs_stop_now(jobs, task);
+		return;
+	}
+	if (!workload)
 		return;
 	if (!task->commit) {
 		sl_step(D_JOB_STOP_STORED);
@@ -108,7 +119,9 @@ void sl_jobs_stop_now(struct sl_jobs *jobs, struct sl_job_task *task)
 
 	task->told = true;
 	task->deadline = 0;
-	if (workload)
+	if (task->alone)
+		sl_jobs_alone_stop(jobs, task);
+	else if (workload)
 		(void)sl_set_stop_workload(jobs->daemon, workload, task->grace);
 }
 

@@ -22,10 +22,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/jobs_files.h"
+#include "daemon/jobs_logs.h"
 #include "daemon/jobs_state.h"
 #include "daemon/map.h"
 #include "daemon/worker.h"
@@ -34,6 +36,9 @@ struct order {
 	struct sl_link link;
 	uint64_t id;
 	bool removes;
+	bool reads_log; /* of this task; log_fd is it, or why not */
+	uint32_t task;
+	int log_fd;
 	struct sl_jobs_row row;
 	char *spec; /* NULL: it is there already */
 	size_t spec_size;
@@ -44,12 +49,22 @@ struct order {
 	struct sl_error err;
 };
 
+/* A log that is written to. */
+struct log {
+	struct sl_link link;
+	uint64_t id, most_bytes;
+	uint32_t task;
+	bool last;
+};
+
 struct sl_jobs_store {
 	struct sl_worker worker;
 	/* Under the worker's mutex. */
 	struct sl_link waiting, done; /* orders */
 	struct sl_map newest;         /* waiting order of a job that puts */
+	struct sl_link logs;          /* only the thread removes some */
 	/* The thread's. */
+	sl_ns look_at; /* at the logs, next */
 	int folder_fd;
 	uint64_t next_stored, next;
 	/* Constant. */
@@ -60,6 +75,7 @@ static struct order *order_free(struct order *order)
 {
 	if (order) {
 		sl_jobs_row_fini(&order->row);
+		sl_closep(&order->log_fd);
 		free(order->spec);
 		free(order->tickets);
 		free(order);
@@ -223,6 +239,11 @@ static void carry_out(struct sl_jobs_store *store, struct order *order)
 	int r;
 
 	order->result = SL_JOBS_STORE_OK;
+	if (order->reads_log) {
+		order->log_fd = sl_jobs_store_open_log(
+			store->folder, order->id, order->task, false);
+		return;
+	}
 	r = have_folder(store);
 	if (order->id >= store->next)
 		store->next = order->id + 1;
@@ -256,6 +277,74 @@ static struct order *next_order(struct sl_jobs_store *store)
 	return order;
 }
 
+/* --- Logs. --- */
+
+#define LOOK_NS SL_S
+
+/* Under the mutex, which is not held while the disk is waited for. */
+static void trim(struct sl_jobs_store *store, struct log *log)
+{
+	bool last = log->last;
+	int r;
+
+	(void)pthread_mutex_unlock(&store->worker.mutex);
+	r = sl_jobs_logs_trim(store->folder, log->id, log->task, log->most_bytes);
+	(void)pthread_mutex_lock(&store->worker.mutex);
+	if (r < 0 && r != -EAGAIN && r != -ENOENT)
+		sl_warning("job %" PRIu64 ": the output of task %" PRIu32
+			   " cannot be kept within job_log_max: %s; put data_dir on a "
+			   "file system that has holes (ext4, XFS, Btrfs)",
+			log->id, log->task, strerror(-r));
+	if (!last && (r == 0 || r == -EAGAIN))
+		return;
+	sl_list_unlink(&log->link);
+	free(log);
+}
+
+static void trim_all(struct sl_jobs_store *store)
+{
+	/* New ones come behind the end that was there. */
+	struct sl_link *end = store->logs.prev;
+
+	sl_list_foreach_safe (link, &store->logs) {
+		bool is_end = link == end;
+
+		trim(store, SL_LIST_ENTRY(link, struct log, link));
+		if (is_end)
+			break;
+	}
+}
+
+/* Under the mutex, also while there is always work. */
+static void look_at_logs(struct sl_jobs_store *store)
+{
+	if (sl_list_is_empty(&store->logs) || sl_clock_now() < store->look_at)
+		return;
+	trim_all(store);
+	store->look_at = sl_clock_now() + LOOK_NS;
+}
+
+/* Under the mutex: until there is work, or logs are to be looked at. */
+static void wait_for_work(struct sl_jobs_store *store)
+{
+	struct timespec until = {.tv_sec = (time_t)(store->look_at / SL_S),
+		.tv_nsec = (long)(store->look_at % SL_S)};
+
+	if (sl_list_is_empty(&store->logs))
+		(void)pthread_cond_wait(&store->worker.wake, &store->worker.mutex);
+	else
+		(void)pthread_cond_clockwait(&store->worker.wake, &store->worker.mutex,
+			CLOCK_MONOTONIC, &until);
+}
+
+/* Under the mutex. False: it is to end, and all is written. */
+static bool next_turn(struct sl_jobs_store *store, struct order **order)
+{
+	look_at_logs(store);
+	*order = next_order(store);
+	return *order || !store->worker.stop;
+}
+
 static void *thread_main(void *argument)
 {
 	struct sl_jobs_store *store = argument;
@@ -264,9 +353,9 @@ static void *thread_main(void *argument)
 
 	(void)pthread_mutex_lock(&worker->mutex);
 	/* What was handed over is written before the end. */
-	while ((order = next_order(store)) || !worker->stop) {
+	while (next_turn(store, &order)) {
 		if (!order) {
-			(void)pthread_cond_wait(&worker->wake, &worker->mutex);
+			wait_for_work(store);
 			continue;
 		}
 		(void)pthread_mutex_unlock(&worker->mutex);
@@ -293,6 +382,9 @@ static void close_store(struct sl_jobs_store *store)
 	sl_list_foreach_safe (link, &store->done) {
 		(void)order_free(SL_LIST_ENTRY(link, struct order, link));
 	}
+	sl_list_foreach_safe (link, &store->logs) {
+		free(SL_LIST_ENTRY(link, struct log, link));
+	}
 	sl_map_fini(&store->newest);
 	sl_closep(&store->folder_fd);
 	free(store);
@@ -313,6 +405,7 @@ int sl_jobs_store_new(const char *folder, struct sl_jobs_store **out)
 		return sl_err_origin(-ENOMEM);
 	sl_list_init(&store->waiting);
 	sl_list_init(&store->done);
+	sl_list_init(&store->logs);
 	(void)snprintf(store->folder, sizeof(store->folder), "%s", folder);
 	store->folder_fd = -1;
 	r = sl_worker_start(&store->worker, thread_main, store);
@@ -368,6 +461,7 @@ static struct order *order_new(uint64_t id)
 
 	if (order) {
 		sl_list_init(&order->link);
+		order->log_fd = -1;
 		order->id = id;
 	}
 	return order;
@@ -431,8 +525,57 @@ int sl_jobs_store_remove(struct sl_jobs_store *store, uint64_t id)
 	return 0;
 }
 
-bool sl_jobs_store_take(
-	struct sl_jobs_store *store, uint64_t *ticket, int *result, struct sl_error *err)
+static struct log *find_log(struct sl_jobs_store *store, uint64_t id, uint32_t task)
+{
+	sl_list_foreach (link, &store->logs) {
+		struct log *log = SL_LIST_ENTRY(link, struct log, link);
+
+		if (log->id == id && log->task == task)
+			return log;
+	}
+	return NULL;
+}
+
+void sl_jobs_store_bound_log(
+	struct sl_jobs_store *store, uint64_t id, uint32_t task, uint64_t most_bytes)
+{
+	struct log *log;
+
+	(void)pthread_mutex_lock(&store->worker.mutex);
+	log = find_log(store, id, task);
+	if (most_bytes == SL_JOBS_STORE_LAST) {
+		if (log)
+			log->last = true;
+	} else if (log) {
+		log->most_bytes = most_bytes;
+		log->last = false;
+	} else if (most_bytes && (log = calloc(1, sizeof(*log)))) {
+		*log = (struct log){.id = id, .most_bytes = most_bytes, .task = task};
+		sl_list_init(&log->link);
+		sl_list_push_tail(&store->logs, &log->link);
+	}
+	(void)pthread_cond_signal(&store->worker.wake);
+	(void)pthread_mutex_unlock(&store->worker.mutex);
+}
+
+int sl_jobs_store_read_log(
+	struct sl_jobs_store *store, uint64_t id, uint32_t task, uint64_t ticket)
+{
+	sl_cleanup(order_freep) struct order *order = order_new(id);
+
+	if (!order || add_ticket(order, ticket) < 0)
+		return sl_err_origin(-ENOMEM);
+	order->reads_log = true;
+	order->task = task;
+	(void)pthread_mutex_lock(&store->worker.mutex);
+	sl_list_push_tail(&store->waiting, &sl_steal(&order)->link);
+	(void)pthread_cond_signal(&store->worker.wake);
+	(void)pthread_mutex_unlock(&store->worker.mutex);
+	return 0;
+}
+
+bool sl_jobs_store_take(struct sl_jobs_store *store, uint64_t *ticket, int *result,
+	int *log_fd, struct sl_error *err)
 {
 	struct order *order = NULL;
 	bool over;
@@ -444,6 +587,8 @@ bool sl_jobs_store_take(
 		order = SL_LIST_ENTRY(store->done.next, struct order, link);
 		*ticket = order->tickets[0];
 		*result = order->result;
+		*log_fd = order->log_fd;
+		order->log_fd = -1;
 		*err = order->err;
 		memmove(order->tickets, order->tickets + 1,
 			--order->tickets_count * sizeof(*order->tickets));

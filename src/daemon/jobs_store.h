@@ -42,9 +42,12 @@ struct sl_jobs_row {
 	char name[64], project[64], command[128], visible[256];
 	struct sl_amount request, limit;
 	uint32_t gpu_count, flags, task_count, least, retries;
+	uint32_t
+		workloads_most; /* of its user at a time, as bounds were then; 0: any number */
 	int32_t priority;
-	sl_ns wait_max, warm_after;
-	uint32_t state; /* enum sl_job_state */
+	sl_ns wait_max, warm_after, preempt_delay;
+	sl_ns idle_grace; /* with SL_SUBMIT_GRACE */
+	uint32_t state;   /* enum sl_job_state */
 	uint64_t submitted_ms, started_ms, ended_ms;
 	uint32_t exit_status, started;
 	char why[512]; /* once it has failed */
@@ -84,14 +87,24 @@ SL_MUST_CHECK int sl_jobs_store_put(struct sl_jobs_store *store,
 /* Removes the folder with all that is in it, after what was put before. A failure is told in the
  * log. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_jobs_store_remove(struct sl_jobs_store *store, uint64_t id);
-/* True once for each ticket; *result: SL_JOBS_STORE_*. Whenever the descriptor is readable, until
+/* That log is kept within so many bytes of the disk, looked at every second (0: it is not); after
+ * SL_JOBS_STORE_LAST it is looked at once more. */
+#define SL_JOBS_STORE_LAST UINT64_MAX
+void sl_jobs_store_bound_log(
+	struct sl_jobs_store *store, uint64_t id, uint32_t task, uint64_t most_bytes);
+/* Opens that log for reading. 0 or -ENOMEM. */
+SL_MUST_CHECK int sl_jobs_store_read_log(
+	struct sl_jobs_store *store, uint64_t id, uint32_t task, uint64_t ticket);
+/* True once for each ticket; *result: SL_JOBS_STORE_*; *log_fd: the log that was to be opened, the
+ * caller's, or negative errno. Whenever the descriptor is readable, until
  * it says false. */
-SL_MUST_CHECK bool sl_jobs_store_take(
-	struct sl_jobs_store *store, uint64_t *ticket, int *result, struct sl_error *err);
+SL_MUST_CHECK bool sl_jobs_store_take(struct sl_jobs_store *store, uint64_t *ticket,
+	int *result, int *log_fd, struct sl_error *err);
 
-/* Files of a job, opened by the loop (small, local). Descriptor or negative errno. The log is made
- * for appending only; a record is new and empty, and has room on the disk for what is to be
- * written. */
+/* Files of a job, opened by the loop (small, local), but for logs that are read. Descriptor or
+ * negative errno; never waits for the job's user: -EAGAIN where that user holds a lease, -EINVAL
+ * where no regular file stands. The log is made for appending only; a record is new and empty, and
+ * has room on the disk for what is to be written. */
 SL_MUST_CHECK int sl_jobs_store_open_log(
 	const char *folder, uint64_t id, uint32_t task, bool append);
 SL_MUST_CHECK int sl_jobs_store_open_record(
@@ -102,5 +115,8 @@ SL_MUST_CHECK int sl_jobs_store_read_spec(
 /* At most size - 1 bytes of the exit record; how many, or negative errno (-ENOENT: none). */
 SL_MUST_CHECK ssize_t sl_jobs_store_read_record(const char *folder, uint64_t id,
 	uint32_t task, uint32_t attempt, char *buf, size_t size);
+/* The living shim of that attempt, by the lock that it holds on its record; 0: there is none. */
+SL_MUST_CHECK pid_t sl_jobs_store_supervisor(
+	const char *folder, uint64_t id, uint32_t task, uint32_t attempt);
 
 #endif

@@ -26,7 +26,6 @@
 #include "daemon/workload.h"
 
 /* Without a request there is nothing to wait for, and nothing to take back. */
-#define FREE_TEXT "it starts at once"
 
 static void reply(
 	struct sl_peer *peer, const struct sl_job *job, bool ok, const char *text)
@@ -73,7 +72,7 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 
 #define FLAGS_ALL                                                                     \
 	(SL_RUN_ALL | SL_RUN_OBSERVE | SL_SUBMIT_PREEMPTIBLE | SL_SUBMIT_TERMINATES | \
-		SL_SUBMIT_TRY | SL_SUBMIT_NEVER_WARM)
+		SL_SUBMIT_TRY | SL_SUBMIT_NEVER_WARM | SL_SUBMIT_GRACE)
 
 static const char *mistake_in(const struct sl_msg_submit *submit)
 {
@@ -97,6 +96,8 @@ static const char *mistake_in(const struct sl_msg_submit *submit)
 		return "--retries must be from 0 to " SL_STRINGIFY(SL_JOB_RETRIES_MAX);
 	if (submit->warm_after_ms > UINT32_MAX)
 		return "--warm-after is too long; write at most 30d, or 0 for never";
+	if (submit->idle_grace_ms > UINT32_MAX)
+		return "--idle-grace is too long; write at most 30d, or --keep-resident";
 	return NULL;
 }
 
@@ -118,6 +119,7 @@ static bool may_submit(
 	struct sl_peer *peer, const struct sl_msg_submit *submit, struct sl_error *text)
 {
 	struct sl_daemon *daemon = peer->daemon;
+	const char *apart;
 
 	if (geteuid() != 0 && peer->uid != geteuid()) {
 		sl_error_set(text,
@@ -129,11 +131,13 @@ static bool may_submit(
 		return false;
 	}
 	/* Its number would be taken for that of a user out here, and root in there for root. */
-	if (peer->who ? peer->who->contained
-		      : !sl_pids_is_outside(peer->pid, peer->start_ticks)) {
-		sl_error_set(text, "this process is in a container, and jobs run outside "
-				   "of it; submit "
-				   "from the machine itself (sluice run works here)");
+	apart = peer->who ? peer->who->contained
+			  : sl_pids_apart(peer->pid, peer->start_ticks);
+	if (apart) {
+		sl_error_set(text,
+			"this process %s, and jobs run outside of it; submit from the "
+			"machine itself (sluice run works here)",
+			apart);
 		return false;
 	}
 	if (!sl_projects_room_admits(peer, submit->project, text))
@@ -153,7 +157,7 @@ static bool may_submit(
 static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 	const struct sl_msg_submit *submit, struct sl_jobs_row *row)
 {
-	*row = (struct sl_jobs_row){.id = jobs->next_id,
+	*row = (struct sl_jobs_row){.id = jobs->daemon->next_workload,
 		.uid = peer->uid,
 		.request = {.kind = submit->request_kind, .value = submit->request_value},
 		.limit = {.kind = submit->limit_kind, .value = submit->limit_value},
@@ -162,10 +166,12 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 		.task_count = submit->tasks,
 		.least = submit->least ? submit->least : submit->tasks,
 		.retries = submit->retries,
+		.workloads_most = sl_bounds_of_peer(peer).workloads,
 		.priority = (int32_t)((int64_t)submit->priority_biased -
 				      (int64_t)SL_PRIORITY_BIAS),
 		.wait_max = (sl_ns)submit->longest_wait_ms * SL_MS,
 		.warm_after = submit->warm_after_ms * SL_MS,
+		.idle_grace = submit->idle_grace_ms * SL_MS,
 		.state = SL_JOB_QUEUED,
 		.submitted_ms = sl_jobs_now_ms()};
 	/* A job that names no size gets whole GPUs. */
@@ -208,32 +214,61 @@ static int add_owner(
 		(void)snprintf(text, sizeof(text), "%u", gids[i]);
 		r = sl_jobspec_add(spec, SL_JOBSPEC_GROUP, text);
 	}
-	return r ? r : sl_jobs_add_limits(peer, spec);
+	return r;
 }
 
-/* As the node would, on the largest GPU: what it would refuse everywhere and always is refused
- * now. */
-static bool within_bounds(
-	struct sl_peer *peer, const struct sl_job *job, struct sl_error *text)
+/* The one that can share most; *bytes 0 if there is none. */
+static uint32_t largest_gpu(const struct sl_daemon *daemon, uint64_t *bytes)
+{
+	uint32_t largest = 0;
+
+	*bytes = 0;
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		uint64_t here = sl_node_gpu(daemon->node, i).shareable_bytes;
+
+		if (here <= *bytes)
+			continue;
+		*bytes = here;
+		largest = i;
+	}
+	return largest;
+}
+
+bool sl_jobs_within_bounds(
+	struct sl_peer *peer, const struct sl_jobs_row *row, struct sl_error *text)
 {
 	struct sl_daemon *daemon = peer->daemon;
 	struct sl_bounds bounds = sl_bounds_of_peer(peer);
-	const struct sl_jobs_row *row = &job->row;
-	struct sl_bounds_ask ask = {.priority = row->priority};
+	/* More than there may ever be are refused; what is too much now waits. */
+	struct sl_bounds_ask ask = {.priority = row->priority, .workloads = row->least};
 	struct sl_bounds_verdict verdict;
 	struct sl_workload asked = {.uid = row->uid};
+	uint32_t gpu;
 
-	for (uint32_t i = 0; i < daemon->gpu_count; i++)
-		ask.shareable_bytes = sl_max_u64(ask.shareable_bytes,
-			sl_node_gpu(daemon->node, i).shareable_bytes);
+	gpu = largest_gpu(daemon, &ask.shareable_bytes);
 	ask.request_bytes = sl_amount_resolve(
 		row->request.kind ? &row->request : &row->limit, ask.shareable_bytes, 0);
 	ask.limit_bytes = sl_amount_resolve(
 		row->limit.kind ? &row->limit : &row->request, ask.shareable_bytes, 0);
 	verdict = sl_bounds_judge(&bounds, &ask);
+	if (verdict.reason == SL_REASON_NONE && ask.shareable_bytes &&
+		ask.request_bytes > ask.shareable_bytes)
+		verdict =
+			(struct sl_bounds_verdict){.reason = SL_REASON_REQUEST_TOO_LARGE,
+				.wanted = ask.request_bytes,
+				.allowed = ask.shareable_bytes};
 	if (verdict.reason == SL_REASON_NONE)
 		return true;
+	if (verdict.reason == SL_REASON_BOUND_WORKLOADS) {
+		sl_error_set(text,
+			"%u tasks of it must run together, and the administrator allows "
+			"you %u workloads at a time; lower --min, or ask the "
+			"administrator (bounds in sluiced.conf)",
+			row->least, bounds.workloads);
+		return false;
+	}
 	daemon->admission = (struct sl_admission){.reason = verdict.reason,
+		.gpu = gpu,
 		.wanted_bytes = verdict.wanted,
 		.available_bytes = verdict.allowed};
 	sl_refusal_text(daemon, &asked, row->gpu_count, UINT32_MAX, false, text);
@@ -284,6 +319,22 @@ static bool has_sense(
 
 /* --- In words. --- */
 
+/* Without request only its user's bound can keep it, and there is nothing to take from it. */
+static const char *describe_free(
+	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
+{
+	char why[SL_FORECAST_MAX];
+
+	if (!jobs->books.kinds)
+		return "it waits: " SL_JOBS_NO_GPU;
+	if (!job->bound)
+		return "it starts at once";
+	(void)snprintf(buf, size, "it waits: %s",
+		sl_pending_text(&job->refused, sl_jobs_project_name, jobs->daemon, why,
+			sizeof(why)));
+	return buf;
+}
+
 /* What has become of it in the cycle since, and of what was foreseen what reclaim would do to
  * it. */
 static const char *describe(
@@ -295,7 +346,7 @@ static const char *describe(
 	uint32_t runs = view.in[SL_TASK_RUNNING] + view.in[SL_TASK_BINDING];
 
 	if (job->is_free || !jobs->books.kinds)
-		return jobs->books.kinds ? FREE_TEXT : "it waits: " SL_JOBS_NO_GPU;
+		return describe_free(jobs, job, buf, size);
 	if (runs && runs < job->row.task_count) {
 		(void)snprintf(buf, size, "%u of its %u tasks start at once", runs,
 			job->row.task_count);
@@ -341,6 +392,20 @@ static struct sl_cluster_forecast foresee(const struct sl_jobs *jobs,
 	return sl_cluster_forecast(books->cluster, sl_clock_now(), &add);
 }
 
+/* It waits for others of its user, whatever room there is. */
+static void hold_to_bound(const struct sl_jobs *jobs, struct sl_job *job,
+	struct sl_cluster_forecast *forecast)
+{
+	struct sl_pending_because because;
+
+	job->bound = forecast->fate != SL_FORECAST_NEVER &&
+		     sl_jobs_bound_holds(jobs, job, &because);
+	if (!job->bound)
+		return;
+	job->refused = forecast->because = because;
+	forecast->fate = SL_FORECAST_WAITS;
+}
+
 static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *job)
 {
 	struct sl_cluster_event cycle = {.type = SL_CLUSTER_EVENT_CYCLE};
@@ -349,8 +414,8 @@ static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job
 	struct sl_cluster_forecast forecast;
 
 	if (job->is_free || !jobs->books.kinds) {
-		reply(peer, NULL, true,
-			jobs->books.kinds ? FREE_TEXT : "it waits: " SL_JOBS_NO_GPU);
+		job->bound = sl_jobs_bound_holds(jobs, job, &job->refused);
+		reply(peer, NULL, true, describe_free(jobs, job, text, sizeof(text)));
 		return;
 	}
 	sl_jobs_books_init(jobs, &books, nothing_happens, NULL);
@@ -358,6 +423,7 @@ static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job
 	cycle.cycle.which = SL_CYCLE_ALL;
 	sl_cluster_step(books.cluster, sl_clock_now(), &cycle, nothing_happens, NULL);
 	forecast = foresee(jobs, &books, job);
+	hold_to_bound(jobs, job, &forecast);
 	if (is_hopeless(&books, &forecast))
 		refuse(peer, sl_pending_text(&forecast.because, sl_jobs_project_name,
 				     jobs->daemon, text, sizeof(text)));
@@ -378,17 +444,20 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 	if (!job->is_free) {
 		job->forecast = foresee(jobs, &jobs->books, job);
 		job->refused = job->forecast.because;
+		hold_to_bound(jobs, job, &job->forecast);
+	} else {
+		job->bound = sl_jobs_bound_holds(jobs, job, &job->refused);
 	}
 	/* More tasks at a time than there could ever be; what one task asks for is judged with the
 	 * rest. */
 	if (!job->is_free && (job->refused.reason == SL_PENDING_GANG_NEVER ||
-				     !sl_jobs_count(jobs, job))) {
+				     !(job->bound || sl_jobs_count(jobs, job)))) {
 		refuse(peer, sl_pending_text(&job->refused, sl_jobs_project_name,
 				     jobs->daemon, why, sizeof(why)));
 		sl_jobs_drop_job(jobs, job);
 		return;
 	}
-	jobs->next_id++;
+	jobs->daemon->next_workload++;
 	job->drops = share->drop_jobs || share->drop_bytes;
 	sl_step(D_JOB_TAKEN);
 	job->ticket = jobs->next_ticket++;
@@ -411,6 +480,7 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 	bool may, ok;
 
 	fill_row(jobs, peer, submit, &row);
+	row.preempt_delay = sl_jobspec_number(spec, SL_JOBSPEC_DELAY, 0) * SL_MS;
 	/* Also the name that was made for it: somebody may have chosen that. */
 	may = sl_jobs_name_is_free(
 		      peer->daemon, peer->uid, row.name, row.task_count, &text) &&
@@ -425,7 +495,8 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 		return;
 	}
 	sl_jobs_set_need(jobs, job);
-	ok = may && has_sense(jobs, job, &text) && within_bounds(peer, job, &text) &&
+	ok = may && has_sense(jobs, job, &text) &&
+	     sl_jobs_within_bounds(peer, &job->row, &text) &&
 	     sl_jobs_find_library(jobs, &text);
 	if (!ok) {
 		refuse(peer, text.text);
@@ -447,6 +518,7 @@ void sl_jobs_submit(
 	struct sl_jobs *jobs = peer->daemon->jobs;
 	sl_cleanup(sl_jobspec_fini) struct sl_jobspec spec = {0};
 	const char *mistake = mistake_in(submit);
+	struct sl_who_rights rights;
 	struct sl_error text = {0};
 	int r;
 
@@ -458,11 +530,14 @@ void sl_jobs_submit(
 		refuse(peer, "sluiced has no descriptors left; try again");
 		return;
 	}
-	if (!may_submit(peer, submit, &text)) {
+	if (!sl_jobs_ask_rights(peer, &rights, &text) ||
+		!may_submit(peer, submit, &text)) {
 		refuse(peer, text.text);
 		return;
 	}
 	r = sl_jobspec_from_fd(fds->fd[0], submit->spec_bytes, false, &spec, &text);
+	if (r == SL_JOBSPEC_OK)
+		r = sl_jobs_add_rights(&rights, &spec);
 	if (r != SL_JOBSPEC_OK) {
 		refuse(peer, r < 0 ? "sluiced is out of memory; try again" : text.text);
 		return;

@@ -32,6 +32,8 @@ void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload)
 	/* What the node refused had nothing that could come free. */
 	if (over && over->gpu_count)
 		sl_jobs_front_hurry(daemon->jobs);
+	if (daemon->jobs->bounded)
+		sl_jobs_awake(daemon->jobs);
 	if (!task)
 		return;
 	task->is_over = true;
@@ -100,6 +102,38 @@ bool sl_jobs_keeps_parked(
 		"room for it; sluice why %s says when",
 		task->job->row.name, task->job->row.name);
 	return true;
+}
+
+bool sl_jobs_bring_back(
+	struct sl_daemon *daemon, uint64_t workload, struct sl_error *text)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_RESUME};
+	const struct sl_job_task *task = parked_task(daemon, workload);
+	char why[512];
+
+	if (!task)
+		return false;
+	event.job_resume.job = task->job->row.id;
+	sl_jobs_tell(daemon->jobs, &event);
+	/* Not an ordinary one, which follows: this is only for the answer. */
+	if (sl_jobs_may_choose(daemon->jobs))
+		sl_jobs_cycle(daemon->jobs, SL_CYCLE_ALL & ~SL_CYCLE_STALE);
+	task = parked_task(daemon, workload);
+	if (!task)
+		return true;
+	(void)sl_jobs_why(daemon->jobs, task->job, why, sizeof(why));
+	sl_error_set(text, "job %s comes back by itself, and not at once%s%s",
+		task->job->row.name, why[0] ? ": " : "", why);
+	return true;
+}
+
+void sl_jobs_over_limit(
+	const struct sl_workload *workload, const struct sl_node_because *because)
+{
+	if (!workload->task)
+		return;
+	workload->task->denied = *because;
+	workload->task->denied_at = sl_clock_now();
 }
 
 void sl_jobs_parked(struct sl_daemon *daemon, uint64_t workload)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "daemon/bundle.h"
 #include "daemon/jobs_room.h"
@@ -87,6 +88,9 @@ static void reply(struct sl_peer *peer, const struct sl_job *job, uint32_t proce
 		msg.job_reply.job = job->row.id;
 		msg.job_reply.state = sl_jobs_state_of(job);
 		msg.job_reply.exit_status = job->row.exit_status;
+		if (msg.job_reply.ok && job->over)
+			memcpy(msg.job_reply.text, job->row.why,
+				sizeof(msg.job_reply.text));
 		memcpy(msg.job_reply.name, job->row.name, sizeof(msg.job_reply.name));
 	}
 	sl_peer_send(peer, &msg);
@@ -169,6 +173,12 @@ void sl_jobs_peer_gone(struct sl_peer *peer)
 		sl_list_unlink(&wait->link);
 		free(wait);
 	}
+	sl_list_foreach (log, &jobs->logs) {
+		struct sl_jobs_wait *wait = SL_LIST_ENTRY(log, struct sl_jobs_wait, link);
+
+		if (wait->peer == peer)
+			wait->peer = NULL;
+	}
 	/* What it submitted is done all the same: the answer was on its way. What was to run in it
 	 * is not. */
 	sl_list_foreach (at, &jobs->all) {
@@ -245,12 +255,83 @@ static bool send_log(
 	return true;
 }
 
+static void answer_log(const struct sl_jobs *jobs, struct sl_peer *peer,
+	const struct sl_job *job, uint32_t task, int fd)
+{
+	struct sl_error text = {0};
+
+	if (fd == -ENOENT)
+		sl_error_set(&text,
+			"task %u of job %s has not started yet; sluice why %s says why",
+			task, job->row.name, job->row.name);
+	else if (fd < 0)
+		sl_error_set(&text, "the log in %.200s/%" PRIu64 " cannot be read: %s",
+			jobs->folder, job->row.id, strerror(-fd));
+	if (fd < 0) {
+		reply(peer, job, 0, text.text);
+	} else if (!send_log(peer, job, task, fd)) {
+		(void)close(fd);
+		reply(peer, job, 0, "sluiced is out of memory; try again");
+	}
+}
+
+bool sl_jobs_log_is_open(struct sl_jobs *jobs, uint64_t ticket, int fd)
+{
+	sl_list_foreach (link, &jobs->logs) {
+		struct sl_jobs_wait *wait =
+			SL_LIST_ENTRY(link, struct sl_jobs_wait, link);
+		const struct sl_job *job = sl_jobs_find(jobs, wait->job);
+
+		if (wait->ticket != ticket)
+			continue;
+		if (wait->peer && job) {
+			answer_log(jobs, wait->peer, job, wait->task, fd);
+			fd = -1;
+		} else if (wait->peer) {
+			reply(wait->peer, NULL, 0, "the job was removed meanwhile");
+		}
+		sl_closep(&fd);
+		sl_list_unlink(&wait->link);
+		free(wait);
+		return true;
+	}
+	return false;
+}
+
+/* By the store's thread, which may wait for the disk. */
+static void ask_for_log(struct sl_jobs *jobs, struct sl_peer *peer,
+	const struct sl_job *job, uint32_t task)
+{
+	struct sl_jobs_wait *wait;
+
+	/* Each costs a descriptor. */
+	sl_list_foreach (link, &jobs->logs) {
+		if (SL_LIST_ENTRY(link, struct sl_jobs_wait, link)->peer != peer)
+			continue;
+		sl_peer_reject(
+			peer, SL_REJECT_PROTOCOL, "JOB_LOG while another one is open");
+		return;
+	}
+	wait = calloc(1, sizeof(*wait));
+	if (!wait || sl_jobs_store_read_log(
+			     jobs->store, job->row.id, task, jobs->next_ticket) < 0) {
+		free(wait);
+		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");
+		return;
+	}
+	*wait = (struct sl_jobs_wait){.peer = peer,
+		.job = job->row.id,
+		.task = task,
+		.ticket = jobs->next_ticket++};
+	sl_list_init(&wait->link);
+	sl_list_push_tail(&jobs->logs, &wait->link);
+}
+
 void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log)
 {
-	const struct sl_jobs *jobs = peer->daemon->jobs;
+	struct sl_jobs *jobs = peer->daemon->jobs;
 	struct sl_error text = {0};
 	struct sl_job *job = pick(peer, log->job, log->name, &text);
-	int fd;
 
 	if (!job) {
 		reply(peer, NULL, 0, text.text);
@@ -272,20 +353,7 @@ void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log)
 		reply(peer, job, 0, text.text);
 		return;
 	}
-	fd = sl_jobs_store_open_log(jobs->folder, job->row.id, log->task, false);
-	if (fd == -ENOENT)
-		sl_error_set(&text,
-			"task %u of job %s has not started yet; sluice why %s says why",
-			log->task, job->row.name, job->row.name);
-	else if (fd < 0)
-		sl_error_set(&text, "the log in %.200s/%" PRIu64 " cannot be read: %s",
-			jobs->folder, job->row.id, strerror(-fd));
-	if (fd < 0)
-		reply(peer, job, 0, text.text);
-	else if (!send_log(peer, job, log->task, fd)) {
-		(void)close(fd);
-		reply(peer, job, 0, "sluiced is out of memory; try again");
-	}
+	ask_for_log(jobs, peer, job, log->task);
 }
 
 /* --- Rows. --- */
@@ -322,11 +390,20 @@ const char *sl_jobs_why(
 {
 	struct sl_cluster_job_view view;
 	const struct sl_pending_because *because = &job->refused;
+	struct sl_pending_because now;
 	enum sl_job_state state = sl_jobs_state_of(job);
 
 	buf[0] = '\0';
 	if (job->over || state == SL_JOB_STOPPING) {
 		(void)snprintf(buf, size, "%s", job->row.why);
+		return buf;
+	}
+	if (sl_jobs_alone_any(job)) {
+		(void)snprintf(buf, size,
+			"sluiced has lost what it knew of %s, and %s processes run on; "
+			"it is over when they have ended",
+			job->row.task_count > 1 ? "some tasks" : "it",
+			job->row.task_count > 1 ? "their" : "its");
 		return buf;
 	}
 	if (state == SL_JOB_RUNNING && !waits_in_part(job))
@@ -339,11 +416,18 @@ const char *sl_jobs_why(
 		if (job->node_said[0])
 			(void)snprintf(
 				buf, size, "%.200s; it is tried again", job->node_said);
+		else if (job->bound && sl_jobs_bound_holds(jobs, job, &now))
+			(void)sl_pending_text(
+				&now, sl_jobs_project_name, jobs->daemon, buf, size);
 		return buf;
 	}
 	view = sl_cluster_job(jobs->books.cluster, job->row.id);
 	if (view.known)
 		because = &view.because;
+	/* In today's numbers. */
+	if ((job->bound || because->reason == SL_PENDING_BOUND) &&
+		sl_jobs_bound_holds(jobs, job, &now))
+		because = &now;
 	if ((because->reason == SL_PENDING_NEVER ||
 		    because->reason == SL_PENDING_GANG_NEVER) &&
 		say_lost(jobs->daemon, buf, size))

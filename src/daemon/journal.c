@@ -1,9 +1,9 @@
 /*
  * journal - three lists of flat objects
  *
- * Reading checks every field's presence, type, range and length, and that ids are unique and
- * references lead somewhere: a journal is taken whole or put aside, so nothing after this
- * file has to doubt it.
+ * Reading checks every record's checksum, every field's presence, type, range and length, and that
+ * ids are unique and references lead somewhere. What does not pass is left out and said, so nothing
+ * after this file has to doubt what it gets.
  */
 #include "daemon/journal.h"
 
@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crc.h"
 #include "base/file.h"
 #include "base/paths.h"
 
@@ -70,20 +71,20 @@ static void json_unrefp(json_t **json)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* Where a reader is, for its message; the first mistake stays. */
+/* bad: of the record that is being read. Of all that is wrong the first is told. */
 struct reader {
-	const char *list;
-	size_t index;
-	bool bad;
+	char kind[16];
+	size_t line;
+	bool bad, damaged;
 	struct sl_error *err;
 };
 
 static void mistake(struct reader *reader, const char *key, const char *what)
 {
-	if (!reader->bad)
-		sl_error_set(reader->err, "%s[%zu].%s %s", reader->list, reader->index,
-			key, what);
-	reader->bad = true;
+	if (!reader->damaged)
+		sl_error_set(reader->err, "line %zu (%s): %s%s%s", reader->line,
+			reader->kind, key, key[0] ? " " : "", what);
+	reader->bad = reader->damaged = true;
 }
 
 static uint64_t get_number(
@@ -187,6 +188,7 @@ static void read_workload(
 	workload->wait_max = get_late(reader, json, "wait_max", INT64_MAX);
 	workload->kill_at = get_late(reader, json, "kill_at", INT64_MAX);
 	workload->warm_after = get_late(reader, json, "warm_after", INT64_MAX);
+	workload->idle_grace = get_late(reader, json, "idle_grace", INT64_MAX);
 	workload->park = (uint32_t)get_late(reader, json, "park", SL_PARK_STATES - 1);
 	workload->by_queue = (uint32_t)get_late(reader, json, "by_queue", 1);
 	workload->leaving = (uint32_t)get_late(reader, json, "leaving", 1);
@@ -205,19 +207,6 @@ static void read_client(
 	client->swaps = (uint32_t)get_late(reader, json, "swaps", 1);
 }
 
-static const json_t *get_list(struct reader *reader, const json_t *root, const char *key)
-{
-	const json_t *json = json_object_get(root, key);
-
-	reader->list = key;
-	reader->index = 0;
-	if (!json_is_array(json) || json_array_size(json) > ARRAY_MAX) {
-		mistake(reader, "", "is not a list");
-		return NULL;
-	}
-	return json;
-}
-
 static int compare_ids(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -225,95 +214,287 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Ids of workloads, sorted; clients must name one of them, and none may come twice. */
-static void check_ids(struct reader *reader, const struct sl_journal *journal)
+/* Clients of workloads that were left out, or never were, go. */
+static int drop_orphans(struct reader *reader, struct sl_journal *journal)
 {
-	size_t most = sl_max_u64(journal->workload_count, journal->client_count);
-	sl_cleanup(sl_freep) uint64_t *ids = calloc(most + 1, sizeof(*ids));
+	sl_cleanup(sl_freep) uint64_t *ids =
+		calloc(journal->workload_count + 1, sizeof(*ids));
+	size_t kept = 0;
 
-	if (!ids) {
-		mistake(reader, "", "could not be checked without memory");
-		return;
-	}
-	reader->list = "clients";
-	for (size_t i = 0; i < journal->client_count; i++)
-		ids[i] = journal->clients[i].id;
-	qsort(ids, journal->client_count, sizeof(*ids), compare_ids);
-	for (size_t i = 0; i + 1 < journal->client_count; i++) {
-		reader->index = i;
-		if (ids[i] == ids[i + 1])
-			mistake(reader, "id", "comes twice");
-	}
-	reader->list = "workloads";
+	if (!ids)
+		return sl_err_origin(-ENOMEM);
 	for (size_t i = 0; i < journal->workload_count; i++)
 		ids[i] = journal->workloads[i].id;
 	qsort(ids, journal->workload_count, sizeof(*ids), compare_ids);
-	for (size_t i = 0; i + 1 < journal->workload_count; i++) {
-		reader->index = i;
-		if (ids[i] == ids[i + 1])
-			mistake(reader, "id", "comes twice");
-	}
-	reader->list = "clients";
 	for (size_t i = 0; i < journal->client_count; i++) {
-		reader->index = i;
-		if (!bsearch(&journal->clients[i].workload, ids, journal->workload_count,
+		if (bsearch(&journal->clients[i].workload, ids, journal->workload_count,
 			    sizeof(*ids), compare_ids))
-			mistake(reader, "workload", "names no workload");
+			journal->clients[kept++] = journal->clients[i];
+		else
+			mistake(reader, "workload", "names none that was read");
 	}
+	journal->client_count = kept;
+	return 0;
 }
 
-static void read_root(
-	struct reader *reader, const json_t *root, struct sl_journal *journal)
-{
-	const json_t *gpus, *workloads, *clients;
+/* Head and GPUs come twice, so that one damage costs none of them. */
+struct heads {
+	unsigned int found;
+	size_t gpus, workloads, clients;
+};
 
-	if (get_number(reader, root, "format", UINT32_MAX) != SL_JOURNAL_FORMAT)
+static void read_head(struct reader *reader, const json_t *json,
+	struct sl_journal *journal, struct heads *heads)
+{
+	struct sl_journal in = {0};
+	struct heads counts = {.found = 1};
+
+	if (get_number(reader, json, "format", UINT32_MAX) != SL_JOURNAL_FORMAT)
 		mistake(reader, "format", "is another version's");
-	COPY_TEXT(reader, root, journal->boot, "boot");
-	journal->next_workload = get_number(reader, root, "next_workload", INT64_MAX);
-	journal->next_client = get_number(reader, root, "next_client", INT64_MAX);
-	gpus = get_list(reader, root, "gpus");
-	workloads = get_list(reader, root, "workloads");
-	clients = get_list(reader, root, "clients");
-	if (reader->bad)
+	COPY_TEXT(reader, json, in.boot, "boot");
+	in.next_workload = get_number(reader, json, "next_workload", INT64_MAX);
+	in.next_client = get_number(reader, json, "next_client", INT64_MAX);
+	counts.gpus = get_number(reader, json, "gpus", ARRAY_MAX);
+	counts.workloads = get_number(reader, json, "workloads", ARRAY_MAX);
+	counts.clients = get_number(reader, json, "clients", ARRAY_MAX);
+	if (reader->bad || heads->found++)
 		return;
-	if (sl_journal_reserve(journal, json_array_size(gpus), json_array_size(workloads),
-		    json_array_size(clients)) < 0) {
-		mistake(reader, "", "does not fit into memory");
-		return;
+	memcpy(journal->boot, in.boot, sizeof(journal->boot));
+	journal->next_workload = in.next_workload;
+	journal->next_client = in.next_client;
+	*heads = counts;
+}
+
+/* The next place of a list whose members are `size` large; it grows. NULL: no memory. */
+static void *next_place(void *list_of_anything, size_t count, size_t *room, size_t size)
+{
+	void **list = list_of_anything;
+
+	if (count == *room) {
+		size_t more = 2 * *room + 16;
+		char *grown = realloc(*list, more * size);
+
+		if (!grown)
+			return NULL;
+		*list = grown;
+		*room = more;
 	}
-	reader->list = "gpus";
-	for (reader->index = 0; reader->index < journal->gpu_count; reader->index++)
-		read_gpu(reader, json_array_get(gpus, reader->index),
-			&journal->gpus[reader->index]);
-	reader->list = "workloads";
-	for (reader->index = 0; reader->index < journal->workload_count; reader->index++)
-		read_workload(reader, json_array_get(workloads, reader->index),
-			&journal->workloads[reader->index]);
-	reader->list = "clients";
-	for (reader->index = 0; reader->index < journal->client_count; reader->index++)
-		read_client(reader, json_array_get(clients, reader->index),
-			&journal->clients[reader->index]);
-	check_ids(reader, journal);
+	return memset((char *)*list + count * size, 0, size);
+}
+
+static int take_gpu(struct reader *reader, const json_t *json, struct sl_journal *journal)
+{
+	struct sl_journal_gpu *gpu = next_place(
+		&journal->gpus, journal->gpu_count, &journal->gpu_room, sizeof(*gpu));
+
+	if (!gpu)
+		return sl_err_origin(-ENOMEM);
+	read_gpu(reader, json, gpu);
+	for (size_t i = 0; i < journal->gpu_count; i++) {
+		if (memcmp(journal->gpus[i].uuid, gpu->uuid, sizeof(gpu->uuid)) == 0)
+			return 0;
+	}
+	journal->gpu_count += !reader->bad;
+	return 0;
+}
+
+static int take_workload(
+	struct reader *reader, const json_t *json, struct sl_journal *journal)
+{
+	struct sl_journal_workload *workload = next_place(&journal->workloads,
+		journal->workload_count, &journal->workload_room, sizeof(*workload));
+
+	if (!workload)
+		return sl_err_origin(-ENOMEM);
+	read_workload(reader, json, workload);
+	journal->workload_count += !reader->bad;
+	return 0;
+}
+
+static int take_client(
+	struct reader *reader, const json_t *json, struct sl_journal *journal)
+{
+	struct sl_journal_client *client = next_place(&journal->clients,
+		journal->client_count, &journal->client_room, sizeof(*client));
+
+	if (!client)
+		return sl_err_origin(-ENOMEM);
+	read_client(reader, json, client);
+	journal->client_count += !reader->bad;
+	return 0;
+}
+
+/* The object of one record, whose checksum is right. 0 or -ENOMEM. */
+static int take_record(struct reader *reader, const char *text, size_t size,
+	struct sl_journal *journal, struct heads *heads)
+{
+	json_error_t where = {0};
+	sl_cleanup(json_unrefp) json_t *json =
+		json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
+	const char *kind = json_string_value(json_object_get(json, "record"));
+
+	reader->bad = false;
+	if (kind)
+		(void)snprintf(reader->kind, sizeof(reader->kind), "%s", kind);
+	if (!json)
+		mistake(reader, "", where.text);
+	else if (kind && strcmp(kind, "head") == 0)
+		read_head(reader, json, journal, heads);
+	else if (kind && strcmp(kind, "gpu") == 0)
+		return take_gpu(reader, json, journal);
+	else if (kind && strcmp(kind, "workload") == 0)
+		return take_workload(reader, json, journal);
+	else if (kind && strcmp(kind, "client") == 0)
+		return take_client(reader, json, journal);
+	else
+		mistake(reader, "record", "is of no kind that there is");
+	return 0;
+}
+
+static bool take_digits(const char *text, uint32_t *out)
+{
+	*out = 0;
+	for (size_t i = 0; i < SL_JOURNAL_DIGITS; i++) {
+		const char *digit = memchr("0123456789abcdef", text[i], 16);
+
+		if (!digit)
+			return false;
+		*out = *out << 4 |
+		       (uint32_t)(digit[0] <= '9' ? digit[0] - '0' : digit[0] - 'a' + 10);
+	}
+	return text[SL_JOURNAL_DIGITS] == ' ';
+}
+
+/* The size of the object of the record that begins there; 0: it is damaged. */
+static size_t object_at(const char *text, size_t left)
+{
+	uint32_t crc, size;
+
+	if (left < SL_JOURNAL_FRAME || !take_digits(text, &crc) ||
+		!take_digits(text + SL_JOURNAL_DIGITS + 1, &size) ||
+		size > left - SL_JOURNAL_FRAME)
+		return 0;
+	return sl_crc32(text + SL_JOURNAL_DIGITS + 1,
+		       SL_JOURNAL_FRAME - SL_JOURNAL_DIGITS - 1 + size) == crc
+		       ? size
+		       : 0;
+}
+
+static int read_records(struct reader *reader, const char *text, size_t size,
+	struct sl_journal *journal, struct heads *heads)
+{
+	size_t at = 0;
+
+	for (reader->line = 1; at < size; reader->line++) {
+		size_t object = object_at(text + at, size - at);
+		const char *end;
+
+		(void)snprintf(reader->kind, sizeof(reader->kind), "a record");
+		if (object) {
+			int r = take_record(reader, text + at + SL_JOURNAL_FRAME, object,
+				journal, heads);
+
+			if (r < 0)
+				return r;
+			at += SL_JOURNAL_FRAME + object;
+			if (at == size || text[at] != '\n')
+				mistake(reader, "", "does not end where it should");
+			at++;
+			continue;
+		}
+		mistake(reader, "", "has the wrong checksum");
+		end = memchr(text + at, '\n', size - at);
+		at = end ? (size_t)(end - text) + 1 : size;
+	}
+	return 0;
+}
+
+static uint64_t id_of_workload(const void *list, size_t i)
+{
+	return ((const struct sl_journal_workload *)list)[i].id;
+}
+
+static uint64_t id_of_client(const void *list, size_t i)
+{
+	return ((const struct sl_journal_client *)list)[i].id;
+}
+
+/* Whether an id comes twice: then nobody knows which of them is meant. */
+static int comes_twice(
+	const void *list, size_t count, uint64_t (*id)(const void *list, size_t i))
+{
+	sl_cleanup(sl_freep) uint64_t *ids = calloc(count + 1, sizeof(*ids));
+	bool twice = false;
+
+	if (!ids)
+		return sl_err_origin(-ENOMEM);
+	for (size_t i = 0; i < count; i++)
+		ids[i] = id(list, i);
+	qsort(ids, count, sizeof(*ids), compare_ids);
+	for (size_t i = 0; i + 1 < count; i++)
+		twice |= ids[i] == ids[i + 1];
+	return twice;
+}
+
+static int check_whole(struct reader *reader, struct sl_journal *journal)
+{
+	int workloads =
+		comes_twice(journal->workloads, journal->workload_count, id_of_workload);
+	int clients = comes_twice(journal->clients, journal->client_count, id_of_client);
+
+	if (workloads < 0 || clients < 0)
+		return workloads < 0 ? workloads : clients;
+	if (!workloads && !clients)
+		return drop_orphans(reader, journal);
+	sl_error_set(reader->err, "the id of a %s comes twice",
+		workloads ? "workload" : "client");
+	return SL_JOURNAL_BAD;
+}
+
+/* What of what the head promises is not there. */
+static void say_missing(struct reader *reader, const struct sl_journal *journal,
+	const struct heads *heads)
+{
+	size_t used = strlen(reader->err->text);
+
+	if (journal->gpu_count == heads->gpus &&
+		journal->workload_count == heads->workloads &&
+		journal->client_count == heads->clients)
+		return;
+	if (!reader->damaged)
+		sl_error_set(reader->err, "some of it is missing");
+	used = strlen(reader->err->text);
+	(void)snprintf(reader->err->text + used, sizeof(reader->err->text) - used,
+		"; without it there are %zu of %zu workloads and %zu of %zu clients",
+		journal->workload_count, heads->workloads, journal->client_count,
+		heads->clients);
+	reader->damaged = true;
 }
 
 int sl_journal_decode(
 	const char *text, size_t size, struct sl_journal *journal, struct sl_error *err)
 {
-	sl_cleanup(json_unrefp) json_t *root = NULL;
-	struct reader reader = {.list = "journal", .err = err};
-	json_error_t where = {0};
+	struct reader reader = {.err = err};
+	struct heads heads = {0};
+	int r = read_records(&reader, text, size, journal, &heads);
 
-	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
-	if (!root) {
-		sl_error_set(err, "line %d: %s", where.line, where.text);
+	if (r == 0 && !heads.found) {
+		if (!reader.damaged)
+			sl_error_set(err, "it has no head");
+		r = SL_JOURNAL_BAD;
+	}
+	if (r == 0)
+		r = check_whole(&reader, journal);
+	if (r < 0)
+		sl_error_set(err, "there is no memory to read it");
+	if (r != 0) {
+		sl_journal_fini(journal);
 		return SL_JOURNAL_BAD;
 	}
-	read_root(&reader, root, journal);
-	if (!reader.bad)
-		return SL_JOURNAL_OK;
-	sl_journal_fini(journal);
-	return SL_JOURNAL_BAD;
+	if (heads.found < 2)
+		mistake(&reader, "", "the end is missing");
+	say_missing(&reader, journal, &heads);
+	return reader.damaged ? SL_JOURNAL_PARTLY : SL_JOURNAL_OK;
 }
 
 /* --- the file ----------------------------------------------------------------------------- */
@@ -360,7 +541,9 @@ void sl_journal_sweep(const char *path)
 		(void)closedir(dir);
 }
 
-static void put_aside(const char *path, struct sl_error *err)
+/* stays: also where it is, so that a daemon that is killed before it writes another still has
+ * it. */
+static void put_aside(const char *path, bool stays, struct sl_error *err)
 {
 	char aside[SL_PATH_MAX + 16];
 
@@ -368,7 +551,7 @@ static void put_aside(const char *path, struct sl_error *err)
 		(void)snprintf(aside, sizeof(aside), "%s.bad-%d", path, i);
 		if (access(aside, F_OK) == 0)
 			continue;
-		if (rename(path, aside) == 0)
+		if ((stays ? link(path, aside) : rename(path, aside)) == 0)
 			sl_error_wrap(err, "%s is damaged (kept as %s)", path, aside);
 		else
 			sl_error_wrap(err, "%s is damaged", path);
@@ -389,7 +572,7 @@ int sl_journal_read(const char *path, struct sl_journal *journal, struct sl_erro
 		return r;
 	}
 	r = sl_journal_decode(text, size, journal, err);
-	if (r == SL_JOURNAL_BAD)
-		put_aside(path, err);
+	if (r == SL_JOURNAL_BAD || r == SL_JOURNAL_PARTLY)
+		put_aside(path, r == SL_JOURNAL_PARTLY, err);
 	return r;
 }

@@ -1,9 +1,10 @@
 /*
  * journal - what a later daemon must know of this one's workloads and clients
  *
- * One JSON file, replaced whole. It holds identities and promises, never bytes held: those the
- * clients report themselves. Not fsynced: it outlives the daemon, not the machine, because the
- * processes it names do not either. A struct sl_journal owns its arrays.
+ * One file of records, each with a checksum, replaced whole. It holds identities and promises,
+ * never bytes held: those the clients report themselves. Not fsynced: it outlives the daemon, not
+ * the machine, because the processes it names do not either. A struct sl_journal owns its
+ * arrays.
  */
 #ifndef SL_DAEMON_JOURNAL_H
 #define SL_DAEMON_JOURNAL_H
@@ -14,7 +15,10 @@
 #include "wire/wire.h"
 
 #define SL_JOURNAL_BYTES_MAX (256u << 20)
-#define SL_JOURNAL_FORMAT    1
+#define SL_JOURNAL_FORMAT    2
+/* Of a record's checksum and size, and all that comes before its object. */
+#define SL_JOURNAL_DIGITS 8
+#define SL_JOURNAL_FRAME  18
 
 /* RESUMING: resumed, and its request is not claimed again yet. */
 enum sl_park_state { SL_PARK_NOT = 0, SL_PARK_PARKED, SL_PARK_RESUMING, SL_PARK_STATES };
@@ -38,6 +42,7 @@ struct sl_journal_workload {
 	uint32_t flags;      /* SL_WORKLOAD_* */
 	uint64_t wait_max;   /* nanoseconds, 0: the configuration's */
 	uint64_t warm_after; /* nanoseconds, 0: never */
+	uint64_t idle_grace; /* nanoseconds, 0: none */
 	uint32_t park;       /* enum sl_park_state */
 	uint32_t by_queue;   /* of `sluice run`: parked for others, who bring it back */
 	uint32_t leaving;    /* the same, and not all of it was on the host yet */
@@ -69,7 +74,9 @@ struct sl_journal {
 enum {
 	SL_JOURNAL_OK = 0,
 	SL_JOURNAL_NONE, /* no file: a first start */
-	SL_JOURNAL_BAD,  /* not a journal; err says where. The file was put aside */
+	/* Some of it is damaged, and left out: err says what, and how much is missing */
+	SL_JOURNAL_PARTLY,
+	SL_JOURNAL_BAD, /* not a journal; err says why. The file was put aside */
 };
 
 void sl_journal_fini(struct sl_journal *journal);
@@ -80,7 +87,9 @@ SL_MUST_CHECK int sl_journal_reserve(
 /* *text is the caller's to free, NUL-terminated. 0 or negative errno. */
 SL_MUST_CHECK int sl_journal_encode(
 	const struct sl_journal *journal, char **text, size_t *size);
-/* SL_JOURNAL_OK or SL_JOURNAL_BAD; *journal must be zeroed and is empty on BAD. */
+/* SL_JOURNAL_OK, _PARTLY or _BAD; *journal must be zeroed and is empty on BAD. A record with a
+ * wrong checksum, or that says what none may, is left out, and so is a client of a workload that
+ * is. An id that comes twice is BAD. */
 SL_MUST_CHECK int sl_journal_decode(
 	const char *text, size_t size, struct sl_journal *journal, struct sl_error *err);
 
@@ -88,8 +97,8 @@ SL_MUST_CHECK int sl_journal_decode(
 SL_MUST_CHECK int sl_journal_write(const char *path, const struct sl_journal *journal);
 /* Removes what writers left beside it that were killed on the way. */
 void sl_journal_sweep(const char *path);
-/* Reads it. A bad one is renamed to PATH.bad-N, N being the first free number. Negative errno:
- * the file cannot be read. */
+/* Reads it. A damaged one is kept as PATH.bad-N, N being the first free number; a bad one is no
+ * longer there as PATH. Negative errno: the file cannot be read. */
 SL_MUST_CHECK int sl_journal_read(
 	const char *path, struct sl_journal *journal, struct sl_error *err);
 

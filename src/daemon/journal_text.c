@@ -1,6 +1,11 @@
 /*
  * journal_text - the journal as text
  *
+ * A record is a line "CRC SIZE {...}\n", eight hexadecimal digits each: the size of the JSON
+ * object, and the checksum of all from the size to the object's end. So a reader finds the next
+ * record also behind one that is damaged. The head and the GPUs, which all else depends on, come
+ * twice, first and last.
+ *
  * Written by hand and not by a JSON library: the objects are flat and known, and building a tree of
  * them first takes ten times as long, for each of a thousand workloads whenever one comes. Reading,
  * which happens once and must doubt everything, is journal.c's, with the library.
@@ -11,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/crc.h"
 #include "daemon/journal.h"
 
 struct text {
@@ -133,33 +139,61 @@ static void put_string(struct text *text, const char *key, const char *bytes)
 	put(text, "\"", 1);
 }
 
-/* The comma is there unless a bracket was just opened. */
-static void open_object(struct text *text)
+/* --- records ------------------------------------------------------------------------------ */
+
+/* Returns where it begins. */
+static size_t open_record(struct text *text, const char *kind)
 {
-	put_text(text, text->size && text->data[text->size - 1] == '}' ? ",{" : "{");
+	size_t at = text->size;
+
+	put_text(text, "00000000 00000000 {");
+	put_string(text, "record", kind);
+	return at;
+}
+
+static void put_digits(struct text *text, size_t at, uint32_t number)
+{
+	char digits[SL_JOURNAL_DIGITS + 1];
+
+	(void)snprintf(digits, sizeof(digits), "%08" PRIx32, number);
+	memcpy(text->data + at, digits, SL_JOURNAL_DIGITS);
+}
+
+static void close_record(struct text *text, size_t at)
+{
+	size_t from = at + SL_JOURNAL_DIGITS + 1;
+
+	put_text(text, "}");
+	if (text->failed)
+		return;
+	put_digits(text, from, (uint32_t)(text->size - at - SL_JOURNAL_FRAME));
+	put_digits(text, at, sl_crc32(text->data + from, text->size - from));
+	put_text(text, "\n");
 }
 
 static void put_gpu(struct text *text, const struct sl_journal_gpu *gpu)
 {
 	char uuid[41];
+	size_t at;
 
 	sl_wire_uuid_format(gpu->uuid, uuid);
-	open_object(text);
+	at = open_record(text, "gpu");
 	put_string(text, "uuid", uuid);
 	put_string(text, "name", gpu->name);
 	put_string(text, "pci", gpu->pci);
 	put_number(text, "pci_key", gpu->pci_key);
 	put_number(text, "capacity_bytes", gpu->capacity_bytes);
 	put_number(text, "reserve_bytes", gpu->reserve_bytes);
-	put_text(text, "}");
+	close_record(text, at);
 }
 
 static void put_workload(struct text *text, const struct sl_journal_workload *workload)
 {
 	char token[33], uuid[41];
+	size_t at;
 
 	sl_wire_token_format(workload->token, token);
-	open_object(text);
+	at = open_record(text, "workload");
 	put_number(text, "id", workload->id);
 	put_string(text, "token", token);
 	put_number(text, "uid", workload->uid);
@@ -188,48 +222,54 @@ static void put_workload(struct text *text, const struct sl_journal_workload *wo
 	put_number(text, "wait_max", workload->wait_max);
 	put_number(text, "kill_at", workload->kill_at);
 	put_number(text, "warm_after", workload->warm_after);
+	put_number(text, "idle_grace", workload->idle_grace);
 	put_number(text, "park", workload->park);
 	put_number(text, "by_queue", workload->by_queue);
 	put_number(text, "leaving", workload->leaving);
 	put_number(text, "former_limit_bytes", workload->former_limit_bytes);
-	put_text(text, "}");
+	close_record(text, at);
 }
 
 static void put_client(struct text *text, const struct sl_journal_client *client)
 {
-	open_object(text);
+	size_t at = open_record(text, "client");
+
 	put_number(text, "id", client->id);
 	put_number(text, "workload", client->workload);
 	put_signed(text, "pid", client->pid);
 	put_number(text, "start_ticks", client->start_ticks);
 	put_number(text, "swaps", client->swaps);
-	put_text(text, "}");
+	close_record(text, at);
+}
+
+static void put_head(struct text *text, const struct sl_journal *journal)
+{
+	size_t at = open_record(text, "head");
+
+	put_number(text, "format", SL_JOURNAL_FORMAT);
+	put_string(text, "boot", journal->boot);
+	put_number(text, "next_workload", journal->next_workload);
+	put_number(text, "next_client", journal->next_client);
+	put_number(text, "gpus", journal->gpu_count);
+	put_number(text, "workloads", journal->workload_count);
+	put_number(text, "clients", journal->client_count);
+	close_record(text, at);
 }
 
 int sl_journal_encode(const struct sl_journal *journal, char **out, size_t *size)
 {
 	struct text text = {0};
 
-	put_text(&text, "{");
-	put_number(&text, "format", SL_JOURNAL_FORMAT);
-	put_string(&text, "boot", journal->boot);
-	put_number(&text, "next_workload", journal->next_workload);
-	put_number(&text, "next_client", journal->next_client);
-	put_key(&text, "gpus");
-	put_text(&text, "[");
+	put_head(&text, journal);
 	for (size_t i = 0; i < journal->gpu_count; i++)
 		put_gpu(&text, &journal->gpus[i]);
-	put_text(&text, "]");
-	put_key(&text, "workloads");
-	put_text(&text, "[");
 	for (size_t i = 0; i < journal->workload_count; i++)
 		put_workload(&text, &journal->workloads[i]);
-	put_text(&text, "]");
-	put_key(&text, "clients");
-	put_text(&text, "[");
 	for (size_t i = 0; i < journal->client_count; i++)
 		put_client(&text, &journal->clients[i]);
-	put_text(&text, "]}");
+	for (size_t i = 0; i < journal->gpu_count; i++)
+		put_gpu(&text, &journal->gpus[i]);
+	put_head(&text, journal);
 	if (text.failed) {
 		free(text.data);
 		return sl_err_origin(-ENOMEM);

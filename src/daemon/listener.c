@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/trust.h"
 #include "daemon/lock.h"
 #include "daemon/peer.h"
 #include "daemon/share.h"
@@ -46,6 +47,20 @@ static int check_path(const char *path, struct sl_error *err)
 	return sl_err_origin(-ENAMETOOLONG);
 }
 
+int sl_listener_check_folder(const char *folder, const char *option, struct sl_error *err)
+{
+	uid_t owner;
+
+	if (sl_trust_folder(folder, &owner))
+		return 0;
+	sl_error_set(err,
+		"the folder %.200s belongs to user %u, who decides what lies there; "
+		"choose "
+		"another with --%s",
+		folder, (unsigned int)owner, option);
+	return sl_err_origin(-EPERM);
+}
+
 static int make_folder(const char *path, struct sl_error *err)
 {
 	char folder[SL_PATH_MAX];
@@ -58,13 +73,15 @@ static int make_folder(const char *path, struct sl_error *err)
 		return 0;
 	*slash = '\0';
 	r = sl_file_make_dirs(folder, 0755);
-	if (r < 0)
+	if (r < 0) {
 		sl_error_set(err,
 			"cannot make the folder %.200s for the socket: %s; choose "
 			"another "
 			"with --socket",
 			folder, strerror(-r));
-	return r;
+		return r;
+	}
+	return sl_listener_check_folder(folder, "socket", err);
 }
 
 /* Somebody who is no sluiced (we hold the lock) may listen there all the same. */
@@ -129,6 +146,10 @@ int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err)
 			daemon->socket_path, holder);
 		return sl_err_origin(-EADDRINUSE);
 	}
+	if (r == SL_LOCK_FOREIGN)
+		sl_warning(
+			"ignoring %s: it is no file of user %u alone, and locks nothing",
+			path, (unsigned int)geteuid());
 	if (r < 0) {
 		sl_error_set(err,
 			"cannot lock %.200s: %s; choose another path with --socket", path,

@@ -1,15 +1,20 @@
 /*
  * listener - the socket
  *
- * A lock file beside it (PATH.lock) tells a live daemon's socket from a dead one's: the first
- * is left alone, the second replaced. What is not a socket is never touched. When descriptors
- * run out a spare one is given up for the moment it takes to say so to the peer.
+ * A lock file beside it (PATH.lock) tells a live daemon's socket from a dead one's: the first is
+ * left alone, the second replaced. A lock file of another user's is ignored. What is not a socket
+ * is never touched. When descriptors run out a spare one is given up for the moment it takes to
+ * say so to the peer.
  */
 #ifndef SL_DAEMON_LISTENER_H
 #define SL_DAEMON_LISTENER_H
 
 #include "daemon/daemon.h"
 
+/* A folder of neither root's nor ours, which exists: its owner could replace what we put there.
+ * option: of the command line, by which to choose another. 0 or negative errno (err). */
+SL_MUST_CHECK int sl_listener_check_folder(
+	const char *folder, const char *option, struct sl_error *err);
 /* Locks the path and clears away what a dead daemon left. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err);
 /* Binds and listens. 0 or negative errno (err). */

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "daemon/client.h"
@@ -52,6 +53,15 @@ static void lose(struct sl_daemon *daemon, uint32_t number, uint64_t xid, const 
 	let_go_of_the_dead(daemon, number);
 }
 
+/* Where NVML's calls failed before the driver said why: the first Xid stays. */
+static void say_better(struct sl_daemon *daemon, struct sl_gpu *gpu, const char *why)
+{
+	if (!gpu->lost || strncmp(gpu->why_not, "Xid", 3) == 0)
+		return;
+	(void)snprintf(gpu->why_not, sizeof(gpu->why_not), "%s", why);
+	sl_inventory_explain(daemon);
+}
+
 static void tell(struct sl_daemon *daemon, uint32_t gpu, uint64_t xid)
 {
 	static const enum sl_reason reasons[] = {
@@ -84,6 +94,7 @@ void sl_lost_xid(struct sl_daemon *daemon, const struct sl_measure_answer *answe
 		(void)snprintf(why, sizeof(why), "Xid %" PRIu64 ", %s", answer->xid,
 			sl_xid_meaning(answer->xid));
 		lose(daemon, answer->gpu, answer->xid, why);
+		say_better(daemon, &daemon->gpus[answer->gpu], why);
 	}
 	sl_reconcile_now(daemon, answer->gpu);
 }
@@ -111,7 +122,6 @@ sl_ns sl_lost_unanswered(struct sl_daemon *daemon, const struct sl_measure_answe
 bool sl_lost_answered(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
 	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
-	struct sl_event event = {.type = SL_EVENT_GPU_ADD};
 
 	if (!gpu->present) {
 		sl_measure_ask_inventory(daemon->measure);
@@ -123,10 +133,7 @@ bool sl_lost_answered(struct sl_daemon *daemon, const struct sl_measure_answer *
 	gpu->why_not[0] = '\0';
 	sl_inventory_explain(daemon);
 	sl_info("GPU %u (%s at %s) is back", sample->gpu, gpu->name, gpu->pci);
-	event.gpu_add.gpu = sample->gpu;
-	event.gpu_add.capacity_bytes = gpu->capacity_bytes;
-	event.gpu_add.reserve_bytes = gpu->reserve_bytes;
-	sl_drive(daemon, &event);
+	sl_inventory_announce(daemon, gpu);
 	sl_jobs_gpus_changed(daemon);
 	return true;
 }

@@ -11,11 +11,13 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "daemon/daemon.h"
+#include "daemon/page.h"
 
 enum { EXIT_USAGE = 2 };
 
 struct arguments {
 	const char *config, *log;
+	bool check;
 	char socket[SL_PATH_MAX], state[SL_PATH_MAX];
 };
 
@@ -23,6 +25,7 @@ static void help(FILE *out)
 {
 	(void)fputs(
 		"sluiced [--config FILE] [--socket PATH] [--state DIR] [--log LEVEL]\n"
+		"sluiced --check [FILE]\n"
 		"\n"
 		"Shares this machine's GPUs among the programs that `sluice run` starts. "
 		"Runs in the\n"
@@ -30,8 +33,12 @@ static void help(FILE *out)
 		"Programs keep their\n"
 		"memory and run on without it.\n"
 		"\n"
-		"  --config FILE   YAML, see --help-config and sluiced.conf(5); default: "
-		"none\n"
+		"  --config FILE   YAML, see --help-config and sluiced.conf(5); "
+		"default: " SL_PATHS_SYSTEM_CONFIG "\n"
+		"                  for root and ~/.config/sluice/sluiced.conf for "
+		"others, if it is there\n"
+		"  --check [FILE]  say what is wrong with the configuration, and start "
+		"nothing\n"
 		"  --socket PATH   where to listen; default: SLUICE_SOCKET, else "
 		"/run/sluice/sluiced.sock\n"
 		"                  for root and $XDG_RUNTIME_DIR/sluice/sluiced.sock for "
@@ -40,7 +47,8 @@ static void help(FILE *out)
 		"socket's default\n"
 		"  --log LEVEL     error, warning, info or debug; default: info\n"
 		"  --version       print the version\n"
-		"  --help-config   print every key of the configuration\n"
+		"  --help-config   print every key of the configuration; =sample: as a "
+		"file to start from\n"
 		"  --help          print this\n",
 		out);
 }
@@ -66,11 +74,29 @@ static int absolute(const char *option, const char *path, char *buf, size_t size
 	return 0;
 }
 
+static int print_table(const char *form)
+{
+	static const char *const forms[] = {[SL_CONFIG_FOR_PEOPLE] = "",
+		[SL_CONFIG_FOR_MAN] = "mdoc",
+		[SL_CONFIG_FOR_SAMPLE] = "sample"};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(forms); i++) {
+		if (strcmp(form, forms[i]) == 0) {
+			sl_config_help(stdout, (enum sl_config_form)i);
+			return 0;
+		}
+	}
+	(void)fprintf(stderr,
+		"sluiced: --help-config=%s: write mdoc, sample, or nothing\n", form);
+	return EXIT_USAGE;
+}
+
 /* -1: go on; else the exit status. */
 static int parse(int argc, char **argv, struct arguments *out)
 {
 	static const struct option options[] = {
 		{"config", required_argument, NULL, 'c'},
+		{"check", no_argument, NULL, 'x'},
 		{"socket", required_argument, NULL, 's'},
 		{"state", required_argument, NULL, 'd'},
 		{"log", required_argument, NULL, 'l'},
@@ -91,17 +117,18 @@ static int parse(int argc, char **argv, struct arguments *out)
 		case 'd':
 			r = absolute("--state", optarg, out->state, sizeof(out->state));
 			break;
+		case 'x': out->check = true; break;
 		case 'l': out->log = optarg; break;
 		case 'v': (void)puts("sluiced " SL_VERSION); return 0;
 		case 'h': help(stdout); return 0;
-		case 'k':
-			sl_config_help(stdout, optarg && strcmp(optarg, "mdoc") == 0);
-			return 0;
+		case 'k': return print_table(optarg ? optarg : "");
 		default: help(stderr); return EXIT_USAGE;
 		}
 	}
 	if (r)
 		return r;
+	if (out->check && optind < argc)
+		out->config = argv[optind++];
 	if (optind < argc) {
 		(void)fprintf(stderr, "sluiced: '%s' is no option; see sluiced --help\n",
 			argv[optind]);
@@ -113,11 +140,9 @@ static int parse(int argc, char **argv, struct arguments *out)
 static int configure(const struct arguments *arguments, struct sl_config *config)
 {
 	struct sl_error err = {0};
-	int r = SL_CONFIG_OK;
+	int r;
 
-	sl_config_defaults(config);
-	if (arguments->config)
-		r = sl_config_load(arguments->config, config, &err);
+	r = sl_config_load(arguments->config, config, &err);
 	/* Longer than a socket's path may be is for the listener to say, in its words. */
 	if (r == SL_CONFIG_OK && arguments->socket[0])
 		sl_wire_str(config->socket.text, sizeof(config->socket.text),
@@ -139,6 +164,38 @@ static int configure(const struct arguments *arguments, struct sl_config *config
 	return 0;
 }
 
+/* The usual one, or the one that is named; whole, since SIGHUP reads it from wherever we are
+ * then. */
+static int find_config(struct arguments *arguments, char *buf, size_t size)
+{
+	struct sl_error err = {0};
+	int r = 0;
+
+	if (arguments->config)
+		r = absolute(arguments->check ? "--check" : "--config", arguments->config,
+			buf, size);
+	else if (sl_paths_config(buf, size, &err) != SL_PATHS_OK) {
+		(void)fprintf(stderr, "sluiced: %s\n", err.text);
+		r = EXIT_USAGE;
+	}
+	arguments->config = buf;
+	return r;
+}
+
+static int check(const char *path, const struct sl_config *config)
+{
+	struct sl_error err = {0};
+
+	if (sl_page_check(config, &err) < 0) {
+		(void)fprintf(stderr, "sluiced: %s: %s\n", path, err.text);
+		return EXIT_USAGE;
+	}
+	(void)printf("%s: %s\n", path,
+		access(path, F_OK) == 0 ? "good"
+					: "not there; every key has its default");
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	static struct arguments arguments;
@@ -151,17 +208,13 @@ int main(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	sl_log_set_tag("sluiced");
-	/* SIGHUP reads it again, from wherever we are then. */
-	if (arguments.config) {
-		r = absolute(
-			"--config", arguments.config, config_path, sizeof(config_path));
-		if (r > 0)
-			return r;
-		arguments.config = config_path;
-	}
-	r = configure(&arguments, &config);
+	r = find_config(&arguments, config_path, sizeof(config_path));
+	if (r == 0)
+		r = configure(&arguments, &config);
 	if (r)
 		return r;
+	if (arguments.check)
+		return check(config_path, &config);
 	r = sl_daemon_init(&daemon, &config, arguments.config, arguments.log, &err);
 	if (r < 0)
 		(void)fprintf(stderr, "sluiced: %s\n", err.text);

@@ -346,9 +346,9 @@ static bool find_place(enum scope scope, struct place *at)
 		return at->gpu->out_bytes_s || at->gpu->in_bytes_s;
 	case SCOPE_QUOTA: at->quota = &books->quotas[at->item]; return true;
 	/* The supervisor's program is looked for on the disk, which is not the loop's business
-	 * here. */
+	 * here; and metrics that are read are served. */
 	case SCOPE_PART:
-		return at->item != SL_PART_SHIM &&
+		return at->item != SL_PART_SHIM && at->item != SL_PART_METRICS &&
 		       (at->item != SL_PART_HISTORY || books->sums);
 	case SCOPE_WORKLOAD: at->workload = &books->workloads[at->item]; return true;
 	case SCOPE_USE:

@@ -15,7 +15,7 @@
 #include "daemon/history.h"
 #include "daemon/hostpool.h"
 #include "daemon/jobs.h"
-#include "daemon/page.h"
+#include "daemon/serving.h"
 #include "daemon/projects_room.h"
 
 static void take_counters(struct sl_metrics_books *books, const struct sl_daemon *daemon)
@@ -163,7 +163,7 @@ static void take_parts(struct sl_metrics_books *books, const struct sl_daemon *d
 		const struct sl_daemon *daemon, struct sl_part *part) = {
 		[SL_PART_PROJECTS] = sl_projects_room_part,
 		[SL_PART_JOBS] = sl_jobs_part,
-		[SL_PART_PAGE] = sl_page_part,
+		[SL_PART_PAGE] = sl_serving_page_part,
 	};
 
 	for (int i = 0; i < SL_WIRE_PARTS; i++) {

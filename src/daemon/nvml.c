@@ -342,7 +342,8 @@ static void merge(struct rows *rows)
 	rows->count = kept + 1;
 }
 
-static nvmlReturn_t device_used(struct sl_nvml *nvml, nvmlDevice_t handle, uint64_t *out)
+static nvmlReturn_t device_used(
+	struct sl_nvml *nvml, nvmlDevice_t handle, struct sl_nvml_usage *out)
 {
 	nvmlMemory_v2_t split = {.version = nvmlMemory_v2};
 	nvmlMemory_t memory = {0};
@@ -350,11 +351,12 @@ static nvmlReturn_t device_used(struct sl_nvml *nvml, nvmlDevice_t handle, uint6
 
 	if (nvml->call.nvmlDeviceGetMemoryInfo_v2 &&
 		nvml->call.nvmlDeviceGetMemoryInfo_v2(handle, &split) == NVML_SUCCESS) {
-		*out = split.used;
+		out->used_bytes = split.used;
+		out->driver_bytes = split.reserved;
 		return NVML_SUCCESS;
 	}
 	result = nvml->call.nvmlDeviceGetMemoryInfo(handle, &memory);
-	*out = memory.used;
+	out->used_bytes = memory.used;
 	return result;
 }
 
@@ -411,7 +413,7 @@ int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_us
 	 * part without a whole, which the reconciler takes for nothing, and not like bytes that
 	 * nobody owns. */
 	if (result == NVML_SUCCESS)
-		result = device_used(nvml, handle, &out->used_bytes);
+		result = device_used(nvml, handle, out);
 	if (result == NVML_SUCCESS)
 		result = list_some(handle, call->nvmlDeviceGetComputeRunningProcesses,
 			call->nvmlDeviceGetComputeRunningProcesses_v3

@@ -43,6 +43,8 @@ struct sl_nvml_process {
 struct sl_nvml_usage {
 	uint64_t
 		used_bytes; /* of the whole GPU, without the driver's reserve where NVML tells */
+	uint64_t
+		driver_bytes; /* what the driver keeps for itself; 0 where NVML does not tell */
 	uint32_t utilisation_pct;
 	bool by_process;       /* NVML tells how much each process did */
 	uint32_t busy_sum_pct; /* of all of them; may be more than 100 */

@@ -71,7 +71,8 @@ static void set_address(struct sl_page *page, const struct sl_config_address *ad
 			address->text);
 }
 
-static void set_rules(struct sl_page *page, const struct sl_config *config)
+static void set_rules(
+	struct sl_page *page, const struct sl_config *config, bool is_private)
 {
 	const struct sl_config_address *address = &page->listener.address;
 
@@ -82,7 +83,8 @@ static void set_rules(struct sl_page *page, const struct sl_config *config)
 	page->rules.tls = config->page_certificate.text[0] != '\0';
 	page->rules.names = page->names;
 	page->rules.machine = page->machine;
-	page->reads_need_token = !page->rules.is_socket && !page->rules.is_loopback;
+	page->reads_need_token =
+		!page->rules.is_socket && (!page->rules.is_loopback || is_private);
 	set_address(page, address);
 }
 
@@ -110,21 +112,33 @@ static int check_reach(const struct sl_config *config,
 	return sl_err_origin(-EINVAL);
 }
 
-/* Root's daemon at its usual place serves the page without being told to; every other is asked
- * first. */
+static bool is_of_machine(const struct sl_daemon *daemon)
+{
+	return geteuid() == 0 && strcmp(daemon->socket_path, SL_PATHS_SYSTEM_SOCKET) == 0;
+}
+
+/* At its usual place a daemon serves the page without being told to: root's to all of the machine,
+ * and any other to its own user, at a free port and by token only. */
 static bool chooses(const struct sl_daemon *daemon, struct sl_config_address *out)
 {
 	*out = daemon->config.page;
 	if (out->kind != SL_CONFIG_AUTO)
 		return out->kind != SL_CONFIG_NOWHERE;
-	*out = (struct sl_config_address){.kind = SL_CONFIG_NOWHERE};
-	if (geteuid() != 0 || strcmp(daemon->socket_path, SL_PATHS_SYSTEM_SOCKET) != 0)
-		return false;
-	*out = (struct sl_config_address){.kind = SL_CONFIG_IPV4,
-		.port = SL_PAGE_PORT,
-		.host = {127, 0, 0, 1},
-		.text = SL_PAGE_ADDRESS};
-	return true;
+	*out = (struct sl_config_address){
+		.kind = SL_CONFIG_IPV4, .host = {127, 0, 0, 1}, .text = "127.0.0.1:0"};
+	if (is_of_machine(daemon)) {
+		out->port = SL_PAGE_PORT;
+		sl_wire_str(out->text, sizeof(out->text), SL_PAGE_ADDRESS);
+	}
+	return is_of_machine(daemon) || !daemon->config.socket.text[0];
+}
+
+int sl_page_check(const struct sl_config *config, struct sl_error *err)
+{
+	return config->page.kind == SL_CONFIG_AUTO ||
+			       config->page.kind == SL_CONFIG_NOWHERE
+		       ? 0
+		       : check_reach(config, &config->page, err);
 }
 
 static int start(struct sl_daemon *daemon, struct sl_page *page,
@@ -140,7 +154,8 @@ static int start(struct sl_daemon *daemon, struct sl_page *page,
 			&page->listener, config->socket_mode, config->socket_group, err);
 	if (r < 0)
 		return r;
-	set_rules(page, config);
+	set_rules(page, config,
+		config->page.kind == SL_CONFIG_AUTO && !is_of_machine(daemon));
 	r = make_parts(page) ? sl_page_look_new(daemon->inside, &page->look)
 			     : sl_err_origin(-ENOMEM);
 	if (r == 0)
@@ -170,19 +185,9 @@ int sl_page_open(struct sl_daemon *daemon, struct sl_error *err)
 	(void)pthread_mutex_init(&page->mutex, NULL);
 	sl_wire_str(page->data_dir, sizeof(page->data_dir), daemon->data_dir);
 	r = start(daemon, page, &address, err);
-	if (r == 0) {
-		sl_info("the page is at %s (sluice page)",
-			page->address[0] ? page->address : address.text);
-		return 0;
-	}
-	sl_page_close(daemon);
-	if (daemon->config.page.kind != SL_CONFIG_AUTO)
-		return r;
-	/* Nobody asked for it, so it is no reason to leave the GPUs alone. */
-	sl_warning("%s; going on without the page", err->text);
-	daemon->page_error = -r;
-	*err = (struct sl_error){0};
-	return 0;
+	if (r == 0)
+		sl_info("the page is at %s (sluice page)", sl_page_address(daemon));
+	return r;
 }
 
 int sl_page_permit(const struct sl_daemon *daemon, struct sl_error *err)
@@ -218,32 +223,21 @@ void sl_page_close(struct sl_daemon *daemon)
 
 static void say_why_not(const struct sl_daemon *daemon, struct sl_error *text)
 {
-	if (daemon->page_error)
-		sl_error_set(text,
-			"the page cannot be served at %s: %s; choose another address "
-			"with "
-			"page in sluiced's configuration, and restart it",
-			SL_PAGE_ADDRESS, strerror(daemon->page_error));
-	else
+	*text = daemon->not_served[SL_SERVED_PAGE];
+	if (!text->text[0])
 		sl_error_set(text,
 			"this sluiced serves no page; set page: %s in its configuration, "
 			"and restart it",
 			SL_PAGE_ADDRESS);
 }
 
-static const char *address_of(const struct sl_page *page)
+const char *sl_page_address(const struct sl_daemon *daemon)
 {
-	return page->address[0] ? page->address : page->listener.address.text;
-}
+	const struct sl_page *page = daemon->page;
 
-void sl_page_part(const struct sl_daemon *daemon, struct sl_part *part)
-{
-	if (daemon->page)
-		sl_wire_str(part->path, sizeof(part->path), address_of(daemon->page));
-	if (!daemon->page_error)
-		return;
-	part->health = SL_HEALTH_PARTLY;
-	say_why_not(daemon, &part->text);
+	if (!page)
+		return "";
+	return page->address[0] ? page->address : page->listener.address.text;
 }
 
 void sl_page_give_token(struct sl_peer *peer)
@@ -265,15 +259,15 @@ void sl_page_give_token(struct sl_peer *peer)
 	if (!peer->who)
 		who = sl_who_of_socket(peer->fd);
 	if (who) {
-		sl_who_ask_limits(who, peer->pid, peer->pidfd);
-		who->contained = !sl_pids_is_outside(peer->pid, peer->start_ticks);
+		sl_who_ask_rights(who, peer->pid, peer->pidfd);
+		who->contained = sl_pids_apart(peer->pid, peer->start_ticks);
 		msg.page_token_reply.ok =
 			sl_page_tokens_make(page->tokens, who, sl_clock_now(),
 				msg.page_token_reply.token) == 0;
 	}
 	msg.page_token_reply.life_ms = SL_PAGE_TOKEN_LIFE / SL_MS;
 	sl_wire_str(msg.page_token_reply.address, sizeof(msg.page_token_reply.address),
-		address_of(page));
+		sl_page_address(peer->daemon));
 	if (!msg.page_token_reply.ok)
 		sl_wire_str(msg.page_token_reply.text, sizeof(msg.page_token_reply.text),
 			"sluiced is out of memory; try again");

@@ -6,6 +6,7 @@
  * would be nothing that it could run or reach.
  */
 #include "daemon/page_room.h"
+#include "daemon/pids.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -162,7 +163,7 @@ static struct sl_who *nobody(void)
 	if (!who)
 		return NULL;
 	who->uid = NO_UID;
-	who->contained = true;
+	who->contained = SL_PIDS_CONTAINED;
 	who->gid_count = 1;
 	who->gids[0] = NO_UID;
 	return who;

@@ -83,15 +83,18 @@ static bool set_warm(struct sl_page_request *request, uint64_t id, union sl_msg 
 	enum MHD_Result *r)
 {
 	union sl_msg msg, first = *answer;
-	int64_t warm;
+	int64_t warm, grace;
 
-	if (!sl_page_integer(request, "warm_after_ms", 0, INT64_MAX, 0, &warm, r))
+	if (!sl_page_integer(request, "warm_after_ms", 0, INT64_MAX, -1, &warm, r) ||
+		!sl_page_integer(request, "idle_grace_ms", 0, INT64_MAX, -1, &grace, r))
 		return false;
-	if (!sl_page_has(request, "warm_after_ms"))
+	if (warm < 0 && grace < 0)
 		return true;
 	sl_wire_init(&msg, SL_MSG_SET_WARM);
 	msg.set_warm.workload = id;
+	/* Below 0: as it is (SL_WARM_AS_IT_IS). */
 	msg.set_warm.warm_after_ms = (uint64_t)warm;
+	msg.set_warm.idle_grace_ms = (uint64_t)grace;
 	if (!ask(request, &msg, SL_MSG_SET_REPLY, answer, r))
 		return false;
 	if (answer->set_reply.ok) {
@@ -104,8 +107,8 @@ static bool set_warm(struct sl_page_request *request, uint64_t id, union sl_msg 
 
 enum MHD_Result sl_page_set(struct sl_page_request *request)
 {
-	static const char *const keys[] = {
-		"request", "limit", "priority", "longest_wait_ms", "warm_after_ms", NULL};
+	static const char *const keys[] = {"request", "limit", "priority",
+		"longest_wait_ms", "warm_after_ms", "idle_grace_ms", NULL};
 	union sl_msg msg, answer = {0};
 	enum MHD_Result r = MHD_NO;
 	uint64_t id;
@@ -115,11 +118,12 @@ enum MHD_Result sl_page_set(struct sl_page_request *request)
 		!fill_set(request, &msg.set, &r))
 		return r;
 	msg.set.workload = id;
-	if (!msg.set.which && !sl_page_has(request, "warm_after_ms"))
+	if (!msg.set.which && !sl_page_has(request, "warm_after_ms") &&
+		!sl_page_has(request, "idle_grace_ms"))
 		return sl_page_refuse(request, 400,
 			"nothing that can be set was named; give request, limit, "
 			"priority, "
-			"longest_wait_ms or warm_after_ms");
+			"longest_wait_ms, warm_after_ms or idle_grace_ms");
 	if (msg.set.which) {
 		if (!ask(request, &msg, SL_MSG_SET_REPLY, &answer, &r))
 			return r;

@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/identity.h"
 #include "daemon/page.h"
 #include "daemon/pids.h"
 
@@ -174,21 +174,24 @@ struct sl_page_connection *sl_page_connection_of(struct MHD_Connection *mhd)
 	return info ? info->socket_context : NULL;
 }
 
-/* As a token would stand for him. */
+/* As a token would stand for the user. HTTP has no place for a nonce (identity.h): on kernels
+ * that do not hand out the process, it counts as one in a container, and its rights as
+ * unknown. */
 static struct sl_who *who_connects(int fd)
 {
 	struct sl_who *who = sl_who_of_socket(fd);
-	struct ucred cred = {0};
-	socklen_t size = sizeof(cred);
-	sl_cleanup(sl_closep) int pidfd = -1;
-	uint64_t start = 0;
+	struct sl_identity identity;
 
-	if (!who || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
-		return sl_who_free(who);
-	pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
-	sl_who_ask_limits(who, cred.pid, pidfd);
-	who->contained = sl_file_pid_start(cred.pid, &start) < 0 ||
-			 !sl_pids_is_outside(cred.pid, start);
+	if (!who)
+		return NULL;
+	who->contained = SL_PIDS_CONTAINED;
+	if (sl_identity_of_socket(fd, &identity) != SL_IDENTITY_OK)
+		return who;
+	if (identity.proven) {
+		sl_who_ask_rights(who, identity.pid, identity.pidfd);
+		who->contained = sl_pids_apart(identity.pid, identity.start_ticks);
+	}
+	sl_closep(&identity.pidfd);
 	return who;
 }
 

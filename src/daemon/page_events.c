@@ -87,44 +87,6 @@ static bool read_text(struct sl_page_request *request, const char *key, char *ou
 	return true;
 }
 
-static uint32_t kind_of(const char *word, size_t length)
-{
-	for (uint32_t i = 0; i < SL_REASON_KINDS; i++) {
-		const char *name = sl_reason_kind_name((enum sl_reason_kind)i);
-
-		if (strlen(name) == length && strncmp(name, word, length) == 0)
-			return 1u << i;
-	}
-	return 0;
-}
-
-/* "stop,deny". */
-static bool read_kinds(struct sl_page_request *request, uint32_t *out, enum MHD_Result *r)
-{
-	const char *at = sl_page_query(request, "kind");
-	char known[64] = "";
-	size_t used = 0;
-
-	*out = 0;
-	while (at && *at) {
-		size_t length = strcspn(at, ",");
-		uint32_t kind = kind_of(at, length);
-
-		if (!kind)
-			break;
-		*out |= kind;
-		at += length + (at[length] == ',');
-	}
-	if (!at || !*at)
-		return true;
-	for (uint32_t i = 0; i < SL_REASON_KINDS; i++)
-		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s%s",
-			i ? ", " : "", sl_reason_kind_name((enum sl_reason_kind)i));
-	*r = sl_page_refuse(
-		request, 400, "kind must be some of %s, with commas between them", known);
-	return false;
-}
-
 static bool read_reason(
 	struct sl_page_request *request, struct sl_history_ask *ask, enum MHD_Result *r)
 {
@@ -136,6 +98,17 @@ static bool read_reason(
 		"there is no reason %s; events have their reason with them, and "
 		"words= looks for a part of one",
 		ask->reason);
+	return false;
+}
+
+static bool read_kinds(
+	struct sl_page_request *request, struct sl_history_ask *ask, enum MHD_Result *r)
+{
+	if (sl_reason_kinds_read(sl_page_query(request, "kind"), &ask->kinds))
+		return true;
+	*r = sl_page_refuse(request, 400,
+		"kind must be some of %s, with commas between them",
+		sl_reason_kinds_known);
 	return false;
 }
 
@@ -156,7 +129,7 @@ static bool read_ask(
 	/* Names have so many bytes at most, also in the message to the loop. */
 	return read_text(request, "name", ask->name, sizeof(line.name), r) &&
 	       read_text(request, "words", ask->words, sizeof(ask->words), r) &&
-	       read_reason(request, ask, r) && read_kinds(request, &ask->kinds, r);
+	       read_reason(request, ask, r) && read_kinds(request, ask, r);
 }
 
 /* "complete" is of what was asked for: no more than `last`, of the time that is kept. */

@@ -129,12 +129,16 @@ static bool is_env(struct sl_page_request *request, enum MHD_Result *r)
 static int make_spec(struct sl_page_request *request, uint32_t *bytes, enum MHD_Result *r)
 {
 	sl_cleanup(sl_jobspec_fini) struct sl_jobspec spec = {0};
-	char dir[4096], home[4096];
+	char dir[4096], home[4096], delay[24];
+	int64_t delay_ms;
 	int fd;
 
 	if (!are_words(request, r) || !is_env(request, r) ||
-		!sl_page_string(request, "dir", dir, sizeof(dir), r))
+		!sl_page_string(request, "dir", dir, sizeof(dir), r) ||
+		!sl_page_integer(request, "preempt_delay_ms", 0, SL_JOB_DELAY_MS_MAX, 0,
+			&delay_ms, r))
 		return -1;
+	(void)snprintf(delay, sizeof(delay), "%lld", (long long)delay_ms);
 	if (dir[0] && dir[0] != '/') {
 		*r = sl_page_refuse(request, 400, "dir must begin with /");
 		return -1;
@@ -146,6 +150,8 @@ static int make_spec(struct sl_page_request *request, uint32_t *bytes, enum MHD_
 		fd = add_words(request, &spec);
 	if (fd == 0)
 		fd = sl_jobspec_add(&spec, SL_JOBSPEC_DIR, dir[0] ? dir : home);
+	if (fd == 0 && delay_ms)
+		fd = sl_jobspec_add(&spec, SL_JOBSPEC_DELAY, delay);
 	if (fd == 0)
 		fd = sl_jobspec_to_fd(&spec);
 	*bytes = (uint32_t)spec.size;
@@ -290,8 +296,8 @@ enum MHD_Result sl_page_submit(struct sl_page_request *request)
 {
 	static const char *const keys[] = {"command", "name", "project", "resource",
 		"request", "limit", "observe", "gpus", "priority", "gang", "min",
-		"on_reclaim", "preemptible", "swap", "retries", "dir", "env", "try",
-		NULL};
+		"on_reclaim", "preemptible", "swap", "retries", "preempt_delay_ms", "dir",
+		"env", "try", NULL};
 	sl_cleanup(sl_closep) int file = -1;
 	struct sl_error err = {0};
 	union sl_msg msg, answer;
@@ -383,7 +389,9 @@ static enum MHD_Result send_end(struct sl_page_request *request, int file, uint6
 	ssize_t got;
 
 	(void)fstat(file, &about);
-	size = sl_min_u64((uint64_t)about.st_size, most);
+	/* Behind what was dropped of it. */
+	size = sl_min_u64(
+		sl_sub_sat((uint64_t)about.st_size, (uint64_t)sl_file_first(file)), most);
 	from = (uint64_t)about.st_size - size;
 	text = malloc(size + 1);
 	if (!text)

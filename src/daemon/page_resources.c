@@ -10,6 +10,7 @@
 
 struct search {
 	const char *name;
+	uint32_t uid;
 	struct sl_compute *out;
 	bool found;
 };
@@ -19,7 +20,7 @@ static void take_row(void *context, const union sl_msg *msg)
 	struct search *search = context;
 	const struct sl_msg_resource_row *row = &msg->resource_row;
 
-	if (strcmp(row->name, search->name) != 0)
+	if (!sl_tell_resource_is(row, search->name, search->uid))
 		return;
 	search->found = true;
 	search->out->request = (struct sl_amount){
@@ -34,7 +35,7 @@ static void take_row(void *context, const union sl_msg *msg)
 bool sl_page_resource_of(
 	struct sl_page_request *request, struct sl_compute *out, enum MHD_Result *r)
 {
-	struct search search = {.out = out};
+	struct search search = {.out = out, .uid = request->who ? request->who->uid : 0};
 	struct sl_error err = {0};
 	struct sl_inside line;
 	int outcome;
@@ -57,6 +58,35 @@ bool sl_page_resource_of(
 			out->name);
 	sl_inside_close(&line);
 	return outcome == SL_INSIDE_OK && search.found;
+}
+
+static void take_visible(void *context, const union sl_msg *msg)
+{
+	(void)json_array_append_new(context, sl_tell_resource(&msg->resource_row));
+}
+
+/* Those for all, and the caller's own, which /api/state has not: it is the same for everybody. */
+enum MHD_Result sl_page_resources(struct sl_page_request *request)
+{
+	json_t *list = json_array();
+	struct sl_error err = {0};
+	struct sl_inside line;
+	enum MHD_Result r = MHD_NO;
+	int outcome;
+
+	if (!list || !sl_page_line(request, &line, &r)) {
+		json_decref(list);
+		return r;
+	}
+	outcome = sl_inside_list(
+		&line, SL_LIST_RESOURCES, SL_MSG_RESOURCE_ROW, take_visible, list, &err);
+	if (outcome == SL_INSIDE_OK)
+		r = sl_page_answer(request, 200, json_pack("{s:O}", "resources", list));
+	else
+		r = sl_page_failed(request, &line, outcome, &err);
+	json_decref(list);
+	sl_inside_close(&line);
+	return r;
 }
 
 static enum MHD_Result ask(struct sl_page_request *request, const union sl_msg *msg)
@@ -90,7 +120,7 @@ static enum MHD_Result ask(struct sl_page_request *request, const union sl_msg *
 enum MHD_Result sl_page_resource_put(struct sl_page_request *request)
 {
 	static const char *const keys[] = {
-		"name", "request", "limit", "gpus", "priority", NULL};
+		"name", "project", "request", "limit", "gpus", "priority", NULL};
 	struct sl_compute resource = {0};
 	int64_t gpus, priority;
 	const char *mistake;
@@ -100,6 +130,8 @@ enum MHD_Result sl_page_resource_put(struct sl_page_request *request)
 	if (!sl_page_only(request, keys, &r) ||
 		!sl_page_string(
 			request, "name", resource.name, sizeof(resource.name), &r) ||
+		!sl_page_string(request, "project", resource.project,
+			sizeof(resource.project), &r) ||
 		!sl_page_amount(request, "request", &resource.request, &r) ||
 		!sl_page_amount(request, "limit", &resource.limit, &r) ||
 		!sl_page_integer(request, "gpus", 1, 32, 1, &gpus, &r) ||
@@ -120,6 +152,8 @@ enum MHD_Result sl_page_resource_put(struct sl_page_request *request)
 	msg.resource_put.priority_biased =
 		(uint32_t)(priority + (int64_t)SL_PRIORITY_BIAS);
 	memcpy(msg.resource_put.name, resource.name, sizeof(msg.resource_put.name));
+	memcpy(msg.resource_put.project, resource.project,
+		sizeof(msg.resource_put.project));
 	return ask(request, &msg);
 }
 
@@ -132,6 +166,7 @@ enum MHD_Result sl_page_resource_delete(struct sl_page_request *request)
 	if (!sl_page_only(request, keys, &r))
 		return r;
 	sl_wire_init(&msg, SL_MSG_RESOURCE_DELETE);
+	msg.resource_delete.owner = UINT64_MAX;
 	if (strlen(request->argument) >= sizeof(msg.resource_delete.name))
 		return sl_page_refuse(
 			request, 404, "there is no compute resource of that name");

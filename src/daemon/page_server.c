@@ -355,7 +355,10 @@ static int read_pem(const char *path, char **out, struct sl_error *err)
 	int r = sl_file_read(path, 1u << 20, out, &size);
 
 	if (r < 0)
-		sl_error_set(err, "page: cannot read %.300s: %s", path, strerror(-r));
+		sl_error_set(err,
+			"page: cannot read %.300s: %s; name a PEM file that sluiced may "
+			"read",
+			path, strerror(-r));
 	return r;
 }
 
@@ -427,13 +430,13 @@ int sl_page_server_start(struct sl_page *page, const char *certificate, const ch
 	if (r < 0)
 		return r;
 	r = start_threads(page);
-	if (r == -ENOTSUP)
-		sl_error_set(err, "page: libmicrohttpd does not start%s",
-			certificate[0]
-				? "; are page_certificate and page_key PEM files that "
-				  "belong together?"
-				: "");
-	return r;
+	if (r != -ENOTSUP)
+		return r;
+	sl_error_set(err, "page: libmicrohttpd does not start%s",
+		certificate[0] ? "; are page_certificate and page_key PEM files that "
+				 "belong together?"
+			       : "");
+	return certificate[0] ? sl_err_origin(-EINVAL) : r;
 }
 
 void sl_page_server_end(struct sl_page *page)

@@ -213,6 +213,7 @@ static void put_residency(
 	put(draft, workload, "turn_left_ms", number(row->turn_left_ms));
 	put(draft, workload, "waited_ms", number(row->waited_ms));
 	put(draft, workload, "warm_after_ms", number(row->warm_after_ms));
+	put(draft, workload, "idle_grace_ms", number(row->idle_grace_ms));
 	put(draft, workload, "host_bytes", number(row->host_bytes));
 }
 
@@ -306,7 +307,9 @@ static void take_resource(void *context, const union sl_msg *msg)
 {
 	struct draft *draft = context;
 
-	append(draft, draft->resources, sl_tell_resource(&msg->resource_row));
+	/* A state is for all who look at it. */
+	if (msg->resource_row.shared)
+		append(draft, draft->resources, sl_tell_resource(&msg->resource_row));
 }
 
 static void take_trouble(void *context, const union sl_msg *msg)

@@ -89,7 +89,8 @@ static void reply_park(struct sl_peer *peer, const struct sl_workload *workload,
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_PARK_REPLY);
-	msg.park_reply.ok = reason == SL_REASON_NONE && !text[0];
+	msg.park_reply.ok = reason == SL_REASON_PARKED_FOR_JOB ||
+			    (reason == SL_REASON_NONE && !text[0]);
 	msg.park_reply.reason = reason;
 	sl_wire_str(msg.park_reply.text, sizeof(msg.park_reply.text), text);
 	if (workload) {
@@ -107,8 +108,7 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 {
 	struct sl_daemon *daemon = peer->daemon;
 	const char *verb = park->parked ? "park" : "resume";
-	struct sl_error text = {0};
-	uint32_t reason;
+	struct sl_error text = {0}, queue = {0};
 	struct sl_workload *workload =
 		sl_set_changeable(peer, park->workload, park->name, verb, &text);
 
@@ -118,8 +118,10 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		reply_park(peer, NULL, SL_REASON_UNKNOWN_WORKLOAD, text.text);
 		return;
 	}
-	if (!park->parked && sl_jobs_keeps_parked(daemon, workload->id, &text)) {
-		reply_park(peer, workload, SL_REASON_NONE, text.text);
+	if (!park->parked && sl_jobs_bring_back(daemon, workload->id, &text)) {
+		reply_park(peer, workload,
+			text.text[0] ? SL_REASON_PARKED_FOR_JOB : SL_REASON_NONE,
+			text.text);
 		return;
 	}
 	if (!park->parked && workload->park == SL_PARK_PARKED &&
@@ -132,12 +134,11 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))
 			sl_info("did not %s %s for user %u: %s", verb, workload->name,
 				(unsigned int)peer->uid, text.text);
-		reason = daemon->admission.reason;
-		/* With the reason comes the advice to resume it, which is the queue's affair. */
-		if (reason == SL_REASON_PARKED_ALREADY &&
-			sl_jobs_keeps_parked(daemon, workload->id, &text))
-			reason = SL_REASON_NONE;
-		reply_park(peer, workload, reason, text.text);
+		/* Parked by the queue, it comes back by itself: that is said instead. */
+		if (daemon->admission.reason == SL_REASON_PARKED_ALREADY &&
+			sl_jobs_keeps_parked(daemon, workload->id, &queue))
+			text = queue;
+		reply_park(peer, workload, daemon->admission.reason, text.text);
 		return;
 	}
 	if (park->parked)
@@ -182,10 +183,67 @@ void sl_park_resume_again(struct sl_daemon *daemon, struct sl_workload *workload
 
 /* --- SET_WARM ------------------------------------------------------------------------------- */
 
+static bool too_long(const struct sl_msg_set_warm *set, struct sl_error *text)
+{
+	if (set->warm_after_ms != SL_WARM_AS_IT_IS && set->warm_after_ms > WARM_MAX_MS)
+		sl_error_set(text,
+			"--warm-after is too long; write at most 30d, or 0 for never");
+	else if (set->idle_grace_ms != SL_WARM_AS_IT_IS &&
+		 set->idle_grace_ms > WARM_MAX_MS)
+		sl_error_set(text, "--idle-grace is too long; write at most 30d, or "
+				   "--keep-resident");
+	return text->text[0];
+}
+
+static struct sl_event times_of(
+	const struct sl_workload *workload, const struct sl_msg_set_warm *set)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_SET};
+
+	event.workload_set.workload = workload->id;
+	if (set->warm_after_ms != SL_WARM_AS_IT_IS) {
+		event.workload_set.which |= SL_SET_WARM;
+		event.workload_set.warm_after = set->warm_after_ms * SL_MS;
+	}
+	if (set->idle_grace_ms != SL_WARM_AS_IT_IS) {
+		event.workload_set.which |= SL_SET_GRACE;
+		event.workload_set.idle_grace = set->idle_grace_ms * SL_MS;
+	}
+	return event;
+}
+
+static void say_changed(const struct sl_peer *peer, const struct sl_workload *workload,
+	enum sl_reason reason, sl_ns span)
+{
+	sl_events_add_of(peer->daemon,
+		&(struct sl_node_because){.reason = reason,
+			.workload = workload->id,
+			.other_bytes = (uint64_t)peer->uid + 1,
+			.span = span},
+		peer->pid);
+}
+
+static void keep_times(const struct sl_peer *peer, struct sl_workload *workload,
+	const struct sl_event *event)
+{
+	if (event->workload_set.which & SL_SET_WARM) {
+		workload->warm_after = event->workload_set.warm_after;
+		say_changed(peer, workload,
+			workload->warm_after ? SL_REASON_CHANGED_WARM
+					     : SL_REASON_CHANGED_WARM_OFF,
+			workload->warm_after);
+	}
+	if (event->workload_set.which & SL_SET_GRACE) {
+		workload->idle_grace = event->workload_set.idle_grace;
+		say_changed(
+			peer, workload, SL_REASON_CHANGED_GRACE, workload->idle_grace);
+	}
+}
+
 void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
 {
 	struct sl_daemon *daemon = peer->daemon;
-	struct sl_event event = {.type = SL_EVENT_WORKLOAD_SET};
+	struct sl_event event;
 	struct sl_error text = {0};
 	struct sl_workload *workload =
 		sl_set_changeable(peer, set->workload, set->name, "change", &text);
@@ -196,27 +254,16 @@ void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
 		sl_set_reply(peer, NULL, SL_REASON_UNKNOWN_WORKLOAD, text.text);
 		return;
 	}
-	if (set->warm_after_ms > WARM_MAX_MS) {
-		sl_set_reply(peer, workload, SL_REASON_NONE,
-			"--warm-after is too long; write at most 30d, or 0 for never");
+	if (too_long(set, &text)) {
+		sl_set_reply(peer, workload, SL_REASON_NONE, text.text);
 		return;
 	}
-	event.workload_set.workload = workload->id;
-	event.workload_set.which = SL_SET_WARM;
-	event.workload_set.warm_after = set->warm_after_ms * SL_MS;
+	event = times_of(workload, set);
 	if (!policy_takes(daemon, workload, &event, &text)) {
 		sl_set_reply(peer, workload, daemon->admission.reason, text.text);
 		return;
 	}
-	workload->warm_after = event.workload_set.warm_after;
-	sl_events_add_of(daemon,
-		&(struct sl_node_because){.reason = workload->warm_after
-							    ? SL_REASON_CHANGED_WARM
-							    : SL_REASON_CHANGED_WARM_OFF,
-			.workload = workload->id,
-			.other_bytes = (uint64_t)peer->uid + 1,
-			.span = workload->warm_after},
-		peer->pid);
+	keep_times(peer, workload, &event);
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
 	if (workload->warm_after && workload->flags & SL_WORKLOAD_NO_SWAP)

@@ -8,8 +8,8 @@
 #include "base/paths.h"
 #include "daemon/history.h"
 #include "daemon/jobs.h"
-#include "daemon/page.h"
 #include "daemon/projects_room.h"
+#include "daemon/serving.h"
 #include "daemon/shim.h"
 
 static void shim_part(const struct sl_daemon *daemon, struct sl_part *part)
@@ -32,7 +32,8 @@ bool sl_parts_next(
 		[SL_PART_PROJECTS] = sl_projects_room_part,
 		[SL_PART_JOBS] = sl_jobs_part,
 		[SL_PART_HISTORY] = sl_history_health,
-		[SL_PART_PAGE] = sl_page_part,
+		[SL_PART_PAGE] = sl_serving_page_part,
+		[SL_PART_METRICS] = sl_serving_metrics_part,
 	};
 	struct sl_part part = {0};
 	struct sl_msg_part_row *row = &msg->part_row;

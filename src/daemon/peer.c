@@ -38,10 +38,6 @@
 #include "daemon/views.h"
 #include "daemon/who.h"
 
-#ifndef SO_PEERPIDFD
-#define SO_PEERPIDFD 77 /* since Linux 6.5 */
-#endif
-
 /* A socket's buffer holds a few hundred messages. */
 #define DRAIN_MAX 64
 
@@ -313,6 +309,7 @@ static void drain(int fd)
 	int r = SL_WIRE_OK;
 
 	(void)shutdown(fd, SHUT_RD);
+	sl_identity_asked(fd);
 	for (int i = 0; i < DRAIN_MAX && (r == SL_WIRE_OK || r == SL_WIRE_BAD ||
 						 r == SL_WIRE_OTHER_VERSION);
 		i++) {
@@ -378,6 +375,77 @@ void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *for
 	sl_peer_doom(peer);
 }
 
+/* Keeps the HELLO of a process that is not proven, and asks. */
+static void challenge(struct sl_peer *peer, const union sl_msg *msg)
+{
+	union sl_msg question;
+	int r;
+
+	sl_wire_init(&question, SL_MSG_CHALLENGE);
+	if (msg->head.type != SL_MSG_HELLO) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s before HELLO",
+			sl_wire_name(msg->head.type));
+		return;
+	}
+	if (msg->head.version < sl_wire_since(SL_MSG_CHALLENGE)) {
+		sl_peer_reject(peer, SL_REJECT_VERSION,
+			"before Linux 6.5 sluiced asks programs who they are, which "
+			"protocol "
+			"%u does not know; restart this one with the installed "
+			"libsluice.so",
+			msg->head.version);
+		return;
+	}
+	r = sl_identity_ask(peer->fd, peer->nonce);
+	if (r < 0) {
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"sluiced cannot ask who connects (%s); try again", strerror(-r));
+		return;
+	}
+	peer->hello = msg->hello;
+	peer->asked = true;
+	peer->version = msg->head.version;
+	memcpy(question.challenge.nonce, peer->nonce, sizeof(peer->nonce));
+	sl_peer_send(peer, &question);
+}
+
+static bool check_proof(struct sl_peer *peer, pid_t sender)
+{
+	int r = sl_identity_prove(sender, peer->pid, peer->pidfd, peer->uid);
+
+	if (r < 0)
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"sluiced cannot look at process %d (%s); try again",
+			(int)peer->pid, strerror(-r));
+	else if (r != SL_IDENTITY_OK)
+		sl_peer_reject(peer, SL_REJECT_DENIED,
+			"the process that connected, %d of user %u, is not the one that "
+			"answers; a process must make its own connection",
+			(int)peer->pid, (unsigned int)peer->uid);
+	return r == SL_IDENTITY_OK;
+}
+
+/* The first message; two where the kernel does not hand out the process that connected. */
+static void take_greeting(struct sl_peer *peer, const union sl_msg *msg, pid_t sender)
+{
+	union sl_msg hello = {.hello = peer->hello};
+
+	if (peer->proven) {
+		sl_session_greet(peer, msg);
+	} else if (!peer->asked) {
+		challenge(peer, msg);
+	} else if (msg->head.type != SL_MSG_PROOF ||
+		   memcmp(msg->proof.nonce, peer->nonce, sizeof(peer->nonce)) != 0) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"%s instead of an answer to CHALLENGE",
+			sl_wire_name(msg->head.type));
+	} else if (check_proof(peer, sender)) {
+		sl_identity_asked(peer->fd);
+		peer->proven = true;
+		sl_session_greet(peer, &hello);
+	}
+}
+
 static void take_message(struct sl_peer *peer)
 {
 	unsigned int from = !peer->greeted  ? SL_FROM_CLIENT | SL_FROM_CONTROL
@@ -405,7 +473,7 @@ static void take_message(struct sl_peer *peer)
 				sl_wire_name(msg.head.type), msg.head.version,
 				peer->version);
 		else if (!peer->greeted)
-			sl_session_greet(peer, &msg);
+			take_greeting(peer, &msg, fds.sender);
 		else if (peer->control)
 			sl_control_message(peer, &msg, &fds);
 		else
@@ -462,37 +530,20 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *context
 
 /* --- accepting ---------------------------------------------------------------------------- */
 
-/* The number may be another process's by the time of the first message; its start time tells.
- * Read while the pidfd shows the process alive, it is that process's. */
-static int remember_start(struct sl_peer *peer)
-{
-	struct pollfd death = {.fd = peer->pidfd, .events = POLLIN};
-
-	if (sl_file_pid_start(peer->pid, &peer->start_ticks) < 0)
-		peer->start_ticks = 0;
-	return poll(&death, 1, 0) == 0 ? 0 : sl_err_origin(-ESRCH);
-}
-
 static int identify(struct sl_peer *peer)
 {
-	struct ucred cred = {0};
-	socklen_t size = sizeof(cred);
+	struct sl_identity identity;
+	int r = sl_identity_of_socket(peer->fd, &identity);
 
-	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
-		return sl_err_origin(-errno);
-	/* A process of a namespace that we cannot see has no number here. */
-	if (cred.pid <= 0)
-		return sl_err_origin(-ESRCH);
-	peer->pid = cred.pid;
-	peer->uid = cred.uid;
-	peer->share_key = (uint64_t)cred.pid;
-	size = sizeof(peer->pidfd);
-	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERPIDFD, &peer->pidfd, &size) == 0)
-		return remember_start(peer);
-	/* Older kernels: the number could have been given to another process since connect();
-	 * pids are handed out in a circle, so not within these microseconds. */
-	peer->pidfd = (int)syscall(SYS_pidfd_open, cred.pid, 0);
-	return peer->pidfd < 0 ? sl_err_origin(-errno) : remember_start(peer);
+	if (r != SL_IDENTITY_OK)
+		return r == SL_IDENTITY_GONE ? sl_err_origin(-ESRCH) : r;
+	peer->pid = identity.pid;
+	peer->uid = identity.uid;
+	peer->pidfd = identity.pidfd;
+	peer->start_ticks = identity.start_ticks;
+	peer->proven = identity.proven;
+	peer->share_key = (uint64_t)identity.pid;
+	return 0;
 }
 
 /* The process is this one, which the daemon need not watch. */
@@ -501,6 +552,7 @@ static void identify_inside(struct sl_peer *peer, struct sl_who *who)
 	static uint64_t number;
 
 	peer->who = who;
+	peer->proven = true;
 	peer->uid = who->uid;
 	peer->pid = getpid();
 	/* Beyond all pids: each is as a process of its user's. */

@@ -9,6 +9,7 @@
 #define SL_DAEMON_PEER_H
 
 #include "daemon/daemon.h"
+#include "daemon/identity.h"
 #include "daemon/stream.h"
 
 /* Messages handled for one peer before the others get their turn. */
@@ -55,6 +56,11 @@ struct sl_peer {
 	uint64_t
 		start_ticks; /* of the process that connected; 0: /proc does not show it */
 	uid_t uid;
+	/* False: pid, pidfd and start_ticks may be a stranger's; only a HELLO was taken yet. */
+	bool proven;
+	bool asked; /* the nonce is out, and its answer is awaited */
+	uint8_t nonce[SL_IDENTITY_NONCE_BYTES];
+	struct sl_msg_hello hello; /* what it said before it was asked */
 	struct sl_who
 		*who; /* of a thread of ours (inside.h); NULL: whoever the socket says */
 	uint64_t

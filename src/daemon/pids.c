@@ -77,15 +77,34 @@ static bool share_kind(pid_t a, pid_t b, const char *kind)
 	       is_same(&space_a, &space_b);
 }
 
-bool sl_pids_is_outside(pid_t pid, uint64_t start_ticks)
+/* Do both call the same folder "/"? */
+static bool share_root(pid_t a, pid_t b)
 {
-	uint64_t start = 0;
-	bool outside = share_kind(pid, getpid(), "user") &&
-		       share_kind(pid, getpid(), "pid") &&
-		       (share_kind(pid, getpid(), "mnt") || share_kind(pid, 1, "mnt"));
+	char path_a[32], path_b[32];
+	struct stat st_a, st_b;
 
+	(void)snprintf(path_a, sizeof(path_a), "/proc/%d/root", (int)a);
+	(void)snprintf(path_b, sizeof(path_b), "/proc/%d/root", (int)b);
+	return stat(path_a, &st_a) == 0 && stat(path_b, &st_b) == 0 &&
+	       st_a.st_dev == st_b.st_dev && st_a.st_ino == st_b.st_ino;
+}
+
+const char *sl_pids_apart(pid_t pid, uint64_t start_ticks)
+{
+	const char *apart = NULL;
+	uint64_t start = 0;
+
+	if (!share_kind(pid, getpid(), "user") || !share_kind(pid, getpid(), "pid") ||
+		(!share_kind(pid, getpid(), "mnt") && !share_kind(pid, 1, "mnt")))
+		apart = SL_PIDS_CONTAINED;
+	else if (!share_root(pid, getpid()))
+		apart = "is in a chroot (its root directory is not sluiced's)";
+	else if (!share_kind(pid, getpid(), "net") || !share_kind(pid, getpid(), "ipc"))
+		apart = "is in another network or IPC namespace than sluiced";
 	/* Last, so that what was looked at was this process. */
-	return outside && sl_file_pid_start(pid, &start) == 0 && start == start_ticks;
+	return apart || (sl_file_pid_start(pid, &start) == 0 && start == start_ticks)
+		       ? apart
+		       : SL_PIDS_CONTAINED;
 }
 
 uint32_t sl_pids_levels(const char *status, pid_t *out, uint32_t room)
@@ -208,7 +227,7 @@ static void look_at(
 {
 	struct sl_node_use_view use = sl_node_client_use(
 		client->daemon->node, client->id, client->gpu_numbers[ordinal]);
-	uint64_t used_bytes = use.backing_bytes + use.hidden_bytes;
+	uint64_t used_bytes = use.backing_bytes + use.hidden_bytes + use.paid_bytes;
 	pid_t pid;
 
 	if (!uses(client, ordinal, used_bytes))

@@ -18,9 +18,13 @@
 /* A PIDS of a greeted client's peer. */
 void sl_pids_tell(struct sl_peer *peer, const struct sl_msg_pids *ask);
 
-/* Does this process see users, processes and files as the daemon does (files: or as the machine's
- * first process)? False also if it is gone. start_ticks: of the process that is meant. */
-bool sl_pids_is_outside(pid_t pid, uint64_t start_ticks);
+/* Of a process of which no more is known. */
+#define SL_PIDS_CONTAINED "is in a container"
+/* What a program started by the daemon would have that this process has not: "is in a container",
+ * or the like. NULL: both see the same users, processes, files (or the process those of the
+ * machine's first one), network and IPC. start_ticks: of the process that is meant; of one that is
+ * gone no more is known. */
+const char *sl_pids_apart(pid_t pid, uint64_t start_ticks);
 
 /* --- for tests -------------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "daemon/process.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/aside.h"
 #include "daemon/client.h"
 #include "daemon/hostmem.h"
 #include "daemon/jobs.h"
@@ -25,7 +27,16 @@
 /* A process maps a few thousand files at most; this is where a look gives up. */
 #define MAPS_BYTES_MAX (16u << 20)
 
-bool sl_process_is_without_cuda(pid_t pid)
+/* Shared by the process and the thread that looks at it; the last of them frees it. */
+struct sl_process_look {
+	atomic_uint users;
+	atomic_int outcome;
+	pid_t pid;
+};
+
+enum { LOOKING, WITH_CUDA, WITHOUT_CUDA };
+
+static bool maps_no_cuda(pid_t pid)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
 	size_t bytes = 0;
@@ -35,6 +46,42 @@ bool sl_process_is_without_cuda(pid_t pid)
 	/* Empty: it is ending, which its pidfd tells. */
 	return sl_file_read(path, MAPS_BYTES_MAX, &text, &bytes) == 0 && bytes &&
 	       !strstr(text, "/libcuda.so") && !strstr(text, SL_HOSTMEM_NAME);
+}
+
+static struct sl_process_look *look_unref(struct sl_process_look *look)
+{
+	if (look && atomic_fetch_sub(&look->users, 1) == 1)
+		free(look);
+	return NULL;
+}
+
+static void look_at(void *work)
+{
+	struct sl_process_look *look = work;
+
+	atomic_store(&look->outcome, maps_no_cuda(look->pid) ? WITHOUT_CUDA : WITH_CUDA);
+	(void)look_unref(look);
+}
+
+bool sl_process_is_without_cuda(struct sl_process *process, uid_t uid)
+{
+	int outcome = process->look ? atomic_load(&process->look->outcome) : WITH_CUDA;
+
+	if (outcome == LOOKING)
+		return false;
+	process->look = look_unref(process->look);
+	if (outcome == WITHOUT_CUDA)
+		return true;
+	process->look = calloc(1, sizeof(*process->look));
+	if (!process->look)
+		return false;
+	process->look->pid = process->pid;
+	atomic_store(&process->look->users, 2);
+	if (!sl_aside(uid, look_at, process->look)) {
+		free(process->look);
+		process->look = NULL;
+	}
+	return false;
 }
 
 void sl_process_died(struct sl_process *process)
@@ -144,6 +191,7 @@ struct sl_process *sl_process_put(struct sl_process *process)
 		(void)sl_map_take(&process->daemon->processes, (uint64_t)process->pid);
 	process->source = sd_event_source_disable_unref(process->source);
 	sl_closep(&process->pidfd);
+	process->look = look_unref(process->look);
 	sl_list_push_tail(&process->daemon->dead_processes, &process->grave);
 	return NULL;
 }

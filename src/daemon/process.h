@@ -20,9 +20,10 @@ SL_MUST_CHECK int sl_process_get(struct sl_daemon *daemon, pid_t pid, int *pidfd
 	uint64_t start_ticks, struct sl_process **out);
 /* One user less; the last one ends the watch. NULL is fine; returns NULL. */
 struct sl_process *sl_process_put(struct sl_process *process);
-/* Its program is another one by now, without CUDA: it maps neither a driver nor host memory of ours
- * (hostmem.h). False where that cannot be seen. Reads /proc: not for every sample. */
-SL_MUST_CHECK bool sl_process_is_without_cuda(pid_t pid);
+/* A look at what it maps, by a thread (aside.h), has shown that its program is another one by now,
+ * without CUDA: neither a driver nor host memory of ours (hostmem.h). False as long as that is not
+ * known: it is looked at again with each call. uid: its user. */
+SL_MUST_CHECK bool sl_process_is_without_cuda(struct sl_process *process, uid_t uid);
 /* Its client exits, its workloads lose their root. */
 void sl_process_died(struct sl_process *process);
 /* Frees the dead; part of settling. */

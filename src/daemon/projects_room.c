@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "base/paths.h"
 #include "base/step.h"
 #include "daemon/bounds.h"
@@ -68,6 +69,25 @@ void sl_projects_room_look_up(struct sl_daemon *daemon)
 			     "the next SIGHUP");
 }
 
+/* A mistyped name would be nobody's quota, and its work would not be found again. */
+static bool is_there(
+	const struct sl_projects_room *room, const char *project, struct sl_error *err)
+{
+	const struct sl_projects *set = &room->now.set;
+	struct sl_nearest near = sl_nearest_to(project);
+
+	/* What could not be read may be there: sharing goes on without it. */
+	if (!project[0] || room->trouble.text[0] || sl_projects_find(set, project))
+		return true;
+	for (size_t i = 0; i < set->count; i++)
+		sl_nearest_offer(&near, set->rows[i].name);
+	sl_error_set(err, "there is no project '%.63s'", project);
+	sl_nearest_add(&near,
+		"; sluice project list shows all, and sluice project apply adds one",
+		err);
+	return false;
+}
+
 bool sl_projects_room_admits(
 	const struct sl_peer *peer, const char *project, struct sl_error *err)
 {
@@ -75,6 +95,8 @@ bool sl_projects_room_admits(
 	uint32_t gids[SL_BOUNDS_GROUPS_MAX];
 	size_t count;
 
+	if (!is_there(room, project, err))
+		return false;
 	if (peer->uid == 0 || peer->uid == geteuid())
 		return true;
 	count = sl_bounds_groups_of(peer, gids);

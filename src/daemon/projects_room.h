@@ -31,8 +31,8 @@ bool sl_projects_room_next(
 /* How the database is: as it was read at the start, and as the last writing went. */
 void sl_projects_room_part(const struct sl_daemon *daemon, struct sl_part *part);
 
-/* May this peer put work into the project? Root and the daemon's user may always. Where not, *err
- * says who may. */
+/* Is there such a project ("": the default one), and may this peer put work into it? Root and the
+ * daemon's user may always. Where not, *err says which name may be meant, or who may. */
 bool sl_projects_room_admits(
 	const struct sl_peer *peer, const char *project, struct sl_error *err);
 /* Looks the names of users and groups up again. */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/inventory.h"
 #include "daemon/look.h"
 #include "daemon/lost.h"
 #include "daemon/process.h"
@@ -283,7 +284,7 @@ static bool has_left(const struct view *view, struct sl_client *client, uint32_t
 	/* One that may have all it has on the host is looked at itself. */
 	return !sl_node_client_use(client->daemon->node, client->id, view->gpu)
 			.evicted_bytes ||
-	       sl_process_is_without_cuda(client->pid);
+	       sl_process_is_without_cuda(client->process, client->workload->uid);
 }
 
 /*
@@ -628,6 +629,10 @@ static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer
 	gpu->measured_at = sample->end;
 	gpu->used_bytes = sample->usage.used_bytes;
 	gpu->utilisation_pct = sample->usage.utilisation_pct;
+	if (gpu->driver_bytes != sample->usage.driver_bytes) {
+		gpu->driver_bytes = sample->usage.driver_bytes;
+		sl_inventory_announce(daemon, gpu);
+	}
 	for (uint32_t i = 0; i < sample->usage.count; i++)
 		view.listed_bytes += sample->usage.processes[i].used_bytes;
 	judge_urgent(&view);

@@ -28,7 +28,7 @@
 
 void sl_recover_path(const struct sl_daemon *daemon, char *buf, size_t size)
 {
-	(void)snprintf(buf, size, "%s/journal.json", daemon->state_dir);
+	(void)snprintf(buf, size, "%s/journal", daemon->state_dir);
 }
 
 static void read_boot(char boot[40])
@@ -80,6 +80,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->wait_max = workload->wait_max;
 	out->kill_at = workload->kill_at;
 	out->warm_after = workload->warm_after;
+	out->idle_grace = workload->idle_grace;
 	out->park = workload->park;
 	out->by_queue = sl_jobs_keeps_run(workload);
 	out->leaving = sl_jobs_run_leaves(workload);
@@ -241,6 +242,7 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->wait_max = in->wait_max;
 	workload->kill_at = in->kill_at;
 	workload->warm_after = in->warm_after;
+	workload->idle_grace = in->idle_grace;
 	workload->park = in->park;
 	workload->by_queue = in->by_queue;
 	workload->leaving = in->leaving;
@@ -370,6 +372,11 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 		/* Ids of the lost journal may be in use by clients: stay clear of them. */
 		daemon->next_workload = daemon->next_client = sl_clock_now() / SL_MS;
 		return 0;
+	}
+	if (r == SL_JOURNAL_PARTLY) {
+		sl_warning("%s; what is left out counts as unmanaged", err->text);
+		err->text[0] = '\0';
+		r = SL_JOURNAL_OK;
 	}
 	/* The folder of the journal does not outlive the machine's end, that of the jobs does. */
 	daemon->rebooted = r == SL_JOURNAL_NONE;

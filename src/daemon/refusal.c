@@ -4,6 +4,7 @@
 #include "daemon/refusal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "daemon/inventory.h"
 
@@ -168,6 +169,7 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 	const struct sl_admission *said = &daemon->admission;
 	uint32_t gpu = said->gpu; /* whose numbers they are */
 	char wanted[32], available[32], gpus[48] = "", sentence[512];
+	const char *why;
 
 	(void)sl_bytes_format(said->wanted_bytes, wanted, sizeof(wanted));
 	(void)sl_bytes_format(said->available_bytes, available, sizeof(available));
@@ -210,8 +212,26 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 			gpu);
 		return;
 	default:
-		sl_error_set(text, "refused: %s",
-			sl_refusal_sentence(
-				daemon, workload->name, sentence, sizeof(sentence)));
+		(void)sl_refusal_sentence(
+			daemon, workload->name, sentence, sizeof(sentence));
+		/* Who was refused what is for those who read of it in the events. */
+		why = strstr(sentence, " was refused ") ? strstr(sentence, ": ") : NULL;
+		sl_error_set(text, why ? "%s" : "refused: %s", why ? why + 2 : sentence);
 	}
+}
+
+void sl_refusal_add_cut(const struct sl_workload *workload, struct sl_error *text)
+{
+	const struct sl_error before = *text;
+	char asked[32], limit[32];
+
+	if (workload->limit.kind != SL_AMOUNT_BYTES ||
+		workload->limit.value <= workload->limit_bytes)
+		return;
+	sl_error_set(text,
+		"%s%s--limit %s is cut to %s, which is all that its GPU%s can share",
+		before.text, before.text[0] ? "; " : "",
+		sl_bytes_format(workload->limit.value, asked, sizeof(asked)),
+		sl_bytes_format(workload->limit_bytes, limit, sizeof(limit)),
+		workload->gpu_count > 1 ? "s" : "");
 }

@@ -11,6 +11,9 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/jobs.h"
+#include "daemon/jobs_store.h"
+#include "daemon/projects_room.h"
 #include "daemon/resources_file.h"
 #include "daemon/worker.h"
 
@@ -59,23 +62,37 @@ static bool is_free(const struct sl_peer *peer)
 	return peer->uid == 0 || peer->uid == geteuid();
 }
 
+/* Others' are their own affair, and root's. */
+static bool may_see(const struct sl_peer_list *list, const struct sl_compute *row)
+{
+	const struct sl_peer *peer = SL_LIST_ENTRY(list, struct sl_peer, list);
+
+	return row->shared || is_free(peer) || row->owner == peer->uid;
+}
+
 bool sl_resources_next(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
 {
 	const struct sl_compute *row;
 
-	if (!daemon->resources || list->place >= daemon->resources->list.count)
-		return false;
-	row = &daemon->resources->list.all[list->place++];
+	do {
+		if (!daemon->resources || list->place >= daemon->resources->list.count)
+			return false;
+		row = &daemon->resources->list.all[list->place++];
+	} while (!may_see(list, row));
 	sl_wire_init(msg, SL_MSG_RESOURCE_ROW);
 	msg->resource_row.request_kind = row->request.kind;
 	msg->resource_row.request_value = row->request.value;
 	msg->resource_row.limit_kind = row->limit.kind;
 	msg->resource_row.limit_value = row->limit.value;
 	msg->resource_row.gpu_count = row->gpus;
+	msg->resource_row.owner = row->owner;
+	msg->resource_row.shared = row->shared;
 	msg->resource_row.priority_biased =
 		(uint32_t)((int64_t)row->priority + (int64_t)SL_PRIORITY_BIAS);
 	memcpy(msg->resource_row.name, row->name, sizeof(msg->resource_row.name));
+	memcpy(msg->resource_row.project, row->project,
+		sizeof(msg->resource_row.project));
 	return true;
 }
 
@@ -135,15 +152,14 @@ static void start(struct sl_resources *resources)
 		bool there;
 
 		resources->next = resources->list;
-		there = sl_compute_find(&resources->next, change->resource.name) != NULL;
-		if (change->drops
-				? sl_compute_drop(&resources->next, change->resource.name)
-				: sl_compute_put(&resources->next, &change->resource))
+		there = sl_compute_find(&resources->next, &change->resource) != NULL;
+		if (change->drops ? sl_compute_drop(&resources->next, &change->resource)
+				  : sl_compute_put(&resources->next, &change->resource))
 			break;
 		drop_first(resources, there,
 			change->drops
-				? "there is no compute resource of that name; the page "
-				  "and `sluice submit --help` say which there are"
+				? "there is no compute resource of that name; `sluice "
+				  "resource list` says which there are"
 				: "there are " SL_STRINGIFY(
 					  SL_RESOURCES_MOST) " compute resources, which "
 							     "is the most; delete some");
@@ -187,11 +203,6 @@ static bool may_change(struct sl_peer *peer, const char *name)
 {
 	struct sl_resources *resources = peer->daemon->resources;
 
-	if (!is_free(peer)) {
-		sl_peer_reject(peer, SL_REJECT_DENIED,
-			"only root and sluiced's own user may define compute resources");
-		return false;
-	}
 	/* What is there would be lost. */
 	if (resources->trouble.text[0]) {
 		reply(peer, name, false, resources->trouble.text);
@@ -201,6 +212,33 @@ static bool may_change(struct sl_peer *peer, const char *name)
 		return true;
 	reply(peer, name, false, "too many changes wait to be written; try again");
 	return false;
+}
+
+/* Of an ordinary user's: what could never start is refused, and so is what would fill the list. */
+static bool may_have(
+	struct sl_peer *peer, const struct sl_compute *resource, struct sl_error *text)
+{
+	const struct sl_compute_list *list = &peer->daemon->resources->list;
+	struct sl_jobs_row row = {.uid = peer->uid,
+		.request = resource->request,
+		.limit = resource->limit,
+		.priority = resource->priority,
+		.gpu_count = resource->gpus,
+		.least = 1};
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < list->count; i++)
+		count += !list->all[i].shared && list->all[i].owner == peer->uid &&
+			 strcmp(list->all[i].name, resource->name) != 0;
+	if (count >= SL_RESOURCES_OF_USER) {
+		sl_error_set(text,
+			"you have " SL_STRINGIFY(
+				SL_RESOURCES_OF_USER) " compute "
+						      "resources, the most that a user "
+						      "may have; delete one");
+		return false;
+	}
+	return sl_jobs_within_bounds(peer, &row, text);
 }
 
 static void enqueue(struct sl_peer *peer, bool drops, const struct sl_compute *resource)
@@ -228,6 +266,7 @@ void sl_resources_put(struct sl_peer *peer, const struct sl_msg_resource_put *pu
 		.request = {.kind = put->request_kind, .value = put->request_value},
 		.limit = {.kind = put->limit_kind, .value = put->limit_value}};
 	int64_t priority = (int64_t)put->priority_biased - (int64_t)SL_PRIORITY_BIAS;
+	struct sl_error text = {0};
 	const char *mistake;
 
 	if (!may_change(peer, put->name))
@@ -235,9 +274,16 @@ void sl_resources_put(struct sl_peer *peer, const struct sl_msg_resource_put *pu
 	memcpy(resource.name, put->name, sizeof(resource.name));
 	/* Beyond what is allowed stays so. */
 	resource.priority = priority > INT32_MAX ? INT32_MAX : (int32_t)priority;
+	memcpy(resource.project, put->project, sizeof(resource.project));
+	resource.shared = is_free(peer);
+	resource.owner = peer->uid;
 	mistake = sl_compute_mistake(&resource);
 	if (mistake[0])
 		reply(peer, put->name, false, mistake);
+	else if ((resource.project[0] &&
+			 !sl_projects_room_admits(peer, resource.project, &text)) ||
+		 (!resource.shared && !may_have(peer, &resource, &text)))
+		reply(peer, put->name, false, text.text);
 	else
 		enqueue(peer, false, &resource);
 }
@@ -250,6 +296,8 @@ void sl_resources_delete(
 	if (!may_change(peer, delete->name))
 		return;
 	memcpy(resource.name, delete->name, sizeof(resource.name));
+	resource.shared = is_free(peer) && delete->owner == UINT64_MAX;
+	resource.owner = is_free(peer) ? (uint32_t) delete->owner : peer->uid;
 	enqueue(peer, true, &resource);
 }
 

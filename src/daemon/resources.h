@@ -1,7 +1,8 @@
 /*
  * resources - compute resources: names for what a workload asks for
  *
- * Defined by root or the daemon's own user, kept in data_dir, used by everybody (`--resource NAME`,
+ * Those of root and the daemon's own user are for all, those of other users for themselves, within
+ * their bounds and projects. Kept in data_dir, used by everybody (`--resource NAME`,
  * and the page). The loop holds the list; a thread writes it, one change at a time, and a change
  * counts, and is answered, once it is written. All calls are the loop's.
  */

@@ -38,10 +38,21 @@ const char *sl_compute_mistake(const struct sl_compute *resource)
 	return "";
 }
 
-struct sl_compute *sl_compute_find(struct sl_compute_list *list, const char *name)
+/* Those for all, then each owner's; by name. */
+static int compare(const struct sl_compute *a, const struct sl_compute *b)
+{
+	if (a->shared != b->shared)
+		return a->shared ? -1 : 1;
+	if (!a->shared && a->owner != b->owner)
+		return a->owner < b->owner ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+struct sl_compute *sl_compute_find(
+	struct sl_compute_list *list, const struct sl_compute *key)
 {
 	for (uint32_t i = 0; i < list->count; i++) {
-		if (strcmp(list->all[i].name, name) == 0)
+		if (compare(&list->all[i], key) == 0)
 			return &list->all[i];
 	}
 	return NULL;
@@ -49,7 +60,7 @@ struct sl_compute *sl_compute_find(struct sl_compute_list *list, const char *nam
 
 bool sl_compute_put(struct sl_compute_list *list, const struct sl_compute *resource)
 {
-	struct sl_compute *there = sl_compute_find(list, resource->name);
+	struct sl_compute *there = sl_compute_find(list, resource);
 	uint32_t at = list->count;
 
 	if (there) {
@@ -58,16 +69,16 @@ bool sl_compute_put(struct sl_compute_list *list, const struct sl_compute *resou
 	}
 	if (list->count == SL_RESOURCES_MOST)
 		return false;
-	for (; at > 0 && strcmp(list->all[at - 1].name, resource->name) > 0; at--)
+	for (; at > 0 && compare(&list->all[at - 1], resource) > 0; at--)
 		list->all[at] = list->all[at - 1];
 	list->all[at] = *resource;
 	list->count++;
 	return true;
 }
 
-bool sl_compute_drop(struct sl_compute_list *list, const char *name)
+bool sl_compute_drop(struct sl_compute_list *list, const struct sl_compute *key)
 {
-	struct sl_compute *there = sl_compute_find(list, name);
+	struct sl_compute *there = sl_compute_find(list, key);
 
 	if (!there)
 		return false;
@@ -107,6 +118,8 @@ static bool read_amount(const json_t *row, const char *key, struct sl_amount *ou
 static bool read_row(const json_t *row, struct sl_compute *out)
 {
 	const char *name = json_string_value(json_object_get(row, "name"));
+	const char *project = json_string_value(json_object_get(row, "project"));
+	const json_t *owner = json_object_get(row, "owner");
 	json_int_t gpus = json_integer_value(json_object_get(row, "gpus")),
 		   priority = json_integer_value(json_object_get(row, "priority"));
 
@@ -116,6 +129,9 @@ static bool read_row(const json_t *row, struct sl_compute *out)
 		priority > SL_PRIORITY_MAX)
 		return false;
 	(void)snprintf(out->name, sizeof(out->name), "%s", name);
+	(void)snprintf(out->project, sizeof(out->project), "%s", project ? project : "");
+	out->shared = !owner || json_is_null(owner);
+	out->owner = (uint32_t)json_integer_value(owner);
 	out->gpus = (uint32_t)gpus;
 	out->priority = (int32_t)priority;
 	return read_amount(row, "request", &out->request) &&
@@ -171,7 +187,10 @@ static json_t *to_json(const struct sl_compute_list *list)
 		const struct sl_compute *row = &list->all[i];
 
 		(void)json_array_append_new(
-			array, json_pack("{s:s, s:o, s:o, s:i, s:i}", "name", row->name,
+			array, json_pack("{s:s, s:s, s:o, s:o, s:o, s:i, s:i}", "name",
+				       row->name, "project", row->project, "owner",
+				       row->shared ? json_null()
+						   : json_integer((json_int_t)row->owner),
 				       "request", amount_json(&row->request), "limit",
 				       amount_json(&row->limit), "gpus", (int)row->gpus,
 				       "priority", (int)row->priority));

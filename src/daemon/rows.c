@@ -152,6 +152,7 @@ static enum sl_wire_endless endless_of(enum sl_endless endless)
 		[SL_ENDLESS_POOL] = SL_WIRE_ENDLESS_POOL,
 		[SL_ENDLESS_BOUND] = SL_WIRE_ENDLESS_BOUND,
 		[SL_ENDLESS_WHOLE] = SL_WIRE_ENDLESS_WHOLE,
+		[SL_ENDLESS_REQUESTS] = SL_WIRE_ENDLESS_REQUESTS,
 	};
 
 	return (uint32_t)endless < SL_ENDLESS_CAUSES ? causes[endless]
@@ -220,6 +221,7 @@ static bool next_swap(
 	msg->swap_row.in_bytes = workload->moved[ordinal].in_bytes;
 	msg->swap_row.clean_bytes = workload->moved[ordinal].clean_bytes;
 	msg->swap_row.warm_after_ms = workload->warm_after / SL_MS;
+	msg->swap_row.idle_grace_ms = workload->idle_grace / SL_MS;
 	msg->swap_row.work_pm = work_of(daemon, workload, ordinal);
 	memcpy(msg->swap_row.name, workload->name, sizeof(msg->swap_row.name));
 	return true;
@@ -279,7 +281,7 @@ static void client_row(const struct sl_daemon *daemon, const struct sl_client *c
 				(use.waiting ? SL_CLIENT_WAITS : 0) |
 				(view.idle ? SL_CLIENT_IDLE : 0);
 	msg->client_row.backing_bytes = use.backing_bytes;
-	msg->client_row.hidden_bytes = use.hidden_bytes;
+	msg->client_row.hidden_bytes = use.hidden_bytes + use.paid_bytes;
 	msg->client_row.granted_bytes = use.granted_bytes;
 	msg->client_row.waiting_bytes = use.waiting_bytes;
 	msg->client_row.idle_ms = view.idle / SL_MS;
@@ -383,8 +385,9 @@ static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_ms
 
 	sl_wire_init(msg, SL_MSG_GPU_ROW);
 	msg->gpu_row.gpu = number;
-	msg->gpu_row.condition =
-		(view.degraded ? SL_GPU_DEGRADED : 0) | (view.lost ? SL_GPU_LOST : 0);
+	msg->gpu_row.condition = (view.degraded ? SL_GPU_DEGRADED : 0) |
+				 (view.lost ? SL_GPU_LOST : 0) |
+				 (gpu->reserve_is_ours ? SL_GPU_RESERVE : 0);
 	msg->gpu_row.workloads = view.workloads;
 	msg->gpu_row.waiting = view.waiting;
 	memcpy(msg->gpu_row.uuid, gpu->uuid, sizeof(msg->gpu_row.uuid));
@@ -396,6 +399,7 @@ static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_ms
 	msg->gpu_row.backing_bytes = view.backing_bytes;
 	msg->gpu_row.granted_bytes = view.granted_bytes;
 	msg->gpu_row.hidden_bytes = view.hidden_bytes;
+	msg->gpu_row.paid_bytes = view.paid_bytes;
 	msg->gpu_row.dying_bytes = view.dying_bytes;
 	/* Nobody can get what a lost GPU has free, and what it did last is no news. */
 	msg->gpu_row.free_bytes = view.lost ? 0 : view.free_bytes;
@@ -450,7 +454,7 @@ static bool next_status(
 	sl_wire_str(
 		msg->status_row.driver, sizeof(msg->status_row.driver), daemon->driver);
 	sl_wire_str(msg->status_row.config, sizeof(msg->status_row.config),
-		daemon->config_path ? daemon->config_path : "");
+		daemon->config_path);
 	sl_wire_str(msg->status_row.nvml_text, sizeof(msg->status_row.nvml_text),
 		daemon->nvml_ok && is_silent(daemon)
 			? "NVML has not answered for 5 s; is the "

@@ -279,6 +279,8 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	sl_peer_hold(peer);
 	sl_daemon_commit_soon(daemon);
 	remark_on_parked(workload, set->which, &text);
+	if (set->which & SL_SET_LIMIT)
+		sl_refusal_add_cut(workload, &text);
 	sl_set_reply_done(peer, workload, text.text);
 }
 

@@ -25,6 +25,12 @@
  *	error ERRNO WHAT\n                     the program could not be started (WHAT: chdir, exec,
  *	                                       setuid, ...)
  *
+ * From its start to its end the shim holds a lock on the record (F_SETLK, the whole file), so that
+ * the kernel says which process it is, or that it is gone.
+ *
+ * While it lives it has its output open a second time, so that the program gets no lease on the
+ * file, which the daemon opens to bound it.
+ *
  * So whoever finds it empty, while the machine has not been down, knows that nothing was started: a
  * shim that cannot write the first line leaves without having started anything.
  *

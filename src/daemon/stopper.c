@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +24,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/step.h"
+#include "daemon/aside.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
 #include "daemon/events.h"
@@ -185,6 +188,57 @@ static bool maps_library(pid_t pid)
 	       strstr(text, "/libnvidia-");
 }
 
+/* Shared with the thread that looks; the last of both frees it. */
+struct look {
+	atomic_uint users;
+	sem_t done;
+	pid_t pid;
+	atomic_bool shows_gpu; /* once it is done */
+};
+
+static void look_unref(struct look *look)
+{
+	if (atomic_fetch_sub(&look->users, 1) != 1)
+		return;
+	(void)sem_destroy(&look->done);
+	free(look);
+}
+
+static void look_at(void *work)
+{
+	struct look *look = work;
+
+	look->shows_gpu = has_device_open(look->pid) || maps_library(look->pid);
+	(void)sem_post(&look->done);
+	look_unref(look);
+}
+
+/* Not waited for longer than that: the process may make it hang. */
+#define LOOK_NS SL_S
+
+static const char *look_for_gpu(pid_t pid, uid_t uid)
+{
+	struct look *look = calloc(1, sizeof(*look));
+	sl_ns end = sl_clock_now() + LOOK_NS;
+	struct timespec until = {
+		.tv_sec = (time_t)(end / SL_S), .tv_nsec = (long)(end % SL_S)};
+	const char *why = "it does not let itself be looked at";
+
+	if (!look)
+		return why;
+	atomic_store(&look->users, 2);
+	(void)sem_init(&look->done, 0, 0);
+	look->pid = pid;
+	if (!sl_aside(uid, look_at, look))
+		look_unref(look);
+	else if (sem_clockwait(&look->done, CLOCK_MONOTONIC, &until) == 0)
+		why = look->shows_gpu ? NULL
+				      : "it shows no sign of using a GPU; the driver "
+					"may count pids of another namespace";
+	look_unref(look);
+	return why;
+}
+
 /* Why this process must not be signalled, or NULL. The pidfd is open already. */
 static const char *objection(
 	struct sl_daemon *daemon, const struct sl_stranger *stranger, int pidfd)
@@ -194,6 +248,7 @@ static const char *objection(
 	struct pollfd death = {.fd = pidfd, .events = POLLIN};
 	struct sl_pid_stat now = {0};
 	struct stat owner = {0};
+	const char *why;
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)stranger->pid);
@@ -209,10 +264,8 @@ static const char *objection(
 		return "it is the kernel's";
 	if (geteuid() != 0 && owner.st_uid != geteuid())
 		return "it is another user's, and sluiced does not run as root";
-	if (!has_device_open(stranger->pid) && !maps_library(stranger->pid))
-		return "it shows no sign of using a GPU; the driver may count pids of "
-		       "another namespace";
-	return poll(&death, 1, 0) == 0 ? NULL : "it is dead";
+	why = look_for_gpu(stranger->pid, owner.st_uid);
+	return why || poll(&death, 1, 0) == 0 ? why : "it is dead";
 }
 
 void sl_stopper_stranger(struct sl_daemon *daemon, const struct sl_action *action)

@@ -89,7 +89,8 @@ static uid_t user_of(pid_t pid)
 	return stat(path, &stat_now) == 0 ? stat_now.st_uid : 0;
 }
 
-/* peer-failures row 23: a limit that is silently absent. */
+/* A process is seen first with little more than its context: the event is repeated as it grows.
+ * (peer-failures row 23: a limit that is silently absent.) */
 static void warn(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_t gpu)
 {
 	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
@@ -98,10 +99,10 @@ static void warn(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_
 		.bytes = stranger->seen_bytes[gpu]};
 	struct sl_workload *workload = NULL;
 
-	if (stranger->warned & 1u << gpu ||
+	if (stranger->seen_bytes[gpu] < 2 * stranger->warned_bytes[gpu] ||
 		daemon->config.unmanaged == SL_UNMANAGED_IGNORE)
 		return;
-	stranger->warned |= 1u << gpu;
+	stranger->warned_bytes[gpu] = stranger->seen_bytes[gpu];
 	if (!stranger->start_ticks)
 		because.reason = SL_REASON_UNMANAGED_GONE;
 	else if (sl_workload_find(daemon, no_token, stranger->pid, user_of(stranger->pid),

@@ -23,10 +23,11 @@ struct sl_stranger {
 	pid_t pid;
 	uint64_t start_ticks; /* 0: nobody has this number here; never signalled */
 	sl_ns since;
-	uint32_t warned; /* bit per GPU: an event told of it */
-	uint32_t round;  /* of the sample that showed it last */
+	uint32_t round; /* of the sample that showed it last */
 	uint64_t seen_bytes[SL_NODE_GPUS_MAX];
 	uint64_t told_bytes[SL_NODE_GPUS_MAX]; /* to the policy */
+	uint64_t warned_bytes
+		[SL_NODE_GPUS_MAX]; /* of the last event; the next tells of twice that */
 };
 
 /* One full sample of a GPU: begin, then each process that is not ours, then end. Steps the

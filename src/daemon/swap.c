@@ -146,6 +146,14 @@ static bool begin(struct sl_daemon *daemon, struct sl_client *client, uint64_t i
 	return false;
 }
 
+/* What is told to leave may be more by so much. */
+static uint64_t chunk_of(const struct sl_client *client)
+{
+	return client->chunk_bytes
+		       ? sl_min_u64(client->chunk_bytes, SL_HOSTPOOL_CHUNK_MAX)
+		       : SL_HOSTPOOL_CHUNK_MAX;
+}
+
 /* What must be on the host for an order: at least, in round figures, and with a chunk to spare. */
 struct host_need {
 	uint64_t bare, round, spare;
@@ -167,7 +175,7 @@ static struct host_need need_of(
 	most += evicted;
 	need.bare = evicted + sl_min_u64(bytes, most - evicted);
 	need.round = sl_min_u64(sl_round_up(need.bare, UNIT), most);
-	need.spare = sl_min_u64(need.round + SL_HOSTPOOL_CHUNK_MAX, most);
+	need.spare = sl_min_u64(need.round + chunk_of(client), most);
 	return need;
 }
 

@@ -72,6 +72,30 @@ int sl_tell_exit(uint32_t exit_status)
 	return WIFEXITED((int)exit_status) ? WEXITSTATUS((int)exit_status) : 0;
 }
 
+const char *sl_tell_ending(uint32_t state, uint32_t exit_status, char *buf, size_t size)
+{
+	const char *how = state == SL_JOB_STOPPED ? "was stopped" : "failed";
+	int number = WIFSIGNALED((int)exit_status) ? WTERMSIG((int)exit_status) : 0;
+	/* strsignal() is not for threads. */
+	const char *signal = number ? sigdescr_np(number) : NULL;
+
+	if (!sl_tell_job_is_over(state))
+		(void)snprintf(buf, size, "is %s", sl_wire_job_state(state));
+	else if (state == SL_JOB_DONE)
+		(void)snprintf(buf, size, "is done");
+	else if (exit_status == SL_JOB_LOST)
+		(void)snprintf(buf, size, "%s; its exit status is not known", how);
+	else if (number)
+		(void)snprintf(buf, size, "%s: killed by signal %d%s%s%s", how, number,
+			signal ? " (" : "", signal ? signal : "", signal ? ")" : "");
+	else if (sl_tell_exit(exit_status))
+		(void)snprintf(
+			buf, size, "%s: exit status %d", how, sl_tell_exit(exit_status));
+	else
+		(void)snprintf(buf, size, "%s", how);
+	return buf;
+}
+
 /* Names in an event are other people's, so the sentence is tamed after it was made. */
 const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size_t size)
 {
@@ -127,6 +151,45 @@ json_t *sl_tell_event(const struct sl_msg_event_row *row)
 		sl_text_json(row->name), "other_name", sl_text_json(row->other_name));
 }
 
+static uint64_t number_in(const json_t *object, const char *key)
+{
+	json_int_t value = json_integer_value(json_object_get(object, key));
+
+	return value > 0 ? (uint64_t)value : 0;
+}
+
+static void name_in(const json_t *object, const char *key, char *out, size_t size)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	sl_wire_str(out, size, text ? text : "");
+}
+
+struct sl_msg_event_row sl_tell_event_row(const json_t *object)
+{
+	struct sl_msg_event_row row = {
+#define NUMBER(field) .field = (__typeof__(row.field))number_in(object, #field)
+		NUMBER(serial),
+		NUMBER(realtime_ms),
+		NUMBER(gpu),
+		NUMBER(workload),
+		NUMBER(other),
+		NUMBER(bytes),
+		NUMBER(available_bytes),
+		NUMBER(other_bytes),
+		NUMBER(span_ms),
+		NUMBER(pid),
+		NUMBER(uid),
+		NUMBER(lost),
+#undef NUMBER
+		.reason = (uint32_t)number_in(object, "reason_number"),
+	};
+
+	name_in(object, "name", row.name, sizeof(row.name));
+	name_in(object, "other_name", row.other_name, sizeof(row.other_name));
+	return row;
+}
+
 struct number {
 	const char *key;
 	uint64_t value;
@@ -154,6 +217,7 @@ json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted)
 		NUMBER(backing_bytes),
 		NUMBER(granted_bytes),
 		NUMBER(hidden_bytes),
+		NUMBER(paid_bytes),
 		NUMBER(dying_bytes),
 		NUMBER(free_bytes),
 		NUMBER(utilisation_pct),
@@ -249,10 +313,12 @@ json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms)
 	json_t *status = over && row->exit_status != SL_JOB_LOST
 				 ? json_integer(sl_tell_exit(row->exit_status))
 				 : json_null();
+	char ending[96];
 
 	return json_pack(
 		"{s:o, s:o, s:o, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:i, s:o, "
-		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:o}",
+		"s:o, s:b, s:s, s:b, s:i, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, "
+		"s:o}",
 		"job", sl_tell_job_number(row->job), "name", sl_text_json(row->name),
 		"project", sl_text_json(row->project), "state",
 		sl_wire_job_state(row->state), "uid", (int)row->uid, "priority",
@@ -265,9 +331,12 @@ json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms)
 		!!(row->flags & SL_SUBMIT_PREEMPTIBLE), "on_reclaim",
 		row->flags & SL_SUBMIT_TERMINATES ? "terminate" : "park", "swap",
 		!(row->flags & SL_RUN_NO_SWAP), "started", (int)row->started, "retries",
-		(int)row->retries, "exit_status", status, "submitted_ms",
-		moment(row->submitted_ms), "started_ms", moment(row->started_ms),
-		"ended_ms", moment(row->ended_ms), "age_ms",
+		(int)row->retries, "exit_status", status, "ending",
+		over ? json_string(sl_tell_ending(
+			       row->state, row->exit_status, ending, sizeof(ending)))
+		     : json_null(),
+		"submitted_ms", moment(row->submitted_ms), "started_ms",
+		moment(row->started_ms), "ended_ms", moment(row->ended_ms), "age_ms",
 		(json_int_t)sl_tell_job_age_ms(row, now_ms), "ran_ms",
 		(json_int_t)sl_tell_job_ran_ms(row, now_ms), "why",
 		sl_text_json(row->why), "command", sl_text_json(row->command));
@@ -319,11 +388,20 @@ json_t *sl_tell_project(const struct sl_msg_project_row *msg)
 
 json_t *sl_tell_resource(const struct sl_msg_resource_row *row)
 {
-	return json_pack("{s:o, s:o, s:o, s:i, s:i}", "name", sl_text_json(row->name),
-		"request", sl_tell_amount(row->request_kind, row->request_value), "limit",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "name",
+		sl_text_json(row->name), "owner",
+		row->shared ? json_null() : json_integer((json_int_t)row->owner),
+		"project", sl_text_json(row->project), "request",
+		sl_tell_amount(row->request_kind, row->request_value), "limit",
 		sl_tell_amount(row->limit_kind, row->limit_value), "gpus",
 		(int)row->gpu_count, "priority",
 		(int)(row->priority_biased - SL_PRIORITY_BIAS));
+}
+
+bool sl_tell_resource_is(
+	const struct sl_msg_resource_row *row, const char *name, uint32_t uid)
+{
+	return strcmp(row->name, name) == 0 && (row->shared || row->owner == uid);
 }
 
 json_t *sl_tell_trouble(const struct sl_msg_trouble_row *row)

@@ -25,6 +25,9 @@ const char *sl_tell_gpu_state(const struct sl_msg_gpu_row *row);
 bool sl_tell_job_is_over(uint32_t state);
 /* As a shell has it, 0 if nothing is known. */
 int sl_tell_exit(uint32_t exit_status);
+/* "is done", "failed: exit status 3", "failed: killed by signal 9 (Killed)", "was stopped"; of one
+ * that has not ended its state. Returns buf; 96 bytes suffice. */
+const char *sl_tell_ending(uint32_t state, uint32_t exit_status, char *buf, size_t size);
 /* The sentence without final stop, harmless to show. Of a reason that a newer daemon has, its
  * number. Returns buf. */
 const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size_t size);
@@ -40,6 +43,8 @@ uint64_t sl_tell_job_ran_ms(const struct sl_msg_job_row *row, uint64_t now_ms);
 /* --- rows ------------------------------------------------------------------------------------- */
 
 json_t *sl_tell_event(const struct sl_msg_event_row *row);
+/* The way back. What is missing, or of another type, is 0 or "". */
+struct sl_msg_event_row sl_tell_event_row(const json_t *object);
 /* evicted_bytes: backing of it that is on the host, by the rows of SL_LIST_SWAP. */
 json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted_bytes);
 json_t *sl_tell_pool(const struct sl_msg_pool_row *row);
@@ -48,6 +53,10 @@ json_t *sl_tell_job_number(uint64_t job);
 json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms);
 json_t *sl_tell_project(const struct sl_msg_project_row *row);
 json_t *sl_tell_resource(const struct sl_msg_resource_row *row);
+/* Whether the user means it by that name. One's own stand behind those for all, and go before
+ * them: the last that is meant counts. */
+bool sl_tell_resource_is(
+	const struct sl_msg_resource_row *row, const char *name, uint32_t uid);
 json_t *sl_tell_trouble(const struct sl_msg_trouble_row *row);
 /* An amount as people write it, "0.25" or "4GiB"; null if unset. */
 json_t *sl_tell_amount(uint32_t kind, uint64_t value);

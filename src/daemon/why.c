@@ -61,41 +61,6 @@ void sl_why_begin(struct sl_peer *peer, const struct sl_msg_why *asked)
 	sl_node_why(daemon->node, workload->id, note_current, why);
 }
 
-/* What explains a state of things to its owner; not who came and went. */
-static bool explains(uint32_t reason)
-{
-	switch (sl_reason_kind(reason)) {
-	case SL_REASON_KIND_DENY:
-	case SL_REASON_KIND_EXCEPT: return reason != SL_REASON_CANCELLED;
-	case SL_REASON_KIND_REFUSE:
-	case SL_REASON_KIND_STOP: return true;
-	default: break;
-	}
-	if (sl_events_is_change(reason))
-		return true;
-	switch (reason) {
-	case SL_REASON_ENDED:
-	case SL_REASON_LOST_FOR:
-	case SL_REASON_CREATE_FAILED:
-	case SL_REASON_STOP_REVOKED:
-	case SL_REASON_STOP_FAILED:
-	case SL_REASON_UNTAKEABLE_BEGINS:
-	case SL_REASON_UNTAKEABLE_ENDS:
-	case SL_REASON_REPORT_MISSING:
-	case SL_REASON_EVICT_BUSY:
-	case SL_REASON_EVICT_CAPTURE:
-	case SL_REASON_EVICT_NO_HOST:
-	case SL_REASON_EVICT_FAILED:
-	case SL_REASON_RESTORE_FAILED:
-	case SL_REASON_POOL_FULL:
-	case SL_REASON_POOL_BOUND:
-	case SL_REASON_WARM_POOL_FULL:
-	case SL_REASON_WARM_POOL_BOUND:
-	case SL_REASON_SERVED_AFTER_WAIT: return true;
-	default: return false;
-	}
-}
-
 /* About it, not merely with it on the other side. */
 static bool is_about(const struct why *why, const struct sl_event_kept *event)
 {
@@ -120,7 +85,8 @@ static bool search(struct why *why)
 		if (why->at <= oldest || why->count == SL_WHY_EVENTS)
 			return true;
 		event = sl_events_at(why->daemon, --why->at);
-		if (event && explains(event->because.reason) && is_about(why, event))
+		if (event && sl_reason_explains(event->because.reason) &&
+			is_about(why, event))
 			why->found[why->count++] = event->serial;
 	}
 	return false;

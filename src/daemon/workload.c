@@ -119,6 +119,7 @@ struct sl_event sl_workload_event(
 	event.workload_add.flags = workload->flags;
 	event.workload_add.wait_max = workload->wait_max;
 	event.workload_add.warm_after = workload->warm_after;
+	event.workload_add.idle_grace = workload->idle_grace;
 	return event;
 }
 

@@ -148,10 +148,13 @@ static void (*const handlers[SL_CLUSTER_EVENTS])(
 	[SL_CLUSTER_EVENT_TASKS_ADD] = sl_cl_on_tasks_add,
 	[SL_CLUSTER_EVENT_JOB_REMOVE] = sl_cl_on_job_remove,
 	[SL_CLUSTER_EVENT_JOB_COST] = sl_cl_on_job_cost,
+	[SL_CLUSTER_EVENT_OWNER_MOST] = sl_cl_on_owner_most,
+	[SL_CLUSTER_EVENT_JOB_RESUME] = sl_cl_on_job_resume,
 	[SL_CLUSTER_EVENT_JOB_UNPARK] = sl_cl_on_job_unpark,
 	[SL_CLUSTER_EVENT_TASK_RUNS] = sl_cl_on_task_runs,
 	[SL_CLUSTER_EVENT_TASK_PARKED] = sl_cl_on_task_parked,
 	[SL_CLUSTER_EVENT_BIND_REFUSED] = sl_cl_on_bind_refused,
+	[SL_CLUSTER_EVENT_BIND_AGAIN] = sl_cl_on_bind_again,
 	[SL_CLUSTER_EVENT_TASK_ENDED] = sl_cl_on_task_ended,
 	[SL_CLUSTER_EVENT_TASK_STOPS] = sl_cl_on_task_stops,
 	[SL_CLUSTER_EVENT_STOP_FAILED] = sl_cl_on_stop_failed,
@@ -177,6 +180,7 @@ struct sl_cluster *sl_cluster_new(
 	cl->near = sl_arena_take(arena, nodes_most * sizeof(cl->near[0]));
 	sl_index_init(&cl->nodes_by_id, arena);
 	sl_index_init(&cl->jobs_by_id, arena);
+	sl_index_init(&cl->owners_by_id, arena);
 	sl_list_init(&cl->jobs);
 	sl_list_init(&cl->promised);
 	sl_list_init(&cl->stale);
@@ -204,7 +208,7 @@ static bool is_answer(const struct sl_cluster *cl, const struct sl_cluster_event
 	if (event->type != SL_CLUSTER_EVENT_TASK_ENDED || !event->task_ended.again)
 		return false;
 	task = sl_cl_find_task(cl, event->task_ended.job, event->task_ended.task);
-	return task && task->state == SL_TASK_RELEASING;
+	return task && (task->state == SL_TASK_RELEASING || task->giving_up);
 }
 
 void sl_cluster_step(struct sl_cluster *cl, sl_ns now,
@@ -262,8 +266,7 @@ static struct sl_pending_because because_of(
 	struct sl_pending_because because = job->because;
 
 	if (!job->group) {
-		if (because.reason == SL_PENDING_RESUME_WAIT ||
-			because.reason == SL_PENDING_BACK_OFF)
+		if (because.reason == SL_PENDING_BACK_OFF)
 			because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
 		if (sl_list_is_linked(&job->promised) && !sl_list_is_linked(&job->held))
 			because.reason = SL_PENDING_PROMISED;
@@ -273,6 +276,9 @@ static struct sl_pending_because because_of(
 	}
 	if (job->group->because.reason)
 		because = job->group->because;
+	if (because.reason == SL_PENDING_PREEMPT_DELAY ||
+		because.reason == SL_PENDING_RESUME_WAIT)
+		because.wanted = (int64_t)sl_sub_sat(sl_cl_takes_at(job), cl->now);
 	if (because.reason != SL_PENDING_PRIORITY)
 		because.ahead = ahead_of(job);
 	return because;
@@ -299,7 +305,8 @@ struct sl_cluster_job_view sl_cluster_job(const struct sl_cluster *cl, uint64_t 
 	view.because = because_of(cl, job);
 	view.failures = job->failures;
 	view.held_until = job->held_until;
-	view.failing = job->failing;
+	view.paused_until = job->paused_until;
+	view.waits_since = job->waits_since;
 	return view;
 }
 

@@ -158,10 +158,10 @@ struct sl_cluster_job_view {
 	uint32_t in[SL_TASK_STATES];
 	sl_ns submitted, started; /* started: last, of its first task; 0: not running */
 	struct sl_pending_because because; /* while it is pending */
-	/* Of its back-off: not started before held_until; failing: because it failed. */
 	uint32_t failures;
-	sl_ns held_until;
-	bool failing;
+	sl_ns held_until; /* of its back-off: it is not started before */
+	sl_ns paused_until; /* it was stopped: others are not stopped or moved for it before */
+	sl_ns waits_since; /* it wants something that it has not got; 0: it does not */
 };
 
 struct sl_cluster_task_view {
@@ -219,12 +219,10 @@ struct sl_cluster_forecast {
 };
 
 /*
- * What would become of this job (a JOB_ADD event; its number does not matter) if it came now, and a
- * cycle after it? Nothing is decided, and what the machine does later is what it would have done
- * without the question. It is as good as the last cycle: what has happened since then and would be
- * decided in the next one is not foreseen. Where its tasks go is not asked of the placement, so
- * that for a gang the next cycle may find room that this does not, or the other way round. Costs
- * what a cycle with one job costs.
+ * What would become of this job (a JOB_ADD event; its number does not matter) if it came now, and
+ * an ordinary cycle after it? Exact, as long as nothing else happens before. Nothing is decided and
+ * nothing is emitted; the machine is afterwards what it was, byte for byte. Costs a cycle, and two
+ * copies of the machine's memory.
  */
 struct sl_cluster_forecast sl_cluster_forecast(
 	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);

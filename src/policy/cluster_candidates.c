@@ -90,6 +90,17 @@ static bool would_end(const struct sl_hunt *h, const struct sl_cl_job *job)
 	return false;
 }
 
+/* How many lower priorities of its project run now. */
+static uint32_t tier_of(const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	uint32_t tier = 0;
+
+	for (const struct sl_cl_rank *rank = cl->ranks[job->project];
+		rank && rank->priority < job->priority; rank = rank->next)
+		tier += !sl_list_is_empty(&rank->jobs);
+	return tier;
+}
+
 /* True: enough. Who is parked comes before all who lose their work. */
 static bool add_candidate(struct sl_hunt *h, struct sl_cl_job *job, uint32_t enough)
 {
@@ -97,6 +108,7 @@ static bool add_candidate(struct sl_hunt *h, struct sl_cl_job *job, uint32_t eno
 
 	job->mark = h->mark;
 	job->rank = h->ranks++ + (last ? ENDS : 0);
+	job->tier = tier_of(h->cl, job);
 	for (uint32_t p = 0; p < job->parts; p++) {
 		struct sl_cl_part *part = job->part[p];
 
@@ -323,8 +335,10 @@ static void collect_movable(
 			job[at] = one;
 		}
 	}
-	for (uint32_t i = 0; i < jobs; i++)
+	for (uint32_t i = 0; i < jobs; i++) {
 		job[i]->rank = i;
+		job[i]->tier = 0;
+	}
 	h->ranks = jobs;
 	cl->effort -= sl_min_u64(cl->effort, cl->nodes_high / 4 + jobs);
 }

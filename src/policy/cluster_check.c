@@ -138,7 +138,7 @@ static int audit_job(
 	struct sl_cl_want want[SL_CL_PARTS];
 	uint32_t extra, wants = sl_cl_job_wants(job, want, &extra);
 	uint32_t running = 0, promised = 0;
-	bool below = false, held = sl_list_is_linked(&job->held);
+	bool below = false, timed = sl_list_is_linked(&job->held);
 
 	for (uint32_t p = 0; p < job->parts; p++) {
 		const struct sl_cl_part *part = job->part[p];
@@ -147,9 +147,11 @@ static int audit_job(
 		promised += part->in[SL_TASK_PIPELINED] + part->coming;
 		below |= sl_cl_placed(part) + part->done < part->least;
 	}
-	if (held && job->group)
+	if (timed && !wants)
+		return BROKEN("it waits for a moment at which it may want nothing");
+	if (job->group && (job->held_until > cl->now || job->giving_up))
 		return BROKEN("it is held back and waits in the order");
-	if (!held && (wants > 0) != (job->group != NULL))
+	if ((wants > 0) != (job->group != NULL) && !(wants && timed))
 		return BROKEN("it wants %u kinds of tasks and is %s the order", wants,
 			job->group ? "in" : "not in");
 	if (job->group &&

@@ -2,14 +2,18 @@
  * cluster_cost - who would have to go from one node so that a task fits there
  *
  * First everybody alone; then GPU by GPU the cheapest that is not empty enough, then cores and
- * memory, and at last all that turn out not to be needed are let off. Exact for one victim, greedy
- * for more. The room is tried out on a copy.
+ * memory, and at last all that turn out not to be needed are let off. Where only a few stand on the
+ * node, all sets of them that could be cheaper are looked at; with more of them the result is exact
+ * for one victim, and greedy for several. The room is tried out on a copy.
  */
 #include "policy/cluster_hunt.h"
 
 #include <string.h>
 
 #include "policy/mutant.h"
+
+/* All sets of so many tasks are looked at: some 50 us at most. */
+#define EXACT_MOST 9
 
 static void add_room(struct sl_room *room, const struct sl_cl_task *task, int sign)
 {
@@ -34,28 +38,49 @@ uint32_t sl_hunt_spare(const struct sl_cl_part *part)
 	return has > part->least ? has - part->least : 0;
 }
 
-/* Tasks that are lost when this one goes, too, and one more for a gang that ends. */
-uint32_t sl_hunt_cost(const struct sl_hunt_plan *plan, const struct sl_cl_task *task)
+void sl_hunt_weigh(
+	const struct sl_hunt *h, const struct sl_need *need, struct sl_hunt_plan *plan)
+{
+	bool moves = h->mode == SL_CL_CONSOLIDATE;
+
+	/* Without need of a GPU: one is worth more than all the cores of a node. */
+	plan->per_gpu = moves ? 0 : need->gpus ? 1 : 1000;
+	plan->per_cpu = moves || need->gpus ? 0 : 1;
+}
+
+/* Of so many tasks that have so much each. No sum of HERE_MOST of them overflows. */
+static sl_hunt_cost_t cost_of(
+	const struct sl_hunt_plan *plan, const struct sl_quantity *each, uint32_t tasks)
+{
+	uint64_t milli = (uint64_t)each->of[SL_RES_GPU] * plan->per_gpu +
+			 (uint64_t)each->of[SL_RES_CPU] * plan->per_cpu;
+
+	milli = sl_min_u64(milli * tasks, UINT64_C(1) << 35);
+	return milli * SL_HUNT_ONE_MILLI + tasks * SL_HUNT_ONE_TASK;
+}
+
+sl_hunt_cost_t sl_hunt_cost(
+	const struct sl_hunt_plan *plan, const struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
-	uint32_t of_part = 0, of_job = 0, running = 0;
+	sl_hunt_cost_t rest = SL_HUNT_ONE_TASK;
+	uint32_t of_part = 0;
 	bool torn = false;
 
-	for (uint32_t i = 0; i < plan->count; i++) {
+	for (uint32_t i = 0; i < plan->count; i++)
 		of_part += plan->task[i]->part == task->part;
-		of_job += plan->task[i]->part->job == job;
-	}
 	if (of_part < sl_hunt_spare(task->part))
-		return 1;
+		return cost_of(plan, &task->booked, 1);
 	for (uint32_t p = 0; p < job->parts; p++) {
 		uint32_t chosen = 0;
 
-		running += job->part[p]->in[SL_TASK_RUNNING];
 		for (uint32_t i = 0; i < plan->count; i++)
 			chosen += plan->task[i]->part == job->part[p];
 		torn |= chosen > sl_hunt_spare(job->part[p]);
+		rest += cost_of(plan, &job->part[p]->each,
+			job->part[p]->in[SL_TASK_RUNNING] - chosen);
 	}
-	return torn ? 0 : running - of_job + 1;
+	return torn ? 0 : rest;
 }
 
 /* Smaller goes first: by the job; of one job the higher numbers. */
@@ -64,10 +89,11 @@ static uint64_t rank_of(const struct sl_cl_task *task)
 	return ((uint64_t)task->part->job->rank << 32) + (UINT32_MAX - task->number);
 }
 
-/* a is lost rather than b: cheaper; else first in rank. */
-bool sl_hunt_before(const struct sl_cl_task *a, uint32_t cost_a,
-	const struct sl_cl_task *b, uint32_t cost_b)
+bool sl_hunt_before(const struct sl_cl_task *a, sl_hunt_cost_t cost_a,
+	const struct sl_cl_task *b, sl_hunt_cost_t cost_b)
 {
+	if (a->part->job->tier != b->part->job->tier)
+		return a->part->job->tier < b->part->job->tier;
 	if (cost_a != cost_b)
 		return SL_MUTANT(CLUSTER_VICTIMS_MANY, cost_a<cost_b, cost_a> cost_b);
 	return rank_of(a) < rank_of(b);
@@ -77,7 +103,7 @@ struct scene {
 	const struct sl_fit_node *fit;
 	const struct sl_need *need;
 	struct sl_room room;
-	uint32_t gpus; /* that may be used */
+	uint32_t gpus, usable; /* that may be used: still, and at first */
 	uint32_t milli;
 	struct sl_cl_task *here[HERE_MOST];
 	bool gone[HERE_MOST]; /* in the plan */
@@ -112,7 +138,8 @@ static void unchoose(struct scene *s, uint32_t count)
 
 /* A task that may go; does: with it nothing is lacking any more. */
 struct choice {
-	uint32_t index, cost;
+	uint32_t index;
+	sl_hunt_cost_t cost;
 	bool does;
 };
 
@@ -138,7 +165,7 @@ static bool empty_gpu(struct scene *s, uint32_t gpu, uint64_t *rank)
 
 		for (uint32_t i = 0; i < s->count; i++) {
 			const struct sl_cl_task *task = s->here[i];
-			uint32_t cost;
+			sl_hunt_cost_t cost;
 			bool does;
 
 			if (s->gone[i] || !(task->place.gpu_mask >> gpu & 1))
@@ -158,11 +185,11 @@ static bool empty_gpu(struct scene *s, uint32_t gpu, uint64_t *rank)
 static bool empty_gpus(struct scene *s)
 {
 	for (uint32_t done = 0; done < s->need->gpus; done++) {
-		uint32_t best = UINT32_MAX, best_gpu = 0, before = s->plan->count;
-		uint64_t best_rank = 0, rank;
+		uint32_t best_gpu = 0, before = s->plan->count;
+		uint64_t best = SL_HUNT_NEVER, best_rank = 0, rank;
 
 		for (uint32_t gpu = 0; gpu < s->fit->gpus && best; gpu++) {
-			uint32_t lost = s->plan->lost;
+			sl_hunt_cost_t lost = s->plan->lost;
 			bool can = s->gpus >> gpu & 1 && empty_gpu(s, gpu, &rank);
 
 			lost = s->plan->lost - lost;
@@ -173,7 +200,7 @@ static bool empty_gpus(struct scene *s)
 			best_rank = rank;
 			best_gpu = gpu;
 		}
-		if (best == UINT32_MAX || !empty_gpu(s, best_gpu, &rank))
+		if (best == SL_HUNT_NEVER || !empty_gpu(s, best_gpu, &rank))
 			return false;
 		s->gpus &= ~(1u << best_gpu);
 	}
@@ -194,7 +221,7 @@ static bool free_rest(struct scene *s)
 
 		for (uint32_t i = 0; i < s->count; i++) {
 			const struct sl_need *need;
-			uint32_t cost;
+			sl_hunt_cost_t cost;
 			bool does;
 
 			if (s->gone[i])
@@ -224,14 +251,14 @@ static bool fits_now(const struct scene *s, const struct sl_cl_task *wanted)
 
 /* The one whose going alone makes room, UINT32_MAX: nobody's does. */
 static uint32_t alone_suffices(
-	struct scene *s, const struct sl_cl_task *wanted, uint32_t *lost)
+	struct scene *s, const struct sl_cl_task *wanted, sl_hunt_cost_t *lost)
 {
 	uint32_t best = UINT32_MAX;
 
-	*lost = UINT32_MAX;
+	*lost = SL_HUNT_NEVER;
 	for (uint32_t i = 0; i < s->count; i++) {
 		bool does;
-		uint32_t cost;
+		sl_hunt_cost_t cost;
 
 		choose(s, i);
 		cost = s->plan->lost;
@@ -246,29 +273,144 @@ static uint32_t alone_suffices(
 	return best;
 }
 
-/* Those that turn out not to be needed, and the price of the others. */
-static void trim(struct scene *s, const struct sl_cl_task *wanted)
+/* The plan has these, and no others. */
+static void choose_all(struct scene *s, const uint32_t *at, uint32_t count)
+{
+	unchoose(s, 0);
+	for (uint32_t i = 0; i < count; i++)
+		choose(s, at[i]);
+}
+
+/* Tier and rank of the most valuable. */
+static void value(struct sl_hunt_plan *plan)
+{
+	plan->tier = 0;
+	plan->rank = 0;
+	for (uint32_t i = 0; i < plan->count; i++) {
+		uint32_t tier = plan->task[i]->part->job->tier;
+
+		plan->tier = tier > plan->tier ? tier : plan->tier;
+		plan->rank = sl_max_u64(plan->rank, rank_of(plan->task[i]));
+	}
+}
+
+/* The cheapest set so far. */
+struct best {
+	uint32_t at[EXACT_MOST], count, looks, tier;
+	sl_hunt_cost_t lost;
+	uint64_t rank;
+};
+
+static bool is_better(const struct sl_hunt_plan *plan, const struct best *best)
+{
+	if (plan->tier != best->tier)
+		return plan->tier < best->tier;
+	return plan->lost != best->lost ? plan->lost < best->lost
+					: plan->rank < best->rank;
+}
+
+/* All sets that have those of the plan and some of the tasks from `from` on, unless they cannot be
+ * the cheapest. At most 2^EXACT_MOST. */
+static void look_further(struct scene *s, const struct sl_cl_task *wanted, uint32_t from,
+	struct best *best)
 {
 	struct sl_hunt_plan *plan = s->plan;
 
-	for (uint32_t i = 0; i < plan->count;) {
-		add_room(&s->room, plan->task[i], -1);
-		if (SL_MUTANT(CLUSTER_UNTRIMMED, fits_now(s, wanted), false)) {
-			plan->task[i] = plan->task[--plan->count];
+	best->looks++;
+	value(plan);
+	if (!is_better(plan, best))
+		return;
+	if (fits_now(s, wanted)) {
+		best->tier = plan->tier;
+		best->lost = plan->lost;
+		best->rank = plan->rank;
+		best->count = plan->count;
+		memcpy(best->at, plan->at, plan->count * sizeof(best->at[0]));
+		return;
+	}
+	for (uint32_t i = from; i < s->count; i++) {
+		uint32_t count = plan->count;
+
+		choose(s, i);
+		look_further(s, wanted, i + 1, best);
+		unchoose(s, count);
+	}
+}
+
+/* A cheaper set than the plan, where there is one. Returns how many were looked at. */
+static uint32_t look_at_all(struct scene *s, const struct sl_cl_task *wanted)
+{
+	struct best best = {.count = UINT32_MAX, .tier = UINT32_MAX};
+	uint32_t at[HERE_MOST], count = s->plan->count;
+	bool fits;
+
+	value(s->plan);
+	if (count) {
+		best.tier = s->plan->tier;
+		best.lost = s->plan->lost;
+		best.rank = s->plan->rank;
+	}
+	memcpy(at, s->plan->at, count * sizeof(at[0]));
+	unchoose(s, 0);
+	for (uint32_t i = 0; i < s->count; i++)
+		choose(s, i);
+	fits = fits_now(s, wanted);
+	unchoose(s, 0);
+	if (fits)
+		look_further(s, wanted, 0, &best);
+	if (best.count == UINT32_MAX)
+		choose_all(s, at, count);
+	else
+		choose_all(s, best.at, best.count);
+	return best.looks;
+}
+
+/* No set could free less: one task does, and frees no more than what is short on the GPUs. */
+static bool is_least(const struct scene *s)
+{
+	uint32_t shorts[SL_FIT_GPUS_MAX], count = 0;
+	uint64_t sum = 0;
+
+	value(s->plan);
+	if (s->plan->count != 1 || s->plan->per_cpu || s->plan->tier)
+		return false;
+	for (uint32_t gpu = 0; gpu < s->fit->gpus; gpu++) {
+		int32_t left = s->fit->later.left[gpu];
+		uint32_t at = count, lacks;
+
+		if (!(s->usable >> gpu & 1))
 			continue;
-		}
+		lacks = left < (int32_t)s->milli ? (uint32_t)((int32_t)s->milli - left)
+						 : 0;
+		for (count++; at && shorts[at - 1] > lacks; at--)
+			shorts[at] = shorts[at - 1];
+		shorts[at] = lacks;
+	}
+	for (uint32_t i = 0; i < s->need->gpus && i < count; i++)
+		sum += shorts[i];
+	return s->plan->lost / SL_HUNT_ONE_MILLI <= sum;
+}
+
+/* Without those that turn out not to be needed. */
+static void trim(struct scene *s, const struct sl_cl_task *wanted)
+{
+	struct sl_hunt_plan *plan = s->plan;
+	uint32_t keep[HERE_MOST], count = 0, most = plan->count;
+
+	for (uint32_t i = 0; i < most; i++) {
+		add_room(&s->room, plan->task[i], -1);
+		if (SL_MUTANT(CLUSTER_UNTRIMMED, fits_now(s, wanted), false))
+			continue;
 		add_room(&s->room, plan->task[i], 1);
-		i++;
+		keep[count++] = plan->at[i];
 	}
-	s->count = plan->count;
-	memcpy(s->here, plan->task, plan->count * sizeof(plan->task[0]));
-	plan->count = plan->lost = 0;
-	plan->rank = 0;
-	for (uint32_t i = 0; i < s->count; i++) {
-		plan->lost += sl_hunt_cost(plan, s->here[i]);
-		plan->task[plan->count++] = s->here[i];
-		plan->rank = sl_max_u64(plan->rank, rank_of(s->here[i]));
-	}
+	for (uint32_t i = 0; i < most; i++)
+		s->gone[plan->at[i]] = false;
+	for (uint32_t i = 0; i < count; i++)
+		add_room(&s->room, s->here[keep[i]], -1);
+	plan->count = 0;
+	plan->lost = 0;
+	choose_all(s, keep, count);
 }
 
 /* Room in host memory, if that is where it goes. */
@@ -303,16 +445,32 @@ static bool may_go(struct sl_hunt *h, const struct sl_cl_task *task)
 	return job->flags & SL_JOB_GIVES_UP || sl_hunt_has_pool(h, task);
 }
 
+/* One whose going alone makes room, or several; whichever is cheaper. False: no set was found. */
+static bool plan_some(struct scene *s, const struct sl_cl_task *wanted)
+{
+	sl_hunt_cost_t lost;
+	bool greedy;
+
+	s->alone = alone_suffices(s, wanted, &lost);
+	greedy = empty_gpus(s) && free_rest(s) && fits_now(s, wanted);
+	if (s->alone != UINT32_MAX &&
+		(!greedy || SL_MUTANT(CLUSTER_VICTIMS_MANY, lost < s->plan->lost, false)))
+		choose_all(s, &s->alone, 1);
+	else if (!greedy)
+		unchoose(s, 0);
+	return s->plan->count;
+}
+
 bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_task *wanted,
 	struct sl_hunt_plan *plan)
 {
 	struct sl_cluster *cl = h->cl;
 	struct scene s;
-	uint32_t lost;
-	bool greedy;
+	uint32_t looks;
 
-	plan->count = plan->lost = 0;
-	plan->rank = 0;
+	plan->count = 0;
+	plan->lost = plan->rank = 0;
+	sl_hunt_weigh(h, &wanted->part->class->need, plan);
 	if (cl->fit[number].closed ||
 		!sl_fit_ever(&cl->fit[number], &wanted->part->class->need))
 		return false;
@@ -321,7 +479,7 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 	s.fit = &cl->fit[number];
 	s.need = &wanted->part->class->need;
 	s.room = s.fit->later;
-	s.gpus = wanted->parked ? wanted->place.gpu_mask : UINT32_MAX;
+	s.gpus = s.usable = wanted->parked ? wanted->place.gpu_mask : UINT32_MAX;
 	s.milli = wanted->parked ? wanted->place.milli : sl_fit_milli(s.fit, s.need);
 	s.count = 0;
 	s.plan = plan;
@@ -333,16 +491,14 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 			s.here[s.count++] = task;
 		}
 	}
-	cl->effort -= sl_min_u64(cl->effort, 4 + s.count * (2 + s.need->gpus));
-	s.alone = alone_suffices(&s, wanted, &lost);
-	greedy = empty_gpus(&s) && free_rest(&s) && fits_now(&s, wanted);
-	if (s.alone != UINT32_MAX &&
-		(!greedy || SL_MUTANT(CLUSTER_VICTIMS_MANY, lost < plan->lost, false))) {
-		unchoose(&s, 0);
-		choose(&s, s.alone);
-	} else if (!greedy) {
-		return false;
-	}
-	trim(&s, wanted);
-	return true;
+	looks = 4 + s.count * (2 + s.need->gpus);
+	if (plan_some(&s, wanted))
+		trim(&s, wanted);
+	if (s.count <= EXACT_MOST && !is_least(&s) &&
+		SL_MUTANT(CLUSTER_VICTIMS_MANY, true, false) &&
+		SL_MUTANT(CLUSTER_UNTRIMMED, true, false))
+		looks += 3 * look_at_all(&s, wanted);
+	cl->effort -= sl_min_u64(cl->effort, looks);
+	value(plan);
+	return plan->count;
 }

@@ -53,7 +53,7 @@ static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
 	return sum >= tasks;
 }
 
-void sl_cl_undo_given(struct sl_cluster *cl)
+static void undo_given(struct sl_cluster *cl)
 {
 	while (cl->given.count) {
 		struct sl_cl_task *task = cl->given.task[--cl->given.count];
@@ -125,10 +125,8 @@ static void explain_alone(const struct sl_cluster *cl, const struct sl_cl_job *j
 				because->reason = SL_PENDING_PARKED;
 		}
 	}
-	for (uint32_t i = 0; i < SL_CL_REFUSED; i++) {
-		if (job->refused[i].until > cl->now)
-			because->reason = SL_PENDING_BIND_REFUSED;
-	}
+	if (sl_cl_is_refused(cl, job, SL_CL_NO_NODE))
+		because->reason = SL_PENDING_BIND_REFUSED;
 }
 
 static bool fail(struct sl_cl_group *group, const struct sl_pending_because *because)
@@ -179,7 +177,9 @@ static void fail_again(
 	group->room = because;
 }
 
-bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
+/* Places for the first job of the group, which are taken or promised (*wait) and not told yet:
+ * cl->given. False: there are none, and the group's reason says why. */
+static bool find_places(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
 {
 	struct sl_cl_job *job = group->heap[0];
 	struct sl_cl_want want[SL_CL_PARTS];
@@ -188,10 +188,11 @@ bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
 	struct sl_pending_because because, leaving;
 	bool now;
 
-	if (!sl_cl_allowed(cl, job, &group->order.wants, &because))
+	if (!sl_cl_allowed(cl, job, &group->order.wants, &because) ||
+		!sl_cl_owner_allows(job, want, wants, &because))
 		return fail(group, &because);
 	now = sl_cl_allowed_now(cl, job, &group->order.wants, &leaving);
-	for (uint32_t i = 0; group->only && i < SL_CL_REFUSED; i++)
+	for (uint32_t i = 0; group->only && i < job->refusals; i++)
 		sl_cl_wake(cl, job->refused[i].until);
 	/* One that stands alone may be in its own way, not in that of the rooms. */
 	if (group->failed_at == gains && !group->only) {
@@ -207,7 +208,7 @@ bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
 	*wait = false;
 	if (!give_all(cl, job, want, wants, true, wait)) {
 		most = cl->given.count;
-		sl_cl_undo_given(cl);
+		undo_given(cl);
 		cl->gains = gains;
 		group->failed_at = gains;
 		because = sl_cl_why_no_room(cl, &want[0], most);
@@ -217,7 +218,7 @@ bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
 	}
 	/* What is free is for somebody who may have it now. */
 	if (!now && !*wait) {
-		sl_cl_undo_given(cl);
+		undo_given(cl);
 		cl->gains = gains;
 		return fail(group, &leaving);
 	}
@@ -229,7 +230,7 @@ static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 {
 	bool wait;
 
-	if (!sl_cl_try(cl, group, &wait))
+	if (!find_places(cl, group, &wait))
 		return false;
 	/* The others of a gang that still wait for theirs: it starts when all can. */
 	tell_given(cl, wait || sl_list_is_linked(&group->heap[0]->promised));
@@ -304,6 +305,9 @@ static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 	uint64_t gains = cl->gains;
 	bool wait = false;
 
+	/* What failed has what it was promised, and nothing else yet. */
+	if (job->held_until > cl->now)
+		return false;
 	for (uint32_t p = 0; p < job->parts; p++) {
 		if (job->part[p]->coming || sl_cl_running(job->part[p]))
 			return false;
@@ -327,12 +331,22 @@ static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 		tell_given(cl, false);
 		return true;
 	}
-	sl_cl_undo_given(cl);
+	undo_given(cl);
 	for (uint32_t i = 0; i < cl->evicted.count; i++)
 		sl_cl_task_promise(cl, cl->evicted.task[i], cl->evicted.task[i]->next);
 	cl->evicted.count = 0;
 	cl->gains = gains;
 	return false;
+}
+
+/* The job was given something; its owner has so much more than before. */
+static void has_more(struct sl_cluster *cl, struct sl_cl_job *job, uint32_t before)
+{
+	uint32_t stands = sl_cl_stands(job);
+
+	if (stands > before)
+		job->owner->stands += stands - before;
+	sl_cl_job_settle(cl, job);
 }
 
 static void allocate(struct sl_cluster *cl)
@@ -341,11 +355,15 @@ static void allocate(struct sl_cluster *cl)
 
 	sl_list_foreach_safe (link, &cl->promised) {
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, promised);
+		uint32_t before = sl_cl_stands(job);
 
 		/* A limit was lowered, or a task that was to go stays: what is only promised comes
 		 * last. */
-		if (sl_cl_is_over(cl, job)) {
+		if (sl_cl_is_over(cl, job) ||
+			(job->owner && job->owner->stands > job->owner->most)) {
 			sl_cl_job_unpromise(cl, job);
+			if (job->owner)
+				job->owner->stands -= before - sl_cl_stands(job);
 			sl_cl_job_settle(cl, job);
 		} else if (keep_promise(cl, job) || find_sooner(cl, job)) {
 			sl_cl_job_settle(cl, job);
@@ -355,13 +373,34 @@ static void allocate(struct sl_cluster *cl)
 	while ((at = sl_joborder_next(cl->order))) {
 		struct sl_cl_group *group = sl_cl_group_of(at);
 		struct sl_cl_job *job = group->heap[0];
+		uint32_t before = sl_cl_stands(job);
 
 		if (start(cl, group))
-			sl_cl_job_settle(cl, job);
+			has_more(cl, job, before);
 	}
 }
 
 /* --- What makes room. --- */
+
+/* It waits for room that comes by itself, first. Where there is only too little room, or others are
+ * where it is parked, that is the reason. */
+static bool is_delayed(struct sl_cluster *cl, struct sl_cl_group *group)
+{
+	const struct sl_cl_job *job = group->heap[0];
+	sl_ns due = sl_cl_takes_at(job);
+
+	if (SL_MUTANT(CLUSTER_NO_DELAY, cl->now >= due, true))
+		return false;
+	sl_cl_wake(cl, due);
+	if (group->because.reason == SL_PENDING_NO_ROOM ||
+		group->because.reason == SL_PENDING_FRAGMENTS ||
+		group->because.reason == SL_PENDING_GANG ||
+		group->because.reason == SL_PENDING_PARKED)
+		group->because.reason = due == job->paused_until
+						? SL_PENDING_RESUME_WAIT
+						: SL_PENDING_PREEMPT_DELAY;
+	return true;
+}
 
 static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 {
@@ -377,16 +416,17 @@ static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 	while ((at = sl_joborder_next(cl->order))) {
 		struct sl_cl_group *group = sl_cl_group_of(at);
 		struct sl_cl_job *job = group->heap[0];
+		uint32_t before = sl_cl_stands(job);
 
-		if (group->tried[mode] == cl->version)
+		if (group->tried[mode] == cl->version || is_delayed(cl, group))
 			continue;
 		if (!cl->effort || group->round[mode] == cl->round[mode]) {
 			skipped = true;
 			continue;
 		}
-		if (sl_cl_search(cl, group, mode, NULL)) {
+		if (sl_cl_search(cl, group, mode)) {
 			cl->version++;
-			sl_cl_job_settle(cl, job);
+			has_more(cl, job, before);
 		} else {
 			group->tried[mode] = cl->version;
 			group->round[mode] = cl->round[mode];
@@ -403,9 +443,10 @@ static void stop_stale(struct sl_cluster *cl)
 {
 	sl_list_foreach_safe (link, &cl->stale) {
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, stale);
-		sl_ns due = cl->stale_grace > SL_NS_NEVER - job->stale_since
+		sl_ns grace = job->stale_grace ? job->stale_grace : cl->stale_grace;
+		sl_ns due = grace > SL_NS_NEVER - job->stale_since
 				    ? SL_NS_NEVER
-				    : job->stale_since + cl->stale_grace;
+				    : job->stale_since + grace;
 
 		if (SL_MUTANT(CLUSTER_STALE_AT_ONCE, cl->now < due, false)) {
 			sl_cl_wake(cl, due);
@@ -504,18 +545,21 @@ static void give_up_stuck(struct sl_cluster *cl)
 	}
 }
 
+/* Who is in the order waits for the end of a pause; the others, of a back-off. */
 static void free_held(struct sl_cluster *cl)
 {
 	sl_list_foreach_safe (link, &cl->held) {
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, held);
 
+		sl_ns until = job->group ? job->paused_until : job->held_until;
+
 		if (job->giving_up)
 			continue;
-		if (job->held_until <= cl->now) {
+		if (until <= cl->now) {
 			sl_cl_job_settle(cl, job);
 			cl->version++;
 		} else {
-			sl_cl_wake(cl, job->held_until);
+			sl_cl_wake(cl, until);
 		}
 	}
 }
@@ -538,6 +582,7 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 	free_held(cl);
 	give_up_stuck(cl);
 	sl_tree_share(&cl->tree, &cl->capacity);
+	sl_cl_count_owners(cl);
 	if (which & SL_CYCLE_ALLOCATE) {
 		allocate(cl);
 		give_up_parked(cl);

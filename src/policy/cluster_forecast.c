@@ -1,58 +1,23 @@
 /*
  * cluster_forecast - what would become of a job that came now
  *
- * The job is added, tried by the very code of a cycle, and taken away again; nothing of it is told
- * to anybody. Three things are kept from it: placement, which would learn from what it is asked
- * (cluster->dry); the moments of waking; and the counters that later events are numbered by.
+ * The machine's memory is copied away, the job is added, one ordinary cycle decides, and the copy
+ * is put back. So a forecast is what the next cycle does, and there is nothing to undo: whatever a
+ * cycle touches (books, counters, what placement has learned) lies in that memory.
  */
-#include "policy/cluster_hunt.h"
+#include "policy/cluster_state.h"
 #include "policy/quota/explain.h"
 
 #include "policy/mutant.h"
+
+/* Cycles in which a job may have its turn where one is not enough for all. */
+#define CYCLES_MOST 8
 
 /* As nodes and projects are, it could not run even if it were alone. */
 static bool is_never(enum sl_pending_reason reason)
 {
 	return reason == SL_PENDING_NEVER || reason == SL_PENDING_GANG_NEVER ||
 	       reason == SL_PENDING_OVER_LIMIT || reason == SL_PENDING_OVER_QUOTA;
-}
-
-static bool makes_room(struct sl_cluster *cl, struct sl_cl_group *group,
-	struct sl_cluster_forecast *forecast)
-{
-	struct sl_cl_would would = {0};
-
-	for (int mode = 0; mode < SL_CL_MODES; mode++) {
-		/* Looking for places without the placer costs more. */
-		cl->effort = 4 * SL_CL_EFFORT;
-		if (!sl_cl_search(cl, group, (enum sl_cl_mode)mode, &would))
-			continue;
-		forecast->fate = SL_FORECAST_TAKES;
-		forecast->stops = would.stops;
-		forecast->moves = would.moves;
-		forecast->from = would.from;
-		return true;
-	}
-	return false;
-}
-
-static void try_it(struct sl_cluster *cl, struct sl_cl_group *group,
-	struct sl_cluster_forecast *forecast)
-{
-	uint64_t gains = cl->gains;
-	bool wait;
-
-	if (sl_cl_try(cl, group, &wait)) {
-		sl_cl_undo_given(cl);
-		cl->gains = gains;
-		forecast->fate = wait ? SL_FORECAST_FOLLOWS : SL_FORECAST_RUNS;
-		return;
-	}
-	if (SL_MUTANT(CLUSTER_FORECAST_BLIND, makes_room(cl, group, forecast), false))
-		return;
-	forecast->because = group->because;
-	forecast->fate = is_never(forecast->because.reason) ? SL_FORECAST_NEVER
-							    : SL_FORECAST_WAITS;
 }
 
 /* Does this project have quota left, to take back by what others have? */
@@ -111,36 +76,98 @@ static void judge_quota(const struct sl_cluster *cl, const struct sl_cl_job *job
 		forecast->by = who_may_take(&cl->tree, job->project, forecast->resource);
 }
 
+/* A forecast in the making. */
+struct asked {
+	struct sl_cluster *cl;
+	uint64_t job;
+	struct sl_cluster_forecast forecast;
+};
+
+static void on_stop(struct asked *asked, const struct sl_cluster_action *action)
+{
+	const struct sl_cl_job *victim = sl_cl_find_job(asked->cl, action->stop.job);
+	struct sl_cluster_forecast *forecast = &asked->forecast;
+	uint64_t project;
+
+	if (action->stop.other != asked->job)
+		return;
+	if (action->stop.how == SL_STOP_MOVE) {
+		forecast->moves++;
+		return;
+	}
+	project = asked->cl->tree.all[victim->project].id;
+	if (!forecast->stops++)
+		forecast->from = project;
+	else if (forecast->from != project)
+		forecast->from = 0;
+}
+
+static void on_action(void *context, const struct sl_cluster_action *action)
+{
+	struct asked *asked = context;
+
+	if (action->type == SL_CLUSTER_ACTION_STOP)
+		on_stop(asked, action);
+	else if (action->type == SL_CLUSTER_ACTION_REFUSE_JOB)
+		asked->forecast.because = (struct sl_pending_because){
+			.reason = (enum sl_pending_reason)action->refuse_job.reason,
+			.resource = (enum sl_resource)action->refuse_job.resource,
+			.wanted = action->refuse_job.wanted,
+			.available = action->refuse_job.available,
+			.project = action->refuse_job.project};
+}
+
+/* By what the cycle made of it. */
+static void read_fate(struct asked *asked)
+{
+	struct sl_cluster_job_view view = sl_cluster_job(asked->cl, asked->job);
+	struct sl_cluster_forecast *forecast = &asked->forecast;
+
+	if (view.in[SL_TASK_BINDING])
+		forecast->fate = SL_FORECAST_RUNS;
+	else if (view.in[SL_TASK_PIPELINED])
+		forecast->fate = forecast->stops || forecast->moves ? SL_FORECAST_TAKES
+								    : SL_FORECAST_FOLLOWS;
+	else {
+		forecast->because = view.because;
+		forecast->fate = is_never(view.because.reason) ? SL_FORECAST_NEVER
+							       : SL_FORECAST_WAITS;
+	}
+}
+
+/* Plays it; the machine is another one afterwards. */
+static void play(struct asked *asked, sl_ns now, const struct sl_cluster_event *job_add)
+{
+	struct sl_cluster_event cycle = {.type = SL_CLUSTER_EVENT_CYCLE};
+	struct sl_cluster *cl = asked->cl;
+	const struct sl_cl_job *job;
+
+	sl_cluster_step(cl, now, job_add, on_action, asked);
+	job = sl_cl_find_job(cl, asked->job);
+	if (!job)
+		return;
+	judge_quota(cl, job, &asked->forecast);
+	cycle.cycle.which = SL_MUTANT(
+		CLUSTER_FORECAST_BLIND, SL_CYCLE_ALL, SL_CYCLE_ALL & ~SL_CYCLE_RECLAIM);
+	for (int i = 0; i < CYCLES_MOST && job->group && (!i || cl->more); i++)
+		sl_cluster_step(cl, now, &cycle, on_action, asked);
+	read_fate(asked);
+}
+
 struct sl_cluster_forecast sl_cluster_forecast(
 	struct sl_cluster *cl, sl_ns now, const struct sl_cluster_event *job_add)
 {
-	struct sl_cluster_forecast forecast = {.fate = SL_FORECAST_NEVER};
+	struct asked asked = {.cl = cl,
+		.job = UINT64_MAX,
+		.forecast = {.fate = SL_FORECAST_NEVER,
+			.preemptible = job_add->job_add.flags & SL_JOB_PREEMPTIBLE,
+			.parks = job_add->job_add.flags & SL_JOB_PARKS,
+			.gives_up = job_add->job_add.flags & SL_JOB_GIVES_UP}};
+	struct sl_arena_image *image = sl_arena_save(cl->arena);
 	struct sl_cluster_event event = *job_add;
-	sl_ns was = cl->now, due = cl->due;
-	uint64_t seq = cl->next_seq;
-	struct sl_cl_job *job;
-	uint32_t project;
 
-	event.job_add.job = UINT64_MAX;
-	forecast.preemptible = event.job_add.flags & SL_JOB_PREEMPTIBLE;
-	forecast.parks = event.job_add.flags & SL_JOB_PARKS;
-	forecast.gives_up = event.job_add.flags & SL_JOB_GIVES_UP;
-	if (!sl_cl_judge_job(cl, &event, &project, &forecast.because)) {
-		forecast.because.project = event.job_add.project;
-		return forecast;
-	}
-	cl->now = sl_max_u64(was, now);
-	cl->dry = true;
-	cl->why_effort = cl->lack_effort = SL_CL_WHY_EFFORT;
-	job = sl_cl_job_make(cl, &event, project, true);
-	sl_tree_share(&cl->tree, &cl->capacity);
-	try_it(cl, job->group, &forecast);
-	judge_quota(cl, job, &forecast);
-	sl_cl_job_drop(cl, job);
-	sl_tree_share(&cl->tree, &cl->capacity);
-	cl->dry = false;
-	cl->now = was;
-	cl->due = due;
-	cl->next_seq = seq;
-	return forecast;
+	event.job_add.job = asked.job;
+	play(&asked, now, &event);
+	sl_arena_restore(cl->arena, image);
+	return asked.forecast;
 }

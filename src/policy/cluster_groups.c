@@ -3,8 +3,8 @@
  *
  * A group is found by a hash of what its jobs want. Its first job stands for all of them in
  * joborder.h; when that one finds no place the others need not be tried. Jobs that cannot be
- * compared (bound to the place where they are parked, or refused by a node) have a group of their
- * own.
+ * compared (bound to the place where they are parked, refused by a node, or stopped so lately that
+ * nobody goes for them) have a group of their own.
  */
 #include "policy/cluster_state.h"
 
@@ -26,6 +26,8 @@ static uint64_t hash_of(const struct sl_cl_group *group)
 
 	hash = mix(hash, (uint64_t)(int64_t)group->order.priority);
 	hash = mix(hash, ((uint64_t)group->extra << 1) | group->fixed);
+	hash = mix(hash, group->preempt_delay);
+	hash = mix(hash, group->owner ? group->owner->index.id : 0);
 	for (uint32_t i = 0; i < group->wants; i++) {
 		hash = mix(hash, (uint64_t)(uintptr_t)group->want[i].class);
 		hash = mix(hash, group->want[i].count);
@@ -36,6 +38,7 @@ static uint64_t hash_of(const struct sl_cl_group *group)
 static bool same(const struct sl_cl_group *a, const struct sl_cl_group *b)
 {
 	if (a->hash != b->hash || a->only != b->only || a->fixed != b->fixed ||
+		a->owner != b->owner || a->preempt_delay != b->preempt_delay ||
 		a->extra != b->extra || a->wants != b->wants ||
 		a->order.project != b->order.project ||
 		a->order.priority != b->order.priority)
@@ -175,16 +178,11 @@ static void drop_group(struct sl_cluster *cl, struct sl_cl_group *group)
 	sl_cl_spare_give(&cl->spare_groups, group);
 }
 
-/* Bound to places, refused, or not really there: it says nothing about others, nor they about
- * it. */
+/* Bound to places, refused, or paused: it says nothing about others, nor they about it. */
 static bool stands_alone(const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
-	if (cl->dry)
+	if (sl_cl_is_refused(cl, job, SL_CL_NO_NODE) || job->paused_until > cl->now)
 		return true;
-	for (int i = 0; i < SL_CL_REFUSED; i++) {
-		if (job->refused[i].until > cl->now)
-			return true;
-	}
 	for (uint32_t p = 0; p < job->parts; p++) {
 		for (uint32_t i = 0; i < job->part[p]->tasks && job->flags & SL_JOB_PARKS;
 			i++) {
@@ -202,6 +200,8 @@ void sl_cl_group_join(struct sl_cluster *cl, struct sl_cl_job *job,
 	bool alone = stands_alone(cl, job);
 
 	key.fixed = !sl_cl_preemptible(job);
+	key.owner = job->owner;
+	key.preempt_delay = job->preempt_delay;
 	key.only = alone ? job : NULL;
 	key.order.project = job->project;
 	key.order.priority = job->priority;

@@ -12,12 +12,26 @@
 /* Tasks of a node that are looked at. */
 #define HERE_MOST 96
 
+/*
+ * What is lost when tasks go, as one number that can be added up and compared. First what becomes
+ * free, as all of it beyond what is needed is lost for nothing: GPUs in thousandths, and where no
+ * GPU is needed cores, too; nothing where they only move. Then the number of tasks, and one more
+ * for each gang that ends.
+ */
+typedef uint64_t sl_hunt_cost_t;
+#define SL_HUNT_ONE_TASK  UINT64_C(1)
+#define SL_HUNT_ONE_MILLI (UINT64_C(1) << 22)
+#define SL_HUNT_NEVER     UINT64_MAX
+
 /* Tasks of one node that would have to go, each with the rest of its job if it cannot spare it. */
 struct sl_hunt_plan {
 	struct sl_cl_task *task[HERE_MOST];
-	uint32_t at[HERE_MOST], cost[HERE_MOST]; /* while it is made */
-	uint32_t count, lost;
-	uint64_t rank; /* of the most valuable of them */
+	uint32_t at[HERE_MOST]; /* while it is made */
+	sl_hunt_cost_t cost[HERE_MOST], lost;
+	uint32_t count;
+	uint32_t per_gpu, per_cpu; /* weights of what becomes free */
+	uint32_t tier;             /* the highest of theirs: see sl_cl_job */
+	uint64_t rank;             /* of the most valuable of them */
 };
 
 struct sl_hunt {
@@ -58,12 +72,15 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 	struct sl_hunt_plan *plan);
 /* Tasks that a part can lose without falling below its least. */
 uint32_t sl_hunt_spare(const struct sl_cl_part *part);
-/* Tasks that are lost when this one goes, besides those of plan, and one more for a gang that
- * ends. */
-uint32_t sl_hunt_cost(const struct sl_hunt_plan *plan, const struct sl_cl_task *task);
-/* a is lost rather than b: cheaper; else first in rank. */
-bool sl_hunt_before(const struct sl_cl_task *a, uint32_t cost_a,
-	const struct sl_cl_task *b, uint32_t cost_b);
+/* The weights for a task with that need. */
+void sl_hunt_weigh(
+	const struct sl_hunt *h, const struct sl_need *need, struct sl_hunt_plan *plan);
+/* What is lost when this one goes, besides those of plan. */
+sl_hunt_cost_t sl_hunt_cost(
+	const struct sl_hunt_plan *plan, const struct sl_cl_task *task);
+/* a is lost rather than b: of a lower tier; else cheaper; else first in rank. */
+bool sl_hunt_before(const struct sl_cl_task *a, sl_hunt_cost_t cost_a,
+	const struct sl_cl_task *b, sl_hunt_cost_t cost_b);
 /* There is room in host memory for it, if that is where it goes. */
 bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task);
 

@@ -3,8 +3,8 @@
  *
  * What a job wants next follows from its tasks alone: what its parts lack of their `least`, all of
  * it at once; or, if they lack nothing, one further task. sl_cl_job_settle finds that out after
- * every change and puts the job into the group of those that want the same, or, if it was taken
- * from, aside until it may come back.
+ * every change and puts the job into the group of those that want the same, or, if it failed, aside
+ * until it may be tried again.
  */
 #include "policy/cluster_state.h"
 
@@ -252,8 +252,7 @@ static bool may_give_up(const struct sl_cl_job *job)
 /* Is it true only for a while, and kept by time? */
 static bool is_timed(enum sl_pending_reason reason)
 {
-	return reason == SL_PENDING_RESUME_WAIT || reason == SL_PENDING_BACK_OFF ||
-	       reason == SL_PENDING_GIVEN_UP;
+	return reason == SL_PENDING_BACK_OFF || reason == SL_PENDING_GIVEN_UP;
 }
 
 static struct sl_pending_because held_because(
@@ -263,7 +262,7 @@ static struct sl_pending_because held_because(
 
 	if (job->giving_up)
 		return because;
-	because.reason = job->failing ? SL_PENDING_BACK_OFF : SL_PENDING_RESUME_WAIT;
+	because.reason = SL_PENDING_BACK_OFF;
 	because.wanted = (int64_t)sl_sub_sat(job->held_until, cl->now);
 	return because;
 }
@@ -272,20 +271,21 @@ void sl_cl_job_settle(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	struct sl_cl_want want[SL_CL_PARTS];
 	uint32_t extra, wants = sl_cl_job_wants(job, want, &extra);
-	bool waits = job->failing ? SL_MUTANT(CLUSTER_NO_BACK_OFF,
-					    job->held_until > cl->now, false)
-				  : SL_MUTANT(CLUSTER_RESUMES_AT_ONCE,
-					    job->held_until > cl->now, false);
-	bool held = wants && (waits || job->giving_up);
+	bool backs_off = SL_MUTANT(CLUSTER_NO_BACK_OFF, job->held_until > cl->now, false);
+	bool held = wants && (backs_off || job->giving_up);
 
 	settle_running(cl, job);
 	keep_in(&cl->promised, &job->promised, has_promises(job));
-	keep_in(&cl->held, &job->held, held);
+	keep_in(&cl->held, &job->held, held || (wants && job->paused_until > cl->now));
 	keep_in(&cl->parked, &job->parked, may_give_up(job));
 	/* What was in its way is true until the next cycle says something else. */
 	if (job->group && job->group->because.reason)
 		job->because = job->group->because;
 	sl_cl_group_leave(cl, job);
+	if (!wants)
+		job->waits_since = 0;
+	else if (!job->waits_since)
+		job->waits_since = sl_max_u64(1, cl->now);
 	if (!wants || is_timed(job->because.reason))
 		job->because = (struct sl_pending_because){0};
 	if (held)
@@ -368,7 +368,7 @@ static void book_asks(struct sl_cluster *cl, const struct sl_cl_job *job,
 }
 
 static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
-	const struct sl_need *asked, uint32_t tasks, uint32_t least, bool quiet)
+	const struct sl_need *asked, uint32_t tasks, uint32_t least)
 {
 	struct sl_cl_part *part = sl_cl_spare_take(cl, &cl->spare_parts, sizeof(*part));
 	struct sl_need need = sl_cl_effective(cl, job->project, asked);
@@ -376,8 +376,7 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 	part->job = job;
 	part->asked = *asked;
 	part->class = sl_cl_class(cl, &need);
-	if (!quiet)
-		sl_cl_learn(cl, part->class, tasks);
+	sl_cl_learn(cl, part->class, tasks);
 	part->each = sl_cl_guess(cl, asked);
 	part->first = job->tasks;
 	part->tasks = tasks;
@@ -418,7 +417,8 @@ static bool may_ever(struct sl_cluster *cl, uint32_t project, const struct sl_ne
 	return false;
 }
 
-bool sl_cl_judge_job(struct sl_cluster *cl, const struct sl_cluster_event *event,
+/* May it be taken? Else *because says why not; *project gets the number of its project. */
+static bool judge_job(struct sl_cluster *cl, const struct sl_cluster_event *event,
 	uint32_t *project, struct sl_pending_because *because)
 {
 	*because = judge_tasks(
@@ -435,11 +435,17 @@ bool sl_cl_judge_job(struct sl_cluster *cl, const struct sl_cluster_event *event
 	return may_ever(cl, *project, &event->job_add.need, because);
 }
 
-struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
-	const struct sl_cluster_event *event, uint32_t project, bool quiet)
+void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
+	struct sl_pending_because because;
 	struct sl_cl_job *job;
+	uint32_t project;
 
+	if (!judge_job(cl, event, &project, &because)) {
+		because.project = event->job_add.project;
+		sl_cl_refuse_job(cl, event->job_add.job, &because);
+		return;
+	}
 	job = sl_cl_spare_take(cl, &cl->spare_jobs, sizeof(*job));
 	job->index.id = event->job_add.job;
 	job->project = project;
@@ -449,8 +455,12 @@ struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
 	job->swap_cost = event->job_add.swap_cost;
 	job->resume_wait = event->job_add.resume_wait;
 	job->failures = event->job_add.failures;
-	job->failing = event->job_add.failing;
+	job->preempt_delay = event->job_add.preempt_delay;
+	job->stale_grace = event->job_add.stale_grace;
+	job->owner = sl_cl_owner(cl, event->job_add.owner);
+	job->waits_since = sl_max_u64(1, sl_sub_sat(cl->now, event->job_add.waited));
 	job->held_until = sl_cl_later(cl, event->job_add.held_for);
+	job->paused_until = sl_cl_later(cl, event->job_add.paused_for);
 	job->submitted = cl->now;
 	job->seq = ++cl->next_seq;
 	sl_list_init(&job->all);
@@ -463,25 +473,11 @@ struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
 	sl_list_push_tail(&cl->jobs, &job->all);
 	cl->jobs_count++;
 	add_part(cl, job, &event->job_add.need, event->job_add.tasks,
-		event->job_add.least, quiet);
+		event->job_add.least);
 	sl_cl_job_settle(cl, job);
-	return job;
 }
 
-void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
-{
-	struct sl_pending_because because;
-	uint32_t project;
-
-	if (sl_cl_judge_job(cl, event, &project, &because)) {
-		(void)sl_cl_job_make(cl, event, project, false);
-		return;
-	}
-	because.project = event->job_add.project;
-	sl_cl_refuse_job(cl, event->job_add.job, &because);
-}
-
-void sl_cl_job_drop(struct sl_cluster *cl, struct sl_cl_job *job)
+static void drop_job(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	sl_cl_group_leave(cl, job);
 	for (uint32_t p = 0; p < job->parts; p++) {
@@ -500,6 +496,8 @@ void sl_cl_job_drop(struct sl_cluster *cl, struct sl_cl_job *job)
 		sl_cl_block_give(cl, part->task, part->bits);
 		sl_cl_spare_give(&cl->spare_parts, part);
 	}
+	if (job->refused_bits)
+		sl_cl_block_give(cl, job->refused, job->refused_bits);
 	sl_list_unlink(&job->all);
 	sl_list_unlink(&job->running);
 	sl_list_unlink(&job->promised);
@@ -525,11 +523,11 @@ void sl_cl_on_tasks_add(struct sl_cluster *cl, const struct sl_cluster_event *ev
 		!may_ever(cl, job->project, &event->tasks_add.need, &because)) {
 		because.project = cl->tree.all[job->project].id;
 		sl_cl_refuse_job(cl, job->index.id, &because);
-		sl_cl_job_drop(cl, job);
+		drop_job(cl, job);
 		return;
 	}
 	add_part(cl, job, &event->tasks_add.need, event->tasks_add.tasks,
-		event->tasks_add.least, false);
+		event->tasks_add.least);
 	sl_cl_job_settle(cl, job);
 }
 
@@ -538,7 +536,7 @@ void sl_cl_on_job_remove(struct sl_cluster *cl, const struct sl_cluster_event *e
 	struct sl_cl_job *job = sl_cl_find_job(cl, event->job_remove.job);
 
 	if (job)
-		sl_cl_job_drop(cl, job);
+		drop_job(cl, job);
 }
 
 void sl_cl_on_job_cost(struct sl_cluster *cl, const struct sl_cluster_event *event)
@@ -558,6 +556,16 @@ void sl_cl_on_job_cost(struct sl_cluster *cl, const struct sl_cluster_event *eve
 	}
 	job->park_mib = event->job_cost.park_mib;
 	job->swap_cost = event->job_cost.swap_cost;
+}
+
+void sl_cl_on_job_resume(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_job *job = sl_cl_find_job(cl, event->job_resume.job);
+
+	if (!job)
+		return;
+	job->paused_until = 0;
+	sl_cl_job_settle(cl, job);
 }
 
 void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *event)

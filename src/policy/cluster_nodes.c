@@ -247,22 +247,21 @@ static bool grew_for(const struct sl_cluster *cl, const struct sl_need *need, bo
 
 static void shut_refused(struct sl_cluster *cl, const struct sl_cl_job *job, bool shut)
 {
-	for (int i = 0; i < SL_CL_REFUSED; i++) {
-		const struct sl_cl_refusal *refusal = &job->refused[i];
+	for (uint32_t i = 0; i < job->refusals; i++) {
+		uint32_t node = sl_cl_find_node(cl, job->refused[i].node);
 
-		if (refusal->until > cl->now && cl->node[refusal->node].used)
-			sl_cl_node_shut(
-				cl, refusal->node, shut || cl->node[refusal->node].shut);
+		if (job->refused[i].until > cl->now && node != SL_CL_NO_NODE)
+			sl_cl_node_shut(cl, node, shut || cl->node[node].shut);
 	}
 }
 
-/* node SL_CL_NO_NODE: by any. */
-static bool is_refused(
+bool sl_cl_is_refused(
 	const struct sl_cluster *cl, const struct sl_cl_job *job, uint32_t node)
 {
-	for (int i = 0; i < SL_CL_REFUSED; i++) {
+	for (uint32_t i = 0; i < job->refusals; i++) {
 		if (job->refused[i].until > cl->now &&
-			(node == SL_CL_NO_NODE || job->refused[i].node == node))
+			(node == SL_CL_NO_NODE ||
+				job->refused[i].node == cl->node[node].index.id))
 			return true;
 	}
 	return false;
@@ -279,13 +278,13 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 		const struct sl_fit_node *node = &cl->fit[task->place.node];
 
 		*place = task->place;
-		if (node->closed || is_refused(cl, task->part->job, place->node) ||
+		if (node->closed || sl_cl_is_refused(cl, task->part->job, place->node) ||
 			!sl_fit_ever(node, &class->need))
 			return false;
 		return sl_cl_room_at(node, &node->later, &class->need, *place) &&
 		       (later || sl_cl_room_at(node, &node->now, &class->need, *place));
 	}
-	if (is_refused(cl, task->part->job, SL_CL_NO_NODE)) {
+	if (sl_cl_is_refused(cl, task->part->job, SL_CL_NO_NODE)) {
 		shut_refused(cl, task->part->job, true);
 		found = search(cl, &class->need, later, place);
 		shut_refused(cl, task->part->job, false);
@@ -302,7 +301,7 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32_t number,
 	struct sl_place *place)
 {
-	if (cl->fit[number].closed || is_refused(cl, task->part->job, number))
+	if (cl->fit[number].closed || sl_cl_is_refused(cl, task->part->job, number))
 		return false;
 	if (!task->parked)
 		return place_on(cl, number, &task->part->class->need, true, place);

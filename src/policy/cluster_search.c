@@ -4,8 +4,10 @@
  * A bounded search, tried out on the books themselves and taken back if it leads nowhere:
  *   1. collect   candidates, those that go first (project, priority, age) first, and the nodes they
  *                stand on
- *   2. build     for each task that is wanted the node on which the fewest tasks are lost; equal:
- *                the ones that go first. A job goes whole, but for what it has beyond its least.
+ *   2. build     for each task that is wanted the node on which least is lost: of a project the
+ *                lower priorities first; of equal ones least becomes free beyond what is wanted;
+ *                then the fewest tasks go, then those that go first. A job goes whole, but for what
+ *                it has beyond its least.
  *   3. prune     who need not go after all, stays; the most valuable is asked first
  *   4. move      who finds another place moves there instead of being lost; who is parked loses
  *                nothing, and stays parked
@@ -103,6 +105,8 @@ static bool evict(struct sl_hunt *h, struct sl_cl_task *task)
 
 static bool is_below(const struct sl_cl_near *a, const struct sl_cl_near *b)
 {
+	if (a->tier != b->tier)
+		return a->tier < b->tier;
 	if (a->lost != b->lost)
 		return SL_MUTANT(CLUSTER_VICTIMS_MANY, a->lost<b->lost, a->lost> b->lost);
 	return a->rank < b->rank;
@@ -114,8 +118,7 @@ static struct sl_cl_near *cheapest(
 {
 	for (;;) {
 		struct sl_cl_near *best = NULL;
-		uint32_t lost;
-		uint64_t rank;
+		uint64_t lost, rank;
 
 		for (uint32_t i = 0; i < h->nears; i++) {
 			struct sl_cl_near *near = &h->cl->near[i];
@@ -127,10 +130,12 @@ static struct sl_cl_near *cheapest(
 				near->changes = changes + 1;
 				near->lost = sl_hunt_evaluate(h, near->node, wanted, plan)
 						     ? plan->lost
-						     : UINT32_MAX;
+						     : SL_HUNT_NEVER;
 				near->rank = plan->rank;
+				near->tier = plan->tier;
 			}
-			if (near->lost != UINT32_MAX && (!best || is_below(near, best)))
+			if (near->lost != SL_HUNT_NEVER &&
+				(!best || is_below(near, best)))
 				best = near;
 		}
 		if (!best)
@@ -138,11 +143,12 @@ static struct sl_cl_near *cheapest(
 		lost = best->lost;
 		rank = best->rank;
 		if (!sl_hunt_evaluate(h, best->node, wanted, plan))
-			plan->lost = UINT32_MAX;
+			plan->lost = SL_HUNT_NEVER;
 		if (plan->lost == lost && plan->rank == rank)
 			return best;
 		best->lost = plan->lost;
 		best->rank = plan->rank;
+		best->tier = plan->tier;
 	}
 }
 
@@ -220,6 +226,7 @@ static bool below_limit(struct sl_hunt *h, struct sl_cl_part *part)
 		struct sl_cl_task *best = NULL;
 		struct sl_hunt_plan none = {.count = 0};
 
+		sl_hunt_weigh(h, &part->asked, &none);
 		for (uint32_t i = 0; i < h->nears; i++) {
 			sl_list_foreach (link, &cl->node[cl->near[i].node].tasks) {
 				struct sl_cl_task *task =
@@ -536,9 +543,10 @@ bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
 }
 
 /*
- * What was reclaimed may not reclaim back before something has happened outside, unless it is
+ * What was reclaimed may take from nobody before something has happened outside, unless it is
  * guaranteed. Taking goes by whole jobs: two projects could each take what the other has above its
- * quota, and what of it is within, for ever.
+ * quota, and what of it is within, for ever; also where each job that borrows stops one of its own
+ * project that is guaranteed, but of a lower priority, and that one takes from the other project.
  */
 static bool takes_back(const struct sl_hunt *h, const struct sl_quantity *wants)
 {
@@ -573,6 +581,8 @@ static bool may_search(struct sl_cluster *cl, const struct sl_cl_group *group,
 	if (!sl_cl_allowed(cl, job, &group->order.wants, &because) &&
 		(mode != SL_CL_PREEMPT || because.reason != SL_PENDING_LIMIT))
 		return false;
+	if (!sl_cl_owner_allows(job, want, wants, &because))
+		return false;
 	if (!sl_cl_preemptible(job) && !sl_tree_allows(&cl->tree, job->project,
 					       &group->order.wants, true, NULL, NULL))
 		return false;
@@ -584,12 +594,10 @@ static bool may_search(struct sl_cluster *cl, const struct sl_cl_group *group,
 	       group->order.wants.of[SL_RES_GPU] <= cl->later_gpu_milli;
 }
 
-bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode,
-	struct sl_cl_would *would)
+bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode)
 {
 	struct sl_cl_want want[SL_CL_PARTS];
-	struct sl_hunt h = {
-		.cl = cl, .job = group->heap[0], .mode = mode, .dry = would != NULL};
+	struct sl_hunt h = {.cl = cl, .job = group->heap[0], .mode = mode};
 	uint32_t extra, wants = sl_cl_job_wants(h.job, want, &extra);
 	bool back, found;
 
@@ -597,9 +605,9 @@ bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_m
 		return false;
 	/* Who can be moved need not be stopped. */
 	if (mode == SL_CL_RECLAIM && group->tried[SL_CL_CONSOLIDATE] != cl->version &&
-		sl_cl_search(cl, group, SL_CL_CONSOLIDATE, would))
+		sl_cl_search(cl, group, SL_CL_CONSOLIDATE))
 		return true;
-	back = mode == SL_CL_RECLAIM &&
+	back = mode != SL_CL_CONSOLIDATE &&
 	       SL_MUTANT(CLUSTER_TAKES_BACK, takes_back(&h, &group->order.wants), false);
 	found = !back && sl_hunt_run(&h, group, want, wants);
 	if (!found && mode == SL_CL_CONSOLIDATE) {
@@ -608,7 +616,5 @@ bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_m
 	}
 	if (!found && mode != SL_CL_CONSOLIDATE)
 		sl_hunt_explain(&h, group, want, wants, back);
-	if (found && would)
-		*would = h.would;
 	return found;
 }

@@ -29,9 +29,8 @@
 #define SL_CL_WHY_EFFORT (SL_CL_EFFORT / 32)
 /* Rooms that grew lately; a class that slept for longer is looked for everywhere. */
 #define SL_CL_GAINS 4096
-/* Parts of a job, and nodes that refused it lately. */
-#define SL_CL_PARTS   8
-#define SL_CL_REFUSED 4
+/* Parts of a job. */
+#define SL_CL_PARTS 8
 /* Pools of nodes: 0 to 30. In the machine's own needs bit i + 32 stands for nodes of pool i that
  * swap, and bit 31, which no node has, for none at all. */
 #define SL_CL_POOLS 31
@@ -99,39 +98,53 @@ struct sl_cl_part {
 	struct sl_cl_task *task;
 };
 
-/* A node that a search looks at: how many tasks would be lost there, and how valuable ones. */
+/* A node that a search looks at: what would be lost there, and how valuable it is. */
 struct sl_cl_near {
-	uint32_t node, lost;
-	uint64_t rank;
-	uint64_t changes; /* of the node, when that was found out, plus 1 */
+	uint32_t node, tier;
+	uint64_t lost, rank; /* lost UINT64_MAX: nothing helps there */
+	uint64_t changes;    /* of the node, when that was found out, plus 1 */
 	bool banned;
 };
 
 struct sl_cl_refusal {
-	uint32_t node;
+	uint64_t node; /* id */
 	sl_ns until;
+};
+
+/* A user with a bound on the tasks that all its jobs may have at a time. */
+struct sl_cl_owner {
+	struct sl_index_node index;
+	uint32_t most, stands; /* stands: counted as a cycle begins, and on in it */
 };
 
 struct sl_cl_job {
 	struct sl_index_node index;
-	struct sl_link all, running, promised, stale, held; /* running: in its rank */
+	struct sl_link all, running, promised, stale; /* running: in its rank */
+	struct sl_link held;   /* waits for held_until, paused_until or giving_up */
 	struct sl_link parked; /* has parked tasks that may be given up */
 	uint32_t project, flags, parts, tasks;
 	int32_t priority;
 	uint64_t seq; /* in the order of submission */
-	sl_ns submitted, started, stale_since, held_until, swap_cost, resume_wait;
+	sl_ns submitted, started, stale_since, swap_cost, resume_wait;
+	sl_ns held_until; /* of its back-off: it is not started before */
+	sl_ns paused_until; /* it was stopped: others are not stopped or moved for it before */
+	sl_ns preempt_delay, stale_grace; /* stale_grace 0: the cluster's */
+	sl_ns waits_since; /* it wants something that it has not got; 0: it does not */
 	uint64_t park_mib;
-	uint32_t failures;  /* one after the other, for the back-off */
-	uint32_t giving_up; /* parked tasks of which that is asked */
-	bool failing;       /* held because it failed */
+	uint32_t failures;         /* one after the other, for the back-off */
+	uint32_t giving_up;        /* parked tasks of which that is asked */
+	struct sl_cl_owner *owner; /* NULL: no bound */
 	struct sl_cl_part *part[SL_CL_PARTS];
-	struct sl_cl_refusal refused[SL_CL_REFUSED];
+	struct sl_cl_refusal *refused; /* a block of 2^refused_bits bytes; 0 bits: none */
+	uint32_t refusals, refused_bits;
 	struct sl_cl_group *group;
 	uint32_t in_group; /* its place in the heap of the group */
 	uint64_t mark;     /* of the search that may take from it */
 	uint64_t taken_at; /* cluster->outside when it was reclaimed, last */
 	uint64_t looked;   /* by the search that asked whether it may */
 	uint32_t rank;     /* in that search: smaller goes first */
+	uint32_t
+		tier; /* in that search, before rank: lower priorities that its project runs */
 	struct sl_pending_because because;
 };
 
@@ -162,6 +175,8 @@ struct sl_cl_group {
 	struct sl_cl_job
 		*only; /* its job cannot be compared with others: parked, or refused */
 	bool fixed;    /* not preemptible */
+	const struct sl_cl_owner *owner;
+	sl_ns preempt_delay;
 	uint32_t wants, extra;
 	struct sl_cl_want want[SL_CL_PARTS];
 	struct sl_joborder_job order;
@@ -197,7 +212,7 @@ struct sl_cluster {
 	struct sl_fit_node *fit;   /* nodes_most of each */
 	struct sl_cl_node *node;
 	uint32_t nodes_most, nodes_high, nodes, *node_free, node_frees;
-	struct sl_index nodes_by_id, jobs_by_id;
+	struct sl_index nodes_by_id, jobs_by_id, owners_by_id;
 	struct sl_placer *placer[SL_PLACE_POLICIES];
 	enum sl_placement_policy placement;
 
@@ -295,6 +310,9 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 /* The same, later, on this node. */
 bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32_t number,
 	struct sl_place *place);
+/* Did that node refuse the job lately? SL_CL_NO_NODE: did any? */
+bool sl_cl_is_refused(
+	const struct sl_cluster *cl, const struct sl_cl_job *job, uint32_t node);
 /* Could a node run it, were it empty? */
 bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class);
 /* What is missing, where sl_cl_ever says no: the first of GPUs, cores and memory that no node has
@@ -310,6 +328,8 @@ void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *even
 void sl_cl_on_tasks_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_job_remove(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_job_cost(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_owner_most(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_job_resume(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *event);
 /* What projects may use has changed. */
 void sl_cl_reclass(struct sl_cluster *cl);
@@ -318,6 +338,15 @@ void sl_cl_requote(struct sl_cluster *cl);
 static inline bool sl_cl_preemptible(const struct sl_cl_job *job)
 {
 	return job->flags & SL_JOB_PREEMPTIBLE;
+}
+/* When others may be stopped or moved for it. */
+static inline sl_ns sl_cl_takes_at(const struct sl_cl_job *job)
+{
+	sl_ns at = job->preempt_delay > SL_NS_NEVER - job->waits_since
+			   ? SL_NS_NEVER
+			   : job->waits_since + job->preempt_delay;
+
+	return sl_max_u64(at, job->paused_until);
 }
 /* Tasks that have a place, or will have one. */
 static inline uint32_t sl_cl_placed(const struct sl_cl_part *part)
@@ -348,18 +377,12 @@ struct sl_need sl_cl_effective(
 	const struct sl_cluster *cl, uint32_t project, const struct sl_need *asked);
 /* What a task counts for before its node is known: memory of GPUs by the smallest there are. */
 struct sl_quantity sl_cl_guess(const struct sl_cluster *cl, const struct sl_need *need);
-/* A job that was judged, with its first part; quiet: placement learns nothing from it. */
-struct sl_cl_job *sl_cl_job_make(struct sl_cluster *cl,
-	const struct sl_cluster_event *event, uint32_t project, bool quiet);
-void sl_cl_job_drop(struct sl_cluster *cl, struct sl_cl_job *job);
-/* May it be taken? Else *because says why not; *project gets the number of its project. */
-bool sl_cl_judge_job(struct sl_cluster *cl, const struct sl_cluster_event *event,
-	uint32_t *project, struct sl_pending_because *because);
 
 /* --- cluster_tasks.c: the states of a task, each with all books --- */
 void sl_cl_on_task_runs(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_task_parked(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_bind_again(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_task_ended(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *event);
@@ -408,6 +431,15 @@ bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
 /* The same by what stands on nodes: what is being stopped still has its part of a limit. */
 bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
+/* Made at the first call; NULL for 0. */
+struct sl_cl_owner *sl_cl_owner(struct sl_cluster *cl, uint64_t id);
+/* Not more than its owner may have; else *because says so. */
+bool sl_cl_owner_allows(const struct sl_cl_job *job, const struct sl_cl_want *want,
+	uint32_t wants, struct sl_pending_because *because);
+/* Counts what owners have, as a cycle begins. */
+void sl_cl_count_owners(struct sl_cluster *cl);
+/* Tasks of it that count for its owner: those that stand, and parked ones. 0 without an owner. */
+uint32_t sl_cl_stands(const struct sl_cl_job *job);
 /* A limit above it, or a quota that it has to stay within, is exceeded already, of something that
  * it needs. */
 bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
@@ -417,15 +449,8 @@ bool sl_cl_is_over_now(const struct sl_cluster *cl, const struct sl_cl_job *job)
 bool sl_cl_is_alone(const struct sl_tree *tree, uint32_t project);
 /* --- cluster_search.c --- */
 /* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go
- * was told; or, with would, it could be. */
-bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode,
-	struct sl_cl_would *would);
-/* --- cluster_cycle.c, for forecasts --- */
-/* Places for the first job of the group, which are taken or promised (*wait) and not told yet:
- * cl->given. False: there are none, and the group's reason says why. */
-bool sl_cl_try(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait);
-/* Takes back what was taken and promised. */
-void sl_cl_undo_given(struct sl_cluster *cl);
+ * was told. */
+bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode);
 
 /* --- cluster_why.c --- */
 /* There was no room: of what too little, and how much there is; most: so many of the wanted tasks

@@ -9,6 +9,8 @@
  */
 #include "policy/cluster_state.h"
 
+#include <string.h>
+
 #include "policy/mutant.h"
 
 #define REFUSED_FOR (30 * SL_S)
@@ -196,13 +198,9 @@ void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_sto
 		task->pooled = true;
 		cl->node[task->place.node].parked_mib += job->park_mib;
 	}
-	if (how == SL_STOP_PARK || how == SL_STOP_TERMINATE) {
-		sl_ns until = cl->now + cl->resume_factor * job->swap_cost;
-
-		/* Another of its tasks may have failed: that wait goes on. */
-		job->failing = job->failing && job->held_until > until;
-		job->held_until = sl_max_u64(job->held_until, until);
-	}
+	if (how == SL_STOP_PARK || how == SL_STOP_TERMINATE)
+		job->paused_until = SL_MUTANT(CLUSTER_NO_PAUSE,
+			sl_cl_later(cl, cl->resume_factor * job->swap_cost), 0);
 	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
 			       .stop = {.job = job->index.id,
 				       .task = task->number,
@@ -285,20 +283,38 @@ void sl_cl_on_task_parked(struct sl_cluster *cl, const struct sl_cluster_event *
 	sl_cl_job_settle(cl, task->part->job);
 }
 
-static void remember_refusal(struct sl_cluster *cl, struct sl_cl_job *job, uint32_t node)
+/* The entry of that node; else one that has run out; else a new one. */
+static struct sl_cl_refusal *refusal_of(
+	struct sl_cluster *cl, struct sl_cl_job *job, uint64_t node)
 {
-	struct sl_cl_refusal *oldest = &job->refused[0];
+	struct sl_cl_refusal *free = NULL, *old = job->refused;
+	uint32_t bits = job->refused_bits;
 
-	for (int i = 0; i < SL_CL_REFUSED; i++) {
-		if (job->refused[i].node == node || job->refused[i].until <= cl->now) {
-			oldest = &job->refused[i];
-			break;
-		}
-		if (job->refused[i].until < oldest->until)
-			oldest = &job->refused[i];
+	for (uint32_t i = 0; i < job->refusals; i++) {
+		if (old[i].node == node)
+			return &old[i];
+		if (old[i].until <= cl->now)
+			free = &old[i];
 	}
-	*oldest = (struct sl_cl_refusal){node, cl->now + REFUSED_FOR};
-	sl_cl_wake(cl, oldest->until);
+	if (free)
+		return free;
+	if (!bits || (job->refusals + 1) * sizeof(*old) > (size_t)1 << bits) {
+		job->refused_bits = bits ? bits + 1 : 6;
+		job->refused = sl_cl_block_take(cl, job->refused_bits);
+		if (bits) {
+			memcpy(job->refused, old, job->refusals * sizeof(*old));
+			sl_cl_block_give(cl, old, bits);
+		}
+	}
+	return &job->refused[job->refusals++];
+}
+
+static void remember_refusal(struct sl_cluster *cl, struct sl_cl_job *job, uint64_t node)
+{
+	struct sl_cl_refusal refusal = {node, cl->now + REFUSED_FOR};
+
+	*refusal_of(cl, job, node) = refusal;
+	sl_cl_wake(cl, refusal.until);
 }
 
 void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event *event)
@@ -314,7 +330,7 @@ void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event 
 	stopping = task->state == SL_TASK_RELEASING && task->was == SL_TASK_BINDING;
 	if (task->state != SL_TASK_BINDING && !stopping)
 		return;
-	remember_refusal(cl, task->part->job, task->place.node);
+	remember_refusal(cl, task->part->job, cl->node[node].index.id);
 	if (task->pooled && !stopping)
 		sl_cl_task_untake(cl, task);
 	else
@@ -324,6 +340,17 @@ void sl_cl_on_bind_refused(struct sl_cluster *cl, const struct sl_cluster_event 
 	sl_cl_job_settle(cl, task->part->job);
 	task->part->job->because =
 		(struct sl_pending_because){.reason = SL_PENDING_BIND_REFUSED};
+}
+
+void sl_cl_on_bind_again(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	struct sl_cl_job *job = sl_cl_find_job(cl, event->bind_again.job);
+
+	if (!job || !sl_cl_is_refused(cl, job, SL_CL_NO_NODE))
+		return;
+	for (uint32_t i = 0; i < job->refusals; i++)
+		job->refused[i].until = 0;
+	sl_cl_job_settle(cl, job);
 }
 
 /* It gave up its place: parked, promised another, or simply pending. */
@@ -355,16 +382,14 @@ static void back_off(struct sl_cluster *cl, struct sl_cl_job *job, sl_ns ran)
 	sl_ns wait = BACK_OFF_FIRST;
 
 	/* Tasks of a gang that fail together have failed once. */
-	if (job->failing && job->held_until > cl->now)
+	if (job->held_until > cl->now)
 		return;
 	if (ran >= BACK_OFF_FORGET)
 		job->failures = 0;
 	for (uint32_t i = 0; i < job->failures && wait < BACK_OFF_MOST; i++)
 		wait *= 2;
 	job->failures++;
-	job->failing = true;
-	job->held_until =
-		sl_max_u64(job->held_until, cl->now + sl_min_u64(wait, BACK_OFF_MOST));
+	job->held_until = cl->now + sl_min_u64(wait, BACK_OFF_MOST);
 	sl_cl_wake(cl, job->held_until);
 	/* Nor by a place that it was promised before. */
 	sl_cl_job_unpromise(cl, job);
@@ -435,7 +460,9 @@ void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *
 	node = task->place.node;
 	if (task->promised)
 		sl_cl_task_unpromise(cl, task);
-	unpool(cl, task);
+	/* What was coming back is in host memory until it runs. */
+	if (task->was == SL_TASK_RUNNING)
+		unpool(cl, task);
 	sl_cl_task_unrelease(cl, task);
 	task->spared_until = cl->now + SPARED_FOR;
 	sl_cl_wake(cl, task->spared_until);

@@ -118,6 +118,18 @@ struct sl_pending_because sl_cl_why_no_room(
 
 /* --- What a search found in its way. --- */
 
+/* Whether something of it could be taken back for the project at all. */
+static bool others_have(const struct sl_tree *tree, uint32_t project, enum sl_resource r)
+{
+	uint32_t parent = tree->all[project].parent;
+	uint32_t i =
+		parent == SL_PROJECT_NONE ? tree->roots : tree->all[parent].first_child;
+
+	while (i != SL_PROJECT_NONE && (i == project || !tree->all[i].has.of[r]))
+		i = tree->all[i].next;
+	return i != SL_PROJECT_NONE;
+}
+
 /* Above its share nothing is taken back for it: the reason, if it is that resource which there is
  * too little of. */
 static void explain_share(const struct sl_hunt *h, const struct sl_quantity *wants,
@@ -132,7 +144,8 @@ static void explain_share(const struct sl_hunt *h, const struct sl_quantity *wan
 		i = cl->tree.all[i].parent) {
 		const struct sl_project *level = &cl->tree.all[i];
 
-		if (level->has.of[r] + wants->of[r] <= level->share.of[r])
+		if (level->has.of[r] + wants->of[r] <= level->share.of[r] ||
+			!others_have(&cl->tree, i, r))
 			continue;
 		*because = (struct sl_pending_because){.reason = SL_PENDING_SHARE,
 			.project = level->id,
@@ -156,14 +169,14 @@ static bool would_help(struct sl_hunt *h, struct sl_cl_group *group,
 		.relaxed = true,
 		.above = above};
 	uint64_t effort = cl->effort;
-	bool helps, dry = cl->dry;
+	bool helps;
 
 	cl->dry = true;
 	cl->effort = cl->why_effort;
 	helps = cl->effort && sl_hunt_run(&trial, group, want, wants);
 	cl->why_effort = cl->effort;
 	cl->effort = effort;
-	cl->dry = dry;
+	cl->dry = false;
 	*would = trial.would;
 	return helps;
 }

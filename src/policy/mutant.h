@@ -20,20 +20,11 @@ enum sl_mutant {
 
 extern int sl_mutant_now;
 
-/* A fault may make a step endless: then the program ends, rather than the patience of who waits for
- * it. */
-#define SL_MUTANT_ROUNDS(count, most)     \
-	do {                              \
-		if (++(count) > (most))   \
-			__builtin_trap(); \
-	} while (0)
-
 #define SL_MUTANT(NAME, correct, broken) \
 	(__builtin_expect(sl_mutant_now == SL_MUTANT_IS_##NAME, 0) ? (broken) : (correct))
 
 #else
 
-#define SL_MUTANT_ROUNDS(count, most)    (void)(count)
 #define SL_MUTANT(NAME, correct, broken) (correct)
 
 #endif

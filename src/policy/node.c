@@ -59,6 +59,7 @@ void sl_node_note_because(struct sl_node *node, const struct sl_node_because *be
 void sl_node_touch(struct sl_node *node, uint32_t gpu_mask)
 {
 	node->dirty_mask |= gpu_mask;
+	node->books++;
 	/* What is lent on one GPU, or goes to the host, is taken from what can be lent on the
 	 * others. */
 	if (node->pool.pool_bytes && gpu_mask) {
@@ -100,10 +101,12 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	sl_index_init(&node->members, arena);
 	sl_index_init(&node->clients, arena);
 	sl_index_init(&node->strangers, arena);
-	sl_list_init(&node->to_kill);
+	sl_list_init(&node->ending);
 	sl_list_init(&node->all_members);
 	sl_list_init(&node->parties);
 	sl_list_init(&node->spare_demands);
+	sl_list_init(&node->contexts);
+	sl_list_init(&node->spare_contexts);
 	sl_list_init(&node->out);
 	sl_list_init(&node->parked);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
@@ -160,6 +163,7 @@ static void (*const handlers[SL_EVENTS])(
 	[SL_EVENT_DONE] = sl_node_on_done,
 	[SL_EVENT_MOVED] = sl_node_on_moved,
 	[SL_EVENT_STORE] = sl_node_on_store,
+	[SL_EVENT_CHUNK] = sl_node_on_chunk,
 	[SL_EVENT_TIME] = on_time,
 };
 

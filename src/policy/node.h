@@ -8,7 +8,8 @@
  * Accounts, per GPU (all in backing bytes):
  *   shareable = capacity - reserve - unmanaged
  *   use(w)    = backing + hidden + granted-but-uncommitted of w's living clients; limits hold for
- *             it
+ *             it. hidden is what the reserve does not pay of the contexts, code and stacks that
+ *             were measured: first come, first paid
  *   here(w)   = use less what is on the host, and with what is coming back
  *   dying     = bytes of dead clients until RELEASED; they occupy, but are nobody's use
  *   free      = shareable - sum of here - dying
@@ -41,10 +42,11 @@
  *             left alone for a second.
  *   swap      moves memory to the host pool (verdicts/evict.h): of who cannot run anyhow, is idle
  *             (proven), is of lower priority, or has had its turn (verdicts/turns.h); for an
- *             entitled demand bursts after the first part of a turn. It works for all that lack
- *             memory in one order (node_turns.c): demands, and clients that want back what is on
- *             the host. A demand is not refused while its turn comes. If the pool is full
- *             (POOL_FULL), or nobody can be moved, the next resolver decides.
+ *             entitled demand bursts after the first part of a turn. Who is within his request
+ *             keeps what he has from bursts until he was idle for his idle_grace. It works for all
+ *             that lack memory in one order (node_turns.c): demands, and clients that want back
+ *             what is on the host. A demand is not refused while its turn comes. If the pool is
+ *             full (POOL_FULL), or nobody can be moved, the next resolver decides.
  * With `priority` in the chain, a burst may also stand on unclaimed requests of workloads of
  * *higher* priority, which can always take it back; never with SL_WORKLOAD_NO_SWAP.
  * OOM_FIRST: of a client's burst demands that do not fit, the first is denied; after it they
@@ -109,6 +111,9 @@ enum sl_client_condition {
 #define SL_NODE_ASK_HELD 1u /* what is made of it must not be evicted */
 #define SL_NODE_ASK_THERE \
 	2u /* and exists already: only to become held. Granted or denied at once */
+/* The first context of the process on that GPU is to be made. bytes say nothing, and the grant has
+ * none: the context is measured, and is to be before COMMIT */
+#define SL_NODE_ASK_CONTEXT 4u
 
 #define SL_SET_REQUEST  1u
 #define SL_SET_LIMIT    2u
@@ -116,6 +121,7 @@ enum sl_client_condition {
 #define SL_SET_FLAGS    8u /* all of SL_WORKLOAD_* */
 #define SL_SET_WAIT     16u
 #define SL_SET_WARM     32u
+#define SL_SET_GRACE    64u
 
 /* What became of an EVICT or RESTORE. */
 enum sl_swap_outcome {
@@ -164,6 +170,8 @@ enum sl_endless {
 	SL_ENDLESS_POOL,  /* what is set aside of it has no room for them */
 	SL_ENDLESS_BOUND, /* one of them may have no more there */
 	SL_ENDLESS_WHOLE, /* it has more than a GPU can share */
+	/* It is above its request, and others within theirs keep what they have while they work */
+	SL_ENDLESS_REQUESTS,
 	SL_ENDLESS_CAUSES
 };
 
@@ -231,6 +239,7 @@ struct sl_node_gpu_view {
 	uint64_t backing_bytes;  /* live, committed */
 	uint64_t granted_bytes;  /* granted, not committed yet */
 	uint64_t hidden_bytes, dying_bytes, free_bytes;
+	uint64_t paid_bytes; /* of the reserve: what it pays */
 	uint64_t held_bytes; /* of backing */
 	uint64_t evicted_bytes,
 		returning_bytes; /* of backing: on the host; of these, being restored */
@@ -257,7 +266,7 @@ struct sl_node_workload_view {
 	sl_ns wait_max;
 	/* Swap. Spans are as of now. */
 	enum sl_residency residency;
-	sl_ns warm_after;
+	sl_ns warm_after, idle_grace;
 	sl_ns turn_left;   /* of its turn, while others wait for it to end; 0: not */
 	sl_ns wants_since; /* how long it has waited to be resident; 0: it does not */
 	sl_ns longest_wait; /* bound of that wait with those that compete now; 0: nobody competes;
@@ -292,8 +301,18 @@ struct sl_node_demand_view {
 	sl_ns waited; /* since it arrived */
 };
 
+/* What is left to decide after the last step; all 0 but where it was cut short, which is a mistake
+ * of this machine that NOTE(UNSETTLED) tells. */
+struct sl_node_left_view {
+	uint32_t gpu_mask,
+		resolve_mask; /* GPUs to be served; to be looked at by resolvers */
+	bool timers, turns, deadlock;
+	sl_ns goes_on_at; /* no decision falls before */
+};
+
 struct sl_node_use_view { /* one workload on one GPU */
 	uint64_t backing_bytes, granted_bytes, hidden_bytes, dying_bytes;
+	uint64_t paid_bytes; /* measured beside hidden_bytes; the reserve pays them */
 	uint64_t held_bytes; /* of backing */
 	uint64_t evicted_bytes,
 		returning_bytes; /* of backing: on the host; of these, being restored */
@@ -303,6 +322,8 @@ struct sl_node_use_view { /* one workload on one GPU */
 
 struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu);
 struct sl_node_pool_view sl_node_pool(const struct sl_node *node);
+/* Those of one owner, as bounds count them. O(workloads). */
+uint32_t sl_node_workloads_of(const struct sl_node *node, uint32_t owner);
 /* O(its clients); the first after a step looks at all workloads. */
 struct sl_node_workload_view sl_node_workload(
 	const struct sl_node *node, uint64_t workload);
@@ -311,11 +332,12 @@ struct sl_node_workload_view sl_node_workload_alone(
 	const struct sl_node *node, uint64_t workload);
 struct sl_node_use_view sl_node_use(
 	const struct sl_node *node, uint64_t workload, uint32_t gpu);
-/* Committed backing bytes of one client, and its measured hidden bytes. */
+/* Committed backing bytes of one client, and what was measured of it (hidden and paid). */
 struct sl_node_use_view sl_node_client_use(
 	const struct sl_node *node, uint64_t client, uint32_t gpu);
 
 struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t client);
+struct sl_node_left_view sl_node_left(const struct sl_node *node);
 /* Every demand of the node, those of a GPU in the order of its queue, granted ones last. */
 typedef void (*sl_node_demand_fn)(
 	void *context, const struct sl_node_demand_view *demand);

@@ -5,6 +5,7 @@
  * the decisions, so it finds books that were kept wrongly and decisions that were not taken;
  * rules that the state itself misunderstands are for the simulation's own books.
  */
+#include "policy/node_outlook.h"
 #include "policy/node_state.h"
 
 static int check_ledger(const struct sl_node *node, struct sl_error *err)
@@ -258,18 +259,21 @@ static int check_numbers(const struct sl_node_member *member, struct sl_error *e
 static int check_end(const struct sl_node *node, const struct sl_node_member *member,
 	struct sl_error *err)
 {
-	bool to_kill = sl_list_is_linked(&member->to_kill);
+	bool ending = sl_node_workload_is_going(member);
+	sl_ns due = member->killed
+			    ? sl_node_later(member->kill_at, SL_OUTLOOK_STUBBORN_AFTER)
+			    : member->kill_at;
 
 	if ((!member->stopping || !member->waiting) &&
-		(!to_kill || (member->stopping && !member->leaving &&
-				     node->now < member->kill_at &&
-				     node->due <= member->kill_at)))
+		(!ending || (member->stopping && (member->killed || !member->leaving) &&
+				    node->now < due && node->due <= due)))
 		return 0;
 	sl_error_set(err,
-		"workload %llu: stopping %d, to be killed %d at %llu ms, next look at "
-		"%llu ms, %u demands wait",
-		(unsigned long long)member->index.id, member->stopping, to_kill,
-		(unsigned long long)(member->kill_at / SL_MS),
+		"workload %llu: stopping %d, ending %d, to be killed (%d) at %llu ms, "
+		"next "
+		"look at %llu ms, %u demands wait",
+		(unsigned long long)member->index.id, member->stopping, ending,
+		member->killed, (unsigned long long)(member->kill_at / SL_MS),
 		(unsigned long long)(node->due / SL_MS), member->waiting);
 	return 1;
 }
@@ -406,7 +410,12 @@ static int check_due(const struct sl_node *node, struct sl_error *err)
 
 int sl_node_check(const struct sl_node *node, struct sl_error *err)
 {
-	if (check_ledger(node, err) || check_due(node, err))
+	if (check_ledger(node, err))
+		return 1;
+	/* The last step was cut short: what follows from the books is still to be decided. */
+	if (node->goes_on_at && node->due == node->goes_on_at)
+		return 0;
+	if (check_due(node, err))
 		return 1;
 	sl_list_foreach (link, &node->all_members) {
 		if (check_member(node,
@@ -417,5 +426,5 @@ int sl_node_check(const struct sl_node *node, struct sl_error *err)
 		if (check_queue(node, gpu, err) || check_lost(node, gpu, err))
 			return 1;
 	}
-	return check_strangers(node, err);
+	return check_strangers(node, err) || sl_node_check_contexts(node, err);
 }

@@ -47,7 +47,7 @@ static void be_active(struct sl_node *node, struct sl_node_client *client)
 }
 
 /* Its workload's processes see other numbers on this GPU. One process alone knows its own. */
-static void tell_view(struct sl_node *node, struct sl_node_member *member, uint32_t gpu,
+void sl_node_tell_view(struct sl_node *node, struct sl_node_member *member, uint32_t gpu,
 	uint32_t if_living)
 {
 	if (SL_MUTANT(VIEW_UNTOLD, member->living < if_living, true) || member->leaving)
@@ -170,7 +170,7 @@ static void tell_deny(struct sl_node *node, uint64_t client, uint64_t ask,
 					   .available_bytes = available}});
 }
 
-static bool holds_something(const struct sl_node_member *member)
+bool sl_node_holds_something(const struct sl_node_member *member)
 {
 	for (uint32_t left = member->account.touched; left; left &= left - 1) {
 		const struct sl_ledger_cell *cell =
@@ -182,6 +182,13 @@ static bool holds_something(const struct sl_node_member *member)
 	return false;
 }
 
+/* Others were moved for it, after its own turn: what it asks for next belongs to a new one. */
+static bool begins_to_grow(const struct sl_node *node, const struct sl_demand *demand)
+{
+	return demand->moving &&
+	       !sl_node_turn_left(node, sl_node_client_of(demand)->member);
+}
+
 void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 {
 	struct sl_node_client *client = sl_node_client_of(demand);
@@ -190,12 +197,11 @@ void sl_node_grant(struct sl_node *node, struct sl_demand *demand)
 	served.reason = SL_REASON_SERVED_AFTER_WAIT;
 	if (!demand->entitled && !demand->there)
 		client->told_oom = false;
-	if (!holds_something(client->member) ||
+	if (!sl_node_holds_something(client->member) ||
 		(client->member->promoted &&
-			client->member->turn_began < client->member->promoted_at)) {
-		client->member->turn_began = node->now;
-		client->member->turn_over = false;
-	}
+			client->member->turn_began < client->member->promoted_at) ||
+		begins_to_grow(node, demand))
+		sl_node_begin_turn(node, client->member);
 	leave_queue(node, demand);
 	if (SL_MUTANT(THERE_CHARGED, !demand->there, true))
 		sl_ledger_grant(
@@ -337,6 +343,10 @@ void sl_node_on_ask(struct sl_node *node, const struct sl_event *event)
 	enum sl_reason refused;
 	struct sl_demand *demand;
 
+	if (client && client->alive && event->ask.flags & SL_NODE_ASK_CONTEXT) {
+		sl_node_ask_context(node, client, event);
+		return;
+	}
 	if (!client || !client->alive || gpu >= SL_NODE_GPUS_MAX ||
 		event->ask.bytes == 0 || !(client->member->account.gpu_mask >> gpu & 1)) {
 		tell_deny(node, event->ask.client, event->ask.ask,
@@ -372,6 +382,8 @@ void sl_node_on_cancel(struct sl_node *node, const struct sl_event *event)
 	struct sl_node_client *client = sl_node_find_client(node, event->cancel.client);
 	struct sl_demand *demand = client ? find_ask(client, event->cancel.ask) : NULL;
 
+	if (client && sl_node_cancel_context(node, client, event->cancel.ask))
+		return;
 	/* A grant that crossed the CANCEL stands: the client may be creating already, and will
 	 * COMMIT what it used, or 0. */
 	if (demand && !demand->epoch)
@@ -397,7 +409,7 @@ void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
 		client ? find_epoch(client, event->commit.epoch) : NULL;
 	uint64_t used;
 
-	if (!client)
+	if (!client || sl_node_made_context(node, client, event->commit.epoch))
 		return;
 	if (!demand) {
 		sl_node_note(node, SL_REASON_STRAY, 0, client->member->index.id, 0,
@@ -420,7 +432,7 @@ void sl_node_on_commit(struct sl_node *node, const struct sl_event *event)
 		sl_node_touch(node, 1u << demand->gpu);
 	be_active(node, client);
 	if (!demand->there)
-		tell_view(node, client->member, demand->gpu, 2);
+		sl_node_tell_view(node, client->member, demand->gpu, 2);
 	drop_demand(node, demand);
 }
 
@@ -507,7 +519,7 @@ void sl_node_on_freed(struct sl_node *node, const struct sl_event *event)
 		sl_node_has_less_out(node, client);
 	sl_node_sort_out(node, client);
 	sl_node_released(node, gpu);
-	tell_view(node, client->member, gpu, 2);
+	sl_node_tell_view(node, client->member, gpu, 2);
 }
 
 /* --- life and death --- */
@@ -593,7 +605,7 @@ void sl_node_on_client_report(struct sl_node *node, const struct sl_event *event
 		sl_node_is_on(client->member, gpu);
 	sl_node_touch(node, 1u << gpu);
 	node->deadlock_dirty = true;
-	tell_view(node, client->member, gpu, 2);
+	sl_node_tell_view(node, client->member, gpu, 2);
 }
 
 void sl_node_on_client_reported(struct sl_node *node, const struct sl_event *event)
@@ -610,7 +622,8 @@ void sl_node_on_client_reported(struct sl_node *node, const struct sl_event *eve
 static bool is_dying(const struct sl_node_client *client)
 {
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		if (client->holding.cell[gpu].dying_bytes)
+		if (client->holding.cell[gpu].dying_bytes ||
+			client->holding.cell[gpu].paid_bytes)
 			return true;
 	}
 	return false;
@@ -628,6 +641,13 @@ static void forget_client(struct sl_node *node, struct sl_node_client *client)
 	sl_node_forget_member(node, member);
 }
 
+static void release(struct sl_node *node, struct sl_node_client *client, uint32_t gpu,
+	uint64_t remaining_bytes)
+{
+	sl_ledger_release(&node->ledger, &client->holding, gpu, remaining_bytes);
+	sl_node_repay(node, gpu);
+}
+
 /* What a lost GPU holds of the dead is gone with it. */
 static void release_lost(struct sl_node *node, struct sl_node_client *client)
 {
@@ -635,7 +655,7 @@ static void release_lost(struct sl_node *node, struct sl_node_client *client)
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 
 		if (node->queue[gpu].lost)
-			sl_ledger_release(&node->ledger, &client->holding, gpu, 0);
+			release(node, client, gpu, 0);
 	}
 }
 
@@ -685,6 +705,7 @@ void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 			leave_queue(node, demand);
 		drop_demand(node, demand);
 	}
+	sl_node_drop_contexts(node, client);
 	heard_of(node, client);
 	sl_node_forget_facts(node, client);
 	sl_node_forget_swap(node, client);
@@ -695,7 +716,7 @@ void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 	sl_node_touch(node, client->holding.touched);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		if (client->holding.cell[gpu].dying_bytes)
-			tell_view(node, client->member, gpu, 1);
+			sl_node_tell_view(node, client->member, gpu, 1);
 	}
 	if (!is_dying(client))
 		forget_client(node, client);
@@ -714,8 +735,7 @@ void sl_node_on_released(struct sl_node *node, const struct sl_event *event)
 	}
 	/* No VIEW: dying bytes are nobody's use, so what others of the workload see is as it
 	 * was since the exit. */
-	sl_ledger_release(
-		&node->ledger, &client->holding, gpu, event->released.remaining_bytes);
+	release(node, client, gpu, event->released.remaining_bytes);
 	sl_node_released(node, gpu);
 	if (!is_dying(client))
 		forget_client(node, client);
@@ -739,14 +759,15 @@ void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event)
 
 	if (!client)
 		return;
-	before = client->holding.cell[gpu].hidden_bytes;
+	before = sl_ledger_measured(&client->holding.cell[gpu]);
 	sl_ledger_set_hidden(&node->ledger, &client->holding, gpu, event->hidden.bytes);
-	if (client->holding.cell[gpu].hidden_bytes == before)
+	if (sl_ledger_measured(&client->holding.cell[gpu]) == before)
 		return;
 	sl_node_is_on(client->member, gpu);
 	sl_node_touch(node, 1u << gpu);
 	node->deadlock_dirty = true;
-	tell_view(node, client->member, gpu, 1);
+	sl_node_tell_view(node, client->member, gpu, 1);
+	sl_node_repay(node, gpu);
 }
 
 /* How much a client may say that it holds: what it was granted as held, and as much more as would

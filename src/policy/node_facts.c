@@ -239,10 +239,12 @@ static enum sl_probe wanted_probe(
 	return sl_node_has_priority(node) ? SL_PROBE_WATCH : SL_PROBE_OFF;
 }
 
-/* Nobody tells any more what it does: what was told last must not go on by itself. It runs, or it
- * would be looked at. */
+/* Nobody tells any more what it does: what was told last must not go on by itself. But for who is
+ * on the host, in part or as a whole: nothing of it runs before it wants to. */
 static void forget_what_was_told(struct sl_node_client *client)
 {
+	if (client->is_out)
+		return;
 	client->idle = client->busy = 0;
 	client->proven = false;
 }

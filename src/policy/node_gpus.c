@@ -110,7 +110,8 @@ void sl_node_on_gpu_add(struct sl_node *node, const struct sl_event *event)
 		return;
 	}
 	sl_ledger_set_gpu(&node->ledger, gpu, event->gpu_add.capacity_bytes,
-		event->gpu_add.reserve_bytes);
+		event->gpu_add.reserve_bytes, event->gpu_add.driver_bytes);
+	sl_node_repay(node, gpu);
 	find_again(node, gpu);
 	sl_node_touch(node, 1u << gpu);
 	node->deadlock_dirty = true;

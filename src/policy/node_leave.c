@@ -127,6 +127,25 @@ static bool is_any_out(const struct sl_node_member *member)
 	return false;
 }
 
+/* All of it, wherever it is; with_asks: and what it asks for. */
+static bool is_within_request(const struct sl_node_member *member, bool with_asks)
+{
+	for (uint32_t left = member->account.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t asked = with_asks ? asked_on(member, gpu) : 0;
+
+		if (sl_ledger_use(&member->account, gpu) + asked >
+			sl_ledger_request(&member->account, gpu))
+			return false;
+	}
+	return true;
+}
+
+bool sl_node_has_grace(const struct sl_node_member *member)
+{
+	return member->idle_grace && is_within_request(member, false);
+}
+
 /* What never leaves takes no turns. */
 static bool is_movable(const struct sl_node_member *member)
 {
@@ -221,6 +240,35 @@ sl_ns sl_node_turn_left(const struct sl_node *node, const struct sl_node_member 
 		node->now);
 }
 
+/* On all its GPUs. */
+static uint64_t use_of(const struct sl_node_member *member)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = member->account.touched; left; left &= left - 1)
+		bytes += sl_ledger_use(&member->account, (uint32_t)__builtin_ctz(left));
+	return bytes;
+}
+
+void sl_node_begin_turn(const struct sl_node *node, struct sl_node_member *member)
+{
+	member->turn_began = node->now;
+	member->turn_over = false;
+	member->began_bytes = use_of(member);
+}
+
+uint64_t sl_node_grown(const struct sl_node_member *member)
+{
+	return sl_sub_sat(use_of(member), member->began_bytes);
+}
+
+bool sl_node_is_growing(const struct sl_node *node, const struct sl_node_client *client)
+{
+	return !sl_node_is_away(client) && !client->member->turn_over &&
+	       sl_node_holds_something(client->member) &&
+	       sl_node_turn_left(node, client->member);
+}
+
 void sl_node_note_long(struct sl_node *node)
 {
 	(void)sl_node_sets(node);
@@ -301,20 +349,6 @@ sl_ns sl_node_settled_idle(
 		       : idle;
 }
 
-/* All of it, wherever it is; with_asks: and what it asks for. */
-static bool is_within_request(const struct sl_node_member *member, bool with_asks)
-{
-	for (uint32_t left = member->account.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		uint64_t asked = with_asks ? asked_on(member, gpu) : 0;
-
-		if (sl_ledger_use(&member->account, gpu) + asked >
-			sl_ledger_request(&member->account, gpu))
-			return false;
-	}
-	return true;
-}
-
 /* All of it is there, and can be moved for those that wait for the end of its workload's turn. */
 static bool is_in_turn(const struct sl_node *node, const struct sl_node_client *client)
 {
@@ -371,8 +405,7 @@ static uint64_t wanted_on(const struct sl_node_member *member, uint32_t gpu)
 	       asked_on(member, gpu);
 }
 
-/* Of the workload on the GPU, what nobody can move now: it has to end, or to be released, first. */
-static uint64_t stays_on(const struct sl_node_member *member, uint32_t gpu)
+uint64_t sl_node_stays_on(const struct sl_node_member *member, uint32_t gpu)
 {
 	uint64_t bytes = sl_ledger_fixed(&member->account.cell[gpu]);
 
@@ -418,6 +451,14 @@ static uint64_t hostless_on(
 	return bytes;
 }
 
+/* Beside what stays there, what no burst gets while it works. */
+static uint64_t graced_on(const struct sl_node_member *member, uint32_t gpu)
+{
+	return member->competes && sl_node_has_grace(member)
+		       ? sl_sub_sat(wanted_on(member, gpu), sl_node_stays_on(member, gpu))
+		       : 0;
+}
+
 /* Adds what is, or wants to be, on the GPUs, and what stays there. */
 static void add_bytes(const struct sl_node *node, const struct sl_node_member *member,
 	struct sl_node_longest *longest, uint64_t wanted_bytes[SL_NODE_GPUS_MAX])
@@ -433,7 +474,8 @@ static void add_bytes(const struct sl_node *node, const struct sl_node_member *m
 					   : sl_ledger_fixed(&member->account.cell[gpu]);
 		if (!(touched >> gpu & 1))
 			continue;
-		longest->stays_bytes[gpu] += stays_on(member, gpu);
+		longest->stays_bytes[gpu] += sl_node_stays_on(member, gpu);
+		longest->graced_bytes[gpu] += graced_on(member, gpu);
 		longest->hostless_bytes[gpu] += hostless_on(node, member, gpu);
 	}
 }
@@ -444,9 +486,31 @@ static bool is_never_whole_on(const struct sl_node *node,
 	const struct sl_node_longest *longest, const struct sl_node_member *own,
 	uint32_t gpu)
 {
-	return longest->stays_bytes[gpu] - stays_on(own, gpu) +
+	return longest->stays_bytes[gpu] - sl_node_stays_on(own, gpu) +
 		       sl_ledger_use(&own->account, gpu) >
 	       sl_ledger_shareable(&node->ledger, gpu);
+}
+
+/* Its part of what stays on the GPU, as add_bytes() counts it. */
+static uint64_t own_stays(const struct sl_node_member *own, uint32_t gpu)
+{
+	return own->account.touched >> gpu & 1 ? sl_node_stays_on(own, gpu) : 0;
+}
+
+/* Of the others the one that has most there that nobody can move. */
+static void name_who_stays(const struct sl_node *node, const struct sl_node_member *own,
+	struct sl_node_because *because)
+{
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *other =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint64_t bytes = own_stays(other, because->gpu);
+
+		if (other == own || bytes <= because->other_bytes)
+			continue;
+		because->other = other->index.id;
+		because->other_bytes = bytes;
+	}
 }
 
 static bool is_never_whole(const struct sl_node *node,
@@ -519,16 +583,21 @@ static enum sl_endless stuck_by(
 		uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu);
 		uint64_t stays = longest->stays_bytes[gpu];
 		uint64_t hostless = longest->hostless_bytes[gpu];
+		uint64_t graced =
+			is_within_request(own, true) ? 0 : longest->graced_bytes[gpu];
 
 		if (own->account.touched >> gpu & 1) {
-			stays -= stays_on(own, gpu);
+			stays -= sl_node_stays_on(own, gpu);
 			hostless -= hostless_on(node, own, gpu);
+			graced = sl_sub_sat(graced, graced_on(own, gpu));
 		}
 		if (stays && stays + wanted_on(own, gpu) > shareable)
 			return SL_ENDLESS_STAYS;
 		/* More of it could be moved, and then there were room. */
 		if (hostless && stays + hostless + wanted_on(own, gpu) > shareable)
 			endless = SL_ENDLESS_HOST;
+		if (graced && stays + graced + wanted_on(own, gpu) > shareable)
+			endless = SL_ENDLESS_REQUESTS;
 	}
 	return endless;
 }
@@ -558,6 +627,56 @@ static enum sl_endless endless_by(
 	if (!endless && is_never_whole(node, longest_of(node), member))
 		endless = SL_ENDLESS_WHOLE;
 	return endless;
+}
+
+bool sl_node_endless_because(const struct sl_node *node, const struct sl_node_member *own,
+	struct sl_node_because *because)
+{
+	enum sl_endless endless;
+
+	(void)sl_node_longest_wait(node, own, &endless);
+	if (endless != SL_ENDLESS_STAYS && endless != SL_ENDLESS_WHOLE)
+		return false;
+	for (uint32_t mask = mask_of(own) | own->account.touched; mask;
+		mask &= mask - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(mask);
+		uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu);
+		uint64_t stays = longest_of(node)->stays_bytes[gpu] - own_stays(own, gpu);
+
+		if (stays + wanted_on(own, gpu) <= shareable)
+			continue;
+		*because = (struct sl_node_because){
+			.reason = stays ? SL_REASON_STAYS_WAITS : SL_REASON_WHOLE_WAITS,
+			.gpu = gpu,
+			.workload = own->index.id,
+			.bytes = wanted_on(own, gpu),
+			.available_bytes = sl_sub_sat(shareable, stays)};
+		name_who_stays(node, own, because);
+		return true;
+	}
+	return false;
+}
+
+const struct sl_node_member *sl_node_not_whole_beside(
+	const struct sl_node *node, uint32_t gpu, uint64_t more_bytes, bool but_bursts)
+{
+	uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu);
+
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint64_t bytes = longest_of(node)->stays_bytes[gpu] -
+				 own_stays(member, gpu) +
+				 sl_ledger_use(&member->account, gpu);
+
+		if (but_bursts && !sl_ledger_request(&member->account, gpu))
+			continue;
+		/* One that is not whole already loses nothing more. */
+		if (!member->parked && sl_ledger_use(&member->account, gpu) &&
+			bytes <= shareable && bytes + more_bytes > shareable)
+			return member;
+	}
+	return NULL;
 }
 
 static sl_ns span_of(sl_node_wide sum)
@@ -604,57 +723,6 @@ sl_ns sl_node_longest_wait(const struct sl_node *node,
 	return sl_node_later(
 		before, sl_turns_longest_wait(span_of(turns), span_of(costs), others,
 				member->cost, patience, node->evict_drain));
-}
-
-/* --- I2 --- */
-
-/* What stands on requests nobody has claimed, once all that is told to leave has left; below 0: so
- * much more could. */
-static int64_t lent_of(const struct sl_node *node, uint32_t gpu)
-{
-	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
-	int64_t lent = (int64_t)sl_ledger_resident(&node->ledger, gpu) +
-		       (int64_t)g->unclaimed_bytes -
-		       (int64_t)sl_ledger_shareable(&node->ledger, gpu) -
-		       (int64_t)g->sum.leaving_bytes;
-
-	if (!g->sum.leaving_bytes)
-		return lent;
-	sl_list_foreach (link, &node->all_members) {
-		const struct sl_ledger_account *account =
-			&SL_LIST_ENTRY(link, struct sl_node_member, of_node)->account;
-		uint64_t request = sl_ledger_request(account, gpu);
-		uint64_t here = sl_ledger_here(account, gpu);
-		uint64_t left = here - account->cell[gpu].leaving_bytes;
-
-		lent += (int64_t)(sl_sub_sat(request, left) - sl_sub_sat(request, here));
-	}
-	return lent;
-}
-
-uint64_t sl_node_lent_then(const struct sl_node *node, uint32_t gpu)
-{
-	struct sl_node_half *then = &node->caches->lent_then[gpu];
-	int64_t lent;
-
-	if (then->as_of == node->books)
-		return then->bytes;
-	lent = node->ledger.gpu[gpu].present ? lent_of(node, gpu) : 0;
-	*then = (struct sl_node_half){
-		.as_of = node->books, .bytes = lent > 0 ? (uint64_t)lent : 0};
-	return then->bytes;
-}
-
-void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask)
-{
-	ask->may_bytes = sl_sub_sat(node->pool.pool_bytes, node->pool.slack_bytes);
-	ask->claims_bytes = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
-	ask->lent_bytes = lent_of(node, gpu);
-	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
-		if (other != gpu)
-			ask->claims_bytes += sl_node_lent_then(node, other);
-		ask->claims_bytes -= node->ledger.gpu[other].sum.returning_bytes;
-	}
 }
 
 /* --- who could leave --- */
@@ -725,6 +793,26 @@ static uint64_t staying_of(
 	return bytes;
 }
 
+/* Of its idle_grace, what is left before a burst may move it: all of it was without work for as
+ * long as the one that worked last. */
+static sl_ns grace_left_of(
+	const struct sl_node *node, const struct sl_node_member *member)
+{
+	sl_ns idle = member->idle_grace;
+
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		/* Of one that cannot move its memory nobody asks what it does. */
+		if (client->alive && client->swaps && client->holding.touched)
+			idle = sl_min_u64(
+				idle, sl_min_u64(sl_node_settled_idle(node, client),
+					      node->now - client->active_at));
+	}
+	return member->idle_grace - idle;
+}
+
 static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	struct sl_node_client *client, uint32_t gpu, uint32_t workload)
 {
@@ -734,7 +822,7 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 	uint64_t here = staying_of(node, member, gpu);
 	sl_ns part = sl_turns_first_part(cost_of(node, gpu, sl_ledger_evictable(cell)));
 	sl_ns since = sl_max_u64(member->turn_began, client->resident_at);
-	bool leaves = leaves_elsewhere(client, gpu);
+	bool leaves = leaves_elsewhere(client, gpu), graced = sl_node_has_grace(member);
 
 	return (struct sl_evict_candidate){.who = client,
 		.id = client->index.id,
@@ -744,15 +832,25 @@ static struct sl_evict_candidate candidate_of(const struct sl_node *node,
 		.burst_bytes = sl_sub_sat(here, request),
 		.within_bytes = sl_min_u64(here, request),
 		.share_bytes = sl_node_pool_share(node, member),
+		.chunk_bytes = client->chunk_bytes,
 		.priority = member->priority,
 		.suspended = leaves || (client->is_out && !client->returns),
 		.proven = sl_node_is_proven(client),
 		.promoted = member->promoted,
 		.within_request = is_within_request(member, false),
+		.has_grace = graced,
+		.grace_left = graced ? grace_left_of(node, member) : 0,
 		.unwilling = client->refusals >= UNWILLING_AFTER,
 		.idle = sl_node_settled_idle(node, client),
-		.idle_enough = part,
-		.first_part_left = sl_sub_sat(sl_node_later(since, part), node->now),
+		/* What waits for memory itself has nothing to do until it has it. */
+		.idle_enough = SL_MUTANT(LOADERS_BLOCK, client->waiting, 0)
+				       ? sl_turns_first_part(0)
+				       : part,
+		/* It is only looked at for requests, and these are not kept waiting for what
+		 * moving a burst costs. */
+		.first_part_left =
+			sl_sub_sat(sl_node_later(since, sl_min_u64(part, SL_TURNS_LEAST)),
+				node->now),
 		.turn_left = turn_left_of(node, client),
 		.proof_left = proof_left_of(node, client),
 		.refused_left =

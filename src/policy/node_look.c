@@ -231,12 +231,33 @@ static uint64_t missing_of(
 }
 
 /* Of the pool, as far as others are to have a way back from there. */
-static uint64_t room_and_back(
-	const struct sl_look *look, const struct sl_node_unit *unit, uint32_t gpu)
+static uint64_t room_and_back(const struct sl_look *look, const struct sl_node_unit *unit,
+	uint32_t gpu, uint64_t bytes)
 {
 	if (!unit->demand || unit->demand->entitled)
 		return SL_LEDGER_BYTES_MAX;
-	return sl_node_room_and_back(look->node, unit->client, gpu, unit->demand->bytes);
+	return sl_node_room_and_back(look->node, unit->client, gpu, bytes);
+}
+
+/* Who grows in its turn asks for more in a moment: as much as it has grown by already is moved with
+ * what it lacks, within what it may have and the pool can exchange back. */
+static void run_ahead(const struct sl_look *look, const struct sl_node_unit *unit,
+	struct sl_evict_ask *ask)
+{
+	const struct sl_node_member *member = unit->client->member;
+	uint64_t most, bytes;
+
+	if (!unit->demand || unit->demand->held ||
+		!sl_node_is_growing(look->node, unit->client))
+		return;
+	most = ask->entitled ? sl_ledger_request(&member->account, ask->gpu)
+			     : member->account.limit_bytes;
+	most = sl_sub_sat(most, sl_ledger_use(&member->account, ask->gpu) +
+					sl_look_asks(unit->client, ask->gpu));
+	bytes = sl_min_u64(most, sl_node_grown(member));
+	if (ask->missing_bytes + bytes <=
+		room_and_back(look, unit, ask->gpu, unit->demand->bytes + bytes))
+		ask->ahead_bytes = SL_MUTANT(NEVER_RUNS_AHEAD, bytes, 0);
 }
 
 static struct sl_evict_ask ask_of(
@@ -250,15 +271,16 @@ static struct sl_evict_ask ask_of(
 		.promoted = unit->place.promoted,
 		.leaves_requests = demand && !demand->entitled,
 		.burst_comes = look->first_bursts >> gpu & 1,
-		.pool_bytes = sl_node_pool_room(node, gpu, true)};
+		.gpu = gpu,
+		.pool_bytes = sl_node_pool_there(node),
+		.pool = sl_node_pool_for(
+			node, unit->gpus | unit->client->holding.touched)};
 
-	sl_node_count_i2(node, gpu, &ask);
-	ask.claims_bytes +=
-		sl_node_half_out(node, unit->gpus | unit->client->holding.touched);
-
+	run_ahead(look, unit, &ask);
 	if (!ask.leaves_requests)
 		return ask;
-	ask.pool_bytes = sl_min_u64(ask.pool_bytes, room_and_back(look, unit, gpu));
+	ask.pool_bytes =
+		sl_min_u64(ask.pool_bytes, room_and_back(look, unit, gpu, demand->bytes));
 	ask.unclaimed_bytes = unclaimed_by_others(look, unit, gpu, true);
 	ask.lend_bytes = sl_node_lend_to(node, demand);
 	return ask;
@@ -328,10 +350,11 @@ static bool is_set_aside(const struct sl_node_client *client)
 }
 
 /* Those for whom the pool has no room yet, or who are busy with an order, are counted on. */
-static void send_away(struct sl_look *look, const struct sl_node_unit *unit, uint32_t gpu,
-	uint32_t count)
+static void send_away(struct sl_look *look, const struct sl_node_unit *unit,
+	const struct sl_evict_ask *ask, uint32_t count)
 {
 	struct sl_node *node = look->node;
+	uint32_t gpu = ask->gpu;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct sl_evict_candidate *c = &node->candidates[i];
@@ -347,6 +370,7 @@ static void send_away(struct sl_look *look, const struct sl_node_unit *unit, uin
 			sl_node_evict(node, client, gpu, c->take_bytes,
 				SL_REASON_EVICTED_FOR, unit->client->member->index.id, 0);
 			client->member->turn_over |= !c->turn_left;
+			client->order.ahead = ask->ahead_bytes;
 			client->order.lacker = unit->client->index.id;
 			client->order.lacker_demand =
 				unit->demand ? unit->demand->sequence : 0;
@@ -370,20 +394,25 @@ static void want_proofs(struct sl_look *look, uint32_t count)
 }
 
 /* Said once of each wait. */
-static void note_pool(struct sl_look *look, const struct sl_node_unit *unit, uint32_t gpu,
-	const struct sl_evict_plan *plan, uint32_t count)
+static void note_pool(struct sl_look *look, const struct sl_node_unit *unit,
+	const struct sl_evict_ask *ask, const struct sl_evict_plan *plan, uint32_t count)
 {
 	struct sl_node *node = look->node;
-	struct sl_node_because note = {.gpu = gpu,
+	struct sl_node_because note = {.gpu = ask->gpu,
 		.workload = unit->client->member->index.id,
 		.client = unit->client->index.id,
-		.bytes = sl_look_need(unit, gpu),
-		.available_bytes =
-			sl_min_u64(sl_node_pool_room(node, gpu, unit->place.entitled),
-				room_and_back(look, unit, gpu))};
+		.bytes = sl_look_need(unit, ask->gpu),
+		.available_bytes = ask->entitled
+					   ? ask->pool_bytes
+					   : sl_min_u64(ask->pool_bytes,
+						     sl_pool_lend(&ask->pool, ask->gpu))};
 
 	if (!plan->pool_full && !plan->bound)
 		return;
+	/* Less than the pool has, where chunks are too large for all of it. */
+	if (ask->leaves_requests)
+		note.available_bytes =
+			sl_min_u64(note.available_bytes, plan->gives_bytes);
 	note.reason = SL_REASON_POOL_FULL;
 	/* Named is who has the bound. */
 	for (uint32_t i = 0; plan->bound && i < count; i++) {
@@ -455,7 +484,7 @@ static struct chance look_for_leavers(
 		chance.next = sl_min_u64(chance.next, plan.next);
 		want_proofs(look, count);
 		if (!may_ever(look, gpu, &plan))
-			note_pool(look, unit, gpu, &plan, count);
+			note_pool(look, unit, &ask, &plan, count);
 		promise_chosen(look, gpu, count);
 	}
 	sl_look_take_back(look, promised);
@@ -496,7 +525,7 @@ enum sl_look_outcome sl_look_make_room(
 
 		if (ask.missing_bytes &&
 			sl_node_choose_leavers(node, &asker, gpu, &ask, &count).enough)
-			send_away(look, unit, gpu, count);
+			send_away(look, unit, &ask, count);
 	}
 	return SL_LOOK_MOVING;
 }

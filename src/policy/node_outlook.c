@@ -16,13 +16,9 @@ bool sl_node_is_going(const struct sl_node_client *client)
 	       (client->stopping == SL_NODE_TERMED || client->stopping == SL_NODE_KILLED);
 }
 
-bool sl_node_workload_is_going(
-	const struct sl_node *node, const struct sl_node_member *member)
+bool sl_node_workload_is_going(const struct sl_node_member *member)
 {
-	return member->stopping &&
-	       (sl_list_is_linked(&member->to_kill) ||
-		       node->now <
-			       sl_node_later(member->kill_at, SL_OUTLOOK_STUBBORN_AFTER));
+	return sl_list_is_linked(&member->ending);
 }
 
 static bool is_seen(const struct sl_outlook *outlook, const struct sl_node_member *member)
@@ -98,7 +94,7 @@ static void let_leave(struct sl_outlook *outlook, bool is_return)
 		const struct sl_ledger_cell *cell = &client->holding.cell[outlook->gpu];
 		uint64_t bytes = moving_out(client, outlook->gpu);
 
-		if (sl_node_workload_is_going(node, client->member) ||
+		if (sl_node_workload_is_going(client->member) ||
 			(sl_node_is_going(client) && client != outlook->without))
 			continue;
 		if (sl_node_wants_back(client))
@@ -129,7 +125,7 @@ struct sl_outlook sl_outlook_look(struct sl_node *node, uint32_t gpu,
 		struct sl_node_member *member =
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 
-		if (sl_node_workload_is_going(node, member))
+		if (sl_node_workload_is_going(member))
 			sl_outlook_let_go(
 				&outlook, member, sl_ledger_here(&member->account, gpu));
 	}
@@ -137,7 +133,7 @@ struct sl_outlook sl_outlook_look(struct sl_node *node, uint32_t gpu,
 		struct sl_node_client *client =
 			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
 
-		if (client == without || sl_node_workload_is_going(node, client->member))
+		if (client == without || sl_node_workload_is_going(client->member))
 			continue;
 		if (SL_MUTANT(GOING_UNCOUNTED, true, false))
 			sl_outlook_let_go(&outlook, client->member,
@@ -339,7 +335,7 @@ uint32_t sl_outlook_list_victims(const struct sl_outlook *outlook,
 			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
 		uint32_t before = count;
 
-		if (member == own || sl_node_workload_is_going(node, member) ||
+		if (member == own || sl_node_workload_is_going(member) ||
 			SL_MUTANT(VICTIM_WITHIN_REQUEST,
 				sl_outlook_use(outlook, member) <=
 					kept_bytes(member, outlook->gpu),

@@ -71,7 +71,6 @@ uint32_t sl_outlook_choose(const struct sl_outlook *outlook,
 	const struct sl_demand *demand, uint64_t missing, uint32_t count);
 
 /* Told to end by a person; not for ever, if the kill did nothing. */
-bool sl_node_workload_is_going(
-	const struct sl_node *node, const struct sl_node_member *member);
+bool sl_node_workload_is_going(const struct sl_node_member *member);
 
 #endif

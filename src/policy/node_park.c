@@ -43,20 +43,6 @@ static uint64_t evictable_of(const struct sl_node_member *member)
 	return sl_ledger_evictable_on(member->account.cell, member->account.touched);
 }
 
-/* What of it has no room in the pool yet: what is leaving has. */
-static uint64_t roomless_of(const struct sl_node_member *member)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t left = member->account.touched; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&member->account.cell[__builtin_ctz(left)];
-
-		bytes += sl_sub_sat(sl_ledger_evictable(cell), cell->leaving_bytes);
-	}
-	return bytes;
-}
-
 /* Somebody has something there and cannot move it. */
 static bool cannot_move(const struct sl_node_member *member)
 {
@@ -76,21 +62,10 @@ static bool cannot_move(const struct sl_node_member *member)
 	return false;
 }
 
-/* Room in the pool for all of it: lent requests do not lose by it. */
-static uint64_t room_for(const struct sl_node *node, const struct sl_node_member *member)
-{
-	uint64_t room = SL_LEDGER_BYTES_MAX;
-
-	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1)
-		room = sl_min_u64(room,
-			sl_node_pool_room(node, (uint32_t)__builtin_ctz(left), false));
-	return room;
-}
-
 static bool refuse_park(struct sl_node *node, const struct sl_node_member *member)
 {
-	uint64_t id = member->index.id, wanted = roomless_of(member);
-	uint64_t room = room_for(node, member);
+	const struct sl_node_all_out all = sl_node_all_out(node, member, true);
+	uint64_t id = member->index.id, wanted = all.bytes, room = all.room_bytes;
 	uint64_t share = sl_node_pool_share(node, member);
 
 	if (member->parked && !member->resuming)
@@ -150,24 +125,6 @@ void sl_node_on_workload_park(struct sl_node *node, const struct sl_event *event
 	park(node, member, recovered);
 }
 
-/* What the pool and its own share of it have room for. */
-uint64_t sl_node_room_to_go(const struct sl_node *node,
-	const struct sl_node_member *member, uint32_t gpu, bool spares_lent)
-{
-	uint64_t room = sl_node_pool_room(node, gpu, false);
-
-	/* What leaves other GPUs may be within requests, which are lent on then as before. */
-	for (uint32_t other = 0; spares_lent && other < SL_NODE_GPUS_MAX; other++) {
-		uint64_t lent = sl_ledger_overlap(&node->ledger, other);
-
-		if (other != gpu)
-			lent = sl_min_u64(
-				lent, node->ledger.gpu[other].sum.leaving_bytes);
-		room = sl_sub_sat(room, lent);
-	}
-	return sl_min_u64(room, sl_node_pool_share(node, member));
-}
-
 bool sl_node_send_away(struct sl_node *node, struct sl_node_client *client,
 	const struct sl_node_going *how)
 {
@@ -185,8 +142,7 @@ bool sl_node_send_away(struct sl_node *node, struct sl_node_client *client,
 		if (node->now < client->refused_until) {
 			node->swap_due =
 				sl_min_u64(node->swap_due, client->refused_until);
-		} else if (bytes > sl_node_room_to_go(
-					   node, client->member, gpu, how->spares_lent)) {
+		} else if (bytes > sl_node_room_to_go(node, client->member, gpu)) {
 			node->swap_due = sl_min_u64(node->swap_due,
 				sl_node_later(node->now, how->again_after));
 		} else if (sl_node_trim_for(node, client, bytes)) {

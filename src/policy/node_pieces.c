@@ -137,12 +137,12 @@ static const struct sl_demand *demand_of(
 void sl_node_left_for(struct sl_node *node, struct sl_node_client *client,
 	const struct sl_node_order *order)
 {
-	struct sl_node_client *lacker =
-		order->lacker ? sl_node_find_living(node, order->lacker) : NULL;
+	/* It may have ended meanwhile. */
+	struct sl_node_client *lacker = sl_node_find_client(node, order->lacker);
 	const struct sl_demand *demand;
 
 	client->left_for_demand = 0;
-	if (!lacker)
+	if (!lacker || !lacker->alive)
 		return;
 	if (!order->lacker_demand) {
 		if (sl_node_wants_back(lacker))
@@ -189,56 +189,4 @@ void sl_node_part_done(struct sl_node_client *client, const struct sl_node_order
 		client->holding.cell[order->gpu].evicted_bytes >= order->out_bytes
 			? SL_MUTANT(PART_ASKED_AGAIN, 2 * order->bytes, 0)
 			: 0;
-}
-
-/* --- what is half there --- */
-
-/* What of it is on the host and has no room yet, beyond what is free there or about to be. */
-static uint64_t lacks_of(const struct sl_node *node, const struct sl_node_client *client)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t left = client->is_out; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-		const struct sl_ledger_cell *sum = &node->ledger.gpu[gpu].sum;
-
-		bytes += sl_sub_sat(cell->evicted_bytes - cell->returning_bytes,
-			sl_ledger_free_bytes(&node->ledger, gpu) + sum->leaving_bytes);
-	}
-	return bytes;
-}
-
-uint64_t sl_node_half_out(const struct sl_node *node, uint32_t but)
-{
-	uint64_t least[SL_NODE_GPUS_MAX], bytes = 0;
-	uint32_t one = 0, two = 0;
-
-	sl_list_foreach (link, &node->out) {
-		const struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_out);
-		uint32_t touched = client->holding.touched & ~but;
-		uint64_t lacks;
-
-		if (!client->alive || !client->is_out || !touched ||
-			!sl_ledger_evictable_on(
-				client->holding.cell, client->holding.touched))
-			continue;
-		/* Who is parked gives all of it, and needs nothing. */
-		lacks = client->member->parked ? UINT64_MAX : lacks_of(node, client);
-		for (uint32_t left = touched; left; left &= left - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-			least[gpu] =
-				one >> gpu & 1 ? sl_min_u64(least[gpu], lacks) : lacks;
-		}
-		two |= one & touched;
-		one |= touched;
-	}
-	for (uint32_t left = two; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-		bytes += least[gpu] == UINT64_MAX ? 0 : least[gpu];
-	}
-	return bytes;
 }

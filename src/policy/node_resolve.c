@@ -268,8 +268,7 @@ static bool is_worth_it(const struct sl_node *node, const struct sl_demand *dema
 {
 	const struct sl_node_client *client = sl_node_client_of(demand);
 
-	return !sl_node_is_going(client) &&
-	       !sl_node_workload_is_going(node, client->member) &&
+	return !sl_node_is_going(client) && !sl_node_workload_is_going(client->member) &&
 	       !sl_node_is_away(client);
 }
 
@@ -380,7 +379,7 @@ static bool is_owed(const struct sl_node *node, const struct sl_node_client *cli
 	const struct sl_ledger_account *account = &client->member->account;
 
 	if (!sl_node_wants_back(client) || sl_node_is_going(client) ||
-		sl_node_workload_is_going(node, client->member))
+		sl_node_workload_is_going(client->member))
 		return false;
 	for (uint32_t left = client->is_out; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
@@ -473,7 +472,7 @@ static uint64_t movable_bytes(
 		sum += sl_min_u64(
 			sl_min_u64(burst, movable), sl_node_pool_share(node, member));
 	}
-	return sl_min_u64(sum, sl_node_pool_room(node, outlook->gpu, true));
+	return sl_min_u64(sum, sl_node_pool_there(node));
 }
 
 /* The same of what only untakeable borrowers have, whatever is in the chain. */

@@ -3,9 +3,11 @@
  *
  * Three questions are asked in turn until none has a new answer: is a GPU degraded and who on
  * it can be granted something (serve), which deadlines have come (run_timers), is anybody
- * hopeless (break_deadlock). Each answer either grants or ends a demand, so this ends. Nothing
- * is looked at whose books did not change and whose time has not come, which keeps the common
- * step (work, a full commit, a free with nobody waiting) free of any scan.
+ * hopeless (break_deadlock). Each answer either grants or ends a demand, so this ends. Should two
+ * answers ever contradict each other, it ends all the same, after so many rounds (ROUNDS_MOST): the
+ * daemon must go on to answer. Nothing is looked at whose books did not change and whose time has
+ * not come, which keeps the common step (work, a full commit, a free with nobody waiting) free of
+ * any scan.
  *
  * Why the deadlock question need not be asked more often: what the waiting ones could get only
  * shrinks when a client starts to count as waiting, asks for more while it does or loses one of
@@ -16,44 +18,15 @@
 #include "policy/node_state.h"
 
 /* Demands that give way in one step, times clients: about a millisecond. At least one does. */
-#define GIVE_WAY_MOST 1024
+#define GIVE_WAY_MOST 128
+/* A step takes some tens of rounds; the longest of the simulations takes 80. */
+#define ROUNDS_MOST 1000
+/* After that the rest waits so long, for other events to be taken. */
+#define GOES_ON_AFTER (1 * SL_MS)
 
 bool sl_node_is_recovering(const struct sl_node *node)
 {
 	return SL_MUTANT(GRANT_WHILE_RECOVERING, node->expected > 0, false);
-}
-
-/* Of the other GPUs; found out once as long as no bytes move. */
-static uint64_t half_out(const struct sl_node *node, uint32_t gpu)
-{
-	struct sl_node_half *half = &node->caches->half[gpu];
-
-	if (half->as_of != node->books)
-		*half = (struct sl_node_half){
-			.as_of = node->books, .bytes = sl_node_half_out(node, 1u << gpu)};
-	return half->bytes;
-}
-
-uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
-{
-	uint64_t elsewhere = 0;
-
-	struct sl_pool pool = node->pool;
-
-	if (node->pool.pool_bytes <= node->pool.slack_bytes || !sl_node_swaps(node))
-		return 0;
-	pool.evicted_bytes = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
-	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
-		/* What leaves there takes the place of what it was lent on. */
-		if (other != gpu)
-			elsewhere +=
-				SL_MUTANT(LEAVING_IS_LENT, sl_node_lent_then(node, other),
-					sl_ledger_overlap(&node->ledger, other));
-		/* What has its room on the GPU is counted there, as for those who are to leave. */
-		pool.evicted_bytes -= node->ledger.gpu[other].sum.returning_bytes;
-	}
-	/* What is lent here cannot also make room for those who are half there elsewhere. */
-	return sl_pool_lend(&pool, elsewhere + half_out(node, gpu));
 }
 
 /* Unclaimed requests of workloads of higher priority than this. */
@@ -155,9 +128,7 @@ static struct sl_deadlock_scene deadlock_scene(struct sl_node *node, uint64_t *l
 	struct sl_deadlock_scene scene = {.parties = &node->parties,
 		.ledger = &node->ledger,
 		.lend_bytes = lend_bytes};
-	uint64_t room = sl_sub_sat(node->pool.pool_bytes, node->pool.slack_bytes);
-
-	room = sl_sub_sat(room, node->ledger.evicted_bytes + node->ledger.leaving_bytes);
+	uint64_t room = sl_sub_sat(sl_node_pool_there(node), node->pool.slack_bytes);
 
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		lend_bytes[gpu] = sl_node_lend(node, gpu);
@@ -326,12 +297,19 @@ static void serve(struct sl_node *node, uint32_t gpu)
 		node->probes_dirty = true;
 }
 
+/* Each GPU may be served in each round. */
+static bool is_out_of_rounds(const struct sl_node *node)
+{
+	return node->serves >= ROUNDS_MOST * SL_NODE_GPUS_MAX;
+}
+
 /* Grants and denials touch GPUs again, also this one; the rounds end when they stop. */
 static void serve_dirty(struct sl_node *node)
 {
-	while (node->dirty_mask) {
+	while (node->dirty_mask && !is_out_of_rounds(node)) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(node->dirty_mask);
 
+		node->serves++;
 		node->dirty_mask &= ~(1u << gpu);
 		serve(node, gpu);
 	}
@@ -350,6 +328,9 @@ static void break_deadlock(struct sl_node *node)
 	/* First see whether somebody may now be let past a head. */
 	sl_node_touch(node, UINT32_MAX);
 	serve_dirty(node);
+	node->deadlock_dirty |= is_out_of_rounds(node);
+	if (node->deadlock_dirty)
+		return;
 	scene = deadlock_scene(node, lend_bytes);
 	plan = sl_deadlock_find(&scene);
 	if (!plan.victim)
@@ -579,32 +560,64 @@ static bool may_give_way(struct sl_node *node)
 	return false;
 }
 
+/* Answers the first question that has a new answer; false: none has. */
+static bool decide(struct sl_node *node)
+{
+	serve_dirty(node);
+	if (node->timers_dirty || node->now >= node->due)
+		run_timers(node);
+	else if (sl_node_is_recovering(node))
+		return false;
+	else if (SL_MUTANT(NEVER_SETTLES, node->swap_dirty, true) ||
+		 node->now >= node->swap_due)
+		sl_node_take_turns(node);
+	else if (node->resolve_mask)
+		resolve(node);
+	else if (node->deadlock_dirty && may_give_way(node))
+		break_deadlock(node);
+	else
+		return false;
+	return true;
+}
+
+/* What is left to decide stays marked; deadlines are found out then. */
+static void go_on_later(struct sl_node *node)
+{
+	node->due = node->goes_on_at;
+	node->timers_dirty = true;
+}
+
+/* Said once, until it has come to an end again. */
+static void give_up_for_now(struct sl_node *node)
+{
+	if (!node->goes_on_at)
+		sl_node_note(node, SL_REASON_UNSETTLED, 0, 0, 0, 0);
+	node->goes_on_at = sl_node_later(node->now, GOES_ON_AFTER);
+	go_on_later(node);
+}
+
 void sl_node_settle(struct sl_node *node)
 {
-	uint32_t rounds = 0;
-
-	node->gave_way = 0;
-	for (;;) {
-		SL_MUTANT_ROUNDS(rounds, 1000000);
-		serve_dirty(node);
-		if (node->timers_dirty || node->now >= node->due)
-			run_timers(node);
-		else if (sl_node_is_recovering(node))
-			break;
-		else if (node->swap_dirty || node->now >= node->swap_due)
-			sl_node_take_turns(node);
-		else if (node->resolve_mask)
-			resolve(node);
-		else if (node->deadlock_dirty && may_give_way(node))
-			break_deadlock(node);
-		else
-			break;
+	if (node->now < node->goes_on_at) {
+		go_on_later(node);
+		return;
 	}
+	node->gave_way = node->serves = 0;
+	while (decide(node)) {
+		node->serves += SL_NODE_GPUS_MAX;
+		if (is_out_of_rounds(node)) {
+			give_up_for_now(node);
+			return;
+		}
+	}
+	node->goes_on_at = 0;
 	if (node->probes_dirty)
 		sl_node_probe(node);
 	/* Whoever had the deadline was served meanwhile: spare the caller a wake-up. */
 	if (sl_list_is_empty(&node->parties) && !sl_node_is_recovering(node))
 		node->due = node->stops_due;
-	if (!sl_node_is_recovering(node))
-		by_then(node, node->swap_due);
+	if (sl_node_is_recovering(node))
+		return;
+	by_then(node, node->swap_due);
+	by_then(node, sl_node_time_contexts(node));
 }

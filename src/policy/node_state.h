@@ -1,15 +1,15 @@
 /*
  * node_state - what a node knows; private to src/policy/node*.c
  *
- * Objects live in the arena and are recycled through free lists, so a steady population takes
- * no new memory. Who may touch what: node.c takes events apart, node_workloads.c changes workloads,
- * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_settle.c decides
- * who gets memory and who waits, node_resolve.c who is stopped, node_facts.c keeps what is
- * known of clients' work; node_swap.c gives orders to evict and restore and takes their answers,
- * node_pieces.c lets one come while another still leaves, node_turns.c decides who comes,
- * node_look.c and node_leave.c who leaves for him, node_back.c keeps him a way back, node_park.c
- * parks, node_warm.c what idles for long, node_waited.c counts waits;
- * node_waits.c and node_view.c only read.
+ * Objects live in the arena and are recycled through free lists, so a steady population takes no
+ * new memory. Who may touch what: node.c takes events apart, node_workloads.c changes workloads,
+ * node_gpus.c GPUs and settings, node_clients.c clients and their demands, node_contexts.c the
+ * reserve, node_settle.c decides who gets memory and who waits, node_resolve.c who is stopped,
+ * node_facts.c keeps what is known of clients' work; node_swap.c gives orders to evict and
+ * restore and takes their answers, node_pieces.c lets one come while another still leaves,
+ * node_turns.c decides who comes, node_look.c and node_leave.c who leaves for him, node_pool.c
+ * knows the host's memory, node_park.c parks, node_warm.c what idles for long, node_waited.c
+ * counts waits; node_waits.c and node_view.c only read.
  */
 #ifndef SL_POLICY_NODE_STATE_H
 #define SL_POLICY_NODE_STATE_H
@@ -48,11 +48,13 @@ struct sl_node_member { /* a workload */
 	sl_ns waits_since, waited;
 	uint64_t waits, denials;
 	int32_t priority;
-	uint32_t owner, flags;  /* flags: SL_WORKLOAD_* */
-	sl_ns wait_max;         /* its own longest wait of a burst; 0: the node's */
-	bool leaving;           /* removed, but clients of it still hold memory */
-	bool stopping;          /* somebody asked for its end: it gets no more memory */
-	struct sl_link to_kill; /* among the node's, until its processes are killed */
+	uint32_t owner, flags; /* flags: SL_WORKLOAD_* */
+	sl_ns wait_max;        /* its own longest wait of a burst; 0: the node's */
+	bool leaving;          /* removed, but clients of it still hold memory */
+	bool stopping;         /* somebody asked for its end: it gets no more memory */
+	/* Among the node's, until its processes are gone, or were killed and had time to end. */
+	struct sl_link ending;
+	bool killed; /* or removed: nobody is killed any more */
 	sl_ns kill_at;
 	uint32_t actual_mask; /* GPUs its clients ever held, asked or were measured on */
 	uint32_t untakeable;  /* clients */
@@ -62,9 +64,13 @@ struct sl_node_member { /* a workload */
 
 	/* Swap; see node_turns.c and node_park.c. */
 	sl_ns warm_after; /* 0: never */
+	sl_ns idle_grace; /* 0: within its request, too, it takes turns with bursts */
 	sl_ns turn_began; /* when all of it that wants to run became resident, or its first grant */
 	bool turn_over; /* one of it was taken since, when nothing of the turn was left */
-	uint64_t turns; /* it had so far */
+	/* All that it had when the turn began: as much as it has grown by since is moved for its
+	 * next demand, so that what grows piece by piece costs few moves. */
+	uint64_t began_bytes;
+	uint64_t turns;                 /* it had so far */
 	sl_ns promoted_at, share_ended; /* share_ended: its last turn of min_share */
 	bool promoted; /* in, or before, a turn that no priority ends: min_share */
 	bool parked, resuming; /* resuming: still parked, until its request fits */
@@ -95,7 +101,8 @@ enum sl_node_stopping {
 struct sl_node_order {
 	uint64_t id; /* of the action; 0: none is open */
 	bool restores, aborted;
-	bool part;          /* a RESTORE of less than there is; see node_pieces.c */
+	bool part;  /* a RESTORE of less than there is; see node_pieces.c */
+	bool ahead; /* an EVICT of more than was lacking: it goes on when that is there */
 	uint64_t out_bytes; /* of this GPU on the host when it was given */
 	uint32_t gpu;
 	enum sl_reason reason; /* of an EVICT: EVICTED_FOR, EVICTED_IDLE, PARK_BEGINS */
@@ -167,6 +174,7 @@ struct sl_node_client {
 	enum sl_reason
 		refused_for;  /* the last of these EVICTs; NONE: for nothing that lasts */
 	sl_ns refused_since;  /* the first was given */
+	uint64_t chunk_bytes; /* an EVICT may move more by less than that */
 	uint64_t store_bytes; /* made for it on the host */
 	uint64_t trim_bytes;  /* it was told to give back so many */
 	sl_ns trim_until; /* and is waited for until then; then its copies count as lost */
@@ -194,8 +202,8 @@ struct sl_node_lent {
 	uint64_t bytes;
 };
 
-/* What the pool keeps for those who are half there on the other GPUs. */
-struct sl_node_half {
+/* How far a GPU may be lent out. */
+struct sl_node_lend_cache {
 	uint64_t as_of, bytes;
 };
 
@@ -217,6 +225,8 @@ struct sl_node_longest {
 	uint64_t stays_bytes[SL_NODE_GPUS_MAX]; /* what nobody can move now */
 	uint64_t hostless_bytes
 		[SL_NODE_GPUS_MAX]; /* of the rest: what the host has no memory for */
+	uint64_t graced_bytes
+		[SL_NODE_GPUS_MAX]; /* what is kept from bursts while it works */
 	uint32_t competing[SL_NODE_GPUS_MAX];
 	sl_node_wide turns[SL_NODE_GPUS_MAX], costs[SL_NODE_GPUS_MAX]; /* of these */
 	uint32_t bursting
@@ -231,8 +241,9 @@ struct sl_node_caches {
 	struct sl_node_borrowers borrowers[SL_NODE_GPUS_MAX];
 	struct sl_node_lent lent[SL_NODE_GPUS_MAX];
 	struct sl_node_lent given_up[SL_NODE_GPUS_MAX]; /* see node_look.c */
-	struct sl_node_half half[SL_NODE_GPUS_MAX];
-	struct sl_node_half lent_then[SL_NODE_GPUS_MAX];
+	struct sl_node_lend_cache lend[SL_NODE_GPUS_MAX];
+	struct sl_pool pool; /* see node_pool.c */
+	uint64_t pool_as_of;
 };
 
 struct sl_node_queue { /* of one GPU */
@@ -253,6 +264,16 @@ struct sl_node_queue { /* of one GPU */
 	sl_ns resolve_at; /* when time alone may let the resolvers do more */
 };
 
+/* The first context of a process on a GPU; see node_contexts.c. */
+struct sl_node_context {
+	struct sl_link of_node; /* in the order of arrival */
+	struct sl_node_client *client;
+	uint64_t ask, epoch; /* epoch: of the grant; 0: it waits */
+	uint32_t gpu;
+	bool noted;
+	sl_ns since;
+};
+
 struct sl_node_stranger { /* a process that we do not manage */
 	struct sl_index_node index;
 	uint64_t bytes[SL_NODE_GPUS_MAX];
@@ -264,11 +285,12 @@ struct sl_node_stranger { /* a process that we do not manage */
 struct sl_node {
 	struct sl_arena *arena;
 	struct sl_ledger ledger;
-	struct sl_pool pool;
+	struct sl_pool pool; /* its sizes alone: node_pool.c fills in the rest */
 	struct sl_node_queue queue[SL_NODE_GPUS_MAX];
 	struct sl_index members, clients, strangers;
-	struct sl_link to_kill; /* workloads told to end that will be killed */
+	struct sl_link ending;               /* workloads told to end */
 	struct sl_link all_members, parties; /* parties: clients with waiting demands */
+	struct sl_link contexts, spare_contexts; /* asked for, and not made yet */
 	sl_ns wait_max, head_pass, idle_wait, recover_wait;
 	uint32_t chain; /* as given by CONFIG: 0 is `wait` alone */
 	sl_ns stop_idle, stop_grace, untakeable_after;
@@ -281,7 +303,10 @@ struct sl_node {
 	/* What settle has to look at again. */
 	uint32_t dirty_mask; /* GPUs whose books changed */
 	bool deadlock_dirty, timers_dirty;
-	uint32_t gave_way;   /* demands, in this step */
+	uint32_t gave_way; /* demands, in this step */
+	/* A step ends, whatever is left to decide; see node_settle.c. */
+	uint32_t serves; /* of GPUs in this step, a round counted as one of each */
+	sl_ns goes_on_at; /* the last one was cut short: no decision before; 0: it was not */
 	sl_ns due, told_due; /* next deadline; the one last emitted as WAKE_AT */
 	sl_ns stops_due;     /* the next of those that nobody waits for */
 	/* Counts up when bytes or promises may have changed: with every event and grant. */
@@ -441,6 +466,37 @@ void sl_node_on_freed(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_work(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_held(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_hidden(struct sl_node *node, const struct sl_event *event);
+/* Its workload's processes see other numbers on this GPU, if at least so many of them live. */
+void sl_node_tell_view(struct sl_node *node, struct sl_node_member *member, uint32_t gpu,
+	uint32_t if_living);
+
+/* node_contexts.c */
+struct sl_admit_gpu;
+/* Whether one more context may come to the GPU, of a workload with a request or without: the
+ * reserve has room for it, or each workload can still be whole beside it. A request is guaranteed
+ * and a burst is not, so a context of the first kind takes the place of those that have no request.
+ * Fills in context_bytes, reserve_bytes and crowded. O(clients). */
+void sl_node_context_facts(const struct sl_node *node, uint32_t gpu, bool has_request,
+	struct sl_admit_gpu *facts);
+/* ASK, CANCEL, COMMIT and the end of the client, where they are about a context. CANCEL and COMMIT:
+ * false: they are not. */
+void sl_node_ask_context(struct sl_node *node, struct sl_node_client *client,
+	const struct sl_event *event);
+bool sl_node_cancel_context(
+	struct sl_node *node, const struct sl_node_client *client, uint64_t ask);
+bool sl_node_made_context(
+	struct sl_node *node, const struct sl_node_client *client, uint64_t epoch);
+void sl_node_drop_contexts(struct sl_node *node, const struct sl_node_client *client);
+/* Grants and denies contexts that wait; returns the next deadline. */
+sl_ns sl_node_time_contexts(struct sl_node *node);
+/* Tells why the contexts of the client wait. */
+void sl_node_why_contexts(const struct sl_node *node, const struct sl_node_client *client,
+	sl_node_because_fn fn, void *context);
+/* None waits that could be granted. */
+SL_MUST_CHECK int sl_node_check_contexts(
+	const struct sl_node *node, struct sl_error *err);
+/* The reserve of the GPU may have room again: it pays what it had none for. O(clients). */
+void sl_node_repay(struct sl_node *node, uint32_t gpu);
 struct sl_node_client *sl_node_client_of(const struct sl_demand *demand);
 /* Turns a waiting demand into a grant, or into a DENY. */
 void sl_node_grant(struct sl_node *node, struct sl_demand *demand);
@@ -461,10 +517,10 @@ void sl_node_cancel_all(struct sl_node *node, struct sl_node_member *member);
 void sl_node_released(struct sl_node *node, uint32_t gpu);
 
 /* --- node_settle.c --- */
-/* Decides until nothing is left to decide, then sets node->due. */
+/* Decides until nothing is left to decide, or for as many rounds as a step may take, then sets
+ * node->due. */
 void sl_node_settle(struct sl_node *node);
 bool sl_node_is_recovering(const struct sl_node *node);
-uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu);
 /* `priority` can take back what this workload stands on. */
 bool sl_node_may_stand(const struct sl_node *node, const struct sl_node_member *member);
 /* How far this demand may stand on unclaimed requests of others: the pool's part, and what can be
@@ -498,15 +554,6 @@ void sl_node_sort_out(struct sl_node *node, struct sl_node_client *client);
 void sl_node_forget_swap(struct sl_node *node, struct sl_node_client *client);
 /* It reported on this GPU; it has reported all. */
 void sl_node_reports_out(struct sl_node *node, struct sl_node_client *client);
-/* What may be evicted into the pool: for who takes back what is his (I2 gets better by it), and for
- * others. */
-uint64_t sl_node_pool_room(const struct sl_node *node, uint32_t gpu, bool entitled);
-/* The workload's own part of it: at most so much more. */
-uint64_t sl_node_pool_share(
-	const struct sl_node *node, const struct sl_node_member *member);
-/* How much more of what it has above its request could be moved there. */
-uint64_t sl_node_lend_share(
-	const struct sl_node *node, const struct sl_node_member *member);
 /* Copies of others go first: false if that takes a while, and this look is to be made again. */
 bool sl_node_trim_for(
 	struct sl_node *node, struct sl_node_client *client, uint64_t bytes);
@@ -552,10 +599,6 @@ bool sl_node_is_behind(const struct sl_node *node, const struct sl_node_client *
 /* Nothing more leaves for the demand: who left for it has his own place again, for good, so that
  * looks at turns come to an end. */
 void sl_node_moves_no_more(struct sl_node *node, const struct sl_demand *demand);
-/* Room in the pool that none from elsewhere may take, but for his request. Where several clients of
- * a GPU (not of `but`) are half there, none of them can run: so much must leave before the one that
- * lacks least is whole. */
-uint64_t sl_node_half_out(const struct sl_node *node, uint32_t but);
 
 /* --- node_turns.c --- */
 /* Who comes back, who leaves for whom. Sets node->swap_due. */
@@ -577,14 +620,31 @@ bool sl_node_swaps_at_once(const struct sl_node *node);
 /* That the host has no memory for it is the last that was heard of it, not long ago; and it is not
  * being asked again now. */
 bool sl_node_is_hostless(const struct sl_node *node, const struct sl_node_client *client);
+/* Within its request it keeps what it has from bursts, as long as it works. */
+bool sl_node_has_grace(const struct sl_node_member *member);
 /* Who competes with whom, as of now. O(workloads) the first time. */
 const struct sl_node_sets *sl_node_sets(const struct sl_node *node);
 sl_ns sl_node_turn_of(const struct sl_node *node, const struct sl_node_member *member);
 /* What is left of its turn. */
 sl_ns sl_node_turn_left(const struct sl_node *node, const struct sl_node_member *member);
+void sl_node_begin_turn(const struct sl_node *node, struct sl_node_member *member);
+/* What it has more than when its turn began. */
+uint64_t sl_node_grown(const struct sl_node_member *member);
+bool sl_node_holds_something(const struct sl_node_member *member);
+/* Its turn is not over, and all of it is there: what it asks for is part of the turn. */
+bool sl_node_is_growing(const struct sl_node *node, const struct sl_node_client *client);
 /* *endless: why it is SL_NS_NEVER. */
 sl_ns sl_node_longest_wait(const struct sl_node *node,
 	const struct sl_node_member *member, enum sl_endless *endless);
+/* Of the workload on the GPU, what nobody can move now: it has to end, or to be released, first. */
+uint64_t sl_node_stays_on(const struct sl_node_member *member, uint32_t gpu);
+/* Its wait has no bound because of what nobody can move: what that is, and whose. O(workloads). */
+bool sl_node_endless_because(const struct sl_node *node,
+	const struct sl_node_member *member, struct sl_node_because *because);
+/* A workload that can be all on the GPU now, and never again with so much more there that never
+ * leaves it; but_bursts: one with a request. NULL: there is none. O(workloads). */
+const struct sl_node_member *sl_node_not_whole_beside(
+	const struct sl_node *node, uint32_t gpu, uint64_t more_bytes, bool but_bursts);
 /* It is back, wanted to be since then (SL_NS_NEVER: it did not), and has what is left of the turn
  * of another of its workload; else its own begins. O(clients of the workload). */
 bool sl_node_joins_turn(const struct sl_node *node, const struct sl_node_client *client,
@@ -600,11 +660,6 @@ void sl_node_note_long(struct sl_node *node);
 /* Ends the turns of min_share that are over, or that nobody wants any more. O(workloads) while
  * there is one. */
 void sl_node_end_promotions(struct sl_node *node);
-/* What will stand on requests nobody has claimed, once all that is told to leave has left; found
- * out once as long as no bytes move. */
-uint64_t sl_node_lent_then(const struct sl_node *node, uint32_t gpu);
-/* Fills in what I2 counts. O(workloads). */
-void sl_node_count_i2(const struct sl_node *node, uint32_t gpu, struct sl_evict_ask *ask);
 struct sl_node_asker {
 	const struct sl_node_client *client;
 	uint32_t place; /* in the order */
@@ -615,7 +670,29 @@ struct sl_evict_plan sl_node_choose_leavers(struct sl_node *node,
 	const struct sl_node_asker *asker, uint32_t gpu, const struct sl_evict_ask *ask,
 	uint32_t *count);
 
-/* --- node_back.c --- */
+/* --- node_pool.c --- */
+/* The pool as it is, for demands and moves of these GPUs: it keeps room for those who are half
+ * there elsewhere. O(workloads + clients that swap) after bytes moved. */
+struct sl_pool sl_node_pool_for(const struct sl_node *node, uint32_t gpus);
+/* What it can still take at all. */
+uint64_t sl_node_pool_there(const struct sl_node *node);
+/* How far the GPU may be lent out beyond its unclaimed requests; 0 where nothing is swapped. */
+uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu);
+/* What of the workload may leave the GPU though nobody needs the room. */
+uint64_t sl_node_room_to_go(
+	const struct sl_node *node, const struct sl_node_member *member, uint32_t gpu);
+/* All of the workload that could still be told to leave, and how much of that the pool takes. */
+struct sl_node_all_out {
+	uint64_t bytes, room_bytes;
+};
+struct sl_node_all_out sl_node_all_out(const struct sl_node *node,
+	const struct sl_node_member *member, bool gives_up_request);
+/* The workload's own part of the pool: at most so much more. */
+uint64_t sl_node_pool_share(
+	const struct sl_node *node, const struct sl_node_member *member);
+/* How much more of what it has above its request could be moved there. */
+uint64_t sl_node_lend_share(
+	const struct sl_node *node, const struct sl_node_member *member);
 /* Of the pool, what a burst demand of the client for so many bytes may move there: so much that
  * afterwards each of those that take turns can still change places with others, whose memory goes
  * there before his comes back. O(clients). */
@@ -636,7 +713,6 @@ void sl_node_unpark(struct sl_node *node, struct sl_node_member *member);
 /* Why all of a client goes to the host although nobody waits for the room. */
 struct sl_node_going {
 	enum sl_reason reason;
-	bool spares_lent;  /* what the pool keeps for lent requests is not used */
 	sl_ns again_after; /* when to look again where the pool has no room */
 };
 /* One order at a time. Returns whether something of it is still to leave. */
@@ -651,9 +727,6 @@ bool sl_node_is_leaving(const struct sl_node *node, const struct sl_node_client 
 bool sl_node_is_parking(const struct sl_node *node, const struct sl_node_client *client);
 /* And has refused, or does not answer. */
 bool sl_node_parks_late(const struct sl_node *node, const struct sl_node_client *client);
-/* What the pool and its own share of it have room for. */
-uint64_t sl_node_room_to_go(const struct sl_node *node,
-	const struct sl_node_member *member, uint32_t gpu, bool spares_lent);
 
 /* --- node_swap.c, events --- */
 void sl_node_on_pool_size(struct sl_node *node, const struct sl_event *event);
@@ -664,6 +737,7 @@ void sl_node_on_client_evicted(struct sl_node *node, const struct sl_event *even
 void sl_node_on_want(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_done(struct sl_node *node, const struct sl_event *event);
 void sl_node_on_store(struct sl_node *node, const struct sl_event *event);
+void sl_node_on_chunk(struct sl_node *node, const struct sl_event *event);
 
 /* --- node_waited.c --- */
 /* After each change of what a workload waits for. O(1). */

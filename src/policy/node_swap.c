@@ -97,62 +97,6 @@ sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 
 /* --- the pool --- */
 
-uint64_t sl_node_pool_room(const struct sl_node *node, uint32_t gpu, bool entitled)
-{
-	const struct sl_ledger *ledger = &node->ledger;
-	uint64_t taken = ledger->evicted_bytes + ledger->leaving_bytes;
-	uint64_t there = sl_sub_sat(node->pool.pool_bytes, taken);
-	uint64_t claims = ledger->evicted_bytes;
-
-	if (SL_MUTANT(POOL_OVERFILLED, entitled, true))
-		return SL_MUTANT(POOL_OVERFILLED, there, SL_LEDGER_BYTES_MAX);
-	/* What leaves this GPU makes room for those who are half there. */
-	claims += sl_node_half_out(node, 1u << gpu);
-	/* What leaves a GPU that is lent out takes the place of what it was lent on. */
-	for (uint32_t other = 0; other < SL_NODE_GPUS_MAX; other++) {
-		uint64_t leaving = ledger->gpu[other].sum.leaving_bytes;
-
-		claims += other == gpu
-				  ? leaving
-				  : sl_max_u64(leaving, sl_ledger_overlap(ledger, other));
-	}
-	return sl_min_u64(there,
-		sl_sub_sat(sl_sub_sat(node->pool.pool_bytes, node->pool.slack_bytes),
-			claims));
-}
-
-uint64_t sl_node_pool_share(
-	const struct sl_node *node, const struct sl_node_member *member)
-{
-	uint64_t has = 0;
-
-	if (SL_MUTANT(POOL_UNBOUND, !node->pool_member_bytes, true))
-		return SL_LEDGER_BYTES_MAX;
-	for (uint32_t left = member->account.touched; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&member->account.cell[__builtin_ctz(left)];
-
-		has += cell->evicted_bytes + cell->leaving_bytes;
-	}
-	return sl_sub_sat(node->pool_member_bytes, has);
-}
-
-uint64_t sl_node_lend_share(
-	const struct sl_node *node, const struct sl_node_member *member)
-{
-	uint64_t burst = 0;
-
-	if (!node->pool_member_bytes)
-		return SL_LEDGER_BYTES_MAX;
-	for (uint32_t left = member->account.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-		burst += sl_sub_sat(sl_ledger_use(&member->account, gpu),
-			sl_ledger_request(&member->account, gpu));
-	}
-	return sl_sub_sat(node->pool_member_bytes, burst);
-}
-
 static uint64_t on_host(const struct sl_node_client *client)
 {
 	uint64_t bytes = 0;
@@ -325,6 +269,7 @@ static void begin_turn(
 	struct sl_node *node, const struct sl_node_client *back, sl_ns wants_since)
 {
 	struct sl_node_member *member = back->member;
+	uint64_t had_bytes = member->began_bytes;
 
 	if (SL_MUTANT(TURN_AGAIN, sl_node_joins_turn(node, back, wants_since), false))
 		return;
@@ -335,8 +280,10 @@ static void begin_turn(
 		if (client->is_out && (client->wants || client->returns))
 			return;
 	}
-	member->turn_began = node->now;
-	member->turn_over = false;
+	sl_node_begin_turn(node, member);
+	/* It goes on growing. */
+	if (member->waiting)
+		member->began_bytes = had_bytes;
 	member->turns++;
 }
 
@@ -772,6 +719,16 @@ void sl_node_on_store(struct sl_node *node, const struct sl_event *event)
 		forget_trim(client);
 	client->store_bytes = bytes;
 	client->trims_in_vain = 0;
+	node->swap_dirty = true;
+}
+
+void sl_node_on_chunk(struct sl_node *node, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_find_living(node, event->chunk.client);
+
+	if (!client)
+		return;
+	client->chunk_bytes = sl_min_u64(event->chunk.bytes, SL_LEDGER_BYTES_MAX);
 	node->swap_dirty = true;
 }
 

@@ -111,9 +111,40 @@ static void list_wants(struct sl_look *look)
 	}
 }
 
+static struct sl_turns_place place_of(const struct sl_demand *demand)
+{
+	return (struct sl_turns_place){.entitled = demand->entitled,
+		.promoted = sl_node_client_of(demand)->member->promoted,
+		.priority = demand->priority,
+		.since = demand->grows ? 0 : demand->arrived,
+		.tie = demand->sequence << 1 | 1};
+}
+
+/* Turns begin and end, and with them the places of what is asked for in them. */
+static void rank_demands(struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_queue *queue = &node->queue[gpu];
+
+	sl_list_foreach_safe (link, &queue->waiting) {
+		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
+		bool grows = SL_MUTANT(GROWS_BY_TURNS,
+			!demand->entitled &&
+				sl_node_is_growing(node, sl_node_client_of(demand)),
+			false);
+
+		if (grows == demand->grows)
+			continue;
+		demand->grows = grows;
+		sl_list_unlink(link);
+		sl_demand_enqueue(&queue->waiting, demand);
+		node->dirty_mask |= 1u << gpu;
+	}
+}
+
 static void list_demands(struct sl_look *look)
 {
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		rank_demands(look->node, gpu);
 		sl_list_foreach (link, &look->node->queue[gpu].waiting) {
 			struct sl_demand *demand =
 				SL_LIST_ENTRY(link, struct sl_demand, queue);
@@ -137,11 +168,7 @@ static void list_demands(struct sl_look *look)
 				.was_helped = was_helped,
 				.was_moving = was_moving,
 				.gpus = 1u << gpu,
-				.place = {.entitled = demand->entitled,
-					.promoted = client->member->promoted,
-					.priority = demand->priority,
-					.since = demand->arrived,
-					.tie = demand->sequence << 1 | 1}};
+				.place = place_of(demand)};
 		}
 	}
 }
@@ -181,11 +208,7 @@ uint64_t sl_node_kept_from(const struct sl_node *node, const struct sl_demand *d
 {
 	const struct sl_node_queue *queue = &node->queue[demand->gpu];
 	const struct sl_node_client *client = sl_node_client_of(demand);
-	struct sl_turns_place place = {.entitled = demand->entitled,
-		.promoted = client->member->promoted,
-		.priority = demand->priority,
-		.since = demand->arrived,
-		.tie = demand->sequence << 1 | 1};
+	struct sl_turns_place place = place_of(demand);
 
 	if (sl_node_is_away(client))
 		return UINT64_MAX;
@@ -224,6 +247,10 @@ static void promote(struct sl_look *look, const struct sl_node_unit *unit)
 	/* A burst demand is refused then; rather it has its turn. */
 	if (unit->demand)
 		at = sl_min_u64(at, sl_node_wait_end(node, unit->demand));
+	/* The one before ended at this instant, since another of its clients wants back that was
+	 * moved in it: the two would end and begin each other without end. */
+	if (member->share_ended == node->now)
+		at = sl_max_u64(at, node->now + 1);
 	if (SL_MUTANT(NO_MIN_SHARE, node->now < at, true)) {
 		node->swap_due =
 			sl_min_u64(node->swap_due, sl_max_u64(at, node->now + 1));
@@ -434,6 +461,15 @@ static void look_at(struct sl_look *look, struct sl_node_unit *unit, uint32_t pl
 
 /* --- around it --- */
 
+/* Who it leaves for has what it lacked, and asks for more in a moment. */
+static bool runs_ahead(const struct sl_node *node, const struct sl_node_order *order)
+{
+	const struct sl_node_client *lacker =
+		order->ahead ? sl_node_find_client(node, order->lacker) : NULL;
+
+	return lacker && lacker->alive && sl_node_is_growing(node, lacker);
+}
+
 /* Nobody needs any more what they were told to move. */
 static void abort_the_unneeded(struct sl_look *look)
 {
@@ -443,7 +479,8 @@ static void abort_the_unneeded(struct sl_look *look)
 
 		if (client->order.id && !client->order.restores &&
 			client->order.reason == SL_REASON_EVICTED_FOR &&
-			!(look->lacking >> client->order.gpu & 1))
+			!(look->lacking >> client->order.gpu & 1) &&
+			!runs_ahead(look->node, &client->order))
 			sl_node_abort(look->node, client);
 	}
 }

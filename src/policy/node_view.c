@@ -25,6 +25,7 @@ struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
 		.backing_bytes = g->sum.backing_bytes,
 		.granted_bytes = g->sum.granted_bytes,
 		.hidden_bytes = g->sum.hidden_bytes,
+		.paid_bytes = g->sum.paid_bytes,
 		.held_bytes = g->sum.held_bytes,
 		.dying_bytes = g->sum.dying_bytes,
 		.evicted_bytes = g->sum.evicted_bytes,
@@ -32,6 +33,20 @@ struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
 		.free_bytes = sl_ledger_free_bytes(&node->ledger, gpu),
 		.workloads = g->workloads,
 		.waiting = node->queue[gpu].count,
+	};
+}
+
+struct sl_node_left_view sl_node_left(const struct sl_node *node)
+{
+	if (!node->goes_on_at)
+		return (struct sl_node_left_view){0};
+	return (struct sl_node_left_view){
+		.gpu_mask = node->dirty_mask,
+		.resolve_mask = node->resolve_mask,
+		.timers = node->timers_dirty,
+		.turns = node->swap_dirty,
+		.deadlock = node->deadlock_dirty,
+		.goes_on_at = node->goes_on_at,
 	};
 }
 
@@ -127,6 +142,7 @@ struct sl_node_workload_view sl_node_workload_alone(
 		.wait_max = member->wait_max,
 		.residency = residency_of(node, member),
 		.warm_after = member->warm_after,
+		.idle_grace = member->idle_grace,
 		.turns = member->turns,
 		.wants_since = wants_since_of(node, member),
 		.waits = sl_node_waits_of(node, member),
@@ -154,6 +170,7 @@ static struct sl_node_use_view cell_view(const struct sl_ledger_cell *cell)
 		.backing_bytes = cell->backing_bytes,
 		.granted_bytes = cell->granted_bytes,
 		.hidden_bytes = cell->hidden_bytes,
+		.paid_bytes = cell->paid_bytes,
 		.held_bytes = cell->held_bytes,
 		.dying_bytes = cell->dying_bytes,
 		.evicted_bytes = cell->evicted_bytes,

@@ -5,6 +5,7 @@
  * whoever asks later (sl_node_why). It looks at the books as they are and remembers nothing, so an
  * answer can never be older than the state it explains.
  */
+#include "policy/node_outlook.h"
 #include "policy/node_state.h"
 
 static void find_borrowers(
@@ -97,20 +98,30 @@ static bool waits_for_the_dead(const struct sl_node *node, const struct sl_deman
 	return dying && demand->bytes <= available_with(node, demand, dying);
 }
 
-/* What the end of this client leaves to others: a burst gets nothing of a request. */
-static uint64_t leaves(
-	const struct sl_node_client *client, const struct sl_demand *demand)
+/* What those of the workload who were told to end leave to others: a burst gets nothing of its
+ * request. */
+static uint64_t leaves(const struct sl_node *node, const struct sl_node_member *member,
+	const struct sl_demand *demand)
 {
-	const struct sl_ledger_account *account = &client->member->account;
-	uint64_t live = sl_ledger_live(&client->holding.cell[demand->gpu]);
+	const struct sl_ledger_account *account = &member->account;
+	uint64_t here = sl_ledger_here(account, demand->gpu), bytes = 0;
 
+	sl_list_foreach (link, &member->clients) {
+		const struct sl_node_client *client =
+			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
+
+		if (sl_node_is_going(client))
+			bytes += sl_ledger_live(&client->holding.cell[demand->gpu]);
+	}
+	if (sl_node_workload_is_going(member))
+		bytes = here;
 	if (demand->entitled)
-		return live;
-	return sl_min_u64(live, sl_sub_sat(sl_ledger_here(account, demand->gpu),
-					sl_ledger_request(account, demand->gpu)));
+		return bytes;
+	return sl_min_u64(
+		bytes, sl_sub_sat(here, sl_ledger_request(account, demand->gpu)));
 }
 
-/* Somebody was told to end, and with what he holds here it would fit. Names the one who holds
+/* Some were told to end, and with what they hold here it would fit. Names the workload that holds
  * most of it. */
 static bool waits_for_the_stopped(const struct sl_node *node,
 	const struct sl_demand *demand, struct sl_node_because *because)
@@ -118,29 +129,15 @@ static bool waits_for_the_stopped(const struct sl_node *node,
 	uint64_t coming = node->ledger.gpu[demand->gpu].sum.dying_bytes, most = 0;
 	uint64_t who = 0;
 
-	sl_list_foreach (link, &node->stops) {
-		const struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_stops);
-		uint64_t live = leaves(client, demand);
-
-		coming += live;
-		if (live <= most || client->member->index.id == because->workload)
-			continue;
-		most = live;
-		who = client->member->index.id;
-	}
-	sl_list_foreach (at, &node->to_kill) {
+	sl_list_foreach (link, &node->all_members) {
 		const struct sl_node_member *member =
-			SL_LIST_ENTRY(at, struct sl_node_member, to_kill);
-		uint64_t use = sl_ledger_here(&member->account, demand->gpu);
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint64_t bytes = leaves(node, member, demand);
 
-		coming += demand->entitled
-				  ? use
-				  : sl_sub_sat(use, sl_ledger_request(&member->account,
-							    demand->gpu));
-		if (use <= most || member->index.id == because->workload)
+		coming += bytes;
+		if (bytes <= most || member->index.id == because->workload)
 			continue;
-		most = use;
+		most = bytes;
 		who = member->index.id;
 	}
 	if (!most || demand->bytes > available_with(node, demand, coming))
@@ -273,6 +270,37 @@ static bool lacks_what_is_stuck(const struct sl_node *node,
 	return true;
 }
 
+/* It is above its request. Names the workload within its own that has most there which can be
+ * moved, and is not moved for that. */
+static bool waits_for_the_graced(const struct sl_node *node,
+	const struct sl_node_client *own, struct sl_node_because *because)
+{
+	enum sl_endless endless;
+	uint64_t most = 0;
+
+	/* Then no grace has an end that would help, nor would a request. */
+	(void)sl_node_longest_wait(node, own->member, &endless);
+	if (endless == SL_ENDLESS_STAYS)
+		return false;
+	sl_list_foreach (link, &node->all_members) {
+		const struct sl_node_member *member =
+			SL_LIST_ENTRY(link, struct sl_node_member, of_node);
+		uint64_t bytes =
+			sl_sub_sat(sl_ledger_here(&member->account, because->gpu),
+				sl_node_stays_on(member, because->gpu));
+
+		if (member == own->member || bytes <= most || !sl_node_has_grace(member))
+			continue;
+		most = bytes;
+		because->other = member->index.id;
+	}
+	if (!most)
+		return false;
+	because->reason = SL_REASON_GRACE_WAITS;
+	because->other_bytes = most;
+	return true;
+}
+
 /* The last look could do nothing for it. */
 static bool returns_after_the_stuck(const struct sl_node *node,
 	const struct sl_node_client *client, struct sl_node_because *because)
@@ -318,7 +346,10 @@ struct sl_node_because sl_node_away_because(
 		   !client->holding.cell[because.gpu].leaving_bytes) {
 		because.reason = SL_REASON_LEAVING_WAITS;
 		name_other(node, &because, true);
-	} else if (!sl_node_waits_for_pool(node, client, &because)) {
+	} else if (sl_node_waits_for_pool(node, client, &because)) {
+		return because;
+	} else if (client->unhelped_in != node->looks ||
+		   !waits_for_the_graced(node, client, &because)) {
 		because.reason = SL_REASON_TURN_WAITS;
 		name_other(node, &because, false);
 	}
@@ -360,7 +391,7 @@ struct sl_node_because sl_node_parking_because(
 		.client = client->index.id,
 		.gpu = gpu,
 		.bytes = sl_node_to_leave(node, client, gpu),
-		.available_bytes = sl_node_room_to_go(node, client->member, gpu, false)};
+		.available_bytes = sl_node_room_to_go(node, client->member, gpu)};
 
 	if (client->condition != SL_CONDITION_RUNNING) {
 		because.reason = SL_REASON_PARKING_STOPPED;
@@ -418,7 +449,11 @@ static void explain(const struct sl_node *node, const struct sl_demand *demand,
 	sl_node_name_borrower(node, because);
 	kept = node->ledger.gpu[demand->gpu].unclaimed_bytes -
 	       sl_ledger_unclaimed(demand->holding->account, demand->gpu);
-	if (because->other_bytes || demand->entitled || queue->degraded || !kept)
+	if (because->other_bytes || demand->entitled || queue->degraded)
+		return;
+	if (!kept && sl_node_swaps(node))
+		(void)waits_for_the_graced(node, sl_node_client_of(demand), because);
+	if (!kept)
 		return;
 	/* Nobody has what it lacks: it is promised, and not used yet. */
 	because->reason = SL_REASON_REQUESTS_WAIT;

@@ -54,42 +54,14 @@ static bool may_be_warm(const struct sl_node_member *member)
 	       !member->stopping && !(member->flags & SL_WORKLOAD_NO_SWAP);
 }
 
-/* What is still there of all its processes on all its GPUs and is not leaving, and how much of that
- * the pool has room for;
- * gpu: where least. A part of it on the host would come back with the next call, and give nobody
- * the room that the rest keeps. */
-struct leaving {
-	uint64_t bytes, room_bytes;
-	uint32_t gpu;
-};
-
-static struct leaving look(
+/* A part of it on the host would come back with the next call, and give nobody the room that the
+ * rest keeps. */
+static struct sl_node_all_out look(
 	const struct sl_node *node, const struct sl_node_member *member)
 {
-	struct leaving all = {.room_bytes = UINT64_MAX};
-	uint32_t seen = 0;
+	struct sl_node_all_out all = sl_node_all_out(node, member, false);
 
-	sl_list_foreach (link, &member->clients) {
-		const struct sl_node_client *client =
-			SL_LIST_ENTRY(link, struct sl_node_client, of_member);
-
-		for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-			/* The room of what is leaving is taken already. */
-			uint64_t room,
-				bytes = sl_sub_sat(sl_node_to_leave(node, client, gpu),
-					client->holding.cell[gpu].leaving_bytes);
-
-			/* Each GPU once: the room on it is that of all. */
-			if (bytes && !(seen >> gpu & 1)) {
-				seen |= 1u << gpu;
-				room = sl_node_room_to_go(node, member, gpu, true);
-				all.gpu = room < all.room_bytes ? gpu : all.gpu;
-				all.room_bytes = sl_min_u64(all.room_bytes, room);
-			}
-			all.bytes += bytes;
-		}
-	}
+	all.room_bytes = sl_min_u64(all.room_bytes, sl_node_pool_share(node, member));
 	return all;
 }
 
@@ -98,14 +70,16 @@ bool sl_node_warm_because(const struct sl_node *node, const struct sl_node_clien
 {
 	const struct sl_node_member *member = client->member;
 	sl_ns idle = sl_node_settled_idle(node, client);
-	struct leaving all;
+	struct sl_node_all_out all;
 
-	if (!may_be_warm(member) || idle < member->warm_after || client->order.id)
+	if (!client->holding.touched || !may_be_warm(member) ||
+		idle < member->warm_after || client->order.id)
 		return false;
 	all = look(node, member);
 	if (all.bytes <= all.room_bytes)
 		return false;
-	*because = (struct sl_node_because){.gpu = all.gpu,
+	*because = (struct sl_node_because){
+		.gpu = (uint32_t)__builtin_ctz(client->holding.touched),
 		.reason = all.room_bytes == sl_node_pool_share(node, member)
 				  ? SL_REASON_WARM_POOL_BOUND
 				  : SL_REASON_WARM_POOL_FULL,
@@ -139,7 +113,7 @@ static void note_no_room(struct sl_node *node, struct sl_node_member *member)
 
 static void send(struct sl_node *node, struct sl_node_member *member)
 {
-	struct leaving all = look(node, member);
+	struct sl_node_all_out all = look(node, member);
 
 	if (!SL_MUTANT(WARM_IN_PART, all.bytes <= all.room_bytes, true)) {
 		note_no_room(node, member);
@@ -152,7 +126,6 @@ static void send(struct sl_node *node, struct sl_node_member *member)
 		(void)sl_node_send_away(node,
 			SL_LIST_ENTRY(link, struct sl_node_client, of_member),
 			&(struct sl_node_going){.reason = SL_REASON_EVICTED_IDLE,
-				.spares_lent = true,
 				.again_after = TRIED_AGAIN_AFTER});
 }
 

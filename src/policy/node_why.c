@@ -145,6 +145,7 @@ static void why_client(const struct sl_node *node, const struct sl_node_client *
 {
 	why_it_is_parking(node, client, fn, context);
 	why_it_is_not_warm(node, client, fn, context);
+	sl_node_why_contexts(node, client, fn, context);
 	if (!why_it_is_away(node, client, fn, context))
 		why_it_waits(node, client, fn, context);
 	if (client->stopping != SL_NODE_LIVES && client->stopping != SL_NODE_UNREACHED)
@@ -188,6 +189,7 @@ void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_
 	void *context)
 {
 	const struct sl_node_member *member = sl_node_find_member(node, workload);
+	struct sl_node_because endless;
 	uint32_t mask;
 
 	if (!member)
@@ -200,6 +202,8 @@ void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_
 
 		fn(context, &because);
 	}
+	if (sl_node_endless_because(node, member, &endless))
+		fn(context, &endless);
 	sl_list_foreach (link, &member->clients)
 		why_client(node, SL_LIST_ENTRY(link, struct sl_node_client, of_member),
 			fn, context);

@@ -5,6 +5,7 @@
  * bind (where of these it goes). A change is judged like an admission to the GPUs it has.
  */
 #include "policy/mutant.h"
+#include "policy/node_outlook.h"
 #include "policy/node_state.h"
 #include "policy/verdicts/admit.h"
 #include "policy/verdicts/bind.h"
@@ -33,7 +34,7 @@ static struct sl_node_member *new_member(struct sl_node *node, uint64_t id)
 		member = sl_arena_take(node->arena, sizeof(*member));
 	*member = (struct sl_node_member){.index.id = id};
 	sl_list_init(&member->clients);
-	sl_list_init(&member->to_kill);
+	sl_list_init(&member->ending);
 	sl_list_init(&member->of_parked);
 	sl_list_push_tail(&node->all_members, &member->of_node);
 	sl_index_add(&node->members, &member->index);
@@ -46,6 +47,7 @@ void sl_node_forget_member(struct sl_node *node, struct sl_node_member *member)
 		return;
 	sl_index_remove(&node->members, &member->index);
 	sl_list_unlink(&member->of_node);
+	sl_list_unlink(&member->ending);
 	member->next_spare = node->spare_members;
 	node->spare_members = member;
 	node->warms -= member->warm_after > 0;
@@ -63,6 +65,7 @@ static void admit(struct sl_node *node, const struct sl_event *event, uint32_t g
 	member->flags = event->workload_add.flags;
 	member->wait_max = event->workload_add.wait_max;
 	member->warm_after = event->workload_add.warm_after;
+	member->idle_grace = event->workload_add.idle_grace;
 	node->warms += member->warm_after > 0;
 	node->swap_dirty = node->probes_dirty = true;
 	sl_ledger_bind(&node->ledger, &member->account, gpu_mask, offer.request_bytes,
@@ -108,8 +111,8 @@ static uint32_t lost_mask(const struct sl_node *node)
 	return SL_MUTANT(ADMIT_LOST, mask, 0);
 }
 
-static void admit_facts(
-	const struct sl_node *node, uint32_t allowed, struct sl_admit_gpu *facts)
+static void admit_facts(const struct sl_node *node, const struct sl_admit_ask *ask,
+	uint32_t allowed, struct sl_admit_gpu *facts)
 {
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
 		facts[gpu] = (struct sl_admit_gpu){
@@ -118,6 +121,11 @@ static void admit_facts(
 			.shareable_bytes = sl_ledger_shareable(&node->ledger, gpu),
 			.claims_bytes = node->ledger.gpu[gpu].claims_bytes,
 		};
+		if (facts[gpu].allowed && node->ledger.gpu[gpu].present)
+			sl_node_context_facts(node, gpu,
+				sl_admit_resolve(ask, facts[gpu].shareable_bytes)
+					.request_bytes,
+				&facts[gpu]);
 	}
 	/* Their contexts, and what is held of them; who comes back claims his own. */
 	sl_list_foreach (link, &node->parked) {
@@ -164,7 +172,7 @@ static uint32_t choose_gpus(const struct sl_node *node, const struct sl_admit_pl
 				     true));
 }
 
-static uint32_t count_of_owner(const struct sl_node *node, uint32_t owner)
+uint32_t sl_node_workloads_of(const struct sl_node *node, uint32_t owner)
 {
 	uint32_t count = 0;
 
@@ -188,7 +196,7 @@ static bool exceeds_bounds(const struct sl_node *node, const struct sl_event *ev
 	struct sl_bounds_verdict *verdict)
 {
 	struct sl_bounds_ask facts_of_it = {.priority = event->workload_add.priority,
-		.workloads = count_of_owner(node, event->workload_add.owner) + 1};
+		.workloads = sl_node_workloads_of(node, event->workload_add.owner) + 1};
 	uint32_t passed = 0, wanted = ask->gpu_count ? ask->gpu_count : 1;
 
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
@@ -227,7 +235,7 @@ static uint32_t judge_new(
 	struct sl_admit_plan plan;
 	bool is_bound;
 
-	admit_facts(node, allowed, facts);
+	admit_facts(node, &ask, allowed, facts);
 	sl_admit_judge(&ask, facts, &plan);
 	is_bound = plan.reason != SL_REASON_TOO_FEW_GPUS &&
 		   plan.reason != SL_REASON_LIMIT_BELOW_REQUEST &&
@@ -263,7 +271,7 @@ static uint32_t take_over(
 			0);
 		return 0;
 	}
-	admit_facts(node, mask, facts);
+	admit_facts(node, &ask, mask, facts);
 	sl_admit_judge(&ask, facts, &plan);
 	*offer = smallest_offer(plan.offer, mask);
 	offer->limit_bytes = sl_max_u64(offer->limit_bytes, offer->request_bytes);
@@ -301,10 +309,9 @@ void sl_node_on_workload_remove(struct sl_node *node, const struct sl_event *eve
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	member->leaving = true;
 	sl_node_unpark(node, member);
-	if (SL_MUTANT(STOP_KILLS_THE_ENDED, member->stopping, false)) {
-		sl_list_unlink(&member->to_kill);
-		node->timers_dirty = true;
-	}
+	/* Not killed any more. */
+	member->killed = SL_MUTANT(STOP_KILLS_THE_ENDED, true, member->killed);
+	node->timers_dirty = true;
 	sl_ledger_unbind(&node->ledger, &member->account);
 	sl_node_forget_member(node, member);
 }
@@ -317,6 +324,7 @@ struct change {
 	uint64_t uncut_limit_bytes;
 	uint64_t shareable_bytes; /* of the smallest of its GPUs */
 	int32_t priority;
+	uint32_t smallest_gpu;
 };
 
 /* What it was promised, or gave up until it is resumed. */
@@ -332,10 +340,15 @@ static struct change resolve_change(const struct sl_node *node,
 	struct change to = {request_of(member), member->account.limit_bytes,
 		member->account.limit_bytes, UINT64_MAX, member->priority};
 
-	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1)
-		to.shareable_bytes = sl_min_u64(
-			to.shareable_bytes, sl_ledger_shareable(&node->ledger,
-						    (uint32_t)__builtin_ctz(left)));
+	for (uint32_t left = member->account.gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t bytes = sl_ledger_shareable(&node->ledger, gpu);
+
+		if (bytes >= to.shareable_bytes)
+			continue;
+		to.shareable_bytes = bytes;
+		to.smallest_gpu = gpu;
+	}
 	if (which & SL_SET_REQUEST)
 		to.request_bytes = sl_amount_resolve(
 			&event->workload_set.request, to.shareable_bytes, 0);
@@ -449,13 +462,13 @@ static bool refuse_change(struct sl_node *node, const struct sl_node_member *mem
 	uint64_t id = member->index.id;
 	struct sl_bounds_verdict bound = judge_bounds(member, to, event);
 
-	if (to->uncut_limit_bytes < to->request_bytes)
+	if (to->request_bytes > request_of(member) &&
+		to->request_bytes > to->shareable_bytes)
+		refuse(node, id, SL_REASON_REQUEST_TOO_LARGE, to->smallest_gpu,
+			to->request_bytes, to->shareable_bytes);
+	else if (to->uncut_limit_bytes < to->request_bytes)
 		refuse(node, id, SL_REASON_LIMIT_BELOW_REQUEST, 0, to->request_bytes,
 			to->uncut_limit_bytes);
-	else if (to->request_bytes > request_of(member) &&
-		 to->request_bytes > to->shareable_bytes)
-		refuse(node, id, SL_REASON_REQUEST_TOO_LARGE, 0, to->request_bytes,
-			to->shareable_bytes);
 	else if (bound.reason != SL_REASON_NONE)
 		refuse(node, id, bound.reason, 0, bound.wanted, bound.allowed);
 	else
@@ -517,6 +530,8 @@ static void change(struct sl_node *node, struct sl_node_member *member,
 		member->wait_max = event->workload_set.wait_max;
 	if (event->workload_set.which & SL_SET_WARM)
 		set_warm(node, member, event->workload_set.warm_after);
+	if (event->workload_set.which & SL_SET_GRACE)
+		member->idle_grace = event->workload_set.idle_grace;
 	if (to->priority != member->priority)
 		sl_node_reprioritize(node, member, to->priority);
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
@@ -582,30 +597,40 @@ void sl_node_on_workload_stop(struct sl_node *node, const struct sl_event *event
 		 * not. */
 		sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	}
-	if (!sl_list_is_linked(&member->to_kill)) {
-		sl_list_push_tail(&node->to_kill, &member->to_kill);
-		member->kill_at = kill_at;
-	}
-	member->kill_at = SL_MUTANT(
-		STOP_LONGER_COUNTS, sl_min_u64(member->kill_at, kill_at), kill_at);
+	if (!sl_list_is_linked(&member->ending))
+		sl_list_push_tail(&node->ending, &member->ending);
+	else if (!member->killed)
+		kill_at = SL_MUTANT(STOP_LONGER_COUNTS,
+			sl_min_u64(member->kill_at, kill_at), kill_at);
+	member->killed = false;
+	member->kill_at = kill_at;
 	node->timers_dirty = true;
 }
 
+/* Who is still there long after the kill is counted on no more. */
 sl_ns sl_node_time_stops(struct sl_node *node)
 {
 	sl_ns next = SL_NS_NEVER;
 
-	sl_list_foreach_safe (link, &node->to_kill) {
+	sl_list_foreach_safe (link, &node->ending) {
 		struct sl_node_member *member =
-			SL_LIST_ENTRY(link, struct sl_node_member, to_kill);
+			SL_LIST_ENTRY(link, struct sl_node_member, ending);
+		sl_ns end = sl_node_later(member->kill_at, SL_OUTLOOK_STUBBORN_AFTER);
 
-		if (node->now < member->kill_at) {
-			next = sl_min_u64(next, member->kill_at);
+		if (!member->killed && node->now >= member->kill_at) {
+			member->killed = true;
+			if (SL_MUTANT(STOP_NEVER_KILLS, true, false))
+				tell_stop(node, member, SL_STOP_KILL);
+		}
+		if (node->now >= end) {
+			sl_list_unlink(&member->ending);
+			node->books++;
+			sl_node_touch(
+				node, member->account.gpu_mask | member->account.touched);
+			node->deadlock_dirty = true;
 			continue;
 		}
-		sl_list_unlink(&member->to_kill);
-		if (SL_MUTANT(STOP_NEVER_KILLS, true, false))
-			tell_stop(node, member, SL_STOP_KILL);
+		next = sl_min_u64(next, member->killed ? end : member->kill_at);
 	}
 	return next;
 }

@@ -46,12 +46,32 @@ enum sl_reason_kind sl_reason_kind(uint32_t reason)
 	return reason < SL_REASONS ? reasons[reason].kind : SL_REASON_KIND_NOTE;
 }
 
+static const char *const kinds[SL_REASON_KINDS] = {
+	"deny", "except", "refuse", "wait", "stop", "note"};
+const char sl_reason_kinds_known[] = "deny, except, refuse, wait, stop, note";
+
 const char *sl_reason_kind_name(enum sl_reason_kind kind)
 {
-	static const char *const names[SL_REASON_KINDS] = {
-		"deny", "except", "refuse", "wait", "stop", "note"};
+	return (uint32_t)kind < SL_REASON_KINDS ? kinds[kind] : "?";
+}
 
-	return (uint32_t)kind < SL_REASON_KINDS ? names[kind] : "?";
+bool sl_reason_kinds_read(const char *text, uint32_t *out)
+{
+	*out = 0;
+	while (text && *text) {
+		size_t length = strcspn(text, ",");
+		uint32_t kind = 0;
+
+		while (kind < SL_REASON_KINDS &&
+			(strlen(kinds[kind]) != length ||
+				memcmp(kinds[kind], text, length) != 0))
+			kind++;
+		if (kind == SL_REASON_KINDS)
+			return false;
+		*out |= 1u << kind;
+		text += length + (text[length] == ',');
+	}
+	return true;
 }
 
 /* --- the sentence --- */
@@ -80,21 +100,6 @@ static const char *known(const char *name, const char *otherwise)
 }
 
 /* "850 ms", "12.5 s", "3 min", "7 h": what a reader takes in, not what a program needs. */
-static void format_span(sl_ns span, char text[32])
-{
-	if (span < SL_S)
-		(void)snprintf(text, 32, "%" PRIu64 " ms", (uint64_t)(span / SL_MS));
-	else if (span < 100 * SL_S)
-		(void)snprintf(text, 32, "%" PRIu64 ".%u s", (uint64_t)(span / SL_S),
-			(unsigned int)(span / (SL_S / 10) % 10));
-	else if (span < 7200 * SL_S)
-		(void)snprintf(
-			text, 32, "%" PRIu64 " min", (uint64_t)(span / (60 * SL_S)));
-	else
-		(void)snprintf(
-			text, 32, "%" PRIu64 " h", (uint64_t)(span / (3600 * SL_S)));
-}
-
 /* What another workload could give back, if there is one. */
 static const char *format_burst(
 	const struct sl_reason_facts *facts, const char *verb, char text[PLACE_MOST])
@@ -130,7 +135,7 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 	case 3: return sl_bytes_format(facts->bytes, text, 32);
 	case 4: return sl_bytes_format(facts->available_bytes, text, 32);
 	case 5: return sl_bytes_format(facts->other_bytes, text, 32);
-	case 6: format_span(facts->span, text); return text;
+	case 6: return sl_span_format(facts->span, text, 32);
 	case 7:
 		if (facts->pid)
 			(void)snprintf(text, 32, "%" PRIu32, facts->pid);
@@ -179,4 +184,55 @@ const char *sl_reason_sentence(
 		}
 	}
 	return buf;
+}
+
+bool sl_reason_is_change(uint32_t reason)
+{
+	switch (reason) {
+	case SL_REASON_CHANGED:
+	case SL_REASON_CHANGED_PRIORITY:
+	case SL_REASON_CHANGED_WAIT:
+	case SL_REASON_CHANGED_SWAP_ON:
+	case SL_REASON_CHANGED_SWAP_OFF:
+	case SL_REASON_CHANGED_OOM_FIRST:
+	case SL_REASON_CHANGED_OOM_WAIT:
+	case SL_REASON_CHANGED_WARM:
+	case SL_REASON_CHANGED_WARM_OFF:
+	case SL_REASON_CHANGED_GRACE: return true;
+	default: return false;
+	}
+}
+
+bool sl_reason_explains(uint32_t reason)
+{
+	switch (sl_reason_kind(reason)) {
+	case SL_REASON_KIND_DENY:
+	case SL_REASON_KIND_EXCEPT: return reason != SL_REASON_CANCELLED;
+	case SL_REASON_KIND_REFUSE:
+	case SL_REASON_KIND_STOP: return true;
+	default: break;
+	}
+	if (sl_reason_is_change(reason))
+		return true;
+	switch (reason) {
+	case SL_REASON_ENDED:
+	case SL_REASON_LOST_FOR:
+	case SL_REASON_CREATE_FAILED:
+	case SL_REASON_STOP_REVOKED:
+	case SL_REASON_STOP_FAILED:
+	case SL_REASON_UNTAKEABLE_BEGINS:
+	case SL_REASON_UNTAKEABLE_ENDS:
+	case SL_REASON_REPORT_MISSING:
+	case SL_REASON_EVICT_BUSY:
+	case SL_REASON_EVICT_CAPTURE:
+	case SL_REASON_EVICT_NO_HOST:
+	case SL_REASON_EVICT_FAILED:
+	case SL_REASON_RESTORE_FAILED:
+	case SL_REASON_POOL_FULL:
+	case SL_REASON_POOL_BOUND:
+	case SL_REASON_WARM_POOL_FULL:
+	case SL_REASON_WARM_POOL_BOUND:
+	case SL_REASON_SERVED_AFTER_WAIT: return true;
+	default: return false;
+	}
 }

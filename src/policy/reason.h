@@ -29,8 +29,18 @@ const char *sl_reason_name(uint32_t reason); /* "OVER_LIMIT"; "?" if out of rang
 uint32_t sl_reason_named(const char *name); /* SL_REASONS if there is none of this name */
 enum sl_reason_kind sl_reason_kind(uint32_t reason);       /* NOTE if out of range */
 const char *sl_reason_kind_name(enum sl_reason_kind kind); /* "deny" */
+/* What sl_reason_kinds_read() takes: "deny, except, ...". */
+extern const char sl_reason_kinds_known[];
+/* "stop,deny" into bits of enum sl_reason_kind; NULL and "" are none. False: a word is no kind. */
+SL_MUST_CHECK bool sl_reason_kinds_read(const char *text, uint32_t *out);
 /* The template; "?" if out of range. For people use sl_reason_sentence. */
 const char *sl_reason_text(uint32_t reason);
+
+/* A workload was changed by a person. */
+bool sl_reason_is_change(uint32_t reason);
+/* An event of this reason explains to its owner how a workload came to stand as it does; coming and
+ * going does not. */
+bool sl_reason_explains(uint32_t reason);
 
 /* What a template's places are filled with. Names may be NULL or "". */
 struct sl_reason_facts {

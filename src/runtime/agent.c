@@ -188,20 +188,25 @@ static int serve(void)
 	return r;
 }
 
-static bool connect_once(const char *path)
+/* SL_SESSION_OK: connected, and HELLO is out. */
+static int connect_once(const char *path)
 {
 	struct sl_error err = {0};
 	struct sl_line line = SL_LINE_NONE;
+	int r;
 
 	/* The report would tell of something in the middle. Woken when it is over. */
 	if (!sl_swap_connects())
-		return false;
-	if (sl_line_open(&line, path, &err) < 0) {
+		return SL_SESSION_LOST;
+	r = sl_line_open(&line, path, &err);
+	if (r == SL_LINE_UNTRUSTED)
+		return sl_session_distrust(err.text);
+	if (r < 0) {
 		sl_warning("waiting for the daemon: %s", err.text);
-		return false;
+		return SL_SESSION_LOST;
 	}
 	sl_step(C_CONNECTED);
-	return sl_session_greet(&line);
+	return sl_session_greet(&line) ? SL_SESSION_OK : SL_SESSION_LOST;
 }
 
 static void *agent_main(void *arg)
@@ -211,8 +216,8 @@ static void *agent_main(void *arg)
 
 	(void)prctl(PR_SET_NAME, "sluice-agent", 0, 0, 0);
 	while (r != SL_SESSION_REJECTED) {
-		r = SL_SESSION_LOST;
-		if (connect_once(arg)) {
+		r = connect_once(arg);
+		if (r == SL_SESSION_OK) {
 			sl_ns start_ns = sl_clock_now();
 
 			r = serve();

@@ -2,9 +2,10 @@
  * context - start and contexts
  *
  * cuInit joins the daemon: it is the first call every CUDA program makes, and from then on totals
- * must be right. A context makes hidden bytes, which the daemon is asked to measure; its creation
- * waits for that, so that the program's first demands meet right books. Destroying a context
- * ends its regions and slabs with it.
+ * must be right. A context never leaves its GPU, so the daemon is asked before the first one there.
+ * It makes hidden bytes, which the daemon is asked to measure; its creation waits for that, so that
+ * the program's first demands meet right books. Destroying a context ends its regions and slabs
+ * with it.
  */
 #include "runtime/capture.h"
 #include "runtime/control.h"
@@ -21,6 +22,8 @@
 #include "runtime/prove.h"
 #include "runtime/room.h"
 #include "runtime/store.h"
+
+#include <errno.h>
 
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
@@ -43,6 +46,35 @@ SL_EXPORT CUresult cuInit(unsigned int flags)
 
 /* --- creating ------------------------------------------------------------------------------ */
 
+/* The question whether this process may have its first context on a GPU. */
+struct asked {
+	bool granted;
+	struct sl_demand demand;
+};
+
+/* CUDA_SUCCESS: make it, then answered(). May wait as long as a demand does. */
+static CUresult ask(struct asked *asked, CUdevice dev)
+{
+	struct sl_gpu *gpu = have_say() ? sl_device_gpu(dev) : NULL;
+	int saved_errno = errno, outcome;
+
+	asked->granted = false;
+	if (!gpu || __atomic_load_n(&gpu->has_context, __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	outcome = sl_demand_ask_as(&asked->demand, gpu, 1, SL_ASK_CONTEXT, NULL);
+	asked->granted = outcome == SL_DEMAND_GRANTED;
+	errno = saved_errno;
+	if (outcome == SL_DEMAND_REFUSED)
+		return sl_session_join();
+	return asked->granted ? CUDA_SUCCESS : asked->demand.denial;
+}
+
+static void answered(struct asked *asked)
+{
+	if (asked->granted)
+		sl_demand_commit(&asked->demand, 0);
+}
+
 static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
 {
 	struct sl_gpu *gpu;
@@ -59,10 +91,16 @@ static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
 #define CREATE(symbol, params, args)                             \
 	SL_EXPORT CUresult symbol params                         \
 	{                                                        \
-		CUresult result = sl_real.symbol args;           \
+		struct asked asked;                              \
+		CUresult result = ask(&asked, dev);              \
                                                                  \
+		if (result != CUDA_SUCCESS)                      \
+			return result;                           \
+		result = sl_real.symbol args;                    \
 		SL_ROOM_RETRY(result, dev, sl_real.symbol args); \
-		return created(ctx, dev, result);                \
+		result = created(ctx, dev, result);              \
+		answered(&asked);                                \
+		return result;                                   \
 	}
 
 CREATE(cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice dev),
@@ -121,14 +159,21 @@ static bool primary_is_active(CUdevice dev)
 SL_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 {
 	bool active = !have_say() || primary_is_active(dev);
-	CUresult r = sl_real.cuDevicePrimaryCtxRetain(ctx, dev);
+	struct asked asked = {.granted = false};
+	CUresult r = active ? CUDA_SUCCESS : ask(&asked, dev);
 
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = sl_real.cuDevicePrimaryCtxRetain(ctx, dev);
 	SL_ROOM_RETRY(r, dev, sl_real.cuDevicePrimaryCtxRetain(ctx, dev));
 	if (r == CUDA_SUCCESS && dev >= 0 && dev < SL_GPUS_MAX) {
 		__atomic_store_n(&primaries[dev], *ctx, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&retained[dev], 1, __ATOMIC_RELAXED);
 	}
-	return active ? r : created(ctx, dev, r);
+	if (!active)
+		r = created(ctx, dev, r);
+	answered(&asked);
+	return r;
 }
 
 /* --- destroying ---------------------------------------------------------------------------- */

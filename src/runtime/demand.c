@@ -106,8 +106,10 @@ void sl_demand_on_grant(const struct sl_msg_grant *msg)
 {
 	struct sl_demand *demand = demand_of(msg->ask);
 
-	/* Grants are whole; one that is not, or that nobody waits for, goes back. */
-	if (!demand || msg->bytes < demand->bytes) {
+	/* Grants are whole; one that is not, or that nobody waits for, goes back. That of a context
+	 * has no bytes. */
+	if (!demand ||
+		(msg->bytes < demand->bytes && !(demand->flags & SL_ASK_CONTEXT))) {
 		say_commit(msg->epoch, 0);
 		if (demand)
 			finish_demand(demand, SL_DEMAND_DENIED);
@@ -153,15 +155,17 @@ void sl_demand_refuse_all(void)
 
 /* --- asking ----------------------------------------------------------------------------- */
 
-/* Tells the daemon that the others still work while we wait, so that this is no deadlock. */
-static void tell_work(void)
+/* Tells the daemon that other threads still work while this one waits, so that it is no deadlock.
+ * What was submitted before the wait says nothing: the client would count as busy, as its pulse,
+ * which has not changed, would not say again that it is idle. */
+static void tell_work(uint64_t before)
 {
 	uint64_t work = sl_gate_submissions();
 	sl_ns now_ns = sl_clock_now();
 	union sl_msg msg;
 
 	sl_session_lock();
-	if (work != sl_session.work_sent &&
+	if (work != before && work != sl_session.work_sent &&
 		now_ns - sl_session.work_sent_ns >= WORK_SPAN_NS) {
 		sl_wire_init(&msg, SL_MSG_WORK);
 		msg.work.submissions = work;
@@ -175,6 +179,7 @@ static void tell_work(void)
 static int await(struct sl_demand *demand, void (*on_slow)(void))
 {
 	sl_ns span_ns = SLOW_ANSWER_NS, deadline_ns = sl_clock_now() + span_ns;
+	uint64_t before = sl_gate_submissions();
 
 	while (__atomic_load_n(&demand->state, __ATOMIC_ACQUIRE) == SL_DEMAND_WAITING) {
 		sl_futex_wait(&demand->state, SL_DEMAND_WAITING, span_ns);
@@ -183,7 +188,7 @@ static int await(struct sl_demand *demand, void (*on_slow)(void))
 		if (on_slow)
 			on_slow();
 		on_slow = NULL;
-		tell_work();
+		tell_work(before);
 		span_ns = WORK_SPAN_NS;
 		deadline_ns = sl_clock_now() + span_ns;
 	}

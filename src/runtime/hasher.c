@@ -127,10 +127,12 @@ static CUresult load(struct hasher *h)
 {
 	static const unsigned char *const images[] = {
 		sl_hash_ptx_image, sl_hash_host_image};
+	/* The software GPU takes PTX, too, and runs it more slowly. */
+	size_t first = getenv("SLUICE_SOFTGPU") != NULL;
 	CUresult r = CUDA_ERROR_INVALID_IMAGE;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(images); i++) {
-		r = load_image(h, images[i]);
+		r = load_image(h, images[(first + i) % SL_ARRAY_LEN(images)]);
 		if (r == CUDA_SUCCESS || r == CUDA_ERROR_OUT_OF_MEMORY)
 			break;
 	}

@@ -9,6 +9,7 @@
 #include "runtime/gate.h"
 #include "runtime/graph.h"
 #include "runtime/hidden.h"
+#include "runtime/order.h"
 #include "runtime/pool.h"
 #include "runtime/real.h"
 #include "runtime/room.h"
@@ -82,6 +83,76 @@ union sl_real_table sl_real_table = {
 		sl_gate_leave(self);                                              \
 		return CALLED(sl_sticky_note(result));                            \
 	}
+/* As GATE, and one more load: copies between two GPUs are ordered (order.h). */
+#define EXPORT_COPY(symbol, params, args)                                      \
+	static SL_COLD CUresult slowly_##symbol params                         \
+	{                                                                      \
+		struct sl_gate_thread *self = sl_gate_self;                    \
+		struct sl_order order = {.count = 0};                          \
+		CUresult result;                                               \
+                                                                               \
+		if (!self && !(self = sl_gate_attach_here()))                  \
+			return sl_real.symbol args;                            \
+		sl_gate_enter_at(self, self->entry);                           \
+		if (sl_order_is_due(ENDS_##symbol args))                       \
+			sl_order_begin(&order, ENDS_##symbol args);            \
+		result = sl_real.symbol args;                                  \
+		sl_order_end(&order, result);                                  \
+		sl_gate_leave(self);                                           \
+		return sl_sticky_note(result);                                 \
+	}                                                                      \
+	SL_EXPORT CUresult symbol params                                       \
+	{                                                                      \
+		struct sl_gate_thread *self = sl_gate_self;                    \
+		CUresult result;                                               \
+                                                                               \
+		if (sl_unlikely(!self) ||                                      \
+			sl_unlikely(sl_order_may_be_due(ENDS_##symbol args) && \
+				    (self->entry = sl_gate_stack())) ||        \
+			sl_unlikely(!sl_gate_enter_open(self)))                \
+			return CALLED(slowly_##symbol args);                   \
+		result = sl_real.symbol args;                                  \
+		sl_gate_leave(self);                                           \
+		return CALLED(sl_sticky_note(result));                         \
+	}
+/* The ends of each, and whether its stream is the legacy one: the calls of _ptsz and _ptds mean the
+ * thread's own stream by NULL, and by no stream at all. */
+#define ENDS(dst, src, legacy) ((struct sl_order_ends){dst, src, legacy})
+#define IS_LEGACY(stream)      (!(stream) || (stream) == CU_STREAM_LEGACY)
+#define IS_LEGACY_PTSZ(stream) ((stream) == CU_STREAM_LEGACY)
+/* Of arrays and memory of the host there is no address. */
+#define END(copy, side)                                                         \
+	((copy)->side##MemoryType == CU_MEMORYTYPE_HOST ||                      \
+				(copy)->side##MemoryType == CU_MEMORYTYPE_ARRAY \
+			? 0                                                     \
+			: (copy)->side##Device)
+#define ENDS_BOX(copy, legacy) \
+	((copy) ? ENDS(END(copy, dst), END(copy, src), legacy) : ENDS(0, 0, false))
+#define ENDS_cuMemcpy(dst, src, bytes)              ENDS(dst, src, true)
+#define ENDS_cuMemcpy_ptds(dst, src, bytes)         ENDS(dst, src, false)
+#define ENDS_cuMemcpyDtoD_v2(dst, src, bytes)       ENDS(dst, src, true)
+#define ENDS_cuMemcpyDtoD_v2_ptds(dst, src, bytes)  ENDS(dst, src, false)
+#define ENDS_cuMemcpyAsync(dst, src, bytes, stream) ENDS(dst, src, IS_LEGACY(stream))
+#define ENDS_cuMemcpyAsync_ptsz(dst, src, bytes, stream) \
+	ENDS(dst, src, IS_LEGACY_PTSZ(stream))
+#define ENDS_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream) \
+	ENDS(dst, src, IS_LEGACY(stream))
+#define ENDS_cuMemcpyDtoDAsync_v2_ptsz(dst, src, bytes, stream) \
+	ENDS(dst, src, IS_LEGACY_PTSZ(stream))
+#define ENDS_cuMemcpyWithAttributesAsync(dst, src, bytes, attr, stream) \
+	ENDS(dst, src, IS_LEGACY(stream))
+#define ENDS_cuMemcpyWithAttributesAsync_ptsz(dst, src, bytes, attr, stream) \
+	ENDS(dst, src, IS_LEGACY_PTSZ(stream))
+#define ENDS_cuMemcpy2D_v2(copy)                   ENDS_BOX(copy, true)
+#define ENDS_cuMemcpy2D_v2_ptds(copy)              ENDS_BOX(copy, false)
+#define ENDS_cuMemcpy2DUnaligned_v2(copy)          ENDS_BOX(copy, true)
+#define ENDS_cuMemcpy2DUnaligned_v2_ptds(copy)     ENDS_BOX(copy, false)
+#define ENDS_cuMemcpy2DAsync_v2(copy, stream)      ENDS_BOX(copy, IS_LEGACY(stream))
+#define ENDS_cuMemcpy2DAsync_v2_ptsz(copy, stream) ENDS_BOX(copy, IS_LEGACY_PTSZ(stream))
+#define ENDS_cuMemcpy3D_v2(copy)                   ENDS_BOX(copy, true)
+#define ENDS_cuMemcpy3D_v2_ptds(copy)              ENDS_BOX(copy, false)
+#define ENDS_cuMemcpy3DAsync_v2(copy, stream)      ENDS_BOX(copy, IS_LEGACY(stream))
+#define ENDS_cuMemcpy3DAsync_v2_ptsz(copy, stream) ENDS_BOX(copy, IS_LEGACY_PTSZ(stream))
 /* Dearer by the stores that keep the arguments for another call. slow: what the slow one does
  * instead of the call. */
 #define EXPORT_RETRIED(symbol, params, args, slow)                                  \
@@ -172,6 +243,7 @@ union sl_real_table sl_real_table = {
 #undef SL_HOOK
 
 #define ADDRESS_GATE(symbol)    ((void *)symbol)
+#define ADDRESS_COPY(symbol)    ((void *)symbol)
 #define ADDRESS_LAUNCH(symbol)  ((void *)symbol)
 #define ADDRESS_GRAPH(symbol)   ((void *)symbol)
 #define ADDRESS_MEM(symbol)     ((void *)symbol)

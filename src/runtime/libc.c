@@ -46,10 +46,16 @@ sl_dlvsym_fn sl_libc_dlvsym(void)
 	return (sl_dlvsym_fn)found(&slot, "dlvsym");
 }
 
-void *sl_libc_dlopen_loaded(const char *name)
+sl_dlopen_fn sl_libc_dlopen(void)
 {
 	static void *slot;
-	void *(*open_library)(const char *, int) = found(&slot, "dlopen");
+
+	return (sl_dlopen_fn)found(&slot, "dlopen");
+}
+
+void *sl_libc_dlopen_loaded(const char *name)
+{
+	sl_dlopen_fn open_library = sl_libc_dlopen();
 
 	return open_library ? open_library(name, RTLD_LAZY | RTLD_NOLOAD) : NULL;
 }

@@ -12,9 +12,11 @@
 
 #include <pthread.h>
 
+typedef void *(*sl_dlopen_fn)(const char *name, int flags);
 typedef void *(*sl_dlsym_fn)(void *handle, const char *name);
 typedef void *(*sl_dlvsym_fn)(void *handle, const char *name, const char *version);
 
+sl_dlopen_fn sl_libc_dlopen(void);
 sl_dlsym_fn sl_libc_dlsym(void);
 sl_dlvsym_fn sl_libc_dlvsym(void);
 /* dlopen with RTLD_LAZY | RTLD_NOLOAD: a handle of what is loaded already, or NULL. */

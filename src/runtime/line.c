@@ -16,6 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/trust.h"
+
 /* Programs dup2 to small numbers and count on the next free one being small, too. */
 #define LOWEST_FD      200
 #define LOWEST_FD_POOR 10
@@ -85,6 +87,10 @@ int sl_line_open(struct sl_line *line, const char *path, struct sl_error *err)
 
 	if (fd < 0)
 		return fd;
+	if (sl_trust_daemon(fd, path, err) != SL_TRUST_OK) {
+		(void)syscall(SYS_close, fd);
+		return SL_LINE_UNTRUSTED;
+	}
 	line->kept_bytes = 0;
 	return sl_fd_claim(&line->socket, fd);
 }

@@ -44,7 +44,9 @@ struct sl_line {
 		.socket = SL_FD_NONE \
 	}
 
-/* Connects to path. Negative errno or 0; err (may be NULL) names path and remedy. */
+enum { SL_LINE_OK = 0, SL_LINE_UNTRUSTED /* a stranger listens there */ };
+
+/* Connects to path. Also negative errno; err names path and remedy on all but OK. */
 SL_MUST_CHECK int sl_line_open(
 	struct sl_line *line, const char *path, struct sl_error *err);
 /* Forgets what was kept. Harmless when closed. */

@@ -58,6 +58,7 @@ static CUresult fresh_slab(
 
 	if (!slab)
 		return CUDA_ERROR_OUT_OF_MEMORY;
+	slab->block.space = space;
 	/* A mover may have the backing in its hands. */
 	sl_control_enter();
 	sl_books_lock();
@@ -65,7 +66,6 @@ static CUresult fresh_slab(
 	if (empty) {
 		sl_pagemap_clear(empty->block.backing.base, SL_SLAB_BYTES);
 		slab->block.backing = empty->block.backing;
-		slab->block.space = space;
 		sl_block_take(&slab->block);
 	}
 	sl_books_unlock();

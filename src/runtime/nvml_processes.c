@@ -9,6 +9,7 @@
  */
 #include "runtime/nvml.h"
 #include "runtime/pids.h"
+#include "runtime/session.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,17 +26,23 @@ static bool has(const struct sl_pids *pids, unsigned int pid)
 	return false;
 }
 
-/* Nobody, on a GPU that is not the workload's. */
+/* Nobody, on a GPU that is not the workload's. What the reserve pays of a context is no memory of
+ * the workload, so that no process has more than all of it together. */
 static void list(nvmlDevice_t device, struct sl_pids *out)
 {
 	int saved_errno = errno;
 	struct sl_gpu *gpu = sl_nvml_gpu(device);
+	uint64_t free_bytes, total_bytes;
 
 	out->count = 0;
 	out->same = false;
 	if (gpu) {
 		sl_nvml_measure(gpu);
 		sl_pids_list(gpu, out);
+		sl_session_view(gpu, &free_bytes, &total_bytes);
+		for (uint32_t i = 0; i < out->count; i++)
+			out->rows[i].used_bytes = sl_min_u64(
+				out->rows[i].used_bytes, total_bytes - free_bytes);
 	}
 	errno = saved_errno;
 }

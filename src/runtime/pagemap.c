@@ -2,10 +2,11 @@
  * pagemap - see pagemap.h
  *
  * The root costs 128 KiB of untouched zero pages; a leaf covers 32 GiB of addresses. Leaves are
- * never freed: the driver hands the same addresses out again.
+ * never freed: the driver hands the same addresses out again. Which GPU a page is of stands beside
+ * its block: blocks come and go, but that can be read without the lock.
  */
 #include "runtime/pagemap.h"
-#include "runtime/backing.h"
+#include "runtime/space.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,28 @@
 
 _Static_assert(SL_BACKING_GRAIN == 1ull << PAGE_SHIFT, "one page per grain");
 
-static struct sl_block **root[1u << ROOT_BITS];
+struct leaf {
+	struct sl_block *block[LEAF_SIZE];
+	uint8_t gpu[LEAF_SIZE]; /* its number and one, or 0; atomic */
+};
 
-static struct sl_block **leaf_of(uint64_t page)
+static struct leaf *root[1u << ROOT_BITS]; /* atomic */
+
+static struct leaf *leaf_of(uint64_t page)
 {
 	uint64_t index = page >> LEAF_BITS;
 
-	return index < SL_ARRAY_LEN(root) ? root[index] : NULL;
+	return index < SL_ARRAY_LEN(root)
+		       ? __atomic_load_n(&root[index], __ATOMIC_ACQUIRE)
+		       : NULL;
+}
+
+static void set(uint64_t page, struct sl_block *block, uint8_t gpu)
+{
+	struct leaf *leaf = leaf_of(page);
+
+	leaf->block[page & (LEAF_SIZE - 1)] = block;
+	__atomic_store_n(&leaf->gpu[page & (LEAF_SIZE - 1)], gpu, __ATOMIC_RELAXED);
 }
 
 static bool make_leaf(uint64_t page)
@@ -33,7 +49,8 @@ static bool make_leaf(uint64_t page)
 	if (index >= SL_ARRAY_LEN(root))
 		return false;
 	if (!root[index])
-		root[index] = calloc(LEAF_SIZE, sizeof(*root[index]));
+		__atomic_store_n(
+			&root[index], calloc(1, sizeof(*root[index])), __ATOMIC_RELEASE);
 	return root[index] != NULL;
 }
 
@@ -46,7 +63,7 @@ bool sl_pagemap_set(CUdeviceptr base, uint64_t bytes, struct sl_block *block)
 			return false;
 	}
 	for (uint64_t page = first; page < end; page++)
-		leaf_of(page)[page & (LEAF_SIZE - 1)] = block;
+		set(page, block, (uint8_t)(block->space->dev + 1));
 	return true;
 }
 
@@ -55,15 +72,25 @@ void sl_pagemap_clear(CUdeviceptr base, uint64_t bytes)
 	uint64_t end = (base + bytes) >> PAGE_SHIFT;
 
 	for (uint64_t page = base >> PAGE_SHIFT; page < end; page++)
-		leaf_of(page)[page & (LEAF_SIZE - 1)] = NULL;
+		set(page, NULL, 0);
 }
 
 struct sl_block *sl_pagemap_get(CUdeviceptr address)
 {
 	uint64_t page = address >> PAGE_SHIFT;
-	struct sl_block **leaf = leaf_of(page);
+	struct leaf *leaf = leaf_of(page);
 
-	return leaf ? leaf[page & (LEAF_SIZE - 1)] : NULL;
+	return leaf ? leaf->block[page & (LEAF_SIZE - 1)] : NULL;
+}
+
+uint8_t sl_pagemap_gpu(CUdeviceptr address)
+{
+	uint64_t page = address >> PAGE_SHIFT;
+	struct leaf *leaf = leaf_of(page);
+
+	return leaf ? __atomic_load_n(
+			      &leaf->gpu[page & (LEAF_SIZE - 1)], __ATOMIC_RELAXED)
+		    : 0;
 }
 
 bool sl_pagemap_touches(CUdeviceptr base, uint64_t bytes)
@@ -76,9 +103,9 @@ bool sl_pagemap_touches(CUdeviceptr base, uint64_t bytes)
 		      ? end >> PAGE_SHIFT
 		      : (uint64_t)SL_ARRAY_LEN(root) << LEAF_BITS;
 	while (page < end) {
-		struct sl_block **leaf = leaf_of(page);
+		struct leaf *leaf = leaf_of(page);
 
-		if (leaf && leaf[page & (LEAF_SIZE - 1)])
+		if (leaf && leaf->block[page & (LEAF_SIZE - 1)])
 			return true;
 		page = leaf ? page + 1 : (page | (LEAF_SIZE - 1)) + 1;
 	}

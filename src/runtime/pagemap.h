@@ -1,8 +1,8 @@
 /*
  * pagemap - which block of ours lies at a device address
  *
- * Two levels over the grain's page number; covers addresses below 2^49. The caller locks.
- * Look-up is two loads.
+ * Two levels over the grain's page number; covers addresses below 2^49. The caller locks, except
+ * where it is said. Look-up is two loads.
  */
 #ifndef SL_RUNTIME_PAGEMAP_H
 #define SL_RUNTIME_PAGEMAP_H
@@ -18,6 +18,9 @@ SL_MUST_CHECK bool sl_pagemap_set(
 	CUdeviceptr base, uint64_t bytes, struct sl_block *block);
 void sl_pagemap_clear(CUdeviceptr base, uint64_t bytes);
 struct sl_block *sl_pagemap_get(CUdeviceptr address);
+/* The number of the GPU whose memory of ours the address is in, and one; 0: it is in none. Needs no
+ * lock. */
+uint8_t sl_pagemap_gpu(CUdeviceptr address);
 /* Is any of the range mapped to a block? Steps over 32 GiB at once where nothing ever was. */
 bool sl_pagemap_touches(CUdeviceptr base, uint64_t bytes);
 /* In the child of a fork. */

@@ -14,9 +14,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define FIRST_BYTES (16 * SL_MIB)
-/* Of 16 MiB doubled so often 2 GiB are had, more than any context takes. */
-#define ROUNDS_MAX 8
+/* Of code, and of a context: too little costs a call, too much may wait for what nobody has. */
+#define FIRST_BYTES         (2 * SL_MIB)
+#define FIRST_CONTEXT_BYTES (16 * SL_MIB)
+/* The first, and then of 2 MiB doubled so often 2 GiB are had, more than any context takes. */
+#define ROUNDS_MAX      12
+#define MEASURE_WAIT_NS (250 * SL_MS)
 
 void sl_room_open(struct sl_room *room, CUdevice dev)
 {
@@ -35,13 +38,20 @@ static void give_back(struct sl_room *room)
 	room->granted = false;
 }
 
+static bool has_context(const struct sl_room *room)
+{
+	return __atomic_load_n(&room->gpu->has_context, __ATOMIC_RELAXED);
+}
+
 /* What to ask for next: twice as much, but first all that is left of the request, and at last all
  * that is left of the limit; 0 if that was not enough. */
 static uint64_t next_bytes(const struct sl_room *room)
 {
 	uint64_t entitled_bytes, free_bytes, total_bytes;
-	uint64_t bytes = room->bytes ? 2 * room->bytes : FIRST_BYTES;
+	uint64_t bytes = has_context(room) ? FIRST_BYTES : FIRST_CONTEXT_BYTES;
 
+	if (room->bytes)
+		bytes = 2 * room->bytes;
 	sl_session_view(room->gpu, &free_bytes, &total_bytes);
 	free_bytes -= free_bytes % SL_BACKING_GRAIN;
 	entitled_bytes = sl_session_entitled(room->gpu);
@@ -53,6 +63,16 @@ static uint64_t next_bytes(const struct sl_room *room)
 	return bytes > room->bytes ? bytes : 0;
 }
 
+/* The first grant may have been of memory that was free when it was measured last: code that was
+ * loaded since has it. So all is measured, and asked for anew. */
+static void catch_up(struct sl_room *room)
+{
+	if (room->rounds != 1 || !has_context(room))
+		return;
+	sl_session_measure(room->gpu, MEASURE_WAIT_NS);
+	room->bytes = 0;
+}
+
 bool sl_room_make(struct sl_room *room)
 {
 	int saved_errno = errno;
@@ -60,6 +80,7 @@ bool sl_room_make(struct sl_room *room)
 	if (!room->gpu)
 		return false;
 	give_back(room);
+	catch_up(room);
 	room->bytes = room->rounds++ < ROUNDS_MAX ? next_bytes(room) : 0;
 	if (room->bytes) {
 		sl_info("the driver is out of memory: asking for %llu MiB",

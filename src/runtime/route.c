@@ -20,6 +20,16 @@ bool sl_route_knows(const char *name)
 	return (row && row->hook) || sl_nvml_hook(name);
 }
 
+int sl_route_open_flags(int flags)
+{
+	return sl_mode_is_active() ? flags & ~RTLD_DEEPBIND : flags;
+}
+
+void *sl_route_real_dlopen(void)
+{
+	return (void *)sl_libc_dlopen();
+}
+
 void *sl_route_real_dlsym(void)
 {
 	return (void *)sl_libc_dlsym();

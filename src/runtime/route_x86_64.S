@@ -1,5 +1,5 @@
 /*
- * route - dlsym and dlvsym as programs enter them (x86-64)
+ * route - dlsym, dlvsym and dlopen as programs enter them (x86-64)
  *
  * The C library's dlsym looks at its return address to know who asks for RTLD_NEXT. So unless a
  * name is ours to answer, we must be gone when the real function runs: a jump, not a call.
@@ -61,6 +61,30 @@
 	ENTRY sl_entry_dlsym, sl_route_dlsym, sl_route_real_dlsym
 	ENTRY sl_entry_dlvsym, sl_route_dlvsym, sl_route_real_dlvsym
 
+/*
+ * dlopen searches the RUNPATH of its caller, whom it knows by the return address: a jump here, too.
+ * In: rdi file, esi flags, of which RTLD_DEEPBIND may be taken away (route.h).
+ */
+	.globl sl_entry_dlopen
+	.hidden sl_entry_dlopen
+	.type sl_entry_dlopen, @function
+sl_entry_dlopen:
+	endbr64
+	pushq %rdi
+	subq $16, %rsp
+	movl %esi, %edi
+	call sl_route_open_flags
+	movl %eax, (%rsp)
+	call sl_route_real_dlopen
+	movl (%rsp), %esi
+	addq $16, %rsp
+	popq %rdi
+	testq %rax, %rax
+	jz 5f
+	jmpq *%rax
+5:	ret
+	.size sl_entry_dlopen, . - sl_entry_dlopen
+
 /* Under both versions that programs may have been linked with. */
 .macro EXPORT alias, target, version
 	.globl \alias
@@ -72,5 +96,7 @@
 	EXPORT sl_dlsym_new, sl_entry_dlsym, dlsym@@GLIBC_2.34
 	EXPORT sl_dlvsym_old, sl_entry_dlvsym, dlvsym@GLIBC_2.2.5
 	EXPORT sl_dlvsym_new, sl_entry_dlvsym, dlvsym@@GLIBC_2.34
+	EXPORT sl_dlopen_old, sl_entry_dlopen, dlopen@GLIBC_2.2.5
+	EXPORT sl_dlopen_new, sl_entry_dlopen, dlopen@@GLIBC_2.34
 
 	.section .note.GNU-stack, "", @progbits

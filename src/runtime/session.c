@@ -220,6 +220,17 @@ static void say_evicted(void)
 	}
 }
 
+static void say_chunk(void)
+{
+	union sl_msg msg;
+
+	if (!sl_session.chunk_bytes || !sl_session_knows_swap())
+		return;
+	sl_wire_init(&msg, SL_MSG_CHUNK);
+	msg.chunk.bytes = sl_session.chunk_bytes;
+	sl_session_say(&msg);
+}
+
 /* All GPUs are known: tell what is held, ask again for what is wanted, let everybody in. */
 static void finish_join(void)
 {
@@ -239,6 +250,7 @@ static void finish_join(void)
 	}
 	say_evicted();
 	sl_held_say(true);
+	say_chunk();
 	sl_wire_init(&msg, SL_MSG_REPORTED);
 	sl_session_say(&msg);
 	sl_swap_joined(sl_session_knows_swap());
@@ -271,16 +283,9 @@ static int on_other_version(const struct sl_msg_reject *msg)
 	return SL_SESSION_AGAIN;
 }
 
-static int on_reject(const struct sl_msg_reject *msg)
+static int refuse(CUresult rejection)
 {
-	if (msg->reason == SL_REJECT_VERSION && on_other_version(msg) == SL_SESSION_AGAIN)
-		return SL_SESSION_AGAIN;
-	sl_warning("the daemon says no: %.255s", msg->text);
-	if (msg->reason == SL_REJECT_FULL)
-		return SL_SESSION_LOST;
-	sl_session.rejection = msg->reason == SL_REJECT_VERSION
-				       ? CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
-				       : CUDA_ERROR_NOT_PERMITTED;
+	sl_session.rejection = rejection;
 	/* The state first: whoever is refused asks sl_session_join for the reason. */
 	set_state(SL_SESSION_REFUSED);
 	sl_demand_refuse_all();
@@ -289,6 +294,29 @@ static int on_reject(const struct sl_msg_reject *msg)
 	/* Nobody will ever order back what is on the host. */
 	sl_swap_joined(false);
 	return SL_SESSION_REJECTED;
+}
+
+int sl_session_distrust(const char *why)
+{
+	int r = SL_SESSION_LOST;
+
+	sl_warning("%s", why);
+	sl_session_lock();
+	if (sl_session.generation == 0)
+		r = refuse(CUDA_ERROR_NOT_PERMITTED);
+	sl_session_unlock();
+	return r;
+}
+
+static int on_reject(const struct sl_msg_reject *msg)
+{
+	if (msg->reason == SL_REJECT_VERSION && on_other_version(msg) == SL_SESSION_AGAIN)
+		return SL_SESSION_AGAIN;
+	sl_warning("the daemon says no: %.255s", msg->text);
+	if (msg->reason == SL_REJECT_FULL)
+		return SL_SESSION_LOST;
+	return refuse(msg->reason == SL_REJECT_VERSION ? CUDA_ERROR_SYSTEM_DRIVER_MISMATCH
+						       : CUDA_ERROR_NOT_PERMITTED);
 }
 
 static int on_welcome(const struct sl_msg_welcome *msg)
@@ -340,9 +368,19 @@ static int on_gpu(const struct sl_msg_gpu *msg)
 	return SL_SESSION_OK;
 }
 
+/* Nothing but HELLO was sent yet, so nothing is kept and this goes out at once. */
+static int on_challenge(const union sl_msg *msg)
+{
+	union sl_msg proof;
+
+	sl_wire_proof(&proof, msg);
+	return sl_line_send(&sl_session.line, &proof) ? SL_SESSION_OK : SL_SESSION_LOST;
+}
+
 static int handle(const union sl_msg *msg, struct sl_wire_fds *fds)
 {
 	switch (msg->head.type) {
+	case SL_MSG_CHALLENGE: return on_challenge(msg);
 	case SL_MSG_REJECT: return on_reject(&msg->reject);
 	case SL_MSG_WELCOME: return on_welcome(&msg->welcome);
 	case SL_MSG_GPU: return on_gpu(&msg->gpu);
@@ -443,6 +481,16 @@ void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes)
 	sl_session_unlock();
 	__atomic_fetch_add(&frees, 1, __ATOMIC_RELEASE);
 	sl_step(C_FREED_EVICTED);
+}
+
+void sl_session_chunk(uint64_t bytes)
+{
+	sl_session_lock();
+	if (bytes > sl_session.chunk_bytes) {
+		sl_session.chunk_bytes = bytes;
+		say_chunk();
+	}
+	sl_session_unlock();
 }
 
 void sl_session_evicted(struct sl_gpu *gpu, int64_t bytes)

@@ -72,8 +72,9 @@ struct sl_demand {
  * a few milliseconds, so that the caller can give back what it hoards. */
 SL_MUST_CHECK int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, void (*on_slow)(void));
-/* The same of memory that is something special: flags are SL_ASK_* of wire.h. With SL_ASK_HELD what
- * is committed counts as held; with SL_ASK_THERE nothing is committed or failed: granted, it is. */
+/* The same of memory that is something special, or of a context: flags are SL_ASK_* of wire.h. With
+ * SL_ASK_HELD what is committed counts as held; with SL_ASK_THERE nothing is committed or failed:
+ * granted, it is. */
 SL_MUST_CHECK int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, uint32_t flags, void (*on_slow)(void));
 /* The driver had no memory after all: back into the queue. Outcomes as sl_demand_ask. */
@@ -86,6 +87,9 @@ void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes);
 uint32_t sl_session_frees(void);
 /* The same of bytes that were on the host. */
 void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes);
+/* Something is to be made that moves as a whole: the daemon plans with the largest ever. Before it
+ * is asked for. */
+void sl_session_chunk(uint64_t bytes);
 /* So many bytes have gone to the host, or (negative) come back. The control lock is closed. No
  * message. */
 void sl_session_evicted(struct sl_gpu *gpu, int64_t bytes);
@@ -102,6 +106,9 @@ void sl_session_forget(void);
 
 /* --- for the agent ------------------------------------------------------------------- */
 
+/* What listens at the socket is a stranger's. LOST: this process is a client, and the daemon may
+ * come back; REJECTED: it is not, and joining has failed. */
+SL_MUST_CHECK int sl_session_distrust(const char *why);
 /* Says HELLO on a new line. False: lost. */
 bool sl_session_greet(struct sl_line *line);
 enum sl_session_outcome {

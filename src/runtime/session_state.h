@@ -37,6 +37,7 @@ struct sl_session {
 	uint32_t gpus_expected, gpus_seen, gpu_count;
 	struct sl_gpu gpus[SL_GPUS_MAX];
 	struct sl_link demands;
+	uint64_t chunk_bytes; /* the largest that was ever to be moved as a whole */
 	uint64_t last_number;
 	sl_ns work_sent_ns;
 	uint64_t work_sent;

@@ -67,7 +67,6 @@ struct sl_slab *sl_slab_new(unsigned int class)
 
 void sl_slab_add(struct sl_space *space, struct sl_slab *slab)
 {
-	slab->block.space = space;
 	sl_block_let_go(&slab->block);
 	sl_list_push_tail(&space->slabs, &slab->all);
 	sl_list_push_head(&space->with_room[slab->class], &slab->with_room);

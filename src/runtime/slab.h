@@ -52,7 +52,7 @@ uint32_t sl_slab_class_bytes(unsigned int class);
 /* A record for a slab of that class, all slots free, not yet in any list. NULL without memory.
  * O(slots), and the one function that needs no lock. */
 struct sl_slab *sl_slab_new(unsigned int class);
-/* Into the space's lists; block.backing is set. */
+/* Into the lists of block.space; block.backing is set, too. */
 void sl_slab_add(struct sl_space *space, struct sl_slab *slab);
 /* Out of the space's lists; no slot may be live or freed. */
 void sl_slab_remove(struct sl_slab *slab);

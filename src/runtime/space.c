@@ -12,6 +12,7 @@
 
 static pthread_mutex_t books = PTHREAD_MUTEX_INITIALIZER;
 struct sl_link sl_spaces = SL_LIST_INIT(sl_spaces);
+uint32_t sl_space_several;
 
 void sl_books_lock(void)
 {
@@ -120,6 +121,16 @@ static struct sl_space *make(CUcontext ctx, int *outcome, CUresult *result)
 	return space;
 }
 
+/* Under the lock. */
+static void list(struct sl_space *made)
+{
+	sl_list_foreach (link, &sl_spaces) {
+		if (SL_LIST_ENTRY(link, struct sl_space, link)->dev != made->dev)
+			__atomic_store_n(&sl_space_several, 1, __ATOMIC_RELAXED);
+	}
+	sl_list_push_tail(&sl_spaces, &made->link);
+}
+
 int sl_space_enter(struct sl_space **out, CUresult *result)
 {
 	struct sl_space *made, *other;
@@ -148,7 +159,7 @@ int sl_space_enter(struct sl_space **out, CUresult *result)
 	other = find_and_use(ctx);
 	if (!other) {
 		made->users = 1;
-		sl_list_push_tail(&sl_spaces, &made->link);
+		list(made);
 	}
 	sl_books_unlock();
 	if (other)
@@ -178,4 +189,5 @@ void sl_space_forget(void)
 {
 	(void)pthread_mutex_init(&books, NULL);
 	sl_list_init(&sl_spaces);
+	sl_space_several = 0;
 }

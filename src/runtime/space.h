@@ -77,6 +77,8 @@ struct sl_space *sl_space_find(CUcontext ctx);
 struct sl_space *sl_space_of(CUcontext ctx);
 /* All spaces, under the lock. */
 extern struct sl_link sl_spaces;
+/* There were spaces on two GPUs; atomic. */
+extern uint32_t sl_space_several;
 /* Something that was freed, or is empty, has not gone back. Under the lock. */
 bool sl_space_hoards(const struct sl_space *space);
 /* Takes it off the list; it is freed when its last user leaves. Under the lock. */

@@ -79,6 +79,7 @@ CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_back
 	struct sl_demand demand;
 	CUresult r;
 
+	sl_session_chunk(sl_backing_chunk_bytes(bytes));
 	for (bool again = false;; again = true) {
 		uint32_t frees = sl_session_frees();
 		int outcome = sl_demand_ask(

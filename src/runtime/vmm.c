@@ -78,6 +78,8 @@ static CUresult create_charged(struct sl_handle *handle, CUdevice dev,
 	struct sl_passed passed;
 	CUresult r;
 
+	if (!handle->why_held)
+		sl_session_chunk(handle->bytes);
 	if (!sl_passed_ask(&passed, dev, handle->bytes, charge | SL_PASSED_APART, &r))
 		return r;
 	do {

@@ -1,22 +1,30 @@
 /*
  * become - from the daemon's user to the task's
  *
- * Root may become anybody, and everything of root is given up: groups, both user ids, what the
- * kernel would kill last. Any other user's daemon runs tasks of that user only, with the groups it
- * has itself.
+ * Root may become anybody, and everything of root is given up: groups, both user ids, capabilities
+ * that the submitter does not have, keys, what the kernel would kill last. Any other user's daemon
+ * runs tasks of that user only, with the groups it has itself.
  */
 #include "shim/shim.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include "base/file.h"
+
+/* More than Linux has. */
+#define CAPS_MAX 64
 
 /* What programs are used to; above it select(2) writes behind its sets. Each may raise it to the
  * hard limit. */
@@ -81,6 +89,81 @@ static void give_log(uid_t uid, gid_t gid)
 	}
 }
 
+/* --- Rights. --- */
+
+/* Capabilities that a program would have by inheritance alone. */
+static bool drop_inherited(void)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	/* Linux before 4.3 knows no ambient ones. */
+	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	if (syscall(SYS_capget, &header, data) < 0)
+		return false;
+	data[0].inheritable = data[1].inheritable = 0;
+	return syscall(SYS_capset, &header, data) == 0;
+}
+
+/* False: one of those that the program must not get cannot be given up. */
+static bool drop_bounding(uint64_t caps)
+{
+	bool all = true;
+
+	for (int cap = 0; cap < CAPS_MAX; cap++) {
+		if (!(caps >> cap & 1) && prctl(PR_CAPBSET_READ, cap) == 1)
+			all = prctl(PR_CAPBSET_DROP, cap) == 0 && all;
+	}
+	return all;
+}
+
+/* Needs rights of root where the trail had another user before. Kernels may have no trail, or allow
+ * it once only: then it names the daemon's. */
+static void set_login(uint32_t login)
+{
+	int fd = open("/proc/self/loginuid", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && dprintf(fd, "%u", (unsigned int)login) < 0)
+		(void)0;
+	sl_closep(&fd);
+}
+
+/* While this process still has those of root. A daemon of another user cannot give up capabilities,
+ * which its tasks could get from set-user-ID programs only: those then give none. */
+static int give_up_rights(const struct sl_jobspec *spec, struct sl_shim_failure *failure)
+{
+	struct sl_jobspec_rights rights;
+	size_t at = 0;
+	const char *value = sl_jobspec_next(spec, SL_JOBSPEC_RIGHTS, &at);
+	bool dropped;
+
+	if (!drop_inherited())
+		return sl_shim_fail(failure, errno, "capabilities");
+	if (!value || !sl_jobspec_rights_parse(value, &rights))
+		return SL_SHIM_OK;
+	set_login(rights.login);
+	dropped = drop_bounding(rights.caps);
+	if ((rights.no_new_privs || !dropped) &&
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return sl_shim_fail(failure, errno, "no_new_privs");
+	/* Root's programs get all that is left with each execve. */
+	if (!dropped && geteuid() == 0)
+		return sl_shim_fail(failure, EPERM, "capabilities");
+	return SL_SHIM_OK;
+}
+
+/* The daemon's would be one that tasks of all users share. A kernel without keys, or a container
+ * that forbids them to this process, forbids them to the program. */
+static int have_own_keys(struct sl_shim_failure *failure)
+{
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0 ||
+		errno == ENOSYS || errno == EPERM)
+		return SL_SHIM_OK;
+	return sl_shim_fail(failure, errno, "keyring");
+}
+
+/* --- The user. --- */
+
 static int set_groups(const struct sl_jobspec *spec)
 {
 	gid_t *groups = calloc(spec->entries, sizeof(*groups));
@@ -124,13 +207,16 @@ int sl_shim_become(const struct sl_jobspec *spec, struct sl_shim_failure *failur
 {
 	uid_t uid = sl_jobspec_number(spec, SL_JOBSPEC_UID, UINT32_MAX);
 	gid_t gid = sl_jobspec_number(spec, SL_JOBSPEC_GID, UINT32_MAX);
+	int r;
 
 	be_killed_like_others();
 	have_limits_like_others();
 	make_room_for_limits(spec);
-	if (geteuid() == 0)
-		return become_as_root(spec, uid, gid, failure);
-	return geteuid() == uid && getuid() == uid
-		       ? SL_SHIM_OK
-		       : sl_shim_fail(failure, EPERM, "setuid");
+	r = give_up_rights(spec, failure);
+	if (r == SL_SHIM_OK && geteuid() == 0)
+		r = become_as_root(spec, uid, gid, failure);
+	else if (r == SL_SHIM_OK && (geteuid() != uid || getuid() != uid))
+		r = sl_shim_fail(failure, EPERM, "setuid");
+	/* As the user, whose they are. */
+	return r == SL_SHIM_OK ? have_own_keys(failure) : r;
 }

@@ -8,11 +8,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -38,11 +40,13 @@ enum { EXIT_USAGE = 64 };
 
 struct task {
 	pid_t pid;
+	int exec_fd; /* -1 once it is known whether the program was executed */
+	struct sl_shim_failure failure;
 	bool ended;
 	int status;
 	off_t begun_bytes; /* the first line of the record */
 	uint64_t started_ms, ended_ms;
-	/* Once the program has ended. */
+	/* From the program's end on, or when it is to be killed. */
 	enum { LEAVING_BE, TERMINATED, KILLED } stage;
 	sl_ns next, give_up;
 };
@@ -95,12 +99,12 @@ static void write_record(const struct task *task, const char *line)
 	}
 }
 
-static void record_failure(const struct task *task, const struct sl_shim_failure *failure)
+static void record_failure(const struct task *task)
 {
 	char line[64];
 
-	(void)snprintf(
-		line, sizeof(line), "error %d %s\n", failure->error, failure->what);
+	(void)snprintf(line, sizeof(line), "error %d %s\n", task->failure.error,
+		task->failure.what);
 	write_record(task, line);
 }
 
@@ -143,72 +147,107 @@ static bool reap(struct task *task)
 	}
 }
 
-static void pass_on(const struct task *task, int number)
+/* What is left dies now, and is not waited for longer than KILL_MOST. */
+static void kill_all(struct task *task)
+{
+	sl_ns now = sl_clock_now();
+
+	if (task->stage != KILLED)
+		task->give_up = now + KILL_MOST;
+	task->stage = KILLED;
+	(void)sl_shim_family_signal(SIGKILL);
+	task->next = now + KILL_AGAIN;
+}
+
+static void pass_on(struct task *task, int number)
 {
 	if (number == SIGUSR1) {
-		(void)sl_shim_family_signal(SIGKILL);
+		kill_all(task);
 	} else if (!task->ended) {
-		(void)kill(-task->pid, number);
+		/* Before it has a group of its own it is still alone. */
+		if (kill(-task->pid, number) < 0)
+			(void)kill(task->pid, number);
 		/* Who is stopped would never hear of it. */
 		(void)sl_shim_family_signal(SIGCONT);
 	}
 }
 
-/* The program has ended, and others of its making have not. False: nothing more can be done. */
+/* Some of the program's making, or itself, are to end, and have not. False: nothing more can be
+ * done. */
 static bool end_the_rest(struct task *task)
 {
 	sl_ns now = sl_clock_now();
 
 	if (task->stage != LEAVING_BE && now < task->next)
 		return true;
-	switch (task->stage) {
-	case LEAVING_BE:
-		(void)sl_shim_family_signal(SIGTERM);
-		(void)sl_shim_family_signal(SIGCONT);
-		task->stage = TERMINATED;
-		task->next = now + GRACE;
+	if (task->stage == KILLED && now >= task->give_up)
+		return false;
+	if (task->stage != LEAVING_BE) {
+		kill_all(task);
 		return true;
-	case TERMINATED:
-		task->stage = KILLED;
-		task->give_up = now + KILL_MOST;
-		break;
-	case KILLED:
-		if (now >= task->give_up)
-			return false;
-		break;
 	}
-	(void)sl_shim_family_signal(SIGKILL);
-	task->next = now + KILL_AGAIN;
+	(void)sl_shim_family_signal(SIGTERM);
+	(void)sl_shim_family_signal(SIGCONT);
+	task->stage = TERMINATED;
+	task->next = now + GRACE;
 	return true;
 }
 
-/* Until a signal comes, or the next stage is due. */
-static int next_signal(const struct task *task, const sigset_t *signals)
+/* The program was executed, or ended before, or says why it could not be. */
+static void hear_of_exec(struct task *task)
 {
-	struct timespec span = {0};
-	sl_ns rest;
+	ssize_t n = read(task->exec_fd, &task->failure, sizeof(task->failure));
 
-	if (!task->ended)
-		return sigwaitinfo(signals, NULL);
-	rest = sl_sub_sat(task->next, sl_clock_now());
-	span.tv_sec = (time_t)(rest / SL_S);
-	span.tv_nsec = (long)(rest % SL_S);
-	return sigtimedwait(signals, NULL, &span);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n != sizeof(task->failure))
+		task->failure = (struct sl_shim_failure){0};
+	sl_closep(&task->exec_fd);
 }
 
-static void see_it_through(struct task *task, const sigset_t *signals)
+static bool is_ending(const struct task *task)
+{
+	return task->ended || task->stage != LEAVING_BE;
+}
+
+/* Until a signal comes, the program is executed, or the next stage is due. One wait for all of
+ * them: a folder or a program that never answers must not make this process deaf. */
+static void wait_for_news(struct task *task, int signal_fd)
+{
+	struct pollfd news[] = {{.fd = signal_fd, .events = POLLIN},
+		{.fd = task->exec_fd, .events = POLLIN}};
+	struct signalfd_siginfo info;
+	struct timespec span = {0};
+	sl_ns rest = sl_sub_sat(task->next, sl_clock_now());
+
+	span.tv_sec = (time_t)(rest / SL_S);
+	span.tv_nsec = (long)(rest % SL_S);
+	if (ppoll(news, SL_ARRAY_LEN(news), is_ending(task) ? &span : NULL, NULL) < 0)
+		return;
+	if (news[1].revents)
+		hear_of_exec(task);
+	while (read(signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo != SIGCHLD)
+			pass_on(task, (int)info.ssi_signo);
+	}
+}
+
+static void see_it_through(struct task *task, int signal_fd)
 {
 	while (reap(task)) {
-		int number;
-
-		if (task->ended && !end_the_rest(task)) {
+		if (is_ending(task) && !end_the_rest(task)) {
 			sl_shim_family_tell();
-			return;
+			break;
 		}
-		number = next_signal(task, signals);
-		if (number > 0 && number != SIGCHLD)
-			pass_on(task, number);
+		wait_for_news(task, signal_fd);
 	}
+	if (task->exec_fd >= 0)
+		hear_of_exec(task);
+	if (task->ended)
+		return;
+	/* Not even SIGKILL has ended it yet. */
+	task->status = SIGKILL;
+	task->ended_ms = now_ms();
 }
 
 /* --- The beginning. --- */
@@ -225,6 +264,26 @@ static void close_others(void)
 		(void)close(fd);
 }
 
+/* A daemon that has lost what it knew of this process finds it by this lock, which the kernel lets
+ * go with it. Where the file system has none it runs all the same. */
+static void lock_record(void)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	(void)fcntl(SL_SHIM_RECORD_FD, F_SETLK, &lock);
+}
+
+/* A second opening of the output, for as long as this process lives. While it is there the kernel
+ * gives the program no lease on the file, so the daemon can always open it and drop its oldest
+ * part. Without /proc the program runs all the same. */
+static void keep_log_open(void)
+{
+	struct stat stat;
+
+	if (fstat(STDOUT_FILENO, &stat) == 0 && S_ISREG(stat.st_mode))
+		(void)open("/proc/self/fd/1", O_WRONLY | O_CLOEXEC);
+}
+
 /* The daemon's word. Without it nobody will ever ask for this task. */
 static bool may_go(void)
 {
@@ -237,8 +296,9 @@ static bool may_go(void)
 	return n == 1;
 }
 
-static int start(struct task *task, struct sl_shim_failure *failure)
+static int start(struct task *task)
 {
+	struct sl_shim_failure *failure = &task->failure;
 	struct sl_jobspec spec = {0};
 	struct sl_error err = {{0}};
 	struct stat stat;
@@ -257,7 +317,7 @@ static int start(struct task *task, struct sl_shim_failure *failure)
 	if (r != SL_SHIM_OK)
 		return r;
 	task->started_ms = now_ms();
-	r = sl_shim_program(&spec, &task->pid, failure);
+	r = sl_shim_program(&spec, &task->pid, &task->exec_fd, failure);
 	sl_jobspec_fini(&spec);
 	return r;
 }
@@ -273,9 +333,9 @@ static bool is_from_the_daemon(void)
 
 int main(int argc, char **argv)
 {
-	struct sl_shim_failure failure = {0};
-	struct task task = {0};
+	struct task task = {.exec_fd = -1};
 	sigset_t signals;
+	int signal_fd;
 
 	if (argc > 1 && strcmp(argv[1], "--version") == 0) {
 		(void)puts("sluice-shim " SL_VERSION);
@@ -297,18 +357,21 @@ int main(int argc, char **argv)
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGCHLD, SIG_DFL);
 	close_others();
+	lock_record();
+	keep_log_open();
 	(void)setsid();
 	if (chdir("/") < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 || !may_go())
 		_exit(EXIT_SUCCESS);
 	(void)close(SL_SHIM_GO_FD);
-	if (!record_begin(&task))
+	signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (signal_fd < 0 || !record_begin(&task))
 		_exit(EXIT_SUCCESS);
-	if (start(&task, &failure) == SL_SHIM_OK) {
-		see_it_through(&task, &signals);
+	if (start(&task) == SL_SHIM_OK)
+		see_it_through(&task, signal_fd);
+	if (task.failure.error)
+		record_failure(&task);
+	else
 		record_end(&task);
-	} else {
-		record_failure(&task, &failure);
-	}
 	/* Not exit(3): nothing is buffered, and what checks memory at exit may not look at a
 	 * process of this kind. */
 	_exit(EXIT_SUCCESS);

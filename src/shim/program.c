@@ -2,8 +2,7 @@
  * program - fork, and execute what the spec says
  *
  * A pipe that closes with exec tells whether it came to that: an end without a word is a success.
- * Waiting for it also means that the program's process group exists before anybody may send it a
- * signal.
+ * Nobody waits for it here, for chdir and exec may hang as long as some file system pleases.
  */
 #include "shim/shim.h"
 
@@ -16,7 +15,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -107,15 +105,14 @@ static int prepare(const struct sl_jobspec *spec, struct prepared *prepared)
 	return prepared->args && prepared->env ? 0 : -ENOMEM;
 }
 
-int sl_shim_program(
-	const struct sl_jobspec *spec, pid_t *out, struct sl_shim_failure *failure)
+int sl_shim_program(const struct sl_jobspec *spec, pid_t *out, int *exec_fd,
+	struct sl_shim_failure *failure)
 {
 	sl_cleanup(sl_closep) int reading = -1;
 	sl_cleanup(sl_closep) int writing = -1;
 	struct prepared prepared;
 	pid_t shim = getpid(), pid;
 	int ends[2];
-	ssize_t n;
 
 	if (prepare(spec, &prepared) < 0)
 		return sl_shim_fail(failure, ENOMEM, "memory");
@@ -123,18 +120,13 @@ int sl_shim_program(
 		return sl_shim_fail(failure, errno, "pipe");
 	reading = ends[0];
 	writing = ends[1];
+	(void)fcntl(reading, F_SETFL, O_NONBLOCK);
 	pid = fork();
 	if (pid < 0)
 		return sl_shim_fail(failure, errno, "fork");
 	if (pid == 0)
 		in_child(&prepared, shim, writing);
-	sl_closep(&writing);
-	do {
-		n = read(reading, failure, sizeof(*failure));
-	} while (n < 0 && errno == EINTR);
 	*out = pid;
-	if (n != sizeof(*failure))
-		return SL_SHIM_OK;
-	(void)waitpid(pid, NULL, 0);
-	return SL_SHIM_FAILED;
+	*exec_fd = sl_steal_fd(&reading);
+	return SL_SHIM_OK;
 }

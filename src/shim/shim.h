@@ -32,10 +32,11 @@ int sl_shim_fail(struct sl_shim_failure *failure, int error, const char *what);
 SL_MUST_CHECK int sl_shim_become(
 	const struct sl_jobspec *spec, struct sl_shim_failure *failure);
 
-/* Starts the program of the spec in a session of its own; SL_SHIM_OK once it has been executed. Of
- * one that could not be nothing is left. */
-SL_MUST_CHECK int sl_shim_program(
-	const struct sl_jobspec *spec, pid_t *out, struct sl_shim_failure *failure);
+/* Begins to start the program of the spec, in a session of its own. From *exec_fd (non-blocking,
+ * the caller's) a struct sl_shim_failure can be read if it could not be executed, and it ends then;
+ * else nothing, once it was executed or has ended. */
+SL_MUST_CHECK int sl_shim_program(const struct sl_jobspec *spec, pid_t *out, int *exec_fd,
+	struct sl_shim_failure *failure);
 
 /* Sends the signal to every descendant of this process, SIGCONT to those that are stopped. How many
  * there are, 0 also where /proc cannot be read. */

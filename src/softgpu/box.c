@@ -7,6 +7,7 @@
  */
 #include "softgpu/box.h"
 
+#include "base/cuda_types.h"
 #include "softgpu/proto.h"
 
 #include <ctype.h>
@@ -97,18 +98,18 @@ static int find_folder(char *out, size_t size)
 	return -ENOENT;
 }
 
-static int make_directory(struct sl_softgpu_box *box)
+static int make_directory(struct sl_softgpu_box *box, bool shared)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
 
 	/* The socket's path must fit into 108 bytes, whatever the user's folders are called. */
-	if (!base || strlen(base) > 40 || stat(base, &st) < 0 || !S_ISDIR(st.st_mode) ||
-		access(base, W_OK) < 0)
+	if (shared || !base || strlen(base) > 40 || stat(base, &st) < 0 ||
+		!S_ISDIR(st.st_mode) || access(base, W_OK) < 0)
 		base = "/tmp";
 	snprintf(
 		box->directory, sizeof(box->directory), "%s/sluice-softgpu-XXXXXX", base);
-	if (!mkdtemp(box->directory))
+	if (!mkdtemp(box->directory) || (shared && chmod(box->directory, 0711) < 0))
 		return -errno;
 	snprintf(box->socket, sizeof(box->socket), "%s/gpu", box->directory);
 	return 0;
@@ -253,13 +254,15 @@ int sl_softgpu_start(struct sl_softgpu_box *box, const struct sl_softgpu_config 
 			"the software GPU's program " PROGRAM " was not found");
 		return -ENOENT;
 	}
-	r = make_directory(box);
+	r = make_directory(box, config->shared);
 	if (r < 0) {
 		snprintf(why, size, "cannot make a directory for the socket: %s",
 			strerror(-r));
 		return r;
 	}
 	r = start_and_wait(box, config);
+	if (r == 0 && config->shared && chmod(box->socket, 0666) < 0)
+		r = -errno;
 	if (r < 0) {
 		snprintf(why, size, "the software GPU did not start: %s", strerror(-r));
 		sl_softgpu_stop(box);
@@ -332,7 +335,7 @@ static int request(const char *path, const struct sl_sg_request *q)
 			      (ssize_t)sizeof(reply))
 		r = -ENXIO;
 	else if (r == 0 && reply.result)
-		r = -EINVAL;
+		r = reply.result == CUDA_ERROR_NOT_PERMITTED ? -EPERM : -EINVAL;
 	close(fd);
 	return r;
 }
@@ -353,6 +356,9 @@ int sl_softgpu_event(const char *socket, enum sl_softgpu_event event, uint32_t g
 	else if (r == -EINVAL)
 		snprintf(why, size, "GPU %u is %s", gpu,
 			event == SL_SOFTGPU_LOSE ? "lost already" : "not lost");
+	else if (r == -EPERM)
+		snprintf(why, size,
+			"only root and the user who started the box may do that");
 	else if (r < 0)
 		snprintf(why, size, "no box at %s: %s", socket, strerror(-r));
 	return r;

@@ -88,6 +88,7 @@ struct sl_softgpu_config {
 	/* Models of the GPUs, joined by commas, the last one also of those behind it; or NULL: all
 	 * alike. Each is appended to the name that all have. */
 	const char *models;
+	bool shared; /* with all users of the machine, not with the own alone */
 	/* Folder of the libraries and the server, or NULL to find it beside this program. */
 	const char *folder;
 };

@@ -40,6 +40,7 @@ static CUresult take_node(struct sl_capture *c, struct sl_capture_member *m,
 		sl_payload_free(does);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	n->ctx = m->stream->ctx;
 	for (size_t i = 0; i < m->count && ok; i++)
 		ok = sl_node_after(n, m->after[i], NULL);
 	m->count = 0;

@@ -15,8 +15,10 @@
 
 #include "base/cuda_types.h"
 #include "softgpu/proto.h"
+#include "softgpu/ptx/ptx.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -28,6 +30,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -39,6 +42,8 @@
 #define STACK_BYTES \
 	(64 * SL_MIB) /* of a kernel thread: SL_SHARED lives on it; touched lazily */
 #define SIGNAL_BYTES (64 * 1024)
+#define THREADS_MAX  1024u /* of a block, where the kernel does not say */
+#define REGISTERS    32u   /* of a thread, likewise */
 #define MESSAGE_BYTES \
 	(sizeof(struct sl_cp_request) + SL_SG_EXTENTS_MAX * sizeof(struct sl_sg_extent))
 
@@ -65,6 +70,7 @@ static int result_of(int signal)
 	case SIGBUS: return CUDA_ERROR_ILLEGAL_ADDRESS;
 	case SIGILL: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
 	case SIGABRT: return CUDA_ERROR_ASSERT;
+	case SIGSYS: return CUDA_ERROR_MISALIGNED_ADDRESS; /* ptx/prelude.def raises it */
 	default: return CUDA_ERROR_LAUNCH_FAILED;
 	}
 }
@@ -87,6 +93,7 @@ static void catch_faults(void)
 	sigaction(SIGILL, &fault, NULL);
 	sigaction(SIGFPE, &fault, NULL);
 	sigaction(SIGABRT, &fault, NULL);
+	sigaction(SIGSYS, &fault, NULL);
 	/* Meant for the program; the companion goes when the program does. */
 	sigaction(SIGINT, &ignore, NULL);
 	sigaction(SIGHUP, &ignore, NULL);
@@ -96,13 +103,30 @@ static void catch_faults(void)
 
 /* Kernel threads ----------------------------------------------------------------------------- */
 
+/* Each parameter's place in the packed buffer, by its alignment or else its size. */
+static void place_params(const struct sl_kernel_entry *k, uint32_t *at)
+{
+	uint32_t end = 0;
+
+	for (unsigned i = 0; i < k->param_count; i++) {
+		uint32_t n = k->param_bytes[i], align = k->param_align[i];
+
+		if (!align)
+			align = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
+		at[i] = (uint32_t)sl_round_up(end, align);
+		end = at[i] + n;
+	}
+}
+
 static void run_blocks(const struct sl_kernel_entry *k, const struct sl_cp_launch *l,
 	struct sl_kernel_ctx *ctx)
 {
 	void *params[SL_HOSTMODULE_PARAMS];
+	uint32_t at[SL_HOSTMODULE_PARAMS];
 
-	for (unsigned i = 0; i < SL_HOSTMODULE_PARAMS; i++)
-		params[i] = (void *)l->params[i];
+	place_params(k, at);
+	for (unsigned i = 0; i < k->param_count; i++)
+		params[i] = (void *)(l->params + at[i]);
 	for (ctx->block[2] = 0; ctx->block[2] < l->grid[2]; ctx->block[2]++)
 		for (ctx->block[1] = 0; ctx->block[1] < l->grid[1]; ctx->block[1]++)
 			for (ctx->block[0] = 0; ctx->block[0] < l->grid[0];
@@ -126,23 +150,38 @@ static int run_guarded(const struct sl_kernel_entry *k, const struct sl_cp_launc
 	return signal;
 }
 
+/* Memory for one block at a time; false: there is none. */
+static bool block_memory(const struct sl_kernel_entry *k, const struct sl_cp_launch *l,
+	struct sl_kernel_ctx *ctx, char **shared)
+{
+	uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+
+	*shared = malloc(k->shared_bytes + (size_t)l->shared_bytes + 1);
+	ctx->shared = *shared ? *shared + k->shared_bytes : NULL;
+	ctx->scratch = malloc(k->block_bytes + threads * k->thread_bytes + 1);
+	return *shared && ctx->scratch;
+}
+
 static int launch(const struct sl_cp_launch *l)
 {
 	struct sl_kernel_ctx ctx = {.shared_bytes = l->shared_bytes};
-	int signal;
+	int result = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, signal;
+	char *shared;
 
 	if (l->module >= MODULES_MAX || !c.module[l->module].table)
 		return CUDA_ERROR_INVALID_HANDLE;
 	const struct sl_host_module *m = c.module[l->module].table;
 	if (l->kernel >= (size_t)(m->kernels_end - m->kernels))
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (l->shared_bytes && !(ctx.shared = malloc(l->shared_bytes)))
-		return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 	memcpy(ctx.block_dim, l->block, sizeof(ctx.block_dim));
 	memcpy(ctx.grid_dim, l->grid, sizeof(ctx.grid_dim));
-	signal = run_guarded(m->kernels[l->kernel], l, &ctx);
-	free(ctx.shared);
-	return signal ? result_of(signal) : CUDA_SUCCESS;
+	if (block_memory(m->kernels[l->kernel], l, &ctx, &shared)) {
+		signal = run_guarded(m->kernels[l->kernel], l, &ctx);
+		result = signal ? result_of(signal) : CUDA_SUCCESS;
+	}
+	free(shared);
+	free(ctx.scratch);
+	return result;
 }
 
 static void *kernel_thread(void *arg)
@@ -153,7 +192,8 @@ static void *kernel_thread(void *arg)
 
 	if (stack.ss_sp)
 		sigaltstack(&stack, NULL);
-	while (sl_sg_receive(socket, &l, sizeof(l), NULL, NULL) == (ssize_t)sizeof(l)) {
+	while (sl_sg_receive(socket, &l, sizeof(l), NULL, NULL) ==
+		(ssize_t)SL_CP_LAUNCH_BYTES(&l)) {
 		struct sl_cp_reply reply = {.result = launch(&l)};
 
 		if (sl_sg_send(socket, &reply, sizeof(reply), NULL, 0, NULL, 0) < 0)
@@ -241,15 +281,44 @@ static int map_fd(const struct sl_cp_request *q, int fd)
 
 /* Modules ------------------------------------------------------------------------------------ */
 
-static int load(int fd, struct sl_cp_reply *reply)
+/* PTX becomes a host module; why it does not goes into the descriptor that the text came in. */
+static CUresult build_text(int fd, const char *text, int version, int *built)
+{
+	struct sl_image_log log = {""};
+	char *c_text = NULL;
+	CUresult r = sl_ptx_translate(text, version, &c_text, &log);
+
+	if (r == CUDA_SUCCESS)
+		r = sl_hostcc(c_text, built, &log);
+	free(c_text);
+	if (r != CUDA_SUCCESS && ftruncate(fd, 0) == 0)
+		(void)!pwrite(fd, log.text, strlen(log.text), 0);
+	return r;
+}
+
+/* A descriptor of the host module in *module: the image itself, or what its text became. */
+static CUresult host_module(int fd, int version, int *module)
+{
+	struct stat st;
+	CUresult r = CUDA_SUCCESS;
+	char start[SELFMAG] = {0}, *text = NULL;
+	size_t bytes = fstat(fd, &st) == 0 ? (size_t)st.st_size : 0;
+
+	if (bytes && pread(fd, start, sizeof(start), 0) >= 0 &&
+		memcmp(start, ELFMAG, SELFMAG) != 0)
+		text = calloc(1, bytes + 1);
+	if (text && pread(fd, text, bytes, 0) == (ssize_t)bytes)
+		r = build_text(fd, text, version, module);
+	else
+		*module = dup(fd);
+	free(text);
+	return r;
+}
+
+static CUresult open_module(int fd, struct module *m)
 {
 	char path[64];
-	unsigned i = 0;
 
-	while (i < MODULES_MAX && c.module[i].handle)
-		i++;
-	if (fd < 0 || i == MODULES_MAX)
-		return CUDA_ERROR_OUT_OF_MEMORY;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!handle)
@@ -259,7 +328,30 @@ static int load(int fd, struct sl_cp_reply *reply)
 		dlclose(handle);
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	}
-	c.module[i] = (struct module){handle, fd, table};
+	*m = (struct module){handle, fd, table};
+	return CUDA_SUCCESS;
+}
+
+static int load(int fd, int version, struct sl_cp_reply *reply)
+{
+	const struct sl_host_module *table;
+	unsigned i = 0;
+	int module = -1;
+	CUresult r;
+
+	while (i < MODULES_MAX && c.module[i].handle)
+		i++;
+	if (fd < 0 || i == MODULES_MAX)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	r = host_module(fd, version, &module);
+	if (r == CUDA_SUCCESS)
+		r = open_module(module, &c.module[i]);
+	if (r != CUDA_SUCCESS) {
+		if (module >= 0)
+			close(module);
+		return r;
+	}
+	table = c.module[i].table;
 	reply->value = i;
 	reply->kernels = (uint32_t)(table->kernels_end - table->kernels);
 	reply->globals = (uint32_t)(table->globals_end - table->globals);
@@ -292,6 +384,12 @@ static int describe(const struct sl_cp_request *q, struct sl_cp_symbol *out)
 		snprintf(out->name, sizeof(out->name), "%s", k->name);
 		out->param_count = k->param_count;
 		memcpy(out->param_bytes, k->param_bytes, sizeof(out->param_bytes));
+		place_params(k, out->param_at);
+		out->shared_bytes = k->shared_bytes;
+		out->local_bytes = k->local_bytes;
+		out->max_threads = k->max_threads ? k->max_threads : THREADS_MAX;
+		out->registers = k->registers ? k->registers : REGISTERS;
+		out->const_bytes = k->const_bytes;
 		return CUDA_SUCCESS;
 	}
 	if (q->op == SL_CP_GLOBAL &&
@@ -312,6 +410,10 @@ static int set_global(const struct sl_cp_request *q)
 	if (!m || q->index >= m->table->globals_end - m->table->globals)
 		return CUDA_ERROR_INVALID_HANDLE;
 	*m->table->globals[q->index]->where = (void *)(uintptr_t)q->address;
+	for (size_t i = 0, n = (size_t)(m->table->globals_end - m->table->globals);
+		q->index + 1 == n && i < n; i++)
+		if (m->table->globals[i]->fill)
+			m->table->globals[i]->fill();
 	return CUDA_SUCCESS;
 }
 
@@ -333,12 +435,7 @@ static int serve_request(struct sl_cp_request *q, const struct sl_sg_extent *ext
 	case SL_CP_UNMAP:
 		munmap((void *)(uintptr_t)q->address, q->bytes);
 		return CUDA_SUCCESS;
-	case SL_CP_LOAD: {
-		int r = load(fds[0], &out->reply);
-		if (r == CUDA_SUCCESS)
-			fds[0] = -1;
-		return r;
-	}
+	case SL_CP_LOAD: return load(fds[0], (int)q->value, &out->reply);
 	case SL_CP_UNLOAD:
 		if (m)
 			unload(m);

@@ -170,6 +170,7 @@ static void ctx_close(CUcontext ctx)
 	}
 	sl_array_drop_context(ctx);
 	sl_space_drop_context(ctx);
+	sl_graph_mem_drop_device(ctx->device);
 	for (unsigned i = 0; i < sl_drv.hello.gpus; i++)
 		if (ctx->peer[i])
 			(void)sl_space_peer(

@@ -53,6 +53,16 @@ CUresult sl_copy_ends(
 	return CUDA_SUCCESS;
 }
 
+/* Memory of a pool whose access the stream's GPU was not given. An end that a context is named for
+ * is reached by that. */
+static bool is_shut(CUstream s, uint64_t address, uint8_t by)
+{
+	struct sl_mapping m;
+
+	return !by && sl_space_mapping(address, &m) && m.kind == SL_MAP_POOL &&
+	       !m.is_host && m.access[s->ctx->device] == CU_MEM_ACCESS_FLAGS_PROT_NONE;
+}
+
 CUresult sl_copy_submit(CUstream stream, struct sl_copy *c, bool is_async, bool unified)
 {
 	enum sl_place dst, src;
@@ -65,11 +75,17 @@ CUresult sl_copy_submit(CUstream stream, struct sl_copy *c, bool is_async, bool 
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (sl_copy_ends(c, unified, &dst, &src) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (dst == SL_PLACE_DEVICE && src == SL_PLACE_DEVICE &&
+		(is_shut(s, c->dst, c->dst_by) || is_shut(s, c->src, c->src_by)))
+		return CUDA_ERROR_INVALID_VALUE;
 	c->pageable = dst == SL_PLACE_PAGEABLE || src == SL_PLACE_PAGEABLE;
 	op = sl_op_new(SL_OP_COPY);
 	if (!op)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	op->copy = *c;
+	if (s->is_legacy && dst == SL_PLACE_DEVICE && src == SL_PLACE_DEVICE &&
+		sl_copy_is_between(c))
+		return sl_copy_between(s, op, !is_async && (c->dst_by || c->src_by));
 	if (!is_async) {
 		/* What goes between contexts is in order with both, so the host waits. */
 		bool on_gpu = !c->dst_host && !c->src_host && !c->dst_by && !c->src_by;
@@ -198,8 +214,15 @@ PEER(cuMemcpyPeerAsync, (PEER_PARAMS, CUstream stream), cuMemcpyPeerAsync_ptsz,
 
 /* Memsets ------------------------------------------------------------------------------------- */
 
+static bool is_readable(CUdeviceptr at, enum sl_place place)
+{
+	struct sl_mapping m;
+
+	return place != SL_PLACE_DEVICE || (sl_space_mapping(at, &m) && m.is_host);
+}
+
 static CUresult set(CUstream stream, CUdeviceptr dst, uint32_t value, uint32_t size,
-	size_t pitch, size_t width, size_t rows)
+	size_t pitch, size_t width, size_t rows, bool is_async)
 {
 	uint64_t bytes, rest;
 	enum sl_place place;
@@ -219,32 +242,34 @@ static CUresult set(CUstream stream, CUdeviceptr dst, uint32_t value, uint32_t s
 	op = sl_op_new(SL_OP_SET);
 	if (op)
 		op->set = (struct sl_set){dst, value, size, width, rows, pitch};
-	/* Also the synchronous calls do not wait: what comes later in order sees the result. */
-	return sl_api_submit(stream, op);
+	/* Memory that the program can read is set when a synchronous call returns. The GPU's own is
+	 * set in order: what comes later sees it. */
+	return !is_async && is_readable(dst, place) ? sl_api_run(stream, op)
+						    : sl_api_submit(stream, op);
 }
 
-#define SET_1D(bits, type, size)                                                      \
-	CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)      \
-	{                                                                             \
-		SL_ENTER(cuMemsetD##bits##_v2);                                       \
-		return set(CU_STREAM_LEGACY, dst, value, size, 0, count, 1);          \
-	}                                                                             \
-	CUresult cuMemsetD##bits##_v2_ptds(CUdeviceptr dst, type value, size_t count) \
-	{                                                                             \
-		SL_ENTER(cuMemsetD##bits##_v2_ptds);                                  \
-		return set(CU_STREAM_PER_THREAD, dst, value, size, 0, count, 1);      \
-	}                                                                             \
-	CUresult cuMemsetD##bits##Async(                                              \
-		CUdeviceptr dst, type value, size_t count, CUstream stream)           \
-	{                                                                             \
-		SL_ENTER(cuMemsetD##bits##Async);                                     \
-		return set(SL_PLAIN(stream), dst, value, size, 0, count, 1);          \
-	}                                                                             \
-	CUresult cuMemsetD##bits##Async_ptsz(                                         \
-		CUdeviceptr dst, type value, size_t count, CUstream stream)           \
-	{                                                                             \
-		SL_ENTER(cuMemsetD##bits##Async_ptsz);                                \
-		return set(SL_PER_THREAD(stream), dst, value, size, 0, count, 1);     \
+#define SET_1D(bits, type, size)                                                        \
+	CUresult cuMemsetD##bits##_v2(CUdeviceptr dst, type value, size_t count)        \
+	{                                                                               \
+		SL_ENTER(cuMemsetD##bits##_v2);                                         \
+		return set(CU_STREAM_LEGACY, dst, value, size, 0, count, 1, false);     \
+	}                                                                               \
+	CUresult cuMemsetD##bits##_v2_ptds(CUdeviceptr dst, type value, size_t count)   \
+	{                                                                               \
+		SL_ENTER(cuMemsetD##bits##_v2_ptds);                                    \
+		return set(CU_STREAM_PER_THREAD, dst, value, size, 0, count, 1, false); \
+	}                                                                               \
+	CUresult cuMemsetD##bits##Async(                                                \
+		CUdeviceptr dst, type value, size_t count, CUstream stream)             \
+	{                                                                               \
+		SL_ENTER(cuMemsetD##bits##Async);                                       \
+		return set(SL_PLAIN(stream), dst, value, size, 0, count, 1, true);      \
+	}                                                                               \
+	CUresult cuMemsetD##bits##Async_ptsz(                                           \
+		CUdeviceptr dst, type value, size_t count, CUstream stream)             \
+	{                                                                               \
+		SL_ENTER(cuMemsetD##bits##Async_ptsz);                                  \
+		return set(SL_PER_THREAD(stream), dst, value, size, 0, count, 1, true); \
 	}
 SET_1D(8, unsigned char, 1)
 SET_1D(16, unsigned short, 2)
@@ -252,28 +277,30 @@ SET_1D(32, unsigned int, 4)
 
 #define SET_2D_PARAMS(type) \
 	CUdeviceptr dst, size_t pitch, type value, size_t width, size_t height
-#define SET_2D(bits, type, size)                                                        \
-	CUresult cuMemsetD2D##bits##_v2(SET_2D_PARAMS(type))                            \
-	{                                                                               \
-		SL_ENTER(cuMemsetD2D##bits##_v2);                                       \
-		return set(CU_STREAM_LEGACY, dst, value, size, pitch, width, height);   \
-	}                                                                               \
-	CUresult cuMemsetD2D##bits##_v2_ptds(SET_2D_PARAMS(type))                       \
-	{                                                                               \
-		SL_ENTER(cuMemsetD2D##bits##_v2_ptds);                                  \
-		return set(                                                             \
-			CU_STREAM_PER_THREAD, dst, value, size, pitch, width, height);  \
-	}                                                                               \
-	CUresult cuMemsetD2D##bits##Async(SET_2D_PARAMS(type), CUstream stream)         \
-	{                                                                               \
-		SL_ENTER(cuMemsetD2D##bits##Async);                                     \
-		return set(SL_PLAIN(stream), dst, value, size, pitch, width, height);   \
-	}                                                                               \
-	CUresult cuMemsetD2D##bits##Async_ptsz(SET_2D_PARAMS(type), CUstream stream)    \
-	{                                                                               \
-		SL_ENTER(cuMemsetD2D##bits##Async_ptsz);                                \
-		return set(                                                             \
-			SL_PER_THREAD(stream), dst, value, size, pitch, width, height); \
+#define SET_2D(bits, type, size)                                                         \
+	CUresult cuMemsetD2D##bits##_v2(SET_2D_PARAMS(type))                             \
+	{                                                                                \
+		SL_ENTER(cuMemsetD2D##bits##_v2);                                        \
+		return set(CU_STREAM_LEGACY, dst, value, size, pitch, width, height,     \
+			false);                                                          \
+	}                                                                                \
+	CUresult cuMemsetD2D##bits##_v2_ptds(SET_2D_PARAMS(type))                        \
+	{                                                                                \
+		SL_ENTER(cuMemsetD2D##bits##_v2_ptds);                                   \
+		return set(CU_STREAM_PER_THREAD, dst, value, size, pitch, width, height, \
+			false);                                                          \
+	}                                                                                \
+	CUresult cuMemsetD2D##bits##Async(SET_2D_PARAMS(type), CUstream stream)          \
+	{                                                                                \
+		SL_ENTER(cuMemsetD2D##bits##Async);                                      \
+		return set(                                                              \
+			SL_PLAIN(stream), dst, value, size, pitch, width, height, true); \
+	}                                                                                \
+	CUresult cuMemsetD2D##bits##Async_ptsz(SET_2D_PARAMS(type), CUstream stream)     \
+	{                                                                                \
+		SL_ENTER(cuMemsetD2D##bits##Async_ptsz);                                 \
+		return set(SL_PER_THREAD(stream), dst, value, size, pitch, width,        \
+			height, true);                                                   \
 	}
 SET_2D(8, unsigned char, 1)
 SET_2D(16, unsigned short, 2)

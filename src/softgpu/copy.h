@@ -27,4 +27,10 @@ SL_MUST_CHECK CUresult sl_copy_plan(
 SL_MUST_CHECK CUresult sl_copy_ends(
 	struct sl_copy *c, bool unified, enum sl_place *dst, enum sl_place *src);
 
+/* copy_order.c: is it from one GPU to another, as far as a driver knows? Both ends are on GPUs. */
+bool sl_copy_is_between(const struct sl_copy *c);
+/* Submits such a copy to a legacy stream, in order with both GPUs; waits if told to. Takes the op
+ * in every case. */
+SL_MUST_CHECK CUresult sl_copy_between(CUstream legacy, struct sl_op *op, bool wait);
+
 #endif

@@ -163,6 +163,7 @@ struct sl_set {
 	uint64_t dst;
 	uint32_t value, size;
 	size_t width, rows, pitch;
+	uint8_t by; /* of a graph: the number of its node's GPU and one; 0: the stream's */
 };
 
 /* A place in the count of records of an event that other processes know. */
@@ -249,7 +250,8 @@ struct CUevent_st {
 struct sl_function_info {
 	char name[256];
 	uint32_t index, param_count;
-	uint32_t param_bytes[SL_HOSTMODULE_PARAMS];
+	uint32_t param_bytes[SL_HOSTMODULE_PARAMS], param_at[SL_HOSTMODULE_PARAMS];
+	uint32_t shared_bytes, local_bytes, max_threads, registers, const_bytes;
 };
 
 struct CUfunc_st {
@@ -261,7 +263,7 @@ struct CUfunc_st {
 	struct {
 		unsigned block[3], shared_bytes;
 		size_t param_bytes;
-		char params[SL_HOSTMODULE_PARAMS * SL_CP_PARAM_BYTES];
+		char params[SL_CP_PARAM_BYTES];
 	} old; /* launch_old.c */
 };
 
@@ -374,6 +376,8 @@ struct sl_op *sl_op_new(enum sl_op_kind kind);
 void sl_op_free(struct sl_op *op);
 /* The op waits for what was submitted to a stream so far; false: no memory. */
 SL_MUST_CHECK bool sl_op_wait_add(struct sl_op *op, CUstream stream);
+/* The same for all blocking streams of a context that is not the op's. */
+SL_MUST_CHECK bool sl_op_wait_context(struct sl_op *op, CUcontext ctx);
 /* Takes the op in every case. Blocks while the queue is full. *seq may be NULL. */
 SL_MUST_CHECK CUresult sl_stream_submit(CUstream stream, struct sl_op *op, uint64_t *seq);
 /* Waits until seq is complete; returns the context's sticky error. */
@@ -438,6 +442,8 @@ bool sl_capture_free(CUstream stream, CUdeviceptr ptr, CUresult *result);
 bool sl_graph_mem_covers(CUdeviceptr at, uint64_t bytes, CUdevice *device);
 /* Frees as cuMemFree does. False: no graph's memory begins there. */
 bool sl_graph_mem_free_now(CUdeviceptr at, CUresult *result);
+/* A context went: what was kept for graphs to come goes. */
+void sl_graph_mem_drop_device(CUdevice device);
 
 /* module.c: unloads all of a context's modules. pool.c: the default pool, or NULL. */
 void sl_module_drop_context(CUcontext ctx);

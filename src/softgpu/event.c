@@ -100,6 +100,13 @@ CUresult sl_event_record(CUevent e, CUstream s)
 	return r;
 }
 
+/* A green context's streams also take events of the primary one that it is a part of. */
+static bool may_record(const struct CUctx_st *event, const struct CUctx_st *stream)
+{
+	return event == stream ||
+	       (stream->green && event->is_primary && event->device == stream->device);
+}
+
 static CUresult do_record(CUevent e, CUstream handle, unsigned flags)
 {
 	CUstream s = sl_stream_of(handle, false);
@@ -109,7 +116,7 @@ static CUresult do_record(CUevent e, CUstream handle, unsigned flags)
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (e->ctx != s->ctx)
+	if (!may_record(e->ctx, s->ctx))
 		return CUDA_ERROR_INVALID_HANDLE;
 	pthread_mutex_lock(&e->lock);
 	if (!sl_capture_event(s, e, flags & CU_EVENT_RECORD_EXTERNAL, &r)) {

@@ -172,14 +172,14 @@ static bool punch_zeros(char *where, uint64_t bytes, bool is_gpu)
 	return true;
 }
 
-static bool set_row(CUstream s, const struct sl_set *set, uint64_t dst)
+static bool set_row(CUdevice device, const struct sl_set *set, uint64_t dst)
 {
 	for (uint64_t left = set->width * set->size; left;) {
 		uint64_t n = set->value ? sl_min_u64(left, PIECE_BYTES) : left;
 		struct sl_phys *phys;
 		char *where;
 
-		if (!sl_space_pin(dst, s->ctx->device, true, &n, &where, &phys))
+		if (!sl_space_pin(dst, device, true, &n, &where, &phys))
 			return false;
 		if (set->value || !punch_zeros(where, n, phys))
 			fill(where, set->value, set->size, n);
@@ -191,10 +191,10 @@ static bool set_row(CUstream s, const struct sl_set *set, uint64_t dst)
 	return true;
 }
 
-static void do_set(CUstream s, const struct sl_set *set)
+static void do_set(CUstream s, CUdevice device, const struct sl_set *set)
 {
 	for (size_t y = 0; y < set->rows; y++)
-		if (!set_row(s, set, set->dst + y * set->pitch)) {
+		if (!set_row(device, set, set->dst + y * set->pitch)) {
 			sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
 			return;
 		}
@@ -202,18 +202,37 @@ static void do_set(CUstream s, const struct sl_set *set)
 
 /* Kernels ------------------------------------------------------------------------------------- */
 
-static CUresult launch(CUstream s, const struct sl_cp_launch *l)
+static CUresult launch_by(int fd, const struct sl_cp_launch *l)
 {
 	struct sl_cp_reply reply;
 
-	if (s->companion_fd < 0)
-		s->companion_fd = sl_companion_connect(s->ctx->device);
-	if (s->companion_fd < 0 ||
-		sl_sg_send(s->companion_fd, l, sizeof(*l), NULL, 0, NULL, 0) < 0 ||
-		sl_sg_receive(s->companion_fd, &reply, sizeof(reply), NULL, NULL) !=
+	if (fd < 0 || sl_sg_send(fd, l, SL_CP_LAUNCH_BYTES(l), NULL, 0, NULL, 0) < 0 ||
+		sl_sg_receive(fd, &reply, sizeof(reply), NULL, NULL) !=
 			(ssize_t)sizeof(reply))
 		return CUDA_ERROR_LAUNCH_FAILED;
 	return (CUresult)reply.result;
+}
+
+/* A kernel runs on the GPU of its function. Only a graph can bring another than the stream's. */
+static CUresult launch(CUstream s, CUcontext ctx, const struct sl_cp_launch *l)
+{
+	CUresult r = sl_ctx_error(ctx);
+
+	if (r == CUDA_SUCCESS && ctx->device == s->ctx->device) {
+		if (s->companion_fd < 0)
+			s->companion_fd = sl_companion_connect(ctx->device);
+		r = launch_by(s->companion_fd, l);
+	} else if (r == CUDA_SUCCESS) {
+		int fd = sl_companion_connect(ctx->device);
+
+		r = launch_by(fd, l);
+		if (fd >= 0)
+			close(fd);
+	}
+	/* The kernel of a lost GPU died of that, whatever its companion could still say. */
+	if (r != CUDA_SUCCESS && sl_ctx_error(ctx) == CUDA_SUCCESS)
+		sl_ctx_fail(ctx, r);
+	return r;
 }
 
 /* Words --------------------------------------------------------------------------------------- */
@@ -292,6 +311,7 @@ static void do_callback(CUstream s, struct sl_op *op)
 void sl_op_execute(CUstream s, struct sl_op *op)
 {
 	bool broken = sl_ctx_error(s->ctx) != CUDA_SUCCESS;
+	CUdevice device = device_of(s, op->kind == SL_OP_SET ? op->set.by : 0);
 	uint64_t start = sl_drv_now_ns();
 	CUresult r = CUDA_SUCCESS;
 
@@ -303,8 +323,11 @@ void sl_op_execute(CUstream s, struct sl_op *op)
 		return;
 	switch (op->kind) {
 	case SL_OP_COPY: do_copy(s, &op->copy); break;
-	case SL_OP_SET: do_set(s, &op->set); break;
-	case SL_OP_KERNEL: r = launch(s, op->kernel.launch); break;
+	case SL_OP_SET: do_set(s, device, &op->set); break;
+	case SL_OP_KERNEL:
+		device = op->kernel.module->ctx->device;
+		r = launch(s, op->kernel.module->ctx, op->kernel.launch);
+		break;
 	case SL_OP_HOST:
 	case SL_OP_CALLBACK: do_callback(s, op); return;
 	case SL_OP_EVENT: sl_event_reached(op->event.event, op->event.record); return;
@@ -317,8 +340,8 @@ void sl_op_execute(CUstream s, struct sl_op *op)
 	case SL_OP_WAIT:
 	case SL_OP_NOP: return;
 	}
-	/* The kernel of a lost GPU died of that, whatever its companion could still say. */
+	/* Waits for the stream hear of it, too. */
 	if (r != CUDA_SUCCESS && sl_ctx_error(s->ctx) == CUDA_SUCCESS)
 		sl_ctx_fail(s->ctx, r);
-	sl_link_busy(s->ctx->device, sl_drv_now_ns() - start);
+	sl_link_busy(device, sl_drv_now_ns() - start);
 }

@@ -18,6 +18,12 @@ CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
 	return *graph ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+static bool has_memory(CUgraph g)
+{
+	return sl_graph_has(g, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
+	       sl_graph_has(g, CU_GRAPH_NODE_TYPE_MEM_FREE);
+}
+
 CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 {
 	CUgraph g;
@@ -26,8 +32,7 @@ CUresult cuGraphClone(CUgraph *clone, CUgraph graph)
 	if (!clone || !sl_graph_ok(graph))
 		return CUDA_ERROR_INVALID_VALUE;
 	/* Two graphs cannot have memory at one address. */
-	if (sl_graph_has(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
-		sl_graph_has(graph, CU_GRAPH_NODE_TYPE_MEM_FREE))
+	if (has_memory(graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	g = sl_graph_copy(graph);
 	if (g && !sl_users_copy(g, graph)) {
@@ -75,7 +80,7 @@ CUresult cuGraphDestroyNode(CUgraphNode node)
 	SL_ENTER(cuGraphDestroyNode);
 	if (!sl_node_ok(node))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (node->does.memory)
+	if (has_memory(node->graph))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	sl_graph_remove(node);
 	return CUDA_SUCCESS;
@@ -275,6 +280,9 @@ static CUresult take_away(
 {
 	if (!sl_graph_ok(g) || (count && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
+	/* As with nodes: what memory was placed by could change. */
+	if (count && has_memory(g))
+		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count; i++)
 		if (!pair_ok(g, from[i], to[i]) || !sl_node_edge(to[i], from[i]))
 			return CUDA_ERROR_INVALID_VALUE;

@@ -365,6 +365,31 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_n
 /* Launching
  * ------------------------------------------------------------------------------------- */
 
+/* Of all contexts that its kernels are of. */
+static CUresult first_launches(const struct CUgraph_st *g)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < g->list.count && r == CUDA_SUCCESS; i++) {
+		const struct sl_payload *does = &g->list.node[i]->does;
+
+		if (does->child)
+			r = first_launches(does->child);
+		else if (does->op && does->op->kind == SL_OP_KERNEL)
+			r = sl_ctx_first_launch(does->op->kernel.module->ctx);
+	}
+	return r;
+}
+
+static struct sl_op *op_of_launch(CUgraphNode n)
+{
+	struct sl_op *op = sl_op_copy(n->does.op);
+
+	if (op && op->kind == SL_OP_SET && n->ctx)
+		op->set.by = (uint8_t)(n->ctx->device + 1);
+	return op;
+}
+
 static CUresult launch_nodes(const struct CUgraph_st *g, CUstream s)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -376,7 +401,7 @@ static CUresult launch_nodes(const struct CUgraph_st *g, CUstream s)
 		if (n->disabled)
 			continue;
 		if (n->does.op) {
-			op = sl_op_copy(n->does.op);
+			op = op_of_launch(n);
 			r = op ? sl_stream_submit(s, op, NULL) : CUDA_ERROR_OUT_OF_MEMORY;
 		} else if (n->does.child) {
 			r = launch_nodes(n->does.child, s);
@@ -401,8 +426,8 @@ static CUresult launch_in_order(CUgraphExec e, CUstream s)
 	if (r == CUDA_SUCCESS)
 		r = settle_old(e->graph, s,
 			e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
-	if (r == CUDA_SUCCESS && sl_graph_has(e->graph, CU_GRAPH_NODE_TYPE_KERNEL))
-		r = sl_ctx_first_launch(s->ctx);
+	if (r == CUDA_SUCCESS)
+		r = first_launches(e->graph);
 	if (r == CUDA_SUCCESS)
 		r = launch_nodes(e->graph, s);
 	if (r != CUDA_SUCCESS) {

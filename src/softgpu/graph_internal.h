@@ -24,7 +24,7 @@
 /*
  * Memory of a graph: its address stands from the making of its node, the memory behind it comes
  * with the first launch and stays until a trim finds it free. Nodes, copies of them, queued work
- * and the allocation itself hold a reference.
+ * and the allocation itself hold a reference; what is behind it outlives them.
  */
 struct sl_graph_mem;
 

@@ -2,13 +2,15 @@
  * graph_memory - memory that graphs allocate and free
  *
  * A piece has its address from the making of its node. The first launch (or an upload) puts a
- * handle of the server's behind it, which stays until a trim finds the piece free or its last user
- * is gone. What the real driver shares between graphs by mapping one handle at many addresses is
- * not shared
- * here: each piece has its own.
+ * handle of the server's behind it, which stays until a trim finds the piece free. A piece whose
+ * last user is gone leaves its handle to the next one of its size. What the real driver shares
+ * between graphs by mapping one handle at many addresses is not shared here: each piece has its
+ * own.
  *
  * Two views of "allocated": `held` as calls were made, for errors; `live` as the stream got there,
- * for the figures and the trim, which also leaves alone what a stream has yet to come to.
+ * for the trim, which also leaves alone what a stream has yet to come to. The figure of used bytes
+ * is neither: NVIDIA's tests of cuda-core find it above zero until a trim, and those of
+ * cuda-bindings find it equal to what is reserved; so it is that.
  */
 #include "softgpu/graph_internal.h"
 
@@ -26,12 +28,21 @@ struct sl_graph_mem {
 	CUmemAccessDesc access[SL_SOFTGPU_GPUS_MAX];
 };
 
+/* Memory that was behind a piece and stands behind none. */
+struct spare {
+	struct sl_link link;
+	CUmemGenericAllocationHandle handle;
+	CUdevice device;
+	uint64_t bytes;
+};
+
 struct figures {
-	uint64_t used, used_high, reserved, reserved_high;
+	uint64_t reserved, used_high, reserved_high;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_link pieces = SL_LIST_INIT(pieces);
+static struct sl_link spares = SL_LIST_INIT(spares);
 static struct figures figures[SL_SOFTGPU_GPUS_MAX];
 
 /* Under lock, as all that follows to the next line. */
@@ -47,25 +58,59 @@ static struct sl_graph_mem *find(uint64_t at, uint64_t bytes)
 	return NULL;
 }
 
-static void unback(struct sl_graph_mem *m)
+static void give_back(
+	CUmemGenericAllocationHandle handle, CUdevice device, uint64_t bytes)
 {
+	(void)!sl_space_release(handle);
+	figures[device].reserved -= bytes;
+}
+
+/* keep: for the next piece of its size. */
+static void unback(struct sl_graph_mem *m, bool keep)
+{
+	struct spare *s;
+
 	if (!m->backed)
 		return;
 	(void)!sl_space_unmap(m->address, m->room);
-	(void)!sl_space_release(m->handle);
 	m->backed = false;
-	figures[m->device].reserved -= m->room;
+	s = keep ? malloc(sizeof(*s)) : NULL;
+	if (!s) {
+		give_back(m->handle, m->device, m->room);
+		return;
+	}
+	*s = (struct spare){SL_LIST_INIT(s->link), m->handle, m->device, m->room};
+	sl_list_push_tail(&spares, &s->link);
+}
+
+/* bytes 0: one of any size. */
+static struct spare *find_spare(CUdevice device, uint64_t bytes)
+{
+	sl_list_foreach (link, &spares) {
+		struct spare *s = SL_LIST_ENTRY(link, struct spare, link);
+
+		if (s->device == device && (!bytes || s->bytes == bytes))
+			return s;
+	}
+	return NULL;
+}
+
+static void drop_spares(CUdevice device)
+{
+	struct spare *s;
+
+	while ((s = find_spare(device, 0))) {
+		give_back(s->handle, device, s->bytes);
+		sl_list_unlink(&s->link);
+		free(s);
+	}
 }
 
 static void set_live(struct sl_graph_mem *m, bool live)
 {
-	struct figures *f = &figures[m->device];
-
 	if (m->live == live)
 		return;
 	m->live = live;
-	f->used += live ? m->room : -m->room;
-	f->used_high = sl_max_u64(f->used_high, f->used);
 	m->refs += live ? 1u : -1u;
 }
 
@@ -73,7 +118,7 @@ static void unref(struct sl_graph_mem *m)
 {
 	if (--m->refs)
 		return;
-	unback(m);
+	unback(m, true);
 	(void)!sl_space_unreserve(m->address, m->room);
 	sl_list_unlink(&m->link);
 	free(m);
@@ -168,31 +213,54 @@ void sl_graph_mem_params(const struct sl_graph_mem *m, CUDA_MEM_ALLOC_NODE_PARAM
 	*out = m->params;
 }
 
-/* Under lock. */
-static CUresult back(struct sl_graph_mem *m)
+/* Under lock: memory for a piece, of one that is gone or new. */
+static CUresult obtain(struct sl_graph_mem *m)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
 		.location = {CU_MEM_LOCATION_TYPE_DEVICE, m->device}};
-	CUresult r = sl_space_create(m->room, &prop, &m->handle);
+	struct figures *f = &figures[m->device];
+	struct spare *s = find_spare(m->device, m->room);
+	CUresult r;
+
+	if (s) {
+		m->handle = s->handle;
+		sl_list_unlink(&s->link);
+		free(s);
+		return CUDA_SUCCESS;
+	}
+	r = sl_space_create(m->room, &prop, &m->handle);
+	if (r == CUDA_ERROR_OUT_OF_MEMORY && find_spare(m->device, 0)) {
+		drop_spares(m->device); /* they may be enough, of other sizes */
+		r = sl_space_create(m->room, &prop, &m->handle);
+	}
+	if (r != CUDA_SUCCESS)
+		return r;
+	f->reserved += m->room;
+	f->reserved_high = sl_max_u64(f->reserved_high, f->reserved);
+	f->used_high = sl_max_u64(f->used_high, f->reserved);
+	return r;
+}
+
+/* Under lock. */
+static CUresult back(struct sl_graph_mem *m)
+{
+	CUresult r = obtain(m);
 
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = sl_space_map(m->address, m->room, m->handle);
 	if (r != CUDA_SUCCESS) {
-		(void)!sl_space_release(m->handle);
+		give_back(m->handle, m->device, m->room);
 		return r;
 	}
 	m->backed = true;
-	struct figures *f = &figures[m->device];
-	f->reserved += m->room;
-	f->reserved_high = sl_max_u64(f->reserved_high, f->reserved);
 	r = sl_space_access(
 		m->address, m->room, m->device, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 	for (size_t i = 0; i < m->params.accessDescCount && r == CUDA_SUCCESS; i++)
 		r = sl_space_access(m->address, m->room, m->access[i].location.id,
 			m->access[i].flags);
 	if (r != CUDA_SUCCESS)
-		unback(m);
+		unback(m, false);
 	return r;
 }
 
@@ -304,6 +372,13 @@ bool sl_graph_mem_free_now(CUdeviceptr at, CUresult *result)
 	return true;
 }
 
+void sl_graph_mem_drop_device(CUdevice device)
+{
+	pthread_mutex_lock(&lock);
+	drop_spares(device);
+	pthread_mutex_unlock(&lock);
+}
+
 /* Entry points --------------------------------------------------------------------------------- */
 
 CUresult cuDeviceGraphMemTrim(CUdevice dev)
@@ -315,8 +390,9 @@ CUresult cuDeviceGraphMemTrim(CUdevice dev)
 		struct sl_graph_mem *m = SL_LIST_ENTRY(link, struct sl_graph_mem, link);
 
 		if (m->device == dev && !m->live && !m->held && !m->under_way)
-			unback(m);
+			unback(m, false);
 	}
+	drop_spares(dev);
 	pthread_mutex_unlock(&lock);
 	return CUDA_SUCCESS;
 }
@@ -332,8 +408,8 @@ CUresult cuDeviceGetGraphMemAttribute(
 	pthread_mutex_lock(&lock);
 	const struct figures *f = &figures[dev];
 	switch (attr) {
-	case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *(cuuint64_t *)value = f->used; break;
 	case CU_GRAPH_MEM_ATTR_USED_MEM_HIGH: *(cuuint64_t *)value = f->used_high; break;
+	case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT:
 	case CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT:
 		*(cuuint64_t *)value = f->reserved;
 		break;
@@ -359,7 +435,7 @@ CUresult cuDeviceSetGraphMemAttribute(
 	pthread_mutex_lock(&lock);
 	struct figures *f = &figures[dev];
 	if (attr == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH)
-		f->used_high = f->used;
+		f->used_high = f->reserved;
 	else if (attr == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
 		f->reserved_high = f->reserved;
 	else

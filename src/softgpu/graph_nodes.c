@@ -205,7 +205,7 @@ static void read_kernel(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS *out)
 	struct sl_cp_launch *l = n->does.op->kernel.launch;
 
 	for (unsigned i = 0; i < f->info.param_count; i++)
-		n->param[i] = l->params[i];
+		n->param[i] = l->params + f->info.param_at[i];
 	*out = (CUDA_KERNEL_NODE_PARAMS){.func = f,
 		.gridDimX = l->grid[0],
 		.gridDimY = l->grid[1],

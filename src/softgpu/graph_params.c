@@ -31,9 +31,22 @@ static bool frees_again(CUgraph g, const struct sl_payload *does)
 	return false;
 }
 
+/* The context that the parameters name, or NULL. */
+static CUcontext context_of(const CUgraphNodeParams *p)
+{
+	switch (p->type) {
+	case CU_GRAPH_NODE_TYPE_KERNEL: return p->kernel.ctx;
+	case CU_GRAPH_NODE_TYPE_MEMCPY: return p->memcpy.copyCtx;
+	case CU_GRAPH_NODE_TYPE_MEMSET: return p->memset.ctx;
+	case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP: return p->memOp.ctx;
+	default: return NULL;
+	}
+}
+
 CUresult sl_node_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *dependencies,
 	const CUgraphEdgeData *edges, size_t count, CUgraphNodeParams *params)
 {
+	CUcontext ctx = context_of(params);
 	struct sl_payload does;
 	CUgraphNode n;
 	CUresult r;
@@ -53,6 +66,8 @@ CUresult sl_node_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *depende
 		sl_payload_free(&does);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	if (sl_object_is(ctx, SL_MAGIC_CTX))
+		n->ctx = ctx;
 	for (size_t i = 0; i < count; i++)
 		if (!sl_node_after(n, dependencies[i], edges ? &edges[i] : NULL)) {
 			sl_graph_remove(n);

@@ -12,7 +12,6 @@
 #define SHARED_MAX        (48u * 1024)
 #define SHARED_OPT_IN_MAX (160u * 1024)
 #define THREADS_MAX       1024u
-#define REGISTERS         32
 
 static bool shape_ok(const struct sl_shape *s)
 {
@@ -31,7 +30,7 @@ static CUresult take_params(const struct sl_function_info *f, void **params, voi
 	struct sl_cp_launch *l)
 {
 	const char *packed = NULL;
-	size_t packed_bytes = 0, at = 0;
+	size_t packed_bytes = 0;
 
 	if (params && extra)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -46,23 +45,14 @@ static CUresult take_params(const struct sl_function_info *f, void **params, voi
 	if (f->param_count && !params && !packed)
 		return CUDA_ERROR_INVALID_VALUE;
 	for (unsigned i = 0; i < f->param_count; i++) {
-		size_t n = f->param_bytes[i];
+		size_t n = f->param_bytes[i], at = f->param_at[i];
 
-		if (n > SL_CP_PARAM_BYTES)
-			return CUDA_ERROR_NOT_SUPPORTED;
-		if (packed) {
-			size_t align = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
-
-			at = (at + align - 1) / align * align;
-			if (at + n > packed_bytes)
-				return CUDA_ERROR_INVALID_VALUE;
-			memcpy(l->params[i], packed + at, n);
-			at += n;
-		} else {
-			if (!params[i])
-				return CUDA_ERROR_INVALID_VALUE;
-			memcpy(l->params[i], params[i], n);
-		}
+		if (packed && at + n > packed_bytes)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (!packed && !params[i])
+			return CUDA_ERROR_INVALID_VALUE;
+		memcpy(l->params + at, packed ? packed + at : params[i], n);
+		l->param_bytes = (uint32_t)(at + n);
 	}
 	return CUDA_SUCCESS;
 }
@@ -100,8 +90,10 @@ CUresult sl_launch_op(CUfunction f, const struct sl_shape *shape, void **params,
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!shape_ok(shape))
 		return CUDA_ERROR_INVALID_VALUE;
-	if (shape->shared_bytes > SHARED_MAX &&
+	if ((uint64_t)shape->shared_bytes + f->info.shared_bytes > SHARED_MAX &&
 		shape->shared_bytes > (unsigned)f->max_dynamic_shared_bytes)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (shape->block[0] * shape->block[1] * shape->block[2] > f->info.max_threads)
 		return CUDA_ERROR_INVALID_VALUE;
 	return make_op(f, shape, params, extra, out);
 }
@@ -191,20 +183,25 @@ static CUresult get_attribute(int *value, CUfunction_attribute attrib, CUfunctio
 	if (!sl_object_is(f, SL_MAGIC_FUNC))
 		return CUDA_ERROR_INVALID_HANDLE;
 	switch (attrib) {
-	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = (int)THREADS_MAX; break;
-	case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = REGISTERS; break;
+	case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+		*value = (int)f->info.max_threads;
+		break;
+	case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = (int)f->info.registers; break;
 	case CU_FUNC_ATTRIBUTE_PTX_VERSION:
 	case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = 80; break;
 	case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-		*value = f->max_dynamic_shared_bytes ? f->max_dynamic_shared_bytes
-						     : (int)SHARED_MAX;
+		*value = f->max_dynamic_shared_bytes
+				 ? f->max_dynamic_shared_bytes
+				 : (int)(SHARED_MAX - f->info.shared_bytes);
 		break;
 	case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
 		*value = f->carveout;
 		break;
 	case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
-	case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
-	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+		*value = (int)f->info.shared_bytes;
+		break;
+	case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = (int)f->info.const_bytes; break;
+	case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)f->info.local_bytes; break;
 	case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
 	case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *value = 0; break;
 	default: return CUDA_ERROR_INVALID_VALUE;
@@ -217,7 +214,7 @@ static CUresult set_attribute(CUfunction f, CUfunction_attribute attrib, int val
 	if (!sl_object_is(f, SL_MAGIC_FUNC))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (attrib == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) {
-		if (value < 0 || value > (int)SHARED_OPT_IN_MAX)
+		if (value < 0 || value > (int)(SHARED_OPT_IN_MAX - f->info.shared_bytes))
 			return CUDA_ERROR_INVALID_VALUE;
 		f->max_dynamic_shared_bytes = value;
 		return CUDA_SUCCESS;
@@ -315,7 +312,7 @@ CUresult cuFuncGetModule(CUmodule *module, CUfunction f)
 CUresult cuFuncGetName(const char **name, CUfunction f)
 {
 	SL_ENTER(cuFuncGetName);
-	CHECK_OUT(name);
+	CHECK_OUT(name && f);
 	if (!sl_object_is(f, SL_MAGIC_FUNC))
 		return CUDA_ERROR_INVALID_HANDLE;
 	*name = f->info.name;
@@ -324,20 +321,11 @@ CUresult cuFuncGetName(const char **name, CUfunction f)
 
 static CUresult param_info(CUfunction f, size_t index, size_t *offset, size_t *bytes)
 {
-	size_t at = 0;
-
 	if (!sl_object_is(f, SL_MAGIC_FUNC))
 		return CUDA_ERROR_INVALID_HANDLE;
 	if (!offset || index >= f->info.param_count)
 		return CUDA_ERROR_INVALID_VALUE;
-	for (size_t i = 0; i <= index; i++) {
-		size_t n = f->info.param_bytes[i];
-		size_t align = n >= 8 ? 8 : n >= 4 ? 4 : n >= 2 ? 2 : 1;
-
-		at = (at + align - 1) / align * align;
-		*offset = at;
-		at += n;
-	}
+	*offset = f->info.param_at[index];
 	if (bytes)
 		*bytes = f->info.param_bytes[index];
 	return CUDA_SUCCESS;

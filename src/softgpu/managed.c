@@ -352,11 +352,11 @@ static void list_accessors(uint32_t mask, int *out, size_t room)
 {
 	size_t n = 0;
 
-	if (mask & SL_HINT_HOST && n < room)
-		out[n++] = CU_DEVICE_CPU;
 	for (unsigned i = 0; i < sl_drv.hello.gpus && n < room; i++)
 		if (mask & 1u << i)
 			out[n++] = (int)i;
+	if (mask & SL_HINT_HOST && n < room)
+		out[n++] = CU_DEVICE_CPU;
 	while (n < room)
 		out[n++] = CU_DEVICE_INVALID;
 }

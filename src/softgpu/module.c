@@ -2,11 +2,13 @@
  * module - host modules: loading, functions, variables
  *
  * An image is an ELF shared object for this machine (base/hostmodule.h). It goes to the device's
- * companion in a memfd and is opened there; this process never runs a line of it. Whatever else is
- * given (PTX, a GPU's own code) is refused the way a driver refuses code for another GPU. A library
- * is a module that no context was named for; it is loaded into the current one.
+ * companion in a memfd and is opened there; this process never runs a line of it. PTX goes there as
+ * it is and becomes a host module (ptx/). Whatever else is given (a GPU's own code) is refused the
+ * way a driver refuses code for another GPU. A library is a module that no context was named for;
+ * it is loaded into the current one.
  */
 #include "softgpu/api.h"
+#include "softgpu/image.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -35,18 +37,21 @@ struct CUlib_st {
  * Size of the image, or 0 and why. In memory its own headers are all there is to go by; of a file
  * `limit` bytes are there, and no header is believed beyond them.
  */
-static uint64_t image_bytes(const void *image, uint64_t limit, CUresult *why)
+static uint64_t image_bytes(
+	const void *image, uint64_t limit, CUresult *why, struct sl_image_log *log)
 {
 	const Elf64_Ehdr *h = image;
 	uint64_t end = 0;
 
 	*why = CUDA_ERROR_INVALID_IMAGE;
-	if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0) {
-		/* PTX is text; it could be compiled for a GPU, never for us. */
-		if (strncmp(image, "//", 2) == 0 || strncmp(image, ".version", 8) == 0)
-			*why = CUDA_ERROR_NO_BINARY_FOR_GPU;
+	if (sl_image_is_ptx(image))
+		return strlen(image);
+	*why = sl_image_refuse(image, log);
+	if (*why != CUDA_SUCCESS)
 		return 0;
-	}
+	*why = CUDA_ERROR_INVALID_IMAGE;
+	if (memcmp(h->e_ident, ELFMAG, SELFMAG) != 0)
+		return 0;
 	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_machine != ELF_MACHINE ||
 		h->e_type != ET_DYN) {
 		*why = CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -120,6 +125,12 @@ static CUresult read_functions(CUmodule m)
 		f->info.index = i;
 		f->info.param_count = s.param_count;
 		memcpy(f->info.param_bytes, s.param_bytes, sizeof(f->info.param_bytes));
+		memcpy(f->info.param_at, s.param_at, sizeof(f->info.param_at));
+		f->info.shared_bytes = s.shared_bytes;
+		f->info.local_bytes = s.local_bytes;
+		f->info.max_threads = s.max_threads;
+		f->info.registers = s.registers;
+		f->info.const_bytes = s.const_bytes;
 	}
 	return r;
 }
@@ -198,9 +209,18 @@ static void module_free(CUmodule m)
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_link modules = SL_LIST_INIT(modules);
 
-static CUresult load_fd(CUcontext ctx, int fd, CUmodule *out)
+/* The companion left its log in place of an image that it refused. */
+static void read_log(int fd, struct sl_image_log *log)
 {
-	struct sl_cp_request q = {.op = SL_CP_LOAD};
+	ssize_t n = pread(fd, log->text, sizeof(log->text) - 1, 0);
+
+	log->text[n > 0 ? n : 0] = '\0';
+}
+
+static CUresult load_fd(CUcontext ctx, int fd, struct sl_image_log *log, CUmodule *out)
+{
+	struct sl_cp_request q = {
+		.op = SL_CP_LOAD, .value = (uint64_t)sl_softgpu_cuda_version()};
 	struct sl_cp_symbol s;
 	CUmodule m = NULL;
 	CUresult r = sl_companion_start(ctx->device);
@@ -214,6 +234,7 @@ static CUresult load_fd(CUcontext ctx, int fd, CUmodule *out)
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	if (!m) {
 		sl_link_unhide(ctx->device, sl_drv.hello.module_bytes);
+		read_log(fd, log);
 		return r;
 	}
 	m->ctx = ctx;
@@ -234,31 +255,95 @@ static CUresult load_fd(CUcontext ctx, int fd, CUmodule *out)
 	return r;
 }
 
-static CUresult load_image(const void *image, CUmodule *out)
+/* What the program wants to know of the compiler. Sizes go back where they came from. */
+struct jit {
+	unsigned count;
+	CUjit_option *options;
+	void **values;
+};
+
+static const struct jit no_jit;
+
+static void **jit_slot(const struct jit *jit, CUjit_option option)
+{
+	for (unsigned i = 0; i < jit->count; i++)
+		if (jit->options[i] == option)
+			return &jit->values[i];
+	return NULL;
+}
+
+/* size: the buffer's size before, the bytes filled after. */
+static void fill_log(
+	const struct jit *jit, CUjit_option buffer, CUjit_option size, const char *text)
+{
+	void **at = jit_slot(jit, buffer), **bytes = jit_slot(jit, size);
+	size_t room = bytes ? (uint32_t)(uintptr_t)*bytes : 0, n = strlen(text);
+
+	if (!bytes)
+		return;
+	n = room ? sl_min_u64(n, room - 1) : 0;
+	if (at && *at && room) {
+		memcpy(*at, text, n);
+		((char *)*at)[n] = '\0';
+	}
+	*bytes = (void *)(uintptr_t)n;
+}
+
+static void fill_jit(
+	const struct jit *jit, const struct sl_image_log *log, uint64_t start_ns)
+{
+	void **wall = jit_slot(jit, CU_JIT_WALL_TIME);
+	float ms = (float)(sl_drv_now_ns() - start_ns) / 1e6f;
+
+	fill_log(jit, CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+		log->text);
+	fill_log(jit, CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES, "");
+	if (wall)
+		memcpy(wall, &ms, sizeof(ms));
+}
+
+static CUresult load_bytes(
+	const void *image, uint64_t limit, struct sl_image_log *log, CUmodule *out)
 {
 	CUresult r;
-	uint64_t bytes;
+	uint64_t bytes = image_bytes(image, limit, &r, log);
 	int fd;
 
-	CHECK_OUT(out && image);
-	bytes = image_bytes(image, UINT64_MAX, &r);
-	if (!bytes)
+	if (!bytes || bytes > limit)
 		return r;
 	fd = image_fd(image, bytes);
 	if (fd < 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
-	r = load_fd(sl_ctx_current(), fd, out);
+	r = load_fd(sl_ctx_current(), fd, log, out);
 	close(fd);
 	return r;
 }
 
-static CUresult load_file(const char *path, CUmodule *out)
+static CUresult load_image(const void *image, const struct jit *jit, CUmodule *out)
 {
+	struct sl_image_log log = {""};
+	uint64_t start_ns = sl_drv_now_ns();
+	CUresult r;
+
+	CHECK_OUT(out && image);
+	if (jit->count && (!jit->options || !jit->values))
+		return CUDA_ERROR_INVALID_VALUE;
+	r = load_bytes(image, UINT64_MAX, &log, out);
+	fill_jit(jit, &log, start_ns);
+	return r;
+}
+
+static CUresult load_file(const char *path, const struct jit *jit, CUmodule *out)
+{
+	struct sl_image_log log = {""};
+	uint64_t start_ns = sl_drv_now_ns();
 	struct stat st;
 	CUresult r = CUDA_ERROR_INVALID_IMAGE;
 	int fd;
 
 	CHECK_OUT(out && path);
+	if (jit->count && (!jit->options || !jit->values))
+		return CUDA_ERROR_INVALID_VALUE;
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return CUDA_ERROR_FILE_NOT_FOUND;
@@ -269,12 +354,12 @@ static CUresult load_file(const char *path, CUmodule *out)
 
 		if (!image)
 			r = CUDA_ERROR_OUT_OF_MEMORY;
-		else if (read(fd, image, bytes) == (ssize_t)bytes &&
-			 image_bytes(image, bytes, &r) <= bytes)
-			r = load_image(image, out);
+		else if (read(fd, image, bytes) == (ssize_t)bytes)
+			r = load_bytes(image, bytes, &log, out);
 		free(image);
 	}
 	close(fd);
+	fill_jit(jit, &log, start_ns);
 	return r;
 }
 
@@ -319,29 +404,26 @@ static CUresult unload(CUmodule m)
 CUresult cuModuleLoad(CUmodule *module, const char *path)
 {
 	SL_ENTER(cuModuleLoad);
-	return load_file(path, module);
+	return load_file(path, &no_jit, module);
 }
 
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
 	SL_ENTER(cuModuleLoadData);
-	return load_image(image, module);
+	return load_image(image, &no_jit, module);
 }
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
 	unsigned int option_count, CUjit_option *options, void **values)
 {
 	SL_ENTER(cuModuleLoadDataEx);
-	(void)option_count;
-	(void)options;
-	(void)values;
-	return load_image(image, module);
+	return load_image(image, &(struct jit){option_count, options, values}, module);
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image)
 {
 	SL_ENTER(cuModuleLoadFatBinary);
-	return load_image(image, module);
+	return load_image(image, &no_jit, module);
 }
 
 CUresult cuModuleUnload(CUmodule module)
@@ -448,10 +530,9 @@ CUresult cuLibraryLoadData(CUlibrary *out, const void *code, CUjit_option *jit_o
 	CUresult r;
 
 	SL_ENTER(cuLibraryLoadData);
-	(void)jit_options, (void)jit_values, (void)jit_count;
 	(void)options, (void)values, (void)count;
 	CHECK_OUT(out);
-	r = load_image(code, &m);
+	r = load_image(code, &(struct jit){jit_count, jit_options, jit_values}, &m);
 	return r == CUDA_SUCCESS ? library(out, m) : r;
 }
 
@@ -463,10 +544,9 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *path,
 	CUresult r;
 
 	SL_ENTER(cuLibraryLoadFromFile);
-	(void)jit_options, (void)jit_values, (void)jit_count;
 	(void)options, (void)values, (void)count;
 	CHECK_OUT(out);
-	r = load_file(path, &m);
+	r = load_file(path, &(struct jit){jit_count, jit_options, jit_values}, &m);
 	return r == CUDA_SUCCESS ? library(out, m) : r;
 }
 
@@ -549,7 +629,7 @@ CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 CUresult cuKernelGetName(const char **name, CUkernel kernel)
 {
 	SL_ENTER(cuKernelGetName);
-	CHECK_OUT(name);
+	CHECK_OUT(name && kernel);
 	if (!sl_object_is(kernel, SL_MAGIC_FUNC))
 		return CUDA_ERROR_INVALID_HANDLE;
 	*name = ((CUfunction)kernel)->info.name;

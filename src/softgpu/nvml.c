@@ -20,6 +20,8 @@
 /* The driver that goes with the box's version of CUDA; NVML puts the major one before. */
 #define DRIVER_OF_13 "580.65.99"
 #define DRIVER_OF_12 "550.54.99"
+#define BRANCH_OF_13 "r580_00"
+#define BRANCH_OF_12 "r550_00"
 #define IS_CUDA_13   (sl_softgpu_cuda_version() >= 13000)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -195,6 +197,18 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 	NEED_READY;
 	return sl_nvml_put_text(
 		version, length, IS_CUDA_13 ? DRIVER_OF_13 : DRIVER_OF_12);
+}
+
+nvmlReturn_t nvmlSystemGetDriverBranch(
+	nvmlSystemDriverBranchInfo_t *info, unsigned int length)
+{
+	NEED_READY;
+	NEED(info);
+	if (info->version != nvmlSystemDriverBranchInfo_v1)
+		return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+	return sl_nvml_put_text(info->branch,
+		(unsigned int)sl_min_u64(length, sizeof(info->branch)),
+		IS_CUDA_13 ? BRANCH_OF_13 : BRANCH_OF_12);
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)

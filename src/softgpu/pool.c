@@ -385,15 +385,16 @@ static CUresult alloc(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstrea
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
-	if (bytes && sl_capture_alloc(s, ptr, bytes, pool, &r))
-		return r;
-	r = sl_capture_check_stream(s);
-	if (r != CUDA_SUCCESS)
-		return r;
+	/* Nothing happens in the stream, so a capture does not mind. */
 	if (!bytes) {
 		*ptr = 0;
 		return CUDA_SUCCESS;
 	}
+	if (sl_capture_alloc(s, ptr, bytes, pool, &r))
+		return r;
+	r = sl_capture_check_stream(s);
+	if (r != CUDA_SUCCESS)
+		return r;
 	if (!pool)
 		pool = current_of(s->ctx->device);
 	if (!pool)

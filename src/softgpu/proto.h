@@ -16,7 +16,7 @@
 #include "softgpu/box.h"
 #include "base/hostmodule.h"
 
-#define SL_SG_VERSION     5u
+#define SL_SG_VERSION     6u
 #define SL_SG_PAGE        (2 * SL_MIB) /* the granularity of cuMemCreate */
 #define SL_SG_EXTENTS_MAX 4096u        /* pieces of one handle; more is out-of-memory */
 #define SL_SG_PROCS_MAX   1024u
@@ -136,9 +136,10 @@ struct sl_sg_figures {
 enum sl_cp_op {
 	SL_CP_INIT = 1, /* the memfds of all devices */
 	SL_CP_MAP, /* address, bytes, prot, device, extents; value 1: in place of another */
-	SL_CP_MAP_FD,     /* address, bytes, prot; one descriptor, from its start */
-	SL_CP_UNMAP,      /* address, bytes: nothing is reachable there any more */
-	SL_CP_LOAD,       /* one descriptor with the image; reply value: module */
+	SL_CP_MAP_FD, /* address, bytes, prot; one descriptor, from its start */
+	SL_CP_UNMAP,  /* address, bytes: nothing is reachable there any more */
+	SL_CP_LOAD, /* one descriptor with the image, value: the driver's version; reply value:
+		       module. On failure the log, if there is one, is in place of the image */
 	SL_CP_UNLOAD,     /* value: module */
 	SL_CP_KERNEL,     /* value: module, index; reply: struct sl_cp_symbol */
 	SL_CP_GLOBAL,     /* value: module, index; reply: struct sl_cp_symbol */
@@ -167,19 +168,24 @@ struct sl_cp_symbol {
 	struct sl_cp_reply reply;
 	char name[256];
 	uint64_t bytes; /* of a global */
+	uint32_t shared_bytes, local_bytes, max_threads, registers,
+		const_bytes; /* of a kernel */
 	uint32_t param_count;
 	uint32_t param_bytes[SL_HOSTMODULE_PARAMS];
+	uint32_t param_at[SL_HOSTMODULE_PARAMS]; /* offsets, as in one packed buffer */
 };
 
-#define SL_CP_PARAM_BYTES 64u
+#define SL_CP_PARAM_BYTES 4096u
 
 struct sl_cp_launch {
 	uint64_t module;
 	uint32_t kernel;
 	uint32_t grid[3], block[3];
 	uint32_t shared_bytes;
-	uint8_t params[SL_HOSTMODULE_PARAMS][SL_CP_PARAM_BYTES];
+	uint32_t param_bytes; /* in use: no more of the message is sent */
+	_Alignas(16) uint8_t params[SL_CP_PARAM_BYTES];
 };
+#define SL_CP_LAUNCH_BYTES(l) (offsetof(struct sl_cp_launch, params) + (l)->param_bytes)
 
 /* Sends one message with up to SL_SG_FDS_MAX descriptors (kept by the caller). 0 or -errno. */
 SL_MUST_CHECK int sl_sg_send(int socket, const void *head, size_t head_bytes,

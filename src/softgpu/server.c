@@ -126,6 +126,7 @@ static void client_accept(void)
 	}
 	c->watch = (struct watch){KIND_CLIENT, fd};
 	c->pid = (uint32_t)peer.pid;
+	c->is_owner = peer.uid == geteuid() || peer.uid == 0;
 	sl_list_init(&c->companions);
 	sl_list_init(&c->events);
 	sl_ledger_holder_init(&s->ledger, &c->holder);
@@ -343,7 +344,11 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 	case SL_SG_COMPANION: return do_companion(c, q->device, fd, &reply);
 	case SL_SG_LOSE:
 	case SL_SG_REVIVE:
-	case SL_SG_XID: reply.result = sl_server_health(q); break;
+	case SL_SG_XID:
+		/* Those whom a box was opened for use it, and break nothing in it. */
+		reply.result =
+			c->is_owner ? sl_server_health(q) : CUDA_ERROR_NOT_PERMITTED;
+		break;
 	case SL_SG_EVENT_WORDS: return do_event_words(c, &reply);
 	case SL_SG_EVENT_NEW: reply.result = sl_server_event_new(c, &reply); break;
 	case SL_SG_EVENT_OPEN:

@@ -25,6 +25,7 @@ struct client {
 	struct sl_link events;     /* server_event.c */
 	struct sl_ledger_holder holder;
 	uint32_t pid;
+	bool is_owner;    /* of the box, or root */
 	uint64_t gone_ns; /* when a dying client's memory goes */
 	uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
 	uint32_t busy_pct[SL_SOFTGPU_GPUS_MAX];

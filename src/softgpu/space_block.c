@@ -433,8 +433,9 @@ CUresult sl_space_host_free(void *address, enum sl_block_kind kind)
 	if (b && b->address == at && b->kind == kind)
 		sl_block_drop(b);
 	else
-		r = kind == SL_BLOCK_PINNED ? CUDA_ERROR_INVALID_VALUE
-					    : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+		r = kind == SL_BLOCK_PINNED || (b && b->kind == kind)
+			    ? CUDA_ERROR_INVALID_VALUE
+			    : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 	pthread_mutex_unlock(&sl_space_lock);
 	return r;
 }

@@ -255,7 +255,9 @@ static CUresult chunk_new(CUmemoryPool pool, uint64_t bytes, struct sl_mapping *
 	struct sl_phys *phys = NULL;
 	CUresult r;
 
-	if (pool->props.maxSize && pool->reserved + bytes > pool->props.maxSize)
+	/* A pool is of whole granules, however little it was made for. */
+	if (pool->props.maxSize &&
+		pool->reserved + bytes > sl_round_up(pool->props.maxSize, SL_SG_PAGE))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	r = pool->is_host ? sl_phys_host_new(bytes, &phys) : sl_phys_get(&q, -1, &phys);
 	return r == CUDA_SUCCESS ? chunk_map(pool, phys, out) : r;

@@ -188,24 +188,37 @@ bool sl_op_wait_add(struct sl_op *op, CUstream s)
 	return true;
 }
 
-/* The legacy stream's order: it waits for all blocking streams, and they for it. Under
- * ctx->lock. */
-static bool add_implicit(CUstream s, struct sl_op *op)
+/* The op waits for all blocking streams of the context but one. Under ctx->lock. */
+static bool wait_for_blocking(struct sl_op *op, CUcontext ctx, CUstream but)
 {
-	CUcontext ctx = s->ctx;
-
-	if (s->flags & CU_STREAM_NON_BLOCKING)
-		return true;
-	if (!s->is_legacy)
-		return sl_op_wait_add(op, ctx->legacy);
 	sl_list_foreach (link, &ctx->streams) {
 		CUstream other = SL_LIST_ENTRY(link, struct CUstream_st, o.link);
 
-		if (other != s && !(other->flags & CU_STREAM_NON_BLOCKING) &&
+		if (other != but && !(other->flags & CU_STREAM_NON_BLOCKING) &&
 			!sl_op_wait_add(op, other))
 			return false;
 	}
 	return true;
+}
+
+bool sl_op_wait_context(struct sl_op *op, CUcontext ctx)
+{
+	bool added;
+
+	pthread_mutex_lock(&ctx->lock);
+	added = wait_for_blocking(op, ctx, NULL);
+	pthread_mutex_unlock(&ctx->lock);
+	return added;
+}
+
+/* The legacy stream's order: it waits for all blocking streams, and they for it. Under
+ * ctx->lock. */
+static bool add_implicit(CUstream s, struct sl_op *op)
+{
+	if (s->flags & CU_STREAM_NON_BLOCKING)
+		return true;
+	return s->is_legacy ? wait_for_blocking(op, s->ctx, s)
+			    : sl_op_wait_add(op, s->ctx->legacy);
 }
 
 /* Puts the op into the queue and wakes the worker. Under ctx->lock. */

@@ -1,5 +1,5 @@
 /*
- * advice - requests and limits that would do, by program, and the GPUs that they would save
+ * advice - requests and limits that would do, by name, and the GPUs that they would save
  *
  * What it says is that of `sluice advise`; the last week, whatever else is looked at, for a proposal from an hour is a guess.
  */
@@ -16,10 +16,10 @@ function total(answer) {
 	const {gpus_before: before, gpus_after: after} = answer;
 
 	if (before === after)
-		return "Together, as often as they ran at once, these programs need " + count(before, "GPU") + ", with or without the proposals.";
+		return "Together, as often as they ran at once, they need " + count(before, "GPU") + ", with or without the proposals.";
 	if (before > after)
-		return "The proposals save " + count(before - after, "GPU") + " of " + before + ": together, as often as they ran at once, these programs fit on " + after + ".";
-	return "The proposals take " + count(after, "GPU") + " instead of " + before + ": some programs need more than they are guaranteed.";
+		return "The proposals save " + count(before - after, "GPU") + " of " + before + ": together, as often as they ran at once, they fit on " + after + ".";
+	return "The proposals take " + count(after, "GPU") + " instead of " + before + ": some need more than they are guaranteed.";
 }
 
 function why(row) {
@@ -40,7 +40,7 @@ function putRow(line, row) {
 	const observed = row.observed === row.runs;
 	const proposal = row.verdict === "change" ? row.advice : null;
 
-	text(cells[0].firstChild, row.program);
+	text(cells[0].firstChild, row.name);
 	text(cells[1], (row.runs > 1 ? row.runs + "\u00a0×, " : "") + span(row.span_s * 1000));
 	text(cells[2], percent(row.span_s ? row.active_s / row.span_s : 0));
 	text(cells[3], bytes(row.mean_bytes));
@@ -58,8 +58,8 @@ export function advice() {
 	const sum = h("p");
 	const body = h("tbody");
 	const table = h("div", {class: "scroll"}, h("table", {class: "rows"},
-		h("caption", null, "Of the last seven days, by program; memory on each of its GPUs. The same is told by “sluice advise”."),
-		h("thead", null, h("tr", null, head("Program"), head("Ran", 1), head("With work", 1), head("Needed on average", 1), head("Request", 1), head("Proposed request", 1),
+		h("caption", null, "Of the last seven days, by name; memory on each of its GPUs. The same is told by “sluice advise”."),
+		h("thead", null, h("tr", null, head("Name"), head("Ran", 1), head("With work", 1), head("Needed on average", 1), head("Request", 1), head("Proposed request", 1),
 			head("Limit", 1), head("Proposed limit", 1), head("Why"))), body));
 	const none = h("p", {class: "empty", hidden: true},
 		"Nothing is known of any program yet. One that has run for ten minutes gets a proposal; to find out what a new one needs, watch it without any limit: ",
@@ -72,11 +72,11 @@ export function advice() {
 	}});
 
 	function show(answer) {
-		const rows = answer.programs;
+		const rows = answer.names;
 
 		latest = answer;
 		text(sum, rows.length ? total(answer) + (answer.cut ? " There were too many to count them all." : "") : "");
-		keyed(body, all ? rows : rows.slice(0, FIRST), (row) => row.program, newRow, putRow);
+		keyed(body, all ? rows : rows.slice(0, FIRST), (row) => row.name, newRow, putRow);
 		text(more, "Show all " + rows.length);
 		attr(more, "hidden", all || rows.length <= FIRST);
 		attr(table, "hidden", !rows.length);

@@ -8,6 +8,7 @@ import {h, text, attr, keyed} from "./dom.js";
 import {span} from "./units.js";
 import {showWho, pressWho, signIn} from "./sign-in.js";
 import {takeToken} from "./api.js";
+import {steady} from "./steady.js";
 
 const VIEWS = {
 	node: () => import("./node.js"),
@@ -183,5 +184,6 @@ addEventListener("hashchange", () => {
 	reconnect();
 });
 takeToken(here);
+steady(main);
 show();
 run();

@@ -94,6 +94,21 @@ export function columns(answer, gpus) {
 	return {t, keys, allocated, used, step};
 }
 
+/* Bytes that the workloads of all GPUs had in each step; null where the daemon did not run. */
+export function memoryOf(answer) {
+	const {t, part, step, first} = stepsOf(answer, answer);
+	const empty = () => part.map((length) => (length > 0 ? 0 : null));
+	const table = {t, resident: empty(), hidden: empty(), evicted: empty()};
+
+	for (const row of answer.rows) {
+		const i = Math.round((row.t_ms / 1000 - first) / step);
+
+		for (const kind of i < t.length && part[i] > 0 ? ["resident", "hidden", "evicted"] : [])
+			table[kind][i] += row[kind + "_bytes"];
+	}
+	return table;
+}
+
 /* One on the other: the topmost first, so that each is painted over by what stands under it. */
 export function stacked(table) {
 	const sums = [];

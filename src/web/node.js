@@ -3,7 +3,8 @@
  */
 import {h, text, attr, style, keyed} from "./dom.js";
 import {bytes, percent, gpus as gpuCount, count} from "./units.js";
-import {paint, stateOf, burstOf} from "./words.js";
+import {held} from "./held.js";
+import {paint, stateOf, burstOf, gaveUpRequest} from "./words.js";
 
 function legend() {
 	const item = (classes, words) => h("li", null, h("i", {class: "key " + classes}), words);
@@ -40,7 +41,7 @@ function partsOf(gpu, workloads) {
 	/* Free is what lies between. */
 	parts.push({key: "free", kind: "free"});
 	if (gpu.reserve_bytes)
-		parts.push({key: "reserve", bytes: gpu.reserve_bytes, name: "reserve", kind: "reserve", words: bytes(gpu.reserve_bytes) + " kept for the driver"});
+		parts.push({key: "reserve", bytes: gpu.reserve_bytes, name: "reserve", kind: "reserve", words: bytes(gpu.paid_bytes) + " of " + bytes(gpu.reserve_bytes) + " kept for contexts and code are used"});
 	return parts;
 }
 
@@ -145,7 +146,7 @@ function putRow(whole) {
 		text(cells[4], bytes(use.resident_bytes));
 		text(cells[5], bytes(use.hidden_bytes));
 		text(cells[6], bytes(use.evicted_bytes));
-		text(cells[7], bytes(use.request_bytes));
+		text(cells[7], gaveUpRequest(workload) ? "–" : bytes(use.request_bytes));
 		text(cells[8], bytes(use.limit_bytes));
 	};
 }
@@ -184,7 +185,7 @@ function figures(gpu, workloads) {
 	return [
 		["free", bytes(gpu.free_bytes)],
 		["resident", bytes(gpu.resident_bytes)],
-		["hidden", bytes(gpu.hidden_bytes)],
+		["hidden", bytes(gpu.hidden_bytes + gpu.paid_bytes)],
 		["evicted", bytes(gpu.evicted_bytes)],
 		["burst", bytes(burst)],
 		["requests", bytes(gpu.requests_bytes)],
@@ -263,7 +264,7 @@ function putPool(card, pool) {
 /* --- the view ----------------------------------------------------------------------------------------------------- */
 
 export default function node() {
-	let cards, pool, sum;
+	let cards, pool, sum, memory;
 
 	return {
 		title: "Node",
@@ -273,7 +274,8 @@ export default function node() {
 			pool = newPool();
 			pool.hidden = true;
 			style(cards, "display", "contents");
-			at.append(h("div", null, h("h1", null, "Node"), sum, legend()), cards, pool);
+			memory = held();
+			at.append(h("div", null, h("h1", null, "Node"), sum, legend()), cards, pool, memory.element);
 		},
 		update({state}) {
 			const byGpu = new Map();
@@ -298,6 +300,10 @@ export default function node() {
 					(known.length ? "; the utilisation of all is " + percent(used) + "." : ".") : ""));
 			keyed(cards, state.gpus, (gpu) => gpu.uuid, newGpu, putGpu(byGpu));
 			putPool(pool, state.pool);
+			memory.begin();
+		},
+		unmount() {
+			memory.end();
 		},
 	};
 }

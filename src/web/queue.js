@@ -10,9 +10,19 @@ import {split} from "./shell-words.js";
 
 const OVER = ["done", "failed", "stopped"];
 const ENDED_SHOWN = 20;
+/* The project of what was given none. */
+const DEFAULT = "default";
+const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]*";
 
 function quotaWords(value, format) {
 	return value === null || value === undefined ? "no bound" : format(value);
+}
+
+/* Why who reads this may not; "": may. */
+function onlyAdmin(does) {
+	const me = store.state.me;
+
+	return hindrance() || (me && me.admin ? "" : "Only root and the user that sluiced runs as " + does + ".");
 }
 
 /* --- projects ----------------------------------------------------------------------------------------------------- */
@@ -46,11 +56,27 @@ function ordered(projects) {
 	return result;
 }
 
-function newProject() {
-	const cell = (of) => h("td", {class: "num", "data-of": of});
+function newProject(edit, tell) {
+	return () => {
+		const cell = (of) => h("td", {class: "num", "data-of": of});
+		const row = h("tr", null, h("th", {scope: "row", class: "whole"}), cell("quota"), cell("used"), cell("over quota"), cell("weight"), cell("limit"), cell("workloads"),
+			h("td", {class: "whole"}, h("span", {class: "meter", "aria-hidden": "true"}, h("i"))),
+			h("td", {class: "whole actions"}, h("button", {type: "button", class: "quiet", onclick: () => edit(row.sluiceProject)}, "Change"),
+				h("button", {type: "button", class: "quiet danger", onclick: () => deleteProject(row.sluiceProject.project, tell)}, "Delete")));
 
-	return h("tr", null, h("th", {scope: "row", class: "whole"}), cell("quota"), cell("used"), cell("over quota"), cell("limit"), cell("workloads"),
-		h("td", {class: "whole"}, h("span", {class: "meter", "aria-hidden": "true"}, h("i"))));
+		return row;
+	};
+}
+
+async function deleteProject(name, tell) {
+	if (!await confirm("Delete project " + name + "?", ["It can go when it has neither children nor workloads. Other projects stay as they are."], "Delete"))
+		return;
+	try {
+		await api.remove("/api/projects/" + encodeURIComponent(name));
+		tell("", "project " + name + " is deleted");
+	} catch (error) {
+		tell(error.message, "");
+	}
 }
 
 function putProject(row, {project, depth, used, workloads}) {
@@ -64,10 +90,22 @@ function putProject(row, {project, depth, used, workloads}) {
 	text(cells[1], quotaWords(gpu.quota, gpuCount));
 	text(cells[2], gpuCount(used));
 	text(cells[3], gpuCount(over));
-	text(cells[4], quotaWords(gpu.limit, gpuCount));
-	text(cells[5], workloads);
-	style(cells[6].querySelector("i"), "--part", Math.min(1, used / whole).toFixed(4));
-	attr(cells[6].firstChild, "data-tone", over > 0 ? "over" : null);
+	text(cells[4], gpu.over_quota_weight);
+	text(cells[5], quotaWords(gpu.limit, gpuCount));
+	text(cells[6], workloads);
+	style(cells[7].querySelector("i"), "--part", Math.min(1, used / whole).toFixed(4));
+	attr(cells[7].firstChild, "data-tone", over > 0 ? "over" : null);
+	const words = onlyAdmin("create, change and delete projects");
+	const [change, drop] = cells[8].children;
+
+	row.sluiceProject = project;
+	attr(change, "aria-label", "Change project " + project.project);
+	attr(drop, "aria-label", "Delete project " + project.project);
+	attr(drop, "hidden", project.project === DEFAULT);
+	for (const button of [change, drop]) {
+		attr(button, "disabled", Boolean(words));
+		attr(button, "title", words || null);
+	}
 	attr(row, "title", project.memory && project.memory.quota !== null ? "memory: quota " + bytes(project.memory.quota) : null);
 }
 
@@ -145,7 +183,7 @@ function putJob(row, job) {
 	text(cells[4], job.priority);
 	text(cells[5], span(Math.floor(job.age_ms / 1000) * 1000));
 	attr(cells[5], "title", "submitted " + date(job.submitted_ms) + (job.ran_ms ? ", ran " + span(job.ran_ms) : ""));
-	text(cells[6], job.why || (over ? (job.exit_status === null ? "" : "exit status " + job.exit_status) : ""));
+	text(cells[6], job.why || (job.state === "done" ? "" : job.ending || ""));
 	const [log, end] = cells[7].children;
 
 	attr(log, "hidden", isFront(job));
@@ -160,7 +198,7 @@ function putJob(row, job) {
 
 /* --- compute resources -------------------------------------------------------------------------------------------- */
 
-function newResource(use, tell) {
+function newResource(use, tell, ask) {
 	return (resource) => {
 		const cell = (of) => h("td", {class: "num", "data-of": of});
 
@@ -173,6 +211,7 @@ function newResource(use, tell) {
 					try {
 						await api.remove("/api/resources/" + encodeURIComponent(resource.name));
 						tell("", resource.name + " is deleted");
+						ask();
 					} catch (error) {
 						tell(error.message, "");
 					}
@@ -182,8 +221,7 @@ function newResource(use, tell) {
 
 function putResource(row, resource) {
 	const cells = row.children;
-	const me = store.state.me;
-	const words = hindrance() || (me && me.admin ? "" : "Only root defines and deletes compute resources.");
+	const words = resource.owner === null ? onlyAdmin("delete compute resources for all") : hindrance();
 
 	text(cells[0], resource.name);
 	text(cells[1], resource.request || "0");
@@ -228,7 +266,7 @@ function environment(lines) {
 
 function jobOf(form) {
 	const body = bodyOf(form, {name: "text", project: "text", resource: "text", request: "amount", limit: "amount", gpus: "number", priority: "number",
-		gang: "number", on_reclaim: "text", dir: "text"});
+		gang: "number", retries: "number", on_reclaim: "text", dir: "text"});
 	const env = environment(form.elements.env.value);
 
 	if (form.elements.observe.checked)
@@ -257,21 +295,22 @@ function submitForm() {
 		h("span", {class: "hint"}, "The program and its words; quotes are understood, no shell runs.")),
 	h("label", null, "Compute resource", h("select", {name: "resource"})),
 	field("Request", "request", {placeholder: "0.25 or 4GiB"}, "Empty: whole GPUs."), field("Limit", "limit", {placeholder: "as the request"}),
-	field("Name", "name"), field("Project", "project", {list: "projects", placeholder: "default"}),
+	field("Name", "name"), h("label", null, "Project", h("select", {name: "project"})),
 	field("Priority", "priority", {type: "number", step: "1"}), field("GPUs for each task", "gpus", {type: "number", min: "1", max: "32", step: "1"}),
 	field("Tasks of a gang", "gang", {type: "number", min: "1", step: "1"}),
+	field("Retries", "retries", {type: "number", min: "0", max: "100", step: "1", placeholder: "0"}, "How often it starts again if it fails."),
 	h("label", null, "When it is reclaimed", h("select", {name: "on_reclaim"}, h("option", {value: ""}, "park it"), h("option", {value: "terminate"}, "end it, and start it again"))),
 	field("Folder", "dir", {placeholder: "home", spellcheck: "false"}),
 	h("label", {class: "line wide"}, h("input", {type: "checkbox", name: "observe", onchange: observed}),
 		"Only watch it: no request, no limit. When it has run for a while, Use says what it needs."),
-	h("label", {class: "wide"}, "Environment, NAME=VALUE in each line", h("textarea", {name: "env", rows: "2", spellcheck: "false"})),
-	h("datalist", {id: "projects"})];
+	h("label", {class: "wide"}, "Environment, NAME=VALUE in each line", h("textarea", {name: "env", rows: "2", spellcheck: "false"}))];
 }
 
 /* --- the view ----------------------------------------------------------------------------------------------------- */
 
 export default function queue() {
 	const parts = {};
+	let own = [], askedFor;
 
 	const teller = (wrong, done) => (bad, good) => {
 		text(wrong, bad);
@@ -310,9 +349,68 @@ export default function queue() {
 			await api.post("/api/resources", body);
 			parts.resourceTell("", body.name + " is defined; “--resource " + body.name + "” uses it");
 			parts.define.reset();
+			askOwn();
 		} catch (error) {
 			parts.resourceTell(error.message, "");
 		}
+	}
+
+	/* A state is for all who look at it, and has none that are one user's. */
+	async function askOwn() {
+		const {me} = store.state;
+
+		try {
+			own = me ? (await api.get("/api/resources")).resources.filter((one) => one.owner === me.uid) : [];
+			putResources();
+		} catch (error) {
+			parts.resourceTell(error.message, "");
+		}
+	}
+
+	function putResources() {
+		const all = [...store.state.resources.filter(({name}) => !own.some((one) => one.name === name)), ...own];
+
+		keyed(parts.resources, all, (resource) => resource.name, newResource(use, parts.resourceTell, askOwn), putResource);
+		attr(parts.noResources, "hidden", all.length > 0);
+		attr(parts.resources.closest("table"), "hidden", all.length === 0);
+		keyed(parts.submit.elements.resource, [{name: ""}, ...all], (resource) => resource.name || " ",
+			(resource) => h("option", {value: resource.name}, resource.name || "none"), () => {});
+	}
+
+	/* What is left empty is no bound; the fields that are not here stay as they are. */
+	async function putOne(event) {
+		event.preventDefault();
+		const {project, parent, quota, limit, weight} = Object.fromEntries(new FormData(parts.project));
+		const number = (words) => (words.trim() ? Number(words) : null);
+
+		try {
+			const {added} = await api.post("/api/projects", {project, parent: parent || null,
+				gpu: {quota: number(quota), limit: number(limit), over_quota_weight: number(weight) ?? 1}});
+
+			parts.projectTell("", "project " + project + (added ? " is created" : " is changed"));
+			parts.project.reset();
+		} catch (error) {
+			parts.projectTell(error.message, "");
+		}
+	}
+
+	function edit(project) {
+		const fields = parts.project.elements;
+		const words = (value) => (value === null || value === undefined ? "" : value);
+
+		fields.project.value = project.project;
+		fields.parent.value = project.parent || "";
+		fields.quota.value = words(project.gpu.quota);
+		fields.limit.value = words(project.gpu.limit);
+		fields.weight.value = project.gpu.over_quota_weight;
+		parts.projectMore.open = true;
+		fields.quota.focus();
+	}
+
+	function forAdmin(form, hint, words) {
+		text(hint, words);
+		attr(hint, "hidden", !words);
+		attr(form.querySelector("fieldset"), "disabled", Boolean(words));
 	}
 
 	function use(name) {
@@ -343,15 +441,25 @@ export default function queue() {
 			h("div", {class: "buttons"}, h("button", {type: "submit", class: "primary"}, "Submit"),
 				h("button", {type: "button", onclick: () => submit(true)}, "What would happen?"))), outcome("submit"));
 		parts.define = h("form", {onsubmit: define}, h("fieldset", null, h("legend", {class: "sr"}, "Define a compute resource"),
-			h("div", {class: "fields"}, field("Name", "name", {required: true, pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", maxlength: "63"}), field("Request", "request", {required: true, placeholder: "0.25 or 4GiB"}),
+			h("div", {class: "fields"}, field("Name", "name", {required: true, pattern: NAME, maxlength: "63"}), field("Request", "request", {required: true, placeholder: "0.25 or 4GiB"}),
 				field("Limit", "limit", {placeholder: "as the request"}), field("GPUs", "gpus", {type: "number", min: "1", max: "32", step: "1", placeholder: "1"}),
 				field("Priority", "priority", {type: "number", step: "1", placeholder: "0"})),
 			h("div", {class: "buttons"}, h("button", {type: "submit"}, "Define"))));
+		const inGpus = {type: "number", min: "0", step: "0.001", placeholder: "no bound"};
+
+		parts.project = h("form", {onsubmit: putOne}, h("fieldset", null, h("legend", {class: "sr"}, "Create or change a project"),
+			h("div", {class: "fields"}, field("Project", "project", {required: true, pattern: NAME, maxlength: "63", list: "project-names"}),
+				parts.projectNames = h("datalist", {id: "project-names"}), h("label", null, "Parent", h("select", {name: "parent"})),
+				field("Quota, in GPUs", "quota", {...inGpus, value: "0"}), field("Limit, in GPUs", "limit", inGpus),
+				field("Over-quota weight", "weight", {type: "number", min: "0", max: "1000000", step: "1", value: "1"}, "Its share of what is over, against its siblings.")),
+			h("div", {class: "buttons"}, h("button", {type: "submit"}, "Save"), h("button", {type: "reset", class: "quiet"}, "Clear"))));
 		at.append(
 			h("div", null, h("h1", null, "Queue"), parts.sum),
 			h("section", {class: "card", "aria-labelledby": "p"}, h("h2", {id: "p"}, "Projects"),
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "In GPUs. What is over a project’s quota can be reclaimed by those who are under theirs."),
-					heads([["Project"], ["Quota", 1], ["Used", 1], ["Over quota", 1], ["Limit", 1], ["Workloads", 1], [h("span", {class: "sr"}, "Used, of the limit or quota")]]), parts.projects))),
+					heads([["Project"], ["Quota", 1], ["Used", 1], ["Over quota", 1], ["Weight", 1], ["Limit", 1], ["Workloads", 1], [h("span", {class: "sr"}, "Used, of the limit or quota")],
+						[h("span", {class: "sr"}, "Actions")]]), parts.projects)),
+				outcome("project"), parts.projectMore = h("details", null, h("summary", null, "Create or change one"), parts.projectHint = h("p", {class: "hint"}), parts.project)),
 			h("section", {class: "card", "aria-labelledby": "j"}, h("h2", {id: "j"}, "Jobs"),
 				parts.none = h("p", {class: "empty"}, "The queue is empty. Submit a job below, or by “sluice submit -- COMMAND”."),
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Jobs that wait or run"), jobHeads(), parts.jobs)),
@@ -377,28 +485,30 @@ export default function queue() {
 			const ended = state.jobs.filter((job) => OVER.includes(job.state)).reverse();
 			const running = living.filter((job) => job.state === "running").length;
 			const words = hindrance();
-			const admin = words || (state.me.admin ? "" : "Only root and the user that sluiced runs as define compute resources.");
 
 			text(parts.sum, count(state.projects.length, "project") + ", " + count(living.length, "job") + (living.length ? ", " + running + " running" : "") + ".");
-			keyed(parts.projects, ordered(state.projects), ({project}) => project.project, newProject, putProject);
+			keyed(parts.projects, ordered(state.projects), ({project}) => project.project, newProject(edit, parts.projectTell), putProject);
+			keyed(parts.project.elements.parent, ["", ...state.projects.map(({project}) => project)], (name) => name,
+				(name) => h("option", {value: name}, name || "none: it stands at the top"), () => {});
+			keyed(parts.projectNames, state.projects, ({project}) => project, ({project}) => h("option", {value: project}), () => {});
+			forAdmin(parts.project, parts.projectHint, onlyAdmin("create, change and delete projects"));
 			attr(parts.none, "hidden", living.length > 0);
 			attr(parts.jobs.closest("table"), "hidden", living.length === 0);
 			keyed(parts.jobs, living, (job) => job.id, newJob(parts.jobsTell), putJob);
 			attr(parts.past, "hidden", ended.length === 0);
 			text(parts.pastSum, "Ended: " + ended.length + (ended.length > ENDED_SHOWN && parts.past.open ? ", the latest " + ENDED_SHOWN + " shown" : ""));
 			keyed(parts.ended, parts.past.open ? ended.slice(0, ENDED_SHOWN) : [], (job) => job.id, newJob(parts.jobsTell), putJob);
-			keyed(parts.resources, state.resources, (resource) => resource.name, newResource(use, parts.resourceTell), putResource);
-			attr(parts.noResources, "hidden", state.resources.length > 0);
-			attr(parts.resources.closest("table"), "hidden", state.resources.length === 0);
-			keyed(parts.submit.elements.resource, [{name: ""}, ...state.resources], (resource) => resource.name || " ",
-				(resource) => h("option", {value: resource.name}, resource.name || "none"), () => {});
-			keyed(parts.submit.querySelector("datalist"), state.projects, (project) => project.project, (project) => h("option", {value: project.project}), () => {});
+			if ((state.me && state.me.uid) !== askedFor) {
+				askedFor = state.me && state.me.uid;
+				askOwn();
+			}
+			putResources();
+			keyed(parts.submit.elements.project, ["", ...state.projects.map(({project}) => project).filter((name) => name !== DEFAULT)], (name) => name,
+				(name) => h("option", {value: name}, name || DEFAULT), () => {});
 			text(parts.jobHint, words);
 			attr(parts.jobHint, "hidden", !words);
 			attr(parts.submit.querySelector("fieldset"), "disabled", Boolean(words));
-			text(parts.resourceHint, admin);
-			attr(parts.resourceHint, "hidden", !admin);
-			attr(parts.define.querySelector("fieldset"), "disabled", Boolean(admin));
+			forAdmin(parts.define, parts.resourceHint, words);
 		},
 	};
 }

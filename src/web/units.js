@@ -3,25 +3,18 @@
  */
 const THIN = "\u00a0";
 
-function short(value) {
-	if (value >= 100)
-		return value.toFixed(0);
-	if (value >= 10)
-		return value.toFixed(1).replace(/\.0$/, "");
-	return value.toFixed(2).replace(/\.?0+$/, "");
-}
-
+/* As the tables of `sluice` have them: three digits. */
 export function bytes(value) {
 	const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 	let unit = 0;
 	let amount = value || 0;
 
-	/* 1023.7 MiB would be written as 1024. */
-	while (Math.abs(amount) >= 1000 && unit < units.length - 1) {
+	/* "1001 MiB" would need a digit more than "0.98 GiB". */
+	while (Math.abs(amount) >= 999.5 && unit < units.length - 1) {
 		amount /= 1024;
 		unit++;
 	}
-	return short(amount) + THIN + units[unit];
+	return Number(amount.toPrecision(Math.abs(amount) < 1 ? 2 : 3)) + THIN + units[unit];
 }
 
 export function percent(fraction) {
@@ -37,23 +30,23 @@ export function gpus(value) {
 	return (Math.round(value * 100) / 100).toString();
 }
 
+/* As the tables of `sluice` have it, "90s", "12m", "26h", "7d", and what is shorter than a second with its milliseconds. */
 export function span(ms) {
 	if (ms === null || ms === undefined)
 		return "–";
-	if (ms === 0)
-		return "0" + THIN + "s";
-	if (ms < 1000)
-		return Math.round(ms) + THIN + "ms";
-	const s = ms / 1000;
+	if (ms > 0 && ms < 1000)
+		return Math.round(ms) + "ms";
+	const s = Math.floor(ms / 1000);
+	const [unit, seconds] = [["s", 1, 100], ["m", 60, 6000], ["h", 3600, 360000], ["d", 86400, Infinity]].find(([, , end]) => s < end);
 
-	if (s < 60)
-		return (s < 10 ? s.toFixed(1).replace(/\.0$/, "") : Math.floor(s)) + THIN + "s";
-	const parts = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
-	const first = parts.findIndex((part) => s >= part[1]);
-	const whole = Math.floor(s / parts[first][1]);
-	const rest = Math.floor((s % parts[first][1]) / parts[first + 1][1]);
+	return Math.floor(s / seconds) + unit;
+}
 
-	return whole + THIN + parts[first][0] + (rest ? " " + rest + THIN + parts[first + 1][0] : "");
+/* As `sluice history` has it: time of a whole GPU. */
+export function gpuTime(seconds) {
+	const [unit, size] = [["h", 3600], ["m", 60], ["s", 1]].find(([, least]) => seconds >= least) || ["s", 1];
+
+	return (seconds / size).toFixed(1) + unit;
 }
 
 const clockFormat = new Intl.DateTimeFormat("en-GB", {hour: "2-digit", minute: "2-digit", second: "2-digit"});

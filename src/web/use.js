@@ -5,7 +5,7 @@
  * program.
  */
 import {h, text, attr, keyed} from "./dom.js";
-import {percent, span, moment, date, gpus as gpuCount} from "./units.js";
+import {percent, span, moment, date, gpus as gpuCount, gpuTime} from "./units.js";
 import {hueOf, hue, isWorkload} from "./words.js";
 import {store, now} from "./store.js";
 import * as api from "./api.js";
@@ -13,7 +13,7 @@ import {chart, colour, hueColour, stepped} from "./chart.js";
 import {advice} from "./advice.js";
 import {OTHERS, STEPS, usedOfAll, columns, stacked, heatOf} from "./figures.js";
 
-const PERIODS = [[3600, "1 h"], [86400, "24 h"], [604800, "7 d"], [2592000, "30 d"]];
+const PERIODS = [[3600, "1h"], [86400, "24h"], [604800, "7d"], [2592000, "30d"]];
 const BY = [["user", "User"], ["project", "Project"], ["gpu", "GPU"], ["program", "Program"], ["workload", "Workload"]];
 const HOUR = 3600, DAY_MS = 86400000;
 /* More columns than that are no longer told apart. */
@@ -22,13 +22,6 @@ const HEAT_MS = 31 * DAY_MS;
 const BEHIND_MS = 2000;
 /* Lines of a table; CSV has all. */
 const TABLE_MOST = 100;
-
-/* GPU-seconds in the unit that suits the largest of those that stand together. */
-function gpuTime(seconds, largest) {
-	const [value, unit] = largest >= 3600 ? [seconds / 3600, "h"] : largest >= 60 ? [seconds / 60, "min"] : [seconds, "s"];
-
-	return (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)) + "\u00a0GPU\u2011" + unit;
-}
 
 /* What a key of the history is called: a GPU has a number here, its name may be that of all. */
 function nameOf(by, row) {
@@ -165,22 +158,20 @@ export default function use() {
 
 	function showTotals(all) {
 		const rows = all.slice().sort((a, b) => b.idle_gpu_s - a.idle_gpu_s);
-		const sum = (key) => rows.reduce((total, row) => total + row[key], 0);
+		const sum = (key) => gpuTime(rows.reduce((total, row) => total + row[key], 0));
 
-		const most = sum("allocated_gpu_s");
-
-		text(parts.sum, rows.length ? gpuTime(sum("allocated_gpu_s"), most) + " allocated, " + gpuTime(sum("used_gpu_s"), most) + " used (" +
-			percent(usedOfAll(rows)) + "), " + gpuTime(sum("idle_gpu_s"), most) + " idle." : "");
+		text(parts.sum, rows.length ? "In time of a whole GPU: " + sum("allocated_gpu_s") + " allocated, " + sum("used_gpu_s") + " used (" +
+			percent(usedOfAll(rows)) + "), " + sum("idle_gpu_s") + " idle." : "");
 		keyed(parts.totals, rows.slice(0, TABLE_MOST), (row) => by + " " + row.key + " " + row.name, (row) => h("tr", null, h("th", {scope: "row", class: "whole"}, nameCell(by, row)),
 			...["allocated", "used", by === "gpu" ? "utilisation" : "used of allocated", "idle", "waited"].map((of) => h("td", {class: "num", "data-of": of}))),
 		(line, row) => {
 			const cells = line.children;
 
 			text(cells[0].firstChild, nameOf(by, row));
-			text(cells[1], gpuTime(row.allocated_gpu_s, most));
-			text(cells[2], gpuTime(row.used_gpu_s, most));
+			text(cells[1], gpuTime(row.allocated_gpu_s));
+			text(cells[2], gpuTime(row.used_gpu_s));
 			text(cells[3], row.allocated_gpu_s || by === "gpu" ? percent(row.utilisation) : "–");
-			text(cells[4], gpuTime(row.idle_gpu_s, most));
+			text(cells[4], gpuTime(row.idle_gpu_s));
 			text(cells[5], row.waiting_ms ? span(row.waiting_ms) : "–");
 		});
 		text(parts.cut, rows.length > TABLE_MOST ? "The " + TABLE_MOST + " with most idle time, of " + rows.length + "; CSV has all." : "");
@@ -211,7 +202,7 @@ export default function use() {
 			return h("tr", null, h("th", {scope: "row", class: "whole"}, h("span", {class: "name"}, chip, nameCell("workload", row))),
 				h("td", {class: "num", "data-of": "idle"}), h("td", {class: "num", "data-of": "of allocated"}));
 		}, (line, row) => {
-			text(line.children[1], gpuTime(row.idle_gpu_s, rows[0].idle_gpu_s));
+			text(line.children[1], gpuTime(row.idle_gpu_s));
 			text(line.children[2], percent(row.idle_gpu_s / (row.allocated_gpu_s || 1)));
 		});
 	}
@@ -376,7 +367,7 @@ export default function use() {
 			parts.advice = advice();
 			parts.over = part("over", "Allocated against used", parts.sum,
 				h("p", {class: "hint"}, "GPUs, over time. Drag over the chart to look closer, or choose a time above. Where there is no line nothing is known."), parts.chart, parts.legend, parts.nothing,
-				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "Totals of the period. Idle is what was allocated while no work was done at all."),
+				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "Totals of the period; times are those of a whole GPU. Idle is what was allocated while no work was done at all."),
 					h("thead", null, h("tr", null, parts.of, head("Allocated", 1), head("Used", 1), parts.share, head("Idle", 1), head("Waited", 1))), parts.totals)), parts.cut);
 			parts.hours = part("heat", "Utilisation by hour and GPU", parts.heat, parts.heatCut,
 				h("p", {class: "hint scale", "aria-hidden": "true"}, "0\u00a0% ", h("i"), " 100\u00a0%; nothing where it is not known"),

@@ -31,36 +31,20 @@ export function hueOf(name) {
 	return named.get(name);
 }
 
-/* One word for where a workload is, and whether it needs attention. */
+const TONES = {stopping: "stop", "gpu lost": "stop", untakeable: "wait", "over limit": "wait", waiting: "wait", resuming: "wait", leaving: "move", returning: "move", parking: "move",
+	bound: "run"};
+
+/* Until it is resumed no part of its GPUs is kept for it. */
+export const gaveUpRequest = ({residency}) => ["parking", "parked", "resuming"].includes(residency);
+
+/* One word for how a workload stands, that of `sluice ps`, and whether it needs attention. */
 export function stateOf(workload) {
-	if (workload.flags.includes("stopping"))
-		return {word: "being stopped", tone: "stop"};
-	if (workload.flags.includes("gpu-lost"))
-		return {word: "GPU lost", tone: "stop"};
-	/* It may have asked for more before it was parked; that is not what is in its way. */
-	if (workload.residency === "parked")
-		return {word: "parked", tone: "away"};
-	if (workload.state === "waiting")
-		return {word: "waiting", tone: "wait"};
-	switch (workload.residency) {
-	case "evicted": return {word: "evicted", tone: "away"};
-	case "leaving": return {word: "leaving", tone: "move"};
-	case "returning": return {word: "returning", tone: "move"};
-	case "resuming": return {word: "resuming", tone: "wait"};
-	case "parking": return {word: "being parked", tone: "move"};
-	case "partial": return {word: "partly on the host", tone: "away"};
-	case "warm": return {word: "warm", tone: "away"};
-	default: break;
-	}
-	if (workload.flags.includes("untakeable"))
-		return {word: "untakeable", tone: "wait"};
-	if (workload.flags.includes("over-limit"))
-		return {word: "over its limit", tone: "wait"};
-	if (workload.state === "reserved")
-		return {word: "reserved", tone: "idle"};
-	if (workload.uses.some(burstOf))
-		return {word: "burst", tone: "burst"};
-	return {word: workload.state, tone: "run"};
+	const {flags, residency, state} = workload;
+	const isAway = residency !== "reserved" && residency !== "bound" && state !== "gone";
+	const word = flags.includes("stopping") ? "stopping" : flags.includes("gpu-lost") ? "gpu lost" : flags.includes("untakeable") ? "untakeable" : isAway ? residency :
+		flags.includes("over-limit") ? "over limit" : state;
+
+	return {word, tone: TONES[word] || "away"};
 }
 
 /* What it holds above its request; hidden memory counts. */

@@ -3,14 +3,14 @@
  */
 import {h, text, attr, keyed, confirm, say} from "./dom.js";
 import {bytes, span, moment, date, amount, count, percent} from "./units.js";
-import {paint, isWorkload, stateOf, burstOf, markOf, MARKS} from "./words.js";
+import {paint, isWorkload, stateOf, burstOf, gaveUpRequest, markOf, MARKS} from "./words.js";
 import {store, now} from "./store.js";
 import * as api from "./api.js";
 import {WHERE, bandColour, addBand, memoryChart, joined, ofHistory} from "./memory.js";
 import {stepOf} from "./figures.js";
 import {hindrance} from "./sign-in.js";
 
-const SPANS = [[300, "5 min"], [900, "15 min"], [3600, "1 h"], [86400, "1 d"], [604800, "7 d"], [0, "all"]];
+const SPANS = [[300, "5m"], [900, "15m"], [3600, "1h"], [86400, "24h"], [604800, "7d"], [0, "all"]];
 /* The history is asked again before the store forgets what came since. */
 const ASK_EACH_MS = 300000;
 /* Of the list of marks: at first, and ever. */
@@ -79,7 +79,7 @@ function factsOf(workload) {
 		["User", workload.user],
 		["Project", workload.project || "default"],
 		["Priority", workload.priority],
-		["Request", workload.uses.map((use) => bytes(use.request_bytes)).join(", ")],
+		["Request", workload.uses.map((use) => bytes(use.request_bytes)).join(", ") + (gaveUpRequest(workload) ? " (given up meanwhile)" : "")],
 		["Limit", workload.uses.map((use) => bytes(use.limit_bytes)).join(", ")],
 		["Resident", bytes(sum("resident_bytes"))],
 		["Evicted", bytes(sum("evicted_bytes"))],
@@ -88,7 +88,8 @@ function factsOf(workload) {
 		["Age", span(Math.floor(workload.age_ms / 1000) * 1000)],
 		["Turns", workload.turns],
 		["Waited", span(workload.waited_ms)],
-		["Longest wait", workload.longest_wait_ms === null ? "no bound" : workload.longest_wait_ms ? span(workload.longest_wait_ms) : "none"],
+		["Max wait", workload.longest_wait_ms === null ? "endless" : workload.longest_wait_ms ? span(workload.longest_wait_ms) : "-"],
+		["Idle grace", workload.idle_grace_ms ? span(workload.idle_grace_ms) : "none"],
 		["Warm after", workload.warm_after_ms ? span(workload.warm_after_ms) + " without work" : "never"],
 		["Moved to the host", bytes(sum("out_bytes"))],
 		["Moved back", bytes(sum("in_bytes"))],

@@ -143,6 +143,26 @@ static const char *value_limit(const char *value, size_t before)
 	return sl_jobspec_limit_parse(value, &limit) ? NULL : "it is no resource limit";
 }
 
+bool sl_jobspec_rights_parse(const char *value, struct sl_jobspec_rights *out)
+{
+	uint64_t no_new_privs = 0, login = 0;
+
+	if (!take_number(&value, ' ', &out->caps) ||
+		!take_number(&value, ' ', &no_new_privs) || no_new_privs > 1 ||
+		!take_number(&value, '\0', &login) || login > UINT32_MAX)
+		return false;
+	out->no_new_privs = no_new_privs == 1;
+	out->login = (uint32_t)login;
+	return true;
+}
+
+static const char *value_rights(const char *value, size_t before)
+{
+	struct sl_jobspec_rights rights;
+
+	return sl_jobspec_rights_parse(value, &rights) ? NULL : "they are no rights";
+}
+
 static const struct key {
 	const char *name;
 	const char *(*wrong)(const char *value, size_t before);
@@ -153,10 +173,12 @@ static const struct key {
 	{SL_JOBSPEC_ENV, value_env, 0, SIZE_MAX, false},
 	{SL_JOBSPEC_DIR, value_dir, 1, 1, false},
 	{SL_JOBSPEC_UMASK, value_umask, 0, 1, false},
+	{SL_JOBSPEC_DELAY, value_number, 0, 1, false},
 	{SL_JOBSPEC_UID, value_id, 1, 1, true},
 	{SL_JOBSPEC_GID, value_id, 1, 1, true},
 	{SL_JOBSPEC_GROUP, value_id, 0, SIZE_MAX, true},
 	{SL_JOBSPEC_LIMIT, value_limit, 0, SL_JOBSPEC_LIMITS, true},
+	{SL_JOBSPEC_RIGHTS, value_rights, 0, 1, true},
 	{SL_JOBSPEC_TASK, value_number, 0, 1, true},
 	{SL_JOBSPEC_ATTEMPT, value_number, 0, 1, true},
 };

@@ -9,11 +9,16 @@
  *	env    NAME=VALUE of its environment; of several with the same NAME the last counts
  *	dir    the folder it starts in, absolute, exactly one
  *	umask  octal, at most one; 022 without
+ *	preempt-delay  milliseconds that it waits for room before others are stopped for it, at
+ *	       most one; 0 without
  * Only from the daemon to the shim:
  *	uid, gid       numbers, exactly one of each
  *	group          numbers, any number of times
  *	limit          "RESOURCE SOFT HARD", numbers of setrlimit(2), at most one of each resource
  *	               that Linux has; those of who submitted
+ *	rights         "CAPABILITIES NO_NEW_PRIVS LOGIN", decimal: a bit for each capability that
+ *	               the program may ever have, 0 or 1, and the user of the audit trail,
+ *	               4294967295 for none; those of the submitter, at most one
  *	task, attempt  numbers, at most one of each, for the shim's name in lists of processes
  *
  * Pure but for the memfds; no locks. libc only.
@@ -35,10 +40,12 @@
 #define SL_JOBSPEC_ENV     "env"
 #define SL_JOBSPEC_DIR     "dir"
 #define SL_JOBSPEC_UMASK   "umask"
+#define SL_JOBSPEC_DELAY   "preempt-delay"
 #define SL_JOBSPEC_UID     "uid"
 #define SL_JOBSPEC_GID     "gid"
 #define SL_JOBSPEC_GROUP   "group"
 #define SL_JOBSPEC_LIMIT   "limit"
+#define SL_JOBSPEC_RIGHTS  "rights"
 #define SL_JOBSPEC_TASK    "task"
 #define SL_JOBSPEC_ATTEMPT "attempt"
 
@@ -48,6 +55,12 @@
 struct sl_jobspec_limit {
 	uint32_t resource;
 	uint64_t soft, hard; /* UINT64_MAX: none */
+};
+
+struct sl_jobspec_rights {
+	uint64_t caps;
+	uint32_t login;
+	bool no_new_privs;
 };
 
 /* Being written, or read whole. Zeroed is empty. */
@@ -79,6 +92,9 @@ uint32_t sl_jobspec_number(
 /* Of a value of `limit`; false: it is none. */
 SL_MUST_CHECK bool sl_jobspec_limit_parse(
 	const char *value, struct sl_jobspec_limit *out);
+/* The same of `rights`. */
+SL_MUST_CHECK bool sl_jobspec_rights_parse(
+	const char *value, struct sl_jobspec_rights *out);
 /* All of one key as a NULL-terminated array of pointers into text; NULL without memory. The caller
  * frees the array. */
 char **sl_jobspec_all(const struct sl_jobspec *spec, const char *key);

@@ -210,6 +210,12 @@ int sl_wire_recv(int fd, unsigned int from, union sl_msg *out, struct sl_error *
 	return r == SL_WIRE_OK ? sl_wire_decode(data, (size_t)n, from, out, err) : r;
 }
 
+void sl_wire_proof(union sl_msg *out, const union sl_msg *challenge)
+{
+	sl_wire_init(out, SL_MSG_PROOF);
+	memcpy(out->proof.nonce, challenge->challenge.nonce, sizeof(out->proof.nonce));
+}
+
 /* --- with descriptors ------------------------------------------------------------------------ */
 
 /* How many are to come with it. */
@@ -287,13 +293,19 @@ void sl_wire_fds_close(struct sl_wire_fds *fds)
 }
 
 /* All that came, whatever came with it: what is not taken here nobody would ever close. */
-static void take_fds(struct msghdr *header, struct sl_wire_fds *fds)
+static void take_control(struct msghdr *header, struct sl_wire_fds *fds)
 {
 	struct cmsghdr *part;
 
 	for (part = CMSG_FIRSTHDR(header); part; part = CMSG_NXTHDR(header, part)) {
 		size_t bytes = part->cmsg_len - CMSG_LEN(0);
+		struct ucred sender;
 
+		if (part->cmsg_level == SOL_SOCKET &&
+			part->cmsg_type == SCM_CREDENTIALS && bytes >= sizeof(sender)) {
+			memcpy(&sender, CMSG_DATA(part), sizeof(sender));
+			fds->sender = sender.pid;
+		}
 		if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS)
 			continue;
 		bytes = sl_min_u64(bytes, (SL_WIRE_FDS_ROOM - fds->count) * sizeof(int));
@@ -327,7 +339,8 @@ int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 	struct iovec part = {.iov_base = data, .iov_len = sizeof(data)};
 	union {
 		struct cmsghdr align;
-		char bytes[CMSG_SPACE(SL_WIRE_FDS_ROOM * sizeof(int))];
+		char bytes[CMSG_SPACE(SL_WIRE_FDS_ROOM * sizeof(int)) +
+			   CMSG_SPACE(sizeof(struct ucred))];
 	} control;
 	struct msghdr header = {.msg_iov = &part,
 		.msg_iovlen = 1,
@@ -337,10 +350,11 @@ int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 	int r = receive(fd, &header, &n);
 
 	fds->count = 0;
+	fds->sender = 0;
 	fds->missing = false;
 	if (r != SL_WIRE_OK)
 		return r;
-	take_fds(&header, fds);
+	take_control(&header, fds);
 	r = sl_wire_decode(data, (size_t)n, from, out, err);
 	return r == SL_WIRE_OK ? check_fds(out, fds, err) : r;
 }

@@ -12,6 +12,7 @@
 #include "base/error.h"
 
 #include <sys/socket.h>
+#include <sys/types.h>
 
 /* What we speak, and the oldest that we still understand. */
 #define SL_PROTOCOL_VERSION 4
@@ -74,6 +75,10 @@ enum sl_job_state {
 #define SL_SUBMIT_TRY 0x400u /* only says what would become of it */
 /* warm_after_ms 0 is meant, and not the daemon's */
 #define SL_SUBMIT_NEVER_WARM 0x800u
+/* idle_grace_ms is meant, and not the daemon's */
+#define SL_SUBMIT_GRACE 0x1000u
+/* Of SET_WARM: it stays as it is. */
+#define SL_WARM_AS_IT_IS UINT64_MAX
 /* Numbers of jobs from here on: `sluice run`s that wait, or were parked for others; the rest is the
  * number of the workload. */
 #define SL_JOB_FOREGROUND (1ull << 63)
@@ -81,6 +86,8 @@ enum sl_job_state {
 #define SL_JOB_LOST        UINT32_MAX
 #define SL_JOB_TASKS_MAX   1024
 #define SL_JOB_RETRIES_MAX 100
+/* Longest --preempt-delay: 30 days, in milliseconds. */
+#define SL_JOB_DELAY_MS_MAX 2592000000u
 
 /* flags of PROJECT_PUT and PROJECT_ROW */
 #define SL_PROJECT_NO_SWAP 1u
@@ -169,7 +176,8 @@ enum sl_wire_endless {
 	SL_WIRE_ENDLESS_HOST,
 	SL_WIRE_ENDLESS_POOL,
 	SL_WIRE_ENDLESS_BOUND,
-	SL_WIRE_ENDLESS_WHOLE
+	SL_WIRE_ENDLESS_WHOLE,
+	SL_WIRE_ENDLESS_REQUESTS
 };
 /* Until somebody resumes it, whether all of it has left already or not. */
 static inline bool sl_wire_is_parked(uint32_t residency)
@@ -197,6 +205,7 @@ enum sl_wire_part {
 	SL_PART_JOBS,
 	SL_PART_HISTORY,
 	SL_PART_PAGE,
+	SL_PART_METRICS,
 	SL_WIRE_PARTS
 };
 enum sl_health {
@@ -231,6 +240,10 @@ enum sl_health {
 /* With SL_ASK_HELD: the bytes exist and are charged already, and are only to become held.
  * Granted or denied without a wait (but for a daemon's start); COMMIT says that they are. */
 #define SL_ASK_THERE 2u
+/* The first context of the process on that GPU is to be made: bytes are 1, and mean nothing. COMMIT
+ * of 0 bytes once it is made, and has been measured, or could not be made. A daemon that does not
+ * know the flag grants the byte. */
+#define SL_ASK_CONTEXT 4u
 /* Descriptors that one message carries at most. */
 #define SL_WIRE_FDS_MAX 32
 /* PIDS_ROWS: its flags, and what its rows are; since version 3. */
@@ -247,6 +260,8 @@ struct sl_wire_pid {
 /* GPU_ROW.condition */
 #define SL_GPU_DEGRADED 1u
 #define SL_GPU_LOST     2u
+#define SL_GPU_RESERVE \
+	4u /* context_reserve is more than it has, and is not used for it */
 /* USE_ROW.flags */
 #define SL_USE_NO_SWAP    1u
 #define SL_USE_OOM_FIRST  2u
@@ -339,12 +354,16 @@ SL_MUST_CHECK int sl_wire_send(int fd, const union sl_msg *msg);
 SL_MUST_CHECK int sl_wire_recv(
 	int fd, unsigned int from, union sl_msg *out, struct sl_error *err);
 
+/* Makes the answer to a CHALLENGE. */
+void sl_wire_proof(union sl_msg *out, const union sl_msg *challenge);
+
 /* Descriptors that came along, close-on-exec. Whoever has them closes them. Room for as many as
  * the kernel lets anybody send: those without room it would close itself, in the receiver's
  * time, and the last reference of a stranger's socket may take as long as the stranger likes. */
 #define SL_WIRE_FDS_ROOM 253
 struct sl_wire_fds {
 	uint32_t count;
+	pid_t sender; /* of the message, where the kernel names it (SO_PASSCRED); else 0 */
 	bool missing; /* there were more, and the process may have no more descriptors */
 	int fd[SL_WIRE_FDS_ROOM];
 };

@@ -27,7 +27,8 @@ void bench_send(int fd, const union sl_msg *msg)
 		r == SL_WIRE_OK, "%s was not sent: %d", sl_wire_name(msg->head.type), r);
 }
 
-/* Any message; dies on everything that is none, and on REJECT. */
+/* Any message, with a question of who we are answered; dies on everything that is none, and on
+ * REJECT. */
 static void receive_any(int fd, union sl_msg *msg)
 {
 	struct sl_error err = {{0}};
@@ -35,6 +36,12 @@ static void receive_any(int fd, union sl_msg *msg)
 
 	bench_require(r == SL_WIRE_OK, "no answer from the daemon: %d %s", r, err.text);
 	bench_require(msg->head.type != SL_MSG_REJECT, "rejected: %s", msg->reject.text);
+	if (msg->head.type == SL_MSG_CHALLENGE) {
+		union sl_msg proof;
+
+		sl_wire_proof(&proof, msg);
+		bench_send(fd, &proof);
+	}
 }
 
 void bench_receive(int fd, enum sl_msg_type type, union sl_msg *msg)

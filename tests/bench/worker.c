@@ -182,6 +182,27 @@ static int load(const struct bench_order *order, struct bench_reply *reply)
 	return r;
 }
 
+/* As a model is loaded: what is held in the end is the last piece. */
+static int grow(const struct bench_order *order, struct bench_reply *reply)
+{
+	void *plain = malloc(order->bytes);
+	int r = 0;
+
+	if (!plain)
+		return -1;
+	memset(plain, 7, order->bytes);
+	add(reply, sl_clock_now());
+	for (uint32_t i = 0; !r && i < order->count; i++) {
+		r = (int)bench_cu.cuMemAlloc_v2(&held, order->bytes);
+		if (!r)
+			r = (int)bench_cu.cuMemcpyHtoD_v2(held, plain, order->bytes);
+	}
+	held_bytes = order->bytes;
+	add(reply, sl_clock_now());
+	free(plain);
+	return r;
+}
+
 static int copy_both_ways(const struct bench_order *order, struct bench_reply *reply)
 {
 	void *pinned = NULL;
@@ -384,6 +405,7 @@ static int obey(const struct bench_order *order, struct bench_reply *reply)
 	case BENCH_DO_HEAVY: return heavy(order, reply);
 	case BENCH_DO_WRITE: return write_all(order, reply);
 	case BENCH_DO_READ: return read_last(reply);
+	case BENCH_DO_GROW: return grow(order, reply);
 	case BENCH_DO_LOAD: return load(order, reply);
 	case BENCH_DO_COPY: return copy_both_ways(order, reply);
 	case BENCH_DO_WORK: return work(order, reply);

@@ -27,6 +27,7 @@ enum bench_verb {
 	BENCH_DO_START_RUN,   /* the same: sluice run -- starter context */
 	BENCH_DO_WRITE, /* every word of what is held becomes count; samples: begin, end */
 	BENCH_DO_READ, /* its last word is read, as an answer would be; samples: begin, end */
+	BENCH_DO_GROW, /* count pieces of bytes, each allocated, then filled; samples: begin, end */
 	BENCH_DO_LOAD, /* bytes of it from ordinary host memory; samples: begin, end */
 	/* Count times bytes of it out to pinned memory, in again; samples: ns of each in turn */
 	BENCH_DO_COPY,

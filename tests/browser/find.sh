@@ -17,15 +17,10 @@ find_tool node nodejs >/dev/null || find_missing="$find_missing nodejs"
 # Debian's npm brings hundreds of packages; it is needed only for what was not fetched before.
 "$(dirname "$0")/../../tools/web-parts" browser >/dev/null 2>&1 || find_tool npm >/dev/null || find_missing="$find_missing npm"
 find_tool chromium chromium-browser google-chrome >/dev/null || find_missing="$find_missing chromium"
-if [ -n "$find_missing" ] && [ -z "${SLUICE_FIND_ONLY-}" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+if [ -n "$find_missing" ] && [ -z "${SLUICE_FIND_ONLY-}" ]; then
 	echo "  installing$find_missing"
-	# Tests run side by side, and dpkg has one lock.
-	(
-		flock 9
-		# shellcheck disable=SC2086 # a list of words is meant
-		DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $find_missing >/dev/null 2>&1 ||
-			{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $find_missing; } >/dev/null 2>&1
-	) 9>"${TMPDIR:-/tmp}/sluice-browser.lock"
+	# shellcheck disable=SC2086 # a list of words is meant
+	"$(dirname "$0")/../../tools/packages" $find_missing
 fi
 SLUICE_NODE=$(find_tool node nodejs) || find_skip "no node; install nodejs"
 SLUICE_CHROMIUM=$(find_tool chromium chromium-browser google-chrome) || find_skip "no Chromium; install chromium"

@@ -33,6 +33,17 @@ export function same(what, shown, wanted) {
 /* What is over in a moment takes many on a machine that tests run beside: only a failure is waited for so long. */
 const PATIENCE = 8;
 
+/* As same, of what is about to come: its last answer is compared. */
+export async function becomes(what, fn, wanted, seconds = 5) {
+	let shown;
+
+	await until(seconds, async () => {
+		shown = await fn();
+		return JSON.stringify(shown) === JSON.stringify(wanted);
+	});
+	return same(what, shown, wanted);
+}
+
 /* True as soon as fn is; its last answer otherwise. */
 export async function until(seconds, fn) {
 	const end = Date.now() + seconds * PATIENCE * 1000;
@@ -45,6 +56,33 @@ export async function until(seconds, fn) {
 		await new Promise((resolve) => setTimeout(resolve, 60));
 	}
 }
+
+/* To a view, and no sooner than it is the one that is shown: until then the one before stands there. */
+export async function go(page, address) {
+	await page.evaluate((to) => {
+		const first = document.querySelector("main > *");
+
+		if (first && location.href !== to)
+			first.sluiceBefore = true;
+	}, address);
+	await page.goto(address);
+	await page.waitForFunction(() => document.querySelector("#live").dataset.link === "live" && document.querySelector("main h1") && !document.querySelector("main").firstElementChild.sluiceBefore);
+}
+
+/* Over a chart, at a part of its width, and what is read there. Where it is drawn changes until all has come. */
+export async function readAt(page, section, part) {
+	const box = await page.locator(section + " .u-over").first().boundingBox();
+
+	/* None is there while another is made. */
+	if (!box)
+		return "";
+	/* It moves each time, so that it is told each time. */
+	await page.mouse.move(box.x + box.width * part, box.y + 50 + Math.round(Math.random() * 10));
+	return (await page.innerText(section + " .read")).replace(/\s+/g, " ").trim();
+}
+
+/* SLUICE_SLOWER=8: as on a machine eight times as slow. */
+const SLOWER = Number(process.env.SLUICE_SLOWER || 1);
 
 export async function open(base) {
 	const browser = await chromium.launch({executablePath: process.env.SLUICE_CHROMIUM,
@@ -64,6 +102,8 @@ export async function open(base) {
 			const page = await context.newPage();
 
 			page.setDefaultTimeout(10000 * PATIENCE);
+			if (SLOWER > 1)
+				await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", {rate: SLOWER});
 			page.on("console", (message) => {
 				const known = awaited.findIndex(({status, path}) => message.text().includes("status of " + status + " ") && path.test(message.location().url));
 

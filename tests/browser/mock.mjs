@@ -21,7 +21,7 @@ const uuid = (i) => "GPU-0000000" + i + "-1111-2222-3333-444444444444";
 function gpu(i, more) {
 	return {
 		uuid: uuid(i), name: "NVIDIA H200", pci: "00000000:0" + i + ":00.0", state: "ok", degraded: false, lost: false, gpu: i,
-		capacity_bytes: 141 * GIB, reserve_bytes: 2 * GIB, unmanaged_bytes: 0, shareable_bytes: 139 * GIB, requests_bytes: 0, backing_bytes: 0,
+		capacity_bytes: 141 * GIB, reserve_bytes: 2 * GIB, paid_bytes: 0, unmanaged_bytes: 0, shareable_bytes: 139 * GIB, requests_bytes: 0, backing_bytes: 0,
 		granted_bytes: 0, hidden_bytes: 0, dying_bytes: 0, free_bytes: 0, utilisation_pct: 37, measured_age_ms: 90, workloads: 0, waiting: 0,
 		resident_bytes: 0, evicted_bytes: 0, ...more,
 	};
@@ -37,7 +37,7 @@ function use(i, request, limit, resident, more) {
 function workload(id, name, uses, more) {
 	return {
 		id, name, uid: 1000, user: "anna", project: "vision", command: "python3 " + name + ".py", priority: 0, pid: 4000 + id, clients: 1, age_ms: 60000 * id,
-		job: null, state: "bound", residency: "bound", flags: [], longest_wait_ms: 60000, turns: 0, turn_left_ms: 0, waited_ms: 0, warm_after_ms: 0, host_bytes: 0,
+		job: null, state: "bound", residency: "bound", flags: [], longest_wait_ms: 60000, turns: 0, turn_left_ms: 0, waited_ms: 0, warm_after_ms: 0, idle_grace_ms: 30000, host_bytes: 0,
 		uses, ...more,
 	};
 }
@@ -80,8 +80,8 @@ function eventsOf(workloads, now) {
 		event(1, now - 290000, "STARTED", "note", "trainer started", trainer),
 		event(2, now - 200000, "EVICTED_FOR", "note", "22 GiB of notebook were moved from GPU 0 to the host, because trainer needed them", notebook, trainer),
 		event(3, now - 150000, "EVICTED_FOR", "note", "30 GiB of trainer were moved from GPU 0 to the host, because serve-llm needed them", trainer, serve),
-		event(4, now - 140000, "RESTORED", "note", "trainer has its 30 GiB back on GPU 0 after 10 s", trainer, serve),
-		event(5, now - 90000, "BURST_WAITS", "wait", "trainer has waited 1.2 s for 12 GiB above its request on GPU 0: 3 GiB is free for it, and serve-llm has 2 GiB above its request", trainer, serve),
+		event(4, now - 140000, "RESTORED", "note", "trainer has its 30 GiB back on GPU 0 after 10s", trainer, serve),
+		event(5, now - 90000, "BURST_WAITS", "wait", "trainer has waited 1.2s for 12 GiB above its request on GPU 0: 3 GiB is free for it, and serve-llm has 2 GiB above its request", trainer, serve),
 		event(6, now - 60000, "PARKED", "note", "parked-run is parked with 48 GiB on the host; `sluice resume` brings it back", parked),
 		event(7, now - 30000, "OVER_LIMIT", "deny", HOSTILE.slice(0, 300) + " asked for 20 GiB on GPU 1, and its limit leaves 14 GiB", hostile),
 		event(8, now - 20000, "STOP_ASKED", "stop", "sweep-7 was stopped because user 1000 asked for it", sweep),
@@ -123,7 +123,7 @@ const project = (name, parent, quota, limit, used, workloads) => ({
 
 const job = (number, name, state, why, more) => ({
 	job: number, id: String(number), name, project: "vision", state, uid: 1000, user: "anna", priority: 0, tasks: 1, least: 1, queued: 0, running: 0, parked: 0, ended: 0, gpus: 1,
-	request: "0.25", limit: null, preemptible: true, on_reclaim: "park", swap: true, started: 0, retries: 0, exit_status: null, submitted_ms: Date.now() - 1e6,
+	request: "0.25", limit: null, preemptible: true, on_reclaim: "park", swap: true, started: 0, retries: 0, exit_status: null, ending: null, submitted_ms: Date.now() - 1e6,
 	started_ms: null, ended_ms: null, age_ms: 1e6, ran_ms: 0, why, command: "python3 " + name + ".py", workload: null, ...more,
 });
 
@@ -161,8 +161,8 @@ export function makeState(scene, t) {
 			job(13, "parked-run", "parked", "it was reclaimed for chat, which is under its quota; it resumes when 50 GiB are free", {parked: 1, started: 1, workload: 6}),
 			...[21, 22].map((id) => job(null, "front-run", "queued", "its project has all that it may have", {id: "front-" + id, queued: 1})),
 			job(14, "<i>big</i>", "queued", "needs 4 GPUs at once, and there are 2", {tasks: 4, queued: 4, gpus: 1}),
-			job(9, "old", "done", "", {ended: 1, started: 1, exit_status: 0, ended_ms: Date.now()}), job(8, "broken", "failed", "", {ended: 1, started: 1, exit_status: 3, uid: 1001, user: "ben"})],
-		resources: scene === "empty" ? [] : [{name: "small", request: "0.1", limit: "0.5", gpus: 1, priority: 0}, {name: "large", request: "64GiB", limit: null, gpus: 2, priority: 10}],
+			job(9, "old", "done", "", {ended: 1, started: 1, exit_status: 0, ending: "is done", ended_ms: Date.now()}), job(8, "broken", "failed", "", {ended: 1, started: 1, exit_status: 137, ending: "failed: killed by signal 9 (Killed)", uid: 1001, user: "ben"})],
+		resources: scene === "empty" ? [] : [{name: "small", owner: null, request: "0.1", limit: "0.5", gpus: 1, priority: 0}, {name: "large", owner: null, request: "64GiB", limit: null, gpus: 2, priority: 10}],
 		troubles: [],
 	};
 }
@@ -230,21 +230,21 @@ export function makeHistory(query, scene) {
 }
 
 const program = (name, more) => ({
-	program: name, runs: 3, observed: 0, gpus: 1, at_once: 1, span_s: 36000, active_s: 9000, peak_bytes: 20 * GIB, p99_bytes: 18 * GIB, mean_bytes: 12 * GIB,
+	name, runs: 3, observed: 0, gpus: 1, at_once: 1, span_s: 36000, active_s: 9000, peak_bytes: 20 * GIB, p99_bytes: 18 * GIB, mean_bytes: 12 * GIB,
 	request_bytes: 40 * GIB, limit_bytes: 80 * GIB, shareable_bytes: 139 * GIB, verdict: "change", text: "a request and a limit are proposed",
 	advice: {request_bytes: 20 * GIB, limit_bytes: 25 * GIB}, ...more,
 });
 
 function makeAdvice(scene, query) {
 	const programs = scene === "empty" ? [] : [
-		program("python train.py"),
+		program("train"),
 		program("serve", {runs: 1, observed: 1}),
 		program("python eval.py", {verdict: "keep", text: "what it has is about right"}),
 		program(HOSTILE.slice(0, 127), {span_s: 42, active_s: 0, verdict: "too-short", text: "it has not run for ten minutes yet; ask again when it has", advice: null}),
 	];
 
 	return {from_ms: Number(query.get("from_ms")), to_ms: Number(query.get("to_ms")), gpus_before: scene === "empty" ? 0 : 3, gpus_after: scene === "empty" ? 0 : 2,
-		tasks: programs.length, cut: false, programs};
+		tasks: programs.length, cut: false, names: programs};
 }
 
 /* Number 77 ended an hour ago. */
@@ -274,6 +274,7 @@ export function serve({scene, folders, port = 0, history = true}) {
 	const calls = [];
 	const streams = new Set();
 	const started = Date.now();
+	let me = {uid: 0, user: "root", admin: true}, own = [];
 	let t = 0, current = scene, open = true, full = false, broken = null, epoch = "00000000000000aa";
 
 	const authorised = (request) => request.headers.authorization === "Bearer " + TOKEN;
@@ -282,7 +283,7 @@ export function serve({scene, folders, port = 0, history = true}) {
 
 		made.daemon.epoch = epoch;
 		if (authorised(request))
-			made.me = {uid: 0, user: "root", admin: true};
+			made.me = me;
 		return made;
 	};
 
@@ -326,6 +327,10 @@ export function serve({scene, folders, port = 0, history = true}) {
 			calls.push({method: request.method, path: url.pathname, body: body ? JSON.parse(body) : null});
 			if (body.includes("refuse-me"))
 				return answer(response, 409, {error: "trainer was refused: <b>a request of 900 GiB</b> exceeds what GPU 0 can share, 139 GiB"});
+			if (url.pathname === "/api/resources" && !me.admin)
+				own = [{name: JSON.parse(body).name, owner: me.uid, request: "0.5", limit: null, gpus: 1, priority: 0}];
+			if (url.pathname.startsWith("/api/resources/"))
+				own = [];
 			return answer(response, 200, {ok: true, job: 15, name: "new", state: "queued", text: url.pathname === "/api/jobs" ? "needs 1 GPU" : ""});
 		});
 	}
@@ -343,6 +348,8 @@ export function serve({scene, folders, port = 0, history = true}) {
 			return asset(response, url.pathname.slice(8));
 		if (!open && !authorised(request))
 			return answer(response, 401, {error: "a token is needed here; run `sluice page`"});
+		if (url.pathname === "/api/resources")
+			return answer(response, authorised(request) ? 200 : 401, {resources: [...makeState(current, t).resources, ...own]});
 		if (url.pathname === "/api/state")
 			return answer(response, 200, state(request));
 		if (url.pathname === "/api/live" && full)
@@ -352,7 +359,7 @@ export function serve({scene, folders, port = 0, history = true}) {
 		if (url.pathname === "/api/events")
 			return answer(response, 200, eventsReply(url.searchParams, state(request).workloads, started));
 		if (url.pathname.startsWith("/api/why/"))
-			return answer(response, 200, {sentences: url.pathname.endsWith("/4") ? ["sweep-7 has waited 4.2 s for 9 GiB on GPU 0"] : [], now: [], before: []});
+			return answer(response, 200, {sentences: url.pathname.endsWith("/4") ? ["sweep-7 has waited 4.2s for 9 GiB on GPU 0"] : [], now: [], before: []});
 		if (history && url.pathname === "/api/history") {
 			const made = makeHistory(url.searchParams, current);
 
@@ -393,6 +400,7 @@ export function serve({scene, folders, port = 0, history = true}) {
 		},
 		/* What cannot be answered: the key of it. */
 		breakHistory(by) { broken = by; },
+		setMe(who) { me = who; },
 		restart() { epoch = "00000000000000bb"; },
 		setScene(name) { current = name; },
 		end() {

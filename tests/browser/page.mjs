@@ -3,20 +3,28 @@
  */
 import {readFile} from "node:fs/promises";
 import {serve, TOKEN, HOSTILE} from "./mock.mjs";
-import {open, check, same, until, finish, rows, accessibility, part} from "./lib.mjs";
+import {seen} from "./seen.mjs";
+import {open, go as goTo, check, same, becomes, until, finish, rows, readAt, part} from "./lib.mjs";
 
 const folders = process.argv.slice(2);
-const ROUTES = ["node", "workload/1", "workload/5", "use", "queue", "events"];
 const mock = await serve({scene: "busy", folders});
 const web = await open(mock.base);
 
-async function go(page, route) {
-	await page.goto(mock.base + "/#/" + route);
-	await page.waitForFunction(() => document.querySelector("#live").dataset.link === "live" && document.querySelector("main h1"));
-}
+const go = (page, route) => goTo(page, mock.base + "/#/" + route);
 
 async function settle(page) {
 	await page.waitForTimeout(400);
+}
+
+/* What the page asks of the history. It asks by itself, too, and the parts of a view one by one: what is looked for is among them. */
+function historyAsked(page) {
+	const asked = [];
+
+	page.on("request", (request) => {
+		if (request.url().includes("/api/history"))
+			asked.push(Object.fromEntries(new URL(request.url()).searchParams));
+	});
+	return {all: asked, among: (fn) => until(3, () => asked.some((one) => fn(one, one.to_ms - one.from_ms)))};
 }
 
 /* As a field for a time has it. A whole minute would be written without its seconds: one more, then. */
@@ -38,8 +46,9 @@ async function node() {
 	check("what is allocated stands beside what is used", /adds up to [\d.]+ GPUs; the utilisation of all is 21 %\.$/.test((await page.innerText("h1 + p")).replace(/\s/g, " ")), await page.innerText("h1 + p"));
 	same("the workloads of GPU 0", shown.map((row) => row[0]), ["trainer", "serve-llm", "notebook", "sweep-7", "pair"]);
 	same("figures with units", shown[1].slice(4), ["28 GiB", "512 MiB", "0 B", "30 GiB", "60 GiB"]);
-	same("its states", shown.map((row) => row[1]), ["burst", "bound", "evicted", "waiting", "burst"]);
+	same("its states", shown.map((row) => row[1]), ["bound", "bound", "evicted", "waiting", "bound"]);
 	same("parked outdoes waiting", (await rows(page, "section.gpu >> nth=1 >> tbody")).find((row) => row[0] === "parked-run")[1], "parked");
+	same("what is parked has given up its request", (await rows(page, "section.gpu >> nth=1 >> tbody")).find((row) => row[0] === "parked-run")[7], "–");
 	same("a hostile name is text", await page.evaluate(() => [window.hurt, document.querySelectorAll("main img, main script, main b b, main mallory").length]), [undefined, 0]);
 	check("and turns nothing round", await page.evaluate(() => !/[\u202e\u0007]/.test(document.body.textContent)));
 	check("it is shown as it is", (await page.textContent("section.gpu >> nth=1 >> tbody")).includes("<img src=x onerror=\"window.hurt=1\">'\"&"));
@@ -47,6 +56,15 @@ async function node() {
 	const width = await page.$eval("section.gpu tbody tr .track", (element) => element.getBoundingClientRect().width);
 
 	check("the tick stands at the request", Math.abs(tick / width - 40 / 139) < 0.01, tick / width);
+	const memory = page.locator("section[aria-labelledby=held]");
+	await memory.locator(".u-over").scrollIntoViewIfNeeded();
+
+	check("memory of all GPUs over the last hour", await until(3, async () => (await memory.innerText()).replace(/\s/g, " ").includes("On average 16 GiB resident, 0.98 GiB hidden, 0 B evicted, 261 GiB free.")), await memory.innerText());
+	check("and at each moment", await until(3, async () => /resident 16 GiB hidden 0.98 GiB evicted 0 B free 261 GiB/.test(await readAt(page, "section[aria-labelledby=held]", 0.3))), await memory.locator(".read").innerText());
+	const asked = historyAsked(page);
+
+	await memory.getByRole("button", {name: "24h"}).click();
+	check("over the last day", await asked.among((one, span) => span === 86398000 && one.by === "gpu" && one.steps === "400"), asked.all);
 	await page.focus("section.gpu .bar a");
 	await page.keyboard.press("ArrowRight");
 	await page.keyboard.press("ArrowRight");
@@ -62,17 +80,14 @@ async function workload() {
 
 	await go(page, "workload/1");
 	await page.waitForSelector(".u-over");
-	const happened = await rows(page, "section[aria-labelledby=happened] tbody");
-	const events = happened.filter((row) => row[1].slice(1) !== "burst");
+	/* Events are asked for besides the state. */
+	const happened = async () => (await rows(page, "section[aria-labelledby=happened] tbody")).filter((row) => row[1].slice(1) !== "burst");
 
-	same("marks with their other side", events.map((row) => [row[1], row[3]]), [["◆wait", "serve-llm"], ["△restored", "serve-llm"], ["▼evicted", "serve-llm"]]);
-	check("and their reason", events[2][2] === "30 GiB of trainer were moved from GPU 0 to the host, because serve-llm needed them", events[2][2]);
+	await becomes("marks with their other side", async () => (await happened()).map((row) => [row[1], row[3]]), [["◆wait", "serve-llm"], ["△restored", "serve-llm"], ["▼evicted", "serve-llm"]]);
+	await becomes("and their reason", async () => (await happened())[2][2], "30 GiB of trainer were moved from GPU 0 to the host, because serve-llm needed them");
 	same("without a token nothing can be changed", await page.$$eval("section[aria-labelledby=change] button", (all) => all.map((button) => button.matches(":disabled"))), [true, true, true, true]);
 	check("and it says what is needed", (await page.textContent("#hindrance")).includes("sluice page"));
-	const box = await page.locator(".u-over").boundingBox();
-
-	await page.mouse.move(box.x + box.width * 0.3, box.y + 40);
-	check("the line tells its figures", await until(3, async () => /resident .* request 40 GiB limit 139 GiB/.test((await page.innerText(".read")).replace(/\s+/g, " "))), await page.innerText(".read"));
+	check("the line tells its figures", await until(3, async () => /resident .* request 40 GiB limit 139 GiB/.test(await readAt(page, "section[aria-labelledby=memory]", 0.3))), await page.innerText(".read"));
 
 	const band = async () => (await page.$$eval("[aria-label='The band under the line'] li", (all) => all.filter((one) => one.checkVisibility()).map((one) => one.textContent)))
 		.map((words) => words.replace(/\(.*/, "").trim());
@@ -86,7 +101,7 @@ async function workload() {
 	await page.waitForSelector(".u-over");
 	check("one that ended before is shown from the history", /^It has ended, .*history/.test(await page.innerText("main .notice")) && (await page.innerText("h1")) === "yesterday");
 	check("without anything to change", !(await page.isVisible("section[aria-labelledby=change]")));
-	check("it says whose it was, and when", /User anna .*Began .*Ran for 2 h/.test((await page.innerText("section[aria-labelledby=facts]")).replace(/\s+/g, " ")), await page.innerText("section[aria-labelledby=facts]"));
+	check("it says whose it was, and when", /User anna .*Began .*Ran for 2h/.test((await page.innerText("section[aria-labelledby=facts]")).replace(/\s+/g, " ")), await page.innerText("section[aria-labelledby=facts]"));
 	const [all] = await Promise.all([page.waitForRequest((request) => request.url().includes("/api/workloads/77/history")), page.getByRole("button", {name: "all", exact: true}).click()]);
 	const length = Number(new URL(all.url()).searchParams.get("to_ms")) - Number(new URL(all.url()).searchParams.get("from_ms"));
 
@@ -134,7 +149,7 @@ async function workload() {
 	same("stop, after a question", mock.calls.pop(), {method: "POST", path: "/api/workloads/1/stop", body: {grace_ms: 1500}});
 	await page.click("#who");
 	await page.waitForFunction(() => document.querySelector("#who").textContent === "Sign in");
-	check("signed out", await page.evaluate(() => sessionStorage.getItem("sluice-token") === null));
+	check("signed out", await until(3, () => page.evaluate(() => sessionStorage.getItem("sluice-token") === null)));
 	check("the daemon is told that the token has ended", await until(3, () => mock.calls.some((call) => call.method === "DELETE" && call.path === "/api/token")));
 	mock.calls.length = 0;
 	await page.context().close();
@@ -158,10 +173,12 @@ async function arriving() {
 	await until(3, () => mock.watching() === 1);
 	await hide(true);
 	check("a hidden page ends its stream", await until(6, () => mock.watching() === 0), mock.watching());
-	const before = await page.evaluate(() => performance.getEntriesByType("resource").length);
+	const begun = [];
 
+	/* What it had asked for before may be answered later. */
+	page.on("request", (request) => begun.push(request.url()));
 	await page.waitForTimeout(1200);
-	same("and asks for nothing", await page.evaluate(() => performance.getEntriesByType("resource").length), before);
+	same("and asks for nothing", begun, []);
 	const [again] = await Promise.all([page.waitForRequest((request) => request.url().includes("/api/workloads/2/history")), hide(false)]);
 
 	check("what it missed is asked of the history", Boolean(again));
@@ -180,8 +197,8 @@ async function queue() {
 
 	await go(page, "queue");
 	await page.waitForSelector("section[aria-labelledby=j] tbody tr");
-	same("projects as a tree", (await rows(page, "section[aria-labelledby=p] tbody")).map((row) => row.slice(0, 5)),
-		[["default", "0", "0.1", "0.1", "no bound"], ["research", "1.5", "0.99", "0", "no bound"], ["vision", "0.5", "0.72", "0.22", "1"], ["chat", "1", "0.27", "0", "no bound"]]);
+	same("projects as a tree", (await rows(page, "section[aria-labelledby=p] tbody")).map((row) => row.slice(0, 6)),
+		[["default", "0", "0.1", "0.1", "1", "no bound"], ["research", "1.5", "0.99", "0", "1", "no bound"], ["vision", "0.5", "0.72", "0.22", "1", "1"], ["chat", "1", "0.27", "0", "1", "no bound"]]);
 	same("jobs with the sentence why", (await rows(page, "section[aria-labelledby=j] > .scroll tbody")).map((row) => [row[0], row[1], row[6]]),
 		[["sweep-7", "running", ""], ["parked-run", "parked", "it was reclaimed for chat, which is under its quota; it resumes when 50 GiB are free"],
 			["front-run", "queued", "its project has all that it may have"], ["front-run", "queued", "its project has all that it may have"],
@@ -189,9 +206,13 @@ async function queue() {
 	await page.getByRole("button", {name: "Use small for a job"}).click();
 	await page.fill("[name=command]", "python3 train.py --name \"two words\" 'it''s' a\\ b");
 	await page.fill("[name=env]", "SEED=1\nPATH=/a=b");
+	same("the projects that there are, to choose from", await page.$$eval("section[aria-labelledby=s] [name=project] option", (all) => all.map((one) => [one.value, one.textContent])),
+		[["", "default"], ["research", "research"], ["vision", "vision"], ["chat", "chat"]]);
+	await page.selectOption("section[aria-labelledby=s] [name=project]", "chat");
+	await page.fill("[name=retries]", "2");
 	await page.getByRole("button", {name: "What would happen?"}).click();
 	await until(3, () => mock.calls.length);
-	same("a job, tried", mock.calls.pop(), {method: "POST", path: "/api/jobs", body: {resource: "small",
+	same("a job, tried", mock.calls.pop(), {method: "POST", path: "/api/jobs", body: {project: "chat", resource: "small", retries: 2,
 		command: ["python3", "train.py", "--name", "two words", "its", "a b"], env: {SEED: "1", PATH: "/a=b"}, try: true}});
 	await page.fill("[name=env]", "");
 	await page.check("[name=observe]");
@@ -217,6 +238,42 @@ async function queue() {
 	await page.getByRole("button", {name: "Delete", exact: true}).click();
 	await until(3, () => mock.calls.length);
 	same("deleted", mock.calls.map((call) => call.method + " " + call.path), ["DELETE /api/resources/large"]);
+	mock.setMe({uid: 1000, user: "anna", admin: false});
+	check("what is for all is not everybody's to delete", await until(5, () => page.isDisabled("[aria-label='Delete small']")));
+	await page.fill("section[aria-labelledby=r] [name=name]", "mine");
+	await page.fill("section[aria-labelledby=r] [name=request]", "0.5");
+	await page.keyboard.press("Enter");
+	check("a user's own is listed", await until(5, () => page.isVisible("[aria-label='Delete mine']")));
+	await becomes("and can be chosen for a job", () => page.locator("section[aria-labelledby=s] [name=resource] option[value=mine]").count(), 1);
+	await page.getByRole("button", {name: "Delete mine"}).click();
+	await page.getByRole("button", {name: "Delete", exact: true}).click();
+	check("and deleted", await until(5, async () => !await page.locator("[aria-label='Delete mine']").count()));
+	mock.setMe({uid: 0, user: "root", admin: true});
+	await until(5, () => page.isEnabled("[aria-label='Delete small']"));
+	const project = (name) => page.locator("section[aria-labelledby=p] [name=" + name + "]");
+
+	mock.calls.length = 0;
+	await page.getByRole("button", {name: "Change project vision"}).click();
+	same("a project as it is, to be changed", await Promise.all(["project", "parent", "quota", "limit", "weight"].map((name) => project(name).inputValue())), ["vision", "research", "0.5", "1", "1"]);
+	await project("quota").fill("0.75");
+	await project("limit").fill("");
+	await page.keyboard.press("Enter");
+	await until(3, () => mock.calls.length);
+	same("and changed", mock.calls.pop(), {method: "POST", path: "/api/projects", body: {project: "vision", parent: "research", gpu: {quota: 0.75, limit: null, over_quota_weight: 1}}});
+	await until(3, async () => (await project("project").inputValue()) === "");
+	await project("project").fill("lab");
+	await project("weight").fill("3");
+	await page.keyboard.press("Enter");
+	await until(3, () => mock.calls.length);
+	same("a new one stands at the top", mock.calls.pop().body, {project: "lab", parent: null, gpu: {quota: 0, limit: null, over_quota_weight: 3}});
+	check("that holds what has no other cannot be deleted", !(await page.isVisible("[aria-label='Delete project default']")));
+	await page.getByRole("button", {name: "Delete project chat"}).click();
+	await page.getByRole("button", {name: "Delete", exact: true}).click();
+	await until(3, () => mock.calls.length);
+	same("a project is deleted", mock.calls.pop(), {method: "DELETE", path: "/api/projects/chat", body: {}});
+	await page.click("section[aria-labelledby=j] summary");
+	await becomes("how a job ended", async () => (await rows(page, "section[aria-labelledby=j] details tbody")).map((row) => [row[0], row[1], row[6]]),
+		[["broken", "failed", "failed: killed by signal 9 (Killed)"], ["old", "done", ""]]);
 	await page.getByRole("button", {name: "Log of sweep-7"}).click();
 	check("what it wrote is text", await until(3, async () => (await page.textContent("dialog pre")) === "<b>epoch 1</b>\n"));
 	await page.keyboard.press("Escape");
@@ -229,15 +286,15 @@ async function events() {
 
 	await go(page, "events");
 	await page.waitForSelector("main tbody tr");
-	same("all, the latest first", (await rows(page, "main tbody")).map((row) => row[1]).slice(0, 4), ["stopped", "denied", "note", "wait"]);
+	await becomes("all, the latest first", async () => (await rows(page, "main tbody")).map((row) => row[1]).slice(0, 4), ["stopped", "denied", "note", "wait"]);
 	await page.selectOption("[name=kind]", "wait");
-	same("by kind", (await rows(page, "main tbody")).length, 1);
+	await becomes("by kind", async () => (await rows(page, "main tbody")).length, 1);
 	await page.selectOption("[name=kind]", "");
 	await page.fill("[name=name]", "NOTEBOOK");
-	same("by workload, on either side", (await rows(page, "main tbody")).map((row) => row[2]), ["notebook"]);
+	await becomes("by workload, on either side", async () => (await rows(page, "main tbody")).map((row) => row[2]), ["notebook"]);
 	await page.fill("[name=name]", "");
 	await page.fill("[name=words]", "evicted_for");
-	same("by words", (await rows(page, "main tbody")).length, 2);
+	await becomes("by words", async () => (await rows(page, "main tbody")).length, 2);
 	await page.fill("[name=words]", "");
 	/* Beyond what was loaded, which are the latest 500. */
 	const found = (count, first) => until(4, async () => {
@@ -264,13 +321,16 @@ async function events() {
 	await page.fill("[name=words]", "Long idle ancient");
 	check("by words, further back", await found(1, "ancient-7 was idle for too long"), await rows(page, "main tbody"));
 	/* The daemon knows capitals of ASCII alone. */
-	const [sent] = await Promise.all([page.waitForRequest((request) => request.url().includes("words=")), page.fill("[name=words]", "\u00c4RGER idle")]);
+	const words = [];
 
-	same("words go as they are typed", new URL(sent.url()).searchParams.get("words"), "\u00c4RGER idle");
+	/* What was typed before is asked for a moment later. */
+	page.on("request", (request) => words.push(new URL(request.url()).searchParams.get("words")));
+	await page.fill("[name=words]", "\u00c4RGER idle");
+	check("words go as they are typed", await until(3, () => words.includes("\u00c4RGER idle")), words);
 	await page.fill("[name=words]", "given up");
 	check("what was not looked at is not none", await until(4, async () => (await page.innerText("main .wrong")).startsWith("Not all that is kept was looked at: reading the history")),
 		await page.innerText("main .wrong"));
-	check("of those that were looked at", (await page.innerText("main .empty")) === "No event is like that, of those that were looked at.", await page.innerText("main .empty"));
+	await becomes("of those that were looked at", () => page.innerText("main .empty"), "No event is like that, of those that were looked at.");
 	await page.getByRole("button", {name: "Older ones"}).click();
 	check("and is looked at next", await until(4, async () => (await page.innerText("main .wrong")) === "Nothing older is kept."), await page.innerText("main .wrong"));
 	await page.fill("[name=words]", "no such words");
@@ -299,53 +359,46 @@ async function events() {
 
 async function use() {
 	const page = await web.page();
-	const asked = [];
+	const asked = historyAsked(page);
 
-	page.on("request", (request) => {
-		if (request.url().includes("/api/history"))
-			asked.push(new URL(request.url()).searchParams);
-	});
 	await go(page, "use");
 	await page.waitForSelector("section[aria-labelledby=over] tbody tr");
-	await until(3, async () => (await rows(page, "section[aria-labelledby=idle] tbody")).length);
-	same("by user", (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => row[0]).sort(), ["anna", "ben", "cleo", "dan"]);
-	check("a cell of the heat map for each hour and GPU", (await page.$eval(".heat canvas", (canvas) => {
+	/* The parts are asked for one by one. */
+	await until(3, async () => (await rows(page, "section[aria-labelledby=idle] tbody")).length && await page.locator("section[aria-labelledby=over] .u-over").count());
+	await becomes("by user", async () => (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => row[0]).sort(), ["anna", "ben", "cleo", "dan"]);
+	check("a cell of the heat map for each hour and GPU", await until(3, async () => (await page.$eval(".heat canvas", (canvas) => {
 		const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 		const colours = new Set();
 
 		for (let i = 0; i < data.length; i += 4)
 			colours.add(data[i] + "," + data[i + 1] + "," + data[i + 2]);
 		return colours.size;
-	})) > 10);
+	})) > 10));
 	same("and a row of its table", await page.$$eval("section[aria-labelledby=heat] tbody tr", (all) => all.length >= 48), true);
-	const span = () => Number(asked[0].get("to_ms")) - Number(asked[0].get("from_ms"));
 	const box = await page.locator(".u-over").first().boundingBox();
 
-	asked.length = 0;
 	await page.mouse.move(box.x + box.width * 0.25, box.y + 50);
 	await page.mouse.down();
 	await page.mouse.move(box.x + box.width * 0.75, box.y + 60, {steps: 4});
 	await page.mouse.up();
-	await until(3, () => asked.length);
-	check("half of the day, by dragging", Math.abs(span() / 86400000 - 0.5) < 0.02, span());
+	check("half of the day, by dragging", await asked.among((one, span) => Math.abs(span / 86400000 - 0.5) < 0.02), asked.all);
 	await page.selectOption("[name=by]", "project");
 	check("by project", await until(3, async () => (await rows(page, "section[aria-labelledby=over] tbody")).map((row) => row[0]).includes("vision")));
-	asked.length = 0;
-	await page.getByRole("button", {name: "7 d"}).click();
-	await until(3, () => asked.length);
-	check("a week, by a button", Math.abs(span() - 604800000) < 2000, span());
+	asked.all.length = 0;
+	await page.getByRole("button", {name: "7d"}).click();
+	check("a week, by a button", await asked.among((one, span) => Math.abs(span - 604800000) < 2000), asked.all);
 	const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", {name: "CSV"}).click()]);
 
 	const advised = () => rows(page, "section[aria-labelledby=advice] tbody");
 
 	await until(3, async () => (await advised()).length);
 	same("what programs have and would need", (await advised()).map((row) => row.slice(1, 8)).slice(0, 2),
-		[["3 ×, 10 h", "25 %", "12 GiB", "40 GiB", "20 GiB", "80 GiB", "25 GiB"], ["10 h", "25 %", "12 GiB", "observed", "20 GiB", "none", "25 GiB"]]);
+		[["3 ×, 10h", "25 %", "12 GiB", "40 GiB", "20 GiB", "80 GiB", "25 GiB"], ["10h", "25 %", "12 GiB", "observed", "20 GiB", "none", "25 GiB"]]);
 	check("and why", (await advised())[0][8] === "it needed 18 GiB or less for 99 % of the time, and 20 GiB at most" &&
 		(await advised())[3][8].startsWith("it has not run for ten minutes"), await advised());
 	check("the GPUs that it saves", (await page.innerText("section[aria-labelledby=advice] p")).replace(/\s/g, " ").startsWith("The proposals save 1 GPU of 3:"));
 	mock.setScene("empty");
-	await page.getByRole("button", {name: "24 h"}).click();
+	await page.getByRole("button", {name: "24h"}).click();
 	check("who has run nothing is told how to find out", await until(3, async () => (await page.innerText("section[aria-labelledby=advice]")).includes("sluice run --observe")));
 	check("without an empty table", !(await page.isVisible("section[aria-labelledby=advice] table")));
 	mock.setScene("busy");
@@ -355,8 +408,8 @@ async function use() {
 
 /* Rows of the history as what is drawn. */
 async function figures() {
-	const {columns, stacked, usedOfAll} = await part("figures.js");
-	const {percent} = await part("units.js");
+	const {columns, stacked, usedOfAll, memoryOf} = await part("figures.js");
+	const {percent, span, bytes, gpuTime} = await part("units.js");
 	const row = (t, key, allocated, more) => ({t_ms: t * 1000, key, allocated_gpu_s: allocated, used_gpu_s: allocated / 2, idle_gpu_s: 0, utilisation: 0.5, ...more});
 	const range = {from_ms: 990000, to_ms: 1045000, step_s: 10};
 	/* A GPU with half of it allocated, by two; nothing at 1010, when there was no daemon; at 1030 NVML says nothing; the last step is half over. */
@@ -367,22 +420,31 @@ async function figures() {
 	const tenths = (list) => list.map((value) => (value === null ? null : Math.round(value * 100) / 100));
 
 	same("what each had, and nothing is known of a step without a daemon", table.allocated.map(tenths), [[0.3, 0.3, null, 0.3, 0.3, 0.3], [0.2, 0.2, null, 0.2, 0.2, 0.2]]);
+	const memory = memoryOf({...range, by: "gpu", rows: steps.flatMap(([t]) => ["G", "H"].map((key) => row(t, key, 1, {resident_bytes: 4, hidden_bytes: 1, evicted_bytes: key === "H" ? 2 : 0})))});
+
+	same("memory of all GPUs, and nothing is known where there was no daemon", [memory.resident, memory.hidden, memory.evicted], [[8, 8, null, 8, 8, 8], [2, 2, null, 2, 2, 2], [2, 2, null, 2, 2, 2]]);
 	same("one on the other", tenths(stacked(table)[1]), [0.5, 0.5, null, 0.5, 0.5, 0.5]);
 	same("what was used, where a GPU says it", tenths(table.used), [0.25, 0.25, null, 0.25, null, 0.25]);
 	same("used of all", usedOfAll(answer.rows), 0.5);
 	same("never more than all", usedOfAll([{allocated_gpu_s: 1, used_gpu_s: 3}, {allocated_gpu_s: 3, used_gpu_s: 0}]), 0.25);
+	same("spans as `sluice ps` has them", [null, 0, 250, 1999, 90000, 100000, 5999000, 6000000, 359999000, 604800000].map(span), ["–", "0s", "250ms", "1s", "90s", "1m", "99m", "1h", "99h", "7d"]);
+	same("time of a GPU as `sluice history` has it", [0, 0.04, 59.2, 60, 90, 3599, 3600, 44280].map(gpuTime), ["0.0s", "0.0s", "59.2s", "1.0m", "1.5m", "60.0m", "1.0h", "12.3h"]);
+	same("and amounts", [0, 999, 1023, 1536 * 2 ** 20, 2 ** 30, 15.26 * 2 ** 30, 120.6 * 2 ** 30, 1001 * 2 ** 20].map((one) => bytes(one).replace(/\s/g, " ")),
+		["0 B", "999 B", "1 KiB", "1.5 GiB", "1 GiB", "15.3 GiB", "121 GiB", "0.98 GiB"]);
+	const {stateOf} = await part("words.js");
+	const word = (flags, residency, state) => stateOf({flags, residency, state}).word;
+
+	same("and states", [word([], "bound", "bound"), word(["stopping", "gpu-lost"], "evicted", "bound"), word(["gpu-lost"], "bound", "bound"), word(["untakeable", "over-limit"], "parked", "bound"),
+		word(["over-limit"], "evicted", "waiting"), word(["over-limit"], "bound", "bound"), word([], "bound", "waiting"), word([], "reserved", "reserved"), word([], "evicted", "gone")],
+	["bound", "stopping", "gpu lost", "untakeable", "evicted", "over limit", "waiting", "reserved", "gone"]);
 	same("shares", [null, undefined, 0, 0.5].map((share) => percent(share).replace(/\s/g, " ")), ["not known", "not known", "0 %", "50 %"]);
 }
 
 /* What nobody knows, what nobody can answer, and who has no mouse. */
 async function useless() {
 	const page = await web.page({expected: [/status of 400/]});
-	const asked = [];
+	const asked = historyAsked(page);
 
-	page.on("request", (request) => {
-		if (request.url().includes("/api/history"))
-			asked.push(new URL(request.url()).searchParams);
-	});
 	await go(page, "use");
 	await page.waitForSelector("section[aria-labelledby=heat] tbody tr", {state: "attached"});
 	const words = await page.$$eval("section[aria-labelledby=heat] tbody tr", (all) => all.map((row) => row.children[0].textContent + " " + row.children[2].textContent));
@@ -392,43 +454,36 @@ async function useless() {
 	/* To the second, for these are compared. */
 	const now = Math.floor(Date.now() / 60000) * 60000 + 1000;
 
-	asked.length = 0;
 	await page.fill("[name=from]", local(now - 7200000));
 	await page.fill("[name=to]", local(now - 3000000));
 	await page.focus("[name=to]");
 	await page.keyboard.press("Enter");
-	await until(3, () => asked.length >= 4);
-	same("a period by the keyboard", [Number(asked[0].get("from_ms")), Number(asked[0].get("to_ms"))], [now - 7200000, now - 3000000]);
-	check("in 400 steps at most", asked.some((one) => one.get("by") === "user" && one.get("steps") === "400"), asked.map(String));
-	const read = async (part) => {
-		const box = await page.locator(".u-over").first().boundingBox();
-
-		await page.mouse.move(box.x + box.width * part, box.y + 60);
-		return (await page.innerText("section[aria-labelledby=over] .read")).replace(/\s+/g, " ");
-	};
+	check("a period by the keyboard, in 400 steps at most", await asked.among((one) =>
+		Number(one.from_ms) === now - 7200000 && Number(one.to_ms) === now - 3000000 && one.by === "user" && one.steps === "400"), asked.all);
+	const read = (part) => readAt(page, "section[aria-labelledby=over]", part);
 
 	check("before and after it the line is there", await until(3, async () => /used [\d.]+ GPUs/.test(await read(0.3))), await read(0.3));
 	check("time without a daemon is not known", await until(3, async () => /not known/.test(await read((7200 - 3700) / 4200))), await read((7200 - 3700) / 4200));
 	await page.fill("[name=to]", local(now - 8000000));
 	await page.keyboard.press("Enter");
 	check("a time that ends before it begins is refused", await until(3, async () => (await page.innerText(".times .wrong")).includes("begin before")));
-	await page.getByRole("button", {name: "1 h"}).click();
+	await page.getByRole("button", {name: "1h"}).click();
 	await page.selectOption("[name=by]", "gpu");
 	await until(3, async () => (await rows(page, "section[aria-labelledby=over] tbody")).some((row) => row[0] === "GPU 1"));
-	same("of GPUs their utilisation", await page.$$eval("section[aria-labelledby=over] thead th", (all) => all[3].textContent), "Utilisation");
-	same("one whose number another has now has a page of its own", await page.$$eval("section[aria-labelledby=idle] tbody a", (all) => all.map((one) => one.getAttribute("href")).sort()),
+	await becomes("of GPUs their utilisation", () => page.$$eval("section[aria-labelledby=over] thead th", (all) => all[3].textContent), "Utilisation");
+	await becomes("one whose number another has now has a page of its own", () => page.$$eval("section[aria-labelledby=idle] tbody a", (all) => all.map((one) => one.getAttribute("href")).sort()),
 		["#/workload/1", "#/workload/2", "#/workload/3", "#/workload/77@1700000000000"]);
 	mock.breakHistory("workload");
 	await page.selectOption("[name=by]", "project");
 	check("a part that cannot be answered says why", await until(3, async () => (await page.innerText("section[aria-labelledby=idle]")).includes("longer steps")));
-	check("and takes nothing from the others", (await rows(page, "section[aria-labelledby=over] tbody")).length === 3 && await page.isVisible(".u-over") && await page.isVisible(".heat canvas"));
+	check("and takes nothing from the others", await until(3, async () => (await rows(page, "section[aria-labelledby=over] tbody")).length === 3 && await page.isVisible(".u-over") && await page.isVisible(".heat canvas")));
 	mock.breakHistory(null);
 	mock.setScene("many");
-	for (const period of ["1 h", "24 h", "7 d"]) {
+	for (const period of ["1h", "24h", "7d"]) {
 		await page.getByRole("button", {name: period, exact: true}).click();
-		await page.selectOption("[name=by]", period === "1 h" ? "workload" : "user");
-		await until(4, async () => (await rows(page, "section[aria-labelledby=idle] tbody")).length === 20);
-		same("200 workloads, " + period, [await page.isVisible(".u-over"), (await rows(page, "section[aria-labelledby=idle] tbody")).length, await page.locator("main .notice:visible").count()], [true, 20, 0]);
+		await page.selectOption("[name=by]", period === "1h" ? "workload" : "user");
+		await becomes("200 workloads, " + period, async () =>
+			[await page.isVisible(".u-over"), (await rows(page, "section[aria-labelledby=idle] tbody")).length, await page.locator("main .notice:visible").count()], [true, 20, 0]);
 	}
 	await page.selectOption("[name=by]", "workload");
 	check("a table has a hundred of them, and says so", await until(4, async () => (await rows(page, "section[aria-labelledby=over] tbody")).length === 100 && (await page.innerText("section[aria-labelledby=over]")).includes("of 200")));
@@ -438,105 +493,14 @@ async function useless() {
 
 /* --- how it bears it ---------------------------------------------------------------------------------------------- */
 
-async function onPhone() {
-	const phone = await web.page({width: 360, height: 740});
-
-	for (const route of ROUTES) {
-		await go(phone, route);
-		await settle(phone);
-		same("360 px wide: " + route, await phone.evaluate(() => {
-			const wide = [...document.querySelectorAll("main *")].filter((element) => element.checkVisibility() &&
-				element.getBoundingClientRect().right > innerWidth + 1 && !element.closest(".scroll, .heat, .sr, .u-wrap"));
-
-			return [document.documentElement.scrollWidth <= innerWidth, wide.slice(0, 3).map((element) => element.outerHTML.slice(0, 80))];
-		}), [true, []]);
-	}
-	/* The last one is of events: they come first, and what narrows them is one line. */
-	const filter = phone.locator("main summary");
-
-	check("events begin on the first screen", (await phone.locator("main tbody tr").first().boundingBox()).y < 400);
-	check("their filter is folded", (await filter.innerText()) === "Filter" && !(await phone.isVisible("[name=kind]")));
-	await filter.click();
-	await phone.selectOption("[name=kind]", "stop");
-	await filter.click();
-	check("and says what it leaves out", (await filter.innerText()) === "Filter: stopped" && !(await phone.isVisible("[name=kind]")), await filter.innerText());
-	await phone.setViewportSize({width: 1280, height: 740});
-	check("where there is room it is open", await until(3, async () => (await phone.isVisible("[name=kind]")) && !(await filter.isVisible())));
-	await phone.setViewportSize({width: 360, height: 740});
-	await phone.emulateMedia({colorScheme: "dark"});
-	await phone.click("#theme");
-	check("the switch outdoes the system's colours, and stays", await phone.evaluate(() => document.documentElement.dataset.theme) === "light");
-	await phone.reload();
-	check("after a reload, too", await phone.evaluate(() => document.documentElement.dataset.theme) === "light");
-	await phone.context().close();
-}
-
-/* Each stop of the Tab key can be seen where it is, has a name, and comes after the one before: those that do not, and how many there are. */
-async function stops(page) {
-	const wrong = [];
-
-	await page.evaluate(() => {
-		window.stopBefore = null;
-		scrollTo(0, 0);
-		/* From the beginning, and not from where the page has put the reader. */
-		document.getElementById("skip").focus();
-		document.getElementById("skip").sluiceStop = location.hash;
-	});
-	for (let i = 0; i < 60; i++) {
-		await page.keyboard.press("Tab");
-		const stop = await page.evaluate(() => {
-			const element = document.activeElement;
-			const box = element.getBoundingClientRect();
-			const at = document.elementFromPoint(Math.min(innerWidth - 1, box.x + Math.min(box.width / 2, 20)), box.y + box.height / 2);
-			const before = window.stopBefore;
-
-			if (element === document.body || element.sluiceStop === location.hash)
-				return null;
-			element.sluiceStop = location.hash;
-			window.stopBefore = element;
-			return {
-				name: (element.getAttribute("aria-label") || element.innerText || (element.labels && element.labels[0] && element.labels[0].innerText) || "").trim().slice(0, 40),
-				what: element.outerHTML.slice(0, 60),
-				ring: getComputedStyle(element).outlineStyle !== "none",
-				seen: element === at || element.contains(at) || Boolean(at && at.contains(element)),
-				after: !before || !before.isConnected || Boolean(before.compareDocumentPosition(element) & 4),
-			};
-		});
-
-		if (!stop)
-			return {wrong, count: i};
-		if (!stop.name || !stop.ring || !stop.seen || !stop.after)
-			wrong.push(stop);
-	}
-	return {wrong, count: 60};
-}
-
-async function inColours(scheme) {
-	const page = await web.page({scheme, token: TOKEN});
-
-	for (const route of ROUTES) {
-		await go(page, route);
-		await settle(page);
-		same("for everybody, " + scheme + ": " + route, await page.evaluate(accessibility), []);
-		if (scheme === "dark")
-			continue;
-		const {wrong, count} = await stops(page);
-
-		check("by keyboard: " + route, count > 5 && !wrong.length, wrong.slice(0, 3));
-	}
-	await page.context().close();
-}
-
-async function everywhere() {
-	await Promise.all([inColours("light"), inColours("dark"), onPhone()]);
-}
-
 async function many() {
 	const page = await web.page();
 
 	mock.setScene("many");
 	await go(page, "node");
 	await page.waitForFunction(() => document.querySelectorAll("section.gpu tbody tr").length === 200);
+	/* The chart is made when the history has been asked. */
+	await page.waitForSelector("section[aria-labelledby=held] .u-over");
 	await page.evaluate(() => {
 		window.changed = 0;
 		window.row = document.querySelector("section.gpu tbody tr");
@@ -561,12 +525,15 @@ async function plain() {
 	const page = await web.page({base: bare.base});
 
 	for (const route of ["workload/1", "use"]) {
-		await page.goto(bare.base + "/#/" + route);
+		await goTo(page, bare.base + "/#/" + route);
 		await page.waitForSelector(".chart .notice");
 		check("without uPlot it says so and what to do: " + route, /built without uPlot.* install npm/.test(await page.innerText(".chart .notice")));
 		same("and explains no lines", await page.$$eval(".drawn", (all) => all.filter((one) => one.checkVisibility()).length), 0);
 		check("tables are there", await until(5, async () => (await rows(page, "main section:first-of-type + section tbody, section[aria-labelledby=over] tbody")).length > 0));
 	}
+	await goTo(page, bare.base + "/#/node");
+	await page.waitForSelector("section.gpu tbody tr");
+	check("and Node has no empty frame", !(await page.isVisible("section[aria-labelledby=held]")));
 	await page.context().close();
 	bare.end();
 }
@@ -592,7 +559,7 @@ async function missing() {
 	await page.context().close();
 }
 
-for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, figures, use, useless, everywhere, many, plain, missing})) {
+for (const [name, fn] of Object.entries({node, workload, arriving, queue, events, figures, use, useless, ...seen({web, mock, go, settle}), many, plain, missing})) {
 	/* One part alone, while it is worked on. */
 	if (process.env.SLUICE_ONLY && !process.env.SLUICE_ONLY.split(",").includes(name))
 		continue;
@@ -602,6 +569,9 @@ for (const [name, fn] of Object.entries({node, workload, arriving, queue, events
 	} catch (error) {
 		check(name, false, error.stack);
 	}
+	/* What a failure left open would fail in the parts after it, too. */
+	for (const context of web.browser.contexts())
+		await context.close();
 }
 check("a name of 10 kB was among them", HOSTILE.length > 10000);
 await web.end();

@@ -6,4 +6,4 @@ set -u
 . "$(dirname "$0")/find.sh"
 here=$(cd "$(dirname "$0")" && pwd)
 parts=$("$here/../../tools/web-parts" page) || parts=$here/../../src/web/plain
-exec timeout -k 5 200 "$SLUICE_NODE" "$here/page.mjs" "$here/../../src/web" "$parts"
+exec timeout -k 5 580 "$SLUICE_NODE" "$here/page.mjs" "$here/../../src/web" "$parts"

@@ -9,7 +9,8 @@ before_free, total = must("cuMemGetInfo")
 figure("total", total)
 figure("device total", must("cuDeviceTotalMem", dev))
 say("total is one number", total == must("cuDeviceTotalMem", dev))
-say("something is used by the context", before_free < total)
+# Under Sluice the GPU's reserve may pay it.
+say("a context adds nothing", before_free <= total)
 
 sizes = [1, 256, 257, 4096, MIB, 3 * MIB + 5, 40 * MIB]
 blocks = [must("cuMemAlloc", size) for size in sizes]

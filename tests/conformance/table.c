@@ -35,6 +35,7 @@ struct job {
 	bool refused, started; /* started: tasks of it ran before */
 	struct task task[MOST];
 	uint32_t least[MOST];
+	sl_ns stale_grace, delay, waited;
 };
 
 struct table {
@@ -326,9 +327,22 @@ static void add_job(struct table *t, struct job *job)
 			event.job_add.tasks = tasks;
 			event.job_add.least = job->least[p];
 			event.job_add.need = need;
+			event.job_add.preempt_delay = job->delay;
+			event.job_add.waited = job->waited;
+			event.job_add.stale_grace = job->stale_grace;
 		}
 		step(t, event);
 	}
+}
+
+/* How long it may be stale, waits before it takes from others, and has waited. */
+static void read_times(const json_t *record, struct job *job)
+{
+	double grace = number(get(record, "PerJobStalenessGracePeriod"), "Duration", 0);
+
+	job->stale_grace = grace < 0 ? SL_NS_NEVER : (sl_ns)grace * SL_S;
+	job->delay = (sl_ns)number(get(record, "PreemptionDelay"), "Duration", 0) * SL_S;
+	job->waited = (sl_ns)number(record, "JobAgeInMinutes", 0) * 60 * SL_S;
 }
 
 static void add_jobs(struct table *t)
@@ -346,6 +360,7 @@ static void add_jobs(struct table *t)
 		job->priority = (int32_t)number(record, "Priority", DEFAULT_PRIORITY);
 		if (number(record, "StaleDuration", -1) >= 0)
 			t->wait = (sl_ns)number(record, "StaleDuration", 0) * SL_S;
+		read_times(record, job);
 		read_tasks(t, record, job);
 		make_parts(job, number(record, "MinAvailable", 0));
 		add_job(t, job);
@@ -436,8 +451,6 @@ static void end_tasks(struct table *t)
 static void set_up(struct table *t)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
-	const json_t *job = json_array_get(get(t->table, "Jobs"), 0);
-	double grace = number(get(job, "PerJobStalenessGracePeriod"), "Duration", 0);
 
 	t->unit = 1e6;
 	t->now = BEGINNING;
@@ -445,7 +458,6 @@ static void set_up(struct table *t)
 	t->cluster = sl_cluster_new(t->arena, MOST, MOST);
 	event.config.placement = SL_PLACE_BESTFIT;
 	event.config.sums_free = 1;
-	event.config.stale_grace = grace < 0 ? SL_NS_NEVER : (sl_ns)grace * SL_S;
 	step(t, event);
 	add_nodes(t);
 	add_queues(t);

@@ -107,6 +107,28 @@ FACT(green_stream, MANUAL, SAME,
 	HOLDS((uintptr_t)context, ==, (uintptr_t)primary);
 }
 
+/* cuEventRecord's manual wants one context for both. The runtime's green contexts come without
+ * events of their own, and cuda-core records those of the current, primary context. */
+FACT(green_event, "tests of cuda-core", SAME,
+	"its streams record events of the primary context, and of itself")
+{
+	CUcontext primary = contract_context(), context;
+	CUgreenCtx green = half_context();
+	CUevent event, own;
+	CUstream stream;
+
+	OK(cuCtxFromGreenCtx, &context, green);
+	OK(cuGreenCtxStreamCreate, &stream, green, CU_STREAM_NON_BLOCKING, 0);
+	OK(cuCtxSetCurrent, primary);
+	OK(cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+	OK(cuEventRecord, event, stream);
+	OK(cuEventSynchronize, event);
+	OK(cuCtxSetCurrent, context);
+	OK(cuEventCreate, &own, CU_EVENT_DISABLE_TIMING);
+	OK(cuEventRecord, own, stream);
+	OK(cuEventSynchronize, own);
+}
+
 FACT(green_shares, MANUAL, SAME,
 	"it retains the primary context and takes no second one's memory")
 {

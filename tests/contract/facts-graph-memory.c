@@ -6,6 +6,7 @@
 #include "contract.h"
 
 #define MANUAL "driver API manual"
+#define SUITE  "tests of cuda-core and cuda-bindings"
 #define BYTES  (8u << 20)
 
 static CUDA_MEM_ALLOC_NODE_PARAMS alloc_params(size_t bytes)
@@ -78,7 +79,6 @@ FACT(graph_memory_trim, MANUAL, SAME,
 	OK(cuGraphInstantiateWithFlags, &exec, alloc_graph(&at, 1, true), 0);
 	before = contract_free_bytes();
 	run_once(exec);
-	HOLDS(figure(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), ==, 0);
 	HOLDS(figure(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), >=, BYTES);
 	HOLDS(contract_free_bytes(), <=, before - BYTES);
 	OK(cuDeviceGraphMemTrim, 0);
@@ -117,10 +117,58 @@ FACT(graph_memory_kept, MANUAL, SAME,
 	IS(ERROR_INVALID_VALUE, cuGraphLaunch, exec, NULL);
 	OK(cuMemFreeAsync, at, NULL);
 	OK(cuCtxSynchronize);
-	HOLDS(figure(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), ==, 0);
 	run_once(exec);
 	OK(cuMemFree_v2, at);
+	OK(cuDeviceGraphMemTrim, 0);
 	HOLDS(figure(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), ==, 0);
+}
+
+FACT(graph_memory_used, SUITE, SAME,
+	"what graphs are made of counts as used, and stays so when it is freed")
+{
+	cuuint64_t used;
+	CUgraphExec exec;
+	CUdeviceptr at;
+
+	contract_context();
+	OK(cuGraphInstantiateWithFlags, &exec, alloc_graph(&at, 1, true), 0);
+	run_once(exec);
+	used = figure(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT);
+	HOLDS(used, >=, BYTES);
+	HOLDS(figure(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), ==, used);
+	HOLDS(figure(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), ==, used);
+	HOLDS(figure(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), ==, used);
+}
+
+FACT(graph_memory_outlives, SUITE, SAME,
+	"it stays the driver's when the graphs are destroyed, until a trim, and serves "
+	"again")
+{
+	size_t before;
+
+	contract_context();
+	before = contract_free_bytes();
+	for (int i = 0; i < 3; i++) {
+		CUgraphExec exec;
+		CUdeviceptr at;
+		CUgraph graph = alloc_graph(&at, 1, i != 1);
+
+		OK(cuGraphInstantiateWithFlags, &exec, graph, 0);
+		run_once(exec);
+		OK(cuGraphExecDestroy, exec);
+		OK(cuGraphDestroy, graph);
+		if (i == 1)
+			OK(cuMemFreeAsync, at, NULL);
+		OK(cuCtxSynchronize);
+		HOLDS(figure(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT), >, 0);
+		HOLDS(figure(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), >, 0);
+	}
+	HOLDS(figure(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), <, 2 * BYTES);
+	OK(cuDeviceGraphMemTrim, 0);
+	HOLDS(figure(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), >, 0);
+	HOLDS(figure(CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH), >, 0);
+	HOLDS(figure(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT), ==, 0);
+	HOLDS(contract_free_bytes(), >=, before);
 }
 
 FACT(graph_memory_auto, MANUAL, SAME, "unless launches free what the last one left")
@@ -236,6 +284,7 @@ FACT(graph_memory_marks, MANUAL, SAME, "high-water marks can be reset to what is
 	contract_context();
 	OK(cuGraphInstantiateWithFlags, &exec, alloc_graph(&at, 1, true), 0);
 	run_once(exec);
+	OK(cuDeviceGraphMemTrim, 0);
 	OK(cuDeviceSetGraphMemAttribute, 0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &zero);
 	HOLDS(figure(CU_GRAPH_MEM_ATTR_USED_MEM_HIGH), ==, 0);
 	FAILS(cuDeviceSetGraphMemAttribute, 0, CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, &one);

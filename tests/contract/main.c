@@ -5,7 +5,7 @@
  * 77 cannot be asked here) and by what it printed. A child that crashes or outlives its limit has
  * answered as well: the fact does not hold.
  *
- *	contract [--list] [--only NAME] [--json] [--observed]
+ *	contract [--list] [--only PATTERN] [--json] [--observed]
  *
  * Exit status: 0 if no fact failed.
  */
@@ -14,6 +14,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -200,7 +201,7 @@ static int run_all(const char *only, bool list, bool json, bool observed)
 		at < __stop_contract_facts; at++) {
 		struct outcome outcome;
 
-		if (only && strcmp((*at)->name, only))
+		if (only && fnmatch(only, (*at)->name, 0))
 			continue;
 		assumed += !strcmp(tag(*at), "assumed");
 		if (list) {
@@ -241,7 +242,8 @@ int main(int argc, char **argv)
 	bool list = false, json = false, observed = false;
 	const struct prog_option options[] = {
 		{"list", PROG_FLAG, &list, "list the facts"},
-		{"only", PROG_TEXT, &only, "run this fact alone"},
+		{"only", PROG_TEXT, &only,
+			"run facts of this name alone; * stands for anything"},
 		{"json", PROG_FLAG, &json, "one JSON object per line"},
 		{"observed", PROG_FLAG, &observed, "print rows for observed.def"},
 		{"fact", PROG_TEXT, &fact, "be the process of one fact"},

@@ -42,7 +42,7 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define GOOD_FLAG(value, min, max)   ((value) == 0 || (value) == 1)
 #define GOOD_CHAIN(value, min, max)  is_chain(value)
 #define GOOD_POOL(value, min, max) \
-	((value) == SL_CONFIG_HALF || in_range(value, min, max))
+	((value) == SL_CONFIG_WORD || in_range(value, min, max))
 #define GOOD_SHARE(value, min, max)   in_range(value, min, max)
 #define GOOD_ADDRESS(value, min, max) is_address(&(value), SL_CONFIG_SOCKET)
 #define GOOD_PLACE(value, min, max)   is_address(&(value), SL_CONFIG_AUTO)

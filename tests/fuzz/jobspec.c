@@ -14,7 +14,7 @@
 
 static const char *const known[] = {SL_JOBSPEC_ARG, SL_JOBSPEC_ENV, SL_JOBSPEC_DIR,
 	SL_JOBSPEC_UMASK, SL_JOBSPEC_UID, SL_JOBSPEC_GID, SL_JOBSPEC_GROUP,
-	SL_JOBSPEC_TASK, SL_JOBSPEC_ATTEMPT, SL_JOBSPEC_LIMIT};
+	SL_JOBSPEC_TASK, SL_JOBSPEC_ATTEMPT, SL_JOBSPEC_LIMIT, SL_JOBSPEC_RIGHTS};
 
 /* In pieces, so that the text is its own memory and not a byte longer. */
 static size_t make_text(const uint8_t *data, size_t size, char *text)

@@ -100,8 +100,8 @@ static size_t make_body(const uint8_t *data, size_t size, char *out, size_t room
 {
 	static const char *const keys[] = {"request", "limit", "priority", "command",
 		"env", "name", "project", "resource", "gpus", "gang", "min", "on_reclaim",
-		"dir", "grace_ms", "warm_after_ms", "longest_wait_ms", "retries", "try",
-		"swap", "preemptible"};
+		"dir", "grace_ms", "warm_after_ms", "longest_wait_ms", "preempt_delay_ms",
+		"retries", "try", "swap", "preemptible"};
 	static const char *const values[] = {"\"4GiB\"", "0.25", "1", "-1", "null",
 		"true", "[\"sh\",\"-c\",\"exit\"]", "[]", "[1]", "{}", "{\"A\":\"b\"}",
 		"{\"A=\":\"b\"}", "{\"\":1}", "1e999", "18446744073709551615", "\"\"",

@@ -1,7 +1,8 @@
 #!/bin/sh
-# A limit that the context alone uses up: figures are figures, an allocation is out of memory, nothing is "invalid".
+# A limit that the context alone uses up, where no reserve pays it: figures are figures, an allocation is out of memory, nothing is "invalid".
 . "$(dirname "$0")/../system/lib.sh"
 software_only "sizes are the software GPU's"
+echo 'context_reserve: 0' >"$CONFIG"
 daemon_start
 $RUN --request 0 --limit 4MiB -- "$P/meminfo" --bytes 1MiB >"$T/tiny" 2>&1
 check "figures are told" "$(json -l when=before total_bytes <"$T/tiny")" = $((4 << 20))

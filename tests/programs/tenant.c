@@ -32,7 +32,7 @@ struct gpu {
 
 static struct tenant {
 	uint64_t gpus, bytes, share, ms, work, period_ms, burst, burst_ms, gap_ms, cache;
-	uint64_t retries, seed, first, burst_on;
+	uint64_t retries, seed, first, burst_on, modules;
 	bool endless, keep_going, unchecked;
 	const char *term;
 	struct gpu gpu[GPUS_MAX];
@@ -181,6 +181,15 @@ static void size_up(uint64_t i)
 	t.gpu[i].bytes = (uint64_t)free_bytes / 100 * t.share;
 }
 
+/* Frameworks load code as they go, long after the memory was taken. */
+static void load_late(uint64_t i)
+{
+	CUmodule module;
+
+	for (uint64_t n = 0; n < t.modules; n++)
+		(void)WORKS(i, prog_kernels_try(&module));
+}
+
 static void open_gpu(uint64_t i)
 {
 	struct gpu *g = &t.gpu[i];
@@ -207,6 +216,7 @@ static void open_gpu(uint64_t i)
 				!WORKS(i, fill(i, g->data, g->bytes, seed_of(i))) ||
 				!WORKS(i, cuCtxSynchronize())))
 		return;
+	load_late(i);
 	say_held(i);
 }
 
@@ -341,6 +351,8 @@ static void read_options(int argc, char **argv)
 			"say when so many kernels have run (0: never)"},
 		{"endless", PROG_FLAG, &t.endless,
 			"run a kernel that ends only at the end of the time"},
+		{"modules", PROG_NUMBER, &t.modules,
+			"load its code so often again once the memory is full (0)"},
 		{"cache", PROG_SIZE, &t.cache, "memory kept for nothing on each GPU"},
 		{"retries", PROG_NUMBER, &t.retries,
 			"out of memory: drop the cache and ask so often again (0)"},

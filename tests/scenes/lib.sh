@@ -63,6 +63,14 @@ came() {
 	event "$T/$1" "$3" && echo yes || echo no
 }
 came_or_gone() { event "$T/$1" "$3" || gone "$2"; }
+# watch_out WORKLOAD PID: until the process ends; raises $most to the most bytes of the workload that are on the host.
+watch_out() {
+	while kill -0 "$2" 2>/dev/null; do
+		now=$("$B/sluice" ps --json | json "name=$1.out_bytes" 2>/dev/null)
+		[ "${now:-0}" -le $most ] || most=$now
+		sleep 0.1
+	done
+}
 scene_finish() {
 	[ $((KEPT + BROKEN)) != 0 ] || fail "nothing was promised"
 	if [ "$FAILED" != 0 ]; then

@@ -27,7 +27,7 @@ state_of() { "$B/sluice" ps --all --json | json "name=$1.state"; }
 # how_many STATE PREFIX: jobs whose names begin so.
 how_many() {
 	"$B/sluice" ps --all | awk -v state="$1" -v prefix="$2" \
-		'index($2, prefix) == 1 && $6 == state { n++ } END { print n + 0 }'
+		'index($2, prefix) == 1 && $5 == state { n++ } END { print n + 0 }'
 }
 are() { [ "$(how_many "$1" "$2")" = "$3" ]; }
 # What has given way: parked, or queued again.

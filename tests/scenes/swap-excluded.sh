@@ -17,11 +17,7 @@ wait_event "$T/moves" held
 start comes --request 0 --limit 0.9 -- "$P/holder" --bytes 400MiB --verify --ms 1500
 comes=$PID
 most=0
-while kill -0 $comes 2>/dev/null; do
-	now=$("$B/sluice" ps --json | json name=stays.out_bytes 2>/dev/null)
-	[ "${now:-0}" -le $most ] || most=$now
-	sleep 0.1
-done
+watch_out stays $comes
 promise "of the excluded one nothing was moved, MiB" $((most >> 20)) = 0
 status $comes
 check "the one that comes gets its memory" $STATUS = 0

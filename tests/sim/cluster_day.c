@@ -44,7 +44,7 @@ struct job {
 	uint32_t project, tasks, flags, failures, stops;
 	int32_t priority;
 	struct sl_need need;
-	sl_ns comes, work, swap_cost, held_until, failed_at, ended, in_quota_since;
+	sl_ns comes, work, swap_cost, paused_until, failed_at, ended, in_quota_since;
 	uint64_t park_mib;
 	bool here, over;
 	struct task task[GANG];
@@ -108,7 +108,7 @@ static void on_stop(struct day *d, struct job *job, struct task *task,
 	task->how = (enum sl_stop_how)how;
 	job->stops += task == job->task && how != SL_STOP_MOVE;
 	if (how == SL_STOP_PARK || how == SL_STOP_TERMINATE)
-		job->held_until = d->now + 10 * job->swap_cost;
+		job->paused_until = d->now + 10 * job->swap_cost;
 }
 
 static void on_action(void *context, const struct sl_cluster_action *action)
@@ -417,8 +417,7 @@ static int64_t wants(const struct job *job)
 /* It waits, and for nothing but room: all of it is pending, and nothing holds it. */
 static bool is_runnable(const struct day *d, const struct job *job)
 {
-	if (!job->here || d->now < job->held_until ||
-		(job->failed_at && d->now < job->failed_at + 300 * SL_S))
+	if (!job->here || (job->failed_at && d->now < job->failed_at + 300 * SL_S))
 		return false;
 	for (uint32_t i = 0; i < job->tasks; i++) {
 		const struct task *task = &job->task[i];
@@ -465,7 +464,8 @@ static void judge_quota(struct day *d, uint32_t j)
 	struct job *job = &d->job[j];
 	sl_ns waited;
 
-	if (has(d, job->project, false) + wants(job) > quota[job->project] ||
+	if (d->now < job->paused_until ||
+		has(d, job->project, false) + wants(job) > quota[job->project] ||
 		!is_kept_from(d, job)) {
 		job->in_quota_since = 0;
 		return;

@@ -221,8 +221,6 @@ void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action)
 	if (job->failed_at && w->now < job->failed_at + SL_S && !task->promised)
 		cw_break(w, "job %lu has failed, and is tried again at once",
 			(unsigned long)job->id);
-	if (job->held_until > w->now && !task->promised)
-		cw_break(w, "job %lu comes back too soon", (unsigned long)job->id);
 	if (task->parked &&
 		(task->place.node != node || task->place.gpu_mask != place.gpu_mask))
 		cw_break(w, "job %lu is parked elsewhere", (unsigned long)job->id);
@@ -233,6 +231,7 @@ void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action)
 	task->place = place;
 	task->due = w->now + sl_rng_below(&w->rng, 5) * SL_S;
 	job->bound |= 1u << part;
+	job->started_ever = true;
 }
 
 /* --- STOP --- */
@@ -278,6 +277,13 @@ static void judge_victim(struct cw *w, struct cw_job *job, struct cw_task *task,
 		cw_break(w, "job %lu, not preemptible, is stopped", id);
 	if (task->spared_until > w->now)
 		cw_break(w, "job %lu is stopped again though it cannot be", id);
+	if (other->paused_until > w->now)
+		cw_break(w, "job %lu goes for %lu, which was stopped too lately", id,
+			(unsigned long)other->id);
+	/* As long as it has never had anything, it has waited since it came. */
+	if (!other->started_ever && w->now < other->waits_since + other->preempt_delay)
+		cw_break(w, "job %lu goes for %lu, which has a delay", id,
+			(unsigned long)other->id);
 	if (action->stop.how == SL_STOP_MOVE)
 		return;
 	if (w->now < job->started + min_runtime(w, job, action->stop.preempted))
@@ -343,7 +349,7 @@ void cw_judge_give_up(struct cw *w, const struct sl_cluster_action *action)
 		}
 	}
 	if (!(job->flags & SL_JOB_GIVES_UP) || !job->resume_wait ||
-		w->now < since + job->resume_wait || w->now < job->held_until)
+		w->now < since + job->resume_wait)
 		cw_break(w, "job %lu is given up too soon", (unsigned long)job->id);
 	task->giving_up = true;
 	task->due = w->now + sl_rng_below(&w->rng, 20) * SL_S;
@@ -383,6 +389,11 @@ static bool is_whole(const struct cw_job *job)
 	return true;
 }
 
+static sl_ns grace_of(const struct cw *w, const struct cw_job *job)
+{
+	return job->stale_grace ? job->stale_grace : w->stale_grace;
+}
+
 void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 {
 	struct cw_job *job = cw_find_job(w, action->stop.job);
@@ -399,7 +410,7 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 		if (!job->told_for && is_whole(job))
 			cw_break(w, "job %lu is stale, and yet whole",
 				(unsigned long)job->id);
-		if (!job->stale_since || w->now < job->stale_since + w->stale_grace)
+		if (!job->stale_since || w->now < job->stale_since + grace_of(w, job))
 			cw_break(w, "job %lu is stale without a grace",
 				(unsigned long)job->id);
 		job->told_for = w->stop_for = UINT64_MAX;
@@ -417,6 +428,7 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 	if (action->stop.how != SL_STOP_STALE && action->stop.how != SL_STOP_MOVE &&
 		!action->stop.preempted)
 		job->reclaimed = true;
+	task->was = task->state;
 	task->state = SL_TASK_RELEASING;
 	task->how = (enum sl_stop_how)action->stop.how;
 	task->told = true;
@@ -427,7 +439,7 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 	if (action->stop.how == SL_STOP_PARK)
 		judge_park(w, job, task->place.node);
 	if (action->stop.how == SL_STOP_PARK || action->stop.how == SL_STOP_TERMINATE)
-		job->held_until = w->now + w->resume_factor * job->swap_cost;
+		job->paused_until = w->now + w->resume_factor * job->swap_cost;
 	w->moves += action->stop.how == SL_STOP_MOVE;
 }
 
@@ -473,13 +485,13 @@ static struct sl_room both(const struct cw *w, uint32_t node)
 	return now;
 }
 
-/* One task, and nothing of it anywhere. */
+/* One task, which waits. */
 static bool is_simple(const struct cw_job *job)
 {
 	const struct cw_task *task = &job->task[0][0];
 
 	return job->used && job->parts == 1 && job->tasks[0] == 1 &&
-	       task->state == SL_TASK_PENDING && !task->promised && !task->parked;
+	       task->state == SL_TASK_PENDING && !task->promised && !task->giving_up;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -533,6 +545,24 @@ static struct sl_quantity most_of(const struct cw *w, const struct sl_need *need
 		[SL_RES_MEMORY] = need->memory_mib}};
 }
 
+/* A parked task comes back to its own GPUs alone. */
+static bool has_place(const struct cw *w, const struct cw_job *job, uint32_t node)
+{
+	const struct cw_task *task = &job->task[0][0];
+	struct sl_room room = both(w, node);
+
+	if (!task->parked)
+		return fits(&room, &w->node[node].fit, &job->need[0]);
+	if (task->place.node != node)
+		return false;
+	take(&room, &job->need[0], task->place);
+	for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
+		if (room.left[g] < 0)
+			return false;
+	}
+	return room.cpu_milli >= 0 && room.memory_mib >= 0;
+}
+
 static void judge_conserving(struct cw *w, const struct cw_job *job)
 {
 	struct sl_quantity more = most_of(w, &job->need[0]);
@@ -540,17 +570,14 @@ static void judge_conserving(struct cw *w, const struct cw_job *job)
 	/* Waiting after a failure is bounded. */
 	if (job->failed_at && w->now < job->failed_at + 300 * SL_S)
 		return;
-	if (job->held_until > w->now || !within(w, job, &more, false, true))
+	if (!within(w, job, &more, false, true))
 		return;
 	for (uint32_t n = 0; n < CW_NODES; n++) {
-		struct sl_room room;
-
 		if (!w->node[n].used || w->node[n].closed ||
 			job->refused_until[n] > w->now ||
 			!may_use(w, job, &job->need[0], n))
 			continue;
-		room = both(w, n);
-		if (fits(&room, &w->node[n].fit, &job->need[0]))
+		if (has_place(w, job, n))
 			cw_break(w,
 				"job %lu waits though node %lu has room (machine: reason "
 				"%d)",
@@ -608,23 +635,49 @@ static bool branches(
 	return true;
 }
 
-/* Nobody takes so much that he is further above his share than the one he took it from. Shares: the
- * machine's. */
+/* has / share of the resource in which that is most, among those that the job wants and that are
+ * guaranteed up to a bound, as GPUs always count. Shares: the machine's. */
+static void most_above(const struct cw *w, uint32_t project, const struct cw_job *by,
+	int64_t *has, int64_t *share)
+{
+	const struct sl_tree *tree = sl_cluster_tree(w->cluster);
+	const struct sl_project *level = &tree->all[sl_tree_find(tree, project + 1)];
+	struct sl_quantity all = cw_has(w, project, false);
+	struct sl_quantity wants = amount_of(&by->need[0],
+		(struct sl_place){.gpu_mask = by->need[0].gpus ? 1 : 0, .milli = 1});
+
+	*has = 0;
+	*share = 1;
+	for (int r = 0; r < SL_RESOURCES; r++) {
+		int64_t mine = all.of[r], due = level->share.of[r];
+
+		if (!wants.of[r] ||
+			(r != SL_RES_GPU && level->rules.quota.of[r] == SL_QUOTA_ALL))
+			continue;
+		if (!due) {
+			mine *= 1000;
+			due = 1;
+		}
+		if (mine * *share > *has * due) {
+			*has = mine;
+			*share = due;
+		}
+	}
+}
+
+/* Nobody takes so much that he is further above his share than the one he took it from. */
 static void judge_greed(struct cw *w, const struct cw_job *victim)
 {
 	const struct cw_job *by = cw_find_job(w, w->stop_for);
-	const struct sl_tree *tree = sl_cluster_tree(w->cluster);
 	uint32_t a, b;
 	int64_t has_a, has_b, share_a, share_b;
 
-	if (!by || !by->need[0].gpus ||
-		!branches(w, by->project, victim->project, &a, &b))
+	if (!by || by->parts != 1 || !branches(w, by->project, victim->project, &a, &b) ||
+		!above_quota(w, a))
 		return;
-	has_a = cw_has(w, a, false).of[SL_RES_GPU];
-	has_b = cw_has(w, b, false).of[SL_RES_GPU];
-	share_a = tree->all[sl_tree_find(tree, a + 1)].share.of[SL_RES_GPU];
-	share_b = tree->all[sl_tree_find(tree, b + 1)].share.of[SL_RES_GPU];
-	if (has_a > share_a && has_a * share_b >= has_b * share_a && share_a && share_b)
+	most_above(w, a, by, &has_a, &share_a);
+	most_above(w, b, by, &has_b, &share_b);
+	if (has_a > share_a && has_a * share_b >= has_b * share_a)
 		cw_break(w,
 			"project %u has %ld of %ld after taking from %u, with %ld of %ld",
 			a + 1, (long)has_a, (long)share_a, b + 1, (long)has_b,
@@ -673,6 +726,10 @@ void cw_judge_cycle(struct cw *w, bool whole)
 			if (job->bound >> p & 1)
 				judge_limits(w, job, &gets);
 		}
+		if (whole && job->stale_since &&
+			w->now >= job->stale_since + grace_of(w, job))
+			cw_break(w, "job %lu is stale, and still runs",
+				(unsigned long)job->id);
 		if (whole && w->stop_for != UINT64_MAX)
 			judge_vain(w, job);
 		if (whole && !w->cycle_stops && is_simple(job))
@@ -746,7 +803,8 @@ void cw_judge_rest(struct cw *w)
 			continue;
 		more = most_of(w, &job->need[0]);
 		judge_conserving(w, job);
-		if (!within(w, job, &more, true, false))
+		/* One that is parked waits for its GPUs alone. */
+		if (job->task[0][0].parked || !within(w, job, &more, true, false))
 			continue;
 		for (uint32_t v = 0; v < CW_JOBS; v++) {
 			if (is_in_the_way(w, &w->job[v], job))
@@ -761,16 +819,14 @@ void cw_judge_rest(struct cw *w)
 	}
 }
 
-/* --- What was foretold of a job that came at rest. Why it waits can be another reason once the
- * cycle did something else. --- */
+/* --- What was foretold of a job: exactly what the cycle then did. --- */
 
 void cw_judge_forecast(struct cw *w, const struct cw_job *job,
 	const struct sl_cluster_forecast *forecast)
 {
-	uint32_t bound = 0, promised = 0;
-	enum sl_pending_reason reason =
-		sl_cluster_job(w->cluster, job->id).because.reason;
+	struct sl_pending_because because = sl_cluster_job(w->cluster, job->id).because;
 	enum sl_forecast is = SL_FORECAST_WAITS;
+	uint32_t bound = 0, promised = 0;
 
 	for (uint32_t i = 0; i < job->tasks[0]; i++) {
 		bound += job->task[0][i].state == SL_TASK_BINDING;
@@ -779,14 +835,18 @@ void cw_judge_forecast(struct cw *w, const struct cw_job *job,
 	if (bound >= job->least[0])
 		is = SL_FORECAST_RUNS;
 	else if (promised)
-		is = w->cycle_stops ? SL_FORECAST_TAKES : SL_FORECAST_FOLLOWS;
+		is = w->asked_stops ? SL_FORECAST_TAKES : SL_FORECAST_FOLLOWS;
 	else if (forecast->fate == SL_FORECAST_NEVER)
 		is = SL_FORECAST_NEVER;
 	if (is != forecast->fate)
 		cw_break(w, "job %lu was foretold %d, and it is %d",
 			(unsigned long)job->id, forecast->fate, is);
-	if ((is == SL_FORECAST_WAITS || is == SL_FORECAST_NEVER) && !w->cycle_actions &&
-		reason != forecast->because.reason)
+	if (w->asked_stops != forecast->stops + forecast->moves)
+		cw_break(w, "%u tasks go for job %lu, and %u were foretold",
+			w->asked_stops, (unsigned long)job->id,
+			forecast->stops + forecast->moves);
+	if ((is == SL_FORECAST_WAITS || is == SL_FORECAST_NEVER) &&
+		because.reason != forecast->because.reason)
 		cw_break(w, "job %lu waits for %d, and was foretold %d",
-			(unsigned long)job->id, reason, forecast->because.reason);
+			(unsigned long)job->id, because.reason, forecast->because.reason);
 }

@@ -98,7 +98,7 @@ static void on_pipeline(struct cw *w, const struct sl_cluster_action *action)
 			(unsigned long)action->pipeline.job, action->pipeline.task);
 		return;
 	}
-	task->promised = true;
+	task->promised = job->started_ever = true;
 	task->next.node = cw_find_node(w, action->pipeline.node);
 	task->next.gpu_mask = action->pipeline.gpu_mask;
 	if (task->next.node == UINT32_MAX) {
@@ -132,6 +132,7 @@ static void on_action(void *context, const struct sl_cluster_action *action)
 		}
 		w->stops++;
 		w->cycle_stops++;
+		w->asked_stops += action->stop.other == w->asked;
 		cw_judge_stop(w, action);
 		break;
 	case SL_CLUSTER_ACTION_PIPELINE:
@@ -198,6 +199,13 @@ static void put_project(struct cw *w, uint32_t i)
 	if (one_in(w, 3) && rules->quota.of[SL_RES_GPU] >= 0)
 		rules->limit.of[SL_RES_GPU] =
 			rules->quota.of[SL_RES_GPU] + (int64_t)below(w, 4) * 1000;
+	/* Of cores and memory most have any amount. */
+	for (int r = SL_RES_CPU; r < SL_RESOURCES && one_in(w, 4); r++) {
+		rules->quota.of[r] = (int64_t)below(w, 12) * 1024;
+		if (one_in(w, 2))
+			rules->limit.of[r] =
+				rules->quota.of[r] + (int64_t)below(w, 8) * 1024;
+	}
 	for (int r = 0; r < SL_RESOURCES; r++)
 		rules->weight[r] = (uint32_t)below(w, 4);
 	rules->priority = (int32_t)below(w, 3);
@@ -321,6 +329,9 @@ static struct sl_cluster_event draw_job(struct cw *w, uint32_t j, uint32_t parts
 	job->resume_wait = below(w, 4) * 40 * SL_S;
 	job->park_mib = below(w, 4) * 500;
 	job->swap_cost = below(w, 3) * SL_S;
+	job->preempt_delay = one_in(w, 4) ? below(w, 90) * SL_S : 0;
+	job->stale_grace = one_in(w, 4) ? sl_rng_between(&w->rng, 1, 60) * SL_S : 0;
+	job->waits_since = w->now;
 	job->parts = parts > 1 && one_in(w, 5) ? 2 : 1;
 	for (uint32_t p = 0; p < job->parts; p++) {
 		job->need[p] = some_need(w);
@@ -338,6 +349,8 @@ static struct sl_cluster_event draw_job(struct cw *w, uint32_t j, uint32_t parts
 	event.job_add.park_mib = job->park_mib;
 	event.job_add.swap_cost = job->swap_cost;
 	event.job_add.resume_wait = job->resume_wait;
+	event.job_add.preempt_delay = job->preempt_delay;
+	event.job_add.stale_grace = job->stale_grace;
 	return event;
 }
 
@@ -392,7 +405,9 @@ static void end_task(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i, b
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
 	bool failed = !w->quiet && one_in(w, again ? 3 : 10);
 
-	if (again && failed && task->state == SL_TASK_RUNNING)
+	/* Tasks that fail within the pause of the first have failed with it. */
+	if (again && failed && task->state == SL_TASK_RUNNING &&
+		w->now >= job->failed_at + SL_S)
 		job->failed_at = w->now;
 	task->parked =
 		again && task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK;
@@ -420,6 +435,21 @@ static void refuse(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 	task->parked = sl_cluster_task(w->cluster, job->id, number_of(job, p, i)).parked;
 	send(w, event);
 	task->parked = sl_cluster_task(w->cluster, job->id, number_of(job, p, i)).parked;
+}
+
+/* What it was refused for may be there: it is tried at once. */
+static void try_again(struct cw *w, struct cw_job *job)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_AGAIN};
+	bool refused = false;
+
+	for (uint32_t n = 0; n < CW_NODES; n++)
+		refused |= job->refused_until[n] > w->now;
+	if (!refused || w->quiet || !one_in(w, 10))
+		return;
+	memset(job->refused_until, 0, sizeof(job->refused_until));
+	event.bind_again.job = job->id;
+	send(w, event);
 }
 
 /* Told to drop what it has in host memory: it does, or cannot. */
@@ -462,7 +492,7 @@ static void go_on(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 		send(w, event);
 	} else if (task->state == SL_TASK_RELEASING) {
 		if (!w->quiet && one_in(w, 15)) {
-			task->state = SL_TASK_RUNNING;
+			task->state = task->was;
 			task->spared_until = w->now + 60 * SL_S;
 			task->due = w->now + 60 * SL_S;
 			event.type = SL_CLUSTER_EVENT_STOP_FAILED;
@@ -490,15 +520,16 @@ static void tasks_go_on(struct cw *w)
 		}
 		if (job->used && is_done(job))
 			remove_job(w, j);
+		else if (job->used)
+			try_again(w, job);
 	}
 }
 
 /* --- Cycles. --- */
 
-static void cycle(struct cw *w)
+static void cycle(struct cw *w, bool whole)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
-	bool whole = w->quiet || !one_in(w, 8);
 
 	event.cycle.which = whole ? SL_CYCLE_ALL : (uint32_t)below(w, SL_CYCLE_ALL + 1);
 	w->cycles++;
@@ -514,6 +545,32 @@ static void cycle(struct cw *w)
 	send(w, event);
 	if (!w->broken[0])
 		cw_judge_cycle(w, event.cycle.which == SL_CYCLE_ALL);
+}
+
+/* A job that comes is foretold, and a cycle follows. */
+static void foretell(struct cw *w, uint32_t j)
+{
+	struct cw_job *job = &w->job[j];
+	struct sl_cluster_event event = draw_job(w, j, 1);
+	struct sl_cluster_forecast forecast =
+		sl_cluster_forecast(w->cluster, w->now, &event);
+	struct sl_error err = {{0}};
+
+	w->foretold++;
+	w->asked = event.job_add.job;
+	w->asked_stops = 0;
+	if (sl_cluster_check(w->cluster, &err))
+		cw_break(w, "books after a forecast: %s", err.text);
+	send(w, event);
+	if (!job->used) {
+		if (forecast.fate != SL_FORECAST_NEVER)
+			cw_break(w, "job %lu is refused, foretold %d",
+				(unsigned long)event.job_add.job, forecast.fate);
+		return;
+	}
+	cycle(w, true);
+	if (!w->broken[0])
+		cw_judge_forecast(w, job, &forecast);
 }
 
 static void something_happens(struct cw *w)
@@ -552,8 +609,20 @@ static void something_happens(struct cw *w)
 			send(w, event);
 		}
 		break;
+	case 5:
+		if (w->job[j].used && one_in(w, 3)) {
+			w->job[j].paused_until = 0;
+			event.type = SL_CLUSTER_EVENT_JOB_RESUME;
+			event.job_resume.job = w->job[j].id;
+			send(w, event);
+		}
+		break;
 	default:
-		if (!w->job[j].used)
+		if (w->job[j].used)
+			break;
+		if (one_in(w, 8))
+			foretell(w, j);
+		else
 			add_job(w, j);
 	}
 }
@@ -564,34 +633,7 @@ void cw_step(struct cw *w)
 	something_happens(w);
 	tasks_go_on(w);
 	if (!one_in(w, 3))
-		cycle(w);
-}
-
-/*
- * At rest, a job that comes is foretold. What the cycle does besides (the new job changes the
- * shares of all) is not: then it is not held against the forecast.
- */
-static void foretell(struct cw *w, uint32_t j)
-{
-	struct cw_job *job = &w->job[j];
-	struct sl_cluster_event event = draw_job(w, j, 1);
-	struct sl_cluster_forecast forecast =
-		sl_cluster_forecast(w->cluster, w->now, &event);
-	struct sl_error err = {{0}};
-
-	w->foretold++;
-	if (sl_cluster_check(w->cluster, &err))
-		cw_break(w, "books after a forecast: %s", err.text);
-	send(w, event);
-	if (!job->used) {
-		if (forecast.fate != SL_FORECAST_NEVER)
-			cw_break(w, "job %lu is refused, foretold %d",
-				(unsigned long)event.job_add.job, forecast.fate);
-		return;
-	}
-	cycle(w);
-	if (!w->broken[0])
-		cw_judge_forecast(w, job, &forecast);
+		cycle(w, !one_in(w, 8));
 }
 
 /* Far more cycles than a job can wait for another: each either ends something or starts
@@ -607,7 +649,7 @@ void cw_settle(struct cw *w)
 	for (uint32_t i = 0; idle < 3 && !w->broken[0]; i++) {
 		w->now += 400 * SL_S;
 		tasks_go_on(w);
-		cycle(w);
+		cycle(w, true);
 		idle = w->cycle_actions ? 0 : idle + 1;
 		if (i == SETTLE_MOST)
 			cw_break(w,
@@ -674,9 +716,9 @@ static void dump_project(const struct cw *w, uint32_t i)
 
 static void dump_job(const struct cw *w, const struct cw_job *job)
 {
-	printf("job %lu project %u priority %d flags %u held %lu park %lu reason %d\n",
+	printf("job %lu project %u priority %d flags %u paused %lu park %lu reason %d\n",
 		(unsigned long)job->id, job->project + 1, job->priority, job->flags,
-		(unsigned long)(job->held_until / SL_S), (unsigned long)job->park_mib,
+		(unsigned long)(job->paused_until / SL_S), (unsigned long)job->park_mib,
 		sl_cluster_job(w->cluster, job->id).because.reason);
 	for (uint32_t p = 0; p < job->parts; p++) {
 		const struct sl_need *need = &job->need[p];

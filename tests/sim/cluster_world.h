@@ -23,20 +23,23 @@ struct cw_task {
 	struct sl_place place, next; /* node: index of the world */
 	sl_ns since, due, spared_until;
 	enum sl_stop_how how;
-	bool told;       /* to stop, in this cycle */
-	bool giving_up;  /* parked, and told to drop that */
-	bool comes_back; /* BINDING: what it has is in host memory until it runs */
+	enum sl_task_state was; /* before RELEASING */
+	bool told;              /* to stop, in this cycle */
+	bool giving_up;         /* parked, and told to drop that */
+	bool comes_back;        /* BINDING: what it has is in host memory until it runs */
 	sl_ns parked_at;
 };
 
 struct cw_job {
 	bool used, broken; /* broken: it can never be whole again */
 	bool reclaimed;    /* in this cycle */
+	bool started_ever; /* it was bound, or promised a place */
 	uint64_t id;
 	uint32_t project, parts, flags;
 	int32_t priority;
 	uint64_t park_mib;
-	sl_ns swap_cost, held_until, stale_since, started, resume_wait;
+	sl_ns swap_cost, paused_until, stale_since, started, resume_wait;
+	sl_ns preempt_delay, waits_since, stale_grace;
 	sl_ns failed_at; /* last, to be tried again */
 	bool ended;      /* in this cycle, though it parks elsewhere */
 	uint32_t ended_on;
@@ -76,9 +79,11 @@ struct cw {
 	struct cw_job job[CW_JOBS];
 	uint32_t cycle_stops;
 	uint32_t cycle_actions; /* BIND, STOP, PIPELINE of the cycle that goes on */
-	uint64_t stop_for; /* jobs that were stopped for in it; UINT64_MAX: several */
-	bool quiet;        /* nothing goes wrong outside */
-	char broken[512];  /* the first rule that broke */
+	uint64_t stop_for;    /* jobs that were stopped for in it; UINT64_MAX: several */
+	uint64_t asked;       /* job that was foretold last */
+	uint32_t asked_stops; /* tasks stopped or moved for it since */
+	bool quiet;           /* nothing goes wrong outside */
+	char broken[512];     /* the first rule that broke */
 	bool trace;
 };
 

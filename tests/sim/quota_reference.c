@@ -503,6 +503,12 @@ static bool is_within(const struct rival *rival)
 	return true;
 }
 
+/* How far below its quota it is, as a number larger than any book if that has no bound. */
+static int64_t deficit(const struct rival *rival, int r)
+{
+	return rival->quota.of[r] < 0 ? INT64_MAX : rival->quota.of[r] - rival->has.of[r];
+}
+
 /* Negative: a first. */
 static int rivals(const struct rival *a, const struct rival *b)
 {
@@ -512,6 +518,9 @@ static int rivals(const struct rival *a, const struct rival *b)
 		(a->priority < b->priority) - (a->priority > b->priority),
 		compare(dominant(a, true), dominant(b, true)),
 		compare(dominant(a, false), dominant(b, false)),
+		(deficit(a, 0) < deficit(b, 0)) - (deficit(a, 0) > deficit(b, 0)),
+		(deficit(a, 1) < deficit(b, 1)) - (deficit(a, 1) > deficit(b, 1)),
+		(deficit(a, 2) < deficit(b, 2)) - (deficit(a, 2) > deficit(b, 2)),
 		(a->job->wants.of[0] > b->job->wants.of[0]) -
 			(a->job->wants.of[0] < b->job->wants.of[0]),
 		(a->job->wants.of[1] > b->job->wants.of[1]) -

@@ -103,7 +103,7 @@ static const struct scene_row siblings[] = {
 /* Also when nothing is free for it: the head could never be served, and 4 would wait behind it
  * until it ran out. */
 static const struct scene_row head_over_limit[] = {
-	G100,
+	G100_BARE,
 	W(1),
 	{0, WORKLOAD(2, BYTES(0), BYTES(60), 1, 1, 0), "ADMIT 2 m1 r0 l60"},
 	W(3),
@@ -513,7 +513,7 @@ static const struct scene_row entitled_waits[] = {
 /* --- death --- */
 
 static const struct scene_row dying[] = {
-	G100,
+	G100_BARE,
 	W(1),
 	W(2),
 	C(1, 1),
@@ -651,7 +651,7 @@ static const struct scene_row recovery[] = {
 /* The note names the GPU that the missing one is known to hold memory of. */
 static const struct scene_row missing_elsewhere[] = {
 	{0, GPU(2, 110, 10), ""},
-	{0, GPU(5, 110, 10), ""},
+	{0, GPU(5, 100, 0), ""},
 	{0, RECOVERED(1, BYTES(10), BYTES(50), 0x24), "ADMIT 1 m24 r10 l50"},
 	{0, EXPECT(1, 1), ""},
 	{1, HIDDEN(1, 5, 30), "VIEW 1 g5"},
@@ -698,7 +698,7 @@ static const struct scene_row degraded_by_others[] = {
 
 /* Nobody is called hopeless on a degraded GPU: measurement may get better. */
 static const struct scene_row degraded_by_hidden[] = {
-	G100,
+	G100_BARE,
 	W(1),
 	W(2),
 	C(1, 1),
@@ -723,7 +723,7 @@ static const struct scene_row degraded_by_hidden[] = {
  * the GPU is as good as before. Others may come, and get what they were promised once it is given
  * back. */
 static const struct scene_row full_and_more[] = {
-	G100,
+	G100_BARE,
 	W(1),
 	C(1, 1),
 	{0, ASK(1, 1, 0, 90), "GRANT 1/1 g0 90 e1"},
@@ -740,7 +740,7 @@ static const struct scene_row full_and_more[] = {
 
 /* Hidden bytes eat the workload's own request, nobody else's. peer-failures rows 13 and 37. */
 static const struct scene_row hidden[] = {
-	G100,
+	G100_BARE,
 	{0, WORKLOAD(1, BYTES(50), BYTES(50), 1, 1, 0), "ADMIT 1 m1 r50 l50"},
 	{0, WORKLOAD(2, BYTES(50), BYTES(50), 1, 1, 0), "ADMIT 2 m1 r50 l50"},
 	C(1, 1),
@@ -751,6 +751,34 @@ static const struct scene_row hidden[] = {
 	{0, ASK(2, 1, 0, 50), "GRANT 2/1 g0 50 e2"},
 	/* Fixed bytes above the request count as a claim. */
 	{0, HIDDEN(2, 0, 55), "VIEW 2 g0; NOTE DEGRADED_BEGINS g0 0/0 5"},
+};
+
+/* The reserve pays first, and takes nothing from a limit; the dead keep what it pays until they are
+ * gone, and then it pays who joined first of those it had no room for. */
+static const struct scene_row reserve[] = {
+	G100,
+	{0, WORKLOAD(1, BYTES(50), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r50 l100"},
+	{0, WORKLOAD(2, BYTES(50), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r50 l100"},
+	C(1, 1),
+	C(2, 2),
+	C(3, 2),
+	{0, HIDDEN(1, 0, 6), "VIEW 1 g0"},
+	{0, ASK(1, 1, 0, 50), "GRANT 1/1 g0 50 e1"},
+	{0, COMMIT(1, 1, 50), ""},
+	{1, HIDDEN(2, 0, 9), "VIEW 2 g0"},
+	{1, HIDDEN(3, 0, 7), "VIEW 2 g0"},
+	/* 4 of 2's are paid: 4 + 5 + 7 of 50 are left. */
+	{1, ASK(2, 1, 0, 89), "DENY 2/1 OVER_LIMIT 88"},
+	{2, HIDDEN(1, 0, 5), "VIEW 1 g0; VIEW 2 g0"},
+	{2, ASK(2, 2, 0, 90), "DENY 2/2 OVER_LIMIT 89"},
+	{3, EXIT(1), ""},
+	{3, ASK(2, 3, 0, 90), "DENY 2/3 OVER_LIMIT 89"},
+	/* Paid ones are the last to be released. */
+	{4, RELEASED(1, 0, 5), ""},
+	{4, ASK(2, 4, 0, 90), "DENY 2/4 OVER_LIMIT 89"},
+	{5, RELEASED(1, 0, 0), "VIEW 2 g0; VIEW 2 g0"},
+	{5, ASK(2, 5, 0, 95), "DENY 2/5 OVER_LIMIT 94"},
+	{5, ASK(2, 6, 0, 44), "GRANT 2/6 g0 44 e2"},
 };
 
 /* --- the rest --- */
@@ -846,6 +874,7 @@ static const struct scene scenes[] = {
 	SCENE(degraded_by_hidden),
 	SCENE(full_and_more),
 	SCENE(hidden),
+	SCENE(reserve),
 	SCENE(views),
 	SCENE(cancel),
 	SCENE(pool),

@@ -12,6 +12,11 @@
 	{                              \
 		0, GPU(0, 110, 10), "" \
 	}
+/* Nothing is kept for contexts and code. */
+#define G100_BARE                     \
+	{                             \
+		0, GPU(0, 100, 0), "" \
+	}
 #define W(id)                                                                    \
 	{                                                                        \
 		0, WORKLOAD(id, NONE, NONE, 1, 1, 0), "ADMIT " #id " m1 r0 l100" \

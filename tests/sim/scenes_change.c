@@ -65,7 +65,7 @@ static const struct scene_row raise_degraded[] = {
 
 /* More is there than can be shared, but it can be taken back: there is room among the requests. */
 static const struct scene_row raise_while_too_much_is_there[] = {
-	G100,
+	G100_BARE,
 	{0, WORKLOAD(1, BYTES(10), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r10 l100"},
 	C(1, 1),
 	{0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e1"},

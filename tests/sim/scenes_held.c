@@ -70,7 +70,7 @@ static const struct scene_row waits_for_bursts[] = {
 
 /* Held beyond a request, it is in the way of every promise until it is let go. */
 static const struct scene_row claims[] = {
-	G100,
+	G100_BARE,
 	{0, WORKLOAD(1, BYTES(20), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r20 l100"},
 	{0, JOIN(1, 1), ""},
 	{0, ASK_HELD(1, 1, 70), "GRANT 1/1 g0 70 e1"},

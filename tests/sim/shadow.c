@@ -184,7 +184,7 @@ static bool is_degraded(const struct shadow *s, uint32_t gpu)
 	return claims_on(s, gpu) > shadow_shareable(s, gpu);
 }
 
-static void refresh_degraded(struct shadow *s)
+void shadow_refresh_degraded(struct shadow *s)
 {
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
 		s->gpu[gpu].degraded = !s->gpu[gpu].lost && is_degraded(s, gpu);
@@ -225,7 +225,7 @@ static void refresh_classes(struct shadow *s)
 
 void shadow_refresh(struct shadow *s)
 {
-	refresh_degraded(s);
+	shadow_refresh_degraded(s);
 	refresh_classes(s);
 }
 
@@ -239,7 +239,7 @@ static bool has_waiting(const struct shadow *s, const struct shadow_client *c)
 	return false;
 }
 
-static struct shadow_demand *find_ask(struct shadow *s, uint64_t client, uint64_t ask)
+struct shadow_demand *shadow_find_ask(struct shadow *s, uint64_t client, uint64_t ask)
 {
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (s->demand[i].used && s->demand[i].client->id == client &&
@@ -261,7 +261,7 @@ static struct shadow_demand *find_epoch(struct shadow *s, uint64_t client, uint6
 }
 
 /* A demand that stops waiting: the head it was is no head any more. */
-static void off_the_queue(struct shadow *s, struct shadow_demand *d)
+void shadow_off_queue(struct shadow *s, struct shadow_demand *d)
 {
 	struct shadow_gpu *g = &s->gpu[d->gpu];
 
@@ -275,14 +275,14 @@ static void off_the_queue(struct shadow *s, struct shadow_demand *d)
 	}
 }
 
-static void drop(struct shadow *s, struct shadow_demand *d)
+void shadow_drop(struct shadow *s, struct shadow_demand *d)
 {
 	d->used = false;
 	s->demands--;
 }
 
 /* It is answered for good, or will never be: reason NONE for the latter. */
-static void count_end(
+void shadow_count_end(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
 	if (!d->was_entitled)
@@ -322,6 +322,50 @@ static void expect_view(
 		return;
 	s->view_workload = c->workload->id;
 	s->views_expected |= 1u << gpu;
+}
+
+/* --- the reserve --- */
+
+static uint64_t reserve_room(const struct shadow *s, uint32_t gpu)
+{
+	uint64_t paid = 0;
+
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		paid += s->client[i].used ? s->client[i].paid[gpu] : 0;
+	return sl_sub_sat(s->gpu[gpu].reserve, paid);
+}
+
+/* First joined, first paid. */
+static void repay(struct shadow *s, uint32_t gpu)
+{
+	uint64_t room = reserve_room(s, gpu), bytes;
+
+	while (room) {
+		struct shadow_client *first = NULL;
+
+		for (uint32_t i = 0; i < s->clients_top; i++) {
+			struct shadow_client *c = &s->client[i];
+
+			if (c->used && c->hidden[gpu] && (!first || c->id < first->id))
+				first = c;
+		}
+		if (!first)
+			return;
+		bytes = sl_min_u64(room, first->hidden[gpu]);
+		first->hidden[gpu] -= bytes;
+		first->paid[gpu] += bytes;
+		room -= bytes;
+		if (!first->workload->leaving)
+			first->workload->repaid |= 1u << gpu;
+	}
+}
+
+void shadow_release(
+	struct shadow *s, struct shadow_client *c, uint32_t gpu, uint64_t remaining)
+{
+	c->paid[gpu] = sl_min_u64(c->paid[gpu], remaining);
+	c->dying[gpu] = sl_min_u64(c->dying[gpu], remaining - c->paid[gpu]);
+	repay(s, gpu);
 }
 
 /* --- events --- */
@@ -370,7 +414,7 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 	bool there = e->ask.flags & SL_NODE_ASK_THERE;
 	uint64_t use;
 
-	if (!shadow_knows_ask(c, e) || find_ask(s, e->ask.client, e->ask.ask))
+	if (!shadow_knows_ask(c, e) || shadow_find_ask(s, e->ask.client, e->ask.ask))
 		return;
 	while (d < s->demand + SHADOW_DEMANDS && d->used)
 		d++;
@@ -445,8 +489,8 @@ static void on_commit(struct shadow *s, const struct sl_event *e)
 		return;
 	}
 	if (d->is_void) {
-		count_end(s, d, SL_REASON_NONE);
-		drop(s, d);
+		shadow_count_end(s, d, SL_REASON_NONE);
+		shadow_drop(s, d);
 		return;
 	}
 	if (used > d->bytes) {
@@ -460,8 +504,8 @@ static void on_commit(struct shadow *s, const struct sl_event *e)
 	if (d->held)
 		set_held(c, d->gpu, c->held[d->gpu] + sl_min_u64(used, 1ull << 48));
 	c->active = s->now;
-	count_end(s, d, SL_REASON_NONE);
-	drop(s, d);
+	shadow_count_end(s, d, SL_REASON_NONE);
+	shadow_drop(s, d);
 }
 
 static void on_create_failed(struct shadow *s, const struct sl_event *e)
@@ -533,7 +577,7 @@ static void forget_if_gone(struct shadow *s, struct shadow_client *c)
 	struct shadow_workload *w = c->workload;
 
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
-		if (c->dying[gpu])
+		if (c->dying[gpu] || c->paid[gpu])
 			return;
 	}
 	c->used = false;
@@ -564,14 +608,16 @@ static void on_exit_of(struct shadow *s, const struct sl_event *e)
 		if (c->dying[gpu])
 			expect_view(s, c, gpu, 1);
 		c->backing[gpu] = c->hidden[gpu] = c->held[gpu] = 0;
+		if (s->gpu[gpu].lost)
+			shadow_release(s, c, gpu, 0);
 	}
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (!s->demand[i].used || s->demand[i].client != c)
 			continue;
 		if (!s->demand[i].granted)
-			off_the_queue(s, &s->demand[i]);
-		count_end(s, &s->demand[i], SL_REASON_NONE);
-		drop(s, &s->demand[i]);
+			shadow_off_queue(s, &s->demand[i]);
+		shadow_count_end(s, &s->demand[i], SL_REASON_NONE);
+		shadow_drop(s, &s->demand[i]);
 	}
 	forget_if_gone(s, c);
 }
@@ -585,8 +631,7 @@ static void on_released(struct shadow *s, const struct sl_event *e)
 		s->notes_expected[SL_REASON_STRAY]++;
 		return;
 	}
-	if (e->released.remaining_bytes < c->dying[gpu])
-		c->dying[gpu] = e->released.remaining_bytes;
+	shadow_release(s, c, gpu, e->released.remaining_bytes);
 	came_back(s, gpu);
 	forget_if_gone(s, c);
 }
@@ -618,6 +663,7 @@ static void on_remove(struct shadow *s, const struct sl_event *e)
 
 static void on_measured(struct shadow *s, const struct sl_event *e)
 {
+	uint32_t gpu = e->hidden.gpu;
 	struct shadow_client *c;
 
 	if (e->type == SL_EVENT_UNMANAGED) {
@@ -629,9 +675,13 @@ static void on_measured(struct shadow *s, const struct sl_event *e)
 		s->notes_expected[SL_REASON_STRAY]++;
 		return;
 	}
-	if (c->hidden[e->hidden.gpu] != e->hidden.bytes)
-		expect_view(s, c, e->hidden.gpu, 1);
-	c->hidden[e->hidden.gpu] = e->hidden.bytes;
+	if (c->hidden[gpu] + c->paid[gpu] == e->hidden.bytes)
+		return;
+	expect_view(s, c, gpu, 1);
+	c->paid[gpu] = 0;
+	c->paid[gpu] = sl_min_u64(e->hidden.bytes, reserve_room(s, gpu));
+	c->hidden[gpu] = e->hidden.bytes - c->paid[gpu];
+	repay(s, gpu);
 }
 
 static void on_report(struct shadow *s, const struct sl_event *e)
@@ -669,7 +719,7 @@ static void end_recovery(struct shadow *s)
 
 static void on_cancel(struct shadow *s, const struct sl_event *e)
 {
-	struct shadow_demand *d = find_ask(s, e->cancel.client, e->cancel.ask);
+	struct shadow_demand *d = shadow_find_ask(s, e->cancel.client, e->cancel.ask);
 
 	if (d && !d->granted)
 		d->cancelled = true;
@@ -767,6 +817,8 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 	s->answered = false;
 	s->stops = 0;
 	s->views = s->views_expected = 0;
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++)
+		s->workload[i].repaid = s->workload[i].repaid_told = 0;
 	memset(s->notes, 0, sizeof(s->notes));
 	memset(s->notes_expected, 0, sizeof(s->notes_expected));
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
@@ -791,6 +843,7 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 		s->gpu[e->gpu_add.gpu].lost = false;
 		s->gpu[e->gpu_add.gpu].capacity = e->gpu_add.capacity_bytes;
 		s->gpu[e->gpu_add.gpu].reserve = e->gpu_add.reserve_bytes;
+		repay(s, e->gpu_add.gpu);
 		break;
 	case SL_EVENT_WORKLOAD_REMOVE: on_remove(s, e); break;
 	case SL_EVENT_CLIENT_JOIN: on_join(s, e); break;
@@ -823,135 +876,8 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 	}
 	s->demands_begun = s->demands;
 	end_recovery(s);
-	refresh_degraded(s);
+	shadow_refresh_degraded(s);
 	refresh_classes(s);
 }
 
 /* --- actions --- */
-
-static void on_grant(struct shadow *s, const struct sl_action *a)
-{
-	struct shadow_demand *d = find_ask(s, a->grant.client, a->grant.ask);
-
-	if (!d || d->granted || a->grant.bytes != d->bytes || a->grant.gpu != d->gpu) {
-		shadow_fail(s, "client %llu was granted what it does not wait for",
-			(unsigned long long)a->grant.client);
-		return;
-	}
-	if (a->grant.epoch <= s->last_epoch)
-		shadow_fail(
-			s, "epoch %llu came twice", (unsigned long long)a->grant.epoch);
-	s->last_epoch = a->grant.epoch;
-	shadow_check_grant(s, d);
-	off_the_queue(s, d);
-	d->granted = true;
-	d->epoch = a->grant.epoch;
-	d->client->active = s->now;
-	if (!d->there) {
-		d->client->oom_told = false;
-		d->client->oom_waits &= d->entitled;
-	}
-	shadow_refresh(s);
-}
-
-static void on_deny(struct shadow *s, const struct sl_action *a)
-{
-	struct shadow_demand *d = find_ask(s, a->deny.client, a->deny.ask);
-	enum sl_reason reason = (enum sl_reason)a->deny.reason;
-
-	if (reason == SL_REASON_UNKNOWN_CLIENT) {
-		if (s->event.type != SL_EVENT_ASK ||
-			shadow_knows_ask(shadow_client(s, a->deny.client), &s->event))
-			shadow_fail(s, "a known client was denied as unknown");
-		s->answered = true;
-		return;
-	}
-	if (!d || d->granted) {
-		shadow_fail(s, "client %llu was denied what it does not wait for",
-			(unsigned long long)a->deny.client);
-		return;
-	}
-	shadow_check_deny(s, d, reason);
-	off_the_queue(s, d);
-	count_end(s, d, reason);
-	drop(s, d);
-}
-
-static void on_admit(struct shadow *s, const struct sl_action *a)
-{
-	struct shadow_workload *w = s->workload;
-
-	s->answered = true;
-	shadow_check_admit(s, a);
-	while (w < s->workload + SHADOW_WORKLOADS && w->used)
-		w++;
-	if (w == s->workload + SHADOW_WORKLOADS) {
-		shadow_fail(s, "the simulation has no room for another workload");
-		return;
-	}
-	*w = (struct shadow_workload){.used = true,
-		.id = a->admit.workload,
-		.request = a->admit.request_bytes,
-		.limit = a->admit.limit_bytes,
-		.mask = a->admit.gpu_mask,
-		.priority = s->event.workload_add.priority,
-		.owner = s->event.workload_add.owner,
-		.flags = s->event.workload_add.flags,
-		.wait_max = s->event.workload_add.wait_max};
-	s->workloads++;
-	refresh_degraded(s);
-}
-
-static void on_note(struct shadow *s, const struct sl_action *a)
-{
-	s->notes[a->note.reason]++;
-	if (sl_reason_kind(a->note.reason) == SL_REASON_KIND_WAIT)
-		shadow_check_waits(s, a);
-	if (a->note.reason == SL_REASON_DEGRADED_BEGINS ||
-		a->note.reason == SL_REASON_DEGRADED_ENDS)
-		s->gpu[a->note.gpu].noted_degraded =
-			a->note.reason == SL_REASON_DEGRADED_BEGINS;
-	if (a->note.reason == SL_REASON_LOST_BEGINS ||
-		a->note.reason == SL_REASON_LOST_ENDS)
-		s->gpu[a->note.gpu].noted_lost = a->note.reason == SL_REASON_LOST_BEGINS;
-	if (a->note.reason == SL_REASON_UNTAKEABLE_BEGINS ||
-		a->note.reason == SL_REASON_UNTAKEABLE_ENDS)
-		shadow_check_untakeable_note(s, a);
-	if (a->note.reason == SL_REASON_STOP_REVOKED)
-		shadow_check_revoked(s, a);
-}
-
-void shadow_action(struct shadow *s, const struct sl_action *a)
-{
-	if (a->id != s->last_action + 1)
-		shadow_fail(s, "action %llu follows %llu", (unsigned long long)a->id,
-			(unsigned long long)s->last_action);
-	s->last_action = a->id;
-	switch (a->type) {
-	case SL_ACTION_ADMIT: on_admit(s, a); break;
-	case SL_ACTION_REFUSE:
-		s->answered = true;
-		shadow_check_refuse(s, a);
-		break;
-	case SL_ACTION_GRANT: on_grant(s, a); break;
-	case SL_ACTION_DENY: on_deny(s, a); break;
-	case SL_ACTION_VIEW:
-		if (a->view.workload != s->view_workload)
-			shadow_fail(s, "a view nobody needs");
-		s->views |= 1u << a->view.gpu;
-		break;
-	case SL_ACTION_NOTE: on_note(s, a); break;
-	case SL_ACTION_SET_DONE:
-		s->answered = true;
-		shadow_set_done(s, a);
-		break;
-	case SL_ACTION_STOP:
-		s->stops++;
-		shadow_check_stop(s, a);
-		break;
-	case SL_ACTION_STOP_STRANGER: shadow_check_stop_stranger(s, a); break;
-	case SL_ACTION_PROBE: shadow_check_probe(s, a); break;
-	case SL_ACTION_WAKE_AT: s->wake = a->wake_at.at; break;
-	default: shadow_fail(s, "an action of no known kind");
-	}
-}

@@ -36,6 +36,7 @@ struct shadow_workload {
 	bool used, leaving;
 	uint64_t id, request, limit;
 	uint32_t mask, owner, flags;
+	uint32_t repaid, repaid_told; /* GPUs whose reserve pays more of it now */
 	int32_t priority;
 	sl_ns wait_max;
 	bool stop_asked, stop_told, stop_killed; /* by a person */
@@ -72,7 +73,9 @@ struct shadow_client {
 	sl_ns active,
 		waited_at; /* waited_at: what active was when it began to count as waiting */
 	bool waited;
-	uint64_t backing[SHADOW_GPUS], hidden[SHADOW_GPUS], dying[SHADOW_GPUS];
+	/* paid: of what was measured, what the reserve pays; hidden: the rest */
+	uint64_t backing[SHADOW_GPUS], hidden[SHADOW_GPUS], paid[SHADOW_GPUS],
+		dying[SHADOW_GPUS];
 	uint64_t held[SHADOW_GPUS]; /* of backing: held, must not be evicted */
 };
 
@@ -138,6 +141,9 @@ void shadow_init(struct shadow *shadow);
 /* Before the node steps, each action as it comes, after it has stepped. */
 void shadow_before(struct shadow *shadow, sl_ns now, const struct sl_event *event);
 void shadow_action(struct shadow *shadow, const struct sl_action *action);
+/* Of a dead client so much is left there; its reserve pays others. */
+void shadow_release(struct shadow *shadow, struct shadow_client *client, uint32_t gpu,
+	uint64_t remaining_bytes);
 void shadow_after(struct shadow *shadow, const struct sl_node *node, size_t arena_bytes);
 
 /* As of now; demands that wait are counted as such, and grants that are open as granted. */
@@ -199,6 +205,13 @@ void shadow_check_deny(
 	struct shadow *shadow, const struct shadow_demand *demand, enum sl_reason reason);
 void shadow_check_waits(struct shadow *shadow, const struct sl_action *note);
 void shadow_check_state(struct shadow *shadow);
+/* --- for shadow_action.c (shadow.c) --- */
+struct shadow_demand *shadow_find_ask(struct shadow *s, uint64_t client, uint64_t ask);
+void shadow_off_queue(struct shadow *s, struct shadow_demand *d);
+void shadow_count_end(
+	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason);
+void shadow_refresh_degraded(struct shadow *s);
+void shadow_drop(struct shadow *s, struct shadow_demand *d);
 /* --- stopping (shadow_stop.c) --- */
 bool shadow_has_resolver(const struct shadow *shadow, enum sl_resolver resolver);
 sl_ns shadow_wait_max(const struct shadow *shadow, const struct shadow_demand *demand);

@@ -38,7 +38,7 @@ static void check_views_of_node(struct shadow *s, const struct sl_node *node)
 {
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		struct sl_node_gpu_view v = sl_node_gpu(node, gpu);
-		uint64_t sums[5] = {0};
+		uint64_t sums[6] = {0};
 		uint32_t waiting = 0;
 
 		if (!s->gpu[gpu].present)
@@ -50,6 +50,7 @@ static void check_views_of_node(struct shadow *s, const struct sl_node *node)
 			sums[1] += s->client[i].hidden[gpu];
 			sums[2] += s->client[i].dying[gpu];
 			sums[4] += s->client[i].held[gpu];
+			sums[5] += s->client[i].paid[gpu];
 		}
 		for (uint32_t i = 0; i < s->demands_top; i++) {
 			const struct shadow_demand *d = &s->demand[i];
@@ -61,6 +62,9 @@ static void check_views_of_node(struct shadow *s, const struct sl_node *node)
 		}
 		check_same(s, "backing", gpu, sums[0], v.backing_bytes);
 		check_same(s, "hidden", gpu, sums[1], v.hidden_bytes);
+		check_same(s, "paid", gpu, sums[5], v.paid_bytes);
+		if (v.paid_bytes > v.reserve_bytes)
+			shadow_fail(s, "GPU %u: the reserve pays more than it has", gpu);
 		check_same(s, "dying", gpu, sums[2], v.dying_bytes);
 		check_same(s, "held", gpu, sums[4], v.held_bytes);
 		check_same(s, "granted", gpu, sums[3], v.granted_bytes);
@@ -75,7 +79,8 @@ static void check_views_of_node(struct shadow *s, const struct sl_node *node)
 static void check_notes(struct shadow *s)
 {
 	static const enum sl_reason exact[] = {SL_REASON_STRAY, SL_REASON_UNDERFLOW,
-		SL_REASON_OVERCOMMIT, SL_REASON_CREATE_FAILED, SL_REASON_REPORT_MISSING};
+		SL_REASON_OVERCOMMIT, SL_REASON_CREATE_FAILED, SL_REASON_REPORT_MISSING,
+		SL_REASON_UNSETTLED};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(exact); i++) {
 		if (s->notes[exact[i]] != s->notes_expected[exact[i]])
@@ -89,6 +94,15 @@ static void check_notes(struct shadow *s)
 		if (s->gpu[gpu].noted_degraded != s->gpu[gpu].degraded)
 			shadow_fail(s, "GPU %u is%s degraded, and nobody was told", gpu,
 				s->gpu[gpu].degraded ? "" : " not");
+	}
+	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
+		const struct shadow_workload *w = &s->workload[i];
+
+		if (w->used && w->repaid_told != w->repaid)
+			shadow_fail(s, "the reserve pays more on GPUs %x, told of %x",
+				w->repaid, w->repaid_told);
+		if (w->id == s->view_workload)
+			s->views_expected |= s->views & w->repaid;
 	}
 	if (s->views != s->views_expected)
 		shadow_fail(

@@ -229,8 +229,10 @@ void shadow_lose(struct shadow *s, uint32_t gpu)
 	s->gpu[gpu].lost = true;
 	s->gpu[gpu].noted_degraded =
 		false; /* what is lost is not degraded; that goes unsaid */
-	for (uint32_t i = 0; i < s->clients_top; i++)
-		s->client[i].dying[gpu] = 0;
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		if (s->client[i].used && !s->client[i].alive)
+			shadow_release(s, &s->client[i], gpu, 0);
+	}
 	/* Nobody measures there any more. */
 	for (uint32_t i = 0; i < SHADOW_STRANGERS; i++) {
 		s->stranger[i].bytes[gpu] = 0;

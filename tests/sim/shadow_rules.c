@@ -695,7 +695,8 @@ void shadow_check_state(struct shadow *s)
 		if (waits(&s->demand[i]))
 			check_waiting(s, &s->demand[i]);
 	}
-	if (!shadow_is_recovering(s) && shadow_hopeless(s, stuck))
+	/* Where many are to give way the next one does in a step of its own, at once. */
+	if (!shadow_is_recovering(s) && s->wake > s->now + 1 && shadow_hopeless(s, stuck))
 		victim = shadow_victim(s, stuck);
 	if (victim)
 		shadow_fail(s, "a deadlock was not seen: demand %llu should give way",

@@ -390,27 +390,20 @@ static uint64_t could_give(const struct shadow *s, const struct shadow_demand *d
 }
 
 /* Nobody could have been left out, and together they suffice; as the last resort together with what
- * others can give by themselves. */
-static void check_victim(struct shadow *s, struct shadow_client *c)
+ * others can give by themselves. Returns what is wrong, NULL for nothing. */
+static const char *wrong_for(const struct shadow *s, const struct shadow_client *c,
+	const struct shadow_demand *d)
 {
-	const struct shadow_demand *d = NULL;
 	bool gone[SHADOW_CLIENTS], same[SHADOW_CLIENTS];
 	bool last = c->stop_reason == SL_REASON_STOP_LAST_RESORT;
 	struct shadow_demand all;
 	int64_t others = 0;
 
-	for (uint32_t i = 0; i < s->demands_top; i++) {
-		if (waits(&s->demand[i]) && s->demand[i].order == c->stop_order)
-			d = &s->demand[i];
-	}
-	if (!d)
-		return;
 	mark_stopping(s, gone);
 	if (last)
 		others = (int64_t)could_give(s, d, gone, true);
 	if (would_have(s, d, gone) + others < (int64_t)d->bytes)
-		shadow_fail(s, "GPU %u: clients are stopped, and it does not suffice",
-			d->gpu);
+		return "is stopped, and it does not suffice";
 	gone[c - s->client] = false;
 	/* Of those stopped for one demand each must be above its request without the others. */
 	memcpy(same, gone, sizeof(same));
@@ -418,18 +411,40 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 		same[i] &= s->client[i].term_step < s->steps ||
 			   s->client[i].stop_order == c->stop_order;
 	if (!above(s, c->workload, d->gpu, same))
-		shadow_fail(s,
-			"GPU %u: client %llu is stopped, and its workload will be within "
-			"its "
-			"request",
-			d->gpu, (unsigned long long)c->id);
+		return "is stopped, and its workload will be within its request";
 	/* For another demand more may have to go; those in front take theirs first. */
 	all = shadow_behind(s, d);
 	if (last)
 		others = (int64_t)could_give(s, d, same, false);
-	if (would_have(s, &all, same) + others >= (int64_t)all.bytes)
-		shadow_fail(s, "GPU %u: client %llu is stopped in vain", d->gpu,
-			(unsigned long long)c->id);
+	return would_have(s, &all, same) + others >= (int64_t)all.bytes
+		       ? "is stopped in vain"
+		       : NULL;
+}
+
+/* Two demands of a workload may ask for as much: the STOP is for either. */
+static void check_victim(struct shadow *s, struct shadow_client *c)
+{
+	const struct shadow_demand *found = NULL;
+	const char *wrong = NULL;
+
+	for (uint32_t i = 0; i < s->demands_top && !found; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (waits(d) && d->order == c->stop_order)
+			found = d;
+	}
+	for (uint32_t i = 0; found && i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (!could_be(d, found->gpu, found->client->workload->id, found->bytes))
+			continue;
+		wrong = wrong_for(s, c, d);
+		if (!wrong)
+			return;
+	}
+	if (wrong)
+		shadow_fail(s, "GPU %u: client %llu %s", found->gpu,
+			(unsigned long long)c->id, wrong);
 }
 
 /* What stopping could certainly free for d: by priority or above the limit, down to the

@@ -445,7 +445,7 @@ static void forget_if_gone(struct swap_rules *r, struct swap_party *p)
 	struct swap_member *m = swap_member_of(r, p->workload);
 
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		if (p->dying[gpu])
+		if (p->dying[gpu] || p->paid[gpu])
 			return;
 	}
 	forget_party(r, p);
@@ -458,11 +458,64 @@ static void forget_if_gone(struct swap_rules *r, struct swap_party *p)
 	forget_member(r, m);
 }
 
+/* --- the reserve --- */
+
+static uint64_t reserve_room(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t paid = 0;
+
+	for (uint32_t i = 0; i < r->parties; i++)
+		paid += r->party[i].used ? r->party[i].paid[gpu] : 0;
+	return sl_sub_sat(r->reserve[gpu], paid);
+}
+
+/* What the reserve had no room for: who joined first is paid first. */
+static void repay(struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t room = reserve_room(r, gpu), bytes;
+
+	while (room) {
+		struct swap_party *first = NULL;
+
+		for (uint32_t i = 0; i < r->parties; i++) {
+			struct swap_party *p = &r->party[i];
+
+			if (p->used && p->hidden[gpu] && (!first || p->id < first->id))
+				first = p;
+		}
+		if (!first)
+			return;
+		bytes = sl_min_u64(room, first->hidden[gpu]);
+		first->hidden[gpu] -= bytes;
+		first->paid[gpu] += bytes;
+		room -= bytes;
+	}
+}
+
+static void release(
+	struct swap_rules *r, struct swap_party *p, uint32_t gpu, uint64_t remaining)
+{
+	p->paid[gpu] = sl_min_u64(p->paid[gpu], remaining);
+	p->dying[gpu] = sl_min_u64(p->dying[gpu], remaining - p->paid[gpu]);
+	repay(r, gpu);
+}
+
+static void on_hidden(
+	struct swap_rules *r, struct swap_party *p, uint32_t gpu, uint64_t bytes)
+{
+	p->paid[gpu] = 0;
+	p->paid[gpu] = sl_min_u64(bytes, reserve_room(r, gpu));
+	p->hidden[gpu] = bytes - p->paid[gpu];
+	repay(r, gpu);
+}
+
 static void on_exit(struct swap_rules *r, struct swap_party *p)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		p->dying[gpu] = r->lost_mask >> gpu & 1 ? 0 : party_resident(p, gpu);
 		p->evicted[gpu] = p->backing[gpu] = p->hidden[gpu] = p->held[gpu] = 0;
+		if (r->lost_mask >> gpu & 1)
+			release(r, p, gpu, 0);
 	}
 	memset(p->demand, 0, sizeof(p->demand));
 	p->order = 0;
@@ -637,7 +690,8 @@ static void on_gpu_lost(struct swap_rules *r, uint32_t gpu)
 
 		if (!p->used)
 			continue;
-		p->dying[gpu] = 0;
+		if (!p->alive)
+			release(r, p, gpu, 0);
 		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 			if (p->demand[n].epoch && p->demand[n].gpu == gpu)
 				p->demand[n].used = false;
@@ -717,6 +771,7 @@ static void gpu_event(struct swap_rules *r, const struct sl_event *e)
 		r->reserve[gpu] = e->gpu_add.reserve_bytes;
 		r->present_mask |= 1u << gpu;
 		r->lost_mask &= ~(1u << gpu);
+		repay(r, gpu);
 		break;
 	case SL_EVENT_GPU_LOST: on_gpu_lost(r, gpu); break;
 	case SL_EVENT_UNMANAGED: r->unmanaged[gpu] = e->unmanaged.bytes; break;
@@ -775,7 +830,7 @@ static void party_event(
 		p->store = e->store.bytes;
 		p->trimmed = 0;
 		break;
-	case SL_EVENT_HIDDEN: p->hidden[e->hidden.gpu] = e->hidden.bytes; break;
+	case SL_EVENT_HIDDEN: on_hidden(r, p, e->hidden.gpu, e->hidden.bytes); break;
 	case SL_EVENT_HELD:
 		p->held[e->held.gpu] = sl_min_u64(e->held.bytes, p->backing[e->held.gpu]);
 		break;
@@ -834,9 +889,7 @@ void swap_books_event(struct swap_rules *r, const struct sl_event *e)
 	case SL_EVENT_RELEASED:
 		p = swap_party_of(r, id);
 		if (p && !p->alive) {
-			uint64_t *d = &p->dying[e->released.gpu];
-
-			*d = sl_min_u64(*d, e->released.remaining_bytes);
+			release(r, p, e->released.gpu, e->released.remaining_bytes);
 			forget_if_gone(r, p);
 		}
 		return;

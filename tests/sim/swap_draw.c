@@ -65,12 +65,22 @@ static bool has_burst(const struct swap_world *w)
 	return false;
 }
 
+/* Every other one has none, and takes turns with bursts. Its own numbers, so that the rest of a
+ * seed's story does not hang on them. */
+sl_ns swap_draw_grace(const struct swap_world *w)
+{
+	struct sl_rng own = {w->rng.state ^ 0x5bd1e995};
+
+	return sl_rng_one_in(&own, 2) ? 0 : sl_rng_span(&own, 100 * SL_MS, 30 * SL_S);
+}
+
 struct swap_workload swap_draw_workload(struct swap_world *w)
 {
 	uint64_t shareable = w->capacity[0] - w->capacity[0] / 16;
 	struct swap_workload wl = {.used = true,
 		.shape = (enum swap_shape)draw(w, shape_weight, SWAP_SHAPE_COUNT),
 		.clients_most = 1,
+		.idle_grace = swap_draw_grace(w),
 		.limit = UINT64_MAX};
 	uint32_t gpus = 1;
 

@@ -34,7 +34,8 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 
 			if (v.backing_bytes != p->backing[gpu] ||
 				v.evicted_bytes != p->evicted[gpu] ||
-				v.hidden_bytes != p->hidden[gpu])
+				v.hidden_bytes != p->hidden[gpu] ||
+				v.paid_bytes != p->paid[gpu])
 				swap_rules_fail(r,
 					"client %" PRIu64 " on GPU %u: backing %" PRIu64
 					", evicted %" PRIu64 ", hidden %" PRIu64
@@ -469,7 +470,8 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 
 		if (!p->used || !p->alive || !m)
 			continue;
-		if (p->order)
+		/* A client that refuses on and on is asked every few seconds. */
+		if (p->order && r->now - p->order_at > 60 * SL_S)
 			swap_rules_fail(r,
 				"order %" PRIu64 " of client %" PRIu64 " is still open",
 				p->order, p->id);

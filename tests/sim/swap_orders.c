@@ -117,10 +117,10 @@ static void move_out(struct swap_world *w, uint32_t slot)
 	struct swap_order *o = &c->order;
 	uint64_t movable = sl_sub_sat(c->resident[o->gpu], c->held[o->gpu]);
 
-	o->moves = sl_min_u64(
-		movable, o->bytes > movable
-				 ? movable
-				 : (o->bytes + SWAP_CHUNK - 1) / SWAP_CHUNK * SWAP_CHUNK);
+	uint64_t grain = sl_max_u64(c->grain, SWAP_CHUNK);
+
+	o->moves = sl_min_u64(movable,
+		o->bytes > movable ? movable : (o->bytes + grain - 1) / grain * grain);
 	if (w->lost_mask >> o->gpu & 1) {
 		finish(w, slot, SL_SWAP_REFUSED, SL_SWAP_BROKEN);
 	} else if (!o->moves) {

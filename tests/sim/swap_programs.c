@@ -86,10 +86,13 @@ static void ask(struct swap_world *w, uint32_t slot, uint32_t gpu, uint64_t byte
 	send_ask(w, slot);
 }
 
+static void submit(struct swap_world *w, uint32_t slot, sl_ns piece);
+
 /* The driver made it, or refused. */
 void swap_created(struct swap_world *w, uint32_t slot)
 {
 	struct swap_client *c = &w->client[slot];
+	const struct swap_workload *wl = &w->workload[c->workload];
 
 	/* Nothing is made on a lost GPU, and the grant was void from then on. */
 	if (w->lost_mask >> c->ask_gpu & 1) {
@@ -112,7 +115,10 @@ void swap_created(struct swap_world *w, uint32_t slot)
 	swap_send(w, slot,
 		(struct sl_event){.type = SL_EVENT_COMMIT,
 			.commit = {c->id, c->epoch, c->ask_bytes}});
-	swap_think_after(w, slot, 0);
+	/* What is loaded piece by piece is filled before the next piece. */
+	if (wl->step)
+		submit(w, slot, wl->piece);
+	swap_think_after(w, slot, wl->step ? wl->piece : 0);
 }
 
 void swap_free(struct swap_world *w, uint32_t slot, uint32_t gpu, uint64_t bytes)
@@ -259,7 +265,9 @@ static bool grows(struct swap_world *w, uint32_t slot, struct swap_workload *wl)
 				sl_max_u64(SWAP_CHUNK,
 					(wl->size - has) / 2 / SWAP_CHUNK * SWAP_CHUNK));
 		else
-			ask(w, slot, gpu, wl->size - has);
+			ask(w, slot, gpu,
+				sl_min_u64(wl->size - has,
+					wl->step ? wl->step : UINT64_MAX));
 		return true;
 	}
 	return false;

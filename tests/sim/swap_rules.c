@@ -151,6 +151,23 @@ sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p)
 	return sl_min_u64(swap_quiet_of(r, p), r->now - p->resident_at);
 }
 
+/* Since when nothing of it has worked, as far as the node was told. */
+static sl_ns quiet_member(const struct swap_rules *r, const struct swap_member *m)
+{
+	sl_ns quiet = SL_NS_NEVER;
+
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+		uint64_t has = 0;
+
+		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+			has += p->backing[gpu];
+		if (p->used && p->alive && p->swaps && p->workload == m->id && has)
+			quiet = sl_min_u64(quiet, swap_idle_of(r, p));
+	}
+	return quiet;
+}
+
 /* --- actions --- */
 
 static void on_admit(struct swap_rules *r, const struct sl_action *a)
@@ -169,7 +186,8 @@ static void on_admit(struct swap_rules *r, const struct sl_action *a)
 		.mask = a->admit.gpu_mask,
 		.flags = e->workload_add.flags,
 		.priority = e->workload_add.priority,
-		.warm_after = e->workload_add.warm_after};
+		.warm_after = e->workload_add.warm_after,
+		.idle_grace = e->workload_add.idle_grace};
 }
 
 static void on_set_done(struct swap_rules *r, const struct sl_action *a)
@@ -192,6 +210,8 @@ static void on_set_done(struct swap_rules *r, const struct sl_action *a)
 			m->flags = e->workload_set.flags;
 		if (e->workload_set.which & SL_SET_WARM)
 			m->warm_after = e->workload_set.warm_after;
+		if (e->workload_set.which & SL_SET_GRACE)
+			m->idle_grace = e->workload_set.idle_grace;
 	} else if (e->type != SL_EVENT_WORKLOAD_RESUME ||
 		   e->workload_resume.workload != m->id) {
 		swap_rules_fail(r,
@@ -211,6 +231,8 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 			p->termed = false;
 		return;
 	}
+	if (a->note.reason == SL_REASON_UNSETTLED)
+		swap_rules_fail(r, "a step did not come to an end by itself");
 	if (a->note.reason != SL_REASON_RESUMED)
 		return;
 	if (!m || !m->resuming)
@@ -346,8 +368,10 @@ uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 			/* Who waits to come back uses what is still there of him. */
 			swap_party_wants(p) ||
 			/* Nor does what it did before it left say anything of now. */
-			r->now < sl_max_u64(p->worked_at, p->resident_at) + 10 * SL_S +
-					 2 * swap_cost(r, m->id))
+			r->now < sl_max_u64(p->worked_at, p->resident_at) +
+					 sl_max_u64(10 * SL_S, m->idle_grace) +
+					 2 * swap_cost(r, m->id) ||
+			(m->idle_grace && quiet_member(r, m) < m->idle_grace + SL_S))
 			continue;
 		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 			if (p->demand[n].used)
@@ -444,6 +468,9 @@ static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_member *other, uint32_t gpu)
 {
 	sl_ns part = sl_max_u64(20 * SL_MS, swap_party_cost(r, p, gpu));
+	/* What waits for memory itself has nothing to do until it has it. */
+	sl_ns enough = swap_party_asks(p) ? 20 * SL_MS : part;
+	sl_ns first = sl_min_u64(part, 200 * SL_MS);
 	sl_ns turn = swap_least_turn(r, m);
 	/* Those of one workload take turns one by one. */
 	sl_ns began =
@@ -451,7 +478,8 @@ static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 	sl_ns had = r->now - began + SL_US;
 	bool entitled = member_asks_entitled(r, other) || wants_entitled(r, other);
 
-	if ((p->proven && swap_idle_of(r, p) + SL_US >= part) || swap_party_evicted(p) ||
+	if ((p->proven && swap_idle_of(r, p) + SL_US >= enough) ||
+		swap_party_evicted(p) ||
 		(other->priority > m->priority && (entitled || !swap_is_within(r, m))) ||
 		had >= turn)
 		return;
@@ -465,11 +493,25 @@ static void judge_turn(struct swap_rules *r, const struct swap_party *p,
 			"workload %" PRIu64
 			", busy and within its request, is taken before its turn is over",
 			m->id);
-	else if (r->now - sl_max_u64(m->turn_began, p->resident_at) + SL_US < part)
+	else if (r->now - sl_max_u64(m->turn_began, p->resident_at) + SL_US < first)
 		swap_rules_fail(r,
 			"workload %" PRIu64 " is taken %" PRIu64
 			" us into its turn, whose first part are %" PRIu64 " us",
-			m->id, swap_us(had), swap_us(part));
+			m->id, swap_us(had), swap_us(first));
+}
+
+/* Guaranteed means there: for a burst nothing within a request moves that was at work lately. */
+static void judge_grace(struct swap_rules *r, const struct swap_member *m,
+	const struct swap_member *other)
+{
+	if (m->idle_grace && m != other && !m->parked && swap_is_within(r, m) &&
+		quiet_member(r, m) + SL_US < m->idle_grace)
+		swap_rules_fail(r,
+			"workload %" PRIu64
+			", within its request, is moved for a burst of %" PRIu64
+			" after %" PRIu64 " ms without work, of %" PRIu64,
+			m->id, other->id, swap_ms(quiet_member(r, m)),
+			swap_ms(m->idle_grace));
 }
 
 static bool has_burst(struct swap_rules *r, uint32_t gpu)
@@ -543,7 +585,8 @@ static void judge_reason(struct swap_rules *r, const struct sl_action *a,
 	for (uint32_t i = 0; i < r->parties; i++) {
 		/* Whoever is stopped or does not answer may never give it. */
 		if (r->party[i].used && r->party[i].alive && &r->party[i] != p &&
-			r->party[i].condition == SL_CONDITION_RUNNING)
+			r->party[i].condition == SL_CONDITION_RUNNING &&
+			!r->party[i].aborted)
 			leaving += swap_party_leaving(&r->party[i], gpu);
 	}
 	leaving += swap_going(r, gpu);
@@ -673,6 +716,8 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 			p->id, swap_i2(r), before, room);
 	if (other && !entitled)
 		swap_judge_way_back(r, p, other);
+	if (other && !entitled)
+		judge_grace(r, m, other);
 	if (r->pool_member && swap_evicted(r, m->id) + p->order_bytes > r->pool_member)
 		swap_rules_fail(r,
 			"EVICT takes workload %" PRIu64 " above its bound on the host",
@@ -727,6 +772,19 @@ static bool is_ready(const struct swap_rules *r, const struct swap_member *m)
 	return clients == 1 && !m->removed && !m->stopping;
 }
 
+/* It has waited for its least share beside a higher priority: it comes before all others, for one
+ * turn. */
+static bool may_be_promoted(const struct swap_rules *r, const struct swap_member *m)
+{
+	bool is_below = false;
+
+	for (uint32_t i = 0; i < r->members; i++)
+		is_below |= r->member[i].used && r->member[i].mask & m->mask &&
+			    r->member[i].priority > m->priority;
+	return is_below &&
+	       r->now - m->wants_since >= 200 * SL_MS * 1000 / r->min_share_pm;
+}
+
 /* Higher priority first, then who has waited longer, as far as what fits for the one fits for the
  * other. */
 static void judge_order(struct swap_rules *r, const struct swap_party *p,
@@ -743,7 +801,8 @@ static void judge_order(struct swap_rules *r, const struct swap_party *p,
 			!swap_member_wants(r, o) || !is_ready(r, o) ||
 			out_of(r, o, gpu) > p->evicted[gpu])
 			continue;
-		if (o->priority == m->priority && o->wants_since < m->wants_since)
+		if (o->priority == m->priority && o->wants_since < m->wants_since &&
+			!may_be_promoted(r, m))
 			swap_rules_fail(r,
 				"client %" PRIu64 " comes back before workload %" PRIu64
 				", which waits for longer for no more",

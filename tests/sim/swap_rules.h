@@ -35,6 +35,7 @@ struct swap_party {
 	uint64_t id, workload;
 	uint64_t backing[SWAP_GPUS], evicted[SWAP_GPUS], hidden[SWAP_GPUS],
 		held[SWAP_GPUS], dying[SWAP_GPUS];
+	uint64_t paid[SWAP_GPUS]; /* measured beside hidden; the reserve pays them */
 	struct swap_demand demand[SWAP_GRANTS];
 	/* the open order */
 	uint64_t order, order_bytes; /* order_bytes: that are still to move */
@@ -78,7 +79,7 @@ struct swap_member {
 	uint64_t id, request, limit;
 	uint32_t mask, flags;
 	int32_t priority;
-	sl_ns warm_after;
+	sl_ns warm_after, idle_grace;
 	/* When nobody of it waited any more to come back, or it got its first memory */
 	sl_ns turn_began, whole_at; /* whole_at: it may have begun as late as that */
 	sl_ns resuming_since;

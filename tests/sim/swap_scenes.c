@@ -399,7 +399,7 @@ bool swap_scenes_run(struct swap_world *w, bool quiet)
 {
 	const struct swap_play *const more[] = {plays, swap_plays_more_a,
 		swap_plays_more_b, swap_plays_more_c, swap_plays_more_d,
-		swap_plays_more_e, swap_plays_host};
+		swap_plays_more_e, swap_plays_host, swap_plays_grow};
 	bool all = true;
 
 	/* The long ones last. */

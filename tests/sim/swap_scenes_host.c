@@ -250,6 +250,39 @@ static void no_way_back(struct swap_world *w)
 		"nobody says that the host is full");
 }
 
+/* What A has are chunks of 4 GiB, two of which would leave. */
+static void whole_chunks(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t *b)
+{
+	stage(w, 1, pool);
+	*a = enter(w, (struct swap_workload){.size = 9 * GIB});
+	client(w, *a)->grain = 4 * GIB;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CHUNK,
+			     .chunk = {client(w, *a)->id, 4 * GIB}});
+	until(w, 5);
+	*b = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 60);
+}
+
+/* The host has room for an exchange of 6 beside a chunk, not of 8. */
+static void chunks_stay(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	whole_chunks(w, 18 * GIB, &a, &b);
+	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved");
+	expect(how_many(SL_ACTION_DENY, client(w, b)->id, 0) > 0, "B is not refused");
+}
+
+static void chunks_change_places(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	whole_chunks(w, 25 * GIB, &a, &b);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) > 5 &&
+			how_many(SL_ACTION_RESTORE, client(w, b)->id, 0) > 5,
+		"A and B take no turns");
+}
+
 /* With room for both they take turns. */
 static void some_way_back(struct swap_world *w)
 {
@@ -272,6 +305,8 @@ const struct swap_play swap_plays_host[] = {
 	{"and is not ended for a burst", stuck_before_a_burst},
 	{"so is who is there with a kernel that never ends", stuck_there},
 	{"who has no way back from the host is not moved there", no_way_back},
+	{"nor whose chunks are too large for one", chunks_stay},
+	{"large chunks change places where the host has room", chunks_change_places},
 	{"who has one takes turns", some_way_back},
 	{0},
 };

@@ -107,7 +107,7 @@ static void hopeful(struct swap_world *w)
 	until(w, 0.5);
 	for (uint32_t i = 0; i < 2; i++)
 		w->workload[client(w, i ? b : a)->workload].size += 4 * GIB;
-	until(w, 22);
+	until(w, 25); /* the second once the turn of the first is over */
 	expect(!how_many(SL_ACTION_DENY, 0, 0), "%u were denied",
 		how_many(SL_ACTION_DENY, 0, 0));
 	expect(client(w, a)->resident[0] + client(w, a)->evicted[0] == 12 * GIB &&

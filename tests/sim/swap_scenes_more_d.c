@@ -133,8 +133,8 @@ static void leaves_its_request(struct swap_world *w)
 	for (uint32_t i = 0; i < played_count; i++)
 		expect(played[i].type != SL_ACTION_EVICT ||
 				played[i].client != client(w, b)->id ||
-				played[i].bytes == GIB,
-			"B gave more than A lacked");
+				played[i].bytes <= 3 * GIB,
+			"B gave more than A lacks and may still request");
 }
 
 /* Two processes of 5 GiB, which is their request. The first is always between two pieces of its

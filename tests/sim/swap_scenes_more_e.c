@@ -472,8 +472,36 @@ static void yields(struct swap_world *w)
 	expect(how_many(SL_ACTION_RESTORE, client(w, r)->id, 0), "R does not come back");
 }
 
-/* A, which has requested 4 GiB, is parked, and 1 GiB of its contexts stays. B's burst lacks a part
- * of that: A is idle for long, and lives on all the same. */
+/* A, C and D have what they requested, 4.5 GiB each. All of D and a part of C leave for B, a burst
+ * of 7.5 GiB that comes back before all others then. C wants back at once and waits for the first
+ * part of B's turn: A, of lower priority, keeps its own. */
+static void exchange_is_waited_for(struct swap_world *w)
+{
+	struct swap_workload within = {.request = 9 * GIB / 2, .size = 9 * GIB / 2};
+	uint32_t a, b, c;
+
+	stage(w, 1, 64 * GIB);
+	b = enter_idle(w, 15 * GIB / 2);
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 4);
+	c = enter(w, within);
+	(void)enter(w, within);
+	until(w, 20);
+	within.priority = -1;
+	a = enter(w, within);
+	until(w, 20.1);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	until(w, 20.3);
+	expect(how_many(SL_ACTION_EVICT, client(w, c)->id, 0) &&
+			how_many(SL_ACTION_RESTORE, client(w, b)->id, 0),
+		"nobody leaves for B");
+	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved in its turn");
+}
+
+/* A, which has requested 4 GiB, is parked, and of its contexts 1 GiB stays that the reserve, of
+ * 1 GiB, has no room for. B's burst lacks a part of that: A is idle for long, and lives on all the
+ * same. */
 static void parked_lives(struct swap_world *w)
 {
 	uint32_t a;
@@ -487,9 +515,9 @@ static void parked_lives(struct swap_world *w)
 			     .pieces = 1,
 			     .pause = 1000 * SL_S});
 	until(w, 3);
-	client(w, a)->hidden[0] = GIB;
+	client(w, a)->hidden[0] = 2 * GIB;
 	swap_step(w, (struct sl_event){.type = SL_EVENT_HIDDEN,
-			     .hidden = {client(w, a)->id, 0, GIB}});
+			     .hidden = {client(w, a)->id, 0, 2 * GIB}});
 	person(w, SL_EVENT_WORKLOAD_PARK, a);
 	until(w, 6);
 	expect(client(w, a)->evicted[0] == 4 * GIB, "A is not parked");
@@ -680,6 +708,7 @@ const struct swap_play swap_plays_more_e[] = {
 	{"who would be ended for it does not pass", passed},
 	{"who may be idle is asked before he is ended", proven_first},
 	{"the rest of who is ended is within its request", rest_of_the_ended},
+	{"an exchange is waited for within a request", exchange_is_waited_for},
 	{"who is parked lives on", parked_lives},
 	{"warm is all of it", warm_as_a_whole},
 	{"whole by freeing the rest", whole_by_freeing},

@@ -36,6 +36,7 @@ extern const struct swap_play swap_plays_more_c[];
 extern const struct swap_play swap_plays_more_d[];
 extern const struct swap_play swap_plays_more_e[];
 extern const struct swap_play swap_plays_host[];
+extern const struct swap_play swap_plays_grow[];
 
 void stage(struct swap_world *w, uint32_t gpus, uint64_t pool);
 /* A workload of one process; returns the slot of both. */

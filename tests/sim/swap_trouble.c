@@ -72,6 +72,8 @@ static void set(struct swap_world *w, struct swap_workload *wl)
 			.flags = sl_rng_one_in(&w->rng, 4) ? SL_WORKLOAD_NO_SWAP : 0,
 			.warm_after = sl_rng_one_in(&w->rng, 2) ? 0 : 5 * SL_S}};
 
+	e.workload_set.which |= SL_SET_GRACE;
+	e.workload_set.idle_grace = swap_draw_grace(w);
 	swap_step(w, e);
 }
 

@@ -160,6 +160,7 @@ static void note_set(struct swap_world *w, uint64_t workload)
 		wl->priority = m->priority;
 		wl->flags = m->flags;
 		wl->warm_after = m->warm_after;
+		wl->idle_grace = m->idle_grace;
 		wl->parked = m->parked;
 	}
 }
@@ -327,7 +328,8 @@ void swap_arrive(struct swap_world *w, struct swap_workload wl)
 					     .gpu_mask = (1u << w->gpus) - 1,
 					     .priority = wl.priority,
 					     .flags = wl.flags,
-					     .warm_after = wl.warm_after}});
+					     .warm_after = wl.warm_after,
+					     .idle_grace = wl.idle_grace}});
 		return;
 	}
 }
@@ -409,7 +411,8 @@ void swap_restart(struct swap_world *w)
 					     .priority = wl->priority,
 					     .recovered = 1,
 					     .flags = wl->flags,
-					     .warm_after = wl->warm_after}});
+					     .warm_after = wl->warm_after,
+					     .idle_grace = wl->idle_grace}});
 		if (wl->parked)
 			swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_PARK,
 					     .workload_park = {wl->id, 1}});

@@ -73,11 +73,12 @@ struct swap_workload {
 	uint64_t id, request, limit;
 	uint32_t mask, flags, clients_most;
 	int32_t priority;
-	sl_ns warm_after;
+	sl_ns warm_after, idle_grace;
 	enum swap_shape shape;
 	uint64_t size;      /* what each of its clients wants on each of its GPUs */
 	sl_ns piece, pause; /* of GPU work, and between two stretches of it */
 	uint32_t pieces;    /* in a stretch */
+	uint64_t step;      /* it asks for so much at a time; 0: for all that it lacks */
 };
 
 /* An order as the process carries it out. */
@@ -103,6 +104,8 @@ struct swap_client {
 	 * ends. */
 	uint32_t gone;
 	uint64_t store;
+	uint64_t
+		grain; /* of an EVICT, if it is no SWAP_CHUNK: what leaves are multiples of it */
 	bool one_file; /* all of it is one file, and stays while any of that is needed */
 	/* its only thread */
 	enum { THREAD_RUNS = 0, THREAD_ASKS, THREAD_CREATES, THREAD_STANDS } thread;
@@ -229,6 +232,7 @@ bool swap_world_until(struct swap_world *world, sl_ns at);
 
 /* --- between the files of the world --- */
 void swap_step(struct swap_world *w, struct sl_event event);
+sl_ns swap_draw_grace(const struct swap_world *w);
 void swap_fail(struct swap_world *w, const char *format, ...) SL_PRINTF(2, 3);
 void swap_later(struct swap_world *w, sl_ns after, struct sim_later later);
 sl_ns swap_span(struct swap_world *w, sl_ns least, sl_ns most);

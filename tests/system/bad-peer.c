@@ -40,7 +40,7 @@ static int dial(const char *path)
 static const char *answer(int fd)
 {
 	static char text[400];
-	union sl_msg msg;
+	union sl_msg msg, proof;
 	struct pollfd ready = {fd, POLLIN, 0};
 	ssize_t got;
 
@@ -51,6 +51,10 @@ static const char *answer(int fd)
 		return "closed";
 	if (got == 0)
 		return "closed";
+	if (msg.head.type == SL_MSG_CHALLENGE) {
+		sl_wire_proof(&proof, &msg);
+		return sl_wire_send(fd, &proof) == SL_WIRE_OK ? answer(fd) : "closed";
+	}
 	if (msg.head.type == SL_MSG_REJECT)
 		snprintf(text, sizeof(text), "reject %s", msg.reject.text);
 	else if (msg.head.type == SL_MSG_WELCOME)

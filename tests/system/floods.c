@@ -19,7 +19,7 @@
 static int greet(const char *path, enum sl_role role, const uint8_t *token)
 {
 	int fd = sl_wire_connect(path, NULL);
-	union sl_msg msg;
+	union sl_msg msg, question;
 
 	if (fd < 0)
 		return -1;
@@ -27,10 +27,14 @@ static int greet(const char *path, enum sl_role role, const uint8_t *token)
 	msg.hello.role = role;
 	if (token)
 		memcpy(msg.hello.token, token, sizeof(msg.hello.token));
-	if (sl_wire_send(fd, &msg) == SL_WIRE_OK &&
-		sl_wire_recv(fd, SL_FROM_DAEMON, &msg, NULL) == SL_WIRE_OK &&
-		msg.head.type == SL_MSG_WELCOME)
-		return fd;
+	while (sl_wire_send(fd, &msg) == SL_WIRE_OK &&
+		sl_wire_recv(fd, SL_FROM_DAEMON, &question, NULL) == SL_WIRE_OK) {
+		if (question.head.type == SL_MSG_WELCOME)
+			return fd;
+		if (question.head.type != SL_MSG_CHALLENGE)
+			break;
+		sl_wire_proof(&msg, &question);
+	}
 	(void)close(fd);
 	return -1;
 }

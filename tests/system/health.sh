@@ -25,10 +25,12 @@ check_file "where the supervisor is" "$T/doctor" "^ok +shim +$B/sluice-shim star
 check_file "projects" "$T/doctor" "^ok +projects +2 projects in $T/data/projects.db$"
 check_file "jobs" "$T/doctor" "^ok +jobs +2 jobs in $T/data/jobs$"
 
+# The second one's; a job of one task shares its number with the workload.
+second=$(ls "$T/data/jobs" | sort -n | tail -n 1)
 note "--- damaged, and a supervisor that cannot be executed"
 daemon_stop
 head -c 8192 /dev/zero | tr '\0' x >"$T/data/projects.db"
-echo nonsense >"$T/data/jobs/2/state"
+echo nonsense >"$T/data/jobs/$second/state"
 cp "$B/sluice-shim" "$T/shut-shim"
 chmod 644 "$T/shut-shim"
 SLUICE_SHIM="$T/shut-shim" daemon_start
@@ -38,7 +40,7 @@ check_file "the supervisor: file" "$T/doctor" "^FAIL +shim +$T/shut-shim cannot 
 check_file "the supervisor: remedy" "$T/doctor" '-> chmod 755 it, or set SLUICE_SHIM'
 check_file "the database: file" "$T/doctor" "^FAIL +projects +cannot read the projects in $T/data/projects.db: file is not a database$"
 check_file "the database: remedy" "$T/doctor" '-> it is damaged; move it away, restart sluiced, and apply the files of projects again'
-check_file "a job: file" "$T/doctor" "^warn +jobs +job 2 is left alone: $T/data/jobs/2/state: "
+check_file "a job: file" "$T/doctor" "^warn +jobs +job $second is left alone: $T/data/jobs/$second/state: "
 check_file "a job: remedy" "$T/doctor" '-> repair it or remove its folder, then restart sluiced$'
 check "the other job is there" "$("$S" ps --all --json | json '#')" = 1
 "$S" run --name beside -- true >"$T/said" 2>&1
@@ -46,7 +48,7 @@ check "a program runs all the same" $? = 0
 
 note "--- repaired"
 daemon_stop
-rm -rf "$T/data/projects.db" "$T/data/jobs/2"
+rm -rf "$T/data/projects.db" "$T/data/jobs/$second"
 daemon_start
 doctor
 check "nothing is wrong with any of them" "$(grep -cE '^ok +(shim|projects|jobs) ' "$T/doctor")" = 3

@@ -19,7 +19,7 @@ wait_event "$T/keeps" took
 until_true 5 held_is keeps $((600 * mib))
 check "ps tells what is held" "$(use keeps held_bytes)" = $((600 * mib))
 "$B/sluice" ps --clients >"$T/clients"
-check_file "and ps --clients, by process" "$T/clients" '^keeps .* 600Mi +[0-9]+Mi +600Mi '
+check_file "and ps --clients, by process" "$T/clients" '^keeps .* 600MiB +[0-9]+MiB +600MiB '
 "$B/sluice" dump >"$T/dump"
 check_file "and dump" "$T/dump" '"held_bytes": ?629145600'
 

@@ -14,6 +14,8 @@ resident() { "$B/sluice" history --last 2s --by program --json | json "totals.0.
 config 'resolvers: swap wait'
 config "metrics: $T/metrics.sock"
 daemon_start
+printf 'projects:\n  p:\n    gpu: {quota: 1}\n  gone:\n    gpu: {quota: 0}\n' >"$T/projects.yaml"
+"$B/sluice" project apply "$T/projects.yaml" >"$T/said" 2>&1 || fail "no projects: $(cat "$T/said")"
 $RUN --request 200MiB --limit 900MiB --name a --project p -- "$P/holder" --bytes 300MiB --ms 120000 >"$T/a" &
 a=$!
 $RUN --observe --name 'b"<&' -- "$P/holder" --bytes 200MiB --ms 120000 >"$T/b" &
@@ -27,6 +29,7 @@ for by in user project gpu workload program; do
 	"$B/sluice" history --last 5m --by $by >"$T/table" 2>&1
 	check "a table by $by" $? = 0
 	check_file "by $by: what was allocated" "$T/table" '[0-9]s +0.0s'
+	check_file "by $by: none has waited" "$T/table" 'MiB +- +0B'
 	check "by $by: CSV has a head and rows" "$("$B/sluice" history --last 5m --by $by --csv | wc -l)" -gt 2
 done
 most=$(total workload 1 most_bytes)
@@ -34,12 +37,12 @@ most=$(total workload 1 most_bytes)
 check "the most that a had: its 300 MiB and what is hidden" "$((most / 1048576))" -ge 300
 check "and not what b had" "$((most / 1048576))" -lt 400
 "$B/sluice" advise >"$T/table"
-check_file "ten seconds are too short for advice" "$T/table" 'holder.*ten minutes'
-check "who was observed is counted" "$("$B/sluice" advise --json | json programs.0.observed)" = 1
-for i in 1 2; do $RUN --observe --name "loop$i" -- "$P/tenant" --bytes 20MiB --ms 1500 >"$T/loop" 2>&1 || fail "loop$i: $(tail -n 2 "$T/loop")"; done
-followed() { [ "$("$B/sluice" advise --name tenant --json | json programs.0.runs)" = 2 ]; }
+check_file "ten seconds are too short for advice" "$T/table" '^a .*ten minutes'
+check "who was observed is counted, by name" "$("$B/sluice" advise --json | json 'names.name=b"<&.observed')" = 1
+for i in 1 2; do $RUN --observe --name loop -- "$P/tenant" --bytes 20MiB --ms 1500 >"$T/loop" 2>&1 || fail "loop$i: $(tail -n 2 "$T/loop")"; done
+followed() { [ "$("$B/sluice" advise --name loop --json | json names.0.runs)" = 2 ]; }
 until_true 10 followed
-check "runs that follow each other are not there at once" "$("$B/sluice" advise --name tenant --json | json programs.0.at_once)" = 1
+check "runs that follow each other are not there at once" "$("$B/sluice" advise --name loop --json | json names.0.at_once)" = 1
 "$B/sluice" run --observe --request 1GiB -- true 2>"$T/err"
 check "--observe with a request is refused" $? = 64
 "$B/sluice" history --by colour 2>"$T/err"

@@ -6,6 +6,7 @@ export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 software_only "two GPUs"
 S="$B/sluice"
+config 'job_log_max: 1MiB'
 daemon_start
 
 submit() { "$S" submit "$@" >"$T/said" 2>&1; }
@@ -34,6 +35,19 @@ check_file 'wait says so' "$T/said" '^one is done$'
 check 'logs again' "$(cmp "$T/log" "$T/again" && echo same)" = same
 check 'logs --last 2' "$("$S" logs one --last 2 | wc -l)" = 2
 
+# --- what writes much keeps the end of it
+# shellcheck disable=SC2016
+status_of 0 "$S" submit --name loud -- sh -c 'i=0; while [ $i -lt 100000 ]; do echo "line $i of many"; i=$((i + 1)); done; sleep 2; echo last'
+timeout 40 "$S" logs -f loud >"$T/log" 2>"$T/err"
+check 'logs -f of much: its end' "$(tail -n 1 "$T/log")" = last
+check 'each line that it says is whole' "$(grep -cavE '^(line [0-9]+ of many|last|sluice: the oldest [0-9.]+ [KMG]iB of this output are dropped; 1 MiB are kept .*)$' "$T/log")" = 0
+"$S" logs loud >"$T/log"
+check_file 'logs says what is gone' "$T/log" '^sluice: the oldest .* of this output are dropped; 1 MiB are kept \(job_log_max in sluiced.conf\)$'
+check 'in front' "$(sed -n '1s/:.*//p' "$T/log")" = sluice
+check 'logs --last' "$("$S" logs loud --last 2 | tr '\n' ';')" = 'line 99999 of many;last;'
+check 'logs --last of more than there is' "$("$S" logs loud --last 90000 | sed -n '1s/:.*//p')" = sluice
+check 'it is within its bound' "$(du -k "$T/state/jobs/$(job loud job)/log.0" | cut -f 1)" -le 1100
+
 # --- memory for other devices, and who may not come
 status_of 0 "$S" submit --rdma --name devices -- true
 status_of 0 "$S" wait devices
@@ -43,18 +57,24 @@ if unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
 	check_file 'a container is told where to go' "$T/said" 'is in a container, and jobs run outside of it'
 fi
 
+# Nor does a job see a network that its submitter does not.
+if [ "$(id -u)" = 0 ] && unshare --net true 2>/dev/null; then
+	status_of 75 unshare --net "$S" submit --name offline -- true
+	check_file 'another network is told' "$T/said" 'is in another network or IPC namespace than sluiced, and jobs run outside of it'
+fi
+
 # --- what it gets, and what it left
 mkdir "$T/folder"
 umask 027
 status_of 0 env T_KEPT=kept LD_PRELOAD= "$S" submit --name shell --dir "$T/folder" --env 'T_SET=a b' -- sh -c \
 	'pwd; echo "$T_KEPT,$T_SET,$SLUICE_TASK/$SLUICE_TASKS,$CUDA_VISIBLE_DEVICES,$1"; umask; cat; echo "$LD_PRELOAD" | grep -o libsluice.so | wc -l; echo bad >&2; exit 7' x 'c d'
 status_of 7 "$S" wait shell
-check_file 'wait says so' "$T/said" '^shell failed: exit status 7$'
+check_file 'wait says so' "$T/said" '^shell failed: it ended with exit status 7$'
 check 'folder, words, environment, umask, standard error' "$("$S" logs shell | tr '\n' ';')" = \
 	"$T/folder;kept,a b,0/1,$("$S" logs shell | sed -n 's/.*1,\([01]\),c d/\1/p'),c d;0027;1;bad;"
 check 'ps --all: exit status' "$(job shell exit_status)" = 7
 status_of 137 "$S" submit --wait --name killed -- sh -c 'kill -9 $$'
-check_file 'submit --wait says how it ended' "$T/said" '^killed failed: killed by signal 9'
+check_file 'submit --wait says how it ended' "$T/said" '^killed failed: it was killed by signal 9'
 status_of 0 "$S" submit --wait --name again --retries 2 -- sh -c 'echo "attempt $SLUICE_ATTEMPT"; [ "$SLUICE_ATTEMPT" = 2 ]'
 check 'all attempts are in the log' "$("$S" logs again | tr '\n' ' ')" = 'attempt 1 attempt 2 '
 status_of 0 "$S" submit --wait --name gang --gang 2 -- sh -c 'echo "task $SLUICE_TASK"'
@@ -80,8 +100,8 @@ check_file 'the third is told that it waits' "$T/said" '^long-3: queued as job [
 until_true 20 is long-2 running || fail "long-2 does not run"
 check 'the third waits' "$(job long-3 state)" = queued
 "$S" ps >"$T/ps"
-check_file 'ps has a line for it' "$T/ps" '^long-3 .* queued .* it wants'
-check 'and one for each that runs' "$(grep -c '^long-[12] ' "$T/ps")" = 2
+check_file 'ps has a line for it' "$T/ps" ' long-3 .* queued .* it wants'
+check 'and one for each that runs' "$(grep -c ' long-[12] ' "$T/ps")" = 2
 "$S" why long-3 >"$T/why"
 check_file 'why says what would let it run' "$T/why" '^long-3: job [0-9]+ is queued, submitted .* ago; .*; it runs when '
 status_of 0 "$S" submit --try --name nothing -- true

@@ -23,7 +23,7 @@ ended() {
 }
 job() { "$B/sluice" ps --all --json | json "name=$1.$2"; }
 is() { [ "$(job "$1" state)" = "$2" ]; }
-logs() { "$B/sluice" logs "$@" 2>&1; }
+logs() { "$B/sluice" logs "$@" 2>/dev/null; }
 wrote() { logs "$1" | grep -q -- "$2"; }
 # pid NAME: the first number of its log.
 pid() { logs "$1" | grep -m1 -E '^[0-9]+$'; }

@@ -54,6 +54,8 @@ option_swap() {
 	timeout 10 "$S" park "job-$OPTION" >"$T/said" 2>&1
 	check 'it is not parked' $? != 0
 }
+option_keep_resident() { effect of swap 0 --keep-resident; }
+option_idle_grace() { effect dumped idle_grace_ms 7000 --idle-grace 7s; }
 option_rdma() { effect dumped rdma 1 --rdma; }
 option_oom_first() { effect of oom_first 1 --oom-first on; }
 option_longest_wait() { effect dumped longest_wait_ms 7000 --longest-wait 7s; }
@@ -66,7 +68,7 @@ option_observe() {
 	"$S" submit --observe --name job-observe -- sleep 80 >"$T/said" 2>&1 || fail "--observe: $(cat "$T/said")"
 	until_true 20 is_running job-observe || fail "job-observe does not run"
 	check '--observe: no request, and no limit but the GPU' "$(of job-observe request_bytes) $(of job-observe limit_bytes)" = "0 $("$S" gpus --json | json 0.shareable_bytes)"
-	observed() { [ "$("$S" advise --json | json programs.program=sleep.observed)" = 1 ]; }
+	observed() { [ "$("$S" advise --json | json names.name=job-observe.observed)" = 1 ]; }
 	until_true 20 observed || fail "nobody is observed: $("$S" advise --json)"
 	"$S" submit --observe --request 16MiB -- sleep 80 >"$T/said" 2>&1
 	check '--observe with a request: refused' $? = 64

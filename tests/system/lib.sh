@@ -6,7 +6,8 @@
 #   LIMIT  seconds until the test is ended (default 90)
 # SLUICE_TEST_SLOWER is how much slower than usual programs are (a sanitizer, tools/sanitize): so many times longer is
 # everything waited for. A test may be right about what comes at last; it says nothing of when.
-# SLUICE_TEST_REAL=1 runs on the real GPU instead; tests that need the software GPU then skip.
+# SLUICE_TEST_REAL=1 runs on the GPUs that are there instead: the daemon manages as many of them as BOX has, and
+# shares as much of each, so sizes in tests mean the same. Tests that need the software GPU then skip.
 #
 # After sourcing: $T is a private folder, $P the folder of the test programs, $B that of the build;
 # daemon_* start and end a daemon with a private socket; check* compare and count; the test ends with
@@ -26,9 +27,6 @@ fi
 P=$B/tests/programs
 T=$(mktemp -d "${TMPDIR:-/tmp}/sluice-test.XXXXXX") || exit 99
 export SLUICE_SOCKET="$T/s"
-# A context of a real GPU takes half a gigabyte; limits in tests grow by so many MiB.
-EXTRA=0
-[ -n "${SLUICE_TEST_REAL-}" ] && EXTRA=1536
 DAEMON=
 FAILED=0
 CHECKS=0
@@ -72,7 +70,7 @@ skip() {
 	exit 77
 }
 software_only() {
-	[ -n "${SLUICE_SOFTGPU-}" ] || skip "needs the software GPU: $*"
+	[ -n "${SLUICE_SOFTGPU-}" ] && [ -z "${SLUICE_TEST_REAL-}" ] || skip "needs the software GPU: $*"
 }
 # check WHAT VALUE OPERATOR EXPECTED: both are printed when they do not go together.
 check() {
@@ -116,9 +114,33 @@ json() { "$B/tests/system/json-get" "$@"; }
 # Option words for the daemon's configuration: config 'key: value'
 config() { echo "$1" >>"$CONFIG"; }
 
+# box_option NAME DEFAULT: a word of BOX.
+box_option() {
+	box_value=$(echo "${BOX-}" | sed -n "s/.*--$1 \\([^ ]*\\).*/\\1/p")
+	echo "${box_value:-$2}"
+}
+# Makes the GPUs that are there the box of the test, by the daemon's configuration alone: all but a sixteenth of the
+# box's memory is shared, as on a software GPU of that size, and the rest of the GPU is the reserve. The reserve pays
+# contexts, so limits need not grow by them.
+real_box() {
+	"$P/nvml-view" >"$T/nvml"
+	real_gpus=$(box_option gpus 1)
+	[ "$(json -l what=count count <"$T/nvml" || echo 0)" -ge "$real_gpus" ] || skip "needs $real_gpus GPUs"
+	real_shared=$(($(box_option memory 1GiB | sed 's/MiB$/ << 20/; s/GiB$/ << 30/')))
+	real_total=$(json -l what=memory total <"$T/nvml")
+	real_reserve=$((real_total - real_shared / 16 * 15))
+	[ "$real_reserve" -gt 0 ] || skip "needs $real_shared bytes of GPU memory, and there are $real_total"
+	config "gpus: [$(grep '"uuid"' "$T/nvml" | head -n "$real_gpus" | while read -r real_line; do
+		echo "$real_line" | json uuid
+	done | paste -sd , | sed 's/,/, /g')]"
+	# A test may have an opinion of its own.
+	grep -qs '^context_reserve' "$CONFIG" || config "context_reserve: $real_reserve"
+}
+
 daemon_up() { "$B/sluice" gpus --json >/dev/null 2>&1; }
 daemon_start() {
 	touch "$CONFIG"
+	[ -z "${SLUICE_TEST_REAL-}" ] || grep -qs '^gpus:' "$CONFIG" || real_box
 	# shellcheck disable=SC2086 # DAEMON_FRONT is a list of words
 	${DAEMON_FRONT-} "$B/sluiced" --config "$CONFIG" --socket "$T/s" --state "$T/state" >>"$T/daemon.log" 2>&1 &
 	DAEMON=$!
@@ -160,7 +182,7 @@ wait_event() {
 # The books are empty: nothing held, granted, dying or waiting.
 books_empty() {
 	"$B/sluice" gpus --json >"$T/books.json" || return 1
-	for books_field in backing_bytes granted_bytes hidden_bytes dying_bytes requests_bytes waiting workloads; do
+	for books_field in backing_bytes granted_bytes hidden_bytes paid_bytes dying_bytes requests_bytes waiting workloads; do
 		[ "$(json "0.$books_field" <"$T/books.json")" = 0 ] || return 1
 	done
 	[ "$(json 0.free_bytes <"$T/books.json")" = "$(json 0.shareable_bytes <"$T/books.json")" ]

@@ -40,7 +40,7 @@ done
 why holds >"$T/why"
 check_file "why says it is lost" "$T/why" 'LOST'
 "$B/sluice" ps >"$T/ps"
-check_file "ps says it of who is on it" "$T/ps" '^holds .* gpu lost '
+check_file "ps says it of who is on it" "$T/ps" ' holds .* gpu lost '
 check "and of nobody else" "$(grep -c 'gpu lost' "$T/ps")" = 1
 check "ps in JSON" "$(use holds gpu_lost)$(use elsewhere gpu_lost)" = 10
 "$B/sluice" gpus >"$T/gpus"

@@ -42,10 +42,10 @@ config "page: \"$A\""
 config 'page_names: gpubox.example'
 config 'measure_interval: 100ms'
 config "data_dir: $T/data"
+config 'job_log_max: 64KiB'
 daemon_start
 nasty='<img/src=x/onerror=alert(1)>"&'
-junk=$(printf 'caf\303\251-\377\376-\342\202')
-$RUN --request 100MiB --limit 900MiB --name "$nasty" --project "$junk" -- "$P/holder" --bytes 600MiB --ms 100000 >"$T/a" &
+$RUN --request 100MiB --limit 900MiB --name "$nasty" -- "$P/holder" --bytes 600MiB --ms 100000 >"$T/a" &
 a=$!
 wait_event "$T/a" held
 long=$(head -c 10000 /dev/zero | tr '\0' x)
@@ -88,7 +88,6 @@ same() { # the state and the lists of the command line agree; numbers that move 
 until_true 10 same
 check "the state is what gpus and ps say" $? = 0
 check "a hostile name comes whole" "$(body workloads.0.name)" = "$nasty"
-check "what is no UTF-8 is marked" "$(body workloads.0.project)" = "$(printf 'café-\357\277\275\357\277\275-\357\277\275\357\277\275')"
 check "it is told as JSON" "$(grep -c '^Content-Type: application/json' "$T/head")" = 1
 check "nobody in particular asks" "$(json me <"$T/body" 2>&1)" = ""
 check "the daemon is told" "$(body daemon.version)" = "$("$B/sluice" version --json | json version)"
@@ -196,6 +195,28 @@ check_file "what is to be remarked is told" "$T/body" '"text": ?"quiet is parked
 "$B/sluice" set quiet --request 50MiB --warm-after 0 >"$T/set" 2>&1
 check_file "also where two answers make one" "$T/set" 'warning: quiet is parked: '
 expect 200 POST "/api/workloads/$id/resume" ''
+expect 200 POST /api/projects '{"project": "lab", "gpu": {"quota": 1.5, "limit": null}, "memory": {"quota": "64MiB"}, "groups": ["staff"], "priority": 3}'
+check "a project is added" "$(body added) $(body changed)" = "1 0"
+expect 200 POST /api/projects '{"project": "team", "parent": "lab", "gpu": {"quota": 0.5}}'
+expect 200 POST /api/projects '{"project": "lab", "gpu": {"quota": 1, "limit": 2, "over_quota_weight": 4}}'
+check "and changed" "$(body added) $(body changed)" = "0 1"
+"$B/sluice" project show >"$T/projects"
+for line in 'gpu: {quota: 1, limit: 2, over_quota_weight: 4}' 'memory: {quota: 64MiB' 'groups: \[staff\]' 'priority: 3' 'parent: lab' '  default:' '  team:'; do
+	check_file "what was not named stays: $line" "$T/projects" "$line"
+done
+for wrong in '{"gpu": {"quota": 1}}' '{"project": "<b>"}' '{"project": "lab", "gpu": {"quota": -2}}' '{"project": "lab", "gpu": {"quota": 0.1234}}' \
+	'{"project": "lab", "gpu": {"share": 1}}' '{"project": "lab", "gpu": 1}' '{"project": "lab", "users": "anna"}' '{"project": "lab", "color": 1}'; do
+	expect 400 POST /api/projects "$wrong"
+done
+expect 409 POST /api/projects '{"project": "team", "gpu": {"quota": 3}}'
+check_file "in the daemon's own words" "$T/body" '(team|lab)'
+expect 409 POST /api/projects '{"project": "team", "parent": "nowhere"}'
+expect 409 DELETE /api/projects/lab ''
+check_file "a parent stays while it has children" "$T/body" 'has children'
+expect 404 DELETE /api/projects/nowhere ''
+expect 200 DELETE /api/projects/team ''
+call GET /api/state
+check "it is gone, and the others stay" "$(body 'projects.#') $(body projects.project=lab.priority)" = "2 3"
 expect 200 POST /api/resources '{"name": "small", "request": 0.1, "limit": "300MiB", "priority": -5}'
 expect 200 POST /api/resources '{"name": "tiny", "request": "32MiB"}'
 expect 400 POST /api/resources '{"name": "<b>", "request": 0.1}'
@@ -207,11 +228,20 @@ job=$(body job)
 over() { [ "$("$B/sluice" ps --all --json | json "job=$job.state")" = failed ]; }
 until_true 20 over
 check "the job ran, and failed as it was told to" "$("$B/sluice" ps --all --json | json "job=$job.exit_status")" = 3
+check "and how it ended, in words" "$("$B/sluice" ps --all --json | json "job=$job.ending")" = "failed: exit status 3"
 check "with the resource's amounts" "$("$B/sluice" ps --all --json | json "job=$job.request") $("$B/sluice" ps --all --json | json "job=$job.priority")" = "0.1 -5"
 expect 200 GET "/api/jobs/$job/log"
 check "what it wrote" "$(cat "$T/body")" = "seven
 /usr"
 check_file "is text, whatever it is" "$T/head" '^Content-Type: text/plain'
+# shellcheck disable=SC2016
+expect 200 POST /api/jobs '{"command": ["sh", "-c", "i=0; while [ $i -lt 20000 ]; do echo line $i; i=$((i + 1)); done; sleep 1; exit 3"], "resource": "tiny", "dir": "/", "name": "loud"}'
+loud=$(body job)
+loud_is_over() { [ "$("$B/sluice" ps --all --json | json "job=$loud.state")" = failed ]; }
+until_true 20 loud_is_over
+dropped() { call GET "/api/jobs/$loud/log" && grep -q '^sluice: the oldest .* of this output are dropped; 64 KiB are kept' "$T/body"; }
+until_true 10 dropped
+check "of much the newest, and a line in front that says so" "$(sed -n '1s/:.*//p;$p' "$T/body" | tr '\n' ' ')" = "sluice line 19999 "
 expect 409 GET "/api/jobs/$job/log?task=7"
 expect 404 GET /api/jobs/999/log
 expect 404 POST /api/jobs/front-x/stop '{}'
@@ -259,8 +289,15 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	expect 403 POST "/api/workloads/$id/set" '{"priority": 1}'
 	expect 403 POST "/api/workloads/$id/stop" '{}'
 	expect 403 GET "/api/jobs/$job/log"
-	expect 403 POST /api/resources '{"name": "mine", "request": 0.1}'
-	expect 403 DELETE /api/resources/tiny ''
+	expect 200 POST /api/resources '{"name": "mine", "request": 0.1}'
+	call GET /api/state
+	check "a user's own resource is not for all" "$(body 'resources.#')" = 2
+	call GET /api/resources
+	check "but listed to its user" "$(body resources.name=mine.gpus)" = 1
+	expect 200 DELETE /api/resources/mine ''
+	expect 404 DELETE /api/resources/tiny ''
+	expect 403 POST /api/projects '{"project": "mine", "gpu": {"quota": 1}}'
+	expect 403 DELETE /api/projects/lab ''
 	expect 200 POST /api/jobs '{"command": ["id", "-u"], "request": "32MiB"}'
 	theirs=$(body job)
 	written() { call GET "/api/jobs/$theirs/log" && [ "$(cat "$T/body")" = 65534 ]; }
@@ -432,13 +469,19 @@ fi
 other=$!
 listens() { grep -q listening "$T/other"; }
 until_true 5 listens || fail "nobody listens"
-echo "page: \"$A\"" >"$T/wrong"
-refused "$T/wrong"
-check "a port that is taken: no start" $? -ne 0
-check_file "and says why" "$T/second" "page: cannot listen on $A: Address already in use"
+echo "page: \"$A\"" >"$CONFIG"
+daemon_start
+check "a port that is taken: the daemon runs" $? = 0
+"$B/sluice" page >"$T/said" 2>&1
+check "without the page" $? = 75
+check_file "and says why" "$T/said" "page: cannot listen on $A: Address already in use"
 kill -KILL $other
 wait $other 2>/dev/null
-# Root's daemon at its usual place chooses the address by itself; a port that another program has there is no reason to leave the GPUs alone.
+served() { "$B/sluice" page >"$T/said" 2>&1; }
+until_true 10 served
+check "the page is served once it is free" $? = 0
+daemon_stop
+# Root's daemon at its usual place chooses the address by itself, and opens the page there in the same way.
 cat >"$T/usual" <<'END'
 mount -t tmpfs none /run || exit 77
 unset SLUICE_SOCKET
@@ -481,8 +524,8 @@ if [ "$(id -u)" = 0 ] && unshare --mount true 2>/dev/null; then
 	unshare --mount sh "$T/usual" >"$T/usual.out" 2>"$T/usual.err"
 	check_file "with the usual port taken the daemon runs" "$T/usual.out" '^taken runs$'
 	check_file "the page is refused" "$T/usual.out" '^taken page 75$'
-	check_file "which says why, and what to do" "$T/usual.page" 'page cannot be served at 127\.0\.0\.1:7654: Address already in use; choose another address'
-	check_file "the daemon's log has it" "$T/usual.log.taken" 'going on without the page'
+	check_file "which says why, and what to do" "$T/usual.page" 'page: cannot listen on 127\.0\.0\.1:7654: Address already in use; choose another address'
+	check_file "the daemon's log has it" "$T/usual.log.taken" 'going on without it'
 	check_file "doctor has it" "$T/usual.doctor" '127\.0\.0\.1:7654: Address already in use'
 	check_file "it ends well" "$T/usual.out" '^taken ended 0$'
 	if grep -q '^free' "$T/usual.out"; then

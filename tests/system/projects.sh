@@ -42,8 +42,9 @@ check 'there is the project of everybody' "$(json 0.project <"$T/out")" = defaul
 
 project apply "$T/lab.yaml"
 check_file 'apply' "$T/out" '^2 added, 0 changed, 0 as before$'
+check_file 'more than there is' "$T/err" 'warning: the projects have a quota of 8 GPUs together, and sluiced manages 1: '
 project list
-check_file 'a child stands behind and below its parent' "$T/out" '^  vision +2.5 +- +3 '
+check_file 'a child stands behind and below its parent' "$T/out" '^  vision +0 +2.5 +- +3 '
 project list --json
 check 'three projects' "$(json '#' <"$T/out")" = 3
 check 'in GPUs' "$(json project=vision.gpu.quota <"$T/out")" = 2.500000
@@ -54,6 +55,7 @@ project apply - <"$T/whole.yaml"
 check_file 'what is shown can be applied' "$T/out" '^nothing to change: 3 projects'
 printf 'projects: {vision: {parent: research, priority: 5}}\n' >"$T/change.yaml"
 project apply "$T/change.yaml" --json
+check 'no words beside JSON' "$(cat "$T/err")" = ''
 check 'one changed' "$(json changed <"$T/out")" = 1
 
 # What cannot be, with its place. Nothing of it may be done.

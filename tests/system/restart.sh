@@ -26,13 +26,25 @@ wait_event "$T/dies" held
 ) &
 stays=$!
 wait_event "$T/stays" held
-"$B/sluice" stop stays --grace 4s >"$T/stop"
+"$B/sluice" stop stays --grace 8s >"$T/stop"
 check "stop" $? = 0
+# The history is written a moment later.
+kept() { [ "$("$B/tests/system/history-file" "$T/state/history.db" number "SELECT count(*) FROM events WHERE reason = 'STOP_ASKED'")" = 1 ]; }
+until_true 10 kept || fail "the history does not have the stop"
 daemon_kill
 kill -KILL $dies
 wait $dies 2>/dev/null
 check "it is still there, without a daemon" "$(kill -0 $stays && echo yes)" = yes
 daemon_start
+"$B/sluice" events --kind note --since 1h >"$T/events"
+check_file "events know what the daemon before did" "$T/events" 'note  *changed was changed by '
+check "of that kind only" "$("$B/sluice" events --kind stop --json | grep -vc '"kind": "stop"')" = 0
+check "the last one is one" "$("$B/sluice" events --last 1 | wc -l)" = 1
+"$B/sluice" why changed >"$T/why"
+check_file "why, too" "$T/why" 'Before:'
+"$B/sluice" events --kind nonsense >/dev/null 2>"$T/kind.err"
+check "a kind that there is not" $? = 64
+check_file "names those that there are" "$T/kind.err" 'deny, except'
 check "request" "$(use changed request_bytes)" = $((150 << 20))
 check "limit" "$(use changed limit_bytes)" = $((400 << 20))
 check "priority" "$(use changed priority)" = 7

@@ -74,10 +74,4 @@ check "what is not modelled answers" "$(seen absent result)" = 801
 check "and says so once" "$(grep -c 'cuCoredumpGetAttribute is not modelled' "$T/absent.err")" = 1
 "$B/sluice" softgpu --cuda 12040 -- "$B/tests/contract/contract" --only proc_address_13 >"$T/old"
 check "the driver can be one of CUDA 12" "$(grep -c '^skip proc_address_13' "$T/old")" = 1
-
-# The contract's own test has one GPU; these need several.
-for fact in peer_access pool_access_peer multicast_all multicast_team; do
-	"$B/sluice" softgpu --gpus 4 --memory 1GiB -- "$B/tests/contract/contract" --only "$fact" >"$T/fact"
-	check "several GPUs: $fact" "$(grep -c "^ok *$fact " "$T/fact")" = 1
-done
 finish

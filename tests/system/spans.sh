@@ -40,7 +40,7 @@ check "nor where least is left" "$(use other gpu)" != "$first"
 hold third --request 100MiB
 check "best fit again" "$(use third gpu)" = "$first"
 "$B/sluice" ps >"$T/ps"
-check_file "ps shows where each is" "$T/ps" "^third +.* $first +"
+check_file "ps shows where each is" "$T/ps" "^ *[0-9]+ +third +.* $first +"
 for name in fixed second third small other; do end $name; done
 check_books_empty
 

@@ -7,6 +7,8 @@
 # (tests/programs/told.h).
 # shellcheck disable=SC2034 # for the tests
 MIB=1048576
+# Of idle ones within their requests nothing would move for 30 s; scene swap-guaranteed is about that.
+config 'idle_grace: 0'
 # With what programs are started: words for SWAPPER_FRONT stand before `sluice run` (a fault plan, a limit).
 SWAPPER_PATIENCE=${SWAPPER_PATIENCE:-40}
 

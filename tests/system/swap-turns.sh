@@ -97,7 +97,7 @@ until_true 20 late waits 1 || fail "it does not go on"
 check_file "and nothing was lost" "$T/waits" '"checkall","result":"CUDA_SUCCESS","value":0,'
 # Once more, with nobody told to park: a daemon that dies while one is out by its resolver.
 swapper pushes --request 0 --limit 1.0
-ok pushes alloc b 400m
+ok pushes alloc b 440m
 ok pushes fill b 6
 check "the one in the way is out" "$(evicted_bytes waits)" -ge $((10 * MIB))
 daemon_kill

@@ -58,7 +58,7 @@ check "and why" "$(of_client "$stuck" condition)" = stopped
 check "its sibling is another matter" "$(of_client "$sibling" untakeable)" = 0
 check "the workload is marked" "$(use borrower untakeable)" = 1
 "$B/sluice" ps >"$T/ps"
-check_file "ps shows it" "$T/ps" '^borrower.*untakeable'
+check_file "ps shows it" "$T/ps" ' borrower.*untakeable'
 "$B/sluice" ps --clients >"$T/ps"
 check_file "ps --clients shows it" "$T/ps" "^borrower +$stuck .*untakeable"
 "$B/sluice" why borrower >"$T/why"

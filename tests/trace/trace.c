@@ -188,6 +188,16 @@ bool sl_route_knows(const char *name)
 	return entry_of(name) != NULL;
 }
 
+int sl_route_open_flags(int flags)
+{
+	return flags;
+}
+
+void *sl_route_real_dlopen(void)
+{
+	return (void *)sl_libc_dlopen();
+}
+
 void *sl_route_real_dlsym(void)
 {
 	return (void *)next_dlsym();

@@ -96,6 +96,7 @@ static void cell_add(struct sl_ledger_cell *cell, const struct sl_ledger_cell *a
 	cell->backing_bytes += add->backing_bytes;
 	cell->granted_bytes += add->granted_bytes;
 	cell->hidden_bytes += add->hidden_bytes;
+	cell->paid_bytes += add->paid_bytes;
 	cell->held_bytes += add->held_bytes;
 	cell->holding_bytes += add->holding_bytes;
 	cell->dying_bytes += add->dying_bytes;
@@ -109,6 +110,7 @@ static void cell_subtract(struct sl_ledger_cell *cell, const struct sl_ledger_ce
 	cell->backing_bytes -= less->backing_bytes;
 	cell->granted_bytes -= less->granted_bytes;
 	cell->hidden_bytes -= less->hidden_bytes;
+	cell->paid_bytes -= less->paid_bytes;
 	cell->held_bytes -= less->held_bytes;
 	cell->holding_bytes -= less->holding_bytes;
 	cell->dying_bytes -= less->dying_bytes;
@@ -145,13 +147,14 @@ static void set_cell(struct sl_ledger *ledger, struct sl_ledger_holding *holding
 }
 
 void sl_ledger_set_gpu(struct sl_ledger *ledger, uint32_t gpu, uint64_t capacity_bytes,
-	uint64_t reserve_bytes)
+	uint64_t reserve_bytes, uint64_t driver_bytes)
 {
 	struct sl_ledger_gpu *g = &ledger->gpu[gpu];
 
 	g->present = true;
 	g->capacity_bytes = clamp(capacity_bytes);
 	g->reserve_bytes = clamp(reserve_bytes);
+	g->driver_bytes = clamp(driver_bytes);
 }
 
 void sl_ledger_set_unmanaged(struct sl_ledger *ledger, uint32_t gpu, uint64_t bytes)
@@ -316,12 +319,38 @@ uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,
 	return freed;
 }
 
+/* What the reserve can pay of this client, with what it pays already. */
+static uint64_t room_for(
+	const struct sl_ledger *ledger, const struct sl_ledger_cell *cell, uint32_t gpu)
+{
+	const struct sl_ledger_gpu *g = &ledger->gpu[gpu];
+
+	uint64_t reserve = SL_MUTANT(RESERVE_PAYS_NOTHING,
+		SL_MUTANT(RESERVE_WITHOUT_END, g->reserve_bytes, UINT64_MAX), 0);
+
+	return sl_sub_sat(
+		reserve, g->driver_bytes + g->sum.paid_bytes - cell->paid_bytes);
+}
+
+uint64_t sl_ledger_reserve_room(const struct sl_ledger *ledger, uint32_t gpu)
+{
+	return room_for(ledger, &(struct sl_ledger_cell){0}, gpu);
+}
+
+uint64_t sl_ledger_measured(const struct sl_ledger_cell *cell)
+{
+	return cell->hidden_bytes + cell->paid_bytes;
+}
+
 void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes)
 {
 	struct sl_ledger_cell to = holding->cell[gpu];
 
-	to.hidden_bytes = SL_MUTANT(HIDDEN_ADDS, 0, to.hidden_bytes) + clamp(bytes);
+	bytes = clamp(bytes) + SL_MUTANT(HIDDEN_ADDS, 0, sl_ledger_measured(&to));
+	to.paid_bytes = SL_MUTANT(
+		RESERVE_PAYS_NOTHING, sl_min_u64(bytes, room_for(ledger, &to, gpu)), 0);
+	to.hidden_bytes = bytes - to.paid_bytes;
 	set_cell(ledger, holding, gpu, to);
 }
 
@@ -338,7 +367,7 @@ void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding)
 		/* It may have created what was granted in its last moment. */
 		dying += SL_MUTANT(DYING_WITHOUT_GRANTS, cell->granted_bytes, 0);
 		set_cell(ledger, holding, gpu,
-			(struct sl_ledger_cell){
+			(struct sl_ledger_cell){.paid_bytes = cell->paid_bytes,
 				.dying_bytes = SL_MUTANT(NO_DYING, dying, 0)});
 	}
 }
@@ -347,9 +376,10 @@ void sl_ledger_release(struct sl_ledger *ledger, struct sl_ledger_holding *holdi
 	uint32_t gpu, uint64_t remaining_bytes)
 {
 	struct sl_ledger_cell to = holding->cell[gpu];
+	uint64_t remaining = SL_MUTANT(RELEASE_WHOLE, remaining_bytes, 0);
 
-	to.dying_bytes =
-		sl_min_u64(to.dying_bytes, SL_MUTANT(RELEASE_WHOLE, remaining_bytes, 0));
+	to.paid_bytes = sl_min_u64(to.paid_bytes, remaining);
+	to.dying_bytes = sl_min_u64(to.dying_bytes, remaining - to.paid_bytes);
 	set_cell(ledger, holding, gpu, to);
 }
 
@@ -439,6 +469,7 @@ static int cells_differ(const struct sl_ledger_cell *kept,
 	       differs(kept->granted_bytes, counted->granted_bytes, "granted", gpu,
 		       err) ||
 	       differs(kept->hidden_bytes, counted->hidden_bytes, "hidden", gpu, err) ||
+	       differs(kept->paid_bytes, counted->paid_bytes, "paid", gpu, err) ||
 	       differs(kept->held_bytes, counted->held_bytes, "held", gpu, err) ||
 	       differs(kept->holding_bytes, counted->holding_bytes, "about to be held",
 		       gpu, err) ||

@@ -8,6 +8,8 @@
  * that no sum can wrap.
  *
  *   shareable   capacity - reserve - unmanaged
+ *   paid        of what was measured of a client (context, code, stacks), what the reserve pays:
+ *               first come, first paid; hidden is the rest, and paid <= reserve - driver
  *   use(w)      backing + granted + hidden of the workload's living clients, wherever they are:
  *               what its limit holds for
  *   here(w)     what of it is on the GPU, or has its room kept there: use - evicted + returning
@@ -32,7 +34,10 @@
 struct sl_ledger_cell {
 	uint64_t backing_bytes; /* created and committed */
 	uint64_t granted_bytes; /* granted, not committed yet */
-	uint64_t hidden_bytes;  /* measured, not asked for through us */
+	uint64_t
+		hidden_bytes; /* measured, not asked for through us, beyond what is paid */
+	uint64_t
+		paid_bytes; /* measured too; the reserve pays them, so they count nowhere */
 	uint64_t held_bytes;    /* of backing: must not be evicted */
 	uint64_t holding_bytes; /* of backing and granted: will be held once committed */
 	uint64_t dying_bytes;   /* of dead clients, until the device shows them gone */
@@ -61,6 +66,7 @@ struct sl_ledger_holding {
 struct sl_ledger_gpu {
 	bool present;
 	uint64_t capacity_bytes, reserve_bytes, unmanaged_bytes;
+	uint64_t driver_bytes; /* of the reserve: the driver's own */
 	uint64_t requests_bytes, unclaimed_bytes, claims_bytes; /* sums over workloads */
 	uint32_t workloads, burstable; /* bound here; those with limit > request */
 	struct sl_ledger_cell sum;
@@ -76,7 +82,7 @@ struct sl_ledger {
 
 /* Makes the GPU known, or changes its size. */
 void sl_ledger_set_gpu(struct sl_ledger *ledger, uint32_t gpu, uint64_t capacity_bytes,
-	uint64_t reserve_bytes);
+	uint64_t reserve_bytes, uint64_t driver_bytes);
 void sl_ledger_set_unmanaged(struct sl_ledger *ledger, uint32_t gpu, uint64_t bytes);
 /* Books request and limit on every GPU of gpu_mask. No check of I1: that is admit's. */
 void sl_ledger_bind(struct sl_ledger *ledger, struct sl_ledger_account *account,
@@ -108,6 +114,8 @@ SL_MUST_CHECK uint64_t sl_ledger_free(struct sl_ledger *ledger,
 	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
 void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
+/* Measured: so many bytes that nobody asked for through us. The reserve pays them as far as it has
+ * room; what was paid stays paid while it is measured. */
 void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
 /* Of its backing so many bytes are on the host. More than backing counts as that: also when backing
@@ -123,9 +131,10 @@ void sl_ledger_set_leaving(struct sl_ledger *ledger, struct sl_ledger_holding *h
 /* As sl_ledger_free, of bytes that are on the host. */
 SL_MUST_CHECK uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,
 	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
-/* Everything the client has on any GPU, uncommitted grants and hidden bytes too, is dying. */
+/* Everything the client has on any GPU, uncommitted grants and hidden bytes too, is dying; what
+ * the reserve pays it pays until that is released. */
 void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding);
-/* At most remaining_bytes are still dying; never makes them more. */
+/* At most remaining_bytes are still there, paid ones first; never makes them more. */
 void sl_ledger_release(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t remaining_bytes);
 
@@ -136,6 +145,10 @@ uint64_t sl_ledger_resident(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_free_bytes(const struct sl_ledger *ledger, uint32_t gpu);
 /* resident + unclaimed - shareable, or 0: what stands on requests nobody has claimed yet. */
 uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
+/* What the reserve can still pay. */
+uint64_t sl_ledger_reserve_room(const struct sl_ledger *ledger, uint32_t gpu);
+/* hidden + paid: what was measured. */
+uint64_t sl_ledger_measured(const struct sl_ledger_cell *cell);
 /* The GPU's measured state breaks I1. More resident than can be shared is not that: what somebody's
  * contexts have grown by while he holds all there is can be taken back from him, and until then
  * nothing is free. */

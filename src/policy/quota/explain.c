@@ -145,14 +145,7 @@ static void put_host(int64_t mib, char text[VALUE_MAX])
 
 static void put_span(int64_t ns, char text[VALUE_MAX])
 {
-	sl_ns span = ns > 0 ? (sl_ns)ns : 0;
-
-	if (span < 100 * SL_S)
-		(void)snprintf(text, VALUE_MAX, "%" PRIu64 ".%u s",
-			(uint64_t)(span / SL_S), (unsigned int)(span / (SL_S / 10) % 10));
-	else
-		(void)snprintf(text, VALUE_MAX, "%" PRIu64 " min",
-			(uint64_t)(span / (60 * SL_S)));
+	(void)sl_span_format(ns > 0 ? (sl_ns)ns : 0, text, VALUE_MAX);
 }
 
 /* Fills text with the value of the place; false: there is no such place. */

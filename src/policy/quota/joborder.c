@@ -25,6 +25,7 @@ struct ratio {
 struct slot {
 	struct sl_joborder_job *job; /* NULL: it stands in no heap */
 	struct ratio with, without;
+	struct sl_quantity below; /* its quota, by so much; without bound: INT64_MAX */
 	int32_t priority;
 	bool under, within;
 	sl_ns created;
@@ -228,15 +229,20 @@ static void look(struct sl_joborder *order, struct slot *slot, uint32_t number, 
 	slot->priority = own ? 0 : project->rules.priority;
 	slot->with = dominant(has, wants, share, quota);
 	slot->without = dominant(has, NULL, share, quota);
+	for (int r = 0; r < SL_RESOURCES; r++)
+		slot->below.of[r] = quota->of[r] == SL_QUOTA_ALL
+					    ? INT64_MAX
+					    : quota->of[r] - has->of[r];
 	slot->created = project->created;
 	slot->id = project->id;
 }
 
-static int compare_size(const struct sl_joborder_job *a, const struct sl_joborder_job *b)
+/* GPUs, then cores, then memory. */
+static int compare(const struct sl_quantity *a, const struct sl_quantity *b)
 {
 	for (int r = 0; r < SL_RESOURCES; r++) {
-		if (a->wants.of[r] != b->wants.of[r])
-			return a->wants.of[r] < b->wants.of[r] ? -1 : 1;
+		if (a->of[r] != b->of[r])
+			return a->of[r] < b->of[r] ? -1 : 1;
 	}
 	return 0;
 }
@@ -271,7 +277,10 @@ static bool slot_before(const struct slot *a, const struct slot *b)
 	differ = SL_MUTANT(ORDER_NO_WITHOUT, compare_ratio(&a->without, &b->without), 0);
 	if (differ)
 		return differ < 0;
-	differ = SL_MUTANT(ORDER_NO_SIZE, compare_size(a->job, b->job), 0);
+	differ = SL_MUTANT(ORDER_NO_DEFICIT, compare(&b->below, &a->below), 0);
+	if (differ)
+		return differ < 0;
+	differ = SL_MUTANT(ORDER_NO_SIZE, compare(&a->job->wants, &b->job->wants), 0);
 	if (differ)
 		return differ < 0;
 	return slot_older(a, b);

@@ -9,7 +9,8 @@
  *   the one whose dominant share is lower with the job, then: without it
  *     (dominant share: the largest of has / fair share over the GPUs and those resources whose
  *     guarantee is bounded; a share of 0 counts as a thousandth of what the books count in),
- *   the one whose job is smaller (GPUs, then cores, then memory),
+ *   the one that is further below its quota (in GPUs, then cores, then memory),
+ *   the one whose job is smaller (in the same order),
  *   the one whose job is older, then the older project, then the smaller id.
  * Within a project: priority of the job, jobs that have not got their least before further tasks of
  * those that have, age, id. The jobs that stand in a project with children are one more child of it

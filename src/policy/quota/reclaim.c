@@ -78,6 +78,7 @@ enum sl_reclaim_verdict sl_reclaim_may(const struct sl_tree *tree, uint32_t by,
 	const struct sl_project *a, *b;
 	uint32_t branch_a, branch_b;
 	struct ratio after;
+	bool guaranteed;
 
 	if (!sl_tree_branches(tree, by, from, &branch_a, &branch_b))
 		return SL_RECLAIM_RELATED;
@@ -92,9 +93,11 @@ enum sl_reclaim_verdict sl_reclaim_may(const struct sl_tree *tree, uint32_t by,
 		if (i == branch_b)
 			break;
 	}
-	if (!exceeds(&b->has, &b->share, more) &&
-		!SL_MUTANT(RECLAIM_NO_RIGHT, fits_quota(a, more), false))
+	guaranteed = SL_MUTANT(RECLAIM_NO_RIGHT, fits_quota(a, more), false);
+	if (!guaranteed && !exceeds(&b->has, &b->share, more))
 		return SL_RECLAIM_IN_SHARE;
+	if (guaranteed)
+		return SL_RECLAIM_YES;
 	after = ratio_of(a, more, 1, more);
 	if (SL_MUTANT(RECLAIM_GREEDY, compare(after, one) > 0, false) &&
 		compare(after, ratio_of(b, taken, -1, more)) >= 0)
@@ -109,7 +112,8 @@ bool sl_reclaim_is_fair(const struct sl_tree *tree, uint32_t by,
 	uint32_t a, b;
 	struct ratio has;
 
-	if (!sl_tree_branches(tree, by, from, &a, &b))
+	if (!sl_tree_branches(tree, by, from, &a, &b) ||
+		!exceeds(&tree->all[a].has, &tree->all[a].rules.quota, more))
 		return true;
 	has = ratio_of(&tree->all[a], NULL, 0, more);
 	return SL_MUTANT(RECLAIM_GREEDY, compare(has, one) <= 0, true) ||

@@ -5,8 +5,9 @@
  * branch must be above its fair share in a resource that is wanted; or the reclaimer must stay
  * within its quota with what it wants while the victim's branch is above its own. Besides:
  *   in-quota work is never taken: from the victim up to that branch each one is above its quota;
- *   the reclaimer's branch must not end up above its fair share and at least as far above it as the
- *   victim's.
+ *   the reclaimer's branch, unless it stays within its quota, must not end up above its fair share
+ *   and at least as far above it as the victim's. (Within the quota it can be above the share where
+ *   something below it is over a limit that was lowered.)
  * (The rules of KAI; facts and names as there.)
  *
  * Pure. Books are taken as they are in the tree: what was taken already is off them, what the

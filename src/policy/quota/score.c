@@ -13,12 +13,13 @@
 
 /* So many of the short list are looked at closely. */
 #define CLOSE_LOOKS 8
+/* Prices are set anew after changes of one node in so many. */
+#define PRICED_PART 16
 
 static const struct sl_score_rule *const rules[SL_PLACE_POLICIES] = {
-	[SL_PLACE_PACK] = &sl_score_pack,
-	[SL_PLACE_SPREAD] = &sl_score_spread,
-	[SL_PLACE_BESTFIT] = &sl_score_bestfit,
-	[SL_PLACE_FGD] = &sl_score_fgd,
+#define SL_PLACEMENT_POLICY(NAME, name) [SL_PLACE_##NAME] = &sl_score_##name,
+#include "policy/quota/policies.def"
+#undef SL_PLACEMENT_POLICY
 };
 
 struct board {
@@ -34,6 +35,7 @@ struct sl_placer {
 	const struct sl_fit_node *nodes;
 	const uint32_t *ranks;
 	uint32_t most, count; /* count: nodes that were ever named by sl_placer_changed */
+	uint32_t unpriced;    /* changes of nodes since prices were set */
 	struct board *boards[2]; /* now, later */
 	/* The last place that was named, until its node changes: what the node has left if it is
 	 * taken. */
@@ -115,6 +117,7 @@ void sl_placer_changed(struct sl_placer *placer, uint32_t node)
 {
 	if (node >= placer->count)
 		placer->count = node + 1;
+	placer->unpriced++;
 	learn_placed(placer, node);
 	for (int later = 0; later < 2; later++)
 		if (placer->boards[later])
@@ -138,6 +141,11 @@ static uint32_t mask_on(const struct sl_fit_node *node, const struct sl_room *ro
 
 static void refresh(struct sl_placer *placer)
 {
+	if (placer->rule->judge && placer->unpriced > placer->count / PRICED_PART) {
+		placer->unpriced = 0;
+		sl_typical_set_prices(
+			&placer->context.typical, placer->nodes, placer->count);
+	}
 	if (!placer->rule->learns || !sl_typical_refresh(&placer->context.typical))
 		return;
 	for (int later = 0; later < 2; later++)
@@ -244,10 +252,9 @@ bool sl_placer_place(struct sl_placer *placer, const struct sl_need *need, bool 
 const char *sl_placement_policy_name(enum sl_placement_policy policy)
 {
 	static const char *const names[SL_PLACE_POLICIES] = {
-		[SL_PLACE_PACK] = "pack",
-		[SL_PLACE_SPREAD] = "spread",
-		[SL_PLACE_BESTFIT] = "bestfit",
-		[SL_PLACE_FGD] = "fgd",
+#define SL_PLACEMENT_POLICY(NAME, name) #name,
+#include "policy/quota/policies.def"
+#undef SL_PLACEMENT_POLICY
 	};
 
 	return policy < SL_PLACE_POLICIES ? names[policy] : "?";

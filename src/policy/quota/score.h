@@ -23,10 +23,9 @@
 #include "policy/quota/fit.h"
 
 enum sl_placement_policy {
-	SL_PLACE_PACK = 0,
-	SL_PLACE_SPREAD,
-	SL_PLACE_BESTFIT,
-	SL_PLACE_FGD,
+#define SL_PLACEMENT_POLICY(NAME, name) SL_PLACE_##NAME,
+#include "policy/quota/policies.def"
+#undef SL_PLACEMENT_POLICY
 	SL_PLACE_POLICIES
 };
 

@@ -3,10 +3,11 @@
  * against
  *
  * A short list by the growth of fragmentation, as FGD has it but without rounding; of these, the
- * state whose waste grows least wins (score_waste.h). Waste looks at a node once it is full, when
+ * state that loses least of its worth wins. A state is worth what is idle on it less its waste
+ * (score_waste.h), at the price of its hardware (score_typical.h): what is taken or wasted on a
+ * model that constrained tasks ask for counts more. Waste looks at a node once it is full, when
  * some small task has filled nearly every hole, so it does not see that large jobs are refused on
- * the way there. That has its own
- * term: what tasks of several whole GPUs could use before and cannot use afterwards.
+ * the way there. That has its own term: what tasks of several whole GPUs could use.
  */
 #include "policy/quota/score_rules.h"
 
@@ -16,8 +17,9 @@
 #define SHORTLIST_SCALE 1024
 /* In a close look, harm is told apart in steps of so many thousandths of a GPU; of equals the
  * lowest rank wins. Smaller differences are noise of the streams, and to follow noise spreads tasks
- * over all nodes. */
-#define STEP 20
+ * over all nodes. ROUNDING keeps a whole number of steps from being one less. */
+#define STEP     20
+#define ROUNDING 1
 
 /* What a rule says of placing it on the GPUs of mask; less is better. */
 typedef double (*harm_fn)(struct sl_score_context *context,
@@ -34,7 +36,8 @@ static double harm_of(struct sl_score_context *context, const struct sl_fit_node
 }
 
 /* The least harm over its GPUs. *gpu: where; a state's GPUs are sorted, so equal ones stand
- * together. */
+ * together. Of equal harm the fullest: while few tasks are known most places harm nothing, and
+ * whole GPUs should be left for those that come. */
 static double least_harm(struct sl_score_context *context,
 	const struct sl_fit_node *state, const struct sl_need *need, harm_fn harm,
 	uint16_t *gpu)
@@ -52,7 +55,7 @@ static double least_harm(struct sl_score_context *context,
 		if (i && state->now.left[i] == state->now.left[i - 1])
 			continue;
 		value = harm_of(context, state, need, UINT32_C(1) << i, harm);
-		if (value < least) {
+		if (value <= least) {
 			least = value;
 			*gpu = i;
 		}
@@ -76,26 +79,32 @@ static int32_t score(
 			 least_harm(context, state, need, fragmentation, &gpu));
 }
 
-static double waste(struct sl_score_context *context, const struct sl_fit_node *before,
+/* Of what is idle on such a node, what will be used, at its price. */
+static double worth(struct sl_score_context *context, const struct sl_fit_node *state)
+{
+	double waste = sl_waste_of(&context->waste, state, context->close);
+
+	return sl_typical_price(&context->typical, state) *
+		       (state->now.gpu_milli - waste) +
+	       sl_typical_large(&context->typical, state);
+}
+
+static double loss_of(struct sl_score_context *context, const struct sl_fit_node *before,
 	const struct sl_fit_node *after)
 {
 	struct sl_fit_node state;
+	double loss;
 
 	sl_state_make(&state, after, &after->now, true);
-	return sl_waste_of(&context->waste, &state, context->close) -
-	       sl_waste_of(&context->waste, before, context->close) +
-	       sl_typical_large(&context->typical, before) -
-	       sl_typical_large(&context->typical, &state);
+	loss = worth(context, before) - worth(context, &state);
+	return context->close ? floor((loss + ROUNDING) / STEP) : loss;
 }
 
 static double judge(struct sl_score_context *context, const struct sl_fit_node *state,
 	const struct sl_need *need, bool close, uint16_t *gpu)
 {
-	double harm;
-
 	context->close = close;
-	harm = least_harm(context, state, need, waste, gpu);
-	return close ? floor(harm / STEP) : harm;
+	return least_harm(context, state, need, loss_of, gpu);
 }
 
 const struct sl_score_rule sl_score_pack = {.sorted = true,

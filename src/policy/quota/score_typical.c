@@ -118,14 +118,11 @@ bool sl_typical_refresh(struct sl_typical *typical)
 /* The thousandths that a typical task takes of each GPU of this class; 0: it never runs there. */
 static uint32_t share_of(const struct sl_typical_class *class, const struct sl_need *need)
 {
-	struct sl_fit_node node;
 	uint32_t milli;
 
-	sl_fit_node_init(&node, UINT32_MAX, UINT32_MAX, SL_FIT_GPUS_MAX, class->gpu_mib,
-		class->model, class->pool);
-	if (!need->gpus || !sl_fit_ever(&node, need))
+	if (!need->gpus || !sl_fit_ever(&class->any, need))
 		return 0;
-	milli = sl_fit_milli(&node, need);
+	milli = sl_fit_milli(&class->any, need);
 	return milli ? milli : 1;
 }
 
@@ -227,16 +224,16 @@ static struct sl_typical_class *class_of(
 
 	for (uint32_t i = 0; i < typical->class_count; i++) {
 		class = typical->classes[i];
-		if (class->model == node->model && class->pool == node->pool &&
-			class->gpu_mib == node->gpu_mib)
+		if (class->any.model == node->model && class->any.pool == node->pool &&
+			class->any.gpu_mib == node->gpu_mib)
 			return class;
 	}
 	if (typical->class_count == SL_TYPICAL_CLASSES)
 		return class;
 	class = sl_arena_take(typical->arena, sizeof(*class));
-	class->model = node->model;
-	class->pool = node->pool;
-	class->gpu_mib = node->gpu_mib;
+	sl_fit_node_init(&class->any, UINT32_MAX, UINT32_MAX, SL_FIT_GPUS_MAX,
+		node->gpu_mib, node->model, node->pool);
+	class->price = 1;
 	class->cpu = sl_arena_take(
 		typical->arena, (SL_TYPICAL_MOST + 1) * sizeof(*class->cpu));
 	class->shares = sl_arena_take(typical->arena,
@@ -308,6 +305,57 @@ double sl_typical_fragments(struct sl_typical *typical, const struct sl_fit_node
 	sum -= room->whole * SL_FIT_WHOLE *
 	       class->wholes[row * WHOLES + (uint32_t)room->whole];
 	return class->odds ? sum - odd_use(class, state) : sum;
+}
+
+/* --- Prices. --- */
+
+/* What is idle on hardware that allows need. */
+static double idle_for(const struct sl_typical *typical, const struct sl_need *need)
+{
+	double idle = 0;
+
+	for (uint32_t i = 0; i < typical->class_count; i++)
+		if (share_of(typical->classes[i], need))
+			idle += typical->classes[i]->idle;
+	return idle;
+}
+
+static void add_demand(struct sl_typical *typical, const struct sl_typical_kind *kind)
+{
+	double idle = idle_for(typical, &kind->need);
+
+	if (!(idle > 0))
+		return;
+	for (uint32_t i = 0; i < typical->class_count; i++)
+		typical->classes[i]->price += (double)kind->times * kind->need.gpus *
+					      share_of(typical->classes[i], &kind->need) /
+					      idle;
+}
+
+void sl_typical_set_prices(
+	struct sl_typical *typical, const struct sl_fit_node *nodes, uint32_t count)
+{
+	double idle = 0, demand = 0;
+
+	for (uint32_t i = 0; i < typical->class_count; i++)
+		typical->classes[i]->idle = typical->classes[i]->price = 0;
+	for (uint32_t i = 0; i < count; i++)
+		if (!nodes[i].closed && nodes[i].later.gpu_milli > 0)
+			class_of(typical, &nodes[i])->idle += nodes[i].later.gpu_milli;
+	for (uint32_t i = 0; i < typical->count; i++)
+		add_demand(typical, &typical->kinds[i]);
+	for (uint32_t i = 0; i < typical->class_count; i++) {
+		idle += typical->classes[i]->idle;
+		demand += typical->classes[i]->idle * typical->classes[i]->price;
+	}
+	for (uint32_t i = 0; i < typical->class_count; i++)
+		typical->classes[i]->price =
+			demand > 0 ? typical->classes[i]->price * idle / demand : 1;
+}
+
+double sl_typical_price(struct sl_typical *typical, const struct sl_fit_node *node)
+{
+	return class_of(typical, node)->price;
 }
 
 double sl_typical_large(struct sl_typical *typical, const struct sl_fit_node *state)

@@ -9,6 +9,10 @@
  *
  * For each kind of hardware the sum over tasks is kept in tables by CPU left and GPU left: a state
  * costs one look-up for each of its GPUs.
+ *
+ * An idle GPU has a price: the demand for it if each task spread evenly over the idle GPUs that its
+ * models and pools allow, as a multiple of the mean over all idle GPUs. Without constrained tasks
+ * every price is 1; it rises where constrained tasks leave fewest GPUs to others.
  */
 #ifndef SL_POLICY_QUOTA_SCORE_TYPICAL_H
 #define SL_POLICY_QUOTA_SCORE_TYPICAL_H
@@ -30,8 +34,9 @@ struct sl_typical_kind {
 
 /* One kind of hardware. The row is that of the largest `cpu` that is no more than what is left. */
 struct sl_typical_class {
-	uint8_t model, pool;
-	uint32_t gpu_mib, built;
+	struct sl_fit_node any; /* an empty node of this hardware, without bounds */
+	uint32_t built;
+	double idle, price;                /* idle: thousandths, when prices were set */
 	uint32_t rows, columns;            /* columns: different shares + 1 */
 	uint32_t *cpu;                     /* by row; ascending */
 	uint16_t column[SL_FIT_WHOLE + 1]; /* by thousandths left */
@@ -72,6 +77,13 @@ bool sl_typical_refresh(struct sl_typical *typical);
 
 /* Of a node in this state, in thousandths of a GPU. */
 double sl_typical_fragments(struct sl_typical *typical, const struct sl_fit_node *state);
+
+/* Sets the prices by what will be free on nodes[0..count). O(nodes + kinds of task x kinds of
+ * hardware). */
+void sl_typical_set_prices(
+	struct sl_typical *typical, const struct sl_fit_node *nodes, uint32_t count);
+/* Of an idle GPU of such a node. */
+double sl_typical_price(struct sl_typical *typical, const struct sl_fit_node *node);
 
 /* What tasks of several whole GPUs could use of it, typical or not: the sum of p x the thousandths
  * of whole GPUs, over those that it has room for. */

@@ -17,7 +17,9 @@
 #define PLACED_MOST 0.75
 /* Drawn anew after so many placements in all, then each time there are half as many again. */
 #define FIRST_DRAW 500
-#define MEMO       (1u << 17)
+/* Of fewer tasks streams are no sample of what comes, which may fill every hole. */
+#define ENOUGH 200.0
+#define MEMO   (1u << 17)
 
 void sl_waste_init(
 	struct sl_waste *waste, struct sl_arena *arena, struct sl_typical *typical)
@@ -309,7 +311,9 @@ static float fill_all(struct sl_waste *waste, const struct sl_fit_node *state,
 	return (float)sum / (float)(to - from);
 }
 
-double sl_waste_of(struct sl_waste *waste, const struct sl_fit_node *state, bool close)
+/* As the streams have it, from the memo. */
+static double waste_of(
+	struct sl_waste *waste, const struct sl_fit_node *state, bool close)
 {
 	uint64_t hash = sl_state_hash(state);
 	struct sl_waste_memo *memo = &waste->memo[hash >> 40 & (MEMO - 1)];
@@ -331,4 +335,11 @@ double sl_waste_of(struct sl_waste *waste, const struct sl_fit_node *state, bool
 					(SL_WASTE_STREAMS - SL_WASTE_ROUGH)) /
 			SL_WASTE_STREAMS;
 	return memo->close;
+}
+
+double sl_waste_of(struct sl_waste *waste, const struct sl_fit_node *state, bool close)
+{
+	double seen = (double)waste->typical->seen;
+
+	return waste_of(waste, state, close) * (seen < ENOUGH ? seen / ENOUGH : 1);
 }

@@ -59,7 +59,8 @@ void sl_waste_refresh(struct sl_waste *waste);
 void sl_waste_placed(struct sl_waste *waste, const struct sl_fit_node *node,
 	const struct sl_need *need);
 
-/* Of a state, as sl_state_make(sorted) makes it. */
+/* Of a state, as sl_state_make(sorted) makes it; less in proportion while too few tasks were
+ * seen. */
 double sl_waste_of(struct sl_waste *waste, const struct sl_fit_node *state, bool close);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * admit - see the header
  *
- * The allowed GPUs go through one sieve after the other (limit, size, health, room). The first
- * sieve that leaves fewer than were asked for names the reason, so a user hears of a request
- * that could never fit before hearing of neighbours that happen to be in the way.
+ * The allowed GPUs go through one sieve after the other (limit, size, health, room, contexts).
+ * The first sieve that leaves fewer than were asked for names the reason, so a user hears of a
+ * request that could never fit before hearing of neighbours that happen to be in the way.
  */
 #include "policy/verdicts/admit.h"
 #include "policy/mutant.h"
@@ -95,8 +95,9 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 	const struct sl_admit_gpu gpu[SL_ADMIT_GPUS_MAX], struct sl_admit_plan *plan)
 {
 	uint64_t limit[SL_ADMIT_GPUS_MAX], size[SL_ADMIT_GPUS_MAX],
-		room[SL_ADMIT_GPUS_MAX];
+		room[SL_ADMIT_GPUS_MAX], reserve[SL_ADMIT_GPUS_MAX];
 	uint32_t allowed = 0, sane = 0, sized = 0, healthy = 0, roomy = 0, lesser = 0;
+	uint32_t uncrowded = 0;
 	uint32_t count = ask->gpu_count ? ask->gpu_count : 1;
 
 	*plan = (struct sl_admit_plan){.reason = SL_REASON_NONE};
@@ -105,14 +106,16 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 		struct sl_admit_offer *offer = &plan->offer[i];
 		uint32_t bit = 1u << i;
 
-		limit[i] = size[i] = room[i] = 0;
+		limit[i] = size[i] = room[i] = reserve[i] = 0;
 		if (!g->allowed)
 			continue;
 		*offer = sl_admit_resolve(ask, g->shareable_bytes);
 		limit[i] = sl_amount_resolve(&ask->limit, g->shareable_bytes, 0);
 		size[i] = g->shareable_bytes;
 		room[i] = sl_sub_sat(g->shareable_bytes, g->claims_bytes);
+		reserve[i] = g->reserve_bytes;
 		allowed |= bit;
+		uncrowded |= g->crowded ? 0 : bit;
 		sane |= limit_below_request(ask, g->shareable_bytes, offer) ? 0 : bit;
 		sized |= offer->request_bytes <= size[i] ? bit : 0;
 		healthy |= SL_MUTANT(ADMIT_DEGRADED, g->degraded, false) ? 0 : bit;
@@ -145,6 +148,8 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 	}
 	if (enough(plan, sane, count, SL_REASON_LIMIT_BELOW_REQUEST, limit) &&
 		enough(plan, sized, count, SL_REASON_REQUEST_TOO_LARGE, size) &&
-		enough(plan, healthy, count, SL_REASON_DEGRADED, room))
-		(void)enough(plan, roomy, count, SL_REASON_REQUESTS_TAKEN, room);
+		enough(plan, healthy, count, SL_REASON_DEGRADED, room) &&
+		enough(plan, roomy, count, SL_REASON_REQUESTS_TAKEN, room) &&
+		!enough(plan, roomy & uncrowded, count, SL_REASON_CONTEXTS_FULL, reserve))
+		plan->wanted_bytes = gpu[plan->gpu].context_bytes;
 }

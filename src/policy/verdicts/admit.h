@@ -19,6 +19,10 @@ struct sl_admit_gpu {
 	uint64_t shareable_bytes, claims_bytes;
 	uint64_t
 		parked_bytes; /* of claims: what programs that are parked could not take along */
+	/* What one more context may take, and what the reserve has left for it. crowded: it has too
+	 * little, and beside that context a workload could never be whole. */
+	uint64_t context_bytes, reserve_bytes;
+	bool crowded;
 };
 
 struct sl_admit_ask {

@@ -109,6 +109,8 @@ bool sl_demand_is_before(const struct sl_demand *a, const struct sl_demand *b)
 	if (a->priority != b->priority)
 		return SL_MUTANT(PRIORITY_UPSIDE_DOWN, a->priority > b->priority,
 			a->priority < b->priority);
+	if (a->grows != b->grows)
+		return a->grows;
 	return SL_MUTANT(
 		LAST_COME_FIRST, a->sequence<b->sequence, a->sequence> b->sequence);
 }

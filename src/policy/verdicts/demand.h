@@ -3,9 +3,9 @@
  *
  * Pure but for the queue links: reads the ledger, changes nothing in it. Sizes are bytes.
  *
- * Order: entitled before burst, higher priority first, then arrival. A demand is entitled
- * while it keeps its workload within its request; that changes when siblings take or free
- * memory, so the queue is refreshed before it is scanned.
+ * Order: entitled before burst, higher priority first, then what clients in their turn ask for,
+ * then arrival. A demand is entitled while it keeps its workload within its request; that changes
+ * when siblings take or free memory, so the queue is refreshed before it is scanned.
  *
  * A burst demand fits if it fits into what is free less the others' unclaimed requests (plus
  * what the pool lets us lend); an entitled one if it fits into what is free. The first demand
@@ -42,9 +42,10 @@ struct sl_demand {
 	uint32_t gpu;
 	int32_t priority;
 	bool entitled; /* as of the last refresh; what the queue is sorted by */
-	bool held;     /* what is made of it must not be evicted */
-	bool there;    /* its bytes exist and are in use already; held as well */
-	bool is_void;  /* granted on a GPU that was lost since: counts for nothing */
+	bool grows;   /* a burst of a client in its turn, as of the last look; likewise */
+	bool held;    /* what is made of it must not be evicted */
+	bool there;   /* its bytes exist and are in use already; held as well */
+	bool is_void; /* granted on a GPU that was lost since: counts for nothing */
 	bool noted_entitled, noted_burst, noted_refusal, noted_served;
 	bool stops;  /* processes were told to end for it: nobody passes it as the head */
 	bool helped; /* others are, or will be, moved to the host for it */

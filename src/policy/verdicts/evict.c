@@ -57,12 +57,32 @@ static bool is_spared(const struct sl_evict_ask *ask, const struct sl_evict_cand
 	return ask->spares && c->within_request;
 }
 
+/* No burst moves it yet. How long it goes on to be idle is no promise to whoever waits for that.
+ * Who is suspended runs nothing that a proof could show. */
+static bool is_kept(const struct sl_evict_ask *ask, const struct sl_evict_candidate *c)
+{
+	return SL_MUTANT(NO_GRACE, !ask->entitled, false) && c->has_grace &&
+	       (c->grace_left || (!c->suspended && !is_idle(c)));
+}
+
+/* When more is known of one that is kept. */
+static sl_ns look_again(const struct sl_evict_candidate *c)
+{
+	if (c->grace_left)
+		return c->grace_left;
+	if (c->proof_left)
+		return c->proof_left;
+	return c->idle < c->idle_enough ? c->idle_enough - c->idle : SL_NS_NEVER;
+}
+
 /* When all of it may be taken, by what is known. */
 static sl_ns may_all_be_taken(
 	const struct sl_evict_candidate *c, const struct sl_evict_ask *ask)
 {
 	sl_ns wait = SL_MUTANT(TURN_UNPROTECTED, c->turn_left, 0);
 
+	if (is_kept(ask, c))
+		return SL_NS_NEVER;
 	/* Not for a lower priority, which has the time that min_share leaves it. */
 	if (c->priority > ask->priority && !ask->promoted)
 		wait = SL_MUTANT(LOWER_TAKES_TURNS, SL_NS_NEVER, wait);
@@ -106,8 +126,10 @@ static uint64_t kept_by_others(
 struct state {
 	struct sl_evict_candidate *candidate;
 	const struct sl_evict_ask *ask;
+	struct sl_pool pool; /* with what is taken so far */
 	uint64_t out,
 		unclaimed; /* taken so far, and what is not claimed any more for it */
+	uint64_t out_most; /* what may go for that in whole chunks */
 	uint64_t gain;
 	bool unbound; /* as if pool and bounds were not there */
 };
@@ -118,43 +140,20 @@ static uint64_t unclaimed_by(const struct sl_evict_candidate *c, uint64_t gone)
 	return sl_min_u64(sl_sub_sat(gone, c->burst_bytes), c->within_bytes);
 }
 
-/* What I2 counts when so many leave, and so many of them are not claimed any more. */
-static uint64_t counted(const struct sl_evict_ask *ask, uint64_t out, uint64_t unclaimed)
+/* What the candidate may move beyond what it is told, where that counts. */
+static uint64_t chunk_of(const struct state *state, const struct sl_evict_candidate *c)
 {
-	int64_t lent = ask->lent_bytes - (int64_t)out + (int64_t)unclaimed;
-
-	return ask->claims_bytes + out + (lent > 0 ? (uint64_t)lent : 0);
+	return SL_MUTANT(CHUNKS_UNSEEN, state->ask->leaves_requests, false)
+		       ? c->chunk_bytes
+		       : 0;
 }
 
-static bool keeps_i2(const struct state *state, const struct sl_evict_candidate *c,
-	uint64_t gone, uint64_t bytes)
+/* What it can be told so that no more leaves than the pool has for who asks. */
+static uint64_t pool_has(const struct state *state, const struct sl_evict_candidate *c)
 {
-	const struct sl_evict_ask *ask = state->ask;
-	uint64_t unclaimed =
-		state->unclaimed + unclaimed_by(c, gone + bytes) - unclaimed_by(c, gone);
-	uint64_t now = counted(ask, 0, 0);
+	uint64_t left = sl_sub_sat(state->ask->pool_bytes, state->out_most);
 
-	return ask->entitled || counted(ask, state->out + bytes, unclaimed) <=
-					sl_max_u64(ask->may_bytes, now);
-}
-
-/* The most that does; more never does when less does not. */
-static uint64_t most_within_i2(const struct state *state,
-	const struct sl_evict_candidate *c, uint64_t gone, uint64_t bytes)
-{
-	uint64_t low = 0, high = bytes;
-
-	if (SL_MUTANT(EVICTS_BEYOND_I2, keeps_i2(state, c, gone, bytes), true))
-		return bytes;
-	while (low + 1 < high) {
-		uint64_t middle = low + (high - low) / 2;
-
-		if (keeps_i2(state, c, gone, middle))
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
+	return c->bytes <= left ? left : sl_sub_sat(left, chunk_of(state, c));
 }
 
 /* How much of the candidate, whose workload gave `gone` already, may go. */
@@ -162,15 +161,19 @@ static uint64_t of_use(
 	const struct state *state, const struct sl_evict_candidate *c, bool burst_only)
 {
 	uint64_t gone = state->candidate[c->workload].gone_bytes;
-	uint64_t bytes = sl_min_u64(c->bytes, state->ask->missing_bytes - state->gain);
+	uint64_t burst = sl_sub_sat(c->burst_bytes, gone);
+	uint64_t bytes = sl_min_u64(c->bytes,
+		state->ask->missing_bytes + state->ask->ahead_bytes - state->gain);
 
 	if (SL_MUTANT(EVICTS_WITHIN_REQUEST, burst_only, false))
-		bytes = sl_min_u64(bytes, sl_sub_sat(c->burst_bytes, gone));
+		bytes = sl_min_u64(bytes, burst);
 	if (state->unbound)
 		return bytes;
 	bytes = sl_min_u64(bytes, sl_sub_sat(c->share_bytes, gone));
-	bytes = sl_min_u64(bytes, sl_sub_sat(state->ask->pool_bytes, state->out));
-	return most_within_i2(state, c, gone, bytes);
+	bytes = sl_min_u64(bytes, pool_has(state, c));
+	return state->ask->entitled ? bytes
+				    : sl_min_u64(bytes, sl_pool_room(&state->pool,
+								state->ask->gpu, burst));
 }
 
 static void take(struct state *state, struct sl_evict_candidate *c, bool burst_only)
@@ -186,16 +189,23 @@ static void take(struct state *state, struct sl_evict_candidate *c, bool burst_o
 	if (!bytes || after - before >= bytes)
 		return;
 	c->take_bytes = bytes;
+	sl_pool_move(
+		&state->pool, state->ask->gpu, bytes, sl_sub_sat(c->burst_bytes, *gone));
 	*gone += bytes;
 	state->out += bytes;
+	state->out_most += sl_min_u64(c->bytes, bytes + chunk_of(state, c));
 	state->unclaimed += unclaimed;
 	state->gain += bytes - (after - before);
 }
 
-static bool choose(struct sl_evict_candidate candidate[], uint32_t count,
+/* Returns what those that are chosen give. */
+static uint64_t choose(struct sl_evict_candidate candidate[], uint32_t count,
 	const struct sl_evict_ask *ask, sl_ns until, bool unbound)
 {
-	struct state state = {.candidate = candidate, .ask = ask, .unbound = unbound};
+	struct state state = {.candidate = candidate,
+		.ask = ask,
+		.pool = ask->pool,
+		.unbound = unbound};
 
 	for (uint32_t i = 0; i < count; i++)
 		candidate[i].gone_bytes = candidate[i].take_bytes = 0;
@@ -209,7 +219,7 @@ static bool choose(struct sl_evict_candidate candidate[], uint32_t count,
 		burst_only &= may_all_be_taken(&candidate[i], ask) > until;
 		take(&state, &candidate[i], burst_only);
 	}
-	return state.gain >= ask->missing_bytes;
+	return state.gain;
 }
 
 static void forget(struct sl_evict_candidate candidate[], uint32_t count)
@@ -224,7 +234,8 @@ static struct sl_evict_plan plan_for(struct sl_evict_candidate candidate[],
 	struct sl_evict_plan plan = {.next = SL_NS_NEVER};
 	bool burst_only;
 
-	plan.enough = plan.ever = choose(candidate, count, ask, 0, false);
+	plan.gives_bytes = choose(candidate, count, ask, 0, false);
+	plan.enough = plan.ever = plan.gives_bytes >= ask->missing_bytes;
 	if (plan.enough)
 		return plan;
 	for (uint32_t i = 0; i < count; i++) {
@@ -236,13 +247,21 @@ static struct sl_evict_plan plan_for(struct sl_evict_candidate candidate[],
 			plan.next = all;
 		if (some && some < plan.next)
 			plan.next = some;
+		/* A kept one may be taken once its grace is over and it is proven idle: neither
+		 * is promised, so it is looked at again. */
+		if (is_kept(ask, c))
+			plan.next = sl_min_u64(plan.next, look_again(c));
+		if (is_kept(ask, c) && c->grace_left)
+			continue;
 		/* Also of whom only what is above the request may be taken: that does not
 		 * suffice. */
 		c->prove = all && !c->suspended;
 	}
 	/* Spans that never end are no promise. */
-	plan.ever = choose(candidate, count, ask, SL_NS_NEVER - 1, false);
-	if (!plan.ever && choose(candidate, count, ask, SL_NS_NEVER - 1, true)) {
+	plan.gives_bytes = choose(candidate, count, ask, SL_NS_NEVER - 1, false);
+	plan.ever = plan.gives_bytes >= ask->missing_bytes;
+	if (!plan.ever && choose(candidate, count, ask, SL_NS_NEVER - 1, true) >=
+				  ask->missing_bytes) {
 		plan.bound = ask->pool_bytes >= ask->missing_bytes;
 		plan.pool_full = !plan.bound;
 	}
@@ -261,6 +280,7 @@ struct sl_evict_plan sl_evict_choose(struct sl_evict_candidate candidate[],
 	qsort(candidate, count, sizeof(candidate[0]), compare);
 	sparing.spares = SL_MUTANT(REQUEST_BEFORE_BURST, ask->entitled, false);
 	plan = plan_for(candidate, count, &sparing);
+	/* What a burst that comes could take instead is not taken from a request. */
 	if (plan.ever || !sparing.spares ||
 		SL_MUTANT(REQUEST_BEFORE_EXCHANGE, ask->burst_comes, false))
 		return plan;

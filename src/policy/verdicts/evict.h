@@ -18,7 +18,9 @@
  *   after turn   its turn is over, and its priority is not higher, but for a turn of min_share
  *   burst        who lacks is within his request: what its workload has above its own, after the
  *                first part of its turn
- * and not before it is willing again, if it refused lately. In this order, those that were idle for
+ * and not before it is willing again, if it refused lately. Where who lacks is above its request, a
+ * workload within its own keeps all it has until it was idle for its grace (and proves that): no
+ * turn of it ends for a burst. In this order, those that were idle for
  * longest first; then lower priority, larger burst, the younger client. The last one gives only
  * what is still missing.
  */
@@ -26,6 +28,7 @@
 #define SL_POLICY_EVICT_H
 
 #include "base/clock.h"
+#include "policy/books/pool.h"
 
 struct sl_evict_candidate {
 	void *who;         /* the caller's */
@@ -35,11 +38,16 @@ struct sl_evict_candidate {
 	/* Of its workload: above its request; within it; what the pool takes of it beyond what it
 	 * has there. */
 	uint64_t burst_bytes, within_bytes, share_bytes;
+	uint64_t chunk_bytes; /* told to move a part, it moves more by less than that */
 	int32_t priority;
 	bool suspended, proven;
 	bool promoted; /* in a turn that no priority ends */
 	/* All of its workload is, on all its GPUs: no burst ends its turn, of whatever priority. */
 	bool within_request;
+	/* And has an idle_grace, of which so much is left: 0 once the workload was idle for so
+	 * long. */
+	bool has_grace;
+	sl_ns grace_left;
 	/* It refused several times without a break: it is asked again, but nobody waits for it. */
 	bool unwilling;
 	sl_ns idle; /* 0: busy, or not known */
@@ -55,6 +63,8 @@ struct sl_evict_candidate {
 
 struct sl_evict_ask {
 	uint64_t missing_bytes;
+	/* Beyond these the last one gives up to so many, which who lacks will ask for next. */
+	uint64_t ahead_bytes;
 	int32_t priority;
 	bool entitled, promoted;
 	/* A burst demand leaves others what they have not claimed, but for what may be lent. */
@@ -64,19 +74,21 @@ struct sl_evict_ask {
 	 * who is within his own and works is not taken meanwhile. */
 	bool burst_comes;
 	uint64_t unclaimed_bytes, lend_bytes;
-	uint64_t pool_bytes; /* that the pool has left */
-	/* I2, unless entitled: what it counts may not get more than may_bytes by it, or than it is.
-	 * It is claims_bytes and what is to move, with lent_bytes (of this GPU; below 0: not all is
-	 * promised) as far as it is above 0. */
-	uint64_t claims_bytes, may_bytes;
-	int64_t lent_bytes;
+	uint32_t gpu;
+	/* That it may take of the pool at all; a burst demand, whatever whole chunks are moved. */
+	uint64_t pool_bytes;
+	struct sl_pool pool; /* I2 holds for it, unless entitled */
 };
 
 struct sl_evict_plan {
 	bool enough;    /* take_bytes are set, and give what is missing */
 	bool ever;      /* all together would, at some time */
 	bool pool_full; /* but for the pool they would */
-	bool bound;     /* but for the bound of a workload in the pool they would */
+	/* The pool has that much, but the bound of a workload there, or whole chunks, leave too
+	 * little of it. */
+	bool bound;
+	uint64_t
+		gives_bytes; /* so much they would, at some time, with the pool and its bounds */
 	sl_ns next; /* when one more may be taken; SL_NS_NEVER: time alone changes nothing */
 };
 

@@ -39,14 +39,14 @@ expect 'name with blanks' 64 'blanks' "$sluice" run --name 'a b' -- true
 expect 'software memory' 64 'did you mean 4GiB?' "$sluice" softgpu --memory 4 -- true
 expect 'software GPUs' 64 'not within' "$sluice" softgpu --gpus 1000 -- true
 expect 'fault plan, no row' 64 'write cuMemCreate:3=oom' "$sluice" softgpu --faults junk -- true
-expect 'fault plan, no such call' 64 'no call .cuMemCreat.; did you mean cuMemCreate?' \
+expect 'fault plan, no such call' 64 'no call .cuMemCreat.; did you mean .cuMemCreate.?' \
 	"$sluice" softgpu --faults cuMemFree_v2:1=oom,cuMemCreat:3=oom -- true
 expect 'fault plan, no such error' 64 "'much' is no error" \
 	"$sluice" softgpu --faults cuMemCreate:3=much -- true
 expect 'fault plan, which call' 64 "'@0' does not say which call of cuMemCreate" \
 	"$sluice" softgpu --faults cuMemCreate:@0=oom -- true
 expect 'software, no command' 64 'no command' "$sluice" softgpu
-expect 'help of nothing' 64 "no verb 'nothing'" "$sluice" help nothing
+expect 'help of nothing' 64 "unknown verb 'nothing'" "$sluice" help nothing
 expect 'help goes to standard output' 0 'usage: sluice run' "$sluice" run --help
 
 # --- and as JSON, wherever --json stands
@@ -64,6 +64,15 @@ expect 'JSON of CMD without --' 64 '^sluice run: unknown option' "$sluice" run -
 # --- CMD
 expect 'CMD not found' 127 'no-such-program: not found' "$sluice" run -- no-such-program
 expect 'CMD is empty' 64 'no command: CMD is an empty word' "$sluice" run -- ''
+mkdir -m 0 "$work/shut"
+as=
+[ "$(id -u)" != 0 ] || as='setpriv --reuid 65534 --regid 65534 --clear-groups'
+# shellcheck disable=SC2086 # words
+if $as "$sluice" version >/dev/null 2>&1; then
+	expect 'CMD not found, and a folder of PATH is shut' 127 'no-such-program: not found along PATH' \
+		$as env PATH="$work/shut:$PATH" "$sluice" run -- no-such-program
+fi
+chmod 700 "$work/shut"
 expect 'CMD not found, by path' 127 'not found' "$sluice" run -- /no/such/program
 expect 'CMD not executable' 126 'cannot be executed' "$sluice" run -- /etc/passwd
 expect 'CMD is a folder' 126 'cannot be executed' "$sluice" run -- /tmp

@@ -298,9 +298,15 @@ static void warm_reply(int fd, const struct sl_msg_set_warm *warm)
 {
 	union sl_msg msg;
 
-	fprintf(stderr, "SET_WARM workload=%llu name=%s after=%llu\n",
-		(unsigned long long)warm->workload, warm->name,
-		(unsigned long long)warm->warm_after_ms);
+	fprintf(stderr, "SET_WARM workload=%llu name=%s after=",
+		(unsigned long long)warm->workload, warm->name);
+	if (warm->warm_after_ms == SL_WARM_AS_IT_IS)
+		fputs("as it is", stderr);
+	else
+		fprintf(stderr, "%llu", (unsigned long long)warm->warm_after_ms);
+	if (warm->idle_grace_ms != SL_WARM_AS_IT_IS)
+		fprintf(stderr, " grace=%llu", (unsigned long long)warm->idle_grace_ms);
+	fputc('\n', stderr);
 	sl_wire_init(&msg, SL_MSG_SET_REPLY);
 	msg.set_reply.workload = warm->workload;
 	msg.set_reply.ok = !is("refuse-warm");
@@ -471,6 +477,17 @@ static void why(int fd, const struct sl_msg_why *ask)
 	end_list(fd, rows);
 }
 
+static void no_history(int fd, const struct sl_msg_history *asked)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_HISTORY_REPLY);
+	msg.history_reply.what = asked->what;
+	sl_wire_str(msg.history_reply.text, sizeof(msg.history_reply.text),
+		"no history is written");
+	send_msg(fd, &msg);
+}
+
 static void dump(int fd)
 {
 	static const char *const pieces[] = {
@@ -536,6 +553,7 @@ static void answer(int fd, const union sl_msg *msg, const struct sl_wire_fds *fd
 	case SL_MSG_EVENTS: events(fd, &msg->events); break;
 	case SL_MSG_WHY: why(fd, &msg->why); break;
 	case SL_MSG_DUMP: dump(fd); break;
+	case SL_MSG_HISTORY: no_history(fd, &msg->history); break;
 	default: fprintf(stderr, "fake-daemon: %s\n", sl_wire_name(msg->head.type));
 	}
 }

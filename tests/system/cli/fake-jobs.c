@@ -111,7 +111,10 @@ static void tell_spec(const struct sl_wire_fds *fds, uint32_t bytes)
 	at = 0;
 	fprintf(stderr, "dir=%s", sl_jobspec_next(&spec, SL_JOBSPEC_DIR, &at));
 	at = 0;
-	fprintf(stderr, " umask=%s\n", sl_jobspec_next(&spec, SL_JOBSPEC_UMASK, &at));
+	fprintf(stderr, " umask=%s", sl_jobspec_next(&spec, SL_JOBSPEC_UMASK, &at));
+	at = 0;
+	value = sl_jobspec_next(&spec, SL_JOBSPEC_DELAY, &at);
+	fprintf(stderr, "%s%s\n", value ? " delay=" : "", value ? value : "");
 }
 
 static void submit(int fd, const struct sl_msg_submit *ask, const struct sl_wire_fds *fds,
@@ -156,7 +159,8 @@ static void wait_for(int fd, const struct sl_msg_job_wait *ask, fake_send_fn sen
 	if (jobs[i].state < SL_JOB_DONE) {
 		nanosleep(&moment, NULL);
 		if (output >= 0)
-			(void)!write(output, "four\n", 5);
+			/* The reader has the same description, and its offset. */
+			(void)!pwrite(output, "four\n", 5, 14);
 	}
 	fprintf(stderr, "JOB_WAIT job=%llu\n", (unsigned long long)ask->job);
 	msg.job_reply.ok = 1;

@@ -45,6 +45,7 @@ expect 'the unit starts the daemon that was installed' 0 \
 same 'nothing is left to fill in' "$(grep -c '@' "$unit")" 0
 
 # --- completion: what sluice itself says
+{ command -v zsh && command -v fish; } >/dev/null || "$(dirname "$0")/../../../tools/packages" zsh fish
 completed() {
 	PATH=$prefix/bin:$PATH bash -c '
 		. "$0"
@@ -65,22 +66,36 @@ if command -v bash >/dev/null; then
 	done
 	same 'completion of a value' "$(completed sluice run --swap '')" 'on off'
 	same 'completion of part of a value' "$(completed sluice set x --oom-first of)" off
-	# compgen expands its words, and names are other people's.
-	mkdir "$work/hostile"
-	# shellcheck disable=SC2016 # it is not for this shell
-	printf '#!/bin/sh\ncat <<"NAMES"\nNAME\n$(touch${IFS}%s)  x\n`id`  x\nfine-1  x\nNAMES\n' "$work/executed" >"$work/hostile/sluice"
-	chmod +x "$work/hostile/sluice"
-	same 'completion of hostile names' "$(PATH=$work/hostile:$PATH bash -c '
-		. "$0"
-		COMP_WORDS=(sluice why "") COMP_CWORD=2
-		_sluice
-		echo "${COMPREPLY[*]}"' "$prefix/share/bash-completion/completions/sluice")" fine-1
-	[ ! -e "$work/executed" ] || fail 'completion executes the name of a workload'
+	same 'completion of an amount' "$(completed sluice run --request 0.2)" 0.25
+	same 'completion of a value behind =' "$(completed sluice run --swap = '')" 'on off'
+	same 'completion of nothing yet behind =' "$(completed sluice run --swap =)" 'on off'
+	same 'completion of part of a value behind =' "$(completed sluice run --swap = of)" off
+	same 'no commands for a value' "$(completed sluice run --priority '')" ''
+	same 'completion of a time' "$(completed sluice events --since 1)" '10m 1h'
+	same 'completion of kinds' "$(completed sluice events --kind st)" stop
+	same 'completion of actions' "$(completed sluice project '')" 'apply list show delete'
 	fake lists 2>/dev/null
 	for verb in set stop why 'events --name'; do
 		# shellcheck disable=SC2086 # words are meant
 		same "completion of names: $verb" "$(completed sluice $verb a-model-server-)" \
 			'a-model-server-0 a-model-server-1 a-model-server-2'
 	done
+	# Names are other people's, and shells expand words.
+	same 'names of harmless characters only' "$("$sluice" help --complete -- why '' | grep -c '[^A-Za-z0-9._:@%+=,/-]')" 0
+fi
+if command -v zsh >/dev/null; then
+	same 'the completion of zsh' "$(PATH=$prefix/bin:$PATH zsh -fc '
+		compdef() { :; }
+		compadd() { shift 3; shift; print -l -- ${(P)1}; }
+		compset() { case $PREFIX in $~2*) PREFIX=${PREFIX#$~2} ;; *) false ;; esac; }
+		. "$0"
+		words=(sluice run --swap "") CURRENT=4 PREFIX=
+		_sluice
+		words=(sluice run --swap=o) CURRENT=3 PREFIX=--swap=o
+		_sluice' "$prefix/share/zsh/site-functions/_sluice" | tr '\n' ' ')" 'on off on off '
+fi
+if command -v fish >/dev/null; then
+	same 'the completion of fish' "$(PATH=$prefix/bin:$PATH fish -N -c "source $prefix/share/fish/vendor_completions.d/sluice.fish
+		complete -C 'sluice run --swap '; complete -C 'sluice run --swap=o'" | sort | tr '\n' ' ')" '--swap=off --swap=on off on '
 fi
 finish

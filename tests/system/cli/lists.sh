@@ -6,20 +6,20 @@
 fake lists
 widest() { awk '{ if (length($0) > n) n = length($0) } END { print n + 0 }' "$work/out"; }
 
-expect 'ps' 0 '^NAME  *PROJECT  *USER  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *USED  *EVICTED  *WAITING  *LONGEST  *CLIENTS  *AGE  *COMMAND$' \
+expect 'ps' 0 '^ *ID  *NAME  *PROJECT  *GPU  *PRIO  *STATE  *REQUEST  *LIMIT  *USED  *EVICTED  *WAITING  *MAX-WAIT  *CLIENTS  *AGE  *COMMAND$' \
 	"$sluice" ps
 same 'ps: three rows and a title' "$(wc -l <"$work/out")" 4
-expect 'ps: used is backing and hidden' 0 '4Gi  *12Gi  *3.25Gi' "$sluice" ps
-expect 'ps: who waits, and for what' 0 'waiting .* 300Mi ' "$sluice" ps
+expect 'ps: used is backing and hidden' 0 '4GiB  *12GiB  *3.25GiB' "$sluice" ps
+expect 'ps: who waits, and for what' 0 'waiting .* 300MiB ' "$sluice" ps
 same 'ps: no escape sequence of others' "$(tr -dc '\033' <"$work/out" | wc -c)" 0
 for columns in 80 100 132; do
-	expect "ps at $columns" 0 '^NAME ' env COLUMNS=$columns "$sluice" ps
+	expect "ps at $columns" 0 '^ *ID  *NAME ' env COLUMNS=$columns "$sluice" ps
 	[ "$(widest)" -le $columns ] || fail "ps at $columns is $(widest) wide"
-	expect "ps at $columns keeps numbers" 0 '4Gi  *12Gi  *3.25Gi' env COLUMNS=$columns "$sluice" ps
+	expect "ps at $columns keeps numbers" 0 '4GiB  *12GiB  *3.25GiB' env COLUMNS=$columns "$sluice" ps
 	expect "gpus at $columns" 0 '^GPU ' env COLUMNS=$columns "$sluice" gpus
 	[ "$(widest)" -le $columns ] || fail "gpus at $columns is $(widest) wide"
 done
-expect 'gpus' 0 '80Gi  *78Gi  *40Gi .*38Gi  *97%  *ok$' "$sluice" gpus
+expect 'gpus' 0 '80GiB  *78GiB  *40GiB .*38GiB  *97%  *ok$' "$sluice" gpus
 expect 'gpus: degraded' 0 ' degraded$' "$sluice" gpus
 expect 'gpus: stale' 0 ' stale$' "$sluice" gpus
 expect 'gpus: uuid' 0 'GPU-00000000-0000-0000-0000-000000000002' "$sluice" gpus
@@ -56,7 +56,7 @@ expect 'untakeable wins over over limit' 0 ' 9 .* untakeable ' "$sluice" ps
 expect 'stopping wins over both' 0 ' 3 .* stopping ' "$sluice" ps
 expect 'gpus: lost' 0 ' lost$' "$sluice" gpus
 expect 'ps --clients' 0 '^NAME  *PID  *GPU  *STATE  *BACKING  *HIDDEN  *HELD  *GRANTED  *WAITING  *IDLE  *BUSY$' "$sluice" ps --clients
-expect 'ps --clients: idle' 0 '^a-model-server-0  *200  *0  *running  *1Gi  *512Mi  *-  *0  *-  *65s  *-$' "$sluice" ps --clients
+expect 'ps --clients: idle' 0 '^a-model-server-0  *200  *0  *running  *1GiB  *512MiB  *-  *0B  *-  *65s  *-$' "$sluice" ps --clients
 expect 'ps --clients: why untakeable' 0 ' untakeable (stopped) .* 45s$' "$sluice" ps --clients
 for columns in 80 100; do
 	for words in ps gpus 'ps --clients'; do
@@ -83,13 +83,15 @@ run "$sluice" ps
 same 'swap: where memory is' "$(awk '{ print $6 }' "$work/out" | tr '\n' ' ')" \
 	'STATE reserved bound leaving evicted warm returning parked resuming partial parking '
 # What was given up is not shown as guaranteed.
-same 'swap: requests' "$(awk '{ print $7 }' "$work/out" | tr '\n' ' ')" 'REQUEST 4Gi 4Gi 4Gi 4Gi 4Gi 4Gi - - 4Gi - '
-same 'swap: what is evicted' "$(awk '{ print $10 }' "$work/out" | tr '\n' ' ')" 'EVICTED - - 2Gi 2Gi 2Gi 2Gi 2Gi 2Gi 2Gi 2Gi '
-same 'swap: longest waits' "$(awk '{ print $12 }' "$work/out" | tr '\n' ' ')" 'LONGEST - - - 12s - - endless - - - '
+same 'swap: requests' "$(awk '{ print $7 }' "$work/out" | tr '\n' ' ')" 'REQUEST 4GiB 4GiB 4GiB 4GiB 4GiB 4GiB - - 4GiB - '
+same 'swap: what is evicted' "$(awk '{ print $10 }' "$work/out" | tr '\n' ' ')" 'EVICTED - - 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB 2GiB '
+same 'swap: longest waits' "$(awk '{ print $12 }' "$work/out" | tr '\n' ' ')" 'MAX-WAIT - - - 12s - - endless - - - '
 expect 'ps at 80 keeps what is evicted' 0 ' USED  *EVICTED  *WAITING' env COLUMNS=80 "$sluice" ps
+expect 'and names whole, before commands' 0 '^ *1  a-model-server-0  ' env COLUMNS=80 "$sluice" ps
+same 'of which there are none' "$(grep -c COMMAND "$work/out")" 0
 [ "$(widest)" -le 80 ] || fail "ps at 80 is $(widest) wide"
 expect 'gpus: evicted' 0 '  *RESIDENT  *EVICTED  *HIDDEN' "$sluice" gpus
-expect 'gpus: evicted, summed up' 0 '^  0 .* 40Gi  *0  *16Gi ' "$sluice" gpus
+expect 'gpus: evicted, summed up' 0 '^  0 .* 40GiB  *0B  *16GiB ' "$sluice" gpus
 expect 'why: parked' 0 '^a-model-server-6 is parked on GPU 0: .* [(]given up meanwhile[)], .*, 2.* GiB of it on the host; `sluice resume` brings it back\.$' \
 	"$sluice" why a-model-server-6
 expect 'why: without a bound' 0 '^How long it may have to wait for its turn has no bound: the host has no memory for who is in its way\.$' "$sluice" why a-model-server-6
@@ -112,8 +114,8 @@ fi
 
 # --- a daemon of protocol 3 knows of none
 fake old-3
-expect 'old: ps' 0 '^a-model-server-1 .* bound .* 3.25Gi  *-  *-  *-  *1 ' "$sluice" ps
-expect 'old: gpus' 0 '80Gi  *78Gi' "$sluice" gpus
+expect 'old: ps' 0 ' a-model-server-1 .* bound .* 3.25GiB  *-  *-  *-  *1 ' "$sluice" ps
+expect 'old: gpus' 0 '80GiB  *78GiB' "$sluice" gpus
 expect 'old: why' 0 'a-model-server-1 runs on GPU 1' "$sluice" why a-model-server-1
 run "$sluice" doctor
 rows=$((rows + 2))

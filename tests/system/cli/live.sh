@@ -45,7 +45,7 @@ sluice run --request 100MiB --limit 0.9 --name one -- "$holder" --bytes 600MiB -
 until_true 'grep -q held "$work/one"'
 sluice run --request 100MiB --limit 0.9 --name two -- "$holder" --bytes 500MiB --ms 90000 >"$work/two" & two=$!
 until_true 'sluice ps | grep -q "two .* waiting"'
-until_true 'sluice why two | grep -q "waited [1-9][0-9.]* s"'
+until_true 'sluice why two | grep -q "waited [1-9][0-9.]*s"'
 say why-one sluice why one
 say why-two sluice why two
 say why-two-json sluice why two --json
@@ -64,12 +64,16 @@ if [ "$(id -u)" = 0 ] && as 65534 sluice version >/dev/null 2>&1; then
 	say set-denied as 65534 sluice set one --priority 5
 	say stop-denied as 65534 sluice stop one
 	as 65534 sluice run --request 1MiB --limit 10MiB --name two -- sleep 90 &
-	until_true '[ "$(sluice ps | grep -c "^two ")" = 2 ]'
+	until_true '[ "$(sluice ps | grep -c "[ /]two ")" = 2 ]'
 	say set-own as 65534 sluice set two --priority 7
 	say why-several as 1234 sluice why two
 	say set-several as 1234 sluice set two --priority 7
+	say stop-several as 1234 sluice stop two
+	say events-of-one sluice events --name nobody/two --json
+	say events-of-one-last sluice events --name nobody/two --last 1
+	say names-offered sluice help --complete -- stop ''
 	say stop-id sluice stop 3 --now
-	until_true '[ "$(sluice ps | grep -c "^two ")" = 1 ]'
+	until_true '[ "$(sluice ps | grep -c "[ /]two ")" = 1 ]'
 fi
 say run-json sluice run --json --name "$(printf 'bid\377')" -- true
 say stop sluice stop one --grace 20s
@@ -120,25 +124,29 @@ said 'nearly a name' why-tow "no workload 'tow'; did you mean 'two'?" '^status 7
 said 'a request too large' set-none '^sluice set: refused: ' '^status 75'
 said 'a limit below what it holds' set-lower '^one: request 100 MiB, limit 300 MiB, priority -3$' \
 	'^It holds 3.. MiB above its limit\.' '^status 0'
-said 'ps: over its limit' ps-over '^one .* -3  *over limit .* 300Mi '
+said 'ps: over its limit' ps-over '^ *[0-9][0-9]* *one .* -3  *over limit .* 300MiB '
 said 'no swap' set-swap '^one: .*, no swap$'
 said 'what is not named stays' set-oom '^one: .*priority -3, no swap, out-of-memory first$'
 said 'ps: as JSON' ps-json '"swap": false' '"oom_first": true' '"over_limit": true'
-said 'processes' clients '^one  *[0-9]*  *0  *running .* 600Mi ' '^two  *[0-9]*  *0  *waiting .* 500Mi '
+said 'processes' clients '^one  *[0-9]*  *0  *running .* 600MiB ' '^two  *[0-9]*  *0  *waiting .* 500MiB '
 said 'processes, as JSON' clients-json '"waiting_bytes": 524288000' '"waits": true'
 said 'dump' dump '"gpus"' '"one"' '^status 0'
 if [ -e "$work/others" ]; then
 	said 'of another user' set-denied 'belongs to user 0' '^status 77'
 	said 'of another user' stop-denied 'belongs to user 0' '^status 77'
 	said "one's own" set-own '^two: request 1 MiB, limit 10 MiB, priority 7$' '^status 0'
+	said 'names of several users are offered with the user' names-offered '^two$' '^nobody/two$'
 	said 'stop: by id' stop-id '^two: SIGTERM to 1 process, and SIGKILL at once$'
-	for verb in why set; do
+	for verb in why set stop; do
 		said "$verb: of several users" $verb-several \
-			"several users have a workload 'two'; give its id instead: 2 (user 0), 3 (user 65534)$" '^status 75'
+			"several users have a workload 'two'; write whose, or the ID: root/two (2), nobody/two (3)$" '^status 75'
 	done
+	same 'events of one user: the last' "$(wc -l <"$work/events-of-one-last")" 2
+	said 'events of one user' events-of-one '"uid": 65534.*"name": "two"' '^status 0'
+	same 'events of one user: none of others' "$(grep '"name": "two"' "$work/events-of-one" | grep -vc '"uid": 65534')" 0
 fi
 said 'run: a name that is no UTF-8, as JSON' run-json '^{"ok": true, .*"name": "bid.*"visible_devices": "0"}$'
-said 'stop' stop '^one: SIGTERM to [12] process\(es\)\{0,1\}, and SIGKILL after 20 s$' '^status 0'
+said 'stop' stop '^one: SIGTERM to [12] process\(es\)\{0,1\}, and SIGKILL after 20s$' '^status 0'
 said 'stop: it is gone' one-ended '^status 143$'
 said 'why, when it has ended' why-ended '^one has ended\.$' 'ago  one was stopped because user [0-9]* asked for it\.$'
 said 'why: of two that had the name' why-three '^three has ended\.$'

@@ -50,8 +50,8 @@ expect 'what others requested' 75 "others' requests and held memory leave .* at 
 	status=$?
 	kill $pid
 	(exit $status)'
-expect 'ps' 0 '^srv  *p .* 5  *reserved .* sleep 60$' in_box '
-	sluice run --request 512Mi --limit 0.5 --priority 5 --project p --name srv -- sleep 60 & pid=$!
+expect 'ps' 0 '^ *[0-9]*  *srv  *default .* 5  *reserved .* sleep 60$' in_box '
+	sluice run --request 512Mi --limit 0.5 --priority 5 --name srv -- sleep 60 & pid=$!
 	until sluice ps | grep -q sleep; do sleep 0.05; done
 	sluice ps
 	kill $pid'

@@ -71,7 +71,7 @@ expect 'no such folder' 71 'No such file or directory' simulate --output "$work/
 
 # --- Bad command lines.
 expect 'no files' 64 'give --nodes FILE and --jobs FILE$' "$sluice" simulate
-expect 'policy' 64 "no policy 'best'; take one of pack, spread, bestfit and fgd$" simulate --policy best
+expect 'policy' 64 "no policy 'best'; take one of pack.spread.bestfit.fgd$" simulate --policy best
 expect 'mix that is none' 64 "no mix 'mild'" simulate --mix mild
 for until in 0 -3 130x 5000% ''; do
 	expect "until '$until'" 64 'give whole percent of all GPUs, 1% to 1000%$' simulate --until "$until"
@@ -128,6 +128,9 @@ if [ -r "$traces/openb_arrivals_default.csv" ]; then
 		--arrivals "$traces/openb_arrivals_default.csv" --seeds 2 --json
 	rows=$((rows + 1))
 	member allocated_pct | awk '{ exit !($1 >= 96.1) }' || fail "pack: $(member allocated_pct) % at 130 %, wanted 96.1 or more"
+	rows=$((rows + 1))
+	DRAWS=1 "$SLUICE_SOURCE/tools/place-mixes" "$sluice" "$traces" rare10 rare20 rare25 rare33 >"$work/out" ||
+		fail "pack is not as good as fgd where jobs allow few models: $(cat "$work/out")"
 else
 	echo 'skipped: the published figures, because SLUICE_TRACES names no folder with the public Alibaba trace'
 fi

@@ -37,6 +37,7 @@ static const char *const hooked[] = {
 #define HOOKED_CAPTURE                              HOOKED_OTHER
 #define HOOKED_ROUTE                                HOOKED_OTHER
 #define HOOKED_GATE                                 HOOKED_OTHER
+#define HOOKED_COPY                                 HOOKED_OTHER
 #define HOOKED_LAUNCH                               HOOKED_OTHER
 #define HOOKED_GRAPH                                HOOKED_OTHER
 #define HOOKED_WATCH                                HOOKED_OTHER

@@ -119,17 +119,31 @@ static bool plugin_asks(void)
 	return in_plugin("plugin-asks.so", RTLD_LAZY | RTLD_LOCAL, false);
 }
 
-static bool plugin_of_plugin(void)
+static bool opened_by_plugin(const char *inner, int flags)
 {
 	__typeof__(int(const char *, int, const struct shape_order *)) *opens;
-	char outer[4096], inner[4096];
+	char outer[4096];
 	void *library;
 
 	snprintf(outer, sizeof(outer), "%s/plugin-asks.so", plugins);
-	snprintf(inner, sizeof(inner), "%s/plugin-linked.so", plugins);
 	library = dlopen(outer, RTLD_NOW | RTLD_LOCAL);
 	*(void **)&opens = library ? dlsym(library, "plugin_opens") : NULL;
-	return opens && opens(inner, RTLD_NOW | RTLD_LOCAL, &order);
+	return opens && opens(inner, flags, &order);
+}
+
+static bool plugin_of_plugin(void)
+{
+	char inner[4096];
+
+	snprintf(inner, sizeof(inner), "%s/plugin-linked.so", plugins);
+	return opened_by_plugin(inner, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* By its bare name, which only the RUNPATH of the plugin that opens it leads to. */
+static bool plugin_deep_runpath(void)
+{
+	return opened_by_plugin(
+		"plugin-linked.so", RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 }
 
 static bool plugin_deep_linked(void)
@@ -178,6 +192,7 @@ static const struct road {
 	{"plugin-of-plugin", plugin_of_plugin},
 	{"deep-linked", plugin_deep_linked},
 	{"deep-asks", plugin_deep_asks},
+	{"deep-runpath", plugin_deep_runpath},
 	{"namespace-driver", namespace_driver},
 	{"namespace-linked", namespace_linked},
 	{"namespace-asks", namespace_asks},

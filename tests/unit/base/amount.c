@@ -70,6 +70,11 @@ static const struct row amounts[] = {
 	BAD("8GiBs", "suffixes"),
 	BAD("0x10", "suffixes"),
 	BAD("1e9", "suffixes"),
+	BAD("25%", "write it as a fraction: 0.25"),
+	BAD("100%", "write it as a fraction: 1.0"),
+	BAD("12.5%", "write it as a fraction: 0.125"),
+	BAD("150%", "no more than 1.0"),
+	BAD("%", "write a fraction"),
 	BAD("inf", "write a fraction"),
 	BAD("1.2.3", "suffixes"),
 	BAD("20Ei", "larger than any memory"),
@@ -160,7 +165,9 @@ static void test_bytes(void **state)
 		{1023, "1023 B"},
 		{1024, "1 KiB"},
 		{3 * SL_GIB + SL_GIB / 4, "3.25 GiB"},
-		{SL_GIB - 1, "1.00 GiB"},
+		{SL_GIB - 1, "1 GiB"},
+		{3 * SL_GIB / 2, "1.5 GiB"},
+		{10 * SL_GIB + 200 * SL_MIB, "10.2 GiB"},
 		{UINT64_MAX, "16 EiB"},
 	};
 	char text[32];

@@ -46,6 +46,17 @@ static void test_check(void **state)
 			     "2\0task=0\0"
 			     "attempt=4294967295\0limit=15 0 18446744073709551615\0"),
 			true, NULL},
+		{"rights",
+			TEXT("arg=a\0dir=/\0uid=0\0gid=0\0rights=18446744073709551615 1 "
+			     "4294967295\0"),
+			true, NULL},
+		{"a stranger's rights", TEXT("arg=a\0dir=/\0rights=0 0 0\0"), false,
+			"none that a job has"},
+		{"rights without a login",
+			TEXT("arg=a\0dir=/\0uid=0\0gid=0\0rights=0 0\0"), true,
+			"no rights"},
+		{"rights of two", TEXT("arg=a\0dir=/\0uid=0\0gid=0\0rights=0 2 0\0"),
+			true, "no rights"},
 		{"a stranger's limit", TEXT("arg=a\0dir=/\0limit=0 1 2\0"), false,
 			"entry 3"},
 		{"a limit of nothing", TEXT("arg=a\0dir=/\0uid=0\0gid=0\0limit=16 1 2\0"),

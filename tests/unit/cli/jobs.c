@@ -31,7 +31,7 @@ static void test_endings(void **state)
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		char text[96];
 
-		sl_jobs_ending(rows[i].state, rows[i].exit_status, text, sizeof(text));
+		sl_tell_ending(rows[i].state, rows[i].exit_status, text, sizeof(text));
 		assert_row_contains(rows[i].says, text, rows[i].says);
 		assert_row_u64(rows[i].says,
 			(uint64_t)sl_jobs_exit(rows[i].state, rows[i].exit_status),

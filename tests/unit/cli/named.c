@@ -3,7 +3,11 @@
 
 #include "cli/named.h"
 
-#define ME 1000
+/* Users without a name on any machine. */
+#define ME   3000000000u
+#define SHE  3000000007u
+#define HE   3000000008u
+#define THEY 3000000009u
 
 static const struct {
 	uint64_t workload;
@@ -12,13 +16,13 @@ static const struct {
 } uses[] = {
 	{1, ME, 0, "srv"},
 	{1, ME, 1, "srv"}, /* on two GPUs */
-	{2, 7, 0, "srv"},
-	{3, 7, 0, "train"},
-	{4, 8, 0, "train"},
-	{5, 8, 0, "3"}, /* a name that looks like an id */
-	{6, 9, 0, "note\x1b[2J"},
-	{7, 8, 0, "both"},
-	{8, 9, 0, "both"},
+	{2, SHE, 0, "srv"},
+	{3, SHE, 0, "train"},
+	{4, HE, 0, "train"},
+	{5, HE, 0, "3"}, /* a name that looks like an id */
+	{6, THEY, 0, "note\x1b[2J"},
+	{7, HE, 0, "both"},
+	{8, THEY, 0, "both"},
 	{9, ME, 0, "both"},
 };
 
@@ -33,8 +37,13 @@ static const struct {
 	{"4", 4, NULL},
 	{"both", 9, NULL},
 	{"train", 0,
-		"several users have a workload 'train'; give its id instead: 3 (user 7), "
-		"4 (user 8)"},
+		"several users have a workload 'train'; write whose, or the ID: "
+		"3000000007/train (3), 3000000008/train (4)"},
+	{"3000000007/train", 3, NULL},
+	{"3000000008/train", 4, NULL},
+	{"3000000008/srv", 0, "no workload '3000000008/srv'"},
+	{"/train", 0, "no workload '/train'"},
+	{"no such user/train", 0, "no workload 'no such user/train'"},
 	{"trian", 0, "no workload 'trian'; did you mean 'train'?"},
 	{"nohow", 0, "no workload 'nohow'; see: sluice ps"},
 	{"99", 0, "no workload '99'"},
@@ -78,18 +87,19 @@ static const struct {
 	uint32_t uid, state;
 	const char *name;
 } both[] = {
-	{false, 1, 0, ME, 0, "srv"},
-	{false, 2, 0, ME, 0, "train"},
-	{false, 3, 0, 7, 0, "nightly"},
+	{false, 21, 0, ME, 0, "srv"},
+	{false, 22, 0, ME, 0, "train"},
+	{false, 23, 0, SHE, 0, "nightly"},
 	{false, 9, 0, ME, 0, "other"},
-	{true, 1, 0, ME, SL_JOB_QUEUED, "sweep"},
-	{true, 2, 2, ME, SL_JOB_RUNNING, "train"},
+	{true, 9 | SL_JOB_FOREGROUND, 9, ME, SL_JOB_RUNNING, "other"},
+	{true, 11, 0, ME, SL_JOB_QUEUED, "sweep"},
+	{true, 2, 22, ME, SL_JOB_RUNNING, "train"},
 	{true, 3, 0, ME, SL_JOB_DONE, "old"},
 	{true, 4, 0, ME, SL_JOB_FAILED, "old"},
 	{true, 5, 0, ME, SL_JOB_DONE, "srv"},
-	{true, 6, 0, 7, SL_JOB_RUNNING, "old"},
-	{true, 7, 0, 7, SL_JOB_RUNNING, "shared"},
-	{true, 8, 0, 8, SL_JOB_RUNNING, "shared"},
+	{true, 6, 0, SHE, SL_JOB_RUNNING, "old"},
+	{true, 7, 0, SHE, SL_JOB_RUNNING, "shared"},
+	{true, 8, 0, HE, SL_JOB_RUNNING, "shared"},
 };
 
 static const struct {
@@ -98,21 +108,18 @@ static const struct {
 	bool job;
 	const char *says;
 } meant[] = {
-	{"sweep", 1, true, NULL},
+	{"sweep", 11, true, NULL},
 	{"train", 2, true, NULL}, /* the job, not its workload */
-	{"2", 2, true, NULL},     /* both numbers are of one thing */
-	{"srv", 1, false, NULL},  /* what lives before what ended */
+	{"srv", 21, false, NULL}, /* what lives before what ended */
 	{"old", 4, true, NULL},   /* one's own, and of those the last */
-	{"nightly", 3, false, NULL},
+	{"nightly", 23, false, NULL},
 	{"8", 8, true, NULL},
-	{"9", 9, false, NULL},
-	{"1", 0, false,
-		"1 is the number of both a job ('sweep') and a workload ('srv'); give "
-		"the name instead"},
-	{"3", 0, false, "a job ('old') and a workload ('nightly')"},
+	{"21", 21, false, NULL},
+	{"11", 11, true, NULL},
+	{"9", 9, true, NULL}, /* in the foreground: one number of both */
 	{"shared", 0, false,
-		"several users have a thing 'shared'; give its id instead: 7 (user 7), 8 "
-		"(user 8)"},
+		"several users have a thing 'shared'; write whose, or the ID: "
+		"3000000007/shared (7), 3000000008/shared (8)"},
 	{"seep", 0, false, "there is no thing 'seep'; did you mean 'sweep'?"},
 };
 
@@ -156,8 +163,9 @@ static void test_both(void **state)
 		}
 		(void)!sl_named_find_any(&list, "thing", meant[n].name, ME, &row, &err);
 		if (row)
-			id = row->head.type == SL_MSG_JOB_ROW ? row->job_row.job
-							      : row->use_row.workload;
+			id = row->head.type == SL_MSG_JOB_ROW
+				     ? row->job_row.job & ~SL_JOB_FOREGROUND
+				     : row->use_row.workload;
 		assert_row_u64(meant[n].name, id, meant[n].id);
 		if (row)
 			assert_row_u64(meant[n].name, row->head.type == SL_MSG_JOB_ROW,

@@ -1,6 +1,7 @@
 /* The parser of options: every type, every way to be wrong, and guesses that must not be made. */
 #include "../base/test.h"
 
+#include "base/nearest.h"
 #include "cli/cli.h"
 #include "cli/option.h"
 
@@ -264,9 +265,11 @@ static void test_nearest(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
-		const char *got = sl_option_nearest(cases[i].word, names);
+		struct sl_nearest near = sl_nearest_to(cases[i].word);
 
-		assert_row_text(cases[i].word, got ? got : "(none)",
+		for (size_t n = 0; names[n]; n++)
+			sl_nearest_offer(&near, names[n]);
+		assert_row_text(cases[i].word, near.best ? near.best : "(none)",
 			cases[i].want ? cases[i].want : "(none)");
 	}
 }
@@ -279,8 +282,7 @@ static void test_tables(void **state)
 		for (const struct sl_option *a = sl_verbs[v].options; a->type; a++) {
 			assert_non_null(a->help);
 			assert_true(strlen(a->help) < 160);
-			if (a->type != SL_OPTION_FLAG && a->type != SL_OPTION_WORDS &&
-				a->type != SL_OPTION_OPERAND)
+			if (a->type != SL_OPTION_FLAG && a->type < SL_OPTION_WORDS)
 				assert_non_null(a->value);
 			for (const struct sl_option *b = a + 1; b->type; b++)
 				assert_string_not_equal(a->name, b->name);

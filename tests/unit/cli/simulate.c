@@ -7,7 +7,7 @@
 
 #define WHOLE SL_FIT_WHOLE
 
-/* 40 nodes of 4 GPUs of two models; 400 jobs of four sorts. */
+/* 40 nodes of 4 GPUs of two models, three quarters of model 0; 400 jobs of four sorts. */
 static void make_trace(struct sl_trace *trace)
 {
 	static const struct sl_need sorts[] = {
@@ -25,7 +25,7 @@ static void make_trace(struct sl_trace *trace)
 	assert_non_null(trace->nodes);
 	assert_non_null(trace->jobs);
 	for (uint32_t i = 0; i < trace->node_count; i++) {
-		sl_fit_node_init(&trace->nodes[i], 64000, 262144, 4, 0, i % 2, 0);
+		sl_fit_node_init(&trace->nodes[i], 64000, 262144, 4, 0, i % 4 == 3, 0);
 		trace->capacity_milli += 4 * WHOLE;
 	}
 	for (uint32_t i = 0; i < trace->job_count; i++) {
@@ -91,9 +91,10 @@ static void keeps_the_order_of_creation(void **state)
 	sl_trace_fini(&trace);
 }
 
-/* Thousandths of the demand of GPUs, and of GPU tasks, and how many have none. */
+/* Thousandths of the demand of GPUs, and of GPU tasks, and how many have none. rare: tasks that
+ * do not run on the commoner model. */
 struct mixture {
-	uint64_t shares, several, limited, cpu_milli, without;
+	uint64_t shares, several, limited, rare, cpu_milli, without;
 };
 
 static struct mixture measure(const struct sl_trace *trace)
@@ -113,11 +114,13 @@ static struct mixture measure(const struct sl_trace *trace)
 		m.shares += need->gpu_milli < WHOLE ? need->gpu_milli : 0;
 		m.several += need->gpus > 1 ? sl_trace_milli(need) : 0;
 		m.limited += need->models != 0;
+		m.rare += need->models == 2;
 		m.cpu_milli += need->cpu_milli;
 	}
 	m.shares = m.shares * 1000 / milli;
 	m.several = m.several * 1000 / milli;
 	m.limited = m.limited * 1000 / tasks;
+	m.rare = m.rare * 1000 / tasks;
 	m.cpu_milli /= tasks;
 	return m;
 }
@@ -127,11 +130,12 @@ static const struct {
 	const char *name;
 	struct mixture least, most;
 } rows[] = {
-	{"share40", {390, 390, 0, 6400, 100}, {410, 410, 0, 6900, 100}},
-	{"multi20", {255, 190, 0, 6600, 100}, {280, 210, 0, 7100, 100}},
-	{"spec33", {100, 530, 260, 8800, 100}, {190, 620, 400, 9900, 100}},
-	{"cpu250", {100, 530, 0, 8800, 250}, {190, 620, 0, 9900, 250}},
-	{"heavy", {100, 530, 0, 11500, 100}, {190, 620, 0, 12800, 100}},
+	{"share40", {390, 390, 0, 0, 6400, 100}, {410, 410, 0, 0, 6900, 100}},
+	{"multi20", {255, 190, 0, 0, 6600, 100}, {280, 210, 0, 0, 7100, 100}},
+	{"spec33", {100, 530, 260, 20, 8800, 100}, {190, 620, 400, 100, 9900, 100}},
+	{"rare33", {100, 530, 260, 160, 8800, 100}, {190, 620, 400, 320, 9900, 100}},
+	{"cpu250", {100, 530, 0, 0, 8800, 250}, {190, 620, 0, 0, 9900, 250}},
+	{"heavy", {100, 530, 0, 0, 11500, 100}, {190, 620, 0, 0, 12800, 100}},
 };
 
 static void assert_within(
@@ -142,16 +146,21 @@ static void assert_within(
 			row, what, got, least, most);
 }
 
+static void make_mix(struct sl_trace *trace, const char *name, uint64_t seed)
+{
+	struct sl_error err = {{0}};
+
+	make_trace(trace);
+	assert_int_equal(sl_simulate_mix(trace, name, seed, &err), SL_TRACE_OK);
+}
+
 static void mixes_as_named(void **state)
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		struct sl_trace trace;
-		struct sl_error err = {{0}};
 		struct mixture got;
 
-		make_trace(&trace);
-		assert_int_equal(
-			sl_simulate_mix(&trace, rows[i].name, &err), SL_TRACE_OK);
+		make_mix(&trace, rows[i].name, i);
 		got = measure(&trace);
 #define WITHIN(member)                                                         \
 	assert_within(rows[i].name, #member, got.member, rows[i].least.member, \
@@ -159,11 +168,28 @@ static void mixes_as_named(void **state)
 		WITHIN(shares);
 		WITHIN(several);
 		WITHIN(limited);
+		WITHIN(rare);
 		WITHIN(cpu_milli);
 		WITHIN(without);
 #undef WITHIN
 		sl_trace_fini(&trace);
 	}
+}
+
+static void draws_mixes_by_the_seed(void **state)
+{
+	struct sl_trace first, again, other;
+
+	make_mix(&first, "rare20", 1);
+	make_mix(&again, "rare20", 1);
+	make_mix(&other, "rare20", 2);
+	assert_int_equal(first.job_count, again.job_count);
+	assert_memory_equal(
+		first.jobs, again.jobs, first.job_count * sizeof(*first.jobs));
+	assert_memory_not_equal(first.jobs, other.jobs, 300 * sizeof(*first.jobs));
+	sl_trace_fini(&first);
+	sl_trace_fini(&again);
+	sl_trace_fini(&other);
 }
 
 /* Half of the cluster's GPUs are asked for by whole ones: all of them are placed, by every
@@ -194,12 +220,95 @@ static void counts_what_is_placed(void **state)
 	sl_trace_fini(&trace);
 }
 
+/* 120 nodes with 708 GPUs of three models, and as much demand in 1200 jobs. */
+static void make_models(struct sl_trace *trace)
+{
+	static const struct sl_need sorts[] = {
+		{4000, 8192, 1, 460, 0, 0, 0},
+		{3000, 8192, 1, 250, 0, 0, 0},
+		{8000, 8192, 1, WHOLE, 0, 0, 0},
+		{11000, 16384, 1, WHOLE, 0, 0, 0},
+		{4000, 8192, 1, 810, 0, 0, 0},
+		{48000, 65536, 4, WHOLE, 0, 0, 0},
+	};
+	static const uint32_t of_ten[] = {2, 0, 2, 1, 3, 2, 4, 0, 2, 3};
+
+	memset(trace, 0, sizeof(*trace));
+	trace->node_count = 120;
+	trace->nodes = calloc(trace->node_count, sizeof(*trace->nodes));
+	trace->job_count = 1200;
+	trace->jobs = calloc(trace->job_count, sizeof(*trace->jobs));
+	assert_non_null(trace->nodes);
+	assert_non_null(trace->jobs);
+	for (uint32_t i = 0; i < trace->node_count; i++) {
+		uint8_t model = i < 72 ? 0 : i < 102 ? 1 : 2;
+		uint16_t gpus = (uint16_t[]){8, 2, 4}[model];
+
+		sl_fit_node_init(
+			&trace->nodes[i], 12000u * gpus, 262144, gpus, 0, model, 0);
+		trace->capacity_milli += gpus * WHOLE;
+	}
+	for (uint32_t i = 0; i < trace->job_count; i++)
+		trace->jobs[i].need = sorts[i % 100 == 99 ? 5 : of_ten[i % 10]];
+}
+
+/* Adds what is allocated once 100 % and 130 % have been asked for, as means of three orders. */
+static void play(const struct sl_trace *trace, enum sl_placement_policy policy,
+	uint64_t seed, double *used)
+{
+	static struct sl_simulate_curve curve;
+	struct sl_simulate_ask ask = {.policy = policy, .until_pct = 130};
+
+	for (uint64_t i = 0; i < 3; i++) {
+		struct sl_arrivals order = {0};
+
+		assert_true(sl_simulate_shuffle(trace, seed + i, 130, &order));
+		sl_simulate_run(trace, &order, &ask, &curve);
+		used[0] += curve.used_pct[100] / 3;
+		used[1] += curve.used_pct[130] / 3;
+		free(order.jobs);
+		free(order.ranks);
+	}
+}
+
+/* PACK keeps rare models for jobs that can use no other. In the end both policies leave nearly the
+ * least idle that is possible. */
+static void constrained_jobs_find_their_models(void **state)
+{
+	static const char *const names[] = {"rare10", "rare20", "rare25", "rare33"};
+	double pack[2] = {0}, fgd[2] = {0};
+	const uint64_t draws = 3 * SL_ARRAY_LEN(names);
+
+	for (uint64_t i = 0; i < draws; i++) {
+		struct sl_trace trace;
+		struct sl_error err = {{0}};
+
+		make_models(&trace);
+		assert_int_equal(
+			sl_simulate_mix(&trace, names[i % SL_ARRAY_LEN(names)], i, &err),
+			SL_TRACE_OK);
+		play(&trace, SL_PLACE_PACK, 100 * i, pack);
+		play(&trace, SL_PLACE_FGD, 100 * i, fgd);
+		sl_trace_fini(&trace);
+	}
+	for (int at = 0; at < 2; at++) {
+		double more = (pack[at] - fgd[at]) / (double)draws;
+
+		if (more < (at ? -0.1 : 0.5))
+			fail_msg("at %d %%, PACK allocates %.2f %%, FGD %.2f",
+				at ? 130 : 100, pack[at] / (double)draws,
+				fgd[at] / (double)draws);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shuffles_as_published),
 		cmocka_unit_test(keeps_the_order_of_creation),
 		cmocka_unit_test(mixes_as_named),
+		cmocka_unit_test(draws_mixes_by_the_seed),
+		cmocka_unit_test(constrained_jobs_find_their_models),
 		cmocka_unit_test(counts_what_is_placed),
 	};
 

@@ -1,6 +1,7 @@
 /* Tables: what fits is whole, what does not is cut where it may be, numbers never. */
 #include "../base/test.h"
 
+#include "base/amount.h"
 #include "cli/table.h"
 
 #include <stdlib.h>
@@ -43,22 +44,25 @@ static const struct {
 } rows[] = {
 	{"no terminal", 0,
 		"NAME         PROJECT     USED  COMMAND\n"
-		"a-long-name  research  3.25Gi  python serve.py --port 1\n"},
+		"a-long-name  research  9.5GiB  python serve.py --port 1\n"},
 	{"fits", 80,
 		"NAME         PROJECT     USED  COMMAND\n"
-		"a-long-name  research  3.25Gi  python serve.py --port 1\n"},
+		"a-long-name  research  9.5GiB  python serve.py --port 1\n"},
 	{"command cut", 50,
 		"NAME         PROJECT     USED  COMMAND\n"
-		"a-long-name  research  3.25Gi  python serve.py -..\n"},
-	{"all cut", 34,
-		"NAME     PROJECT    USED  COMMAND\n"
-		"a-lon..  resea..  3.25Gi  python..\n"},
-	{"project dropped", 26,
-		"NAME        USED  COMMAND\n"
-		"a-long..  3.25Gi  python..\n"},
-	{"command dropped", 20,
+		"a-long-name  research  9.5GiB  python serve.py -..\n"},
+	{"all but the name cut", 38,
+		"NAME         PROJECT    USED  COMMAND\n"
+		"a-long-name  resea..  9.5GiB  python..\n"},
+	{"project dropped for the name", 34,
+		"NAME           USED  COMMAND\n"
+		"a-long-name  9.5GiB  python serv..\n"},
+	{"command dropped for the name", 26,
 		"NAME           USED\n"
-		"a-long-name  3.25Gi\n"},
+		"a-long-name  9.5GiB\n"},
+	{"name cut", 16,
+		"NAME        USED\n"
+		"a-long..  9.5GiB\n"},
 };
 
 static void test_widths(void **state)
@@ -66,7 +70,7 @@ static void test_widths(void **state)
 	(void)state;
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		struct sl_table *t = make(
-			"a-long-name", "research", "3.25Gi", "python serve.py --port 1");
+			"a-long-name", "research", "9.5GiB", "python serve.py --port 1");
 		char *text = print(t, rows[i].width);
 		size_t line;
 
@@ -119,23 +123,25 @@ static void test_bytes(void **state)
 		const char *want;
 		uint64_t bytes;
 	} cases[] = {
-		{"0", 0},
-		{"999", 999},
-		{"1Ki", 1024},
-		{"512Mi", 512 * SL_MIB},
-		{"0.98Gi", 1000 * SL_MIB},
-		{"3.25Gi", 13 * SL_GIB / 4},
-		{"16Gi", 16 * SL_GIB},
-		{"16.1Gi", 16 * SL_GIB + 100 * SL_MIB},
-		{"141Gi", 141 * SL_GIB + 1},
-		{"16Ei", UINT64_MAX},
+		{"0B", 0},
+		{"999B", 999},
+		{"1KiB", 1024},
+		{"512MiB", 512 * SL_MIB},
+		{"0.98GiB", 1000 * SL_MIB},
+		{"1.13GiB", 9 * SL_GIB / 8},
+		{"1.5GiB", 3 * SL_GIB / 2},
+		{"3.25GiB", 13 * SL_GIB / 4},
+		{"16GiB", 16 * SL_GIB},
+		{"16.1GiB", 16 * SL_GIB + 100 * SL_MIB},
+		{"141GiB", 141 * SL_GIB + 1},
+		{"16EiB", UINT64_MAX},
 	};
 	char buf[16];
 
 	(void)state;
 	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++)
 		assert_row_text(cases[i].want,
-			sl_table_bytes(cases[i].bytes, buf, sizeof(buf)), cases[i].want);
+			sl_bytes_short(cases[i].bytes, buf, sizeof(buf)), cases[i].want);
 	assert_string_equal(sl_table_age(99999, buf, sizeof(buf)), "99s");
 	assert_string_equal(sl_table_age(100000, buf, sizeof(buf)), "1m");
 	assert_string_equal(sl_table_age(3600000ull * 99, buf, sizeof(buf)), "99h");

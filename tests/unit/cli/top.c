@@ -403,24 +403,25 @@ static void check_lines(const char *row, struct world *w, unsigned int width,
 static void test_screen(void **state)
 {
 	static const char *const at_80[24] = {
-		"sluice top  2 GPUs  3 lines  1 waiting  by gpu               every 1 s  "
+		"sluice top  2 GPUs  3 lines  1 waiting  by gpu                every 1s  "
 		"12:00:05",
-		"GPU 0 ok  busy 42%  16Gi of 38Gi used, 0 requested  Some GPU 40GB",
+		"GPU 0 ok  busy 42%  16GiB of 38GiB used, 0B requested  Some GPU 40GB",
 		"[AAAAAAAAAAAAAAAAAAAAAAAAAaaBBBBBB--...................................."
 		"...####]",
 		"                ^                  ^",
-		"GPU 1 lost  busy 42%  0 of 38Gi used, 0 requested  Some GPU 40GB",
+		"GPU 1 lost  busy 42%  0B of 38GiB used, 0B requested  Some GPU 40GB",
 		"[......................................................................."
 		"...####]",
 		"",
 		"A held a hidden - unused request ^ its end . free ~ dying ? unmanaged # "
 		"reserve",
 		"  WORKLOAD      GPU STATE      REQUEST   LIMIT    USED WAITING  IDLE",
-		"A>model-server    0 bound          8Gi    30Gi    13Gi       -   65s",
-		"B note?[31mbook   0 waiting        4Gi    30Gi     3Gi    22Gi     -",
-		"C train           1 stopping         0    30Gi       0       -     -",
+		"A>model-server    0 bound         8GiB   30GiB   13GiB       -   65s",
+		"B note?[31mbook   0 waiting       4GiB   30GiB    3GiB   22GiB     "
+		"-",
+		"C train           1 stopping        0B   30GiB      0B       -     -",
 		"Waiting",
-		"  note?[31mbook has waited 12.5 s for 22 GiB above its request on GPU "
+		"  note?[31mbook has waited 12.5s for 22 GiB above its request on GPU "
 		"0: 20 GiB",
 		"  is free for it, and model-server has 5 GiB above its request.",
 		"",
@@ -436,16 +437,16 @@ static void test_screen(void **state)
 	};
 	static const char *const at_40[12] = {
 		"sluice top  2 GPUs  3 lines  1 waiting..",
-		"GPU 0 ok  busy 42%  16Gi of 38Gi used,..",
+		"GPU 0 ok  busy 42%  16GiB of 38GiB use..",
 		"[AAAAAAAAAAAAaBBB-...................##]",
 		"        ^        ^",
-		"GPU 1 lost  busy 42%  0 of 38Gi used, ..",
+		"GPU 1 lost  busy 42%  0B of 38GiB used..",
 		"[....................................##]",
 		"",
 		"  WORKLOAD      GPU STATE         USED",
-		"A>model-server    0 bound         13Gi",
+		"A>model-server    0 bound        13GiB",
 		"Waiting",
-		"  note?[31mbook has waited 12.5 s (more)",
+		"  note?[31mbook has waited 12.5s  (more)",
 		"q quit  s sort  w why  d details  ? help",
 	};
 	struct world *w = busy_world();
@@ -464,13 +465,15 @@ static void test_evicted(void **state)
 		const char *line;
 	} rows[] = {
 		{80, 1,
-			"GPU 0 ok  busy 42%  6Gi of 38Gi used, 0 requested, 10Gi evicted "
-			" Some GPU 40GB"},
+			"GPU 0 ok  busy 42%  6GiB of 38GiB used, 0B requested, 10GiB "
+			"evicted "
+			" Some GPU .."},
 		{80, 5,
 			"  WORKLOAD     GPU STATE      REQUEST   LIMIT    USED EVICTED "
 			"WAITING  IDLE"},
 		{80, 6,
-			"A>model-server   0 evicted        8Gi    30Gi    13Gi    10Gi   "
+			"A>model-server   0 evicted       8GiB   30GiB   13GiB   "
+			"10GiB   "
 			"    -     -"},
 		{60, 5, "  WORKLOAD    GPU STATE      REQUEST    USED EVICTED WAITING"},
 		{50, 5, "  WORKLOAD     GPU STATE         USED EVICTED"},

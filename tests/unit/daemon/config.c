@@ -39,7 +39,7 @@ static void defaults_are_the_documented_ones(void **state)
 	struct sl_config config;
 
 	sl_config_defaults(&config);
-	assert_int_equal(config.driver_reserve, 2 * SL_GIB);
+	assert_int_equal(config.context_reserve, SL_CONFIG_WORD);
 	assert_int_equal(config.longest_wait, 60 * SL_S);
 	assert_int_equal(config.head_pass, SL_S);
 	assert_int_equal(config.idle_wait, SL_S);
@@ -52,7 +52,7 @@ static void defaults_are_the_documented_ones(void **state)
 	assert_string_equal(config.socket.text, "");
 	assert_int_equal(
 		config.resolvers, SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0));
-	assert_true(config.host_memory == SL_CONFIG_HALF);
+	assert_true(config.host_memory == SL_CONFIG_WORD);
 	assert_int_equal(config.min_share, 50);
 	assert_int_equal(config.stop_idle, 600 * SL_S);
 	assert_int_equal(config.stop_grace, 10 * SL_S);
@@ -95,7 +95,7 @@ static void every_key_is_read(void **state)
 				   "gpus:\n"
 				   "  - GPU-00112233-4455-6677-8899-aabbccddeeff\n"
 				   "  - GPU-10112233-4455-6677-8899-aabbccddeeff\n"
-				   "driver_reserve: 512MiB\n"
+				   "context_reserve: 512MiB\n"
 				   "longest_wait: 5s\n"
 				   "head_pass: 250ms\n"
 				   "idle_wait: 2s\n"
@@ -109,6 +109,7 @@ static void every_key_is_read(void **state)
 				   "untakeable_after: 5s\n"
 				   "last_resort: stop\n"
 				   "placement: pack\n"
+				   "job_placement: fgd\n"
 				   "unmanaged: ignore\n"
 				   "oom_first: yes\n"
 				   "events_kept: 100\n"
@@ -131,7 +132,7 @@ static void every_key_is_read(void **state)
 	assert_false(config.gpus.all);
 	assert_int_equal(config.gpus.count, 2);
 	assert_int_equal(config.gpus.uuids[1][0], 0x10);
-	assert_int_equal(config.driver_reserve, 512 * SL_MIB);
+	assert_int_equal(config.context_reserve, 512 * SL_MIB);
 	assert_int_equal(config.longest_wait, 5 * SL_S);
 	assert_int_equal(config.head_pass, 250 * SL_MS);
 	assert_int_equal(config.idle_wait, 2 * SL_S);
@@ -146,6 +147,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(config.untakeable_after, 5 * SL_S);
 	assert_int_equal(config.last_resort, SL_LAST_RESORT_STOP);
 	assert_int_equal(config.placement, SL_PLACEMENT_PACK);
+	assert_int_equal(config.job_placement, SL_PLACE_FGD);
 	assert_int_equal(config.unmanaged, SL_UNMANAGED_IGNORE);
 	assert_true(config.oom_first);
 	assert_int_equal(config.events_kept, 100);
@@ -297,10 +299,10 @@ static void mistakes_name_line_and_remedy(void **state)
 		{"head_pass: 2h\n", "line 1:", "from 0s to 3600s"},
 		{"idle_wait: 0\n", "line 1:", "from 1ms"},
 		{"longest_wait: -5s\n", "line 1:", "longest_wait"},
-		{"driver_reserve: 0.5\n", "line 1:", "write bytes, for example 2GiB"},
-		{"driver_reserve: 8\n", "line 1:", "did you mean 8GiB?"},
-		{"driver_reserve: lots\n", "line 1:", "driver_reserve"},
-		{"driver_reserve: 2TiB\n", "line 1:", "out of range"},
+		{"context_reserve: 0.5\n", "line 1:", "write bytes, for example 2GiB"},
+		{"context_reserve: 8\n", "line 1:", "did you mean 8GiB?"},
+		{"context_reserve: lots\n", "line 1:", "context_reserve"},
+		{"context_reserve: 2TiB\n", "line 1:", "out of range"},
 		{"max_clients: 0\n", "line 1:", "from 1 to 100000"},
 		{"max_clients: ten\n", "line 1:", "digits only"},
 		{"max_clients: 10x\n", "line 1:", "digits only"},
@@ -310,6 +312,7 @@ static void mistakes_name_line_and_remedy(void **state)
 		{"max_clients: -1\n", "line 1:", "is not a number; write digits only"},
 		{"resolvers: swap swap\n", "line 1:", "comes twice"},
 		{"host_memory: 0.5\n", "line 1:", "is a fraction; write bytes"},
+		{"job_log_max: 10%\n", "line 1:", "is a fraction; write bytes"},
 		{"host_memory: all\n", "line 1:", "host_memory"},
 		{"host_memory: 2EiB\n", "line 1:", "half, or bytes from 0 B to 1 PiB"},
 		{"min_share: 5\n", "line 1:", "write for example 5% or 2.5%"},
@@ -328,6 +331,8 @@ static void mistakes_name_line_and_remedy(void **state)
 		{"stop_grace: 2h\n", "line 1:", "from 0s to 3600s"},
 		{"last_resort: kill\n", "line 1:", "write fail or stop"},
 		{"placement: random\n", "line 1:", "write spread or pack"},
+		{"job_placement: random\n",
+			"line 1:", "write pack, spread, bestfit or fgd"},
 		{"unmanaged: kill\n", "line 1:", "write warn, ignore or stop"},
 		{"unmanaged: [warn]\n", "line 1:", "for example warn"},
 		{"oom_first: maybe\n", "line 1:", "write yes or no"},

@@ -35,18 +35,18 @@ static int teardown(void **state)
 /* Greets as control; -1 if the daemon will not have it (it has enough of us). */
 static int control(const char *path)
 {
-	int fd = sl_wire_connect(path, NULL);
+	struct rig_peer self = {.fd = sl_wire_connect(path, NULL)};
 	union sl_msg msg;
 
-	if (fd < 0)
+	if (self.fd < 0)
 		return -1;
 	sl_wire_init(&msg, SL_MSG_HELLO);
 	msg.hello.role = SL_ROLE_CONTROL;
-	if (sl_wire_send(fd, &msg) == SL_WIRE_OK &&
-		sl_wire_recv(fd, SL_FROM_DAEMON, &msg, NULL) == SL_WIRE_OK &&
+	if (sl_wire_send(self.fd, &msg) == SL_WIRE_OK &&
+		rig_receive(&self, 20000, &msg) == SL_WIRE_OK &&
 		msg.head.type == SL_MSG_WELCOME)
-		return fd;
-	(void)close(fd);
+		return self.fd;
+	(void)close(self.fd);
 	return -1;
 }
 

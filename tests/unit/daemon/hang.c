@@ -28,7 +28,7 @@ static void grants_go_on_while_it_hangs(void **state)
 	struct rig_peer run, a;
 	union sl_msg msg;
 
-	rig_start(rig, "driver_reserve: 1GiB\nmeasure_interval: 20ms\n");
+	rig_start(rig, "context_reserve: 1GiB\nmeasure_interval: 20ms\n");
 	run = rig_run(rig, RIG_GIB, 2 * RIG_GIB);
 	a = rig_join(rig, &run);
 	rig->nvml->hang = rig->nvml->hang_wait = 1;
@@ -56,7 +56,7 @@ static void garbage_is_no_harm(void **state)
 	struct rig_peer run, a;
 	union sl_msg msg;
 
-	rig_start(rig, "driver_reserve: 1GiB\nmeasure_interval: 20ms\n");
+	rig_start(rig, "context_reserve: 1GiB\nmeasure_interval: 20ms\n");
 	run = rig_run(rig, RIG_GIB, 2 * RIG_GIB);
 	a = rig_join(rig, &run);
 	rig_hold(rig, &a, 1, RIG_GIB);

@@ -5,7 +5,7 @@
 
 #include "policy/node.h"
 
-#define CONFIG "driver_reserve: 1GiB\nmeasure_interval: 50ms\nlongest_wait: 30s\n"
+#define CONFIG "context_reserve: 1GiB\nmeasure_interval: 50ms\nlongest_wait: 30s\n"
 
 static int setup(void **state)
 {

@@ -847,41 +847,47 @@ static void one_workload_over_time(void **state)
 	sl_history_store_close(store);
 }
 
-/* A program's figures are those of all its runs: of the 3,600 s that one of them had 1 GiB, it had
+/* A name's figures are those of all its runs: of the 3,600 s that one of them had 1 GiB, it had
  * 3 GiB for 30. */
-static void advice_is_of_programs(void **state)
+static void advice_is_by_name(void **state)
 {
 	enum { GIB_KIB = 1 << 20 };
 	struct sl_history_store *store = history_open_store();
-	struct sl_history_gpu gpu = {.id = 1, .uuid = "GPU-1", .name = "A GPU"};
+	struct sl_history_gpu gpus[] = {{.id = 1, .uuid = "GPU-1", .name = "A GPU"},
+		{.id = 2, .uuid = "GPU-2", .name = "A GPU"},
+		{.id = 3, .uuid = "GPU-3", .name = "A GPU"}};
 	struct sl_history_workload runs[] = {
 		{.id = 1,
 			.number = 1,
 			.gpus = 1,
-			.program = "p",
+			.name = "train",
+			.program = "python a.py",
 			.begun_ms = T0 * 1000ull,
 			.ended_ms = (T0 + 3600) * 1000ull,
 			.observed = true},
 		{.id = 2,
 			.number = 2,
 			.gpus = 1,
-			.program = "p",
+			.name = "train",
+			.program = "python b.py",
 			.begun_ms = T0 * 1000ull,
 			.ended_ms = (T0 + 3600) * 1000ull,
 			.observed = true},
 		{.id = 3,
 			.number = 3,
 			.gpus = 1,
+			.name = "q-3",
+			.command = "/bin/q 1",
 			.program = "q",
 			.begun_ms = T0 * 1000ull},
 	};
 	struct sl_history_batch batch = {
-		.gpus = &gpu, .gpu_count = 1, .workloads = runs, .workload_count = 3};
+		.gpus = gpus, .gpu_count = 3, .workloads = runs, .workload_count = 3};
 	json_t *answer, *program;
 
 	history_write(store, &batch, T0, &history_everything);
 	for (int t = 0; t < 3600; t += 30) {
-		struct sl_history_row rows[3] = {0}, whole = {0};
+		struct sl_history_row rows[3] = {0}, whole[3] = {0};
 
 		for (int w = 0; w < 3; w++) {
 			rows[w] = (struct sl_history_row){
@@ -894,20 +900,23 @@ static void advice_is_of_programs(void **state)
 			rows[w].value[SL_HISTORY_USE_limit] = 30ll * 8 * GIB_KIB;
 			rows[w].value[SL_HISTORY_USE_active_ms] = 15000;
 		}
-		whole = (struct sl_history_row){.t = T0 + t, .span = 30, .gpu = 1};
-		whole.value[SL_HISTORY_GPU_shareable] = 30ll * 8 * GIB_KIB;
-		batch = (struct sl_history_batch){.rows = {rows, &whole},
+		for (int g = 0; g < 2; g++) {
+			whole[g] = (struct sl_history_row){
+				.t = T0 + t, .span = 30, .gpu = (uint32_t)g + 1};
+			whole[g].value[SL_HISTORY_GPU_shareable] = 30ll * 8 * GIB_KIB;
+		}
+		batch = (struct sl_history_batch){.rows = {rows, whole},
 			/* q ran for five minutes. */
-			.row_count = {t < 300 ? 3 : 2, 1}};
+			.row_count = {t < 300 ? 3 : 2, 2}};
 		history_write(store, &batch, T0 + t + 30, &history_everything);
 	}
 	answer = query((struct sl_history_ask){.what = SL_HISTORY_ADVICE,
 			       .from_ms = T0 * 1000ull,
 			       .step_s = 3600},
 		(T0 + 3600) * 1000ull);
-	program = json_array_get(json_object_get(answer, "programs"), 0);
+	program = json_array_get(json_object_get(answer, "names"), 0);
 #define FIGURE(name) json_integer_value(json_object_get(program, name))
-	assert_string_equal(json_string_value(json_object_get(program, "program")), "p");
+	assert_string_equal(json_string_value(json_object_get(program, "name")), "train");
 	assert_int_equal(FIGURE("runs"), 2);
 	assert_int_equal(FIGURE("observed"), 2);
 	assert_int_equal(FIGURE("at_once"), 2);
@@ -919,10 +928,12 @@ static void advice_is_of_programs(void **state)
 	assert_int_equal(FIGURE("mean_bytes"), 1ll << 30);
 	assert_string_equal(
 		json_string_value(json_object_get(program, "verdict")), "change");
-	/* Two whole GPUs before; together they fit on one. */
-	assert_int_equal(json_integer_value(json_object_get(answer, "gpus_after")),
-		json_integer_value(json_object_get(answer, "gpus_before")) - 2);
-	program = json_array_get(json_object_get(answer, "programs"), 1);
+	/* Two whole GPUs before, and q's, but there are only two; together they fit on one. */
+	assert_int_equal(json_integer_value(json_object_get(answer, "gpus_before")), 2);
+	assert_int_equal(json_integer_value(json_object_get(answer, "gpus_after")), 1);
+	program = json_array_get(json_object_get(answer, "names"), 1);
+	/* The daemon chose its name. */
+	assert_string_equal(json_string_value(json_object_get(program, "name")), "q");
 	assert_string_equal(
 		json_string_value(json_object_get(program, "verdict")), "too-short");
 	json_decref(answer);
@@ -972,7 +983,7 @@ int main(void)
 		IN_A_FOLDER(a_number_that_came_again_is_told_apart),
 		IN_A_FOLDER(csv_is_csv),
 		IN_A_FOLDER(one_workload_over_time),
-		IN_A_FOLDER(advice_is_of_programs),
+		IN_A_FOLDER(advice_is_by_name),
 		IN_A_FOLDER(too_much_is_refused),
 	};
 

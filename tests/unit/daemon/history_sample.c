@@ -527,6 +527,28 @@ static void programs_are_told_from_commands(void **state)
 	}
 }
 
+static void runs_are_grouped_by_name(void **state)
+{
+	static const struct {
+		const char *name, *command, *group;
+	} rows[] = {
+		{"train", "python a.py", "train"},
+		{"python-12", "/usr/bin/python a.py", "program"},
+		{"python-j3", "python a.py", "program"},
+		{"python-", "python a.py", "python-"},
+		{"python-j", "python a.py", "python-j"},
+		{"python-2x", "python a.py", "python-2x"},
+		{"resnet-50", "python a.py", "resnet-50"},
+		{"job-7", "", "program"},
+		{"", "python a.py", "program"},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		assert_row_text(rows[i].name,
+			sl_history_group(rows[i].name, rows[i].command, "program"),
+			rows[i].group);
+}
+
 int main(void)
 {
 #define FRESH(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -548,6 +570,7 @@ int main(void)
 		cmocka_unit_test(time_goes_back_only_where_it_was_ahead),
 		cmocka_unit_test(who_cannot_be_written_is_bounded),
 		cmocka_unit_test(programs_are_told_from_commands),
+		cmocka_unit_test(runs_are_grouped_by_name),
 	};
 
 	return cmocka_run_group_tests_name("history_sample", tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void many_ask_while_it_is_written(void **state)
 
 	for (int i = 0; i < 2; i++)
 		(void)snprintf(config[i], sizeof(config[i]),
-			"driver_reserve: 1GiB\nmeasure_interval: 50ms\ndata_dir: %s/d\n"
+			"context_reserve: 1GiB\nmeasure_interval: 50ms\ndata_dir: %s/d\n"
 			"metrics: %s/m\nhistory_seconds: %dm\n",
 			rig->dir, rig->dir, 10 + i);
 	rig_start(rig, config[0]);
@@ -174,7 +174,7 @@ static void who_asks_waits_for_what_was_written(void **state)
 	char config[128];
 	int rounds = 0;
 
-	(void)snprintf(config, sizeof(config), "driver_reserve: 1GiB\ndata_dir: %s/d\n",
+	(void)snprintf(config, sizeof(config), "context_reserve: 1GiB\ndata_dir: %s/d\n",
 		rig->dir);
 	rig_start(rig, config);
 	asker = control(rig);

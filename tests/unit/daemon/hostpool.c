@@ -231,7 +231,7 @@ static void with_host(struct inside *inside)
 static void two_gpus(struct inside *inside, int node_0, int node_1)
 {
 	inside_init_with(inside, 2,
-		"driver_reserve: 1GiB\nmeasure_interval: 20ms\n"
+		"context_reserve: 1GiB\nmeasure_interval: 20ms\n"
 		"resolvers: wait\nhost_memory: 512MiB\n");
 	inside->daemon.gpus[0].node = node_0;
 	inside->daemon.gpus[1].node = node_1;

@@ -38,7 +38,8 @@ void inside_begin(struct inside *inside)
 	sl_wire_str(settings.state_dir.text, sizeof(settings.state_dir.text),
 		inside->rig.dir);
 	(void)sigprocmask(SIG_BLOCK, NULL, &before);
-	if (sl_daemon_init(&inside->daemon, &settings, NULL, NULL, &err) < 0)
+	if (sl_daemon_init(&inside->daemon, &settings, inside->rig.config, NULL, &err) <
+		0)
 		fail_msg("%s", err.text);
 	/* The daemon takes signals from a descriptor; children of the test shall get theirs. */
 	(void)sigprocmask(SIG_SETMASK, &before, NULL);

@@ -15,7 +15,7 @@
 
 /* The history opens files of its own at times of its own. */
 #define CONFIG \
-	"driver_reserve: 1GiB\nmeasure_interval: 50ms\nmax_clients: 8\nhistory: no\n"
+	"context_reserve: 1GiB\nmeasure_interval: 50ms\nmax_clients: 8\nhistory: no\n"
 #define OTHER_USER 4242
 
 static int setup(void **state)

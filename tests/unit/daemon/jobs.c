@@ -1,5 +1,6 @@
 /* Jobs over the wire: what is taken, what waits and why, who may do what with whose, what counts
  * beside them. */
+#include <glob.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,72 +16,6 @@
 #include "submitting.h"
 
 #define OTHER_USER 12345
-
-static int setup(void **state)
-{
-	static struct rig rig;
-
-	rig_init(&rig, 2, 16 * RIG_GIB);
-	/* Of one kind: either may be had for the other. */
-	memcpy(rig.nvml->gpus[1].name, rig.nvml->gpus[0].name,
-		sizeof(rig.nvml->gpus[1].name));
-	*state = &rig;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_fini(*state);
-	return 0;
-}
-
-/* The row of the job; number 0: there is none. */
-static struct sl_msg_job_row row_of(const struct rig_peer *peer, const char *name)
-{
-	struct sl_msg_job_row found = {.job = 0};
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_LIST);
-	msg.list.what = SL_LIST_JOBS;
-	rig_send(peer, &msg);
-	for (;;) {
-		char buf[4096];
-
-		assert_true(read(peer->fd, buf, sizeof(buf)) > 0);
-		memcpy(&msg, buf, sizeof(msg));
-		if (msg.head.type == SL_MSG_LIST_END)
-			return found;
-		assert_int_equal(msg.head.type, SL_MSG_JOB_ROW);
-		if (strcmp(msg.job_row.name, name) == 0)
-			found = msg.job_row;
-	}
-}
-
-static void ask_job(const struct rig_peer *peer, enum sl_msg_type type, const char *name)
-{
-	union sl_msg msg;
-
-	sl_wire_init(&msg, type);
-	if (type == SL_MSG_JOB_STOP) {
-		msg.job_stop.grace_ms = 1000;
-		sl_wire_str(msg.job_stop.name, sizeof(msg.job_stop.name), name);
-	} else if (type == SL_MSG_JOB_WAIT) {
-		sl_wire_str(msg.job_wait.name, sizeof(msg.job_wait.name), name);
-	} else {
-		sl_wire_str(msg.job_log.name, sizeof(msg.job_log.name), name);
-	}
-	rig_send(peer, &msg);
-}
-
-static struct sl_msg_job_reply reply_of(
-	const struct rig_peer *peer, enum sl_msg_type type, const char *name)
-{
-	union sl_msg msg;
-
-	ask_job(peer, type, name);
-	rig_expect(peer, SL_MSG_JOB_REPLY, &msg);
-	return msg.job_reply;
-}
 
 /* --- What is not taken. --- */
 
@@ -176,8 +111,8 @@ static void refuses(void **state)
 		{set_name, "--name"},
 		{set_number, "must not be a number"},
 		{set_long_gang, "at most 58 bytes"},
-		{set_project, "no project nowhere"},
-		{set_bytes, "no node"},
+		{set_project, "no project 'nowhere'"},
+		{set_bytes, "does not fit any GPU: the best one, GPU 0"},
 		{set_limit, "--limit"},
 		{set_visible, "some, but not all"},
 		{set_blind, "names no GPUs"},
@@ -356,7 +291,7 @@ static void counts_workloads(void **state)
 	struct rig *rig = *state;
 	struct rig_peer peer, run;
 
-	rig_start(rig, "driver_reserve: 0\n");
+	rig_start(rig, "context_reserve: 0\n");
 	peer = greet(rig_peer(rig));
 	run = rig_run(rig, 2 * RIG_GIB, 4 * RIG_GIB);
 	assert_true(submit(&peer, submit_msg("one"), "exec sleep 60").ok);
@@ -370,21 +305,6 @@ static void counts_workloads(void **state)
 }
 
 /* --- Of one user. --- */
-
-static void expect_refusal(
-	const struct rig_peer *peer, union sl_msg msg, const char *words)
-{
-	struct sl_msg_submit_reply said = submit(peer, msg, "exec sleep 60");
-
-	if (said.ok || !strstr(said.text, words))
-		fail_msg("ok %u, '%s' lacks '%s'", said.ok, said.text, words);
-}
-
-static void stop_job(const struct rig_peer *peer, const char *name)
-{
-	assert_true(reply_of(peer, SL_MSG_JOB_STOP, name).ok);
-	rig_until(row_of(peer, name).state == SL_JOB_STOPPED);
-}
 
 /* What has ended makes room for what comes; what has not is not touched, and bounds it. */
 static void a_user_has_a_bound(void **state)
@@ -430,7 +350,8 @@ static void old_results_go_once_the_new_job_is_stored(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_peer peer;
-	char command[256];
+	char command[256], words[64];
+	int third;
 
 	rig_start(rig, "jobs_per_user: 2\n");
 	peer = greet(rig_peer(rig));
@@ -438,11 +359,14 @@ static void old_results_go_once_the_new_job_is_stored(void **state)
 	rig_until(row_of(&peer, "first").state == SL_JOB_DONE);
 	assert_true(submit(&peer, submit_msg("second"), "true").ok);
 	rig_until(row_of(&peer, "second").state == SL_JOB_DONE);
-	/* Something that is not the daemon's stands where the third would be made. */
-	(void)snprintf(
-		command, sizeof(command), "mkdir -p %s/jobs/new.3/in-the-way", rig->dir);
+	/* Something that is not the daemon's stands where the third would be made, whose number
+	 * follows that of the second's workload. */
+	third = (int)row_of(&peer, "second").job + 2;
+	(void)snprintf(command, sizeof(command), "mkdir -p %s/jobs/new.%d/in-the-way",
+		rig->dir, third);
 	assert_int_equal(system(command), 0);
-	expect_refusal(&peer, submit_msg("third"), "cannot store job 3");
+	(void)snprintf(words, sizeof(words), "cannot store job %d", third);
+	expect_refusal(&peer, submit_msg("third"), words);
 	assert_int_equal(row_of(&peer, "first").state, SL_JOB_DONE);
 	assert_int_equal(row_of(&peer, "second").state, SL_JOB_DONE);
 	assert_true(submit(&peer, submit_msg("fourth"), "exec sleep 60").ok);
@@ -530,13 +454,25 @@ static void is_found_again(void **state)
 	assert_int_equal(row_of(&peer, "lives").started, 1);
 	assert_int_equal(WEXITSTATUS(row_of(&peer, "ends").exit_status), 9);
 	said = submit(&peer, submit_msg("new"), "true");
-	assert_int_equal(said.job, 4);
+	assert_true(said.job > row_of(&peer, "waits").job);
 	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "lives").ok);
 	rig_until(row_of(&peer, "lives").state == SL_JOB_STOPPED);
 	rig_peer_end(&peer);
 }
 
-/* In the file of job 1; what is replaced must be there. */
+/* A file of the only job there is. */
+static void path_of(const struct rig *rig, const char *file, char *path, size_t size)
+{
+	glob_t found;
+
+	(void)snprintf(path, size, "%s/jobs/[0-9]*/%s", rig->dir, file);
+	if (glob(path, 0, NULL, &found) == 0) {
+		(void)snprintf(path, size, "%s", found.gl_pathv[0]);
+		globfree(&found);
+	}
+}
+
+/* What is replaced must be there. */
 static void edit_state(const struct rig *rig, const char *from, const char *to)
 {
 	sl_cleanup(sl_freep) char *text = NULL, *edited = NULL;
@@ -544,7 +480,7 @@ static void edit_state(const struct rig *rig, const char *from, const char *to)
 	char *at;
 	int size;
 
-	(void)snprintf(path, sizeof(path), "%s/jobs/1/state", rig->dir);
+	path_of(rig, "state", path, sizeof(path));
 	assert_int_equal(sl_file_read(path, 1 << 20, &text, NULL), 0);
 	at = strstr(text, from);
 	if (!at)
@@ -567,7 +503,7 @@ static bool state_has(const struct rig *rig, const char *words)
 	sl_cleanup(sl_freep) char *text = NULL;
 	char path[128];
 
-	(void)snprintf(path, sizeof(path), "%s/jobs/1/state", rig->dir);
+	path_of(rig, "state", path, sizeof(path));
 	return sl_file_read(path, 1 << 20, &text, NULL) == 0 && strstr(text, words);
 }
 
@@ -624,8 +560,9 @@ static void knows_what_began(void **state)
 		assert_true(submit(
 			&peer, submit_msg("job"), "[ $SLUICE_ATTEMPT != 1 ] || sleep 0.6")
 				    .ok);
-		(void)snprintf(path, sizeof(path), "%s/jobs/1/exit.0.1", rig->dir);
-		rig_until(row_of(&peer, "job").started == 1 && has_bytes(path));
+		rig_until(row_of(&peer, "job").started == 1);
+		path_of(rig, "exit.0.1", path, sizeof(path));
+		rig_until(has_bytes(path));
 		rig_until(state_has(rig, "\"tasks\":[{\"state\":3"));
 		shim = shim_of(rig);
 		rig_kill_daemon(rig);
@@ -681,7 +618,8 @@ static void does_not_go_unwritten(void **state)
 	struct rig *rig = *state;
 	union sl_msg msg = submit_msg("before");
 	struct rig_peer peer;
-	char path[128];
+	char path[128], words[64];
+	int after;
 
 	rig_start(rig, NULL);
 	peer = greet(rig_peer(rig));
@@ -689,15 +627,18 @@ static void does_not_go_unwritten(void **state)
 	assert_true(submit(&peer, msg, "exec sleep 60").ok);
 	rig_until(row_of(&peer, "before").state == SL_JOB_RUNNING);
 	assert_true(submit(&peer, submit_msg("after"), "echo went").ok);
-	jam(rig, 2);
+	after = (int)row_of(&peer, "after").job;
+	jam(rig, after);
 	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "before").ok);
-	assert_true(rig_log_gets(rig, "cannot store job 2 in"));
+	(void)snprintf(words, sizeof(words), "cannot store job %d in", after);
+	assert_true(rig_log_gets(rig, words));
 	rig_until(row_of(&peer, "after").state == SL_JOB_QUEUED);
 	assert_int_equal(row_of(&peer, "after").started, 0);
-	lift(rig, 2);
+	lift(rig, after);
 	rig_until(row_of(&peer, "after").state == SL_JOB_DONE);
 	assert_int_equal(row_of(&peer, "after").started, 1);
-	(void)snprintf(path, sizeof(path), "grep -qx went %s/jobs/2/log.0", rig->dir);
+	(void)snprintf(
+		path, sizeof(path), "grep -qx went %s/jobs/%d/log.0", rig->dir, after);
 	assert_int_equal(system(path), 0);
 	rig_peer_end(&peer);
 }
@@ -736,53 +677,6 @@ static void answers_once_stored(void **state)
 	/* ENDED, as the daemon that follows is to find it. */
 	assert_true(state_has(rig, "\"tasks\":[{\"state\":5"));
 	rig_until(row_of(&peer, "job").state == SL_JOB_STOPPED);
-	rig_peer_end(&peer);
-}
-
-static bool limits_are(const char *log, const char *name, rlim_t soft, rlim_t hard)
-{
-	const char *line = strstr(log, name);
-	unsigned long long got_soft = 0, got_hard = 0;
-
-	return line &&
-	       sscanf(line + strlen(name), "%llu %llu", &got_soft, &got_hard) == 2 &&
-	       got_soft == soft && got_hard == hard;
-}
-
-/*
- * A service has other limits than a user's session. The job has those of who submitted it, soft and
- * hard: lower ones than the daemon's, and, from a daemon that runs as root, higher ones. How it
- * ended is written down whatever it may write itself.
- */
-static void has_its_submitters_limits(void **state)
-{
-	struct rig *rig = *state;
-	struct rlimit before, few, files = {700, 800}, none = {0, 0};
-	sl_cleanup(sl_freep) char *log = NULL;
-	struct rig_peer peer;
-	char path[128];
-
-	/* The daemon is started with fewer than its users have. */
-	assert_int_equal(getrlimit(RLIMIT_SIGPENDING, &before), 0);
-	few.rlim_cur = few.rlim_max = before.rlim_cur / 2;
-	if (geteuid() == 0)
-		assert_int_equal(setrlimit(RLIMIT_SIGPENDING, &few), 0);
-	rig_start(rig, NULL);
-	if (geteuid() == 0 && setrlimit(RLIMIT_SIGPENDING, &before) < 0)
-		before = few; /* without CAP_SYS_RESOURCE */
-	peer = greet(rig_peer(rig));
-	assert_int_equal(prlimit(peer.pid, RLIMIT_NOFILE, &files, NULL), 0);
-	assert_true(submit(&peer, submit_msg("one"), "cat /proc/$$/limits").ok);
-	rig_until(row_of(&peer, "one").state == SL_JOB_DONE);
-	(void)snprintf(path, sizeof(path), "%s/jobs/1/log.0", rig->dir);
-	assert_int_equal(sl_file_read(path, 1 << 20, &log, NULL), 0);
-	if (!limits_are(log, "Max open files", files.rlim_cur, files.rlim_max) ||
-		!limits_are(log, "Max pending signals", before.rlim_cur, before.rlim_max))
-		fail_msg("%s", log);
-	assert_int_equal(prlimit(peer.pid, RLIMIT_FSIZE, &none, NULL), 0);
-	assert_true(submit(&peer, submit_msg("two"), "exit 6").ok);
-	rig_until(row_of(&peer, "two").state == SL_JOB_FAILED);
-	assert_int_equal(WEXITSTATUS(row_of(&peer, "two").exit_status), 6);
 	rig_peer_end(&peer);
 }
 
@@ -832,7 +726,7 @@ static void is_its_owners(void **state)
 	rig_peer_end(&root);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, two_gpus, two_gpus_end)
 
 int main(void)
 {
@@ -848,7 +742,6 @@ int main(void)
 		TEST(ends_with_its_workload),
 		TEST(is_found_again),
 		TEST(knows_what_began),
-		TEST(has_its_submitters_limits),
 		TEST(does_not_go_unwritten),
 		TEST(is_stopped_unwritten),
 		TEST(answers_once_stored),

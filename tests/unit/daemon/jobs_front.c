@@ -10,24 +10,6 @@
 /* More than half of a GPU, so that two have no room on one. */
 #define BIG (10 * RIG_GIB)
 
-static int setup(void **state)
-{
-	static struct rig rig;
-
-	rig_init(&rig, 2, 16 * RIG_GIB);
-	/* Of one kind: either may be had for the other. */
-	memcpy(rig.nvml->gpus[1].name, rig.nvml->gpus[0].name,
-		sizeof(rig.nvml->gpus[1].name));
-	*state = &rig;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	rig_fini(*state);
-	return 0;
-}
-
 /* visible: NULL, or its CUDA_VISIBLE_DEVICES. */
 static void send_run(const struct rig_peer *peer, const char *name, unsigned int gpus,
 	const char *visible, bool waits)
@@ -85,34 +67,13 @@ static void expect_wait(const struct rig_peer *peer, const char *words)
 		fail_msg("it waits for: %s", msg.run_waits.text);
 }
 
-/* Its row among the jobs; number 0: there is none. */
-static struct sl_msg_job_row row_of(const struct rig_peer *peer, const char *name)
-{
-	struct sl_msg_job_row found = {.job = 0};
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_LIST);
-	msg.list.what = SL_LIST_JOBS;
-	rig_send(peer, &msg);
-	for (;;) {
-		char buf[4096];
-
-		assert_true(read(peer->fd, buf, sizeof(buf)) > 0);
-		memcpy(&msg, buf, sizeof(msg));
-		if (msg.head.type == SL_MSG_LIST_END)
-			return found;
-		if (strcmp(msg.job_row.name, name) == 0)
-			found = msg.job_row;
-	}
-}
-
 static void does_not_wait_unasked(void **state)
 {
 	struct rig *rig = *state;
 	struct rig_peer looks, first, second;
 	union sl_msg msg;
 
-	rig_start(rig, "driver_reserve: 0\n");
+	rig_start(rig, "context_reserve: 0\n");
 	looks = greet(rig_peer(rig));
 	first = start(rig, "first", 2);
 	/* A workload like others. */
@@ -134,7 +95,7 @@ static void waits_and_starts(void **state)
 	struct sl_msg_job_row row;
 	union sl_msg msg;
 
-	rig_start(rig, "driver_reserve: 0\n");
+	rig_start(rig, "context_reserve: 0\n");
 	looks = greet(rig_peer(rig));
 	first = start(rig, "first", 2);
 	second = ask(rig, "second", 2, NULL, true);
@@ -168,7 +129,7 @@ static void waits_for_some_of_the_gpus(void **state)
 	struct rig *rig = *state;
 	struct rig_peer first, second, third;
 
-	rig_start(rig, "driver_reserve: 0\n");
+	rig_start(rig, "context_reserve: 0\n");
 	first = ask(rig, "first", 1, "0", false);
 	expect_start(&first);
 	second = ask(rig, "second", 1, "0", true);
@@ -189,7 +150,7 @@ static void is_stopped_and_goes_away(void **state)
 	struct rig_peer looks, first, second, third;
 	union sl_msg msg;
 
-	rig_start(rig, "driver_reserve: 0\n");
+	rig_start(rig, "context_reserve: 0\n");
 	looks = greet(rig_peer(rig));
 	first = start(rig, "first", 2);
 	second = ask(rig, "second", 1, NULL, true);
@@ -234,7 +195,7 @@ static void does_not_start_the_dead(void **state)
 	struct rig_peer first, client;
 	union sl_msg msg;
 
-	rig_start(rig, "driver_reserve: 0\n");
+	rig_start(rig, "context_reserve: 0\n");
 	first = ask(rig, "first", 1, "0", false);
 	rig_expect(&first, SL_MSG_RUN_REPLY, &msg);
 	assert_int_equal(msg.run_reply.ok, 1);
@@ -258,7 +219,7 @@ static void counts_once_it_requests(void **state)
 	struct rig_peer looks, run;
 	union sl_msg msg;
 
-	rig_start(rig, "driver_reserve: 0\n");
+	rig_start(rig, "context_reserve: 0\n");
 	looks = greet(rig_peer(rig));
 	run = greet(rig_peer(rig));
 	rig_send_run(&run, 0, 12 * RIG_GIB, 2, "free", NULL);
@@ -288,7 +249,7 @@ static void counts_once_it_requests(void **state)
 static void comes_after_who_waits(void **state)
 {
 	struct rig *rig = *state;
-	const char *config = "driver_reserve: 0\nrecover_wait: 60s\n";
+	const char *config = "context_reserve: 0\nrecover_wait: 60s\n";
 	struct rig_peer looks, asks, run, client, small;
 	struct sl_msg_job_row row;
 	union sl_msg msg;
@@ -318,7 +279,7 @@ static void comes_after_who_waits(void **state)
 	rig_peer_end(&looks);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, two_gpus, two_gpus_end)
 
 int main(void)
 {

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/jobs_logs.h"
 #include "daemon/jobs_state.h"
 #include "daemon/jobs_store.h"
 #include "policy/cluster.h"
@@ -63,9 +64,11 @@ static struct sl_jobs_row row_of(uint64_t id, uint32_t tasks)
 		.task_count = tasks,
 		.least = 1,
 		.retries = 3,
+		.workloads_most = 12,
 		.priority = -1000,
 		.wait_max = SL_NS_NEVER,
 		.warm_after = 5 * SL_S,
+		.preempt_delay = 600 * SL_S,
 		.state = SL_JOB_RUNNING,
 		.submitted_ms = 1700000000000,
 		.exit_status = SL_JOB_LOST,
@@ -218,13 +221,16 @@ static void put(struct sl_jobs_store *store, const struct sl_jobs_row *row, bool
 	sl_jobspec_fini(&spec);
 }
 
+/* Of what was taken last. */
+static int log_fd;
+
 /* The next that is over. */
 static uint64_t take(struct sl_jobs_store *store, int *result, struct sl_error *err)
 {
 	struct pollfd over = {.fd = sl_jobs_store_fd(store), .events = POLLIN};
 	uint64_t ticket = 0;
 
-	while (!sl_jobs_store_take(store, &ticket, result, err))
+	while (!sl_jobs_store_take(store, &ticket, result, &log_fd, err))
 		assert_int_equal(poll(&over, 1, PATIENCE_MS), 1);
 	return ticket;
 }
@@ -751,6 +757,177 @@ static void test_files(void **state)
 	assert_int_equal(sl_jobs_store_open_log(folder, 5, 4, true), -ELOOP);
 }
 
+/* What its user has put in a log's place, or does with it, keeps nobody waiting. */
+static void test_files_that_would_hang(void **state)
+{
+	static const uint64_t ids[] = {8};
+	char path[160], text[16];
+	int fd, mine;
+
+	(void)state;
+	store_jobs(ids, 1);
+	(void)snprintf(path, sizeof(path), "%s/8/log.0", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(sl_jobs_store_open_log(folder, 8, 0, false), -EINVAL);
+	/* Nobody reads it: -ENXIO. */
+	assert_int_equal(sl_jobs_store_open_log(folder, 8, 0, true), -ENXIO);
+	(void)snprintf(path, sizeof(path), "%s/8/exit.0.1", folder);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(
+		sl_jobs_store_read_record(folder, 8, 0, 1, text, sizeof(text)), -EINVAL);
+
+	(void)signal(SIGIO, SIG_IGN);
+	fd = sl_jobs_store_open_log(folder, 8, 1, true);
+	assert_true(fd >= 0);
+	/* It is as it would be without all this. */
+	assert_int_equal(fcntl(fd, F_GETFL) & (O_APPEND | O_NONBLOCK), O_APPEND);
+	close(fd);
+	(void)snprintf(path, sizeof(path), "%s/8/log.1", folder);
+	mine = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(fcntl(mine, F_SETLEASE, F_WRLCK), 0);
+	assert_int_equal(sl_jobs_store_open_log(folder, 8, 1, false), -EAGAIN);
+	assert_int_equal(sl_jobs_store_open_log(folder, 8, 1, true), -EAGAIN);
+	close(mine);
+	fd = sl_jobs_store_open_log(folder, 8, 1, false);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+/* --- Logs that grow. --- */
+
+static void write_lines(int fd, unsigned int from, unsigned int to)
+{
+	for (unsigned int i = from; i < to; i++)
+		assert_int_equal(dprintf(fd, "line %06u\n", i), 12);
+}
+
+/* A reader's: what is there, from its first line on. Free it. */
+static char *text_of(int fd, off_t *first)
+{
+	struct stat st;
+	char *text;
+
+	*first = sl_file_first(fd);
+	assert_int_equal(fstat(fd, &st), 0);
+	text = calloc(1, (size_t)(st.st_size - *first) + 1);
+	assert_non_null(text);
+	assert_int_equal(pread(fd, text, (size_t)(st.st_size - *first), *first),
+		st.st_size - *first);
+	return text;
+}
+
+static off_t size_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return st.st_size;
+}
+
+static uint64_t disk_of(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* The oldest lines go, the newest stay whole, and one in front says so; the program writes on as if
+ * nothing were. */
+static void test_log_is_trimmed(void **state)
+{
+	enum { LOG_MOST = 256 << 10 };
+	static const uint64_t ids[] = {9};
+	unsigned int written = 0, first_line = 0, before = 0;
+	int fd, reading;
+	off_t size;
+
+	(void)state;
+	store_jobs(ids, 1);
+	assert_int_equal(sl_jobs_logs_trim(folder, 9, 0, LOG_MOST), -ENOENT);
+	fd = sl_jobs_store_open_log(folder, 9, 0, true);
+	reading = sl_jobs_store_open_log(folder, 9, 0, false);
+	assert_true(fd >= 0 && reading >= 0);
+	write_lines(fd, 0, 1000);
+	assert_int_equal(sl_jobs_logs_trim(folder, 9, 0, LOG_MOST), 0);
+	assert_int_equal(sl_file_first(reading), 0);
+	for (written = 1000; written < 200000; written += 30000) {
+		off_t first;
+		char *text, *end;
+
+		write_lines(fd, written, written + 30000);
+		if (sl_jobs_logs_trim(folder, 9, 0, LOG_MOST) == -EOPNOTSUPP)
+			skip();
+		assert_true(disk_of(fd) <= LOG_MOST);
+		text = text_of(reading, &first);
+		assert_true(first > 0);
+		assert_true(strlen(text) > LOG_MOST / 2);
+		if (strncmp(text, "sluice: the oldest ", 19) != 0 ||
+			!strstr(text, " of this output are dropped; 256 KiB are kept"))
+			fail_msg("%.200s", text);
+		end = strchr(text, '\n');
+		assert_int_equal(sscanf(end, "\nline %06u\n", &first_line), 1);
+		assert_true(first_line > before);
+		before = first_line;
+		for (const char *line = end + 1; *line; line += 12, first_line++)
+			assert_int_equal(strtoul(line + 5, NULL, 10), first_line);
+		assert_int_equal(first_line, written + 30000);
+		free(text);
+	}
+	/* Room that its user has it keep behind the end. */
+	assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 64 * LOG_MOST), 0);
+	size = size_of(fd);
+	assert_int_equal(sl_jobs_logs_trim(folder, 9, 0, LOG_MOST), 0);
+	assert_true(disk_of(fd) <= LOG_MOST);
+	assert_int_equal(size_of(fd), size);
+	/* 0 is no bound. */
+	write_lines(fd, written, written + 50000);
+	assert_int_equal(sl_jobs_logs_trim(folder, 9, 0, 0), 0);
+	assert_true(disk_of(fd) > LOG_MOST);
+	close(fd);
+	close(reading);
+}
+
+/* The thread does it, and once more after the end. */
+static void test_logs_are_watched(void **state)
+{
+	enum { LOG_MOST = 128 << 10 };
+	static const uint64_t ids[] = {4};
+	struct sl_jobs_store *store = NULL;
+	struct sl_error err = {{0}};
+	int fd, result = -1;
+
+	(void)state;
+	store_jobs(ids, 1);
+	fd = sl_jobs_store_open_log(folder, 4, 2, true);
+	assert_int_equal(sl_jobs_store_new(folder, &store), 0);
+	/* It also opens them. */
+	assert_int_equal(sl_jobs_store_read_log(store, 4, 2, 77), 0);
+	assert_int_equal(take(store, &result, &err), 77);
+	assert_true(log_fd >= 0);
+	assert_int_equal(fcntl(log_fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	close(log_fd);
+	assert_int_equal(sl_jobs_store_read_log(store, 4, 3, 78), 0);
+	assert_int_equal(take(store, &result, &err), 78);
+	assert_int_equal(log_fd, -ENOENT);
+	/* Nobody takes it. */
+	assert_int_equal(sl_jobs_store_read_log(store, 4, 2, 79), 0);
+	sl_jobs_store_bound_log(store, 4, 1, LOG_MOST); /* never written */
+	sl_jobs_store_bound_log(store, 4, 2, LOG_MOST);
+	for (int round = 0; round < 2; round++) {
+		write_lines(fd, 0, 30000);
+		for (int i = 0; i < 2000 && disk_of(fd) > LOG_MOST; i++)
+			sl_clock_sleep(5 * SL_MS);
+		assert_true(disk_of(fd) <= LOG_MOST);
+		/* The second time it has ended. */
+		sl_jobs_store_bound_log(store, 4, 2, SL_JOBS_STORE_LAST);
+		if (round == 0)
+			sl_jobs_store_bound_log(store, 4, 2, LOG_MOST);
+	}
+	store = sl_jobs_store_free(store);
+	close(fd);
+}
+
 /* --- Many. --- */
 
 static void test_two_thousand(void **state)
@@ -798,6 +975,12 @@ int main(void)
 			test_files_too_large, make_top, remove_top),
 		cmocka_unit_test_setup_teardown(test_disk_full, make_top, remove_top),
 		cmocka_unit_test_setup_teardown(test_files, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(
+			test_files_that_would_hang, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(
+			test_log_is_trimmed, make_top, remove_top),
+		cmocka_unit_test_setup_teardown(
+			test_logs_are_watched, make_top, remove_top),
 		cmocka_unit_test_setup_teardown(test_two_thousand, make_top, remove_top),
 	};
 

@@ -6,7 +6,7 @@
 #include "policy/node.h"
 #include "rig.h"
 
-#define CONFIG "driver_reserve: 1GiB\nmeasure_interval: 60s\nresolvers: wait\n"
+#define CONFIG "context_reserve: 1GiB\nmeasure_interval: 60s\nresolvers: wait\n"
 
 /* A process without us has so much when the daemon starts. */
 static void begin(struct rig *rig, uint64_t strangers_bytes)
@@ -88,7 +88,7 @@ static void who_did_what_is_nvmls_to_say(void **state)
 	unsigned int mine = 0;
 
 	rig_nvml(rig, 1, RIG_GIB);
-	rig_start(rig, "driver_reserve: 1GiB\nmeasure_interval: 50ms\n");
+	rig_start(rig, "context_reserve: 1GiB\nmeasure_interval: 50ms\n");
 	run = rig_run(rig, RIG_GIB, 2 * RIG_GIB);
 	client = rig_join(rig, &run);
 	rig_hold(rig, &client, 1, RIG_GIB);

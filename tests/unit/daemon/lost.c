@@ -13,7 +13,7 @@ static int setup(void **state)
 
 	rig_init(&rig, 1, 16 * RIG_GIB);
 	rig_start(
-		&rig, "driver_reserve: 1GiB\nmeasure_interval: 20ms\nresolvers: wait\n");
+		&rig, "context_reserve: 1GiB\nmeasure_interval: 20ms\nresolvers: wait\n");
 	rig_until(rig.nvml->watching > 0);
 	*state = &rig;
 	return 0;
@@ -65,6 +65,12 @@ static void lost_and_found(void **state)
 	status = rig_status(rig);
 	assert_int_equal(status.nvml_ok, 1);
 	assert_non_null(strstr(status.nvml_text, "is lost"));
+	/* Once the driver says why, that is said; and by its first word. */
+	report_xid(rig, 79);
+	rig_until(strstr(rig_status(rig).nvml_text, "is lost: Xid 79, "));
+	report_xid(rig, 48);
+	rig_until(rig_log_gets(rig, "Xid 48"));
+	assert_non_null(strstr(rig_status(rig).nvml_text, "is lost: Xid 79, "));
 	/* A new workload is refused. */
 	c = rig_peer(rig);
 	rig_hello(&c, SL_ROLE_CONTROL, 0);

@@ -15,7 +15,7 @@ static int setup(void **state)
 	static struct rig rig;
 
 	rig_init(&rig, 1, 16 * RIG_GIB);
-	rig_start(&rig, "driver_reserve: 1GiB\nmeasure_interval: 50ms\nlongest_wait: "
+	rig_start(&rig, "context_reserve: 1GiB\nmeasure_interval: 50ms\nlongest_wait: "
 			"1s\nresolvers: wait\n");
 	*state = &rig;
 	return 0;
@@ -228,13 +228,15 @@ static void hidden_bytes_are_measured_on_demand(void **state)
 	union sl_msg msg;
 
 	rig_hold(rig, &a, 1, RIG_GIB);
-	rig_nvml(rig, a.pid, RIG_GIB + (300 << 20));
+	/* The reserve of 1 GiB pays as much of it. */
+	rig_nvml(rig, a.pid, 2 * RIG_GIB + (300 << 20));
 	sl_wire_init(&msg, SL_MSG_MEASURE);
 	rig_send(&a, &msg);
 	do {
 		rig_expect(&a, SL_MSG_GPU, &msg);
 	} while (msg.gpu.others_bytes != 300 << 20);
 	assert_int_equal(rig_gpu(rig).hidden_bytes, 300 << 20);
+	assert_int_equal(rig_gpu(rig).paid_bytes, RIG_GIB);
 	/* The other process of the workload sees backing and hidden bytes of the first. */
 	do {
 		rig_expect(&b, SL_MSG_GPU, &msg);
@@ -243,12 +245,12 @@ static void hidden_bytes_are_measured_on_demand(void **state)
 	assert_int_equal(msg.gpu.limit_bytes, 8 * RIG_GIB);
 	assert_int_equal(msg.gpu.request_bytes, 4 * RIG_GIB);
 	/* A fall is believed too, after two looks. */
-	rig_nvml(rig, a.pid, RIG_GIB + (100 << 20));
+	rig_nvml(rig, a.pid, 2 * RIG_GIB + (100 << 20));
 	rig_until(rig_gpu(rig).hidden_bytes == 100 << 20);
 	/* With a grant open nothing can be judged; the answer comes all the same. */
 	rig_ask(&a, 2, RIG_GIB);
 	rig_expect(&a, SL_MSG_GRANT, &msg);
-	rig_nvml(rig, a.pid, 2 * RIG_GIB + (100 << 20));
+	rig_nvml(rig, a.pid, 3 * RIG_GIB + (100 << 20));
 	sl_clock_sleep(200 * SL_MS);
 	assert_int_equal(rig_gpu(rig).hidden_bytes, 100 << 20);
 	sl_wire_init(&msg, SL_MSG_MEASURE);

@@ -20,7 +20,7 @@ int moving_setup(void **state)
 	static struct inside inside;
 
 	/* `wait` alone, so that the policy orders nothing itself. */
-	inside_init(&inside, "driver_reserve: 1GiB\nmeasure_interval: 20ms\n"
+	inside_init(&inside, "context_reserve: 1GiB\nmeasure_interval: 20ms\n"
 			     "recover_wait: 1ms\nresolvers: wait\nhost_memory: 512MiB\n");
 	*state = &inside;
 	return 0;

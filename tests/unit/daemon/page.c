@@ -409,6 +409,7 @@ static void the_page_is_in_the_program(void **state)
 static struct sl_compute compute(const char *name, uint64_t request)
 {
 	struct sl_compute row = {.gpus = 2,
+		.shared = true,
 		.priority = -7,
 		.request = {.kind = SL_AMOUNT_FRACTION, .value = request},
 		.limit = {.kind = SL_AMOUNT_BYTES, .value = 8ull << 30}};
@@ -422,7 +423,7 @@ static void resources_are_kept(void **state)
 	static struct sl_compute_list list, again;
 	char folder[] = "/tmp/sluice-page.XXXXXX", path[128];
 	struct sl_compute b = compute("b", 250000), a = compute("a.1", 1000000),
-			  b2 = compute("b", 500000);
+			  b2 = compute("b", 500000), own = compute("b", 300000);
 	struct sl_error err = {0};
 
 	assert_non_null(mkdtemp(folder));
@@ -434,13 +435,22 @@ static void resources_are_kept(void **state)
 	assert_true(sl_compute_put(&list, &b2));
 	assert_int_equal(list.count, 2);
 	assert_string_equal(list.all[0].name, "a.1");
-	assert_false(sl_compute_drop(&list, "c"));
+	/* A user's own, of a name that is for all. */
+	own.shared = false;
+	own.owner = 1000;
+	(void)snprintf(own.project, sizeof(own.project), "vision");
+	assert_true(sl_compute_put(&list, &own));
+	assert_false(sl_compute_drop(
+		&list, &(struct sl_compute){.name = "c", .shared = true}));
 	assert_int_equal(sl_resources_save(path, &list, &err), SL_RESOURCES_OK);
 	assert_int_equal(sl_resources_load(path, &again, &err), SL_RESOURCES_OK);
-	assert_int_equal(again.count, 2);
+	assert_int_equal(again.count, 3);
 	assert_memory_equal(&again.all[0], &a, sizeof(a));
 	assert_memory_equal(&again.all[1], &b2, sizeof(b2));
-	assert_true(sl_compute_drop(&again, "a.1"));
+	assert_memory_equal(&again.all[2], &own, sizeof(own));
+	assert_true(sl_compute_drop(&again, &own));
+	assert_true(sl_compute_drop(
+		&again, &(struct sl_compute){.name = "a.1", .shared = true}));
 	assert_int_equal(again.count, 1);
 	assert_string_equal(again.all[0].name, "b");
 	(void)snprintf(path, sizeof(path), "%s/deep/%s", folder, SL_RESOURCES_FILE);

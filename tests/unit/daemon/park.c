@@ -12,7 +12,7 @@
 #include "policy/node.h"
 
 #define MIB    SL_MIB
-#define BASE   "driver_reserve: 1GiB\nmeasure_interval: 50ms\nrecover_wait: 10s\n"
+#define BASE   "context_reserve: 1GiB\nmeasure_interval: 50ms\nrecover_wait: 10s\n"
 #define CONFIG BASE "host_memory: 512MiB\n"
 
 static int setup(void **state)
@@ -221,7 +221,7 @@ static void parked_and_resumed(void **state)
 	assert_true(row_of(rig, run.workload).host_bytes == given.bytes);
 	assert_true(rig_gpu(rig).requests_bytes == 0);
 	/* What NVML lists now is its context; of what left nothing counts as hidden. */
-	rig_until(rig_gpu(rig).hidden_bytes <= 1);
+	rig_until(rig_measured(rig) <= 1);
 	assert_true(rig_gpu(rig).free_bytes >= 15 * RIG_GIB - MIB);
 	/* It may want as it likes. */
 	tell_want(&client, 1);
@@ -360,6 +360,7 @@ static struct sl_msg_set_reply set_warm(
 	sl_wire_init(&msg, SL_MSG_SET_WARM);
 	msg.set_warm.workload = workload;
 	msg.set_warm.warm_after_ms = ms;
+	msg.set_warm.idle_grace_ms = SL_WARM_AS_IT_IS;
 	rig_send(&self, &msg);
 	rig_expect(&self, SL_MSG_SET_REPLY, &msg);
 	(void)close(self.fd);
@@ -444,6 +445,47 @@ static void warm_after_is_kept(void **state)
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
+static struct sl_msg_set_reply set_grace(
+	const struct rig *rig, uint64_t workload, uint64_t ms)
+{
+	struct rig_peer self = control(rig);
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SET_WARM);
+	msg.set_warm.workload = workload;
+	msg.set_warm.warm_after_ms = SL_WARM_AS_IT_IS;
+	msg.set_warm.idle_grace_ms = ms;
+	rig_send(&self, &msg);
+	rig_expect(&self, SL_MSG_SET_REPLY, &msg);
+	(void)close(self.fd);
+	return msg.set_reply;
+}
+
+static void idle_grace_is_kept(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer run = rig_run(rig, RIG_GIB, 0), plain, none;
+
+	assert_true(row_of(rig, run.workload).idle_grace_ms == 30000);
+	rig_configure(rig, CONFIG "idle_grace: 3s\nwarm_after: 7s\n");
+	plain = rig_run(rig, RIG_GIB, 0);
+	none = rig_run(rig, RIG_GIB, 0);
+	assert_int_equal(set_grace(rig, run.workload, 1ull << 40).ok, 0);
+	assert_int_equal(set_grace(rig, run.workload, 5000).ok, 1);
+	assert_true(rig_log_gets(rig, "bursts only after 5"));
+	assert_int_equal(set_grace(rig, none.workload, 0).ok, 1);
+	rig_kill_daemon(rig);
+	rig_start(rig, CONFIG);
+	assert_true(row_of(rig, run.workload).idle_grace_ms == 5000);
+	assert_true(row_of(rig, plain.workload).idle_grace_ms == 3000);
+	assert_true(row_of(rig, plain.workload).warm_after_ms == 7000);
+	assert_true(row_of(rig, none.workload).idle_grace_ms == 0);
+	rig_peer_end(&run);
+	rig_peer_end(&plain);
+	rig_peer_end(&none);
+	rig_until(rig_uses(rig, NULL, 0) == 0);
+}
+
 /* Where there is none to be had nothing is parked, and who asked is told what to do about it. */
 static void without_host_memory(void **state)
 {
@@ -469,6 +511,7 @@ int main(void)
 		cmocka_unit_test(evicted_bytes_need_no_gpu),
 		cmocka_unit_test(set_in_vain),
 		cmocka_unit_test(warm_after_is_kept),
+		cmocka_unit_test(idle_grace_is_kept),
 		cmocka_unit_test(without_host_memory),
 	};
 

@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,7 +149,7 @@ static void lock_is_held_and_dropped_with_its_holder(void **state)
 	/* Not through somebody's link, not where nothing can be made. */
 	(void)snprintf(command, sizeof(command), "%s/link", dir);
 	assert_int_equal(symlink(path, command), 0);
-	assert_int_equal(sl_lock_take(command, &fd, &holder), -ELOOP);
+	assert_int_equal(sl_lock_take(command, &fd, &holder), SL_LOCK_FOREIGN);
 	assert_int_equal(sl_lock_take("/proc/none/x", &fd, &holder), -ENOENT);
 	(void)snprintf(command, sizeof(command), "rm -rf %s", dir);
 	assert_int_equal(system(command), 0);
@@ -193,7 +196,7 @@ static void lock_admits_one_at_a_time(void **state)
 	(void)munmap(inside, 4096);
 }
 
-/* Two users' daemons may each be able to use only some of the folders. */
+/* Two daemons may each be able to use only some of the folders. */
 static void gpu_lock_meets_in_every_folder(void **state)
 {
 	char one[] = "/tmp/sluice-lock-XXXXXX", two[] = "/tmp/sluice-lock-XXXXXX",
@@ -221,6 +224,116 @@ static void gpu_lock_meets_in_every_folder(void **state)
 	assert_int_equal(system(command), 0);
 }
 
+/* What is there is not ours alone: it must not be waited for, nor written to. */
+static void a_foreign_file_is_no_lock(void **state)
+{
+	char dir[] = "/tmp/sluice-lock-XXXXXX", path[64], secret[64], text[16] = "";
+	int fd = -1, holder = 0;
+	struct stat info;
+
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/l", dir);
+	(void)snprintf(secret, sizeof(secret), "%s/secret", dir);
+	assert_int_equal(mkfifo(path, 0666), 0);
+	assert_int_equal(sl_lock_take(path, &fd, &holder), SL_LOCK_FOREIGN);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(sl_file_replace(secret, "precious", 8, false), 0);
+	assert_int_equal(link(secret, path), 0);
+	assert_int_equal(sl_lock_take(path, &fd, &holder), SL_LOCK_FOREIGN);
+	fd = open(secret, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, text, sizeof(text)), 8);
+	assert_string_equal(text, "precious");
+	sl_closep(&fd);
+	assert_int_equal(unlink(path), 0);
+	/* Our own, from an older daemon, is closed to others. */
+	assert_int_equal(chmod(secret, 0644), 0);
+	assert_int_equal(sl_lock_take(secret, &fd, &holder), SL_LOCK_OK);
+	assert_int_equal(fstat(fd, &info), 0);
+	assert_int_equal(info.st_mode & 07777, 0600);
+	sl_lock_drop(secret, &fd);
+	assert_int_equal(rmdir(dir), 0);
+}
+
+static int take_gpu(const char *uuid)
+{
+	int fds[SL_LOCK_DIRS_MAX], holder = 0;
+	int r = sl_lock_gpu(NULL, uuid, fds, &holder);
+
+	return r == SL_LOCK_BUSY ? 1000 + holder : r;
+}
+
+static int take_gpu_as_alice(const char *uuid)
+{
+	return setgid(1001) < 0 || setuid(1001) < 0 ? -1 : take_gpu(uuid);
+}
+
+static int take_gpu_as_bob(const char *uuid)
+{
+	return setgid(1002) < 0 || setuid(1002) < 0 ? -1 : take_gpu(uuid);
+}
+
+/* The system's lock counts for everybody, and an ordinary user's for that user alone. */
+static void gpus_are_the_systems_first(void **state)
+{
+	char uuid[41], other[41];
+	int fds[SL_LOCK_DIRS_MAX], holder = 0, hold[3];
+
+	if (geteuid() != 0)
+		skip();
+	(void)snprintf(uuid, sizeof(uuid), "GPU-%08x-parts-1", (unsigned int)getpid());
+	(void)snprintf(other, sizeof(other), "GPU-%08x-parts-2", (unsigned int)getpid());
+	assert_int_equal(sl_lock_gpu(NULL, uuid, fds, &holder), SL_LOCK_OK);
+	assert_int_equal(in_child(take_gpu_as_alice, uuid, &hold[0]), 1000 + getpid());
+	(void)close(hold[0]);
+	assert_int_equal(in_child(take_gpu_as_alice, other, &hold[0]), SL_LOCK_OK);
+	assert_true(in_child(take_gpu_as_alice, other, &hold[1]) > 1000);
+	assert_int_equal(in_child(take_gpu_as_bob, other, &hold[2]), SL_LOCK_OK);
+	/* Nor does an ordinary user keep root out. */
+	sl_lock_gpu_drop(NULL, uuid, fds);
+	assert_int_equal(sl_lock_gpu(NULL, other, fds, &holder), SL_LOCK_OK);
+	sl_lock_gpu_drop(NULL, other, fds);
+	for (int i = 0; i < 3; i++)
+		(void)close(hold[i]);
+	while (wait(NULL) > 0)
+		continue;
+	assert_int_equal(system("rm -rf /tmp/sluice-1001/sluice-GPU-*-parts-*.lock "
+				"/tmp/sluice-1002/sluice-GPU-*-parts-*.lock"),
+		0);
+}
+
+static void folders_of_others_are_left_out(void **state)
+{
+	char open_to_all[] = "/tmp/sluice-lock-XXXXXX", own[] = "/tmp/sluice-lock-XXXXXX",
+	     command[80];
+	const char *both[] = {open_to_all, own, NULL}, *one[] = {open_to_all, NULL};
+	int fds[SL_LOCK_DIRS_MAX], holder = 0;
+
+	assert_non_null(mkdtemp(open_to_all));
+	assert_non_null(mkdtemp(own));
+	assert_int_equal(chmod(open_to_all, 01777), 0);
+	assert_true(sl_lock_gpu(one, "GPU-x", fds, &holder) < 0);
+	assert_int_equal(sl_lock_gpu(both, "GPU-x", fds, &holder), SL_LOCK_OK);
+	assert_int_equal(fds[0], -1);
+	sl_lock_gpu_drop(both, "GPU-x", fds);
+	(void)snprintf(command, sizeof(command), "rm -rf %s %s", open_to_all, own);
+	assert_int_equal(system(command), 0);
+}
+
+static void holders_are_found(void **state)
+{
+	static const char locks[] = "1: POSIX  ADVISORY  READ 11 00:1a:77 128 128\n"
+				    "2: FLOCK  ADVISORY  WRITE 22 00:1a:78 0 EOF\n"
+				    "3: FLOCK  ADVISORY  WRITE 33 fe:00:77 0 EOF\n"
+				    "3: -> FLOCK  ADVISORY  WRITE 44 00:1a:77 0 EOF\n"
+				    "4: FLOCK  ADVISORY  WRITE 55 00:1a:77 0 EOF\n";
+
+	assert_int_equal(sl_lock_holder_in(locks, makedev(0, 0x1a), 77), 55);
+	assert_int_equal(sl_lock_holder_in(locks, makedev(0, 0x1a), 78), 22);
+	assert_int_equal(sl_lock_holder_in(locks, makedev(0xfe, 0), 77), 33);
+	assert_int_equal(sl_lock_holder_in(locks, makedev(0xfe, 0), 78), 0);
+	assert_int_equal(sl_lock_holder_in("", 0, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +342,10 @@ int main(void)
 		cmocka_unit_test(lock_is_held_and_dropped_with_its_holder),
 		cmocka_unit_test(lock_admits_one_at_a_time),
 		cmocka_unit_test(gpu_lock_meets_in_every_folder),
+		cmocka_unit_test(a_foreign_file_is_no_lock),
+		cmocka_unit_test(gpus_are_the_systems_first),
+		cmocka_unit_test(folders_of_others_are_left_out),
+		cmocka_unit_test(holders_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

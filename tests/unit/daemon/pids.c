@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "daemon/pids.h"
 
 static struct rig_peer run, other_run;
@@ -17,7 +18,7 @@ static int setup(void **state)
 {
 	static struct inside inside;
 
-	inside_init(&inside, "driver_reserve: 1GiB\nmeasure_interval: 50ms\n");
+	inside_init(&inside, "context_reserve: 1GiB\nmeasure_interval: 50ms\n");
 	run = rig_run(&inside.rig, RIG_GIB, 4 * RIG_GIB);
 	other_run = rig_run(&inside.rig, RIG_GIB, 4 * RIG_GIB);
 	inside_turn(&inside);
@@ -102,6 +103,59 @@ static void numbers_by_namespace(void **state)
 	(void)kill(outer, SIGKILL);
 	(void)waitpid(outer, NULL, 0);
 	assert_int_equal(sl_pids_inside(outer, getpid()), 0);
+}
+
+/* Tells whether it could become so. */
+static void be_apart(int spaces, const char *root, int ready)
+{
+	char is = (!spaces || unshare(spaces) == 0) && (!root || chroot(root) == 0);
+
+	(void)!write(ready, &is, 1);
+	(void)pause();
+	_exit(0);
+}
+
+static void who_is_apart_is_told_how(void **state)
+{
+	static const struct {
+		int spaces;
+		const char *root, *want;
+	} rows[] = {
+		{0, NULL, "no"},
+		{0, "/", "no"},
+		{0, "/tmp", "chroot"},
+		{CLONE_NEWNET, NULL, "network"},
+		{CLONE_NEWIPC, NULL, "IPC"},
+		{CLONE_NEWNS, NULL, "container"},
+		{CLONE_NEWNS, "/tmp", "container"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		uint64_t start = 0;
+		const char *apart;
+		int ready[2];
+		pid_t child;
+		char is = 0;
+
+		assert_int_equal(pipe(ready), 0);
+		child = fork();
+		if (child == 0)
+			be_apart(rows[i].spaces, rows[i].root, ready[1]);
+		(void)close(ready[1]);
+		assert_int_equal(read(ready[0], &is, 1), 1);
+		(void)close(ready[0]);
+		assert_int_equal(sl_file_pid_start(child, &start), 0);
+		apart = sl_pids_apart(child, start);
+		if (is && !strstr(apart ? apart : "no", rows[i].want))
+			fail_msg("row %zu: '%s', not '%s'", i, apart ? apart : "no",
+				rows[i].want);
+		/* Another one had that number. */
+		assert_non_null(sl_pids_apart(child, start + 1));
+		(void)kill(child, SIGKILL);
+		(void)waitpid(child, NULL, 0);
+		assert_non_null(sl_pids_apart(child, start));
+	}
 }
 
 static uint32_t ask(const struct rig_peer *peer, struct sl_wire_pid *rows, uint32_t room)
@@ -192,6 +246,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_line_is_read),
 		cmocka_unit_test(numbers_by_namespace),
+		cmocka_unit_test(who_is_apart_is_told_how),
 		cmocka_unit_test_setup_teardown(own_ones_only, setup, teardown),
 		cmocka_unit_test_setup_teardown(many, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_such_gpu, setup, teardown),

@@ -26,7 +26,7 @@ static void begin(void **state, const char *config)
 /* Nobody asks but the test. */
 static int setup(void **state)
 {
-	begin(state, "driver_reserve: 1GiB\n");
+	begin(state, "context_reserve: 1GiB\n");
 	return 0;
 }
 
@@ -35,7 +35,7 @@ static int setup_watched(void **state)
 {
 	union sl_msg msg;
 
-	begin(state, "driver_reserve: 1GiB\nresolvers: priority wait\n");
+	begin(state, "context_reserve: 1GiB\nresolvers: priority wait\n");
 	rig_expect(&a, SL_MSG_PROBE, &msg);
 	assert_int_equal(msg.probe.mode, SL_WIRE_PROBE_WATCH);
 	return 0;

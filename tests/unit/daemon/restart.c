@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "daemon/journal.h"
 #include "rig.h"
 
-#define CONFIG "driver_reserve: 1GiB\nmeasure_interval: 50ms\nrecover_wait: 1s\n"
+#define CONFIG "context_reserve: 1GiB\nmeasure_interval: 50ms\nrecover_wait: 1s\n"
 
 static int setup(void **state)
 {
@@ -82,7 +83,7 @@ static void reports_rebuild_the_books(void **state)
 	rig_commit(&a, msg.grant.epoch, RIG_GIB);
 	rig_nvml(rig, a.pid, 5 * RIG_GIB);
 	rig_until(rig_gpu(rig).backing_bytes == 6 * RIG_GIB);
-	rig_until(rig_gpu(rig).hidden_bytes == 0);
+	rig_until(rig_measured(rig) == 0);
 	assert_int_equal(rig_gpu(rig).unmanaged_bytes, 0);
 	assert_int_equal(rig_status(rig).recovering, 0);
 	/* Ids go on. */
@@ -115,10 +116,10 @@ static void the_silent_are_measured(void **state)
 	rig_ask(&b, 1, RIG_GIB);
 	/* What it may still report is not measured as well. */
 	sl_clock_sleep(300 * SL_MS);
-	assert_int_equal(rig_gpu(rig).hidden_bytes, 0);
+	assert_int_equal(rig_measured(rig), 0);
 	rig_expect(&b, SL_MSG_GRANT, &msg);
 	assert_true(sl_clock_now() - begin > 500 * SL_MS);
-	rig_until(rig_gpu(rig).hidden_bytes == 5 * RIG_GIB);
+	rig_until(rig_measured(rig) == 5 * RIG_GIB);
 	assert_int_equal(rig_gpu(rig).unmanaged_bytes, 0);
 	/* It comes back late, and its bytes are not counted twice, not even for a moment. */
 	rig_reconnect(rig, &a);
@@ -127,7 +128,7 @@ static void the_silent_are_measured(void **state)
 	sl_clock_sleep(100 * SL_MS);
 	report(&a, 5 * RIG_GIB);
 	rig_until(rig_gpu(rig).backing_bytes == 5 * RIG_GIB);
-	assert_int_equal(rig_gpu(rig).hidden_bytes, 0);
+	assert_int_equal(rig_measured(rig), 0);
 	rig->nvml->hang = 0;
 	rig_peer_end(&a);
 	rig_peer_end(&b);
@@ -191,27 +192,46 @@ static void a_program_that_changed_meanwhile(void **state)
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
-/* Replaces every number (or text) after `key` in the journal. */
-static void edit_journal(const struct rig *rig, const char *key, const char *value)
+static void other_ticks(struct sl_journal *journal)
 {
-	char command[256];
+	for (size_t i = 0; i < journal->client_count; i++)
+		journal->clients[i].start_ticks = 1;
+}
 
-	(void)snprintf(command, sizeof(command),
-		"sed -i -E 's/\"%s\":(\"[^\"]*\"|[0-9]+)/\"%s\":%s/g' %s/journal.json",
-		key, key, value, rig->dir);
-	assert_int_equal(system(command), 0);
+static void other_root(struct sl_journal *journal)
+{
+	for (size_t i = 0; i < journal->workload_count; i++)
+		journal->workloads[i].root_start = 1;
+}
+
+static void other_boot(struct sl_journal *journal)
+{
+	sl_wire_str(journal->boot, sizeof(journal->boot), "another");
+}
+
+static void edit_journal(const struct rig *rig, void (*edit)(struct sl_journal *journal))
+{
+	sl_cleanup(sl_journal_fini) struct sl_journal journal = {0};
+	struct sl_error err = {0};
+	char path[96];
+
+	(void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
+	assert_int_equal(sl_journal_read(path, &journal, &err), SL_JOURNAL_OK);
+	edit(&journal);
+	assert_int_equal(sl_journal_write(path, &journal), 0);
 }
 
 /* The number of a process may belong to another one by now. */
 static void a_pid_alone_is_nobody(void **state)
 {
 	static const struct {
-		const char *key, *value;
+		const char *name;
+		void (*edit)(struct sl_journal *journal);
 		unsigned int workloads, clients;
 	} rows[] = {
-		{"start_ticks", "1", 1, 0},
-		{"root_start", "1", 1, 1},
-		{"boot", "\"another\"", 0, 0},
+		{"start time", other_ticks, 1, 0},
+		{"root", other_root, 1, 1},
+		{"boot", other_boot, 0, 0},
 	};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
@@ -220,12 +240,13 @@ static void a_pid_alone_is_nobody(void **state)
 				a = rig_join(rig, &run);
 
 		rig_kill_daemon(rig);
-		edit_journal(rig, rows[i].key, rows[i].value);
+		edit_journal(rig, rows[i].edit);
 		rig_start(rig, CONFIG);
 		if (rig_uses(rig, NULL, 0) != rows[i].workloads ||
 			rig_status(rig).clients != rows[i].clients)
-			fail_msg("with another %s: %u workloads, %u clients", rows[i].key,
-				rig_uses(rig, NULL, 0), rig_status(rig).clients);
+			fail_msg("with another %s: %u workloads, %u clients",
+				rows[i].name, rig_uses(rig, NULL, 0),
+				rig_status(rig).clients);
 		rig_peer_end(&a);
 		rig_peer_end(&run);
 		rig_until(rig_uses(rig, NULL, 0) == 0);
@@ -242,7 +263,7 @@ static void a_damaged_journal_is_put_aside(void **state)
 
 	rig_hold(rig, &a, 1, 2 * RIG_GIB);
 	rig_kill_daemon(rig);
-	(void)snprintf(path, sizeof(path), "%s/journal.json", rig->dir);
+	(void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
 	(void)snprintf(aside, sizeof(aside), "%s.bad-1", path);
 	assert_int_equal(truncate(path, 100), 0);
 	rig_start(rig, CONFIG);
@@ -263,6 +284,40 @@ static void a_damaged_journal_is_put_aside(void **state)
 	rig_nvml(rig, a.pid, 0);
 	rig_peer_end(&run);
 	rig_until(rig_uses(rig, NULL, 0) == 0 && rig_gpu(rig).unmanaged_bytes == 0);
+}
+
+/* One byte of one record costs that workload alone. */
+static void damage_costs_what_is_damaged(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer run = rig_run(rig, RIG_GIB, RIG_GIB),
+			other = rig_run(rig, 2 * RIG_GIB, 2 * RIG_GIB);
+	struct rig_peer a = rig_join(rig, &run), b = rig_join(rig, &other);
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[96], *at;
+	size_t size = 0;
+
+	rig_kill_daemon(rig);
+	(void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
+	assert_int_equal(sl_file_read(path, 1 << 20, &text, &size), 0);
+	at = strstr(text, "\"record\":\"workload\"");
+	assert_non_null(at);
+	at = strstr(at, "\"limit_bytes\":");
+	at[strlen("\"limit_bytes\":")]++;
+	assert_int_equal(sl_file_replace(path, text, size, false), 0);
+	rig_start(rig, CONFIG);
+	assert_true(rig_log_has(
+		rig, "without it there are 1 of 2 workloads and 1 of 2 clients"));
+	assert_true(rig_log_has(rig, "is damaged (kept as"));
+	assert_int_equal(rig_uses(rig, NULL, 0), 1);
+	assert_int_equal(rig_status(rig).clients, 1);
+	rig_reconnect(rig, &b);
+	rig_join_as(&b, &other, b.epoch);
+	rig_peer_end(&a);
+	rig_peer_end(&b);
+	rig_peer_end(&run);
+	rig_peer_end(&other);
+	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
 /* NVML away at the restart: the GPU is known from the journal, and clients keep their place. */
@@ -368,6 +423,7 @@ int main(void)
 		cmocka_unit_test(a_program_that_changed_meanwhile),
 		cmocka_unit_test(a_pid_alone_is_nobody),
 		cmocka_unit_test(a_damaged_journal_is_put_aside),
+		cmocka_unit_test(damage_costs_what_is_damaged),
 		cmocka_unit_test(a_restart_without_nvml),
 		cmocka_unit_test(a_gpu_that_cannot_be_had_again),
 		cmocka_unit_test(killed_at_random_moments),

@@ -177,6 +177,21 @@ void rig_kill_daemon(struct rig *rig)
 	rig->daemon = 0;
 }
 
+void rig_lock_path(
+	const struct rig *rig, unsigned int gpu, int place, char *buf, size_t size)
+{
+	unsigned int uid = (unsigned int)geteuid();
+	const char *uuid = rig->nvml->gpus[gpu].uuid;
+
+	if (place == 1)
+		(void)snprintf(buf, size, "/tmp/sluice-%u/sluice-%s.lock", uid, uuid);
+	else if (uid == 0)
+		(void)snprintf(buf, size, "/run/sluice/sluice-%s.lock", uuid);
+	else
+		(void)snprintf(
+			buf, size, "/run/user/%u/sluice/sluice-%s.lock", uid, uuid);
+}
+
 void rig_fini(struct rig *rig)
 {
 	char command[128];
@@ -186,12 +201,10 @@ void rig_fini(struct rig *rig)
 	for (unsigned int i = 0; i < rig->nvml->gpu_count; i++) {
 		char path[128];
 
-		(void)snprintf(path, sizeof(path), "/run/lock/sluice-%s.lock",
-			rig->nvml->gpus[i].uuid);
-		(void)unlink(path);
-		(void)snprintf(path, sizeof(path), "/tmp/sluice-%s.lock",
-			rig->nvml->gpus[i].uuid);
-		(void)unlink(path);
+		for (int place = 0; place < 2; place++) {
+			rig_lock_path(rig, i, place, path, sizeof(path));
+			(void)unlink(path);
+		}
 	}
 	(void)munmap(rig->nvml, sizeof(*rig->nvml));
 	(void)snprintf(command, sizeof(command), "rm -rf %s", rig->dir);
@@ -221,7 +234,8 @@ static void pass_fd(int channel, int fd)
 	(void)sendmsg(channel, &header, 0);
 }
 
-static int receive_fd(int channel)
+/* A byte, and the descriptor that comes with it, or -1. False: the other end is closed. */
+static bool take_byte(int channel, int *fd)
 {
 	char byte;
 	struct iovec part = {.iov_base = &byte, .iov_len = 1};
@@ -233,26 +247,65 @@ static int receive_fd(int channel)
 		.msg_iovlen = 1,
 		.msg_control = control.buf,
 		.msg_controllen = sizeof(control.buf)};
-	int fd = -1;
 
-	if (recvmsg(channel, &header, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&header))
-		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof(fd));
-	return fd;
+	*fd = -1;
+	if (recvmsg(channel, &header, MSG_CMSG_CLOEXEC) != 1)
+		return false;
+	if (CMSG_FIRSTHDR(&header))
+		memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&header)), sizeof(*fd));
+	return true;
 }
 
-/* Connects once per byte it is sent, hands the socket over, keeps none. */
-static void child_main(int channel, const char *socket_path)
+static void send_proof(int fd, const uint8_t nonce[16])
+{
+	union sl_msg proof;
+
+	sl_wire_init(&proof, SL_MSG_PROOF);
+	memcpy(proof.proof.nonce, nonce, sizeof(proof.proof.nonce));
+	(void)!sl_wire_send(fd, &proof);
+}
+
+/* By the process that connected, while it lives; else by this one, which proves nothing. */
+static void prove(const struct rig_peer *peer, const uint8_t nonce[16])
 {
 	char byte;
+
+	if (peer->pid <= 0 || peer->order < 0) {
+		send_proof(peer->fd, nonce);
+		return;
+	}
+	pass_fd(peer->order, peer->fd);
+	assert_int_equal(write(peer->order, nonce, 16), 16);
+	assert_int_equal(read(peer->order, &byte, 1), 1);
+}
+
+static void prove_as_told(int channel, int fd)
+{
+	uint8_t nonce[16];
+
+	if (read(channel, nonce, sizeof(nonce)) != sizeof(nonce))
+		_exit(1);
+	send_proof(fd, nonce);
+	(void)close(fd);
+	(void)!write(channel, "p", 1);
+}
+
+/* Connects once per byte it is sent, hands the socket over, keeps none; a socket that comes with
+ * the byte is one on which to prove itself. */
+static void child_main(int channel, const char *socket_path)
+{
+	int fd;
 
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	/* Not the sockets of the other peers: they must close when the test closes them. */
 	(void)dup2(channel, 3);
 	channel = 3;
 	(void)close_range(4, ~0u, 0);
-	while (read(channel, &byte, 1) == 1) {
-		int fd = -1;
-
+	while (take_byte(channel, &fd)) {
+		if (fd >= 0) {
+			prove_as_told(channel, fd);
+			continue;
+		}
 		for (int i = 0; i < 1000 && fd < 0; i++) {
 			fd = sl_wire_connect(socket_path, NULL);
 			if (fd < 0)
@@ -273,11 +326,10 @@ void rig_reconnect(const struct rig *rig, struct rig_peer *peer)
 	assert_int_equal(write(peer->order, "c", 1), 1);
 	if (rig_idle)
 		rig_idle();
-	peer->fd = receive_fd(peer->order);
-	assert_true(peer->fd >= 0);
+	assert_true(take_byte(peer->order, &peer->fd) && peer->fd >= 0);
 }
 
-static pid_t fork_with_pid(pid_t pid)
+pid_t rig_fork_with_pid(pid_t pid)
 {
 	struct clone_args args = {.exit_signal = SIGCHLD,
 		.set_tid = (uint64_t)(uintptr_t)&pid,
@@ -297,19 +349,21 @@ static void become(uid_t uid, gid_t gid)
 		_exit(1);
 }
 
-/* pid 0: any; user: who to be, or NULL. */
-static struct rig_peer make_peer(
-	const struct rig *rig, pid_t pid, const struct rig_user *user)
+/* pid 0: any; user: who to be, or NULL; prepare: what to do first, or NULL. */
+static struct rig_peer make_peer(const struct rig *rig, pid_t pid,
+	const struct rig_user *user, void (*prepare)(void))
 {
 	struct rig_peer peer = {.fd = -1, .order = -1};
 	int channel[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel), 0);
-	peer.pid = pid ? fork_with_pid(pid) : fork();
+	peer.pid = pid ? rig_fork_with_pid(pid) : fork();
 	if (peer.pid == 0) {
 		(void)close(channel[0]);
 		if (user)
 			become(user->uid, user->gid);
+		if (prepare)
+			prepare();
 		child_main(channel[1], rig->socket);
 	}
 	(void)close(channel[1]);
@@ -321,7 +375,7 @@ static struct rig_peer make_peer(
 
 struct rig_peer rig_peer(const struct rig *rig)
 {
-	struct rig_peer peer = make_peer(rig, 0, NULL);
+	struct rig_peer peer = make_peer(rig, 0, NULL, NULL);
 
 	assert_true(peer.pid > 0);
 	return peer;
@@ -330,7 +384,15 @@ struct rig_peer rig_peer(const struct rig *rig)
 struct rig_peer rig_peer_as(const struct rig *rig, uid_t uid, gid_t gid)
 {
 	const struct rig_user user = {.uid = uid, .gid = gid};
-	struct rig_peer peer = make_peer(rig, 0, &user);
+	struct rig_peer peer = make_peer(rig, 0, &user, NULL);
+
+	assert_true(peer.pid > 0);
+	return peer;
+}
+
+struct rig_peer rig_peer_after(const struct rig *rig, void (*prepare)(void))
+{
+	struct rig_peer peer = make_peer(rig, 0, NULL, prepare);
 
 	assert_true(peer.pid > 0);
 	return peer;
@@ -338,7 +400,7 @@ struct rig_peer rig_peer_as(const struct rig *rig, uid_t uid, gid_t gid)
 
 struct rig_peer rig_peer_with_pid(const struct rig *rig, pid_t pid)
 {
-	struct rig_peer peer = make_peer(rig, pid, NULL);
+	struct rig_peer peer = make_peer(rig, pid, NULL, NULL);
 
 	if (peer.pid < 0) {
 		sl_closep(&peer.order);
@@ -365,17 +427,40 @@ void rig_send(const struct rig_peer *peer, const union sl_msg *msg)
 	assert_int_equal(sl_wire_send(peer->fd, msg), SL_WIRE_OK);
 }
 
-static int receive(const struct rig_peer *peer, int ms, union sl_msg *out)
+bool rig_kernel_names_processes(void)
+{
+	int pair[2], pidfd = -1;
+	socklen_t size = sizeof(pidfd);
+	bool names;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	names = !getenv("SLUICE_NO_PEERPIDFD") &&
+		getsockopt(pair[0], SOL_SOCKET, 77 /* SO_PEERPIDFD */, &pidfd, &size) ==
+			0;
+	sl_closep(&pidfd);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	return names;
+}
+
+int rig_receive(const struct rig_peer *peer, int ms, union sl_msg *out)
 {
 	struct pollfd ready = {.fd = peer->fd, .events = POLLIN};
 	struct sl_error err = {0};
 	sl_ns end = sl_clock_now() + (sl_ns)ms * SL_MS;
+	int r;
 
 	while (rig_idle && poll(&ready, 1, 0) == 0 && sl_clock_now() < end)
 		rig_idle();
 	if (poll(&ready, 1, rig_idle ? 0 : ms) <= 0)
 		return SL_WIRE_AGAIN;
-	return sl_wire_recv(peer->fd, SL_FROM_DAEMON, out, &err);
+	r = sl_wire_recv(peer->fd, SL_FROM_DAEMON, out, &err);
+	/* Where the kernel does not say who connected (identity.h). */
+	if (r == SL_WIRE_OK && out->head.type == SL_MSG_CHALLENGE) {
+		prove(peer, out->challenge.nonce);
+		return rig_receive(peer, ms, out);
+	}
+	return r;
 }
 
 void rig_expect(const struct rig_peer *peer, enum sl_msg_type type, union sl_msg *out)
@@ -383,7 +468,7 @@ void rig_expect(const struct rig_peer *peer, enum sl_msg_type type, union sl_msg
 	int r;
 
 	do {
-		r = receive(peer, PATIENCE_MS, out);
+		r = rig_receive(peer, PATIENCE_MS, out);
 	} while (r == SL_WIRE_OK && out->head.type == SL_MSG_GPU && type != SL_MSG_GPU);
 	if (r != SL_WIRE_OK)
 		fail_msg("no %s, outcome %d", sl_wire_name(type), r);
@@ -399,7 +484,8 @@ void rig_expect_silence(const struct rig_peer *peer, int ms)
 
 	while (sl_clock_now() < end) {
 		union sl_msg msg;
-		int r = receive(peer, (int)((end - sl_clock_now()) / SL_MS) + 1, &msg);
+		int r = rig_receive(
+			peer, (int)((end - sl_clock_now()) / SL_MS) + 1, &msg);
 
 		if (r == SL_WIRE_OK && msg.head.type != SL_MSG_GPU)
 			fail_msg("%s where nothing was due", sl_wire_name(msg.head.type));
@@ -414,7 +500,7 @@ void rig_expect_closed(const struct rig_peer *peer)
 	int r;
 
 	do {
-		r = receive(peer, PATIENCE_MS, &msg);
+		r = rig_receive(peer, PATIENCE_MS, &msg);
 	} while (r == SL_WIRE_OK);
 	assert_int_equal(r, SL_WIRE_CLOSED);
 }
@@ -590,6 +676,13 @@ struct sl_msg_gpu_row rig_gpu(const struct rig *rig)
 	return msg.gpu_row;
 }
 
+uint64_t rig_measured(const struct rig *rig)
+{
+	struct sl_msg_gpu_row row = rig_gpu(rig);
+
+	return row.hidden_bytes + row.paid_bytes;
+}
+
 struct sl_msg_status_row rig_status(const struct rig *rig)
 {
 	struct rig_peer self = ask_list(rig, SL_LIST_STATUS);
@@ -608,7 +701,7 @@ unsigned int rig_uses(
 	union sl_msg msg;
 
 	for (;;) {
-		assert_int_equal(receive(&self, PATIENCE_MS, &msg), SL_WIRE_OK);
+		assert_int_equal(rig_receive(&self, PATIENCE_MS, &msg), SL_WIRE_OK);
 		if (msg.head.type == SL_MSG_LIST_END)
 			break;
 		assert_int_equal(msg.head.type, SL_MSG_USE_ROW);
@@ -628,7 +721,7 @@ uint64_t rig_held(const struct rig *rig)
 	union sl_msg msg;
 
 	for (;;) {
-		assert_int_equal(receive(&self, PATIENCE_MS, &msg), SL_WIRE_OK);
+		assert_int_equal(rig_receive(&self, PATIENCE_MS, &msg), SL_WIRE_OK);
 		if (msg.head.type == SL_MSG_LIST_END)
 			break;
 		assert_int_equal(msg.head.type, SL_MSG_HELD_ROW);

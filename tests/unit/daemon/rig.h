@@ -31,7 +31,7 @@ struct rig {
 struct rig_peer {
 	pid_t pid; /* a child of the test that does nothing but live */
 	int fd;
-	int order; /* pipe: the child connects once more for each byte */
+	int order; /* to the child, which connects once more for each byte, or is dead if -1 */
 	uint64_t client, workload, epoch;
 	uint8_t token[SL_WIRE_TOKEN_BYTES];
 };
@@ -57,6 +57,9 @@ void rig_stop(struct rig *rig);
 void rig_kill_daemon(struct rig *rig);
 /* Stops what runs, removes the folder. */
 void rig_fini(struct rig *rig);
+/* Where the test's user has the lock file of a GPU; place: 0 and 1. */
+void rig_lock_path(
+	const struct rig *rig, unsigned int gpu, int place, char *buf, size_t size);
 /* The log holds text now, or within 20 s. */
 bool rig_log_has(const struct rig *rig, const char *text);
 bool rig_log_gets(const struct rig *rig, const char *text);
@@ -66,8 +69,13 @@ struct rig_peer rig_peer(const struct rig *rig);
 /* The same as another user whose only group, besides a primary one of its own number, is gid; for
  * tests that run as root. */
 struct rig_peer rig_peer_as(const struct rig *rig, uid_t uid, gid_t gid);
+/* The same as this user, after the process has done that. */
+struct rig_peer rig_peer_after(const struct rig *rig, void (*prepare)(void));
 /* The same, with this pid, whose owner before is dead; .pid is 0 if the kernel does not let us. */
 struct rig_peer rig_peer_with_pid(const struct rig *rig, pid_t pid);
+/* As fork(2), into this pid, whose owner before is dead and reaped; negative if the kernel does not
+ * let us. */
+pid_t rig_fork_with_pid(pid_t pid);
 /* The same process connects anew; the old socket is closed. */
 void rig_reconnect(const struct rig *rig, struct rig_peer *peer);
 /* Kills the process and closes the socket. */
@@ -76,6 +84,11 @@ void rig_peer_end(struct rig_peer *peer);
 void rig_peer_kill(struct rig_peer *peer);
 
 void rig_send(const struct rig_peer *peer, const union sl_msg *msg);
+/* The next message within ms, as sl_wire_recv says. A question of who connected is answered, by the
+ * process that did. */
+int rig_receive(const struct rig_peer *peer, int ms, union sl_msg *out);
+/* Does it tell the daemon which process connected? Else peers must speak protocol 4. */
+bool rig_kernel_names_processes(void);
 /* The next message, which must be of this type (GPU messages may be skipped). */
 void rig_expect(const struct rig_peer *peer, enum sl_msg_type type, union sl_msg *out);
 /* Nothing but GPU messages arrives within ms. */
@@ -105,6 +118,8 @@ void rig_commit(const struct rig_peer *peer, uint64_t epoch, uint64_t bytes);
 void rig_nvml(const struct rig *rig, pid_t pid, uint64_t bytes);
 /* GPU 0, or the daemon itself, as LIST tells. */
 struct sl_msg_gpu_row rig_gpu(const struct rig *rig);
+/* What was measured on it beside what was asked for, whoever pays. */
+uint64_t rig_measured(const struct rig *rig);
 struct sl_msg_status_row rig_status(const struct rig *rig);
 /* Rows of LIST USES; out may be NULL. */
 unsigned int rig_uses(

@@ -20,7 +20,7 @@ static int setup(void **state)
 	/* NVML's order is not the bus order: UUIDs and the bus count, not indices. */
 	rig.nvml->order[0] = 1;
 	rig.nvml->order[1] = 0;
-	rig_start(&rig, "driver_reserve: 1GiB\nmeasure_interval: 50ms\n");
+	rig_start(&rig, "context_reserve: 1GiB\nmeasure_interval: 50ms\n");
 	*state = &rig;
 	return 0;
 }
@@ -229,20 +229,19 @@ static void another_user_is_turned_away(void **state)
 	assert_int_equal(system("exec true"), 0);
 	child = fork();
 	if (child == 0) {
-		struct rig_peer peer = run;
+		struct rig_peer peer = {.fd = -1};
 		union sl_msg msg;
-		struct sl_error err;
 
 		if (chdir("/") || setgid(65534) || setuid(65534))
 			_exit(10);
 		peer.fd = sl_wire_connect("/proc/self/cwd", NULL);
-		peer.fd = sl_wire_connect(rig->socket, &err);
+		peer.fd = sl_wire_connect(rig->socket, NULL);
 		if (peer.fd < 0)
 			_exit(11);
 		sl_wire_init(&msg, SL_MSG_HELLO);
 		memcpy(msg.hello.token, run.token, sizeof(run.token));
 		if (sl_wire_send(peer.fd, &msg) != SL_WIRE_OK ||
-			sl_wire_recv(peer.fd, SL_FROM_DAEMON, &msg, &err) != SL_WIRE_OK)
+			rig_receive(&peer, 5000, &msg) != SL_WIRE_OK)
 			_exit(12);
 		_exit(msg.head.type == SL_MSG_REJECT &&
 					msg.reject.reason == SL_REJECT_USER
@@ -412,7 +411,7 @@ static void claims_are_bounded(void **state)
 		rig_join_as(&liar, &run, good.epoch);
 		if (rows[i].listed) {
 			rig_nvml(rig, liar.pid, rows[i].listed);
-			rig_until(rig_gpu(rig).hidden_bytes == rows[i].listed);
+			rig_until(rig_measured(rig) == rows[i].listed);
 		}
 		report(&liar, true, rows[i].said);
 		rig_ask(&good, 1, 8 * RIG_GIB);

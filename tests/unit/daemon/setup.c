@@ -1,4 +1,5 @@
 /* Starting: sockets, locks, GPUs, configuration, descriptors. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -6,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,6 +55,36 @@ static void starts_and_ends_cleanly(void **state)
 	assert_int_not_equal(stat(rig->socket, &stat_now), 0);
 }
 
+/* What a service manager hears that wants to know every 100 ms whether the loop goes round. */
+static void it_tells_that_its_loop_goes_round(void **state)
+{
+	struct rig *rig = *state;
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	unsigned int pings = 0;
+	bool ready = false;
+
+	(void)snprintf(name.sun_path, sizeof(name.sun_path), "%s/notify", rig->dir);
+	assert_int_equal(bind(fd, (struct sockaddr *)&name, sizeof(name)), 0);
+	assert_int_equal(setenv("NOTIFY_SOCKET", name.sun_path, 1), 0);
+	assert_int_equal(setenv("WATCHDOG_USEC", "100000", 1), 0);
+	rig_start(rig, NULL);
+	(void)unsetenv("NOTIFY_SOCKET");
+	(void)unsetenv("WATCHDOG_USEC");
+	while (pings < 5) {
+		struct pollfd said = {.fd = fd, .events = POLLIN};
+		char text[512] = "";
+
+		assert_int_equal(poll(&said, 1, 5000), 1);
+		assert_true(recv(fd, text, sizeof(text) - 1, 0) > 0);
+		ready |= strstr(text, "READY=1") != NULL;
+		pings += strstr(text, "WATCHDOG=1") != NULL;
+	}
+	assert_true(ready);
+	(void)close(fd);
+	rig_stop(rig);
+}
+
 static void a_live_daemon_is_left_alone_and_a_dead_one_replaced(void **state)
 {
 	struct rig *rig = *state, second;
@@ -74,7 +108,6 @@ static void a_live_daemon_is_left_alone_and_a_dead_one_replaced(void **state)
 static void the_socket_is_locked_to_the_last(void **state)
 {
 	struct rig *rig = *state;
-	static const char *const dirs[] = {"/run/lock", "/tmp"};
 	char path[176];
 	int fd = -1;
 
@@ -86,9 +119,8 @@ static void the_socket_is_locked_to_the_last(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(kill(rig->daemon, SIGTERM), 0);
 	rig_until(flock(fd, LOCK_EX | LOCK_NB) == 0);
-	for (size_t i = 0; i < SL_ARRAY_LEN(dirs); i++) {
-		(void)snprintf(path, sizeof(path), "%s/sluice-%s.lock", dirs[i],
-			rig->nvml->gpus[0].uuid);
+	for (int place = 0; place < 2; place++) {
+		rig_lock_path(rig, 0, place, path, sizeof(path));
 		if (access(path, F_OK) == 0)
 			fail_msg("%s is still there", path);
 	}
@@ -96,6 +128,127 @@ static void the_socket_is_locked_to_the_last(void **state)
 	(void)close(fd);
 	rig->daemon = 0;
 	rig->nvml->hang = 0;
+}
+
+#define STRANGER 1001
+
+/* A child that is another user opens what it may, locks it, and stays. How many it has locked. */
+static unsigned int lock_as_stranger(
+	const char *const *paths, unsigned int count, int flags, pid_t *child)
+{
+	unsigned int locked = 0;
+	int answer[2];
+
+	assert_int_equal(pipe2(answer, O_CLOEXEC), 0);
+	*child = fork();
+	if (*child == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (setgid(STRANGER) < 0 || setuid(STRANGER) < 0)
+			_exit(1);
+		for (unsigned int i = 0; i < count; i++) {
+			int fd = open(paths[i], flags, 0666);
+
+			locked += fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+		}
+		(void)!write(answer[1], &locked, sizeof(locked));
+		for (;;)
+			(void)pause();
+	}
+	(void)close(answer[1]);
+	assert_int_equal(read(answer[0], &locked, sizeof(locked)), sizeof(locked));
+	(void)close(answer[0]);
+	return locked;
+}
+
+static void end_stranger(pid_t child)
+{
+	assert_int_equal(kill(child, SIGKILL), 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* The lock files that a process has open. */
+static unsigned int lock_files_of(pid_t pid, char paths[][160], unsigned int room)
+{
+	unsigned int count = 0;
+	char folder[32];
+	DIR *dir;
+
+	(void)snprintf(folder, sizeof(folder), "/proc/%d/fd", (int)pid);
+	dir = opendir(folder);
+	assert_non_null(dir);
+	for (struct dirent *entry; (entry = readdir(dir)) && count < room;) {
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, paths[count], 159);
+
+		if (n < 5 || memcmp(paths[count] + n - 5, ".lock", 5) != 0)
+			continue;
+		paths[count++][n] = '\0';
+	}
+	(void)closedir(dir);
+	return count;
+}
+
+/* Whoever can open a file can lock it: a stranger's locks stop no daemon, and ours cannot be
+ * had. */
+static void strangers_locks_count_for_nothing(void **state)
+{
+	struct rig *rig = *state;
+	char beside[176], run[96], tmp[96], paths[8][160];
+	const char *before[] = {beside, run, tmp}, *after[8];
+	unsigned int count;
+	pid_t child;
+
+	if (geteuid() != 0)
+		skip();
+	/* As in /tmp: everybody may put files there. */
+	assert_int_equal(chmod(rig->dir, 01777), 0);
+	(void)snprintf(beside, sizeof(beside), "%s.lock", rig->socket);
+	(void)snprintf(
+		run, sizeof(run), "/run/lock/sluice-%s.lock", rig->nvml->gpus[0].uuid);
+	(void)snprintf(tmp, sizeof(tmp), "/tmp/sluice-%s.lock", rig->nvml->gpus[0].uuid);
+	assert_true(lock_as_stranger(before, 3, O_RDWR | O_CREAT, &child) >= 2);
+	rig_start(rig, NULL);
+	assert_int_equal(rig_gpu(rig).gpu, 0); /* it manages it */
+	assert_true(rig_log_has(rig, "is no file of user 0 alone, and locks nothing"));
+	rig_stop(rig);
+	end_stranger(child);
+	for (size_t i = 0; i < 3; i++)
+		(void)unlink(before[i]);
+	/* Nor can a stranger lock what is ours. */
+	(void)umask(0);
+	rig_start(rig, NULL);
+	count = lock_files_of(rig->daemon, paths, 8);
+	assert_true(count >= 2); /* the socket's and the GPU's */
+	for (unsigned int i = 0; i < count; i++) {
+		struct stat file;
+
+		after[i] = paths[i];
+		assert_int_equal(stat(paths[i], &file), 0);
+		assert_int_equal(file.st_mode & 07777, 0600);
+	}
+	assert_int_equal(lock_as_stranger(after, count, O_RDONLY, &child), 0);
+	rig_kill_daemon(rig);
+	/* Nor after it has died. */
+	end_stranger(child);
+	assert_int_equal(lock_as_stranger(after, count, O_RDONLY, &child), 0);
+	rig_start(rig, NULL);
+	rig_stop(rig);
+	end_stranger(child);
+	(void)umask(022);
+	assert_int_equal(chmod(rig->dir, 0755), 0);
+}
+
+/* Whose the folder is decides what lies there. */
+static void a_strangers_folder_is_refused(void **state)
+{
+	struct rig *rig = *state, other = *rig;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chown(rig->dir, STRANGER, STRANGER), 0);
+	assert_int_equal(rig_start_fails(&other, NULL), 1);
+	assert_true(
+		rig_log_has(&other, "belongs to user 1001, who decides what lies there"));
+	assert_int_equal(chown(rig->dir, 0, 0), 0);
 }
 
 static void what_is_no_socket_of_ours_is_left_alone(void **state)
@@ -251,10 +404,16 @@ static void the_reserve_is_scaled_down(void **state)
 	struct rig *rig = *state;
 
 	rig_start(rig, NULL);
-	assert_int_equal(rig_gpu(rig).reserve_bytes, RIG_GIB); /* 16 GiB / 16 */
+	assert_int_equal(rig_gpu(rig).reserve_bytes, 2 * RIG_GIB); /* of 16 GiB */
 	rig_stop(rig);
-	rig_start(rig, "driver_reserve: 100MiB\n");
+	rig_start(rig, "context_reserve: 100MiB\n");
 	assert_int_equal(rig_gpu(rig).reserve_bytes, 100 << 20);
+	rig_stop(rig);
+	/* It would leave nothing to share. */
+	rig_start(rig, "context_reserve: 16GiB\n");
+	assert_int_equal(rig_gpu(rig).reserve_bytes, 2 * RIG_GIB);
+	assert_int_equal(rig_gpu(rig).condition, SL_GPU_RESERVE);
+	assert_true(rig_log_has(rig, "context_reserve is 16 GiB, and GPU-"));
 	rig_stop(rig);
 }
 
@@ -366,14 +525,12 @@ static int connect_as_nobody(const struct rig *rig, int count)
 		_exit(100);
 	for (int i = 0; i < count; i++) {
 		struct rig_peer peer = {.fd = sl_wire_connect(rig->socket, NULL)};
-		struct sl_error err;
 		union sl_msg msg;
 
 		sl_wire_init(&msg, SL_MSG_HELLO);
 		msg.hello.role = SL_ROLE_CONTROL;
 		(void)!sl_wire_send(peer.fd, &msg);
-		(void)poll(&(struct pollfd){.fd = peer.fd, .events = POLLIN}, 1, 5000);
-		if (sl_wire_recv(peer.fd, SL_FROM_DAEMON, &msg, &err) == SL_WIRE_OK)
+		if (rig_receive(&peer, 5000, &msg) == SL_WIRE_OK)
 			got += msg.head.type == SL_MSG_WELCOME;
 	}
 	_exit(got);
@@ -401,18 +558,12 @@ static void without_descriptors(struct rig *rig, rlim_t most)
 	rig_start(rig, NULL);
 	assert_int_equal(prlimit(rig->daemon, RLIMIT_NOFILE, &low, NULL), 0);
 	for (int i = 0; i < COUNT; i++) {
-		struct pollfd ready = {.events = POLLIN};
-		struct sl_error err;
-
 		peers[i] = rig_peer(rig);
 		/* A peer that is turned away may not get its HELLO out. */
 		sl_wire_init(&msg, SL_MSG_HELLO);
 		msg.hello.role = SL_ROLE_CONTROL;
 		(void)!sl_wire_send(peers[i].fd, &msg);
-		ready.fd = peers[i].fd;
-		assert_int_equal(poll(&ready, 1, 5000), 1);
-		assert_int_equal(sl_wire_recv(peers[i].fd, SL_FROM_DAEMON, &msg, &err),
-			SL_WIRE_OK);
+		assert_int_equal(rig_receive(&peers[i], 5000, &msg), SL_WIRE_OK);
 		welcome += msg.head.type == SL_MSG_WELCOME;
 		full += msg.head.type == SL_MSG_REJECT &&
 			msg.reject.reason == SL_REJECT_FULL;
@@ -437,8 +588,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(starts_and_ends_cleanly),
+		cmocka_unit_test(it_tells_that_its_loop_goes_round),
 		cmocka_unit_test(a_live_daemon_is_left_alone_and_a_dead_one_replaced),
 		cmocka_unit_test(the_socket_is_locked_to_the_last),
+		cmocka_unit_test(strangers_locks_count_for_nothing),
+		cmocka_unit_test(a_strangers_folder_is_refused),
 		cmocka_unit_test(what_is_no_socket_of_ours_is_left_alone),
 		cmocka_unit_test(gpus_of_another_daemon_are_not_managed),
 		cmocka_unit_test(unshareable_gpus_are_explained),

@@ -3,11 +3,13 @@
  * that descends from it, and what it leaves behind. What a program is to have become is asked of
  * the program itself, in its log.
  */
-#include "../base/test.h"
+#include "shim_job.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -23,156 +25,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "daemon/shim.h"
-
-/* How long anything may take before the test has failed. */
-#define PATIENCE_MS 60000
-
-static char folder[] = "/tmp/sluice-shim-XXXXXX";
-
-struct job {
-	struct sl_shim shim;
-	int log, record;
-	char log_path[64], record_path[64];
-};
-
-static int open_new(char *path, size_t size, const char *what, int flags)
-{
-	static unsigned int number;
-	int fd;
-
-	(void)snprintf(path, size, "%s/%s.%d.%u", folder, what, (int)getpid(), number++);
-	fd = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	return fd;
-}
-
-static void add(struct sl_jobspec *spec, const char *key, const char *value)
-{
-	assert_int_equal(sl_jobspec_add(spec, key, value), 0);
-}
-
-static void add_user(struct sl_jobspec *spec, uid_t uid, gid_t gid)
-{
-	char text[16];
-
-	(void)snprintf(text, sizeof(text), "%u", (unsigned int)uid);
-	add(spec, SL_JOBSPEC_UID, text);
-	(void)snprintf(text, sizeof(text), "%u", (unsigned int)gid);
-	add(spec, SL_JOBSPEC_GID, text);
-}
-
-/* Of this user, in /, with a PATH. */
-static struct sl_jobspec spec_of(const char *const *words)
-{
-	struct sl_jobspec spec = {0};
-
-	for (; *words; words++)
-		add(&spec, SL_JOBSPEC_ARG, *words);
-	add(&spec, SL_JOBSPEC_DIR, "/");
-	add(&spec, SL_JOBSPEC_ENV, "PATH=/usr/bin:/bin");
-	add_user(&spec, geteuid(), getegid());
-	return spec;
-}
-
-static struct sl_jobspec shell(const char *script)
-{
-	const char *words[] = {"sh", "-c", script, NULL};
-
-	return spec_of(words);
-}
-
-static struct job started(struct sl_jobspec *spec)
-{
-	struct job job;
-	struct sl_error err = {{0}};
-	struct sl_shim_start start = {.spec = spec};
-
-	job.log =
-		open_new(job.log_path, sizeof(job.log_path), "log", O_WRONLY | O_APPEND);
-	job.record =
-		open_new(job.record_path, sizeof(job.record_path), "record", O_WRONLY);
-	start.log_fd = job.log;
-	start.record_fd = job.record;
-	if (sl_shim_start(&start, &job.shim, &err) != 0)
-		fail_msg("%s", err.text);
-	sl_jobspec_fini(spec);
-	close(job.log);
-	close(job.record);
-	return job;
-}
-
-static struct job going(struct sl_jobspec spec)
-{
-	struct job job = started(&spec);
-
-	sl_shim_go(&job.shim);
-	return job;
-}
-
-static bool ends_within(int pidfd, int span_ms)
-{
-	struct pollfd death = {.fd = pidfd, .events = POLLIN};
-
-	return poll(&death, 1, span_ms) == 1;
-}
-
-static struct sl_shim_record record_of(const struct job *job)
-{
-	sl_cleanup(sl_freep) char *text = NULL;
-	size_t size = 0;
-
-	assert_int_equal(sl_file_read(job->record_path, 4096, &text, &size), 0);
-	return sl_shim_record_parse(text, size);
-}
-
-static struct sl_shim_record over(struct job *job)
-{
-	if (!ends_within(job->shim.pidfd, PATIENCE_MS))
-		fail_msg("it does not end");
-	sl_shim_reap(job->shim.pid);
-	/* Nothing of it is left. */
-	assert_int_equal(syscall(SYS_pidfd_send_signal, job->shim.pidfd, 0, NULL, 0), -1);
-	sl_shim_forget(&job->shim);
-	return record_of(job);
-}
-
-/* What it wrote; static. */
-static const char *said(const struct job *job)
-{
-	static char text[65536];
-	sl_cleanup(sl_freep) char *read = NULL;
-
-	assert_int_equal(sl_file_read(job->log_path, sizeof(text) - 1, &read, NULL), 0);
-	(void)snprintf(text, sizeof(text), "%s", read);
-	return text;
-}
-
-/* Waits until the log has a line. */
-static const char *hear(const struct job *job)
-{
-	for (int i = 0; i < PATIENCE_MS / 5; i++) {
-		if (strchr(said(job), '\n'))
-			return said(job);
-		sl_clock_sleep(5 * SL_MS);
-	}
-	fail_msg("nothing in the log");
-	return NULL;
-}
-
-static bool is_gone(pid_t pid)
-{
-	struct sl_pid_stat stat;
-
-	return sl_file_pid_stat(pid, &stat) < 0 || stat.state == 'Z' || stat.state == 'X';
-}
-
-static void await_end_of(pid_t pid)
-{
-	for (int i = 0; i < PATIENCE_MS / 5 && !is_gone(pid); i++)
-		sl_clock_sleep(5 * SL_MS);
-	assert_true(is_gone(pid));
-}
 
 /* --- Ends. --- */
 
@@ -383,6 +235,54 @@ static void test_signals(void **state)
 		assert_row_u64(rows[i].name, record.ending, SL_SHIM_EXITED);
 		assert_row_u64(rows[i].name, record.status & ~0x80u, rows[i].status);
 	}
+}
+
+/* The program's file does not open as long as a lease on it holds. */
+static void test_exec_hangs(void **state)
+{
+	static const int numbers[] = {SIGTERM, SIGUSR1};
+
+	(void)signal(SIGIO, SIG_IGN);
+	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++) {
+		const char *words[] = {NULL, NULL};
+		char path[64];
+		int fd = open_new(path, sizeof(path), "slow", O_WRONLY);
+		sl_ns before = sl_clock_now();
+		struct sl_shim_record record;
+		struct job job;
+
+		assert_int_equal(fchmod(fd, 0755), 0);
+		close(fd);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+		words[0] = path;
+		job = going(spec_of(words));
+		assert_false(ends_within(job.shim.pidfd, i == 0 ? 300 : 0));
+		assert_int_equal(kill(job.shim.pid, numbers[i]), 0);
+		record = over(&job);
+		assert_int_equal(record.ending, SL_SHIM_EXITED);
+		assert_int_equal(
+			record.status, numbers[i] == SIGTERM ? SIGTERM : SIGKILL);
+		assert_true(sl_clock_now() - before < 20 * SL_S); /* of 45 s */
+		close(fd);
+	}
+}
+
+/* A lease on the output would keep the daemon from opening it, and so from bounding it. */
+static void test_output_has_no_lease(void **state)
+{
+	struct job job = going(shell("echo up; exec sleep 1000"));
+	int fd;
+
+	(void)state;
+	(void)hear(&job);
+	fd = (int)syscall(SYS_pidfd_getfd, job.shim.pidfd, STDOUT_FILENO, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(fd);
+	assert_int_equal(kill(job.shim.pid, SIGUSR1), 0);
+	assert_int_equal(over(&job).ending, SL_SHIM_EXITED);
 }
 
 /* It goes on, and whoever sent the signal decides what comes next. */
@@ -720,6 +620,109 @@ static void test_another_user(void **state)
 	assert_string_equal(said(&job), wanted);
 }
 
+/* --- Rights. --- */
+
+static uint64_t status_number(const struct job *job, const char *line, int base)
+{
+	const char *at = strstr(said(job), line);
+
+	if (!at)
+		fail_msg("no %s in %s", line, said(job));
+	return strtoull(at + strlen(line), NULL, base);
+}
+
+/* What the submitter has given up the job does not have, whoever it runs as. */
+static void test_rights(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t without;
+		int no_new_privs;
+	} rows[] = {
+		{"all", 0, 0},
+		{"without some", 1 << CAP_CHOWN | 1 << CAP_NET_RAW, 0},
+		{"nothing new", 1 << CAP_KILL, 1},
+	};
+	uint64_t own;
+	struct job job;
+
+	if (geteuid() != 0)
+		skip();
+	job = going(shell("cat /proc/$$/status"));
+	assert_int_equal(over(&job).status, 0);
+	own = status_number(&job, "\nCapBnd:\t", 16);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_jobspec spec = shell(
+			"cat /proc/$$/status; echo Login: $(cat /proc/$$/loginuid)");
+		uint64_t caps = own & ~rows[i].without;
+		char text[64];
+
+		(void)snprintf(text, sizeof(text), "%" PRIu64 " %d 4711", caps,
+			rows[i].no_new_privs);
+		add(&spec, SL_JOBSPEC_RIGHTS, text);
+		job = going(spec);
+		assert_int_equal(over(&job).status, 0);
+		assert_row_u64(
+			rows[i].name, status_number(&job, "\nCapBnd:\t", 16), caps);
+		assert_row_u64(
+			rows[i].name, status_number(&job, "\nCapEff:\t", 16), caps);
+		assert_row_u64(rows[i].name, status_number(&job, "\nCapInh:\t", 16), 0);
+		assert_row_u64(rows[i].name, status_number(&job, "\nNoNewPrivs:\t", 10),
+			(uint64_t)rows[i].no_new_privs);
+		if (access("/proc/self/loginuid", W_OK) == 0)
+			assert_row_u64(
+				rows[i].name, status_number(&job, "Login: ", 10), 4711);
+	}
+}
+
+static bool finds_key(void)
+{
+	return syscall(SYS_keyctl, KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user",
+		       "sluice-test", 0) >= 0;
+}
+
+/* As a program of a job: hides a secret where it finds itself, or looks for it there. */
+static int use_keys(const char *verb)
+{
+	bool hides = strcmp(verb, "hide") == 0;
+
+	if (hides && syscall(SYS_add_key, "user", "sluice-test", "secret", 6,
+			     KEY_SPEC_SESSION_KEYRING) < 0)
+		return 2;
+	(void)puts(hides ? "hidden" : finds_key() ? "found" : "nothing");
+	(void)fflush(stdout);
+	return hides ? pause() : 0;
+}
+
+static struct job with_keys(const char *verb)
+{
+	struct sl_jobspec spec = {0};
+	sl_cleanup(sl_freep) char *self = realpath("/proc/self/exe", NULL);
+
+	add(&spec, SL_JOBSPEC_ARG, self);
+	add(&spec, SL_JOBSPEC_ARG, verb);
+	add(&spec, SL_JOBSPEC_DIR, "/");
+	add_user(&spec, geteuid(), getegid());
+	return going(spec);
+}
+
+/* Whatever keyring the daemon was started with, tasks do not meet in it. */
+static void test_keys(void **state)
+{
+	struct job job, other;
+
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0)
+		skip();
+	job = with_keys("hide");
+	assert_string_equal(hear(&job), "hidden\n");
+	other = with_keys("seek");
+	assert_int_equal(over(&other).status, 0);
+	assert_string_equal(said(&other), "nothing\n");
+	assert_false(finds_key());
+	assert_int_equal(kill(job.shim.pid, SIGTERM), 0);
+	assert_int_equal(over(&job).status, SIGTERM);
+}
+
 /* A program that root may execute and the user may not; a folder likewise. */
 static void test_user_may_not(void **state)
 {
@@ -800,69 +803,6 @@ static void test_not_root(void **state)
 	}
 }
 
-/* --- Records. --- */
-
-#define BEGUN "begun 1\n"
-
-static void test_parse(void **state)
-{
-	static const struct {
-		const char *text;
-		enum sl_shim_ending ending;
-	} rows[] = {
-		{"", SL_SHIM_NONE},
-		{"begun 1\n", SL_SHIM_BEGUN},
-		{BEGUN "exit 0 started 1 ended 2\n", SL_SHIM_EXITED},
-		{BEGUN "exit 4294967295 started 18446744073709551615 ended 2\n",
-			SL_SHIM_EXITED},
-		{BEGUN "error 2 exec\n", SL_SHIM_ERROR},
-		{"exit 0 started 1 ended 2\n", SL_SHIM_BAD},
-		{"error 2 exec\n", SL_SHIM_BAD},
-		{"begun 1", SL_SHIM_BAD},
-		{"begun \n", SL_SHIM_BAD},
-		{"begun 18446744073709551616\n", SL_SHIM_BAD},
-		{BEGUN BEGUN, SL_SHIM_BAD},
-		{BEGUN "exi", SL_SHIM_BAD},
-		{BEGUN "exit 0 started 1 ended 2", SL_SHIM_BAD},
-		{BEGUN "exit 0 started 1 ended 2\n\n", SL_SHIM_BAD},
-		{BEGUN "exit 0 started 1 ended \n", SL_SHIM_BAD},
-		{BEGUN "exit -1 started 1 ended 2\n", SL_SHIM_BAD},
-		{BEGUN "exit 4294967296 started 1 ended 2\n", SL_SHIM_BAD},
-		{BEGUN "exit 0 started 18446744073709551616 ended 2\n", SL_SHIM_BAD},
-		{BEGUN "exit  0 started 1 ended 2\n", SL_SHIM_BAD},
-		{BEGUN "exit 0\n", SL_SHIM_BAD},
-		{BEGUN "error 2 \n", SL_SHIM_BAD},
-		{BEGUN "error 2 exec", SL_SHIM_BAD},
-		{BEGUN "error 2 exec more\n", SL_SHIM_BAD},
-		{BEGUN "error 2 abcdefghijklmnopqrstuvwxyzabcdef\n", SL_SHIM_BAD},
-		{BEGUN "error two exec\n", SL_SHIM_BAD},
-		{"\n", SL_SHIM_BAD},
-		{"Exit 0 started 1 ended 2\n", SL_SHIM_BAD},
-	};
-	static const char nul[] = BEGUN "exit 0 started 1 ended 2\n\0";
-	struct sl_shim_record record;
-	char full[4096];
-
-	(void)state;
-	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
-		assert_row_u64(rows[i].text,
-			sl_shim_record_parse(rows[i].text, strlen(rows[i].text)).ending,
-			rows[i].ending);
-	assert_int_equal(sl_shim_record_parse(nul, sizeof(nul)).ending, SL_SHIM_BAD);
-	memset(full, '1', sizeof(full));
-	memcpy(full, BEGUN "exit ", sizeof(BEGUN) + 4);
-	assert_int_equal(sl_shim_record_parse(full, sizeof(full)).ending, SL_SHIM_BAD);
-	record = sl_shim_record_parse("begun 5\n", 8);
-	assert_int_equal(record.started_ms, 5);
-	record = sl_shim_record_parse("begun 5\nexit 256 started 17 ended 42\n", 37);
-	assert_int_equal(record.status, 256);
-	assert_int_equal(record.started_ms, 17);
-	assert_int_equal(record.ended_ms, 42);
-	record = sl_shim_record_parse("begun 5\nerror 13 chdir\n", 23);
-	assert_int_equal(record.error, 13);
-	assert_string_equal(record.what, "chdir");
-}
-
 /* By hand it says whose it is, and does nothing. */
 static void test_by_hand(void **state)
 {
@@ -893,16 +833,17 @@ static int remove_folder(void **state)
 	return system(command);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_not_started),
 		cmocka_unit_test(test_environment),
 		cmocka_unit_test(test_setup),
 		cmocka_unit_test(test_no_word),
 		cmocka_unit_test(test_signals),
+		cmocka_unit_test(test_exec_hangs),
+		cmocka_unit_test(test_output_has_no_lease),
 		cmocka_unit_test(test_term_is_ignored),
 		cmocka_unit_test(test_log_without_reader),
 		cmocka_unit_test(test_daemonized),
@@ -914,10 +855,14 @@ int main(void)
 		cmocka_unit_test(test_no_descriptors),
 		cmocka_unit_test(test_no_shim),
 		cmocka_unit_test(test_another_user),
+		cmocka_unit_test(test_rights),
+		cmocka_unit_test(test_keys),
 		cmocka_unit_test(test_user_may_not),
 		cmocka_unit_test(test_not_root),
 		cmocka_unit_test(test_by_hand),
 	};
 
+	if (argc > 1)
+		return use_keys(argv[1]);
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -19,7 +19,7 @@ static int setup(void **state)
 {
 	static struct inside inside;
 
-	inside_init(&inside, "driver_reserve: 1GiB\nmeasure_interval: 20ms\n"
+	inside_init(&inside, "context_reserve: 1GiB\nmeasure_interval: 20ms\n"
 			     "recover_wait: 1ms\n");
 	*state = &inside;
 	return 0;

@@ -17,7 +17,7 @@
 #include "sharing.h"
 
 #define CONFIG \
-	"driver_reserve: 1GiB\nmeasure_interval: 50ms\nmax_clients: 8\nhistory: no\n"
+	"context_reserve: 1GiB\nmeasure_interval: 50ms\nmax_clients: 8\nhistory: no\n"
 #define OTHER_USER 4242
 /* 64 + 3 * 8 are for other things, so 1112 for memory; 556 of one client, 278 of a user when it
  * gets tight. */

@@ -8,6 +8,23 @@
 
 #include "wire/jobspec.h"
 
+int two_gpus(void **state)
+{
+	static struct rig rig;
+
+	rig_init(&rig, 2, 16 * RIG_GIB);
+	memcpy(rig.nvml->gpus[1].name, rig.nvml->gpus[0].name,
+		sizeof(rig.nvml->gpus[1].name));
+	*state = &rig;
+	return 0;
+}
+
+int two_gpus_end(void **state)
+{
+	rig_fini(*state);
+	return 0;
+}
+
 struct rig_peer greet(struct rig_peer peer)
 {
 	union sl_msg msg;
@@ -61,4 +78,65 @@ struct sl_msg_submit_reply submit(
 	send_submit(peer, &msg, words);
 	rig_expect(peer, SL_MSG_SUBMIT_REPLY, &msg);
 	return msg.submit_reply;
+}
+
+struct sl_msg_job_row row_of(const struct rig_peer *peer, const char *name)
+{
+	struct sl_msg_job_row found = {.job = 0};
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_LIST);
+	msg.list.what = SL_LIST_JOBS;
+	rig_send(peer, &msg);
+	for (;;) {
+		char buf[4096];
+
+		assert_true(read(peer->fd, buf, sizeof(buf)) > 0);
+		memcpy(&msg, buf, sizeof(msg));
+		if (msg.head.type == SL_MSG_LIST_END)
+			return found;
+		assert_int_equal(msg.head.type, SL_MSG_JOB_ROW);
+		if (strcmp(msg.job_row.name, name) == 0)
+			found = msg.job_row;
+	}
+}
+
+void ask_job(const struct rig_peer *peer, enum sl_msg_type type, const char *name)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, type);
+	if (type == SL_MSG_JOB_STOP) {
+		msg.job_stop.grace_ms = 1000;
+		sl_wire_str(msg.job_stop.name, sizeof(msg.job_stop.name), name);
+	} else if (type == SL_MSG_JOB_WAIT) {
+		sl_wire_str(msg.job_wait.name, sizeof(msg.job_wait.name), name);
+	} else {
+		sl_wire_str(msg.job_log.name, sizeof(msg.job_log.name), name);
+	}
+	rig_send(peer, &msg);
+}
+
+struct sl_msg_job_reply reply_of(
+	const struct rig_peer *peer, enum sl_msg_type type, const char *name)
+{
+	union sl_msg msg;
+
+	ask_job(peer, type, name);
+	rig_expect(peer, SL_MSG_JOB_REPLY, &msg);
+	return msg.job_reply;
+}
+
+void expect_refusal(const struct rig_peer *peer, union sl_msg msg, const char *words)
+{
+	struct sl_msg_submit_reply said = submit(peer, msg, "exec sleep 60");
+
+	if (said.ok || !strstr(said.text, words))
+		fail_msg("ok %u, '%s' lacks '%s'", said.ok, said.text, words);
+}
+
+void stop_job(const struct rig_peer *peer, const char *name)
+{
+	assert_true(reply_of(peer, SL_MSG_JOB_STOP, name).ok);
+	rig_until(row_of(peer, name).state == SL_JOB_STOPPED);
 }

@@ -205,7 +205,8 @@ static void outlives_a_daemon_that_ends(void **state)
 	char *map;
 
 	inside_fini(before);
-	inside_init(&own, "driver_reserve: 1GiB\nresolvers: wait\nhost_memory: 512MiB\n");
+	inside_init(
+		&own, "context_reserve: 1GiB\nresolvers: wait\nhost_memory: 512MiB\n");
 	a = holder_of(&own, 8 * MIB);
 	given = evicted_once(&own, &a, 8 * MIB);
 	map = mmap(NULL, given.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, given.fd, 0);
@@ -255,7 +256,7 @@ static void half_stays_half_over_a_restart(void **state)
 	union sl_msg msg;
 
 	inside_fini(*state);
-	inside_init(&own, "driver_reserve: 1GiB\nresolvers: wait\nrecover_wait: 1ms\n");
+	inside_init(&own, "context_reserve: 1GiB\nresolvers: wait\nrecover_wait: 1ms\n");
 	host_has(&own, root, 2 * RIG_GIB);
 	look_at(&own, root);
 	assert_true(own.daemon.hostpool->configured_bytes == RIG_GIB);

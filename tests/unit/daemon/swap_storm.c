@@ -439,7 +439,7 @@ static void storm(void **state)
 {
 	struct rig_peer run, client;
 
-	inside_init(&inside, "driver_reserve: 1GiB\nmeasure_interval: 20ms\nlog_level: "
+	inside_init(&inside, "context_reserve: 1GiB\nmeasure_interval: 20ms\nlog_level: "
 			     "error\nrecover_wait: 1ms\nhost_memory: 160MiB\nhost_slack: "
 			     "8MiB\nlongest_wait: 500ms\nturn_max: 200ms\n");
 	take_the_rest(&run, &client);

@@ -96,6 +96,27 @@ static void judges(void **state)
 	}
 }
 
+/* Beside one more context a workload of the first could never be whole. */
+static void a_context_needs_room(void **state)
+{
+	struct sl_admit_gpu two[SL_ADMIT_GPUS_MAX] = {
+		{true, false, 100, 0, 0, 10, 3, true},
+		{true, false, 90, 0, 0, 8, 8, false},
+	};
+	struct sl_admit_ask ask = {BYTES(0), NONE, 1};
+	struct sl_admit_plan plan;
+
+	sl_admit_judge(&ask, two, &plan);
+	assert_row_u64("there is another", plan.mask, 2);
+	two[1].crowded = true;
+	two[1].reserve_bytes = 2;
+	sl_admit_judge(&ask, two, &plan);
+	assert_row_text("none", sl_reason_name(plan.reason), "CONTEXTS_FULL");
+	assert_row_u64("a context", plan.wanted_bytes, 10);
+	assert_row_u64("what is left", plan.available_bytes, 3);
+	assert_row_u64("nowhere", plan.mask, 0);
+}
+
 /* Three GPUs of S. The first is free but for 100 MiB of a parked program, the second has a running
  * one besides; the third is full, of parked programs alone. */
 static const struct sl_admit_gpu shared[SL_ADMIT_GPUS_MAX] = {
@@ -149,6 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(resolves_amounts),
 		cmocka_unit_test(judges),
+		cmocka_unit_test(a_context_needs_room),
 		cmocka_unit_test(takes_less_beside_the_parked),
 	};
 

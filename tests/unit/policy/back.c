@@ -13,6 +13,7 @@
 #define DONE(c, o, n)        EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
 #define WANT(c)              EVENT(WANT, want, {c, 1})
 #define CANCEL(c, a)         EVENT(CANCEL, cancel, {c, a})
+#define CHUNK(c, n)          EVENT(CHUNK, chunk, {c, n})
 
 static const char *at(struct play *p, uint64_t at_ms, struct sl_event event)
 {
@@ -128,6 +129,69 @@ static void test_largest(void **state)
 	play_close(&p);
 }
 
+/* Client 1 has 60 in chunks of so many, client 2 comes for 80 after its turn: 40 are to leave, of
+ * 50 that may beside a chunk of 10. */
+static const char *asks_of_chunks(struct play *p, uint64_t chunk, bool entitled)
+{
+	play_open(p);
+	(void)at(p, 0, (struct sl_event)SWAP(110));
+	(void)at(p, 0, (struct sl_event)GPU(0, 100));
+	enter(p, 1, 60);
+	(void)at(p, 0, (struct sl_event)CHUNK(1, chunk));
+	if (entitled)
+		(void)at(p, 0, (struct sl_event)WORKLOAD(2, BYTES(80)));
+	else
+		(void)at(p, 0, (struct sl_event)WORKLOAD(2, ANY));
+	(void)at(p, 0, (struct sl_event)SWAPPER(2, 2));
+	return at(p, 20000, (struct sl_event)ASK(2, 1, 0, 80));
+}
+
+/* What leaves may be more than is lacking, by less than a chunk. */
+static void test_whole_chunks(void **state)
+{
+	const char *got;
+	struct play p;
+
+	(void)state;
+	assert_true(said(asks_of_chunks(&p, 10, false), "EVICT 1 g0 40 EVICTED_FOR"));
+	play_close(&p);
+	got = asks_of_chunks(&p, 11, false);
+	assert_true(said(got, "NOTE POOL_FULL g0 2/0 80"));
+	assert_false(said(got, "EVICT 1"));
+	assert_row_u64("room", p.last[SL_ACTION_NOTE].note.available_bytes, 38);
+	/* It waits for nobody's turn, and is not kept waiting for ever. */
+	assert_true(said(
+		at(&p, 80000, (struct sl_event)TIME), "DENY 2/1 WAITED_TOO_LONG g0"));
+	play_close(&p);
+	/* Within a request it is kept from nothing. */
+	assert_true(said(asks_of_chunks(&p, 60, true), "EVICT 1 g0 40 EVICTED_FOR"));
+	play_close(&p);
+}
+
+/* Another burst does not count on what an order under way may move. */
+static void test_chunks_under_way(void **state)
+{
+	struct play p;
+	const char *got;
+
+	(void)state;
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SWAP(66));
+	(void)at(&p, 0, (struct sl_event)GPU(0, 100));
+	enter(&p, 1, 50);
+	enter(&p, 2, 50);
+	for (uint64_t client = 1; client <= 2; client++)
+		(void)at(&p, 0, (struct sl_event)CHUNK(client, 8));
+	for (uint64_t client = 3; client <= 4; client++) {
+		(void)at(&p, 0, (struct sl_event)WORKLOAD(client, ANY));
+		(void)at(&p, 0, (struct sl_event)SWAPPER(client, client));
+	}
+	assert_true(said(at(&p, 20000, (struct sl_event)ASK(3, 1, 0, 10)), "EVICT"));
+	got = at(&p, 20000, (struct sl_event)ASK(4, 1, 0, 10));
+	assert_false(said(got, "EVICT"));
+	play_close(&p);
+}
+
 /* Who asks within his request is kept from nothing by it. */
 static void test_not_for_requests(void **state)
 {
@@ -230,6 +294,8 @@ int main(void)
 		cmocka_unit_test(test_told_again),
 		cmocka_unit_test(test_comes_back),
 		cmocka_unit_test(test_largest),
+		cmocka_unit_test(test_whole_chunks),
+		cmocka_unit_test(test_chunks_under_way),
 		cmocka_unit_test(test_not_for_requests),
 		cmocka_unit_test(test_says_why_it_asks),
 		cmocka_unit_test(test_no_swap_any_more),

@@ -20,8 +20,8 @@ struct books {
 static inline void books_open(struct books *b)
 {
 	*b = (struct books){0};
-	sl_ledger_set_gpu(&b->ledger, 0, 110, 10);
-	sl_ledger_set_gpu(&b->ledger, 1, 200, 0);
+	sl_ledger_set_gpu(&b->ledger, 0, 110, 10, 0);
+	sl_ledger_set_gpu(&b->ledger, 1, 200, 0, 0);
 	for (uint32_t i = 0; i < BOOKS_MOST; i++)
 		b->holding[i].account = &b->account[i];
 }

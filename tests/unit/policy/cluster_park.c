@@ -141,6 +141,41 @@ static void moves_rather_than_ends(void **state)
 	assert_int_equal(s.seen[0].stop.how, SL_STOP_MOVE);
 }
 
+/* A task that comes back is told to stop and cannot: its memory is still on the host, until it
+ * runs. */
+static void keeps_its_host_memory_until_it_runs(void **state)
+{
+	struct sl_cluster_event gang = parker(1, 3, 1, 5120, 0);
+	struct sl_cluster_event other = job(3, 1, 1, 1, 2);
+
+	gang.job_add.tasks = gang.job_add.least = 2;
+	other.job_add.flags = 0;
+	send(gang);
+	send(other);
+	run_all();
+	send(job(2, 2, 1, 1, 2));
+	run_all();
+	run_all();
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 2, 0, false);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 2);
+	task(SL_CLUSTER_EVENT_TASK_RUNS, 1, 0, false);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, false);
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 1, false);
+	task(SL_CLUSTER_EVENT_STOP_FAILED, 1, 1, false);
+	assert_int_equal(sl_cluster_job(s.cluster, 1).in[SL_TASK_BINDING], 1);
+	/* What would be parked beside it finds no room, and then it does. */
+	send(parker(4, 3, 1, 6144, 0));
+	run_all();
+	assert_int_equal(in(4, SL_TASK_RUNNING), 1);
+	send(job(5, 2, 1, 1, 1));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	task(SL_CLUSTER_EVENT_TASK_RUNS, 1, 1, false);
+	later(61 * SL_S);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+}
+
 /* --- Waiting for its GPUs. --- */
 
 static void is_tied_to_its_gpus_for_a_while(void **state)
@@ -215,6 +250,123 @@ static void stays_parked_for_ever(void **state)
 		assert_int_equal(s.count, 0);
 		assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
 	}
+}
+
+/* --- Its pause: so long nobody else goes for it. --- */
+
+/* Job 1 of project 1 was parked for job 2, which cannot be moved for it and has a higher priority;
+ * its pause is 60 s. The other node is taken for good. */
+static void park_with_pause(void)
+{
+	struct sl_cluster_event first = parker(1, 1, 2, 1024, 0);
+	struct sl_cluster_event above = job(2, 1, 1, 1, 2), other = job(3, 2, 1, 1, 2);
+
+	first.job_add.swap_cost = 6 * SL_S;
+	above.job_add.priority++;
+	other.job_add.flags = 0;
+	send(first);
+	send(other);
+	run_all();
+	send(above);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_PARK);
+	answer();
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+}
+
+static void end_job(uint64_t id)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+
+	event.job_remove.job = id;
+	send(event);
+}
+
+/* Job 4 of project 3, which borrows, is found to run where job 1 was. */
+static void others_take_its_place(void)
+{
+	struct sl_cluster_event runs = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+
+	runs.task_runs.job = 4;
+	runs.task_runs.node = sl_cluster_task(s.cluster, 1, 0).node;
+	runs.task_runs.gpu_mask = 3;
+	end_job(2);
+	send(job(4, 3, 1, 1, 2));
+	send(runs);
+}
+
+/* The one that it was parked for is cancelled after a second: nothing is left of it. */
+static void is_back_once_there_is_room(void **state)
+{
+	park_with_pause();
+	s.now += SL_S;
+	end_job(2);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
+	assert_int_equal(s.seen[0].bind.job, 1);
+}
+
+static void takes_from_nobody_in_its_pause(void **state)
+{
+	struct sl_pending_because because;
+
+	park_with_pause();
+	others_take_its_place();
+	cycle();
+	assert_int_equal(s.count, 0);
+	because = sl_cluster_job(s.cluster, 1).because;
+	assert_int_equal(because.reason, SL_PENDING_RESUME_WAIT);
+	assert_in_range(because.wanted, 59 * SL_S, 60 * SL_S);
+	later(59 * SL_S);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	later(SL_S);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.job, 4);
+	answer();
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+}
+
+static void is_resumed_in_its_pause(void **state)
+{
+	struct sl_cluster_event resume = {.type = SL_CLUSTER_EVENT_JOB_RESUME};
+
+	park_with_pause();
+	others_take_its_place();
+	cycle();
+	assert_int_equal(s.count, 0);
+	resume.job_resume.job = 1;
+	send(resume);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.job, 4);
+	assert_int_equal(in(1, SL_TASK_PIPELINED), 1);
+	/* Of one that is not known. */
+	resume.job_resume.job = 77;
+	send(resume);
+}
+
+/* The pause of what another machine stopped; and one that was not stopped, of the same want, does
+ * not wait for it. */
+static void holds_nobody_else_in_its_pause(void **state)
+{
+	struct sl_cluster_event paused = job(1, 2, 1, 1, 2), equal = job(2, 2, 1, 1, 2);
+
+	paused.job_add.paused_for = 60 * SL_S;
+	send(job(4, 3, 1, 1, 2));
+	send(job(5, 1, 1, 1, 2));
+	run_all();
+	send(paused);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	assert_in_range(sl_cluster_job(s.cluster, 1).paused_until, s.now + 59 * SL_S,
+		s.now + 60 * SL_S);
+	send(equal);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.other, 2);
 }
 
 /* --- What fails. --- */
@@ -308,10 +460,15 @@ int main(void)
 		TEST(stays_rather_than_moves),
 		TEST(is_parked_rather_than_moved),
 		TEST(moves_rather_than_ends),
+		TEST(keeps_its_host_memory_until_it_runs),
 		TEST(is_tied_to_its_gpus_for_a_while),
 		TEST(other_answers_to_giving_up),
 		TEST(comes_back_rather_than_being_given_up),
 		TEST(stays_parked_for_ever),
+		TEST(is_back_once_there_is_room),
+		TEST(takes_from_nobody_in_its_pause),
+		TEST(is_resumed_in_its_pause),
+		TEST(holds_nobody_else_in_its_pause),
 		TEST(is_tried_ever_less_often),
 		TEST(a_gang_fails_once),
 		TEST(who_is_stopped_has_not_failed),

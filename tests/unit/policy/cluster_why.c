@@ -186,6 +186,16 @@ static void says_that_it_would_reclaim(void **state)
 	assert_false(why(5).would_reclaim);
 }
 
+/* Beside nobody, a project has all there is, and no quota would give it more. */
+static void says_no_share_where_nobody_else_has_any(void **state)
+{
+	send(job(1, 2, 4, 4, 1));
+	run_all();
+	send(job(2, 2, 1, 1, 1));
+	cycle();
+	assert_int_equal(why(2).reason, SL_PENDING_NO_ROOM);
+}
+
 static void says_that_it_is_being_stopped(void **state)
 {
 	send(job(1, 3, 3, 3, 1));
@@ -296,6 +306,19 @@ static void foresees_waiting(void **state)
 	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
 	forecast = ask(job(3, 3, 1, 1, 1));
 	assert_int_equal(forecast.fate, SL_FORECAST_FOLLOWS);
+}
+
+/* What has happened since the last cycle, and who comes first in the next one, counts. */
+static void foresees_who_comes_first(void **state)
+{
+	send(job(1, 1, 4, 4, 1));
+	run_all();
+	send(job(2, 1, 1, 1, 1));
+	cycle();
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, false);
+	assert_int_equal(ask(job(3, 1, 1, 1, 1)).fate, SL_FORECAST_WAITS);
+	cycle();
+	assert_int_equal(in(2, SL_TASK_BINDING), 1);
 }
 
 /* --- The question changes nothing. --- */
@@ -488,11 +511,13 @@ int main(void)
 		TEST(counts_the_jobs_before_it),
 		TEST(says_whose_runtime_it_waits_for),
 		TEST(says_that_it_would_reclaim),
+		TEST(says_no_share_where_nobody_else_has_any),
 		TEST(says_that_it_is_being_stopped),
 		TEST(foresees_a_start),
 		TEST(foresees_whom_it_takes_from),
 		TEST(foresees_that_it_never_runs),
 		TEST(foresees_waiting),
+		TEST(foresees_who_comes_first),
 		TEST(asking_changes_nothing),
 		TEST(asks_rules_alone),
 		TEST(asks_rules_of_one_that_runs),

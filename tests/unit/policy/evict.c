@@ -126,6 +126,12 @@ static const struct row rows[] = {
 	{"but for all of it once its turn is over",
 		{.missing_bytes = 40, .entitled = true}, {LATE(1, 50, 30)}, false, true,
 		SL_S, {0}},
+	{"of the last one as much ahead", {.missing_bytes = 60, .ahead_bytes = 20},
+		{OVER(1, 50, 0), OVER(2, 50, 0), OVER(3, 50, 0)}, true, true, SL_NS_NEVER,
+		{0, 30, 50}},
+	{"as far as it has that", {.missing_bytes = 60, .ahead_bytes = 90},
+		{OVER(1, 50, 0), OVER(2, 50, 0), OVER(3, 50, 0)}, true, true, SL_NS_NEVER,
+		{0, 50, 50}},
 	{"refused lately", {.missing_bytes = 10},
 		{OVER(1, 50, 0, .refused_left = 100 * SL_MS)}, false, true, 100 * SL_MS,
 		{0}},
@@ -153,8 +159,7 @@ static void check(const struct row *row)
 	struct sl_evict_plan plan;
 	uint32_t count = 0;
 
-	ask.pool_bytes = ask.may_bytes = POOL;
-	ask.lent_bytes = -POOL;
+	ask.pool_bytes = ask.pool.pool_bytes = POOL;
 	while (count < 3 && row->candidate[count].id) {
 		c[count] = row->candidate[count];
 		count++;
@@ -178,10 +183,8 @@ static void test_choices(void **state)
 static void test_pool(void **state)
 {
 	struct sl_evict_candidate c = OVER(1, 50, 50);
-	struct sl_evict_ask ask = {.missing_bytes = 40,
-		.pool_bytes = 30,
-		.may_bytes = POOL,
-		.lent_bytes = -POOL};
+	struct sl_evict_ask ask = {
+		.missing_bytes = 40, .pool_bytes = 30, .pool = {.pool_bytes = POOL}};
 	struct sl_evict_plan plan = sl_evict_choose(&c, 1, &ask);
 
 	(void)state;
@@ -193,16 +196,42 @@ static void test_pool(void **state)
 	assert_row_u64("its part has 30", plan.ever, false);
 	assert_row_u64("which is said", plan.bound, true);
 	c.share_bytes = POOL;
-	ask.may_bytes = 30;
+	ask.pool.kept_bytes = POOL - 30;
 	plan = sl_evict_choose(&c, 1, &ask);
 	assert_row_u64("lent, but for 30", plan.enough, false);
-	ask.lent_bytes = 40;
+	ask.pool.lent_bytes[0] = 40;
 	plan = sl_evict_choose(&c, 1, &ask);
 	assert_row_u64("what leaves was lent", plan.enough, true);
-	ask.lent_bytes = -POOL;
+	ask.pool.lent_bytes[0] = 0;
 	ask.entitled = true;
 	plan = sl_evict_choose(&c, 1, &ask);
 	assert_row_u64("who takes back what is his", plan.enough, true);
+}
+
+/* A part leaves in whole chunks, which is no more than all. */
+static void test_chunks(void **state)
+{
+	struct sl_evict_candidate c = OVER(1, 50, 50, .chunk_bytes = 20);
+	struct sl_evict_ask ask = {.missing_bytes = 40,
+		.leaves_requests = true,
+		.pool_bytes = 49,
+		.pool = {.pool_bytes = POOL}};
+	struct sl_evict_plan plan = sl_evict_choose(&c, 1, &ask);
+
+	(void)state;
+	assert_row_u64("it might move 50", plan.ever, false);
+	assert_row_u64("which is said", plan.bound, true);
+	assert_row_u64("so many could leave", plan.gives_bytes, 29);
+	ask.pool_bytes = 50;
+	plan = sl_evict_choose(&c, 1, &ask);
+	assert_row_u64("that is all it has", plan.enough, true);
+	assert_row_u64("it is told what is missing", c.take_bytes, 40);
+	ask.pool_bytes = 49;
+	ask.missing_bytes = 29;
+	assert_row_u64("a part", sl_evict_choose(&c, 1, &ask).enough, true);
+	ask.leaves_requests = false;
+	ask.missing_bytes = 49;
+	assert_row_u64("no burst demand", sl_evict_choose(&c, 1, &ask).enough, true);
 }
 
 static void test_turns(void **state)
@@ -255,6 +284,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_choices),
 		cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_chunks),
 		cmocka_unit_test(test_turns),
 	};
 

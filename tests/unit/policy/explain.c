@@ -24,7 +24,7 @@ static const struct {
 	{SL_RES_CPU, 1000, "1 core"},
 	{SL_RES_CPU, 64500, "64.5 cores"},
 	{SL_RES_CPU, SL_QUOTA_ALL, "any number of cores"},
-	{SL_RES_MEMORY, 1536, "1.50 GiB of memory"},
+	{SL_RES_MEMORY, 1536, "1.5 GiB of memory"},
 	{SL_RES_MEMORY, SL_QUOTA_ALL, "any amount of memory"},
 };
 
@@ -82,7 +82,7 @@ static const struct {
 		 .wanted = 2000,
 		 .available = 3200,
 		 .would_reclaim = true},
-		"it wants 2 GPUs together, and the 3.2 GPUs that are free lie apart on "
+		"it wants 2 GPUs together; what is free (3.2 GPUs) is spread over "
 		"several "
 		"GPUs or nodes; it runs when jobs end or are moved together; taking back "
 		"what "
@@ -102,8 +102,10 @@ static const struct {
 		"instead "
 		"(--on-reclaim=terminate)"},
 	{{.reason = SL_PENDING_RESUME_WAIT, .wanted = 12500000000},
-		"it was stopped too lately for it to be worth bringing back; it may come "
-		"back in 12.5 s"},
+		"there is no room for it, and it was stopped so lately that others are "
+		"not "
+		"stopped or moved for it before 12.5s; it runs when there is room, or "
+		"then, if others have what it may take back"},
 	{{.reason = SL_PENDING_OVER_LIMIT,
 		 .project = 1,
 		 .wanted = 4000,
@@ -112,7 +114,7 @@ static const struct {
 		"with "
 		"a higher limit, or if it asks for less"},
 	{{.reason = SL_PENDING_BACK_OFF, .wanted = 4000000000},
-		"it has failed, and is not tried again before 4.0 s"},
+		"it has failed, and is not tried again before 4s"},
 	{{.reason = SL_PENDING_NEVER, .wanted = 9000, .available = 8000},
 		"one task of it wants 9 GPUs, and no node that it may use could ever "
 		"give it more "

@@ -476,6 +476,57 @@ static void test_leaving_is_lent_no_more(void **state)
 	play_close(&p);
 }
 
+/* On GPU 1 the burst B stands on 70 that were requested by others, one of whom goes warm: what
+ * leaves is within its request, which is lent on then. So the host has no room for P. */
+static void test_parked_beside_what_is_lent(void **state)
+{
+	enum { U = 1, A, B, P };
+	static const struct sl_event before[] = {SWAP(100), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {U, BYTES(40), ANY, 1, 2, 0}),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{A, BYTES(60), ANY, 1, 2, 0, .warm_after = SL_S}),
+		EVENT(WORKLOAD_ADD, workload_add, {B, ANY, ANY, 1, 2, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {P, ANY, ANY, 1, 1, 0}), SWAPPER(A, A),
+		SWAPPER(B, B), SWAPPER(P, P), ASK(A, 1, 1, 30), COMMIT(A, 1, 30),
+		ASK(B, 1, 1, 70), COMMIT(B, 2, 70), ASK(P, 1, 0, 30), COMMIT(P, 3, 30)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)at(&p, 0, before[i]);
+	(void)at(&p, 1500, (struct sl_event)EVENT(PULSE, pulse, {A, 500 * SL_MS, 0, 1}));
+	assert_non_null(strstr(at(&p, 2000, (struct sl_event)TIME), "EVICT 2 g1 30"));
+	says(&p, "all of it is lent", 2000, (struct sl_event)PARK(P),
+		"REFUSE 4 PARK_NO_POOL g0 30 0");
+	(void)at(&p, 2000, (struct sl_event)EXIT(B));
+	(void)at(&p, 2000, (struct sl_event)RELEASED(B, 1, 0));
+	assert_non_null(strstr(at(&p, 2000, (struct sl_event)PARK(P)), "EVICT 4 g0 30"));
+	play_close(&p);
+}
+
+/* On GPU 0 B stands on 60 of what U requested, and the pool lends D no more than 40 on GPU 1. U is
+ * parked and gives its request up. */
+static void test_parked_lends_no_more(void **state)
+{
+	enum { U = 1, X, B, D };
+	static const struct sl_event before[] = {SWAP(100), GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {U, BYTES(100), ANY, 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {X, BYTES(60), ANY, 1, 2, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {B, ANY, ANY, 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {D, ANY, ANY, 1, 2, 0}), SWAPPER(B, B),
+		SWAPPER(D, D), ASK(B, 1, 0, 60), COMMIT(B, 1, 60)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)at(&p, 0, before[i]);
+	assert_null(strstr(at(&p, 0, (struct sl_event)ASK(D, 1, 1, 90)), "GRANT"));
+	assert_non_null(strstr(at(&p, 0, (struct sl_event)PARK(U)), "GRANT 4/1 g1 90"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -493,6 +544,8 @@ int main(void)
 		cmocka_unit_test(test_copies_asked_less_often),
 		cmocka_unit_test(test_warm_after_demands),
 		cmocka_unit_test(test_leaving_is_lent_no_more),
+		cmocka_unit_test(test_parked_beside_what_is_lent),
+		cmocka_unit_test(test_parked_lends_no_more),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

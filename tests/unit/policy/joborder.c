@@ -168,6 +168,21 @@ static void lower_share_with_the_job_then_without(void **state)
 	EXPECT("less with it, for the second of a too", 14 * GPU, false, 1, 3, 2);
 }
 
+/* Shares are alike, and so are the jobs; a was guaranteed 3 of its 4 GPUs, b 2. */
+static void furthest_below_its_quota(void **state)
+{
+	uint32_t b = put(2, NONE, 2 * GPU, 0), a = put(1, NONE, 3 * GPU, 0);
+
+	(void)add(2, b, 50, 1, GPU);
+	(void)add(3, b, 50, 2, 3 * GPU);
+	(void)add(1, a, 50, 3, GPU);
+	(void)add(4, a, 50, 4, 3 * GPU);
+	EXPECT("further below its quota", 8 * GPU, false, 1, 2, 4, 3);
+	has(a, GPU);
+	has(b, GPU);
+	EXPECT("with what they have", 8 * GPU, false, 1, 2, 4, 3);
+}
+
 static void smaller_then_older(void **state)
 {
 	uint32_t a = put(1, NONE, 0, 0), b = put(2, NONE, 0, 0), c = put(3, NONE, 0, 0);
@@ -263,6 +278,7 @@ int main(void)
 		TEST(shares_are_alternated),
 		TEST(quota_comes_before_priority),
 		TEST(lower_share_with_the_job_then_without),
+		TEST(furthest_below_its_quota),
 		TEST(smaller_then_older),
 		TEST(top_down),
 		TEST(jobs_of_a_parent_compete_with_its_children),

@@ -144,9 +144,17 @@ static void begin_siblings(struct play *p, bool is_stranger)
 	assert_row_u64("free", sl_node_gpu(p->node, 0).free_bytes, 30);
 }
 
+static void keep_endless(void *context, const struct sl_node_because *because)
+{
+	if (because->reason == SL_REASON_STAYS_WAITS ||
+		because->reason == SL_REASON_WHOLE_WAITS)
+		*(struct sl_node_because *)context = *because;
+}
+
 /* They take turns. */
 static void test_siblings(void **state)
 {
+	struct sl_node_because why;
 	struct play p;
 
 	(void)state;
@@ -158,6 +166,14 @@ static void test_siblings(void **state)
 			SL_NS_NEVER);
 		assert_row_u64("because", sl_node_workload(p.node, 1).endless,
 			is_stranger ? SL_ENDLESS_WHOLE : SL_ENDLESS_STAYS);
+		why = (struct sl_node_because){0};
+		sl_node_why(p.node, 1, keep_endless, &why);
+		assert_row_text("and that is said", sl_reason_name(why.reason),
+			is_stranger ? "WHOLE_WAITS" : "STAYS_WAITS");
+		assert_row_u64("what it has", why.bytes, 80);
+		assert_row_u64("what it can have", why.available_bytes, 70);
+		assert_row_u64("whose the rest is", why.other, is_stranger ? 0 : 2);
+		assert_row_u64("how much", why.other_bytes, is_stranger ? 0 : 30);
 		assert_null(strstr(
 			play(&p, "in its turn", 299, (struct sl_event)TIME), "EVICT"));
 		assert_non_null(strstr(play(&p, "is over", 300, (struct sl_event)TIME),
@@ -310,6 +326,30 @@ static void test_left_for_it(void **state)
 	}
 }
 
+/* A's turn is over, and its first leaves: its order. */
+static uint64_t first_leaves(struct play *p)
+{
+	play_open(p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(two_for_demand); i++)
+		(void)play(p, "before", 100, two_for_demand[i]);
+	(void)play(p, "A's turn is over", 10000, (struct sl_event)TIME);
+	return sl_node_client(p->node, 1).order;
+}
+
+/* B ends while A leaves for it: nothing is strange about that. */
+static void test_left_for_the_dead(void **state)
+{
+	struct play p;
+	uint64_t order;
+
+	(void)state;
+	order = first_leaves(&p);
+	(void)play(&p, "B ends", 10001, (struct sl_event)EXIT(3));
+	says(&p, "the first of A", 10002, (struct sl_event)DONE(1, order, 0, 24 * MIB),
+		"NOTE EVICTED_FOR g0 1/2 25165824");
+	play_close(&p);
+}
+
 /* B asks, the second of A cannot leave: the first is not kept waiting for what does not come. */
 static void test_not_behind_for_nothing(void **state)
 {
@@ -317,11 +357,7 @@ static void test_not_behind_for_nothing(void **state)
 	uint64_t order;
 
 	(void)state;
-	play_open(&p);
-	for (size_t i = 0; i < SL_ARRAY_LEN(two_for_demand); i++)
-		(void)play(&p, "before", 100, two_for_demand[i]);
-	(void)play(&p, "A's turn is over", 10000, (struct sl_event)TIME);
-	order = sl_node_client(p.node, 1).order;
+	order = first_leaves(&p);
 	(void)play(&p, "the first", 10001, (struct sl_event)DONE(1, order, 0, 24 * MIB));
 	(void)play(&p, "wants back", 10001, (struct sl_event)WANT(1, 1));
 	order = sl_node_client(p.node, 2).order;
@@ -365,6 +401,73 @@ static void test_reports_less(void **state)
 	}
 }
 
+/* Of the reserve of 80 the first workload, which fills the GPU, uses 75. One more context is taken
+ * to need as much, and an eighth of the reserve: it is refused while the first could never be
+ * whole beside it. */
+static void test_no_context_too_many(void **state)
+{
+	static const struct sl_event gpu = EVENT(GPU_ADD, gpu_add, {0, 180, 80});
+	const struct sl_event before[] = {SWAP(1000), gpu, WORKLOAD(1), SWAPPER(1, 1),
+		ASK(1, 1, 0, 96), COMMIT(1, 1, 96)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(&p, "before", 100, before[i]);
+	(void)play(&p, "its context", 100, (struct sl_event)HIDDEN(1, 0, 75));
+	assert_row_text("too many", play(&p, "2", 100, (struct sl_event)WORKLOAD(2)),
+		"REFUSE 2 CONTEXTS_FULL g0 85 5");
+	(void)play(&p, "less is there", 101, (struct sl_event)FREED(1, 0, 77));
+	assert_non_null(strstr(
+		play(&p, "beside it", 101, (struct sl_event)WORKLOAD(2)), "ADMIT 2"));
+	/* That one has no context yet, and none is left for it. */
+	(void)play(&p, "a small one", 102, (struct sl_event)HIDDEN(1, 0, 50));
+	(void)play(&p, "more again", 102, (struct sl_event)ASK(1, 2, 0, 22));
+	assert_row_text("two at once", play(&p, "3", 102, (struct sl_event)WORKLOAD(3)),
+		"REFUSE 3 CONTEXTS_FULL g0 60 0");
+	(void)play(&p, "it has ended", 103, (struct sl_event)REMOVE(2));
+	assert_non_null(strstr(
+		play(&p, "in its place", 103, (struct sl_event)WORKLOAD(3)), "ADMIT 3"));
+	play_close(&p);
+}
+
+/* A request is guaranteed and a burst is not: who has no request gives way to one with a request,
+ * who has one does not. */
+static void test_context_for_a_request(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t there_bytes, new_bytes;
+		const char *gets;
+	} rows[] = {
+		{"bursts", 0, 0, "REFUSE 2 CONTEXTS_FULL g0 85 5"},
+		{"a request beside a burst", 0, 10, "ADMIT 2 m1 r10 l10"},
+		{"requests", 1, 10, "REFUSE 2 CONTEXTS_FULL g0 85 5"},
+	};
+
+	(void)state;
+	for (size_t row = 0; row < SL_ARRAY_LEN(rows); row++) {
+		const struct sl_event before[] = {SWAP(1000),
+			EVENT(GPU_ADD, gpu_add, {0, 180, 80}),
+			EVENT(WORKLOAD_ADD, workload_add,
+				{1, BYTES(rows[row].there_bytes), BYTES(100), 1, 1, 0}),
+			SWAPPER(1, 1), ASK(1, 1, 0, 96), COMMIT(1, 1, 96),
+			HIDDEN(1, 0, 75)};
+		struct play p;
+
+		play_open(&p);
+		for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+			(void)play(&p, rows[row].name, 100, before[i]);
+		assert_row_text(rows[row].name,
+			play(&p, rows[row].name, 100,
+				(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+					{2, BYTES(rows[row].new_bytes), ANY, 1, 1, 0})),
+			rows[row].gets);
+		play_close(&p);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,8 +478,11 @@ int main(void)
 		cmocka_unit_test(test_idle_sibling),
 		cmocka_unit_test(test_requests_stay),
 		cmocka_unit_test(test_left_for_it),
+		cmocka_unit_test(test_left_for_the_dead),
 		cmocka_unit_test(test_not_behind_for_nothing),
 		cmocka_unit_test(test_reports_less),
+		cmocka_unit_test(test_no_context_too_many),
+		cmocka_unit_test(test_context_for_a_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

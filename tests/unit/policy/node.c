@@ -59,7 +59,7 @@ static void shows_what_is(void **state)
 	step(node, 0, EVENT(ASK, ask, {70, 1, 2, 30}), &log);
 	step(node, 0, EVENT(COMMIT, commit, {70, 1, 30}), &log);
 	step(node, 0, EVENT(ASK, ask, {70, 2, 2, 20}), &log);
-	step(node, 0, EVENT(HIDDEN, hidden, {71, 2, 4}), &log);
+	step(node, 0, EVENT(HIDDEN, hidden, {71, 2, 14}), &log);
 	step(node, 0, EVENT(UNMANAGED, unmanaged, {2, 20}), &log);
 	step(node, 0, EVENT(ASK, ask, {71, 1, 2, 35}), &log); /* waits: 26 are free */
 
@@ -74,6 +74,7 @@ static void shows_what_is(void **state)
 	assert_row_u64("backing", gpu.backing_bytes, 30);
 	assert_row_u64("granted", gpu.granted_bytes, 20);
 	assert_row_u64("hidden", gpu.hidden_bytes, 4);
+	assert_row_u64("paid", gpu.paid_bytes, 10);
 	assert_row_u64("free", gpu.free_bytes, 26);
 	assert_row_u64("workloads", gpu.workloads, 1);
 	assert_row_u64("waiting", gpu.waiting, 1);
@@ -90,6 +91,7 @@ static void shows_what_is(void **state)
 	assert_row_u64("use: backing", use.backing_bytes, 30);
 	assert_row_u64("use: granted", use.granted_bytes, 20);
 	assert_row_u64("use: hidden", use.hidden_bytes, 4);
+	assert_row_u64("use: paid", use.paid_bytes, 10);
 	assert_row_u64("use: waiting", use.waiting_bytes, 35);
 	use = sl_node_client_use(node, 71, 2);
 	assert_row_u64("client: backing", use.backing_bytes, 0);

@@ -215,4 +215,14 @@ static inline void play_rows(struct play *p, const struct play_row *rows, size_t
 #define TIME              EVENT(TIME, time, {0})
 #define UNMANAGED(g, n)   EVENT(UNMANAGED, unmanaged, {g, n})
 
+/* From the beginning the client has as much as that on GPU 0. */
+static inline void play_has(struct play *p, uint64_t client, uint64_t ask, uint64_t bytes)
+{
+	assert_non_null(strstr(
+		play(p, "has", 0, (struct sl_event)ASK(client, ask, 0, bytes)), "GRANT"));
+	(void)play(p, "has", 0,
+		(struct sl_event)COMMIT(
+			client, p->last[SL_ACTION_GRANT].grant.epoch, bytes));
+}
+
 #endif

@@ -1,45 +1,71 @@
+/*
+ * pool - what host memory may be lent on, and what may leave for it
+ */
 #include "../base/test.h"
 
 #include "policy/books/pool.h"
 
+#define POOL(...)                                                 \
+	{                                                         \
+		.pool_bytes = 100, .slack_bytes = 10, __VA_ARGS__ \
+	}
+
 static const struct {
 	const char *name;
 	struct sl_pool pool;
-	uint64_t elsewhere, lend;
+	uint64_t lend; /* on GPU 0 */
+	/* What may leave GPU 0 of a workload within its request, and of one with a burst of 15. */
+	uint64_t within, burst;
 } rows[] = {
-	{"no pool lends nothing", {0, 0, 0}, 0, 0},
-	{"all of it", {100, 0, 0}, 0, 100},
-	{"less the slack", {100, 10, 0}, 0, 90},
-	{"less what is evicted", {100, 10, 30}, 0, 60},
-	{"less what other GPUs borrowed", {100, 10, 30}, 20, 40},
-	{"nothing left", {100, 10, 30}, 60, 0},
-	{"overdrawn is nothing, not a huge number", {100, 10, 30}, 61, 0},
-	{"slack above the pool", {100, 200, 0}, 0, 0},
-	{"shrunk below what it holds", {20, 10, 30}, 0, 0},
+	{"no pool lends nothing", {0}, 0, 0, 0},
+	{"less the slack", POOL(), 90, 90, 90},
+	{"less what is evicted", POOL(.evicted_bytes = 30), 60, 60, 60},
+	{"and what leaves", POOL(.evicted_bytes = 30, .leaving_bytes = 20), 40, 40, 40},
+	{"but what comes back", POOL(.evicted_bytes = 30, .returning_bytes = 20), 80, 70,
+		70},
+	{"and what is kept", POOL(.kept_bytes = 30), 60, 60, 60},
+	{"what other GPUs borrowed", POOL(.lent_bytes = {0, 30}), 60, 60, 60},
+	{"nothing where less is used than promised", POOL(.lent_bytes = {-30, -30}), 90,
+		90, 90},
+	{"a burst takes the place of what is lent", POOL(.lent_bytes = {30}), 90, 60, 75},
+	{"of no more than that", POOL(.lent_bytes = {10}), 90, 80, 90},
+	{"also where I2 is broken", POOL(.evicted_bytes = 20, .lent_bytes = {30, 90}), 0,
+		0, 15},
+	{"overdrawn is nothing, not a huge number", POOL(.evicted_bytes = 200), 0, 0, 0},
+	{"slack above the pool", {.pool_bytes = 100, .slack_bytes = 200}, 0, 0, 0},
 };
 
-static void lends(void **state)
+static void has_room(void **state)
 {
-	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
-		assert_row_u64(rows[i].name,
-			sl_pool_lend(&rows[i].pool, rows[i].elsewhere), rows[i].lend);
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		const struct sl_pool *pool = &rows[i].pool;
+
+		assert_row_u64(rows[i].name, sl_pool_lend(pool, 0), rows[i].lend);
+		assert_row_u64(rows[i].name, sl_pool_room(pool, 0, 0), rows[i].within);
+		assert_row_u64(rows[i].name, sl_pool_room(pool, 0, 15), rows[i].burst);
+	}
 }
 
-static void checks(void **state)
+/* What has moved is counted by the next. */
+static void moves(void **state)
 {
-	struct sl_pool good = {100, 0, 100}, bad = {100, 0, 101};
-	struct sl_error err = {0};
+	struct sl_pool pool = POOL(.lent_bytes = {30});
 
-	assert_row_u64("full", (uint64_t)sl_pool_check(&good, &err), 0);
-	assert_row_u64("more than full", (uint64_t)sl_pool_check(&bad, &err), 1);
-	assert_row_contains("more than full", err.text, "101");
+	(void)state;
+	sl_pool_move(&pool, 0, 20, 15);
+	assert_row_u64("of 20 that left 5 were not lent", sl_pool_left(&pool), 55);
+	assert_row_u64("15 are lent still", sl_pool_room(&pool, 0, 40), 70);
+	sl_pool_move(&pool, 0, 70, 70);
+	assert_row_u64("all that I2 leaves", sl_pool_left(&pool), 0);
+	assert_row_u64("for who takes back what is his", sl_pool_there(&pool), 10);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lends),
-		cmocka_unit_test(checks),
+		cmocka_unit_test(has_room),
+		cmocka_unit_test(moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -275,12 +275,15 @@ static void counts_on_who_was_asked_to_end(void **state)
 		{"so nobody else is stopped", 0, ASK(20, 1, 0, 40), ""},
 		{"but waited for", 1000, TIME, "NOTE STOPPING_WAITS g0 2/1 40"},
 		{"it is killed as asked", 10000, TIME, "STOP 0 1 KILL STOP_ASKED"},
+		{"there all the same", 19999, TIME, ""},
+		{"counted on no more", 20000, TIME, "STOP 10 1 TERM STOP_PRIORITY"},
 	};
 	struct play p;
 
 	play_open(&p);
-	play_rows(&p, rows, SL_ARRAY_LEN(rows));
+	play_rows(&p, rows, SL_ARRAY_LEN(rows) - 1);
 	assert_row_u64("of a workload", p.last[SL_ACTION_STOP].stop.client, 0);
+	play_rows(&p, rows + SL_ARRAY_LEN(rows) - 1, 1);
 	play_close(&p);
 }
 

@@ -356,6 +356,116 @@ static void spreads(void **state)
 	sl_arena_free(arena);
 }
 
+/* What little is known of the jobs is no reason to break into a second GPU: as long as they fit
+ * on one together, they get one, and the rest stays whole. */
+static void fills_a_gpu_before_it_breaks_another(void **state)
+{
+	static const uint16_t shares[] = {50, 100, 200, 250, 300, 500};
+
+	srandom(8);
+	for (int round = 0; round < 400; round++) {
+		struct sl_arena *arena = sl_arena_new();
+		struct sl_fit_node node;
+		struct sl_placer *placer = sl_placer_new(arena, SL_PLACE_PACK, &node, 1);
+		bool equal = random() % 2;
+		uint16_t gpus = (uint16_t)(2 + random() % 7), used = 0;
+		uint16_t milli = shares[random() % SL_ARRAY_LEN(shares)];
+		uint32_t mask = 0;
+
+		sl_fit_node_init(&node, 64000, 65536, gpus, 16000, 0, 0);
+		sl_placer_changed(placer, 0);
+		for (;;) {
+			struct sl_need need = {0, 0, 1, milli, 0, 0, 0};
+			struct sl_place place;
+
+			if (random() % 2)
+				need = (struct sl_need){
+					.gpus = 1, .gpu_mib = 16u * milli};
+			used = (uint16_t)(used + milli);
+			if (used > WHOLE)
+				break;
+			sl_placer_learn(placer, &need, 1);
+			assert_true(sl_placer_place(placer, &need, false, &place));
+			sl_fit_take(&node, &need, place);
+			sl_placer_changed(placer, 0);
+			mask |= place.gpu_mask;
+			if (!equal)
+				milli = shares[random() % SL_ARRAY_LEN(shares)];
+		}
+		if (__builtin_popcount(mask) != 1)
+			fail_msg("round %d: GPUs %#x of %u", round, mask, gpus);
+		sl_arena_free(arena);
+	}
+}
+
+static const struct sl_need any = {1000, 1024, 1, WHOLE, 0, 0, 0},
+			    constrained = {1000, 1024, 1, WHOLE, 0, 2, 0};
+
+static void assert_price(
+	struct sl_typical *typical, const struct sl_fit_node *node, double want)
+{
+	double got = sl_typical_price(typical, node);
+
+	if (fabs(got - want) > 1e-9)
+		fail_msg("model %u: price %f, wanted %f", node->model, got, want);
+}
+
+/* 80 of 100 tasks run on any of 12 idle GPUs, 20 on two of them only: 80/12 for each, and 20/2
+ * more. */
+static void prices_are_demand_for_what_is_idle(void **state)
+{
+	struct sl_arena *arena = sl_arena_new();
+	struct sl_fit_node nodes[3];
+	struct sl_typical typical;
+
+	sl_typical_init(&typical, arena);
+	sl_fit_node_init(&nodes[0], 64000, 65536, 8, 0, 0, 0);
+	sl_fit_node_init(&nodes[1], 64000, 65536, 2, 0, 1, 0);
+	sl_fit_node_init(&nodes[2], 64000, 65536, 2, 0, 0, 0);
+	sl_typical_set_prices(&typical, nodes, 3);
+	assert_price(&typical, &nodes[1], 1);
+	sl_typical_learn(&typical, &any, 80);
+	sl_typical_set_prices(&typical, nodes, 3);
+	assert_price(&typical, &nodes[0], 1);
+	assert_price(&typical, &nodes[1], 1);
+	sl_typical_learn(&typical, &constrained, 20);
+	sl_typical_set_prices(&typical, nodes, 3);
+	assert_price(&typical, &nodes[0], 0.8);
+	assert_price(&typical, &nodes[2], 0.8);
+	assert_price(&typical, &nodes[1], 2);
+	/* What is closed is not there. */
+	nodes[1].closed = true;
+	sl_typical_set_prices(&typical, nodes, 3);
+	assert_price(&typical, &nodes[0], 1);
+	sl_arena_free(arena);
+}
+
+/* Tasks that run anywhere leave a model alone that others need, until nothing else is left. */
+static void leaves_rare_models_to_constrained_tasks(void **state)
+{
+	struct sl_arena *arena = sl_arena_new();
+	struct sl_fit_node nodes[12];
+	struct sl_placer *placer = sl_placer_new(arena, SL_PLACE_PACK, nodes, 12);
+
+	/* The rare ones have the lowest ranks. */
+	for (uint32_t i = 0; i < 12; i++) {
+		sl_fit_node_init(&nodes[i], 64000, 65536, 2, 0, i < 2, 0);
+		sl_placer_changed(placer, i);
+	}
+	sl_placer_learn(placer, &any, 80);
+	sl_placer_learn(placer, &constrained, 20);
+	for (int i = 0; i < 24; i++) {
+		struct sl_place place;
+
+		assert_true(sl_placer_place(placer, &any, false, &place));
+		if ((nodes[place.node].model == 1) != (i >= 20))
+			fail_msg("task %d is placed on node %u", i, place.node);
+		sl_fit_take(&nodes[place.node], &any, place);
+		sl_placer_changed(placer, place.node);
+	}
+	sl_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +476,9 @@ int main(void)
 		cmocka_unit_test(learns_what_is_typical),
 		cmocka_unit_test(places_for_later),
 		cmocka_unit_test(spreads),
+		cmocka_unit_test(fills_a_gpu_before_it_breaks_another),
+		cmocka_unit_test(prices_are_demand_for_what_is_idle),
+		cmocka_unit_test(leaves_rare_models_to_constrained_tasks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

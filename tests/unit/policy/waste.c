@@ -51,7 +51,8 @@ static void fills_nodes(void **state)
 		struct bench b;
 
 		bench_init(&b);
-		sl_typical_learn(&b.typical, rows[i].need, 10);
+		/* Fewer would count for less: nothing is known of others. */
+		sl_typical_learn(&b.typical, rows[i].need, 200);
 		sl_fit_node_init(&node, rows[i].cpu_milli, 65536, rows[i].gpus, 0, 0, 0);
 		for (uint16_t g = 0; g < rows[i].gpus; g++) {
 			struct sl_need none = {0, 0, 1, 0, 0, 0, 0};
@@ -120,8 +121,8 @@ static void learns_where_tasks_go(void **state)
 	/* Whole ones waste nothing, shares of 600 waste 400 of each GPU. */
 	struct sl_need large = {1000, 1, 1, 600, 0, 0, 0};
 
-	sl_typical_learn(&bench.typical, &large, 50);
-	sl_typical_learn(&bench.typical, &whole, 50);
+	sl_typical_learn(&bench.typical, &large, 100);
+	sl_typical_learn(&bench.typical, &whole, 100);
 	sl_fit_node_init(&a, 96000, 65536, 8, 0, 0, 0);
 	sl_fit_node_init(&other, 96000, 65536, 8, 0, 1, 0);
 	sl_state_make(&b, &a, &a.now, true);

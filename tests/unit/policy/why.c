@@ -122,6 +122,27 @@ static void is_to_end(void **state)
 	play_close(&p);
 }
 
+/* Two processes of a workload end for another, which gets nothing of its request: a third that
+ * lacks more does not wait for their end. */
+static void ends_for_another(void **state)
+{
+	static const struct sl_event events[] = {
+		SETTINGS(.chain = SL_CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT,
+				 SL_RESOLVER_NONE)),
+		GPU(0, 100), WORKLOAD(1, 40, 100, 1, 1), URGENT(2), URGENT(3),
+		JOIN(10, 1), JOIN(11, 1), JOIN(20, 2), JOIN(30, 3), ASK(10, 1, 0, 45),
+		COMMIT(10, 1, 45), ASK(11, 1, 0, 45), COMMIT(11, 2, 45),
+		ASK(20, 1, 0, 60), ASK(30, 1, 0, 70)};
+	struct play p;
+
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(events); i++)
+		(void)play(&p, "events", 100, events[i]);
+	assert_why(&p, 2, "STOPPING_WAITS g0 c20 w2/1 60/10/50 0");
+	assert_why(&p, 3, "BURST_WAITS g0 c30 w3/1 70/0/50 0");
+	play_close(&p);
+}
+
 static void cannot_be_taken_from(void **state)
 {
 	static const struct sl_event settings = SETTINGS(.untakeable_after = 5 * SL_S),
@@ -289,6 +310,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits),
 		cmocka_unit_test(is_to_end),
+		cmocka_unit_test(ends_for_another),
 		cmocka_unit_test(cannot_be_taken_from),
 		cmocka_unit_test(its_gpus),
 		cmocka_unit_test(shows_no_void_grants),

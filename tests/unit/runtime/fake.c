@@ -21,6 +21,9 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int listener = -1, client = -1;
 static bool running;
 static pthread_t thread;
+/* Of the grants of contexts, which have no bytes. */
+#define CONTEXT_EPOCH UINT32_MAX
+
 static uint64_t epoch = 100, next_grant = 1;
 static struct sl_msg_ask waiting[WAITING_MAX];
 static size_t waiting_count;
@@ -113,10 +116,25 @@ static void on_hello(const struct sl_msg_hello *hello)
 		say_gpu(i);
 }
 
+/* Every process may have its contexts. */
+static void grant_context(const struct sl_msg_ask *ask)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_GRANT);
+	msg.grant.ask = ask->ask;
+	msg.grant.epoch = CONTEXT_EPOCH;
+	say(&msg);
+}
+
 static void on_ask(const struct sl_msg_ask *ask)
 {
 	union sl_msg msg;
 
+	if (ask->flags & SL_ASK_CONTEXT) {
+		grant_context(ask);
+		return;
+	}
 	fake.asks++;
 	fake.last_ask = ask->ask;
 	fake.ask_flags = ask->flags;
@@ -163,8 +181,11 @@ static uint64_t close_grant(uint64_t of, uint64_t *ask)
 
 static void on_commit(const struct sl_msg_commit *commit)
 {
-	uint64_t ask, bytes = close_grant(commit->epoch, &ask);
+	uint64_t ask, bytes;
 
+	if (commit->epoch == CONTEXT_EPOCH)
+		return;
+	bytes = close_grant(commit->epoch, &ask);
 	fake.commits++;
 	if (commit->used_bytes > bytes)
 		fake.protocol_error = true;
@@ -326,6 +347,10 @@ static void handle(const union sl_msg *msg)
 	case SL_MSG_HELD:
 		fake.helds++;
 		fake.unevictable_bytes = msg->held.held_bytes;
+		break;
+	case SL_MSG_CHUNK:
+		fake.chunks++;
+		fake.chunk_bytes = msg->chunk.bytes;
 		break;
 	case SL_MSG_PIDS: on_pids(&msg->pids); break;
 	case SL_MSG_WORK: fake.works++; break;

@@ -38,6 +38,8 @@ struct fake {
 	uint32_t ask_flags;
 	unsigned int helds;
 	uint64_t unevictable_bytes; /* by the last HELD */
+	unsigned int chunks;
+	uint64_t chunk_bytes; /* by the last CHUNK */
 	/* What PIDS is answered with. */
 	unsigned int pids, pids_asked;
 	uint32_t pids_flags;

@@ -220,14 +220,14 @@ static void body_out_of_memory(void)
 	CHECK_EQ(sl_held_bytes(gpu), 6 * SL_MIB);
 	driver.fails = 3;
 	CHECK_EQ(make(5 * SL_MIB, SL_PASSED_HELD, &charged), CUDA_SUCCESS);
-	CHECK_EQ(FAKE(asked_bytes), 32 * SL_MIB);
+	CHECK_EQ(FAKE(asked_bytes), 2 * SL_MIB);
 	check_daemon(10 * SL_MIB);
 	/* It fits in the grain, so there is no grant to give back. */
 	CHECK_EQ(make(64 * SL_KIB, 0, &charged), CUDA_SUCCESS);
 	driver.fails = 1;
 	CHECK_EQ(make(64 * SL_KIB, 0, &charged), CUDA_SUCCESS);
 	CHECK_EQ(FAKE(fails), 2);
-	CHECK_EQ(FAKE(asked_bytes), 16 * SL_MIB);
+	CHECK_EQ(FAKE(asked_bytes), 2 * SL_MIB);
 	driver.fails = 1000;
 	CHECK_EQ(make(64 * SL_KIB, 0, &charged), CUDA_ERROR_OUT_OF_MEMORY);
 	check_daemon(12 * SL_MIB);

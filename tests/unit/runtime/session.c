@@ -515,6 +515,38 @@ static void body_daemon_stalls(void)
 	fake_stop();
 }
 
+/* What moves as a whole is told before what is in it counts, once for the largest, and anew to
+ * each daemon that takes it. */
+static void body_chunk(void)
+{
+	CUdeviceptr a;
+
+	start();
+	CHECK_EQ(FAKE(chunks), 0);
+	CHECK_EQ(cuMemAlloc_v2(&a, 128 * SL_MIB), CUDA_SUCCESS);
+	CHECK(fake_wait(&fake.commits, 1));
+	CHECK_EQ(FAKE(chunk_bytes), 64 * SL_MIB);
+	CHECK_EQ(cuMemAlloc_v2(&a, 300 * SL_MIB), CUDA_SUCCESS);
+	CHECK(fake_wait(&fake.commits, 2));
+	CHECK_EQ(FAKE(chunk_bytes), 128 * SL_MIB);
+	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
+	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
+	CHECK(fake_wait(&fake.commits, 3));
+	CHECK_EQ(FAKE(chunks), 2);
+	fake_die();
+	fake_listen();
+	CHECK(fake_wait(&fake.reporteds, 2));
+	CHECK_EQ(FAKE(chunks), 3);
+	CHECK_EQ(FAKE(chunk_bytes), 128 * SL_MIB);
+	fake_die();
+	fake.speaks = 3;
+	fake_listen();
+	CHECK(fake_wait(&fake.reporteds, 3));
+	CHECK_EQ(FAKE(chunks), 3);
+	CHECK(!FAKE(protocol_error));
+	fake_stop();
+}
+
 #define TEST(name)                            \
 	static void test_##name(void **state) \
 	{                                     \
@@ -539,7 +571,8 @@ static void body_daemon_stalls(void)
 	X(fork)                      \
 	X(descriptors)               \
 	X(guest)                     \
-	X(daemon_stalls)
+	X(daemon_stalls)             \
+	X(chunk)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 

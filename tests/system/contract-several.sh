@@ -1,0 +1,27 @@
+#!/bin/sh
+# What the contract says of several GPUs of one process holds on the software GPU, bare and under Sluice.
+export LIMIT=190
+export BOX="--gpus 4 --memory 1GiB"
+. "$(dirname "$0")/lib.sh"
+# The contract's own test has one GPU, where these are skipped.
+facts() {
+	for pattern in 'between_*' peer_access pool_access_peer multicast_all multicast_team; do
+		"$@" "$B/tests/contract/contract" --only "$pattern"
+	done
+}
+facts env >"$T/native"
+check "bare: facts that do not hold" "$(grep -c ^FAIL "$T/native")" = 0
+grep -A1 ^FAIL "$T/native"
+check "bare: facts that hold" "$(grep -c ^ok "$T/native")" -ge 18
+check "bare: facts that are skipped" "$(grep -c ^skip "$T/native")" = 0
+daemon_start
+facts $RUN --gpus 4 -- >"$T/sluice"
+for run in native sluice; do
+	grep -E '^(ok|FAIL|skip)' "$T/$run" | awk '{ print $1, $2 }' >"$T/$run.short"
+done
+diff "$T/native.short" "$T/sluice.short" >"$T/diff"
+check "under Sluice: lines that differ" "$(grep -c '^[<>]' "$T/diff")" = 0
+cat "$T/diff"
+grep -A1 ^FAIL "$T/sluice"
+check_books_empty
+finish

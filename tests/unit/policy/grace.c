@@ -1,0 +1,222 @@
+/*
+ * grace - what is within a request is not moved for a burst before it was idle for its idle_grace
+ *
+ * A has 40 of a GPU of 100 within its request of 40, B 60 above its request of 0, and the pool has
+ * room for all. A has an idle_grace of 5 s.
+ */
+#include "play.h"
+
+#define SWAP                          \
+	SETTINGS(.pool_bytes = 10000, \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
+#define WORKLOAD(w, r, g)                       \
+	EVENT(WORKLOAD_ADD, workload_add,       \
+		{.workload = w,                 \
+			.request = r,           \
+			.limit = PART(1000000), \
+			.gpu_count = 1,         \
+			.gpu_mask = 1,          \
+			.idle_grace = g})
+#define SWAPPER(c, w)      EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define DONE(c, o, n)      EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
+#define IDLE(c, ms, proof) EVENT(PULSE, pulse, {c, ms * SL_MS, 0, proof})
+#define HELD(c, n)         EVENT(HELD, held, {c, 0, n})
+#define WANT(c)            EVENT(WANT, want, {c, 1})
+#define GRACE(w, span)                    \
+	EVENT(WORKLOAD_SET, workload_set, \
+		{.workload = w, .which = SL_SET_GRACE, .idle_grace = span})
+
+enum { A = 1, B = 2 };
+
+static const char *at(struct play *p, uint64_t at_ms, struct sl_event event)
+{
+	return play(p, "story", at_ms, event);
+}
+
+static void begin(struct play *p, sl_ns grace)
+{
+	play_open(p);
+	(void)at(p, 0, (struct sl_event)SWAP);
+	(void)at(p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(p, 0, (struct sl_event)WORKLOAD(A, BYTES(40), grace));
+	(void)at(p, 0, (struct sl_event)WORKLOAD(B, BYTES(0), 0));
+	(void)at(p, 0, (struct sl_event)SWAPPER(A, A));
+	(void)at(p, 0, (struct sl_event)SWAPPER(B, B));
+	play_has(p, A, 1, 40);
+	play_has(p, B, 1, 60);
+}
+
+/* B asks for 20 more; A has done nothing for a second, and proves it. */
+static void asks(struct play *p)
+{
+	assert_null(strstr(at(p, 1000, (struct sl_event)ASK(B, 2, 0, 20)), "EVICT"));
+}
+
+static bool leaves(struct play *p, uint64_t at_ms, struct sl_event event)
+{
+	return strstr(at(p, at_ms, event), "EVICT 1 g0 20 EVICTED_FOR") != NULL;
+}
+
+static struct sl_node_because found;
+
+static void keep(void *context, const struct sl_node_because *because)
+{
+	found = *because;
+}
+
+static void not_before_its_grace(void **state)
+{
+	struct play p;
+
+	begin(&p, 5 * SL_S);
+	asks(&p);
+	assert_false(leaves(&p, 2000, (struct sl_event)IDLE(A, 2000, 1)));
+	assert_false(leaves(&p, 4990, (struct sl_event)TIME));
+	sl_node_why(p.node, B, keep, NULL);
+	assert_row_text("why it waits", sl_reason_name(found.reason), "GRACE_WAITS");
+	assert_row_u64("who has it", found.other, A);
+	assert_row_u64("so much", found.other_bytes, 40);
+	assert_true(leaves(&p, 5001, (struct sl_event)TIME));
+	play_close(&p);
+}
+
+static bool has_grace_waits, has_stays_waits;
+
+static void note(void *context, const struct sl_node_because *because)
+{
+	has_grace_waits |= because->reason == SL_REASON_GRACE_WAITS;
+	has_stays_waits |= because->reason == SL_REASON_STAYS_WAITS;
+}
+
+/* What A has cannot be moved at all, so neither its idleness nor a request of B would help. */
+static void nothing_is_promised_of_what_stays(void **state)
+{
+	struct play p;
+
+	begin(&p, 5 * SL_S);
+	(void)at(&p, 0, (struct sl_event)HELD(A, 40));
+	asks(&p);
+	(void)at(&p, 2000, (struct sl_event)IDLE(A, 2000, 1));
+	has_grace_waits = has_stays_waits = false;
+	sl_node_why(p.node, B, note, NULL);
+	assert_true(has_stays_waits);
+	assert_false(has_grace_waits);
+	play_close(&p);
+}
+
+/* What counts is the last work, also where the turn is over since long, and where it is idle but
+ * for that. */
+static void work_begins_it_anew(void **state)
+{
+	struct play p;
+
+	begin(&p, 5 * SL_S);
+	asks(&p);
+	(void)at(&p, 2000, (struct sl_event)IDLE(A, 2000, 1));
+	(void)at(&p, 4900, (struct sl_event)EVENT(WORK, work, {A}));
+	(void)at(&p, 4950, (struct sl_event)IDLE(A, 50, 1));
+	assert_false(leaves(&p, 9000, (struct sl_event)TIME));
+	assert_false(leaves(&p, 9890, (struct sl_event)TIME));
+	assert_true(leaves(&p, 9950, (struct sl_event)TIME));
+	play_close(&p);
+}
+
+/* Idle for long enough by all that was heard, which a kernel that runs on would be, too. */
+static void not_unproven(void **state)
+{
+	struct play p;
+
+	begin(&p, 5 * SL_S);
+	asks(&p);
+	(void)at(&p, 2000, (struct sl_event)IDLE(A, 2000, 0));
+	assert_false(leaves(&p, 6000, (struct sl_event)TIME));
+	assert_false(leaves(&p, 30000, (struct sl_event)TIME));
+	assert_true(leaves(&p, 30010, (struct sl_event)IDLE(A, 30010, 1)));
+	play_close(&p);
+}
+
+static void without_one_as_soon_as_it_is_idle(void **state)
+{
+	struct play p;
+
+	begin(&p, 0);
+	asks(&p);
+	assert_true(leaves(&p, 2000, (struct sl_event)IDLE(A, 2000, 1)));
+	play_close(&p);
+	begin(&p, 5 * SL_S);
+	asks(&p);
+	assert_false(leaves(&p, 2000, (struct sl_event)IDLE(A, 2000, 1)));
+	(void)at(&p, 2010, (struct sl_event)GRACE(A, 0));
+	assert_non_null(strstr(p.text, "EVICT 1 g0 20"));
+	play_close(&p);
+}
+
+/* Its longest wait has no bound then, and that is said. */
+static void a_burst_has_no_longest_wait(void **state)
+{
+	struct sl_node_workload_view view;
+	struct play p;
+
+	begin(&p, 5 * SL_S);
+	asks(&p);
+	view = sl_node_workload(p.node, B);
+	assert_true(view.longest_wait == SL_NS_NEVER);
+	assert_int_equal(view.endless, SL_ENDLESS_REQUESTS);
+	view = sl_node_workload(p.node, A);
+	assert_true(view.longest_wait != SL_NS_NEVER);
+	play_close(&p);
+}
+
+/* A was idle for long enough and is on the host; it takes what it needs from B, which may just have
+ * begun a turn in which moving it costs 4 s, after the first 200 ms. */
+static void a_return_takes_bursts_at_once(void **state)
+{
+	struct play p;
+
+	begin(&p, 5 * SL_S);
+	(void)at(&p, 0, (struct sl_event)EVENT(LINK_COST, link_cost, {0, 10, 10}));
+	asks(&p);
+	(void)at(&p, 2000, (struct sl_event)IDLE(A, 2000, 1));
+	assert_true(leaves(&p, 9000, (struct sl_event)TIME));
+	assert_non_null(strstr(
+		at(&p, 9010, (struct sl_event)DONE(A, p.last[SL_ACTION_EVICT].id, 20)),
+		"GRANT 2/2"));
+	(void)at(&p, 9010,
+		(struct sl_event)COMMIT(B, p.last[SL_ACTION_GRANT].grant.epoch, 20));
+	assert_non_null(strstr(
+		at(&p, 9300, (struct sl_event)WANT(A)), "EVICT 2 g0 20 EVICTED_FOR"));
+	play_close(&p);
+}
+
+/* What is left of A after that could not run, and gives the rest as soon as it is asked for. */
+static void a_part_has_none(void **state)
+{
+	struct play p;
+
+	begin(&p, 5 * SL_S);
+	asks(&p);
+	(void)at(&p, 2000, (struct sl_event)IDLE(A, 2000, 1));
+	assert_true(leaves(&p, 9000, (struct sl_event)TIME));
+	(void)at(&p, 9010, (struct sl_event)DONE(A, p.last[SL_ACTION_EVICT].id, 20));
+	(void)at(&p, 9010,
+		(struct sl_event)COMMIT(B, p.last[SL_ACTION_GRANT].grant.epoch, 20));
+	(void)at(&p, 9012, (struct sl_event)IDLE(A, 9012, 0));
+	assert_true(leaves(&p, 9020, (struct sl_event)ASK(B, 3, 0, 20)));
+	play_close(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(not_before_its_grace),
+		cmocka_unit_test(nothing_is_promised_of_what_stays),
+		cmocka_unit_test(work_begins_it_anew),
+		cmocka_unit_test(not_unproven),
+		cmocka_unit_test(without_one_as_soon_as_it_is_idle),
+		cmocka_unit_test(a_burst_has_no_longest_wait),
+		cmocka_unit_test(a_return_takes_bursts_at_once),
+		cmocka_unit_test(a_part_has_none),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
