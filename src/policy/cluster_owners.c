@@ -1,9 +1,9 @@
 /*
  * cluster_owners - the bound on how many tasks a user may have at a time
  *
- * The bound is independent of projects: an owner may have jobs in several of them. Each cycle counts
- * the tasks of an owner at its beginning and adds those that get places. A task that leaves during
- * the cycle counts until the next one.
+ * The bound is independent of projects: an owner may have jobs in several of them. Each cycle
+ * counts the tasks of an owner at its beginning and adds those that get places. A task that leaves
+ * during the cycle counts until the next one.
  */
 #include "policy/cluster_state.h"
 

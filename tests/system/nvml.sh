@@ -102,10 +102,10 @@ fi
 # Without the daemon: who has joined goes on with what it knows, who has not waits for it.
 # shellcheck disable=SC2016
 CUDA_VISIBLE_DEVICES=2 $RUN --name waiting --request 100MiB --limit 300MiB -- sh -c '
-	while [ ! -e "$2.go" ]; do sleep 0.05; done
+	: >"$2.there"; while [ ! -e "$2.go" ]; do sleep 0.05; done
 	"$0" --uuid "$1" >"$2"; echo $? >"$2.status"' "$P/nvml-view" "$(uuid 2)" "$T/waiting" &
-there() { [ -n "$(use waiting name 2>/dev/null)" ]; }
-until_true 10 there || fail "the workload does not start"
+# The program runs once its workload is in the journal; ps knows it earlier.
+until_true 20 test -e "$T/waiting.there" || fail "the workload does not start"
 daemon_kill
 touch "$T/waiting.go"
 sleep 1
