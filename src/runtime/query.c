@@ -353,10 +353,11 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 		break;
 	default: break;
 	}
-	if (data && (sl_swap_is_out() || is_number(attribute)))
+	if (data && sl_swap_is_out())
 		return ask_record(data, attribute, ptr);
 	r = sl_real.cuPointerGetAttribute(data, attribute, ptr);
-	if (sl_likely(r == CUDA_SUCCESS || !data || trips == sl_swap_trips()))
+	/* A number is the record's, where the driver has one: in a broken context it has none. */
+	if (!data || (r == CUDA_SUCCESS ? !is_number(attribute) : trips == sl_swap_trips()))
 		return r;
 	return ask_record(data, attribute, ptr);
 }

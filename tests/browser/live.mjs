@@ -153,6 +153,8 @@ async function workload() {
 	await page.fill("[name=priority]", "7");
 	await page.click("section[aria-labelledby=change] button[type=submit]");
 	await until(5, async () => (await named("serve")).priority === 7);
+	/* Then the form is empty again. */
+	await page.locator("section[aria-labelledby=change] .done", {hasText: "Changed"}).waitFor();
 	const changed = await named("serve");
 
 	same("limit and priority are changed", [changed.uses[0].limit_bytes, changed.priority], [700 * 2 ** 20, 7]);

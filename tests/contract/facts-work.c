@@ -471,6 +471,21 @@ FACT(fault_sticky, MANUAL, SAME, "and every later call of the context gives it t
 	IS(ERROR_ILLEGAL_ADDRESS, cuMemFree_v2, good);
 }
 
+FACT(fault_mapped, MANUAL, SAME, "nor does the driver number mapped memory after a fault")
+{
+	unsigned long long id = 0;
+	CUdeviceptr at;
+
+	contract_context();
+	OK(cuMemAddressReserve, &at, contract_grain(), 0, 0, 0);
+	OK(cuMemMap, at, contract_grain(), 0, contract_handle(contract_grain()), 0);
+	OK(cuPointerGetAttribute, &id, CU_POINTER_ATTRIBUTE_BUFFER_ID, at);
+	break_context();
+	IS(ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize);
+	IS(ERROR_ILLEGAL_ADDRESS, cuPointerGetAttribute, &id,
+		CU_POINTER_ATTRIBUTE_BUFFER_ID, at);
+}
+
 FACT(fault_freed, MANUAL, SAME,
 	"a kernel that writes to freed memory of a large allocation faults")
 {
