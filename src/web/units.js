@@ -71,8 +71,6 @@ export function amount(words) {
 
 	if (!trimmed)
 		return null;
-	if (/^\d+(\.\d+)?\s*%$/.test(trimmed))
-		return parseFloat(trimmed) / 100;
 	if (/^(0?\.\d+|0|1|0\.0*|1\.0*)$/.test(trimmed))
 		return parseFloat(trimmed);
 	return trimmed.replace(/\s+/g, "");
