@@ -71,7 +71,11 @@ export async function go(page, address) {
 
 /* Over a chart, at a part of its width, and what is read there. Where it is drawn changes until all has come. */
 export async function readAt(page, section, part) {
-	const box = await page.locator(section + " .u-over").first().boundingBox();
+	const chart = page.locator(section + " .u-over").first();
+
+	/* A page that is loaded again may stand where it was scrolled to. */
+	await chart.scrollIntoViewIfNeeded();
+	const box = await chart.boundingBox();
 
 	/* None is there while another is made. */
 	if (!box)
