@@ -1,10 +1,11 @@
 #!/bin/sh
 # tinygrad trains a transformer on one GPU, and the conv-net and the transformer on two and four, each step a graph with copies
-# between GPUs; then two trainings on two GPUs each, which do not fit together and take turns on both.
+# between GPUs; then a training on one GPU gives way to one on two that does not fit beside it, and comes back.
 export BOX="--gpus 4 --memory 192MiB --module 64KiB"
 export LIMIT=900
 . "$(dirname "$0")/../system/lib.sh"
 . "$(dirname "$0")/lib.sh"
+half() { event "$T/$1" half; }
 # train OUT PROGRAM GPUS WORD...
 train() {
 	# shellcheck disable=SC2034 # for lib.sh
@@ -33,6 +34,14 @@ for what in 'transformer 1' 'convnet 2' 'transformer 2' 'convnet 4'; do
 	eval "ended plain-$1-$2 \$plain_$1_$2"
 	alike "plain-$1-$2" "cpu-$1" 1e-3
 done
+MIB=96
+for what in 'narrow 1' 'wide 2'; do
+	# shellcheck disable=SC2086 # words
+	set -- $what
+	train "plain-$1" convnet "$2" $GPU_ENV
+	ended "plain-$1" $!
+done
+MIB=8
 
 config 'turn_max: 500ms'
 daemon_begin
@@ -45,24 +54,23 @@ for what in 'transformer 1' 'convnet 2' 'transformer 2' 'convnet 4'; do
 	alike "under-$1-$2" "plain-$1-$2"
 done
 
-note "--- two on the same two GPUs, where one and a half fit on the first"
+note "--- one on the first GPU gives way to one on two, whose memory both GPUs reach: that is held, and never moved"
 export HOLD="$T/go"
 MIB=96
-for name in one two; do
-	CUDA_VISIBLE_DEVICES=0,1 train $name convnet 2 $GPU_ENV $RUN --name $name --gpus 2 --request 0.2 --limit 0.8 --
-	eval "$name=\$!"
-done
-for name in one two; do
-	until_true 400 event "$T/$name" half || fail "$name does not get half-way: $(tail -n 3 "$T/$name.err")"
-done
+train narrow convnet 1 $GPU_ENV CUDA_VISIBLE_DEVICES=0 $RUN --name narrow --gpus 1 --request 0.2 --limit 0.8 --
+narrow=$!
+until_true 400 half narrow || fail "narrow does not get half-way: $(tail -n 3 "$T/narrow.err")"
+train wide convnet 2 $GPU_ENV CUDA_VISIBLE_DEVICES=0,1 $RUN --name wide --gpus 2 --request 0.7 --limit 0.8 --
+wide=$!
+until_true 400 half wide || fail "wide does not get half-way: $(tail -n 3 "$T/wide.err")"
+check "narrow is on the host meanwhile" "$(use narrow evicted_bytes)" -gt 0
 touch "$T/go"
-swapped=0
-for name in one two; do
-	eval "ended $name \$$name"
-	moved $name && swapped=$((swapped + 1))
-done
-alike one two
-check "moved to the host and back" $swapped -ge 1
+ended wide $wide
+alike wide plain-wide
+ended narrow $narrow
+alike narrow plain-narrow
+check "narrow was moved to the host and back" "$(moved narrow && echo yes)" = yes
+check "wide was never moved" "$("$B/sluice" events --last 1000 --name wide | grep -c 'of wide were moved')" = 0
 check_books_empty
 daemon_stop
 finish

@@ -54,9 +54,10 @@ optimizer = nn.optim.Adam(nn.state.get_parameters(model), lr=0.01)
 table = Tensor(sequences)
 devices = tuple(f"{Device.DEFAULT}:{i}" for i in range(GPUS))
 if GPUS > 1:
-    for tensor in nn.state.get_parameters([model, optimizer]):
+    # The optimizer has the model's parameters among its own; a tensor can be sharded once.
+    for tensor in nn.state.get_parameters(optimizer):
         tensor.shard_(devices)
-Tensor.realize(table, *nn.state.get_parameters([model, optimizer]))
+Tensor.realize(table, *nn.state.get_parameters(optimizer))
 tell("ready")
 
 

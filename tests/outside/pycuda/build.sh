@@ -1,5 +1,5 @@
 # PyCUDA is published as source only, and a source package installs no tests: they are taken out of it. It takes
-# about 90 seconds of one processor, once. It links to an empty libcuda: the real one is found when it is loaded.
+# about 75 seconds of one processor, once. It links to an empty libcuda: the real one is found when it is loaded.
 command -v g++ >/dev/null 2>&1 || "$top/tools/packages" g++ || true
 command -v g++ >/dev/null 2>&1 || skip "PyCUDA is built from source; install g++"
 build=$folder/build
