@@ -357,7 +357,8 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 		return ask_record(data, attribute, ptr);
 	r = sl_real.cuPointerGetAttribute(data, attribute, ptr);
 	/* A number is the record's, where the driver has one: in a broken context it has none. */
-	if (!data || (r == CUDA_SUCCESS ? !is_number(attribute) : trips == sl_swap_trips()))
+	if (!data ||
+		(r == CUDA_SUCCESS ? !is_number(attribute) : trips == sl_swap_trips()))
 		return r;
 	return ask_record(data, attribute, ptr);
 }
