@@ -8,13 +8,19 @@ import zlib
 
 
 def tell(event, **facts):
-    print(json.dumps({"event": event, **facts}), flush=True)
+    """`at`: when, in seconds of this machine's monotonic clock, the same for all programs."""
+    print(json.dumps({"event": event, **facts, "at": round(time.monotonic(), 4)}), flush=True)
 
 
 def steps(count):
-    """Counts to COUNT; half-way it waits for the file HOLD, if there is one to wait for, as for input that is late."""
-    hold = os.environ.get("HOLD")
+    """Counts to COUNT; half-way it waits for the file HOLD, if there is one to wait for, as for input that is late.
+
+    It ends sooner, once there is a file UNTIL.
+    """
+    hold, until = os.environ.get("HOLD"), os.environ.get("UNTIL")
     for step in range(count):
+        if until and os.path.exists(until):
+            return
         if hold and step == count // 2:
             tell("half")
             while not os.path.exists(hold):
