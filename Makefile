@@ -13,7 +13,7 @@ REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all gpu-check test-list help setup demo test bench sanitize fuzz sim explore scenes outside crash storm lint format install uninstall clean contract conformance
+.PHONY: all gpu-check test-list help setup demo test bench sanitize fuzz sim explore scenes outside curves crash storm lint format install uninstall clean contract conformance
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -33,6 +33,9 @@ test: all ## all tests, on the software GPU: no GPU needed
 outside: all ## frameworks and suites of others from PyPI, on the software GPU (needs the network; minutes)
 	@meson configure $(BUILD) -Dfrom_pypi=true && tools/build $(BUILD) && tools/run-tests $(BUILD) --suite outside; \
 		status=$$?; meson configure $(BUILD) -Dfrom_pypi=false; exit $$status
+
+curves: all ## the pictures and tables of docs/frameworks.md, from frameworks on the software GPU (needs the network; minutes)
+	@tools/framework-curves $(BUILD)
 
 test-list: all ## which test stands for which failure of other GPU-sharing layers
 	@tools/test-list $(BUILD)

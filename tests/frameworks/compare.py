@@ -29,6 +29,10 @@ def difference(one, other):
     return max(apart) / size if known else float("inf")
 
 
+def first_apart(one, other):
+    return next((f"{a} is not {b}" for a, b in zip(values(one), values(other)) if a != b), f"that is step {other['step']}")
+
+
 (steps, end), (others, other_end) = told(sys.argv[1]), told(sys.argv[2])
 only = sys.argv[3:] == ["--difference"]
 tolerance = float(sys.argv[3]) if len(sys.argv) > 3 and not only else 0.0
@@ -37,7 +41,7 @@ if only:
     print(f"{max(apart):.1e}")
     sys.exit()
 wrong = [
-    f"{one} is not {other}"
+    f"step {one['step']}, {part:.1e} of its size apart: {first_apart(one, other)}"
     for one, other, part in zip(steps, others, apart)
     if one["step"] != other["step"] or not part <= tolerance
 ]
