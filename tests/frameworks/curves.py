@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from math import ceil
 from pathlib import Path
 from statistics import median
 
@@ -31,12 +32,12 @@ def steps(program, scene):
     return [e for e in events if e["event"] == "step"]
 
 
-def ticks(most):
-    """Round numbers up to there, at most six."""
-    for step in (part * 10**power for power in range(-3, 6) for part in (1, 2, 5)):
-        if most / step <= 5:
-            return [i * step for i in range(int(most / step) + 1)]
-    return [0, most]
+def ticks(least, most):
+    """Round numbers from least to most, at most six."""
+    for step in (part * 10.0**power for power in range(-4, 6) for part in (1, 2, 5)):
+        if (most - least) / step <= 5:
+            return [round(i * step, 4) for i in range(ceil(least / step), int(most / step) + 1)]
+    return [least, most]
 
 
 STYLE = """
@@ -53,17 +54,19 @@ polyline, .key { fill: none; stroke-linejoin: round }
 def panel(left, title, curves):
     """One pair of axes; curves: scene to points."""
     most_x = max(x for points in curves.values() for x, _ in points)
-    most_y = max(y for points in curves.values() for _, y in points)
+    heights = [y for points in curves.values() for _, y in points]
+    room = (max(heights) - min(heights)) / 20
+    least_y, most_y = min(heights) - room, max(heights) + room
 
     def at(x, y):
-        return round(left + x / most_x * WIDTH, 1), round(TOP + HEIGHT - y / most_y * HEIGHT, 1)
+        return round(left + x / most_x * WIDTH, 1), round(TOP + HEIGHT - (y - least_y) / (most_y - least_y) * HEIGHT, 1)
 
-    for y in ticks(most_y):
+    for y in ticks(least_y, most_y):
         yield f'<path class="grid" d="M{left} {at(0, y)[1]}h{WIDTH}"/>'
-        yield f'<text class="end" x="{left - 8}" y="{at(0, y)[1] + 4}">{y:g}</text>'
-    for x in ticks(most_x):
-        yield f'<path class="grid" d="M{at(x, 0)[0]} {TOP}v{HEIGHT}"/>'
-        yield f'<text class="middle" x="{at(x, 0)[0]}" y="{TOP + HEIGHT + 18}">{x:g}</text>'
+        yield f'<text class="end" x="{left - 8}" y="{round(at(0, y)[1] + 4, 1)}">{y:g}</text>'
+    for x in ticks(0, most_x):
+        yield f'<path class="grid" d="M{at(x, least_y)[0]} {TOP}v{HEIGHT}"/>'
+        yield f'<text class="middle" x="{at(x, least_y)[0]}" y="{TOP + HEIGHT + 18}">{x:g}</text>'
     yield f'<text class="middle" x="{left + WIDTH / 2}" y="{TOP + HEIGHT + 38}">{title}</text>'
     for scene, points in curves.items():
         line = " ".join(f"{x},{y}" for x, y in (at(*point) for point in points))
@@ -78,9 +81,10 @@ def picture(program, name):
     yield f"<title>Loss of the {name}</title><style>{STYLE}</style>"
     yield '<rect class="back" width="100%" height="100%"/>'
     yield f'<text class="title" x="{LEFT}" y="22">Loss of the {name}, {len(told["cpu"])} steps</text>'
-    for i, (scene, (words, _, _)) in enumerate(SCENES.items()):
-        x = LEFT + i * 215
+    x = LEFT
+    for scene, (words, _, _) in SCENES.items():
         yield f'<path class="key {scene}" d="M{x} 44h28"/><text x="{x + 36}" y="48">{words}</text>'
+        x += 70 + 8 * len(words)
     yield from panel(LEFT, "step", {s: [(e["step"], e["value"]) for e in told[s]] for s in SCENES})
     yield from panel(
         LEFT + WIDTH + BETWEEN,

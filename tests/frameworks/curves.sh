@@ -7,13 +7,14 @@ export BOX="--gpus 1 --memory 192MiB --module 64KiB"
 export LIMIT=1500
 . "$(dirname "$0")/../system/lib.sh"
 . "$(dirname "$0")/lib.sh"
-STEPS=${STEPS:-300}
+STEPS=${STEPS:-200}
 # under SCENE NAME: $PROGRAM as a workload of that name.
 under() {
 	start "$PROGRAM-$1" $GPU_ENV $RUN --name "$2" --request 0.2 --limit 0.8 --
 }
 count_moves() {
-	"$B/sluice" events --last 1000 --name "$2" | sed -n "s/.* \([0-9.]*\) MiB of $2 were moved from GPU 0 to the host.*/\1/p" |
+	"$B/sluice" events --last 1000 --name "$2" |
+		sed -n -e "s/.* \([0-9.]*\) MiB of $2 were moved from GPU 0 to the host.*/\1/p" -e "s/.* is parked with \([0-9.]*\) MiB on.*/\1/p" |
 		awk -v what="$PROGRAM $1" '{ mib += $1 } END { printf "%s %d %d\n", what, NR, mib }' >>"$T/moves"
 }
 config 'turn_max: 500ms'
