@@ -1,7 +1,7 @@
 """ask.py PORT COUNT: asks the server of tinygrad_server.py COUNT questions, and tells its answers and how long they took.
 
-Three questions before them are not counted: the server compiles for those. After each answer it waits for a moment, as those who
-ask do. Time runs from before the connection until the last byte. Any answer but a 200 is an error.
+Three questions before them are not counted: the server compiles for those. After each answer it pauses, as clients
+do. Time runs from before the connection until the last byte. Any answer but a 200 is an error.
 """
 
 import json
