@@ -108,8 +108,8 @@ def apart(program, scene):
 
 def curve_rows():
     moves = {tuple(line.split()[:2]): line.split()[2:] for line in (folder / "moves").read_text().splitlines()}
-    yield "| training | how | steps | largest difference from the CPU backend | time over alone | moved to the host |"
-    yield "|---|---|---|---|---|---|"
+    yield "| training | how | steps | largest difference from the CPU backend | time over alone | moves to the host, each | of all |"
+    yield "|---|---|---|---|---|---|---|"
     for program, name in PROGRAMS.items():
         alone = span(program, "alone")
         for how, scenes in (
@@ -120,7 +120,7 @@ def curve_rows():
         ):
             count = [moves.get((program, scene), ["0", "0"]) for scene in scenes]
             difference = "" if how == "CPU backend" else f"{max(apart(program, s) for s in scenes):.1e}"
-            moved = "" if how == "CPU backend" else f"{' + '.join(c[0] for c in count)} times, {sum(int(c[1]) for c in count)} MiB"
+            moved = " | " if how == "CPU backend" else f"{', '.join(c[0] for c in count)} | {sum(int(c[1]) for c in count)} MiB"
             ratio = median(span(program, s) for s in scenes) / alone
             yield f"| {name} | {how} | {len(steps(program, scenes[0]))} | {difference} | {ratio:.2f} | {moved} |"
 
