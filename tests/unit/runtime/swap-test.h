@@ -58,9 +58,13 @@ static inline void fail_with(enum sl_wire_swap_cause cause, CUresult result)
 static inline void test_evict(
 	struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop, struct sl_moved *out)
 {
+	uint64_t submissions = sl_gate_submissions();
+
 	CHECK(__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE) >= SL_GATE_CLOSER);
-	/* A thread that comes now is inside for a moment, until it sees that the gate is closed. */
+	/* A thread that comes now is inside for a moment, until it sees that the gate is closed:
+	 * nothing is submitted meanwhile. */
 	CHECK(sl_gate_drain(10 * SL_S));
+	CHECK_EQ(sl_gate_submissions(), submissions);
 	CHECK(sl_swap_is_out());
 	/* Who is alone may call what others call inside. */
 	sl_control_enter();
