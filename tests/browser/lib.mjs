@@ -69,19 +69,28 @@ export async function go(page, address) {
 	await page.waitForFunction(() => document.querySelector("#live").dataset.link === "live" && document.querySelector("main h1") && !document.querySelector("main").firstElementChild.sluiceBefore);
 }
 
-/* Over a chart, at a part of its width, and what is read there. Where it is drawn changes until all has come. */
+/* Where a chart is, scrolled to; none while it is drawn anew, which may be between any two steps: this is one. */
+export function chartAt(page, section) {
+	return page.evaluate((selector) => {
+		const chart = document.querySelector(selector);
+
+		if (!chart)
+			return null;
+		chart.scrollIntoView({block: "center", behavior: "instant"});
+		const {x, y, width} = chart.getBoundingClientRect();
+
+		return {x, y, width};
+	}, section + " .u-over");
+}
+
+/* Over a chart, at a part of its width, and what is read there. */
 export async function readAt(page, section, part) {
-	const chart = page.locator(section + " .u-over").first();
+	const chart = await chartAt(page, section);
 
-	/* A page that is loaded again may stand where it was scrolled to. */
-	await chart.scrollIntoViewIfNeeded();
-	const box = await chart.boundingBox();
-
-	/* None is there while another is made. */
-	if (!box)
+	if (!chart)
 		return "";
 	/* It moves each time, so that it is told each time. */
-	await page.mouse.move(box.x + box.width * part, box.y + 50 + Math.round(Math.random() * 10));
+	await page.mouse.move(chart.x + chart.width * part, chart.y + 50 + Math.round(Math.random() * 10));
 	return (await page.innerText(section + " .read")).replace(/\s+/g, " ").trim();
 }
 

@@ -4,7 +4,7 @@
 import {readFile} from "node:fs/promises";
 import {serve, TOKEN, HOSTILE} from "./mock.mjs";
 import {seen} from "./seen.mjs";
-import {open, go as goTo, check, same, becomes, until, finish, rows, readAt, part} from "./lib.mjs";
+import {open, go as goTo, check, same, becomes, until, finish, rows, chartAt, readAt, part} from "./lib.mjs";
 
 const folders = process.argv.slice(2);
 const mock = await serve({scene: "busy", folders});
@@ -57,7 +57,6 @@ async function node() {
 
 	check("the tick stands at the request", Math.abs(tick / width - 40 / 139) < 0.01, tick / width);
 	const memory = page.locator("section[aria-labelledby=held]");
-	await memory.locator(".u-over").scrollIntoViewIfNeeded();
 
 	check("memory of all GPUs over the last hour", await until(3, async () => (await memory.innerText()).replace(/\s/g, " ").includes("On average 16 GiB resident, 0.98 GiB hidden, 0 B evicted, 261 GiB free.")), await memory.innerText());
 	check("and at each moment", await until(3, async () => /resident 16 GiB hidden 0.98 GiB evicted 0 B free 261 GiB/.test(await readAt(page, "section[aria-labelledby=held]", 0.3))), await memory.locator(".read").innerText());
@@ -375,11 +374,11 @@ async function use() {
 		return colours.size;
 	})) > 10));
 	same("and a row of its table", await page.$$eval("section[aria-labelledby=heat] tbody tr", (all) => all.length >= 48), true);
-	const box = await page.locator(".u-over").first().boundingBox();
+	const chart = await until(3, () => chartAt(page, "section[aria-labelledby=over]"));
 
-	await page.mouse.move(box.x + box.width * 0.25, box.y + 50);
+	await page.mouse.move(chart.x + chart.width * 0.25, chart.y + 50);
 	await page.mouse.down();
-	await page.mouse.move(box.x + box.width * 0.75, box.y + 60, {steps: 4});
+	await page.mouse.move(chart.x + chart.width * 0.75, chart.y + 60, {steps: 4});
 	await page.mouse.up();
 	check("half of the day, by dragging", await asked.among((one, span) => Math.abs(span / 86400000 - 0.5) < 0.02), asked.all);
 	await page.selectOption("[name=by]", "project");

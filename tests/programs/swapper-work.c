@@ -167,13 +167,15 @@ static bool round_callbacks(struct worker *w)
 	return well && good(w, cuStreamSynchronize(w->other));
 }
 
-/* A stream waits for a word that this thread writes afterwards. */
+/* A stream waits for a word that this thread writes afterwards. The first write comes after the zero:
+ * neither stream waits for what the legacy one does. */
 static bool round_values(struct worker *w)
 {
 	uint32_t value = (uint32_t)w->out.rounds + 1;
 
 	if (!w->flag && (!good(w, cuMemAlloc_v2(&w->flag, 4)) ||
-				!good(w, cuMemsetD32_v2(w->flag, 0, 1))))
+				!good(w, cuMemsetD32Async(w->flag, 0, 1, w->other)) ||
+				!good(w, cuStreamSynchronize(w->other))))
 		return false;
 	return good(w, cuStreamWaitValue32_v2(
 			       w->other, w->flag, value, CU_STREAM_WAIT_VALUE_EQ)) &&
