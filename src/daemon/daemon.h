@@ -242,8 +242,7 @@ struct sl_client {
 	struct sl_client_demand *demands;
 	uint32_t demand_count, demand_room;
 	/* swap.c, hostpool.c */
-	bool swaps; /* as the policy knows */
-	bool wants;
+	bool swaps;       /* as the policy knows */
 	bool host_failed; /* one of the files that are being made could not be */
 	struct sl_client_order order;
 	sl_ns moved_at; /* when its last order ended, 0: there was none */

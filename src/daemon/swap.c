@@ -330,10 +330,7 @@ void sl_swap_lost(struct sl_client *client)
 		client->order.cause = SL_SWAP_LOST;
 		end_refused(client);
 	}
-	if (!client->wants)
-		return;
 	/* It says so again when it is back. */
-	client->wants = false;
 	want.want.client = client->id;
 	sl_drive(client->daemon, &want);
 }
@@ -567,11 +564,8 @@ void sl_swap_on_want(struct sl_peer *peer, const struct sl_msg_want *msg)
 	struct sl_client *client = peer->client;
 	struct sl_event event = {.type = SL_EVENT_WANT};
 
-	if (client->wants == (msg->wants != 0))
-		return;
-	client->wants = msg->wants != 0;
 	event.want.client = client->id;
-	event.want.wants = client->wants;
+	event.want.wants = msg->wants != 0;
 	sl_drive(peer->daemon, &event);
 }
 

@@ -79,7 +79,7 @@ static const struct order
 static uint64_t told_bytes; /* that have left of it */
 /* The agent's. */
 static bool told_want;
-static uint32_t told_generation;
+static uint32_t told_generation, told_trips;
 
 struct sl_swap_mover sl_swap_mover = {
 	.evict = sl_mover_evict,
@@ -553,17 +553,22 @@ void sl_swap_order(const union sl_msg *msg)
 	}
 }
 
+/* A daemon takes what has come back for wanted no more. Where it has left again before this looks,
+ * that is wanted anew, though nothing seems to have changed. */
 void sl_swap_look(void)
 {
+	uint32_t now_trips = sl_swap_trips();
 	uint32_t threads = sl_swap_is_out() ? sl_gate_parked() : 0;
+	bool again = threads > 0 && told_trips != now_trips;
 	union sl_msg msg;
 
 	sl_session_lock();
 	if (told_generation != sl_session.generation)
 		told_want = false;
 	told_generation = sl_session.generation;
-	if (sl_session.welcomed && told_want != (threads > 0)) {
+	if (sl_session.welcomed && (again || told_want != (threads > 0))) {
 		told_want = threads > 0;
+		told_trips = now_trips;
 		sl_wire_init(&msg, SL_MSG_WANT);
 		msg.want.wants = told_want;
 		msg.want.threads = threads;
@@ -687,7 +692,7 @@ void sl_swap_forget(void)
 	(void)pthread_mutex_init(&lock, NULL);
 	order_count = 0;
 	running = started = connecting = out = alone = gate_closed = told_want = false;
-	wanted = stop = told_generation = 0;
+	wanted = stop = told_generation = told_trips = 0;
 	sl_keep_forget();
 	memset(given_up, 0, sizeof(given_up));
 }

@@ -167,8 +167,8 @@ static bool round_callbacks(struct worker *w)
 	return well && good(w, cuStreamSynchronize(w->other));
 }
 
-/* A stream waits for a word that this thread writes afterwards. The first write comes after the zero:
- * neither stream waits for what the legacy one does. */
+/* A stream waits for a word that this thread writes afterwards. The first write comes after the
+ * zero: neither stream waits for what the legacy one does. */
 static bool round_values(struct worker *w)
 {
 	uint32_t value = (uint32_t)w->out.rounds + 1;

@@ -74,6 +74,34 @@ static void back_on_the_same_daemon(void **state)
 	holder_end(inside, &a);
 }
 
+/* Out again before it could say that it wants nothing: it is wanted as often as it says so. */
+static void wanted_as_often_as_it_says(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB);
+	struct given given = evicted_once(inside, &a, 8 * MIB);
+	union sl_msg msg;
+
+	for (int again = 1;; again--) {
+		uint64_t order;
+
+		sl_wire_init(&msg, SL_MSG_WANT);
+		msg.want.wants = 1;
+		rig_send(&a.peer, &msg);
+		rig_expect(&a.peer, SL_MSG_RESTORE, &msg);
+		if (!again)
+			break;
+		send_swapped(&a.peer, msg.restore.order, SL_WIRE_SWAP_OK, 0);
+		inside_until(inside, client_of(inside, &a)->order.state == SL_ORDER_NONE);
+		order = order_evict(inside, &a, 8 * MIB);
+		expect_evict(&a.peer, order, 8 * MIB);
+		send_swapped(&a.peer, order, SL_WIRE_SWAP_OK, 8 * MIB);
+		inside_until(inside, client_of(inside, &a)->order.state == SL_ORDER_NONE);
+	}
+	(void)close(given.fd);
+	holder_end(inside, &a);
+}
+
 /* exec into a program without CUDA: host memory that nothing is in does not keep the rest
  * booked. */
 static void a_program_without_cuda_keeps_no_files(void **state)
@@ -491,6 +519,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(back_on_the_same_daemon),
+		cmocka_unit_test(wanted_as_often_as_it_says),
 		cmocka_unit_test(a_program_without_cuda_keeps_no_files),
 		cmocka_unit_test(a_program_without_cuda_has_nothing_there),
 		cmocka_unit_test(nobody_begins_on_the_host),

@@ -233,6 +233,8 @@ static void on_swapped(const struct sl_msg_swapped *swapped)
 {
 	fake.last_swapped = *swapped;
 	fake.evicted_bytes = swapped->evicted_bytes;
+	if (!swapped->evicted_bytes)
+		fake.wanted = 0;
 	fake.swappeds++;
 }
 
@@ -361,7 +363,7 @@ static void handle(const union sl_msg *msg)
 	case SL_MSG_STORE_BACK: fake.stores_back++; break;
 	case SL_MSG_WANT:
 		fake.wants++;
-		fake.last_want = msg->want.wants;
+		fake.last_want = fake.wanted = msg->want.wants;
 		break;
 	case SL_MSG_PULSE:
 		fake.last_pulse = msg->pulse;

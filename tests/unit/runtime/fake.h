@@ -57,6 +57,7 @@ struct fake {
 	unsigned int moveds;
 	struct sl_msg_moved moved[8];
 	uint32_t last_want;
+	uint32_t wanted;             /* by WANT; what is back is not */
 	uint64_t told_evicted_bytes; /* by the last EVICTED */
 	uint64_t evicted_bytes;      /* by SWAPPED and FREED */
 	bool protocol_error;         /* the client said something wrong */

@@ -203,6 +203,16 @@ static inline bool want_becomes(uint32_t value)
 	return false;
 }
 
+static inline bool wanted_becomes(uint32_t value)
+{
+	for (int i = 0; i < 100000; i++) {
+		if (FAKE(wanted) == value)
+			return true;
+		usleep(100);
+	}
+	return false;
+}
+
 /* --- a thread at the gate ------------------------------------------------------------------- */
 
 struct submitter {

@@ -3,6 +3,8 @@
  */
 #include "swap-test.h"
 
+#include <dirent.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -240,6 +242,96 @@ static void body_fork(void)
 	stop();
 }
 
+/* --- an agent that is late -------------------------------------------------------------------- */
+
+static uint32_t working = 1;
+
+static void *work(void *arg)
+{
+	CHECK_EQ(sl_real.cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
+	while (__atomic_load_n(&working, __ATOMIC_ACQUIRE))
+		CHECK_EQ(launch(), CUDA_SUCCESS);
+	return arg;
+}
+
+static void *keep_busy(void *arg)
+{
+	while (__atomic_load_n(&working, __ATOMIC_RELAXED))
+		;
+	return arg;
+}
+
+static pid_t agent(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	struct dirent *entry;
+	pid_t found = 0;
+
+	CHECK(tasks);
+	while ((entry = readdir(tasks))) {
+		char path[300], name[32] = "";
+		FILE *comm;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+		comm = fopen(path, "re");
+		if (!comm)
+			continue;
+		if (fgets(name, sizeof(name), comm) && !strcmp(name, "sluice-agent\n"))
+			found = (pid_t)strtol(entry->d_name, NULL, 10);
+		(void)fclose(comm);
+	}
+	(void)closedir(tasks);
+	CHECK(found);
+	return found;
+}
+
+/* On the same CPU; the agent only when nobody else wants it. */
+static void starve(pid_t agent, pthread_t busy)
+{
+	const struct sched_param none = {0};
+	cpu_set_t cpus, one;
+	int cpu = 0;
+
+	CHECK_EQ(sched_getaffinity(0, sizeof(cpus), &cpus), 0);
+	while (!CPU_ISSET(cpu, &cpus))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	CHECK_EQ(pthread_setaffinity_np(busy, sizeof(one), &one), 0);
+	CHECK_EQ(sched_setaffinity(agent, sizeof(one), &one), 0);
+	CHECK_EQ(sched_setscheduler(agent, SCHED_IDLE, &none), 0);
+}
+
+/* Back and out again before the agent looks: it is wanted as before, and the daemon hears it, who
+ * takes what is back for wanted no more. */
+static void body_out_again(void)
+{
+	pthread_t worker, busy;
+
+	start();
+	evict_all();
+	CHECK_EQ(pthread_create(&worker, NULL, work, NULL), 0);
+	CHECK_EQ(pthread_create(&busy, NULL, keep_busy, NULL), 0);
+	CHECK(wanted_becomes(1));
+	starve(agent(), busy);
+	for (uint64_t i = 2; i <= 20; i += 2) {
+		__atomic_store_n(&mover.hold, 1, __ATOMIC_RELEASE);
+		order(SL_MSG_RESTORE, i);
+		CHECK(becomes(&mover.inside, 1));
+		order(SL_MSG_EVICT, i + 1);
+		/* It is taken in that time, or later. */
+		usleep(50000);
+		__atomic_store_n(&mover.hold, 0, __ATOMIC_RELEASE);
+		check_ok(i + 1, BYTES);
+		CHECK(wanted_becomes(1));
+	}
+	__atomic_store_n(&working, 0, __ATOMIC_RELEASE);
+	order(SL_MSG_RESTORE, 30);
+	CHECK_EQ(pthread_join(worker, NULL), 0);
+	CHECK_EQ(pthread_join(busy, NULL), 0);
+	stop();
+}
+
 #define TEST(name, limit_s)                     \
 	static void test_##name(void **x)       \
 	{                                       \
@@ -252,7 +344,8 @@ static void body_fork(void)
 	X(cancelled, 30)           \
 	X(waits_quietly, 60)       \
 	X(threads_come_and_go, 60) \
-	X(fork, 30)
+	X(fork, 30)                \
+	X(out_again, 60)
 TESTS(TEST)
 
 #define ROW(name, limit_s) cmocka_unit_test(test_##name),
