@@ -13,7 +13,7 @@ REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all gpu-check test-list help setup demo test bench sanitize fuzz sim explore scenes outside curves crash storm lint format install uninstall clean contract conformance
+.PHONY: all gpu-check test-list help setup demo test bench sanitize starve fuzz sim explore scenes outside curves crash storm lint format install uninstall clean contract conformance
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -60,6 +60,10 @@ gpu-check: all ## everything that only a real GPU can tell, in one file beside t
 
 sanitize: setup ## the tests again under ASan+UBSan, and the threaded ones under TSan
 	@tools/sanitize
+
+STARVED ?=
+starve: setup ## the system tests while threads are starved at random (STARVED="swap-turns storm")
+	@tools/starve $(STARVED)
 
 fuzz: setup ## every parser under libFuzzer (SECONDS_PER_FUZZER=10)
 	@tools/fuzz $(SECONDS_PER_FUZZER)

@@ -11,6 +11,7 @@
 #include "runtime/gate.h"
 #include "runtime/prove.h"
 #include "runtime/session.h"
+#include "runtime/swap.h"
 
 #include <string.h>
 
@@ -31,6 +32,7 @@ static struct {
 	sl_ns changed_ns;
 	/* As told last. */
 	bool working, proven, busy;
+	uint32_t trips; /* so often was memory away by then */
 } pulse;
 
 void sl_pulse_probe(const struct sl_msg_probe *msg)
@@ -69,6 +71,18 @@ static bool is_inside(void)
 static bool has_begun(void)
 {
 	return pulse.listening && !sl_gate_is_listening();
+}
+
+/* What is back counts as busy, whatever was told before it left, until something is told anew: a
+ * call that submits nothing may have brought it back, and that would be all there is to hear. */
+static void look_at_trips(void)
+{
+	uint32_t trips = sl_swap_trips();
+
+	if (trips == pulse.trips || sl_swap_is_out())
+		return;
+	pulse.trips = trips;
+	pulse.fresh = true;
 }
 
 /* What was submitted before the gate listened is looked at soon. */
@@ -138,6 +152,7 @@ bool sl_pulse_look(void)
 
 	if (pulse.mode == SL_WIRE_PROBE_OFF)
 		return true;
+	look_at_trips();
 	/* A proof is looked at before the submissions: it covers no later ones. */
 	sl_prove_look(&proof);
 	begun = has_begun();

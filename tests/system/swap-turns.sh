@@ -68,6 +68,8 @@ check "its request is kept" "$(gpu requests_bytes)" -ge $((80 * MIB))
 check "its memory is away" "$(evicted_bytes warm)" -ge $((40 * MIB))
 contents warm "brought back by its first call"
 settled warm warm
+ok warm alloc more 1m
+settled warm warm
 "$B/sluice" set warm --warm-after 0s >"$T/set" 2>&1 || "$B/sluice" set warm --warm-after off >"$T/set" 2>&1
 check "warm-after can be taken away" $? = 0
 contents warm "again"
