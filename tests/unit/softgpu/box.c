@@ -12,18 +12,19 @@
 
 /* Processes and their descriptors ------------------------------------------------------------- */
 
+/* 0: it is no process, or one that is dead and whose entry has not gone yet. */
 static pid_t parent_of(pid_t pid)
 {
-	char path[64], text[512] = "";
+	char path[64], text[512] = "", state = 'X';
 	int parent = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 	FILE *f = fopen(path, "r");
 	if (f && fgets(text, sizeof(text), f) && strrchr(text, ')'))
-		sscanf(strrchr(text, ')') + 1, " %*c %d", &parent);
+		sscanf(strrchr(text, ')') + 1, " %c %d", &state, &parent);
 	if (f)
 		fclose(f);
-	return parent;
+	return state == 'Z' || state == 'X' ? 0 : parent;
 }
 
 /* A child of the server: there is at most one here. 0: none. */
