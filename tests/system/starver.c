@@ -17,10 +17,12 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-static struct {
-	const char *under;
-	uint64_t percent, seed;
-} options = {.percent = 35};
+/* Of a hundred threads. */
+#define STARVING 35
+
+static const char *under;
+static char own[4096]; /* program: its busy processes are not to starve */
+static uint64_t random_state;
 
 static void draw_for(const char *pid)
 {
@@ -32,7 +34,7 @@ static void draw_for(const char *pid)
 	snprintf(path, sizeof(path), "/proc/%s/task", pid);
 	tasks = opendir(path);
 	while (tasks && (entry = readdir(tasks))) {
-		bool starves = prog_random(&options.seed) % 100 < options.percent;
+		bool starves = prog_random(&random_state) % 100 < STARVING;
 
 		if (isdigit((unsigned char)entry->d_name[0]))
 			(void)sched_setscheduler((pid_t)strtol(entry->d_name, NULL, 10),
@@ -42,18 +44,23 @@ static void draw_for(const char *pid)
 		(void)closedir(tasks);
 }
 
-static bool is_meant(const char *pid)
+/* "" for one that is gone, or has none. */
+static void look_up(const char *pid, char program[4096])
 {
-	char path[300], program[4096];
+	char path[300];
 	ssize_t length;
 
 	snprintf(path, sizeof(path), "/proc/%s/exe", pid);
-	length = readlink(path, program, sizeof(program) - 1);
-	if (length < 0)
-		return false;
-	program[length] = '\0';
-	return strncmp(program, options.under, strlen(options.under)) == 0 &&
-	       strtol(pid, NULL, 10) != getpid();
+	length = readlink(path, program, 4095);
+	program[length < 0 ? 0 : length] = '\0';
+}
+
+static bool is_meant(const char *pid)
+{
+	char program[4096];
+
+	look_up(pid, program);
+	return strncmp(program, under, strlen(under)) == 0 && strcmp(program, own) != 0;
 }
 
 static void draw_for_all(void)
@@ -85,20 +92,20 @@ int main(int argc, char **argv)
 {
 	static const uint64_t pauses_ms[] = {3, 20, 100};
 	const struct prog_option rows[] = {
-		{"under", PROG_TEXT, &options.under, "folder of the programs"},
-		{"percent", PROG_NUMBER, &options.percent, "threads that starve"},
-		{"seed", PROG_NUMBER, &options.seed, "of what is drawn"},
+		{"under", PROG_TEXT, &under, "folder of the programs"},
 	};
 
 	(void)prog_options(argc, argv, "Starves threads of others.", rows,
 		sizeof(rows) / sizeof(rows[0]));
-	if (!options.under || options.under[0] != '/') {
+	if (!under || under[0] != '/') {
 		fprintf(stderr, "starver: --under: a folder's whole path is needed\n");
 		return PROG_USAGE;
 	}
+	look_up("self", own);
+	random_state = prog_now_ms();
 	keep_busy();
 	for (;;) {
 		draw_for_all();
-		prog_sleep_ms(pauses_ms[prog_random(&options.seed) % 3]);
+		prog_sleep_ms(pauses_ms[prog_random(&random_state) % 3]);
 	}
 }

@@ -168,14 +168,22 @@ static inline void evict_all(void)
 	check_ok(1, BYTES);
 }
 
+/* Whether it is so within ten seconds. */
+#define SOON(condition)                                         \
+	({                                                      \
+		bool soon_ = false;                             \
+                                                                \
+		for (int i_ = 0; i_ < 100000 && !soon_; i_++) { \
+			soon_ = (condition);                    \
+			if (!soon_)                             \
+				usleep(100);                    \
+		}                                               \
+		soon_;                                          \
+	})
+
 static inline bool becomes(uint32_t *what, uint32_t value)
 {
-	for (int i = 0; i < 100000; i++) {
-		if (__atomic_load_n(what, __ATOMIC_ACQUIRE) == value)
-			return true;
-		usleep(100);
-	}
-	return false;
+	return SOON(__atomic_load_n(what, __ATOMIC_ACQUIRE) == value);
 }
 
 static inline bool gate_is_open(void)
@@ -185,32 +193,12 @@ static inline bool gate_is_open(void)
 
 static inline bool gate_opens(void)
 {
-	for (int i = 0; i < 100000; i++) {
-		if (gate_is_open())
-			return true;
-		usleep(100);
-	}
-	return false;
+	return SOON(gate_is_open());
 }
 
 static inline bool want_becomes(uint32_t value)
 {
-	for (int i = 0; i < 100000; i++) {
-		if (FAKE(wants) && FAKE(last_want) == value)
-			return true;
-		usleep(100);
-	}
-	return false;
-}
-
-static inline bool wanted_becomes(uint32_t value)
-{
-	for (int i = 0; i < 100000; i++) {
-		if (FAKE(wanted) == value)
-			return true;
-		usleep(100);
-	}
-	return false;
+	return SOON(FAKE(wants) && FAKE(last_want) == value);
 }
 
 /* --- a thread at the gate ------------------------------------------------------------------- */
