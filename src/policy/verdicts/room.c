@@ -1,0 +1,359 @@
+/*
+ * room - see the header
+ *
+ * The claim is added to a second copy, and the sums are taken of both. What was too large before
+ * the claim is no reason to refuse it: a pool that was made smaller than what it holds is in the
+ * way of nothing that moves nothing.
+ *
+ * Over all orders in which clients answer, the worst moment for I2 is one sum: all has left,
+ * requests first, every seated demand is granted, nothing is back. A byte that leaves adds itself
+ * to the pool and takes itself off what is lent only if it was a burst; a grant only adds; coming
+ * back only takes off. The sum is an upper bound, so it is compared with the pool and never with
+ * the same sum without the claim: a bound that was too high before would hide what the claim adds.
+ */
+#include "policy/verdicts/room.h"
+
+#include <string.h>
+
+#include "policy/mutant.h"
+
+static uint64_t here(const struct sl_room_share *share)
+{
+	return share->fixed_bytes + share->seats_bytes - share->away_bytes +
+	       share->rest_bytes;
+}
+
+static uint64_t burst(const struct sl_room_share *share)
+{
+	return sl_sub_sat(here(share), share->request_bytes);
+}
+
+/* Of it, what can leave, if not now. */
+static uint64_t movable_burst(const struct sl_room_share *share)
+{
+	return sl_sub_sat(
+		here(share), sl_max_u64(share->request_bytes, share->lasts_bytes));
+}
+
+static uint64_t uncovered(const struct sl_room_share *share)
+{
+	return sl_sub_sat(share->request_bytes, share->fixed_bytes + share->seats_bytes);
+}
+
+#define ONCE    1ull
+#define NO_MORE (-ONCE) /* sums wrap back to what they were */
+
+static void count(struct sl_room_gpu *gpu, const struct sl_room_share *share,
+	uint64_t part_bytes, uint64_t times)
+{
+	gpu->fixed_bytes += times * share->fixed_bytes;
+	gpu->seats_bytes += times * share->seats_bytes;
+	gpu->away_bytes += times * share->away_bytes;
+	gpu->rest_bytes += times * share->rest_bytes;
+	gpu->unclaimed_bytes += times * sl_sub_sat(share->request_bytes, here(share));
+	gpu->wanting_bytes += times * sl_sub_sat(uncovered(share), share->rest_bytes);
+	gpu->within_bytes += times * sl_sub_sat(share->rest_bytes, burst(share));
+	gpu->uncovered_bytes += times * uncovered(share);
+	gpu->lets_bytes += times * sl_min_u64(share->rest_bytes, part_bytes);
+	gpu->gives_bytes += times * sl_min_u64(movable_burst(share), part_bytes);
+}
+
+/* What the part of a workload lets leave on all GPUs together. */
+static uint64_t lets(const struct sl_room *room, const struct sl_room_workload *workload)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t gpu = 0; gpu < room->gpus; gpu++)
+		bytes += workload->on[gpu].rest_bytes;
+	return sl_min_u64(bytes, workload->part_bytes);
+}
+
+void sl_room_load(struct sl_room *room, const struct sl_room_workload *workload)
+{
+	for (uint32_t gpu = 0; gpu < room->gpus; gpu++)
+		count(&room->gpu[gpu], &workload->on[gpu], workload->part_bytes, ONCE);
+	room->lets_bytes += lets(room, workload);
+}
+
+static uint64_t need(const struct sl_room_need *of)
+{
+	return of->there_bytes + of->away_bytes + of->asks_bytes;
+}
+
+static void seat(struct sl_room_share *share, const struct sl_room_need *of, bool stays)
+{
+	uint64_t held = stays ? of->asks_bytes : 0;
+
+	share->rest_bytes -= of->there_bytes;
+	share->seats_bytes += need(of) - held;
+	share->away_bytes += of->away_bytes;
+	share->fixed_bytes += held;
+	share->lasts_bytes += held;
+}
+
+/* What cannot be moved takes nothing of others' requests. */
+static bool takes_nothing(const struct sl_room_claim *claim, uint32_t g)
+{
+	return claim->burst && claim->stays && claim->need[g].asks_bytes;
+}
+
+static void add(struct sl_room *room, struct sl_room_workload *workload,
+	const struct sl_room_claim *claim)
+{
+	uint64_t part = workload->part_bytes;
+
+	room->lets_bytes -= lets(room, workload);
+	for (uint32_t gpu = 0; gpu < room->gpus; gpu++) {
+		if (!need(&claim->need[gpu]))
+			continue;
+		count(&room->gpu[gpu], &workload->on[gpu], part, NO_MORE);
+		seat(&workload->on[gpu], &claim->need[gpu], claim->stays);
+		room->gpu[gpu].holds |= takes_nothing(claim, gpu);
+		count(&room->gpu[gpu], &workload->on[gpu], part, ONCE);
+	}
+	room->lets_bytes += lets(room, workload);
+}
+
+void sl_room_add(struct sl_room *room, const struct sl_room_claim *claim)
+{
+	add(room, claim->workload, claim);
+}
+
+/* Without the claim and with it. */
+struct both {
+	const struct sl_room *without, *with;
+	const struct sl_room_claim *claim;
+	const struct sl_room_workload *workload; /* the claim's, with it */
+};
+
+/* Beside a burst that stays all requests are to have room: what leaves of them does not help. */
+static uint64_t out_beside_requests(const struct sl_room_gpu *gpu, uint64_t all)
+{
+	uint64_t bytes = sl_sub_sat(all + gpu->wanting_bytes, gpu->shareable_bytes);
+
+	return bytes ? sl_min_u64(bytes + gpu->within_bytes, gpu->rest_bytes) : 0;
+}
+
+static uint64_t out(const struct sl_room_gpu *gpu)
+{
+	uint64_t all = gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
+	uint64_t bytes = sl_sub_sat(all, gpu->shareable_bytes);
+
+	if (SL_MUTANT(ROOM_HELD_ON_LOAN, gpu->holds, false))
+		bytes = sl_max_u64(bytes, out_beside_requests(gpu, all));
+	return bytes;
+}
+
+static bool is_burst_demand(const struct both *both)
+{
+	return both->claim->burst && both->claim->demand;
+}
+
+/* A burst demand moves whole chunks: the last leaver may give more than it is told to. */
+static uint64_t out_with(const struct both *both, uint32_t g)
+{
+	const struct sl_room_gpu *gpu = &both->with->gpu[g];
+	uint64_t bytes = out(gpu);
+
+	if (is_burst_demand(both) && bytes > out(&both->without->gpu[g]))
+		bytes += sl_min_u64(SL_MUTANT(ROOM_CHUNKS_UNSEEN, gpu->chunk_bytes, 0),
+			sl_sub_sat(gpu->rest_bytes, bytes));
+	return bytes;
+}
+
+/* What stands on requests that nothing covers once out_bytes have left, requests first. */
+static uint64_t lent(const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t above)
+{
+	uint64_t there =
+		gpu->fixed_bytes + gpu->seats_bytes - gpu->away_bytes + gpu->rest_bytes;
+	uint64_t unclaimed = sl_sub_sat(gpu->unclaimed_bytes, above);
+
+	unclaimed += SL_MUTANT(
+		ROOM_BURSTS_LEAVE_FIRST, sl_min_u64(out_bytes, gpu->within_bytes), 0);
+	return sl_sub_sat(there + unclaimed, gpu->shareable_bytes + out_bytes);
+}
+
+/* Over all GPUs. */
+struct sums {
+	uint64_t host_bytes, out_bytes, lent_bytes, away_bytes;
+	bool moves; /* more leaves than without the claim */
+};
+
+static struct sums sums(const struct both *both)
+{
+	struct sums sums = {0};
+
+	for (uint32_t g = 0; g < both->with->gpus; g++) {
+		const struct sl_room_gpu *gpu = &both->with->gpu[g];
+		uint64_t bytes = out_with(both, g);
+
+		sums.host_bytes += gpu->host_bytes;
+		sums.out_bytes += bytes;
+		sums.lent_bytes += lent(gpu, bytes, both->claim->above_bytes[g]);
+		sums.away_bytes += gpu->away_bytes;
+		sums.moves |= SL_MUTANT(
+			ALL_SUMS_COUNT, bytes > out(&both->without->gpu[g]), true);
+	}
+	return sums;
+}
+
+static uint64_t back_of(
+	const struct both *both, const struct sl_room_client *client, bool own)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t g = 0; g < both->with->gpus; g++) {
+		uint64_t has =
+			client->bytes[g] + (own ? both->claim->need[g].asks_bytes : 0);
+
+		bytes += sl_min_u64(
+			has, both->with->gpu[g].host_bytes + out_with(both, g));
+	}
+	return bytes;
+}
+
+/* What the client with most to bring back would bring; one chunk may move too much for it. */
+static uint64_t way_back(const struct both *both)
+{
+	const struct sl_room *room = both->with;
+	uint64_t most = back_of(both, both->claim->client, true), chunk = 0;
+
+	for (uint32_t i = 0; i < room->clients; i++)
+		most = sl_max_u64(most, back_of(both, &room->client[i], false));
+	for (uint32_t g = 0; g < room->gpus; g++)
+		chunk = sl_max_u64(chunk, room->gpu[g].chunk_bytes);
+	return SL_MUTANT(ROOM_NO_WAY_BACK, most + chunk, 0);
+}
+
+static struct sl_room_verdict lacks(enum sl_room_code code, uint32_t gpu, uint64_t bytes)
+{
+	return (struct sl_room_verdict){bytes ? code : SL_ROOM_OK, gpu, bytes};
+}
+
+static struct sl_room_verdict fits_gpu(const struct both *both, uint32_t g)
+{
+	const struct sl_room_claim *claim = both->claim;
+	const struct sl_room_gpu *gpu = &both->with->gpu[g];
+	uint64_t bytes = gpu->fixed_bytes + gpu->seats_bytes;
+
+	if (SL_MUTANT(ROOM_LOST_USED, gpu->lost, false))
+		return lacks(SL_ROOM_LOST, g, need(&claim->need[g]));
+	if (SL_MUTANT(ROOM_WHILE_DEGRADED, gpu->degraded && is_burst_demand(both), false))
+		return lacks(SL_ROOM_DEGRADED, g, need(&claim->need[g]));
+	/* What a burst that stays leaves to others is in nobody's way but theirs. */
+	if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, gpu->holds, false))
+		bytes += gpu->uncovered_bytes - uncovered(&both->workload->on[g]);
+	return lacks(SL_ROOM_GPU, g, sl_sub_sat(bytes, gpu->shareable_bytes));
+}
+
+/* Of what must leave, the parts of workloads may not keep more than before: also a claim that moves
+ * nothing can take the only leaver that has some of its part left. */
+static uint64_t kept_more(uint64_t out_bytes, uint64_t lets_bytes, uint64_t out_before,
+	uint64_t lets_before)
+{
+	uint64_t kept = sl_sub_sat(out_bytes, lets_bytes);
+
+	return kept > sl_sub_sat(out_before, lets_before) ? kept : 0;
+}
+
+static struct sl_room_verdict fits_part(const struct both *both, uint32_t g)
+{
+	const struct sl_room_gpu *with = &both->with->gpu[g];
+	const struct sl_room_gpu *without = &both->without->gpu[g];
+
+	return lacks(SL_ROOM_BOUND, g,
+		SL_MUTANT(ROOM_PARTS_UNSEEN,
+			kept_more(out_with(both, g), with->lets_bytes, out(without),
+				without->lets_bytes),
+			0));
+}
+
+/* A workload has one part for all GPUs. */
+static struct sl_room_verdict fits_parts(const struct both *both, uint64_t out_bytes)
+{
+	uint64_t before = 0;
+
+	for (uint32_t g = 0; g < both->without->gpus; g++)
+		before += out(&both->without->gpu[g]);
+	return lacks(SL_ROOM_BOUND, 0,
+		SL_MUTANT(ROOM_PARTS_APART,
+			kept_more(out_bytes, both->with->lets_bytes, before,
+				both->without->lets_bytes),
+			0));
+}
+
+/* By how much parts would keep bursts in the way of requests. What leaves for seats on this GPU
+ * changes nothing in it: a burst byte takes itself off both sides, another frees what it leaves
+ * unclaimed. */
+static uint64_t owed(const struct sl_room_gpu *gpu)
+{
+	return sl_sub_sat(lent(gpu, 0, 0), gpu->gives_bytes);
+}
+
+static struct sl_room_verdict fits_requests(const struct both *both, uint32_t g)
+{
+	uint64_t bytes = owed(&both->with->gpu[g]);
+
+	if (bytes <= owed(&both->without->gpu[g]))
+		return (struct sl_room_verdict){0};
+	return lacks(SL_ROOM_BOUND, g, SL_MUTANT(LENT_BEYOND_PART, bytes, 0));
+}
+
+static struct sl_room_verdict fits_pool(const struct both *both, const struct sums *sums)
+{
+	const struct sl_room *room = both->with;
+	uint64_t usable = sl_sub_sat(room->pool_bytes, room->slack_bytes);
+	uint64_t all = sums->host_bytes + sums->out_bytes;
+	uint64_t later = all - room->returning_bytes;
+	uint64_t over = 0;
+
+	if (sums->moves)
+		over = sl_sub_sat(
+			SL_MUTANT(RETURNING_IS_BACK, all, later), room->pool_bytes);
+	if (over || !both->claim->burst)
+		return lacks(SL_ROOM_POOL, 0, over);
+	if (sums->moves || (both->claim->demand && sums->lent_bytes))
+		over = sl_sub_sat(later + sums->lent_bytes,
+			usable + SL_MUTANT(BODIES_ARE_BACK, 0, sums->away_bytes));
+	if (!over && sums->moves && SL_MUTANT(P3_FOR_BODIES, both->claim->demand, true))
+		over = sl_sub_sat(later + way_back(both), usable);
+	return lacks(SL_ROOM_POOL, 0, over);
+}
+
+static struct sl_room_verdict fits(const struct both *both)
+{
+	struct sums all = sums(both);
+	struct sl_room_verdict verdict = {0};
+
+	for (uint32_t g = 0; g < both->with->gpus && !verdict.code; g++) {
+		if (need(&both->claim->need[g]))
+			verdict = fits_gpu(both, g);
+	}
+	for (uint32_t g = 0; g < both->with->gpus && !verdict.code; g++)
+		verdict = fits_part(both, g);
+	if (!verdict.code)
+		verdict = fits_parts(both, all.out_bytes);
+	if (!verdict.code)
+		verdict = fits_pool(both, &all);
+	for (uint32_t g = 0; g < both->with->gpus && !verdict.code; g++) {
+		if (both->claim->burst)
+			verdict = fits_requests(both, g);
+	}
+	return verdict;
+}
+
+struct sl_room_verdict sl_room_for(
+	const struct sl_room *room, const struct sl_room_claim *claim)
+{
+	struct sl_room with;
+	struct sl_room_workload workload;
+
+	/* Only the GPUs that there are: it is asked for each claim of each plan. */
+	memcpy(&with, room,
+		offsetof(struct sl_room, gpu) + room->gpus * sizeof(room->gpu[0]));
+	memcpy(&workload, claim->workload,
+		offsetof(struct sl_room_workload, on) +
+			room->gpus * sizeof(workload.on[0]));
+	add(&with, &workload, claim);
+	return fits(&(struct both){room, &with, claim, &workload});
+}

@@ -1,0 +1,117 @@
+/*
+ * room - whether a claim fits, on the GPUs and in the pool (decision 0037, section 3.3)
+ *
+ * Pure: sums in, a verdict out; it knows no clock, no order of claims and no list of leavers. Sizes
+ * are bytes. The copy is one node: per GPU the sums that a plan works on, and what the pool holds.
+ * Whoever makes it adds each workload once (sl_room_load), then each claim that gets a seat
+ * (sl_room_add), which moves the bytes of that claim from `rest` to `seats`.
+ *
+ *   fixed     on the GPU and cannot leave now: with open grants, and the room of open RESTOREs
+ *   seats     needs of seated claims, resident, evicted and asked for
+ *   away      of seats: evicted
+ *   rest      on the GPU, movable, neither told to leave nor of a seat
+ *   there     fixed + seats - away + rest: once all that was told to leave has left, every demand
+ *             is granted and no body is back
+ *   out       max(0, fixed + seats + rest - shareable): what must leave for the seats; beside a
+ *             burst that stays what no seat, fixed or other byte there covers of requests, too
+ *   unclaimed of requests, what no byte of there covers
+ *   within    of rest: what becomes unclaimed if it leaves
+ *
+ * All bytes off the GPU that are about to be free (dying, leaving) are in none of these.
+ */
+#ifndef SL_POLICY_ROOM_H
+#define SL_POLICY_ROOM_H
+
+#include "policy/books/ledger.h"
+
+/* One workload on one GPU. */
+struct sl_room_share {
+	uint64_t request_bytes;
+	uint64_t fixed_bytes, seats_bytes, away_bytes, rest_bytes;
+	uint64_t lasts_bytes; /* of fixed: no answer that is awaited ends it */
+};
+
+struct sl_room_workload {
+	/* What the pool takes of it beyond what it has there, leaving bytes too. No bound:
+	 * SL_LEDGER_BYTES_MAX. */
+	uint64_t part_bytes;
+	struct sl_room_share on[SL_LEDGER_GPUS_MAX];
+};
+
+struct sl_room_gpu {
+	uint64_t shareable_bytes;
+	uint64_t host_bytes;  /* evicted and leaving of this GPU */
+	uint64_t chunk_bytes; /* a leaver may give so much more than it is told to */
+	bool lost, degraded;  /* degraded: I1 is broken */
+	bool holds; /* a seat of a burst that stays: what is unclaimed is to be free for it, too */
+	/* Sums over workloads, kept by sl_room_load() and sl_room_add(). */
+	uint64_t fixed_bytes, seats_bytes, away_bytes, rest_bytes;
+	uint64_t unclaimed_bytes, within_bytes;
+	uint64_t uncovered_bytes; /* of requests, what neither seats nor fixed cover */
+	uint64_t wanting_bytes;   /* of these, what rest does not cover, either */
+	uint64_t lets_bytes;      /* of rest: what the parts of its workloads let leave */
+	uint64_t gives_bytes;     /* the same, of movable bytes above requests */
+};
+
+/* All that one client could have to bring back: its movable bytes, evicted ones too, per GPU. */
+struct sl_room_client {
+	uint64_t bytes[SL_LEDGER_GPUS_MAX];
+};
+
+/* Zero-initialise; set pool, gpus and the first lines of each GPU, then load the workloads. */
+struct sl_room {
+	uint64_t pool_bytes, slack_bytes;
+	uint64_t returning_bytes; /* of what the pool holds: the room of open RESTOREs */
+	uint64_t
+		lets_bytes; /* kept up to date: of rest on all GPUs, what parts let leave */
+	uint32_t gpus;
+	/* The clients that are not parked. One that another exceeds on each GPU may be left out.
+	 * Not owned. */
+	const struct sl_room_client *client;
+	uint32_t clients;
+	struct sl_room_gpu gpu[SL_LEDGER_GPUS_MAX];
+};
+
+/* Of a claim on one GPU: movable bytes of the body, and what its demand asks for. */
+struct sl_room_need {
+	uint64_t there_bytes,
+		away_bytes; /* 0 where the body has a seat, or none is claimed */
+	uint64_t asks_bytes;
+};
+
+struct sl_room_claim {
+	struct sl_room_workload *workload; /* not owned; sl_room_add() changes it */
+	const struct sl_room_client
+		*client; /* its own, without what it asks for; not owned */
+	bool burst, demand;
+	bool stays; /* what it asks for cannot be moved once granted: held, no-swap */
+	struct sl_room_need need[SL_LEDGER_GPUS_MAX];
+	/* Unclaimed requests per GPU that need no way back from this claim: of workloads of a
+	 * higher priority, with `priority` in the chain. 0 for what stays. */
+	uint64_t above_bytes[SL_LEDGER_GPUS_MAX];
+};
+
+enum sl_room_code {
+	SL_ROOM_OK,
+	SL_ROOM_LOST,
+	SL_ROOM_DEGRADED,
+	SL_ROOM_GPU,   /* fixed bytes and seats leave too little */
+	SL_ROOM_BOUND, /* parts of workloads in the pool are too small */
+	SL_ROOM_POOL
+};
+
+struct sl_room_verdict {
+	enum sl_room_code code;
+	uint32_t gpu; /* of LOST, DEGRADED, GPU, and of BOUND the first one */
+	uint64_t lacks_bytes;
+};
+
+/* Adds a workload with nothing seated. */
+void sl_room_load(struct sl_room *room, const struct sl_room_workload *workload);
+/* The claim has a seat from now on. */
+void sl_room_add(struct sl_room *room, const struct sl_room_claim *claim);
+/* Would it fit? A sum that does not grow by the claim is never too large. O(GPUs + clients). */
+SL_MUST_CHECK struct sl_room_verdict sl_room_for(
+	const struct sl_room *room, const struct sl_room_claim *claim);
+
+#endif
