@@ -158,7 +158,9 @@ static void judge_reason(struct explore *x, uint32_t i, uint64_t other, uint32_t
 			"after an EVICT of %c for a burst %u units are evicted or lent, "
 			"and the pool has %u",
 			name_of(i), explore_lent(x), x->world->pool);
+	/* Nothing of what is half on the host runs. */
 	if (lacker != workload && explore_is_within(x, workload) &&
+		!explore_is_out(&x->s.client[i]) &&
 		explore_quiet_of(x, workload) < wl->idle_grace)
 		explore_break(x, EXPLORE_GRACE,
 			"%c, within its request, is evicted for a burst of workload %u, "

@@ -170,6 +170,7 @@ static void on_evict(struct explore *x, const struct sl_action *a)
 		EXPLORE_ALL, (a->evict.tell_bytes + EXPLORE_UNIT - 1) / EXPLORE_UNIT);
 	c->moved = 0;
 	c->aborted = false;
+	c->told = false; /* its gate closes: who waits there says so anew */
 	x->s.orders++;
 }
 

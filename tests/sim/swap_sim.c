@@ -2,10 +2,11 @@
  * swap-sim - runs the rules of swapping in virtual time against modelled programs, from a printed
  * seed
  *
- *   swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME] [--print FROM] [--scenes]
+ *   swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME] [--print FROM] [--scenes [--otherwise FILE]]
  *   [--quiet] [--mutant NAME]
  *
- * --scenes: the plays with exact expectations (swap_scenes.c) instead. Exit status 0: all rules
+ * --scenes: the plays with exact expectations (swap_scenes.c) instead; those that FILE names, a line each, must come
+ * out otherwise. Exit status 0: all rules
  * held; 1: one broke (seed, event, trace and accounts are printed); 2: bad usage. --mutant is for
  * the build with faults in it (swap-sim-mutant); the ordinary program hands over to that one.
  * A failure is played again by its seed, with at least as many events; --print: with the accounts
@@ -47,7 +48,7 @@ static void print_stats(uint64_t seed, double seconds)
 static int usage(void)
 {
 	fputs("usage: swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME]"
-	      " [--print FROM] [--scenes] [--quiet] [--mutant NAME]\n",
+	      " [--print FROM] [--scenes [--otherwise FILE]] [--quiet] [--mutant NAME]\n",
 		stderr);
 	return 2;
 }
@@ -114,6 +115,7 @@ int main(int argc, char **argv)
 {
 	uint64_t events = 1000000, seed = sim_some_seed();
 	bool quiet = false, scenes = false;
+	const char *otherwise = NULL;
 
 	for (int i = 1; i < argc; i++) {
 		const char *value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -146,6 +148,8 @@ int main(int argc, char **argv)
 		} else if (strcmp(argv[i - 1], "--print") == 0) {
 			if (!sim_read_number(value, &world.print_from))
 				return usage();
+		} else if (strcmp(argv[i - 1], "--otherwise") == 0) {
+			otherwise = value;
 		} else if (strcmp(argv[i - 1], "--chain") == 0) {
 			if (!read_chain(value))
 				return usage();
@@ -154,6 +158,6 @@ int main(int argc, char **argv)
 		}
 	}
 	if (scenes)
-		return swap_scenes_run(&world, quiet) ? 0 : 1;
+		return swap_scenes_run(&world, quiet, otherwise) ? 0 : 1;
 	return run(seed, events, quiet);
 }

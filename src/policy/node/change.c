@@ -1,0 +1,246 @@
+/*
+ * change - what a WORKLOAD_SET asks for is judged like an admission to the GPUs that it has
+ */
+#include "policy/node/internal.h"
+
+/* What a change would make of the workload, before it is judged. */
+struct change {
+	uint64_t request_bytes, limit_bytes; /* the limit cut to what can be shared */
+	uint64_t uncut_limit_bytes;
+	uint64_t shareable_bytes; /* of the smallest of its GPUs */
+	int32_t priority;
+	uint32_t smallest_gpu;
+};
+
+/* What it was promised, or gave up until it is resumed. */
+static uint64_t request_of(const struct sl_node_workload *workload)
+{
+	return sl_node_is_parked(workload) ? workload->request_bytes
+					   : workload->account.request_bytes;
+}
+
+static struct change resolve_change(const struct sl_node *node,
+	const struct sl_node_workload *workload, const struct sl_event *event)
+{
+	uint32_t which = event->workload_set.which;
+	struct change to = {request_of(workload), workload->account.limit_bytes,
+		workload->account.limit_bytes, UINT64_MAX, workload->priority};
+
+	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t bytes = sl_ledger_shareable(&node->ledger, gpu);
+
+		if (bytes >= to.shareable_bytes)
+			continue;
+		to.shareable_bytes = bytes;
+		to.smallest_gpu = gpu;
+	}
+	if (which & SL_SET_REQUEST)
+		to.request_bytes = sl_amount_resolve(
+			&event->workload_set.request, to.shareable_bytes, 0);
+	if (which & SL_SET_LIMIT) {
+		to.uncut_limit_bytes = sl_amount_resolve(&event->workload_set.limit,
+			to.shareable_bytes, to.shareable_bytes);
+		to.limit_bytes = sl_min_u64(to.uncut_limit_bytes,
+			sl_max_u64(to.shareable_bytes, to.request_bytes));
+	}
+	if (which & SL_SET_PRIORITY)
+		to.priority = event->workload_set.priority;
+	return to;
+}
+
+/* Bounds hold for what somebody changes, not for what an administrator gave or allowed once. */
+static struct sl_bounds_verdict judge_bounds(const struct sl_node_workload *workload,
+	const struct change *to, const struct sl_event *event)
+{
+	struct sl_bounds bounds = event->workload_set.bounds;
+	struct sl_bounds_ask ask = {
+		.shareable_bytes = to->shareable_bytes, .priority = to->priority};
+
+	bounds.has_priority &= to->priority != workload->priority;
+	if (SL_MUTANT(SET_JUDGES_ALL, to->request_bytes != request_of(workload), true))
+		ask.request_bytes = to->request_bytes;
+	if (SL_MUTANT(SET_JUDGES_ALL, to->limit_bytes != workload->account.limit_bytes,
+		    true))
+		ask.limit_bytes = to->limit_bytes;
+	return sl_bounds_judge(&bounds, &ask);
+}
+
+/* A promise can be raised only where it can be kept: on each of its GPUs. */
+static bool refuse_raise(struct sl_node_step *step,
+	const struct sl_node_workload *workload, uint64_t request_bytes)
+{
+	uint64_t id = workload->index.id;
+
+	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t claim = sl_ledger_claim(&workload->account, gpu);
+		uint64_t others = step->node->ledger.gpu[gpu].claims_bytes - claim;
+		uint64_t room =
+			sl_sub_sat(sl_ledger_shareable(&step->node->ledger, gpu), others);
+		enum sl_reason reason = SL_REASON_NONE;
+
+		if (request_bytes > room)
+			reason = SL_REASON_REQUESTS_TAKEN;
+		if (SL_MUTANT(RAISE_DEGRADED,
+			    sl_ledger_is_degraded(&step->node->ledger, gpu), false))
+			reason = SL_REASON_DEGRADED;
+		if (SL_MUTANT(RAISE_LOST, step->node->gpu[gpu].lost, false))
+			reason = SL_REASON_GPU_LOST;
+		if (SL_MUTANT(RAISE_OVERBOOKS, reason, SL_REASON_NONE) == SL_REASON_NONE)
+			continue;
+		sl_node_refuse(step, id, reason, gpu, request_bytes, room);
+		return true;
+	}
+	return false;
+}
+
+/* Unclaimed requests of others on this GPU that the workload may not stand on. */
+static uint64_t kept_from(const struct sl_node *node, const struct sl_node_workload *but,
+	uint32_t gpu, int32_t priority, bool from_all)
+{
+	uint64_t bytes = 0;
+
+	sl_list_foreach (link, &node->all_workloads) {
+		const struct sl_node_workload *workload = sl_node_workload_at(link);
+
+		if (workload != but && (from_all || workload->priority <= priority))
+			bytes += sl_ledger_unclaimed(&workload->account, gpu);
+	}
+	return bytes;
+}
+
+/*
+ * Who stands on others' requests because those are of higher priority, and could take them back by
+ * `priority`, may not rise out of their reach with what he has. O(workloads).
+ */
+static bool refuse_rise(struct sl_node_step *step,
+	const struct sl_node_workload *workload, const struct change *to,
+	const struct sl_event *event)
+{
+	bool now_kept = event->workload_set.which & SL_SET_FLAGS &&
+			event->workload_set.flags & SL_WORKLOAD_NO_SWAP;
+
+	if (!sl_node_has(step->node, SL_RESOLVER_PRIORITY) ||
+		workload->flags & SL_WORKLOAD_NO_SWAP ||
+		(to->priority <= workload->priority && !now_kept))
+		return false;
+	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t burst = sl_sub_sat(
+			sl_ledger_here(&workload->account, gpu), to->request_bytes);
+		uint64_t kept =
+			kept_from(step->node, workload, gpu, to->priority, now_kept);
+		uint64_t free_bytes = sl_ledger_free_bytes(&step->node->ledger, gpu);
+
+		if (!burst || kept <= free_bytes || step->node->gpu[gpu].lost ||
+			kept <= kept_from(step->node, workload, gpu, workload->priority,
+					false))
+			continue;
+		if (SL_MUTANT(RISES_WITH_LOAN, false, true))
+			continue;
+		sl_node_refuse(step, workload->index.id, SL_REASON_STANDS_ON_REQUESTS,
+			gpu, burst, free_bytes);
+		return true;
+	}
+	return false;
+}
+
+static bool refuse_change(struct sl_node_step *step,
+	const struct sl_node_workload *workload, const struct change *to,
+	const struct sl_event *event)
+{
+	uint64_t id = workload->index.id;
+	struct sl_bounds_verdict bound = judge_bounds(workload, to, event);
+
+	if (to->request_bytes > request_of(workload) &&
+		to->request_bytes > to->shareable_bytes)
+		sl_node_refuse(step, id, SL_REASON_REQUEST_TOO_LARGE, to->smallest_gpu,
+			to->request_bytes, to->shareable_bytes);
+	else if (to->uncut_limit_bytes < to->request_bytes)
+		sl_node_refuse(step, id, SL_REASON_LIMIT_BELOW_REQUEST, 0,
+			to->request_bytes, to->uncut_limit_bytes);
+	else if (bound.reason != SL_REASON_NONE)
+		sl_node_refuse(step, id, bound.reason, 0, bound.wanted, bound.allowed);
+	else
+		return (to->request_bytes > request_of(workload) &&
+			       !sl_node_is_parked(workload) &&
+			       refuse_raise(step, workload, to->request_bytes)) ||
+		       refuse_rise(step, workload, to, event);
+	return true;
+}
+
+/* The most that it holds above its limit on one GPU. */
+static uint64_t over_bytes(const struct sl_node_workload *workload)
+{
+	uint64_t most = 0;
+
+	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
+		uint64_t use =
+			sl_ledger_use(&workload->account, (uint32_t)__builtin_ctz(left));
+
+		most = sl_max_u64(most, sl_sub_sat(use, workload->account.limit_bytes));
+	}
+	return most;
+}
+
+static void tell_new_limit(
+	struct sl_node_step *step, const struct sl_node_workload *workload)
+{
+	if (SL_MUTANT(SET_UNTOLD, sl_list_is_empty(&workload->clients), true))
+		return;
+	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1)
+		sl_node_emit(
+			step, (struct sl_action){.type = SL_ACTION_VIEW,
+				      .view = {.workload = workload->index.id,
+					      .gpu = (uint32_t)__builtin_ctz(left)}});
+}
+
+/*
+ * Takes effect in this step: every GPU of it is looked at again, where its waiting demands are
+ * denied if they no longer fit under the limit, and ranked anew as entitled or burst. A higher
+ * request takes room from the others' bursts, so somebody may be hopeless now.
+ */
+static void change(struct sl_node_step *step, struct sl_node_workload *workload,
+	const struct change *to, const struct sl_event *event)
+{
+	bool limit_moves = to->limit_bytes != workload->account.limit_bytes;
+
+	if (sl_node_is_parked(workload))
+		workload->request_bytes = to->request_bytes;
+	sl_ledger_change(&step->node->ledger, &workload->account,
+		sl_node_is_parked(workload) ? 0 : to->request_bytes, to->limit_bytes);
+	if (event->workload_set.which & SL_SET_FLAGS)
+		workload->flags = event->workload_set.flags;
+	if (event->workload_set.which & SL_SET_WAIT)
+		workload->wait_max = event->workload_set.wait_max;
+	if (event->workload_set.which & SL_SET_WARM)
+		workload->warm_after = event->workload_set.warm_after;
+	if (event->workload_set.which & SL_SET_GRACE)
+		workload->idle_grace = event->workload_set.idle_grace;
+	workload->priority = SL_MUTANT(SET_KEEPS_RANK, to->priority, workload->priority);
+	step->plans = true;
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_SET_DONE,
+				   .set_done = {.workload = workload->index.id,
+					   .request_bytes = to->request_bytes,
+					   .limit_bytes = to->limit_bytes,
+					   .priority = to->priority,
+					   .over_bytes = over_bytes(workload)}});
+	if (limit_moves)
+		tell_new_limit(step, workload);
+}
+
+void sl_node_on_workload_set(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint64_t id = event->workload_set.workload;
+	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
+	struct change to;
+
+	if (!workload || workload->leaving) {
+		sl_node_refuse(step, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0, 0);
+		return;
+	}
+	to = resolve_change(step->node, workload, event);
+	if (!refuse_change(step, workload, &to, event))
+		change(step, workload, &to, event);
+}

@@ -1,0 +1,519 @@
+/*
+ * claims - who wants to be on which GPUs, in their rank
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "policy/node/plan.h"
+
+static bool has_claims(const struct sl_node_client *client)
+{
+	return client->stage == SL_NODE_LIVES &&
+	       client->condition != SL_CONDITION_SILENT && !client->look->coming &&
+	       !sl_node_is_parked(client->workload) &&
+	       client->workload->stage != SL_NODE_UNCOUNTED;
+}
+
+/* --- which --- */
+
+static bool is_idle_for_grace(
+	struct sl_node_step *step, const struct sl_node_client *client)
+{
+	sl_ns grace = client->workload->idle_grace;
+	sl_ns since = sl_max_u64(client->idle_since, client->active_at);
+
+	if (client->stage == SL_NODE_DYING || !client->look->gpus)
+		return true;
+	if (!client->idle_since || !client->proven)
+		return false;
+	if (step->now >= sl_node_later(since, SL_MUTANT(NO_GRACE, grace, 0)))
+		return true;
+	sl_node_wake(step, sl_node_later(since, grace));
+	return false;
+}
+
+static bool has_grace(struct sl_node_step *step, const struct sl_node_workload *workload)
+{
+	if (!workload->sums->is_within || !workload->idle_grace ||
+		workload->sums->is_warm)
+		return false;
+	sl_node_each_client_of(client, workload)
+	{
+		if (!is_idle_for_grace(step, client))
+			return true;
+	}
+	return false;
+}
+
+static bool runs(const struct sl_node_client *client)
+{
+	return client->look->is_whole ? !client->look->is_idle : client->wants_since != 0;
+}
+
+/* --- facts --- */
+
+/* On each of its GPUs what it lacks is free or on its way. */
+static bool is_covered(const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	const struct sl_node_client *client = claim->client;
+
+	for (uint32_t left = claim->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t lacks = sl_node_missing(&client->holding.cell[gpu]);
+		uint64_t comes = sl_ledger_free_bytes(&node->ledger, gpu) +
+				 node->plan->leaving_bytes[gpu];
+
+		if (claim->demand && claim->demand->gpu == gpu)
+			lacks += claim->demand->bytes;
+		if (lacks > comes)
+			return false;
+	}
+	return true;
+}
+
+static uint32_t set_of(
+	const struct sl_node_plan *plan, const struct sl_node_workload *workload)
+{
+	uint32_t mask =
+		workload->sums->gpus ? workload->sums->gpus : workload->account.gpu_mask;
+
+	return mask ? plan->set_of[__builtin_ctz(mask)] : 0;
+}
+
+/* For how long it waits until a higher priority that competes gives way; 0: none does. */
+static sl_ns patience_of(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	const struct sl_node_plan *plan = node->plan;
+
+	if (plan->highest[set_of(plan, workload)] <= workload->priority ||
+		SL_MUTANT(NO_MIN_SHARE, false, true))
+		return 0;
+	return sl_turns_patience(workload->sums->slice, node->config.config.min_share_pm);
+}
+
+static bool is_stalled(const struct sl_node_client *client)
+{
+	return client->look->is_idle && !client->wants_since;
+}
+
+static void fill(struct sl_node_step *step, struct sl_node_claim *claim)
+{
+	const struct sl_node *node = step->node;
+	const struct sl_node_client *client = claim->client;
+	const struct sl_node_workload *workload = client->workload;
+	struct sl_node_demand *demand = claim->demand;
+	bool evicts = client->order.id && client->order.kind == SL_NODE_EVICT;
+
+	claim->facts = (struct sl_rank_facts){.kind = claim->facts.kind,
+		.entitled = claim->entitled,
+		.whole = client->look->is_whole,
+		.evict_open = evicts,
+		.crowded = node->plan->crowded & claim->gpus,
+		.coming = demand ? demand->flags & SL_NODE_DEMAND_SEATED
+				 : client->seat == SL_NODE_COMING,
+		.backs_off = sl_node_must_wait(client, step->now) ||
+			     (demand && step->now < demand->back_off.until),
+		.served = client->seat == SL_NODE_SERVED,
+		.overdue_seat = client->overdue,
+		.stalls = demand && !(demand->flags & SL_NODE_DEMAND_SEATED) &&
+			  is_stalled(client),
+		.priority = workload->priority,
+		.asked_at = demand ? demand->arrived : client->wants_since,
+		.served_at = workload->served_at,
+		.slice_ends = workload->slice_ends,
+		.cost = client->look->cost,
+		.patience = patience_of(node, workload),
+		.sequence = demand ? demand->sequence : 0,
+		.client = client->index.id};
+	claim->facts.covered = claim->facts.coming && is_covered(node, claim);
+}
+
+/* --- the list --- */
+
+static struct sl_node_claim *add(
+	struct sl_node *node, struct sl_node_client *client, enum sl_rank_kind kind)
+{
+	struct sl_node_plan *plan = node->plan;
+	struct sl_node_claim *claim = &plan->claims[plan->claims_count++];
+
+	memset(claim, 0, sizeof(*claim));
+	claim->client = client;
+	claim->facts.kind = kind;
+	claim->gpus = client->look->gpus;
+	claim->entitled = client->workload->sums->is_within;
+	return claim;
+}
+
+/* By arrival: older demands of the workload come first in its request. */
+static int by_sequence(const void *a, const void *b)
+{
+	const struct sl_node_claim *x = *(struct sl_node_claim *const *)a;
+	const struct sl_node_claim *y = *(struct sl_node_claim *const *)b;
+
+	return x->demand->sequence < y->demand->sequence ? -1 : 1;
+}
+
+static void entitle(struct sl_node_step *step, struct sl_node_claim *of[], uint32_t count)
+{
+	uint64_t asked[SL_NODE_GPUS_MAX] = {0};
+
+	if (count)
+		qsort(of, count, sizeof(of[0]), by_sequence);
+	for (uint32_t i = 0; i < count; i++) {
+		struct sl_node_demand *demand = of[i]->demand;
+		const struct sl_ledger_account *account =
+			&demand->client->workload->account;
+		uint32_t gpu = demand->gpu;
+
+		of[i]->entitled =
+			sl_ledger_use(account, gpu) + asked[gpu] + demand->bytes <=
+			sl_ledger_request(account, gpu);
+		if (of[i]->entitled) {
+			asked[gpu] += demand->bytes;
+			demand->burst_since = 0;
+		} else if (!demand->burst_since) {
+			demand->burst_since = sl_node_stamp(step);
+		}
+	}
+}
+
+/* GPUs are joined where a workload has memory on several: they take turns together. */
+static void join(struct sl_node_plan *plan, uint32_t mask)
+{
+	uint32_t roots = 0, least;
+
+	for (uint32_t left = mask; left; left &= left - 1)
+		roots |= 1u << plan->set_of[__builtin_ctz(left)];
+	if (!roots)
+		return;
+	least = (uint32_t)__builtin_ctz(roots);
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (roots >> plan->set_of[gpu] & 1)
+			plan->set_of[gpu] = least;
+	}
+}
+
+static void list_workload(struct sl_node_step *step, struct sl_node_workload *workload)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_plan *plan = node->plan;
+	struct sl_node_claim **demands = plan->order;
+	uint32_t count = 0;
+	bool grace = has_grace(step, workload);
+
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage == SL_NODE_DYING)
+			continue;
+		if (!has_claims(client))
+			continue;
+		if (client->look->gpus && runs(client))
+			client->look->body = add(node, client, SL_RANK_BODY);
+		else if (client->look->gpus && grace && client->look->is_whole)
+			client->look->body = add(node, client, SL_RANK_GRACE);
+		sl_list_foreach (link, &client->demands) {
+			struct sl_node_demand *demand = sl_node_demand_at(link);
+			struct sl_node_claim *claim;
+
+			if (demand->epoch || demand->flags & SL_NODE_DEMAND_CONTEXT)
+				continue;
+			claim = add(node, client, SL_RANK_DEMAND);
+			claim->demand = demand;
+			claim->gpus |= 1u << demand->gpu;
+			workload->sums->gpus |= 1u << demand->gpu;
+			workload->sums->cost +=
+				sl_node_cost_out(node, demand->gpu, demand->bytes) +
+				sl_node_cost_in(node, demand->gpu, demand->bytes);
+			demands[count++] = claim;
+		}
+	}
+	entitle(step, demands, count);
+	join(plan, workload->sums->gpus);
+}
+
+static uint32_t count_claims(const struct sl_node *node)
+{
+	uint32_t count = 0;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		count++;
+		sl_list_foreach (link, &SL_NODE_ENTRY(at, sl_node_client)->demands)
+			count++;
+	}
+	return count;
+}
+
+static void make_room(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+	uint32_t count = count_claims(node);
+
+	if (count <= plan->claims_room)
+		return;
+	plan->claims_room = 2 * count;
+	plan->claims =
+		sl_arena_take(node->arena, plan->claims_room * sizeof(*plan->claims));
+	plan->order =
+		sl_arena_take(node->arena, plan->claims_room * sizeof(*plan->order));
+}
+
+/* --- needs --- */
+
+struct sl_room_claim sl_node_room_claim(const struct sl_node *node,
+	const struct sl_node_claim *claim, bool with_body, struct sl_room_workload *of)
+{
+	static const struct sl_room_client none;
+	const struct sl_node_client *client = claim->client;
+	const struct sl_node_demand *demand = claim->demand;
+	struct sl_room_claim room = {.workload = of,
+		.client = &none,
+		.burst = !claim->entitled,
+		.demand = demand != NULL,
+		.stays =
+			demand && (demand->flags & SL_NODE_DEMAND_HELD ||
+					  client->workload->flags & SL_WORKLOAD_NO_SWAP ||
+					  !client->swaps)};
+
+	(void)node;
+	for (uint32_t left = with_body ? client->look->gpus : 0; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		bool is_fixed = of == &client->workload->sums->now ? client->look->stays
+								   : client->look->lasts;
+
+		room.need[gpu].away_bytes = cell->evicted_bytes - cell->returning_bytes;
+		if (of == &client->workload->sums->now && !is_fixed)
+			room.need[gpu].away_bytes += cell->leaving_bytes;
+		if (!is_fixed)
+			room.need[gpu].there_bytes =
+				of == &client->workload->sums->now
+					? sl_sub_sat(sl_ledger_evictable(cell),
+						  cell->leaving_bytes)
+					: sl_ledger_live(cell) -
+						  sl_min_u64(sl_ledger_live(cell),
+							  sl_ledger_fixed(cell));
+	}
+	if (demand)
+		room.need[demand->gpu].asks_bytes = demand->bytes;
+	return room;
+}
+
+/* --- who competes --- */
+
+/* Not all entitled claims fit beside what lasts: they take turns. */
+static void find_crowded(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+	uint64_t needs[SL_NODE_GPUS_MAX] = {0};
+
+	plan->crowded = 0;
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		const struct sl_node_claim *claim = &plan->claims[i];
+
+		if (!claim->entitled)
+			continue;
+		if (claim->demand) {
+			needs[claim->demand->gpu] += claim->demand->bytes;
+			continue;
+		}
+		for (uint32_t left = claim->gpus; left; left &= left - 1) {
+			uint32_t gpu = (uint32_t)__builtin_ctz(left);
+			const struct sl_ledger_cell *cell =
+				&claim->client->holding.cell[gpu];
+
+			needs[gpu] +=
+				claim->client->look->lasts
+					? cell->evicted_bytes
+					: sl_ledger_all(cell) - sl_ledger_fixed(cell);
+		}
+	}
+	for (uint32_t gpu = 0; gpu < plan->lasts.gpus; gpu++) {
+		if (SL_MUTANT(CROWDED_UNSEEN,
+			    plan->lasts.gpu[gpu].fixed_bytes + needs[gpu],
+			    0) > plan->lasts.gpu[gpu].shareable_bytes)
+			plan->crowded |= 1u << gpu;
+	}
+}
+
+static uint64_t weight_of(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	uint64_t least = SL_LEDGER_BYTES_MAX;
+
+	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1)
+		least = sl_min_u64(least, sl_ledger_shareable(&node->ledger,
+						  (uint32_t)__builtin_ctz(left)));
+	return sl_turns_weight(workload->account.request_bytes, least);
+}
+
+/* Lengths of slices, and what `min_share` makes of them where a higher priority competes. */
+static void measure_slices(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+	struct sl_turns_unit unit[SL_NODE_GPUS_MAX] = {{0}};
+	int32_t *highest = plan->highest;
+	sl_ns turn_max = node->config.config.turn_max;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		highest[gpu] = INT32_MIN;
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		struct sl_node_workload *workload = plan->claims[i].client->workload;
+		uint32_t set = set_of(plan, workload);
+
+		if (workload->sums->competes)
+			continue;
+		workload->sums->competes = true;
+		sl_turns_join(&unit[set], workload->sums->cost, weight_of(node, workload),
+			turn_max);
+		if (workload->priority > highest[set])
+			highest[set] = workload->priority;
+	}
+	sl_list_foreach (link, &node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(link);
+
+		workload->sums->slice = sl_turns_length(&unit[set_of(plan, workload)],
+			weight_of(node, workload), turn_max);
+	}
+}
+
+/* --- endless --- */
+
+static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *claim)
+{
+	struct sl_node_plan *plan = node->plan;
+	struct sl_node_sums *sums = claim->client->workload->sums;
+	struct sl_room *room = claim->entitled ? &plan->lasts : &plan->lasts_bursts;
+	struct sl_room_claim of = sl_node_room_claim(
+		node, claim, true, claim->entitled ? &sums->lasts : &sums->lasts_bursts);
+	struct sl_room_verdict verdict = sl_room_for(room, &of);
+	const struct sl_room_need *need = &of.need[verdict.gpu];
+
+	switch (verdict.code) {
+	case SL_ROOM_OK: return SL_ENDLESS_NOT;
+	case SL_ROOM_BOUND: return SL_ENDLESS_BOUND;
+	case SL_ROOM_POOL: return SL_ENDLESS_POOL;
+	default: break;
+	}
+	if (need->there_bytes + need->away_bytes + need->asks_bytes >
+		room->gpu[verdict.gpu].shareable_bytes)
+		return SL_ENDLESS_WHOLE;
+	of.workload = &sums->lasts;
+	if (!claim->entitled && verdict.code == SL_ROOM_GPU) {
+		of = sl_node_room_claim(node, claim, true, &sums->lasts);
+		of.stays = false;
+		verdict = sl_room_for(&plan->lasts, &of);
+		if (verdict.code == SL_ROOM_OK || verdict.code == SL_ROOM_POOL ||
+			verdict.code == SL_ROOM_BOUND)
+			return SL_ENDLESS_REQUESTS;
+	}
+	return SL_ENDLESS_STAYS;
+}
+
+static void find_endless(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		struct sl_node_claim *claim = &plan->claims[i];
+		struct sl_room_claim of;
+
+		if (!claim->entitled)
+			continue;
+		claim->endless = endless_of(node, claim);
+		if (claim->endless != SL_ENDLESS_NOT)
+			continue;
+		of = sl_node_room_claim(node, claim, !claim->demand,
+			&claim->client->workload->sums->lasts_bursts);
+		sl_room_add(&plan->lasts_bursts, &of);
+	}
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		if (!plan->claims[i].entitled)
+			plan->claims[i].endless = endless_of(node, &plan->claims[i]);
+	}
+}
+
+/* --- siblings --- */
+
+/* All that the workload has fits beside what lasts. */
+static bool fits_together(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	const struct sl_room *room = workload->sums->is_within
+					     ? &node->plan->lasts
+					     : &node->plan->lasts_bursts;
+	const struct sl_room_workload *own = workload->sums->is_within
+						     ? &workload->sums->lasts
+						     : &workload->sums->lasts_bursts;
+
+	for (uint32_t left = workload->sums->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t others = room->gpu[gpu].fixed_bytes +
+				  room->gpu[gpu].seats_bytes - own->on[gpu].fixed_bytes -
+				  own->on[gpu].seats_bytes;
+
+		if (others + sl_ledger_use(&workload->account, gpu) >
+			room->gpu[gpu].shareable_bytes)
+			return false;
+	}
+	return true;
+}
+
+static void find_siblings(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+
+	sl_list_foreach (link, &node->all_workloads)
+		sl_node_workload_at(link)->sums->fits_together =
+			fits_together(node, sl_node_workload_at(link));
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		struct sl_node_claim *claim = &plan->claims[i];
+		struct sl_node_sums *sums = claim->client->workload->sums;
+
+		if (claim->demand || !claim->client->wants_since || claim->facts.whole ||
+			claim->endless != SL_ENDLESS_NOT || !sums->fits_together)
+			continue;
+		if (!sums->sibling || claim->facts.asked_at < sums->sibling->asked_at)
+			sums->sibling = &claim->facts;
+	}
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		const struct sl_rank_facts *sibling =
+			plan->claims[i].client->workload->sums->sibling;
+
+		if (sibling && sibling->client != plan->claims[i].facts.client)
+			plan->claims[i].facts.sibling =
+				SL_MUTANT(SIBLINGS_UNSEEN, sibling, NULL);
+	}
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	return sl_rank_compare(&(*(struct sl_node_claim *const *)a)->rank,
+		&(*(struct sl_node_claim *const *)b)->rank);
+}
+
+void sl_node_list_claims(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_plan *plan = node->plan;
+
+	make_room(node);
+	plan->claims_count = 0;
+	sl_list_foreach (link, &node->all_workloads)
+		list_workload(step, sl_node_workload_at(link));
+	find_crowded(node);
+	measure_slices(node);
+	sl_node_begin_slices(step);
+	for (uint32_t i = 0; i < plan->claims_count; i++)
+		fill(step, &plan->claims[i]);
+	find_endless(node);
+	find_siblings(node);
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		plan->claims[i].rank =
+			sl_rank_of(&plan->claims[i].facts, step->now, &step->due);
+		plan->order[i] = &plan->claims[i];
+	}
+	if (plan->claims_count)
+		qsort(plan->order, plan->claims_count, sizeof(plan->order[0]), by_rank);
+}

@@ -1,0 +1,364 @@
+/*
+ * clients - processes join, report, free, are measured, and die
+ */
+#include "policy/node/plan.h"
+
+struct sl_node_client *sl_node_living(struct sl_node_step *step, uint64_t id)
+{
+	struct sl_node_client *client = sl_node_find_client(step->node, id);
+
+	if (client && client->stage != SL_NODE_DYING)
+		return client;
+	sl_node_note(
+		step, SL_REASON_STRAY, 0, client ? client->workload->index.id : 0, 0, 0);
+	return NULL;
+}
+
+struct sl_node_client *sl_node_living_on(
+	struct sl_node_step *step, uint64_t id, uint32_t gpu)
+{
+	if (gpu < SL_NODE_GPUS_MAX && step->node->ledger.gpu[gpu].present)
+		return sl_node_living(step, id);
+	sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, 0);
+	return NULL;
+}
+
+static uint32_t living_of(const struct sl_node_workload *workload)
+{
+	uint32_t count = 0;
+
+	sl_node_each_client_of(client, workload) count += client->stage != SL_NODE_DYING;
+	return count;
+}
+
+void sl_node_tell_view(struct sl_node_step *step, const struct sl_node_workload *workload,
+	uint32_t gpu, uint32_t if_living)
+{
+	if (SL_MUTANT(VIEW_UNTOLD, living_of(workload) < if_living, true) ||
+		workload->leaving)
+		return;
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_VIEW,
+				   .view = {.workload = workload->index.id, .gpu = gpu}});
+}
+
+bool sl_node_is_out(const struct sl_node_client *client)
+{
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		if (client->holding.cell[__builtin_ctz(left)].evicted_bytes)
+			return true;
+	}
+	return false;
+}
+
+bool sl_node_is_whole(const struct sl_node_client *client)
+{
+	return !sl_node_is_out(client);
+}
+
+void sl_node_whole_by_freeing(struct sl_node_step *step, struct sl_node_client *client)
+{
+	if (sl_node_is_out(client) || client->order.id)
+		return;
+	client->wants_since = 0;
+	client->told &= ~SL_NODE_COMES_BACK;
+	client->active_at = sl_node_stamp(step);
+	client->idle_since = 0;
+	client->proven = false;
+	client->seat = SL_NODE_COMING;
+}
+
+/* --- life --- */
+
+void sl_node_on_client_join(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+	uint64_t id = event->client_join.client;
+	struct sl_node_workload *workload =
+		sl_node_find_workload(node, event->client_join.workload);
+	struct sl_node_client *client = node->spare_clients;
+	struct sl_node_look *look;
+
+	if (!workload || workload->leaving || sl_node_find_client(node, id)) {
+		sl_node_note(step, SL_REASON_STRAY, 0, event->client_join.workload, 0, 0);
+		return;
+	}
+	if (client)
+		node->spare_clients = client->next_spare;
+	else
+		client = sl_arena_take(node->arena, sizeof(*client));
+	look = client->look ? client->look : sl_arena_take(node->arena, sizeof(*look));
+	*client = (struct sl_node_client){.index.id = id,
+		.look = look,
+		.workload = workload,
+		.stage = event->client_join.expected ? SL_NODE_EXPECTED : SL_NODE_LIVES,
+		.swaps = event->client_join.swaps,
+		.active_at = sl_node_stamp(step)};
+	client->holding.account = &workload->account;
+	sl_list_init(&client->demands);
+	sl_list_push_tail(&workload->clients, &client->of_workload);
+	sl_index_add(&node->clients, &client->index);
+	if (event->client_join.expected && !node->recover_until)
+		node->recover_until = sl_node_later(
+			sl_node_stamp(step), node->config.config.recover_wait);
+	step->plans = true;
+}
+
+/* What it has less than before was on the host, until it says how much is there: what is on the GPU
+ * is only known to be no more than before. */
+static uint64_t still_out(const struct sl_ledger_cell *cell, uint64_t bytes)
+{
+	uint64_t was_here = cell->backing_bytes - cell->evicted_bytes;
+
+	return sl_min_u64(cell->evicted_bytes, sl_sub_sat(bytes, was_here));
+}
+
+void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+	uint32_t gpu = event->client_report.gpu;
+	struct sl_node_client *client =
+		sl_node_living_on(step, event->client_report.client, gpu);
+	uint64_t out_bytes;
+
+	if (!client)
+		return;
+	client->stage = SL_NODE_REPORTING;
+	out_bytes = still_out(&client->holding.cell[gpu], event->client_report.bytes);
+	sl_ledger_set_backing(
+		&node->ledger, &client->holding, gpu, event->client_report.bytes);
+	if (SL_MUTANT(REPORT_FREES_GPU, true, false))
+		sl_ledger_set_evicted(&node->ledger, &client->holding, gpu, out_bytes);
+	sl_node_tell_view(step, client->workload, gpu, 2);
+	step->plans = true;
+}
+
+void sl_node_on_client_evicted(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint32_t gpu = event->client_evicted.gpu;
+	struct sl_node_client *client =
+		sl_node_living_on(step, event->client_evicted.client, gpu);
+
+	if (!client)
+		return;
+	sl_ledger_set_evicted(
+		&step->node->ledger, &client->holding, gpu, event->client_evicted.bytes);
+	step->plans = true;
+}
+
+void sl_node_on_client_reported(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client =
+		sl_node_living(step, event->client_reported.client);
+
+	if (!client)
+		return;
+	/* When what is whole came here, the former daemon knew: its slice begins now. */
+	if (client->stage == SL_NODE_EXPECTED && sl_node_is_whole(client))
+		client->seat =
+			SL_MUTANT(REPORT_BEGINS_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
+	client->stage = SL_NODE_LIVES;
+	step->plans = true;
+}
+
+/* --- death --- */
+
+static bool is_still_there(const struct sl_node_client *client)
+{
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&client->holding.cell[__builtin_ctz(left)];
+
+		if (cell->dying_bytes || cell->paid_bytes)
+			return true;
+	}
+	return false;
+}
+
+static void forget_client(struct sl_node *node, struct sl_node_client *client)
+{
+	struct sl_node_workload *workload = client->workload;
+
+	sl_index_remove(&node->clients, &client->index);
+	sl_list_unlink(&client->of_workload);
+	client->next_spare = node->spare_clients;
+	node->spare_clients = client;
+	sl_node_forget_workload(node, workload);
+}
+
+static void release(struct sl_node_step *step, struct sl_node_client *client,
+	uint32_t gpu, uint64_t remaining_bytes)
+{
+	sl_ledger_release(&step->node->ledger, &client->holding, gpu, remaining_bytes);
+	sl_node_repay(step, gpu);
+	step->plans = true;
+}
+
+static void release_lost(struct sl_node_step *step, struct sl_node_client *client)
+{
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (step->node->gpu[gpu].lost)
+			release(step, client, gpu, 0);
+	}
+}
+
+void sl_node_lose(struct sl_node_step *step, uint32_t gpu)
+{
+	struct sl_node *node = step->node;
+
+	sl_list_foreach_safe (of_node, &node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(of_node);
+
+		sl_list_foreach_safe (link, &workload->clients) {
+			struct sl_node_client *client = sl_node_client_at(link);
+
+			if (client->stage != SL_NODE_DYING) {
+				sl_node_void_grants(step, client, gpu);
+				continue;
+			}
+			release_lost(step, client);
+			if (!is_still_there(client))
+				forget_client(node, client);
+		}
+	}
+}
+
+void sl_node_on_client_exit(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_client *client = sl_node_living(step, event->client_exit.client);
+
+	if (!client)
+		return;
+	sl_list_foreach_safe (link, &client->demands)
+		sl_node_drop_demand(node, sl_node_demand_at(link));
+	client->stage = SL_NODE_DYING;
+	client->order = (struct sl_node_order){0};
+	client->wants_since = 0;
+	client->seat = SL_NODE_UNSEATED;
+	client->store_bytes = client->trim_bytes = 0;
+	client->stop_stage = SL_NODE_UNTOLD;
+	sl_ledger_die(&node->ledger, &client->holding);
+	release_lost(step, client);
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (client->holding.cell[gpu].dying_bytes)
+			sl_node_tell_view(step, client->workload, gpu, 1);
+	}
+	if (!is_still_there(client))
+		forget_client(node, client);
+	step->plans = true;
+}
+
+void sl_node_on_released(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_client *client = sl_node_find_client(node, event->released.client);
+	uint32_t gpu = event->released.gpu;
+
+	if (!client || client->stage != SL_NODE_DYING || gpu >= SL_NODE_GPUS_MAX) {
+		sl_node_note(step, SL_REASON_STRAY, gpu,
+			client ? client->workload->index.id : 0, 0,
+			event->released.remaining_bytes);
+		return;
+	}
+	/* No VIEW: dying bytes are nobody's use. */
+	release(step, client, gpu, event->released.remaining_bytes);
+	sl_node_released(node, gpu);
+	if (!is_still_there(client))
+		forget_client(node, client);
+}
+
+/* --- bytes --- */
+
+void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+	uint32_t gpu = event->freed.gpu;
+	struct sl_node_client *client = sl_node_living_on(step, event->freed.client, gpu);
+	uint64_t freed;
+	bool was_out;
+
+	if (!client)
+		return;
+	was_out = sl_node_is_out(client);
+	freed = event->freed.evicted ? sl_ledger_free_evicted(&node->ledger,
+					       &client->holding, gpu, event->freed.bytes)
+				     : sl_ledger_free(&node->ledger, &client->holding,
+					       gpu, event->freed.bytes);
+	if (freed < event->freed.bytes)
+		sl_node_note(step, SL_REASON_UNDERFLOW, gpu, client->workload->index.id,
+			0, event->freed.bytes - freed);
+	sl_node_be_active(step, client);
+	if (!freed)
+		return;
+	if (event->freed.evicted) {
+		/* What an order moves is counted from there on. */
+		if (client->order.id && client->order.gpu == gpu)
+			client->order.out_bytes =
+				sl_sub_sat(client->order.out_bytes, freed);
+		client->trim = (struct sl_node_back_off){0};
+	}
+	if (was_out)
+		sl_node_whole_by_freeing(step, client);
+	sl_node_released(node, gpu);
+	sl_node_tell_view(step, client->workload, gpu, 2);
+	step->plans |= node->lacks != 0 || was_out;
+}
+
+void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+	uint32_t gpu = event->hidden.gpu;
+	struct sl_node_client *client =
+		sl_node_living_on(step, event->hidden.client, gpu);
+	uint64_t before;
+
+	if (!client)
+		return;
+	before = sl_ledger_measured(&client->holding.cell[gpu]);
+	sl_ledger_set_hidden(&node->ledger, &client->holding, gpu, event->hidden.bytes);
+	if (sl_ledger_measured(&client->holding.cell[gpu]) == before)
+		return;
+	sl_node_tell_view(step, client->workload, gpu, 1);
+	sl_node_repay(step, gpu);
+	step->plans = true;
+}
+
+/* A lie gets what an honest demand would get, and never takes a promise from others. After a
+ * daemon's start what was granted by the one before fits for the same reason. */
+static uint64_t believed(struct sl_node_step *step, struct sl_node_client *client,
+	uint32_t gpu, uint64_t bytes)
+{
+	const struct sl_ledger_account *account = &client->workload->account;
+	uint64_t fixed = sl_ledger_fixed(&account->cell[gpu]);
+	uint64_t within = sl_sub_sat(sl_ledger_request(account, gpu), fixed);
+	uint64_t most =
+		client->holding.cell[gpu].held_bytes +
+		sl_max_u64(within, sl_node_holdable(step->node, client->workload, gpu));
+
+	bytes = sl_min_u64(bytes, client->holding.cell[gpu].backing_bytes);
+	if (bytes <= most || SL_MUTANT(HELD_BELIEVED, false, true))
+		return bytes;
+	if (!(client->told & SL_NODE_TOLD_HELD))
+		sl_node_note(step, SL_REASON_HELD_UNASKED, gpu,
+			client->workload->index.id, 0, bytes - most);
+	client->told |= SL_NODE_TOLD_HELD;
+	return most;
+}
+
+void sl_node_on_held(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint32_t gpu = event->held.gpu;
+	struct sl_node_client *client = sl_node_living_on(step, event->held.client, gpu);
+	uint64_t before;
+
+	if (!client)
+		return;
+	before = client->holding.cell[gpu].held_bytes;
+	sl_ledger_set_held(&step->node->ledger, &client->holding, gpu,
+		believed(step, client, gpu, event->held.bytes));
+	step->plans |= client->holding.cell[gpu].held_bytes != before;
+}

@@ -1,0 +1,212 @@
+/*
+ * contexts - contexts and code, and the reserve that pays for them
+ *
+ * A context never leaves its GPU. First come, first paid: what was measured is paid as far as the
+ * reserve has room, stays paid while it is measured, and the rest counts against its workload until
+ * the reserve has room again. So that no workload there is left without a way to be whole, a
+ * process makes its first context only where the next one has room. That question is a demand of no
+ * bytes outside the rank: it takes nothing from demands, and nobody is moved for it.
+ */
+#include "policy/node/internal.h"
+#include "policy/verdicts/admit.h"
+
+/* One more context is taken to need as much as the largest process there has, and this part of the
+ * reserve besides, since code is loaded later. */
+#define CODE_PART 8
+
+/* Of those that count bytes against their workloads, the one that joined first. */
+static struct sl_node_client *first_unpaid(const struct sl_node *node, uint32_t gpu)
+{
+	struct sl_node_client *first = NULL;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		if (client->holding.cell[gpu].hidden_bytes &&
+			(!first || at->id < first->index.id))
+			first = client;
+	}
+	return first;
+}
+
+void sl_node_repay(struct sl_node_step *step, uint32_t gpu)
+{
+	struct sl_node *node = step->node;
+
+	while (node->ledger.gpu[gpu].sum.hidden_bytes &&
+		SL_MUTANT(PAID_ONCE, sl_ledger_reserve_room(&node->ledger, gpu), 0)) {
+		struct sl_node_client *client = first_unpaid(node, gpu);
+
+		sl_ledger_set_hidden(&node->ledger, &client->holding, gpu,
+			sl_ledger_measured(&client->holding.cell[gpu]));
+		sl_node_tell_view(step, client->workload, gpu, 1);
+		step->plans = true;
+	}
+}
+
+static bool has_context(const struct sl_ledger_cell cell[], uint32_t gpu)
+{
+	return sl_ledger_measured(&cell[gpu]);
+}
+
+static uint64_t context_of(const struct sl_node *node, uint32_t gpu)
+{
+	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
+	uint64_t largest = 0;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at))
+		largest = sl_max_u64(largest,
+			sl_ledger_measured(
+				&SL_NODE_ENTRY(at, sl_node_client)->holding.cell[gpu]));
+	return largest + sl_sub_sat(g->reserve_bytes, g->driver_bytes) / CODE_PART;
+}
+
+/* Of the client: it was granted its context there, which was not measured yet. */
+static bool is_making(const struct sl_node_client *client, uint32_t gpu)
+{
+	sl_list_foreach (link, &client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (demand->flags & SL_NODE_DEMAND_CONTEXT && demand->epoch &&
+			demand->gpu == gpu)
+			return !has_context(client->holding.cell, gpu);
+	}
+	return false;
+}
+
+/* Contexts that are to come there of workloads other than `but`: of each that was admitted and has
+ * none yet, and of further processes that were granted theirs. */
+static uint32_t to_come(
+	const struct sl_node *node, uint32_t gpu, const struct sl_node_workload *but)
+{
+	uint32_t count = 0;
+
+	sl_list_foreach (link, &node->all_workloads) {
+		const struct sl_node_workload *workload = sl_node_workload_at(link);
+		bool has = has_context(workload->account.cell, gpu);
+
+		count += workload != but && !workload->leaving &&
+			 (workload->account.gpu_mask >> gpu & 1) && !has;
+		sl_node_each_client_of(client, workload) count +=
+			(workload == but || has) && is_making(client, gpu);
+	}
+	return count;
+}
+
+/* What of it nobody can move, whoever asks. */
+static uint64_t stays(const struct sl_node_client *client, uint32_t gpu)
+{
+	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+	return client->swaps && !(client->workload->flags & SL_WORKLOAD_NO_SWAP)
+		       ? sl_ledger_fixed(cell)
+		       : sl_ledger_live(cell);
+}
+
+static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	sl_node_each_client_of(client, workload) bytes += stays(client, gpu);
+	return bytes;
+}
+
+/* A workload that can be all on the GPU now, and never again with so much more there that never
+ * leaves it; but_bursts: one with a request. */
+static const struct sl_node_workload *not_whole_beside(
+	const struct sl_node *node, uint32_t gpu, uint64_t more_bytes, bool but_bursts)
+{
+	uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu), all = 0;
+
+	sl_list_foreach (link, &node->all_workloads)
+		all += stays_of(sl_node_workload_at(link), gpu);
+	sl_list_foreach (link, &node->all_workloads) {
+		const struct sl_node_workload *workload = sl_node_workload_at(link);
+		uint64_t use = sl_ledger_use(&workload->account, gpu);
+		uint64_t need = all - stays_of(workload, gpu) + use;
+
+		if (use && need <= shareable && need + more_bytes > shareable &&
+			(!but_bursts || sl_ledger_request(&workload->account, gpu)))
+			return workload;
+	}
+	return NULL;
+}
+
+static const struct sl_node_workload *judge(const struct sl_node *node, uint32_t gpu,
+	const struct sl_node_workload *own, bool has_request, struct sl_admit_gpu *facts)
+{
+	uint64_t context = context_of(node, gpu);
+	uint64_t left = sl_sub_sat(sl_ledger_reserve_room(&node->ledger, gpu),
+		to_come(node, gpu, own) * context);
+
+	facts->context_bytes = context;
+	facts->reserve_bytes = left;
+	/* Where nothing is moved, all that runs is whole. */
+	return left < context && sl_node_swaps(node)
+		       ? not_whole_beside(node, gpu, context - left, has_request)
+		       : NULL;
+}
+
+void sl_node_context_facts(const struct sl_node *node, uint32_t gpu, bool has_request,
+	struct sl_admit_gpu *facts)
+{
+	facts->crowded = judge(node, gpu, NULL, has_request, facts) != NULL;
+}
+
+/* --- the first context of a process --- */
+
+static void grant(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	demand->epoch = ++step->node->next_epoch;
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_GRANT,
+				   .grant = {.client = demand->client->index.id,
+					   .ask = demand->ask,
+					   .epoch = demand->epoch,
+					   .gpu = demand->gpu}});
+}
+
+static void decide(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	const struct sl_node_workload *own = demand->client->workload;
+	struct sl_admit_gpu facts = {0};
+	sl_ns wait_max =
+		own->wait_max ? own->wait_max : step->node->config.config.wait_max;
+	sl_ns end = sl_node_later(demand->arrived, wait_max);
+
+	if (!judge(step->node, demand->gpu, own,
+		    sl_ledger_request(&own->account, demand->gpu), &facts))
+		grant(step, demand);
+	else if (step->now >= end)
+		sl_node_deny(step, demand, SL_REASON_CONTEXT_WAITED);
+	else
+		sl_node_wake(step, end);
+}
+
+void sl_node_contexts(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_demand *first;
+	uint64_t after = 0;
+
+	do {
+		first = NULL;
+		for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+			at = sl_index_next(&node->clients, at)) {
+			sl_list_foreach (
+				link, &SL_NODE_ENTRY(at, sl_node_client)->demands) {
+				struct sl_node_demand *demand = sl_node_demand_at(link);
+
+				if (demand->flags & SL_NODE_DEMAND_CONTEXT &&
+					!demand->epoch && demand->sequence > after &&
+					(!first || demand->sequence < first->sequence))
+					first = demand;
+			}
+		}
+		if (first) {
+			after = first->sequence;
+			decide(step, first);
+		}
+	} while (first);
+}

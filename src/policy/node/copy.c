@@ -1,0 +1,308 @@
+/*
+ * copy - the sums that a plan works on, and what it has to know of each client
+ *
+ * Bytes that are about to be free (dying, leaving, of clients told to end) are off the copy.
+ */
+#include "policy/node/plan.h"
+
+#include <string.h>
+
+/* So many refusals in a row, the first three within a second, last. */
+#define UNWILLING_AFTER 4
+
+uint64_t sl_node_movable(const struct sl_ledger_cell *cell)
+{
+	return sl_ledger_evictable(cell) + cell->evicted_bytes - cell->returning_bytes;
+}
+
+uint64_t sl_node_missing(const struct sl_ledger_cell *cell)
+{
+	return cell->evicted_bytes + cell->leaving_bytes - cell->returning_bytes;
+}
+
+/* --- clients --- */
+
+static bool is_kept(const struct sl_node *node, const struct sl_node_client *client)
+{
+	return !sl_node_swaps(node) || !client->swaps ||
+	       SL_MUTANT(
+		       EVICTS_NO_SWAP, client->workload->flags & SL_WORKLOAD_NO_SWAP, 0);
+}
+
+static bool stays(struct sl_node_step *step, const struct sl_node_client *client)
+{
+	bool backs_off = sl_node_must_stay(client, step->now);
+
+	if (backs_off)
+		sl_node_wake(step, client->back_off.until);
+	return is_kept(step->node, client) || !client->look->answers || backs_off ||
+	       SL_MUTANT(EVICTS_UNCOMMITTED, sl_node_has_open_grant(client), false) ||
+	       (client->order.id && client->order.kind == SL_NODE_RESTORE);
+}
+
+static bool lasts(const struct sl_node_step *step, const struct sl_node_client *client)
+{
+	return is_kept(step->node, client) || !client->look->answers ||
+	       (sl_node_must_stay(client, step->now) &&
+		       client->back_off.times >= UNWILLING_AFTER);
+}
+
+static bool is_idle_for(
+	struct sl_node_step *step, const struct sl_node_client *client, sl_ns span)
+{
+	sl_ns since = sl_max_u64(client->idle_since, client->active_at);
+
+	if (!client->idle_since)
+		return false;
+	if (step->now < sl_node_later(since, span)) {
+		sl_node_wake(step, sl_node_later(since, span));
+		return false;
+	}
+	return client->proven;
+}
+
+static bool has_unseated(const struct sl_node_client *client)
+{
+	sl_list_foreach (link, &client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (!demand->epoch && !(demand->flags & (SL_NODE_DEMAND_SEATED |
+								SL_NODE_DEMAND_CONTEXT)))
+			return true;
+	}
+	return false;
+}
+
+static void look_at(struct sl_node_step *step, struct sl_node_client *client)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_look *look = client->look;
+	sl_ns untakeable_at = sl_node_untakeable_at(node, client);
+
+	*look = (struct sl_node_look){.is_whole = sl_node_is_whole(client)};
+	if (untakeable_at > step->now && untakeable_at != SL_NS_NEVER)
+		sl_node_wake(step, untakeable_at);
+	look->answers = sl_node_answers(node, client, step->now);
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t bytes = sl_node_movable(&client->holding.cell[gpu]);
+
+		if (!bytes && !client->holding.cell[gpu].returning_bytes)
+			continue;
+		look->gpus |= 1u << gpu;
+		look->cost += sl_node_cost_out(node, gpu, bytes) +
+			      sl_node_cost_in(node, gpu, bytes);
+	}
+	look->stays = stays(step, client);
+	look->lasts = lasts(step, client);
+	look->is_idle = is_idle_for(step, client,
+		has_unseated(client) ? sl_turns_first_part(0)
+				     : sl_turns_first_part(look->cost));
+	look->coming =
+		client->stop_stage == SL_NODE_TERMED ||
+		client->stop_stage == SL_NODE_KILLED ||
+		(sl_node_is_stopped(client->workload) &&
+			client->workload->stage != SL_NODE_UNCOUNTED && look->is_idle);
+}
+
+/* --- sums --- */
+
+static void add_now(struct sl_node_step *step, const struct sl_node_client *client)
+{
+	const struct sl_node_look *look = client->look;
+	struct sl_node_plan *plan = step->node->plan;
+
+	if (look->coming)
+		return;
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		struct sl_room_share *share = &client->workload->sums->now.on[gpu];
+		uint64_t live = sl_ledger_live(cell), moves = sl_ledger_evictable(cell);
+
+		if (look->stays || step->node->gpu[gpu].lost) {
+			share->fixed_bytes += live;
+			continue;
+		}
+		share->fixed_bytes += live - moves;
+		share->rest_bytes += sl_sub_sat(moves, cell->leaving_bytes);
+		plan->leaving_bytes[gpu] += cell->leaving_bytes;
+		plan->now.gpu[gpu].chunk_bytes =
+			sl_max_u64(plan->now.gpu[gpu].chunk_bytes, client->chunk_bytes);
+	}
+}
+
+static void add_lasting(struct sl_node_step *step, const struct sl_node_client *client)
+{
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		struct sl_room_share *share = &client->workload->sums->lasts.on[gpu];
+		uint64_t live = sl_ledger_live(cell);
+		uint64_t fixed = client->look->lasts || step->node->gpu[gpu].lost
+					 ? live
+					 : sl_min_u64(live, sl_ledger_fixed(cell));
+
+		if (client->look->coming)
+			continue;
+		share->fixed_bytes += fixed;
+		share->rest_bytes += live - fixed;
+	}
+}
+
+static uint64_t part_left(
+	const struct sl_node *node, const struct sl_node_workload *workload, bool leaving)
+{
+	uint64_t part = node->config.config.pool_member_bytes, out = 0;
+
+	if (!part)
+		return SL_LEDGER_BYTES_MAX;
+	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&workload->account.cell[__builtin_ctz(left)];
+
+		out += cell->evicted_bytes + (leaving ? cell->leaving_bytes : 0);
+	}
+	return sl_sub_sat(part, out);
+}
+
+static void begin_room(const struct sl_node *node, struct sl_room *room, bool back)
+{
+	memset(room, 0, sizeof(*room));
+	room->pool_bytes = sl_node_swaps(node) ? node->config.config.pool_bytes : 0;
+	room->slack_bytes = node->config.config.slack_bytes;
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		const struct sl_ledger_gpu *of = &node->ledger.gpu[gpu];
+		struct sl_room_gpu *to = &room->gpu[gpu];
+
+		if (!of->present)
+			continue;
+		room->gpus = gpu + 1;
+		to->shareable_bytes = sl_ledger_shareable(&node->ledger, gpu);
+		to->host_bytes = of->sum.evicted_bytes + of->sum.leaving_bytes -
+				 (back ? of->sum.returning_bytes : 0);
+		to->lost = node->gpu[gpu].lost;
+		to->degraded = sl_ledger_is_degraded(&node->ledger, gpu);
+		room->returning_bytes += back ? 0 : of->sum.returning_bytes;
+	}
+}
+
+/* The last of its processes decides. */
+static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *workload)
+{
+	if (!workload->warm_after || workload->stage != SL_NODE_RUNS ||
+		workload->leaving || workload->flags & SL_WORKLOAD_NO_SWAP ||
+		!sl_node_swaps(step->node))
+		return false;
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage == SL_NODE_DYING || !client->look->gpus)
+			continue;
+		if (client->wants_since || !sl_list_is_empty(&client->demands) ||
+			!is_idle_for(step, client,
+				SL_MUTANT(WARM_TOO_EARLY, workload->warm_after, 1)))
+			return false;
+	}
+	return true;
+}
+
+static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_sums *sums = workload->sums;
+
+	memset(sums, 0, sizeof(*sums));
+	sums->is_within = sums->asks_within = true;
+	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
+		uint64_t request = sl_ledger_request(&workload->account, gpu);
+
+		sums->now.on[gpu].request_bytes = request;
+		sums->lasts.on[gpu].request_bytes = request;
+		sums->is_within &= sl_ledger_use(&workload->account, gpu) <= request;
+	}
+	sums->now.part_bytes = part_left(node, workload, true);
+	sums->lasts.part_bytes = part_left(node, workload, true);
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage == SL_NODE_DYING)
+			continue;
+		look_at(step, client);
+		sums->gpus |= client->look->gpus;
+		sums->cost += client->look->cost;
+		add_now(step, client);
+		add_lasting(step, client);
+	}
+	sums->is_warm = is_warm(step, workload);
+	sums->lasts_bursts = sums->lasts;
+	sl_room_load(&node->plan->now, &sums->now);
+	sl_room_load(&node->plan->lasts, &sums->lasts);
+}
+
+/* For the way back: the client that has most on each GPU, and each on several. */
+static void list_clients(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+	struct sl_room_client most = {{0}};
+
+	if (plan->clients_room < node->clients.count + 1) {
+		plan->clients_room = 2 * (node->clients.count + 1);
+		plan->clients = sl_arena_take(
+			node->arena, plan->clients_room * sizeof(*plan->clients));
+	}
+	plan->now.clients = 0;
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		const struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+		struct sl_room_client *to = &plan->clients[plan->now.clients];
+
+		if (client->stage == SL_NODE_DYING ||
+			sl_node_is_parked(client->workload) || !client->look->gpus ||
+			is_kept(node, client))
+			continue;
+		memset(to, 0, sizeof(*to));
+		for (uint32_t left = client->look->gpus; left; left &= left - 1) {
+			uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+			to->bytes[gpu] = sl_node_movable(&client->holding.cell[gpu]) +
+					 client->holding.cell[gpu].returning_bytes;
+		}
+		if (client->look->gpus & (client->look->gpus - 1)) {
+			plan->now.clients++;
+			continue;
+		}
+		for (uint32_t left = client->look->gpus; left; left &= left - 1) {
+			uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+			most.bytes[gpu] = sl_max_u64(most.bytes[gpu], to->bytes[gpu]);
+		}
+	}
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
+		struct sl_room_client *to = &plan->clients[plan->now.clients];
+
+		if (!most.bytes[gpu] || plan->now.clients + 1 >= plan->clients_room)
+			continue;
+		memset(to, 0, sizeof(*to));
+		to->bytes[gpu] = most.bytes[gpu];
+		plan->now.clients++;
+	}
+	plan->now.client = plan->lasts.client = plan->lasts_bursts.client = plan->clients;
+	plan->lasts.clients = plan->lasts_bursts.clients = plan->now.clients;
+}
+
+void sl_node_copy(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_plan *plan = node->plan;
+
+	begin_room(node, &plan->now, false);
+	begin_room(node, &plan->lasts, true);
+	memset(plan->leaving_bytes, 0, sizeof(plan->leaving_bytes));
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		plan->set_of[gpu] = gpu;
+	sl_list_foreach (link, &node->all_workloads)
+		sum_up(step, sl_node_workload_at(link));
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
+		plan->lasts.gpu[gpu].chunk_bytes = plan->now.gpu[gpu].chunk_bytes;
+	plan->lasts_bursts = plan->lasts;
+	list_clients(node);
+}

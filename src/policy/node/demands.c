@@ -1,0 +1,444 @@
+/*
+ * demands - what programs ask for, from the ASK to its COMMIT, its DENY or the end of its client
+ *
+ * Every event may come from a client that lies, repeats itself or has just died: what the books
+ * cannot place is noted as stray. Races that honest clients cannot avoid (a CANCEL that crosses its
+ * answer) are silent. While it is granted a demand keeps its sequence number, so that after a
+ * refusal of the driver it has its old place.
+ */
+#include "policy/node/internal.h"
+
+/* The first soon, since a dead process' memory usually comes back within tens of ms. */
+#define AGAIN_FIRST (20 * SL_MS)
+#define AGAIN_MOST  (500 * SL_MS)
+
+static struct sl_node_demand *new_demand(struct sl_node *node)
+{
+	struct sl_node_demand *demand;
+
+	if (sl_list_is_empty(&node->spare_demands)) {
+		demand = sl_arena_take(node->arena, sizeof(*demand));
+	} else {
+		demand = sl_node_demand_at(node->spare_demands.next);
+		sl_list_unlink(&demand->of_client);
+	}
+	*demand = (struct sl_node_demand){.sequence = ++node->next_sequence};
+	sl_list_init(&demand->of_client);
+	return demand;
+}
+
+void sl_node_drop_demand(struct sl_node *node, struct sl_node_demand *demand)
+{
+	sl_list_unlink(&demand->of_client);
+	if (SL_MUTANT(LEAKS_DEMANDS, true, false))
+		sl_list_push_head(&node->spare_demands, &demand->of_client);
+}
+
+static struct sl_node_demand *find_ask(struct sl_node_client *client, uint64_t ask)
+{
+	sl_list_foreach (link, &client->demands) {
+		if (sl_node_demand_at(link)->ask == ask)
+			return sl_node_demand_at(link);
+	}
+	return NULL;
+}
+
+static struct sl_node_demand *find_epoch(struct sl_node_client *client, uint64_t epoch)
+{
+	sl_list_foreach (link, &client->demands) {
+		struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (demand->epoch &&
+			SL_MUTANT(EPOCH_IGNORED, demand->epoch == epoch, true))
+			return demand;
+	}
+	return NULL;
+}
+
+bool sl_node_has_open_grant(const struct sl_node_client *client)
+{
+	sl_list_foreach (link, &client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (demand->epoch && !(demand->flags & SL_NODE_DEMAND_VOID))
+			return true;
+	}
+	return false;
+}
+
+/* --- answers --- */
+
+/* Of an open grant used bytes were made, or became held; the rest goes back. */
+static void end_grant(struct sl_node *node, struct sl_node_demand *demand, uint64_t used)
+{
+	struct sl_ledger_holding *holding = &demand->client->holding;
+
+	if (SL_MUTANT(THERE_CHARGED, !(demand->flags & SL_NODE_DEMAND_THERE), true))
+		sl_ledger_commit(
+			&node->ledger, holding, demand->gpu, demand->bytes, used);
+	if (demand->flags & SL_NODE_DEMAND_HELD)
+		sl_ledger_held(&node->ledger, holding, demand->gpu, demand->bytes, used);
+}
+
+void sl_node_grant(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_client *client = demand->client;
+	bool is_there = demand->flags & SL_NODE_DEMAND_THERE;
+	sl_ns waited = step->now - demand->arrived;
+
+	if (demand->burst_since && !is_there)
+		client->told &= ~SL_NODE_TOLD_OOM;
+	if (SL_MUTANT(THERE_CHARGED, !is_there, true))
+		sl_ledger_grant(
+			&node->ledger, &client->holding, demand->gpu, demand->bytes);
+	if (demand->flags & SL_NODE_DEMAND_HELD)
+		sl_ledger_hold(
+			&node->ledger, &client->holding, demand->gpu, demand->bytes);
+	demand->epoch = ++node->next_epoch;
+	sl_node_be_active(step, client);
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_GRANT,
+				   .grant = {.client = client->index.id,
+					   .ask = demand->ask,
+					   .epoch = demand->epoch,
+					   .gpu = demand->gpu,
+					   .bytes = SL_MUTANT(GRANT_HALF, demand->bytes,
+						   demand->bytes / 2)}});
+	if (SL_MUTANT(SERVED_UNTOLD, waited >= SL_S, false) && !is_there &&
+		!(demand->told & SL_NODE_SAID_SERVED)) {
+		demand->told |= SL_NODE_SAID_SERVED;
+		sl_node_note_because(step,
+			&(struct sl_node_because){.reason = SL_REASON_SERVED_AFTER_WAIT,
+				.gpu = demand->gpu,
+				.workload = client->workload->index.id,
+				.client = client->index.id,
+				.bytes = demand->bytes,
+				.span = waited});
+	}
+}
+
+/* What there was: under its limit, or beside requests, if that was the matter; else what is free. */
+static uint64_t left_for(const struct sl_node *node, const struct sl_node_demand *demand,
+	enum sl_reason reason)
+{
+	const struct sl_ledger_account *account = &demand->client->workload->account;
+	uint64_t free_bytes = sl_ledger_free_bytes(&node->ledger, demand->gpu);
+
+	if (reason == SL_REASON_OVER_LIMIT)
+		return sl_sub_sat(
+			account->limit_bytes, sl_ledger_use(account, demand->gpu));
+	if (reason == SL_REASON_HELD_ON_REQUESTS)
+		return sl_node_holdable(node, demand->client->workload, demand->gpu);
+	if (!demand->burst_since)
+		return free_bytes;
+	return sl_sub_sat(free_bytes, node->ledger.gpu[demand->gpu].unclaimed_bytes -
+					      sl_ledger_unclaimed(account, demand->gpu));
+}
+
+/* The other workload that has most above its request there. */
+static const struct sl_node_workload *borrower_of(
+	const struct sl_node *node, const struct sl_node_demand *demand, uint64_t *burst)
+{
+	const struct sl_node_workload *most = NULL;
+
+	*burst = 0;
+	sl_list_foreach (link, &node->all_workloads) {
+		const struct sl_node_workload *workload = sl_node_workload_at(link);
+		uint64_t bytes =
+			sl_sub_sat(sl_ledger_here(&workload->account, demand->gpu),
+				sl_ledger_request(&workload->account, demand->gpu));
+
+		if (workload == demand->client->workload || bytes <= *burst)
+			continue;
+		most = workload;
+		*burst = bytes;
+	}
+	return most;
+}
+
+void sl_node_deny(
+	struct sl_node_step *step, struct sl_node_demand *demand, enum sl_reason reason)
+{
+	struct sl_node_client *client = demand->client;
+	uint64_t burst;
+	const struct sl_node_workload *borrower = borrower_of(step->node, demand, &burst);
+
+	sl_node_emit(step,
+		(struct sl_action){.type = SL_ACTION_DENY,
+			.deny = {.client = client->index.id,
+				.ask = demand->ask,
+				.reason = reason,
+				.gpu = demand->gpu,
+				.bytes = demand->bytes,
+				.available_bytes = left_for(step->node, demand, reason),
+				.workload = client->workload->index.id,
+				.other = borrower ? borrower->index.id : 0,
+				.other_bytes = burst,
+				.span = step->now - demand->arrived,
+				.entitled = !demand->burst_since}});
+	sl_node_drop_demand(step->node, demand);
+	step->plans = true;
+}
+
+/* An answer to what the books cannot place. */
+static void deny_unknown(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint32_t gpu = event->ask.gpu;
+
+	sl_node_emit(
+		step, (struct sl_action){.type = SL_ACTION_DENY,
+			      .deny = {.client = event->ask.client,
+				      .ask = event->ask.ask,
+				      .reason = SL_REASON_UNKNOWN_CLIENT,
+				      .gpu = gpu,
+				      .bytes = event->ask.bytes,
+				      .available_bytes =
+					      gpu < SL_NODE_GPUS_MAX
+						      ? sl_ledger_free_bytes(
+								&step->node->ledger, gpu)
+						      : 0}});
+}
+
+void sl_node_cancel_all(struct sl_node_step *step, struct sl_node_workload *workload)
+{
+	sl_node_each_client_of(client, workload)
+	{
+		sl_list_foreach_safe (link, &client->demands) {
+			if (!sl_node_demand_at(link)->epoch)
+				sl_node_deny(step, sl_node_demand_at(link),
+					SL_REASON_CANCELLED);
+		}
+	}
+}
+
+/* --- decided at once --- */
+
+/* Why it cannot be served, however long it waits. */
+static enum sl_reason never(
+	const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	const struct sl_node_workload *workload = demand->client->workload;
+	const struct sl_ledger_account *account = &workload->account;
+	bool is_over = !(demand->flags & SL_NODE_DEMAND_THERE) &&
+		       sl_ledger_use(account, demand->gpu) + demand->bytes >
+			       account->limit_bytes;
+
+	if (SL_MUTANT(LOST_IS_SERVED, node->gpu[demand->gpu].lost, false))
+		return SL_REASON_GPU_LOST;
+	if (SL_MUTANT(STOPPING_IS_SERVED,
+		    sl_node_is_stopped(workload) || workload->leaving, false))
+		return SL_REASON_CANCELLED;
+	return SL_MUTANT(LIMIT_WAITS, is_over, false) ? SL_REASON_OVER_LIMIT
+						      : SL_REASON_NONE;
+}
+
+void sl_node_refuse_demands(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		sl_list_foreach_safe (link, &client->demands) {
+			struct sl_node_demand *demand = sl_node_demand_at(link);
+			enum sl_reason reason =
+				demand->epoch ? SL_REASON_NONE : never(node, demand);
+
+			if (reason != SL_REASON_NONE)
+				sl_node_deny(step, demand, reason);
+		}
+	}
+}
+
+uint64_t sl_node_holdable(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+{
+	const struct sl_ledger_account *account = &workload->account;
+	uint64_t claim = sl_ledger_claim(account, gpu);
+	uint64_t others = node->ledger.gpu[gpu].claims_bytes - claim;
+	uint64_t own = sl_ledger_fixed(&account->cell[gpu]);
+
+	return sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu),
+		others + sl_max_u64(own, sl_ledger_request(account, gpu)));
+}
+
+static bool may_hold_there(
+	const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	const struct sl_node_workload *workload = demand->client->workload;
+	uint64_t own =
+		sl_ledger_fixed(&workload->account.cell[demand->gpu]) + demand->bytes;
+	uint64_t request = sl_ledger_request(&workload->account, demand->gpu);
+
+	return own <= request ||
+	       own <= request + sl_node_holdable(node, workload, demand->gpu);
+}
+
+void sl_node_answer_there(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		sl_list_foreach_safe (link, &client->demands) {
+			struct sl_node_demand *demand = sl_node_demand_at(link);
+
+			if (demand->epoch || !(demand->flags & SL_NODE_DEMAND_THERE))
+				continue;
+			if (may_hold_there(node, demand))
+				sl_node_grant(step, demand);
+			else
+				sl_node_deny(step, demand, SL_REASON_HELD_ON_REQUESTS);
+		}
+	}
+}
+
+void sl_node_released(struct sl_node *node, uint32_t gpu)
+{
+	if (!(SL_MUTANT(RELEASE_WAKES_NOBODY, node->lacks, 0) >> gpu & 1))
+		return;
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		sl_list_foreach (link, &SL_NODE_ENTRY(at, sl_node_client)->demands) {
+			if (sl_node_demand_at(link)->gpu == gpu)
+				sl_node_demand_at(link)->back_off.until = 0;
+		}
+	}
+}
+
+/* --- events --- */
+
+void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client =
+		sl_node_find_client(step->node, event->ask.client);
+	uint32_t gpu = event->ask.gpu, flags = event->ask.flags;
+	struct sl_node_demand *demand;
+
+	if (!client || client->stage == SL_NODE_DYING || gpu >= SL_NODE_GPUS_MAX ||
+		(!event->ask.bytes && !(flags & SL_NODE_ASK_CONTEXT)) ||
+		!(client->workload->account.gpu_mask >> gpu & 1)) {
+		deny_unknown(step, event);
+		return;
+	}
+	if (SL_MUTANT(DUPLICATE_ASKS, find_ask(client, event->ask.ask) != NULL, false))
+		return;
+	demand = new_demand(step->node);
+	demand->client = client;
+	demand->ask = event->ask.ask;
+	demand->gpu = gpu;
+	demand->bytes = flags & SL_NODE_ASK_CONTEXT
+				? 0
+				: sl_min_u64(event->ask.bytes, SL_LEDGER_BYTES_MAX);
+	demand->flags =
+		(flags & SL_NODE_ASK_HELD ? SL_NODE_DEMAND_HELD : 0) |
+		(flags & SL_NODE_ASK_THERE ? SL_NODE_DEMAND_THERE | SL_NODE_DEMAND_HELD
+					   : 0) |
+		(flags & SL_NODE_ASK_CONTEXT ? SL_NODE_DEMAND_CONTEXT : 0);
+	demand->arrived = step->now;
+	sl_list_push_tail(&client->demands, &demand->of_client);
+	step->plans = true;
+}
+
+void sl_node_on_cancel(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client =
+		sl_node_find_client(step->node, event->cancel.client);
+	struct sl_node_demand *demand =
+		client ? find_ask(client, event->cancel.ask) : NULL;
+
+	/* A grant that crossed the CANCEL stands: the client may be creating already, and will
+	 * COMMIT what it used, or 0. */
+	if (demand && !demand->epoch)
+		sl_node_deny(step, demand, SL_REASON_CANCELLED);
+}
+
+void sl_node_on_commit(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_living(step, event->commit.client);
+	struct sl_node_demand *demand =
+		client ? find_epoch(client, event->commit.epoch) : NULL;
+	uint64_t used, told = event->commit.used_bytes;
+
+	if (!client)
+		return;
+	if (!demand) {
+		sl_node_note(
+			step, SL_REASON_STRAY, 0, client->workload->index.id, 0, told);
+		return;
+	}
+	if (demand->flags & (SL_NODE_DEMAND_VOID | SL_NODE_DEMAND_CONTEXT)) {
+		sl_node_drop_demand(step->node, demand);
+		return;
+	}
+	used = SL_MUTANT(COMMIT_UNCLAMPED, sl_min_u64(told, demand->bytes), told);
+	if (used < told)
+		sl_node_note(step, SL_REASON_OVERCOMMIT, demand->gpu,
+			client->workload->index.id, 0, told - used);
+	end_grant(step->node, demand, used);
+	sl_node_be_active(step, client);
+	if (!(demand->flags & SL_NODE_DEMAND_THERE))
+		sl_node_tell_view(step, client->workload, demand->gpu, 2);
+	/* It may leave now, and what was not used is free. */
+	step->plans |= step->node->lacks != 0;
+	sl_node_drop_demand(step->node, demand);
+}
+
+/* The driver refused; the demand has its old place, after a while. */
+static void try_later(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	struct sl_node_back_off *off = &demand->back_off;
+	uint32_t doublings = off->times < 5 ? off->times : 5;
+
+	if (!(demand->told & SL_NODE_SAID_REFUSED))
+		sl_node_note(step, SL_REASON_CREATE_FAILED, demand->gpu,
+			demand->client->workload->index.id, 0, demand->bytes);
+	demand->told |= SL_NODE_SAID_REFUSED;
+	end_grant(step->node, demand, SL_MUTANT(FAILED_GRANT_KEPT, 0, demand->bytes));
+	demand->epoch = 0;
+	if (!off->times++)
+		off->since = sl_node_stamp(step);
+	off->until =
+		step->now + SL_MUTANT(RETRY_AT_ONCE,
+				    sl_min_u64(AGAIN_FIRST << doublings, AGAIN_MOST), 0);
+	if (SL_MUTANT(FAILED_LOSES_PLACE, false, true))
+		demand->sequence = ++step->node->next_sequence;
+}
+
+void sl_node_on_create_failed(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_living(step, event->create_failed.client);
+	struct sl_node_demand *demand =
+		client ? find_epoch(client, event->create_failed.epoch) : NULL;
+
+	if (!client)
+		return;
+	step->plans = true;
+	if (!demand) {
+		sl_node_note(step, SL_REASON_STRAY, 0, client->workload->index.id, 0, 0);
+	} else if (demand->flags & SL_NODE_DEMAND_VOID) {
+		sl_node_deny(step, demand, SL_REASON_GPU_LOST);
+	} else if (demand->flags & SL_NODE_DEMAND_THERE) {
+		end_grant(step->node, demand, 0); /* nothing was to be created */
+		sl_node_deny(step, demand, SL_REASON_CANCELLED);
+	} else {
+		try_later(step, demand);
+	}
+}
+
+void sl_node_void_grants(
+	struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu)
+{
+	sl_list_foreach (link, &client->demands) {
+		struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (!demand->epoch || demand->gpu != gpu ||
+			demand->flags & SL_NODE_DEMAND_VOID)
+			continue;
+		end_grant(step->node, demand, 0);
+		demand->flags |= SL_MUTANT(LOST_GRANT_STANDS, SL_NODE_DEMAND_VOID, 0);
+	}
+}

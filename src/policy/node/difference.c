@@ -1,0 +1,376 @@
+/*
+ * difference - from what is there to what has a seat
+ *
+ * Per GPU, by rank: what seats lack is granted or brought back as far as free memory reaches, with
+ * the bytes of those before set aside first. Then what has no seat leaves, no more than needed.
+ */
+#include <stdlib.h>
+
+#include "policy/node/plan.h"
+
+/* An order and its answer take some 0.2 ms: a piece is what the link moves in ten times that. */
+#define PIECE_MS 2
+
+struct move {
+	struct sl_node_step *step;
+	struct sl_node_plan *plan;
+	int64_t avail[SL_NODE_GPUS_MAX];
+	/* The first that what is free does not suffice for. */
+	const struct sl_node_claim *lacker[SL_NODE_GPUS_MAX];
+};
+
+static void set_aside(
+	struct move *move, const struct sl_node_claim *claim, bool body, bool demand)
+{
+	for (uint32_t left = body ? claim->client->look->gpus : 0; left;
+		left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		move->avail[gpu] -=
+			(int64_t)sl_node_missing(&claim->client->holding.cell[gpu]);
+	}
+	if (demand)
+		move->avail[claim->demand->gpu] -= (int64_t)claim->demand->bytes;
+	for (uint32_t left = claim->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (move->avail[gpu] < 0 && !move->lacker[gpu])
+			move->lacker[gpu] = claim;
+	}
+}
+
+/* --- what comes --- */
+
+/* The first GPU that something is to come back to, if there is room on all of them. */
+static bool can_come(
+	const struct move *move, const struct sl_node_client *client, uint32_t *first)
+{
+	bool found = false;
+
+	for (uint32_t left = client->look->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+		if ((int64_t)sl_node_missing(cell) > move->avail[gpu] &&
+			sl_node_missing(cell))
+			return false;
+		if (!cell->evicted_bytes || found)
+			continue;
+		*first = gpu;
+		found = true;
+	}
+	return found;
+}
+
+static bool can_abort(const struct sl_node_client *client)
+{
+	const struct sl_node_order *order = &client->order;
+
+	return order->id && order->kind == SL_NODE_EVICT &&
+	       client->holding.cell[order->gpu].evicted_bytes <= order->out_bytes;
+}
+
+/* Somebody who leaves this GPU for others has given something of it. */
+static bool is_flowing(const struct sl_node *node, uint32_t gpu)
+{
+	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		const struct sl_node_client *client =
+			SL_CONTAINER_OF(at, const struct sl_node_client, index);
+
+		if (client->order.id && client->order.kind != SL_NODE_RESTORE &&
+			client->order.gpu == gpu &&
+			client->holding.cell[gpu].evicted_bytes > client->order.out_bytes)
+			return true;
+	}
+	return false;
+}
+
+/* A piece: the way in is used while the way out is, too. */
+static void bring_piece(struct move *move, struct sl_node_client *client, bool is_first)
+{
+	const struct sl_node *node = move->step->node;
+	uint32_t gpus = client->look->gpus, gpu = (uint32_t)__builtin_ctz(gpus);
+	uint64_t bytes_s = node->gpu[gpu].in_bytes_s;
+	uint64_t least = sl_max_u64(
+		client->chunk_bytes, (bytes_s ? bytes_s : 8 * SL_GIB) / 1000 * PIECE_MS);
+
+	if (!is_first || gpus & (gpus - 1) || move->avail[gpu] < (int64_t)least ||
+		!is_flowing(node, gpu))
+		return;
+	sl_node_restore(move->step, client, gpu,
+		sl_min_u64((uint64_t)move->avail[gpu],
+			client->holding.cell[gpu].evicted_bytes));
+}
+
+static void bring(struct move *move, struct sl_node_client *client, bool is_first)
+{
+	uint32_t gpu = 0;
+
+	if (can_abort(client))
+		sl_node_abort(move->step, client);
+	if (client->look->is_whole || client->order.id || !client->look->answers)
+		return;
+	if (sl_node_must_wait(client, move->step->now)) {
+		sl_node_wake(move->step, client->back_off.until);
+		return;
+	}
+	if (can_come(move, client, &gpu))
+		sl_node_restore(
+			move->step, client, gpu, client->holding.cell[gpu].evicted_bytes);
+	else
+		bring_piece(move, client, is_first);
+}
+
+static void grant(struct move *move, struct sl_node_claim *claim)
+{
+	struct sl_node_step *step = move->step;
+	struct sl_node_client *client = claim->client;
+	struct sl_node_demand *demand = claim->demand;
+	bool is_free = move->avail[demand->gpu] >= (int64_t)demand->bytes;
+
+	if (step->now < demand->back_off.until)
+		sl_node_wake(step, demand->back_off.until);
+	else if (is_free && claim->has_seat && client->look->is_whole &&
+		 !client->order.id)
+		sl_node_grant_in_slice(step, claim);
+}
+
+static void come(struct move *move)
+{
+	struct sl_node_plan *plan = move->plan;
+	uint32_t coming = 0; /* GPUs that a claim before comes back to */
+
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		struct sl_node_claim *claim = plan->order[i];
+		struct sl_node_client *client = claim->client;
+		bool with_body;
+
+		if (claim->is_over)
+			continue;
+		if (!claim->has_seat) {
+			for (uint32_t left = claim->reserves ? claim->gpus : 0; left;
+				left &= left - 1) {
+				uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+				move->avail[gpu] -= (int64_t)claim->reserved_bytes[gpu];
+			}
+			continue;
+		}
+		with_body =
+			!claim->demand ||
+			(client->look->sits &&
+				(!client->look->body || client->look->body->with_demand));
+		if (with_body && !client->look->is_brought) {
+			struct move before = *move;
+
+			/* What is on its way back is not missing any more. */
+			client->look->is_brought = true;
+			set_aside(move, claim, true, false);
+			bring(&before, client, !(coming & claim->gpus));
+			coming |= client->look->is_whole ? 0 : claim->gpus;
+		}
+		if (!claim->demand)
+			continue;
+		grant(move, claim);
+		set_aside(move, claim, false, true);
+	}
+}
+
+/* --- what leaves --- */
+
+struct leaver {
+	struct sl_node_client *client;
+	uint32_t class; /* who leaves first */
+	uint64_t key;
+	uint64_t bytes;
+};
+
+static int by_class(const void *a, const void *b)
+{
+	const struct leaver *x = a, *y = b;
+
+	if (x->class != y->class)
+		return x->class < y->class ? -1 : 1;
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	return x->client->index.id < y->client->index.id ? -1 : 1;
+}
+
+static uint32_t place_of(
+	const struct sl_node_plan *plan, const struct sl_node_claim *claim)
+{
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		if (plan->order[i] == claim)
+			return i;
+	}
+	return 0;
+}
+
+static struct leaver leaver_of(const struct move *move, struct sl_node_client *client)
+{
+	const struct sl_node_look *look = client->look;
+	struct leaver leaver = {.client = client};
+
+	if (sl_node_is_parked(client->workload)) {
+		leaver.class = 0;
+	} else if (!look->body) {
+		leaver.class = look->is_whole ? 3 : 2;
+		leaver.key = client->idle_since ? client->idle_since : SL_NS_NEVER;
+	} else {
+		leaver.class = look->is_whole ? 5 : 4;
+		leaver.key = UINT32_MAX - place_of(move->plan, look->body);
+	}
+	return leaver;
+}
+
+/* Who has movable bytes there and no seat. */
+static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *leavers)
+{
+	struct sl_node *node = move->step->node;
+	uint32_t count = 0;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		uint64_t bytes =
+			sl_sub_sat(sl_ledger_evictable(cell), cell->leaving_bytes);
+
+		if (client->stage == SL_NODE_DYING || !bytes || client->look->stays ||
+			client->look->coming || client->look->sits)
+			continue;
+		leavers[count] = leaver_of(move, client);
+		leavers[count++].bytes = bytes;
+	}
+	if (count)
+		qsort(leavers, count, sizeof(*leavers), by_class);
+	return count;
+}
+
+static uint64_t use_of(const struct sl_node_workload *workload)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = workload->account.touched; left; left &= left - 1)
+		bytes += sl_ledger_use(&workload->account, (uint32_t)__builtin_ctz(left));
+	return bytes;
+}
+
+/* What grows in its slice will ask for more: as much again as it grew by leaves ahead, so that what
+ * grows piece by piece costs few moves. */
+static uint64_t ahead_of(const struct move *move, const struct sl_node_claim *claim)
+{
+	const struct sl_node_workload *workload = claim->client->workload;
+	const struct sl_ledger_account *account = &workload->account;
+	struct sl_node_claim more = *claim;
+	struct sl_node_demand demand;
+	struct sl_room_claim of;
+	uint64_t grown, most, use;
+
+	if (!claim->demand || move->step->now >= workload->slice_ends)
+		return 0;
+	demand = *claim->demand;
+	use = sl_ledger_use(account, demand.gpu) + demand.bytes;
+	most = claim->entitled ? sl_ledger_request(account, demand.gpu)
+			       : account->limit_bytes;
+	grown = sl_sub_sat(use_of(workload), workload->slice_bytes);
+	demand.bytes = sl_min_u64(grown, sl_sub_sat(most, use));
+	more.demand = &demand;
+	of = sl_node_room_claim(
+		move->step->node, &more, false, &claim->client->workload->sums->now);
+	if (!demand.bytes || sl_room_for(&move->plan->now, &of).code != SL_ROOM_OK)
+		return 0;
+	return demand.bytes;
+}
+
+static void leave(struct move *move, uint32_t gpu, uint64_t lack)
+{
+	struct leaver *leavers = move->plan->leavers;
+	uint32_t count = list_leavers(move, gpu, leavers);
+	const struct sl_node_claim *claim = move->lacker[gpu];
+	uint64_t other = claim ? claim->client->workload->index.id : 0;
+
+	/* What was measured beyond what can be shared is in nobody's way. */
+	lack += claim ? ahead_of(move, claim) : 0;
+	for (uint32_t i = 0; other && i < count && lack; i++) {
+		struct sl_node_client *client = leavers[i].client;
+		uint64_t part = client->workload->sums->now.part_bytes;
+		uint64_t bytes = sl_min_u64(lack, sl_min_u64(leavers[i].bytes, part));
+
+		if (!bytes)
+			continue;
+		lack -= bytes;
+		if (!client->order.id)
+			sl_node_evict(move->step, client, gpu, bytes, other);
+	}
+}
+
+/* An EVICT of which nothing has moved, and that nobody lacks any more, is taken back. */
+static void take_back(struct move *move)
+{
+	struct sl_node *node = move->step->node;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+		uint32_t gpu = client->order.gpu;
+		struct sl_room_gpu *room = &move->plan->now.gpu[gpu];
+		uint64_t bytes = client->holding.cell[gpu].leaving_bytes;
+
+		if (client->stage == SL_NODE_DYING || !can_abort(client) ||
+			!client->order.other ||
+			client->order.other == client->workload->index.id)
+			continue;
+		if (room->fixed_bytes + room->seats_bytes + room->rest_bytes + bytes >
+			room->shareable_bytes)
+			continue;
+		room->rest_bytes += bytes;
+		sl_node_abort(move->step, client);
+	}
+}
+
+/* --- all of it --- */
+
+static void make_room(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+
+	if (plan->leavers_room >= node->clients.count)
+		return;
+	plan->leavers_room = 2 * node->clients.count;
+	plan->leavers =
+		sl_arena_take(node->arena, plan->leavers_room * sizeof(*plan->leavers));
+}
+
+void sl_node_move(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+	struct move move = {.step = step, .plan = node->plan};
+
+	make_room(node);
+	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++)
+		move.avail[gpu] = (int64_t)sl_ledger_free_bytes(&node->ledger, gpu);
+	node->lacks = 0;
+	come(&move);
+	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
+		const struct sl_room_gpu *room = &node->plan->now.gpu[gpu];
+		uint64_t lack = sl_sub_sat(
+			room->fixed_bytes + room->seats_bytes + room->rest_bytes,
+			room->shareable_bytes);
+
+		if (lack)
+			leave(&move, gpu, lack);
+		node->lacks |= lack ? 1u << gpu : 0;
+	}
+	take_back(&move);
+	sl_node_send_away(step);
+	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
+		const struct sl_node_claim *claim = node->plan->order[i];
+		bool waits = claim->demand && !claim->demand->epoch;
+
+		if (!claim->is_over && (!claim->has_seat || waits ||
+					       claim->client->seat == SL_NODE_COMING))
+			node->lacks |= claim->gpus;
+	}
+}

@@ -1,0 +1,122 @@
+/*
+ * facts - what is known of clients' work: idle, busy, proven, stuck
+ *
+ * What a pulse tells goes on by itself until the next one, so moments are kept, not spans.
+ */
+#include "policy/node/internal.h"
+
+void sl_node_be_active(struct sl_node_step *step, struct sl_node_client *client)
+{
+	client->active_at = sl_node_stamp(step);
+}
+
+sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now)
+{
+	sl_ns since = sl_max_u64(client->idle_since, client->active_at);
+
+	return client->idle_since ? sl_sub_sat(now, since) : 0;
+}
+
+sl_ns sl_node_untakeable_at(
+	const struct sl_node *node, const struct sl_node_client *client)
+{
+	sl_ns after = node->config.config.untakeable_after;
+
+	if (!after || !client->stuck_since || client->stage == SL_NODE_DYING)
+		return SL_NS_NEVER;
+	return SL_MUTANT(UNTAKEABLE_UNSEEN, sl_node_later(client->stuck_since, after),
+		SL_NS_NEVER);
+}
+
+bool sl_node_answers(
+	const struct sl_node *node, const struct sl_node_client *client, sl_ns now)
+{
+	return client->stage == SL_NODE_LIVES &&
+	       client->condition == SL_CONDITION_RUNNING &&
+	       now < sl_node_untakeable_at(node, client);
+}
+
+/* A client that can be told something about, or NULL: what is said of it may cross its end. */
+static struct sl_node_client *told_of(struct sl_node_step *step, uint64_t id)
+{
+	struct sl_node_client *client = sl_node_find_client(step->node, id);
+
+	return client && client->stage != SL_NODE_DYING ? client : NULL;
+}
+
+void sl_node_on_work(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client = told_of(step, event->work.client);
+
+	if (!client)
+		return;
+	sl_node_be_active(step, client);
+	if (!client->idle_since)
+		return;
+	client->idle_since = 0;
+	client->proven = false;
+	sl_node_wake(step, sl_node_later(step->now, SL_MS));
+}
+
+static sl_ns before(sl_ns now, sl_ns span)
+{
+	return sl_max_u64(sl_sub_sat(now, span), 1);
+}
+
+void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client = told_of(step, event->pulse.client);
+	sl_ns idle = event->pulse.idle, busy = event->pulse.busy, was_since;
+	bool was_proven;
+
+	if (!client)
+		return;
+	was_since = client->idle_since;
+	was_proven = client->proven;
+	client->idle_since = idle ? before(step->now, idle) : 0;
+	client->proven =
+		idle && event->pulse.proven && client->condition != SL_CONDITION_SILENT;
+	if (client->condition == SL_CONDITION_RUNNING)
+		client->stuck_since = busy ? before(step->now, busy) : 0;
+	/* Idleness goes on by itself; a millisecond is for pulses that were longer under way. */
+	if (was_proven != client->proven || !was_since != !client->idle_since ||
+		sl_max_u64(was_since, client->idle_since) -
+				sl_min_u64(was_since, client->idle_since) >
+			SL_MS)
+		sl_node_wake(step, sl_node_later(step->now, client->proven ? 0 : SL_MS));
+	step->plans |= client->stuck_since != 0;
+}
+
+void sl_node_on_condition(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client = told_of(step, event->condition.client);
+	enum sl_client_condition to;
+
+	if (!client)
+		return;
+	/* What this version does not know is a state in which it does not answer. */
+	to = event->condition.condition < SL_CONDITIONS
+		     ? (enum sl_client_condition)event->condition.condition
+		     : SL_CONDITION_SILENT;
+	if (client->condition == to)
+		return;
+	if (to == SL_CONDITION_RUNNING)
+		client->stuck_since = 0;
+	else if (client->condition == SL_CONDITION_RUNNING)
+		client->stuck_since = sl_node_stamp(step);
+	client->condition = to;
+	if (to == SL_CONDITION_SILENT)
+		client->proven = false;
+	step->plans = true;
+}
+
+void sl_node_on_stop_failed(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client = told_of(step, event->stop_failed.client);
+
+	if (!client)
+		return;
+	client->stop_stage = SL_NODE_UNREACHED;
+	client->stop_at = sl_node_later(step->now, 60 * SL_S);
+	step->plans = true;
+}

@@ -1,0 +1,140 @@
+/*
+ * gpus - GPUs come, shrink by what we do not manage, and are lost; and the settings
+ */
+#include "policy/node/internal.h"
+#include "policy/verdicts/turns.h"
+
+/* A link that was not measured. */
+#define LINK_DEFAULT (8 * SL_GIB)
+
+__extension__ typedef unsigned __int128 wide;
+
+static sl_ns span_of(uint64_t bytes, uint64_t bytes_s)
+{
+	return (sl_ns)((wide)bytes * SL_S / (bytes_s ? bytes_s : LINK_DEFAULT));
+}
+
+sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
+{
+	return span_of(bytes, node->gpu[gpu].out_bytes_s);
+}
+
+sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
+{
+	return span_of(bytes, node->gpu[gpu].in_bytes_s);
+}
+
+bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver)
+{
+	uint32_t chain = node->config.config.chain;
+
+	if (!chain)
+		return resolver == SL_RESOLVER_WAIT;
+	for (; chain; chain >>= 4) {
+		if ((chain & 15) == (uint32_t)resolver)
+			return true;
+	}
+	return false;
+}
+
+bool sl_node_swaps(const struct sl_node *node)
+{
+	return node->config.config.pool_bytes && sl_node_has(node, SL_RESOLVER_SWAP);
+}
+
+void sl_node_on_config(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+
+	node->config = *event;
+	node->config.config.pool_bytes =
+		sl_min_u64(event->config.pool_bytes, SL_LEDGER_BYTES_MAX);
+	if (!event->config.turn_max)
+		node->config.config.turn_max = SL_TURNS_DEFAULT;
+	if (!event->config.min_share_pm)
+		node->config.config.min_share_pm = SL_TURNS_MIN_SHARE;
+	if (!event->config.evict_drain)
+		node->config.config.evict_drain = 2 * SL_S;
+	step->plans = true;
+}
+
+void sl_node_on_pool_size(struct sl_node_step *step, const struct sl_event *event)
+{
+	step->node->config.config.pool_bytes =
+		sl_min_u64(event->pool_size.pool_bytes, SL_LEDGER_BYTES_MAX);
+	step->plans = true;
+}
+
+void sl_node_on_link_cost(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint32_t gpu = event->link_cost.gpu;
+
+	if (gpu >= SL_NODE_GPUS_MAX)
+		return;
+	step->node->gpu[gpu].out_bytes_s = event->link_cost.out_bytes_s;
+	step->node->gpu[gpu].in_bytes_s = event->link_cost.in_bytes_s;
+	sl_node_wake(step, sl_node_later(step->now, SL_MS));
+}
+
+void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint32_t gpu = event->unmanaged.gpu;
+
+	if (gpu >= SL_NODE_GPUS_MAX || !step->node->ledger.gpu[gpu].present) {
+		sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, event->unmanaged.bytes);
+		return;
+	}
+	sl_ledger_set_unmanaged(&step->node->ledger, gpu, event->unmanaged.bytes);
+	step->plans = true;
+}
+
+/*
+ * What waits there is denied by the plan, also within a request: that is an exception of promise 2,
+ * named. Open grants are void: whatever the client commits, it can have made nothing that lasts.
+ * Requests stay booked, so that the promise holds when the GPU is back; what living clients held
+ * stays too, until they free it or exit.
+ */
+void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+	uint32_t gpu = event->gpu_lost.gpu;
+
+	if (gpu >= SL_NODE_GPUS_MAX || !node->ledger.gpu[gpu].present) {
+		sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, 0);
+		return;
+	}
+	if (node->gpu[gpu].lost)
+		return;
+	node->gpu[gpu].lost = true;
+	node->gpu[gpu].degraded = false;
+	sl_node_note(step, SL_REASON_LOST_BEGINS, gpu, 0, 0, 0);
+	sl_list_foreach (link, &node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(link);
+
+		if (!workload->leaving && workload->account.gpu_mask >> gpu & 1)
+			sl_node_note(step, SL_REASON_LOST_FOR, gpu, workload->index.id, 0,
+				sl_ledger_here(&workload->account, gpu));
+	}
+	sl_node_lose(step, gpu);
+	sl_node_lose_strangers(node, gpu);
+	step->plans = true;
+}
+
+void sl_node_on_gpu_add(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node *node = step->node;
+	uint32_t gpu = event->gpu_add.gpu;
+
+	if (gpu >= SL_NODE_GPUS_MAX) {
+		sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, 0);
+		return;
+	}
+	sl_ledger_set_gpu(&node->ledger, gpu, event->gpu_add.capacity_bytes,
+		event->gpu_add.reserve_bytes, event->gpu_add.driver_bytes);
+	sl_node_repay(step, gpu);
+	if (node->gpu[gpu].lost) {
+		node->gpu[gpu].lost = SL_MUTANT(LOST_FOR_EVER, false, true);
+		sl_node_note(step, SL_REASON_LOST_ENDS, gpu, 0, 0, 0);
+	}
+	step->plans = true;
+}

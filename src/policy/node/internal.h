@@ -1,0 +1,183 @@
+/*
+ * internal - what the files of src/policy/node do for each other
+ *
+ * A step: handlers change facts and answer what is asked at once; then, if one of them asked for it,
+ * the plan decides (plan.c). Handlers decide nothing about memory.
+ */
+#ifndef SL_POLICY_NODE_INTERNAL_H
+#define SL_POLICY_NODE_INTERNAL_H
+
+#include "policy/mutant.h"
+#include "policy/node/state.h"
+
+struct sl_node_step {
+	struct sl_node *node;
+	sl_ns now;
+	sl_action_fn emit;
+	void *context;
+	bool plans; /* a handler asked for the plan */
+	bool changes; /* the plan changed a seat */
+	sl_ns due;  /* when time alone may change what the plan says */
+};
+
+/* --- node.c --- */
+/* Returns the id of the action. */
+uint64_t sl_node_emit(struct sl_node_step *step, struct sl_action action);
+void sl_node_note(struct sl_node_step *step, enum sl_reason reason, uint32_t gpu,
+	uint64_t workload, uint64_t other, uint64_t bytes);
+void sl_node_note_because(
+	struct sl_node_step *step, const struct sl_node_because *because);
+struct sl_node_workload *sl_node_find_workload(const struct sl_node *node, uint64_t id);
+struct sl_node_client *sl_node_find_client(const struct sl_node *node, uint64_t id);
+/* now, as a moment that is told from 0, which says "never was". */
+static inline sl_ns sl_node_stamp(const struct sl_node_step *step)
+{
+	return sl_max_u64(step->now, 1);
+}
+static inline void sl_node_wake(struct sl_node_step *step, sl_ns at)
+{
+	step->due = sl_min_u64(step->due, at);
+}
+
+/* --- workloads.c, change.c, parks.c --- */
+void sl_node_on_workload_add(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_workload_remove(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_workload_stop(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_workload_set(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_workload_park(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_workload_resume(struct sl_node_step *step, const struct sl_event *event);
+/* Drops a workload that was removed, once no client refers to it. */
+void sl_node_forget_workload(struct sl_node *node, struct sl_node_workload *workload);
+void sl_node_refuse(struct sl_node_step *step, uint64_t workload, enum sl_reason reason,
+	uint32_t gpu, uint64_t wanted, uint64_t available);
+/* Stages of workloads that are due. */
+void sl_node_time_workloads(struct sl_node_step *step);
+/* Requests that fit again are claimed. */
+void sl_node_resume(struct sl_node_step *step);
+static inline bool sl_node_is_parked(const struct sl_node_workload *workload)
+{
+	return workload->stage == SL_NODE_PARKED || workload->stage == SL_NODE_RESUMING;
+}
+/* Somebody asked for its end. */
+static inline bool sl_node_is_stopped(const struct sl_node_workload *workload)
+{
+	return workload->stage >= SL_NODE_ENDING;
+}
+
+/* --- gpus.c --- */
+void sl_node_on_config(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_pool_size(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_link_cost(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_gpu_add(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *event);
+/* Of moving so many bytes off the GPU, and onto it. */
+sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
+sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
+/* The chain has this resolver. */
+bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver);
+/* Something can be moved to the host at all. */
+bool sl_node_swaps(const struct sl_node *node);
+
+/* --- clients.c --- */
+void sl_node_on_client_join(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_client_evicted(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_client_reported(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_client_exit(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_released(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_held(struct sl_node_step *step, const struct sl_event *event);
+/* NULL, and noted as STRAY, of one that is dead or was never there; _on: or whose GPU is not. */
+struct sl_node_client *sl_node_living(struct sl_node_step *step, uint64_t id);
+struct sl_node_client *sl_node_living_on(
+	struct sl_node_step *step, uint64_t id, uint32_t gpu);
+/* Its processes see other numbers on this GPU, if it has so many: one alone knows its own. */
+void sl_node_tell_view(struct sl_node_step *step, const struct sl_node_workload *workload,
+	uint32_t gpu, uint32_t if_living);
+/* The GPU was lost: open grants there are void, dying bytes are gone. */
+void sl_node_lose(struct sl_node_step *step, uint32_t gpu);
+/* The reserve pays what it has room for; context.c. */
+void sl_node_repay(struct sl_node_step *step, uint32_t gpu);
+/* Nothing of it is on the host or on its way back. */
+bool sl_node_is_whole(const struct sl_node_client *client);
+/* Something of it is on the host. */
+bool sl_node_is_out(const struct sl_node_client *client);
+/* It may have become whole by freeing what was on the host: as if a RESTORE had ended. */
+void sl_node_whole_by_freeing(struct sl_node_step *step, struct sl_node_client *client);
+
+/* --- demands.c --- */
+void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_cancel(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_commit(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_create_failed(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_grant(struct sl_node_step *step, struct sl_node_demand *demand);
+void sl_node_deny(
+	struct sl_node_step *step, struct sl_node_demand *demand, enum sl_reason reason);
+void sl_node_drop_demand(struct sl_node *node, struct sl_node_demand *demand);
+/* Waiting demands of the workload are denied. */
+void sl_node_cancel_all(struct sl_node_step *step, struct sl_node_workload *workload);
+void sl_node_void_grants(
+	struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu);
+bool sl_node_has_open_grant(const struct sl_node_client *client);
+/* Memory of the GPU came back: creations that failed are tried again. */
+void sl_node_released(struct sl_node *node, uint32_t gpu);
+/* What cannot be served however long it waits is denied: also during a recovery. */
+void sl_node_refuse_demands(struct sl_node_step *step);
+/* Demands to hold what exists already. */
+void sl_node_answer_there(struct sl_node_step *step);
+/* How much more of the GPU the workload may hold beyond its request. */
+uint64_t sl_node_holdable(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu);
+
+/* --- orders.c --- */
+void sl_node_on_want(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_moved(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_store(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_chunk(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu,
+	uint64_t bytes, uint64_t other);
+/* Keeps room for all of it on each of its GPUs; bytes come on this one. */
+void sl_node_restore(struct sl_node_step *step, struct sl_node_client *client,
+	uint32_t gpu, uint64_t bytes);
+void sl_node_abort(struct sl_node_step *step, struct sl_node_client *client);
+/* A back-off that keeps it from leaving, or from coming. */
+bool sl_node_must_stay(const struct sl_node_client *client, sl_ns now);
+bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now);
+
+/* --- facts.c --- */
+void sl_node_on_work(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_condition(struct sl_node_step *step, const struct sl_event *event);
+void sl_node_on_stop_failed(struct sl_node_step *step, const struct sl_event *event);
+/* For how long it has had no work, as far as it is known; 0: it has. */
+sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now);
+/* From when on it is untakeable, if nothing changes; SL_NS_NEVER: not. */
+sl_ns sl_node_untakeable_at(
+	const struct sl_node *node, const struct sl_node_client *client);
+/* It is there, runs, and can carry out an order. */
+bool sl_node_answers(
+	const struct sl_node *node, const struct sl_node_client *client, sl_ns now);
+void sl_node_be_active(struct sl_node_step *step, struct sl_node_client *client);
+
+/* --- strangers.c --- */
+void sl_node_on_stranger(struct sl_node_step *step, const struct sl_event *event);
+/* What is due of them; what CONFIG says may be something else now. */
+void sl_node_time_strangers(struct sl_node_step *step);
+/* The GPU is lost, and they have nothing on it. */
+void sl_node_lose_strangers(struct sl_node *node, uint32_t gpu);
+
+/* --- contexts.c --- */
+struct sl_admit_gpu;
+/* Fills in what the verdict about admission needs of the next context there. */
+void sl_node_context_facts(const struct sl_node *node, uint32_t gpu, bool has_request,
+	struct sl_admit_gpu *facts);
+/* Those that wait, in order of arrival. */
+void sl_node_contexts(struct sl_node_step *step);
+
+/* --- plan.c --- */
+void sl_node_plan(struct sl_node_step *step);
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * node - events in, actions out
+ *
+ * A step takes its events, then plans if one of them may have changed what the plan says, or if time
+ * has. See docs/decisions/0037-claims-and-seats.md.
+ */
+#include "policy/node.h"
+
+#include "policy/node/internal.h"
+#include "policy/node/plan.h"
+#include "policy/verdicts/turns.h"
+
+/* Until the first CONFIG: the defaults of design.md section 4. */
+static const struct sl_event defaults = {.type = SL_EVENT_CONFIG,
+	.config = {.wait_max = 60 * SL_S,
+		.head_pass = 1 * SL_S,
+		.idle_wait = 1 * SL_S,
+		.recover_wait = 2 * SL_S,
+		.stop_idle = 600 * SL_S,
+		.stop_grace = 10 * SL_S,
+		.untakeable_after = 30 * SL_S,
+		.turn_max = SL_TURNS_DEFAULT,
+		.evict_drain = 2 * SL_S}};
+
+_Static_assert(
+	SL_NODE_GPUS_MAX == SL_LEDGER_GPUS_MAX, "the ledger has room for every GPU");
+
+#ifdef SL_MUTANTS
+int sl_mutant_now;
+#endif
+
+uint64_t sl_node_emit(struct sl_node_step *step, struct sl_action action)
+{
+	action.id = ++step->node->next_action;
+	step->emit(step->context, &action);
+	return action.id;
+}
+
+void sl_node_note_because(
+	struct sl_node_step *step, const struct sl_node_because *because)
+{
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_NOTE,
+				   .note = {.reason = because->reason,
+					   .gpu = because->gpu,
+					   .workload = because->workload,
+					   .other = because->other,
+					   .bytes = because->bytes,
+					   .available_bytes = because->available_bytes,
+					   .other_bytes = because->other_bytes,
+					   .span = because->span,
+					   .client = because->client}});
+}
+
+void sl_node_note(struct sl_node_step *step, enum sl_reason reason, uint32_t gpu,
+	uint64_t workload, uint64_t other, uint64_t bytes)
+{
+	sl_node_note_because(step, &(struct sl_node_because){.reason = reason,
+					   .gpu = gpu,
+					   .workload = workload,
+					   .other = other,
+					   .bytes = bytes});
+}
+
+struct sl_node_workload *sl_node_find_workload(const struct sl_node *node, uint64_t id)
+{
+	struct sl_index_node *found = sl_index_find(&node->workloads, id);
+
+	return found ? SL_NODE_ENTRY(found, sl_node_workload) : NULL;
+}
+
+struct sl_node_client *sl_node_find_client(const struct sl_node *node, uint64_t id)
+{
+	struct sl_index_node *found = sl_index_find(&node->clients, id);
+
+	return found ? SL_NODE_ENTRY(found, sl_node_client) : NULL;
+}
+
+struct sl_node *sl_node_new(struct sl_arena *arena)
+{
+	struct sl_node *node = sl_arena_take(arena, sizeof(*node));
+
+	node->arena = arena;
+	node->config = defaults;
+	node->told_due = SL_NS_NEVER;
+	sl_index_init(&node->workloads, arena);
+	sl_index_init(&node->clients, arena);
+	sl_index_init(&node->strangers, arena);
+	sl_list_init(&node->all_workloads);
+	sl_list_init(&node->spare_demands);
+	node->plan = sl_arena_take(arena, sizeof(*node->plan));
+	return node;
+}
+
+/* Time alone: the plan is looked at if it is due. */
+static void on_time(struct sl_node_step *step, const struct sl_event *event)
+{
+	step->plans |= step->now >= step->node->told_due;
+	(void)event;
+}
+
+static void (*const handlers[SL_EVENTS])(
+	struct sl_node_step *step, const struct sl_event *event) = {
+	[SL_EVENT_CONFIG] = sl_node_on_config,
+	[SL_EVENT_GPU_ADD] = sl_node_on_gpu_add,
+	[SL_EVENT_WORKLOAD_ADD] = sl_node_on_workload_add,
+	[SL_EVENT_WORKLOAD_REMOVE] = sl_node_on_workload_remove,
+	[SL_EVENT_CLIENT_JOIN] = sl_node_on_client_join,
+	[SL_EVENT_CLIENT_REPORT] = sl_node_on_client_report,
+	[SL_EVENT_CLIENT_REPORTED] = sl_node_on_client_reported,
+	[SL_EVENT_CLIENT_EXIT] = sl_node_on_client_exit,
+	[SL_EVENT_RELEASED] = sl_node_on_released,
+	[SL_EVENT_ASK] = sl_node_on_ask,
+	[SL_EVENT_CANCEL] = sl_node_on_cancel,
+	[SL_EVENT_COMMIT] = sl_node_on_commit,
+	[SL_EVENT_CREATE_FAILED] = sl_node_on_create_failed,
+	[SL_EVENT_FREED] = sl_node_on_freed,
+	[SL_EVENT_WORK] = sl_node_on_work,
+	[SL_EVENT_HIDDEN] = sl_node_on_hidden,
+	[SL_EVENT_HELD] = sl_node_on_held,
+	[SL_EVENT_UNMANAGED] = sl_node_on_unmanaged,
+	[SL_EVENT_GPU_LOST] = sl_node_on_gpu_lost,
+	[SL_EVENT_STRANGER] = sl_node_on_stranger,
+	[SL_EVENT_WORKLOAD_SET] = sl_node_on_workload_set,
+	[SL_EVENT_WORKLOAD_STOP] = sl_node_on_workload_stop,
+	[SL_EVENT_PULSE] = sl_node_on_pulse,
+	[SL_EVENT_CONDITION] = sl_node_on_condition,
+	[SL_EVENT_STOP_FAILED] = sl_node_on_stop_failed,
+	[SL_EVENT_POOL_SIZE] = sl_node_on_pool_size,
+	[SL_EVENT_LINK_COST] = sl_node_on_link_cost,
+	[SL_EVENT_WORKLOAD_PARK] = sl_node_on_workload_park,
+	[SL_EVENT_WORKLOAD_RESUME] = sl_node_on_workload_resume,
+	[SL_EVENT_CLIENT_EVICTED] = sl_node_on_client_evicted,
+	[SL_EVENT_WANT] = sl_node_on_want,
+	[SL_EVENT_DONE] = sl_node_on_done,
+	[SL_EVENT_MOVED] = sl_node_on_moved,
+	[SL_EVENT_STORE] = sl_node_on_store,
+	[SL_EVENT_CHUNK] = sl_node_on_chunk,
+	[SL_EVENT_TIME] = on_time,
+};
+
+void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
+	sl_action_fn emit, void *context)
+{
+	struct sl_node_step step = {.node = node,
+		.now = sl_max_u64(node->now, now),
+		.emit = emit,
+		.context = context,
+		.due = node->told_due};
+
+	node->now = step.now;
+	if ((uint32_t)event->type < SL_EVENTS)
+		handlers[event->type](&step, event);
+	if (step.plans || step.now >= step.due) {
+		step.due = SL_NS_NEVER;
+		sl_node_plan(&step);
+	}
+	if (SL_MUTANT(NO_WAKE, step.due != node->told_due, false)) {
+		node->told_due = step.due;
+		sl_node_emit(&step, (struct sl_action){.type = SL_ACTION_WAKE_AT,
+					    .wake_at = {.at = step.due}});
+	}
+}

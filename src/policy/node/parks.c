@@ -1,0 +1,199 @@
+/*
+ * parks - parked workloads: all of it to the host, its request given up, and back when asked
+ *
+ * A parked workload keeps its limit, its place and its clients. Its request is nobody's promise until
+ * it is resumed and I1 has room for it again. Those that wait for that are served in the order in
+ * which they were resumed, where they share GPUs.
+ */
+#include "policy/node/internal.h"
+
+/* The request is the one that it has, or will have again. */
+static void tell_done(struct sl_node_step *step, const struct sl_node_workload *workload)
+{
+	sl_node_emit(
+		step, (struct sl_action){.type = SL_ACTION_SET_DONE,
+			      .set_done = {.workload = workload->index.id,
+				      .request_bytes =
+					      sl_node_is_parked(workload)
+						      ? workload->request_bytes
+						      : workload->account.request_bytes,
+				      .limit_bytes = workload->account.limit_bytes,
+				      .priority = workload->priority}});
+}
+
+static uint64_t evicted_of(const struct sl_node_workload *workload)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = workload->account.touched; left; left &= left - 1)
+		bytes += workload->account.cell[__builtin_ctz(left)].evicted_bytes;
+	return bytes;
+}
+
+/* Somebody has something there and cannot move it. */
+static bool cannot_move(const struct sl_node_workload *workload)
+{
+	if (workload->flags & SL_WORKLOAD_NO_SWAP)
+		return true;
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage == SL_NODE_DYING || client->swaps)
+			continue;
+		for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+			if (client->holding.cell[__builtin_ctz(left)].backing_bytes)
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool refuse_park(
+	struct sl_node_step *step, const struct sl_node_workload *workload)
+{
+	const struct sl_node *node = step->node;
+	uint64_t id = workload->index.id, pool = node->config.config.pool_bytes;
+	uint64_t part = node->config.config.pool_member_bytes;
+	uint64_t wanted =
+		sl_ledger_evictable_on(workload->account.cell, workload->account.touched);
+	uint64_t room =
+		sl_sub_sat(pool, node->ledger.evicted_bytes + node->ledger.leaving_bytes);
+	uint64_t out = evicted_of(workload);
+
+	if (workload->stage == SL_NODE_PARKED)
+		sl_node_refuse(step, id, SL_REASON_PARKED_ALREADY, 0, 0, 0);
+	else if (cannot_move(workload))
+		sl_node_refuse(step, id, SL_REASON_PARK_NO_SWAP, 0, 0, 0);
+	else if (SL_MUTANT(PARKS_WITHOUT_POOL, wanted > room || !pool, false))
+		sl_node_refuse(step, id, SL_REASON_PARK_NO_POOL, 0, wanted, room);
+	else if (part && wanted + out > part)
+		sl_node_refuse(step, id, SL_REASON_PARK_BOUND, 0, wanted + out, part);
+	else
+		return false;
+	return true;
+}
+
+void sl_node_on_workload_park(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint64_t id = event->workload_park.workload;
+	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
+	bool recovered = event->workload_park.recovered;
+
+	if (!workload || workload->leaving || sl_node_is_stopped(workload)) {
+		sl_node_refuse(step, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0, 0);
+		return;
+	}
+	if (recovered ? sl_node_is_parked(workload) : refuse_park(step, workload))
+		return;
+	if (!sl_node_is_parked(workload)) {
+		workload->request_bytes = workload->account.request_bytes;
+		sl_ledger_change(&step->node->ledger, &workload->account,
+			SL_MUTANT(PARKED_KEEPS_REQUEST, 0, workload->request_bytes),
+			workload->account.limit_bytes);
+	}
+	workload->stage = SL_NODE_PARKED;
+	workload->told &= ~SL_NODE_TOLD_PARKED;
+	sl_node_each_client_of(client, workload) client->told &= ~SL_NODE_COMES_BACK;
+	tell_done(step, workload);
+	if (!recovered)
+		sl_node_note(step, SL_REASON_PARK_BEGINS, 0, id, 0,
+			sl_ledger_evictable_on(
+				workload->account.cell, workload->account.touched));
+	step->plans = true;
+}
+
+void sl_node_on_workload_resume(struct sl_node_step *step, const struct sl_event *event)
+{
+	uint64_t id = event->workload_resume.workload;
+	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
+
+	if (!workload || workload->leaving) {
+		sl_node_refuse(step, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0, 0);
+		return;
+	}
+	if (!sl_node_is_parked(workload)) {
+		sl_node_refuse(step, id, SL_REASON_NOT_PARKED, 0, 0, 0);
+		return;
+	}
+	if (workload->stage == SL_NODE_PARKED) {
+		workload->stage = SL_NODE_RESUMING;
+		workload->stage_at = step->now;
+	}
+	tell_done(step, workload);
+	step->plans = true;
+}
+
+/* I1 has room for its request on each of its GPUs. */
+static bool fits_again(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t fixed = sl_ledger_claim(&workload->account, gpu);
+		uint64_t others = node->ledger.gpu[gpu].claims_bytes - fixed;
+
+		if (node->gpu[gpu].lost || sl_ledger_is_degraded(&node->ledger, gpu) ||
+			SL_MUTANT(RESUME_OVERBOOKS,
+				sl_max_u64(workload->request_bytes, fixed) + others >
+					sl_ledger_shareable(&node->ledger, gpu),
+				false))
+			return false;
+	}
+	return true;
+}
+
+static void claim_again(struct sl_node_step *step, struct sl_node_workload *workload)
+{
+	workload->stage = SL_NODE_RUNS;
+	sl_ledger_change(&step->node->ledger, &workload->account, workload->request_bytes,
+		sl_max_u64(workload->account.limit_bytes, workload->request_bytes));
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage != SL_NODE_DYING &&
+			(sl_node_is_out(client) || client->order.id)) {
+			client->told |= SL_NODE_COMES_BACK;
+			if (!client->wants_since)
+				client->wants_since = sl_node_stamp(step);
+		}
+		sl_list_foreach (link, &client->demands)
+			sl_node_demand_at(link)->burst_since = 0;
+	}
+	sl_node_note(step, SL_REASON_RESUMED, 0, workload->index.id, 0,
+		workload->request_bytes);
+}
+
+/* The next that was resumed at this time or later, after `last`. */
+static struct sl_node_workload *next_resumed(
+	struct sl_node *node, const struct sl_node_workload *last)
+{
+	struct sl_node_workload *next = NULL;
+	bool passed = !last;
+
+	sl_list_foreach (link, &node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(link);
+		bool is_later = !last || workload->stage_at > last->stage_at ||
+				(workload->stage_at == last->stage_at && passed);
+
+		passed |= workload == last;
+		if (workload->stage == SL_NODE_RESUMING && is_later && workload != last &&
+			(!next || workload->stage_at < next->stage_at))
+			next = workload;
+	}
+	return next;
+}
+
+void sl_node_resume(struct sl_node_step *step)
+{
+	struct sl_node_workload *workload = next_resumed(step->node, NULL);
+	uint32_t taken = 0;
+
+	while (workload) {
+		struct sl_node_workload *next = next_resumed(step->node, workload);
+
+		if (!(SL_MUTANT(RESUME_PASSES, taken, 0) & workload->account.gpu_mask) &&
+			fits_again(step->node, workload))
+			claim_again(step, workload);
+		else
+			taken |= workload->account.gpu_mask;
+		workload = next;
+	}
+}

@@ -1,0 +1,127 @@
+/*
+ * plan - the parts of the plan, in order
+ */
+#include "policy/node/plan.h"
+
+/* --- what is due --- */
+
+static void tell_untakeable(struct sl_node_step *step, struct sl_node_client *client)
+{
+	bool is = step->now >= sl_node_untakeable_at(step->node, client);
+	bool told = client->told & SL_NODE_TOLD_UNTAKEABLE;
+
+	if (is == told)
+		return;
+	client->told ^= SL_NODE_TOLD_UNTAKEABLE;
+	sl_node_note_because(step,
+		&(struct sl_node_because){.reason = is ? SL_REASON_UNTAKEABLE_BEGINS
+						       : SL_REASON_UNTAKEABLE_ENDS,
+			.workload = client->workload->index.id,
+			.client = client->index.id,
+			.span = client->stuck_since ? step->now - client->stuck_since
+						    : 0});
+}
+
+static void tell_degraded(struct sl_node_step *step, uint32_t gpu)
+{
+	struct sl_node_gpu *of = &step->node->gpu[gpu];
+	bool is = !of->lost && sl_ledger_is_degraded(&step->node->ledger, gpu);
+
+	if (is == of->degraded)
+		return;
+	of->degraded = is;
+	sl_node_note(step, is ? SL_REASON_DEGRADED_BEGINS : SL_REASON_DEGRADED_ENDS, gpu,
+		0, 0, sl_ledger_excess(&step->node->ledger, gpu));
+}
+
+static void times(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+
+	sl_node_time_workloads(step);
+	sl_node_time_strangers(step);
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		tell_degraded(step, gpu);
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		if (client->stage != SL_NODE_DYING)
+			tell_untakeable(step, client);
+	}
+}
+
+static bool is_recovering(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+
+	for (struct sl_index_node *at =
+			node->recover_until ? sl_index_next(&node->clients, NULL) : NULL;
+		at; at = sl_index_next(&node->clients, at)) {
+		enum sl_node_client_stage stage =
+			SL_NODE_ENTRY(at, sl_node_client)->stage;
+
+		if ((stage == SL_NODE_EXPECTED || stage == SL_NODE_REPORTING) &&
+			step->now < node->recover_until)
+			return true;
+	}
+	node->recover_until = 0;
+	return false;
+}
+
+/* A workload waits while a demand of it does, while it is to come back, and while it is resumed. What
+ * begins and ends at the same moment was no wait. */
+static void count_waits(struct sl_node_step *step, struct sl_node_workload *workload)
+{
+	bool waits = workload->stage == SL_NODE_RESUMING;
+
+	sl_node_each_client_of(client, workload)
+	{
+		if (workload->stage == SL_NODE_PARKED)
+			break;
+		waits |= client->wants_since && sl_node_is_out(client);
+		sl_list_foreach (link, &client->demands)
+			waits |= !sl_node_demand_at(link)->epoch;
+	}
+	if (waits == (workload->waits_since != 0))
+		return;
+	if (waits) {
+		workload->waits_since = sl_node_stamp(step);
+	} else {
+		sl_ns span = sl_sub_sat(step->now, workload->waits_since);
+
+		workload->waits += span > 0;
+		workload->waited += span;
+		workload->waits_since = 0;
+	}
+}
+
+/* --- the plan --- */
+
+void sl_node_plan(struct sl_node_step *step)
+{
+	uint64_t actions = step->node->next_action;
+
+	times(step);
+	sl_node_refuse_demands(step);
+	if (is_recovering(step)) {
+		sl_node_wake(step, step->node->recover_until);
+		step->node->plan->claims_count = 0;
+		return;
+	}
+	sl_node_resume(step);
+	sl_node_answer_there(step);
+	sl_node_copy(step);
+	sl_node_list_claims(step);
+	sl_node_seat(step);
+	sl_node_end_demands(step);
+	sl_node_measure_waits(step->node);
+	sl_node_move(step);
+	sl_node_contexts(step);
+	sl_node_probe(step);
+	sl_list_foreach (link, &step->node->all_workloads)
+		count_waits(step, sl_node_workload_at(link));
+	/* What it changed has times of its own, which the next one finds. */
+	if (step->node->next_action != actions || step->changes)
+		sl_node_wake(step, sl_node_later(step->now, SL_MS));
+}

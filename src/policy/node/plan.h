@@ -1,0 +1,110 @@
+/*
+ * plan - which client should be on which GPU now, and what follows
+ *
+ * One pure computation from the facts: sums and looks at clients (copy.c), claims in their rank
+ * (claims.c), seats on the copy (seats.c), what has none (ends.c), and the difference between seats
+ * and what is there (difference.c). Nothing here is state: all of it is made anew by each plan.
+ */
+#ifndef SL_POLICY_NODE_PLAN_H
+#define SL_POLICY_NODE_PLAN_H
+
+#include "policy/node/internal.h"
+#include "policy/verdicts/rank.h"
+#include "policy/verdicts/room.h"
+#include "policy/verdicts/turns.h"
+
+enum sl_node_verdict {
+	SL_NODE_SEATED, /* or needs none */
+	SL_NODE_LACKS,  /* by room: see the code */
+	SL_NODE_BODY,   /* a demand whose body has no seat */
+	SL_NODE_TIME,   /* its time in the chain has not come */
+	SL_NODE_BEHIND  /* nothing is moved for it before one whose turn comes */
+};
+
+struct sl_node_claim {
+	struct sl_node_client *client;
+	struct sl_node_demand *demand; /* NULL: a body, or a grace */
+	struct sl_rank_facts facts;
+	struct sl_rank rank;
+	uint32_t gpus;
+	bool entitled, is_looked, has_seat,
+		with_demand; /* with_demand: its seat came with one */
+	enum sl_node_verdict verdict;
+	struct sl_room_verdict room;
+	enum sl_endless endless;
+	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
+	bool reserves, is_over;                    /* is_over: its demand was denied */
+};
+
+/* A client. */
+struct sl_node_look {
+	bool answers;
+	bool stays; /* cannot leave now: fixed */
+	bool lasts; /* and no order or answer will change that */
+	bool coming; /* told to end for a demand: its bytes are counted on, and it claims nothing */
+	bool is_whole, is_idle; /* idle for what moving it costs, proven */
+	sl_ns cost;
+	bool sits;       /* its body has a seat in this plan */
+	bool is_brought; /* looked at by the difference */
+	uint32_t gpus;   /* where it has anything */
+	struct sl_node_claim *body;
+};
+
+/* A workload. */
+struct sl_node_sums {
+	struct sl_room_workload now, lasts, lasts_bursts;
+	bool is_warm;       /* or is to be: idle for long, and nobody asks for it */
+	bool is_within;     /* its request, on each of its GPUs */
+	bool fits_together; /* all it has, beside what lasts */
+	bool competes;
+	bool asks_within; /* what it asks for is within its request, too */
+	enum sl_endless endless;
+	sl_ns longest_wait;
+	uint32_t gpus; /* where it has something that can be moved, or asks */
+	sl_ns cost, slice;
+	const struct sl_rank_facts *sibling;
+};
+
+struct sl_node_plan {
+	struct sl_room now, lasts, lasts_bursts;
+	struct sl_node_claim *claims;
+	struct sl_node_claim **order;
+	struct sl_room_client *clients; /* for the way back */
+	struct leaver *leavers;         /* difference.c */
+	uint32_t claims_count, claims_room, clients_room, leavers_room;
+	uint32_t blocked; /* GPUs of claims whose turn comes */
+	uint32_t crowded;
+	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of what claims, by set */
+	uint64_t kept_bytes
+		[SL_NODE_GPUS_MAX]; /* for demands without a seat, from those behind */
+	uint64_t leaving_bytes[SL_NODE_GPUS_MAX]; /* of clients that answer */
+	uint32_t set_of[SL_NODE_GPUS_MAX]; /* the lowest GPU that is joined with it */
+};
+
+/* --- copy.c --- */
+void sl_node_copy(struct sl_node_step *step);
+uint64_t sl_node_movable(const struct sl_ledger_cell *cell);
+/* What of it is off the GPU, or on its way off, and has no room there. */
+uint64_t sl_node_missing(const struct sl_ledger_cell *cell);
+/* --- claims.c --- */
+void sl_node_list_claims(struct sl_node_step *step);
+/* Moves the claim's needs into `of`: the plan's copy, or what lasts. */
+struct sl_room_claim sl_node_room_claim(const struct sl_node *node,
+	const struct sl_node_claim *claim, bool with_body, struct sl_room_workload *of);
+/* --- seats.c --- */
+void sl_node_seat(struct sl_node_step *step);
+/* --- ends.c --- */
+void sl_node_end_demands(struct sl_node_step *step);
+/* --- difference.c --- */
+void sl_node_move(struct sl_node_step *step);
+/* --- going.c --- */
+void sl_node_send_away(struct sl_node_step *step);
+/* --- slices.c --- */
+void sl_node_begin_slices(struct sl_node_step *step);
+void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_claim *claim);
+/* --- waits.c --- */
+void sl_node_measure_waits(struct sl_node *node);
+/* --- probes.c --- */
+void sl_node_probe(struct sl_node_step *step);
+
+#endif

@@ -1,0 +1,245 @@
+/*
+ * seats - by rank, each claim gets a seat if it fits beside those before it
+ *
+ * The plan works on its copy of the sums, and changes of the facts only what a seat is: COMING,
+ * SERVED, OVERDUE, and SEATED of a demand.
+ */
+#include "policy/node/plan.h"
+
+/* What has waited for so long keeps what is free for itself. */
+#define RESERVES_AFTER (1 * SL_S)
+
+static uint64_t out_of(const struct sl_room_gpu *gpu, uint64_t more)
+{
+	return sl_sub_sat(gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes + more,
+		gpu->shareable_bytes);
+}
+
+/* With it more has to leave. */
+static bool moves_others(
+	const struct sl_node_plan *plan, const struct sl_room_claim *claim)
+{
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
+		uint64_t more = claim->need[gpu].away_bytes + claim->need[gpu].asks_bytes;
+
+		if (more && out_of(&plan->now.gpu[gpu], more) >
+				    out_of(&plan->now.gpu[gpu], 0))
+			return true;
+	}
+	return false;
+}
+
+/* `wait` stands before `swap`. */
+static bool waits_first(const struct sl_node *node)
+{
+	for (uint32_t chain = node->config.config.chain; chain; chain >>= 4) {
+		if ((chain & 15) == SL_RESOLVER_WAIT)
+			return true;
+		if ((chain & 15) == SL_RESOLVER_SWAP)
+			return false;
+	}
+	return false;
+}
+
+static sl_ns since_of(const struct sl_node_claim *claim)
+{
+	return claim->demand ? claim->demand->burst_since : claim->client->wants_since;
+}
+
+/* A demand whose time in the chain has not come gets free memory only, and so does a burst that is to
+ * come back. What comes back within a request is no collision: its time would go with the wait. */
+static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *claim)
+{
+	const struct sl_node_workload *workload = claim->client->workload;
+	sl_ns wait = workload->wait_max ? workload->wait_max
+					: step->node->config.config.wait_max;
+	sl_ns since = claim->demand && claim->entitled ? claim->demand->arrived
+						       : since_of(claim);
+	sl_ns at = sl_node_later(since, wait);
+
+	if ((claim->entitled && !claim->demand) ||
+		!SL_MUTANT(SWAPS_BEFORE_WAIT, waits_first(step->node), false) ||
+		step->now >= at)
+		return false;
+	sl_node_wake(step, at);
+	return true;
+}
+
+/* --- facts --- */
+
+static void unseat(struct sl_node_step *step, struct sl_node_client *client)
+{
+	/* What it barred may fit now. */
+	if (client->seat != SL_NODE_UNSEATED)
+		sl_node_wake(step, step->now);
+	client->seat = SL_NODE_UNSEATED;
+	client->overdue = false;
+}
+
+static void sit_body(struct sl_node_step *step, struct sl_node_client *client,
+	bool blocked, bool overdue)
+{
+	if (client->seat == SL_NODE_SERVED ||
+		(client->seat == SL_NODE_COMING && client->look->is_whole))
+		return;
+	if (client->look->is_whole) {
+		client->seat = SL_NODE_SERVED;
+		step->changes = true;
+	} else if (blocked) {
+		unseat(step, client);
+	} else if (client->seat != SL_NODE_COMING) {
+		client->seat = SL_NODE_COMING;
+		client->overdue = overdue;
+		step->changes = true;
+	}
+}
+
+static void sit(struct sl_node_step *step, struct sl_node_claim *claim, bool with_body)
+{
+	struct sl_node_client *client = claim->client;
+	bool blocked = step->node->plan->blocked & claim->gpus;
+	bool overdue = claim->rank.class == SL_RANK_OVERDUE;
+	struct sl_node_claim *body = client->look->body;
+
+	claim->has_seat = true;
+	if (!claim->demand) {
+		sit_body(step, client, blocked, overdue);
+		return;
+	}
+	if (!blocked) {
+		step->changes |= !(claim->demand->flags & SL_NODE_DEMAND_SEATED);
+		claim->demand->flags |= SL_NODE_DEMAND_SEATED;
+	}
+	if (!with_body)
+		return;
+	sit_body(step, client, blocked, overdue);
+	if (body)
+		body->has_seat = body->with_demand = true;
+	client->look->sits = true;
+}
+
+/* --- room --- */
+
+static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
+	const struct sl_room_claim *of)
+{
+	struct sl_node_plan *plan = step->node->plan;
+	bool comes = claim->endless == SL_ENDLESS_NOT && claim->verdict != SL_NODE_TIME;
+
+	if (step->now <
+		sl_node_later(since_of(claim) ? since_of(claim) : claim->facts.asked_at,
+			RESERVES_AFTER)) {
+		sl_node_wake(step, sl_node_later(since_of(claim) ? since_of(claim)
+								 : claim->facts.asked_at,
+					   RESERVES_AFTER));
+		return;
+	}
+	if (!claim->demand && !comes)
+		return;
+	for (uint32_t left = claim->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		struct sl_room_gpu *room = &plan->now.gpu[gpu];
+		uint64_t used = room->fixed_bytes + room->seats_bytes + room->rest_bytes +
+				plan->kept_bytes[gpu];
+		uint64_t lacks = of->need[gpu].away_bytes + of->need[gpu].asks_bytes;
+		uint64_t bytes =
+			sl_min_u64(sl_sub_sat(room->shareable_bytes, used), lacks);
+
+		claim->reserved_bytes[gpu] = bytes;
+		claim->reserves = true;
+		if (claim->demand)
+			plan->kept_bytes[gpu] += bytes;
+		else
+			room->fixed_bytes += bytes;
+	}
+}
+
+/* Room for it, with what demands before it keep. */
+static struct sl_room_verdict ask_room(struct sl_node_plan *plan,
+	const struct sl_node_claim *claim, const struct sl_room_claim *of)
+{
+	struct sl_room_verdict verdict;
+	bool keeps = SL_MUTANT(HEAD_NOT_KEPT, claim->demand != NULL, false);
+
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
+		plan->now.gpu[gpu].fixed_bytes += keeps ? plan->kept_bytes[gpu] : 0;
+	verdict = sl_room_for(&plan->now, of);
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
+		plan->now.gpu[gpu].fixed_bytes -= keeps ? plan->kept_bytes[gpu] : 0;
+	return verdict;
+}
+
+static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_claim *claim,
+	const struct sl_room_claim *of)
+{
+	struct sl_node_plan *plan = step->node->plan;
+
+	claim->room = ask_room(plan, claim, of);
+	if (claim->room.code != SL_ROOM_OK)
+		return SL_NODE_LACKS;
+	if (!moves_others(plan, of))
+		return SL_NODE_SEATED;
+	if (is_only_free(step, claim))
+		return SL_NODE_TIME;
+	return plan->blocked & claim->gpus ? SL_NODE_BEHIND : SL_NODE_SEATED;
+}
+
+static void look(struct sl_node_step *step, struct sl_node_claim *claim)
+{
+	struct sl_node_plan *plan = step->node->plan;
+	struct sl_node_client *client = claim->client;
+	struct sl_node_claim *body = client->look->body;
+	struct sl_room_workload *copy = &client->workload->sums->now;
+	bool with_body = !claim->demand || (client->look->gpus && !client->look->sits &&
+						   !(body && body->has_seat));
+	struct sl_room_claim of = sl_node_room_claim(step->node, claim, with_body, copy);
+
+	claim->is_looked = true;
+	if (claim->rank.class == SL_RANK_THERE)
+		claim->verdict = SL_NODE_SEATED;
+	else if (claim->demand && body && body->is_looked && !body->has_seat)
+		claim->verdict = SL_NODE_BODY;
+	else
+		claim->verdict = judge(step, claim, &of);
+	if (claim->verdict == SL_NODE_SEATED) {
+		sl_room_add(&plan->now, &of);
+		sit(step, claim, claim->demand && with_body);
+		if (!claim->demand)
+			client->look->sits = true;
+		return;
+	}
+	if (claim->endless == SL_ENDLESS_NOT && claim->verdict != SL_NODE_TIME)
+		plan->blocked |= claim->gpus;
+	reserve(step, claim, &of);
+}
+
+void sl_node_seat(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_plan *plan = node->plan;
+
+	plan->blocked = 0;
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		plan->kept_bytes[gpu] = 0;
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		if (!plan->order[i]->with_demand)
+			look(step, plan->order[i]);
+	}
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		struct sl_node_claim *claim = plan->order[i];
+
+		if (!claim->demand || claim->has_seat ||
+			!(claim->demand->flags & SL_NODE_DEMAND_SEATED))
+			continue;
+		claim->demand->flags &= ~SL_NODE_DEMAND_SEATED;
+		sl_node_wake(step, step->now);
+	}
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		if (client->stage != SL_NODE_DYING && client->look->gpus &&
+			!client->look->sits && client->seat != SL_NODE_UNSEATED)
+			unseat(step, client);
+	}
+}

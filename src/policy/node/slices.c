@@ -1,0 +1,100 @@
+/*
+ * slices - a workload's time, in which nothing of the same rank ends what it has
+ *
+ * A slice begins when all of the workload that wants to run has come back; what comes later joins it.
+ */
+#include "policy/node/plan.h"
+
+static uint64_t use_of(const struct sl_node_workload *workload)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = workload->account.touched; left; left &= left - 1)
+		bytes += sl_ledger_use(&workload->account, (uint32_t)__builtin_ctz(left));
+	return bytes;
+}
+
+static bool is_in_slice(const struct sl_node_client *client, sl_ns now)
+{
+	return client->seat == SL_NODE_SERVED && now < client->workload->slice_ends;
+}
+
+static void begin(struct sl_node_step *step, struct sl_node_client *own)
+{
+	struct sl_node_workload *workload = own->workload;
+
+	sl_node_each_client_of(client, workload)
+	{
+		if (client != own && is_in_slice(client, step->now) &&
+			!SL_MUTANT(TURN_AGAIN, false, true))
+			return; /* it joins that one */
+	}
+	workload->served_at = sl_node_stamp(step);
+	workload->slice_ends = sl_node_later(step->now, workload->sums->slice);
+	workload->slice_bytes = use_of(workload);
+	workload->turns++;
+	sl_node_wake(step, workload->slice_ends);
+	sl_node_each_client_of(client, workload) client->overdue &= client == own;
+}
+
+static bool is_sibling_coming(const struct sl_node_client *own)
+{
+	sl_node_each_client_of(client, own->workload)
+	{
+		if (client != own && client->seat == SL_NODE_COMING &&
+			!client->look->is_whole)
+			return true;
+	}
+	return false;
+}
+
+void sl_node_begin_slices(struct sl_node_step *step)
+{
+	sl_list_foreach (link, &step->node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(link);
+
+		sl_node_each_client_of(client, workload)
+		{
+			if (client->stage == SL_NODE_DYING ||
+				client->seat != SL_NODE_COMING ||
+				!client->look->is_whole || is_sibling_coming(client))
+				continue;
+			begin(step, client);
+			client->seat = SL_NODE_SERVED;
+			step->changes = true;
+		}
+	}
+}
+
+static bool holds_something(const struct sl_node_workload *workload)
+{
+	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&workload->account.cell[__builtin_ctz(left)];
+
+		if (cell->backing_bytes || cell->granted_bytes)
+			return true;
+	}
+	return false;
+}
+
+/* In its slice a grant makes that longer, outside it one that others left for begins one. */
+void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_claim *claim)
+{
+	struct sl_node_client *client = claim->client;
+	struct sl_node_workload *workload = client->workload;
+	bool first = !holds_something(workload);
+	bool waited = claim->facts.coming;
+
+	sl_node_grant(step, claim->demand);
+	if (is_in_slice(client, step->now)) {
+		workload->slice_ends = sl_max_u64(workload->slice_ends,
+			sl_node_later(workload->served_at, workload->sums->slice));
+		return;
+	}
+	if (!first && !waited)
+		return;
+	begin(step, client);
+	client->seat = SL_NODE_SERVED;
+	client->overdue = claim->rank.class == SL_RANK_OVERDUE;
+}

@@ -1,0 +1,220 @@
+/*
+ * state - the facts of a node; private to src/policy/node
+ *
+ * Every field is one that the plan cannot work out from the others; docs/decisions/0037-facts.md
+ * names the promise that each one serves. What holds objects together (indexes, lists, spare ones)
+ * and the verdicts of the last plan, which no decision reads, stand apart. Objects live in the arena
+ * and are recycled, so a steady population takes no new memory.
+ */
+#ifndef SL_POLICY_NODE_STATE_H
+#define SL_POLICY_NODE_STATE_H
+
+#include "base/list.h"
+#include "policy/books/index.h"
+#include "policy/books/ledger.h"
+#include "policy/node.h"
+
+/* Something was refused: not tried again before `until`. */
+struct sl_node_back_off {
+	sl_ns until, since; /* since: the first of this row */
+	uint32_t times;     /* in a row */
+	enum sl_reason cause;
+};
+
+enum sl_node_workload_stage {
+	SL_NODE_RUNS,
+	SL_NODE_PARKED,
+	SL_NODE_RESUMING, /* parked until its request fits again */
+	SL_NODE_ENDING,   /* somebody asked for its end: it gets no more memory */
+	SL_NODE_ENDED,    /* and its processes were killed */
+	SL_NODE_UNCOUNTED /* and did not go: nobody counts on its memory any more */
+};
+
+/* What was said of a workload, once. */
+#define SL_NODE_TOLD_PARKED 1u
+#define SL_NODE_TOLD_WARM   2u
+#define SL_NODE_TOLD_LONG   4u
+
+struct sl_node_workload {
+	struct sl_index_node index;
+	struct sl_link of_node, clients; /* clients: living and dying */
+	struct sl_node_workload *next_spare;
+	struct sl_ledger_account account;
+	struct sl_node_sums *sums; /* of the plan that runs */
+
+	int32_t priority;
+	uint32_t owner, flags; /* flags: SL_WORKLOAD_* */
+	sl_ns wait_max, warm_after, idle_grace;
+	uint64_t request_bytes; /* while it is parked: what it gave up */
+	enum sl_node_workload_stage stage;
+	bool leaving; /* removed, but clients of it still hold memory */
+	sl_ns stage_at; /* RESUMING: since; ENDING: when to kill; ENDED: when not to count on it */
+	uint32_t told;
+	sl_ns served_at, slice_ends; /* of its last slice */
+	uint64_t slice_bytes;        /* all it had when that began */
+	uint64_t turns, waits;
+	sl_ns waited, waits_since; /* waits_since: 0, it does not */
+};
+
+enum sl_node_client_stage {
+	SL_NODE_EXPECTED,  /* known to an earlier daemon, and not heard of yet */
+	SL_NODE_REPORTING, /* is telling what it has: no orders before it has told all */
+	SL_NODE_LIVES,
+	SL_NODE_DYING
+};
+enum sl_node_seat { SL_NODE_UNSEATED, SL_NODE_COMING, SL_NODE_SERVED };
+enum sl_node_stop_stage {
+	SL_NODE_UNTOLD,
+	SL_NODE_TERMED,
+	SL_NODE_KILLED,
+	SL_NODE_STUBBORN,  /* killed, and did not go */
+	SL_NODE_UNREACHED, /* could not be signalled */
+	SL_NODE_SPARED     /* what it was told to end for went away */
+};
+enum sl_node_order_kind { SL_NODE_EVICT, SL_NODE_RESTORE, SL_NODE_ABORTED };
+
+#define SL_NODE_TOLD_OOM        1u
+#define SL_NODE_TOLD_HELD       2u
+#define SL_NODE_TOLD_POOL       4u
+#define SL_NODE_TOLD_UNTAKEABLE 8u
+/* A person resumed it: it comes back though nobody of it asks. */
+#define SL_NODE_COMES_BACK 16u
+
+/* The one open EVICT or RESTORE of a client. */
+struct sl_node_order {
+	uint64_t id; /* of the action; 0: none is open */
+	enum sl_node_order_kind kind;
+	uint32_t gpu;
+	uint64_t bytes;
+	uint64_t
+		out_bytes; /* on the host when it was given, less what was freed of that since */
+	sl_ns since;
+	uint64_t
+		other; /* the workload it is for; its own: a park; 0: nobody, it goes warm */
+};
+
+struct sl_node_client {
+	struct sl_index_node index;
+	struct sl_link of_workload, demands; /* demands: by arrival */
+	struct sl_node_workload *workload;
+	struct sl_node_client *next_spare;
+	struct sl_ledger_holding holding;
+
+	enum sl_node_client_stage stage;
+	bool swaps;
+	uint32_t told;
+	enum sl_client_condition condition;
+	sl_ns stuck_since; /* not running, or busy with one piece of work; 0: neither */
+	sl_ns idle_since;  /* 0: busy, or nobody knows */
+	bool proven;
+	sl_ns active_at; /* last work, ask, free, commit, grant; or when it became whole */
+	enum sl_probe probe;
+	sl_ns probe_at;
+	sl_ns wants_since; /* 0: it does not want to come back */
+	enum sl_node_seat seat;
+	bool overdue; /* its seat, and the slice that began with it, outrank priorities */
+	uint64_t chunk_bytes, store_bytes, trim_bytes;
+	enum sl_node_stop_stage stop_stage;
+	sl_ns stop_at;
+	struct sl_node_because stop;
+	struct sl_node_order order;
+	struct sl_node_back_off back_off; /* of orders; its cause says which way */
+	struct sl_node_back_off trim;
+
+	struct sl_node_look *look; /* of the plan that runs, or of the last one */
+};
+
+#define SL_NODE_DEMAND_HELD    1u
+#define SL_NODE_DEMAND_THERE   2u
+#define SL_NODE_DEMAND_CONTEXT 4u
+#define SL_NODE_DEMAND_VOID    8u  /* granted on a GPU that was lost since */
+#define SL_NODE_DEMAND_SEATED  16u /* and what it lacks was to come */
+#define SL_NODE_DEMAND_STOPS   32u /* processes were told to end for it */
+#define SL_NODE_SAID_ENTITLED  1u
+#define SL_NODE_SAID_BURST     2u
+#define SL_NODE_SAID_REFUSED   4u
+#define SL_NODE_SAID_SERVED    8u
+
+struct sl_node_demand {
+	struct sl_link of_client; /* spare ones: of the node's list */
+	struct sl_node_client *client;
+
+	uint64_t ask, sequence, bytes;
+	uint32_t gpu, flags;
+	uint64_t epoch;             /* of the grant; 0: it waits */
+	sl_ns arrived, burst_since; /* burst_since: 0, it is entitled */
+	uint32_t told;
+	struct sl_node_back_off back_off; /* of creations that the driver refused */
+};
+
+enum sl_node_stranger_stage {
+	SL_NODE_KNOWN,
+	SL_NODE_SAID,
+	SL_NODE_TOLD_TO_END,
+	SL_NODE_SHOT
+};
+
+struct sl_node_stranger { /* a process that we do not manage */
+	struct sl_index_node index;
+	struct sl_node_stranger *next_spare;
+
+	uint64_t bytes[SL_NODE_GPUS_MAX];
+	enum sl_node_stranger_stage stage;
+	sl_ns stage_at;
+};
+
+struct sl_node_gpu {
+	bool lost;
+	bool degraded;                    /* as it was told; no decision reads it */
+	uint64_t out_bytes_s, in_bytes_s; /* of the link; 0: not measured */
+};
+
+struct sl_node {
+	struct sl_arena *arena;
+	struct sl_ledger ledger;
+	struct sl_index workloads, clients, strangers;
+	struct sl_link all_workloads, spare_demands;
+	struct sl_node_workload *spare_workloads;
+	struct sl_node_client *spare_clients;
+	struct sl_node_stranger *spare_strangers;
+	struct sl_node_plan
+		*plan; /* its arrays, with room for all; and what it said last */
+	sl_ns now;     /* of the last step, for those who look */
+
+	struct sl_event config; /* the last CONFIG, with its defaults filled in */
+	struct sl_node_gpu gpu[SL_NODE_GPUS_MAX];
+	uint64_t next_action, next_sequence, next_epoch;
+	sl_ns recover_until; /* 0: it does not recover */
+	sl_ns told_due;
+	uint32_t lacks; /* GPUs on which the last plan left something open */
+};
+
+#define SL_NODE_ENTRY(index_node, type) SL_CONTAINER_OF(index_node, struct type, index)
+
+#define sl_node_each_client_of(client, w)                                          \
+	for (struct sl_node_client *client = sl_node_client_at((w)->clients.next); \
+		&client->of_workload != &(w)->clients;                             \
+		client = sl_node_client_at(client->of_workload.next))
+
+static inline struct sl_node_client *sl_node_client_at(const struct sl_link *link)
+{
+	return SL_CONTAINER_OF(link, struct sl_node_client, of_workload);
+}
+
+static inline struct sl_node_demand *sl_node_demand_at(const struct sl_link *link)
+{
+	return SL_CONTAINER_OF(link, struct sl_node_demand, of_client);
+}
+
+static inline struct sl_node_workload *sl_node_workload_at(const struct sl_link *link)
+{
+	return SL_CONTAINER_OF(link, struct sl_node_workload, of_node);
+}
+
+/* Spans may be "for ever". */
+static inline sl_ns sl_node_later(sl_ns at, sl_ns span)
+{
+	return span > SL_NS_NEVER - at ? SL_NS_NEVER : at + span;
+}
+
+#endif

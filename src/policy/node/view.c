@@ -1,0 +1,339 @@
+/*
+ * view - what can be looked at from outside, and the names
+ */
+#include "policy/node/plan.h"
+
+static uint32_t waiting_on(const struct sl_node *node, uint32_t gpu)
+{
+	uint32_t count = 0;
+
+	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		sl_list_foreach (link,
+			&SL_CONTAINER_OF(at, const struct sl_node_client, index)->demands)
+			count += !sl_node_demand_at(link)->epoch &&
+				 sl_node_demand_at(link)->gpu == gpu;
+	}
+	return count;
+}
+
+struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
+{
+	const struct sl_ledger_gpu *g;
+
+	if (gpu >= SL_NODE_GPUS_MAX || !node->ledger.gpu[gpu].present)
+		return (struct sl_node_gpu_view){0};
+	g = &node->ledger.gpu[gpu];
+	return (struct sl_node_gpu_view){
+		.present = true,
+		.degraded = node->gpu[gpu].degraded,
+		.lost = node->gpu[gpu].lost,
+		.capacity_bytes = g->capacity_bytes,
+		.reserve_bytes = g->reserve_bytes,
+		.unmanaged_bytes = g->unmanaged_bytes,
+		.shareable_bytes = sl_ledger_shareable(&node->ledger, gpu),
+		.requests_bytes = g->requests_bytes,
+		.backing_bytes = g->sum.backing_bytes,
+		.granted_bytes = g->sum.granted_bytes,
+		.hidden_bytes = g->sum.hidden_bytes,
+		.paid_bytes = g->sum.paid_bytes,
+		.held_bytes = g->sum.held_bytes,
+		.dying_bytes = g->sum.dying_bytes,
+		.evicted_bytes = g->sum.evicted_bytes,
+		.returning_bytes = g->sum.returning_bytes,
+		.free_bytes = sl_ledger_free_bytes(&node->ledger, gpu),
+		.workloads = g->workloads,
+		.waiting = waiting_on(node, gpu),
+	};
+}
+
+static uint64_t copies_of(const struct sl_node_client *client)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&client->holding.cell[__builtin_ctz(left)];
+
+		bytes += cell->evicted_bytes + cell->leaving_bytes;
+	}
+	return sl_sub_sat(client->store_bytes, bytes);
+}
+
+struct sl_node_pool_view sl_node_pool(const struct sl_node *node)
+{
+	struct sl_node_pool_view view = {.pool_bytes = node->config.config.pool_bytes,
+		.slack_bytes = node->config.config.slack_bytes,
+		.evicted_bytes = node->ledger.evicted_bytes,
+		.leaving_bytes = node->ledger.leaving_bytes};
+
+	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at))
+		view.copies_bytes += copies_of(
+			SL_CONTAINER_OF(at, const struct sl_node_client, index));
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		view.overlap_bytes += sl_ledger_overlap(&node->ledger, gpu);
+	return view;
+}
+
+struct sl_node_left_view sl_node_left(const struct sl_node *node)
+{
+	(void)node;
+	return (struct sl_node_left_view){0};
+}
+
+/* --- workloads --- */
+
+struct state {
+	bool wants, returns, leaves, is_out, stays, has;
+	uint32_t living, untakeable;
+	sl_ns since;
+};
+
+static struct state state_of(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	struct state state = {.since = SL_NS_NEVER};
+
+	sl_node_each_client_of(client, workload)
+	{
+		bool is_out = sl_node_is_out(client);
+
+		for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+			const struct sl_ledger_cell *cell =
+				&client->holding.cell[__builtin_ctz(left)];
+
+			state.has |= sl_ledger_all(cell) != 0;
+			state.stays |= client->stage != SL_NODE_DYING &&
+				       sl_ledger_evictable(cell);
+		}
+		if (client->stage == SL_NODE_DYING)
+			continue;
+		state.living++;
+		state.untakeable += node->now >= sl_node_untakeable_at(node, client);
+		state.is_out |= is_out;
+		state.wants |= is_out && (client->wants_since ||
+						 !sl_list_is_empty(&client->demands));
+		if (client->order.id && client->order.kind == SL_NODE_RESTORE)
+			state.returns = true;
+		else if (client->order.id)
+			state.leaves = true;
+		if (is_out && client->wants_since)
+			state.since = sl_min_u64(state.since, client->wants_since);
+	}
+	return state;
+}
+
+static enum sl_residency residency_of(
+	const struct sl_node_workload *workload, const struct state *state)
+{
+	if (workload->stage == SL_NODE_RESUMING)
+		return SL_RESIDENCY_RESUMING;
+	if (workload->stage == SL_NODE_PARKED)
+		return state->stays || state->leaves ? SL_RESIDENCY_PARKING
+						     : SL_RESIDENCY_PARKED;
+	if (state->leaves)
+		return SL_RESIDENCY_LEAVING;
+	if (state->returns)
+		return SL_RESIDENCY_RETURNING;
+	if (state->is_out)
+		return state->wants   ? SL_RESIDENCY_EVICTED
+		       : state->stays ? SL_RESIDENCY_PARTIAL
+				      : SL_RESIDENCY_WARM;
+	return state->has ? SL_RESIDENCY_BOUND : SL_RESIDENCY_RESERVED;
+}
+
+static uint32_t actual_mask(const struct sl_node_workload *workload)
+{
+	uint32_t mask = workload->account.touched;
+
+	sl_node_each_client_of(client, workload)
+	{
+		sl_list_foreach (link, &client->demands)
+			mask |= 1u << sl_node_demand_at(link)->gpu;
+	}
+	return mask;
+}
+
+struct sl_node_workload_view sl_node_workload_alone(
+	const struct sl_node *node, uint64_t id)
+{
+	const struct sl_node_workload *workload = sl_node_find_workload(node, id);
+	struct state state;
+
+	if (!workload || workload->leaving)
+		return (struct sl_node_workload_view){0};
+	state = state_of(node, workload);
+	return (struct sl_node_workload_view){
+		.known = true,
+		.stopping = sl_node_is_stopped(workload),
+		.actual_mask = actual_mask(workload),
+		.gpu_mask = workload->account.gpu_mask,
+		.clients = state.living,
+		.priority = workload->priority,
+		.request_bytes = sl_node_is_parked(workload)
+					 ? workload->request_bytes
+					 : workload->account.request_bytes,
+		.limit_bytes = workload->account.limit_bytes,
+		.owner = workload->owner,
+		.flags = workload->flags,
+		.untakeable = state.untakeable,
+		.wait_max = workload->wait_max,
+		.residency = residency_of(workload, &state),
+		.warm_after = workload->warm_after,
+		.idle_grace = workload->idle_grace,
+		.turns = workload->turns,
+		.wants_since = state.since == SL_NS_NEVER
+				       ? 0
+				       : sl_max_u64(node->now - state.since, 1),
+		.waits = workload->waits,
+		.waited = workload->waited,
+	};
+}
+
+struct sl_node_workload_view sl_node_workload(const struct sl_node *node, uint64_t id)
+{
+	const struct sl_node_workload *workload = sl_node_find_workload(node, id);
+	struct sl_node_workload_view view = sl_node_workload_alone(node, id);
+
+	if (!view.known)
+		return view;
+	if (!view.wants_since && node->lacks & workload->sums->gpus)
+		view.turn_left = sl_sub_sat(workload->slice_ends, node->now);
+	view.longest_wait = workload->sums->longest_wait;
+	view.endless = workload->sums->endless;
+	return view;
+}
+
+struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t id)
+{
+	const struct sl_node_client *client = sl_node_find_client(node, id);
+	bool is_told;
+
+	if (!client)
+		return (struct sl_node_client_view){0};
+	is_told = client->stop_stage >= SL_NODE_TERMED &&
+		  client->stop_stage <= SL_NODE_STUBBORN;
+	return (struct sl_node_client_view){
+		.known = true,
+		.alive = client->stage != SL_NODE_DYING,
+		.expected = client->stage == SL_NODE_EXPECTED,
+		.workload = client->workload->index.id,
+		.condition = client->condition,
+		.probe = client->probe,
+		.stopping = is_told,
+		.killed = is_told && client->stop_stage != SL_NODE_TERMED,
+		.untakeable = node->now >= sl_node_untakeable_at(node, client),
+		.proven = client->proven,
+		.stop_reason = is_told ? client->stop.reason : 0,
+		.idle = sl_node_idle(client, node->now),
+		.busy = client->stuck_since ? node->now - client->stuck_since : 0,
+		.swaps = client->swaps,
+		.wants = client->wants_since && sl_node_is_out(client),
+		.order = client->order.id,
+		.store_bytes = client->store_bytes,
+	};
+}
+
+void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void *context)
+{
+	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		const struct sl_node_client *client =
+			SL_CONTAINER_OF(at, const struct sl_node_client, index);
+
+		sl_list_foreach (link, &client->demands) {
+			const struct sl_node_demand *demand = sl_node_demand_at(link);
+			struct sl_node_demand_view view = {.client = client->index.id,
+				.workload = client->workload->index.id,
+				.ask = demand->ask,
+				.bytes = demand->bytes,
+				.epoch = demand->epoch,
+				.gpu = demand->gpu,
+				.priority = client->workload->priority,
+				.entitled = !demand->burst_since,
+				.waited = node->now - demand->arrived};
+
+			fn(context, &view);
+		}
+	}
+}
+
+/* --- bytes --- */
+
+static struct sl_node_use_view cell_view(const struct sl_ledger_cell *cell)
+{
+	return (struct sl_node_use_view){
+		.backing_bytes = cell->backing_bytes,
+		.granted_bytes = cell->granted_bytes,
+		.hidden_bytes = cell->hidden_bytes,
+		.paid_bytes = cell->paid_bytes,
+		.held_bytes = cell->held_bytes,
+		.dying_bytes = cell->dying_bytes,
+		.evicted_bytes = cell->evicted_bytes,
+		.returning_bytes = cell->returning_bytes,
+	};
+}
+
+static void add_waiting(
+	struct sl_node_use_view *view, const struct sl_node_client *client, uint32_t gpu)
+{
+	sl_list_foreach (link, &client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (demand->epoch || demand->gpu != gpu)
+			continue;
+		view->waiting_bytes += demand->bytes;
+		view->waiting++;
+	}
+}
+
+struct sl_node_use_view sl_node_use(
+	const struct sl_node *node, uint64_t workload, uint32_t gpu)
+{
+	const struct sl_node_workload *found = sl_node_find_workload(node, workload);
+	struct sl_node_use_view view;
+
+	if (!found || gpu >= SL_NODE_GPUS_MAX)
+		return (struct sl_node_use_view){0};
+	view = cell_view(&found->account.cell[gpu]);
+	sl_node_each_client_of(client, found) add_waiting(&view, client, gpu);
+	return view;
+}
+
+struct sl_node_use_view sl_node_client_use(
+	const struct sl_node *node, uint64_t client, uint32_t gpu)
+{
+	const struct sl_node_client *found = sl_node_find_client(node, client);
+	struct sl_node_use_view view;
+
+	if (!found || gpu >= SL_NODE_GPUS_MAX)
+		return (struct sl_node_use_view){0};
+	view = cell_view(&found->holding.cell[gpu]);
+	add_waiting(&view, found, gpu);
+	return view;
+}
+
+/* --- names --- */
+
+static const char *const events[SL_EVENTS] = {
+#define SL_EVENT(NAME, name, fields) [SL_EVENT_##NAME] = #NAME,
+#include "policy/event.def"
+#undef SL_EVENT
+};
+
+static const char *const actions[SL_ACTIONS] = {
+#define SL_ACTION(NAME, name, fields) [SL_ACTION_##NAME] = #NAME,
+#include "policy/action.def"
+#undef SL_ACTION
+};
+
+const char *sl_event_name(uint32_t type)
+{
+	return type < SL_EVENTS ? events[type] : "?";
+}
+
+const char *sl_action_name(uint32_t type)
+{
+	return type < SL_ACTIONS ? actions[type] : "?";
+}

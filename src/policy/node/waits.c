@@ -1,0 +1,156 @@
+/*
+ * waits - how long a workload may have to wait at most (design: MAX-WAIT), by the last plan
+ *
+ *   W(c) = before + patience + cost(c) + sum over those that compete with it, where not all fit
+ *          together: slice x row + cost + drain
+ * row is how many clients take turns among themselves. Within a request only what is guarded now is
+ * waited for, with the first part of its slice; and, where requests are crowded, the others within
+ * theirs.
+ */
+#include "policy/node/plan.h"
+
+#define FIRST_PART (200 * SL_MS)
+
+__extension__ typedef unsigned __int128 wide;
+
+struct set {
+	wide all, entitled, guarded; /* what each adds, summed */
+	uint64_t needs[SL_NODE_GPUS_MAX];
+};
+
+static uint32_t set_of(
+	const struct sl_node_plan *plan, const struct sl_node_workload *workload)
+{
+	uint32_t mask = workload->sums->gpus;
+
+	return mask ? plan->set_of[__builtin_ctz(mask)] : 0;
+}
+
+static uint32_t row_of(const struct sl_node_workload *workload)
+{
+	uint32_t clients = 0;
+
+	if (workload->sums->fits_together)
+		return 1;
+	sl_node_each_client_of(client, workload) clients +=
+		client->stage != SL_NODE_DYING && client->look->gpus;
+	return clients ? clients : 1;
+}
+
+static wide adds(const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	const struct sl_node_sums *sums = workload->sums;
+	/* One that runs is as long as it was when it began. */
+	sl_ns left = sl_sub_sat(workload->slice_ends, node->now);
+
+	return (wide)sl_max_u64(sums->slice, left) * row_of(workload) + sums->cost +
+	       node->config.config.evict_drain;
+}
+
+/* Does what claims on this GPU fit beside what lasts? */
+static bool is_full(const struct sl_node_plan *plan, uint32_t gpu, uint64_t needs)
+{
+	return plan->lasts.gpu[gpu].fixed_bytes + needs >
+	       plan->lasts.gpu[gpu].shareable_bytes;
+}
+
+static sl_ns span_of(wide span)
+{
+	return span > SL_NS_NEVER ? SL_NS_NEVER : (sl_ns)span;
+}
+
+static bool waits_first(const struct sl_node *node)
+{
+	return (node->config.config.chain & 15) == SL_RESOLVER_WAIT;
+}
+
+static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *workload,
+	const struct set *set, bool crowded)
+{
+	const struct sl_node_sums *sums = workload->sums;
+	wide span = (wide)sums->cost + node->config.config.evict_drain;
+	bool within = sums->is_within && sums->asks_within;
+
+	if (within) {
+		span += set->guarded;
+		if (crowded)
+			span += set->entitled -
+				(sums->competes ? adds(node, workload) : 0);
+		return span_of(span);
+	}
+	span += set->all - (sums->competes ? adds(node, workload) : 0);
+	if (sums->slice &&
+		node->plan->highest[set_of(node->plan, workload)] > workload->priority)
+		span += sl_turns_patience(sums->slice, node->config.config.min_share_pm);
+	if (waits_first(node))
+		span += workload->wait_max ? workload->wait_max
+					   : node->config.config.wait_max;
+	return span_of(span);
+}
+
+static void add_claim(
+	struct sl_node *node, struct set sets[], const struct sl_node_claim *claim)
+{
+	struct sl_node_workload *workload = claim->client->workload;
+	struct set *set = &sets[set_of(node->plan, workload)];
+
+	if (claim->rank.class == SL_RANK_GUARDED)
+		set->guarded += FIRST_PART + workload->sums->cost +
+				node->config.config.evict_drain;
+	if (claim->endless && !workload->sums->endless)
+		workload->sums->endless = claim->endless;
+	if (claim->demand) {
+		workload->sums->asks_within &= claim->entitled;
+		set->needs[claim->demand->gpu] += claim->demand->bytes;
+		return;
+	}
+	for (uint32_t left = claim->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
+
+		set->needs[gpu] += claim->client->look->lasts
+					   ? cell->evicted_bytes
+					   : sl_ledger_all(cell) - sl_ledger_fixed(cell);
+	}
+}
+
+void sl_node_measure_waits(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+	struct set sets[SL_NODE_GPUS_MAX];
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		sets[gpu] = (struct set){0};
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		if (!plan->order[i]->is_over)
+			add_claim(node, sets, plan->order[i]);
+	}
+	sl_list_foreach (link, &node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(link);
+		struct set *set = &sets[set_of(plan, workload)];
+
+		if (!workload->sums->competes)
+			continue;
+		set->all += adds(node, workload);
+		if (workload->sums->is_within)
+			set->entitled += adds(node, workload);
+	}
+	sl_list_foreach (link, &node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(link);
+		struct sl_node_sums *sums = workload->sums;
+		uint32_t full = 0, root = set_of(plan, workload);
+
+		for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
+			if (plan->set_of[gpu] == root &&
+				is_full(plan, gpu, sets[root].needs[gpu]))
+				full |= 1u << gpu;
+		}
+		if (!full || !sums->competes)
+			continue;
+		if (!sums->fits_together && !sums->endless)
+			sums->endless = SL_ENDLESS_WHOLE;
+		sums->longest_wait = sums->endless ? SL_NS_NEVER
+						   : wait_of(node, workload, &sets[root],
+							     plan->crowded & sums->gpus);
+	}
+}
