@@ -177,23 +177,30 @@ static uint64_t lent(const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t
 struct sums {
 	uint64_t host_bytes, out_bytes, lent_bytes, away_bytes;
 	bool moves; /* more leaves than without the claim */
+	bool lends; /* it is a demand, and some of it may stand on requests */
 };
+
+static void sum(struct sums *sums, const struct both *both, uint32_t g)
+{
+	const struct sl_room_gpu *gpu = &both->with->gpu[g];
+	uint64_t bytes = out_with(both, g);
+	uint64_t on_requests = lent(gpu, bytes, both->claim->above_bytes[g]);
+
+	sums->host_bytes += gpu->host_bytes;
+	sums->out_bytes += bytes;
+	sums->lent_bytes += on_requests;
+	sums->away_bytes += gpu->away_bytes;
+	sums->moves |=
+		SL_MUTANT(ALL_SUMS_COUNT, bytes > out(&both->without->gpu[g]), true);
+	sums->lends |= both->claim->need[g].asks_bytes && on_requests;
+}
 
 static struct sums sums(const struct both *both)
 {
 	struct sums sums = {0};
 
-	for (uint32_t g = 0; g < both->with->gpus; g++) {
-		const struct sl_room_gpu *gpu = &both->with->gpu[g];
-		uint64_t bytes = out_with(both, g);
-
-		sums.host_bytes += gpu->host_bytes;
-		sums.out_bytes += bytes;
-		sums.lent_bytes += lent(gpu, bytes, both->claim->above_bytes[g]);
-		sums.away_bytes += gpu->away_bytes;
-		sums.moves |= SL_MUTANT(
-			ALL_SUMS_COUNT, bytes > out(&both->without->gpu[g]), true);
-	}
+	for (uint32_t g = 0; g < both->with->gpus; g++)
+		sum(&sums, both, g);
 	return sums;
 }
 
@@ -312,7 +319,7 @@ static struct sl_room_verdict fits_pool(const struct both *both, const struct su
 			SL_MUTANT(RETURNING_IS_BACK, all, later), room->pool_bytes);
 	if (over || !both->claim->burst)
 		return lacks(SL_ROOM_POOL, 0, over);
-	if (sums->moves || (both->claim->demand && sums->lent_bytes))
+	if (sums->moves || sums->lends)
 		over = sl_sub_sat(later + sums->lent_bytes,
 			usable + SL_MUTANT(BODIES_ARE_BACK, 0, sums->away_bytes));
 	if (!over && sums->moves && SL_MUTANT(P3_FOR_BODIES, both->claim->demand, true))

@@ -7,6 +7,7 @@
 #include "room_judge.h"
 
 #include <assert.h>
+#include <string.h>
 
 struct position {
 	uint8_t there[ROOM_CLIENTS][ROOM_GPUS], out[ROOM_CLIENTS][ROOM_GPUS];
@@ -219,12 +220,12 @@ static void measure(struct room_play *play, const struct position *at, int out_f
 	for (uint32_t g = 0; g < world->gpus; g++) {
 		out += host(world, at, g);
 		lent += overlap(world, at, g);
+		play->overlap[g] = most(play->overlap[g], overlap(world, at, g));
 		broken += promised(world, at, g);
 		for (uint32_t c = 0; c < world->clients; c++)
 			back += coming(world, at, c, g);
 	}
 	play->held = most(play->held, out);
-	play->overlap = most(play->overlap, lent);
 	play->lent = most(play->lent, out - back + lent);
 	play->moved = most(play->moved, out - out_first);
 	play->fixed = most(play->fixed, broken);
@@ -386,7 +387,8 @@ void room_judge(struct room_play *play)
 	struct position at = {0};
 	int out = 0;
 
-	play->held = play->lent = play->overlap = play->back = 0;
+	play->held = play->lent = play->back = 0;
+	memset(play->overlap, 0, sizeof(play->overlap));
 	play->moved = play->owed = play->fixed = 0;
 	play->stuck = true;
 	for (uint32_t c = 0; c < world->clients; c++) {

@@ -46,9 +46,9 @@ struct room_play {
 	bool body[ROOM_CLIENTS], demand[ROOM_CLIENTS];
 	/* Of a demand: it is granted beside all that others have not claimed. */
 	bool beside_requests[ROOM_CLIENTS];
-	int held;    /* by the pool */
-	int lent;    /* what I2 bounds */
-	int overlap; /* of that, what stands on requests */
+	int held;               /* by the pool */
+	int lent;               /* what I2 bounds */
+	int overlap[ROOM_GPUS]; /* of that, what stands on requests */
 	int back; /* in the pool, with the client that has most to bring back on its way */
 	int moved; /* that left */
 	int owed;  /* requests that bursts could not make room for within their parts */
