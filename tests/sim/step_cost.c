@@ -3,8 +3,9 @@
  *
  *   step-cost [CLIENTS [GPUS]]
  *
- * Each client has a workload of its own and fills its part of a GPU; then each asks for more, so that
- * a body and a demand of each wait. Prints microseconds: of an ASK, and of a step that plans for all.
+ * Each client has a workload of its own and fills its part of a GPU; then each asks for more, so
+ * that a body and a demand of each wait. Prints microseconds: of an ASK, and of a step that
+ * plans for all.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,11 +2,11 @@
  * swap-sim - runs the rules of swapping in virtual time against modelled programs, from a printed
  * seed
  *
- *   swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME] [--print FROM] [--scenes [--otherwise FILE]]
- *   [--quiet] [--mutant NAME]
+ *   swap-sim [--events N] [--seed S] [--mood NAME] [--chain NAME] [--print FROM]
+ *            [--scenes [--otherwise FILE]] [--quiet] [--mutant NAME]
  *
- * --scenes: the plays with exact expectations (swap_scenes.c) instead; those that FILE names, a line each, must come
- * out otherwise. Exit status 0: all rules
+ * --scenes: the plays with exact expectations (swap_scenes.c) instead; those that FILE names, a
+ * line each, must come out otherwise. Exit status 0: all rules
  * held; 1: one broke (seed, event, trace and accounts are printed); 2: bad usage. --mutant is for
  * the build with faults in it (swap-sim-mutant); the ordinary program hands over to that one.
  * A failure is played again by its seed, with at least as many events; --print: with the accounts

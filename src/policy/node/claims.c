@@ -411,7 +411,16 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 	return SL_ENDLESS_STAYS;
 }
 
-static void find_endless(struct sl_node *node)
+enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim)
+{
+	if (!claim->has_endless)
+		claim->endless = endless_of(node, claim);
+	claim->has_endless = true;
+	return claim->endless;
+}
+
+/* What bursts are beside in the end: all that is entitled and has its turn. */
+static void seat_entitled(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;
 
@@ -419,18 +428,11 @@ static void find_endless(struct sl_node *node)
 		struct sl_node_claim *claim = &plan->claims[i];
 		struct sl_room_claim of;
 
-		if (!claim->entitled)
-			continue;
-		claim->endless = endless_of(node, claim);
-		if (claim->endless != SL_ENDLESS_NOT)
+		if (!claim->entitled || sl_node_endless(node, claim) != SL_ENDLESS_NOT)
 			continue;
 		of = sl_node_room_claim(node, claim, !claim->demand,
 			&claim->client->workload->sums->lasts_bursts);
 		sl_room_add(&plan->lasts_bursts, &of);
-	}
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		if (!plan->claims[i].entitled)
-			plan->claims[i].endless = endless_of(node, &plan->claims[i]);
 	}
 }
 
@@ -472,7 +474,8 @@ static void find_siblings(struct sl_node *node)
 		struct sl_node_sums *sums = claim->client->workload->sums;
 
 		if (claim->demand || !claim->client->wants_since || claim->facts.whole ||
-			claim->endless != SL_ENDLESS_NOT || !sums->fits_together)
+			!sums->fits_together ||
+			sl_node_endless(node, claim) != SL_ENDLESS_NOT)
 			continue;
 		if (!sums->sibling || claim->facts.asked_at < sums->sibling->asked_at)
 			sums->sibling = &claim->facts;
@@ -507,7 +510,7 @@ void sl_node_list_claims(struct sl_node_step *step)
 	sl_node_begin_slices(step);
 	for (uint32_t i = 0; i < plan->claims_count; i++)
 		fill(step, &plan->claims[i]);
-	find_endless(node);
+	seat_entitled(node);
 	find_siblings(node);
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		plan->claims[i].rank =

@@ -117,7 +117,8 @@ void sl_node_grant(struct sl_node_step *step, struct sl_node_demand *demand)
 	}
 }
 
-/* What there was: under its limit, or beside requests, if that was the matter; else what is free. */
+/* What there was: under its limit, or beside requests, if that was the matter; else what is
+ * free. */
 static uint64_t left_for(const struct sl_node *node, const struct sl_node_demand *demand,
 	enum sl_reason reason)
 {

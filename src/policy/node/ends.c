@@ -28,7 +28,7 @@ static bool is_refused_for_long(
 /* Why this burst is denied now; NONE: it waits. *late: by its longest wait, of which there is one
  * per plan and GPU. */
 static enum sl_reason end_of(
-	struct sl_node_step *step, const struct sl_node_claim *claim, bool *late)
+	struct sl_node_step *step, struct sl_node_claim *claim, bool *late)
 {
 	const struct sl_node_demand *demand = claim->demand;
 	struct sl_node_client *client = claim->client;
@@ -39,9 +39,10 @@ static enum sl_reason end_of(
 		client->told |= SL_NODE_TOLD_OOM;
 		return SL_REASON_OOM_FIRST;
 	}
-	if (demand->flags & SL_NODE_DEMAND_HELD && claim->endless == SL_ENDLESS_REQUESTS)
+	if (demand->flags & SL_NODE_DEMAND_HELD &&
+		sl_node_endless(step->node, claim) == SL_ENDLESS_REQUESTS)
 		return SL_REASON_HELD_ON_REQUESTS;
-	if (claim->endless == SL_ENDLESS_NOT)
+	if (sl_node_endless(step->node, claim) == SL_ENDLESS_NOT)
 		return SL_REASON_NONE;
 	if (!sl_node_has(step->node, SL_RESOLVER_WAIT))
 		return SL_REASON_NO_RESOLVER;

@@ -1,9 +1,10 @@
 /*
  * going - what goes to the host though nobody needs its room: what is parked, and what goes warm
  *
- * A workload is warm when all of it is on the host and nobody asks for it: it keeps its request, and
- * its next call brings it back. It goes there once each of its processes has been idle, proven, for
- * warm_after; all of it or nothing, and only where that takes nothing from what is lent.
+ * A workload is warm when all of it is on the host and nobody asks for it: it keeps its request,
+ * and its next call brings it back. It goes there once each of its processes has been idle,
+ * proven, for warm_after; all of it or nothing, and only where that takes nothing from what is
+ * lent.
  */
 #include "policy/node/plan.h"
 

@@ -1,8 +1,8 @@
 /*
  * internal - what the files of src/policy/node do for each other
  *
- * A step: handlers change facts and answer what is asked at once; then, if one of them asked for it,
- * the plan decides (plan.c). Handlers decide nothing about memory.
+ * A step: handlers change facts and answer what is asked at once; then, if one of them asked for
+ * it, the plan decides (plan.c). Handlers decide nothing about memory.
  */
 #ifndef SL_POLICY_NODE_INTERNAL_H
 #define SL_POLICY_NODE_INTERNAL_H
@@ -15,9 +15,9 @@ struct sl_node_step {
 	sl_ns now;
 	sl_action_fn emit;
 	void *context;
-	bool plans; /* a handler asked for the plan */
+	bool plans;   /* a handler asked for the plan */
 	bool changes; /* the plan changed a seat */
-	sl_ns due;  /* when time alone may change what the plan says */
+	sl_ns due;    /* when time alone may change what the plan says */
 };
 
 /* --- node.c --- */

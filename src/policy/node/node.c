@@ -1,8 +1,8 @@
 /*
  * node - events in, actions out
  *
- * A step takes its events, then plans if one of them may have changed what the plan says, or if time
- * has. See docs/decisions/0037-claims-and-seats.md.
+ * A step takes its events, then plans if one of them may have changed what the plan says, or if
+ * time has. See docs/decisions/0037-claims-and-seats.md.
  */
 #include "policy/node.h"
 

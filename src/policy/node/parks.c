@@ -1,9 +1,9 @@
 /*
  * parks - parked workloads: all of it to the host, its request given up, and back when asked
  *
- * A parked workload keeps its limit, its place and its clients. Its request is nobody's promise until
- * it is resumed and I1 has room for it again. Those that wait for that are served in the order in
- * which they were resumed, where they share GPUs.
+ * A parked workload keeps its limit, its place and its clients. Its request is nobody's promise
+ * until it is resumed and I1 has room for it again. Those that wait for that are served in the
+ * order in which they were resumed, where they share GPUs.
  */
 #include "policy/node/internal.h"
 

@@ -69,8 +69,8 @@ static bool is_recovering(struct sl_node_step *step)
 	return false;
 }
 
-/* A workload waits while a demand of it does, while it is to come back, and while it is resumed. What
- * begins and ends at the same moment was no wait. */
+/* A workload waits while a demand of it does, while it is to come back, and while it is resumed.
+ * What begins and ends at the same moment was no wait. */
 static void count_waits(struct sl_node_step *step, struct sl_node_workload *workload)
 {
 	bool waits = workload->stage == SL_NODE_RESUMING;

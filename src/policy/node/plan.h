@@ -31,6 +31,7 @@ struct sl_node_claim {
 		with_demand; /* with_demand: its seat came with one */
 	enum sl_node_verdict verdict;
 	struct sl_room_verdict room;
+	bool has_endless; /* endless was asked for */
 	enum sl_endless endless;
 	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
 	bool reserves, is_over;                    /* is_over: its demand was denied */
@@ -88,6 +89,8 @@ uint64_t sl_node_movable(const struct sl_ledger_cell *cell);
 uint64_t sl_node_missing(const struct sl_ledger_cell *cell);
 /* --- claims.c --- */
 void sl_node_list_claims(struct sl_node_step *step);
+/* Why it never has a seat, whatever comes and goes in turns. O(GPUs) the first time. */
+enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim);
 /* Moves the claim's needs into `of`: the plan's copy, or what lasts. */
 struct sl_room_claim sl_node_room_claim(const struct sl_node *node,
 	const struct sl_node_claim *claim, bool with_body, struct sl_room_workload *of);

@@ -46,8 +46,9 @@ static sl_ns since_of(const struct sl_node_claim *claim)
 	return claim->demand ? claim->demand->burst_since : claim->client->wants_since;
 }
 
-/* A demand whose time in the chain has not come gets free memory only, and so does a burst that is to
- * come back. What comes back within a request is no collision: its time would go with the wait. */
+/* A demand whose time in the chain has not come gets free memory only, and so does a burst that
+ * is to come back. What comes back within a request is no collision: its time would go with the
+ * wait. */
 static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
 	const struct sl_node_workload *workload = claim->client->workload;
@@ -124,7 +125,8 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 	const struct sl_room_claim *of)
 {
 	struct sl_node_plan *plan = step->node->plan;
-	bool comes = claim->endless == SL_ENDLESS_NOT && claim->verdict != SL_NODE_TIME;
+	bool comes = claim->verdict != SL_NODE_TIME &&
+		     sl_node_endless(step->node, claim) == SL_ENDLESS_NOT;
 
 	if (step->now <
 		sl_node_later(since_of(claim) ? since_of(claim) : claim->facts.asked_at,
@@ -208,7 +210,8 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 			client->look->sits = true;
 		return;
 	}
-	if (claim->endless == SL_ENDLESS_NOT && claim->verdict != SL_NODE_TIME)
+	if (claim->verdict != SL_NODE_TIME &&
+		sl_node_endless(step->node, claim) == SL_ENDLESS_NOT)
 		plan->blocked |= claim->gpus;
 	reserve(step, claim, &of);
 }

@@ -1,7 +1,8 @@
 /*
  * slices - a workload's time, in which nothing of the same rank ends what it has
  *
- * A slice begins when all of the workload that wants to run has come back; what comes later joins it.
+ * A slice begins when all of the workload that wants to run has come back; what comes later
+ * joins it.
  */
 #include "policy/node/plan.h"
 

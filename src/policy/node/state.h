@@ -3,8 +3,8 @@
  *
  * Every field is one that the plan cannot work out from the others; docs/decisions/0037-facts.md
  * names the promise that each one serves. What holds objects together (indexes, lists, spare ones)
- * and the verdicts of the last plan, which no decision reads, stand apart. Objects live in the arena
- * and are recycled, so a steady population takes no new memory.
+ * and the verdicts of the last plan, which no decision reads, stand apart. Objects live in the
+ * arena and are recycled, so a steady population takes no new memory.
  */
 #ifndef SL_POLICY_NODE_STATE_H
 #define SL_POLICY_NODE_STATE_H

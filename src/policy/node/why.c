@@ -1,7 +1,8 @@
 /*
  * why - what the last plan says of a workload, for people
  *
- * Claims without a seat are still there as the plan left them: whatever ends one of them plans anew.
+ * Claims without a seat are still there as the plan left them: whatever ends one of them plans
+ * anew.
  */
 #include "policy/node/plan.h"
 
