@@ -3,9 +3,10 @@
  *
  * Bytes that are about to be free (dying, leaving, of clients told to end) are off the copy.
  */
-#include "policy/node/plan.h"
-
+#include <stddef.h>
 #include <string.h>
+
+#include "policy/node/plan.h"
 
 /* So many refusals in a row, the first three within a second, last. */
 #define UNWILLING_AFTER 4
@@ -107,6 +108,18 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 
 /* --- sums --- */
 
+/* Of what is there, what no order and no answer takes away. */
+static uint64_t lasting_of(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
+{
+	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+	uint64_t live = sl_ledger_live(cell);
+
+	return client->look->lasts || node->gpu[gpu].lost
+		       ? live
+		       : sl_min_u64(live, sl_ledger_fixed(cell));
+}
+
 static void add_now(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	const struct sl_node_look *look = client->look;
@@ -122,9 +135,11 @@ static void add_now(struct sl_node_step *step, const struct sl_node_client *clie
 
 		if (look->stays || step->node->gpu[gpu].lost) {
 			share->fixed_bytes += live;
+			share->lasts_bytes += lasting_of(step->node, client, gpu);
 			continue;
 		}
 		share->fixed_bytes += live - moves;
+		share->lasts_bytes += live - moves;
 		share->rest_bytes += sl_sub_sat(moves, cell->leaving_bytes);
 		plan->leaving_bytes[gpu] += cell->leaving_bytes;
 		plan->now.gpu[gpu].chunk_bytes =
@@ -136,17 +151,14 @@ static void add_lasting(struct sl_node_step *step, const struct sl_node_client *
 {
 	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 		struct sl_room_share *share = &client->workload->sums->lasts.on[gpu];
-		uint64_t live = sl_ledger_live(cell);
-		uint64_t fixed = client->look->lasts || step->node->gpu[gpu].lost
-					 ? live
-					 : sl_min_u64(live, sl_ledger_fixed(cell));
+		uint64_t fixed = lasting_of(step->node, client, gpu);
 
 		if (client->look->coming)
 			continue;
 		share->fixed_bytes += fixed;
-		share->rest_bytes += live - fixed;
+		share->lasts_bytes += fixed;
+		share->rest_bytes += sl_ledger_live(&client->holding.cell[gpu]) - fixed;
 	}
 }
 
@@ -206,12 +218,27 @@ static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *wo
 	return true;
 }
 
+static size_t size_for(uint32_t gpus)
+{
+	return offsetof(struct sl_room_workload, on) +
+	       gpus * sizeof(struct sl_room_share);
+}
+
+static void clear(struct sl_room_workload *workload, uint32_t gpus)
+{
+	memset(workload, 0, size_for(gpus));
+}
+
 static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
 {
 	struct sl_node *node = step->node;
 	struct sl_node_sums *sums = workload->sums;
 
-	memset(sums, 0, sizeof(*sums));
+	/* Only the GPUs that there are: it is done for each workload by each plan. */
+	clear(&sums->now, node->plan->now.gpus);
+	clear(&sums->lasts, node->plan->now.gpus);
+	memset((char *)sums + offsetof(struct sl_node_sums, is_warm), 0,
+		sizeof(*sums) - offsetof(struct sl_node_sums, is_warm));
 	sums->is_within = sums->asks_within = true;
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
 		uint64_t request = sl_ledger_request(&workload->account, gpu);
@@ -233,7 +260,7 @@ static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
 		add_lasting(step, client);
 	}
 	sums->is_warm = is_warm(step, workload);
-	sums->lasts_bursts = sums->lasts;
+	memcpy(&sums->lasts_bursts, &sums->lasts, size_for(node->plan->now.gpus));
 	sl_room_load(&node->plan->now, &sums->now);
 	sl_room_load(&node->plan->lasts, &sums->lasts);
 }

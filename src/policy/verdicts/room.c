@@ -329,13 +329,17 @@ static struct sl_room_verdict fits_pool(const struct both *both, const struct su
 
 static struct sl_room_verdict fits(const struct both *both)
 {
-	struct sums all = sums(both);
 	struct sl_room_verdict verdict = {0};
+	struct sums all;
 
 	for (uint32_t g = 0; g < both->with->gpus && !verdict.code; g++) {
 		if (need(&both->claim->need[g]))
 			verdict = fits_gpu(both, g);
 	}
+	/* Most of those that do not fit have ended here: what follows looks at all GPUs. */
+	if (verdict.code)
+		return verdict;
+	all = sums(both);
 	for (uint32_t g = 0; g < both->with->gpus && !verdict.code; g++)
 		verdict = fits_part(both, g);
 	if (!verdict.code)
