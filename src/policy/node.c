@@ -25,9 +25,19 @@ _Static_assert(
 int sl_mutant_now;
 #endif
 
+/* What a step can do only so often; see node_settle.c. */
+static bool is_decision(enum sl_action_type type)
+{
+	return type == SL_ACTION_GRANT || type == SL_ACTION_DENY ||
+	       type == SL_ACTION_EVICT || type == SL_ACTION_RESTORE ||
+	       type == SL_ACTION_ABORT || type == SL_ACTION_STOP;
+}
+
 void sl_node_emit(struct sl_node *node, struct sl_action action)
 {
 	action.id = ++node->next_action;
+	if (is_decision(action.type))
+		node->serves = 0;
 	node->emit(node->emit_context, &action);
 }
 

@@ -35,6 +35,7 @@ static struct sl_node_client *first_unpaid(const struct sl_node *node, uint32_t 
 
 void sl_node_repay(struct sl_node *node, uint32_t gpu)
 {
+	/* Ends: each round pays all of one client, or takes what is left of the reserve. */
 	while (node->ledger.gpu[gpu].sum.hidden_bytes &&
 		SL_MUTANT(PAID_ONCE, sl_ledger_reserve_room(&node->ledger, gpu), 0)) {
 		struct sl_node_client *client = first_unpaid(node, gpu);

@@ -81,6 +81,7 @@ void sl_node_on_gpu_lost(struct sl_node *node, const struct sl_event *event)
 			sl_node_note(node, SL_REASON_LOST_FOR, gpu, member->index.id, 0,
 				sl_ledger_here(&member->account, gpu));
 	}
+	/* Ends: each denial takes one off the queue. */
 	while (SL_MUTANT(LOST_GOES_ON, !sl_list_is_empty(&queue->waiting), false))
 		sl_node_deny(node,
 			SL_LIST_ENTRY(queue->waiting.next, struct sl_demand, queue),

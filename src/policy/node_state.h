@@ -305,7 +305,8 @@ struct sl_node {
 	bool deadlock_dirty, timers_dirty;
 	uint32_t gave_way; /* demands, in this step */
 	/* A step ends, whatever is left to decide; see node_settle.c. */
-	uint32_t serves; /* of GPUs in this step, a round counted as one of each */
+	uint32_t
+		serves; /* of GPUs since the step's last decision; a round: one of each */
 	sl_ns goes_on_at; /* the last one was cut short: no decision before; 0: it was not */
 	sl_ns due, told_due; /* next deadline; the one last emitted as WAKE_AT */
 	sl_ns stops_due;     /* the next of those that nobody waits for */

@@ -152,6 +152,7 @@ void sl_node_lose_strangers(struct sl_node *node, uint32_t gpu)
 {
 	struct sl_index_node *at = sl_index_next(&node->strangers, NULL);
 
+	/* Ends: it begins anew only after it forgot one. */
 	while (at) {
 		struct sl_node_stranger *stranger = SL_NODE_ENTRY(at, sl_node_stranger);
 

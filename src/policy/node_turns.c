@@ -125,6 +125,7 @@ static void rank_demands(struct sl_node *node, uint32_t gpu)
 {
 	struct sl_node_queue *queue = &node->queue[gpu];
 
+	/* Ends: a demand that was moved back in the queue is met again, and stays there. */
 	sl_list_foreach_safe (link, &queue->waiting) {
 		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, queue);
 		bool grows = SL_MUTANT(GROWS_BY_TURNS,
@@ -580,10 +581,11 @@ static void help_nobody(struct sl_node *node)
 
 			demand->helped = demand->moving = false;
 		}
+		if (node->queue[gpu].count || node->queue[gpu].proves)
+			sl_node_reconsider(node, 1u << gpu);
 	}
 	/* Who goes warm gave way to them. */
 	node->timers_dirty = node->swap_dirty = true;
-	sl_node_reconsider(node, UINT32_MAX);
 }
 
 static void go_through(struct sl_look *look)

@@ -284,6 +284,7 @@ struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene)
 	bool again = true;
 
 	begin(&state, scene, NULL);
+	/* Ends: each round but the last takes a party out of the kept set. */
 	while (again) {
 		again = false;
 		plan.hopeless = 0;
@@ -316,6 +317,7 @@ void sl_deadlock_helpers(const struct sl_deadlock_scene *scene,
 	bool again = true;
 
 	begin(&state, scene, owner);
+	/* Ends: each round but the last takes a party out of the kept set. */
 	while (again && !demand_fits(&state, owner, head)) {
 		again = false;
 		sl_list_foreach (link, scene->parties) {

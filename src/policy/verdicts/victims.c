@@ -109,7 +109,8 @@ static uint64_t let_off(struct sl_victim victim[], uint32_t count, uint32_t work
 	struct sl_victim *v;
 	uint64_t loss = 0;
 
-	/* Above its limit no more; it may have to go for another reason. */
+	/* Above its limit no more; it may have to go for another reason. Both loops end: each round
+	 * gives one another reason, or lets it off. */
 	while ((v = smallest(victim, count, workload, SL_REASON_STOP_OVER_LIMIT)) &&
 		left_of(victim, v) + v->held_bytes <= v->limit_bytes) {
 		v->reason = own_reason(v, ask, as_if_proven);
