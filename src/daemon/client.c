@@ -234,18 +234,6 @@ static bool start_dying(struct sl_daemon *daemon, struct sl_client *client)
 	return any;
 }
 
-static void tell_left(struct sl_daemon *daemon, const struct sl_client *client)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < client->gpu_count; i++)
-		bytes += dying_of(client, i);
-	sl_events_add(daemon, &(struct sl_node_because){.reason = SL_REASON_LEFT,
-				      .workload = client->workload->id,
-				      .client = client->id,
-				      .bytes = bytes});
-}
-
 void sl_client_exit(struct sl_client *client, bool superseded)
 {
 	struct sl_process *process = client->process;
@@ -276,7 +264,6 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 	client->process = sl_process_put(process);
 	event.client_exit.client = client->id;
 	sl_drive(daemon, &event);
-	tell_left(daemon, client);
 	if (!start_dying(daemon, client))
 		forget(daemon, client);
 	sl_step(D_DEATH_BOOKED);

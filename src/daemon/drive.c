@@ -50,28 +50,17 @@ static void on_set_done(struct sl_daemon *daemon, const struct sl_action *action
 	daemon->admission.over_bytes = action->set_done.over_bytes;
 }
 
-static void on_note(struct sl_daemon *daemon, const struct sl_action *action)
+static void on_resumed(struct sl_daemon *daemon, const struct sl_action *action)
 {
-	/* Told already, when it was seen (strangers.c); `client` is a stranger's number here. */
-	if (action->note.reason == SL_REASON_UNMANAGED_SEEN)
-		return;
-	if (action->note.reason == SL_REASON_RESUMED)
-		sl_park_resumed(daemon, action->note.workload);
-	if (action->note.reason == SL_REASON_RESUMED)
-		sl_jobs_resumed(daemon, action->note.workload);
-	if (action->note.reason == SL_REASON_PARKED)
-		sl_jobs_parked(daemon, action->note.workload);
-	if (action->note.reason == SL_REASON_UNSETTLED && !daemon->unsettled)
-		daemon->unsettled = SL_STATE_TO_WRITE;
-	sl_events_add(daemon, &(struct sl_node_because){.reason = action->note.reason,
-				      .gpu = action->note.gpu,
-				      .workload = action->note.workload,
-				      .other = action->note.other,
-				      .client = action->note.client,
-				      .bytes = action->note.bytes,
-				      .available_bytes = action->note.available_bytes,
-				      .other_bytes = action->note.other_bytes,
-				      .span = action->note.span});
+	sl_park_resumed(daemon, action->resumed.workload);
+	sl_jobs_resumed(daemon, action->resumed.workload);
+	sl_events_add_action(daemon, action);
+}
+
+static void on_parked(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	sl_jobs_parked(daemon, action->parked.workload);
+	sl_events_add_action(daemon, action);
 }
 
 static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
@@ -148,7 +137,10 @@ static void emit(void *context, const struct sl_action *action)
 	case SL_ACTION_VIEW:
 		sl_views_changed(daemon, action->view.workload, action->view.gpu);
 		break;
-	case SL_ACTION_NOTE: on_note(daemon, action); break;
+	case SL_ACTION_PARKED: on_parked(daemon, action); break;
+	case SL_ACTION_RESUMED: on_resumed(daemon, action); break;
+	case SL_ACTION_LEFT:
+	case SL_ACTION_NOTE: sl_events_add_action(daemon, action); break;
 	case SL_ACTION_WAKE_AT:
 		daemon->wake_at = action->wake_at.at;
 		daemon->wake_changed = true;
@@ -160,6 +152,8 @@ static void emit(void *context, const struct sl_action *action)
 void sl_drive(struct sl_daemon *daemon, const struct sl_event *event)
 {
 	sl_node_step(daemon->node, sl_clock_now(), event, emit, daemon);
+	if (!daemon->unsettled && sl_node_left(daemon->node).goes_on_at)
+		daemon->unsettled = SL_STATE_TO_WRITE;
 }
 
 void sl_drive_time(struct sl_daemon *daemon)

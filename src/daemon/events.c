@@ -264,6 +264,44 @@ void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *becau
 	sl_events_add_of(daemon, because, 0);
 }
 
+static struct sl_node_because because_of(const struct sl_action *action)
+{
+	switch (action->type) {
+	case SL_ACTION_PARKED:
+		return (struct sl_node_because){.reason = SL_REASON_PARKED,
+			.workload = action->parked.workload,
+			.bytes = action->parked.bytes};
+	case SL_ACTION_RESUMED:
+		return (struct sl_node_because){.reason = SL_REASON_RESUMED,
+			.workload = action->resumed.workload,
+			.bytes = action->resumed.request_bytes};
+	case SL_ACTION_LEFT:
+		return (struct sl_node_because){.reason = SL_REASON_LEFT,
+			.workload = action->left.workload,
+			.client = action->left.client,
+			.bytes = action->left.bytes};
+	default:
+		return (struct sl_node_because){.reason = action->note.reason,
+			.gpu = action->note.gpu,
+			.workload = action->note.workload,
+			.other = action->note.other,
+			.client = action->note.client,
+			.bytes = action->note.bytes,
+			.available_bytes = action->note.available_bytes,
+			.other_bytes = action->note.other_bytes,
+			.span = action->note.span};
+	}
+}
+
+void sl_events_add_action(struct sl_daemon *daemon, const struct sl_action *action)
+{
+	struct sl_node_because because = because_of(action);
+
+	/* Told already, when it was seen (strangers.c); `client` is a stranger's number here. */
+	if (because.reason != SL_REASON_UNMANAGED_SEEN)
+		sl_events_add(daemon, &because);
+}
+
 /* --- telling ------------------------------------------------------------------------------ */
 
 void sl_events_row(const struct sl_event_kept *event, bool current, union sl_msg *msg)

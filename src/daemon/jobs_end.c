@@ -84,8 +84,7 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	}
 	task->is_parked = false;
-	/* First, because NOTE(PARKED) may come in the very step, and is told as the queue's
-	 * doing. */
+	/* First, because PARKED may come in the very step, and is told as the queue's doing. */
 	sl_jobs_phase(task, SL_PHASE_PARKING);
 	/* By hand, before: then all that is left to do is to call it so. */
 	if (workload->park == SL_PARK_NOT &&

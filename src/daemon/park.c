@@ -58,7 +58,7 @@ bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload, bo
 	struct sl_event event = event_of(workload, parked);
 	enum sl_park_state before = workload->park;
 
-	/* First, because NOTE(RESUMED) may come in this very step. */
+	/* First, because RESUMED may come in this very step. */
 	workload->park = parked ? SL_PARK_PARKED : SL_PARK_RESUMING;
 	if (policy_takes(daemon, workload, &event, text)) {
 		sl_daemon_commit_soon(daemon);

@@ -177,6 +177,14 @@ static void (*const handlers[SL_EVENTS])(
 	[SL_EVENT_TIME] = on_time,
 };
 
+static void tell_left(struct sl_node *node)
+{
+	if (node->left.type != SL_ACTION_LEFT)
+		return;
+	sl_node_emit(node, node->left);
+	node->left.type = SL_ACTIONS;
+}
+
 void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 	sl_action_fn emit, void *context)
 {
@@ -187,6 +195,7 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 	if ((uint32_t)event->type < SL_EVENTS)
 		handlers[event->type](node, event);
 	sl_node_settle(node);
+	tell_left(node);
 	if (SL_MUTANT(NO_WAKE, node->due != node->told_due, false)) {
 		node->told_due = node->due;
 		sl_node_emit(node, (struct sl_action){.type = SL_ACTION_WAKE_AT,

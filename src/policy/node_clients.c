@@ -619,14 +619,20 @@ void sl_node_on_client_reported(struct sl_node *node, const struct sl_event *eve
 	heard_of(node, client);
 }
 
+/* Of a dead one, with what the reserve pays until it is gone. */
+static uint64_t dying_bytes(const struct sl_node_client *client)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		bytes += client->holding.cell[gpu].dying_bytes +
+			 client->holding.cell[gpu].paid_bytes;
+	return bytes;
+}
+
 static bool is_dying(const struct sl_node_client *client)
 {
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		if (client->holding.cell[gpu].dying_bytes ||
-			client->holding.cell[gpu].paid_bytes)
-			return true;
-	}
-	return false;
+	return dying_bytes(client) > 0;
 }
 
 static void forget_client(struct sl_node *node, struct sl_node_client *client)
@@ -718,6 +724,10 @@ void sl_node_on_client_exit(struct sl_node *node, const struct sl_event *event)
 		if (client->holding.cell[gpu].dying_bytes)
 			sl_node_tell_view(node, client->member, gpu, 1);
 	}
+	node->left = (struct sl_action){.type = SL_ACTION_LEFT,
+		.left = {.workload = client->member->index.id,
+			.client = client->index.id,
+			.bytes = dying_bytes(client)}};
 	if (!is_dying(client))
 		forget_client(node, client);
 }

@@ -217,7 +217,9 @@ static void go_on_parking(struct sl_node *node, struct sl_node_member *member)
 	if (more || member->park_told)
 		return;
 	member->park_told = true;
-	sl_node_note(node, SL_REASON_PARKED, 0, member->index.id, 0, evicted_of(member));
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_PARKED,
+				   .parked = {.workload = member->index.id,
+					   .bytes = evicted_of(member)}});
 }
 
 /* --- resuming --- */
@@ -262,8 +264,9 @@ static void claim_again(struct sl_node *node, struct sl_node_member *member)
 	sl_node_count_wait(node, member);
 	sl_node_touch(node, member->account.gpu_mask | member->account.touched);
 	node->deadlock_dirty = node->timers_dirty = node->probes_dirty = true;
-	sl_node_note(
-		node, SL_REASON_RESUMED, 0, member->index.id, 0, member->parked_bytes);
+	sl_node_emit(node, (struct sl_action){.type = SL_ACTION_RESUMED,
+				   .resumed = {.workload = member->index.id,
+					   .request_bytes = member->parked_bytes}});
 }
 
 void sl_node_on_workload_resume(struct sl_node *node, const struct sl_event *event)

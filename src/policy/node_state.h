@@ -312,6 +312,8 @@ struct sl_node {
 	sl_ns stops_due;     /* the next of those that nobody waits for */
 	/* Counts up when bytes or promises may have changed: with every event and grant. */
 	uint64_t books;
+	struct sl_action
+		left; /* of the client that left in this step, until it is told */
 	struct sl_node_caches *caches;
 
 	/* Stopping. */

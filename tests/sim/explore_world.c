@@ -240,10 +240,9 @@ static void receive(struct explore *x, const struct sl_action *a)
 		if (c)
 			c->ends = true;
 		break;
-	case SL_ACTION_NOTE:
+	case SL_ACTION_RESUMED:
 		for (uint32_t i = 0; i < x->world->workloads; i++) {
-			if (a->note.reason != SL_REASON_RESUMED ||
-				a->note.workload != explore_workload_id(i))
+			if (a->resumed.workload != explore_workload_id(i))
 				continue;
 			x->s.parked[i] = x->s.resuming[i] = false;
 			x->s.returns[i] = true;

@@ -79,6 +79,15 @@ static void on_action(void *context, const struct sl_action *a)
 			sl_reason_name(a->note.reason), a->note.gpu, a->note.workload,
 			a->note.other, a->note.bytes);
 		break;
+	case SL_ACTION_PARKED:
+		say(p, "PARKED %" PRIu64 " %" PRIu64, a->parked.workload,
+			a->parked.bytes);
+		break;
+	case SL_ACTION_RESUMED:
+		say(p, "RESUMED %" PRIu64 " %" PRIu64, a->resumed.workload,
+			a->resumed.request_bytes);
+		break;
+	case SL_ACTION_LEFT: break; /* each EXIT says so */
 	case SL_ACTION_SET_DONE:
 		say(p,
 			"SET %" PRIu64 " r%" PRIu64 " l%" PRIu64 " p%" PRId32

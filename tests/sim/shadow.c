@@ -610,7 +610,9 @@ static void on_exit_of(struct shadow *s, const struct sl_event *e)
 		c->backing[gpu] = c->hidden[gpu] = c->held[gpu] = 0;
 		if (s->gpu[gpu].lost)
 			shadow_release(s, c, gpu, 0);
+		s->left_bytes += c->dying[gpu] + c->paid[gpu];
 	}
+	s->left_client = c->id;
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (!s->demand[i].used || s->demand[i].client != c)
 			continue;

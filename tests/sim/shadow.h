@@ -124,6 +124,7 @@ struct shadow {
 	uint32_t views; /* seen, per GPU, of the event's workload */
 	uint32_t views_expected;
 	uint64_t view_workload;
+	uint64_t left_client, left_bytes; /* LEFT is expected of it; 0: of none */
 	uint32_t notes[SL_REASONS];
 	uint32_t notes_expected[SL_REASONS];
 

@@ -98,6 +98,17 @@ static void on_note(struct shadow *s, const struct sl_action *a)
 		shadow_check_revoked(s, a);
 }
 
+static void on_left(struct shadow *s, const struct sl_action *a)
+{
+	if (a->left.client != s->left_client || a->left.bytes != s->left_bytes)
+		shadow_fail(s, "client %llu left with %llu, expected %llu with %llu",
+			(unsigned long long)a->left.client,
+			(unsigned long long)a->left.bytes,
+			(unsigned long long)s->left_client,
+			(unsigned long long)s->left_bytes);
+	s->left_client = s->left_bytes = 0;
+}
+
 static void on_view(struct shadow *s, const struct sl_action *a)
 {
 	struct shadow_workload *w = shadow_workload(s, a->view.workload);
@@ -126,6 +137,7 @@ void shadow_action(struct shadow *s, const struct sl_action *a)
 	case SL_ACTION_DENY: on_deny(s, a); break;
 	case SL_ACTION_VIEW: on_view(s, a); break;
 	case SL_ACTION_NOTE: on_note(s, a); break;
+	case SL_ACTION_LEFT: on_left(s, a); break;
 	case SL_ACTION_SET_DONE:
 		s->answered = true;
 		shadow_set_done(s, a);

@@ -87,6 +87,9 @@ static void check_notes(struct shadow *s)
 			shadow_fail(s, "%u notes %s, expected %u", s->notes[exact[i]],
 				sl_reason_name(exact[i]), s->notes_expected[exact[i]]);
 	}
+	if (s->left_client)
+		shadow_fail(s, "client %llu left, and nobody was told",
+			(unsigned long long)s->left_client);
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		if (s->gpu[gpu].noted_lost != s->gpu[gpu].lost)
 			shadow_fail(s, "GPU %u is%s lost, and nobody was told", gpu,

@@ -219,26 +219,39 @@ static void on_set_done(struct swap_rules *r, const struct sl_action *a)
 	}
 }
 
-/* The request is claimed again exactly then: the journal relies on it. */
 static void on_note(struct swap_rules *r, const struct sl_action *a)
 {
-	struct swap_member *m = swap_member_of(r, a->note.workload);
+	struct swap_party *p;
 
-	if (a->note.reason == SL_REASON_STOP_REVOKED) {
-		struct swap_party *p = swap_party_of(r, a->note.client);
-
-		if (p)
-			p->termed = false;
-		return;
-	}
 	if (a->note.reason == SL_REASON_UNSETTLED)
 		swap_rules_fail(r, "a step did not come to an end by itself");
-	if (a->note.reason != SL_REASON_RESUMED)
+	if (a->note.reason != SL_REASON_STOP_REVOKED)
 		return;
+	p = swap_party_of(r, a->note.client);
+	if (p)
+		p->termed = false;
+}
+
+static void on_parked(struct swap_rules *r, const struct sl_action *a)
+{
+	const struct swap_member *m = swap_member_of(r, a->parked.workload);
+
+	if (!m || !m->parked || m->resuming)
+		swap_rules_fail(r,
+			"workload %" PRIu64
+			" is told to be parked, which nobody asked for",
+			a->parked.workload);
+}
+
+/* The request is claimed again exactly then: the journal relies on it. */
+static void on_resumed(struct swap_rules *r, const struct sl_action *a)
+{
+	struct swap_member *m = swap_member_of(r, a->resumed.workload);
+
 	if (!m || !m->resuming)
 		swap_rules_fail(r,
 			"workload %" PRIu64 " is resumed, which nobody asked for",
-			a->note.workload);
+			a->resumed.workload);
 	else
 		m->parked = m->resuming = false;
 	r->contest++;
@@ -261,6 +274,15 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 				" waits for longer",
 				m->id, other->id);
 	}
+}
+
+/* Only of the client of this step's CLIENT_EXIT. */
+static void on_left(struct swap_rules *r, const struct sl_action *a)
+{
+	if (r->event.type != SL_EVENT_CLIENT_EXIT ||
+		r->event.client_exit.client != a->left.client)
+		swap_rules_fail(
+			r, "client %" PRIu64 " left, which lives", a->left.client);
 }
 
 static struct swap_demand *demand_of(struct swap_party *p, uint64_t ask)
@@ -957,6 +979,9 @@ void swap_rules_action(struct swap_rules *r, const struct sl_action *a)
 	case SL_ACTION_ABORT: on_abort(r, a); break;
 	case SL_ACTION_STOP: swap_on_stop(r, a); break;
 	case SL_ACTION_TRIM: on_trim(r, a); break;
+	case SL_ACTION_PARKED: on_parked(r, a); break;
+	case SL_ACTION_RESUMED: on_resumed(r, a); break;
+	case SL_ACTION_LEFT: on_left(r, a); break;
 	case SL_ACTION_NOTE: on_note(r, a); break;
 	case SL_ACTION_WAKE_AT: r->wake = a->wake_at.at; break;
 	default: break;

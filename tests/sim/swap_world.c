@@ -182,11 +182,13 @@ static void on_action(void *context, const struct sl_action *a)
 		w->watch(w, a);
 	switch (a->type) {
 	case SL_ACTION_DENY: w->stats.denies[a->deny.reason]++; break;
-	case SL_ACTION_NOTE:
-		w->stats.notes[a->note.reason]++;
-		if (a->note.reason == SL_REASON_RESUMED)
-			note_set(w, a->note.workload);
+	case SL_ACTION_NOTE: w->stats.notes[a->note.reason]++; return;
+	case SL_ACTION_PARKED: w->stats.notes[SL_REASON_PARKED]++; return;
+	case SL_ACTION_RESUMED:
+		w->stats.notes[SL_REASON_RESUMED]++;
+		note_set(w, a->resumed.workload);
 		return;
+	case SL_ACTION_LEFT: return;
 	case SL_ACTION_GRANT: w->stats.grants++; break;
 	case SL_ACTION_EVICT: w->stats.evicts++; break;
 	case SL_ACTION_RESTORE: w->stats.restores++; break;

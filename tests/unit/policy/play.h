@@ -12,6 +12,8 @@
  *   STRANGER s TERM g0 60        STOP_STRANGER
  *   PROBE c 1
  *   NOTE REASON g0 w/other 60    workload/other, bytes
+ *   PARKED w 60; RESUMED w 60    bytes, request
+ *   LEFT w c 60                  only with shows_left
  *   WAKE 1000                    WAKE_AT in ms, or "never"; only with shows_wakes
  */
 #ifndef SL_TESTS_PLAY_H
@@ -26,7 +28,7 @@
 struct play {
 	struct sl_arena *arena;
 	struct sl_node *node;
-	bool shows_wakes;
+	bool shows_wakes, shows_left;
 	size_t used;
 	char text[4096];
 	struct sl_action last[SL_ACTIONS]; /* for what the text leaves out */
@@ -96,6 +98,18 @@ static inline void play_say(struct play *p, const struct sl_action *a)
 		SAY("NOTE %s g%u %llu/%llu %llu", sl_reason_name(a->note.reason),
 			a->note.gpu, U(a->note.workload), U(a->note.other),
 			U(a->note.bytes));
+		break;
+	case SL_ACTION_PARKED:
+		SAY("PARKED %llu %llu", U(a->parked.workload), U(a->parked.bytes));
+		break;
+	case SL_ACTION_RESUMED:
+		SAY("RESUMED %llu %llu", U(a->resumed.workload),
+			U(a->resumed.request_bytes));
+		break;
+	case SL_ACTION_LEFT:
+		if (p->shows_left)
+			SAY("LEFT %llu %llu %llu", U(a->left.workload), U(a->left.client),
+				U(a->left.bytes));
 		break;
 	case SL_ACTION_WAKE_AT:
 		if (!p->shows_wakes)

@@ -68,7 +68,7 @@ static void test_park_and_resume(void **state)
 	assert_row_u64("leaving", sl_node_pool(p.node).leaving_bytes, 60);
 	says(&p, "twice", 10, (struct sl_event)PARK(1), "REFUSE 1 PARKED_ALREADY g0 0 0");
 	says(&p, "gone", 20, (struct sl_event)DONE(1, evicted_as(&p), 0, 60),
-		"NOTE PARKED g0 1/0 60");
+		"PARKED 1 60");
 	assert_row_u64("free", sl_node_gpu(p.node, 0).free_bytes, 100);
 	assert_row_u64("out", sl_node_pool(p.node).evicted_bytes, 60);
 	assert_row_u64(
@@ -81,7 +81,7 @@ static void test_park_and_resume(void **state)
 	assert_row_u64(
 		"resuming", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_RESUMING);
 	says(&p, "b goes", 60, (struct sl_event)REMOVE(2),
-		"NOTE RESUMED g0 1/0 60; RESTORE 1 g0 60");
+		"RESUMED 1 60; RESTORE 1 g0 60");
 	assert_row_u64("kept", sl_node_gpu(p.node, 0).free_bytes, 40);
 	says(&p, "back", 70, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
 		"NOTE RESTORED g0 1/0 60");
@@ -108,7 +108,9 @@ static void test_refused_park(void **state)
 		(struct sl_event)REFUSED(1, evicted_as(&p), 0, 0, CAPTURE), "");
 	says(&p, "later", 329, (struct sl_event)TIME, "");
 	says(&p, "third", 330, (struct sl_event)TIME, "EVICT 1 g0 60 PARK_BEGINS");
-	says(&p, "dies", 340, (struct sl_event)EXIT(1), "NOTE PARKED g0 1/0 0");
+	p.shows_left = true;
+	/* All that was decided comes before. */
+	says(&p, "dies", 340, (struct sl_event)EXIT(1), "PARKED 1 0; LEFT 1 1 60");
 	assert_row_u64("nothing leaves", sl_node_pool(p.node).leaving_bytes, 0);
 	play_close(&p);
 }
@@ -128,7 +130,7 @@ static void test_free_on_the_host(void **state)
 	assert_row_u64("left", sl_node_pool(p.node).evicted_bytes, 40);
 	says(&p, "asks", 40, (struct sl_event)ASK(1, 3, 0, 20), "");
 	says(&p, "resumed", 50, (struct sl_event)RESUME(1),
-		"SET 1 r60 l60 p0 over0; NOTE RESUMED g0 1/0 60; RESTORE 1 g0 40");
+		"SET 1 r60 l60 p0 over0; RESUMED 1 60; RESTORE 1 g0 40");
 	says(&p, "back", 60, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
 		"NOTE RESTORED g0 1/0 40; GRANT 1/3 g0 20");
 	play_close(&p);
