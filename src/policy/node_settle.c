@@ -293,6 +293,9 @@ static void serve(struct sl_node *node, uint32_t gpu)
 	struct sl_node_queue *queue = &node->queue[gpu];
 
 	look_after(node, gpu);
+	/* Nobody waits there any more: proofs that were asked for are not. */
+	if (!queue->count && queue->proves)
+		sl_node_reconsider(node, 1u << gpu);
 	if (!queue->count || sl_node_is_recovering(node))
 		return;
 	queue->fresh |= refresh(node, gpu);

@@ -162,16 +162,18 @@ void sl_node_on_client_reported(struct sl_node_step *step, const struct sl_event
 
 /* --- death --- */
 
-static bool is_still_there(const struct sl_node_client *client)
+/* With what the reserve pays until it is gone. */
+static uint64_t still_there(const struct sl_node_client *client)
 {
+	uint64_t bytes = 0;
+
 	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
 		const struct sl_ledger_cell *cell =
 			&client->holding.cell[__builtin_ctz(left)];
 
-		if (cell->dying_bytes || cell->paid_bytes)
-			return true;
+		bytes += cell->dying_bytes + cell->paid_bytes;
 	}
-	return false;
+	return bytes;
 }
 
 static void forget_client(struct sl_node *node, struct sl_node_client *client)
@@ -218,7 +220,7 @@ void sl_node_lose(struct sl_node_step *step, uint32_t gpu)
 				continue;
 			}
 			release_lost(step, client);
-			if (!is_still_there(client))
+			if (!still_there(client))
 				forget_client(node, client);
 		}
 	}
@@ -247,7 +249,11 @@ void sl_node_on_client_exit(struct sl_node_step *step, const struct sl_event *ev
 		if (client->holding.cell[gpu].dying_bytes)
 			sl_node_tell_view(step, client->workload, gpu, 1);
 	}
-	if (!is_still_there(client))
+	step->left = (struct sl_action){.type = SL_ACTION_LEFT,
+		.left = {.workload = client->workload->index.id,
+			.client = client->index.id,
+			.bytes = still_there(client)}};
+	if (!still_there(client))
 		forget_client(node, client);
 	step->plans = true;
 }
@@ -267,7 +273,7 @@ void sl_node_on_released(struct sl_node_step *step, const struct sl_event *event
 	/* No VIEW: dying bytes are nobody's use. */
 	release(step, client, gpu, event->released.remaining_bytes);
 	sl_node_released(node, gpu);
-	if (!is_still_there(client))
+	if (!still_there(client))
 		forget_client(node, client);
 }
 

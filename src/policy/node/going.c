@@ -68,7 +68,9 @@ static void park(struct sl_node_step *step, struct sl_node_workload *workload)
 	for (uint32_t left = workload->account.touched; left; left &= left - 1)
 		out += workload->account.cell[__builtin_ctz(left)].evicted_bytes;
 	workload->told |= SL_NODE_TOLD_PARKED;
-	sl_node_note(step, SL_REASON_PARKED, 0, workload->index.id, 0, out);
+	sl_node_emit(
+		step, (struct sl_action){.type = SL_ACTION_PARKED,
+			      .parked = {.workload = workload->index.id, .bytes = out}});
 }
 
 static bool is_demand_coming(const struct sl_node_plan *plan)

@@ -15,9 +15,10 @@ struct sl_node_step {
 	sl_ns now;
 	sl_action_fn emit;
 	void *context;
-	bool plans;   /* a handler asked for the plan */
-	bool changes; /* the plan changed a seat */
-	sl_ns due;    /* when time alone may change what the plan says */
+	bool plans;            /* a handler asked for the plan */
+	bool changes;          /* the plan changed a seat */
+	sl_ns due;             /* when time alone may change what the plan says */
+	struct sl_action left; /* LEFT, which is said last */
 };
 
 /* --- node.c --- */

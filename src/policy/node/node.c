@@ -145,7 +145,8 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 		.now = sl_max_u64(node->now, now),
 		.emit = emit,
 		.context = context,
-		.due = node->told_due};
+		.due = node->told_due,
+		.left.type = SL_ACTIONS};
 
 	node->now = step.now;
 	if ((uint32_t)event->type < SL_EVENTS)
@@ -154,6 +155,8 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 		step.due = SL_NS_NEVER;
 		sl_node_plan(&step);
 	}
+	if (step.left.type == SL_ACTION_LEFT)
+		sl_node_emit(&step, step.left);
 	if (SL_MUTANT(NO_WAKE, step.due != node->told_due, false)) {
 		node->told_due = step.due;
 		sl_node_emit(&step, (struct sl_action){.type = SL_ACTION_WAKE_AT,

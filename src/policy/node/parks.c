@@ -157,8 +157,9 @@ static void claim_again(struct sl_node_step *step, struct sl_node_workload *work
 		sl_list_foreach (link, &client->demands)
 			sl_node_demand_at(link)->burst_since = 0;
 	}
-	sl_node_note(step, SL_REASON_RESUMED, 0, workload->index.id, 0,
-		workload->request_bytes);
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_RESUMED,
+				   .resumed = {.workload = workload->index.id,
+					   .request_bytes = workload->request_bytes}});
 }
 
 /* The next that was resumed at this time or later, after `last`. */

@@ -117,6 +117,29 @@ static void test_was_asked_before(void **state)
 	play_close(&p);
 }
 
+/* Nobody waits for what it has any more: it need not prove anything, only `priority` watches it. */
+static void test_for_nobody(void **state)
+{
+	const struct sl_event events[] = {
+		SETTINGS(.stop_idle = 60 * SL_S,
+			.chain = SL_CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0)),
+		GPU(0, 100), WORKLOAD(H, 1),
+		EVENT(WORKLOAD_ADD, workload_add, {L, BYTES(50), BYTES(100), 1, 1, 0}),
+		SWAPPER(H, H), SWAPPER(L, L), ASK(H, 1, 0, 50), COMMIT(H, 1, 50),
+		EVENT(HIDDEN, hidden, {H, 0, 50})};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(events); i++)
+		(void)play(&p, "before", 0, events[i]);
+	(void)play(&p, "H idles", 70000, (struct sl_event)PULSE(H, 65 * SL_S, 0));
+	says(&p, "L asks", 70000, (struct sl_event)ASK(L, 1, 0, 50), "PROBE 1 2");
+	says(&p, "and gives up", 70001, (struct sl_event)EVENT(CANCEL, cancel, {L, 1}),
+		"DENY 2/1 CANCELLED g0; PROBE 1 1");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -124,6 +147,7 @@ int main(void)
 		cmocka_unit_test(test_not_for_ever),
 		cmocka_unit_test(test_is_busy),
 		cmocka_unit_test(test_was_asked_before),
+		cmocka_unit_test(test_for_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
