@@ -275,6 +275,9 @@ static void scan_queue(struct sl_node *node, uint32_t gpu)
 			continue;
 		}
 		sl_node_grant(node, demand);
+		/* What was to become held was freed meanwhile: what is granted then counts
+		 * as held in its place, and can break I1. */
+		scan.degraded |= sl_ledger_is_degraded(&node->ledger, gpu);
 		helpers_known = false;
 		/* A grant takes entitlement from nobody but its own workload's demands. */
 		if (SL_MUTANT(SIBLINGS_UNSEEN, sl_node_client_of(demand)->member->waiting,
