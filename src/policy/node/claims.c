@@ -71,7 +71,7 @@ static bool is_covered(const struct sl_node *node, const struct sl_node_claim *c
 	return true;
 }
 
-static uint32_t set_of(
+uint32_t sl_node_set_of(
 	const struct sl_node_plan *plan, const struct sl_node_workload *workload)
 {
 	uint32_t mask =
@@ -81,12 +81,12 @@ static uint32_t set_of(
 }
 
 /* For how long it waits until a higher priority that competes gives way; 0: none does. */
-static sl_ns patience_of(
+sl_ns sl_node_patience_of(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
 	const struct sl_node_plan *plan = node->plan;
 
-	if (plan->highest[set_of(plan, workload)] <= workload->priority ||
+	if (plan->highest[sl_node_set_of(plan, workload)] <= workload->priority ||
 		SL_MUTANT(NO_MIN_SHARE, false, true))
 		return 0;
 	return sl_turns_patience(workload->sums->slice, node->config.config.min_share_pm);
@@ -123,7 +123,7 @@ static void fill(struct sl_node_step *step, struct sl_node_claim *claim)
 		.served_at = workload->served_at,
 		.slice_ends = workload->slice_ends,
 		.cost = client->look->cost,
-		.patience = patience_of(node, workload),
+		.patience = sl_node_patience_of(node, workload),
 		.sequence = demand ? demand->sequence : 0,
 		.client = client->index.id};
 	claim->facts.covered = claim->facts.coming && is_covered(node, claim);
@@ -360,7 +360,7 @@ static void measure_slices(struct sl_node *node)
 		highest[gpu] = INT32_MIN;
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		struct sl_node_workload *workload = plan->claims[i].client->workload;
-		uint32_t set = set_of(plan, workload);
+		uint32_t set = sl_node_set_of(plan, workload);
 
 		if (workload->sums->competes)
 			continue;
@@ -373,8 +373,9 @@ static void measure_slices(struct sl_node *node)
 	sl_list_foreach (link, &node->all_workloads) {
 		struct sl_node_workload *workload = sl_node_workload_at(link);
 
-		workload->sums->slice = sl_turns_length(&unit[set_of(plan, workload)],
-			weight_of(node, workload), turn_max);
+		workload->sums->slice =
+			sl_turns_length(&unit[sl_node_set_of(plan, workload)],
+				weight_of(node, workload), turn_max);
 	}
 }
 

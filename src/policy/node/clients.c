@@ -50,11 +50,6 @@ bool sl_node_is_out(const struct sl_node_client *client)
 	return false;
 }
 
-bool sl_node_is_whole(const struct sl_node_client *client)
-{
-	return !sl_node_is_out(client);
-}
-
 void sl_node_whole_by_freeing(struct sl_node_step *step, struct sl_node_client *client)
 {
 	if (sl_node_is_out(client) || client->order.id)
@@ -153,7 +148,7 @@ void sl_node_on_client_reported(struct sl_node_step *step, const struct sl_event
 	if (!client)
 		return;
 	/* When what is whole came here, the former daemon knew: its slice begins now. */
-	if (client->stage == SL_NODE_EXPECTED && sl_node_is_whole(client))
+	if (client->stage == SL_NODE_EXPECTED && !sl_node_is_out(client))
 		client->seat =
 			SL_MUTANT(REPORT_BEGINS_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
 	client->stage = SL_NODE_LIVES;

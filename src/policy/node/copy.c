@@ -21,6 +21,15 @@ uint64_t sl_node_missing(const struct sl_ledger_cell *cell)
 	return cell->evicted_bytes + cell->leaving_bytes - cell->returning_bytes;
 }
 
+uint64_t sl_node_use_of(const struct sl_node_workload *workload)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = workload->account.touched; left; left &= left - 1)
+		bytes += sl_ledger_use(&workload->account, (uint32_t)__builtin_ctz(left));
+	return bytes;
+}
+
 /* --- clients --- */
 
 static bool is_kept(const struct sl_node *node, const struct sl_node_client *client)
@@ -80,7 +89,7 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 	struct sl_node_look *look = client->look;
 	sl_ns untakeable_at = sl_node_untakeable_at(node, client);
 
-	*look = (struct sl_node_look){.is_whole = sl_node_is_whole(client)};
+	*look = (struct sl_node_look){.is_whole = !sl_node_is_out(client)};
 	if (untakeable_at > step->now && untakeable_at != SL_NS_NEVER)
 		sl_node_wake(step, untakeable_at);
 	look->answers = sl_node_answers(node, client, step->now);

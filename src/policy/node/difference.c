@@ -248,15 +248,6 @@ static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *lea
 	return count;
 }
 
-static uint64_t use_of(const struct sl_node_workload *workload)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t left = workload->account.touched; left; left &= left - 1)
-		bytes += sl_ledger_use(&workload->account, (uint32_t)__builtin_ctz(left));
-	return bytes;
-}
-
 /* What grows in its slice will ask for more: as much again as it grew by leaves ahead, so that what
  * grows piece by piece costs few moves. */
 static uint64_t ahead_of(const struct move *move, const struct sl_node_claim *claim)
@@ -274,7 +265,7 @@ static uint64_t ahead_of(const struct move *move, const struct sl_node_claim *cl
 	use = sl_ledger_use(account, demand.gpu) + demand.bytes;
 	most = claim->entitled ? sl_ledger_request(account, demand.gpu)
 			       : account->limit_bytes;
-	grown = sl_sub_sat(use_of(workload), workload->slice_bytes);
+	grown = sl_sub_sat(sl_node_use_of(workload), workload->slice_bytes);
 	demand.bytes = sl_min_u64(grown, sl_sub_sat(most, use));
 	more.demand = &demand;
 	of = sl_node_room_claim(

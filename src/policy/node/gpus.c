@@ -37,6 +37,17 @@ bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver)
 	return false;
 }
 
+bool sl_node_waits_first(const struct sl_node *node)
+{
+	for (uint32_t chain = node->config.config.chain; chain; chain >>= 4) {
+		if ((chain & 15) == SL_RESOLVER_WAIT)
+			return true;
+		if ((chain & 15) == SL_RESOLVER_SWAP)
+			return false;
+	}
+	return false;
+}
+
 bool sl_node_swaps(const struct sl_node *node)
 {
 	return node->config.config.pool_bytes && sl_node_has(node, SL_RESOLVER_SWAP);

@@ -75,6 +75,8 @@ void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *even
 /* Of moving so many bytes off the GPU, and onto it. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
+/* `wait` stands before `swap`. */
+bool sl_node_waits_first(const struct sl_node *node);
 /* The chain has this resolver. */
 bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver);
 /* Something can be moved to the host at all. */
@@ -101,8 +103,6 @@ void sl_node_tell_view(struct sl_node_step *step, const struct sl_node_workload 
 void sl_node_lose(struct sl_node_step *step, uint32_t gpu);
 /* The reserve pays what it has room for; context.c. */
 void sl_node_repay(struct sl_node_step *step, uint32_t gpu);
-/* Nothing of it is on the host or on its way back. */
-bool sl_node_is_whole(const struct sl_node_client *client);
 /* Something of it is on the host. */
 bool sl_node_is_out(const struct sl_node_client *client);
 /* It may have become whole by freeing what was on the host: as if a RESTORE had ended. */

@@ -87,7 +87,15 @@ void sl_node_copy(struct sl_node_step *step);
 uint64_t sl_node_movable(const struct sl_ledger_cell *cell);
 /* What of it is off the GPU, or on its way off, and has no room there. */
 uint64_t sl_node_missing(const struct sl_ledger_cell *cell);
+/* On all its GPUs. */
+uint64_t sl_node_use_of(const struct sl_node_workload *workload);
 /* --- claims.c --- */
+/* The GPUs that take turns together have one number. */
+uint32_t sl_node_set_of(
+	const struct sl_node_plan *plan, const struct sl_node_workload *workload);
+/* For how long it waits until a higher priority that competes gives way; 0: none does. */
+sl_ns sl_node_patience_of(
+	const struct sl_node *node, const struct sl_node_workload *workload);
 void sl_node_list_claims(struct sl_node_step *step);
 /* Why it never has a seat, whatever comes and goes in turns. O(GPUs) the first time. */
 enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim);

@@ -29,18 +29,6 @@ static bool moves_others(
 	return false;
 }
 
-/* `wait` stands before `swap`. */
-static bool waits_first(const struct sl_node *node)
-{
-	for (uint32_t chain = node->config.config.chain; chain; chain >>= 4) {
-		if ((chain & 15) == SL_RESOLVER_WAIT)
-			return true;
-		if ((chain & 15) == SL_RESOLVER_SWAP)
-			return false;
-	}
-	return false;
-}
-
 static sl_ns since_of(const struct sl_node_claim *claim)
 {
 	return claim->demand ? claim->demand->burst_since : claim->client->wants_since;
@@ -59,7 +47,7 @@ static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *
 	sl_ns at = sl_node_later(since, wait);
 
 	if ((claim->entitled && !claim->demand) ||
-		!SL_MUTANT(SWAPS_BEFORE_WAIT, waits_first(step->node), false) ||
+		!SL_MUTANT(SWAPS_BEFORE_WAIT, sl_node_waits_first(step->node), false) ||
 		step->now >= at)
 		return false;
 	sl_node_wake(step, at);

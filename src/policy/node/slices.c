@@ -6,15 +6,6 @@
  */
 #include "policy/node/plan.h"
 
-static uint64_t use_of(const struct sl_node_workload *workload)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t left = workload->account.touched; left; left &= left - 1)
-		bytes += sl_ledger_use(&workload->account, (uint32_t)__builtin_ctz(left));
-	return bytes;
-}
-
 static bool is_in_slice(const struct sl_node_client *client, sl_ns now)
 {
 	return client->seat == SL_NODE_SERVED && now < client->workload->slice_ends;
@@ -32,7 +23,7 @@ static void begin(struct sl_node_step *step, struct sl_node_client *own)
 	}
 	workload->served_at = sl_node_stamp(step);
 	workload->slice_ends = sl_node_later(step->now, workload->sums->slice);
-	workload->slice_bytes = use_of(workload);
+	workload->slice_bytes = sl_node_use_of(workload);
 	workload->turns++;
 	sl_node_wake(step, workload->slice_ends);
 	sl_node_each_client_of(client, workload) client->overdue &= client == own;

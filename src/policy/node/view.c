@@ -1,5 +1,5 @@
 /*
- * view - what can be looked at from outside, and the names
+ * view - what can be looked at from outside
  */
 #include "policy/node/plan.h"
 
@@ -312,28 +312,4 @@ struct sl_node_use_view sl_node_client_use(
 	view = cell_view(&found->holding.cell[gpu]);
 	add_waiting(&view, found, gpu);
 	return view;
-}
-
-/* --- names --- */
-
-static const char *const events[SL_EVENTS] = {
-#define SL_EVENT(NAME, name, fields) [SL_EVENT_##NAME] = #NAME,
-#include "policy/event.def"
-#undef SL_EVENT
-};
-
-static const char *const actions[SL_ACTIONS] = {
-#define SL_ACTION(NAME, name, fields) [SL_ACTION_##NAME] = #NAME,
-#include "policy/action.def"
-#undef SL_ACTION
-};
-
-const char *sl_event_name(uint32_t type)
-{
-	return type < SL_EVENTS ? events[type] : "?";
-}
-
-const char *sl_action_name(uint32_t type)
-{
-	return type < SL_ACTIONS ? actions[type] : "?";
 }

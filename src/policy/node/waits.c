@@ -18,14 +18,6 @@ struct set {
 	uint64_t needs[SL_NODE_GPUS_MAX];
 };
 
-static uint32_t set_of(
-	const struct sl_node_plan *plan, const struct sl_node_workload *workload)
-{
-	uint32_t mask = workload->sums->gpus;
-
-	return mask ? plan->set_of[__builtin_ctz(mask)] : 0;
-}
-
 static uint32_t row_of(const struct sl_node_workload *workload)
 {
 	uint32_t clients = 0;
@@ -59,11 +51,6 @@ static sl_ns span_of(wide span)
 	return span > SL_NS_NEVER ? SL_NS_NEVER : (sl_ns)span;
 }
 
-static bool waits_first(const struct sl_node *node)
-{
-	return (node->config.config.chain & 15) == SL_RESOLVER_WAIT;
-}
-
 static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *workload,
 	const struct set *set, bool crowded)
 {
@@ -79,10 +66,8 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 		return span_of(span);
 	}
 	span += set->all - (sums->competes ? adds(node, workload) : 0);
-	if (sums->slice &&
-		node->plan->highest[set_of(node->plan, workload)] > workload->priority)
-		span += sl_turns_patience(sums->slice, node->config.config.min_share_pm);
-	if (waits_first(node))
+	span += sl_node_patience_of(node, workload);
+	if (sl_node_waits_first(node))
 		span += workload->wait_max ? workload->wait_max
 					   : node->config.config.wait_max;
 	return span_of(span);
@@ -92,7 +77,7 @@ static void add_claim(
 	struct sl_node *node, struct set sets[], const struct sl_node_claim *claim)
 {
 	struct sl_node_workload *workload = claim->client->workload;
-	struct set *set = &sets[set_of(node->plan, workload)];
+	struct set *set = &sets[sl_node_set_of(node->plan, workload)];
 
 	if (claim->rank.class == SL_RANK_GUARDED)
 		set->guarded += FIRST_PART + workload->sums->cost +
@@ -127,7 +112,7 @@ void sl_node_measure_waits(struct sl_node *node)
 	}
 	sl_list_foreach (link, &node->all_workloads) {
 		struct sl_node_workload *workload = sl_node_workload_at(link);
-		struct set *set = &sets[set_of(plan, workload)];
+		struct set *set = &sets[sl_node_set_of(plan, workload)];
 
 		if (!workload->sums->competes)
 			continue;
@@ -138,7 +123,7 @@ void sl_node_measure_waits(struct sl_node *node)
 	sl_list_foreach (link, &node->all_workloads) {
 		struct sl_node_workload *workload = sl_node_workload_at(link);
 		struct sl_node_sums *sums = workload->sums;
-		uint32_t full = 0, root = set_of(plan, workload);
+		uint32_t full = 0, root = sl_node_set_of(plan, workload);
 
 		for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
 			if (plan->set_of[gpu] == root &&
