@@ -300,7 +300,7 @@ void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event)
 		if (client->order.id && client->order.gpu == gpu)
 			client->order.out_bytes =
 				sl_sub_sat(client->order.out_bytes, freed);
-		client->trim = (struct sl_node_back_off){0};
+		sl_node_trim_anew(step, client);
 	}
 	if (was_out)
 		sl_node_whole_by_freeing(step, client);

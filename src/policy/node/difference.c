@@ -292,7 +292,7 @@ static void leave(struct move *move, uint32_t gpu, uint64_t lack)
 		if (!bytes)
 			continue;
 		lack -= bytes;
-		if (!client->order.id)
+		if (!client->order.id && sl_node_trim_for(move->step, client, bytes))
 			sl_node_evict(move->step, client, gpu, bytes, other);
 	}
 }

@@ -47,7 +47,8 @@ static bool send(struct sl_node_step *step, struct sl_node_client *client, uint6
 		more = true;
 		if (!client->order.id && !client->look->stays &&
 			node->ledger.evicted_bytes + node->ledger.leaving_bytes + bytes <=
-				node->config.config.pool_bytes)
+				node->config.config.pool_bytes &&
+			sl_node_trim_for(step, client, bytes))
 			sl_node_evict(step, client, gpu, bytes, other);
 	}
 	return more;

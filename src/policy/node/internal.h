@@ -136,7 +136,6 @@ uint64_t sl_node_holdable(const struct sl_node *node,
 void sl_node_on_want(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_moved(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_store(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_chunk(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu,
 	uint64_t bytes, uint64_t other);
@@ -147,6 +146,16 @@ void sl_node_abort(struct sl_node_step *step, struct sl_node_client *client);
 /* A back-off that keeps it from leaving, or from coming. */
 bool sl_node_must_stay(const struct sl_node_client *client, sl_ns now);
 bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now);
+
+/* --- trims.c --- */
+void sl_node_on_store(struct sl_node_step *step, const struct sl_event *event);
+/* Of resident chunks, in its file on the host. */
+uint64_t sl_node_copies(const struct sl_node_client *client);
+/* Before so many bytes of it leave. False: copies of others go first, and are waited for. */
+SL_MUST_CHECK bool sl_node_trim_for(
+	struct sl_node_step *step, const struct sl_node_client *client, uint64_t bytes);
+/* It has less on the host: it may give what it could not. */
+void sl_node_trim_anew(const struct sl_node_step *step, struct sl_node_client *client);
 
 /* --- facts.c --- */
 void sl_node_on_work(struct sl_node_step *step, const struct sl_event *event);

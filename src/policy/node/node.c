@@ -153,6 +153,9 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 		handlers[event->type](&step, event);
 	if (step.plans || step.now >= step.due) {
 		step.due = SL_NS_NEVER;
+		/* What was told to be due is over: the same moment once more is told again. */
+		if (step.now >= node->told_due)
+			node->told_due = SL_NS_NEVER;
 		sl_node_plan(&step);
 	}
 	if (step.left.type == SL_ACTION_LEFT)

@@ -251,7 +251,7 @@ void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event)
 		return;
 	order = client->order;
 	if (event->done.evicted_bytes < client->holding.cell[gpu].evicted_bytes)
-		client->trim = (struct sl_node_back_off){0};
+		sl_node_trim_anew(step, client);
 	sl_ledger_set_evicted(
 		&node->ledger, &client->holding, gpu, event->done.evicted_bytes);
 	step->plans = true;
@@ -310,21 +310,6 @@ void sl_node_on_want(struct sl_node_step *step, const struct sl_event *event)
 	if (event->want.wants)
 		client->proven = false;
 	step->plans |= before != client->wants_since;
-}
-
-void sl_node_on_store(struct sl_node_step *step, const struct sl_event *event)
-{
-	struct sl_node_client *client = sl_node_living(step, event->store.client);
-	uint64_t bytes = sl_min_u64(event->store.bytes, SL_LEDGER_BYTES_MAX);
-
-	if (!client)
-		return;
-	/* What is still to come of a TRIM is not asked for again. */
-	client->trim_bytes =
-		sl_sub_sat(client->trim_bytes, sl_sub_sat(client->store_bytes, bytes));
-	client->trim = (struct sl_node_back_off){0};
-	client->store_bytes = bytes;
-	sl_node_wake(step, sl_node_later(step->now, SL_MS));
 }
 
 void sl_node_on_chunk(struct sl_node_step *step, const struct sl_event *event)

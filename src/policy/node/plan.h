@@ -75,6 +75,7 @@ struct sl_node_plan {
 	uint32_t claims_count, claims_room, clients_room, leavers_room;
 	uint32_t blocked; /* GPUs of claims whose turn comes */
 	uint32_t crowded;
+	bool trims; /* an EVICT may have to wait for copies of resident chunks */
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of what claims, by set */
 	uint64_t kept_bytes
 		[SL_NODE_GPUS_MAX]; /* for demands without a seat, from those behind */

@@ -47,19 +47,6 @@ struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
 	};
 }
 
-static uint64_t copies_of(const struct sl_node_client *client)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&client->holding.cell[__builtin_ctz(left)];
-
-		bytes += cell->evicted_bytes + cell->leaving_bytes;
-	}
-	return sl_sub_sat(client->store_bytes, bytes);
-}
-
 struct sl_node_pool_view sl_node_pool(const struct sl_node *node)
 {
 	struct sl_node_pool_view view = {.pool_bytes = node->config.config.pool_bytes,
@@ -69,7 +56,7 @@ struct sl_node_pool_view sl_node_pool(const struct sl_node *node)
 
 	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at))
-		view.copies_bytes += copies_of(
+		view.copies_bytes += sl_node_copies(
 			SL_CONTAINER_OF(at, const struct sl_node_client, index));
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		view.overlap_bytes += sl_ledger_overlap(&node->ledger, gpu);

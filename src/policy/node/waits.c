@@ -2,14 +2,16 @@
  * waits - how long a workload may have to wait at most (design: MAX-WAIT), by the last plan
  *
  *   W(c) = before + patience + cost(c) + sum over those that compete with it, where not all fit
- *          together: slice x row + cost + drain
- * row is how many clients take turns among themselves. Within a request only what is guarded now is
+ *          together: slice x row + cost + drain + trim
+ * row is how many clients take turns among themselves; trim is a second where copies of resident
+ * chunks may be in the way on the host. Within a request only what is guarded now is
  * waited for, with the first part of its slice; and, where requests are crowded, the others within
  * theirs.
  */
 #include "policy/node/plan.h"
 
 #define FIRST_PART (200 * SL_MS)
+#define TRIM       (1 * SL_S)
 
 __extension__ typedef unsigned __int128 wide;
 
@@ -29,6 +31,29 @@ static uint32_t row_of(const struct sl_node_workload *workload)
 	return clients ? clients : 1;
 }
 
+/* Beside copies of resident chunks the host has no room for all that could be moved there. */
+static bool copies_fill(const struct sl_node *node)
+{
+	uint64_t copies = 0, wanted = node->ledger.evicted_bytes;
+
+	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		const struct sl_node_client *client =
+			SL_CONTAINER_OF(at, const struct sl_node_client, index);
+
+		copies += sl_node_copies(client);
+		wanted += sl_ledger_evictable_on(
+			client->holding.cell, client->holding.touched);
+	}
+	return copies && copies + wanted > node->config.config.pool_bytes;
+}
+
+/* Of moving one more away: it ends what it does, and copies make room first. */
+static sl_ns before_moving(const struct sl_node *node)
+{
+	return node->config.config.evict_drain + (node->plan->trims ? TRIM : 0);
+}
+
 static wide adds(const struct sl_node *node, const struct sl_node_workload *workload)
 {
 	const struct sl_node_sums *sums = workload->sums;
@@ -36,7 +61,7 @@ static wide adds(const struct sl_node *node, const struct sl_node_workload *work
 	sl_ns left = sl_sub_sat(workload->slice_ends, node->now);
 
 	return (wide)sl_max_u64(sums->slice, left) * row_of(workload) + sums->cost +
-	       node->config.config.evict_drain;
+	       before_moving(node);
 }
 
 /* Does what claims on this GPU fit beside what lasts? */
@@ -55,7 +80,7 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	const struct set *set, bool crowded)
 {
 	const struct sl_node_sums *sums = workload->sums;
-	wide span = (wide)sums->cost + node->config.config.evict_drain;
+	wide span = (wide)sums->cost + before_moving(node);
 	bool within = sums->is_within && sums->asks_within;
 
 	if (within) {
@@ -80,8 +105,7 @@ static void add_claim(
 	struct set *set = &sets[sl_node_set_of(node->plan, workload)];
 
 	if (claim->rank.class == SL_RANK_GUARDED)
-		set->guarded += FIRST_PART + workload->sums->cost +
-				node->config.config.evict_drain;
+		set->guarded += FIRST_PART + workload->sums->cost + before_moving(node);
 	if (claim->endless && !workload->sums->endless)
 		workload->sums->endless = claim->endless;
 	if (claim->demand) {
@@ -104,6 +128,7 @@ void sl_node_measure_waits(struct sl_node *node)
 	struct sl_node_plan *plan = node->plan;
 	struct set sets[SL_NODE_GPUS_MAX];
 
+	plan->trims = copies_fill(node);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		sets[gpu] = (struct set){0};
 	for (uint32_t i = 0; i < plan->claims_count; i++) {

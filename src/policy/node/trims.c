@@ -1,0 +1,140 @@
+/*
+ * trims - copies of what is on the GPUs make room on the host before anything is moved there
+ *
+ * A client keeps copies in its host file of chunks that are back, so that they need not be copied
+ * again. They are the first to give way. What was asked for is waited for, at most a second: the
+ * host may have room all the same, and says so. A client that gave nothing in time is asked again
+ * once it says something, or has less on the host, or a while later: of a file that it needs some
+ * of it can give nothing, and it does not say when that ends.
+ */
+#include "policy/node/internal.h"
+
+#define TRIM_WAIT        (1 * SL_S)
+#define TRIM_AGAIN_FIRST (2 * SL_S)
+#define TRIM_DOUBLINGS   4
+
+static uint64_t on_host(const struct sl_node_client *client)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&client->holding.cell[__builtin_ctz(left)];
+
+		bytes += cell->evicted_bytes + cell->leaving_bytes;
+	}
+	return bytes;
+}
+
+uint64_t sl_node_copies(const struct sl_node_client *client)
+{
+	return sl_sub_sat(client->store_bytes, on_host(client));
+}
+
+static bool is_waited_for(const struct sl_node_client *client, sl_ns now)
+{
+	return client->trim_bytes && now < client->trim.until;
+}
+
+void sl_node_trim_anew(const struct sl_node_step *step, struct sl_node_client *client)
+{
+	/* What was asked for in the last second may still come. */
+	if (SL_MUTANT(TRIM_ASKED_ONCE, !is_waited_for(client, step->now), false))
+		client->trim_bytes = 0;
+	client->trim.times = 0;
+}
+
+void sl_node_on_store(struct sl_node_step *step, const struct sl_event *event)
+{
+	struct sl_node_client *client = sl_node_living(step, event->store.client);
+	uint64_t bytes = sl_min_u64(event->store.bytes, SL_LEDGER_BYTES_MAX);
+
+	if (!client)
+		return;
+	step->plans |= is_waited_for(client, step->now);
+	/* What is still to come is not asked for again. */
+	client->trim_bytes =
+		bytes < client->store_bytes
+			? sl_sub_sat(client->trim_bytes, client->store_bytes - bytes)
+			: 0;
+	client->trim.times = 0;
+	client->store_bytes = bytes;
+	sl_node_wake(step, sl_node_later(step->now, SL_MS));
+}
+
+/* It gave nothing in time, and its time to be asked again has not come. */
+static bool is_left_alone(const struct sl_node_step *step, struct sl_node_client *client)
+{
+	if (!client->trim_bytes || is_waited_for(client, step->now))
+		return false;
+	if (SL_MUTANT(TRIM_ASKED_ONCE,
+		    step->now < sl_node_later(client->trim.until,
+					TRIM_AGAIN_FIRST << client->trim.times),
+		    true))
+		return true;
+	client->trim_bytes = 0;
+	client->trim.times += client->trim.times < TRIM_DOUBLINGS;
+	return false;
+}
+
+/* So many more. It is told all that is wanted of it, which takes the place of what it was told
+ * before: what was counted anew meanwhile is not given twice. */
+static void trim(struct sl_node_step *step, struct sl_node_client *client, uint64_t bytes)
+{
+	client->trim_bytes += bytes;
+	client->trim.until = sl_node_later(step->now, TRIM_WAIT);
+	sl_node_wake(step, client->trim.until);
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_TRIM,
+				   .trim = {.client = client->index.id,
+					   .bytes = client->trim_bytes}});
+}
+
+/* What is made for the workload (NULL: for all) is to stay within most_bytes when so many more of
+ * the client's are there. False: it waits for copies of others. */
+static bool trim_within(struct sl_node_step *step, const struct sl_node_client *own,
+	uint64_t bytes, const struct sl_node_workload *of, uint64_t most_bytes)
+{
+	struct sl_index *clients = &step->node->clients;
+	uint64_t made = 0, coming = 0, missing;
+
+	for (struct sl_index_node *at = sl_index_next(clients, NULL); at;
+		at = sl_index_next(clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+		bool is_own = client == own;
+
+		if (of && client->workload != of)
+			continue;
+		made += sl_max_u64(
+			client->store_bytes, on_host(client) + (is_own ? bytes : 0));
+		if (is_own || !is_waited_for(client, step->now))
+			continue;
+		coming += sl_min_u64(client->trim_bytes, sl_node_copies(client));
+		sl_node_wake(step, client->trim.until);
+	}
+	missing = SL_MUTANT(COPIES_STAY, sl_sub_sat(made, most_bytes), 0);
+	for (struct sl_index_node *at = sl_index_next(clients, NULL);
+		at && coming < missing; at = sl_index_next(clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+		uint64_t more;
+
+		if (client == own || (of && client->workload != of) ||
+			client->stage == SL_NODE_DYING || is_left_alone(step, client))
+			continue;
+		more = sl_min_u64(sl_sub_sat(sl_node_copies(client), client->trim_bytes),
+			missing - coming);
+		if (more)
+			trim(step, client, more);
+		coming += more;
+	}
+	return !missing || coming < missing;
+}
+
+bool sl_node_trim_for(
+	struct sl_node_step *step, const struct sl_node_client *client, uint64_t bytes)
+{
+	const struct sl_event *config = &step->node->config;
+	uint64_t part = config->config.pool_member_bytes;
+
+	return trim_within(step, client, bytes, NULL, config->config.pool_bytes) &&
+	       (!part || trim_within(step, client, bytes, client->workload, part));
+}
