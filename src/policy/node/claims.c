@@ -10,7 +10,7 @@ static bool has_claims(const struct sl_node_client *client)
 {
 	return client->stage == SL_NODE_LIVES &&
 	       client->condition != SL_CONDITION_SILENT && !client->look->coming &&
-	       !sl_node_is_parked(client->workload) &&
+	       !sl_node_is_told_to_end(client) && !sl_node_is_parked(client->workload) &&
 	       client->workload->stage != SL_NODE_UNCOUNTED;
 }
 
@@ -142,6 +142,13 @@ static struct sl_node_claim *add(
 	claim->facts.kind = kind;
 	claim->gpus = client->look->gpus;
 	claim->entitled = client->workload->sums->is_within;
+	for (uint32_t left = kind == SL_RANK_DEMAND ? claim->gpus : 0; left;
+		left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		claim->has.bytes[gpu] = sl_node_movable(&client->holding.cell[gpu]) +
+					client->holding.cell[gpu].returning_bytes;
+	}
 	return claim;
 }
 
@@ -261,14 +268,64 @@ static void make_room(struct sl_node *node)
 
 /* --- needs --- */
 
-struct sl_room_claim sl_node_room_claim(const struct sl_node *node,
+static const struct sl_room_workload *sums_in(
+	const struct sl_node_sums *sums, uint32_t room)
+{
+	return room == 0 ? &sums->now : room == 1 ? &sums->lasts : &sums->lasts_bursts;
+}
+
+static uint64_t unclaimed(const struct sl_room_share *share)
+{
+	return sl_sub_sat(share->request_bytes, share->fixed_bytes + share->seats_bytes -
+							share->away_bytes +
+							share->rest_bytes);
+}
+
+/* Claims are looked at by falling priority for the most part, so that this is done once for each
+ * priority. */
+static const uint64_t *above_in(struct sl_node *node, uint32_t room, int32_t priority)
+{
+	struct sl_node_above *above = &node->plan->above[room];
+
+	if (above->known && above->priority == priority)
+		return above->bytes;
+	*above = (struct sl_node_above){.known = true, .priority = priority};
+	sl_list_foreach (link, &node->all_workloads) {
+		const struct sl_node_workload *workload = sl_node_workload_at(link);
+		const struct sl_room_workload *sums = sums_in(workload->sums, room);
+
+		if (workload->priority <= priority)
+			continue;
+		for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++)
+			above->bytes[gpu] += unclaimed(&sums->on[gpu]);
+	}
+	return above->bytes;
+}
+
+void sl_node_above_changes(
+	struct sl_node_plan *plan, const struct sl_node_workload *workload)
+{
+	plan->above[0].known &= workload->priority <= plan->above[0].priority;
+}
+
+/* `priority` takes back for a request what stands on it. */
+static bool stands_above(const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	return claim->demand && !claim->entitled &&
+	       sl_node_has(node, SL_RESOLVER_PRIORITY) &&
+	       SL_MUTANT(HELD_ON_LOAN, !(claim->demand->flags & SL_NODE_DEMAND_HELD),
+		       true) &&
+	       SL_MUTANT(LENDS_TO_NO_SWAP,
+		       !(claim->client->workload->flags & SL_WORKLOAD_NO_SWAP), true);
+}
+
+struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 	const struct sl_node_claim *claim, bool with_body, struct sl_room_workload *of)
 {
-	static const struct sl_room_client none;
 	const struct sl_node_client *client = claim->client;
 	const struct sl_node_demand *demand = claim->demand;
 	struct sl_room_claim room = {.workload = of,
-		.client = &none,
+		.client = &claim->has,
 		.burst = !claim->entitled,
 		.demand = demand != NULL,
 		.stays =
@@ -276,7 +333,14 @@ struct sl_room_claim sl_node_room_claim(const struct sl_node *node,
 					  client->workload->flags & SL_WORKLOAD_NO_SWAP ||
 					  !client->swaps)};
 
-	(void)node;
+	if (stands_above(node, claim)) {
+		const struct sl_node_sums *sums = client->workload->sums;
+		uint32_t which = of == &sums->now ? 0 : of == &sums->lasts ? 1 : 2;
+
+		memcpy(room.above_bytes,
+			above_in(node, which, client->workload->priority),
+			sizeof(room.above_bytes));
+	}
 	for (uint32_t left = with_body ? client->look->gpus : 0; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
@@ -381,13 +445,42 @@ static void measure_slices(struct sl_node *node)
 
 /* --- endless --- */
 
+static bool is_before(
+	const struct sl_node_demand *demand, const struct sl_node_claim *claim)
+{
+	bool entitled = !demand->burst_since;
+
+	if (demand->epoch || demand == claim->demand)
+		return false;
+	if (entitled != claim->entitled)
+		return entitled;
+	return demand->sequence < claim->demand->sequence;
+}
+
+/* All that it needs where it has its turn: also what its client asks for before it. */
+static struct sl_room_claim whole_need(struct sl_node *node,
+	const struct sl_node_claim *claim, struct sl_room_workload *in)
+{
+	struct sl_room_claim of = sl_node_room_claim(node, claim, true, in);
+
+	if (!claim->demand)
+		return of;
+	sl_list_foreach (link, &claim->client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (is_before(demand, claim))
+			of.need[demand->gpu].asks_bytes += demand->bytes;
+	}
+	return of;
+}
+
 static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *claim)
 {
 	struct sl_node_plan *plan = node->plan;
 	struct sl_node_sums *sums = claim->client->workload->sums;
 	struct sl_room *room = claim->entitled ? &plan->lasts : &plan->lasts_bursts;
-	struct sl_room_claim of = sl_node_room_claim(
-		node, claim, true, claim->entitled ? &sums->lasts : &sums->lasts_bursts);
+	struct sl_room_claim of = whole_need(
+		node, claim, claim->entitled ? &sums->lasts : &sums->lasts_bursts);
 	struct sl_room_verdict verdict = sl_room_for(room, &of);
 	const struct sl_room_need *need = &of.need[verdict.gpu];
 
@@ -402,7 +495,7 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 		return SL_ENDLESS_WHOLE;
 	of.workload = &sums->lasts;
 	if (!claim->entitled && verdict.code == SL_ROOM_GPU) {
-		of = sl_node_room_claim(node, claim, true, &sums->lasts);
+		of = whole_need(node, claim, &sums->lasts);
 		of.stays = false;
 		verdict = sl_room_for(&plan->lasts, &of);
 		if (verdict.code == SL_ROOM_OK || verdict.code == SL_ROOM_POOL ||
@@ -504,6 +597,8 @@ void sl_node_list_claims(struct sl_node_step *step)
 
 	make_room(node);
 	plan->claims_count = 0;
+	for (uint32_t room = 0; room < 3; room++)
+		plan->above[room].known = false;
 	sl_list_foreach (link, &node->all_workloads)
 		list_workload(step, sl_node_workload_at(link));
 	find_crowded(node);

@@ -109,8 +109,7 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 		has_unseated(client) ? sl_turns_first_part(0)
 				     : sl_turns_first_part(look->cost));
 	look->coming =
-		client->stop_stage == SL_NODE_TERMED ||
-		client->stop_stage == SL_NODE_KILLED ||
+		sl_node_ends(client, step->now) ||
 		(sl_node_is_stopped(client->workload) &&
 			client->workload->stage != SL_NODE_UNCOUNTED && look->is_idle);
 }

@@ -136,9 +136,23 @@ static uint64_t left_for(const struct sl_node *node, const struct sl_node_demand
 					      sl_ledger_unclaimed(account, demand->gpu));
 }
 
-/* The other workload that has most above its request there. */
-static const struct sl_node_workload *borrower_of(
-	const struct sl_node *node, const struct sl_node_demand *demand, uint64_t *burst)
+/* What of it is of processes that cannot be made to give it back. */
+static uint64_t stuck_of(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	sl_node_each_client_of(client, workload)
+	{
+		if (node->now >= sl_node_untakeable_at(node, client))
+			bytes += sl_ledger_live(&client->holding.cell[gpu]);
+	}
+	return bytes;
+}
+
+/* The other workload that has most above its request there; stuck: of what cannot be had back. */
+static const struct sl_node_workload *borrower_of(const struct sl_node *node,
+	const struct sl_node_demand *demand, bool stuck, uint64_t *burst)
 {
 	const struct sl_node_workload *most = NULL;
 
@@ -149,6 +163,8 @@ static const struct sl_node_workload *borrower_of(
 			sl_sub_sat(sl_ledger_here(&workload->account, demand->gpu),
 				sl_ledger_request(&workload->account, demand->gpu));
 
+		if (stuck)
+			bytes = sl_min_u64(bytes, stuck_of(node, workload, demand->gpu));
 		if (workload == demand->client->workload || bytes <= *burst)
 			continue;
 		most = workload;
@@ -161,8 +177,11 @@ void sl_node_deny(
 	struct sl_node_step *step, struct sl_node_demand *demand, enum sl_reason reason)
 {
 	struct sl_node_client *client = demand->client;
+	bool stuck =
+		reason == SL_REASON_UNTAKEABLE || reason == SL_REASON_RETURN_UNTAKEABLE;
 	uint64_t burst;
-	const struct sl_node_workload *borrower = borrower_of(step->node, demand, &burst);
+	const struct sl_node_workload *borrower =
+		borrower_of(step->node, demand, stuck, &burst);
 
 	sl_node_emit(step,
 		(struct sl_action){.type = SL_ACTION_DENY,
@@ -312,6 +331,31 @@ void sl_node_released(struct sl_node *node, uint32_t gpu)
 
 /* --- events --- */
 
+/* It takes what is nobody's, beside nobody who waits: the plan would grant it, too. */
+static bool is_plain(const struct sl_node_step *step, const struct sl_node_demand *demand)
+{
+	const struct sl_node *node = step->node;
+	const struct sl_node_client *client = demand->client;
+	const struct sl_node_workload *workload = client->workload;
+	const struct sl_ledger_account *account = &workload->account;
+	uint64_t free_bytes = sl_ledger_free_bytes(&node->ledger, demand->gpu);
+	uint64_t use = sl_ledger_use(account, demand->gpu) + demand->bytes;
+
+	if (step->plans || node->recover_until || node->lacks || demand->flags ||
+		workload->stage != SL_NODE_RUNS || workload->leaving ||
+		client->stage != SL_NODE_LIVES || client->stop_stage != SL_NODE_UNTOLD ||
+		client->order.id || client->back_off.until > step->now ||
+		demand->of_client.prev != &client->demands || sl_node_is_out(client) ||
+		node->gpu[demand->gpu].lost || use > account->limit_bytes)
+		return false;
+	if (use <= sl_ledger_request(account, demand->gpu))
+		return demand->bytes <= free_bytes;
+	return !sl_ledger_is_degraded(&node->ledger, demand->gpu) &&
+	       demand->bytes + node->ledger.gpu[demand->gpu].unclaimed_bytes -
+			       sl_ledger_unclaimed(account, demand->gpu) <=
+		       free_bytes;
+}
+
 void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 {
 	struct sl_node_client *client =
@@ -341,7 +385,12 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 		(flags & SL_NODE_ASK_CONTEXT ? SL_NODE_DEMAND_CONTEXT : 0);
 	demand->arrived = step->now;
 	sl_list_push_tail(&client->demands, &demand->of_client);
-	step->plans = true;
+	if (is_plain(step, demand)) {
+		sl_node_lengthen_slice(step->node, demand);
+		sl_node_grant_in_slice(step, demand, false, false);
+	} else {
+		step->plans = true;
+	}
 }
 
 void sl_node_on_cancel(struct sl_node_step *step, const struct sl_event *event)

@@ -133,7 +133,8 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 		sl_node_wake(step, demand->back_off.until);
 	else if (is_free && claim->has_seat && client->look->is_whole &&
 		 !client->order.id)
-		sl_node_grant_in_slice(step, claim);
+		sl_node_grant_in_slice(step, demand, claim->facts.coming,
+			claim->rank.class == SL_RANK_OVERDUE);
 }
 
 static void come(struct move *move)
@@ -146,7 +147,7 @@ static void come(struct move *move)
 		struct sl_node_client *client = claim->client;
 		bool with_body;
 
-		if (claim->is_over)
+		if (claim->is_over || client->look->coming)
 			continue;
 		if (!claim->has_seat) {
 			for (uint32_t left = claim->reserves ? claim->gpus : 0; left;

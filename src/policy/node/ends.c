@@ -5,18 +5,29 @@
  */
 #include "policy/node/plan.h"
 
-static sl_ns wait_of(const struct sl_node *node, const struct sl_node_demand *demand)
+static sl_ns wait_of(const struct sl_node *node, const struct sl_node_client *client)
 {
-	sl_ns own = demand->client->workload->wait_max;
+	sl_ns own = SL_MUTANT(OWN_WAIT_IGNORED, client->workload->wait_max, 0);
 
 	return own ? own : node->config.config.wait_max;
+}
+
+sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	const struct sl_node_demand *demand = claim->demand;
+	sl_ns since = claim->client->wants_since;
+
+	if (demand)
+		since = claim->entitled ? demand->arrived : demand->burst_since;
+	return sl_node_later(since, wait_of(node, claim->client));
 }
 
 /* The driver has refused for as long as a demand waits at most. */
 static bool is_refused_for_long(
 	struct sl_node_step *step, const struct sl_node_demand *demand)
 {
-	sl_ns at = sl_node_later(demand->back_off.since, wait_of(step->node, demand));
+	sl_ns at = sl_node_later(
+		demand->back_off.since, wait_of(step->node, demand->client));
 
 	if (!demand->back_off.times)
 		return false;
@@ -32,7 +43,7 @@ static enum sl_reason end_of(
 {
 	const struct sl_node_demand *demand = claim->demand;
 	struct sl_node_client *client = claim->client;
-	sl_ns at = sl_node_later(demand->burst_since, wait_of(step->node, demand));
+	sl_ns at = sl_node_wait_end(step->node, claim);
 
 	if (client->workload->flags & SL_WORKLOAD_OOM_FIRST &&
 		!(client->told & SL_NODE_TOLD_OOM)) {
@@ -54,7 +65,7 @@ static enum sl_reason end_of(
 	return SL_REASON_WAITED_TOO_LONG;
 }
 
-static void end(
+void sl_node_end_demand(
 	struct sl_node_step *step, struct sl_node_claim *claim, enum sl_reason reason)
 {
 	sl_node_deny(step, claim->demand, reason);
@@ -79,7 +90,7 @@ void sl_node_end_demands(struct sl_node_step *step)
 			continue;
 		gpu = 1u << claim->demand->gpu;
 		if (is_refused_for_long(step, claim->demand)) {
-			end(step, claim, SL_REASON_DRIVER_REFUSES);
+			sl_node_end_demand(step, claim, SL_REASON_DRIVER_REFUSES);
 			continue;
 		}
 		if (claim->has_seat || claim->entitled)
@@ -88,6 +99,6 @@ void sl_node_end_demands(struct sl_node_step *step)
 		if (reason == SL_REASON_NONE || (late && denied & gpu))
 			continue;
 		denied |= late ? gpu : 0;
-		end(step, claim, reason);
+		sl_node_end_demand(step, claim, reason);
 	}
 }

@@ -114,7 +114,9 @@ void sl_node_on_stop_failed(struct sl_node_step *step, const struct sl_event *ev
 {
 	struct sl_node_client *client = told_of(step, event->stop_failed.client);
 
-	if (!client)
+	/* It may have been spared, or have ended, meanwhile. */
+	if (!client ||
+		SL_MUTANT(FAILED_STOP_COUNTS, !sl_node_is_told_to_end(client), true))
 		return;
 	client->stop_stage = SL_NODE_UNREACHED;
 	client->stop_at = sl_node_later(step->now, 60 * SL_S);

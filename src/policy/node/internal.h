@@ -16,7 +16,7 @@ struct sl_node_step {
 	sl_action_fn emit;
 	void *context;
 	bool plans;            /* a handler asked for the plan */
-	bool changes;          /* the plan changed a seat */
+	bool changes;          /* the plan changed a seat, or what will be there */
 	sl_ns due;             /* when time alone may change what the plan says */
 	struct sl_action left; /* LEFT, which is said last */
 };
@@ -132,6 +132,14 @@ void sl_node_answer_there(struct sl_node_step *step);
 uint64_t sl_node_holdable(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu);
 
+/* --- slices.c --- */
+/* Its slice is at least as long as it would be alone, with what it is granted without a plan. */
+void sl_node_lengthen_slice(struct sl_node *node, const struct sl_node_demand *demand);
+/* In its slice a grant makes that longer; outside it, one that others left for (waited) begins one,
+ * and so does the first of its workload. */
+void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_demand *demand,
+	bool waited, bool overdue);
+
 /* --- orders.c --- */
 void sl_node_on_want(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event);
@@ -171,6 +179,14 @@ sl_ns sl_node_untakeable_at(
 bool sl_node_answers(
 	const struct sl_node *node, const struct sl_node_client *client, sl_ns now);
 void sl_node_be_active(struct sl_node_step *step, struct sl_node_client *client);
+
+/* --- stops.c --- */
+/* For a demand or a return, and its end is awaited, or was to be by now. */
+bool sl_node_is_told_to_end(const struct sl_node_client *client);
+/* It is counted on that it ends. */
+bool sl_node_ends(const struct sl_node_client *client, sl_ns now);
+/* Stages of a stop that are due. */
+void sl_node_time_stop(struct sl_node_step *step, struct sl_node_client *client);
 
 /* --- strangers.c --- */
 void sl_node_on_stranger(struct sl_node_step *step, const struct sl_event *event);

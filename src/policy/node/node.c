@@ -29,9 +29,17 @@ _Static_assert(
 int sl_mutant_now;
 #endif
 
+static bool changes_what_is_there(enum sl_action_type type)
+{
+	return type == SL_ACTION_GRANT || type == SL_ACTION_DENY ||
+	       type == SL_ACTION_EVICT || type == SL_ACTION_RESTORE ||
+	       type == SL_ACTION_ABORT || type == SL_ACTION_STOP;
+}
+
 uint64_t sl_node_emit(struct sl_node_step *step, struct sl_action action)
 {
 	action.id = ++step->node->next_action;
+	step->changes |= changes_what_is_there(action.type);
 	step->emit(step->context, &action);
 	return action.id;
 }

@@ -46,8 +46,10 @@ static void times(struct sl_node_step *step)
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 
-		if (client->stage != SL_NODE_DYING)
-			tell_untakeable(step, client);
+		if (client->stage == SL_NODE_DYING)
+			continue;
+		tell_untakeable(step, client);
+		sl_node_time_stop(step, client);
 	}
 }
 
@@ -100,8 +102,7 @@ static void count_waits(struct sl_node_step *step, struct sl_node_workload *work
 
 void sl_node_plan(struct sl_node_step *step)
 {
-	uint64_t actions = step->node->next_action;
-
+	step->changes = false;
 	times(step);
 	sl_node_refuse_demands(step);
 	if (is_recovering(step)) {
@@ -114,6 +115,7 @@ void sl_node_plan(struct sl_node_step *step)
 	sl_node_copy(step);
 	sl_node_list_claims(step);
 	sl_node_seat(step);
+	sl_node_spare(step);
 	sl_node_end_demands(step);
 	sl_node_measure_waits(step->node);
 	sl_node_move(step);
@@ -122,6 +124,6 @@ void sl_node_plan(struct sl_node_step *step)
 	sl_list_foreach (link, &step->node->all_workloads)
 		count_waits(step, sl_node_workload_at(link));
 	/* What it changed has times of its own, which the next one finds. */
-	if (step->node->next_action != actions || step->changes)
+	if (step->changes)
 		sl_node_wake(step, sl_node_later(step->now, SL_MS));
 }

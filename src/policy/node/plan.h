@@ -11,6 +11,7 @@
 #include "policy/node/internal.h"
 #include "policy/verdicts/rank.h"
 #include "policy/verdicts/room.h"
+#include "policy/verdicts/stops.h"
 #include "policy/verdicts/turns.h"
 
 enum sl_node_verdict {
@@ -35,6 +36,8 @@ struct sl_node_claim {
 	enum sl_endless endless;
 	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
 	bool reserves, is_over;                    /* is_over: its demand was denied */
+	struct sl_room_client
+		has; /* of a demand: what its client could have to bring back */
 };
 
 /* A client. */
@@ -47,6 +50,7 @@ struct sl_node_look {
 	sl_ns cost;
 	bool sits;       /* its body has a seat in this plan */
 	bool is_brought; /* looked at by the difference */
+	bool proves;     /* were it proven idle, it would be told to end */
 	uint32_t gpus;   /* where it has anything */
 	struct sl_node_claim *body;
 };
@@ -66,14 +70,24 @@ struct sl_node_sums {
 	const struct sl_rank_facts *sibling;
 };
 
+/* What workloads of a higher priority have not claimed, in one of the rooms. */
+struct sl_node_above {
+	bool known;
+	int32_t priority;
+	uint64_t bytes[SL_NODE_GPUS_MAX];
+};
+
 struct sl_node_plan {
 	struct sl_room now, lasts, lasts_bursts;
+	struct sl_node_above above[3]; /* of these; made where a claim needs them */
 	struct sl_node_claim *claims;
 	struct sl_node_claim **order;
 	struct sl_room_client *clients; /* for the way back */
 	struct leaver *leavers;         /* difference.c */
-	uint32_t claims_count, claims_room, clients_room, leavers_room;
+	struct sl_stop *stops;          /* stops.c; room for each client twice */
+	uint32_t claims_count, claims_room, clients_room, leavers_room, stops_room;
 	uint32_t blocked; /* GPUs of claims whose turn comes */
+	uint32_t worked; /* GPUs of claims without a seat: others end for the first one */
 	uint32_t crowded;
 	bool trims; /* an EVICT may have to wait for copies of resident chunks */
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of what claims, by set */
@@ -101,19 +115,33 @@ void sl_node_list_claims(struct sl_node_step *step);
 /* Why it never has a seat, whatever comes and goes in turns. O(GPUs) the first time. */
 enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim);
 /* Moves the claim's needs into `of`: the plan's copy, or what lasts. */
-struct sl_room_claim sl_node_room_claim(const struct sl_node *node,
+struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 	const struct sl_node_claim *claim, bool with_body, struct sl_room_workload *of);
+/* The sums of a workload changed on the copy. */
+void sl_node_above_changes(
+	struct sl_node_plan *plan, const struct sl_node_workload *workload);
 /* --- seats.c --- */
 void sl_node_seat(struct sl_node_step *step);
+/* Whether there is room for it on the copy as it is now. */
+struct sl_room_verdict sl_node_room_of(
+	struct sl_node_step *step, const struct sl_node_claim *claim);
+/* --- stops.c --- */
+/* Others end for what has no seat. True: they are off the copy now, and it has one. */
+bool sl_node_stop_for(struct sl_node_step *step, struct sl_node_claim *claim);
+/* Whose grace is over and who did not have to go. */
+void sl_node_spare(struct sl_node_step *step);
 /* --- ends.c --- */
 void sl_node_end_demands(struct sl_node_step *step);
+void sl_node_end_demand(
+	struct sl_node_step *step, struct sl_node_claim *claim, enum sl_reason reason);
+/* When its longest wait is over: of a demand as what it is now, of a body since it wants. */
+sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *claim);
 /* --- difference.c --- */
 void sl_node_move(struct sl_node_step *step);
 /* --- going.c --- */
 void sl_node_send_away(struct sl_node_step *step);
 /* --- slices.c --- */
 void sl_node_begin_slices(struct sl_node_step *step);
-void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_claim *claim);
 /* --- waits.c --- */
 void sl_node_measure_waits(struct sl_node *node);
 /* --- probes.c --- */

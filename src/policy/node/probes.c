@@ -3,14 +3,54 @@
  */
 #include "policy/node/plan.h"
 
+/* After so long somebody has to see whether what is in the way can be had back. */
+#define PRESSED_AFTER (1 * SL_S)
+
+/* GPUs that something within its request waits for. */
+static uint32_t find_pressed(struct sl_node_step *step)
+{
+	const struct sl_node_plan *plan = step->node->plan;
+	uint32_t pressed = 0;
+
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		const struct sl_node_claim *claim = plan->order[i];
+		sl_ns at = sl_node_later(claim->facts.asked_at, PRESSED_AFTER);
+
+		if (claim->is_over || !claim->entitled ||
+			(claim->demand ? claim->demand->epoch != 0
+				       : claim->client->look->is_whole))
+			continue;
+		if (step->now >= at)
+			pressed |= claim->gpus;
+		else
+			sl_node_wake(step, at);
+	}
+	return step->node->config.config.untakeable_after ? pressed : 0;
+}
+
+static bool is_in_the_way(const struct sl_node_client *client, uint32_t pressed)
+{
+	for (uint32_t left = client->holding.touched & pressed; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_account *account = &client->workload->account;
+
+		if (sl_ledger_live(&client->holding.cell[gpu]) &&
+			sl_ledger_here(account, gpu) > sl_ledger_request(account, gpu))
+			return true;
+	}
+	return false;
+}
+
 static enum sl_probe wanted(
-	const struct sl_node *node, const struct sl_node_client *client)
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t pressed)
 {
 	bool can_move = client->swaps && sl_node_swaps(node);
 	uint32_t lacks = node->lacks & client->holding.touched;
 
 	if (client->told & SL_NODE_TOLD_UNTAKEABLE)
 		return SL_MUTANT(UNTAKEABLE_UNWATCHED, SL_PROBE_PROVE, SL_PROBE_OFF);
+	if (client->look->proves || is_in_the_way(client, pressed))
+		return SL_MUTANT(NEVER_PROVES, SL_PROBE_PROVE, SL_PROBE_WATCH);
 	if (can_move && lacks &&
 		(client->probe == SL_PROBE_PROVE ||
 			(client->idle_since && !client->proven)))
@@ -28,11 +68,12 @@ static enum sl_probe wanted(
 void sl_node_probe(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
+	uint32_t pressed = find_pressed(step);
 
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-		enum sl_probe mode = wanted(node, client);
+		enum sl_probe mode = wanted(node, client, pressed);
 
 		if (client->stage != SL_NODE_LIVES || mode == client->probe)
 			continue;

@@ -174,15 +174,37 @@ static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_clai
 	return plan->blocked & claim->gpus ? SL_NODE_BEHIND : SL_NODE_SEATED;
 }
 
+/* A demand needs its body, too, where that has no seat yet. */
+static bool needs_body(const struct sl_node_claim *claim)
+{
+	const struct sl_node_look *look = claim->client->look;
+
+	return !claim->demand ||
+	       (look->gpus && !look->sits && !(look->body && look->body->has_seat));
+}
+
+static struct sl_room_claim need_of(
+	struct sl_node_step *step, const struct sl_node_claim *claim)
+{
+	return sl_node_room_claim(step->node, claim, needs_body(claim),
+		&claim->client->workload->sums->now);
+}
+
+struct sl_room_verdict sl_node_room_of(
+	struct sl_node_step *step, const struct sl_node_claim *claim)
+{
+	struct sl_room_claim of = need_of(step, claim);
+
+	return ask_room(step->node->plan, claim, &of);
+}
+
 static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 {
 	struct sl_node_plan *plan = step->node->plan;
 	struct sl_node_client *client = claim->client;
 	struct sl_node_claim *body = client->look->body;
-	struct sl_room_workload *copy = &client->workload->sums->now;
-	bool with_body = !claim->demand || (client->look->gpus && !client->look->sits &&
-						   !(body && body->has_seat));
-	struct sl_room_claim of = sl_node_room_claim(step->node, claim, with_body, copy);
+	bool with_body = needs_body(claim);
+	struct sl_room_claim of = need_of(step, claim);
 
 	claim->is_looked = true;
 	if (claim->rank.class == SL_RANK_THERE)
@@ -191,8 +213,13 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 		claim->verdict = SL_NODE_BODY;
 	else
 		claim->verdict = judge(step, claim, &of);
+	if (claim->verdict != SL_NODE_SEATED && sl_node_stop_for(step, claim))
+		claim->verdict = judge(step, claim, &of);
+	if (claim->is_over)
+		return;
 	if (claim->verdict == SL_NODE_SEATED) {
 		sl_room_add(&plan->now, &of);
+		sl_node_above_changes(plan, client->workload);
 		sit(step, claim, claim->demand && with_body);
 		if (!claim->demand)
 			client->look->sits = true;
@@ -209,11 +236,11 @@ void sl_node_seat(struct sl_node_step *step)
 	struct sl_node *node = step->node;
 	struct sl_node_plan *plan = node->plan;
 
-	plan->blocked = 0;
+	plan->blocked = plan->worked = 0;
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		plan->kept_bytes[gpu] = 0;
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		if (!plan->order[i]->with_demand)
+		if (!plan->order[i]->with_demand && !plan->order[i]->client->look->coming)
 			look(step, plan->order[i]);
 	}
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
@@ -230,7 +257,8 @@ void sl_node_seat(struct sl_node_step *step)
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 
 		if (client->stage != SL_NODE_DYING && client->look->gpus &&
-			!client->look->sits && client->seat != SL_NODE_UNSEATED)
+			(!client->look->sits || client->look->coming) &&
+			client->seat != SL_NODE_UNSEATED)
 			unseat(step, client);
 	}
 }

@@ -25,7 +25,6 @@ static void begin(struct sl_node_step *step, struct sl_node_client *own)
 	workload->slice_ends = sl_node_later(step->now, workload->sums->slice);
 	workload->slice_bytes = sl_node_use_of(workload);
 	workload->turns++;
-	sl_node_wake(step, workload->slice_ends);
 	sl_node_each_client_of(client, workload) client->overdue &= client == own;
 }
 
@@ -70,15 +69,26 @@ static bool holds_something(const struct sl_node_workload *workload)
 	return false;
 }
 
-/* In its slice a grant makes that longer, outside it one that others left for begins one. */
-void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_claim *claim)
+void sl_node_lengthen_slice(struct sl_node *node, const struct sl_node_demand *demand)
 {
-	struct sl_node_client *client = claim->client;
+	struct sl_node_sums *sums = demand->client->workload->sums;
+	sl_ns turn_max = node->config.config.turn_max;
+	struct sl_turns_unit unit = {0};
+
+	sums->cost += sl_node_cost_out(node, demand->gpu, demand->bytes) +
+		      sl_node_cost_in(node, demand->gpu, demand->bytes);
+	sl_turns_join(&unit, sums->cost, 1, turn_max);
+	sums->slice = sl_max_u64(sums->slice, sl_turns_length(&unit, 1, turn_max));
+}
+
+void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_demand *demand,
+	bool waited, bool overdue)
+{
+	struct sl_node_client *client = demand->client;
 	struct sl_node_workload *workload = client->workload;
 	bool first = !holds_something(workload);
-	bool waited = claim->facts.coming;
 
-	sl_node_grant(step, claim->demand);
+	sl_node_grant(step, demand);
 	if (is_in_slice(client, step->now)) {
 		workload->slice_ends = sl_max_u64(workload->slice_ends,
 			sl_node_later(workload->served_at, workload->sums->slice));
@@ -88,5 +98,5 @@ void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_claim *cla
 		return;
 	begin(step, client);
 	client->seat = SL_NODE_SERVED;
-	client->overdue = claim->rank.class == SL_RANK_OVERDUE;
+	client->overdue = overdue;
 }

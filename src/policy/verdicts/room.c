@@ -75,6 +75,23 @@ void sl_room_load(struct sl_room *room, const struct sl_room_workload *workload)
 	room->lets_bytes += lets(room, workload);
 }
 
+void sl_room_take(struct sl_room *room, struct sl_room_workload *workload, uint32_t gpu,
+	const struct sl_room_share *bytes, bool gone)
+{
+	struct sl_room_share *share = &workload->on[gpu];
+	uint64_t times = gone ? NO_MORE : ONCE;
+
+	room->lets_bytes -= lets(room, workload);
+	count(&room->gpu[gpu], share, workload->part_bytes, NO_MORE);
+	share->fixed_bytes += times * bytes->fixed_bytes;
+	share->lasts_bytes += times * bytes->lasts_bytes;
+	share->seats_bytes += times * bytes->seats_bytes;
+	share->away_bytes += times * bytes->away_bytes;
+	share->rest_bytes += times * bytes->rest_bytes;
+	count(&room->gpu[gpu], share, workload->part_bytes, ONCE);
+	room->lets_bytes += lets(room, workload);
+}
+
 static uint64_t need(const struct sl_room_need *of)
 {
 	return of->there_bytes + of->away_bytes + of->asks_bytes;
@@ -91,7 +108,7 @@ static void seat(struct sl_room_share *share, const struct sl_room_need *of, boo
 	share->lasts_bytes += held;
 }
 
-/* What cannot be moved takes nothing of others' requests. */
+/* What cannot be moved takes nothing of others' requests, but of those above it. */
 static bool takes_nothing(const struct sl_room_claim *claim, uint32_t g)
 {
 	return claim->burst && claim->stays && claim->need[g].asks_bytes;
@@ -108,7 +125,8 @@ static void add(struct sl_room *room, struct sl_room_workload *workload,
 			continue;
 		count(&room->gpu[gpu], &workload->on[gpu], part, NO_MORE);
 		seat(&workload->on[gpu], &claim->need[gpu], claim->stays);
-		room->gpu[gpu].holds |= takes_nothing(claim, gpu);
+		room->gpu[gpu].holds |=
+			takes_nothing(claim, gpu) && !claim->above_bytes[gpu];
 		count(&room->gpu[gpu], &workload->on[gpu], part, ONCE);
 	}
 	room->lets_bytes += lets(room, workload);
@@ -248,8 +266,11 @@ static struct sl_room_verdict fits_gpu(const struct both *both, uint32_t g)
 	if (SL_MUTANT(ROOM_WHILE_DEGRADED, gpu->degraded && is_burst_demand(both), false))
 		return lacks(SL_ROOM_DEGRADED, g, need(&claim->need[g]));
 	/* What a burst that stays leaves to others is in nobody's way but theirs. */
-	if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, gpu->holds, false))
-		bytes += gpu->uncovered_bytes - uncovered(&both->workload->on[g]);
+	if (SL_MUTANT(
+		    ROOM_HELD_ON_REQUESTS, gpu->holds || takes_nothing(claim, g), false))
+		bytes += sl_sub_sat(
+			gpu->uncovered_bytes - uncovered(&both->workload->on[g]),
+			claim->above_bytes[g]);
 	return lacks(SL_ROOM_GPU, g, sl_sub_sat(bytes, gpu->shareable_bytes));
 }
 
@@ -292,16 +313,17 @@ static struct sl_room_verdict fits_parts(const struct both *both, uint64_t out_b
 /* By how much parts would keep bursts in the way of requests. What leaves for seats on this GPU
  * changes nothing in it: a burst byte takes itself off both sides, another frees what it leaves
  * unclaimed. */
-static uint64_t owed(const struct sl_room_gpu *gpu)
+static uint64_t owed(const struct sl_room_gpu *gpu, uint64_t above)
 {
-	return sl_sub_sat(lent(gpu, 0, 0), gpu->gives_bytes);
+	return sl_sub_sat(lent(gpu, 0, above), gpu->gives_bytes);
 }
 
 static struct sl_room_verdict fits_requests(const struct both *both, uint32_t g)
 {
-	uint64_t bytes = owed(&both->with->gpu[g]);
+	uint64_t above = both->claim->above_bytes[g];
+	uint64_t bytes = owed(&both->with->gpu[g], above);
 
-	if (bytes <= owed(&both->without->gpu[g]))
+	if (bytes <= owed(&both->without->gpu[g], above))
 		return (struct sl_room_verdict){0};
 	return lacks(SL_ROOM_BOUND, g, SL_MUTANT(LENT_BEYOND_PART, bytes, 0));
 }

@@ -87,7 +87,7 @@ struct sl_room_claim {
 	bool stays; /* what it asks for cannot be moved once granted: held, no-swap */
 	struct sl_room_need need[SL_LEDGER_GPUS_MAX];
 	/* Unclaimed requests per GPU that need no way back from this claim: of workloads of a
-	 * higher priority, with `priority` in the chain. 0 for what stays. */
+	 * higher priority, with `priority` in the chain. 0 for what is held or never moved. */
 	uint64_t above_bytes[SL_LEDGER_GPUS_MAX];
 };
 
@@ -108,6 +108,10 @@ struct sl_room_verdict {
 
 /* Adds a workload with nothing seated. */
 void sl_room_load(struct sl_room *room, const struct sl_room_workload *workload);
+/* So much of the workload's there is gone, or is there again: of fixed, of seats (away_bytes of
+ * them evicted), and of rest. */
+void sl_room_take(struct sl_room *room, struct sl_room_workload *workload, uint32_t gpu,
+	const struct sl_room_share *bytes, bool gone);
 /* The claim has a seat from now on. */
 void sl_room_add(struct sl_room *room, const struct sl_room_claim *claim);
 /* Would it fit? A sum that does not grow by the claim is never too large. O(GPUs + clients). */

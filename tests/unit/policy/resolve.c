@@ -496,7 +496,7 @@ static void has_its_own_longest_wait(void **state)
 		{"its process", 0, JOIN(20, 2), ""},
 		{"waits", 0, ASK(20, 1, 0, 20), ""},
 		{"not so long", 499, TIME, ""},
-		{"its own time", 500, TIME, "DENY 20/1 WAITED_TOO_LONG g0"},
+		{"its own time", 501, TIME, "DENY 20/1 WAITED_TOO_LONG g0"},
 	};
 
 	PLAY(rows);
