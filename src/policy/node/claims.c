@@ -22,9 +22,10 @@ static bool is_idle_for_grace(
 	sl_ns grace = client->workload->idle_grace;
 	sl_ns since = sl_max_u64(client->idle_since, client->active_at);
 
-	if (client->stage == SL_NODE_DYING || !client->look->gpus)
+	if (client->stage == SL_NODE_DYING)
 		return true;
-	if (!client->idle_since || !client->proven)
+	/* What has nothing on a GPU is not asked for proofs: its work is heard of. */
+	if (client->look->gpus && (!client->idle_since || !client->proven))
 		return false;
 	if (step->now >= sl_node_later(since, SL_MUTANT(NO_GRACE, grace, 0)))
 		return true;
@@ -65,6 +66,9 @@ static bool is_covered(const struct sl_node *node, const struct sl_node_claim *c
 
 		if (claim->demand && claim->demand->gpu == gpu)
 			lacks += claim->demand->bytes;
+		/* Until those are gone, what bursts take is lent (I2). */
+		if (claim->demand && !claim->entitled)
+			lacks += node->ledger.gpu[gpu].sum.dying_bytes;
 		if (lacks > comes)
 			return false;
 	}
@@ -309,7 +313,7 @@ void sl_node_above_changes(
 }
 
 /* `priority` takes back for a request what stands on it. */
-static bool stands_above(const struct sl_node *node, const struct sl_node_claim *claim)
+bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim *claim)
 {
 	return claim->demand && !claim->entitled &&
 	       sl_node_has(node, SL_RESOLVER_PRIORITY) &&
@@ -328,12 +332,9 @@ struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 		.client = &claim->has,
 		.burst = !claim->entitled,
 		.demand = demand != NULL,
-		.stays =
-			demand && (demand->flags & SL_NODE_DEMAND_HELD ||
-					  client->workload->flags & SL_WORKLOAD_NO_SWAP ||
-					  !client->swaps)};
+		.stays = demand && sl_node_stays_for_good(demand)};
 
-	if (stands_above(node, claim)) {
+	if (sl_node_stands_above(node, claim)) {
 		const struct sl_node_sums *sums = client->workload->sums;
 		uint32_t which = of == &sums->now ? 0 : of == &sums->lasts ? 1 : 2;
 

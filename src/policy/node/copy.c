@@ -199,7 +199,9 @@ static void begin_room(const struct sl_node *node, struct sl_room *room, bool ba
 			continue;
 		room->gpus = gpu + 1;
 		to->shareable_bytes = sl_ledger_shareable(&node->ledger, gpu);
-		to->host_bytes = of->sum.evicted_bytes + of->sum.leaving_bytes -
+		/* What is told to leave is in rest again, where nothing is seated. */
+		to->host_bytes = of->sum.evicted_bytes +
+				 (back ? 0 : of->sum.leaving_bytes) -
 				 (back ? of->sum.returning_bytes : 0);
 		to->lost = node->gpu[gpu].lost;
 		to->degraded = sl_ledger_is_degraded(&node->ledger, gpu);
@@ -256,7 +258,7 @@ static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
 		sums->is_within &= sl_ledger_use(&workload->account, gpu) <= request;
 	}
 	sums->now.part_bytes = part_left(node, workload, true);
-	sums->lasts.part_bytes = part_left(node, workload, true);
+	sums->lasts.part_bytes = part_left(node, workload, false);
 	sl_node_each_client_of(client, workload)
 	{
 		if (client->stage == SL_NODE_DYING)

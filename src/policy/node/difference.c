@@ -15,6 +15,7 @@ struct move {
 	struct sl_node_step *step;
 	struct sl_node_plan *plan;
 	int64_t avail[SL_NODE_GPUS_MAX];
+	int64_t kept[SL_NODE_GPUS_MAX]; /* for demands, from those behind them */
 	/* The first that what is free does not suffice for. */
 	const struct sl_node_claim *lacker[SL_NODE_GPUS_MAX];
 };
@@ -25,9 +26,11 @@ static void set_aside(
 	for (uint32_t left = body ? claim->client->look->gpus : 0; left;
 		left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
 
+		/* What is still to leave is there: it brings its room with it. */
 		move->avail[gpu] -=
-			(int64_t)sl_node_missing(&claim->client->holding.cell[gpu]);
+			(int64_t)(cell->evicted_bytes - cell->returning_bytes);
 	}
 	if (demand)
 		move->avail[claim->demand->gpu] -= (int64_t)claim->demand->bytes;
@@ -127,14 +130,31 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 	struct sl_node_step *step = move->step;
 	struct sl_node_client *client = claim->client;
 	struct sl_node_demand *demand = claim->demand;
-	bool is_free = move->avail[demand->gpu] >= (int64_t)demand->bytes;
+	int64_t avail = move->avail[demand->gpu] - move->kept[demand->gpu];
 
 	if (step->now < demand->back_off.until)
 		sl_node_wake(step, demand->back_off.until);
-	else if (is_free && claim->has_seat && client->look->is_whole &&
-		 !client->order.id)
-		sl_node_grant_in_slice(step, demand, claim->facts.coming,
-			claim->rank.class == SL_RANK_OVERDUE);
+	else if (avail >= (int64_t)demand->bytes && claim->has_seat &&
+		 client->look->is_whole && !client->order.id) {
+		if (sl_node_can_lend(step->node, claim))
+			sl_node_grant_in_slice(step, demand, claim->facts.coming,
+				claim->rank.class == SL_RANK_OVERDUE);
+		else if (!move->lacker[demand->gpu])
+			move->lacker[demand->gpu] = claim;
+	}
+}
+
+/* What it keeps though it has no seat. */
+static void keep(struct move *move, const struct sl_node_claim *claim)
+{
+	for (uint32_t left = claim->reserves ? claim->gpus : 0; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (claim->demand)
+			move->kept[gpu] += (int64_t)claim->reserved_bytes[gpu];
+		else
+			move->avail[gpu] -= (int64_t)claim->reserved_bytes[gpu];
+	}
 }
 
 static void come(struct move *move)
@@ -150,12 +170,7 @@ static void come(struct move *move)
 		if (claim->is_over || client->look->coming)
 			continue;
 		if (!claim->has_seat) {
-			for (uint32_t left = claim->reserves ? claim->gpus : 0; left;
-				left &= left - 1) {
-				uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-				move->avail[gpu] -= (int64_t)claim->reserved_bytes[gpu];
-			}
+			keep(move, claim);
 			continue;
 		}
 		with_body =
@@ -314,10 +329,11 @@ static void take_back(struct move *move)
 			!client->order.other ||
 			client->order.other == client->workload->index.id)
 			continue;
-		if (room->fixed_bytes + room->seats_bytes + room->rest_bytes + bytes >
-			room->shareable_bytes)
-			continue;
 		room->rest_bytes += bytes;
+		if (sl_room_out(room)) {
+			room->rest_bytes -= bytes;
+			continue;
+		}
 		sl_node_abort(move->step, client);
 	}
 }
@@ -347,9 +363,7 @@ void sl_node_move(struct sl_node_step *step)
 	come(&move);
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
 		const struct sl_room_gpu *room = &node->plan->now.gpu[gpu];
-		uint64_t lack = sl_sub_sat(
-			room->fixed_bytes + room->seats_bytes + room->rest_bytes,
-			room->shareable_bytes);
+		uint64_t lack = sl_room_out(room);
 
 		if (lack)
 			leave(&move, gpu, lack);
@@ -359,10 +373,10 @@ void sl_node_move(struct sl_node_step *step)
 	sl_node_send_away(step);
 	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
 		const struct sl_node_claim *claim = node->plan->order[i];
-		bool waits = claim->demand && !claim->demand->epoch;
+		bool lacks = claim->demand ? !claim->demand->epoch
+					   : !claim->client->look->is_whole;
 
-		if (!claim->is_over && (!claim->has_seat || waits ||
-					       claim->client->seat == SL_NODE_COMING))
+		if (!claim->is_over && (!claim->has_seat || lacks))
 			node->lacks |= claim->gpus;
 	}
 }

@@ -120,6 +120,8 @@ struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 /* The sums of a workload changed on the copy. */
 void sl_node_above_changes(
 	struct sl_node_plan *plan, const struct sl_node_workload *workload);
+/* It may stand on what a higher priority has not claimed of its request. */
+bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim *claim);
 /* --- seats.c --- */
 void sl_node_seat(struct sl_node_step *step);
 /* Whether there is room for it on the copy as it is now. */
@@ -140,6 +142,17 @@ sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *c
 void sl_node_move(struct sl_node_step *step);
 /* --- going.c --- */
 void sl_node_send_away(struct sl_node_step *step);
+/* --- lends.c --- */
+/* Once it is granted, what it asks for cannot be moved. */
+static inline bool sl_node_stays_for_good(const struct sl_node_demand *demand)
+{
+	const struct sl_node_client *client = demand->client;
+
+	return demand->flags & SL_NODE_DEMAND_HELD ||
+	       client->workload->flags & SL_WORKLOAD_NO_SWAP || !client->swaps;
+}
+/* By the books as they are: the demand is entitled, or I2 holds with its bytes. */
+bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *claim);
 /* --- slices.c --- */
 void sl_node_begin_slices(struct sl_node_step *step);
 /* --- waits.c --- */

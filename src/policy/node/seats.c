@@ -9,26 +9,6 @@
 /* What has waited for so long keeps what is free for itself. */
 #define RESERVES_AFTER (1 * SL_S)
 
-static uint64_t out_of(const struct sl_room_gpu *gpu, uint64_t more)
-{
-	return sl_sub_sat(gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes + more,
-		gpu->shareable_bytes);
-}
-
-/* With it more has to leave. */
-static bool moves_others(
-	const struct sl_node_plan *plan, const struct sl_room_claim *claim)
-{
-	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
-		uint64_t more = claim->need[gpu].away_bytes + claim->need[gpu].asks_bytes;
-
-		if (more && out_of(&plan->now.gpu[gpu], more) >
-				    out_of(&plan->now.gpu[gpu], 0))
-			return true;
-	}
-	return false;
-}
-
 static sl_ns since_of(const struct sl_node_claim *claim)
 {
 	return claim->demand ? claim->demand->burst_since : claim->client->wants_since;
@@ -167,7 +147,7 @@ static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_clai
 	claim->room = ask_room(plan, claim, of);
 	if (claim->room.code != SL_ROOM_OK)
 		return SL_NODE_LACKS;
-	if (!moves_others(plan, of))
+	if (!claim->room.moves)
 		return SL_NODE_SEATED;
 	if (is_only_free(step, claim))
 		return SL_NODE_TIME;

@@ -152,7 +152,7 @@ static uint64_t out_beside_requests(const struct sl_room_gpu *gpu, uint64_t all)
 	return bytes ? sl_min_u64(bytes + gpu->within_bytes, gpu->rest_bytes) : 0;
 }
 
-static uint64_t out(const struct sl_room_gpu *gpu)
+uint64_t sl_room_out(const struct sl_room_gpu *gpu)
 {
 	uint64_t all = gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
 	uint64_t bytes = sl_sub_sat(all, gpu->shareable_bytes);
@@ -171,9 +171,9 @@ static bool is_burst_demand(const struct both *both)
 static uint64_t out_with(const struct both *both, uint32_t g)
 {
 	const struct sl_room_gpu *gpu = &both->with->gpu[g];
-	uint64_t bytes = out(gpu);
+	uint64_t bytes = sl_room_out(gpu);
 
-	if (is_burst_demand(both) && bytes > out(&both->without->gpu[g]))
+	if (is_burst_demand(both) && bytes > sl_room_out(&both->without->gpu[g]))
 		bytes += sl_min_u64(SL_MUTANT(ROOM_CHUNKS_UNSEEN, gpu->chunk_bytes, 0),
 			sl_sub_sat(gpu->rest_bytes, bytes));
 	return bytes;
@@ -208,8 +208,8 @@ static void sum(struct sums *sums, const struct both *both, uint32_t g)
 	sums->out_bytes += bytes;
 	sums->lent_bytes += on_requests;
 	sums->away_bytes += gpu->away_bytes;
-	sums->moves |=
-		SL_MUTANT(ALL_SUMS_COUNT, bytes > out(&both->without->gpu[g]), true);
+	sums->moves |= SL_MUTANT(
+		ALL_SUMS_COUNT, bytes > sl_room_out(&both->without->gpu[g]), true);
 	sums->lends |= both->claim->need[g].asks_bytes && on_requests;
 }
 
@@ -291,8 +291,8 @@ static struct sl_room_verdict fits_part(const struct both *both, uint32_t g)
 
 	return lacks(SL_ROOM_BOUND, g,
 		SL_MUTANT(ROOM_PARTS_UNSEEN,
-			kept_more(out_with(both, g), with->lets_bytes, out(without),
-				without->lets_bytes),
+			kept_more(out_with(both, g), with->lets_bytes,
+				sl_room_out(without), without->lets_bytes),
 			0));
 }
 
@@ -302,7 +302,7 @@ static struct sl_room_verdict fits_parts(const struct both *both, uint64_t out_b
 	uint64_t before = 0;
 
 	for (uint32_t g = 0; g < both->without->gpus; g++)
-		before += out(&both->without->gpu[g]);
+		before += sl_room_out(&both->without->gpu[g]);
 	return lacks(SL_ROOM_BOUND, 0,
 		SL_MUTANT(ROOM_PARTS_APART,
 			kept_more(out_bytes, both->with->lets_bytes, before,
@@ -372,6 +372,7 @@ static struct sl_room_verdict fits(const struct both *both)
 		if (both->claim->burst)
 			verdict = fits_requests(both, g);
 	}
+	verdict.moves = all.moves;
 	return verdict;
 }
 

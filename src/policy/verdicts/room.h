@@ -104,6 +104,7 @@ struct sl_room_verdict {
 	enum sl_room_code code;
 	uint32_t gpu; /* of LOST, DEGRADED, GPU, and of BOUND the first one */
 	uint64_t lacks_bytes;
+	bool moves; /* OK: with the claim more has to leave */
 };
 
 /* Adds a workload with nothing seated. */
@@ -114,6 +115,8 @@ void sl_room_take(struct sl_room *room, struct sl_room_workload *workload, uint3
 	const struct sl_room_share *bytes, bool gone);
 /* The claim has a seat from now on. */
 void sl_room_add(struct sl_room *room, const struct sl_room_claim *claim);
+/* What must leave the GPU for the seats. */
+uint64_t sl_room_out(const struct sl_room_gpu *gpu);
 /* Would it fit? A sum that does not grow by the claim is never too large. O(GPUs + clients). */
 SL_MUST_CHECK struct sl_room_verdict sl_room_for(
 	const struct sl_room *room, const struct sl_room_claim *claim);

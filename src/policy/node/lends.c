@@ -1,0 +1,63 @@
+/*
+ * lends - a burst is granted only where I2 holds with it, by the books as they are
+ *
+ * A seat says that there will be room once all that is coming has come. Until then dying bytes, or
+ * those of clients told to end, can stand where the requests of others would; and what cannot be
+ * moved again takes nothing of others' requests at all.
+ */
+#include "policy/node/plan.h"
+
+/* What stands on requests that nothing covers, once all that is told to leave has left; with the
+ * claim's demand, or without it. */
+static uint64_t lent(
+	const struct sl_node *node, const struct sl_node_claim *claim, bool with)
+{
+	uint64_t unclaimed[SL_NODE_GPUS_MAX] = {0}, bytes = 0;
+	const struct sl_node_workload *own = claim->client->workload;
+	const struct sl_node_demand *demand = claim->demand;
+	bool above = sl_node_stands_above(node, claim);
+
+	sl_list_foreach (link, &node->all_workloads) {
+		const struct sl_node_workload *workload = sl_node_workload_at(link);
+
+		if (above && workload->priority > own->priority)
+			continue;
+		for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
+			uint32_t gpu = (uint32_t)__builtin_ctz(left);
+			uint64_t here = sl_ledger_here(&workload->account, gpu) -
+					workload->account.cell[gpu].leaving_bytes;
+
+			here += with && workload == own && gpu == demand->gpu
+					? demand->bytes
+					: 0;
+			unclaimed[gpu] += sl_sub_sat(
+				sl_ledger_request(&workload->account, gpu), here);
+		}
+	}
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		uint64_t stands = sl_ledger_resident(&node->ledger, gpu) -
+				  node->ledger.gpu[gpu].sum.leaving_bytes +
+				  unclaimed[gpu];
+
+		stands += with && gpu == demand->gpu ? demand->bytes : 0;
+		bytes += sl_sub_sat(stands, sl_ledger_shareable(&node->ledger, gpu));
+	}
+	return bytes;
+}
+
+bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	bool stays = sl_node_stays_for_good(claim->demand);
+	uint64_t pool = sl_node_swaps(node) ? node->config.config.pool_bytes : 0;
+	uint64_t away = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
+	uint64_t with;
+
+	if (claim->entitled)
+		return true;
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		away -= node->ledger.gpu[gpu].sum.returning_bytes;
+	with = lent(node, claim, true);
+	if (!stays && away + with <= sl_sub_sat(pool, node->config.config.slack_bytes))
+		return true;
+	return with <= lent(node, claim, false);
+}
