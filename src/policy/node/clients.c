@@ -336,9 +336,9 @@ static uint64_t believed(struct sl_node_step *step, struct sl_node_client *clien
 	const struct sl_ledger_account *account = &client->workload->account;
 	uint64_t fixed = sl_ledger_fixed(&account->cell[gpu]);
 	uint64_t within = sl_sub_sat(sl_ledger_request(account, gpu), fixed);
-	uint64_t most =
-		client->holding.cell[gpu].held_bytes +
-		sl_max_u64(within, sl_node_holdable(step->node, client->workload, gpu));
+	uint64_t most = client->holding.cell[gpu].held_bytes +
+			sl_max_u64(within, sl_node_holdable(step->node, client->workload,
+						   gpu, true));
 
 	bytes = sl_min_u64(bytes, client->holding.cell[gpu].backing_bytes);
 	if (bytes <= most || SL_MUTANT(HELD_BELIEVED, false, true))

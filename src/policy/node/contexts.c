@@ -167,16 +167,34 @@ static void grant(struct sl_node_step *step, struct sl_node_demand *demand)
 					   .gpu = demand->gpu}});
 }
 
-static void decide(struct sl_node_step *step, struct sl_node_demand *demand)
+struct sl_node_because sl_node_context_because(
+	const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_workload *own = demand->client->workload;
 	struct sl_admit_gpu facts = {0};
+	const struct sl_node_workload *other = judge(node, demand->gpu, own,
+		sl_ledger_request(&own->account, demand->gpu), &facts);
+
+	return (struct sl_node_because){
+		.reason = other ? SL_REASON_CONTEXT_WAITS : SL_REASON_NONE,
+		.gpu = demand->gpu,
+		.workload = own->index.id,
+		.client = demand->client->index.id,
+		.other = other ? other->index.id : 0,
+		.other_bytes = other ? sl_ledger_use(&other->account, demand->gpu) : 0,
+		.bytes = facts.context_bytes,
+		.available_bytes = facts.reserve_bytes,
+		.span = node->now - demand->arrived};
+}
+
+static void decide(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	const struct sl_node_workload *own = demand->client->workload;
 	sl_ns wait_max =
 		own->wait_max ? own->wait_max : step->node->config.config.wait_max;
 	sl_ns end = sl_node_later(demand->arrived, wait_max);
 
-	if (!judge(step->node, demand->gpu, own,
-		    sl_ledger_request(&own->account, demand->gpu), &facts))
+	if (sl_node_context_because(step->node, demand).reason == SL_REASON_NONE)
 		grant(step, demand);
 	else if (step->now >= end)
 		sl_node_deny(step, demand, SL_REASON_CONTEXT_WAITED);

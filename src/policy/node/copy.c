@@ -170,7 +170,7 @@ static void add_lasting(struct sl_node_step *step, const struct sl_node_client *
 	}
 }
 
-static uint64_t part_left(
+uint64_t sl_node_part_left(
 	const struct sl_node *node, const struct sl_node_workload *workload, bool leaving)
 {
 	uint64_t part = node->config.config.pool_member_bytes, out = 0;
@@ -257,8 +257,8 @@ static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
 		sums->lasts.on[gpu].request_bytes = request;
 		sums->is_within &= sl_ledger_use(&workload->account, gpu) <= request;
 	}
-	sums->now.part_bytes = part_left(node, workload, true);
-	sums->lasts.part_bytes = part_left(node, workload, false);
+	sums->now.part_bytes = sl_node_part_left(node, workload, true);
+	sums->lasts.part_bytes = sl_node_part_left(node, workload, false);
 	sl_node_each_client_of(client, workload)
 	{
 		if (client->stage == SL_NODE_DYING)

@@ -117,60 +117,29 @@ void sl_node_grant(struct sl_node_step *step, struct sl_node_demand *demand)
 	}
 }
 
+bool sl_node_is_entitled(const struct sl_node_demand *demand)
+{
+	const struct sl_ledger_account *account = &demand->client->workload->account;
+
+	return !demand->burst_since &&
+	       sl_ledger_use(account, demand->gpu) + demand->bytes <=
+		       sl_ledger_request(account, demand->gpu);
+}
+
 /* What there was: under its limit, or beside requests, if that was the matter; else what is
  * free. */
 static uint64_t left_for(const struct sl_node *node, const struct sl_node_demand *demand,
 	enum sl_reason reason)
 {
 	const struct sl_ledger_account *account = &demand->client->workload->account;
-	uint64_t free_bytes = sl_ledger_free_bytes(&node->ledger, demand->gpu);
 
 	if (reason == SL_REASON_OVER_LIMIT)
 		return sl_sub_sat(
 			account->limit_bytes, sl_ledger_use(account, demand->gpu));
 	if (reason == SL_REASON_HELD_ON_REQUESTS)
-		return sl_node_holdable(node, demand->client->workload, demand->gpu);
-	if (!demand->burst_since)
-		return free_bytes;
-	return sl_sub_sat(free_bytes, node->ledger.gpu[demand->gpu].unclaimed_bytes -
-					      sl_ledger_unclaimed(account, demand->gpu));
-}
-
-/* What of it is of processes that cannot be made to give it back. */
-static uint64_t stuck_of(
-	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
-{
-	uint64_t bytes = 0;
-
-	sl_node_each_client_of(client, workload)
-	{
-		if (node->now >= sl_node_untakeable_at(node, client))
-			bytes += sl_ledger_live(&client->holding.cell[gpu]);
-	}
-	return bytes;
-}
-
-/* The other workload that has most above its request there; stuck: of what cannot be had back. */
-static const struct sl_node_workload *borrower_of(const struct sl_node *node,
-	const struct sl_node_demand *demand, bool stuck, uint64_t *burst)
-{
-	const struct sl_node_workload *most = NULL;
-
-	*burst = 0;
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
-		uint64_t bytes =
-			sl_sub_sat(sl_ledger_here(&workload->account, demand->gpu),
-				sl_ledger_request(&workload->account, demand->gpu));
-
-		if (stuck)
-			bytes = sl_min_u64(bytes, stuck_of(node, workload, demand->gpu));
-		if (workload == demand->client->workload || bytes <= *burst)
-			continue;
-		most = workload;
-		*burst = bytes;
-	}
-	return most;
+		return sl_node_holdable(node, demand->client->workload, demand->gpu,
+			demand->flags & SL_NODE_DEMAND_THERE);
+	return sl_node_available(node, demand);
 }
 
 void sl_node_deny(
@@ -179,23 +148,30 @@ void sl_node_deny(
 	struct sl_node_client *client = demand->client;
 	bool stuck =
 		reason == SL_REASON_UNTAKEABLE || reason == SL_REASON_RETURN_UNTAKEABLE;
-	uint64_t burst;
-	const struct sl_node_workload *borrower =
-		borrower_of(step->node, demand, stuck, &burst);
+	struct sl_node_because because = {.gpu = demand->gpu,
+		.workload = client->workload->index.id,
+		.bytes = demand->bytes,
+		.available_bytes = left_for(step->node, demand, reason)};
 
-	sl_node_emit(step,
-		(struct sl_action){.type = SL_ACTION_DENY,
-			.deny = {.client = client->index.id,
-				.ask = demand->ask,
-				.reason = reason,
-				.gpu = demand->gpu,
-				.bytes = demand->bytes,
-				.available_bytes = left_for(step->node, demand, reason),
-				.workload = client->workload->index.id,
-				.other = borrower ? borrower->index.id : 0,
-				.other_bytes = burst,
-				.span = step->now - demand->arrived,
-				.entitled = !demand->burst_since}});
+	if (reason == SL_REASON_CONTEXT_WAITED)
+		because = sl_node_context_because(step->node, demand);
+	else if (stuck)
+		sl_node_name_stuck(step->node, &because);
+	else
+		sl_node_name_borrower(step->node, &because);
+	client->workload->denials++;
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_DENY,
+				   .deny = {.client = client->index.id,
+					   .ask = demand->ask,
+					   .reason = reason,
+					   .gpu = demand->gpu,
+					   .bytes = because.bytes,
+					   .available_bytes = because.available_bytes,
+					   .workload = because.workload,
+					   .other = because.other,
+					   .other_bytes = because.other_bytes,
+					   .span = step->now - demand->arrived,
+					   .entitled = sl_node_is_entitled(demand)}});
 	sl_node_drop_demand(step->node, demand);
 	step->plans = true;
 }
@@ -271,28 +247,35 @@ void sl_node_refuse_demands(struct sl_node_step *step)
 	}
 }
 
-uint64_t sl_node_holdable(
-	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+/* New memory may wait for what others have beyond their requests; what is there may not. */
+uint64_t sl_node_holdable(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu, bool there)
 {
 	const struct sl_ledger_account *account = &workload->account;
-	uint64_t claim = sl_ledger_claim(account, gpu);
-	uint64_t others = node->ledger.gpu[gpu].claims_bytes - claim;
-	uint64_t own = sl_ledger_fixed(&account->cell[gpu]);
+	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
+	uint64_t others = SL_MUTANT(HELD_GIVES_UP, there, true)
+				  ? g->claims_bytes - sl_ledger_claim(account, gpu)
+				  : g->requests_bytes - sl_ledger_request(account, gpu);
 
 	return sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu),
-		others + sl_max_u64(own, sl_ledger_request(account, gpu)));
+		others + sl_ledger_fixed(&account->cell[gpu]));
 }
 
-static bool may_hold_there(
+enum sl_reason sl_node_never_held(
 	const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_workload *workload = demand->client->workload;
-	uint64_t own =
-		sl_ledger_fixed(&workload->account.cell[demand->gpu]) + demand->bytes;
-	uint64_t request = sl_ledger_request(&workload->account, demand->gpu);
+	uint32_t gpu = demand->gpu;
+	bool there = demand->flags & SL_NODE_DEMAND_THERE;
+	uint64_t own = sl_ledger_fixed(&workload->account.cell[gpu]) + demand->bytes;
 
-	return own <= request ||
-	       own <= request + sl_node_holdable(node, workload, demand->gpu);
+	if (own <= sl_ledger_request(&workload->account, gpu))
+		return SL_REASON_NONE;
+	if (there && sl_ledger_is_degraded(&node->ledger, gpu))
+		return SL_REASON_GPU_DEGRADED;
+	return demand->bytes <= sl_node_holdable(node, workload, gpu, there)
+		       ? SL_REASON_NONE
+		       : SL_REASON_HELD_ON_REQUESTS;
 }
 
 void sl_node_answer_there(struct sl_node_step *step)
@@ -305,13 +288,15 @@ void sl_node_answer_there(struct sl_node_step *step)
 
 		sl_list_foreach_safe (link, &client->demands) {
 			struct sl_node_demand *demand = sl_node_demand_at(link);
+			enum sl_reason never;
 
 			if (demand->epoch || !(demand->flags & SL_NODE_DEMAND_THERE))
 				continue;
-			if (may_hold_there(node, demand))
+			never = sl_node_never_held(node, demand);
+			if (never == SL_REASON_NONE)
 				sl_node_grant(step, demand);
 			else
-				sl_node_deny(step, demand, SL_REASON_HELD_ON_REQUESTS);
+				sl_node_deny(step, demand, never);
 		}
 	}
 }

@@ -51,7 +51,7 @@ static enum sl_reason end_of(
 		return SL_REASON_OOM_FIRST;
 	}
 	if (demand->flags & SL_NODE_DEMAND_HELD &&
-		sl_node_endless(step->node, claim) == SL_ENDLESS_REQUESTS)
+		sl_node_never_held(step->node, demand) != SL_REASON_NONE)
 		return SL_REASON_HELD_ON_REQUESTS;
 	if (sl_node_endless(step->node, claim) == SL_ENDLESS_NOT)
 		return SL_REASON_NONE;
@@ -68,6 +68,7 @@ static enum sl_reason end_of(
 void sl_node_end_demand(
 	struct sl_node_step *step, struct sl_node_claim *claim, enum sl_reason reason)
 {
+	sl_node_note_wait(step, claim->demand);
 	sl_node_deny(step, claim->demand, reason);
 	claim->demand = NULL;
 	claim->is_over = true;

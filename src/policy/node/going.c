@@ -1,11 +1,14 @@
 /*
  * going - what goes to the host though nobody needs its room: what is parked, and what goes warm
  *
+ * The host keeps room for all that is lent to be taken back (books/pool.h), beside what goes.
+ *
  * A workload is warm when all of it is on the host and nobody asks for it: it keeps its request,
  * and its next call brings it back. It goes there once each of its processes has been idle,
  * proven, for warm_after; all of it or nothing, and only where that takes nothing from what is
  * lent.
  */
+#include "policy/books/pool.h"
 #include "policy/node/plan.h"
 
 /* The pool had no room for it. */
@@ -19,17 +22,80 @@ static uint64_t to_leave(
 		       : sl_ledger_evictable(&client->holding.cell[gpu]);
 }
 
-static uint64_t all_of(
-	const struct sl_node *node, const struct sl_node_workload *workload)
+/* The pool, once all that was told to leave has left. */
+static struct sl_pool pool_of(const struct sl_node *node)
 {
-	uint64_t bytes = 0;
+	struct sl_pool pool = {.pool_bytes = node->config.config.pool_bytes,
+		.slack_bytes = node->config.config.slack_bytes,
+		.evicted_bytes = node->ledger.evicted_bytes,
+		.leaving_bytes = node->ledger.leaving_bytes};
 
-	sl_node_each_client_of(client, workload)
-	{
-		for (uint32_t left = client->holding.touched; left; left &= left - 1)
-			bytes += to_leave(node, client, (uint32_t)__builtin_ctz(left));
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
+
+		pool.returning_bytes += g->sum.returning_bytes;
+		pool.lent_bytes[gpu] = (int64_t)sl_ledger_resident(&node->ledger, gpu) +
+				       (int64_t)g->unclaimed_bytes -
+				       (int64_t)sl_ledger_shareable(&node->ledger, gpu) -
+				       (int64_t)g->sum.leaving_bytes;
 	}
-	return bytes;
+	sl_list_foreach (link, &node->all_workloads) {
+		const struct sl_ledger_account *account =
+			&sl_node_workload_at(link)->account;
+
+		for (uint32_t left = account->touched; left; left &= left - 1) {
+			uint32_t gpu = (uint32_t)__builtin_ctz(left);
+			uint64_t here = sl_ledger_here(account, gpu);
+			uint64_t stays = here - account->cell[gpu].leaving_bytes;
+			uint64_t request = sl_ledger_request(account, gpu);
+
+			pool.lent_bytes[gpu] += (int64_t)(sl_sub_sat(request, stays) -
+							  sl_sub_sat(request, here));
+		}
+	}
+	return pool;
+}
+
+struct sl_node_all_out sl_node_all_out(const struct sl_node *node,
+	const struct sl_node_workload *workload, bool gives_up_request)
+{
+	const struct sl_ledger_account *account = &workload->account;
+	struct sl_pool pool = pool_of(node);
+	struct sl_node_all_out all = {0};
+	uint64_t taken_back = 0;
+
+	for (uint32_t left = account->touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &account->cell[gpu];
+		uint64_t stays = sl_ledger_here(account, gpu) - cell->leaving_bytes;
+		uint64_t request = sl_ledger_request(account, gpu);
+		uint64_t bytes = node->gpu[gpu].lost
+					 ? 0
+					 : sl_sub_sat(sl_ledger_evictable(cell),
+						   cell->leaving_bytes);
+
+		if (gives_up_request)
+			pool.lent_bytes[gpu] -= (int64_t)sl_sub_sat(request, stays);
+		all.bytes += bytes;
+		taken_back += sl_pool_taken_back(&pool, gpu,
+			sl_min_u64(bytes,
+				sl_sub_sat(stays, gives_up_request ? 0 : request)));
+	}
+	all.room_bytes =
+		sl_min_u64(sl_pool_there(&pool), sl_pool_left(&pool) + taken_back);
+	return all;
+}
+
+uint64_t sl_node_room_to_go(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+{
+	struct sl_pool pool = pool_of(node);
+	const struct sl_ledger_account *account = &workload->account;
+	uint64_t stays = sl_ledger_here(account, gpu) - account->cell[gpu].leaving_bytes;
+
+	return sl_min_u64(sl_node_part_left(node, workload, true),
+		sl_pool_room(
+			&pool, gpu, sl_sub_sat(stays, sl_ledger_request(account, gpu))));
 }
 
 /* What the pool has no room for waits. Whether something of it is still to leave. */
@@ -46,8 +112,7 @@ static bool send(struct sl_node_step *step, struct sl_node_client *client, uint6
 			continue;
 		more = true;
 		if (!client->order.id && !client->look->stays &&
-			node->ledger.evicted_bytes + node->ledger.leaving_bytes + bytes <=
-				node->config.config.pool_bytes &&
+			bytes <= sl_node_room_to_go(node, client->workload, gpu) &&
 			sl_node_trim_for(step, client, bytes))
 			sl_node_evict(step, client, gpu, bytes, other);
 	}
@@ -86,53 +151,117 @@ static bool is_demand_coming(const struct sl_node_plan *plan)
 	return false;
 }
 
-/* What the pool has left for it, and for nobody else. */
-static uint64_t room_for_warm(const struct sl_node *node)
+uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
 {
-	uint64_t taken = node->ledger.evicted_bytes + node->ledger.leaving_bytes +
-			 node->config.config.slack_bytes;
+	struct sl_pool pool = pool_of(node);
 
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
-		taken += sl_ledger_overlap(&node->ledger, gpu);
-	return sl_sub_sat(node->config.config.pool_bytes, taken);
+	return sl_node_swaps(node) ? sl_pool_lend(&pool, gpu) : 0;
 }
 
-static void note_no_room(struct sl_node_step *step, struct sl_node_workload *workload,
-	uint64_t bytes, uint64_t room)
+/* The GPU with most of what has to leave. */
+static uint32_t most_on(const struct sl_node *node, const struct sl_node_client *client)
 {
-	bool bound = room == workload->sums->now.part_bytes;
+	uint32_t most = client->order.gpu;
 
-	sl_node_wake(step, sl_node_later(step->now, TRIED_AGAIN_AFTER));
-	if (workload->told & SL_NODE_TOLD_WARM)
-		return;
-	workload->told |= SL_NODE_TOLD_WARM;
-	sl_node_note_because(step,
-		&(struct sl_node_because){.reason = bound ? SL_REASON_WARM_POOL_BOUND
-							  : SL_REASON_WARM_POOL_FULL,
-			.gpu = (uint32_t)__builtin_ctz(workload->sums->gpus),
-			.workload = workload->index.id,
-			.bytes = bytes,
-			.available_bytes = room,
-			.span = workload->warm_after});
+	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (to_leave(node, client, gpu) > to_leave(node, client, most))
+			most = gpu;
+	}
+	return most;
+}
+
+static enum sl_reason parking_for(enum sl_reason cause)
+{
+	switch (cause) {
+	case SL_REASON_EVICT_BUSY: return SL_REASON_PARKING_BUSY;
+	case SL_REASON_EVICT_CAPTURE: return SL_REASON_PARKING_CAPTURE;
+	case SL_REASON_EVICT_NO_HOST: return SL_REASON_PARKING_NO_HOST;
+	case SL_REASON_EVICT_FAILED: return SL_REASON_PARKING_FAILED;
+	default: return SL_REASON_PARKING;
+	}
+}
+
+bool sl_node_parking_because(const struct sl_node *node,
+	const struct sl_node_client *client, struct sl_node_because *because)
+{
+	const struct sl_node_back_off *off = &client->back_off;
+	uint32_t gpu = most_on(node, client);
+
+	*because = (struct sl_node_because){.reason = SL_REASON_PARKING,
+		.workload = client->workload->index.id,
+		.client = client->index.id,
+		.gpu = gpu,
+		.bytes = to_leave(node, client, gpu),
+		.available_bytes = sl_node_room_to_go(node, client->workload, gpu)};
+	if (client->condition != SL_CONDITION_RUNNING) {
+		because->reason = SL_REASON_PARKING_STOPPED;
+		because->span = node->now - client->stuck_since;
+	} else if (off->times) {
+		because->reason = parking_for(off->cause);
+		because->span = node->now - off->since;
+	}
+	if (because->reason == SL_REASON_PARKING && !client->order.id &&
+		because->bytes > because->available_bytes)
+		because->reason = SL_REASON_PARKING_NO_HOST;
+	return because->bytes || client->order.id;
+}
+
+/* --- warm --- */
+
+static sl_ns idle_of(const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	sl_ns least = SL_NS_NEVER;
+
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage != SL_NODE_DYING &&
+			sl_ledger_evictable_on(
+				client->holding.cell, client->holding.touched))
+			least = sl_min_u64(least, sl_node_idle(client, node->now));
+	}
+	return least;
+}
+
+bool sl_node_warm_because(const struct sl_node *node,
+	const struct sl_node_workload *workload, struct sl_node_because *because)
+{
+	uint64_t part = sl_node_part_left(node, workload, true);
+	struct sl_node_all_out all = sl_node_all_out(node, workload, false);
+
+	*because = (struct sl_node_because){.reason = part <= all.room_bytes
+							      ? SL_REASON_WARM_POOL_BOUND
+							      : SL_REASON_WARM_POOL_FULL,
+		.gpu = workload->account.touched
+			       ? (uint32_t)__builtin_ctz(workload->account.touched)
+			       : 0,
+		.workload = workload->index.id,
+		.bytes = all.bytes,
+		.available_bytes = sl_min_u64(part, all.room_bytes),
+		.span = idle_of(node, workload)};
+	return because->span >= workload->warm_after &&
+	       SL_MUTANT(WARM_IN_PART, all.bytes > because->available_bytes, false);
 }
 
 static void warm(struct sl_node_step *step, struct sl_node_workload *workload)
 {
-	uint64_t bytes = all_of(step->node, workload);
-	uint64_t room =
-		sl_min_u64(room_for_warm(step->node), workload->sums->now.part_bytes);
+	struct sl_node_because because;
+	bool full = sl_node_warm_because(step->node, workload, &because);
 
-	if (!bytes)
+	if (!because.bytes)
 		return;
-	if (is_demand_coming(step->node->plan)) {
+	if (full || is_demand_coming(step->node->plan))
 		sl_node_wake(step, sl_node_later(step->now, TRIED_AGAIN_AFTER));
-		return;
-	}
-	if (SL_MUTANT(WARM_IN_PART, bytes > room, false)) {
-		note_no_room(step, workload, bytes, room);
+	if (full) {
+		if (!(workload->told & SL_NODE_TOLD_WARM))
+			sl_node_note_because(step, &because);
+		workload->told |= SL_NODE_TOLD_WARM;
 		return;
 	}
 	workload->told &= ~SL_NODE_TOLD_WARM;
+	if (is_demand_coming(step->node->plan))
+		return;
 	sl_node_each_client_of(client, workload)
 	{
 		if (client->stage != SL_NODE_DYING)

@@ -55,6 +55,8 @@ void sl_node_refuse(struct sl_node_step *step, uint64_t workload, enum sl_reason
 void sl_node_time_workloads(struct sl_node_step *step);
 /* Requests that fit again are claimed. */
 void sl_node_resume(struct sl_node_step *step);
+struct sl_node_because sl_node_resume_because(
+	const struct sl_node *node, const struct sl_node_workload *workload);
 static inline bool sl_node_is_parked(const struct sl_node_workload *workload)
 {
 	return workload->stage == SL_NODE_PARKED || workload->stage == SL_NODE_RESUMING;
@@ -128,9 +130,14 @@ void sl_node_released(struct sl_node *node, uint32_t gpu);
 void sl_node_refuse_demands(struct sl_node_step *step);
 /* Demands to hold what exists already. */
 void sl_node_answer_there(struct sl_node_step *step);
-/* How much more of the GPU the workload may hold beyond its request. */
+/* Within its request, as the last plan said; before one, beside what it uses. */
+bool sl_node_is_entitled(const struct sl_node_demand *demand);
+/* How much more of the GPU the workload may hold; there: of bytes that exist. */
 uint64_t sl_node_holdable(const struct sl_node *node,
-	const struct sl_node_workload *workload, uint32_t gpu);
+	const struct sl_node_workload *workload, uint32_t gpu, bool there);
+/* Why it can never be held, whatever others give back; NONE: it can. */
+enum sl_reason sl_node_never_held(
+	const struct sl_node *node, const struct sl_node_demand *demand);
 
 /* --- slices.c --- */
 /* Its slice is at least as long as it would be alone, with what it is granted without a plan. */
@@ -154,6 +161,8 @@ void sl_node_abort(struct sl_node_step *step, struct sl_node_client *client);
 /* A back-off that keeps it from leaving, or from coming. */
 bool sl_node_must_stay(const struct sl_node_client *client, sl_ns now);
 bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now);
+/* That the host has no memory for it is the last that was heard of it, not long ago. */
+bool sl_node_is_hostless(const struct sl_node_client *client, sl_ns now);
 
 /* --- trims.c --- */
 void sl_node_on_store(struct sl_node_step *step, const struct sl_event *event);
@@ -164,6 +173,25 @@ SL_MUST_CHECK bool sl_node_trim_for(
 	struct sl_node_step *step, const struct sl_node_client *client, uint64_t bytes);
 /* It has less on the host: it may give what it could not. */
 void sl_node_trim_anew(const struct sl_node_step *step, struct sl_node_client *client);
+
+/* --- going.c --- */
+struct sl_node_all_out { /* all of a workload that can be moved to the host */
+	uint64_t bytes;
+	uint64_t room_bytes; /* of the pool, beside what is lent */
+};
+struct sl_node_all_out sl_node_all_out(const struct sl_node *node,
+	const struct sl_node_workload *workload, bool gives_up_request);
+/* What the host takes of what it has on this GPU. */
+uint64_t sl_node_room_to_go(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu);
+/* How far the GPU may be lent out. */
+uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu);
+/* What of it is still to leave, for a park. False: nothing. */
+bool sl_node_parking_because(const struct sl_node *node,
+	const struct sl_node_client *client, struct sl_node_because *because);
+/* It had no work for long, and the host has no room for it to be warm. */
+bool sl_node_warm_because(const struct sl_node *node,
+	const struct sl_node_workload *workload, struct sl_node_because *because);
 
 /* --- facts.c --- */
 void sl_node_on_work(struct sl_node_step *step, const struct sl_event *event);
@@ -195,6 +223,12 @@ void sl_node_time_strangers(struct sl_node_step *step);
 /* The GPU is lost, and they have nothing on it. */
 void sl_node_lose_strangers(struct sl_node *node, uint32_t gpu);
 
+/* --- copy.c --- */
+/* What the host may still take of it, by the bound of one workload; leaving: what was told to leave
+ * counts as being there. */
+uint64_t sl_node_part_left(const struct sl_node *node,
+	const struct sl_node_workload *workload, bool leaving);
+
 /* --- contexts.c --- */
 struct sl_admit_gpu;
 /* Fills in what the verdict about admission needs of the next context there. */
@@ -202,6 +236,36 @@ void sl_node_context_facts(const struct sl_node *node, uint32_t gpu, bool has_re
 	struct sl_admit_gpu *facts);
 /* Those that wait, in order of arrival. */
 void sl_node_contexts(struct sl_node_step *step);
+/* Why it waits; reason NONE: it need not. */
+struct sl_node_because sl_node_context_because(
+	const struct sl_node *node, const struct sl_node_demand *demand);
+
+/* --- because.c --- */
+/* Off its GPUs in part, or being moved. */
+bool sl_node_is_away(const struct sl_node_client *client);
+struct sl_node_because sl_node_away_because(
+	const struct sl_node *node, const struct sl_node_client *client);
+struct sl_node_because sl_node_waits_because(
+	const struct sl_node *node, const struct sl_node_demand *demand);
+/* What the demand could have now. */
+uint64_t sl_node_available(
+	const struct sl_node *node, const struct sl_node_demand *demand);
+/* Each names the other workload with most there: above its request; of that, of processes that
+ * cannot be made to give it back; that stays; that the host has no memory for. */
+void sl_node_name_borrower(const struct sl_node *node, struct sl_node_because *because);
+void sl_node_name_stuck(const struct sl_node *node, struct sl_node_because *because);
+void sl_node_name_lasting(const struct sl_node *node, struct sl_node_because *because);
+bool sl_node_name_hostless(const struct sl_node *node, struct sl_node_because *because);
+
+/* --- notes.c --- */
+void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand);
+void sl_node_note_waits(struct sl_node_step *step);
+void sl_node_note_pool(struct sl_node_step *step);
+void sl_node_note_long(struct sl_node_step *step);
+
+/* --- view.c --- */
+/* GPUs that it has, or had, something on, or waits for. */
+uint32_t sl_node_actual_mask(const struct sl_node_workload *workload);
 
 /* --- plan.c --- */
 void sl_node_plan(struct sl_node_step *step);

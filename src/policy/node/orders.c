@@ -14,16 +14,19 @@
 #define ABORTED_AGAIN       (10 * SL_MS)
 #define RESTORE_AGAIN_FIRST (20 * SL_MS)
 #define RESTORE_AGAIN_MOST  (2 * SL_S)
+/* It is asked again after a while, and may take longer than that to answer. */
+#define HEARD_WITHIN (2 * SL_S)
 
 /* --- back-offs --- */
 
-static void back_off(struct sl_node_step *step, struct sl_node_back_off *off, sl_ns first,
-	sl_ns most, enum sl_reason cause)
+/* since: of the order that was refused. */
+static void back_off(struct sl_node_step *step, struct sl_node_back_off *off, sl_ns since,
+	sl_ns first, sl_ns most, enum sl_reason cause)
 {
 	uint32_t doublings = off->times < 10 ? off->times : 10;
 
 	if (!off->times++)
-		off->since = sl_node_stamp(step);
+		off->since = since;
 	off->until = sl_node_later(step->now, sl_min_u64(first << doublings, most));
 	off->cause = cause;
 }
@@ -38,6 +41,13 @@ bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now)
 {
 	return now < client->back_off.until &&
 	       client->back_off.cause == SL_REASON_RESTORE_FAILED;
+}
+
+bool sl_node_is_hostless(const struct sl_node_client *client, sl_ns now)
+{
+	return client->back_off.times && !client->order.id &&
+	       client->back_off.cause == SL_REASON_EVICT_NO_HOST &&
+	       now < sl_node_later(client->back_off.until, HEARD_WITHIN);
 }
 
 /* --- orders --- */
@@ -183,7 +193,7 @@ static void evict_done(struct sl_node_step *step, struct sl_node_client *client,
 	if (refused && (!client->back_off.times ||
 			       client->back_off.cause == SL_REASON_RESTORE_FAILED))
 		note_of(step, client, refused, order, order->bytes, event->done.span);
-	back_off(step, &client->back_off, EVICT_AGAIN_FIRST,
+	back_off(step, &client->back_off, order->since, EVICT_AGAIN_FIRST,
 		SL_MUTANT(REFUSED_IS_ASKED_AGAIN, EVICT_AGAIN_MOST, 0), refused);
 }
 
@@ -224,8 +234,8 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 			client->back_off.cause != SL_REASON_RESTORE_FAILED))
 		note_of(step, client, SL_REASON_RESTORE_FAILED, order, order->bytes,
 			event->done.span);
-	back_off(step, &client->back_off, RESTORE_AGAIN_FIRST, RESTORE_AGAIN_MOST,
-		SL_REASON_RESTORE_FAILED);
+	back_off(step, &client->back_off, order->since, RESTORE_AGAIN_FIRST,
+		RESTORE_AGAIN_MOST, SL_REASON_RESTORE_FAILED);
 }
 
 /* Its room on every GPU goes back. */

@@ -21,15 +21,6 @@ static void tell_done(struct sl_node_step *step, const struct sl_node_workload *
 				      .priority = workload->priority}});
 }
 
-static uint64_t evicted_of(const struct sl_node_workload *workload)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t left = workload->account.touched; left; left &= left - 1)
-		bytes += workload->account.cell[__builtin_ctz(left)].evicted_bytes;
-	return bytes;
-}
-
 /* Somebody has something there and cannot move it. */
 static bool cannot_move(const struct sl_node_workload *workload)
 {
@@ -51,22 +42,22 @@ static bool refuse_park(
 	struct sl_node_step *step, const struct sl_node_workload *workload)
 {
 	const struct sl_node *node = step->node;
-	uint64_t id = workload->index.id, pool = node->config.config.pool_bytes;
-	uint64_t part = node->config.config.pool_member_bytes;
-	uint64_t wanted =
-		sl_ledger_evictable_on(workload->account.cell, workload->account.touched);
-	uint64_t room =
-		sl_sub_sat(pool, node->ledger.evicted_bytes + node->ledger.leaving_bytes);
-	uint64_t out = evicted_of(workload);
+	struct sl_node_all_out all = sl_node_all_out(node, workload, true);
+	uint64_t id = workload->index.id, part = node->config.config.pool_member_bytes;
+	uint64_t part_left = sl_node_part_left(node, workload, true);
 
 	if (workload->stage == SL_NODE_PARKED)
 		sl_node_refuse(step, id, SL_REASON_PARKED_ALREADY, 0, 0, 0);
 	else if (cannot_move(workload))
 		sl_node_refuse(step, id, SL_REASON_PARK_NO_SWAP, 0, 0, 0);
-	else if (SL_MUTANT(PARKS_WITHOUT_POOL, wanted > room || !pool, false))
-		sl_node_refuse(step, id, SL_REASON_PARK_NO_POOL, 0, wanted, room);
-	else if (part && wanted + out > part)
-		sl_node_refuse(step, id, SL_REASON_PARK_BOUND, 0, wanted + out, part);
+	else if (SL_MUTANT(PARKS_WITHOUT_POOL,
+			 all.bytes > all.room_bytes || !node->config.config.pool_bytes,
+			 false))
+		sl_node_refuse(
+			step, id, SL_REASON_PARK_NO_POOL, 0, all.bytes, all.room_bytes);
+	else if (all.bytes > part_left)
+		sl_node_refuse(step, id, SL_REASON_PARK_BOUND, 0,
+			all.bytes + part - part_left, part);
 	else
 		return false;
 	return true;
@@ -120,6 +111,28 @@ void sl_node_on_workload_resume(struct sl_node_step *step, const struct sl_event
 	}
 	tell_done(step, workload);
 	step->plans = true;
+}
+
+struct sl_node_because sl_node_resume_because(
+	const struct sl_node *node, const struct sl_node_workload *workload)
+{
+	struct sl_node_because because = {.reason = SL_REASON_RESUME_WAITS,
+		.workload = workload->index.id,
+		.bytes = workload->request_bytes,
+		.span = node->now - workload->stage_at};
+
+	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t others = node->ledger.gpu[gpu].claims_bytes -
+				  sl_ledger_claim(&workload->account, gpu);
+
+		because.gpu = gpu;
+		because.available_bytes =
+			sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu), others);
+		if (because.available_bytes < because.bytes)
+			break;
+	}
+	return because;
 }
 
 /* I1 has room for its request on each of its GPUs. */

@@ -108,6 +108,7 @@ void sl_node_plan(struct sl_node_step *step)
 	if (is_recovering(step)) {
 		sl_node_wake(step, step->node->recover_until);
 		step->node->plan->claims_count = 0;
+		sl_node_note_waits(step);
 		return;
 	}
 	sl_node_resume(step);
@@ -116,10 +117,13 @@ void sl_node_plan(struct sl_node_step *step)
 	sl_node_list_claims(step);
 	sl_node_seat(step);
 	sl_node_spare(step);
+	sl_node_note_pool(step);
 	sl_node_end_demands(step);
 	sl_node_measure_waits(step->node);
 	sl_node_move(step);
 	sl_node_contexts(step);
+	sl_node_note_waits(step);
+	sl_node_note_long(step);
 	sl_node_probe(step);
 	sl_list_foreach (link, &step->node->all_workloads)
 		count_waits(step, sl_node_workload_at(link));

@@ -32,7 +32,8 @@ struct sl_node_claim {
 		with_demand; /* with_demand: its seat came with one */
 	enum sl_node_verdict verdict;
 	struct sl_room_verdict room;
-	bool has_endless; /* endless was asked for */
+	uint64_t out_bytes; /* beside that: what would have to leave with it */
+	bool has_endless;   /* endless was asked for */
 	enum sl_endless endless;
 	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
 	bool reserves, is_over;                    /* is_over: its demand was denied */
@@ -155,6 +156,16 @@ static inline bool sl_node_stays_for_good(const struct sl_node_demand *demand)
 bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *claim);
 /* --- slices.c --- */
 void sl_node_begin_slices(struct sl_node_step *step);
+/* --- because.c --- */
+/* Of a demand, or (demand NULL) of the client's body. NULL: it makes none. O(claims). */
+const struct sl_node_claim *sl_node_claim_of(const struct sl_node *node,
+	const struct sl_node_client *client, const struct sl_node_demand *demand);
+/* The pool has no room for what would have to leave for it. */
+bool sl_node_waits_for_pool(const struct sl_node *node, const struct sl_node_claim *claim,
+	struct sl_node_because *because);
+/* And not for as long as it is as it is: what is noted. */
+bool sl_node_pool_because(const struct sl_node *node, const struct sl_node_claim *claim,
+	struct sl_node_because *because);
 /* --- waits.c --- */
 void sl_node_measure_waits(struct sl_node *node);
 /* --- probes.c --- */

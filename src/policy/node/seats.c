@@ -9,6 +9,27 @@
 /* What has waited for so long keeps what is free for itself. */
 #define RESERVES_AFTER (1 * SL_S)
 
+static uint64_t out_of(const struct sl_room_gpu *gpu, uint64_t more)
+{
+	return sl_sub_sat(gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes + more,
+		gpu->shareable_bytes);
+}
+
+/* How much more has to leave with it. */
+static uint64_t moves_of(
+	const struct sl_node_plan *plan, const struct sl_room_claim *claim)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
+		uint64_t more = claim->need[gpu].away_bytes + claim->need[gpu].asks_bytes;
+
+		bytes += out_of(&plan->now.gpu[gpu], more) -
+			 out_of(&plan->now.gpu[gpu], 0);
+	}
+	return bytes;
+}
+
 static sl_ns since_of(const struct sl_node_claim *claim)
 {
 	return claim->demand ? claim->demand->burst_since : claim->client->wants_since;
@@ -145,8 +166,10 @@ static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_clai
 	struct sl_node_plan *plan = step->node->plan;
 
 	claim->room = ask_room(plan, claim, of);
-	if (claim->room.code != SL_ROOM_OK)
+	if (claim->room.code != SL_ROOM_OK) {
+		claim->out_bytes = moves_of(plan, of);
 		return SL_NODE_LACKS;
+	}
 	if (!claim->room.moves)
 		return SL_NODE_SEATED;
 	if (is_only_free(step, claim))

@@ -33,6 +33,7 @@ enum sl_node_workload_stage {
 /* What was said of a workload, once. */
 #define SL_NODE_TOLD_PARKED 1u
 #define SL_NODE_TOLD_WARM   2u
+#define SL_NODE_TOLD_LONG   4u
 
 struct sl_node_workload {
 	struct sl_index_node index;
@@ -51,7 +52,7 @@ struct sl_node_workload {
 	uint32_t told;
 	sl_ns served_at, slice_ends; /* of its last slice */
 	uint64_t slice_bytes;        /* all it had when that began */
-	uint64_t turns, waits;
+	uint64_t turns, waits, denials;
 	sl_ns waited, waits_since; /* waits_since: 0, it does not */
 };
 
@@ -74,6 +75,7 @@ enum sl_node_order_kind { SL_NODE_EVICT, SL_NODE_RESTORE, SL_NODE_ABORTED };
 
 #define SL_NODE_TOLD_OOM        1u
 #define SL_NODE_TOLD_HELD       2u
+#define SL_NODE_TOLD_POOL       4u
 #define SL_NODE_TOLD_UNTAKEABLE 8u
 /* A person resumed it: it comes back though nobody of it asks. */
 #define SL_NODE_COMES_BACK 16u
@@ -127,6 +129,8 @@ struct sl_node_client {
 #define SL_NODE_DEMAND_CONTEXT 4u
 #define SL_NODE_DEMAND_VOID    8u  /* granted on a GPU that was lost since */
 #define SL_NODE_DEMAND_SEATED  16u /* and what it lacks was to come */
+#define SL_NODE_SAID_ENTITLED  1u
+#define SL_NODE_SAID_BURST     2u
 #define SL_NODE_SAID_REFUSED   4u
 #define SL_NODE_SAID_SERVED    8u
 

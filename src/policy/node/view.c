@@ -130,7 +130,7 @@ static enum sl_residency residency_of(
 	return state->has ? SL_RESIDENCY_BOUND : SL_RESIDENCY_RESERVED;
 }
 
-static uint32_t actual_mask(const struct sl_node_workload *workload)
+uint32_t sl_node_actual_mask(const struct sl_node_workload *workload)
 {
 	uint32_t mask = workload->account.touched;
 
@@ -147,14 +147,16 @@ struct sl_node_workload_view sl_node_workload_alone(
 {
 	const struct sl_node_workload *workload = sl_node_find_workload(node, id);
 	struct state state;
+	sl_ns waits;
 
 	if (!workload || workload->leaving)
 		return (struct sl_node_workload_view){0};
+	waits = workload->waits_since ? node->now - workload->waits_since : 0;
 	state = state_of(node, workload);
 	return (struct sl_node_workload_view){
 		.known = true,
 		.stopping = sl_node_is_stopped(workload),
-		.actual_mask = actual_mask(workload),
+		.actual_mask = sl_node_actual_mask(workload),
 		.gpu_mask = workload->account.gpu_mask,
 		.clients = state.living,
 		.priority = workload->priority,
@@ -173,8 +175,9 @@ struct sl_node_workload_view sl_node_workload_alone(
 		.wants_since = state.since == SL_NS_NEVER
 				       ? 0
 				       : sl_max_u64(node->now - state.since, 1),
-		.waits = workload->waits,
-		.waited = workload->waited,
+		.waits = workload->waits + (waits > 0),
+		.waited = workload->waited + waits,
+		.denials = workload->denials,
 	};
 }
 
@@ -222,8 +225,42 @@ struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t i
 	};
 }
 
+static void show(const struct sl_node *node, const struct sl_node_demand *demand,
+	bool head, sl_node_demand_fn fn, void *context)
+{
+	fn(context, &(struct sl_node_demand_view){.client = demand->client->index.id,
+			    .workload = demand->client->workload->index.id,
+			    .ask = demand->ask,
+			    .bytes = demand->bytes,
+			    .epoch = demand->epoch,
+			    .gpu = demand->gpu,
+			    .priority = demand->client->workload->priority,
+			    .entitled = !demand->burst_since,
+			    .head = head,
+			    .waited = node->now - demand->arrived});
+}
+
+/* Those of the GPU that make claims, in their rank. */
+static void show_claims(
+	const struct sl_node *node, uint32_t gpu, sl_node_demand_fn fn, void *context)
+{
+	bool head = true;
+
+	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
+		const struct sl_node_claim *claim = node->plan->order[i];
+
+		if (!claim->demand || claim->is_over || claim->demand->epoch ||
+			claim->demand->gpu != gpu)
+			continue;
+		show(node, claim->demand, head, fn, context);
+		head = false;
+	}
+}
+
 void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void *context)
 {
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		show_claims(node, gpu, fn, context);
 	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
 		const struct sl_node_client *client =
@@ -231,17 +268,12 @@ void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void 
 
 		sl_list_foreach (link, &client->demands) {
 			const struct sl_node_demand *demand = sl_node_demand_at(link);
-			struct sl_node_demand_view view = {.client = client->index.id,
-				.workload = client->workload->index.id,
-				.ask = demand->ask,
-				.bytes = demand->bytes,
-				.epoch = demand->epoch,
-				.gpu = demand->gpu,
-				.priority = client->workload->priority,
-				.entitled = !demand->burst_since,
-				.waited = node->now - demand->arrived};
 
-			fn(context, &view);
+			if (!(demand->flags &
+				    (SL_NODE_DEMAND_VOID | SL_NODE_DEMAND_CONTEXT)) &&
+				(demand->epoch ||
+					!sl_node_claim_of(node, client, demand)))
+				show(node, demand, false, fn, context);
 		}
 	}
 }

@@ -1,63 +1,177 @@
 /*
- * why - what the last plan says of a workload, for people
+ * why - why a workload is as it is now, for people
  *
- * Claims without a seat are still there as the plan left them: whatever ends one of them plans
- * anew.
+ * One sentence for each thing that it waits for (because.c), and more where people can do
+ * something: make room on the host, end what stays. What has happened and is over is in the events.
  */
 #include "policy/node/plan.h"
 
-static enum sl_reason by_endless(enum sl_endless endless)
+struct why {
+	const struct sl_node *node;
+	sl_node_because_fn fn;
+	void *context;
+};
+
+/* Others would leave for it, had the host memory for them. */
+static void say_no_host(const struct why *why, const struct sl_node_because *waits)
 {
-	switch (endless) {
-	case SL_ENDLESS_HOST: return SL_REASON_NO_HOST_WAITS;
-	case SL_ENDLESS_POOL: return SL_REASON_POOL_WAITS;
-	case SL_ENDLESS_BOUND: return SL_REASON_POOL_BOUND_WAITS;
-	case SL_ENDLESS_WHOLE: return SL_REASON_WHOLE_WAITS;
-	case SL_ENDLESS_REQUESTS: return SL_REASON_GRACE_WAITS;
-	default: return SL_REASON_STAYS_WAITS;
-	}
+	struct sl_node_because because = {.reason = SL_REASON_NO_HOST_WAITS,
+		.gpu = waits->gpu,
+		.workload = waits->workload,
+		.client = waits->client};
+
+	if ((waits->reason == SL_REASON_ENTITLED_WAITS ||
+		    waits->reason == SL_REASON_BURST_WAITS ||
+		    waits->reason == SL_REASON_TURN_WAITS ||
+		    waits->reason == SL_REASON_LEAVING_WAITS) &&
+		sl_node_name_hostless(why->node, &because))
+		why->fn(why->context, &because);
 }
 
-static enum sl_reason reason_of(const struct sl_node_claim *claim)
+static void say_demands(const struct why *why, const struct sl_node_client *client)
 {
-	if (claim->endless != SL_ENDLESS_NOT)
-		return by_endless(claim->endless);
-	if (claim->verdict == SL_NODE_LACKS && claim->room.code == SL_ROOM_POOL)
-		return SL_REASON_POOL_WAITS;
-	if (claim->verdict == SL_NODE_LACKS && claim->room.code == SL_ROOM_BOUND)
-		return SL_REASON_POOL_BOUND_WAITS;
-	return SL_REASON_TURN_WAITS;
-}
-
-static uint64_t lacks_of(const struct sl_node_claim *claim)
-{
-	uint64_t bytes = claim->demand ? claim->demand->bytes : 0;
-
-	for (uint32_t left = claim->demand ? 0 : claim->gpus; left; left &= left - 1)
-		bytes += sl_node_missing(
-			&claim->client->holding.cell[__builtin_ctz(left)]);
-	return bytes;
-}
-
-void sl_node_why(const struct sl_node *node, uint64_t workload, sl_node_because_fn fn,
-	void *context)
-{
-	const struct sl_node_plan *plan = node->plan;
-
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		const struct sl_node_claim *claim = plan->order[i];
+	sl_list_foreach (link, &client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
 		struct sl_node_because because;
 
-		if (claim->has_seat || claim->is_over || !claim->gpus ||
-			claim->client->workload->index.id != workload)
+		if (demand->epoch)
 			continue;
-		because = (struct sl_node_because){.reason = reason_of(claim),
-			.gpu = claim->demand ? claim->demand->gpu
-					     : (uint32_t)__builtin_ctz(claim->gpus),
-			.workload = workload,
-			.client = claim->client->index.id,
-			.bytes = lacks_of(claim),
-			.available_bytes = claim->room.lacks_bytes};
+		if (demand->flags & SL_NODE_DEMAND_CONTEXT) {
+			because = sl_node_context_because(why->node, demand);
+			if (because.reason != SL_REASON_NONE)
+				why->fn(why->context, &because);
+			continue;
+		}
+		if (sl_node_is_away(client) && !why->node->recover_until)
+			continue; /* said of all of it */
+		because = sl_node_waits_because(why->node, demand);
+		why->fn(why->context, &because);
+		say_no_host(why, &because);
+		if ((because.reason == SL_REASON_ENTITLED_WAITS ||
+			    because.reason == SL_REASON_BURST_WAITS) &&
+			sl_node_waits_for_pool(why->node,
+				sl_node_claim_of(why->node, client, demand), &because))
+			why->fn(why->context, &because);
+	}
+}
+
+static void say_away(const struct why *why, const struct sl_node_client *client)
+{
+	bool waits = client->wants_since ||
+		     (client->order.id && client->order.kind == SL_NODE_RESTORE);
+	struct sl_node_because because;
+
+	sl_list_foreach (link, &client->demands)
+		waits |= !sl_node_demand_at(link)->epoch;
+	if (!waits || !sl_node_is_away(client) ||
+		client->workload->stage == SL_NODE_RESUMING)
+		return;
+	because = sl_node_away_because(why->node, client);
+	why->fn(why->context, &because);
+	say_no_host(why, &because);
+}
+
+static void say_client(const struct why *why, const struct sl_node_client *client)
+{
+	const struct sl_node *node = why->node;
+	struct sl_node_because because;
+
+	if (client->stage == SL_NODE_DYING)
+		return;
+	if (client->workload->stage == SL_NODE_PARKED &&
+		sl_node_parking_because(node, client, &because))
+		why->fn(why->context, &because);
+	say_away(why, client);
+	say_demands(why, client);
+	if (client->stop_stage >= SL_NODE_TERMED &&
+		client->stop_stage <= SL_NODE_STUBBORN)
+		why->fn(why->context, &client->stop);
+	if (node->now < sl_node_untakeable_at(node, client))
+		return;
+	because = (struct sl_node_because){.reason = SL_REASON_UNTAKEABLE_BEGINS,
+		.workload = client->workload->index.id,
+		.client = client->index.id,
+		.span = node->now - client->stuck_since};
+	why->fn(why->context, &because);
+}
+
+static void say_gpu(
+	const struct why *why, const struct sl_node_workload *workload, uint32_t gpu)
+{
+	const struct sl_node *node = why->node;
+	uint64_t over = sl_sub_sat(
+		sl_ledger_use(&workload->account, gpu), workload->account.limit_bytes);
+	struct sl_node_because because = {.gpu = gpu, .workload = workload->index.id};
+
+	if (node->gpu[gpu].lost) {
+		because.reason = SL_REASON_LOST_FOR;
+		because.bytes = sl_ledger_here(&workload->account, gpu);
+		why->fn(why->context, &because);
+	} else if (node->gpu[gpu].degraded) {
+		because.reason = SL_REASON_DEGRADED_BEGINS;
+		because.bytes = sl_ledger_excess(&node->ledger, gpu);
+		why->fn(why->context, &because);
+	}
+	if (!over || workload->leaving)
+		return;
+	why->fn(why->context,
+		&(struct sl_node_because){.reason = SL_REASON_OVER_ITS_LIMIT,
+			.gpu = gpu,
+			.workload = workload->index.id,
+			.other_bytes = over});
+}
+
+/* Whatever comes and goes, there is no room for it. */
+static void say_endless(const struct why *why, const struct sl_node_workload *workload)
+{
+	const struct sl_node *node = why->node;
+	enum sl_endless endless = workload->sums->endless;
+	struct sl_node_because because = {.workload = workload->index.id};
+
+	if (!sl_node_swaps(node) ||
+		(endless != SL_ENDLESS_STAYS && endless != SL_ENDLESS_WHOLE))
+		return;
+	for (uint32_t left = workload->sums->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu);
+		uint64_t stays = node->plan->lasts.gpu[gpu].fixed_bytes -
+				 workload->sums->lasts.on[gpu].fixed_bytes;
+
+		because.gpu = gpu;
+		because.bytes = sl_node_use(node, workload->index.id, gpu).waiting_bytes +
+				sl_ledger_use(&workload->account, gpu);
+		because.available_bytes = sl_sub_sat(shareable, stays);
+		if (stays + because.bytes <= shareable)
+			continue;
+		because.reason = stays ? SL_REASON_STAYS_WAITS : SL_REASON_WHOLE_WAITS;
+		sl_node_name_lasting(node, &because);
+		why->fn(why->context, &because);
+		return;
+	}
+}
+
+void sl_node_why(
+	const struct sl_node *node, uint64_t id, sl_node_because_fn fn, void *context)
+{
+	const struct sl_node_workload *workload = sl_node_find_workload(node, id);
+	struct why why = {.node = node, .fn = fn, .context = context};
+	struct sl_node_because because;
+
+	if (!workload)
+		return;
+	if (sl_node_is_stopped(workload) && !workload->leaving)
+		fn(context, &(struct sl_node_because){
+				    .reason = SL_REASON_STOP_ASKED, .workload = id});
+	if (workload->stage == SL_NODE_RESUMING) {
+		because = sl_node_resume_because(node, workload);
 		fn(context, &because);
 	}
+	say_endless(&why, workload);
+	if (workload->told & SL_NODE_TOLD_WARM &&
+		sl_node_warm_because(node, workload, &because))
+		fn(context, &because);
+	sl_node_each_client_of(client, workload) say_client(&why, client);
+	for (uint32_t left = workload->account.gpu_mask | sl_node_actual_mask(workload);
+		left; left &= left - 1)
+		say_gpu(&why, workload, (uint32_t)__builtin_ctz(left));
 }

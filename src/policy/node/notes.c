@@ -1,0 +1,85 @@
+/*
+ * notes - what is told once of what waits
+ *
+ * A demand that waits for a second is told why; a wait for which the host has no room, at once; a
+ * workload whose slices are short for what moving it costs, when they first matter.
+ */
+#include "policy/node/plan.h"
+
+#define NOTE_AFTER (1 * SL_S)
+
+void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	bool is_context = demand->flags & SL_NODE_DEMAND_CONTEXT;
+	uint32_t said = is_context || sl_node_is_entitled(demand) ? SL_NODE_SAID_ENTITLED
+								  : SL_NODE_SAID_BURST;
+	sl_ns at = sl_node_later(demand->arrived, NOTE_AFTER);
+	struct sl_node_because because;
+
+	if (SL_MUTANT(NO_NOTE, demand->told & said, true))
+		return;
+	if (step->now < at) {
+		sl_node_wake(step, at);
+		return;
+	}
+	because = is_context ? sl_node_context_because(step->node, demand)
+			     : sl_node_waits_because(step->node, demand);
+	demand->told |= said;
+	sl_node_note_because(step, &because);
+}
+
+void sl_node_note_waits(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+		bool waits = client->wants_since;
+
+		sl_list_foreach (link, &client->demands) {
+			if (sl_node_demand_at(link)->epoch)
+				continue;
+			sl_node_note_wait(step, sl_node_demand_at(link));
+			waits = true;
+		}
+		/* Its next wait is another one. */
+		if (!waits)
+			client->told &= ~SL_NODE_TOLD_POOL;
+	}
+}
+
+void sl_node_note_pool(struct sl_node_step *step)
+{
+	const struct sl_node_plan *plan = step->node->plan;
+
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		const struct sl_node_claim *claim = plan->order[i];
+		struct sl_node_because because;
+
+		if (claim->client->told & SL_NODE_TOLD_POOL ||
+			!sl_node_pool_because(step->node, claim, &because))
+			continue;
+		claim->client->told |= SL_NODE_TOLD_POOL;
+		sl_node_note_because(step, &because);
+	}
+}
+
+void sl_node_note_long(struct sl_node_step *step)
+{
+	sl_list_foreach (link, &step->node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(link);
+		const struct sl_node_sums *sums = workload->sums;
+
+		/* It takes turns with others. */
+		if (!sums->longest_wait || sums->cost <= sums->slice / 10 ||
+			workload->told & SL_NODE_TOLD_LONG)
+			continue;
+		workload->told |= SL_NODE_TOLD_LONG;
+		sl_node_note_because(
+			step, &(struct sl_node_because){.reason = SL_REASON_TURN_LONG,
+				      .gpu = (uint32_t)__builtin_ctz(sums->gpus),
+				      .workload = workload->index.id,
+				      .span = sums->cost});
+	}
+}
