@@ -15,7 +15,6 @@
 struct block {
 	struct block *next;
 	size_t used, size;
-	size_t saved; /* of used, when the image was taken that is out; 0: the block is younger */
 	_Alignas(16) unsigned char data[];
 };
 
@@ -84,23 +83,34 @@ void *sl_arena_take(struct sl_arena *arena, size_t size)
 	return data;
 }
 
-/* The bytes of all blocks, one after the other, in the order of the list. */
+/* All blocks in the order of the list: what each had used, and these bytes one after the other. */
 struct sl_arena_image {
 	size_t used_bytes;
-	unsigned char data[];
+	struct {
+		const struct block *block;
+		size_t used;
+	} * of;
+	unsigned char *data;
 };
 
 struct sl_arena_image *sl_arena_save(struct sl_arena *arena)
 {
-	struct sl_arena_image *image = malloc(sizeof(*image) + arena->used_bytes);
-	size_t at = 0;
+	struct sl_arena_image *image;
+	size_t blocks = 0, at = 0, i = 0;
 
+	for (struct block *block = arena->blocks; block; block = block->next)
+		blocks++;
+	image = malloc(sizeof(*image) + blocks * sizeof(*image->of) + arena->used_bytes);
 	if (!image)
 		abort();
 	image->used_bytes = arena->used_bytes;
-	for (struct block *block = arena->blocks; block; block = block->next) {
+	image->of = (void *)(image + 1);
+	image->data = (unsigned char *)(image->of + blocks);
+	for (struct block *block = arena->blocks; block; block = block->next, i++) {
+		image->of[i].block = block;
+		image->of[i].used = block->used;
 		memcpy(image->data + at, block->data, block->used);
-		at += block->saved = block->used;
+		at += block->used;
 	}
 	return image;
 }
@@ -109,17 +119,21 @@ struct sl_arena_image *sl_arena_save(struct sl_arena *arena)
 void sl_arena_put_back(struct sl_arena *arena, const struct sl_arena_image *image)
 {
 	struct block **link = &arena->blocks, *block;
-	size_t at = 0;
+	size_t at = 0, i = 0;
 
 	while ((block = *link)) {
-		if (!block->saved) {
+		size_t used;
+
+		if (at == image->used_bytes || block != image->of[i].block) {
 			*link = block->next;
 			free(block);
 			continue;
 		}
-		memcpy(block->data, image->data + at, block->saved);
-		memset(block->data + block->saved, 0, block->used - block->saved);
-		at += block->used = block->saved;
+		used = image->of[i].used;
+		memcpy(block->data, image->data + at, used);
+		memset(block->data + used, 0, block->used - used);
+		at += block->used = used;
+		i++;
 		link = &block->next;
 	}
 	arena->used_bytes = image->used_bytes;
@@ -128,8 +142,6 @@ void sl_arena_put_back(struct sl_arena *arena, const struct sl_arena_image *imag
 void sl_arena_restore(struct sl_arena *arena, struct sl_arena_image *image)
 {
 	sl_arena_put_back(arena, image);
-	for (struct block *block = arena->blocks; block; block = block->next)
-		block->saved = 0;
 	free(image);
 }
 

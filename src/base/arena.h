@@ -23,8 +23,8 @@ size_t sl_arena_used_bytes(const struct sl_arena *arena);
 
 /*
  * What has been handed out, copied away, to be put back byte for byte: what happens in between has
- * never happened, and what was taken in between is gone. At most one image is out at a time; it
- * ends with restore. Costs a copy of the used bytes each.
+ * never happened, and what was taken in between is gone. It ends with restore; of several images
+ * the one that was taken last ends first. Costs a copy of the used bytes each.
  */
 struct sl_arena_image;
 struct sl_arena_image *sl_arena_save(struct sl_arena *arena);

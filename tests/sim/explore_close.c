@@ -176,6 +176,7 @@ void explore_close(struct explore *x, enum explore_closing how)
 {
 	struct closing k = {.how = how, .began = x->s.now, .orders = x->s.orders};
 
+	x->closes = true;
 	for (uint32_t i = 0; i < x->world->clients; i++)
 		k.wait[i].is_open = waits(&x->s.client[i]);
 	for (uint32_t steps = 0; !x->broken && !is_over(x, &k); steps++) {

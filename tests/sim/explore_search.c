@@ -126,6 +126,7 @@ static void enter(const struct from *from, struct explore_choice choice)
 	sl_arena_put_back(x.arena, from->image);
 	x.s = from->state;
 	x.broken = EXPLORE_KEPT;
+	x.closes = false;
 	explore_do(&x, choice);
 }
 

@@ -41,7 +41,9 @@
 	X(MAX_WAIT, "a longest wait that was told holds")                                \
 	X(ANSWER, "a demand that cannot be served is denied in the end")                 \
 	X(PROGRESS, "without further demands every claim is served if it can be")        \
-	X(STORM, "orders, actions and wake-ups come to an end")
+	X(STORM, "orders, actions and wake-ups come to an end")                          \
+	X(QUIET, "a plan that does not ask for another one at once leaves nothing to "   \
+		 "do")
 
 enum explore_promise {
 	EXPLORE_KEPT = 0, /* none is broken */
@@ -151,6 +153,7 @@ struct explore {
 	uint64_t heard; /* stirred of all actions and their times since heard_from */
 	sl_ns heard_from;
 	bool prints; /* every event and action */
+	bool closes; /* no more choices come */
 	enum explore_promise broken;
 	char because[300]; /* of the first that broke */
 };
@@ -208,6 +211,10 @@ enum explore_promise explore_promise_named(const char *name);
 void explore_judge_action(struct explore *x, const struct sl_action *action);
 /* After a choice. */
 void explore_judge_state(struct explore *x);
+
+/* --- explore_quiet.c --- */
+/* After the step of an event: the machine looks at all once more, and nothing is left to do. */
+void explore_judge_quiet(struct explore *x);
 
 /* --- explore_sums.c: units --- */
 static inline const struct explore_workload *explore_workload_of(

@@ -7,8 +7,8 @@
  */
 #include "policy/node/plan.h"
 
-/* What stands on requests that nothing covers, once all that is told to leave has left; with the
- * claim's demand, or without it. */
+/* What stands on requests that nothing covers, with the claim's demand or without it, once all that
+ * is told to leave has left: what stays for good waits for that. */
 static uint64_t lent(
 	const struct sl_node *node, const struct sl_node_claim *claim, bool with)
 {
@@ -16,6 +16,7 @@ static uint64_t lent(
 	const struct sl_node_workload *own = claim->client->workload;
 	const struct sl_node_demand *demand = claim->demand;
 	bool above = sl_node_stands_above(node, claim);
+	bool left_already = !sl_node_stays_for_good(demand);
 
 	sl_list_foreach (link, &node->all_workloads) {
 		const struct sl_node_workload *workload = sl_node_workload_at(link);
@@ -24,9 +25,10 @@ static uint64_t lent(
 			continue;
 		for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
 			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-			uint64_t here = sl_ledger_here(&workload->account, gpu) -
-					workload->account.cell[gpu].leaving_bytes;
+			uint64_t here = sl_ledger_here(&workload->account, gpu);
 
+			here -= left_already ? workload->account.cell[gpu].leaving_bytes
+					     : 0;
 			here += with && workload == own && gpu == demand->gpu
 					? demand->bytes
 					: 0;
@@ -35,10 +37,9 @@ static uint64_t lent(
 		}
 	}
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		uint64_t stands = sl_ledger_resident(&node->ledger, gpu) -
-				  node->ledger.gpu[gpu].sum.leaving_bytes +
-				  unclaimed[gpu];
+		uint64_t stands = sl_ledger_resident(&node->ledger, gpu) + unclaimed[gpu];
 
+		stands -= left_already ? node->ledger.gpu[gpu].sum.leaving_bytes : 0;
 		stands += with && gpu == demand->gpu ? demand->bytes : 0;
 		bytes += sl_sub_sat(stands, sl_ledger_shareable(&node->ledger, gpu));
 	}
