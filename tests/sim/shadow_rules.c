@@ -708,6 +708,6 @@ void shadow_check_state(struct shadow *s)
 	}
 	shadow_check_stopping(s);
 	shadow_check_strangers(s);
-	if (s->wake <= s->now)
+	if (s->wake < s->now)
 		shadow_fail(s, "the node wants to be woken in the past");
 }

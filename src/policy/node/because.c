@@ -378,7 +378,7 @@ struct sl_node_because sl_node_away_because(
 		because.reason = order->id || client->seat == SL_NODE_COMING
 					 ? SL_REASON_RETURN_STOPPED
 					 : SL_REASON_AWAY_STOPPED;
-		because.span = node->now - client->stuck_since;
+		because.span = node->now - sl_node_stuck_since(client);
 	} else if (order->id && !leaves) {
 		because.reason = SL_REASON_RETURN_WAITS;
 	} else if (name_ended(node, &because)) {

@@ -187,13 +187,9 @@ static uint64_t over_bytes(const struct sl_node_workload *workload)
 static void tell_new_limit(
 	struct sl_node_step *step, const struct sl_node_workload *workload)
 {
-	if (SL_MUTANT(SET_UNTOLD, sl_list_is_empty(&workload->clients), true))
-		return;
-	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1)
-		sl_node_emit(
-			step, (struct sl_action){.type = SL_ACTION_VIEW,
-				      .view = {.workload = workload->index.id,
-					      .gpu = (uint32_t)__builtin_ctz(left)}});
+	for (uint32_t left = SL_MUTANT(SET_UNTOLD, workload->account.gpu_mask, 0); left;
+		left &= left - 1)
+		sl_node_tell_view(step, workload, (uint32_t)__builtin_ctz(left), 1);
 }
 
 /*

@@ -8,8 +8,10 @@
 
 static bool has_claims(const struct sl_node_client *client)
 {
-	return client->stage == SL_NODE_LIVES &&
-	       client->condition != SL_CONDITION_SILENT && !client->look->coming &&
+	/* What cannot come back has no use for room. */
+	if (!client->look->is_whole && !client->look->answers)
+		return false;
+	return client->stage != SL_NODE_EXPECTED && !client->look->coming &&
 	       !sl_node_is_told_to_end(client) && !sl_node_is_parked(client->workload) &&
 	       client->workload->stage != SL_NODE_UNCOUNTED;
 }
@@ -241,33 +243,6 @@ static void list_workload(struct sl_node_step *step, struct sl_node_workload *wo
 	}
 	entitle(step, demands, count);
 	join(plan, workload->sums->gpus);
-}
-
-static uint32_t count_claims(const struct sl_node *node)
-{
-	uint32_t count = 0;
-
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		count++;
-		sl_list_foreach (link, &SL_NODE_ENTRY(at, sl_node_client)->demands)
-			count++;
-	}
-	return count;
-}
-
-static void make_room(struct sl_node *node)
-{
-	struct sl_node_plan *plan = node->plan;
-	uint32_t count = count_claims(node);
-
-	if (count <= plan->claims_room)
-		return;
-	plan->claims_room = 2 * count;
-	plan->claims =
-		sl_arena_take(node->arena, plan->claims_room * sizeof(*plan->claims));
-	plan->order =
-		sl_arena_take(node->arena, plan->claims_room * sizeof(*plan->order));
 }
 
 /* --- needs --- */
@@ -596,7 +571,6 @@ void sl_node_list_claims(struct sl_node_step *step)
 	struct sl_node *node = step->node;
 	struct sl_node_plan *plan = node->plan;
 
-	make_room(node);
 	plan->claims_count = 0;
 	for (uint32_t room = 0; room < 3; room++)
 		plan->above[room].known = false;

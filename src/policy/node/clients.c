@@ -77,10 +77,12 @@ void sl_node_on_client_join(struct sl_node_step *step, const struct sl_event *ev
 		sl_node_note(step, SL_REASON_STRAY, 0, event->client_join.workload, 0, 0);
 		return;
 	}
-	if (client)
+	if (client) {
 		node->spare_clients = client->next_spare;
-	else
+	} else {
 		client = sl_arena_take(node->arena, sizeof(*client));
+		sl_node_make_room(node);
+	}
 	look = client->look ? client->look : sl_arena_take(node->arena, sizeof(*look));
 	*client = (struct sl_node_client){.index.id = id,
 		.look = look,

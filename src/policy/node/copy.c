@@ -281,11 +281,6 @@ static void list_clients(struct sl_node *node)
 	struct sl_node_plan *plan = node->plan;
 	struct sl_room_client most = {{0}};
 
-	if (plan->clients_room < node->clients.count + 1) {
-		plan->clients_room = 2 * (node->clients.count + 1);
-		plan->clients = sl_arena_take(
-			node->arena, plan->clients_room * sizeof(*plan->clients));
-	}
 	plan->now.clients = 0;
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
@@ -316,7 +311,7 @@ static void list_clients(struct sl_node *node)
 	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
 		struct sl_room_client *to = &plan->clients[plan->now.clients];
 
-		if (!most.bytes[gpu] || plan->now.clients + 1 >= plan->clients_room)
+		if (!most.bytes[gpu])
 			continue;
 		memset(to, 0, sizeof(*to));
 		to->bytes[gpu] = most.bytes[gpu];

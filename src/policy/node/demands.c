@@ -6,7 +6,7 @@
  * answer) are silent. While it is granted a demand keeps its sequence number, so that after a
  * refusal of the driver it has its old place.
  */
-#include "policy/node/internal.h"
+#include "policy/node/plan.h"
 
 /* The first soon, since a dead process' memory usually comes back within tens of ms. */
 #define AGAIN_FIRST (20 * SL_MS)
@@ -18,6 +18,7 @@ static struct sl_node_demand *new_demand(struct sl_node *node)
 
 	if (sl_list_is_empty(&node->spare_demands)) {
 		demand = sl_arena_take(node->arena, sizeof(*demand));
+		sl_node_make_room(node);
 	} else {
 		demand = sl_node_demand_at(node->spare_demands.next);
 		sl_list_unlink(&demand->of_client);

@@ -195,13 +195,6 @@ static void come(struct move *move)
 
 /* --- what leaves --- */
 
-struct leaver {
-	struct sl_node_client *client;
-	uint32_t class; /* who leaves first */
-	uint64_t key;
-	uint64_t bytes;
-};
-
 static int by_class(const void *a, const void *b)
 {
 	const struct leaver *x = a, *y = b;
@@ -340,23 +333,11 @@ static void take_back(struct move *move)
 
 /* --- all of it --- */
 
-static void make_room(struct sl_node *node)
-{
-	struct sl_node_plan *plan = node->plan;
-
-	if (plan->leavers_room >= node->clients.count)
-		return;
-	plan->leavers_room = 2 * node->clients.count;
-	plan->leavers =
-		sl_arena_take(node->arena, plan->leavers_room * sizeof(*plan->leavers));
-}
-
 void sl_node_move(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
 	struct move move = {.step = step, .plan = node->plan};
 
-	make_room(node);
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++)
 		move.avail[gpu] = (int64_t)sl_ledger_free_bytes(&node->ledger, gpu);
 	node->lacks = 0;

@@ -17,15 +17,23 @@ sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now)
 	return client->idle_since ? sl_sub_sat(now, since) : 0;
 }
 
+/* The first of what it is stuck by; 0: it is not. */
+sl_ns sl_node_stuck_since(const struct sl_node_client *client)
+{
+	if (!client->busy_since || !client->halted_since)
+		return client->busy_since + client->halted_since;
+	return sl_min_u64(client->busy_since, client->halted_since);
+}
+
 sl_ns sl_node_untakeable_at(
 	const struct sl_node *node, const struct sl_node_client *client)
 {
 	sl_ns after = node->config.config.untakeable_after;
+	sl_ns since = sl_node_stuck_since(client);
 
-	if (!after || !client->stuck_since || client->stage == SL_NODE_DYING)
+	if (!after || !since || client->stage == SL_NODE_DYING)
 		return SL_NS_NEVER;
-	return SL_MUTANT(UNTAKEABLE_UNSEEN, sl_node_later(client->stuck_since, after),
-		SL_NS_NEVER);
+	return SL_MUTANT(UNTAKEABLE_UNSEEN, sl_node_later(since, after), SL_NS_NEVER);
 }
 
 bool sl_node_answers(
@@ -76,15 +84,14 @@ void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event)
 	client->idle_since = idle ? before(step->now, idle) : 0;
 	client->proven =
 		idle && event->pulse.proven && client->condition != SL_CONDITION_SILENT;
-	if (client->condition == SL_CONDITION_RUNNING)
-		client->stuck_since = busy ? before(step->now, busy) : 0;
+	client->busy_since = busy ? before(step->now, busy) : 0;
 	/* Idleness goes on by itself; a millisecond is for pulses that were longer under way. */
 	if (was_proven != client->proven || !was_since != !client->idle_since ||
 		sl_max_u64(was_since, client->idle_since) -
 				sl_min_u64(was_since, client->idle_since) >
 			SL_MS)
 		sl_node_wake(step, sl_node_later(step->now, client->proven ? 0 : SL_MS));
-	step->plans |= client->stuck_since != 0;
+	step->plans |= client->busy_since != 0;
 }
 
 void sl_node_on_condition(struct sl_node_step *step, const struct sl_event *event)
@@ -101,9 +108,9 @@ void sl_node_on_condition(struct sl_node_step *step, const struct sl_event *even
 	if (client->condition == to)
 		return;
 	if (to == SL_CONDITION_RUNNING)
-		client->stuck_since = 0;
+		client->halted_since = 0;
 	else if (client->condition == SL_CONDITION_RUNNING)
-		client->stuck_since = sl_node_stamp(step);
+		client->halted_since = sl_node_stamp(step);
 	client->condition = to;
 	if (to == SL_CONDITION_SILENT)
 		client->proven = false;

@@ -200,6 +200,8 @@ void sl_node_on_condition(struct sl_node_step *step, const struct sl_event *even
 void sl_node_on_stop_failed(struct sl_node_step *step, const struct sl_event *event);
 /* For how long it has had no work, as far as it is known; 0: it has. */
 sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now);
+/* Since when it does not run, or is busy with one piece of work; 0: neither. */
+sl_ns sl_node_stuck_since(const struct sl_node_client *client);
 /* From when on it is untakeable, if nothing changes; SL_NS_NEVER: not. */
 sl_ns sl_node_untakeable_at(
 	const struct sl_node *node, const struct sl_node_client *client);

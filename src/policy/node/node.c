@@ -161,14 +161,13 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 		handlers[event->type](&step, event);
 	if (step.plans || step.now >= step.due) {
 		step.due = SL_NS_NEVER;
-		/* What was told to be due is over: the same moment once more is told again. */
-		if (step.now >= node->told_due)
-			node->told_due = SL_NS_NEVER;
 		sl_node_plan(&step);
 	}
 	if (step.left.type == SL_ACTION_LEFT)
 		sl_node_emit(&step, step.left);
-	if (SL_MUTANT(NO_WAKE, step.due != node->told_due, false)) {
+	/* What was told to be due is over: the same moment once more is told again. */
+	if (SL_MUTANT(
+		    NO_WAKE, step.due != node->told_due || step.due <= step.now, false)) {
 		node->told_due = step.due;
 		sl_node_emit(&step, (struct sl_action){.type = SL_ACTION_WAKE_AT,
 					    .wake_at = {.at = step.due}});

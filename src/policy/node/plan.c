@@ -9,17 +9,17 @@ static void tell_untakeable(struct sl_node_step *step, struct sl_node_client *cl
 {
 	bool is = step->now >= sl_node_untakeable_at(step->node, client);
 	bool told = client->told & SL_NODE_TOLD_UNTAKEABLE;
+	sl_ns since = sl_node_stuck_since(client);
 
 	if (is == told)
 		return;
 	client->told ^= SL_NODE_TOLD_UNTAKEABLE;
-	sl_node_note_because(step,
-		&(struct sl_node_because){.reason = is ? SL_REASON_UNTAKEABLE_BEGINS
-						       : SL_REASON_UNTAKEABLE_ENDS,
-			.workload = client->workload->index.id,
-			.client = client->index.id,
-			.span = client->stuck_since ? step->now - client->stuck_since
-						    : 0});
+	sl_node_note_because(
+		step, &(struct sl_node_because){.reason = is ? SL_REASON_UNTAKEABLE_BEGINS
+							     : SL_REASON_UNTAKEABLE_ENDS,
+			      .workload = client->workload->index.id,
+			      .client = client->index.id,
+			      .span = since ? step->now - since : 0});
 }
 
 static void tell_degraded(struct sl_node_step *step, uint32_t gpu)
@@ -100,6 +100,23 @@ static void count_waits(struct sl_node_step *step, struct sl_node_workload *work
 
 /* --- the plan --- */
 
+void sl_node_make_room(struct sl_node *node)
+{
+	struct sl_node_plan *plan = node->plan;
+
+	if (++plan->objects <= plan->room)
+		return;
+	plan->room = 2 * plan->objects;
+	plan->claims = sl_arena_take(node->arena, plan->room * sizeof(plan->claims[0]));
+	plan->order = sl_arena_take(node->arena, plan->room * sizeof(plan->order[0]));
+	plan->clients = sl_arena_take(node->arena, plan->room * sizeof(plan->clients[0]));
+	plan->leavers = sl_arena_take(node->arena, plan->room * sizeof(plan->leavers[0]));
+	plan->stops = sl_arena_take(node->arena, 2 * plan->room * sizeof(plan->stops[0]));
+	sl_node_make_room_for_hopeless(node);
+	/* What the last plan said was in the old arrays. */
+	plan->claims_count = 0;
+}
+
 void sl_node_plan(struct sl_node_step *step)
 {
 	step->changes = false;
@@ -119,6 +136,7 @@ void sl_node_plan(struct sl_node_step *step)
 	sl_node_spare(step);
 	sl_node_note_pool(step);
 	sl_node_end_demands(step);
+	sl_node_break_deadlock(step);
 	sl_node_measure_waits(step->node);
 	sl_node_move(step);
 	sl_node_contexts(step);

@@ -71,6 +71,14 @@ struct sl_node_sums {
 	const struct sl_rank_facts *sibling;
 };
 
+/* A client that can leave a GPU. */
+struct leaver {
+	struct sl_node_client *client;
+	uint32_t class; /* who leaves first */
+	uint64_t key;
+	uint64_t bytes;
+};
+
 /* What workloads of a higher priority have not claimed, in one of the rooms. */
 struct sl_node_above {
 	bool known;
@@ -83,11 +91,16 @@ struct sl_node_plan {
 	struct sl_node_above above[3]; /* of these; made where a claim needs them */
 	struct sl_node_claim *claims;
 	struct sl_node_claim **order;
-	struct sl_room_client *clients; /* for the way back */
-	struct leaver *leavers;         /* difference.c */
-	struct sl_stop *stops;          /* stops.c; room for each client twice */
-	uint32_t claims_count, claims_room, clients_room, leavers_room, stops_room;
-	uint32_t blocked; /* GPUs of claims whose turn comes */
+	struct sl_room_client *clients;    /* for the way back */
+	struct leaver *leavers;            /* difference.c */
+	struct sl_stop *stops;             /* stops.c; room for each client twice */
+	struct sl_node_hopeless *hopeless; /* hopeless.c */
+	/* The first demand that free bytes of the GPU are kept for; and for which of them it is
+	 * known who helps it. */
+	const struct sl_node_claim *keeper[SL_NODE_GPUS_MAX], *helped;
+	uint32_t claims_count;
+	uint32_t objects, room; /* clients and demands, the most at once; and room for */
+	uint32_t blocked;       /* GPUs of claims whose turn comes */
 	uint32_t worked; /* GPUs of claims without a seat: others end for the first one */
 	uint32_t crowded;
 	bool trims; /* an EVICT may have to wait for copies of resident chunks */
@@ -98,6 +111,9 @@ struct sl_node_plan {
 	uint32_t set_of[SL_NODE_GPUS_MAX]; /* the lowest GPU that is joined with it */
 };
 
+/* --- plan.c --- */
+/* One client or demand more: memory of the plan grows with them, and with nothing else. */
+void sl_node_make_room(struct sl_node *node);
 /* --- copy.c --- */
 void sl_node_copy(struct sl_node_step *step);
 uint64_t sl_node_movable(const struct sl_ledger_cell *cell);
@@ -133,6 +149,11 @@ struct sl_room_verdict sl_node_room_of(
 bool sl_node_stop_for(struct sl_node_step *step, struct sl_node_claim *claim);
 /* Whose grace is over and who did not have to go. */
 void sl_node_spare(struct sl_node_step *step);
+/* --- hopeless.c --- */
+void sl_node_make_room_for_hopeless(struct sl_node *node);
+void sl_node_break_deadlock(struct sl_node_step *step);
+/* What free bytes are kept for cannot be served before this demand's client gives what it has. */
+bool sl_node_helps(struct sl_node_step *step, const struct sl_node_claim *claim);
 /* --- ends.c --- */
 void sl_node_end_demands(struct sl_node_step *step);
 void sl_node_end_demand(

@@ -4,6 +4,8 @@
  * The plan works on its copy of the sums, and changes of the facts only what a seat is: COMING,
  * SERVED, OVERDUE, and SEATED of a demand.
  */
+#include <string.h>
+
 #include "policy/node/plan.h"
 
 /* What has waited for so long keeps what is free for itself. */
@@ -138,19 +140,21 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 
 		claim->reserved_bytes[gpu] = bytes;
 		claim->reserves = true;
-		if (claim->demand)
-			plan->kept_bytes[gpu] += bytes;
-		else
+		if (!claim->demand) {
 			room->fixed_bytes += bytes;
+			continue;
+		}
+		plan->kept_bytes[gpu] += bytes;
+		if (bytes && !plan->keeper[gpu])
+			plan->keeper[gpu] = claim;
 	}
 }
 
 /* Room for it, with what demands before it keep. */
-static struct sl_room_verdict ask_room(struct sl_node_plan *plan,
-	const struct sl_node_claim *claim, const struct sl_room_claim *of)
+static struct sl_room_verdict ask_room_behind(
+	struct sl_node_plan *plan, const struct sl_room_claim *of, bool keeps)
 {
 	struct sl_room_verdict verdict;
-	bool keeps = SL_MUTANT(HEAD_NOT_KEPT, claim->demand != NULL, false);
 
 	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
 		plan->now.gpu[gpu].fixed_bytes += keeps ? plan->kept_bytes[gpu] : 0;
@@ -160,12 +164,24 @@ static struct sl_room_verdict ask_room(struct sl_node_plan *plan,
 	return verdict;
 }
 
+static struct sl_room_verdict ask_room(struct sl_node_step *step,
+	const struct sl_node_claim *claim, const struct sl_room_claim *of)
+{
+	struct sl_node_plan *plan = step->node->plan;
+	bool keeps = SL_MUTANT(HEAD_NOT_KEPT, claim->demand != NULL, false);
+	struct sl_room_verdict verdict = ask_room_behind(plan, of, keeps);
+
+	if (verdict.code == SL_ROOM_OK || !keeps || !plan->kept_bytes[claim->demand->gpu])
+		return verdict;
+	return sl_node_helps(step, claim) ? ask_room_behind(plan, of, false) : verdict;
+}
+
 static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_claim *claim,
 	const struct sl_room_claim *of)
 {
 	struct sl_node_plan *plan = step->node->plan;
 
-	claim->room = ask_room(plan, claim, of);
+	claim->room = ask_room(step, claim, of);
 	if (claim->room.code != SL_ROOM_OK) {
 		claim->out_bytes = moves_of(plan, of);
 		return SL_NODE_LACKS;
@@ -198,7 +214,7 @@ struct sl_room_verdict sl_node_room_of(
 {
 	struct sl_room_claim of = need_of(step, claim);
 
-	return ask_room(step->node->plan, claim, &of);
+	return ask_room(step, claim, &of);
 }
 
 static void look(struct sl_node_step *step, struct sl_node_claim *claim)
@@ -242,6 +258,8 @@ void sl_node_seat(struct sl_node_step *step)
 	plan->blocked = plan->worked = 0;
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		plan->kept_bytes[gpu] = 0;
+	memset(plan->keeper, 0, sizeof(plan->keeper));
+	plan->helped = NULL;
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		if (!plan->order[i]->with_demand && !plan->order[i]->client->look->coming)
 			look(step, plan->order[i]);

@@ -104,8 +104,9 @@ struct sl_node_client {
 	bool swaps;
 	uint32_t told;
 	enum sl_client_condition condition;
-	sl_ns stuck_since; /* not running, or busy with one piece of work; 0: neither */
-	sl_ns idle_since;  /* 0: busy, or nobody knows */
+	sl_ns halted_since; /* not running; 0: it runs */
+	sl_ns busy_since;   /* with one piece of work; 0: not, or nobody knows */
+	sl_ns idle_since;   /* 0: busy, or nobody knows */
 	bool proven;
 	sl_ns active_at; /* last work, ask, free, commit, grant; or when it became whole */
 	enum sl_probe probe;

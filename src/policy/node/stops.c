@@ -313,16 +313,6 @@ static uint64_t given(const struct choice *choice)
 	return SL_MUTANT(RESORT_TOO_EARLY, bytes, 0);
 }
 
-static void make_room(struct sl_node *node)
-{
-	struct sl_node_plan *plan = node->plan;
-
-	if (plan->stops_room >= 2 * node->clients.count)
-		return;
-	plan->stops_room = 4 * node->clients.count;
-	plan->stops = sl_arena_take(node->arena, plan->stops_room * sizeof(*plan->stops));
-}
-
 static void choose_on(struct choice *choice, bool stuck)
 {
 	struct sl_stop *stops = choice->plan->stops + choice->chosen;
@@ -353,7 +343,6 @@ static bool choose(struct choice *choice, bool stuck)
 {
 	bool suffices = true;
 
-	make_room(choice->step->node);
 	for (uint32_t left = choice->claim->gpus; left && suffices; left &= left - 1) {
 		choice->gpu = (uint32_t)__builtin_ctz(left);
 		choice->on_all = !(left & (left - 1));

@@ -217,7 +217,7 @@ struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t i
 		.proven = client->proven,
 		.stop_reason = is_told ? client->stop.reason : 0,
 		.idle = sl_node_idle(client, node->now),
-		.busy = client->stuck_since ? node->now - client->stuck_since : 0,
+		.busy = client->busy_since ? node->now - client->busy_since : 0,
 		.swaps = client->swaps,
 		.wants = client->wants_since && sl_node_is_out(client),
 		.order = client->order.id,

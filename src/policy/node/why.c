@@ -91,7 +91,7 @@ static void say_client(const struct why *why, const struct sl_node_client *clien
 	because = (struct sl_node_because){.reason = SL_REASON_UNTAKEABLE_BEGINS,
 		.workload = client->workload->index.id,
 		.client = client->index.id,
-		.span = node->now - client->stuck_since};
+		.span = node->now - sl_node_stuck_since(client)};
 	why->fn(why->context, &because);
 }
 

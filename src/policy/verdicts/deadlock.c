@@ -165,10 +165,10 @@ static void begin(struct state *state, const struct sl_deadlock_scene *scene,
 			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
 
 		party->helps = party->stuck = false;
-		*party->claim =
-			(struct sl_deadlock_claim){.priority = party->claim->priority,
-				.stands = party->claim->stands,
-				.level = find_level(state, party->claim->priority)};
+		*party->claim = (struct sl_deadlock_claim){.of = party->claim->of,
+			.priority = party->claim->priority,
+			.stands = party->claim->stands,
+			.level = find_level(state, party->claim->priority)};
 	}
 	sl_list_foreach (link, scene->parties) {
 		struct sl_deadlock_party *party =

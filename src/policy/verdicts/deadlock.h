@@ -25,6 +25,7 @@
 
 /* One per workload: what the caller says of it, and scratch. */
 struct sl_deadlock_claim {
+	const void *of; /* whose it is, for the caller */
 	int32_t priority;
 	bool stands; /* its bursts may stand on unclaimed requests of higher priority */
 	/* scratch */
