@@ -57,7 +57,8 @@ static bool lasts(const struct sl_node_step *step, const struct sl_node_client *
 		       client->back_off.times >= UNWILLING_AFTER);
 }
 
-static bool is_idle_for(
+/* By all that was heard. */
+static bool is_quiet_for(
 	struct sl_node_step *step, const struct sl_node_client *client, sl_ns span)
 {
 	sl_ns since = sl_max_u64(client->idle_since, client->active_at);
@@ -68,7 +69,7 @@ static bool is_idle_for(
 		sl_node_wake(step, sl_node_later(since, span));
 		return false;
 	}
-	return client->proven;
+	return true;
 }
 
 static bool has_unseated(const struct sl_node_client *client)
@@ -105,9 +106,10 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 	}
 	look->stays = stays(step, client);
 	look->lasts = lasts(step, client);
-	look->is_idle = is_idle_for(step, client,
-		has_unseated(client) ? sl_turns_first_part(0)
-				     : sl_turns_first_part(look->cost));
+	look->is_idle = client->proven &&
+			is_quiet_for(step, client,
+				has_unseated(client) ? sl_turns_first_part(0)
+						     : sl_turns_first_part(look->cost));
 	look->coming =
 		sl_node_ends(client, step->now) ||
 		(sl_node_is_stopped(client->workload) &&
@@ -212,6 +214,8 @@ static void begin_room(const struct sl_node *node, struct sl_room *room, bool ba
 /* The last of its processes decides. */
 static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *workload)
 {
+	bool proven = true;
+
 	if (!workload->warm_after || workload->stage != SL_NODE_RUNS ||
 		workload->leaving || workload->flags & SL_WORKLOAD_NO_SWAP ||
 		!sl_node_swaps(step->node))
@@ -221,11 +225,13 @@ static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *wo
 		if (client->stage == SL_NODE_DYING || !client->look->gpus)
 			continue;
 		if (client->wants_since || !sl_list_is_empty(&client->demands) ||
-			!is_idle_for(step, client,
+			!is_quiet_for(step, client,
 				SL_MUTANT(WARM_TOO_EARLY, workload->warm_after, 1)))
 			return false;
+		client->look->proves |= !client->proven;
+		proven &= client->proven;
 	}
-	return true;
+	return proven;
 }
 
 static size_t size_for(uint32_t gpus)

@@ -82,10 +82,13 @@ void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event)
 	was_since = client->idle_since;
 	was_proven = client->proven;
 	client->idle_since = idle ? before(step->now, idle) : 0;
-	client->proven =
-		idle && event->pulse.proven && client->condition != SL_CONDITION_SILENT;
+	/* What was proven holds for as long as the idleness goes on; a millisecond is for pulses
+	 * that were longer under way. */
+	client->proven = idle && client->condition != SL_CONDITION_SILENT &&
+			 (event->pulse.proven ||
+				 (was_proven && client->idle_since <= was_since + SL_MS));
 	client->busy_since = busy ? before(step->now, busy) : 0;
-	/* Idleness goes on by itself; a millisecond is for pulses that were longer under way. */
+	/* Idleness goes on by itself. */
 	if (was_proven != client->proven || !was_since != !client->idle_since ||
 		sl_max_u64(was_since, client->idle_since) -
 				sl_min_u64(was_since, client->idle_since) >

@@ -51,7 +51,7 @@ struct sl_node_look {
 	sl_ns cost;
 	bool sits;       /* its body has a seat in this plan */
 	bool is_brought; /* looked at by the difference */
-	bool proves;     /* were it proven idle, it would be told to end */
+	bool proves;     /* were it proven idle, it would be told to end, or go warm */
 	uint32_t gpus;   /* where it has anything */
 	struct sl_node_claim *body;
 };

@@ -55,9 +55,6 @@ static enum sl_probe wanted(
 		(client->probe == SL_PROBE_PROVE ||
 			(client->idle_since && !client->proven)))
 		return SL_MUTANT(NEVER_PROVES, SL_PROBE_PROVE, SL_PROBE_WATCH);
-	if (can_move && client->workload->warm_after && client->idle_since &&
-		!client->proven)
-		return SL_PROBE_PROVE;
 	if (client->condition != SL_CONDITION_RUNNING || client->order.id)
 		return SL_PROBE_WATCH;
 	if (can_move && (lacks || client->workload->warm_after))
