@@ -12,10 +12,11 @@
 
 static const struct {
 	const char *name, *text;
-} promises[EXPLORE_PROMISES_END] = {[EXPLORE_KEPT] = {"KEPT", "all promises hold"},
-#define X(NAME, text) [EXPLORE_##NAME] = {#NAME, text},
-	EXPLORE_PROMISES(X)
-#undef X
+} promises[EXPLORE_PROMISES_END] = {
+	[EXPLORE_KEPT] = {"KEPT", "all promises hold"},
+#define SL_PROMISE(NAME, text) [EXPLORE_##NAME] = {#NAME, text},
+#include "promises.def"
+#undef SL_PROMISE
 };
 
 const char *explore_promise_name(enum explore_promise promise)

@@ -22,35 +22,13 @@
 #define EXPLORE_CHOICES   64         /* the most in one state */
 #define EXPLORE_BURST     64 /* more actions than this after one choice are a storm */
 
-/* The promises that are judged. X(NAME, text) */
-#define EXPLORE_PROMISES(X)                                                              \
-	X(I1, "requests and memory that cannot move fit on each GPU, and so does what "  \
-	      "is "                                                                      \
-	      "there")                                                                   \
-	X(I2, "what is lent can be taken back")                                          \
-	X(POOL, "no more is on the host, or leaves for it, than the pool holds")         \
-	X(OOM, "a demand within its request is never denied, but for a named exception") \
-	X(LIMIT, "a demand above its limit is denied at once, and none is granted")      \
-	X(FREE, "a burst is not denied memory that is free for it")                      \
-	X(WHOLE, "a client runs or grows only when nothing of it is on the host")        \
-	X(GRACE, "a workload within its request stays until it was idle for idle_grace") \
-	X(STAYS, "what may not move, or is in no claim's way, is not evicted")           \
-	X(ONE_ORDER, "a client has at most one open memory action")                      \
-	X(NO_GRANT, "no EVICT of a client with an uncommitted grant")                    \
-	X(RECOVERY, "nothing is granted or moved before the clients have reported")      \
-	X(MAX_WAIT, "a longest wait that was told holds")                                \
-	X(ANSWER, "a demand that cannot be served is denied in the end")                 \
-	X(PROGRESS, "without further demands every claim is served if it can be")        \
-	X(STORM, "orders, actions and wake-ups come to an end")                          \
-	X(QUIET, "a plan that does not ask for another one at once leaves nothing to "   \
-		 "do")
-
+/* Of promises.def; some of it only swap-sim judges. */
 enum explore_promise {
 	EXPLORE_KEPT = 0, /* none is broken */
-#define X(NAME, text) EXPLORE_##NAME,
-	EXPLORE_PROMISES(X)
-#undef X
-		EXPLORE_PROMISES_END
+#define SL_PROMISE(NAME, text) EXPLORE_##NAME,
+#include "promises.def"
+#undef SL_PROMISE
+	EXPLORE_PROMISES_END
 };
 
 /* What can happen. X(NAME, text, args): args: c client, g GPU, u units, w workload. */

@@ -1,361 +1,17 @@
 /*
- * swap_books - what there is: accounts kept from events and actions alone
- *
- * Nothing here is shared with the node: a simple array, walked from end to end.
+ * swap_books - accounts of what there is, kept from events and actions alone
  */
 #include "swap_rules.h"
 
 #include <string.h>
 
-struct swap_party *swap_party_of(struct swap_rules *r, uint64_t client)
-{
-	for (uint32_t i = 0; i < r->parties; i++) {
-		if (r->party[i].used && r->party[i].id == client)
-			return &r->party[i];
-	}
-	return NULL;
-}
-
-struct swap_member *swap_member_of(struct swap_rules *r, uint64_t workload)
-{
-	for (uint32_t i = 0; i < r->members; i++) {
-		if (r->member[i].used && r->member[i].id == workload)
-			return &r->member[i];
-	}
-	return NULL;
-}
-
-/* --- sums --- */
-
-uint64_t swap_shareable(const struct swap_rules *r, uint32_t gpu)
-{
-	return sl_sub_sat(r->capacity[gpu], r->reserve[gpu] + r->unmanaged[gpu]);
-}
-
-uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < SWAP_GRANTS; i++) {
-		const struct swap_demand *d = &p->demand[i];
-
-		if (d->used && d->epoch && d->gpu == gpu && !d->there)
-			sum += d->bytes;
-	}
-	return sum;
-}
-
-/* Room is kept on all its GPUs from the first RESTORE on, unless that is for a part. */
-uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu)
-{
-	if (p->part && p->order_gpu == gpu)
-		return sl_min_u64(p->order_bytes, p->evicted[gpu]);
-	return p->comes ? p->evicted[gpu] : 0;
-}
-
-uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu)
-{
-	return p->order && !p->is_restore && p->order_gpu == gpu
-		       ? sl_min_u64(p->order_bytes, p->backing[gpu] - p->evicted[gpu])
-		       : 0;
-}
-
-uint64_t swap_party_evicted(const struct swap_party *p)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
-		sum += p->evicted[gpu];
-	return sum;
-}
-
-bool swap_party_asks(const struct swap_party *p)
-{
-	for (uint32_t i = 0; i < SWAP_GRANTS; i++) {
-		if (p->demand[i].used && !p->demand[i].epoch)
-			return true;
-	}
-	return false;
-}
-
-uint64_t swap_use(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->workload == workload)
-			sum += p->backing[gpu] + p->hidden[gpu] +
-			       swap_party_granted(p, gpu);
-	}
-	return sum;
-}
-
-static uint64_t party_resident(const struct swap_party *p, uint32_t gpu)
-{
-	return p->backing[gpu] - p->evicted[gpu] + p->hidden[gpu] +
-	       swap_party_granted(p, gpu) + swap_party_returning(p, gpu);
-}
-
-uint64_t swap_resident(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->workload == workload)
-			sum += party_resident(p, gpu);
-	}
-	return sum;
-}
-
-uint64_t swap_fixed(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->workload == workload)
-			sum += p->hidden[gpu] + p->held[gpu];
-	}
-	return sum;
-}
-
-uint64_t swap_physical(const struct swap_rules *r, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used)
-			sum += p->dying[gpu] + (p->alive ? party_resident(p, gpu) : 0);
-	}
-	return sum;
-}
-
-uint64_t swap_leaving(const struct swap_rules *r)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		for (uint32_t i = 0; i < r->parties; i++) {
-			if (r->party[i].used && r->party[i].alive)
-				sum += swap_party_leaving(&r->party[i], gpu);
-		}
-	}
-	return sum;
-}
-
-uint64_t swap_evicted(const struct swap_rules *r, uint64_t workload)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && (!workload || p->workload == workload))
-			sum += swap_party_evicted(p);
-	}
-	return sum;
-}
-
-uint64_t swap_request(const struct swap_member *m, uint32_t gpu)
-{
-	return m->removed || m->parked || !(m->mask >> gpu & 1) ? 0 : m->request;
-}
-
-/* How it will be once all that is under way has arrived: that is what must be possible to take
- * back. */
-static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used)
-			sum += p->dying[gpu] +
-			       (p->alive ? party_resident(p, gpu) -
-						       swap_party_leaving(p, gpu)
-					 : 0);
-	}
-	for (uint32_t i = 0; i < r->members; i++) {
-		const struct swap_member *m = &r->member[i];
-		uint64_t has = 0;
-
-		if (!m->used)
-			continue;
-		for (uint32_t n = 0; n < r->parties; n++) {
-			const struct swap_party *p = &r->party[n];
-
-			if (p->used && p->alive && p->workload == m->id)
-				has += party_resident(p, gpu) -
-				       swap_party_leaving(p, gpu);
-		}
-		sum += sl_sub_sat(swap_request(m, gpu), has);
-	}
-	return sl_sub_sat(sum, swap_shareable(r, gpu));
-}
-
-/* Of the workload, what is on the GPU and not on its way out. */
-static uint64_t staying(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
-{
-	uint64_t sum = swap_resident(r, workload, gpu);
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->workload == workload)
-			sum -= swap_party_leaving(p, gpu);
-	}
-	return sum;
-}
-
-uint64_t swap_lent_above(const struct swap_rules *r, const struct swap_member *of,
-	const struct swap_demand *d)
-{
-	uint64_t sum = 0;
-
-	if (!r->has_priority || of->flags & SL_WORKLOAD_NO_SWAP || d->held)
-		return 0;
-	for (uint32_t i = 0; i < r->members; i++) {
-		const struct swap_member *m = &r->member[i];
-
-		if (m->used && m->priority > of->priority)
-			sum += sl_sub_sat(
-				swap_request(m, d->gpu), staying(r, m->id, d->gpu));
-	}
-	return sl_min_u64(sum, overlap(r, d->gpu));
-}
-
-uint64_t swap_i2(const struct swap_rules *r)
-{
-	uint64_t sum = swap_evicted(r, 0);
-
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		if (!(r->present_mask >> gpu & 1))
-			continue;
-		sum += overlap(r, gpu);
-		for (uint32_t i = 0; i < r->parties; i++) {
-			const struct swap_party *p = &r->party[i];
-
-			if (p->used && p->alive)
-				sum += swap_party_leaving(p, gpu) -
-				       swap_party_returning(p, gpu);
-		}
-	}
-	return sum;
-}
-
-uint64_t swap_made(const struct swap_rules *r)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-		uint64_t needs = 0;
-
-		if (!p->used || !p->alive)
-			continue;
-		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
-			needs += p->evicted[gpu] + swap_party_leaving(p, gpu);
-		sum += sl_max_u64(needs, sl_sub_sat(p->store, p->trimmed));
-	}
-	return sum;
-}
-
-bool swap_is_spread(const struct swap_member *m)
-{
-	return m->mask & (m->mask - 1);
-}
-
-static sl_ns cost_of(const struct swap_rules *r, uint32_t gpu, uint64_t bytes)
-{
-	uint64_t out = r->link_out[gpu] ? r->link_out[gpu] : 8 * SL_GIB;
-	uint64_t in = r->link_in[gpu] ? r->link_in[gpu] : 8 * SL_GIB;
-
-	return (sl_ns)(1e9 * ((double)bytes / (double)out + (double)bytes / (double)in));
-}
-
-sl_ns swap_party_cost(
-	const struct swap_rules *r, const struct swap_party *p, uint32_t gpu)
-{
-	return cost_of(
-		r, gpu, sl_sub_sat(p->backing[gpu] - p->evicted[gpu], p->held[gpu]));
-}
-
-sl_ns swap_cost(const struct swap_rules *r, uint64_t workload)
-{
-	sl_ns sum = 0;
-
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		for (uint32_t i = 0; i < r->parties; i++) {
-			const struct swap_party *p = &r->party[i];
-
-			if (p->used && p->alive && p->workload == workload)
-				sum += cost_of(r, gpu,
-					sl_sub_sat(p->backing[gpu], p->held[gpu]));
-		}
-	}
-	return sum;
-}
-
-/* --- turns --- */
-
-/* Another of its workload is there and can be moved: who comes back before all bursts, or only
- * freed what was on the host, may have what is left of that one's turn. */
-static bool may_join_turn(const struct swap_rules *r, const struct swap_member *m,
-	const struct swap_party *back)
-{
-	if (back->wants &&
-		(!swap_is_within(r, m) || back->wants_at >= m->whole_at + r->turn_max))
-		return false;
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p != back && p->workload == m->id &&
-			p->swaps && !p->order && !swap_party_evicted(p))
-			return true;
-	}
-	return false;
-}
-
-/* Its turn begins once nobody of it waits to come back. */
-static void may_begin_turn(struct swap_rules *r, const struct swap_party *back)
-{
-	uint64_t workload = back->workload;
-	struct swap_member *m = swap_member_of(r, workload);
-
-	bool joins = m && may_join_turn(r, m, back);
-
-	if (m)
-		m->whole_at = r->now;
-	if (joins)
-		return;
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->workload == workload &&
-			swap_party_evicted(p) && (p->wants || p->comes))
-			return;
-	}
-	if (m)
-		m->turn_began = r->now;
-}
-
 /* Some of it was on the host: is all of it back? */
 static void look_if_whole(struct swap_rules *r, struct swap_party *p, bool was_out)
 {
-	/* Who was told to leave begins no turn by freeing what has left. */
 	if (!was_out || swap_party_evicted(p) || (p->order && !p->is_restore))
 		return;
 	p->comes = p->resumed = false;
 	p->resident_at = r->now;
-	may_begin_turn(r, p);
 }
 
 /* --- events --- */
@@ -368,7 +24,6 @@ static void on_config(struct swap_rules *r, const struct sl_event *e)
 	r->slack = e->config.slack_bytes;
 	r->pool_member = e->config.pool_member_bytes;
 	r->turn_max = e->config.turn_max ? e->config.turn_max : 10 * SL_S;
-	r->min_share_pm = e->config.min_share_pm ? e->config.min_share_pm : 50;
 	r->recover_wait = e->config.recover_wait;
 	r->swaps = r->has_priority = r->waits = false;
 	r->wait_max = e->config.wait_max;
@@ -426,7 +81,7 @@ static void on_join(struct swap_rules *r, const struct sl_event *e)
 		return;
 	p = new_party(r);
 	if (!p) {
-		swap_rules_fail(r, "the rules have no room for another client");
+		swap_break(r, SWAP_ANSWER, "no room for another client");
 		return;
 	}
 	*p = (struct swap_party){.used = true,
@@ -512,7 +167,7 @@ static void on_hidden(
 static void on_exit(struct swap_rules *r, struct swap_party *p)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		p->dying[gpu] = r->lost_mask >> gpu & 1 ? 0 : party_resident(p, gpu);
+		p->dying[gpu] = r->lost_mask >> gpu & 1 ? 0 : swap_party_resident(p, gpu);
 		p->evicted[gpu] = p->backing[gpu] = p->hidden[gpu] = p->held[gpu] = 0;
 		if (r->lost_mask >> gpu & 1)
 			release(r, p, gpu, 0);
@@ -537,7 +192,7 @@ static void on_ask(struct swap_rules *r, struct swap_party *p, const struct sl_e
 			free_at = i;
 	}
 	if (free_at == SWAP_GRANTS) {
-		swap_rules_fail(r, "the rules have no room for another demand");
+		swap_break(r, SWAP_ANSWER, "no room for another demand");
 		return;
 	}
 	p->demand[free_at] = (struct swap_demand){.used = true,
@@ -607,16 +262,6 @@ static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
 	return true;
 }
 
-/* Something left for those of the workload that want back what they lack: they come before all
- * others now. */
-static void begin_exchange(struct swap_rules *r, uint64_t workload)
-{
-	for (uint32_t i = 0; workload && i < r->parties; i++) {
-		if (r->party[i].workload == workload && swap_party_wants(&r->party[i]))
-			r->party[i].begun = true;
-	}
-}
-
 static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
 	const struct swap_member *m;
@@ -635,13 +280,9 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	if (p->order != e->done.order)
 		return;
 	p->order = 0;
-	p->vain =
-		p->part && e->done.outcome == SL_SWAP_OK && p->evicted[gpu] == p->part_out
-			? p->order_bytes
-			: 0;
-	p->begun = p->is_restore && e->done.outcome == SL_SWAP_OK;
-	if (!p->is_restore && (p->gives || p->evicted[gpu] > before))
-		begin_exchange(r, p->order_for);
+	p->moved |= p->evicted[gpu] != before;
+	if (!p->moved)
+		swap_count(r, p, &p->vain, "orders by which nothing moved");
 	/* Who was resumed while it left comes back for what has left. */
 	p->resumed &= p->is_restore || swap_party_evicted(p) > 0;
 	p->part = false;
@@ -659,10 +300,8 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 		p->failed_at = e->done.outcome == SL_SWAP_OK ? 0 : r->now;
 	} else if (e->done.outcome == SL_SWAP_OK) {
 		p->refused_at = 0;
-		p->refusals = 0;
 	} else if (e->done.cause != SL_SWAP_ABORTED && e->done.cause != SL_SWAP_LOST) {
 		p->refused_at = r->now;
-		p->refusals += e->done.outcome == SL_SWAP_REFUSED;
 	}
 }
 
@@ -678,8 +317,7 @@ static void on_moved(struct swap_rules *r, struct swap_party *p, const struct sl
 		sl_min_u64(e->moved.evicted_bytes, p->backing[gpu]), p->evicted[gpu]);
 	p->evicted[gpu] += more;
 	p->order_bytes = sl_sub_sat(p->order_bytes, more);
-	p->gives |= more > 0;
-	(void)r;
+	p->moved |= more > 0;
 }
 
 static void on_gpu_lost(struct swap_rules *r, uint32_t gpu)
@@ -795,23 +433,32 @@ static void on_report(struct swap_party *p, const struct sl_event *e)
 		sl_min_u64(p->evicted[gpu], sl_sub_sat(e->client_report.bytes, here));
 }
 
+/* What was proven of this idleness stays proven. */
+static void on_pulse(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
+{
+	bool goes_on = p->pulse_idles &&
+		       e->pulse.idle + SL_MS >= p->pulse_idle + (r->now - p->pulse_at);
+
+	p->proven = e->pulse.idle && (e->pulse.proven || (p->proven && goes_on));
+	p->pulse_at = r->now;
+	p->pulse_idles = e->pulse.idle > 0;
+	p->pulse_idle = e->pulse.idle;
+	p->pulse_busy = e->pulse.busy;
+	if (e->pulse.busy)
+		is_active(r, p->workload);
+}
+
 /* Of a living client that is known. */
 static void party_event(
 	struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
-	struct swap_member *m = swap_member_of(r, p->workload);
-
 	switch (e->type) {
 	case SL_EVENT_CLIENT_REPORT: on_report(p, e); break;
 	case SL_EVENT_CLIENT_EVICTED:
 		p->evicted[e->client_evicted.gpu] = sl_min_u64(
 			e->client_evicted.bytes, p->backing[e->client_evicted.gpu]);
 		break;
-	case SL_EVENT_CLIENT_REPORTED:
-		p->expected = false;
-		if (m && !m->turn_began)
-			m->turn_began = m->whole_at = r->now;
-		break;
+	case SL_EVENT_CLIENT_REPORTED: p->expected = false; break;
 	case SL_EVENT_CLIENT_EXIT: on_exit(r, p); break;
 	case SL_EVENT_ASK: on_ask(r, p, e); break;
 	case SL_EVENT_COMMIT: on_commit(r, p, e); break;
@@ -836,18 +483,10 @@ static void party_event(
 		break;
 	case SL_EVENT_WORK:
 		p->worked_at = r->now;
-		p->pulse_idles = false;
+		p->pulse_idles = p->proven = false;
 		is_active(r, p->workload);
 		break;
-	case SL_EVENT_PULSE:
-		p->pulse_at = r->now;
-		p->pulse_idles = e->pulse.idle > 0;
-		p->pulse_idle = e->pulse.idle;
-		p->pulse_busy = e->pulse.busy;
-		p->proven = e->pulse.proven;
-		if (e->pulse.busy)
-			is_active(r, p->workload);
-		break;
+	case SL_EVENT_PULSE: on_pulse(r, p, e); break;
 	case SL_EVENT_CONDITION:
 		if (p->condition == SL_CONDITION_RUNNING)
 			p->condition_at = r->now;

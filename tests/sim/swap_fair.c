@@ -109,7 +109,7 @@ void swap_fair_judge(struct swap_world *w)
 		return;
 	w->stats.turns++;
 	if (long_enough && (double)w->copied_ns > 0.1 * span)
-		swap_fail(w, "turns: %.1f %% of the time went into copying",
+		swap_fail(w, "COST: %.1f %% of the time went into copying",
 			100 * (double)w->copied_ns / span);
 	/* Turns are not cut below the least one: then shares do not follow the weights. */
 	if (f.unit * f.least < 2e8)
@@ -122,7 +122,7 @@ void swap_fair_judge(struct swap_world *w)
 		/* One turn more or less at either end, and what drains take. */
 		if (c->used && (part < 0.75 * due || part > 1.25 * due + 0.05))
 			swap_fail(w,
-				"turns: client %" PRIu64
+				"SHARE: client %" PRIu64
 				" had %.1f %% of the time, %.1f %% are due",
 				c->id, 100 * part, 100 * due);
 	}

@@ -1,6 +1,6 @@
 /*
- * swap_judge - what may not be so after a step: accounts that differ, promises of time, somebody
- * stuck
+ * swap_judge - judges what is so after a step, and at the end of an episode: numbers that are
+ * shown, promises of time, somebody stuck
  */
 #include <inttypes.h>
 
@@ -10,8 +10,10 @@
 #define BACK_OFF (6 * SL_S)
 /* Copies are waited for so long, and a little. */
 #define TRIM_WAIT (1200 * SL_MS)
+/* What changes is looked at within this. */
+#define SOON (5 * SL_MS)
 
-/* --- the node's own accounts --- */
+/* --- what people are shown --- */
 
 static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
 {
@@ -24,6 +26,7 @@ static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
+/* SHOWN: one number everywhere: what the node shows is what there is. */
 static void compare(struct swap_rules *r, const struct sl_node *node)
 {
 	for (uint32_t i = 0; i < r->parties; i++) {
@@ -36,7 +39,7 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 				v.evicted_bytes != p->evicted[gpu] ||
 				v.hidden_bytes != p->hidden[gpu] ||
 				v.paid_bytes != p->paid[gpu])
-				swap_rules_fail(r,
+				swap_break(r, SWAP_SHOWN,
 					"client %" PRIu64 " on GPU %u: backing %" PRIu64
 					", evicted %" PRIu64 ", hidden %" PRIu64
 					", the node has %" PRIu64 ", %" PRIu64
@@ -46,18 +49,19 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 					v.hidden_bytes);
 		}
 		if (p->used && p->alive && sl_node_client(node, p->id).order != p->order)
-			swap_rules_fail(r,
+			swap_break(r, SWAP_SHOWN,
 				"client %" PRIu64 ": order %" PRIu64
 				" is open, the node has %" PRIu64,
 				p->id, p->order, sl_node_client(node, p->id).order);
 	}
 	if (sl_node_pool(node).leaving_bytes != swap_leaving(r))
-		swap_rules_fail(r, "%" PRIu64 " are leaving, the node has %" PRIu64,
-			swap_leaving(r), sl_node_pool(node).leaving_bytes);
+		swap_break(r, SWAP_SHOWN,
+			"%" PRIu64 " are leaving, the node has %" PRIu64, swap_leaving(r),
+			sl_node_pool(node).leaving_bytes);
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		if (r->present_mask >> gpu & 1 &&
 			sl_node_gpu(node, gpu).requests_bytes != requests(r, gpu))
-			swap_rules_fail(r,
+			swap_break(r, SWAP_SHOWN,
 				"GPU %u: requests of %" PRIu64 ", the node has %" PRIu64,
 				gpu, requests(r, gpu),
 				sl_node_gpu(node, gpu).requests_bytes);
@@ -68,7 +72,7 @@ static void compare(struct swap_rules *r, const struct sl_node *node)
 
 		if (r->present_mask & ~r->lost_mask & 1u << gpu &&
 			sl_node_gpu(node, gpu).free_bytes != free_bytes)
-			swap_rules_fail(r,
+			swap_break(r, SWAP_SHOWN,
 				"GPU %u: free %" PRIu64 ", the node has %" PRIu64, gpu,
 				free_bytes, sl_node_gpu(node, gpu).free_bytes);
 	}
@@ -88,7 +92,7 @@ static uint64_t claims(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
-/* I1; what is measured may break it, nothing else. */
+/* I1: what is measured may break it, nothing else. */
 static void judge_i1(struct swap_rules *r)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
@@ -111,16 +115,15 @@ static void judge_i1(struct swap_rules *r)
 		default: break;
 		}
 		if (!(r->forced_mask >> gpu & 1))
-			swap_rules_fail(r,
-				"I1: on GPU %u %" PRIu64 " are promised and %" PRIu64
+			swap_break(r, SWAP_I1,
+				"on GPU %u %" PRIu64 " are promised and %" PRIu64
 				" there, of %" PRIu64 " that can be shared",
 				gpu, claims(r, gpu), swap_physical(r, gpu),
 				swap_shareable(r, gpu));
 	}
 }
 
-/* --- what a person sees --- */
-
+/* SHOWN: where a workload is said to be. */
 static void judge_residency(
 	struct swap_rules *r, const struct sl_node *node, struct swap_member *m)
 {
@@ -164,7 +167,7 @@ static void judge_residency(
 	default: break;
 	}
 	if (!fits)
-		swap_rules_fail(r,
+		swap_break(r, SWAP_SHOWN,
 			"workload %" PRIu64
 			" is said to be in state %u; parked %d, resuming %d, leaving %d, "
 			"returning %d, on the host %" PRIu64 ", wants %d",
@@ -174,32 +177,6 @@ static void judge_residency(
 }
 
 /* --- time --- */
-
-/* Copies that somebody was asked for and does not give, though he needs no less than then, are no
- * room. */
-static uint64_t kept_copies(const struct swap_rules *r)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->trimmed)
-			sum += sl_sub_sat(p->store, swap_party_evicted(p));
-	}
-	return sum;
-}
-
-/* The pool cannot take what would have to go for it: that is said, and the next resolver's. */
-bool swap_is_pool_in_the_way(const struct swap_rules *r)
-{
-	uint64_t lacks = kept_copies(r);
-
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
-		lacks += sl_sub_sat(swap_needs(r, gpu) + swap_physical(r, gpu),
-			swap_shareable(r, gpu));
-	return swap_i2(r) + 2 * lacks > sl_sub_sat(r->pool, r->slack) || r->pool_member;
-}
 
 /* It is waited for until its process goes on. */
 static bool is_stopped(const struct swap_rules *r, const struct swap_member *m)
@@ -214,7 +191,8 @@ static bool is_stopped(const struct swap_rules *r, const struct swap_member *m)
 	return false;
 }
 
-/* Resident again within the longest wait that the node named, as long as nobody else comes. */
+/* MAX_WAIT: resident again within the longest wait that the node told, as long as nothing that
+ * competes changes. */
 static void judge_wait(
 	struct swap_rules *r, const struct sl_node *node, struct swap_member *m)
 {
@@ -246,7 +224,7 @@ static void judge_wait(
 	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
 		r->now > m->wait_bound + (m->wait_bound - m->wants_since) / 10 +
 				 200 * SL_MS)
-		swap_rules_fail(r,
+		swap_break(r, SWAP_MAX_WAIT,
 			"workload %" PRIu64 " wants to run since %" PRIu64
 			" ms, and was to be resident within %" PRIu64 " ms",
 			m->id, swap_ms(r->now - m->wants_since),
@@ -264,48 +242,43 @@ static bool is_moved(const struct swap_rules *r, const struct swap_member *m)
 	return false;
 }
 
-/* What fits together runs together: nobody stays on the host when there is room for all that
- * wait. */
-static void judge_fit(struct swap_rules *r, const struct swap_party *p)
+/* It waits on the host, and nothing of its own keeps it there. */
+static bool could_come(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {
-	const struct swap_member *m = swap_member_of(r, p->workload);
-
-	if (!swap_party_wants(p) || !m || m->parked || m->removed || m->stopping ||
-		is_moved(r, m) || (p->failed_at && r->now < p->failed_at + BACK_OFF) ||
-		swap_recovers(r) || p->expected || p->condition != SL_CONDITION_RUNNING)
-		return;
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		if (!(m->mask >> gpu & 1))
-			continue;
-		if (r->lost_mask >> gpu & 1 ||
-			swap_physical(r, gpu) + swap_needs(r, gpu) >
-				swap_shareable(r, gpu))
-			return;
-	}
-	swap_rules_fail(r,
-		"client %" PRIu64 " waits on the host, though all that is wanted fits",
-		p->id);
+	return swap_party_wants(p) && m && !m->parked && !m->removed && !m->stopping &&
+	       !is_moved(r, m) && !p->expected && !swap_recovers(r) &&
+	       p->condition == SL_CONDITION_RUNNING &&
+	       (!p->failed_at || r->now >= p->failed_at + BACK_OFF);
 }
 
-/* What it lacks on the GPU may be on its way: somebody leaves, is told to give copies back first,
- * or ends. */
-static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
+static bool is_there_room(
+	const struct swap_rules *r, const struct swap_party *p, uint32_t mask)
 {
-	/* Of those that were told to end. */
-	if (swap_going(r, gpu))
-		return true;
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-		const struct swap_member *m = swap_member_of(r, p->workload);
-
-		if (!p->used)
-			continue;
-		if (p->dying[gpu] || (m && m->stopping) ||
-			(p->trimmed && r->now < p->trimmed_at + TRIM_WAIT) ||
-			(p->alive && p->order && !p->is_restore && p->order_gpu == gpu))
-			return true;
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		if (mask >> gpu & 1 &&
+			(r->lost_mask >> gpu & 1 ||
+				swap_physical(r, gpu) + swap_needs(r, gpu) >
+					swap_shareable(r, gpu)))
+			return false;
 	}
-	return false;
+	return true;
+}
+
+/* FIT: what fits together runs together: nobody stays on the host when there is room for all that
+ * wait. */
+static void judge_fit(
+	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
+{
+	if (!could_come(r, p, m) || !is_there_room(r, p, m->mask))
+		p->fits_since = 0;
+	else if (!p->fits_since)
+		p->fits_since = r->now;
+	else if (r->now - p->fits_since > SOON)
+		swap_break(r, SWAP_FIT,
+			"client %" PRIu64
+			" waits on the host, though all that is wanted fits",
+			p->id);
 }
 
 /* Of others of lower priority, what stands above their requests: `priority` takes it back. */
@@ -324,73 +297,76 @@ static uint64_t takeable(
 	return sum;
 }
 
-/* Who wants back what is within his request has it, from those that he comes before and that may be
- * stopped, whether they can be moved or not. */
-static void judge_owed(struct swap_rules *r, struct swap_party *p)
+/* Somebody leaves, ends, or is told to give copies back first. */
+static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 {
-	const struct swap_member *m = swap_member_of(r, p->workload);
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+		const struct swap_member *m = swap_member_of(r, p->workload);
+
+		if (p->used &&
+			(p->dying[gpu] || (m && m->stopping) ||
+				swap_party_going(r, p, gpu) ||
+				(p->trimmed && r->now < p->trimmed_at + TRIM_WAIT) ||
+				(p->alive && p->order && !p->is_restore &&
+					p->order_gpu == gpu)))
+			return true;
+	}
+	return false;
+}
+
+/* What it lacks, borrowers of lower priority have, and nothing of it is on its way. */
+static bool is_kept_out(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
+{
 	bool lacks = false;
 
-	if (!r->has_priority || !r->quiet || !m || m->parked || m->removed ||
-		m->stopping || is_moved(r, m) || !swap_party_wants(p) ||
-		!swap_is_owed(r, p, m)) {
-		p->owed_since = 0;
-		return;
-	}
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		uint64_t there = swap_physical(r, gpu) + p->evicted[gpu];
+		uint64_t lack = sl_sub_sat(there, swap_shareable(r, gpu));
 
-		if (!p->evicted[gpu] || there <= swap_shareable(r, gpu))
+		if (!p->evicted[gpu] || !lack)
 			continue;
+		if (r->forced_mask >> gpu & 1 || is_any_coming(r, gpu) ||
+			lack > takeable(r, m, gpu))
+			return false;
 		lacks = true;
-		if (r->forced_mask >> gpu & 1 || swap_going(r, gpu) ||
-			is_any_coming(r, gpu) ||
-			there - swap_shareable(r, gpu) > takeable(r, m, gpu))
-			lacks = false;
-		if (!lacks)
-			break;
 	}
-	if (!lacks)
+	return lacks;
+}
+
+/* PROGRESS: whoever wants back what is within its request has it, from borrowers that may be
+ * stopped, whether they can be moved or not. */
+static void judge_owed(
+	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
+{
+	if (!r->has_priority || !r->quiet || !could_come(r, p, m) ||
+		!swap_is_owed(r, p, m) || !is_kept_out(r, p, m))
 		p->owed_since = 0;
 	else if (!p->owed_since)
 		p->owed_since = r->now;
 	else if (r->now - p->owed_since > 10 * SL_S + r->wait_max)
-		swap_rules_fail(r,
+		swap_break(r, SWAP_PROGRESS,
 			"client %" PRIu64
 			" wants back what is within its request since %" PRIu64
 			" ms, and those of lower priority keep it from that",
 			p->id, swap_ms(r->now - p->owed_since));
 }
 
-/* Somebody leaves another GPU, and goes from this one as soon as he is gone from there. */
-static bool is_any_following(const struct swap_rules *r, uint32_t gpu)
+/* LIMIT: what can never be is denied at once. */
+static void judge_limit(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
+	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
+		const struct swap_demand *d = &p->demand[n];
 
-		if (p->used && p->alive && p->order && !p->is_restore && !p->aborted &&
-			p->order_gpu != gpu &&
-			p->backing[gpu] - p->evicted[gpu] > p->held[gpu])
-			return true;
-	}
-	return false;
-}
-
-/* An exchange that was begun is over when all was given up: its client has its ordinary place
- * again. */
-static void end_exchange(struct swap_rules *r, struct swap_party *p)
-{
-	if (!p->begun || p->order)
-		return;
-	if (!swap_party_wants(p)) {
-		p->begun = false;
-		return;
-	}
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		if (p->evicted[gpu] && !is_any_coming(r, gpu) &&
-			!is_any_following(r, gpu) &&
-			swap_physical(r, gpu) + p->evicted[gpu] > swap_shareable(r, gpu))
-			p->begun = false;
+		if (d->used && !d->epoch && !swap_recovers(r) &&
+			swap_use(r, m->id, d->gpu) + (d->there ? 0 : d->bytes) > m->limit)
+			swap_break(r, SWAP_LIMIT,
+				"%" PRIu64 "/%" PRIu64
+				" waits, though it would take workload %" PRIu64
+				" above its limit",
+				p->id, d->ask, m->id);
 	}
 }
 
@@ -410,28 +386,16 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 		judge_residency(r, node, m);
 		judge_wait(r, node, m);
 	}
-	for (uint32_t i = 0; i < r->parties && r->wanting; i++)
-		judge_fit(r, &r->party[i]);
-	for (uint32_t i = 0; i < r->parties && r->wanting; i++)
-		judge_owed(r, &r->party[i]);
-	for (uint32_t i = 0; i < r->parties; i++)
-		end_exchange(r, &r->party[i]);
 	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
+		struct swap_party *p = &r->party[i];
+		const struct swap_member *m =
+			p->used ? swap_member_of(r, p->workload) : NULL;
 
-		for (uint32_t n = 0; p->used && n < SWAP_GRANTS; n++) {
-			const struct swap_member *m = swap_member_of(r, p->workload);
-			const struct swap_demand *d = &p->demand[n];
-
-			if (m && d->used && !d->epoch && !swap_recovers(r) &&
-				swap_use(r, m->id, d->gpu) + (d->there ? 0 : d->bytes) >
-					m->limit)
-				swap_rules_fail(r,
-					"%" PRIu64 "/%" PRIu64
-					" waits, though it would take workload %" PRIu64
-					" above its limit",
-					p->id, d->ask, m->id);
-		}
+		if (!m)
+			continue;
+		judge_limit(r, p, m);
+		judge_fit(r, p, m);
+		judge_owed(r, p, m);
 	}
 }
 
@@ -462,6 +426,7 @@ static bool is_unmovable_in_the_way(
 	return false;
 }
 
+/* PROGRESS. */
 void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 {
 	for (uint32_t i = 0; i < r->parties; i++) {
@@ -472,7 +437,7 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 			continue;
 		/* A client that refuses on and on is asked every few seconds. */
 		if (p->order && r->now - p->order_at > 60 * SL_S)
-			swap_rules_fail(r,
+			swap_break(r, SWAP_PROGRESS,
 				"order %" PRIu64 " of client %" PRIu64 " is still open",
 				p->order, p->id);
 		/* Parked, or there is no room for its request yet. */
@@ -480,13 +445,13 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 			continue;
 		if (swap_party_wants(p) && r->swaps && !swap_is_pool_in_the_way(r) &&
 			!is_unmovable_in_the_way(r, p, m))
-			swap_rules_fail(r,
+			swap_break(r, SWAP_PROGRESS,
 				"client %" PRIu64
 				" still waits on the host, since %" PRIu64 " s",
 				p->id, swap_ms(r->now - m->wants_since) / 1000);
 		if (swap_party_asks(p) && r->swaps && !swap_is_pool_in_the_way(r))
-			swap_rules_fail(
-				r, "a demand of client %" PRIu64 " still waits", p->id);
+			swap_break(r, SWAP_PROGRESS,
+				"a demand of client %" PRIu64 " still waits", p->id);
 	}
 	(void)node;
 }
@@ -515,11 +480,11 @@ void swap_rules_print(const struct swap_rules *r, FILE *out)
 		fprintf(out,
 			"workload %" PRIu64 ": mask %x, request %" PRIu64
 			", limit %" PRIu64 ", priority %d, flags %u, state %u%s%s%s, "
-			"turn since %.3f, wants since %.3f\n",
+			"wants since %.3f\n",
 			m->id, m->mask, m->request, m->limit, (int)m->priority, m->flags,
 			(unsigned)m->residency, m->parked ? ", parked" : "",
 			m->resuming ? ", resuming" : "", m->removed ? ", removed" : "",
-			(double)m->turn_began / 1e9, (double)m->wants_since / 1e9);
+			(double)m->wants_since / 1e9);
 		for (uint32_t n = 0; n < r->parties; n++) {
 			const struct swap_party *p = &r->party[n];
 
@@ -531,7 +496,7 @@ void swap_rules_print(const struct swap_rules *r, FILE *out)
 				p->id, p->alive ? "" : ", dead",
 				p->expected ? ", expected" : "",
 				p->swaps ? "" : ", cannot swap",
-				p->wants ? ", wants" : "", swap_ms(swap_idle_of(r, p)),
+				p->wants ? ", wants" : "", swap_ms(swap_quiet_of(r, p)),
 				p->order,
 				!p->order       ? ""
 				: p->is_restore ? " (back)"

@@ -1,10 +1,11 @@
 /*
- * swap_rules - what a node that swaps must never do, by accounts of its own
+ * swap_rules - judges what a node that swaps does, from outside
  *
  * Fed with every event and every action, never with what the node says of itself (but for the
- * longest wait, which is a promise it makes, and the numbers that are compared). Each rule is a
- * sentence of design.md, section 4; the first that breaks is told in `failed`. Sizes are bytes. One
- * thread.
+ * longest wait, which is a promise it makes, and what people are shown). Each judge names its
+ * promise (promises.def), a sentence of design.md, section 4, and knows bytes, times, requests and
+ * answers only: nothing of how a node decides. The first promise that breaks is told in `failed`.
+ * Sizes are bytes. One thread.
  */
 #ifndef SL_SIM_SWAP_RULES_H
 #define SL_SIM_SWAP_RULES_H
@@ -20,6 +21,13 @@
 #define SWAP_PARTIES   128
 #define SWAP_GRANTS    4
 
+enum swap_promise {
+#define SL_PROMISE(NAME, text) SWAP_##NAME,
+#include "promises.def"
+#undef SL_PROMISE
+	SWAP_PROMISES
+};
+
 struct swap_demand {
 	bool used, held, there;
 	uint64_t ask, bytes, epoch; /* epoch 0: waits */
@@ -27,11 +35,18 @@ struct swap_demand {
 	sl_ns since;
 };
 
+/* Messages of one kind within a second. */
+struct swap_rate {
+	sl_ns since;
+	uint32_t count;
+};
+
 /* A process, as events and actions have it. */
 struct swap_party {
 	bool used, alive, expected, swaps, wants;
 	sl_ns wants_at,
-		owed_since; /* owed: nothing but others' bursts keeps it from what is its */
+		owed_since; /* owed: only borrowers that may be stopped keep it from its memory */
+	sl_ns fits_since; /* it waits on the host, though all that is wanted fits */
 	uint64_t id, workload;
 	uint64_t backing[SWAP_GPUS], evicted[SWAP_GPUS], hidden[SWAP_GPUS],
 		held[SWAP_GPUS], dying[SWAP_GPUS];
@@ -39,32 +54,21 @@ struct swap_party {
 	struct swap_demand demand[SWAP_GRANTS];
 	/* the open order */
 	uint64_t order, order_bytes; /* order_bytes: that are still to move */
-	uint64_t order_for;          /* of an EVICT: the workload */
 	uint32_t order_gpu;
-	bool is_restore, aborted, comes,
-		resumed; /* comes: from the first RESTORE until the last is
-	                                        done; resumed: comes back unasked */
-	bool part,
-		gives; /* a RESTORE of less than there is; an EVICT of which some has left */
-	/* Somebody left for it, or a part of it came back, and nobody gave up since: it had its
-	 * place then */
-	bool begun;
-	uint64_t part_out,
-		vain; /* on the host when it was given; a part of which nothing came */
+	bool is_restore, aborted, part; /* part: a RESTORE of less than there is */
+	bool comes;   /* from the first RESTORE until the last is done */
+	bool resumed; /* comes back unasked */
+	bool moved;   /* something has moved by the order */
 	sl_ns order_at;
-	/* When an EVICT was aborted at the instant it was given; let_go: how often then */
-	sl_ns let_go_at;
-	uint32_t let_go;
 	sl_ns resident_at; /* when all of it was back */
 	sl_ns refused_at; /* when it last refused an EVICT of itself; 0: it moved since */
 	sl_ns failed_at;  /* when a RESTORE last failed; 0: one succeeded since */
-	uint32_t refusals; /* EVICTs in a row that it refused of itself */
+	struct swap_rate vain, probes; /* vain: orders by which nothing moved */
 	uint64_t store,
 		trimmed; /* told to give back, not answered yet, and it needs all that it did */
 	sl_ns trimmed_at;
 	/* its stop: TERM since, or KILL; not once it was revoked, or the signal failed */
 	bool termed, killed;
-	enum sl_reason stop_reason;
 	sl_ns stop_at;
 	/* what is known of its work */
 	sl_ns pulse_at, pulse_idle, pulse_busy, worked_at;
@@ -80,8 +84,6 @@ struct swap_member {
 	uint32_t mask, flags;
 	int32_t priority;
 	sl_ns warm_after, idle_grace;
-	/* When nobody of it waited any more to come back, or it got its first memory */
-	sl_ns turn_began, whole_at; /* whole_at: it may have begun as late as that */
 	sl_ns resuming_since;
 	sl_ns active_at; /* last work or want of it */
 	sl_ns wants_since,
@@ -101,7 +103,6 @@ struct swap_rules {
 	bool has_priority, quiet; /* quiet: no faults: bounds of time are judged */
 	uint64_t pool, slack, pool_member;
 	sl_ns turn_max;
-	uint32_t min_share_pm;
 	uint64_t capacity[SWAP_GPUS], reserve[SWAP_GPUS], unmanaged[SWAP_GPUS],
 		link_out[SWAP_GPUS], link_in[SWAP_GPUS];
 	uint32_t present_mask, lost_mask;
@@ -112,8 +113,6 @@ struct swap_rules {
 	struct swap_party party[SWAP_PARTIES];
 	uint32_t wanting; /* workloads, after the last step */
 	uint64_t contest; /* counts changes of who competes with how much */
-	uint64_t evicts, restores, parts;
-	sl_ns longest_seen;
 	char failed[600];
 };
 
@@ -136,13 +135,17 @@ void swap_rules_after(struct swap_rules *rules, const struct sl_node *node);
  * wait. */
 void swap_rules_drained(struct swap_rules *rules, const struct sl_node *node);
 void swap_rules_print(const struct swap_rules *rules, FILE *out);
-void swap_rules_fail(struct swap_rules *rules, const char *format, ...) SL_PRINTF(2, 3);
+/* The promise is broken; it is the first that counts. */
+void swap_break(struct swap_rules *rules, enum swap_promise promise, const char *format,
+	...) SL_PRINTF(3, 4);
 
-/* --- between swap_books.c (what there is), swap_rules.c (what may not be done) and swap_judge.c
- * (what may not be so) --- */
+/* Another message to the client, or order; STORM: too many within a second. */
+void swap_count(struct swap_rules *r, const struct swap_party *p, struct swap_rate *rate,
+	const char *what);
+
+/* --- what there is (swap_sums.c) --- */
 struct swap_party *swap_party_of(struct swap_rules *rules, uint64_t client);
 struct swap_member *swap_member_of(struct swap_rules *rules, uint64_t workload);
-struct swap_member *swap_new_member(struct swap_rules *rules); /* NULL: no room */
 uint64_t swap_shareable(const struct swap_rules *rules, uint32_t gpu);
 /* Of the workload: all that counts against its limit; what of it is on the GPU. */
 uint64_t swap_use(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
@@ -150,73 +153,74 @@ uint64_t swap_resident(const struct swap_rules *rules, uint64_t workload, uint32
 uint64_t swap_fixed(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
 /* On the GPU, or with room kept for it, of everybody, dying ones too. */
 uint64_t swap_physical(const struct swap_rules *rules, uint32_t gpu);
+uint64_t swap_party_resident(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_evicted(const struct swap_party *p);
-bool swap_party_asks(const struct swap_party *p);
-/* Of the overlap on its GPU, what a demand of the workload may cause all the same: on requests of
- * higher priority that `priority` takes back. */
-uint64_t swap_lent_above(const struct swap_rules *rules, const struct swap_member *m,
-	const struct swap_demand *d);
-/* evicted + leaving + overlap over all GPUs, of the node. */
-uint64_t swap_i2(const struct swap_rules *rules);
-/* Host memory there is for everybody, with what open orders need. */
-uint64_t swap_made(const struct swap_rules *rules);
 uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: all */
 uint64_t swap_leaving(const struct swap_rules *rules); /* of everybody */
 /* The request that counts now: none while it is parked. */
 uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
-/* Moving what the client has on the GPU out and back; all of the workload. */
-sl_ns swap_party_cost(
-	const struct swap_rules *rules, const struct swap_party *p, uint32_t gpu);
+/* What I2 bounds: evicted + leaving + overlap over all GPUs. */
+uint64_t swap_i2(const struct swap_rules *rules);
+/* Of the overlap on its GPU, what a demand of the workload may cause all the same: on requests of
+ * higher priority that `priority` takes back. */
+uint64_t swap_lent_above(const struct swap_rules *rules, const struct swap_member *m,
+	const struct swap_demand *d);
+/* Host memory there is for everybody, with what open orders need. */
+uint64_t swap_made(const struct swap_rules *rules);
+/* Moving all that the workload has out and back. */
 sl_ns swap_cost(const struct swap_rules *rules, uint64_t workload);
 /* It may hold memory on several GPUs, and is evicted from all of them. */
 bool swap_is_spread(const struct swap_member *m);
-/* --- swap_stops.c --- */
-/* It was told to end, and it is counted on that it will. */
-bool swap_is_going(const struct swap_rules *r, const struct swap_party *p);
-/* On the GPU: of all that are being stopped. */
-uint64_t swap_going(const struct swap_rules *r, uint32_t gpu);
-/* Requests that nobody will use once all that is under way has come: also of whom a process
- * ends. */
-uint64_t swap_unclaimed_then(const struct swap_rules *r, uint32_t gpu);
-void swap_on_stop(struct swap_rules *r, const struct sl_action *a);
-/* Others have as much that they do not use, and nothing keeps it from being moved. */
-bool swap_could_be_moved(
-	struct swap_rules *r, const struct swap_party *p, const struct swap_demand *d);
-/* --- swap_back.c --- */
-/* What the host needs at most while one after the other comes back for whom others leave; as if he
- * had so many times as much there, where more is asked for than the least. */
-uint64_t swap_back_and_forth(struct swap_rules *r, uint32_t times);
-/* Of an EVICT for the other workload's burst, which is open. */
-void swap_judge_way_back(struct swap_rules *r, const struct swap_party *p,
-	const struct swap_member *other);
-/* --- swap_rules.c, for swap_judge.c --- */
-bool swap_party_wants(const struct swap_party *p);
+
+/* --- who waits, and with what right (swap_wants.c) --- */
+bool swap_party_wants(const struct swap_party *p); /* to come back */
+bool swap_party_asks(const struct swap_party *p);
+bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m);
+bool swap_member_wants(const struct swap_rules *r, const struct swap_member *m);
+/* What clients lack on the GPU; of one. */
+uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu);
+uint64_t swap_party_needs(const struct swap_party *p, uint32_t gpu);
+/* A waiting demand within the request of its workload, also if that is parked. */
+bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
+	const struct swap_demand *d);
 /* Of no GPU it has more than its request. */
 bool swap_is_within(const struct swap_rules *r, const struct swap_member *m);
 /* A request is one per GPU: where nothing of the client is on the host, it takes nothing from
  * anybody. */
 bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m);
-bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m);
-bool swap_member_wants(const struct swap_rules *r, const struct swap_member *m);
-bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
-	const struct swap_demand *d);
-/* How long a turn of it is at least. */
-sl_ns swap_least_turn(const struct swap_rules *r, const struct swap_member *m);
-uint64_t swap_needs(const struct swap_rules *r, uint32_t gpu);
-uint64_t swap_idle_bytes(struct swap_rules *r, uint64_t workload, uint32_t gpu);
+/* Somebody lacks memory on the GPU within its request, or above it; workload 0: of any. */
+bool swap_lacks_rightly(struct swap_rules *r, uint64_t workload, uint32_t gpu);
+bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu);
+/* How long somebody of the workload lacks memory on the GPU; 0: nobody does. */
+sl_ns swap_lacking_for(const struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_recovers(const struct swap_rules *r);
+/* How long it has done nothing, as far as the node was told; the same of all of a workload, and
+ * since it is back. */
 sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p);
-sl_ns swap_idle_of(const struct swap_rules *r, const struct swap_party *p);
-
-/* --- swap_judge.c --- */
+sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m);
+/* Bytes that what is wanted on the GPU goes beyond what is free and on its way. */
+uint64_t swap_lack(struct swap_rules *r, uint32_t gpu);
+/* What the client lacks there could be had from memory that nobody uses, by moving it. */
+bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
+	const struct swap_member *m, uint32_t gpu);
 /* The pool cannot take what would have to go for those that want something: that is said, and the
  * next resolver's. */
 bool swap_is_pool_in_the_way(const struct swap_rules *r);
 
+/* --- swap_books.c --- */
+struct swap_member *swap_new_member(struct swap_rules *rules); /* NULL: no room */
 void swap_books_event(struct swap_rules *rules, const struct sl_event *event);
+
+/* --- swap_stops.c --- */
+/* It was told to end, and it is counted on that it will. */
+bool swap_is_going(const struct swap_rules *r, const struct swap_party *p);
+/* On the GPU: of one, or of all that were. */
+uint64_t swap_party_going(
+	const struct swap_rules *r, const struct swap_party *p, uint32_t gpu);
+void swap_on_stop(struct swap_rules *r, const struct sl_action *a);
 
 #endif

@@ -161,21 +161,10 @@ struct swap_stats {
 	uint64_t waited_after; /* events after which somebody wanted */
 };
 
-#define SWAP_SHARE_MARKS 256
-
-/* Of one workload, for swap_share.c: what it held of the time that counts, now and at each
- * change. */
-struct swap_share_mark {
-	sl_ns counted, held, bound; /* bound: the longest wait it was told then */
-};
-
+/* Of one workload, for swap_share.c: what it held of the time that counts in this window. */
 struct swap_share {
-	bool goes_on, pauses;
-	uint64_t id, request;
-	uint32_t hold, wait; /* processes of it */
-	sl_ns at, counted, held;
-	uint32_t next, count; /* of a ring */
-	struct swap_share_mark mark[SWAP_SHARE_MARKS];
+	uint32_t hold, wait;            /* processes of it, while time counts */
+	sl_ns at, counted, held, bound; /* bound: the window's length; 0: there is none */
 };
 
 struct swap_world {
