@@ -132,13 +132,14 @@ static uint64_t hostless_on(
 	return bytes;
 }
 
-/* More of it would have to leave than its part of the pool lets. */
-static uint64_t bound_on(
-	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+/* Of what could leave, what its part of the pool does not let. */
+static uint64_t bound_on(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu)
 {
-	(void)node;
-	return sl_sub_sat(
-		workload->sums->now.on[gpu].rest_bytes, workload->sums->now.part_bytes);
+	const struct sl_ledger_cell *cell = &workload->account.cell[gpu];
+
+	return sl_sub_sat(sl_ledger_evictable(cell) - cell->leaving_bytes,
+		sl_node_part_left(node, workload, true));
 }
 
 void sl_node_name_borrower(const struct sl_node *node, struct sl_node_because *because)

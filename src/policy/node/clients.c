@@ -120,13 +120,15 @@ void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *
 	if (!client)
 		return;
 	client->stage = SL_NODE_REPORTING;
+	step->plans = true;
+	if (!event->client_report.bytes && !(client->holding.touched >> gpu & 1))
+		return; /* it was never there */
 	out_bytes = still_out(&client->holding.cell[gpu], event->client_report.bytes);
 	sl_ledger_set_backing(
 		&node->ledger, &client->holding, gpu, event->client_report.bytes);
 	if (SL_MUTANT(REPORT_FREES_GPU, true, false))
 		sl_ledger_set_evicted(&node->ledger, &client->holding, gpu, out_bytes);
 	sl_node_tell_view(step, client->workload, gpu, 2);
-	step->plans = true;
 }
 
 void sl_node_on_client_evicted(struct sl_node_step *step, const struct sl_event *event)
@@ -308,7 +310,8 @@ void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event)
 		sl_node_whole_by_freeing(step, client);
 	sl_node_released(node, gpu);
 	sl_node_tell_view(step, client->workload, gpu, 2);
-	step->plans |= node->lacks != 0 || was_out;
+	step->plans |=
+		node->lacks != 0 || was_out || sl_node_context_waits(node, gpu);
 }
 
 void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event)
@@ -317,14 +320,11 @@ void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event)
 	uint32_t gpu = event->hidden.gpu;
 	struct sl_node_client *client =
 		sl_node_living_on(step, event->hidden.client, gpu);
-	uint64_t before;
 
-	if (!client)
+	if (!client ||
+		event->hidden.bytes == sl_ledger_measured(&client->holding.cell[gpu]))
 		return;
-	before = sl_ledger_measured(&client->holding.cell[gpu]);
 	sl_ledger_set_hidden(&node->ledger, &client->holding, gpu, event->hidden.bytes);
-	if (sl_ledger_measured(&client->holding.cell[gpu]) == before)
-		return;
 	sl_node_tell_view(step, client->workload, gpu, 1);
 	sl_node_repay(step, gpu);
 	step->plans = true;

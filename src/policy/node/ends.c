@@ -53,7 +53,9 @@ static enum sl_reason end_of(
 	if (demand->flags & SL_NODE_DEMAND_HELD &&
 		sl_node_never_held(step->node, demand) != SL_REASON_NONE)
 		return SL_REASON_HELD_ON_REQUESTS;
-	if (sl_node_endless(step->node, claim) == SL_ENDLESS_NOT)
+	/* Its turn comes; but nothing comes where it would fit and is kept waiting. */
+	if (sl_node_endless(step->node, claim) == SL_ENDLESS_NOT &&
+		claim->verdict != SL_NODE_KEPT)
 		return SL_REASON_NONE;
 	if (!sl_node_has(step->node, SL_RESOLVER_WAIT))
 		return SL_REASON_NO_RESOLVER;

@@ -238,6 +238,8 @@ void sl_node_context_facts(const struct sl_node *node, uint32_t gpu, bool has_re
 	struct sl_admit_gpu *facts);
 /* Those that wait, in order of arrival. */
 void sl_node_contexts(struct sl_node_step *step);
+/* A process waits there to make its first. O(clients). */
+bool sl_node_context_waits(const struct sl_node *node, uint32_t gpu);
 /* Why it waits; reason NONE: it need not. */
 struct sl_node_because sl_node_context_because(
 	const struct sl_node *node, const struct sl_node_demand *demand);

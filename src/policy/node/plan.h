@@ -17,6 +17,7 @@
 enum sl_node_verdict {
 	SL_NODE_SEATED, /* or needs none */
 	SL_NODE_LACKS,  /* by room: see the code */
+	SL_NODE_KEPT,   /* it fits, but for what demands before it keep */
 	SL_NODE_BODY,   /* a demand whose body has no seat */
 	SL_NODE_TIME,   /* its time in the chain has not come */
 	SL_NODE_BEHIND  /* nothing is moved for it before one whose turn comes */

@@ -184,7 +184,10 @@ static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_clai
 	claim->room = ask_room(step, claim, of);
 	if (claim->room.code != SL_ROOM_OK) {
 		claim->out_bytes = moves_of(plan, of);
-		return SL_NODE_LACKS;
+		return claim->demand && plan->kept_bytes[claim->demand->gpu] &&
+				       sl_room_for(&plan->now, of).code == SL_ROOM_OK
+			       ? SL_NODE_KEPT
+			       : SL_NODE_LACKS;
 	}
 	if (!claim->room.moves)
 		return SL_NODE_SEATED;

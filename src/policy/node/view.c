@@ -225,6 +225,14 @@ struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t i
 	};
 }
 
+static bool was_entitled(const struct sl_node_demand *demand)
+{
+	const struct sl_ledger_account *account = &demand->client->workload->account;
+
+	return !demand->burst_since && sl_ledger_use(account, demand->gpu) <=
+					       sl_ledger_request(account, demand->gpu);
+}
+
 static void show(const struct sl_node *node, const struct sl_node_demand *demand,
 	bool head, sl_node_demand_fn fn, void *context)
 {
@@ -235,7 +243,8 @@ static void show(const struct sl_node *node, const struct sl_node_demand *demand
 			    .epoch = demand->epoch,
 			    .gpu = demand->gpu,
 			    .priority = demand->client->workload->priority,
-			    .entitled = !demand->burst_since,
+			    .entitled = demand->epoch ? was_entitled(demand)
+						      : sl_node_is_entitled(demand),
 			    .head = head,
 			    .waited = node->now - demand->arrived});
 }

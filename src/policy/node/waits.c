@@ -98,6 +98,42 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	return span_of(span);
 }
 
+/* It would fit, had the host memory for clients that could not leave for lack of it. */
+static bool is_barred_by_host(
+	const struct sl_node *node, const struct sl_node_claim *claim, uint32_t gpu)
+{
+	const struct sl_node_workload *own = claim->client->workload;
+	uint64_t stays = node->plan->lasts.gpu[gpu].fixed_bytes -
+			 own->sums->lasts.on[gpu].fixed_bytes;
+	uint64_t need = sl_ledger_use(&own->account, gpu), hostless = 0;
+
+	if (claim->demand && claim->demand->gpu == gpu)
+		need += claim->demand->bytes;
+	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		const struct sl_node_client *client =
+			SL_CONTAINER_OF(at, const struct sl_node_client, index);
+
+		if (client->workload != own && sl_node_must_stay(client, node->now) &&
+			client->look->lasts && sl_node_is_hostless(client, node->now))
+			hostless += sl_ledger_evictable(&client->holding.cell[gpu]);
+	}
+	return hostless &&
+	       stays - hostless + need <= node->plan->lasts.gpu[gpu].shareable_bytes;
+}
+
+static enum sl_endless cause_of(
+	const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	uint32_t left = claim->endless == SL_ENDLESS_STAYS ? claim->gpus : 0;
+
+	for (; left; left &= left - 1) {
+		if (is_barred_by_host(node, claim, (uint32_t)__builtin_ctz(left)))
+			return SL_ENDLESS_HOST;
+	}
+	return claim->endless;
+}
+
 static void add_claim(
 	struct sl_node *node, struct set sets[], const struct sl_node_claim *claim)
 {
@@ -106,8 +142,8 @@ static void add_claim(
 
 	if (claim->rank.class == SL_RANK_GUARDED)
 		set->guarded += FIRST_PART + workload->sums->cost + before_moving(node);
-	if (claim->endless && !workload->sums->endless)
-		workload->sums->endless = claim->endless;
+	if (!workload->sums->endless)
+		workload->sums->endless = cause_of(node, claim);
 	if (claim->demand) {
 		workload->sums->asks_within &= claim->entitled;
 		set->needs[claim->demand->gpu] += claim->demand->bytes;

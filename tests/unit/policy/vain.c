@@ -55,13 +55,23 @@ static uint64_t goes_round(struct play *p, uint64_t until_ms, uint32_t *eviction
 	return 0;
 }
 
+/* By claims A stays for B, which waits longer than D and fits beside it; so nothing is moved for
+ * what never fits, either. */
+#ifdef SL_NODE_PLAN
+#define MOVES 0
+#else
+#define MOVES 1
+#endif
+
 static void begin(struct play *p)
 {
+	const char *said;
+
 	play_open(p);
 	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
 		(void)play(p, "before", 0, before[i]);
-	assert_non_null(strstr(play(p, "D wants", 1000, (struct sl_event)WANT(D, 1)),
-		"EVICT 1 g0 20 EVICTED_FOR"));
+	said = play(p, "D wants", 1000, (struct sl_event)WANT(D, 1));
+	assert_int_equal(strstr(said, "EVICT 1 g0 20 EVICTED_FOR") != NULL, MOVES);
 }
 
 /* Each time that A is back it is moved for D, and it comes before D. The longest wait of what A
@@ -76,8 +86,8 @@ static void test_is_told_so(void **state)
 	(void)state;
 	begin(&p);
 	denied_ms = goes_round(&p, 100000, &evictions);
-	assert_in_range(denied_ms, 61000, 62000);
-	assert_true(evictions > 100);
+	assert_in_range(denied_ms, MOVES ? 61000 : 60000, 62000);
+	assert_int_equal(evictions > 100, MOVES);
 	play_close(&p);
 }
 
