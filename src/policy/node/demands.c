@@ -56,6 +56,15 @@ static struct sl_node_demand *find_epoch(struct sl_node_client *client, uint64_t
 	return NULL;
 }
 
+static bool waits(const struct sl_node_client *client)
+{
+	sl_list_foreach (link, &client->demands) {
+		if (!sl_node_demand_at(link)->epoch)
+			return true;
+	}
+	return false;
+}
+
 bool sl_node_has_open_grant(const struct sl_node_client *client)
 {
 	sl_list_foreach (link, &client->demands) {
@@ -370,6 +379,8 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 					   : 0) |
 		(flags & SL_NODE_ASK_CONTEXT ? SL_NODE_DEMAND_CONTEXT : 0);
 	demand->arrived = step->now;
+	if (!waits(client))
+		sl_node_be_active(step, client);
 	sl_list_push_tail(&client->demands, &demand->of_client);
 	if (is_plain(step, demand)) {
 		sl_node_lengthen_slice(step->node, demand);
