@@ -333,6 +333,23 @@ static void take_back(struct move *move)
 
 /* --- all of it --- */
 
+/* It waits, and has not its room on each of its GPUs. */
+static bool lacks(const struct sl_node_claim *claim)
+{
+	const struct sl_node_client *client = claim->client;
+
+	if (claim->demand)
+		return !claim->demand->epoch;
+	for (uint32_t left = client->look->gpus; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&client->holding.cell[__builtin_ctz(left)];
+
+		if (cell->evicted_bytes > cell->returning_bytes)
+			return true;
+	}
+	return false;
+}
+
 void sl_node_move(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
@@ -354,10 +371,8 @@ void sl_node_move(struct sl_node_step *step)
 	sl_node_send_away(step);
 	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
 		const struct sl_node_claim *claim = node->plan->order[i];
-		bool lacks = claim->demand ? !claim->demand->epoch
-					   : !claim->client->look->is_whole;
 
-		if (!claim->is_over && (!claim->has_seat || lacks))
+		if (!claim->is_over && (!claim->has_seat || lacks(claim)))
 			node->lacks |= claim->gpus;
 	}
 }

@@ -41,9 +41,22 @@ static bool is_in_the_way(const struct sl_node_client *client, uint32_t pressed)
 	return false;
 }
 
-static enum sl_probe wanted(
-	const struct sl_node *node, const struct sl_node_client *client, uint32_t pressed)
+/* Whoever waits for it to be parked, or back, is told what is in its way. */
+static bool is_late(struct sl_node_step *step, const struct sl_node_client *client)
 {
+	sl_ns at = sl_node_later(client->order.since, PRESSED_AFTER);
+
+	if (sl_node_is_parked(client->workload) && client->back_off.times)
+		return true;
+	if (client->order.id && step->now < at)
+		sl_node_wake(step, at);
+	return client->order.id && step->now >= at;
+}
+
+static enum sl_probe wanted(
+	struct sl_node_step *step, const struct sl_node_client *client, uint32_t pressed)
+{
+	const struct sl_node *node = step->node;
 	bool can_move = client->swaps && sl_node_swaps(node);
 	uint32_t lacks = node->lacks & client->holding.touched;
 
@@ -55,7 +68,7 @@ static enum sl_probe wanted(
 		(client->probe == SL_PROBE_PROVE ||
 			(client->idle_since && !client->proven)))
 		return SL_MUTANT(NEVER_PROVES, SL_PROBE_PROVE, SL_PROBE_WATCH);
-	if (client->condition != SL_CONDITION_RUNNING || client->order.id)
+	if (client->condition != SL_CONDITION_RUNNING || is_late(step, client))
 		return SL_PROBE_WATCH;
 	if (can_move && (lacks || client->workload->warm_after))
 		return SL_PROBE_WATCH;
@@ -70,7 +83,7 @@ void sl_node_probe(struct sl_node_step *step)
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-		enum sl_probe mode = wanted(node, client, pressed);
+		enum sl_probe mode = wanted(step, client, pressed);
 
 		if (client->stage != SL_NODE_LIVES || mode == client->probe)
 			continue;
