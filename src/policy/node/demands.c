@@ -219,23 +219,28 @@ void sl_node_cancel_all(struct sl_node_step *step, struct sl_node_workload *work
 
 /* --- decided at once --- */
 
+bool sl_node_exceeds_limit(const struct sl_node_demand *demand)
+{
+	const struct sl_ledger_account *account = &demand->client->workload->account;
+
+	return !(demand->flags & SL_NODE_DEMAND_THERE) &&
+	       sl_ledger_use(account, demand->gpu) + demand->bytes > account->limit_bytes;
+}
+
 /* Why it cannot be served, however long it waits. */
 static enum sl_reason never(
 	const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_workload *workload = demand->client->workload;
-	const struct sl_ledger_account *account = &workload->account;
-	bool is_over = !(demand->flags & SL_NODE_DEMAND_THERE) &&
-		       sl_ledger_use(account, demand->gpu) + demand->bytes >
-			       account->limit_bytes;
 
 	if (SL_MUTANT(LOST_IS_SERVED, node->gpu[demand->gpu].lost, false))
 		return SL_REASON_GPU_LOST;
 	if (SL_MUTANT(STOPPING_IS_SERVED,
 		    sl_node_is_stopped(workload) || workload->leaving, false))
 		return SL_REASON_CANCELLED;
-	return SL_MUTANT(LIMIT_WAITS, is_over, false) ? SL_REASON_OVER_LIMIT
-						      : SL_REASON_NONE;
+	return SL_MUTANT(LIMIT_WAITS, sl_node_exceeds_limit(demand), false)
+		       ? SL_REASON_OVER_LIMIT
+		       : SL_REASON_NONE;
 }
 
 void sl_node_refuse_demands(struct sl_node_step *step)

@@ -132,6 +132,9 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 	struct sl_node_demand *demand = claim->demand;
 	int64_t avail = move->avail[demand->gpu] - move->kept[demand->gpu];
 
+	/* What was granted before it in this plan may have taken what the limit left. */
+	if (sl_node_exceeds_limit(demand))
+		return;
 	if (step->now < demand->back_off.until)
 		sl_node_wake(step, demand->back_off.until);
 	else if (avail >= (int64_t)demand->bytes && claim->has_seat &&

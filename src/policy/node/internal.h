@@ -115,6 +115,8 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_cancel(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_commit(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_create_failed(struct sl_node_step *step, const struct sl_event *event);
+/* With it, the workload would go beyond its limit. */
+bool sl_node_exceeds_limit(const struct sl_node_demand *demand);
 void sl_node_grant(struct sl_node_step *step, struct sl_node_demand *demand);
 void sl_node_deny(
 	struct sl_node_step *step, struct sl_node_demand *demand, enum sl_reason reason);
