@@ -130,7 +130,7 @@ static void judge_residency(
 	enum sl_residency is = sl_node_workload(node, m->id).residency;
 	bool leaves = false, returns = false, has = false;
 	uint64_t out = swap_evicted(r, m->id);
-	bool fits = false, stays = false;
+	bool fits = false, stays = false, lost = false;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
@@ -141,8 +141,10 @@ static void judge_residency(
 		returns |= p->order && p->is_restore;
 		for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 			has |= p->backing[gpu] > 0;
-			stays |= !(r->lost_mask >> gpu & 1) &&
-				 p->backing[gpu] > p->evicted[gpu] + p->held[gpu];
+			if (p->backing[gpu] <= p->evicted[gpu] + p->held[gpu])
+				continue;
+			lost |= r->lost_mask >> gpu & 1;
+			stays |= !(r->lost_mask >> gpu & 1);
 		}
 	}
 	switch (is) {
@@ -156,7 +158,7 @@ static void judge_residency(
 		fits = out && !swap_member_wants(r, m) && !m->parked && !stays;
 		break;
 	case SL_RESIDENCY_PARTIAL:
-		fits = out && !swap_member_wants(r, m) && !m->parked && stays;
+		fits = out && !swap_member_wants(r, m) && !m->parked && (stays || lost);
 		break;
 	case SL_RESIDENCY_RETURNING: fits = returns && !m->parked; break;
 	case SL_RESIDENCY_PARKED:
@@ -252,14 +254,18 @@ static bool could_come(
 	       (!p->failed_at || r->now >= p->failed_at + BACK_OFF);
 }
 
-static bool is_there_room(
-	const struct swap_rules *r, const struct swap_party *p, uint32_t mask)
+/* For all that wait; a burst may have to leave others what they have not claimed. */
+static bool is_there_room(struct swap_rules *r, uint32_t mask)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		if (mask >> gpu & 1 &&
-			(r->lost_mask >> gpu & 1 ||
-				swap_physical(r, gpu) + swap_needs(r, gpu) >
-					swap_shareable(r, gpu)))
+		uint64_t wanted = swap_physical(r, gpu) + swap_needs(r, gpu);
+
+		if (!(mask >> gpu & 1))
+			continue;
+		if (r->lost_mask >> gpu & 1 || wanted > swap_shareable(r, gpu))
+			return false;
+		if (swap_lacks_burst(r, gpu) &&
+			wanted + swap_unclaimed(r, gpu) > swap_shareable(r, gpu))
 			return false;
 	}
 	return true;
@@ -270,7 +276,7 @@ static bool is_there_room(
 static void judge_fit(
 	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
 {
-	if (!could_come(r, p, m) || !is_there_room(r, p, m->mask))
+	if (!could_come(r, p, m) || !is_there_room(r, m->mask))
 		p->fits_since = 0;
 	else if (!p->fits_since)
 		p->fits_since = r->now;
@@ -355,13 +361,18 @@ static void judge_owed(
 
 /* LIMIT: what can never be is denied at once. */
 static void judge_limit(
-	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
+	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
 {
 	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
-		const struct swap_demand *d = &p->demand[n];
+		struct swap_demand *d = &p->demand[n];
 
-		if (d->used && !d->epoch && !swap_recovers(r) &&
-			swap_use(r, m->id, d->gpu) + (d->there ? 0 : d->bytes) > m->limit)
+		if (!d->used || d->epoch || swap_recovers(r) ||
+			swap_use(r, m->id, d->gpu) + (d->there ? 0 : d->bytes) <=
+				m->limit)
+			d->over_since = 0;
+		else if (!d->over_since)
+			d->over_since = r->now;
+		else if (r->now - d->over_since > SOON)
 			swap_break(r, SWAP_LIMIT,
 				"%" PRIu64 "/%" PRIu64
 				" waits, though it would take workload %" PRIu64

@@ -231,6 +231,27 @@ static void on_grant(struct swap_rules *r, const struct sl_action *a)
 		judge_lending(r, p, m, d, before);
 }
 
+/* What the workload asked for there before. */
+static uint64_t older(const struct swap_rules *r, const struct swap_member *m,
+	const struct swap_demand *d)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		for (uint32_t n = 0; p->used && p->workload == m->id && n < SWAP_GRANTS;
+			n++) {
+			const struct swap_demand *o = &p->demand[n];
+
+			if (o != d && o->used && !o->epoch && o->gpu == d->gpu &&
+				o->since <= d->since)
+				sum += o->bytes;
+		}
+	}
+	return sum;
+}
+
 /* OOM, FREE. */
 static void on_deny(struct swap_rules *r, const struct sl_action *a)
 {
@@ -242,7 +263,8 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 	if (!d || !m)
 		return;
 	if (sl_reason_kind(reason) != SL_REASON_KIND_EXCEPT &&
-		swap_is_entitled(r, m, d) && !m->stopping)
+		swap_is_entitled(r, m, d) && !m->stopping &&
+		swap_use(r, m->id, d->gpu) + older(r, m, d) + d->bytes <= m->request)
 		swap_break(r, SWAP_OOM,
 			"%s for %" PRIu64 "/%" PRIu64
 			", which is within the request of workload %" PRIu64 "%s",
@@ -316,10 +338,13 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_member *other)
 {
 	sl_ns grace = m->idle_grace;
-	sl_ns quiet = p->proven || swap_party_evicted(p) ? swap_quiet_member(r, m) : 0;
+	sl_ns quiet = grace ? swap_quiet_member(r, m) : swap_quiet_of(r, p);
 
+	if (!p->proven && !swap_party_evicted(p))
+		quiet = 0;
 #ifdef SL_NODE_PLAN
-	/* Without a grace it takes no turns with bursts either: it is moved once it is idle. */
+	/* Without a grace it takes no turns with bursts either: a client is moved once it is
+	 * idle. */
 	grace = sl_max_u64(grace, 20 * SL_MS);
 #endif
 	if (m != other && !m->parked && swap_is_within(r, m) && quiet + SL_US < grace)
@@ -375,11 +400,21 @@ static bool has_copies(const struct swap_rules *r, const struct swap_party *but)
 	return false;
 }
 
-/* POOL, I2: with the order open. */
-static void judge_pool(struct swap_rules *r, const struct swap_party *p,
-	const struct swap_member *m, bool rightly, uint64_t before)
+/* What I2 bounds, without what `priority` takes back for others. */
+static uint64_t i2_for(struct swap_rules *r, uint64_t workload)
 {
-	uint64_t room = sl_sub_sat(r->pool, r->slack);
+	const struct swap_member *m = workload ? swap_member_of(r, workload) : NULL;
+	const struct swap_demand any = {0};
+
+	return swap_i2(r) - (m ? swap_lent_above(r, m, &any) : 0);
+}
+
+/* POOL, I2: with the order open. */
+static void judge_pool(struct swap_rules *r, const struct sl_action *a,
+	const struct swap_party *p, const struct swap_member *m, bool rightly,
+	uint64_t before)
+{
+	uint64_t room = sl_sub_sat(r->pool, r->slack), needs = i2_for(r, a->evict.other);
 	uint64_t out = swap_evicted(r, 0) + swap_leaving(r);
 
 	/* The slack, and what is lent, are there so that who is entitled is never kept from an
@@ -389,12 +424,12 @@ static void judge_pool(struct swap_rules *r, const struct swap_party *p,
 			"EVICT of client %" PRIu64 ": %" PRIu64
 			" bytes are then on the host, of %" PRIu64,
 			p->id, out, r->pool);
-	if (!rightly && swap_i2(r) > room && swap_i2(r) > before)
+	if (!rightly && needs > room && needs > before)
 		swap_break(r, SWAP_I2,
 			"EVICT of client %" PRIu64
 			": evicted + leaving + overlap are then %" PRIu64
 			", before %" PRIu64 ", of %" PRIu64,
-			p->id, swap_i2(r), before, room);
+			p->id, needs, before, room);
 	if (r->pool_member && swap_evicted(r, m->id) + p->order_bytes > r->pool_member)
 		swap_break(r, SWAP_POOL,
 			"EVICT takes workload %" PRIu64 " above its bound on the host",
@@ -434,12 +469,22 @@ static void judge_leaving(struct swap_rules *r, const struct sl_action *a,
 			p->id, swap_ms(m->warm_after));
 }
 
+/* The workload that an EVICT is for; 0: it may be for any that lacks memory there. */
+static uint64_t served_by(const struct sl_action *a)
+{
+#ifdef SL_NODE_PLAN
+	return 0; /* it names the first one that does */
+#else
+	return a->evict.other;
+#endif
+}
+
 static void on_evict(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->evict.client);
 	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
 	uint32_t gpu = a->evict.gpu;
-	uint64_t before = swap_i2(r), there = 0;
+	uint64_t before = i2_for(r, a->evict.other), there = 0;
 	bool rightly;
 
 	/* Where promises are broken already, the node believes less of what it is said to hold than
@@ -450,10 +495,10 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	there = sl_min_u64(there, a->evict.bytes);
 	if (!may_move(r, "EVICT", a->evict.client, gpu, there))
 		return;
-	rightly = a->evict.other && swap_lacks_rightly(r, a->evict.other, gpu);
+	rightly = a->evict.other && swap_lacks_rightly(r, served_by(a), gpu);
 	judge_leaving(r, a, p, m, rightly);
 	open_order(r, p, a->id, false, gpu, there);
-	judge_pool(r, p, m, rightly, before);
+	judge_pool(r, a, p, m, rightly, before);
 	p->resumed &= swap_party_evicted(p) > 0;
 }
 

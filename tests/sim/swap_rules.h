@@ -32,7 +32,7 @@ struct swap_demand {
 	bool used, held, there;
 	uint64_t ask, bytes, epoch; /* epoch 0: waits */
 	uint32_t gpu;
-	sl_ns since;
+	sl_ns since, over_since; /* over_since: it would go beyond the limit */
 };
 
 /* Messages of one kind within a second. */
@@ -162,9 +162,11 @@ uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: 
 uint64_t swap_leaving(const struct swap_rules *rules); /* of everybody */
 /* The request that counts now: none while it is parked. */
 uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
+/* Requests that nobody will use once all that is under way has come. */
+uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu);
 /* What I2 bounds: evicted + leaving + overlap over all GPUs. */
 uint64_t swap_i2(const struct swap_rules *rules);
-/* Of the overlap on its GPU, what a demand of the workload may cause all the same: on requests of
+/* Of the overlap, what a demand of the workload may cause all the same: on requests of
  * higher priority that `priority` takes back. */
 uint64_t swap_lent_above(const struct swap_rules *rules, const struct swap_member *m,
 	const struct swap_demand *d);

@@ -83,6 +83,25 @@ static bool read_chain(const char *text)
 	return world.forced_chain;
 }
 
+static void print_because(void *context, const struct sl_node_because *b)
+{
+	(void)context;
+	printf("why %" PRIu64 ": %s gpu=%u client=%" PRIu64 " other=%" PRIu64
+	       " bytes=%" PRIu64 " available=%" PRIu64 " span=%" PRIu64 " ms\n",
+		b->workload, sl_reason_name(b->reason), b->gpu, b->client, b->other,
+		b->bytes, b->available_bytes, swap_ms(b->span));
+}
+
+/* What the node itself says of who waits: no judge asks it. */
+static void print_why(void)
+{
+	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		if (world.workload[i].used)
+			sl_node_why(
+				world.node, world.workload[i].id, print_because, NULL);
+	}
+}
+
 static int run(uint64_t seed, uint64_t events, bool quiet)
 {
 	sl_ns begin = sl_clock_now();
@@ -101,6 +120,7 @@ static int run(uint64_t seed, uint64_t events, bool quiet)
 		if (!quiet) {
 			sl_trace_print(&world.trace, stdout);
 			swap_rules_print(&world.rules, stdout);
+			print_why();
 		}
 		printf("swap-sim: seed %" PRIu64 ", event %" PRIu64 ": %s\n", seed,
 			world.stats.events, world.failed);

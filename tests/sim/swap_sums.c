@@ -158,68 +158,61 @@ uint64_t swap_request(const struct swap_member *m, uint32_t gpu)
 	return m->removed || m->parked || !(m->mask >> gpu & 1) ? 0 : m->request;
 }
 
-/* How it will be once all that is under way has arrived: that is what must be possible to take
- * back. */
-static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
+/* Of the workload, what stays on the GPU once all that is under way has come; 0: of all. */
+static uint64_t staying(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
-		if (p->used)
-			sum += p->dying[gpu] +
-			       (p->alive ? swap_party_resident(p, gpu) -
-						       swap_party_leaving(p, gpu)
-					 : 0);
-	}
-	for (uint32_t i = 0; i < r->members; i++) {
-		const struct swap_member *m = &r->member[i];
-		uint64_t has = 0;
-
-		if (!m->used)
-			continue;
-		for (uint32_t n = 0; n < r->parties; n++) {
-			const struct swap_party *p = &r->party[n];
-
-			if (p->used && p->alive && p->workload == m->id)
-				has += swap_party_resident(p, gpu) -
-				       swap_party_leaving(p, gpu);
-		}
-		sum += sl_sub_sat(swap_request(m, gpu), has);
-	}
-	return sl_sub_sat(sum, swap_shareable(r, gpu));
-}
-
-/* Of the workload, what is on the GPU and not on its way out. */
-static uint64_t staying(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
-{
-	uint64_t sum = swap_resident(r, workload, gpu);
-
-	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
-
-		if (p->used && p->alive && p->workload == workload)
-			sum -= swap_party_leaving(p, gpu);
+		if (p->used && p->alive && !swap_is_going(r, p) &&
+			(!workload || p->workload == workload))
+			sum += swap_party_resident(p, gpu) - swap_party_leaving(p, gpu);
 	}
 	return sum;
+}
+
+uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->members; i++) {
+		const struct swap_member *m = &r->member[i];
+
+		if (m->used && swap_request(m, gpu))
+			sum += sl_sub_sat(swap_request(m, gpu), staying(r, m->id, gpu));
+	}
+	return sum;
+}
+
+/* Bytes on others' requests that must be possible to take back: not those of who ends. */
+static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
+{
+	return sl_sub_sat(
+		staying(r, 0, gpu) + swap_unclaimed(r, gpu), swap_shareable(r, gpu));
 }
 
 uint64_t swap_lent_above(const struct swap_rules *r, const struct swap_member *of,
 	const struct swap_demand *d)
 {
-	uint64_t sum = 0;
+	uint64_t lent = 0;
 
 	if (!r->has_priority || of->flags & SL_WORKLOAD_NO_SWAP || d->held)
 		return 0;
-	for (uint32_t i = 0; i < r->members; i++) {
-		const struct swap_member *m = &r->member[i];
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
+		uint64_t above = 0;
 
-		if (m->used && m->priority > of->priority)
-			sum += sl_sub_sat(
-				swap_request(m, d->gpu), staying(r, m->id, d->gpu));
+		for (uint32_t i = 0; i < r->members; i++) {
+			const struct swap_member *m = &r->member[i];
+
+			if (m->used && m->priority > of->priority)
+				above += sl_sub_sat(
+					swap_request(m, gpu), staying(r, m->id, gpu));
+		}
+		lent += above ? sl_min_u64(above, overlap(r, gpu)) : 0;
 	}
-	return sl_min_u64(sum, overlap(r, d->gpu));
+	return lent;
 }
 
 uint64_t swap_i2(const struct swap_rules *r)

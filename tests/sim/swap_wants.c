@@ -192,30 +192,6 @@ sl_ns swap_lacking_for(const struct swap_rules *r, uint64_t workload, uint32_t g
 	return since == SL_NS_NEVER ? 0 : r->now - since + 1;
 }
 
-/* Requests that nobody will use once all that is under way has come. */
-static uint64_t unclaimed_then(const struct swap_rules *r, uint32_t gpu)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < r->members; i++) {
-		const struct swap_member *m = &r->member[i];
-		uint64_t has;
-
-		if (!m->used || !swap_request(m, gpu))
-			continue;
-		has = swap_resident(r, m->id, gpu);
-		for (uint32_t n = 0; n < r->parties; n++) {
-			const struct swap_party *p = &r->party[n];
-
-			if (p->used && p->alive && p->workload == m->id)
-				has -= swap_party_leaving(p, gpu) +
-				       swap_party_going(r, p, gpu);
-		}
-		sum += sl_sub_sat(swap_request(m, gpu), has);
-	}
-	return sum;
-}
-
 /* Room is made ahead for what grows: as much again as it has. */
 static uint64_t growth(const struct swap_rules *r, uint32_t gpu)
 {
@@ -238,7 +214,7 @@ uint64_t swap_lack(struct swap_rules *r, uint32_t gpu)
 
 	/* A burst may have to leave others what they have not claimed. */
 	if (swap_lacks_burst(r, gpu))
-		wanted += unclaimed_then(r, gpu);
+		wanted += swap_unclaimed(r, gpu);
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
