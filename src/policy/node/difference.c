@@ -291,12 +291,10 @@ static void leave(struct move *move, uint32_t gpu, uint64_t lack)
 {
 	struct leaver *leavers = move->plan->leavers;
 	uint32_t count = list_leavers(move, gpu, leavers);
-	const struct sl_node_claim *claim = move->lacker[gpu];
-	uint64_t other = claim ? claim->client->workload->index.id : 0;
+	uint64_t other = move->lacker[gpu]->client->workload->index.id;
 
-	/* What was measured beyond what can be shared is in nobody's way. */
-	lack += claim ? ahead_of(move, claim) : 0;
-	for (uint32_t i = 0; other && i < count && lack; i++) {
+	lack += ahead_of(move, move->lacker[gpu]);
+	for (uint32_t i = 0; i < count && lack; i++) {
 		struct sl_node_client *client = leavers[i].client;
 		uint64_t part = client->workload->sums->now.part_bytes;
 		uint64_t bytes = sl_min_u64(lack, sl_min_u64(leavers[i].bytes, part));
@@ -366,9 +364,11 @@ void sl_node_move(struct sl_node_step *step)
 		const struct sl_room_gpu *room = &node->plan->now.gpu[gpu];
 		uint64_t lack = sl_room_out(room);
 
-		if (lack)
-			leave(&move, gpu, lack);
-		node->lacks |= lack ? 1u << gpu : 0;
+		/* What was measured beyond what can be shared is in nobody's way. */
+		if (!lack || !move.lacker[gpu])
+			continue;
+		leave(&move, gpu, lack);
+		node->lacks |= 1u << gpu;
 	}
 	take_back(&move);
 	sl_node_send_away(step);

@@ -709,7 +709,7 @@ static void test_room_lost(void **state)
 	(void)play(&p, "one more", 2, (struct sl_event)UNMANAGED(1, 41));
 	assert_row_u64("nothing free", sl_node_gpu(p.node, 1).free_bytes, 0);
 	says(&p, "stays where it is", 3, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
-		AT("", "NOTE RESTORED g0 1/0 60"));
+		AT("", "NOTE RESTORED g0 1/0 60; PROBE 1 1"));
 	assert_row_u64("nothing kept", sl_node_gpu(p.node, 1).free_bytes, 59);
 	assert_row_u64("on the host", sl_node_pool(p.node).evicted_bytes, 60);
 	says(&p, "there is room again", 4, (struct sl_event)UNMANAGED(1, 40),
