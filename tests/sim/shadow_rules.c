@@ -114,10 +114,15 @@ bool shadow_counts_as_waiting(const struct shadow *s, const struct shadow_client
 	/* It is about to give all it has. */
 	if (shadow_is_going(s, c))
 		return false;
-	/* Longer waits that are configured meanwhile do not take it back. */
+		/* Longer waits that are configured meanwhile do not take it back. */
+#ifdef SL_NODE_PLAN
+	if (s->now - c->active < s->idle_wait)
+		return false;
+#else
 	if (s->now - c->active < s->idle_wait &&
 		!(c->waited && c->waited_at == c->active))
 		return false;
+#endif
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (waits(&s->demand[i]) && s->demand[i].client == c)
 			return true;
@@ -327,6 +332,16 @@ bool shadow_is_kept(const struct shadow *s, const struct shadow_demand *d, bool 
 	bool helps[SHADOW_CLIENTS];
 	sl_ns since;
 
+#ifdef SL_NODE_PLAN
+	/* What is free is set aside for those before; who is before is more than this knows. */
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		if (o != d && waits(o) && o->gpu == d->gpu)
+			return !sure;
+	}
+	return false;
+#endif
 	if (!head || head == d)
 		return false;
 	if (!sure && head->stops)
@@ -391,6 +406,28 @@ static void check_promise(struct shadow *s, const struct shadow_demand *d)
 			s, "GPU %u: held memory was granted against a promise", d->gpu);
 }
 
+static void check_order(struct shadow *s, const struct shadow_demand *d)
+{
+#ifdef SL_NODE_PLAN
+	(void)s, (void)d;
+#else
+	if (shadow_is_kept(s, d, true))
+		shadow_fail(
+			s, "GPU %u: a grant of bytes that are kept for the head", d->gpu);
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		if (o == d || !waits(o) || o->gpu != d->gpu || !shadow_is_before(o, d))
+			continue;
+		if (shadow_fits(s, o) && !backs_off(s, o, false) &&
+			!shadow_is_kept(s, o, false))
+			shadow_fail(s,
+				"GPU %u: a grant out of order, demand %llu comes first",
+				d->gpu, (unsigned long long)o->order);
+	}
+#endif
+}
+
 void shadow_check_grant(struct shadow *s, const struct shadow_demand *d)
 {
 	const struct shadow_workload *w = d->client->workload;
@@ -412,20 +449,7 @@ void shadow_check_grant(struct shadow *s, const struct shadow_demand *d)
 			(unsigned long long)d->bytes, d->entitled ? "entitled" : "burst");
 	if (backs_off(s, d, true))
 		shadow_fail(s, "a refused creation was retried at once");
-	if (shadow_is_kept(s, d, true))
-		shadow_fail(
-			s, "GPU %u: a grant of bytes that are kept for the head", d->gpu);
-	for (uint32_t i = 0; i < s->demands_top; i++) {
-		const struct shadow_demand *o = &s->demand[i];
-
-		if (o == d || !waits(o) || o->gpu != d->gpu || !shadow_is_before(o, d))
-			continue;
-		if (shadow_fits(s, o) && !backs_off(s, o, false) &&
-			!shadow_is_kept(s, o, false))
-			shadow_fail(s,
-				"GPU %u: a grant out of order, demand %llu comes first",
-				d->gpu, (unsigned long long)o->order);
-	}
+	check_order(s, d);
 }
 
 static void check_hopeless(struct shadow *s, const struct shadow_demand *d)
@@ -475,7 +499,8 @@ void shadow_check_deny(
 {
 	const struct shadow_workload *w = d->client->workload;
 
-	if (d->entitled && sl_reason_kind(reason) != SL_REASON_KIND_EXCEPT) {
+	if (d->entitled && reason != SL_REASON_OVER_LIMIT &&
+		sl_reason_kind(reason) != SL_REASON_KIND_EXCEPT) {
 		shadow_fail(
 			s, "an entitled demand was denied: %s", sl_reason_name(reason));
 		return;
@@ -549,6 +574,7 @@ static bool is_true_of(
 	case SL_REASON_REQUESTS_WAIT: return !d->entitled && !others_burst(s, d);
 	case SL_REASON_KEPT_FOR_HEAD:
 		return shadow_fits(s, d) && (kept || backs_off(s, d, false));
+	case SL_REASON_RECOVERY_WAITS: return shadow_is_recovering(s);
 	case SL_REASON_DRIVER_WAITS: return d->refused_ever && shadow_fits(s, d);
 	case SL_REASON_DYING_WAITS:
 	case SL_REASON_STOPPING_WAITS: return shadow_comes_back(s, d, reason);
@@ -626,16 +652,18 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 		shadow_fail(s, "a demand waits whose grant was void");
 	if (d->over_limit && !d->refused_ever)
 		shadow_fail(s, "a demand above the limit waits");
-	if (!shadow_is_recovering(s) && !d->there &&
-		shadow_use(s, d->client->workload, d->gpu) + d->bytes >
-			d->client->workload->limit)
-		shadow_fail(s, "a demand waits that its siblings drove above the limit");
 	if (d->cancelled)
 		shadow_fail(s, "a cancelled demand waits");
 	if (shadow_is_recovering(s)) {
 		shadow_check_wake(s, s->recover_until, "the end of the recovery");
 		return;
 	}
+	/* A step that changed something may leave the rest to the next one. */
+	if (s->wake <= s->now + SL_MS)
+		return;
+	if (!d->there && shadow_use(s, d->client->workload, d->gpu) + d->bytes >
+				 d->client->workload->limit)
+		shadow_fail(s, "a demand waits that its siblings drove above the limit");
 	if (d->there || shadow_is_over_promise(s, d))
 		shadow_fail(s, "a demand waits that can never be held");
 	if (shadow_fits(s, d) && !backs_off(s, d, false) && !shadow_is_kept(s, d, false))
@@ -648,7 +676,9 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	if (!d->entitled && shadow_has_untakeable(s, d->client->workload, true))
 		shadow_fail(s, "a burst waits, and its limit is what it holds");
 	check_patience(s, d);
-	if (!d->entitled && waits_only(s))
+	/* What is dying counts as there: whoever lacks only that is not denied by time. */
+	if (!d->entitled && waits_only(s) &&
+		!shadow_comes_back(s, d, SL_REASON_DYING_WAITS))
 		shadow_check_wake(s, d->burst_since + shadow_wait_max(s, d),
 			"the end of a burst demand");
 	if (!shadow_counts_as_waiting(s, d->client) && !shadow_is_going(s, d->client))

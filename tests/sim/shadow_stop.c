@@ -599,7 +599,7 @@ static void check_client(struct shadow *s, struct shadow_client *c)
 			(unsigned long long)c->id);
 	if (!c->stop_reason || c->killed)
 		return;
-	if (s->now - c->term_at >= grace)
+	if (s->now - c->term_at >= grace && s->wake > s->now)
 		shadow_fail(s, "client %llu was not killed when its grace was over",
 			(unsigned long long)c->id);
 	shadow_check_wake(s, c->term_at + grace, "SIGKILL");

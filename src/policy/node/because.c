@@ -133,8 +133,8 @@ static uint64_t hostless_on(
 }
 
 /* Of what could leave, what its part of the pool does not let. */
-static uint64_t bound_on(const struct sl_node *node,
-	const struct sl_node_workload *workload, uint32_t gpu)
+static uint64_t bound_on(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
 	const struct sl_ledger_cell *cell = &workload->account.cell[gpu];
 

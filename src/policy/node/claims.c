@@ -179,15 +179,18 @@ static void entitle(struct sl_node_step *step, struct sl_node_claim *of[], uint3
 			&demand->client->workload->account;
 		uint32_t gpu = demand->gpu;
 
-		of[i]->entitled =
-			sl_ledger_use(account, gpu) + asked[gpu] + demand->bytes <=
-			sl_ledger_request(account, gpu);
-		if (of[i]->entitled) {
+		uint64_t use = sl_ledger_use(account, gpu) + demand->bytes;
+		uint64_t request = sl_ledger_request(account, gpu);
+
+		/* Behind older ones that together with it are above the request it ranks as a
+		 * burst; but it is denied nothing, since they may give up. */
+		of[i]->entitled = use + asked[gpu] <= request;
+		if (of[i]->entitled)
 			asked[gpu] += demand->bytes;
+		if (use <= request)
 			demand->burst_since = 0;
-		} else if (!demand->burst_since) {
+		else if (!demand->burst_since)
 			demand->burst_since = sl_node_stamp(step);
-		}
 	}
 }
 

@@ -310,8 +310,7 @@ void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event)
 		sl_node_whole_by_freeing(step, client);
 	sl_node_released(node, gpu);
 	sl_node_tell_view(step, client->workload, gpu, 2);
-	step->plans |=
-		node->lacks != 0 || was_out || sl_node_context_waits(node, gpu);
+	step->plans |= node->lacks != 0 || was_out || sl_node_context_waits(node, gpu);
 }
 
 void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event)

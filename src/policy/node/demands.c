@@ -227,6 +227,27 @@ bool sl_node_exceeds_limit(const struct sl_node_demand *demand)
 	       sl_ledger_use(account, demand->gpu) + demand->bytes > account->limit_bytes;
 }
 
+/* Its workload's limit is what it holds, as long as a client of it cannot be taken from. */
+static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	const struct sl_node_workload *workload = demand->client->workload;
+	const struct sl_ledger_account *account = &workload->account;
+
+	uint64_t counts = demand->flags & SL_NODE_DEMAND_THERE
+				  ? sl_ledger_fixed(&account->cell[demand->gpu])
+				  : sl_ledger_use(account, demand->gpu);
+
+	if (demand->flags & SL_NODE_DEMAND_CONTEXT ||
+		counts + demand->bytes <= sl_ledger_request(account, demand->gpu))
+		return false;
+	sl_node_each_client_of(client, workload)
+	{
+		if (node->now >= sl_node_untakeable_at(node, client))
+			return true;
+	}
+	return false;
+}
+
 /* Why it cannot be served, however long it waits. */
 static enum sl_reason never(
 	const struct sl_node *node, const struct sl_node_demand *demand)
@@ -238,8 +259,10 @@ static enum sl_reason never(
 	if (SL_MUTANT(STOPPING_IS_SERVED,
 		    sl_node_is_stopped(workload) || workload->leaving, false))
 		return SL_REASON_CANCELLED;
-	return SL_MUTANT(LIMIT_WAITS, sl_node_exceeds_limit(demand), false)
-		       ? SL_REASON_OVER_LIMIT
+	if (SL_MUTANT(LIMIT_WAITS, sl_node_exceeds_limit(demand), false))
+		return SL_REASON_OVER_LIMIT;
+	return SL_MUTANT(LIMIT_STAYS, is_dropped(node, demand), false)
+		       ? SL_REASON_LIMIT_DROPPED
 		       : SL_REASON_NONE;
 }
 
@@ -332,7 +355,7 @@ void sl_node_released(struct sl_node *node, uint32_t gpu)
 /* --- events --- */
 
 /* It takes what is nobody's, beside nobody who waits: the plan would grant it, too. */
-static bool is_plain(const struct sl_node_step *step, const struct sl_node_demand *demand)
+static bool is_plain(const struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	const struct sl_node *node = step->node;
 	const struct sl_node_client *client = demand->client;
@@ -350,6 +373,7 @@ static bool is_plain(const struct sl_node_step *step, const struct sl_node_deman
 		return false;
 	if (use <= sl_ledger_request(account, demand->gpu))
 		return demand->bytes <= free_bytes;
+	demand->burst_since = sl_node_stamp(step);
 	return !sl_ledger_is_degraded(&node->ledger, demand->gpu) &&
 	       demand->bytes + node->ledger.gpu[demand->gpu].unclaimed_bytes -
 			       sl_ledger_unclaimed(account, demand->gpu) <=

@@ -18,22 +18,41 @@ sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *c
 	sl_ns since = claim->client->wants_since;
 
 	if (demand)
-		since = claim->entitled ? demand->arrived : demand->burst_since;
+		since = demand->burst_since ? demand->burst_since : demand->arrived;
 	return sl_node_later(since, wait_of(node, claim->client));
 }
 
-/* The driver has refused for as long as a demand waits at most. */
-static bool is_refused_for_long(
-	struct sl_node_step *step, const struct sl_node_demand *demand)
+/* The driver has refused what is free for as long as a demand waits at most: that alone ends one
+ * within its request. */
+static bool is_refused_for_long(struct sl_node_step *step, struct sl_node_demand *demand)
 {
-	sl_ns at = sl_node_later(
-		demand->back_off.since, wait_of(step->node, demand->client));
+	const struct sl_node *node = step->node;
+	sl_ns at = sl_node_later(demand->back_off.since, node->config.config.wait_max);
 
-	if (!demand->back_off.times)
+	if (!demand->back_off.times ||
+		SL_MUTANT(BURST_ONLY_BLAME, demand->burst_since != 0, true))
 		return false;
-	if (step->now < at)
+	if (step->now < at) {
 		sl_node_wake(step, at);
-	return step->now >= at;
+		return false;
+	}
+	if (demand->bytes <= sl_ledger_free_bytes(&node->ledger, demand->gpu))
+		return true;
+	demand->back_off = (struct sl_node_back_off){0};
+	return false;
+}
+
+/* What its seat counts on may never come: of a driver that refuses, or that keeps what a dead
+ * process had. */
+static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	const struct sl_node_demand *demand = claim->demand;
+
+	if (demand->back_off.times)
+		return true;
+	return !sl_node_has(node, SL_RESOLVER_PRIORITY) && !claim->room.moves &&
+	       demand->bytes > sl_ledger_free_bytes(&node->ledger, demand->gpu) +
+				       node->plan->leaving_bytes[demand->gpu];
 }
 
 /* Why this burst is denied now; NONE: it waits. *late: by its longest wait, of which there is one
@@ -42,29 +61,24 @@ static enum sl_reason end_of(
 	struct sl_node_step *step, struct sl_node_claim *claim, bool *late)
 {
 	const struct sl_node_demand *demand = claim->demand;
-	struct sl_node_client *client = claim->client;
 	sl_ns at = sl_node_wait_end(step->node, claim);
 
-	if (client->workload->flags & SL_WORKLOAD_OOM_FIRST &&
-		!(client->told & SL_NODE_TOLD_OOM)) {
-		client->told |= SL_NODE_TOLD_OOM;
-		return SL_REASON_OOM_FIRST;
-	}
 	if (demand->flags & SL_NODE_DEMAND_HELD &&
 		sl_node_never_held(step->node, demand) != SL_REASON_NONE)
 		return SL_REASON_HELD_ON_REQUESTS;
 	/* Its turn comes; but nothing comes where it would fit and is kept waiting. */
-	if (sl_node_endless(step->node, claim) == SL_ENDLESS_NOT &&
+	if (sl_node_endless(step->node, claim) == SL_ENDLESS_NOT && !claim->has_seat &&
 		claim->verdict != SL_NODE_KEPT)
 		return SL_REASON_NONE;
-	if (!sl_node_has(step->node, SL_RESOLVER_WAIT))
-		return SL_REASON_NO_RESOLVER;
-	if (step->now < at) {
+	*late = claim->has_seat || claim->verdict == SL_NODE_KEPT ||
+		sl_node_has(step->node, SL_RESOLVER_WAIT);
+	if (*late && step->now < at) {
 		sl_node_wake(step, at);
 		return SL_REASON_NONE;
 	}
-	*late = true;
-	return SL_REASON_WAITED_TOO_LONG;
+	if (step->node->plan->now.gpu[demand->gpu].degraded)
+		return SL_REASON_GPU_DEGRADED;
+	return *late ? SL_REASON_WAITED_TOO_LONG : SL_REASON_NO_RESOLVER;
 }
 
 void sl_node_end_demand(
@@ -96,7 +110,8 @@ void sl_node_end_demands(struct sl_node_step *step)
 			sl_node_end_demand(step, claim, SL_REASON_DRIVER_REFUSES);
 			continue;
 		}
-		if (claim->has_seat || claim->entitled)
+		if (!claim->demand->burst_since ||
+			(claim->has_seat && !is_in_doubt(step->node, claim)))
 			continue;
 		reason = end_of(step, claim, &late);
 		if (reason == SL_REASON_NONE || (late && denied & gpu))

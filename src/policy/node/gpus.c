@@ -53,6 +53,25 @@ bool sl_node_swaps(const struct sl_node *node)
 	return node->config.config.pool_bytes && sl_node_has(node, SL_RESOLVER_SWAP);
 }
 
+static void tell_degraded_on(struct sl_node_step *step, uint32_t gpu)
+{
+	struct sl_node_gpu *of = &step->node->gpu[gpu];
+	bool is = !of->lost && sl_ledger_is_degraded(&step->node->ledger, gpu);
+
+	if (is == of->degraded)
+		return;
+	of->degraded = is;
+	step->plans = true;
+	sl_node_note(step, is ? SL_REASON_DEGRADED_BEGINS : SL_REASON_DEGRADED_ENDS, gpu,
+		0, 0, sl_ledger_excess(&step->node->ledger, gpu));
+}
+
+void sl_node_tell_degraded(struct sl_node_step *step)
+{
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		tell_degraded_on(step, gpu);
+}
+
 void sl_node_on_config(struct sl_node_step *step, const struct sl_event *event)
 {
 	struct sl_node *node = step->node;

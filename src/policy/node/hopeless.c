@@ -41,7 +41,7 @@ static bool is_still(struct sl_node_step *step, const struct sl_node_client *cli
 {
 	sl_ns at = sl_node_later(client->active_at, step->node->config.config.idle_wait);
 
-	if (client->stage != SL_NODE_LIVES || sl_node_is_told_to_end(client))
+	if (client->stage == SL_NODE_DYING || sl_node_is_told_to_end(client))
 		return false;
 	if (step->now >= at)
 		return true;
@@ -150,8 +150,8 @@ static bool is_any_without_hope(struct sl_node_step *step)
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		struct sl_node_claim *claim = plan->order[i];
 
-		is |= claim->demand && !claim->is_over && !claim->has_seat &&
-		      is_still(step, claim->client) &&
+		is |= claim->demand && is_still(step, claim->client) &&
+		      !claim->has_seat &&
 		      sl_node_endless(step->node, claim) != SL_ENDLESS_NOT;
 	}
 	return is;

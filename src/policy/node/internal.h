@@ -74,6 +74,8 @@ void sl_node_on_link_cost(struct sl_node_step *step, const struct sl_event *even
 void sl_node_on_gpu_add(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *event);
+/* Where promise I1 broke, or holds again. */
+void sl_node_tell_degraded(struct sl_node_step *step);
 /* Of moving so many bytes off the GPU, and onto it. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);

@@ -159,6 +159,7 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 	node->now = step.now;
 	if ((uint32_t)event->type < SL_EVENTS)
 		handlers[event->type](&step, event);
+	sl_node_tell_degraded(&step);
 	if (step.plans || step.now >= step.due) {
 		step.due = SL_NS_NEVER;
 		sl_node_plan(&step);

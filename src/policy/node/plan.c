@@ -22,26 +22,12 @@ static void tell_untakeable(struct sl_node_step *step, struct sl_node_client *cl
 			      .span = since ? step->now - since : 0});
 }
 
-static void tell_degraded(struct sl_node_step *step, uint32_t gpu)
-{
-	struct sl_node_gpu *of = &step->node->gpu[gpu];
-	bool is = !of->lost && sl_ledger_is_degraded(&step->node->ledger, gpu);
-
-	if (is == of->degraded)
-		return;
-	of->degraded = is;
-	sl_node_note(step, is ? SL_REASON_DEGRADED_BEGINS : SL_REASON_DEGRADED_ENDS, gpu,
-		0, 0, sl_ledger_excess(&step->node->ledger, gpu));
-}
-
 static void times(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
 
 	sl_node_time_workloads(step);
 	sl_node_time_strangers(step);
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
-		tell_degraded(step, gpu);
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
@@ -50,6 +36,37 @@ static void times(struct sl_node_step *step)
 			continue;
 		tell_untakeable(step, client);
 		sl_node_time_stop(step, client);
+	}
+}
+
+/* Names the GPU on which most was measured of it. */
+static void note_missing(struct sl_node_step *step, const struct sl_node_client *client)
+{
+	const struct sl_ledger_cell *cell = client->holding.cell;
+	uint32_t mask = client->workload->account.gpu_mask;
+	uint32_t most = mask ? (uint32_t)__builtin_ctz(mask) : 0;
+
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (sl_ledger_live(&cell[gpu]) > sl_ledger_live(&cell[most]))
+			most = gpu;
+	}
+	sl_node_note(step, SL_REASON_REPORT_MISSING, most, client->workload->index.id, 0,
+		sl_ledger_live(&cell[most]));
+}
+
+/* Whoever did not report is there with what was measured of it. */
+static void give_up_expected(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		if (client->stage != SL_NODE_EXPECTED)
+			continue;
+		client->stage = SL_NODE_LIVES;
+		note_missing(step, client);
 	}
 }
 
@@ -67,6 +84,8 @@ static bool is_recovering(struct sl_node_step *step)
 			step->now < node->recover_until)
 			return true;
 	}
+	if (node->recover_until)
+		give_up_expected(step);
 	node->recover_until = 0;
 	return false;
 }
@@ -126,6 +145,7 @@ void sl_node_plan(struct sl_node_step *step)
 		sl_node_wake(step, step->node->recover_until);
 		step->node->plan->claims_count = 0;
 		sl_node_note_waits(step);
+		sl_node_probe(step);
 		return;
 	}
 	sl_node_resume(step);

@@ -21,7 +21,7 @@ static uint32_t find_pressed(struct sl_node_step *step)
 				       : claim->client->look->is_whole))
 			continue;
 		if (step->now >= at)
-			pressed |= claim->gpus;
+			pressed |= claim->demand ? 1u << claim->demand->gpu : claim->gpus;
 		else
 			sl_node_wake(step, at);
 	}
@@ -85,14 +85,15 @@ void sl_node_probe(struct sl_node_step *step)
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 		enum sl_probe mode = wanted(step, client, pressed);
 
-		if (client->stage != SL_NODE_LIVES || mode == client->probe)
+		if (client->stage == SL_NODE_EXPECTED || client->stage == SL_NODE_DYING ||
+			mode == client->probe)
 			continue;
 		client->probe = mode;
 		client->probe_at = sl_node_stamp(step);
 		/* Nobody tells any more what it does: what was told must not go on by itself; but
 		 * nothing of what is on the host runs before it wants to. */
 		if (mode == SL_PROBE_OFF && client->look->is_whole) {
-			client->idle_since = 0;
+			client->idle_since = client->busy_since = 0;
 			client->proven = false;
 		}
 		sl_node_emit(step,

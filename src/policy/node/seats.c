@@ -8,9 +8,6 @@
 
 #include "policy/node/plan.h"
 
-/* What has waited for so long keeps what is free for itself. */
-#define RESERVES_AFTER (1 * SL_S)
-
 static uint64_t out_of(const struct sl_room_gpu *gpu, uint64_t more)
 {
 	return sl_sub_sat(gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes + more,
@@ -119,12 +116,12 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 	bool comes = claim->verdict != SL_NODE_TIME &&
 		     sl_node_endless(step->node, claim) == SL_ENDLESS_NOT;
 
-	if (step->now <
-		sl_node_later(since_of(claim) ? since_of(claim) : claim->facts.asked_at,
-			RESERVES_AFTER)) {
-		sl_node_wake(step, sl_node_later(since_of(claim) ? since_of(claim)
-								 : claim->facts.asked_at,
-					   RESERVES_AFTER));
+	sl_ns at =
+		sl_node_later(claim->facts.asked_at, step->node->config.config.head_pass);
+
+	/* Until then those behind may have what is free. */
+	if (step->now < at) {
+		sl_node_wake(step, at);
 		return;
 	}
 	if (!claim->demand && !comes)
@@ -171,9 +168,13 @@ static struct sl_room_verdict ask_room(struct sl_node_step *step,
 	bool keeps = SL_MUTANT(HEAD_NOT_KEPT, claim->demand != NULL, false);
 	struct sl_room_verdict verdict = ask_room_behind(plan, of, keeps);
 
-	if (verdict.code == SL_ROOM_OK || !keeps || !plan->kept_bytes[claim->demand->gpu])
+	if (verdict.code == SL_ROOM_OK || !keeps ||
+		!plan->kept_bytes[claim->demand->gpu] ||
+		ask_room_behind(plan, of, false).code != SL_ROOM_OK)
 		return verdict;
-	return sl_node_helps(step, claim) ? ask_room_behind(plan, of, false) : verdict;
+	if (sl_node_helps(step, claim))
+		return ask_room_behind(plan, of, false);
+	return verdict;
 }
 
 static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_claim *claim,
@@ -220,6 +221,31 @@ struct sl_room_verdict sl_node_room_of(
 	return ask_room(step, claim, &of);
 }
 
+/* OOM_FIRST: a burst of the client that does not fit, the first, or the first after one that was
+ * granted; before anybody leaves for it. */
+static bool is_oom_first(struct sl_node_step *step, const struct sl_node_claim *claim,
+	const struct sl_room_claim *of)
+{
+	struct sl_node_client *client = claim->client;
+	struct sl_node_demand *demand = claim->demand;
+	struct sl_room_verdict verdict;
+
+	if (!demand || !demand->burst_since || demand->told & SL_NODE_MET ||
+		!(client->workload->flags & SL_WORKLOAD_OOM_FIRST) ||
+		!client->look->is_whole)
+		return false;
+	demand->told |= SL_NODE_MET;
+	if (client->told & SL_NODE_TOLD_OOM)
+		return false;
+	verdict = ask_room_behind(step->node->plan, of, false);
+	if (verdict.code == SL_ROOM_OK && !verdict.moves &&
+		demand->bytes <= sl_ledger_free_bytes(&step->node->ledger, demand->gpu) &&
+		sl_node_can_lend(step->node, claim))
+		return false;
+	client->told |= SL_MUTANT(OOM_ALWAYS, SL_NODE_TOLD_OOM, 0);
+	return true;
+}
+
 static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 {
 	struct sl_node_plan *plan = step->node->plan;
@@ -235,7 +261,9 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 		claim->verdict = SL_NODE_BODY;
 	else
 		claim->verdict = judge(step, claim, &of);
-	if (claim->verdict != SL_NODE_SEATED && sl_node_stop_for(step, claim))
+	if (is_oom_first(step, claim, &of))
+		sl_node_end_demand(step, claim, SL_REASON_OOM_FIRST);
+	else if (claim->verdict != SL_NODE_SEATED && sl_node_stop_for(step, claim))
 		claim->verdict = judge(step, claim, &of);
 	if (claim->is_over)
 		return;

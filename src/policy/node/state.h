@@ -134,6 +134,8 @@ struct sl_node_client {
 #define SL_NODE_SAID_BURST     2u
 #define SL_NODE_SAID_REFUSED   4u
 #define SL_NODE_SAID_SERVED    8u
+/* It was looked at as a burst that may be told out-of-memory first. */
+#define SL_NODE_MET 16u
 
 struct sl_node_demand {
 	struct sl_link of_client; /* spare ones: of the node's list */

@@ -276,9 +276,8 @@ static void tell(struct sl_node_step *step, const struct sl_node_claim *claim,
 						 &claim->client->holding.cell[stop->gpu]),
 		.other_bytes = sl_sub_sat(stop->workload_bytes, within),
 		.span = stop->idle};
+	sl_node_wake(step, client->stop_at);
 	emit_stop(step, client, SL_STOP_TERM);
-	/* Whatever else was to leave for the claim need not. */
-	sl_node_wake(step, sl_node_later(step->now, SL_MS));
 }
 
 /* Of what is above its request, what its takeable processes have: left to them to give, sooner or
@@ -466,7 +465,8 @@ void sl_node_spare(struct sl_node_step *step)
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 
-		if (client->stage == SL_NODE_DYING || !is_due(client, step->now))
+		if (client->stage == SL_NODE_DYING || client->look->coming ||
+			!is_due(client, step->now))
 			continue;
 		if (SL_MUTANT(KILLS_THE_UNNEEDED, false, true))
 			kill_it(step, client);

@@ -260,17 +260,17 @@ static struct sl_room_verdict fits_gpu(const struct both *both, uint32_t g)
 	const struct sl_room_claim *claim = both->claim;
 	const struct sl_room_gpu *gpu = &both->with->gpu[g];
 	uint64_t bytes = gpu->fixed_bytes + gpu->seats_bytes;
+	uint64_t others = gpu->uncovered_bytes - uncovered(&both->workload->on[g]);
 
 	if (SL_MUTANT(ROOM_LOST_USED, gpu->lost, false))
 		return lacks(SL_ROOM_LOST, g, need(&claim->need[g]));
 	if (SL_MUTANT(ROOM_WHILE_DEGRADED, gpu->degraded && is_burst_demand(both), false))
 		return lacks(SL_ROOM_DEGRADED, g, need(&claim->need[g]));
 	/* What a burst that stays leaves to others is in nobody's way but theirs. */
-	if (SL_MUTANT(
-		    ROOM_HELD_ON_REQUESTS, gpu->holds || takes_nothing(claim, g), false))
-		bytes += sl_sub_sat(
-			gpu->uncovered_bytes - uncovered(&both->workload->on[g]),
-			claim->above_bytes[g]);
+	if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, both->without->gpu[g].holds, false))
+		bytes += others;
+	else if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, takes_nothing(claim, g), false))
+		bytes += sl_sub_sat(others, claim->above_bytes[g]);
 	return lacks(SL_ROOM_GPU, g, sl_sub_sat(bytes, gpu->shareable_bytes));
 }
 
