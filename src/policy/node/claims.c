@@ -37,8 +37,7 @@ static bool is_idle_for_grace(
 
 static bool has_grace(struct sl_node_step *step, const struct sl_node_workload *workload)
 {
-	if (!workload->sums->is_within || !workload->idle_grace ||
-		workload->sums->is_warm)
+	if (!workload->sums->is_within || workload->sums->is_warm)
 		return false;
 	sl_node_each_client_of(client, workload)
 	{

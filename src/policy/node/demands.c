@@ -276,8 +276,9 @@ void sl_node_refuse_demands(struct sl_node_step *step)
 
 		sl_list_foreach_safe (link, &client->demands) {
 			struct sl_node_demand *demand = sl_node_demand_at(link);
-			enum sl_reason reason =
-				demand->epoch ? SL_REASON_NONE : never(node, demand);
+			enum sl_reason reason = demand->epoch
+							? SL_REASON_NONE
+							: never(node, demand);
 
 			if (reason != SL_REASON_NONE)
 				sl_node_deny(step, demand, reason);

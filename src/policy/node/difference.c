@@ -8,9 +8,6 @@
 
 #include "policy/node/plan.h"
 
-/* An order and its answer take some 0.2 ms: a piece is what the link moves in ten times that. */
-#define PIECE_MS 2
-
 struct move {
 	struct sl_node_step *step;
 	struct sl_node_plan *plan;
@@ -94,9 +91,7 @@ static void bring_piece(struct move *move, struct sl_node_client *client, bool i
 {
 	const struct sl_node *node = move->step->node;
 	uint32_t gpus = client->look->gpus, gpu = (uint32_t)__builtin_ctz(gpus);
-	uint64_t bytes_s = node->gpu[gpu].in_bytes_s;
-	uint64_t least = sl_max_u64(
-		client->chunk_bytes, (bytes_s ? bytes_s : 8 * SL_GIB) / 1000 * PIECE_MS);
+	uint64_t least = sl_max_u64(client->chunk_bytes, sl_node_least_piece(node, gpu));
 
 	if (!is_first || gpus & (gpus - 1) || move->avail[gpu] < (int64_t)least ||
 		!is_flowing(node, gpu))
@@ -160,6 +155,19 @@ static void keep(struct move *move, const struct sl_node_claim *claim)
 	}
 }
 
+/* It has not its room on each of its GPUs. */
+static bool is_away(const struct sl_node_client *client)
+{
+	for (uint32_t left = client->look->gpus; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&client->holding.cell[__builtin_ctz(left)];
+
+		if (cell->evicted_bytes > cell->returning_bytes)
+			return true;
+	}
+	return false;
+}
+
 static void come(struct move *move)
 {
 	struct sl_node_plan *plan = move->plan;
@@ -187,12 +195,24 @@ static void come(struct move *move)
 			client->look->is_brought = true;
 			set_aside(move, claim, true, false);
 			bring(&before, client, !(coming & claim->gpus));
-			coming |= client->look->is_whole ? 0 : claim->gpus;
+			coming |= is_away(client) ? claim->gpus : 0;
 		}
 		if (!claim->demand)
 			continue;
 		grant(move, claim);
 		set_aside(move, claim, false, true);
+	}
+}
+
+/* What was granted may have taken all that the limit left to another one. */
+static void refuse(struct move *move)
+{
+	for (uint32_t i = 0; i < move->plan->claims_count; i++) {
+		struct sl_node_claim *claim = move->plan->order[i];
+
+		if (claim->demand && !claim->demand->epoch &&
+			sl_node_exceeds_limit(claim->demand))
+			sl_node_end_demand(move->step, claim, SL_REASON_OVER_LIMIT);
 	}
 }
 
@@ -334,23 +354,6 @@ static void take_back(struct move *move)
 
 /* --- all of it --- */
 
-/* It waits, and has not its room on each of its GPUs. */
-static bool lacks(const struct sl_node_claim *claim)
-{
-	const struct sl_node_client *client = claim->client;
-
-	if (claim->demand)
-		return !claim->demand->epoch;
-	for (uint32_t left = client->look->gpus; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&client->holding.cell[__builtin_ctz(left)];
-
-		if (cell->evicted_bytes > cell->returning_bytes)
-			return true;
-	}
-	return false;
-}
-
 void sl_node_move(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
@@ -360,6 +363,7 @@ void sl_node_move(struct sl_node_step *step)
 		move.avail[gpu] = (int64_t)sl_ledger_free_bytes(&node->ledger, gpu);
 	node->lacks = 0;
 	come(&move);
+	refuse(&move);
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
 		const struct sl_room_gpu *room = &node->plan->now.gpu[gpu];
 		uint64_t lack = sl_room_out(room);
@@ -375,7 +379,10 @@ void sl_node_move(struct sl_node_step *step)
 	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
 		const struct sl_node_claim *claim = node->plan->order[i];
 
-		if (!claim->is_over && (!claim->has_seat || lacks(claim)))
+		bool lacks =
+			claim->demand ? !claim->demand->epoch : is_away(claim->client);
+
+		if (!claim->is_over && (!claim->has_seat || lacks))
 			node->lacks |= claim->gpus;
 	}
 }

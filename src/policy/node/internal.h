@@ -161,6 +161,8 @@ void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uin
 /* Keeps room for all of it on each of its GPUs; bytes come on this one. */
 void sl_node_restore(struct sl_node_step *step, struct sl_node_client *client,
 	uint32_t gpu, uint64_t bytes);
+/* What is worth an order of its own, beside others. */
+uint64_t sl_node_least_piece(const struct sl_node *node, uint32_t gpu);
 void sl_node_abort(struct sl_node_step *step, struct sl_node_client *client);
 /* A back-off that keeps it from leaving, or from coming. */
 bool sl_node_must_stay(const struct sl_node_client *client, sl_ns now);

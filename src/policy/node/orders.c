@@ -14,6 +14,15 @@
 #define ABORTED_AGAIN       (10 * SL_MS)
 #define RESTORE_AGAIN_FIRST (20 * SL_MS)
 #define RESTORE_AGAIN_MOST  (2 * SL_S)
+
+/* An order and its answer take some 0.2 ms: a piece is what the link moves in ten times that, and
+ * not less than what a chunk costs whatever its size (runtime/piece_choose.c). */
+#define PIECE_SPAN  (2 * SL_MS)
+#define PIECE_LEAST (8 * SL_MIB)
+/* In the first piece and the last one direction of the link rests. Where the way in has all its
+ * speed beside the way out an exchange takes 1 + 1 / PIECES times the one way; where it has half, as
+ * was published for an A100, 1.5 + 1 / (2 * PIECES). */
+#define PIECES 16
 /* It is asked again after a while, and may take longer than that to answer. */
 #define HEARD_WITHIN (2 * SL_S)
 
@@ -52,12 +61,19 @@ bool sl_node_is_hostless(const struct sl_node_client *client, sl_ns now)
 
 /* --- orders --- */
 
+uint64_t sl_node_least_piece(const struct sl_node *node, uint32_t gpu)
+{
+	sl_ns span = sl_node_cost_out(node, gpu, PIECE_LEAST);
+
+	return span >= PIECE_SPAN ? PIECE_LEAST
+				  : PIECE_LEAST * PIECE_SPAN / sl_max_u64(span, 1);
+}
+
 static uint64_t piece_of(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 {
-	uint64_t bytes_s = node->gpu[gpu].out_bytes_s;
-	uint64_t piece = (bytes_s ? bytes_s : 8 * SL_GIB) / 64;
+	uint64_t piece = sl_max_u64(bytes / PIECES, sl_node_least_piece(node, gpu));
 
-	return bytes > piece ? piece : 0;
+	return bytes < 2 * piece ? 0 : piece;
 }
 
 void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu,
@@ -292,16 +308,17 @@ void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event)
 
 void sl_node_on_moved(struct sl_node_step *step, const struct sl_event *event)
 {
-	struct sl_node_client *client = sl_node_living(step, event->moved.client);
+	struct sl_node_client *client =
+		sl_node_find_client(step->node, event->moved.client);
 	uint32_t gpu = event->moved.gpu;
 	const struct sl_ledger_cell *cell;
 	uint64_t more;
 
-	if (!client)
-		return;
-	if (!client->order.id || client->order.id != event->moved.order ||
+	if (!client || client->stage == SL_NODE_DYING || !client->order.id ||
+		client->order.id != event->moved.order ||
 		client->order.kind == SL_NODE_RESTORE || client->order.gpu != gpu) {
-		sl_node_note(step, SL_REASON_STRAY, gpu, client->workload->index.id, 0,
+		sl_node_note(step, SL_REASON_STRAY, 0,
+			client ? client->workload->index.id : 0, 0,
 			event->moved.evicted_bytes);
 		return;
 	}

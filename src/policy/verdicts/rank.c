@@ -123,7 +123,8 @@ static uint32_t kind_slot(const struct sl_rank_facts *facts, bool there)
 static void place(struct sl_rank *rank, const struct sl_rank_facts *facts, bool in_slice)
 {
 	bool there = in_slice || rank->class <= SL_RANK_GUARDED;
-	int64_t priority = -(int64_t)facts->priority;
+	/* What has begun to come is not passed on its way. */
+	int64_t priority = rank->class == SL_RANK_GUARDED ? 0 : -(int64_t)facts->priority;
 	bool first =
 		SL_MUTANT(RANK_SLICE_OVER_PRIORITY, rank->class != SL_RANK_BURST, true);
 

@@ -13,6 +13,7 @@
 #define CONDITION(c, what)   EVENT(CONDITION, condition, {c, SL_CONDITION_##what})
 #define REFUSED(c, o, why)   EVENT(DONE, done, {c, o, 0, SL_SWAP_REFUSED, SL_SWAP_##why, 0})
 #define DONE(c, o, n)        EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
+
 static const char *at(struct play *p, uint64_t at_ms, struct sl_event event)
 {
 	return play(p, "story", at_ms, event);
