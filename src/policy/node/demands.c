@@ -56,10 +56,12 @@ static struct sl_node_demand *find_epoch(struct sl_node_client *client, uint64_t
 	return NULL;
 }
 
-static bool waits(const struct sl_node_client *client)
+bool sl_node_waits(const struct sl_node_client *client)
 {
 	sl_list_foreach (link, &client->demands) {
-		if (!sl_node_demand_at(link)->epoch)
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (!demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT))
 			return true;
 	}
 	return false;
@@ -409,7 +411,7 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 					   : 0) |
 		(flags & SL_NODE_ASK_CONTEXT ? SL_NODE_DEMAND_CONTEXT : 0);
 	demand->arrived = step->now;
-	if (!waits(client))
+	if (!sl_node_waits(client))
 		sl_node_be_active(step, client);
 	sl_list_push_tail(&client->demands, &demand->of_client);
 	if (is_plain(step, demand)) {

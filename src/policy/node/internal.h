@@ -128,6 +128,8 @@ void sl_node_cancel_all(struct sl_node_step *step, struct sl_node_workload *work
 void sl_node_void_grants(
 	struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu);
 bool sl_node_has_open_grant(const struct sl_node_client *client);
+/* For memory. */
+bool sl_node_waits(const struct sl_node_client *client);
 /* Memory of the GPU came back: creations that failed are tried again. */
 void sl_node_released(struct sl_node *node, uint32_t gpu);
 /* What cannot be served however long it waits is denied: also during a recovery. */

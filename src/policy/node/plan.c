@@ -101,8 +101,7 @@ static void count_waits(struct sl_node_step *step, struct sl_node_workload *work
 		if (workload->stage == SL_NODE_PARKED)
 			break;
 		waits |= client->wants_since && sl_node_is_out(client);
-		sl_list_foreach (link, &client->demands)
-			waits |= !sl_node_demand_at(link)->epoch;
+		waits |= sl_node_waits(client);
 	}
 	if (waits == (workload->waits_since != 0))
 		return;

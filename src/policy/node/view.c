@@ -3,6 +3,13 @@
  */
 #include "policy/node/plan.h"
 
+/* A first context is no memory. */
+static bool waits_on(const struct sl_node_demand *demand, uint32_t gpu)
+{
+	return !demand->epoch && demand->gpu == gpu &&
+	       !(demand->flags & SL_NODE_DEMAND_CONTEXT);
+}
+
 static uint32_t waiting_on(const struct sl_node *node, uint32_t gpu)
 {
 	uint32_t count = 0;
@@ -11,8 +18,7 @@ static uint32_t waiting_on(const struct sl_node *node, uint32_t gpu)
 		at = sl_index_next(&node->clients, at)) {
 		sl_list_foreach (link,
 			&SL_CONTAINER_OF(at, const struct sl_node_client, index)->demands)
-			count += !sl_node_demand_at(link)->epoch &&
-				 sl_node_demand_at(link)->gpu == gpu;
+			count += waits_on(sl_node_demand_at(link), gpu);
 	}
 	return count;
 }
@@ -99,8 +105,7 @@ static struct state state_of(
 		state.living++;
 		state.untakeable += node->now >= sl_node_untakeable_at(node, client);
 		state.is_out |= is_out;
-		state.wants |= is_out && (client->wants_since ||
-						 !sl_list_is_empty(&client->demands));
+		state.wants |= is_out && (client->wants_since || sl_node_waits(client));
 		if (client->order.id && client->order.kind == SL_NODE_RESTORE)
 			state.returns = true;
 		else if (client->order.id)
@@ -208,6 +213,9 @@ struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t i
 		.known = true,
 		.alive = client->stage != SL_NODE_DYING,
 		.expected = client->stage == SL_NODE_EXPECTED,
+		.waits = sl_node_waits(client) && !is_told &&
+			 node->now >= sl_node_later(client->active_at,
+					      node->config.config.idle_wait),
 		.workload = client->workload->index.id,
 		.condition = client->condition,
 		.probe = client->probe,
@@ -307,11 +315,9 @@ static void add_waiting(
 	struct sl_node_use_view *view, const struct sl_node_client *client, uint32_t gpu)
 {
 	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
-		if (demand->epoch || demand->gpu != gpu)
+		if (!waits_on(sl_node_demand_at(link), gpu))
 			continue;
-		view->waiting_bytes += demand->bytes;
+		view->waiting_bytes += sl_node_demand_at(link)->bytes;
 		view->waiting++;
 	}
 }
