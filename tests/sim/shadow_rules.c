@@ -718,7 +718,8 @@ void shadow_check_state(struct shadow *s)
 
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS && !shadow_is_recovering(s); gpu++) {
 		follow_head(s, gpu);
-		if (s->gpu[gpu].head)
+		/* A step that changed something may leave the rest to the next one. */
+		if (s->gpu[gpu].head && s->wake > s->now + SL_MS)
 			check_no_lockout(s, gpu);
 	}
 	for (uint32_t i = 0; i < s->demands_top; i++) {

@@ -50,9 +50,11 @@ static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *
 
 	if (demand->back_off.times)
 		return true;
-	return !sl_node_has(node, SL_RESOLVER_PRIORITY) && !claim->room.moves &&
-	       demand->bytes > sl_ledger_free_bytes(&node->ledger, demand->gpu) +
-				       node->plan->leaving_bytes[demand->gpu];
+	if (sl_node_has(node, SL_RESOLVER_PRIORITY) || claim->room.moves)
+		return false;
+	return demand->bytes > sl_ledger_free_bytes(&node->ledger, demand->gpu) +
+				       node->plan->leaving_bytes[demand->gpu] ||
+	       !sl_node_can_lend(node, claim);
 }
 
 /* Why this burst is denied now; NONE: it waits. *late: by its longest wait, of which there is one

@@ -163,6 +163,7 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 	if (step.plans || step.now >= step.due) {
 		step.due = SL_NS_NEVER;
 		sl_node_plan(&step);
+		sl_node_tell_degraded(&step);
 	}
 	if (step.left.type == SL_ACTION_LEFT)
 		sl_node_emit(&step, step.left);
