@@ -214,6 +214,34 @@ static void shows_no_void_grants(void **state)
 	play_close(&p);
 }
 
+#define GIB(n) ((n)*SL_GIB)
+#define BIG(w)                                                     \
+	EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, 0}), \
+		EVENT(CLIENT_JOIN, client_join, {w, w, 0, 1}), ASK(w, 1, 0, GIB(60))
+
+/* Two of 60 GiB take turns of a second on a GPU of 100: moving one takes 7.5 s each way. Told of
+ * each, once. */
+static void short_turns(void **state)
+{
+	static const struct sl_event events[] = {
+		SETTINGS(.pool_bytes = GIB(1000), .turn_max = SL_S,
+			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0)),
+		GPU(0, GIB(100)), BIG(1), COMMIT(1, 1, GIB(60)), BIG(2)};
+	uint32_t told = 0;
+	struct play p;
+
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(events); i++)
+		told += strstr(play(&p, "events", 0, events[i]), "TURN_LONG") != NULL;
+	for (uint64_t ms = 100; ms < 5000; ms += 100) {
+		const char *said = play(&p, "time", ms, (struct sl_event)TIME);
+
+		told += strstr(said, "TURN_LONG") != NULL;
+	}
+	assert_row_u64("steps that told", told, 1);
+	play_close(&p);
+}
+
 /* --- what a denial says was free --- */
 
 #define PATIENT(w, request, wait_s)       \
@@ -326,6 +354,7 @@ int main(void)
 		cmocka_unit_test(cannot_be_taken_from),
 		cmocka_unit_test(its_gpus),
 		cmocka_unit_test(shows_no_void_grants),
+		cmocka_unit_test(short_turns),
 		cmocka_unit_test(kept_for_the_head_is_not_free),
 		cmocka_unit_test(requested_is_not_free),
 		cmocka_unit_test(kept_for_a_return_is_not_free),
