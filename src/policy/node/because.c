@@ -61,14 +61,12 @@ static bool name_most(
 static uint64_t here_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
-	(void)node;
 	return sl_ledger_here(&workload->account, gpu);
 }
 
 static uint64_t leaving_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
-	(void)node;
 	return workload->account.cell[gpu].leaving_bytes;
 }
 
@@ -82,7 +80,6 @@ static uint64_t burst_on(
 static uint64_t lasting_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
-	(void)node;
 	return workload->sums->lasts.on[gpu].fixed_bytes;
 }
 
@@ -95,12 +92,6 @@ static uint64_t graced_on(
 					 : 0;
 }
 
-static bool is_told_to_end(const struct sl_node_client *client)
-{
-	return client->stop_stage == SL_NODE_TERMED ||
-	       client->stop_stage == SL_NODE_KILLED;
-}
-
 static uint64_t ending_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
@@ -109,7 +100,9 @@ static uint64_t ending_on(
 	if (sl_node_is_stopped(workload))
 		return here_on(node, workload, gpu);
 	sl_node_each_client_of(client, workload) bytes +=
-		is_told_to_end(client) ? sl_ledger_live(&client->holding.cell[gpu]) : 0;
+		sl_node_is_told_to_end(client)
+			? sl_ledger_live(&client->holding.cell[gpu])
+			: 0;
 	return bytes;
 }
 
@@ -182,7 +175,8 @@ static bool name_ended(const struct sl_node *node, struct sl_node_because *becau
 		at = sl_index_next(&node->clients, at)) {
 		const struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 
-		if (!is_told_to_end(client) || client->stop.other != because->workload ||
+		if (!sl_node_is_told_to_end(client) ||
+			client->stop.other != because->workload ||
 			client->stop.gpu != because->gpu)
 			continue;
 		because->other = client->workload->index.id;
@@ -243,27 +237,27 @@ static uint64_t set_aside_for(const struct sl_node_claim *claim, uint32_t gpu)
 static uint64_t kept_before(const struct sl_node *node, const struct sl_node_claim *own,
 	uint32_t gpu, uint64_t *first)
 {
+	const struct sl_node_plan *plan = node->plan;
 	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
-		const struct sl_node_claim *claim = node->plan->order[i];
-		uint64_t more = claim == own ? 0 : set_aside_for(claim, gpu);
+	for (uint32_t i = 0; own && plan->order[i] != own; i++) {
+		uint64_t more = set_aside_for(plan->order[i], gpu);
 
-		if (claim == own)
-			break;
 		if (more && !bytes)
-			*first = claim->client->workload->index.id;
+			*first = plan->order[i]->client->workload->index.id;
 		bytes += more;
 	}
-	return own ? bytes : 0;
+	return bytes;
 }
 
 /* Of what others requested and do not use, what is lent to nobody of its priority. */
 static uint64_t promised(const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_workload *own = demand->client->workload;
+	bool stays = sl_node_stays_for_good(demand);
 	bool stands = sl_node_has(node, SL_RESOLVER_PRIORITY) &&
-		      !(demand->flags & SL_NODE_DEMAND_HELD);
+		      !(demand->flags & SL_NODE_DEMAND_HELD) &&
+		      !(own->flags & SL_WORKLOAD_NO_SWAP);
 	uint64_t bytes = 0;
 
 	sl_list_foreach (link, &node->all_workloads) {
@@ -272,9 +266,7 @@ static uint64_t promised(const struct sl_node *node, const struct sl_node_demand
 		if (other != own && !(stands && other->priority > own->priority))
 			bytes += sl_ledger_unclaimed(&other->account, demand->gpu);
 	}
-	return demand->flags & SL_NODE_DEMAND_HELD
-		       ? bytes
-		       : sl_sub_sat(bytes, sl_node_lend(node, demand->gpu));
+	return stays ? bytes : sl_sub_sat(bytes, sl_node_lend(node, demand->gpu));
 }
 
 /* For the demand, also of what is kept for others. */

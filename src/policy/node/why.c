@@ -128,7 +128,7 @@ static void say_endless(const struct why *why, const struct sl_node_workload *wo
 	enum sl_endless endless = workload->sums->endless;
 	struct sl_node_because because = {.workload = workload->index.id};
 
-	if (!sl_node_swaps(node) ||
+	if (!sl_node_swaps(node) || node->recover_until ||
 		(endless != SL_ENDLESS_STAYS && endless != SL_ENDLESS_WHOLE))
 		return;
 	for (uint32_t left = workload->sums->gpus; left; left &= left - 1) {
