@@ -248,11 +248,14 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 		if (!cell->evicted_bytes)
 			note_of(step, client, SL_REASON_RESTORED, order,
 				cell->backing_bytes, wanted ? step->now - wanted : 0);
-		else if (cell->evicted_bytes == order->out_bytes)
-			/* No chunk is so small. */
+		else if (cell->evicted_bytes == order->out_bytes) {
+			/* No chunk is so small: that is not asked for again. */
+			client->chunk_bytes =
+				sl_max_u64(client->chunk_bytes, order->bytes + 1);
 			client->back_off = (struct sl_node_back_off){
 				.until = sl_node_later(step->now, RESTORE_AGAIN_FIRST),
 				.cause = SL_REASON_RESTORE_FAILED};
+		}
 		if (!sl_node_is_out(client))
 			is_back(step, client);
 		return;
