@@ -122,8 +122,9 @@ static enum sl_residency residency_of(
 	if (workload->stage == SL_NODE_RESUMING)
 		return SL_RESIDENCY_RESUMING;
 	if (workload->stage == SL_NODE_PARKED)
-		return state->stays || state->leaves ? SL_RESIDENCY_PARKING
-						     : SL_RESIDENCY_PARKED;
+		return state->stays || state->leaves || state->returns
+			       ? SL_RESIDENCY_PARKING
+			       : SL_RESIDENCY_PARKED;
 	if (state->leaves)
 		return SL_RESIDENCY_LEAVING;
 	if (state->returns)
