@@ -51,12 +51,16 @@ bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *cl
 	bool stays = sl_node_stays_for_good(claim->demand);
 	uint64_t pool = sl_node_swaps(node) ? node->config.config.pool_bytes : 0;
 	uint64_t away = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
+	const struct sl_ledger_account *account = &claim->client->workload->account;
+	uint32_t gpu = claim->demand->gpu;
 	uint64_t with;
 
-	if (claim->entitled)
+	/* What was granted before it in this plan may have used the request up. */
+	if (claim->entitled && sl_ledger_use(account, gpu) + claim->demand->bytes <=
+				       sl_ledger_request(account, gpu))
 		return true;
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
-		away -= node->ledger.gpu[gpu].sum.returning_bytes;
+	for (uint32_t i = 0; i < SL_NODE_GPUS_MAX; i++)
+		away -= node->ledger.gpu[i].sum.returning_bytes;
 	with = lent(node, claim, true);
 	if (!stays && away + with <= sl_sub_sat(pool, node->config.config.slack_bytes))
 		return true;
