@@ -286,6 +286,9 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	/* Who was resumed while it left comes back for what has left. */
 	p->resumed &= p->is_restore || swap_party_evicted(p) > 0;
 	p->part = false;
+#ifdef SL_NODE_PLAN
+	p->comes = false; /* room is kept while an order is open */
+#endif
 	/* A lost line says nothing of what is where; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);

@@ -97,7 +97,7 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 		p->termed = false;
 }
 
-/* PARKED: what is said is so. */
+/* PARKED: what is said is so, and nothing of it moves any more. */
 static void on_parked(struct swap_rules *r, const struct sl_action *a)
 {
 	const struct swap_member *m = swap_member_of(r, a->parked.workload);
@@ -107,6 +107,16 @@ static void on_parked(struct swap_rules *r, const struct sl_action *a)
 			"workload %" PRIu64
 			" is told to be parked, which nobody asked for",
 			a->parked.workload);
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->workload == a->parked.workload && p->order)
+			swap_break(r, SWAP_PARKED,
+				"workload %" PRIu64
+				" is told to be parked, and client %" PRIu64
+				" still moves",
+				p->workload, p->id);
+	}
 }
 
 /* PARKED: the request is claimed again exactly then, in order: the journal relies on it. */
@@ -340,7 +350,13 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 	sl_ns grace = m->idle_grace;
 	sl_ns quiet = grace ? swap_quiet_member(r, m) : swap_quiet_of(r, p);
 
-	if (!p->proven && !swap_party_evicted(p))
+	/* Nothing of what is half on the host runs. */
+	if (swap_party_evicted(p))
+		return;
+	/* What is to go warm before that, goes. */
+	if (m->warm_after)
+		grace = sl_min_u64(grace, m->warm_after);
+	if (!p->proven)
 		quiet = 0;
 #ifdef SL_NODE_PLAN
 	/* Without a grace it takes no turns with bursts either: a client is moved once it is
@@ -424,7 +440,7 @@ static void judge_pool(struct swap_rules *r, const struct sl_action *a,
 			"EVICT of client %" PRIu64 ": %" PRIu64
 			" bytes are then on the host, of %" PRIu64,
 			p->id, out, r->pool);
-	if (!rightly && needs > room && needs > before)
+	if (!rightly && needs > room && swap_i2(r) > before)
 		swap_break(r, SWAP_I2,
 			"EVICT of client %" PRIu64
 			": evicted + leaving + overlap are then %" PRIu64
@@ -484,7 +500,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	struct swap_party *p = swap_party_of(r, a->evict.client);
 	struct swap_member *m = p ? swap_member_of(r, p->workload) : NULL;
 	uint32_t gpu = a->evict.gpu;
-	uint64_t before = i2_for(r, a->evict.other), there = 0;
+	uint64_t before = swap_i2(r), there = 0;
 	bool rightly;
 
 	/* Where promises are broken already, the node believes less of what it is said to hold than
