@@ -1,7 +1,7 @@
 #!/bin/sh
 # A server never holds more than its request, and works a tenth of the time. A program without a request wants more
 # than is left. It has what is left; the server stays.
-# Off: no idle grace, and the server is moved between two pieces of its work.
+# Off: no request, and the server is moved between two pieces of its work.
 export BOX='--gpus 1 --memory 1GiB'
 export LIMIT=110
 . "$(dirname "$0")/lib.sh"
@@ -9,8 +9,9 @@ config 'host_memory: 2GiB'
 config 'turn_max: 500ms'
 config 'longest_wait: 5s'
 daemon_start
-# shellcheck disable=SC2046 # two words, or none
-start server --request 480MiB $(off echo --idle-grace 0) -- "$P/tenant" --bytes 400MiB --work 10 --term finish --ms 90000
+request=480MiB
+off eval 'request=0'
+start server --request $request -- "$P/tenant" --bytes 400MiB --work 10 --term finish --ms 90000
 server=$PID
 wait_event "$T/server" held
 start bursts --request 0 --limit 0.95 -- "$P/tenant" --bytes 700MiB --work 90 --term finish --ms 8000

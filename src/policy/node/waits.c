@@ -165,6 +165,9 @@ void sl_node_measure_waits(struct sl_node *node)
 	struct set sets[SL_NODE_GPUS_MAX];
 
 	plan->trims = copies_fill(node);
+	/* Nobody takes turns where nothing is moved. */
+	if (!sl_node_swaps(node))
+		return;
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		sets[gpu] = (struct set){0};
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
