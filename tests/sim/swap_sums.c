@@ -43,9 +43,14 @@ uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu)
 	return sum;
 }
 
-/* Room is kept on all its GPUs from the first RESTORE on, unless that is for a part. */
+/* Room is kept on all its GPUs from the first RESTORE on, unless that is for a part; on the machine
+ * of decision 0037 while a RESTORE is open. */
 uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu)
 {
+#ifdef SL_NODE_PLAN
+	if (!p->order || !p->is_restore)
+		return 0;
+#endif
 	if (p->part && p->order_gpu == gpu)
 		return sl_min_u64(p->order_bytes, p->evicted[gpu]);
 	return p->comes ? p->evicted[gpu] : 0;

@@ -129,11 +129,9 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 	for (uint32_t left = claim->gpus; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		struct sl_room_gpu *room = &plan->now.gpu[gpu];
-		uint64_t used = room->fixed_bytes + room->seats_bytes + room->rest_bytes +
-				plan->kept_bytes[gpu];
 		uint64_t lacks = of->need[gpu].away_bytes + of->need[gpu].asks_bytes;
-		uint64_t bytes =
-			sl_min_u64(sl_sub_sat(room->shareable_bytes, used), lacks);
+		uint64_t bytes = sl_min_u64(
+			sl_sub_sat(sl_room_spare(room), plan->kept_bytes[gpu]), lacks);
 
 		claim->reserved_bytes[gpu] = bytes;
 		claim->reserves = true;
@@ -147,17 +145,35 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 	}
 }
 
+/* What demands keep, and no body has taken, is there for nobody else. */
+static void fix_kept(struct sl_node_plan *plan)
+{
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
+		struct sl_room_gpu *room = &plan->now.gpu[gpu];
+
+		plan->kept_bytes[gpu] =
+			sl_min_u64(plan->kept_bytes[gpu], sl_room_spare(room));
+		room->fixed_bytes += plan->kept_bytes[gpu];
+	}
+}
+
+static void unfix_kept(struct sl_node_plan *plan)
+{
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
+		plan->now.gpu[gpu].fixed_bytes -= plan->kept_bytes[gpu];
+}
+
 /* Room for it, with what demands before it keep. */
 static struct sl_room_verdict ask_room_behind(
 	struct sl_node_plan *plan, const struct sl_room_claim *of, bool keeps)
 {
 	struct sl_room_verdict verdict;
 
-	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
-		plan->now.gpu[gpu].fixed_bytes += keeps ? plan->kept_bytes[gpu] : 0;
+	if (!keeps)
+		return sl_room_for(&plan->now, of);
+	fix_kept(plan);
 	verdict = sl_room_for(&plan->now, of);
-	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
-		plan->now.gpu[gpu].fixed_bytes -= keeps ? plan->kept_bytes[gpu] : 0;
+	unfix_kept(plan);
 	return verdict;
 }
 
@@ -268,6 +284,11 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 	if (claim->is_over)
 		return;
 	if (claim->verdict == SL_NODE_SEATED) {
+		/* Others leave for it beside what is kept, which stays kept from now on. */
+		if (claim->demand && claim->room.moves) {
+			fix_kept(plan);
+			memset(plan->kept_bytes, 0, sizeof(plan->kept_bytes));
+		}
 		sl_room_add(&plan->now, &of);
 		sl_node_above_changes(plan, client->workload);
 		sit(step, claim, claim->demand && with_body);

@@ -162,6 +162,14 @@ uint64_t sl_room_out(const struct sl_room_gpu *gpu)
 	return bytes;
 }
 
+uint64_t sl_room_spare(const struct sl_room_gpu *gpu)
+{
+	uint64_t all = gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
+
+	return sl_sub_sat(
+		gpu->shareable_bytes, all + (gpu->holds ? gpu->wanting_bytes : 0));
+}
+
 static bool is_burst_demand(const struct both *both)
 {
 	return both->claim->burst && both->claim->demand;
