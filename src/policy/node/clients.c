@@ -119,6 +119,11 @@ void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *
 
 	if (!client)
 		return;
+	/* When what is whole came here, the former daemon knew: its slice begins once all of it is
+	 * reported. */
+	if (client->stage == SL_NODE_EXPECTED)
+		client->seat =
+			SL_MUTANT(REPORT_BEGINS_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
 	client->stage = SL_NODE_REPORTING;
 	step->plans = true;
 	if (!event->client_report.bytes && !(client->holding.touched >> gpu & 1))
@@ -151,10 +156,8 @@ void sl_node_on_client_reported(struct sl_node_step *step, const struct sl_event
 
 	if (!client)
 		return;
-	/* When what is whole came here, the former daemon knew: its slice begins now. */
-	if (client->stage == SL_NODE_EXPECTED && !sl_node_is_out(client))
-		client->seat =
-			SL_MUTANT(REPORT_BEGINS_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
+	if (client->seat == SL_NODE_COMING && sl_node_is_out(client))
+		client->seat = SL_NODE_UNSEATED;
 	client->stage = SL_NODE_LIVES;
 	step->plans = true;
 }

@@ -96,6 +96,10 @@ static void bring_piece(struct move *move, struct sl_node_client *client, bool i
 	if (!is_first || gpus & (gpus - 1) || move->avail[gpu] < (int64_t)least ||
 		!is_flowing(node, gpu))
 		return;
+	if (move->step->now < client->back_off.until) {
+		sl_node_wake(move->step, client->back_off.until);
+		return;
+	}
 	sl_node_restore(move->step, client, gpu,
 		sl_min_u64((uint64_t)move->avail[gpu],
 			client->holding.cell[gpu].evicted_bytes));
@@ -204,16 +208,22 @@ static void come(struct move *move)
 	}
 }
 
-/* What was granted may have taken all that the limit left to another one. */
-static void refuse(struct move *move)
+/* What was granted may have taken all that the limit left to another one. True: so it has, and what
+ * others were to leave for is said by the next plan, which comes at once. */
+static bool refuse(struct move *move)
 {
+	bool any = false;
+
 	for (uint32_t i = 0; i < move->plan->claims_count; i++) {
 		struct sl_node_claim *claim = move->plan->order[i];
 
 		if (claim->demand && !claim->demand->epoch &&
-			sl_node_exceeds_limit(claim->demand))
+			sl_node_exceeds_limit(claim->demand)) {
 			sl_node_end_demand(move->step, claim, SL_REASON_OVER_LIMIT);
+			any = true;
+		}
 	}
+	return any;
 }
 
 /* --- what leaves --- */
@@ -354,6 +364,21 @@ static void take_back(struct move *move)
 
 /* --- all of it --- */
 
+static void leave_all(struct move *move)
+{
+	struct sl_node *node = move->step->node;
+
+	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
+		uint64_t lack = sl_room_out(&node->plan->now.gpu[gpu]);
+
+		/* What was measured beyond what can be shared is in nobody's way. */
+		if (!lack || !move->lacker[gpu])
+			continue;
+		leave(move, gpu, lack);
+		node->lacks |= 1u << gpu;
+	}
+}
+
 void sl_node_move(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
@@ -363,22 +388,13 @@ void sl_node_move(struct sl_node_step *step)
 		move.avail[gpu] = (int64_t)sl_ledger_free_bytes(&node->ledger, gpu);
 	node->lacks = 0;
 	come(&move);
-	refuse(&move);
-	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
-		const struct sl_room_gpu *room = &node->plan->now.gpu[gpu];
-		uint64_t lack = sl_room_out(room);
-
-		/* What was measured beyond what can be shared is in nobody's way. */
-		if (!lack || !move.lacker[gpu])
-			continue;
-		leave(&move, gpu, lack);
-		node->lacks |= 1u << gpu;
+	if (!refuse(&move)) {
+		leave_all(&move);
+		take_back(&move);
 	}
-	take_back(&move);
 	sl_node_send_away(step);
 	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
 		const struct sl_node_claim *claim = node->plan->order[i];
-
 		bool lacks =
 			claim->demand ? !claim->demand->epoch : is_away(claim->client);
 

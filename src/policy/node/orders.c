@@ -48,7 +48,7 @@ bool sl_node_must_stay(const struct sl_node_client *client, sl_ns now)
 
 bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now)
 {
-	return now < client->back_off.until &&
+	return now < client->back_off.until && client->back_off.times &&
 	       client->back_off.cause == SL_REASON_RESTORE_FAILED;
 }
 
@@ -249,7 +249,8 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 			note_of(step, client, SL_REASON_RESTORED, order,
 				cell->backing_bytes, wanted ? step->now - wanted : 0);
 		else if (cell->evicted_bytes == order->out_bytes) {
-			/* No chunk is so small: that is not asked for again. */
+			/* No chunk is so small: that is not asked for again; all of it may come at
+			 * once. */
 			client->chunk_bytes =
 				sl_max_u64(client->chunk_bytes, order->bytes + 1);
 			client->back_off = (struct sl_node_back_off){
@@ -349,8 +350,10 @@ void sl_node_on_want(struct sl_node_step *step, const struct sl_event *event)
 		client->wants_since = 0;
 	else if (event->want.wants && !before)
 		client->wants_since = sl_node_stamp(step);
-	if (event->want.wants)
+	if (event->want.wants) {
+		client->idle_since = 0;
 		client->proven = false;
+	}
 	step->plans |= before != client->wants_since;
 }
 

@@ -46,7 +46,7 @@ void sl_node_begin_slices(struct sl_node_step *step)
 
 		sl_node_each_client_of(client, workload)
 		{
-			if (client->stage == SL_NODE_DYING ||
+			if (client->stage != SL_NODE_LIVES ||
 				client->seat != SL_NODE_COMING ||
 				!client->look->is_whole || is_sibling_coming(client))
 				continue;

@@ -159,6 +159,20 @@ static void add_claim(
 	}
 }
 
+/* It would not fit even alone. */
+static bool is_too_large(
+	const struct sl_node_plan *plan, const struct sl_node_workload *workload)
+{
+	for (uint32_t left = workload->sums->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (sl_ledger_use(&workload->account, gpu) >
+			plan->lasts.gpu[gpu].shareable_bytes)
+			return true;
+	}
+	return false;
+}
+
 void sl_node_measure_waits(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;
@@ -197,7 +211,8 @@ void sl_node_measure_waits(struct sl_node *node)
 		if (!full || !sums->competes)
 			continue;
 		if (!sums->fits_together && !sums->endless)
-			sums->endless = SL_ENDLESS_WHOLE;
+			sums->endless = is_too_large(plan, workload) ? SL_ENDLESS_WHOLE
+								     : SL_ENDLESS_STAYS;
 		sums->longest_wait = sums->endless ? SL_NS_NEVER
 						   : wait_of(node, workload, &sets[root],
 							     plan->crowded & sums->gpus);
