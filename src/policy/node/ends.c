@@ -80,6 +80,8 @@ static enum sl_reason end_of(
 	}
 	if (step->node->plan->now.gpu[demand->gpu].degraded)
 		return SL_REASON_GPU_DEGRADED;
+	if (demand->back_off.times)
+		return SL_REASON_DRIVER_REFUSES;
 	return *late ? SL_REASON_WAITED_TOO_LONG : SL_REASON_NO_RESOLVER;
 }
 
