@@ -342,6 +342,24 @@ bool sl_node_pool_because(const struct sl_node *node, const struct sl_node_claim
 
 /* --- what it waits for --- */
 
+/* The first that has no seat on its GPUs: nothing is moved for it before that has one. */
+static bool name_first(const struct sl_node *node, const struct sl_node_claim *own,
+	struct sl_node_because *because)
+{
+	const struct sl_node_plan *plan = node->plan;
+
+	for (uint32_t i = 0; plan->order[i] != own; i++) {
+		const struct sl_node_claim *claim = plan->order[i];
+
+		if (claim->has_seat || claim->is_over || !(claim->gpus & own->gpus))
+			continue;
+		because->other = claim->client->workload->index.id;
+		because->other_bytes = 0;
+		return true;
+	}
+	return false;
+}
+
 /* A client that is not whole on its GPUs, or is being moved. */
 bool sl_node_is_away(const struct sl_node_client *client)
 {
@@ -358,6 +376,7 @@ struct sl_node_because sl_node_away_because(
 		.gpu = order->gpu,
 		.span = client->wants_since ? node->now - client->wants_since : 0};
 	bool leaves = order->id && order->kind != SL_NODE_RESTORE;
+	uint64_t dying;
 
 	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
 		because.gpu = (uint32_t)__builtin_ctz(left);
@@ -365,6 +384,7 @@ struct sl_node_because sl_node_away_because(
 			break;
 	}
 	because.bytes = client->holding.cell[because.gpu].evicted_bytes;
+	dying = node->ledger.gpu[because.gpu].sum.dying_bytes;
 	if (client->workload->stage == SL_NODE_PARKED) {
 		because.reason = SL_REASON_PARKED_WAITS;
 	} else if (client->condition != SL_CONDITION_RUNNING && !leaves) {
@@ -382,12 +402,22 @@ struct sl_node_because sl_node_away_because(
 		because.reason = SL_REASON_LEAVING_WAITS;
 	} else if (sl_node_waits_for_pool(node, claim, &because)) {
 		return because;
+	} else if (sl_node_must_wait(client, node->now)) {
+		because.reason = SL_REASON_DRIVER_WAITS;
+	} else if (claim && claim->has_seat && dying) {
+		because.reason = SL_REASON_DYING_WAITS;
+		because.other_bytes = dying;
 	} else if (endless_of(claim) == SL_ENDLESS_REQUESTS &&
 		   name_most(node, &because, graced_on)) {
 		because.reason = SL_REASON_GRACE_WAITS;
+	} else if (claim && claim->verdict == SL_NODE_BEHIND &&
+		   name_first(node, claim, &because)) {
+		because.reason = SL_REASON_KEPT_FOR_HEAD;
 	} else {
 		because.reason = SL_REASON_TURN_WAITS;
-		(void)name_most(node, &because, here_on);
+		if (!name_most(node, &because, here_on) &&
+			order->other != because.workload)
+			because.other = order->other; /* for which it leaves */
 	}
 	return because;
 }
