@@ -393,12 +393,12 @@ void sl_node_move(struct sl_node_step *step)
 		take_back(&move);
 	}
 	sl_node_send_away(step);
+	/* What is whole waits for nothing, with a seat or without one. */
 	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
 		const struct sl_node_claim *claim = node->plan->order[i];
-		bool lacks =
-			claim->demand ? !claim->demand->epoch : is_away(claim->client);
 
-		if (!claim->is_over && (!claim->has_seat || lacks))
+		if (!claim->is_over &&
+			(claim->demand ? !claim->demand->epoch : is_away(claim->client)))
 			node->lacks |= claim->gpus;
 	}
 }
