@@ -177,7 +177,7 @@ uint64_t sl_node_part_left(
 {
 	uint64_t part = node->config.config.pool_member_bytes, out = 0;
 
-	if (!part)
+	if (SL_MUTANT(POOL_UNBOUND, !part, true))
 		return SL_LEDGER_BYTES_MAX;
 	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
 		const struct sl_ledger_cell *cell =

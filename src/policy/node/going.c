@@ -34,10 +34,11 @@ static struct sl_pool pool_of(const struct sl_node *node)
 		const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
 
 		pool.returning_bytes += g->sum.returning_bytes;
-		pool.lent_bytes[gpu] = (int64_t)sl_ledger_resident(&node->ledger, gpu) +
-				       (int64_t)g->unclaimed_bytes -
-				       (int64_t)sl_ledger_shareable(&node->ledger, gpu) -
-				       (int64_t)g->sum.leaving_bytes;
+		pool.lent_bytes[gpu] =
+			(int64_t)sl_ledger_resident(&node->ledger, gpu) +
+			(int64_t)g->unclaimed_bytes -
+			(int64_t)sl_ledger_shareable(&node->ledger, gpu) -
+			(int64_t)SL_MUTANT(LEAVING_IS_LENT, g->sum.leaving_bytes, 0);
 	}
 	sl_list_foreach (link, &node->all_workloads) {
 		const struct sl_ledger_account *account =

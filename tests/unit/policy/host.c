@@ -443,6 +443,39 @@ static void test_copies_asked_less_often(void **state)
 	play_close(&p);
 }
 
+/* V has 60, and W, with 60 on the host, waits for its turn. Copies for which the pool has no room
+ * beside them are waited for before V leaves: a second for each move, on the machine of claims. */
+static void test_copies_lengthen_waits(void **state)
+{
+	enum { V = 1, W };
+	static const struct sl_event before[] = {SWAP(200), GPU(0, 100), WORKLOAD(V, ANY),
+		WORKLOAD(W, ANY), SWAPPER(V, V),
+		EVENT(CLIENT_JOIN, client_join, {W, W, 1, 1}), REPORT(W, 0, 60),
+		EVENT(CLIENT_EVICTED, client_evicted, {W, 0, 60}),
+		EVENT(CLIENT_REPORTED, client_reported, {W}), STORE(W, 60)};
+	struct play p;
+	sl_ns wait;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)at(&p, 0, before[i]);
+	has(&p, V, 60);
+	(void)at(&p, 1, (struct sl_event)EVENT(WANT, want, {W, 1}));
+	wait = sl_node_workload(p.node, W).longest_wait;
+	assert_true(wait && wait != SL_NS_NEVER);
+	(void)at(&p, 1, (struct sl_event)STORE(V, 80));
+	(void)at(&p, 2, (struct sl_event)TIME);
+	assert_row_u64("they fit", sl_node_workload(p.node, W).longest_wait, wait);
+	(void)at(&p, 2, (struct sl_event)STORE(V, 90));
+	(void)at(&p, 3, (struct sl_event)TIME);
+#ifdef SL_NODE_PLAN
+	wait += 2 * SL_S;
+#endif
+	assert_row_u64("they do not", sl_node_workload(p.node, W).longest_wait, wait);
+	play_close(&p);
+}
+
 /* A part of V leaves GPU 0 for W. X, on GPU 1, has been idle for long enough meanwhile: it leaves
  * once W has what it asks for. */
 static void test_warm_after_demands(void **state)
@@ -570,6 +603,7 @@ int main(void)
 		cmocka_unit_test(test_endless_says_why),
 		cmocka_unit_test(test_copies_asked_again),
 		cmocka_unit_test(test_copies_asked_less_often),
+		cmocka_unit_test(test_copies_lengthen_waits),
 		cmocka_unit_test(test_warm_after_demands),
 		cmocka_unit_test(test_leaving_is_lent_no_more),
 		cmocka_unit_test(test_parked_beside_what_is_lent),
