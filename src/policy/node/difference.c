@@ -13,9 +13,17 @@ struct move {
 	struct sl_node_plan *plan;
 	int64_t avail[SL_NODE_GPUS_MAX];
 	int64_t kept[SL_NODE_GPUS_MAX]; /* for demands, from those behind them */
-	/* The first that what is free does not suffice for. */
+	/* The first that lacks something, and that what is free does not suffice for. */
 	const struct sl_node_claim *lacker[SL_NODE_GPUS_MAX];
 };
+
+static void take(struct move *move, const struct sl_node_claim *claim, uint32_t gpu,
+	uint64_t bytes)
+{
+	move->avail[gpu] -= (int64_t)bytes;
+	if (bytes && move->avail[gpu] < 0 && !move->lacker[gpu])
+		move->lacker[gpu] = claim;
+}
 
 static void set_aside(
 	struct move *move, const struct sl_node_claim *claim, bool body, bool demand)
@@ -26,17 +34,10 @@ static void set_aside(
 		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
 
 		/* What is still to leave is there: it brings its room with it. */
-		move->avail[gpu] -=
-			(int64_t)(cell->evicted_bytes - cell->returning_bytes);
+		take(move, claim, gpu, cell->evicted_bytes - cell->returning_bytes);
 	}
 	if (demand)
-		move->avail[claim->demand->gpu] -= (int64_t)claim->demand->bytes;
-	for (uint32_t left = claim->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-		if (move->avail[gpu] < 0 && !move->lacker[gpu])
-			move->lacker[gpu] = claim;
-	}
+		take(move, claim, claim->demand->gpu, claim->demand->bytes);
 }
 
 /* --- what comes --- */
