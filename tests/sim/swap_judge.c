@@ -10,8 +10,8 @@
 #define BACK_OFF (6 * SL_S)
 /* Copies are waited for so long, and a little. */
 #define TRIM_WAIT (1200 * SL_MS)
-/* What changes is looked at within this. */
-#define SOON (5 * SL_MS)
+/* What changes is looked at within this, also after a piece of which nothing came back. */
+#define SOON (30 * SL_MS)
 
 /* --- what people are shown --- */
 

@@ -371,6 +371,16 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 			m->id, other->id, swap_ms(quiet), swap_ms(grace));
 }
 
+/* The workload that an EVICT is for; 0: it may be for any that lacks memory there. */
+static uint64_t served_by(const struct sl_action *a)
+{
+#ifdef SL_NODE_PLAN
+	return 0; /* it names the first one that does */
+#else
+	return a->evict.other;
+#endif
+}
+
 /* NEEDED, CHAIN: what is moved for another workload, which lacks it. */
 static void judge_need(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m, bool rightly)
@@ -394,7 +404,7 @@ static void judge_need(struct swap_rules *r, const struct sl_action *a,
 	if (!rightly)
 		judge_grace(r, p, m, other);
 	for (uint32_t i = 0; r->waits_first && i < SWAP_GPUS; i++)
-		waited = sl_max_u64(waited, swap_lacking_for(r, other->id, i));
+		waited = sl_max_u64(waited, swap_lacking_for(r, served_by(a), i));
 	/* Behind `wait` in the chain others are moved for nobody's burst before that is over. */
 	if (r->waits_first && !rightly && waited < r->wait_max)
 		swap_break(r, SWAP_CHAIN,
@@ -483,16 +493,6 @@ static void judge_leaving(struct swap_rules *r, const struct sl_action *a,
 			" is evicted for nobody, neither parked nor idle for %" PRIu64
 			" ms",
 			p->id, swap_ms(m->warm_after));
-}
-
-/* The workload that an EVICT is for; 0: it may be for any that lacks memory there. */
-static uint64_t served_by(const struct sl_action *a)
-{
-#ifdef SL_NODE_PLAN
-	return 0; /* it names the first one that does */
-#else
-	return a->evict.other;
-#endif
 }
 
 static void on_evict(struct swap_rules *r, const struct sl_action *a)

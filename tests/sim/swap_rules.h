@@ -197,8 +197,8 @@ bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 /* Somebody lacks memory on the GPU within its request, or above it; workload 0: of any. */
 bool swap_lacks_rightly(struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu);
-/* How long somebody of the workload lacks memory on the GPU; 0: nobody does. */
-sl_ns swap_lacking_for(const struct swap_rules *r, uint64_t workload, uint32_t gpu);
+/* How long somebody of the workload lacks memory on the GPU; 0: nobody does. workload 0: of any. */
+sl_ns swap_lacking_for(struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_recovers(const struct swap_rules *r);
 /* How long it has done nothing, as far as the node was told; the same of all of a workload, and
  * since it is back. */

@@ -173,17 +173,21 @@ bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu)
 	return false;
 }
 
-sl_ns swap_lacking_for(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
+sl_ns swap_lacking_for(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	sl_ns since = SL_NS_NEVER;
+	const struct swap_member *m;
 
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
 
-		if (p->workload != workload || !swap_party_needs(p, gpu))
+		if ((workload && p->workload != workload) || !swap_party_needs(p, gpu))
 			continue;
+		m = swap_member_of(r, p->workload);
 		if (swap_party_wants(p))
 			since = sl_min_u64(since, p->wants_at);
+		if (swap_party_wants(p) && m && m->wants_since)
+			since = sl_min_u64(since, m->wants_since);
 		for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 			if (waits(&p->demand[n]))
 				since = sl_min_u64(since, p->demand[n].since);
@@ -193,7 +197,7 @@ sl_ns swap_lacking_for(const struct swap_rules *r, uint64_t workload, uint32_t g
 }
 
 /* Room is made ahead for what grows: as much again as it has. */
-static uint64_t growth(const struct swap_rules *r, uint32_t gpu)
+static uint64_t growth(struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
