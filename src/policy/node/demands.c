@@ -239,8 +239,9 @@ static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *
 				  ? sl_ledger_fixed(&account->cell[demand->gpu])
 				  : sl_ledger_use(account, demand->gpu);
 
-	if (demand->flags & SL_NODE_DEMAND_CONTEXT ||
-		counts + demand->bytes <= sl_ledger_request(account, demand->gpu))
+	/* What is away is asked again when it is back. */
+	if (demand->flags & SL_NODE_DEMAND_CONTEXT || sl_node_is_parked(workload) ||
+		sl_node_is_out(demand->client) || counts + demand->bytes <= sl_ledger_request(account, demand->gpu))
 		return false;
 	sl_node_each_client_of(client, workload)
 	{

@@ -156,10 +156,18 @@ static uint64_t here(struct sl_room_share share)
 	       share.rest_bytes;
 }
 
-/* On the copy: what it has there and is not about to leave. */
-static uint64_t use_of(const struct sl_node_workload *workload, uint32_t gpu)
+/* What it has there and is not about to leave, whoever of it is told to end. */
+static uint64_t use_of(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
-	return here(workload->sums->now.on[gpu]);
+	uint64_t bytes = 0;
+
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage != SL_NODE_DYING && !client->look->coming)
+			bytes += here(share_of(node, client, gpu));
+	}
+	return bytes;
 }
 
 /* Told to end by a person; not for ever, if the kill did nothing. */
@@ -206,7 +214,7 @@ static struct sl_stop stop_of(const struct choice *choice,
 		.workload = workload,
 		.priority = client->workload->priority,
 		.held_bytes = held_bytes,
-		.workload_bytes = use_of(client->workload, choice->gpu),
+		.workload_bytes = use_of(step->node, client->workload, choice->gpu),
 		.request_bytes = kept_of(client->workload, choice->gpu),
 		.limit_bytes = client->workload->account.limit_bytes,
 		.told = told,
@@ -232,7 +240,7 @@ static uint32_t list(const struct choice *choice, struct sl_stop stops[], bool s
 
 		if (workload == choice->claim->client->workload || goes(workload) ||
 			SL_MUTANT(VICTIM_WITHIN_REQUEST,
-				use_of(workload, choice->gpu) <=
+				use_of(choice->step->node, workload, choice->gpu) <=
 					kept_of(workload, choice->gpu),
 				false))
 			continue;
@@ -287,7 +295,7 @@ static uint64_t given_by(
 {
 	const struct sl_room_share *share = &workload->sums->now.on[choice->gpu];
 	uint64_t stays = share->fixed_bytes + share->seats_bytes - share->away_bytes;
-	uint64_t burst = sl_sub_sat(use_of(workload, choice->gpu),
+	uint64_t burst = sl_sub_sat(use_of(choice->step->node, workload, choice->gpu),
 		sl_ledger_request(&workload->account, choice->gpu));
 	uint64_t stuck = 0;
 
