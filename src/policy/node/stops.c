@@ -344,13 +344,28 @@ static void choose_on(struct choice *choice, bool stuck)
 	}
 }
 
+/* Where it lacks anything. */
+static uint32_t lacking_gpus(const struct sl_node_claim *claim)
+{
+	uint32_t gpus = claim->demand ? 1u << claim->demand->gpu : 0;
+
+	for (uint32_t left = claim->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		if (sl_node_missing(&claim->client->holding.cell[gpu]))
+			gpus |= 1u << gpu;
+	}
+	return gpus;
+}
+
 /* Takes those off the copy without whom the claim has a seat on all its GPUs. False: not even all
  * together suffice, or nobody is needed; then nobody is off it. */
 static bool choose(struct choice *choice, bool stuck)
 {
 	bool suffices = true;
 
-	for (uint32_t left = choice->claim->gpus; left && suffices; left &= left - 1) {
+	for (uint32_t left = lacking_gpus(choice->claim); left && suffices;
+		left &= left - 1) {
 		choice->gpu = (uint32_t)__builtin_ctz(left);
 		choice->on_all = !(left & (left - 1));
 		choice->given_bytes = stuck && choice->claim->demand ? given(choice) : 0;
