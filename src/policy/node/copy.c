@@ -32,20 +32,27 @@ uint64_t sl_node_use_of(const struct sl_node_workload *workload)
 
 /* --- clients --- */
 
-static bool is_kept(const struct sl_node *node, const struct sl_node_client *client)
+static bool can_move(const struct sl_node *node, const struct sl_node_client *client)
 {
-	return !sl_node_swaps(node) || !client->swaps ||
-	       SL_MUTANT(
-		       EVICTS_NO_SWAP, client->workload->flags & SL_WORKLOAD_NO_SWAP, 0);
+	return node->config.config.pool_bytes && client->swaps &&
+	       SL_MUTANT(EVICTS_NO_SWAP, !(client->workload->flags & SL_WORKLOAD_NO_SWAP),
+		       true);
 }
 
-static bool stays(struct sl_node_step *step, const struct sl_node_client *client)
+/* For others. */
+static bool is_kept(const struct sl_node *node, const struct sl_node_client *client)
+{
+	return !can_move(node, client) || !sl_node_has(node, SL_RESOLVER_SWAP);
+}
+
+/* Not now. */
+static bool is_held_up(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	bool backs_off = sl_node_must_stay(client, step->now);
 
 	if (backs_off)
 		sl_node_wake(step, client->back_off.until);
-	return is_kept(step->node, client) || !client->look->answers || backs_off ||
+	return !client->look->answers || backs_off ||
 	       SL_MUTANT(EVICTS_UNCOMMITTED, sl_node_has_open_grant(client), false) ||
 	       (client->order.id && client->order.kind == SL_NODE_RESTORE);
 }
@@ -104,7 +111,8 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 		look->cost += sl_node_cost_out(node, gpu, bytes) +
 			      sl_node_cost_in(node, gpu, bytes);
 	}
-	look->stays = stays(step, client);
+	look->goes = can_move(node, client) && !is_held_up(step, client);
+	look->stays = !look->goes || !sl_node_has(node, SL_RESOLVER_SWAP);
 	look->lasts = lasts(step, client);
 	look->is_idle = client->proven &&
 			is_quiet_for(step, client,
@@ -218,7 +226,7 @@ static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *wo
 
 	if (!workload->warm_after || workload->stage != SL_NODE_RUNS ||
 		workload->leaving || workload->flags & SL_WORKLOAD_NO_SWAP ||
-		!sl_node_swaps(step->node))
+		!step->node->config.config.pool_bytes)
 		return false;
 	sl_node_each_client_of(client, workload)
 	{

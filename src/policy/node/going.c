@@ -112,7 +112,7 @@ static bool send(struct sl_node_step *step, struct sl_node_client *client, uint6
 		if (!bytes)
 			continue;
 		more = true;
-		if (!client->order.id && !client->look->stays &&
+		if (!client->order.id && client->look->goes &&
 			bytes <= sl_node_room_to_go(node, client->workload, gpu) &&
 			sl_node_trim_for(step, client, bytes))
 			sl_node_evict(step, client, gpu, bytes, other);
@@ -140,13 +140,15 @@ static void park(struct sl_node_step *step, struct sl_node_workload *workload)
 			      .parked = {.workload = workload->index.id, .bytes = out}});
 }
 
-static bool is_demand_coming(const struct sl_node_plan *plan)
+/* Others are moved for a demand: it comes before what may as well leave later. */
+static bool is_demand_moving(const struct sl_node_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		const struct sl_node_claim *claim = &plan->claims[i];
 
 		if (!claim->is_over && claim->demand && !claim->demand->epoch &&
-			claim->has_seat)
+			claim->has_seat &&
+			(claim->room.moves || plan->leaving_bytes[claim->demand->gpu]))
 			return SL_MUTANT(WARM_BEFORE_DEMANDS, true, false);
 	}
 	return false;
@@ -252,7 +254,7 @@ static void warm(struct sl_node_step *step, struct sl_node_workload *workload)
 
 	if (!because.bytes)
 		return;
-	if (full || is_demand_coming(step->node->plan))
+	if (full || is_demand_moving(step->node->plan))
 		sl_node_wake(step, sl_node_later(step->now, TRIED_AGAIN_AFTER));
 	if (full) {
 		if (!(workload->told & SL_NODE_TOLD_WARM))
@@ -261,7 +263,7 @@ static void warm(struct sl_node_step *step, struct sl_node_workload *workload)
 		return;
 	}
 	workload->told &= ~SL_NODE_TOLD_WARM;
-	if (is_demand_coming(step->node->plan))
+	if (is_demand_moving(step->node->plan))
 		return;
 	sl_node_each_client_of(client, workload)
 	{

@@ -45,7 +45,8 @@ struct sl_node_claim {
 /* A client. */
 struct sl_node_look {
 	bool answers;
-	bool stays; /* cannot leave now: fixed */
+	bool goes;  /* can leave now, as what is parked or warm does */
+	bool stays; /* leaves for nobody now: fixed */
 	bool lasts; /* and no order or answer will change that */
 	bool coming; /* told to end for a demand: its bytes are counted on, and it claims nothing */
 	bool is_whole, is_idle; /* idle for what moving it costs, proven */

@@ -70,7 +70,10 @@ static enum sl_probe wanted(
 		return SL_MUTANT(NEVER_PROVES, SL_PROBE_PROVE, SL_PROBE_WATCH);
 	if (client->condition != SL_CONDITION_RUNNING || is_late(step, client))
 		return SL_PROBE_WATCH;
-	if (can_move && (lacks || client->workload->warm_after))
+	if (can_move && lacks)
+		return SL_PROBE_WATCH;
+	if (client->swaps && client->workload->warm_after &&
+		node->config.config.pool_bytes)
 		return SL_PROBE_WATCH;
 	return sl_node_has(node, SL_RESOLVER_PRIORITY) ? SL_PROBE_WATCH : SL_PROBE_OFF;
 }
