@@ -93,7 +93,7 @@ static uint64_t claims(const struct swap_rules *r, uint32_t gpu)
 }
 
 /* I1: what is measured may break it, nothing else. */
-static void judge_i1(struct swap_rules *r)
+void swap_judge_i1(struct swap_rules *r)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		bool broken = r->present_mask >> gpu & 1 &&
@@ -250,7 +250,7 @@ static bool could_come(
 {
 	return swap_party_wants(p) && m && !m->parked && !m->removed && !m->stopping &&
 	       !is_moved(r, m) && !p->expected && !swap_recovers(r) &&
-	       p->condition == SL_CONDITION_RUNNING &&
+	       !swap_is_going(r, p) && p->condition == SL_CONDITION_RUNNING &&
 	       (!p->failed_at || r->now >= p->failed_at + BACK_OFF);
 }
 
@@ -385,7 +385,7 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 {
 	r->wanting = 0;
 	compare(r, node);
-	judge_i1(r);
+	swap_judge_i1(r);
 	for (uint32_t i = 0; i < r->members; i++) {
 		struct swap_member *m = &r->member[i];
 

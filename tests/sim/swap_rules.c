@@ -350,8 +350,9 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 	sl_ns grace = m->idle_grace;
 	sl_ns quiet = grace ? swap_quiet_member(r, m) : swap_quiet_of(r, p);
 
-	/* Nothing of what is half on the host runs. */
-	if (swap_party_evicted(p))
+	/* Nothing of what is half on the host runs, and where requests do not fit any more they
+	 * take turns. */
+	if (swap_party_evicted(p) || r->forced_mask)
 		return;
 	/* What is to go warm before that, goes. */
 	if (m->warm_after)
@@ -511,7 +512,8 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	there = sl_min_u64(there, a->evict.bytes);
 	if (!may_move(r, "EVICT", a->evict.client, gpu, there))
 		return;
-	rightly = a->evict.other && swap_lacks_rightly(r, served_by(a), gpu);
+	rightly =
+		(a->evict.other || m->parked) && swap_lacks_rightly(r, served_by(a), gpu);
 	judge_leaving(r, a, p, m, rightly);
 	open_order(r, p, a->id, false, gpu, there);
 	judge_pool(r, a, p, m, rightly, before);
@@ -633,4 +635,5 @@ void swap_rules_before(struct swap_rules *r, sl_ns now, const struct sl_event *e
 	if (now >= r->wake)
 		r->wake = SL_NS_NEVER;
 	swap_books_event(r, event);
+	swap_judge_i1(r);
 }

@@ -217,6 +217,10 @@ bool swap_is_pool_in_the_way(const struct swap_rules *r);
 struct swap_member *swap_new_member(struct swap_rules *rules); /* NULL: no room */
 void swap_books_event(struct swap_rules *rules, const struct sl_event *event);
 
+/* --- swap_judge.c --- */
+/* What is measured may break I1, nothing else; after the event, and after the step. */
+void swap_judge_i1(struct swap_rules *r);
+
 /* --- swap_stops.c --- */
 /* It was told to end, and it is counted on that it will. */
 bool swap_is_going(const struct swap_rules *r, const struct swap_party *p);
