@@ -306,10 +306,16 @@ static void told_to_leave(struct swap_world *w)
 	expect(client(w, a)->thread == THREAD_ASKS, "A does not wait");
 	c = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 5 * GIB});
 	until(w, 22.5);
+#ifdef SL_NODE_PLAN /* S is to leave for C, too: A stays where it is */
+	expect(how_many(SL_ACTION_EVICT, client(w, s)->id, 0) &&
+			client(w, c)->thread == THREAD_ASKS,
+		"S was not told to leave");
+#else
 	expect(how_many(SL_ACTION_EVICT, client(w, s)->id, 0) &&
 			how_many(SL_ACTION_EVICT, client(w, a)->id, 0) &&
 			client(w, c)->thread == THREAD_ASKS,
 		"A and S were not told to leave");
+#endif
 	expect(!first_of(SL_ACTION_DENY, client(w, a)->id),
 		"A is refused what others are moved for");
 }
@@ -493,9 +499,15 @@ static void exchange_is_waited_for(struct swap_world *w)
 	until(w, 20.1);
 	person(w, SL_EVENT_WORKLOAD_RESUME, b);
 	until(w, 20.3);
+#ifdef SL_NODE_PLAN /* what works within its request leaves for no burst */
+	expect(!how_many(SL_ACTION_EVICT, client(w, c)->id, 0) &&
+			!how_many(SL_ACTION_RESTORE, client(w, b)->id, 0),
+		"C is moved for B");
+#else
 	expect(how_many(SL_ACTION_EVICT, client(w, c)->id, 0) &&
 			how_many(SL_ACTION_RESTORE, client(w, b)->id, 0),
 		"nobody leaves for B");
+#endif
 	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved in its turn");
 }
 
