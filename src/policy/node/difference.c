@@ -365,18 +365,35 @@ static void take_back(struct move *move)
 
 /* --- all of it --- */
 
-static void leave_all(struct move *move)
+/* The next GPU that something is to leave, for the first by rank: a client has one order. */
+static bool next_to_leave(const struct move *move, uint32_t done, uint32_t *gpu)
 {
-	struct sl_node *node = move->step->node;
+	uint32_t first = UINT32_MAX;
 
-	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
-		uint64_t lack = sl_room_out(&node->plan->now.gpu[gpu]);
+	for (uint32_t g = 0; g < move->plan->now.gpus; g++) {
+		uint32_t place;
 
 		/* What was measured beyond what can be shared is in nobody's way. */
-		if (!lack || !move->lacker[gpu])
+		if (done >> g & 1 || !move->lacker[g] ||
+			!sl_room_out(&move->plan->now.gpu[g]))
 			continue;
-		leave(move, gpu, lack);
-		node->lacks |= 1u << gpu;
+		place = place_of(move->plan, move->lacker[g]);
+		if (place < first) {
+			first = place;
+			*gpu = g;
+		}
+	}
+	return first != UINT32_MAX;
+}
+
+static void leave_all(struct move *move)
+{
+	uint32_t done = 0, gpu = 0;
+
+	while (next_to_leave(move, done, &gpu)) {
+		leave(move, gpu, sl_room_out(&move->plan->now.gpu[gpu]));
+		move->step->node->lacks |= 1u << gpu;
+		done |= 1u << gpu;
 	}
 }
 
