@@ -263,19 +263,22 @@ static struct sl_room_verdict lacks(enum sl_room_code code, uint32_t gpu, uint64
 	return (struct sl_room_verdict){bytes ? code : SL_ROOM_OK, gpu, bytes};
 }
 
-static struct sl_room_verdict fits_gpu(const struct both *both, uint32_t g)
+/* On one GPU, before anything is added to a copy: most that does not fit ends here. */
+static struct sl_room_verdict fits_gpu(
+	const struct sl_room *room, const struct sl_room_claim *claim, uint32_t g)
 {
-	const struct sl_room_claim *claim = both->claim;
-	const struct sl_room_gpu *gpu = &both->with->gpu[g];
-	uint64_t bytes = gpu->fixed_bytes + gpu->seats_bytes;
-	uint64_t others = gpu->uncovered_bytes - uncovered(&both->workload->on[g]);
+	const struct sl_room_gpu *gpu = &room->gpu[g];
+	uint64_t needs = need(&claim->need[g]);
+	uint64_t bytes = gpu->fixed_bytes + gpu->seats_bytes + needs;
+	uint64_t others = gpu->uncovered_bytes - uncovered(&claim->workload->on[g]);
 
 	if (SL_MUTANT(ROOM_LOST_USED, gpu->lost, false))
-		return lacks(SL_ROOM_LOST, g, need(&claim->need[g]));
-	if (SL_MUTANT(ROOM_WHILE_DEGRADED, gpu->degraded && is_burst_demand(both), false))
-		return lacks(SL_ROOM_DEGRADED, g, need(&claim->need[g]));
+		return lacks(SL_ROOM_LOST, g, needs);
+	if (SL_MUTANT(ROOM_WHILE_DEGRADED, gpu->degraded && claim->burst && claim->demand,
+		    false))
+		return lacks(SL_ROOM_DEGRADED, g, needs);
 	/* What a burst that stays leaves to others is in nobody's way but theirs. */
-	if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, both->without->gpu[g].holds, false))
+	if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, gpu->holds, false))
 		bytes += others;
 	else if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, takes_nothing(claim, g), false))
 		bytes += sl_sub_sat(others, claim->above_bytes[g]);
@@ -360,16 +363,8 @@ static struct sl_room_verdict fits_pool(const struct both *both, const struct su
 static struct sl_room_verdict fits(const struct both *both)
 {
 	struct sl_room_verdict verdict = {0};
-	struct sums all;
+	struct sums all = sums(both);
 
-	for (uint32_t g = 0; g < both->with->gpus && !verdict.code; g++) {
-		if (need(&both->claim->need[g]))
-			verdict = fits_gpu(both, g);
-	}
-	/* Most of those that do not fit have ended here: what follows looks at all GPUs. */
-	if (verdict.code)
-		return verdict;
-	all = sums(both);
 	for (uint32_t g = 0; g < both->with->gpus && !verdict.code; g++)
 		verdict = fits_part(both, g);
 	if (!verdict.code)
@@ -390,6 +385,14 @@ struct sl_room_verdict sl_room_for(
 	struct sl_room with;
 	struct sl_room_workload workload;
 
+	for (uint32_t g = 0; g < room->gpus; g++) {
+		struct sl_room_verdict verdict = {0};
+
+		if (need(&claim->need[g]))
+			verdict = fits_gpu(room, claim, g);
+		if (verdict.code)
+			return verdict;
+	}
 	/* Only the GPUs that there are: it is asked for each claim of each plan. */
 	memcpy(&with, room,
 		offsetof(struct sl_room, gpu) + room->gpus * sizeof(room->gpu[0]));
