@@ -307,7 +307,10 @@ struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 	const struct sl_node_demand *demand = claim->demand;
 	struct sl_room_claim room = {.workload = of,
 		.client = &claim->has,
-		.burst = !claim->entitled,
+		/* What comes with a body within the request only if that is. */
+		.burst = !claim->entitled ||
+			 (demand && with_body && client->look->gpus &&
+				 !client->workload->sums->is_within),
 		.demand = demand != NULL,
 		.stays = demand && sl_node_stays_for_good(demand)};
 
@@ -344,6 +347,39 @@ struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 
 /* --- who competes --- */
 
+/* The first of its client, which has no other claim: its body comes with it. */
+static bool brings_body(const struct sl_node_claim *claim)
+{
+	const struct sl_node_client *client = claim->client;
+
+	if (client->look->body)
+		return false;
+	sl_list_foreach (link, &client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (!demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT))
+			return demand == claim->demand;
+	}
+	return false;
+}
+
+void sl_node_add_needs(const struct sl_node_claim *claim, uint64_t needs[])
+{
+	bool with_body = !claim->demand || brings_body(claim);
+
+	if (claim->demand)
+		needs[claim->demand->gpu] += claim->demand->bytes;
+	for (uint32_t left = with_body ? claim->client->look->gpus : 0; left;
+		left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
+
+		needs[gpu] += claim->client->look->lasts
+				      ? cell->evicted_bytes
+				      : sl_ledger_all(cell) - sl_ledger_fixed(cell);
+	}
+}
+
 /* Not all entitled claims fit beside what lasts: they take turns. */
 static void find_crowded(struct sl_node *node)
 {
@@ -354,22 +390,8 @@ static void find_crowded(struct sl_node *node)
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		const struct sl_node_claim *claim = &plan->claims[i];
 
-		if (!claim->entitled)
-			continue;
-		if (claim->demand) {
-			needs[claim->demand->gpu] += claim->demand->bytes;
-			continue;
-		}
-		for (uint32_t left = claim->gpus; left; left &= left - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-			const struct sl_ledger_cell *cell =
-				&claim->client->holding.cell[gpu];
-
-			needs[gpu] +=
-				claim->client->look->lasts
-					? cell->evicted_bytes
-					: sl_ledger_all(cell) - sl_ledger_fixed(cell);
-		}
+		if (claim->entitled)
+			sl_node_add_needs(claim, needs);
 	}
 	for (uint32_t gpu = 0; gpu < plan->lasts.gpus; gpu++) {
 		if (SL_MUTANT(CROWDED_UNSEEN,

@@ -144,19 +144,9 @@ static void add_claim(
 		set->guarded += FIRST_PART + workload->sums->cost + before_moving(node);
 	if (!workload->sums->endless)
 		workload->sums->endless = cause_of(node, claim);
-	if (claim->demand) {
+	if (claim->demand)
 		workload->sums->asks_within &= claim->entitled;
-		set->needs[claim->demand->gpu] += claim->demand->bytes;
-		return;
-	}
-	for (uint32_t left = claim->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
-
-		set->needs[gpu] += claim->client->look->lasts
-					   ? cell->evicted_bytes
-					   : sl_ledger_all(cell) - sl_ledger_fixed(cell);
-	}
+	sl_node_add_needs(claim, set->needs);
 }
 
 /* It would not fit even alone. */
