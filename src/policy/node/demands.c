@@ -99,7 +99,7 @@ void sl_node_grant(struct sl_node_step *step, struct sl_node_demand *demand)
 	bool is_there = demand->flags & SL_NODE_DEMAND_THERE;
 	sl_ns waited = step->now - demand->arrived;
 
-	if (demand->burst_since && !is_there)
+	if (!sl_node_is_entitled(demand) && !is_there)
 		client->told &= ~SL_NODE_TOLD_OOM;
 	if (SL_MUTANT(THERE_CHARGED, !is_there, true))
 		sl_ledger_grant(
@@ -241,7 +241,8 @@ static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *
 
 	/* What is away is asked again when it is back. */
 	if (demand->flags & SL_NODE_DEMAND_CONTEXT || sl_node_is_parked(workload) ||
-		sl_node_is_out(demand->client) || counts + demand->bytes <= sl_ledger_request(account, demand->gpu))
+		sl_node_is_out(demand->client) ||
+		counts + demand->bytes <= sl_ledger_request(account, demand->gpu))
 		return false;
 	sl_node_each_client_of(client, workload)
 	{
@@ -279,9 +280,8 @@ void sl_node_refuse_demands(struct sl_node_step *step)
 
 		sl_list_foreach_safe (link, &client->demands) {
 			struct sl_node_demand *demand = sl_node_demand_at(link);
-			enum sl_reason reason = demand->epoch
-							? SL_REASON_NONE
-							: never(node, demand);
+			enum sl_reason reason =
+				demand->epoch ? SL_REASON_NONE : never(node, demand);
 
 			if (reason != SL_REASON_NONE)
 				sl_node_deny(step, demand, reason);
@@ -358,6 +358,18 @@ void sl_node_released(struct sl_node *node, uint32_t gpu)
 
 /* --- events --- */
 
+/* As it is asked for; afterwards each plan says it anew. */
+static bool is_burst(const struct sl_node_demand *demand)
+{
+	const struct sl_ledger_account *account = &demand->client->workload->account;
+	uint32_t gpu = demand->gpu;
+	uint64_t use = demand->flags & SL_NODE_DEMAND_THERE
+			       ? sl_ledger_fixed(&account->cell[gpu])
+			       : sl_ledger_use(account, gpu);
+
+	return use + demand->bytes > sl_ledger_request(account, gpu);
+}
+
 /* It takes what is nobody's, beside nobody who waits: the plan would grant it, too. */
 static bool is_plain(const struct sl_node_step *step, struct sl_node_demand *demand)
 {
@@ -375,9 +387,8 @@ static bool is_plain(const struct sl_node_step *step, struct sl_node_demand *dem
 		demand->of_client.prev != &client->demands || sl_node_is_out(client) ||
 		node->gpu[demand->gpu].lost || use > account->limit_bytes)
 		return false;
-	if (use <= sl_ledger_request(account, demand->gpu))
+	if (!demand->burst_since)
 		return demand->bytes <= free_bytes;
-	demand->burst_since = sl_node_stamp(step);
 	return !sl_ledger_is_degraded(&node->ledger, demand->gpu) &&
 	       demand->bytes + node->ledger.gpu[demand->gpu].unclaimed_bytes -
 			       sl_ledger_unclaimed(account, demand->gpu) <=
@@ -412,6 +423,8 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 					   : 0) |
 		(flags & SL_NODE_ASK_CONTEXT ? SL_NODE_DEMAND_CONTEXT : 0);
 	demand->arrived = step->now;
+	if (!(flags & SL_NODE_ASK_CONTEXT) && is_burst(demand))
+		demand->burst_since = sl_node_stamp(step);
 	if (!sl_node_waits(client))
 		sl_node_be_active(step, client);
 	sl_list_push_tail(&client->demands, &demand->of_client);

@@ -11,8 +11,11 @@
 void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	bool is_context = demand->flags & SL_NODE_DEMAND_CONTEXT;
-	uint32_t said = is_context || sl_node_is_entitled(demand) ? SL_NODE_SAID_ENTITLED
-								  : SL_NODE_SAID_BURST;
+	/* What is used is not known while reports are missing. */
+	bool entitled = step->node->recover_until ? !demand->burst_since
+						  : sl_node_is_entitled(demand);
+	uint32_t said =
+		is_context || entitled ? SL_NODE_SAID_ENTITLED : SL_NODE_SAID_BURST;
 	sl_ns at = sl_node_later(demand->arrived, NOTE_AFTER);
 	struct sl_node_because because;
 
