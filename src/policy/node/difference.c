@@ -130,7 +130,8 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 	struct sl_node_step *step = move->step;
 	struct sl_node_client *client = claim->client;
 	struct sl_node_demand *demand = claim->demand;
-	int64_t avail = move->avail[demand->gpu] - move->kept[demand->gpu];
+	int64_t avail =
+		move->avail[demand->gpu] - (claim->helps ? 0 : move->kept[demand->gpu]);
 
 	/* What was granted before it in this plan may have taken what the limit left. */
 	if (sl_node_exceeds_limit(demand))

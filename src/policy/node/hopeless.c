@@ -108,7 +108,7 @@ static struct sl_deadlock_scene scene_of(
 
 	sl_list_init(&h->parties);
 	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
-		h->lend_bytes[gpu] = sl_ledger_overlap(&node->ledger, gpu) + room;
+		h->lend_bytes[gpu] = sl_node_lend(node, gpu);
 		scene.degraded_mask |= plan->now.gpu[gpu].degraded ? 1u << gpu : 0;
 	}
 	/* The claims of a client stand side by side, and so do those of a workload. */

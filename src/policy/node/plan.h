@@ -38,6 +38,7 @@ struct sl_node_claim {
 	enum sl_endless endless;
 	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
 	bool reserves, is_over;                    /* is_over: its demand was denied */
+	bool helps; /* it may take what is kept for one that needs what its client has */
 	struct sl_room_client
 		has; /* of a demand: what its client could have to bring back */
 };
@@ -147,7 +148,7 @@ bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim
 void sl_node_seat(struct sl_node_step *step);
 /* Whether there is room for it on the copy as it is now. */
 struct sl_room_verdict sl_node_room_of(
-	struct sl_node_step *step, const struct sl_node_claim *claim);
+	struct sl_node_step *step, struct sl_node_claim *claim);
 /* --- stops.c --- */
 /* Others end for what has no seat. True: they are off the copy now, and it has one. */
 bool sl_node_stop_for(struct sl_node_step *step, struct sl_node_claim *claim);

@@ -178,7 +178,7 @@ static struct sl_room_verdict ask_room_behind(
 }
 
 static struct sl_room_verdict ask_room(struct sl_node_step *step,
-	const struct sl_node_claim *claim, const struct sl_room_claim *of)
+	struct sl_node_claim *claim, const struct sl_room_claim *of)
 {
 	struct sl_node_plan *plan = step->node->plan;
 	bool keeps = SL_MUTANT(HEAD_NOT_KEPT, claim->demand != NULL, false);
@@ -188,9 +188,8 @@ static struct sl_room_verdict ask_room(struct sl_node_step *step,
 		!plan->kept_bytes[claim->demand->gpu] ||
 		ask_room_behind(plan, of, false).code != SL_ROOM_OK)
 		return verdict;
-	if (sl_node_helps(step, claim))
-		return ask_room_behind(plan, of, false);
-	return verdict;
+	claim->helps = sl_node_helps(step, claim);
+	return claim->helps ? ask_room_behind(plan, of, false) : verdict;
 }
 
 static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_claim *claim,
@@ -230,7 +229,7 @@ static struct sl_room_claim need_of(
 }
 
 struct sl_room_verdict sl_node_room_of(
-	struct sl_node_step *step, const struct sl_node_claim *claim)
+	struct sl_node_step *step, struct sl_node_claim *claim)
 {
 	struct sl_room_claim of = need_of(step, claim);
 
