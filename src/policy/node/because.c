@@ -468,10 +468,10 @@ struct sl_node_because sl_node_waits_because(
 	} else if (fits && kept_before(node, claim, demand->gpu, &first)) {
 		because.reason = SL_REASON_KEPT_FOR_HEAD;
 		because.other = first;
-	} else if ((comes && name_most(node, &because,
-				     sl_node_is_entitled(demand) ? ending_on
-								 : ending_burst_on)) ||
-		   name_ended(node, &because)) {
+	} else if (comes &&
+		   (name_most(node, &because,
+			    sl_node_is_entitled(demand) ? ending_on : ending_burst_on) ||
+			   name_ended(node, &because))) {
 		because.reason = SL_REASON_STOPPING_WAITS;
 	} else if (comes && dying) {
 		because.reason = SL_REASON_DYING_WAITS;

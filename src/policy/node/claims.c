@@ -70,6 +70,11 @@ static bool is_covered(const struct sl_node *node, const struct sl_node_claim *c
 		/* Until those are gone, what bursts take is lent (I2). */
 		if (claim->demand && !claim->entitled)
 			lacks += node->ledger.gpu[gpu].sum.dying_bytes;
+		/* And what is never given back leaves others their requests. */
+		if (claim->demand && !claim->entitled &&
+			sl_node_stays_for_good(claim->demand))
+			lacks += node->ledger.gpu[gpu].unclaimed_bytes -
+				 sl_ledger_unclaimed(&client->workload->account, gpu);
 		if (lacks > comes)
 			return false;
 	}

@@ -124,7 +124,9 @@ void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *
 	if (client->stage == SL_NODE_EXPECTED)
 		client->seat =
 			SL_MUTANT(REPORT_BEGINS_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
-	client->stage = SL_NODE_REPORTING;
+	/* Who has told all while others are expected keeps nobody waiting once more. */
+	if (client->stage != SL_NODE_LIVES || !node->recover_until)
+		client->stage = SL_NODE_REPORTING;
 	step->plans = true;
 	if (!event->client_report.bytes && !(client->holding.touched >> gpu & 1))
 		return; /* it was never there */

@@ -57,6 +57,16 @@ static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *
 	       !sl_node_can_lend(node, claim);
 }
 
+/* Its turn comes. Nothing comes where it would fit and is kept waiting; nor, but for what ends by
+ * itself, where nothing is moved. */
+static bool comes(struct sl_node *node, struct sl_node_claim *claim)
+{
+	if (claim->has_seat || claim->verdict == SL_NODE_KEPT ||
+		sl_node_endless(node, claim) != SL_ENDLESS_NOT)
+		return false;
+	return sl_node_swaps(node) || !sl_node_has(node, SL_RESOLVER_WAIT);
+}
+
 /* Why this burst is denied now; NONE: it waits. *late: by its longest wait, of which there is one
  * per plan and GPU. */
 static enum sl_reason end_of(
@@ -68,9 +78,7 @@ static enum sl_reason end_of(
 	if (demand->flags & SL_NODE_DEMAND_HELD &&
 		sl_node_never_held(step->node, demand) != SL_REASON_NONE)
 		return SL_REASON_HELD_ON_REQUESTS;
-	/* Its turn comes; but nothing comes where it would fit and is kept waiting. */
-	if (sl_node_endless(step->node, claim) == SL_ENDLESS_NOT && !claim->has_seat &&
-		claim->verdict != SL_NODE_KEPT)
+	if (comes(step->node, claim))
 		return SL_REASON_NONE;
 	*late = claim->has_seat || claim->verdict == SL_NODE_KEPT ||
 		sl_node_has(step->node, SL_RESOLVER_WAIT);
