@@ -727,6 +727,13 @@ static void on_cancel(struct shadow *s, const struct sl_event *e)
 		d->cancelled = true;
 }
 
+#ifdef SL_NODE_PLAN
+static sl_ns since(sl_ns at, sl_ns span)
+{
+	return at > span ? at - span : 0;
+}
+#endif
+
 static void on_pulse(struct shadow *s, const struct sl_event *e)
 {
 	struct shadow_client *c = shadow_client(s, e->pulse.client);
@@ -734,9 +741,21 @@ static void on_pulse(struct shadow *s, const struct sl_event *e)
 	if (!c || !c->alive)
 		return;
 	c->busy = e->pulse.busy > 0;
+#ifdef SL_NODE_PLAN
+	/* What was proven holds for as long as the idleness goes on; nothing goes on for longer
+	 * than the clock does. */
+	c->idle_proven =
+		e->pulse.idle > 0 &&
+		(e->pulse.proven ||
+			(c->idle_proven &&
+				since(s->now, e->pulse.idle) <=
+					since(c->pulse_at, c->idle_for) + SL_MS));
+	c->busy_for = e->pulse.busy < s->now ? e->pulse.busy : s->now;
+#else
 	c->idle_proven = e->pulse.proven && e->pulse.idle > 0;
-	c->pulse_at = s->now;
 	c->busy_for = e->pulse.busy;
+#endif
+	c->pulse_at = s->now;
 	c->idle_for = e->pulse.idle;
 }
 

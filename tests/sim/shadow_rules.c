@@ -13,6 +13,12 @@
 #define RETRY_SOONEST (20 * SL_MS)
 #define RETRY_LATEST  (500 * SL_MS)
 #define NOTE_AFTER    (1 * SL_S)
+/* What a step changed may be seen by the next one, so much later. */
+#ifdef SL_NODE_PLAN
+#define STEP_LATER SL_MS
+#else
+#define STEP_LATER 0
+#endif
 
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b)
 {
@@ -523,6 +529,14 @@ void shadow_check_deny(
 			shadow_fail(s, "a demand was cancelled by nobody");
 		break;
 	case SL_REASON_DRIVER_REFUSES:
+#ifdef SL_NODE_PLAN
+		/* A burst that it refused is denied for that when its longest wait is over. */
+		if (!d->entitled && d->refused_ever) {
+			if (shadow_has_resolver(s, SL_RESOLVER_WAIT))
+				check_too_long(s, d, reason);
+			break;
+		}
+#endif
 		if (!d->entitled || !d->refused_ever ||
 			s->now - d->refused_first < s->wait_max)
 			shadow_fail(s, "the driver was blamed too early");
@@ -633,7 +647,8 @@ static void check_patience(struct shadow *s, const struct shadow_demand *d)
 {
 	if (d->entitled || shadow_is_going(s, d->client))
 		return;
-	if (s->now - d->burst_since >= shadow_wait_max(s, d) && !shadow_stops_for(s, d))
+	if (s->now - d->burst_since >= shadow_wait_max(s, d) + STEP_LATER &&
+		!shadow_stops_for(s, d))
 		shadow_fail(s, "a burst demand waits for ever");
 	if (!shadow_has_resolver(s, SL_RESOLVER_WAIT) && !backs_off(s, d, false) &&
 		!shadow_fits(s, d) && !shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS))
@@ -661,6 +676,13 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	/* A step that changed something may leave the rest to the next one. */
 	if (s->wake <= s->now + SL_MS)
 		return;
+#ifdef SL_NODE_PLAN
+	/* What was told to end for others is given nothing more. */
+	if (shadow_is_going(s, d->client)) {
+		check_notes_of(s, d);
+		return;
+	}
+#endif
 	if (!d->there && shadow_use(s, d->client->workload, d->gpu) + d->bytes >
 				 d->client->workload->limit)
 		shadow_fail(s, "a demand waits that its siblings drove above the limit");
@@ -679,7 +701,7 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	/* What is dying counts as there: whoever lacks only that is not denied by time. */
 	if (!d->entitled && waits_only(s) &&
 		!shadow_comes_back(s, d, SL_REASON_DYING_WAITS))
-		shadow_check_wake(s, d->burst_since + shadow_wait_max(s, d),
+		shadow_check_wake(s, d->burst_since + shadow_wait_max(s, d) + STEP_LATER,
 			"the end of a burst demand");
 	if (!shadow_counts_as_waiting(s, d->client) && !shadow_is_going(s, d->client))
 		shadow_check_wake(s, d->client->active + s->idle_wait,
