@@ -312,9 +312,11 @@ struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 	const struct sl_node_demand *demand = claim->demand;
 	struct sl_room_claim room = {.workload = of,
 		.client = &claim->has,
-		/* What comes with a body within the request only if that is. */
+		/* What comes with a body within the request only if that is; what is there and
+		 * stays needs no seat. */
 		.burst = !claim->entitled ||
 			 (demand && with_body && client->look->gpus &&
+				 !(client->look->is_whole && client->look->stays) &&
 				 !client->workload->sums->is_within),
 		.demand = demand != NULL,
 		.stays = demand && sl_node_stays_for_good(demand)};
