@@ -83,6 +83,11 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	wide span = (wide)sums->cost + before_moving(node);
 	bool within = sums->is_within && sums->asks_within;
 
+	/* What comes back within its request is no collision, but what asks for more is one. */
+	if (sl_node_waits_first(node) && (sums->asks || !within))
+		span += workload->wait_max ? workload->wait_max
+					   : node->config.config.wait_max;
+
 	if (within) {
 		span += set->guarded;
 		if (crowded)
@@ -92,9 +97,6 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	}
 	span += set->all - (sums->competes ? adds(node, workload) : 0);
 	span += sl_node_patience_of(node, workload);
-	if (sl_node_waits_first(node))
-		span += workload->wait_max ? workload->wait_max
-					   : node->config.config.wait_max;
 	return span_of(span);
 }
 
@@ -144,8 +146,10 @@ static void add_claim(
 		set->guarded += FIRST_PART + workload->sums->cost + before_moving(node);
 	if (!workload->sums->endless)
 		workload->sums->endless = cause_of(node, claim);
-	if (claim->demand)
+	if (claim->demand) {
+		workload->sums->asks = true;
 		workload->sums->asks_within &= claim->entitled;
+	}
 	sl_node_add_needs(claim, set->needs);
 }
 
