@@ -239,9 +239,10 @@ static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *
 				  ? sl_ledger_fixed(&account->cell[demand->gpu])
 				  : sl_ledger_use(account, demand->gpu);
 
-	/* What is away is asked again when it is back. */
-	if (demand->flags & SL_NODE_DEMAND_CONTEXT || sl_node_is_parked(workload) ||
-		sl_node_is_out(demand->client) ||
+	/* What is away is asked again when it is back, and what is used is not known while
+	 * reports are missing. */
+	if (demand->flags & SL_NODE_DEMAND_CONTEXT || node->recover_until ||
+		sl_node_is_parked(workload) || sl_node_is_out(demand->client) ||
 		counts + demand->bytes <= sl_ledger_request(account, demand->gpu))
 		return false;
 	sl_node_each_client_of(client, workload)
@@ -320,7 +321,8 @@ enum sl_reason sl_node_never_held(
 		       : SL_REASON_HELD_ON_REQUESTS;
 }
 
-void sl_node_answer_there(struct sl_node_step *step)
+/* Of what is there, or of the rest: answers what can be answered at once. */
+static void answer_held(struct sl_node_step *step, uint32_t there)
 {
 	struct sl_node *node = step->node;
 
@@ -332,15 +334,23 @@ void sl_node_answer_there(struct sl_node_step *step)
 			struct sl_node_demand *demand = sl_node_demand_at(link);
 			enum sl_reason never;
 
-			if (demand->epoch || !(demand->flags & SL_NODE_DEMAND_THERE))
+			if (demand->epoch || !(demand->flags & SL_NODE_DEMAND_HELD) ||
+				(demand->flags & SL_NODE_DEMAND_THERE) != there ||
+				(!there && sl_node_is_parked(client->workload)))
 				continue;
 			never = sl_node_never_held(node, demand);
-			if (never == SL_REASON_NONE)
-				sl_node_grant(step, demand);
-			else
+			if (never != SL_REASON_NONE)
 				sl_node_deny(step, demand, never);
+			else if (there)
+				sl_node_grant(step, demand);
 		}
 	}
+}
+
+void sl_node_answer_there(struct sl_node_step *step)
+{
+	answer_held(step, SL_NODE_DEMAND_THERE);
+	answer_held(step, 0);
 }
 
 void sl_node_released(struct sl_node *node, uint32_t gpu)

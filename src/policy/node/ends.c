@@ -75,9 +75,6 @@ static enum sl_reason end_of(
 	const struct sl_node_demand *demand = claim->demand;
 	sl_ns at = sl_node_wait_end(step->node, claim);
 
-	if (demand->flags & SL_NODE_DEMAND_HELD &&
-		sl_node_never_held(step->node, demand) != SL_REASON_NONE)
-		return SL_REASON_HELD_ON_REQUESTS;
 	if (comes(step->node, claim))
 		return SL_REASON_NONE;
 	*late = claim->has_seat || claim->verdict == SL_NODE_KEPT ||

@@ -134,7 +134,7 @@ bool sl_node_waits(const struct sl_node_client *client);
 void sl_node_released(struct sl_node *node, uint32_t gpu);
 /* What cannot be served however long it waits is denied: also during a recovery. */
 void sl_node_refuse_demands(struct sl_node_step *step);
-/* Demands to hold what exists already. */
+/* Demands to hold what exists already, and those for more that can never be held. */
 void sl_node_answer_there(struct sl_node_step *step);
 /* Within its request, as the last plan said; before one, beside what it uses. */
 bool sl_node_is_entitled(const struct sl_node_demand *demand);
