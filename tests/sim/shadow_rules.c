@@ -596,6 +596,16 @@ static bool is_true_of(
 	}
 }
 
+/* More than any GPU has is noted as a number that sums can take. */
+static uint64_t noted_bytes(const struct shadow_demand *d)
+{
+#ifdef SL_NODE_PLAN
+	return d->bytes < 1ull << 48 ? d->bytes : 1ull << 48;
+#else
+	return d->bytes;
+#endif
+}
+
 /* A note about waiting must be about a demand that has waited long enough, once. */
 void shadow_check_waits(struct shadow *s, const struct sl_action *a)
 {
@@ -604,7 +614,7 @@ void shadow_check_waits(struct shadow *s, const struct sl_action *a)
 		bool *noted = d->entitled ? &d->noted_entitled : &d->noted_burst;
 
 		if (!waits(d) || *noted || d->gpu != a->note.gpu ||
-			d->bytes != a->note.bytes ||
+			noted_bytes(d) != a->note.bytes ||
 			d->client->workload->id != a->note.workload ||
 			d->client->id != a->note.client ||
 			s->now - d->arrived < NOTE_AFTER ||

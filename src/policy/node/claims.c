@@ -191,10 +191,6 @@ static void entitle(struct sl_node_step *step, struct sl_node_claim *of[], uint3
 		of[i]->entitled = use + asked[gpu] <= request;
 		if (of[i]->entitled)
 			asked[gpu] += demand->bytes;
-		if (use <= request)
-			demand->burst_since = 0;
-		else if (!demand->burst_since)
-			demand->burst_since = sl_node_stamp(step);
 	}
 }
 

@@ -128,8 +128,11 @@ void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *
 	if (client->stage != SL_NODE_LIVES || !node->recover_until)
 		client->stage = SL_NODE_REPORTING;
 	step->plans = true;
-	if (!event->client_report.bytes && !(client->holding.touched >> gpu & 1))
-		return; /* it was never there */
+	if (!event->client_report.bytes && !(client->holding.touched >> gpu & 1)) {
+		/* It was never there. */
+		sl_node_tell_view(step, client->workload, gpu, 2);
+		return;
+	}
 	out_bytes = still_out(&client->holding.cell[gpu], event->client_report.bytes);
 	sl_ledger_set_backing(
 		&node->ledger, &client->holding, gpu, event->client_report.bytes);

@@ -321,6 +321,29 @@ enum sl_reason sl_node_never_held(
 		       : SL_REASON_HELD_ON_REQUESTS;
 }
 
+/* As it is asked for; afterwards each plan says it anew. */
+static bool is_burst(const struct sl_node_demand *demand)
+{
+	const struct sl_ledger_account *account = &demand->client->workload->account;
+	uint32_t gpu = demand->gpu;
+	uint64_t use = demand->flags & SL_NODE_DEMAND_THERE
+			       ? sl_ledger_fixed(&account->cell[gpu])
+			       : sl_ledger_use(account, gpu);
+
+	return use + demand->bytes > sl_ledger_request(account, gpu);
+}
+
+/* Whether it is a burst, and since when: also where it makes no claim. */
+static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	if (demand->flags & SL_NODE_DEMAND_CONTEXT)
+		return;
+	if (!is_burst(demand))
+		demand->burst_since = 0;
+	else if (!demand->burst_since)
+		demand->burst_since = sl_node_stamp(step);
+}
+
 /* Of what is there, or of the rest: answers what can be answered at once. */
 static void answer_held(struct sl_node_step *step, uint32_t there)
 {
@@ -349,8 +372,21 @@ static void answer_held(struct sl_node_step *step, uint32_t there)
 
 void sl_node_answer_there(struct sl_node_step *step)
 {
+	struct sl_node *node = step->node;
+
 	answer_held(step, SL_NODE_DEMAND_THERE);
 	answer_held(step, 0);
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		sl_list_foreach (link, &client->demands) {
+			struct sl_node_demand *demand = sl_node_demand_at(link);
+
+			if (!demand->epoch && !sl_node_is_parked(client->workload))
+				class_it(step, demand);
+		}
+	}
 }
 
 void sl_node_released(struct sl_node *node, uint32_t gpu)
@@ -367,18 +403,6 @@ void sl_node_released(struct sl_node *node, uint32_t gpu)
 }
 
 /* --- events --- */
-
-/* As it is asked for; afterwards each plan says it anew. */
-static bool is_burst(const struct sl_node_demand *demand)
-{
-	const struct sl_ledger_account *account = &demand->client->workload->account;
-	uint32_t gpu = demand->gpu;
-	uint64_t use = demand->flags & SL_NODE_DEMAND_THERE
-			       ? sl_ledger_fixed(&account->cell[gpu])
-			       : sl_ledger_use(account, gpu);
-
-	return use + demand->bytes > sl_ledger_request(account, gpu);
-}
 
 /* It takes what is nobody's, beside nobody who waits: the plan would grant it, too. */
 static bool is_plain(const struct sl_node_step *step, struct sl_node_demand *demand)
