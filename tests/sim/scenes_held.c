@@ -95,10 +95,10 @@ static const struct scene_row stopped_in_vain[] = {
 	WATCHED(2, 2),
 	HAS(2, 80, 1),
 	HAS(1, 20, 2),
-	{1000, PULSE(2, 6000, 0, 1), ""},
-	{1001, ASK_HELD(1, 2, 40), ""},
-	{1002, ASK_HELD(1, 3, 20), ""},
-	{1003, CANCEL(1, 2), "DENY 1/2 CANCELLED 0; STOP 2/2 TERM STOP_IDLE"},
+	{11000, PULSE(2, 6000, 0, 1), ""},
+	{11001, ASK_HELD(1, 2, 40), ""},
+	{11002, ASK_HELD(1, 3, 20), ""},
+	{11003, CANCEL(1, 2), "DENY 1/2 CANCELLED 0; STOP 2/2 TERM STOP_IDLE"},
 };
 
 /* Who waits for held memory cannot be helped by what a request keeps. */

@@ -343,6 +343,7 @@ void sl_node_copy(struct sl_node_step *step)
 	begin_room(node, &plan->now, false);
 	begin_room(node, &plan->lasts, true);
 	memset(plan->leaving_bytes, 0, sizeof(plan->leaving_bytes));
+	memset(plan->asked_bytes, 0, sizeof(plan->asked_bytes));
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		plan->set_of[gpu] = gpu;
 	sl_list_foreach (link, &node->all_workloads)

@@ -110,6 +110,7 @@ struct sl_node_plan {
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of what claims, by set */
 	uint64_t kept_bytes
 		[SL_NODE_GPUS_MAX]; /* for demands without a seat, from those behind */
+	uint64_t asked_bytes[SL_NODE_GPUS_MAX];   /* by demands that have a seat */
 	uint64_t leaving_bytes[SL_NODE_GPUS_MAX]; /* of clients that answer */
 	uint32_t set_of[SL_NODE_GPUS_MAX]; /* the lowest GPU that is joined with it */
 };

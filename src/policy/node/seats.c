@@ -95,6 +95,7 @@ static void sit(struct sl_node_step *step, struct sl_node_claim *claim, bool wit
 		sit_body(step, client, blocked, overdue);
 		return;
 	}
+	step->node->plan->asked_bytes[claim->demand->gpu] += claim->demand->bytes;
 	if (!blocked) {
 		step->changes |= !(claim->demand->flags & SL_NODE_DEMAND_SEATED);
 		claim->demand->flags |= SL_NODE_DEMAND_SEATED;

@@ -431,13 +431,25 @@ static bool comes_back(const struct choice *choice)
 	return cell->returning_bytes > cell->backing_bytes - cell->evicted_bytes;
 }
 
+/* It lacks only what demands before it are to get: first see whether they take it. */
+static bool lacks_what_others_get(const struct choice *choice)
+{
+	const struct sl_node_claim *claim = choice->claim;
+
+	return claim->demand && claim->room.code == SL_ROOM_GPU &&
+	       claim->room.lacks_bytes <=
+		       SL_MUTANT(RESORT_BEHIND_OTHERS,
+			       choice->plan->asked_bytes[claim->demand->gpu], 0);
+}
+
 /* It lacks what only the untakeable have: without them the others could not give enough, with them
  * they could. */
 static bool by_last_resort(struct choice *choice)
 {
 	struct sl_node_claim *claim = choice->claim;
 
-	if (!SL_MUTANT(RESORT_FOR_BURSTS, claim->entitled, true) || !choose(choice, true))
+	if (!SL_MUTANT(RESORT_FOR_BURSTS, claim->entitled, true) ||
+		lacks_what_others_get(choice) || !choose(choice, true))
 		return false;
 	if (choice->step->node->config.config.last_resort == SL_LAST_RESORT_STOP) {
 		tell_all(choice);

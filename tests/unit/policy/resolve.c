@@ -153,7 +153,7 @@ static void waits_first_where_told_so(void **state)
 		LOW_HOLDS(WAIT_FIRST),
 		{"above its request", 0, ASK(20, 1, 0, 80), ""},
 		{"is noted", 1000, TIME, "NOTE BURST_WAITS g0 2/1 80"},
-		{"its wait is over", 60000, TIME, "STOP 10 1 TERM STOP_PRIORITY"},
+		{"its wait is over", 60001, TIME, "STOP 10 1 TERM STOP_PRIORITY"},
 		{"it is waited for", 69999, TIME, ""},
 		{"it is gone", 69999, EXIT(10), ""},
 	};
@@ -161,7 +161,7 @@ static void waits_first_where_told_so(void **state)
 		LOW_HOLDS(WAIT_FIRST),
 		{"above its request", 0, ASK(20, 1, 0, 95), ""},
 		{"is noted", 1000, TIME, "NOTE BURST_WAITS g0 2/1 95"},
-		{"nothing helps", 60000, TIME, "DENY 20/1 WAITED_TOO_LONG g0"},
+		{"nothing helps", 60001, TIME, "DENY 20/1 WAITED_TOO_LONG g0"},
 	};
 
 	PLAY(rows);
@@ -214,7 +214,7 @@ static void stops_the_proven_idle(void **state)
 		{"its process", 1000, JOIN(20, 2), "PROBE 20 1"},
 		{"waits", 590000, ASK(20, 1, 0, 50), ""},
 		{"it is still", 591000, TIME, "NOTE BURST_WAITS g0 2/1 50"},
-		{"long enough, if it is true", 600000, TIME, "PROBE 10 2"},
+		{"long enough, if it is true", 600001, TIME, "PROBE 10 2"},
 		{"it is", 600100, PULSE(10, 600, 0, 1),
 			"STOP 10 1 TERM STOP_IDLE; PROBE 10 1"},
 		{"saving its work makes it busy", 600200, WORK(10), ""},
