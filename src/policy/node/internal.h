@@ -117,8 +117,6 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_cancel(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_commit(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_create_failed(struct sl_node_step *step, const struct sl_event *event);
-/* With it, the workload would go beyond its limit. */
-bool sl_node_exceeds_limit(const struct sl_node_demand *demand);
 void sl_node_grant(struct sl_node_step *step, struct sl_node_demand *demand);
 void sl_node_deny(
 	struct sl_node_step *step, struct sl_node_demand *demand, enum sl_reason reason);
@@ -132,12 +130,18 @@ bool sl_node_has_open_grant(const struct sl_node_client *client);
 bool sl_node_waits(const struct sl_node_client *client);
 /* Memory of the GPU came back: creations that failed are tried again. */
 void sl_node_released(struct sl_node *node, uint32_t gpu);
+/* Within its request, as the last plan said; before one, beside what it uses. */
+bool sl_node_is_entitled(const struct sl_node_demand *demand);
+
+/* --- refusals.c --- */
+/* With it, the workload would go beyond its limit. */
+bool sl_node_exceeds_limit(const struct sl_node_demand *demand);
+/* Above its request, beside what its workload uses. */
+bool sl_node_is_burst(const struct sl_node_demand *demand);
 /* What cannot be served however long it waits is denied: also during a recovery. */
 void sl_node_refuse_demands(struct sl_node_step *step);
 /* Demands to hold what exists already, and those for more that can never be held. */
 void sl_node_answer_there(struct sl_node_step *step);
-/* Within its request, as the last plan said; before one, beside what it uses. */
-bool sl_node_is_entitled(const struct sl_node_demand *demand);
 /* How much more of the GPU the workload may hold; there: of bytes that exist. */
 uint64_t sl_node_holdable(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu, bool there);

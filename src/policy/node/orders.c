@@ -20,8 +20,8 @@
 #define PIECE_SPAN  (2 * SL_MS)
 #define PIECE_LEAST (8 * SL_MIB)
 /* In the first piece and the last one direction of the link rests. Where the way in has all its
- * speed beside the way out an exchange takes 1 + 1 / PIECES times the one way; where it has half, as
- * was published for an A100, 1.5 + 1 / (2 * PIECES). */
+ * speed beside the way out an exchange takes 1 + 1 / PIECES times the one way; where it has half,
+ * as was published for an A100, 1.5 + 1 / (2 * PIECES). */
 #define PIECES 16
 /* It is asked again after a while, and may take longer than that to answer. */
 #define HEARD_WITHIN (2 * SL_S)

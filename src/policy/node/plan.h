@@ -133,7 +133,7 @@ uint32_t sl_node_set_of(
 sl_ns sl_node_patience_of(
 	const struct sl_node *node, const struct sl_node_workload *workload);
 void sl_node_list_claims(struct sl_node_step *step);
-/* Adds what it needs where nothing is moved for it, with its body, if that has no claim of its own. */
+/* Adds what it needs where nothing is moved for it, and its body where that makes no claim. */
 void sl_node_add_needs(const struct sl_node_claim *claim, uint64_t needs[]);
 /* Why it never has a seat, whatever comes and goes in turns. O(GPUs) the first time. */
 enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim);

@@ -19,8 +19,8 @@
 #define FIRST          EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(60), ANY, 1, 1, 0})
 #define OTHER(w, prio) EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, prio})
 
-/* On the machine of claims nothing within its request takes turns with bursts: it leaves once it has
- * been idle, and is proven to be. */
+/* On the machine of claims nothing within its request takes turns with bursts: it leaves once it
+ * has been idle, and is proven to be. */
 #ifdef SL_NODE_PLAN
 #define AT(now, plan) plan
 #else

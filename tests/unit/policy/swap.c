@@ -586,7 +586,7 @@ static void test_waits_anew(void **state)
 	(void)got;
 	play_open(&p);
 	all(&p, anew, SL_ARRAY_LEN(anew));
-#ifdef SL_NODE_PLAN /* S is counted on no more: a demand waits once, and coming back begins no new wait */
+#ifdef SL_NODE_PLAN /* A demand waits once: coming back begins no new wait. */
 	got = play(&p, "their time is over", 60001, (struct sl_event)TIME);
 	assert_non_null(strstr(got, "DENY 1/2 WAITED_TOO_LONG"));
 	assert_non_null(strstr(got, "EVICT 1 g0 25 EVICTED_FOR"));

@@ -1,0 +1,210 @@
+/*
+ * needs - what a claim needs, and whether it ever has it
+ *
+ * The room is asked with the claim's body and what it asks for. Whether it is endless is asked of
+ * what lasts: what no order and no answer takes away, and, for a burst, all that is entitled.
+ */
+#include <string.h>
+
+#include "policy/node/plan.h"
+
+static const struct sl_room_workload *sums_in(
+	const struct sl_node_sums *sums, uint32_t room)
+{
+	return room == 0 ? &sums->now : room == 1 ? &sums->lasts : &sums->lasts_bursts;
+}
+
+static uint64_t unclaimed(const struct sl_room_share *share)
+{
+	return sl_sub_sat(share->request_bytes, share->fixed_bytes + share->seats_bytes -
+							share->away_bytes +
+							share->rest_bytes);
+}
+
+/* Claims are looked at by falling priority for the most part, so that this is done once for each
+ * priority. */
+static const uint64_t *above_in(struct sl_node *node, uint32_t room, int32_t priority)
+{
+	struct sl_node_above *above = &node->plan->above[room];
+
+	if (above->known && above->priority == priority)
+		return above->bytes;
+	*above = (struct sl_node_above){.known = true, .priority = priority};
+	sl_list_foreach (link, &node->all_workloads) {
+		const struct sl_node_workload *workload = sl_node_workload_at(link);
+		const struct sl_room_workload *sums = sums_in(workload->sums, room);
+
+		if (workload->priority <= priority)
+			continue;
+		for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++)
+			above->bytes[gpu] += unclaimed(&sums->on[gpu]);
+	}
+	return above->bytes;
+}
+
+void sl_node_above_changes(
+	struct sl_node_plan *plan, const struct sl_node_workload *workload)
+{
+	plan->above[0].known &= workload->priority <= plan->above[0].priority;
+}
+
+/* `priority` takes back for a request what stands on it. */
+bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	return claim->demand && !claim->entitled &&
+	       sl_node_has(node, SL_RESOLVER_PRIORITY) &&
+	       SL_MUTANT(HELD_ON_LOAN, !(claim->demand->flags & SL_NODE_DEMAND_HELD),
+		       true) &&
+	       SL_MUTANT(LENDS_TO_NO_SWAP,
+		       !(claim->client->workload->flags & SL_WORKLOAD_NO_SWAP), true);
+}
+
+struct sl_room_claim sl_node_room_claim(struct sl_node *node,
+	const struct sl_node_claim *claim, bool with_body, struct sl_room_workload *of)
+{
+	const struct sl_node_client *client = claim->client;
+	const struct sl_node_demand *demand = claim->demand;
+	struct sl_room_claim room = {.workload = of,
+		.client = &claim->has,
+		/* What comes with a body within the request only if that is; what is there and
+		 * stays needs no seat. */
+		.burst = !claim->entitled ||
+			 (demand && with_body && client->look->gpus &&
+				 !(client->look->is_whole && client->look->stays) &&
+				 !client->workload->sums->is_within),
+		.demand = demand != NULL,
+		.stays = demand && sl_node_stays_for_good(demand)};
+
+	if (sl_node_stands_above(node, claim)) {
+		const struct sl_node_sums *sums = client->workload->sums;
+		uint32_t which = of == &sums->now ? 0 : of == &sums->lasts ? 1 : 2;
+
+		memcpy(room.above_bytes,
+			above_in(node, which, client->workload->priority),
+			sizeof(room.above_bytes));
+	}
+	for (uint32_t left = with_body ? client->look->gpus : 0; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		bool is_fixed = of == &client->workload->sums->now ? client->look->stays
+								   : client->look->lasts;
+
+		room.need[gpu].away_bytes = cell->evicted_bytes - cell->returning_bytes;
+		if (of == &client->workload->sums->now && !is_fixed)
+			room.need[gpu].away_bytes += cell->leaving_bytes;
+		if (!is_fixed)
+			room.need[gpu].there_bytes =
+				of == &client->workload->sums->now
+					? sl_sub_sat(sl_ledger_evictable(cell),
+						  cell->leaving_bytes)
+					: sl_ledger_live(cell) -
+						  sl_min_u64(sl_ledger_live(cell),
+							  sl_ledger_fixed(cell));
+	}
+	if (demand)
+		room.need[demand->gpu].asks_bytes = demand->bytes;
+	return room;
+}
+
+/* The first of its client, which has no other claim: its body comes with it. */
+static bool brings_body(const struct sl_node_claim *claim)
+{
+	const struct sl_node_client *client = claim->client;
+
+	if (client->look->body)
+		return false;
+	sl_list_foreach (link, &client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (!demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT))
+			return demand == claim->demand;
+	}
+	return false;
+}
+
+void sl_node_add_needs(const struct sl_node_claim *claim, uint64_t needs[])
+{
+	bool with_body = !claim->demand || brings_body(claim);
+
+	if (claim->demand)
+		needs[claim->demand->gpu] += claim->demand->bytes;
+	for (uint32_t left = with_body ? claim->client->look->gpus : 0; left;
+		left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
+
+		needs[gpu] += claim->client->look->lasts
+				      ? cell->evicted_bytes
+				      : sl_ledger_all(cell) - sl_ledger_fixed(cell);
+	}
+}
+
+/* --- endless --- */
+
+static bool is_before(
+	const struct sl_node_demand *demand, const struct sl_node_claim *claim)
+{
+	bool entitled = !demand->burst_since;
+
+	if (demand->epoch || demand == claim->demand)
+		return false;
+	if (entitled != claim->entitled)
+		return entitled;
+	return demand->sequence < claim->demand->sequence;
+}
+
+/* All that it needs where it has its turn: also what its client asks for before it. */
+static struct sl_room_claim whole_need(struct sl_node *node,
+	const struct sl_node_claim *claim, struct sl_room_workload *in)
+{
+	struct sl_room_claim of = sl_node_room_claim(node, claim, true, in);
+
+	if (!claim->demand)
+		return of;
+	sl_list_foreach (link, &claim->client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (is_before(demand, claim))
+			of.need[demand->gpu].asks_bytes += demand->bytes;
+	}
+	return of;
+}
+
+static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *claim)
+{
+	struct sl_node_plan *plan = node->plan;
+	struct sl_node_sums *sums = claim->client->workload->sums;
+	struct sl_room *room = claim->entitled ? &plan->lasts : &plan->lasts_bursts;
+	struct sl_room_claim of = whole_need(
+		node, claim, claim->entitled ? &sums->lasts : &sums->lasts_bursts);
+	struct sl_room_verdict verdict = sl_room_for(room, &of);
+	const struct sl_room_need *need = &of.need[verdict.gpu];
+
+	switch (verdict.code) {
+	case SL_ROOM_OK: return SL_ENDLESS_NOT;
+	case SL_ROOM_BOUND: return SL_ENDLESS_BOUND;
+	case SL_ROOM_POOL: return SL_ENDLESS_POOL;
+	default: break;
+	}
+	if (need->there_bytes + need->away_bytes + need->asks_bytes >
+		room->gpu[verdict.gpu].shareable_bytes)
+		return SL_ENDLESS_WHOLE;
+	of.workload = &sums->lasts;
+	if (!claim->entitled && verdict.code == SL_ROOM_GPU) {
+		of = whole_need(node, claim, &sums->lasts);
+		of.stays = false;
+		verdict = sl_room_for(&plan->lasts, &of);
+		if (verdict.code == SL_ROOM_OK || verdict.code == SL_ROOM_POOL ||
+			verdict.code == SL_ROOM_BOUND)
+			return SL_ENDLESS_REQUESTS;
+	}
+	return SL_ENDLESS_STAYS;
+}
+
+enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim)
+{
+	if (!claim->has_endless)
+		claim->endless = endless_of(node, claim);
+	claim->has_endless = true;
+	return claim->endless;
+}

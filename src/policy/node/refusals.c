@@ -1,0 +1,170 @@
+/*
+ * refusals - demands that are decided whatever else is there
+ *
+ * What cannot be served however long it waits is denied, also during a recovery: above the limit,
+ * on a lost GPU, held where requests leave it no room. What exists already becomes held at once.
+ */
+#include "policy/node/internal.h"
+
+bool sl_node_exceeds_limit(const struct sl_node_demand *demand)
+{
+	const struct sl_ledger_account *account = &demand->client->workload->account;
+
+	return !(demand->flags & SL_NODE_DEMAND_THERE) &&
+	       sl_ledger_use(account, demand->gpu) + demand->bytes > account->limit_bytes;
+}
+
+/* Its workload's limit is what it holds, as long as a client of it cannot be taken from. */
+static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	const struct sl_node_workload *workload = demand->client->workload;
+
+	/* What is away is asked again when it is back, and what is used is not known while
+	 * reports are missing. */
+	if (demand->flags & SL_NODE_DEMAND_CONTEXT || node->recover_until ||
+		sl_node_is_parked(workload) || sl_node_is_out(demand->client) ||
+		!sl_node_is_burst(demand))
+		return false;
+	sl_node_each_client_of(client, workload)
+	{
+		if (node->now >= sl_node_untakeable_at(node, client))
+			return true;
+	}
+	return false;
+}
+
+/* Why it cannot be served, however long it waits. */
+static enum sl_reason never(
+	const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	const struct sl_node_workload *workload = demand->client->workload;
+
+	if (SL_MUTANT(LOST_IS_SERVED, node->gpu[demand->gpu].lost, false))
+		return SL_REASON_GPU_LOST;
+	if (SL_MUTANT(STOPPING_IS_SERVED,
+		    sl_node_is_stopped(workload) || workload->leaving, false))
+		return SL_REASON_CANCELLED;
+	if (SL_MUTANT(LIMIT_WAITS, sl_node_exceeds_limit(demand), false))
+		return SL_REASON_OVER_LIMIT;
+	return SL_MUTANT(LIMIT_STAYS, is_dropped(node, demand), false)
+		       ? SL_REASON_LIMIT_DROPPED
+		       : SL_REASON_NONE;
+}
+
+void sl_node_refuse_demands(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		sl_list_foreach_safe (link, &client->demands) {
+			struct sl_node_demand *demand = sl_node_demand_at(link);
+			enum sl_reason reason =
+				demand->epoch ? SL_REASON_NONE : never(node, demand);
+
+			if (reason != SL_REASON_NONE)
+				sl_node_deny(step, demand, reason);
+		}
+	}
+}
+
+/* New memory may wait for what others have beyond their requests; what is there may not. */
+uint64_t sl_node_holdable(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu, bool there)
+{
+	const struct sl_ledger_account *account = &workload->account;
+	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
+	uint64_t others = SL_MUTANT(HELD_GIVES_UP, there, true)
+				  ? g->claims_bytes - sl_ledger_claim(account, gpu)
+				  : g->requests_bytes - sl_ledger_request(account, gpu);
+
+	return sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu),
+		others + sl_ledger_fixed(&account->cell[gpu]));
+}
+
+enum sl_reason sl_node_never_held(
+	const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	const struct sl_node_workload *workload = demand->client->workload;
+	uint32_t gpu = demand->gpu;
+	bool there = demand->flags & SL_NODE_DEMAND_THERE;
+	uint64_t own = sl_ledger_fixed(&workload->account.cell[gpu]) + demand->bytes;
+
+	if (own <= sl_ledger_request(&workload->account, gpu))
+		return SL_REASON_NONE;
+	if (there && sl_ledger_is_degraded(&node->ledger, gpu))
+		return SL_REASON_GPU_DEGRADED;
+	return demand->bytes <= sl_node_holdable(node, workload, gpu, there)
+		       ? SL_REASON_NONE
+		       : SL_REASON_HELD_ON_REQUESTS;
+}
+
+/* As it is asked for; afterwards each plan says it anew. */
+bool sl_node_is_burst(const struct sl_node_demand *demand)
+{
+	const struct sl_ledger_account *account = &demand->client->workload->account;
+	uint32_t gpu = demand->gpu;
+	uint64_t use = demand->flags & SL_NODE_DEMAND_THERE
+			       ? sl_ledger_fixed(&account->cell[gpu])
+			       : sl_ledger_use(account, gpu);
+
+	return use + demand->bytes > sl_ledger_request(account, gpu);
+}
+
+/* Whether it is a burst, and since when: also where it makes no claim. */
+static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	if (demand->flags & SL_NODE_DEMAND_CONTEXT)
+		return;
+	if (!sl_node_is_burst(demand))
+		demand->burst_since = 0;
+	else if (!demand->burst_since)
+		demand->burst_since = sl_node_stamp(step);
+}
+
+/* Of what is there, or of the rest: answers what can be answered at once. */
+static void answer_held(struct sl_node_step *step, uint32_t there)
+{
+	struct sl_node *node = step->node;
+
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		sl_list_foreach_safe (link, &client->demands) {
+			struct sl_node_demand *demand = sl_node_demand_at(link);
+			enum sl_reason never;
+
+			if (demand->epoch || !(demand->flags & SL_NODE_DEMAND_HELD) ||
+				(demand->flags & SL_NODE_DEMAND_THERE) != there ||
+				(!there && sl_node_is_parked(client->workload)))
+				continue;
+			never = sl_node_never_held(node, demand);
+			if (never != SL_REASON_NONE)
+				sl_node_deny(step, demand, never);
+			else if (there)
+				sl_node_grant(step, demand);
+		}
+	}
+}
+
+void sl_node_answer_there(struct sl_node_step *step)
+{
+	struct sl_node *node = step->node;
+
+	answer_held(step, SL_NODE_DEMAND_THERE);
+	answer_held(step, 0);
+	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
+		at = sl_index_next(&node->clients, at)) {
+		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+
+		sl_list_foreach (link, &client->demands) {
+			struct sl_node_demand *demand = sl_node_demand_at(link);
+
+			if (!demand->epoch && !sl_node_is_parked(client->workload))
+				class_it(step, demand);
+		}
+	}
+}
