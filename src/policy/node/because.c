@@ -147,7 +147,7 @@ static uint64_t stuck_on(
 	uint64_t bytes = 0;
 
 	sl_node_each_client_of(client, workload) bytes +=
-		node->now >= sl_node_untakeable_at(node, client)
+		sl_node_is_untakeable(node, client)
 			? sl_ledger_live(&client->holding.cell[gpu])
 			: 0;
 	return sl_min_u64(bytes, burst_on(node, workload, gpu));
@@ -250,7 +250,7 @@ static uint64_t kept_before(const struct sl_node *node, const struct sl_node_cla
 	return bytes;
 }
 
-/* Of what others requested and do not use, what is lent to nobody of its priority. */
+/* What others requested and do not use, as far as this demand may not stand on it. */
 static uint64_t promised(const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_workload *own = demand->client->workload;
@@ -333,7 +333,7 @@ bool sl_node_pool_because(const struct sl_node *node, const struct sl_node_claim
 		because->reason = SL_REASON_POOL_FULL;
 		return true;
 	}
-	/* Named is what has the bound. */
+	/* The sentence is about the workload that has the bound. */
 	because->reason = SL_REASON_POOL_BOUND;
 	because->workload = because->other;
 	because->other = because->client = 0;
@@ -434,7 +434,7 @@ static void explain_lack(const struct sl_node *node, const struct sl_node_demand
 		sl_ledger_is_degraded(&node->ledger, demand->gpu))
 		return;
 	if (kept) {
-		/* Nobody has what it lacks: it is promised, and not used yet. */
+		/* What it lacks is free, but promised to others. */
 		because->reason = SL_REASON_REQUESTS_WAIT;
 		because->other_bytes = kept;
 	} else if (sl_node_swaps(node) && endless_of(claim) != SL_ENDLESS_STAYS &&

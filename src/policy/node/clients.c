@@ -119,12 +119,12 @@ void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *
 
 	if (!client)
 		return;
-	/* When what is whole came here, the former daemon knew: its slice begins once all of it is
+	/* The former daemon knew when its memory came back; here its slice begins once all of it is
 	 * reported. */
 	if (client->stage == SL_NODE_EXPECTED)
 		client->seat =
 			SL_MUTANT(REPORT_BEGINS_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
-	/* Who has told all while others are expected keeps nobody waiting once more. */
+	/* A client that reports again during a recovery does not hold that up. */
 	if (client->stage != SL_NODE_LIVES || !node->recover_until)
 		client->stage = SL_NODE_REPORTING;
 	step->plans = true;

@@ -138,28 +138,37 @@ static uint64_t lasting_of(
 		       : sl_min_u64(live, sl_ledger_fixed(cell));
 }
 
+struct sl_room_share sl_node_share_of(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
+{
+	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+	uint64_t live = sl_ledger_live(cell), moves = sl_ledger_evictable(cell);
+
+	if (client->look->stays || node->gpu[gpu].lost)
+		return (struct sl_room_share){.fixed_bytes = live,
+			.lasts_bytes = lasting_of(node, client, gpu)};
+	return (struct sl_room_share){.fixed_bytes = live - moves,
+		.lasts_bytes = live - moves,
+		.rest_bytes = sl_sub_sat(moves, cell->leaving_bytes)};
+}
+
 static void add_now(struct sl_node_step *step, const struct sl_node_client *client)
 {
-	const struct sl_node_look *look = client->look;
 	struct sl_node_plan *plan = step->node->plan;
 
-	if (look->coming)
+	if (client->look->coming)
 		return;
 	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+		struct sl_room_share of = sl_node_share_of(step->node, client, gpu);
 		struct sl_room_share *share = &client->workload->sums->now.on[gpu];
-		uint64_t live = sl_ledger_live(cell), moves = sl_ledger_evictable(cell);
 
-		if (look->stays || step->node->gpu[gpu].lost) {
-			share->fixed_bytes += live;
-			share->lasts_bytes += lasting_of(step->node, client, gpu);
+		share->fixed_bytes += of.fixed_bytes;
+		share->lasts_bytes += of.lasts_bytes;
+		share->rest_bytes += of.rest_bytes;
+		if (client->look->stays || step->node->gpu[gpu].lost)
 			continue;
-		}
-		share->fixed_bytes += live - moves;
-		share->lasts_bytes += live - moves;
-		share->rest_bytes += sl_sub_sat(moves, cell->leaving_bytes);
-		plan->leaving_bytes[gpu] += cell->leaving_bytes;
+		plan->leaving_bytes[gpu] += client->holding.cell[gpu].leaving_bytes;
 		plan->now.gpu[gpu].chunk_bytes =
 			sl_max_u64(plan->now.gpu[gpu].chunk_bytes, client->chunk_bytes);
 	}

@@ -40,6 +40,12 @@ sl_ns sl_node_untakeable_at(
 	return SL_MUTANT(UNTAKEABLE_UNSEEN, sl_node_later(since, after), SL_NS_NEVER);
 }
 
+bool sl_node_is_untakeable(
+	const struct sl_node *node, const struct sl_node_client *client)
+{
+	return node->now >= sl_node_untakeable_at(node, client);
+}
+
 bool sl_node_answers(
 	const struct sl_node *node, const struct sl_node_client *client, sl_ns now)
 {

@@ -217,6 +217,9 @@ sl_ns sl_node_stuck_since(const struct sl_node_client *client);
 /* From when on it is untakeable, if nothing changes; SL_NS_NEVER: not. */
 sl_ns sl_node_untakeable_at(
 	const struct sl_node *node, const struct sl_node_client *client);
+/* As of the last step. */
+bool sl_node_is_untakeable(
+	const struct sl_node *node, const struct sl_node_client *client);
 /* It is there, runs, and can carry out an order. */
 bool sl_node_answers(
 	const struct sl_node *node, const struct sl_node_client *client, sl_ns now);

@@ -121,6 +121,9 @@ void sl_node_make_room(struct sl_node *node);
 /* --- copy.c --- */
 void sl_node_copy(struct sl_node_step *step);
 uint64_t sl_node_movable(const struct sl_ledger_cell *cell);
+/* What of a client that has no seat is on the copy there. */
+struct sl_room_share sl_node_share_of(
+	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
 /* What of it is off the GPU, or on its way off, and has no room there. */
 uint64_t sl_node_missing(const struct sl_ledger_cell *cell);
 /* On all its GPUs. */

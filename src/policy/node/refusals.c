@@ -27,7 +27,7 @@ static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *
 		return false;
 	sl_node_each_client_of(client, workload)
 	{
-		if (node->now >= sl_node_untakeable_at(node, client))
+		if (sl_node_is_untakeable(node, client))
 			return true;
 	}
 	return false;
@@ -51,23 +51,33 @@ static enum sl_reason never(
 		       : SL_REASON_NONE;
 }
 
-void sl_node_refuse_demands(struct sl_node_step *step)
+typedef void (*demand_fn)(struct sl_node_step *step, struct sl_node_demand *demand);
+
+/* Each that waits, as a client joined and asked; fn may end it. */
+static void each_waiting(struct sl_node_step *step, demand_fn fn)
 {
 	struct sl_node *node = step->node;
 
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-
-		sl_list_foreach_safe (link, &client->demands) {
-			struct sl_node_demand *demand = sl_node_demand_at(link);
-			enum sl_reason reason =
-				demand->epoch ? SL_REASON_NONE : never(node, demand);
-
-			if (reason != SL_REASON_NONE)
-				sl_node_deny(step, demand, reason);
+		sl_list_foreach_safe (link, &SL_NODE_ENTRY(at, sl_node_client)->demands) {
+			if (!sl_node_demand_at(link)->epoch)
+				fn(step, sl_node_demand_at(link));
 		}
 	}
+}
+
+static void refuse(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	enum sl_reason reason = never(step->node, demand);
+
+	if (reason != SL_REASON_NONE)
+		sl_node_deny(step, demand, reason);
+}
+
+void sl_node_refuse_demands(struct sl_node_step *step)
+{
+	each_waiting(step, refuse);
 }
 
 /* New memory may wait for what others have beyond their requests; what is there may not. */
@@ -113,10 +123,38 @@ bool sl_node_is_burst(const struct sl_node_demand *demand)
 	return use + demand->bytes > sl_ledger_request(account, gpu);
 }
 
+static void answer_there(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	enum sl_reason never;
+
+	if (!(demand->flags & SL_NODE_DEMAND_THERE))
+		return;
+	never = sl_node_never_held(step->node, demand);
+	if (never != SL_REASON_NONE)
+		sl_node_deny(step, demand, never);
+	else
+		sl_node_grant(step, demand);
+}
+
+/* What can never be held is denied. */
+static void answer_held(struct sl_node_step *step, struct sl_node_demand *demand)
+{
+	enum sl_reason never;
+
+	if (!(demand->flags & SL_NODE_DEMAND_HELD) ||
+		demand->flags & SL_NODE_DEMAND_THERE ||
+		sl_node_is_parked(demand->client->workload))
+		return;
+	never = sl_node_never_held(step->node, demand);
+	if (never != SL_REASON_NONE)
+		sl_node_deny(step, demand, never);
+}
+
 /* Whether it is a burst, and since when: also where it makes no claim. */
 static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
 {
-	if (demand->flags & SL_NODE_DEMAND_CONTEXT)
+	if (demand->flags & SL_NODE_DEMAND_CONTEXT ||
+		sl_node_is_parked(demand->client->workload))
 		return;
 	if (!sl_node_is_burst(demand))
 		demand->burst_since = 0;
@@ -124,47 +162,9 @@ static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
 		demand->burst_since = sl_node_stamp(step);
 }
 
-/* Of what is there, or of the rest: answers what can be answered at once. */
-static void answer_held(struct sl_node_step *step, uint32_t there)
-{
-	struct sl_node *node = step->node;
-
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-
-		sl_list_foreach_safe (link, &client->demands) {
-			struct sl_node_demand *demand = sl_node_demand_at(link);
-			enum sl_reason never;
-
-			if (demand->epoch || !(demand->flags & SL_NODE_DEMAND_HELD) ||
-				(demand->flags & SL_NODE_DEMAND_THERE) != there ||
-				(!there && sl_node_is_parked(client->workload)))
-				continue;
-			never = sl_node_never_held(node, demand);
-			if (never != SL_REASON_NONE)
-				sl_node_deny(step, demand, never);
-			else if (there)
-				sl_node_grant(step, demand);
-		}
-	}
-}
-
 void sl_node_answer_there(struct sl_node_step *step)
 {
-	struct sl_node *node = step->node;
-
-	answer_held(step, SL_NODE_DEMAND_THERE);
-	answer_held(step, 0);
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-
-		sl_list_foreach (link, &client->demands) {
-			struct sl_node_demand *demand = sl_node_demand_at(link);
-
-			if (!demand->epoch && !sl_node_is_parked(client->workload))
-				class_it(step, demand);
-		}
-	}
+	each_waiting(step, answer_there);
+	each_waiting(step, answer_held);
+	each_waiting(step, class_it);
 }

@@ -178,33 +178,35 @@ static struct sl_room_verdict ask_room_behind(
 	return verdict;
 }
 
+/* *kept: it would fit, but for what demands before it keep. */
 static struct sl_room_verdict ask_room(struct sl_node_step *step,
-	struct sl_node_claim *claim, const struct sl_room_claim *of)
+	struct sl_node_claim *claim, const struct sl_room_claim *of, bool *kept)
 {
 	struct sl_node_plan *plan = step->node->plan;
 	bool keeps = SL_MUTANT(HEAD_NOT_KEPT, claim->demand != NULL, false);
-	struct sl_room_verdict verdict = ask_room_behind(plan, of, keeps);
+	struct sl_room_verdict verdict = ask_room_behind(plan, of, keeps), without;
 
-	if (verdict.code == SL_ROOM_OK || !keeps ||
-		!plan->kept_bytes[claim->demand->gpu] ||
-		ask_room_behind(plan, of, false).code != SL_ROOM_OK)
+	*kept = false;
+	if (verdict.code == SL_ROOM_OK || !keeps || !plan->kept_bytes[claim->demand->gpu])
+		return verdict;
+	without = ask_room_behind(plan, of, false);
+	if (without.code != SL_ROOM_OK)
 		return verdict;
 	claim->helps = sl_node_helps(step, claim);
-	return claim->helps ? ask_room_behind(plan, of, false) : verdict;
+	*kept = !claim->helps;
+	return claim->helps ? without : verdict;
 }
 
 static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_claim *claim,
 	const struct sl_room_claim *of)
 {
 	struct sl_node_plan *plan = step->node->plan;
+	bool kept;
 
-	claim->room = ask_room(step, claim, of);
+	claim->room = ask_room(step, claim, of, &kept);
 	if (claim->room.code != SL_ROOM_OK) {
 		claim->out_bytes = moves_of(plan, of);
-		return claim->demand && plan->kept_bytes[claim->demand->gpu] &&
-				       sl_room_for(&plan->now, of).code == SL_ROOM_OK
-			       ? SL_NODE_KEPT
-			       : SL_NODE_LACKS;
+		return kept ? SL_NODE_KEPT : SL_NODE_LACKS;
 	}
 	if (!claim->room.moves)
 		return SL_NODE_SEATED;
@@ -233,8 +235,9 @@ struct sl_room_verdict sl_node_room_of(
 	struct sl_node_step *step, struct sl_node_claim *claim)
 {
 	struct sl_room_claim of = need_of(step, claim);
+	bool kept;
 
-	return ask_room(step, claim, &of);
+	return ask_room(step, claim, &of, &kept);
 }
 
 /* OOM_FIRST: a burst of the client that does not fit, the first, or the first after one that was

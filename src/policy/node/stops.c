@@ -93,27 +93,17 @@ struct choice {
 	uint32_t chosen;      /* in plan->stops, off the copy */
 };
 
-/* What of it is on the copy, and where. */
+/* What of it is on the copy, and where: with its seat, if it has one. */
 static struct sl_room_share share_of(
 	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
 {
-	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-	uint64_t live = sl_ledger_live(cell), moves = sl_ledger_evictable(cell);
-	struct sl_room_share share = {.fixed_bytes = live, .lasts_bytes = live};
+	struct sl_room_share share = sl_node_share_of(node, client, gpu);
 
-	if (client->look->stays || node->gpu[gpu].lost) {
-		if (!client->look->lasts)
-			share.lasts_bytes = sl_min_u64(live, sl_ledger_fixed(cell));
+	if (client->look->stays || node->gpu[gpu].lost || !client->look->sits)
 		return share;
-	}
-	share.fixed_bytes = share.lasts_bytes = live - moves;
-	moves = sl_sub_sat(moves, cell->leaving_bytes);
-	if (!client->look->sits) {
-		share.rest_bytes = moves;
-		return share;
-	}
-	share.away_bytes = sl_node_missing(cell);
-	share.seats_bytes = moves + share.away_bytes;
+	share.away_bytes = sl_node_missing(&client->holding.cell[gpu]);
+	share.seats_bytes = share.rest_bytes + share.away_bytes;
+	share.rest_bytes = 0;
 	return share;
 }
 
@@ -222,12 +212,6 @@ static struct sl_stop stop_of(const struct choice *choice,
 		.proven = was_idle || client->proven};
 }
 
-static bool is_untakeable(
-	const struct sl_node_step *step, const struct sl_node_client *client)
-{
-	return step->now >= sl_node_untakeable_at(step->node, client);
-}
-
 /* Those of other workloads that have something above their request there; stuck: only those that
  * are untakeable. Returns how many. */
 static uint32_t list(const struct choice *choice, struct sl_stop stops[], bool stuck)
@@ -249,7 +233,8 @@ static uint32_t list(const struct choice *choice, struct sl_stop stops[], bool s
 			uint64_t held = 0;
 
 			if (may_be_stopped(choice->step, client) &&
-				(!stuck || is_untakeable(choice->step, client)))
+				(!stuck || sl_node_is_untakeable(
+						   choice->step->node, client)))
 				held = here(share_of(
 					choice->step->node, client, choice->gpu));
 			if (held)
@@ -301,7 +286,8 @@ static uint64_t given_by(
 
 	sl_node_each_client_of(client, workload)
 	{
-		if (client->stage != SL_NODE_DYING && is_untakeable(choice->step, client))
+		if (client->stage != SL_NODE_DYING &&
+			sl_node_is_untakeable(choice->step->node, client))
 			stuck += sl_ledger_live(&client->holding.cell[choice->gpu]);
 	}
 	return sl_sub_sat(sl_min_u64(burst, stays), stuck);

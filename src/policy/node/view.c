@@ -103,7 +103,7 @@ static struct state state_of(
 		if (client->stage == SL_NODE_DYING)
 			continue;
 		state.living++;
-		state.untakeable += node->now >= sl_node_untakeable_at(node, client);
+		state.untakeable += sl_node_is_untakeable(node, client);
 		state.is_out |= is_out;
 		state.wants |= is_out && (client->wants_since || sl_node_waits(client));
 		if (client->order.id && client->order.kind == SL_NODE_RESTORE)
@@ -222,7 +222,7 @@ struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t i
 		.probe = client->probe,
 		.stopping = is_told,
 		.killed = is_told && client->stop_stage != SL_NODE_TERMED,
-		.untakeable = node->now >= sl_node_untakeable_at(node, client),
+		.untakeable = sl_node_is_untakeable(node, client),
 		.proven = client->proven,
 		.stop_reason = is_told ? client->stop.reason : 0,
 		.idle = sl_node_idle(client, node->now),

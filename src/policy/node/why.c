@@ -86,7 +86,7 @@ static void say_client(const struct why *why, const struct sl_node_client *clien
 	if (client->stop_stage >= SL_NODE_TERMED &&
 		client->stop_stage <= SL_NODE_STUBBORN)
 		why->fn(why->context, &client->stop);
-	if (node->now < sl_node_untakeable_at(node, client))
+	if (!sl_node_is_untakeable(node, client))
 		return;
 	because = (struct sl_node_because){.reason = SL_REASON_UNTAKEABLE_BEGINS,
 		.workload = client->workload->index.id,
