@@ -105,7 +105,6 @@ void sl_daemon_settle(struct sl_daemon *daemon)
 	sl_client_bury(daemon);
 	sl_workload_bury(daemon);
 	sl_process_bury(daemon);
-	sl_dump_settle(daemon);
 	sl_drive_arm(daemon);
 }
 

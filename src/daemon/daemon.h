@@ -288,11 +288,6 @@ struct sl_daemon {
 	struct sl_admission admission;
 	sl_ns wake_at;
 	bool wake_changed;
-	enum {
-		SL_STATE_FINE,
-		SL_STATE_TO_WRITE,
-		SL_STATE_WRITTEN
-	} unsettled; /* dump.c */
 	sd_event_source *wake_timer;
 
 	struct sl_gpu gpus[SL_NODE_GPUS_MAX];

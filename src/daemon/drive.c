@@ -152,8 +152,6 @@ static void emit(void *context, const struct sl_action *action)
 void sl_drive(struct sl_daemon *daemon, const struct sl_event *event)
 {
 	sl_node_step(daemon->node, sl_clock_now(), event, emit, daemon);
-	if (!daemon->unsettled && sl_node_left(daemon->node).goes_on_at)
-		daemon->unsettled = SL_STATE_TO_WRITE;
 }
 
 void sl_drive_time(struct sl_daemon *daemon)

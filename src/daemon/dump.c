@@ -206,18 +206,6 @@ static json_t *pool_json(const struct sl_daemon *daemon)
 	return object;
 }
 
-/* Of the policy's decisions; nothing, but where a step was cut short. */
-static json_t *left_json(const struct sl_daemon *daemon)
-{
-	struct sl_node_left_view left = sl_node_left(daemon->node);
-
-	return json_pack("{s:o, s:o, s:b, s:b, s:b, s:o}", "gpu_mask",
-		number(left.gpu_mask), "resolve_mask", number(left.resolve_mask),
-		"timers", left.timers, "turns", left.turns, "deadlock", left.deadlock,
-		"goes_on_in_ms",
-		number(sl_sub_sat(left.goes_on_at, sl_clock_now()) / SL_MS));
-}
-
 static void put_head(struct dump *dump)
 {
 	const struct sl_daemon *daemon = dump->daemon;
@@ -248,7 +236,6 @@ static void put_head(struct dump *dump)
 			number(daemon->next_client)));
 	put_key(dump, "longest_turns", turns_json(daemon, sl_share_longest_ns));
 	put_key(dump, "long_turns", turns_json(daemon, sl_share_long_ns));
-	put_key(dump, "left", left_json(daemon));
 	put_key(dump, "peers", peers_json(daemon));
 	put_key(dump, "host_memory", pool_json(daemon));
 	put_key(dump, "events",
@@ -710,42 +697,4 @@ enum sl_stream_outcome sl_dump_next(struct sl_peer *peer, union sl_msg *msg)
 	memcpy(msg->dump_row.text, dump->text + dump->sent, size);
 	dump->sent += size;
 	return SL_STREAM_ROW;
-}
-
-/* --- a step without an end ---------------------------------------------------------------- */
-
-static int write_all(struct dump *dump, int fd)
-{
-	int r = 0;
-
-	while (r == 0 && !dump->failed && dump->phase != DONE) {
-		put_more(dump);
-		r = sl_file_write_all(fd, dump->text, dump->size);
-	}
-	return dump->failed ? -ENOMEM : r;
-}
-
-void sl_dump_settle(struct sl_daemon *daemon)
-{
-	char path[SL_CONFIG_TEXT_MAX + sizeof("/unsettled.json")];
-	sl_cleanup(sl_closep) int fd = -1;
-	struct dump *dump;
-	int r = -ENOMEM;
-
-	if (daemon->unsettled != SL_STATE_TO_WRITE)
-		return;
-	daemon->unsettled = SL_STATE_WRITTEN;
-	(void)snprintf(path, sizeof(path), "%s/unsettled.json", daemon->state_dir);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		r = -errno;
-	dump = fd >= 0 ? new_dump(daemon) : NULL;
-	if (dump)
-		r = write_all(dump, fd);
-	sl_dump_free(dump);
-	if (r < 0)
-		sl_warning(
-			"cannot write the daemon's state to %s: %s", path, strerror(-r));
-	else
-		sl_warning("the daemon's state is in %s", path);
 }

@@ -25,9 +25,6 @@
 /* DUMP came in: sets the peer's stream up. */
 void sl_dump_begin(struct sl_peer *peer);
 enum sl_stream_outcome sl_dump_next(struct sl_peer *peer, union sl_msg *msg);
-/* After a step: if the policy's decisions did not come to an end in it (UNSETTLED), writes
- * all there is to unsettled.json in the state folder, once in the daemon's life. */
-void sl_dump_settle(struct sl_daemon *daemon);
 /* Frees the state of a dump; NULL is fine. */
 void sl_dump_free(void *state);
 

@@ -301,15 +301,6 @@ struct sl_node_demand_view {
 	sl_ns waited; /* since it arrived */
 };
 
-/* What is left to decide after the last step; all 0 but where it was cut short, which is a mistake
- * of this machine that NOTE(UNSETTLED) tells. */
-struct sl_node_left_view {
-	uint32_t gpu_mask,
-		resolve_mask; /* GPUs to be served; to be looked at by resolvers */
-	bool timers, turns, deadlock;
-	sl_ns goes_on_at; /* no decision falls before */
-};
-
 struct sl_node_use_view { /* one workload on one GPU */
 	uint64_t backing_bytes, granted_bytes, hidden_bytes, dying_bytes;
 	uint64_t paid_bytes; /* measured beside hidden_bytes; the reserve pays them */
@@ -337,7 +328,6 @@ struct sl_node_use_view sl_node_client_use(
 	const struct sl_node *node, uint64_t client, uint32_t gpu);
 
 struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t client);
-struct sl_node_left_view sl_node_left(const struct sl_node *node);
 /* Every demand of the node, those of a GPU in the order of its queue, granted ones last. */
 typedef void (*sl_node_demand_fn)(
 	void *context, const struct sl_node_demand_view *demand);

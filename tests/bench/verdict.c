@@ -53,10 +53,6 @@ static void on_action(void *context, const struct sl_action *action)
 	} else if (action->type == SL_ACTION_EVICT || action->type == SL_ACTION_RESTORE) {
 		bench_require(m->orders < CLIENTS_MOST, "too many are moved");
 		m->order[m->orders++] = *action;
-	} else if (action->type == SL_ACTION_NOTE) {
-		/* As many decisions as clients in one step are no mistake. */
-		bench_require(action->note.reason != SL_REASON_UNSETTLED,
-			"a step did not come to an end by itself");
 	}
 }
 

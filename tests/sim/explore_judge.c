@@ -227,12 +227,6 @@ static void judge_restore(struct explore *x, const struct sl_action *a)
 			x, EXPLORE_STAYS, "a RESTORE of %c, which is parked", name_of(i));
 }
 
-static void judge_note(struct explore *x, const struct sl_action *a)
-{
-	if (a->note.reason == SL_REASON_UNSETTLED)
-		explore_break(x, EXPLORE_STORM, "the machine's decisions came to no end");
-}
-
 void explore_judge_action(struct explore *x, const struct sl_action *a)
 {
 	switch (a->type) {
@@ -240,7 +234,6 @@ void explore_judge_action(struct explore *x, const struct sl_action *a)
 	case SL_ACTION_DENY: judge_deny(x, a); break;
 	case SL_ACTION_EVICT: judge_evict(x, a); break;
 	case SL_ACTION_RESTORE: judge_restore(x, a); break;
-	case SL_ACTION_NOTE: judge_note(x, a); break;
 	default: break;
 	}
 }

@@ -68,10 +68,8 @@ void explore_step(struct explore *x, struct sl_event event)
 		x->s.wake = SL_NS_NEVER;
 	x->actions = 0;
 	sl_node_step(x->node, x->s.now, &event, keep_action, x);
-#ifdef SL_NODE_PLAN
 	if (!x->closes)
 		explore_judge_quiet(x);
-#endif
 	actions = x->actions;
 	memcpy(action, x->action, actions * sizeof(action[0]));
 	for (uint32_t i = 0; i < actions; i++) {

@@ -15,7 +15,7 @@
  *   PROBE c WATCH                or OFF, PROVE
  *   STOP c TERM REASON g0 for w  for the demand of workload w
  *   PROBE c WATCH
- * WAKE_AT is left out but for scenes that ask for it ("WAKE 1000ms", "WAKE never").
+ * WAKE_AT is left out.
  * Bytes are small plain numbers where only their relations matter.
  */
 #ifndef SL_SIM_SCENE_H
@@ -31,7 +31,6 @@ struct scene_row {
 
 struct scene {
 	const char *name;
-	bool shows_wakes;
 	const struct scene_row *rows;
 	size_t count;
 };

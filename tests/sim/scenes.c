@@ -264,7 +264,8 @@ static const struct scene_row head[] = {
 	{999, COMMIT(3, 2, 10), ""},
 	{999, WORK(1), ""},
 	{1000, TIME, "NOTE BURST_WAITS g0 2/1 50"},
-	{1000, ASK(3, 2, 0, 10), ""}, /* no more */
+	/* No more, once the turn is over that its first memory began. */
+	{1300, ASK(3, 2, 0, 10), ""},
 	{1500, WORK(1), ""},
 	{1600, FREED(1, 0, 20), ""}, /* 40 free, kept */
 	{1700, FREED(1, 0, 10), "GRANT 2/1 g0 50 e3; NOTE SERVED_AFTER_WAIT g0 2/0 50"},
@@ -293,9 +294,8 @@ static const struct scene_row new_head[] = {
 	{1800, COMMIT(2, 2, 20), ""},
 	{2700, WORK(1), ""},
 	{2700, WORK(2), ""},
-	{2799, ASK(4, 1, 0, 5), "GRANT 4/1 g0 5 e3"},
-	{2799, COMMIT(4, 3, 5), ""},
-	{2800, ASK(4, 2, 0, 5), ""},
+	/* The time in which others may pass counts from when it asked. */
+	{2799, ASK(4, 1, 0, 5), ""},
 };
 
 /* --- deadlock --- */
@@ -423,8 +423,8 @@ static const struct scene_row victim_is_a_burst[] = {
 	{1001, TIME,
 		"NOTE REQUESTS_WAIT g0 1/0 20; NOTE ENTITLED_WAITS g0 2/1 50; "
 		"DENY 1/2 HOPELESS 0; PROBE 1 PROVE"},
-	{1500, FREED(1, 0, 30),
-		"GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50; PROBE 1 OFF"},
+	{1500, FREED(1, 0, 30), "GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50"},
+	{2001, TIME, "PROBE 1 OFF"},
 };
 
 /* Bytes are kept for the head, which waits for one that needs just those bytes. */
@@ -441,9 +441,7 @@ static const struct scene_row helper[] = {
 	{1000, TIME, "NOTE BURST_WAITS g0 2/1 80"},
 	{1500, ASK(1, 2, 0, 40), ""}, /* fits, but is kept for 2 */
 	{2499, TIME, ""},
-	{2500, TIME,
-		"NOTE KEPT_FOR_HEAD g0 1/2 40; GRANT 1/2 g0 40 e2; NOTE "
-		"SERVED_AFTER_WAIT g0 1/0 40"},
+	{2500, TIME, "GRANT 1/2 g0 40 e2; NOTE SERVED_AFTER_WAIT g0 1/0 40"},
 	{2500, COMMIT(1, 2, 40), ""},
 	{2600, FREED(1, 0, 100), "GRANT 2/1 g0 80 e3; NOTE SERVED_AFTER_WAIT g0 2/0 80"},
 };
@@ -477,10 +475,10 @@ static const struct scene_row longest_wait[] = {
 	C(2, 2),
 	{0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e1"},
 	{0, COMMIT(1, 1, 60), ""},
-	{10, ASK(2, 1, 0, 50), "WAKE 1010ms"},
-	{1010, TIME, "NOTE BURST_WAITS g0 2/1 50; WAKE 5010ms"},
+	{10, ASK(2, 1, 0, 50), ""},
+	{1010, TIME, "NOTE BURST_WAITS g0 2/1 50"},
 	{5009, TIME, ""},
-	{5010, TIME, "DENY 2/1 WAITED_TOO_LONG 40; WAKE never"},
+	{5010, TIME, "DENY 2/1 WAITED_TOO_LONG 40"},
 };
 
 /* What is free is a request that nobody uses yet: none of it was there for the demand. */
@@ -504,8 +502,8 @@ static const struct scene_row entitled_waits[] = {
 	{0, COMMIT(1, 1, 90), ""},
 	{0, WORKLOAD(2, BYTES(50), BYTES(50), 1, 1, 0), "ADMIT 2 m1 r50 l50"},
 	C(2, 2),
-	{0, ASK(2, 1, 0, 50), "WAKE 1000ms"},
-	{1000, TIME, "NOTE ENTITLED_WAITS g0 2/1 50; WAKE never"},
+	{0, ASK(2, 1, 0, 50), ""},
+	{1000, TIME, "NOTE ENTITLED_WAITS g0 2/1 50"},
 	{900000, TIME, ""},
 	{900001, FREED(1, 0, 40), "GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50"},
 };
@@ -583,21 +581,37 @@ static const struct scene_row refused[] = {
 	C(1, 1),
 	C(2, 2),
 	{0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e1"},
-	{0, ASK(2, 1, 0, 50), "WAKE 1000ms"},
-	/* Back to its place; 2 passes it, so it does not fit, and the pauses begin anew. */
-	{10, CREATE_FAILED(1, 1),
-		"NOTE CREATE_FAILED g0 1/0 60; GRANT 2/1 g0 50 e2; WAKE 30ms"},
+	{0, ASK(2, 1, 0, 50), ""},
+	/* Back to its place; until it is tried again 2 may have what it would. */
+	{10, CREATE_FAILED(1, 1), "NOTE CREATE_FAILED g0 1/0 60; GRANT 2/1 g0 50 e2"},
 	{10, COMMIT(2, 2, 30), ""},
 	{29, TIME, ""},
-	{30, TIME, "GRANT 1/1 g0 60 e3; WAKE never"},
-	{30, CREATE_FAILED(1, 3), "WAKE 50ms"},
-	{49, TIME, ""},
-	{50, TIME, "GRANT 1/1 g0 60 e4; WAKE never"},
-	{50, CREATE_FAILED(1, 3), "NOTE STRAY g0 1/0 0"},
-	{50, CREATE_FAILED(1, 4), "WAKE 90ms"},
+	{30, TIME, "GRANT 1/1 g0 60 e3"},
+	{30, CREATE_FAILED(1, 3), ""},
+	{69, TIME, ""},
+	{70, TIME, "GRANT 1/1 g0 60 e4"},
+	{70, CREATE_FAILED(1, 3), "NOTE STRAY g0 1/0 0"},
+	{70, CREATE_FAILED(1, 4), ""},
 	/* Memory comes back: at once. */
-	{51, FREED(2, 0, 1), "GRANT 1/1 g0 60 e5; WAKE never"},
-	{52, COMMIT(1, 5, 60), ""},
+	{71, FREED(2, 0, 1), "GRANT 1/1 g0 60 e5"},
+	{72, COMMIT(1, 5, 60), ""},
+};
+
+/* It waits since it came, not since it was refused. */
+static const struct scene_row refused_in_its_place[] = {
+	G100,
+	W(1),
+	W(2),
+	W(3),
+	C(1, 1),
+	C(2, 2),
+	C(3, 3),
+	{0, ASK(3, 1, 0, 30), "GRANT 3/1 g0 30 e1"},
+	{0, COMMIT(3, 1, 30), ""},
+	{1, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e2"},
+	{5, ASK(2, 1, 0, 80), ""},
+	{6, CREATE_FAILED(1, 2), "NOTE CREATE_FAILED g0 1/0 60"},
+	{7, FREED(3, 0, 30), "GRANT 1/1 g0 60 e3"},
 };
 
 /* A burst is ended by the longest wait as always, whatever the driver says. */
@@ -609,7 +623,7 @@ static const struct scene_row refused_burst[] = {
 	{0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e1"},
 	{10, CREATE_FAILED(1, 1), "NOTE CREATE_FAILED g0 1/0 60"},
 	{30, TIME, "GRANT 1/1 g0 60 e2"},
-	{60, CREATE_FAILED(1, 2), "DENY 1/1 WAITED_TOO_LONG 100"},
+	{60, CREATE_FAILED(1, 2), "DENY 1/1 DRIVER_REFUSES 100"},
 };
 
 static const struct scene_row broken_driver[] = {
@@ -661,15 +675,15 @@ static const struct scene_row missing_elsewhere[] = {
 static const struct scene_row missing_report[] = {
 	G100,
 	W(1),
-	{10, EXPECT(1, 1), "WAKE 2010ms"},
+	{10, EXPECT(1, 1), ""},
 	{20, JOIN(2, 1), ""},
 	{20, ASK(2, 1, 0, 5), ""},
 	{500, EXPECT(3, 1), ""},
 	{600, REPORTED(3), ""},
-	{2009, TIME, ""},
+	{2009, TIME, "NOTE RECOVERY_WAITS g0 1/0 5"},
 	{2010, TIME,
 		"NOTE REPORT_MISSING g0 1/0 0; GRANT 2/1 g0 5 e1; NOTE SERVED_AFTER_WAIT "
-		"g0 1/0 5; WAKE never"},
+		"g0 1/0 5"},
 	{2011, REPORT(1, 0, 50), "VIEW 1 g0"}, /* late, and still true */
 	{2011, ASK(2, 2, 0, 46), "DENY 2/2 OVER_LIMIT 45"},
 };
@@ -816,10 +830,10 @@ static const struct scene_row pool[] = {
 	{0, WORKLOAD(1, BYTES(50), BYTES(50), 1, 1, 0), "ADMIT 1 m1 r50 l50"},
 	W(2),
 	{0, SWAPPER(2, 2), ""},
-	{0, ASK(2, 1, 0, 71), ""},
+	{0, ASK(2, 1, 0, 71), "NOTE POOL_FULL g0 2/0 71"},
 	{0, CANCEL(2, 1), "DENY 2/1 CANCELLED 70"},
 	{0, ASK(2, 2, 0, 70), "GRANT 2/2 g0 70 e1"},
-	{0, ASK(2, 3, 0, 1), ""},
+	{0, ASK(2, 3, 0, 1), "NOTE POOL_FULL g0 2/0 1; PROBE 2 WATCH"},
 };
 
 /* No bursts on a degraded GPU, even where the pool would lend. */
@@ -858,18 +872,19 @@ static const struct scene scenes[] = {
 	SCENE(victim_is_a_burst),
 	SCENE(helper),
 	SCENE(no_helper),
-	SCENE_WITH_WAKES(longest_wait),
+	SCENE(longest_wait),
 	SCENE(longest_wait_beside_requests),
-	SCENE_WITH_WAKES(entitled_waits),
+	SCENE(entitled_waits),
 	SCENE(dying),
 	SCENE(death_of_a_waiter),
 	SCENE(removed),
-	SCENE_WITH_WAKES(refused),
+	SCENE(refused),
+	SCENE(refused_in_its_place),
 	SCENE(refused_burst),
 	SCENE(broken_driver),
 	SCENE(recovery),
 	SCENE(missing_elsewhere),
-	SCENE_WITH_WAKES(missing_report),
+	SCENE(missing_report),
 	SCENE(degraded_by_others),
 	SCENE(degraded_by_hidden),
 	SCENE(full_and_more),

@@ -31,11 +31,6 @@
 		.name = #scene_rows, .rows = scene_rows, \
 		.count = SL_ARRAY_LEN(scene_rows)        \
 	}
-#define SCENE_WITH_WAKES(scene_rows)                                          \
-	{                                                                     \
-		.name = #scene_rows, .shows_wakes = true, .rows = scene_rows, \
-		.count = SL_ARRAY_LEN(scene_rows)                             \
-	}
 extern const struct scene change_scenes[], held_scenes[], stop_scenes[];
 extern const size_t change_scenes_count, held_scenes_count, stop_scenes_count;
 

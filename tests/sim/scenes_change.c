@@ -213,7 +213,7 @@ static const struct scene_row lost[] = {
 	{5, LOST(0),
 		"NOTE LOST_BEGINS g0 0/0 0; NOTE LOST_FOR g0 1/0 30; NOTE LOST_FOR g0 "
 		"2/0 0; "
-		"DENY 2/1 GPU_LOST 45"},
+		"DENY 2/1 GPU_LOST 60"},
 	{5, LOST(0), ""},
 	{5, LOST(7), "NOTE STRAY g7 0/0 0"},
 	{6, COMMIT(1, 2, 10), ""},

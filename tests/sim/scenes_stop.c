@@ -79,7 +79,7 @@ static const struct scene_row needed_no_more[] = {
 	{10000, TIME, "NOTE STOP_REVOKED g0 1/2 30"},
 	/* For the next one it is stopped anew, and killed. */
 	{10000, ASK(2, 2, 0, 30), ""},
-	{11000, TIME, "NOTE ENTITLED_WAITS g0 2/1 30; STOP 1/1 TERM STOP_PRIORITY"},
+	{11000, TIME, "STOP 1/1 TERM STOP_PRIORITY; NOTE STOPPING_WAITS g0 2/1 30"},
 	{21000, TIME, "STOP 1/1 KILL STOP_PRIORITY"},
 };
 
@@ -172,8 +172,31 @@ static const struct scene_row last_resort_comes_last[] = {
 	{10001, TIME, "NOTE UNTAKEABLE_BEGINS g0 1/0 0; PROBE 1 PROVE"},
 	{10001, ASK(2, 1, 0, 30), "GRANT 2/1 g0 30 e2"},
 	{10002, CREATE_FAILED(2, 2), "NOTE CREATE_FAILED g0 2/0 30"},
-	{10003, ASK(2, 2, 0, 25), ""},
-	{10022, TIME, "GRANT 2/1 g0 30 e3; DENY 2/2 UNTAKEABLE 10"},
+	/* Until the first is tried again the other has what is free. */
+	{10003, ASK(2, 2, 0, 25), "GRANT 2/2 g0 25 e3"},
+	{10022, TIME, "DENY 2/1 UNTAKEABLE 15"},
+};
+
+/* What the second demand lacks the first one is to get, which waits for a process that ended. Until
+ * then nobody fails. */
+static const struct scene_row last_resort_behind_others[] = {
+	{0, CONFIG_NO_PASS, ""},
+	G100,
+	{0, WORKLOAD(1, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r0 l100"},
+	{0, WORKLOAD(3, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 3 m1 r0 l100"},
+	C(1, 1),
+	C(3, 3),
+	HAS(1, 40, 1),
+	HAS(3, 60, 2),
+	{0, WORKLOAD(2, BYTES(90), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r90 l100"},
+	C(2, 2),
+	{1, CONDITION(1, SL_CONDITION_STOPPED), "PROBE 1 WATCH"},
+	{10001, TIME, "NOTE UNTAKEABLE_BEGINS g0 1/0 0; PROBE 1 PROVE"},
+	{10002, EXIT(3), ""},
+	{10003, ASK(2, 1, 0, 50), ""},
+	{10004, ASK(2, 2, 0, 30), ""},
+	{10005, RELEASED(3, 0, 0), "GRANT 2/1 g0 50 e3"},
+	{10006, TIME, "DENY 2/2 UNTAKEABLE 10"},
 };
 
 /* Who gives way is a burst, however young an entitled demand is. */
@@ -248,6 +271,7 @@ const struct scene stop_scenes[] = {
 	SCENE(entitled_one_by_one),
 	SCENE(idle_longest_first),
 	SCENE(last_resort_comes_last),
+	SCENE(last_resort_behind_others),
 	SCENE(entitled_does_not_give_way),
 	SCENE(gives_way_to_some_use),
 };

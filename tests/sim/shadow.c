@@ -260,28 +260,14 @@ static struct shadow_demand *find_epoch(struct shadow *s, uint64_t client, uint6
 	return NULL;
 }
 
-/* A demand that stops waiting: the head it was is no head any more. */
-void shadow_off_queue(struct shadow *s, struct shadow_demand *d)
-{
-	struct shadow_gpu *g = &s->gpu[d->gpu];
-
-	if (g->head == d->order)
-		g->head = 0;
-	else if (g->head) {
-		for (uint32_t i = 0; i < s->demands_top; i++) {
-			if (s->demand[i].used && s->demand[i].order == g->head)
-				g->earlier_left |= shadow_is_before(d, &s->demand[i]);
-		}
-	}
-}
-
 void shadow_drop(struct shadow *s, struct shadow_demand *d)
 {
 	d->used = false;
 	s->demands--;
 }
 
-/* It is answered for good, or will never be: reason NONE for the latter. */
+/* It is answered for good, or will never be: reason NONE for the latter. What is above the limit is
+ * above the request, too, whatever it was before the reports that made it so. */
 void shadow_count_end(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
@@ -291,7 +277,7 @@ void shadow_count_end(
 		s->outcomes.granted++;
 	else if (reason == SL_REASON_NONE)
 		s->outcomes.died++;
-	else if (d->entitled)
+	else if (d->entitled && reason != SL_REASON_OVER_LIMIT)
 		s->outcomes.denied[reason]++;
 	else
 		s->outcomes.fell++;
@@ -616,8 +602,6 @@ static void on_exit_of(struct shadow *s, const struct sl_event *e)
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (!s->demand[i].used || s->demand[i].client != c)
 			continue;
-		if (!s->demand[i].granted)
-			shadow_off_queue(s, &s->demand[i]);
 		shadow_count_end(s, &s->demand[i], SL_REASON_NONE);
 		shadow_drop(s, &s->demand[i]);
 	}
@@ -727,12 +711,10 @@ static void on_cancel(struct shadow *s, const struct sl_event *e)
 		d->cancelled = true;
 }
 
-#ifdef SL_NODE_PLAN
 static sl_ns since(sl_ns at, sl_ns span)
 {
 	return at > span ? at - span : 0;
 }
-#endif
 
 static void on_pulse(struct shadow *s, const struct sl_event *e)
 {
@@ -741,7 +723,6 @@ static void on_pulse(struct shadow *s, const struct sl_event *e)
 	if (!c || !c->alive)
 		return;
 	c->busy = e->pulse.busy > 0;
-#ifdef SL_NODE_PLAN
 	/* What was proven holds for as long as the idleness goes on; nothing goes on for longer
 	 * than the clock does. */
 	c->idle_proven =
@@ -751,10 +732,6 @@ static void on_pulse(struct shadow *s, const struct sl_event *e)
 				since(s->now, e->pulse.idle) <=
 					since(c->pulse_at, c->idle_for) + SL_MS));
 	c->busy_for = e->pulse.busy < s->now ? e->pulse.busy : s->now;
-#else
-	c->idle_proven = e->pulse.proven && e->pulse.idle > 0;
-	c->busy_for = e->pulse.busy;
-#endif
 	c->pulse_at = s->now;
 	c->idle_for = e->pulse.idle;
 }
@@ -836,14 +813,11 @@ void shadow_before(struct shadow *s, sl_ns now, const struct sl_event *e)
 	s->steps++;
 	s->event = *e;
 	s->answered = false;
-	s->stops = 0;
 	s->views = s->views_expected = 0;
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++)
 		s->workload[i].repaid = s->workload[i].repaid_told = 0;
 	memset(s->notes, 0, sizeof(s->notes));
 	memset(s->notes_expected, 0, sizeof(s->notes_expected));
-	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
-		s->gpu[gpu].earlier_left = s->gpu[gpu].reordered = false;
 	switch (e->type) {
 	case SL_EVENT_CONFIG:
 		s->chain = e->config.chain;

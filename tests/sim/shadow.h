@@ -7,7 +7,7 @@
  * Sizes are bytes. One thread.
  *
  * Where the contract leaves the node a choice (when exactly a refused creation is retried,
- * which of several helpers passes a head first) the shadow checks bounds instead.
+ * which of several helpers goes first) the shadow checks bounds instead.
  */
 #ifndef SL_SIM_SHADOW_H
 #define SL_SIM_SHADOW_H
@@ -25,11 +25,7 @@
 
 struct shadow_gpu {
 	bool present, degraded, noted_degraded, lost, noted_lost;
-	bool reordered; /* priorities changed in this step: another may be the head */
 	uint64_t capacity, reserve, unmanaged;
-	uint64_t head;     /* order of the demand that is the head, 0 if none */
-	bool earlier_left; /* one before the head was answered in this step */
-	bool released;     /* memory came back in this step */
 };
 
 struct shadow_workload {
@@ -57,6 +53,7 @@ struct shadow_client {
 	bool busy, idle_proven;
 	sl_ns pulse_at, busy_for, idle_for; /* as of pulse_at */
 	enum sl_probe probe;
+	sl_ns probed_at; /* told so */
 	bool noted_untakeable;
 	bool oom_told,
 		oom_waits; /* told, and granted nothing since; and no burst since */
@@ -70,9 +67,7 @@ struct shadow_client {
 	uint64_t term_step; /* the event that it was told to end at */
 	uint64_t id;
 	struct shadow_workload *workload;
-	sl_ns active,
-		waited_at; /* waited_at: what active was when it began to count as waiting */
-	bool waited;
+	sl_ns active;
 	/* paid: of what was measured, what the reserve pays; hidden: the rest */
 	uint64_t backing[SHADOW_GPUS], hidden[SHADOW_GPUS], paid[SHADOW_GPUS],
 		dying[SHADOW_GPUS];
@@ -86,11 +81,9 @@ struct shadow_demand {
 	uint64_t ask, epoch, bytes, order;
 	uint32_t gpu;
 	sl_ns arrived, burst_since, refused_at, refused_first;
-	sl_ns head_early, head_late; /* bounds of when it became the head */
-	bool was_entitled;           /* at any time since it came */
-	bool stops;                  /* processes were told to end for it */
-	bool is_void;                /* granted on a GPU that was lost since */
-	bool held, there;            /* as asked for */
+	bool was_entitled; /* at any time since it came */
+	bool is_void;      /* granted on a GPU that was lost since */
+	bool held, there;  /* as asked for */
 };
 
 /* What became of the demands that were within their workload's request at any time. */
@@ -120,7 +113,6 @@ struct shadow {
 	uint64_t steps; /* events until now */
 	struct sl_event event;
 	bool answered;  /* ADMIT, REFUSE or SET_DONE seen */
-	uint32_t stops; /* STOP seen */
 	uint32_t views; /* seen, per GPU, of the event's workload */
 	uint32_t views_expected;
 	uint64_t view_workload;
@@ -190,17 +182,19 @@ struct shadow_demand shadow_behind(
 	const struct shadow *shadow, const struct shadow_demand *demand);
 /* Certainly also when all that wait before it have got theirs. */
 bool shadow_fits_behind(const struct shadow *shadow, const struct shadow_demand *demand);
+/* It is not tried again yet, after the driver refused it. sure: certainly; otherwise: possibly. */
+bool shadow_backs_off(
+	const struct shadow *shadow, const struct shadow_demand *demand, bool sure);
 bool shadow_counts_as_waiting(
 	const struct shadow *shadow, const struct shadow_client *client);
 /* Marks (by slot) the clients of the hopeless set; returns how many. */
-uint32_t shadow_hopeless(const struct shadow *shadow, bool stuck[SHADOW_CLIENTS]);
+uint32_t shadow_hopeless(
+	const struct shadow *shadow, bool stuck[SHADOW_CLIENTS], bool sure);
 /* Whom the rule picks among the hopeless; NULL if nobody may be denied. */
 const struct shadow_demand *shadow_victim(
 	const struct shadow *shadow, const bool stuck[SHADOW_CLIENTS]);
-/* Whether free bytes are kept from this demand for the head of its GPU. sure: certainly so;
- * otherwise: possibly so. */
-bool shadow_is_kept(
-	const struct shadow *shadow, const struct shadow_demand *demand, bool sure);
+/* Whether free bytes may be kept from this demand for another one. */
+bool shadow_may_be_kept(const struct shadow *shadow, const struct shadow_demand *demand);
 void shadow_check_grant(struct shadow *shadow, const struct shadow_demand *demand);
 void shadow_check_deny(
 	struct shadow *shadow, const struct shadow_demand *demand, enum sl_reason reason);
@@ -208,7 +202,6 @@ void shadow_check_waits(struct shadow *shadow, const struct sl_action *note);
 void shadow_check_state(struct shadow *shadow);
 /* --- for shadow_action.c (shadow.c) --- */
 struct shadow_demand *shadow_find_ask(struct shadow *s, uint64_t client, uint64_t ask);
-void shadow_off_queue(struct shadow *s, struct shadow_demand *d);
 void shadow_count_end(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason);
 void shadow_refresh_degraded(struct shadow *s);

@@ -20,7 +20,6 @@ static void on_grant(struct shadow *s, const struct sl_action *a)
 			s, "epoch %llu came twice", (unsigned long long)a->grant.epoch);
 	s->last_epoch = a->grant.epoch;
 	shadow_check_grant(s, d);
-	shadow_off_queue(s, d);
 	d->granted = true;
 	d->epoch = a->grant.epoch;
 	d->client->active = s->now;
@@ -49,7 +48,6 @@ static void on_deny(struct shadow *s, const struct sl_action *a)
 		return;
 	}
 	shadow_check_deny(s, d, reason);
-	shadow_off_queue(s, d);
 	shadow_count_end(s, d, reason);
 	shadow_drop(s, d);
 }
@@ -142,10 +140,7 @@ void shadow_action(struct shadow *s, const struct sl_action *a)
 		s->answered = true;
 		shadow_set_done(s, a);
 		break;
-	case SL_ACTION_STOP:
-		s->stops++;
-		shadow_check_stop(s, a);
-		break;
+	case SL_ACTION_STOP: shadow_check_stop(s, a); break;
 	case SL_ACTION_STOP_STRANGER: shadow_check_stop_stranger(s, a); break;
 	case SL_ACTION_PROBE: shadow_check_probe(s, a); break;
 	case SL_ACTION_WAKE_AT: s->wake = a->wake_at.at; break;

@@ -79,8 +79,7 @@ static void check_views_of_node(struct shadow *s, const struct sl_node *node)
 static void check_notes(struct shadow *s)
 {
 	static const enum sl_reason exact[] = {SL_REASON_STRAY, SL_REASON_UNDERFLOW,
-		SL_REASON_OVERCOMMIT, SL_REASON_CREATE_FAILED, SL_REASON_REPORT_MISSING,
-		SL_REASON_UNSETTLED};
+		SL_REASON_OVERCOMMIT, SL_REASON_CREATE_FAILED, SL_REASON_REPORT_MISSING};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(exact); i++) {
 		if (s->notes[exact[i]] != s->notes_expected[exact[i]])

@@ -208,8 +208,6 @@ void shadow_set_done(struct shadow *s, const struct sl_action *a)
 		shadow_fail(s, "%llu over the new limit, the node says %llu",
 			(unsigned long long)over,
 			(unsigned long long)a->set_done.over_bytes);
-	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++)
-		s->gpu[gpu].reordered = true;
 	shadow_refresh(s);
 }
 

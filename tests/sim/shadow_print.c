@@ -28,11 +28,9 @@ static void print_gpu(FILE *out, const struct shadow *s, uint32_t gpu)
 {
 	const struct shadow_gpu *g = &s->gpu[gpu];
 
-	fprintf(out,
-		"  GPU %u: %" PRIu64 " can be shared, %" PRIu64 " free%s%s, head %" PRIu64
-		"\n",
-		gpu, shadow_shareable(s, gpu), shadow_free(s, gpu),
-		g->degraded ? ", degraded" : "", g->lost ? ", lost" : "", g->head);
+	fprintf(out, "  GPU %u: %" PRIu64 " can be shared, %" PRIu64 " free%s%s\n", gpu,
+		shadow_shareable(s, gpu), shadow_free(s, gpu),
+		g->degraded ? ", degraded" : "", g->lost ? ", lost" : "");
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
 		const struct shadow_workload *w = &s->workload[i];
 		uint64_t use = w->used ? shadow_use(s, w, gpu) : 0;
@@ -69,7 +67,7 @@ void shadow_print(const struct shadow *s, FILE *out)
 {
 	fprintf(out,
 		"sim: the books after it: chain %x, longest wait %" PRIu64
-		" ms, head may be passed for %" PRIu64 " ms, last resort %d\n",
+		" ms, others may pass what waits for %" PRIu64 " ms, last resort %d\n",
 		s->chain, (uint64_t)(s->wait_max / SL_MS),
 		(uint64_t)(s->head_pass / SL_MS), s->last_resort);
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {

@@ -14,11 +14,7 @@
 #define RETRY_LATEST  (500 * SL_MS)
 #define NOTE_AFTER    (1 * SL_S)
 /* What a step changed may be seen by the next one, so much later. */
-#ifdef SL_NODE_PLAN
 #define STEP_LATER SL_MS
-#else
-#define STEP_LATER 0
-#endif
 
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b)
 {
@@ -120,15 +116,9 @@ bool shadow_counts_as_waiting(const struct shadow *s, const struct shadow_client
 	/* It is about to give all it has. */
 	if (shadow_is_going(s, c))
 		return false;
-		/* Longer waits that are configured meanwhile do not take it back. */
-#ifdef SL_NODE_PLAN
+	/* Longer waits that are configured meanwhile do not take it back. */
 	if (s->now - c->active < s->idle_wait)
 		return false;
-#else
-	if (s->now - c->active < s->idle_wait &&
-		!(c->waited && c->waited_at == c->active))
-		return false;
-#endif
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		if (waits(&s->demand[i]) && s->demand[i].client == c)
 			return true;
@@ -198,22 +188,30 @@ static bool holds_nothing(const struct shadow *s, uint32_t client)
 	return true;
 }
 
-static uint32_t begin_stuck(const struct shadow *s, bool stuck[SHADOW_CLIENTS])
+/* What the driver refused asks once more, and its client is not stuck until then. sure: nor if that
+ * may be so. */
+static uint32_t begin_stuck(const struct shadow *s, bool stuck[SHADOW_CLIENTS], bool sure)
 {
 	uint32_t count = 0;
 
 	memset(stuck, 0, SHADOW_CLIENTS * sizeof(stuck[0]));
-	for (uint32_t i = 0; i < s->clients_top; i++) {
+	for (uint32_t i = 0; i < s->clients_top; i++)
 		stuck[i] = s->client[i].used && s->client[i].alive &&
 			   shadow_counts_as_waiting(s, &s->client[i]);
-		count += stuck[i];
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (waits(d) && shadow_backs_off(s, d, !sure))
+			stuck[d->client - s->client] = false;
 	}
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		count += stuck[i];
 	return count;
 }
 
-uint32_t shadow_hopeless(const struct shadow *s, bool stuck[SHADOW_CLIENTS])
+uint32_t shadow_hopeless(const struct shadow *s, bool stuck[SHADOW_CLIENTS], bool sure)
 {
-	uint32_t count = begin_stuck(s, stuck);
+	uint32_t count = begin_stuck(s, stuck, sure);
 	bool again = count > 0;
 
 	while (again) {
@@ -277,118 +275,120 @@ const struct shadow_demand *shadow_victim(
 	return blocked ? blocked : youngest_victim(s, stuck, false);
 }
 
-/* --- the head --- */
+/* --- what free bytes are kept for --- */
 
-static const struct shadow_demand *first_in_queue(
-	const struct shadow *s, uint32_t gpu, const struct shadow_demand *but)
-{
-	const struct shadow_demand *first = NULL;
-
-	for (uint32_t i = 0; i < s->demands_top; i++) {
-		const struct shadow_demand *d = &s->demand[i];
-
-		if (waits(d) && d->gpu == gpu && d != but &&
-			(!first || shadow_is_before(d, first)))
-			first = d;
-	}
-	return first;
-}
-
-/*
- * The clients that must give before the head can be served: none if the head could be had from
- * those that do not wait. Otherwise all that could finish before it and hold something, less
- * those marked in `without`. True if with them the head could be had.
- */
-static bool helpers_of(const struct shadow *s, const struct shadow_demand *head,
+/* The demand could be had from clients that do not wait, and from what those give that could finish
+ * before it: these are marked in `helps`. Not from those in `without`. */
+static bool could_be_served(const struct shadow *s, const struct shadow_demand *d,
 	const bool without[SHADOW_CLIENTS], bool helps[SHADOW_CLIENTS])
 {
-	uint32_t owner = (uint32_t)(head->client - s->client);
+	uint32_t owner = (uint32_t)(d->client - s->client);
 	bool stuck[SHADOW_CLIENTS];
 	bool again = true;
 
 	memset(helps, 0, SHADOW_CLIENTS * sizeof(helps[0]));
-	begin_stuck(s, stuck);
+	begin_stuck(s, stuck, true);
 	stuck[owner] = true;
-	if (could_get(s, stuck, head))
-		return true;
-	while (again) {
+	while (again && !could_get(s, stuck, d)) {
 		again = false;
 		for (uint32_t i = 0; i < s->clients_top; i++) {
-			if (!stuck[i] || i == owner || (without && without[i]) ||
-				holds_nothing(s, i) || !could_finish(s, stuck, i))
+			if (!stuck[i] || i == owner || without[i] ||
+				!could_finish(s, stuck, i))
 				continue;
 			stuck[i] = false;
 			helps[i] = again = true;
 		}
 	}
-	return could_get(s, stuck, head);
+	return could_get(s, stuck, d);
 }
 
-/* Not before its next try after a driver refusal. sure: certainly not yet. */
-static bool backs_off(const struct shadow *s, const struct shadow_demand *d, bool sure)
+bool shadow_backs_off(const struct shadow *s, const struct shadow_demand *d, bool sure)
 {
 	if (!d->refused_ever || d->released_since)
 		return false;
 	return s->now < d->refused_at + (sure ? RETRY_SOONEST : RETRY_LATEST);
 }
 
-bool shadow_is_kept(const struct shadow *s, const struct shadow_demand *d, bool sure)
+/* Free bytes may be set aside for it: it has waited for head_pass, or it has all that it lacks once
+ * what is dying or being stopped is gone. */
+static bool may_set_aside(const struct shadow *s, const struct shadow_demand *d)
 {
-	const struct shadow_demand *head = first_in_queue(s, d->gpu, NULL);
-	bool helps[SHADOW_CLIENTS];
-	sl_ns since;
+	return s->now - d->arrived >= s->head_pass ||
+	       shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS);
+}
 
-#ifdef SL_NODE_PLAN
-	/* What is free is set aside for those before; who is before is more than this knows. */
+/* For another one, or an older one of its workload takes the request first. */
+bool shadow_may_be_kept(const struct shadow *s, const struct shadow_demand *d)
+{
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *o = &s->demand[i];
 
-		if (o != d && waits(o) && o->gpu == d->gpu)
-			return !sure;
+		if (o != d && waits(o) && o->gpu == d->gpu &&
+			(may_set_aside(s, o) ||
+				o->client->workload == d->client->workload))
+			return true;
 	}
 	return false;
-#endif
-	if (!head || head == d)
-		return false;
-	if (!sure && head->stops)
-		return true;
-	since = sure ? head->head_late : head->head_early;
-	/* A new head begins now; but one back from a refusal may never have stopped being it. */
-	if (head->order != s->gpu[d->gpu].head && (sure || !head->refused_ever))
-		since = s->now;
-	if (sure && s->gpu[d->gpu].earlier_left)
-		since = s->now;
-	if (s->now - since < s->head_pass)
-		return false;
-	if (!sure)
-		return true;
-	(void)helpers_of(s, head, NULL, helps);
-	return !helps[d->client - s->client];
 }
 
-/* Free bytes are kept for a head that cannot be served without one of those it is kept from. */
+/* Nothing but what is kept for others is in its way, and it has something to give; older ones of
+ * its workload may take the request first. */
+static bool is_kept_out(const struct shadow *s, const struct shadow_demand *d)
+{
+	struct shadow_demand as = *d;
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		as.entitled &= !waits(o) || o->gpu != d->gpu || o->order >= d->order ||
+			       o->client->workload != d->client->workload;
+	}
+	return shadow_fits(s, &as) && !shadow_backs_off(s, d, false) &&
+	       shadow_counts_as_waiting(s, d->client) &&
+	       !holds_nothing(s, (uint32_t)(d->client - s->client));
+}
+
+/* Free bytes may rightly be kept for it: it can be had before any of those that they are kept from
+ * gives what it has, or that would not help it. */
+static bool may_keep(const struct shadow *s, const struct shadow_demand *d,
+	const bool out[SHADOW_CLIENTS])
+{
+	const bool none[SHADOW_CLIENTS] = {false};
+	bool helps[SHADOW_CLIENTS];
+
+	if (could_be_served(s, d, out, helps))
+		return true;
+	(void)could_be_served(s, d, none, helps);
+	for (uint32_t i = 0; i < s->clients_top; i++) {
+		if (out[i] && helps[i])
+			return false;
+	}
+	return true;
+}
+
 static void check_no_lockout(struct shadow *s, uint32_t gpu)
 {
-	const struct shadow_demand *head = first_in_queue(s, gpu, NULL);
-	bool blocked[SHADOW_CLIENTS] = {false}, helps[SHADOW_CLIENTS];
-	bool any = false;
+	bool out[SHADOW_CLIENTS] = {false}, any = false;
 
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *d = &s->demand[i];
 
-		if (!waits(d) || d->gpu != gpu || d == head ||
-			d->client == head->client || !shadow_fits(s, d) ||
-			backs_off(s, d, false))
-			continue;
-		blocked[d->client - s->client] = any = true;
+		if (waits(d) && d->gpu == gpu && is_kept_out(s, d))
+			out[d->client - s->client] = true;
 	}
-	if (!any || helpers_of(s, head, blocked, helps))
-		return;
-	if (helpers_of(s, head, NULL, helps))
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *d = &s->demand[i];
+
+		if (!waits(d) || d->gpu != gpu || is_kept_out(s, d) ||
+			!may_set_aside(s, d))
+			continue;
+		if (may_keep(s, d, out))
+			return;
+		any = true;
+	}
+	if (any)
 		shadow_fail(s,
-			"GPU %u: bytes are kept for a head that needs those who want "
-			"them",
-			gpu);
+			"GPU %u: bytes are kept for those that need who wants them", gpu);
 }
 
 /* --- judging actions --- */
@@ -412,28 +412,6 @@ static void check_promise(struct shadow *s, const struct shadow_demand *d)
 			s, "GPU %u: held memory was granted against a promise", d->gpu);
 }
 
-static void check_order(struct shadow *s, const struct shadow_demand *d)
-{
-#ifdef SL_NODE_PLAN
-	(void)s, (void)d;
-#else
-	if (shadow_is_kept(s, d, true))
-		shadow_fail(
-			s, "GPU %u: a grant of bytes that are kept for the head", d->gpu);
-	for (uint32_t i = 0; i < s->demands_top; i++) {
-		const struct shadow_demand *o = &s->demand[i];
-
-		if (o == d || !waits(o) || o->gpu != d->gpu || !shadow_is_before(o, d))
-			continue;
-		if (shadow_fits(s, o) && !backs_off(s, o, false) &&
-			!shadow_is_kept(s, o, false))
-			shadow_fail(s,
-				"GPU %u: a grant out of order, demand %llu comes first",
-				d->gpu, (unsigned long long)o->order);
-	}
-#endif
-}
-
 void shadow_check_grant(struct shadow *s, const struct shadow_demand *d)
 {
 	const struct shadow_workload *w = d->client->workload;
@@ -453,16 +431,17 @@ void shadow_check_grant(struct shadow *s, const struct shadow_demand *d)
 	if (!shadow_fits(s, d))
 		shadow_fail(s, "GPU %u: a grant of %llu %s bytes that do not fit", d->gpu,
 			(unsigned long long)d->bytes, d->entitled ? "entitled" : "burst");
-	if (backs_off(s, d, true))
+	if (shadow_backs_off(s, d, true))
 		shadow_fail(s, "a refused creation was retried at once");
-	check_order(s, d);
 }
 
 static void check_hopeless(struct shadow *s, const struct shadow_demand *d)
 {
 	bool stuck[SHADOW_CLIENTS];
 
-	if (!shadow_hopeless(s, stuck) || !stuck[d->client - s->client])
+	if (shadow_hopeless(s, stuck, true) && shadow_victim(s, stuck) == d)
+		return;
+	if (!shadow_hopeless(s, stuck, false) || !stuck[d->client - s->client])
 		shadow_fail(s, "a demand was called hopeless and is not");
 	else if (shadow_victim(s, stuck) != d)
 		shadow_fail(s, "another burst demand had to give way");
@@ -495,7 +474,8 @@ static void check_oom_first(struct shadow *s, const struct shadow_demand *d)
 		shadow_fail(s, "out-of-memory first, and nobody wants it so");
 	if (d->client->oom_told)
 		shadow_fail(s, "out-of-memory first, for the second time");
-	if (shadow_fits(s, d) && !shadow_is_kept(s, d, false) && !backs_off(s, d, false))
+	if (shadow_fits(s, d) && !shadow_may_be_kept(s, d) &&
+		!shadow_backs_off(s, d, false))
 		shadow_fail(s, "out-of-memory first for a demand that fits");
 	d->client->oom_told = d->client->oom_waits = true;
 }
@@ -529,14 +509,12 @@ void shadow_check_deny(
 			shadow_fail(s, "a demand was cancelled by nobody");
 		break;
 	case SL_REASON_DRIVER_REFUSES:
-#ifdef SL_NODE_PLAN
 		/* A burst that it refused is denied for that when its longest wait is over. */
 		if (!d->entitled && d->refused_ever) {
 			if (shadow_has_resolver(s, SL_RESOLVER_WAIT))
 				check_too_long(s, d, reason);
 			break;
 		}
-#endif
 		if (!d->entitled || !d->refused_ever ||
 			s->now - d->refused_first < s->wait_max)
 			shadow_fail(s, "the driver was blamed too early");
@@ -580,14 +558,14 @@ static bool others_burst(const struct shadow *s, const struct shadow_demand *d)
 static bool is_true_of(
 	const struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
-	bool kept = shadow_is_kept(s, d, false);
+	bool kept = shadow_may_be_kept(s, d);
 
 	switch (reason) {
 	case SL_REASON_ENTITLED_WAITS: return d->entitled;
 	case SL_REASON_BURST_WAITS: return !d->entitled;
 	case SL_REASON_REQUESTS_WAIT: return !d->entitled && !others_burst(s, d);
 	case SL_REASON_KEPT_FOR_HEAD:
-		return shadow_fits(s, d) && (kept || backs_off(s, d, false));
+		return shadow_fits(s, d) && (kept || shadow_backs_off(s, d, false));
 	case SL_REASON_RECOVERY_WAITS: return shadow_is_recovering(s);
 	case SL_REASON_DRIVER_WAITS: return d->refused_ever && shadow_fits(s, d);
 	case SL_REASON_DYING_WAITS:
@@ -599,11 +577,7 @@ static bool is_true_of(
 /* More than any GPU has is noted as a number that sums can take. */
 static uint64_t noted_bytes(const struct shadow_demand *d)
 {
-#ifdef SL_NODE_PLAN
 	return d->bytes < 1ull << 48 ? d->bytes : 1ull << 48;
-#else
-	return d->bytes;
-#endif
 }
 
 /* A note about waiting must be about a demand that has waited long enough, once. */
@@ -640,7 +614,7 @@ static void check_notes_of(struct shadow *s, const struct shadow_demand *d)
 {
 	if (s->now - d->arrived < NOTE_AFTER)
 		shadow_check_wake(s, d->arrived + NOTE_AFTER, "a note about waiting");
-	else if (d->entitled ? !d->noted_entitled : !d->noted_burst)
+	else if (!d->noted_entitled && !d->noted_burst)
 		shadow_fail(s, "demand %llu waits, and nobody was told",
 			(unsigned long long)d->order);
 }
@@ -660,7 +634,7 @@ static void check_patience(struct shadow *s, const struct shadow_demand *d)
 	if (s->now - d->burst_since >= shadow_wait_max(s, d) + STEP_LATER &&
 		!shadow_stops_for(s, d))
 		shadow_fail(s, "a burst demand waits for ever");
-	if (!shadow_has_resolver(s, SL_RESOLVER_WAIT) && !backs_off(s, d, false) &&
+	if (!shadow_has_resolver(s, SL_RESOLVER_WAIT) && !shadow_backs_off(s, d, false) &&
 		!shadow_fits(s, d) && !shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS))
 		shadow_fail(s, "a burst waits, and `wait` is not in the chain");
 	if (s->event.type == SL_EVENT_ASK && d->client->id == s->event.ask.client &&
@@ -686,22 +660,23 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	/* A step that changed something may leave the rest to the next one. */
 	if (s->wake <= s->now + SL_MS)
 		return;
-#ifdef SL_NODE_PLAN
 	/* What was told to end for others is given nothing more. */
 	if (shadow_is_going(s, d->client)) {
-		check_notes_of(s, d);
+		if (!d->noted_entitled && !d->noted_burst)
+			check_notes_of(s, d);
 		return;
 	}
-#endif
 	if (!d->there && shadow_use(s, d->client->workload, d->gpu) + d->bytes >
 				 d->client->workload->limit)
 		shadow_fail(s, "a demand waits that its siblings drove above the limit");
 	if (d->there || shadow_is_over_promise(s, d))
 		shadow_fail(s, "a demand waits that can never be held");
-	if (shadow_fits(s, d) && !backs_off(s, d, false) && !shadow_is_kept(s, d, false))
+	if (shadow_fits(s, d) && !shadow_backs_off(s, d, false) &&
+		!shadow_may_be_kept(s, d))
 		shadow_fail(s, "GPU %u: demand %llu fits and waits", d->gpu,
 			(unsigned long long)d->order);
-	if (backs_off(s, d, false) && shadow_fits(s, d) && !shadow_is_kept(s, d, false))
+	if (shadow_backs_off(s, d, false) && shadow_fits(s, d) &&
+		!shadow_may_be_kept(s, d))
 		shadow_check_wake(s, d->refused_at + RETRY_LATEST, "a retry");
 	if (s->gpu[d->gpu].lost)
 		shadow_fail(s, "GPU %u: a demand waits for a lost GPU", d->gpu);
@@ -713,34 +688,11 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 		!shadow_comes_back(s, d, SL_REASON_DYING_WAITS))
 		shadow_check_wake(s, d->burst_since + shadow_wait_max(s, d) + STEP_LATER,
 			"the end of a burst demand");
-	if (!shadow_counts_as_waiting(s, d->client) && !shadow_is_going(s, d->client))
+	if (!shadow_counts_as_waiting(s, d->client) && !shadow_is_going(s, d->client) &&
+		!shadow_backs_off(s, d, false))
 		shadow_check_wake(s, d->client->active + s->idle_wait,
 			"a client that may be waiting");
 	check_notes_of(s, d);
-}
-
-static void follow_head(struct shadow *s, uint32_t gpu)
-{
-	struct shadow_gpu *g = &s->gpu[gpu];
-	struct shadow_demand *first =
-		(struct shadow_demand *)first_in_queue(s, gpu, NULL);
-
-	if (!first) {
-		g->head = 0;
-		return;
-	}
-	if (g->reordered && first->order != g->head)
-		first->head_early = 1; /* it may have been the head before, for long */
-	if (first->order == g->head) {
-		/* One that came and went before it in this very step may have been the head. */
-		if (g->earlier_left)
-			first->head_late = s->now;
-		return;
-	}
-	g->head = first->order;
-	if (!g->reordered && (!first->refused_ever || !first->head_early))
-		first->head_early = s->now;
-	first->head_late = s->now;
 }
 
 void shadow_check_state(struct shadow *s)
@@ -749,9 +701,8 @@ void shadow_check_state(struct shadow *s)
 	const struct shadow_demand *victim = NULL;
 
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS && !shadow_is_recovering(s); gpu++) {
-		follow_head(s, gpu);
 		/* A step that changed something may leave the rest to the next one. */
-		if (s->gpu[gpu].head && s->wake > s->now + SL_MS)
+		if (s->wake > s->now + SL_MS)
 			check_no_lockout(s, gpu);
 	}
 	for (uint32_t i = 0; i < s->demands_top; i++) {
@@ -759,16 +710,12 @@ void shadow_check_state(struct shadow *s)
 			check_waiting(s, &s->demand[i]);
 	}
 	/* Where many are to give way the next one does in a step of its own, at once. */
-	if (!shadow_is_recovering(s) && s->wake > s->now + 1 && shadow_hopeless(s, stuck))
+	if (!shadow_is_recovering(s) && s->wake > s->now + 1 &&
+		shadow_hopeless(s, stuck, true))
 		victim = shadow_victim(s, stuck);
 	if (victim)
 		shadow_fail(s, "a deadlock was not seen: demand %llu should give way",
 			(unsigned long long)victim->order);
-	for (uint32_t i = 0; i < s->clients_top; i++) {
-		s->client[i].waited = s->client[i].used && !shadow_is_recovering(s) &&
-				      shadow_counts_as_waiting(s, &s->client[i]);
-		s->client[i].waited_at = s->client[i].active;
-	}
 	shadow_check_stopping(s);
 	shadow_check_strangers(s);
 	if (s->wake < s->now)

@@ -125,6 +125,14 @@ bool shadow_is_going(const struct shadow *s, const struct shadow_client *c)
 	       (!c->killed || s->now - c->kill_at < STUBBORN_AFTER);
 }
 
+/* Told to end by the resolvers, not killed, and the shortest grace it could have is over. */
+static bool is_due(const struct shadow *s, const struct shadow_client *c)
+{
+	sl_ns grace = c->grace < s->stop_grace ? c->grace : s->stop_grace;
+
+	return c->used && c->stop_reason && !c->killed && s->now - c->term_at >= grace;
+}
+
 /* The same of a workload that a person wants ended. */
 static bool is_ending(const struct shadow *s, const struct shadow_workload *w)
 {
@@ -218,8 +226,6 @@ static struct shadow_demand *stop_for(struct shadow *s, uint32_t gpu, uint64_t w
 
 		if (!could_be(d, gpu, workload, bytes))
 			continue;
-		/* Any of them may be the one that is helped, and nobody passes it then. */
-		d->stops = true;
 		if (!found || (is_eligible(s, victim, d, reason) &&
 				      (reason == SL_REASON_STOP_LAST_RESORT ||
 					      may_resolve(s, d))))
@@ -228,12 +234,48 @@ static struct shadow_demand *stop_for(struct shadow *s, uint32_t gpu, uint64_t w
 	return found;
 }
 
+/* Its workload stays within its request with all that it asks for on this GPU. */
+static bool is_surely_entitled(const struct shadow *s, const struct shadow_demand *d)
+{
+	const struct shadow_workload *w = d->client->workload;
+	uint64_t bytes = shadow_use(s, w, d->gpu);
+
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		if (waits(o) && o->client->workload == w && o->gpu == d->gpu)
+			bytes += o->bytes;
+	}
+	return d->entitled && bytes <= w->request;
+}
+
+/* The demand with the bytes of all that may be served before it. The order within a priority is
+ * more than this knows. */
+static struct shadow_demand behind_any(
+	const struct shadow *s, const struct shadow_demand *d)
+{
+	struct shadow_demand all = *d;
+
+	all.entitled = is_surely_entitled(s, d);
+	for (uint32_t i = 0; i < s->demands_top; i++) {
+		const struct shadow_demand *o = &s->demand[i];
+
+		if (o != d && waits(o) && o->gpu == d->gpu &&
+			(o->entitled ||
+				(!all.entitled && o->client->workload->priority >=
+							  d->client->workload->priority)))
+			all.bytes += o->bytes;
+	}
+	return all;
+}
+
 static void check_term(
 	struct shadow *s, const struct sl_action *a, struct shadow_client *c)
 {
 	enum sl_reason reason = (enum sl_reason)a->stop.reason;
 	struct shadow_demand *d =
 		stop_for(s, a->stop.gpu, a->stop.other, a->stop.bytes, c, reason);
+	struct shadow_demand all;
 
 	if (s->now < c->spared_until)
 		shadow_fail(s, "client %llu was let off, and is told to end again",
@@ -261,7 +303,8 @@ static void check_term(
 			(unsigned long long)c->id, sl_reason_name(reason));
 	if (reason != SL_REASON_STOP_LAST_RESORT && !may_resolve(s, d))
 		shadow_fail(s, "stopped before `priority` had its turn in the chain");
-	if (shadow_fits_behind(s, d))
+	all = behind_any(s, d);
+	if (shadow_fits(s, &all))
 		shadow_fail(s, "a client is stopped for a demand that fits");
 	if (shadow_is_recovering(s))
 		shadow_fail(s, "a client is stopped while reports are missing");
@@ -356,8 +399,7 @@ void shadow_check_revoked(struct shadow *s, const struct sl_action *a)
 		shadow_fail(s, "a STOP was revoked that was none");
 		return;
 	}
-	if (s->now - c->term_at < (c->grace < s->stop_grace ? c->grace : s->stop_grace) &&
-		is_needed(s, c) && above(s, c->workload, c->stop_gpu, NULL))
+	if (!is_due(s, c) && is_needed(s, c) && above(s, c->workload, c->stop_gpu, NULL))
 		shadow_fail(s, "a STOP was revoked that is still needed");
 	c->stop_reason = 0;
 	c->spared_until = s->now + SL_S;
@@ -412,8 +454,11 @@ static const char *wrong_for(const struct shadow *s, const struct shadow_client 
 			   s->client[i].stop_order == c->stop_order;
 	if (!above(s, c->workload, d->gpu, same))
 		return "is stopped, and its workload will be within its request";
-	/* For another demand more may have to go; those in front take theirs first. */
-	all = shadow_behind(s, d);
+	/* For another demand more may have to go; those in front take theirs first. What a person
+	 * ended and is not proven idle works on, and is not counted on. */
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		same[i] &= shadow_is_going(s, &s->client[i]) || s->client[i].idle_proven;
+	all = behind_any(s, d);
 	if (last)
 		others = (int64_t)could_give(s, d, same, false);
 	return would_have(s, &all, same) + others >= (int64_t)all.bytes
@@ -459,7 +504,7 @@ static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d
 		bool lower = w->priority < d->client->workload->priority;
 		uint64_t held = 0, burst, request;
 
-		if (!w->used || w == d->client->workload)
+		if (!w->used || w == d->client->workload || is_ending(s, w))
 			continue;
 		for (uint32_t c = 0; c < s->clients_top; c++) {
 			const struct shadow_client *v = &s->client[c];
@@ -480,16 +525,16 @@ static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d
 	return sum;
 }
 
-/* The head lacks bytes that `priority` could take, and nobody is stopped for it. */
+/* It lacks bytes that `priority` could take, and nobody is stopped for it. */
 static void check_resolved(struct shadow *s, const struct shadow_demand *d)
 {
 	bool gone[SHADOW_CLIENTS];
 	int64_t have, bytes = (int64_t)d->bytes;
 
 	if (!may_resolve(s, d) || shadow_fits(s, d) || shadow_is_going(s, d->client) ||
+		shadow_backs_off(s, d, false) ||
 		(!d->entitled && s->gpu[d->gpu].degraded))
 		return;
-#ifdef SL_NODE_PLAN
 	/* Who is the first is more than this knows. */
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *o = &s->demand[i];
@@ -497,10 +542,14 @@ static void check_resolved(struct shadow *s, const struct shadow_demand *d)
 		if (o != d && waits(o) && o->gpu == d->gpu)
 			return;
 	}
-#endif
 	mark_stopping(s, gone);
+	if (would_have(s, d, gone) >= bytes)
+		return;
+	/* Who was told to end by a person, and works on, is not counted on. */
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		gone[i] &= shadow_is_going(s, &s->client[i]);
 	have = would_have(s, d, gone);
-	if (have < bytes && have + (int64_t)could_free(s, d, gone) >= bytes)
+	if (have + (int64_t)could_free(s, d, gone) >= bytes)
 		shadow_fail(s, "GPU %u: demand %llu lacks what `priority` could take",
 			d->gpu, (unsigned long long)d->order);
 }
@@ -549,6 +598,9 @@ void shadow_check_untakeable(struct shadow *s, const struct shadow_demand *d)
 	bool gone[SHADOW_CLIENTS], any = false;
 
 	mark_stopping(s, gone);
+	/* Whose grace is over may be spared now. */
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		gone[i] &= !is_due(s, &s->client[i]);
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
 		const struct shadow_workload *w = &s->workload[i];
 		uint64_t held = 0, burst;
@@ -658,6 +710,7 @@ void shadow_check_probe(struct shadow *s, const struct sl_action *a)
 		shadow_fail(s, "client %llu is probed as it is already",
 			(unsigned long long)c->id);
 	c->probe = (enum sl_probe)a->probe.mode;
+	c->probed_at = s->now;
 	if (c->probe != SL_PROBE_OFF)
 		return;
 	if (c->condition != SL_CONDITION_RUNNING)
@@ -670,8 +723,10 @@ void shadow_check_probe(struct shadow *s, const struct sl_action *a)
 
 static void check_probe(struct shadow *s, const struct shadow_client *c)
 {
-	/* A step that changed something may leave the rest to the next one. */
-	if (c->probe != SL_PROBE_OFF && s->wake > s->now + SL_MS && !may_be_probed(s, c))
+	/* A step that changed something may leave the rest to the next one; and for a second what
+	 * it was told lasts, so that nobody is told too often. */
+	if (c->probe != SL_PROBE_OFF && s->wake > s->now + SL_MS &&
+		s->now >= c->probed_at + SL_S && !may_be_probed(s, c))
 		shadow_fail(s, "client %llu is probed for nothing",
 			(unsigned long long)c->id);
 	/* One that has not been heard of yet cannot be asked. */
@@ -706,8 +761,7 @@ void shadow_check_stopping(struct shadow *s)
 	for (uint32_t i = 0; i < s->demands_top && !shadow_is_recovering(s) &&
 			     s->wake > s->now + SL_MS;
 		i++) {
-		if (waits(&s->demand[i]) &&
-			s->demand[i].order == s->gpu[s->demand[i].gpu].head)
+		if (waits(&s->demand[i]))
 			check_resolved(s, &s->demand[i]);
 	}
 }

@@ -286,9 +286,7 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	/* Who was resumed while it left comes back for what has left. */
 	p->resumed &= p->is_restore || swap_party_evicted(p) > 0;
 	p->part = false;
-#ifdef SL_NODE_PLAN
 	p->comes = false; /* room is kept while an order is open */
-#endif
 	/* A lost line says nothing of what is where; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
@@ -468,7 +466,7 @@ static void party_event(
 	case SL_EVENT_CREATE_FAILED: on_create_failed(p, e); break;
 	case SL_EVENT_FREED: on_freed(r, p, e); break;
 	case SL_EVENT_WANT:
-		if (e->want.wants && !p->wants)
+		if (e->want.wants && !p->wants && !p->resumed)
 			p->wants_at = r->now;
 		p->wants = e->want.wants;
 		if (p->wants)

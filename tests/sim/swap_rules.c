@@ -88,8 +88,6 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p;
 
-	if (a->note.reason == SL_REASON_UNSETTLED)
-		swap_break(r, SWAP_STORM, "a step did not come to an end by itself");
 	if (a->note.reason != SL_REASON_STOP_REVOKED)
 		return;
 	p = swap_party_of(r, a->note.client);
@@ -359,11 +357,9 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 		grace = sl_min_u64(grace, m->warm_after);
 	if (!p->proven)
 		quiet = 0;
-#ifdef SL_NODE_PLAN
 	/* Without a grace it takes no turns with bursts either: a client is moved once it is
 	 * idle. */
 	grace = sl_max_u64(grace, 20 * SL_MS);
-#endif
 	if (m != other && !m->parked && swap_is_within(r, m) && quiet + SL_US < grace)
 		swap_break(r, SWAP_GRACE,
 			"workload %" PRIu64
@@ -375,11 +371,7 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 /* The workload that an EVICT is for; 0: it may be for any that lacks memory there. */
 static uint64_t served_by(const struct sl_action *a)
 {
-#ifdef SL_NODE_PLAN
 	return 0; /* it names the first one that does */
-#else
-	return a->evict.other;
-#endif
 }
 
 /* NEEDED, CHAIN: what is moved for another workload, which lacks it. */
@@ -427,13 +419,20 @@ static bool has_copies(const struct swap_rules *r, const struct swap_party *but)
 	return false;
 }
 
-/* What I2 bounds, without what `priority` takes back for others. */
-static uint64_t i2_for(struct swap_rules *r, uint64_t workload)
+/* What I2 bounds, without what `priority` takes back from those that lack memory there: the EVICT
+ * is for any of them, and names the first. */
+static uint64_t i2_for_any(struct swap_rules *r, uint32_t gpu)
 {
-	const struct swap_member *m = workload ? swap_member_of(r, workload) : NULL;
 	const struct swap_demand any = {0};
+	uint64_t above = 0;
 
-	return swap_i2(r) - (m ? swap_lent_above(r, m, &any) : 0);
+	for (uint32_t i = 0; i < r->members; i++) {
+		const struct swap_member *m = &r->member[i];
+
+		if (m->used && swap_lacking_for(r, m->id, gpu))
+			above = sl_max_u64(above, swap_lent_above(r, m, &any));
+	}
+	return swap_i2(r) - above;
 }
 
 /* POOL, I2: with the order open. */
@@ -441,7 +440,8 @@ static void judge_pool(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m, bool rightly,
 	uint64_t before)
 {
-	uint64_t room = sl_sub_sat(r->pool, r->slack), needs = i2_for(r, a->evict.other);
+	uint64_t room = sl_sub_sat(r->pool, r->slack),
+		 needs = i2_for_any(r, a->evict.gpu);
 	uint64_t out = swap_evicted(r, 0) + swap_leaving(r);
 
 	/* The slack, and what is lent, are there so that who is entitled is never kept from an
@@ -597,9 +597,6 @@ static void on_probe(struct swap_rules *r, const struct sl_action *a)
 {
 	struct swap_party *p = swap_party_of(r, a->probe.client);
 
-#ifndef SL_NODE_PLAN
-	return; /* the present machine changes its mind with each want */
-#endif
 	if (p)
 		swap_count(r, p, &p->probes, "PROBEs");
 }

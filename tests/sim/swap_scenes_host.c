@@ -295,6 +295,53 @@ static void some_way_back(struct swap_world *w)
 		"A and B take no turns");
 }
 
+/* The host has 10 GiB, and A's 8 are on their way back from there: B of 6 can be parked once they
+ * are gone. */
+static void room_of_the_returning(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 10 * GIB);
+	a = enter_idle(w, 8 * GIB);
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	b = enter_idle(w, 6 * GIB);
+	until(w, 6);
+	expect(client(w, a)->evicted[0] == 8 * GIB, "A is not on the host");
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 6.01);
+	expect(how_many(SL_ACTION_RESTORE, client(w, a)->id, 0) == 1,
+		"A is not on its way back");
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_PARK_NO_POOL) == 1,
+		"B is to leave for where A is");
+	until(w, 7);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 8);
+	expect(client(w, b)->evicted[0] == 6 * GIB, "B is not parked");
+}
+
+/* B is stopped, and has a burst that the last resort could end. A lacks a burst, too: nobody is
+ * ended for that. */
+static void stuck_before_a_demand(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.last_resort = SL_LAST_RESORT_STOP;
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+	b = enter_idle(w, 10 * GIB);
+	until(w, 2);
+	set_condition(w, b, SL_CONDITION_STOPPED);
+	until(w, 40);
+	a = enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 50);
+	expect(client(w, a)->thread == THREAD_ASKS, "A does not wait");
+	expect(!how_many(SL_ACTION_STOP, client(w, b)->id, 0), "B is ended");
+}
+
 const struct swap_play swap_plays_host[] = {
 	{"copies that could not be given are asked for again", copies_later},
 	{"copies of what was freed are asked for again", copies_freed},
@@ -308,5 +355,7 @@ const struct swap_play swap_plays_host[] = {
 	{"nor whose chunks are too large for one", chunks_stay},
 	{"large chunks change places where the host has room", chunks_change_places},
 	{"who has one takes turns", some_way_back},
+	{"the host is full until what comes back is gone", room_of_the_returning},
+	{"nobody is ended for a burst that is asked for", stuck_before_a_demand},
 	{0},
 };

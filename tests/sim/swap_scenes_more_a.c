@@ -70,9 +70,7 @@ static void kept(struct swap_world *w)
 	expect(client(w, out)->evicted[0] == 6 * GIB &&
 			client(w, out)->thread == THREAD_STANDS,
 		"%" PRIu64 " bytes are on the host", client(w, out)->evicted[0]);
-#ifdef SL_NODE_PLAN /* what comes back keeps it once it has waited for a second */
 	swap_world_until(w, w->now + SL_S);
-#endif
 	d = enter(w, (struct swap_workload){.size = GIB});
 	swap_world_until(w, w->now + 50 * SL_MS);
 	expect(client(w, out)->evicted[0] == 6 * GIB, "the turn was over too early");
@@ -109,15 +107,8 @@ static void asks_too_much(struct swap_world *w)
 	w->workload[client(w, a)->workload].size = 12 * GIB;
 	until(w, 10);
 	expect(client(w, a)->thread == THREAD_ASKS, "A does not ask for more");
-#ifdef SL_NODE_PLAN /* what is asked in vain brings nobody back */
 	expect(!how_many(SL_ACTION_RESTORE, client(w, a)->id, 0),
 		"A comes back for what never fits");
-#else
-	expect(how_many(SL_ACTION_RESTORE, client(w, a)->id, 0) >= 1,
-		"A stays on the host for what it asks");
-	/* And makes room for B again: it does nothing but wait. */
-	expect(view(w, a).turns >= 2, "A was never back");
-#endif
 }
 
 /*

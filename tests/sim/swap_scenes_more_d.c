@@ -129,11 +129,7 @@ static void leaves_its_request(struct swap_world *w)
 		w, (struct swap_workload){
 			   .size = 6 * GIB, .priority = 5, .flags = SL_WORKLOAD_NO_SWAP});
 	until(w, 60);
-#ifdef SL_NODE_PLAN /* A takes no turns within its request */
 	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A was moved");
-#else
-	expect(view(w, b).turns > 1, "B had no turn");
-#endif
 	for (uint32_t i = 0; i < played_count; i++)
 		expect(played[i].type != SL_ACTION_EVICT ||
 				played[i].client != client(w, b)->id ||
@@ -166,13 +162,8 @@ static void left_by_two(struct swap_world *w)
 	until(w, 2);
 	enter_two(w);
 	until(w, 60);
-#ifdef SL_NODE_PLAN /* A takes no turns within its request */
 	expect(view(w, b).turns == 1, "B had %u turns in 60 s",
 		(uint32_t)view(w, b).turns);
-#else
-	expect(view(w, b).turns > 2, "B had %u turns in 60 s",
-		(uint32_t)view(w, b).turns);
-#endif
 }
 
 /* B has 5 GiB, and asks for 5.3 more. */
@@ -187,14 +178,8 @@ static void left_for_more(struct swap_world *w)
 	until(w, 3);
 	w->workload[client(w, b)->workload].size += 5 * GIB + 300 * SL_MIB;
 	until(w, 60);
-#ifdef SL_NODE_PLAN /* A works within its request, so B's demand waits in vain */
 	expect(how_many(SL_ACTION_DENY, client(w, b)->id, SL_REASON_WAITED_TOO_LONG),
 		"B was not denied");
-#else
-	expect(!how_many(SL_ACTION_DENY, client(w, b)->id, 0), "B was denied");
-	expect(view(w, b).turns > 2, "B had %u turns in 60 s",
-		(uint32_t)view(w, b).turns);
-#endif
 }
 
 /*

@@ -306,16 +306,9 @@ static void told_to_leave(struct swap_world *w)
 	expect(client(w, a)->thread == THREAD_ASKS, "A does not wait");
 	c = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 5 * GIB});
 	until(w, 22.5);
-#ifdef SL_NODE_PLAN /* S is to leave for C, too: A stays where it is */
 	expect(how_many(SL_ACTION_EVICT, client(w, s)->id, 0) &&
 			client(w, c)->thread == THREAD_ASKS,
 		"S was not told to leave");
-#else
-	expect(how_many(SL_ACTION_EVICT, client(w, s)->id, 0) &&
-			how_many(SL_ACTION_EVICT, client(w, a)->id, 0) &&
-			client(w, c)->thread == THREAD_ASKS,
-		"A and S were not told to leave");
-#endif
 	expect(!first_of(SL_ACTION_DENY, client(w, a)->id),
 		"A is refused what others are moved for");
 }
@@ -356,6 +349,21 @@ static void siblings(struct swap_world *w)
 	swap_exit(w, slot[2]);
 	until(w, 85);
 	expect_share(w, slot, 2, 30, 0.4);
+}
+
+/* A has two processes of 5 GiB each, and B 8. One of A fits beside B, and stays; the other takes
+ * turns with B, not with its sibling. */
+static void siblings_stay(struct swap_world *w)
+{
+	uint32_t slot[3];
+
+	stage(w, 1, 64 * GIB);
+	slot[0] = enter(w, (struct swap_workload){.size = 5 * GIB});
+	slot[1] = swap_world_client(w, client(w, slot[0])->workload);
+	slot[2] = enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 20);
+	expect_share(w, slot, 1, 60, 0.95);
+	expect_share(w, slot + 1, 2, 60, 0.4);
 }
 
 /* A thinks, and is above its limit since that was lowered. L, of lower priority, lacks 3 GiB: A is
@@ -499,15 +507,9 @@ static void exchange_is_waited_for(struct swap_world *w)
 	until(w, 20.1);
 	person(w, SL_EVENT_WORKLOAD_RESUME, b);
 	until(w, 20.3);
-#ifdef SL_NODE_PLAN /* what works within its request leaves for no burst */
 	expect(!how_many(SL_ACTION_EVICT, client(w, c)->id, 0) &&
 			!how_many(SL_ACTION_RESTORE, client(w, b)->id, 0),
 		"C is moved for B");
-#else
-	expect(how_many(SL_ACTION_EVICT, client(w, c)->id, 0) &&
-			how_many(SL_ACTION_RESTORE, client(w, b)->id, 0),
-		"nobody leaves for B");
-#endif
 	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved in its turn");
 }
 
@@ -706,7 +708,203 @@ static void lent_no_more(struct swap_world *w)
 	expect(!how_many(SL_ACTION_DENY, d, 0), "D is denied what is lent no more");
 }
 
+static void commits(struct swap_world *w, uint64_t client, uint64_t epoch, uint64_t bytes)
+{
+	swap_step(w, (struct sl_event){
+			     .type = SL_EVENT_COMMIT, .commit = {client, epoch, bytes}});
+}
+
+static void parks(struct swap_world *w, uint64_t workload)
+{
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_PARK,
+			     .workload_park = {workload}});
+}
+
+/* C, on GPU 1, has 6 GiB and is about to make one more when it is parked. Before it has, L borrows
+ * 5 of the 8 GiB that W requested on GPU 0: the host's 10 have 5 beside those, and C leaves once L
+ * has given some back. */
+static void parked_beside_lent(struct swap_world *w)
+{
+	uint64_t l, c;
+
+	stage(w, 2, 10 * GIB + 64 * SL_MIB);
+	(void)arrives_on(w, 0, 1000, 8 * GIB, true);
+	c = arrives_on(w, 1, 1200, 0, true);
+	asks_on(w, 1, c, 6 * GIB);
+	commits(w, c, 1, 6 * GIB);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_ASK, .ask = {c, 2, 1, GIB, 0}});
+	parks(w, 1200);
+	l = arrives_on(w, 0, 1100, 0, true);
+	asks_on(w, 0, l, 12 * GIB);
+	commits(w, l, 3, 12 * GIB);
+	commits(w, c, 2, GIB);
+	until(w, 2);
+	expect(!how_many(SL_ACTION_EVICT, c, 0), "C leaves for what is kept for L");
+	swap_step(w,
+		(struct sl_event){.type = SL_EVENT_FREED, .freed = {l, 0, 2 * GIB, 0}});
+	until(w, 3);
+	expect(how_many(SL_ACTION_EVICT, c, 0) == 1, "C does not leave");
+}
+
+/* C is about to make one more GiB when it is parked: then all of it leaves. */
+static void parked_in_the_act(struct swap_world *w)
+{
+	uint64_t c;
+
+	stage(w, 1, 10 * GIB);
+	c = arrives_on(w, 0, 1200, 0, true);
+	asks_on(w, 0, c, 6 * GIB);
+	commits(w, c, 1, 6 * GIB);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_ASK, .ask = {c, 2, 0, GIB, 0}});
+	parks(w, 1200);
+	until(w, 4);
+	expect(!how_many(SL_ACTION_PARKED, 0, 0), "it is parked before all is there");
+	commits(w, c, 2, GIB);
+	until(w, 6);
+	expect(how_many(SL_ACTION_EVICT, c, 0) == 1, "it does not leave");
+}
+
+/* V has borrowed the 6 GiB that W requested on GPU 1, and is about to give 4.5 of them back. Then
+ * the host's 9 have room for 3 more: C of GPU 0 is parked, and leaves at once. */
+static void parked_beside_leaving(struct swap_world *w)
+{
+	uint64_t v, c;
+
+	stage(w, 2, 9 * GIB + 64 * SL_MIB);
+	v = arrives_on(w, 1, 1000, 0, true);
+	asks_on(w, 1, v, 15 * GIB);
+	commits(w, v, 1, 15 * GIB);
+	c = arrives_on(w, 0, 1200, 0, true);
+	asks_on(w, 0, c, 3 * GIB);
+	commits(w, c, 2, 3 * GIB);
+	until(w, 8);
+	asks_on(w, 1, arrives_on(w, 1, 1100, 6 * GIB, true), 9 * GIB / 2);
+	until(w, 9);
+	expect(how_many(SL_ACTION_EVICT, v, 0) == 1, "V does not leave");
+	parks(w, 1200);
+	until(w, 9.1);
+	expect(how_many(SL_ACTION_EVICT, c, 0) == 1, "C waits for what is lent no more");
+}
+
+/* A is about to make what it was granted, and B, of higher priority, lacks some of what it has: A
+ * leaves once that is made. */
+static void makes_it_first(struct swap_world *w)
+{
+	uint64_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	a = arrives(w, 1000, 0, true);
+	asks(w, a, 10 * GIB);
+	commits(w, a, 1, 10 * GIB);
+	swap_step(
+		w, (struct sl_event){.type = SL_EVENT_ASK, .ask = {a, 2, 0, 2 * GIB, 0}});
+	until(w, 8);
+	b = arrives(w, 1100, 0, true);
+	set_priority(w, 1100, 5);
+	asks(w, b, 6 * GIB);
+	until(w, 9);
+	expect(!how_many(SL_ACTION_EVICT, a, 0), "A leaves with an open grant");
+	commits(w, a, 2, 2 * GIB);
+	until(w, 10);
+	expect(how_many(SL_ACTION_EVICT, a, 0) == 1, "A does not leave");
+}
+
+/* D and E, who cannot be moved, have 5 GiB each, and A has 4; each lacks 10. E gives way, and not
+ * A, the youngest: it goes to the host for whoever needs that. */
+static void movable_has_hope(struct swap_world *w)
+{
+	uint64_t of[3];
+
+	stage(w, 1, 64 * GIB);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t has = i == 2 ? 4 * GIB : 5 * GIB;
+
+		of[i] = arrives(w, 1000 + 100 * i, 0, i == 2);
+		asks(w, of[i], has);
+		commits(w, of[i], i + 1, has);
+	}
+	until(w, 4);
+	for (uint32_t i = 0; i < 3; i++)
+		swap_step(w, (struct sl_event){.type = SL_EVENT_ASK,
+				     .ask = {of[i], 2, 0, 10 * GIB, 0}});
+	until(w, 10);
+	expect(!how_many(SL_ACTION_DENY, of[2], 0), "A gives way");
+	expect(how_many(SL_ACTION_DENY, of[1], 0) == 1, "E does not give way");
+}
+
+/* A has no work for 60 ms again and again, and B has work all the time. Moving A takes three times
+ * as long: it keeps its turns of 2 s. */
+static void short_rests(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .pieces = 10,
+			     .pause = 60 * SL_MS});
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 60);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) < 20,
+		"A was moved %u times", how_many(SL_ACTION_EVICT, client(w, a)->id, 0));
+}
+
+/* A's first process has 5 GiB, and a turn of 2 s since then. B, who has 10 and thinks, leaves for
+ * A's second one in that turn, and wants its own back soon after: it waits for the end of A's turn,
+ * which the second process has joined. */
+static void later_joins(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = 2800 * SL_MS});
+	until(w, 2);
+	a = enter(w, (struct swap_workload){.size = 5 * GIB});
+	until(w, 2.5);
+	expect(client(w, a)->resident[0] == 5 * GIB, "A does not run");
+	a = swap_world_client(w, client(w, a)->workload);
+	until(w, 2.75);
+	expect(client(w, a)->resident[0] == 5 * GIB &&
+			client(w, b)->evicted[0] == 5 * GIB,
+		"B has not left for A's second process");
+	until(w, 4.1);
+	expect(client(w, b)->resident[0] == 10 * GIB, "A has another turn");
+}
+
+/* A has 10 GiB since before the daemon's start, and tells it so: that begins a turn of 2 s, and A
+ * leaves for B then. */
+static void turn_after_a_start(struct swap_world *w)
+{
+	const uint64_t a = 1050;
+
+	stage(w, 1, 64 * GIB);
+	(void)arrives(w, 1000, 0, true);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+			     .client_join = {a, 1000, 1, 1}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_REPORT,
+			     .client_report = {a, 0, 10 * GIB}});
+	swap_step(w, (struct sl_event){
+			     .type = SL_EVENT_CLIENT_REPORTED, .client_reported = {a}});
+	until(w, 1);
+	asks(w, arrives(w, 1100, 0, true), 10 * GIB);
+	until(w, 1.5);
+	expect(!how_many(SL_ACTION_EVICT, a, 0), "A has no turn");
+	until(w, 2.5);
+	expect(how_many(SL_ACTION_EVICT, a, 0) == 1, "A does not leave");
+}
+
 const struct swap_play swap_plays_more_e[] = {
+	{"a turn begins with what a daemon is told at its start", turn_after_a_start},
+	{"what comes later joins the turn of its workload", later_joins},
+	{"who is parked leaves what is lent its room", parked_beside_lent},
+	{"who is parked in the act is parked once it is done", parked_in_the_act},
+	{"what leaves elsewhere is lent no more", parked_beside_leaving},
+	{"what is granted is made before its process leaves", makes_it_first},
+	{"who can be moved is not without hope", movable_has_hope},
+	{"short rests end no turn", short_rests},
 	{"what leaves is lent no more", lent_no_more},
 	{"who may as well leave later", warm_after_demands},
 	{"who was told to end and lives is moved", moved_after_all},
@@ -731,6 +929,7 @@ const struct swap_play swap_plays_more_e[] = {
 	{"who reports anew begins no turn", reports_anew},
 	{"freed on the host without a line", freed_unheard},
 	{"two of one workload do not fit any longer", siblings},
+	{"two of one workload that fit take no turns", siblings_stay},
 	{"told to leave while others are moved for it", told_to_leave},
 	{"what is left to the head is not kept from the host", yields},
 	{"who asks in vain has no share for another", share_in_vain, true},

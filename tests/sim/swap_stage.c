@@ -37,6 +37,7 @@ static void watch(struct swap_world *w, const struct sl_action *a)
 		break;
 	case SL_ACTION_NOTE: l.reason = a->note.reason; break;
 	case SL_ACTION_REFUSE: l.reason = a->refuse.reason; break;
+	case SL_ACTION_PARKED:
 	case SL_ACTION_SET_DONE: break;
 	default: return;
 	}

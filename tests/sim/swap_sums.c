@@ -47,10 +47,8 @@ uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu)
  * of decision 0037 while a RESTORE is open. */
 uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu)
 {
-#ifdef SL_NODE_PLAN
 	if (!p->order || !p->is_restore)
 		return 0;
-#endif
 	if (p->part && p->order_gpu == gpu)
 		return sl_min_u64(p->order_bytes, p->evicted[gpu]);
 	return p->comes ? p->evicted[gpu] : 0;
@@ -163,10 +161,9 @@ uint64_t swap_request(const struct swap_member *m, uint32_t gpu)
 	return m->removed || m->parked || !(m->mask >> gpu & 1) ? 0 : m->request;
 }
 
-/* Of the workload, what stays on the GPU once all that is under way has come; 0: of all. ending:
- * what is there of those that end counts, too. */
-static uint64_t staying(
-	const struct swap_rules *r, uint64_t workload, uint32_t gpu, bool ending)
+/* Of the workload, what stays on the GPU once all that is under way has come; 0: of all. What ends
+ * goes by itself. */
+static uint64_t staying(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
@@ -175,14 +172,13 @@ static uint64_t staying(
 
 		if (!p->used || (workload && p->workload != workload))
 			continue;
-		if (p->alive && (ending || !swap_is_going(r, p)))
+		if (p->alive && !swap_is_going(r, p))
 			sum += swap_party_resident(p, gpu) - swap_party_leaving(p, gpu);
-		sum += ending && !workload ? p->dying[gpu] : 0;
 	}
 	return sum;
 }
 
-static uint64_t unclaimed(const struct swap_rules *r, uint32_t gpu, bool ending)
+uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t sum = 0;
 
@@ -190,30 +186,16 @@ static uint64_t unclaimed(const struct swap_rules *r, uint32_t gpu, bool ending)
 		const struct swap_member *m = &r->member[i];
 
 		if (m->used && swap_request(m, gpu))
-			sum += sl_sub_sat(
-				swap_request(m, gpu), staying(r, m->id, gpu, ending));
+			sum += sl_sub_sat(swap_request(m, gpu), staying(r, m->id, gpu));
 	}
 	return sum;
 }
 
-uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu)
-{
-	return unclaimed(r, gpu, false);
-}
-
-/* Bytes on others' requests that must be possible to take back. What ends goes by itself; the
- * present machine counts it all the same. */
-#ifdef SL_NODE_PLAN
-#define ENDING_IS_LENT false
-#else
-#define ENDING_IS_LENT true
-#endif
-
+/* Bytes on others' requests that must be possible to take back. */
 static uint64_t overlap(const struct swap_rules *r, uint32_t gpu)
 {
 	return sl_sub_sat(
-		staying(r, 0, gpu, ENDING_IS_LENT) + unclaimed(r, gpu, ENDING_IS_LENT),
-		swap_shareable(r, gpu));
+		staying(r, 0, gpu) + swap_unclaimed(r, gpu), swap_shareable(r, gpu));
 }
 
 uint64_t swap_lent_above(const struct swap_rules *r, const struct swap_member *of,
@@ -230,8 +212,8 @@ uint64_t swap_lent_above(const struct swap_rules *r, const struct swap_member *o
 			const struct swap_member *m = &r->member[i];
 
 			if (m->used && m->priority > of->priority)
-				above += sl_sub_sat(swap_request(m, gpu),
-					staying(r, m->id, gpu, ENDING_IS_LENT));
+				above += sl_sub_sat(
+					swap_request(m, gpu), staying(r, m->id, gpu));
 		}
 		lent += above ? sl_min_u64(above, overlap(r, gpu)) : 0;
 	}

@@ -34,8 +34,10 @@ uint64_t swap_party_needs(const struct swap_party *p, uint32_t gpu)
 
 	if (!p->used || !p->alive)
 		return 0;
+	/* What is still leaving is to come back, too. */
 	if (swap_party_wants(p))
-		sum += p->evicted[gpu] - swap_party_returning(p, gpu);
+		sum += p->evicted[gpu] + swap_party_leaving(p, gpu) -
+		       swap_party_returning(p, gpu);
 	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 		if (waits(&p->demand[n]) && p->demand[n].gpu == gpu)
 			sum += p->demand[n].bytes;

@@ -12,10 +12,17 @@ static uint64_t lent_on(const struct sl_pool *pool, uint32_t gpu)
 	return pool->lent_bytes[gpu] > 0 ? (uint64_t)pool->lent_bytes[gpu] : 0;
 }
 
+/* What is evicted plus what is told to leave; less what has its room on a GPU. */
+static uint64_t away(const struct sl_pool *pool)
+{
+	return sl_sub_sat(
+		pool->evicted_bytes + pool->leaving_bytes, pool->returning_bytes);
+}
+
 /* What I2 bounds, without what is lent on one GPU. */
 static uint64_t claims(const struct sl_pool *pool, uint32_t but)
 {
-	uint64_t bytes = sl_pool_away(pool) + pool->kept_bytes;
+	uint64_t bytes = away(pool);
 
 	for (uint32_t gpu = 0; gpu < SL_LEDGER_GPUS_MAX; gpu++)
 		bytes += gpu == but ? 0 : lent_on(pool, gpu);
@@ -25,12 +32,6 @@ static uint64_t claims(const struct sl_pool *pool, uint32_t but)
 static uint64_t usable(const struct sl_pool *pool)
 {
 	return sl_sub_sat(pool->pool_bytes, SL_MUTANT(POOL_SLACK, pool->slack_bytes, 0));
-}
-
-uint64_t sl_pool_away(const struct sl_pool *pool)
-{
-	return sl_sub_sat(
-		pool->evicted_bytes + pool->leaving_bytes, pool->returning_bytes);
 }
 
 uint64_t sl_pool_there(const struct sl_pool *pool)
@@ -62,11 +63,4 @@ uint64_t sl_pool_room(const struct sl_pool *pool, uint32_t gpu, uint64_t burst_b
 
 	return sl_min_u64(sl_pool_there(pool),
 		SL_MUTANT(EVICTS_BEYOND_I2, room, SL_LEDGER_BYTES_MAX));
-}
-
-void sl_pool_move(
-	struct sl_pool *pool, uint32_t gpu, uint64_t bytes, uint64_t burst_bytes)
-{
-	pool->leaving_bytes += bytes;
-	pool->lent_bytes[gpu] -= (int64_t)sl_min_u64(bytes, burst_bytes);
 }

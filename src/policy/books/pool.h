@@ -4,7 +4,7 @@
  * One per node; sizes are bytes. Promise I2 (design.md section 4) keeps room for everything that is
  * lent to be taken back:
  *
- *   evicted + leaving - returning + lent + kept <= pool - slack
+ *   evicted + leaving - returning + lent <= pool - slack
  *
  * lent is, per GPU, what stands on unclaimed requests once all that is told to leave has left:
  * max(0, resident + unclaimed - shareable). Memory that leaves a GPU where bytes are lent takes
@@ -20,12 +20,9 @@ struct sl_pool {
 	uint64_t evicted_bytes;   /* on the host */
 	uint64_t leaving_bytes;   /* told to leave: their place in the pool is taken */
 	uint64_t returning_bytes; /* of evicted: have their room on a GPU already */
-	uint64_t kept_bytes;      /* for clients of other GPUs that are half there */
 	int64_t lent_bytes[SL_LEDGER_GPUS_MAX]; /* below 0: so much more could be lent */
 };
 
-/* What is evicted plus what is told to leave; less what has its room on a GPU. */
-uint64_t sl_pool_away(const struct sl_pool *pool);
 /* Bytes that the pool can still take at all: for demands within a request. */
 uint64_t sl_pool_there(const struct sl_pool *pool);
 /* Bytes that I2 leaves. */
@@ -37,8 +34,5 @@ uint64_t sl_pool_taken_back(
 	const struct sl_pool *pool, uint32_t gpu, uint64_t burst_bytes);
 /* The most that may leave the GPU, of a workload that has burst_bytes above its request there. */
 uint64_t sl_pool_room(const struct sl_pool *pool, uint32_t gpu, uint64_t burst_bytes);
-/* So many leave the GPU. */
-void sl_pool_move(
-	struct sl_pool *pool, uint32_t gpu, uint64_t bytes, uint64_t burst_bytes);
 
 #endif

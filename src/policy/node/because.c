@@ -58,6 +58,17 @@ static bool name_most(
 	return because->other_bytes;
 }
 
+/* The same of its own workload. */
+static bool name_own(const struct sl_node *node, const struct sl_node_workload *own,
+	struct sl_node_because *because, bytes_fn bytes_of)
+{
+	uint64_t bytes = bytes_of(node, own, because->gpu);
+
+	because->other = bytes ? own->index.id : 0;
+	because->other_bytes = bytes;
+	return bytes;
+}
+
 static uint64_t here_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
@@ -269,16 +280,22 @@ static uint64_t promised(const struct sl_node *node, const struct sl_node_demand
 	return stays ? bytes : sl_sub_sat(bytes, sl_node_lend(node, demand->gpu));
 }
 
-/* For the demand, also of what is kept for others. */
-static uint64_t free_for(const struct sl_node *node, const struct sl_node_demand *demand)
+/* For the demand, also of what is kept for others, once `more` bytes are free. */
+static uint64_t free_with(
+	const struct sl_node *node, const struct sl_node_demand *demand, uint64_t more)
 {
-	uint64_t bytes = sl_ledger_free_bytes(&node->ledger, demand->gpu);
+	uint64_t bytes = sl_ledger_free_bytes(&node->ledger, demand->gpu) + more;
 
 	if (sl_node_is_entitled(demand))
 		return bytes;
 	return sl_ledger_is_degraded(&node->ledger, demand->gpu)
 		       ? 0
 		       : sl_sub_sat(bytes, promised(node, demand));
+}
+
+static uint64_t free_for(const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	return free_with(node, demand, 0);
 }
 
 uint64_t sl_node_available(
@@ -450,6 +467,7 @@ struct sl_node_because sl_node_waits_because(
 	const struct sl_node_claim *claim = sl_node_claim_of(node, client, demand);
 	bool comes = claim && claim->has_seat;
 	bool fits = demand->bytes <= free_for(node, demand);
+	bytes_fn ending = sl_node_is_entitled(demand) ? ending_on : ending_burst_on;
 	uint64_t dying = node->ledger.gpu[demand->gpu].sum.dying_bytes, first = 0;
 	struct sl_node_because because = {.gpu = demand->gpu,
 		.workload = client->workload->index.id,
@@ -469,11 +487,10 @@ struct sl_node_because sl_node_waits_because(
 		because.reason = SL_REASON_KEPT_FOR_HEAD;
 		because.other = first;
 	} else if (comes &&
-		   (name_most(node, &because,
-			    sl_node_is_entitled(demand) ? ending_on : ending_burst_on) ||
-			   name_ended(node, &because))) {
+		   (name_most(node, &because, ending) || name_ended(node, &because) ||
+			   name_own(node, client->workload, &because, ending))) {
 		because.reason = SL_REASON_STOPPING_WAITS;
-	} else if (comes && dying) {
+	} else if (comes && dying && demand->bytes <= free_with(node, demand, dying)) {
 		because.reason = SL_REASON_DYING_WAITS;
 		because.other_bytes = dying;
 	} else {

@@ -231,9 +231,17 @@ static void list_workload(struct sl_node_step *step, struct sl_node_workload *wo
 		sl_list_foreach (link, &client->demands) {
 			struct sl_node_demand *demand = sl_node_demand_at(link);
 			struct sl_node_claim *claim;
+			sl_ns until;
 
 			if (demand->epoch || demand->flags & SL_NODE_DEMAND_CONTEXT)
 				continue;
+			/* Until it is tried again others may have what it would. */
+			until = sl_node_refused_until(node, demand);
+			if (step->now < until) {
+				plan->refused |= 1u << demand->gpu;
+				sl_node_wake(step, until);
+				continue;
+			}
 			claim = add(node, client, SL_RANK_DEMAND);
 			claim->demand = demand;
 			claim->gpus |= 1u << demand->gpu;
@@ -396,6 +404,8 @@ void sl_node_list_claims(struct sl_node_step *step)
 	struct sl_node_plan *plan = node->plan;
 
 	plan->claims_count = 0;
+	plan->rank_due = SL_NS_NEVER;
+	plan->refused = 0;
 	for (uint32_t room = 0; room < 3; room++)
 		plan->above[room].known = false;
 	sl_list_foreach (link, &node->all_workloads)
@@ -409,7 +419,7 @@ void sl_node_list_claims(struct sl_node_step *step)
 	find_siblings(node);
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		plan->claims[i].rank =
-			sl_rank_of(&plan->claims[i].facts, step->now, &step->due);
+			sl_rank_of(&plan->claims[i].facts, step->now, &plan->rank_due);
 		plan->order[i] = &plan->claims[i];
 	}
 	if (plan->claims_count)

@@ -14,7 +14,8 @@ struct sl_node_client *sl_node_living(struct sl_node_step *step, uint64_t id)
 	return NULL;
 }
 
-struct sl_node_client *sl_node_living_on(
+/* NULL also where the GPU is not there. */
+static struct sl_node_client *living_on(
 	struct sl_node_step *step, uint64_t id, uint32_t gpu)
 {
 	if (gpu < SL_NODE_GPUS_MAX && step->node->ledger.gpu[gpu].present)
@@ -50,7 +51,8 @@ bool sl_node_is_out(const struct sl_node_client *client)
 	return false;
 }
 
-void sl_node_whole_by_freeing(struct sl_node_step *step, struct sl_node_client *client)
+/* It may have become whole by freeing what was on the host: as if a RESTORE had ended. */
+static void whole_by_freeing(struct sl_node_step *step, struct sl_node_client *client)
 {
 	if (sl_node_is_out(client) || client->order.id)
 		return;
@@ -113,17 +115,16 @@ void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *
 {
 	struct sl_node *node = step->node;
 	uint32_t gpu = event->client_report.gpu;
-	struct sl_node_client *client =
-		sl_node_living_on(step, event->client_report.client, gpu);
+	struct sl_node_client *client = living_on(step, event->client_report.client, gpu);
 	uint64_t out_bytes;
 
 	if (!client)
 		return;
 	/* The former daemon knew when its memory came back; here its slice begins once all of it is
 	 * reported. */
-	if (client->stage == SL_NODE_EXPECTED)
+	if (SL_MUTANT(REPORT_BEGINS_TURN, client->stage == SL_NODE_EXPECTED, true))
 		client->seat =
-			SL_MUTANT(REPORT_BEGINS_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
+			SL_MUTANT(START_BEGINS_NO_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
 	/* A client that reports again during a recovery does not hold that up. */
 	if (client->stage != SL_NODE_LIVES || !node->recover_until)
 		client->stage = SL_NODE_REPORTING;
@@ -145,7 +146,7 @@ void sl_node_on_client_evicted(struct sl_node_step *step, const struct sl_event 
 {
 	uint32_t gpu = event->client_evicted.gpu;
 	struct sl_node_client *client =
-		sl_node_living_on(step, event->client_evicted.client, gpu);
+		living_on(step, event->client_evicted.client, gpu);
 
 	if (!client)
 		return;
@@ -290,7 +291,7 @@ void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event)
 {
 	struct sl_node *node = step->node;
 	uint32_t gpu = event->freed.gpu;
-	struct sl_node_client *client = sl_node_living_on(step, event->freed.client, gpu);
+	struct sl_node_client *client = living_on(step, event->freed.client, gpu);
 	uint64_t freed;
 	bool was_out;
 
@@ -315,18 +316,17 @@ void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event)
 		sl_node_trim_anew(step, client);
 	}
 	if (was_out)
-		sl_node_whole_by_freeing(step, client);
+		whole_by_freeing(step, client);
 	sl_node_released(node, gpu);
 	sl_node_tell_view(step, client->workload, gpu, 2);
-	step->plans |= node->lacks != 0 || was_out || sl_node_context_waits(node, gpu);
+	step->plans |= node->lacks || node->awaits || was_out;
 }
 
 void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event)
 {
 	struct sl_node *node = step->node;
 	uint32_t gpu = event->hidden.gpu;
-	struct sl_node_client *client =
-		sl_node_living_on(step, event->hidden.client, gpu);
+	struct sl_node_client *client = living_on(step, event->hidden.client, gpu);
 
 	if (!client ||
 		event->hidden.bytes == sl_ledger_measured(&client->holding.cell[gpu]))
@@ -362,7 +362,7 @@ static uint64_t believed(struct sl_node_step *step, struct sl_node_client *clien
 void sl_node_on_held(struct sl_node_step *step, const struct sl_event *event)
 {
 	uint32_t gpu = event->held.gpu;
-	struct sl_node_client *client = sl_node_living_on(step, event->held.client, gpu);
+	struct sl_node_client *client = living_on(step, event->held.client, gpu);
 	uint64_t before;
 
 	if (!client)

@@ -199,23 +199,9 @@ static void decide(struct sl_node_step *step, struct sl_node_demand *demand)
 	} else if (step->now >= end) {
 		sl_node_deny(step, demand, SL_REASON_CONTEXT_WAITED);
 	} else {
+		step->node->awaits = true;
 		sl_node_wake(step, end);
 	}
-}
-
-bool sl_node_context_waits(const struct sl_node *node, uint32_t gpu)
-{
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		sl_list_foreach (link, &SL_NODE_ENTRY(at, sl_node_client)->demands) {
-			const struct sl_node_demand *demand = sl_node_demand_at(link);
-
-			if (demand->flags & SL_NODE_DEMAND_CONTEXT && !demand->epoch &&
-				demand->gpu == gpu)
-				return true;
-		}
-	}
-	return false;
 }
 
 void sl_node_contexts(struct sl_node_step *step)

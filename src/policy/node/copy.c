@@ -118,10 +118,8 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 			is_quiet_for(step, client,
 				has_unseated(client) ? sl_turns_first_part(0)
 						     : sl_turns_first_part(look->cost));
-	look->coming =
-		sl_node_ends(client, step->now) ||
-		(sl_node_is_stopped(client->workload) &&
-			client->workload->stage != SL_NODE_UNCOUNTED && look->is_idle);
+	look->coming = sl_node_ends(client, step->now) ||
+		       (sl_node_goes(client->workload) && look->is_idle);
 }
 
 /* --- sums --- */

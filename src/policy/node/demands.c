@@ -340,7 +340,7 @@ void sl_node_on_commit(struct sl_node_step *step, const struct sl_event *event)
 	if (!(demand->flags & SL_NODE_DEMAND_THERE))
 		sl_node_tell_view(step, client->workload, demand->gpu, 2);
 	/* It may leave now, and what was not used is free. */
-	step->plans |= step->node->lacks != 0;
+	step->plans |= step->node->lacks || step->node->awaits;
 	sl_node_drop_demand(step->node, demand);
 }
 
@@ -362,7 +362,7 @@ static void try_later(struct sl_node_step *step, struct sl_node_demand *demand)
 		step->now + SL_MUTANT(RETRY_AT_ONCE,
 				    sl_min_u64(AGAIN_FIRST << doublings, AGAIN_MOST), 0);
 	if (SL_MUTANT(FAILED_LOSES_PLACE, false, true))
-		demand->sequence = ++step->node->next_sequence;
+		demand->arrived = step->now;
 }
 
 void sl_node_on_create_failed(struct sl_node_step *step, const struct sl_event *event)

@@ -405,7 +405,8 @@ void sl_node_move(struct sl_node_step *step)
 
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++)
 		move.avail[gpu] = (int64_t)sl_ledger_free_bytes(&node->ledger, gpu);
-	node->lacks = 0;
+	node->lacks = node->plan->refused;
+	node->awaits = false;
 	come(&move);
 	if (!refuse(&move)) {
 		leave_all(&move);

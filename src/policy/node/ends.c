@@ -12,14 +12,27 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_client *cl
 	return own ? own : node->config.config.wait_max;
 }
 
+static sl_ns demand_end(const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	sl_ns since = demand->burst_since ? demand->burst_since : demand->arrived;
+
+	return sl_node_later(since, wait_of(node, demand->client));
+}
+
 sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *claim)
 {
-	const struct sl_node_demand *demand = claim->demand;
 	sl_ns since = claim->client->wants_since;
 
-	if (demand)
-		since = demand->burst_since ? demand->burst_since : demand->arrived;
-	return sl_node_later(since, wait_of(node, claim->client));
+	if (claim->demand)
+		return demand_end(node, claim->demand);
+	/* What does not want to come back has not left yet: it has waited for nothing. */
+	return sl_node_later(since ? since : node->now, wait_of(node, claim->client));
+}
+
+sl_ns sl_node_refused_until(
+	const struct sl_node *node, const struct sl_node_demand *demand)
+{
+	return sl_min_u64(demand->back_off.until, demand_end(node, demand));
 }
 
 /* The driver has refused what is free for as long as a demand waits at most: that alone ends one
@@ -42,9 +55,10 @@ static bool is_refused_for_long(struct sl_node_step *step, struct sl_node_demand
 	return false;
 }
 
-/* What its seat counts on may never come: of a driver that refuses, or that keeps what a dead
- * process had. */
-static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *claim)
+/* What its seat counts on, beside the seats of demands before it, may never come: of a driver that
+ * refuses, or that keeps what a dead process had. */
+static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *claim,
+	uint64_t seats_bytes)
 {
 	const struct sl_node_demand *demand = claim->demand;
 
@@ -52,42 +66,36 @@ static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *
 		return true;
 	if (sl_node_has(node, SL_RESOLVER_PRIORITY) || claim->room.moves)
 		return false;
-	return demand->bytes > sl_ledger_free_bytes(&node->ledger, demand->gpu) +
-				       node->plan->leaving_bytes[demand->gpu] ||
+	return seats_bytes + demand->bytes >
+		       sl_ledger_free_bytes(&node->ledger, demand->gpu) +
+			       node->plan->leaving_bytes[demand->gpu] ||
 	       !sl_node_can_lend(node, claim);
 }
 
-/* Its turn comes. Nothing comes where it would fit and is kept waiting; nor, but for what ends by
- * itself, where nothing is moved. */
-static bool comes(struct sl_node *node, struct sl_node_claim *claim)
+/* Why this burst is denied now; NONE: it waits. */
+static enum sl_reason end_of(struct sl_node_step *step, struct sl_node_claim *claim)
 {
-	if (claim->has_seat || claim->verdict == SL_NODE_KEPT ||
-		sl_node_endless(node, claim) != SL_ENDLESS_NOT)
-		return false;
-	return sl_node_swaps(node) || !sl_node_has(node, SL_RESOLVER_WAIT);
-}
-
-/* Why this burst is denied now; NONE: it waits. *late: by its longest wait, of which there is one
- * per plan and GPU. */
-static enum sl_reason end_of(
-	struct sl_node_step *step, struct sl_node_claim *claim, bool *late)
-{
+	struct sl_node *node = step->node;
 	const struct sl_node_demand *demand = claim->demand;
-	sl_ns at = sl_node_wait_end(step->node, claim);
+	bool fits = claim->has_seat || claim->verdict == SL_NODE_KEPT;
+	bool comes = !fits && sl_node_endless(node, claim) == SL_ENDLESS_NOT;
+	sl_ns at = sl_node_wait_end(node, claim);
+	bool late;
 
-	if (comes(step->node, claim))
+	/* Where something is moved its turn comes. */
+	if (comes && sl_node_swaps(node))
 		return SL_REASON_NONE;
-	*late = claim->has_seat || claim->verdict == SL_NODE_KEPT ||
-		sl_node_has(step->node, SL_RESOLVER_WAIT);
-	if (*late && step->now < at) {
+	/* Elsewhere what ends by itself may serve it, or those before it. */
+	late = fits || comes || sl_node_has(node, SL_RESOLVER_WAIT);
+	if (late && step->now < at) {
 		sl_node_wake(step, at);
 		return SL_REASON_NONE;
 	}
-	if (step->node->plan->now.gpu[demand->gpu].degraded)
+	if (node->plan->now.gpu[demand->gpu].degraded)
 		return SL_REASON_GPU_DEGRADED;
 	if (demand->back_off.times)
 		return SL_REASON_DRIVER_REFUSES;
-	return *late ? SL_REASON_WAITED_TOO_LONG : SL_REASON_NO_RESOLVER;
+	return late ? SL_REASON_WAITED_TOO_LONG : SL_REASON_NO_RESOLVER;
 }
 
 void sl_node_end_demand(
@@ -101,31 +109,38 @@ void sl_node_end_demand(
 	sl_node_wake(step, step->now);
 }
 
+/* True: a burst was denied. */
+static bool end(
+	struct sl_node_step *step, struct sl_node_claim *claim, uint64_t seats_bytes)
+{
+	enum sl_reason reason;
+
+	if (is_refused_for_long(step, claim->demand)) {
+		sl_node_end_demand(step, claim, SL_REASON_DRIVER_REFUSES);
+		return false;
+	}
+	if (!claim->demand->burst_since ||
+		(claim->has_seat && !is_in_doubt(step->node, claim, seats_bytes)))
+		return false;
+	reason = end_of(step, claim);
+	if (reason == SL_REASON_NONE)
+		return false;
+	sl_node_end_demand(step, claim, reason);
+	return true;
+}
+
+/* One burst per plan: without it the others may be served. */
 void sl_node_end_demands(struct sl_node_step *step)
 {
 	struct sl_node_plan *plan = step->node->plan;
-	uint32_t denied = 0;
+	uint64_t seats_bytes[SL_NODE_GPUS_MAX] = {0};
 
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		struct sl_node_claim *claim = plan->order[i];
-		enum sl_reason reason;
-		bool late = false;
-		uint32_t gpu;
 
-		if (!claim->demand)
-			continue;
-		gpu = 1u << claim->demand->gpu;
-		if (is_refused_for_long(step, claim->demand)) {
-			sl_node_end_demand(step, claim, SL_REASON_DRIVER_REFUSES);
-			continue;
-		}
-		if (!claim->demand->burst_since ||
-			(claim->has_seat && !is_in_doubt(step->node, claim)))
-			continue;
-		reason = end_of(step, claim, &late);
-		if (reason == SL_REASON_NONE || (late && denied & gpu))
-			continue;
-		denied |= late ? gpu : 0;
-		sl_node_end_demand(step, claim, reason);
+		if (claim->demand && end(step, claim, seats_bytes[claim->demand->gpu]))
+			return;
+		if (claim->demand && claim->has_seat)
+			seats_bytes[claim->demand->gpu] += claim->demand->bytes;
 	}
 }

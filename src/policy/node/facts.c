@@ -9,7 +9,7 @@ void sl_node_be_active(struct sl_node_step *step, struct sl_node_client *client)
 {
 	client->active_at = sl_node_stamp(step);
 	/* From then on it counts as one that stands still. */
-	if (!sl_list_is_empty(&client->demands))
+	if (sl_node_waits(client))
 		sl_node_wake(step,
 			sl_node_later(step->now, step->node->config.config.idle_wait));
 }

@@ -22,7 +22,23 @@ static uint64_t to_leave(
 		       : sl_ledger_evictable(&client->holding.cell[gpu]);
 }
 
-/* The pool, once all that was told to leave has left. */
+/* What of it is on the GPU once all that was told to leave, or to end, is gone. */
+static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
+{
+	const struct sl_ledger_account *account = &workload->account;
+	uint64_t bytes = sl_ledger_here(account, gpu) -
+			 SL_MUTANT(LEAVING_IS_LENT, account->cell[gpu].leaving_bytes, 0);
+
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage != SL_NODE_DYING && client->look->coming)
+			bytes -= sl_ledger_live(&client->holding.cell[gpu]) -
+				 client->holding.cell[gpu].leaving_bytes;
+	}
+	return bytes;
+}
+
+/* The pool then; what dies is not taken back from anybody. */
 static struct sl_pool pool_of(const struct sl_node *node)
 {
 	struct sl_pool pool = {.pool_bytes = node->config.config.pool_bytes,
@@ -31,27 +47,19 @@ static struct sl_pool pool_of(const struct sl_node *node)
 		.leaving_bytes = node->ledger.leaving_bytes};
 
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
-		const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
-
-		pool.returning_bytes += g->sum.returning_bytes;
-		pool.lent_bytes[gpu] =
-			(int64_t)sl_ledger_resident(&node->ledger, gpu) +
-			(int64_t)g->unclaimed_bytes -
-			(int64_t)sl_ledger_shareable(&node->ledger, gpu) -
-			(int64_t)SL_MUTANT(LEAVING_IS_LENT, g->sum.leaving_bytes, 0);
+		pool.returning_bytes += node->ledger.gpu[gpu].sum.returning_bytes;
+		pool.lent_bytes[gpu] = -(int64_t)sl_ledger_shareable(&node->ledger, gpu);
 	}
 	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_ledger_account *account =
-			&sl_node_workload_at(link)->account;
+		const struct sl_node_workload *workload = sl_node_workload_at(link);
+		const struct sl_ledger_account *account = &workload->account;
 
-		for (uint32_t left = account->touched; left; left &= left - 1) {
+		for (uint32_t left = account->touched | account->gpu_mask; left;
+			left &= left - 1) {
 			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-			uint64_t here = sl_ledger_here(account, gpu);
-			uint64_t stays = here - account->cell[gpu].leaving_bytes;
-			uint64_t request = sl_ledger_request(account, gpu);
 
-			pool.lent_bytes[gpu] += (int64_t)(sl_sub_sat(request, stays) -
-							  sl_sub_sat(request, here));
+			pool.lent_bytes[gpu] += (int64_t)sl_max_u64(
+				stays_of(workload, gpu), sl_ledger_request(account, gpu));
 		}
 	}
 	return pool;
@@ -87,7 +95,8 @@ struct sl_node_all_out sl_node_all_out(const struct sl_node *node,
 	return all;
 }
 
-uint64_t sl_node_room_to_go(
+/* What the host takes of what it has on this GPU. */
+static uint64_t room_to_go(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
 	struct sl_pool pool = pool_of(node);
@@ -113,7 +122,7 @@ static bool send(struct sl_node_step *step, struct sl_node_client *client, uint6
 			continue;
 		more = true;
 		if (!client->order.id && client->look->goes &&
-			bytes <= sl_node_room_to_go(node, client->workload, gpu) &&
+			bytes <= room_to_go(node, client->workload, gpu) &&
 			sl_node_trim_for(step, client, bytes))
 			sl_node_evict(step, client, gpu, bytes, other);
 	}
@@ -130,6 +139,8 @@ static void park(struct sl_node_step *step, struct sl_node_workload *workload)
 		if (client->stage != SL_NODE_DYING)
 			more |= send(step, client, workload->index.id);
 	}
+	if (more)
+		step->node->awaits = true;
 	if (more || workload->told & SL_NODE_TOLD_PARKED)
 		return;
 	for (uint32_t left = workload->account.touched; left; left &= left - 1)
@@ -197,7 +208,7 @@ bool sl_node_parking_because(const struct sl_node *node,
 		.client = client->index.id,
 		.gpu = gpu,
 		.bytes = to_leave(node, client, gpu),
-		.available_bytes = sl_node_room_to_go(node, client->workload, gpu)};
+		.available_bytes = room_to_go(node, client->workload, gpu)};
 	if (client->condition != SL_CONDITION_RUNNING) {
 		because->reason = SL_REASON_PARKING_STOPPED;
 		because->span = node->now - sl_node_stuck_since(client);

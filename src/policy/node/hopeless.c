@@ -17,7 +17,8 @@ struct sl_node_party {
 struct sl_node_hopeless {
 	struct sl_link parties;
 	struct sl_node_party *party;
-	struct sl_demand *demand; /* as the rule knows them; parallel to plan->claims */
+	struct sl_deadlock_demand
+		*demand; /* as the rule knows them; parallel to plan->claims */
 	struct sl_deadlock_claim *workload;
 	uint64_t lend_bytes[SL_NODE_GPUS_MAX];
 };
@@ -36,17 +37,25 @@ void sl_node_make_room_for_hopeless(struct sl_node *node)
 	h->workload = sl_arena_take(node->arena, plan->room * sizeof(h->workload[0]));
 }
 
-/* It asks for nothing, gives nothing and does nothing. */
+/* It asks for nothing, gives nothing and does nothing; what the driver refused asks once more. */
 static bool is_still(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	sl_ns at = sl_node_later(client->active_at, step->node->config.config.idle_wait);
 
 	if (client->stage == SL_NODE_DYING || sl_node_is_told_to_end(client))
 		return false;
-	if (step->now >= at)
-		return true;
-	sl_node_wake(step, at);
-	return false;
+	if (step->now < at) {
+		sl_node_wake(step, at);
+		return false;
+	}
+	sl_list_foreach (link, &client->demands) {
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (!demand->epoch &&
+			step->now < sl_node_refused_until(step->node, demand))
+			return false;
+	}
+	return true;
 }
 
 /* Its memory goes to the host if somebody needs it, as far as the pool has room, or is there. */
@@ -70,12 +79,12 @@ static bool gives(
 static void add_demand(struct sl_node_hopeless *h, struct sl_node_party *party,
 	const struct sl_node_claim *claim, uint32_t index)
 {
-	struct sl_demand *demand = &h->demand[index];
+	struct sl_deadlock_demand *demand = &h->demand[index];
 
-	*demand = (struct sl_demand){.sequence = claim->demand->sequence,
+	*demand = (struct sl_deadlock_demand){.sequence = claim->demand->sequence,
 		.bytes = claim->demand->bytes,
 		.gpu = claim->demand->gpu,
-		.entitled = claim->entitled,
+		.entitled = !claim->demand->burst_since,
 		.held = claim->demand->flags & SL_NODE_DEMAND_HELD};
 	sl_list_push_tail(&party->party.demands, &demand->of_client);
 	if (claim->has_seat)

@@ -66,6 +66,11 @@ static inline bool sl_node_is_stopped(const struct sl_node_workload *workload)
 {
 	return workload->stage >= SL_NODE_ENDING;
 }
+/* It is counted on to end: not for ever, if the kill did nothing. */
+static inline bool sl_node_goes(const struct sl_node_workload *workload)
+{
+	return sl_node_is_stopped(workload) && workload->stage != SL_NODE_UNCOUNTED;
+}
 
 /* --- gpus.c --- */
 void sl_node_on_config(struct sl_node_step *step, const struct sl_event *event);
@@ -96,10 +101,8 @@ void sl_node_on_released(struct sl_node_step *step, const struct sl_event *event
 void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_held(struct sl_node_step *step, const struct sl_event *event);
-/* NULL, and noted as STRAY, of one that is dead or was never there; _on: or whose GPU is not. */
+/* NULL, and noted as STRAY, of one that is dead or was never there. */
 struct sl_node_client *sl_node_living(struct sl_node_step *step, uint64_t id);
-struct sl_node_client *sl_node_living_on(
-	struct sl_node_step *step, uint64_t id, uint32_t gpu);
 /* Its processes see other numbers on this GPU, if it has so many: one alone knows its own. */
 void sl_node_tell_view(struct sl_node_step *step, const struct sl_node_workload *workload,
 	uint32_t gpu, uint32_t if_living);
@@ -109,8 +112,6 @@ void sl_node_lose(struct sl_node_step *step, uint32_t gpu);
 void sl_node_repay(struct sl_node_step *step, uint32_t gpu);
 /* Something of it is on the host. */
 bool sl_node_is_out(const struct sl_node_client *client);
-/* It may have become whole by freeing what was on the host: as if a RESTORE had ended. */
-void sl_node_whole_by_freeing(struct sl_node_step *step, struct sl_node_client *client);
 
 /* --- demands.c --- */
 void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event);
@@ -193,9 +194,6 @@ struct sl_node_all_out { /* all of a workload that can be moved to the host */
 };
 struct sl_node_all_out sl_node_all_out(const struct sl_node *node,
 	const struct sl_node_workload *workload, bool gives_up_request);
-/* What the host takes of what it has on this GPU. */
-uint64_t sl_node_room_to_go(const struct sl_node *node,
-	const struct sl_node_workload *workload, uint32_t gpu);
 /* How far the GPU may be lent out. */
 uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu);
 /* What of it is still to leave, for a park. False: nothing. */
@@ -253,8 +251,6 @@ void sl_node_context_facts(const struct sl_node *node, uint32_t gpu, bool has_re
 	struct sl_admit_gpu *facts);
 /* Those that wait, in order of arrival. */
 void sl_node_contexts(struct sl_node_step *step);
-/* A process waits there to make its first. O(clients). */
-bool sl_node_context_waits(const struct sl_node *node, uint32_t gpu);
 /* Why it waits; reason NONE: it need not. */
 struct sl_node_because sl_node_context_because(
 	const struct sl_node *node, const struct sl_node_demand *demand);

@@ -72,7 +72,7 @@ struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 			 (demand && with_body && client->look->gpus &&
 				 !(client->look->is_whole && client->look->stays) &&
 				 !client->workload->sums->is_within),
-		.demand = demand != NULL,
+		.demand = demand && !claim->entitled,
 		.stays = demand && sl_node_stays_for_good(demand)};
 
 	if (sl_node_stands_above(node, claim)) {

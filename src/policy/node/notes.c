@@ -52,20 +52,23 @@ void sl_node_note_waits(struct sl_node_step *step)
 	}
 }
 
+void sl_node_note_pool_for(struct sl_node_step *step, const struct sl_node_claim *claim)
+{
+	struct sl_node_because because;
+
+	if (claim->client->told & SL_NODE_TOLD_POOL ||
+		!sl_node_pool_because(step->node, claim, &because))
+		return;
+	claim->client->told |= SL_NODE_TOLD_POOL;
+	sl_node_note_because(step, &because);
+}
+
 void sl_node_note_pool(struct sl_node_step *step)
 {
 	const struct sl_node_plan *plan = step->node->plan;
 
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		const struct sl_node_claim *claim = plan->order[i];
-		struct sl_node_because because;
-
-		if (claim->client->told & SL_NODE_TOLD_POOL ||
-			!sl_node_pool_because(step->node, claim, &because))
-			continue;
-		claim->client->told |= SL_NODE_TOLD_POOL;
-		sl_node_note_because(step, &because);
-	}
+	for (uint32_t i = 0; i < plan->claims_count; i++)
+		sl_node_note_pool_for(step, plan->order[i]);
 }
 
 void sl_node_note_long(struct sl_node_step *step)

@@ -161,6 +161,9 @@ void sl_node_plan(struct sl_node_step *step)
 	sl_node_break_deadlock(step);
 	sl_node_measure_waits(step->node);
 	sl_node_move(step);
+	/* Where nobody lacks anything the order says nothing. */
+	if (step->node->lacks)
+		sl_node_wake(step, step->node->plan->rank_due);
 	sl_node_contexts(step);
 	sl_node_note_waits(step);
 	sl_node_note_long(step);

@@ -96,15 +96,18 @@ struct sl_node_plan {
 	struct sl_node_claim **order;
 	struct sl_room_client *clients;    /* for the way back */
 	struct leaver *leavers;            /* difference.c */
-	struct sl_stop *stops;             /* stops.c; room for each client twice */
+	struct sl_stop *stops;             /* choice.c; room for each client twice */
 	struct sl_node_hopeless *hopeless; /* hopeless.c */
 	/* The first demand that free bytes of the GPU are kept for; and for which of them it is
 	 * known who helps it. */
 	const struct sl_node_claim *keeper[SL_NODE_GPUS_MAX], *helped;
 	uint32_t claims_count;
 	uint32_t objects, room; /* clients and demands, the most at once; and room for */
+	sl_ns rank_due;         /* when time alone changes a rank */
+	uint32_t refused;       /* GPUs of demands that are not tried again yet */
 	uint32_t blocked;       /* GPUs of claims whose turn comes */
-	uint32_t worked; /* GPUs of claims without a seat: others end for the first one */
+	uint32_t
+		worked; /* GPUs where a claim without a seat lacks: others end for the first one */
 	uint32_t crowded;
 	bool trims; /* an EVICT may have to wait for copies of resident chunks */
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of what claims, by set */
@@ -153,7 +156,25 @@ void sl_node_seat(struct sl_node_step *step);
 /* Whether there is room for it on the copy as it is now. */
 struct sl_room_verdict sl_node_room_of(
 	struct sl_node_step *step, struct sl_node_claim *claim);
+/* --- choice.c --- */
+struct sl_node_choice {
+	struct sl_node_step *step;
+	struct sl_node_plan *plan;
+	struct sl_node_claim *claim;
+	uint32_t gpu;
+	bool on_all;          /* the last of its GPUs: it is to fit on each */
+	uint64_t given_bytes; /* of what it lacks: left to others to give */
+	uint32_t chosen;      /* in plan->stops, off the copy */
+};
+/* Where it lacks anything. */
+uint32_t sl_node_lacking_gpus(const struct sl_node_claim *claim);
+/* Takes those off the copy without whom the claim has a seat on all its GPUs; stuck: only the
+ * untakeable. False: not even all together suffice, or nobody is needed; then nobody is off it. */
+bool sl_node_choose(struct sl_node_choice *choice, bool stuck);
+void sl_node_take_back(struct sl_node_choice *choice);
 /* --- stops.c --- */
+/* Its grace is over: is it still the one that has to go? */
+bool sl_node_is_due(const struct sl_node_client *client, sl_ns now);
 /* Others end for what has no seat. True: they are off the copy now, and it has one. */
 bool sl_node_stop_for(struct sl_node_step *step, struct sl_node_claim *claim);
 /* Whose grace is over and who did not have to go. */
@@ -169,6 +190,9 @@ void sl_node_end_demand(
 	struct sl_node_step *step, struct sl_node_claim *claim, enum sl_reason reason);
 /* When its longest wait is over: of a demand as what it is now, of a body since it wants. */
 sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *claim);
+/* Until then what the driver refused is not tried again. */
+sl_ns sl_node_refused_until(
+	const struct sl_node *node, const struct sl_node_demand *demand);
 /* --- difference.c --- */
 void sl_node_move(struct sl_node_step *step);
 /* --- going.c --- */
@@ -196,6 +220,9 @@ bool sl_node_waits_for_pool(const struct sl_node *node, const struct sl_node_cla
 /* And not for as long as it is as it is: what is noted. */
 bool sl_node_pool_because(const struct sl_node *node, const struct sl_node_claim *claim,
 	struct sl_node_because *because);
+/* --- notes.c --- */
+/* Once per wait of its client: the pool has no room for what would have to leave for it. */
+void sl_node_note_pool_for(struct sl_node_step *step, const struct sl_node_claim *claim);
 /* --- waits.c --- */
 void sl_node_measure_waits(struct sl_node *node);
 /* --- probes.c --- */

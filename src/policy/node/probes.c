@@ -5,27 +5,36 @@
 
 /* After so long somebody has to see whether what is in the way can be had back. */
 #define PRESSED_AFTER (1 * SL_S)
+/* What grows piece by piece lacks something and nothing by turns: nobody is told each time. */
+#define TOLD_FOR (1 * SL_S)
 
-/* GPUs that something within its request waits for. */
-static uint32_t find_pressed(struct sl_node_step *step)
+/* GPUs that something has waited for, for long enough. */
+struct pressed {
+	uint32_t by_entitled; /* within its request */
+	uint32_t by_unseated;
+};
+
+static struct pressed find_pressed(struct sl_node_step *step)
 {
 	const struct sl_node_plan *plan = step->node->plan;
-	uint32_t pressed = 0;
+	struct pressed pressed = {0};
 
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		const struct sl_node_claim *claim = plan->order[i];
 		sl_ns at = sl_node_later(claim->facts.asked_at, PRESSED_AFTER);
+		uint32_t gpus = claim->demand ? 1u << claim->demand->gpu : claim->gpus;
 
-		if (claim->is_over || !claim->entitled ||
-			(claim->demand ? claim->demand->epoch != 0
-				       : claim->client->look->is_whole))
+		if (claim->is_over || (claim->demand ? claim->demand->epoch != 0
+						     : claim->client->look->is_whole))
 			continue;
-		if (step->now >= at)
-			pressed |= claim->demand ? 1u << claim->demand->gpu : claim->gpus;
-		else
+		if (step->now < at)
 			sl_node_wake(step, at);
+		else if (claim->entitled && step->node->config.config.untakeable_after)
+			pressed.by_entitled |= gpus;
+		if (step->now >= at && !claim->has_seat)
+			pressed.by_unseated |= gpus;
 	}
-	return step->node->config.config.untakeable_after ? pressed : 0;
+	return pressed;
 }
 
 static bool is_in_the_way(const struct sl_node_client *client, uint32_t pressed)
@@ -53,8 +62,23 @@ static bool is_late(struct sl_node_step *step, const struct sl_node_client *clie
 	return client->order.id && step->now >= at;
 }
 
-static enum sl_probe wanted(
-	struct sl_node_step *step, const struct sl_node_client *client, uint32_t pressed)
+/* Watched for a while, and never idle: what rests for less than the span of a pulse shows it by
+ * proof alone. */
+static bool may_rest_unseen(struct sl_node_step *step,
+	const struct sl_node_client *client, const struct pressed *pressed)
+{
+	sl_ns at = sl_node_later(client->probe_at, PRESSED_AFTER);
+
+	if (client->probe != SL_PROBE_WATCH || !client->look->is_whole ||
+		!(client->holding.touched & pressed->by_unseated))
+		return false;
+	if (step->now < at)
+		sl_node_wake(step, at);
+	return step->now >= at;
+}
+
+static enum sl_probe wanted(struct sl_node_step *step,
+	const struct sl_node_client *client, const struct pressed *pressed)
 {
 	const struct sl_node *node = step->node;
 	bool can_move = client->swaps && sl_node_swaps(node);
@@ -62,11 +86,12 @@ static enum sl_probe wanted(
 
 	if (client->told & SL_NODE_TOLD_UNTAKEABLE)
 		return SL_MUTANT(UNTAKEABLE_UNWATCHED, SL_PROBE_PROVE, SL_PROBE_OFF);
-	if (client->look->proves || is_in_the_way(client, pressed))
+	if (client->look->proves || is_in_the_way(client, pressed->by_entitled))
 		return SL_MUTANT(NEVER_PROVES, SL_PROBE_PROVE, SL_PROBE_WATCH);
 	if (can_move && lacks &&
 		(client->probe == SL_PROBE_PROVE ||
-			(client->idle_since && !client->proven)))
+			(client->idle_since && !client->proven) ||
+			may_rest_unseen(step, client, pressed)))
 		return SL_MUTANT(NEVER_PROVES, SL_PROBE_PROVE, SL_PROBE_WATCH);
 	if (client->condition != SL_CONDITION_RUNNING || is_late(step, client))
 		return SL_PROBE_WATCH;
@@ -78,15 +103,27 @@ static enum sl_probe wanted(
 	return sl_node_has(node, SL_RESOLVER_PRIORITY) ? SL_PROBE_WATCH : SL_PROBE_OFF;
 }
 
+static enum sl_probe mode_of(struct sl_node_step *step,
+	const struct sl_node_client *client, const struct pressed *pressed)
+{
+	enum sl_probe mode = wanted(step, client, pressed);
+	sl_ns at = sl_node_later(client->probe_at, TOLD_FOR);
+
+	if (mode != SL_PROBE_OFF || client->probe == SL_PROBE_OFF || step->now >= at)
+		return mode;
+	sl_node_wake(step, at);
+	return client->probe;
+}
+
 void sl_node_probe(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
-	uint32_t pressed = find_pressed(step);
+	struct pressed pressed = find_pressed(step);
 
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-		enum sl_probe mode = wanted(step, client, pressed);
+		enum sl_probe mode = mode_of(step, client, &pressed);
 
 		if (client->stage == SL_NODE_EXPECTED || client->stage == SL_NODE_DYING ||
 			mode == client->probe)
@@ -95,7 +132,7 @@ void sl_node_probe(struct sl_node_step *step)
 		client->probe_at = sl_node_stamp(step);
 		/* Nobody tells any more what it does: what was told must not go on by itself; but
 		 * nothing of what is on the host runs before it wants to. */
-		if (mode == SL_PROBE_OFF && client->look->is_whole) {
+		if (mode == SL_PROBE_OFF && !sl_node_is_out(client)) {
 			client->idle_since = client->busy_since = 0;
 			client->proven = false;
 		}

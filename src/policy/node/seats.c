@@ -23,15 +23,12 @@ static uint64_t moves_of(
 	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
 		uint64_t more = claim->need[gpu].away_bytes + claim->need[gpu].asks_bytes;
 
+		if (!more)
+			continue;
 		bytes += out_of(&plan->now.gpu[gpu], more) -
 			 out_of(&plan->now.gpu[gpu], 0);
 	}
 	return bytes;
-}
-
-static sl_ns since_of(const struct sl_node_claim *claim)
-{
-	return claim->demand ? claim->demand->burst_since : claim->client->wants_since;
 }
 
 /* A demand whose time in the chain has not come gets free memory only, and so does a burst that
@@ -39,12 +36,7 @@ static sl_ns since_of(const struct sl_node_claim *claim)
  * wait. */
 static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
-	const struct sl_node_workload *workload = claim->client->workload;
-	sl_ns wait = workload->wait_max ? workload->wait_max
-					: step->node->config.config.wait_max;
-	sl_ns since = claim->demand && claim->entitled ? claim->demand->arrived
-						       : since_of(claim);
-	sl_ns at = sl_node_later(since, wait);
+	sl_ns at = sl_node_wait_end(step->node, claim);
 
 	if ((claim->entitled && !claim->demand) ||
 		!SL_MUTANT(SWAPS_BEFORE_WAIT, sl_node_waits_first(step->node), false) ||

@@ -189,6 +189,7 @@ struct sl_node {
 	sl_ns recover_until; /* 0: it does not recover */
 	sl_ns told_due;
 	uint32_t lacks; /* GPUs on which the last plan left something open */
+	bool awaits;    /* a context waits, or what is parked is still to leave */
 };
 
 #define SL_NODE_ENTRY(index_node, type) SL_CONTAINER_OF(index_node, struct type, index)

@@ -69,12 +69,6 @@ struct sl_node_pool_view sl_node_pool(const struct sl_node *node)
 	return view;
 }
 
-struct sl_node_left_view sl_node_left(const struct sl_node *node)
-{
-	(void)node;
-	return (struct sl_node_left_view){0};
-}
-
 /* --- workloads --- */
 
 struct state {

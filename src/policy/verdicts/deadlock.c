@@ -73,7 +73,7 @@ static uint32_t find_level(struct state *state, int32_t priority)
 
 /* How far this demand may stand on requests in the kept set. */
 static uint64_t lent_to(const struct state *state, const struct sl_deadlock_party *party,
-	const struct sl_demand *demand)
+	const struct sl_deadlock_demand *demand)
 {
 	uint32_t gpu = demand->gpu;
 	uint64_t bytes = state->scene->lend_bytes[gpu];
@@ -120,7 +120,7 @@ static void move(struct state *state, struct sl_deadlock_party *party, bool in)
 
 /* Whether the demand could be granted if nothing but the kept set were in its way. */
 static bool demand_fits(const struct state *state, const struct sl_deadlock_party *party,
-	const struct sl_demand *demand)
+	const struct sl_deadlock_demand *demand)
 {
 	uint32_t gpu = demand->gpu;
 	uint64_t shareable = sl_ledger_shareable(state->scene->ledger, gpu);
@@ -143,11 +143,9 @@ static bool party_fits(const struct state *state, const struct sl_deadlock_party
 	uint32_t waits_on = 0, fits_on = 0;
 
 	sl_list_foreach (link, &party->demands) {
-		const struct sl_demand *demand =
-			SL_LIST_ENTRY(link, struct sl_demand, of_client);
+		const struct sl_deadlock_demand *demand =
+			SL_LIST_ENTRY(link, struct sl_deadlock_demand, of_client);
 
-		if (demand->epoch)
-			continue;
 		waits_on |= 1u << demand->gpu;
 		if (demand_fits(state, party, demand))
 			fits_on |= 1u << demand->gpu;
@@ -218,19 +216,19 @@ struct search {
 };
 
 static bool is_in(const struct state *state, const struct sl_deadlock_party *party,
-	const struct sl_demand *demand, const struct search *search)
+	const struct sl_deadlock_demand *demand, const struct search *search)
 {
-	if (demand->epoch || SL_MUTANT(VICTIM_ENTITLED, demand->entitled, false) ||
+	if (SL_MUTANT(VICTIM_ENTITLED, demand->entitled, false) ||
 		demand->sequence >= search->before)
 		return false;
 	return !search->blocked || !demand_fits(state, party, demand);
 }
 
 /* The youngest of them, and whose it is; NULL if there is none. */
-static struct sl_demand *youngest(const struct state *state, const struct search *search,
-	struct sl_deadlock_party **owner)
+static struct sl_deadlock_demand *youngest(const struct state *state,
+	const struct search *search, struct sl_deadlock_party **owner)
 {
-	struct sl_demand *found = NULL;
+	struct sl_deadlock_demand *found = NULL;
 
 	sl_list_foreach (link, state->scene->parties) {
 		struct sl_deadlock_party *party =
@@ -239,8 +237,8 @@ static struct sl_demand *youngest(const struct state *state, const struct search
 		if (!party->stuck || (search->holding && !holds_something(party)))
 			continue;
 		sl_list_foreach (at, &party->demands) {
-			struct sl_demand *d =
-				SL_LIST_ENTRY(at, struct sl_demand, of_client);
+			struct sl_deadlock_demand *d =
+				SL_LIST_ENTRY(at, struct sl_deadlock_demand, of_client);
 
 			if (!is_in(state, party, d, search) ||
 				(found &&
@@ -257,12 +255,12 @@ static struct sl_demand *youngest(const struct state *state, const struct search
 
 /* Those that hold nothing free nobody and are passed over; so are, one after the other, those whose
  * giving way would help no one. */
-static struct sl_demand *choose_victim(struct state *state, bool blocked)
+static struct sl_deadlock_demand *choose_victim(struct state *state, bool blocked)
 {
 	struct search search = {
 		.before = UINT64_MAX, .blocked = blocked, .holding = true};
 	struct sl_deadlock_party *owner = NULL;
-	struct sl_demand *demand;
+	struct sl_deadlock_demand *demand;
 
 	for (uint32_t i = 0; i < TRIES_MOST; i++) {
 		demand = youngest(state, &search, &owner);
@@ -311,7 +309,7 @@ struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene)
 }
 
 void sl_deadlock_helpers(const struct sl_deadlock_scene *scene,
-	const struct sl_demand *head, const struct sl_deadlock_party *owner)
+	const struct sl_deadlock_demand *head, const struct sl_deadlock_party *owner)
 {
 	struct state state;
 	bool again = true;

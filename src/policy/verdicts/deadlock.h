@@ -21,7 +21,18 @@
 #ifndef SL_POLICY_DEADLOCK_H
 #define SL_POLICY_DEADLOCK_H
 
-#include "policy/verdicts/demand.h"
+#include "base/list.h"
+#include "policy/books/ledger.h"
+
+/* A demand that waits. */
+struct sl_deadlock_demand {
+	struct sl_link of_client;
+	uint64_t sequence; /* arrival, node-wide */
+	uint64_t bytes;
+	uint32_t gpu;
+	bool entitled;
+	bool held; /* what is made of it must not be evicted */
+};
 
 /* One per workload: what the caller says of it, and scratch. */
 struct sl_deadlock_claim {
@@ -36,9 +47,8 @@ struct sl_deadlock_claim {
 
 /* One client with waiting demands. */
 struct sl_deadlock_party {
-	struct sl_link link; /* among the waiting parties of the node */
-	struct sl_link
-		demands; /* of sl_demand.of_client; granted ones (epoch != 0) are skipped */
+	struct sl_link link;    /* among the waiting parties of the node */
+	struct sl_link demands; /* of sl_deadlock_demand.of_client */
 	const struct sl_ledger_holding *holding;
 	struct sl_deadlock_claim *claim;
 	bool waits; /* in: it has been idle for idle_wait; otherwise it could still give */
@@ -55,8 +65,9 @@ struct sl_deadlock_scene {
 };
 
 struct sl_deadlock_plan {
-	uint32_t hopeless;        /* clients; their parties are marked stuck */
-	struct sl_demand *victim; /* to be denied; NULL if none, or none may be denied */
+	uint32_t hopeless; /* clients; their parties are marked stuck */
+	struct sl_deadlock_demand
+		*victim; /* to be denied; NULL if none, or none may be denied */
 };
 
 /* O(waiting clients x rounds), most often two rounds; with a victim, times at most 64. */
@@ -69,6 +80,6 @@ struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene);
  * serve it. Parties that hold nothing never help.
  */
 void sl_deadlock_helpers(const struct sl_deadlock_scene *scene,
-	const struct sl_demand *head, const struct sl_deadlock_party *owner);
+	const struct sl_deadlock_demand *head, const struct sl_deadlock_party *owner);
 
 #endif

@@ -111,7 +111,17 @@ static void seat(struct sl_room_share *share, const struct sl_room_need *of, boo
 /* What cannot be moved takes nothing of others' requests, but of those above it. */
 static bool takes_nothing(const struct sl_room_claim *claim, uint32_t g)
 {
-	return claim->burst && claim->stays && claim->need[g].asks_bytes;
+	return claim->burst && claim->demand && claim->stays && claim->need[g].asks_bytes;
+}
+
+/* Nor does what gets a seat after it take what it may not, before it is granted. */
+static uint64_t above_with(
+	const struct sl_room_gpu *gpu, const struct sl_room_claim *claim, uint32_t g)
+{
+	if (!takes_nothing(claim, g))
+		return gpu->above_bytes;
+	return gpu->holds ? sl_min_u64(gpu->above_bytes, claim->above_bytes[g])
+			  : claim->above_bytes[g];
 }
 
 static void add(struct sl_room *room, struct sl_room_workload *workload,
@@ -125,8 +135,8 @@ static void add(struct sl_room *room, struct sl_room_workload *workload,
 			continue;
 		count(&room->gpu[gpu], &workload->on[gpu], part, NO_MORE);
 		seat(&workload->on[gpu], &claim->need[gpu], claim->stays);
-		room->gpu[gpu].holds |=
-			takes_nothing(claim, gpu) && !claim->above_bytes[gpu];
+		room->gpu[gpu].above_bytes = above_with(&room->gpu[gpu], claim, gpu);
+		room->gpu[gpu].holds |= takes_nothing(claim, gpu);
 		count(&room->gpu[gpu], &workload->on[gpu], part, ONCE);
 	}
 	room->lets_bytes += lets(room, workload);
@@ -144,10 +154,16 @@ struct both {
 	const struct sl_room_workload *workload; /* the claim's, with it */
 };
 
-/* Beside a burst that stays all requests are to have room: what leaves of them does not help. */
+static uint64_t wanting(const struct sl_room_gpu *gpu)
+{
+	return sl_sub_sat(gpu->wanting_bytes, gpu->above_bytes);
+}
+
+/* Beside a burst that stays requests are to have room, but for those above it: what leaves of them
+ * does not help. */
 static uint64_t out_beside_requests(const struct sl_room_gpu *gpu, uint64_t all)
 {
-	uint64_t bytes = sl_sub_sat(all + gpu->wanting_bytes, gpu->shareable_bytes);
+	uint64_t bytes = sl_sub_sat(all + wanting(gpu), gpu->shareable_bytes);
 
 	return bytes ? sl_min_u64(bytes + gpu->within_bytes, gpu->rest_bytes) : 0;
 }
@@ -166,8 +182,7 @@ uint64_t sl_room_spare(const struct sl_room_gpu *gpu)
 {
 	uint64_t all = gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
 
-	return sl_sub_sat(
-		gpu->shareable_bytes, all + (gpu->holds ? gpu->wanting_bytes : 0));
+	return sl_sub_sat(gpu->shareable_bytes, all + (gpu->holds ? wanting(gpu) : 0));
 }
 
 static bool is_burst_demand(const struct both *both)
@@ -218,7 +233,8 @@ static void sum(struct sums *sums, const struct both *both, uint32_t g)
 	sums->away_bytes += gpu->away_bytes;
 	sums->moves |= SL_MUTANT(
 		ALL_SUMS_COUNT, bytes > sl_room_out(&both->without->gpu[g]), true);
-	sums->lends |= both->claim->need[g].asks_bytes && on_requests;
+	sums->lends |=
+		both->claim->demand && both->claim->need[g].asks_bytes && on_requests;
 }
 
 static struct sums sums(const struct both *both)
@@ -278,10 +294,9 @@ static struct sl_room_verdict fits_gpu(
 		    false))
 		return lacks(SL_ROOM_DEGRADED, g, needs);
 	/* What a burst that stays leaves to others is in nobody's way but theirs. */
-	if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, gpu->holds, false))
-		bytes += others;
-	else if (SL_MUTANT(ROOM_HELD_ON_REQUESTS, takes_nothing(claim, g), false))
-		bytes += sl_sub_sat(others, claim->above_bytes[g]);
+	if (SL_MUTANT(
+		    ROOM_HELD_ON_REQUESTS, gpu->holds || takes_nothing(claim, g), false))
+		bytes += sl_sub_sat(others, above_with(gpu, claim, g));
 	return lacks(SL_ROOM_GPU, g, sl_sub_sat(bytes, gpu->shareable_bytes));
 }
 
@@ -379,6 +394,28 @@ static struct sl_room_verdict fits(const struct both *both)
 	return verdict;
 }
 
+/* Most claims of a plan: nothing more has to leave for it, it is lent nothing, and no part of a
+ * workload keeps anything. No sum that is judged grows then. */
+static bool changes_nothing(const struct sl_room *room, const struct sl_room_claim *claim)
+{
+	uint64_t rest = 0;
+
+	for (uint32_t g = 0; g < room->gpus; g++) {
+		const struct sl_room_gpu *gpu = &room->gpu[g];
+		uint64_t more = claim->need[g].away_bytes + claim->need[g].asks_bytes;
+
+		if (need(&claim->need[g]) && gpu->holds)
+			return false;
+		if (more && gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes + more >
+				    gpu->shareable_bytes)
+			return false;
+		if (gpu->lets_bytes < gpu->rest_bytes)
+			return false;
+		rest += gpu->rest_bytes;
+	}
+	return room->lets_bytes == rest && !(claim->burst && claim->demand);
+}
+
 struct sl_room_verdict sl_room_for(
 	const struct sl_room *room, const struct sl_room_claim *claim)
 {
@@ -393,6 +430,8 @@ struct sl_room_verdict sl_room_for(
 		if (verdict.code)
 			return verdict;
 	}
+	if (changes_nothing(room, claim))
+		return (struct sl_room_verdict){0};
 	/* Only the GPUs that there are: it is asked for each claim of each plan. */
 	memcpy(&with, room,
 		offsetof(struct sl_room, gpu) + room->gpus * sizeof(room->gpu[0]));

@@ -43,7 +43,10 @@ struct sl_room_gpu {
 	uint64_t host_bytes;  /* evicted and leaving of this GPU */
 	uint64_t chunk_bytes; /* a leaver may give so much more than it is told to */
 	bool lost, degraded;  /* degraded: I1 is broken */
-	bool holds; /* a seat of a burst that stays: what is unclaimed is to be free for it, too */
+	/* A seat of a burst that stays: what is unclaimed is to be free for it, too, but for so
+	 * much (the least of such seats). */
+	bool holds;
+	uint64_t above_bytes;
 	/* Sums over workloads, kept by sl_room_load() and sl_room_add(). */
 	uint64_t fixed_bytes, seats_bytes, away_bytes, rest_bytes;
 	uint64_t unclaimed_bytes, within_bytes;
@@ -83,7 +86,8 @@ struct sl_room_claim {
 	struct sl_room_workload *workload; /* not owned; sl_room_add() changes it */
 	const struct sl_room_client
 		*client; /* its own, without what it asks for; not owned */
-	bool burst, demand;
+	bool burst;      /* some of it is above a request */
+	bool demand;     /* of a burst: what it asks for is, not only its body */
 	bool stays; /* what it asks for cannot be moved once granted: held, no-swap */
 	struct sl_room_need need[SL_LEDGER_GPUS_MAX];
 	/* Unclaimed requests per GPU that need no way back from this claim: of workloads of a

@@ -10,21 +10,6 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-bool sl_turns_is_before(const struct sl_turns_place *a, const struct sl_turns_place *b)
-{
-	if (a->entitled != b->entitled)
-		return SL_MUTANT(TURN_ENTITLED_LAST, a->entitled, b->entitled);
-	if (a->promoted != b->promoted)
-		return a->promoted;
-	if (a->priority != b->priority)
-		return SL_MUTANT(TURN_PRIORITY_LAST, a->priority > b->priority,
-			a->priority < b->priority);
-	if (a->since != b->since)
-		return SL_MUTANT(
-			TURN_LATEST_FIRST, a->since<b->since, a->since> b->since);
-	return a->tie < b->tie;
-}
-
 uint64_t sl_turns_weight(uint64_t request_bytes, uint64_t shareable_bytes)
 {
 	uint64_t weight = sl_max_u64(
@@ -66,11 +51,6 @@ sl_ns sl_turns_length(const struct sl_turns_unit *unit, uint64_t weight, sl_ns t
 	return sl_max_u64((sl_ns)turn, least);
 }
 
-static sl_ns add(sl_ns a, sl_ns b)
-{
-	return b > SL_NS_NEVER - a ? SL_NS_NEVER : a + b;
-}
-
 sl_ns sl_turns_patience(sl_ns turn, uint32_t min_share_pm)
 {
 	wide span =
@@ -82,12 +62,4 @@ sl_ns sl_turns_patience(sl_ns turn, uint32_t min_share_pm)
 sl_ns sl_turns_first_part(sl_ns cost)
 {
 	return sl_max_u64(SL_MUTANT(IDLE_AT_ANY_COST, cost, 0), 20 * SL_MS);
-}
-
-sl_ns sl_turns_longest_wait(sl_ns others_turns, sl_ns others_costs, uint32_t others,
-	sl_ns own_cost, sl_ns patience, sl_ns drain)
-{
-	sl_ns drains = drain > SL_NS_NEVER / (others + 1) ? SL_NS_NEVER : drain * others;
-
-	return add(add(add(others_turns, others_costs), add(own_cost, patience)), drains);
 }

@@ -25,17 +25,6 @@
 /* In thousandths of the time. */
 #define SL_TURNS_MIN_SHARE 50
 
-/* A place in the order of service. */
-struct sl_turns_place {
-	bool entitled;
-	bool promoted; /* before all priorities, for one turn */
-	int32_t priority;
-	sl_ns since;
-	uint64_t tie; /* unique */
-};
-
-bool sl_turns_is_before(const struct sl_turns_place *a, const struct sl_turns_place *b);
-
 /* The unit of a set; zero-initialise. */
 struct sl_turns_unit {
 	sl_ns base;
@@ -54,13 +43,5 @@ sl_ns sl_turns_patience(sl_ns turn, uint32_t min_share_pm);
 /* The part of a turn in which nobody of the same priority is taken, and how long somebody must have
  * had no work to count as idle: what moving costs, at least 20 ms. */
 sl_ns sl_turns_first_part(sl_ns cost);
-
-/*
- * The longest wait of w among those that compete with it: others_turns and others_costs are sums
- * over them, of which `others` are there. patience: 0 unless somebody of higher priority competes.
- * Each may take one drain to leave.
- */
-sl_ns sl_turns_longest_wait(sl_ns others_turns, sl_ns others_costs, uint32_t others,
-	sl_ns own_cost, sl_ns patience, sl_ns drain);
 
 #endif

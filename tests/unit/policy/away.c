@@ -60,8 +60,6 @@ static void leaves_for_c(struct play *p, uint64_t at_ms, uint64_t ask)
 		(struct sl_event)COMMIT(3, p->last[SL_ACTION_GRANT].grant.epoch, 35));
 }
 
-#ifdef SL_NODE_PLAN
-
 /* What is asked in vain brings nobody back: A has 40 and asks for 15, and N and S keep 50. A demand
  * waits once, wherever its client is. */
 static void test_over_while_away(void **state)
@@ -95,63 +93,6 @@ static void test_over_in_vain(void **state)
 	play_close(&p);
 }
 
-#else
-
-/* C frees all, and A is on its way back. */
-static void returns(struct play *p, uint64_t at_ms)
-{
-	assert_non_null(strstr(
-		at(p, at_ms, (struct sl_event)FREED(3, 0, 35)), "RESTORE 1 g0 25"));
-}
-
-/* What is done for A then. */
-static const char *is_back(struct play *p, uint64_t at_ms)
-{
-	return at(p, at_ms, (struct sl_event)DONE(1, p->last[SL_ACTION_RESTORE].id, 0));
-}
-
-/* Its wait began anew when it was back for the first time, and is over while it is away for the
- * second. */
-static void away_for_the_second_time(struct play *p)
-{
-	begin(p, (struct sl_event)SWAP(SWAP, WAIT));
-	leaves_for_c(p, 1000, 1);
-	returns(p, 2000);
-	assert_null(strstr(is_back(p, 2010), "DENY"));
-	leaves_for_c(p, 3000, 2);
-	/* N has the deadlines looked at. */
-	assert_string_equal(at(p, 62020, (struct sl_event)ASK(2, 2, 0, 5)), "");
-	(void)at(p, 62030, (struct sl_event)EVENT(CANCEL, cancel, {2, 2}));
-}
-
-/* It is not refused before others were looked at for it once it is there: S can be moved by
- * then. */
-static void test_over_while_away(void **state)
-{
-	struct play p;
-
-	(void)state;
-	away_for_the_second_time(&p);
-	returns(&p, 70000);
-	(void)at(&p, 70005, (struct sl_event)CONDITION(4, RUNNING));
-	assert_non_null(strstr(is_back(&p, 70010), "EVICT 4 g0"));
-	play_close(&p);
-}
-
-/* The same, and there is still nobody to be moved: it has waited for long enough. */
-static void test_over_in_vain(void **state)
-{
-	struct play p;
-
-	(void)state;
-	away_for_the_second_time(&p);
-	returns(&p, 70000);
-	assert_non_null(strstr(is_back(&p, 70010), "DENY 1/2 WAITED_TOO_LONG"));
-	play_close(&p);
-}
-
-#endif
-
 /* Behind `wait` it is looked at when its wait is over, and S is to be moved, who refuses that for
  * the moment. Then A is told to leave for C, and refuses as well: it is as helped as before. */
 static void test_told_to_leave_after_it(void **state)
@@ -162,22 +103,10 @@ static void test_told_to_leave_after_it(void **state)
 	begin(&p, (struct sl_event)SWAP(WAIT, SWAP));
 	(void)at(&p, 10, (struct sl_event)ASK(3, 1, 0, 35));
 	(void)at(&p, 59000, (struct sl_event)CONDITION(4, RUNNING));
-#ifdef SL_NODE_PLAN /* beside what C keeps of its request S's 10 would not suffice */
 	assert_non_null(
 		strstr(at(&p, 60001, (struct sl_event)TIME), "DENY 1/2 WAITED_TOO_LONG"));
 	assert_non_null(strstr(
 		at(&p, 60010, (struct sl_event)TIME), "EVICT 1 g0 25 EVICTED_FOR"));
-#else
-	assert_non_null(
-		strstr(at(&p, 60001, (struct sl_event)TIME), "EVICT 4 g0 5 EVICTED_FOR"));
-	assert_null(strstr(
-		at(&p, 60005, (struct sl_event)REFUSED(4, evicted_as(&p))), "DENY"));
-	assert_non_null(strstr(
-		at(&p, 60010, (struct sl_event)TIME), "EVICT 1 g0 25 EVICTED_FOR"));
-	assert_null(strstr(
-		at(&p, 60020, (struct sl_event)REFUSED(1, evicted_as(&p))), "DENY"));
-	assert_row_u64("A waits", sl_node_use(p.node, 1, 0).waiting, 1);
-#endif
 	play_close(&p);
 }
 

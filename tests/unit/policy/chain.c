@@ -49,18 +49,11 @@ static void test_goes_warm(void **state)
 
 	(void)state;
 	begin(&p);
-#ifdef SL_NODE_PLAN
 	/* D has what X had: nobody is moved for it before that, either. */
 	(void)play(&p, "chain", 2400, (struct sl_event)CHAIN(SL_RESOLVER_WAIT, 0, 0));
 	assert_true(said(&p, 2500,
 		(struct sl_event)EVENT(PULSE, pulse, {V, 1500 * SL_MS, 0, 1}),
 		"EVICT 2 g0 40 EVICTED_IDLE"));
-#else
-	(void)play(&p, "idle", 2500,
-		(struct sl_event)EVENT(PULSE, pulse, {V, 1500 * SL_MS, 0, 1}));
-	assert_true(said(&p, 3000, (struct sl_event)CHAIN(SL_RESOLVER_WAIT, 0, 0),
-		"EVICT 2 g0 40 EVICTED_IDLE"));
-#endif
 	play_close(&p);
 }
 

@@ -281,11 +281,9 @@ static bool has_bound(const struct play *p, uint64_t workload)
 	return sl_node_workload(p->node, workload).longest_wait != SL_NS_NEVER;
 }
 
-/* On the machine of claims what was refused less than four times in a row is no end of a wait.
- * Returns when that is over. */
+/* What was refused less than four times in a row is no end of a wait. Returns when that is over. */
 static uint64_t refuse_often(struct play *p)
 {
-#ifdef SL_NODE_PLAN
 	for (uint64_t ms = 5030; ms < 6000; ms += 10) {
 		(void)at(p, ms, (struct sl_event)TIME);
 		for (uint64_t client = 1; client <= 2; client++) {
@@ -297,10 +295,6 @@ static uint64_t refuse_often(struct play *p)
 		}
 	}
 	return 6000;
-#else
-	(void)p;
-	return 5020;
-#endif
 }
 
 /* Who waits is told that it is the host which is in the way of those who would leave, until one of
@@ -363,12 +357,8 @@ static void test_endless_says_why(void **state)
 
 		(void)at(&p, ms, (struct sl_event)TIME);
 		sl_node_why(p.node, 2, count_no_host, &row);
-#ifdef SL_NODE_PLAN
 		/* It is named from the first refusal on. */
 		assert_true(row.other || has_bound(&p, 2));
-#else
-		assert_row_u64("named", !has_bound(&p, 2), row.other);
-#endif
 		endless += !has_bound(&p, 2);
 		bound += has_bound(&p, 2);
 	}
@@ -444,7 +434,7 @@ static void test_copies_asked_less_often(void **state)
 }
 
 /* V has 60, and W, with 60 on the host, waits for its turn. Copies for which the pool has no room
- * beside them are waited for before V leaves: a second for each move, on the machine of claims. */
+ * beside them are waited for before V leaves: a second for each move. */
 static void test_copies_lengthen_waits(void **state)
 {
 	enum { V = 1, W };
@@ -469,9 +459,7 @@ static void test_copies_lengthen_waits(void **state)
 	assert_row_u64("they fit", sl_node_workload(p.node, W).longest_wait, wait);
 	(void)at(&p, 2, (struct sl_event)STORE(V, 90));
 	(void)at(&p, 3, (struct sl_event)TIME);
-#ifdef SL_NODE_PLAN
 	wait += 2 * SL_S;
-#endif
 	assert_row_u64("they do not", sl_node_workload(p.node, W).longest_wait, wait);
 	play_close(&p);
 }

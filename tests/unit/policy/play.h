@@ -25,6 +25,9 @@
 
 #include "policy/node.h"
 
+/* Long after the clock began: a process can have been idle before its play. */
+#define PLAY_BEGINS (1000000 * SL_S)
+
 struct play {
 	struct sl_arena *arena;
 	struct sl_node *node;
@@ -117,7 +120,7 @@ static inline void play_say(struct play *p, const struct sl_action *a)
 		if (a->wake_at.at == SL_NS_NEVER)
 			SAY("%s", "WAKE never");
 		else
-			SAY("WAKE %llu", U(a->wake_at.at / SL_MS));
+			SAY("WAKE %llu", U((a->wake_at.at - PLAY_BEGINS) / SL_MS));
 		break;
 	case SL_ACTIONS: break;
 	}
@@ -154,7 +157,7 @@ static inline const char *play(
 
 	p->used = 0;
 	p->text[0] = '\0';
-	sl_node_step(p->node, at_ms * SL_MS, &event, play_on_action, p);
+	sl_node_step(p->node, PLAY_BEGINS + at_ms * SL_MS, &event, play_on_action, p);
 	if (sl_node_check(p->node, &err))
 		fail_msg("row '%s': after '%s': %s", row, p->text, err.text);
 	return p->text;

@@ -23,7 +23,6 @@ static const struct {
 	{"and what leaves", POOL(.evicted_bytes = 30, .leaving_bytes = 20), 40, 40, 40},
 	{"but what comes back", POOL(.evicted_bytes = 30, .returning_bytes = 20), 80, 70,
 		70},
-	{"and what is kept", POOL(.kept_bytes = 30), 60, 60, 60},
 	{"what other GPUs borrowed", POOL(.lent_bytes = {0, 30}), 60, 60, 60},
 	{"nothing where less is used than promised", POOL(.lent_bytes = {-30, -30}), 90,
 		90, 90},
@@ -47,25 +46,10 @@ static void has_room(void **state)
 	}
 }
 
-/* What has moved is counted by the next. */
-static void moves(void **state)
-{
-	struct sl_pool pool = POOL(.lent_bytes = {30});
-
-	(void)state;
-	sl_pool_move(&pool, 0, 20, 15);
-	assert_row_u64("of 20 that left 5 were not lent", sl_pool_left(&pool), 55);
-	assert_row_u64("15 are lent still", sl_pool_room(&pool, 0, 40), 70);
-	sl_pool_move(&pool, 0, 70, 70);
-	assert_row_u64("all that I2 leaves", sl_pool_left(&pool), 0);
-	assert_row_u64("for who takes back what is his", sl_pool_there(&pool), 10);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(has_room),
-		cmocka_unit_test(moves),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

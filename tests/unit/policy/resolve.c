@@ -232,8 +232,8 @@ static void stops_the_proven_idle(void **state)
 		{"waits", 590000, ASK(20, 1, 0, 50), ""},
 		{"it works again", 590500, WORK(10), ""},
 		{"so it stays", 600000, TIME, "NOTE BURST_WAITS g0 2/1 50"},
-		{"silent is not idle", 600100, PULSE(10, 700, 0, 1),
-			"STOP 10 1 TERM STOP_IDLE"},
+		{"what worked since is not idle, whatever it says", 600100,
+			PULSE(10, 700, 0, 1), ""},
 	};
 	struct play p;
 
@@ -273,7 +273,7 @@ static void counts_on_who_was_asked_to_end(void **state)
 		LOW_HOLDS(PRIORITY),
 		{"ends by wish", 0, STOP(1), "STOP 0 1 TERM STOP_ASKED"},
 		{"so nobody else is stopped", 0, ASK(20, 1, 0, 40), ""},
-		{"but waited for", 1000, TIME, "NOTE STOPPING_WAITS g0 2/1 40"},
+		{"but waited for", 1000, TIME, "NOTE ENTITLED_WAITS g0 2/1 40"},
 		{"it is killed as asked", 10000, TIME, "STOP 0 1 KILL STOP_ASKED"},
 		{"there all the same", 19999, TIME, ""},
 		{"counted on no more", 20000, TIME, "STOP 10 1 TERM STOP_PRIORITY"},
@@ -437,17 +437,17 @@ static void leaves_to_others_what_they_can_give(void **state)
 		{"its process", 0, JOIN(30, 3), ""},
 		{"the other half", 0, ASK(30, 1, 0, 50), "GRANT 30/1 g0 50"},
 		{"has it", 0, COMMIT(30, 2, 50), ""},
-		{"busy with one thing", 1000, PULSE(10, 0, 20, 0), ""},
-		{"for too long", 11000, TIME,
+		{"busy with one thing", 21000, PULSE(10, 0, 20, 0), ""},
+		{"for too long", 31000, TIME,
 			"NOTE UNTAKEABLE_BEGINS g0 1/0 0; PROBE 10 2"},
-		{"two", 11000, WORKLOAD(2, 60, 100, 0), "ADMIT 2 m1 r60 l100"},
-		{"its process", 11000, JOIN(20, 2), ""},
-		{"the third can give this", 11000, ASK(20, 1, 0, 50), ""},
-		{"or this", 11000, ASK(20, 2, 0, 10), ""},
-		{"but not both", 11500, FREED(30, 0, 50),
-			"GRANT 20/1 g0 50; DENY 20/2 UNTAKEABLE g0"},
-		{"done with it", 11500, PULSE(10, 0, 1, 0),
-			"NOTE UNTAKEABLE_ENDS g0 1/0 0; PROBE 10 0"},
+		{"two", 31000, WORKLOAD(2, 60, 100, 0), "ADMIT 2 m1 r60 l100"},
+		{"its process", 31000, JOIN(20, 2), ""},
+		{"the third can give this", 31000, ASK(20, 1, 0, 50), ""},
+		{"or this", 31000, ASK(20, 2, 0, 10), ""},
+		{"but not both", 31500, FREED(30, 0, 50), "GRANT 20/1 g0 50"},
+		{"once the first has it", 31501, TIME, "DENY 20/2 UNTAKEABLE g0"},
+		{"done with it", 31502, PULSE(10, 0, 1, 0),
+			"NOTE UNTAKEABLE_ENDS g0 1/0 0"},
 	};
 
 	PLAY(rows);

@@ -13,25 +13,27 @@ static void ends_within_its_grace(void **state)
 		{"a GPU", 0, GPU(0, 100), ""},
 		{"one", 0, WORKLOAD(1), "ADMIT 1 m1 r0 l100"},
 		{"two", 0, WORKLOAD(2), "ADMIT 2 m1 r0 l100"},
-		{"processes", 0, JOIN(10, 1), ""},
-		{"processes", 0, JOIN(20, 2), ""},
-		{"all of it", 0, ASK(20, 1, 0, 100), "GRANT 20/1 g0 100"},
-		{"waits", 0, ASK(10, 1, 0, 60), "WAKE 1000"},
+		{"processes", 1, JOIN(10, 1), ""},
+		{"processes", 1, JOIN(20, 2), ""},
+		{"all of it", 1, ASK(20, 1, 0, 100), "GRANT 20/1 g0 100"},
+		{"waits", 1, ASK(10, 1, 0, 60), "WAKE 1001"},
 		{"told to end; what waits need not", 100, STOP(1, 5000),
 			"STOP 0 1 TERM STOP_ASKED; DENY 10/1 CANCELLED g0; WAKE 5100"},
-		{"and gets no more", 200, ASK(10, 2, 0, 1), "DENY 10/2 CANCELLED g0"},
+		{"and gets no more", 200, ASK(10, 2, 0, 1),
+			"DENY 10/2 CANCELLED g0; WAKE 201"},
+		{"what is denied is looked at once more", 201, TIME, "WAKE 5100"},
 		{"not yet", 5099, TIME, ""},
-		{"gone by itself", 5099, REMOVE(1), "WAKE 15100"},
+		{"gone by itself", 5099, REMOVE(1), "WAKE never"},
 		{"nothing is killed", 5200, TIME, ""},
 	};
 	struct play p;
 
 	play_open(&p);
 	p.shows_wakes = true;
-	play_rows(&p, rows, 10);
+	play_rows(&p, rows, 11);
 	assert_true(sl_node_workload(p.node, 1).stopping);
 	assert_false(sl_node_workload(p.node, 2).stopping);
-	play_rows(&p, rows + 10, SL_ARRAY_LEN(rows) - 10);
+	play_rows(&p, rows + 11, SL_ARRAY_LEN(rows) - 11);
 	play_close(&p);
 }
 
@@ -40,23 +42,27 @@ static void is_killed_after_it(void **state)
 	static const struct play_row rows[] = {
 		{"a GPU", 0, GPU(0, 100), ""},
 		{"one", 0, WORKLOAD(1), "ADMIT 1 m1 r0 l100"},
-		{"its process", 0, JOIN(10, 1), ""},
-		{"a grant", 0, ASK(10, 1, 0, 60), "GRANT 10/1 g0 60"},
-		{"told to end", 0, STOP(1, 5000), "STOP 0 1 TERM STOP_ASKED; WAKE 5000"},
+		{"its process", 1, JOIN(10, 1), ""},
+		{"a grant", 1, ASK(10, 1, 0, 60), "GRANT 10/1 g0 60"},
+		{"told to end", 1, STOP(1, 5000), "STOP 0 1 TERM STOP_ASKED; WAKE 5001"},
 		{"what was granted is granted, but not again", 10, FAILED(10, 1),
-			"NOTE CREATE_FAILED g0 1/0 60; DENY 10/1 CANCELLED g0"},
+			"NOTE CREATE_FAILED g0 1/0 60; DENY 10/1 CANCELLED g0; WAKE 11"},
+		{"looked at once more", 11, TIME, "WAKE 5001"},
 		{"a longer grace is no grace", 100, STOP(1, 9000), ""},
 		{"a shorter one counts", 200, STOP(1, 2000), "WAKE 2200"},
-		{"its time is over", 2200, TIME, "STOP 0 1 KILL STOP_ASKED; WAKE 12200"},
+		{"its time is over", 2200, TIME, "STOP 0 1 KILL STOP_ASKED; WAKE 2201"},
+		{"looked at once more", 2201, TIME, "WAKE 12200"},
 		{"once", 4000, TIME, ""},
 		{"something survived", 5000, STOP(1, 0),
-			"STOP 0 1 KILL STOP_ASKED; WAKE 15000"},
+			"STOP 0 1 KILL STOP_ASKED; WAKE 5001"},
+		{"looked at once more", 5001, TIME, "WAKE 15000"},
 		{"it is over", 6000, EXIT(10), ""},
 		{"and gone", 6000, REMOVE(1), "WAKE never"},
 		{"too late", 7000, STOP(1, 0), "NOTE STRAY g0 1/0 0"},
 		{"at once", 7000, WORKLOAD(2), "ADMIT 2 m1 r0 l100"},
 		{"both in one step", 7000, STOP(2, 0),
-			"STOP 0 2 TERM STOP_ASKED; STOP 0 2 KILL STOP_ASKED; WAKE 17000"},
+			"STOP 0 2 TERM STOP_ASKED; STOP 0 2 KILL STOP_ASKED; WAKE 7001"},
+		{"looked at once more", 7001, TIME, "WAKE 17000"},
 		{"a grace without end", 8000, WORKLOAD(3), "ADMIT 3 m1 r0 l100"},
 		{"is never over", 8000,
 			EVENT(WORKLOAD_STOP, workload_stop, {3, UINT64_MAX}),
@@ -135,7 +141,8 @@ static void strangers_are_stopped(void **state)
 			"STRANGER 5 TERM g0 30; WAKE 11000"},
 		{"another", 2000, STRANGER(6, 1, 20), "STRANGER 6 TERM g1 20"},
 		{"measured again", 3000, STRANGER(6, 1, 25), ""},
-		{"one goes", 4000, STRANGER(5, 0, 0), "WAKE 12000"},
+		{"one goes", 4000, STRANGER(5, 0, 0), ""},
+		{"its time says when the other's is", 11000, TIME, "WAKE 12000"},
 		{"the other stays", 12000, TIME, "STRANGER 6 KILL g1 25; WAKE never"},
 		{"once", 13000, STRANGER(6, 1, 25), ""},
 		{"a third", 14000, STRANGER(7, 0, 5), "STRANGER 7 TERM g0 5; WAKE 24000"},

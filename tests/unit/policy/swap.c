@@ -18,14 +18,8 @@
 #define STORE(c, n)        EVENT(STORE, store, {c, n})
 #define FREED_OUT(c, g, n) EVENT(FREED, freed, {c, g, n, 1})
 #define DONE(c, o, g, n)   EVENT(DONE, done, {c, o, g, SL_SWAP_OK, 0, n})
-#ifdef SL_NODE_PLAN
-#define AT(now, plan) plan
 /* A turn is as long as it was when it began: 10 times what moving its client costs. */
 #define BY_COST(bytes_s) EVENT(LINK_COST, link_cost, {0, bytes_s, bytes_s})
-#else
-#define AT(now, plan)    now
-#define BY_COST(bytes_s) TIME
-#endif
 #define REFUSED(c, o, g, n, why) \
 	EVENT(DONE, done, {c, o, g, SL_SWAP_REFUSED, SL_SWAP_##why, n})
 
@@ -138,10 +132,9 @@ static void test_free_on_the_host(void **state)
 	assert_row_u64("left", sl_node_pool(p.node).evicted_bytes, 40);
 	says(&p, "asks", 40, (struct sl_event)ASK(1, 3, 0, 20), "");
 	says(&p, "resumed", 50, (struct sl_event)RESUME(1),
-		"SET 1 r60 l60 p0 over0; RESUMED 1 60; RESTORE 1 g0 40" AT(
-			"", "; PROBE 1 1"));
+		"SET 1 r60 l60 p0 over0; RESUMED 1 60; RESTORE 1 g0 40; PROBE 1 1");
 	says(&p, "back", 60, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
-		"NOTE RESTORED g0 1/0 40; GRANT 1/3 g0 20" AT("", "; PROBE 1 0"));
+		"NOTE RESTORED g0 1/0 40; GRANT 1/3 g0 20");
 	play_close(&p);
 }
 
@@ -190,14 +183,12 @@ static void test_turns(void **state)
 	for (size_t i = 0; i < SL_ARRAY_LEN(two); i++)
 		(void)play(&p, two[i].name, two[i].at_ms, two[i].event);
 	/* A client that has something there is asked for a proof once it says that it is idle. */
-	says(&p, "b in a's turn", 10, (struct sl_event)ASK(2, 1, 0, 60),
-		AT("PROBE 2 1; PROBE 1 2", "PROBE 1 1"));
+	says(&p, "b in a's turn", 10, (struct sl_event)ASK(2, 1, 0, 60), "PROBE 1 1");
 	says(&p, "not yet", 199, (struct sl_event)TIME, "");
 	says(&p, "only what is missing", 200, (struct sl_event)TIME,
-		"EVICT 1 g0 40 EVICTED_FOR" AT("; PROBE 1 1", ""));
+		"EVICT 1 g0 40 EVICTED_FOR");
 	says(&p, "its turn", 210, (struct sl_event)DONE(1, evicted_as(&p), 0, 40),
-		"NOTE EVICTED_FOR g0 1/2 40; GRANT 2/1 g0 60" AT(
-			"; PROBE 2 0", "") "; PROBE 1 0");
+		"NOTE EVICTED_FOR g0 1/2 40; GRANT 2/1 g0 60");
 	(void)play(&p, "has", 210, (struct sl_event)COMMIT(2, 2, 60));
 	assert_row_u64(
 		"partly", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_PARTIAL);
@@ -211,14 +202,13 @@ static void test_turns(void **state)
 	bound = sl_node_workload(p.node, 1).longest_wait;
 	(void)play(&p, "longer drains", 230, drains);
 	assert_row_u64("and a longer bound", sl_node_workload(p.node, 1).longest_wait,
-		bound + AT(5, 10) * SL_S);
+		bound + 10 * SL_S);
 	(void)play(&p, "b's turn", 409, (struct sl_event)TIME);
 	assert_row_u64("b is not moved yet", sl_node_client(p.node, 2).order, 0);
 	(void)play(&p, "is over", 410, (struct sl_event)TIME);
 	assert_row_u64("b is moved", sl_node_client(p.node, 2).order, evicted_as(&p));
 	says(&p, "a is back", 420, (struct sl_event)DONE(2, evicted_as(&p), 0, 40),
-		"NOTE EVICTED_FOR g0 2/1 40; RESTORE 1 g0 40" AT(
-			"", "; PROBE 2 0; PROBE 1 0"));
+		"NOTE EVICTED_FOR g0 2/1 40; RESTORE 1 g0 40");
 	play_close(&p);
 }
 
@@ -233,16 +223,14 @@ static void test_refused_turn(void **state)
 		(void)play(&p, two[i].name, two[i].at_ms, two[i].event);
 	(void)play(&p, "b", 300, (struct sl_event)ASK(2, 1, 0, 60));
 	says(&p, "refused", 2300, (struct sl_event)REFUSED(1, evicted_as(&p), 0, 0, BUSY),
-		"NOTE EVICT_BUSY g0 1/2 40; NOTE BURST_WAITS g0 2/1 60" AT(
-			"; PROBE 1 2", ""));
+		"NOTE EVICT_BUSY g0 1/2 40; NOTE BURST_WAITS g0 2/1 60; PROBE 1 2");
 	(void)play(&p, "early", 2399, (struct sl_event)TIME);
 	assert_row_u64("not asked yet", sl_node_client(p.node, 1).order, 0);
 	(void)play(&p, "again", 2400, (struct sl_event)TIME);
 	assert_row_u64("asked", sl_node_client(p.node, 1).order, evicted_as(&p));
 	(void)play(&p, "dies", 2410, (struct sl_event)EXIT(1));
 	says(&p, "released", 2420, (struct sl_event)RELEASED(1, 0, 0),
-		"GRANT 2/1 g0 60; NOTE SERVED_AFTER_WAIT g0 2/0 60" AT(
-			"; PROBE 2 0", ""));
+		"GRANT 2/1 g0 60; NOTE SERVED_AFTER_WAIT g0 2/0 60");
 	play_close(&p);
 }
 
@@ -258,19 +246,11 @@ static void test_freed_meanwhile(void **state)
 		(void)play(&p, two[i].name, two[i].at_ms, two[i].event);
 	(void)play(&p, "b", 300, (struct sl_event)ASK(2, 1, 0, 60));
 	says(&p, "frees some", 310, (struct sl_event)FREED(1, 0, 20), "");
-#ifdef SL_NODE_PLAN /* what moved nothing is asked again later */
 	says(&p, "and has moved nothing", 311,
 		(struct sl_event)DONE(1, evicted_as(&p), 0, 0), "");
 	says(&p, "again", 411, (struct sl_event)TIME, "EVICT 1 g0 20 EVICTED_FOR");
 	says(&p, "b's turn", 420, (struct sl_event)DONE(1, evicted_as(&p), 0, 20),
-		"NOTE EVICTED_FOR g0 1/2 20; GRANT 2/1 g0 60; PROBE 1 0");
-#else
-	says(&p, "and has moved nothing", 311,
-		(struct sl_event)DONE(1, evicted_as(&p), 0, 0),
-		"EVICT 1 g0 20 EVICTED_FOR");
-	says(&p, "b's turn", 320, (struct sl_event)DONE(1, evicted_as(&p), 0, 20),
-		"NOTE EVICTED_FOR g0 1/2 20; GRANT 2/1 g0 60; PROBE 2 0; PROBE 1 0");
-#endif
+		"NOTE EVICTED_FOR g0 1/2 20; GRANT 2/1 g0 60");
 	(void)play(&p, "has", 420, (struct sl_event)COMMIT(2, 2, 60));
 	(void)play(&p, "a asks for more", 1000, (struct sl_event)ASK(1, 2, 0, 10));
 	(void)play(&p, "b frees all", 1500, (struct sl_event)FREED(2, 0, 60));
@@ -425,11 +405,10 @@ static void test_kept_for_another(void **state)
  * priority: after two turns of its own, of 200 ms, it comes before X. No event says so, only the
  * time. */
 static const struct play_row patient[] = {
-	{"pool", 0, SWAP(1000, .min_share_pm = AT(500, 1000), .turn_max = 20 * SL_S),
-		NULL},
+	{"pool", 0, SWAP(1000, .min_share_pm = 1000, .turn_max = 20 * SL_S), NULL},
 	{"GPU", 0, GPU(0, 100), NULL},
 	{"link", 0, BY_COST(200), NULL},
-	{"X", 0, RANKED(1, AT(0, 30), 1), NULL},
+	{"X", 0, RANKED(1, 30, 1), NULL},
 	{"Z", 0, RANKED(2, 60, 1), NULL},
 	{"D", 0, RANKED(3, 0, 0), NULL},
 	{"X", 0, EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}), NULL},
@@ -452,11 +431,9 @@ static void test_promoted_by_time(void **state)
 	play_open(&p);
 	all(&p, patient, SL_ARRAY_LEN(patient));
 	assert_row_u64("D waits", sl_node_use(p.node, 3, 0).waiting, 1);
-	assert_null(strstr(
-		play(&p, "early", AT(1419, 2019), (struct sl_event)TIME), "GRANT"));
-	assert_non_null(
-		strstr(play(&p, "for long enough", AT(1420, 2020), (struct sl_event)TIME),
-			"GRANT 3/1 g0 10"));
+	assert_null(strstr(play(&p, "early", 2019, (struct sl_event)TIME), "GRANT"));
+	assert_non_null(strstr(play(&p, "for long enough", 2020, (struct sl_event)TIME),
+		"GRANT 3/1 g0 10"));
 	play_close(&p);
 }
 
@@ -495,22 +472,11 @@ static void test_promoted_again(void **state)
 	play_open(&p);
 	all(&p, patient, SL_ARRAY_LEN(patient));
 	(void)play(&p, "D asks for more", 1020, (struct sl_event)ASK(3, 2, 0, 8));
-	assert_non_null(
-		strstr(play(&p, "for long enough", AT(1420, 2820), (struct sl_event)TIME),
-			"GRANT 3/1 g0 10"));
-#ifdef SL_NODE_PLAN /* within its turn it has all it asks for */
+	assert_non_null(strstr(play(&p, "for long enough", 2820, (struct sl_event)TIME),
+		"GRANT 3/1 g0 10"));
 	(void)play(&p, "has", 2820, (struct sl_event)COMMIT(3, 2, 10));
 	(void)play(&p, "a moment later", 2821, (struct sl_event)TIME);
 	assert_true(sl_node_client(p.node, 2).order > 0);
-#else
-	(void)play(&p, "has", 1420, (struct sl_event)COMMIT(3, 2, 10));
-	(void)play(&p, "X still wants", 1650, (struct sl_event)WANT(1, 1));
-	assert_null(strstr(
-		play(&p, "Z frees", 1700, (struct sl_event)FREED(2, 0, 8)), "GRANT"));
-	assert_null(strstr(play(&p, "early", 2019, (struct sl_event)TIME), "GRANT"));
-	assert_non_null(strstr(play(&p, "for long enough", 2020, (struct sl_event)TIME),
-		"GRANT 3/2 g0 8"));
-#endif
 	play_close(&p);
 }
 
@@ -526,26 +492,16 @@ static void test_promoted_in_vain(void **state)
 	play_open(&p);
 	all(&p, patient, SL_ARRAY_LEN(patient) - 1);
 	(void)play(&p, "D asks", 1020, (struct sl_event)ASK(3, 1, 0, 40));
-	got = play(&p, "promoted", AT(1430, 5020), (struct sl_event)TIME);
-#ifdef SL_NODE_PLAN /* what is overdue ends the turn */
+	got = play(&p, "promoted", 5020, (struct sl_event)TIME);
 	assert_non_null(strstr(got, "EVICT 2 g0 25 EVICTED_FOR"));
-#else
-	assert_null(strstr(got, "EVICT"));
-#endif
-	(void)play(&p, "gives up", AT(1440, 5030),
-		(struct sl_event)EVENT(CANCEL, cancel, {3, 1}));
-#ifdef SL_NODE_PLAN
+	(void)play(&p, "gives up", 5030, (struct sl_event)EVENT(CANCEL, cancel, {3, 1}));
 	(void)play(&p, "nothing of Z left", 5031,
 		(struct sl_event)REFUSED(2, evicted_as(&p), 0, 0, ABORTED));
-#endif
 	assert_null(strstr(
-		play(&p, "asks anew", AT(1450, 5040), (struct sl_event)ASK(3, 2, 0, 10)),
-		"GRANT"));
-	assert_null(strstr(
-		play(&p, "early", AT(1849, 6039), (struct sl_event)TIME), "GRANT"));
-	assert_non_null(
-		strstr(play(&p, "for long enough", AT(1850, 6040), (struct sl_event)TIME),
-			"GRANT 3/2 g0 10"));
+		play(&p, "asks anew", 5040, (struct sl_event)ASK(3, 2, 0, 10)), "GRANT"));
+	assert_null(strstr(play(&p, "early", 6039, (struct sl_event)TIME), "GRANT"));
+	assert_non_null(strstr(play(&p, "for long enough", 6040, (struct sl_event)TIME),
+		"GRANT 3/2 g0 10"));
 	play_close(&p);
 }
 
@@ -586,29 +542,9 @@ static void test_waits_anew(void **state)
 	(void)got;
 	play_open(&p);
 	all(&p, anew, SL_ARRAY_LEN(anew));
-#ifdef SL_NODE_PLAN /* A demand waits once: coming back begins no new wait. */
 	got = play(&p, "their time is over", 60001, (struct sl_event)TIME);
 	assert_non_null(strstr(got, "DENY 1/2 WAITED_TOO_LONG"));
 	assert_non_null(strstr(got, "EVICT 1 g0 25 EVICTED_FOR"));
-#else
-	assert_non_null(
-		strstr(play(&p, "their time is over", 60000, (struct sl_event)TIME),
-			"EVICT 1 g0 25 EVICTED_FOR"));
-	assert_non_null(strstr(play(&p, "A has left", 60010,
-				       (struct sl_event)DONE(1, evicted_as(&p), 0, 25)),
-		"GRANT 3/1 g0 35"));
-	(void)play(&p, "C has", 60010, (struct sl_event)COMMIT(3, 4, 35));
-	assert_non_null(
-		strstr(play(&p, "C frees", 70000, (struct sl_event)FREED(3, 0, 35)),
-			"RESTORE 1 g0 25"));
-	(void)play(
-		&p, "A is back", 70010, (struct sl_event)DONE(1, restored_as(&p), 0, 0));
-	(void)play(&p, "S goes on", 75000,
-		(struct sl_event)EVENT(CONDITION, condition, {4, SL_CONDITION_RUNNING}));
-	assert_null(strstr(play(&p, "early", 130000, (struct sl_event)TIME), "DENY"));
-	assert_non_null(strstr(play(&p, "over again", 130010, (struct sl_event)TIME),
-		"EVICT 4 g0 5 EVICTED_FOR"));
-#endif
 	play_close(&p);
 }
 
@@ -703,20 +639,19 @@ static void test_room_lost(void **state)
 	(void)play(&p, "fits beside A", 2, (struct sl_event)UNMANAGED(1, 40));
 	/* That it is back is said per GPU. */
 	says(&p, "goes on", 3, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
-		AT("RESTORE 1 g1 60", "NOTE RESTORED g0 1/0 60; RESTORE 1 g1 60"));
+		"NOTE RESTORED g0 1/0 60; RESTORE 1 g1 60");
 	play_close(&p);
 	begin_return(&p);
 	(void)play(&p, "one more", 2, (struct sl_event)UNMANAGED(1, 41));
 	assert_row_u64("nothing free", sl_node_gpu(p.node, 1).free_bytes, 0);
 	says(&p, "stays where it is", 3, (struct sl_event)DONE(1, restored_as(&p), 0, 0),
-		AT("", "NOTE RESTORED g0 1/0 60; PROBE 1 1"));
+		"NOTE RESTORED g0 1/0 60; PROBE 1 1");
 	assert_row_u64("nothing kept", sl_node_gpu(p.node, 1).free_bytes, 59);
 	assert_row_u64("on the host", sl_node_pool(p.node).evicted_bytes, 60);
 	says(&p, "there is room again", 4, (struct sl_event)UNMANAGED(1, 40),
-		"RESTORE 1 g1 60" AT("", "; PROBE 1 0"));
+		"RESTORE 1 g1 60");
 	says(&p, "back", 5, (struct sl_event)DONE(1, restored_as(&p), 1, 0),
-		AT("NOTE RESTORED g0 1/0 60; NOTE RESTORED g1 1/0 60",
-			"NOTE RESTORED g1 1/0 60"));
+		"NOTE RESTORED g1 1/0 60");
 	play_close(&p);
 }
 

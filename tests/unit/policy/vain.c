@@ -57,11 +57,7 @@ static uint64_t goes_round(struct play *p, uint64_t until_ms, uint32_t *eviction
 
 /* By claims A stays for B, which waits longer than D and fits beside it; so nothing is moved for
  * what never fits, either. */
-#ifdef SL_NODE_PLAN
 #define MOVES 0
-#else
-#define MOVES 1
-#endif
 
 static void begin(struct play *p)
 {
