@@ -366,6 +366,23 @@ static void siblings_stay(struct swap_world *w)
 	expect_share(w, slot + 1, 2, 60, 0.4);
 }
 
+/* A server within its request is beside the turns of two bursts, and makes them no shorter: 1.6 s as
+ * without it, not a share of the longest turn. */
+static void turns_beside_a_server(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.turn_max = 2 * SL_S;
+	swap_step(w, w->config);
+	(void)enter(w, (struct swap_workload){.request = 5 * GIB, .size = 4 * GIB});
+	a = enter(w, (struct swap_workload){.size = 8 * GIB});
+	(void)enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 65);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) < 25, "A left %u times",
+		how_many(SL_ACTION_EVICT, client(w, a)->id, 0));
+}
+
 /* A thinks, and is above its limit since that was lowered. L, of lower priority, lacks 3 GiB: A is
  * asked to prove that it is idle, and is moved then; nobody is ended for what could be moved. */
 static void proven_first(struct swap_world *w)
@@ -928,6 +945,7 @@ const struct swap_play swap_plays_more_e[] = {
 	{"the host has room for one GPU of two", room_for_one_gpu},
 	{"who reports anew begins no turn", reports_anew},
 	{"freed on the host without a line", freed_unheard},
+	{"a server within its request shortens no turns", turns_beside_a_server},
 	{"two of one workload do not fit any longer", siblings},
 	{"two of one workload that fit take no turns", siblings_stay},
 	{"told to leave while others are moved for it", told_to_leave},

@@ -290,6 +290,13 @@ static uint64_t weight_of(
 	return sl_turns_weight(workload->account.request_bytes, least);
 }
 
+/* What is within its request is beside the turns of bursts, and makes them no shorter. */
+static bool takes_turns(
+	const struct sl_node_plan *plan, const struct sl_node_claim *claim)
+{
+	return !claim->entitled || plan->crowded & claim->gpus;
+}
+
 /* Lengths of slices, and what `min_share` makes of them where a higher priority competes. */
 static void measure_slices(struct sl_node *node)
 {
@@ -304,13 +311,14 @@ static void measure_slices(struct sl_node *node)
 		struct sl_node_workload *workload = plan->claims[i].client->workload;
 		uint32_t set = sl_node_set_of(plan, workload);
 
-		if (workload->sums->competes)
-			continue;
 		workload->sums->competes = true;
-		sl_turns_join(&unit[set], workload->sums->cost, weight_of(node, workload),
-			turn_max);
 		if (workload->priority > highest[set])
 			highest[set] = workload->priority;
+		if (workload->sums->takes_turns || !takes_turns(plan, &plan->claims[i]))
+			continue;
+		workload->sums->takes_turns = true;
+		sl_turns_join(&unit[set], workload->sums->cost, weight_of(node, workload),
+			turn_max);
 	}
 	sl_list_foreach (link, &node->all_workloads) {
 		struct sl_node_workload *workload = sl_node_workload_at(link);

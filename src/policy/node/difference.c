@@ -319,24 +319,61 @@ static uint64_t ahead_of(const struct move *move, const struct sl_node_claim *cl
 	return demand.bytes;
 }
 
-static void leave(struct move *move, uint32_t gpu, uint64_t lack)
+/* What is above the request of its workload, less what left of that before. */
+static uint64_t burst_of(const struct leaver *leavers, uint32_t i, uint32_t gpu)
+{
+	const struct sl_node_workload *workload = leavers[i].client->workload;
+	uint64_t left = 0;
+
+	for (uint32_t before = 0; before < i; before++) {
+		if (leavers[before].client->workload == workload)
+			left += leavers[before].taken;
+	}
+	return sl_sub_sat(sl_room_burst(&workload->sums->now.on[gpu]), left);
+}
+
+/* Returns how much was told to leave. */
+static uint64_t send_out(
+	struct move *move, uint32_t gpu, uint32_t count, uint64_t lack, bool bursts)
 {
 	struct leaver *leavers = move->plan->leavers;
-	uint32_t count = list_leavers(move, gpu, leavers);
-	uint64_t other = move->lacker[gpu]->client->workload->index.id;
+	uint64_t other = move->lacker[gpu]->client->workload->index.id, all = 0;
 
-	lack += ahead_of(move, move->lacker[gpu]);
-	for (uint32_t i = 0; i < count && lack; i++) {
+	for (uint32_t i = 0; i < count && all < lack; i++) {
 		struct sl_node_client *client = leavers[i].client;
 		uint64_t part = client->workload->sums->now.part_bytes;
-		uint64_t bytes = sl_min_u64(lack, sl_min_u64(leavers[i].bytes, part));
+		uint64_t bytes =
+			sl_min_u64(lack - all, sl_min_u64(leavers[i].bytes, part));
 
-		if (!bytes)
+		if (bursts)
+			bytes = sl_min_u64(bytes, burst_of(leavers, i, gpu));
+		if (!bytes || leavers[i].taken)
 			continue;
-		lack -= bytes;
+		leavers[i].taken = bytes;
+		all += bytes;
 		if (!client->order.id && sl_node_trim_for(move->step, client, bytes))
 			sl_node_evict(move->step, client, gpu, bytes, other);
 	}
+	return all;
+}
+
+/* Beside a burst that stays what leaves of a request helps nobody but those who lack its room. */
+static void leave(struct move *move, uint32_t gpu, uint64_t lack)
+{
+	const struct sl_room_gpu *room = &move->plan->now.gpu[gpu];
+	uint32_t count = list_leavers(move, gpu, move->plan->leavers);
+	uint64_t ahead = ahead_of(move, move->lacker[gpu]);
+
+	if (room->holds) {
+		uint64_t bursts = sl_sub_sat(lack, room->within_bytes) + ahead;
+		uint64_t left = send_out(move, gpu, count, bursts, true);
+
+		lack = sl_sub_sat(
+			room->fixed_bytes + room->seats_bytes + room->rest_bytes,
+			room->shareable_bytes + left);
+		ahead = 0;
+	}
+	(void)send_out(move, gpu, count, lack + ahead, false);
 }
 
 /* An EVICT of which nothing has moved, and that nobody lacks any more, is taken back. */

@@ -65,7 +65,7 @@ struct sl_node_sums {
 	bool is_warm;       /* or is to be: idle for long, and nobody asks for it */
 	bool is_within;     /* its request, on each of its GPUs */
 	bool fits_together; /* all it has, beside what lasts */
-	bool competes;
+	bool competes, takes_turns;
 	bool asks, asks_within; /* what it asks for is within its request, too */
 	enum sl_endless endless;
 	sl_ns longest_wait;
@@ -79,7 +79,7 @@ struct leaver {
 	struct sl_node_client *client;
 	uint32_t class; /* who leaves first */
 	uint64_t key;
-	uint64_t bytes;
+	uint64_t bytes, taken; /* taken: told to leave */
 };
 
 /* What workloads of a higher priority have not claimed, in one of the rooms. */

@@ -23,7 +23,7 @@ static uint64_t here(const struct sl_room_share *share)
 	       share->rest_bytes;
 }
 
-static uint64_t burst(const struct sl_room_share *share)
+uint64_t sl_room_burst(const struct sl_room_share *share)
 {
 	return sl_sub_sat(here(share), share->request_bytes);
 }
@@ -52,7 +52,7 @@ static void count(struct sl_room_gpu *gpu, const struct sl_room_share *share,
 	gpu->rest_bytes += times * share->rest_bytes;
 	gpu->unclaimed_bytes += times * sl_sub_sat(share->request_bytes, here(share));
 	gpu->wanting_bytes += times * sl_sub_sat(uncovered(share), share->rest_bytes);
-	gpu->within_bytes += times * sl_sub_sat(share->rest_bytes, burst(share));
+	gpu->within_bytes += times * sl_sub_sat(share->rest_bytes, sl_room_burst(share));
 	gpu->uncovered_bytes += times * uncovered(share);
 	gpu->lets_bytes += times * sl_min_u64(share->rest_bytes, part_bytes);
 	gpu->gives_bytes += times * sl_min_u64(movable_burst(share), part_bytes);
