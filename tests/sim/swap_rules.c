@@ -368,11 +368,8 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 			m->id, other->id, swap_ms(quiet), swap_ms(grace));
 }
 
-/* The workload that an EVICT is for; 0: it may be for any that lacks memory there. */
-static uint64_t served_by(const struct sl_action *a)
-{
-	return 0; /* it names the first one that does */
-}
+/* It names the first workload that it is for: it may be for any that lacks memory there. */
+#define FOR_ANY 0
 
 /* NEEDED, CHAIN: what is moved for another workload, which lacks it. */
 static void judge_need(struct swap_rules *r, const struct sl_action *a,
@@ -397,7 +394,7 @@ static void judge_need(struct swap_rules *r, const struct sl_action *a,
 	if (!rightly)
 		judge_grace(r, p, m, other);
 	for (uint32_t i = 0; r->waits_first && i < SWAP_GPUS; i++)
-		waited = sl_max_u64(waited, swap_lacking_for(r, served_by(a), i));
+		waited = sl_max_u64(waited, swap_lacking_for(r, FOR_ANY, i));
 	/* Behind `wait` in the chain others are moved for nobody's burst before that is over. */
 	if (r->waits_first && !rightly && waited < r->wait_max)
 		swap_break(r, SWAP_CHAIN,
@@ -512,8 +509,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	there = sl_min_u64(there, a->evict.bytes);
 	if (!may_move(r, "EVICT", a->evict.client, gpu, there))
 		return;
-	rightly =
-		(a->evict.other || m->parked) && swap_lacks_rightly(r, served_by(a), gpu);
+	rightly = (a->evict.other || m->parked) && swap_lacks_rightly(r, FOR_ANY, gpu);
 	judge_leaving(r, a, p, m, rightly);
 	open_order(r, p, a->id, false, gpu, there);
 	judge_pool(r, a, p, m, rightly, before);

@@ -146,9 +146,6 @@ void sl_node_answer_there(struct sl_node_step *step);
 /* How much more of the GPU the workload may hold; there: of bytes that exist. */
 uint64_t sl_node_holdable(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu, bool there);
-/* Why it can never be held, whatever others give back; NONE: it can. */
-enum sl_reason sl_node_never_held(
-	const struct sl_node *node, const struct sl_node_demand *demand);
 
 /* --- slices.c --- */
 /* Its slice is at least as long as it would be alone, with what it is granted without a plan. */

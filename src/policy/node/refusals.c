@@ -94,7 +94,8 @@ uint64_t sl_node_holdable(const struct sl_node *node,
 		others + sl_ledger_fixed(&account->cell[gpu]));
 }
 
-enum sl_reason sl_node_never_held(
+/* Why it can never be held, whatever others give back; NONE: it can. */
+static enum sl_reason never_held(
 	const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_workload *workload = demand->client->workload;
@@ -129,7 +130,7 @@ static void answer_there(struct sl_node_step *step, struct sl_node_demand *deman
 
 	if (!(demand->flags & SL_NODE_DEMAND_THERE))
 		return;
-	never = sl_node_never_held(step->node, demand);
+	never = never_held(step->node, demand);
 	if (never != SL_REASON_NONE)
 		sl_node_deny(step, demand, never);
 	else
@@ -145,7 +146,7 @@ static void answer_held(struct sl_node_step *step, struct sl_node_demand *demand
 		demand->flags & SL_NODE_DEMAND_THERE ||
 		sl_node_is_parked(demand->client->workload))
 		return;
-	never = sl_node_never_held(step->node, demand);
+	never = never_held(step->node, demand);
 	if (never != SL_REASON_NONE)
 		sl_node_deny(step, demand, never);
 }
