@@ -40,13 +40,13 @@
  *             with what is free, dying or being stopped already; none if all together do not
  *             suffice. If the need goes away before SIGKILL, it is not sent, and the process is
  *             left alone for a second.
- *   swap      moves memory to the host pool (verdicts/evict.h): of who cannot run anyhow, is idle
- *             (proven), is of lower priority, or has had its turn (verdicts/turns.h); for an
- *             entitled demand bursts after the first part of a turn. Who is within his request
- *             keeps what he has from bursts until he was idle for his idle_grace. It works for all
- *             that lack memory in one order (node_turns.c): demands, and clients that want back
- *             what is on the host. A demand is not refused while its turn comes. If the pool is
- *             full (POOL_FULL), or nobody can be moved, the next resolver decides.
+ *   swap      moves memory to the host pool: what is parked or warm, then what is idle (proven),
+ *             then what ranks lowest; for an entitled demand bursts after the first part of a turn.
+ *             What is within its request keeps what it has from bursts until it was idle for its
+ *             idle_grace. One rank (verdicts/rank.h) has all that lacks memory: demands, and
+ *             clients that want back what is on the host. A demand is not refused while its turn
+ *             comes. If the pool is full (POOL_FULL), or nobody can be moved, the next resolver
+ *             decides.
  * With `priority` in the chain, a burst may also stand on unclaimed requests of workloads of
  * *higher* priority, which can always take it back; never with SL_WORKLOAD_NO_SWAP.
  * OOM_FIRST: of a client's burst demands that do not fit, the first is denied; after it they

@@ -218,23 +218,24 @@ static uint64_t lent(const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t
 struct sums {
 	uint64_t host_bytes, out_bytes, lent_bytes, away_bytes;
 	bool moves; /* more leaves than without the claim */
-	bool lends; /* it is a demand, and some of it may stand on requests */
+	bool lends; /* it is a demand, and some of it stands on requests */
 };
 
 static void sum(struct sums *sums, const struct both *both, uint32_t g)
 {
 	const struct sl_room_gpu *gpu = &both->with->gpu[g];
-	uint64_t bytes = out_with(both, g);
-	uint64_t on_requests = lent(gpu, bytes, both->claim->above_bytes[g]);
+	const struct sl_room_gpu *before = &both->without->gpu[g];
+	uint64_t bytes = out_with(both, g), above = both->claim->above_bytes[g];
+	uint64_t on_requests = lent(gpu, bytes, above);
 
 	sums->host_bytes += gpu->host_bytes;
 	sums->out_bytes += bytes;
 	sums->lent_bytes += on_requests;
 	sums->away_bytes += gpu->away_bytes;
-	sums->moves |= SL_MUTANT(
-		ALL_SUMS_COUNT, bytes > sl_room_out(&both->without->gpu[g]), true);
-	sums->lends |=
-		both->claim->demand && both->claim->need[g].asks_bytes && on_requests;
+	sums->moves |= SL_MUTANT(ALL_SUMS_COUNT, bytes > sl_room_out(before), true);
+	sums->lends |= both->claim->demand && both->claim->need[g].asks_bytes &&
+		       on_requests > SL_MUTANT(ALL_SUMS_COUNT,
+					     lent(before, sl_room_out(before), above), 0);
 }
 
 static struct sums sums(const struct both *both)

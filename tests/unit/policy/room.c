@@ -69,6 +69,11 @@ static const struct row {
 		{GPU(.host_bytes = 10)},
 		{{PARTLESS}, {PARTLESS, {{.request_bytes = 10}}}},
 		{BURST, ASKS(12), .above_bytes = {10}}, {{0}}, {0}},
+	/* 8 stand on requests already; this takes 3 of its own. */
+	{"nothing is lent of its own request", {POOL(0)}, {GPU()},
+		{{PARTLESS, {{.request_bytes = 6}}}, {PARTLESS, {{.fixed_bytes = 12}}},
+			{PARTLESS, {{.request_bytes = 5}}}},
+		{BURST, ASKS(3)}, {{0}}, {0}},
 	{"the leaver's part", {POOL(99)}, {GPU()},
 		{{PARTLESS}, {2, {{.rest_bytes = 15}}}}, {BURST, BODY(0, 5)}, {{0}},
 		{SL_ROOM_BOUND, 0, 3}},
