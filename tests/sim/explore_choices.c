@@ -28,7 +28,7 @@ static bool can_client(const struct explore *x, struct explore_choice o)
 	case EXPLORE_DO_ASK:
 	case EXPLORE_DO_HOLD:
 		return speaks && !c->ask_units && !c->stands &&
-		       x->world->workload[x->world->of[o.who]].gpu_mask >> o.gpu & 1;
+		       x->s.bound[x->world->of[o.who]] >> o.gpu & 1;
 	case EXPLORE_DO_COMMIT:
 	case EXPLORE_DO_FAIL: return speaks && c->granted;
 	case EXPLORE_DO_FREE:

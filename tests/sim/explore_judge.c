@@ -227,9 +227,34 @@ static void judge_restore(struct explore *x, const struct sl_action *a)
 			x, EXPLORE_STAYS, "a RESTORE of %c, which is parked", name_of(i));
 }
 
+static bool has_anything(const struct explore *x, uint32_t workload)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+
+		for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++)
+			any |= x->world->of[i] == workload &&
+			       (c->granted || c->resident[gpu] || c->evicted[gpu] ||
+				       c->dying[gpu]);
+	}
+	return any;
+}
+
+static void judge_admit(struct explore *x, const struct sl_action *a)
+{
+	uint32_t workload = (uint32_t)(a->admit.workload - explore_workload_id(0));
+
+	if (has_anything(x, workload))
+		explore_break(x, EXPLORE_STAYS,
+			"workload %u goes to another GPU, and has memory", workload);
+}
+
 void explore_judge_action(struct explore *x, const struct sl_action *a)
 {
 	switch (a->type) {
+	case SL_ACTION_ADMIT: judge_admit(x, a); break;
 	case SL_ACTION_GRANT: judge_grant(x, a); break;
 	case SL_ACTION_DENY: judge_deny(x, a); break;
 	case SL_ACTION_EVICT: judge_evict(x, a); break;
@@ -258,8 +283,51 @@ static void judge_gpu(struct explore *x, uint32_t gpu)
 			explore_physical(x, gpu), x->world->units);
 }
 
+/* Free for the client there beside others' requests and the claim of its own, and for nobody who
+ * waits. */
+static bool is_free_for(const struct explore *x, uint32_t client, uint32_t gpu)
+{
+	uint32_t workload = x->world->of[client], units = x->world->units;
+	uint32_t requests = x->world->workload[workload].request;
+	bool free = true;
+
+	for (uint32_t i = 0; i < x->world->workloads; i++)
+		requests += i == workload ? 0 : explore_request_of(x, i, gpu);
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+
+		free &= i == client || !c->alive ||
+			!(c->ask_units || c->evicted[gpu] || c->held[gpu]);
+	}
+	return free && requests <= units &&
+	       explore_physical(x, gpu) + explore_unclaimed(x, gpu, workload) +
+			       x->s.client[client].ask_units <=
+		       units;
+}
+
+/* What is bound late waits for no GPU while another has the room. */
+static void judge_late(struct explore *x)
+{
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+		const struct explore_workload *wl = explore_workload_of(x, i);
+		uint32_t workload = x->world->of[i];
+
+		if (!wl->late || !c->alive || !c->ask_units || c->granted ||
+			x->s.parked[workload] || has_anything(x, workload))
+			continue;
+		for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
+			if (wl->gpu_mask >> gpu & 1 && is_free_for(x, i, gpu))
+				explore_break(x, EXPLORE_FIT,
+					"%c waits for %u units, which GPU %u has",
+					name_of(i), c->ask_units, gpu);
+		}
+	}
+}
+
 void explore_judge_state(struct explore *x)
 {
+	judge_late(x);
 	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++)
 		judge_gpu(x, gpu);
 	if (explore_on_host(x) > x->world->pool)

@@ -47,7 +47,7 @@ static bool is_alike(
 
 	return a->request == b->request && a->limit == b->limit &&
 	       a->priority == b->priority && a->flags == b->flags &&
-	       a->idle_grace == b->idle_grace &&
+	       a->idle_grace == b->idle_grace && a->late == b->late &&
 	       map_mask(a->gpu_mask, o->gpu) == b->gpu_mask;
 }
 
@@ -156,7 +156,8 @@ static void see_client(const struct explore *x, struct seen *s, uint32_t i)
 			(uint64_t)c->resident[gpu] | (uint64_t)c->evicted[gpu] << 8 |
 			(uint64_t)c->held[gpu] << 16 | (uint64_t)c->dying[gpu] << 24 |
 			(uint64_t)(c->ask_units && c->ask_gpu == gpu) << 32 |
-			(uint64_t)(c->order && c->order_gpu == gpu) << 33;
+			(uint64_t)(c->order && c->order_gpu == gpu) << 33 |
+			(uint64_t)(x->s.bound[x->world->of[i]] >> gpu & 1) << 34;
 }
 
 static void see_because(void *context, const struct sl_node_because *because)

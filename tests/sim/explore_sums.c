@@ -82,7 +82,8 @@ uint32_t explore_request_of(const struct explore *x, uint32_t workload, uint32_t
 {
 	const struct explore_workload *wl = &x->world->workload[workload];
 
-	return x->s.parked[workload] || !(wl->gpu_mask >> gpu & 1) ? 0 : wl->request;
+	return x->s.parked[workload] || !(x->s.bound[workload] >> gpu & 1) ? 0
+									   : wl->request;
 }
 
 /* Of the workload, once all that was told to leave has left; held: what of it never leaves. */

@@ -204,11 +204,24 @@ static void on_probe(struct explore *x, struct explore_client *c, uint8_t mode)
 		explore_pulse(x, c);
 }
 
+/* What its clients wait for goes along. */
+static void on_admit(struct explore *x, const struct sl_action *a)
+{
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		if (explore_workload_id(x->world->of[i]) == a->admit.workload)
+			x->s.client[i].ask_gpu =
+				(uint8_t)__builtin_ctz(a->admit.gpu_mask);
+	}
+	x->s.bound[a->admit.workload - explore_workload_id(0)] =
+		(uint8_t)a->admit.gpu_mask;
+}
+
 static void receive(struct explore *x, const struct sl_action *a)
 {
 	struct explore_client *c;
 
 	switch (a->type) {
+	case SL_ACTION_ADMIT: on_admit(x, a); break;
 	case SL_ACTION_GRANT:
 		c = client_of(x, a->grant.client);
 		if (c && c->ask_units && c->ask == a->grant.ask) {
@@ -281,10 +294,11 @@ static void introduce(struct explore *x)
 			.workload = explore_workload_id(i),
 			.request = {SL_AMOUNT_BYTES, 0, explore_bytes(wl->request)},
 			.limit = {SL_AMOUNT_BYTES, 0, explore_bytes(wl->limit)},
-			.gpu_count = (uint32_t)__builtin_popcount(wl->gpu_mask),
+			.gpu_count =
+				wl->late ? 1 : (uint32_t)__builtin_popcount(wl->gpu_mask),
 			.gpu_mask = wl->gpu_mask, .priority = wl->priority,
 			.recovered = w->restarts, .flags = wl->flags,
-			.idle_grace = wl->idle_grace);
+			.idle_grace = wl->idle_grace, .late = wl->late);
 	}
 	for (uint32_t i = 0; i < w->clients; i++) {
 		struct explore_client *c = &x->s.client[i];

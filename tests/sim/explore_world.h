@@ -73,6 +73,7 @@ struct explore_workload { /* units are per GPU */
 	int8_t priority;
 	uint32_t flags; /* SL_WORKLOAD_* */
 	sl_ns idle_grace;
+	bool late; /* bound to one of them, and until it has anything to another */
 };
 
 struct explore_world {
@@ -113,6 +114,7 @@ struct explore_client {
 struct explore_state {
 	sl_ns now, wake, began;
 	uint8_t faults; /* left */
+	uint8_t bound[EXPLORE_WORKLOADS]; /* GPUs, by the last ADMIT */
 	bool parked[EXPLORE_WORKLOADS], resuming[EXPLORE_WORKLOADS];
 	bool returns[EXPLORE_WORKLOADS]; /* was resumed, and is to come back unasked */
 	uint64_t next_ask, next_place;

@@ -272,6 +272,31 @@ static const struct scene_row pack[] = {
 	{0, WORKLOAD(3, BYTES(20), BYTES(100), 1, 3, 0), "ADMIT 3 m2 r20 l100"},
 };
 
+/* Bound late: where it has room when it asks, and where its request has, too; for good. */
+static const struct scene_row bound_late[] = {
+	{0, GPU(0, 110, 10), ""},
+	{0, LATE(1, BYTES(20), BYTES(100), 3), "ADMIT 1 m1 r20 l100"},
+	{0, GPU(1, 110, 10), ""},
+	C(1, 1),
+	{0, WORKLOAD(2, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r0 l100"},
+	C(2, 2),
+	{0, ASK(2, 1, 0, 80), "GRANT 2/1 g0 80 e1"},
+	{0, COMMIT(2, 1, 80), ""},
+	{0, WORKLOAD(3, BYTES(90), BYTES(90), 1, 2, 0), "ADMIT 3 m2 r90 l90"},
+	{1, UNMANAGED(0, 10), ""},
+	{1, ASK(1, 1, 0, 20), ""},
+	{2, REMOVE(3), "ADMIT 1 m2 r20 l100; GRANT 1/1 g1 20 e2"},
+	/* Its context is paid from the reserve, and is all that it has. */
+	{2, HIDDEN(1, 1, 5), "VIEW 1 g1"},
+	{2, COMMIT(1, 2, 0), ""},
+	{3, FREED(2, 0, 80), ""},
+	{3, UNMANAGED(0, 0), ""},
+	{3, WORKLOAD(4, BYTES(0), BYTES(100), 1, 2, 0), "ADMIT 4 m2 r0 l100"},
+	C(4, 4),
+	{3, ASK(4, 1, 1, 70), "GRANT 4/1 g1 70 e3"},
+	{4, ASK(1, 2, 1, 40), ""},
+};
+
 const struct scene change_scenes[] = {
 	SCENE(lower_limit),
 	SCENE(all_or_nothing),
@@ -287,5 +312,6 @@ const struct scene change_scenes[] = {
 	SCENE(lost_while_creating),
 	SCENE(strangers),
 	SCENE(pack),
+	SCENE(bound_late),
 };
 const size_t change_scenes_count = SL_ARRAY_LEN(change_scenes);

@@ -23,7 +23,7 @@ static struct sl_node_demand *new_demand(struct sl_node *node)
 		demand = sl_node_demand_at(node->spare_demands.next);
 		sl_list_unlink(&demand->of_client);
 	}
-	*demand = (struct sl_node_demand){.sequence = ++node->next_sequence};
+	*demand = (struct sl_node_demand){.sequence = ++node->next_action};
 	sl_list_init(&demand->of_client);
 	return demand;
 }
@@ -268,10 +268,13 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 
 	if (!client || client->stage == SL_NODE_DYING || gpu >= SL_NODE_GPUS_MAX ||
 		(!event->ask.bytes && !(flags & SL_NODE_ASK_CONTEXT)) ||
-		!(client->workload->account.gpu_mask >> gpu & 1)) {
+		!(sl_node_allows(client->workload) >> gpu & 1)) {
 		deny_unknown(step, event);
 		return;
 	}
+	/* One that binds late means the GPU that it is bound to, whichever it names. */
+	if (client->workload->others)
+		gpu = (uint32_t)__builtin_ctz(client->workload->account.gpu_mask);
 	if (SL_MUTANT(DUPLICATE_ASKS, find_ask(client, event->ask.ask) != NULL, false))
 		return;
 	demand = new_demand(step->node);

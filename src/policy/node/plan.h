@@ -156,6 +156,9 @@ void sl_node_seat(struct sl_node_step *step);
 /* Whether there is room for it on the copy as it is now. */
 struct sl_room_verdict sl_node_room_of(
 	struct sl_node_step *step, struct sl_node_claim *claim);
+/* --- elsewhere.c --- */
+/* True: the claim's workload is bound to another GPU now, where there is a seat for it. */
+bool sl_node_seat_elsewhere(struct sl_node_step *step, struct sl_node_claim *claim);
 /* --- choice.c --- */
 struct sl_node_choice {
 	struct sl_node_step *step;

@@ -272,6 +272,10 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 		claim->verdict = SL_NODE_BODY;
 	else
 		claim->verdict = judge(step, claim, &of);
+	if (sl_node_seat_elsewhere(step, claim)) {
+		of = need_of(step, claim);
+		claim->verdict = judge(step, claim, &of);
+	}
 	if (is_oom_first(step, claim, &of))
 		sl_node_end_demand(step, claim, SL_REASON_OOM_FIRST);
 	else if (claim->verdict != SL_NODE_SEATED && sl_node_stop_for(step, claim))

@@ -65,6 +65,9 @@ static void admit(struct sl_node_step *step, const struct sl_event *event,
 	workload->wait_max = event->workload_add.wait_max;
 	workload->warm_after = event->workload_add.warm_after;
 	workload->idle_grace = event->workload_add.idle_grace;
+	if (event->workload_add.late && !event->workload_add.recovered &&
+		!(gpu_mask & (gpu_mask - 1)))
+		workload->others = event->workload_add.gpu_mask & ~gpu_mask;
 	sl_ledger_bind(&step->node->ledger, &workload->account, gpu_mask,
 		offer.request_bytes, offer.limit_bytes);
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_ADMIT,
@@ -169,6 +172,33 @@ static uint32_t choose_gpus(const struct sl_node *node, const struct sl_admit_pl
 		can_burst && SL_MUTANT(PACK_IGNORED,
 				     node->config.config.placement != SL_PLACEMENT_PACK,
 				     true));
+}
+
+/* As if it came now: among those of its other GPUs on which its request fits. */
+uint32_t sl_node_place(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t mask)
+{
+	struct sl_admit_ask ask = {
+		.request = {SL_AMOUNT_BYTES, 0, workload->account.request_bytes},
+		.limit = {SL_AMOUNT_BYTES, 0, workload->account.limit_bytes},
+		.gpu_count = 1};
+	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
+	struct sl_admit_plan plan;
+
+	mask &= workload->others & present_mask(node) & ~lost_mask(node);
+	if (!mask)
+		return 0;
+	admit_facts(node, &ask, mask, facts);
+	sl_admit_judge(&ask, facts, &plan);
+	plan.mask = SL_MUTANT(BOUND_ON_REQUESTS, plan.mask, mask);
+	for (uint32_t left = mask; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		/* Its limit is kept, too. */
+		if (plan.offer[gpu].limit_bytes < workload->account.limit_bytes)
+			plan.mask &= ~(1u << gpu);
+	}
+	return choose_gpus(node, &plan, facts, 1);
 }
 
 uint32_t sl_node_workloads_of(const struct sl_node *node, uint32_t owner)

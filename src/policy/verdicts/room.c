@@ -83,6 +83,7 @@ void sl_room_take(struct sl_room *room, struct sl_room_workload *workload, uint3
 
 	room->lets_bytes -= lets(room, workload);
 	count(&room->gpu[gpu], share, workload->part_bytes, NO_MORE);
+	share->request_bytes += times * bytes->request_bytes;
 	share->fixed_bytes += times * bytes->fixed_bytes;
 	share->lasts_bytes += times * bytes->lasts_bytes;
 	share->seats_bytes += times * bytes->seats_bytes;

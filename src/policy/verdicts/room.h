@@ -114,7 +114,7 @@ struct sl_room_verdict {
 /* Adds a workload with nothing seated. */
 void sl_room_load(struct sl_room *room, const struct sl_room_workload *workload);
 /* So much of the workload's there is gone, or is there again: of fixed, of seats (away_bytes of
- * them evicted), and of rest. */
+ * them evicted), of rest, and of its request. */
 void sl_room_take(struct sl_room *room, struct sl_room_workload *workload, uint32_t gpu,
 	const struct sl_room_share *bytes, bool gone);
 /* The claim has a seat from now on. */

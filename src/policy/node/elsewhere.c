@@ -1,0 +1,134 @@
+/*
+ * elsewhere - a claim may have its seat on another GPU
+ *
+ * A workload that binds late stays open to each GPU that it was allowed until it has anything on
+ * one. Where what it asks for is not free on the GPU that it is bound to, the seat pass looks at
+ * the others, in the order in which placement would take them: it goes where that is free, or,
+ * where it lacks a seat, to one that others leave for. Its request goes along. This is tried on a
+ * copy; only the GPU that is taken changes the facts.
+ */
+#include "policy/node/plan.h"
+
+static bool has_anything(const struct sl_node_workload *workload)
+{
+	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
+		const struct sl_ledger_cell *cell =
+			&workload->account.cell[__builtin_ctz(left)];
+
+		if (sl_ledger_all(cell) || sl_ledger_measured(cell) || cell->dying_bytes)
+			return true;
+	}
+	sl_node_each_client_of(client, workload)
+	{
+		if (sl_node_has_open_grant(client))
+			return true;
+	}
+	return false;
+}
+
+/* All that the copy has of it: what it asks for, and its request. */
+static void move_to(
+	struct sl_room *room, struct sl_room_workload *of, uint32_t from, uint32_t to)
+{
+	struct sl_room_share all = of->on[from];
+
+	sl_room_take(room, of, from, &all, true);
+	sl_room_take(room, of, to, &all, false);
+}
+
+static bool is_free(
+	const struct sl_node *node, const struct sl_node_claim *claim, uint32_t gpu)
+{
+	return claim->demand->bytes <= sl_ledger_free_bytes(&node->ledger, gpu);
+}
+
+/* Beside what is kept there. */
+static bool fits(const struct sl_node_plan *plan, const struct sl_room_claim *claim,
+	uint32_t from, uint32_t to, bool may_move)
+{
+	struct sl_room room = plan->now;
+	struct sl_room_workload workload = *claim->workload;
+	struct sl_room_claim of = *claim;
+	struct sl_room_verdict verdict;
+
+	move_to(&room, &workload, from, to);
+	of.workload = &workload;
+	of.need[to] = of.need[from];
+	of.need[from] = (struct sl_room_need){0};
+	room.gpu[to].fixed_bytes +=
+		sl_min_u64(plan->kept_bytes[to], sl_room_spare(&room.gpu[to]));
+	verdict = sl_room_for(&room, &of);
+	return verdict.code == SL_ROOM_OK && (may_move || !verdict.moves);
+}
+
+/* The facts, and what the plan made of them so far. */
+static void bind_to(struct sl_node_step *step, struct sl_node_workload *workload,
+	uint32_t from, uint32_t to)
+{
+	struct sl_node *node = step->node;
+	struct sl_node_plan *plan = node->plan;
+	struct sl_ledger_account *account = &workload->account;
+	uint64_t request = account->request_bytes, limit = account->limit_bytes;
+
+	workload->others ^= 1u << from | 1u << to;
+	sl_ledger_unbind(&node->ledger, account);
+	sl_ledger_bind(&node->ledger, account, 1u << to, request, limit);
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_ADMIT,
+				   .admit = {.workload = workload->index.id,
+					   .gpu_mask = account->gpu_mask,
+					   .request_bytes = request,
+					   .limit_bytes = limit}});
+	sl_node_each_client_of(client, workload)
+	{
+		sl_list_foreach (link, &client->demands)
+			sl_node_demand_at(link)->gpu = to;
+	}
+	move_to(&plan->now, &workload->sums->now, from, to);
+	move_to(&plan->lasts, &workload->sums->lasts, from, to);
+	move_to(&plan->lasts_bursts, &workload->sums->lasts_bursts, from, to);
+	workload->sums->gpus = 1u << to;
+	for (uint32_t room = 0; room < 3; room++)
+		plan->above[room].known = false;
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		struct sl_node_claim *claim = &plan->claims[i];
+
+		if (claim->client->workload != workload)
+			continue;
+		claim->gpus = 1u << to;
+		claim->has_endless = false;
+	}
+}
+
+bool sl_node_seat_elsewhere(struct sl_node_step *step, struct sl_node_claim *claim)
+{
+	struct sl_node_plan *plan = step->node->plan;
+	struct sl_node_workload *workload = claim->client->workload;
+	/* Where its turn comes it stays. */
+	uint32_t passes = claim->verdict == SL_NODE_LACKS ? 2 : 1;
+	struct sl_room_claim of;
+	uint32_t from;
+
+	if (!workload->others || !claim->demand)
+		return false;
+	from = claim->demand->gpu;
+	if ((claim->verdict == SL_NODE_SEATED && is_free(step->node, claim, from)) ||
+		workload->sums->now.on[from].seats_bytes ||
+		SL_MUTANT(BOUND_AGAIN, has_anything(workload), false))
+		return false;
+	of = sl_node_room_claim(step->node, claim, false, &workload->sums->now);
+	for (uint32_t pass = 0; pass < passes; pass++) {
+		uint32_t left = workload->others, chosen;
+
+		while ((chosen = sl_node_place(step->node, workload, left))) {
+			uint32_t to = (uint32_t)__builtin_ctz(chosen);
+
+			if ((pass || is_free(step->node, claim, to)) &&
+				fits(plan, &of, from, to, pass)) {
+				bind_to(step, workload, from, to);
+				return true;
+			}
+			left &= ~chosen;
+		}
+	}
+	return false;
+}
