@@ -269,7 +269,7 @@ static void find_crowded(struct sl_node *node)
 		const struct sl_node_claim *claim = &plan->claims[i];
 
 		if (claim->entitled)
-			sl_node_add_needs(claim, needs);
+			sl_node_add_needs(node, claim, needs);
 	}
 	for (uint32_t gpu = 0; gpu < plan->lasts.gpus; gpu++) {
 		if (SL_MUTANT(CROWDED_UNSEEN,

@@ -86,20 +86,20 @@ struct sl_room_claim sl_node_room_claim(struct sl_node *node,
 	for (uint32_t left = with_body ? client->look->gpus : 0; left; left &= left - 1) {
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-		bool is_fixed = of == &client->workload->sums->now ? client->look->stays
-								   : client->look->lasts;
+		bool is_now = of == &client->workload->sums->now;
+		bool is_fixed = node->gpu[gpu].lost ||
+				(is_now ? client->look->stays : client->look->lasts);
 
 		room.need[gpu].away_bytes = cell->evicted_bytes - cell->returning_bytes;
-		if (of == &client->workload->sums->now && !is_fixed)
+		if (is_now && !is_fixed)
 			room.need[gpu].away_bytes += cell->leaving_bytes;
 		if (!is_fixed)
 			room.need[gpu].there_bytes =
-				of == &client->workload->sums->now
-					? sl_sub_sat(sl_ledger_evictable(cell),
-						  cell->leaving_bytes)
-					: sl_ledger_live(cell) -
-						  sl_min_u64(sl_ledger_live(cell),
-							  sl_ledger_fixed(cell));
+				is_now ? sl_sub_sat(sl_ledger_evictable(cell),
+						 cell->leaving_bytes)
+				       : sl_ledger_live(cell) -
+						 sl_min_u64(sl_ledger_live(cell),
+							 sl_ledger_fixed(cell));
 	}
 	if (demand)
 		room.need[demand->gpu].asks_bytes = demand->bytes;
@@ -122,7 +122,8 @@ static bool brings_body(const struct sl_node_claim *claim)
 	return false;
 }
 
-void sl_node_add_needs(const struct sl_node_claim *claim, uint64_t needs[])
+void sl_node_add_needs(
+	const struct sl_node *node, const struct sl_node_claim *claim, uint64_t needs[])
 {
 	bool with_body = !claim->demand || brings_body(claim);
 
@@ -133,7 +134,7 @@ void sl_node_add_needs(const struct sl_node_claim *claim, uint64_t needs[])
 		uint32_t gpu = (uint32_t)__builtin_ctz(left);
 		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
 
-		needs[gpu] += claim->client->look->lasts
+		needs[gpu] += claim->client->look->lasts || node->gpu[gpu].lost
 				      ? cell->evicted_bytes
 				      : sl_ledger_all(cell) - sl_ledger_fixed(cell);
 	}

@@ -140,7 +140,8 @@ sl_ns sl_node_patience_of(
 	const struct sl_node *node, const struct sl_node_workload *workload);
 void sl_node_list_claims(struct sl_node_step *step);
 /* Adds what it needs where nothing is moved for it, and its body where that makes no claim. */
-void sl_node_add_needs(const struct sl_node_claim *claim, uint64_t needs[]);
+void sl_node_add_needs(
+	const struct sl_node *node, const struct sl_node_claim *claim, uint64_t needs[]);
 /* Why it never has a seat, whatever comes and goes in turns. O(GPUs) the first time. */
 enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim);
 /* Moves the claim's needs into `of`: the plan's copy, or what lasts. */

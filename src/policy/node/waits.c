@@ -150,7 +150,7 @@ static void add_claim(
 		workload->sums->asks = true;
 		workload->sums->asks_within &= claim->entitled;
 	}
-	sl_node_add_needs(claim, set->needs);
+	sl_node_add_needs(node, claim, set->needs);
 }
 
 /* It would not fit even alone. */

@@ -20,6 +20,8 @@
 #define SWAPPER(c, w)      EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
 #define DONE(c, o, n)      EVENT(DONE, done, {c, o, 0, SL_SWAP_OK, 0, n})
 #define IDLE(c, ms, proof) EVENT(PULSE, pulse, {c, ms * SL_MS, 0, proof})
+#define BUSY(c, ms)        EVENT(PULSE, pulse, {c, 0, ms * SL_MS})
+#define WORK(c)            EVENT(WORK, work, {c})
 #define HELD(c, n)         EVENT(HELD, held, {c, 0, n})
 #define WANT(c)            EVENT(WANT, want, {c, 1})
 #define GRACE(w, span)                    \
@@ -205,6 +207,34 @@ static void a_part_has_none(void **state)
 	play_close(&p);
 }
 
+/* It works on a second GPU, too, and that is lost: it stays on the first. */
+static void a_lost_gpu_takes_none_of_it(void **state)
+{
+	struct sl_event two = WORKLOAD(A, BYTES(60), 5 * SL_S);
+	struct play p;
+
+	two.workload_add.gpu_count = 2;
+	two.workload_add.gpu_mask = 3;
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SWAP);
+	(void)at(&p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(&p, 0, (struct sl_event)GPU(1, 100));
+	(void)at(&p, 0, two);
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(B, BYTES(0), 0));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(A, A));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(B, B));
+	play_has(&p, A, 1, 60);
+	(void)at(&p, 0, (struct sl_event)ASK(A, 2, 1, 60));
+	(void)at(&p, 0, (struct sl_event)COMMIT(A, 2, 60));
+	play_has(&p, B, 1, 40);
+	(void)at(&p, 1, (struct sl_event)LOST(1));
+	(void)at(&p, 9000, (struct sl_event)WORK(A));
+	assert_false(leaves(&p, 9000, (struct sl_event)ASK(B, 2, 0, 20)));
+	assert_false(leaves(&p, 9000, (struct sl_event)BUSY(A, 10)));
+	assert_false(leaves(&p, 13000, (struct sl_event)TIME));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +246,7 @@ int main(void)
 		cmocka_unit_test(a_burst_has_no_longest_wait),
 		cmocka_unit_test(a_return_takes_bursts_at_once),
 		cmocka_unit_test(a_part_has_none),
+		cmocka_unit_test(a_lost_gpu_takes_none_of_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
