@@ -5,12 +5,16 @@
  */
 #include "base/elffile.h"
 
+#include "base/error.h"
 #include "base/file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
-#define LIBRARY_BYTES_MAX (64 * SL_MIB)
 /* More entries than any library has; a ring of links ends here. */
 #define NEEDS_MAX 4096u
 
@@ -164,15 +168,26 @@ static int read_image(struct image *image, struct sl_elf *out)
 	return SL_ELF_OK;
 }
 
+/* Mapped, not read: most of a library is code, which is not looked at. */
 int sl_elf_read(const char *path, struct sl_elf *out)
 {
-	sl_cleanup(sl_freep) char *data = NULL;
+	sl_cleanup(sl_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	struct image image = {0};
-	int r = sl_file_read(path, LIBRARY_BYTES_MAX, &data, &image.size);
+	struct stat st;
+	void *data;
+	int r;
 
 	*out = (struct sl_elf){0};
-	if (r)
-		return r;
+	if (fd < 0 || fstat(fd, &st))
+		return sl_err_origin(-errno);
+	image.size = (size_t)st.st_size;
+	if (!image.size)
+		return SL_ELF_NONE;
+	data = mmap(NULL, image.size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (data == MAP_FAILED)
+		return sl_err_origin(-errno);
 	image.data = data;
-	return read_image(&image, out);
+	r = read_image(&image, out);
+	(void)munmap(data, image.size);
+	return r;
 }

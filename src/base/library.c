@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIBRARY_NAME "libsluice.so"
@@ -117,18 +118,17 @@ int sl_library_find(char *path, size_t size, struct sl_error *err)
 static bool is_found(const char *template, const char *path)
 {
 	void *library = dlopen(template, RTLD_LAZY | RTLD_LOCAL);
-	sl_cleanup(sl_freep) char *wanted = NULL;
-	sl_cleanup(sl_freep) char *found = NULL;
 	struct link_map *map = NULL;
+	struct stat wanted, found;
+	bool same;
 
 	if (!library)
 		return false;
-	if (dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map->l_name) {
-		wanted = realpath(path, NULL);
-		found = realpath(map->l_name, NULL);
-	}
+	same = dlinfo(library, RTLD_DI_LINKMAP, &map) == 0 && map->l_name &&
+	       stat(path, &wanted) == 0 && stat(map->l_name, &found) == 0 &&
+	       wanted.st_dev == found.st_dev && wanted.st_ino == found.st_ino;
 	(void)dlclose(library);
-	return wanted && found && strcmp(wanted, found) == 0;
+	return same;
 }
 
 void sl_library_by_loader(const char *path, char *out, size_t size)

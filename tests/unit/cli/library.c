@@ -93,6 +93,7 @@ static void put(const char *path, const void *data, size_t size)
 	X(no_dynamic, DAMAGED, m->rows[1].p_type = PT_NOTE)                  \
 	X(dynamic_elsewhere, DAMAGED, m->rows[1].p_offset = UINT64_MAX - 7)  \
 	X(name_elsewhere, DAMAGED, m->dynamic[0].d_un.d_val = 64)            \
+	X(name_endless, DAMAGED, memset(m->strings, 'a', 64))                \
 	X(strings_elsewhere, DAMAGED, m->dynamic[1].d_un.d_ptr = 1)          \
 	X(strings_too_long, DAMAGED, m->dynamic[2].d_un.d_val = UINT64_MAX)  \
 	X(load_wraps, DAMAGED, m->rows[0].p_offset = UINT64_MAX - 200)       \
