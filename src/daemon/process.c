@@ -115,8 +115,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *cont
 	return 0;
 }
 
-/* The descriptor was opened by number after the start time was read: still the same process? A
- * descriptor that came with the connection needs no such look, but passes it. */
+/* The descriptor was opened by number after the start time was read: still the same process? */
 static bool is_same(pid_t pid, uint64_t start_ticks)
 {
 	uint64_t now_ticks = 0;
@@ -133,12 +132,13 @@ static int watch(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t start
 
 	if (!process)
 		return sl_err_origin(-ENOMEM);
-	if (fd < 0)
+	if (fd < 0) {
 		fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd < 0)
-		return errno == ESRCH ? SL_PROCESS_GONE : sl_err_origin(-errno);
-	if (!is_same(pid, start_ticks))
-		return SL_PROCESS_GONE;
+		if (fd < 0)
+			return errno == ESRCH ? SL_PROCESS_GONE : sl_err_origin(-errno);
+		if (!is_same(pid, start_ticks))
+			return SL_PROCESS_GONE;
+	}
 	process->daemon = daemon;
 	process->pid = pid;
 	process->start_ticks = start_ticks;

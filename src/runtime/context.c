@@ -39,8 +39,12 @@ static bool have_say(void)
 
 SL_EXPORT CUresult cuInit(unsigned int flags)
 {
-	CUresult r = sl_real.cuInit(flags);
+	CUresult r;
 
+	/* The daemon answers while the driver starts. */
+	if (sl_mode_is_active())
+		sl_session_join_soon();
+	r = sl_real.cuInit(flags);
 	return r == CUDA_SUCCESS && sl_mode_is_active() ? sl_session_join() : r;
 }
 

@@ -131,10 +131,10 @@ static int start(void)
 	return sl_agent_start(sl_session.path);
 }
 
-static SL_COLD CUresult join_slowly(void)
+/* 0: begun, now or before. */
+static SL_COLD int begin(void)
 {
-	int saved_errno = errno, r = 0;
-	uint32_t state;
+	int r = 0;
 
 	sl_session_lock();
 	if (sl_session.state == SL_SESSION_IDLE) {
@@ -144,7 +144,24 @@ static SL_COLD CUresult join_slowly(void)
 				&sl_session.state, SL_SESSION_JOINING, __ATOMIC_RELEASE);
 	}
 	sl_session_unlock();
-	if (r != 0) {
+	return r;
+}
+
+void sl_session_join_soon(void)
+{
+	int saved_errno = errno;
+
+	if (__atomic_load_n(&sl_session.state, __ATOMIC_ACQUIRE) == SL_SESSION_IDLE)
+		(void)begin();
+	errno = saved_errno;
+}
+
+static SL_COLD CUresult join_slowly(void)
+{
+	int saved_errno = errno;
+	uint32_t state;
+
+	if (begin() != 0) {
 		errno = saved_errno;
 		return CUDA_ERROR_OPERATING_SYSTEM;
 	}
