@@ -32,6 +32,8 @@
 struct settings {
 	struct sl_launch launch; /* first: see SL_LAUNCH_OPTIONS */
 	bool wait;
+	char library[SL_PATH_MAX];
+	char by_loader[SL_PATH_MAX + 64]; /* the same, as LD_PRELOAD names it */
 };
 
 const struct sl_option sl_verb_run_options[] = {
@@ -119,13 +121,11 @@ static void print_admission(const struct sl_msg_run_reply *reply)
 
 /* What the program and its children find in their environment. False when out of memory. */
 static bool set_environment(
-	const char *socket, const char *library, const struct sl_msg_run_reply *reply)
+	const char *socket, const char *by_loader, const struct sl_msg_run_reply *reply)
 {
-	sl_cleanup(sl_freep) char *preload = NULL;
-	char by_loader[SL_PATH_MAX + 64], token[33];
-
-	sl_library_by_loader(library, by_loader, sizeof(by_loader));
-	preload = sl_library_preload(by_loader, getenv("LD_PRELOAD"));
+	sl_cleanup(sl_freep) char *preload =
+		sl_library_preload(by_loader, getenv("LD_PRELOAD"));
+	char token[33];
 
 	sl_wire_token_format(reply->token, token);
 	/* Integers by PCI bus order: UUIDs break programs that parse the list (vllm#46132). */
@@ -172,8 +172,8 @@ static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 
 /* Outcome: -1 to go on, else the exit status. A wait ends with what it ends by, if that is a
  * signal. */
-static int get_place(const struct settings *settings, struct sl_conn *conn,
-	union sl_msg *ask, struct sl_msg_run_reply *got)
+static int get_place(struct settings *settings, struct sl_conn *conn, union sl_msg *ask,
+	struct sl_msg_run_reply *got)
 {
 	const struct sl_launch *s = &settings->launch;
 	struct sl_error err = {0};
@@ -185,10 +185,15 @@ static int get_place(const struct settings *settings, struct sl_conn *conn,
 	if (!status && s->observe)
 		status = sl_conn_needs(
 			conn, sl_wire_since(SL_MSG_HISTORY), "--observe", &err);
+	if (!status && !settings->wait)
+		status = sl_conn_send(conn, ask, &err);
+	/* Loads the library to see, while the daemon writes its journal. */
+	sl_library_by_loader(
+		settings->library, settings->by_loader, sizeof(settings->by_loader));
 	if (!status && settings->wait)
 		status = sl_run_wait(conn, ask, s->json, &reply, &err);
 	else if (!status)
-		status = sl_conn_call(conn, ask, SL_MSG_RUN_REPLY, &reply, &err);
+		status = sl_conn_receive(conn, SL_MSG_RUN_REPLY, &reply, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
@@ -204,8 +209,7 @@ static int get_place(const struct settings *settings, struct sl_conn *conn,
 		SL_VERB_run, s->json, got->reason, got->text, hint(s, got->reason));
 }
 
-static int register_and_become(
-	const struct settings *settings, const char *library, char **words)
+static int register_and_become(struct settings *settings, char **words)
 {
 	const struct sl_launch *s = &settings->launch;
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
@@ -223,7 +227,7 @@ static int register_and_become(
 		print_admission(&got);
 	else
 		sl_told_warning(SL_VERB_run, got.text);
-	if (!set_environment(conn.socket, library, &got))
+	if (!set_environment(conn.socket, settings->by_loader, &got))
 		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
 	return become(s, words);
 }
@@ -233,7 +237,6 @@ int sl_verb_run(int argc, char **argv)
 	struct settings settings = {.launch = SL_LAUNCH_PRESET};
 	struct sl_launch *s = &settings.launch;
 	struct sl_error err = {0};
-	char library[SL_PATH_MAX];
 	int first, status;
 
 	static_assert(offsetof(struct settings, launch) == 0, "the rows are of both");
@@ -246,7 +249,7 @@ int sl_verb_run(int argc, char **argv)
 		status = sl_launch_command(SL_VERB_run, s, argv + first);
 	if (status >= 0)
 		return status;
-	if (sl_library_find(library, sizeof(library), &err))
+	if (sl_library_find(settings.library, sizeof(settings.library), &err))
 		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_INSTALL, "%s", err.text);
-	return register_and_become(&settings, library, argv + first);
+	return register_and_become(&settings, argv + first);
 }
