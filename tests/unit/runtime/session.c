@@ -36,6 +36,23 @@ static void body_join(void)
 	fake_stop();
 }
 
+static CUresult init_once_joined(unsigned int flags)
+{
+	CHECK(fake_wait(&fake.reporteds, 1));
+	return CUDA_SUCCESS;
+}
+
+/* The driver's start and the daemon's answer take their time beside each other. */
+static void body_join_beside(void)
+{
+	stub_install();
+	fake_start(false);
+	sl_real.cuInit = init_once_joined;
+	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
+	CHECK_EQ(FAKE(hellos), 1);
+	fake_stop();
+}
+
 /* peer-failures row 20: in bypass nobody is asked and nothing is ours. */
 static void body_bypass(void)
 {
@@ -554,6 +571,7 @@ static void body_chunk(void)
 	}
 #define TESTS(X)                     \
 	X(join)                      \
+	X(join_beside)               \
 	X(bypass)                    \
 	X(reject_version)            \
 	X(reject_workload)           \
