@@ -35,8 +35,8 @@ struct sl_gpu {
 /* Blocks until the daemon has said yes or no. CUDA_SUCCESS, or what cuInit and allocations are to
  * return for ever. Cheap once joined. */
 SL_MUST_CHECK CUresult sl_session_join(void);
-/* Begins that, if nobody has, and does not wait. Where it cannot be begun, sl_session_join tries
- * again. */
+/* Starts joining, unless that was done before, and does not wait. Where it fails to start,
+ * sl_session_join tries again. */
 void sl_session_join_soon(void);
 bool sl_session_is_joined(void);
 /* The workload was started with --rdma: none of its memory is ever moved, and what is made may be
