@@ -294,7 +294,8 @@ static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *lea
 
 /* What grows in its slice will ask for more: as much again as it grew by leaves ahead, so that what
  * grows piece by piece costs few moves. */
-static uint64_t ahead_of(const struct move *move, const struct sl_node_claim *claim)
+static uint64_t ahead_of(
+	const struct move *move, const struct sl_node_claim *claim, uint32_t gpu)
 {
 	const struct sl_node_workload *workload = claim->client->workload;
 	const struct sl_ledger_account *account = &workload->account;
@@ -303,7 +304,8 @@ static uint64_t ahead_of(const struct move *move, const struct sl_node_claim *cl
 	struct sl_room_claim of;
 	uint64_t grown, most, use;
 
-	if (!claim->demand || move->step->now >= workload->slice_ends)
+	if (!claim->demand || claim->demand->gpu != gpu ||
+		move->step->now >= workload->slice_ends)
 		return 0;
 	demand = *claim->demand;
 	use = sl_ledger_use(account, demand.gpu) + demand.bytes;
@@ -362,7 +364,7 @@ static void leave(struct move *move, uint32_t gpu, uint64_t lack)
 {
 	const struct sl_room_gpu *room = &move->plan->now.gpu[gpu];
 	uint32_t count = list_leavers(move, gpu, move->plan->leavers);
-	uint64_t ahead = ahead_of(move, move->lacker[gpu]);
+	uint64_t ahead = ahead_of(move, move->lacker[gpu], gpu);
 
 	if (room->holds) {
 		uint64_t bursts = sl_sub_sat(lack, room->within_bytes) + ahead;
