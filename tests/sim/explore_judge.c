@@ -58,16 +58,9 @@ static char name_of(uint32_t client)
 	return (char)('A' + client);
 }
 
-static uint32_t index_of(const struct explore *x, uint64_t client)
-{
-	return client >= 100 && client - 100 < x->world->clients
-		       ? (uint32_t)(client - 100)
-		       : EXPLORE_CLIENTS;
-}
-
 static void judge_grant(struct explore *x, const struct sl_action *a)
 {
-	uint32_t i = index_of(x, a->grant.client), workload, before;
+	uint32_t i = explore_index(x, a->grant.client), workload, before;
 	struct explore_client *c = &x->s.client[i < EXPLORE_CLIENTS ? i : 0];
 	bool entitled;
 
@@ -105,7 +98,7 @@ static void judge_grant(struct explore *x, const struct sl_action *a)
 
 static void judge_deny(struct explore *x, const struct sl_action *a)
 {
-	uint32_t i = index_of(x, a->deny.client);
+	uint32_t i = explore_index(x, a->deny.client);
 	const struct explore_client *c = &x->s.client[i < EXPLORE_CLIENTS ? i : 0];
 	uint32_t free_units, kept;
 
@@ -172,7 +165,7 @@ static void judge_reason(struct explore *x, uint32_t i, uint64_t other, uint32_t
 
 static void judge_evict(struct explore *x, const struct sl_action *a)
 {
-	uint32_t i = index_of(x, a->evict.client), gpu = a->evict.gpu,
+	uint32_t i = explore_index(x, a->evict.client), gpu = a->evict.gpu,
 		 before = explore_lent(x);
 	struct explore_client *c = &x->s.client[i < EXPLORE_CLIENTS ? i : 0], was = *c;
 
@@ -207,7 +200,7 @@ static void judge_evict(struct explore *x, const struct sl_action *a)
 
 static void judge_restore(struct explore *x, const struct sl_action *a)
 {
-	uint32_t i = index_of(x, a->restore.client), gpu = a->restore.gpu;
+	uint32_t i = explore_index(x, a->restore.client), gpu = a->restore.gpu;
 	const struct explore_client *c = &x->s.client[i < EXPLORE_CLIENTS ? i : 0];
 
 	if (i == EXPLORE_CLIENTS || !c->alive || gpu >= x->world->gpus ||

@@ -31,7 +31,7 @@ static uint32_t granted(const struct explore_client *c, uint32_t gpu)
 }
 
 /* Room is kept for them from the RESTORE on. */
-static uint32_t returning(const struct explore_client *c, uint32_t gpu)
+uint32_t explore_returning(const struct explore_client *c, uint32_t gpu)
 {
 	uint32_t out = c->evicted[gpu];
 
@@ -40,7 +40,7 @@ static uint32_t returning(const struct explore_client *c, uint32_t gpu)
 	return sl_min_u64(c->order_units - c->moved, out);
 }
 
-static uint32_t leaving(const struct explore_client *c, uint32_t gpu)
+uint32_t explore_leaving(const struct explore_client *c, uint32_t gpu)
 {
 	uint32_t can = c->resident[gpu] - c->held[gpu];
 
@@ -53,7 +53,7 @@ static uint32_t leaving(const struct explore_client *c, uint32_t gpu)
 
 static uint32_t here(const struct explore_client *c, uint32_t gpu)
 {
-	return c->resident[gpu] + granted(c, gpu) + returning(c, gpu);
+	return c->resident[gpu] + granted(c, gpu) + explore_returning(c, gpu);
 }
 
 uint32_t explore_use(const struct explore *x, uint32_t workload, uint32_t gpu)
@@ -97,7 +97,7 @@ uint32_t explore_will_be(
 
 		if (x->world->of[i] != workload)
 			continue;
-		sum += here(c, gpu) - leaving(c, gpu);
+		sum += here(c, gpu) - explore_leaving(c, gpu);
 		*held += c->held[gpu];
 	}
 	return sum;
@@ -123,7 +123,7 @@ uint32_t explore_on_host(const struct explore *x)
 		const struct explore_client *c = &x->s.client[i];
 
 		for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++)
-			sum += c->evicted[gpu] + leaving(c, gpu);
+			sum += c->evicted[gpu] + explore_leaving(c, gpu);
 	}
 	return sum;
 }
@@ -139,8 +139,8 @@ uint32_t explore_lent(const struct explore *x)
 		for (uint32_t i = 0; i < x->world->clients; i++) {
 			const struct explore_client *c = &x->s.client[i];
 
-			stands += here(c, gpu) - leaving(c, gpu) + c->dying[gpu];
-			sum -= returning(c, gpu);
+			stands += here(c, gpu) - explore_leaving(c, gpu) + c->dying[gpu];
+			sum -= explore_returning(c, gpu);
 		}
 		sum += sl_sub_sat(stands, x->world->units);
 	}
@@ -219,20 +219,21 @@ sl_ns explore_quiet_of(const struct explore *x, uint32_t workload)
 
 /* --- excuses --- */
 
-/* Beside it on the GPU, what no order can move. */
+uint32_t explore_fixed(const struct explore *x, uint32_t client, uint32_t gpu)
+{
+	const struct explore_client *c = &x->s.client[client];
+
+	return explore_workload_of(x, client)->flags & SL_WORKLOAD_NO_SWAP
+		       ? c->resident[gpu]
+		       : c->held[gpu];
+}
+
 static uint32_t fixed_beside(const struct explore *x, uint32_t client, uint32_t gpu)
 {
 	uint32_t sum = 0;
 
-	for (uint32_t i = 0; i < x->world->clients; i++) {
-		const struct explore_client *c = &x->s.client[i];
-
-		if (i == client)
-			continue;
-		sum += explore_workload_of(x, i)->flags & SL_WORKLOAD_NO_SWAP
-			       ? c->resident[gpu]
-			       : c->held[gpu];
-	}
+	for (uint32_t i = 0; i < x->world->clients; i++)
+		sum += i == client ? 0 : explore_fixed(x, i, gpu);
 	return sum;
 }
 

@@ -28,14 +28,24 @@ uint64_t explore_workload_id(uint32_t workload)
 	return 10 + workload;
 }
 
+uint32_t explore_index(const struct explore *x, uint64_t client)
+{
+	return client >= 100 && client - 100 < x->world->clients
+		       ? (uint32_t)(client - 100)
+		       : EXPLORE_CLIENTS;
+}
+
 static struct explore_client *client_of(struct explore *x, uint64_t id)
 {
-	return id >= 100 && id - 100 < x->world->clients ? &x->s.client[id - 100] : NULL;
+	uint32_t i = explore_index(x, id);
+
+	return i < EXPLORE_CLIENTS ? &x->s.client[i] : NULL;
 }
 
 /* --- steps --- */
 
 static void receive(struct explore *x, const struct sl_action *a);
+static void answer(struct explore *x, const struct sl_action *a);
 
 static void keep_action(void *context, const struct sl_action *action)
 {
@@ -81,6 +91,10 @@ void explore_step(struct explore *x, struct sl_event event)
 		explore_judge_action(x, &action[i]);
 		receive(x, &action[i]);
 	}
+	explore_judge_least(x, action, actions);
+	/* What a client says to a PROBE is a step of its own. */
+	for (uint32_t i = 0; i < actions; i++)
+		answer(x, &action[i]);
 }
 
 /* --- what clients say --- */
@@ -195,11 +209,16 @@ static void on_restore(struct explore *x, const struct sl_action *a)
 /* The runtime answers every PROBE at once, and then at each beat (runtime/pulse.c). In most worlds
  * only the first PROBE is answered at once: otherwise today's machine and the client talk without
  * end, and nothing behind that is explored. */
-static void on_probe(struct explore *x, struct explore_client *c, uint8_t mode)
+static void answer(struct explore *x, const struct sl_action *a)
 {
-	bool was_off = c->probe == SL_PROBE_OFF;
+	struct explore_client *c =
+		a->type == SL_ACTION_PROBE ? client_of(x, a->probe.client) : NULL;
+	bool was_off;
 
-	c->probe = mode;
+	if (!c)
+		return;
+	was_off = c->probe == SL_PROBE_OFF;
+	c->probe = (uint8_t)a->probe.mode;
 	if (was_off || x->world->prompt)
 		explore_pulse(x, c);
 }
@@ -244,11 +263,6 @@ static void receive(struct explore *x, const struct sl_action *a)
 		c = client_of(x, a->abort.client);
 		if (c && c->order == EXPLORE_EVICTS && c->order_id == a->abort.order)
 			c->aborted = true;
-		break;
-	case SL_ACTION_PROBE:
-		c = client_of(x, a->probe.client);
-		if (c)
-			on_probe(x, c, (uint8_t)a->probe.mode);
 		break;
 	case SL_ACTION_STOP:
 		c = client_of(x, a->stop.client);

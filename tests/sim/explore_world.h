@@ -113,7 +113,7 @@ struct explore_client {
 /* A world in some state: the clients, and beside them the machine. Plain values but for node. */
 struct explore_state {
 	sl_ns now, wake, began;
-	uint8_t faults; /* left */
+	uint8_t faults;                   /* left */
 	uint8_t bound[EXPLORE_WORKLOADS]; /* GPUs, by the last ADMIT */
 	bool parked[EXPLORE_WORKLOADS], resuming[EXPLORE_WORKLOADS];
 	bool returns[EXPLORE_WORKLOADS]; /* was resumed, and is to come back unasked */
@@ -145,6 +145,8 @@ void explore_end(struct explore *x);
 /* Until then, with the wake-ups on the way. */
 void explore_advance(struct explore *x, sl_ns at);
 uint64_t explore_client_id(uint32_t client);
+/* Its number; EXPLORE_CLIENTS: there is none. */
+uint32_t explore_index(const struct explore *x, uint64_t client);
 uint64_t explore_workload_id(uint32_t workload);
 
 /* One event, and what it makes the clients do. */
@@ -192,6 +194,11 @@ void explore_judge_action(struct explore *x, const struct sl_action *action);
 /* After a choice. */
 void explore_judge_state(struct explore *x);
 
+/* --- explore_least.c --- */
+/* The actions of a step have arrived. */
+void explore_judge_least(
+	struct explore *x, const struct sl_action *actions, uint32_t count);
+
 /* --- explore_quiet.c --- */
 /* After the step of an event: the machine looks at all once more, and nothing is left to do. */
 void explore_judge_quiet(struct explore *x);
@@ -220,6 +227,11 @@ bool explore_recovers(const struct explore *x);
 bool explore_wants_back(const struct explore_client *c);
 uint32_t explore_use(const struct explore *x, uint32_t workload, uint32_t gpu);
 uint32_t explore_physical(const struct explore *x, uint32_t gpu);
+/* Of the open order, what is still to come back, or to leave. */
+uint32_t explore_returning(const struct explore_client *c, uint32_t gpu);
+uint32_t explore_leaving(const struct explore_client *c, uint32_t gpu);
+/* Of the client, what no order can move. */
+uint32_t explore_fixed(const struct explore *x, uint32_t client, uint32_t gpu);
 /* Nothing could ever bring it what it waits for, and that has a name. */
 bool explore_is_excused(const struct explore *x, uint32_t client);
 bool explore_is_owed(const struct explore *x, uint32_t client);

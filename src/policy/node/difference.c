@@ -344,8 +344,8 @@ static uint64_t send_out(
 	for (uint32_t i = 0; i < count && all < lack; i++) {
 		struct sl_node_client *client = leavers[i].client;
 		uint64_t part = client->workload->sums->now.part_bytes;
-		uint64_t bytes =
-			sl_min_u64(lack - all, sl_min_u64(leavers[i].bytes, part));
+		uint64_t least = SL_MUTANT(LEAVES_TWICE, lack - all, 2 * (lack - all));
+		uint64_t bytes = sl_min_u64(least, sl_min_u64(leavers[i].bytes, part));
 
 		if (bursts)
 			bytes = sl_min_u64(bytes, burst_of(leavers, i, gpu));
