@@ -3,6 +3,7 @@
  */
 #include "swap_rules.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Some of it was on the host: is all of it back? */
@@ -262,6 +263,27 @@ static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
 	return true;
 }
 
+/* Of the open order so much more has left. */
+static void has_left(struct swap_rules *r, struct swap_party *p, uint64_t more)
+{
+	/* Its chunks may be larger than what it was told. */
+	uint64_t moved = sl_min_u64(more, p->order_bytes);
+	uint64_t needed = sl_min_u64(moved, p->order_needed);
+
+	p->moved |= more > 0;
+	p->order_bytes -= moved;
+	p->order_needed -= needed;
+	if (p->is_restore || !p->for_others)
+		return;
+	r->moved += moved;
+	r->needed += needed;
+	if (r->moved > r->needed + r->needed / 1000 + SL_GIB)
+		swap_break(r, SWAP_NEEDED,
+			"%" PRIu64 " bytes were moved for others so far, and %" PRIu64
+			" had sufficed",
+			r->moved, r->needed);
+}
+
 static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
 	const struct swap_member *m;
@@ -281,6 +303,7 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 		return;
 	p->order = 0;
 	p->moved |= p->evicted[gpu] != before;
+	has_left(r, p, sl_sub_sat(p->evicted[gpu], before));
 	if (!p->moved)
 		swap_count(r, p, &p->vain, "orders by which nothing moved");
 	/* Who was resumed while it left comes back for what has left. */
@@ -317,8 +340,7 @@ static void on_moved(struct swap_rules *r, struct swap_party *p, const struct sl
 	more = sl_sub_sat(
 		sl_min_u64(e->moved.evicted_bytes, p->backing[gpu]), p->evicted[gpu]);
 	p->evicted[gpu] += more;
-	p->order_bytes = sl_sub_sat(p->order_bytes, more);
-	p->moved |= more > 0;
+	has_left(r, p, more);
 }
 
 static void on_gpu_lost(struct swap_rules *r, uint32_t gpu)

@@ -28,7 +28,11 @@ void swap_break(struct swap_rules *r, enum swap_promise promise, const char *for
 
 void swap_rules_init(struct swap_rules *r)
 {
+	uint64_t moved = r->moved, needed = r->needed;
+
 	memset(r, 0, sizeof(*r));
+	r->moved = moved;
+	r->needed = needed;
 	r->wake = SL_NS_NEVER;
 	r->turn_max = 10 * SL_S;
 }
@@ -386,7 +390,7 @@ static void judge_need(struct swap_rules *r, const struct sl_action *a,
 			p->id, a->evict.other);
 		return;
 	}
-	if (!(r->forced_mask >> gpu & 1) && !swap_is_spread(m) && !swap_lack(r, gpu))
+	if (p->for_others && !p->order_needed)
 		swap_break(r, SWAP_NEEDED,
 			"client %" PRIu64
 			" is evicted from GPU %u though what leaves it already suffices",
@@ -510,6 +514,9 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	if (!may_move(r, "EVICT", a->evict.client, gpu, there))
 		return;
 	rightly = (a->evict.other || m->parked) && swap_lacks_rightly(r, FOR_ANY, gpu);
+	p->for_others = a->evict.other && !m->parked && !swap_is_spread(m) &&
+			!(r->forced_mask >> gpu & 1);
+	p->order_needed = sl_min_u64(there, swap_lack(r, gpu));
 	judge_leaving(r, a, p, m, rightly);
 	open_order(r, p, a->id, false, gpu, there);
 	judge_pool(r, a, p, m, rightly, before);

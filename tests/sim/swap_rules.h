@@ -56,6 +56,8 @@ struct swap_party {
 	uint64_t order, order_bytes; /* order_bytes: that are still to move */
 	uint32_t order_gpu;
 	bool is_restore, aborted, part; /* part: a RESTORE of less than there is */
+	bool for_others;                /* an EVICT for what another workload lacks */
+	uint64_t order_needed;          /* of its order_bytes, what suffices for them */
 	bool comes;   /* from the first RESTORE until the last is done */
 	bool resumed; /* comes back unasked */
 	bool moved;   /* something has moved by the order */
@@ -113,6 +115,8 @@ struct swap_rules {
 	struct swap_party party[SWAP_PARTIES];
 	uint32_t wanting; /* workloads, after the last step */
 	uint64_t contest; /* counts changes of who competes with how much */
+	/* Of the whole run: bytes that left for others, and what would have sufficed. */
+	uint64_t moved, needed;
 	char failed[600];
 };
 
@@ -127,6 +131,7 @@ static inline uint64_t swap_us(sl_ns span)
 	return span / SL_US;
 }
 
+/* For another episode of the run. */
 void swap_rules_init(struct swap_rules *rules);
 void swap_rules_before(struct swap_rules *rules, sl_ns now, const struct sl_event *event);
 void swap_rules_action(struct swap_rules *rules, const struct sl_action *action);
@@ -134,6 +139,8 @@ void swap_rules_after(struct swap_rules *rules, const struct sl_node *node);
 /* Everybody has gone idle and all that was broken is mended since a long time: nobody may still
  * wait. */
 void swap_rules_drained(struct swap_rules *rules, const struct sl_node *node);
+/* The run is over. */
+void swap_rules_ran(struct swap_rules *rules);
 void swap_rules_print(const struct swap_rules *rules, FILE *out);
 /* The promise is broken; it is the first that counts. */
 void swap_break(struct swap_rules *rules, enum swap_promise promise, const char *format,

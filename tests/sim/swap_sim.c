@@ -41,6 +41,9 @@ static void print_stats(uint64_t seed, double seconds)
 		s->done[SL_SWAP_OK], s->done[SL_SWAP_PART], s->done[SL_SWAP_REFUSED],
 		s->wants, 100.0 * (double)s->waited_after / (double)s->events,
 		s->windows);
+	printf("  moved %" PRIu64 " MiB for others, %" PRIu64 " were needed at least\n",
+		(uint64_t)(world.rules.moved / SL_MIB),
+		(uint64_t)(world.rules.needed / SL_MIB));
 	sim_print_counts("denied", 7, s->denies);
 	sim_print_counts("noted", 7, s->notes);
 }
