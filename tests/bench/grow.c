@@ -5,27 +5,37 @@
  * the speed of the link, of a model of 2.4 GiB in pieces of 64 MiB on 4 GiB. One alone; two at
  * once; one beside another that has loaded and rests. The last is told against one alone and the
  * time that moving takes of what does not fit beside it, as `sluice park` moves all of it.
+ *
+ * Stall: two of 512 MiB on 960, in pieces of a size, that both change all they have without pause.
+ * The longest time one of them stood still, against a slice (turn_max there, which is shorter than
+ * ten times what moving takes) and an exchange: what does not fit beside the other leaves and comes
+ * back.
  */
 #include "bench.h"
 
 #include "ask.h"
 #include "worker.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
-#define PIECES    38
+#define LOADING   (608 * SL_MIB)
 #define PIECE     (16 * SL_MIB)
 #define LIMIT_S   90
 #define SETTLE_NS (800 * SL_MS)
+#define WORKING   (512 * SL_MIB)
+#define ALONE_MS  1000
+#define SLICES    4 /* two of each */
 
-static const char *const options[] = {"--request", "256MiB", "--limit", "750MiB", NULL};
+static const char *const loading[] = {"--request", "256MiB", "--limit", "750MiB", NULL};
 
 struct scene {
 	struct bench_worker a, b;
 	int control;
 };
 
-static void start(struct bench_worker *worker, const char *name)
+static void start(
+	struct bench_worker *worker, const char *name, const char *const options[])
 {
 	struct bench_reply reply;
 
@@ -40,9 +50,9 @@ static void stop(struct bench_worker *worker)
 	sl_clock_sleep(SETTLE_NS);
 }
 
-static void begin_to_grow(struct bench_worker *worker)
+static void begin_to_grow(struct bench_worker *worker, uint64_t bytes, uint64_t piece)
 {
-	bench_worker_send(worker, BENCH_DO_GROW, PIECES, PIECE);
+	bench_worker_send(worker, BENCH_DO_GROW, (uint32_t)(bytes / piece), piece);
 }
 
 static sl_ns until_grown(struct bench_worker *worker)
@@ -58,17 +68,17 @@ static sl_ns grow_alone(struct bench_worker *worker, const char *name)
 {
 	sl_ns begin;
 
-	start(worker, name);
+	start(worker, name, loading);
 	begin = sl_clock_now();
-	begin_to_grow(worker);
+	begin_to_grow(worker, LOADING, PIECE);
 	return until_grown(worker) - begin;
 }
 
 /* Of what one has, that which does not fit beside another of the same size. */
-static sl_ns cost_of_moving(struct scene *scene, sl_ns all)
+static sl_ns cost_of_moving(struct scene *scene, uint64_t bytes, sl_ns all)
 {
 	struct sl_msg_gpu_row gpu;
-	uint64_t bytes = (uint64_t)PIECES * PIECE, free_bytes;
+	uint64_t free_bytes;
 
 	bench_gpu(scene->control, &gpu);
 	free_bytes = gpu.free_bytes;
@@ -80,11 +90,11 @@ static sl_ns grow_both(struct scene *scene)
 {
 	sl_ns begin, a, b;
 
-	start(&scene->a, "bench-grow-a");
-	start(&scene->b, "bench-grow-b");
+	start(&scene->a, "bench-grow-a", loading);
+	start(&scene->b, "bench-grow-b", loading);
 	begin = sl_clock_now();
-	begin_to_grow(&scene->a);
-	begin_to_grow(&scene->b);
+	begin_to_grow(&scene->a, LOADING, PIECE);
+	begin_to_grow(&scene->b, LOADING, PIECE);
 	a = until_grown(&scene->a);
 	b = until_grown(&scene->b);
 	stop(&scene->a);
@@ -106,13 +116,85 @@ int bench_part_grow(int argc, char **argv)
 	 * to be given it first. */
 	move = bench_park(scene.control, "bench-grow-alone", true);
 	(void)bench_park(scene.control, "bench-grow-alone", false);
-	move = cost_of_moving(&scene, move);
+	move = cost_of_moving(&scene, LOADING, move);
 	idle = grow_alone(&scene.b, "bench-grow-idle");
 	bench_emit(BENCH_GROW_IDLE, NULL, (double)idle / (double)(alone + move));
 	stop(&scene.a);
 	stop(&scene.b);
 	both = grow_both(&scene);
 	bench_emit(BENCH_GROW_BOTH, NULL, (double)both / (double)alone);
+	(void)close(scene.control);
+	return 0;
+}
+
+/* --- two that work ---------------------------------------------------------------------------- */
+
+#define A "bench-stall-a"
+
+static void load(struct bench_worker *worker, const char *name, uint64_t piece)
+{
+	start(worker, name, NULL);
+	begin_to_grow(worker, WORKING, piece);
+	(void)until_grown(worker);
+}
+
+/* Out and back, once its host memory is made, and all of it has changed. */
+static sl_ns move_all(struct scene *scene)
+{
+	struct bench_reply reply;
+	sl_ns span = 0;
+
+	for (int i = 0; i < 2; i++) {
+		bench_worker_do(&scene->a, BENCH_DO_WORK, ALONE_MS, 0, &reply);
+		bench_require(reply.sample[0] >= WORKING / SL_MIB,
+			"not all of %s has changed: %llu rounds", A,
+			(unsigned long long)reply.sample[0]);
+		span = bench_park(scene->control, A, true) +
+		       bench_park(scene->control, A, false);
+	}
+	return span;
+}
+
+static sl_ns work_both(struct scene *scene, uint32_t span_ms)
+{
+	struct bench_reply a, b;
+
+	bench_worker_send(&scene->a, BENCH_DO_WORK, span_ms, 0);
+	bench_worker_send(&scene->b, BENCH_DO_WORK, span_ms, 0);
+	bench_worker_wait(&scene->a, &a, LIMIT_S);
+	bench_worker_wait(&scene->b, &b, LIMIT_S);
+	bench_require(a.sample[3] && b.sample[3], "not both stood still");
+	return sl_max_u64(a.sample[3], b.sample[3]);
+}
+
+static void measure_stall(struct scene *scene, const char *variant, uint64_t piece)
+{
+	const char *slice = getenv("SL_BENCH_TURN_MS");
+	sl_ns one, longest;
+
+	bench_require(slice != NULL, "SL_BENCH_TURN_MS is not set");
+	load(&scene->a, A, piece);
+	one = cost_of_moving(scene, WORKING, move_all(scene));
+	one += strtoull(slice, NULL, 10) * SL_MS;
+	load(&scene->b, "bench-stall-b", piece);
+	longest = work_both(scene, (uint32_t)(SLICES * one / SL_MS));
+	bench_emit(BENCH_STALL, variant, (double)longest / (double)one);
+	bench_emit(BENCH_STALL_ONE, variant, (double)one / 1e6);
+	stop(&scene->a);
+	stop(&scene->b);
+}
+
+int bench_part_stall(int argc, char **argv)
+{
+	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
+	struct scene scene = {.control = bench_dial(SL_ROLE_CONTROL, no_token, NULL)};
+
+	(void)argc;
+	(void)argv;
+	measure_stall(&scene, "16MiB", 16 * SL_MIB);
+	measure_stall(&scene, "64MiB", 64 * SL_MIB);
+	measure_stall(&scene, "256MiB", 256 * SL_MIB);
+	measure_stall(&scene, "one", WORKING);
 	(void)close(scene.control);
 	return 0;
 }

@@ -114,8 +114,21 @@ void bench_worker_stop(struct bench_worker *worker)
 
 /* --- the side that obeys -------------------------------------------------------------------- */
 
-static CUdeviceptr held;
+/* Pieces of held_bytes each; `held` is the last. */
+#define PIECES_MAX 64
+static CUdeviceptr piece[PIECES_MAX], held;
+static uint32_t pieces;
 static uint64_t held_bytes;
+
+static int allocate(uint64_t bytes)
+{
+	int r = pieces < PIECES_MAX ? (int)bench_cu.cuMemAlloc_v2(&held, bytes) : -1;
+
+	if (!r)
+		piece[pieces++] = held;
+	held_bytes = bytes;
+	return r;
+}
 
 static void add(struct bench_reply *reply, uint64_t sample)
 {
@@ -127,9 +140,9 @@ static int hold(const struct bench_order *order, struct bench_reply *reply)
 {
 	int r;
 
+	pieces = 0;
 	add(reply, sl_clock_now());
-	r = (int)bench_cu.cuMemAlloc_v2(&held, order->bytes);
-	held_bytes = order->bytes;
+	r = allocate(order->bytes);
 	add(reply, sl_clock_now());
 	return r;
 }
@@ -193,11 +206,10 @@ static int grow(const struct bench_order *order, struct bench_reply *reply)
 	memset(plain, 7, order->bytes);
 	add(reply, sl_clock_now());
 	for (uint32_t i = 0; !r && i < order->count; i++) {
-		r = (int)bench_cu.cuMemAlloc_v2(&held, order->bytes);
+		r = allocate(order->bytes);
 		if (!r)
 			r = (int)bench_cu.cuMemcpyHtoD_v2(held, plain, order->bytes);
 	}
-	held_bytes = order->bytes;
 	add(reply, sl_clock_now());
 	free(plain);
 	return r;
@@ -233,6 +245,18 @@ static int copy_both_ways(const struct bench_order *order, struct bench_reply *r
 #define WAITED_NS   (30 * SL_MS)
 #define ROUND_BYTES SL_MIB
 
+/* Each round changes the next part of all there is, so that nothing stays clean. */
+static int work_once(void)
+{
+	static uint32_t round;
+	uint64_t parts = held_bytes / ROUND_BYTES;
+	CUdeviceptr at = piece[round / parts % pieces] + round % parts * ROUND_BYTES;
+	int r = (int)bench_cu.cuMemsetD32_v2(at, round, ROUND_BYTES / 4);
+
+	round++;
+	return r ? r : (int)bench_cu.cuCtxSynchronize();
+}
+
 static int work(const struct bench_order *order, struct bench_reply *reply)
 {
 	sl_ns end = sl_clock_now() + order->count * SL_MS, now;
@@ -243,9 +267,7 @@ static int work(const struct bench_order *order, struct bench_reply *reply)
 	while (!r && (now = sl_clock_now()) < end) {
 		uint64_t span;
 
-		r = (int)bench_cu.cuMemsetD32_v2(held, 1, ROUND_BYTES / 4);
-		if (!r)
-			r = (int)bench_cu.cuCtxSynchronize();
+		r = work_once();
 		span = sl_clock_now() - now;
 		sample[0]++;
 		sample[span < WAITED_NS ? 1 : 2] += span;
