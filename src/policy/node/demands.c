@@ -167,10 +167,9 @@ void sl_node_deny(
 
 	if (reason == SL_REASON_CONTEXT_WAITED)
 		because = sl_node_context_because(step->node, demand);
-	else if (stuck)
-		sl_node_name_stuck(step->node, &because);
 	else
-		sl_node_name_borrower(step->node, &because);
+		(void)sl_node_name_most(step->node, &because,
+			stuck ? sl_node_stuck_on : sl_node_burst_on);
 	client->workload->denials++;
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_DENY,
 				   .deny = {.client = client->index.id,

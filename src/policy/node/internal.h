@@ -173,6 +173,8 @@ void sl_node_on_moved(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_chunk(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu,
 	uint64_t bytes, uint64_t other);
+/* Since when it waits for anything: its return, or what it asks for; 0: for nothing. */
+sl_ns sl_node_wanted_since(const struct sl_node_client *client);
 /* Keeps room for all of it on each of its GPUs; bytes come on this one. */
 void sl_node_restore(struct sl_node_step *step, struct sl_node_client *client,
 	uint32_t gpu, uint64_t bytes);
@@ -263,6 +265,11 @@ void sl_node_contexts(struct sl_node_step *step);
 struct sl_node_because sl_node_context_because(
 	const struct sl_node *node, const struct sl_node_demand *demand);
 
+/* --- free.c --- */
+/* What the demand could have now. */
+uint64_t sl_node_available(
+	const struct sl_node *node, const struct sl_node_demand *demand);
+
 /* --- because.c --- */
 /* Off its GPUs in part, or being moved. */
 bool sl_node_is_away(const struct sl_node_client *client);
@@ -270,15 +277,21 @@ struct sl_node_because sl_node_away_because(
 	const struct sl_node *node, const struct sl_node_client *client);
 struct sl_node_because sl_node_waits_because(
 	const struct sl_node *node, const struct sl_node_demand *demand);
-/* What the demand could have now. */
-uint64_t sl_node_available(
-	const struct sl_node *node, const struct sl_node_demand *demand);
-/* Each names the other workload with most there: above its request; of that, of processes that
- * cannot be made to give it back; that stays; that the host has no memory for. */
-void sl_node_name_borrower(const struct sl_node *node, struct sl_node_because *because);
-void sl_node_name_stuck(const struct sl_node *node, struct sl_node_because *because);
-void sl_node_name_lasting(const struct sl_node *node, struct sl_node_because *because);
-bool sl_node_name_hostless(const struct sl_node *node, struct sl_node_because *because);
+/* Bytes of a workload on a GPU: above its request; of that, of processes that cannot be made to
+ * give it back; that stay; that the host has no memory for. */
+typedef uint64_t (*sl_node_bytes_fn)(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu);
+uint64_t sl_node_burst_on(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu);
+uint64_t sl_node_stuck_on(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu);
+uint64_t sl_node_lasting_on(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu);
+uint64_t sl_node_hostless_on(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu);
+/* The other workload with most of that there; false: none has any. */
+bool sl_node_name_most(const struct sl_node *node, struct sl_node_because *because,
+	sl_node_bytes_fn bytes_of);
 
 /* --- notes.c --- */
 void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand);

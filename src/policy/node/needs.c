@@ -140,6 +140,27 @@ void sl_node_add_needs(
 	}
 }
 
+/* --- what the pool lets --- */
+
+static uint64_t out_of(const struct sl_room_gpu *gpu, uint64_t more)
+{
+	return sl_sub_sat(gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes + more,
+		gpu->shareable_bytes);
+}
+
+uint64_t sl_node_lets(const struct sl_room *room, const struct sl_room_claim *claim,
+	const struct sl_room_verdict *verdict)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t gpu = 0; gpu < room->gpus; gpu++) {
+		uint64_t more = claim->need[gpu].away_bytes + claim->need[gpu].asks_bytes;
+
+		bytes += out_of(&room->gpu[gpu], more) - out_of(&room->gpu[gpu], 0);
+	}
+	return sl_sub_sat(bytes, verdict->lacks_bytes);
+}
+
 /* --- endless --- */
 
 static bool is_before(
@@ -184,7 +205,9 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 	switch (verdict.code) {
 	case SL_ROOM_OK: return SL_ENDLESS_NOT;
 	case SL_ROOM_BOUND: return SL_ENDLESS_BOUND;
-	case SL_ROOM_POOL: return SL_ENDLESS_POOL;
+	case SL_ROOM_POOL:
+		claim->lets_bytes = sl_node_lets(room, &of, &verdict);
+		return SL_ENDLESS_POOL;
 	default: break;
 	}
 	if (need->there_bytes + need->away_bytes + need->asks_bytes >

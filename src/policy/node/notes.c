@@ -52,12 +52,42 @@ void sl_node_note_waits(struct sl_node_step *step)
 	}
 }
 
+/* It lacks room of the pool, and will as long as all is as it is. */
+static bool pool_because(const struct sl_node *node, const struct sl_node_claim *claim,
+	struct sl_node_because *because)
+{
+	const struct sl_node_demand *demand = claim->demand;
+	uint32_t gpu;
+
+	if ((claim->endless != SL_ENDLESS_POOL && claim->endless != SL_ENDLESS_BOUND) ||
+		claim->has_seat || claim->verdict != SL_NODE_LACKS ||
+		(claim->room.code != SL_ROOM_POOL && claim->room.code != SL_ROOM_BOUND))
+		return false;
+	gpu = demand ? demand->gpu : (uint32_t)__builtin_ctz(claim->gpus);
+	*because = (struct sl_node_because){.gpu = gpu,
+		.workload = claim->client->workload->index.id,
+		.client = claim->client->index.id,
+		.bytes = demand ? demand->bytes
+				: sl_node_missing(&claim->client->holding.cell[gpu])};
+	if (!sl_node_waits_for_pool(node, claim, because))
+		return false;
+	if (because->reason == SL_REASON_POOL_WAITS) {
+		because->reason = SL_REASON_POOL_FULL;
+		return true;
+	}
+	/* The sentence is about the workload that has the bound. */
+	because->reason = SL_REASON_POOL_BOUND;
+	because->workload = because->other;
+	because->other = because->client = 0;
+	return true;
+}
+
 void sl_node_note_pool_for(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
 	struct sl_node_because because;
 
 	if (claim->client->told & SL_NODE_TOLD_POOL ||
-		!sl_node_pool_because(step->node, claim, &because))
+		!pool_because(step->node, claim, &because))
 		return;
 	claim->client->told |= SL_NODE_TOLD_POOL;
 	sl_node_note_because(step, &because);

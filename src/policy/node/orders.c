@@ -224,16 +224,17 @@ static void is_back(struct sl_node_step *step, struct sl_node_client *client)
 	client->proven = false;
 }
 
-/* A client that only asks has waited since it asked. */
-static sl_ns wanted_since(const struct sl_node_client *client)
+sl_ns sl_node_wanted_since(const struct sl_node_client *client)
 {
-	if (client->wants_since)
-		return client->wants_since;
+	sl_ns since = client->wants_since;
+
 	sl_list_foreach (link, &client->demands) {
-		if (!sl_node_demand_at(link)->epoch)
-			return sl_node_demand_at(link)->arrived;
+		const struct sl_node_demand *demand = sl_node_demand_at(link);
+
+		if (!demand->epoch && (!since || demand->arrived < since))
+			since = demand->arrived;
 	}
-	return 0;
+	return since;
 }
 
 static void restore_done(struct sl_node_step *step, struct sl_node_client *client,
@@ -242,7 +243,7 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 	const struct sl_ledger_cell *cell = &client->holding.cell[order->gpu];
 
 	if (event->done.outcome == SL_SWAP_OK) {
-		sl_ns wanted = wanted_since(client);
+		sl_ns wanted = sl_node_wanted_since(client);
 
 		client->back_off = (struct sl_node_back_off){0};
 		if (!cell->evicted_bytes)

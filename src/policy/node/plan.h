@@ -33,8 +33,8 @@ struct sl_node_claim {
 		with_demand; /* with_demand: its seat came with one */
 	enum sl_node_verdict verdict;
 	struct sl_room_verdict room;
-	uint64_t out_bytes; /* beside that: what would have to leave with it */
-	bool has_endless;   /* endless was asked for */
+	uint64_t lets_bytes; /* POOL, or endless for that: what of it may leave */
+	bool has_endless;    /* endless was asked for */
 	enum sl_endless endless;
 	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
 	bool reserves, is_over;                    /* is_over: its demand was denied */
@@ -139,6 +139,9 @@ uint32_t sl_node_set_of(
 sl_ns sl_node_patience_of(
 	const struct sl_node *node, const struct sl_node_workload *workload);
 void sl_node_list_claims(struct sl_node_step *step);
+/* Where the pool has no room for it: how much of what would have to leave it has room for. */
+uint64_t sl_node_lets(const struct sl_room *room, const struct sl_room_claim *claim,
+	const struct sl_room_verdict *verdict);
 /* Adds what it needs where nothing is moved for it, and its body where that makes no claim. */
 void sl_node_add_needs(
 	const struct sl_node *node, const struct sl_node_claim *claim, uint64_t needs[]);
@@ -212,17 +215,24 @@ static inline bool sl_node_stays_for_good(const struct sl_node_demand *demand)
 }
 /* By the books as they are: the demand is entitled, or I2 holds with its bytes. */
 bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *claim);
+/* --- free.c --- */
+/* Of what is free, or will be: for the claim. */
+uint64_t sl_node_set_aside(const struct sl_node_claim *claim, uint32_t gpu);
+/* What others requested and do not use, as far as this demand may not stand on it. */
+uint64_t sl_node_promised(
+	const struct sl_node *node, const struct sl_node_demand *demand);
+/* For the demand, also of what is kept for others. */
+uint64_t sl_node_free_for(
+	const struct sl_node *node, const struct sl_node_demand *demand);
 /* --- slices.c --- */
 void sl_node_begin_slices(struct sl_node_step *step);
 /* --- because.c --- */
-/* Of a demand, or (demand NULL) of the client's body. NULL: it makes none. O(claims). */
+/* Of a demand, or (demand NULL) the client's first by rank: with it the client comes back. NULL: it
+ * makes none. O(claims). */
 const struct sl_node_claim *sl_node_claim_of(const struct sl_node *node,
 	const struct sl_node_client *client, const struct sl_node_demand *demand);
 /* The pool has no room for what would have to leave for it. */
 bool sl_node_waits_for_pool(const struct sl_node *node, const struct sl_node_claim *claim,
-	struct sl_node_because *because);
-/* And not for as long as it is as it is: what is noted. */
-bool sl_node_pool_because(const struct sl_node *node, const struct sl_node_claim *claim,
 	struct sl_node_because *because);
 /* --- notes.c --- */
 /* Once per wait of its client: the pool has no room for what would have to leave for it. */

@@ -8,29 +8,6 @@
 
 #include "policy/node/plan.h"
 
-static uint64_t out_of(const struct sl_room_gpu *gpu, uint64_t more)
-{
-	return sl_sub_sat(gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes + more,
-		gpu->shareable_bytes);
-}
-
-/* How much more has to leave with it. */
-static uint64_t moves_of(
-	const struct sl_node_plan *plan, const struct sl_room_claim *claim)
-{
-	uint64_t bytes = 0;
-
-	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
-		uint64_t more = claim->need[gpu].away_bytes + claim->need[gpu].asks_bytes;
-
-		if (!more)
-			continue;
-		bytes += out_of(&plan->now.gpu[gpu], more) -
-			 out_of(&plan->now.gpu[gpu], 0);
-	}
-	return bytes;
-}
-
 /* A demand whose time in the chain has not come gets free memory only, and so does a burst that
  * is to come back. What comes back within a request is no collision: its time would go with the
  * wait. */
@@ -197,7 +174,8 @@ static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_clai
 
 	claim->room = ask_room(step, claim, of, &kept);
 	if (claim->room.code != SL_ROOM_OK) {
-		claim->out_bytes = moves_of(plan, of);
+		if (claim->room.code == SL_ROOM_POOL)
+			claim->lets_bytes = sl_node_lets(&plan->now, of, &claim->room);
 		return kept ? SL_NODE_KEPT : SL_NODE_LACKS;
 	}
 	if (!claim->room.moves)

@@ -99,13 +99,14 @@ static struct state state_of(
 		state.living++;
 		state.untakeable += sl_node_is_untakeable(node, client);
 		state.is_out |= is_out;
-		state.wants |= is_out && (client->wants_since || sl_node_waits(client));
+		state.wants |= is_out && sl_node_wanted_since(client);
 		if (client->order.id && client->order.kind == SL_NODE_RESTORE)
 			state.returns = true;
 		else if (client->order.id)
 			state.leaves = true;
-		if (is_out && client->wants_since)
-			state.since = sl_min_u64(state.since, client->wants_since);
+		if (is_out && sl_node_wanted_since(client))
+			state.since =
+				sl_min_u64(state.since, sl_node_wanted_since(client));
 	}
 	return state;
 }

@@ -24,7 +24,7 @@ static void say_no_host(const struct why *why, const struct sl_node_because *wai
 		    waits->reason == SL_REASON_BURST_WAITS ||
 		    waits->reason == SL_REASON_TURN_WAITS ||
 		    waits->reason == SL_REASON_LEAVING_WAITS) &&
-		sl_node_name_hostless(why->node, &because))
+		sl_node_name_most(why->node, &because, sl_node_hostless_on))
 		why->fn(why->context, &because);
 }
 
@@ -42,7 +42,7 @@ static void say_demands(const struct why *why, const struct sl_node_client *clie
 				why->fn(why->context, &because);
 			continue;
 		}
-		if (sl_node_is_away(client) && !why->node->recover_until)
+		if (sl_node_is_away(client))
 			continue; /* said of all of it */
 		because = sl_node_waits_because(why->node, demand);
 		why->fn(why->context, &because);
@@ -57,18 +57,30 @@ static void say_demands(const struct why *why, const struct sl_node_client *clie
 
 static void say_away(const struct why *why, const struct sl_node_client *client)
 {
-	bool waits = client->wants_since ||
+	bool waits = sl_node_wanted_since(client) ||
 		     (client->order.id && client->order.kind == SL_NODE_RESTORE);
 	struct sl_node_because because;
 
-	sl_list_foreach (link, &client->demands)
-		waits |= !sl_node_demand_at(link)->epoch;
 	if (!waits || !sl_node_is_away(client) ||
 		client->workload->stage == SL_NODE_RESUMING)
 		return;
 	because = sl_node_away_because(why->node, client);
 	why->fn(why->context, &because);
 	say_no_host(why, &because);
+}
+
+/* Until all have reported nothing is known of some, and nothing is granted to any. */
+static void say_recovery(const struct why *why, const struct sl_node_workload *workload)
+{
+	bool waits = false;
+
+	sl_node_each_client_of(client, workload) waits |=
+		client->stage == SL_NODE_EXPECTED || client->stage == SL_NODE_REPORTING ||
+		sl_node_wanted_since(client);
+	if (waits && workload->stage != SL_NODE_PARKED)
+		why->fn(why->context,
+			&(struct sl_node_because){.reason = SL_REASON_RECOVERY_WAITS,
+				.workload = workload->index.id});
 }
 
 static void say_client(const struct why *why, const struct sl_node_client *client)
@@ -81,8 +93,10 @@ static void say_client(const struct why *why, const struct sl_node_client *clien
 	if (client->workload->stage == SL_NODE_PARKED &&
 		sl_node_parking_because(node, client, &because))
 		why->fn(why->context, &because);
-	say_away(why, client);
-	say_demands(why, client);
+	if (!node->recover_until) {
+		say_away(why, client);
+		say_demands(why, client);
+	}
 	if (client->stop_stage >= SL_NODE_TERMED &&
 		client->stop_stage <= SL_NODE_STUBBORN)
 		why->fn(why->context, &client->stop);
@@ -128,7 +142,7 @@ static void say_endless(const struct why *why, const struct sl_node_workload *wo
 	enum sl_endless endless = workload->sums->endless;
 	struct sl_node_because because = {.workload = workload->index.id};
 
-	if (!sl_node_swaps(node) || node->recover_until ||
+	if (!sl_node_swaps(node) ||
 		(endless != SL_ENDLESS_STAYS && endless != SL_ENDLESS_WHOLE))
 		return;
 	for (uint32_t left = workload->sums->gpus; left; left &= left - 1) {
@@ -144,7 +158,7 @@ static void say_endless(const struct why *why, const struct sl_node_workload *wo
 		if (stays + because.bytes <= shareable)
 			continue;
 		because.reason = stays ? SL_REASON_STAYS_WAITS : SL_REASON_WHOLE_WAITS;
-		sl_node_name_lasting(node, &because);
+		(void)sl_node_name_most(node, &because, sl_node_lasting_on);
 		why->fn(why->context, &because);
 		return;
 	}
@@ -166,7 +180,10 @@ void sl_node_why(
 		because = sl_node_resume_because(node, workload);
 		fn(context, &because);
 	}
-	say_endless(&why, workload);
+	if (node->recover_until)
+		say_recovery(&why, workload);
+	else
+		say_endless(&why, workload);
 	if (workload->told & SL_NODE_TOLD_WARM &&
 		sl_node_warm_because(node, workload, &because))
 		fn(context, &because);

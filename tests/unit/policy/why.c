@@ -138,7 +138,7 @@ static void ends_for_another(void **state)
 	play_open(&p);
 	for (size_t i = 0; i < SL_ARRAY_LEN(events); i++)
 		(void)play(&p, "events", 100, events[i]);
-	assert_why(&p, 2, "STOPPING_WAITS g0 c20 w2/1 60/10/50 0");
+	assert_why(&p, 2, "STOPPING_WAITS g0 c20 w2/1 60/10/45 0");
 	assert_why(&p, 3, "BURST_WAITS g0 c30 w3/1 70/0/50 0");
 	play_close(&p);
 }
@@ -337,6 +337,154 @@ static void kept_for_a_return_is_not_free(void **state)
 	play_close(&p);
 }
 
+/* --- swap --- */
+
+#define SWAP(pool)                     \
+	SETTINGS(.pool_bytes = (pool), \
+		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
+#define SWAPPER(c, w) EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define COMES(c, w)   EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
+#define OUT(c, bytes) EVENT(CLIENT_EVICTED, client_evicted, {c, 0, bytes})
+#define REPORTED(c)   EVENT(CLIENT_REPORTED, client_reported, {c})
+#define WANTS(c)      EVENT(WANT, want, {c, 1})
+
+static void events(
+	struct play *p, uint64_t at_ms, const struct sl_event *all, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		(void)play(p, "events", at_ms, all[i]);
+}
+
+/* One leaves for another's turn; a third runs beside them, with more there than either. */
+static void names_whose_turn_it_is(void **state)
+{
+	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100),
+		WORKLOAD(1, 60, 60, 1, 1), WORKLOAD(2, 0, 100, 1, 1),
+		WORKLOAD(3, 0, 100, 1, 1), SWAPPER(10, 1), SWAPPER(20, 2), SWAPPER(30, 3),
+		ASK(10, 1, 0, 60), COMMIT(10, 1, 60), ASK(20, 1, 0, 35),
+		COMMIT(20, 2, 35)};
+	struct play p;
+
+	play_open(&p);
+	events(&p, 0, before, SL_ARRAY_LEN(before));
+	assert_row_text("for its demand",
+		play(&p, "asks", 5000, (struct sl_event)ASK(30, 1, 0, 35)),
+		"EVICT 20 g0 30 EVICTED_FOR; PROBE 10 1; PROBE 20 1");
+	(void)play(&p, "its gate is shut", 5003, (struct sl_event)WANTS(20));
+	(void)play(&p, "time", 5010, (struct sl_event)TIME);
+	assert_why(&p, 2, "TURN_WAITS g0 c20 w2/3 30/0/35 7");
+	assert_why(&p, 3, "LEAVING_WAITS g0 c30 w3/2 35/5/30 10");
+	play_close(&p);
+}
+
+/* A process with 90 on the host, and another that begins its turn with 50. */
+static void begin_away(struct play *p)
+{
+	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100),
+		WORKLOAD(1, 0, 100, 1, 1), WORKLOAD(2, 0, 100, 1, 1), COMES(10, 1),
+		REPORT(10, 0, 90), OUT(10, 90), REPORTED(10), SWAPPER(20, 2),
+		ASK(20, 1, 0, 50), COMMIT(20, 1, 50)};
+
+	play_open(p);
+	events(p, 0, before, SL_ARRAY_LEN(before));
+}
+
+/* It has waited since it asked, also where its gate was shut later. */
+static void waits_since_it_asked(void **state)
+{
+	struct play p;
+
+	begin_away(&p);
+	(void)play(&p, "asks", 5000, (struct sl_event)ASK(10, 1, 0, 5));
+	(void)play(&p, "time", 5500, (struct sl_event)TIME);
+	assert_why(&p, 1, "LEAVING_WAITS g0 c10 w1/2 90/0/45 500");
+	(void)play(&p, "its gate is shut", 6000, (struct sl_event)WANTS(10));
+	(void)play(&p, "time", 6500, (struct sl_event)TIME);
+	assert_why(&p, 1, "LEAVING_WAITS g0 c10 w1/2 90/0/45 1500");
+	assert_row_u64(
+		"as in lists", sl_node_workload(p.node, 1).wants_since, 1500 * SL_MS);
+	play_close(&p);
+}
+
+/* No turn comes where the pool has no room: of a process that only asks, too, and during the turn
+ * of another. */
+static void waits_for_the_pool(void **state)
+{
+	struct play p;
+
+	begin_away(&p);
+	(void)play(&p, "a small pool", 0,
+		(struct sl_event)EVENT(POOL_SIZE, pool_size, {100}));
+	(void)play(&p, "asks", 0, (struct sl_event)ASK(10, 1, 0, 5));
+	assert_why(&p, 1, "POOL_WAITS g0 c10 w1/0 90/10/0 0");
+	(void)play(&p, "its gate is shut", 0, (struct sl_event)WANTS(10));
+	assert_why(&p, 1, "POOL_WAITS g0 c10 w1/0 90/10/0 0");
+	(void)play(&p, "the turn is over", 5000, (struct sl_event)TIME);
+	assert_why(&p, 1, "POOL_WAITS g0 c10 w1/0 90/10/0 5000");
+	play_close(&p);
+}
+
+/* It would fit, had what is idle left: but that leaves for none before the first has its turn. */
+static void waits_behind_the_first(void **state)
+{
+	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100),
+		WORKLOAD(1, 0, 100, 1, 1), WORKLOAD(2, 0, 100, 1, 1),
+		WORKLOAD(3, 0, 100, 1, 1), WORKLOAD(4, 0, 100, 1, 1), COMES(10, 1),
+		REPORT(10, 0, 90), OUT(10, 90), REPORTED(10), COMES(30, 3),
+		REPORT(30, 0, 20), OUT(30, 20), REPORTED(30), SWAPPER(40, 4),
+		ASK(40, 1, 0, 40), COMMIT(40, 1, 40)};
+	struct play p;
+
+	play_open(&p);
+	events(&p, 0, before, SL_ARRAY_LEN(before));
+	(void)play(&p, "idle", 20000,
+		(struct sl_event)EVENT(PULSE, pulse, {40, 10 * SL_S, 0, 1}));
+	(void)play(&p, "a process", 20000, (struct sl_event)SWAPPER(20, 2));
+	(void)play(&p, "its turn", 20000, (struct sl_event)ASK(20, 1, 0, 50));
+	(void)play(&p, "the first", 20001, (struct sl_event)WANTS(10));
+	(void)play(&p, "another", 20002, (struct sl_event)WANTS(30));
+	assert_why(&p, 1, "TURN_WAITS g0 c10 w1/2 90/0/50 1");
+	assert_why(&p, 3, "KEPT_FOR_HEAD g0 c30 w3/1 20/0/0 0");
+	play_close(&p);
+}
+
+/* Nor does it come back for what it asks, where all that is free is kept for another demand. */
+static void waits_for_what_is_kept(void **state)
+{
+	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100),
+		WORKLOAD(1, 0, 100, 1, 1), WORKLOAD(2, 0, 100, 1, 1),
+		WORKLOAD(3, 0, 100, 1, 1), COMES(30, 3), REPORT(30, 0, 20), OUT(30, 20),
+		REPORTED(30), JOIN(20, 2), ASK(20, 1, 0, 50), COMMIT(20, 1, 50),
+		JOIN(10, 1), ASK(10, 1, 0, 70)};
+	struct play p;
+
+	play_open(&p);
+	events(&p, 0, before, SL_ARRAY_LEN(before));
+	(void)play(&p, "asks", 2000, (struct sl_event)ASK(30, 1, 0, 10));
+	assert_why(&p, 3, "KEPT_FOR_HEAD g0 c30 w3/1 20/0/0 0");
+	play_close(&p);
+}
+
+/* After a restart nothing is known of what has not reported, and nothing is granted to others. */
+static void awaits_reports(void **state)
+{
+	static const struct sl_event before[] = {GPU(0, 100), WORKLOAD(1, 0, 100, 1, 1),
+		WORKLOAD(2, 0, 100, 1, 1), WORKLOAD(3, 0, 100, 1, 1), COMES(10, 1),
+		JOIN(20, 2), JOIN(30, 3), ASK(20, 1, 0, 5)};
+	struct play p;
+
+	play_open(&p);
+	events(&p, 0, before, SL_ARRAY_LEN(before));
+	assert_why(&p, 1, "RECOVERY_WAITS g0 c0 w1/0 0/0/0 0");
+	assert_why(&p, 2, "RECOVERY_WAITS g0 c0 w2/0 0/0/0 0");
+	assert_why(&p, 3, "");
+	(void)play(&p, "reports", 100, (struct sl_event)REPORT(10, 0, 90));
+	assert_why(&p, 1, "RECOVERY_WAITS g0 c0 w1/0 0/0/0 0");
+	(void)play(&p, "that is all", 200, (struct sl_event)REPORTED(10));
+	assert_why(&p, 1, "");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -350,6 +498,12 @@ int main(void)
 		cmocka_unit_test(kept_for_the_head_is_not_free),
 		cmocka_unit_test(requested_is_not_free),
 		cmocka_unit_test(kept_for_a_return_is_not_free),
+		cmocka_unit_test(names_whose_turn_it_is),
+		cmocka_unit_test(waits_since_it_asked),
+		cmocka_unit_test(waits_for_the_pool),
+		cmocka_unit_test(waits_behind_the_first),
+		cmocka_unit_test(waits_for_what_is_kept),
+		cmocka_unit_test(awaits_reports),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
