@@ -100,7 +100,7 @@ static const char *endless_because(uint32_t endless)
 	}
 }
 
-/* How long it may be kept waiting, if others compete with it. */
+/* How long it may be kept waiting, now or when it is moved, if others compete with it. */
 static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_row *found)
 {
 	const struct sl_msg_swap_row *row =
@@ -110,10 +110,10 @@ static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_ro
 	if (!row || !row->longest_wait_ms)
 		return;
 	if (row->longest_wait_ms == UINT64_MAX)
-		printf("How long it may have to wait for its turn has no bound%s.\n",
+		printf("Longest wait for its turn: no bound%s.\n",
 			endless_because(row->endless));
 	else
-		printf("It waits for its turn for %s at the longest.\n",
+		printf("Longest wait for its turn: %s.\n",
 			sl_state_longest(row, longest, sizeof(longest)));
 }
 

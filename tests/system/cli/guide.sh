@@ -182,7 +182,7 @@ show sluice ps
 { echo '$ sluice resume tune'; sluice resume tune 2>/dev/null; } >>"$work/said"
 begin rival tune --request 512MiB --limit 0.8
 shown='sluice ps' show_once ' tune .* evicted .*[MG]iB  *-  *[0-9]*[sm] ' ' rival .* bound '
-shown='sluice why tune' show_once 'for its turn on GPU' 'at the longest'
+shown='sluice why tune' show_once 'for its turn on GPU' 'Longest wait for its turn: '
 shown='sluice events --name tune' show_once 'were moved from GPU 0 to the host, because rival' 'tune has its .* back'
 { echo '$ sluice doctor'; sluice doctor | grep '^ok    host'; } >>"$work/said"
 end_story

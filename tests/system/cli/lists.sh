@@ -94,8 +94,8 @@ expect 'gpus: evicted' 0 '  *RESIDENT  *EVICTED  *HIDDEN' "$sluice" gpus
 expect 'gpus: evicted, summed up' 0 '^  0 .* 40GiB  *0B  *16GiB ' "$sluice" gpus
 expect 'why: parked' 0 '^a-model-server-6 is parked on GPU 0: .* [(]given up meanwhile[)], .*, 2.* GiB of it on the host; `sluice resume` brings it back\.$' \
 	"$sluice" why a-model-server-6
-expect 'why: without a bound' 0 '^How long it may have to wait for its turn has no bound: the host has no memory for who is in its way\.$' "$sluice" why a-model-server-6
-expect 'why: the longest wait' 0 '^It waits for its turn for 12s at the longest\.$' "$sluice" why a-model-server-3
+expect 'why: without a bound' 0 '^Longest wait for its turn: no bound: the host has no memory for who is in its way\.$' "$sluice" why a-model-server-6
+expect 'why: the longest wait' 0 '^Longest wait for its turn: 12s\.$' "$sluice" why a-model-server-3
 expect 'doctor: host memory' 1 '' "$sluice" doctor
 rows=$((rows + 1))
 grep -q '^ok    host  *16.* GiB of host memory for swapping: 12.* GiB evicted, 1.* GiB made ahead or copies .* 60.* GiB left' "$work/out" ||
