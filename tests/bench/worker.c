@@ -114,21 +114,11 @@ void bench_worker_stop(struct bench_worker *worker)
 
 /* --- the side that obeys -------------------------------------------------------------------- */
 
-/* Pieces of held_bytes each; `held` is the last. */
+/* What was loaded, in pieces of held_bytes each, of which `held` is the last; or held alone. */
 #define PIECES_MAX 64
 static CUdeviceptr piece[PIECES_MAX], held;
 static uint32_t pieces;
 static uint64_t held_bytes;
-
-static int allocate(uint64_t bytes)
-{
-	int r = pieces < PIECES_MAX ? (int)bench_cu.cuMemAlloc_v2(&held, bytes) : -1;
-
-	if (!r)
-		piece[pieces++] = held;
-	held_bytes = bytes;
-	return r;
-}
 
 static void add(struct bench_reply *reply, uint64_t sample)
 {
@@ -142,7 +132,8 @@ static int hold(const struct bench_order *order, struct bench_reply *reply)
 
 	pieces = 0;
 	add(reply, sl_clock_now());
-	r = allocate(order->bytes);
+	r = (int)bench_cu.cuMemAlloc_v2(&held, order->bytes);
+	held_bytes = order->bytes;
 	add(reply, sl_clock_now());
 	return r;
 }
@@ -198,18 +189,20 @@ static int load(const struct bench_order *order, struct bench_reply *reply)
 /* As a model is loaded: what is held in the end is the last piece. */
 static int grow(const struct bench_order *order, struct bench_reply *reply)
 {
-	void *plain = malloc(order->bytes);
+	void *plain = order->count <= PIECES_MAX ? malloc(order->bytes) : NULL;
 	int r = 0;
 
 	if (!plain)
 		return -1;
 	memset(plain, 7, order->bytes);
 	add(reply, sl_clock_now());
-	for (uint32_t i = 0; !r && i < order->count; i++) {
-		r = allocate(order->bytes);
+	for (pieces = 0; !r && pieces < order->count; pieces++) {
+		r = (int)bench_cu.cuMemAlloc_v2(&held, order->bytes);
+		piece[pieces] = held;
 		if (!r)
 			r = (int)bench_cu.cuMemcpyHtoD_v2(held, plain, order->bytes);
 	}
+	held_bytes = order->bytes;
 	add(reply, sl_clock_now());
 	free(plain);
 	return r;
@@ -245,15 +238,20 @@ static int copy_both_ways(const struct bench_order *order, struct bench_reply *r
 #define WAITED_NS   (30 * SL_MS)
 #define ROUND_BYTES SL_MIB
 
-/* Each round changes the next part of all there is, so that nothing stays clean. */
+/* Of what was loaded each round changes the next part, so that nothing stays clean; of what is only
+ * held always the same. */
 static int work_once(void)
 {
 	static uint32_t round;
 	uint64_t parts = held_bytes / ROUND_BYTES;
-	CUdeviceptr at = piece[round / parts % pieces] + round % parts * ROUND_BYTES;
-	int r = (int)bench_cu.cuMemsetD32_v2(at, round, ROUND_BYTES / 4);
+	CUdeviceptr at = held;
+	int r;
 
-	round++;
+	if (pieces) {
+		round++;
+		at = piece[round / parts % pieces] + round % parts * ROUND_BYTES;
+	}
+	r = (int)bench_cu.cuMemsetD32_v2(at, round, ROUND_BYTES / 4);
 	return r ? r : (int)bench_cu.cuCtxSynchronize();
 }
 
