@@ -1,6 +1,7 @@
 /*
  * claims - who wants to be on which GPUs, in their rank
  */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,18 +148,13 @@ static struct sl_node_claim *add(
 	struct sl_node_plan *plan = node->plan;
 	struct sl_node_claim *claim = &plan->claims[plan->claims_count++];
 
-	memset(claim, 0, sizeof(*claim));
+	memset(claim, 0,
+		offsetof(struct sl_node_claim, reserved_bytes) +
+			plan->now.gpus * sizeof(claim->reserved_bytes[0]));
 	claim->client = client;
 	claim->facts.kind = kind;
 	claim->gpus = client->look->gpus;
 	claim->entitled = client->workload->sums->is_within;
-	for (uint32_t left = kind == SL_RANK_DEMAND ? claim->gpus : 0; left;
-		left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-		claim->has.bytes[gpu] = sl_node_movable(&client->holding.cell[gpu]) +
-					client->holding.cell[gpu].returning_bytes;
-	}
 	return claim;
 }
 
@@ -201,7 +197,7 @@ static void join(struct sl_node_plan *plan, uint32_t mask)
 
 	for (uint32_t left = mask; left; left &= left - 1)
 		roots |= 1u << plan->set_of[__builtin_ctz(left)];
-	if (!roots)
+	if (!(roots & (roots - 1)))
 		return;
 	least = (uint32_t)__builtin_ctz(roots);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
@@ -340,8 +336,8 @@ static void seat_entitled(struct sl_node *node)
 
 		if (!claim->entitled || sl_node_endless(node, claim) != SL_ENDLESS_NOT)
 			continue;
-		of = sl_node_room_claim(node, claim, !claim->demand,
-			&claim->client->workload->sums->lasts_bursts);
+		sl_node_room_claim(node, claim, !claim->demand,
+			&claim->client->workload->sums->lasts_bursts, &of);
 		sl_room_add(&plan->lasts_bursts, &of);
 	}
 }

@@ -16,6 +16,11 @@ uint64_t sl_node_movable(const struct sl_ledger_cell *cell)
 	return sl_ledger_evictable(cell) + cell->evicted_bytes - cell->returning_bytes;
 }
 
+uint64_t sl_node_back(const struct sl_ledger_cell *cell)
+{
+	return sl_node_movable(cell) + cell->returning_bytes;
+}
+
 uint64_t sl_node_missing(const struct sl_ledger_cell *cell)
 {
 	return cell->evicted_bytes + cell->leaving_bytes - cell->returning_bytes;
@@ -268,8 +273,7 @@ static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
 	/* Only the GPUs that there are: it is done for each workload by each plan. */
 	clear(&sums->now, node->plan->now.gpus);
 	clear(&sums->lasts, node->plan->now.gpus);
-	memset((char *)sums + offsetof(struct sl_node_sums, is_warm), 0,
-		sizeof(*sums) - offsetof(struct sl_node_sums, is_warm));
+	memset(sums, 0, offsetof(struct sl_node_sums, now));
 	sums->is_within = sums->asks_within = true;
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
 		uint64_t request = sl_ledger_request(&workload->account, gpu);
@@ -316,8 +320,7 @@ static void list_clients(struct sl_node *node)
 		for (uint32_t left = client->look->gpus; left; left &= left - 1) {
 			uint32_t gpu = (uint32_t)__builtin_ctz(left);
 
-			to->bytes[gpu] = sl_node_movable(&client->holding.cell[gpu]) +
-					 client->holding.cell[gpu].returning_bytes;
+			to->bytes[gpu] = sl_node_back(&client->holding.cell[gpu]);
 		}
 		if (client->look->gpus & (client->look->gpus - 1)) {
 			plan->now.clients++;

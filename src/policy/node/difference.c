@@ -314,8 +314,8 @@ static uint64_t ahead_of(
 	grown = sl_sub_sat(sl_node_use_of(workload), workload->slice_bytes);
 	demand.bytes = sl_min_u64(grown, sl_sub_sat(most, use));
 	more.demand = &demand;
-	of = sl_node_room_claim(
-		move->step->node, &more, false, &claim->client->workload->sums->now);
+	sl_node_room_claim(
+		move->step->node, &more, false, &claim->client->workload->sums->now, &of);
 	if (!demand.bytes || sl_room_for(&move->plan->now, &of).code != SL_ROOM_OK)
 		return 0;
 	return demand.bytes;

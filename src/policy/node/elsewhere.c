@@ -115,7 +115,7 @@ bool sl_node_seat_elsewhere(struct sl_node_step *step, struct sl_node_claim *cla
 		workload->sums->now.on[from].seats_bytes ||
 		SL_MUTANT(BOUND_AGAIN, has_anything(workload), false))
 		return false;
-	of = sl_node_room_claim(step->node, claim, false, &workload->sums->now);
+	sl_node_room_claim(step->node, claim, false, &workload->sums->now, &of);
 	for (uint32_t pass = 0; pass < passes; pass++) {
 		uint32_t left = workload->others, chosen;
 

@@ -4,8 +4,6 @@
  * The room is asked with the claim's body and what it asks for. Whether it is endless is asked of
  * what lasts: what no order and no answer takes away, and, for a burst, all that is entitled.
  */
-#include <string.h>
-
 #include "policy/node/plan.h"
 
 static const struct sl_room_workload *sums_in(
@@ -59,51 +57,56 @@ bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim
 		       !(claim->client->workload->flags & SL_WORKLOAD_NO_SWAP), true);
 }
 
-struct sl_room_claim sl_node_room_claim(struct sl_node *node,
-	const struct sl_node_claim *claim, bool with_body, struct sl_room_workload *of)
+/* Of the body, on one of its GPUs; now: on the plan's copy. */
+static struct sl_room_need body_need(const struct sl_node *node,
+	const struct sl_node_client *client, uint32_t gpu, bool now)
+{
+	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+	uint64_t away = cell->evicted_bytes - cell->returning_bytes;
+
+	if (node->gpu[gpu].lost || (now ? client->look->stays : client->look->lasts))
+		return (struct sl_room_need){.away_bytes = away};
+	if (now)
+		return (struct sl_room_need){.away_bytes = away + cell->leaving_bytes,
+			.there_bytes = sl_sub_sat(
+				sl_ledger_evictable(cell), cell->leaving_bytes)};
+	return (struct sl_room_need){.away_bytes = away,
+		.there_bytes = sl_sub_sat(sl_ledger_live(cell), sl_ledger_fixed(cell))};
+}
+
+void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
+	bool with_body, struct sl_room_workload *of, struct sl_room_claim *room)
 {
 	const struct sl_node_client *client = claim->client;
 	const struct sl_node_demand *demand = claim->demand;
-	struct sl_room_claim room = {.workload = of,
-		.client = &claim->has,
-		/* What comes with a body within the request only if that is; what is there and
-		 * stays needs no seat. */
-		.burst = !claim->entitled ||
-			 (demand && with_body && client->look->gpus &&
-				 !(client->look->is_whole && client->look->stays) &&
-				 !client->workload->sums->is_within),
-		.demand = demand && !claim->entitled,
-		.stays = demand && sl_node_stays_for_good(demand)};
+	const struct sl_node_look *look = client->look;
+	const struct sl_node_sums *sums = client->workload->sums;
+	uint32_t which = of == &sums->now ? 0 : of == &sums->lasts ? 1 : 2;
+	const uint64_t *above =
+		sl_node_stands_above(node, claim)
+			? above_in(node, which, client->workload->priority)
+			: NULL;
 
-	if (sl_node_stands_above(node, claim)) {
-		const struct sl_node_sums *sums = client->workload->sums;
-		uint32_t which = of == &sums->now ? 0 : of == &sums->lasts ? 1 : 2;
+	room->workload = of;
+	/* What comes with a body within the request only if that is; what is there and stays needs
+	 * no seat. */
+	room->burst = !claim->entitled ||
+		      (demand && with_body && look->gpus &&
+			      !(look->is_whole && look->stays) && !sums->is_within);
+	room->demand = demand && !claim->entitled;
+	room->stays = demand && sl_node_stays_for_good(demand);
+	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
+		bool has = look->gpus >> gpu & 1;
 
-		memcpy(room.above_bytes,
-			above_in(node, which, client->workload->priority),
-			sizeof(room.above_bytes));
-	}
-	for (uint32_t left = with_body ? client->look->gpus : 0; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
-		bool is_now = of == &client->workload->sums->now;
-		bool is_fixed = node->gpu[gpu].lost ||
-				(is_now ? client->look->stays : client->look->lasts);
-
-		room.need[gpu].away_bytes = cell->evicted_bytes - cell->returning_bytes;
-		if (is_now && !is_fixed)
-			room.need[gpu].away_bytes += cell->leaving_bytes;
-		if (!is_fixed)
-			room.need[gpu].there_bytes =
-				is_now ? sl_sub_sat(sl_ledger_evictable(cell),
-						 cell->leaving_bytes)
-				       : sl_ledger_live(cell) -
-						 sl_min_u64(sl_ledger_live(cell),
-							 sl_ledger_fixed(cell));
+		room->need[gpu] = has && with_body
+					  ? body_need(node, client, gpu, which == 0)
+					  : (struct sl_room_need){0};
+		room->above_bytes[gpu] = above ? above[gpu] : 0;
+		room->own.bytes[gpu] =
+			has && demand ? sl_node_back(&client->holding.cell[gpu]) : 0;
 	}
 	if (demand)
-		room.need[demand->gpu].asks_bytes = demand->bytes;
-	return room;
+		room->need[demand->gpu].asks_bytes = demand->bytes;
 }
 
 /* The first of its client, which has no other claim: its body comes with it. */
@@ -176,20 +179,18 @@ static bool is_before(
 }
 
 /* All that it needs where it has its turn: also what its client asks for before it. */
-static struct sl_room_claim whole_need(struct sl_node *node,
-	const struct sl_node_claim *claim, struct sl_room_workload *in)
+static void whole_need(struct sl_node *node, const struct sl_node_claim *claim,
+	struct sl_room_workload *in, struct sl_room_claim *of)
 {
-	struct sl_room_claim of = sl_node_room_claim(node, claim, true, in);
-
+	sl_node_room_claim(node, claim, true, in, of);
 	if (!claim->demand)
-		return of;
+		return;
 	sl_list_foreach (link, &claim->client->demands) {
 		const struct sl_node_demand *demand = sl_node_demand_at(link);
 
 		if (is_before(demand, claim))
-			of.need[demand->gpu].asks_bytes += demand->bytes;
+			of->need[demand->gpu].asks_bytes += demand->bytes;
 	}
-	return of;
 }
 
 static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *claim)
@@ -197,11 +198,14 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 	struct sl_node_plan *plan = node->plan;
 	struct sl_node_sums *sums = claim->client->workload->sums;
 	struct sl_room *room = claim->entitled ? &plan->lasts : &plan->lasts_bursts;
-	struct sl_room_claim of = whole_need(
-		node, claim, claim->entitled ? &sums->lasts : &sums->lasts_bursts);
-	struct sl_room_verdict verdict = sl_room_for(room, &of);
-	const struct sl_room_need *need = &of.need[verdict.gpu];
+	struct sl_room_claim of;
+	struct sl_room_verdict verdict;
+	const struct sl_room_need *need;
 
+	whole_need(
+		node, claim, claim->entitled ? &sums->lasts : &sums->lasts_bursts, &of);
+	verdict = sl_room_for(room, &of);
+	need = &of.need[verdict.gpu];
 	switch (verdict.code) {
 	case SL_ROOM_OK: return SL_ENDLESS_NOT;
 	case SL_ROOM_BOUND: return SL_ENDLESS_BOUND;
@@ -213,9 +217,8 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 	if (need->there_bytes + need->away_bytes + need->asks_bytes >
 		room->gpu[verdict.gpu].shareable_bytes)
 		return SL_ENDLESS_WHOLE;
-	of.workload = &sums->lasts;
 	if (!claim->entitled && verdict.code == SL_ROOM_GPU) {
-		of = whole_need(node, claim, &sums->lasts);
+		whole_need(node, claim, &sums->lasts, &of);
 		of.stays = false;
 		verdict = sl_room_for(&plan->lasts, &of);
 		if (verdict.code == SL_ROOM_OK || verdict.code == SL_ROOM_POOL ||

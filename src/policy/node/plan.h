@@ -36,11 +36,9 @@ struct sl_node_claim {
 	uint64_t lets_bytes; /* POOL, or endless for that: what of it may leave */
 	bool has_endless;    /* endless was asked for */
 	enum sl_endless endless;
-	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
-	bool reserves, is_over;                    /* is_over: its demand was denied */
+	bool reserves, is_over; /* is_over: its demand was denied */
 	bool helps; /* it may take what is kept for one that needs what its client has */
-	struct sl_room_client
-		has; /* of a demand: what its client could have to bring back */
+	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
 };
 
 /* A client. */
@@ -61,7 +59,6 @@ struct sl_node_look {
 
 /* A workload. */
 struct sl_node_sums {
-	struct sl_room_workload now, lasts, lasts_bursts;
 	bool is_warm;       /* or is to be: idle for long, and nobody asks for it */
 	bool is_within;     /* its request, on each of its GPUs */
 	bool fits_together; /* all it has, beside what lasts */
@@ -72,6 +69,7 @@ struct sl_node_sums {
 	uint32_t gpus; /* where it has something that can be moved, or asks */
 	sl_ns cost, slice;
 	const struct sl_rank_facts *sibling;
+	struct sl_room_workload now, lasts, lasts_bursts;
 };
 
 /* A client that can leave a GPU. */
@@ -124,6 +122,8 @@ void sl_node_make_room(struct sl_node *node);
 /* --- copy.c --- */
 void sl_node_copy(struct sl_node_step *step);
 uint64_t sl_node_movable(const struct sl_ledger_cell *cell);
+/* What its client could have to bring back. */
+uint64_t sl_node_back(const struct sl_ledger_cell *cell);
 /* What of a client that has no seat is on the copy there. */
 struct sl_room_share sl_node_share_of(
 	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
@@ -147,9 +147,10 @@ void sl_node_add_needs(
 	const struct sl_node *node, const struct sl_node_claim *claim, uint64_t needs[]);
 /* Why it never has a seat, whatever comes and goes in turns. O(GPUs) the first time. */
 enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim);
-/* Moves the claim's needs into `of`: the plan's copy, or what lasts. */
-struct sl_room_claim sl_node_room_claim(struct sl_node *node,
-	const struct sl_node_claim *claim, bool with_body, struct sl_room_workload *of);
+/* What it needs in `of`: the sums of its workload on the plan's copy, or of what lasts. Of *room only
+ * the GPUs that there are are filled in. */
+void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
+	bool with_body, struct sl_room_workload *of, struct sl_room_claim *room);
 /* The sums of a workload changed on the copy. */
 void sl_node_above_changes(
 	struct sl_node_plan *plan, const struct sl_node_workload *workload);

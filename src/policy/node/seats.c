@@ -194,19 +194,20 @@ static bool needs_body(const struct sl_node_claim *claim)
 	       (look->gpus && !look->sits && !(look->body && look->body->has_seat));
 }
 
-static struct sl_room_claim need_of(
-	struct sl_node_step *step, const struct sl_node_claim *claim)
+static void need_of(struct sl_node_step *step, const struct sl_node_claim *claim,
+	struct sl_room_claim *of)
 {
-	return sl_node_room_claim(step->node, claim, needs_body(claim),
-		&claim->client->workload->sums->now);
+	sl_node_room_claim(step->node, claim, needs_body(claim),
+		&claim->client->workload->sums->now, of);
 }
 
 struct sl_room_verdict sl_node_room_of(
 	struct sl_node_step *step, struct sl_node_claim *claim)
 {
-	struct sl_room_claim of = need_of(step, claim);
+	struct sl_room_claim of;
 	bool kept;
 
+	need_of(step, claim, &of);
 	return ask_room(step, claim, &of, &kept);
 }
 
@@ -241,8 +242,9 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 	struct sl_node_client *client = claim->client;
 	struct sl_node_claim *body = client->look->body;
 	bool with_body = needs_body(claim);
-	struct sl_room_claim of = need_of(step, claim);
+	struct sl_room_claim of;
 
+	need_of(step, claim, &of);
 	claim->is_looked = true;
 	if (claim->rank.class == SL_RANK_THERE)
 		claim->verdict = SL_NODE_SEATED;
@@ -251,7 +253,7 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 	else
 		claim->verdict = judge(step, claim, &of);
 	if (sl_node_seat_elsewhere(step, claim)) {
-		of = need_of(step, claim);
+		need_of(step, claim, &of);
 		claim->verdict = judge(step, claim, &of);
 	}
 	if (is_oom_first(step, claim, &of))

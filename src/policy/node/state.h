@@ -39,7 +39,6 @@ struct sl_node_workload {
 	struct sl_index_node index;
 	struct sl_link of_node, clients; /* clients: living and dying */
 	struct sl_node_workload *next_spare;
-	struct sl_ledger_account account;
 	struct sl_node_sums *sums; /* of the plan that runs */
 
 	int32_t priority;
@@ -54,7 +53,8 @@ struct sl_node_workload {
 	sl_ns served_at, slice_ends; /* of its last slice */
 	uint64_t slice_bytes;        /* all it had when that began */
 	uint64_t turns, waits, denials;
-	sl_ns waited, waits_since; /* waits_since: 0, it does not */
+	sl_ns waited, waits_since;        /* waits_since: 0, it does not */
+	struct sl_ledger_account account; /* last: it is large */
 };
 
 enum sl_node_client_stage {
@@ -99,7 +99,6 @@ struct sl_node_client {
 	struct sl_link of_workload, demands; /* demands: by arrival */
 	struct sl_node_workload *workload;
 	struct sl_node_client *next_spare;
-	struct sl_ledger_holding holding;
 
 	enum sl_node_client_stage stage;
 	bool swaps;
@@ -123,7 +122,8 @@ struct sl_node_client {
 	struct sl_node_back_off back_off; /* of orders; its cause says which way */
 	struct sl_node_back_off trim;
 
-	struct sl_node_look *look; /* of the plan that runs, or of the last one */
+	struct sl_node_look *look;        /* of the plan that runs, or of the last one */
+	struct sl_ledger_holding holding; /* last: it is large */
 };
 
 #define SL_NODE_DEMAND_HELD    1u

@@ -267,7 +267,7 @@ static uint64_t back_of(
 static uint64_t way_back(const struct both *both)
 {
 	const struct sl_room *room = both->with;
-	uint64_t most = back_of(both, both->claim->client, true), chunk = 0;
+	uint64_t most = back_of(both, &both->claim->own, true), chunk = 0;
 
 	for (uint32_t i = 0; i < room->clients; i++)
 		most = sl_max_u64(most, back_of(both, &room->client[i], false));

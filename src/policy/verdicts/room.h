@@ -84,15 +84,15 @@ struct sl_room_need {
 
 struct sl_room_claim {
 	struct sl_room_workload *workload; /* not owned; sl_room_add() changes it */
-	const struct sl_room_client
-		*client; /* its own, without what it asks for; not owned */
-	bool burst;      /* some of it is above a request */
-	bool demand;     /* of a burst: what it asks for is, not only its body */
-	bool stays; /* what it asks for cannot be moved once granted: held, no-swap */
+	bool burst;                        /* some of it is above a request */
+	bool demand; /* of a burst: what it asks for is, not only its body */
+	bool stays;  /* what it asks for cannot be moved once granted: held, no-swap */
 	struct sl_room_need need[SL_LEDGER_GPUS_MAX];
 	/* Unclaimed requests per GPU that need no way back from this claim: of workloads of a
 	 * higher priority, with `priority` in the chain. 0 for what is held or never moved. */
 	uint64_t above_bytes[SL_LEDGER_GPUS_MAX];
+	struct sl_room_client
+		own; /* of a demand: its client's, without what it asks for */
 };
 
 enum sl_room_code {

@@ -120,7 +120,6 @@ static const struct row {
 static struct sl_room_verdict ask(const struct row *row)
 {
 	struct sl_room_workload workload[3];
-	static const struct sl_room_client none;
 	struct sl_room room = row->room;
 	struct sl_room_claim claim = row->claim;
 
@@ -130,7 +129,6 @@ static struct sl_room_verdict ask(const struct row *row)
 	memcpy(room.gpu, row->gpu, sizeof(row->gpu));
 	memcpy(workload, row->workload, sizeof(workload));
 	claim.workload = &workload[0];
-	claim.client = &none;
 	for (uint32_t w = 0; w < SL_ARRAY_LEN(workload); w++)
 		sl_room_load(&room, &workload[w]);
 	return sl_room_for(&room, &claim);

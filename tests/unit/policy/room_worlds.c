@@ -372,7 +372,7 @@ static struct sl_room_claim make_claim(struct trial *t, uint32_t c, bool demand)
 	const struct room_world *world = t->world;
 	const struct room_client *client = &world->client[c];
 	struct sl_room_claim claim = {.workload = &t->copy.workload[client->workload],
-		.client = &t->copy.client[c],
+		.own = t->copy.client[c],
 		.burst = demand ? !demand_is_within(world, c)
 				: !is_within(world, client->workload),
 		.demand = demand,
