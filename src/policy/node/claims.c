@@ -206,7 +206,7 @@ static void join(struct sl_node_plan *plan, uint32_t mask)
 	}
 }
 
-static void list_workload(struct sl_node_step *step, struct sl_node_workload *workload)
+void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *workload)
 {
 	struct sl_node *node = step->node;
 	struct sl_node_plan *plan = node->plan;
@@ -254,18 +254,26 @@ static void list_workload(struct sl_node_step *step, struct sl_node_workload *wo
 
 /* --- who competes --- */
 
-/* Not all entitled claims fit beside what lasts: they take turns. */
-static void find_crowded(struct sl_node *node)
+/* What bursts are beside in the end: all that is entitled and has its turn. Where not all of it fits
+ * beside what lasts it takes turns itself. */
+static void seat_entitled(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;
 	uint64_t needs[SL_NODE_GPUS_MAX] = {0};
 
 	plan->crowded = 0;
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		const struct sl_node_claim *claim = &plan->claims[i];
+		struct sl_node_claim *claim = &plan->claims[i];
+		struct sl_room_claim of;
 
-		if (claim->entitled)
-			sl_node_add_needs(node, claim, needs);
+		if (!claim->entitled)
+			continue;
+		sl_node_add_needs(node, claim, needs);
+		if (sl_node_endless(node, claim) != SL_ENDLESS_NOT)
+			continue;
+		sl_node_room_claim(node, claim, !claim->demand,
+			&claim->client->workload->sums->lasts_bursts, &of);
+		sl_room_add(&plan->lasts_bursts, &of);
 	}
 	for (uint32_t gpu = 0; gpu < plan->lasts.gpus; gpu++) {
 		if (SL_MUTANT(CROWDED_UNSEEN,
@@ -293,57 +301,6 @@ static bool takes_turns(
 	return !claim->entitled || plan->crowded & claim->gpus;
 }
 
-/* Lengths of slices, and what `min_share` makes of them where a higher priority competes. */
-static void measure_slices(struct sl_node *node)
-{
-	struct sl_node_plan *plan = node->plan;
-	struct sl_turns_unit unit[SL_NODE_GPUS_MAX] = {{0}};
-	int32_t *highest = plan->highest;
-	sl_ns turn_max = node->config.config.turn_max;
-
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
-		highest[gpu] = INT32_MIN;
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		struct sl_node_workload *workload = plan->claims[i].client->workload;
-		uint32_t set = sl_node_set_of(plan, workload);
-
-		workload->sums->competes = true;
-		if (workload->priority > highest[set])
-			highest[set] = workload->priority;
-		if (workload->sums->takes_turns || !takes_turns(plan, &plan->claims[i]))
-			continue;
-		workload->sums->takes_turns = true;
-		sl_turns_join(&unit[set], workload->sums->cost, weight_of(node, workload),
-			turn_max);
-	}
-	sl_list_foreach (link, &node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
-
-		workload->sums->slice =
-			sl_turns_length(&unit[sl_node_set_of(plan, workload)],
-				weight_of(node, workload), turn_max);
-	}
-}
-
-/* What bursts are beside in the end: all that is entitled and has its turn. */
-static void seat_entitled(struct sl_node *node)
-{
-	struct sl_node_plan *plan = node->plan;
-
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		struct sl_node_claim *claim = &plan->claims[i];
-		struct sl_room_claim of;
-
-		if (!claim->entitled || sl_node_endless(node, claim) != SL_ENDLESS_NOT)
-			continue;
-		sl_node_room_claim(node, claim, !claim->demand,
-			&claim->client->workload->sums->lasts_bursts, &of);
-		sl_room_add(&plan->lasts_bursts, &of);
-	}
-}
-
-/* --- siblings --- */
-
 /* All that the workload has fits beside what lasts. */
 static bool fits_together(
 	const struct sl_node *node, const struct sl_node_workload *workload)
@@ -368,33 +325,63 @@ static bool fits_together(
 	return true;
 }
 
-static void find_siblings(struct sl_node *node)
+/* Lengths of slices, and which of them begin. */
+static void measure_slices(struct sl_node_step *step)
 {
+	struct sl_node *node = step->node;
 	struct sl_node_plan *plan = node->plan;
+	struct sl_turns_unit unit[SL_NODE_GPUS_MAX] = {{0}};
+	int32_t *highest = plan->highest;
+	sl_ns turn_max = node->config.config.turn_max;
 
-	sl_list_foreach (link, &node->all_workloads)
-		sl_node_workload_at(link)->sums->fits_together =
-			fits_together(node, sl_node_workload_at(link));
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
+		highest[gpu] = INT32_MIN;
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		struct sl_node_claim *claim = &plan->claims[i];
-		struct sl_node_sums *sums = claim->client->workload->sums;
+		struct sl_node_workload *workload = plan->claims[i].client->workload;
+		uint32_t set = sl_node_set_of(plan, workload);
 
-		if (claim->demand || !claim->client->wants_since || claim->facts.whole ||
-			!sums->fits_together ||
-			sl_node_endless(node, claim) != SL_ENDLESS_NOT)
+		if (workload->priority > highest[set])
+			highest[set] = workload->priority;
+		if (workload->sums->takes_turns || !takes_turns(plan, &plan->claims[i]))
 			continue;
-		if (!sums->sibling || claim->facts.asked_at < sums->sibling->asked_at)
-			sums->sibling = &claim->facts;
+		workload->sums->takes_turns = true;
+		sl_turns_join(&unit[set], workload->sums->cost, weight_of(node, workload),
+			turn_max);
 	}
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		const struct sl_rank_facts *sibling =
-			plan->claims[i].client->workload->sums->sibling;
+	sl_list_foreach (link, &node->all_workloads) {
+		struct sl_node_workload *workload = sl_node_workload_at(link);
 
-		if (sibling && sibling->client != plan->claims[i].facts.client)
-			plan->claims[i].facts.sibling =
-				SL_MUTANT(SIBLINGS_UNSEEN, sibling, NULL);
+		workload->sums->slice =
+			sl_turns_length(&unit[sl_node_set_of(plan, workload)],
+				weight_of(node, workload), turn_max);
+		workload->sums->fits_together = fits_together(node, workload);
+		sl_node_begin_slices(step, workload);
 	}
 }
+
+/* --- siblings --- */
+
+/* The oldest body of its workload that waits, and will have its turn. */
+static void find_sibling(struct sl_node *node, struct sl_node_claim *claim)
+{
+	struct sl_node_sums *sums = claim->client->workload->sums;
+
+	if (claim->demand || !claim->client->wants_since || claim->facts.whole ||
+		!sums->fits_together || sl_node_endless(node, claim) != SL_ENDLESS_NOT)
+		return;
+	if (!sums->sibling || claim->facts.asked_at < sums->sibling->asked_at)
+		sums->sibling = &claim->facts;
+}
+
+static void join_sibling(struct sl_node_claim *claim)
+{
+	const struct sl_rank_facts *sibling = claim->client->workload->sums->sibling;
+
+	if (sibling && sibling->client != claim->facts.client)
+		claim->facts.sibling = SL_MUTANT(SIBLINGS_UNSEEN, sibling, NULL);
+}
+
+/* --- all of it --- */
 
 static int by_rank(const void *a, const void *b)
 {
@@ -402,29 +389,26 @@ static int by_rank(const void *a, const void *b)
 		&(*(struct sl_node_claim *const *)b)->rank);
 }
 
-void sl_node_list_claims(struct sl_node_step *step)
+void sl_node_rank_claims(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
 	struct sl_node_plan *plan = node->plan;
 
-	plan->claims_count = 0;
-	plan->rank_due = SL_NS_NEVER;
-	plan->refused = 0;
 	for (uint32_t room = 0; room < 3; room++)
 		plan->above[room].known = false;
-	sl_list_foreach (link, &node->all_workloads)
-		list_workload(step, sl_node_workload_at(link));
-	find_crowded(node);
-	measure_slices(node);
-	sl_node_begin_slices(step);
-	for (uint32_t i = 0; i < plan->claims_count; i++)
-		fill(step, &plan->claims[i]);
 	seat_entitled(node);
-	find_siblings(node);
+	measure_slices(step);
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		plan->claims[i].rank =
-			sl_rank_of(&plan->claims[i].facts, step->now, &plan->rank_due);
-		plan->order[i] = &plan->claims[i];
+		fill(step, &plan->claims[i]);
+		find_sibling(node, &plan->claims[i]);
+	}
+	plan->rank_due = SL_NS_NEVER;
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		struct sl_node_claim *claim = &plan->claims[i];
+
+		join_sibling(claim);
+		claim->rank = sl_rank_of(&claim->facts, step->now, &plan->rank_due);
+		plan->order[i] = claim;
 	}
 	if (plan->claims_count)
 		qsort(plan->order, plan->claims_count, sizeof(plan->order[0]), by_rank);

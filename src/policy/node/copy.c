@@ -265,7 +265,37 @@ static void clear(struct sl_room_workload *workload, uint32_t gpus)
 	memset(workload, 0, size_for(gpus));
 }
 
-static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
+/* Of all clients, for the host. */
+struct all {
+	struct sl_room_client most; /* of those on one GPU, on each */
+	uint64_t copies_bytes;      /* of resident chunks */
+	uint64_t movable_bytes;     /* on GPUs */
+};
+
+/* For the way back: the client that has most on each GPU, and each on several. */
+static void add_back(
+	struct sl_node *node, const struct sl_node_client *client, struct all *all)
+{
+	struct sl_node_plan *plan = node->plan;
+	uint32_t gpus = client->look->gpus;
+	struct sl_room_client *to = &all->most;
+
+	if (sl_node_is_parked(client->workload) || is_kept(node, client))
+		return;
+	if (gpus & (gpus - 1)) {
+		to = &plan->clients[plan->now.clients++];
+		*to = (struct sl_room_client){{0}};
+	}
+	for (uint32_t left = gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		to->bytes[gpu] = sl_max_u64(
+			to->bytes[gpu], sl_node_back(&client->holding.cell[gpu]));
+	}
+}
+
+static void sum_up(
+	struct sl_node_step *step, struct sl_node_workload *workload, struct all *all)
 {
 	struct sl_node *node = step->node;
 	struct sl_node_sums *sums = workload->sums;
@@ -286,9 +316,13 @@ static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
 	sums->lasts.part_bytes = sl_node_part_left(node, workload, false);
 	sl_node_each_client_of(client, workload)
 	{
+		all->copies_bytes += sl_node_copies(client);
 		if (client->stage == SL_NODE_DYING)
 			continue;
 		look_at(step, client);
+		add_back(node, client, all);
+		all->movable_bytes += sl_ledger_evictable_on(
+			client->holding.cell, client->holding.touched);
 		sums->gpus |= client->look->gpus;
 		sums->cost += client->look->cost;
 		add_now(step, client);
@@ -300,55 +334,35 @@ static void sum_up(struct sl_node_step *step, struct sl_node_workload *workload)
 	sl_room_load(&node->plan->lasts, &sums->lasts);
 }
 
-/* For the way back: the client that has most on each GPU, and each on several. */
-static void list_clients(struct sl_node *node)
+static void end_copy(struct sl_node *node, const struct all *all)
 {
 	struct sl_node_plan *plan = node->plan;
-	struct sl_room_client most = {{0}};
 
-	plan->now.clients = 0;
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		const struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-		struct sl_room_client *to = &plan->clients[plan->now.clients];
-
-		if (client->stage == SL_NODE_DYING ||
-			sl_node_is_parked(client->workload) || !client->look->gpus ||
-			is_kept(node, client))
-			continue;
-		memset(to, 0, sizeof(*to));
-		for (uint32_t left = client->look->gpus; left; left &= left - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-			to->bytes[gpu] = sl_node_back(&client->holding.cell[gpu]);
-		}
-		if (client->look->gpus & (client->look->gpus - 1)) {
-			plan->now.clients++;
-			continue;
-		}
-		for (uint32_t left = client->look->gpus; left; left &= left - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-			most.bytes[gpu] = sl_max_u64(most.bytes[gpu], to->bytes[gpu]);
-		}
-	}
 	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
 		struct sl_room_client *to = &plan->clients[plan->now.clients];
 
-		if (!most.bytes[gpu])
+		plan->lasts.gpu[gpu].chunk_bytes = plan->now.gpu[gpu].chunk_bytes;
+		if (!all->most.bytes[gpu])
 			continue;
-		memset(to, 0, sizeof(*to));
-		to->bytes[gpu] = most.bytes[gpu];
+		*to = (struct sl_room_client){{0}};
+		to->bytes[gpu] = all->most.bytes[gpu];
 		plan->now.clients++;
 	}
-	plan->now.client = plan->lasts.client = plan->lasts_bursts.client = plan->clients;
-	plan->lasts.clients = plan->lasts_bursts.clients = plan->now.clients;
+	plan->now.client = plan->lasts.client = plan->clients;
+	plan->lasts.clients = plan->now.clients;
+	plan->lasts_bursts = plan->lasts;
+	/* Beside copies of resident chunks the host has no room for all that could be moved
+	 * there. */
+	plan->trims = all->copies_bytes && all->copies_bytes + all->movable_bytes +
+							   node->ledger.evicted_bytes >
+						   node->config.config.pool_bytes;
 }
 
 void sl_node_copy(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
 	struct sl_node_plan *plan = node->plan;
+	struct all all = {{{0}}};
 
 	begin_room(node, &plan->now, false);
 	begin_room(node, &plan->lasts, true);
@@ -356,10 +370,11 @@ void sl_node_copy(struct sl_node_step *step)
 	memset(plan->asked_bytes, 0, sizeof(plan->asked_bytes));
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		plan->set_of[gpu] = gpu;
-	sl_list_foreach (link, &node->all_workloads)
-		sum_up(step, sl_node_workload_at(link));
-	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
-		plan->lasts.gpu[gpu].chunk_bytes = plan->now.gpu[gpu].chunk_bytes;
-	plan->lasts_bursts = plan->lasts;
-	list_clients(node);
+	plan->claims_count = 0;
+	plan->refused = 0;
+	sl_list_foreach (link, &node->all_workloads) {
+		sum_up(step, sl_node_workload_at(link), &all);
+		sl_node_list_claims(step, sl_node_workload_at(link));
+	}
+	end_copy(node, &all);
 }

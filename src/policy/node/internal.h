@@ -53,8 +53,8 @@ void sl_node_refuse(struct sl_node_step *step, uint64_t workload, enum sl_reason
 	uint32_t gpu, uint64_t wanted, uint64_t available);
 /* Of these, and of its others, the GPU where placement would bind it now, as a mask; 0: its request
  * fits on none. O(GPUs + workloads). */
-uint32_t sl_node_place(
-	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t mask);
+uint32_t sl_node_place(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t mask);
 /* What its clients may name: one that is removed has none. */
 static inline uint32_t sl_node_allows(const struct sl_node_workload *workload)
 {

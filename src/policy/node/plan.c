@@ -153,7 +153,7 @@ void sl_node_plan(struct sl_node_step *step)
 	sl_node_resume(step);
 	sl_node_answer_there(step);
 	sl_node_copy(step);
-	sl_node_list_claims(step);
+	sl_node_rank_claims(step);
 	sl_node_seat(step);
 	sl_node_spare(step);
 	sl_node_note_pool(step);

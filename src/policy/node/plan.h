@@ -120,6 +120,7 @@ struct sl_node_plan {
 /* One client or demand more: memory of the plan grows with them, and with nothing else. */
 void sl_node_make_room(struct sl_node *node);
 /* --- copy.c --- */
+/* And lists the claims. */
 void sl_node_copy(struct sl_node_step *step);
 uint64_t sl_node_movable(const struct sl_ledger_cell *cell);
 /* What its client could have to bring back. */
@@ -138,7 +139,9 @@ uint32_t sl_node_set_of(
 /* For how long it waits until a higher priority that competes gives way; 0: none does. */
 sl_ns sl_node_patience_of(
 	const struct sl_node *node, const struct sl_node_workload *workload);
-void sl_node_list_claims(struct sl_node_step *step);
+/* Of the workload; its sums are made. */
+void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *workload);
+void sl_node_rank_claims(struct sl_node_step *step);
 /* Where the pool has no room for it: how much of what would have to leave it has room for. */
 uint64_t sl_node_lets(const struct sl_room *room, const struct sl_room_claim *claim,
 	const struct sl_room_verdict *verdict);
@@ -226,7 +229,7 @@ uint64_t sl_node_promised(
 uint64_t sl_node_free_for(
 	const struct sl_node *node, const struct sl_node_demand *demand);
 /* --- slices.c --- */
-void sl_node_begin_slices(struct sl_node_step *step);
+void sl_node_begin_slices(struct sl_node_step *step, struct sl_node_workload *workload);
 /* --- because.c --- */
 /* Of a demand, or (demand NULL) the client's first by rank: with it the client comes back. NULL: it
  * makes none. O(claims). */

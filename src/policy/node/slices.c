@@ -39,21 +39,16 @@ static bool is_sibling_coming(const struct sl_node_client *own)
 	return false;
 }
 
-void sl_node_begin_slices(struct sl_node_step *step)
+void sl_node_begin_slices(struct sl_node_step *step, struct sl_node_workload *workload)
 {
-	sl_list_foreach (link, &step->node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
-
-		sl_node_each_client_of(client, workload)
-		{
-			if (client->stage != SL_NODE_LIVES ||
-				client->seat != SL_NODE_COMING ||
-				!client->look->is_whole || is_sibling_coming(client))
-				continue;
-			begin(step, client);
-			client->seat = SL_NODE_SERVED;
-			step->changes = true;
-		}
+	sl_node_each_client_of(client, workload)
+	{
+		if (client->stage != SL_NODE_LIVES || client->seat != SL_NODE_COMING ||
+			!client->look->is_whole || is_sibling_coming(client))
+			continue;
+		begin(step, client);
+		client->seat = SL_NODE_SERVED;
+		step->changes = true;
 	}
 }
 

@@ -45,7 +45,8 @@ struct sl_node_workload {
 	uint32_t owner, flags; /* flags: SL_WORKLOAD_* */
 	sl_ns wait_max, warm_after, idle_grace;
 	uint64_t request_bytes; /* while it is parked: what it gave up */
-	uint32_t others; /* GPUs that it may be bound to instead, before it has anything */
+	uint32_t
+		others; /* GPUs that it may be bound to instead, before it has anything */
 	enum sl_node_workload_stage stage;
 	bool leaving; /* removed, but clients of it still hold memory */
 	sl_ns stage_at; /* RESUMING: since; ENDING: when to kill; ENDED: when not to count on it */
@@ -187,7 +188,7 @@ struct sl_node {
 	struct sl_event config; /* the last CONFIG, with its defaults filled in */
 	struct sl_node_gpu gpu[SL_NODE_GPUS_MAX];
 	uint64_t next_action, next_epoch; /* next_action: of demands, too */
-	sl_ns recover_until; /* 0: it does not recover */
+	sl_ns recover_until;              /* 0: it does not recover */
 	sl_ns told_due;
 	uint32_t lacks; /* GPUs on which the last plan left something open */
 	bool awaits;    /* a context waits, or what is parked is still to leave */

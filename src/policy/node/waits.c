@@ -31,23 +31,6 @@ static uint32_t row_of(const struct sl_node_workload *workload)
 	return clients ? clients : 1;
 }
 
-/* Beside copies of resident chunks the host has no room for all that could be moved there. */
-static bool copies_fill(const struct sl_node *node)
-{
-	uint64_t copies = 0, wanted = node->ledger.evicted_bytes;
-
-	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		const struct sl_node_client *client =
-			SL_CONTAINER_OF(at, const struct sl_node_client, index);
-
-		copies += sl_node_copies(client);
-		wanted += sl_ledger_evictable_on(
-			client->holding.cell, client->holding.touched);
-	}
-	return copies && copies + wanted > node->config.config.pool_bytes;
-}
-
 /* Of moving one more away: it ends what it does, and copies make room first. */
 static sl_ns before_moving(const struct sl_node *node)
 {
@@ -62,13 +45,6 @@ static wide adds(const struct sl_node *node, const struct sl_node_workload *work
 
 	return (wide)sl_max_u64(sums->slice, left) * row_of(workload) + sums->cost +
 	       before_moving(node);
-}
-
-/* Does what claims on this GPU fit beside what lasts? */
-static bool is_full(const struct sl_node_plan *plan, uint32_t gpu, uint64_t needs)
-{
-	return plan->lasts.gpu[gpu].fixed_bytes + needs >
-	       plan->lasts.gpu[gpu].shareable_bytes;
 }
 
 static sl_ns span_of(wide span)
@@ -91,11 +67,10 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	if (within) {
 		span += set->guarded;
 		if (crowded)
-			span += set->entitled -
-				(sums->competes ? adds(node, workload) : 0);
+			span += set->entitled - adds(node, workload);
 		return span_of(span);
 	}
-	span += set->all - (sums->competes ? adds(node, workload) : 0);
+	span += set->all - adds(node, workload);
 	span += sl_node_patience_of(node, workload);
 	return span_of(span);
 }
@@ -140,15 +115,23 @@ static void add_claim(
 	struct sl_node *node, struct set sets[], const struct sl_node_claim *claim)
 {
 	struct sl_node_workload *workload = claim->client->workload;
+	struct sl_node_sums *sums = workload->sums;
 	struct set *set = &sets[sl_node_set_of(node->plan, workload)];
 
+	if (!sums->competes) {
+		set->all += adds(node, workload);
+		set->entitled += sums->is_within ? adds(node, workload) : 0;
+	}
+	sums->competes = true;
+	if (claim->is_over)
+		return;
 	if (claim->rank.class == SL_RANK_GUARDED)
-		set->guarded += FIRST_PART + workload->sums->cost + before_moving(node);
-	if (!workload->sums->endless)
-		workload->sums->endless = cause_of(node, claim);
+		set->guarded += FIRST_PART + sums->cost + before_moving(node);
+	if (!sums->endless)
+		sums->endless = cause_of(node, claim);
 	if (claim->demand) {
-		workload->sums->asks = true;
-		workload->sums->asks_within &= claim->entitled;
+		sums->asks = true;
+		sums->asks_within &= claim->entitled;
 	}
 	sl_node_add_needs(node, claim, set->needs);
 }
@@ -167,42 +150,39 @@ static bool is_too_large(
 	return false;
 }
 
+/* GPUs of its set where not all that claims fits beside what lasts. */
+static uint32_t full_of(
+	const struct sl_node_plan *plan, const struct set sets[], uint32_t root)
+{
+	uint32_t full = 0;
+
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
+		if (plan->set_of[gpu] == root &&
+			plan->lasts.gpu[gpu].fixed_bytes + sets[root].needs[gpu] >
+				plan->lasts.gpu[gpu].shareable_bytes)
+			full |= 1u << gpu;
+	}
+	return full;
+}
+
 void sl_node_measure_waits(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;
 	struct set sets[SL_NODE_GPUS_MAX];
 
-	plan->trims = copies_fill(node);
 	/* Nobody takes turns where nothing is moved. */
 	if (!sl_node_swaps(node))
 		return;
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		sets[gpu] = (struct set){0};
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		if (!plan->order[i]->is_over)
-			add_claim(node, sets, plan->order[i]);
-	}
-	sl_list_foreach (link, &node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
-		struct set *set = &sets[sl_node_set_of(plan, workload)];
-
-		if (!workload->sums->competes)
-			continue;
-		set->all += adds(node, workload);
-		if (workload->sums->is_within)
-			set->entitled += adds(node, workload);
-	}
+	for (uint32_t i = 0; i < plan->claims_count; i++)
+		add_claim(node, sets, plan->order[i]);
 	sl_list_foreach (link, &node->all_workloads) {
 		struct sl_node_workload *workload = sl_node_workload_at(link);
 		struct sl_node_sums *sums = workload->sums;
-		uint32_t full = 0, root = sl_node_set_of(plan, workload);
+		uint32_t root = sl_node_set_of(plan, workload);
 
-		for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
-			if (plan->set_of[gpu] == root &&
-				is_full(plan, gpu, sets[root].needs[gpu]))
-				full |= 1u << gpu;
-		}
-		if (!full || !sums->competes)
+		if (!sums->competes || !full_of(plan, sets, root))
 			continue;
 		if (!sums->fits_together && !sums->endless)
 			sums->endless = is_too_large(plan, workload) ? SL_ENDLESS_WHOLE
