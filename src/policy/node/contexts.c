@@ -7,7 +7,7 @@
  * process makes its first context only where the next one has room. That question is a demand of no
  * bytes outside the rank: it takes nothing from demands, and nobody is moved for it.
  */
-#include "policy/node/internal.h"
+#include "policy/node/plan.h"
 #include "policy/verdicts/admit.h"
 
 /* One more context is taken to need as much as the largest process there has, and this part of the
@@ -206,16 +206,14 @@ static void decide(struct sl_node_step *step, struct sl_node_demand *demand)
 
 void sl_node_contexts(struct sl_node_step *step)
 {
-	struct sl_node *node = step->node;
+	const struct sl_node_plan *plan = step->node->plan;
 	struct sl_node_demand *first;
 	uint64_t after = 0;
 
 	do {
 		first = NULL;
-		for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-			at = sl_index_next(&node->clients, at)) {
-			sl_list_foreach (
-				link, &SL_NODE_ENTRY(at, sl_node_client)->demands) {
+		for (uint32_t i = 0; i < plan->askers_count; i++) {
+			sl_list_foreach (link, &plan->askers[i]->demands) {
 				struct sl_node_demand *demand = sl_node_demand_at(link);
 
 				if (demand->flags & SL_NODE_DEMAND_CONTEXT &&

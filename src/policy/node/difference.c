@@ -72,12 +72,10 @@ static bool can_abort(const struct sl_node_client *client)
 }
 
 /* Somebody who leaves this GPU for others has given something of it. */
-static bool is_flowing(const struct sl_node *node, uint32_t gpu)
+static bool is_flowing(const struct sl_node_plan *plan, uint32_t gpu)
 {
-	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		const struct sl_node_client *client =
-			SL_CONTAINER_OF(at, const struct sl_node_client, index);
+	for (uint32_t i = 0; i < plan->movers_count; i++) {
+		const struct sl_node_client *client = plan->movers[i];
 
 		if (client->order.id && client->order.kind != SL_NODE_RESTORE &&
 			client->order.gpu == gpu &&
@@ -95,7 +93,7 @@ static void bring_piece(struct move *move, struct sl_node_client *client, bool i
 	uint64_t least = sl_max_u64(client->chunk_bytes, sl_node_least_piece(node, gpu));
 
 	if (!is_first || gpus & (gpus - 1) || move->avail[gpu] < (int64_t)least ||
-		!is_flowing(node, gpu))
+		!is_flowing(move->plan, gpu))
 		return;
 	if (move->step->now < client->back_off.until) {
 		sl_node_wake(move->step, client->back_off.until);
@@ -381,17 +379,13 @@ static void leave(struct move *move, uint32_t gpu, uint64_t lack)
 /* An EVICT of which nothing has moved, and that nobody lacks any more, is taken back. */
 static void take_back(struct move *move)
 {
-	struct sl_node *node = move->step->node;
-
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+	for (uint32_t i = 0; i < move->plan->movers_count; i++) {
+		struct sl_node_client *client = move->plan->movers[i];
 		uint32_t gpu = client->order.gpu;
 		struct sl_room_gpu *room = &move->plan->now.gpu[gpu];
 		uint64_t bytes = client->holding.cell[gpu].leaving_bytes;
 
-		if (client->stage == SL_NODE_DYING || !can_abort(client) ||
-			!client->order.other ||
+		if (!can_abort(client) || !client->order.other ||
 			client->order.other == client->workload->index.id)
 			continue;
 		room->rest_bytes += bytes;

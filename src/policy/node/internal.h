@@ -146,6 +146,10 @@ void sl_node_released(struct sl_node *node, uint32_t gpu);
 bool sl_node_is_entitled(const struct sl_node_demand *demand);
 
 /* --- refusals.c --- */
+typedef void (*sl_node_waiting_fn)(
+	struct sl_node_step *step, struct sl_node_demand *demand);
+/* Each that waits, as a client joined and asked; fn may end it. In a plan. */
+void sl_node_each_waiting(struct sl_node_step *step, sl_node_waiting_fn fn);
 /* With it, the workload would go beyond its limit. */
 bool sl_node_exceeds_limit(const struct sl_node_demand *demand);
 /* Above its request, beside what its workload uses. */
@@ -295,9 +299,8 @@ bool sl_node_name_most(const struct sl_node *node, struct sl_node_because *becau
 
 /* --- notes.c --- */
 void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand);
-void sl_node_note_waits(struct sl_node_step *step);
 void sl_node_note_pool(struct sl_node_step *step);
-void sl_node_note_long(struct sl_node_step *step);
+void sl_node_note_long(struct sl_node_step *step, struct sl_node_workload *workload);
 
 /* --- view.c --- */
 /* GPUs that it has, or had, something on, or waits for. */

@@ -31,27 +31,6 @@ void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand)
 	sl_node_note_because(step, &because);
 }
 
-void sl_node_note_waits(struct sl_node_step *step)
-{
-	struct sl_node *node = step->node;
-
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-		bool waits = client->wants_since;
-
-		sl_list_foreach (link, &client->demands) {
-			if (sl_node_demand_at(link)->epoch)
-				continue;
-			sl_node_note_wait(step, sl_node_demand_at(link));
-			waits = true;
-		}
-		/* Its next wait is another one. */
-		if (!waits)
-			client->told &= ~SL_NODE_TOLD_POOL;
-	}
-}
-
 /* It lacks room of the pool, and will as long as all is as it is. */
 static bool pool_because(const struct sl_node *node, const struct sl_node_claim *claim,
 	struct sl_node_because *because)
@@ -101,21 +80,18 @@ void sl_node_note_pool(struct sl_node_step *step)
 		sl_node_note_pool_for(step, plan->order[i]);
 }
 
-void sl_node_note_long(struct sl_node_step *step)
+void sl_node_note_long(struct sl_node_step *step, struct sl_node_workload *workload)
 {
-	sl_list_foreach (link, &step->node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
-		const struct sl_node_sums *sums = workload->sums;
+	const struct sl_node_sums *sums = workload->sums;
 
-		/* It takes turns with others. */
-		if (!sums->longest_wait || sums->cost <= sums->slice / 10 ||
-			workload->told & SL_NODE_TOLD_LONG)
-			continue;
-		workload->told |= SL_NODE_TOLD_LONG;
-		sl_node_note_because(
-			step, &(struct sl_node_because){.reason = SL_REASON_TURN_LONG,
-				      .gpu = (uint32_t)__builtin_ctz(sums->gpus),
-				      .workload = workload->index.id,
-				      .span = sums->cost});
-	}
+	/* It takes turns with others. */
+	if (!sums->longest_wait || sums->cost <= sums->slice / 10 ||
+		workload->told & SL_NODE_TOLD_LONG)
+		return;
+	workload->told |= SL_NODE_TOLD_LONG;
+	sl_node_note_because(
+		step, &(struct sl_node_because){.reason = SL_REASON_TURN_LONG,
+			      .gpu = (uint32_t)__builtin_ctz(sums->gpus),
+			      .workload = workload->index.id,
+			      .span = sums->cost});
 }

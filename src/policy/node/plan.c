@@ -28,15 +28,21 @@ static void tell_untakeable(struct sl_node_step *step, struct sl_node_client *cl
 static void times(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
+	struct sl_node_plan *plan = node->plan;
 
 	sl_node_time_workloads(step);
 	sl_node_time_strangers(step);
+	plan->askers_count = plan->movers_count = 0;
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 
 		if (client->stage == SL_NODE_DYING)
 			continue;
+		if (!sl_list_is_empty(&client->demands))
+			plan->askers[plan->askers_count++] = client;
+		if (client->order.id)
+			plan->movers[plan->movers_count++] = client;
 		tell_untakeable(step, client);
 		sl_node_time_stop(step, client);
 	}
@@ -97,14 +103,18 @@ static bool is_recovering(struct sl_node_step *step)
  * What begins and ends at the same moment was no wait. */
 static void count_waits(struct sl_node_step *step, struct sl_node_workload *workload)
 {
+	bool is_parked = workload->stage == SL_NODE_PARKED;
 	bool waits = workload->stage == SL_NODE_RESUMING;
 
 	sl_node_each_client_of(client, workload)
 	{
-		if (workload->stage == SL_NODE_PARKED)
-			break;
-		waits |= client->wants_since && sl_node_is_out(client);
-		waits |= sl_node_waits(client);
+		bool asks = sl_node_waits(client);
+
+		waits |= !is_parked &&
+			 (asks || (client->wants_since && sl_node_is_out(client)));
+		/* Its next wait is another one. */
+		if (!asks && !client->wants_since)
+			client->told &= ~SL_NODE_TOLD_POOL;
 	}
 	if (waits == (workload->waits_since != 0))
 		return;
@@ -130,6 +140,8 @@ void sl_node_make_room(struct sl_node *node)
 	plan->room = 2 * plan->objects;
 	plan->claims = sl_arena_take(node->arena, plan->room * sizeof(plan->claims[0]));
 	plan->order = sl_arena_take(node->arena, plan->room * sizeof(plan->order[0]));
+	plan->askers = sl_arena_take(node->arena, plan->room * sizeof(plan->askers[0]));
+	plan->movers = sl_arena_take(node->arena, plan->room * sizeof(plan->movers[0]));
 	plan->clients = sl_arena_take(node->arena, plan->room * sizeof(plan->clients[0]));
 	plan->leavers = sl_arena_take(node->arena, plan->room * sizeof(plan->leavers[0]));
 	plan->stops = sl_arena_take(node->arena, 2 * plan->room * sizeof(plan->stops[0]));
@@ -146,7 +158,7 @@ void sl_node_plan(struct sl_node_step *step)
 	if (is_recovering(step)) {
 		sl_node_wake(step, step->node->recover_until);
 		step->node->plan->claims_count = 0;
-		sl_node_note_waits(step);
+		sl_node_each_waiting(step, sl_node_note_wait);
 		sl_node_probe(step);
 		return;
 	}
@@ -155,7 +167,6 @@ void sl_node_plan(struct sl_node_step *step)
 	sl_node_copy(step);
 	sl_node_rank_claims(step);
 	sl_node_seat(step);
-	sl_node_spare(step);
 	sl_node_note_pool(step);
 	sl_node_end_demands(step);
 	sl_node_break_deadlock(step);
@@ -165,11 +176,12 @@ void sl_node_plan(struct sl_node_step *step)
 	if (step->node->lacks)
 		sl_node_wake(step, step->node->plan->rank_due);
 	sl_node_contexts(step);
-	sl_node_note_waits(step);
-	sl_node_note_long(step);
-	sl_node_probe(step);
-	sl_list_foreach (link, &step->node->all_workloads)
+	sl_node_each_waiting(step, sl_node_note_wait);
+	sl_list_foreach (link, &step->node->all_workloads) {
+		sl_node_note_long(step, sl_node_workload_at(link));
 		count_waits(step, sl_node_workload_at(link));
+	}
+	sl_node_probe(step);
 	/* What it changed has times of its own, which the next one finds. */
 	if (step->changes)
 		sl_node_wake(step, sl_node_later(step->now, SL_MS));

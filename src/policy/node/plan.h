@@ -92,6 +92,9 @@ struct sl_node_plan {
 	struct sl_node_above above[3]; /* of these; made where a claim needs them */
 	struct sl_node_claim *claims;
 	struct sl_node_claim **order;
+	/* Clients with demands, and with open orders, when it began. */
+	struct sl_node_client **askers, **movers;
+	uint32_t askers_count, movers_count;
 	struct sl_room_client *clients;    /* for the way back */
 	struct leaver *leavers;            /* difference.c */
 	struct sl_stop *stops;             /* choice.c; room for each client twice */
@@ -188,8 +191,8 @@ void sl_node_take_back(struct sl_node_choice *choice);
 bool sl_node_is_due(const struct sl_node_client *client, sl_ns now);
 /* Others end for what has no seat. True: they are off the copy now, and it has one. */
 bool sl_node_stop_for(struct sl_node_step *step, struct sl_node_claim *claim);
-/* Whose grace is over and who did not have to go. */
-void sl_node_spare(struct sl_node_step *step);
+/* It did not have to go: if its grace is over, it stays. */
+void sl_node_spare(struct sl_node_step *step, struct sl_node_client *client);
 /* --- hopeless.c --- */
 void sl_node_make_room_for_hopeless(struct sl_node *node);
 void sl_node_break_deadlock(struct sl_node_step *step);

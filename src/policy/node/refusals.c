@@ -4,7 +4,7 @@
  * What cannot be served however long it waits is denied, also during a recovery: above the limit,
  * on a lost GPU, held where requests leave it no room. What exists already becomes held at once.
  */
-#include "policy/node/internal.h"
+#include "policy/node/plan.h"
 
 bool sl_node_exceeds_limit(const struct sl_node_demand *demand)
 {
@@ -51,16 +51,12 @@ static enum sl_reason never(
 		       : SL_REASON_NONE;
 }
 
-typedef void (*demand_fn)(struct sl_node_step *step, struct sl_node_demand *demand);
-
-/* Each that waits, as a client joined and asked; fn may end it. */
-static void each_waiting(struct sl_node_step *step, demand_fn fn)
+void sl_node_each_waiting(struct sl_node_step *step, sl_node_waiting_fn fn)
 {
-	struct sl_node *node = step->node;
+	struct sl_node_plan *plan = step->node->plan;
 
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		sl_list_foreach_safe (link, &SL_NODE_ENTRY(at, sl_node_client)->demands) {
+	for (uint32_t i = 0; i < plan->askers_count; i++) {
+		sl_list_foreach_safe (link, &plan->askers[i]->demands) {
 			if (!sl_node_demand_at(link)->epoch)
 				fn(step, sl_node_demand_at(link));
 		}
@@ -77,7 +73,7 @@ static void refuse(struct sl_node_step *step, struct sl_node_demand *demand)
 
 void sl_node_refuse_demands(struct sl_node_step *step)
 {
-	each_waiting(step, refuse);
+	sl_node_each_waiting(step, refuse);
 }
 
 /* New memory may wait for what others have beyond their requests; what is there may not. */
@@ -137,27 +133,20 @@ static void answer_there(struct sl_node_step *step, struct sl_node_demand *deman
 		sl_node_grant(step, demand);
 }
 
-/* What can never be held is denied. */
-static void answer_held(struct sl_node_step *step, struct sl_node_demand *demand)
+/* What can never be held is denied; else, whether it is a burst, and since when: also where it makes
+ * no claim. */
+static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	enum sl_reason never;
 
-	if (!(demand->flags & SL_NODE_DEMAND_HELD) ||
-		demand->flags & SL_NODE_DEMAND_THERE ||
-		sl_node_is_parked(demand->client->workload))
-		return;
-	never = never_held(step->node, demand);
-	if (never != SL_REASON_NONE)
-		sl_node_deny(step, demand, never);
-}
-
-/* Whether it is a burst, and since when: also where it makes no claim. */
-static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
-{
 	if (demand->flags & SL_NODE_DEMAND_CONTEXT ||
 		sl_node_is_parked(demand->client->workload))
 		return;
-	if (!sl_node_is_burst(demand))
+	never = demand->flags & SL_NODE_DEMAND_HELD ? never_held(step->node, demand)
+						    : SL_REASON_NONE;
+	if (never != SL_REASON_NONE)
+		sl_node_deny(step, demand, never);
+	else if (!sl_node_is_burst(demand))
 		demand->burst_since = 0;
 	else if (!demand->burst_since)
 		demand->burst_since = sl_node_stamp(step);
@@ -165,7 +154,6 @@ static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
 
 void sl_node_answer_there(struct sl_node_step *step)
 {
-	each_waiting(step, answer_there);
-	each_waiting(step, answer_held);
-	each_waiting(step, class_it);
+	sl_node_each_waiting(step, answer_there);
+	sl_node_each_waiting(step, class_it);
 }

@@ -308,9 +308,12 @@ void sl_node_seat(struct sl_node_step *step)
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 
-		if (client->stage != SL_NODE_DYING && client->look->gpus &&
-			(!client->look->sits || client->look->coming) &&
+		if (client->stage == SL_NODE_DYING)
+			continue;
+		if (client->look->gpus && (!client->look->sits || client->look->coming) &&
 			client->seat != SL_NODE_UNSEATED)
 			unseat(step, client);
+		if (!client->look->coming)
+			sl_node_spare(step, client);
 	}
 }

@@ -223,21 +223,13 @@ bool sl_node_stop_for(struct sl_node_step *step, struct sl_node_claim *claim)
 	       (by_priority(&choice) || by_last_resort(&choice));
 }
 
-void sl_node_spare(struct sl_node_step *step)
+void sl_node_spare(struct sl_node_step *step, struct sl_node_client *client)
 {
-	struct sl_node *node = step->node;
-
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-
-		if (client->stage == SL_NODE_DYING || client->look->coming ||
-			!sl_node_is_due(client, step->now))
-			continue;
-		if (SL_MUTANT(KILLS_THE_UNNEEDED, false, true))
-			kill_it(step, client);
-		else
-			spare(step, client);
-		sl_node_wake(step, step->now);
-	}
+	if (!sl_node_is_due(client, step->now))
+		return;
+	if (SL_MUTANT(KILLS_THE_UNNEEDED, false, true))
+		kill_it(step, client);
+	else
+		spare(step, client);
+	sl_node_wake(step, step->now);
 }
