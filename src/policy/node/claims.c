@@ -171,8 +171,7 @@ static void entitle(struct sl_node_claim *of[], uint32_t count)
 {
 	uint64_t asked[SL_NODE_GPUS_MAX] = {0};
 
-	if (count)
-		qsort(of, count, sizeof(of[0]), by_sequence);
+	qsort(of, count, sizeof(of[0]), by_sequence);
 	for (uint32_t i = 0; i < count; i++) {
 		struct sl_node_demand *demand = of[i]->demand;
 		const struct sl_ledger_account *account =
@@ -248,7 +247,8 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 			demands[count++] = claim;
 		}
 	}
-	entitle(demands, count);
+	if (count)
+		entitle(demands, count);
 	join(plan, workload->sums->gpus);
 }
 
@@ -284,13 +284,13 @@ static void seat_entitled(struct sl_node *node)
 }
 
 static uint64_t weight_of(
-	const struct sl_node *node, const struct sl_node_workload *workload)
+	const struct sl_node_plan *plan, const struct sl_node_workload *workload)
 {
 	uint64_t least = SL_LEDGER_BYTES_MAX;
 
 	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1)
-		least = sl_min_u64(least, sl_ledger_shareable(&node->ledger,
-						  (uint32_t)__builtin_ctz(left)));
+		least = sl_min_u64(
+			least, plan->now.gpu[__builtin_ctz(left)].shareable_bytes);
 	return sl_turns_weight(workload->account.request_bytes, least);
 }
 
@@ -345,7 +345,7 @@ static void measure_slices(struct sl_node_step *step)
 		if (workload->sums->takes_turns || !takes_turns(plan, &plan->claims[i]))
 			continue;
 		workload->sums->takes_turns = true;
-		sl_turns_join(&unit[set], workload->sums->cost, weight_of(node, workload),
+		sl_turns_join(&unit[set], workload->sums->cost, weight_of(plan, workload),
 			turn_max);
 	}
 	sl_list_foreach (link, &node->all_workloads) {
@@ -353,7 +353,7 @@ static void measure_slices(struct sl_node_step *step)
 
 		workload->sums->slice =
 			sl_turns_length(&unit[sl_node_set_of(plan, workload)],
-				weight_of(node, workload), turn_max);
+				weight_of(plan, workload), turn_max);
 		workload->sums->fits_together = fits_together(node, workload);
 		sl_node_begin_slices(step, workload);
 	}

@@ -192,7 +192,9 @@ static void come(struct move *move)
 			!claim->demand ||
 			(client->look->sits &&
 				(!client->look->body || client->look->body->with_demand));
-		if (with_body && !client->look->is_brought) {
+		/* What is whole, and was not told to leave, is there already. */
+		if (with_body && !client->look->is_brought &&
+			(!client->look->is_whole || client->order.id)) {
 			struct move before = *move;
 
 			/* What is on its way back is not missing any more. */

@@ -32,11 +32,12 @@ static void times(struct sl_node_step *step)
 
 	sl_node_time_workloads(step);
 	sl_node_time_strangers(step);
-	plan->askers_count = plan->movers_count = 0;
+	plan->all_count = plan->askers_count = plan->movers_count = 0;
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
 		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 
+		plan->all[plan->all_count++] = client;
 		if (client->stage == SL_NODE_DYING)
 			continue;
 		if (!sl_list_is_empty(&client->demands))
@@ -66,35 +67,29 @@ static void note_missing(struct sl_node_step *step, const struct sl_node_client 
 /* Whoever did not report is there with what was measured of it. */
 static void give_up_expected(struct sl_node_step *step)
 {
-	struct sl_node *node = step->node;
+	struct sl_node_plan *plan = step->node->plan;
 
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-
-		if (client->stage != SL_NODE_EXPECTED)
+	for (uint32_t i = 0; i < plan->all_count; i++) {
+		if (plan->all[i]->stage != SL_NODE_EXPECTED)
 			continue;
-		client->stage = SL_NODE_LIVES;
-		note_missing(step, client);
+		plan->all[i]->stage = SL_NODE_LIVES;
+		note_missing(step, plan->all[i]);
 	}
 }
 
 static bool is_recovering(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
+	uint32_t waits = 0;
 
-	for (struct sl_index_node *at =
-			node->recover_until ? sl_index_next(&node->clients, NULL) : NULL;
-		at; at = sl_index_next(&node->clients, at)) {
-		enum sl_node_client_stage stage =
-			SL_NODE_ENTRY(at, sl_node_client)->stage;
-
-		if ((stage == SL_NODE_EXPECTED || stage == SL_NODE_REPORTING) &&
-			step->now < node->recover_until)
-			return true;
-	}
-	if (node->recover_until)
-		give_up_expected(step);
+	if (!node->recover_until)
+		return false;
+	for (uint32_t i = 0; i < node->plan->all_count; i++)
+		waits += node->plan->all[i]->stage == SL_NODE_EXPECTED ||
+			 node->plan->all[i]->stage == SL_NODE_REPORTING;
+	if (waits && step->now < node->recover_until)
+		return true;
+	give_up_expected(step);
 	node->recover_until = 0;
 	return false;
 }
@@ -140,6 +135,7 @@ void sl_node_make_room(struct sl_node *node)
 	plan->room = 2 * plan->objects;
 	plan->claims = sl_arena_take(node->arena, plan->room * sizeof(plan->claims[0]));
 	plan->order = sl_arena_take(node->arena, plan->room * sizeof(plan->order[0]));
+	plan->all = sl_arena_take(node->arena, plan->room * sizeof(plan->all[0]));
 	plan->askers = sl_arena_take(node->arena, plan->room * sizeof(plan->askers[0]));
 	plan->movers = sl_arena_take(node->arena, plan->room * sizeof(plan->movers[0]));
 	plan->clients = sl_arena_take(node->arena, plan->room * sizeof(plan->clients[0]));

@@ -92,9 +92,9 @@ struct sl_node_plan {
 	struct sl_node_above above[3]; /* of these; made where a claim needs them */
 	struct sl_node_claim *claims;
 	struct sl_node_claim **order;
-	/* Clients with demands, and with open orders, when it began. */
-	struct sl_node_client **askers, **movers;
-	uint32_t askers_count, movers_count;
+	/* All clients; those with demands, and with open orders, when it began. */
+	struct sl_node_client **all, **askers, **movers;
+	uint32_t all_count, askers_count, movers_count;
 	struct sl_room_client *clients;    /* for the way back */
 	struct leaver *leavers;            /* difference.c */
 	struct sl_stop *stops;             /* choice.c; room for each client twice */

@@ -117,12 +117,11 @@ static enum sl_probe mode_of(struct sl_node_step *step,
 
 void sl_node_probe(struct sl_node_step *step)
 {
-	struct sl_node *node = step->node;
+	const struct sl_node_plan *plan = step->node->plan;
 	struct pressed pressed = find_pressed(step);
 
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+	for (uint32_t i = 0; i < plan->all_count; i++) {
+		struct sl_node_client *client = plan->all[i];
 		enum sl_probe mode = mode_of(step, client, &pressed);
 
 		if (client->stage == SL_NODE_EXPECTED || client->stage == SL_NODE_DYING ||

@@ -283,8 +283,7 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 
 void sl_node_seat(struct sl_node_step *step)
 {
-	struct sl_node *node = step->node;
-	struct sl_node_plan *plan = node->plan;
+	struct sl_node_plan *plan = step->node->plan;
 
 	plan->blocked = plan->worked = 0;
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
@@ -304,9 +303,8 @@ void sl_node_seat(struct sl_node_step *step)
 		claim->demand->flags &= ~SL_NODE_DEMAND_SEATED;
 		sl_node_wake(step, step->now);
 	}
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+	for (uint32_t i = 0; i < plan->all_count; i++) {
+		struct sl_node_client *client = plan->all[i];
 
 		if (client->stage == SL_NODE_DYING)
 			continue;
