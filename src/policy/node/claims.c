@@ -254,8 +254,8 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 
 /* --- who competes --- */
 
-/* What bursts are beside in the end: all that is entitled and has its turn. Where not all of it fits
- * beside what lasts it takes turns itself. */
+/* What bursts are beside in the end: all that is entitled and has its turn. Where not all of it
+ * fits beside what lasts it takes turns itself. */
 static void seat_entitled(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;

@@ -153,8 +153,8 @@ void sl_node_add_needs(
 	const struct sl_node *node, const struct sl_node_claim *claim, uint64_t needs[]);
 /* Why it never has a seat, whatever comes and goes in turns. O(GPUs) the first time. */
 enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim);
-/* What it needs in `of`: the sums of its workload on the plan's copy, or of what lasts. Of *room only
- * the GPUs that there are are filled in. */
+/* What it needs in `of`: the sums of its workload on the plan's copy, or of what lasts. Fills in of
+ * *room the GPUs of the node, no others. */
 void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 	bool with_body, struct sl_room_workload *of, struct sl_room_claim *room);
 /* The sums of a workload changed on the copy. */

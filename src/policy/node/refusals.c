@@ -133,8 +133,8 @@ static void answer_there(struct sl_node_step *step, struct sl_node_demand *deman
 		sl_node_grant(step, demand);
 }
 
-/* What can never be held is denied; else, whether it is a burst, and since when: also where it makes
- * no claim. */
+/* Denies what can never be held; of the others it says whether they are bursts, and since when:
+ * also where they make no claim. */
 static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	enum sl_reason never;
