@@ -13,7 +13,7 @@
 #include "daemon/park.h"
 #include "daemon/set.h"
 #include "daemon/workload.h"
-#include "policy/verdicts/retry.h"
+#include "policy/quota/retry.h"
 
 /* What dies so soon after a demand was denied by its limit has probably died of it; unwinding and
  * a message may take their time. */

@@ -38,7 +38,7 @@
 #include "daemon/shim.h"
 #include "daemon/who.h"
 #include "policy/cluster.h"
-#include "policy/verdicts/queue.h"
+#include "policy/quota/queue.h"
 
 /* Jobs that have not ended, and their tasks. */
 #define SL_JOBS_MOST       10000

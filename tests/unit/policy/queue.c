@@ -1,6 +1,6 @@
 #include "../base/test.h"
 
-#include "policy/verdicts/queue.h"
+#include "policy/quota/queue.h"
 
 /* Of at most 4 jobs, so 40 tasks, and 1000 bytes. A new job has 5 tasks and 100 bytes. */
 static const struct {

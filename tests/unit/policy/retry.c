@@ -1,6 +1,6 @@
 #include "../base/test.h"
 
-#include "policy/verdicts/retry.h"
+#include "policy/quota/retry.h"
 
 static const struct {
 	const char *name;

@@ -1,7 +1,7 @@
 /*
  * queue - see the header
  */
-#include "policy/verdicts/queue.h"
+#include "policy/quota/queue.h"
 
 struct sl_queue_verdict sl_queue_judge(const struct sl_queue_share *has,
 	const struct sl_queue_bounds *bounds, uint32_t tasks, uint64_t bytes)

@@ -1,7 +1,7 @@
 /*
  * retry - see the header
  */
-#include "policy/verdicts/retry.h"
+#include "policy/quota/retry.h"
 
 static sl_ns pause_after(uint32_t failures)
 {
