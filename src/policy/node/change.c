@@ -232,7 +232,7 @@ void sl_node_on_workload_set(struct sl_node_step *step, const struct sl_event *e
 	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
 	struct change to;
 
-	if (!workload || workload->leaving) {
+	if (!workload || sl_node_is_removed(workload)) {
 		sl_node_refuse(step, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0, 0);
 		return;
 	}

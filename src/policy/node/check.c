@@ -87,11 +87,12 @@ static int check_workload(const struct sl_node_workload *workload, struct sl_err
 	bool parked = sl_node_is_parked(workload);
 
 	if ((parked && workload->account.request_bytes) ||
-		(workload->leaving && sl_list_is_empty(&workload->clients))) {
+		(sl_node_is_removed(workload) && sl_list_is_empty(&workload->clients))) {
 		sl_error_set(err, "workload %llu: stage %d, request %llu%s",
 			(unsigned long long)workload->index.id, workload->stage,
 			(unsigned long long)workload->account.request_bytes,
-			workload->leaving ? ", and it should be forgotten" : "");
+			sl_node_is_removed(workload) ? ", and it should be forgotten"
+						     : "");
 		return 1;
 	}
 	sl_node_each_client_of(client, workload)

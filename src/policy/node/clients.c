@@ -36,7 +36,7 @@ void sl_node_tell_view(struct sl_node_step *step, const struct sl_node_workload 
 	uint32_t gpu, uint32_t if_living)
 {
 	if (SL_MUTANT(VIEW_UNTOLD, living_of(workload) < if_living, true) ||
-		workload->leaving)
+		sl_node_is_removed(workload))
 		return;
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_VIEW,
 				   .view = {.workload = workload->index.id, .gpu = gpu}});
@@ -75,7 +75,7 @@ void sl_node_on_client_join(struct sl_node_step *step, const struct sl_event *ev
 	struct sl_node_client *client = node->spare_clients;
 	struct sl_node_look *look;
 
-	if (!workload || workload->leaving || sl_node_find_client(node, id)) {
+	if (!workload || sl_node_is_removed(workload) || sl_node_find_client(node, id)) {
 		sl_node_note(step, SL_REASON_STRAY, 0, event->client_join.workload, 0, 0);
 		return;
 	}

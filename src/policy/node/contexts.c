@@ -87,8 +87,8 @@ static uint32_t to_come(
 		const struct sl_node_workload *workload = sl_node_workload_at(link);
 		bool has = has_context(workload->account.cell, gpu);
 
-		count += workload != but && !workload->leaving &&
-			 (workload->account.gpu_mask >> gpu & 1) && !has;
+		count += workload != but && (workload->account.gpu_mask >> gpu & 1) &&
+			 !has;
 		sl_node_each_client_of(client, workload) count +=
 			(workload == but || has) && is_making(client, gpu);
 	}

@@ -237,7 +237,7 @@ static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *wo
 	bool proven = true;
 
 	if (!workload->warm_after || workload->stage != SL_NODE_RUNS ||
-		workload->leaving || workload->flags & SL_WORKLOAD_NO_SWAP ||
+		sl_node_is_removed(workload) || workload->flags & SL_WORKLOAD_NO_SWAP ||
 		!step->node->config.config.pool_bytes)
 		return false;
 	sl_node_each_client_of(client, workload)

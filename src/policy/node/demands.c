@@ -244,7 +244,7 @@ static bool is_plain(const struct sl_node_step *step, struct sl_node_demand *dem
 	uint64_t use = sl_ledger_use(account, demand->gpu) + demand->bytes;
 
 	if (step->plans || node->recover_until || node->lacks || demand->flags ||
-		workload->stage != SL_NODE_RUNS || workload->leaving ||
+		workload->stage != SL_NODE_RUNS || sl_node_is_removed(workload) ||
 		client->stage != SL_NODE_LIVES || client->stop_stage != SL_NODE_UNTOLD ||
 		client->order.id || client->back_off.until > step->now ||
 		demand->of_client.prev != &client->demands || sl_node_is_out(client) ||

@@ -141,7 +141,7 @@ void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event
 	sl_list_foreach (link, &node->all_workloads) {
 		struct sl_node_workload *workload = sl_node_workload_at(link);
 
-		if (!workload->leaving && workload->account.gpu_mask >> gpu & 1)
+		if (workload->account.gpu_mask >> gpu & 1)
 			sl_node_note(step, SL_REASON_LOST_FOR, gpu, workload->index.id, 0,
 				sl_ledger_here(&workload->account, gpu));
 	}

@@ -69,7 +69,7 @@ void sl_node_on_workload_park(struct sl_node_step *step, const struct sl_event *
 	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
 	bool recovered = event->workload_park.recovered;
 
-	if (!workload || workload->leaving || sl_node_is_stopped(workload)) {
+	if (!workload || sl_node_is_removed(workload) || sl_node_is_stopped(workload)) {
 		sl_node_refuse(step, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0, 0);
 		return;
 	}
@@ -97,7 +97,7 @@ void sl_node_on_workload_resume(struct sl_node_step *step, const struct sl_event
 	uint64_t id = event->workload_resume.workload;
 	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
 
-	if (!workload || workload->leaving) {
+	if (!workload || sl_node_is_removed(workload)) {
 		sl_node_refuse(step, id, SL_REASON_UNKNOWN_WORKLOAD, 0, 0, 0);
 		return;
 	}

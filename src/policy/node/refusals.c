@@ -42,7 +42,7 @@ static enum sl_reason never(
 	if (SL_MUTANT(LOST_IS_SERVED, node->gpu[demand->gpu].lost, false))
 		return SL_REASON_GPU_LOST;
 	if (SL_MUTANT(STOPPING_IS_SERVED,
-		    sl_node_is_stopped(workload) || workload->leaving, false))
+		    sl_node_is_stopped(workload) || sl_node_is_removed(workload), false))
 		return SL_REASON_CANCELLED;
 	if (SL_MUTANT(LIMIT_WAITS, sl_node_exceeds_limit(demand), false))
 		return SL_REASON_OVER_LIMIT;

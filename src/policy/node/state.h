@@ -48,7 +48,6 @@ struct sl_node_workload {
 	uint32_t
 		others; /* GPUs that it may be bound to instead, before it has anything */
 	enum sl_node_workload_stage stage;
-	bool leaving; /* removed, but clients of it still hold memory */
 	sl_ns stage_at; /* RESUMING: since; ENDING: when to kill; ENDED: when not to count on it */
 	uint32_t told;
 	sl_ns served_at, slice_ends; /* of its last slice */
@@ -200,6 +199,12 @@ struct sl_node {
 	for (struct sl_node_client *client = sl_node_client_at((w)->clients.next); \
 		&client->of_workload != &(w)->clients;                             \
 		client = sl_node_client_at(client->of_workload.next))
+
+/* Nothing is promised to it any more, but clients of it still hold memory. */
+static inline bool sl_node_is_removed(const struct sl_node_workload *workload)
+{
+	return !workload->account.gpu_mask;
+}
 
 static inline struct sl_node_client *sl_node_client_at(const struct sl_link *link)
 {

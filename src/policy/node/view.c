@@ -150,7 +150,7 @@ struct sl_node_workload_view sl_node_workload_alone(
 	struct state state;
 	sl_ns waits;
 
-	if (!workload || workload->leaving)
+	if (!workload || sl_node_is_removed(workload))
 		return (struct sl_node_workload_view){0};
 	waits = workload->waits_since ? node->now - workload->waits_since : 0;
 	state = state_of(node, workload);

@@ -126,7 +126,7 @@ static void say_gpu(
 		because.bytes = sl_ledger_excess(&node->ledger, gpu);
 		why->fn(why->context, &because);
 	}
-	if (!over || workload->leaving)
+	if (!over || sl_node_is_removed(workload))
 		return;
 	why->fn(why->context,
 		&(struct sl_node_because){.reason = SL_REASON_OVER_ITS_LIMIT,
@@ -173,7 +173,7 @@ void sl_node_why(
 
 	if (!workload)
 		return;
-	if (sl_node_is_stopped(workload) && !workload->leaving)
+	if (sl_node_is_stopped(workload) && !sl_node_is_removed(workload))
 		fn(context, &(struct sl_node_because){
 				    .reason = SL_REASON_STOP_ASKED, .workload = id});
 	if (workload->stage == SL_NODE_RESUMING) {

@@ -45,7 +45,7 @@ static struct sl_node_workload *new_workload(struct sl_node *node, uint64_t id)
 
 void sl_node_forget_workload(struct sl_node *node, struct sl_node_workload *workload)
 {
-	if (!workload->leaving || !sl_list_is_empty(&workload->clients))
+	if (!sl_node_is_removed(workload) || !sl_list_is_empty(&workload->clients))
 		return;
 	sl_index_remove(&node->workloads, &workload->index);
 	sl_list_unlink(&workload->of_node);
@@ -209,7 +209,8 @@ uint32_t sl_node_workloads_of(const struct sl_node *node, uint32_t owner)
 		const struct sl_node_workload *workload = sl_node_workload_at(link);
 
 		count += workload->owner == owner &&
-			 SL_MUTANT(BOUND_COUNTS_LEAVING, !workload->leaving, true);
+			 SL_MUTANT(BOUND_COUNTS_LEAVING, !sl_node_is_removed(workload),
+				 true);
 	}
 	return count;
 }
@@ -327,12 +328,11 @@ void sl_node_on_workload_remove(struct sl_node_step *step, const struct sl_event
 	uint64_t id = event->workload_remove.workload;
 	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
 
-	if (!workload || workload->leaving) {
+	if (!workload || sl_node_is_removed(workload)) {
 		sl_node_note(step, SL_REASON_STRAY, 0, id, 0, 0);
 		return;
 	}
 	sl_node_cancel_all(step, workload);
-	workload->leaving = true;
 	/* Not killed any more. */
 	if (workload->stage != SL_NODE_ENDING ||
 		SL_MUTANT(STOP_KILLS_THE_ENDED, true, false))
@@ -364,7 +364,7 @@ void sl_node_on_workload_stop(struct sl_node_step *step, const struct sl_event *
 	struct sl_node_workload *workload = sl_node_find_workload(step->node, id);
 	sl_ns kill_at = sl_node_later(step->now, event->workload_stop.grace);
 
-	if (!workload || workload->leaving) {
+	if (!workload || sl_node_is_removed(workload)) {
 		sl_node_note(step, SL_REASON_STRAY, 0, id, 0, 0);
 		return;
 	}
