@@ -604,8 +604,25 @@ static void on_probe(struct swap_rules *r, const struct sl_action *a)
 		swap_count(r, p, &p->probes, "PROBEs");
 }
 
+/* What asks for another look at once has something to do then, soon. */
+static void on_wake(struct swap_rules *r, const struct sl_action *a)
+{
+	enum { MOST = 20 };
+
+	r->wake = a->wake_at.at;
+	r->rounds = r->wake <= r->now ? r->rounds + 1 : 0;
+	if (r->rounds > MOST)
+		swap_break(r, SWAP_STORM, "woken at once %d times, and nothing is done",
+			MOST);
+}
+
 void swap_rules_action(struct swap_rules *r, const struct sl_action *a)
 {
+	if (a->type == SL_ACTION_WAKE_AT) {
+		on_wake(r, a);
+		return;
+	}
+	r->rounds = 0;
 	switch (a->type) {
 	case SL_ACTION_ADMIT: on_admit(r, a); break;
 	case SL_ACTION_SET_DONE: on_set_done(r, a); break;
@@ -621,7 +638,6 @@ void swap_rules_action(struct swap_rules *r, const struct sl_action *a)
 	case SL_ACTION_RESUMED: on_resumed(r, a); break;
 	case SL_ACTION_LEFT: on_left(r, a); break;
 	case SL_ACTION_NOTE: on_note(r, a); break;
-	case SL_ACTION_WAKE_AT: r->wake = a->wake_at.at; break;
 	default: break;
 	}
 }
@@ -634,6 +650,8 @@ void swap_rules_before(struct swap_rules *r, sl_ns now, const struct sl_event *e
 	r->event = *event;
 	if (now >= r->wake)
 		r->wake = SL_NS_NEVER;
+	if (event->type != SL_EVENT_TIME)
+		r->rounds = 0;
 	swap_books_event(r, event);
 	swap_judge_i1(r);
 }

@@ -236,9 +236,30 @@ static bool is_oom_first(struct sl_node_step *step, const struct sl_node_claim *
 	return true;
 }
 
-static void look(struct sl_node_step *step, struct sl_node_claim *claim)
+/* What would fit where it stands without its guard is looked at there: a guard takes no seat from
+ * its own claim. Beside those after it less leaves of requests, so that the pool may suffice. */
+static bool lose_guard(struct sl_node_step *step, uint32_t at)
 {
 	struct sl_node_plan *plan = step->node->plan;
+	struct sl_node_claim *claim = plan->order[at];
+
+	if (claim->rank.class != SL_RANK_GUARDED || !claim->facts.coming)
+		return false;
+	claim->facts.coming = false;
+	claim->rank = sl_rank_of(&claim->facts, step->now, &plan->rank_due);
+	while (at + 1 < plan->claims_count &&
+		sl_rank_compare(&plan->order[at + 1]->rank, &claim->rank) < 0) {
+		plan->order[at] = plan->order[at + 1];
+		plan->order[++at] = claim;
+	}
+	return true;
+}
+
+/* False: it is looked at again later. */
+static bool look(struct sl_node_step *step, uint32_t at)
+{
+	struct sl_node_plan *plan = step->node->plan;
+	struct sl_node_claim *claim = plan->order[at];
 	struct sl_node_client *client = claim->client;
 	struct sl_node_claim *body = client->look->body;
 	bool with_body = needs_body(claim);
@@ -256,12 +277,14 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 		need_of(step, claim, &of);
 		claim->verdict = judge(step, claim, &of);
 	}
+	if (claim->verdict != SL_NODE_SEATED && lose_guard(step, at))
+		return false;
 	if (is_oom_first(step, claim, &of))
 		sl_node_end_demand(step, claim, SL_REASON_OOM_FIRST);
 	else if (claim->verdict != SL_NODE_SEATED && sl_node_stop_for(step, claim))
 		claim->verdict = judge(step, claim, &of);
 	if (claim->is_over)
-		return;
+		return true;
 	if (claim->verdict == SL_NODE_SEATED) {
 		/* Others leave for it beside what is kept, which stays kept from now on. */
 		if (claim->demand && claim->room.moves) {
@@ -273,12 +296,13 @@ static void look(struct sl_node_step *step, struct sl_node_claim *claim)
 		sit(step, claim, claim->demand && with_body);
 		if (!claim->demand)
 			client->look->sits = true;
-		return;
+		return true;
 	}
 	if (claim->verdict != SL_NODE_TIME &&
 		sl_node_endless(step->node, claim) == SL_ENDLESS_NOT)
 		plan->blocked |= claim->gpus;
 	reserve(step, claim, &of);
+	return true;
 }
 
 void sl_node_seat(struct sl_node_step *step)
@@ -290,9 +314,12 @@ void sl_node_seat(struct sl_node_step *step)
 		plan->kept_bytes[gpu] = 0;
 	memset(plan->keeper, 0, sizeof(plan->keeper));
 	plan->helped = NULL;
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		if (!plan->order[i]->with_demand && !plan->order[i]->client->look->coming)
-			look(step, plan->order[i]);
+	plan->denies = false;
+	for (uint32_t i = 0; i < plan->claims_count;) {
+		bool skips = plan->order[i]->with_demand ||
+			     plan->order[i]->client->look->coming;
+
+		i += skips || look(step, i);
 	}
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		struct sl_node_claim *claim = plan->order[i];

@@ -544,6 +544,7 @@ static void test_waits_anew(void **state)
 	all(&p, anew, SL_ARRAY_LEN(anew));
 	got = play(&p, "their time is over", 60001, (struct sl_event)TIME);
 	assert_non_null(strstr(got, "DENY 1/2 WAITED_TOO_LONG"));
+	got = play(&p, "and nothing is kept for it", 60001, (struct sl_event)TIME);
 	assert_non_null(strstr(got, "EVICT 1 g0 25 EVICTED_FOR"));
 	play_close(&p);
 }

@@ -87,10 +87,44 @@ static void test_is_told_so(void **state)
 	play_close(&p);
 }
 
+/* N has 40 that cannot be moved, D 30 that can, and 20 are about to be free. So A's 65 never fit,
+ * and what is free is kept for it while it waits. As it is denied nobody has to leave for B. */
+static void nobody_leaves_for_what_was_kept(void **state)
+{
+	static const struct play_row rows[] = {
+		{"swap", 0, SWAP(1000), ""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"A", 0, WORKLOAD(1), "ADMIT 1 m1 r0 l100"},
+		{"N", 0, WORKLOAD(2), "ADMIT 2 m1 r0 l100"},
+		{"D", 0, WORKLOAD(3), "ADMIT 3 m1 r0 l100"},
+		{"B", 0, WORKLOAD(4), "ADMIT 4 m1 r0 l100"},
+		{"cannot be moved", 0, JOIN(N, 2), ""},
+		{"has 40", 0, ASK(N, 1, 0, 40), "GRANT 2/1 g0 40"},
+		{"", 0, COMMIT(N, 1, 40), ""},
+		{"can be moved", 0, SWAPPER(D, 3), ""},
+		{"has 30", 0, ASK(D, 1, 0, 30), "GRANT 3/1 g0 30"},
+		{"", 0, COMMIT(D, 2, 30), ""},
+		{"its sibling", 0, JOIN(5, 3), ""},
+		{"has 20", 0, ASK(5, 1, 0, 20), "GRANT 5/1 g0 20"},
+		{"", 0, COMMIT(5, 3, 20), "VIEW 3 g0"},
+		{"has nothing", 0, SWAPPER(A, 1), ""},
+		{"has nothing", 0, SWAPPER(B, 4), ""},
+		{"in vain", 0, ASK(A, 1, 0, 65), "PROBE 3 1"},
+		{"dies", 59900, EXIT(5),
+			"VIEW 3 g0; NOTE BURST_WAITS g0 1/2 65; PROBE 3 2"},
+		{"as A's time is over", 60000, ASK(B, 1, 0, 30),
+			"DENY 1/1 WAITED_TOO_LONG g0"},
+		{"all is free", 60001, RELEASED(5, 0, 0), "GRANT 4/1 g0 30"},
+	};
+
+	PLAY(rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_is_told_so),
+		cmocka_unit_test(nobody_leaves_for_what_was_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
