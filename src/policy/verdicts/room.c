@@ -160,23 +160,26 @@ static uint64_t wanting(const struct sl_room_gpu *gpu)
 	return sl_sub_sat(gpu->wanting_bytes, gpu->above_bytes);
 }
 
-/* Beside a burst that stays requests are to have room, but for those above it: what leaves of them
- * does not help. */
-static uint64_t out_beside_requests(const struct sl_room_gpu *gpu, uint64_t all)
-{
-	uint64_t bytes = sl_sub_sat(all + wanting(gpu), gpu->shareable_bytes);
-
-	return bytes ? sl_min_u64(bytes + gpu->within_bytes, gpu->rest_bytes) : 0;
-}
-
-uint64_t sl_room_out(const struct sl_room_gpu *gpu)
+/* Beside a burst that stays requests are to have room, too, but for those above it. */
+static uint64_t least_out(const struct sl_room_gpu *gpu)
 {
 	uint64_t all = gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
-	uint64_t bytes = sl_sub_sat(all, gpu->shareable_bytes);
 
 	if (SL_MUTANT(ROOM_HELD_ON_LOAN, gpu->holds, false))
-		bytes = sl_max_u64(bytes, out_beside_requests(gpu, all));
-	return bytes;
+		all += wanting(gpu);
+	return sl_sub_sat(all, gpu->shareable_bytes);
+}
+
+/* What leaves of requests makes no room for them. */
+uint64_t sl_room_out(const struct sl_room_gpu *gpu)
+{
+	uint64_t least = least_out(gpu);
+	uint64_t seats = sl_sub_sat(gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes,
+		gpu->shareable_bytes);
+
+	if (!least || !SL_MUTANT(ROOM_HELD_ON_LOAN, gpu->holds, false))
+		return least;
+	return sl_max_u64(seats, sl_min_u64(least + gpu->within_bytes, gpu->rest_bytes));
 }
 
 uint64_t sl_room_spare(const struct sl_room_gpu *gpu)
@@ -233,7 +236,8 @@ static void sum(struct sums *sums, const struct both *both, uint32_t g)
 	sums->out_bytes += bytes;
 	sums->lent_bytes += on_requests;
 	sums->away_bytes += gpu->away_bytes;
-	sums->moves |= SL_MUTANT(ALL_SUMS_COUNT, bytes > sl_room_out(before), true);
+	sums->moves |= SL_MUTANT(
+		ALL_SUMS_COUNT, bytes && least_out(gpu) > least_out(before), true);
 	sums->lends |= both->claim->demand && both->claim->need[g].asks_bytes &&
 		       on_requests > SL_MUTANT(ALL_SUMS_COUNT,
 					     lent(before, sl_room_out(before), above), 0);
