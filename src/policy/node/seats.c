@@ -286,8 +286,9 @@ static bool look(struct sl_node_step *step, uint32_t at)
 	if (claim->is_over)
 		return true;
 	if (claim->verdict == SL_NODE_SEATED) {
-		/* Others leave for it beside what is kept, which stays kept from now on. */
-		if (claim->demand && claim->room.moves) {
+		/* Others leave for it beside what is kept, which stays kept from now on, unless it
+		 * is let past that. */
+		if (claim->demand && claim->room.moves && !claim->helps) {
 			fix_kept(plan);
 			memset(plan->kept_bytes, 0, sizeof(plan->kept_bytes));
 		}

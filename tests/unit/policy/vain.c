@@ -11,12 +11,13 @@
 #define SWAP(pool)                     \
 	SETTINGS(.pool_bytes = (pool), \
 		.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0))
-#define WORKLOAD(w)   EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, 0})
-#define SWAPPER(c, w) EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
-#define COMES(c, w)   EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
-#define OUT(c, n)     EVENT(CLIENT_EVICTED, client_evicted, {c, 0, n})
-#define REPORTED(c)   EVENT(CLIENT_REPORTED, client_reported, {c})
-#define WANT(c, n)    EVENT(WANT, want, {c, n})
+#define WORKLOAD(w)       EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, 0})
+#define SWAPPER(c, w)     EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
+#define COMES(c, w)       EVENT(CLIENT_JOIN, client_join, {c, w, 1, 1})
+#define OUT(c, n)         EVENT(CLIENT_EVICTED, client_evicted, {c, 0, n})
+#define REPORTED(c)       EVENT(CLIENT_REPORTED, client_reported, {c})
+#define ASK_HELD(c, a, n) EVENT(ASK, ask, {c, a, 0, n, SL_NODE_ASK_HELD})
+#define WANT(c, n)        EVENT(WANT, want, {c, n})
 
 enum { A = 1, N, D, B };
 
@@ -120,11 +121,46 @@ static void nobody_leaves_for_what_was_kept(void **state)
 	PLAY(rows);
 }
 
+/* A has 61, of which 45 are held, B 30, D 3, and 6 are free and kept for A. A's 17 have no room in
+ * the pool, and wait for what B has; so B is let past with its 8, and 2 leave for it, not 8. */
+static void what_helps_takes_what_is_kept(void **state)
+{
+	static const struct play_row rows[] = {
+		{"swap", 0, SWAP(6), ""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"A", 0, WORKLOAD(1), "ADMIT 1 m1 r0 l100"},
+		{"B", 0, WORKLOAD(4), "ADMIT 4 m1 r0 l100"},
+		{"D", 0, WORKLOAD(3), "ADMIT 3 m1 r0 l100"},
+		{"A", 0, SWAPPER(A, 1), ""},
+		{"B", 0, SWAPPER(B, 4), ""},
+		{"D", 0, SWAPPER(D, 3), ""},
+		{"has", 0, ASK_HELD(A, 1, 45), "GRANT 1/1 g0 45"},
+		{"", 0, COMMIT(A, 1, 45), ""},
+		{"has", 0, ASK(A, 2, 0, 16), "GRANT 1/2 g0 16"},
+		{"", 0, COMMIT(A, 2, 16), ""},
+		{"has", 0, ASK(B, 1, 0, 30), "GRANT 4/1 g0 30"},
+		{"", 0, COMMIT(B, 3, 30), ""},
+		{"has", 0, ASK(D, 1, 0, 3), "GRANT 3/1 g0 3"},
+		{"", 0, COMMIT(D, 4, 3), ""},
+		{"waits", 8000, ASK(A, 3, 0, 17),
+			"NOTE POOL_FULL g0 1/0 17; PROBE 4 1; PROBE 1 1; "
+			"PROBE 3 1"},
+		{"waits", 10000, ASK(B, 2, 0, 8),
+			"NOTE BURST_WAITS g0 1/4 17; PROBE 4 2; PROBE 1 2; "
+			"PROBE 3 2"},
+		{"has stood still, too", 11000, TIME,
+			"EVICT 3 g0 2 EVICTED_FOR; NOTE LEAVING_WAITS g0 4/3 8"},
+	};
+
+	PLAY(rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_is_told_so),
 		cmocka_unit_test(nobody_leaves_for_what_was_kept),
+		cmocka_unit_test(what_helps_takes_what_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
