@@ -171,7 +171,8 @@ static int read_image(struct image *image, struct sl_elf *out)
 /* Mapped, not read: most of a library is code, which is not looked at. */
 int sl_elf_read(const char *path, struct sl_elf *out)
 {
-	sl_cleanup(sl_closep) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	sl_cleanup(sl_closep) int fd =
+		open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct image image = {0};
 	struct stat st;
 	void *data;

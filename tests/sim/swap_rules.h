@@ -96,7 +96,7 @@ struct swap_member {
 
 struct swap_rules {
 	sl_ns now, wake;
-	uint32_t rounds; /* in which it only asked to be woken at once */
+	uint32_t rounds;       /* in which it only asked to be woken at once */
 	struct sl_event event; /* of the step */
 	bool swaps;            /* swap is in the chain and there is a pool */
 	bool waits;            /* a burst that nothing can help is not denied at once */

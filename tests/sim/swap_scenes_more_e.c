@@ -366,8 +366,8 @@ static void siblings_stay(struct swap_world *w)
 	expect_share(w, slot + 1, 2, 60, 0.4);
 }
 
-/* A server within its request is beside the turns of two bursts, and makes them no shorter: 1.6 s as
- * without it, not a share of the longest turn. */
+/* A server within its request is beside the turns of two bursts, and makes them no shorter: 1.6 s
+ * as without it, not a share of the longest turn. */
 static void turns_beside_a_server(struct swap_world *w)
 {
 	uint32_t a;

@@ -111,7 +111,7 @@ struct sl_node_plan {
 		worked; /* GPUs where a claim without a seat lacks: others end for the first one */
 	uint32_t crowded;
 	bool denies; /* a demand that had a seat, or kept room */
-	bool trims; /* an EVICT may have to wait for copies of resident chunks */
+	bool trims;  /* an EVICT may have to wait for copies of resident chunks */
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of what claims, by set */
 	uint64_t kept_bytes
 		[SL_NODE_GPUS_MAX]; /* for demands without a seat, from those behind */
