@@ -277,7 +277,7 @@ static void has_left(struct swap_rules *r, struct swap_party *p, uint64_t more)
 		return;
 	r->moved += moved;
 	r->needed += needed;
-	if (r->moved > r->needed + r->needed / 1000 + SL_GIB)
+	if (r->moved > r->needed + r->needed / 100 + SL_GIB)
 		swap_break(r, SWAP_NEEDED,
 			"%" PRIu64 " bytes were moved for others so far, and %" PRIu64
 			" had sufficed",

@@ -156,21 +156,33 @@ bool swap_lacks_rightly(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 	return false;
 }
 
-bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu)
+/* What a workload asks for, all together: behind older demands of it one may be a burst. */
+static uint64_t asked_by(
+	const struct swap_rules *r, const struct swap_member *m, uint32_t gpu)
 {
+	uint64_t sum = 0;
+
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
-		const struct swap_member *m = NULL;
 
-		for (uint32_t n = 0; p->used && n < SWAP_GRANTS; n++) {
+		for (uint32_t n = 0; p->used && p->workload == m->id && n < SWAP_GRANTS;
+			n++) {
 			const struct swap_demand *d = &p->demand[n];
 
-			if (!waits(d) || d->gpu != gpu)
-				continue;
-			m = m ? m : swap_member_of(r, p->workload);
-			if (m && !swap_is_entitled(r, m, d))
-				return true;
+			sum += waits(d) && d->gpu == gpu && !d->there ? d->bytes : 0;
 		}
+	}
+	return sum;
+}
+
+bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < r->members; i++) {
+		const struct swap_member *m = &r->member[i];
+		uint64_t asks = m->used ? asked_by(r, m, gpu) : 0;
+
+		if (asks && swap_use(r, m->id, gpu) + asks > swap_request(m, gpu))
+			return true;
 	}
 	return false;
 }

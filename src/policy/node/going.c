@@ -276,9 +276,10 @@ static void warm(struct sl_node_step *step, struct sl_node_workload *workload)
 	workload->told &= ~SL_NODE_TOLD_WARM;
 	if (is_demand_moving(step->node->plan))
 		return;
+	/* What is to end for others is counted on as gone, not as moved. */
 	sl_node_each_client_of(client, workload)
 	{
-		if (client->stage != SL_NODE_DYING)
+		if (client->stage != SL_NODE_DYING && !sl_node_is_told_to_end(client))
 			send(step, client, 0);
 	}
 }

@@ -68,6 +68,9 @@ static void test_is_helped_otherwise(void **state)
 		(struct sl_event)CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0));
 	assert_true(said(&p, 4000, (struct sl_event)UNMANAGED(0, 30),
 		"STOP 2 2 TERM STOP_PRIORITY"));
+	/* What is to end does not go warm any more. */
+	assert_false(said(&p, 4010,
+		(struct sl_event)EVENT(PULSE, pulse, {V, 3000 * SL_MS, 0, 1}), "EVICT"));
 	play_close(&p);
 }
 
