@@ -215,6 +215,8 @@ bool shadow_lends(const struct shadow *shadow, const struct shadow_workload *bor
 /* The same for this demand. */
 bool shadow_lends_to(const struct shadow *shadow, const struct shadow_demand *demand,
 	const struct shadow_workload *owner);
+/* Processes that have memory there are being stopped. */
+bool shadow_is_stopping(const struct shadow *s, uint32_t gpu);
 /* With what is dying, or also with what is being stopped, the demand would fit. */
 bool shadow_comes_back(const struct shadow *shadow, const struct shadow_demand *demand,
 	enum sl_reason reason);

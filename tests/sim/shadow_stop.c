@@ -151,6 +151,16 @@ static void mark_stopping(const struct shadow *s, bool gone[SHADOW_CLIENTS])
 	}
 }
 
+bool shadow_is_stopping(const struct shadow *s, uint32_t gpu)
+{
+	bool gone[SHADOW_CLIENTS] = {false}, any = false;
+
+	mark_stopping(s, gone);
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		any |= gone[i] && shadow_held(s, &s->client[i], gpu);
+	return any;
+}
+
 /* Processes that are being stopped, or dying ones, will give bytes of its GPU, and enough. */
 bool shadow_stops_for(const struct shadow *s, const struct shadow_demand *d)
 {

@@ -138,20 +138,21 @@ uint64_t sl_node_stuck_on(
 	return sl_min_u64(bytes, sl_node_burst_on(node, workload, gpu));
 }
 
-/* A client was told to end for it. */
+/* A client was told to end for it, and is counted on. */
 static bool name_ended(const struct sl_node *node, struct sl_node_because *because)
 {
 	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
 		at = sl_index_next(&node->clients, at)) {
 		const struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
 
-		if (!sl_node_is_told_to_end(client) ||
+		uint64_t bytes = sl_ledger_live(&client->holding.cell[because->gpu]);
+
+		if (!bytes || !sl_node_ends(client, node->now) ||
 			client->stop.other != because->workload ||
 			client->stop.gpu != because->gpu)
 			continue;
 		because->other = client->workload->index.id;
-		because->other_bytes =
-			sl_ledger_live(&client->holding.cell[because->gpu]);
+		because->other_bytes = bytes;
 		return true;
 	}
 	return false;
