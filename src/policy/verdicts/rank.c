@@ -100,17 +100,22 @@ static uint64_t since(const struct sl_rank_facts *facts, bool in_slice)
 				     SL_NS_NEVER - facts->slice_ends);
 }
 
-/* What is there with its slice over stands where the sibling that it waits for stands. */
+/* What is there stands where the sibling that it waits for stands; in its slice only if that is
+ * before its own place. */
 static void join_sibling(struct sl_rank *rank, const struct sl_rank_facts *facts,
 	bool in_slice, struct look *look)
 {
 	const struct sl_rank_facts *sibling = facts->sibling;
+	enum sl_rank_class class;
 
-	if (!sibling || in_slice || waits(facts) || rank->class == SL_RANK_THERE)
+	if (!sibling || waits(facts) || rank->class == SL_RANK_THERE)
 		return;
-	rank->class = SL_MUTANT(RANK_GUARD_SHARED, own_class(sibling, false, look),
+	class = SL_MUTANT(RANK_GUARD_SHARED, own_class(sibling, false, look),
 		sibling->coming ? SL_RANK_GUARDED : own_class(sibling, false, look));
-	rank->since = waits_since(sibling);
+	if (in_slice && class >= rank->class)
+		return;
+	rank->class = class;
+	rank->since = in_slice ? rank->since : waits_since(sibling);
 }
 
 static uint32_t kind_slot(const struct sl_rank_facts *facts, bool there)

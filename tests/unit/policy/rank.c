@@ -87,6 +87,7 @@ static const struct row {
 	{"a slice counts for its demand", {WAITS(3)}, {DEMAND(1), OVER(5)}, 5},
 	{"a sibling is waited for", {OVER(1), SIBLING(WAITS(1))}, {WAITS(2)}, 5},
 	{"also one that is overdue", {OVER(1), SIBLING(OVERDUE)}, {WAITS(1)}, 1},
+	{"and in a slice, too", {IN_SLICE(9), SIBLING(OVERDUE)}, {IN_SLICE(1)}, 1},
 	/* No sibling is told of, since together they are too large. */
 	{"not if it never comes beside it", {WAITS(2)}, {OVER(1)}, 5},
 	{"siblings: what is there stays", {OVER(1), SIBLING(WAITS(1)), .client = 9},
