@@ -292,8 +292,8 @@ static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *lea
 	return count;
 }
 
-/* What grows in its slice will ask for more: as much again as it grew by leaves ahead, so that what
- * grows piece by piece costs few moves. */
+/* What grows in its slice will ask for more: as much again as it grew by, at most what it has there,
+ * leaves ahead, so that what grows piece by piece costs few moves. */
 static uint64_t ahead_of(
 	const struct move *move, const struct sl_node_claim *claim, uint32_t gpu)
 {
@@ -302,17 +302,17 @@ static uint64_t ahead_of(
 	struct sl_node_claim more = *claim;
 	struct sl_node_demand demand;
 	struct sl_room_claim of;
-	uint64_t grown, most, use;
+	uint64_t grown, most, has;
 
 	if (!claim->demand || claim->demand->gpu != gpu ||
 		move->step->now >= workload->slice_ends)
 		return 0;
 	demand = *claim->demand;
-	use = sl_ledger_use(account, demand.gpu) + demand.bytes;
-	most = claim->entitled ? sl_ledger_request(account, demand.gpu)
-			       : account->limit_bytes;
+	has = sl_ledger_use(account, gpu);
+	most = claim->entitled ? sl_ledger_request(account, gpu) : account->limit_bytes;
 	grown = sl_sub_sat(sl_node_use_of(workload), workload->slice_bytes);
-	demand.bytes = sl_min_u64(grown, sl_sub_sat(most, use));
+	demand.bytes =
+		sl_min_u64(sl_min_u64(grown, has), sl_sub_sat(most, has + demand.bytes));
 	more.demand = &demand;
 	sl_node_room_claim(
 		move->step->node, &more, false, &claim->client->workload->sums->now, &of);

@@ -130,11 +130,50 @@ static void test_lends_what_is_there(void **state)
 	play_close(&p);
 }
 
+/* G grew on the first GPU in its slice. On the second, where it has nothing yet, V leaves it what it
+ * asks for, and as much again as it has there for the next piece. */
+static void test_grows_where_it_has(void **state)
+{
+	static const struct play_row rows[] = {
+		{"pool", 0, SWAP(1000), NULL},
+		{"GPU", 0, GPU(0, 100), NULL},
+		{"GPU", 0, GPU(1, 100), NULL},
+		{"G", 0, WORKLOAD(1, 2, 3, 0), NULL},
+		{"V", 0, WORKLOAD(2, 2, 3, 0), NULL},
+		{"G", 0, SWAPPER(1, 1), NULL},
+		{"V", 0, SWAPPER(2, 2), NULL},
+		{"asks", 0, ASK(2, 1, 0, 60), NULL},
+		{"has", 0, COMMIT(2, 1, 60), NULL},
+		{"asks", 0, ASK(2, 2, 1, 95), NULL},
+		{"has", 0, COMMIT(2, 2, 95), NULL},
+		{"G asks", 9000, ASK(1, 1, 0, 10), NULL},
+		{"has", 9000, COMMIT(1, 3, 10), NULL},
+		{"G asks", 9000, ASK(1, 2, 0, 40), NULL},
+	};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++)
+		(void)play(&p, rows[i].name, rows[i].at_ms, rows[i].event);
+	assert_row_text("V leaves",
+		play(&p, "V leaves", 9010,
+			(struct sl_event)EVENT(DONE, done,
+				{2, p.last[SL_ACTION_EVICT].id, 0, SL_SWAP_OK, 0, 10})),
+		"NOTE EVICTED_FOR g0 2/1 10; GRANT 1/2 g0 40");
+	(void)play(&p, "has", 9011, (struct sl_event)COMMIT(1, 4, 40));
+	assert_row_text("there",
+		play(&p, "there", 9012, (struct sl_event)ASK(1, 3, 1, 10)),
+		"EVICT 2 g1 5 EVICTED_FOR");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_for_the_pool),
 		cmocka_unit_test(test_lends_what_is_there),
+		cmocka_unit_test(test_grows_where_it_has),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
