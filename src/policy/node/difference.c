@@ -292,8 +292,8 @@ static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *lea
 	return count;
 }
 
-/* What grows in its slice will ask for more: as much again as it grew by, at most what it has there,
- * leaves ahead, so that what grows piece by piece costs few moves. */
+/* What grows in its slice will ask for more: as much again as it grew by, at most what it has
+ * there, leaves ahead, so that what grows piece by piece costs few moves. */
 static uint64_t ahead_of(
 	const struct move *move, const struct sl_node_claim *claim, uint32_t gpu)
 {

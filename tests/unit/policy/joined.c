@@ -130,8 +130,8 @@ static void test_lends_what_is_there(void **state)
 	play_close(&p);
 }
 
-/* G grew on the first GPU in its slice. On the second, where it has nothing yet, V leaves it what it
- * asks for, and as much again as it has there for the next piece. */
+/* G grew on the first GPU in its slice. On the second, where it has nothing yet, V leaves it what
+ * it asks for, and as much again as it has there for the next piece. */
 static void test_grows_where_it_has(void **state)
 {
 	static const struct play_row rows[] = {
