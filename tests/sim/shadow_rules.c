@@ -567,7 +567,9 @@ static bool is_true_of(
 	case SL_REASON_KEPT_FOR_HEAD: return kept || shadow_backs_off(s, d, false);
 	case SL_REASON_RECOVERY_WAITS: return shadow_is_recovering(s);
 	case SL_REASON_DRIVER_WAITS: return d->refused_ever && shadow_fits(s, d);
-	case SL_REASON_DYING_WAITS: return shadow_comes_back(s, d, reason);
+	/* What is being stopped of its own workload may have to go as well. */
+	case SL_REASON_DYING_WAITS:
+		return shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS);
 	case SL_REASON_STOPPING_WAITS: return shadow_is_stopping(s, d->gpu);
 	default: return false;
 	}
