@@ -155,6 +155,12 @@ struct both {
 	const struct sl_room_workload *workload; /* the claim's, with it */
 };
 
+/* Of it, what is more than the GPU can share has to leave. */
+static uint64_t all_of(const struct sl_room_gpu *gpu)
+{
+	return gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
+}
+
 static uint64_t wanting(const struct sl_room_gpu *gpu)
 {
 	return sl_sub_sat(gpu->wanting_bytes, gpu->above_bytes);
@@ -163,7 +169,7 @@ static uint64_t wanting(const struct sl_room_gpu *gpu)
 /* Beside a burst that stays requests are to have room, too, but for those above it. */
 static uint64_t least_out(const struct sl_room_gpu *gpu)
 {
-	uint64_t all = gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
+	uint64_t all = all_of(gpu);
 
 	if (SL_MUTANT(ROOM_HELD_ON_LOAN, gpu->holds, false))
 		all += wanting(gpu);
@@ -174,8 +180,7 @@ static uint64_t least_out(const struct sl_room_gpu *gpu)
 uint64_t sl_room_out(const struct sl_room_gpu *gpu)
 {
 	uint64_t least = least_out(gpu);
-	uint64_t seats = sl_sub_sat(gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes,
-		gpu->shareable_bytes);
+	uint64_t seats = sl_sub_sat(all_of(gpu), gpu->shareable_bytes);
 
 	if (!least || !SL_MUTANT(ROOM_HELD_ON_LOAN, gpu->holds, false))
 		return least;
@@ -184,9 +189,8 @@ uint64_t sl_room_out(const struct sl_room_gpu *gpu)
 
 uint64_t sl_room_spare(const struct sl_room_gpu *gpu)
 {
-	uint64_t all = gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
-
-	return sl_sub_sat(gpu->shareable_bytes, all + (gpu->holds ? wanting(gpu) : 0));
+	return sl_sub_sat(
+		gpu->shareable_bytes, all_of(gpu) + (gpu->holds ? wanting(gpu) : 0));
 }
 
 static bool is_burst_demand(const struct both *both)
@@ -412,8 +416,7 @@ static bool changes_nothing(const struct sl_room *room, const struct sl_room_cla
 
 		if (need(&claim->need[g]) && gpu->holds)
 			return false;
-		if (more && gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes + more >
-				    gpu->shareable_bytes)
+		if (more && all_of(gpu) + more > gpu->shareable_bytes)
 			return false;
 		if (gpu->lets_bytes < gpu->rest_bytes)
 			return false;
