@@ -26,15 +26,25 @@ static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
+/* A report after recover_wait finds grants that were made without it: no more of it is believed to be
+ * held than that leaves, and the rest is told to leave, which the client refuses. */
+static bool may_be_doubted(const struct swap_rules *r, const struct swap_party *p)
+{
+	return r->event.type == SL_EVENT_HELD && r->event.held.client == p->id &&
+	       p->expected && r->now >= r->recover_until;
+}
+
 /* SHOWN: one number everywhere: what the node shows is what there is. */
 static void compare(struct swap_rules *r, const struct sl_node *node)
 {
 	for (uint32_t i = 0; i < r->parties; i++) {
-		const struct swap_party *p = &r->party[i];
+		struct swap_party *p = &r->party[i];
 
 		for (uint32_t gpu = 0; p->used && p->alive && gpu < SWAP_GPUS; gpu++) {
 			struct sl_node_use_view v = sl_node_client_use(node, p->id, gpu);
 
+			if (may_be_doubted(r, p))
+				p->held[gpu] = sl_min_u64(p->held[gpu], v.held_bytes);
 			if (v.backing_bytes != p->backing[gpu] ||
 				v.evicted_bytes != p->evicted[gpu] ||
 				v.hidden_bytes != p->hidden[gpu] ||
