@@ -7,9 +7,10 @@
  *   - others (of a daemon before): no more than a demand could get now, that is free memory
  *	less what others' requests still lack, within the workload's limit, or the larger one it
  *	had before where that was lowered below what it has; or what NVML lists for the process,
- *	if that is more.
- * An honest process that is cut all the same loses nothing: what NVML lists beyond its backing
- * counts as hidden, and what it says of its memory later counts as far as the books go.
+ *	if that is more, by a sample that began after it came back (look.h).
+ * What NVML lists beyond its backing counts as hidden, which nothing can move: so an honest process
+ * that is cut loses nothing, but others may wait for those bytes for ever. What it says of its
+ * memory later counts as far as the books go.
  */
 #ifndef SL_DAEMON_CLAIM_H
 #define SL_DAEMON_CLAIM_H

@@ -21,6 +21,7 @@
 #include "daemon/hostpool.h"
 #include "daemon/ipc.h"
 #include "daemon/jobs.h"
+#include "daemon/look.h"
 #include "daemon/pids.h"
 #include "daemon/probing.h"
 #include "daemon/process.h"
@@ -349,6 +350,19 @@ static void book_report(struct sl_client *client, uint32_t ordinal, uint64_t evi
 	sl_reconcile_reported(client->daemon, client, ordinal, resident);
 }
 
+/* A report of all GPUs is from one moment, so one look serves it. */
+uint32_t sl_client_unseen(const struct sl_client *client)
+{
+	uint32_t mask = 0;
+
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		if (client->gpus[i].reported)
+			return 0;
+		mask |= 1u << client->gpu_numbers[i];
+	}
+	return client->known ? 0 : mask;
+}
+
 static void on_report(struct sl_peer *peer, const struct sl_msg_report *report)
 {
 	struct sl_client *client = peer->client;
@@ -599,6 +613,13 @@ static void on_work(struct sl_peer *peer)
 }
 
 void sl_client_message(
+	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
+{
+	if (!peer->client || !sl_look_first(peer, msg))
+		sl_client_take(peer, msg, fds);
+}
+
+void sl_client_take(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
 {
 	if (!peer->client)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/client.h"
 #include "daemon/control.h"
 #include "daemon/inventory.h"
 #include "daemon/peer.h"
@@ -21,34 +22,37 @@ struct sl_look {
 	union sl_msg msg;
 };
 
-static bool depends_on_others(const union sl_msg *msg)
+/* What it is judged by: GPUs, a bit per number. */
+static uint32_t judged_by(const struct sl_peer *peer, const union sl_msg *msg)
 {
-	return msg->head.type == SL_MSG_RUN ||
-	       (msg->head.type == SL_MSG_SET &&
-		       msg->set.which & (SL_SET_REQUEST | SL_SET_LIMIT));
+	switch (msg->head.type) {
+	case SL_MSG_RUN:
+		return sl_inventory_usable(peer->daemon,
+			msg->run.flags & SL_RUN_VISIBLE_SET ? msg->run.visible : NULL);
+	case SL_MSG_SET:
+		return msg->set.which & (SL_SET_REQUEST | SL_SET_LIMIT) ? UINT32_MAX : 0;
+	case SL_MSG_REPORT: return sl_client_unseen(peer->client);
+	default: return 0;
+	}
 }
 
-/* Where others were seen, and NVML has answered lately. */
-static bool may_be_out_of_date(const struct sl_gpu *gpu, sl_ns now)
+/* NVML has answered lately. Where only others matter, they were seen there. */
+static bool may_be_out_of_date(const struct sl_gpu *gpu, bool others, sl_ns now)
 {
-	return gpu->managed && !gpu->lost && gpu->unmanaged_bytes &&
+	return gpu->managed && !gpu->lost && (gpu->unmanaged_bytes || !others) &&
 	       !(gpu->asked && now > gpu->asked_at + SL_LOOK_NS);
 }
 
 static uint32_t gpus_of(const struct sl_peer *peer, const union sl_msg *msg)
 {
 	const struct sl_daemon *daemon = peer->daemon;
-	uint32_t mask = 0, usable = UINT32_MAX;
+	uint32_t judged = judged_by(peer, msg), mask = 0;
 	sl_ns now = sl_clock_now();
 
-	if (!depends_on_others(msg))
-		return 0;
-	if (msg->head.type == SL_MSG_RUN)
-		usable = sl_inventory_usable(daemon,
-			msg->run.flags & SL_RUN_VISIBLE_SET ? msg->run.visible : NULL);
-	for (uint32_t i = 0; i < daemon->gpu_count; i++)
-		mask |= may_be_out_of_date(&daemon->gpus[i], now) ? 1u << i : 0;
-	return mask & usable;
+	for (uint32_t i = 0; judged && i < daemon->gpu_count; i++)
+		mask |= may_be_out_of_date(&daemon->gpus[i], peer->control, now) ? 1u << i
+										 : 0;
+	return mask & judged;
 }
 
 bool sl_look_first(struct sl_peer *peer, const union sl_msg *msg)
@@ -116,7 +120,10 @@ void sl_look_seen(struct sl_daemon *daemon)
 		struct sl_wire_fds none = {0}; /* none of those that wait brings any */
 
 		sl_look_forget(peer);
-		sl_control_take(peer, &msg, &none);
+		if (peer->control)
+			sl_control_take(peer, &msg, &none);
+		else
+			sl_client_take(peer, &msg, &none);
 		sl_peer_rested(peer);
 	}
 	if (sl_list_is_empty(&daemon->looks))

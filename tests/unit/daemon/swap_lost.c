@@ -418,6 +418,61 @@ static void a_larger_limit_is_forgotten(void **state)
 	holder_end(inside, &a);
 }
 
+/* It has more than a demand could get, because it was there before another's request was. It is
+ * believed by what the driver shows after it is back: not by a daemon's first sample, which was
+ * before its memory came back to the GPU, nor by none. */
+static void believed_by_a_fresh_look(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, RIG_GIB);
+	struct rig_peer rest =
+		rig_run(&inside->rig, 14 * RIG_GIB + RIG_GIB / 2, 15 * RIG_GIB);
+
+	for (int sampled = 0; sampled < 2; sampled++) {
+		inside_end(inside);
+		rig_nvml(&inside->rig, a.peer.pid, 0);
+		inside->rig.nvml->hang = !sampled;
+		inside_begin(inside);
+		inside_until(inside, sampled ? inside->daemon.gpus[0].measured_at > 0
+					     : inside->daemon.gpus[0].asked);
+		inside->rig.nvml->hang = 1;
+		come_back(inside, &a);
+		report(&a.peer, RIG_GIB);
+		reported(&a.peer);
+		inside_turn(inside);
+		rig_nvml(&inside->rig, a.peer.pid, RIG_GIB);
+		inside->rig.nvml->hang = 0;
+		inside_until(inside, client_of(inside, &a)->state == SL_CLIENT_LIVE);
+		assert_int_equal(sl_node_client_use(inside->daemon.node, a.peer.client, 0)
+					 .backing_bytes,
+			RIG_GIB);
+		assert_false(client_of(inside, &a)->doubted);
+	}
+	holder_end(inside, &a);
+	rig_peer_end(&rest);
+	inside_until(inside, inside->daemon.workload_count == 0);
+}
+
+/* A driver that says nothing keeps nobody waiting. */
+static void believed_without_a_look(void **state)
+{
+	struct inside *inside = *state;
+	struct holder a = holder_of(inside, 8 * MIB);
+
+	inside_end(inside);
+	inside->rig.nvml->hang = 1;
+	inside_begin(inside);
+	come_back(inside, &a);
+	report(&a.peer, 8 * MIB);
+	reported(&a.peer);
+	inside_until(inside, client_of(inside, &a)->state == SL_CLIENT_LIVE);
+	assert_int_equal(
+		sl_node_client_use(inside->daemon.node, a.peer.client, 0).backing_bytes,
+		8 * MIB);
+	inside->rig.nvml->hang = 0;
+	holder_end(inside, &a);
+}
+
 /* What was not believed of it is no reason to drop it when it speaks of all it has; a figure that
  * was is one. */
 static void who_was_not_believed_is_kept(void **state)
@@ -527,6 +582,8 @@ int main(void)
 		cmocka_unit_test(false_files),
 		cmocka_unit_test(what_a_larger_limit_gave),
 		cmocka_unit_test(a_larger_limit_is_forgotten),
+		cmocka_unit_test(believed_by_a_fresh_look),
+		cmocka_unit_test(believed_without_a_look),
 		cmocka_unit_test(who_was_not_believed_is_kept),
 		cmocka_unit_test(fewer_descriptors_than_before),
 		cmocka_unit_test(outlives_a_daemon_that_ends),
