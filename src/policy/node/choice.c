@@ -236,15 +236,8 @@ static bool choose_on(struct sl_node_choice *choice, bool stuck)
 
 uint32_t sl_node_lacking_gpus(const struct sl_node_claim *claim)
 {
-	uint32_t gpus = claim->demand ? 1u << claim->demand->gpu : 0;
-
-	for (uint32_t left = claim->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
-		if (sl_node_missing(&claim->client->holding.cell[gpu]))
-			gpus |= 1u << gpu;
-	}
-	return gpus;
+	return sl_node_away_gpus(claim->client) |
+	       (claim->demand ? 1u << claim->demand->gpu : 0);
 }
 
 bool sl_node_choose(struct sl_node_choice *choice, bool stuck)

@@ -26,6 +26,20 @@ uint64_t sl_node_missing(const struct sl_ledger_cell *cell)
 	return cell->evicted_bytes + cell->leaving_bytes - cell->returning_bytes;
 }
 
+uint32_t sl_node_away_gpus(const struct sl_node_client *client)
+{
+	uint32_t gpus = 0;
+
+	for (uint32_t left = client->look->gpus; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+		if (cell->evicted_bytes > cell->returning_bytes)
+			gpus |= 1u << gpu;
+	}
+	return gpus;
+}
+
 uint64_t sl_node_use_of(const struct sl_node_workload *workload)
 {
 	uint64_t bytes = 0;

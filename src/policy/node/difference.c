@@ -159,19 +159,6 @@ static void keep(struct move *move, const struct sl_node_claim *claim)
 	}
 }
 
-/* It has not its room on each of its GPUs. */
-static bool is_away(const struct sl_node_client *client)
-{
-	for (uint32_t left = client->look->gpus; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&client->holding.cell[__builtin_ctz(left)];
-
-		if (cell->evicted_bytes > cell->returning_bytes)
-			return true;
-	}
-	return false;
-}
-
 static void come(struct move *move)
 {
 	struct sl_node_plan *plan = move->plan;
@@ -201,7 +188,7 @@ static void come(struct move *move)
 			client->look->is_brought = true;
 			set_aside(move, claim, true, false);
 			bring(&before, client, !(coming & claim->gpus));
-			coming |= is_away(client) ? claim->gpus : 0;
+			coming |= sl_node_away_gpus(client) ? claim->gpus : 0;
 		}
 		if (!claim->demand)
 			continue;
@@ -454,7 +441,8 @@ void sl_node_move(struct sl_node_step *step)
 		const struct sl_node_claim *claim = node->plan->order[i];
 
 		if (!claim->is_over &&
-			(claim->demand ? !claim->demand->epoch : is_away(claim->client)))
+			(claim->demand ? !claim->demand->epoch
+				       : sl_node_away_gpus(claim->client) != 0))
 			node->lacks |= claim->gpus;
 	}
 }

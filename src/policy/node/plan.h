@@ -134,6 +134,9 @@ struct sl_room_share sl_node_share_of(
 	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
 /* What of it is off the GPU, or on its way off, and has no room there. */
 uint64_t sl_node_missing(const struct sl_ledger_cell *cell);
+/* The GPUs on which something of it is on the host and has no room. What is still to leave is there:
+ * it brings its room with it. */
+uint32_t sl_node_away_gpus(const struct sl_node_client *client);
 /* On all its GPUs. */
 uint64_t sl_node_use_of(const struct sl_node_workload *workload);
 /* --- claims.c --- */
@@ -181,7 +184,7 @@ struct sl_node_choice {
 	uint64_t given_bytes; /* of what it lacks: left to others to give */
 	uint32_t chosen;      /* in plan->stops, off the copy */
 };
-/* Where it lacks anything. */
+/* Where it asks, or is away. */
 uint32_t sl_node_lacking_gpus(const struct sl_node_claim *claim);
 /* Takes those off the copy without whom the claim has a seat on all its GPUs; stuck: only the
  * untakeable. False: not even all together suffice, or nobody is needed; then nobody is off it. */

@@ -311,10 +311,39 @@ static void test_is_moved_for_a_request(void **state)
 	play_close(&p);
 }
 
+/* H has 40 of one GPU, of which 30 are to leave for what W requested, beside 30 of S that cannot be
+ * moved. Meanwhile H asks for some of another GPU: it cannot use that without what it has here. S
+ * is to end once some of that is away, and not while all of it is there. */
+static void test_is_still_there(void **state)
+{
+	static const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT),
+		GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(0), BYTES(100), 2, 3, 5}),
+		WORKLOAD(2, 60, 0), WORKLOAD(3, 0, 0), SWAPPER(1, 1), SWAPPER(2, 2),
+		JOIN(3, 3), ASK(3, 1, 0, 30), COMMIT(3, 1, 30), ASK(1, 1, 0, 40),
+		COMMIT(1, 2, 40), ASK(2, 1, 0, 30), COMMIT(2, 3, 30)};
+	uint64_t order;
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, events, SL_ARRAY_LEN(events));
+	assert_non_null(strstr(play(&p, "W asks", 10, (struct sl_event)ASK(2, 2, 0, 30)),
+		"EVICT 1 g0 30 EVICTED_FOR"));
+	order = p.last[SL_ACTION_EVICT].id;
+	assert_null(strstr(
+		play(&p, "H asks", 20, (struct sl_event)ASK(1, 2, 1, 20)), "STOP"));
+	assert_non_null(
+		strstr(play(&p, "some left", 30, (struct sl_event)MOVED(1, order, 0, 10)),
+			"STOP 3 3 TERM STOP_PRIORITY"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_has_it_back),
+		cmocka_unit_test(test_is_still_there),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_wants_no_more),
 		cmocka_unit_test(test_nobody_is_stopped),
