@@ -51,7 +51,7 @@ static bool is_refused_for_long(struct sl_node_step *step, struct sl_node_demand
 	}
 	if (demand->bytes <= sl_ledger_free_bytes(&node->ledger, demand->gpu))
 		return true;
-	demand->back_off = (struct sl_node_back_off){0};
+	demand->back_off.times = 0;
 	return false;
 }
 

@@ -568,6 +568,31 @@ static void goes_on_without_the_unreached(void **state)
 	play_close(&p);
 }
 
+/* The driver refuses for as long as a demand waits at most, but what it needs is not free at that
+ * moment: it goes on waiting, and its pause after a refusal is what it was. */
+static void pauses_after_a_refusal(void **state)
+{
+	static const struct play_row rows[] = {
+		{"settings", 0, CHAIN(PRIORITY), ""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"a workload", 0, WORKLOAD(1, 60, 100, 0), "ADMIT 1 m1 r60 l100"},
+		{"its process", 0, JOIN(10, 1), "PROBE 10 1"},
+		{"asks", 0, ASK(10, 1, 0, 60), "GRANT 10/1 g0 60"},
+		{"the driver refuses", 0, FAILED(10, 1), "NOTE CREATE_FAILED g0 1/0 60"},
+		{"once more", 20, TIME, "GRANT 10/1 g0 60"},
+		{"it refuses again", 59990, FAILED(10, 2), "NOTE DRIVER_WAITS g0 1/0 60"},
+		{"others use half", 59995, UNMANAGED(0, 50),
+			"NOTE DEGRADED_BEGINS g0 0/0 10"},
+		{"it refused for long", 60000, TIME, ""},
+		{"there is room", 60005, UNMANAGED(0, 0), "NOTE DEGRADED_ENDS g0 0/0 0"},
+		{"after its pause", 60030, TIME,
+			"GRANT 10/1 g0 60; NOTE SERVED_AFTER_WAIT g0 1/0 60"},
+	};
+
+	(void)state;
+	PLAY(rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,6 +615,7 @@ int main(void)
 		cmocka_unit_test(oom_first_then_waits),
 		cmocka_unit_test(has_its_own_longest_wait),
 		cmocka_unit_test(says_why),
+		cmocka_unit_test(pauses_after_a_refusal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
