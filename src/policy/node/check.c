@@ -70,7 +70,7 @@ static int check_order(const struct sl_node_client *client, struct sl_error *err
 
 		right &= cell->evicted_bytes <= cell->backing_bytes;
 		right &= cell->returning_bytes <= (comes ? cell->evicted_bytes : 0);
-		right &= cell->leaving_bytes <= (leaves ? order->bytes : 0);
+		right &= leaves || !cell->leaving_bytes;
 		right &= !(order->id && cell->granted_bytes);
 	}
 	right &= client->stage != SL_NODE_DYING || !order->id;

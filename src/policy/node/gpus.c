@@ -53,23 +53,34 @@ bool sl_node_swaps(const struct sl_node *node)
 	return node->config.config.pool_bytes && sl_node_has(node, SL_RESOLVER_SWAP);
 }
 
-static void tell_degraded_on(struct sl_node_step *step, uint32_t gpu)
+uint32_t sl_node_degraded(const struct sl_node *node)
 {
-	struct sl_node_gpu *of = &step->node->gpu[gpu];
-	bool is = !of->lost && sl_ledger_is_degraded(&step->node->ledger, gpu);
+	uint32_t mask = 0;
 
-	if (is == of->degraded)
-		return;
-	of->degraded = is;
-	step->plans = true;
-	sl_node_note(step, is ? SL_REASON_DEGRADED_BEGINS : SL_REASON_DEGRADED_ENDS, gpu,
-		0, 0, sl_ledger_excess(&step->node->ledger, gpu));
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (!node->gpu[gpu].lost && sl_ledger_is_degraded(&node->ledger, gpu))
+			mask |= 1u << gpu;
+	}
+	return mask;
 }
 
 void sl_node_tell_degraded(struct sl_node_step *step)
 {
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
-		tell_degraded_on(step, gpu);
+	uint32_t is = sl_node_degraded(step->node);
+
+	for (uint32_t left = is ^ step->degraded; left; left &= left - 1) {
+		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+
+		/* That it is lost says enough. */
+		if (step->node->gpu[gpu].lost)
+			continue;
+		step->plans = true;
+		sl_node_note(step,
+			is >> gpu & 1 ? SL_REASON_DEGRADED_BEGINS
+				      : SL_REASON_DEGRADED_ENDS,
+			gpu, 0, 0, sl_ledger_excess(&step->node->ledger, gpu));
+	}
+	step->degraded = is;
 }
 
 void sl_node_on_config(struct sl_node_step *step, const struct sl_event *event)
@@ -136,7 +147,6 @@ void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event
 	if (node->gpu[gpu].lost)
 		return;
 	node->gpu[gpu].lost = true;
-	node->gpu[gpu].degraded = false;
 	sl_node_note(step, SL_REASON_LOST_BEGINS, gpu, 0, 0, 0);
 	sl_list_foreach (link, &node->all_workloads) {
 		struct sl_node_workload *workload = sl_node_workload_at(link);

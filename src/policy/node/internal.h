@@ -17,6 +17,7 @@ struct sl_node_step {
 	void *context;
 	bool plans;            /* a handler asked for the plan */
 	bool changes;          /* the plan changed a seat, or what will be there */
+	uint32_t degraded;     /* GPUs, as it was told */
 	sl_ns due;             /* when time alone may change what the plan says */
 	struct sl_action left; /* LEFT, which is said last */
 };
@@ -90,7 +91,8 @@ void sl_node_on_link_cost(struct sl_node_step *step, const struct sl_event *even
 void sl_node_on_gpu_add(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *event);
-/* Where promise I1 broke, or holds again. */
+/* GPUs where promise I1 is broken; that it broke, or holds again. */
+uint32_t sl_node_degraded(const struct sl_node *node);
 void sl_node_tell_degraded(struct sl_node_step *step);
 /* Of moving so many bytes off the GPU, and onto it. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);

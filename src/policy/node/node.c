@@ -154,6 +154,7 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 		.emit = emit,
 		.context = context,
 		.due = node->told_due,
+		.degraded = sl_node_degraded(node),
 		.left.type = SL_ACTIONS};
 
 	node->now = step.now;

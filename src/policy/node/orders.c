@@ -105,7 +105,6 @@ void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uin
 	client->order = (struct sl_node_order){.id = sl_node_emit(step, action),
 		.kind = SL_NODE_EVICT,
 		.gpu = gpu,
-		.bytes = bytes,
 		.out_bytes = client->holding.cell[gpu].evicted_bytes,
 		.since = sl_node_stamp(step),
 		.other = other};
@@ -133,7 +132,6 @@ void sl_node_restore(struct sl_node_step *step, struct sl_node_client *client,
 	client->order = (struct sl_node_order){.id = sl_node_emit(step, action),
 		.kind = SL_NODE_RESTORE,
 		.gpu = gpu,
-		.bytes = bytes,
 		.out_bytes = client->holding.cell[gpu].evicted_bytes,
 		.since = sl_node_stamp(step)};
 }
@@ -181,7 +179,7 @@ static enum sl_reason refusal_of(uint32_t cause)
 }
 
 static void evict_done(struct sl_node_step *step, struct sl_node_client *client,
-	const struct sl_node_order *order, const struct sl_event *event)
+	const struct sl_node_order *order, uint64_t bytes, const struct sl_event *event)
 {
 	uint64_t out = client->holding.cell[order->gpu].evicted_bytes;
 	uint64_t moved = sl_sub_sat(out, order->out_bytes);
@@ -208,7 +206,7 @@ static void evict_done(struct sl_node_step *step, struct sl_node_client *client,
 	}
 	if (refused && (!client->back_off.times ||
 			       client->back_off.cause == SL_REASON_RESTORE_FAILED))
-		note_of(step, client, refused, order, order->bytes, event->done.span);
+		note_of(step, client, refused, order, bytes, event->done.span);
 	back_off(step, &client->back_off, order->since, EVICT_AGAIN_FIRST,
 		SL_MUTANT(REFUSED_IS_ASKED_AGAIN, EVICT_AGAIN_MOST, 0), refused);
 }
@@ -238,7 +236,7 @@ sl_ns sl_node_wanted_since(const struct sl_node_client *client)
 }
 
 static void restore_done(struct sl_node_step *step, struct sl_node_client *client,
-	const struct sl_node_order *order, const struct sl_event *event)
+	const struct sl_node_order *order, uint64_t bytes, const struct sl_event *event)
 {
 	const struct sl_ledger_cell *cell = &client->holding.cell[order->gpu];
 
@@ -252,8 +250,7 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 		else if (cell->evicted_bytes == order->out_bytes) {
 			/* No chunk is so small: that is not asked for again; all of it may come at
 			 * once. */
-			client->chunk_bytes =
-				sl_max_u64(client->chunk_bytes, order->bytes + 1);
+			client->chunk_bytes = sl_max_u64(client->chunk_bytes, bytes + 1);
 			client->back_off = (struct sl_node_back_off){
 				.until = sl_node_later(step->now, RESTORE_AGAIN_FIRST),
 				.cause = SL_REASON_RESTORE_FAILED};
@@ -265,7 +262,7 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 	if (event->done.cause != SL_SWAP_STOPPED && event->done.cause != SL_SWAP_LOST &&
 		(!client->back_off.times ||
 			client->back_off.cause != SL_REASON_RESTORE_FAILED))
-		note_of(step, client, SL_REASON_RESTORE_FAILED, order, order->bytes,
+		note_of(step, client, SL_REASON_RESTORE_FAILED, order, bytes,
 			event->done.span);
 	back_off(step, &client->back_off, order->since, RESTORE_AGAIN_FIRST,
 		RESTORE_AGAIN_MOST, SL_REASON_RESTORE_FAILED);
@@ -289,10 +286,13 @@ void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event)
 	struct sl_node_client *client = sl_node_living(step, event->done.client);
 	uint32_t gpu = event->done.gpu;
 	struct sl_node_order order;
+	uint64_t bytes; /* that it had still to move */
 
 	if (!client || gpu >= SL_NODE_GPUS_MAX)
 		return;
 	order = client->order;
+	bytes = client->holding.cell[gpu].leaving_bytes +
+		client->holding.cell[gpu].returning_bytes;
 	if (event->done.evicted_bytes < client->holding.cell[gpu].evicted_bytes)
 		sl_node_trim_anew(step, client);
 	sl_ledger_set_evicted(
@@ -306,9 +306,9 @@ void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event)
 	}
 	close_order(node, client);
 	if (order.kind == SL_NODE_RESTORE)
-		restore_done(step, client, &order, event);
+		restore_done(step, client, &order, bytes, event);
 	else
-		evict_done(step, client, &order, event);
+		evict_done(step, client, &order, bytes, event);
 }
 
 void sl_node_on_moved(struct sl_node_step *step, const struct sl_event *event)

@@ -86,7 +86,6 @@ struct sl_node_order {
 	uint64_t id; /* of the action; 0: none is open */
 	enum sl_node_order_kind kind;
 	uint32_t gpu;
-	uint64_t bytes;
 	uint64_t
 		out_bytes; /* on the host when it was given, less what was freed of that since */
 	sl_ns since;
@@ -168,7 +167,6 @@ struct sl_node_stranger { /* a process that we do not manage */
 
 struct sl_node_gpu {
 	bool lost;
-	bool degraded;                    /* as it was told; no decision reads it */
 	uint64_t out_bytes_s, in_bytes_s; /* of the link; 0: not measured */
 };
 

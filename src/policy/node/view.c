@@ -32,7 +32,7 @@ struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu)
 	g = &node->ledger.gpu[gpu];
 	return (struct sl_node_gpu_view){
 		.present = true,
-		.degraded = node->gpu[gpu].degraded,
+		.degraded = sl_node_degraded(node) >> gpu & 1,
 		.lost = node->gpu[gpu].lost,
 		.capacity_bytes = g->capacity_bytes,
 		.reserve_bytes = g->reserve_bytes,

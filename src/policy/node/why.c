@@ -121,7 +121,7 @@ static void say_gpu(
 		because.reason = SL_REASON_LOST_FOR;
 		because.bytes = sl_ledger_here(&workload->account, gpu);
 		why->fn(why->context, &because);
-	} else if (node->gpu[gpu].degraded) {
+	} else if (sl_ledger_is_degraded(&node->ledger, gpu)) {
 		because.reason = SL_REASON_DEGRADED_BEGINS;
 		because.bytes = sl_ledger_excess(&node->ledger, gpu);
 		why->fn(why->context, &because);

@@ -190,7 +190,7 @@ static void test_left_half_way(void **state)
 	does(&p, 5020, (struct sl_event)DONE(2, restore(&p), 0, 320 * MIB));
 	says(&p, "A fails", 5030,
 		(struct sl_event)ENDED(1, out, 0, 128 * MIB, PART, DRIVER),
-		"NOTE EVICTED_FOR g0 1/2 134217728; NOTE EVICT_FAILED g0 1/2 444596224");
+		"NOTE EVICTED_FOR g0 1/2 134217728; NOTE EVICT_FAILED g0 1/2 310378496");
 	does(&p, 5031, (struct sl_event)WANT(1, 1));
 	/* It is asked again a few times first. */
 	for (int i = 0; i < 5 && p.last[SL_ACTION_EVICT].evict.client == 1;
