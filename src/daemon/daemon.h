@@ -137,6 +137,7 @@ struct sl_workload {
 	sl_ns kill_at;       /* `sluice stop`: when SIGKILL follows; 0: nobody asked */
 	sl_ns events_second; /* events.c: when events of it were counted, and how many */
 	uint32_t events_count;
+	uint64_t denials; /* of its demands */
 	uint32_t gpu_count;
 	uint8_t gpus
 		[SL_NODE_GPUS_MAX]; /* numbers, by rank: CUDA ordinals of its processes */

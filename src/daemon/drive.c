@@ -65,7 +65,7 @@ static void on_parked(struct sl_daemon *daemon, const struct sl_action *action)
 
 static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
 {
-	const struct sl_workload *workload =
+	struct sl_workload *workload =
 		sl_map_get(&daemon->workloads, action->deny.workload);
 	struct sl_node_because because = {.reason = action->deny.reason,
 		.gpu = action->deny.gpu,
@@ -78,6 +78,8 @@ static void on_deny(struct sl_daemon *daemon, const struct sl_action *action)
 		.span = action->deny.span};
 
 	daemon->denials++;
+	if (workload)
+		workload->denials++;
 	if (workload && because.reason == SL_REASON_OVER_LIMIT) {
 		because.other_bytes = workload->limit_bytes;
 		sl_jobs_over_limit(workload, &because);

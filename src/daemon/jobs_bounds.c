@@ -8,6 +8,7 @@
  */
 #include "daemon/bounds.h"
 #include "daemon/jobs_room.h"
+#include "daemon/places.h"
 
 /* It has a workload that counts. */
 static bool stands(const struct sl_job_task *task)
@@ -45,7 +46,7 @@ static void count(const struct sl_jobs *jobs, const struct sl_job *job,
 	if (counted->owner == owner)
 		return;
 	counted->owner = owner;
-	counted->living = sl_node_workloads_of(jobs->daemon->node, job->row.uid);
+	counted->living = sl_places_workloads_of(jobs->daemon, job->row.uid);
 	counted->standing = standing_of(jobs, owner);
 }
 

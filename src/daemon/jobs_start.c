@@ -27,6 +27,7 @@
 #include "daemon/jobs_names.h"
 #include "daemon/jobs_room.h"
 #include "daemon/park.h"
+#include "daemon/places.h"
 #include "daemon/process.h"
 #include "daemon/refusal.h"
 #include "daemon/workload.h"
@@ -175,11 +176,12 @@ static struct sl_workload *new_workload(
 
 /* Whose bounds hold: what a job asks for was judged when it was submitted; how many there are is
  * judged now. */
-static struct sl_event proposal(
-	const struct sl_job *job, const struct sl_workload *workload, uint32_t gpus)
+static struct sl_event proposal(const struct sl_daemon *daemon, const struct sl_job *job,
+	const struct sl_workload *workload, uint32_t gpus)
 {
 	struct sl_event event = sl_workload_event(workload, job->row.gpu_count, gpus);
 
+	event.workload_add.owned = sl_places_workloads_of(daemon, workload->uid);
 	if (job->foreground && job->submitter)
 		event.workload_add.bounds = sl_bounds_of_peer(job->submitter);
 	else
@@ -201,7 +203,7 @@ struct sl_workload *sl_jobs_propose(
 	*took = false;
 	if (!workload)
 		return NULL;
-	event = proposal(task->job, workload, gpus);
+	event = proposal(daemon, task->job, workload, gpus);
 	*took = sl_workload_propose(daemon, &event);
 	if (!*took)
 		return workload;

@@ -35,7 +35,7 @@ static uint32_t peers_of(const struct sl_daemon *daemon, uid_t uid)
 	return peers_in(&daemon->peers, uid) + peers_in(&daemon->greeting, uid);
 }
 
-static uint32_t workloads_of(const struct sl_daemon *daemon, uid_t uid)
+uint32_t sl_places_workloads_of(const struct sl_daemon *daemon, uid_t uid)
 {
 	uint32_t count = 0;
 
@@ -67,7 +67,7 @@ bool sl_places_peers_full(const struct sl_daemon *daemon, uid_t uid)
 
 bool sl_places_workloads_full(const struct sl_daemon *daemon, uid_t uid)
 {
-	return is_full(daemon, uid, daemon->workload_count, workloads_of);
+	return is_full(daemon, uid, daemon->workload_count, sl_places_workloads_of);
 }
 
 bool sl_places_clients_full(const struct sl_daemon *daemon, uid_t uid)

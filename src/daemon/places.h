@@ -14,5 +14,7 @@
 bool sl_places_peers_full(const struct sl_daemon *daemon, uid_t uid);
 bool sl_places_workloads_full(const struct sl_daemon *daemon, uid_t uid);
 bool sl_places_clients_full(const struct sl_daemon *daemon, uid_t uid);
+/* Those that are not over. O(workloads). */
+uint32_t sl_places_workloads_of(const struct sl_daemon *daemon, uid_t uid);
 
 #endif

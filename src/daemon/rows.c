@@ -216,7 +216,7 @@ static bool next_swap(
 	msg->swap_row.turns = view.turns;
 	msg->swap_row.waits = view.waits;
 	msg->swap_row.waits_ms = view.waited / SL_MS;
-	msg->swap_row.denials = view.denials;
+	msg->swap_row.denials = workload->denials;
 	msg->swap_row.out_bytes = workload->moved[ordinal].out_bytes;
 	msg->swap_row.in_bytes = workload->moved[ordinal].in_bytes;
 	msg->swap_row.clean_bytes = workload->moved[ordinal].clean_bytes;

@@ -115,7 +115,6 @@ struct sl_event sl_workload_event(
 	event.workload_add.gpu_count = gpu_count;
 	event.workload_add.gpu_mask = gpu_mask;
 	event.workload_add.priority = workload->priority;
-	event.workload_add.owner = workload->uid;
 	event.workload_add.flags = workload->flags;
 	event.workload_add.wait_max = workload->wait_max;
 	event.workload_add.warm_after = workload->warm_after;

@@ -259,7 +259,7 @@ struct sl_node_workload_view {
 	uint32_t gpu_mask, clients;
 	uint32_t
 		actual_mask; /* GPUs its clients hold or wait for memory on; gpu_mask is the plan */
-	uint32_t flags, owner, untakeable; /* untakeable: clients */
+	uint32_t flags, untakeable; /* untakeable: clients */
 	int32_t priority;
 	uint64_t request_bytes,
 		limit_bytes; /* per GPU; of a parked one: that it will have again */
@@ -274,10 +274,9 @@ struct sl_node_workload_view {
 	enum sl_endless endless;
 	uint64_t turns; /* it had so far */
 	/* Since it began: times that it waited for memory, or to be on its GPUs again, with one
-	 * that goes on, and how long that was; demands that were denied. */
+	 * that goes on, and how long that was. */
 	uint64_t waits;
 	sl_ns waited;
-	uint64_t denials;
 };
 
 struct sl_node_client_view {
@@ -313,8 +312,6 @@ struct sl_node_use_view { /* one workload on one GPU */
 
 struct sl_node_gpu_view sl_node_gpu(const struct sl_node *node, uint32_t gpu);
 struct sl_node_pool_view sl_node_pool(const struct sl_node *node);
-/* Those of one owner, as bounds count them. O(workloads). */
-uint32_t sl_node_workloads_of(const struct sl_node *node, uint32_t owner);
 /* O(its clients); the first after a step looks at all workloads. */
 struct sl_node_workload_view sl_node_workload(
 	const struct sl_node *node, uint64_t workload);

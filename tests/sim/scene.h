@@ -197,13 +197,13 @@ bool scene_play(const struct scene *scene, bool quiet);
 			__VA_ARGS__                              \
 		}                                                \
 	}
-/* Of an owner with bounds; it may have all of the GPU. */
-#define BOUNDED(id, owner_, ...)                                 \
+/* Of a user with bounds; it may have all of the GPU. */
+#define BOUNDED(id, owned_, ...)                                 \
 	{                                                        \
 		.type = SL_EVENT_WORKLOAD_ADD, .workload_add = { \
 			.workload = id,                          \
 			.gpu_mask = 1,                           \
-			.owner = owner_,                         \
+			.owned = owned_,                         \
 			.bounds = {__VA_ARGS__}                  \
 		}                                                \
 	}

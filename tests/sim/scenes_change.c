@@ -146,15 +146,10 @@ static const struct scene_row bounds[] = {
 		SET(1, SL_SET_PRIORITY, .priority = 3,
 			.bounds = {.has_priority = true, .priority = 2}),
 		"REFUSE 1 BOUND_PRIORITY 3 2"},
-	{2, BOUNDED(2, 7, .workloads = 1), "ADMIT 2 m1 r0 l100"},
-	{2, BOUNDED(3, 7, .workloads = 1), "REFUSE 3 BOUND_WORKLOADS 2 1"},
-	{2, BOUNDED(3, 8, .workloads = 1), "ADMIT 3 m1 r0 l100"},
-	/* One that ended no longer counts, though its memory is not back yet. */
-	C(2, 2),
-	{2, ASK(2, 1, 0, 5), "GRANT 2/1 g0 5 e1"},
-	{3, REMOVE(2), ""},
-	{3, BOUNDED(4, 7, .workloads = 1), "ADMIT 4 m1 r0 l100"},
-	{3, BOUNDED(5, 9, .limit = BYTES(99)), "REFUSE 5 BOUND_LIMIT 100 99"},
+	{2, BOUNDED(2, 1, .workloads = 1), "ADMIT 2 m1 r0 l100"},
+	{2, BOUNDED(3, 2, .workloads = 1), "REFUSE 3 BOUND_WORKLOADS 2 1"},
+	{2, BOUNDED(3, 1, .workloads = 1), "ADMIT 3 m1 r0 l100"},
+	{3, BOUNDED(5, 1, .limit = BYTES(99)), "REFUSE 5 BOUND_LIMIT 100 99"},
 };
 
 /* --- end --- */

@@ -31,7 +31,7 @@ struct shadow_gpu {
 struct shadow_workload {
 	bool used, leaving;
 	uint64_t id, request, limit;
-	uint32_t mask, owner, flags;
+	uint32_t mask, flags;
 	uint32_t repaid, repaid_told; /* GPUs whose reserve pays more of it now */
 	int32_t priority;
 	sl_ns wait_max;

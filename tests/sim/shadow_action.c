@@ -70,7 +70,6 @@ static void on_admit(struct shadow *s, const struct sl_action *a)
 		.limit = a->admit.limit_bytes,
 		.mask = a->admit.gpu_mask,
 		.priority = s->event.workload_add.priority,
-		.owner = s->event.workload_add.owner,
 		.flags = s->event.workload_add.flags,
 		.wait_max = s->event.workload_add.wait_max};
 	s->workloads++;

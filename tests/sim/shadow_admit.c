@@ -50,16 +50,13 @@ static uint64_t claims(const struct shadow *s, uint32_t gpu, uint64_t *burstable
 	return sum;
 }
 
-/* The bound of the owner that the workload exceeds there; NONE if it is within all. */
+/* The bound of its user that the workload exceeds there; NONE if it is within all. */
 static enum sl_reason exceeded(const struct shadow *s, const struct try *t)
 {
 	const struct sl_event *e = &s->event;
 	const struct sl_bounds *b = &e->workload_add.bounds;
-	uint32_t count = 1;
+	uint32_t count = e->workload_add.owned;
 
-	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++)
-		count += s->workload[i].used && !s->workload[i].leaving &&
-			 s->workload[i].owner == e->workload_add.owner;
 	if (b->request.kind != SL_AMOUNT_UNSET &&
 		t->request > shadow_bytes(b->request, t->shareable))
 		return SL_REASON_BOUND_REQUEST;

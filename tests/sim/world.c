@@ -185,7 +185,6 @@ static void restart(struct world *w)
 					   .gpu_mask = wl->mask,
 					   .priority = wl->priority,
 					   .recovered = 1,
-					   .owner = wl->owner,
 					   .flags = wl->flags,
 					   .wait_max = wl->wait_max}});
 	}

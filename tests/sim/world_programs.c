@@ -70,6 +70,15 @@ struct sl_amount world_amount(struct world *w)
 	return a;
 }
 
+static uint32_t owned_by(const struct world *w, uint32_t owner)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < WORLD_WORKLOADS; i++)
+		count += w->workload[i].used && w->workload[i].owner == owner;
+	return count;
+}
+
 static void add_workload(struct world *w)
 {
 	struct world_workload *wl = w->workload;
@@ -100,7 +109,7 @@ static void add_workload(struct world *w)
 							  ? (uint32_t)sl_rng_next(&w->rng)
 							  : UINT32_MAX,
 				      .priority = wl->priority,
-				      .owner = wl->owner,
+				      .owned = owned_by(w, wl->owner) + 1,
 				      .flags = wl->flags,
 				      .wait_max = wl->wait_max,
 				      .bounds = world_bounds(w)}});

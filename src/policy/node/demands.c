@@ -170,7 +170,6 @@ void sl_node_deny(
 	else
 		(void)sl_node_name_most(step->node, &because,
 			stuck ? sl_node_stuck_on : sl_node_burst_on);
-	client->workload->denials++;
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_DENY,
 				   .deny = {.client = client->index.id,
 					   .ask = demand->ask,

@@ -42,7 +42,7 @@ struct sl_node_workload {
 	struct sl_node_sums *sums; /* of the plan that runs */
 
 	int32_t priority;
-	uint32_t owner, flags; /* flags: SL_WORKLOAD_* */
+	uint32_t flags; /* SL_WORKLOAD_* */
 	sl_ns wait_max, warm_after, idle_grace;
 	uint64_t request_bytes; /* while it is parked: what it gave up */
 	uint32_t
@@ -52,7 +52,7 @@ struct sl_node_workload {
 	uint32_t told;
 	sl_ns served_at, slice_ends; /* of its last slice */
 	uint64_t slice_bytes;        /* all it had when that began */
-	uint64_t turns, waits, denials;
+	uint64_t turns, waits;
 	sl_ns waited, waits_since;        /* waits_since: 0, it does not */
 	struct sl_ledger_account account; /* last: it is large */
 };

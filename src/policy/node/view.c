@@ -165,7 +165,6 @@ struct sl_node_workload_view sl_node_workload_alone(
 					 ? workload->request_bytes
 					 : workload->account.request_bytes,
 		.limit_bytes = workload->account.limit_bytes,
-		.owner = workload->owner,
 		.flags = workload->flags,
 		.untakeable = state.untakeable,
 		.wait_max = workload->wait_max,
@@ -178,7 +177,6 @@ struct sl_node_workload_view sl_node_workload_alone(
 				       : sl_max_u64(node->now - state.since, 1),
 		.waits = workload->waits + (waits > 0),
 		.waited = workload->waited + waits,
-		.denials = workload->denials,
 	};
 }
 

@@ -60,7 +60,6 @@ static void admit(struct sl_node_step *step, const struct sl_event *event,
 	struct sl_node_workload *workload = new_workload(step->node, id);
 
 	workload->priority = event->workload_add.priority;
-	workload->owner = event->workload_add.owner;
 	workload->flags = event->workload_add.flags;
 	workload->wait_max = event->workload_add.wait_max;
 	workload->warm_after = event->workload_add.warm_after;
@@ -201,31 +200,16 @@ uint32_t sl_node_place(const struct sl_node *node,
 	return choose_gpus(node, &plan, facts, 1);
 }
 
-uint32_t sl_node_workloads_of(const struct sl_node *node, uint32_t owner)
-{
-	uint32_t count = 0;
-
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
-
-		count += workload->owner == owner &&
-			 SL_MUTANT(BOUND_COUNTS_LEAVING, !sl_node_is_removed(workload),
-				 true);
-	}
-	return count;
-}
-
 /*
- * Takes out of `facts` the GPUs on which the owner's bounds forbid it: a fraction can be allowed on
+ * Takes out of `facts` the GPUs on which its user's bounds forbid it: a fraction can be allowed on
  * a small GPU and too much on a large one. True if that left too few, with the verdict of the
  * last one: the user then hears of his bound, before hearing of neighbours in the way.
  */
-static bool exceeds_bounds(const struct sl_node *node, const struct sl_event *event,
-	const struct sl_admit_ask *ask, struct sl_admit_gpu *facts,
-	struct sl_bounds_verdict *verdict)
+static bool exceeds_bounds(const struct sl_event *event, const struct sl_admit_ask *ask,
+	struct sl_admit_gpu *facts, struct sl_bounds_verdict *verdict)
 {
 	struct sl_bounds_ask facts_of_it = {.priority = event->workload_add.priority,
-		.workloads = sl_node_workloads_of(node, event->workload_add.owner) + 1};
+		.workloads = event->workload_add.owned};
 	uint32_t passed = 0, wanted = ask->gpu_count ? ask->gpu_count : 1;
 
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
@@ -268,7 +252,7 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 	sl_admit_judge(&ask, facts, &plan);
 	is_bound = plan.reason != SL_REASON_TOO_FEW_GPUS &&
 		   plan.reason != SL_REASON_LIMIT_BELOW_REQUEST &&
-		   exceeds_bounds(step->node, event, &ask, facts, &bound);
+		   exceeds_bounds(event, &ask, facts, &bound);
 	if (is_bound) {
 		sl_node_refuse(step, id, bound.reason, 0, bound.wanted, bound.allowed);
 		return 0;

@@ -23,7 +23,7 @@ struct sl_bounds_ask {
 	uint64_t request_bytes, limit_bytes; /* resolved; 0 is never judged */
 	uint64_t shareable_bytes;            /* of the GPU they were resolved on */
 	int32_t priority;
-	uint32_t workloads; /* of the same owner, with this one */
+	uint32_t workloads; /* of the same user, with this one */
 };
 
 struct sl_bounds_verdict {

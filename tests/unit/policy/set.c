@@ -5,9 +5,9 @@
 #define WORKLOAD(w, request, limit, count, mask, priority) \
 	EVENT(WORKLOAD_ADD, workload_add,                  \
 		{w, request, limit, count, mask, priority, 0, 0, 0, 0, {ANY}})
-#define OWNED(w, owner, ...)              \
+#define OWNED(w, owned, ...)              \
 	EVENT(WORKLOAD_ADD, workload_add, \
-		{w, BYTES(10), BYTES(20), 1, 1, 0, 0, owner, 0, 0, __VA_ARGS__})
+		{w, BYTES(10), BYTES(20), 1, 1, 0, 0, owned, 0, 0, __VA_ARGS__})
 #define SET(w, which, request, limit, priority) \
 	EVENT(WORKLOAD_SET, workload_set,       \
 		{w, which, request, limit, priority, 0, 0, {ANY}})
@@ -231,7 +231,6 @@ static void flags_and_waits(void **state)
 	play_rows(&p, rows, SL_ARRAY_LEN(rows));
 	assert_row_u64("flags", sl_node_workload(p.node, 1).flags, SL_WORKLOAD_NO_SWAP);
 	assert_row_u64("wait", sl_node_workload(p.node, 1).wait_max, 3 * SL_S);
-	assert_row_u64("owner", sl_node_workload(p.node, 1).owner, 4);
 	(void)play(&p, "flags alone", 0, set);
 	assert_row_u64("flags", sl_node_workload(p.node, 1).flags, SL_WORKLOAD_OOM_FIRST);
 	assert_row_u64("wait", sl_node_workload(p.node, 1).wait_max, 3 * SL_S);
@@ -256,19 +255,14 @@ static void bounds_hold(void **state)
 	}
 	static const struct play_row rows[] = {
 		{"a GPU", 0, GPU(0, 100), ""},
-		{"one of user 7", 0, OWNED(1, 7, TWO), "ADMIT 1 m1 r10 l20"},
-		{"two of user 7", 0, OWNED(2, 7, TWO), "ADMIT 2 m1 r10 l20"},
-		{"three of user 7", 0, OWNED(3, 7, TWO),
-			"REFUSE 3 BOUND_WORKLOADS g0 3 2"},
-		{"another user", 0, OWNED(3, 8, TWO), "ADMIT 3 m1 r10 l20"},
-		{"its process", 0, JOIN(20, 2), ""},
-		{"holds some", 0, ASK(20, 1, 0, 5), "GRANT 20/1 g0 5"},
-		{"one of them ends", 0, REMOVE(2), ""},
-		{"though its process lives, another may come", 0, OWNED(4, 7, TWO),
-			"ADMIT 4 m1 r10 l20"},
+		{"one of a user", 0, OWNED(1, 1, TWO), "ADMIT 1 m1 r10 l20"},
+		{"two of it", 0, OWNED(2, 2, TWO), "ADMIT 2 m1 r10 l20"},
+		{"three of it", 0, OWNED(3, 3, TWO), "REFUSE 3 BOUND_WORKLOADS g0 3 2"},
+		{"another user", 0, OWNED(3, 1, TWO), "ADMIT 3 m1 r10 l20"},
+		{"one of them has ended", 0, OWNED(4, 2, TWO), "ADMIT 4 m1 r10 l20"},
 		{"recovered ones are not judged", 0,
 			EVENT(WORKLOAD_ADD, workload_add,
-				{5, BYTES(10), BYTES(20), 1, 1, 0, 1, 7, 0, 0, TWO}),
+				{5, BYTES(10), BYTES(20), 1, 1, 0, 1, 3, 0, 0, TWO}),
 			"ADMIT 5 m1 r10 l20"},
 		{"a request too large for the user", 0,
 			EVENT(WORKLOAD_ADD, workload_add,
