@@ -41,13 +41,13 @@ static inline void sl_node_wake(struct sl_node_step *step, sl_ns at)
 	step->due = sl_min_u64(step->due, at);
 }
 
-/* --- workloads.c, change.c, parks.c --- */
-void sl_node_on_workload_add(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_workload_remove(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_workload_stop(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_workload_set(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_workload_park(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_workload_resume(struct sl_node_step *step, const struct sl_event *event);
+/* What each event changes. */
+#define SL_EVENT(NAME, name, fields) \
+	void sl_node_on_##name(struct sl_node_step *step, const struct sl_event *event);
+#include "policy/event.def"
+#undef SL_EVENT
+
+/* --- workloads.c, parks.c --- */
 /* Drops a workload that was removed, once no client refers to it. */
 void sl_node_forget_workload(struct sl_node *node, struct sl_node_workload *workload);
 void sl_node_refuse(struct sl_node_step *step, uint64_t workload, enum sl_reason reason,
@@ -85,12 +85,6 @@ static inline bool sl_node_goes(const struct sl_node_workload *workload)
 }
 
 /* --- gpus.c --- */
-void sl_node_on_config(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_pool_size(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_link_cost(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_gpu_add(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *event);
 /* GPUs where promise I1 is broken; that it broke, or holds again. */
 uint32_t sl_node_degraded(const struct sl_node *node);
 void sl_node_tell_degraded(struct sl_node_step *step);
@@ -105,15 +99,6 @@ bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver);
 bool sl_node_swaps(const struct sl_node *node);
 
 /* --- clients.c --- */
-void sl_node_on_client_join(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_client_evicted(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_client_reported(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_client_exit(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_released(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_held(struct sl_node_step *step, const struct sl_event *event);
 /* NULL, and noted as STRAY, of one that is dead or was never there. */
 struct sl_node_client *sl_node_living(struct sl_node_step *step, uint64_t id);
 /* Its processes see other numbers on this GPU, if it has so many: one alone knows its own. */
@@ -127,10 +112,6 @@ void sl_node_repay(struct sl_node_step *step, uint32_t gpu);
 bool sl_node_is_out(const struct sl_node_client *client);
 
 /* --- demands.c --- */
-void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_cancel(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_commit(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_create_failed(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_grant(struct sl_node_step *step, struct sl_node_demand *demand);
 void sl_node_deny(
 	struct sl_node_step *step, struct sl_node_demand *demand, enum sl_reason reason);
@@ -173,10 +154,6 @@ void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_demand *de
 	bool waited, bool overdue);
 
 /* --- orders.c --- */
-void sl_node_on_want(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_moved(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_chunk(struct sl_node_step *step, const struct sl_event *event);
 void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu,
 	uint64_t bytes, uint64_t other);
 /* Since when it waits for anything: its return, or what it asks for; 0: for nothing. */
@@ -194,7 +171,6 @@ bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now);
 bool sl_node_is_hostless(const struct sl_node_client *client, sl_ns now);
 
 /* --- trims.c --- */
-void sl_node_on_store(struct sl_node_step *step, const struct sl_event *event);
 /* Of resident chunks, in its file on the host. */
 uint64_t sl_node_copies(const struct sl_node_client *client);
 /* Before so many bytes of it leave. False: copies of others go first, and are waited for. */
@@ -220,10 +196,6 @@ bool sl_node_warm_because(const struct sl_node *node,
 	const struct sl_node_workload *workload, struct sl_node_because *because);
 
 /* --- facts.c --- */
-void sl_node_on_work(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_condition(struct sl_node_step *step, const struct sl_event *event);
-void sl_node_on_stop_failed(struct sl_node_step *step, const struct sl_event *event);
 /* For how long it has had no work, as far as it is known; 0: it has. */
 sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now);
 /* Since when it does not run, or is busy with one piece of work; 0: neither. */
@@ -248,7 +220,6 @@ bool sl_node_ends(const struct sl_node_client *client, sl_ns now);
 void sl_node_time_stop(struct sl_node_step *step, struct sl_node_client *client);
 
 /* --- strangers.c --- */
-void sl_node_on_stranger(struct sl_node_step *step, const struct sl_event *event);
 /* What is due of them; what CONFIG says may be something else now. */
 void sl_node_time_strangers(struct sl_node_step *step);
 /* The GPU is lost, and they have nothing on it. */

@@ -100,7 +100,7 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 }
 
 /* Time alone: the plan is looked at if it is due. */
-static void on_time(struct sl_node_step *step, const struct sl_event *event)
+void sl_node_on_time(struct sl_node_step *step, const struct sl_event *event)
 {
 	step->plans |= step->now >= step->node->told_due;
 	(void)event;
@@ -108,42 +108,9 @@ static void on_time(struct sl_node_step *step, const struct sl_event *event)
 
 static void (*const handlers[SL_EVENTS])(
 	struct sl_node_step *step, const struct sl_event *event) = {
-	[SL_EVENT_CONFIG] = sl_node_on_config,
-	[SL_EVENT_GPU_ADD] = sl_node_on_gpu_add,
-	[SL_EVENT_WORKLOAD_ADD] = sl_node_on_workload_add,
-	[SL_EVENT_WORKLOAD_REMOVE] = sl_node_on_workload_remove,
-	[SL_EVENT_CLIENT_JOIN] = sl_node_on_client_join,
-	[SL_EVENT_CLIENT_REPORT] = sl_node_on_client_report,
-	[SL_EVENT_CLIENT_REPORTED] = sl_node_on_client_reported,
-	[SL_EVENT_CLIENT_EXIT] = sl_node_on_client_exit,
-	[SL_EVENT_RELEASED] = sl_node_on_released,
-	[SL_EVENT_ASK] = sl_node_on_ask,
-	[SL_EVENT_CANCEL] = sl_node_on_cancel,
-	[SL_EVENT_COMMIT] = sl_node_on_commit,
-	[SL_EVENT_CREATE_FAILED] = sl_node_on_create_failed,
-	[SL_EVENT_FREED] = sl_node_on_freed,
-	[SL_EVENT_WORK] = sl_node_on_work,
-	[SL_EVENT_HIDDEN] = sl_node_on_hidden,
-	[SL_EVENT_HELD] = sl_node_on_held,
-	[SL_EVENT_UNMANAGED] = sl_node_on_unmanaged,
-	[SL_EVENT_GPU_LOST] = sl_node_on_gpu_lost,
-	[SL_EVENT_STRANGER] = sl_node_on_stranger,
-	[SL_EVENT_WORKLOAD_SET] = sl_node_on_workload_set,
-	[SL_EVENT_WORKLOAD_STOP] = sl_node_on_workload_stop,
-	[SL_EVENT_PULSE] = sl_node_on_pulse,
-	[SL_EVENT_CONDITION] = sl_node_on_condition,
-	[SL_EVENT_STOP_FAILED] = sl_node_on_stop_failed,
-	[SL_EVENT_POOL_SIZE] = sl_node_on_pool_size,
-	[SL_EVENT_LINK_COST] = sl_node_on_link_cost,
-	[SL_EVENT_WORKLOAD_PARK] = sl_node_on_workload_park,
-	[SL_EVENT_WORKLOAD_RESUME] = sl_node_on_workload_resume,
-	[SL_EVENT_CLIENT_EVICTED] = sl_node_on_client_evicted,
-	[SL_EVENT_WANT] = sl_node_on_want,
-	[SL_EVENT_DONE] = sl_node_on_done,
-	[SL_EVENT_MOVED] = sl_node_on_moved,
-	[SL_EVENT_STORE] = sl_node_on_store,
-	[SL_EVENT_CHUNK] = sl_node_on_chunk,
-	[SL_EVENT_TIME] = on_time,
+#define SL_EVENT(NAME, name, fields) [SL_EVENT_##NAME] = sl_node_on_##name,
+#include "policy/event.def"
+#undef SL_EVENT
 };
 
 void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
