@@ -31,6 +31,12 @@
 #define SL_LEDGER_GPUS_MAX  32
 #define SL_LEDGER_BYTES_MAX (1ull << 48)
 
+/* Each GPU of a mask. */
+#define sl_each_gpu(gpu, mask)                                                     \
+	for (uint32_t gpu##_left = (mask), gpu;                                    \
+		gpu##_left && ((gpu = (uint32_t)__builtin_ctz(gpu##_left)), true); \
+		gpu##_left &= gpu##_left - 1)
+
 struct sl_ledger_cell {
 	uint64_t backing_bytes; /* created and committed */
 	uint64_t granted_bytes; /* granted, not committed yet */

@@ -41,8 +41,7 @@ bool sl_node_name_most(const struct sl_node *node, struct sl_node_because *becau
 	sl_node_bytes_fn bytes_of)
 {
 	because->other = because->other_bytes = 0;
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
+	sl_node_each_workload (workload, node) {
 		uint64_t bytes = bytes_of(node, workload, because->gpu);
 
 		if (bytes <= because->other_bytes ||
@@ -96,10 +95,10 @@ static uint64_t ending_on(
 
 	if (sl_node_is_stopped(workload))
 		return here_on(node, workload, gpu);
-	sl_node_each_client_of(client, workload) bytes +=
-		sl_node_is_told_to_end(client)
-			? sl_ledger_live(&client->holding.cell[gpu])
-			: 0;
+	sl_node_each_client_of (client, workload)
+		bytes += sl_node_is_told_to_end(client)
+				 ? sl_ledger_live(&client->holding.cell[gpu])
+				 : 0;
 	return bytes;
 }
 
@@ -108,10 +107,10 @@ uint64_t sl_node_hostless_on(
 {
 	uint64_t bytes = 0;
 
-	sl_node_each_client_of(client, workload) bytes +=
-		sl_node_is_hostless(client, node->now)
-			? sl_ledger_evictable(&client->holding.cell[gpu])
-			: 0;
+	sl_node_each_client_of (client, workload)
+		bytes += sl_node_is_hostless(client, node->now)
+				 ? sl_ledger_evictable(&client->holding.cell[gpu])
+				 : 0;
 	return bytes;
 }
 
@@ -131,20 +130,17 @@ uint64_t sl_node_stuck_on(
 {
 	uint64_t bytes = 0;
 
-	sl_node_each_client_of(client, workload) bytes +=
-		sl_node_is_untakeable(node, client)
-			? sl_ledger_live(&client->holding.cell[gpu])
-			: 0;
+	sl_node_each_client_of (client, workload)
+		bytes += sl_node_is_untakeable(node, client)
+				 ? sl_ledger_live(&client->holding.cell[gpu])
+				 : 0;
 	return sl_min_u64(bytes, sl_node_burst_on(node, workload, gpu));
 }
 
 /* A client was told to end for it, and is counted on. */
 static bool name_ended(const struct sl_node *node, struct sl_node_because *because)
 {
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		const struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-
+	sl_node_each_client (client, node) {
 		uint64_t bytes = sl_ledger_live(&client->holding.cell[because->gpu]);
 
 		if (!bytes || !sl_node_ends(client, node->now) ||
@@ -168,9 +164,7 @@ static bool name_silent(const struct sl_node *node, const struct sl_node_claim *
 
 	if (!has_room_code(claim, SL_ROOM_GPU))
 		return false;
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		const struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+	sl_node_each_client (client, node) {
 		uint64_t bytes = sl_ledger_live(&client->holding.cell[gpu]);
 
 		if (client->stage == SL_NODE_DYING || client == claim->client || !bytes ||

@@ -26,8 +26,7 @@ static struct change resolve_change(const struct sl_node *node,
 	struct change to = {request_of(workload), workload->account.limit_bytes,
 		workload->account.limit_bytes, UINT64_MAX, workload->priority};
 
-	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, workload->account.gpu_mask) {
 		uint64_t bytes = sl_ledger_shareable(&node->ledger, gpu);
 
 		if (bytes >= to.shareable_bytes)
@@ -72,8 +71,7 @@ static bool refuse_raise(struct sl_node_step *step,
 {
 	uint64_t id = workload->index.id;
 
-	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, workload->account.gpu_mask) {
 		uint64_t claim = sl_ledger_claim(&workload->account, gpu);
 		uint64_t others = step->node->ledger.gpu[gpu].claims_bytes - claim;
 		uint64_t room =
@@ -101,9 +99,7 @@ static uint64_t kept_from(const struct sl_node *node, const struct sl_node_workl
 {
 	uint64_t bytes = 0;
 
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, node) {
 		if (workload != but && (from_all || workload->priority <= priority))
 			bytes += sl_ledger_unclaimed(&workload->account, gpu);
 	}
@@ -125,8 +121,7 @@ static bool refuse_rise(struct sl_node_step *step,
 		workload->flags & SL_WORKLOAD_NO_SWAP ||
 		(to->priority <= workload->priority && !now_kept))
 		return false;
-	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, workload->account.touched) {
 		uint64_t burst = sl_sub_sat(
 			sl_ledger_here(&workload->account, gpu), to->request_bytes);
 		uint64_t kept =
@@ -175,9 +170,8 @@ static uint64_t over_bytes(const struct sl_node_workload *workload)
 {
 	uint64_t most = 0;
 
-	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
-		uint64_t use =
-			sl_ledger_use(&workload->account, (uint32_t)__builtin_ctz(left));
+	sl_each_gpu (gpu, workload->account.touched) {
+		uint64_t use = sl_ledger_use(&workload->account, gpu);
 
 		most = sl_max_u64(most, sl_sub_sat(use, workload->account.limit_bytes));
 	}
@@ -187,9 +181,8 @@ static uint64_t over_bytes(const struct sl_node_workload *workload)
 static void tell_new_limit(
 	struct sl_node_step *step, const struct sl_node_workload *workload)
 {
-	for (uint32_t left = SL_MUTANT(SET_UNTOLD, workload->account.gpu_mask, 0); left;
-		left &= left - 1)
-		sl_node_tell_view(step, workload, (uint32_t)__builtin_ctz(left), 1);
+	sl_each_gpu (gpu, SL_MUTANT(SET_UNTOLD, workload->account.gpu_mask, 0))
+		sl_node_tell_view(step, workload, gpu, 1);
 }
 
 /*

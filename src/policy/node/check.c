@@ -8,11 +8,9 @@ static int check_ledger(const struct sl_node *node, struct sl_error *err)
 	struct sl_ledger_audit audit;
 
 	sl_ledger_audit_begin(&audit, &node->ledger);
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, node) {
 		sl_ledger_audit_open(&audit, &workload->account);
-		sl_node_each_client_of(client, workload)
+		sl_node_each_client_of (client, workload)
 			sl_ledger_audit_holding(&audit, &client->holding);
 		if (sl_ledger_audit_close(&audit, err)) {
 			sl_error_wrap(err, "workload %llu",
@@ -28,9 +26,7 @@ static int check_grants(const struct sl_node_client *client, struct sl_error *er
 {
 	uint64_t granted[SL_NODE_GPUS_MAX] = {0}, holding[SL_NODE_GPUS_MAX] = {0};
 
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (!demand->epoch || demand->flags & SL_NODE_DEMAND_VOID)
 			continue;
 		granted[demand->gpu] +=
@@ -95,8 +91,7 @@ static int check_workload(const struct sl_node_workload *workload, struct sl_err
 						     : "");
 		return 1;
 	}
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (check_grants(client, err) || check_order(client, err))
 			return 1;
 	}
@@ -107,8 +102,8 @@ int sl_node_check(const struct sl_node *node, struct sl_error *err)
 {
 	if (check_ledger(node, err))
 		return 1;
-	sl_list_foreach (link, &node->all_workloads) {
-		if (check_workload(sl_node_workload_at(link), err))
+	sl_node_each_workload (workload, node) {
+		if (check_workload(workload, err))
 			return 1;
 	}
 	return 0;

@@ -26,8 +26,7 @@ static void move(void *context, const struct sl_stop *stop, bool gone)
 	struct sl_node *node = choice->step->node;
 	struct sl_node_client *client = sl_node_find_client(node, stop->client);
 
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, client->holding.touched) {
 		struct sl_room_share share = share_of(node, client, gpu);
 
 		sl_room_take(&choice->plan->now, &client->workload->sums->now, gpu,
@@ -76,8 +75,7 @@ static uint64_t use_of(
 {
 	uint64_t bytes = 0;
 
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING && !client->look->coming &&
 			!is_chosen(choice, client))
 			bytes += here(share_of(choice->step->node, client, choice->gpu));
@@ -144,8 +142,7 @@ static uint32_t list(
 {
 	uint32_t workloads = 0, count = 0;
 
-	sl_list_foreach (link, &choice->step->node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
+	sl_node_each_workload (workload, choice->step->node) {
 		uint32_t before = count;
 
 		if (workload == choice->claim->client->workload ||
@@ -155,8 +152,7 @@ static uint32_t list(
 					kept_of(workload, choice->gpu),
 				false))
 			continue;
-		sl_node_each_client_of(client, workload)
-		{
+		sl_node_each_client_of (client, workload) {
 			uint64_t held = 0;
 
 			if (may_be_stopped(choice, client) &&
@@ -186,8 +182,7 @@ static uint64_t given_by(
 
 	if (sl_node_goes(workload))
 		return stays;
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING && !client->look->coming &&
 			sl_node_is_untakeable(choice->step->node, client))
 			stuck += sl_ledger_live(&client->holding.cell[choice->gpu]);
@@ -199,9 +194,7 @@ static uint64_t given(const struct sl_node_choice *choice)
 {
 	uint64_t bytes = 0;
 
-	sl_list_foreach (link, &choice->step->node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, choice->step->node) {
 		if (workload != choice->claim->client->workload)
 			bytes += given_by(choice, workload);
 	}

@@ -40,8 +40,7 @@ static bool has_grace(struct sl_node_step *step, const struct sl_node_workload *
 {
 	if (!workload->sums->is_within || workload->sums->is_warm)
 		return false;
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (!is_idle_for_grace(step, client))
 			return true;
 	}
@@ -60,8 +59,7 @@ static bool is_covered(const struct sl_node *node, const struct sl_node_claim *c
 {
 	const struct sl_node_client *client = claim->client;
 
-	for (uint32_t left = claim->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, claim->gpus) {
 		uint64_t lacks = sl_node_missing(&client->holding.cell[gpu]);
 		uint64_t comes = sl_ledger_free_bytes(&node->ledger, gpu) +
 				 node->plan->leaving_bytes[gpu];
@@ -194,8 +192,8 @@ static void join(struct sl_node_plan *plan, uint32_t mask)
 {
 	uint32_t roots = 0, least;
 
-	for (uint32_t left = mask; left; left &= left - 1)
-		roots |= 1u << plan->set_of[__builtin_ctz(left)];
+	sl_each_gpu (gpu, mask)
+		roots |= 1u << plan->set_of[gpu];
 	if (!(roots & (roots - 1)))
 		return;
 	least = (uint32_t)__builtin_ctz(roots);
@@ -213,8 +211,7 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 	uint32_t count = 0;
 	bool grace = has_grace(step, workload);
 
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage == SL_NODE_DYING)
 			continue;
 		if (!has_claims(client))
@@ -223,8 +220,7 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 			client->look->body = add(node, client, SL_RANK_BODY);
 		else if (client->look->gpus && grace && client->look->is_whole)
 			client->look->body = add(node, client, SL_RANK_GRACE);
-		sl_list_foreach (link, &client->demands) {
-			struct sl_node_demand *demand = sl_node_demand_at(link);
+		sl_node_each_demand_of (demand, client) {
 			struct sl_node_claim *claim;
 			sl_ns until;
 
@@ -288,9 +284,8 @@ static uint64_t weight_of(
 {
 	uint64_t least = SL_LEDGER_BYTES_MAX;
 
-	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1)
-		least = sl_min_u64(
-			least, plan->now.gpu[__builtin_ctz(left)].shareable_bytes);
+	sl_each_gpu (gpu, workload->account.gpu_mask)
+		least = sl_min_u64(least, plan->now.gpu[gpu].shareable_bytes);
 	return sl_turns_weight(workload->account.request_bytes, least);
 }
 
@@ -312,8 +307,7 @@ static bool fits_together(
 						     ? &workload->sums->lasts
 						     : &workload->sums->lasts_bursts;
 
-	for (uint32_t left = workload->sums->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, workload->sums->gpus) {
 		uint64_t others = room->gpu[gpu].fixed_bytes +
 				  room->gpu[gpu].seats_bytes - own->on[gpu].fixed_bytes -
 				  own->on[gpu].seats_bytes;
@@ -348,9 +342,7 @@ static void measure_slices(struct sl_node_step *step)
 		sl_turns_join(&unit[set], workload->sums->cost, weight_of(plan, workload),
 			turn_max);
 	}
-	sl_list_foreach (link, &node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, node) {
 		workload->sums->slice =
 			sl_turns_length(&unit[sl_node_set_of(plan, workload)],
 				weight_of(plan, workload), turn_max);

@@ -28,7 +28,8 @@ static uint32_t living_of(const struct sl_node_workload *workload)
 {
 	uint32_t count = 0;
 
-	sl_node_each_client_of(client, workload) count += client->stage != SL_NODE_DYING;
+	sl_node_each_client_of (client, workload)
+		count += client->stage != SL_NODE_DYING;
 	return count;
 }
 
@@ -44,8 +45,8 @@ void sl_node_tell_view(struct sl_node_step *step, const struct sl_node_workload 
 
 bool sl_node_is_out(const struct sl_node_client *client)
 {
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		if (client->holding.cell[__builtin_ctz(left)].evicted_bytes)
+	sl_each_gpu (gpu, client->holding.touched) {
+		if (client->holding.cell[gpu].evicted_bytes)
 			return true;
 	}
 	return false;
@@ -175,9 +176,8 @@ static uint64_t still_there(const struct sl_node_client *client)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&client->holding.cell[__builtin_ctz(left)];
+	sl_each_gpu (gpu, client->holding.touched) {
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 
 		bytes += cell->dying_bytes + cell->paid_bytes;
 	}
@@ -205,9 +205,7 @@ static void release(struct sl_node_step *step, struct sl_node_client *client,
 
 static void release_lost(struct sl_node_step *step, struct sl_node_client *client)
 {
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, client->holding.touched) {
 		if (step->node->gpu[gpu].lost)
 			release(step, client, gpu, 0);
 	}
@@ -251,9 +249,7 @@ void sl_node_on_client_exit(struct sl_node_step *step, const struct sl_event *ev
 	client->stop_stage = SL_NODE_UNTOLD;
 	sl_ledger_die(&node->ledger, &client->holding);
 	release_lost(step, client);
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, client->holding.touched) {
 		if (client->holding.cell[gpu].dying_bytes)
 			sl_node_tell_view(step, client->workload, gpu, 1);
 	}

@@ -19,12 +19,9 @@ static struct sl_node_client *first_unpaid(const struct sl_node *node, uint32_t 
 {
 	struct sl_node_client *first = NULL;
 
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-
+	sl_node_each_client (client, node) {
 		if (client->holding.cell[gpu].hidden_bytes &&
-			(!first || at->id < first->index.id))
+			(!first || client->index.id < first->index.id))
 			first = client;
 	}
 	return first;
@@ -55,20 +52,16 @@ static uint64_t context_of(const struct sl_node *node, uint32_t gpu)
 	const struct sl_ledger_gpu *g = &node->ledger.gpu[gpu];
 	uint64_t largest = 0;
 
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at))
-		largest = sl_max_u64(largest,
-			sl_ledger_measured(
-				&SL_NODE_ENTRY(at, sl_node_client)->holding.cell[gpu]));
+	sl_node_each_client (client, node)
+		largest = sl_max_u64(
+			largest, sl_ledger_measured(&client->holding.cell[gpu]));
 	return largest + sl_sub_sat(g->reserve_bytes, g->driver_bytes) / CODE_PART;
 }
 
 /* Of the client: it was granted its context there, which was not measured yet. */
 static bool is_making(const struct sl_node_client *client, uint32_t gpu)
 {
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (demand->flags & SL_NODE_DEMAND_CONTEXT && demand->epoch &&
 			demand->gpu == gpu)
 			return !has_context(client->holding.cell, gpu);
@@ -83,14 +76,13 @@ static uint32_t to_come(
 {
 	uint32_t count = 0;
 
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
+	sl_node_each_workload (workload, node) {
 		bool has = has_context(workload->account.cell, gpu);
 
 		count += workload != but && (workload->account.gpu_mask >> gpu & 1) &&
 			 !has;
-		sl_node_each_client_of(client, workload) count +=
-			(workload == but || has) && is_making(client, gpu);
+		sl_node_each_client_of (client, workload)
+			count += (workload == but || has) && is_making(client, gpu);
 	}
 	return count;
 }
@@ -109,7 +101,8 @@ static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
 {
 	uint64_t bytes = 0;
 
-	sl_node_each_client_of(client, workload) bytes += stays(client, gpu);
+	sl_node_each_client_of (client, workload)
+		bytes += stays(client, gpu);
 	return bytes;
 }
 
@@ -120,10 +113,9 @@ static const struct sl_node_workload *not_whole_beside(
 {
 	uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu), all = 0;
 
-	sl_list_foreach (link, &node->all_workloads)
-		all += stays_of(sl_node_workload_at(link), gpu);
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
+	sl_node_each_workload (workload, node)
+		all += stays_of(workload, gpu);
+	sl_node_each_workload (workload, node) {
 		uint64_t use = sl_ledger_use(&workload->account, gpu);
 		uint64_t need = all - stays_of(workload, gpu) + use;
 
@@ -213,9 +205,7 @@ void sl_node_contexts(struct sl_node_step *step)
 	do {
 		first = NULL;
 		for (uint32_t i = 0; i < plan->askers_count; i++) {
-			sl_list_foreach (link, &plan->askers[i]->demands) {
-				struct sl_node_demand *demand = sl_node_demand_at(link);
-
+			sl_node_each_demand_of (demand, plan->askers[i]) {
 				if (demand->flags & SL_NODE_DEMAND_CONTEXT &&
 					!demand->epoch && demand->sequence > after &&
 					(!first || demand->sequence < first->sequence))

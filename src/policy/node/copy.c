@@ -30,8 +30,7 @@ uint32_t sl_node_away_gpus(const struct sl_node_client *client)
 {
 	uint32_t gpus = 0;
 
-	for (uint32_t left = client->look->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, client->look->gpus) {
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 
 		if (cell->evicted_bytes > cell->returning_bytes)
@@ -44,8 +43,8 @@ uint64_t sl_node_use_of(const struct sl_node_workload *workload)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t left = workload->account.touched; left; left &= left - 1)
-		bytes += sl_ledger_use(&workload->account, (uint32_t)__builtin_ctz(left));
+	sl_each_gpu (gpu, workload->account.touched)
+		bytes += sl_ledger_use(&workload->account, gpu);
 	return bytes;
 }
 
@@ -100,9 +99,7 @@ static bool is_quiet_for(
 
 static bool has_unseated(const struct sl_node_client *client)
 {
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (!demand->epoch && !(demand->flags & (SL_NODE_DEMAND_SEATED |
 								SL_NODE_DEMAND_CONTEXT)))
 			return true;
@@ -120,8 +117,7 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 	if (untakeable_at > step->now && untakeable_at != SL_NS_NEVER)
 		sl_node_wake(step, untakeable_at);
 	look->answers = sl_node_answers(node, client, step->now);
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, client->holding.touched) {
 		uint64_t bytes = sl_node_movable(&client->holding.cell[gpu]);
 
 		if (!bytes && !client->holding.cell[gpu].returning_bytes)
@@ -175,8 +171,7 @@ static void add_now(struct sl_node_step *step, const struct sl_node_client *clie
 
 	if (client->look->coming)
 		return;
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, client->holding.touched) {
 		struct sl_room_share of = sl_node_share_of(step->node, client, gpu);
 		struct sl_room_share *share = &client->workload->sums->now.on[gpu];
 
@@ -193,8 +188,7 @@ static void add_now(struct sl_node_step *step, const struct sl_node_client *clie
 
 static void add_lasting(struct sl_node_step *step, const struct sl_node_client *client)
 {
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, client->holding.touched) {
 		struct sl_room_share *share = &client->workload->sums->lasts.on[gpu];
 		uint64_t fixed = lasting_of(step->node, client, gpu);
 
@@ -213,9 +207,8 @@ uint64_t sl_node_part_left(
 
 	if (SL_MUTANT(POOL_UNBOUND, !part, true))
 		return SL_LEDGER_BYTES_MAX;
-	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&workload->account.cell[__builtin_ctz(left)];
+	sl_each_gpu (gpu, workload->account.touched) {
+		const struct sl_ledger_cell *cell = &workload->account.cell[gpu];
 
 		out += cell->evicted_bytes + (leaving ? cell->leaving_bytes : 0);
 	}
@@ -254,8 +247,7 @@ static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *wo
 		sl_node_is_removed(workload) || workload->flags & SL_WORKLOAD_NO_SWAP ||
 		!step->node->config.config.pool_bytes)
 		return false;
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage == SL_NODE_DYING || !client->look->gpus)
 			continue;
 		if (client->wants_since || !sl_list_is_empty(&client->demands) ||
@@ -300,9 +292,7 @@ static void add_back(
 		to = &plan->clients[plan->now.clients++];
 		*to = (struct sl_room_client){{0}};
 	}
-	for (uint32_t left = gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, gpus) {
 		to->bytes[gpu] = sl_max_u64(
 			to->bytes[gpu], sl_node_back(&client->holding.cell[gpu]));
 	}
@@ -328,8 +318,7 @@ static void sum_up(
 	}
 	sums->now.part_bytes = sl_node_part_left(node, workload, true);
 	sums->lasts.part_bytes = sl_node_part_left(node, workload, false);
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		all->copies_bytes += sl_node_copies(client);
 		if (client->stage == SL_NODE_DYING)
 			continue;
@@ -386,9 +375,9 @@ void sl_node_copy(struct sl_node_step *step)
 		plan->set_of[gpu] = gpu;
 	plan->claims_count = 0;
 	plan->refused = 0;
-	sl_list_foreach (link, &node->all_workloads) {
-		sum_up(step, sl_node_workload_at(link), &all);
-		sl_node_list_claims(step, sl_node_workload_at(link));
+	sl_node_each_workload (workload, node) {
+		sum_up(step, workload, &all);
+		sl_node_list_claims(step, workload);
 	}
 	end_copy(node, &all);
 }

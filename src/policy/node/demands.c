@@ -37,18 +37,16 @@ void sl_node_drop_demand(struct sl_node *node, struct sl_node_demand *demand)
 
 static struct sl_node_demand *find_ask(struct sl_node_client *client, uint64_t ask)
 {
-	sl_list_foreach (link, &client->demands) {
-		if (sl_node_demand_at(link)->ask == ask)
-			return sl_node_demand_at(link);
+	sl_node_each_demand_of (demand, client) {
+		if (demand->ask == ask)
+			return demand;
 	}
 	return NULL;
 }
 
 static struct sl_node_demand *find_epoch(struct sl_node_client *client, uint64_t epoch)
 {
-	sl_list_foreach (link, &client->demands) {
-		struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (demand->epoch &&
 			SL_MUTANT(EPOCH_IGNORED, demand->epoch == epoch, true))
 			return demand;
@@ -58,9 +56,7 @@ static struct sl_node_demand *find_epoch(struct sl_node_client *client, uint64_t
 
 bool sl_node_waits(const struct sl_node_client *client)
 {
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (!demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT))
 			return true;
 	}
@@ -69,9 +65,7 @@ bool sl_node_waits(const struct sl_node_client *client)
 
 bool sl_node_has_open_grant(const struct sl_node_client *client)
 {
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (demand->epoch && !(demand->flags & SL_NODE_DEMAND_VOID))
 			return true;
 	}
@@ -207,8 +201,7 @@ static void deny_unknown(struct sl_node_step *step, const struct sl_event *event
 
 void sl_node_cancel_all(struct sl_node_step *step, struct sl_node_workload *workload)
 {
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		sl_list_foreach_safe (link, &client->demands) {
 			if (!sl_node_demand_at(link)->epoch)
 				sl_node_deny(step, sl_node_demand_at(link),
@@ -221,11 +214,10 @@ void sl_node_released(struct sl_node *node, uint32_t gpu)
 {
 	if (!(SL_MUTANT(RELEASE_WAKES_NOBODY, node->lacks, 0) >> gpu & 1))
 		return;
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		sl_list_foreach (link, &SL_NODE_ENTRY(at, sl_node_client)->demands) {
-			if (sl_node_demand_at(link)->gpu == gpu)
-				sl_node_demand_at(link)->back_off.until = 0;
+	sl_node_each_client (client, node) {
+		sl_node_each_demand_of (demand, client) {
+			if (demand->gpu == gpu)
+				demand->back_off.until = 0;
 		}
 	}
 }
@@ -390,9 +382,7 @@ void sl_node_on_create_failed(struct sl_node_step *step, const struct sl_event *
 void sl_node_void_grants(
 	struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu)
 {
-	sl_list_foreach (link, &client->demands) {
-		struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (!demand->epoch || demand->gpu != gpu ||
 			demand->flags & SL_NODE_DEMAND_VOID)
 			continue;

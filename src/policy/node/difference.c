@@ -28,9 +28,7 @@ static void take(struct move *move, const struct sl_node_claim *claim, uint32_t 
 static void set_aside(
 	struct move *move, const struct sl_node_claim *claim, bool body, bool demand)
 {
-	for (uint32_t left = body ? claim->client->look->gpus : 0; left;
-		left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, body ? claim->client->look->gpus : 0) {
 		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
 
 		/* What is still to leave is there: it brings its room with it. */
@@ -48,8 +46,7 @@ static bool can_come(
 {
 	bool found = false;
 
-	for (uint32_t left = client->look->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, client->look->gpus) {
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 
 		if ((int64_t)sl_node_missing(cell) > move->avail[gpu] &&
@@ -149,9 +146,7 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 /* What it keeps though it has no seat. */
 static void keep(struct move *move, const struct sl_node_claim *claim)
 {
-	for (uint32_t left = claim->reserves ? claim->gpus : 0; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, claim->reserves ? claim->gpus : 0) {
 		if (claim->demand)
 			move->kept[gpu] += (int64_t)claim->reserved_bytes[gpu];
 		else
@@ -261,9 +256,7 @@ static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *lea
 	struct sl_node *node = move->step->node;
 	uint32_t count = 0;
 
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+	sl_node_each_client (client, node) {
 		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 		uint64_t bytes =
 			sl_sub_sat(sl_ledger_evictable(cell), cell->leaving_bytes);

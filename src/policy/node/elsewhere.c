@@ -11,15 +11,13 @@
 
 static bool has_anything(const struct sl_node_workload *workload)
 {
-	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&workload->account.cell[__builtin_ctz(left)];
+	sl_each_gpu (gpu, workload->account.touched) {
+		const struct sl_ledger_cell *cell = &workload->account.cell[gpu];
 
 		if (sl_ledger_all(cell) || sl_ledger_measured(cell) || cell->dying_bytes)
 			return true;
 	}
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (sl_node_has_open_grant(client))
 			return true;
 	}
@@ -78,10 +76,9 @@ static void bind_to(struct sl_node_step *step, struct sl_node_workload *workload
 					   .gpu_mask = account->gpu_mask,
 					   .request_bytes = request,
 					   .limit_bytes = limit}});
-	sl_node_each_client_of(client, workload)
-	{
-		sl_list_foreach (link, &client->demands)
-			sl_node_demand_at(link)->gpu = to;
+	sl_node_each_client_of (client, workload) {
+		sl_node_each_demand_of (demand, client)
+			demand->gpu = to;
 	}
 	move_to(&plan->now, &workload->sums->now, from, to);
 	move_to(&plan->lasts, &workload->sums->lasts, from, to);

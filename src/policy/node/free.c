@@ -38,9 +38,7 @@ uint64_t sl_node_promised(const struct sl_node *node, const struct sl_node_deman
 		      !(own->flags & SL_WORKLOAD_NO_SWAP);
 	uint64_t bytes = 0;
 
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *other = sl_node_workload_at(link);
-
+	sl_node_each_workload (other, node) {
 		if (other != own && !(stands && other->priority > own->priority))
 			bytes += sl_ledger_unclaimed(&other->account, demand->gpu);
 	}

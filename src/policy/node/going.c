@@ -29,8 +29,7 @@ static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
 	uint64_t bytes = sl_ledger_here(account, gpu) -
 			 SL_MUTANT(LEAVING_IS_LENT, account->cell[gpu].leaving_bytes, 0);
 
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING && client->look->coming)
 			bytes -= sl_ledger_live(&client->holding.cell[gpu]) -
 				 client->holding.cell[gpu].leaving_bytes;
@@ -50,14 +49,10 @@ static struct sl_pool pool_of(const struct sl_node *node)
 		pool.returning_bytes += node->ledger.gpu[gpu].sum.returning_bytes;
 		pool.lent_bytes[gpu] = -(int64_t)sl_ledger_shareable(&node->ledger, gpu);
 	}
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
+	sl_node_each_workload (workload, node) {
 		const struct sl_ledger_account *account = &workload->account;
 
-		for (uint32_t left = account->touched | account->gpu_mask; left;
-			left &= left - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+		sl_each_gpu (gpu, account->touched | account->gpu_mask) {
 			pool.lent_bytes[gpu] += (int64_t)sl_max_u64(
 				stays_of(workload, gpu), sl_ledger_request(account, gpu));
 		}
@@ -73,8 +68,7 @@ struct sl_node_all_out sl_node_all_out(const struct sl_node *node,
 	struct sl_node_all_out all = {0};
 	uint64_t taken_back = 0;
 
-	for (uint32_t left = account->touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, account->touched) {
 		const struct sl_ledger_cell *cell = &account->cell[gpu];
 		uint64_t stays = sl_ledger_here(account, gpu) - cell->leaving_bytes;
 		uint64_t request = sl_ledger_request(account, gpu);
@@ -114,8 +108,7 @@ static bool send(struct sl_node_step *step, struct sl_node_client *client, uint6
 	struct sl_node *node = step->node;
 	bool more = client->order.id != 0;
 
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, client->holding.touched) {
 		uint64_t bytes = to_leave(node, client, gpu);
 
 		if (!bytes)
@@ -134,8 +127,7 @@ static void park(struct sl_node_step *step, struct sl_node_workload *workload)
 	uint64_t out = 0;
 	bool more = false;
 
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING)
 			more |= send(step, client, workload->index.id);
 	}
@@ -143,8 +135,8 @@ static void park(struct sl_node_step *step, struct sl_node_workload *workload)
 		step->node->awaits = true;
 	if (more || workload->told & SL_NODE_TOLD_PARKED)
 		return;
-	for (uint32_t left = workload->account.touched; left; left &= left - 1)
-		out += workload->account.cell[__builtin_ctz(left)].evicted_bytes;
+	sl_each_gpu (gpu, workload->account.touched)
+		out += workload->account.cell[gpu].evicted_bytes;
 	workload->told |= SL_NODE_TOLD_PARKED;
 	sl_node_emit(
 		step, (struct sl_action){.type = SL_ACTION_PARKED,
@@ -177,9 +169,7 @@ static uint32_t most_on(const struct sl_node *node, const struct sl_node_client 
 {
 	uint32_t most = client->order.gpu;
 
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, client->holding.touched) {
 		if (to_leave(node, client, gpu) > to_leave(node, client, most))
 			most = gpu;
 	}
@@ -228,8 +218,7 @@ static sl_ns idle_of(const struct sl_node *node, const struct sl_node_workload *
 {
 	sl_ns least = SL_NS_NEVER;
 
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING &&
 			sl_ledger_evictable_on(
 				client->holding.cell, client->holding.touched))
@@ -277,8 +266,7 @@ static void warm(struct sl_node_step *step, struct sl_node_workload *workload)
 	if (is_demand_moving(step->node->plan))
 		return;
 	/* What is to end for others is counted on as gone, not as moved. */
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING && !sl_node_is_told_to_end(client))
 			send(step, client, 0);
 	}
@@ -286,9 +274,7 @@ static void warm(struct sl_node_step *step, struct sl_node_workload *workload)
 
 void sl_node_send_away(struct sl_node_step *step)
 {
-	sl_list_foreach (link, &step->node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, step->node) {
 		if (workload->stage == SL_NODE_PARKED)
 			park(step, workload);
 		else if (workload->sums->is_warm)

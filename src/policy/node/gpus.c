@@ -68,9 +68,7 @@ void sl_node_tell_degraded(struct sl_node_step *step)
 {
 	uint32_t is = sl_node_degraded(step->node);
 
-	for (uint32_t left = is ^ step->degraded; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, is ^ step->degraded) {
 		/* That it is lost says enough. */
 		if (step->node->gpu[gpu].lost)
 			continue;
@@ -148,9 +146,7 @@ void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event
 		return;
 	node->gpu[gpu].lost = true;
 	sl_node_note(step, SL_REASON_LOST_BEGINS, gpu, 0, 0, 0);
-	sl_list_foreach (link, &node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, node) {
 		if (workload->account.gpu_mask >> gpu & 1)
 			sl_node_note(step, SL_REASON_LOST_FOR, gpu, workload->index.id, 0,
 				sl_ledger_here(&workload->account, gpu));

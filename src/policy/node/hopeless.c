@@ -48,9 +48,7 @@ static bool is_still(struct sl_node_step *step, const struct sl_node_client *cli
 		sl_node_wake(step, at);
 		return false;
 	}
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (!demand->epoch &&
 			step->now < sl_node_refused_until(step->node, demand))
 			return false;
@@ -68,8 +66,8 @@ static bool gives(
 		return true;
 	if (client->look->lasts)
 		return false;
-	for (uint32_t left = client->holding.touched; left; left &= left - 1)
-		bytes += sl_ledger_evictable(&client->holding.cell[__builtin_ctz(left)]);
+	sl_each_gpu (gpu, client->holding.touched)
+		bytes += sl_ledger_evictable(&client->holding.cell[gpu]);
 	if (SL_MUTANT(DEADLOCK_SWAP_UNSEEN, bytes > *room, true))
 		return false;
 	*room -= bytes;

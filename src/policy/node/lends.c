@@ -18,13 +18,10 @@ static uint64_t lent(
 	bool above = sl_node_stands_above(node, claim);
 	bool left_already = !sl_node_stays_for_good(demand);
 
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, node) {
 		if (above && workload->priority > own->priority)
 			continue;
-		for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctz(left);
+		sl_each_gpu (gpu, workload->account.gpu_mask) {
 			uint64_t here = sl_ledger_here(&workload->account, gpu);
 
 			here -= left_already ? workload->account.cell[gpu].leaving_bytes

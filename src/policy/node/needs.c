@@ -28,8 +28,7 @@ static const uint64_t *above_in(struct sl_node *node, uint32_t room, int32_t pri
 	if (above->known && above->priority == priority)
 		return above->bytes;
 	*above = (struct sl_node_above){.known = true, .priority = priority};
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
+	sl_node_each_workload (workload, node) {
 		const struct sl_room_workload *sums = sums_in(workload->sums, room);
 
 		if (workload->priority <= priority)
@@ -116,9 +115,7 @@ static bool brings_body(const struct sl_node_claim *claim)
 
 	if (client->look->body)
 		return false;
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (!demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT))
 			return demand == claim->demand;
 	}
@@ -132,9 +129,7 @@ void sl_node_add_needs(
 
 	if (claim->demand)
 		needs[claim->demand->gpu] += claim->demand->bytes;
-	for (uint32_t left = with_body ? claim->client->look->gpus : 0; left;
-		left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, with_body ? claim->client->look->gpus : 0) {
 		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
 
 		needs[gpu] += claim->client->look->lasts || node->gpu[gpu].lost
@@ -185,9 +180,7 @@ static void whole_need(struct sl_node *node, const struct sl_node_claim *claim,
 	sl_node_room_claim(node, claim, true, in, of);
 	if (!claim->demand)
 		return;
-	sl_list_foreach (link, &claim->client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, claim->client) {
 		if (is_before(demand, claim))
 			of->need[demand->gpu].asks_bytes += demand->bytes;
 	}

@@ -121,9 +121,7 @@ void sl_node_restore(struct sl_node_step *step, struct sl_node_client *client,
 			.bytes = bytes,
 			.workload = client->workload->index.id}};
 
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t at = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (at, client->holding.touched) {
 		sl_ledger_set_returning(&node->ledger, &client->holding, at,
 			is_part ? (at == gpu ? bytes : 0)
 				: SL_MUTANT(RETURN_TAKES_NO_ROOM,
@@ -226,9 +224,7 @@ sl_ns sl_node_wanted_since(const struct sl_node_client *client)
 {
 	sl_ns since = client->wants_since;
 
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_demand_of (demand, client) {
 		if (!demand->epoch && (!since || demand->arrived < since))
 			since = demand->arrived;
 	}
@@ -271,9 +267,7 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 /* Its room on every GPU goes back. */
 static void close_order(struct sl_node *node, struct sl_node_client *client)
 {
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, client->holding.touched) {
 		sl_ledger_set_leaving(&node->ledger, &client->holding, gpu, 0);
 		sl_ledger_set_returning(&node->ledger, &client->holding, gpu, 0);
 	}

@@ -26,12 +26,11 @@ static bool cannot_move(const struct sl_node_workload *workload)
 {
 	if (workload->flags & SL_WORKLOAD_NO_SWAP)
 		return true;
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage == SL_NODE_DYING || client->swaps)
 			continue;
-		for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-			if (client->holding.cell[__builtin_ctz(left)].backing_bytes)
+		sl_each_gpu (gpu, client->holding.touched) {
+			if (client->holding.cell[gpu].backing_bytes)
 				return true;
 		}
 	}
@@ -83,7 +82,8 @@ void sl_node_on_workload_park(struct sl_node_step *step, const struct sl_event *
 	}
 	workload->stage = SL_NODE_PARKED;
 	workload->told &= ~SL_NODE_TOLD_PARKED;
-	sl_node_each_client_of(client, workload) client->told &= ~SL_NODE_COMES_BACK;
+	sl_node_each_client_of (client, workload)
+		client->told &= ~SL_NODE_COMES_BACK;
 	tell_done(step, workload);
 	if (!recovered)
 		sl_node_note(step, SL_REASON_PARK_BEGINS, 0, id, 0,
@@ -121,8 +121,7 @@ struct sl_node_because sl_node_resume_because(
 		.bytes = workload->request_bytes,
 		.span = node->now - workload->stage_at};
 
-	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, workload->account.gpu_mask) {
 		uint64_t others = node->ledger.gpu[gpu].claims_bytes -
 				  sl_ledger_claim(&workload->account, gpu);
 
@@ -139,8 +138,7 @@ struct sl_node_because sl_node_resume_because(
 static bool fits_again(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
-	for (uint32_t left = workload->account.gpu_mask; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, workload->account.gpu_mask) {
 		uint64_t fixed = sl_ledger_claim(&workload->account, gpu);
 		uint64_t others = node->ledger.gpu[gpu].claims_bytes - fixed;
 
@@ -159,16 +157,15 @@ static void claim_again(struct sl_node_step *step, struct sl_node_workload *work
 	workload->stage = SL_NODE_RUNS;
 	sl_ledger_change(&step->node->ledger, &workload->account, workload->request_bytes,
 		sl_max_u64(workload->account.limit_bytes, workload->request_bytes));
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING &&
 			(sl_node_is_out(client) || client->order.id)) {
 			client->told |= SL_NODE_COMES_BACK;
 			if (!client->wants_since)
 				client->wants_since = sl_node_stamp(step);
 		}
-		sl_list_foreach (link, &client->demands)
-			sl_node_demand_at(link)->burst_since = 0;
+		sl_node_each_demand_of (demand, client)
+			demand->burst_since = 0;
 	}
 	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_RESUMED,
 				   .resumed = {.workload = workload->index.id,
@@ -182,8 +179,7 @@ static struct sl_node_workload *next_resumed(
 	struct sl_node_workload *next = NULL;
 	bool passed = !last;
 
-	sl_list_foreach (link, &node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
+	sl_node_each_workload (workload, node) {
 		bool is_later = !last || workload->stage_at > last->stage_at ||
 				(workload->stage_at == last->stage_at && passed);
 

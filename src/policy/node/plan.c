@@ -33,10 +33,7 @@ static void times(struct sl_node_step *step)
 	sl_node_time_workloads(step);
 	sl_node_time_strangers(step);
 	plan->all_count = plan->askers_count = plan->movers_count = 0;
-	for (struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
-
+	sl_node_each_client (client, node) {
 		plan->all[plan->all_count++] = client;
 		if (client->stage == SL_NODE_DYING)
 			continue;
@@ -101,8 +98,7 @@ static void count_waits(struct sl_node_step *step, struct sl_node_workload *work
 	bool is_parked = workload->stage == SL_NODE_PARKED;
 	bool waits = workload->stage == SL_NODE_RESUMING;
 
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		bool asks = sl_node_waits(client);
 
 		waits |= !is_parked &&
@@ -173,9 +169,9 @@ void sl_node_plan(struct sl_node_step *step)
 		sl_node_wake(step, step->node->plan->rank_due);
 	sl_node_contexts(step);
 	sl_node_each_waiting(step, sl_node_note_wait);
-	sl_list_foreach (link, &step->node->all_workloads) {
-		sl_node_note_long(step, sl_node_workload_at(link));
-		count_waits(step, sl_node_workload_at(link));
+	sl_node_each_workload (workload, step->node) {
+		sl_node_note_long(step, workload);
+		count_waits(step, workload);
 	}
 	sl_node_probe(step);
 	/* What it changed has times of its own, which the next one finds. */

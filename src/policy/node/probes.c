@@ -39,8 +39,7 @@ static struct pressed find_pressed(struct sl_node_step *step)
 
 static bool is_in_the_way(const struct sl_node_client *client, uint32_t pressed)
 {
-	for (uint32_t left = client->holding.touched & pressed; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, client->holding.touched & pressed) {
 		const struct sl_ledger_account *account = &client->workload->account;
 
 		if (sl_ledger_live(&client->holding.cell[gpu]) &&

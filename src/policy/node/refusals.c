@@ -25,8 +25,7 @@ static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *
 		sl_node_is_parked(workload) || sl_node_is_out(demand->client) ||
 		!sl_node_is_burst(demand))
 		return false;
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (sl_node_is_untakeable(node, client))
 			return true;
 	}

@@ -96,8 +96,7 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 	}
 	if (!claim->demand && !comes)
 		return;
-	for (uint32_t left = claim->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, claim->gpus) {
 		struct sl_room_gpu *room = &plan->now.gpu[gpu];
 		uint64_t lacks = of->need[gpu].away_bytes + of->need[gpu].asks_bytes;
 		uint64_t bytes = sl_min_u64(

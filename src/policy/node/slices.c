@@ -15,8 +15,7 @@ static void begin(struct sl_node_step *step, struct sl_node_client *own)
 {
 	struct sl_node_workload *workload = own->workload;
 
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client != own && is_in_slice(client, step->now) &&
 			!SL_MUTANT(TURN_AGAIN, false, true))
 			return; /* it joins that one */
@@ -25,13 +24,13 @@ static void begin(struct sl_node_step *step, struct sl_node_client *own)
 	workload->slice_ends = sl_node_later(step->now, workload->sums->slice);
 	workload->slice_bytes = sl_node_use_of(workload);
 	workload->turns++;
-	sl_node_each_client_of(client, workload) client->overdue &= client == own;
+	sl_node_each_client_of (client, workload)
+		client->overdue &= client == own;
 }
 
 static bool is_sibling_coming(const struct sl_node_client *own)
 {
-	sl_node_each_client_of(client, own->workload)
-	{
+	sl_node_each_client_of (client, own->workload) {
 		if (client != own && client->seat == SL_NODE_COMING &&
 			!client->look->is_whole)
 			return true;
@@ -41,8 +40,7 @@ static bool is_sibling_coming(const struct sl_node_client *own)
 
 void sl_node_begin_slices(struct sl_node_step *step, struct sl_node_workload *workload)
 {
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_LIVES || client->seat != SL_NODE_COMING ||
 			!client->look->is_whole || is_sibling_coming(client))
 			continue;
@@ -54,9 +52,8 @@ void sl_node_begin_slices(struct sl_node_step *step, struct sl_node_workload *wo
 
 static bool holds_something(const struct sl_node_workload *workload)
 {
-	for (uint32_t left = workload->account.touched; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&workload->account.cell[__builtin_ctz(left)];
+	sl_each_gpu (gpu, workload->account.touched) {
+		const struct sl_ledger_cell *cell = &workload->account.cell[gpu];
 
 		if (cell->backing_bytes || cell->granted_bytes)
 			return true;

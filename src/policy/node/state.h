@@ -193,11 +193,6 @@ struct sl_node {
 
 #define SL_NODE_ENTRY(index_node, type) SL_CONTAINER_OF(index_node, struct type, index)
 
-#define sl_node_each_client_of(client, w)                                          \
-	for (struct sl_node_client *client = sl_node_client_at((w)->clients.next); \
-		&client->of_workload != &(w)->clients;                             \
-		client = sl_node_client_at(client->of_workload.next))
-
 /* Nothing is promised to it any more, but clients of it still hold memory. */
 static inline bool sl_node_is_removed(const struct sl_node_workload *workload)
 {
@@ -218,6 +213,34 @@ static inline struct sl_node_workload *sl_node_workload_at(const struct sl_link 
 {
 	return SL_CONTAINER_OF(link, struct sl_node_workload, of_node);
 }
+
+static inline struct sl_node_client *sl_node_client_after(
+	const struct sl_node *node, const struct sl_node_client *client)
+{
+	struct sl_index_node *next =
+		sl_index_next(&node->clients, client ? &client->index : NULL);
+
+	return next ? SL_NODE_ENTRY(next, sl_node_client) : NULL;
+}
+
+#define sl_node_each_workload(w, node)                                   \
+	for (struct sl_node_workload *w =                                \
+			sl_node_workload_at((node)->all_workloads.next); \
+		&w->of_node != &(node)->all_workloads;                   \
+		w = sl_node_workload_at(w->of_node.next))
+/* In any order. */
+#define sl_node_each_client(client, node)                                              \
+	for (struct sl_node_client *client = sl_node_client_after(node, NULL); client; \
+		client = sl_node_client_after(node, client))
+#define sl_node_each_client_of(client, w)                                          \
+	for (struct sl_node_client *client = sl_node_client_at((w)->clients.next); \
+		&client->of_workload != &(w)->clients;                             \
+		client = sl_node_client_at(client->of_workload.next))
+/* By arrival. */
+#define sl_node_each_demand_of(demand, client)                                          \
+	for (struct sl_node_demand *demand = sl_node_demand_at((client)->demands.next); \
+		&demand->of_client != &(client)->demands;                               \
+		demand = sl_node_demand_at(demand->of_client.next))
 
 /* Spans may be "for ever". */
 static inline sl_ns sl_node_later(sl_ns at, sl_ns span)

@@ -17,9 +17,8 @@ static uint64_t on_host(const struct sl_node_client *client)
 {
 	uint64_t bytes = 0;
 
-	for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-		const struct sl_ledger_cell *cell =
-			&client->holding.cell[__builtin_ctz(left)];
+	sl_each_gpu (gpu, client->holding.touched) {
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 
 		bytes += cell->evicted_bytes + cell->leaving_bytes;
 	}
@@ -94,12 +93,9 @@ static void trim(struct sl_node_step *step, struct sl_node_client *client, uint6
 static bool trim_within(struct sl_node_step *step, const struct sl_node_client *own,
 	uint64_t bytes, const struct sl_node_workload *of, uint64_t most_bytes)
 {
-	struct sl_index *clients = &step->node->clients;
 	uint64_t made = 0, coming = 0, missing;
 
-	for (struct sl_index_node *at = sl_index_next(clients, NULL); at;
-		at = sl_index_next(clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+	sl_node_each_client (client, step->node) {
 		bool is_own = client == own;
 
 		if (of && client->workload != of)
@@ -112,11 +108,11 @@ static bool trim_within(struct sl_node_step *step, const struct sl_node_client *
 		sl_node_wake(step, client->trim.until);
 	}
 	missing = SL_MUTANT(COPIES_STAY, sl_sub_sat(made, most_bytes), 0);
-	for (struct sl_index_node *at = sl_index_next(clients, NULL);
-		at && coming < missing; at = sl_index_next(clients, at)) {
-		struct sl_node_client *client = SL_NODE_ENTRY(at, sl_node_client);
+	sl_node_each_client (client, step->node) {
 		uint64_t more;
 
+		if (coming >= missing)
+			break;
 		if (client == own || (of && client->workload != of) ||
 			client->stage == SL_NODE_DYING || is_left_alone(step, client))
 			continue;

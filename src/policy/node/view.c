@@ -14,11 +14,9 @@ static uint32_t waiting_on(const struct sl_node *node, uint32_t gpu)
 {
 	uint32_t count = 0;
 
-	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		sl_list_foreach (link,
-			&SL_CONTAINER_OF(at, const struct sl_node_client, index)->demands)
-			count += waits_on(sl_node_demand_at(link), gpu);
+	sl_node_each_client (client, node) {
+		sl_node_each_demand_of (demand, client)
+			count += waits_on(demand, gpu);
 	}
 	return count;
 }
@@ -60,10 +58,8 @@ struct sl_node_pool_view sl_node_pool(const struct sl_node *node)
 		.evicted_bytes = node->ledger.evicted_bytes,
 		.leaving_bytes = node->ledger.leaving_bytes};
 
-	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at))
-		view.copies_bytes += sl_node_copies(
-			SL_CONTAINER_OF(at, const struct sl_node_client, index));
+	sl_node_each_client (client, node)
+		view.copies_bytes += sl_node_copies(client);
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		view.overlap_bytes += sl_ledger_overlap(&node->ledger, gpu);
 	return view;
@@ -82,13 +78,11 @@ static struct state state_of(
 {
 	struct state state = {.since = SL_NS_NEVER};
 
-	sl_node_each_client_of(client, workload)
-	{
+	sl_node_each_client_of (client, workload) {
 		bool is_out = sl_node_is_out(client);
 
-		for (uint32_t left = client->holding.touched; left; left &= left - 1) {
-			const struct sl_ledger_cell *cell =
-				&client->holding.cell[__builtin_ctz(left)];
+		sl_each_gpu (gpu, client->holding.touched) {
+			const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 
 			state.has |= sl_ledger_all(cell) != 0;
 			state.stays |= client->stage != SL_NODE_DYING &&
@@ -135,10 +129,9 @@ uint32_t sl_node_actual_mask(const struct sl_node_workload *workload)
 {
 	uint32_t mask = workload->account.touched;
 
-	sl_node_each_client_of(client, workload)
-	{
-		sl_list_foreach (link, &client->demands)
-			mask |= 1u << sl_node_demand_at(link)->gpu;
+	sl_node_each_client_of (client, workload) {
+		sl_node_each_demand_of (demand, client)
+			mask |= 1u << demand->gpu;
 	}
 	return mask;
 }
@@ -272,14 +265,8 @@ void sl_node_each_demand(const struct sl_node *node, sl_node_demand_fn fn, void 
 {
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		show_claims(node, gpu, fn, context);
-	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		const struct sl_node_client *client =
-			SL_CONTAINER_OF(at, const struct sl_node_client, index);
-
-		sl_list_foreach (link, &client->demands) {
-			const struct sl_node_demand *demand = sl_node_demand_at(link);
-
+	sl_node_each_client (client, node) {
+		sl_node_each_demand_of (demand, client) {
 			if (!(demand->flags &
 				    (SL_NODE_DEMAND_VOID | SL_NODE_DEMAND_CONTEXT)) &&
 				(demand->epoch ||
@@ -308,10 +295,10 @@ static struct sl_node_use_view cell_view(const struct sl_ledger_cell *cell)
 static void add_waiting(
 	struct sl_node_use_view *view, const struct sl_node_client *client, uint32_t gpu)
 {
-	sl_list_foreach (link, &client->demands) {
-		if (!waits_on(sl_node_demand_at(link), gpu))
+	sl_node_each_demand_of (demand, client) {
+		if (!waits_on(demand, gpu))
 			continue;
-		view->waiting_bytes += sl_node_demand_at(link)->bytes;
+		view->waiting_bytes += demand->bytes;
 		view->waiting++;
 	}
 }
@@ -325,7 +312,8 @@ struct sl_node_use_view sl_node_use(
 	if (!found || gpu >= SL_NODE_GPUS_MAX)
 		return (struct sl_node_use_view){0};
 	view = cell_view(&found->account.cell[gpu]);
-	sl_node_each_client_of(client, found) add_waiting(&view, client, gpu);
+	sl_node_each_client_of (client, found)
+		add_waiting(&view, client, gpu);
 	return view;
 }
 

@@ -26,8 +26,8 @@ static uint32_t row_of(const struct sl_node_workload *workload)
 
 	if (workload->sums->fits_together)
 		return 1;
-	sl_node_each_client_of(client, workload) clients +=
-		client->stage != SL_NODE_DYING && client->look->gpus;
+	sl_node_each_client_of (client, workload)
+		clients += client->stage != SL_NODE_DYING && client->look->gpus;
 	return clients ? clients : 1;
 }
 
@@ -86,11 +86,7 @@ static bool is_barred_by_host(
 
 	if (claim->demand && claim->demand->gpu == gpu)
 		need += claim->demand->bytes;
-	for (const struct sl_index_node *at = sl_index_next(&node->clients, NULL); at;
-		at = sl_index_next(&node->clients, at)) {
-		const struct sl_node_client *client =
-			SL_CONTAINER_OF(at, const struct sl_node_client, index);
-
+	sl_node_each_client (client, node) {
 		if (client->workload != own && sl_node_must_stay(client, node->now) &&
 			client->look->lasts && sl_node_is_hostless(client, node->now))
 			hostless += sl_ledger_evictable(&client->holding.cell[gpu]);
@@ -102,10 +98,8 @@ static bool is_barred_by_host(
 static enum sl_endless cause_of(
 	const struct sl_node *node, const struct sl_node_claim *claim)
 {
-	uint32_t left = claim->endless == SL_ENDLESS_STAYS ? claim->gpus : 0;
-
-	for (; left; left &= left - 1) {
-		if (is_barred_by_host(node, claim, (uint32_t)__builtin_ctz(left)))
+	sl_each_gpu (gpu, claim->endless == SL_ENDLESS_STAYS ? claim->gpus : 0) {
+		if (is_barred_by_host(node, claim, gpu))
 			return SL_ENDLESS_HOST;
 	}
 	return claim->endless;
@@ -140,9 +134,7 @@ static void add_claim(
 static bool is_too_large(
 	const struct sl_node_plan *plan, const struct sl_node_workload *workload)
 {
-	for (uint32_t left = workload->sums->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, workload->sums->gpus) {
 		if (sl_ledger_use(&workload->account, gpu) >
 			plan->lasts.gpu[gpu].shareable_bytes)
 			return true;
@@ -177,8 +169,7 @@ void sl_node_measure_waits(struct sl_node *node)
 		sets[gpu] = (struct set){0};
 	for (uint32_t i = 0; i < plan->claims_count; i++)
 		add_claim(node, sets, plan->order[i]);
-	sl_list_foreach (link, &node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
+	sl_node_each_workload (workload, node) {
 		struct sl_node_sums *sums = workload->sums;
 		uint32_t root = sl_node_set_of(plan, workload);
 

@@ -30,8 +30,7 @@ static void say_no_host(const struct why *why, const struct sl_node_because *wai
 
 static void say_demands(const struct why *why, const struct sl_node_client *client)
 {
-	sl_list_foreach (link, &client->demands) {
-		const struct sl_node_demand *demand = sl_node_demand_at(link);
+	sl_node_each_demand_of (demand, client) {
 		struct sl_node_because because;
 
 		if (demand->epoch)
@@ -74,9 +73,10 @@ static void say_recovery(const struct why *why, const struct sl_node_workload *w
 {
 	bool waits = false;
 
-	sl_node_each_client_of(client, workload) waits |=
-		client->stage == SL_NODE_EXPECTED || client->stage == SL_NODE_REPORTING ||
-		sl_node_wanted_since(client);
+	sl_node_each_client_of (client, workload)
+		waits |= client->stage == SL_NODE_EXPECTED ||
+			 client->stage == SL_NODE_REPORTING ||
+			 sl_node_wanted_since(client);
 	if (waits && workload->stage != SL_NODE_PARKED)
 		why->fn(why->context,
 			&(struct sl_node_because){.reason = SL_REASON_RECOVERY_WAITS,
@@ -145,8 +145,7 @@ static void say_endless(const struct why *why, const struct sl_node_workload *wo
 	if (!sl_node_swaps(node) ||
 		(endless != SL_ENDLESS_STAYS && endless != SL_ENDLESS_WHOLE))
 		return;
-	for (uint32_t left = workload->sums->gpus; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
+	sl_each_gpu (gpu, workload->sums->gpus) {
 		uint64_t shareable = sl_ledger_shareable(&node->ledger, gpu);
 		uint64_t stays = node->plan->lasts.gpu[gpu].fixed_bytes -
 				 workload->sums->lasts.on[gpu].fixed_bytes;
@@ -187,8 +186,8 @@ void sl_node_why(
 	if (workload->told & SL_NODE_TOLD_WARM &&
 		sl_node_warm_because(node, workload, &because))
 		fn(context, &because);
-	sl_node_each_client_of(client, workload) say_client(&why, client);
-	for (uint32_t left = workload->account.gpu_mask | sl_node_actual_mask(workload);
-		left; left &= left - 1)
-		say_gpu(&why, workload, (uint32_t)__builtin_ctz(left));
+	sl_node_each_client_of (client, workload)
+		say_client(&why, client);
+	sl_each_gpu (gpu, workload->account.gpu_mask | sl_node_actual_mask(workload))
+		say_gpu(&why, workload, gpu);
 }

@@ -127,14 +127,10 @@ static void admit_facts(const struct sl_node *node, const struct sl_admit_ask *a
 				&facts[gpu]);
 	}
 	/* Their contexts, and what is held of them; who comes back claims its own. */
-	sl_list_foreach (link, &node->all_workloads) {
-		const struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, node) {
 		if (workload->stage != SL_NODE_PARKED)
 			continue;
-		for (uint32_t left = workload->account.touched; left; left &= left - 1) {
-			uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+		sl_each_gpu (gpu, workload->account.touched) {
 			facts[gpu].parked_bytes +=
 				sl_ledger_claim(&workload->account, gpu);
 		}
@@ -190,9 +186,7 @@ uint32_t sl_node_place(const struct sl_node *node,
 	admit_facts(node, &ask, mask, facts);
 	sl_admit_judge(&ask, facts, &plan);
 	plan.mask = SL_MUTANT(BOUND_ON_REQUESTS, plan.mask, mask);
-	for (uint32_t left = mask; left; left &= left - 1) {
-		uint32_t gpu = (uint32_t)__builtin_ctz(left);
-
+	sl_each_gpu (gpu, mask) {
 		/* Its limit is kept, too. */
 		if (plan.offer[gpu].limit_bytes < workload->account.limit_bytes)
 			plan.mask &= ~(1u << gpu);
@@ -366,9 +360,7 @@ void sl_node_on_workload_stop(struct sl_node_step *step, const struct sl_event *
 
 void sl_node_time_workloads(struct sl_node_step *step)
 {
-	sl_list_foreach (link, &step->node->all_workloads) {
-		struct sl_node_workload *workload = sl_node_workload_at(link);
-
+	sl_node_each_workload (workload, step->node) {
 		if (workload->stage == SL_NODE_ENDING &&
 			step->now >= workload->stage_at) {
 			workload->stage = SL_NODE_ENDED;

@@ -31,11 +31,6 @@ struct state {
 	uint64_t claimed_bytes[SL_LEDGER_GPUS_MAX];
 };
 
-#define for_each_bit(i, mask)                                                  \
-	for (uint32_t i##_left_ = (mask), i;                                   \
-		i##_left_ && ((i = (uint32_t)__builtin_ctz(i##_left_)), true); \
-		i##_left_ &= i##_left_ - 1)
-
 /* What the workload keeps from other workloads' bursts on this GPU. */
 static uint64_t claimed_by(const struct sl_deadlock_party *party, uint32_t gpu)
 {
@@ -100,14 +95,12 @@ static void move(struct state *state, struct sl_deadlock_party *party, bool in)
 {
 	struct sl_deadlock_claim *claim = party->claim;
 
-	for_each_bit(gpu, reach(party))
-	{
+	sl_each_gpu (gpu, reach(party)) {
 		state->claimed_bytes[gpu] -= claimed_by(party, gpu);
 		add_unclaimed(state, party, gpu, false);
 	}
 	claim->parties += in ? 1 : -1;
-	for_each_bit(gpu, reach(party))
-	{
+	sl_each_gpu (gpu, reach(party)) {
 		uint64_t bytes = sl_ledger_live(&party->holding->cell[gpu]);
 
 		claim->kept_bytes[gpu] += in ? bytes : -bytes;
@@ -181,8 +174,7 @@ static void begin(struct state *state, const struct sl_deadlock_scene *scene,
 
 static bool holds_something(const struct sl_deadlock_party *party)
 {
-	for_each_bit(gpu, party->holding->touched)
-	{
+	sl_each_gpu (gpu, party->holding->touched) {
 		if (sl_ledger_live(&party->holding->cell[gpu]))
 			return true;
 	}
