@@ -280,7 +280,6 @@ static enum sl_reason explain(const struct sl_node *node,
 	return comes && dying ? SL_REASON_DYING_WAITS : SL_REASON_NONE;
 }
 
-/* A client that is not whole on its GPUs, or is being moved. */
 bool sl_node_is_away(const struct sl_node_client *client)
 {
 	return sl_node_is_out(client) || client->order.id;

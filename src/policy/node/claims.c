@@ -89,7 +89,6 @@ uint32_t sl_node_set_of(
 	return mask ? plan->set_of[__builtin_ctz(mask)] : 0;
 }
 
-/* For how long it waits until a higher priority that competes gives way; 0: none does. */
 sl_ns sl_node_patience_of(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
@@ -212,9 +211,7 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 	bool grace = has_grace(step, workload);
 
 	sl_node_each_client_of (client, workload) {
-		if (client->stage == SL_NODE_DYING)
-			continue;
-		if (!has_claims(client))
+		if (client->stage == SL_NODE_DYING || !has_claims(client))
 			continue;
 		if (client->look->gpus && runs(client))
 			client->look->body = add(node, client, SL_RANK_BODY);
@@ -224,7 +221,7 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 			struct sl_node_claim *claim;
 			sl_ns until;
 
-			if (demand->epoch || demand->flags & SL_NODE_DEMAND_CONTEXT)
+			if (!sl_node_is_waiting(demand))
 				continue;
 			/* Until it is tried again others may have what it would. */
 			until = sl_node_refused_until(node, demand);

@@ -11,14 +11,14 @@
 /* So many refusals in a row, the first three within a second, last. */
 #define UNWILLING_AFTER 4
 
-uint64_t sl_node_movable(const struct sl_ledger_cell *cell)
+static uint64_t movable(const struct sl_ledger_cell *cell)
 {
 	return sl_ledger_evictable(cell) + cell->evicted_bytes - cell->returning_bytes;
 }
 
 uint64_t sl_node_back(const struct sl_ledger_cell *cell)
 {
-	return sl_node_movable(cell) + cell->returning_bytes;
+	return movable(cell) + cell->returning_bytes;
 }
 
 uint64_t sl_node_missing(const struct sl_ledger_cell *cell)
@@ -100,8 +100,8 @@ static bool is_quiet_for(
 static bool has_unseated(const struct sl_node_client *client)
 {
 	sl_node_each_demand_of (demand, client) {
-		if (!demand->epoch && !(demand->flags & (SL_NODE_DEMAND_SEATED |
-								SL_NODE_DEMAND_CONTEXT)))
+		if (sl_node_is_waiting(demand) &&
+			!(demand->flags & SL_NODE_DEMAND_SEATED))
 			return true;
 	}
 	return false;
@@ -118,7 +118,7 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 		sl_node_wake(step, untakeable_at);
 	look->answers = sl_node_answers(node, client, step->now);
 	sl_each_gpu (gpu, client->holding.touched) {
-		uint64_t bytes = sl_node_movable(&client->holding.cell[gpu]);
+		uint64_t bytes = movable(&client->holding.cell[gpu]);
 
 		if (!bytes && !client->holding.cell[gpu].returning_bytes)
 			continue;

@@ -54,13 +54,13 @@ static struct sl_node_demand *find_epoch(struct sl_node_client *client, uint64_t
 	return NULL;
 }
 
-bool sl_node_waits(const struct sl_node_client *client)
+struct sl_node_demand *sl_node_first_waiting(const struct sl_node_client *client)
 {
 	sl_node_each_demand_of (demand, client) {
-		if (!demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT))
-			return true;
+		if (sl_node_is_waiting(demand))
+			return demand;
 	}
-	return false;
+	return NULL;
 }
 
 bool sl_node_has_open_grant(const struct sl_node_client *client)
@@ -258,7 +258,9 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 
 	if (!client || client->stage == SL_NODE_DYING || gpu >= SL_NODE_GPUS_MAX ||
 		(!event->ask.bytes && !(flags & SL_NODE_ASK_CONTEXT)) ||
-		!(sl_node_allows(client->workload) >> gpu & 1)) {
+		sl_node_is_removed(client->workload) ||
+		!((client->workload->account.gpu_mask | client->workload->others) >> gpu &
+			1)) {
 		deny_unknown(step, event);
 		return;
 	}
@@ -282,7 +284,7 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 	demand->arrived = step->now;
 	if (!(flags & SL_NODE_ASK_CONTEXT) && sl_node_is_burst(demand))
 		demand->burst_since = sl_node_stamp(step);
-	if (!sl_node_waits(client))
+	if (!sl_node_first_waiting(client))
 		sl_node_be_active(step, client);
 	sl_list_push_tail(&client->demands, &demand->of_client);
 	if (is_plain(step, demand)) {
@@ -340,20 +342,14 @@ void sl_node_on_commit(struct sl_node_step *step, const struct sl_event *event)
 /* The driver refused; the demand has its old place, after a while. */
 static void try_later(struct sl_node_step *step, struct sl_node_demand *demand)
 {
-	struct sl_node_back_off *off = &demand->back_off;
-	uint32_t doublings = off->times < 5 ? off->times : 5;
-
 	if (!(demand->told & SL_NODE_SAID_REFUSED))
 		sl_node_note(step, SL_REASON_CREATE_FAILED, demand->gpu,
 			demand->client->workload->index.id, 0, demand->bytes);
 	demand->told |= SL_NODE_SAID_REFUSED;
 	end_grant(step->node, demand, SL_MUTANT(FAILED_GRANT_KEPT, 0, demand->bytes));
 	demand->epoch = 0;
-	if (!off->times++)
-		off->since = sl_node_stamp(step);
-	off->until =
-		step->now + SL_MUTANT(RETRY_AT_ONCE,
-				    sl_min_u64(AGAIN_FIRST << doublings, AGAIN_MOST), 0);
+	sl_node_back_off(step, &demand->back_off, sl_node_stamp(step), AGAIN_FIRST,
+		SL_MUTANT(RETRY_AT_ONCE, AGAIN_MOST, 0), SL_REASON_CREATE_FAILED);
 	if (SL_MUTANT(FAILED_LOSES_PLACE, false, true))
 		demand->arrived = step->now;
 }

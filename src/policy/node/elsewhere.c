@@ -53,8 +53,7 @@ static bool fits(const struct sl_node_plan *plan, const struct sl_room_claim *cl
 	of.workload = &workload;
 	of.need[to] = of.need[from];
 	of.need[from] = (struct sl_room_need){0};
-	room.gpu[to].fixed_bytes +=
-		sl_min_u64(plan->kept_bytes[to], sl_room_spare(&room.gpu[to]));
+	(void)sl_node_fix_kept(&room.gpu[to], plan->kept_bytes[to]);
 	verdict = sl_room_for(&room, &of);
 	return verdict.code == SL_ROOM_OK && (may_move || !verdict.moves);
 }

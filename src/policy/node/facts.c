@@ -9,7 +9,7 @@ void sl_node_be_active(struct sl_node_step *step, struct sl_node_client *client)
 {
 	client->active_at = sl_node_stamp(step);
 	/* From then on it counts as one that stands still. */
-	if (sl_node_waits(client))
+	if (sl_node_first_waiting(client))
 		sl_node_wake(step,
 			sl_node_later(step->now, step->node->config.config.idle_wait));
 }
@@ -21,7 +21,6 @@ sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now)
 	return client->idle_since ? sl_sub_sat(now, since) : 0;
 }
 
-/* The first of what it is stuck by; 0: it is not. */
 sl_ns sl_node_stuck_since(const struct sl_node_client *client)
 {
 	if (!client->busy_since || !client->halted_since)

@@ -24,28 +24,25 @@ sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 	return span_of(bytes, node->gpu[gpu].in_bytes_s);
 }
 
-bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver)
+/* The lowest four bits are the first; 8: the chain does not have it. */
+static uint32_t place_of(const struct sl_node *node, enum sl_resolver resolver)
 {
-	uint32_t chain = node->config.config.chain;
+	uint32_t place = 0;
 
-	if (!chain)
-		return resolver == SL_RESOLVER_WAIT;
-	for (; chain; chain >>= 4) {
-		if ((chain & 15) == (uint32_t)resolver)
-			return true;
-	}
-	return false;
+	while (place < 8 && (node->config.config.chain >> 4 * place & 15) != resolver)
+		place++;
+	return place;
 }
 
-bool sl_node_waits_first(const struct sl_node *node)
+bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver)
 {
-	for (uint32_t chain = node->config.config.chain; chain; chain >>= 4) {
-		if ((chain & 15) == SL_RESOLVER_WAIT)
-			return true;
-		if ((chain & 15) == SL_RESOLVER_SWAP)
-			return false;
-	}
-	return false;
+	return place_of(node, resolver) < 8;
+}
+
+bool sl_node_is_before(
+	const struct sl_node *node, enum sl_resolver first, enum sl_resolver second)
+{
+	return place_of(node, first) < place_of(node, second);
 }
 
 bool sl_node_swaps(const struct sl_node *node)
@@ -88,6 +85,8 @@ void sl_node_on_config(struct sl_node_step *step, const struct sl_event *event)
 	node->config = *event;
 	node->config.config.pool_bytes =
 		sl_min_u64(event->config.pool_bytes, SL_LEDGER_BYTES_MAX);
+	if (!event->config.chain)
+		node->config.config.chain = SL_RESOLVER_WAIT;
 	if (!event->config.turn_max)
 		node->config.config.turn_max = SL_TURNS_DEFAULT;
 	if (!event->config.min_share_pm)

@@ -56,13 +56,6 @@ void sl_node_refuse(struct sl_node_step *step, uint64_t workload, enum sl_reason
  * fits on none. O(GPUs + workloads). */
 uint32_t sl_node_place(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t mask);
-/* What its clients may name: one that is removed has none. */
-static inline uint32_t sl_node_allows(const struct sl_node_workload *workload)
-{
-	uint32_t mask = workload->account.gpu_mask;
-
-	return mask ? mask | workload->others : 0;
-}
 /* Stages of workloads that are due. */
 void sl_node_time_workloads(struct sl_node_step *step);
 /* Requests that fit again are claimed. */
@@ -91,10 +84,11 @@ void sl_node_tell_degraded(struct sl_node_step *step);
 /* Of moving so many bytes off the GPU, and onto it. */
 sl_ns sl_node_cost_out(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
 sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes);
-/* `wait` stands before `swap`. */
-bool sl_node_waits_first(const struct sl_node *node);
 /* The chain has this resolver. */
 bool sl_node_has(const struct sl_node *node, enum sl_resolver resolver);
+/* And before the second one, if it has that. */
+bool sl_node_is_before(
+	const struct sl_node *node, enum sl_resolver first, enum sl_resolver second);
 /* Something can be moved to the host at all. */
 bool sl_node_swaps(const struct sl_node *node);
 
@@ -121,8 +115,8 @@ void sl_node_cancel_all(struct sl_node_step *step, struct sl_node_workload *work
 void sl_node_void_grants(
 	struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu);
 bool sl_node_has_open_grant(const struct sl_node_client *client);
-/* For memory. */
-bool sl_node_waits(const struct sl_node_client *client);
+/* For memory; NULL: none does. */
+struct sl_node_demand *sl_node_first_waiting(const struct sl_node_client *client);
 /* Memory of the GPU came back: creations that failed are tried again. */
 void sl_node_released(struct sl_node *node, uint32_t gpu);
 /* Within its request, as the last plan said; before one, beside what it uses. */
@@ -164,6 +158,10 @@ void sl_node_restore(struct sl_node_step *step, struct sl_node_client *client,
 /* What is worth an order of its own, beside others. */
 uint64_t sl_node_least_piece(const struct sl_node *node, uint32_t gpu);
 void sl_node_abort(struct sl_node_step *step, struct sl_node_client *client);
+/* Refused once more: it waits twice as long as the last time, at most so long. since: of what was
+ * refused, counted if it is the first in a row. */
+void sl_node_back_off(struct sl_node_step *step, struct sl_node_back_off *off,
+	sl_ns since, sl_ns first, sl_ns most, enum sl_reason cause);
 /* A back-off that keeps it from leaving, or from coming. */
 bool sl_node_must_stay(const struct sl_node_client *client, sl_ns now);
 bool sl_node_must_wait(const struct sl_node_client *client, sl_ns now);

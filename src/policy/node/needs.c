@@ -111,15 +111,8 @@ void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 /* The first of its client, which has no other claim: its body comes with it. */
 static bool brings_body(const struct sl_node_claim *claim)
 {
-	const struct sl_node_client *client = claim->client;
-
-	if (client->look->body)
-		return false;
-	sl_node_each_demand_of (demand, client) {
-		if (!demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT))
-			return demand == claim->demand;
-	}
-	return false;
+	return !claim->client->look->body &&
+	       sl_node_first_waiting(claim->client) == claim->demand;
 }
 
 void sl_node_add_needs(

@@ -12,7 +12,8 @@
 
 /* Until the first CONFIG: the defaults of design.md section 4. */
 static const struct sl_event defaults = {.type = SL_EVENT_CONFIG,
-	.config = {.wait_max = 60 * SL_S,
+	.config = {.chain = SL_RESOLVER_WAIT,
+		.wait_max = 60 * SL_S,
 		.head_pass = 1 * SL_S,
 		.idle_wait = 1 * SL_S,
 		.recover_wait = 2 * SL_S,

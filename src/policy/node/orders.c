@@ -28,9 +28,8 @@
 
 /* --- back-offs --- */
 
-/* since: of the order that was refused. */
-static void back_off(struct sl_node_step *step, struct sl_node_back_off *off, sl_ns since,
-	sl_ns first, sl_ns most, enum sl_reason cause)
+void sl_node_back_off(struct sl_node_step *step, struct sl_node_back_off *off,
+	sl_ns since, sl_ns first, sl_ns most, enum sl_reason cause)
 {
 	uint32_t doublings = off->times < 10 ? off->times : 10;
 
@@ -205,7 +204,7 @@ static void evict_done(struct sl_node_step *step, struct sl_node_client *client,
 	if (refused && (!client->back_off.times ||
 			       client->back_off.cause == SL_REASON_RESTORE_FAILED))
 		note_of(step, client, refused, order, bytes, event->done.span);
-	back_off(step, &client->back_off, order->since, EVICT_AGAIN_FIRST,
+	sl_node_back_off(step, &client->back_off, order->since, EVICT_AGAIN_FIRST,
 		SL_MUTANT(REFUSED_IS_ASKED_AGAIN, EVICT_AGAIN_MOST, 0), refused);
 }
 
@@ -260,7 +259,7 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 			client->back_off.cause != SL_REASON_RESTORE_FAILED))
 		note_of(step, client, SL_REASON_RESTORE_FAILED, order, bytes,
 			event->done.span);
-	back_off(step, &client->back_off, order->since, RESTORE_AGAIN_FIRST,
+	sl_node_back_off(step, &client->back_off, order->since, RESTORE_AGAIN_FIRST,
 		RESTORE_AGAIN_MOST, SL_REASON_RESTORE_FAILED);
 }
 

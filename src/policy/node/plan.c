@@ -99,7 +99,7 @@ static void count_waits(struct sl_node_step *step, struct sl_node_workload *work
 	bool waits = workload->stage == SL_NODE_RESUMING;
 
 	sl_node_each_client_of (client, workload) {
-		bool asks = sl_node_waits(client);
+		bool asks = sl_node_first_waiting(client);
 
 		waits |= !is_parked &&
 			 (asks || (client->wants_since && sl_node_is_out(client)));

@@ -126,7 +126,6 @@ void sl_node_make_room(struct sl_node *node);
 /* --- copy.c --- */
 /* And lists the claims. */
 void sl_node_copy(struct sl_node_step *step);
-uint64_t sl_node_movable(const struct sl_ledger_cell *cell);
 /* What its client could have to bring back. */
 uint64_t sl_node_back(const struct sl_ledger_cell *cell);
 /* What of a client that has no seat is on the copy there. */
@@ -168,6 +167,8 @@ void sl_node_above_changes(
 bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim *claim);
 /* --- seats.c --- */
 void sl_node_seat(struct sl_node_step *step);
+/* What demands keep, and no body has taken, is there for nobody else: returns how much. */
+uint64_t sl_node_fix_kept(struct sl_room_gpu *gpu, uint64_t kept_bytes);
 /* Whether there is room for it on the copy as it is now. */
 struct sl_room_verdict sl_node_room_of(
 	struct sl_node_step *step, struct sl_node_claim *claim);

@@ -16,7 +16,9 @@ static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *
 	sl_ns at = sl_node_wait_end(step->node, claim);
 
 	if ((claim->entitled && !claim->demand) ||
-		!SL_MUTANT(SWAPS_BEFORE_WAIT, sl_node_waits_first(step->node), false) ||
+		!SL_MUTANT(SWAPS_BEFORE_WAIT,
+			sl_node_is_before(step->node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP),
+			false) ||
 		step->now >= at)
 		return false;
 	sl_node_wake(step, at);
@@ -114,16 +116,19 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 	}
 }
 
-/* What demands keep, and no body has taken, is there for nobody else. */
+uint64_t sl_node_fix_kept(struct sl_room_gpu *gpu, uint64_t kept_bytes)
+{
+	uint64_t bytes = sl_min_u64(kept_bytes, sl_room_spare(gpu));
+
+	gpu->fixed_bytes += bytes;
+	return bytes;
+}
+
 static void fix_kept(struct sl_node_plan *plan)
 {
-	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
-		struct sl_room_gpu *room = &plan->now.gpu[gpu];
-
+	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++)
 		plan->kept_bytes[gpu] =
-			sl_min_u64(plan->kept_bytes[gpu], sl_room_spare(room));
-		room->fixed_bytes += plan->kept_bytes[gpu];
-	}
+			sl_node_fix_kept(&plan->now.gpu[gpu], plan->kept_bytes[gpu]);
 }
 
 static void unfix_kept(struct sl_node_plan *plan)

@@ -193,6 +193,12 @@ struct sl_node {
 
 #define SL_NODE_ENTRY(index_node, type) SL_CONTAINER_OF(index_node, struct type, index)
 
+/* For memory. */
+static inline bool sl_node_is_waiting(const struct sl_node_demand *demand)
+{
+	return !demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT);
+}
+
 /* Nothing is promised to it any more, but clients of it still hold memory. */
 static inline bool sl_node_is_removed(const struct sl_node_workload *workload)
 {

@@ -116,23 +116,14 @@ static void tell_all(const struct sl_node_choice *choice)
 
 /* --- priority --- */
 
-/* `priority` stands before `wait`, or there is no `wait`. */
-static bool stops_at_once(const struct sl_node *node)
-{
-	for (uint32_t chain = node->config.config.chain; chain; chain >>= 4) {
-		if ((chain & 15) == SL_RESOLVER_WAIT)
-			return SL_MUTANT(STOPS_BEFORE_WAIT, false, true);
-		if ((chain & 15) == SL_RESOLVER_PRIORITY)
-			return true;
-	}
-	return false;
-}
-
 static bool is_ripe(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
 	sl_ns at = sl_node_wait_end(step->node, claim);
 
-	if (stops_at_once(step->node) || step->now >= at)
+	if (SL_MUTANT(STOPS_BEFORE_WAIT,
+		    sl_node_is_before(step->node, SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT),
+		    true) ||
+		step->now >= at)
 		return true;
 	sl_node_wake(step, at);
 	return false;

@@ -134,7 +134,6 @@ void sl_node_time_strangers(struct sl_node_step *step)
 	}
 }
 
-/* What was measured on a GPU that is lost now will not be measured again. */
 void sl_node_lose_strangers(struct sl_node *node, uint32_t gpu)
 {
 	struct sl_index_node *at = sl_index_next(&node->strangers, NULL);

@@ -3,11 +3,9 @@
  */
 #include "policy/node/plan.h"
 
-/* A first context is no memory. */
 static bool waits_on(const struct sl_node_demand *demand, uint32_t gpu)
 {
-	return !demand->epoch && demand->gpu == gpu &&
-	       !(demand->flags & SL_NODE_DEMAND_CONTEXT);
+	return sl_node_is_waiting(demand) && demand->gpu == gpu;
 }
 
 static uint32_t waiting_on(const struct sl_node *node, uint32_t gpu)
@@ -200,7 +198,7 @@ struct sl_node_client_view sl_node_client(const struct sl_node *node, uint64_t i
 		.known = true,
 		.alive = client->stage != SL_NODE_DYING,
 		.expected = client->stage == SL_NODE_EXPECTED,
-		.waits = sl_node_waits(client) && !is_told &&
+		.waits = sl_node_first_waiting(client) && !is_told &&
 			 node->now >= sl_node_later(client->active_at,
 					      node->config.config.idle_wait),
 		.workload = client->workload->index.id,

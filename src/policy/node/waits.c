@@ -60,7 +60,8 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	bool within = sums->is_within && sums->asks_within;
 
 	/* What comes back within its request is no collision, but what asks for more is one. */
-	if (sl_node_waits_first(node) && (sums->asks || !within))
+	if (sl_node_is_before(node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP) &&
+		(sums->asks || !within))
 		span += workload->wait_max ? workload->wait_max
 					   : node->config.config.wait_max;
 

@@ -31,6 +31,11 @@ struct state {
 	uint64_t claimed_bytes[SL_LEDGER_GPUS_MAX];
 };
 
+#define party_at(at) SL_LIST_ENTRY(at, struct sl_deadlock_party, link)
+#define each_party(party, scene)                                                 \
+	for (struct sl_deadlock_party *party = party_at((scene)->parties->next); \
+		&party->link != (scene)->parties; party = party_at(party->link.next))
+
 /* What the workload keeps from other workloads' bursts on this GPU. */
 static uint64_t claimed_by(const struct sl_deadlock_party *party, uint32_t gpu)
 {
@@ -151,20 +156,14 @@ static void begin(struct state *state, const struct sl_deadlock_scene *scene,
 {
 	memset(state, 0, sizeof(*state));
 	state->scene = scene;
-	sl_list_foreach (link, scene->parties) {
-		struct sl_deadlock_party *party =
-			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
-
+	each_party (party, scene) {
 		party->helps = party->stuck = false;
 		*party->claim = (struct sl_deadlock_claim){.of = party->claim->of,
 			.priority = party->claim->priority,
 			.stands = party->claim->stands,
 			.level = find_level(state, party->claim->priority)};
 	}
-	sl_list_foreach (link, scene->parties) {
-		struct sl_deadlock_party *party =
-			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
-
+	each_party (party, scene) {
 		if ((SL_MUTANT(DEADLOCK_ACTIVE_WAITS, party->waits, true) &&
 			    !party->gives) ||
 			party == owner)
@@ -187,10 +186,7 @@ static bool frees_another(struct state *state, struct sl_deadlock_party *party)
 	bool does = false;
 
 	move(state, party, false);
-	sl_list_foreach (link, state->scene->parties) {
-		const struct sl_deadlock_party *other =
-			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
-
+	each_party (other, state->scene) {
 		if (other->stuck && party_fits(state, other)) {
 			does = true;
 			break;
@@ -222,10 +218,7 @@ static struct sl_deadlock_demand *youngest(const struct state *state,
 {
 	struct sl_deadlock_demand *found = NULL;
 
-	sl_list_foreach (link, state->scene->parties) {
-		struct sl_deadlock_party *party =
-			SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
-
+	each_party (party, state->scene) {
 		if (!party->stuck || (search->holding && !holds_something(party)))
 			continue;
 		sl_list_foreach (at, &party->demands) {
@@ -278,10 +271,7 @@ struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene)
 	while (again) {
 		again = false;
 		plan.hopeless = 0;
-		sl_list_foreach (link, scene->parties) {
-			struct sl_deadlock_party *party =
-				SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
-
+		each_party (party, scene) {
 			if (!party->stuck)
 				continue;
 			if (!party_fits(&state, party)) {
@@ -310,10 +300,7 @@ void sl_deadlock_helpers(const struct sl_deadlock_scene *scene,
 	/* Ends: each round but the last takes a party out of the kept set. */
 	while (again && !demand_fits(&state, owner, head)) {
 		again = false;
-		sl_list_foreach (link, scene->parties) {
-			struct sl_deadlock_party *party =
-				SL_LIST_ENTRY(link, struct sl_deadlock_party, link);
-
+		each_party (party, scene) {
 			if (!party->stuck || party == owner || !holds_something(party) ||
 				!party_fits(&state, party))
 				continue;
