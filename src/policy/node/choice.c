@@ -20,6 +20,15 @@ static struct sl_room_share share_of(
 	return share;
 }
 
+/* What it has there and is not about to leave. */
+static uint64_t here(
+	const struct sl_node_choice *choice, const struct sl_node_client *client)
+{
+	struct sl_room_share share = share_of(choice->step->node, client, choice->gpu);
+
+	return sl_room_here(&share);
+}
+
 static void move(void *context, const struct sl_stop *stop, bool gone)
 {
 	struct sl_node_choice *choice = context;
@@ -52,12 +61,6 @@ void sl_node_take_back(struct sl_node_choice *choice)
 		move(choice, &choice->plan->stops[--choice->chosen], false);
 }
 
-static uint64_t here(struct sl_room_share share)
-{
-	return share.fixed_bytes + share.seats_bytes - share.away_bytes +
-	       share.rest_bytes;
-}
-
 /* For the room that the claim lacks on another GPU: it is off the copy of all its GPUs. */
 static bool is_chosen(
 	const struct sl_node_choice *choice, const struct sl_node_client *client)
@@ -69,7 +72,7 @@ static bool is_chosen(
 	return false;
 }
 
-/* What it has there and is not about to leave, whoever of it is told to end. */
+/* The same of all its clients, whoever of them is told to end. */
 static uint64_t use_of(
 	const struct sl_node_choice *choice, const struct sl_node_workload *workload)
 {
@@ -78,7 +81,7 @@ static uint64_t use_of(
 	sl_node_each_client_of (client, workload) {
 		if (client->stage != SL_NODE_DYING && !client->look->coming &&
 			!is_chosen(choice, client))
-			bytes += here(share_of(choice->step->node, client, choice->gpu));
+			bytes += here(choice, client);
 	}
 	return bytes;
 }
@@ -158,8 +161,7 @@ static uint32_t list(
 			if (may_be_stopped(choice, client) &&
 				(!stuck || sl_node_is_untakeable(
 						   choice->step->node, client)))
-				held = here(share_of(
-					choice->step->node, client, choice->gpu));
+				held = here(choice, client);
 			if (held)
 				stops[count++] = stop_of(choice, client, workloads, held);
 		}

@@ -22,18 +22,14 @@ static bool has_claims(const struct sl_node_client *client)
 static bool is_idle_for_grace(
 	struct sl_node_step *step, const struct sl_node_client *client)
 {
-	sl_ns grace = client->workload->idle_grace;
-	sl_ns since = sl_max_u64(client->idle_since, client->active_at);
+	sl_ns grace = SL_MUTANT(NO_GRACE, client->workload->idle_grace, 0);
 
 	if (client->stage == SL_NODE_DYING)
 		return true;
 	/* What has nothing on a GPU is not asked for proofs: its work is heard of. */
 	if (client->look->gpus && (!client->idle_since || !client->proven))
 		return false;
-	if (step->now >= sl_node_later(since, SL_MUTANT(NO_GRACE, grace, 0)))
-		return true;
-	sl_node_wake(step, sl_node_later(since, grace));
-	return false;
+	return sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), grace));
 }
 
 static bool has_grace(struct sl_node_step *step, const struct sl_node_workload *workload)
@@ -225,9 +221,8 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 				continue;
 			/* Until it is tried again others may have what it would. */
 			until = sl_node_refused_until(node, demand);
-			if (step->now < until) {
+			if (!sl_node_has_come(step, until)) {
 				plan->refused |= 1u << demand->gpu;
-				sl_node_wake(step, until);
 				continue;
 			}
 			claim = add(node, client, SL_RANK_DEMAND);

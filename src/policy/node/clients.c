@@ -57,11 +57,7 @@ static void whole_by_freeing(struct sl_node_step *step, struct sl_node_client *c
 {
 	if (sl_node_is_out(client) || client->order.id)
 		return;
-	client->wants_since = 0;
-	client->told &= ~SL_NODE_COMES_BACK;
-	client->active_at = sl_node_stamp(step);
-	client->idle_since = 0;
-	client->proven = false;
+	sl_node_is_back(step, client);
 	client->seat = SL_NODE_COMING;
 }
 

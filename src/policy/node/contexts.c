@@ -188,11 +188,10 @@ static void decide(struct sl_node_step *step, struct sl_node_demand *demand)
 
 	if (sl_node_context_because(step->node, demand).reason == SL_REASON_NONE) {
 		grant(step, demand);
-	} else if (step->now >= end) {
+	} else if (sl_node_has_come(step, end)) {
 		sl_node_deny(step, demand, SL_REASON_CONTEXT_WAITED);
 	} else {
 		step->node->awaits = true;
-		sl_node_wake(step, end);
 	}
 }
 

@@ -86,15 +86,8 @@ static bool lasts(const struct sl_node_step *step, const struct sl_node_client *
 static bool is_quiet_for(
 	struct sl_node_step *step, const struct sl_node_client *client, sl_ns span)
 {
-	sl_ns since = sl_max_u64(client->idle_since, client->active_at);
-
-	if (!client->idle_since)
-		return false;
-	if (step->now < sl_node_later(since, span)) {
-		sl_node_wake(step, sl_node_later(since, span));
-		return false;
-	}
-	return true;
+	return client->idle_since &&
+	       sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), span));
 }
 
 static bool has_unseated(const struct sl_node_client *client)
@@ -111,11 +104,8 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 {
 	struct sl_node *node = step->node;
 	struct sl_node_look *look = client->look;
-	sl_ns untakeable_at = sl_node_untakeable_at(node, client);
 
 	*look = (struct sl_node_look){.is_whole = !sl_node_is_out(client)};
-	if (untakeable_at > step->now && untakeable_at != SL_NS_NEVER)
-		sl_node_wake(step, untakeable_at);
 	look->answers = sl_node_answers(node, client, step->now);
 	sl_each_gpu (gpu, client->holding.touched) {
 		uint64_t bytes = movable(&client->holding.cell[gpu]);

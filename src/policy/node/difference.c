@@ -90,12 +90,9 @@ static void bring_piece(struct move *move, struct sl_node_client *client, bool i
 	uint64_t least = sl_max_u64(client->chunk_bytes, sl_node_least_piece(node, gpu));
 
 	if (!is_first || gpus & (gpus - 1) || move->avail[gpu] < (int64_t)least ||
-		!is_flowing(move->plan, gpu))
+		!is_flowing(move->plan, gpu) ||
+		!sl_node_has_come(move->step, client->back_off.until))
 		return;
-	if (move->step->now < client->back_off.until) {
-		sl_node_wake(move->step, client->back_off.until);
-		return;
-	}
 	sl_node_restore(move->step, client, gpu,
 		sl_min_u64((uint64_t)move->avail[gpu],
 			client->holding.cell[gpu].evicted_bytes));
@@ -131,10 +128,9 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 	/* What was granted before it in this plan may have taken what the limit left. */
 	if (sl_node_exceeds_limit(demand))
 		return;
-	if (step->now < demand->back_off.until)
-		sl_node_wake(step, demand->back_off.until);
-	else if (avail >= (int64_t)demand->bytes && claim->has_seat &&
-		 client->look->is_whole && !client->order.id) {
+	if (sl_node_has_come(step, demand->back_off.until) &&
+		avail >= (int64_t)demand->bytes && claim->has_seat &&
+		client->look->is_whole && !client->order.id) {
 		if (sl_node_can_lend(step->node, claim))
 			sl_node_grant_in_slice(step, demand, claim->facts.coming,
 				claim->rank.class == SL_RANK_OVERDUE);

@@ -45,10 +45,8 @@ static bool is_refused_for_long(struct sl_node_step *step, struct sl_node_demand
 	if (!demand->back_off.times ||
 		SL_MUTANT(BURST_ONLY_BLAME, demand->burst_since != 0, true))
 		return false;
-	if (step->now < at) {
-		sl_node_wake(step, at);
+	if (!sl_node_has_come(step, at))
 		return false;
-	}
 	if (demand->bytes <= sl_ledger_free_bytes(&node->ledger, demand->gpu))
 		return true;
 	demand->back_off.times = 0;
@@ -87,10 +85,8 @@ static enum sl_reason end_of(struct sl_node_step *step, struct sl_node_claim *cl
 		return SL_REASON_NONE;
 	/* Elsewhere what ends by itself may serve it, or those before it. */
 	late = fits || comes || sl_node_has(node, SL_RESOLVER_WAIT);
-	if (late && step->now < at) {
-		sl_node_wake(step, at);
+	if (late && !sl_node_has_come(step, at))
 		return SL_REASON_NONE;
-	}
 	if (node->plan->now.gpu[demand->gpu].degraded)
 		return SL_REASON_GPU_DEGRADED;
 	if (demand->back_off.times)

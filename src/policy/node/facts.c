@@ -16,9 +16,7 @@ void sl_node_be_active(struct sl_node_step *step, struct sl_node_client *client)
 
 sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now)
 {
-	sl_ns since = sl_max_u64(client->idle_since, client->active_at);
-
-	return client->idle_since ? sl_sub_sat(now, since) : 0;
+	return client->idle_since ? sl_sub_sat(now, sl_node_quiet_since(client)) : 0;
 }
 
 sl_ns sl_node_stuck_since(const struct sl_node_client *client)

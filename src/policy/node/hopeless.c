@@ -42,12 +42,9 @@ static bool is_still(struct sl_node_step *step, const struct sl_node_client *cli
 {
 	sl_ns at = sl_node_later(client->active_at, step->node->config.config.idle_wait);
 
-	if (client->stage == SL_NODE_DYING || sl_node_is_told_to_end(client))
+	if (client->stage == SL_NODE_DYING || sl_node_is_told_to_end(client) ||
+		!sl_node_has_come(step, at))
 		return false;
-	if (step->now < at) {
-		sl_node_wake(step, at);
-		return false;
-	}
 	sl_node_each_demand_of (demand, client) {
 		if (!demand->epoch &&
 			step->now < sl_node_refused_until(step->node, demand))

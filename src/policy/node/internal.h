@@ -40,6 +40,13 @@ static inline void sl_node_wake(struct sl_node_step *step, sl_ns at)
 {
 	step->due = sl_min_u64(step->due, at);
 }
+/* False: the plan looks at it again then. */
+static inline bool sl_node_has_come(struct sl_node_step *step, sl_ns at)
+{
+	if (step->now < at)
+		sl_node_wake(step, at);
+	return step->now >= at;
+}
 
 /* What each event changes. */
 #define SL_EVENT(NAME, name, fields) \
@@ -150,6 +157,8 @@ void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_demand *de
 /* --- orders.c --- */
 void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uint32_t gpu,
 	uint64_t bytes, uint64_t other);
+/* Nothing of it is on the host any more. */
+void sl_node_is_back(struct sl_node_step *step, struct sl_node_client *client);
 /* Since when it waits for anything: its return, or what it asks for; 0: for nothing. */
 sl_ns sl_node_wanted_since(const struct sl_node_client *client);
 /* Keeps room for all of it on each of its GPUs; bytes come on this one. */
@@ -194,6 +203,11 @@ bool sl_node_warm_because(const struct sl_node *node,
 	const struct sl_node_workload *workload, struct sl_node_because *because);
 
 /* --- facts.c --- */
+/* Since when it does nothing, if it does nothing. */
+static inline sl_ns sl_node_quiet_since(const struct sl_node_client *client)
+{
+	return sl_max_u64(client->idle_since, client->active_at);
+}
 /* For how long it has had no work, as far as it is known; 0: it has. */
 sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now);
 /* Since when it does not run, or is busy with one piece of work; 0: neither. */

@@ -12,13 +12,6 @@ static const struct sl_room_workload *sums_in(
 	return room == 0 ? &sums->now : room == 1 ? &sums->lasts : &sums->lasts_bursts;
 }
 
-static uint64_t unclaimed(const struct sl_room_share *share)
-{
-	return sl_sub_sat(share->request_bytes, share->fixed_bytes + share->seats_bytes -
-							share->away_bytes +
-							share->rest_bytes);
-}
-
 /* Claims are looked at by falling priority for the most part, so that this is done once for each
  * priority. */
 static const uint64_t *above_in(struct sl_node *node, uint32_t room, int32_t priority)
@@ -34,7 +27,8 @@ static const uint64_t *above_in(struct sl_node *node, uint32_t room, int32_t pri
 		if (workload->priority <= priority)
 			continue;
 		for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++)
-			above->bytes[gpu] += unclaimed(&sums->on[gpu]);
+			above->bytes[gpu] += sl_sub_sat(sums->on[gpu].request_bytes,
+				sl_room_here(&sums->on[gpu]));
 	}
 	return above->bytes;
 }

@@ -19,12 +19,8 @@ void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand)
 	sl_ns at = sl_node_later(demand->arrived, NOTE_AFTER);
 	struct sl_node_because because;
 
-	if (SL_MUTANT(NO_NOTE, demand->told & said, true))
+	if (SL_MUTANT(NO_NOTE, demand->told & said, true) || !sl_node_has_come(step, at))
 		return;
-	if (step->now < at) {
-		sl_node_wake(step, at);
-		return;
-	}
 	because = is_context ? sl_node_context_because(step->node, demand)
 			     : sl_node_waits_because(step->node, demand);
 	demand->told |= said;

@@ -208,7 +208,7 @@ static void evict_done(struct sl_node_step *step, struct sl_node_client *client,
 		SL_MUTANT(REFUSED_IS_ASKED_AGAIN, EVICT_AGAIN_MOST, 0), refused);
 }
 
-static void is_back(struct sl_node_step *step, struct sl_node_client *client)
+void sl_node_is_back(struct sl_node_step *step, struct sl_node_client *client)
 {
 	client->wants_since = 0;
 	client->told &= ~SL_NODE_COMES_BACK;
@@ -251,7 +251,7 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 				.cause = SL_REASON_RESTORE_FAILED};
 		}
 		if (!sl_node_is_out(client))
-			is_back(step, client);
+			sl_node_is_back(step, client);
 		return;
 	}
 	if (event->done.cause != SL_SWAP_STOPPED && event->done.cause != SL_SWAP_LOST &&

@@ -8,12 +8,10 @@
 static void tell_untakeable(struct sl_node_step *step, struct sl_node_client *client)
 {
 	sl_ns at = sl_node_untakeable_at(step->node, client);
-	bool is = step->now >= at;
+	bool is = sl_node_has_come(step, at);
 	bool told = client->told & SL_NODE_TOLD_UNTAKEABLE;
 	sl_ns since = sl_node_stuck_since(client);
 
-	if (!is)
-		sl_node_wake(step, at);
 	if (is == told)
 		return;
 	client->told ^= SL_NODE_TOLD_UNTAKEABLE;

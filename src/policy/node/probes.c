@@ -27,11 +27,11 @@ static struct pressed find_pressed(struct sl_node_step *step)
 		if (claim->is_over || (claim->demand ? claim->demand->epoch != 0
 						     : claim->client->look->is_whole))
 			continue;
-		if (step->now < at)
-			sl_node_wake(step, at);
-		else if (claim->entitled && step->node->config.config.untakeable_after)
+		if (!sl_node_has_come(step, at))
+			continue;
+		if (claim->entitled && step->node->config.config.untakeable_after)
 			pressed.by_entitled |= gpus;
-		if (step->now >= at && !claim->has_seat)
+		if (!claim->has_seat)
 			pressed.by_unseated |= gpus;
 	}
 	return pressed;
@@ -56,9 +56,7 @@ static bool is_late(struct sl_node_step *step, const struct sl_node_client *clie
 
 	if (sl_node_is_parked(client->workload) && client->back_off.times)
 		return true;
-	if (client->order.id && step->now < at)
-		sl_node_wake(step, at);
-	return client->order.id && step->now >= at;
+	return client->order.id && sl_node_has_come(step, at);
 }
 
 /* Watched for a while, and never idle: what rests for less than the span of a pulse shows it by
@@ -66,14 +64,9 @@ static bool is_late(struct sl_node_step *step, const struct sl_node_client *clie
 static bool may_rest_unseen(struct sl_node_step *step,
 	const struct sl_node_client *client, const struct pressed *pressed)
 {
-	sl_ns at = sl_node_later(client->probe_at, PRESSED_AFTER);
-
-	if (client->probe != SL_PROBE_WATCH || !client->look->is_whole ||
-		!(client->holding.touched & pressed->by_unseated))
-		return false;
-	if (step->now < at)
-		sl_node_wake(step, at);
-	return step->now >= at;
+	return client->probe == SL_PROBE_WATCH && client->look->is_whole &&
+	       client->holding.touched & pressed->by_unseated &&
+	       sl_node_has_come(step, sl_node_later(client->probe_at, PRESSED_AFTER));
 }
 
 static enum sl_probe wanted(struct sl_node_step *step,
@@ -108,9 +101,9 @@ static enum sl_probe mode_of(struct sl_node_step *step,
 	enum sl_probe mode = wanted(step, client, pressed);
 	sl_ns at = sl_node_later(client->probe_at, TOLD_FOR);
 
-	if (mode != SL_PROBE_OFF || client->probe == SL_PROBE_OFF || step->now >= at)
+	if (mode != SL_PROBE_OFF || client->probe == SL_PROBE_OFF ||
+		sl_node_has_come(step, at))
 		return mode;
-	sl_node_wake(step, at);
 	return client->probe;
 }
 

@@ -13,16 +13,11 @@
  * wait. */
 static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
-	sl_ns at = sl_node_wait_end(step->node, claim);
-
-	if ((claim->entitled && !claim->demand) ||
-		!SL_MUTANT(SWAPS_BEFORE_WAIT,
-			sl_node_is_before(step->node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP),
-			false) ||
-		step->now >= at)
-		return false;
-	sl_node_wake(step, at);
-	return true;
+	return (!claim->entitled || claim->demand) &&
+	       SL_MUTANT(SWAPS_BEFORE_WAIT,
+		       sl_node_is_before(step->node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP),
+		       false) &&
+	       !sl_node_has_come(step, sl_node_wait_end(step->node, claim));
 }
 
 /* --- facts --- */
@@ -92,11 +87,7 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 		sl_node_later(claim->facts.asked_at, step->node->config.config.head_pass);
 
 	/* Until then those behind may have what is free. */
-	if (step->now < at) {
-		sl_node_wake(step, at);
-		return;
-	}
-	if (!claim->demand && !comes)
+	if (!sl_node_has_come(step, at) || (!claim->demand && !comes))
 		return;
 	sl_each_gpu (gpu, claim->gpus) {
 		struct sl_room_gpu *room = &plan->now.gpu[gpu];

@@ -38,11 +38,10 @@ bool sl_node_ends(const struct sl_node_client *client, sl_ns now)
 void sl_node_time_stop(struct sl_node_step *step, struct sl_node_client *client)
 {
 	if (client->stop_stage == SL_NODE_UNTOLD ||
-		client->stop_stage == SL_NODE_STUBBORN)
+		client->stop_stage == SL_NODE_STUBBORN ||
+		!sl_node_has_come(step, client->stop_at))
 		return;
-	if (step->now < client->stop_at)
-		sl_node_wake(step, client->stop_at);
-	else if (client->stop_stage == SL_NODE_KILLED)
+	if (client->stop_stage == SL_NODE_KILLED)
 		client->stop_stage = SL_NODE_STUBBORN;
 	else if (client->stop_stage != SL_NODE_TERMED)
 		client->stop_stage = SL_NODE_UNTOLD;
@@ -118,15 +117,11 @@ static void tell_all(const struct sl_node_choice *choice)
 
 static bool is_ripe(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
-	sl_ns at = sl_node_wait_end(step->node, claim);
-
-	if (SL_MUTANT(STOPS_BEFORE_WAIT,
-		    sl_node_is_before(step->node, SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT),
-		    true) ||
-		step->now >= at)
-		return true;
-	sl_node_wake(step, at);
-	return false;
+	return SL_MUTANT(STOPS_BEFORE_WAIT,
+		       sl_node_is_before(
+			       step->node, SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT),
+		       true) ||
+	       sl_node_has_come(step, sl_node_wait_end(step->node, claim));
 }
 
 static bool by_priority(struct sl_node_choice *choice)

@@ -122,12 +122,9 @@ void sl_node_time_strangers(struct sl_node_step *step)
 		struct sl_node_stranger *stranger = SL_NODE_ENTRY(at, sl_node_stranger);
 
 		judge(step, stranger);
-		if (stranger->stage != SL_NODE_TOLD_TO_END)
+		if (stranger->stage != SL_NODE_TOLD_TO_END ||
+			!sl_node_has_come(step, stranger->stage_at))
 			continue;
-		if (step->now < stranger->stage_at) {
-			sl_node_wake(step, stranger->stage_at);
-			continue;
-		}
 		stranger->stage = SL_NODE_SHOT;
 		if (SL_MUTANT(STRANGER_SURVIVES, true, false))
 			tell_stop(step, stranger, SL_STOP_KILL);

@@ -17,7 +17,7 @@
 
 #include "policy/mutant.h"
 
-static uint64_t here(const struct sl_room_share *share)
+uint64_t sl_room_here(const struct sl_room_share *share)
 {
 	return share->fixed_bytes + share->seats_bytes - share->away_bytes +
 	       share->rest_bytes;
@@ -25,14 +25,14 @@ static uint64_t here(const struct sl_room_share *share)
 
 uint64_t sl_room_burst(const struct sl_room_share *share)
 {
-	return sl_sub_sat(here(share), share->request_bytes);
+	return sl_sub_sat(sl_room_here(share), share->request_bytes);
 }
 
 /* Of it, what can leave, if not now. */
 static uint64_t movable_burst(const struct sl_room_share *share)
 {
-	return sl_sub_sat(
-		here(share), sl_max_u64(share->request_bytes, share->lasts_bytes));
+	return sl_sub_sat(sl_room_here(share),
+		sl_max_u64(share->request_bytes, share->lasts_bytes));
 }
 
 static uint64_t uncovered(const struct sl_room_share *share)
@@ -50,7 +50,8 @@ static void count(struct sl_room_gpu *gpu, const struct sl_room_share *share,
 	gpu->seats_bytes += times * share->seats_bytes;
 	gpu->away_bytes += times * share->away_bytes;
 	gpu->rest_bytes += times * share->rest_bytes;
-	gpu->unclaimed_bytes += times * sl_sub_sat(share->request_bytes, here(share));
+	gpu->unclaimed_bytes +=
+		times * sl_sub_sat(share->request_bytes, sl_room_here(share));
 	gpu->wanting_bytes += times * sl_sub_sat(uncovered(share), share->rest_bytes);
 	gpu->within_bytes += times * sl_sub_sat(share->rest_bytes, sl_room_burst(share));
 	gpu->uncovered_bytes += times * uncovered(share);

@@ -119,7 +119,8 @@ void sl_room_take(struct sl_room *room, struct sl_room_workload *workload, uint3
 	const struct sl_room_share *bytes, bool gone);
 /* The claim has a seat from now on. */
 void sl_room_add(struct sl_room *room, const struct sl_room_claim *claim);
-/* What of it is there above its request. */
+/* What of it is there; and above its request. */
+uint64_t sl_room_here(const struct sl_room_share *share);
 uint64_t sl_room_burst(const struct sl_room_share *share);
 /* What must leave the GPU for the seats; and, where that is nothing, how much more fits. */
 uint64_t sl_room_out(const struct sl_room_gpu *gpu);
