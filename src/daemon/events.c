@@ -50,6 +50,7 @@ static int level_of(uint32_t reason)
 		return SL_LOG_INFO;
 	switch (reason) {
 	case SL_REASON_STRAY:
+	case SL_REASON_CANCELLED: /* its process ended, or is to end */
 	case SL_REASON_JOINED:
 	case SL_REASON_LEFT:
 	case SL_REASON_SERVED_AFTER_WAIT: return SL_LOG_DEBUG;

@@ -207,7 +207,7 @@ bool sl_reason_explains(uint32_t reason)
 {
 	switch (sl_reason_kind(reason)) {
 	case SL_REASON_KIND_DENY:
-	case SL_REASON_KIND_EXCEPT: return reason != SL_REASON_CANCELLED;
+	case SL_REASON_KIND_EXCEPT:
 	case SL_REASON_KIND_REFUSE:
 	case SL_REASON_KIND_STOP: return true;
 	default: break;

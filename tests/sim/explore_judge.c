@@ -104,7 +104,7 @@ static void judge_deny(struct explore *x, const struct sl_action *a)
 
 	if (i == EXPLORE_CLIENTS || !c->ask_units || c->ask != a->deny.ask)
 		return;
-	if (explore_is_entitled(x, i) &&
+	if (explore_is_entitled(x, i) && a->deny.reason != SL_REASON_CANCELLED &&
 		sl_reason_kind(a->deny.reason) != SL_REASON_KIND_EXCEPT)
 		explore_break(x, EXPLORE_OOM,
 			"%c is denied %u units within its request: %s", name_of(i),

@@ -111,6 +111,8 @@ static uint64_t print_denied(const struct shadow_outcomes *o)
 	uint64_t wrong = 0, denied = 0;
 
 	for (uint32_t i = 0; i < SL_REASONS; i++) {
+		if (i == SL_REASON_CANCELLED)
+			continue; /* its process ended */
 		denied += o->denied[i];
 		if (sl_reason_kind(i) != SL_REASON_KIND_EXCEPT)
 			wrong += o->denied[i];
@@ -118,7 +120,7 @@ static uint64_t print_denied(const struct shadow_outcomes *o)
 	printf(", %" PRIu64 " denied, each by an exception of promise 2:", denied);
 	for (uint32_t i = 0; i < SL_REASONS; i++) {
 		/* UNKNOWN_CLIENT names no demand of anybody, so it is never one of these. */
-		if (i == SL_REASON_UNKNOWN_CLIENT)
+		if (i == SL_REASON_UNKNOWN_CLIENT || i == SL_REASON_CANCELLED)
 			continue;
 		if (o->denied[i] || sl_reason_kind(i) == SL_REASON_KIND_EXCEPT)
 			printf(" %s %" PRIu64, sl_reason_name(i), o->denied[i]);

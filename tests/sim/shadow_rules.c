@@ -486,6 +486,7 @@ void shadow_check_deny(
 	const struct shadow_workload *w = d->client->workload;
 
 	if (d->entitled && reason != SL_REASON_OVER_LIMIT &&
+		reason != SL_REASON_CANCELLED &&
 		sl_reason_kind(reason) != SL_REASON_KIND_EXCEPT) {
 		shadow_fail(
 			s, "an entitled demand was denied: %s", sl_reason_name(reason));

@@ -274,7 +274,8 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 
 	if (!d || !m)
 		return;
-	if (sl_reason_kind(reason) != SL_REASON_KIND_EXCEPT &&
+	if (reason != SL_REASON_CANCELLED &&
+		sl_reason_kind(reason) != SL_REASON_KIND_EXCEPT &&
 		swap_is_entitled(r, m, d) && !m->stopping &&
 		swap_use(r, m->id, d->gpu) + older(r, m, d) + d->bytes <= m->request)
 		swap_break(r, SWAP_OOM,
