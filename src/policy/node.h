@@ -30,7 +30,8 @@
  * Resolvers. A demand that does not fit is a collision. The chain says what is done, in order:
  *   wait      it waits: a burst for the longest wait at most, an entitled one without end. What
  *             stands before `wait` in the chain is tried at once, what stands after it when a
- *             burst's longest wait is over (or an entitled demand has waited as long). Without
+ *             burst's longest wait is over. For an entitled demand `swap` is tried at once,
+ *             `priority` behind `wait` once it has waited as long. Without
  *             `wait` a burst that nothing can help is denied at once (NO_RESOLVER); an
  *             entitled one waits all the same (promise 2).
  *   priority  stops processes (verdicts/victims.h): SIGTERM, grace, SIGKILL. Only a process

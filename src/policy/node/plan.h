@@ -63,7 +63,7 @@ struct sl_node_sums {
 	bool is_within;     /* its request, on each of its GPUs */
 	bool fits_together; /* all it has, beside what lasts */
 	bool competes, takes_turns;
-	bool asks, asks_within; /* what it asks for is within its request, too */
+	bool asks_within; /* what it asks for is within its request, too */
 	enum sl_endless endless;
 	sl_ns longest_wait;
 	uint32_t gpus; /* where it has something that can be moved, or asks */

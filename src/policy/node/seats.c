@@ -8,12 +8,10 @@
 
 #include "policy/node/plan.h"
 
-/* A demand whose time in the chain has not come gets free memory only, and so does a burst that
- * is to come back. What comes back within a request is no collision: its time would go with the
- * wait. */
+/* A burst whose time in the chain has not come gets free memory only. */
 static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
-	return (!claim->entitled || claim->demand) &&
+	return !claim->entitled &&
 	       SL_MUTANT(SWAPS_BEFORE_WAIT,
 		       sl_node_is_before(step->node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP),
 		       false) &&

@@ -59,9 +59,7 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	wide span = (wide)sums->cost + before_moving(node);
 	bool within = sums->is_within && sums->asks_within;
 
-	/* What comes back within its request is no collision, but what asks for more is one. */
-	if (sl_node_is_before(node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP) &&
-		(sums->asks || !within))
+	if (sl_node_is_before(node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP) && !within)
 		span += workload->wait_max ? workload->wait_max
 					   : node->config.config.wait_max;
 
@@ -125,7 +123,6 @@ static void add_claim(
 	if (!sums->endless)
 		sums->endless = cause_of(node, claim);
 	if (claim->demand) {
-		sums->asks = true;
 		sums->asks_within &= claim->entitled;
 	}
 	sl_node_add_needs(node, claim, set->needs);

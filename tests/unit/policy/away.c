@@ -93,20 +93,16 @@ static void test_over_in_vain(void **state)
 	play_close(&p);
 }
 
-/* Behind `wait` it is looked at when its wait is over, and S is to be moved, who refuses that for
- * the moment. Then A is told to leave for C, and refuses as well: it is as helped as before. */
-static void test_told_to_leave_after_it(void **state)
+/* `wait` before `swap` is a time for bursts: C is within its request, and has its memory at once. */
+static void test_a_request_does_not_wait(void **state)
 {
 	struct play p;
 
 	(void)state;
 	begin(&p, (struct sl_event)SWAP(WAIT, SWAP));
-	(void)at(&p, 10, (struct sl_event)ASK(3, 1, 0, 35));
-	(void)at(&p, 59000, (struct sl_event)CONDITION(4, RUNNING));
+	leaves_for_c(&p, 1000, 1);
 	assert_non_null(
 		strstr(at(&p, 60001, (struct sl_event)TIME), "DENY 1/2 WAITED_TOO_LONG"));
-	assert_non_null(strstr(
-		at(&p, 60010, (struct sl_event)TIME), "EVICT 1 g0 25 EVICTED_FOR"));
 	play_close(&p);
 }
 
@@ -115,7 +111,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_over_while_away),
 		cmocka_unit_test(test_over_in_vain),
-		cmocka_unit_test(test_told_to_leave_after_it),
+		cmocka_unit_test(test_a_request_does_not_wait),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
