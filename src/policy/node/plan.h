@@ -37,7 +37,8 @@ struct sl_node_claim {
 	bool has_endless;    /* endless was asked for */
 	enum sl_endless endless;
 	bool reserves, is_over; /* is_over: its demand was denied */
-	bool helps; /* it may take what is kept for one that needs what its client has */
+	bool helps; /* it may take what is kept: it has its seat, or its client has what the one
+		     * needs that it is kept for */
 	uint64_t reserved_bytes[SL_NODE_GPUS_MAX]; /* set aside though it has no seat */
 };
 

@@ -140,16 +140,21 @@ static struct sl_room_verdict ask_room_behind(
 	return verdict;
 }
 
-/* *kept: it would fit, but for what demands before it keep. */
+/* *kept: it would fit, but for what demands before it keep. What has its seat already is bound by
+ * that no more: they would keep what leaves for it. */
 static struct sl_room_verdict ask_room(struct sl_node_step *step,
 	struct sl_node_claim *claim, const struct sl_room_claim *of, bool *kept)
 {
 	struct sl_node_plan *plan = step->node->plan;
-	bool keeps = SL_MUTANT(HEAD_NOT_KEPT, claim->demand != NULL, false);
-	struct sl_room_verdict verdict = ask_room_behind(plan, of, keeps), without;
+	struct sl_node_demand *demand = claim->demand;
+	struct sl_room_verdict verdict, without;
+	bool keeps;
 
 	*kept = false;
-	if (verdict.code == SL_ROOM_OK || !keeps || !plan->kept_bytes[claim->demand->gpu])
+	claim->helps = demand && demand->flags & SL_NODE_DEMAND_SEATED;
+	keeps = SL_MUTANT(HEAD_NOT_KEPT, demand && !claim->helps, false);
+	verdict = ask_room_behind(plan, of, keeps);
+	if (verdict.code == SL_ROOM_OK || !keeps || !plan->kept_bytes[demand->gpu])
 		return verdict;
 	without = ask_room_behind(plan, of, false);
 	if (without.code != SL_ROOM_OK)

@@ -18,6 +18,7 @@
 #define REPORTED(c)       EVENT(CLIENT_REPORTED, client_reported, {c})
 #define ASK_HELD(c, a, n) EVENT(ASK, ask, {c, a, 0, n, SL_NODE_ASK_HELD})
 #define WANT(c, n)        EVENT(WANT, want, {c, n})
+#define STAYED(c, o)      EVENT(DONE, done, {c, o, 0, SL_SWAP_REFUSED, SL_SWAP_ABORTED, 0})
 
 enum { A = 1, N, D, B };
 
@@ -155,12 +156,46 @@ static void what_helps_takes_what_is_kept(void **state)
 	PLAY(rows);
 }
 
+/* What is free, 10, and what D leaves behind, 30, is kept for A, whose 95 have no room in the pool.
+ * As many of B are to leave for N's 30. What leaves is not kept for A instead: or B would be told
+ * to stay, and to leave again as soon as it may be. */
+static void what_has_a_seat_keeps_it_beside_what_is_kept(void **state)
+{
+	static const struct play_row rows[] = {
+		{"swap", 0, SWAP(70), ""},
+		{"a GPU", 0, GPU(0, 100), ""},
+		{"A", 0, WORKLOAD(1), "ADMIT 1 m1 r0 l100"},
+		{"N", 0, WORKLOAD(2), "ADMIT 2 m1 r0 l100"},
+		{"D", 0, WORKLOAD(3), "ADMIT 3 m1 r0 l100"},
+		{"B", 0, WORKLOAD(4), "ADMIT 4 m1 r0 l100"},
+		{"A", 0, SWAPPER(A, 1), ""},
+		{"N", 0, SWAPPER(N, 2), ""},
+		{"D", 0, SWAPPER(D, 3), ""},
+		{"B", 0, SWAPPER(B, 4), ""},
+		{"has", 0, ASK(D, 1, 0, 30), "GRANT 3/1 g0 30"},
+		{"", 0, COMMIT(D, 1, 30), ""},
+		{"has", 0, ASK(B, 1, 0, 60), "GRANT 4/1 g0 60"},
+		{"", 0, COMMIT(B, 2, 60), ""},
+		{"dies", 7000, EXIT(D), ""},
+		{"waits", 8000, ASK(A, 1, 0, 95), "NOTE POOL_FULL g0 1/0 95; PROBE 4 1"},
+		{"keeps", 9500, TIME, "NOTE BURST_WAITS g0 1/4 95; PROBE 4 2"},
+		{"is to come", 10000, ASK(N, 1, 0, 30), "EVICT 4 g0 30 EVICTED_FOR"},
+		{"needs D's, too", 10000, TIME, "ABORT 4"},
+		{"", 10000, STAYED(B, 18), ""},
+		{"has a seat still", 10050, TIME, ""},
+		{"comes", 10060, RELEASED(D, 0, 0), "GRANT 2/1 g0 30; PROBE 2 1"},
+	};
+
+	PLAY(rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_is_told_so),
 		cmocka_unit_test(nobody_leaves_for_what_was_kept),
 		cmocka_unit_test(what_helps_takes_what_is_kept),
+		cmocka_unit_test(what_has_a_seat_keeps_it_beside_what_is_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
