@@ -163,7 +163,7 @@ void swap_beat(struct swap_world *w, uint32_t slot)
 {
 	struct swap_client *c = &w->client[slot];
 
-	if (c->probe == SL_PROBE_OFF || !c->connected)
+	if (c->probe == SL_PROBE_OFF)
 		return;
 	pulse(w, slot);
 	swap_later(w, w->drains ? 5 * SL_S : w->beat,

@@ -135,10 +135,29 @@ static void priority_before_turns(struct swap_world *w)
 	expect(share(w, c, open0, 4 * SL_S) > 0.99, "C was moved for those below it");
 }
 
+/* A computes in pieces of 10 ms and is asked about that, since B lacks room. It is asked on its
+ * next connection, too: or its last piece would seem never to end. */
+static void asked_on_each_connection(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB, .request = 10 * GIB});
+	(void)enter(w, (struct swap_workload){.size = 9 * GIB});
+	until(w, 5.035);
+	swap_lose_line(w, a);
+	until(w, 15);
+	expect(client(w, a)->connected, "A is not there again");
+	expect(sl_node_client(w->node, client(w, a)->id).busy < SL_S,
+		"A has been busy for %" PRIu64 " ms",
+		sl_node_client(w->node, client(w, a)->id).busy / SL_MS);
+}
+
 const struct swap_play swap_plays_more_a[] = {
 	{"waiting comes before moving others", wait_first},
 	{"what is kept for who comes back", kept},
 	{"asking for what never fits", asks_too_much},
 	{"higher priority is before those that wait", priority_before_turns},
+	{"what is asked is asked on each connection", asked_on_each_connection},
 	{0},
 };

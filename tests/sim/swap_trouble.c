@@ -178,7 +178,6 @@ void swap_lose_line(struct swap_world *w, uint32_t slot)
 	c->connected = false;
 	c->line = ++w->next_line;
 	c->want_told = false;
-	c->probe = SL_PROBE_OFF;
 	swap_step(w, (struct sl_event){.type = SL_EVENT_WANT, .want = {c->id, 0}});
 	if (p && p->order)
 		swap_refuse(w, slot, p->order, true);

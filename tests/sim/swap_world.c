@@ -111,6 +111,9 @@ static void send_down(struct swap_world *w, uint64_t client, const struct sl_act
 					.slot = (uint32_t)(c - w->client),
 					.id = c->id,
 					.number = a->id});
+		/* The daemon says it again once the client is there. */
+		if (a->type == SL_ACTION_PROBE)
+			swap_receive(w, (uint32_t)(c - w->client), a);
 		return;
 	}
 	m = new_message(w, (uint32_t)(c - w->client));
