@@ -153,11 +153,38 @@ static void asked_on_each_connection(struct swap_world *w)
 		sl_node_client(w->node, client(w, a)->id).busy / SL_MS);
 }
 
+/* B is to come back within its request and waits for A, which cannot leave; then it is removed. What
+ * comes in its place later has not waited since then. */
+static void judged_anew(struct swap_world *w)
+{
+	struct swap_workload within = {.size = 8 * GIB, .request = 8 * GIB};
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, within);
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	a = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 5);
+	client(w, a)->capturing = true;
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	until(w, 5.5);
+	expect(client(w, b)->evicted[0] == 8 * GIB &&
+			client(w, b)->thread == THREAD_STANDS,
+		"B does not wait");
+	swap_remove(w, b);
+	client(w, a)->capturing = false;
+	until(w, 100);
+	expect(enter(w, within) == b, "C is not in B's place");
+	expect(until(w, 102), "%s", w->failed);
+}
+
 const struct swap_play swap_plays_more_a[] = {
 	{"waiting comes before moving others", wait_first},
 	{"what is kept for who comes back", kept},
 	{"asking for what never fits", asks_too_much},
 	{"higher priority is before those that wait", priority_before_turns},
 	{"what is asked is asked on each connection", asked_on_each_connection},
+	{"what comes in the place of another is judged anew", judged_anew},
 	{0},
 };

@@ -148,7 +148,10 @@ void swap_share_look(struct swap_world *w)
 			moves |= 1u << c->order.gpu;
 	}
 	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
+		/* What is in its place later begins anew. */
 		if (w->workload[i].used)
 			look_at(w, i, &doing[i], moves & w->workload[i].mask);
+		else
+			w->share[i] = (struct swap_share){0};
 	}
 }

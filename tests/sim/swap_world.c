@@ -324,8 +324,6 @@ void swap_arrive(struct swap_world *w, struct swap_workload wl)
 		wl.id = ++w->next_id;
 		wl.mask = 0;
 		w->workload[i] = wl;
-		/* What was counted is of another one. */
-		w->share[i] = (struct swap_share){.at = w->now};
 		swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
 				     .workload_add = {.workload = wl.id,
 					     .request = {SL_AMOUNT_BYTES, 0, wl.request},
