@@ -179,6 +179,27 @@ static void judged_anew(struct swap_world *w)
 	expect(until(w, 102), "%s", w->failed);
 }
 
+/* R has nothing of its 12 GiB, of which A is granted 1. B's half one more is more than the pool has
+ * room for, so A is to end for it: also while what it was granted is still being made. */
+static void made_meanwhile(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, GIB + GIB / 3);
+	w->config.config.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY, 0);
+	swap_step(w, w->config);
+	(void)swap_world_workload(
+		w, (struct swap_workload){
+			   .size = GIB, .request = 12 * GIB, .limit = UINT64_MAX});
+	a = enter(w, (struct swap_workload){.size = 4 * GIB, .priority = -1});
+	/* Messages are under way for 10 ms: A hears of it at 20, B asks at 15. */
+	w->up = w->down = 10 * SL_MS;
+	until(w, 0.005);
+	b = enter(w, (struct swap_workload){.size = GIB / 2});
+	expect(until(w, 1), "%s", w->failed);
+	expect(!client(w, a)->used && client(w, b)->resident[0], "A does not end for B");
+}
+
 const struct swap_play swap_plays_more_a[] = {
 	{"waiting comes before moving others", wait_first},
 	{"what is kept for who comes back", kept},
@@ -186,5 +207,6 @@ const struct swap_play swap_plays_more_a[] = {
 	{"higher priority is before those that wait", priority_before_turns},
 	{"what is asked is asked on each connection", asked_on_each_connection},
 	{"what comes in the place of another is judged anew", judged_anew},
+	{"what is being made counts in the pool", made_meanwhile},
 	{0},
 };

@@ -292,7 +292,10 @@ static bool is_pool_ample(const struct swap_rules *r)
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
 		sum += swap_needs(r, gpu);
 		for (uint32_t i = 0; i < r->parties; i++)
-			sum += r->party[i].used ? r->party[i].backing[gpu] : 0;
+			sum += r->party[i].used
+				       ? r->party[i].backing[gpu] +
+						 swap_party_granted(&r->party[i], gpu)
+				       : 0;
 	}
 	return 2 * sum <= sl_sub_sat(r->pool, r->slack) && !r->pool_member;
 }
