@@ -12,18 +12,11 @@ struct change {
 	uint32_t smallest_gpu;
 };
 
-/* What it was promised, or gave up until it is resumed. */
-static uint64_t request_of(const struct sl_node_workload *workload)
-{
-	return sl_node_is_parked(workload) ? workload->request_bytes
-					   : workload->account.request_bytes;
-}
-
 static struct change resolve_change(const struct sl_node *node,
 	const struct sl_node_workload *workload, const struct sl_event *event)
 {
 	uint32_t which = event->workload_set.which;
-	struct change to = {request_of(workload), workload->account.limit_bytes,
+	struct change to = {sl_node_request_of(workload), workload->account.limit_bytes,
 		workload->account.limit_bytes, UINT64_MAX, workload->priority};
 
 	sl_each_gpu (gpu, workload->account.gpu_mask) {
@@ -57,7 +50,8 @@ static struct sl_bounds_verdict judge_bounds(const struct sl_node_workload *work
 		.shareable_bytes = to->shareable_bytes, .priority = to->priority};
 
 	bounds.has_priority &= to->priority != workload->priority;
-	if (SL_MUTANT(SET_JUDGES_ALL, to->request_bytes != request_of(workload), true))
+	if (SL_MUTANT(SET_JUDGES_ALL, to->request_bytes != sl_node_request_of(workload),
+		    true))
 		ask.request_bytes = to->request_bytes;
 	if (SL_MUTANT(SET_JUDGES_ALL, to->limit_bytes != workload->account.limit_bytes,
 		    true))
@@ -72,10 +66,7 @@ static bool refuse_raise(struct sl_node_step *step,
 	uint64_t id = workload->index.id;
 
 	sl_each_gpu (gpu, workload->account.gpu_mask) {
-		uint64_t claim = sl_ledger_claim(&workload->account, gpu);
-		uint64_t others = step->node->ledger.gpu[gpu].claims_bytes - claim;
-		uint64_t room =
-			sl_sub_sat(sl_ledger_shareable(&step->node->ledger, gpu), others);
+		uint64_t room = sl_node_request_room(step->node, workload, gpu);
 		enum sl_reason reason = SL_REASON_NONE;
 
 		if (request_bytes > room)
@@ -148,7 +139,7 @@ static bool refuse_change(struct sl_node_step *step,
 	uint64_t id = workload->index.id;
 	struct sl_bounds_verdict bound = judge_bounds(workload, to, event);
 
-	if (to->request_bytes > request_of(workload) &&
+	if (to->request_bytes > sl_node_request_of(workload) &&
 		to->request_bytes > to->shareable_bytes)
 		sl_node_refuse(step, id, SL_REASON_REQUEST_TOO_LARGE, to->smallest_gpu,
 			to->request_bytes, to->shareable_bytes);
@@ -158,7 +149,7 @@ static bool refuse_change(struct sl_node_step *step,
 	else if (bound.reason != SL_REASON_NONE)
 		sl_node_refuse(step, id, bound.reason, 0, bound.wanted, bound.allowed);
 	else
-		return (to->request_bytes > request_of(workload) &&
+		return (to->request_bytes > sl_node_request_of(workload) &&
 			       !sl_node_is_parked(workload) &&
 			       refuse_raise(step, workload, to->request_bytes)) ||
 		       refuse_rise(step, workload, to, event);

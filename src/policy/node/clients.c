@@ -14,14 +14,18 @@ struct sl_node_client *sl_node_living(struct sl_node_step *step, uint64_t id)
 	return NULL;
 }
 
-/* NULL also where the GPU is not there. */
+bool sl_node_is_there(struct sl_node_step *step, uint32_t gpu, uint64_t bytes)
+{
+	if (gpu < SL_NODE_GPUS_MAX && step->node->ledger.gpu[gpu].present)
+		return true;
+	sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, bytes);
+	return false;
+}
+
 static struct sl_node_client *living_on(
 	struct sl_node_step *step, uint64_t id, uint32_t gpu)
 {
-	if (gpu < SL_NODE_GPUS_MAX && step->node->ledger.gpu[gpu].present)
-		return sl_node_living(step, id);
-	sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, 0);
-	return NULL;
+	return sl_node_is_there(step, gpu, 0) ? sl_node_living(step, id) : NULL;
 }
 
 static uint32_t living_of(const struct sl_node_workload *workload)

@@ -181,10 +181,8 @@ struct sl_node_because sl_node_context_because(
 
 static void decide(struct sl_node_step *step, struct sl_node_demand *demand)
 {
-	const struct sl_node_workload *own = demand->client->workload;
-	sl_ns wait_max =
-		own->wait_max ? own->wait_max : step->node->config.config.wait_max;
-	sl_ns end = sl_node_later(demand->arrived, wait_max);
+	sl_ns end = sl_node_later(
+		demand->arrived, sl_node_wait_max(step->node, demand->client->workload));
 
 	if (sl_node_context_because(step->node, demand).reason == SL_REASON_NONE) {
 		grant(step, demand);

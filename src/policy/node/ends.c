@@ -5,9 +5,10 @@
  */
 #include "policy/node/plan.h"
 
-static sl_ns wait_of(const struct sl_node *node, const struct sl_node_client *client)
+sl_ns sl_node_wait_max(
+	const struct sl_node *node, const struct sl_node_workload *workload)
 {
-	sl_ns own = SL_MUTANT(OWN_WAIT_IGNORED, client->workload->wait_max, 0);
+	sl_ns own = SL_MUTANT(OWN_WAIT_IGNORED, workload->wait_max, 0);
 
 	return own ? own : node->config.config.wait_max;
 }
@@ -16,7 +17,7 @@ static sl_ns demand_end(const struct sl_node *node, const struct sl_node_demand 
 {
 	sl_ns since = demand->burst_since ? demand->burst_since : demand->arrived;
 
-	return sl_node_later(since, wait_of(node, demand->client));
+	return sl_node_later(since, sl_node_wait_max(node, demand->client->workload));
 }
 
 sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *claim)
@@ -26,7 +27,8 @@ sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *c
 	if (claim->demand)
 		return demand_end(node, claim->demand);
 	/* What does not want to come back has not left yet: it has waited for nothing. */
-	return sl_node_later(since ? since : node->now, wait_of(node, claim->client));
+	return sl_node_later(since ? since : node->now,
+		sl_node_wait_max(node, claim->client->workload));
 }
 
 sl_ns sl_node_refused_until(

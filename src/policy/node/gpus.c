@@ -118,10 +118,8 @@ void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *even
 {
 	uint32_t gpu = event->unmanaged.gpu;
 
-	if (gpu >= SL_NODE_GPUS_MAX || !step->node->ledger.gpu[gpu].present) {
-		sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, event->unmanaged.bytes);
+	if (!sl_node_is_there(step, gpu, event->unmanaged.bytes))
 		return;
-	}
 	sl_ledger_set_unmanaged(&step->node->ledger, gpu, event->unmanaged.bytes);
 	step->plans = true;
 }
@@ -137,11 +135,7 @@ void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event
 	struct sl_node *node = step->node;
 	uint32_t gpu = event->gpu_lost.gpu;
 
-	if (gpu >= SL_NODE_GPUS_MAX || !node->ledger.gpu[gpu].present) {
-		sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, 0);
-		return;
-	}
-	if (node->gpu[gpu].lost)
+	if (!sl_node_is_there(step, gpu, 0) || node->gpu[gpu].lost)
 		return;
 	node->gpu[gpu].lost = true;
 	sl_node_note(step, SL_REASON_LOST_BEGINS, gpu, 0, 0, 0);

@@ -73,6 +73,20 @@ static inline bool sl_node_is_parked(const struct sl_node_workload *workload)
 {
 	return workload->stage == SL_NODE_PARKED || workload->stage == SL_NODE_RESUMING;
 }
+/* What it was promised, or gave up until it is resumed. */
+static inline uint64_t sl_node_request_of(const struct sl_node_workload *workload)
+{
+	return sl_node_is_parked(workload) ? workload->request_bytes
+					   : workload->account.request_bytes;
+}
+/* What I1 leaves it for a request on the GPU. */
+static inline uint64_t sl_node_request_room(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+{
+	return sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu),
+		node->ledger.gpu[gpu].claims_bytes -
+			sl_ledger_claim(&workload->account, gpu));
+}
 /* Somebody asked for its end. */
 static inline bool sl_node_is_stopped(const struct sl_node_workload *workload)
 {
@@ -102,6 +116,8 @@ bool sl_node_swaps(const struct sl_node *node);
 /* --- clients.c --- */
 /* NULL, and noted as STRAY, of one that is dead or was never there. */
 struct sl_node_client *sl_node_living(struct sl_node_step *step, uint64_t id);
+/* False, and noted as STRAY: there is no such GPU. */
+bool sl_node_is_there(struct sl_node_step *step, uint32_t gpu, uint64_t bytes);
 /* Its processes see other numbers on this GPU, if it has so many: one alone knows its own. */
 void sl_node_tell_view(struct sl_node_step *step, const struct sl_node_workload *workload,
 	uint32_t gpu, uint32_t if_living);

@@ -7,18 +7,13 @@
  */
 #include "policy/node/internal.h"
 
-/* The request is the one that it has, or will have again. */
 static void tell_done(struct sl_node_step *step, const struct sl_node_workload *workload)
 {
-	sl_node_emit(
-		step, (struct sl_action){.type = SL_ACTION_SET_DONE,
-			      .set_done = {.workload = workload->index.id,
-				      .request_bytes =
-					      sl_node_is_parked(workload)
-						      ? workload->request_bytes
-						      : workload->account.request_bytes,
-				      .limit_bytes = workload->account.limit_bytes,
-				      .priority = workload->priority}});
+	sl_node_emit(step, (struct sl_action){.type = SL_ACTION_SET_DONE,
+				   .set_done = {.workload = workload->index.id,
+					   .request_bytes = sl_node_request_of(workload),
+					   .limit_bytes = workload->account.limit_bytes,
+					   .priority = workload->priority}});
 }
 
 /* Somebody has something there and cannot move it. */
@@ -122,12 +117,8 @@ struct sl_node_because sl_node_resume_because(
 		.span = node->now - workload->stage_at};
 
 	sl_each_gpu (gpu, workload->account.gpu_mask) {
-		uint64_t others = node->ledger.gpu[gpu].claims_bytes -
-				  sl_ledger_claim(&workload->account, gpu);
-
 		because.gpu = gpu;
-		because.available_bytes =
-			sl_sub_sat(sl_ledger_shareable(&node->ledger, gpu), others);
+		because.available_bytes = sl_node_request_room(node, workload, gpu);
 		if (because.available_bytes < because.bytes)
 			break;
 	}
@@ -139,13 +130,10 @@ static bool fits_again(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
 	sl_each_gpu (gpu, workload->account.gpu_mask) {
-		uint64_t fixed = sl_ledger_claim(&workload->account, gpu);
-		uint64_t others = node->ledger.gpu[gpu].claims_bytes - fixed;
-
 		if (node->gpu[gpu].lost || sl_ledger_is_degraded(&node->ledger, gpu) ||
 			SL_MUTANT(RESUME_OVERBOOKS,
-				sl_max_u64(workload->request_bytes, fixed) + others >
-					sl_ledger_shareable(&node->ledger, gpu),
+				workload->request_bytes >
+					sl_node_request_room(node, workload, gpu),
 				false))
 			return false;
 	}

@@ -208,6 +208,9 @@ bool sl_node_helps(struct sl_node_step *step, const struct sl_node_claim *claim)
 void sl_node_end_demands(struct sl_node_step *step);
 void sl_node_end_demand(
 	struct sl_node_step *step, struct sl_node_claim *claim, enum sl_reason reason);
+/* How long its bursts wait at most: its own, or the node's. */
+sl_ns sl_node_wait_max(
+	const struct sl_node *node, const struct sl_node_workload *workload);
 /* When its longest wait is over: of a demand as what it is now, of a body since it wants. */
 sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *claim);
 /* Until then what the driver refused is not tried again. */

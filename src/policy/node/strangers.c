@@ -98,11 +98,7 @@ void sl_node_on_stranger(struct sl_node_step *step, const struct sl_event *event
 	uint32_t gpu = event->stranger.gpu;
 	uint64_t bytes = event->stranger.bytes;
 
-	if (gpu >= SL_NODE_GPUS_MAX || !node->ledger.gpu[gpu].present) {
-		sl_node_note(step, SL_REASON_STRAY, gpu, 0, 0, bytes);
-		return;
-	}
-	if (!stranger && !bytes)
+	if (!sl_node_is_there(step, gpu, bytes) || (!stranger && !bytes))
 		return;
 	if (!stranger)
 		stranger = meet(node, event->stranger.stranger);

@@ -152,9 +152,7 @@ struct sl_node_workload_view sl_node_workload_alone(
 		.gpu_mask = workload->account.gpu_mask,
 		.clients = state.living,
 		.priority = workload->priority,
-		.request_bytes = sl_node_is_parked(workload)
-					 ? workload->request_bytes
-					 : workload->account.request_bytes,
+		.request_bytes = sl_node_request_of(workload),
 		.limit_bytes = workload->account.limit_bytes,
 		.flags = workload->flags,
 		.untakeable = state.untakeable,

@@ -60,8 +60,7 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	bool within = sums->is_within && sums->asks_within;
 
 	if (sl_node_is_before(node, SL_RESOLVER_WAIT, SL_RESOLVER_SWAP) && !within)
-		span += workload->wait_max ? workload->wait_max
-					   : node->config.config.wait_max;
+		span += sl_node_wait_max(node, workload);
 
 	if (within) {
 		span += set->guarded;

@@ -92,22 +92,16 @@ static struct sl_admit_offer smallest_offer(
 	return least;
 }
 
-static uint32_t present_mask(const struct sl_node *node)
+static uint32_t present_mask(const struct sl_node *node, bool lost_too)
 {
 	uint32_t mask = 0;
 
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
-		mask |= node->ledger.gpu[gpu].present ? 1u << gpu : 0;
+	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++) {
+		if (node->ledger.gpu[gpu].present &&
+			(lost_too || !SL_MUTANT(ADMIT_LOST, node->gpu[gpu].lost, false)))
+			mask |= 1u << gpu;
+	}
 	return mask;
-}
-
-static uint32_t lost_mask(const struct sl_node *node)
-{
-	uint32_t mask = 0;
-
-	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
-		mask |= node->gpu[gpu].lost ? 1u << gpu : 0;
-	return SL_MUTANT(ADMIT_LOST, mask, 0);
 }
 
 static void admit_facts(const struct sl_node *node, const struct sl_admit_ask *ask,
@@ -180,7 +174,7 @@ uint32_t sl_node_place(const struct sl_node *node,
 	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
 	struct sl_admit_plan plan;
 
-	mask &= workload->others & present_mask(node) & ~lost_mask(node);
+	mask &= workload->others & present_mask(node, false);
 	if (!mask)
 		return 0;
 	admit_facts(node, &ask, mask, facts);
@@ -232,8 +226,7 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 	struct sl_admit_offer *offer)
 {
 	uint64_t id = event->workload_add.workload;
-	uint32_t allowed = event->workload_add.gpu_mask & present_mask(step->node) &
-			   ~lost_mask(step->node);
+	uint32_t allowed = event->workload_add.gpu_mask & present_mask(step->node, false);
 	uint32_t chosen;
 	struct sl_admit_ask ask = {event->workload_add.request, event->workload_add.limit,
 		event->workload_add.gpu_count, event->workload_add.may_take_less};
@@ -267,7 +260,7 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 static uint32_t take_over(struct sl_node_step *step, const struct sl_event *event,
 	struct sl_admit_offer *offer)
 {
-	uint32_t mask = event->workload_add.gpu_mask & present_mask(step->node);
+	uint32_t mask = event->workload_add.gpu_mask & present_mask(step->node, true);
 	struct sl_admit_ask ask = {event->workload_add.request, event->workload_add.limit,
 		event->workload_add.gpu_count};
 	struct sl_admit_gpu facts[SL_NODE_GPUS_MAX];
