@@ -94,8 +94,7 @@ static const char *endless_because(uint32_t endless)
 		return ": it has more on a GPU than that can share now";
 	case SL_WIRE_ENDLESS_REQUESTS:
 		return ": it is above its request, and others within theirs are moved "
-		       "for it only once they are idle (--idle-grace); a larger request "
-		       "would help";
+		       "for it only once they are idle (--idle-grace)";
 	default: return "";
 	}
 }

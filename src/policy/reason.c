@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/amount.h"
+#include "policy/node.h"
 
 static const struct {
 	const char *name, *text;
@@ -116,13 +117,23 @@ static const char *format_burst(
 	return text;
 }
 
+static const char *state_of(uint64_t condition)
+{
+	switch (condition) {
+	case SL_CONDITION_STOPPED: return "stopped";
+	case SL_CONDITION_TRACED: return "traced";
+	case SL_CONDITION_SILENT: return "silent";
+	default: return "in one piece of GPU work";
+	}
+}
+
 /* The value of a place, in text or elsewhere; NULL if there is no such place. */
 static const char *value_of(const struct sl_reason_facts *facts, const char *place,
 	size_t length, char text[PLACE_MOST])
 {
 	static const char *const places[] = {"name", "other", "gpu", "bytes", "available",
 		"other_bytes", "span", "pid", "xid", "user", "priority", "has_burst",
-		"had_burst"};
+		"had_burst", "state"};
 	size_t i = 0;
 
 	while (i < SL_ARRAY_LEN(places) &&
@@ -151,6 +162,7 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 	case 10: (void)snprintf(text, 32, "%" PRId64, (int64_t)facts->bytes); return text;
 	case 11: return format_burst(facts, "has", text);
 	case 12: return format_burst(facts, "had", text);
+	case 13: return state_of(facts->available_bytes);
 	default: return NULL;
 	}
 }

@@ -137,6 +137,19 @@ uint64_t sl_node_stuck_on(
 	return sl_min_u64(bytes, sl_node_burst_on(node, workload, gpu));
 }
 
+/* Of what it has above its request, that of processes that are never moved. */
+uint64_t sl_node_kept_on(
+	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	sl_node_each_client_of (client, workload)
+		bytes += workload->flags & SL_WORKLOAD_NO_SWAP || !client->swaps
+				 ? sl_ledger_live(&client->holding.cell[gpu])
+				 : 0;
+	return sl_min_u64(bytes, sl_node_burst_on(node, workload, gpu));
+}
+
 /* A client was told to end for it, and is counted on. */
 static bool name_ended(const struct sl_node *node, struct sl_node_because *because)
 {
@@ -181,6 +194,7 @@ static bool name_silent(const struct sl_node *node, const struct sl_node_claim *
 	because->client = most->index.id;
 	because->other = most->workload->index.id;
 	because->other_bytes = sl_ledger_live(&most->holding.cell[gpu]);
+	because->available_bytes = most->condition;
 	return true;
 }
 
@@ -232,8 +246,8 @@ static bool name_first(const struct sl_node *node, const struct sl_node_claim *o
 	return false;
 }
 
-/* Whose turn it is: of those that have a seat there, the one with most above its request; with
- * none above it, the first. */
+/* Whose turn it is: of those that have a seat there and can leave, the one with most above its
+ * request; with none above it, the first. */
 static bool name_seated(const struct sl_node *node, struct sl_node_because *because)
 {
 	const struct sl_node_plan *plan = node->plan;
@@ -247,7 +261,8 @@ static bool name_seated(const struct sl_node *node, struct sl_node_because *beca
 		bytes += claim->demand ? claim->demand->bytes : 0;
 		bytes = sl_sub_sat(
 			bytes, sl_ledger_request(&workload->account, because->gpu));
-		if (!claim->has_seat || !(claim->gpus >> because->gpu & 1) ||
+		if (!claim->has_seat || claim->client->look->lasts ||
+			!(claim->gpus >> because->gpu & 1) ||
 			workload->index.id == because->workload ||
 			(because->other && bytes <= because->other_bytes))
 			continue;
@@ -310,6 +325,7 @@ struct sl_node_because sl_node_away_because(
 		because.reason = comes || client->seat == SL_NODE_COMING
 					 ? SL_REASON_RETURN_STOPPED
 					 : SL_REASON_AWAY_STOPPED;
+		because.available_bytes = client->condition;
 		because.span = node->now - sl_node_stuck_since(client);
 	} else if (comes) {
 		because.reason = SL_REASON_RETURN_WAITS;

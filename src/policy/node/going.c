@@ -201,6 +201,7 @@ bool sl_node_parking_because(const struct sl_node *node,
 		.available_bytes = room_to_go(node, client->workload, gpu)};
 	if (client->condition != SL_CONDITION_RUNNING) {
 		because->reason = SL_REASON_PARKING_STOPPED;
+		because->available_bytes = client->condition;
 		because->span = node->now - sl_node_stuck_since(client);
 	} else if (off->times) {
 		because->reason = parking_for(off->cause);

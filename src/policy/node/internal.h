@@ -283,12 +283,14 @@ struct sl_node_because sl_node_away_because(
 struct sl_node_because sl_node_waits_because(
 	const struct sl_node *node, const struct sl_node_demand *demand);
 /* Bytes of a workload on a GPU: above its request; of that, of processes that cannot be made to
- * give it back; that stay; that the host has no memory for. */
+ * give it back, and that are never moved; that stay; that the host has no memory for. */
 typedef uint64_t (*sl_node_bytes_fn)(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu);
 uint64_t sl_node_burst_on(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu);
 uint64_t sl_node_stuck_on(const struct sl_node *node,
+	const struct sl_node_workload *workload, uint32_t gpu);
+uint64_t sl_node_kept_on(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu);
 uint64_t sl_node_lasting_on(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu);

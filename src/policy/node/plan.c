@@ -20,6 +20,7 @@ static void tell_untakeable(struct sl_node_step *step, struct sl_node_client *cl
 							     : SL_REASON_UNTAKEABLE_ENDS,
 			      .workload = client->workload->index.id,
 			      .client = client->index.id,
+			      .available_bytes = client->condition,
 			      .span = since ? step->now - since : 0});
 }
 

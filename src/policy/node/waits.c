@@ -110,6 +110,11 @@ static void add_claim(
 	struct sl_node_sums *sums = workload->sums;
 	struct set *set = &sets[sl_node_set_of(node->plan, workload)];
 
+	/* What is there and never leaves waits for nobody, and has no turns. */
+	if (!claim->demand && claim->client->look->lasts &&
+		!sl_node_must_stay(claim->client, node->now) &&
+		!sl_node_is_out(claim->client))
+		return;
 	if (!sums->competes) {
 		set->all += adds(node, workload);
 		set->entitled += sums->is_within ? adds(node, workload) : 0;
@@ -154,6 +159,20 @@ static uint32_t full_of(
 	return full;
 }
 
+/* All that claims would fit: it waits for memory that only the pool could take. */
+static void tell_pool(const struct sl_node *node, const struct sl_node_claim *claim)
+{
+	struct sl_node_sums *sums = claim->client->workload->sums;
+	struct sl_node_because because = {.workload = claim->client->workload->index.id};
+
+	if (claim->is_over || sums->longest_wait ||
+		!sl_node_waits_for_pool(node, claim, &because))
+		return;
+	sums->endless = because.reason == SL_REASON_POOL_WAITS ? SL_ENDLESS_POOL
+							       : SL_ENDLESS_BOUND;
+	sums->longest_wait = SL_NS_NEVER;
+}
+
 void sl_node_measure_waits(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;
@@ -179,4 +198,6 @@ void sl_node_measure_waits(struct sl_node *node)
 						   : wait_of(node, workload, &sets[root],
 							     plan->crowded & sums->gpus);
 	}
+	for (uint32_t i = 0; i < plan->claims_count; i++)
+		tell_pool(node, plan->order[i]);
 }

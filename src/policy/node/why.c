@@ -28,6 +28,31 @@ static void say_no_host(const struct why *why, const struct sl_node_because *wai
 		why->fn(why->context, &because);
 }
 
+/* With what never leaves gone, there would be room. */
+static void say_kept(const struct why *why, const struct sl_node_because *waits)
+{
+	struct sl_node_because because = {.reason = SL_REASON_BURST_STAYS,
+		.gpu = waits->gpu,
+		.workload = waits->workload,
+		.client = waits->client};
+
+	if ((waits->reason == SL_REASON_GRACE_WAITS ||
+		    waits->reason == SL_REASON_BURST_WAITS ||
+		    waits->reason == SL_REASON_TURN_WAITS) &&
+		sl_node_swaps(why->node) &&
+		sl_node_name_most(why->node, &because, sl_node_kept_on) &&
+		because.other_bytes >= waits->bytes)
+		why->fn(why->context, &because);
+}
+
+/* What it waits for, and what people can do about that. */
+static void say_waits(const struct why *why, const struct sl_node_because *waits)
+{
+	why->fn(why->context, waits);
+	say_no_host(why, waits);
+	say_kept(why, waits);
+}
+
 static void say_demands(const struct why *why, const struct sl_node_client *client)
 {
 	sl_node_each_demand_of (demand, client) {
@@ -44,8 +69,7 @@ static void say_demands(const struct why *why, const struct sl_node_client *clie
 		if (sl_node_is_away(client))
 			continue; /* said of all of it */
 		because = sl_node_waits_because(why->node, demand);
-		why->fn(why->context, &because);
-		say_no_host(why, &because);
+		say_waits(why, &because);
 		if ((because.reason == SL_REASON_ENTITLED_WAITS ||
 			    because.reason == SL_REASON_BURST_WAITS) &&
 			sl_node_waits_for_pool(why->node,
@@ -64,8 +88,7 @@ static void say_away(const struct why *why, const struct sl_node_client *client)
 		client->workload->stage == SL_NODE_RESUMING)
 		return;
 	because = sl_node_away_because(why->node, client);
-	why->fn(why->context, &because);
-	say_no_host(why, &because);
+	say_waits(why, &because);
 }
 
 /* Until all have reported nothing is known of some, and nothing is granted to any. */
@@ -105,6 +128,7 @@ static void say_client(const struct why *why, const struct sl_node_client *clien
 	because = (struct sl_node_because){.reason = SL_REASON_UNTAKEABLE_BEGINS,
 		.workload = client->workload->index.id,
 		.client = client->index.id,
+		.available_bytes = client->condition,
 		.span = node->now - sl_node_stuck_since(client)};
 	why->fn(why->context, &because);
 }

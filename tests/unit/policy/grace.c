@@ -106,6 +106,115 @@ static void nothing_is_promised_of_what_stays(void **state)
 	play_close(&p);
 }
 
+static char said[256];
+
+static void add_name(void *context, const struct sl_node_because *because)
+{
+	(void)snprintf(said + strlen(said), sizeof(said) - strlen(said), "%s%s %u",
+		said[0] ? ", " : "", sl_reason_name(because->reason),
+		(unsigned)because->other);
+}
+
+static void says_why(struct play *p, uint64_t workload, const char *want)
+{
+	said[0] = '\0';
+	sl_node_why(p->node, workload, add_name, NULL);
+	assert_row_text("why", said, want);
+}
+
+/* K has 50 above its request and is never moved. B and C, of 30 each, take turns in the rest: it is
+ * C who has it, and K who could make room for both. Nobody waits for a turn of K, nor K for one. */
+static void a_burst_that_stays_has_no_turns(void **state)
+{
+	enum { K = 3, C = 4 };
+
+	struct play p;
+
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SWAP);
+	(void)at(&p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(&p, 0,
+		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = K,
+				.request = BYTES(0),
+				.limit = PART(1000000),
+				.gpu_count = 1,
+				.gpu_mask = 1,
+				.flags = SL_WORKLOAD_NO_SWAP}));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(B, BYTES(0), 0));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(C, BYTES(0), 0));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(K, K));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(B, B));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(C, C));
+	play_has(&p, K, 1, 50);
+	play_has(&p, B, 1, 30);
+	play_has(&p, C, 1, 20);
+	(void)at(&p, 1000, (struct sl_event)ASK(C, 2, 0, 10));
+	(void)at(&p, 1010, (struct sl_event)DONE(B, p.last[SL_ACTION_EVICT].id, 10));
+	(void)at(&p, 1010,
+		(struct sl_event)COMMIT(C, p.last[SL_ACTION_GRANT].grant.epoch, 10));
+	(void)at(&p, 1020, (struct sl_event)WANT(B));
+	says_why(&p, B, "TURN_WAITS 4, BURST_STAYS 3");
+	assert_row_u64("K has no turns", sl_node_workload(p.node, K).longest_wait, 0);
+	assert_true(sl_node_workload(p.node, B).longest_wait > 0);
+	play_close(&p);
+}
+
+/* B is stopped while it is to leave for A. It waits for itself, and for nobody's turn. */
+static void who_is_stopped_waits_for_nobody(void **state)
+{
+	struct play p;
+
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SWAP);
+	(void)at(&p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(A, BYTES(60), 5 * SL_S));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(B, BYTES(0), 0));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(A, A));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(B, B));
+	play_has(&p, A, 1, 40);
+	play_has(&p, B, 1, 60);
+	assert_true(strstr(at(&p, 1000, (struct sl_event)ASK(A, 2, 0, 20)), "EVICT 2"));
+	(void)at(&p, 1010,
+		(struct sl_event)EVENT(CONDITION, condition, {B, SL_CONDITION_STOPPED}));
+	(void)at(&p, 2000, (struct sl_event)TIME);
+	assert_row_u64("B", sl_node_workload(p.node, B).longest_wait, 0);
+	play_close(&p);
+}
+
+/* A is idle for long, B and C of 30 ask for 20 more each. Without A all would fit, but the pool has
+ * no room for what would have to leave: no turn comes, and the wait has no bound. */
+static void no_bound_where_the_pool_is_full(void **state)
+{
+	enum { C = 3 };
+
+	struct sl_node_workload_view view;
+	struct play p;
+
+	play_open(&p);
+	(void)at(&p, 0,
+		(struct sl_event)SETTINGS(.pool_bytes = 8,
+			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0)));
+	(void)at(&p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(A, BYTES(40), 5 * SL_S));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(B, BYTES(0), 0));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(C, BYTES(0), 0));
+	for (uint64_t i = A; i <= C; i++) {
+		(void)at(&p, 0, (struct sl_event)SWAPPER(i, i));
+		play_has(&p, i, 1, i == A ? 40 : 30);
+	}
+	(void)at(&p, 20000, (struct sl_event)IDLE(A, 20000, 1));
+	(void)at(&p, 20000, (struct sl_event)ASK(B, 2, 0, 20));
+	(void)at(&p, 20000, (struct sl_event)ASK(C, 2, 0, 20));
+	(void)at(&p, 21000, (struct sl_event)TIME);
+	for (uint64_t i = B; i <= C; i++) {
+		view = sl_node_workload(p.node, i);
+		assert_row_u64("no bound", view.longest_wait, SL_NS_NEVER);
+		assert_row_u64("the pool", view.endless, SL_ENDLESS_POOL);
+	}
+	play_close(&p);
+}
+
 /* What counts is the last work, also where the turn is over since long, and where it is idle but
  * for that. */
 static void work_begins_it_anew(void **state)
@@ -240,6 +349,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(not_before_its_grace),
 		cmocka_unit_test(nothing_is_promised_of_what_stays),
+		cmocka_unit_test(a_burst_that_stays_has_no_turns),
+		cmocka_unit_test(who_is_stopped_waits_for_nobody),
+		cmocka_unit_test(no_bound_where_the_pool_is_full),
 		cmocka_unit_test(work_begins_it_anew),
 		cmocka_unit_test(not_unproven),
 		cmocka_unit_test(without_one_as_soon_as_it_is_idle),

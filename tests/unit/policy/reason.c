@@ -2,6 +2,7 @@
 
 #include "../base/test.h"
 
+#include "policy/node.h"
 #include "policy/reason.h"
 
 /* The longest that names may be, and the longest sentences that the header promises room for. */
@@ -88,13 +89,21 @@ static const struct {
 		"back while a process of it is stopped, traced or silent; `sluice why "
 		"bob` names the process: let it go on, or end it"},
 	{"a process in the way of a return",
-		{SL_REASON_STUCK_WAITS, 1, "alice", "bob", 3ull << 30, 0, 1ull << 30,
-			12500 * SL_MS, 4711},
+		{SL_REASON_STUCK_WAITS, 1, "alice", "bob", 3ull << 30,
+			SL_CONDITION_TRACED, 1ull << 30, 12500 * SL_MS, 4711},
 		"alice has waited 12.5s for 3 GiB to come back to GPU 1: process 4711 "
 		"of "
 		"bob has 1 GiB there, or room kept for them, and cannot be made to give "
-		"them back while it is stopped, traced, silent or in one piece of GPU "
-		"work; let it go on, or end it"},
+		"them back while it is traced; let it go on, or end it"},
+	{"a process that runs, but what it does never ends",
+		{SL_REASON_UNTAKEABLE_BEGINS, 0, "alice", NULL, 0, SL_CONDITION_RUNNING,
+			0, 3 * SL_S, 4711},
+		"process 4711 of alice cannot be made to give memory back: for 3s it "
+		"has been in one piece of GPU work; its limit is what it holds"},
+	{"of an evicted one nothing runs on",
+		{SL_REASON_EVICT_NO_HOST, 0, "alice", NULL, 18ull << 20, 0, 0, 0, 0},
+		"alice could not be moved off GPU 0: the host has no memory for 18 MiB; "
+		"it is asked again later"},
 	{"the host in the way",
 		{SL_REASON_NO_HOST_WAITS, 0, "alice", "bob", 0, 0, 1ull << 30, 0, 0},
 		"bob cannot make room for alice on GPU 0: the host has no memory for 1 "

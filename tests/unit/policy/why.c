@@ -162,7 +162,7 @@ static void cannot_be_taken_from(void **state)
 	(void)play(&p, "is stopped", 1000, stopped);
 	assert_why(&p, 1, "");
 	(void)play(&p, "for too long", 7000, time);
-	assert_why(&p, 1, "UNTAKEABLE_BEGINS g0 c10 w1/0 0/0/0 6000");
+	assert_why(&p, 1, "UNTAKEABLE_BEGINS g0 c10 w1/0 0/1/0 6000");
 	assert_row_u64("untakeable", sl_node_workload(p.node, 1).untakeable, 1);
 	(void)play(&p, "goes on", 8000, goes_on);
 	assert_why(&p, 1, "");
