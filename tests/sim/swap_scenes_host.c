@@ -342,6 +342,45 @@ static void stuck_before_a_demand(struct swap_world *w)
 	expect(!how_many(SL_ACTION_STOP, client(w, b)->id, 0), "B is ended");
 }
 
+static uint32_t enter_chunky(
+	struct swap_world *w, struct swap_workload wl, uint64_t grain)
+{
+	uint32_t slot = enter(w, wl);
+
+	client(w, slot)->grain = grain;
+	return slot;
+}
+
+/* A burst of 12 GiB is there when A is admitted, who works within its request, and B, who loads
+ * what it requested. The host has room for an eighth of the burst, which goes there as a whole or
+ * not at all: not all that is within requests fits beside the rest, and takes turns. B gets no more
+ * once A could not come back from the host: it would fill up there, and none of the three run. */
+static void someone_runs(struct swap_world *w)
+{
+	const uint64_t slow = 8 * GIB;
+	uint32_t a;
+
+	stage(w, 1, 2400 * SL_MIB);
+	w->config.config.slack_bytes = 512 * SL_MIB;
+	swap_step(w, w->config);
+	w->link_out[0] = w->link_in[0] = slow;
+	swap_step(w, (struct sl_event){
+			     .type = SL_EVENT_LINK_COST, .link_cost = {0, slow, slow}});
+	enter_chunky(w, (struct swap_workload){.size = 12304 * SL_MIB}, 1536 * SL_MIB);
+	until(w, 6);
+	a = enter_chunky(w,
+		(struct swap_workload){.request = 1600 * SL_MIB, .size = 1216 * SL_MIB},
+		400 * SL_MIB);
+	until(w, 7);
+	enter_chunky(w,
+		(struct swap_workload){.request = 6400 * SL_MIB,
+			.size = 6000 * SL_MIB,
+			.step = 400 * SL_MIB},
+		400 * SL_MIB);
+	until(w, 60);
+	expect(swap_open(w, client(w, a)) > 50 * SL_S, "A does not run");
+}
+
 const struct swap_play swap_plays_host[] = {
 	{"copies that could not be given are asked for again", copies_later},
 	{"copies of what was freed are asked for again", copies_freed},
@@ -357,5 +396,6 @@ const struct swap_play swap_plays_host[] = {
 	{"who has one takes turns", some_way_back},
 	{"the host is full until what comes back is gone", room_of_the_returning},
 	{"nobody is ended for a burst that is asked for", stuck_before_a_demand},
+	{"where requests do not fit somebody runs", someone_runs},
 	{0},
 };

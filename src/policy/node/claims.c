@@ -251,23 +251,24 @@ static void seat_entitled(struct sl_node *node)
 
 	plan->crowded = 0;
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		struct sl_node_claim *claim = &plan->claims[i];
-		struct sl_room_claim of;
-
-		if (!claim->entitled)
-			continue;
-		sl_node_add_needs(node, claim, needs);
-		if (sl_node_endless(node, claim) != SL_ENDLESS_NOT)
-			continue;
-		sl_node_room_claim(node, claim, !claim->demand,
-			&claim->client->workload->sums->lasts_bursts, &of);
-		sl_room_add(&plan->lasts_bursts, &of);
+		if (plan->claims[i].entitled)
+			sl_node_add_needs(node, &plan->claims[i], needs);
 	}
 	for (uint32_t gpu = 0; gpu < plan->lasts.gpus; gpu++) {
 		if (SL_MUTANT(CROWDED_UNSEEN,
 			    plan->lasts.gpu[gpu].fixed_bytes + needs[gpu],
 			    0) > plan->lasts.gpu[gpu].shareable_bytes)
 			plan->crowded |= 1u << gpu;
+	}
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		struct sl_node_claim *claim = &plan->claims[i];
+		struct sl_room_claim of;
+
+		if (!claim->entitled || sl_node_endless(node, claim) != SL_ENDLESS_NOT)
+			continue;
+		sl_node_room_claim(node, claim, !claim->demand,
+			&claim->client->workload->sums->lasts_bursts, &of);
+		sl_room_add(&plan->lasts_bursts, &of);
 	}
 }
 

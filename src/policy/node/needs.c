@@ -87,6 +87,7 @@ void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 		      (demand && with_body && look->gpus &&
 			      !(look->is_whole && look->stays) && !sums->is_within);
 	room->demand = demand && !claim->entitled;
+	room->turns = demand && claim->entitled && node->plan->crowded & claim->gpus;
 	room->stays = demand && sl_node_stays_for_good(demand);
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {
 		bool has = look->gpus >> gpu & 1;

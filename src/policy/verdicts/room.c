@@ -226,8 +226,9 @@ static uint64_t lent(const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t
 /* Over all GPUs. */
 struct sums {
 	uint64_t host_bytes, out_bytes, lent_bytes, away_bytes;
-	bool moves; /* more leaves than without the claim */
-	bool lends; /* it is a demand, and some of it stands on requests */
+	bool moves;  /* more leaves than without the claim */
+	bool lends;  /* it is a demand, and some of it stands on requests */
+	bool within; /* more leaves than bursts have there */
 };
 
 static void sum(struct sums *sums, const struct both *both, uint32_t g)
@@ -243,6 +244,7 @@ static void sum(struct sums *sums, const struct both *both, uint32_t g)
 	sums->away_bytes += gpu->away_bytes;
 	sums->moves |= SL_MUTANT(
 		ALL_SUMS_COUNT, bytes && least_out(gpu) > least_out(before), true);
+	sums->within |= bytes > gpu->rest_bytes - gpu->within_bytes;
 	sums->lends |= both->claim->demand && both->claim->need[g].asks_bytes &&
 		       on_requests > SL_MUTANT(ALL_SUMS_COUNT,
 					     lent(before, sl_room_out(before), above), 0);
@@ -376,6 +378,10 @@ static struct sl_room_verdict fits_pool(const struct both *both, const struct su
 	if (sums->moves)
 		over = sl_sub_sat(
 			SL_MUTANT(RETURNING_IS_BACK, all, later), room->pool_bytes);
+	if (!over && sums->moves && sums->within && both->claim->turns)
+		over = sl_sub_sat(
+			SL_MUTANT(TURNS_HAVE_NO_WAY_BACK, later + way_back(both), 0),
+			room->pool_bytes);
 	if (over || !both->claim->burst)
 		return lacks(SL_ROOM_POOL, 0, over);
 	if (sums->moves || sums->lends)

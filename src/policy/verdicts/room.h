@@ -87,6 +87,9 @@ struct sl_room_claim {
 	bool burst;                        /* some of it is above a request */
 	bool demand; /* of a burst: what it asks for is, not only its body */
 	bool stays;  /* what it asks for cannot be moved once granted: held, no-swap */
+	/* It asks for more within its request, where requests take turns: what leaves within others
+	 * has its way back. */
+	bool turns;
 	struct sl_room_need need[SL_LEDGER_GPUS_MAX];
 	/* Unclaimed requests per GPU that need no way back from this claim: of workloads of a
 	 * higher priority, with `priority` in the chain. 0 for what is held or never moved. */
