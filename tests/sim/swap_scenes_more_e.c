@@ -304,6 +304,7 @@ static void told_to_leave(struct swap_world *w)
 	w->workload[client(w, a)->workload].size = 8 * GIB;
 	until(w, 2);
 	expect(client(w, a)->thread == THREAD_ASKS, "A does not wait");
+	until(w, 22);
 	c = enter(w, (struct swap_workload){.request = 5 * GIB, .size = 5 * GIB});
 	until(w, 22.5);
 	expect(how_many(SL_ACTION_EVICT, client(w, s)->id, 0) &&
