@@ -93,7 +93,8 @@ static void test_over_in_vain(void **state)
 	play_close(&p);
 }
 
-/* `wait` before `swap` is a time for bursts: C is within its request, and has its memory at once. */
+/* `wait` before `swap` is a time for bursts: C is within its request, and has its memory at
+ * once. */
 static void test_a_request_does_not_wait(void **state)
 {
 	struct play p;
