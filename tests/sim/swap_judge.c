@@ -26,8 +26,8 @@ static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
-/* A report after recover_wait finds grants that were made without it: no more of it is believed to be
- * held than that leaves, and the rest is told to leave, which the client refuses. */
+/* A report after recover_wait finds grants that were made without it: no more of it is believed to
+ * be held than that leaves, and the rest is told to leave, which the client refuses. */
 static bool may_be_doubted(const struct swap_rules *r, const struct swap_party *p)
 {
 	return r->event.type == SL_EVENT_HELD && r->event.held.client == p->id &&

@@ -150,11 +150,11 @@ static void asked_on_each_connection(struct swap_world *w)
 	expect(client(w, a)->connected, "A is not there again");
 	expect(sl_node_client(w->node, client(w, a)->id).busy < SL_S,
 		"A has been busy for %" PRIu64 " ms",
-		sl_node_client(w->node, client(w, a)->id).busy / SL_MS);
+		swap_ms(sl_node_client(w->node, client(w, a)->id).busy));
 }
 
-/* B is to come back within its request and waits for A, which cannot leave; then it is removed. What
- * comes in its place later has not waited since then. */
+/* B is to come back within its request and waits for A, which cannot leave; then it is removed.
+ * What comes in its place later has not waited since then. */
 static void judged_anew(struct swap_world *w)
 {
 	struct swap_workload within = {.size = 8 * GIB, .request = 8 * GIB};

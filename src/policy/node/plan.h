@@ -134,8 +134,8 @@ struct sl_room_share sl_node_share_of(
 	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu);
 /* What of it is off the GPU, or on its way off, and has no room there. */
 uint64_t sl_node_missing(const struct sl_ledger_cell *cell);
-/* The GPUs on which something of it is on the host and has no room. What is still to leave is there:
- * it brings its room with it. */
+/* The GPUs on which something of it is on the host and has no room. What is still to leave is
+ * there: it brings its room with it. */
 uint32_t sl_node_away_gpus(const struct sl_node_client *client);
 /* On all its GPUs. */
 uint64_t sl_node_use_of(const struct sl_node_workload *workload);
