@@ -14,6 +14,7 @@
 
 #include "base/step.h"
 #include "daemon/dump.h"
+#include "daemon/entry.h"
 #include "daemon/events.h"
 #include "daemon/history.h"
 #include "daemon/inventory.h"
@@ -305,6 +306,7 @@ static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 		[SL_LIST_RESOURCES] = {4, "compute resources"},
 		[SL_LIST_QUEUE] = {4, "the queue"},
 		[SL_LIST_PARTS] = {4, "parts"},
+		[SL_LIST_ENTRIES] = {4, "workloads with a socket of their own"},
 	};
 
 	if (peer->version < kinds[list->what].since) {
@@ -322,6 +324,8 @@ void sl_control_take(
 {
 	switch (msg->head.type) {
 	case SL_MSG_RUN: on_run(peer, &msg->run); break;
+	case SL_MSG_ENTRY_ADD: sl_entry_add(peer, &msg->entry_add); break;
+	case SL_MSG_ENTRY_END: sl_entry_end(peer, &msg->entry_end); break;
 	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
 	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;
 	case SL_MSG_PARK: sl_park_park(peer, &msg->park); break;

@@ -27,6 +27,7 @@
 #include "daemon/commit.h"
 #include "daemon/drive.h"
 #include "daemon/dump.h"
+#include "daemon/entry.h"
 #include "daemon/events.h"
 #include "daemon/history.h"
 #include "daemon/hostpool.h"
@@ -440,6 +441,8 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 		r = sl_serving_open(daemon, err);
 	if (r == 0)
 		r = sl_listener_open(daemon, err);
+	if (r == 0)
+		sl_entry_open_all(daemon);
 	sl_step(D_LISTENING);
 	return r;
 }

@@ -849,7 +849,8 @@ void sl_jobs_workload_changed(struct sl_daemon *daemon, struct sl_workload *work
 	struct sl_cluster_event before;
 	struct sl_job *job;
 
-	if (!jobs || workload->over || !workload->gpu_count || workload->has_shim)
+	if (!jobs || workload->over || !workload->gpu_count || workload->has_shim ||
+		workload->entry)
 		return;
 	if (!workload->task && !workload->request_bytes)
 		return;
@@ -870,7 +871,7 @@ void sl_jobs_front_recover(struct sl_jobs *jobs)
 		struct sl_job *job;
 
 		if (workload->over || workload->task || !workload->gpu_count ||
-			!workload->request_bytes)
+			!workload->request_bytes || workload->entry)
 			continue;
 		job = adopt(jobs, workload);
 		if (job)

@@ -170,6 +170,8 @@ static void read_workload(
 	COPY_TEXT(reader, json, workload->name, "name");
 	COPY_TEXT(reader, json, workload->project, "project");
 	COPY_TEXT(reader, json, workload->command, "command");
+	if (json_object_get(json, "entry"))
+		COPY_TEXT(reader, json, workload->entry, "entry");
 	workload->request.kind =
 		(uint32_t)get_number(reader, json, "request_kind", SL_AMOUNT_KINDS - 1);
 	workload->request.value = get_number(reader, json, "request_value", INT64_MAX);

@@ -36,6 +36,7 @@ struct sl_journal_workload {
 	int32_t root_pid;
 	uint64_t root_start; /* 0: the root is dead, clients live on */
 	char name[64], project[64], command[128];
+	char entry[64]; /* key of its own socket, "": it has none */
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes, born;
 	int32_t priority;

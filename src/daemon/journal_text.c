@@ -202,6 +202,7 @@ static void put_workload(struct text *text, const struct sl_journal_workload *wo
 	put_string(text, "name", workload->name);
 	put_string(text, "project", workload->project);
 	put_string(text, "command", workload->command);
+	put_string(text, "entry", workload->entry);
 	put_number(text, "request_kind", workload->request.kind);
 	put_number(text, "request_value", workload->request.value);
 	put_number(text, "limit_kind", workload->limit.kind);

@@ -162,12 +162,12 @@ int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err)
 /* --- accepting ---------------------------------------------------------------------------- */
 
 /* No descriptor is left: give up the spare one for as long as it takes to say so. */
-static void turn_one_away(struct sl_daemon *daemon)
+static void turn_one_away(struct sl_daemon *daemon, int listen_fd)
 {
 	int fd;
 
 	sl_closep(&daemon->spare_fd);
-	fd = accept4(daemon->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		sl_peer_turn_away(fd, SL_REJECT_FULL,
 			"sluiced has no descriptors left; try again, or raise its limit "
@@ -177,21 +177,19 @@ static void turn_one_away(struct sl_daemon *daemon)
 	daemon->spare_fd = open_spare();
 }
 
-static int on_connection(
-	sd_event_source *source, int listen_fd, uint32_t events, void *context)
+void sl_listener_take(struct sl_daemon *daemon, int listen_fd, uint64_t workload)
 {
-	struct sl_daemon *daemon = context;
 	struct sl_share_turn turn = sl_share_begin();
 
 	for (int i = 0; i < ACCEPT_BUDGET && !sl_share_turn_is_over(turn.begin); i++) {
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			sl_peer_accept(daemon, fd);
+			sl_peer_accept(daemon, fd, workload);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE)
-			turn_one_away(daemon);
+			turn_one_away(daemon, listen_fd);
 		else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR &&
 			 sl_peer_may_log(daemon, SL_LOG_WARNING))
 			sl_warning("accepting a connection: %s", strerror(errno));
@@ -199,20 +197,13 @@ static int on_connection(
 	}
 	sl_daemon_settle(daemon);
 	sl_share_note(daemon, SL_SHARE_ACCEPT, &turn);
-	return 0;
 }
 
-static int bind_path(int fd, const char *path, struct sl_error *err)
+static int on_connection(
+	sd_event_source *source, int listen_fd, uint32_t events, void *context)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-	memcpy(address.sun_path, path, strlen(path));
-	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
-		return 0;
-	sl_error_set(err,
-		"cannot make the socket %.200s: %s; choose another path with --socket",
-		path, strerror(errno));
-	return sl_err_origin(-errno);
+	sl_listener_take(context, listen_fd, 0);
+	return 0;
 }
 
 int sl_listener_permit(const struct sl_daemon *daemon, struct sl_error *err)
@@ -232,35 +223,59 @@ int sl_listener_permit(const struct sl_daemon *daemon, struct sl_error *err)
 	return 0;
 }
 
-int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err)
+int sl_listener_bind(const char *path, int *out, struct sl_error *err)
 {
-	const char *path = daemon->socket_path;
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	sl_cleanup(sl_closep) int fd =
 		socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	int r;
 
 	if (fd < 0) {
 		sl_error_set(err, "cannot make a socket: %s", strerror(errno));
 		return sl_err_origin(-errno);
 	}
-	r = bind_path(fd, path, err);
-	if (r < 0)
-		return r;
-	daemon->listen_fd = sl_steal_fd(&fd);
-	r = sl_listener_permit(daemon, err);
-	if (r < 0)
-		return r;
-	if (listen(daemon->listen_fd, SOMAXCONN) < 0) {
+	memcpy(address.sun_path, path, strlen(path));
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		sl_error_set(
+			err, "cannot make the socket %.200s: %s", path, strerror(errno));
+		return sl_err_origin(-errno);
+	}
+	*out = sl_steal_fd(&fd);
+	return 0;
+}
+
+int sl_listener_start(struct sl_daemon *daemon, const char *path, int fd,
+	sd_event_io_handler_t handler, void *context, sd_event_source **io,
+	struct sl_error *err)
+{
+	int r;
+
+	if (listen(fd, SOMAXCONN) < 0) {
 		sl_error_set(err, "cannot listen on %.200s: %s", path, strerror(errno));
 		return sl_err_origin(-errno);
 	}
-	daemon->spare_fd = open_spare();
-	r = sd_event_add_io(daemon->loop, &daemon->listen_io, daemon->listen_fd, EPOLLIN,
-		on_connection, daemon);
-	if (r < 0)
+	r = sd_event_add_io(daemon->loop, io, fd, EPOLLIN, handler, context);
+	if (r < 0) {
+		sl_error_set(err, "cannot listen on %.200s: %s", path, strerror(-r));
 		return sl_err_origin(r);
-	(void)sd_event_source_set_priority(daemon->listen_io, SL_PRIORITY_ACCEPT);
+	}
+	(void)sd_event_source_set_priority(*io, SL_PRIORITY_ACCEPT);
 	return 0;
+}
+
+int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err)
+{
+	const char *path = daemon->socket_path;
+	int r = sl_listener_bind(path, &daemon->listen_fd, err);
+
+	if (r < 0)
+		return r;
+	r = sl_listener_permit(daemon, err);
+	if (r == 0)
+		r = sl_listener_start(daemon, path, daemon->listen_fd, on_connection,
+			daemon, &daemon->listen_io, err);
+	if (r == 0)
+		daemon->spare_fd = open_spare();
+	return r;
 }
 
 void sl_listener_close(struct sl_daemon *daemon)

@@ -22,6 +22,14 @@ SL_MUST_CHECK int sl_listener_open(struct sl_daemon *daemon, struct sl_error *er
 /* Gives the socket the group and mode of the configuration. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_listener_permit(
 	const struct sl_daemon *daemon, struct sl_error *err);
+/* Makes a socket at path, which is free, without anyone getting in yet. 0 or negative errno (err). */
+SL_MUST_CHECK int sl_listener_bind(const char *path, int *fd, struct sl_error *err);
+/* Lets them in: handler calls sl_listener_take. 0 or negative errno (err). */
+SL_MUST_CHECK int sl_listener_start(struct sl_daemon *daemon, const char *path, int fd,
+	sd_event_io_handler_t handler, void *context, sd_event_source **io,
+	struct sl_error *err);
+/* Takes a turn's worth of what connects; workload: see sl_peer_accept. */
+void sl_listener_take(struct sl_daemon *daemon, int listen_fd, uint64_t workload);
 /* Unlinks the socket if it is open. The lock stays: the next daemon must not start yet. */
 void sl_listener_close(struct sl_daemon *daemon);
 /* The last thing of all, when journal and GPUs are another's to take. */

@@ -29,6 +29,10 @@ static uint32_t judged_by(const struct sl_peer *peer, const union sl_msg *msg)
 	case SL_MSG_RUN:
 		return sl_inventory_usable(peer->daemon,
 			msg->run.flags & SL_RUN_VISIBLE_SET ? msg->run.visible : NULL);
+	case SL_MSG_ENTRY_ADD:
+		return sl_inventory_usable(peer->daemon,
+			msg->entry_add.flags & SL_RUN_VISIBLE_SET ? msg->entry_add.visible
+								  : NULL);
 	case SL_MSG_SET:
 		return msg->set.which & (SL_SET_REQUEST | SL_SET_LIMIT) ? UINT32_MAX : 0;
 	case SL_MSG_REPORT: return sl_client_unseen(peer->client);

@@ -602,7 +602,7 @@ static void await_greeting(struct sl_peer *peer)
 	sl_list_push_tail(&daemon->greeting, &peer->link);
 }
 
-void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
+void sl_peer_accept(struct sl_daemon *daemon, int fd_in, uint64_t workload)
 {
 	sl_cleanup(sl_closep) int fd = fd_in;
 	struct ucred cred = {0};
@@ -630,6 +630,7 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in)
 		return;
 	}
 	(void)sl_steal_fd(&fd);
+	peer->entry = workload;
 	daemon->peer_count++;
 	await_greeting(peer);
 }

@@ -63,6 +63,7 @@ struct sl_peer {
 	struct sl_msg_hello hello; /* what it said before it was asked */
 	struct sl_who
 		*who; /* of a thread of ours (inside.h); NULL: whoever the socket says */
+	uint64_t entry; /* the workload whose own socket it came by; 0: the daemon's */
 	uint64_t
 		share_key; /* whose share of the loop's time it uses, beside its user's */
 	uint32_t version;  /* of the protocol, as its HELLO had it */
@@ -80,8 +81,8 @@ struct sl_peer {
 };
 
 /* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
- * FULL and closed. */
-void sl_peer_accept(struct sl_daemon *daemon, int fd);
+ * FULL and closed. workload: whose own socket it came by (entry.h), 0: the daemon's. */
+void sl_peer_accept(struct sl_daemon *daemon, int fd, uint64_t workload);
 /* Takes over one end of a pair whose other end a thread of ours speaks at, for who (both in every
  * case): a CONTROL peer of that user, with no process of its own. It has no place in
  * max_clients. */

@@ -18,6 +18,7 @@
 #include "base/paths.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/entry.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
 #include "daemon/journal_writer.h"
@@ -70,6 +71,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	memcpy(out->name, workload->name, sizeof(out->name));
 	memcpy(out->project, workload->project, sizeof(out->project));
 	memcpy(out->command, workload->command, sizeof(out->command));
+	sl_wire_str(out->entry, sizeof(out->entry), sl_entry_key(workload));
 	out->request = workload->request;
 	out->limit = workload->limit;
 	out->request_bytes = workload->request_bytes;
@@ -184,6 +186,8 @@ static bool has_living(struct sl_daemon *daemon, const struct sl_journal *journa
 {
 	uint64_t start = 0;
 
+	if (in->entry[0])
+		return true;
 	if (in->root_start && sl_file_pid_start(in->root_pid, &start) == 0 &&
 		start == in->root_start)
 		return true;
@@ -248,6 +252,11 @@ static void load_workload(struct sl_daemon *daemon, const struct sl_journal *jou
 	workload->leaving = in->leaving;
 	workload->former_limit_bytes = in->former_limit_bytes;
 	workload->born = in->born;
+	if (sl_entry_is_key(in->entry) &&
+		sl_entry_recover(daemon, workload, in->entry) < 0)
+		sl_warning("workload %" PRIu64
+			   " (%s) keeps no socket of its own: no memory",
+			in->id, in->name);
 	if (!policy_takes(daemon, workload, mask)) {
 		char why[512];
 

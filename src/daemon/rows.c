@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/entry.h"
 #include "daemon/hostpool.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs.h"
@@ -22,7 +23,7 @@ static enum sl_state state_of(
 		return SL_STATE_WAITING;
 	if (!sl_list_is_empty(&workload->clients))
 		return SL_STATE_BOUND;
-	return workload->root ? SL_STATE_RESERVED : SL_STATE_GONE;
+	return workload->root || workload->entry ? SL_STATE_RESERVED : SL_STATE_GONE;
 }
 
 static uint32_t use_flags(const struct sl_node_workload_view *view,
@@ -491,6 +492,7 @@ bool sl_rows_next(
 	case SL_LIST_PARTS: return sl_parts_next(daemon, list, msg);
 	case SL_LIST_PROJECTS: return sl_projects_room_next(daemon, list, msg);
 	case SL_LIST_HELD: return next_held(daemon, list, msg);
+	case SL_LIST_ENTRIES: return sl_entry_next(daemon, list, msg);
 	case SL_LIST_RESOURCES: return sl_resources_next(daemon, list, msg);
 	case SL_LIST_TROUBLES: return next_trouble(daemon, list, msg);
 	}

@@ -41,7 +41,17 @@ static void welcome(struct sl_peer *peer, const struct sl_client *client)
 static int find_workload(
 	struct sl_peer *peer, const struct sl_msg_hello *hello, struct sl_workload **out)
 {
-	int r = sl_workload_find(peer->daemon, hello->token, peer->pid, peer->uid, out);
+	int r;
+
+	if (peer->entry) {
+		*out = sl_map_get(&peer->daemon->workloads, peer->entry);
+		if (*out)
+			return SL_WORKLOAD_OK;
+		sl_peer_reject(peer, SL_REJECT_WORKLOAD,
+			"the workload of this socket is over; start the container anew");
+		return SL_WORKLOAD_NONE;
+	}
+	r = sl_workload_find(peer->daemon, hello->token, peer->pid, peer->uid, out);
 
 	if (r == SL_WORKLOAD_NONE)
 		sl_peer_reject(peer, SL_REJECT_WORKLOAD,
@@ -123,6 +133,12 @@ void sl_session_greet(struct sl_peer *peer, const union sl_msg *msg)
 	/* A thread of ours has no memory of its own to share. */
 	if (peer->who && msg->hello.role != SL_ROLE_CONTROL) {
 		sl_peer_reject(peer, SL_REJECT_DENIED, "no client is inside of sluiced");
+		return;
+	}
+	if (peer->entry && msg->hello.role != SL_ROLE_CLIENT) {
+		sl_peer_reject(peer, SL_REJECT_DENIED,
+			"a workload's own socket is for its programs; the command line "
+			"works outside of its container");
 		return;
 	}
 	peer->greeted = true;

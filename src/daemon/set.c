@@ -335,6 +335,12 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 	if (peer->doomed)
 		return;
 	sl_wire_init(&msg, SL_MSG_STOP_REPLY);
+	if (workload && workload->entry) {
+		sl_error_set(&text,
+			"%s runs in a container (%.120s); stop it where that was started",
+			workload->name, workload->command);
+		workload = NULL;
+	}
 	if (!workload) {
 		msg.stop_reply.reason = SL_REASON_UNKNOWN_WORKLOAD;
 		sl_wire_str(msg.stop_reply.text, sizeof(msg.stop_reply.text), text.text);

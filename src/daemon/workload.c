@@ -19,6 +19,7 @@
 #include "base/step.h"
 #include "daemon/client.h"
 #include "daemon/drive.h"
+#include "daemon/entry.h"
 #include "daemon/events.h"
 #include "daemon/jobs.h"
 #include "daemon/peer.h"
@@ -89,6 +90,7 @@ void sl_workload_set_root(struct sl_workload *workload, struct sl_process *proce
 static void unlink_all(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	sl_jobs_workload_over(daemon, workload->id);
+	sl_entry_close(workload);
 	workload->over = true;
 	(void)sl_map_take(&daemon->workloads, workload->id);
 	sl_list_unlink(&workload->link);
@@ -134,7 +136,8 @@ void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workloa
 {
 	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};
 
-	if (workload->over || workload->root || !sl_list_is_empty(&workload->clients))
+	if (workload->over || workload->root || workload->entry ||
+		!sl_list_is_empty(&workload->clients))
 		return;
 	if (sl_peer_may_log(daemon, SL_LOG_INFO))
 		sl_info("workload %" PRIu64 " (%s) is over", workload->id,

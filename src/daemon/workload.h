@@ -1,8 +1,9 @@
 /*
  * workload - what `sluice run` registered, and who belongs to it
  *
- * A workload lives until its root process and all its clients are dead. A process belongs to it
- * by token, or by having its root, or one of its clients, among its ancestors.
+ * A workload lives until its root process and all its clients are dead, and its own socket, if it
+ * has one (entry.h), is closed. A process belongs to it by that socket, by token, or by having its
+ * root, or one of its clients, among its ancestors.
  */
 #ifndef SL_DAEMON_WORKLOAD_H
 #define SL_DAEMON_WORKLOAD_H

@@ -47,6 +47,7 @@ enum sl_list_what {
 	SL_LIST_QUEUE,     /* since version 4 */
 	SL_LIST_PARTS,     /* since version 4 */
 	SL_LIST_RESOURCES, /* since version 4 */
+	SL_LIST_ENTRIES,   /* since version 4 */
 	SL_LISTS
 };
 enum sl_state {
