@@ -91,6 +91,12 @@ int sl_file_write_all(int fd, const void *data, size_t bytes)
 
 int sl_file_replace(const char *path, const void *data, size_t bytes, bool durable)
 {
+	return sl_file_replace_as(path, data, bytes, 0600, durable);
+}
+
+int sl_file_replace_as(
+	const char *path, const void *data, size_t bytes, unsigned int mode, bool durable)
+{
 	char temporary[SL_PATH_MAX];
 	sl_cleanup(sl_closep) int fd = -1;
 	int n = snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path);
@@ -102,6 +108,8 @@ int sl_file_replace(const char *path, const void *data, size_t bytes, bool durab
 	if (fd < 0)
 		return sl_err_origin(-errno);
 	r = sl_file_write_all(fd, data, bytes);
+	if (r == 0 && mode != 0600 && fchmod(fd, mode) < 0)
+		r = sl_err_origin(-errno);
 	if (r == 0 && durable && fsync(fd) < 0)
 		r = sl_err_origin(-errno);
 	if (r == 0 && rename(temporary, path) < 0)

@@ -24,6 +24,9 @@ SL_MUST_CHECK int sl_file_read(
  * durable. */
 SL_MUST_CHECK int sl_file_replace(
 	const char *path, const void *data, size_t bytes, bool durable);
+/* With another mode. */
+SL_MUST_CHECK int sl_file_replace_as(const char *path, const void *data, size_t bytes,
+	unsigned int mode, bool durable);
 /* Writes all bytes, through EINTR and short writes. */
 SL_MUST_CHECK int sl_file_write_all(int fd, const void *data, size_t bytes);
 /* Where a file begins whose oldest part was dropped: behind a hole at its beginning and the NULs

@@ -1,0 +1,115 @@
+/*
+ * parse - jansson first; only what it refuses is gone over
+ *
+ * The pass knows strings, numbers and brackets; it needs no grammar, for jansson reads the result
+ * and refuses what is wrong otherwise.
+ */
+#include "cluster/kubernetes/parse.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* NUL in a string is legal JSON, and so in an annotation. */
+#define FLAGS JSON_ALLOW_NUL
+
+/* Longest number that is kept as it is if it is whole: what fits int64 in any case. */
+#define DIGITS_MAX 18
+
+static void blank(char *from, const char *end)
+{
+	*from++ = '0';
+	memset(from, ' ', (size_t)(end - from));
+}
+
+static char *behind_string(char *at, const char *end)
+{
+	for (at++; at < end && *at != '"'; at++)
+		if (*at == '\\' && at + 1 < end)
+			at++;
+	return at < end ? at + 1 : at;
+}
+
+static bool is_number(char c)
+{
+	return (c >= '0' && c <= '9') || strchr("+-.eE", c);
+}
+
+/* The text ends with a NUL, so strtod does not run on. */
+static char *tame_number(char *at, const char *end)
+{
+	char *from = at;
+	bool is_whole = true;
+
+	for (; at < end && *at && is_number(*at); at++)
+		is_whole = is_whole && !strchr(".eE", *at);
+	if (is_whole ? at - from > DIGITS_MAX : !isfinite(strtod(from, NULL)))
+		blank(from, at);
+	return at;
+}
+
+static void tame(char *text, size_t size)
+{
+	char *end = text + size, *deep = NULL;
+	size_t depth = 0;
+
+	for (char *at = text; at < end;) {
+		if (*at == '"') {
+			at = behind_string(at, end);
+		} else if (*at == '[' || *at == '{') {
+			if (++depth == SL_KUBE_DEPTH_MAX + 1)
+				deep = at;
+			at++;
+		} else if (*at == ']' || *at == '}') {
+			at++;
+			if (depth > 0 && depth-- == SL_KUBE_DEPTH_MAX + 1 && deep)
+				blank(deep, at);
+		} else if (*at && (*at == '-' || (*at >= '0' && *at <= '9'))) {
+			at = tame_number(at, end);
+		} else {
+			at++;
+		}
+	}
+}
+
+json_t *sl_kube_parse(char *text, size_t size)
+{
+	json_t *json = json_loadb(text, size, FLAGS, NULL);
+
+	if (json)
+		return json;
+	tame(text, size);
+	return json_loadb(text, size, FLAGS, NULL);
+}
+
+static json_t *walk(const json_t *object, va_list path)
+{
+	const char *key;
+
+	while ((key = va_arg(path, const char *)))
+		object = json_object_get(object, key);
+	return (json_t *)object;
+}
+
+json_t *sl_kube_at(const json_t *object, ...)
+{
+	va_list path;
+	json_t *at;
+
+	va_start(path, object);
+	at = walk(object, path);
+	va_end(path);
+	return at;
+}
+
+const char *sl_kube_text_at(const json_t *object, ...)
+{
+	const char *text;
+	va_list path;
+
+	va_start(path, object);
+	text = json_string_value(walk(object, path));
+	va_end(path);
+	return text ? text : "";
+}

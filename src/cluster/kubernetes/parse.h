@@ -1,0 +1,28 @@
+/*
+ * parse - JSON of the API server, parts of which users wrote
+ *
+ * The API server hands on what users put into free-form places (the parameters of a claim, custom
+ * resources) as they wrote it: numbers of 400 digits, a thousand nested arrays. jansson refuses
+ * such a document as a whole, so that one claim could blind everybody who lists claims. Here those
+ * values alone become 0. Pure.
+ */
+#ifndef SL_CLUSTER_KUBERNETES_PARSE_H
+#define SL_CLUSTER_KUBERNETES_PARSE_H
+
+#include <jansson.h>
+
+#include "base/sl.h"
+
+/* Values nested deeper become 0. */
+#define SL_KUBE_DEPTH_MAX 256
+
+/* An object or array, a new reference; NULL if it is no JSON. text[size] must be NUL. Writes into
+ * text where jansson refuses it. O(size). */
+json_t *sl_kube_parse(char *text, size_t size);
+
+/* For reading: the member at the end of the path, or NULL. Ends with NULL. */
+json_t *sl_kube_at(const json_t *object, ...) __attribute__((sentinel));
+/* Its text, or "". Borrowed. */
+const char *sl_kube_text_at(const json_t *object, ...) __attribute__((sentinel));
+
+#endif
