@@ -91,7 +91,7 @@ static json_t *mounts_of(const struct sl_cdi_device *device)
 		bool is_fit = is_absolute(mount->host_path) &&
 			      is_absolute(mount->container_path);
 		json_t *one =
-			is_fit ? json_pack("{ssssss[ssss]}", "hostPath", mount->host_path,
+			is_fit ? json_pack("{sssssss[ssss]}", "hostPath", mount->host_path,
 					 "containerPath", mount->container_path, "type",
 					 "bind", "options", "bind", "nosuid", "nodev",
 					 mount->is_writable ? "rw" : "ro")

@@ -15,10 +15,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/list.h"
 
 #define PEM_MAX 8192
 
 struct stream {
+	struct sl_link link; /* server.streams */
 	struct MHD_Connection *connection;
 	char *text;
 	size_t used, sent;
@@ -36,7 +38,8 @@ static struct {
 	serve_fn serve;
 	char folder[64], url[64];
 	char *log;
-	struct stream *stream; /* the latest */
+	struct sl_link streams; /* also those of which the client's end is gone */
+	struct stream *stream;  /* the latest */
 	struct MHD_Connection *hung[64];
 	unsigned int hung_count;
 	char key[PEM_MAX], certificate[PEM_MAX], client[PEM_MAX];
@@ -156,15 +159,17 @@ void stream_push(const char *more)
 	stream_wake(stream);
 }
 
-void stream_end(bool is_broken)
+static void end(struct stream *stream, bool is_broken)
 {
-	struct stream *stream = server.stream;
-
-	if (!stream)
-		return;
 	stream->is_over = true;
 	stream->is_broken = is_broken;
 	stream_wake(stream);
+}
+
+void stream_end(bool is_broken)
+{
+	if (server.stream)
+		end(server.stream, is_broken);
 	server.stream = NULL;
 }
 
@@ -195,6 +200,7 @@ static void stream_free(void *context)
 	server_lock();
 	if (server.stream == stream)
 		server.stream = NULL;
+	sl_list_unlink(&stream->link);
 	server_unlock();
 	free(stream->text);
 	free(stream);
@@ -230,6 +236,7 @@ static struct MHD_Response *response_of(struct exchange *exchange)
 	stream->text = exchange->text;
 	stream->used = strlen(exchange->text);
 	stream->is_over = stream->is_broken = exchange->how == BREAK;
+	sl_list_push_tail(&server.streams, &stream->link);
 	if (exchange->how == STREAM)
 		server.stream = stream;
 	return MHD_create_response_from_callback(
@@ -320,6 +327,7 @@ void server_start(serve_fn serve)
 	server.serve = serve;
 	server.log = text("%s", "");
 	server.stream = NULL;
+	sl_list_init(&server.streams);
 	server.hung_count = 0;
 	(void)snprintf(server.folder, sizeof(server.folder), "/tmp/kube-unit.XXXXXX");
 	assert_non_null(mkdtemp(server.folder));
@@ -340,7 +348,8 @@ void server_stop(void)
 	char command[128];
 
 	server_lock();
-	stream_end(true);
+	sl_list_foreach (link, &server.streams)
+		end(SL_LIST_ENTRY(link, struct stream, link), true);
 	for (unsigned int i = 0; i < server.hung_count && i < 64; i++)
 		MHD_resume_connection(server.hung[i]);
 	server_unlock();

@@ -1,0 +1,81 @@
+/* JSON that users had a hand in. */
+#include "../base/test.h"
+
+#include <stdlib.h>
+
+#include "cluster/kubernetes/parse.h"
+
+static void what_jansson_refuses_is_tamed(void **state)
+{
+	static const struct {
+		const char *name, *text, *want;
+	} rows[] = {
+		{"as it is", "{\"a\":[1,-2.5,\"x\"]}", "{\"a\":[1,-2.5,\"x\"]}"},
+		{"largest", "[9223372036854775807]", "[9223372036854775807]"},
+		{"digits", "{\"a\":123456789012345678901,\"b\":7}", "{\"a\":0,\"b\":7}"},
+		{"negative", "[-123456789012345678901,1]", "[0,1]"},
+		{"exponent", "[1e400,2.5e1]", "[0,25.0]"},
+		{"in a string", "[\"1e400 [[[ \\\" 1e400\",1e400]",
+			"[\"1e400 [[[ \\\" 1e400\",0]"},
+		{"NUL", "{\"a\":\"x\\u0000y\"}", "{\"a\":\"x\\u0000y\"}"},
+		{"no JSON", "{\"a\":1e400", NULL},
+		{"a string without an end", "[\"\\", NULL},
+		{"nothing", "", NULL},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		char *text = strdup(rows[i].text);
+		json_t *json = sl_kube_parse(text, strlen(text));
+		char *got = json ? json_dumps(json, JSON_COMPACT) : NULL;
+
+		if (!rows[i].want != !got)
+			fail_msg("row '%s': got %s", rows[i].name, got ? got : "nothing");
+		if (got)
+			assert_row_text(rows[i].name, got, rows[i].want);
+		free(got);
+		free(text);
+		json_decref(json);
+	}
+}
+
+static void depth_has_an_end(void **state)
+{
+	enum { DEPTH = 5000 };
+	char *text = malloc(2 * DEPTH + 40);
+	json_t *json;
+
+	memcpy(text, "{\"a\":7,\"x\":", 11);
+	memset(text + 11, '[', DEPTH);
+	memset(text + 11 + DEPTH, ']', DEPTH);
+	memcpy(text + 11 + 2 * DEPTH, ",\"b\":8}", 8);
+	json = sl_kube_parse(text, strlen(text));
+	assert_non_null(json);
+	assert_int_equal(json_integer_value(sl_kube_at(json, "a", NULL)), 7);
+	assert_int_equal(json_integer_value(sl_kube_at(json, "b", NULL)), 8);
+	json_decref(json);
+	free(text);
+}
+
+static void members_are_found(void **state)
+{
+	json_t *json = json_pack("{s{ss}si}", "a", "b", "x", "n", 1);
+
+	assert_string_equal(sl_kube_text_at(json, "a", "b", NULL), "x");
+	assert_string_equal(sl_kube_text_at(json, "a", "c", NULL), "");
+	assert_string_equal(sl_kube_text_at(json, "n", NULL), "");
+	assert_null(sl_kube_at(json, "n", "b", NULL));
+	assert_null(sl_kube_at(NULL, "a", NULL));
+	assert_ptr_equal(sl_kube_at(json, NULL), json);
+	json_decref(json);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_jansson_refuses_is_tamed),
+		cmocka_unit_test(depth_has_an_end),
+		cmocka_unit_test(members_are_found),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
