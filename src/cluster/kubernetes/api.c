@@ -56,7 +56,7 @@ struct sl_kube_call {
 	struct curl_slist *headers;
 	sd_event_source *later;
 	bool is_added; /* to the multi handle */
-	char *what;    /* "GET /path", for errors */
+	char *what;    /* "GET /path", for errors: without the query */
 	char *data;    /* what came: NUL behind `used` */
 	size_t used, room;
 	size_t line_bytes; /* of the line, or the answer, that is coming */
@@ -375,7 +375,8 @@ static int set_up(struct sl_kube_call *call)
 
 	call->easy = easy;
 	if (!easy || asprintf(&url, "%s%s", server, request->path) < 0 ||
-		asprintf(&call->what, "%s %s", method, request->path) < 0)
+		asprintf(&call->what, "%s %.*s", method, (int)strcspn(request->path, "?"),
+			request->path) < 0)
 		return sl_err_origin(-ENOMEM);
 	set_trust(easy, &call->kube->config);
 	set_bounds(easy, request->timeout);

@@ -41,7 +41,7 @@ static void what_jansson_refuses_is_tamed(void **state)
 static void depth_has_an_end(void **state)
 {
 	enum { DEPTH = 5000 };
-	char *text = malloc(2 * DEPTH + 40);
+	static char text[2 * DEPTH + 40];
 	json_t *json;
 
 	memcpy(text, "{\"a\":7,\"x\":", 11);
@@ -53,7 +53,6 @@ static void depth_has_an_end(void **state)
 	assert_int_equal(json_integer_value(sl_kube_at(json, "a", NULL)), 7);
 	assert_int_equal(json_integer_value(sl_kube_at(json, "b", NULL)), 8);
 	json_decref(json);
-	free(text);
 }
 
 static void members_are_found(void **state)

@@ -13,7 +13,8 @@
 
 /* An API server of Nodes and ResourceSlices: just enough of one. */
 static struct {
-	json_t *slices; /* by name */
+	json_t *slices;  /* by name */
+	json_t *changes; /* lines of the watch; the last one made version `version` */
 	json_int_t version;
 	bool has_node, drops_policies, is_read_only;
 	unsigned int conflicts; /* so many writes are refused */
@@ -34,6 +35,7 @@ static void tell(const char *type, json_t *slice)
 	char *line = json_dumps(change, JSON_COMPACT), *ended = text("%s\n", line);
 
 	stream_push(ended);
+	(void)json_array_append_new(store.changes, json_string(ended));
 	free(ended);
 	free(line);
 	json_decref(change);
@@ -78,6 +80,23 @@ static void refuse(struct exchange *x, unsigned int status, const char *reason)
 		"{\"kind\":\"Status\",\"reason\":\"%s\",\"message\":\"no\"}", reason);
 }
 
+/* With what happened since the version, as a watch has it. */
+static void serve_watch(struct exchange *x, json_int_t version)
+{
+	size_t missed = (size_t)(store.version - version);
+	size_t all = json_array_size(store.changes);
+
+	x->how = STREAM;
+	x->text = text("%s", "");
+	for (size_t i = all - missed; i < all; i++) {
+		char *longer = text("%s%s", x->text,
+			json_string_value(json_array_get(store.changes, i)));
+
+		free(x->text);
+		x->text = longer;
+	}
+}
+
 static void serve_list(struct exchange *x)
 {
 	json_t *items = json_array(), *list, *slice;
@@ -86,8 +105,7 @@ static void serve_list(struct exchange *x)
 	assert_string_equal(query(x, "fieldSelector"),
 		"spec.driver=gpu.sluice.dev,spec.nodeName=node1");
 	if (query(x, "watch")) {
-		x->how = STREAM;
-		x->text = text("%s", "");
+		serve_watch(x, strtoll(query(x, "resourceVersion"), NULL, 10));
 		json_decref(items);
 		return;
 	}
@@ -171,6 +189,7 @@ static int set_up(void **state)
 
 	memset(&store, 0, sizeof(store));
 	store.slices = json_object();
+	store.changes = json_array();
 	store.version = 100;
 	store.has_node = true;
 	server_start(serve);
@@ -187,6 +206,7 @@ static int tear_down(void **state)
 	event = sd_event_unref(event);
 	server_stop();
 	json_decref(store.slices);
+	json_decref(store.changes);
 	return 0;
 }
 
@@ -332,10 +352,11 @@ static void changed_ones_are_set_right(void **state)
 
 static void a_fight_is_fought_slowly(void **state)
 {
-	sl_ns end = sl_clock_now() + 4 * SL_S;
+	sl_ns end;
 
 	start();
 	settle();
+	end = sl_clock_now() + 4 * SL_S;
 	while (sl_clock_now() < end) {
 		server_lock();
 		if (json_object_get(store.slices, OURS))
