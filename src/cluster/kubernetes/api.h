@@ -44,8 +44,8 @@ struct sl_kube_answer {
 	int status;
 	/* The object of a 2xx, or the Status of a refusal; NULL if there is none. Borrowed. */
 	json_t *body;
-	/* "" after success; else what was asked, what came, and the server's own words. Also set, with
-	 * a status of 200, when a stream broke. */
+	/* "" after success; else what was asked, what came, and the server's own words. Also
+	 * set, with a status of 200, when a stream broke. */
 	const char *error;
 	const char *reason;         /* of the Status, e.g. "Conflict"; or "" */
 	unsigned int retry_after_s; /* the server's wish, at most an hour; 0: none */
@@ -95,8 +95,8 @@ void sl_kube_cancel(struct sl_kube_call **slot);
  * letters, digits, '-', '.', '_' and ':', and not dots alone. */
 SL_MUST_CHECK bool sl_kube_is_name(const char *name);
 
-/* Waits between tries: 1, 2, 4, 8, 16, 30, 30 .. s, plus up to a quarter by chance. Zero-initialise;
- * zero it again after success. */
+/* Waits between tries: 1, 2, 4, 8, 16, 30, 30 .. s, plus up to a quarter by chance.
+ * Zero-initialise; zero it again after success. */
 struct sl_kube_backoff {
 	unsigned int tries;
 };

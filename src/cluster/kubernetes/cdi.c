@@ -90,12 +90,12 @@ static json_t *mounts_of(const struct sl_cdi_device *device)
 		const struct sl_cdi_mount *mount = &device->mounts[i];
 		bool is_fit = is_absolute(mount->host_path) &&
 			      is_absolute(mount->container_path);
-		json_t *one =
-			is_fit ? json_pack("{sssssss[ssss]}", "hostPath", mount->host_path,
-					 "containerPath", mount->container_path, "type",
-					 "bind", "options", "bind", "nosuid", "nodev",
-					 mount->is_writable ? "rw" : "ro")
-			       : NULL;
+		json_t *one = is_fit ? json_pack("{sssssss[ssss]}", "hostPath",
+					       mount->host_path, "containerPath",
+					       mount->container_path, "type", "bind",
+					       "options", "bind", "nosuid", "nodev",
+					       mount->is_writable ? "rw" : "ro")
+				     : NULL;
 
 		if (json_array_append_new(all, one) < 0) {
 			json_decref(all);

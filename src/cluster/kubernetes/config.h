@@ -1,7 +1,7 @@
 /*
  * config - where the API server is, and what to show it
  *
- * In the cluster: the service account of the pod (KUBERNETES_SERVICE_HOST and _PORT, ca.crt, token).
+ * In the cluster: the service account of the pod (KUBERNETES_SERVICE_HOST, _PORT, ca.crt, token).
  * Elsewhere: a kubeconfig, of which the current context counts. Only https, and the server's
  * certificate is always verified. What the kubeconfig carries inside (certificate-authority-data
  * and the like) lies in anonymous memory; its path is below /proc/self/fd.

@@ -1,7 +1,7 @@
 /*
  * publish - keeps the node's ResourceSlice as it should be
  *
- * The slice is called NODE-gpu.sluice.dev and belongs to the Node, with which it goes. It is created
+ * The slice is called NODE-gpu.sluice.dev and belongs to the Node, with which it goes. It is made
  * where it is missing, updated with a higher pool generation where its devices differ, and again
  * whenever somebody else deletes or changes it: the kubelet deletes all slices of its node when it
  * starts. Other slices of this driver for this node are deleted. Equal slices cause no write.

@@ -6,8 +6,8 @@
  *
  *   memory       what claims may request together: shareable bytes times the memory factor. A claim
  *                that does not say takes all of it.
- *   memoryLimit  the most that a claim's memory may grow to. Never runs short; one claim may ask for
- *                what the GPU can share, and 0, as without it, says nothing.
+ *   memoryLimit  the most that a claim's memory may grow to. Never runs short; one claim may ask
+ *                for what the GPU can share, and 0, as without it, says nothing.
  *   compute      guaranteed share in percent; 0, as without it, says nothing.
  *
  * Amounts are whole MiB, rounded down. A GPU that is lost or degraded has a taint, which keeps new

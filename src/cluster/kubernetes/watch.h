@@ -24,7 +24,7 @@ enum sl_kube_event_kind {
 /* Valid during the function only. */
 struct sl_kube_event {
 	enum sl_kube_event_kind kind;
-	json_t *object; /* of the first three; borrowed. From a list it has no kind and apiVersion */
+	json_t *object; /* of the first three; borrowed. Listed ones have no kind, apiVersion */
 	const char *error; /* of TROUBLE; else "" */
 	int status;        /* of TROUBLE, as sl_kube_answer has it */
 };
