@@ -4,7 +4,8 @@
  * The API server hands on what users put into free-form places (the parameters of a claim, custom
  * resources) as they wrote it: numbers of 400 digits, a thousand nested arrays. jansson refuses
  * such a document as a whole, so that one claim could blind everybody who lists claims. Here those
- * values alone become 0. Pure.
+ * values alone become 0; so objects are patched, never written back whole, where users wrote parts
+ * of them. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_PARSE_H
 #define SL_CLUSTER_KUBERNETES_PARSE_H

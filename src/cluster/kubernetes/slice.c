@@ -193,9 +193,11 @@ static bool has_device(const json_t *devices, const char *name)
 	json_t *device;
 	size_t i;
 
-	json_array_foreach(devices, i,
-		device) if (strcmp(json_string_value(json_object_get(device, "name")),
-				    name) == 0) return true;
+	json_array_foreach(devices, i, device)
+	{
+		if (strcmp(json_string_value(json_object_get(device, "name")), name) == 0)
+			return true;
+	}
 	return false;
 }
 
@@ -252,8 +254,12 @@ static json_t *bare(const json_t *spec)
 
 	(void)json_object_del(json_object_get(copy, "pool"), "generation");
 	json_array_foreach(json_object_get(copy, "devices"), i, device)
-		json_array_foreach(json_object_get(device, "taints"), k, taint)(void)
-			json_object_del(taint, "timeAdded");
+	{
+		json_array_foreach(json_object_get(device, "taints"), k, taint)
+		{
+			(void)json_object_del(taint, "timeAdded");
+		}
+	}
 	/* The API server leaves out a list that is empty. */
 	if (json_array_size(json_object_get(copy, "devices")) == 0)
 		(void)json_object_del(copy, "devices");

@@ -166,8 +166,11 @@ static SL_MUST_CHECK bool forget_vanished(struct sl_kube_watch *watch)
 	keys = calloc(json_object_size(watch->known) + 1, sizeof(*keys));
 	if (!keys)
 		return true;
-	json_object_foreach(watch->known, key,
-		mark) if (!json_object_get(watch->seen, key)) keys[count++] = strdup(key);
+	json_object_foreach(watch->known, key, mark)
+	{
+		if (!json_object_get(watch->seen, key))
+			keys[count++] = strdup(key);
+	}
 	for (size_t i = 0; i < count; i++) {
 		if (there && keys[i])
 			there = forget(watch, keys[i], NULL);
@@ -244,7 +247,11 @@ static void on_list(void *context, const struct sl_kube_answer *answer)
 		list_failed(watch, answer, "the answer is not a list");
 		return;
 	}
-	json_array_foreach(items, i, item) if (!meet(watch, item)) return;
+	json_array_foreach(items, i, item)
+	{
+		if (!meet(watch, item))
+			return;
+	}
 	free(watch->next_page);
 	watch->next_page = next_page(answer->body);
 	if (watch->next_page) {

@@ -109,10 +109,12 @@ static void serve_list(struct exchange *x)
 		json_decref(items);
 		return;
 	}
-	json_object_foreach(store.slices, name,
-		slice) if (strcmp(sl_kube_text_at(slice, "spec", "driver", NULL),
-				   SL_KUBE_DRIVER) == 0)(void)
-		json_array_append(items, slice);
+	json_object_foreach(store.slices, name, slice)
+	{
+		if (strcmp(sl_kube_text_at(slice, "spec", "driver", NULL),
+			    SL_KUBE_DRIVER) == 0)
+			(void)json_array_append(items, slice);
+	}
 	list = json_pack("{s{so}so}", "metadata", "resourceVersion",
 		json_sprintf("%lld", (long long)store.version), "items", items);
 	x->text = json_dumps(list, 0);
@@ -141,10 +143,11 @@ static void serve_write(struct exchange *x, const char *name, bool is_new)
 			   0) {
 		refuse(x, 409, "Conflict");
 	} else {
-		if (store.drops_policies)
-			json_array_foreach(sl_kube_at(slice, "spec", "devices", NULL), i,
-				device)(void)
-				json_object_del(device, "allowMultipleAllocations");
+		json_array_foreach(sl_kube_at(slice, "spec", "devices", NULL), i, device)
+		{
+			if (store.drops_policies)
+				(void)json_object_del(device, "allowMultipleAllocations");
+		}
 		put(json_incref(slice), is_new);
 		x->text = json_dumps(slice, 0);
 	}
