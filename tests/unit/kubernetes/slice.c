@@ -129,6 +129,7 @@ static void versions(void **state)
 		{"1.2.3.4", "string", "1.2.3.4"},
 		{"1.2.3-x", "string", "1.2.3-x"},
 		{"1..3", "string", "1..3"},
+		{"1-2.3", "string", "1-2.3"},
 		{"soft 1", "string", "soft 1"},
 		{"1.2.99999999999999999999", "string", "1.2.99999999999999999999"},
 		{"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3"
