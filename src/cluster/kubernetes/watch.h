@@ -5,7 +5,7 @@
  * ever, with growing waits. What it hands out is consistent whatever happens to the connection: an
  * object that is new is ADDED, one that is known is MODIFIED, one that vanished while nobody
  * watched is DELETED, and nothing is told twice. After each complete list comes SYNCED.
- * Remembers about 200 bytes for each object. Loop's thread; as api.h.
+ * Remembers some 220 bytes for each object. Loop's thread; as api.h.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WATCH_H
 #define SL_CLUSTER_KUBERNETES_WATCH_H
