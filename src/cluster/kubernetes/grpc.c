@@ -468,9 +468,14 @@ static int clear_path(const char *path, const struct sockaddr_un *address)
 	if (!S_ISSOCK(stat.st_mode))
 		return -EEXIST;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 &&
-		connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+	if (fd < 0)
+		return -errno;
+	/* Nothing but a refusal says that it is stale: EAGAIN is a full queue of a live one. */
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+		errno == EAGAIN)
 		return -EADDRINUSE;
+	if (errno != ECONNREFUSED)
+		return -errno;
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 

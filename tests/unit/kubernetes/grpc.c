@@ -1,4 +1,5 @@
 /* A server of gRPC, spoken to by nghttp2, and by those who do not know how. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -212,6 +213,36 @@ static void bytes_that_are_no_http2(void **state)
 	caller_close(&caller);
 }
 
+/* A program that is too busy to accept has a socket all the same. */
+static void full_queue_is_no_stale_socket(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct sl_grpc *other = NULL;
+	struct sl_error err = {0};
+	int fds[8];
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+	size_t count = 0;
+	int r;
+
+	t.grpc = sl_grpc_free(t.grpc);
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", t.path);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	do {
+		assert_true(count < SL_ARRAY_LEN(fds));
+		fds[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+		r = connect(fds[count++], (struct sockaddr *)&address, sizeof(address));
+	} while (r == 0);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(
+		sl_grpc_new(t.loop, t.path, on_call, NULL, &other, &err), -EADDRINUSE);
+	assert_int_equal(access(t.path, F_OK), 0);
+	while (count > 0)
+		(void)close(fds[--count]);
+	(void)close(listener);
+	(void)unlink(t.path);
+}
+
 static void sockets_and_others(void **state)
 {
 	struct sl_grpc *other = NULL;
@@ -255,6 +286,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_who_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(bytes_that_are_no_http2, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			full_queue_is_no_stale_socket, setup, teardown),
 		cmocka_unit_test_setup_teardown(sockets_and_others, setup, teardown),
 	};
 
