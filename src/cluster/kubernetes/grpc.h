@@ -41,7 +41,7 @@ typedef void (*sl_grpc_fn)(void *context, struct sl_grpc_call *call, const char 
 /* Makes the socket; one that nobody listens on any more is replaced. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_grpc_new(sd_event *loop, const char *path, sl_grpc_fn fn,
 	void *context, struct sl_grpc **out, struct sl_error *err);
-/* Closes all and removes the socket. Returns NULL, takes it, too. */
+/* Closes all and removes the socket. Not from within fn. Returns NULL, takes it, too. */
 struct sl_grpc *sl_grpc_free(struct sl_grpc *grpc);
 
 /* The call is gone after either. The client may be gone before. */

@@ -49,7 +49,7 @@ struct sl_kubelet_handler {
 SL_MUST_CHECK int sl_kubelet_new(sd_event *loop, const char *dir, const char *driver,
 	const struct sl_kubelet_handler *handler, struct sl_kubelet **out,
 	struct sl_error *err);
-/* Returns NULL; takes it, too. */
+/* Not from within the handler's functions. Returns NULL; takes it, too. */
 struct sl_kubelet *sl_kubelet_free(struct sl_kubelet *kubelet);
 
 /* err NULL: it went well, and these are its devices (none for unprepare). */
