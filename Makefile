@@ -13,7 +13,7 @@ REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all gpu-check test-list help setup demo test bench sanitize starve fuzz sim explore scenes outside curves crash storm lint format install uninstall clean contract conformance
+.PHONY: all gpu-check test-list help setup demo test bench sanitize starve fuzz sim explore scenes outside kubernetes curves crash storm lint format install uninstall clean contract conformance
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -32,6 +32,9 @@ test: all ## all tests, on the software GPU: no GPU needed
 
 outside: all ## of the tests those with frameworks and suites from PyPI (needs the network)
 	@tools/run-tests $(BUILD) --suite outside
+
+kubernetes: all ## pods that share software GPUs in a real Kubernetes of one node (needs root and Go, which builds it once: minutes)
+	@tests/kubernetes/pods $(BUILD)
 
 curves: all ## the pictures and tables of docs/frameworks.md, from frameworks on the software GPU (needs the network; minutes)
 	@tools/framework-curves $(BUILD)

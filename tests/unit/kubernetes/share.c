@@ -1,0 +1,126 @@
+/* What a claim has of a node. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cluster/kubernetes/share.h"
+
+#define HEAD                                                                     \
+	"{\"metadata\":{\"uid\":\"u-1\",\"namespace\":\"team\",\"name\":\"c\"}," \
+	"\"status\":{\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\"}],"  \
+	"\"allocation\":{\"devices\":{\"results\":["
+#define TAIL "]}}}}"
+#define OURS(device, more)                                                       \
+	"{\"request\":\"gpu\",\"driver\":\"gpu.sluice.dev\",\"pool\":\"node1\"," \
+	"\"device\":\"" device "\",\"shareID\":\"s-1\"" more "}"
+#define HAS(memory, limit)                                                          \
+	",\"consumedCapacity\":{\"memory\":\"" memory "\",\"memoryLimit\":\"" limit \
+	"\",\"compute\":\"0\"}"
+#define OTHERS                                                                  \
+	"{\"request\":\"n\",\"driver\":\"net.example.com\",\"pool\":\"node1\"," \
+	"\"device\":\"n\"}"
+#define ELSEWHERE                                                                \
+	"{\"request\":\"gpu\",\"driver\":\"gpu.sluice.dev\",\"pool\":\"node2\"," \
+	"\"device\":\"x\"}"
+
+static int read_claim(const char *text, struct sl_share *out, struct sl_error *err)
+{
+	json_t *json = json_loads(text, 0, NULL);
+	int r;
+
+	assert_non_null(json);
+	err->text[0] = '\0';
+	r = sl_share_read(json, "node1", out, err);
+	json_decref(json);
+	return r;
+}
+
+static void of_one_gpu(void **state)
+{
+	struct sl_share share;
+	struct sl_error err;
+
+	assert_int_equal(read_claim(HEAD OTHERS
+				 "," OURS("gpu-a", HAS("6Gi", "14Gi")) "," ELSEWHERE TAIL,
+				 &share, &err),
+		SL_SHARE_OK);
+	assert_int_equal(share.count, 1);
+	assert_string_equal(share.uid, "u-1");
+	assert_string_equal(share.namespace, "team");
+	assert_string_equal(share.pod, "p");
+	assert_string_equal(share.devices[0].device, "gpu-a");
+	assert_string_equal(share.devices[0].id, "s-1");
+	assert_int_equal(share.memory, 6ull << 30);
+	assert_int_equal(share.limit, 14ull << 30);
+}
+
+static void whole_or_without_limit(void **state)
+{
+	struct sl_share share;
+	struct sl_error err;
+
+	assert_int_equal(
+		read_claim(HEAD OURS("gpu-a", "") TAIL, &share, &err), SL_SHARE_OK);
+	assert_true(share.memory == UINT64_MAX && share.limit == 0);
+	assert_int_equal(read_claim(HEAD OURS("gpu-a", HAS("6Gi", "0")) "," OURS(
+					    "gpu-b", HAS("6Gi", "0")) TAIL,
+				 &share, &err),
+		SL_SHARE_OK);
+	assert_true(share.count == 2 && share.limit == 0);
+}
+
+static void none_of_ours(void **state)
+{
+	static const char *const texts[] = {HEAD TAIL, HEAD OTHERS TAIL,
+		HEAD ELSEWHERE TAIL, "{\"metadata\":{\"uid\":\"u\",\"name\":\"c\"}}",
+		"{\"metadata\":{\"uid\":\"u\",\"name\":\"c\"},\"status\":7}"};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(texts); i++) {
+		struct sl_share share;
+		struct sl_error err;
+
+		assert_int_equal(read_claim(texts[i], &share, &err), SL_SHARE_NONE);
+	}
+}
+
+static void what_is_wrong(void **state)
+{
+#define EIGHT(x) x "," x "," x "," x "," x "," x "," x "," x
+	static const struct {
+		const char *text, *words;
+	} rows[] = {
+		{"{}", "no ResourceClaim"},
+		{HEAD OURS("a", HAS("6G1", "0")) TAIL, "memory of 6G1 is no amount"},
+		{HEAD OURS("a", HAS("6Gi", "-1")) TAIL, "memoryLimit of -1"},
+		{HEAD OURS("a", HAS("6Gi", "5Gi")) TAIL,
+			"memoryLimit is below its memory"},
+		{HEAD OURS("a", HAS("6Gi", "0")) "," OURS("b", HAS("7Gi", "0")) TAIL,
+			"different amounts"},
+		{HEAD EIGHT(OURS("a", "")) "," OURS("a", "") TAIL, "more than 8 GPUs"},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_share share;
+		struct sl_error err;
+
+		assert_int_equal(read_claim(rows[i].text, &share, &err), SL_SHARE_BAD);
+		if (!strstr(err.text, rows[i].words))
+			fail_msg("'%s' is not in: %s", rows[i].words, err.text);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(of_one_gpu),
+		cmocka_unit_test(whole_or_without_limit),
+		cmocka_unit_test(none_of_ours),
+		cmocka_unit_test(what_is_wrong),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
