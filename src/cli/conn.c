@@ -408,7 +408,7 @@ int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn
 		[SL_LIST_QUEUE] = {SL_MSG_QUEUE_ROW, "queue of jobs"},
 		[SL_LIST_PARTS] = {SL_MSG_PART_ROW, "health of its files"},
 		[SL_LIST_PROJECTS] = {SL_MSG_PROJECT_ROW, "list of projects"},
-		[SL_LIST_ENTRIES] = {SL_MSG_ENTRY_ROW, "list of workloads with sockets of their own"},
+		[SL_LIST_ENTRIES] = {SL_MSG_ENTRY_ROW, "list of workloads with sockets"},
 		[SL_LIST_USES] = {SL_MSG_USE_ROW, "list of workloads"},
 		[SL_LIST_GPUS] = {SL_MSG_GPU_ROW, "list of GPUs"},
 		[SL_LIST_STATUS] = {SL_MSG_STATUS_ROW, "status"},

@@ -121,7 +121,8 @@ struct sl_workload {
 	uint64_t root_start;
 	struct sl_process *root; /* NULL once dead */
 	struct sl_link root_link;
-	struct sl_entry *entry; /* entry.c; NULL: it has no socket of its own, or no more */
+	struct sl_entry
+		*entry; /* entry.c; NULL: it has no socket of its own, or no more */
 	char name[64], project[64], command[128];
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes;

@@ -22,7 +22,8 @@ SL_MUST_CHECK int sl_listener_open(struct sl_daemon *daemon, struct sl_error *er
 /* Gives the socket the group and mode of the configuration. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_listener_permit(
 	const struct sl_daemon *daemon, struct sl_error *err);
-/* Makes a socket at path, which is free, without anyone getting in yet. 0 or negative errno (err). */
+/* Makes a socket at path, which is free, without anyone getting in yet. 0 or negative errno
+ * (err). */
 SL_MUST_CHECK int sl_listener_bind(const char *path, int *fd, struct sl_error *err);
 /* Lets them in: handler calls sl_listener_take. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_listener_start(struct sl_daemon *daemon, const char *path, int fd,

@@ -1,10 +1,10 @@
 /*
  * grpc - see the header
  *
- * Three objects: the server, its connections, and calls. A call belongs to a stream of a connection
- * as long as both live, and to whoever has to answer it until that is done; so it is freed when both
- * have let go. nghttp2's callbacks only note things: connections are freed, and what waits is sent,
- * when they have returned.
+ * Three objects: the server, its connections, and calls. A call belongs to a stream of a
+ * connection as long as both live, and to whoever has to answer it until that is done; so it is
+ * freed when both have let go. nghttp2's callbacks only note things: connections are freed, and
+ * what waits is sent, when they have returned.
  */
 #include "cluster/kubernetes/grpc.h"
 

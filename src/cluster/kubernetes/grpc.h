@@ -2,8 +2,9 @@
  * grpc - a server of gRPC on a Unix socket, in the event loop
  *
  * nghttp2 speaks HTTP/2; what gRPC adds is little: a path per method, five bytes in front of a
- * message, a status in the trailers. Calls are unary (one message each way). Deadlines of the client
- * are the client's to keep. Compressed messages are refused, as a server may that announces none.
+ * message, a status in the trailers. Calls are unary (one message each way). Deadlines of the
+ * client are the client's to keep. Compressed messages are refused, as a server may that announces
+ * none.
  *
  * Whoever connects is trusted as far as the socket's mode goes (0600), and not to send sense: bytes
  * that are no HTTP/2 end their connection alone. One thread, the loop's.
@@ -33,8 +34,8 @@ struct sl_grpc;      /* the server */
 struct sl_grpc_call; /* one call, until it is answered */
 
 /* method: "/package.Service/Method". message: until it returns. Whoever takes a call answers it
- * exactly once, now or later, also after the server was freed; what has no method of that name answers
- * UNIMPLEMENTED. */
+ * exactly once, now or later, also after the server was freed; what has no method of that name
+ * answers UNIMPLEMENTED. */
 typedef void (*sl_grpc_fn)(void *context, struct sl_grpc_call *call, const char *method,
 	const uint8_t *message, size_t size);
 

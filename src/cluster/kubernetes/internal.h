@@ -1,8 +1,8 @@
 /*
  * internal - a client and its calls, for api.c and call.c alone
  *
- * The client is the part that libcurl and the loop meet in; a call is one request. Only serving from
- * the loop may end a call or hand something out: libcurl's own callbacks may not.
+ * The client is the part that libcurl and the loop meet in; a call is one request. Only serving
+ * from the loop may end a call or hand something out: libcurl's own callbacks may not.
  */
 #ifndef SL_CLUSTER_KUBERNETES_INTERNAL_H
 #define SL_CLUSTER_KUBERNETES_INTERNAL_H

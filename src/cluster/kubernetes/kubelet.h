@@ -1,10 +1,11 @@
 /*
  * kubelet - the services by which the kubelet of a node knows and uses this driver
  *
- * Two sockets. DIR/plugins_registry/DRIVER-reg.sock is found by the kubelet itself, at its start and
- * whenever it appears, and says what is here (pluginregistration.Registration). The other one,
- * DIR/plugins/DRIVER/dra.sock, is where pods' claims are prepared before their containers start and
- * unprepared after they ended (k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin). DIR is the kubelet's root.
+ * Two sockets. DIR/plugins_registry/DRIVER-reg.sock is found by the kubelet itself, at its start
+ * and whenever it appears, and says what is here (pluginregistration.Registration). The other one,
+ * DIR/plugins/DRIVER/dra.sock, is where pods' claims are prepared before their containers start
+ * and unprepared after they ended (k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin). DIR is the kubelet's
+ * root.
  *
  * A call may name many claims; it is answered when each of them is done. The kubelet repeats what
  * failed, and what it does not remember, so both must be idempotent. One thread, the loop's.
@@ -40,8 +41,8 @@ struct sl_kubelet_handler {
 		struct sl_kubelet_work *work);
 	void (*unprepare)(void *context, const struct sl_kubelet_claim *claim,
 		struct sl_kubelet_work *work);
-	/* The kubelet took this driver in (it has deleted the node's slices before), or err says why
-	 * not. */
+	/* The kubelet took this driver in (it has deleted the node's slices before), or err says
+	 * why not. */
 	void (*registered)(void *context, const struct sl_error *err);
 };
 

@@ -1,10 +1,10 @@
 /*
  * line - what sluice-kube asks of the sluiced of its node
  *
- * A connection of the command line's kind, on the loop. Calls wait in a queue and are made one after
- * the other, so a row belongs to the call that is first. A line that breaks, or does not answer for
- * SL_LINE_TIMEOUT, fails all calls; the next attempt follows after 0.1 s, then twice as long each
- * time up to 5 s. Loop's thread. Nothing blocks.
+ * A connection of the command line's kind, on the loop. Calls wait in a queue and are made one
+ * after the other, so a row belongs to the call that is first. A line that breaks, or does not
+ * answer for SL_LINE_TIMEOUT, fails all calls; the next attempt follows after 0.1 s, then twice as
+ * long each time up to 5 s. Loop's thread. Nothing blocks.
  */
 #ifndef SL_KUBE_LINE_H
 #define SL_KUBE_LINE_H

@@ -3,8 +3,8 @@
  *
  * What it has of its own are questions that are open. GPUs are sluiced's and become the node's
  * ResourceSlice; claims are the API server's, and a claim that is prepared is a workload with a
- * socket of its own in sluiced (daemon/entry.h) and a CDI file, both under the claim's uid. So it may
- * end at any time and be started anew; what pods have stays.
+ * socket of its own in sluiced (daemon/entry.h) and a CDI file, both under the claim's uid. So it
+ * may end at any time and be started anew; what pods have stays.
  *
  *   GPUs      are asked for every 5 s, and when sluiced comes.
  *   prepare   GET the claim, ENTRY_ADD, the CDI file; each may be there already.

@@ -58,7 +58,7 @@ bool sl_kube_quantity_parse(const char *text, uint64_t *out)
 			continue;
 		}
 		any = true;
-		/* Digits that say nothing of a whole number are left out once it is exact enough. */
+		/* Further digits say nothing of a whole number. */
 		if (divisor > MOST)
 			continue;
 		number = number * 10 + (unsigned int)(*text - '0');

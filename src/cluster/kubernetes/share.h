@@ -1,9 +1,9 @@
 /*
  * share - what a ResourceClaim has of a node's GPUs
  *
- * Reads status.allocation of a claim, as the scheduler wrote it: which devices of our driver on this
- * node, and how much of each. A claim is one workload, so all of its devices have the same amounts.
- * Pure.
+ * Reads status.allocation of a claim, as the scheduler wrote it: which devices of our driver on
+ * this node, and how much of each. A claim is one workload, so all of its devices have the same
+ * amounts. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_SHARE_H
 #define SL_CLUSTER_KUBERNETES_SHARE_H

@@ -239,8 +239,7 @@ static void unpreparing(void **state)
 static void no_claims_and_no_messages(void **state)
 {
 	static const char *const texts[] = {"\x0a", "\x08\x01", "\x0a\x02\x0a\x05",
-		"\x0a\x05\x12\x03"
-		"u-0" /* without a name */};
+		"\x0a\x05\x12\x03u-0" /* without a name */};
 	struct caller caller;
 	struct caller_call *call;
 

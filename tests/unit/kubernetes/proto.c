@@ -1,4 +1,4 @@
-/* Messages of Protocol Buffers: what is written is read, and what is no message is said to be none. */
+/* Messages of Protocol Buffers: what is written is read, and what is none is said to be none. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
