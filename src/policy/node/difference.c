@@ -419,8 +419,7 @@ void sl_node_move(struct sl_node_step *step)
 	node->lacks = node->plan->refused;
 	node->awaits = false;
 	come(&move);
-	/* What was denied still stands on the copy: the next plan, at once, knows what is left. */
-	if (!refuse(&move) && !node->plan->denies) {
+	if (!refuse(&move) && !node->plan->is_stale) {
 		leave_all(&move);
 		take_back(&move);
 	}

@@ -103,7 +103,7 @@ void sl_node_end_demand(
 	sl_node_deny(step, claim->demand, reason);
 	claim->demand = NULL;
 	claim->is_over = true;
-	step->node->plan->denies |= claim->has_seat || claim->reserves;
+	step->node->plan->is_stale |= claim->has_seat || claim->reserves;
 	/* What it barred may fit now. */
 	sl_node_wake(step, step->now);
 }

@@ -111,8 +111,10 @@ struct sl_node_plan {
 	uint32_t
 		worked; /* GPUs where a claim without a seat lacks: others end for the first one */
 	uint32_t crowded;
-	bool denies; /* a demand that had a seat, or kept room */
-	bool trims;  /* an EVICT may have to wait for copies of resident chunks */
+	/* It counted on what it then took back: a demand that it denied, or an end that it spared.
+	 * Nothing leaves by it, and the next one comes at once. */
+	bool is_stale;
+	bool trims; /* an EVICT may have to wait for copies of resident chunks */
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of what claims, by set */
 	uint64_t kept_bytes
 		[SL_NODE_GPUS_MAX]; /* for demands without a seat, from those behind */

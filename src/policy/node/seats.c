@@ -313,7 +313,7 @@ void sl_node_seat(struct sl_node_step *step)
 		plan->kept_bytes[gpu] = 0;
 	memset(plan->keeper, 0, sizeof(plan->keeper));
 	plan->helped = NULL;
-	plan->denies = false;
+	plan->is_stale = false;
 	for (uint32_t i = 0; i < plan->claims_count;) {
 		bool skips = plan->order[i]->with_demand ||
 			     plan->order[i]->client->look->coming;

@@ -217,5 +217,6 @@ void sl_node_spare(struct sl_node_step *step, struct sl_node_client *client)
 		kill_it(step, client);
 	else
 		spare(step, client);
+	step->node->plan->is_stale = true;
 	sl_node_wake(step, step->now);
 }

@@ -273,7 +273,9 @@ static void moved_after_all(const char *row, struct sl_event chain, uint64_t sto
 	if (then)
 		(void)play(&p, row, stop_ms + 2000, *then);
 	says(&p, row, stop_ms + 10000, (struct sl_event)TIME,
-		"NOTE STOP_REVOKED g0 2/1 60; EVICT 2 g0 50 EVICTED_FOR");
+		"NOTE STOP_REVOKED g0 2/1 60");
+	says(&p, row, stop_ms + 10000, (struct sl_event)TIME,
+		"EVICT 2 g0 50 EVICTED_FOR");
 	play_close(&p);
 }
 
@@ -307,7 +309,33 @@ static void test_is_moved_for_a_request(void **state)
 		"NOTE POOL_FULL g0 1/0 60; STOP 2 2 TERM STOP_PRIORITY");
 	(void)play(&p, "there is room", 7000, (struct sl_event)CHAIN(200, SWAP, WAIT, 0));
 	says(&p, "the grace is over", 15000, (struct sl_event)TIME,
-		"NOTE STOP_REVOKED g0 2/1 60; EVICT 2 g0 50 EVICTED_FOR");
+		"NOTE STOP_REVOKED g0 2/1 60");
+	says(&p, "at once", 15000, (struct sl_event)TIME, "EVICT 2 g0 50 EVICTED_FOR");
+	play_close(&p);
+}
+
+/* L is told to end while it has more than its request, which is raised then. So it is spared, and
+ * there within its request from then on: nothing of it is moved for a burst. */
+static void test_is_spared_within_its_request(void **state)
+{
+	static const struct sl_event before[] = {CHAIN(10, SWAP, PRIORITY, WAIT),
+		GPU(0, 100), WORKLOAD(1, 0, 5), WORKLOAD(2, 0, 0), SWAPPER(1, 1),
+		SWAPPER(2, 2), ASK(2, 1, 0, 90), COMMIT(2, 1, 90)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before));
+	says(&p, "W asks", 5000, (struct sl_event)ASK(1, 1, 0, 60),
+		"NOTE POOL_FULL g0 1/0 60; STOP 2 2 TERM STOP_PRIORITY");
+	(void)play(&p, "there is room", 7000, (struct sl_event)CHAIN(200, SWAP, WAIT, 0));
+	(void)play(&p, "L has a request", 7000,
+		(struct sl_event)EVENT(WORKLOAD_SET, workload_set,
+			{2, SL_SET_REQUEST, .request = {SL_AMOUNT_BYTES, 0, 95}}));
+	(void)play(&p, "L works", 14900, (struct sl_event)EVENT(WORK, work, {2}));
+	says(&p, "the grace is over", 15000, (struct sl_event)TIME,
+		"NOTE STOP_REVOKED g0 2/1 60");
+	says(&p, "at once", 15000, (struct sl_event)TIME, "PROBE 2 2");
 	play_close(&p);
 }
 
@@ -353,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_leaves_what_ends),
 		cmocka_unit_test(test_is_moved_after_all),
 		cmocka_unit_test(test_is_moved_for_a_request),
+		cmocka_unit_test(test_is_spared_within_its_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
