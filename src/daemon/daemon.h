@@ -123,6 +123,8 @@ struct sl_workload {
 	struct sl_link root_link;
 	struct sl_entry
 		*entry; /* entry.c; NULL: it has no socket of its own, or no more */
+	/* Its processes come by that socket, and which users they are says nothing. */
+	bool is_contained;
 	char name[64], project[64], command[128];
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes;

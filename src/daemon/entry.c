@@ -125,6 +125,7 @@ static int open_socket(struct sl_entry *entry, struct sl_error *err)
 		return r;
 	/* It fits: folder_path() saw to that. */
 	strcat(path, SOCKET_NAME);
+	sl_closep(&entry->fd);
 	if (unlink(path) < 0 && errno != ENOENT) {
 		sl_error_set(err, "cannot remove the stale socket %.200s: %s", path,
 			strerror(errno));
@@ -175,6 +176,7 @@ static struct sl_entry *entry_new(
 	entry->fd = -1;
 	sl_wire_str(entry->key, sizeof(entry->key), key);
 	workload->entry = entry;
+	workload->is_contained = true;
 	return entry;
 }
 
@@ -339,6 +341,20 @@ static const char *mistake_of(const struct sl_msg_entry_add *add)
 	return sl_control_mistake(&run);
 }
 
+/* It has these GPUs, and its socket is open. Amounts may have been changed since. */
+static bool is_same(struct sl_daemon *daemon, const struct sl_msg_entry_add *add,
+	const struct sl_workload *workload, struct sl_error *err)
+{
+	uint32_t gpus = sl_workload_gpus(workload);
+
+	if (add->flags & SL_RUN_VISIBLE_SET &&
+		(sl_inventory_usable(daemon, add->visible) | gpus) != gpus) {
+		sl_error_set(err, "%s is on other GPUs; end it first", workload->name);
+		return false;
+	}
+	return workload->entry->io || open_socket(workload->entry, err) == 0;
+}
+
 void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -355,6 +371,10 @@ void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
 		return;
 	}
 	workload = find(daemon, add->key);
+	if (workload && !is_same(daemon, add, workload, &text)) {
+		answer(peer, NULL, SL_REASON_NONE, text.text);
+		return;
+	}
 	if (!workload) {
 		if (sl_places_workloads_full(daemon, peer->uid)) {
 			answer(peer, NULL, SL_REASON_NONE,
@@ -381,21 +401,36 @@ void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
 
 /* --- ENTRY_END ---------------------------------------------------------------------------- */
 
+/* Also what a daemon left that knew the workload, and this one does not. */
+static void remove_folder(const struct sl_daemon *daemon, const char *key)
+{
+	char path[SL_SOCKET_PATH_MAX];
+	size_t size;
+
+	if (folder_path(daemon, key, path, NULL) < 0)
+		return;
+	size = strlen(path);
+	strcat(path, SOCKET_NAME);
+	(void)unlink(path);
+	path[size] = '\0';
+	if (rmdir(path) < 0 && errno != ENOENT)
+		sl_warning("cannot remove %s: %s", path, strerror(errno));
+}
+
 void sl_entry_end(struct sl_peer *peer, const struct sl_msg_entry_end *end)
 {
 	struct sl_daemon *daemon = peer->daemon;
 	struct sl_workload *workload;
-	char folder[SL_SOCKET_PATH_MAX];
 	union sl_msg msg;
 
 	if (!may(peer))
 		return;
 	workload = sl_entry_is_key(end->key) ? find(daemon, end->key) : NULL;
-	if (workload) {
+	if (workload)
 		sl_entry_close(workload);
-		if (folder_path(daemon, end->key, folder, NULL) == 0 &&
-			rmdir(folder) < 0 && errno != ENOENT)
-			sl_warning("cannot remove %s: %s", folder, strerror(errno));
+	if (sl_entry_is_key(end->key))
+		remove_folder(daemon, end->key);
+	if (workload) {
 		sl_workload_check_end(daemon, workload);
 		sl_peer_hold(peer);
 		sl_daemon_commit_soon(daemon);

@@ -103,7 +103,11 @@ static bool is_full(const struct sl_daemon *daemon, const struct sl_client *clie
 
 	if (kept + count > ipc->most || client->ipc_fds + count > ipc->most / 2)
 		return true;
-	if (kept + count <= ipc->most - quarter || uid == 0 || uid == geteuid())
+	if (kept + count <= ipc->most - quarter)
+		return false;
+	if (client->workload->is_contained)
+		return client->ipc_fds + count > quarter;
+	if (uid == 0 || uid == geteuid())
 		return false;
 	return sl_bundle_kept_of(uid) + count > quarter;
 }
@@ -305,25 +309,38 @@ static void hand_over(struct sl_client *client, uint64_t ask, const struct offer
 	sl_step(D_IPC_TAKEN);
 }
 
-static bool may_open(uid_t uid, const struct offer *offer)
+/* Of one user, or root; of what runs in containers, where users say nothing, of one workload. */
+static bool is_one_of(const struct sl_client *opener, uid_t uid,
+	const struct sl_client *maker, uid_t other)
 {
-	return uid == 0 || uid == offer->uid;
+	const struct sl_workload *a = opener->workload, *b = maker->workload;
+
+	if ((a && a->is_contained) || (b && b->is_contained))
+		return a == b;
+	return uid == 0 || uid == other;
 }
 
-static bool may_yet_offer(const struct sl_client *client, uid_t uid)
+static bool may_open(const struct sl_client *opener, uid_t uid, const struct offer *offer)
+{
+	return is_one_of(opener, uid, offer->client, offer->uid);
+}
+
+static bool may_yet_offer(
+	const struct sl_client *client, const struct sl_client *opener, uid_t uid)
 {
 	return (client->state == SL_CLIENT_EXPECTED || client->ipc_unsettled) &&
-	       (uid == 0 || client->workload->uid == uid);
+	       is_one_of(opener, uid, client, client->workload->uid);
 }
 
 /* Is there anybody whose offer may be on its way? */
-static bool may_come(const struct sl_daemon *daemon, uid_t uid)
+static bool may_come(
+	const struct sl_daemon *daemon, const struct sl_client *opener, uid_t uid)
 {
 	sl_list_foreach (at, &daemon->workload_list) {
 		sl_list_foreach (
 			link, &SL_LIST_ENTRY(at, struct sl_workload, link)->clients) {
-			if (may_yet_offer(
-				    SL_LIST_ENTRY(link, struct sl_client, link), uid))
+			if (may_yet_offer(SL_LIST_ENTRY(link, struct sl_client, link),
+				    opener, uid))
 				return true;
 		}
 	}
@@ -373,7 +390,7 @@ static void on_open(struct sl_peer *peer, const struct sl_msg_ipc_open *msg)
 	struct offer *offer = find(peer->daemon, msg->key);
 
 	sl_step(D_IPC_OPEN_TAKEN);
-	if (offer && !may_open(peer->uid, offer)) {
+	if (offer && !may_open(peer->client, peer->uid, offer)) {
 		if (sl_peer_may_log(peer->daemon, SL_LOG_WARNING))
 			sl_warning("process %d of user %u has a handle of memory of user "
 				   "%u, and may not open it",
@@ -383,7 +400,8 @@ static void on_open(struct sl_peer *peer, const struct sl_msg_ipc_open *msg)
 		refuse(peer->client, msg->ask, SL_IPC_UNKNOWN);
 	} else if (offer && is_whole(offer)) {
 		hand_over(peer->client, msg->ask, offer);
-	} else if (!may_come(peer->daemon, peer->uid) || !wait_for(peer, msg)) {
+	} else if (!may_come(peer->daemon, peer->client, peer->uid) ||
+		   !wait_for(peer, msg)) {
 		refuse(peer->client, msg->ask, SL_IPC_UNKNOWN);
 	}
 }
@@ -414,7 +432,7 @@ static void look_at_waits(struct sl_daemon *daemon)
 	sl_list_foreach_safe (link, &daemon->ipc->waits) {
 		struct wait *wait = SL_LIST_ENTRY(link, struct wait, link);
 
-		if (may_come(daemon, wait->uid))
+		if (may_come(daemon, wait->client, wait->uid))
 			continue;
 		refuse(wait->client, wait->ask, SL_IPC_UNKNOWN);
 		end_wait(wait);
@@ -429,7 +447,8 @@ static void answer_waits(struct sl_daemon *daemon, const struct offer *offer)
 	sl_list_foreach_safe (link, &daemon->ipc->waits) {
 		struct wait *wait = SL_LIST_ENTRY(link, struct wait, link);
 
-		if (!same_key(wait->key, offer->key) || !may_open(wait->uid, offer))
+		if (!same_key(wait->key, offer->key) ||
+			!may_open(wait->client, wait->uid, offer))
 			continue;
 		hand_over(wait->client, wait->ask, offer);
 		end_wait(wait);

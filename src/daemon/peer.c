@@ -611,7 +611,8 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in, uint64_t workload)
 	int r;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 ||
-		sl_places_peers_full(daemon, cred.uid)) {
+		(workload ? sl_places_entry_full(daemon, workload)
+			  : sl_places_peers_full(daemon, cred.uid))) {
 		sl_peer_turn_away(fd, SL_REJECT_FULL,
 			"no place for another connection; close some, or raise "
 			"max_clients in sluiced's configuration");

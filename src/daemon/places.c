@@ -74,3 +74,26 @@ bool sl_places_clients_full(const struct sl_daemon *daemon, uid_t uid)
 {
 	return is_full(daemon, uid, daemon->client_count, clients_of);
 }
+
+static uint32_t peers_by(const struct sl_link *list, uint64_t workload)
+{
+	uint32_t count = 0;
+
+	sl_list_foreach (link, list)
+		count += SL_LIST_ENTRY(link, struct sl_peer, link)->entry == workload;
+	return count;
+}
+
+bool sl_places_entry_full(const struct sl_daemon *daemon, uint64_t id)
+{
+	const struct sl_workload *workload = sl_map_get(&daemon->workloads, id);
+	uint32_t most = daemon->config.max_clients, quarter = most / 4, clients = 0;
+
+	if (workload) {
+		sl_list_foreach (link, &workload->clients)
+			clients++;
+	}
+	return daemon->peer_count >= most || daemon->client_count >= most ||
+	       clients >= quarter ||
+	       peers_by(&daemon->peers, id) + peers_by(&daemon->greeting, id) >= quarter;
+}

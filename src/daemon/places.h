@@ -14,6 +14,9 @@
 bool sl_places_peers_full(const struct sl_daemon *daemon, uid_t uid);
 bool sl_places_workloads_full(const struct sl_daemon *daemon, uid_t uid);
 bool sl_places_clients_full(const struct sl_daemon *daemon, uid_t uid);
+/* A workload with its own socket (entry.h) has a quarter of all connections, and of all clients,
+ * whoever its users are: one more has no place. */
+bool sl_places_entry_full(const struct sl_daemon *daemon, uint64_t workload);
 /* Those that are not over. O(workloads). */
 uint32_t sl_places_workloads_of(const struct sl_daemon *daemon, uid_t uid);
 

@@ -102,7 +102,7 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 		process = sl_process_put(process);
 		sl_client_reconnected(client, peer);
 		sl_step(D_RECONNECTED);
-	} else if (sl_places_clients_full(daemon, peer->uid)) {
+	} else if (!peer->entry && sl_places_clients_full(daemon, peer->uid)) {
 		process = sl_process_put(process);
 		sl_peer_reject(peer, SL_REJECT_FULL,
 			"no place for another process; end some, or raise max_clients in "

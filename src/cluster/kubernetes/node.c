@@ -87,6 +87,7 @@ static void on_gpus(void *context, const union sl_msg *msg, const struct sl_erro
 	node->asking = false;
 	if (err)
 		return;
+	node->knows_gpus = true;
 	memcpy(node->gpus, node->found, sizeof(node->gpus));
 	node->gpu_count = node->found_count;
 	publish(node);
@@ -126,6 +127,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 	struct sl_kube_node *node = context;
 
 	ask_for_gpus(node);
+	if (sl_line_is_up(node->line) && (!node->sync_in || !--node->sync_in))
+		sl_kube_node_sync(node);
 	set_timer(node, GPUS_EVERY);
 	return 0;
 }

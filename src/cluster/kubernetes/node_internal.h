@@ -39,6 +39,8 @@ struct sl_kube_node {
 	size_t found_count;
 	char driver[32];           /* its version */
 	bool asking;               /* for GPUs */
+	bool knows_gpus;           /* sluiced has listed them */
+	uint32_t sync_in;          /* questions for GPUs until the next comparison */
 	struct sl_link works;      /* prepare.c: those that are open */
 	struct sl_kube_sync *sync; /* sync.c: while it goes on */
 };
@@ -60,5 +62,7 @@ void sl_kube_node_end_works(struct sl_kube_node *node);
 /* Begins anew if it goes on already. */
 void sl_kube_node_sync(struct sl_kube_node *node);
 void sl_kube_node_end_sync(struct sl_kube_node *node);
+/* The claim is unprepared: what goes on does not bring it back. */
+void sl_kube_node_sync_forget(struct sl_kube_node *node, const char *uid);
 
 #endif

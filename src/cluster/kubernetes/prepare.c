@@ -16,17 +16,22 @@
 #include "cluster/kubernetes/node_internal.h"
 #include "wire/wire.h"
 
+/* Eight UUIDs. */
+#define VISIBLE_MAX 512
+
 struct work {
 	struct sl_link link;
 	struct sl_kube_node *node;
 	struct sl_kubelet_work *work;
 	struct sl_kubelet_claim claim;
+	bool unprepares;
 	struct sl_kube_call *call;
 	struct sl_share share;
 };
 
 static struct work *work_new(struct sl_kube_node *node,
-	const struct sl_kubelet_claim *claim, struct sl_kubelet_work *work)
+	const struct sl_kubelet_claim *claim, struct sl_kubelet_work *work,
+	bool unprepares)
 {
 	struct work *w = calloc(1, sizeof(*w));
 	struct sl_error err = {0};
@@ -39,6 +44,7 @@ static struct work *work_new(struct sl_kube_node *node,
 	w->node = node;
 	w->work = work;
 	w->claim = *claim;
+	w->unprepares = unprepares;
 	sl_list_push_tail(&node->works, &w->link);
 	return w;
 }
@@ -96,6 +102,14 @@ static int visible_of(const struct sl_kube_node *node, const struct sl_share *sh
 	const struct sl_kube_node_gpu *gpus[SL_SHARE_DEVICES];
 	size_t used = 0;
 
+	if (!node->knows_gpus) {
+		sl_error_set(err,
+			"sluiced at %s has not said yet which GPUs there are; is it "
+			"running "
+			"on this node?",
+			node->options.socket);
+		return sl_err_origin(-EAGAIN);
+	}
 	for (uint32_t i = 0; i < share->count; i++) {
 		const struct sl_kube_node_gpu *gpu =
 			gpu_of(node, share->devices[i].device);
@@ -157,7 +171,7 @@ int sl_kube_node_entry(const struct sl_kube_node *node, const struct sl_share *s
 /* --- the CDI file ------------------------------------------------------------------------- */
 
 struct edits {
-	char preload[64], socket[64], visible[320];
+	char socket[64], visible[VISIBLE_MAX + 32];
 	const char *env[SL_KUBE_EXTRAS + 4];
 	struct sl_cdi_mount mounts[SL_KUBE_EXTRAS + 3];
 	struct sl_cdi_node nodes[SL_KUBE_EXTRAS];
@@ -257,7 +271,7 @@ static void on_entry(void *context, const union sl_msg *msg, const struct sl_err
 {
 	struct work *w = context;
 	struct sl_error text = {0};
-	char visible[256];
+	char visible[VISIBLE_MAX];
 
 	if (err) {
 		fail(w, "%s", err->text);
@@ -307,7 +321,7 @@ void sl_kube_node_prepare(
 	void *context, const struct sl_kubelet_claim *claim, struct sl_kubelet_work *work)
 {
 	struct sl_kube_node *node = context;
-	struct work *w = work_new(node, claim, work);
+	struct work *w = work_new(node, claim, work, false);
 	char path[640];
 	int r = -EINVAL;
 
@@ -348,15 +362,29 @@ static void on_end(void *context, const union sl_msg *msg, const struct sl_error
 	finish(w, NULL, 0, NULL);
 }
 
+/* Those of the same claim: the kubelet does not wait for them any more. */
+static void end_prepares(const struct work *by)
+{
+	sl_list_foreach_safe (link, &by->node->works) {
+		struct work *w = SL_LIST_ENTRY(link, struct work, link);
+
+		if (w != by && !w->unprepares && strcmp(w->claim.uid, by->claim.uid) == 0)
+			fail(w, "the claim is unprepared meanwhile");
+	}
+}
+
 void sl_kube_node_unprepare(
 	void *context, const struct sl_kubelet_claim *claim, struct sl_kubelet_work *work)
 {
 	struct sl_kube_node *node = context;
-	struct work *w = work_new(node, claim, work);
+	struct work *w = work_new(node, claim, work, true);
 	union sl_msg msg;
 
 	if (!w)
 		return;
+	/* What is under way for it would be nobody's afterwards. */
+	end_prepares(w);
+	sl_kube_node_sync_forget(node, claim->uid);
 	if (!sl_cdi_is_uid(claim->uid)) {
 		fail(w, "'%.63s' is no uid", claim->uid);
 		return;

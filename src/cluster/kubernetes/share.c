@@ -43,6 +43,12 @@ static int add_device(const json_t *result, struct sl_share *out, struct sl_erro
 			SL_SHARE_DEVICES);
 		return SL_SHARE_BAD;
 	}
+	if (json_is_true(json_object_get(result, "adminAccess"))) {
+		sl_error_set(err,
+			"the claim asks for adminAccess, which has no memory of its "
+			"own; leave it out");
+		return SL_SHARE_BAD;
+	}
 	if (!COPY(device->device, result, "device") ||
 		!COPY(device->request, result, "request") ||
 		!COPY(device->id, result, "shareID")) {
@@ -56,6 +62,16 @@ static int add_device(const json_t *result, struct sl_share *out, struct sl_erro
 		sl_error_set(err, "the claim's memoryLimit is below its memory; give at "
 				  "least that, "
 				  "or leave memoryLimit out");
+		return SL_SHARE_BAD;
+	}
+	/* The kubelet knows alternatives ("gpu/small") by what they are alternatives for. */
+	device->request[strcspn(device->request, "/")] = '\0';
+	for (uint32_t i = 0; i < out->count; i++) {
+		if (strcmp(out->devices[i].device, device->device) != 0)
+			continue;
+		sl_error_set(err,
+			"two requests of the claim are on one GPU; ask for both amounts "
+			"in one, or add a constraint of distinct devices");
 		return SL_SHARE_BAD;
 	}
 	if (out->count && (memory != out->memory || limit != out->limit)) {

@@ -23,9 +23,8 @@ enum {
 
 struct sl_share_device {
 	char device[SL_SHARE_NAME_BYTES];
-	char request
-		[SL_SHARE_NAME_BYTES]; /* of the claim's spec; "gpu/sub" of alternatives */
-	char id[64];                   /* shareID, "": the whole device */
+	char request[SL_SHARE_NAME_BYTES]; /* of the claim's spec */
+	char id[64];                       /* shareID, "": the whole device */
 };
 
 struct sl_share {

@@ -19,6 +19,9 @@
 
 #define CLAIMS_PATH "/apis/resource.k8s.io/v1/resourceclaims?limit=250"
 #define PAGE_BYTES  (16u << 20)
+/* In questions for GPUs, of 5 s. */
+#define AGAIN      60
+#define AGAIN_SOON 6
 
 /* A claim's traces on this node. */
 struct trace {
@@ -30,7 +33,7 @@ struct trace {
 struct sl_kube_sync {
 	struct sl_kube_node *node;
 	struct sl_kube_call *call;
-	struct sl_kube_backoff backoff;
+
 	struct trace *traces;
 	size_t count, room;
 };
@@ -80,19 +83,30 @@ void sl_kube_node_end_sync(struct sl_kube_node *node)
 	free(sync);
 }
 
+void sl_kube_node_sync_forget(struct sl_kube_node *node, const char *uid)
+{
+	struct trace *trace = node->sync ? find(node->sync, uid) : NULL;
+
+	if (trace)
+		trace->file = trace->entry = false;
+}
+
 /* --- what is to be done ------------------------------------------------------------------- */
 
 static void on_told(void *context, const union sl_msg *msg, const struct sl_error *err)
 {
-	if (msg && !msg->entry_reply.ok)
-		sl_warning(
-			"a claim is not what it was: sluiced: %s", msg->entry_reply.text);
+	struct sl_kube_node *node = context;
+
+	if (!msg || msg->entry_reply.ok)
+		return;
+	sl_warning("a claim is not what it was: sluiced: %s", msg->entry_reply.text);
+	node->sync_in = AGAIN_SOON;
 }
 
-/* Nobody waits for the answer: what fails is tried again with the next sluiced. */
+/* Nobody waits for the answer: what fails is tried again. */
 static void tell(struct sl_kube_node *node, const union sl_msg *msg)
 {
-	if (sl_line_call(node->line, msg, SL_MSG_ENTRY_REPLY, false, on_told, NULL) < 0)
+	if (sl_line_call(node->line, msg, SL_MSG_ENTRY_REPLY, false, on_told, node) < 0)
 		sl_debug("sluiced went away while it was told of claims");
 }
 
@@ -117,7 +131,7 @@ static void end_those_without_claims(struct sl_kube_sync *sync)
 		struct sl_error err = {0};
 		union sl_msg msg;
 
-		if (trace->claim)
+		if (trace->claim || !(trace->file || trace->entry))
 			continue;
 		sl_info("claim %s is gone, and so is what it had here", trace->uid);
 		if (trace->file &&
@@ -131,42 +145,43 @@ static void end_those_without_claims(struct sl_kube_sync *sync)
 
 /* --- what there is ------------------------------------------------------------------------ */
 
-static void ask_for_claims(struct sl_kube_sync *sync, const char *from, sl_ns after);
+static void ask_for_claims(struct sl_kube_sync *sync, const char *from);
 
 static void take_claim(struct sl_kube_sync *sync, const json_t *claim)
 {
 	struct trace *trace = find(sync, sl_kube_text_at(claim, "metadata", "uid", NULL));
 	struct sl_error ignored = {0};
 	struct sl_share share;
+	int r;
 
 	if (!trace)
 		return;
-	trace->claim = true;
+	r = sl_share_read(claim, sync->node->options.name, &share, &ignored);
+	/* It may have been placed elsewhere since. */
+	trace->claim = r != SL_SHARE_NONE;
 	/* A file without a workload: sluiced has forgotten it. */
-	if (trace->file && !trace->entry &&
-		sl_share_read(claim, sync->node->options.name, &share, &ignored) ==
-			SL_SHARE_OK)
+	if (r == SL_SHARE_OK && trace->file && !trace->entry)
 		add_again(sync->node, &share);
 }
 
 static void on_claims(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_kube_sync *sync = context;
+	struct sl_kube_node *node = sync->node;
 	const json_t *items = sl_kube_at(answer->body, "items", NULL);
 	const char *from = sl_kube_text_at(answer->body, "metadata", "continue", NULL);
 
-	if (answer->error[0]) {
-		sl_warning("claims cannot be listed: %s", answer->error);
-		for (size_t i = 0; i < sync->count; i++)
-			sync->traces[i].claim = false;
-		ask_for_claims(sync, "",
-			sl_kube_backoff_next(&sync->backoff, answer->retry_after_s));
+	if (answer->error[0] || !json_is_array(items)) {
+		sl_warning("claims cannot be listed: %s",
+			answer->error[0] ? answer->error : "the answer is no list");
+		sl_kube_node_end_sync(node);
+		node->sync_in = AGAIN_SOON;
 		return;
 	}
 	for (size_t i = 0; i < json_array_size(items); i++)
 		take_claim(sync, json_array_get(items, i));
 	if (from[0]) {
-		ask_for_claims(sync, from, 0);
+		ask_for_claims(sync, from);
 		return;
 	}
 	end_those_without_claims(sync);
@@ -174,7 +189,7 @@ static void on_claims(void *context, const struct sl_kube_answer *answer)
 }
 
 /* from: where the page before ended, "" at first. */
-static void ask_for_claims(struct sl_kube_sync *sync, const char *from, sl_ns after)
+static void ask_for_claims(struct sl_kube_sync *sync, const char *from)
 {
 	char path[2048];
 	int r;
@@ -185,7 +200,7 @@ static void ask_for_claims(struct sl_kube_sync *sync, const char *from, sl_ns af
 		&(struct sl_kube_request){.path = path,
 			.done = on_claims,
 			.context = sync,
-			.after = after,
+
 			.max_bytes = PAGE_BYTES},
 		&sync->call);
 	if (r < 0) {
@@ -224,7 +239,7 @@ static void on_entries(void *context, const union sl_msg *msg, const struct sl_e
 	if (sl_cdi_list(sync->node->options.cdi, on_file, sync, &text) < 0)
 		sl_warning("%s", text.text);
 	if (sync->count)
-		ask_for_claims(sync, "", 0);
+		ask_for_claims(sync, "");
 	else
 		sl_kube_node_end_sync(sync->node);
 }
@@ -240,6 +255,7 @@ void sl_kube_node_sync(struct sl_kube_node *node)
 		return;
 	sync->node = node;
 	node->sync = sync;
+	node->sync_in = AGAIN;
 	sl_wire_init(&msg, SL_MSG_LIST);
 	msg.list.what = SL_LIST_ENTRIES;
 	if (sl_line_call(node->line, &msg, SL_MSG_ENTRY_ROW, true, on_entries, sync) < 0)

@@ -234,6 +234,53 @@ static void what_cannot_be_is_refused(void **state)
 	rig_peer_end(&peer);
 }
 
+/* The claim was placed anew, and what it had before is still there. */
+static void the_same_key_elsewhere(void **state)
+{
+	struct rig rig;
+	struct rig_peer peer;
+	union sl_msg msg = add_message(KEY, RIG_GIB, RIG_GIB), on_other = msg;
+
+	rig_init(&rig, 2, 16 * RIG_GIB);
+	rig_start(&rig, CONFIG);
+	peer = control(&rig);
+	msg.entry_add.flags = on_other.entry_add.flags = SL_RUN_VISIBLE_SET;
+	sl_wire_str(msg.entry_add.visible, sizeof(msg.entry_add.visible), "0");
+	sl_wire_str(on_other.entry_add.visible, sizeof(on_other.entry_add.visible), "1");
+	rig_send(&peer, &msg);
+	rig_expect(&peer, SL_MSG_ENTRY_REPLY, &(union sl_msg){0});
+	refused(&peer, on_other, "other GPUs");
+	rig_send(&peer, &msg);
+	rig_expect(&peer, SL_MSG_ENTRY_REPLY, &msg);
+	assert_int_equal(msg.entry_reply.ok, 1);
+	rig_peer_end(&peer);
+	end(&rig, KEY);
+	rig_fini(&rig);
+}
+
+/* A container's root is nobody's, and has a quarter of the places. */
+static void one_container_leaves_room(void **state)
+{
+	struct rig rig;
+	struct sl_msg_entry_reply a, b;
+	struct rig_peer peers[5];
+	union sl_msg msg;
+
+	rig_init(&rig, 1, 16 * RIG_GIB);
+	rig_start(&rig, CONFIG "max_clients: 16\n");
+	a = add(&rig, "a");
+	b = add(&rig, "b");
+	for (int i = 0; i < 5; i++)
+		peers[i] = inside(&rig, &a);
+	rig_expect(&peers[4], SL_MSG_REJECT, &msg);
+	assert_int_equal(msg.reject.reason, SL_REJECT_FULL);
+	for (int i = 0; i < 5; i++)
+		rig_peer_end(&peers[i]);
+	peers[0] = join(&rig, &b);
+	rig_peer_end(&peers[0]);
+	rig_fini(&rig);
+}
+
 static void two_of_one_name(void **state)
 {
 	struct rig *rig = *state;
@@ -316,6 +363,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_else_gets_in, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_cannot_be_is_refused, setup, teardown),
+		cmocka_unit_test(the_same_key_elsewhere),
+		cmocka_unit_test(one_container_leaves_room),
 		cmocka_unit_test_setup_teardown(two_of_one_name, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_daemon_that_follows_has_it, setup, teardown),

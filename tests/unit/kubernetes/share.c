@@ -14,8 +14,8 @@
 	"\"status\":{\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\"}],"  \
 	"\"allocation\":{\"devices\":{\"results\":["
 #define TAIL "]}}}}"
-#define OURS(device, more)                                                       \
-	"{\"request\":\"gpu\",\"driver\":\"gpu.sluice.dev\",\"pool\":\"node1\"," \
+#define OURS(device, more)                                                             \
+	"{\"request\":\"gpu/small\",\"driver\":\"gpu.sluice.dev\",\"pool\":\"node1\"," \
 	"\"device\":\"" device "\",\"shareID\":\"s-1\"" more "}"
 #define HAS(memory, limit)                                                          \
 	",\"consumedCapacity\":{\"memory\":\"" memory "\",\"memoryLimit\":\"" limit \
@@ -54,6 +54,7 @@ static void of_one_gpu(void **state)
 	assert_string_equal(share.pod, "p");
 	assert_string_equal(share.devices[0].device, "gpu-a");
 	assert_string_equal(share.devices[0].id, "s-1");
+	assert_string_equal(share.devices[0].request, "gpu");
 	assert_int_equal(share.memory, 6ull << 30);
 	assert_int_equal(share.limit, 14ull << 30);
 }
@@ -89,7 +90,10 @@ static void none_of_ours(void **state)
 
 static void what_is_wrong(void **state)
 {
-#define EIGHT(x) x "," x "," x "," x "," x "," x "," x "," x
+#define NINE(m)                                                                       \
+	OURS("a", m)                                                                  \
+	"," OURS("b", m) "," OURS("c", m) "," OURS("d", m) "," OURS("e", m) "," OURS( \
+		"f", m) "," OURS("g", m) "," OURS("h", m) "," OURS("i", m)
 	static const struct {
 		const char *text, *words;
 	} rows[] = {
@@ -100,7 +104,10 @@ static void what_is_wrong(void **state)
 			"memoryLimit is below its memory"},
 		{HEAD OURS("a", HAS("6Gi", "0")) "," OURS("b", HAS("7Gi", "0")) TAIL,
 			"different amounts"},
-		{HEAD EIGHT(OURS("a", "")) "," OURS("a", "") TAIL, "more than 8 GPUs"},
+		{HEAD NINE("") TAIL, "more than 8 GPUs"},
+		{HEAD OURS("a", HAS("6Gi", "0")) "," OURS("a", HAS("6Gi", "0")) TAIL,
+			"two requests of the claim are on one GPU"},
+		{HEAD OURS("a", ",\"adminAccess\":true") TAIL, "adminAccess"},
 	};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
