@@ -409,6 +409,20 @@ static void leave_all(struct move *move)
 	}
 }
 
+/* What an EVICT was to move may leave until its ABORT is answered, and the pool has its room for
+ * what leaves instead. Who does not answer moves nothing, either. */
+static bool is_taking_back(const struct sl_node_plan *plan)
+{
+	for (uint32_t i = 0; i < plan->movers_count; i++) {
+		const struct sl_node_client *client = plan->movers[i];
+
+		if (client->order.id && client->order.kind == SL_NODE_ABORTED &&
+			client->look->answers)
+			return true;
+	}
+	return false;
+}
+
 void sl_node_move(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
@@ -420,7 +434,8 @@ void sl_node_move(struct sl_node_step *step)
 	node->awaits = false;
 	come(&move);
 	if (!refuse(&move) && !node->plan->is_stale) {
-		leave_all(&move);
+		if (!is_taking_back(node->plan))
+			leave_all(&move);
 		take_back(&move);
 	}
 	sl_node_send_away(step);

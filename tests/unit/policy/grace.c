@@ -246,6 +246,46 @@ static void not_unproven(void **state)
 	play_close(&p);
 }
 
+/* A, idle for long, is told to leave for B, and works again before anything has moved. D is to leave
+ * instead: but the pool has its room for one of them, and A may have begun until it answers. */
+static void who_leaves_instead_waits_for_the_answer(void **state)
+{
+	enum { D = 3 };
+	struct play p;
+
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SWAP);
+	(void)at(&p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(A, BYTES(40), 5 * SL_S));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(B, BYTES(0), 0));
+	(void)at(&p, 0,
+		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = D,
+				.request = BYTES(0),
+				.limit = PART(1000000),
+				.gpu_count = 1,
+				.gpu_mask = 1,
+				.priority = -1}));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(A, A));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(B, B));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(D, D));
+	play_has(&p, A, 1, 40);
+	play_has(&p, B, 1, 40);
+	play_has(&p, D, 1, 20);
+	(void)at(&p, 6000, (struct sl_event)WORK(D));
+	(void)at(&p, 6000, (struct sl_event)IDLE(A, 6000, 1));
+	assert_non_null(strstr(at(&p, 6010, (struct sl_event)ASK(B, 2, 0, 20)),
+		"EVICT 1 g0 20 EVICTED_FOR"));
+	assert_string_equal(at(&p, 6020, (struct sl_event)WORK(A)), "ABORT 1");
+	assert_string_equal(at(&p, 6030, (struct sl_event)TIME), "");
+	assert_non_null(
+		strstr(at(&p, 6040,
+			       (struct sl_event)EVENT(DONE, done,
+				       {A, 1, 0, SL_SWAP_REFUSED, SL_SWAP_ABORTED, 0})),
+			"EVICT 3 g0 20 EVICTED_FOR"));
+	play_close(&p);
+}
+
 static void without_one_as_soon_as_it_is_idle(void **state)
 {
 	struct play p;
@@ -354,6 +394,7 @@ int main(void)
 		cmocka_unit_test(no_bound_where_the_pool_is_full),
 		cmocka_unit_test(work_begins_it_anew),
 		cmocka_unit_test(not_unproven),
+		cmocka_unit_test(who_leaves_instead_waits_for_the_answer),
 		cmocka_unit_test(without_one_as_soon_as_it_is_idle),
 		cmocka_unit_test(a_burst_has_no_longest_wait),
 		cmocka_unit_test(a_return_takes_bursts_at_once),
