@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "daemon/control.h"
-#include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs_names.h"
@@ -286,16 +285,6 @@ static bool propose(struct sl_daemon *daemon, const struct sl_msg_entry_add *add
 	return true;
 }
 
-/* The policy has it already. */
-static void dismiss(struct sl_daemon *daemon, struct sl_workload *workload)
-{
-	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};
-
-	event.workload_remove.workload = workload->id;
-	sl_drive(daemon, &event);
-	sl_workload_discard(daemon, workload);
-}
-
 /* NULL: refused, err says why and *reason is the node's. */
 static struct sl_workload *make(struct sl_peer *peer, const struct sl_msg_entry_add *add,
 	uint32_t *reason, struct sl_error *err)
@@ -317,7 +306,7 @@ static struct sl_workload *make(struct sl_peer *peer, const struct sl_msg_entry_
 		return NULL;
 	}
 	if (open_socket(entry, err) < 0) {
-		dismiss(daemon, workload);
+		sl_workload_dismiss(daemon, workload);
 		return NULL;
 	}
 	return workload;

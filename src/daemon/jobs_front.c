@@ -266,7 +266,7 @@ static void look_behind_rules(struct sl_jobs *jobs, struct sl_job *job, struct n
 		workload = propose(jobs, job, gpus, false, &never);
 		job->node_said[0] = '\0';
 		if (workload)
-			sl_jobs_dismiss(jobs, workload);
+			sl_workload_dismiss(jobs->daemon, workload);
 		if (workload)
 			return;
 	}

@@ -297,8 +297,6 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
  * memory. */
 struct sl_workload *sl_jobs_propose(
 	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took);
-/* It is not to be, after all: nothing of it has begun. */
-void sl_jobs_dismiss(struct sl_jobs *jobs, struct sl_workload *workload);
 /* What STARTING waited for may be there. */
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Tasks of jobs without request that do not run, and whose time has come. */

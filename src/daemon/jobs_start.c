@@ -21,7 +21,6 @@
 #include "daemon/bounds.h"
 #include "daemon/commit.h"
 #include "daemon/control.h"
-#include "daemon/drive.h"
 #include "daemon/events.h"
 #include "daemon/inventory.h"
 #include "daemon/jobs_names.h"
@@ -231,16 +230,6 @@ static struct sl_workload *admit(
 	return NULL;
 }
 
-void sl_jobs_dismiss(struct sl_jobs *jobs, struct sl_workload *workload)
-{
-	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};
-
-	event.workload_remove.workload = workload->id;
-	sl_drive(jobs->daemon, &event);
-	workload->task = NULL;
-	sl_workload_discard(jobs->daemon, workload);
-}
-
 /* --- Its shim. --- */
 
 static int start_shim(struct sl_jobs *jobs, struct sl_job_task *task,
@@ -343,7 +332,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 			err.text[0] ? err.text : "sluiced is out of memory");
 		row->attempt--;
 		row->workload = 0;
-		sl_jobs_dismiss(jobs, workload);
+		sl_workload_dismiss(jobs->daemon, workload);
 		answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
 	}

@@ -106,6 +106,16 @@ void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload)
 	unlink_all(daemon, workload);
 }
 
+void sl_workload_dismiss(struct sl_daemon *daemon, struct sl_workload *workload)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};
+
+	event.workload_remove.workload = workload->id;
+	sl_drive(daemon, &event);
+	workload->task = NULL;
+	sl_workload_discard(daemon, workload);
+}
+
 struct sl_event sl_workload_event(
 	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask)
 {

@@ -32,6 +32,8 @@ void sl_workload_root_died(struct sl_workload *workload);
 void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workload);
 /* Unlinks a workload that the policy does not have (refused). */
 void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload);
+/* The same for one that was admitted and is not to be, after all: nothing of it has begun. */
+void sl_workload_dismiss(struct sl_daemon *daemon, struct sl_workload *workload);
 /* What the policy is told of it, on so many of those GPUs; whose bounds hold, and whether it ran
  * before, is added by whom it concerns. */
 struct sl_event sl_workload_event(
