@@ -33,7 +33,7 @@ static void publish(struct sl_kube_node *node)
 			.model = gpu->model,
 			.driver_version = node->driver,
 			.numa_node = -1,
-			.can_swap = true,
+			.can_swap = node->swaps,
 			.state = gpu->condition & SL_GPU_LOST       ? SL_KUBE_GPU_LOST
 				 : gpu->condition & SL_GPU_DEGRADED ? SL_KUBE_GPU_DEGRADED
 								    : SL_KUBE_GPU_WELL,
@@ -101,6 +101,14 @@ static void on_status(void *context, const union sl_msg *msg, const struct sl_er
 		sl_wire_str(node->driver, sizeof(node->driver), msg->status_row.driver);
 }
 
+static void on_pool(void *context, const union sl_msg *msg, const struct sl_error *err)
+{
+	struct sl_kube_node *node = context;
+
+	if (msg && msg->head.type == SL_MSG_POOL_ROW)
+		node->swaps = msg->pool_row.swap_on;
+}
+
 static void list(struct sl_kube_node *node, enum sl_list_what what, enum sl_msg_type rows,
 	sl_line_fn fn)
 {
@@ -119,6 +127,8 @@ static void ask_for_gpus(struct sl_kube_node *node)
 	if (node->asking)
 		return;
 	node->found_count = 0;
+	/* Answered before the GPUs are, and published with them. */
+	list(node, SL_LIST_POOL, SL_MSG_POOL_ROW, on_pool);
 	list(node, SL_LIST_GPUS, SL_MSG_GPU_ROW, on_gpus);
 }
 

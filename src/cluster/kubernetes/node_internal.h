@@ -40,6 +40,7 @@ struct sl_kube_node {
 	char driver[32];           /* its version */
 	bool asking;               /* for GPUs */
 	bool knows_gpus;           /* sluiced has listed them */
+	bool swaps;                /* sluiced may move memory to the host */
 	uint32_t sync_in;          /* questions for GPUs until the next comparison */
 	struct sl_link works;      /* prepare.c: those that are open */
 	struct sl_kube_sync *sync; /* sync.c: while it goes on */
