@@ -48,7 +48,7 @@ struct sl_cdi_device {
 	size_t node_count;
 };
 
-/* 1 to SL_CDI_UID_MAX letters, digits and '-', neither first nor last of which is a '-'. */
+/* 1 to SL_CDI_UID_MAX letters, digits and '-'; a '-' is neither first nor last. */
 SL_MUST_CHECK bool sl_cdi_is_uid(const char *uid);
 
 /* "sluice.dev/claim=UID-NUMBER", which the kubelet is told. Returns buf. */
