@@ -22,24 +22,39 @@ stop() { # stop SIGNAL NAME...: by the ids that up.sh wrote, waited for, then ki
 		rm -f "$RUN/$name.pid"
 	done
 }
-ctr() { "${BIN:-$here/bin}/ctr" -a "$RUN/ctrd.sock" -n k8s.io "$@" 2>/dev/null; }
-stop TERM kubelet
+ctr() { "${BIN:-$here/bin}/ctr" -a "$d/ctrd.sock" -n k8s.io "$@" 2>/dev/null; }
+names() { # names PREFIX: of what was started so
+	for f in "$RUN/$1"*.pid; do
+		[ ! -e "$f" ] || basename "$f" .pid
+	done
+}
+# shellcheck disable=SC2046 # words are meant
+stop TERM $(names kubelet)
 stop KILL sched kcm api etcd # nothing of theirs is kept
-if [ -S "$RUN/ctrd.sock" ]; then
+for d in "$RUN"/node[0-9]; do
+	[ -S "$d/ctrd.sock" ] || continue
 	ctr tasks ls -q | while read -r c; do ctr tasks rm -f "$c" >/dev/null; done
 	ctr containers ls -q | while read -r c; do ctr containers rm "$c" >/dev/null; done
-fi
-stop TERM ctrd
+done
+# shellcheck disable=SC2046
+stop TERM $(names ctrd)
 # A shim outlives containerd; it is told by the socket below RUN in its command line.
 for p in /proc/[0-9]*; do
-	{ tr '\0' ' ' <"$p/cmdline"; } 2>/dev/null | grep -q "containerd-shim-runc-v2 .*-address $RUN/ctrd.sock" && kill -9 "${p#/proc/}" 2>/dev/null
+	{ tr '\0' ' ' <"$p/cmdline"; } 2>/dev/null | grep -q "containerd-shim-runc-v2 .*-address $RUN/node[0-9]/ctrd.sock" && kill -9 "${p#/proc/}" 2>/dev/null
 done
 grep -o " $RUN/[^ ]*" /proc/mounts | sort -r | while read -r m; do umount -l "$m" 2>/dev/null; done
-for c in /sys/fs/cgroup/*/kubepods; do
-	[ -d "$c" ] && find "$c" -depth -type d -exec rmdir {} \; 2>/dev/null
-done
 if [ -f "$RUN/cni/10-kt.conflist" ]; then
-	for n in /run/netns/cni-*; do [ -e "$n" ] && ip netns delete "${n##*/}" 2>/dev/null; done
-	ip link delete kt0 2>/dev/null
+	bridge=$(sed -n 's/.*"bridge":"\([^"]*\)".*/\1/p' "$RUN/cni/10-kt.conflist")
+	for c in /sys/fs/cgroup/*/"$bridge"-node[0-9]; do
+		[ -d "$c" ] && find "$c" -depth -type d -exec rmdir {} \; 2>/dev/null
+	done
+	# Of this bed's pods, which are those with an address of it.
+	for a in "$RUN"/cni-state/kt*/[0-9]*.*; do
+		[ -e "$a" ] || continue
+		id=$(head -n 1 "$a" | tr -d '\r')
+		n=$(sed -n 's/.*"netns" *: *"\([^"]*\)".*/\1/p' "/var/lib/cni/results/kt${bridge#kt}-$id-eth0" 2>/dev/null)
+		[ -z "$n" ] || ip netns delete "${n##*/}" 2>/dev/null
+	done
+	ip link delete "$bridge" 2>/dev/null
 fi
 rm -rf "$RUN"

@@ -1,0 +1,145 @@
+# shellcheck shell=sh
+# tests/kubernetes/bed.sh: what the scenes beside it share; each sources it with BUILD as its first argument. A scene boots a real Kubernetes (boot),
+# starts sluiced and sluice-kube on software GPUs (nodes), and plays. Needs root and Go, which builds Kubernetes once (4 to 5 minutes
+# on two free cores; then it is kept). Exit status 77 and a line that says so where they are not there.
+# BED=N (0 to 9) chooses ports and addresses, so that several scenes can run beside each other; KEEP=1 keeps logs.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+build=$(cd "${1:-build}" && pwd) || exit 2
+skip() {
+	echo "kubernetes: skipped: $*"
+	exit 77
+}
+[ "$(id -u)" = 0 ] || skip "needs root, for containers"
+command -v go >/dev/null 2>&1 || skip "Go is not installed, and Kubernetes is built with it"
+[ -x "$build/sluice-kube" ] || skip "sluice-kube was not built (libnghttp2 and libcurl)"
+"$here/../../tools/packages" runc containernetworking-plugins busybox-static openssl curl ||
+	skip "runc, containernetworking-plugins and busybox-static cannot be installed"
+cache=${SLUICE_CACHE:-${HOME:-/tmp}/.cache/sluice}/kubernetes-$(cat "$here"/bed/mod/*/go.* "$here"/bed/mod/*/*.go "$here/bed/build.sh" | cksum | cut -d ' ' -f 1)
+mkdir -p "$cache" || skip "$cache cannot be made"
+# A bed has ports and addresses of its own.
+export BED="${BED:-0}"
+exec 9>"${TMPDIR:-/tmp}/sluice-kubernetes-$BED.lock"
+flock -w 900 9 || skip "another one runs; BED=N (0 to 9) has ports of its own"
+work=$(mktemp -d /tmp/sluice-kube-XXXXXX)
+export BIN="$cache" RUN="$work/run" TAGS=kubectl KUBECONFIG="$work/run/admin.conf" HERE="$here" BUILD="$build" WORK="$work"
+boxes=
+cleanup() {
+	touch "$work/end"
+	# shellcheck disable=SC2086 # words are meant
+	[ -z "$boxes" ] || wait $boxes
+	sh "$here/bed/down.sh" >/dev/null 2>&1
+	[ -n "${KEEP:-}" ] || rm -rf "$work"
+}
+trap cleanup EXIT
+trap 'exit 1' INT TERM
+passed=0
+kubectl() { timeout 60 "$cache/kubectl" "$@"; }
+ok() {
+	passed=$((passed + 1))
+	echo "  ok  $*"
+}
+bad() {
+	echo "  BAD $*"
+	echo "--- pods"
+	kubectl get pods -o wide
+	kubectl get events --sort-by=.lastTimestamp | tail -n 15
+	for log in "$work"/node*/*.log; do
+		echo "--- $log"
+		tail -n 25 "$log"
+	done
+	exit 1
+}
+upto() { # upto SECONDS COMMAND...
+	limit=$(($(date +%s) + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$(date +%s)" -lt $limit ] || return 1
+		sleep 0.3
+	done
+}
+phase() { kubectl get pod "$1" -o 'jsonpath={.status.phase}'; }
+is() { [ "$(phase "$1")" = "$2" ]; }
+told() { kubectl get events --field-selector "involvedObject.name=$1" -o 'jsonpath={.items[*].message}' | grep -q -- "$2"; }
+pod() { # pod NAME TEMPLATE COMMAND...
+	name=$1 template=$2
+	shift 2
+	words=$(printf ', "%s"' "$@")
+	kubectl apply -f - >/dev/null <<-X
+	apiVersion: v1
+	kind: Pod
+	metadata: {name: $name}
+	spec:
+	  restartPolicy: Never
+	  terminationGracePeriodSeconds: 1
+	  resourceClaims: [{name: gpu, resourceClaimTemplateName: $template}]
+	  containers:
+	  - name: main
+	    image: docker.io/local/box:1
+	    imagePullPolicy: Never
+	    command: [${words#, }]
+	    env: [{name: SLUICE_WORKLOAD, value: "00112233445566778899aabbccddeeff"}]
+	    resources: {claims: [{name: gpu}]}
+	X
+}
+template() { # template NAME CAPACITY
+	kubectl apply -f - >/dev/null <<-X
+	apiVersion: resource.k8s.io/v1
+	kind: ResourceClaimTemplate
+	metadata: {name: $1}
+	spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu.sluice.dev$2}}]}}}
+	X
+}
+tenant() { # tenant NAME TEMPLATE BYTES MS: fills BYTES, works half of the time, and compares at its end
+	pod "$1" "$2" "$build/tests/programs/tenant" --bytes "$3" --work 50 --ms "$4"
+}
+ended_well() {
+	upto 120 is "$1" Succeeded && kubectl logs "$1" | grep -q '"event":"end","wrong":0,"ooms":0'
+}
+# Its locks are free once it is nothing but a zombie, or not even that.
+dead() { ! grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
+crash() { # crash sluiced|kube [NODE]
+	pid=$(cat "$work/node${2:-1}/$1.pid")
+	kill -9 "$pid"
+	upto 20 dead "$pid"
+}
+start() { # start sluiced|kube [NODE]: within its box
+	touch "$work/node${2:-1}/start.$1"
+	upto 20 test ! -e "$work/node${2:-1}/start.$1"
+}
+sluice() { # sluice NODE ARGUMENTS...: the node's own command line
+	node=$1
+	shift
+	SLUICE_SOCKET="$work/node$node/s/sluiced.sock" "$build/sluice" "$@"
+}
+slices() { kubectl get resourceslices -o 'jsonpath={.items[*].metadata.name}'; }
+lists() { [ "$(sluice "${2:-1}" ps | grep -c "pod default/")" = "$1" ]; } # lists COUNT [NODE]
+gone() { [ -z "$(find "$work"/run/node*/cdi "$work"/node*/s/entries -mindepth 1)" ]; }
+boot() { # boot [control|node]: with NODES nodes, 1 by default
+	sh "$here/bed/up.sh" "${1:-node}" >"$work/up.log" 2>&1 || {
+		tail -n 20 "$work/up.log"
+		bad "Kubernetes does not start"
+	}
+	# With the rights that the guide gives it, and no more.
+	kubectl create namespace sluice >/dev/null
+	kubectl apply -f "$here/../../docs/kubernetes/rbac.yaml" >/dev/null || bad "the roles are refused"
+	kubectl apply -f "$here/../../docs/kubernetes/class.yaml" >/dev/null || bad "the DeviceClass is refused"
+}
+account() { # account NAME FILE: a kubeconfig with the rights of a service account of ours
+	upto 30 kubectl -n sluice get serviceaccount "$1" || bad "no service account $1"
+	token=$(kubectl -n sluice create token "$1") || bad "no token for $1"
+	sed "s/token: \"[^\"]*\"/token: \"$token\"/" "$KUBECONFIG" >"$2"
+	grep -qF "$token" "$2" || bad "the kubeconfig keeps its token"
+}
+nodes() { # nodes ARGUMENTS...: sluiced and sluice-kube on each node, on software GPUs of its own (sluice softgpu ARGUMENTS)
+	for n in $(seq "${NODES:-1}"); do
+		mkdir -p "$work/node$n"
+		account sluice-node "$work/node$n/kube.conf"
+		"$build/sluice" softgpu "$@" --shared -- "$here/box" "$n" >"$work/node$n/box.log" 2>&1 &
+		boxes="$boxes $!"
+	done
+	for n in $(seq "${NODES:-1}"); do
+		upto 30 sh -c "'$cache/kubectl' get resourceslices | grep -q node$n-gpu.sluice.dev" || bad "the GPUs of node$n are not published"
+	done
+}
+
