@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 void sl_closep(int *fd)
@@ -220,4 +222,32 @@ int sl_file_pid_parent(int pid)
 	if (r < 0)
 		return r;
 	return (int)strtol(tail + 2, NULL, 10);
+}
+
+int sl_file_clear_socket(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	sl_cleanup(sl_closep) int fd = -1;
+	struct stat stat = {0};
+	int r;
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return sl_err_origin(-ENAMETOOLONG);
+	if (lstat(path, &stat) < 0)
+		return errno == ENOENT ? 0 : sl_err_origin(-errno);
+	if (!S_ISSOCK(stat.st_mode))
+		return sl_err_origin(-EEXIST);
+	memcpy(address.sun_path, path, strlen(path));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return sl_err_origin(-errno);
+	r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno
+										: 0;
+	/* Only a refusal says that it is stale. EAGAIN: the queue is full, so there is one.
+	 * EPROTOTYPE: it is of another type, which the kernel tells of sockets in use only. */
+	if (r == 0 || r == -EAGAIN || r == -EPROTOTYPE)
+		return sl_err_origin(-EADDRINUSE);
+	if (r != -ECONNREFUSED)
+		return r == -ENOENT ? 0 : sl_err_origin(r);
+	return unlink(path) < 0 && errno != ENOENT ? sl_err_origin(-errno) : 0;
 }

@@ -57,42 +57,24 @@ static bool is_loopback(const struct sl_config_address *address)
 	return true;
 }
 
-static bool is_answered(const union any_address *address, socklen_t size)
+static int clear_stale(const char *option, const char *path, struct sl_error *err)
 {
-	sl_cleanup(sl_closep) int fd =
-		socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int r = sl_file_clear_socket(path);
 
-	/* EAGAIN: its backlog is full, so somebody is there. */
-	return fd >= 0 && (connect(fd, &address->any, size) == 0 || errno == EAGAIN);
-}
-
-static int clear_stale(const char *option, const char *path,
-	const union any_address *address, socklen_t size, struct sl_error *err)
-{
-	struct stat stat = {0};
-
-	if (lstat(path, &stat) < 0)
-		return errno == ENOENT ? 0 : sl_err_origin(-errno);
-	if (!S_ISSOCK(stat.st_mode)) {
+	if (r == -EEXIST)
 		sl_error_set(err,
 			"%s: %.107s exists and is not a socket; move it away, or "
 			"choose "
 			"another path",
 			option, path);
-		return sl_err_origin(-EEXIST);
-	}
-	if (is_answered(address, size)) {
+	else if (r == -EADDRINUSE)
 		sl_error_set(err,
 			"%s: another program listens on %.107s; choose another path",
 			option, path);
-		return sl_err_origin(-EADDRINUSE);
-	}
-	if (unlink(path) < 0 && errno != ENOENT) {
+	else if (r < 0)
 		sl_error_set(err, "%s: cannot remove the stale socket %.107s: %s", option,
-			path, strerror(errno));
-		return sl_err_origin(-EACCES);
-	}
-	return 0;
+			path, strerror(-r));
+	return r;
 }
 
 static int remember_path(struct sl_http_socket *listener)
@@ -155,7 +137,7 @@ int sl_http_socket_open(struct sl_http_socket *out, const char *option, bool any
 		return sl_err_origin(-EINVAL);
 	}
 	if (is_path)
-		r = clear_stale(option, address->text, &any, size, err);
+		r = clear_stale(option, address->text, err);
 	if (r < 0)
 		return r;
 	fd = socket(any.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -84,41 +84,25 @@ static int make_folder(const char *path, struct sl_error *err)
 	return sl_listener_check_folder(folder, "socket", err);
 }
 
-/* Somebody who is no sluiced (we hold the lock) may listen there all the same. */
-static bool is_answered(const char *path)
-{
-	struct sl_error ignored = {0};
-	sl_cleanup(sl_closep) int fd = sl_wire_connect(path, &ignored);
-
-	return fd >= 0;
-}
-
+/* We hold the lock, so a program that listens there is no sluiced. */
 static int clear_stale(const char *path, struct sl_error *err)
 {
-	struct stat stat = {0};
+	int r = sl_file_clear_socket(path);
 
-	if (lstat(path, &stat) < 0)
-		return errno == ENOENT ? 0 : sl_err_origin(-errno);
-	if (!S_ISSOCK(stat.st_mode)) {
+	if (r == -EEXIST)
 		sl_error_set(err,
 			"%.200s exists and is not a socket; move it away, or choose "
 			"another path with --socket",
 			path);
-		return sl_err_origin(-EEXIST);
-	}
-	if (is_answered(path)) {
+	else if (r == -EADDRINUSE)
 		sl_error_set(err,
 			"another program listens on %.200s; choose another path with "
 			"--socket",
 			path);
-		return sl_err_origin(-EADDRINUSE);
-	}
-	if (unlink(path) < 0 && errno != ENOENT) {
+	else if (r < 0)
 		sl_error_set(err, "cannot remove the stale socket %.200s: %s", path,
-			strerror(errno));
-		return sl_err_origin(-EACCES);
-	}
-	return 0;
+			strerror(-r));
+	return r;
 }
 
 static void lock_path(const struct sl_daemon *daemon, char *buf, size_t size)

@@ -387,7 +387,7 @@ void sl_wire_str(char *dest, size_t size, const char *text)
 	memcpy(dest, text, length);
 }
 
-int sl_wire_connect(const char *path, struct sl_error *err)
+static int connect_as(int flags, const char *path, struct sl_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, r;
@@ -398,7 +398,7 @@ int sl_wire_connect(const char *path, struct sl_error *err)
 		return sl_err_origin(-ENAMETOOLONG);
 	}
 	memcpy(address.sun_path, path, strlen(path));
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0);
 	if (fd < 0) {
 		r = -errno;
 		sl_error_set(err, "cannot make a socket: %s", strerror(-r));
@@ -411,10 +411,21 @@ int sl_wire_connect(const char *path, struct sl_error *err)
 	} while (r == -EINTR);
 	if (r < 0) {
 		(void)close(fd);
-		sl_error_set(err, "no daemon answers at %s: %s", path, strerror(-r));
+		sl_error_set(err, "no daemon answers at %s: %s", path,
+			r == -EAGAIN ? "it does not take connections" : strerror(-r));
 		return sl_err_origin(r);
 	}
 	return fd;
+}
+
+int sl_wire_connect(const char *path, struct sl_error *err)
+{
+	return connect_as(0, path, err);
+}
+
+int sl_wire_connect_now(const char *path, struct sl_error *err)
+{
+	return connect_as(SOCK_NONBLOCK, path, err);
 }
 
 static const char hex_digits[] = "0123456789abcdef";

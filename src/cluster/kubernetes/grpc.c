@@ -19,6 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -27,6 +28,8 @@
 #define PREFIX_BYTES 5
 #define METHOD_MAX   128
 #define STATUS_MAX   1024
+/* Of accepting, when there is no descriptor or memory for another connection. */
+#define PAUSE SL_S
 
 struct sl_grpc {
 	sd_event *loop;
@@ -35,6 +38,8 @@ struct sl_grpc {
 	char path[SL_SOCKET_PATH_MAX];
 	int fd;
 	sd_event_source *io;
+	sd_event_source *pause; /* until connections are accepted again */
+	bool is_short;          /* of descriptors or memory; that was said */
 	struct sl_link connections;
 	uint32_t connection_count;
 };
@@ -445,38 +450,39 @@ static void accept_one(struct sl_grpc *grpc, int fd_in)
 
 /* --- the server --------------------------------------------------------------------------- */
 
-static int on_connection(
-	sd_event_source *source, int listen_fd, uint32_t events, void *context)
+static int on_pause_end(sd_event_source *source, uint64_t usec, void *context)
 {
-	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const struct sl_grpc *grpc = context;
 
-	if (fd >= 0)
-		accept_one(context, fd);
-	else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-		sl_warning("accepting a connection: %s", strerror(errno));
+	(void)sd_event_source_set_enabled(grpc->io, SD_EVENT_ON);
 	return 0;
 }
 
-/* A socket file that nobody listens on; anything else stays and is an error. */
-static int clear_path(const char *path, const struct sockaddr_un *address)
+/* The connection stays in the queue, and would wake the loop again at once. */
+static void pause_accepting(struct sl_grpc *grpc, int error)
 {
-	sl_cleanup(sl_closep) int fd = -1;
-	struct stat stat = {0};
+	if (!grpc->is_short)
+		sl_warning("%s: accepting a connection: %s; trying again each second",
+			grpc->path, strerror(error));
+	grpc->is_short = true;
+	if (sd_event_source_set_time_relative(grpc->pause, PAUSE / SL_US) >= 0 &&
+		sd_event_source_set_enabled(grpc->pause, SD_EVENT_ONESHOT) >= 0)
+		(void)sd_event_source_set_enabled(grpc->io, SD_EVENT_OFF);
+}
 
-	if (lstat(path, &stat) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(stat.st_mode))
-		return -EEXIST;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	/* Nothing but a refusal says that it is stale: EAGAIN is a full queue of a live one. */
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
-		errno == EAGAIN)
-		return -EADDRINUSE;
-	if (errno != ECONNREFUSED)
-		return -errno;
-	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+static int on_connection(
+	sd_event_source *source, int listen_fd, uint32_t events, void *context)
+{
+	struct sl_grpc *grpc = context;
+	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0) {
+		grpc->is_short = false;
+		accept_one(grpc, fd);
+	} else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) {
+		pause_accepting(grpc, errno);
+	}
+	return 0;
 }
 
 static int listen_at(struct sl_grpc *grpc)
@@ -489,7 +495,7 @@ static int listen_at(struct sl_grpc *grpc)
 	if (fd < 0)
 		return -errno;
 	memcpy(address.sun_path, grpc->path, strlen(grpc->path));
-	r = clear_path(grpc->path, &address);
+	r = sl_file_clear_socket(grpc->path);
 	if (r < 0)
 		return r;
 	/* The mode is right from the first moment on. */
@@ -499,8 +505,12 @@ static int listen_at(struct sl_grpc *grpc)
 	grpc->fd = sl_steal_fd(&fd);
 	if (chmod(grpc->path, 0600) < 0 || listen(grpc->fd, SOMAXCONN) < 0)
 		return -errno;
-	return sd_event_add_io(
+	r = sd_event_add_io(
 		grpc->loop, &grpc->io, grpc->fd, EPOLLIN, on_connection, grpc);
+	if (r >= 0)
+		r = sd_event_add_time_relative(grpc->loop, &grpc->pause, CLOCK_MONOTONIC,
+			PAUSE / SL_US, 0, on_pause_end, grpc);
+	return r < 0 ? r : sd_event_source_set_enabled(grpc->pause, SD_EVENT_OFF);
 }
 
 int sl_grpc_new(sd_event *loop, const char *path, sl_grpc_fn fn, void *context,
@@ -547,6 +557,7 @@ struct sl_grpc *sl_grpc_free(struct sl_grpc *grpc)
 		connection_free(
 			SL_LIST_ENTRY(grpc->connections.next, struct connection, link));
 	grpc->io = sd_event_source_disable_unref(grpc->io);
+	grpc->pause = sd_event_source_disable_unref(grpc->pause);
 	if (grpc->fd >= 0)
 		(void)unlink(grpc->path);
 	sl_closep(&grpc->fd);

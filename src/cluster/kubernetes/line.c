@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -60,27 +59,18 @@ static void finish(struct call *call, const struct sl_error *err)
 
 static void lose(struct sl_line *line, const struct sl_error *err)
 {
-	struct sl_link calls;
-
 	line->io = sd_event_source_disable_unref(line->io);
 	sl_closep(&line->fd);
 	line->up = line->sent = false;
 	line->pause = sl_max_u64(AGAIN_LEAST, sl_min_u64(AGAIN_MOST, 2 * line->pause));
 	set_timer(line, line->pause);
-	/* Those that are told make new ones, which must not be among the old. */
-	sl_list_init(&calls);
-	while (!sl_list_is_empty(&line->calls)) {
-		struct sl_link *link = line->calls.next;
-
-		sl_list_unlink(link);
-		sl_list_push_tail(&calls, link);
-	}
 	if (strcmp(line->told.text, err->text) != 0) {
 		line->told = *err;
 		line->handler.down(line->handler.context, err);
 	}
-	while (!sl_list_is_empty(&calls))
-		finish(SL_LIST_ENTRY(calls.next, struct call, link), err);
+	/* While it is down no call is taken, so none of those that are told makes a new one. */
+	while (!sl_list_is_empty(&line->calls))
+		finish(SL_LIST_ENTRY(line->calls.next, struct call, link), err);
 }
 
 SL_PRINTF(2, 3)
@@ -196,15 +186,13 @@ static void try_to_connect(struct sl_line *line)
 	union sl_msg hello;
 	int r;
 
-	line->fd = sl_wire_connect(line->path, &err);
+	/* One that is stopped takes no connections: it is tried again, as one that is not there. */
+	line->fd = sl_wire_connect_now(line->path, &err);
 	if (line->fd < 0) {
 		lose(line, &err);
 		return;
 	}
-	r = fcntl(line->fd, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-	if (r == 0)
-		r = sd_event_add_io(
-			line->loop, &line->io, line->fd, EPOLLIN, on_io, line);
+	r = sd_event_add_io(line->loop, &line->io, line->fd, EPOLLIN, on_io, line);
 	if (r < 0) {
 		lose_because(line, "%s", strerror(-r));
 		return;

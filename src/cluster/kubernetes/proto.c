@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -56,7 +58,18 @@ void sl_proto_put_bytes(
 
 void sl_proto_put_text(struct sl_proto_out *out, uint32_t field, const char *text)
 {
-	sl_proto_put_bytes(out, field, text, strlen(text));
+	const char *from = text, *at = text;
+	size_t size = 0;
+
+	for (uint32_t c; (c = sl_text_next(&at)); from = at)
+		size += c == UINT32_MAX ? 0 : (size_t)(at - from);
+	put_varint(out, (uint64_t)field << 3 | BYTES);
+	put_varint(out, size);
+	from = at = text;
+	for (uint32_t c; (c = sl_text_next(&at)); from = at) {
+		if (c != UINT32_MAX)
+			put(out, from, (size_t)(at - from));
+	}
 }
 
 void sl_proto_put_message(

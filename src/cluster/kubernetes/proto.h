@@ -21,7 +21,9 @@ struct sl_proto_out {
 void sl_proto_put_number(struct sl_proto_out *out, uint32_t field, uint64_t value);
 void sl_proto_put_bytes(
 	struct sl_proto_out *out, uint32_t field, const void *data, size_t size);
-/* The format leaves out what is empty; repeated texts are put all the same. */
+/* The format demands UTF-8, and the kubelet drops a whole message over one byte that is none, such
+ * as half a character where a text was cut: those bytes are left out. The format also leaves out
+ * what is empty; repeated texts are put all the same. */
 void sl_proto_put_text(struct sl_proto_out *out, uint32_t field, const char *text);
 /* The message of inner, which is freed; its failure becomes out's. */
 void sl_proto_put_message(

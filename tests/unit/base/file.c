@@ -6,7 +6,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 static void test_replace_and_read(void **state)
@@ -59,6 +62,66 @@ static void test_processes(void **state)
 	assert_false(stat_now.kernel_thread);
 }
 
+static int socket_at(const char *path, int type, bool listens)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+
+	strcpy(address.sun_path, path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	if (listens)
+		assert_int_equal(listen(fd, 0), 0);
+	return fd;
+}
+
+/* Connections that are never accepted, until there is no room for another. */
+static void fill_queue(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd;
+
+	strcpy(address.sun_path, path);
+	do
+		fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	assert_int_equal(errno, EAGAIN);
+}
+
+static void test_clear_socket(void **state)
+{
+	static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET, SOCK_DGRAM};
+	char dir[] = "/tmp/sluice-file-XXXXXX", path[64], deep[200];
+	int fd;
+
+	(void)state;
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/s", dir);
+	assert_int_equal(sl_file_clear_socket(path), 0);
+	for (size_t i = 0; i < SL_ARRAY_LEN(types); i++) {
+		fd = socket_at(path, types[i], types[i] != SOCK_DGRAM);
+		assert_int_equal(sl_file_clear_socket(path), -EADDRINUSE);
+		assert_int_equal(access(path, F_OK), 0);
+		(void)close(fd);
+		assert_int_equal(sl_file_clear_socket(path), 0);
+		assert_int_equal(access(path, F_OK), -1);
+	}
+	/* A program that is too busy to accept is there all the same. */
+	fd = socket_at(path, SOCK_STREAM, true);
+	fill_queue(path);
+	assert_int_equal(sl_file_clear_socket(path), -EADDRINUSE);
+	assert_int_equal(access(path, F_OK), 0);
+	(void)close(fd);
+	assert_int_equal(sl_file_clear_socket(path), 0);
+	assert_int_equal(sl_file_replace(path, "x", 1, false), 0);
+	assert_int_equal(sl_file_clear_socket(path), -EEXIST);
+	assert_int_equal(unlink(path), 0);
+	memset(deep, 'a', sizeof(deep) - 1);
+	deep[0] = '/';
+	deep[sizeof(deep) - 1] = '\0';
+	assert_int_equal(sl_file_clear_socket(deep), -ENAMETOOLONG);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void test_clock(void **state)
 {
 	sl_ns before = sl_clock_now();
@@ -73,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_replace_and_read),
 		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_clear_socket),
 		cmocka_unit_test(test_clock),
 	};
 

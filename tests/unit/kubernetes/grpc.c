@@ -1,5 +1,6 @@
 /* A server of gRPC, spoken to by nghttp2, and by those who do not know how. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -15,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "caller.h"
 #include "cluster/kubernetes/grpc.h"
 
@@ -213,34 +216,52 @@ static void bytes_that_are_no_http2(void **state)
 	caller_close(&caller);
 }
 
-/* A program that is too busy to accept has a socket all the same. */
-static void full_queue_is_no_stale_socket(void **state)
+static unsigned int count_of(const char *path, const char *text)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	struct sl_grpc *other = NULL;
-	struct sl_error err = {0};
-	int fds[8];
-	int listener = socket(AF_UNIX, SOCK_STREAM, 0);
-	size_t count = 0;
-	int r;
+	char *log = NULL, *at;
+	unsigned int count = 0;
+	size_t size;
 
-	t.grpc = sl_grpc_free(t.grpc);
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", t.path);
-	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_int_equal(listen(listener, 0), 0);
-	do {
-		assert_true(count < SL_ARRAY_LEN(fds));
-		fds[count] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-		r = connect(fds[count++], (struct sockaddr *)&address, sizeof(address));
-	} while (r == 0);
-	assert_int_equal(errno, EAGAIN);
-	assert_int_equal(
-		sl_grpc_new(t.loop, t.path, on_call, NULL, &other, &err), -EADDRINUSE);
-	assert_int_equal(access(t.path, F_OK), 0);
-	while (count > 0)
-		(void)close(fds[--count]);
-	(void)close(listener);
-	(void)unlink(t.path);
+	assert_int_equal(sl_file_read(path, 1 << 20, &log, &size), 0);
+	for (at = log; (at = strstr(at, text)); at++)
+		count++;
+	free(log);
+	return count;
+}
+
+/* No descriptor for another connection: the loop rests, and says so once. */
+static void no_descriptors(void **state)
+{
+	char path[80];
+	struct caller caller;
+	struct caller_call *call;
+	struct rlimit limit, none;
+	int errors = dup(2), log;
+
+	sl_log_set_level(SL_LOG_WARNING);
+	(void)snprintf(path, sizeof(path), "%s/log", t.folder);
+	log = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(errors >= 0 && log >= 0 && dup2(log, 2) == 2);
+	caller_open(&caller, t.loop, t.path);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 3, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	/* An attempt, the pause's end, and another attempt; after each, nothing is left to do. */
+	assert_true(sd_event_run(t.loop, 0) > 0);
+	assert_int_equal(sd_event_run(t.loop, 0), 0);
+	assert_true(sd_event_run(t.loop, 20000000) > 0);
+	assert_true(sd_event_run(t.loop, 0) > 0);
+	assert_int_equal(sd_event_run(t.loop, 0), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(dup2(errors, 2) == 2);
+	assert_int_equal(count_of(path, "accepting a connection"), 1);
+	call = caller_begin(&caller, "/Echo", "late", 4, false);
+	caller_wait(&caller, call);
+	assert_int_equal(call->status, SL_GRPC_OK);
+	caller_close(&caller);
+	(void)close(errors);
+	(void)close(log);
+	(void)unlink(path);
 }
 
 static void sockets_and_others(void **state)
@@ -286,8 +307,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_is_no_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_who_go, setup, teardown),
 		cmocka_unit_test_setup_teardown(bytes_that_are_no_http2, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			full_queue_is_no_stale_socket, setup, teardown),
+		cmocka_unit_test_setup_teardown(no_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(sockets_and_others, setup, teardown),
 	};
 

@@ -1,6 +1,9 @@
 /* The line to a real sluiced: calls, rows, its death and the next one. */
 #include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "cluster/kubernetes/line.h"
 #include "rig.h"
@@ -145,12 +148,70 @@ static void a_reject(void **state)
 	UNTIL(t.ups == 2);
 }
 
+/* A daemon that is stopped: its queue is full, and it takes nothing from it. */
+static void one_that_takes_no_connections(void **state)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int fds[8];
+	size_t count = 0;
+	int r;
+
+	sl_wire_str(address.sun_path, sizeof(address.sun_path), t.rig.socket);
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(listener, 0), 0);
+	do {
+		assert_true(count < SL_ARRAY_LEN(fds));
+		fds[count] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+		r = connect(fds[count++], (struct sockaddr *)&address, sizeof(address));
+	} while (r == 0);
+	UNTIL(t.downs == 1);
+	assert_non_null(strstr(t.down, "does not take connections"));
+	while (count > 0)
+		(void)close(fds[--count]);
+	(void)close(listener);
+	(void)unlink(t.rig.socket);
+	rig_start(&t.rig, NULL);
+	UNTIL(t.ups == 1);
+}
+
+static int forgotten;
+
+static void on_answer_forget(
+	void *context, const union sl_msg *msg, const struct sl_error *err)
+{
+	if (err)
+		sl_line_forget(t.line, &forgotten);
+	on_answer(context, msg, err);
+}
+
+/* The first that is told of the end of the line makes the second one pointless. */
+static void forgotten_while_the_line_breaks(void **state)
+{
+	union sl_msg msg;
+
+	rig_start(&t.rig, NULL);
+	UNTIL(t.ups == 1);
+	sl_wire_init(&msg, SL_MSG_PULSE);
+	assert_int_equal(sl_line_call(t.line, &msg, SL_MSG_ENTRY_REPLY, false,
+				 on_answer_forget, &t),
+		0);
+	assert_int_equal(end_entry(&forgotten), 0);
+	UNTIL(t.failures > 0);
+	UNTIL(t.ups == 2);
+	assert_int_equal(t.failures, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(calls_and_rows, setup, teardown),
 		cmocka_unit_test_setup_teardown(its_death_and_the_next, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_reject, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_takes_no_connections, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			forgotten_while_the_line_breaks, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,34 @@ static int read_all(const char *data, size_t size, unsigned int *fields)
 	return r;
 }
 
+/* A text that was cut within a character, and bytes that never were one. */
+static void text_is_utf8(void **state)
+{
+	static const struct {
+		const char *text, *want;
+	} rows[] = {{"", ""}, {"m\xc3\xbc", "m\xc3\xbc"}, {"m\xc3", "m"},
+		{"\xe2\x82", ""},
+		{"a\xff"
+		 "b",
+			"ab"},
+		{"\xf0\x9f\x98\x80!", "\xf0\x9f\x98\x80!"}};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_proto_out out = {0};
+		struct sl_proto_field field;
+		struct sl_proto_in in;
+		char text[16];
+
+		sl_proto_put_text(&out, 1, rows[i].text);
+		in = (struct sl_proto_in){out.data, out.data + out.size};
+		assert_int_equal(sl_proto_next(&in, &field), SL_PROTO_FIELD);
+		assert_true(sl_proto_text(&field, text, sizeof(text)));
+		assert_string_equal(text, rows[i].want);
+		assert_int_equal(sl_proto_next(&in, &field), SL_PROTO_END);
+		sl_proto_fini(&out);
+	}
+}
+
 static void other_kinds_are_passed_over(void **state)
 {
 	static const char message[] = "\x09"
@@ -122,6 +150,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_written_is_read),
+		cmocka_unit_test(text_is_utf8),
 		cmocka_unit_test(other_kinds_are_passed_over),
 		cmocka_unit_test(what_is_none),
 		cmocka_unit_test(text_has_no_nul),
