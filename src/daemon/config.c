@@ -431,7 +431,6 @@ const char *sl_config_show(
 	case SL_CONFIG_TEXT:
 	case SL_CONFIG_PATH: return ((const struct sl_config_path *)field)->text;
 	case SL_CONFIG_LEVEL: return ((const struct sl_config_level *)field)->text;
-	case SL_CONFIG_PLACE:
 	case SL_CONFIG_ADDRESS: return ((const struct sl_config_address *)field)->text;
 	case SL_CONFIG_GPUS: return show_gpus(field, buf, size);
 	case SL_CONFIG_CHOICE:

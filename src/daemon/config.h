@@ -41,7 +41,7 @@ enum sl_config_address_kind {
 	SL_CONFIG_IPV4,
 	SL_CONFIG_IPV6,
 	SL_CONFIG_SOCKET, /* text is its path */
-	SL_CONFIG_AUTO    /* of PLACE: the daemon chooses */
+	SL_CONFIG_AUTO    /* the daemon chooses */
 };
 struct sl_config_address {
 	uint32_t kind; /* enum sl_config_address_kind */
@@ -78,7 +78,6 @@ typedef uint64_t sl_option_POOL;  /* bytes, or SL_CONFIG_WORD */
 typedef uint32_t sl_option_SHARE; /* thousandths */
 typedef uint32_t sl_option_CHAIN; /* SL_CHAIN of policy/node.h */
 typedef struct sl_config_address sl_option_ADDRESS;
-typedef struct sl_config_address sl_option_PLACE;
 typedef struct sl_config_path sl_option_TEXT;
 typedef struct sl_config_bounds sl_option_BOUNDS;
 

@@ -32,7 +32,6 @@ static const char *const type_words[] = {
 	[SL_CONFIG_POOL] = "a word, or bytes",
 	[SL_CONFIG_SHARE] = "a share",
 	[SL_CONFIG_ADDRESS] = "an address",
-	[SL_CONFIG_PLACE] = "an address",
 	[SL_CONFIG_TEXT] = "text",
 	[SL_CONFIG_BOUNDS] = "a mapping",
 };
@@ -436,62 +435,12 @@ static int parse_port(const struct sl_config_row *row, const char *text,
 	sl_error_set(err,
 		"%s: '%.64s' has no port from 1 to 65535; write for example "
 		"127.0.0.1:%s, or the path of a socket",
-		row->key, text, row->type == SL_CONFIG_PLACE ? "7654" : "9464");
+		row->key, text, row->def[0] ? "7654" : "9464");
 	return SL_CONFIG_BAD;
-}
-
-/* "127.0.0.1:9464", "[::1]:9464", "localhost:9464". Only loopback: there is no password. */
-static int parse_host(const struct sl_config_row *row, const char *text,
-	struct sl_config_address *out, struct sl_error *err)
-{
-	const char *colon = strrchr(text, ':');
-	char host[64] = "";
-	bool is_loopback;
-
-	if (parse_port(row, text, colon ? colon + 1 : NULL, out, err) != SL_CONFIG_OK)
-		return SL_CONFIG_BAD;
-	(void)snprintf(host, sizeof(host), "%.*s", (int)(colon - text), text);
-	if (strcmp(host, "localhost") == 0)
-		(void)snprintf(host, sizeof(host), "127.0.0.1");
-	if (strcmp(host, "[::1]") == 0) {
-		out->kind = SL_CONFIG_IPV6;
-		out->host[15] = 1;
-		return SL_CONFIG_OK;
-	}
-	out->kind = SL_CONFIG_IPV4;
-	is_loopback = inet_pton(AF_INET, host, out->host) == 1 && out->host[0] == 127;
-	if (is_loopback)
-		return SL_CONFIG_OK;
-	sl_error_set(err,
-		"%s: '%.64s' is no loopback address, and metrics have no password; write "
-		"for example 127.0.0.1:9464, and let a proxy serve others",
-		row->key, text);
-	return SL_CONFIG_BAD;
-}
-
-static int parse_address(const struct sl_config_row *row, const char *text,
-	struct sl_config_address *out, struct sl_error *err)
-{
-	struct sl_config_address fresh = {0};
-
-	if (strlen(text) > row->max) {
-		sl_error_set(err,
-			"%s: the address has %zu bytes, and %" PRIu64
-			" are possible; choose a shorter one",
-			row->key, strlen(text), row->max);
-		return SL_CONFIG_BAD;
-	}
-	if (text[0] == '/')
-		fresh.kind = SL_CONFIG_SOCKET;
-	else if (text[0] && parse_host(row, text, &fresh, err) != SL_CONFIG_OK)
-		return SL_CONFIG_BAD;
-	sl_wire_str(fresh.text, sizeof(fresh.text), text);
-	*out = fresh;
-	return SL_CONFIG_OK;
 }
 
 /* "0.0.0.0:7654", "[fe80::1]:7654": any address of this machine. */
-static int parse_any_host(const struct sl_config_row *row, const char *text,
+static int parse_host(const struct sl_config_row *row, const char *text,
 	struct sl_config_address *out, struct sl_error *err)
 {
 	const char *colon = strrchr(text, ':');
@@ -520,16 +469,24 @@ static int parse_any_host(const struct sl_config_row *row, const char *text,
 	return SL_CONFIG_BAD;
 }
 
-static int parse_place(const struct sl_config_row *row, const char *text,
+/* "auto" where that is the default. */
+static int parse_address(const struct sl_config_row *row, const char *text,
 	struct sl_config_address *out, struct sl_error *err)
 {
 	struct sl_config_address fresh = {0};
 
-	if (strcmp(text, "auto") == 0)
+	if (strlen(text) > row->max) {
+		sl_error_set(err,
+			"%s: the address has %zu bytes, and %" PRIu64
+			" are possible; choose a shorter one",
+			row->key, strlen(text), row->max);
+		return SL_CONFIG_BAD;
+	}
+	if (row->def[0] && strcmp(text, row->def) == 0)
 		fresh.kind = SL_CONFIG_AUTO;
-	else if (!text[0] || text[0] == '/')
-		return parse_address(row, text, out, err);
-	else if (parse_any_host(row, text, &fresh, err) != SL_CONFIG_OK)
+	else if (text[0] == '/')
+		fresh.kind = SL_CONFIG_SOCKET;
+	else if (text[0] && parse_host(row, text, &fresh, err) != SL_CONFIG_OK)
 		return SL_CONFIG_BAD;
 	sl_wire_str(fresh.text, sizeof(fresh.text), text);
 	*out = fresh;
@@ -585,7 +542,6 @@ int sl_config_value(const struct sl_config_row *row, const char *text,
 	case SL_CONFIG_POOL: return parse_pool(row, text, field, err);
 	case SL_CONFIG_SHARE: return parse_share(row, text, field, err);
 	case SL_CONFIG_ADDRESS: return parse_address(row, text, field, err);
-	case SL_CONFIG_PLACE: return parse_place(row, text, field, err);
 	case SL_CONFIG_TEXT: return parse_text(row, text, field, err);
 	case SL_CONFIG_BOUNDS: return parse_bounds(row, text, field, err);
 	case SL_CONFIG_COUNT:

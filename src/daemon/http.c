@@ -211,7 +211,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 	struct sl_http *http = context;
 	bool is_local = true;
 
-	if (http->listener.address.kind != SL_CONFIG_SOCKET)
+	if (http->listener.address.kind != SL_CONFIG_SOCKET &&
+		sl_http_socket_is_loopback(&http->listener.address))
 		(void)MHD_get_connection_values(
 			connection, MHD_HEADER_KIND, check_host, &is_local);
 	if (!is_local)
@@ -513,8 +514,7 @@ int sl_http_open(struct sl_daemon *daemon, struct sl_error *err)
 	http->daemon = daemon;
 	http->start_unix_ns = start_by_wall_clock(daemon);
 	sl_list_init(&http->connections);
-	r = sl_http_socket_open(
-		&http->listener, "metrics", false, &daemon->config.metrics, err);
+	r = sl_http_socket_open(&http->listener, "metrics", &daemon->config.metrics, err);
 	if (r == 0)
 		r = sl_http_permit(daemon, err);
 	if (r < 0)

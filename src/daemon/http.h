@@ -1,17 +1,16 @@
 /*
  * http - GET /metrics, from within the loop
  *
- * One door for Prometheus (option `metrics`; off by default), loopback TCP or a Unix socket. The
+ * One door for Prometheus (option `metrics`; off by default), TCP or a Unix socket. The
  * loop's thread does it all: libmicrohttpd waits in an epoll descriptor that the loop watches, and
  * gets a turn when nothing more urgent is ready. A turn renders one block of text per connection at
  * most. What a hostile or slow reader can have is bounded: 16 connections, 8 KiB of request, one
  * request and 10 s each; when all are taken, one that is older than a second gives way. Numbers are
  * copied at most every 100 ms, whoever asks how often.
  *
- * Over TCP every user of the machine may ask, as with `sluice ps`; the Unix socket has the
- * permissions of the daemon's own (socket_mode, socket_group). Requests over TCP that name a host
- * other than the loopback are refused, so that no web page can read the numbers through a browser
- * of this machine.
+ * Over TCP everybody may ask who reaches the address; the Unix socket has the permissions of the
+ * daemon's own (socket_mode, socket_group). At a loopback address, requests that name another host
+ * are refused, so that no web page can read the numbers through a browser of this machine.
  */
 #ifndef SL_DAEMON_HTTP_H
 #define SL_DAEMON_HTTP_H

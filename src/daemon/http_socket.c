@@ -47,8 +47,7 @@ static socklen_t fill(union any_address *out, const struct sl_config_address *ad
 	}
 }
 
-/* The configuration refuses other addresses; here it is the last line, and cheap. */
-static bool is_loopback(const struct sl_config_address *address)
+bool sl_http_socket_is_loopback(const struct sl_config_address *address)
 {
 	if (address->kind == SL_CONFIG_IPV4)
 		return address->host[0] == 127;
@@ -118,7 +117,7 @@ static void note_port(int fd, struct sl_config_address *address)
 		":%u", address->port);
 }
 
-int sl_http_socket_open(struct sl_http_socket *out, const char *option, bool anywhere,
+int sl_http_socket_open(struct sl_http_socket *out, const char *option,
 	const struct sl_config_address *address, struct sl_error *err)
 {
 	bool is_path = address->kind == SL_CONFIG_SOCKET;
@@ -128,14 +127,6 @@ int sl_http_socket_open(struct sl_http_socket *out, const char *option, bool any
 	int r = 0;
 
 	*out = (struct sl_http_socket){.fd = -1, .option = option, .address = *address};
-	if (!anywhere && !is_loopback(address)) {
-		sl_error_set(err,
-			"%s: %.100s is no loopback address; write 127.0.0.1:9464, "
-			"or "
-			"the path of a socket",
-			option, address->text);
-		return sl_err_origin(-EINVAL);
-	}
 	if (is_path)
 		r = clear_stale(option, address->text, err);
 	if (r < 0)

@@ -17,11 +17,12 @@ struct sl_http_socket {
 	uint64_t device, inode; /* of the path that we made */
 };
 
-/* Listens, non-blocking; anywhere: not on the loopback alone. A stale socket at the path is
- * replaced, one that answers is not. On an error err names the address and the remedy. 0 or
- * negative errno. */
+/* Whether only this machine reaches it; a path, too. */
+bool sl_http_socket_is_loopback(const struct sl_config_address *address);
+/* Listens, non-blocking. A stale socket at the path is replaced, one that answers is not. On an
+ * error err names the address and the remedy. 0 or negative errno. */
 SL_MUST_CHECK int sl_http_socket_open(struct sl_http_socket *out, const char *option,
-	bool anywhere, const struct sl_config_address *address, struct sl_error *err);
+	const struct sl_config_address *address, struct sl_error *err);
 /* Sets mode and group (SL_CONFIG_GROUP_NONE: our own) of a path; nothing to do for TCP. */
 SL_MUST_CHECK int sl_http_socket_permit(const struct sl_http_socket *listener,
 	unsigned int mode, uint32_t group, struct sl_error *err);

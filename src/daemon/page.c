@@ -32,15 +32,6 @@
 #define FAILURES_PER_SECOND 1
 #define FAILURES_BURST      10
 
-static bool is_loopback(const struct sl_config_address *address)
-{
-	static const uint8_t v6[16] = {[15] = 1};
-
-	return address->kind == SL_CONFIG_IPV4
-		       ? address->host[0] == 127
-		       : memcmp(address->host, v6, sizeof(v6)) == 0;
-}
-
 static bool make_parts(struct sl_page *page)
 {
 	page->tokens = sl_page_tokens_new();
@@ -79,7 +70,8 @@ static void set_rules(
 	(void)gethostname(page->machine, sizeof(page->machine) - 1);
 	sl_wire_str(page->names, sizeof(page->names), config->page_names.text);
 	page->rules.is_socket = address->kind == SL_CONFIG_SOCKET;
-	page->rules.is_loopback = !page->rules.is_socket && is_loopback(address);
+	page->rules.is_loopback =
+		!page->rules.is_socket && sl_http_socket_is_loopback(address);
 	page->rules.tls = config->page_certificate.text[0] != '\0';
 	page->rules.names = page->names;
 	page->rules.machine = page->machine;
@@ -100,8 +92,7 @@ static int check_reach(const struct sl_config *config,
 			"or none");
 		return sl_err_origin(-EINVAL);
 	}
-	if (address->kind == SL_CONFIG_SOCKET || is_loopback(address) || tls ||
-		config->page_open)
+	if (sl_http_socket_is_loopback(address) || tls || config->page_open)
 		return 0;
 	sl_error_set(err,
 		"page: %.100s is reached from other machines, and would send tokens that "
@@ -148,7 +139,7 @@ static int start(struct sl_daemon *daemon, struct sl_page *page,
 	int r = check_reach(config, address, err);
 
 	if (r == 0)
-		r = sl_http_socket_open(&page->listener, "page", true, address, err);
+		r = sl_http_socket_open(&page->listener, "page", address, err);
 	if (r == 0)
 		r = sl_http_socket_permit(
 			&page->listener, config->socket_mode, config->socket_group, err);
