@@ -13,7 +13,9 @@ bridge=kt$BED net=10.88.$((77 + BED)) base=$((26000 + 100 * BED))
 ip=$net.1 api=https://127.0.0.1:$base
 export PATH="$BIN:/usr/sbin:/sbin:$PATH" GOMAXPROCS=2
 
-sh "$here/build.sh" "$what" "$BIN"
+# Of two at once, the second waits for the first.
+mkdir -p "$BIN"
+flock "$BIN" sh "$here/build.sh" "$what" "$BIN"
 
 rm -rf "$RUN"
 mkdir -p "$RUN/pki" "$RUN/log" "$RUN/cni"
