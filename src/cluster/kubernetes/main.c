@@ -14,6 +14,7 @@
 #include "cluster/kubernetes/api.h"
 #include "cluster/kubernetes/cdi.h"
 #include "cluster/kubernetes/node.h"
+#include "cluster/kubernetes/webhook.h"
 
 enum { EXIT_USAGE = 2 };
 
@@ -21,6 +22,7 @@ static void help(FILE *out)
 {
 	(void)fputs(
 		"sluice-kube node [options]\n"
+		"sluice-kube webhook [options]; see sluice-kube webhook --help\n"
 		"\n"
 		"Makes the sluiced of this machine a driver of Kubernetes: publishes its "
 		"GPUs, and\n"
@@ -160,8 +162,10 @@ static int parse(int argc, char **argv, struct arguments *out)
 	if (optind + 1 == argc && strcmp(argv[optind], "node") == 0)
 		return -1;
 	if (optind == argc)
-		return usage("no role", "", "write sluice-kube node; see --help");
-	return usage("role", argv[optind], "the one there is is node; see --help");
+		return usage(
+			"no role", "", "write sluice-kube node or sluice-kube webhook");
+	return usage("role", argv[optind],
+		"write sluice-kube node or sluice-kube webhook, and options behind it");
 }
 
 /* What was not said. */
@@ -238,6 +242,8 @@ int main(int argc, char **argv)
 
 	sl_log_set_tag("sluice-kube");
 	sl_log_set_level(SL_LOG_INFO);
+	if (argc > 1 && strcmp(argv[1], "webhook") == 0)
+		return sl_webhook_main(argc - 1, argv + 1);
 	r = parse(argc, argv, &arguments);
 	if (r >= 0)
 		return r;

@@ -1,0 +1,593 @@
+/* The webhook between an API server that calls and one that is called: certificates, reviews, and
+ * clients that do as they please. */
+#include "server.h"
+
+#include <arpa/inet.h>
+#include <curl/curl.h>
+#include <gnutls/gnutls.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cluster/kubernetes/webhook.h"
+#include "cluster/kubernetes/webhook_certs.h"
+#include "cluster/kubernetes/webhook_keys.h"
+
+#define SECRET    "/api/v1/namespaces/sluice/secrets/sluice-webhook"
+#define HOOK      "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/sluice"
+#define TEMPLATES "/apis/resource.k8s.io/v1/namespaces/team/resourceclaimtemplates"
+#define LIMIT     (30 * SL_S)
+
+/* What the API server has; under its lock. */
+static struct {
+	json_t *secret, *hook;
+	unsigned int version;
+	json_t *other_secret; /* the next PUT is a conflict: another replica wrote this */
+	unsigned int templates_status;
+	json_t *template; /* the latest */
+	bool has_bundle;  /* all three */
+} api;
+
+static sd_event *event;
+static struct sl_webhook *webhook;
+
+/* --- the API server ------------------------------------------------------------------------ */
+
+static char *dump(const json_t *json)
+{
+	return json_dumps(json, JSON_COMPACT);
+}
+
+static void set_version(json_t *object)
+{
+	char version[16];
+
+	(void)snprintf(version, sizeof(version), "%u", ++api.version);
+	assert_int_equal(json_object_set_new(json_object_get(object, "metadata"),
+				 "resourceVersion", json_string(version)),
+		0);
+}
+
+static char *modified(void)
+{
+	char *object = dump(api.secret);
+	char *line = text("{\"type\":\"MODIFIED\",\"object\":%s}\n", object);
+
+	free(object);
+	return line;
+}
+
+/* What is pushed goes to the secret's watch, which also has what it missed. */
+static void list(struct exchange *exchange, const json_t *item, bool is_secret)
+{
+	char *one;
+
+	if (query(exchange, "watch")) {
+		const char *from = query(exchange, "resourceVersion");
+		bool missed = strtoul(from, NULL, 10) < api.version;
+
+		exchange->how = is_secret ? STREAM : HANG;
+		exchange->text = is_secret && missed ? modified() : text("%s", "");
+		return;
+	}
+	one = item ? dump(item) : text("%s", "");
+	exchange->text =
+		text("{\"metadata\":{\"resourceVersion\":\"%u\"},\"items\":[%s]}",
+			api.version, one);
+	free(one);
+}
+
+static void put_secret(struct exchange *exchange)
+{
+	json_t *body = json_loads(exchange->body, 0, NULL);
+	const char *version = sl_kube_text_at(body, "metadata", "resourceVersion", NULL);
+	char *pushed;
+
+	if (api.other_secret) {
+		json_decref(api.secret);
+		api.secret = sl_steal(&api.other_secret);
+		set_version(api.secret);
+	}
+	if (strcmp(version, sl_kube_text_at(api.secret, "metadata", "resourceVersion",
+				    NULL)) != 0) {
+		exchange->status = 409;
+		exchange->text = text("{\"reason\":\"Conflict\",\"message\":\"other\"}");
+		json_decref(body);
+	} else {
+		json_decref(api.secret);
+		api.secret = body;
+		set_version(api.secret);
+		exchange->text = dump(api.secret);
+	}
+	pushed = modified();
+	stream_push(pushed);
+	free(pushed);
+}
+
+static void patch_hook(struct exchange *exchange)
+{
+	json_t *body = json_loads(exchange->body, 0, NULL), *webhooks, *one;
+	size_t i, k;
+	json_t *mine;
+
+	assert_non_null(strstr(exchange->content_type, "strategic"));
+	webhooks = json_object_get(body, "webhooks");
+	json_array_foreach(webhooks, i, one)
+	{
+		json_array_foreach(json_object_get(api.hook, "webhooks"), k, mine)
+		{
+			if (strcmp(sl_kube_text_at(one, "name", NULL),
+				    sl_kube_text_at(mine, "name", NULL)) == 0)
+				assert_int_equal(
+					json_object_update(
+						json_object_get(mine, "clientConfig"),
+						json_object_get(one, "clientConfig")),
+					0);
+		}
+	}
+	api.has_bundle = json_array_size(webhooks) > 0;
+	json_decref(body);
+	set_version(api.hook);
+	exchange->text = dump(api.hook);
+}
+
+static void serve(struct exchange *exchange)
+{
+	static const char slice[] =
+		"{\"metadata\":{\"name\":\"n1\",\"uid\":\"s\",\"resourceVersion\":\"1\"},"
+		"\"spec\":{\"driver\":\"gpu.sluice.dev\",\"devices\":[{\"name\":\"gpu-"
+		"a\","
+		"\"capacity\":{\"memory\":{\"value\":\"16Gi\"}}}]}}";
+	const char *path = exchange->path;
+	json_t *item = NULL;
+
+	if (strcmp(path, "/apis/resource.k8s.io/v1/resourceslices") == 0) {
+		item = json_loads(slice, 0, NULL);
+		list(exchange, item, false);
+		json_decref(item);
+	} else if (strcmp(path, "/api/v1/namespaces/sluice/secrets") == 0) {
+		list(exchange, api.secret, true);
+	} else if (strcmp(path, "/apis/admissionregistration.k8s.io/v1/"
+				"mutatingwebhookconfigurations") == 0) {
+		list(exchange, api.hook, false);
+	} else if (strcmp(path, SECRET) == 0) {
+		put_secret(exchange);
+	} else if (strcmp(path, HOOK) == 0) {
+		patch_hook(exchange);
+	} else if (strcmp(path, "/api/v1/namespaces/team") == 0) {
+		exchange->text = text("{\"metadata\":{\"name\":\"team\"}}");
+	} else if (strcmp(path, TEMPLATES) == 0) {
+		exchange->status = api.templates_status;
+		exchange->text = text("{\"message\":\"told\"}");
+		json_decref(api.template);
+		api.template = json_loads(exchange->body, 0, NULL);
+	} else {
+		exchange->status = 404;
+		exchange->text = text("{\"message\":\"nothing\"}");
+	}
+}
+
+/* --- the caller ---------------------------------------------------------------------------- */
+
+struct client {
+	const char *path, *body;
+	const char *authorities; /* a file; NULL: does not look */
+	bool is_get;
+	pthread_t thread;
+	atomic_bool done;
+	long status;
+	char answer[65536];
+	size_t used;
+	char error[CURL_ERROR_SIZE];
+};
+
+static size_t take(char *data, size_t one, size_t size, void *context)
+{
+	struct client *client = context;
+
+	if (client->used + size < sizeof(client->answer)) {
+		memcpy(client->answer + client->used, data, size);
+		client->used += size;
+	}
+	return size;
+}
+
+static void *call(void *context)
+{
+	struct client *client = context;
+	CURL *easy = curl_easy_init();
+	char url[128];
+
+	(void)snprintf(url, sizeof(url), "https://127.0.0.1:%u%s",
+		sl_webhook_port(webhook), client->path);
+	(void)curl_easy_setopt(easy, CURLOPT_URL, url);
+	(void)curl_easy_setopt(easy, CURLOPT_TIMEOUT, 25L);
+	(void)curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+	(void)curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+	(void)curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->error);
+	(void)curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take);
+	(void)curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
+	if (client->authorities) {
+		(void)curl_easy_setopt(easy, CURLOPT_CAINFO, client->authorities);
+	} else {
+		(void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+		(void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
+	if (!client->is_get) {
+		(void)curl_easy_setopt(easy, CURLOPT_POST, 1L);
+		(void)curl_easy_setopt(
+			easy, CURLOPT_POSTFIELDSIZE, (long)strlen(client->body));
+		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, client->body);
+	}
+	(void)curl_easy_perform(easy);
+	(void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &client->status);
+	curl_easy_cleanup(easy);
+	atomic_store(&client->done, true);
+	return NULL;
+}
+
+static bool is_done(void *context)
+{
+	return atomic_load(&((struct client *)context)->done);
+}
+
+static struct client client;
+
+/* The status of what came back; the text is in client.answer. */
+static long post(const char *path, const char *body, const char *authorities)
+{
+	client = (struct client){
+		.path = path, .body = body, .is_get = !body, .authorities = authorities};
+	assert_int_equal(pthread_create(&client.thread, NULL, call, &client), 0);
+	(void)run_while(event, is_done, &client, LIMIT);
+	(void)pthread_join(client.thread, NULL);
+	client.answer[client.used] = '\0';
+	return client.status;
+}
+
+/* The response of a review, a new reference. */
+static json_t *review(const char *annotations, bool is_dry_run)
+{
+	char *body = text(
+		"{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\","
+		"\"request\":{\"uid\":\"u-1\",\"operation\":\"CREATE\",\"namespace\":"
+		"\"team\",\"dryRun\":%s,\"kind\":{\"group\":\"\",\"kind\":\"Pod\"},"
+		"\"object\":{\"metadata\":{\"annotations\":{%s}},\"spec\":{"
+		"\"containers\":"
+		"[{\"name\":\"main\",\"resources\":{}}]}}}}",
+		is_dry_run ? "true" : "false", annotations);
+	long status = post("/review", body, NULL);
+	json_t *json;
+
+	free(body);
+	if (status != 200)
+		fail_msg("%ld %s (%s)", status, client.answer, client.error);
+	json = json_loads(client.answer, 0, NULL);
+	assert_non_null(json);
+	return json;
+}
+
+static bool is_allowed(const char *annotations)
+{
+	json_t *json = review(annotations, false);
+	bool allowed = json_is_true(sl_kube_at(json, "response", "allowed", NULL));
+
+	json_decref(json);
+	return allowed;
+}
+
+/* --- set-up -------------------------------------------------------------------------------- */
+
+/* PEM of a key of the Secret, or of the bundle; the caller frees. */
+static char *decoded(const char *coded)
+{
+	gnutls_datum_t in = {(unsigned char *)(uintptr_t)coded, (unsigned)strlen(coded)};
+	gnutls_datum_t out = {0};
+	char *plain;
+
+	assert_int_equal(gnutls_base64_decode2(&in, &out), 0);
+	plain = strndup((const char *)out.data, out.size);
+	gnutls_free(out.data);
+	return plain;
+}
+
+static char *bundle(void)
+{
+	const json_t *first;
+	char *plain;
+
+	server_lock();
+	first = json_array_get(json_object_get(api.hook, "webhooks"), 0);
+	plain = decoded(sl_kube_text_at(first, "clientConfig", "caBundle", NULL));
+	server_unlock();
+	return plain;
+}
+
+static char *certificate(void)
+{
+	char *plain;
+
+	server_lock();
+	plain = decoded(sl_kube_text_at(api.secret, "data", "tls.crt", NULL));
+	server_unlock();
+	return plain;
+}
+
+/* It serves with what the Secret has. */
+static bool serves(void)
+{
+	char *authorities = bundle();
+	long status = post("/healthz", NULL, server_file("bundle.pem", authorities));
+
+	free(authorities);
+	if (status != 200)
+		print_message("%s\n", client.error);
+	return status == 200;
+}
+
+static bool has_bundle(void *context)
+{
+	bool has;
+
+	server_lock();
+	has = api.has_bundle;
+	server_unlock();
+	return has;
+}
+
+static json_t *empty_secret(void)
+{
+	return json_loads("{\"metadata\":{\"name\":\"sluice-webhook\",\"namespace\":"
+			  "\"sluice\",\"uid\":\"x\",\"resourceVersion\":\"1\"}}",
+		0, NULL);
+}
+
+static void start(void)
+{
+	struct sl_kube_config config = server_config();
+	struct sl_error err = {0};
+
+	if (sl_webhook_new(&webhook, event, &config, "127.0.0.1:0", &err) < 0)
+		fail_msg("%s", err.text);
+}
+
+static int set_up(void **state)
+{
+	api.secret = empty_secret();
+	api.version = 1;
+	api.templates_status = 201;
+	api.has_bundle = false;
+	api.hook = json_loads(
+		"{\"metadata\":{\"name\":\"sluice\",\"uid\":\"h\",\"resourceVersion\":"
+		"\"1\"},\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"url\":"
+		"\"https://127.0.0.1:8443/review\"}},{\"name\":\"b\",\"clientConfig\":{"
+		"\"service\":{\"name\":\"s\",\"namespace\":\"n\"}}},{\"name\":\"c\","
+		"\"clientConfig\":{\"url\":\"https://127.0.0.1:8443/review\"}}]}",
+		0, NULL);
+	server_start(serve);
+	assert_true(sd_event_new(&event) >= 0);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	webhook = sl_webhook_free(webhook);
+	event = sd_event_unref(event);
+	server_stop();
+	json_decref(sl_steal(&api.secret));
+	json_decref(sl_steal(&api.hook));
+	json_decref(sl_steal(&api.template));
+	json_decref(sl_steal(&api.other_secret));
+	return 0;
+}
+
+static void begin(void)
+{
+	start();
+	assert_true(run_while(event, has_bundle, NULL, LIMIT));
+}
+
+/* --- tests --------------------------------------------------------------------------------- */
+
+static void certificates_are_made_and_told(void **state)
+{
+	begin();
+	assert_true(serves());
+	assert_int_equal(server_count("PUT", SECRET), 1);
+	assert_int_equal(server_count("PATCH", HOOK), 1);
+	/* The next one takes them as they are. */
+	webhook = sl_webhook_free(webhook);
+	start();
+	assert_true(serves());
+	assert_int_equal(server_count("PUT", SECRET), 1);
+	assert_int_equal(server_count("PATCH", HOOK), 1);
+}
+
+static void reviews_are_answered(void **state)
+{
+	json_t *json;
+
+	begin();
+	json = review("\"gpu-fraction\":\"0.5\"", false);
+	assert_true(json_is_true(sl_kube_at(json, "response", "allowed", NULL)));
+	assert_string_equal(
+		sl_kube_text_at(json, "response", "patchType", NULL), "JSONPatch");
+	json_decref(json);
+	assert_int_equal(server_count("POST", TEMPLATES), 1);
+	server_lock();
+	assert_string_equal(
+		sl_kube_text_at(
+			json_object_get(
+				json_array_get(sl_kube_at(api.template, "spec", "spec",
+						       "devices", "requests", NULL),
+					0),
+				"exactly"),
+			"capacity", "requests", "memory", NULL),
+		"8Gi");
+	server_unlock();
+	json = review("\"gpu-fraction\":\"0.5\"", true);
+	assert_true(json_is_true(sl_kube_at(json, "response", "allowed", NULL)));
+	json_decref(json);
+	assert_int_equal(server_count("POST", TEMPLATES), 1);
+	assert_true(is_allowed("\"team\":\"a\""));
+	assert_false(is_allowed("\"gpu-fraction\":\"half\""));
+	assert_int_equal(server_count("POST", TEMPLATES), 1);
+}
+
+static void templates_that_cannot_be_made(void **state)
+{
+	json_t *json;
+
+	begin();
+	server_lock();
+	api.templates_status = 409;
+	server_unlock();
+	assert_true(is_allowed("\"gpu-fraction\":\"0.5\""));
+	server_lock();
+	api.templates_status = 500;
+	server_unlock();
+	json = review("\"gpu-fraction\":\"0.5\"", false);
+	assert_true(json_is_false(sl_kube_at(json, "response", "allowed", NULL)));
+	assert_null(sl_kube_at(json, "response", "patch", NULL));
+	assert_int_equal(
+		json_integer_value(sl_kube_at(json, "response", "status", "code", NULL)),
+		503);
+	assert_non_null(
+		strstr(sl_kube_text_at(json, "response", "status", "message", NULL),
+			"ResourceClaimTemplate cannot be made"));
+	json_decref(json);
+}
+
+static void calls_that_are_none(void **state)
+{
+	size_t size = 5u << 20;
+	char *large = malloc(size + 1);
+
+	assert_non_null(large);
+	memset(large, ' ', size);
+	large[size] = '\0';
+	begin();
+	assert_int_equal(post("/review", "no JSON", NULL), 400);
+	assert_non_null(strstr(client.answer, "no JSON"));
+	assert_int_equal(post("/review", "", NULL), 400);
+	assert_int_equal(post("/review", "{\"kind\":\"Pod\"}", NULL), 400);
+	assert_non_null(strstr(client.answer, "no AdmissionReview"));
+	assert_int_equal(post("/review", large, NULL), 413);
+	assert_int_equal(post("/review", NULL, NULL), 405);
+	assert_int_equal(post("/other", "{}", NULL), 404);
+	large[4u << 20] = '\0';
+	assert_int_equal(post("/review", large, NULL), 400);
+	assert_true(serves());
+	free(large);
+}
+
+/* 300 that connect and say nothing leave room for one that does. */
+static void silent_clients(void **state)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	int fds[300];
+
+	begin();
+	assert_true(serves());
+	address.sin_port = htons(sl_webhook_port(webhook));
+	for (size_t i = 0; i < SL_ARRAY_LEN(fds); i++) {
+		fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+		assert_true(fds[i] >= 0);
+		(void)connect(fds[i], (struct sockaddr *)&address, sizeof(address));
+	}
+	assert_true(serves());
+	for (size_t i = 0; i < SL_ARRAY_LEN(fds); i++)
+		(void)close(fds[i]);
+}
+
+static bool has_another(void *context)
+{
+	char *now = certificate();
+	bool is_another = strcmp(now, context) != 0;
+
+	free(now);
+	return is_another;
+}
+
+/* As after a restore, or by somebody's hand: what is no good is made anew, without a restart. */
+static void secret_is_damaged(void **state)
+{
+	char *before, *pushed;
+
+	begin();
+	assert_true(serves());
+	before = certificate();
+	server_lock();
+	(void)json_object_set_new(
+		json_object_get(api.secret, "data"), "tls.crt", json_string("bm9uZQ=="));
+	set_version(api.secret);
+	pushed = modified();
+	stream_push(pushed);
+	server_unlock();
+	free(pushed);
+	assert_true(run_while(event, has_another, (void *)(uintptr_t) "none", LIMIT));
+	assert_true(serves());
+	assert_true(has_another(before));
+	free(before);
+}
+
+/* Another replica was first: its certificates are taken. */
+static void other_replica_wins(void **state)
+{
+	const char *const names[] = {"127.0.0.1", "s.n.svc", NULL};
+	struct sl_webhook_certs certs = {0};
+	struct sl_error err = {0};
+	const char *texts[4];
+	static const char *const keys[] = {"ca.crt", "ca.key", "tls.crt", "tls.key"};
+	json_t *data = json_object();
+	bool changed = false;
+	char *now;
+
+	assert_int_equal(
+		sl_webhook_certs_renew(&certs, names, time(NULL), &changed, &err), 0);
+	texts[0] = certs.authorities;
+	texts[1] = certs.authority_key;
+	texts[2] = certs.certificate;
+	texts[3] = certs.key;
+	for (size_t i = 0; i < 4; i++) {
+		gnutls_datum_t in = {
+			(unsigned char *)(uintptr_t)texts[i], (unsigned)strlen(texts[i])};
+		gnutls_datum_t out = {0};
+
+		assert_int_equal(gnutls_base64_encode2(&in, &out), 0);
+		(void)json_object_set_new(
+			data, keys[i], json_stringn((const char *)out.data, out.size));
+		gnutls_free(out.data);
+	}
+	api.other_secret = empty_secret();
+	(void)json_object_set_new(api.other_secret, "data", data);
+	begin();
+	assert_true(serves());
+	assert_int_equal(server_count("PUT", SECRET), 1);
+	now = certificate();
+	assert_string_equal(now, certs.certificate);
+	free(now);
+	sl_webhook_certs_fini(&certs);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			certificates_are_made_and_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(reviews_are_answered, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			templates_that_cannot_be_made, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(calls_that_are_none, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(silent_clients, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(secret_is_damaged, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(other_replica_wins, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
