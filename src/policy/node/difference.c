@@ -15,6 +15,7 @@ struct move {
 	int64_t kept[SL_NODE_GPUS_MAX]; /* for demands, from those behind them */
 	/* The first that lacks something, and that what is free does not suffice for. */
 	const struct sl_node_claim *lacker[SL_NODE_GPUS_MAX];
+	uint32_t rightly; /* GPUs where something within its request lacks */
 };
 
 static void take(struct move *move, const struct sl_node_claim *claim, uint32_t gpu,
@@ -23,6 +24,8 @@ static void take(struct move *move, const struct sl_node_claim *claim, uint32_t 
 	move->avail[gpu] -= (int64_t)bytes;
 	if (bytes && move->avail[gpu] < 0 && !move->lacker[gpu])
 		move->lacker[gpu] = claim;
+	if (bytes && move->avail[gpu] < 0 && claim->entitled)
+		move->rightly |= 1u << gpu;
 }
 
 static void set_aside(
@@ -329,6 +332,11 @@ static uint64_t send_out(
 			continue;
 		leavers[i].taken = bytes;
 		all += bytes;
+		/* Otherwise it waits for what the plan counts on. */
+		if (!(move->rightly >> gpu & 1) &&
+			!sl_node_can_leave_for(move->step->node, move->lacker[gpu],
+				client->workload, gpu, bytes))
+			continue;
 		if (!client->order.id && sl_node_trim_for(move->step, client, bytes))
 			sl_node_evict(move->step, client, gpu, bytes, other);
 	}

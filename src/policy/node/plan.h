@@ -233,6 +233,9 @@ static inline bool sl_node_stays_for_good(const struct sl_node_demand *demand)
 }
 /* By the books as they are: the demand is entitled, or I2 holds with its bytes. */
 bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *claim);
+/* The same: so much of the workload may leave the GPU for a burst. */
+bool sl_node_can_leave_for(const struct sl_node *node, const struct sl_node_claim *claim,
+	const struct sl_node_workload *workload, uint32_t gpu, uint64_t bytes);
 /* --- free.c --- */
 /* Of what is free, or will be: for the claim. */
 uint64_t sl_node_set_aside(const struct sl_node_claim *claim, uint32_t gpu);

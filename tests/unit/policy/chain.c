@@ -16,6 +16,16 @@
 			.gpu_mask = 1,      \
 			.priority = (rank), \
 			.warm_after = (warm)})
+#define ON(w, mask, bytes, rank, set)                                               \
+	EVENT(WORKLOAD_ADD, workload_add,                                           \
+		{.workload = (w),                                                   \
+			.request = {(bytes) ? SL_AMOUNT_BYTES : SL_AMOUNT_UNSET, 0, \
+				(bytes)},                                           \
+			.limit = ANY,                                               \
+			.gpu_count = (mask) == 3 ? 2 : 1,                           \
+			.gpu_mask = (mask),                                         \
+			.priority = (rank),                                         \
+			.flags = (set)})
 #define SWAPPER(c, w) EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
 
 enum { X = 1, V, D };
@@ -90,10 +100,46 @@ static void test_is_denied(void **state)
 	play_close(&p);
 }
 
+/* On two GPUs bursts stand on requests that nobody uses, as far as the pool can take them back: by 5
+ * on GPU 1, by 35 on GPU 0. N never moves and asks for 20: E is to end for it, which has 15 on
+ * each, and 10 of B are to leave then. Before E has ended that is more than the pool can take. */
+static void test_leaves_by_the_books(void **state)
+{
+	enum { REQUESTS = 1, F, B, E, N };
+	const struct sl_event story[] = {
+		SETTINGS(.pool_bytes = 40,
+			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY,
+				SL_RESOLVER_WAIT)),
+		GPU(0, 100), GPU(1, 100), ON(REQUESTS, 1, 70, 0, 0), ON(F, 1, 0, 9, 0),
+		ON(B, 2, 0, 9, 0), ON(E, 3, 0, 0, 0), ON(N, 2, 0, 5, SL_WORKLOAD_NO_SWAP),
+		ON(6, 2, 60, 0, 0), SWAPPER(F, F), SWAPPER(B, B), SWAPPER(E, E),
+		SWAPPER(N, N), ASK(F, 1, 0, 50), COMMIT(F, 1, 50), ASK(B, 1, 1, 30),
+		COMMIT(B, 2, 30), ASK(E, 1, 0, 15), COMMIT(E, 3, 15), ASK(E, 2, 1, 15),
+		COMMIT(E, 4, 15)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(story); i++)
+		(void)play(&p, "before", 0, story[i]);
+	for (uint64_t c = F; c <= E; c++)
+		(void)play(&p, "idles", 990,
+			(struct sl_event)EVENT(PULSE, pulse, {c, 900 * SL_MS, 0, 1}));
+	assert_row_text("N asks",
+		play(&p, "N asks", 1000, (struct sl_event)ASK(N, 1, 1, 20)),
+		"NOTE POOL_FULL g1 5/0 20; STOP 4 4 TERM STOP_PRIORITY");
+	(void)play(&p, "E ends", 2000, (struct sl_event)EXIT(E));
+	assert_row_text("one GPU is free of it",
+		play(&p, "released", 2001, (struct sl_event)RELEASED(E, 0, 0)),
+		"EVICT 3 g1 10 EVICTED_FOR");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_goes_warm),
+		cmocka_unit_test(test_leaves_by_the_books),
 		cmocka_unit_test(test_is_helped_otherwise),
 		cmocka_unit_test(test_is_denied),
 	};
