@@ -141,6 +141,7 @@ static void (*const handlers[SL_CLUSTER_EVENTS])(
 	[SL_CLUSTER_EVENT_NODE_ADD] = sl_cl_on_node_add,
 	[SL_CLUSTER_EVENT_NODE_LOST] = sl_cl_on_node_lost,
 	[SL_CLUSTER_EVENT_NODE_SIZE] = sl_cl_on_node_size,
+	[SL_CLUSTER_EVENT_NODE_HOST] = sl_cl_on_node_host,
 	[SL_CLUSTER_EVENT_NODE_CLOSE] = sl_cl_on_node_close,
 	[SL_CLUSTER_EVENT_PROJECT_PUT] = on_project_put,
 	[SL_CLUSTER_EVENT_PROJECT_REMOVE] = on_project_remove,

@@ -45,6 +45,11 @@
  * it, and once it was parked for its resume_wait. Without: it is not stopped where it cannot be
  * parked, and stays parked until its GPUs are free. */
 #define SL_JOB_GIVES_UP 4u
+/* With PARKS: while it is parked its cores and memory stay its own, for its processes run on. */
+#define SL_JOB_KEEPS_HOST 8u
+
+/* Of TASKS_ADD: none of these must run. */
+#define SL_CLUSTER_LEAST_NONE UINT32_MAX
 
 enum sl_task_state {
 	SL_TASK_PENDING = 0,

@@ -17,10 +17,10 @@
 
 static void add_room(struct sl_room *room, const struct sl_cl_task *task, int sign)
 {
-	const struct sl_need *need = &task->part->class->need;
+	const struct sl_need need = sl_cl_moves(task);
 
-	room->cpu_milli += sign * (int64_t)need->cpu_milli;
-	room->memory_mib += sign * (int64_t)need->memory_mib;
+	room->cpu_milli += sign * (int64_t)need.cpu_milli;
+	room->memory_mib += sign * (int64_t)need.memory_mib;
 	for (uint32_t mask = task->place.gpu_mask; mask; mask &= mask - 1) {
 		int16_t *left = &room->left[__builtin_ctz(mask)];
 
@@ -220,17 +220,19 @@ static bool free_rest(struct scene *s)
 		struct choice best = {.index = UINT32_MAX};
 
 		for (uint32_t i = 0; i < s->count; i++) {
-			const struct sl_need *need;
+			struct sl_need need;
 			sl_hunt_cost_t cost;
 			bool does;
 
 			if (s->gone[i])
 				continue;
-			need = &s->here[i]->part->class->need;
+			need = sl_cl_moves(s->here[i]);
 			cost = sl_hunt_cost(s->plan, s->here[i]);
-			does = s->room.cpu_milli + need->cpu_milli >=
-				       s->need->cpu_milli &&
-			       s->room.memory_mib + need->memory_mib >=
+			/* It keeps them: nothing comes of its going. */
+			if (s->here[i]->keeps)
+				continue;
+			does = s->room.cpu_milli + need.cpu_milli >= s->need->cpu_milli &&
+			       s->room.memory_mib + need.memory_mib >=
 				       s->need->memory_mib;
 
 			take_better(s, &best, (struct choice){i, cost, does});
@@ -465,6 +467,7 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 	struct sl_hunt_plan *plan)
 {
 	struct sl_cluster *cl = h->cl;
+	struct sl_need need = sl_cl_moves(wanted);
 	struct scene s;
 	uint32_t looks;
 
@@ -477,7 +480,7 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 	if (wanted->parked && wanted->place.node != number)
 		return false;
 	s.fit = &cl->fit[number];
-	s.need = &wanted->part->class->need;
+	s.need = &need;
 	s.room = s.fit->later;
 	s.gpus = s.usable = wanted->parked ? wanted->place.gpu_mask : UINT32_MAX;
 	s.milli = wanted->parked ? wanted->place.milli : sl_fit_milli(s.fit, s.need);

@@ -249,13 +249,14 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 
 		for (uint32_t i = 0; i < part->tasks && waits; i++) {
 			struct sl_cl_task *task = &part->task[i];
+			struct sl_need need = sl_cl_moves(task);
 			struct sl_place next = task->next;
 
 			if (task->state != SL_TASK_PIPELINED)
 				continue;
 			waits--;
 			if (!sl_cl_room_at(&cl->fit[next.node], &cl->fit[next.node].now,
-				    &part->class->need, next))
+				    &need, next))
 				continue;
 			sl_cl_task_unpromise(cl, task);
 			sl_cl_task_take(cl, task, next, SL_TASK_BINDING);

@@ -380,7 +380,7 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 	part->each = sl_cl_guess(cl, asked);
 	part->first = job->tasks;
 	part->tasks = tasks;
-	part->least = least ? least : tasks;
+	part->least = least == SL_CLUSTER_LEAST_NONE ? 0 : least ? least : tasks;
 	while (((size_t)1 << part->bits) < tasks * sizeof(part->task[0]))
 		part->bits++;
 	part->task = sl_cl_block_take(cl, part->bits);
@@ -512,8 +512,9 @@ static void drop_job(struct sl_cluster *cl, struct sl_cl_job *job)
 void sl_cl_on_tasks_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	struct sl_cl_job *job = sl_cl_find_job(cl, event->tasks_add.job);
-	struct sl_pending_because because = judge_tasks(
-		&event->tasks_add.need, event->tasks_add.tasks, event->tasks_add.least);
+	uint32_t least = event->tasks_add.least;
+	struct sl_pending_because because = judge_tasks(&event->tasks_add.need,
+		event->tasks_add.tasks, least == SL_CLUSTER_LEAST_NONE ? 0 : least);
 
 	if (!job)
 		return;

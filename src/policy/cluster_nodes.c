@@ -49,8 +49,10 @@ typedef void (*account_fn)(
 static void account(struct sl_cluster *cl, const struct sl_cl_task *task,
 	account_fn change, struct sl_place place, bool grew)
 {
+	struct sl_need need = sl_cl_moves(task);
+
 	count(cl, place.node, -1);
-	change(&cl->fit[place.node], &task->part->class->need, place);
+	change(&cl->fit[place.node], &need, place);
 	count(cl, place.node, 1);
 	changed(cl, place.node, grew);
 }
@@ -65,6 +67,42 @@ static void give_running(
 	struct sl_fit_node *node, const struct sl_need *need, struct sl_place place)
 {
 	sl_fit_give(node, need, place, false);
+}
+
+struct sl_need sl_cl_moves(const struct sl_cl_task *task)
+{
+	struct sl_need need = task->part->class->need;
+
+	if (task->keeps)
+		need.cpu_milli = need.memory_mib = 0;
+	return need;
+}
+
+/* A place without GPUs has the rest alone. */
+static void host_account(
+	struct sl_cluster *cl, const struct sl_cl_task *task, account_fn change)
+{
+	const struct sl_place host = {.node = task->place.node};
+
+	change(&cl->fit[host.node], &task->part->class->need, host);
+}
+
+void sl_cl_node_keep(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	if (task->keeps || !(task->part->job->flags & SL_JOB_KEEPS_HOST))
+		return;
+	host_account(cl, task, sl_fit_take);
+	changed(cl, task->place.node, false);
+	task->keeps = true;
+}
+
+void sl_cl_node_unkeep(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	if (!task->keeps)
+		return;
+	host_account(cl, task, give_running);
+	changed(cl, task->place.node, true);
+	task->keeps = false;
 }
 
 void sl_cl_node_take(struct sl_cluster *cl, struct sl_cl_task *task)
@@ -276,13 +314,14 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 
 	if (task->parked) {
 		const struct sl_fit_node *node = &cl->fit[task->place.node];
+		struct sl_need need = sl_cl_moves(task);
 
 		*place = task->place;
 		if (node->closed || sl_cl_is_refused(cl, task->part->job, place->node) ||
-			!sl_fit_ever(node, &class->need))
+			!sl_fit_ever(node, &need))
 			return false;
-		return sl_cl_room_at(node, &node->later, &class->need, *place) &&
-		       (later || sl_cl_room_at(node, &node->now, &class->need, *place));
+		return sl_cl_room_at(node, &node->later, &need, *place) &&
+		       (later || sl_cl_room_at(node, &node->now, &need, *place));
 	}
 	if (sl_cl_is_refused(cl, task->part->job, SL_CL_NO_NODE)) {
 		shut_refused(cl, task->part->job, true);
@@ -301,13 +340,15 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32_t number,
 	struct sl_place *place)
 {
+	struct sl_need need;
+
 	if (cl->fit[number].closed || sl_cl_is_refused(cl, task->part->job, number))
 		return false;
 	if (!task->parked)
 		return place_on(cl, number, &task->part->class->need, true, place);
+	need = sl_cl_moves(task);
 	*place = task->place;
-	return sl_cl_room_at(&cl->fit[number], &cl->fit[number].later,
-		&task->part->class->need, *place);
+	return sl_cl_room_at(&cl->fit[number], &cl->fit[number].later, &need, *place);
 }
 
 bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class)
@@ -629,4 +670,29 @@ void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *ev
 	cl->nodes_version++;
 	changed(cl, number, true);
 	set_least(cl, least_gpu_mib(cl));
+}
+
+/* What is placed keeps what it has, so less than nothing may be free; promises that cannot be kept
+ * then are taken back. */
+void sl_cl_on_node_host(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	uint32_t number = sl_cl_find_node(cl, event->node_host.node);
+	struct sl_fit_node *fit;
+	int64_t cpu_milli, memory_mib;
+
+	if (number == SL_CL_NO_NODE)
+		return;
+	fit = &cl->fit[number];
+	cpu_milli = (int64_t)event->node_host.cpu_milli - fit->cpu_milli;
+	memory_mib = (int64_t)event->node_host.memory_mib - fit->memory_mib;
+	add_capacity(cl, fit, -1);
+	fit->cpu_milli = event->node_host.cpu_milli;
+	fit->memory_mib = event->node_host.memory_mib;
+	fit->now.cpu_milli += cpu_milli;
+	fit->later.cpu_milli += cpu_milli;
+	fit->now.memory_mib += memory_mib;
+	fit->later.memory_mib += memory_mib;
+	add_capacity(cl, fit, 1);
+	changed(cl, number, cpu_milli > 0 || memory_mib > 0);
+	sl_cl_node_repair(cl, number);
 }

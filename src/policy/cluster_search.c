@@ -287,10 +287,11 @@ static struct sl_cl_job *next_evicted(const struct sl_hunt *h, uint32_t below)
 
 static bool stays(struct sl_hunt *h, struct sl_cl_task *task)
 {
+	struct sl_need need = sl_cl_moves(task);
 	struct sl_cluster *cl = h->cl;
 
 	if (!sl_cl_room_at(&cl->fit[task->place.node], &cl->fit[task->place.node].later,
-		    &task->part->class->need, task->place))
+		    &need, task->place))
 		return false;
 	if (!SL_MUTANT(CLUSTER_UNTRIMMED, true, false))
 		return false;

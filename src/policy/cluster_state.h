@@ -82,7 +82,9 @@ struct sl_cl_task {
 	bool promised, parked, was_parked, stuck, failed;
 	bool pooled;    /* host memory is kept for it */
 	bool giving_up; /* parked, and told to drop that */
-	uint8_t how;    /* it is stopped */
+	bool keeps;  /* KEEPS_HOST: its cores and memory are taken at `place` apart from
+			 * its GPUs, also while it is parked */
+	uint8_t how; /* it is stopped */
 };
 
 struct sl_cl_part {
@@ -286,6 +288,7 @@ struct sl_cl_task *sl_cl_find_task(
 void sl_cl_on_node_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_node_lost(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_node_host(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *event);
 uint32_t sl_cl_find_node(const struct sl_cluster *cl, uint64_t id);
 /* Takes back promises that cannot be kept any more, the latest first. */
@@ -297,6 +300,11 @@ void sl_cl_node_release(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_unrelease(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_promise(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_unpromise(struct sl_cluster *cl, struct sl_cl_task *task);
+/* Cores and memory of one that keeps them; no more than once. */
+void sl_cl_node_keep(struct sl_cluster *cl, struct sl_cl_task *task);
+void sl_cl_node_unkeep(struct sl_cluster *cl, struct sl_cl_task *task);
+/* What changes on a node when it comes or goes: its need, less what it keeps. */
+struct sl_need sl_cl_moves(const struct sl_cl_task *task);
 void sl_cl_node_shut(struct sl_cluster *cl, uint32_t number, bool shut);
 /* Is there room for need at this very place? */
 bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,

@@ -77,6 +77,10 @@ void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task)
 {
 	if (!task->parked)
 		return;
+	/* What it was promised counts on what it keeps. */
+	if (task->keeps && task->promised)
+		sl_cl_task_unpromise(cl, task);
+	sl_cl_node_unkeep(cl, task);
 	unpool(cl, task);
 	sl_list_unlink(&task->on_node);
 	task->parked = false;
@@ -97,6 +101,7 @@ void sl_cl_task_take(struct sl_cluster *cl, struct sl_cl_task *task,
 	task->since = cl->now;
 	book(cl, task, place);
 	use(cl, task, 1);
+	sl_cl_node_keep(cl, task);
 	sl_cl_node_take(cl, task);
 	sl_cl_task_state(cl, task, state);
 }
@@ -158,6 +163,7 @@ void sl_cl_task_clear(
 		use(cl, task, -1);
 		unpool(cl, task);
 		sl_cl_node_give(cl, task, releasing && !task->stuck);
+		sl_cl_node_unkeep(cl, task);
 		task->stuck = false;
 	}
 	sl_cl_task_state(cl, task, state);
@@ -173,6 +179,7 @@ void sl_cl_task_untake(struct sl_cluster *cl, struct sl_cl_task *task)
 		return;
 	task->pooled = pooled;
 	task->parked = true;
+	sl_cl_node_keep(cl, task);
 	sl_list_push_tail(&cl->node[task->place.node].parked, &task->on_node);
 }
 
@@ -278,6 +285,7 @@ void sl_cl_on_task_parked(struct sl_cluster *cl, const struct sl_cluster_event *
 		sl_cl_task_unpromise(cl, task);
 	task->place = place;
 	task->parked = task->pooled = true;
+	sl_cl_node_keep(cl, task);
 	cl->node[place.node].parked_mib += task->part->job->park_mib;
 	sl_list_push_tail(&cl->node[place.node].parked, &task->on_node);
 	sl_cl_job_settle(cl, task->part->job);
@@ -368,6 +376,7 @@ static void again(struct sl_cluster *cl, struct sl_cl_task *task)
 		sl_cl_task_promise(cl, task, next);
 	} else if (parks) {
 		task->pooled = task->parked = true;
+		sl_cl_node_keep(cl, task);
 		task->parked_at = cl->now;
 		sl_list_push_tail(&cl->node[task->place.node].parked, &task->on_node);
 	}

@@ -14,6 +14,7 @@
 #include "cluster/kubernetes/api.h"
 #include "cluster/kubernetes/cdi.h"
 #include "cluster/kubernetes/node.h"
+#include "cluster/kubernetes/scheduler/main.h"
 #include "cluster/kubernetes/webhook.h"
 
 enum { EXIT_USAGE = 2 };
@@ -162,10 +163,11 @@ static int parse(int argc, char **argv, struct arguments *out)
 	if (optind + 1 == argc && strcmp(argv[optind], "node") == 0)
 		return -1;
 	if (optind == argc)
-		return usage(
-			"no role", "", "write sluice-kube node or sluice-kube webhook");
+		return usage("no role", "",
+			"write sluice-kube node, sluice-kube webhook or sluice-kube "
+			"scheduler");
 	return usage("role", argv[optind],
-		"write sluice-kube node or sluice-kube webhook, and options behind it");
+		"write sluice-kube node, webhook or scheduler, and options behind it");
 }
 
 /* What was not said. */
@@ -244,6 +246,8 @@ int main(int argc, char **argv)
 	sl_log_set_level(SL_LOG_INFO);
 	if (argc > 1 && strcmp(argv[1], "webhook") == 0)
 		return sl_webhook_main(argc - 1, argv + 1);
+	if (argc > 1 && strcmp(argv[1], "scheduler") == 0)
+		return sl_kube_scheduler_main(argc - 1, argv + 1);
 	r = parse(argc, argv, &arguments);
 	if (r >= 0)
 		return r;

@@ -44,7 +44,8 @@ static bool suffix_of(const char *text, unsigned int *base, int *power)
 	return false;
 }
 
-bool sl_kube_quantity_parse(const char *text, uint64_t *out)
+/* times: what the amount is multiplied by. */
+static bool parse(const char *text, unsigned int times, uint64_t *out)
 {
 	unsigned __int128 number = 0, divisor = 1;
 	bool point = false, any = false;
@@ -68,6 +69,9 @@ bool sl_kube_quantity_parse(const char *text, uint64_t *out)
 	}
 	if (!any || !suffix_of(text, &base, &power))
 		return false;
+	if (number > (unsigned __int128)MOST * MOST / times)
+		return false;
+	number *= times;
 	for (; power > 0; power--) {
 		if (divisor % base == 0)
 			divisor /= base;
@@ -85,4 +89,14 @@ bool sl_kube_quantity_parse(const char *text, uint64_t *out)
 	number = number / divisor + (number % divisor != 0);
 	*out = (uint64_t)number;
 	return number <= MOST;
+}
+
+bool sl_kube_quantity_parse(const char *text, uint64_t *out)
+{
+	return parse(text, 1, out);
+}
+
+bool sl_kube_quantity_parse_milli(const char *text, uint64_t *out)
+{
+	return parse(text, 1000, out);
 }

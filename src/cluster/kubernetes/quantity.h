@@ -11,5 +11,7 @@
 
 /* Rounded up to a whole number, as Kubernetes does. False: none, negative, or beyond 2^62. */
 SL_MUST_CHECK bool sl_kube_quantity_parse(const char *text, uint64_t *out);
+/* The same in thousandths: "500m" is 500, "2" is 2000. */
+SL_MUST_CHECK bool sl_kube_quantity_parse_milli(const char *text, uint64_t *out);
 
 #endif

@@ -438,6 +438,24 @@ static void nobody_goes_where_it_cannot_run(void **state)
 	}
 }
 
+/* A part of which none must run: the job runs without it, and it comes one by one. */
+static void a_part_may_be_extra(void **state)
+{
+	struct sl_cluster_event part = {.type = SL_CLUSTER_EVENT_TASKS_ADD};
+	struct sl_cluster_event event = job(1, 1, 3, 3, 1);
+
+	send(event);
+	part.tasks_add.job = 1;
+	part.tasks_add.tasks = 2;
+	part.tasks_add.least = SL_CLUSTER_LEAST_NONE;
+	part.tasks_add.need = event.job_add.need;
+	part.tasks_add.need.cpu_milli = 500;
+	send(part);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 4);
+	assert_int_equal(sl_cluster_job(s.cluster, 1).least, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,6 +466,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			a_delay_is_for_others, open_machine, close_machine),
 		cmocka_unit_test(a_gang_says_when_it_is_stale),
+		cmocka_unit_test_setup_teardown(
+			a_part_may_be_extra, open_machine, close_machine),
 		cmocka_unit_test(nobody_goes_where_it_cannot_run),
 		cmocka_unit_test(all_resources_have_limits),
 		cmocka_unit_test(all_resources_are_taken_back),

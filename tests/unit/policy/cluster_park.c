@@ -56,6 +56,83 @@ static void ends_what_cannot_be_parked(void **state)
 	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
 }
 
+/* Of node 1 job 1 has 10 cores, parked or not, where it keeps them. Job 3 has the GPUs of node
+ * 2. */
+static void keeps_its_cores(void **state)
+{
+	static const struct {
+		const char *name;
+		uint32_t flags, cores;
+		bool fits;
+	} rows[] = {
+		{"what it keeps is not free", SL_JOB_KEEPS_HOST, 7, false},
+		{"what it leaves is", SL_JOB_KEEPS_HOST, 6, true},
+		{"without the flag all is free", 0, 16, true},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_cluster_event first = parker(1, 3, 2, 1024, rows[i].flags);
+		struct sl_cluster_event second = job(2, 2, 1, 1, 2);
+		struct sl_cluster_event third = job(3, 1, 1, 1, 2);
+
+		(void)open_machine(state);
+		first.job_add.need.cpu_milli = 10000;
+		second.job_add.need.cpu_milli = rows[i].cores * 1000;
+		second.job_add.flags = third.job_add.flags = 0;
+		third.job_add.need.cpu_milli = 16000;
+		send(first);
+		run_all();
+		send(third);
+		run_all();
+		send(second);
+		run_all();
+		run_all();
+		assert_row_u64(rows[i].name, in(2, SL_TASK_RUNNING), rows[i].fits);
+		assert_row_u64(rows[i].name, sl_cluster_task(s.cluster, 1, 0).parked,
+			rows[i].fits);
+		if (!rows[i].fits)
+			goto next;
+		/* And it comes back, into the cores that it kept. */
+		task(SL_CLUSTER_EVENT_TASK_ENDED, 2, 0, false);
+		run_all();
+		assert_row_u64(rows[i].name, in(1, SL_TASK_RUNNING), 1);
+	next:
+		(void)close_machine(state);
+	}
+}
+
+/* Others take cores of a node, and give them back; what runs stays. */
+static void hosts_shrink_and_grow(void **state)
+{
+	struct sl_cluster_event host = {.type = SL_CLUSTER_EVENT_NODE_HOST};
+	struct sl_cluster_event second = job(2, 2, 1, 1, 1);
+
+	send(job(1, 1, 1, 1, 1));
+	run_all();
+	for (uint64_t node = 1; node <= 2; node++) {
+		host.node_host.node = node;
+		host.node_host.cpu_milli = 500;
+		host.node_host.memory_mib = 65536;
+		send(host);
+	}
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	second.job_add.need.cpu_milli = 500;
+	send(second);
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	assert_int_not_equal(sl_cluster_task(s.cluster, 2, 0).node,
+		sl_cluster_task(s.cluster, 1, 0).node);
+	second.job_add.job = 3;
+	send(second);
+	run_all();
+	assert_int_equal(in(3, SL_TASK_RUNNING), 0);
+	host.node_host.cpu_milli = 1500;
+	host.node_host.node = sl_cluster_task(s.cluster, 1, 0).node;
+	send(host);
+	run_all();
+	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
+}
+
 /* The younger one would go, and lose its work; the elder is parked. */
 static void parks_before_it_ends(void **state)
 {
@@ -454,6 +531,8 @@ static void who_is_refused_is_no_livelock(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keeps_its_cores),
+		TEST(hosts_shrink_and_grow),
 		TEST(ends_what_cannot_be_parked),
 		TEST(parks_before_it_ends),
 		TEST(parks_as_many_as_fit),

@@ -1,0 +1,45 @@
+/*
+ * bodies - what a scheduler of GPUs writes to the API
+ *
+ * Each function makes the body of one call; a new reference, NULL when out of memory. Pure, but for
+ * the random numbers in the ids of shares.
+ */
+#ifndef SL_CLUSTER_KUBERNETES_SCHEDULER_BODIES_H
+#define SL_CLUSTER_KUBERNETES_SCHEDULER_BODIES_H
+
+#include <jansson.h>
+
+#include "cluster/kubernetes/scheduler/facts.h"
+
+/* One GPU of an allocation. */
+struct sl_bodies_device {
+	const char *name;
+	uint32_t memory_mib, limit_mib, compute_pct; /* limit 0: none was asked for */
+};
+
+struct sl_bodies_allocation {
+	const char *node, *pool, *request; /* request: its name in the claim */
+	const struct sl_bodies_device *devices;
+	size_t count;
+	/* Whom it is for. */
+	const char *pod, *pod_uid;
+	/* The claim as it was read: a write to another one, or to a newer one, is a conflict. */
+	const char *claim_uid;
+	uint64_t version;     /* 0: any */
+	const json_t *config; /* of the claim's spec, or NULL */
+};
+
+/* PATCH (strategic) of the claim: it is not to go while it is allocated. */
+json_t *sl_bodies_protect(const char *claim_uid, uint64_t version);
+/* PATCH (merge) of the claim's status. */
+json_t *sl_bodies_allocate(const struct sl_bodies_allocation *allocation);
+/* POST to the pod's binding. */
+json_t *sl_bodies_bind(
+	const char *namespace, const char *pod, const char *uid, const char *node);
+/* POST to the pod's eviction. */
+json_t *sl_bodies_evict(const char *namespace, const char *pod, const char *uid);
+/* PATCH (strategic) of the pod's status: one condition. now_s: seconds since 1970. */
+json_t *sl_bodies_condition(const char *uid, const char *type, bool is_true,
+	const char *reason, const char *message, int64_t now_s);
+
+#endif

@@ -1,0 +1,137 @@
+/*
+ * claims - what is allocated, whoever did it
+ *
+ * A claim that is allocated to a pod of ours is that pod's place. Any other that has GPUs (another
+ * scheduler's, or one whose pod is gone and which is not deallocated yet) is held by a job of its
+ * own in the machine, until the API server says that it is not allocated any more.
+ */
+#include "cluster/kubernetes/scheduler/internal.h"
+
+#include <string.h>
+
+#include "cluster/kubernetes/parse.h"
+
+void sl_ks_claim_changed(struct sl_ks *ks, struct sl_ks_claim *claim)
+{
+	if (!sl_list_is_linked(&claim->changed))
+		sl_list_push_tail(&ks->changed_claims, &claim->changed);
+	sl_ks_awake(ks);
+}
+
+void sl_ks_on_claim(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object)
+{
+	char key[SL_KS_NAME_MAX];
+	struct sl_ks_claim *claim = sl_ks_claim_of(ks, sl_ks_key_of(key, object));
+	struct sl_facts_claim facts;
+
+	if (!claim)
+		return;
+	if (kind == SL_KUBE_DELETED) {
+		/* Of another one of that name, which the answer to a write was newer than. */
+		if (claim->is_there &&
+			strcmp(claim->facts.uid,
+				sl_kube_text_at(object, "metadata", "uid", NULL)) != 0)
+			return;
+		claim->is_there = false;
+		claim->facts.is_allocated = false;
+		claim->facts.count = 0;
+	} else {
+		if (!sl_facts_claim(object, &facts))
+			return;
+		/* Answers to writes overtake watches. */
+		if (claim->is_there && strcmp(claim->facts.uid, facts.uid) == 0 &&
+			facts.version < claim->facts.version) {
+			sl_facts_claim_fini(&facts);
+			return;
+		}
+		sl_facts_claim_fini(&claim->facts);
+		claim->facts = facts;
+		claim->is_there = true;
+	}
+	sl_ks_claim_changed(ks, claim);
+	if (claim->pod)
+		sl_ks_pod_look(ks, claim->pod);
+}
+
+bool sl_ks_claim_is_for(const struct sl_ks_claim *claim, const struct sl_ks_pod *pod)
+{
+	return claim->is_there && claim->facts.is_allocated && claim->facts.count &&
+	       strcmp(claim->facts.pod_uid, pod->facts.uid) == 0;
+}
+
+static void let_go(struct sl_ks *ks, struct sl_ks_claim *claim)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+
+	event.job_remove.job = claim->holder;
+	sl_ks_step(ks, &event);
+	sl_ks_taken(&claim->held, -1);
+	ks->rebuild |= ks->is_clamped;
+	claim->holder = 0;
+	claim->held = (struct sl_ks_place){0};
+}
+
+/* Has it GPUs that no task of ours accounts for? */
+static bool is_to_be_held(const struct sl_ks_claim *claim)
+{
+	const struct sl_ks_pod *pod = claim->pod;
+
+	if (!claim->is_there || !claim->facts.is_allocated || !claim->facts.count)
+		return false;
+	return !pod || pod->believed == SL_KS_NOTHING || pod->believed == SL_KS_QUEUED ||
+	       !sl_ks_claim_is_for(claim, pod);
+}
+
+static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+	struct sl_ks_place place;
+
+	if (!sl_ks_place_of(ks, &claim->facts, &place) || !place.node->in_machine)
+		return;
+	ks->is_clamped |= sl_ks_room_at(&place) < place.milli;
+	place.milli = sl_ks_room_at(&place);
+	if (!place.milli)
+		return;
+	claim->holder = event.job_add.job = sl_ks_new_id(ks);
+	claim->held = place;
+	event.job_add.project = ks->others;
+	event.job_add.tasks = 1;
+	event.job_add.need.gpus = (uint16_t)__builtin_popcount(place.gpu_mask);
+	event.job_add.need.gpu_milli = place.milli;
+	sl_ks_step(ks, &event);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_RUNS};
+	event.task_runs.job = claim->holder;
+	event.task_runs.node = place.node->id;
+	event.task_runs.gpu_mask = place.gpu_mask;
+	sl_ks_step(ks, &event);
+	sl_ks_taken(&place, 1);
+}
+
+void sl_ks_settle_claims(struct sl_ks *ks)
+{
+	while (!sl_list_is_empty(&ks->changed_claims)) {
+		struct sl_ks_claim *claim = SL_LIST_ENTRY(
+			ks->changed_claims.next, struct sl_ks_claim, changed);
+		bool held = is_to_be_held(claim);
+
+		sl_list_unlink(&claim->changed);
+		if (claim->holder && !held)
+			let_go(ks, claim);
+		if (!claim->holder && held)
+			hold(ks, claim);
+		sl_ks_drop_claim(ks, claim);
+	}
+}
+
+void sl_ks_add_holders(struct sl_ks *ks)
+{
+	sl_list_foreach (link, &ks->claims) {
+		struct sl_ks_claim *claim = SL_LIST_ENTRY(link, struct sl_ks_claim, link);
+
+		claim->holder = 0;
+		claim->held = (struct sl_ks_place){0};
+		if (is_to_be_held(claim))
+			hold(ks, claim);
+	}
+}

@@ -1,0 +1,201 @@
+/*
+ * lease - one of several replicas decides
+ *
+ * A Lease of coordination.k8s.io, as the components of Kubernetes use it. Whoever sees it unchanged
+ * for as long as it holds, by the own clock, may take it; every write names the version that was
+ * read, so of two that try one succeeds. The holder renews it five times while it holds; one that
+ * could not, stops before others may take it: a call's time is measured from before it was sent.
+ */
+#include "cluster/kubernetes/scheduler/internal.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "cluster/kubernetes/parse.h"
+
+/* Of a lease's time: when it is renewed, and how long before its end nothing is written any
+ * more. */
+#define RENEWALS 5
+#define MARGIN   5
+
+struct sl_ks_lease {
+	struct sl_ks *ks;
+	sd_event_source *timer;
+	struct sl_kube_call *call;
+	void (*held)(struct sl_ks *ks);
+	void (*lost)(struct sl_ks *ks);
+	char path[400];
+	char seen[64];    /* version of the Lease, as it was read */
+	sl_ns seen_at;    /* when that was new */
+	sl_ns seen_holds; /* how long its holder said */
+	sl_ns asked_at;   /* the write that is under way */
+	bool is_ours;
+	sl_ns until; /* ours until then */
+};
+
+sl_ns sl_ks_lease_left(const struct sl_ks_lease *lease)
+{
+	sl_ns margin = lease->ks->options.lease / MARGIN;
+
+	return lease->is_ours ? sl_sub_sat(lease->until, sl_clock_now() + margin) : 0;
+}
+
+static void again(struct sl_ks_lease *lease, sl_ns after)
+{
+	(void)sd_event_source_set_time_relative(lease->timer, after / SL_US);
+	(void)sd_event_source_set_enabled(lease->timer, SD_EVENT_ONESHOT);
+}
+
+static void call(struct sl_ks_lease *lease, enum sl_kube_verb verb, json_t *body,
+	sl_kube_done_fn done)
+{
+	sl_ns part = lease->ks->options.lease / RENEWALS;
+	char path[400];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "%s%s", lease->path,
+		verb == SL_KUBE_POST ? "" : "/sluice-scheduler");
+	lease->asked_at = sl_clock_now();
+	r = sl_kube_call(lease->ks->kube,
+		&(struct sl_kube_request){.verb = verb,
+			.path = path,
+			.body = body,
+			.done = done,
+			.context = lease,
+			.timeout = 2 * part},
+		&lease->call);
+	json_decref(body);
+	if (r < 0)
+		sl_error_log("the Lease cannot be asked for: %s", strerror(-r));
+}
+
+static json_t *body_of(const struct sl_ks_lease *lease, bool is_new)
+{
+	const struct sl_kube_scheduler_options *options = &lease->ks->options;
+	struct timespec now = {0};
+	struct tm utc = {0};
+	char when[40], text[64];
+	json_t *meta;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	(void)gmtime_r(&now.tv_sec, &utc);
+	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &utc);
+	(void)snprintf(text, sizeof(text), "%s.%06ldZ", when, now.tv_nsec / 1000);
+	meta = is_new ? json_pack("{ss ss}", "name", "sluice-scheduler", "namespace",
+				options->namespace)
+		      : json_pack("{ss ss ss}", "name", "sluice-scheduler", "namespace",
+				options->namespace, "resourceVersion", lease->seen);
+	return json_pack("{ss ss so s{ss sI ss ss}}", "apiVersion",
+		"coordination.k8s.io/v1", "kind", "Lease", "metadata", meta, "spec",
+		"holderIdentity", options->identity, "leaseDurationSeconds",
+		(json_int_t)(options->lease / SL_S), "acquireTime", text, "renewTime",
+		text);
+}
+
+/* As it is in the API now. */
+static void note(struct sl_ks_lease *lease, const json_t *object)
+{
+	const char *version =
+		sl_kube_text_at(object, "metadata", "resourceVersion", NULL);
+	const json_t *holds = sl_kube_at(object, "spec", "leaseDurationSeconds", NULL);
+
+	if (strcmp(version, lease->seen) == 0)
+		return;
+	(void)snprintf(lease->seen, sizeof(lease->seen), "%s", version);
+	lease->seen_at = sl_clock_now();
+	lease->seen_holds = (sl_ns)json_integer_value(holds) * SL_S;
+}
+
+static void on_written(void *context, const struct sl_kube_answer *answer)
+{
+	struct sl_ks_lease *lease = context;
+	struct sl_ks *ks = lease->ks;
+	sl_ns part = ks->options.lease / RENEWALS;
+	bool was_ours = lease->is_ours;
+
+	if (answer->error[0]) {
+		if (answer->status != 409)
+			sl_info("the Lease is not written: %s", answer->error);
+		/* Another one has it, or the version is old. */
+		again(lease, answer->status == 409 ? 0 : part / 2);
+		return;
+	}
+	note(lease, answer->body);
+	lease->is_ours = true;
+	lease->until = lease->asked_at + ks->options.lease;
+	again(lease, part);
+	if (!was_ours)
+		lease->held(ks);
+}
+
+static void on_read(void *context, const struct sl_kube_answer *answer)
+{
+	struct sl_ks_lease *lease = context;
+	const char *holder =
+		sl_kube_text_at(answer->body, "spec", "holderIdentity", NULL);
+	bool is_free;
+
+	if (answer->status == 404) {
+		call(lease, SL_KUBE_POST, body_of(lease, true), on_written);
+		return;
+	}
+	if (answer->error[0]) {
+		sl_info("the Lease cannot be read: %s", answer->error);
+		again(lease, lease->ks->options.lease / RENEWALS / 2);
+		return;
+	}
+	note(lease, answer->body);
+	is_free = !holder[0] || strcmp(holder, lease->ks->options.identity) == 0 ||
+		  sl_clock_now() >= lease->seen_at + lease->seen_holds;
+	if (is_free)
+		call(lease, SL_KUBE_PUT, body_of(lease, false), on_written);
+	else
+		again(lease, lease->ks->options.lease / RENEWALS);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_ks_lease *lease = context;
+
+	if (lease->is_ours && !sl_ks_lease_left(lease)) {
+		lease->is_ours = false;
+		lease->lost(lease->ks);
+		return 0;
+	}
+	if (!lease->call)
+		call(lease, SL_KUBE_GET, NULL, on_read);
+	return 0;
+}
+
+int sl_ks_lease_new(struct sl_ks *ks, void (*held)(struct sl_ks *ks),
+	void (*lost)(struct sl_ks *ks), struct sl_ks_lease **out)
+{
+	struct sl_ks_lease *lease = calloc(1, sizeof(*lease));
+
+	*out = lease;
+	if (!lease)
+		return sl_err_origin(-ENOMEM);
+	lease->ks = ks;
+	lease->held = held;
+	lease->lost = lost;
+	(void)snprintf(lease->path, sizeof(lease->path),
+		"/apis/coordination.k8s.io/v1/namespaces/%s/leases",
+		ks->options.namespace);
+	return sd_event_add_time_relative(
+		ks->loop, &lease->timer, CLOCK_MONOTONIC, 0, 0, on_timer, lease);
+}
+
+struct sl_ks_lease *sl_ks_lease_free(struct sl_ks_lease *lease)
+{
+	if (!lease)
+		return NULL;
+	sl_kube_cancel(&lease->call);
+	lease->timer = sd_event_source_disable_unref(lease->timer);
+	free(lease);
+	return NULL;
+}

@@ -1,0 +1,440 @@
+/*
+ * nodes - a Node and its ResourceSlice become a node of the machine
+ *
+ * A node's GPUs keep their numbers: a device that vanished, as all do while a kubelet starts, is
+ * closed and comes back under its number. What the machine cannot be told as an event (more GPUs
+ * than there were, another kind of node) is told by making the machine anew, which is rare.
+ *
+ * Rules of pods (match.h) reach the machine as pools. Nodes of which the same rules hold are of one
+ * kind, and each kind is a pool; the machine knows 31.
+ */
+#include "cluster/kubernetes/scheduler/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/scheduler/match.h"
+#include "cluster/kubernetes/slice.h"
+
+/* Host memory for those that are parked is the node's own matter. */
+#define POOL_MIB (1ull << 40)
+/* A slice is named for its node: NODE-gpu.sluice.dev. */
+#define SLICE_SUFFIX "-" SL_KUBE_DRIVER
+
+/* --- What watches say. -------------------------------------------------------------------- */
+
+void sl_ks_on_node(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object)
+{
+	const char *name = sl_kube_text_at(object, "metadata", "name", NULL);
+	struct sl_ks_node *node = sl_ks_node_of(ks, name);
+	struct sl_facts_node facts;
+	json_t *labels;
+
+	if (!node || !sl_facts_node(object, &facts))
+		return;
+	ks->nodes_changed = true;
+	sl_ks_awake(ks);
+	if (kind == SL_KUBE_DELETED) {
+		node->is_there = false;
+		node->facts.is_closed = true;
+		return;
+	}
+	node->is_there = true;
+	node->facts = facts;
+	labels = sl_match_node(object);
+	json_decref(node->labels);
+	node->labels = labels;
+}
+
+static struct sl_ks_gpu *gpu_of(struct sl_ks_node *node, const char *name)
+{
+	for (uint32_t i = 0; i < node->gpus; i++) {
+		if (strcmp(node->gpu[i].name, name) == 0)
+			return &node->gpu[i];
+	}
+	if (node->gpus == SL_FIT_GPUS_MAX)
+		return NULL;
+	node->gpu[node->gpus] = (struct sl_ks_gpu){0};
+	(void)memcpy(node->gpu[node->gpus].name, name, strlen(name) + 1);
+	return &node->gpu[node->gpus++];
+}
+
+void sl_ks_on_slice(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object)
+{
+	struct sl_facts_slice facts;
+	struct sl_ks_node *node;
+
+	/* One that vanished unseen has no content: its node's name is found by that of the slice. */
+	if (!sl_facts_slice(object, &facts)) {
+		const char *name = sl_kube_text_at(object, "metadata", "name", NULL);
+		size_t length = strlen(name);
+
+		if (kind != SL_KUBE_DELETED || length < sizeof(SLICE_SUFFIX) ||
+			length >= sizeof(facts.node))
+			return;
+		length -= sizeof(SLICE_SUFFIX) - 1;
+		(void)memcpy(facts.node, name, length);
+		facts.node[length] = '\0';
+		if (!sl_ks_find(&ks->nodes_by_name, facts.node))
+			return;
+	}
+	node = sl_ks_node_of(ks, facts.node);
+	if (!node)
+		return;
+	ks->nodes_changed = true;
+	sl_ks_awake(ks);
+	node->has_slice = kind != SL_KUBE_DELETED;
+	for (uint32_t i = 0; i < node->gpus; i++)
+		node->gpu[i].is_closed = true;
+	if (!node->has_slice)
+		return;
+	(void)memcpy(node->pool, facts.pool, sizeof(node->pool));
+	node->swaps = facts.swaps;
+	for (uint32_t i = 0; i < facts.count; i++) {
+		struct sl_ks_gpu *gpu = gpu_of(node, facts.device[i].name);
+
+		if (!gpu)
+			continue;
+		gpu->memory_mib = facts.device[i].memory_mib;
+		gpu->limit_mib = facts.device[i].limit_mib;
+		gpu->is_closed = facts.device[i].is_closed;
+	}
+}
+
+bool sl_ks_place_of(
+	struct sl_ks *ks, const struct sl_facts_claim *claim, struct sl_ks_place *out)
+{
+	uint64_t milli = 0;
+	uint32_t least;
+
+	*out = (struct sl_ks_place){.node = sl_ks_find(&ks->nodes_by_name, claim->pool)};
+	if (!out->node)
+		return false;
+	least = out->node->told_gpu_mib;
+	for (uint32_t d = 0; d < claim->count; d++) {
+		uint64_t mib = claim->device[d].memory_mib, part = SL_FIT_WHOLE;
+		uint32_t i;
+
+		for (i = 0; i < out->node->gpus; i++) {
+			if (strcmp(out->node->gpu[i].name, claim->device[d].name) == 0)
+				break;
+		}
+		if (i == out->node->gpus)
+			return false;
+		if (mib < least)
+			part = (mib * SL_FIT_WHOLE + least - 1) / least;
+		part = sl_max_u64(part, claim->device[d].compute_pct * 10);
+		milli = sl_max_u64(milli, part);
+		out->gpu_mask |= UINT32_C(1) << i;
+	}
+	out->milli = (uint16_t)sl_min_u64(milli, SL_FIT_WHOLE);
+	return claim->count > 0;
+}
+
+/* --- Kinds of node. ----------------------------------------------------------------------- */
+
+/* Do the same rules hold of both? */
+static bool is_alike(
+	struct sl_ks *ks, const struct sl_ks_node *a, const struct sl_ks_node *b)
+{
+	sl_list_foreach (link, &ks->rules) {
+		const struct sl_ks_rules *rules =
+			SL_LIST_ENTRY(link, struct sl_ks_rules, link);
+
+		if (sl_match(rules->json, a->labels) != sl_match(rules->json, b->labels))
+			return false;
+	}
+	return true;
+}
+
+bool sl_ks_sort_nodes(struct sl_ks *ks)
+{
+	const struct sl_ks_node *first[SL_KS_KINDS];
+	uint32_t kinds = 0, kind;
+	bool all = true;
+
+	sl_list_foreach (link, &ks->nodes) {
+		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		if (!node->labels)
+			continue;
+		for (kind = 0; kind < kinds && !is_alike(ks, node, first[kind]); kind++)
+			;
+		if (kind == kinds && kinds < SL_KS_KINDS)
+			first[kinds++] = node;
+		/* Of the last kind no rules hold that tell it from others. */
+		all = all && kind < SL_KS_KINDS;
+		kind = (uint32_t)sl_min_u64(kind, SL_KS_KINDS - 1);
+		if (kind != node->kind && node->in_machine)
+			ks->rebuild = true;
+		node->kind = kind;
+	}
+	sl_list_foreach (link, &ks->rules) {
+		struct sl_ks_rules *rules = SL_LIST_ENTRY(link, struct sl_ks_rules, link);
+
+		rules->kinds = 0;
+		for (kind = 0; kind < kinds; kind++) {
+			if (sl_match(rules->json, first[kind]->labels))
+				rules->kinds |= 1ull << kind;
+		}
+		if (!all)
+			rules->kinds &= ~(1ull << (SL_KS_KINDS - 1));
+	}
+	return all;
+}
+
+/* --- The machine. ------------------------------------------------------------------------- */
+
+static uint32_t left(uint32_t all, uint64_t others)
+{
+	return (uint32_t)(all > others ? all - others : 0);
+}
+
+static uint32_t least_gpu_mib(const struct sl_ks_node *node)
+{
+	uint32_t least = 0;
+
+	for (uint32_t i = 0; i < node->gpus; i++) {
+		if (node->gpu[i].memory_mib &&
+			(!least || node->gpu[i].memory_mib < least))
+			least = node->gpu[i].memory_mib;
+	}
+	return least;
+}
+
+/* The machine's model of a node: its GPUs' largest limit. Beyond 64 of them it is the last one. */
+static uint8_t model_of(struct sl_ks *ks, const struct sl_ks_node *node)
+{
+	uint32_t least = UINT32_MAX, i;
+
+	for (i = 0; i < node->gpus; i++)
+		least = (uint32_t)sl_min_u64(least, node->gpu[i].limit_mib);
+	for (i = 0; i < ks->limit_count && ks->limits[i] != least; i++)
+		;
+	if (i == ks->limit_count && i < 64)
+		ks->limits[ks->limit_count++] = least;
+	if (i == 64)
+		ks->limits[63] = (uint32_t)sl_min_u64(ks->limits[63], least);
+	return (uint8_t)sl_min_u64(i, 63);
+}
+
+static void add_node(struct sl_ks *ks, struct sl_ks_node *node)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+
+	node->in_machine = true;
+	node->told_closed = false;
+	node->told_swaps = node->swaps;
+	node->told_cpu = left(node->facts.cpu_milli, node->others_cpu);
+	node->told_mib = left(node->facts.memory_mib, node->others_mib);
+	node->told_gpus = node->gpus;
+	node->told_gpu_mib = least_gpu_mib(node);
+	event.node_add.node = node->id;
+	event.node_add.cpu_milli = node->told_cpu;
+	event.node_add.memory_mib = node->told_mib;
+	event.node_add.gpus = (uint16_t)node->gpus;
+	event.node_add.gpu_mib = node->told_gpu_mib;
+	node->told_model = model_of(ks, node);
+	event.node_add.model = node->told_model;
+	event.node_add.pool = (uint8_t)node->kind;
+	event.node_add.swaps = node->swaps;
+	event.node_add.pool_mib = node->swaps ? POOL_MIB : 0;
+	sl_ks_step(ks, &event);
+	ks->retry_refused = true;
+}
+
+static void size_node(struct sl_ks *ks, struct sl_ks_node *node)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_SIZE};
+	uint32_t cpu = left(node->facts.cpu_milli, node->others_cpu);
+	uint32_t mib = left(node->facts.memory_mib, node->others_mib);
+	uint32_t gpu_mib = least_gpu_mib(node);
+
+	if (gpu_mib != node->told_gpu_mib) {
+		node->told_gpu_mib = gpu_mib;
+		event.node_size.node = node->id;
+		event.node_size.gpu_mib = gpu_mib;
+		event.node_size.pool_mib = node->swaps ? POOL_MIB : 0;
+		sl_ks_step(ks, &event);
+		ks->retry_refused = true;
+	}
+	if (cpu == node->told_cpu && mib == node->told_mib)
+		return;
+	ks->retry_refused |= cpu > node->told_cpu || mib > node->told_mib;
+	node->told_cpu = cpu;
+	node->told_mib = mib;
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_NODE_HOST};
+	event.node_host.node = node->id;
+	event.node_host.cpu_milli = cpu;
+	event.node_host.memory_mib = mib;
+	sl_ks_step(ks, &event);
+}
+
+static void close_node(struct sl_ks *ks, struct sl_ks_node *node)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_CLOSE};
+
+	if (node->facts.is_closed == node->told_closed)
+		return;
+	node->told_closed = node->facts.is_closed;
+	event.node_close.node = node->id;
+	event.node_close.closed = node->told_closed;
+	sl_ks_step(ks, &event);
+}
+
+/* A job that fills what is free of a GPU which nothing new may go to. It is as large as what others
+ * have leaves, so it follows them. */
+static void fill_gpu(struct sl_ks *ks, struct sl_ks_node *node, uint32_t i)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+	struct sl_ks_gpu *gpu = &node->gpu[i];
+	uint16_t milli = 0;
+
+	if (gpu->is_closed && gpu->taken < SL_FIT_WHOLE)
+		milli = (uint16_t)(SL_FIT_WHOLE - gpu->taken);
+	if (milli == gpu->filler_milli)
+		return;
+	if (gpu->filler) {
+		event.job_remove.job = gpu->filler;
+		sl_ks_step(ks, &event);
+	}
+	gpu->filler = 0;
+	gpu->filler_milli = milli;
+	if (!milli)
+		return;
+	gpu->filler = sl_ks_new_id(ks);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_JOB_ADD};
+	event.job_add.job = gpu->filler;
+	event.job_add.project = ks->others;
+	event.job_add.tasks = 1;
+	event.job_add.need = (struct sl_need){.gpus = 1, .gpu_milli = milli};
+	sl_ks_step(ks, &event);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_RUNS};
+	event.task_runs.job = gpu->filler;
+	event.task_runs.node = node->id;
+	event.task_runs.gpu_mask = UINT32_C(1) << i;
+	sl_ks_step(ks, &event);
+}
+
+void sl_ks_fill_nodes(struct sl_ks *ks)
+{
+	sl_list_foreach (link, &ks->nodes) {
+		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		for (uint32_t i = 0; node->in_machine && i < node->told_gpus; i++) {
+			if (node->gpu[i].is_closed || node->gpu[i].filler)
+				fill_gpu(ks, node, i);
+		}
+	}
+}
+
+void sl_ks_taken(const struct sl_ks_place *place, int sign)
+{
+	for (uint32_t mask = place->gpu_mask; mask; mask &= mask - 1)
+		place->node->gpu[__builtin_ctz(mask)].taken += sign * place->milli;
+}
+
+uint16_t sl_ks_room_at(const struct sl_ks_place *place)
+{
+	int32_t most = SL_FIT_WHOLE;
+
+	for (uint32_t mask = place->gpu_mask; mask; mask &= mask - 1) {
+		const struct sl_ks_gpu *gpu = &place->node->gpu[__builtin_ctz(mask)];
+		int32_t left = SL_FIT_WHOLE - gpu->taken;
+
+		most = left < most ? left : most;
+	}
+	return (uint16_t)(most < place->milli ? (most > 0 ? most : 0) : place->milli);
+}
+
+/* What stands on a node whose Node is gone is still to be accounted for. */
+static bool is_known(const struct sl_ks_node *node)
+{
+	return node->labels && (node->is_there || node->pods);
+}
+
+void sl_ks_add_nodes(struct sl_ks *ks)
+{
+	sl_list_foreach (link, &ks->nodes) {
+		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		for (uint32_t i = 0; i < node->gpus; i++) {
+			node->gpu[i].filler = 0;
+			node->gpu[i].filler_milli = 0;
+			node->gpu[i].taken = 0;
+		}
+		node->in_machine = false;
+		if (!is_known(node))
+			continue;
+		add_node(ks, node);
+		close_node(ks, node);
+	}
+}
+
+/* Could a machine that has this node be told of it as it is now? */
+static bool fits_machine(struct sl_ks *ks, const struct sl_ks_node *node)
+{
+	return node->gpus == node->told_gpus && model_of(ks, node) == node->told_model &&
+	       (node->swaps == node->told_swaps || !node->has_slice);
+}
+
+/* Nothing stands there that would have to be accounted for. */
+static bool is_empty(const struct sl_ks_node *node)
+{
+	for (uint32_t i = 0; i < node->gpus; i++) {
+		if (node->gpu[i].taken)
+			return false;
+	}
+	return !node->pods;
+}
+
+static void lose_node(struct sl_ks *ks, struct sl_ks_node *node)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_LOST};
+
+	for (uint32_t i = 0; i < node->gpus; i++) {
+		node->gpu[i].is_closed = false;
+		fill_gpu(ks, node, i);
+	}
+	event.node_lost.node = node->id;
+	sl_ks_step(ks, &event);
+	node->in_machine = false;
+	node->gpus = 0;
+}
+
+static void settle_node(struct sl_ks *ks, struct sl_ks_node *node)
+{
+	if (!node->in_machine)
+		add_node(ks, node);
+	size_node(ks, node);
+	close_node(ks, node);
+	if (!node->is_there && is_empty(node))
+		lose_node(ks, node);
+}
+
+void sl_ks_settle_nodes(struct sl_ks *ks)
+{
+	if (!ks->nodes_changed)
+		return;
+	if (!sl_ks_sort_nodes(ks))
+		sl_warning(
+			"rules of pods tell more than %u kinds of node apart; some nodes "
+			"get no pods that have such rules",
+			SL_KS_KINDS);
+	sl_list_foreach (link, &ks->nodes) {
+		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		ks->rebuild |= node->in_machine && !fits_machine(ks, node);
+	}
+	if (ks->rebuild)
+		return;
+	sl_list_foreach (link, &ks->nodes) {
+		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		if (is_known(node) || node->in_machine)
+			settle_node(ks, node);
+	}
+	ks->nodes_changed = false;
+}

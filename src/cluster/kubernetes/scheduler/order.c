@@ -1,0 +1,205 @@
+/*
+ * order - a pod that runs is parked, resumed, or ended
+ *
+ * To park is a condition of the pod, which the node reads; that it is parked is a condition of the
+ * claim, which the node writes. The next order is written only when the node has confirmed the one
+ * before: so a confirmation is never that of an earlier order. Until then its GPU is not free.
+ *
+ * To end it is an eviction, so that disruption budgets count; one that they forbid is told to the
+ * machine, which looks for others.
+ */
+#include "cluster/kubernetes/scheduler/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "cluster/kubernetes/scheduler/bodies.h"
+
+#define PATH_MAX_BYTES 640
+
+static bool may_write(const struct sl_ks_pod *pod)
+{
+	return !pod->order_call && pod->is_bound && pod->is_there &&
+	       !pod->facts.is_over && pod->step == SL_KS_IDLE;
+}
+
+static void call(struct sl_ks *ks, struct sl_ks_pod *pod, enum sl_kube_verb verb,
+	const char *suffix, json_t *body, sl_kube_done_fn done, sl_ns after)
+{
+	sl_ns left = sl_ks_lease_left(ks->lease);
+	char path[PATH_MAX_BYTES];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s/pods/%s/%s",
+		pod->facts.namespace, pod->facts.name, suffix);
+	ks->calls++;
+	r = left ? sl_kube_call(ks->kube,
+			   &(struct sl_kube_request){.verb = verb,
+				   .path = path,
+				   .body = body,
+				   .done = done,
+				   .context = pod,
+				   .after = after,
+				   .timeout = sl_min_u64(SL_KUBE_TIMEOUT, left)},
+			   &pod->order_call)
+		 : -ESHUTDOWN;
+	json_decref(body);
+	if (r < 0)
+		sl_error_log("pod %s cannot be told: %s", pod->named.key, strerror(-r));
+}
+
+/* --- Park and resume. --------------------------------------------------------------------- */
+
+static void tell_machine(struct sl_ks *ks, const struct sl_ks_pod *pod, bool is_parked)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+
+	if (!is_parked) {
+		event.task_runs.job = pod->job->index.id;
+		event.task_runs.task = pod->task;
+		sl_ks_step(ks, &event);
+		return;
+	}
+	event.type = SL_CLUSTER_EVENT_TASK_ENDED;
+	event.task_ended.job = pod->job->index.id;
+	event.task_ended.task = pod->task;
+	event.task_ended.again = 1;
+	sl_ks_step(ks, &event);
+	if (sl_cluster_task(ks->cluster, pod->job->index.id, pod->task).parked)
+		return;
+	/* A scheduler before this one had it parked. */
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_PARKED};
+	event.task_parked.job = pod->job->index.id;
+	event.task_parked.task = pod->task;
+	event.task_parked.node = pod->place.node->id;
+	event.task_parked.gpu_mask = pod->place.gpu_mask;
+	sl_ks_step(ks, &event);
+}
+
+/* What the node says of the order that stands. */
+static void hear(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
+
+	if (!claim || !claim->says_parked || pod->order_call || !pod->place.node)
+		return;
+	if (pod->is_ordered && pod->wants_parked && claim->is_parked && !pod->is_parked) {
+		sl_info("pod %s is parked", pod->named.key);
+		pod->is_parked = true;
+		if (pod->believed == SL_KS_PLACED && pod->job->index.id) {
+			tell_machine(ks, pod, true);
+			sl_ks_believe(pod, SL_KS_PARKED, &pod->place);
+		}
+		sl_ks_awake(ks);
+	}
+	if (pod->resumes && !pod->is_ordered && !claim->is_parked) {
+		sl_info("pod %s has resumed", pod->named.key);
+		pod->resumes = false;
+		if (pod->believed == SL_KS_PLACED && pod->job->index.id)
+			tell_machine(ks, pod, false);
+		sl_ks_awake(ks);
+	}
+}
+
+static void write_order(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after);
+
+static void on_order(void *context, const struct sl_kube_answer *answer)
+{
+	struct sl_ks_pod *pod = context;
+
+	if (answer->error[0] && answer->status != 404) {
+		sl_info("pod %s: %s", pod->named.key, answer->error);
+		write_order(pod->ks, pod,
+			sl_kube_backoff_next(&pod->order_backoff, answer->retry_after_s));
+		return;
+	}
+	pod->order_backoff = (struct sl_kube_backoff){0};
+	pod->is_ordered = pod->wants_parked;
+	sl_ks_order(pod->ks, pod);
+}
+
+static void write_order(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after)
+{
+	bool parks = pod->wants_parked;
+
+	call(ks, pod, SL_KUBE_STRATEGIC, "status",
+		sl_bodies_condition(pod->facts.uid, SL_FACTS_CONDITION_PARKED, parks,
+			parks ? "Reclaimed" : "Resumed",
+			parks ? pod->order_why : "there is room for it again",
+			(int64_t)time(NULL)),
+		on_order, after);
+}
+
+/* --- End. --------------------------------------------------------------------------------- */
+
+static void on_evicted(void *context, const struct sl_kube_answer *answer)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_STOP_FAILED};
+	struct sl_ks_pod *pod = context;
+
+	if (!answer->error[0] || answer->status == 404)
+		return;
+	sl_info("pod %s is not evicted: %s", pod->named.key, answer->error);
+	pod->wants_end = pod->is_evicted = false;
+	if (pod->believed != SL_KS_PLACED || !pod->job->index.id)
+		return;
+	event.stop_failed.job = pod->job->index.id;
+	event.stop_failed.task = pod->task;
+	sl_ks_step(pod->ks, &event);
+	sl_ks_awake(pod->ks);
+}
+
+static void evict(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	pod->is_evicted = true;
+	call(ks, pod, SL_KUBE_POST, "eviction",
+		sl_bodies_evict(pod->facts.namespace, pod->facts.name, pod->facts.uid),
+		on_evicted, 0);
+}
+
+/* --- What is due. ------------------------------------------------------------------------- */
+
+void sl_ks_order(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	hear(ks, pod);
+	if (!may_write(pod))
+		return;
+	if (pod->wants_end && !pod->is_evicted)
+		evict(ks, pod);
+	else if (pod->wants_parked != pod->is_ordered &&
+		 !(pod->wants_parked && pod->resumes))
+		write_order(ks, pod, 0);
+}
+
+void sl_ks_stop(struct sl_ks *ks, struct sl_ks_pod *pod, uint32_t how,
+	const struct sl_ks_job *other)
+{
+	const char *name = other ? sl_ks_project_name(ks, other->project) : NULL;
+
+	if (how == SL_STOP_PARK)
+		pod->wants_parked = true;
+	else
+		pod->wants_end = true;
+	if (name)
+		(void)snprintf(pod->order_why, sizeof(pod->order_why),
+			"its GPU goes to %.60s of project %.40s; it resumes by itself",
+			other->named.key, name);
+	else
+		(void)snprintf(pod->order_why, sizeof(pod->order_why),
+			"its GPU goes to another pod; it resumes by itself");
+	sl_info("pod %s is to be %s: %s", pod->named.key,
+		how == SL_STOP_PARK ? "parked" : "evicted", pod->order_why);
+	sl_ks_order(ks, pod);
+}
+
+void sl_ks_resume(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	sl_info("pod %s is to resume", pod->named.key);
+	pod->wants_parked = false;
+	pod->is_parked = false;
+	pod->resumes = true;
+	sl_ks_order(ks, pod);
+}

@@ -1,0 +1,266 @@
+/*
+ * pods - what a pod wants, and where it stands
+ *
+ * Where a pod of ours stands is said by its claim (or, without one, by spec.nodeName), or by a
+ * write
+ * of ours that may have happened. A pod that is over or gone stands nowhere; what its claim still
+ * has is then held for the claim (claims.c).
+ */
+#include "cluster/kubernetes/scheduler/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/kubernetes/parse.h"
+
+/* --- Books. ------------------------------------------------------------------------------- */
+
+void sl_ks_believe(struct sl_ks_pod *pod, enum sl_ks_believed believed,
+	const struct sl_ks_place *place)
+{
+	struct sl_ks *ks = pod->ks;
+
+	if (pod->believed == SL_KS_PLACED) {
+		sl_ks_taken(&pod->believed_at, -1);
+		ks->rebuild |= ks->is_clamped;
+	}
+	pod->believed = believed;
+	pod->believed_at = place ? *place : (struct sl_ks_place){0};
+	if (believed == SL_KS_PLACED)
+		sl_ks_taken(&pod->believed_at, 1);
+	if (pod->claim)
+		sl_ks_claim_changed(ks, pod->claim);
+}
+
+static void count(struct sl_ks_pod *pod, struct sl_ks_node *node)
+{
+	bool is_other = node && !pod->facts.is_ours;
+	uint32_t cpu = is_other ? pod->facts.cpu_milli : 0;
+	uint32_t mib = is_other ? pod->facts.memory_mib : 0;
+
+	if (node == pod->counted && cpu == pod->counted_cpu && mib == pod->counted_mib)
+		return;
+	if (pod->counted) {
+		pod->counted->pods--;
+		pod->counted->others_cpu -= pod->counted_cpu;
+		pod->counted->others_mib -= pod->counted_mib;
+	}
+	/* The machine counts those of ours itself. */
+	pod->ks->nodes_changed |= cpu || mib || pod->counted_cpu || pod->counted_mib;
+	pod->counted = node;
+	pod->counted_cpu = cpu;
+	pod->counted_mib = mib;
+	if (!node)
+		return;
+	node->pods++;
+	node->others_cpu += cpu;
+	node->others_mib += mib;
+}
+
+/* --- What it wants. ----------------------------------------------------------------------- */
+
+static bool claim_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
+{
+	const struct sl_ks_claim *claim = pod->claim;
+	const char *name = pod->facts.claim;
+
+	if (pod->facts.lacks_claim)
+		(void)snprintf(why, size, "its claim is not made from its template yet");
+	else if (!claim || !claim->is_there)
+		(void)snprintf(why, size, "there is no ResourceClaim %.100s", name);
+	else if (claim->pod != pod)
+		(void)snprintf(why, size,
+			"claim %.100s belongs to pod %.100s, and this scheduler gives a "
+			"claim to "
+			"one pod; use a resourceClaimTemplateName",
+			name, claim->pod ? claim->pod->facts.name : "?");
+	else if (claim->facts.refusal.text[0])
+		(void)snprintf(why, size, "%s", claim->facts.refusal.text);
+	else if (claim->facts.is_leaving)
+		(void)snprintf(why, size, "claim %.100s is being deleted", name);
+	else if (claim->facts.is_allocated)
+		(void)snprintf(why, size,
+			"claim %.100s is allocated, and not to this pod", name);
+	else
+		return true;
+	return false;
+}
+
+bool sl_ks_pod_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
+{
+	if (pod->facts.is_gated)
+		(void)snprintf(why, size, "it has scheduling gates");
+	else if (pod->facts.is_leaving)
+		(void)snprintf(why, size, "it is being deleted");
+	else if (pod->facts.refusal.text[0])
+		(void)snprintf(why, size, "%s", pod->facts.refusal.text);
+	else if (!pod->rules)
+		(void)snprintf(why, size, "the scheduler is out of memory");
+	else if (pod->facts.claim[0] || pod->facts.lacks_claim)
+		return claim_is_ready(pod, why, size);
+	else
+		return true;
+	return false;
+}
+
+struct sl_need sl_ks_pod_need(const struct sl_ks *ks, const struct sl_ks_pod *pod)
+{
+	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
+	struct sl_need need = {.cpu_milli = pod->facts.cpu_milli,
+		.memory_mib = pod->facts.memory_mib,
+		/* Bits that no node has: where no kind is allowed, nothing is. */
+		.pools = pod->rules->kinds ? pod->rules->kinds : 1ull << 63};
+
+	/* One that asks for nothing at all is not known to the machine. */
+	need.memory_mib += !claim && !need.cpu_milli && !need.memory_mib;
+	if (!claim)
+		return need;
+	need.gpus = claim->gpus;
+	need.gpu_mib = claim->memory_mib;
+	need.gpu_milli =
+		(uint16_t)(claim->memory_mib ? claim->compute_pct * 10 : SL_FIT_WHOLE);
+	for (uint32_t i = 0; claim->limit_mib && i < ks->limit_count; i++) {
+		if (ks->limits[i] >= claim->limit_mib)
+			need.models |= 1ull << i;
+	}
+	if (claim->limit_mib && !need.models)
+		need.pools = 1ull << 63;
+	return need;
+}
+
+/* --- Where it stands. --------------------------------------------------------------------- */
+
+static void link_claim(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	char key[SL_KS_NAME_MAX];
+	struct sl_ks_claim *claim = NULL;
+
+	if (pod->is_there && !pod->facts.is_over && pod->facts.claim[0])
+		claim = sl_ks_claim_of(
+			ks, sl_ks_key(key, pod->facts.namespace, pod->facts.claim));
+	if (claim == pod->claim && (!claim || claim->pod))
+		return;
+	/* Not while a write to it may happen. */
+	if (pod->claim && pod->claim != claim && pod->step != SL_KS_IDLE)
+		return;
+	if (pod->claim && pod->claim != claim) {
+		if (pod->claim->pod == pod)
+			pod->claim->pod = NULL;
+		sl_ks_claim_changed(ks, pod->claim);
+	}
+	pod->claim = claim;
+	if (claim && !claim->pod)
+		claim->pod = pod;
+}
+
+void sl_ks_pod_place(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	struct sl_ks_place place = {0};
+	bool is_gone = !pod->is_there || pod->facts.is_over;
+
+	pod->is_bound |= pod->facts.node[0] != '\0';
+	/* A write decides; until it is known to have failed the place is taken. */
+	if (pod->step != SL_KS_IDLE)
+		return;
+	if (!is_gone && pod->claim && pod->claim->pod == pod) {
+		if (!sl_ks_claim_is_for(pod->claim, pod) ||
+			!sl_ks_place_of(ks, &pod->claim->facts, &place))
+			place = (struct sl_ks_place){0};
+	} else if (!is_gone && pod->facts.node[0]) {
+		place.node = sl_ks_node_of(ks, pod->facts.node);
+	}
+	pod->place = place;
+}
+
+static void look_at_stranger(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	bool stands = pod->is_there && !pod->facts.is_over && pod->facts.node[0];
+
+	count(pod, stands ? sl_ks_node_of(ks, pod->facts.node) : NULL);
+	sl_ks_awake(ks);
+	if (!pod->is_there)
+		sl_ks_drop_pod(ks, pod);
+}
+
+void sl_ks_pod_look(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	if (!pod->facts.is_ours) {
+		look_at_stranger(ks, pod);
+		return;
+	}
+	link_claim(ks, pod);
+	sl_ks_pod_place(ks, pod);
+	count(pod, pod->place.node);
+	if (pod->job)
+		sl_ks_job_changed(ks, pod->job);
+	sl_ks_order(ks, pod);
+	/* Found so: the writes of one that was killed in the middle. */
+	if (pod->step == SL_KS_IDLE && pod->place.node && !pod->is_bound &&
+		!pod->facts.is_leaving)
+		sl_ks_write(ks, pod);
+}
+
+/* --- What the watch says. ----------------------------------------------------------------- */
+
+static void join_job(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	char key[SL_KS_NAME_MAX];
+
+	if (pod->facts.gang[0])
+		(void)snprintf(key, sizeof(key), "%s/gang:%s", pod->facts.namespace,
+			pod->facts.gang);
+	else
+		(void)sl_ks_key(key, pod->facts.namespace, pod->facts.name);
+	pod->job = sl_ks_job_of(ks, key, pod->facts.gang[0]);
+	if (pod->job)
+		sl_list_push_tail(&pod->job->pods, &pod->in_job);
+}
+
+static void meet(struct sl_ks *ks, struct sl_ks_pod *pod, const json_t *object)
+{
+	pod->since = sl_clock_now();
+	pod->told = pod->facts.told;
+	pod->is_ordered = pod->wants_parked = pod->facts.is_ordered_parked;
+	if (!pod->facts.is_ours)
+		return;
+	pod->rules = sl_ks_rules_of(ks, object);
+	if (pod->rules)
+		pod->rules->pods++;
+	join_job(ks, pod);
+}
+
+void sl_ks_on_pod(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object)
+{
+	char key[SL_KS_NAME_MAX];
+	struct sl_ks_pod *pod;
+	struct sl_facts_pod facts;
+
+	(void)sl_ks_key_of(key, object);
+	pod = sl_ks_find(&ks->pods_by_name, key);
+	if (kind == SL_KUBE_DELETED) {
+		if (!pod || strcmp(pod->facts.uid, sl_kube_text_at(object, "metadata",
+							   "uid", NULL)) != 0)
+			return;
+		pod->is_there = false;
+		sl_ks_pod_look(ks, pod);
+		return;
+	}
+	if (!sl_facts_pod(object, ks->options.name, &facts))
+		return;
+	/* One of that name that is gone, and whose last write is not answered yet. */
+	if (pod && strcmp(pod->facts.uid, facts.uid) != 0) {
+		sl_ks_forget_pod(ks, pod);
+		pod = NULL;
+	}
+	if (!pod)
+		pod = sl_ks_pod_of(ks, key);
+	if (!pod)
+		return;
+	pod->facts = facts;
+	if (!pod->is_there)
+		meet(ks, pod, object);
+	pod->is_there = true;
+	sl_ks_pod_look(ks, pod);
+}

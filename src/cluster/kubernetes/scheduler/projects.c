@@ -1,0 +1,411 @@
+/*
+ * projects - Project resources become projects of the machine
+ *
+ * They are told to the machine when it is made, parents first; a change of one makes it anew. One
+ * that cannot be taken (a cycle, an unknown parent, a namespace that another one has) is left out
+ * with all below it, and says so in its conditions. A namespace without a project belongs to
+ * project default, which is guaranteed nothing unless there is a Project of that name.
+ */
+#include "cluster/kubernetes/scheduler/internal.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/file.h"
+#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/quantity.h"
+#include "policy/quota/explain.h"
+
+#define DEFAULT     "default"
+#define WEIGHT_MOST 1000000
+
+/* A namespace, and whose it is. */
+struct space {
+	struct sl_ks_named named;
+	struct sl_ks_project *project;
+};
+
+/* --- What the watch says. ----------------------------------------------------------------- */
+
+static struct sl_ks_project *meet(struct sl_ks *ks, const char *name)
+{
+	struct sl_ks_project *project = calloc(1, sizeof(*project));
+
+	if (!project)
+		return NULL;
+	project->named.key = strdup(name);
+	if (!project->named.key || !sl_ks_put(&ks->projects_by_name, project)) {
+		free(project->named.key);
+		free(project);
+		return NULL;
+	}
+	project->id = sl_ks_new_id(ks);
+	project->ks = ks;
+	sl_list_push_tail(&ks->projects, &project->link);
+	return project;
+}
+
+void sl_ks_on_project(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *object)
+{
+	const char *name = sl_kube_text_at(object, "metadata", "name", NULL);
+	struct sl_ks_project *project = sl_ks_find(&ks->projects_by_name, name);
+	bool is_new = !project;
+
+	if (kind == SL_KUBE_DELETED && project) {
+		sl_kube_cancel(&project->call);
+		sl_list_unlink(&project->link);
+		sl_ks_take(&ks->projects_by_name, project);
+		json_decref(project->object);
+		free(project->named.key);
+		free(project);
+		ks->rebuild = true;
+		sl_ks_awake(ks);
+		return;
+	}
+	if (kind == SL_KUBE_DELETED)
+		return;
+	if (!project)
+		project = meet(ks, name);
+	if (!project)
+		return;
+	/* Its status alone decides nothing. */
+	if (is_new || !json_equal(json_object_get(project->object, "spec"),
+			      json_object_get(object, "spec"))) {
+		ks->rebuild = true;
+		sl_ks_awake(ks);
+	}
+	json_decref(project->object);
+	project->object = json_incref(object);
+}
+
+/* --- What is said. ------------------------------------------------------------------------ */
+
+static void SL_PRINTF(2, 3)
+	complain(struct sl_ks_project *project, const char *format, ...)
+{
+	va_list args;
+
+	if (project->trouble[0])
+		return;
+	va_start(args, format);
+	(void)vsnprintf(project->trouble, sizeof(project->trouble), format, args);
+	va_end(args);
+}
+
+/* Thousandths of a GPU; absent where it is not said. */
+static int64_t gpus_of(struct sl_ks_project *project, const char *key, int64_t absent)
+{
+	const json_t *value = sl_kube_at(project->object, "spec", key, NULL);
+	uint64_t milli = 0;
+	char text[32];
+
+	if (!value)
+		return absent;
+	(void)snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
+	if (sl_kube_quantity_parse_milli(
+		    json_is_integer(value)
+			    ? text
+			    : (json_string_value(value) ? json_string_value(value) : ""),
+		    &milli) &&
+		milli <= SL_QUOTA_MOST)
+		return (int64_t)milli;
+	complain(project, "its %s is no number of GPUs; write one such as 4 or \"2.5\"",
+		key);
+	return absent;
+}
+
+static struct sl_project_rules rules_of(struct sl_ks_project *project)
+{
+	const json_t *weight = sl_kube_at(project->object, "spec", "weight", NULL);
+	const json_int_t given = weight ? json_integer_value(weight) : 1;
+	struct sl_project_rules rules = {0};
+
+	if (given < 0 || given > WEIGHT_MOST)
+		complain(project, "its weight is not between 0 and %d", WEIGHT_MOST);
+	for (int r = 0; r < SL_RESOURCES; r++) {
+		rules.quota.of[r] = rules.limit.of[r] = SL_QUOTA_ALL;
+		rules.weight[r] = (uint32_t)given;
+	}
+	rules.quota.of[SL_RES_GPU] = gpus_of(project, "quota", 0);
+	rules.limit.of[SL_RES_GPU] = gpus_of(project, "limit", SL_QUOTA_ALL);
+	return rules;
+}
+
+static void put(struct sl_ks *ks, uint64_t id, uint64_t parent,
+	const struct sl_project_rules *rules)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_PROJECT_PUT};
+
+	event.project_put.project = id;
+	event.project_put.parent = parent;
+	event.project_put.rules = *rules;
+	sl_ks_step(ks, &event);
+}
+
+/* With those above it first. */
+static void put_project(struct sl_ks *ks, struct sl_ks_project *project)
+{
+	const char *above = sl_kube_text_at(project->object, "spec", "parent", NULL);
+	struct sl_ks_project *parent =
+		above[0] ? sl_ks_find(&ks->projects_by_name, above) : NULL;
+	struct sl_project_rules rules;
+
+	if (project->visited)
+		return;
+	project->visited = 1;
+	rules = rules_of(project);
+	if (above[0] && !parent)
+		complain(project, "there is no Project %.63s to be its parent", above);
+	if (parent && parent->visited == 1)
+		complain(project, "it stands above itself: its parent %.63s is below it",
+			above);
+	else if (parent)
+		put_project(ks, parent);
+	if (parent && parent->visited == 2 && parent->trouble[0])
+		complain(project, "its parent %.63s is not taken: %.120s", above,
+			parent->trouble);
+	project->visited = 2;
+	if (project->trouble[0])
+		return;
+	ks->putting = project;
+	put(ks, project->id, parent ? parent->id : 0, &rules);
+	ks->putting = NULL;
+}
+
+void sl_ks_refuse_project(struct sl_ks *ks, uint64_t id, uint32_t outcome)
+{
+	if (ks->putting && ks->putting->id == id)
+		complain(ks->putting, "%s", sl_tree_outcome_text(outcome));
+}
+
+/* --- Whose a namespace is. ---------------------------------------------------------------- */
+
+static void free_space(void *at)
+{
+	struct space *space = at;
+
+	free(space->named.key);
+	free(space);
+}
+
+void sl_ks_free_spaces(struct sl_ks *ks)
+{
+	tdestroy(sl_steal(&ks->spaces_by_name), free_space);
+}
+
+static void assign(struct sl_ks *ks, struct sl_ks_project *project, const char *name)
+{
+	struct space *space = sl_ks_find(&ks->spaces_by_name, name);
+
+	if (space) {
+		complain(project, "namespace %.63s belongs to Project %.63s already",
+			name, space->project->named.key);
+		return;
+	}
+	space = calloc(1, sizeof(*space));
+	if (!space)
+		return;
+	space->project = project;
+	space->named.key = strdup(name);
+	if (!space->named.key || !sl_ks_put(&ks->spaces_by_name, space))
+		free_space(space);
+}
+
+/* The one that was made first has it; of equals the first by name. */
+static int by_age(const void *a, const void *b)
+{
+	const struct sl_ks_project *left = *(struct sl_ks_project *const *)a;
+	const struct sl_ks_project *right = *(struct sl_ks_project *const *)b;
+	int r = strcmp(
+		sl_kube_text_at(left->object, "metadata", "creationTimestamp", NULL),
+		sl_kube_text_at(right->object, "metadata", "creationTimestamp", NULL));
+
+	return r ? r : strcmp(left->named.key, right->named.key);
+}
+
+static void assign_all(struct sl_ks *ks, struct sl_ks_project *project)
+{
+	const json_t *name;
+	size_t i;
+
+	json_array_foreach(
+		sl_kube_at(project->object, "spec", "namespaces", NULL), i, name)
+	{
+		if (json_string_value(name))
+			assign(ks, project, json_string_value(name));
+	}
+}
+
+static void warn_of_quota(struct sl_ks *ks, struct sl_ks_project *project)
+{
+	int64_t quota = gpus_of(project, "quota", 0), there = 0;
+	char has[48], wants[48];
+
+	project->warning[0] = '\0';
+	sl_list_foreach (link, &ks->nodes) {
+		const struct sl_ks_node *node =
+			SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		there += node->is_there ? (int64_t)node->gpus * SL_FIT_WHOLE : 0;
+	}
+	if (quota <= there)
+		return;
+	(void)snprintf(project->warning, sizeof(project->warning),
+		"its quota is %s, and the cluster has %s",
+		sl_resource_format(SL_RES_GPU, quota, wants, sizeof(wants)),
+		sl_resource_format(SL_RES_GPU, there, has, sizeof(has)));
+}
+
+void sl_ks_add_projects(struct sl_ks *ks)
+{
+	struct sl_project_rules nothing = {.weight = {1, 1, 1}},
+				all = {.weight = {1, 1, 1}};
+	sl_cleanup(sl_freep) struct sl_ks_project **projects = NULL;
+	size_t count = 0;
+
+	for (int r = 0; r < SL_RESOURCES; r++)
+		nothing.limit.of[r] = all.quota.of[r] = all.limit.of[r] = SL_QUOTA_ALL;
+	nothing.quota.of[SL_RES_CPU] = nothing.quota.of[SL_RES_MEMORY] = SL_QUOTA_ALL;
+	put(ks, ks->others, 0, &all);
+	put(ks, ks->nameless.id, 0, &nothing);
+	sl_ks_free_spaces(ks);
+	sl_list_foreach (link, &ks->projects)
+		count++;
+	projects = calloc(count + 1, sizeof(struct sl_ks_project *));
+	if (!projects)
+		return;
+	count = 0;
+	sl_list_foreach (link, &ks->projects) {
+		projects[count] = SL_LIST_ENTRY(link, struct sl_ks_project, link);
+		projects[count]->visited = 0;
+		projects[count++]->trouble[0] = '\0';
+	}
+	qsort(projects, count, sizeof(projects[0]), by_age);
+	for (size_t i = 0; i < count; i++)
+		assign_all(ks, projects[i]);
+	for (size_t i = 0; i < count; i++)
+		put_project(ks, projects[i]);
+	for (size_t i = 0; i < count; i++)
+		warn_of_quota(ks, projects[i]);
+}
+
+struct sl_ks_project *sl_ks_project_of(
+	struct sl_ks *ks, const struct sl_facts_pod *pod, bool *is_assigned)
+{
+	struct sl_ks_project *project = NULL;
+	struct space *space;
+
+	*is_assigned = true;
+	if (pod->project[0]) {
+		project = sl_ks_find(&ks->projects_by_name, pod->project);
+	} else {
+		space = sl_ks_find(&ks->spaces_by_name, pod->namespace);
+		project = space ? space->project : NULL;
+	}
+	if (project && !project->trouble[0])
+		return project;
+	*is_assigned = false;
+	project = sl_ks_find(&ks->projects_by_name, DEFAULT);
+	return project && !project->trouble[0] ? project : &ks->nameless;
+}
+
+const char *sl_ks_project_name(void *context, uint64_t id)
+{
+	struct sl_ks *ks = context;
+
+	sl_list_foreach (link, &ks->projects) {
+		const struct sl_ks_project *project =
+			SL_LIST_ENTRY(link, struct sl_ks_project, link);
+
+		if (project->id == id)
+			return project->named.key;
+	}
+	return id == ks->others ? "of other schedulers" : DEFAULT;
+}
+
+/* --- What it is told. --------------------------------------------------------------------- */
+
+static void on_told(void *context, const struct sl_kube_answer *answer)
+{
+	struct sl_ks_project *project = context;
+
+	if (answer->error[0])
+		sl_info("Project %s: %s", project->named.key, answer->error);
+}
+
+static json_t *condition(
+	const char *type, bool is_true, const char *reason, const char *text)
+{
+	char when[32];
+	time_t now = time(NULL);
+	struct tm utc = {0};
+
+	(void)gmtime_r(&now, &utc);
+	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	return json_pack("{ss ss ss ss ss}", "type", type, "status",
+		is_true ? "True" : "False", "reason", reason, "message", text,
+		"lastTransitionTime", when);
+}
+
+/* Does its condition say that already? */
+static bool says(const struct sl_ks_project *project, const char *type, const char *text)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(
+		sl_kube_at(project->object, "status", "conditions", NULL), i, one)
+	{
+		if (strcmp(sl_kube_text_at(one, "type", NULL), type) == 0)
+			return strcmp(sl_kube_text_at(one, "message", NULL), text) == 0;
+	}
+	return false;
+}
+
+static void tell_project(struct sl_ks *ks, struct sl_ks_project *project)
+{
+	const char *taken =
+		project->trouble[0] ? project->trouble : "it is as it should be";
+	const char *kept =
+		project->warning[0] ? project->warning : "the cluster has that many GPUs";
+	json_t *body;
+	char path[400];
+
+	if (project->call ||
+		(says(project, "Accepted", taken) && says(project, "Satisfiable", kept)))
+		return;
+	(void)snprintf(path, sizeof(path), "/apis/sluice.dev/v1/projects/%s/status",
+		project->named.key);
+	body = json_pack("{s{s[oo]}}", "status", "conditions",
+		condition("Accepted", !project->trouble[0],
+			project->trouble[0] ? "Invalid" : "Valid", taken),
+		condition("Satisfiable", !project->warning[0],
+			project->warning[0] ? "QuotaAboveCluster" : "QuotaFits", kept));
+	if (sl_kube_call(ks->kube,
+		    &(struct sl_kube_request){.verb = SL_KUBE_MERGE,
+			    .path = path,
+			    .body = body,
+			    .done = on_told,
+			    .context = project},
+		    &project->call) < 0)
+		sl_info("Project %s is not told how it is", project->named.key);
+	json_decref(body);
+}
+
+void sl_ks_tell_projects(struct sl_ks *ks)
+{
+	if (!ks->cluster)
+		return;
+	sl_list_foreach (link, &ks->projects) {
+		struct sl_ks_project *project =
+			SL_LIST_ENTRY(link, struct sl_ks_project, link);
+
+		warn_of_quota(ks, project);
+		tell_project(ks, project);
+	}
+}

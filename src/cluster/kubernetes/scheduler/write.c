@@ -1,0 +1,287 @@
+/*
+ * write - the calls that place a pod
+ *
+ * With a claim: its finalizer, its status, the binding; three calls, each the condition of the
+ * next.
+ * Writes to a claim name the version that was read, so that nobody is overwritten. When an answer
+ * says nothing about what happened (no connection, time, 5xx), the object is read, and the place
+ * stays taken until that has shown that nothing was written. Only then may the machine give it to
+ * others.
+ *
+ * A scheduler that finds a claim allocated to a pod that is not bound goes on where the one before
+ * it ended.
+ */
+#include "cluster/kubernetes/scheduler/internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/scheduler/bodies.h"
+
+#define PATH_MAX_BYTES 640
+#define CLAIM_PATH     "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s%s"
+#define POD_PATH       "/api/v1/namespaces/%s/pods/%s%s"
+
+static void advance(struct sl_ks *ks, struct sl_ks_pod *pod);
+static void ask(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after);
+
+static void serve_turns(struct sl_ks *ks)
+{
+	while (ks->writing < SL_KS_WRITES && !sl_list_is_empty(&ks->turns)) {
+		struct sl_ks_pod *pod =
+			SL_LIST_ENTRY(ks->turns.next, struct sl_ks_pod, turn);
+
+		sl_list_unlink(&pod->turn);
+		ks->writing++;
+		advance(ks, pod);
+	}
+}
+
+void sl_ks_write_end(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	sl_kube_cancel(&pod->call);
+	if (pod->step != SL_KS_IDLE && pod->step != SL_KS_WAITS_FOR_TURN)
+		ks->writing--;
+	sl_list_unlink(&pod->turn);
+	pod->step = SL_KS_IDLE;
+	pod->backoff = (struct sl_kube_backoff){0};
+}
+
+void sl_ks_write(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	if (pod->step != SL_KS_IDLE)
+		return;
+	pod->step = SL_KS_WAITS_FOR_TURN;
+	sl_list_push_tail(&ks->turns, &pod->turn);
+	serve_turns(ks);
+}
+
+/* --- What comes of it. -------------------------------------------------------------------- */
+
+/* It has its place. */
+static void succeed(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+
+	sl_ks_write_end(ks, pod);
+	pod->is_bound = true;
+	pod->trouble[0] = '\0';
+	ks->bound++;
+	if (pod->believed == SL_KS_PLACED && pod->job->index.id) {
+		event.task_runs.job = pod->job->index.id;
+		event.task_runs.task = pod->task;
+		sl_ks_step(ks, &event);
+	}
+	/* Without a claim spec.nodeName says so, which is on its way. */
+	if (!pod->claim)
+		(void)snprintf(pod->facts.node, sizeof(pod->facts.node), "%s",
+			pod->place.node->named.key);
+	sl_debug("pod %s is on node %s", pod->named.key, pod->place.node->named.key);
+	sl_ks_pod_look(ks, pod);
+	serve_turns(ks);
+}
+
+/* Nothing was written, or all of it can be seen. */
+static void give_up(struct sl_ks *ks, struct sl_ks_pod *pod, const char *why)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_REFUSED};
+
+	sl_info("pod %s is not placed: %s", pod->named.key, why);
+	(void)snprintf(pod->trouble, sizeof(pod->trouble), "%s", why);
+	sl_ks_write_end(ks, pod);
+	sl_ks_pod_place(ks, pod);
+	if (!pod->place.node && pod->believed == SL_KS_PLACED && pod->job->index.id) {
+		event.bind_refused.job = pod->job->index.id;
+		event.bind_refused.task = pod->task;
+		sl_ks_step(ks, &event);
+		sl_ks_believe(pod, SL_KS_QUEUED, NULL);
+	}
+	sl_ks_pod_look(ks, pod);
+	serve_turns(ks);
+}
+
+/* Which call is next, by what is known of the claim. SL_KS_IDLE: it cannot be placed so. */
+static enum sl_ks_step next_step(const struct sl_ks_pod *pod)
+{
+	const struct sl_ks_claim *claim = pod->claim;
+
+	if (!pod->facts.claim[0])
+		return SL_KS_BIND;
+	if (!claim || !claim->is_there || claim->facts.is_leaving)
+		return SL_KS_IDLE;
+	if (claim->facts.is_allocated)
+		return sl_ks_claim_is_for(claim, pod) ? SL_KS_BIND : SL_KS_IDLE;
+	return claim->facts.is_protected ? SL_KS_ALLOCATE : SL_KS_PROTECT;
+}
+
+static void on_claim(
+	struct sl_ks *ks, struct sl_ks_pod *pod, const struct sl_kube_answer *answer)
+{
+	if (answer->status == 404) {
+		give_up(ks, pod, "its claim is gone");
+		return;
+	}
+	/* The handler of the watch takes it; the step is not idle, so the place stays. */
+	sl_ks_on_claim(ks, SL_KUBE_MODIFIED, answer->body);
+	advance(ks, pod);
+}
+
+static void on_pod(
+	struct sl_ks *ks, struct sl_ks_pod *pod, const struct sl_kube_answer *answer)
+{
+	const char *node = sl_kube_text_at(answer->body, "spec", "nodeName", NULL);
+	const char *uid = sl_kube_text_at(answer->body, "metadata", "uid", NULL);
+
+	if (answer->status == 404 || strcmp(uid, pod->facts.uid) != 0) {
+		/* The watch will say so. */
+		pod->is_there = false;
+		give_up(ks, pod, "the pod is gone");
+	} else if (node[0]) {
+		succeed(ks, pod);
+	} else {
+		advance(ks, pod);
+	}
+}
+
+static void on_success(
+	struct sl_ks *ks, struct sl_ks_pod *pod, const struct sl_kube_answer *answer)
+{
+	if (pod->step == SL_KS_BIND)
+		succeed(ks, pod);
+	else if (pod->step == SL_KS_LOOK_POD)
+		on_pod(ks, pod, answer);
+	else
+		on_claim(ks, pod, answer);
+}
+
+/* What was written, if anything? at_once: at first. */
+static void look(struct sl_ks *ks, struct sl_ks_pod *pod,
+	const struct sl_kube_answer *answer, bool at_once)
+{
+	bool is_first = pod->backoff.tries == 0;
+	sl_ns after = sl_kube_backoff_next(&pod->backoff, answer->retry_after_s);
+
+	(void)snprintf(pod->trouble, sizeof(pod->trouble), "%s", answer->error);
+	sl_debug("pod %s: %s", pod->named.key, answer->error);
+	pod->step = pod->step == SL_KS_BIND || pod->step == SL_KS_LOOK_POD
+			    ? SL_KS_LOOK_POD
+			    : SL_KS_LOOK_CLAIM;
+	ask(ks, pod, at_once && is_first ? 0 : after);
+}
+
+static void on_done(void *context, const struct sl_kube_answer *answer)
+{
+	struct sl_ks_pod *pod = context;
+	struct sl_ks *ks = pod->ks;
+	bool looks = pod->step == SL_KS_LOOK_CLAIM || pod->step == SL_KS_LOOK_POD;
+	bool is_unknown =
+		answer->status == 0 || answer->status == 429 || answer->status >= 500;
+
+	if (!answer->error[0] || (looks && answer->status == 404))
+		on_success(ks, pod, answer);
+	else if (pod->step == SL_KS_BIND && answer->status == 404)
+		on_pod(ks, pod, answer);
+	/* A claim that is allocated stays so; there is no other place for its pod. */
+	else if (is_unknown || looks || answer->status == 409 || pod->step == SL_KS_BIND)
+		look(ks, pod, answer, answer->status == 409);
+	else
+		give_up(ks, pod, answer->error);
+}
+
+/* --- The calls. --------------------------------------------------------------------------- */
+
+static json_t *allocation(const struct sl_ks_pod *pod)
+{
+	const struct sl_facts_claim *claim = &pod->claim->facts;
+	struct sl_bodies_device device[SL_FIT_GPUS_MAX];
+	struct sl_bodies_allocation body = {.node = pod->place.node->named.key,
+		.pool = pod->place.node->pool,
+		.request = claim->request,
+		.devices = device,
+		.pod = pod->facts.name,
+		.pod_uid = pod->facts.uid,
+		.claim_uid = claim->uid,
+		.version = claim->version,
+		.config = claim->config};
+
+	for (uint32_t mask = pod->place.gpu_mask; mask; mask &= mask - 1) {
+		const struct sl_ks_gpu *gpu = &pod->place.node->gpu[__builtin_ctz(mask)];
+
+		device[body.count++] = (struct sl_bodies_device){.name = gpu->name,
+			.memory_mib =
+				claim->memory_mib ? claim->memory_mib : gpu->memory_mib,
+			.limit_mib = claim->limit_mib,
+			.compute_pct = claim->compute_pct};
+	}
+	return sl_bodies_allocate(&body);
+}
+
+/* path gets the path of the step's call. */
+static struct sl_kube_request request_of(struct sl_ks_pod *pod, char *path, json_t **body)
+{
+	const char *space = pod->facts.namespace, *name = pod->facts.name;
+	struct sl_kube_request request = {.path = path, .done = on_done, .context = pod};
+	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
+
+	*body = NULL;
+	switch (pod->step) {
+	case SL_KS_PROTECT:
+		request.verb = SL_KUBE_STRATEGIC;
+		*body = sl_bodies_protect(claim->uid, claim->version);
+		(void)snprintf(path, PATH_MAX_BYTES, CLAIM_PATH, space, claim->name, "");
+		break;
+	case SL_KS_ALLOCATE:
+		request.verb = SL_KUBE_MERGE;
+		*body = allocation(pod);
+		(void)snprintf(
+			path, PATH_MAX_BYTES, CLAIM_PATH, space, claim->name, "/status");
+		break;
+	case SL_KS_BIND:
+		request.verb = SL_KUBE_POST;
+		*body = sl_bodies_bind(
+			space, name, pod->facts.uid, pod->place.node->named.key);
+		(void)snprintf(path, PATH_MAX_BYTES, POD_PATH, space, name, "/binding");
+		break;
+	case SL_KS_LOOK_CLAIM:
+		(void)snprintf(path, PATH_MAX_BYTES, CLAIM_PATH, space, claim->name, "");
+		break;
+	default: (void)snprintf(path, PATH_MAX_BYTES, POD_PATH, space, name, ""); break;
+	}
+	return request;
+}
+
+static void ask(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after)
+{
+	sl_ns left = sl_ks_lease_left(ks->lease);
+	struct sl_kube_request request;
+	char path[PATH_MAX_BYTES];
+	json_t *body;
+	int r;
+
+	request = request_of(pod, path, &body);
+	request.body = body;
+	request.after = after;
+	/* An answer that comes when the lease is over comes too late. */
+	request.timeout = sl_min_u64(SL_KUBE_TIMEOUT, sl_max_u64(left, SL_S));
+	ks->calls++;
+	r = left ? sl_kube_call(ks->kube, &request, &pod->call) : -ESHUTDOWN;
+	json_decref(body);
+	if (r < 0)
+		sl_error_log("pod %s cannot be placed: %s", pod->named.key, strerror(-r));
+}
+
+static void advance(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	enum sl_ks_step next = next_step(pod);
+
+	if (next == SL_KS_IDLE) {
+		pod->step = SL_KS_LOOK_CLAIM;
+		give_up(ks, pod, "its claim is gone, or was taken");
+		return;
+	}
+	pod->step = next;
+	ask(ks, pod, 0);
+}
