@@ -65,7 +65,7 @@ start api kube-apiserver --etcd-servers=http://127.0.0.1:$((base + 1)) --bind-ad
 	--tls-cert-file=pki/api.crt --tls-private-key-file=pki/api.key --token-auth-file=pki/tokens --authorization-mode=Node,RBAC \
 	--service-account-issuer=https://kubernetes.default.svc --service-account-key-file=pki/sa.pub --service-account-signing-key-file=pki/sa.key \
 	--client-ca-file=pki/api.crt --service-cluster-ip-range=10.99.$BED.0/24 --endpoint-reconciler-type=none --allow-privileged=true --enable-admission-plugins=NodeRestriction \
-	--kubelet-preferred-address-types=InternalIP --profiling=false ${GATES:+--feature-gates=$GATES}
+	--kubelet-preferred-address-types=InternalIP --profiling=false ${GATES:+--feature-gates=$GATES} ${API_FLAGS:-}
 
 if [ "$what" = node ]; then
 	ip link show $bridge >/dev/null 2>&1 || { ip link add $bridge type bridge && ip addr add $ip/24 dev $bridge && ip link set $bridge up; }

@@ -194,7 +194,7 @@ static void build(struct sl_ks *ks)
 	sl_ks_add_jobs(ks);
 	sl_ks_add_holders(ks);
 	ks->nodes_changed = false;
-	/* That books do not go together any more is what made it necessary, or they would not now. */
+	/* Taking it apart asked for this again. */
 	ks->rebuild = false;
 }
 

@@ -12,6 +12,7 @@
  *   claims    ResourceClaim: what is allocated, whoever did it
  *   pods      Pod: what it wants, where it stands
  *   jobs      jobs of the machine, made anew whenever they are not what pods and claims say
+ *   groups    PodGroup: how many of a gang must run together
  *   projects  Project to projects of the machine; what is wrong with them
  *   drive     the machine, its cycles and its actions
  *   write     the calls that place a pod
@@ -39,7 +40,9 @@
 /* Kinds of node that rules of pods tell apart: pools of the machine. */
 #define SL_KS_KINDS 31u
 /* Of pods being placed at a time; each has one call under way. */
-#define SL_KS_WRITES   20u
+#define SL_KS_WRITES 20u
+/* Between namespace and name of a gang's job; no name of a pod has a colon. */
+#define SL_KS_GANG     "gang:"
 #define SL_KS_NAME_MAX (2 * SL_FACTS_NAME)
 
 enum sl_ks_watch {
@@ -48,6 +51,7 @@ enum sl_ks_watch {
 	SL_KS_WATCH_CLAIMS,
 	SL_KS_WATCH_PODS,
 	SL_KS_WATCH_PROJECTS,
+	SL_KS_WATCH_GROUPS,
 	SL_KS_WATCHES
 };
 
@@ -224,8 +228,9 @@ struct sl_ks {
 	struct sl_ks_lease *lease;
 
 	void *nodes_by_name, *claims_by_name, *pods_by_name, *jobs_by_name,
-		*rules_by_text, *projects_by_name, *spaces_by_name; /* of tsearch(3) */
-	struct sl_link nodes, claims, pods, jobs, rules, projects;
+		*rules_by_text, *projects_by_name, *spaces_by_name,
+		*groups_by_name; /* of tsearch(3) */
+	struct sl_link nodes, claims, pods, jobs, rules, projects, groups;
 	struct sl_link changed_jobs, changed_claims;
 	struct sl_ks_project nameless; /* project default, where there is no Project */
 	struct sl_ks_project *putting; /* it is being told to the machine */
@@ -330,6 +335,12 @@ const char *sl_ks_project_name(void *ks, uint64_t id);
 void sl_ks_refuse_project(struct sl_ks *ks, uint64_t id, uint32_t outcome);
 void sl_ks_tell_projects(struct sl_ks *ks);
 void sl_ks_free_spaces(struct sl_ks *ks);
+
+/* --- groups.c --- */
+void sl_ks_on_group(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *object);
+/* How many of the pod's PodGroup must run together; 0: there is no such group. */
+uint32_t sl_ks_group_least(struct sl_ks *ks, const struct sl_facts_pod *pod);
+void sl_ks_free_groups(struct sl_ks *ks);
 
 /* --- drive.c --- */
 uint64_t sl_ks_new_id(struct sl_ks *ks);

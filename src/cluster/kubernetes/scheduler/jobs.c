@@ -65,18 +65,21 @@ static uint32_t flags_of(const struct sl_ks_pod *pod)
 	       (pod->facts.terminates ? 0 : SL_JOB_PARKS | SL_JOB_KEEPS_HOST);
 }
 
-static uint32_t least_of(const struct sl_ks_job *job)
+static uint32_t least_of(struct sl_ks *ks, const struct sl_ks_job *job)
 {
 	uint32_t least = 0;
 
+	if (!job->is_gang)
+		return 1;
 	sl_list_foreach (link, &job->pods) {
 		const struct sl_ks_pod *pod =
 			SL_LIST_ENTRY(link, struct sl_ks_pod, in_job);
+		uint32_t says = pod->facts.group[0] ? sl_ks_group_least(ks, &pod->facts)
+						    : pod->facts.gang_min;
 
-		if (pod->facts.gang_min > least)
-			least = pod->facts.gang_min;
+		least = says > least ? says : least;
 	}
-	return job->is_gang ? least : 1;
+	return least;
 }
 
 static struct sl_ks_pod *first_of(const struct sl_ks_job *job)
@@ -103,7 +106,7 @@ static bool is_as_told(struct sl_ks *ks, const struct sl_ks_job *job)
 					->id &&
 		       job->priority == first_of(job)->facts.priority &&
 		       job->flags == flags_of(first_of(job)) &&
-		       job->least == least_of(job));
+		       job->least == least_of(ks, job));
 }
 
 /* --- Telling it. -------------------------------------------------------------------------- */
@@ -327,11 +330,14 @@ static void make(struct sl_ks *ks, struct sl_ks_job *job)
 
 	job->why[0] = '\0';
 	job->is_refused = false;
-	job->least = least_of(job);
+	job->least = least_of(ks, job);
 	look_at(job, &members, &standing);
 	if (!members)
 		return;
-	if (!job->least)
+	if (!job->least && first_of(job)->facts.group[0])
+		(void)snprintf(job->why, sizeof(job->why), "there is no PodGroup %.100s",
+			first_of(job)->facts.group);
+	else if (!job->least)
 		(void)snprintf(job->why, sizeof(job->why),
 			"its gang says nowhere how many of it must run together; "
 			"add " SL_FACTS_LABEL_GANG_MIN);

@@ -66,7 +66,7 @@ void sl_ks_on_slice(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t
 	struct sl_facts_slice facts;
 	struct sl_ks_node *node;
 
-	/* One that vanished unseen has no content: its node's name is found by that of the slice. */
+	/* One that vanished unseen has no content but its name, which has that of its node. */
 	if (!sl_facts_slice(object, &facts)) {
 		const char *name = sl_kube_text_at(object, "metadata", "name", NULL);
 		size_t length = strlen(name);

@@ -29,7 +29,7 @@ static void on_event(struct sl_ks *ks, enum sl_ks_watch which,
 	case SL_KUBE_TROUBLE:
 	default:
 		/* There is no such kind of object: there are none. */
-		if (event->status != 404 || which != SL_KS_WATCH_PROJECTS)
+		if (event->status != 404 || which < SL_KS_WATCH_PROJECTS)
 			return;
 	}
 	ks->synced |= 1u << which;
@@ -81,6 +81,11 @@ static void on_projects(void *context, const struct sl_kube_event *event)
 	on_event(context, SL_KS_WATCH_PROJECTS, event, sl_ks_on_project);
 }
 
+static void on_groups(void *context, const struct sl_kube_event *event)
+{
+	on_event(context, SL_KS_WATCH_GROUPS, event, sl_ks_on_group);
+}
+
 static void on_held(struct sl_ks *ks)
 {
 	static const struct {
@@ -96,6 +101,8 @@ static void on_held(struct sl_ks *ks)
 		[SL_KS_WATCH_PODS] = {"/api/v1/pods", NULL, on_pods},
 		[SL_KS_WATCH_PROJECTS] = {"/apis/sluice.dev/v1/projects", NULL,
 			on_projects},
+		[SL_KS_WATCH_GROUPS] = {"/apis/scheduling.k8s.io/v1beta1/podgroups", NULL,
+			on_groups},
 	};
 
 	sl_info("the Lease is ours; the cluster is being read");
@@ -156,6 +163,7 @@ int sl_kube_scheduler_new(sd_event *loop, const struct sl_kube_scheduler_options
 	sl_list_init(&ks->jobs);
 	sl_list_init(&ks->rules);
 	sl_list_init(&ks->projects);
+	sl_list_init(&ks->groups);
 	sl_list_init(&ks->changed_jobs);
 	sl_list_init(&ks->changed_claims);
 	sl_list_init(&ks->turns);
@@ -177,6 +185,7 @@ struct sl_ks *sl_kube_scheduler_free(struct sl_ks *ks)
 	ks->lease = sl_ks_lease_free(ks->lease);
 	sl_ks_free_objects(ks);
 	sl_ks_free_spaces(ks);
+	sl_ks_free_groups(ks);
 	ks->kube = sl_kube_free(ks->kube);
 	ks->timer = sd_event_source_disable_unref(ks->timer);
 	ks->teller = sd_event_source_disable_unref(ks->teller);
