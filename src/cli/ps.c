@@ -128,7 +128,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	sl_table_set(table, PROJECT, "%s", row->project);
 	sl_table_set(table, GPU, "%u", row->gpu);
 	sl_table_set(table, PRIO, "%d", priority(row));
-	sl_table_set(table, STATE, "%s", sl_state_shown(row, swap));
+	sl_table_set(table, STATE, "%s", sl_tell_shown(row, swap));
 	sl_table_set(
 		table, REQUEST, "%s", sl_state_request(row, swap, text, sizeof(text)));
 	sl_table_set(

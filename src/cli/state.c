@@ -19,11 +19,6 @@ const struct sl_msg_swap_row *sl_state_swap_of(
 	return NULL;
 }
 
-bool sl_state_is_away(const struct sl_msg_swap_row *swap)
-{
-	return swap && swap->residency > SL_WIRE_BOUND;
-}
-
 const char *sl_state_request(const struct sl_msg_use_row *row,
 	const struct sl_msg_swap_row *swap, char *buf, size_t size)
 {
@@ -43,23 +38,6 @@ const char *sl_state_longest(const struct sl_msg_swap_row *swap, char *buf, size
 	else
 		sl_table_age(swap->longest_wait_ms, buf, size);
 	return buf;
-}
-
-const char *sl_state_shown(
-	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap)
-{
-	if (row->flags & SL_USE_STOPPING)
-		return "stopping";
-	if (row->flags & SL_USE_LOST)
-		return "gpu lost";
-	if (row->flags & SL_USE_UNTAKEABLE)
-		return "untakeable";
-	/* What it gets above its limit matters when it is back. */
-	if (sl_state_is_away(swap) && row->state != SL_STATE_GONE)
-		return sl_tell_residency(swap->residency);
-	if (row->flags & SL_USE_OVER_LIMIT)
-		return "over limit";
-	return sl_tell_state(row->state);
 }
 
 const char *sl_state_condition(uint32_t condition)

@@ -14,16 +14,10 @@
 /* Of the rows of SL_LIST_SWAP (none of an older daemon), the workload's on that GPU, or NULL. */
 const struct sl_msg_swap_row *sl_state_swap_of(
 	const struct sl_rows *swap, uint64_t workload, uint32_t gpu);
-/* "stopping", "gpu lost", "untakeable", else where its memory is ("evicted"), "over limit", or the
- * state. swap may be NULL. */
-const char *sl_state_shown(
-	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap);
 /* What is guaranteed to it: "288Mi", or "-" while it has given that up. Returns buf; 16 bytes
  * suffice. */
 const char *sl_state_request(const struct sl_msg_use_row *row,
 	const struct sl_msg_swap_row *swap, char *buf, size_t size);
-/* Is it on the host, or on its way, so that its processes may have to wait? */
-bool sl_state_is_away(const struct sl_msg_swap_row *swap);
 /* How long it may have to wait to be resident: "12s", "endless", "-" if nobody competes. Returns
  * buf; 16 bytes suffice. */
 const char *sl_state_longest(const struct sl_msg_swap_row *swap, char *buf, size_t size);

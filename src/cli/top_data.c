@@ -70,7 +70,7 @@ static int ask_why(struct sl_rows *rows, struct sl_conn *conn, uint64_t workload
 /* Whether something may be in its way: it waits for memory, or to be back on its GPU. */
 static bool may_wait(const struct sl_top_line *line)
 {
-	return line->use->waiting || sl_state_is_away(line->swap);
+	return line->use->waiting || sl_tell_is_away(line->swap);
 }
 
 /* A workload on two GPUs is asked about once. */

@@ -49,6 +49,28 @@ const char *sl_tell_residency(uint32_t residency)
 	return residency < SL_WIRE_RESIDENCIES ? names[residency] : "?";
 }
 
+bool sl_tell_is_away(const struct sl_msg_swap_row *swap)
+{
+	return swap && swap->residency > SL_WIRE_BOUND;
+}
+
+const char *sl_tell_shown(
+	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap)
+{
+	if (row->flags & SL_USE_STOPPING)
+		return "stopping";
+	if (row->flags & SL_USE_LOST)
+		return "gpu lost";
+	if (row->flags & SL_USE_UNTAKEABLE)
+		return "untakeable";
+	/* What it gets above its limit matters when it is back. */
+	if (sl_tell_is_away(swap) && row->state != SL_STATE_GONE)
+		return sl_tell_residency(swap->residency);
+	if (row->flags & SL_USE_OVER_LIMIT)
+		return "over limit";
+	return sl_tell_state(row->state);
+}
+
 const char *sl_tell_gpu_state(const struct sl_msg_gpu_row *row)
 {
 	if (row->condition & SL_GPU_LOST)

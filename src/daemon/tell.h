@@ -19,6 +19,12 @@
 
 const char *sl_tell_state(uint32_t state);         /* "bound" */
 const char *sl_tell_residency(uint32_t residency); /* "evicted" */
+/* Is it on the host, or on its way, so that its processes may have to wait? */
+bool sl_tell_is_away(const struct sl_msg_swap_row *swap);
+/* How a workload stands on a GPU: "stopping", "gpu lost", "untakeable", else where its memory is
+ * ("evicted"), "over limit", or the state. swap may be NULL. */
+const char *sl_tell_shown(
+	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap);
 /* "lost", "degraded", "stale" (not measured for 5 s), "ok". */
 const char *sl_tell_gpu_state(const struct sl_msg_gpu_row *row);
 /* Has a job in this state ended? */
