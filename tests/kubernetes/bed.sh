@@ -125,16 +125,16 @@ boot() { # boot [control|node]: with NODES nodes, 1 by default
 	kubectl apply -f "$here/../../docs/kubernetes/rbac.yaml" >/dev/null || bad "the roles are refused"
 	kubectl apply -f "$here/../../docs/kubernetes/class.yaml" >/dev/null || bad "the DeviceClass is refused"
 }
-account() { # account NAME FILE: a kubeconfig with the rights of a service account of ours
+account() { # account NAME FILE [NODE]: a kubeconfig with the rights of a service account of ours, as a pod on that node has them
 	upto 30 kubectl -n sluice get serviceaccount "$1" || bad "no service account $1"
-	token=$(kubectl -n sluice create token "$1") || bad "no token for $1"
+	token=$(kubectl -n sluice create token "$1" ${3:+--bound-object-kind Node --bound-object-name "$3"}) || bad "no token for $1"
 	sed "s/token: \"[^\"]*\"/token: \"$token\"/" "$KUBECONFIG" >"$2"
 	grep -qF "$token" "$2" || bad "the kubeconfig keeps its token"
 }
 nodes() { # nodes ARGUMENTS...: sluiced and sluice-kube on each node, on software GPUs of its own (sluice softgpu ARGUMENTS)
 	for n in $(seq "${NODES:-1}"); do
 		mkdir -p "$work/node$n"
-		account sluice-node "$work/node$n/kube.conf"
+		account sluice-node "$work/node$n/kube.conf" "node$n"
 		"$build/sluice" softgpu "$@" --shared -- "$here/box" "$n" >"$work/node$n/box.log" 2>&1 &
 		boxes="$boxes $!"
 	done

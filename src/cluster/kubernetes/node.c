@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "cluster/kubernetes/api.h"
 #include "cluster/kubernetes/node_internal.h"
+#include "cluster/kubernetes/story.h"
 
 #define GPUS_EVERY (5 * SL_S)
 
@@ -55,6 +56,16 @@ static const struct sl_kube_node_gpu *known(
 	return NULL;
 }
 
+const struct sl_kube_node_gpu *sl_kube_node_gpu_of(
+	const struct sl_kube_node *node, const char *device)
+{
+	for (size_t i = 0; i < node->gpu_count; i++) {
+		if (strcmp(node->gpus[i].device, device) == 0)
+			return &node->gpus[i];
+	}
+	return NULL;
+}
+
 static void take_gpu(struct sl_kube_node *node, const struct sl_msg_gpu_row *row)
 {
 	struct sl_kube_node_gpu *gpu = &node->found[node->found_count];
@@ -62,8 +73,9 @@ static void take_gpu(struct sl_kube_node *node, const struct sl_msg_gpu_row *row
 
 	if (node->found_count == SL_KUBE_GPUS_MAX)
 		return;
-	*gpu = (struct sl_kube_node_gpu){
-		.shareable_bytes = row->shareable_bytes, .condition = row->condition};
+	*gpu = (struct sl_kube_node_gpu){.number = row->gpu,
+		.shareable_bytes = row->shareable_bytes,
+		.condition = row->condition};
 	sl_wire_uuid_format(row->uuid, gpu->uuid);
 	sl_wire_str(gpu->model, sizeof(gpu->model), row->name);
 	sl_wire_str(gpu->pci, sizeof(gpu->pci), row->pci);
@@ -198,6 +210,8 @@ static int open_all(struct sl_kube_node *node, struct sl_error *err)
 	if (r == 0)
 		r = sd_event_add_time_relative(node->loop, &node->timer, CLOCK_MONOTONIC,
 			GPUS_EVERY / SL_US, 0, on_timer, node);
+	if (r >= 0)
+		r = sl_kube_story_new(node, &node->story);
 	if (r < 0) {
 		sl_error_set(err, "cannot start the driver of node %.100s: %s",
 			node->options.name, strerror(-r));
@@ -235,6 +249,7 @@ struct sl_kube_node *sl_kube_node_free(struct sl_kube_node *node)
 	sl_kube_node_end_sync(node);
 	node->kubelet = sl_kubelet_free(node->kubelet);
 	node->publisher = sl_kube_publisher_free(node->publisher);
+	node->story = sl_kube_story_free(node->story);
 	node->line = sl_line_free(node->line);
 	node->kube = sl_kube_free(node->kube);
 	node->timer = sd_event_source_disable_unref(node->timer);

@@ -19,11 +19,13 @@
 struct sl_kube_node_gpu {
 	char uuid[41], model[64], pci[32];
 	char device[SL_KUBE_DEVICE_NAME_MAX];
+	uint32_t number;          /* as sluiced counts them now */
 	uint64_t shareable_bytes; /* of a lost one: the last that was known */
 	uint32_t condition;       /* SL_GPU_* */
 };
 
 struct sl_kube_sync;
+struct sl_kube_story;
 
 struct sl_kube_node {
 	sd_event *loop;
@@ -44,7 +46,12 @@ struct sl_kube_node {
 	uint32_t sync_in;          /* questions for GPUs until the next comparison */
 	struct sl_link works;      /* prepare.c: those that are open */
 	struct sl_kube_sync *sync; /* sync.c: while it goes on */
+	struct sl_kube_story *story;
 };
+
+/* Of that device of the slice; NULL: the node does not have it. */
+const struct sl_kube_node_gpu *sl_kube_node_gpu_of(
+	const struct sl_kube_node *node, const char *device);
 
 /* --- prepare.c --- */
 

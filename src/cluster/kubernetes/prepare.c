@@ -14,6 +14,7 @@
 #include "cluster/kubernetes/api.h"
 #include "cluster/kubernetes/cdi.h"
 #include "cluster/kubernetes/node_internal.h"
+#include "cluster/kubernetes/story.h"
 #include "wire/wire.h"
 
 /* Eight UUIDs. */
@@ -27,6 +28,7 @@ struct work {
 	bool unprepares;
 	struct sl_kube_call *call;
 	struct sl_share share;
+	json_t *found; /* the claim */
 };
 
 static struct work *work_new(struct sl_kube_node *node,
@@ -60,6 +62,7 @@ static void finish(struct work *w, const struct sl_kubelet_device *devices, size
 	if (w->node->line)
 		sl_line_forget(w->node->line, w);
 	sl_kubelet_done(w->work, devices, count, err);
+	json_decref(w->found);
 	free(w);
 }
 
@@ -85,16 +88,6 @@ void sl_kube_node_end_works(struct sl_kube_node *node)
 
 /* --- the claim's workload ----------------------------------------------------------------- */
 
-static const struct sl_kube_node_gpu *gpu_of(
-	const struct sl_kube_node *node, const char *device)
-{
-	for (size_t i = 0; i < node->gpu_count; i++) {
-		if (strcmp(node->gpus[i].device, device) == 0)
-			return &node->gpus[i];
-	}
-	return NULL;
-}
-
 /* UUIDs of its GPUs, in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID, with commas. */
 static int visible_of(const struct sl_kube_node *node, const struct sl_share *share,
 	char *buf, size_t size, struct sl_error *err)
@@ -112,7 +105,7 @@ static int visible_of(const struct sl_kube_node *node, const struct sl_share *sh
 	}
 	for (uint32_t i = 0; i < share->count; i++) {
 		const struct sl_kube_node_gpu *gpu =
-			gpu_of(node, share->devices[i].device);
+			sl_kube_node_gpu_of(node, share->devices[i].device);
 		uint32_t place = i;
 
 		if (!gpu) {
@@ -250,7 +243,8 @@ static void done(struct work *w)
 
 	for (uint32_t i = 0; i < w->share.count; i++) {
 		const struct sl_share_device *share = &w->share.devices[i];
-		const struct sl_kube_node_gpu *gpu = gpu_of(w->node, share->device);
+		const struct sl_kube_node_gpu *gpu =
+			sl_kube_node_gpu_of(w->node, share->device);
 
 		devices[i] = (struct sl_kubelet_device){.request = share->request,
 			.pool = o->name,
@@ -264,6 +258,7 @@ static void done(struct work *w)
 		devices[i].cdi[1] = vendor[i];
 	}
 	sl_info("claim %s/%s is prepared", w->claim.namespace, w->claim.name);
+	sl_kube_story_claim(w->node->story, w->found, &w->share);
 	finish(w, devices, w->share.count, NULL);
 }
 
@@ -302,6 +297,7 @@ static void on_claim(void *context, const struct sl_kube_answer *answer)
 		fail(w, "%s", answer->error);
 		return;
 	}
+	w->found = json_incref(answer->body);
 	r = sl_share_read(answer->body, w->node->options.name, &w->share, &err);
 	if (r == SL_SHARE_NONE)
 		sl_error_set(&err, "no GPU of this node is allocated to the claim");
@@ -385,6 +381,7 @@ void sl_kube_node_unprepare(
 	/* What is under way for it would be nobody's afterwards. */
 	end_prepares(w);
 	sl_kube_node_sync_forget(node, claim->uid);
+	sl_kube_story_forget(node->story, claim->uid);
 	if (!sl_cdi_is_uid(claim->uid)) {
 		fail(w, "'%.63s' is no uid", claim->uid);
 		return;

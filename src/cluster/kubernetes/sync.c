@@ -15,6 +15,7 @@
 #include "cluster/kubernetes/api.h"
 #include "cluster/kubernetes/cdi.h"
 #include "cluster/kubernetes/node_internal.h"
+#include "cluster/kubernetes/story.h"
 #include "cluster/kubernetes/parse.h"
 
 #define CLAIMS_PATH "/apis/resource.k8s.io/v1/resourceclaims?limit=250"
@@ -134,6 +135,7 @@ static void end_those_without_claims(struct sl_kube_sync *sync)
 		if (trace->claim || !(trace->file || trace->entry))
 			continue;
 		sl_info("claim %s is gone, and so is what it had here", trace->uid);
+		sl_kube_story_forget(sync->node->story, trace->uid);
 		if (trace->file &&
 			sl_cdi_remove(sync->node->options.cdi, trace->uid, &err) < 0)
 			sl_warning("%s", err.text);
@@ -162,6 +164,8 @@ static void take_claim(struct sl_kube_sync *sync, const json_t *claim)
 	/* A file without a workload: sluiced has forgotten it. */
 	if (r == SL_SHARE_OK && trace->file && !trace->entry)
 		add_again(sync->node, &share);
+	if (r == SL_SHARE_OK && trace->file)
+		sl_kube_story_claim(sync->node->story, claim, &share);
 }
 
 static void on_claims(void *context, const struct sl_kube_answer *answer)
@@ -185,6 +189,7 @@ static void on_claims(void *context, const struct sl_kube_answer *answer)
 		return;
 	}
 	end_those_without_claims(sync);
+	sl_kube_story_is_whole(sync->node->story);
 	sl_kube_node_end_sync(sync->node);
 }
 
@@ -238,10 +243,12 @@ static void on_entries(void *context, const union sl_msg *msg, const struct sl_e
 	}
 	if (sl_cdi_list(sync->node->options.cdi, on_file, sync, &text) < 0)
 		sl_warning("%s", text.text);
-	if (sync->count)
+	if (sync->count) {
 		ask_for_claims(sync, "");
-	else
-		sl_kube_node_end_sync(sync->node);
+		return;
+	}
+	sl_kube_story_is_whole(sync->node->story);
+	sl_kube_node_end_sync(sync->node);
 }
 
 void sl_kube_node_sync(struct sl_kube_node *node)

@@ -1,0 +1,34 @@
+/*
+ * order - what users want of a running pod's workload, as its annotations say
+ *
+ *   sluice.dev/limit: 12Gi     the new limit of each GPU; without it the claim's own counts
+ *   sluice.dev/park: "true"    its memory leaves the GPU until the annotation goes or changes
+ *
+ * Besides, the pod's condition sluice.dev/Parked with status True parks it: only who may write
+ * pods/status can order that. Several pods may use one claim: the limit of the first by name that
+ * has one counts, and each may park. Pure.
+ */
+#ifndef SL_CLUSTER_KUBERNETES_ORDER_H
+#define SL_CLUSTER_KUBERNETES_ORDER_H
+
+#include <jansson.h>
+
+#include "base/error.h"
+
+#define SL_KUBE_LIMIT_ANNOTATION "sluice.dev/limit"
+#define SL_KUBE_PARK_ANNOTATION  "sluice.dev/park"
+#define SL_KUBE_PARKED_CONDITION "sluice.dev/Parked"
+
+/* The limit that text asks for, of a workload with that request on GPUs that can share most_bytes
+ * (0: not known). False: it cannot be; err says why and what to write. */
+SL_MUST_CHECK bool sl_kube_order_limit(const char *text, uint64_t request_bytes,
+	uint64_t most_bytes, uint64_t *limit_bytes, struct sl_error *err);
+
+/* Whether the pod is to be parked. err, where the annotation is neither true nor false: it counts
+ * as false. */
+SL_MUST_CHECK bool sl_kube_order_park(const json_t *pod, struct sl_error *err);
+
+/* The names of the claims that a pod uses, an array: a new reference, NULL without memory. */
+json_t *sl_kube_order_claims(const json_t *pod);
+
+#endif
