@@ -32,6 +32,7 @@ void sl_kube_config_fini(struct sl_kube_config *config)
 	free(config->token);
 	free(config->token_path);
 	free(config->server);
+	free(config->namespace);
 	*config = (struct sl_kube_config){0};
 }
 
@@ -62,6 +63,20 @@ static int check_readable(const char *path, struct sl_error *err)
 	return sl_err_origin(-ENOENT);
 }
 
+/* Of the pod; nobody else needs it. */
+static int read_namespace(struct sl_kube_config *out, const char *folder)
+{
+	sl_cleanup(sl_freep) char *text = NULL;
+	char path[PATH_MAX];
+	size_t size;
+
+	(void)snprintf(path, sizeof(path), "%s/namespace", folder);
+	if (sl_file_read(path, 256, &text, &size) < 0)
+		return 0;
+	text[strcspn(text, "\r\n")] = '\0';
+	return text[0] ? print(&out->namespace, "%s", text) : 0;
+}
+
 static int fill_inside(
 	struct sl_kube_config *out, const char *folder, struct sl_error *err)
 {
@@ -86,6 +101,8 @@ static int fill_inside(
 		r = check_readable(out->path[SL_KUBE_CA], err);
 	if (r == 0)
 		r = check_readable(out->token_path, err);
+	if (r == 0)
+		r = read_namespace(out, folder);
 	return r;
 }
 
@@ -104,7 +121,8 @@ int sl_kube_config_inside(
 /* --- a kubeconfig -------------------------------------------------------------------------- */
 
 struct reader {
-	const char *name; /* of the file */
+	const char *name;    /* of the file */
+	const char *context; /* NULL: the current one */
 	yaml_parser_t parser;
 	yaml_document_t document;
 	struct sl_error *err;
@@ -326,15 +344,23 @@ static int set_user(struct reader *reader, const yaml_node_t *user)
 static int read_document(struct reader *reader)
 {
 	const yaml_node_t *root = yaml_document_get_root_node(&reader->document);
-	const char *current = text_of(reader, root, "current-context");
+	const char *current = reader->context ? reader->context
+					      : text_of(reader, root, "current-context");
 	const yaml_node_t *context = entry(reader, "contexts", current, "context");
+	const char *namespace = text_of(reader, context, "namespace");
 	int r;
 
+	if (!context && reader->context)
+		return bad(reader,
+			"there is no context %.100s; see kubectl config get-contexts",
+			reader->context);
 	if (!context)
 		return bad(reader, "no current-context; choose one with kubectl config "
 				   "use-context NAME");
 	r = set_cluster(reader, entry(reader, "clusters",
 					text_of(reader, context, "cluster"), "cluster"));
+	if (r == 0 && namespace)
+		r = print(&reader->out->namespace, "%s", namespace);
 	if (r < 0)
 		return r;
 	return set_user(
@@ -360,10 +386,10 @@ static int read_text(struct reader *reader, const char *text, size_t size)
 	return r;
 }
 
-int sl_kube_config_file(
-	struct sl_kube_config *out, const char *path, struct sl_error *err)
+static int read_file(struct sl_kube_config *out, const char *path, const char *context,
+	struct sl_error *err)
 {
-	struct reader reader = {.name = path, .out = out, .err = err};
+	struct reader reader = {.name = path, .context = context, .out = out, .err = err};
 	sl_cleanup(sl_freep) char *text = NULL;
 	size_t size = 0;
 	int r;
@@ -382,19 +408,31 @@ int sl_kube_config_file(
 	return r;
 }
 
+int sl_kube_config_file(
+	struct sl_kube_config *out, const char *path, struct sl_error *err)
+{
+	return read_file(out, path, NULL, err);
+}
+
 int sl_kube_config_find(
 	struct sl_kube_config *out, const char *path, struct sl_error *err)
+{
+	return sl_kube_config_choose(out, path, NULL, err);
+}
+
+int sl_kube_config_choose(struct sl_kube_config *out, const char *path,
+	const char *context, struct sl_error *err)
 {
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *named = getenv("KUBECONFIG"), *home = getenv("HOME");
 	char at_home[PATH_MAX];
 
 	if (path)
-		return sl_kube_config_file(out, path, err);
-	if (host && *host)
+		return read_file(out, path, context, err);
+	if (host && *host && !context)
 		return sl_kube_config_inside(out, NULL, err);
 	if (named && *named)
-		return sl_kube_config_file(out, named, err);
+		return read_file(out, named, context, err);
 	(void)snprintf(at_home, sizeof(at_home), "%s/.kube/config", home ? home : "");
-	return sl_kube_config_file(out, at_home, err);
+	return read_file(out, at_home, context, err);
 }

@@ -23,6 +23,7 @@ struct sl_kube_config {
 	char *path[SL_KUBE_FILES]; /* PEM; without a CA the system's authorities count */
 	char *token;               /* fixed */
 	char *token_path;          /* or read again whenever the file changes */
+	char *namespace;           /* of the context, or of the pod; NULL: none is said */
 	bool is_inside;            /* in the cluster: no proxy */
 	/* Anonymous memory behind path[], or 0. Never 0 itself: standard input is open. */
 	int memory[SL_KUBE_FILES];
@@ -42,5 +43,8 @@ SL_MUST_CHECK int sl_kube_config_file(
  * above. */
 SL_MUST_CHECK int sl_kube_config_find(
 	struct sl_kube_config *out, const char *path, struct sl_error *err);
+/* As sl_kube_config_find; context: another one than the current, of a kubeconfig; NULL: that. */
+SL_MUST_CHECK int sl_kube_config_choose(struct sl_kube_config *out, const char *path,
+	const char *context, struct sl_error *err);
 
 #endif

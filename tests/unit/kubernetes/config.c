@@ -48,7 +48,9 @@ static void inside_a_pod(void **state)
 	put("ca.crt", "ca");
 	assert_int_equal(sl_kube_config_inside(&config, folder, &err), -ENOENT);
 	put("token", "t");
+	put("namespace", "team");
 	assert_int_equal(sl_kube_config_inside(&config, folder, &err), 0);
+	assert_string_equal(config.namespace, "team");
 	assert_string_equal(config.server, "https://10.96.0.1:6443");
 	(void)snprintf(want, sizeof(want), "%s/token", folder);
 	assert_string_equal(config.token_path, want);
@@ -104,6 +106,28 @@ static void a_kubeconfig(void **state)
 	(void)setenv("HOME", folder, 1);
 	assert_int_equal(sl_kube_config_find(&config, NULL, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "/.kube/config"));
+}
+
+static void another_context(void **state)
+{
+	struct sl_kube_config config;
+	struct sl_error err = {{0}};
+
+	put("k", "current-context: here\n"
+		 "contexts: [{name: here, context: {cluster: c, user: u}},\n"
+		 " {name: there, context: {cluster: d, user: u, namespace: team}}]\n"
+		 "clusters: [{name: c, cluster: {server: 'https://c'}},\n"
+		 " {name: d, cluster: {server: 'https://d'}}]\n" USER);
+	assert_int_equal(sl_kube_config_choose(&config, path, NULL, &err), 0);
+	assert_string_equal(config.server, "https://c");
+	assert_null(config.namespace);
+	sl_kube_config_fini(&config);
+	assert_int_equal(sl_kube_config_choose(&config, path, "there", &err), 0);
+	assert_string_equal(config.server, "https://d");
+	assert_string_equal(config.namespace, "team");
+	sl_kube_config_fini(&config);
+	assert_int_equal(sl_kube_config_choose(&config, path, "gone", &err), -EINVAL);
+	assert_non_null(strstr(err.text, "no context gone; see kubectl config"));
 }
 
 static void mistakes_have_a_remedy(void **state)
@@ -164,6 +188,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(inside_a_pod),
 		TEST(a_kubeconfig),
+		TEST(another_context),
 		TEST(mistakes_have_a_remedy),
 	};
 
