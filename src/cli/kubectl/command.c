@@ -209,7 +209,7 @@ int kubectl_set(struct kubectl *k, const char *name)
 
 	if (!k->limit)
 		return kubectl_fail("set changes the limit: write set POD --limit 12Gi");
-	if (!sl_kube_order_limit(k->limit, 0, 0, &order.limit_bytes, &err))
+	if (!sl_kube_order_limit(k->limit, 0, 0, UINT64_MAX, &order.limit_bytes, &err))
 		return kubectl_fail("%s", err.text);
 	r = carry_out(&order, &claims);
 	if (r == 0)

@@ -5,6 +5,7 @@
  * remembered that matters after a restart. A refusal is told on the pod, and tried again, since
  * what was in the way may go.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ static struct sl_kube_pod *find(const struct sl_kube_story *story, const char *u
 void sl_kube_obey_free_pod(struct sl_kube_pod *pod)
 {
 	sl_list_unlink(&pod->link);
+	sl_kube_cancel(&pod->call);
 	json_decref(pod->claims);
 	free(pod);
 }
@@ -47,6 +49,7 @@ static struct sl_kube_pod *add(struct sl_kube_story *story, const json_t *object
 		sl_kube_text_at(object, "metadata", "name", NULL));
 	sl_wire_str(pod->namespace, sizeof(pod->namespace),
 		sl_kube_text_at(object, "metadata", "namespace", NULL));
+	pod->story = story;
 	sl_list_init(&pod->link);
 	sl_list_push_tail(&story->pods, &pod->link);
 	return pod;
@@ -82,6 +85,8 @@ static void take(struct sl_kube_story *story, const json_t *object)
 	json_decref(pod->claims);
 	pod->claims = claims;
 	pod->has_limit = json_is_string(limit);
+	if (pod->has_limit && strcmp(pod->limit, json_string_value(limit)) != 0)
+		pod->knows_bound = false;
 	sl_wire_str(pod->limit, sizeof(pod->limit),
 		pod->has_limit ? json_string_value(limit) : "");
 	if (!pod->has_limit)
@@ -141,6 +146,40 @@ static bool is_parked(const struct sl_kube_pod *pod)
 }
 
 /* --- limit -------------------------------------------------------------------------------- */
+
+static void on_namespace(void *context, const struct sl_kube_answer *answer)
+{
+	struct sl_kube_pod *pod = context;
+	struct sl_error err = {0};
+
+	if (answer->error[0])
+		sl_error_set(&err, "the bounds of the namespace are not known: %s",
+			answer->error);
+	else
+		pod->knows_bound =
+			sl_kube_order_bound(answer->body, &pod->bound_bytes, &err);
+	if (pod->knows_bound)
+		sl_kube_story_hurry(pod->story);
+	else
+		refuse(pod->story, pod, "LimitRefused", &pod->limit_told, &err);
+}
+
+/* An order may not go where the claim itself could not. */
+static bool knows_bound(struct sl_kube_pod *pod, sl_ns now)
+{
+	char path[SL_SHARE_NAME_BYTES + 32];
+
+	if (pod->knows_bound || pod->call || now < pod->bound_again_at)
+		return pod->knows_bound;
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s", pod->namespace);
+	pod->bound_again_at = now + AGAIN_AFTER;
+	if (sl_kube_call(pod->story->node->kube,
+		    &(struct sl_kube_request){
+			    .path = path, .done = on_namespace, .context = pod},
+		    &pod->call) < 0)
+		sl_debug("the client has ended");
+	return false;
+}
 
 /* What the smallest of its GPUs can share; 0: not known. */
 static uint64_t most_bytes(const struct sl_kube_holder *holder)
@@ -213,8 +252,10 @@ static void obey_limit(struct sl_kube_holder *holder, sl_ns now)
 
 	if (!holder->uses[0].is_there)
 		return;
+	if (pod && !knows_bound(pod, now))
+		return;
 	if (pod && !sl_kube_order_limit(pod->limit, holder->uses[0].row.request_bytes,
-			   most_bytes(holder), &limit, &err)) {
+			   most_bytes(holder), pod->bound_bytes, &limit, &err)) {
 		refuse(holder->story, pod, "LimitRefused", &pod->limit_told, &err);
 		return;
 	}

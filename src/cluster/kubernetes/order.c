@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/amount.h"
+#include "cluster/kubernetes/claimspec.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/quantity.h"
 #include "cluster/kubernetes/slice.h"
@@ -24,7 +25,7 @@ static bool says_bytes(const char *text, char *better, size_t size)
 }
 
 bool sl_kube_order_limit(const char *text, uint64_t request_bytes, uint64_t most_bytes,
-	uint64_t *limit_bytes, struct sl_error *err)
+	uint64_t bound_bytes, uint64_t *limit_bytes, struct sl_error *err)
 {
 	char better[64], amount[32], bound[SL_KUBE_QUANTITY_MAX];
 	uint64_t bytes;
@@ -59,8 +60,26 @@ bool sl_kube_order_limit(const char *text, uint64_t request_bytes, uint64_t most
 			text, sl_kube_quantity(most_bytes / SL_MIB * SL_MIB, bound));
 		return false;
 	}
+	if (bytes > bound_bytes) {
+		sl_error_set(err,
+			SL_KUBE_LIMIT_ANNOTATION
+			": %.60s is above what the namespace allows "
+			"(sluice.dev/max-limit); write at most %s",
+			text, sl_kube_quantity(bound_bytes, bound));
+		return false;
+	}
 	*limit_bytes = bytes;
 	return true;
+}
+
+bool sl_kube_order_bound(
+	const json_t *namespace, uint64_t *bound_bytes, struct sl_error *err)
+{
+	struct sl_bounds bounds;
+	bool is_right = sl_bounds_read(namespace, &bounds, err);
+
+	*bound_bytes = bounds.max_limit;
+	return is_right;
 }
 
 static bool is_ordered(const json_t *pod)

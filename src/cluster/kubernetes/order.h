@@ -20,9 +20,15 @@
 #define SL_KUBE_PARKED_CONDITION "sluice.dev/Parked"
 
 /* The limit that text asks for, of a workload with that request on GPUs that can share most_bytes
- * (0: not known). False: it cannot be; err says why and what to write. */
+ * (0: not known), in a namespace whose bound that is (UINT64_MAX: none). False: it cannot be; err
+ * says why and what to write. */
 SL_MUST_CHECK bool sl_kube_order_limit(const char *text, uint64_t request_bytes,
-	uint64_t most_bytes, uint64_t *limit_bytes, struct sl_error *err);
+	uint64_t most_bytes, uint64_t bound_bytes, uint64_t *limit_bytes,
+	struct sl_error *err);
+
+/* The bound of limits in a namespace; UINT64_MAX: it has none. False: it is no amount (err). */
+SL_MUST_CHECK bool sl_kube_order_bound(
+	const json_t *namespace, uint64_t *bound_bytes, struct sl_error *err);
 
 /* Whether the pod is to be parked. err, where the annotation is neither true nor false: it counts
  * as false. */

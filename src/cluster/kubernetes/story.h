@@ -10,7 +10,7 @@
  * A claim's status is written when it differs, at most every 2 s; figures that go on changing are
  * written less and less often, down to every 32 s. Loop's thread.
  *
- * Needs: list, watch pods; patch resourceclaims/status; and as told.h.
+ * Needs: list, watch pods; get namespaces; patch resourceclaims/status; and as told.h.
  */
 #ifndef SL_CLUSTER_KUBERNETES_STORY_H
 #define SL_CLUSTER_KUBERNETES_STORY_H

@@ -46,10 +46,16 @@ struct sl_kube_holder {
 /* A pod of this node that uses claims. */
 struct sl_kube_pod {
 	struct sl_link link;
+	struct sl_kube_story *story;
 	char namespace[SL_SHARE_NAME_BYTES], name[SL_SHARE_NAME_BYTES], uid[64];
 	json_t *claims; /* their names */
 	bool has_limit, is_parked;
 	char limit[64]; /* the annotation */
+	/* The namespace's bound of limits, asked for when the annotation is new; UINT64_MAX: none. */
+	bool knows_bound;
+	uint64_t bound_bytes;
+	sl_ns bound_again_at;
+	struct sl_kube_call *call;
 	/* What was told of its orders, "": nothing. */
 	struct sl_error limit_told, park_told;
 };

@@ -34,8 +34,8 @@ static void limits(void **state)
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		struct sl_error err = {0};
 		uint64_t limit = 0;
-		bool is_right =
-			sl_kube_order_limit(rows[i].text, REQUEST, MOST, &limit, &err);
+		bool is_right = sl_kube_order_limit(
+			rows[i].text, REQUEST, MOST, UINT64_MAX, &limit, &err);
 
 		assert_row_u64(rows[i].text, is_right, rows[i].limit != 0);
 		assert_row_u64(rows[i].text, limit, rows[i].limit);
@@ -50,8 +50,20 @@ static void a_gpu_that_is_not_known_bounds_nothing(void **state)
 	struct sl_error err = {0};
 	uint64_t limit = 0;
 
-	assert_true(sl_kube_order_limit("64Gi", REQUEST, 0, &limit, &err));
+	assert_true(sl_kube_order_limit("64Gi", REQUEST, 0, UINT64_MAX, &limit, &err));
 	assert_int_equal(limit, 64 * SL_GIB);
+}
+
+static void a_namespace_bounds_it(void **state)
+{
+	struct sl_error err = {0};
+	uint64_t limit = 0;
+
+	assert_true(sl_kube_order_limit("8Gi", REQUEST, MOST, 8 * SL_GIB, &limit, &err));
+	assert_false(sl_kube_order_limit("9Gi", REQUEST, MOST, 8 * SL_GIB, &limit, &err));
+	assert_non_null(strstr(err.text, "sluice.dev/max-limit"));
+	assert_non_null(strstr(err.text, "write at most 8Gi"));
+	assert_int_equal(limit, 8 * SL_GIB);
 }
 
 #define POD(annotations, conditions)                         \
@@ -122,6 +134,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(limits),
 		cmocka_unit_test(a_gpu_that_is_not_known_bounds_nothing),
+		cmocka_unit_test(a_namespace_bounds_it),
 		cmocka_unit_test(parking),
 		cmocka_unit_test(claims_of_a_pod),
 	};
