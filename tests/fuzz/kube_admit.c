@@ -49,29 +49,38 @@ static void review_text(char *text, size_t size)
 	json_decref(json);
 }
 
-/* Each line is an annotation: its first byte chooses the key, the rest is the value. */
+static const char *const keys[] = {"gpu-fraction", "gpu-memory", "gpu-fraction-limit",
+	"gpu-memory.limit", "gpu-fraction-num-devices", "gpu-fraction-container-name",
+	"nvidia.com/container.a.gpu-memory.request",
+	"nvidia.com/container.a.gpu-memory.limit",
+	"nvidia.com/container.b.gpu-memory.limit",
+	"nvidia.com/container..gpu-memory.limit", "nvidia.com/container.limit",
+	"sluice.dev/default-limit", "sluice.dev/max-request", "sluice.dev/max-limit"};
+static const char *const words[] = {
+	"0.5", "1", "2", "8192", "4Gi", "2Gi", "90Gi", "8G", "a", "b", ""};
+/* That choose key and word. */
+#define CHOSEN 12
+
+/* The first bytes choose annotations that make sense. Of the rest each line is one: its first byte
+ * chooses the key, what follows is the value. */
 static json_t *annotations_of(const uint8_t *data, size_t size)
 {
-	static const char *const keys[] = {"gpu-fraction", "gpu-memory",
-		"gpu-fraction-limit", "gpu-memory.limit", "gpu-fraction-num-devices",
-		"gpu-fraction-container-name",
-		"nvidia.com/container.a.gpu-memory.request",
-		"nvidia.com/container.a.gpu-memory.limit",
-		"nvidia.com/container.b.gpu-memory.limit",
-		"nvidia.com/container..gpu-memory.limit", "nvidia.com/container.limit",
-		"sluice.dev/default-limit", "sluice.dev/max-request",
-		"sluice.dev/max-limit"};
 	json_t *annotations = json_object();
 
+	for (size_t i = 0; i < CHOSEN && size > 1; i += 2, data += 2, size -= 2)
+		if (data[0] & 1)
+			(void)json_object_set_new(annotations,
+				keys[(data[0] >> 1) % SL_ARRAY_LEN(keys)],
+				json_string(words[data[1] % SL_ARRAY_LEN(words)]));
 	while (size > 0) {
 		const uint8_t *end = memchr(data, '\n', size);
 		size_t line = end ? (size_t)(end - data) : size;
-		json_t *value = line > 1 ? json_stringn((const char *)data + 1, line - 1)
-					 : json_null();
+		json_t *value =
+			line > 1 ? json_stringn((const char *)data + 1, line - 1) : NULL;
 
 		if (value)
-			(void)json_object_set_new(annotations,
-				keys[line ? data[0] % SL_ARRAY_LEN(keys) : 0], value);
+			(void)json_object_set_new(
+				annotations, keys[data[0] % SL_ARRAY_LEN(keys)], value);
 		line += end ? 1 : 0;
 		data += line;
 		size -= line;

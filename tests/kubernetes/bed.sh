@@ -131,15 +131,22 @@ account() { # account NAME FILE [NODE]: a kubeconfig with the rights of a servic
 	sed "s/token: \"[^\"]*\"/token: \"$token\"/" "$KUBECONFIG" >"$2"
 	grep -qF "$token" "$2" || bad "the kubeconfig keeps its token"
 }
-nodes() { # nodes ARGUMENTS...: sluiced and sluice-kube on each node, on software GPUs of its own (sluice softgpu ARGUMENTS)
-	for n in $(seq "${NODES:-1}"); do
-		mkdir -p "$work/node$n"
-		account sluice-node "$work/node$n/kube.conf" "node$n"
-		"$build/sluice" softgpu "$@" --shared -- "$here/box" "$n" >"$work/node$n/box.log" 2>&1 &
-		boxes="$boxes $!"
+node() { # node N ARGUMENTS...: sluiced and sluice-kube on one node, on software GPUs of its own (sluice softgpu ARGUMENTS)
+	n=$1
+	shift
+	mkdir -p "$work/node$n"
+	account sluice-node "$work/node$n/kube.conf" "node$n"
+	"$build/sluice" softgpu "$@" --shared -- "$here/box" "$n" >"$work/node$n/box.log" 2>&1 &
+	boxes="$boxes $!"
+}
+published() { # published N
+	upto 30 sh -c "'$cache/kubectl' get resourceslices | grep -q node$1-gpu.sluice.dev" || bad "the GPUs of node$1 are not published"
+}
+nodes() { # nodes ARGUMENTS...: all nodes
+	for i in $(seq "${NODES:-1}"); do
+		node "$i" "$@"
 	done
-	for n in $(seq "${NODES:-1}"); do
-		upto 30 sh -c "'$cache/kubectl' get resourceslices | grep -q node$n-gpu.sluice.dev" || bad "the GPUs of node$n are not published"
+	for i in $(seq "${NODES:-1}"); do
+		published "$i"
 	done
 }
-

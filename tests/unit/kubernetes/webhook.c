@@ -160,6 +160,8 @@ static void serve(struct exchange *exchange)
 		patch_hook(exchange);
 	} else if (strcmp(path, "/api/v1/namespaces/team") == 0) {
 		exchange->text = text("{\"metadata\":{\"name\":\"team\"}}");
+	} else if (strcmp(path, "/api/v1/namespaces/slow") == 0) {
+		exchange->how = HANG;
 	} else if (strcmp(path, TEMPLATES) == 0) {
 		exchange->status = api.templates_status;
 		exchange->text = text("{\"message\":\"told\"}");
@@ -183,6 +185,7 @@ struct client {
 	char answer[65536];
 	size_t used;
 	char error[CURL_ERROR_SIZE];
+	char certificate[4096]; /* PEM, that it was served with */
 };
 
 static size_t take(char *data, size_t one, size_t size, void *context)
@@ -194,6 +197,19 @@ static size_t take(char *data, size_t one, size_t size, void *context)
 		client->used += size;
 	}
 	return size;
+}
+
+static void note_certificate(CURL *easy, struct client *client)
+{
+	struct curl_certinfo *info = NULL;
+
+	if (curl_easy_getinfo(easy, CURLINFO_CERTINFO, &info) != CURLE_OK || !info ||
+		info->num_of_certs < 1)
+		return;
+	for (struct curl_slist *at = info->certinfo[0]; at; at = at->next)
+		if (strncmp(at->data, "Cert:", 5) == 0)
+			(void)snprintf(client->certificate, sizeof(client->certificate),
+				"%s", at->data + 5);
 }
 
 static void *call(void *context)
@@ -223,7 +239,9 @@ static void *call(void *context)
 			easy, CURLOPT_POSTFIELDSIZE, (long)strlen(client->body));
 		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, client->body);
 	}
+	(void)curl_easy_setopt(easy, CURLOPT_CERTINFO, 1L);
 	(void)curl_easy_perform(easy);
+	note_certificate(easy, client);
 	(void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &client->status);
 	curl_easy_cleanup(easy);
 	atomic_store(&client->done, true);
@@ -317,16 +335,30 @@ static char *certificate(void)
 	return plain;
 }
 
-/* It serves with what the Secret has. */
+/* Whether two PEM texts have the same lines. */
+static bool is_same_pem(const char *a, const char *b)
+{
+	for (; *a && *b; a++, b++) {
+		a += strspn(a, "\r\n");
+		b += strspn(b, "\r\n");
+		if (*a != *b)
+			return false;
+	}
+	return !a[strspn(a, "\r\n")] && !b[strspn(b, "\r\n")];
+}
+
+/* It serves, with what the Secret has, and the bundle vouches for that. */
 static bool serves(void)
 {
-	char *authorities = bundle();
+	char *authorities = bundle(), *mine = certificate();
 	long status = post("/healthz", NULL, server_file("bundle.pem", authorities));
+	bool is_mine = is_same_pem(client.certificate, mine);
 
 	free(authorities);
-	if (status != 200)
-		print_message("%s\n", client.error);
-	return status == 200;
+	free(mine);
+	if (status != 200 || !is_mine)
+		print_message("%ld %s %s\n", status, client.error, client.certificate);
+	return status == 200 && is_mine;
 }
 
 static bool has_bundle(void *context)
@@ -536,6 +568,33 @@ static void secret_is_damaged(void **state)
 	free(before);
 }
 
+static bool has_asked(void *context)
+{
+	return server_count("GET", "/api/v1/namespaces/slow") > 0;
+}
+
+/* It ends while a review waits for the API server: the caller is told or hung up on, at once. */
+static void ends_in_the_middle(void **state)
+{
+	begin();
+	assert_true(serves());
+	client = (struct client){.path = "/review",
+		.body = "{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/"
+			"v1\","
+			"\"request\":{\"uid\":\"u\",\"operation\":\"CREATE\","
+			"\"namespace\":"
+			"\"slow\",\"kind\":{\"group\":\"\",\"kind\":\"Pod\"},\"object\":{"
+			"\"metadata\":{\"annotations\":{\"gpu-memory\":\"5\"}},\"spec\":{"
+			"\"containers\":[{\"name\":\"main\"}]}}}}"};
+	assert_int_equal(pthread_create(&client.thread, NULL, call, &client), 0);
+	assert_true(run_while(event, has_asked, NULL, LIMIT));
+	assert_false(is_done(&client));
+	webhook = sl_webhook_free(webhook);
+	assert_true(run_while(event, is_done, &client, LIMIT));
+	(void)pthread_join(client.thread, NULL);
+	assert_null(strstr(client.error, "timed out"));
+}
+
 /* Another replica was first: its certificates are taken. */
 static void other_replica_wins(void **state)
 {
@@ -587,6 +646,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(silent_clients, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(secret_is_damaged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_replica_wins, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(ends_in_the_middle, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
