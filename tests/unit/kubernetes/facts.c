@@ -1,0 +1,489 @@
+/*
+ * What pods, claims, nodes and slices say to the scheduler, and what it writes: rows of objects.
+ */
+#include "../base/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/scheduler/bodies.h"
+#include "cluster/kubernetes/scheduler/facts.h"
+#include "cluster/kubernetes/scheduler/match.h"
+
+static json_t *parsed(const char *text)
+{
+	json_t *json = json_loads(text, 0, NULL);
+
+	if (!json)
+		fail_msg("no JSON: %s", text);
+	return json;
+}
+
+/* A pod whose spec has `spec`, and whose metadata `meta`. */
+static struct sl_facts_pod pod_of(const char *spec, const char *meta)
+{
+	char text[2048];
+	struct sl_facts_pod facts;
+	json_t *pod;
+
+	(void)snprintf(text, sizeof(text),
+		"{\"metadata\":{\"name\":\"p\",\"namespace\":\"n\",\"uid\":\"u\"%s},"
+		"\"spec\":{\"schedulerName\":\"sluice\",\"priority\":7%s}}",
+		meta, spec);
+	pod = parsed(text);
+	assert_true(sl_facts_pod(pod, "sluice", &facts));
+	json_decref(pod);
+	return facts;
+}
+
+static void pods_take(void **state)
+{
+	static const struct {
+		const char *name, *spec;
+		uint32_t cpu_milli, memory_mib;
+	} rows[] = {
+		{"nothing", "", 0, 0},
+		{"two containers",
+			",\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"500m\","
+			"\"memory\":\"1Gi\"}}},"
+			"{\"resources\":{\"requests\":{\"cpu\":\"2\",\"memory\":\"1\"}}}"
+			"]",
+			2500, 1025},
+		{"an init container that takes more",
+			",\"initContainers\":[{\"resources\":{\"requests\":{\"cpu\":"
+			"\"4\"}}}],"
+			"\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]",
+			4000, 0},
+		{"one that stays, and one beside it",
+			",\"initContainers\":[{\"restartPolicy\":\"Always\","
+			"\"resources\":{"
+			"\"requests\":{\"cpu\":\"1\"}}},{\"resources\":{\"requests\":{"
+			"\"cpu\":"
+			"\"3\"}}}],\"containers\":[{\"resources\":{\"requests\":{\"cpu\":"
+			"\"2\"}}}]",
+			4000, 0},
+		{"of the pod as a whole, and overhead",
+			",\"resources\":{\"requests\":{\"cpu\":\"3\"}},\"overhead\":{"
+			"\"cpu\":"
+			"\"250m\"},\"containers\":[{\"resources\":{\"requests\":{\"cpu\":"
+			"\"1\"}}}]",
+			3250, 0},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_facts_pod facts = pod_of(rows[i].spec, "");
+
+		assert_row_u64(rows[i].name, facts.cpu_milli, rows[i].cpu_milli);
+		assert_row_u64(rows[i].name, facts.memory_mib, rows[i].memory_mib);
+		assert_row_u64(rows[i].name, facts.priority, 7);
+	}
+}
+
+/* What it cannot honour is refused in words; what it can is not. */
+static void pods_are_refused(void **state)
+{
+	static const struct {
+		const char *name, *spec, *meta, *says;
+	} rows[] = {
+		{"plain", "", "", ""},
+		{"preferred affinity",
+			",\"affinity\":{\"podAffinity\":{"
+			"\"preferredDuringSchedulingIgnoredDuringExecution\":[{}]}}",
+			"", ""},
+		{"affinity to pods",
+			",\"affinity\":{\"podAffinity\":{"
+			"\"requiredDuringSchedulingIgnoredDuringExecution\":[{}]}}",
+			"", "knows no required podAffinity"},
+		{"spread",
+			",\"topologySpreadConstraints\":[{\"whenUnsatisfiable\":"
+			"\"DoNotSchedule\"}]",
+			"", "topologySpreadConstraints"},
+		{"spread if it goes",
+			",\"topologySpreadConstraints\":[{"
+			"\"whenUnsatisfiable\":\"ScheduleAnyway\"}]",
+			"", ""},
+		{"a volume",
+			",\"volumes\":[{\"name\":\"data\",\"persistentVolumeClaim\":{"
+			"\"claimName\":\"x\"}}]",
+			"", "data is a persistent one"},
+		{"a folder", ",\"volumes\":[{\"name\":\"data\",\"emptyDir\":{}}]", "",
+			""},
+		{"a port of the host",
+			",\"containers\":[{\"ports\":[{\"hostPort\":80}]}]", "",
+			"hostPort"},
+		{"huge pages",
+			",\"containers\":[{\"resources\":{\"requests\":{\"hugepages-"
+			"2Mi\":"
+			"\"2Mi\"}}}]",
+			"", "counts no hugepages-2Mi"},
+		{"the shortest form",
+			",\"containers\":[{\"resources\":{\"requests\":{\"sluice.dev/"
+			"gpu\":"
+			"\"1\"}}}]",
+			"", "ResourceClaimTemplate"},
+		{"two claims", ",\"resourceClaims\":[{\"name\":\"a\"},{\"name\":\"b\"}]",
+			"", "it has 2 claims"},
+		{"reclaim", "", ",\"annotations\":{\"sluice.dev/on-reclaim\":\"stop\"}",
+			"write park or terminate"},
+		{"least", "",
+			",\"labels\":{\"sluice.dev/gang\":\"g\",\"sluice.dev/"
+			"gang-min\":\"0\"}",
+			"'0', is no number from 1"},
+		{"what runs already is not refused",
+			",\"nodeName\":\"a\",\"containers\":[{\"ports\":[{\"hostPort\":"
+			"80}]}]",
+			"", ""},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_facts_pod facts = pod_of(rows[i].spec, rows[i].meta);
+
+		if (rows[i].says[0] ? !strstr(facts.refusal.text, rows[i].says)
+				    : facts.refusal.text[0])
+			fail_msg("%s: '%s', not '%s'", rows[i].name, facts.refusal.text,
+				rows[i].says);
+	}
+}
+
+static void pods_say_who_they_belong_to(void **state)
+{
+	struct sl_facts_pod facts = pod_of(",\"resourceClaims\":[{\"name\":\"gpu\","
+					   "\"resourceClaimTemplateName\":\"t\"}]",
+		",\"labels\":{\"sluice.dev/gang\":\"g\",\"sluice.dev/gang-min\":\"3\","
+		"\"sluice.dev/project\":\"label\"},\"annotations\":{\"sluice.dev/"
+		"project\":"
+		"\"vision\",\"sluice.dev/on-reclaim\":\"terminate\"}");
+
+	assert_string_equal(facts.gang, "g");
+	assert_int_equal(facts.gang_min, 3);
+	assert_string_equal(facts.project, "vision");
+	assert_true(facts.terminates);
+	assert_true(facts.lacks_claim);
+	facts = pod_of(
+		",\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimName\":\"c\"}],"
+		"\"schedulingGroup\":{\"podGroupName\":\"pg\"}",
+		"");
+	assert_string_equal(facts.claim, "c");
+	assert_string_equal(facts.group, "pg");
+	assert_false(facts.lacks_claim);
+}
+
+static struct sl_facts_claim claim_of(const char *devices, const char *status)
+{
+	char text[2048];
+	struct sl_facts_claim facts;
+	json_t *claim;
+
+	(void)snprintf(text, sizeof(text),
+		"{\"metadata\":{\"name\":\"c\",\"namespace\":\"n\",\"uid\":\"u\","
+		"\"resourceVersion\":\"42\"},\"spec\":{\"devices\":{%s}},\"status\":{%s}"
+		"}",
+		devices, status);
+	claim = parsed(text);
+	assert_true(sl_facts_claim(claim, &facts));
+	json_decref(claim);
+	return facts;
+}
+
+#define EXACTLY(more)                                                         \
+	"\"requests\":[{\"name\":\"gpu\",\"exactly\":{\"deviceClassName\":\"" \
+	"gpu.sluice.dev\"" more "}}]"
+#define AMOUNTS(list) ",\"capacity\":{\"requests\":{" list "}}"
+
+static void claims_ask(void **state)
+{
+	static const struct {
+		const char *name, *devices, *says;
+		uint32_t gpus, memory_mib, limit_mib, compute_pct;
+	} rows[] = {
+		{"a whole one", EXACTLY(""), "", 1, 0, 0, 0},
+		{"a part",
+			EXACTLY(AMOUNTS("\"memory\":\"6Gi\",\"memoryLimit\":\"14Gi\","
+					"\"compute\":\"20\"")),
+			"", 1, 6144, 14336, 20},
+		{"two", EXACTLY(",\"count\":2"), "", 2, 0, 0, 0},
+		{"part of a MiB counts as one",
+			EXACTLY(AMOUNTS("\"memory\":\"1048577\"")), "", 1, 2, 0, 0},
+		{"upside down",
+			EXACTLY(AMOUNTS("\"memory\":\"6Gi\",\"memoryLimit\":\"1Gi\"")),
+			"memoryLimit is below its memory", 1, 6144, 1024, 0},
+		{"no amount", EXACTLY(AMOUNTS("\"memory\":\"much\"")),
+			"'much', is no amount", 1, 0, 0, 0},
+		{"what GPUs have not", EXACTLY(AMOUNTS("\"cores\":\"1\"")),
+			"no capacity cores", 1, 0, 0, 0},
+		{"too much of it", EXACTLY(AMOUNTS("\"compute\":\"101\"")), "above 100",
+			1, 0, 0, 100},
+		{"another class",
+			"\"requests\":[{\"name\":\"x\",\"exactly\":{\"deviceClassName\":"
+			"\"nic\"}}]",
+			"is of class nic", 1, 0, 0, 0},
+		{"alternatives",
+			"\"requests\":[{\"name\":\"x\",\"firstAvailable\":[{}]}]",
+			"alternatives", 1, 0, 0, 0},
+		{"all of them", EXACTLY(",\"allocationMode\":\"All\""), "give a count", 1,
+			0, 0, 0},
+		{"an expression", EXACTLY(",\"selectors\":[{\"cel\":{}}]"),
+			"nodeSelector", 1, 0, 0, 0},
+		{"of the administrator", EXACTLY(",\"adminAccess\":true"), "adminAccess",
+			1, 0, 0, 0},
+		{"two requests", "\"requests\":[{\"name\":\"a\"},{\"name\":\"b\"}]",
+			"has 2 requests", 1, 0, 0, 0},
+		{"constraints", EXACTLY("") ",\"constraints\":[{}]", "has constraints", 1,
+			0, 0, 0},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_facts_claim facts = claim_of(rows[i].devices, "");
+
+		if (rows[i].says[0] ? !strstr(facts.refusal.text, rows[i].says)
+				    : facts.refusal.text[0])
+			fail_msg("%s: '%s', not '%s'", rows[i].name, facts.refusal.text,
+				rows[i].says);
+		assert_row_u64(rows[i].name, facts.gpus, rows[i].gpus);
+		assert_row_u64(rows[i].name, facts.memory_mib, rows[i].memory_mib);
+		assert_row_u64(rows[i].name, facts.limit_mib, rows[i].limit_mib);
+		assert_row_u64(rows[i].name, facts.compute_pct, rows[i].compute_pct);
+		sl_facts_claim_fini(&facts);
+	}
+}
+
+#define RESULT(device, memory)                                                \
+	"{\"driver\":\"gpu.sluice.dev\",\"pool\":\"n1\",\"device\":\"" device \
+	"\",\"consumedCapacity\":{" memory "}}"
+#define SAID(device, status)                                  \
+	"{\"driver\":\"gpu.sluice.dev\",\"device\":\"" device \
+	"\",\"conditions\":[{\"type\":\"Parked\",\"status\":\"" status "\"}]}"
+
+static void claims_have(void **state)
+{
+	struct sl_facts_claim facts = claim_of(EXACTLY(""),
+		"\"allocation\":{\"devices\":{\"results\":[" RESULT(
+			"g0", "\"memory\":\"6Gi\"") ","
+						    "{\"driver\":\"other\"}," RESULT("g1",
+							    "") "]}},\"reservedFor\":[{"
+								"\"uid\":\"p\"}],"
+								"\"devices\":[" SAID("g0",
+									"True") "]");
+
+	assert_true(facts.is_allocated);
+	assert_int_equal(facts.count, 2);
+	assert_int_equal(facts.device[0].memory_mib, 6144);
+	assert_true(facts.device[1].memory_mib == UINT64_MAX);
+	assert_string_equal(facts.pool, "n1");
+	assert_string_equal(facts.pod_uid, "p");
+	assert_int_equal(facts.version, 42);
+	/* One of two has confirmed it. */
+	assert_false(facts.is_parked);
+	assert_false(facts.says_parked);
+	sl_facts_claim_fini(&facts);
+	facts = claim_of(
+		EXACTLY(""), "\"allocation\":{\"devices\":{\"results\":[" RESULT("g0",
+				     "") "]}},\"devices\":[" SAID("g0", "True") "]");
+	assert_true(facts.is_parked);
+	sl_facts_claim_fini(&facts);
+	facts = claim_of(
+		EXACTLY(""), "\"allocation\":{\"devices\":{\"results\":[" RESULT("g0",
+				     "") "]}},\"devices\":[" SAID("g0", "False") "]");
+	assert_false(facts.is_parked);
+	assert_true(facts.says_parked);
+	sl_facts_claim_fini(&facts);
+}
+
+static void nodes_are_closed(void **state)
+{
+	static const struct {
+		const char *name, *spec, *ready;
+		bool closed;
+	} rows[] = {
+		{"ready", "", "True", false},
+		{"not ready", "", "False", true},
+		{"unknown", "", "Unknown", true},
+		{"cordoned", "\"unschedulable\":true", "True", true},
+		{"under pressure",
+			"\"taints\":[{\"key\":\"node.kubernetes.io/"
+			"disk-pressure\",\"effect\":"
+			"\"NoSchedule\"}]",
+			"True", true},
+		{"a taint of somebody's",
+			"\"taints\":[{\"key\":\"dear\",\"effect\":"
+			"\"NoSchedule\"}]",
+			"True", false},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_facts_node facts;
+		char text[1024];
+		json_t *node;
+
+		(void)snprintf(text, sizeof(text),
+			"{\"metadata\":{\"name\":\"a\"},\"spec\":{%s},\"status\":{"
+			"\"allocatable\":{\"cpu\":\"7500m\",\"memory\":\"1048577Ki\","
+			"\"pods\":"
+			"\"110\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]"
+			"}}",
+			rows[i].spec, rows[i].ready);
+		node = parsed(text);
+		assert_true(sl_facts_node(node, &facts));
+		assert_row_u64(rows[i].name, facts.is_closed, rows[i].closed);
+		assert_row_u64(rows[i].name, facts.cpu_milli, 7500);
+		assert_row_u64(rows[i].name, facts.memory_mib, 1024);
+		assert_row_u64(rows[i].name, facts.pods, 110);
+		json_decref(node);
+	}
+}
+
+static void rules_match_nodes(void **state)
+{
+	static const char node_text[] =
+		"{\"metadata\":{\"name\":\"n1\",\"labels\":{\"zone\":\"a\",\"gpus\":"
+		"\"8\"}},"
+		"\"spec\":{\"taints\":[{\"key\":\"dear\",\"value\":\"yes\",\"effect\":"
+		"\"NoSchedule\"},{\"key\":\"node.kubernetes.io/unreachable\",\"effect\":"
+		"\"NoExecute\"}]}}";
+#define TOLERATES ",\"tolerations\":[{\"key\":\"dear\",\"operator\":\"Exists\"}]"
+#define TERM(expression)                                                              \
+	",\"affinity\":{\"nodeAffinity\":{"                                           \
+	"\"requiredDuringSchedulingIgnoredDuringExecution\":{\"nodeSelectorTerms\":[" \
+	"{\"matchExpressions\":[" expression "]}]}}}"
+	static const struct {
+		const char *name, *spec;
+		bool matches;
+	} rows[] = {
+		{"intolerant", "", false},
+		{"tolerant", TOLERATES, true},
+		{"of all", ",\"tolerations\":[{\"operator\":\"Exists\"}]", true},
+		{"of another value",
+			",\"tolerations\":[{\"key\":\"dear\",\"value\":\"no\"}]", false},
+		{"of that value",
+			",\"tolerations\":[{\"key\":\"dear\",\"value\":\"yes\"}]", true},
+		{"of another effect",
+			",\"tolerations\":[{\"key\":\"dear\",\"operator\":\"Exists\","
+			"\"effect\":"
+			"\"NoExecute\"}]",
+			false},
+		{"selector", TOLERATES ",\"nodeSelector\":{\"zone\":\"a\"}", true},
+		{"another zone", TOLERATES ",\"nodeSelector\":{\"zone\":\"b\"}", false},
+		{"in",
+			TOLERATES TERM(
+				"{\"key\":\"zone\",\"operator\":\"In\",\"values\":[\"b\","
+				"\"a\"]}"),
+			true},
+		{"not in",
+			TOLERATES TERM(
+				"{\"key\":\"zone\",\"operator\":\"NotIn\",\"values\":"
+				"[\"a\"]}"),
+			false},
+		{"exists", TOLERATES TERM("{\"key\":\"zone\",\"operator\":\"Exists\"}"),
+			true},
+		{"does not",
+			TOLERATES TERM(
+				"{\"key\":\"rack\",\"operator\":\"DoesNotExist\"}"),
+			true},
+		{"more than",
+			TOLERATES TERM("{\"key\":\"gpus\",\"operator\":\"Gt\",\"values\":"
+				       "[\"7\"]}"),
+			true},
+		{"less than",
+			TOLERATES TERM("{\"key\":\"gpus\",\"operator\":\"Lt\",\"values\":"
+				       "[\"8\"]}"),
+			false},
+		{"both of a term",
+			TOLERATES TERM(
+				"{\"key\":\"zone\",\"operator\":\"Exists\"},{\"key\":"
+				"\"rack\",\"operator\":\"Exists\"}"),
+			false},
+		{"an operator of the future",
+			TOLERATES TERM("{\"key\":\"zone\",\"operator\":\"Near\"}"),
+			false},
+		{"by its name",
+			TOLERATES ",\"affinity\":{\"nodeAffinity\":{"
+				  "\"requiredDuringSchedulingIgnoredDuringExecution\":{"
+				  "\"nodeSelectorTerms\":[{\"matchFields\":[{\"key\":"
+				  "\"metadata.name\",\"operator\":\"In\",\"values\":["
+				  "\"n1\"]}]}]}}}",
+			true},
+	};
+	json_t *object = parsed(node_text), *node = sl_match_node(object);
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		char text[1024];
+		json_t *pod, *rules;
+
+		(void)snprintf(
+			text, sizeof(text), "{\"spec\":{\"x\":1%s}}", rows[i].spec);
+		pod = parsed(text);
+		rules = sl_match_rules(pod);
+		assert_row_u64(rows[i].name, sl_match(rules, node), rows[i].matches);
+		json_decref(rules);
+		json_decref(pod);
+	}
+	json_decref(node);
+	json_decref(object);
+}
+
+/* What the API server took for a claim of two GPUs; amounts in its own forms. */
+static void an_allocation_is_written(void **state)
+{
+	const struct sl_bodies_device devices[] = {
+		{"g0", 6144, 0, 0}, {"g1", 6145, 14336, 20}};
+	json_t *config =
+		parsed("[{\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"d\"}}]");
+	json_t *body = sl_bodies_allocate(&(struct sl_bodies_allocation){.node = "n1",
+		.pool = "n1",
+		.request = "gpu",
+		.devices = devices,
+		.count = 2,
+		.pod = "p",
+		.pod_uid = "pu",
+		.claim_uid = "cu",
+		.version = 42,
+		.config = config});
+	struct sl_facts_claim facts;
+	json_t *results, *first;
+
+	assert_non_null(body);
+	assert_string_equal(
+		sl_kube_text_at(body, "metadata", "resourceVersion", NULL), "42");
+	results = sl_kube_at(body, "status", "allocation", "devices", "results", NULL);
+	first = json_array_get(results, 0);
+	assert_string_equal(
+		sl_kube_text_at(first, "consumedCapacity", "memory", NULL), "6Gi");
+	assert_string_equal(
+		sl_kube_text_at(first, "consumedCapacity", "memoryLimit", NULL), "0");
+	assert_string_not_equal(sl_kube_text_at(first, "shareID", NULL),
+		sl_kube_text_at(json_array_get(results, 1), "shareID", NULL));
+	assert_string_equal(
+		sl_kube_text_at(json_array_get(sl_kube_at(body, "status", "allocation",
+						       "devices", "config", NULL),
+					0),
+			"source", NULL),
+		"FromClaim");
+	/* It is read back as what it was. */
+	(void)json_object_set_new(
+		json_object_get(body, "metadata"), "name", json_string("c"));
+	assert_true(sl_facts_claim(body, &facts));
+	assert_int_equal(facts.count, 2);
+	assert_int_equal(facts.device[1].memory_mib, 6145);
+	assert_int_equal(facts.device[1].compute_pct, 20);
+	assert_string_equal(facts.pod_uid, "pu");
+	sl_facts_claim_fini(&facts);
+	json_decref(body);
+	json_decref(config);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pods_take),
+		cmocka_unit_test(pods_are_refused),
+		cmocka_unit_test(pods_say_who_they_belong_to),
+		cmocka_unit_test(claims_ask),
+		cmocka_unit_test(claims_have),
+		cmocka_unit_test(nodes_are_closed),
+		cmocka_unit_test(rules_match_nodes),
+		cmocka_unit_test(an_allocation_is_written),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
