@@ -18,7 +18,7 @@ command -v go >/dev/null 2>&1 || skip "Go is not installed, and Kubernetes is bu
 cache=${SLUICE_CACHE:-${HOME:-/tmp}/.cache/sluice}/kubernetes-$(cat "$here"/bed/mod/*/go.* "$here"/bed/mod/*/*.go "$here/bed/build.sh" | cksum | cut -d ' ' -f 1)
 mkdir -p "$cache" || skip "$cache cannot be made"
 # A bed has ports and addresses of its own.
-export BED="${BED:-0}"
+export BED="${BED:-0}" NODE_ARGS="${NODE_ARGS:-}"
 exec 9>"${TMPDIR:-/tmp}/sluice-kubernetes-$BED.lock"
 flock -w 900 9 || skip "another one runs; BED=N (0 to 9) has ports of its own"
 work=$(mktemp -d /tmp/sluice-kube-XXXXXX)
@@ -44,6 +44,10 @@ bad() {
 	echo "--- pods"
 	kubectl get pods -o wide
 	kubectl get events --sort-by=.lastTimestamp | tail -n 15
+	for name in $(kubectl get pods --field-selector status.phase=Failed -o 'jsonpath={.items[*].metadata.name}'); do
+		echo "--- pod $name"
+		kubectl logs "$name" --all-containers --tail 10
+	done
 	for log in "$work"/node*/*.log; do
 		echo "--- $log"
 		tail -n 25 "$log"
@@ -131,7 +135,9 @@ account() { # account NAME FILE [NODE]: a kubeconfig with the rights of a servic
 	sed "s/token: \"[^\"]*\"/token: \"$token\"/" "$KUBECONFIG" >"$2"
 	grep -qF "$token" "$2" || bad "the kubeconfig keeps its token"
 }
-node() { # node N ARGUMENTS...: sluiced and sluice-kube on one node, on software GPUs of its own (sluice softgpu ARGUMENTS)
+# node N ARGUMENTS...: sluiced and sluice-kube on one node, on software GPUs of its own (sluice softgpu ARGUMENTS). NODE_ARGS: what sluice-kube
+# node is given besides.
+node() {
 	n=$1
 	shift
 	mkdir -p "$work/node$n"
@@ -140,6 +146,7 @@ node() { # node N ARGUMENTS...: sluiced and sluice-kube on one node, on software
 	boxes="$boxes $!"
 }
 published() { # published N
+	case ${NODE_ARGS:-} in *--device-plugin*) return ;; esac
 	upto 30 sh -c "'$cache/kubectl' get resourceslices | grep -q node$1-gpu.sluice.dev" || bad "the GPUs of node$1 are not published"
 }
 nodes() { # nodes ARGUMENTS...: all nodes

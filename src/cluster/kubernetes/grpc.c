@@ -24,8 +24,9 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/paths.h"
+#include "cluster/kubernetes/grpc_frame.h"
 
-#define PREFIX_BYTES 5
+#define PREFIX_BYTES SL_GRPC_PREFIX_BYTES
 #define METHOD_MAX   128
 #define STATUS_MAX   1024
 /* Of accepting, when there is no descriptor or memory for another connection. */
@@ -63,8 +64,11 @@ struct sl_grpc_call {
 	uint8_t *message;        /* prefix and all */
 	size_t size, room;
 	bool too_large;
-	uint8_t *answer; /* prefix and all */
+	bool streams;    /* its answer is a message now and then */
+	uint8_t *answer; /* the message that is being sent, prefix and all */
 	size_t answer_size, answer_sent;
+	uint8_t *next; /* of a stream: the one that follows; or NULL */
+	size_t next_size;
 };
 
 /* --- calls -------------------------------------------------------------------------------- */
@@ -75,18 +79,11 @@ static void call_let_go(struct sl_grpc_call *call)
 		return;
 	free(call->message);
 	free(call->answer);
+	free(call->next);
 	free(call);
 }
 
 static void flush(struct connection *connection);
-
-static nghttp2_nv header(const char *name, const char *value)
-{
-	return (nghttp2_nv){.name = (uint8_t *)(uintptr_t)name,
-		.value = (uint8_t *)(uintptr_t)value,
-		.namelen = strlen(name),
-		.valuelen = strlen(value)};
-}
 
 /* What is no plain ASCII is written as %XX. */
 static void encode(const char *text, char *out, size_t size)
@@ -113,13 +110,13 @@ static void submit_status(
 	struct sl_grpc_call *call, enum sl_grpc_status status, const char *text)
 {
 	char number[8], words[STATUS_MAX];
-	nghttp2_nv headers[4] = {
-		header(":status", "200"), header("content-type", "application/grpc")};
+	nghttp2_nv headers[4] = {sl_grpc_header(":status", "200"),
+		sl_grpc_header("content-type", "application/grpc")};
 
 	(void)snprintf(number, sizeof(number), "%d", (int)status);
 	encode(text, words, sizeof(words));
-	headers[2] = header("grpc-status", number);
-	headers[3] = header("grpc-message", words);
+	headers[2] = sl_grpc_header("grpc-status", number);
+	headers[3] = sl_grpc_header("grpc-message", words);
 	if (nghttp2_submit_response(call->from->session, call->stream, headers, 4, NULL) <
 		0)
 		call->from->dead = true;
@@ -129,13 +126,22 @@ static ssize_t read_answer(nghttp2_session *session, int32_t stream, uint8_t *bu
 	size_t size, uint32_t *flags, nghttp2_data_source *source, void *context)
 {
 	struct sl_grpc_call *call = source->ptr;
-	size_t left = call->answer_size - call->answer_sent;
-	nghttp2_nv trailer = header("grpc-status", "0");
+	nghttp2_nv trailer = sl_grpc_header("grpc-status", "0");
+	size_t left;
 
+	if (call->next && call->answer_sent == call->answer_size) {
+		free(call->answer);
+		call->answer = sl_steal(&call->next);
+		call->answer_size = call->next_size;
+		call->answer_sent = 0;
+	}
+	left = call->answer_size - call->answer_sent;
+	if (!left && call->streams)
+		return NGHTTP2_ERR_DEFERRED;
 	size = size < left ? size : left;
 	memcpy(buf, call->answer + call->answer_sent, size);
 	call->answer_sent += size;
-	if (call->answer_sent < call->answer_size)
+	if (call->streams || call->answer_sent < call->answer_size)
 		return (ssize_t)size;
 	*flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
 	if (nghttp2_submit_trailer(session, stream, &trailer, 1) < 0)
@@ -143,29 +149,31 @@ static ssize_t read_answer(nghttp2_session *session, int32_t stream, uint8_t *bu
 	return (ssize_t)size;
 }
 
-static void write_length(uint8_t *prefix, size_t size)
-{
-	prefix[0] = 0; /* not compressed */
-	for (int i = 0; i < 4; i++)
-		prefix[1 + i] = (uint8_t)(size >> (24 - 8 * i));
-}
-
-static size_t read_length(const uint8_t *prefix)
-{
-	return (size_t)prefix[1] << 24 | (size_t)prefix[2] << 16 |
-	       (size_t)prefix[3] << 8 | prefix[4];
-}
-
 static void submit_answer(struct sl_grpc_call *call)
 {
 	nghttp2_data_provider provider = {
 		.source = {.ptr = call}, .read_callback = read_answer};
-	nghttp2_nv headers[2] = {
-		header(":status", "200"), header("content-type", "application/grpc")};
+	nghttp2_nv headers[2] = {sl_grpc_header(":status", "200"),
+		sl_grpc_header("content-type", "application/grpc")};
 
 	if (nghttp2_submit_response(
 		    call->from->session, call->stream, headers, 2, &provider) < 0)
 		call->from->dead = true;
+}
+
+uint8_t *sl_grpc_frame(const void *message, size_t size)
+{
+	uint8_t *framed =
+		size <= SL_GRPC_MESSAGE_MAX ? malloc(PREFIX_BYTES + size) : NULL;
+
+	if (!framed)
+		return NULL;
+	framed[0] = 0; /* not compressed */
+	for (int i = 0; i < 4; i++)
+		framed[1 + i] = (uint8_t)(size >> (24 - 8 * i));
+	if (size)
+		memcpy(framed + PREFIX_BYTES, message, size);
+	return framed;
 }
 
 void sl_grpc_answer(struct sl_grpc_call *call, const void *message, size_t size)
@@ -177,17 +185,50 @@ void sl_grpc_answer(struct sl_grpc_call *call, const void *message, size_t size)
 		call_let_go(call);
 		return;
 	}
-	call->answer = malloc(PREFIX_BYTES + size);
-	if (call->answer && size <= SL_GRPC_MESSAGE_MAX) {
-		write_length(call->answer, size);
-		if (size)
-			memcpy(call->answer + PREFIX_BYTES, message, size);
+	call->answer = sl_grpc_frame(message, size);
+	if (call->answer) {
 		call->answer_size = PREFIX_BYTES + size;
 		submit_answer(call);
 	} else {
 		submit_status(
 			call, SL_GRPC_RESOURCE_EXHAUSTED, "the answer is too large");
 	}
+	flush(from);
+}
+
+bool sl_grpc_send(struct sl_grpc_call *call, const void *message, size_t size)
+{
+	struct connection *from = call->from;
+	uint8_t *framed = from ? sl_grpc_frame(message, size) : NULL;
+
+	if (!framed)
+		return false;
+	free(call->next);
+	call->next = framed;
+	call->next_size = PREFIX_BYTES + size;
+	if (!call->streams) {
+		call->streams = true;
+		submit_answer(call);
+	} else {
+		/* An error: the last message is still under way, and this one follows it. */
+		(void)nghttp2_session_resume_data(from->session, call->stream);
+	}
+	flush(from);
+	return true;
+}
+
+void sl_grpc_end(struct sl_grpc_call *call)
+{
+	struct connection *from = call->from;
+
+	call->answered = true;
+	if (!from) {
+		call_let_go(call);
+		return;
+	}
+	if (nghttp2_submit_rst_stream(
+		    from->session, NGHTTP2_FLAG_NONE, call->stream, NGHTTP2_CANCEL) < 0)
+		from->dead = true;
 	flush(from);
 }
 
@@ -274,7 +315,7 @@ static void dispatch(struct connection *connection, struct sl_grpc_call *call)
 		sl_grpc_refuse(
 			call, SL_GRPC_RESOURCE_EXHAUSTED, "a message may have 4 MiB");
 	else if (call->size < PREFIX_BYTES ||
-		 call->size - PREFIX_BYTES != read_length(message))
+		 call->size - PREFIX_BYTES != sl_grpc_length(message))
 		sl_grpc_refuse(call, SL_GRPC_INTERNAL, "this is not one message of gRPC");
 	else if (message[0])
 		sl_grpc_refuse(call, SL_GRPC_UNIMPLEMENTED,

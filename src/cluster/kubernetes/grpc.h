@@ -2,9 +2,9 @@
  * grpc - a server of gRPC on a Unix socket, in the event loop
  *
  * nghttp2 speaks HTTP/2; what gRPC adds is little: a path per method, five bytes in front of a
- * message, a status in the trailers. Calls are unary (one message each way). Deadlines of the
- * client are the client's to keep. Compressed messages are refused, as a server may that announces
- * none.
+ * message, a status in the trailers. Calls have one message in, and one message, or one now and
+ * then, out. Deadlines of the client are the client's to keep. Compressed messages are refused, as a
+ * server may that announces none.
  *
  * Whoever connects is trusted as far as the socket's mode goes (0600), and not to send sense: bytes
  * that are no HTTP/2 end their connection alone. One thread, the loop's.
@@ -33,9 +33,9 @@ enum sl_grpc_status {
 struct sl_grpc;      /* the server */
 struct sl_grpc_call; /* one call, until it is answered */
 
-/* method: "/package.Service/Method". message: until it returns. Whoever takes a call answers it
- * exactly once, now or later, also after the server was freed; what has no method of that name
- * answers UNIMPLEMENTED. */
+/* method: "/package.Service/Method". message: until it returns. A call that was taken is answered
+ * (answer, refuse, end) exactly once, now or later, also after the server was freed; a method that
+ * is not known answers UNIMPLEMENTED. */
 typedef void (*sl_grpc_fn)(void *context, struct sl_grpc_call *call, const char *method,
 	const uint8_t *message, size_t size);
 
@@ -49,5 +49,13 @@ struct sl_grpc *sl_grpc_free(struct sl_grpc *grpc);
 void sl_grpc_answer(struct sl_grpc_call *call, const void *message, size_t size);
 void sl_grpc_refuse(
 	struct sl_grpc_call *call, enum sl_grpc_status status, const char *text);
+
+/* A message of a call that has several: each tells the whole state of something, so one that is not
+ * under way yet is replaced by the next one. False: the client is gone, or it is out of memory, or
+ * too large; the call is to be ended. */
+SL_MUST_CHECK bool sl_grpc_send(
+	struct sl_grpc_call *call, const void *message, size_t size);
+/* Ends a call that has several: the client sees that it was cancelled. The call is gone. */
+void sl_grpc_end(struct sl_grpc_call *call);
 
 #endif

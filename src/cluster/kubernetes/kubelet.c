@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/file.h"
-#include "base/log.h"
-#include "base/paths.h"
-#include "cluster/kubernetes/grpc.h"
 #include "cluster/kubernetes/proto.h"
+#include "cluster/kubernetes/register.h"
+#include "cluster/kubernetes/stream.h"
 #include "wire/wire.h"
 
 #define CLAIMS_MAX 256 /* of a call */
@@ -23,7 +23,9 @@
 struct sl_kubelet {
 	struct sl_kubelet_handler handler;
 	char driver[128], endpoint[SL_SOCKET_PATH_MAX];
-	struct sl_grpc *registration, *plugin;
+	struct sl_grpc *plugin;
+	struct sl_register *registration;
+	struct sl_stream health;
 };
 
 struct batch {
@@ -38,75 +40,13 @@ struct sl_kubelet_work {
 	char uid[64];
 };
 
-/* --- registration ------------------------------------------------------------------------- */
-
-static void answer_with(struct sl_grpc_call *call, struct sl_proto_out *out)
-{
-	if (out->failed)
-		sl_grpc_refuse(call, SL_GRPC_RESOURCE_EXHAUSTED, "out of memory");
-	else
-		sl_grpc_answer(call, out->data, out->size);
-	sl_proto_fini(out);
-}
-
-static void get_info(const struct sl_kubelet *kubelet, struct sl_grpc_call *call)
-{
-	struct sl_proto_out out = {0};
-
-	sl_proto_put_text(&out, 1, "DRAPlugin");
-	sl_proto_put_text(&out, 2, kubelet->driver);
-	sl_proto_put_text(&out, 3, kubelet->endpoint);
-	sl_proto_put_text(&out, 4, "v1.DRAPlugin");
-	answer_with(call, &out);
-}
-
-static void get_status(const struct sl_kubelet *kubelet, struct sl_grpc_call *call,
-	const uint8_t *message, size_t size)
-{
-	struct sl_proto_in in = {message, message + size};
-	struct sl_proto_field field;
-	struct sl_error err = {0};
-	bool registered = false;
-	int r;
-
-	while ((r = sl_proto_next(&in, &field)) == SL_PROTO_FIELD) {
-		char text[256];
-
-		if (field.number == 1 && !field.is_bytes)
-			registered = field.value != 0;
-		if (field.number == 2 && sl_proto_text(&field, text, sizeof(text)))
-			sl_error_set(
-				&err, "the kubelet does not take this driver: %s", text);
-	}
-	if (r == SL_PROTO_BAD) {
-		sl_grpc_refuse(call, SL_GRPC_INVALID_ARGUMENT, "no RegistrationStatus");
-		return;
-	}
-	sl_grpc_answer(call, NULL, 0);
-	if (!registered && !err.text[0])
-		sl_error_set(&err, "the kubelet does not take this driver");
-	kubelet->handler.registered(kubelet->handler.context, registered ? NULL : &err);
-}
-
-static void on_registration(void *context, struct sl_grpc_call *call, const char *method,
-	const uint8_t *message, size_t size)
-{
-	if (strcmp(method, "/pluginregistration.Registration/GetInfo") == 0)
-		get_info(context, call);
-	else if (strcmp(method, "/pluginregistration.Registration/"
-				"NotifyRegistrationStatus") == 0)
-		get_status(context, call, message, size);
-	else
-		sl_grpc_refuse(call, SL_GRPC_UNIMPLEMENTED, method);
-}
-
 /* --- claims ------------------------------------------------------------------------------- */
 
 static void batch_put(struct batch *batch)
 {
 	if (--batch->open)
 		return;
-	answer_with(batch->call, &batch->answer);
+	sl_register_answer(batch->call, &batch->answer);
 	free(batch);
 }
 
@@ -231,57 +171,81 @@ static void begin_all(const struct sl_kubelet *kubelet, struct sl_grpc_call *cal
 	batch_put(batch);
 }
 
+/* --- health ------------------------------------------------------------------------------- */
+
+static void put_health(
+	struct sl_proto_out *out, const struct sl_kubelet_health *health, uint64_t now_s)
+{
+	enum { HEALTHY = 1, UNHEALTHY = 2 };
+	struct sl_proto_out device = {0}, inner = {0};
+
+	sl_proto_put_text(&device, 1, health->pool);
+	sl_proto_put_text(&device, 2, health->device);
+	sl_proto_put_message(&inner, 1, &device);
+	sl_proto_put_number(&inner, 2, health->trouble ? UNHEALTHY : HEALTHY);
+	sl_proto_put_number(&inner, 3, now_s);
+	if (health->trouble)
+		sl_proto_put_text(&inner, 5, health->trouble);
+	sl_proto_put_message(out, 1, &inner);
+}
+
+void sl_kubelet_tell_health(
+	struct sl_kubelet *kubelet, const struct sl_kubelet_health *devices, size_t count)
+{
+	struct sl_proto_out out = {0};
+
+	for (size_t i = 0; i < count; i++)
+		put_health(&out, &devices[i], (uint64_t)time(NULL));
+	if (!out.failed)
+		sl_stream_tell(&kubelet->health, out.data, out.size);
+	sl_proto_fini(&out);
+}
+
+/* --- both sockets ------------------------------------------------------------------------- */
+
+static bool is_watch(const char *method)
+{
+	return strcmp(method, "/v1.DRAResourceHealth/NodeWatchResources") == 0 ||
+	       strcmp(method, "/v1alpha1.DRAResourceHealth/NodeWatchResources") == 0;
+}
+
 static void on_plugin(void *context, struct sl_grpc_call *call, const char *method,
 	const uint8_t *message, size_t size)
 {
+	struct sl_kubelet *kubelet = context;
+
 #define SERVICE "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
 	if (strcmp(method, SERVICE "NodePrepareResources") == 0)
-		begin_all(context, call, message, size, false);
+		begin_all(kubelet, call, message, size, false);
 	else if (strcmp(method, SERVICE "NodeUnprepareResources") == 0)
-		begin_all(context, call, message, size, true);
+		begin_all(kubelet, call, message, size, true);
+	else if (is_watch(method))
+		sl_stream_add(&kubelet->health, call);
 	else
 		sl_grpc_refuse(call, SL_GRPC_UNIMPLEMENTED, method);
 #undef SERVICE
 }
 
-/* --- both sockets ------------------------------------------------------------------------- */
-
-static int make_folder(const char *path, struct sl_error *err)
-{
-	int r = sl_file_make_dirs(path, 0750);
-
-	if (r < 0)
-		sl_error_set(
-			err, "cannot make the folder %.200s: %s", path, strerror(-r));
-	return r;
-}
-
 static int open_sockets(
 	struct sl_kubelet *kubelet, sd_event *loop, const char *dir, struct sl_error *err)
 {
-	char path[SL_PATH_MAX];
-	int r;
+	const struct sl_register_plugin plugin = {.type = "DRAPlugin",
+		.name = kubelet->driver,
+		.file = kubelet->driver,
+		.endpoint = kubelet->endpoint,
+		.versions = {"v1.DRAPlugin", "v1.DRAResourceHealth",
+			"v1alpha1.DRAResourceHealth"},
+		.registered = kubelet->handler.registered,
+		.context = kubelet->handler.context};
+	int r = sl_register_endpoint(
+		dir, kubelet->driver, "dra.sock", kubelet->endpoint, err);
 
-	(void)snprintf(path, sizeof(path), "%s/plugins/%s", dir, kubelet->driver);
-	r = make_folder(path, err);
-	if (r < 0)
-		return r;
-	/* Too long a path is said by sl_grpc_new(). */
-	(void)snprintf(
-		path, sizeof(path), "%s/plugins/%s/dra.sock", dir, kubelet->driver);
-	sl_wire_str(kubelet->endpoint, sizeof(kubelet->endpoint), path);
-	r = sl_grpc_new(loop, path, on_plugin, kubelet, &kubelet->plugin, err);
-	if (r < 0)
-		return r;
-	(void)snprintf(path, sizeof(path), "%s/plugins_registry", dir);
-	r = make_folder(path, err);
-	if (r < 0)
-		return r;
-	/* Last: the kubelet asks as soon as it sees it. */
-	(void)snprintf(path, sizeof(path), "%s/plugins_registry/%s-reg.sock", dir,
-		kubelet->driver);
-	return sl_grpc_new(
-		loop, path, on_registration, kubelet, &kubelet->registration, err);
+	if (r == 0)
+		r = sl_grpc_new(loop, kubelet->endpoint, on_plugin, kubelet,
+			&kubelet->plugin, err);
+	if (r == 0)
+		r = sl_register_new(loop, dir, &plugin, &kubelet->registration, err);
+	return r;
 }
 
 int sl_kubelet_new(sd_event *loop, const char *dir, const char *driver,
@@ -308,8 +272,9 @@ struct sl_kubelet *sl_kubelet_free(struct sl_kubelet *kubelet)
 {
 	if (!kubelet)
 		return NULL;
-	kubelet->registration = sl_grpc_free(kubelet->registration);
+	kubelet->registration = sl_register_free(kubelet->registration);
 	kubelet->plugin = sl_grpc_free(kubelet->plugin);
+	sl_stream_fini(&kubelet->health);
 	free(kubelet);
 	return NULL;
 }

@@ -1,11 +1,10 @@
 /*
  * kubelet - the services by which the kubelet of a node knows and uses this driver
  *
- * Two sockets. DIR/plugins_registry/DRIVER-reg.sock is found by the kubelet itself, at its start
- * and whenever it appears, and says what is here (pluginregistration.Registration). The other one,
- * DIR/plugins/DRIVER/dra.sock, is where pods' claims are prepared before their containers start
- * and unprepared after they ended (k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin). DIR is the kubelet's
- * root.
+ * Two sockets. One says what is here (register.h). The other one, DIR/plugins/DRIVER/dra.sock, is
+ * where pods' claims are prepared before their containers start and unprepared after they ended
+ * (k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin), and where the kubelet hears how devices are
+ * (v1.DRAResourceHealth, and its equal v1alpha1). DIR is the kubelet's root.
  *
  * A call may name many claims; it is answered when each of them is done. The kubelet repeats what
  * failed, and what it does not remember, so both must be idempotent. One thread, the loop's.
@@ -33,6 +32,11 @@ struct sl_kubelet_device {
 	const char *share;  /* "": none */
 };
 
+struct sl_kubelet_health {
+	const char *pool, *device;
+	const char *trouble; /* NULL: it works */
+};
+
 struct sl_kubelet_handler {
 	void *context;
 	/* Each is ended by exactly one sl_kubelet_done, now or later, also after the kubelet's line
@@ -57,5 +61,9 @@ struct sl_kubelet *sl_kubelet_free(struct sl_kubelet *kubelet);
 void sl_kubelet_done(struct sl_kubelet_work *work,
 	const struct sl_kubelet_device *devices, size_t count,
 	const struct sl_error *err);
+
+/* All devices as they are now. The kubelet calls unknown what it did not hear of for 30 s. */
+void sl_kubelet_tell_health(struct sl_kubelet *kubelet,
+	const struct sl_kubelet_health *devices, size_t count);
 
 #endif

@@ -51,6 +51,9 @@ static void help(FILE *out)
 		"\n"
 		"                       as /etc/ld.so.preload instead of setting "
 		"LD_PRELOAD\n"
+		"  --device-plugin      hand out sluice.dev/memory as a device plugin, "
+		"instead of\n"
+		"                       claims: for Kubernetes before 1.36\n"
 		"  --env NAME=VALUE     for all containers with a claim; may come again\n"
 		"  --mount FROM:TO      likewise: FROM on the node, read-only, as TO\n"
 		"  --device PATH        likewise: a device node\n"
@@ -105,6 +108,7 @@ static int take_option(int option, struct arguments *out)
 	case 'L': node->library = optarg; return 0;
 	case 'V': node->vendor = optarg; return 0;
 	case 'P': node->preload_file = optarg; return 0;
+	case 'D': node->device_plugin = true; return 0;
 	case 'e':
 		return gather("--env", optarg, node->env, &node->env_count,
 			equals && equals != optarg, "write NAME=VALUE");
@@ -137,6 +141,7 @@ static int parse(int argc, char **argv, struct arguments *out)
 		{"library", required_argument, NULL, 'L'},
 		{"vendor", required_argument, NULL, 'V'},
 		{"preload-file", required_argument, NULL, 'P'},
+		{"device-plugin", no_argument, NULL, 'D'},
 		{"env", required_argument, NULL, 'e'},
 		{"mount", required_argument, NULL, 'm'},
 		{"device", required_argument, NULL, 'd'},

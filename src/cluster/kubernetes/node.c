@@ -16,6 +16,17 @@
 
 /* --- GPUs --------------------------------------------------------------------------------- */
 
+const char *sl_kube_node_trouble(const struct sl_kube_node_gpu *gpu)
+{
+	if (gpu->condition & SL_GPU_LOST)
+		return "the GPU is lost; see the node's kernel log and sluice doctor";
+	if (gpu->condition & SL_GPU_DEGRADED)
+		return "the GPU reported errors, and nothing new starts on it; see "
+		       "sluice "
+		       "doctor";
+	return NULL;
+}
+
 static void set_timer(struct sl_kube_node *node, sl_ns from_now)
 {
 	(void)sd_event_source_set_time_relative(node->timer, from_now / SL_US);
@@ -44,6 +55,20 @@ static void publish(struct sl_kube_node *node)
 		&(struct sl_kube_inventory){.gpus = gpus, .gpu_count = node->gpu_count});
 	if (r < 0)
 		sl_warning("the node's GPUs cannot be published: %s", strerror(-r));
+}
+
+static void tell_health(struct sl_kube_node *node)
+{
+	struct sl_kubelet_health devices[SL_KUBE_GPUS_MAX];
+
+	for (size_t i = 0; i < node->gpu_count; i++) {
+		const struct sl_kube_node_gpu *gpu = &node->gpus[i];
+
+		devices[i] = (struct sl_kubelet_health){.pool = node->options.name,
+			.device = gpu->device,
+			.trouble = sl_kube_node_trouble(gpu)};
+	}
+	sl_kubelet_tell_health(node->kubelet, devices, node->gpu_count);
 }
 
 static const struct sl_kube_node_gpu *known(
@@ -102,7 +127,12 @@ static void on_gpus(void *context, const union sl_msg *msg, const struct sl_erro
 	node->knows_gpus = true;
 	memcpy(node->gpus, node->found, sizeof(node->gpus));
 	node->gpu_count = node->found_count;
-	publish(node);
+	if (node->units) {
+		sl_kube_units_tell(node->units);
+	} else {
+		publish(node);
+		tell_health(node);
+	}
 }
 
 static void on_status(void *context, const union sl_msg *msg, const struct sl_error *err)
@@ -149,7 +179,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 	struct sl_kube_node *node = context;
 
 	ask_for_gpus(node);
-	if (sl_line_is_up(node->line) && (!node->sync_in || !--node->sync_in))
+	if (sl_line_is_up(node->line) && node->units)
+		sl_kube_units_round(node->units);
+	else if (sl_line_is_up(node->line) && (!node->sync_in || !--node->sync_in))
 		sl_kube_node_sync(node);
 	set_timer(node, GPUS_EVERY);
 	return 0;
@@ -164,7 +196,10 @@ static void on_up(void *context)
 	sl_info("sluiced is there");
 	list(node, SL_LIST_STATUS, SL_MSG_STATUS_ROW, on_status);
 	ask_for_gpus(node);
-	sl_kube_node_sync(node);
+	if (node->units)
+		sl_kube_units_round(node->units);
+	else
+		sl_kube_node_sync(node);
 }
 
 static void on_down(void *context, const struct sl_error *err)
@@ -202,7 +237,7 @@ static int open_all(struct sl_kube_node *node, struct sl_error *err)
 	if (r < 0)
 		return r;
 	r = sl_kube_new(&node->kube, node->loop, &config);
-	if (r == 0)
+	if (r == 0 && !node->options.device_plugin)
 		r = sl_kube_publisher_new(
 			&node->publisher, node->kube, node->options.name);
 	if (r == 0)
@@ -217,6 +252,8 @@ static int open_all(struct sl_kube_node *node, struct sl_error *err)
 			node->options.name, strerror(-r));
 		return r;
 	}
+	if (node->options.device_plugin)
+		return sl_kube_units_new(node, &node->units, err);
 	return sl_kubelet_new(node->loop, node->options.kubelet, SL_KUBE_DRIVER, &kubelet,
 		&node->kubelet, err);
 }
@@ -248,6 +285,7 @@ struct sl_kube_node *sl_kube_node_free(struct sl_kube_node *node)
 	sl_kube_node_end_works(node);
 	sl_kube_node_end_sync(node);
 	node->kubelet = sl_kubelet_free(node->kubelet);
+	node->units = sl_kube_units_free(node->units);
 	node->publisher = sl_kube_publisher_free(node->publisher);
 	node->story = sl_kube_story_free(node->story);
 	node->line = sl_line_free(node->line);

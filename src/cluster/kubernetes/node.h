@@ -13,6 +13,9 @@
  *             is told of those that have a CDI file and are not known there; and of those without
  *             a claim on this node any more that they have ended.
  *
+ * With the option device_plugin there is neither slice nor claim: units of memory are handed out by
+ * the kubelet, and a container with units is a workload (units_node.c).
+ *
  * One thread, the loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_NODE_H
@@ -39,6 +42,8 @@ struct sl_kube_node_options {
 	const char *vendor;
 	/* Preload by a file instead of LD_PRELOAD: its path on the node; NULL: not so. */
 	const char *preload_file;
+	/* Hand out units of GPU memory as a device plugin instead of preparing claims. */
+	bool device_plugin;
 	/* For all containers: "NAME=VALUE", "/on/node:/in/container" (read-only), "/dev/node". */
 	const char *env[SL_KUBE_EXTRAS], *mounts[SL_KUBE_EXTRAS], *nodes[SL_KUBE_EXTRAS];
 	size_t env_count, mount_count, node_count;

@@ -5,6 +5,7 @@
 #define SL_CLUSTER_KUBERNETES_NODE_INTERNAL_H
 
 #include "base/list.h"
+#include "cluster/kubernetes/cdi.h"
 #include "cluster/kubernetes/kubelet.h"
 #include "cluster/kubernetes/line.h"
 #include "cluster/kubernetes/node.h"
@@ -16,6 +17,9 @@
 #define SL_KUBE_IN_SOCKET_DIR "/run/sluice"
 #define SL_KUBE_IN_LIBRARY    "/opt/sluice/libsluice.so"
 
+/* Eight UUIDs. */
+#define SL_KUBE_VISIBLE_MAX 512
+
 struct sl_kube_node_gpu {
 	char uuid[41], model[64], pci[32];
 	char device[SL_KUBE_DEVICE_NAME_MAX];
@@ -26,6 +30,7 @@ struct sl_kube_node_gpu {
 
 struct sl_kube_sync;
 struct sl_kube_story;
+struct sl_kube_units;
 
 struct sl_kube_node {
 	sd_event *loop;
@@ -33,8 +38,9 @@ struct sl_kube_node {
 	struct sl_kube *kube;
 	struct sl_kube_publisher *publisher;
 	struct sl_line *line;
-	struct sl_kubelet *kubelet;
-	sd_event_source *timer; /* asks for GPUs */
+	struct sl_kubelet *kubelet;  /* NULL: units are handed out instead of claims */
+	struct sl_kube_units *units; /* NULL: the other way round */
+	sd_event_source *timer;      /* asks for GPUs */
 	struct sl_kube_node_gpu gpus[SL_KUBE_GPUS_MAX];
 	size_t gpu_count;
 	struct sl_kube_node_gpu found[SL_KUBE_GPUS_MAX]; /* while the answer comes */
@@ -52,6 +58,10 @@ struct sl_kube_node {
 /* Of that device of the slice; NULL: the node does not have it. */
 const struct sl_kube_node_gpu *sl_kube_node_gpu_of(
 	const struct sl_kube_node *node, const char *device);
+/* --- node.c --- */
+
+/* What a user is told of a GPU that does not work as it should; NULL: it does. */
+const char *sl_kube_node_trouble(const struct sl_kube_node_gpu *gpu);
 
 /* --- prepare.c --- */
 
@@ -62,6 +72,18 @@ void sl_kube_node_unprepare(void *context, const struct sl_kubelet_claim *claim,
 /* ENTRY_ADD of a share. 0 or negative errno (err): a GPU is not there, or a text is too long. */
 SL_MUST_CHECK int sl_kube_node_entry(const struct sl_kube_node *node,
 	const struct sl_share *share, union sl_msg *msg, struct sl_error *err);
+/* What a container is given, with the storage of its texts. Zero-initialise. */
+struct sl_kube_edits {
+	char socket[64], visible[SL_KUBE_VISIBLE_MAX + 32];
+	const char *env[SL_KUBE_EXTRAS + 4];
+	struct sl_cdi_mount mounts[SL_KUBE_EXTRAS + 3];
+	struct sl_cdi_node nodes[SL_KUBE_EXTRAS];
+	char host_paths[SL_KUBE_EXTRAS][256];
+	struct sl_cdi_device device;
+};
+/* folder: its socket's on the node. visible: the UUIDs of its GPUs, with commas. Borrows both. */
+void sl_kube_node_edits(const struct sl_kube_node_options *options, const char *folder,
+	const char *visible, struct sl_kube_edits *edits);
 /* Ends those that are open with an error. */
 void sl_kube_node_end_works(struct sl_kube_node *node);
 
@@ -72,5 +94,17 @@ void sl_kube_node_sync(struct sl_kube_node *node);
 void sl_kube_node_end_sync(struct sl_kube_node *node);
 /* The claim is unprepared: what goes on does not bring it back. */
 void sl_kube_node_sync_forget(struct sl_kube_node *node, const char *uid);
+
+/* --- units_node.c --- */
+
+/* 0 or negative errno (err). */
+SL_MUST_CHECK int sl_kube_units_new(
+	struct sl_kube_node *node, struct sl_kube_units **out, struct sl_error *err);
+/* Returns NULL; takes it, too. */
+struct sl_kube_units *sl_kube_units_free(struct sl_kube_units *units);
+/* The node's GPUs are known, or changed. */
+void sl_kube_units_tell(struct sl_kube_units *units);
+/* Compares what sluiced has with what the kubelet has handed out. */
+void sl_kube_units_round(struct sl_kube_units *units);
 
 #endif

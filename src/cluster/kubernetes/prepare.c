@@ -17,9 +17,6 @@
 #include "cluster/kubernetes/story.h"
 #include "wire/wire.h"
 
-/* Eight UUIDs. */
-#define VISIBLE_MAX 512
-
 struct work {
 	struct sl_link link;
 	struct sl_kube_node *node;
@@ -163,15 +160,6 @@ int sl_kube_node_entry(const struct sl_kube_node *node, const struct sl_share *s
 
 /* --- the CDI file ------------------------------------------------------------------------- */
 
-struct edits {
-	char socket[64], visible[VISIBLE_MAX + 32];
-	const char *env[SL_KUBE_EXTRAS + 4];
-	struct sl_cdi_mount mounts[SL_KUBE_EXTRAS + 3];
-	struct sl_cdi_node nodes[SL_KUBE_EXTRAS];
-	char host_paths[SL_KUBE_EXTRAS][256];
-	struct sl_cdi_device device;
-};
-
 /* "/on/node:/in/container"; the form was checked with the options. */
 static void split_mount(
 	const char *text, char *host_path, size_t size, struct sl_cdi_mount *mount)
@@ -183,8 +171,8 @@ static void split_mount(
 	mount->container_path = colon + 1;
 }
 
-static void fill_edits(const struct sl_kube_node_options *o, const char *folder,
-	const char *visible, struct edits *e)
+void sl_kube_node_edits(const struct sl_kube_node_options *o, const char *folder,
+	const char *visible, struct sl_kube_edits *e)
 {
 	size_t env = 0, mounts = 0;
 
@@ -223,9 +211,9 @@ static int write_cdi(const struct work *w, const char *folder, const char *visib
 	struct sl_error *err)
 {
 	struct sl_cdi_device devices[SL_SHARE_DEVICES];
-	struct edits edits = {0};
+	struct sl_kube_edits edits = {0};
 
-	fill_edits(&w->node->options, folder, visible, &edits);
+	sl_kube_node_edits(&w->node->options, folder, visible, &edits);
 	/* A container may use one request of the claim alone. */
 	for (uint32_t i = 0; i < w->share.count; i++)
 		devices[i] = edits.device;
@@ -266,7 +254,7 @@ static void on_entry(void *context, const union sl_msg *msg, const struct sl_err
 {
 	struct work *w = context;
 	struct sl_error text = {0};
-	char visible[VISIBLE_MAX];
+	char visible[SL_KUBE_VISIBLE_MAX];
 
 	if (err) {
 		fail(w, "%s", err->text);

@@ -169,3 +169,15 @@ void caller_wait(struct caller *caller, const struct caller_call *call)
 		caller_turn(caller);
 	}
 }
+
+void caller_wait_for(
+	struct caller *caller, const struct caller_call *call, size_t more_than)
+{
+	sl_ns end = sl_clock_now() + 20 * SL_S;
+
+	while (call->size <= more_than) {
+		if (call->over || caller->closed || sl_clock_now() > end)
+			fail_msg("no message comes");
+		caller_turn(caller);
+	}
+}

@@ -21,7 +21,7 @@ struct caller_call {
 	char text[256];
 	uint8_t *sent;
 	size_t sent_size, sent_at;
-	uint8_t *answer; /* without the prefix */
+	uint8_t *answer; /* without the prefix; with each, until the call is over */
 	size_t size;
 };
 
@@ -43,5 +43,9 @@ struct caller_call *caller_begin(struct caller *caller, const char *method,
 void caller_turn(struct caller *caller);
 /* Until the call is over. */
 void caller_wait(struct caller *caller, const struct caller_call *call);
+
+/* Until the call, which stays open, has more bytes than that. */
+void caller_wait_for(
+	struct caller *caller, const struct caller_call *call, size_t more_than);
 
 #endif

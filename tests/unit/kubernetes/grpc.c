@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "caller.h"
 #include "cluster/kubernetes/grpc.h"
+#include "cluster/kubernetes/stream.h"
 
 static struct {
 	sd_event *loop;
@@ -183,6 +184,77 @@ static void those_who_go(void **state)
 	sl_grpc_refuse(t.kept[2], SL_GRPC_UNAVAILABLE, "late");
 }
 
+/* Each message tells the whole state: those that come late see the newest one alone. */
+static void streams(void **state)
+{
+	struct sl_stream stream = {0};
+	struct caller caller, other;
+	struct caller_call *first, *second, *gone;
+
+	caller_open(&caller, t.loop, t.path);
+	caller_open(&other, t.loop, t.path);
+	first = caller_begin(&caller, "/Late", "", 0, false);
+	gone = caller_begin(&other, "/Late", "", 0, false);
+	while (t.kept_count < 2) {
+		caller_turn(&caller);
+		caller_turn(&other);
+	}
+	sl_stream_add(&stream, t.kept[0]);
+	sl_stream_add(&stream, t.kept[1]);
+	assert_int_equal(stream.count, 2);
+	sl_stream_tell(&stream, "one", 3);
+	caller_wait_for(&caller, first, 7);
+	caller_wait_for(&other, gone, 7);
+	assert_memory_equal(first->answer, "\0\0\0\0\3one", 8);
+	caller_close(&other);
+	sl_stream_tell(&stream, "two", 3);
+	caller_wait_for(&caller, first, 15);
+	assert_memory_equal(first->answer + 8, "\0\0\0\0\3two", 8);
+	for (int i = 0; i < 20; i++)
+		caller_turn(&caller);
+	second = caller_begin(&caller, "/Late", "", 0, false);
+	while (t.kept_count < 3)
+		caller_turn(&caller);
+	sl_stream_add(&stream, t.kept[2]);
+	caller_wait_for(&caller, second, 7);
+	assert_memory_equal(second->answer, "\0\0\0\0\3two", 8);
+	sl_stream_tell(&stream, "three", 5);
+	assert_int_equal(stream.count, 2); /* the one that went is forgotten */
+	caller_wait_for(&caller, first, 25);
+	assert_false(first->over);
+	sl_stream_fini(&stream);
+	caller_wait(&caller, first);
+	assert_int_equal(first->status, -1);
+	caller_close(&caller);
+}
+
+/* A client that takes nothing: what waits for it does not grow. */
+static void a_stream_that_is_not_read(void **state)
+{
+	uint8_t *bytes = calloc(1, SL_MIB);
+	struct sl_stream stream = {0};
+	struct caller caller;
+	struct caller_call *call;
+
+	assert_non_null(bytes);
+	caller_open(&caller, t.loop, t.path);
+	call = caller_begin(&caller, "/Late", "", 0, false);
+	while (t.kept_count < 1)
+		caller_turn(&caller);
+	sl_stream_add(&stream, t.kept[0]);
+	for (uint8_t i = 1; i <= 200; i++) {
+		memset(bytes, i, SL_MIB);
+		sl_stream_tell(&stream, bytes, SL_MIB);
+	}
+	/* The first one was under way, and the last one follows. */
+	caller_wait_for(&caller, call, 2 * (SL_MIB + 5) - 1);
+	assert_int_equal(call->answer[5], 1);
+	assert_int_equal(call->answer[SL_MIB + 10], 200);
+	sl_stream_fini(&stream);
+	caller_close(&caller);
+	free(bytes);
+}
+
 static void bytes_that_are_no_http2(void **state)
 {
 	static const char *const texts[] = {"GET / HTTP/1.1\r\n\r\n",
@@ -306,6 +378,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(large_messages, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_no_message, setup, teardown),
 		cmocka_unit_test_setup_teardown(those_who_go, setup, teardown),
+		cmocka_unit_test_setup_teardown(streams, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_stream_that_is_not_read, setup, teardown),
 		cmocka_unit_test_setup_teardown(bytes_that_are_no_http2, setup, teardown),
 		cmocka_unit_test_setup_teardown(no_descriptors, setup, teardown),
 		cmocka_unit_test_setup_teardown(sockets_and_others, setup, teardown),

@@ -117,8 +117,10 @@ static void says_who_it_is(void **state)
 	assert_true(has(call, t.plugin, strlen(t.plugin)));
 	assert_true(has(call,
 		"\x22\x0c"
-		"v1.DRAPlugin",
-		14));
+		"v1.DRAPlugin"
+		"\x22\x14"
+		"v1.DRAResourceHealth",
+		36));
 	call = caller_begin(&caller,
 		"/pluginregistration.Registration/NotifyRegistrationStatus",
 		"\x12\x07"
@@ -257,6 +259,44 @@ static void no_claims_and_no_messages(void **state)
 	caller_close(&caller);
 }
 
+static void health(void **state)
+{
+	static const struct sl_kubelet_health devices[] = {
+		{"node1", "gpu-a", NULL}, {"node1", "gpu-b", "it is lost"}};
+	struct caller caller;
+	struct caller_call *call, *old;
+
+	caller_open(&caller, t.loop, t.plugin);
+	call = caller_begin(
+		&caller, "/v1.DRAResourceHealth/NodeWatchResources", "", 0, false);
+	sl_kubelet_tell_health(t.kubelet, devices, 1);
+	caller_wait_for(&caller, call, 5);
+	assert_true(has(call,
+		"\x0a\x0e\x0a\x05"
+		"node1"
+		"\x12\x05"
+		"gpu-a"
+		"\x10\x01\x18",
+		19));
+	sl_kubelet_tell_health(t.kubelet, &devices[1], 1);
+	caller_wait_for(&caller, call, 40);
+	assert_true(has(call,
+		"\x12\x05"
+		"gpu-b"
+		"\x10\x02\x18",
+		10));
+	assert_true(has(call,
+		"\x2a\x0a"
+		"it is lost",
+		12));
+	old = caller_begin(
+		&caller, "/v1alpha1.DRAResourceHealth/NodeWatchResources", "", 0, false);
+	caller_wait_for(&caller, old, 5);
+	assert_true(has(old, "it is lost", 10));
+	t.kubelet = sl_kubelet_free(t.kubelet);
+	caller_close(&caller);
+}
+
 /* The driver ends before the claim is done. */
 static void done_after_the_end(void **state)
 {
@@ -285,6 +325,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			no_claims_and_no_messages, setup, teardown),
 		cmocka_unit_test_setup_teardown(done_after_the_end, setup, teardown),
+		cmocka_unit_test_setup_teardown(health, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
