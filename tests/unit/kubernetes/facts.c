@@ -231,6 +231,11 @@ static void claims_ask(void **state)
 			"has 2 requests", 1, 0, 0, 0},
 		{"constraints", EXACTLY("") ",\"constraints\":[{}]", "has constraints", 1,
 			0, 0, 0},
+		{"different GPUs, as the webhook wants them",
+			EXACTLY(",\"count\":2") ",\"constraints\":[{"
+						"\"distinctAttribute\":"
+						"\"gpu.sluice.dev/uuid\"}]",
+			"", 2, 0, 0, 0},
 	};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {

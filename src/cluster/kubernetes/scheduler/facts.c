@@ -417,6 +417,19 @@ static void refuse_request(const json_t *request, struct sl_facts_refusal *refus
 				"does not read; use the pod's nodeSelector");
 }
 
+/* That its GPUs are different ones, which they always are here; the webhook writes that. */
+static bool are_kept_anyway(const json_t *constraints)
+{
+	const json_t *one;
+
+	for (size_t i = 0; (one = json_array_get(constraints, i)); i++) {
+		if (strcmp(sl_kube_text_at(one, "distinctAttribute", NULL),
+			    SL_KUBE_DRIVER "/uuid") != 0)
+			return false;
+	}
+	return true;
+}
+
 static void read_request(const json_t *claim, struct sl_facts_claim *out)
 {
 	const json_t *devices = sl_kube_at(claim, "spec", "devices", NULL);
@@ -431,7 +444,7 @@ static void read_request(const json_t *claim, struct sl_facts_claim *out)
 			"the claim has %zu requests, and this scheduler serves "
 			"claims with one; use count for several GPUs",
 			json_array_size(requests));
-	if (has(devices, "constraints"))
+	if (!are_kept_anyway(json_object_get(devices, "constraints")))
 		refuse(&out->refusal,
 			"the claim has constraints, which this scheduler does not "
 			"read; leave them out");
