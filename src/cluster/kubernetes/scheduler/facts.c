@@ -337,8 +337,6 @@ bool sl_facts_pod(const json_t *pod, const char *scheduler, struct sl_facts_pod 
 	sl_wire_str(
 		out->project, sizeof(out->project), mark(pod, SL_FACTS_LABEL_PROJECT));
 	out->priority = (int32_t)json_integer_value(json_object_get(spec, "priority"));
-	out->takes_nothing =
-		strcmp(sl_kube_text_at(spec, "preemptionPolicy", NULL), "Never") == 0;
 	read_gang(pod, out);
 	read_reclaim(pod, out);
 	read_claim(pod, out);

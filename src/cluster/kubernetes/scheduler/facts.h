@@ -46,7 +46,6 @@ struct sl_facts_pod {
 	bool is_leaving; /* it is being deleted */
 	bool is_gated;
 	bool lacks_claim;       /* its claim is still to be made from its template */
-	bool takes_nothing;     /* preemptionPolicy: Never */
 	bool terminates;        /* on-reclaim: terminate */
 	bool is_ordered_parked; /* condition sluice.dev/Parked */
 	uint32_t told; /* checksum of the message of PodScheduled=False; 0: none */
