@@ -90,11 +90,11 @@ static bool is_quiet_for(
 	       sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), span));
 }
 
-static bool has_unseated(const struct sl_node_client *client)
+/* With a seat or without one: a seat that its own body takes away would be back by the next plan. */
+static bool has_waiting(const struct sl_node_client *client)
 {
 	sl_node_each_demand_of (demand, client) {
-		if (sl_node_is_waiting(demand) &&
-			!(demand->flags & SL_NODE_DEMAND_SEATED))
+		if (sl_node_is_waiting(demand))
 			return true;
 	}
 	return false;
@@ -121,8 +121,8 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 	look->lasts = lasts(step, client);
 	look->is_idle = client->proven &&
 			is_quiet_for(step, client,
-				has_unseated(client) ? sl_turns_first_part(0)
-						     : sl_turns_first_part(look->cost));
+				has_waiting(client) ? sl_turns_first_part(0)
+						    : sl_turns_first_part(look->cost));
 	look->coming = sl_node_ends(client, step->now) ||
 		       (sl_node_goes(client->workload) && look->is_idle);
 }

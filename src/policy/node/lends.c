@@ -85,8 +85,14 @@ bool sl_node_can_leave_for(const struct sl_node *node, const struct sl_node_clai
 	const struct sl_ledger_account *account = &workload->account;
 	uint64_t stays = sl_ledger_here(account, gpu) - account->cell[gpu].leaving_bytes;
 	uint64_t burst = sl_sub_sat(stays, sl_ledger_request(account, gpu));
-	uint64_t on[SL_NODE_GPUS_MAX], all = lent(node, claim, false, true, on);
-	uint64_t back = sl_min_u64(on[gpu], sl_min_u64(bytes, burst));
+	uint64_t on[SL_NODE_GPUS_MAX], all = away(node), back;
 
-	return bytes <= back || away(node) + all - back + bytes <= usable(node);
+	(void)lent(node, claim, false, true, on);
+	for (uint32_t i = 0; i < SL_NODE_GPUS_MAX; i++) {
+		/* What dies is not taken back. */
+		on[i] = sl_sub_sat(on[i], node->ledger.gpu[i].sum.dying_bytes);
+		all += on[i];
+	}
+	back = sl_min_u64(on[gpu], sl_min_u64(bytes, burst));
+	return bytes <= back || all - back + bytes <= usable(node);
 }
