@@ -1,11 +1,26 @@
 /* ask: the loop runs until the answer is there. */
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/kubectl/kubectl.h"
 
 /* Of lists with long objects. */
 #define PAGE_BYTES (32u << 20)
+
+int kubectl_fail(const char *format, ...)
+{
+	va_list args;
+
+	(void)fputs("kubectl sluice: ", stderr);
+	va_start(args, format);
+	(void)vfprintf(stderr, format, args);
+	va_end(args);
+	(void)fputc('\n', stderr);
+	return EXIT_FAILURE;
+}
 
 struct asked {
 	json_t *body;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,18 +31,6 @@ struct arguments {
 	const char *kubeconfig, *context, *namespace, *verb, *pod;
 	bool all;
 };
-
-int kubectl_fail(const char *format, ...)
-{
-	va_list args;
-
-	(void)fputs("kubectl sluice: ", stderr);
-	va_start(args, format);
-	(void)vfprintf(stderr, format, args);
-	va_end(args);
-	(void)fputc('\n', stderr);
-	return EXIT_FAILURE;
-}
 
 static int usage(const char *what, const char *remedy)
 {
