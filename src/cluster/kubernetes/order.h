@@ -4,9 +4,9 @@
  *   sluice.dev/limit: 12Gi     the new limit of each GPU; without it the claim's own counts
  *   sluice.dev/park: "true"    its memory leaves the GPU until the annotation goes or changes
  *
- * Besides, the pod's condition sluice.dev/Parked with status True parks it: only who may write
- * pods/status can order that. Several pods may use one claim: the limit of the first by name that
- * has one counts, and each may park. Pure.
+ * Besides, the pod's condition sluice.dev/Parked with status True parks it; writing that takes the
+ * right to pods/status. Several pods may use one claim: the limit of the first by name that has one
+ * counts, and each may park. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_ORDER_H
 #define SL_CLUSTER_KUBERNETES_ORDER_H
@@ -30,8 +30,8 @@ SL_MUST_CHECK bool sl_kube_order_limit(const char *text, uint64_t request_bytes,
 SL_MUST_CHECK bool sl_kube_order_bound(
 	const json_t *namespace, uint64_t *bound_bytes, struct sl_error *err);
 
-/* Whether the pod is to be parked. err, where the annotation is neither true nor false: it counts
- * as false. */
+/* Whether the pod is ordered to be parked. err, where the annotation is neither true nor false: it
+ * counts as false. */
 SL_MUST_CHECK bool sl_kube_order_park(const json_t *pod, struct sl_error *err);
 
 /* The names of the claims that a pod uses, an array: a new reference, NULL without memory. */

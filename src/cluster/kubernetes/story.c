@@ -299,7 +299,7 @@ static int ask(struct sl_kube_story *story)
 	return r;
 }
 
-/* Before all claims and pods are known it would not be known who is meant. */
+/* Events and orders need all claims and pods: those that are not known yet would be missed. */
 static bool can_ask(const struct sl_kube_story *story)
 {
 	return story->is_whole && !sl_list_is_empty(&story->holders) &&

@@ -31,7 +31,7 @@ struct sl_kube_holder {
 	struct sl_share share;
 	uint64_t workload; /* sluiced's number; 0: it does not know the claim */
 	struct sl_kube_use uses[SL_SHARE_DEVICES]; /* as share.devices */
-	/* status.devices: as it is, and as it is being written; urgent: the last change of it. */
+	/* status.devices: as the API server has it, and as it is being written. */
 	json_t *written, *writing;
 	struct sl_kube_call *call;
 	sl_ns written_at, span, retry_at;
@@ -51,7 +51,7 @@ struct sl_kube_pod {
 	json_t *claims; /* their names */
 	bool has_limit, is_parked;
 	char limit[64]; /* the annotation */
-	/* The namespace's bound of limits, asked for when the annotation is new; UINT64_MAX: none. */
+	/* The namespace's bound of limits, asked for when the annotation is new. */
 	bool knows_bound;
 	uint64_t bound_bytes;
 	sl_ns bound_again_at;
@@ -97,7 +97,7 @@ void sl_kube_retell_wait(struct sl_kube_holder *holder, sl_ns now);
 
 /* An event of the watch of pods. */
 void sl_kube_obey_pod(void *context, const struct sl_kube_event *event);
-/* What is ordered of it and not so yet, sluiced is told. */
+/* Tells sluiced what is ordered and not yet so. */
 void sl_kube_obey(struct sl_kube_holder *holder, sl_ns now);
 void sl_kube_obey_free_pod(struct sl_kube_pod *pod);
 

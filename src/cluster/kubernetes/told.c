@@ -181,7 +181,7 @@ static void on_answer(void *context, const struct sl_kube_answer *answer)
 	} else if (tale->stage != NEW && answer->status == 404) {
 		tale->stage = NEW;
 	} else if (answer->status == 404 || answer->status == 422) {
-		/* The namespace has gone; or it is one that nobody takes. */
+		/* The namespace has gone, or the server refuses the Event for good. */
 		sl_warning("an event of pod %s/%s is dropped: %s", tale->namespace,
 			tale->pod, answer->error);
 		tale->is_gone = true;

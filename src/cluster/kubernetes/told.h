@@ -21,7 +21,7 @@
 struct sl_kube_teller;
 
 struct sl_kube_told {
-	const char *namespace, *pod, *uid; /* whom it is about */
+	const char *namespace, *pod, *uid; /* the pod it is about */
 	const char *reason;                /* one word: "SwappedOut" */
 	const char *message;
 	bool is_warning;
