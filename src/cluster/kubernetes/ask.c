@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/kubernetes/device_plugin.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/quantity.h"
 #include "cluster/kubernetes/share.h"
@@ -424,18 +425,31 @@ static bool read_common(struct reader *reader)
 	return true;
 }
 
+/* The resource of a device plugin, or a whole GPU, that the container asks for; NULL: none. */
+static const char *other_resource(const json_t *container)
+{
+	static const char *const kinds[] = {"limits", "requests"};
+	static const char *const names[] = {
+		"nvidia.com/gpu", SL_KUBE_EXTENDED, SL_DEVICE_PLUGIN_RESOURCE};
+
+	for (size_t kind = 0; kind < SL_ARRAY_LEN(kinds); kind++)
+		for (size_t i = 0; i < SL_ARRAY_LEN(names); i++)
+			if (sl_kube_at(
+				    container, "resources", kinds[kind], names[i], NULL))
+				return names[i];
+	return NULL;
+}
+
 /* Whole GPUs and fractions exclude each other, as in KAI. */
 static bool check_whole(struct reader *reader)
 {
-	static const char *const kinds[] = {"limits", "requests"};
-	static const char *const names[] = {"nvidia.com/gpu", SL_KUBE_EXTENDED};
 	const json_t *container;
 
-	for (size_t i = 0; i < 8; i++) {
-		const char *kind = kinds[i & 1], *name = names[i >> 1 & 1];
+	for (size_t list = 0; list < SL_ARRAY_LEN(lists); list++) {
+		for (size_t i = 0; (container = container_at(reader, list, i)); i++) {
+			const char *name = other_resource(container);
 
-		for (size_t k = 0; (container = container_at(reader, i >> 2, k)); k++) {
-			if (sl_kube_at(container, "resources", kind, name, NULL))
+			if (name)
 				return bad(reader,
 					"container \"%.63s\" asks for %s, and the pod's "
 					"annotations for a part of a GPU: remove one of "
