@@ -14,6 +14,8 @@
 
 #define API     "/apis/resource.k8s.io/v1"
 #define TOO_BIG 253
+/* Of sluice-kube scheduler. */
+#define SCHEDULER "sluice"
 
 /* --- the review ---------------------------------------------------------------------------- */
 
@@ -258,6 +260,24 @@ static bool check_others(struct making *making)
 	return true;
 }
 
+/* Our own scheduler reads no expressions, and chooses from no alternatives. */
+static bool suits_scheduler(struct making *making, const json_t *spec)
+{
+	const json_t *request =
+		json_array_get(sl_kube_at(spec, "devices", "requests", NULL), 0);
+
+	if (strcmp(sl_kube_text_at(making->review->object, "spec", "schedulerName", NULL),
+		    SCHEDULER) != 0 ||
+		(!json_object_get(request, "firstAvailable") &&
+			!sl_kube_at(request, "exactly", "selectors", NULL)))
+		return true;
+	sl_error_set(&making->out->refusal,
+		"the cluster has GPUs of several sizes, and scheduler " SCHEDULER
+		" does not choose between them: ask for amounts (gpu-memory and "
+		"gpu-memory-limit), or leave schedulerName out");
+	return false;
+}
+
 static bool make_claim(struct making *making, size_t i, const struct sl_bounds *bounds)
 {
 	struct sl_admit_answer *out = making->out;
@@ -268,6 +288,10 @@ static bool make_claim(struct making *making, size_t i, const struct sl_bounds *
 	if (!spec) {
 		sl_error_wrap(
 			&out->refusal, "container %.63s", making->asks->of[i].container);
+		return false;
+	}
+	if (!suits_scheduler(making, spec)) {
+		json_decref(spec);
 		return false;
 	}
 	template = sl_claimspec_template(making->review->namespace, spec);

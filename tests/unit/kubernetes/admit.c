@@ -21,6 +21,11 @@
 static const struct sl_sizes one_size = {
 	.count = 1, .of = {{16 * SL_GIB, 16 * SL_GIB, 16 * SL_GIB}}};
 
+static const struct sl_sizes two_sizes = {.count = 2,
+	.of = {{16 * SL_GIB, 16 * SL_GIB, 16 * SL_GIB},
+		{80 * SL_GIB, 80 * SL_GIB, 80 * SL_GIB}}};
+static const struct sl_sizes *sizes = &one_size;
+
 /* The answer to text; looked_up may be NULL. Borrowed until the next one. */
 static struct {
 	json_t *review, *namespace, *looked_up, *response;
@@ -49,9 +54,8 @@ static const struct sl_admit_answer *answer_to(
 	last.namespace = namespace ? json_loads(namespace, 0, NULL) : NULL;
 	last.looked_up = looked_up ? json_loads(looked_up, 0, NULL) : NULL;
 	assert_int_equal(sl_admit_read(last.review, &last.is, &err), SL_ADMIT_OK);
-	facts = (struct sl_admit_facts){.sizes = &one_size,
-		.namespace = last.namespace,
-		.looked_up = last.looked_up};
+	facts = (struct sl_admit_facts){
+		.sizes = sizes, .namespace = last.namespace, .looked_up = last.looked_up};
 	if (sl_admit_concerns(&last.is))
 		sl_admit_decide(&last.is, &facts, &last.answer);
 	last.response = sl_admit_response(last.is.uid, &last.answer);
@@ -263,6 +267,26 @@ static void warnings_are_told(void **state)
 		"no GPU of the cluster has 64Gi now"));
 }
 
+/* Which reads no alternatives: told at once, not by a pod that stays Pending. */
+static void our_scheduler(void **state)
+{
+	static const char pod[] = REVIEW(POD,
+		"{" HALF ",\"spec\":{\"schedulerName\":\"sluice\",\"containers\":[{"
+		"\"name\":\"main\"}]}}");
+
+	(void)answer_to(pod, NULL, NULL);
+	assert_string_equal(last.answer.refusal.text, "");
+	sizes = &two_sizes;
+	(void)answer_to(pod, NULL, NULL);
+	assert_non_null(strstr(last.answer.refusal.text, "ask for amounts"));
+	assert_null(last.answer.templates);
+	(void)answer_to(REVIEW(POD, "{" HALF ",\"spec\":{\"containers\":[{\"name\":"
+				    "\"main\"}]}}"),
+		NULL, NULL);
+	assert_string_equal(last.answer.refusal.text, "");
+	sizes = &one_size;
+}
+
 static void others_pass(void **state)
 {
 	static const char *const texts[] = {
@@ -316,6 +340,7 @@ int main(void)
 		cmocka_unit_test(refusals_are_told),
 		cmocka_unit_test(claims_are_checked),
 		cmocka_unit_test(warnings_are_told),
+		cmocka_unit_test(our_scheduler),
 		cmocka_unit_test(others_pass),
 		cmocka_unit_test(no_reviews),
 	};
