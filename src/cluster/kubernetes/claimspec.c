@@ -69,7 +69,9 @@ static bool group(const struct sl_gpu_room *rooms, size_t count, unsigned int al
 	for (size_t i = 0; i < count; i++) {
 		uint64_t bytes = rooms[i].memory_bytes;
 
-		if (!size || bytes > size->least_bytes / 100 * (100 + alike_pct)) {
+		if (!size || (unsigned __int128)bytes * 100 >
+				     (unsigned __int128)size->least_bytes *
+					     (100 + alike_pct)) {
 			if (out->count == SL_SIZES_MAX)
 				return false;
 			size = &out->of[out->count++];

@@ -23,7 +23,7 @@
 #define SLICES_QUERY "fieldSelector=spec.driver%3D" SL_KUBE_DRIVER
 /* Of one call; the API server waits 10 s for the answer. */
 #define CALL_TIMEOUT (4 * SL_S)
-/* Of a refusal that is nobody's fault. */
+/* Of a refusal that says nothing about the pod. */
 #define CODE_RETRY 503
 #define STATUS_OK  200
 #define STATUS_BAD 400
@@ -158,7 +158,7 @@ static void finish(struct review *review)
 	review_free(review);
 }
 
-/* What is nobody's fault may be tried again. */
+/* The pod may be right: the caller may try again. */
 static void finish_later(struct review *review, const char *what, const char *error)
 {
 	sl_admit_answer_fini(&review->answer);

@@ -220,7 +220,7 @@ static bool settle_bundle(struct sl_webhook_keys *keys, const char *authorities)
 
 /* --- what should be ------------------------------------------------------------------------ */
 
-/* Both objects are there, or somebody has to make them. */
+/* Both objects are there; else an administrator has to make them. */
 static bool has_objects(struct sl_webhook_keys *keys)
 {
 	bool has = keys->secret && keys->hook;

@@ -266,7 +266,7 @@ static void drop_body(struct sl_webhook_call *call)
 }
 
 /* What cannot be taken is read to its end and thrown away: an answer before that is no answer to
- * most clients. Life is short for those who send without an end. */
+ * most clients. A client that sends without an end is cut off after its time. */
 static void gather(struct sl_webhook_call *call, const char *data, size_t size)
 {
 	struct sl_webhook_server *server = call->server;

@@ -4,9 +4,9 @@
  * POST /review hands its body to a function, which answers at once or later; GET /healthz says that
  * it serves. Nothing is accepted before there are certificates; new ones count for new connections.
  *
- * Anybody who reaches the port may connect, so what they can have is bounded: 256 connections, one
- * body of 4 MiB each and 64 MiB of all together, and 10 s to send a request (less when all places
- * are taken). One thread, the loop's.
+ * Every client that reaches the port may connect, so what clients can have is bounded: 256
+ * connections, one body of 4 MiB each and 64 MiB of all together, and 10 s to send a request (less
+ * when all places are taken). One thread, the loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_SERVER_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_SERVER_H
