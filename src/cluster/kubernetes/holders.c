@@ -9,9 +9,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "cluster/kubernetes/order.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/proto.h"
-#include "cluster/kubernetes/quantity.h"
+#include "wire/wire.h"
 
 /* Calls fn for each message or text of that number. False: it is no message, or fn said so. */
 static bool each(const uint8_t *data, size_t size, uint32_t number, void *context,
@@ -137,15 +138,13 @@ struct sl_holder *sl_holders_find(const struct sl_holders *holders, const char *
 
 /* --- pods --------------------------------------------------------------------------------- */
 
-static bool asks_in(const json_t *containers)
+bool sl_holders_asks(const json_t *pod)
 {
-	const json_t *container;
-	size_t i;
+	const json_t *containers = sl_kube_at(pod, "spec", "containers", NULL);
 
-	json_array_foreach((json_t *)(uintptr_t)containers, i, container)
-	{
-		if (sl_kube_at(
-			    container, "resources", "limits", SL_HOLDERS_RESOURCE, NULL))
+	for (size_t i = 0; i < json_array_size(containers); i++) {
+		if (sl_kube_at(json_array_get(containers, i), "resources", "limits",
+			    SL_HOLDERS_RESOURCE, NULL))
 			return true;
 	}
 	return false;
@@ -156,26 +155,6 @@ static bool is_over(const json_t *pod)
 	const char *phase = sl_kube_text_at(pod, "status", "phase", NULL);
 
 	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
-}
-
-static void read_limit(struct sl_holder *holder, const json_t *pod)
-{
-	const char *text =
-		sl_kube_text_at(pod, "metadata", "annotations", SL_HOLDERS_LIMIT, NULL);
-
-	if (!text[0])
-		return;
-	if (!sl_kube_quantity_parse(text, &holder->limit))
-		sl_error_set(&holder->mistake,
-			"the annotation " SL_HOLDERS_LIMIT
-			" of %.64s is no amount; write it as 12Gi",
-			text);
-	else if (holder->limit < holder->memory)
-		sl_error_set(&holder->mistake,
-			"the annotation " SL_HOLDERS_LIMIT " of %.64s is below "
-			"the container's " SL_HOLDERS_RESOURCE
-			", %llu MiB; give at least that, or leave it out",
-			text, (unsigned long long)(holder->memory / SL_MIB));
 }
 
 /* Whether some container of the pod is a holder. */
@@ -192,22 +171,23 @@ static bool meet(struct sl_holders *holders, const json_t *pod)
 			strcmp(holder->pod, name) != 0)
 			continue;
 		found = holder->has_pod = true;
-		read_limit(holder, pod);
+		sl_wire_str(holder->limit, sizeof(holder->limit),
+			sl_kube_text_at(pod, "metadata", "annotations",
+				SL_KUBE_LIMIT_ANNOTATION, NULL));
 	}
 	return found;
 }
 
 bool sl_holders_meet(struct sl_holders *holders, const json_t *pods)
 {
-	const json_t *items = sl_kube_at(pods, "items", NULL), *pod;
+	const json_t *items = sl_kube_at(pods, "items", NULL);
 	bool complete = true;
-	size_t i;
 
-	json_array_foreach((json_t *)(uintptr_t)items, i, pod)
-	{
-		if (is_over(pod) || !asks_in(sl_kube_at(pod, "spec", "containers", NULL)))
-			continue;
-		complete &= meet(holders, pod);
+	for (size_t i = 0; i < json_array_size(items); i++) {
+		const json_t *pod = json_array_get(items, i);
+
+		if (!is_over(pod) && sl_holders_asks(pod))
+			complete &= meet(holders, pod);
 	}
 	return complete;
 }

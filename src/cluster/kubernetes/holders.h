@@ -16,17 +16,15 @@
 
 #define SL_HOLDERS_METHOD   "/v1.PodResourcesLister/List"
 #define SL_HOLDERS_RESOURCE SL_DEVICE_PLUGIN_RESOURCE
-#define SL_HOLDERS_LIMIT    "sluice.dev/limit"
 
 /* A container with units. */
 struct sl_holder {
 	char key[SL_UNITS_KEY_MAX];
 	char uuid[SL_UNITS_UUID_MAX];
 	char namespace[SL_SHARE_NAME_BYTES], pod[SL_SHARE_NAME_BYTES];
-	uint64_t memory;         /* bytes of its units */
-	uint64_t limit;          /* 0: none was given */
-	bool has_pod;            /* the API server has it */
-	struct sl_error mistake; /* in what its owner wrote; or "" */
+	uint64_t memory; /* bytes of its units */
+	bool has_pod;    /* the API server has it */
+	char limit[64];  /* its annotation sluice.dev/limit, or "" */
 };
 
 struct sl_holders {
@@ -45,5 +43,7 @@ struct sl_holder *sl_holders_find(const struct sl_holders *holders, const char *
  * answer, as when the kubelet has started a moment ago and does not know its pods yet: what is
  * missing in the answer may be there. */
 SL_MUST_CHECK bool sl_holders_meet(struct sl_holders *holders, const json_t *pods);
+/* Whether a container of the pod asks for units. */
+SL_MUST_CHECK bool sl_holders_asks(const json_t *pod);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "cluster/kubernetes/holders.h"
 #include "cluster/kubernetes/order.h"
 #include "cluster/kubernetes/story_internal.h"
 #include "policy/node.h"
@@ -75,8 +76,9 @@ static void take(struct sl_kube_story *story, const json_t *object)
 	json_t *claims = sl_kube_order_claims(object);
 	struct sl_error err = {0};
 
-	/* Most pods of a node use no claim. */
-	if (!pod && json_array_size(claims))
+	/* Most pods of a node use no claim, or have no units. */
+	if (!pod && (story->node->units ? sl_holders_asks(object)
+					: json_array_size(claims) > 0))
 		pod = add(story, object);
 	if (!pod) {
 		json_decref(claims);

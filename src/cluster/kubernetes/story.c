@@ -44,6 +44,8 @@ bool sl_kube_story_uses(
 {
 	if (strcmp(pod->namespace, holder->share.namespace) != 0)
 		return false;
+	if (holder->is_units)
+		return strcmp(pod->name, holder->share.pod) == 0;
 	for (size_t i = 0; i < json_array_size(pod->claims); i++) {
 		const char *name = json_string_value(json_array_get(pod->claims, i));
 
@@ -144,7 +146,7 @@ static void report(struct sl_kube_holder *holder, sl_ns now)
 	bool is_urgent;
 	char time[32];
 
-	if (holder->call || holder->is_gone || now < holder->retry_at)
+	if (holder->is_units || holder->call || holder->is_gone || now < holder->retry_at)
 		return;
 	for (uint32_t i = 0; i < holder->share.count; i++)
 		fill(holder, &holder->uses[i], &figures[i]);
@@ -339,30 +341,46 @@ static void free_holder(struct sl_kube_holder *holder)
 	free(holder);
 }
 
+static struct sl_kube_holder *add(
+	struct sl_kube_story *story, const struct sl_share *share)
+{
+	struct sl_kube_holder *holder = calloc(1, sizeof(*holder));
+
+	if (!holder)
+		return NULL;
+	holder->story = story;
+	holder->share = *share;
+	holder->span = WRITE_LEAST;
+	sl_list_init(&holder->link);
+	sl_list_push_tail(&story->holders, &holder->link);
+	sl_kube_story_hurry(story);
+	return holder;
+}
+
 void sl_kube_story_claim(
 	struct sl_kube_story *story, const json_t *claim, const struct sl_share *share)
 {
 	struct sl_kube_holder *holder = find(story, share->uid);
 
-	if (holder) {
-		holder->share = *share;
-		holder->is_gone = false;
-		if (holder->call)
-			return;
-		json_decref(holder->written);
-		holder->written = sl_kube_report_read(claim, story->node->options.name);
-		return;
-	}
-	holder = calloc(1, sizeof(*holder));
+	if (!holder)
+		holder = add(story, share);
 	if (!holder)
 		return;
-	holder->story = story;
 	holder->share = *share;
-	holder->span = WRITE_LEAST;
+	holder->is_gone = false;
+	if (holder->call)
+		return;
+	json_decref(holder->written);
 	holder->written = sl_kube_report_read(claim, story->node->options.name);
-	sl_list_init(&holder->link);
-	sl_list_push_tail(&story->holders, &holder->link);
-	sl_kube_story_hurry(story);
+}
+
+void sl_kube_story_units(struct sl_kube_story *story, const struct sl_share *share)
+{
+	struct sl_kube_holder *holder =
+		find(story, share->uid) ? NULL : add(story, share);
+
+	if (holder)
+		holder->is_units = true;
 }
 
 void sl_kube_story_forget(struct sl_kube_story *story, const char *uid)

@@ -31,6 +31,8 @@ struct sl_kube_story *sl_kube_story_free(struct sl_kube_story *story);
 /* The claim has been prepared on this node, or is still. claim: as the API server has it. */
 void sl_kube_story_claim(
 	struct sl_kube_story *story, const json_t *claim, const struct sl_share *share);
+/* A container with units of memory: a workload of its pod without a claim. */
+void sl_kube_story_units(struct sl_kube_story *story, const struct sl_share *share);
 /* It is unprepared, or gone. */
 void sl_kube_story_forget(struct sl_kube_story *story, const char *uid);
 /* All claims of the node were told of: what happened to them may be told. */

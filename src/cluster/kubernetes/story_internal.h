@@ -24,7 +24,7 @@ struct sl_kube_asked {
 	sl_ns again_at; /* the same may be asked again then */
 };
 
-/* A claim that is prepared here. */
+/* A claim that is prepared here, or a container with units of memory. */
 struct sl_kube_holder {
 	struct sl_link link;
 	struct sl_kube_story *story;
@@ -36,7 +36,8 @@ struct sl_kube_holder {
 	struct sl_kube_call *call;
 	sl_ns written_at, span, retry_at;
 	struct sl_kube_backoff backoff;
-	bool is_gone; /* the API server does not have it any more */
+	bool is_gone;  /* the API server does not have it any more */
+	bool is_units; /* there is no claim, and no status to write */
 	struct sl_kube_asked limit, park;
 	uint32_t waits; /* questions during which it waited */
 	bool asks_why;

@@ -25,6 +25,8 @@
 #include "cluster/kubernetes/grpc_ask.h"
 #include "cluster/kubernetes/holders.h"
 #include "cluster/kubernetes/node_internal.h"
+#include "cluster/kubernetes/order.h"
+#include "cluster/kubernetes/story.h"
 
 #define PODS_BYTES (64u << 20)
 
@@ -34,8 +36,10 @@ struct start {
 	struct sl_kube_units *units;
 	struct sl_grpc_call *call;
 	char key[SL_UNITS_KEY_MAX];
-	/* It was there when the round began; sluiced has been told, and will answer. */
-	bool is_in_round, is_told;
+	/* It was there when the round began; its workload is being made. */
+	bool is_in_round, is_being_made;
+	struct sl_holder holder;         /* while it is */
+	struct sl_kube_call *call_bound; /* to its namespace */
 };
 
 struct sl_kube_units {
@@ -46,6 +50,7 @@ struct sl_kube_units {
 	 * container that is gone; and what sluiced has in this round. */
 	json_t *fresh, *entries;
 	bool is_running, again; /* a round goes on; another one follows */
+	bool is_whole;          /* one was made since the start */
 	struct sl_grpc_ask *ask;
 	struct sl_kube_call *call;
 	struct sl_holders holders;
@@ -63,6 +68,7 @@ static void finish(struct start *start, const struct sl_error *err)
 		sl_grpc_answer(start->call, NULL, 0);
 	}
 	sl_list_unlink(&start->link);
+	sl_kube_cancel(&start->call_bound);
 	if (start->units->node->line)
 		sl_line_forget(start->units->node->line, start);
 	free(start);
@@ -149,6 +155,7 @@ static void end_entry(struct sl_kube_units *units, const char *key)
 	union sl_msg msg;
 
 	sl_info("units %s are of another container now, or of none", key);
+	sl_kube_story_forget(units->node->story, key);
 	sl_wire_init(&msg, SL_MSG_ENTRY_END);
 	sl_wire_str(msg.entry_end.key, sizeof(msg.entry_end.key), key);
 	if (sl_line_call(units->node->line, &msg, SL_MSG_ENTRY_REPLY, false, on_told,
@@ -156,46 +163,91 @@ static void end_entry(struct sl_kube_units *units, const char *key)
 		sl_debug("sluiced went away while it was told of units");
 }
 
-static int entry_of(const struct sl_kube_node *node, const struct sl_holder *holder,
-	union sl_msg *msg, struct sl_error *err)
+static struct sl_share share_of(const struct sl_holder *holder)
 {
-	struct sl_share share = {
-		.memory = holder->memory, .limit = holder->limit, .count = 1};
+	struct sl_share share = {.memory = holder->memory, .count = 1};
 
 	sl_wire_str(share.uid, sizeof(share.uid), holder->key);
 	sl_wire_str(share.namespace, sizeof(share.namespace), holder->namespace);
 	sl_wire_str(share.name, sizeof(share.name), holder->pod);
 	sl_wire_str(share.pod, sizeof(share.pod), holder->pod);
 	(void)sl_kube_device_name(holder->uuid, share.devices[0].device);
-	return sl_kube_node_entry(node, &share, msg, err);
+	return share;
 }
 
-/* start NULL: sluiced has forgotten the container's workload. */
-static void add_entry(
-	struct sl_kube_units *units, const struct sl_holder *holder, struct start *start)
+/* start NULL: sluiced has forgotten the container's workload; its limit follows (story.h). */
+static void add_entry(struct sl_kube_units *units, const struct sl_holder *holder,
+	uint64_t limit, struct start *start)
 {
+	struct sl_share share = share_of(holder);
 	struct sl_error err = {0};
 	union sl_msg msg;
 	int r = 0;
 
-	if (!holder->has_pod)
-		sl_error_set(&err, "the API server does not list pod %s/%s",
-			holder->namespace, holder->pod);
-	else if (holder->mistake.text[0])
-		err = holder->mistake;
-	else if (entry_of(units->node, holder, &msg, &err) == 0)
+	share.limit = limit;
+	if (sl_kube_node_entry(units->node, &share, &msg, &err) == 0)
 		r = sl_line_call(units->node->line, &msg, SL_MSG_ENTRY_REPLY, false,
 			start ? on_added : on_told,
 			start ? (void *)start : (void *)units);
 	if (r < 0)
 		sl_error_set(&err, "sluiced at %s does not answer; is it running?",
 			units->node->options.socket);
-	if (!err.text[0])
-		return;
-	if (start)
+	if (start && err.text[0])
 		finish(start, &err);
-	else
+	else if (err.text[0])
 		sl_debug("units %s: %s", holder->key, err.text);
+}
+
+static void on_namespace(void *context, const struct sl_kube_answer *answer)
+{
+	struct start *start = context;
+	const struct sl_holder *holder = &start->holder;
+	const struct sl_kube_node *node = start->units->node;
+	const struct sl_kube_node_gpu *gpu;
+	char device[SL_KUBE_DEVICE_NAME_MAX];
+	struct sl_error err = {0};
+	uint64_t bound, limit;
+
+	gpu = sl_kube_node_gpu_of(node, sl_kube_device_name(holder->uuid, device));
+	if (answer->error[0])
+		sl_error_set(&err, "the bounds of the namespace are not known: %s",
+			answer->error);
+	else if (sl_kube_order_bound(answer->body, &bound, &err) &&
+		 sl_kube_order_limit(holder->limit, holder->memory,
+			 gpu ? gpu->shareable_bytes : 0, bound, &limit, &err))
+		add_entry(start->units, holder, limit, start);
+	if (err.text[0])
+		finish(start, &err);
+}
+
+/* Its limit is held to the bound of its namespace. */
+static void make(struct start *start, const struct sl_holder *holder)
+{
+	char path[SL_SHARE_NAME_BYTES + 32];
+	struct sl_error err = {0};
+	int r = 0;
+
+	start->is_being_made = true;
+	start->holder = *holder;
+	if (!holder->has_pod) {
+		sl_error_set(&err, "the API server does not list pod %s/%s",
+			holder->namespace, holder->pod);
+		finish(start, &err);
+		return;
+	}
+	if (!holder->limit[0]) {
+		add_entry(start->units, holder, 0, start);
+		return;
+	}
+	(void)snprintf(path, sizeof(path), "/api/v1/namespaces/%s", holder->namespace);
+	r = sl_kube_call(start->units->node->kube,
+		&(struct sl_kube_request){
+			.path = path, .done = on_namespace, .context = start},
+		&start->call_bound);
+	if (r == 0)
+		return;
+	sl_error_set(&err, "the namespace cannot be asked for: %s", strerror(-r));
+	finish(start, &err);
 }
 
 /* --- a round ------------------------------------------------------------------------------ */
@@ -221,12 +273,11 @@ static void begin_starts(struct sl_kube_units *units)
 			continue;
 		}
 		start->is_in_round = false;
-		start->is_told = true;
 		if (json_object_del(units->fresh, start->key) == 0 &&
 			json_object_get(units->entries, start->key))
 			end_entry(units, start->key);
 		(void)json_object_set_new(units->entries, start->key, json_true());
-		add_entry(units, holder, start);
+		make(start, holder);
 	}
 }
 
@@ -246,8 +297,14 @@ static void settle(struct sl_kube_units *units, bool complete)
 
 		if (holder->has_pod && !json_object_get(units->entries, holder->key) &&
 			!json_object_get(units->fresh, holder->key))
-			add_entry(units, holder, NULL);
+			add_entry(units, holder, 0, NULL);
+		if (holder->has_pod) {
+			struct sl_share share = share_of(holder);
+
+			sl_kube_story_units(units->node->story, &share);
+		}
 	}
+	sl_kube_story_is_whole(units->node->story);
 }
 
 static void on_pods(void *context, const struct sl_kube_answer *answer)
@@ -261,6 +318,7 @@ static void on_pods(void *context, const struct sl_kube_answer *answer)
 		return;
 	}
 	settle(units, sl_holders_meet(&units->holders, answer->body));
+	units->is_whole = true;
 	round_end(units, NULL);
 }
 
@@ -291,7 +349,7 @@ static void on_holders(
 		round_end(units, err ? err : &text);
 		return;
 	}
-	if (is_settled(units)) {
+	if (is_settled(units) && units->is_whole) {
 		round_end(units, NULL);
 		return;
 	}
@@ -344,7 +402,7 @@ static void round_begin(struct sl_kube_units *units)
 	sl_list_foreach (link, &units->starts) {
 		struct start *start = SL_LIST_ENTRY(link, struct start, link);
 
-		start->is_in_round = !start->is_told;
+		start->is_in_round = !start->is_being_made;
 	}
 	sl_wire_init(&msg, SL_MSG_LIST);
 	msg.list.what = SL_LIST_ENTRIES;
