@@ -100,8 +100,8 @@ tenant() { # tenant NAME TEMPLATE BYTES MS: fills BYTES, works half of the time,
 ended_well() {
 	upto 120 is "$1" Succeeded && kubectl logs "$1" | grep -q '"event":"end","wrong":0,"ooms":0'
 }
-# Its locks are free once it is nothing but a zombie, or not even that.
-dead() { ! grep -q '^State:.[^ZX]' "/proc/$1/status" 2>/dev/null; }
+# Its locks are free once all of its threads are nothing but zombies, or not even that.
+dead() { ! cat /proc/"$1"/task/*/status 2>/dev/null | grep -q '^State:.[^ZX]'; }
 crash() { # crash sluiced|kube [NODE]
 	pid=$(cat "$work/node${2:-1}/$1.pid")
 	kill -9 "$pid"
