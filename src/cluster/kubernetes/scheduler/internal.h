@@ -240,7 +240,7 @@ struct sl_ks {
 	struct sl_cluster *cluster;
 	uint64_t others; /* the project of what other schedulers placed */
 	uint64_t next_id;
-	bool rebuild, nodes_changed, retry_refused;
+	bool rebuild, nodes_changed, kinds_changed, retry_refused;
 	bool is_clamped; /* more is allocated than there is: something counts for less */
 	/* Most memory that a claim may have of a GPU: each is a model of the machine. */
 	uint32_t limits[64], limit_count;
@@ -270,6 +270,8 @@ struct sl_ks_claim *sl_ks_claim_of(struct sl_ks *ks, const char *key);
 struct sl_ks_pod *sl_ks_pod_of(struct sl_ks *ks, const char *key);
 struct sl_ks_job *sl_ks_job_of(struct sl_ks *ks, const char *key, bool is_gang);
 struct sl_ks_rules *sl_ks_rules_of(struct sl_ks *ks, const json_t *pod);
+/* Rules that no pod has. */
+void sl_ks_drop_unused_rules(struct sl_ks *ks);
 /* Those that nothing stands for any more go. */
 void sl_ks_drop_claim(struct sl_ks *ks, struct sl_ks_claim *claim);
 void sl_ks_drop_pod(struct sl_ks *ks, struct sl_ks_pod *pod);

@@ -202,6 +202,19 @@ static void number_tasks(struct sl_ks *ks, struct sl_ks_job *job, bool standing_
 	}
 }
 
+/* Of what one pod has, or may have. */
+static sl_ns swap_cost(const struct sl_ks *ks, const struct sl_ks_pod *pod)
+{
+	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
+	uint64_t mib = claim ? claim->memory_mib : 0;
+
+	if (claim && !mib)
+		mib = pod->place.node   ? pod->place.node->told_gpu_mib
+		      : ks->limit_count ? ks->limits[0]
+					: 0;
+	return mib * SL_S / SWAP_MIB_PER_S;
+}
+
 static void add_parts(
 	struct sl_ks *ks, struct sl_ks_job *job, const struct part *part, uint32_t parts)
 {
@@ -213,7 +226,7 @@ static void add_parts(
 	event.job_add.priority = job->priority;
 	event.job_add.flags = job->flags;
 	event.job_add.stale_grace = SL_NS_NEVER;
-	event.job_add.swap_cost = (sl_ns)part->need.gpu_mib * SL_S / SWAP_MIB_PER_S;
+	event.job_add.swap_cost = swap_cost(ks, first_of(job));
 	for (uint32_t p = 0; p < parts && !job->is_refused; p++) {
 		uint32_t some = (uint32_t)sl_min_u64(least, part[p].count);
 

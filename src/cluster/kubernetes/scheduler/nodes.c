@@ -44,6 +44,7 @@ void sl_ks_on_node(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t 
 	node->is_there = true;
 	node->facts = facts;
 	labels = sl_match_node(object);
+	ks->kinds_changed |= !json_equal(labels, node->labels);
 	json_decref(node->labels);
 	node->labels = labels;
 }
@@ -149,7 +150,7 @@ static bool is_alike(
 	return true;
 }
 
-bool sl_ks_sort_nodes(struct sl_ks *ks)
+static bool sort_nodes(struct sl_ks *ks)
 {
 	const struct sl_ks_node *first[SL_KS_KINDS];
 	uint32_t kinds = 0, kind;
@@ -183,6 +184,16 @@ bool sl_ks_sort_nodes(struct sl_ks *ks)
 			rules->kinds &= ~(1ull << (SL_KS_KINDS - 1));
 	}
 	return all;
+}
+
+bool sl_ks_sort_nodes(struct sl_ks *ks)
+{
+	ks->kinds_changed = false;
+	if (sort_nodes(ks))
+		return true;
+	/* Rules stay when their pods go, so that the next ones find the kinds as they were. */
+	sl_ks_drop_unused_rules(ks);
+	return sort_nodes(ks);
 }
 
 /* --- The machine. ------------------------------------------------------------------------- */
@@ -418,7 +429,7 @@ void sl_ks_settle_nodes(struct sl_ks *ks)
 {
 	if (!ks->nodes_changed)
 		return;
-	if (!sl_ks_sort_nodes(ks))
+	if (ks->kinds_changed && !sl_ks_sort_nodes(ks))
 		sl_warning(
 			"rules of pods tell more than %u kinds of node apart; some nodes "
 			"get no pods that have such rules",

@@ -144,7 +144,7 @@ struct sl_ks_rules *sl_ks_rules_of(struct sl_ks *ks, const json_t *pod)
 		if (rules) {
 			rules->json = json_incref(json);
 			sl_list_push_tail(&ks->rules, &rules->link);
-			ks->nodes_changed = true;
+			ks->nodes_changed = ks->kinds_changed = true;
 		}
 	}
 	json_decref(json);
@@ -156,6 +156,16 @@ static void drop_rules(struct sl_ks *ks, struct sl_ks_rules *rules)
 	sl_list_unlink(&rules->link);
 	json_decref(rules->json);
 	unmake(&ks->rules_by_text, &rules->named);
+}
+
+void sl_ks_drop_unused_rules(struct sl_ks *ks)
+{
+	sl_list_foreach_safe (link, &ks->rules) {
+		struct sl_ks_rules *rules = SL_LIST_ENTRY(link, struct sl_ks_rules, link);
+
+		if (!rules->pods)
+			drop_rules(ks, rules);
+	}
 }
 
 void sl_ks_drop_claim(struct sl_ks *ks, struct sl_ks_claim *claim)
@@ -175,9 +185,8 @@ void sl_ks_drop_pod(struct sl_ks *ks, struct sl_ks_pod *pod)
 	sl_kube_cancel(&pod->tell_call);
 	if (ks->teller_at == pod)
 		ks->teller_at = NULL;
-	/* Rules that no pod has would only split nodes into more kinds. */
-	if (pod->rules && --pod->rules->pods == 0)
-		drop_rules(ks, pod->rules);
+	if (pod->rules)
+		pod->rules->pods--;
 	sl_list_unlink(&pod->link);
 	sl_list_unlink(&pod->in_job);
 	sl_list_unlink(&pod->turn);
@@ -204,6 +213,7 @@ void sl_ks_free_objects(struct sl_ks *ks)
 {
 	sl_list_foreach_safe (link, &ks->pods)
 		sl_ks_drop_pod(ks, SL_LIST_ENTRY(link, struct sl_ks_pod, link));
+	sl_ks_drop_unused_rules(ks);
 	sl_list_foreach_safe (link, &ks->jobs)
 		sl_ks_drop_job(ks, SL_LIST_ENTRY(link, struct sl_ks_job, link));
 	sl_list_foreach_safe (link, &ks->claims) {

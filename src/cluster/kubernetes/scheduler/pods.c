@@ -96,6 +96,10 @@ bool sl_ks_pod_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
 		(void)snprintf(why, size, "it is being deleted");
 	else if (pod->facts.refusal.text[0])
 		(void)snprintf(why, size, "%s", pod->facts.refusal.text);
+	else if (pod->is_bound)
+		(void)snprintf(why, size,
+			"it names its node itself; leave spec.nodeName out, or use no "
+			"scheduler");
 	else if (!pod->rules)
 		(void)snprintf(why, size, "the scheduler is out of memory");
 	else if (pod->facts.claim[0] || pod->facts.lacks_claim)

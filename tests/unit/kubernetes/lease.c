@@ -1,0 +1,164 @@
+/*
+ * The Lease of the scheduler against an API server of the test's own: who has it, and for how long.
+ */
+#include "server.h"
+
+#include <string.h>
+
+#include "cluster/kubernetes/scheduler/internal.h"
+
+#define LEASE (2 * SL_S)
+
+/* The object, as the server has it. */
+static struct {
+	char holder[64];
+	int version;
+	bool exists, is_mute; /* mute: it takes nothing any more */
+	unsigned int writes;
+} object;
+
+static struct {
+	struct sl_ks ks;
+	unsigned int held, lost;
+	bool wants_lost;
+} s;
+
+static char *shown(void)
+{
+	return text("{\"metadata\":{\"name\":\"sluice-scheduler\",\"resourceVersion\":\"%"
+		    "d\"},"
+		    "\"spec\":{\"holderIdentity\":\"%s\",\"leaseDurationSeconds\":2}}",
+		object.version, object.holder);
+}
+
+static void serve(struct exchange *exchange)
+{
+	json_t *body = exchange->body[0] ? json_loads(exchange->body, 0, NULL) : NULL;
+	const char *version = sl_kube_text_at(body, "metadata", "resourceVersion", NULL);
+
+	if (object.is_mute) {
+		exchange->status = 503;
+	} else if (strcmp(exchange->method, "GET") == 0) {
+		exchange->status = object.exists ? 200 : 404;
+	} else if (strcmp(exchange->method, "PUT") == 0 &&
+		   atoi(version) != object.version) {
+		exchange->status = 409;
+	} else {
+		(void)snprintf(object.holder, sizeof(object.holder), "%s",
+			sl_kube_text_at(body, "spec", "holderIdentity", NULL));
+		object.exists = true;
+		object.version++;
+		object.writes++;
+	}
+	if (exchange->status < 300)
+		exchange->text = shown();
+	json_decref(body);
+}
+
+static void on_held(struct sl_ks *ks)
+{
+	s.held++;
+	if (!s.wants_lost)
+		(void)sd_event_exit(ks->loop, 0);
+	else
+		object.is_mute = true;
+}
+
+static void on_lost(struct sl_ks *ks)
+{
+	s.lost++;
+	(void)sd_event_exit(ks->loop, 0);
+}
+
+static int on_late(sd_event_source *source, uint64_t usec, void *context)
+{
+	(void)sd_event_exit(context, 1);
+	return 0;
+}
+
+/* Until it has the lease, or (wants_lost) has lost it again. The exit code of the loop. */
+static int play(bool wants_lost, uint64_t most_s)
+{
+	struct sl_kube_config config = server_config();
+	int r;
+
+	s = (typeof(s)){.wants_lost = wants_lost};
+	s.ks.options = (struct sl_kube_scheduler_options){
+		.namespace = "sluice", .identity = "me", .lease = LEASE};
+	assert_int_equal(sd_event_new(&s.ks.loop), 0);
+	assert_int_equal(sl_kube_new(&s.ks.kube, s.ks.loop, &config), 0);
+	assert_int_equal(sd_event_add_time_relative(s.ks.loop, NULL, CLOCK_MONOTONIC,
+				 most_s * 1000000, 0, on_late, s.ks.loop),
+		0);
+	assert_int_equal(sl_ks_lease_new(&s.ks, on_held, on_lost, &s.ks.lease), 0);
+	r = sd_event_loop(s.ks.loop);
+	return r;
+}
+
+static void end(void)
+{
+	s.ks.lease = sl_ks_lease_free(s.ks.lease);
+	s.ks.kube = sl_kube_free(s.ks.kube);
+	s.ks.loop = sd_event_unref(s.ks.loop);
+}
+
+static void takes_what_is_not_there(void **state)
+{
+	object = (typeof(object)){0};
+	assert_int_equal(play(false, 60), 0);
+	assert_int_equal(s.held, 1);
+	assert_string_equal(object.holder, "me");
+	assert_true(sl_ks_lease_left(s.ks.lease) > 0);
+	assert_true(sl_ks_lease_left(s.ks.lease) <= LEASE);
+	end();
+}
+
+/* Another one has it, and does not renew it: it is taken once it has not changed for as long as it
+ * holds, and not before. */
+static void waits_for_one_that_is_gone(void **state)
+{
+	sl_ns began = sl_clock_now();
+
+	object = (typeof(object)){.exists = true, .version = 7, .holder = "other"};
+	assert_int_equal(play(false, 60), 0);
+	assert_int_equal(s.held, 1);
+	assert_true(sl_clock_now() - began >= LEASE);
+	assert_int_equal(object.writes, 1);
+	end();
+}
+
+/* It stops before the lease is over, not after. */
+static void gives_up_in_time(void **state)
+{
+	sl_ns left;
+
+	object = (typeof(object)){0};
+	assert_int_equal(play(true, 60), 0);
+	assert_int_equal(s.lost, 1);
+	left = sl_ks_lease_left(s.ks.lease);
+	assert_true(left == 0);
+	end();
+}
+
+static int start(void **state)
+{
+	server_start(serve);
+	return 0;
+}
+
+static int stop(void **state)
+{
+	server_stop();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(takes_what_is_not_there, start, stop),
+		cmocka_unit_test_setup_teardown(waits_for_one_that_is_gone, start, stop),
+		cmocka_unit_test_setup_teardown(gives_up_in_time, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
