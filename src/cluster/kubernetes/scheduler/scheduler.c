@@ -31,6 +31,9 @@ static void on_event(struct sl_ks *ks, enum sl_ks_watch which,
 		/* There is no such kind of object: there are none. */
 		if (event->status != 404 || which < SL_KS_WATCH_PROJECTS)
 			return;
+		/* Projects may come; what the API server does not serve comes with another. */
+		if (which == SL_KS_WATCH_GROUPS)
+			ks->watch[which] = sl_kube_watch_free(ks->watch[which]);
 	}
 	ks->synced |= 1u << which;
 	sl_ks_awake(ks);
