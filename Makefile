@@ -33,8 +33,8 @@ test: all ## all tests, on the software GPU: no GPU needed
 outside: all ## of the tests those with frameworks and suites from PyPI (needs the network)
 	@tools/run-tests $(BUILD) --suite outside
 
-kubernetes: all ## pods that share software GPUs in a real Kubernetes of one node (needs root and Go, which builds it once: minutes)
-	@tests/kubernetes/pods $(BUILD)
+kubernetes: all ## scenes on a real Kubernetes with software GPUs (SCENES="name ..."; needs root and Go, which builds it once: minutes)
+	@tests/kubernetes/run $(BUILD) $(SCENES)
 
 curves: all ## the pictures and tables of docs/frameworks.md, from frameworks on the software GPU (needs the network; minutes)
 	@tools/framework-curves $(BUILD)

@@ -119,11 +119,14 @@ sluice() { # sluice NODE ARGUMENTS...: the node's own command line
 slices() { kubectl get resourceslices -o 'jsonpath={.items[*].metadata.name}'; }
 lists() { [ "$(sluice "${2:-1}" ps | grep -c "pod default/")" = "$1" ]; } # lists COUNT [NODE]
 gone() { [ -z "$(find "$work"/run/node*/cdi "$work"/node*/s/entries -mindepth 1)" ]; }
-boot() { # boot [control|node]: with NODES nodes, 1 by default
+bare() { # bare [control|node]: a Kubernetes with NODES nodes, 1 by default, and nothing of ours
 	sh "$here/bed/up.sh" "${1:-node}" >"$work/up.log" 2>&1 || {
 		tail -n 20 "$work/up.log"
 		bad "Kubernetes does not start"
 	}
+}
+boot() { # boot [control|node]
+	bare "$@"
 	# With the rights that the guide gives it, and no more.
 	kubectl create namespace sluice >/dev/null
 	kubectl apply -f "$here/../../docs/kubernetes/rbac.yaml" >/dev/null || bad "the roles are refused"

@@ -37,6 +37,8 @@ upto() { # upto SECONDS COMMAND...
 	done
 }
 
+# Nothing forwards the addresses of Services: the API server calls the endpoints of webhooks, and pods find it at the bridge's
+# address (KUBERNETES_SERVICE_HOST and _PORT in their environment).
 # The certificate of the API server, signed by itself, the key of service accounts, and a token for each component.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=kube -keyout pki/api.key -out pki/api.crt \
 	-addext "subjectAltName=DNS:localhost,DNS:kubernetes.default.svc,IP:127.0.0.1,IP:$ip" 2>/dev/null
@@ -61,7 +63,7 @@ done
 start etcd etcd --data-dir etcd --unsafe-no-fsync --log-level error \
 	--listen-client-urls http://127.0.0.1:$((base + 1)) --advertise-client-urls http://127.0.0.1:$((base + 1)) \
 	--listen-peer-urls http://127.0.0.1:$((base + 2)) --initial-advertise-peer-urls http://127.0.0.1:$((base + 2)) --initial-cluster default=http://127.0.0.1:$((base + 2))
-start api kube-apiserver --etcd-servers=http://127.0.0.1:$((base + 1)) --bind-address=127.0.0.1 --secure-port=$base \
+start api kube-apiserver --etcd-servers=http://127.0.0.1:$((base + 1)) --bind-address=0.0.0.0 --secure-port=$base --enable-aggregator-routing=true \
 	--tls-cert-file=pki/api.crt --tls-private-key-file=pki/api.key --token-auth-file=pki/tokens --authorization-mode=Node,RBAC \
 	--service-account-issuer=https://kubernetes.default.svc --service-account-key-file=pki/sa.pub --service-account-signing-key-file=pki/sa.key \
 	--client-ca-file=pki/api.crt --service-cluster-ip-range=10.99.$BED.0/24 --endpoint-reconciler-type=none --allow-privileged=true --enable-admission-plugins=NodeRestriction \
@@ -139,7 +141,7 @@ ask() { curl -sf --cacert pki/api.crt -H "Authorization: Bearer $(cat admin.toke
 ready() { ask "/api/v1/nodes/$1" | tr -d ' \n' | grep -q '"type":"Ready","status":"True"'; }
 upto 60 ask /readyz
 # Nobody hears of nodes on paper, and they are well.
-[ "$what" = node ] || alone=--controllers=*,-node-lifecycle-controller
+[ "$what" = node ] || alone="--controllers=*,-node-lifecycle-controller"
 start kcm kube-controller-manager ${alone:-} --kubeconfig=kcm.conf --authentication-kubeconfig=kcm.conf --authorization-kubeconfig=kcm.conf \
 	--bind-address=127.0.0.1 --secure-port=$((base + 3)) --leader-elect=false --use-service-account-credentials=true --allocate-node-cidrs=false \
 	--service-account-private-key-file=pki/sa.key --root-ca-file=pki/api.crt --profiling=false ${GATES:+--feature-gates=$GATES}
