@@ -24,6 +24,7 @@ static void help(FILE *out)
 	(void)fputs(
 		"sluice-kube node [options]\n"
 		"sluice-kube webhook [options]; see sluice-kube webhook --help\n"
+		"sluice-kube scheduler [options]; see sluice-kube scheduler --help\n"
 		"\n"
 		"Makes the sluiced of this machine a driver of Kubernetes: publishes its "
 		"GPUs, and\n"
