@@ -175,6 +175,7 @@ struct sl_ks_pod {
 	/* order.c */
 	bool wants_parked, wants_end; /* as the machine decided */
 	bool is_ordered;              /* to park: what was written last */
+	bool is_ordering;             /* what is being written */
 	bool is_parked;               /* and the node has confirmed it */
 	bool resumes;                 /* the node has not confirmed that yet */
 	bool is_evicted;

@@ -117,7 +117,7 @@ static void on_order(void *context, const struct sl_kube_answer *answer)
 		return;
 	}
 	pod->order_backoff = (struct sl_kube_backoff){0};
-	pod->is_ordered = pod->wants_parked;
+	pod->is_ordered = pod->is_ordering;
 	sl_ks_order(pod->ks, pod);
 }
 
@@ -125,6 +125,7 @@ static void write_order(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after)
 {
 	bool parks = pod->wants_parked;
 
+	pod->is_ordering = parks;
 	call(ks, pod, SL_KUBE_STRATEGIC, "status",
 		sl_bodies_condition(pod->facts.uid, SL_FACTS_CONDITION_PARKED, parks,
 			parks ? "Reclaimed" : "Resumed",
@@ -135,21 +136,27 @@ static void write_order(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after)
 
 /* --- End. --------------------------------------------------------------------------------- */
 
-static void on_evicted(void *context, const struct sl_kube_answer *answer)
+static void refuse_stop(struct sl_ks *ks, const struct sl_ks_pod *pod)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_STOP_FAILED};
+
+	if (pod->believed != SL_KS_PLACED || !pod->job->index.id)
+		return;
+	event.stop_failed.job = pod->job->index.id;
+	event.stop_failed.task = pod->task;
+	sl_ks_step(ks, &event);
+	sl_ks_awake(ks);
+}
+
+static void on_evicted(void *context, const struct sl_kube_answer *answer)
+{
 	struct sl_ks_pod *pod = context;
 
 	if (!answer->error[0] || answer->status == 404)
 		return;
 	sl_info("pod %s is not evicted: %s", pod->named.key, answer->error);
 	pod->wants_end = pod->is_evicted = false;
-	if (pod->believed != SL_KS_PLACED || !pod->job->index.id)
-		return;
-	event.stop_failed.job = pod->job->index.id;
-	event.stop_failed.task = pod->task;
-	sl_ks_step(pod->ks, &event);
-	sl_ks_awake(pod->ks);
+	refuse_stop(pod->ks, pod);
 }
 
 static void evict(struct sl_ks *ks, struct sl_ks_pod *pod)
@@ -174,11 +181,22 @@ void sl_ks_order(struct sl_ks *ks, struct sl_ks_pod *pod)
 		write_order(ks, pod, 0);
 }
 
+/* Its node says so without an order of ours: its owner parked it, or it has not resumed yet. What
+ * the node would say of an order could not be told from that. */
+static bool is_parked_already(const struct sl_ks_pod *pod)
+{
+	return pod->claim && pod->claim->facts.is_parked && !pod->is_ordered;
+}
+
 void sl_ks_stop(struct sl_ks *ks, struct sl_ks_pod *pod, uint32_t how,
 	const struct sl_ks_job *other)
 {
 	const char *name = other ? sl_ks_project_name(ks, other->project) : NULL;
 
+	if (how == SL_STOP_PARK && is_parked_already(pod)) {
+		refuse_stop(ks, pod);
+		return;
+	}
 	if (how == SL_STOP_PARK)
 		pod->wants_parked = true;
 	else
