@@ -46,7 +46,7 @@ struct sl_kube_units {
 	struct sl_kube_node *node;
 	struct sl_device_plugin *plugin;
 	struct sl_link starts;
-	/* Sets of keys: handed out anew, so what sluiced has under that key is of another
+	/* Sets of keys: handed out anew, or refused, so what sluiced has under that key is of another
 	 * container that is gone; and what sluiced has in this round. */
 	json_t *fresh, *entries;
 	bool is_running, again; /* a round goes on; another one follows */
@@ -63,8 +63,11 @@ static void finish(struct start *start, const struct sl_error *err)
 {
 	if (err) {
 		sl_warning("units %s: %s", start->key, err->text);
+		/* No container runs with them: the next start makes its workload anew. */
+		(void)json_object_set_new(start->units->fresh, start->key, json_true());
 		sl_grpc_refuse(start->call, SL_GRPC_UNAVAILABLE, err->text);
 	} else {
+		(void)json_object_del(start->units->fresh, start->key);
 		sl_grpc_answer(start->call, NULL, 0);
 	}
 	sl_list_unlink(&start->link);
@@ -273,12 +276,21 @@ static void begin_starts(struct sl_kube_units *units)
 			continue;
 		}
 		start->is_in_round = false;
-		if (json_object_del(units->fresh, start->key) == 0 &&
+		if (json_object_get(units->fresh, start->key) &&
 			json_object_get(units->entries, start->key))
 			end_entry(units, start->key);
-		(void)json_object_set_new(units->entries, start->key, json_true());
 		make(start, holder);
 	}
+}
+
+/* Its start makes the workload, with the limit of its pod, or says why there is none. */
+static bool is_starting(const struct sl_kube_units *units, const char *key)
+{
+	sl_list_foreach (link, &units->starts) {
+		if (strcmp(SL_LIST_ENTRY(link, struct start, link)->key, key) == 0)
+			return true;
+	}
+	return false;
 }
 
 static void settle(struct sl_kube_units *units, bool complete)
@@ -296,7 +308,8 @@ static void settle(struct sl_kube_units *units, bool complete)
 		const struct sl_holder *holder = &units->holders.all[i];
 
 		if (holder->has_pod && !json_object_get(units->entries, holder->key) &&
-			!json_object_get(units->fresh, holder->key))
+			!json_object_get(units->fresh, holder->key) &&
+			!is_starting(units, holder->key))
 			add_entry(units, holder, 0, NULL);
 		if (holder->has_pod) {
 			struct sl_share share = share_of(holder);
