@@ -35,8 +35,8 @@ off_t sl_file_first(int fd);
 /* mkdir -p with the given mode for what is missing. */
 SL_MUST_CHECK int sl_file_make_dirs(const char *path, unsigned int mode);
 /* Makes way for a Unix socket at path: removes one that a program left that is gone. 0, also where
- * nothing is there. -EEXIST: something else is there. -EADDRINUSE: a program listens, whether or not
- * it accepts, or has a socket of another type. Or other negative errno. Never blocks. */
+ * nothing is there. -EEXIST: something else is there. -EADDRINUSE: a program listens, whether it
+ * accepts or not, or has a socket of another type. Or other negative errno. Never blocks. */
 SL_MUST_CHECK int sl_file_clear_socket(const char *path);
 /* What /proc/PID/stat says of a process. */
 struct sl_pid_stat {

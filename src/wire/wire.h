@@ -400,8 +400,8 @@ void sl_wire_str(char *dest, size_t size, const char *text);
 /* Connects a SOCK_SEQPACKET | SOCK_CLOEXEC socket to path. Returns the descriptor or negative
  * errno; err (may be NULL) names the path and the remedy. */
 SL_MUST_CHECK int sl_wire_connect(const char *path, struct sl_error *err);
-/* The same without waiting, and with SOCK_NONBLOCK. -EAGAIN: the daemon takes no connections now, as
- * one that is stopped. */
+/* The same without waiting, and with SOCK_NONBLOCK. -EAGAIN: the daemon takes no connections now,
+ * as one that is stopped. */
 SL_MUST_CHECK int sl_wire_connect_now(const char *path, struct sl_error *err);
 
 /* 32 lower-case hex digits and terminator; and back (false if text is not that). */

@@ -3,8 +3,8 @@
  *
  * nghttp2 speaks HTTP/2; what gRPC adds is little: a path per method, five bytes in front of a
  * message, a status in the trailers. Calls have one message in, and one message, or one now and
- * then, out. Deadlines of the client are the client's to keep. Compressed messages are refused, as a
- * server may that announces none.
+ * then, out. Deadlines of the client are the client's to keep. Compressed messages are refused, as
+ * a server may that announces none.
  *
  * Whoever connects is trusted as far as the socket's mode goes (0600), and not to send sense: bytes
  * that are no HTTP/2 end their connection alone. One thread, the loop's.

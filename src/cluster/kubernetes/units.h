@@ -43,7 +43,7 @@ void sl_units_fini(struct sl_units *units);
 
 /* How many units: of all GPUs. */
 uint32_t sl_units_count(const struct sl_units *units);
-/* The one GPU that has all of them; NULL, and err says what to do, where there are several or none. */
+/* The one GPU that has all of them; NULL, and err says what to do, where it is not one. */
 const struct sl_units_gpu *sl_units_one_gpu(
 	const struct sl_units *units, struct sl_error *err);
 /* Of units of one GPU. Returns buf. */

@@ -9,8 +9,8 @@
  *
  * A round compares: first the list of sluiced is taken, then the kubelet's, then the API server's
  * pods, where there is something to do. A workload whose units no container has is over. A kubelet
- * that has just started does not know its pods yet, so as long as a pod of the API server is missing
- * in its list, nothing ends. Rounds are made every 5 s, and for each start.
+ * that has just started does not know its pods yet, so nothing ends as long as a pod of the API
+ * server is missing in its list. Rounds are made every 5 s, and for each start.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -46,8 +46,8 @@ struct sl_kube_units {
 	struct sl_kube_node *node;
 	struct sl_device_plugin *plugin;
 	struct sl_link starts;
-	/* Sets of keys: handed out anew, or refused, so what sluiced has under that key is of another
-	 * container that is gone; and what sluiced has in this round. */
+	/* Sets of keys: handed out anew, or refused, so that what sluiced has under that key is of
+	 * another container, which is gone; and what sluiced has in this round. */
 	json_t *fresh, *entries;
 	bool is_running, again; /* a round goes on; another one follows */
 	bool is_whole;          /* one was made since the start */

@@ -90,7 +90,8 @@ static bool is_quiet_for(
 	       sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), span));
 }
 
-/* With a seat or without one: a seat that its own body takes away would be back by the next plan. */
+/* With a seat or without one: its own body would take the seat away, and the next plan bring it
+ * back. */
 static bool has_waiting(const struct sl_node_client *client)
 {
 	sl_node_each_demand_of (demand, client) {

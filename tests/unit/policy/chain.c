@@ -100,8 +100,8 @@ static void test_is_denied(void **state)
 	play_close(&p);
 }
 
-/* On two GPUs bursts stand on requests that nobody uses, as far as the pool can take them back: by 5
- * on GPU 1, by 35 on GPU 0. N never moves and asks for 20: E is to end for it, which has 15 on
+/* On two GPUs bursts stand on requests that nobody uses, as far as the pool can take them back: by
+ * 5 on GPU 1, by 35 on GPU 0. N never moves and asks for 20: E is to end for it, which has 15 on
  * each, and 10 of B are to leave then. Before E has ended that is more than the pool can take. */
 static void test_leaves_by_the_books(void **state)
 {
