@@ -45,7 +45,6 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 	((value) == SL_CONFIG_WORD || in_range(value, min, max))
 #define GOOD_SHARE(value, min, max)   in_range(value, min, max)
 #define GOOD_ADDRESS(value, min, max) is_address(&(value), SL_CONFIG_SOCKET)
-#define GOOD_PLACE(value, min, max)   is_address(&(value), SL_CONFIG_AUTO)
 #define GOOD_BOUNDS(value, min, max)  are_bounds(&(value))
 
 #define SAME_PATH(a, b)  (strcmp((a).text, (b).text) == 0)
@@ -65,7 +64,6 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define SAME_POOL(a, b)    ((a) == (b))
 #define SAME_SHARE(a, b)   ((a) == (b))
 #define SAME_ADDRESS(a, b) (memcmp(&(a), &(b), sizeof(a)) == 0)
-#define SAME_PLACE(a, b)   (memcmp(&(a), &(b), sizeof(a)) == 0)
 #define SAME_TEXT(a, b)    (strcmp((a).text, (b).text) == 0)
 #define SAME_BOUNDS(a, b)  (memcmp(&(a), &(b), sizeof(a)) == 0)
 
@@ -87,16 +85,13 @@ static bool is_chain(uint32_t chain)
 	return true;
 }
 
-/* most: of the kinds. Metrics know no other than the loopback. */
+/* most: of the kinds. */
 static bool is_address(const struct sl_config_address *address, uint32_t most)
 {
 	bool is_host = address->kind == SL_CONFIG_IPV4 || address->kind == SL_CONFIG_IPV6;
 
 	if (address->kind > most ||
 		!is_text(address->text, sizeof(address->text), 0, 107))
-		return false;
-	if (most == SL_CONFIG_SOCKET && address->kind == SL_CONFIG_IPV4 &&
-		address->host[0] != 127)
 		return false;
 	return is_host == in_range(address->port, 1, 65535);
 }

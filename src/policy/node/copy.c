@@ -125,7 +125,8 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 				has_waiting(client) ? sl_turns_first_part(0)
 						    : sl_turns_first_part(look->cost));
 	look->coming = sl_node_ends(client, step->now) ||
-		       (sl_node_goes(client->workload) && look->is_idle);
+		       (sl_node_goes(client->workload) && look->is_idle &&
+			       !sl_node_is_due(client, step->now));
 }
 
 /* --- sums --- */

@@ -335,17 +335,22 @@ static struct sl_room_verdict fits_part(const struct both *both, uint32_t g)
 			0));
 }
 
-/* A workload has one part for all GPUs. */
+/* A workload has one part for all GPUs; what leaves of those on which nothing must, helps none. */
 static struct sl_room_verdict fits_parts(const struct both *both, uint64_t out_bytes)
 {
-	uint64_t before = 0;
+	uint64_t before = 0, with = 0, without = 0;
 
-	for (uint32_t g = 0; g < both->without->gpus; g++)
+	for (uint32_t g = 0; g < both->without->gpus; g++) {
 		before += sl_room_out(&both->without->gpu[g]);
+		if (!out_with(both, g))
+			continue;
+		with += both->with->gpu[g].lets_bytes;
+		without += both->without->gpu[g].lets_bytes;
+	}
 	return lacks(SL_ROOM_BOUND, 0,
 		SL_MUTANT(ROOM_PARTS_APART,
-			kept_more(out_bytes, both->with->lets_bytes, before,
-				both->without->lets_bytes),
+			kept_more(out_bytes, sl_min_u64(with, both->with->lets_bytes),
+				before, sl_min_u64(without, both->without->lets_bytes)),
 			0));
 }
 
