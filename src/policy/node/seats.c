@@ -234,16 +234,21 @@ static bool is_oom_first(struct sl_node_step *step, const struct sl_node_claim *
 	return true;
 }
 
-/* What would fit where it stands without its guard is looked at there: a guard takes no seat from
- * its own claim. Beside those after it less leaves of requests, so that the pool may suffice. */
-static bool lose_guard(struct sl_node_step *step, uint32_t at)
+/* What comes stands before others, and so does what is in its slice. Where it does not fit there,
+ * it is looked at where it would stand otherwise: less leaves of requests beside those after it, or
+ * more is back, so that the pool may suffice. Without its seat it would stand there by the next
+ * plan, and have it again. */
+static bool stand_back(struct sl_node_step *step, uint32_t at)
 {
 	struct sl_node_plan *plan = step->node->plan;
 	struct sl_node_claim *claim = plan->order[at];
 
-	if (claim->rank.class != SL_RANK_GUARDED || !claim->facts.coming)
+	if (claim->facts.coming)
+		claim->facts.coming = false;
+	else if (claim->demand && claim->facts.served)
+		claim->facts.served = false;
+	else
 		return false;
-	claim->facts.coming = false;
 	claim->rank = sl_rank_of(&claim->facts, step->now, &plan->rank_due);
 	while (at + 1 < plan->claims_count &&
 		sl_rank_compare(&plan->order[at + 1]->rank, &claim->rank) < 0) {
@@ -275,7 +280,7 @@ static bool look(struct sl_node_step *step, uint32_t at)
 		need_of(step, claim, &of);
 		claim->verdict = judge(step, claim, &of);
 	}
-	if (claim->verdict != SL_NODE_SEATED && lose_guard(step, at))
+	if (claim->verdict != SL_NODE_SEATED && stand_back(step, at))
 		return false;
 	if (is_oom_first(step, claim, &of))
 		sl_node_end_demand(step, claim, SL_REASON_OOM_FIRST);
