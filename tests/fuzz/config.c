@@ -44,7 +44,7 @@ static bool is_text(const char *text, size_t size, uint64_t min, uint64_t max)
 #define GOOD_POOL(value, min, max) \
 	((value) == SL_CONFIG_WORD || in_range(value, min, max))
 #define GOOD_SHARE(value, min, max)   in_range(value, min, max)
-#define GOOD_ADDRESS(value, min, max) is_address(&(value), SL_CONFIG_SOCKET)
+#define GOOD_ADDRESS(value, min, max) is_address(&(value))
 #define GOOD_BOUNDS(value, min, max)  are_bounds(&(value))
 
 #define SAME_PATH(a, b)  (strcmp((a).text, (b).text) == 0)
@@ -85,12 +85,11 @@ static bool is_chain(uint32_t chain)
 	return true;
 }
 
-/* most: of the kinds. */
-static bool is_address(const struct sl_config_address *address, uint32_t most)
+static bool is_address(const struct sl_config_address *address)
 {
 	bool is_host = address->kind == SL_CONFIG_IPV4 || address->kind == SL_CONFIG_IPV6;
 
-	if (address->kind > most ||
+	if (address->kind > SL_CONFIG_AUTO ||
 		!is_text(address->text, sizeof(address->text), 0, 107))
 		return false;
 	return is_host == in_range(address->port, 1, 65535);
