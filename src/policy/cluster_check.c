@@ -69,7 +69,7 @@ static int audit_task(
 	struct sl_cluster *cl, const struct sl_cl_task *task, struct sl_error *err)
 {
 	const struct sl_need *need = &task->part->class->need;
-	const struct sl_need moves = sl_cl_moves(task);
+	const struct sl_need moves = sl_cl_moves(task, task->place.node);
 	const struct sl_place host = {.node = task->place.node};
 	bool runs = task->state == SL_TASK_BINDING || task->state == SL_TASK_RUNNING;
 	bool leaves = task->state == SL_TASK_RELEASING;
@@ -87,7 +87,9 @@ static int audit_task(
 	if (leaves && !task->stuck)
 		sl_fit_release(&cl->audit_fit[task->place.node], &moves, task->place);
 	if (task->promised) {
-		sl_fit_pipeline(&cl->audit_fit[task->next.node], &moves, task->next);
+		const struct sl_need comes = sl_cl_moves(task, task->next.node);
+
+		sl_fit_pipeline(&cl->audit_fit[task->next.node], &comes, task->next);
 		cl->audit_promises[task->next.node]++;
 	}
 	if (runs || task->promised)
@@ -100,8 +102,9 @@ static int audit_task(
 	if (task->parked && task->state != SL_TASK_PENDING &&
 		task->state != SL_TASK_PIPELINED)
 		return BROKEN("task %u is parked and runs", task->number);
-	if (task->keeps != ((runs || leaves || task->parked) &&
-				   task->part->job->flags & SL_JOB_KEEPS_HOST))
+	if (task->keeps !=
+		((runs || task->parked || (leaves && task->how == SL_STOP_PARK)) &&
+			task->part->job->flags & SL_JOB_KEEPS_HOST))
 		return BROKEN("task %u keeps what is not its own, or not all of it",
 			task->number);
 	return 0;

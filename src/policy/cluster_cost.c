@@ -17,7 +17,7 @@
 
 static void add_room(struct sl_room *room, const struct sl_cl_task *task, int sign)
 {
-	const struct sl_need need = sl_cl_moves(task);
+	const struct sl_need need = sl_cl_moves(task, task->place.node);
 
 	room->cpu_milli += sign * (int64_t)need.cpu_milli;
 	room->memory_mib += sign * (int64_t)need.memory_mib;
@@ -226,7 +226,7 @@ static bool free_rest(struct scene *s)
 
 			if (s->gone[i])
 				continue;
-			need = sl_cl_moves(s->here[i]);
+			need = sl_cl_moves(s->here[i], s->here[i]->place.node);
 			cost = sl_hunt_cost(s->plan, s->here[i]);
 			/* It keeps them: nothing comes of its going. */
 			if (s->here[i]->keeps)
@@ -467,7 +467,7 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 	struct sl_hunt_plan *plan)
 {
 	struct sl_cluster *cl = h->cl;
-	struct sl_need need = sl_cl_moves(wanted);
+	struct sl_need need = sl_cl_moves(wanted, number);
 	struct scene s;
 	uint32_t looks;
 

@@ -249,7 +249,7 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 
 		for (uint32_t i = 0; i < part->tasks && waits; i++) {
 			struct sl_cl_task *task = &part->task[i];
-			struct sl_need need = sl_cl_moves(task);
+			struct sl_need need = sl_cl_moves(task, task->next.node);
 			struct sl_place next = task->next;
 
 			if (task->state != SL_TASK_PIPELINED)

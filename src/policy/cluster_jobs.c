@@ -450,7 +450,8 @@ void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *even
 	job->index.id = event->job_add.job;
 	job->project = project;
 	job->priority = event->job_add.priority;
-	job->flags = event->job_add.flags;
+	job->flags = event->job_add.flags &
+		     ~SL_MUTANT(CLUSTER_HOST_LEFT, 0u, SL_JOB_KEEPS_HOST);
 	job->park_mib = event->job_add.park_mib;
 	job->swap_cost = event->job_add.swap_cost;
 	job->resume_wait = event->job_add.resume_wait;

@@ -49,7 +49,7 @@ typedef void (*account_fn)(
 static void account(struct sl_cluster *cl, const struct sl_cl_task *task,
 	account_fn change, struct sl_place place, bool grew)
 {
-	struct sl_need need = sl_cl_moves(task);
+	struct sl_need need = sl_cl_moves(task, place.node);
 
 	count(cl, place.node, -1);
 	change(&cl->fit[place.node], &need, place);
@@ -69,11 +69,11 @@ static void give_running(
 	sl_fit_give(node, need, place, false);
 }
 
-struct sl_need sl_cl_moves(const struct sl_cl_task *task)
+struct sl_need sl_cl_moves(const struct sl_cl_task *task, uint32_t number)
 {
 	struct sl_need need = task->part->class->need;
 
-	if (task->keeps)
+	if (task->keeps && task->place.node == number)
 		need.cpu_milli = need.memory_mib = 0;
 	return need;
 }
@@ -101,6 +101,15 @@ void sl_cl_node_unkeep(struct sl_cluster *cl, struct sl_cl_task *task)
 	if (!task->keeps)
 		return;
 	host_account(cl, task, give_running);
+	changed(cl, task->place.node, true);
+	task->keeps = false;
+}
+
+void sl_cl_node_leave(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	if (!task->keeps)
+		return;
+	host_account(cl, task, sl_fit_release);
 	changed(cl, task->place.node, true);
 	task->keeps = false;
 }
@@ -314,7 +323,7 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 
 	if (task->parked) {
 		const struct sl_fit_node *node = &cl->fit[task->place.node];
-		struct sl_need need = sl_cl_moves(task);
+		struct sl_need need = sl_cl_moves(task, task->place.node);
 
 		*place = task->place;
 		if (node->closed || sl_cl_is_refused(cl, task->part->job, place->node) ||
@@ -346,7 +355,7 @@ bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32
 		return false;
 	if (!task->parked)
 		return place_on(cl, number, &task->part->class->need, true, place);
-	need = sl_cl_moves(task);
+	need = sl_cl_moves(task, number);
 	*place = task->place;
 	return sl_cl_room_at(&cl->fit[number], &cl->fit[number].later, &need, *place);
 }

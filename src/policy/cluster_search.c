@@ -287,7 +287,7 @@ static struct sl_cl_job *next_evicted(const struct sl_hunt *h, uint32_t below)
 
 static bool stays(struct sl_hunt *h, struct sl_cl_task *task)
 {
-	struct sl_need need = sl_cl_moves(task);
+	struct sl_need need = sl_cl_moves(task, task->place.node);
 	struct sl_cluster *cl = h->cl;
 
 	if (!sl_cl_room_at(&cl->fit[task->place.node], &cl->fit[task->place.node].later,

@@ -303,8 +303,10 @@ void sl_cl_node_unpromise(struct sl_cluster *cl, struct sl_cl_task *task);
 /* Cores and memory of one that keeps them; no more than once. */
 void sl_cl_node_keep(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_unkeep(struct sl_cluster *cl, struct sl_cl_task *task);
-/* What changes on a node when it comes or goes: its need, less what it keeps. */
-struct sl_need sl_cl_moves(const struct sl_cl_task *task);
+/* They leave with it: it is RELEASING, and is not to be parked. */
+void sl_cl_node_leave(struct sl_cluster *cl, struct sl_cl_task *task);
+/* What changes on that node when it comes there or goes: its need, less what it keeps there. */
+struct sl_need sl_cl_moves(const struct sl_cl_task *task, uint32_t number);
 void sl_cl_node_shut(struct sl_cluster *cl, uint32_t number, bool shut);
 /* Is there room for need at this very place? */
 bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,

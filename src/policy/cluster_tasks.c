@@ -145,6 +145,7 @@ void sl_cl_task_unrelease(struct sl_cluster *cl, struct sl_cl_task *task)
 	if (!task->stuck)
 		sl_cl_node_unrelease(cl, task);
 	task->stuck = false;
+	task->keeps = task->part->job->flags & SL_JOB_KEEPS_HOST;
 	sl_cl_task_state(cl, task, (enum sl_task_state)task->was);
 }
 
@@ -193,14 +194,30 @@ void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task)
 				       .milli = task->place.milli}});
 }
 
+/* It is RELEASING, and this is how it goes. */
+static void leave(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how)
+{
+	bool promised = task->promised && task->keeps && how != SL_STOP_PARK;
+	struct sl_place next = task->next;
+
+	task->how = (uint8_t)how;
+	task->since = cl->now;
+	sl_list_push_tail(&cl->leaving, &task->leaving);
+	/* What it was promised counts on what it keeps. */
+	if (promised)
+		sl_cl_task_unpromise(cl, task);
+	if (how != SL_STOP_PARK)
+		sl_cl_node_leave(cl, task);
+	if (promised)
+		sl_cl_task_promise(cl, task, next);
+}
+
 void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how,
 	const struct sl_cl_job *other, bool preempted)
 {
 	struct sl_cl_job *job = task->part->job;
 
-	task->how = (uint8_t)how;
-	task->since = cl->now;
-	sl_list_push_tail(&cl->leaving, &task->leaving);
+	leave(cl, task, how);
 	if (how == SL_STOP_PARK && !task->pooled) {
 		task->pooled = true;
 		cl->node[task->place.node].parked_mib += job->park_mib;
@@ -444,9 +461,7 @@ void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *e
 	if (!task || (task->state != SL_TASK_BINDING && task->state != SL_TASK_RUNNING))
 		return;
 	sl_cl_task_release(cl, task);
-	task->how = SL_STOP_TERMINATE;
-	task->since = cl->now;
-	sl_list_push_tail(&cl->leaving, &task->leaving);
+	leave(cl, task, SL_STOP_TERMINATE);
 	sl_cl_job_settle(cl, task->part->job);
 }
 

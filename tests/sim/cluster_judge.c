@@ -99,6 +99,40 @@ static void take(struct sl_room *room, const struct sl_need *need, struct sl_pla
 	}
 }
 
+/* While it is parked, or being parked, its cores and memory stay its own. */
+static bool keeps_host(const struct cw_job *job, const struct cw_task *task)
+{
+	return job->flags & SL_JOB_KEEPS_HOST &&
+	       (task->parked ||
+		       (task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK));
+}
+
+/* What changes on that node when it comes there or leaves it. */
+static struct sl_need moves(const struct cw_job *job, const struct cw_task *task,
+	uint32_t part, uint32_t node)
+{
+	struct sl_need need = job->need[part];
+
+	if (keeps_host(job, task) && task->place.node == node)
+		need.cpu_milli = need.memory_mib = 0;
+	return need;
+}
+
+static void take_task(struct sl_room *room, const struct cw_job *job,
+	const struct cw_task *task, uint32_t part, uint32_t node, bool later)
+{
+	static const struct sl_place host = {0};
+	struct sl_need rest = moves(job, task, part, node);
+	bool here = task->place.node == node;
+
+	if (here && (stands(task) || (task->state == SL_TASK_RELEASING && !later)))
+		take(room, &job->need[part], task->place);
+	else if (here && keeps_host(job, task))
+		take(room, &job->need[part], host);
+	if (later && task->promised && task->next.node == node)
+		take(room, &rest, task->next);
+}
+
 struct sl_room cw_room(const struct cw *w, uint32_t node, bool later)
 {
 	struct sl_room room = w->node[node].fit.now;
@@ -107,16 +141,8 @@ struct sl_room cw_room(const struct cw *w, uint32_t node, bool later)
 		const struct cw_job *job = &w->job[j];
 
 		for (uint32_t p = 0; job->used && p < job->parts; p++) {
-			for (uint32_t i = 0; i < job->tasks[p]; i++) {
-				const struct cw_task *task = &job->task[p][i];
-				bool here = stands(task) ||
-					    (task->state == SL_TASK_RELEASING && !later);
-
-				if (here && task->place.node == node)
-					take(&room, &job->need[p], task->place);
-				if (later && task->promised && task->next.node == node)
-					take(&room, &job->need[p], task->next);
-			}
+			for (uint32_t i = 0; i < job->tasks[p]; i++)
+				take_task(&room, job, &job->task[p][i], p, node, later);
 		}
 	}
 	room.whole = 0;
@@ -172,10 +198,12 @@ static void judge_limits(
 	}
 }
 
-static void judge_place(struct cw *w, struct cw_job *job, const struct sl_need *need,
-	struct sl_place place)
+static void judge_place(struct cw *w, struct cw_job *job, const struct cw_task *task,
+	uint32_t part, struct sl_place place)
 {
 	const struct cw_node *node = &w->node[place.node];
+	const struct sl_need *need = &job->need[part],
+			     comes = moves(job, task, part, place.node);
 	struct sl_room room = cw_room(w, place.node, false);
 
 	if (node->closed)
@@ -191,8 +219,9 @@ static void judge_place(struct cw *w, struct cw_job *job, const struct sl_need *
 	if (job->refused_until[place.node] > w->now)
 		cw_break(w, "job %lu is bound to a node that has just refused it",
 			(unsigned long)job->id);
-	take(&room, need, place);
-	if (room.cpu_milli < 0 || room.memory_mib < 0)
+	take(&room, &comes, place);
+	if ((comes.cpu_milli && room.cpu_milli < 0) ||
+		(comes.memory_mib && room.memory_mib < 0))
 		cw_break(w, "job %lu: cores or memory are over-allocated",
 			(unsigned long)job->id);
 	for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
@@ -224,7 +253,7 @@ void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action)
 	if (task->parked &&
 		(task->place.node != node || task->place.gpu_mask != place.gpu_mask))
 		cw_break(w, "job %lu is parked elsewhere", (unsigned long)job->id);
-	judge_place(w, job, &job->need[part], place);
+	judge_place(w, job, task, part, place);
 	task->state = SL_TASK_BINDING;
 	task->comes_back = task->parked;
 	task->promised = task->parked = false;
@@ -550,12 +579,14 @@ static bool has_place(const struct cw *w, const struct cw_job *job, uint32_t nod
 {
 	const struct cw_task *task = &job->task[0][0];
 	struct sl_room room = both(w, node);
+	struct sl_need comes;
 
 	if (!task->parked)
 		return fits(&room, &w->node[node].fit, &job->need[0]);
 	if (task->place.node != node)
 		return false;
-	take(&room, &job->need[0], task->place);
+	comes = moves(job, task, 0, node);
+	take(&room, &comes, task->place);
 	for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
 		if (room.left[g] < 0)
 			return false;
@@ -595,6 +626,7 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 	for (uint32_t p = 0; p < job->parts; p++) {
 		for (uint32_t i = 0; i < job->tasks[p]; i++) {
 			const struct cw_task *task = &job->task[p][i];
+			struct sl_need leaves = moves(job, task, p, task->place.node);
 			struct sl_room room;
 
 			if (!task->told || task->how == SL_STOP_STALE || task->promised)
@@ -602,7 +634,7 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 			told++;
 			taken = amount_of(&job->need[p], task->place);
 			room = cw_room(w, task->place.node, true);
-			take(&room, &job->need[p], task->place);
+			take(&room, &leaves, task->place);
 			if (room.cpu_milli < 0 || room.memory_mib < 0)
 				return;
 			for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
@@ -785,8 +817,10 @@ static bool is_in_the_way(
 		if (task->place.gpu_mask >> g & 1)
 			room.left[g] = (int16_t)(room.left[g] + task->place.milli);
 	}
-	room.cpu_milli += victim->need[0].cpu_milli;
-	room.memory_mib += victim->need[0].memory_mib;
+	if (!(victim->flags & SL_JOB_KEEPS_HOST)) {
+		room.cpu_milli += victim->need[0].cpu_milli;
+		room.memory_mib += victim->need[0].memory_mib;
+	}
 	room.whole = 0;
 	for (uint32_t g = 0; g < w->node[task->place.node].fit.gpus; g++)
 		room.whole = (int16_t)(room.whole + (room.left[g] == SL_FIT_WHOLE));

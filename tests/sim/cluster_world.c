@@ -282,6 +282,21 @@ static void close_node(struct cw *w, uint32_t i)
 	send(w, event);
 }
 
+/* Others use more of it, or less; what runs there stays. */
+static void change_host(struct cw *w, uint32_t i)
+{
+	struct cw_node *node = &w->node[i];
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_HOST};
+
+	event.node_host.node = node->id;
+	event.node_host.cpu_milli = (uint32_t)below(w, 33) * 1000;
+	event.node_host.memory_mib = (uint32_t)below(w, 65) * 1024;
+	sl_fit_node_init(&node->fit, event.node_host.cpu_milli,
+		event.node_host.memory_mib, node->fit.gpus, node->fit.gpu_mib,
+		node->fit.model, node->fit.pool);
+	send(w, event);
+}
+
 /* --- Jobs. --- */
 
 static struct sl_need some_need(struct cw *w)
@@ -326,6 +341,8 @@ static struct sl_cluster_event draw_job(struct cw *w, uint32_t j, uint32_t parts
 		job->flags |= SL_JOB_PARKS;
 	if (one_in(w, 2))
 		job->flags |= SL_JOB_GIVES_UP;
+	if (job->flags & SL_JOB_PARKS && one_in(w, 3))
+		job->flags |= SL_JOB_KEEPS_HOST;
 	job->resume_wait = below(w, 4) * 40 * SL_S;
 	job->park_mib = below(w, 4) * 500;
 	job->swap_cost = below(w, 3) * SL_S;
@@ -588,6 +605,8 @@ static void something_happens(struct cw *w)
 	case 1:
 		if (w->node[n].used && one_in(w, 3))
 			close_node(w, n);
+		else if (w->node[n].used && one_in(w, 3))
+			change_host(w, n);
 		break;
 	case 2:
 		if (one_in(w, 4))
