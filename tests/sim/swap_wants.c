@@ -249,13 +249,9 @@ uint64_t swap_lack(struct swap_rules *r, uint32_t gpu)
 /* --- what nobody uses --- */
 
 /* Nobody of it waits, and nothing keeps it from being moved. */
-static bool is_movable(struct swap_rules *r, const struct swap_party *p,
-	const struct swap_member *own, const struct swap_member *m)
+static bool is_movable(
+	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {
-	/* For a lower priority only once it is proven, which nobody asks for in a chain without
-	 * `wait` and `priority`. */
-	if (!r->waits && !r->has_priority && !p->proven && m->priority > own->priority)
-		return false;
 	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 		if (p->demand[n].used)
 			return false;
@@ -277,7 +273,7 @@ static uint64_t unused_by_others(
 		const struct swap_party *p = &r->party[i];
 		const struct swap_member *m = swap_member_of(r, p->workload);
 
-		if (p->used && p->alive && m && m != own && is_movable(r, p, own, m))
+		if (p->used && p->alive && m && m != own && is_movable(r, p, m))
 			sum += sl_sub_sat(
 				p->backing[gpu] - p->evicted[gpu], p->held[gpu]);
 	}
