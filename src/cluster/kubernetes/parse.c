@@ -2,7 +2,7 @@
  * parse - jansson first; only what it refuses is gone over
  *
  * The pass knows strings, numbers and brackets; it needs no grammar, for jansson reads the result
- * and refuses what is wrong otherwise.
+ * and refuses what is wrong otherwise. It writes in place: nothing becomes longer.
  */
 #include "cluster/kubernetes/parse.h"
 
@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* NUL in a string is legal JSON, and so in an annotation. */
 #define FLAGS JSON_ALLOW_NUL
 
 /* Longest number that is kept as it is if it is whole: what fits int64 in any case. */
 #define DIGITS_MAX 18
+#define HEX_DIGITS "0123456789abcdefABCDEF"
 
 static void blank(char *from, const char *end)
 {
@@ -23,11 +26,53 @@ static void blank(char *from, const char *end)
 	memset(from, ' ', (size_t)(end - from));
 }
 
-static char *behind_string(char *at, const char *end)
+/* The code of \uXXXX at this place; UINT32_MAX: there is none. The text ends with a NUL. */
+static uint32_t code_at(const char *at)
 {
-	for (at++; at < end && *at != '"'; at++)
-		if (*at == '\\' && at + 1 < end)
-			at++;
+	char digits[5] = "";
+
+	if (at[0] != '\\' || at[1] != 'u' || strspn(at + 2, HEX_DIGITS) < 4)
+		return UINT32_MAX;
+	memcpy(digits, at + 2, 4);
+	return (uint32_t)strtoul(digits, NULL, 16);
+}
+
+static bool is_surrogate(uint32_t code, uint32_t first)
+{
+	return code >= first && code < first + 0x400;
+}
+
+/* Half a pair becomes U+FFFD, as Go reads it; so does NUL, which is refused in a key. */
+static char *tame_escape(char *at)
+{
+	uint32_t code = code_at(at);
+
+	if (code == UINT32_MAX)
+		return at[1] ? at + 2 : at + 1;
+	if (is_surrogate(code, 0xd800) && is_surrogate(code_at(at + 6), 0xdc00))
+		return at + 12;
+	if (code == 0 || is_surrogate(code, 0xd800) || is_surrogate(code, 0xdc00))
+		memcpy(at, "\\ufffd", 6);
+	return at + 6;
+}
+
+/* A byte that is no UTF-8 becomes '?'. */
+static char *tame_character(char *at)
+{
+	const char *behind = at;
+
+	if (!*at)
+		return at + 1;
+	if (sl_text_next(&behind) == UINT32_MAX)
+		*at = '?';
+	return at + (behind - at);
+}
+
+/* Returns the place behind it. */
+static char *tame_string(char *at, const char *end)
+{
+	for (at++; at < end && *at != '"';)
+		at = *at == '\\' ? tame_escape(at) : tame_character(at);
 	return at < end ? at + 1 : at;
 }
 
@@ -56,7 +101,7 @@ static void tame(char *text, size_t size)
 
 	for (char *at = text; at < end;) {
 		if (*at == '"') {
-			at = behind_string(at, end);
+			at = tame_string(at, end);
 		} else if (*at == '[' || *at == '{') {
 			if (++depth == SL_KUBE_DEPTH_MAX + 1)
 				deep = at;
