@@ -19,8 +19,9 @@
 #include "cluster/kubernetes/config.h"
 #include "cluster/kubernetes/parse.h"
 
-/* Of one object, or one line of a stream. */
-#define SL_KUBE_OBJECT_MAX_BYTES (4 * SL_MIB)
+/* Of one object, or one line of a stream: etcd keeps 1.5 MiB, each of whose characters the API
+ * server may write in six. */
+#define SL_KUBE_OBJECT_MAX_BYTES (10 * SL_MIB)
 /* Of a call whose request says nothing else. */
 #define SL_KUBE_TIMEOUT (30 * SL_S)
 
@@ -69,6 +70,7 @@ struct sl_kube_request {
 	sl_ns timeout;    /* 0: SL_KUBE_TIMEOUT */
 	sl_ns after;      /* waits that long before it is sent */
 	size_t max_bytes; /* of the answer; 0: SL_KUBE_OBJECT_MAX_BYTES */
+	bool is_page;     /* of many objects: too large, too, if it is vast (parse.h) */
 };
 
 /* Takes what config has, in every case. 0 or negative errno. */

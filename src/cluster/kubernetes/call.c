@@ -387,12 +387,15 @@ static void set_answer(struct sl_kube_call *call, CURLcode code,
 		answer->status = status_of(call);
 	if (code != CURLE_OK || streams)
 		return;
-	if (call->used)
-		answer->body = sl_kube_parse(call->data, call->used);
+	answer->is_too_large =
+		call->request.is_page && sl_kube_is_vast(call->data, call->used);
+	if (call->used && !answer->is_too_large)
+		answer->body = sl_kube_parse_object(call->data, call->used);
 	if (answer->status / 100 != 2) {
 		set_refusal(call, err, answer);
 	} else if (!answer->body) {
-		sl_error_set(err, "%.200s: the answer is not JSON", call->what);
+		sl_error_set(err, "%.200s: the answer %s", call->what,
+			answer->is_too_large ? "has too many values" : "is not JSON");
 		answer->status = 0;
 	}
 }

@@ -118,7 +118,30 @@ static void tame(char *text, size_t size)
 	}
 }
 
+/* Brackets and commas count: each begins a value. */
+bool sl_kube_is_vast(const char *text, size_t size)
+{
+	const char *end = text + size;
+	size_t values = 0;
+	bool is_text = false;
+
+	for (const char *at = text; at < end && values <= SL_KUBE_VALUES_MAX; at++) {
+		if (*at == '"')
+			is_text = !is_text;
+		else if (is_text && *at == '\\')
+			at++;
+		else if (!is_text && (*at == '{' || *at == '[' || *at == ','))
+			values++;
+	}
+	return values > SL_KUBE_VALUES_MAX;
+}
+
 json_t *sl_kube_parse(char *text, size_t size)
+{
+	return sl_kube_is_vast(text, size) ? NULL : sl_kube_parse_object(text, size);
+}
+
+json_t *sl_kube_parse_object(char *text, size_t size)
 {
 	json_t *json = json_loadb(text, size, FLAGS, NULL);
 

@@ -21,7 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-/* Objects of one page: some MiB of pods. */
+/* Objects of one page at first: some MiB of pods. */
 #define PAGE_OBJECTS   250u
 #define PAGE_MAX_BYTES (16 * SL_MIB)
 /* How long the server shall let a watch live, and what it may take beyond that. */
@@ -252,6 +252,9 @@ static void on_list(void *context, const struct sl_kube_answer *answer)
 		if (!meet(watch, item))
 			return;
 	}
+	/* Those behind large objects may be small again. */
+	watch->page_objects = (unsigned int)sl_min_u64(
+		PAGE_OBJECTS, watch->page_objects + watch->page_objects / 4 + 1);
 	free(watch->next_page);
 	watch->next_page = next_page(answer->body);
 	if (watch->next_page) {
@@ -321,7 +324,7 @@ static void on_line(void *context, char *text, size_t size)
 
 	if (watch->is_broken || size == 0)
 		return;
-	change = sl_kube_parse(text, size);
+	change = sl_kube_parse_object(text, size);
 	object = sl_kube_at(change, "object", NULL);
 	type = sl_kube_text_at(change, "type", NULL);
 	if (!json_is_object(object) || !*type)
@@ -389,6 +392,9 @@ static int ask(struct sl_kube_watch *watch, sl_ns after)
 			watch->next_page ? watch->next_page : "");
 		request.done = on_list;
 		request.max_bytes = PAGE_MAX_BYTES;
+		/* A single object is read whatever it is: a user made it, and would otherwise
+		 * hide those behind it. */
+		request.is_page = watch->page_objects > 1;
 		if (!watch->seen)
 			watch->seen = json_object();
 	}

@@ -49,6 +49,19 @@ static char *big(size_t bytes)
 	return json;
 }
 
+/* Few bytes, much memory. */
+static char *vast(void)
+{
+	char *json = malloc(3 * SL_KUBE_VALUES_MAX + 1);
+
+	for (size_t i = 0; i < 3 * SL_KUBE_VALUES_MAX; i += 3)
+		memcpy(json + i, "{},", 3);
+	json[0] = '[';
+	json[1] = json[2] = ' ';
+	memcpy(json + 3 * SL_KUBE_VALUES_MAX - 1, "]", 2);
+	return json;
+}
+
 static void serve(struct exchange *x)
 {
 	(void)snprintf(asked.content_type, sizeof(asked.content_type), "%s",
@@ -72,10 +85,12 @@ static void serve(struct exchange *x)
 		x->text = text("<html>a proxy</html>");
 	} else if (strcmp(x->path, "/hang") == 0) {
 		x->how = HANG;
-	} else if (strcmp(x->path, "/5MiB") == 0) {
-		x->text = big(5 * SL_MIB);
-	} else if (strcmp(x->path, "/3MiB") == 0) {
-		x->text = big(3 * SL_MIB);
+	} else if (strcmp(x->path, "/11MiB") == 0) {
+		x->text = big(11 * SL_MIB);
+	} else if (strcmp(x->path, "/9MiB") == 0) {
+		x->text = big(9 * SL_MIB);
+	} else if (strcmp(x->path, "/vast") == 0) {
+		x->text = vast();
 	} else {
 		x->text = text("{\"metadata\":{\"name\":\"it\"}}");
 	}
@@ -129,14 +144,15 @@ static void answers_and_refusals(void **state)
 		bool is_too_large;
 	} rows[] = {
 		{"/fine", 200, 0, "", ""},
-		{"/3MiB", 200, 0, "", ""},
+		{"/9MiB", 200, 0, "", ""},
 		{"/refused", 409, 0, "Conflict",
 			"GET /refused: 409 Conflict: the object has been modified"},
 		{"/busy", 429, 7, "", "GET /busy: 429 : too many requests"},
 		{"/broken", 0, 0, "", "no answer from https://127.0.0.1"},
 		{"/garbage", 0, 0, "", "the answer is not JSON"},
 		{"/hang", 0, 0, "", "no answer"},
-		{"/5MiB", 0, 0, "", "more than 4194304 bytes", true},
+		{"/vast", 200, 0, "", ""},
+		{"/11MiB", 0, 0, "", "more than 10485760 bytes", true},
 	};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
@@ -152,6 +168,16 @@ static void answers_and_refusals(void **state)
 		if (rows[i].status == 200)
 			assert_non_null(told.body);
 	}
+}
+
+static void pages_have_a_bound_of_values(void **state)
+{
+	ask(&(struct sl_kube_request){.path = "/vast", .done = note, .is_page = true});
+	assert_string_equal(told.error, "GET /vast: the answer has too many values");
+	assert_true(told.is_too_large);
+	assert_int_equal(told.status, 0);
+	ask(&(struct sl_kube_request){.path = "/9MiB", .done = note, .is_page = true});
+	assert_string_equal(told.error, "");
 }
 
 static void verbs(void **state)
@@ -386,6 +412,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(answers_and_refusals),
+		TEST(pages_have_a_bound_of_values),
 		TEST(verbs),
 		TEST(paths_are_checked),
 		TEST(cancelled_calls_are_silent),

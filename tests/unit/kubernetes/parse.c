@@ -64,6 +64,53 @@ static void depth_has_an_end(void **state)
 	json_decref(json);
 }
 
+static void values_are_counted(void **state)
+{
+	static const struct {
+		const char *name, *piece;
+		bool is_vast;
+	} rows[] = {
+		{"empty objects", "{},", true},
+		{"arrays", "[],", true},
+		{"numbers", "1,", true},
+		{"members", "{\"\":", true},
+		{"text", "\"{,[\",", false},
+		{"text with quotes", "\"\\\",,,,\\\\\",", false},
+		{"blanks", "   ", false},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		size_t size = strlen(rows[i].piece);
+		size_t count =
+			rows[i].is_vast ? SL_KUBE_VALUES_MAX + 1 : SL_KUBE_VALUES_MAX;
+		char *text = malloc(count * size), *end = text;
+
+		assert_non_null(text);
+		for (; count > 0; count--)
+			end = mempcpy(end, rows[i].piece, size);
+		assert_row_u64(rows[i].name, sl_kube_is_vast(text, (size_t)(end - text)),
+			rows[i].is_vast);
+		free(text);
+	}
+}
+
+/* 32 parameters of 10 KiB may have that; a page of such claims may not. */
+static void an_object_may_be_vast(void **state)
+{
+	enum { SIZE = 3 * SL_KUBE_VALUES_MAX };
+	static char text[SIZE + 1];
+	json_t *json;
+
+	for (size_t i = 0; i < SIZE; i += 3)
+		memcpy(text + i, "[],", 3);
+	memcpy(text, "[  ", 3);
+	text[SIZE - 1] = ']';
+	assert_null(sl_kube_parse(text, SIZE));
+	json = sl_kube_parse_object(text, SIZE);
+	assert_int_equal(json_array_size(json), SL_KUBE_VALUES_MAX - 1);
+	json_decref(json);
+}
+
 static void members_are_found(void **state)
 {
 	json_t *json = json_pack("{s{ss}si}", "a", "b", "x", "n", 1);
@@ -82,6 +129,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_jansson_refuses_is_tamed),
 		cmocka_unit_test(depth_has_an_end),
+		cmocka_unit_test(values_are_counted),
+		cmocka_unit_test(an_object_may_be_vast),
 		cmocka_unit_test(members_are_found),
 	};
 

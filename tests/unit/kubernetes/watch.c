@@ -26,6 +26,7 @@ static sd_event *event;
 static struct sl_kube *kube;
 static struct sl_kube_watch *watch;
 static bool frees_watch, frees_client;
+static char limits[200]; /* of the lists that were asked for */
 
 static void say(const char *format, const char *what)
 {
@@ -361,20 +362,20 @@ static void busy_servers_are_given_time(void **state)
 	assert_in_range(script.list_at[3] - script.list_at[2], 4 * SL_S, 6 * SL_S);
 }
 
-static void five_mib_once(struct exchange *x, unsigned int number)
+static void eleven_mib_once(struct exchange *x, unsigned int number)
 {
 	if (number > 1)
 		return;
-	x->text = malloc(5 * SL_MIB + 2);
-	memset(x->text, 'x', 5 * SL_MIB);
-	memcpy(x->text + 5 * SL_MIB, "\n", 2);
+	x->text = malloc(11 * SL_MIB + 2);
+	memset(x->text, 'x', 11 * SL_MIB);
+	memcpy(x->text + 11 * SL_MIB, "\n", 2);
 }
 
 static void long_lines_are_not_kept(void **state)
 {
-	start(one_object, five_mib_once);
+	start(one_object, eleven_mib_once);
 	want("+a ! ?200 ! ");
-	assert_non_null(strstr(told.error, "more than 4194304 bytes"));
+	assert_non_null(strstr(told.error, "more than 10485760 bytes"));
 	assert_int_equal(script.lists, 2);
 }
 
@@ -395,6 +396,44 @@ static void large_pages_become_smaller(void **state)
 	start(large_pages, quiet);
 	want("+a ! ");
 	assert_int_equal(told.troubles, 0);
+}
+
+/* Ten objects; the parameters of the third have many values. */
+static void one_is_vast(struct exchange *x, unsigned int number)
+{
+	unsigned int limit = (unsigned int)atoi(query(x, "limit"));
+	const char *next = query(x, "continue");
+	unsigned int first = next ? (unsigned int)atoi(next) : 0;
+	unsigned int behind = first + limit < 10 ? first + limit : 10;
+	json_t *items = json_array(), *list;
+	char name[12], to[12];
+
+	for (unsigned int i = first; i < behind; i++) {
+		json_t *vast = json_array();
+
+		for (unsigned int n = 0; i == 2 && n < SL_KUBE_VALUES_MAX; n++)
+			(void)json_array_append_new(vast, json_array());
+		(void)snprintf(name, sizeof(name), "%u", i);
+		(void)json_array_append_new(items,
+			json_pack("{s{sssssss{}}so}", "metadata", "namespace", "ns",
+				"name", name, "uid", name, "labels", "spec", vast));
+	}
+	(void)snprintf(to, sizeof(to), "%u", behind);
+	list = json_pack("{s{ssss}so}", "metadata", "resourceVersion", "10", "continue",
+		behind < 10 ? to : "", "items", items);
+	x->text = json_dumps(list, JSON_COMPACT);
+	json_decref(list);
+	(void)snprintf(
+		limits + strlen(limits), sizeof(limits) - strlen(limits), "%u ", limit);
+}
+
+static void a_vast_object_comes_alone(void **state)
+{
+	limits[0] = '\0';
+	start(one_is_vast, quiet);
+	want("+0 +1 +2 +3 +4 +5 +6 +7 +8 +9 ! ");
+	assert_int_equal(told.troubles, 0);
+	assert_string_equal(limits, "250 63 16 4 1 2 1 2 1 2 3 4 ");
 }
 
 static void numbers_of_users(struct exchange *x, unsigned int number)
@@ -463,6 +502,7 @@ int main(void)
 		TEST(busy_servers_are_given_time),
 		TEST(long_lines_are_not_kept),
 		TEST(large_pages_become_smaller),
+		TEST(a_vast_object_comes_alone),
 		TEST(what_users_write_blinds_nobody),
 		TEST(a_function_may_free_the_watch),
 		TEST(a_function_may_free_the_client),
