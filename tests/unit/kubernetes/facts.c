@@ -295,6 +295,19 @@ static void claims_have(void **state)
 	sl_facts_claim_fini(&facts);
 }
 
+static void parameters_wait_for_the_allocation(void **state)
+{
+	struct sl_facts_claim facts =
+		claim_of(EXACTLY("") ",\"config\":[{\"opaque\":{\"a\":1}}]", "");
+
+	assert_string_equal(facts.config, "[{\"opaque\":{\"a\":1}}]");
+	sl_facts_claim_fini(&facts);
+	facts = claim_of(EXACTLY("") ",\"config\":[{}]",
+		"\"allocation\":{\"devices\":{\"results\":[" RESULT("g0", "") "]}}");
+	assert_null(facts.config);
+	sl_facts_claim_fini(&facts);
+}
+
 static void nodes_are_closed(void **state)
 {
 	static const struct {
@@ -485,6 +498,7 @@ int main(void)
 		cmocka_unit_test(pods_say_who_they_belong_to),
 		cmocka_unit_test(claims_ask),
 		cmocka_unit_test(claims_have),
+		cmocka_unit_test(parameters_wait_for_the_allocation),
 		cmocka_unit_test(nodes_are_closed),
 		cmocka_unit_test(rules_match_nodes),
 		cmocka_unit_test(an_allocation_is_written),

@@ -535,14 +535,17 @@ bool sl_facts_claim(const json_t *claim, struct sl_facts_claim *out)
 	out->pods = (uint32_t)json_array_size(reserved);
 	COPY(out->pod_uid, json_array_get(reserved, 0), "uid");
 	read_parked(claim, out);
-	out->config = json_incref(sl_kube_at(claim, "spec", "devices", "config", NULL));
+	if (!out->is_allocated)
+		out->config =
+			json_dumps(sl_kube_at(claim, "spec", "devices", "config", NULL),
+				JSON_COMPACT);
 	return true;
 }
 
 void sl_facts_claim_fini(struct sl_facts_claim *claim)
 {
 	free(sl_steal(&claim->device));
-	json_decref(sl_steal(&claim->config));
+	free(sl_steal(&claim->config));
 }
 
 /* --- Nodes. ------------------------------------------------------------------------------- */

@@ -84,7 +84,9 @@ struct sl_facts_claim {
 	uint32_t count;
 	char pool[SL_FACTS_NAME];
 	struct sl_facts_device *device;
-	json_t *config;             /* of its spec, for the driver; or NULL */
+	/* JSON of its spec's, for the driver, while it has nothing; or NULL. As a text, which is
+	 * much smaller. */
+	char *config;
 	char pod_uid[SL_FACTS_UID]; /* the first that it is reserved for, or "" */
 	uint32_t pods;
 	bool is_parked, says_parked; /* status.devices: Parked is True; is there on all */

@@ -196,6 +196,8 @@ static void on_done(void *context, const struct sl_kube_answer *answer)
 static json_t *allocation(const struct sl_ks_pod *pod)
 {
 	const struct sl_facts_claim *claim = &pod->claim->facts;
+	json_t *config =
+		claim->config ? json_loads(claim->config, JSON_ALLOW_NUL, NULL) : NULL;
 	struct sl_bodies_device device[SL_FIT_GPUS_MAX];
 	struct sl_bodies_allocation body = {.node = pod->place.node->named.key,
 		.pool = pod->place.node->pool,
@@ -205,7 +207,8 @@ static json_t *allocation(const struct sl_ks_pod *pod)
 		.pod_uid = pod->facts.uid,
 		.claim_uid = claim->uid,
 		.version = claim->version,
-		.config = claim->config};
+		.config = config};
+	json_t *allocated;
 
 	for (uint32_t mask = pod->place.gpu_mask; mask; mask &= mask - 1) {
 		const struct sl_ks_gpu *gpu = &pod->place.node->gpu[__builtin_ctz(mask)];
@@ -216,7 +219,9 @@ static json_t *allocation(const struct sl_ks_pod *pod)
 			.limit_mib = claim->limit_mib,
 			.compute_pct = claim->compute_pct};
 	}
-	return sl_bodies_allocate(&body);
+	allocated = sl_bodies_allocate(&body);
+	json_decref(config);
+	return allocated;
 }
 
 /* path gets the path of the step's call. */
