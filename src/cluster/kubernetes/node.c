@@ -71,16 +71,6 @@ static void tell_health(struct sl_kube_node *node)
 	sl_kubelet_tell_health(node->kubelet, devices, node->gpu_count);
 }
 
-static const struct sl_kube_node_gpu *known(
-	const struct sl_kube_node *node, const char *uuid)
-{
-	for (size_t i = 0; i < node->gpu_count; i++) {
-		if (strcmp(node->gpus[i].uuid, uuid) == 0)
-			return &node->gpus[i];
-	}
-	return NULL;
-}
-
 const struct sl_kube_node_gpu *sl_kube_node_gpu_of(
 	const struct sl_kube_node *node, const char *device)
 {
@@ -94,7 +84,6 @@ const struct sl_kube_node_gpu *sl_kube_node_gpu_of(
 static void take_gpu(struct sl_kube_node *node, const struct sl_msg_gpu_row *row)
 {
 	struct sl_kube_node_gpu *gpu = &node->found[node->found_count];
-	const struct sl_kube_node_gpu *before;
 
 	if (node->found_count == SL_KUBE_GPUS_MAX)
 		return;
@@ -105,10 +94,6 @@ static void take_gpu(struct sl_kube_node *node, const struct sl_msg_gpu_row *row
 	sl_wire_str(gpu->model, sizeof(gpu->model), row->name);
 	sl_wire_str(gpu->pci, sizeof(gpu->pci), row->pci);
 	(void)sl_kube_device_name(gpu->uuid, gpu->device);
-	before = known(node, gpu->uuid);
-	/* A lost one shares nothing, and its claims still have what it had. */
-	if (row->condition & SL_GPU_LOST && before)
-		gpu->shareable_bytes = before->shareable_bytes;
 	node->found_count++;
 }
 

@@ -24,7 +24,7 @@ struct sl_kube_node_gpu {
 	char uuid[41], model[64], pci[32];
 	char device[SL_KUBE_DEVICE_NAME_MAX];
 	uint32_t number;          /* as sluiced counts them now */
-	uint64_t shareable_bytes; /* of a lost one: the last that was known */
+	uint64_t shareable_bytes; /* of a lost one: as before */
 	uint32_t condition;       /* SL_GPU_* */
 };
 

@@ -45,6 +45,7 @@ static void lost_and_found(void **state)
 	struct rig_peer run_a = rig_run(rig, 0, 15 * RIG_GIB);
 	struct rig_peer run_b = rig_run(rig, 4 * RIG_GIB, 8 * RIG_GIB);
 	struct rig_peer a = rig_join(rig, &run_a), b = rig_join(rig, &run_b), c;
+	uint64_t shareable_bytes = rig_gpu(rig).shareable_bytes;
 	struct sl_msg_status_row status;
 	unsigned int before;
 	union sl_msg msg;
@@ -55,6 +56,9 @@ static void lost_and_found(void **state)
 	rig_expect_silence(&b, 50);
 	rig->nvml->gpus[0].lost = 1;
 	rig_until(is_lost(rig));
+	/* Its requests stay, and so does what they have a share of. */
+	assert_true(shareable_bytes > 0);
+	assert_int_equal(rig_gpu(rig).shareable_bytes, shareable_bytes);
 	rig_expect(&b, SL_MSG_DENY, &msg);
 	assert_int_equal(msg.deny.ask, 2);
 	assert_int_equal(msg.deny.reason, SL_REASON_GPU_LOST);
