@@ -86,15 +86,6 @@ static bool is_ours(const struct sl_kube_publisher *p, const json_t *slice)
 	       strcmp(sl_kube_text_at(slice, "spec", "nodeName", NULL), p->node) == 0;
 }
 
-/* The watch may be behind an answer of ours. Versions of one kind of object are comparable. */
-static bool is_older(const json_t *a, const json_t *b)
-{
-	unsigned long long version_a = strtoull(meta(a, "resourceVersion"), NULL, 10);
-	unsigned long long version_b = strtoull(meta(b, "resourceVersion"), NULL, 10);
-
-	return version_a < version_b;
-}
-
 static void meet(struct sl_kube_publisher *p, json_t *slice)
 {
 	const char *name = meta(slice, "name");
@@ -106,8 +97,9 @@ static void meet(struct sl_kube_publisher *p, json_t *slice)
 		return;
 	}
 	(void)json_object_del(p->strays, name);
-	if (!p->have || !is_older(slice, p->have))
-		set_have(p, slice);
+	/* The watch may be behind an answer of ours, which it tells next. Versions do not say so:
+	 * they go back where etcd is restored. */
+	set_have(p, slice);
 }
 
 static void miss(struct sl_kube_publisher *p, const json_t *slice)
@@ -194,7 +186,7 @@ static void note_accepted(struct sl_kube_publisher *p, const json_t *slice)
 		p->name);
 }
 
-/* Ours, of which the watch does not know yet, or one of another driver or node. */
+/* Ours, as the watch does not know it yet, or one of another driver or node. */
 static void on_namesake(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_kube_publisher *p = context;
@@ -222,7 +214,7 @@ static void on_written(void *context, const struct sl_kube_answer *answer)
 		meet(p, answer->body);
 	}
 	json_decref(sl_steal(&p->sent));
-	if (strcmp(answer->reason, "AlreadyExists") == 0)
+	if (answer->status == 409)
 		ask(p, SL_KUBE_GET, NULL, SL_KUBE_SLICES_PATH, p->name, on_namesake, 0);
 	step(p);
 }

@@ -86,6 +86,10 @@ static void serve_watch(struct exchange *x, json_int_t version)
 	size_t missed = (size_t)(store.version - version);
 	size_t all = json_array_size(store.changes);
 
+	if (version > store.version) {
+		refuse(x, 410, "Expired");
+		return;
+	}
 	x->how = STREAM;
 	x->text = text("%s", "");
 	for (size_t i = all - missed; i < all; i++) {
@@ -428,6 +432,36 @@ static void failures_are_tried_again(void **state)
 	assert_false(sl_kube_publisher_is_current(publisher));
 }
 
+static bool is_put_again(void *context)
+{
+	return server_count("PUT", SLICES "/" OURS) == 2;
+}
+
+/* Versions go back, and what was written since the backup is gone. */
+static void a_restored_etcd_is_written_to(void **state)
+{
+	json_t *backup;
+
+	start();
+	settle();
+	server_lock();
+	backup = json_deep_copy(json_object_get(store.slices, OURS));
+	server_unlock();
+	set(2);
+	settle();
+	want("2/2");
+	server_lock();
+	set_meta(backup, "resourceVersion", "7");
+	(void)json_object_set_new(store.slices, OURS, backup);
+	(void)json_array_clear(store.changes);
+	store.version = 7;
+	stream_end(true);
+	server_unlock();
+	assert_true(run_while(event, is_put_again, NULL, 12 * SL_S));
+	settle();
+	want("3/2");
+}
+
 static void what_the_server_drops_is_not_fought_for(void **state)
 {
 	store.drops_policies = true;
@@ -487,6 +521,7 @@ int main(void)
 		TEST(strays_are_deleted),
 		TEST(namesakes_make_room),
 		TEST(failures_are_tried_again),
+		TEST(a_restored_etcd_is_written_to),
 		TEST(what_the_server_drops_is_not_fought_for),
 		TEST(what_changes_meanwhile_is_written),
 		TEST(bad_names),
