@@ -27,6 +27,28 @@ node() { # node NAME GPUS GIB [CPUS] [LABELS]: ready
 }
 # The controllers taint nodes that are new, and those that nobody hears of.
 untaint() { api PATCH "/api/v1/nodes/$1" application/merge-patch+json '{"spec":{"taints":null}}' >/dev/null; }
+server() { sed -n 's/.*server: "\([^"]*\)".*/\1/p' "$RUN/admin.conf"; }
+many() { # many PATH: a POST for each line of standard input, over few connections
+	mkdir -p "$work/many"
+	awk -v url="$(server)$1" -v ca="$RUN/pki/api.crt" -v token="$(cat "$RUN/admin.token")" -v work="$work" '{
+		file = work "/many/" NR; print > file; close(file)
+		if (NR > 1) print "next"
+		printf "url=%s\ncacert=%s\nheader=\"Authorization: Bearer %s\"\nheader=\"Content-Type: application/json\"\ndata-binary=@%s\noutput=/dev/null\nsilent\nfail\n", url, ca, token, file
+	}' >"$work/many.conf"
+	curl -Z --parallel-max 8 -K "$work/many.conf" 2>>"$work/curl.log" || bad "what is to be created is refused ($1)"
+}
+paper_nodes() { # paper_nodes COUNT GPUS GIB: n1, n2 ... at once
+	seq "$1" | awk '{ printf "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n%d\"},\"status\":{\"allocatable\":{\"cpu\":\"64\",\"memory\":\"256Gi\",\"pods\":\"110\"},\"capacity\":{\"cpu\":\"64\",\"memory\":\"256Gi\",\"pods\":\"110\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}\n", NR }' |
+		many /api/v1/nodes
+	template=$(slice NODE "$2" "$3" | tr -d '\n\t')
+	seq "$1" | awk -v t="$template" '{ s = t; gsub(/NODE/, "n" NR, s); print s }' | many /apis/resource.k8s.io/v1/resourceslices
+	# New nodes have a taint until somebody says that they are well.
+	seq "$1" | awk -v url="$(server)" -v ca="$RUN/pki/api.crt" -v token="$(cat "$RUN/admin.token")" '{
+		if (NR > 1) print "next"
+		printf "url=%s/api/v1/nodes/n%d\ncacert=%s\nrequest=PATCH\nheader=\"Authorization: Bearer %s\"\nheader=\"Content-Type: application/merge-patch+json\"\ndata={\"spec\":{\"taints\":null}}\noutput=/dev/null\nsilent\nfail\n", url, NR, ca, token
+	}' >"$work/many.conf"
+	curl -Z --parallel-max 8 -K "$work/many.conf" 2>>"$work/curl.log" || bad "taints stay"
+}
 share() { # share NAMESPACE NAME CAPACITY [COUNT]: a template for claims
 	amounts=
 	[ -z "$3" ] || amounts=",\"capacity\":{\"requests\":{$3}}"
