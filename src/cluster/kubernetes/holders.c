@@ -12,6 +12,7 @@
 #include "cluster/kubernetes/order.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/proto.h"
+#include "cluster/kubernetes/quantity.h"
 #include "wire/wire.h"
 
 /* Calls fn for each message or text of that number. False: it is no message, or fn said so. */
@@ -138,13 +139,18 @@ struct sl_holder *sl_holders_find(const struct sl_holders *holders, const char *
 
 /* --- pods --------------------------------------------------------------------------------- */
 
+/* The kubelet has no units for a container that asks for none of them, "0". */
 bool sl_holders_asks(const json_t *pod)
 {
 	const json_t *containers = sl_kube_at(pod, "spec", "containers", NULL);
 
 	for (size_t i = 0; i < json_array_size(containers); i++) {
-		if (sl_kube_at(json_array_get(containers, i), "resources", "limits",
-			    SL_HOLDERS_RESOURCE, NULL))
+		const json_t *limit = sl_kube_at(json_array_get(containers, i),
+			"resources", "limits", SL_HOLDERS_RESOURCE, NULL);
+		const char *text = json_string_value(limit);
+		uint64_t count;
+
+		if (limit && !(text && sl_kube_quantity_parse(text, &count) && !count))
 			return true;
 	}
 	return false;

@@ -362,13 +362,14 @@ static bool meet(const char *text)
 	return complete;
 }
 
-#define POD(name, annotations, phase)                                                  \
-	"{\"metadata\":{\"name\":\"" name                                              \
-	"\",\"namespace\":\"team\",\"annotations\":{" annotations                      \
-	"}},\"spec\":{\"containers\":[{\"name\":\"x\"},{\"resources\":"                \
-	"{\"limits\":{\"sluice.dev/memory\":\"3\"}}}]},\"status\":{\"phase\":\"" phase \
-	"\"}}"
-#define LIMIT(text) "\"sluice.dev/limit\":\"" text "\""
+#define POD_OF(name, annotations, phase, units)                         \
+	"{\"metadata\":{\"name\":\"" name                               \
+	"\",\"namespace\":\"team\",\"annotations\":{" annotations       \
+	"}},\"spec\":{\"containers\":[{\"name\":\"x\"},{\"resources\":" \
+	"{\"limits\":{\"sluice.dev/memory\":" units                     \
+	"}}}]},\"status\":{\"phase\":\"" phase "\"}}"
+#define POD(name, annotations, phase) POD_OF(name, annotations, phase, "\"3\"")
+#define LIMIT(text)                   "\"sluice.dev/limit\":\"" text "\""
 
 static void pods_add_what_their_owners_wrote(void **state)
 {
@@ -383,6 +384,9 @@ static void pods_add_what_their_owners_wrote(void **state)
 	/* A pod that is missing in the kubelet's list; unless it is over. */
 	assert_false(meet("{\"items\":[" POD("gone", "", "Running") "]}"));
 	assert_false(holder->has_pod);
+	/* The kubelet never has units for a pod that asks for 0 of them. */
+	assert_true(meet("{\"items\":[" POD_OF("none", "", "Running", "\"0\"") "]}"));
+	assert_false(meet("{\"items\":[" POD_OF("odd", "", "Running", "3") "]}"));
 	assert_true(meet("{\"items\":[" POD("gone", "", "Failed") "]}"));
 	assert_true(meet("{\"items\":[" POD("gone", "", "Succeeded") "," POD(
 		"web-0", "", "Pending") "]}"));
