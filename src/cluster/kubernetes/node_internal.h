@@ -69,6 +69,8 @@ void sl_kube_node_prepare(void *context, const struct sl_kubelet_claim *claim,
 	struct sl_kubelet_work *work);
 void sl_kube_node_unprepare(void *context, const struct sl_kubelet_claim *claim,
 	struct sl_kubelet_work *work);
+/* The name that a share's workload asks for: NAMESPACE.POD, cut to what sluiced takes. */
+void sl_kube_node_workload(const struct sl_share *share, char *name, size_t size);
 /* ENTRY_ADD of a share. 0 or negative errno (err): a GPU is not there, or a text is too long. */
 SL_MUST_CHECK int sl_kube_node_entry(const struct sl_kube_node *node,
 	const struct sl_share *share, union sl_msg *msg, struct sl_error *err);

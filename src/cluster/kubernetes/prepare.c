@@ -128,6 +128,15 @@ static int visible_of(const struct sl_kube_node *node, const struct sl_share *sh
 	return sl_err_origin(-E2BIG);
 }
 
+void sl_kube_node_workload(const struct sl_share *share, char *name, size_t size)
+{
+	char text[SL_SHARE_NAME_BYTES * 2];
+
+	(void)snprintf(text, sizeof(text), "%s.%s", share->namespace,
+		share->pod[0] ? share->pod : share->name);
+	sl_wire_str(name, size, text);
+}
+
 int sl_kube_node_entry(const struct sl_kube_node *node, const struct sl_share *share,
 	union sl_msg *msg, struct sl_error *err)
 {
@@ -148,9 +157,7 @@ int sl_kube_node_entry(const struct sl_kube_node *node, const struct sl_share *s
 	add->priority_biased = SL_PRIORITY_BIAS;
 	add->flags = SL_RUN_VISIBLE_SET;
 	sl_wire_str(add->key, sizeof(add->key), share->uid);
-	(void)snprintf(text, sizeof(text), "%s.%s", share->namespace,
-		share->pod[0] ? share->pod : share->name);
-	sl_wire_str(add->name, sizeof(add->name), text);
+	sl_kube_node_workload(share, add->name, sizeof(add->name));
 	sl_wire_str(add->project, sizeof(add->project), share->namespace);
 	(void)snprintf(text, sizeof(text), "%s %s/%s", share->pod[0] ? "pod" : "claim",
 		share->namespace, share->pod[0] ? share->pod : share->name);

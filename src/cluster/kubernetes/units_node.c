@@ -11,6 +11,9 @@
  * pods, where there is something to do. A workload whose units no container has is over. A kubelet
  * that has just started does not know its pods yet, so nothing ends as long as a pod of the API
  * server is missing in its list. Rounds are made every 5 s, and for each start.
+ *
+ * A container that starts again keeps its workload, and needs no API server for that. The workload
+ * has the name of its pod: with another name it is of a container before, which is gone.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +23,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/text.h"
 #include "cluster/kubernetes/api.h"
 #include "cluster/kubernetes/device_plugin.h"
 #include "cluster/kubernetes/grpc_ask.h"
@@ -46,9 +50,10 @@ struct sl_kube_units {
 	struct sl_kube_node *node;
 	struct sl_device_plugin *plugin;
 	struct sl_link starts;
-	/* Sets of keys: handed out anew, or refused, so that what sluiced has under that key is of
-	 * another container, which is gone; and what sluiced has in this round. */
-	json_t *fresh, *entries;
+	/* Set of keys: handed out anew, or refused, so that what sluiced has under that key is of
+	 * another container, which is gone. */
+	json_t *fresh;
+	json_t *entries; /* key to the workload's name: what sluiced has in this round */
 	bool is_running, again; /* a round goes on; another one follows */
 	bool is_whole;          /* one was made since the start */
 	struct sl_grpc_ask *ask;
@@ -64,7 +69,9 @@ static void finish(struct start *start, const struct sl_error *err)
 	if (err) {
 		sl_warning("units %s: %s", start->key, err->text);
 		/* No container runs with them: the next start makes its workload anew. */
-		(void)json_object_set_new(start->units->fresh, start->key, json_true());
+		if (start->is_being_made)
+			(void)json_object_set_new(
+				start->units->fresh, start->key, json_true());
 		sl_grpc_refuse(start->call, SL_GRPC_UNAVAILABLE, err->text);
 	} else {
 		(void)json_object_del(start->units->fresh, start->key);
@@ -223,6 +230,13 @@ static void on_namespace(void *context, const struct sl_kube_answer *answer)
 		finish(start, &err);
 }
 
+static void begin(struct start *start, const struct sl_holder *holder)
+{
+	start->is_in_round = false;
+	start->is_being_made = true;
+	start->holder = *holder;
+}
+
 /* Its limit is held to the bound of its namespace. */
 static void make(struct start *start, const struct sl_holder *holder)
 {
@@ -230,8 +244,7 @@ static void make(struct start *start, const struct sl_holder *holder)
 	struct sl_error err = {0};
 	int r = 0;
 
-	start->is_being_made = true;
-	start->holder = *holder;
+	begin(start, holder);
 	if (!holder->has_pod) {
 		sl_error_set(&err, "the API server does not list pod %s/%s",
 			holder->namespace, holder->pod);
@@ -255,6 +268,33 @@ static void make(struct start *start, const struct sl_holder *holder)
 
 /* --- a round ------------------------------------------------------------------------------ */
 
+/* sluiced has the holder's workload, and no other one under its key. */
+static bool has_own(const struct sl_kube_units *units, const struct sl_holder *holder)
+{
+	const struct sl_share share = share_of(holder);
+	const char *has = json_string_value(json_object_get(units->entries, holder->key));
+	char name[sizeof(((struct sl_msg_entry_row *)NULL)->name)];
+
+	sl_kube_node_workload(&share, name, sizeof(name));
+	return has && strcmp(has, name) == 0 &&
+	       !json_object_get(units->fresh, holder->key);
+}
+
+/* Of containers that ran before. The workload's limit stays. */
+static void begin_restarts(struct sl_kube_units *units)
+{
+	sl_list_foreach_safe (link, &units->starts) {
+		struct start *start = SL_LIST_ENTRY(link, struct start, link);
+		const struct sl_holder *holder =
+			sl_holders_find(&units->holders, start->key);
+
+		if (!start->is_in_round || !holder || !has_own(units, holder))
+			continue;
+		begin(start, holder);
+		add_entry(units, holder, 0, start);
+	}
+}
+
 static void begin_starts(struct sl_kube_units *units)
 {
 	struct sl_error unknown = {0}, away = {0};
@@ -275,9 +315,7 @@ static void begin_starts(struct sl_kube_units *units)
 			finish(start, holder ? &away : &unknown);
 			continue;
 		}
-		start->is_in_round = false;
-		if (json_object_get(units->fresh, start->key) &&
-			json_object_get(units->entries, start->key))
+		if (json_object_get(units->entries, start->key))
 			end_entry(units, start->key);
 		make(start, holder);
 	}
@@ -338,8 +376,11 @@ static void on_pods(void *context, const struct sl_kube_answer *answer)
 /* Whether there is anything to do: each workload has its container and the other way round. */
 static bool is_settled(const struct sl_kube_units *units)
 {
-	if (!sl_list_is_empty(&units->starts) ||
-		json_object_size(units->entries) != units->holders.count)
+	sl_list_foreach (link, &units->starts) {
+		if (SL_LIST_ENTRY(link, struct start, link)->is_in_round)
+			return false;
+	}
+	if (json_object_size(units->entries) != units->holders.count)
 		return false;
 	for (size_t i = 0; i < units->holders.count; i++) {
 		if (!json_object_get(units->entries, units->holders.all[i].key))
@@ -362,6 +403,7 @@ static void on_holders(
 		round_end(units, err ? err : &text);
 		return;
 	}
+	begin_restarts(units);
 	if (is_settled(units) && units->is_whole) {
 		round_end(units, NULL);
 		return;
@@ -391,8 +433,8 @@ static void on_entries(void *context, const union sl_msg *msg, const struct sl_e
 	if (msg) {
 		if (msg->head.type == SL_MSG_ENTRY_ROW &&
 			sl_units_is_key(msg->entry_row.key))
-			(void)json_object_set_new(
-				units->entries, msg->entry_row.key, json_true());
+			(void)json_object_set_new(units->entries, msg->entry_row.key,
+				sl_text_json(msg->entry_row.name));
 		return;
 	}
 	if (err) {

@@ -24,6 +24,7 @@ static struct {
 	struct sl_proto_out list; /* what the kubelet answers */
 	/* Of the API server; under its lock. */
 	char pods[4096], bounds[128];
+	bool is_away;
 } t;
 
 static void on_kubelet(void *context, struct sl_grpc_call *call, const char *method,
@@ -41,6 +42,8 @@ static void serve(struct exchange *x)
 		x->text = text("{}");
 	else if (query(x, "watch"))
 		x->how = STREAM;
+	else if (t.is_away)
+		x->status = 503;
 	else
 		x->text =
 			text("{\"metadata\":{\"resourceVersion\":\"1\"},\"items\":[%s]}",
@@ -83,6 +86,24 @@ static void find_gpu(void)
 	memcpy(t.uuid, at, (size_t)(end - at));
 }
 
+/* With a connection of the kubelet's to it, and its GPUs known. */
+static void start_plugin(void)
+{
+	char path[128];
+
+	start_node();
+	(void)snprintf(
+		path, sizeof(path), "%s/plugins/memory.sluice.dev/plugin.sock", t.folder);
+	caller_open(&t.caller, t.loop, path);
+	find_gpu();
+}
+
+static void stop_plugin(void)
+{
+	caller_close(&t.caller);
+	t.node = sl_kube_node_free(t.node);
+}
+
 static int setup(void **state)
 {
 	struct sl_error err = {0};
@@ -100,11 +121,7 @@ static int setup(void **state)
 	(void)snprintf(path, sizeof(path), "%s/pod-resources/kubelet.sock", t.folder);
 	assert_int_equal(
 		sl_grpc_new(t.loop, path, on_kubelet, NULL, &t.kubelet, &err), 0);
-	start_node();
-	(void)snprintf(
-		path, sizeof(path), "%s/plugins/memory.sluice.dev/plugin.sock", t.folder);
-	caller_open(&t.caller, t.loop, path);
-	find_gpu();
+	start_plugin();
 	return 0;
 }
 
@@ -112,8 +129,7 @@ static int teardown(void **state)
 {
 	char command[80];
 
-	caller_close(&t.caller);
-	t.node = sl_kube_node_free(t.node);
+	stop_plugin();
 	t.kubelet = sl_grpc_free(t.kubelet);
 	sl_proto_fini(&t.list);
 	t.loop = sd_event_unref(t.loop);
@@ -155,6 +171,13 @@ static void server_has(const char *name, const char *limit)
 		"[{\"resources\":{\"limits\":{\"sluice.dev/memory\":\"4\"}}}]},"
 		"\"status\":{\"phase\":\"Running\"}}",
 		t.pods[0] ? "," : "", name, name, limit);
+	server_unlock();
+}
+
+static void server_is_away(bool is_away)
+{
+	server_lock();
+	t.is_away = is_away;
 	server_unlock();
 }
 
@@ -252,7 +275,9 @@ static void nothing_ends_by_one_list(void **state)
 	nothing_is_there();
 	kubelet_has("other", 8);
 	server_has("other", "2Gi");
-	assert_int_equal(start(8)->status, SL_GRPC_OK);
+	kubelet_has("third", 16);
+	server_has("third", "2Gi");
+	assert_int_equal(start(16)->status, SL_GRPC_OK);
 	assert_true(!has_socket(0) && has_socket(8));
 }
 
@@ -270,6 +295,45 @@ static void units_that_are_handed_out_anew(void **state)
 	assert_true(rig_log_has(&t.rig, "(team.old) is over"));
 	assert_true(rig_log_has(&t.rig, "(team.new) has its own socket"));
 	assert_true(has_socket(0));
+}
+
+/* The plugin restarts between Allocate and PreStartContainer, and has forgotten the first. */
+static void units_of_a_pod_before(void **state)
+{
+	kubelet_has("old", 0);
+	server_has("old", "2Gi");
+	assert_int_equal(start(0)->status, SL_GRPC_OK);
+	nothing_is_there();
+	stop_plugin();
+	start_plugin();
+	kubelet_has("new", 0);
+	server_has("new", "2Gi");
+	assert_int_equal(start(0)->status, SL_GRPC_OK);
+	assert_true(rig_log_has(&t.rig, "(team.old) is over"));
+	assert_true(rig_log_has(&t.rig, "(team.new) has its own socket"));
+	assert_true(has_socket(0));
+}
+
+/* A container that crashed starts again in the workload that it had, also while the API server or
+ * the kubelet's list is away. */
+static void a_container_starts_again(void **state)
+{
+	kubelet_has("web", 0);
+	server_has("web", "2Gi");
+	assert_int_equal(start(0)->status, SL_GRPC_OK);
+	server_is_away(true);
+	assert_int_equal(start(0)->status, SL_GRPC_OK);
+	sl_proto_fini(&t.list);
+	assert_int_equal(start(0)->status, SL_GRPC_UNAVAILABLE);
+	kubelet_has("web", 0);
+	assert_int_equal(start(0)->status, SL_GRPC_OK);
+	/* The first start needs both. */
+	kubelet_has("other", 8);
+	assert_int_equal(start(8)->status, SL_GRPC_UNAVAILABLE);
+	server_is_away(false);
+	server_has("other", "2Gi");
+	assert_int_equal(start(8)->status, SL_GRPC_OK);
+	assert_false(rig_log_has(&t.rig, "(team.web) is over"));
 }
 
 static void limits_that_cannot_be(void **state)
@@ -318,6 +382,9 @@ int main(void)
 			nothing_ends_by_one_list, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			units_that_are_handed_out_anew, setup, teardown),
+		cmocka_unit_test_setup_teardown(units_of_a_pod_before, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_container_starts_again, setup, teardown),
 		cmocka_unit_test_setup_teardown(limits_that_cannot_be, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_sluiced, setup, teardown),
 	};
