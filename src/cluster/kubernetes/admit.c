@@ -235,7 +235,20 @@ static bool patch_pod(struct making *making, size_t i, const char *template)
 	return true;
 }
 
-/* Claims of ours besides those that the annotations ask for. */
+/* One that the annotations ask for, which is compared with what would be made. */
+static bool is_asked(const struct sl_asks *asks, const char *name)
+{
+	char own[64];
+
+	for (size_t i = 0; i < asks->count; i++) {
+		name_claim(asks, i, own);
+		if (strcmp(name, own) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Claims of ours besides those. */
 static bool check_others(struct making *making)
 {
 	const json_t *entries =
@@ -245,10 +258,8 @@ static bool check_others(struct making *making)
 	for (size_t i = 0; (entry = json_array_get(entries, i)); i++) {
 		const char *name = sl_kube_text_at(entry, "name", NULL);
 
-		/* Those are compared with what would be made. */
-		if (strncmp(name, "sluice-gpu", strlen("sluice-gpu")) == 0)
-			continue;
-		if (!is_ours(making->review, making->facts, entry))
+		if (is_asked(making->asks, name) ||
+			!is_ours(making->review, making->facts, entry))
 			continue;
 		sl_error_set(&making->out->refusal,
 			"the pod's claim \"%.63s\" has a GPU of " SL_KUBE_CLASS

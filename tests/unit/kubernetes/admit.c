@@ -203,6 +203,12 @@ static void claims_besides(void **state)
 	assert_non_null(strstr(last.answer.refusal.text, "the pod's claim \"b\""));
 	(void)answer_to(pod, NULL, NULL);
 	assert_string_equal(last.answer.refusal.text, "");
+	/* A name like ours is another claim all the same. */
+	(void)answer_to(REVIEW(POD, "{" HALF ",\"spec\":{\"resourceClaims\":[{\"name\":"
+				    "\"sluice-gpu-0\",\"resourceClaimName\":\"c\"}],"
+				    "\"containers\":[{\"name\":\"main\"}]}}"),
+		NULL, "{\"" LOOK_UP "resourceclaims/c\":{\"spec\":" OURS_SPEC "}}");
+	assert_non_null(strstr(last.answer.refusal.text, "claim \"sluice-gpu-0\" has a"));
 }
 
 static void refusals_are_told(void **state)
