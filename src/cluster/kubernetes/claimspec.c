@@ -392,6 +392,40 @@ json_t *sl_claimspec_template(const char *namespace, json_t *spec)
 		"spec", spec);
 }
 
+static bool is_same_amount(const char *one, const char *two)
+{
+	uint64_t a, b;
+
+	return sl_kube_quantity_parse(one, &a) && sl_kube_quantity_parse(two, &b) &&
+	       a == b;
+}
+
+/* What the API server adds by default is in a spec of ours already. */
+bool sl_claimspec_is_same(const json_t *spec, const json_t *stored)
+{
+	bool is_same = spec && stored && json_typeof(spec) == json_typeof(stored);
+	const char *key;
+	json_t *value;
+
+	if (!is_same || json_is_string(spec))
+		return is_same && (json_equal(spec, stored) ||
+					  is_same_amount(json_string_value(spec),
+						  json_string_value(stored)));
+	if (!json_is_object(spec) && !json_is_array(spec))
+		return json_equal(spec, stored);
+	is_same = json_object_size(spec) == json_object_size(stored) &&
+		  json_array_size(spec) == json_array_size(stored);
+	json_object_foreach((json_t *)spec, key, value)
+	{
+		is_same = is_same &&
+			  sl_claimspec_is_same(value, json_object_get(stored, key));
+	}
+	for (size_t i = 0; is_same && i < json_array_size(spec); i++)
+		is_same = sl_claimspec_is_same(
+			json_array_get(spec, i), json_array_get(stored, i));
+	return is_same;
+}
+
 /* --- what users wrote ---------------------------------------------------------------------- */
 
 /* The next part of a request that asks for a class; NULL at the end. */

@@ -59,6 +59,8 @@ json_t *sl_claimspec_new(const struct sl_ask *ask, const struct sl_bounds *bound
 	const struct sl_sizes *sizes, struct sl_error *note, struct sl_error *err);
 /* The template for a spec (taken) in a namespace, named by the spec's content. NULL: no memory. */
 json_t *sl_claimspec_template(const char *namespace, json_t *spec);
+/* Whether a spec of ours is what the API server has, which may write an amount otherwise. */
+SL_MUST_CHECK bool sl_claimspec_is_same(const json_t *spec, const json_t *stored);
 
 /* Whether a claim's spec asks for our class at all. */
 SL_MUST_CHECK bool sl_claimspec_is_ours(const json_t *spec);

@@ -184,12 +184,62 @@ static void ask(struct review *review, enum sl_kube_verb verb, const char *path,
 
 static void make_templates(struct review *review);
 
+/* Of the template that is due: its name, or "" for the place where it is made. */
+static void ask_templates(struct review *review, enum sl_kube_verb verb, const char *name,
+	const json_t *body, sl_kube_done_fn done)
+{
+	char path[512];
+
+	(void)snprintf(path, sizeof(path),
+		"/apis/resource.k8s.io/v1/namespaces/%s/resourceclaimtemplates%s%s",
+		review->is.namespace, name[0] ? "/" : "", name);
+	ask(review, verb, path, body, done);
+}
+
+static const json_t *template_of(const struct review *review)
+{
+	return json_array_get(review->answer.templates, review->at);
+}
+
+static const char *template_name(const struct review *review)
+{
+	return sl_kube_text_at(template_of(review), "metadata", "name", NULL);
+}
+
+/* Its name is that of its content; but anyone in the namespace may have made another one. */
+static void on_namesake(void *context, const struct sl_kube_answer *answer)
+{
+	struct review *review = context;
+	const char *name = template_name(review);
+
+	if (answer->error[0]) {
+		finish_later(review, "the pod's ResourceClaimTemplate cannot be read",
+			answer->error);
+	} else if (sl_claimspec_is_same(
+			   sl_kube_at(template_of(review), "spec", "spec", NULL),
+			   sl_kube_at(answer->body, "spec", "spec", NULL))) {
+		review->at++;
+		make_templates(review);
+	} else {
+		sl_error_set(&review->answer.refusal,
+			"ResourceClaimTemplate %s is there, and asks for something else "
+			"than the pod: delete it (kubectl -n %.63s delete "
+			"resourceclaimtemplate %s)",
+			name, review->is.namespace, name);
+		finish(review);
+	}
+}
+
 static void on_template(void *context, const struct sl_kube_answer *answer)
 {
 	struct review *review = context;
 
-	/* 409: it is there, and as its name is its content, it is the same. */
-	if (answer->error[0] && answer->status != 409) {
+	if (answer->status == 409) {
+		ask_templates(
+			review, SL_KUBE_GET, template_name(review), NULL, on_namesake);
+		return;
+	}
+	if (answer->error[0]) {
 		finish_later(review, "the pod's ResourceClaimTemplate cannot be made",
 			answer->error);
 		return;
@@ -200,17 +250,12 @@ static void on_template(void *context, const struct sl_kube_answer *answer)
 
 static void make_templates(struct review *review)
 {
-	const json_t *template = json_array_get(review->answer.templates, review->at);
-	char path[512];
+	const json_t *template = template_of(review);
 
-	if (!template || review->is.is_dry_run) {
+	if (!template || review->is.is_dry_run)
 		finish(review);
-		return;
-	}
-	(void)snprintf(path, sizeof(path),
-		"/apis/resource.k8s.io/v1/namespaces/%s/resourceclaimtemplates",
-		review->is.namespace);
-	ask(review, SL_KUBE_POST, path, template, on_template);
+	else
+		ask_templates(review, SL_KUBE_POST, "", template, on_template);
 }
 
 static void decide(struct review *review)

@@ -268,6 +268,40 @@ static void names_are_contents(void **state)
 	assert_string_not_equal(half, name_for("0.25"));
 }
 
+/* A spec as the API server may have it. */
+static const struct {
+	const char *name, *spec;
+	bool is_same;
+} stored[] = {
+	{"equal", "{\"a\":[{\"b\":\"8000\"},1]}", true},
+	{"an amount as the API server writes it", "{\"a\":[{\"b\":\"8k\"},1]}", true},
+	{"another amount", "{\"a\":[{\"b\":\"9k\"},1]}", false},
+	{"another kind", "{\"a\":[{\"b\":8000},1]}", false},
+	{"another number", "{\"a\":[{\"b\":\"8000\"},2]}", false},
+	{"a member more", "{\"a\":[{\"b\":\"8000\",\"c\":true},1]}", false},
+	{"another member", "{\"a\":[{\"c\":\"8000\"},1]}", false},
+	{"an element more", "{\"a\":[{\"b\":\"8000\"},1,1]}", false},
+	{"an element less", "{\"a\":[{\"b\":\"8000\"}]}", false},
+	{"nothing", "{}", false},
+	{"a list", "[]", false},
+};
+
+static void each_stored(void **state)
+{
+	json_t *spec = json_loads(stored[0].spec, 0, NULL);
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(stored); i++) {
+		json_t *has = json_loads(stored[i].spec, 0, NULL);
+
+		assert_non_null(has);
+		if (sl_claimspec_is_same(spec, has) != stored[i].is_same)
+			fail_msg("%s: wanted %d", stored[i].name, stored[i].is_same);
+		json_decref(has);
+	}
+	assert_false(sl_claimspec_is_same(spec, NULL));
+	json_decref(spec);
+}
+
 #define EXACTLY(capacity)                                                                \
 	"{\"name\":\"gpu\",\"exactly\":{\"deviceClassName\":\"gpu.sluice.dev\"" capacity \
 	"}}"
@@ -349,6 +383,7 @@ int main(void)
 		cmocka_unit_test(each_row),
 		cmocka_unit_test(several_gpus_are_different_ones),
 		cmocka_unit_test(names_are_contents),
+		cmocka_unit_test(each_stored),
 		cmocka_unit_test(each_claim),
 	};
 

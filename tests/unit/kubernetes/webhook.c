@@ -29,7 +29,11 @@ static struct {
 	json_t *other_secret; /* the next PUT is a conflict: another replica wrote this */
 	unsigned int templates_status;
 	json_t *template; /* the latest */
-	bool has_bundle;  /* all three */
+	bool keeps_template;
+	bool has_bundle; /* all three */
+	/* The next list has this one: a watch that is behind. */
+	json_t *former_secret;
+	bool drops_bundle; /* someone else takes it out at once */
 } api;
 
 static sd_event *event;
@@ -136,6 +140,15 @@ static void patch_hook(struct exchange *exchange)
 	exchange->text = dump(api.hook);
 }
 
+static bool is_template(const char *path)
+{
+	size_t size = strlen(TEMPLATES "/");
+
+	return strncmp(path, TEMPLATES "/", size) == 0 &&
+	       strcmp(path + size,
+		       sl_kube_text_at(api.template, "metadata", "name", NULL)) == 0;
+}
+
 static void serve(struct exchange *exchange)
 {
 	static const char slice[] =
@@ -166,8 +179,12 @@ static void serve(struct exchange *exchange)
 	} else if (strcmp(path, TEMPLATES) == 0) {
 		exchange->status = api.templates_status;
 		exchange->text = text("{\"message\":\"told\"}");
+		if (api.keeps_template)
+			return;
 		json_decref(api.template);
 		api.template = json_loads(exchange->body, 0, NULL);
+	} else if (is_template(path)) {
+		exchange->text = dump(api.template);
 	} else {
 		exchange->status = 404;
 		exchange->text = text("{\"message\":\"nothing\"}");
@@ -410,7 +427,8 @@ static int set_up(void **state)
 	api.secret = empty_secret();
 	api.version = 1;
 	api.templates_status = 201;
-	api.has_bundle = false;
+	api.keeps_template = false;
+	api.has_bundle = api.drops_bundle = false;
 	api.hook = json_loads(
 		"{\"metadata\":{\"name\":\"sluice\",\"uid\":\"h\",\"resourceVersion\":"
 		"\"1\"},\"webhooks\":[{\"name\":\"a\",\"clientConfig\":{\"url\":"
@@ -510,6 +528,42 @@ static void templates_that_cannot_be_made(void **state)
 	assert_non_null(
 		strstr(sl_kube_text_at(json, "response", "status", "message", NULL),
 			"ResourceClaimTemplate cannot be made"));
+	json_decref(json);
+}
+
+/* Whoever may make templates in the namespace may have made one of that name. */
+static void template_of_another(void **state)
+{
+	json_t *json;
+	char *answer;
+
+	begin();
+	assert_true(is_allowed("\"gpu-fraction\":\"0.5\""));
+	server_lock();
+	api.templates_status = 409;
+	api.keeps_template = true;
+	server_unlock();
+	assert_true(is_allowed("\"gpu-fraction\":\"0.5\""));
+	server_lock();
+	(void)json_object_set_new(
+		sl_kube_at(api.template, "spec", "spec", "devices", NULL), "config",
+		json_array());
+	server_unlock();
+	json = review("\"gpu-fraction\":\"0.5\"", false);
+	answer = dump(json);
+	assert_non_null(strstr(answer, "\"allowed\":false"));
+	assert_non_null(strstr(answer, "asks for something else than the pod"));
+	assert_non_null(strstr(answer, "\"code\":403"));
+	free(answer);
+	json_decref(json);
+	/* It is deleted in that moment. */
+	server_lock();
+	(void)json_object_clear(api.template);
+	server_unlock();
+	json = review("\"gpu-fraction\":\"0.5\"", false);
+	answer = dump(json);
+	assert_non_null(strstr(answer, "\"code\":503"));
+	free(answer);
 	json_decref(json);
 }
 
@@ -661,6 +715,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(reviews_are_answered, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			templates_that_cannot_be_made, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(template_of_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_are_none, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(silent_clients, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(secret_is_damaged, set_up, tear_down),
