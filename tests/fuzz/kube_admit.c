@@ -42,8 +42,12 @@ static void review_text(char *text, size_t size)
 {
 	struct sl_admit_review review;
 	struct sl_error err = {0};
-	json_t *json = sl_kube_parse(text, size);
+	char uid[64];
+	json_t *json;
 
+	if (sl_admit_find_uid(text, uid) && !uid[0])
+		abort();
+	json = sl_kube_parse(text, size);
 	if (sl_admit_read(json, &review, &err) == SL_ADMIT_OK)
 		answer(&review);
 	json_decref(json);

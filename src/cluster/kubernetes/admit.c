@@ -14,6 +14,8 @@
 
 #define API     "/apis/resource.k8s.io/v1"
 #define TOO_BIG 253
+/* Of a uid, which is written back. */
+#define UID_LETTERS "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-"
 /* Of sluice-kube scheduler. */
 #define SCHEDULER "sluice"
 
@@ -64,6 +66,22 @@ int sl_admit_read(const json_t *review, struct sl_admit_review *out, struct sl_e
 	out->kind = out->namespace[0] && json_is_object(out->object) ? kind_of(request)
 								     : SL_ADMIT_OTHER;
 	return SL_ADMIT_OK;
+}
+
+bool sl_admit_find_uid(const char *text, char uid[64])
+{
+	static const char before[] = "\"request\":{\"uid\":\"";
+	const char *at = strstr(text, before);
+	size_t length;
+
+	if (!at)
+		return false;
+	at += strlen(before);
+	length = strspn(at, UID_LETTERS);
+	if (length == 0 || length > 63 || at[length] != '"')
+		return false;
+	(void)snprintf(uid, 64, "%.*s", (int)length, at);
+	return true;
 }
 
 static const json_t *claim_spec(const struct sl_admit_review *review)

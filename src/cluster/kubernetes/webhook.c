@@ -6,6 +6,7 @@
 #include "cluster/kubernetes/webhook.h"
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,9 @@
 #define CODE_RETRY 503
 #define STATUS_OK  200
 #define STATUS_BAD 400
+/* With more on the heap no review is read. One takes up to 60 MiB; all bodies, which are not in it,
+ * have 64 MiB, and the container has 256 MiB. */
+#define HEAP_MAX_BYTES (64 * SL_MIB)
 
 struct sl_webhook {
 	sd_event *loop;
@@ -323,8 +327,39 @@ static void begin(struct review *review)
 	ask(review, SL_KUBE_GET, path, NULL, on_namespace);
 }
 
+/* A call that fails lets claims through, so what cannot be read is refused by an answer. */
+static void refuse_unread(
+	struct review *review, const char *body, const struct sl_error *err)
+{
+	char uid[64];
+
+	if (sl_admit_find_uid(body, uid)) {
+		review->is = (struct sl_admit_review){.uid = uid, .namespace = "?"};
+		review->answer.refusal = *err;
+		finish(review);
+		return;
+	}
+	sl_info("a call that is no review: %s", err->text);
+	sl_webhook_answer(review->call, STATUS_BAD, strdup(err->text));
+	review_free(review);
+}
+
+/* False: err. */
+static bool read_review(
+	struct review *review, char *body, size_t size, struct sl_error *err)
+{
+	review->json = size ? sl_kube_parse(body, size) : NULL;
+	if (review->json)
+		return sl_admit_read(review->json, &review->is, err) == SL_ADMIT_OK;
+	sl_error_set(err,
+		"it is no JSON, or has more than %d values; an AdmissionReview is "
+		"expected",
+		SL_KUBE_VALUES_MAX);
+	return false;
+}
+
 static void on_review(
-	void *context, struct sl_webhook_call *call, char *body, size_t size)
+	void *context, struct sl_webhook_call *call, char *body, size_t size, bool is_cut)
 {
 	struct sl_webhook *webhook = context;
 	struct review *review = calloc(1, sizeof(*review));
@@ -337,17 +372,16 @@ static void on_review(
 	sl_list_push_tail(&webhook->reviews, &review->link);
 	review->webhook = webhook;
 	review->call = call;
-	review->json = size ? sl_kube_parse(body, size) : NULL;
-	if (!review->json)
-		sl_error_set(&err, "this is no JSON; an AdmissionReview is expected");
-	if (review->json &&
-		sl_admit_read(review->json, &review->is, &err) == SL_ADMIT_OK) {
+	if (is_cut || mallinfo2().uordblks > HEAP_MAX_BYTES) {
+		review->answer.code = CODE_RETRY;
+		sl_error_set(
+			&err, "it is too large, or too much is sent at once; try again");
+		refuse_unread(review, body, &err);
+	} else if (read_review(review, body, size, &err)) {
 		begin(review);
-		return;
+	} else {
+		refuse_unread(review, body, &err);
 	}
-	sl_info("a call that is no review: %s", err.text);
-	sl_webhook_answer(call, STATUS_BAD, strdup(err.text));
-	review_free(review);
 }
 
 /* --- start and end ------------------------------------------------------------------------- */

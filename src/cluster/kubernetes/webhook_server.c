@@ -56,7 +56,8 @@ struct sl_webhook_call {
 	struct MHD_Connection *http;
 	char *body;
 	size_t size, room;
-	unsigned int refused; /* status of what cannot be taken; 0: it can */
+	unsigned int refused; /* status of what is no review; 0: it may be */
+	bool is_cut;          /* the rest of the body was thrown away */
 	bool has_begun;       /* the function has it */
 	bool is_suspended;
 	bool is_answered;
@@ -235,26 +236,16 @@ static enum MHD_Result reply(
 
 static const char *words_of(unsigned int status)
 {
-	switch (status) {
-	case MHD_HTTP_NOT_FOUND: return "There is only /review and /healthz here.\n";
-	case MHD_HTTP_METHOD_NOT_ALLOWED: return "/review takes POST alone.\n";
-	case MHD_HTTP_CONTENT_TOO_LARGE: return "A review has at most 4 MiB.\n";
-	default: return "Too much is being sent at once; try again.\n";
-	}
+	return status == MHD_HTTP_NOT_FOUND ? "There is only /review and /healthz here.\n"
+					    : "/review takes POST alone.\n";
 }
 
-static unsigned int check_head(
-	struct MHD_Connection *http, const char *url, const char *method)
+static unsigned int check_head(const char *url, const char *method)
 {
-	const char *length =
-		MHD_lookup_connection_value(http, MHD_HEADER_KIND, "Content-Length");
-
 	if (strcmp(url, "/review") != 0)
 		return MHD_HTTP_NOT_FOUND;
 	if (strcmp(method, MHD_HTTP_METHOD_POST) != 0)
 		return MHD_HTTP_METHOD_NOT_ALLOWED;
-	if (length && strtoull(length, NULL, 10) > SL_WEBHOOK_BODY_MAX_BYTES)
-		return MHD_HTTP_CONTENT_TOO_LARGE;
 	return 0;
 }
 
@@ -265,36 +256,56 @@ static void drop_body(struct sl_webhook_call *call)
 	call->size = call->room = 0;
 }
 
-/* What cannot be taken is read to its end and thrown away: an answer before that is no answer to
- * most clients. A client that sends without an end is cut off after its time. */
-static void gather(struct sl_webhook_call *call, const char *data, size_t size)
+/* For that many bytes in all. The first room is everyone's. */
+static bool make_room(struct sl_webhook_call *call, size_t bytes)
 {
 	struct sl_webhook_server *server = call->server;
 	size_t room = sl_max_u64(call->room, FIRST_ROOM);
 	char *body;
 
-	if (call->refused)
-		return;
-	while (room < call->size + size)
+	while (room < bytes)
 		room *= 2;
-	if (call->size + size > SL_WEBHOOK_BODY_MAX_BYTES) {
-		call->refused = MHD_HTTP_CONTENT_TOO_LARGE;
-	} else if (room > call->room) {
-		body = server->bodies_bytes - call->room + room <=
-				       SL_WEBHOOK_BODIES_MAX_BYTES
-			       ? realloc(call->body, room + 1)
-			       : NULL;
-		if (body) {
-			server->bodies_bytes += room - call->room;
-			call->body = body;
-			call->room = room;
-		} else {
-			call->refused = MHD_HTTP_SERVICE_UNAVAILABLE;
-		}
-	}
-	if (call->refused) {
-		drop_body(call);
+	room = sl_min_u64(room, SL_WEBHOOK_BODY_MAX_BYTES);
+	if (room == call->room)
+		return room >= bytes;
+	if (room < bytes ||
+		(room > FIRST_ROOM && server->bodies_bytes - call->room + room >
+					      SL_WEBHOOK_BODIES_MAX_BYTES))
+		return false;
+	body = realloc(call->body, room + 1);
+	if (!body)
+		return false;
+	server->bodies_bytes += room - call->room;
+	call->body = body;
+	call->room = room;
+	return true;
+}
+
+/* To its beginning, which says what it is. */
+static void cut_body(struct sl_webhook_call *call)
+{
+	char *body = call->room > FIRST_ROOM ? realloc(call->body, FIRST_ROOM + 1) : NULL;
+
+	call->is_cut = true;
+	call->size = sl_min_u64(call->size, FIRST_ROOM);
+	if (!body)
 		return;
+	call->server->bodies_bytes -= call->room - FIRST_ROOM;
+	call->body = body;
+	call->room = FIRST_ROOM;
+}
+
+/* What cannot be taken is read to its end and thrown away: an answer before that is no answer to
+ * most clients. A client that sends without an end is cut off after its time. */
+static void gather(struct sl_webhook_call *call, const char *data, size_t size)
+{
+	if (call->refused || call->is_cut)
+		return;
+	if (!make_room(call, call->size + size)) {
+		cut_body(call);
+		if (!make_room(call, FIRST_ROOM))
+			return;
+		size = sl_min_u64(size, FIRST_ROOM - call->size);
 	}
 	memcpy(call->body + call->size, data, size);
 	call->size += size;
@@ -310,8 +321,8 @@ static enum MHD_Result begin(struct sl_webhook_call *call)
 		connection->is_busy = true;
 	if (call->body)
 		call->body[call->size] = '\0';
-	call->server->fn(
-		call->server->context, call, call->body ? call->body : "", call->size);
+	call->server->fn(call->server->context, call, call->body ? call->body : "",
+		call->size, call->is_cut);
 	if (call->is_answered)
 		return reply(call->http, call->status, call->text ? call->text : "");
 	call->is_suspended = true;
@@ -334,7 +345,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *http,
 			return MHD_NO;
 		call->server = server;
 		call->http = http;
-		call->refused = check_head(http, url, method);
+		call->refused = check_head(url, method);
 		return MHD_YES;
 	}
 	if (*size) {

@@ -5,8 +5,10 @@
  * it serves. Nothing is accepted before there are certificates; new ones count for new connections.
  *
  * Every client that reaches the port may connect, so what clients can have is bounded: 256
- * connections, one body of 4 MiB each and 64 MiB of all together, and 10 s to send a request (less
- * when all places are taken). One thread, the loop's.
+ * connections, one body of 10 MiB each and 64 MiB of all together, and 10 s to send a request. When
+ * all places are taken a request has 1 s, and connections without one are cut. A body has room for
+ * what etcd keeps, 1.5 MiB, with each byte written as six ("<" is \u003c); of more, and where there
+ * is no room, the function gets the first 16 KiB. One thread, the loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_SERVER_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_SERVER_H
@@ -16,7 +18,7 @@
 #include "cluster/kubernetes/webhook_certs.h"
 
 #define SL_WEBHOOK_CONNECTIONS      256
-#define SL_WEBHOOK_BODY_MAX_BYTES   (4 * SL_MIB)
+#define SL_WEBHOOK_BODY_MAX_BYTES   (10 * SL_MIB)
 #define SL_WEBHOOK_BODIES_MAX_BYTES (64 * SL_MIB)
 #define SL_WEBHOOK_LIFE             (10 * SL_S)
 #define SL_WEBHOOK_GIVE_WAY         (1 * SL_S)
@@ -24,10 +26,11 @@
 struct sl_webhook_server;
 struct sl_webhook_call; /* a request that waits for its answer */
 
-/* body[size] is NUL, and the text may be written to; valid until the answer. The call must be
- * answered, within the function or later from the loop. */
-typedef void (*sl_webhook_fn)(
-	void *context, struct sl_webhook_call *call, char *body, size_t size);
+/* body[size] is NUL, and the text may be written to; valid until the answer. is_cut: it is the
+ * beginning alone, as all of it was too large. The call must be answered, within the function or
+ * later from the loop. */
+typedef void (*sl_webhook_fn)(void *context, struct sl_webhook_call *call, char *body,
+	size_t size, bool is_cut);
 
 /* address: "PORT" or "ADDRESS:PORT" (IPv6 in brackets). Listens. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_webhook_server_new(struct sl_webhook_server **out, sd_event *loop,

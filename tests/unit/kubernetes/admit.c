@@ -330,6 +330,36 @@ static void no_reviews(void **state)
 	}
 }
 
+static void uids_are_found(void **state)
+{
+	static const struct {
+		const char *text, *uid;
+	} rows[] = {
+		{"{\"kind\":\"x\",\"request\":{\"uid\":\"705ab4f5-6393-11e8\",[[[",
+			"705ab4f5-6393-11e8"},
+		{"{\"request\":{\"uid\":\"a\"}},{\"request\":{\"uid\":\"b\"}}", "a"},
+		{"{\"request\":{\"uid\":\"\"}}", NULL},
+		{"{\"request\":{\"uid\":\"a", NULL},
+		{"{\"request\":{\"uid\":\"a\\u0000\"}}", NULL},
+		{"{\"request\":{\"kind\":{},\"uid\":\"a\"}}", NULL},
+		{"", NULL},
+	};
+	char uid[64], text[128];
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		bool found = sl_admit_find_uid(rows[i].text, uid);
+
+		if (found != (rows[i].uid != NULL) ||
+			(found && strcmp(uid, rows[i].uid) != 0))
+			fail_msg("%s: %s", rows[i].text, found ? uid : "none");
+	}
+	for (int length = 63; length <= 64; length++) {
+		(void)snprintf(
+			text, sizeof(text), "\"request\":{\"uid\":\"%0*d\"", length, 7);
+		assert_int_equal(sl_admit_find_uid(text, uid), length == 63);
+	}
+}
+
 static int clean(void **state)
 {
 	forget();
@@ -349,6 +379,7 @@ int main(void)
 		cmocka_unit_test(our_scheduler),
 		cmocka_unit_test(others_pass),
 		cmocka_unit_test(no_reviews),
+		cmocka_unit_test(uids_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, clean);

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <gnutls/gnutls.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -569,7 +570,7 @@ static void template_of_another(void **state)
 
 static void calls_that_are_none(void **state)
 {
-	size_t size = 5u << 20;
+	size_t size = 11u << 20;
 	char *large = malloc(size + 1);
 
 	assert_non_null(large);
@@ -581,13 +582,112 @@ static void calls_that_are_none(void **state)
 	assert_int_equal(post("/review", "", NULL), 400);
 	assert_int_equal(post("/review", "{\"kind\":\"Pod\"}", NULL), 400);
 	assert_non_null(strstr(client.answer, "no AdmissionReview"));
-	assert_int_equal(post("/review", large, NULL), 413);
+	assert_int_equal(post("/review", large, NULL), 400);
+	assert_non_null(strstr(client.answer, "too large"));
 	assert_int_equal(post("/review", NULL, NULL), 405);
 	assert_int_equal(post("/other", "{}", NULL), 404);
-	large[4u << 20] = '\0';
+	large[10u << 20] = '\0';
 	assert_int_equal(post("/review", large, NULL), 400);
 	assert_true(serves());
 	free(large);
+}
+
+#define HEAD                                                                    \
+	"{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\"," \
+	"\"request\":{\"uid\":\"u-1\",\"operation\":\"CREATE\",\"namespace\":"  \
+	"\"team\",\"kind\":{\"group\":\"resource.k8s.io\",\"kind\":"            \
+	"\"ResourceClaim\"},\"object\":{\"spec\":{\"devices\":{\"requests\":["  \
+	"{\"name\":\"g\",\"exactly\":{\"deviceClassName\":\"gpu.sluice.dev\"}}" \
+	"]}},\"filler\":"
+#define TAIL "}}}"
+
+/* HEAD, part as often as fits into size, TAIL. The caller frees. */
+static char *large_review(const char *begin, const char *part, size_t size, char *end)
+{
+	size_t used = strlen(HEAD) + strlen(begin);
+	char *body = malloc(used + size + strlen(end) + sizeof(TAIL));
+
+	assert_non_null(body);
+	strcpy(strcpy(body, HEAD) + strlen(HEAD), begin);
+	for (size = used + size; used + strlen(part) <= size; used += strlen(part))
+		strcpy(body + used, part);
+	strcpy(strcpy(body + used, end) + strlen(end), TAIL);
+	return body;
+}
+
+/* Failed calls let claims through, so whatever the API server can keep has to be answered. */
+static void large_claims(void **state)
+{
+	static const struct {
+		const char *begin, *part;
+		size_t size;
+		char *end;
+		const char *words;
+	} rows[] = {
+		/* "<" is written in six bytes, of 1.5 MiB. */
+		{"\"", "\\u003c", 9 * SL_MIB, "\"", "\"allowed\":true"},
+		{"[", "{},", 3 * SL_MIB, "0]", "more than 200000 values"},
+		{"[", "nothing", 1, "", "it is no JSON"},
+		{"\"", " ", 11 * SL_MIB, "\"", "it is too large"},
+	};
+
+	begin();
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		char *body = large_review(
+			rows[i].begin, rows[i].part, rows[i].size, rows[i].end);
+
+		assert_int_equal(post("/review", body, NULL), 200);
+		assert_non_null(strstr(client.answer, "\"uid\":\"u-1\""));
+		if (!strstr(client.answer, rows[i].words))
+			fail_msg("row %zu: %s", i, client.answer);
+		free(body);
+	}
+}
+
+static bool is_heap_measured(void)
+{
+	size_t before = mallinfo2().uordblks;
+	void *volatile some = malloc(10000);
+	size_t after = mallinfo2().uordblks;
+
+	free(some);
+	return after > before;
+}
+
+static bool have_asked(void *context)
+{
+	return server_count("GET", "/api/v1/namespaces/slow") >= *(unsigned int *)context;
+}
+
+/* As many values as are read take 20 MiB and more, and the reviews wait for the API server. */
+static void heavy_claims(void **state)
+{
+	static struct client heavy[8];
+	char *body = large_review("[", "{},", 297000, "0]");
+	unsigned int count = 0;
+
+	if (!is_heap_measured()) {
+		free(body);
+		skip();
+	}
+	memcpy(strstr(body, "\"team\""), "\"slow\"", 6);
+	begin();
+	for (; mallinfo2().uordblks <= 64 * SL_MIB; count++) {
+		assert_in_range(count, 0, SL_ARRAY_LEN(heavy) - 1);
+		heavy[count] = (struct client){.path = "/review", .body = body};
+		assert_int_equal(
+			pthread_create(&heavy[count].thread, NULL, call, &heavy[count]),
+			0);
+		assert_true(
+			run_while(event, have_asked, &(unsigned int){count + 1}, LIMIT));
+	}
+	assert_int_equal(post("/review", body, NULL), 200);
+	assert_non_null(strstr(client.answer, "\"allowed\":false"));
+	assert_non_null(strstr(client.answer, "too much is sent at once"));
+	webhook = sl_webhook_free(webhook);
+	while (count-- > 0)
+		(void)pthread_join(heavy[count].thread, NULL);
+	free(body);
 }
 
 /* 300 that connect and say nothing leave room for one that does. */
@@ -717,6 +817,8 @@ int main(void)
 			templates_that_cannot_be_made, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(template_of_another, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(calls_that_are_none, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(large_claims, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(heavy_claims, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(silent_clients, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(secret_is_damaged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_replica_wins, set_up, tear_down),
