@@ -38,7 +38,7 @@ struct sl_webhook_server {
 	struct MHD_Daemon *http; /* NULL: no certificates yet */
 	char *certificate, *key;
 	sd_event_source *io, *again, *life;
-	struct sl_link connections; /* struct connection, that served last at the end */
+	struct sl_link connections; /* struct connection */
 	unsigned int connection_count;
 	size_t bodies_bytes;
 };
@@ -46,8 +46,9 @@ struct sl_webhook_server {
 struct connection {
 	struct sl_link link;
 	int fd;
-	sl_ns since;  /* it came, or had its latest answer */
-	bool is_busy; /* its request waits for our answer */
+	sl_ns since;      /* it came, its request began, or had its answer */
+	bool has_request; /* which is being sent or answered */
+	bool is_busy;     /* its request waits for our answer */
 };
 
 /* A request from its head to its end. */
@@ -156,20 +157,28 @@ static int on_again(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
+/* Without a request it has its place until others need it: the client may send one at any time, and
+ * would be hung up on in that moment. */
+static bool is_too_slow(const struct connection *connection, bool is_full, sl_ns now)
+{
+	sl_ns life = is_full ? SL_WEBHOOK_GIVE_WAY : SL_WEBHOOK_LIFE;
+
+	return !connection->is_busy && (connection->has_request || is_full) &&
+	       connection->since + life <= now;
+}
+
 /* Ends what sends too slowly, or nothing. The library sees a hang-up. */
 static int on_life(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_webhook_server *server = context;
+	bool is_full = server->connection_count >= SL_WEBHOOK_CONNECTIONS;
 	sl_ns now = sl_clock_now();
-	sl_ns life = server->connection_count < SL_WEBHOOK_CONNECTIONS
-			     ? SL_WEBHOOK_LIFE
-			     : SL_WEBHOOK_GIVE_WAY;
 
 	sl_list_foreach (link, &server->connections) {
 		struct connection *connection =
 			SL_LIST_ENTRY(link, struct connection, link);
 
-		if (!connection->is_busy && connection->since + life <= now)
+		if (is_too_slow(connection, is_full, now))
 			(void)shutdown(connection->fd, SHUT_RDWR);
 	}
 	set_timer(server->life, SL_WEBHOOK_GIVE_WAY);
@@ -183,6 +192,17 @@ static struct connection *connection_of(struct MHD_Connection *http)
 		MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 
 	return info ? info->socket_context : NULL;
+}
+
+static void note_request(struct MHD_Connection *http, bool has_request)
+{
+	struct connection *connection = connection_of(http);
+
+	if (!connection)
+		return;
+	connection->has_request = has_request;
+	connection->is_busy = false;
+	connection->since = sl_clock_now();
 }
 
 static void on_notify(void *context, struct MHD_Connection *http, void **socket_context,
@@ -346,6 +366,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *http,
 		call->server = server;
 		call->http = http;
 		call->refused = check_head(url, method);
+		note_request(http, true);
 		return MHD_YES;
 	}
 	if (*size) {
@@ -363,13 +384,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *http,
 static void on_completed(void *context, struct MHD_Connection *http, void **state,
 	enum MHD_RequestTerminationCode how)
 {
-	struct connection *connection = connection_of(http);
 	struct sl_webhook_call *call = *state;
 
-	if (connection) {
-		connection->is_busy = false;
-		connection->since = sl_clock_now();
-	}
+	note_request(http, false);
 	if (!call)
 		return;
 	drop_body(call);

@@ -198,9 +198,11 @@ struct client {
 	const char *path, *body;
 	const char *authorities; /* a file; NULL: does not look */
 	bool is_get;
+	unsigned int pause_s; /* calls again after that, where it is given */
+	bool is_slow;         /* never sends the body */
 	pthread_t thread;
 	atomic_bool done;
-	long status;
+	long status, connects; /* of the latest call */
 	char answer[65536];
 	size_t used;
 	char error[CURL_ERROR_SIZE];
@@ -216,6 +218,11 @@ static size_t take(char *data, size_t one, size_t size, void *context)
 		client->used += size;
 	}
 	return size;
+}
+
+static size_t send_nothing(char *data, size_t one, size_t size, void *context)
+{
+	return CURL_READFUNC_PAUSE;
 }
 
 static void note_certificate(CURL *easy, struct client *client)
@@ -258,8 +265,18 @@ static void *call(void *context)
 			easy, CURLOPT_POSTFIELDSIZE, (long)strlen(client->body));
 		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, client->body);
 	}
+	if (client->is_slow) {
+		(void)curl_easy_setopt(easy, CURLOPT_READFUNCTION, send_nothing);
+		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDS, NULL);
+		(void)curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, 100L);
+	}
 	(void)curl_easy_setopt(easy, CURLOPT_CERTINFO, 1L);
 	(void)curl_easy_perform(easy);
+	if (client->pause_s) {
+		(void)sleep(client->pause_s);
+		(void)curl_easy_perform(easy);
+	}
+	(void)curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &client->connects);
 	note_certificate(easy, client);
 	(void)curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &client->status);
 	curl_easy_cleanup(easy);
@@ -807,6 +824,26 @@ static void other_replica_wins(void **state)
 	sl_webhook_certs_fini(&certs);
 }
 
+/* A connection waits as long as its client likes; a request has to be sent in time. */
+static void idle_and_slow_clients(void **state)
+{
+	struct client idle = {.path = "/review", .body = HEAD "{}" TAIL, .pause_s = 12};
+	struct client slow = {.path = "/review", .body = "", .is_slow = true};
+
+	begin();
+	assert_true(serves());
+	assert_int_equal(pthread_create(&idle.thread, NULL, call, &idle), 0);
+	assert_int_equal(pthread_create(&slow.thread, NULL, call, &slow), 0);
+	assert_true(run_while(event, is_done, &idle, LIMIT));
+	assert_true(run_while(event, is_done, &slow, LIMIT));
+	(void)pthread_join(idle.thread, NULL);
+	(void)pthread_join(slow.thread, NULL);
+	assert_int_equal(idle.status, 200);
+	assert_int_equal(idle.connects, 0);
+	assert_int_equal(slow.status, 0);
+	assert_null(strstr(slow.error, "timed out"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -823,6 +860,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(secret_is_damaged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_replica_wins, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ends_in_the_middle, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(idle_and_slow_clients, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
