@@ -3,6 +3,10 @@
  *
  * settle() compares what the two watches have told with what should be, and starts the one call
  * that is missing; whatever comes of it, a watch or a timer has it called again.
+ *
+ * The watch of the Secret may be behind, and then the bundle of another replica looks wrong. So the
+ * Secret is read before the bundle is written; and where the bundle was written a moment ago, that
+ * reading waits, longer each time: replicas, or whoever else writes it, do not chase each other.
  */
 #include "cluster/kubernetes/webhook_keys.h"
 
@@ -21,6 +25,8 @@
 #define SECRET_QUERY "fieldSelector=metadata.name%3D" SL_WEBHOOK_SECRET
 #define HOOK_QUERY   "fieldSelector=metadata.name%3D" SL_WEBHOOK_NAME
 #define LOOK_EVERY   (600 * SL_S)
+/* Without a write of the bundle for so long, the next one does not wait. */
+#define QUIET (10 * SL_S)
 /* Of the configuration: one name each. */
 #define NAMES_MAX 8
 #define NAME_MAX  254
@@ -32,8 +38,11 @@ struct sl_webhook_keys {
 	struct sl_kube_watch *secret_watch, *hook_watch;
 	json_t *secret, *hook; /* NULL: not there, or not seen yet */
 	struct sl_kube_call *call;
-	json_t **changing; /* which of both `call` writes */
-	struct sl_kube_backoff backoff;
+	json_t **changing;              /* which of both `call` reads or writes */
+	bool is_read;                   /* `secret` is what the API server has now */
+	struct sl_kube_backoff backoff; /* of calls that fail */
+	struct sl_kube_backoff pauses;  /* between writes of the bundle */
+	sl_ns wrote_at;                 /* the bundle; 0: never */
 	sd_event_source *timer;
 	char *served; /* the certificate that was handed out last */
 	bool is_missing_told;
@@ -152,7 +161,9 @@ static void on_done(void *context, const struct sl_kube_answer *answer)
 		keys->backoff = (struct sl_kube_backoff){0};
 		json_decref(*keys->changing);
 		*keys->changing = json_incref(answer->body);
+		keys->is_read = keys->changing == &keys->secret;
 		settle(keys);
+		keys->is_read = false;
 		return;
 	}
 	if (answer->status == 409)
@@ -162,17 +173,19 @@ static void on_done(void *context, const struct sl_kube_answer *answer)
 	look_again(keys, sl_kube_backoff_next(&keys->backoff, answer->retry_after_s));
 }
 
+/* Takes body. */
 static void call(struct sl_webhook_keys *keys, enum sl_kube_verb verb, const char *path,
-	json_t **changing, json_t *body)
+	json_t **changing, json_t *body, sl_ns after)
 {
 	const struct sl_kube_request request = {.verb = verb,
 		.path = path,
 		.body = body,
 		.done = on_done,
-		.context = keys};
+		.context = keys,
+		.after = after};
 
 	keys->changing = changing;
-	if (!body || sl_kube_call(keys->kube, &request, &keys->call) < 0)
+	if (sl_kube_call(keys->kube, &request, &keys->call) < 0)
 		look_again(keys, sl_kube_backoff_next(&keys->backoff, 0));
 	json_decref(body);
 }
@@ -188,15 +201,35 @@ static void write_secret(struct sl_webhook_keys *keys, struct sl_webhook_certs *
 	(void)json_object_set_new(secret, "apiVersion", json_string("v1"));
 	sl_info("new certificates go into Secret " SL_WEBHOOK_NAMESPACE
 		"/" SL_WEBHOOK_SECRET);
-	call(keys, SL_KUBE_PUT, SECRETS_PATH "/" SL_WEBHOOK_SECRET, &keys->secret,
-		secret);
+	call(keys, SL_KUBE_PUT, SECRETS_PATH "/" SL_WEBHOOK_SECRET, &keys->secret, secret,
+		0);
 }
 
-/* False: some webhook's caBundle is another one, and is being patched. */
+static void read_secret(struct sl_webhook_keys *keys)
+{
+	bool is_quiet = !keys->wrote_at || sl_clock_now() - keys->wrote_at > QUIET;
+
+	if (is_quiet)
+		keys->pauses = (struct sl_kube_backoff){0};
+	call(keys, SL_KUBE_GET, SECRETS_PATH "/" SL_WEBHOOK_SECRET, &keys->secret, NULL,
+		is_quiet ? 0 : sl_kube_backoff_next(&keys->pauses, 0));
+}
+
+/* Takes list: the webhooks whose bundle is another one. */
+static void write_bundle(struct sl_webhook_keys *keys, json_t *list)
+{
+	sl_info("the authority goes into MutatingWebhookConfiguration " SL_WEBHOOK_NAME);
+	keys->wrote_at = sl_clock_now();
+	call(keys, SL_KUBE_STRATEGIC, HOOKS_PATH "/" SL_WEBHOOK_NAME, &keys->hook,
+		json_pack("{so}", "webhooks", list), 0);
+}
+
+/* False: some webhook's caBundle is another one. The Secret is read again, then that is patched. */
 static bool settle_bundle(struct sl_webhook_keys *keys, const char *authorities)
 {
 	const json_t *webhooks = json_object_get(keys->hook, "webhooks"), *webhook;
 	json_t *bundle = encode(authorities), *list = json_array();
+	bool is_settled;
 
 	for (size_t i = 0; (webhook = json_array_get(webhooks, i)); i++) {
 		if (json_equal(sl_kube_at(webhook, "clientConfig", "caBundle", NULL),
@@ -208,14 +241,13 @@ static bool settle_bundle(struct sl_webhook_keys *keys, const char *authorities)
 				      "clientConfig", "caBundle", bundle));
 	}
 	json_decref(bundle);
-	if (json_array_size(list) == 0) {
-		json_decref(list);
-		return true;
-	}
-	sl_info("the authority goes into MutatingWebhookConfiguration " SL_WEBHOOK_NAME);
-	call(keys, SL_KUBE_STRATEGIC, HOOKS_PATH "/" SL_WEBHOOK_NAME, &keys->hook,
-		json_pack("{so}", "webhooks", list));
-	return false;
+	is_settled = json_array_size(list) == 0;
+	if (!is_settled && keys->is_read)
+		write_bundle(keys, json_incref(list));
+	else if (!is_settled)
+		read_secret(keys);
+	json_decref(list);
+	return is_settled;
 }
 
 /* --- what should be ------------------------------------------------------------------------ */

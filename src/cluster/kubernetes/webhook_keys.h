@@ -9,7 +9,7 @@
  *
  * Looks again every 10 minutes, since time passes. Loop's thread; as api.h.
  *
- * Needs: list, watch, update that secret; list, watch, patch that configuration.
+ * Needs: get, list, watch, update that secret; list, watch, patch that configuration.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_KEYS_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_KEYS_H

@@ -124,6 +124,8 @@ static void patch_hook(struct exchange *exchange)
 	webhooks = json_object_get(body, "webhooks");
 	json_array_foreach(webhooks, i, one)
 	{
+		if (api.drops_bundle)
+			break;
 		json_array_foreach(json_object_get(api.hook, "webhooks"), k, mine)
 		{
 			if (strcmp(sl_kube_text_at(one, "name", NULL),
@@ -165,10 +167,14 @@ static void serve(struct exchange *exchange)
 		list(exchange, item, false);
 		json_decref(item);
 	} else if (strcmp(path, "/api/v1/namespaces/sluice/secrets") == 0) {
-		list(exchange, api.secret, true);
+		item = query(exchange, "watch") ? NULL : sl_steal(&api.former_secret);
+		list(exchange, item ? item : api.secret, true);
+		json_decref(item);
 	} else if (strcmp(path, "/apis/admissionregistration.k8s.io/v1/"
 				"mutatingwebhookconfigurations") == 0) {
 		list(exchange, api.hook, false);
+	} else if (strcmp(path, SECRET) == 0 && strcmp(exchange->method, "GET") == 0) {
+		exchange->text = dump(api.secret);
 	} else if (strcmp(path, SECRET) == 0) {
 		put_secret(exchange);
 	} else if (strcmp(path, HOOK) == 0) {
@@ -469,6 +475,7 @@ static int tear_down(void **state)
 	json_decref(sl_steal(&api.hook));
 	json_decref(sl_steal(&api.template));
 	json_decref(sl_steal(&api.other_secret));
+	json_decref(sl_steal(&api.former_secret));
 	return 0;
 }
 
@@ -824,6 +831,43 @@ static void other_replica_wins(void **state)
 	sl_webhook_certs_fini(&certs);
 }
 
+/* The watch of the Secret is behind: the bundle of what is there now stays. */
+static void secret_is_seen_late(void **state)
+{
+	json_t *former;
+
+	begin();
+	assert_true(serves());
+	webhook = sl_webhook_free(webhook);
+	former = api.secret;
+	api.secret = empty_secret();
+	set_version(api.secret);
+	api.has_bundle = false;
+	begin();
+	assert_true(serves_soon());
+	assert_int_equal(server_count("PATCH", HOOK), 2);
+	webhook = sl_webhook_free(webhook);
+	api.former_secret = former;
+	start();
+	assert_true(serves_soon());
+	assert_int_equal(server_count("PATCH", HOOK), 2);
+	assert_int_equal(server_count("PUT", SECRET), 2);
+}
+
+static bool is_never(void *context)
+{
+	return false;
+}
+
+/* Two that write the bundle do not chase each other. */
+static void bundle_is_dropped(void **state)
+{
+	api.drops_bundle = true;
+	begin();
+	(void)run_while(event, is_never, NULL, 2500 * SL_MS);
+	assert_in_range(server_count("PATCH", HOOK), 2, 3);
+}
+
 /* A connection waits as long as its client likes; a request has to be sent in time. */
 static void idle_and_slow_clients(void **state)
 {
@@ -860,6 +904,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(secret_is_damaged, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(other_replica_wins, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(ends_in_the_middle, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(secret_is_seen_late, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(bundle_is_dropped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(idle_and_slow_clients, set_up, tear_down),
 	};
 
