@@ -374,7 +374,8 @@ SL_MUST_CHECK int sl_ks_tell_open(struct sl_ks *ks);
 SL_MUST_CHECK int sl_ks_lease_new(struct sl_ks *ks, void (*held)(struct sl_ks *ks),
 	void (*lost)(struct sl_ks *ks), struct sl_ks_lease **out);
 struct sl_ks_lease *sl_ks_lease_free(struct sl_ks_lease *lease);
-/* So long a call may take that is to be over before the lease is; 0: it is too late for one. */
+/* So long a call may take that is to be over before the lease is; 0: it is too late for one, also
+ * later: it is lost. */
 sl_ns sl_ks_lease_left(const struct sl_ks_lease *lease);
 
 #endif

@@ -5,6 +5,9 @@
  * for as long as it holds, by the own clock, may take it; every write names the version that was
  * read, so of two that try one succeeds. The holder renews it five times while it holds; one that
  * could not, stops before others may take it: a call's time is measured from before it was sent.
+ *
+ * It stops for good: what was not written for lack of time is written by the next holder, not by
+ * this one once it has the Lease again.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -25,7 +28,7 @@
 
 struct sl_ks_lease {
 	struct sl_ks *ks;
-	sd_event_source *timer;
+	sd_event_source *timer, *end;
 	struct sl_kube_call *call;
 	void (*held)(struct sl_ks *ks);
 	void (*lost)(struct sl_ks *ks);
@@ -111,6 +114,32 @@ static void note(struct sl_ks_lease *lease, const json_t *object)
 	lease->seen_holds = (sl_ns)json_integer_value(holds) * SL_S;
 }
 
+/* True: it is over, and lost() was called. */
+static bool end(struct sl_ks_lease *lease)
+{
+	if (!lease->is_ours || sl_ks_lease_left(lease))
+		return false;
+	lease->is_ours = false;
+	lease->lost(lease->ks);
+	return true;
+}
+
+static int on_end(sd_event_source *source, uint64_t usec, void *context)
+{
+	(void)end(context);
+	return 0;
+}
+
+/* Until then, by the clock that was read before it was asked for. */
+static void have(struct sl_ks_lease *lease)
+{
+	lease->is_ours = true;
+	lease->until = lease->asked_at + lease->ks->options.lease;
+	(void)sd_event_source_set_time_relative(
+		lease->end, sl_ks_lease_left(lease) / SL_US + 1);
+	(void)sd_event_source_set_enabled(lease->end, SD_EVENT_ONESHOT);
+}
+
 static void on_written(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_ks_lease *lease = context;
@@ -118,6 +147,9 @@ static void on_written(void *context, const struct sl_kube_answer *answer)
 	sl_ns part = ks->options.lease / RENEWALS;
 	bool was_ours = lease->is_ours;
 
+	/* Also where the answer comes before the timer's turn. */
+	if (end(lease))
+		return;
 	if (answer->error[0]) {
 		if (answer->status != 409)
 			sl_info("the Lease is not written: %s", answer->error);
@@ -126,8 +158,7 @@ static void on_written(void *context, const struct sl_kube_answer *answer)
 		return;
 	}
 	note(lease, answer->body);
-	lease->is_ours = true;
-	lease->until = lease->asked_at + ks->options.lease;
+	have(lease);
 	again(lease, part);
 	if (!was_ours)
 		lease->held(ks);
@@ -162,11 +193,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_ks_lease *lease = context;
 
-	if (lease->is_ours && !sl_ks_lease_left(lease)) {
-		lease->is_ours = false;
-		lease->lost(lease->ks);
-		return 0;
-	}
 	if (!lease->call)
 		call(lease, SL_KUBE_GET, NULL, on_read);
 	return 0;
@@ -176,6 +202,7 @@ int sl_ks_lease_new(struct sl_ks *ks, void (*held)(struct sl_ks *ks),
 	void (*lost)(struct sl_ks *ks), struct sl_ks_lease **out)
 {
 	struct sl_ks_lease *lease = calloc(1, sizeof(*lease));
+	int r;
 
 	*out = lease;
 	if (!lease)
@@ -186,8 +213,17 @@ int sl_ks_lease_new(struct sl_ks *ks, void (*held)(struct sl_ks *ks),
 	(void)snprintf(lease->path, sizeof(lease->path),
 		"/apis/coordination.k8s.io/v1/namespaces/%s/leases",
 		ks->options.namespace);
-	return sd_event_add_time_relative(
-		ks->loop, &lease->timer, CLOCK_MONOTONIC, 0, 0, on_timer, lease);
+	r = sd_event_add_time(
+		ks->loop, &lease->end, CLOCK_MONOTONIC, 0, 1000, on_end, lease);
+	if (r == 0)
+		r = sd_event_source_set_enabled(lease->end, SD_EVENT_OFF);
+	/* Before all else that wants to be written after a pause. */
+	if (r >= 0)
+		r = sd_event_source_set_priority(lease->end, SD_EVENT_PRIORITY_IMPORTANT);
+	if (r >= 0)
+		r = sd_event_add_time_relative(
+			ks->loop, &lease->timer, CLOCK_MONOTONIC, 0, 0, on_timer, lease);
+	return r;
 }
 
 struct sl_ks_lease *sl_ks_lease_free(struct sl_ks_lease *lease)
@@ -196,6 +232,7 @@ struct sl_ks_lease *sl_ks_lease_free(struct sl_ks_lease *lease)
 		return NULL;
 	sl_kube_cancel(&lease->call);
 	lease->timer = sd_event_source_disable_unref(lease->timer);
+	lease->end = sd_event_source_disable_unref(lease->end);
 	free(lease);
 	return NULL;
 }
