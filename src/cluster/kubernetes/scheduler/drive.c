@@ -188,7 +188,7 @@ static void build(struct sl_ks *ks)
 	ks->wake_at = SL_NS_NEVER;
 	event.config.placement = SL_PLACE_PACK;
 	sl_ks_step(ks, &event);
-	(void)sl_ks_sort_nodes(ks);
+	sl_ks_sort_nodes(ks);
 	sl_ks_add_projects(ks);
 	sl_ks_add_nodes(ks);
 	sl_ks_add_jobs(ks);

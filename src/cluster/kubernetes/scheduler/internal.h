@@ -85,6 +85,7 @@ struct sl_ks_node {
 	uint32_t gpus;
 	uint64_t others_cpu, others_mib; /* pods that this scheduler has not placed */
 	uint32_t pods;                   /* that stand here, all of them */
+	uint64_t holds; /* the marks of the rules that hold of it, summed up */
 	uint32_t kind;
 	/* What the machine was told. */
 	bool in_machine, told_closed, told_swaps;
@@ -99,12 +100,13 @@ struct sl_ks_place {
 	uint16_t milli; /* of each */
 };
 
-/* Rules of match.h, and the kinds of node that satisfy them. */
+/* Rules of match.h. */
 struct sl_ks_rules {
 	struct sl_ks_named named; /* their text */
 	struct sl_link link;
 	json_t *json;
-	uint64_t kinds;
+	uint64_t mark;  /* theirs alone */
+	uint64_t kinds; /* of which all nodes satisfy them */
 	uint32_t pods;
 };
 
@@ -292,8 +294,11 @@ void sl_ks_fill_nodes(struct sl_ks *ks);
 void sl_ks_taken(const struct sl_ks_place *place, int sign);
 /* place->milli, or less where others have it already: more than all was allocated there. */
 uint16_t sl_ks_room_at(const struct sl_ks_place *place);
-/* Which kinds of node there are, and which of them rules allow. False: there are too many. */
-bool sl_ks_sort_nodes(struct sl_ks *ks);
+/* Which kinds of node there are, and which of them rules allow; may ask for a rebuild. */
+void sl_ks_sort_nodes(struct sl_ks *ks);
+/* Rules come to be known to nodes, and are forgotten. */
+void sl_ks_add_rules(struct sl_ks *ks, struct sl_ks_rules *rules);
+void sl_ks_forget_rules(struct sl_ks *ks, const struct sl_ks_rules *rules);
 /* Where the devices of an allocation are; false: they are not known to the machine. */
 bool sl_ks_place_of(
 	struct sl_ks *ks, const struct sl_facts_claim *claim, struct sl_ks_place *out);

@@ -6,7 +6,10 @@
  * than there were, another kind of node) is told by making the machine anew, which is rare.
  *
  * Rules of pods (match.h) reach the machine as pools. Nodes of which the same rules hold are of one
- * kind, and each kind is a pool; the machine knows 31.
+ * kind, and each kind is a pool; the machine knows 31. Rules allow a kind if they hold of each of
+ * its nodes, which differ in the last kind alone: it has all nodes that are left. A rule and a node
+ * are compared when one of them changes; what holds of a node is a sum of marks, so that kinds are
+ * told apart by numbers.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -22,6 +25,78 @@
 #define POOL_MIB (1ull << 40)
 /* A slice is named for its node: NODE-gpu.sluice.dev. */
 #define SLICE_SUFFIX "-" SL_KUBE_DRIVER
+/* So many rules that no pod has any more stay: the next pods find the kinds as they were. */
+#define UNUSED_RULES 256u
+
+/* --- Rules. ------------------------------------------------------------------------------- */
+
+/* splitmix64: sums of such numbers are equal by chance once in 2^64. */
+static uint64_t mark_of(uint64_t id)
+{
+	uint64_t x = id + 0x9e3779b97f4a7c15ull;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+static uint64_t holds_of(const struct sl_ks *ks, const json_t *labels)
+{
+	uint64_t holds = 0;
+
+	sl_list_foreach (link, &ks->rules) {
+		const struct sl_ks_rules *rules =
+			SL_LIST_ENTRY(link, struct sl_ks_rules, link);
+
+		holds += sl_match(rules->json, labels) ? rules->mark : 0;
+	}
+	return holds;
+}
+
+/* Of which kinds the rules hold. first: one node of each kind, which speaks for the others, but not
+ * in the last kind. NULL: each node is looked at. */
+static uint64_t kinds_of(const struct sl_ks *ks, const struct sl_ks_rules *rules,
+	const struct sl_ks_node *const *first)
+{
+	uint64_t kinds = 0, others = 0;
+
+	sl_list_foreach (link, &ks->nodes) {
+		const struct sl_ks_node *node =
+			SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		if (!node->is_there || (first && node->kind < SL_KS_KINDS - 1 &&
+					       node != first[node->kind]))
+			continue;
+		if (sl_match(rules->json, node->labels))
+			kinds |= 1ull << node->kind;
+		else
+			others |= 1ull << node->kind;
+	}
+	return kinds & ~others;
+}
+
+static void mark_nodes(struct sl_ks *ks, const struct sl_ks_rules *rules, uint64_t mark)
+{
+	sl_list_foreach (link, &ks->nodes) {
+		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		if (node->is_there && sl_match(rules->json, node->labels))
+			node->holds += mark;
+	}
+}
+
+void sl_ks_add_rules(struct sl_ks *ks, struct sl_ks_rules *rules)
+{
+	rules->mark = mark_of(sl_ks_new_id(ks));
+	rules->kinds = kinds_of(ks, rules, NULL);
+	mark_nodes(ks, rules, rules->mark);
+	ks->nodes_changed = ks->kinds_changed = true;
+}
+
+void sl_ks_forget_rules(struct sl_ks *ks, const struct sl_ks_rules *rules)
+{
+	mark_nodes(ks, rules, -rules->mark);
+}
 
 /* --- What watches say. -------------------------------------------------------------------- */
 
@@ -41,10 +116,13 @@ void sl_ks_on_node(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t 
 		node->facts.is_closed = true;
 		return;
 	}
-	node->is_there = true;
 	node->facts = facts;
 	labels = sl_match_node(object);
-	ks->kinds_changed |= !json_equal(labels, node->labels);
+	if (!node->is_there || !json_equal(labels, node->labels)) {
+		ks->kinds_changed = true;
+		node->holds = holds_of(ks, labels);
+	}
+	node->is_there = true;
 	json_decref(node->labels);
 	node->labels = labels;
 }
@@ -136,64 +214,67 @@ bool sl_ks_place_of(
 
 /* --- Kinds of node. ----------------------------------------------------------------------- */
 
-/* Do the same rules hold of both? */
-static bool is_alike(
-	struct sl_ks *ks, const struct sl_ks_node *a, const struct sl_ks_node *b)
+/* Gives each node its kind; first[] gets one of each. False: there are too many. */
+static bool number_kinds(struct sl_ks *ks, const struct sl_ks_node *first[SL_KS_KINDS])
 {
-	sl_list_foreach (link, &ks->rules) {
-		const struct sl_ks_rules *rules =
-			SL_LIST_ENTRY(link, struct sl_ks_rules, link);
-
-		if (sl_match(rules->json, a->labels) != sl_match(rules->json, b->labels))
-			return false;
-	}
-	return true;
-}
-
-static bool sort_nodes(struct sl_ks *ks)
-{
-	const struct sl_ks_node *first[SL_KS_KINDS];
 	uint32_t kinds = 0, kind;
 	bool all = true;
 
 	sl_list_foreach (link, &ks->nodes) {
 		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
 
-		if (!node->labels)
+		if (!node->is_there)
 			continue;
-		for (kind = 0; kind < kinds && !is_alike(ks, node, first[kind]); kind++)
+		for (kind = 0; kind < kinds && first[kind]->holds != node->holds; kind++)
 			;
 		if (kind == kinds && kinds < SL_KS_KINDS)
 			first[kinds++] = node;
-		/* Of the last kind no rules hold that tell it from others. */
 		all = all && kind < SL_KS_KINDS;
 		kind = (uint32_t)sl_min_u64(kind, SL_KS_KINDS - 1);
-		if (kind != node->kind && node->in_machine)
-			ks->rebuild = true;
+		ks->rebuild |= kind != node->kind && node->in_machine;
 		node->kind = kind;
-	}
-	sl_list_foreach (link, &ks->rules) {
-		struct sl_ks_rules *rules = SL_LIST_ENTRY(link, struct sl_ks_rules, link);
-
-		rules->kinds = 0;
-		for (kind = 0; kind < kinds; kind++) {
-			if (sl_match(rules->json, first[kind]->labels))
-				rules->kinds |= 1ull << kind;
-		}
-		if (!all)
-			rules->kinds &= ~(1ull << (SL_KS_KINDS - 1));
 	}
 	return all;
 }
 
-bool sl_ks_sort_nodes(struct sl_ks *ks)
+static bool sort_nodes(struct sl_ks *ks)
 {
+	const struct sl_ks_node *first[SL_KS_KINDS];
+	bool all = number_kinds(ks, first);
+
+	sl_list_foreach (link, &ks->rules) {
+		struct sl_ks_rules *rules = SL_LIST_ENTRY(link, struct sl_ks_rules, link);
+		uint64_t kinds = kinds_of(ks, rules, first);
+
+		/* The machine was told the pools of jobs. */
+		ks->rebuild |= kinds != rules->kinds && rules->pods;
+		rules->kinds = kinds;
+	}
+	return all;
+}
+
+static uint32_t unused_rules(const struct sl_ks *ks)
+{
+	uint32_t count = 0;
+
+	sl_list_foreach (link, &ks->rules)
+		count += !SL_LIST_ENTRY(link, struct sl_ks_rules, link)->pods;
+	return count;
+}
+
+void sl_ks_sort_nodes(struct sl_ks *ks)
+{
+	if (!ks->kinds_changed)
+		return;
 	ks->kinds_changed = false;
-	if (sort_nodes(ks))
-		return true;
-	/* Rules stay when their pods go, so that the next ones find the kinds as they were. */
+	if (unused_rules(ks) <= UNUSED_RULES && sort_nodes(ks))
+		return;
 	sl_ks_drop_unused_rules(ks);
-	return sort_nodes(ks);
+	if (!sort_nodes(ks))
+		sl_warning(
+			"rules of pods tell more than %u kinds of node apart; some nodes "
+			"get no pods that have such rules",
+			SL_KS_KINDS);
 }
 
 /* --- The machine. ------------------------------------------------------------------------- */
@@ -429,11 +510,7 @@ void sl_ks_settle_nodes(struct sl_ks *ks)
 {
 	if (!ks->nodes_changed)
 		return;
-	if (ks->kinds_changed && !sl_ks_sort_nodes(ks))
-		sl_warning(
-			"rules of pods tell more than %u kinds of node apart; some nodes "
-			"get no pods that have such rules",
-			SL_KS_KINDS);
+	sl_ks_sort_nodes(ks);
 	sl_list_foreach (link, &ks->nodes) {
 		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
 

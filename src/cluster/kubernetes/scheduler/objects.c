@@ -144,7 +144,7 @@ struct sl_ks_rules *sl_ks_rules_of(struct sl_ks *ks, const json_t *pod)
 		if (rules) {
 			rules->json = json_incref(json);
 			sl_list_push_tail(&ks->rules, &rules->link);
-			ks->nodes_changed = ks->kinds_changed = true;
+			sl_ks_add_rules(ks, rules);
 		}
 	}
 	json_decref(json);
@@ -154,6 +154,7 @@ struct sl_ks_rules *sl_ks_rules_of(struct sl_ks *ks, const json_t *pod)
 static void drop_rules(struct sl_ks *ks, struct sl_ks_rules *rules)
 {
 	sl_list_unlink(&rules->link);
+	sl_ks_forget_rules(ks, rules);
 	json_decref(rules->json);
 	unmake(&ks->rules_by_text, &rules->named);
 }
@@ -211,6 +212,14 @@ static void drop_project(struct sl_ks *ks, struct sl_ks_project *project)
 
 void sl_ks_free_objects(struct sl_ks *ks)
 {
+	/* First: so no node has to forget rules. */
+	sl_list_foreach_safe (link, &ks->nodes) {
+		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		sl_list_unlink(link);
+		json_decref(node->labels);
+		unmake(&ks->nodes_by_name, &node->named);
+	}
 	sl_list_foreach_safe (link, &ks->pods)
 		sl_ks_drop_pod(ks, SL_LIST_ENTRY(link, struct sl_ks_pod, link));
 	sl_ks_drop_unused_rules(ks);
@@ -226,11 +235,4 @@ void sl_ks_free_objects(struct sl_ks *ks)
 	}
 	sl_list_foreach_safe (link, &ks->projects)
 		drop_project(ks, SL_LIST_ENTRY(link, struct sl_ks_project, link));
-	sl_list_foreach_safe (link, &ks->nodes) {
-		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
-
-		sl_list_unlink(link);
-		json_decref(node->labels);
-		unmake(&ks->nodes_by_name, &node->named);
-	}
 }
