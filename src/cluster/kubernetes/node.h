@@ -9,9 +9,9 @@
  *   GPUs      are asked for every 5 s, and when sluiced comes.
  *   prepare   GET the claim, ENTRY_ADD, the CDI file; each may be there already.
  *   unprepare ENTRY_END, then the file goes.
- *   sluiced   that comes, and every 5 minutes, is compared with the claims of the API server: it
- *             is told of those that have a CDI file and are not known there; and of those without
- *             a claim on this node any more that they have ended.
+ *   sluiced   that comes, and every 5 minutes, is compared with the claims of this node's pods
+ *             (sync.c): it is told of those that have a CDI file and are not known there; and of
+ *             those without a claim on this node any more that they have ended.
  *
  * With the option device_plugin there is neither slice nor claim: units of memory are handed out by
  * the kubelet, and a container with units is a workload (units_node.c).

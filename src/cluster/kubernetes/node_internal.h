@@ -86,6 +86,8 @@ struct sl_kube_edits {
 /* folder: its socket's on the node. visible: the UUIDs of its GPUs, with commas. Borrows both. */
 void sl_kube_node_edits(const struct sl_kube_node_options *options, const char *folder,
 	const char *visible, struct sl_kube_edits *edits);
+/* Whether the kubelet waits for something about the claim. */
+bool sl_kube_node_is_at_work(const struct sl_kube_node *node, const char *uid);
 /* Ends those that are open with an error. */
 void sl_kube_node_end_works(struct sl_kube_node *node);
 
@@ -94,8 +96,8 @@ void sl_kube_node_end_works(struct sl_kube_node *node);
 /* Begins anew if it goes on already. */
 void sl_kube_node_sync(struct sl_kube_node *node);
 void sl_kube_node_end_sync(struct sl_kube_node *node);
-/* The claim is unprepared: what goes on does not bring it back. */
-void sl_kube_node_sync_forget(struct sl_kube_node *node, const char *uid);
+/* The claim was prepared or unprepared: what goes on knows nothing of it any more. */
+void sl_kube_node_sync_leave(struct sl_kube_node *node, const char *uid);
 
 /* --- units_node.c --- */
 

@@ -117,7 +117,12 @@ void sl_kube_obey_pod(void *context, const struct sl_kube_event *event)
 	case SL_KUBE_TROUBLE:
 		sl_warning("the node's pods cannot be watched: %s", event->error);
 		break;
-	default: sl_kube_story_hurry(story); break;
+	case SL_KUBE_SYNCED:
+		/* The first comparison waits for the pods. */
+		if (!story->is_whole && !story->node->units)
+			sl_kube_node_sync(story->node);
+		sl_kube_story_hurry(story);
+		break;
 	}
 }
 

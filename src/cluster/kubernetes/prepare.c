@@ -54,6 +54,7 @@ static void finish(struct work *w, const struct sl_kubelet_device *devices, size
 	if (err)
 		sl_warning(
 			"claim %s/%s: %s", w->claim.namespace, w->claim.name, err->text);
+	sl_kube_node_sync_leave(w->node, w->claim.uid);
 	sl_list_unlink(&w->link);
 	sl_kube_cancel(&w->call);
 	if (w->node->line)
@@ -74,6 +75,15 @@ SL_PRINTF(2, 3) static void fail(struct work *w, const char *format, ...)
 	va_end(args);
 	sl_error_set(&err, "%s", words);
 	finish(w, NULL, 0, &err);
+}
+
+bool sl_kube_node_is_at_work(const struct sl_kube_node *node, const char *uid)
+{
+	sl_list_foreach (link, &node->works) {
+		if (strcmp(SL_LIST_ENTRY(link, struct work, link)->claim.uid, uid) == 0)
+			return true;
+	}
+	return false;
 }
 
 void sl_kube_node_end_works(struct sl_kube_node *node)
@@ -375,7 +385,6 @@ void sl_kube_node_unprepare(
 		return;
 	/* What is under way for it would be nobody's afterwards. */
 	end_prepares(w);
-	sl_kube_node_sync_forget(node, claim->uid);
 	sl_kube_story_forget(node->story, claim->uid);
 	if (!sl_cdi_is_uid(claim->uid)) {
 		fail(w, "'%.63s' is no uid", claim->uid);

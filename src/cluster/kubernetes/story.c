@@ -391,6 +391,39 @@ void sl_kube_story_forget(struct sl_kube_story *story, const char *uid)
 		free_holder(holder);
 }
 
+static void add_name(json_t *names, const char *namespace, const char *name)
+{
+	char key[2 * SL_SHARE_NAME_BYTES];
+
+	if (!name || !sl_kube_is_name(namespace) || !sl_kube_is_name(name))
+		return;
+	(void)snprintf(key, sizeof(key), "%s/%s", namespace, name);
+	(void)json_object_set_new(names, key, json_true());
+}
+
+json_t *sl_kube_story_claims(const struct sl_kube_story *story)
+{
+	json_t *names = sl_kube_watch_is_synced(story->watch) ? json_object() : NULL;
+
+	if (!names)
+		return NULL;
+	sl_list_foreach (link, &story->holders) {
+		const struct sl_kube_holder *holder =
+			SL_LIST_ENTRY(link, struct sl_kube_holder, link);
+
+		add_name(names, holder->share.namespace, holder->share.name);
+	}
+	sl_list_foreach (link, &story->pods) {
+		const struct sl_kube_pod *pod =
+			SL_LIST_ENTRY(link, struct sl_kube_pod, link);
+
+		for (size_t i = 0; i < json_array_size(pod->claims); i++)
+			add_name(names, pod->namespace,
+				json_string_value(json_array_get(pod->claims, i)));
+	}
+	return names;
+}
+
 void sl_kube_story_is_whole(struct sl_kube_story *story)
 {
 	story->is_whole = true;

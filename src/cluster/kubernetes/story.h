@@ -35,6 +35,9 @@ void sl_kube_story_claim(
 void sl_kube_story_units(struct sl_kube_story *story, const struct sl_share *share);
 /* It is unprepared, or gone. */
 void sl_kube_story_forget(struct sl_kube_story *story, const char *uid);
+/* NAMESPACE/NAME of the claims that are prepared here or that a pod of this node uses: a set, a new
+ * reference. NULL: the pods are not known yet, or no memory. */
+json_t *sl_kube_story_claims(const struct sl_kube_story *story);
 /* All claims of the node were told of: what happened to them may be told. */
 void sl_kube_story_is_whole(struct sl_kube_story *story);
 

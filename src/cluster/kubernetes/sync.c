@@ -2,9 +2,11 @@
  * sync - a sluiced that has come is compared with the claims that the API server has
  *
  * sluiced keeps its workloads over its own restarts, not over the machine's, and a claim may have
- * gone while nobody was there to hear of it. First sluiced's list is taken, then the claims are
- * listed: so whatever is in the first and not in the second has no claim. What the kubelet prepares
- * meanwhile is not in the first.
+ * gone while nobody was there to hear of it. First sluiced's list is taken; then the claims are
+ * asked for by their names, one after the other, for the cluster has many more. Names are those of
+ * claims that are prepared here, as the story has them, and those that a pod of this node uses: the
+ * watch of pods may be behind the kubelet, but a claim that was prepared before this driver started
+ * is of a pod in its first list. What the kubelet prepares or unprepares meanwhile is left alone.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,8 +20,6 @@
 #include "cluster/kubernetes/story.h"
 #include "cluster/kubernetes/parse.h"
 
-#define CLAIMS_PATH "/apis/resource.k8s.io/v1/resourceclaims?limit=250"
-#define PAGE_BYTES  (16u << 20)
 /* In questions for GPUs, of 5 s. */
 #define AGAIN      60
 #define AGAIN_SOON 6
@@ -27,14 +27,15 @@
 /* A claim's traces on this node. */
 struct trace {
 	char uid[SL_CDI_UID_MAX + 1];
-	bool entry, file,
-		claim; /* sluiced has it; it has a CDI file; the API server has it */
+	bool entry, file; /* sluiced has it; it has a CDI file */
+	bool claim;       /* the API server has it */
+	bool is_left;     /* the kubelet did something with it since the list */
 };
 
 struct sl_kube_sync {
 	struct sl_kube_node *node;
 	struct sl_kube_call *call;
-
+	json_t *names; /* set of NAMESPACE/NAME: claims that are still to be asked for */
 	struct trace *traces;
 	size_t count, room;
 };
@@ -80,16 +81,22 @@ void sl_kube_node_end_sync(struct sl_kube_node *node)
 	sl_kube_cancel(&sync->call);
 	if (node->line)
 		sl_line_forget(node->line, sync);
+	json_decref(sync->names);
 	free(sync->traces);
 	free(sync);
 }
 
-void sl_kube_node_sync_forget(struct sl_kube_node *node, const char *uid)
+void sl_kube_node_sync_leave(struct sl_kube_node *node, const char *uid)
 {
-	struct trace *trace = node->sync ? find(node->sync, uid) : NULL;
+	struct trace *trace = node->sync ? trace_of(node->sync, uid) : NULL;
 
 	if (trace)
-		trace->file = trace->entry = false;
+		trace->is_left = true;
+}
+
+static bool is_the_kubelets(const struct sl_kube_sync *sync, const struct trace *trace)
+{
+	return trace->is_left || sl_kube_node_is_at_work(sync->node, trace->uid);
 }
 
 /* --- what is to be done ------------------------------------------------------------------- */
@@ -132,7 +139,7 @@ static void end_those_without_claims(struct sl_kube_sync *sync)
 		struct sl_error err = {0};
 		union sl_msg msg;
 
-		if (trace->claim || !(trace->file || trace->entry))
+		if (trace->claim || is_the_kubelets(sync, trace))
 			continue;
 		sl_info("claim %s is gone, and so is what it had here", trace->uid);
 		sl_kube_story_forget(sync->node->story, trace->uid);
@@ -147,8 +154,6 @@ static void end_those_without_claims(struct sl_kube_sync *sync)
 
 /* --- what there is ------------------------------------------------------------------------ */
 
-static void ask_for_claims(struct sl_kube_sync *sync, const char *from);
-
 static void take_claim(struct sl_kube_sync *sync, const json_t *claim)
 {
 	struct trace *trace = find(sync, sl_kube_text_at(claim, "metadata", "uid", NULL));
@@ -156,7 +161,7 @@ static void take_claim(struct sl_kube_sync *sync, const json_t *claim)
 	struct sl_share share;
 	int r;
 
-	if (!trace)
+	if (!trace || is_the_kubelets(sync, trace))
 		return;
 	r = sl_share_read(claim, sync->node->options.name, &share, &ignored);
 	/* It may have been placed elsewhere since. */
@@ -168,50 +173,59 @@ static void take_claim(struct sl_kube_sync *sync, const json_t *claim)
 		sl_kube_story_claim(sync->node->story, claim, &share);
 }
 
-static void on_claims(void *context, const struct sl_kube_answer *answer)
+static void try_soon(struct sl_kube_sync *sync, const char *why)
+{
+	struct sl_kube_node *node = sync->node;
+
+	sl_warning("claims are compared later: %s", why);
+	sl_kube_node_end_sync(node);
+	node->sync_in = AGAIN_SOON;
+}
+
+static void ask_for_next(struct sl_kube_sync *sync);
+
+static void on_claim(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_kube_sync *sync = context;
-	struct sl_kube_node *node = sync->node;
-	const json_t *items = sl_kube_at(answer->body, "items", NULL);
-	const char *from = sl_kube_text_at(answer->body, "metadata", "continue", NULL);
 
-	if (answer->error[0] || !json_is_array(items)) {
-		sl_warning("claims cannot be listed: %s",
-			answer->error[0] ? answer->error : "the answer is no list");
-		sl_kube_node_end_sync(node);
-		node->sync_in = AGAIN_SOON;
+	/* A 404 without that word is of a server that does not know claims. */
+	if (answer->error[0] && strcmp(answer->reason, "NotFound") != 0) {
+		try_soon(sync, answer->error);
 		return;
 	}
-	for (size_t i = 0; i < json_array_size(items); i++)
-		take_claim(sync, json_array_get(items, i));
-	if (from[0]) {
-		ask_for_claims(sync, from);
-		return;
-	}
+	if (!answer->error[0])
+		take_claim(sync, answer->body);
+	(void)json_object_del(
+		sync->names, json_object_iter_key(json_object_iter(sync->names)));
+	ask_for_next(sync);
+}
+
+static void finish(struct sl_kube_sync *sync)
+{
 	end_those_without_claims(sync);
 	sl_kube_story_is_whole(sync->node->story);
 	sl_kube_node_end_sync(sync->node);
 }
 
-/* from: where the page before ended, "" at first. */
-static void ask_for_claims(struct sl_kube_sync *sync, const char *from)
+static void ask_for_next(struct sl_kube_sync *sync)
 {
-	char path[2048];
+	const char *name = json_object_iter_key(json_object_iter(sync->names));
+	char path[2 * SL_SHARE_NAME_BYTES + 80];
 	int r;
 
-	(void)snprintf(path, sizeof(path), CLAIMS_PATH "%s%s",
-		from[0] ? "&continue=" : "", from);
-	r = sl_kube_call(sync->node->kube,
-		&(struct sl_kube_request){.path = path,
-			.done = on_claims,
-			.context = sync,
-
-			.max_bytes = PAGE_BYTES},
-		&sync->call);
-	if (r < 0) {
-		sl_warning("claims cannot be listed: %s", strerror(-r));
-		sl_kube_node_end_sync(sync->node);
+	if (!name) {
+		finish(sync);
+		return;
 	}
+	(void)snprintf(path, sizeof(path),
+		"/apis/resource.k8s.io/v1/namespaces/%.*s/resourceclaims/%s",
+		(int)strcspn(name, "/"), name, strchr(name, '/') + 1);
+	r = sl_kube_call(sync->node->kube,
+		&(struct sl_kube_request){
+			.path = path, .done = on_claim, .context = sync},
+		&sync->call);
+	if (r < 0)
+		try_soon(sync, strerror(-r));
 }
 
 static void on_file(void *context, const char *uid)
@@ -243,12 +257,16 @@ static void on_entries(void *context, const union sl_msg *msg, const struct sl_e
 	}
 	if (sl_cdi_list(sync->node->options.cdi, on_file, sync, &text) < 0)
 		sl_warning("%s", text.text);
-	if (sync->count) {
-		ask_for_claims(sync, "");
+	if (!sync->count) {
+		finish(sync);
 		return;
 	}
-	sl_kube_story_is_whole(sync->node->story);
-	sl_kube_node_end_sync(sync->node);
+	sync->names = sl_kube_story_claims(sync->node->story);
+	/* Without the pods it begins anew when they are known. */
+	if (sync->names)
+		ask_for_next(sync);
+	else
+		sl_kube_node_end_sync(sync->node);
 }
 
 void sl_kube_node_sync(struct sl_kube_node *node)
