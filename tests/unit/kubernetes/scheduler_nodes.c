@@ -148,6 +148,18 @@ static void nodes_that_are_gone_leave_kinds_to_others(void **state)
 	assert_string_equal(stage_place("py"), "y");
 }
 
+/* Limits of GPUs are models of the machine; a node without GPUs has none. */
+static void nodes_without_gpus_have_no_limit(void **state)
+{
+	stage_node(SL_KUBE_ADDED, "control", "", 8);
+	stage_settle();
+	stage_node(SL_KUBE_ADDED, "gpus", "", 8);
+	stage_slice(SL_KUBE_ADDED, "gpus", 1, 80);
+	stage_settle();
+	assert_int_equal(stage()->limit_count, 1);
+	assert_int_equal(stage()->limits[0], 80 * 1024);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +170,7 @@ int main(void)
 		TEST(new_rules_split_kinds),
 		TEST(rules_are_forgotten),
 		TEST(nodes_that_are_gone_leave_kinds_to_others),
+		TEST(nodes_without_gpus_have_no_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

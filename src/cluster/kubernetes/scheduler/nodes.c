@@ -301,6 +301,9 @@ static uint8_t model_of(struct sl_ks *ks, const struct sl_ks_node *node)
 {
 	uint32_t least = UINT32_MAX, i;
 
+	/* What needs a GPU does not get there anyway. */
+	if (!node->gpus)
+		return 0;
 	for (i = 0; i < node->gpus; i++)
 		least = (uint32_t)sl_min_u64(least, node->gpu[i].limit_mib);
 	for (i = 0; i < ks->limit_count && ks->limits[i] != least; i++)
