@@ -279,6 +279,7 @@ void sl_ks_drop_unused_rules(struct sl_ks *ks);
 void sl_ks_drop_claim(struct sl_ks *ks, struct sl_ks_claim *claim);
 void sl_ks_drop_pod(struct sl_ks *ks, struct sl_ks_pod *pod);
 void sl_ks_drop_job(struct sl_ks *ks, struct sl_ks_job *job);
+void sl_ks_drop_project(struct sl_ks *ks, struct sl_ks_project *project);
 void sl_ks_free_objects(struct sl_ks *ks);
 
 /* --- nodes.c --- */

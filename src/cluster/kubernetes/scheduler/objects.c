@@ -183,6 +183,7 @@ void sl_ks_drop_pod(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	sl_kube_cancel(&pod->call);
 	sl_kube_cancel(&pod->order_call);
+	ks->telling -= pod->tell_call != NULL;
 	sl_kube_cancel(&pod->tell_call);
 	if (ks->teller_at == pod)
 		ks->teller_at = NULL;
@@ -202,7 +203,7 @@ void sl_ks_drop_job(struct sl_ks *ks, struct sl_ks_job *job)
 	unmake(&ks->jobs_by_name, &job->named);
 }
 
-static void drop_project(struct sl_ks *ks, struct sl_ks_project *project)
+void sl_ks_drop_project(struct sl_ks *ks, struct sl_ks_project *project)
 {
 	sl_list_unlink(&project->link);
 	sl_kube_cancel(&project->call);
@@ -234,5 +235,5 @@ void sl_ks_free_objects(struct sl_ks *ks)
 		sl_ks_drop_claim(ks, claim);
 	}
 	sl_list_foreach_safe (link, &ks->projects)
-		drop_project(ks, SL_LIST_ENTRY(link, struct sl_ks_project, link));
+		sl_ks_drop_project(ks, SL_LIST_ENTRY(link, struct sl_ks_project, link));
 }

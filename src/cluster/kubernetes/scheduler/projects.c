@@ -20,14 +20,15 @@
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/quantity.h"
 #include "policy/quota/explain.h"
+#include "wire/wire.h"
 
 #define DEFAULT     "default"
 #define WEIGHT_MOST 1000000
 
-/* A namespace, and whose it is. */
+/* A namespace, and whose it is: by name, as that Project may be gone before the next cycle. */
 struct space {
 	struct sl_ks_named named;
-	struct sl_ks_project *project;
+	char project[SL_FACTS_NAME];
 };
 
 /* --- What the watch says. ----------------------------------------------------------------- */
@@ -57,12 +58,7 @@ void sl_ks_on_project(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *ob
 	bool is_new = !project;
 
 	if (kind == SL_KUBE_DELETED && project) {
-		sl_kube_cancel(&project->call);
-		sl_list_unlink(&project->link);
-		sl_ks_take(&ks->projects_by_name, project);
-		json_decref(project->object);
-		free(project->named.key);
-		free(project);
+		sl_ks_drop_project(ks, project);
 		ks->rebuild = true;
 		sl_ks_awake(ks);
 		return;
@@ -204,13 +200,13 @@ static void assign(struct sl_ks *ks, struct sl_ks_project *project, const char *
 
 	if (space) {
 		complain(project, "namespace %.63s belongs to Project %.63s already",
-			name, space->project->named.key);
+			name, space->project);
 		return;
 	}
 	space = calloc(1, sizeof(*space));
 	if (!space)
 		return;
-	space->project = project;
+	sl_wire_str(space->project, sizeof(space->project), project->named.key);
 	space->named.key = strdup(name);
 	if (!space->named.key || !sl_ks_put(&ks->spaces_by_name, space))
 		free_space(space);
@@ -297,16 +293,11 @@ void sl_ks_add_projects(struct sl_ks *ks)
 struct sl_ks_project *sl_ks_project_of(
 	struct sl_ks *ks, const struct sl_facts_pod *pod, bool *is_assigned)
 {
-	struct sl_ks_project *project = NULL;
-	struct space *space;
+	const struct space *space = sl_ks_find(&ks->spaces_by_name, pod->namespace);
+	const char *name = pod->project[0] ? pod->project : space ? space->project : "";
+	struct sl_ks_project *project = sl_ks_find(&ks->projects_by_name, name);
 
 	*is_assigned = true;
-	if (pod->project[0]) {
-		project = sl_ks_find(&ks->projects_by_name, pod->project);
-	} else {
-		space = sl_ks_find(&ks->spaces_by_name, pod->namespace);
-		project = space ? space->project : NULL;
-	}
 	if (project && !project->trouble[0])
 		return project;
 	*is_assigned = false;
