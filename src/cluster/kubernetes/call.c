@@ -299,7 +299,9 @@ int sl_kube_call(struct sl_kube *kube, const struct sl_kube_request *request,
 
 	if (sl_kube_has_ended(kube))
 		return sl_err_origin(-ESHUTDOWN);
-	if (!is_path(request->path))
+	/* What writes needs something to write. */
+	if (!is_path(request->path) || (!request->body && request->verb != SL_KUBE_GET &&
+					       request->verb != SL_KUBE_DELETE))
 		return sl_err_origin(-EINVAL);
 	call = calloc(1, sizeof(*call));
 	if (!call)

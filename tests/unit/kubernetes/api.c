@@ -221,6 +221,15 @@ static void paths_are_checked(void **state)
 		assert_int_equal(sl_kube_call(kube,
 					 &(struct sl_kube_request){.path = bad[i]}, NULL),
 			-EINVAL);
+	/* What writes has something to write. */
+	for (int verb = 0; verb < SL_KUBE_VERBS; verb++) {
+		if (verb != SL_KUBE_GET && verb != SL_KUBE_DELETE)
+			assert_int_equal(sl_kube_call(kube,
+						 &(struct sl_kube_request){
+							 .path = "/x", .verb = verb},
+						 NULL),
+				-EINVAL);
+	}
 	assert_true(sl_kube_is_name("node-1.example.com"));
 	assert_false(sl_kube_is_name(".."));
 	assert_false(sl_kube_is_name(""));

@@ -6,7 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster/kubernetes/parse.h"
+
 #define ABSENT ",\"resourceClaims\":[{\"name\":\"g\",\"resourceClaimName\":\"absent\"}]"
+#define LONG   "xééééééééééééééééééééééééééééééééééééééééééééééééé"
+
+static const char *message_of(const struct stage_call *call)
+{
+	return sl_kube_text_at(
+		json_array_get(sl_kube_at(call->body, "status", "conditions", NULL), 0),
+		"message", NULL);
+}
 
 /* Pods that go while they are told take their calls along. */
 static void others_are_told_after_pods_are_gone(void **state)
@@ -30,6 +40,49 @@ static void others_are_told_after_pods_are_gone(void **state)
 	stage_settle();
 	stage_tell();
 	assert_int_equal(stage_count_calls("/pods/later/status"), 1);
+}
+
+/* A text that was cut within a character is told all the same, once. */
+static void pods_are_told_in_utf8(void **state)
+{
+	stage_pod(SL_KUBE_ADDED, "p",
+		",\"annotations\":{\"sluice.dev/gang\":\"g\",\"sluice.dev/"
+		"gang-min\":\"" LONG "\"}",
+		"");
+	stage_settle();
+	stage_tell();
+	assert_non_null(stage_find_call("/pods/p/status"));
+	assert_non_null(stage_find_call("/pods/p/status")->body);
+	assert_non_null(strstr(
+		message_of(stage_find_call("/pods/p/status")), "is no number from 1"));
+	stage_answer(stage_find_call("/pods/p/status"), 200, NULL);
+	stage_tell();
+	assert_null(stage_find_call("/pods/p/status"));
+}
+
+static void projects_are_told_in_utf8(void **state)
+{
+	struct stage_call *call;
+	char *conditions;
+
+	stage_event(SL_KS_WATCH_PROJECTS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"a\"},\"spec\":{\"parent\":\"x" LONG "\"}}");
+	stage_settle();
+	stage_tell();
+	call = stage_find_call("/projects/a/status");
+	assert_non_null(call);
+	assert_non_null(call->body);
+	assert_non_null(strstr(message_of(call), "to be its parent"));
+	conditions = json_dumps(sl_kube_at(call->body, "status", NULL), 0);
+	stage_answer(call, 200, NULL);
+	stage_event(SL_KS_WATCH_PROJECTS, SL_KUBE_MODIFIED,
+		"{\"metadata\":{\"name\":\"a\"},\"spec\":{\"parent\":\"x" LONG
+		"\"},\"status\":%s}",
+		conditions);
+	free(conditions);
+	stage_settle();
+	stage_tell();
+	assert_null(stage_find_call("/projects/a/status"));
 }
 
 /* Between the event and the cycle that makes the machine anew. */
@@ -58,6 +111,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, stage_open, stage_close)
 		TEST(others_are_told_after_pods_are_gone),
+		TEST(pods_are_told_in_utf8),
+		TEST(projects_are_told_in_utf8),
 		TEST(a_project_that_is_gone_has_no_namespaces),
 	};
 

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/text.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/slice.h"
 
@@ -118,8 +119,8 @@ json_t *sl_bodies_condition(const char *uid, const char *type, bool is_true,
 
 	(void)gmtime_r(&at, &utc);
 	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
-	return json_pack("{s{ss} s{s[{ss ss ss ss ss}]}}", "metadata", "uid", uid,
+	return json_pack("{s{ss} s{s[{ss ss ss so ss}]}}", "metadata", "uid", uid,
 		"status", "conditions", "type", type, "status",
-		is_true ? "True" : "False", "reason", reason, "message", message,
-		"lastTransitionTime", when);
+		is_true ? "True" : "False", "reason", reason, "message",
+		sl_text_json(message), "lastTransitionTime", when);
 }

@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/quantity.h"
 #include "policy/quota/explain.h"
@@ -91,6 +92,8 @@ static void SL_PRINTF(2, 3)
 	va_start(args, format);
 	(void)vsnprintf(project->trouble, sizeof(project->trouble), format, args);
 	va_end(args);
+	/* Cut within a character it is no text for JSON. */
+	sl_text_tame(project->trouble);
 }
 
 /* Thousandths of a GPU; absent where it is not said. */
