@@ -18,6 +18,14 @@ void sl_ks_claim_changed(struct sl_ks *ks, struct sl_ks_claim *claim)
 	sl_ks_awake(ks);
 }
 
+/* Answers to calls overtake watches. Versions of claims are ordered, also those of another one that
+ * had the name before; a uid that is gone does not come back. */
+static bool is_old(const struct sl_ks_claim *claim, const struct sl_facts_claim *facts)
+{
+	return claim->is_there ? facts->version < claim->facts.version
+			       : strcmp(facts->uid, claim->facts.uid) == 0;
+}
+
 void sl_ks_on_claim(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object)
 {
 	char key[SL_KS_NAME_MAX];
@@ -38,9 +46,7 @@ void sl_ks_on_claim(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t
 	} else {
 		if (!sl_facts_claim(object, &facts))
 			return;
-		/* Answers to writes overtake watches. */
-		if (claim->is_there && strcmp(claim->facts.uid, facts.uid) == 0 &&
-			facts.version < claim->facts.version) {
+		if (is_old(claim, &facts)) {
 			sl_facts_claim_fini(&facts);
 			return;
 		}
@@ -108,14 +114,33 @@ static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
 	sl_ks_taken(&place, 1);
 }
 
+/* Another pod that names it gets it, if the one that had it is gone or is the wrong one. */
+static void find_pod(struct sl_ks *ks, struct sl_ks_claim *claim)
+{
+	char key[SL_KS_NAME_MAX];
+
+	claim->is_named_again = false;
+	sl_list_foreach (link, &ks->pods) {
+		struct sl_ks_pod *pod = SL_LIST_ENTRY(link, struct sl_ks_pod, link);
+
+		if (pod->facts.is_ours && !pod->claim && pod->facts.claim[0] &&
+			strcmp(claim->named.key, sl_ks_key(key, pod->facts.namespace,
+							 pod->facts.claim)) == 0)
+			sl_ks_pod_look(ks, pod);
+	}
+}
+
 void sl_ks_settle_claims(struct sl_ks *ks)
 {
 	while (!sl_list_is_empty(&ks->changed_claims)) {
 		struct sl_ks_claim *claim = SL_LIST_ENTRY(
 			ks->changed_claims.next, struct sl_ks_claim, changed);
-		bool held = is_to_be_held(claim);
+		bool held;
 
 		sl_list_unlink(&claim->changed);
+		if (claim->is_named_again)
+			find_pod(ks, claim);
+		held = is_to_be_held(claim);
 		if (claim->holder && !held)
 			let_go(ks, claim);
 		if (!claim->holder && held)

@@ -117,7 +117,8 @@ struct sl_ks_claim {
 	struct sl_link link;
 	bool is_there;
 	struct sl_facts_claim facts;
-	struct sl_ks_pod *pod; /* that names it, first */
+	struct sl_ks_pod *pod; /* that it is allocated to, or the first that names it */
+	bool is_named_again;   /* others do, too */
 	/* A job of the machine for what is allocated to no pod of ours. */
 	uint64_t holder;
 	struct sl_ks_place held;
@@ -136,8 +137,8 @@ enum sl_ks_believed {
 enum sl_ks_step {
 	SL_KS_IDLE = 0,
 	SL_KS_WAITS_FOR_TURN,
-	SL_KS_PROTECT,  /* the claim's finalizer */
-	SL_KS_ALLOCATE, /* the claim's status */
+	SL_KS_PROTECT,        /* the claim's finalizer */
+	SL_KS_ALLOCATE,       /* the claim's status */
 	SL_KS_BIND,
 	SL_KS_LOOK_CLAIM, /* what became of a write is unknown */
 	SL_KS_LOOK_POD,
@@ -152,7 +153,7 @@ struct sl_ks_pod {
 	bool is_there;
 	struct sl_facts_pod facts;
 	struct sl_ks_rules *rules;
-	struct sl_ks_claim *claim;
+	struct sl_ks_claim *claim; /* whose pod it is, or NULL */
 	struct sl_ks_job *job;
 	sl_ns since; /* it waits */
 
@@ -166,6 +167,7 @@ struct sl_ks_pod {
 	enum sl_ks_believed believed;
 	struct sl_ks_place believed_at;
 	uint32_t task;
+	struct sl_need told_need; /* of that task */
 	bool told_stops;
 
 	/* write.c */
@@ -264,6 +266,8 @@ void *sl_ks_find(void *const *map, const char *key);
 /* object begins with struct sl_ks_named, whose key is set. False: out of memory. */
 SL_MUST_CHECK bool sl_ks_put(void **map, void *object);
 void sl_ks_take(void **map, void *object);
+/* Another object may have its key; it is found no more. False: out of memory. */
+SL_MUST_CHECK bool sl_ks_retire(void **map, void *object, const char *uid);
 /* "NAMESPACE/NAME" into buf. */
 const char *sl_ks_key(char buf[SL_KS_NAME_MAX], const char *namespace, const char *name);
 const char *sl_ks_key_of(char buf[SL_KS_NAME_MAX], const json_t *object);
@@ -316,7 +320,9 @@ void sl_ks_add_holders(struct sl_ks *ks);
 void sl_ks_on_pod(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object);
 /* Looks at its claim again, and at where it stands. The pod may be gone then. */
 void sl_ks_pod_look(struct sl_ks *ks, struct sl_ks_pod *pod);
-/* Where it stands, of that alone. */
+/* Found in the middle: the writes of one that was killed. */
+void sl_ks_pod_finish(struct sl_ks *ks, struct sl_ks_pod *pod);
+/* Where it stands and is counted, of that alone. */
 void sl_ks_pod_place(struct sl_ks *ks, struct sl_ks_pod *pod);
 /* It is, or is no longer, where the machine believes it. place NULL: none. */
 void sl_ks_believe(struct sl_ks_pod *pod, enum sl_ks_believed believed,
@@ -331,8 +337,6 @@ void sl_ks_settle_jobs(struct sl_ks *ks);
 /* All of them, into a machine that has none. */
 void sl_ks_add_jobs(struct sl_ks *ks);
 struct sl_ks_job *sl_ks_find_job(struct sl_ks *ks, uint64_t id);
-/* It is gone, whatever was asked for it; another one has its name. */
-void sl_ks_forget_pod(struct sl_ks *ks, struct sl_ks_pod *pod);
 
 /* --- projects.c --- */
 void sl_ks_on_project(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *object);

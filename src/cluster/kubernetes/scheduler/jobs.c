@@ -49,14 +49,28 @@ static enum sl_ks_believed wanted(const struct sl_ks_pod *pod)
 		return SL_KS_NOTHING;
 	if (pod->place.node)
 		return pod->is_parked ? SL_KS_PARKED : SL_KS_PLACED;
-	if (!pod->is_there || pod->facts.is_over)
-		return SL_KS_NOTHING;
 	return sl_ks_pod_is_ready(pod, why, sizeof(why)) ? SL_KS_QUEUED : SL_KS_NOTHING;
 }
 
 static bool is_at(const struct sl_ks_place *a, const struct sl_ks_place *b)
 {
-	return a->node == b->node && a->gpu_mask == b->gpu_mask;
+	return a->node == b->node && a->gpu_mask == b->gpu_mask && a->milli == b->milli;
+}
+
+/* Does the machine believe of it what it should? */
+static bool pod_is_as_told(const struct sl_ks *ks, const struct sl_ks_pod *pod)
+{
+	enum sl_ks_believed should = wanted(pod);
+	struct sl_need need;
+
+	if (should != pod->believed)
+		return false;
+	if (should >= SL_KS_PLACED)
+		return is_at(&pod->place, &pod->believed_at);
+	if (should == SL_KS_NOTHING)
+		return true;
+	need = sl_ks_pod_need(ks, pod);
+	return memcmp(&need, &pod->told_need, sizeof(need)) == 0;
 }
 
 static uint32_t flags_of(const struct sl_ks_pod *pod)
@@ -92,13 +106,7 @@ static bool is_as_told(struct sl_ks *ks, const struct sl_ks_job *job)
 	bool ignored;
 
 	sl_list_foreach (link, &job->pods) {
-		const struct sl_ks_pod *pod =
-			SL_LIST_ENTRY(link, struct sl_ks_pod, in_job);
-		enum sl_ks_believed should = wanted(pod);
-
-		if (should != pod->believed ||
-			(pod->place.node && should &&
-				!is_at(&pod->place, &pod->believed_at)))
+		if (!pod_is_as_told(ks, SL_LIST_ENTRY(link, struct sl_ks_pod, in_job)))
 			return false;
 	}
 	return !job->index.id ||
@@ -193,7 +201,7 @@ static void number_tasks(struct sl_ks *ks, struct sl_ks_job *job, bool standing_
 
 		if (wanted(pod) == SL_KS_NOTHING || (standing_only && !pod->place.node))
 			continue;
-		need = need_of(ks, pod);
+		pod->told_need = need = need_of(ks, pod);
 		while (part[i].stands != (pod->place.node != NULL) ||
 			memcmp(&part[i].need, &need, sizeof(need)) != 0)
 			i++;
@@ -267,7 +275,6 @@ static void place_task(struct sl_ks *ks, struct sl_ks_job *job, struct sl_ks_pod
 	event.task_runs.node = pod->place.node->id;
 	event.task_runs.gpu_mask = need_of(ks, pod).gpus ? pod->place.gpu_mask : 0;
 	sl_ks_step(ks, &event);
-	pod->told_stops = false;
 	sl_ks_believe(pod, SL_KS_PLACED, &pod->place);
 }
 
@@ -392,11 +399,11 @@ static void settle(struct sl_ks *ks, struct sl_ks_job *job)
 {
 	bool again = ks->retry_refused && (job->is_refused || job->why[0]);
 
-	/* Nodes may be known now. */
+	/* Nodes and devices may be known now. */
 	sl_list_foreach (link, &job->pods) {
 		struct sl_ks_pod *pod = SL_LIST_ENTRY(link, struct sl_ks_pod, in_job);
 
-		if (pod->believed == SL_KS_NOTHING)
+		if (pod->believed == SL_KS_NOTHING || !pod->place.gpu_mask)
 			sl_ks_pod_place(ks, pod);
 	}
 	if (again || !is_as_told(ks, job)) {
@@ -404,8 +411,12 @@ static void settle(struct sl_ks *ks, struct sl_ks_job *job)
 		if (!sl_list_is_empty(&job->pods))
 			make(ks, job);
 	}
-	sl_list_foreach (link, &job->pods)
-		tell_it_stops(ks, SL_LIST_ENTRY(link, struct sl_ks_pod, in_job));
+	sl_list_foreach (link, &job->pods) {
+		struct sl_ks_pod *pod = SL_LIST_ENTRY(link, struct sl_ks_pod, in_job);
+
+		tell_it_stops(ks, pod);
+		sl_ks_pod_finish(ks, pod);
+	}
 	drop_gone(ks, job);
 }
 
@@ -475,18 +486,5 @@ void sl_ks_add_jobs(struct sl_ks *ks)
 	for (size_t i = 0; i < count; i++) {
 		sl_list_unlink(&all[i]->changed);
 		settle(ks, all[i]);
-	}
-}
-
-void sl_ks_forget_pod(struct sl_ks *ks, struct sl_ks_pod *pod)
-{
-	struct sl_ks_job *job = pod->job;
-
-	sl_ks_write_end(ks, pod);
-	pod->is_there = false;
-	sl_ks_pod_look(ks, pod);
-	if (job) {
-		sl_list_unlink(&job->changed);
-		settle(ks, job);
 	}
 }

@@ -39,6 +39,20 @@ void sl_ks_take(void **map, void *object)
 	(void)tdelete(object, map, compare);
 }
 
+bool sl_ks_retire(void **map, void *object, const char *uid)
+{
+	struct sl_ks_named *named = object;
+	char *key = NULL;
+
+	/* No key of an object that is there has a blank. */
+	if (asprintf(&key, "%s %s", named->key, uid) < 0)
+		return false;
+	sl_ks_take(map, named);
+	free(named->key);
+	named->key = key;
+	return true;
+}
+
 const char *sl_ks_key(char buf[SL_KS_NAME_MAX], const char *namespace, const char *name)
 {
 	(void)snprintf(buf, SL_KS_NAME_MAX, "%s/%s", namespace, name);

@@ -2,9 +2,8 @@
  * pods - what a pod wants, and where it stands
  *
  * Where a pod of ours stands is said by its claim (or, without one, by spec.nodeName), or by a
- * write
- * of ours that may have happened. A pod that is over or gone stands nowhere; what its claim still
- * has is then held for the claim (claims.c).
+ * write of ours that may have happened. A pod that is over or gone stands nowhere; what its claim
+ * still has is then held for the claim (claims.c).
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -28,6 +27,7 @@ void sl_ks_believe(struct sl_ks_pod *pod, enum sl_ks_believed believed,
 	}
 	pod->believed = believed;
 	pod->believed_at = place ? *place : (struct sl_ks_place){0};
+	pod->told_stops = false;
 	if (believed == SL_KS_PLACED)
 		sl_ks_taken(&pod->believed_at, 1);
 	if (pod->claim)
@@ -65,7 +65,11 @@ static bool claim_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
 {
 	const struct sl_ks_claim *claim = pod->claim;
 	const char *name = pod->facts.claim;
+	char key[SL_KS_NAME_MAX];
 
+	if (!claim)
+		claim = sl_ks_find(&pod->ks->claims_by_name,
+			sl_ks_key(key, pod->facts.namespace, name));
 	if (pod->facts.lacks_claim)
 		(void)snprintf(why, size, "its claim is not made from its template yet");
 	else if (!claim || !claim->is_there)
@@ -90,7 +94,9 @@ static bool claim_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
 
 bool sl_ks_pod_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
 {
-	if (pod->facts.is_gated)
+	if (!pod->is_there || pod->facts.is_over)
+		(void)snprintf(why, size, "the pod is gone, or over");
+	else if (pod->facts.is_gated)
 		(void)snprintf(why, size, "it has scheduling gates");
 	else if (pod->facts.is_leaving)
 		(void)snprintf(why, size, "it is being deleted");
@@ -136,46 +142,65 @@ struct sl_need sl_ks_pod_need(const struct sl_ks *ks, const struct sl_ks_pod *po
 
 /* --- Where it stands. --------------------------------------------------------------------- */
 
+/* A claim has one pod: the one that it is allocated to, else the first that names it. */
 static void link_claim(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	char key[SL_KS_NAME_MAX];
 	struct sl_ks_claim *claim = NULL;
+	struct sl_ks_pod *other;
 
+	/* Not while a write to it may happen. */
+	if (pod->step != SL_KS_IDLE)
+		return;
 	if (pod->is_there && !pod->facts.is_over && pod->facts.claim[0])
 		claim = sl_ks_claim_of(
 			ks, sl_ks_key(key, pod->facts.namespace, pod->facts.claim));
-	if (claim == pod->claim && (!claim || claim->pod))
+	if (claim == pod->claim)
 		return;
-	/* Not while a write to it may happen. */
-	if (pod->claim && pod->claim != claim && pod->step != SL_KS_IDLE)
-		return;
-	if (pod->claim && pod->claim != claim) {
-		if (pod->claim->pod == pod)
-			pod->claim->pod = NULL;
+	if (pod->claim) {
+		pod->claim->pod = NULL;
 		sl_ks_claim_changed(ks, pod->claim);
+		pod->claim = NULL;
 	}
+	if (!claim)
+		return;
+	other = claim->pod;
+	if (other && (other->step != SL_KS_IDLE || !sl_ks_claim_is_for(claim, pod))) {
+		claim->is_named_again = true;
+		return;
+	}
+	claim->pod = pod;
 	pod->claim = claim;
-	if (claim && !claim->pod)
-		claim->pod = pod;
+	if (!other)
+		return;
+	other->claim = NULL;
+	sl_ks_pod_look(ks, other);
+}
+
+/* What says so, if no write of ours is under way. */
+static struct sl_ks_place place_of(struct sl_ks *ks, const struct sl_ks_pod *pod)
+{
+	struct sl_ks_place place = {0};
+
+	if (!pod->is_there || pod->facts.is_over)
+		return place;
+	if (pod->claim && sl_ks_claim_is_for(pod->claim, pod) &&
+		sl_ks_place_of(ks, &pod->claim->facts, &place))
+		return place;
+	/* Its devices are not known, or it has none: its cores and memory are taken all the same. */
+	place = (struct sl_ks_place){0};
+	if (pod->facts.node[0])
+		place.node = sl_ks_node_of(ks, pod->facts.node);
+	return place;
 }
 
 void sl_ks_pod_place(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
-	struct sl_ks_place place = {0};
-	bool is_gone = !pod->is_there || pod->facts.is_over;
-
 	pod->is_bound |= pod->facts.node[0] != '\0';
 	/* A write decides; until it is known to have failed the place is taken. */
-	if (pod->step != SL_KS_IDLE)
-		return;
-	if (!is_gone && pod->claim && pod->claim->pod == pod) {
-		if (!sl_ks_claim_is_for(pod->claim, pod) ||
-			!sl_ks_place_of(ks, &pod->claim->facts, &place))
-			place = (struct sl_ks_place){0};
-	} else if (!is_gone && pod->facts.node[0]) {
-		place.node = sl_ks_node_of(ks, pod->facts.node);
-	}
-	pod->place = place;
+	if (pod->step == SL_KS_IDLE)
+		pod->place = place_of(ks, pod);
+	count(pod, pod->place.node);
 }
 
 static void look_at_stranger(struct sl_ks *ks, struct sl_ks_pod *pod)
@@ -188,6 +213,13 @@ static void look_at_stranger(struct sl_ks *ks, struct sl_ks_pod *pod)
 		sl_ks_drop_pod(ks, pod);
 }
 
+void sl_ks_pod_finish(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	if (pod->step == SL_KS_IDLE && pod->place.node && !pod->is_bound &&
+		!pod->facts.is_leaving)
+		sl_ks_write(ks, pod);
+}
+
 void sl_ks_pod_look(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	if (!pod->facts.is_ours) {
@@ -196,14 +228,10 @@ void sl_ks_pod_look(struct sl_ks *ks, struct sl_ks_pod *pod)
 	}
 	link_claim(ks, pod);
 	sl_ks_pod_place(ks, pod);
-	count(pod, pod->place.node);
 	if (pod->job)
 		sl_ks_job_changed(ks, pod->job);
 	sl_ks_order(ks, pod);
-	/* Found so: the writes of one that was killed in the middle. */
-	if (pod->step == SL_KS_IDLE && pod->place.node && !pod->is_bound &&
-		!pod->facts.is_leaving)
-		sl_ks_write(ks, pod);
+	sl_ks_pod_finish(ks, pod);
 }
 
 /* --- What the watch says. ----------------------------------------------------------------- */
@@ -235,11 +263,26 @@ static void meet(struct sl_ks *ks, struct sl_ks_pod *pod, const json_t *object)
 	join_job(ks, pod);
 }
 
+/* Another one has its name. It stays, with its place, until its last write is answered. */
+static bool retire(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	struct sl_ks_job *job = pod->job;
+
+	if ((job && !job->is_gang &&
+		    !sl_ks_retire(&ks->jobs_by_name, job, pod->facts.uid)) ||
+		!sl_ks_retire(&ks->pods_by_name, pod, pod->facts.uid))
+		return false;
+	pod->is_there = false;
+	sl_ks_pod_look(ks, pod);
+	return true;
+}
+
 void sl_ks_on_pod(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object)
 {
 	char key[SL_KS_NAME_MAX];
 	struct sl_ks_pod *pod;
 	struct sl_facts_pod facts;
+	bool is_same;
 
 	(void)sl_ks_key_of(key, object);
 	pod = sl_ks_find(&ks->pods_by_name, key);
@@ -253,15 +296,19 @@ void sl_ks_on_pod(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *
 	}
 	if (!sl_facts_pod(object, ks->options.name, &facts))
 		return;
-	/* One of that name that is gone, and whose last write is not answered yet. */
-	if (pod && strcmp(pod->facts.uid, facts.uid) != 0) {
-		sl_ks_forget_pod(ks, pod);
-		pod = NULL;
-	}
-	if (!pod)
+	is_same = pod && strcmp(pod->facts.uid, facts.uid) == 0;
+	/* A uid does not come back: this is older than what we know. */
+	if (is_same && !pod->is_there)
+		return;
+	if (pod && !is_same && !retire(ks, pod))
+		return;
+	if (!is_same)
 		pod = sl_ks_pod_of(ks, key);
 	if (!pod)
 		return;
+	/* Nor does a pod leave its node. */
+	if (!facts.node[0])
+		(void)memcpy(facts.node, pod->facts.node, sizeof(facts.node));
 	pod->facts = facts;
 	if (!pod->is_there)
 		meet(ks, pod, object);

@@ -1,0 +1,237 @@
+/*
+ * Where pods stand and whose a claim is, as watches say it: late, in any order, and after a restart.
+ */
+#include "store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define CLAIM(name) \
+	",\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimName\":\"" name "\"}]"
+#define CPU(count) \
+	",\"containers\":[{\"resources\":{\"requests\":{\"cpu\":\"" count "\"}}}]"
+#define ON_A ",\"nodeName\":\"a\""
+
+static void pair(const char *name, const char *memory)
+{
+	char spec[200];
+
+	(void)snprintf(spec, sizeof(spec),
+		",\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimName\":\"%s\"}]",
+		name);
+	store_claim(name, name, 5, memory);
+	stage_pod(SL_KUBE_ADDED, name, "", spec);
+}
+
+/* Another one of that name. */
+static void twin(const char *name, const char *meta, const char *spec)
+{
+	stage_event(SL_KS_WATCH_PODS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"%s\",\"namespace\":\"n\",\"uid\":\"%s-twin\"%s"
+		"},\"spec\":{\"schedulerName\":\"sluice\"%s}}",
+		name, name, meta, spec);
+}
+
+static unsigned int pods_known(void)
+{
+	unsigned int count = 0;
+
+	sl_list_foreach (link, &stage()->pods)
+		count++;
+	return count;
+}
+
+/* What the machine has of the pod's task. */
+static struct sl_cluster_task_view task(const char *name)
+{
+	const struct sl_ks_pod *pod = stage_find_pod(name);
+
+	assert_non_null(pod->job);
+	return sl_cluster_task(stage()->cluster, pod->job->index.id, pod->task);
+}
+
+static uint32_t gpu_mask(const char *name)
+{
+	return stage_find_pod(name)->place.gpu_mask;
+}
+
+static void node(void)
+{
+	stage_node(SL_KUBE_ADDED, "a", "", 8);
+	stage_slice(SL_KUBE_ADDED, "a", 1, 80);
+}
+
+static void start(void)
+{
+	stage_start(60 * SL_S);
+	node();
+}
+
+/* --- After a restart. --------------------------------------------------------------------- */
+
+static void a_member_is_made_anew_before_the_first_cycle(void **state)
+{
+	static const char gang[] =
+		",\"labels\":{\"sluice.dev/gang\":\"g\",\"sluice.dev/gang-min\":\"2\"}";
+
+	start();
+	stage_pod(SL_KUBE_ADDED, "m0", gang, "");
+	stage_pod(SL_KUBE_ADDED, "m1", gang, "");
+	stage_pod(SL_KUBE_ADDED, "m2", gang, "");
+	twin("m0", gang, "");
+	stage_sync();
+	assert_string_equal(stage_find_pod("m0")->facts.uid, "m0-twin");
+	assert_int_equal(pods_known(), 3);
+	store_serve_all();
+	assert_int_equal(store_bindings(), 3);
+}
+
+/* The pod is met before its node is known to the machine. */
+static void a_share_found_half_written_stays_a_share(void **state)
+{
+	start();
+	store_allocated("p", "10Gi", "a", "p", "");
+	stage_pod(SL_KUBE_ADDED, "p", "", CLAIM("p"));
+	stage_sync();
+	store_serve_all();
+	assert_int_equal(store_bindings(), 1);
+	assert_int_equal(task("p").place.milli, 125);
+	pair("q", "60Gi");
+	store_serve_all();
+	assert_int_equal(store_bindings(), 1);
+}
+
+/* What its claim names is known last. */
+static void a_share_is_bound_that_was_found_before_its_node(void **state)
+{
+	stage_start(60 * SL_S);
+	store_allocated("p", "10Gi", "a", "p", "");
+	stage_pod(SL_KUBE_ADDED, "p", "", CLAIM("p"));
+	node();
+	stage_sync();
+	store_serve_all();
+	assert_int_equal(store_bindings(), 1);
+	assert_int_equal(task("p").state, SL_TASK_RUNNING);
+}
+
+static void a_pod_whose_device_is_unknown_has_its_cores(void **state)
+{
+	stage_start(60 * SL_S);
+	stage_node(SL_KUBE_ADDED, "a", "", 8);
+	store_allocated("runs", "80Gi", "a", "runs", "");
+	stage_pod(SL_KUBE_ADDED, "runs", "", ON_A CLAIM("runs") CPU("7"));
+	stage_sync();
+	stage_pod(SL_KUBE_ADDED, "q", "", CPU("7"));
+	stage_settle();
+	assert_string_equal(stage_place("q"), "");
+	assert_int_equal(stage_find_pod("runs")->place.node->pods, 1);
+	stage_slice(SL_KUBE_ADDED, "a", 1, 80);
+	pair("gpu", "1Gi");
+	stage_settle();
+	assert_int_equal(gpu_mask("runs"), 1);
+	assert_int_equal(task("runs").place.milli, SL_FIT_WHOLE);
+	assert_string_equal(stage_place("gpu"), "");
+}
+
+/* --- Two pods, one claim. ----------------------------------------------------------------- */
+
+static void a_claim_is_whose_it_is_allocated_to(void **state)
+{
+	static const char *const rows[] = {"the claim comes first", "pods come first"};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		start();
+		if (i == 0)
+			store_allocated("c", "80Gi", "a", "runs", "");
+		stage_pod(SL_KUBE_ADDED, "a-waits", "", CLAIM("c"));
+		stage_pod(SL_KUBE_ADDED, "runs", "", ON_A CLAIM("c"));
+		if (i == 1)
+			store_allocated("c", "80Gi", "a", "runs", "");
+		stage_sync();
+		assert_row_u64(rows[i], gpu_mask("runs"), 1);
+		assert_row_u64(rows[i], task("runs").state, SL_TASK_RUNNING);
+		assert_row_text(rows[i], stage_place("a-waits"), "");
+		/* It comes to the other one. */
+		stage_pod(SL_KUBE_DELETED, "runs", "", CLAIM("c"));
+		store_claim("c", "c", 9, "80Gi");
+		store_serve_all();
+		assert_row_u64(rows[i], store_bindings(), 1);
+		assert_row_text(rows[i], stage_place("a-waits"), "a");
+		store_close(state);
+	}
+}
+
+static void a_claim_is_dropped_that_two_pods_named(void **state)
+{
+	node();
+	store_claim("c", "c", 5, "90Gi");
+	stage_pod(SL_KUBE_ADDED, "one", "", CLAIM("c"));
+	stage_pod(SL_KUBE_ADDED, "two", "", CLAIM("c"));
+	stage_settle();
+	store_event(SL_KUBE_DELETED, "c");
+	stage_pod(SL_KUBE_DELETED, "one", "", CLAIM("c"));
+	stage_settle();
+	stage_pod(SL_KUBE_MODIFIED, "two", ",\"labels\":{\"x\":\"y\"}", CLAIM("c"));
+	stage_settle();
+	store_claim("c", "new", 9, "80Gi");
+	store_serve_all();
+	assert_int_equal(store_bindings(), 1);
+}
+
+/* --- Late events. ------------------------------------------------------------------------- */
+
+static void a_bound_pod_stays_on_its_node(void **state)
+{
+	node();
+	stage_pod(SL_KUBE_ADDED, "p", "", CPU("7"));
+	store_serve_all();
+	assert_int_equal(store_bindings(), 1);
+	stage_pod(SL_KUBE_MODIFIED, "p", ",\"labels\":{\"x\":\"y\"}", CPU("7"));
+	stage_settle();
+	assert_string_equal(stage_place("p"), "a");
+	stage_pod(SL_KUBE_ADDED, "q", "", CPU("7"));
+	store_serve_all();
+	assert_int_equal(store_bindings(), 0);
+}
+
+/* What is known of "c" is newer than what the watch tells. */
+static void an_older_claim_overwrites_no_newer_one(void **state)
+{
+	static const char older[] =
+		"{\"metadata\":{\"name\":\"c\",\"namespace\":\"n\",\"uid\":\"%s\","
+		"\"resourceVersion\":\"%d\"}}";
+	const struct sl_ks_claim *claim;
+
+	store_claim("c", "new", 20, "10Gi");
+	stage_pod(SL_KUBE_ADDED, "p", "", CLAIM("c"));
+	claim = stage_find_pod("p")->claim;
+	stage_event(SL_KS_WATCH_CLAIMS, SL_KUBE_MODIFIED, older, "old", 15);
+	assert_string_equal(claim->facts.uid, "new");
+	stage_event(SL_KS_WATCH_CLAIMS, SL_KUBE_DELETED, older, "old", 16);
+	assert_true(claim->is_there);
+	/* Nor does one come back that is gone. */
+	store_event(SL_KUBE_DELETED, "c");
+	store_event(SL_KUBE_MODIFIED, "c");
+	assert_false(claim->is_there);
+	store_claim("c", "newer", 30, "10Gi");
+	assert_true(claim->is_there);
+}
+
+#define TEST(name)     cmocka_unit_test_setup_teardown(name, stage_open, store_close)
+#define TEST_NEW(name) cmocka_unit_test_teardown(name, store_close)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST_NEW(a_member_is_made_anew_before_the_first_cycle),
+		TEST_NEW(a_share_found_half_written_stays_a_share),
+		TEST_NEW(a_share_is_bound_that_was_found_before_its_node),
+		TEST_NEW(a_pod_whose_device_is_unknown_has_its_cores),
+		cmocka_unit_test(a_claim_is_whose_it_is_allocated_to),
+		TEST(a_claim_is_dropped_that_two_pods_named),
+		TEST(a_bound_pod_stays_on_its_node),
+		TEST(an_older_claim_overwrites_no_newer_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
