@@ -217,6 +217,31 @@ static void an_older_claim_overwrites_no_newer_one(void **state)
 	assert_true(claim->is_there);
 }
 
+/* The last write for a pod may have been done until it is answered, whatever has its name now. */
+static void a_write_for_a_pod_that_was_replaced_keeps_its_place(void **state)
+{
+	node();
+	pair("p", "80Gi");
+	stage_settle();
+	store_serve(stage_find_call("/resourceclaims/p"));
+	assert_non_null(stage_find_call("/resourceclaims/p/status"));
+	twin("p", "", CLAIM("p"));
+	pair("q", "10Gi");
+	stage_settle();
+	assert_int_equal(pods_known(), 3);
+	assert_null(stage_find_call("/resourceclaims/q"));
+	assert_string_equal(stage_place("p"), "");
+	stage_answer(stage_find_call("/resourceclaims/p/status"), 503, NULL);
+	stage_settle();
+	assert_null(stage_find_call("/resourceclaims/q"));
+	/* It was not done. */
+	store_serve(stage_find_call("/resourceclaims/p"));
+	stage_settle();
+	assert_int_equal(pods_known(), 2);
+	store_serve_all();
+	assert_int_equal(store_bindings(), 1);
+}
+
 #define TEST(name)     cmocka_unit_test_setup_teardown(name, stage_open, store_close)
 #define TEST_NEW(name) cmocka_unit_test_teardown(name, store_close)
 
@@ -231,6 +256,7 @@ int main(void)
 		TEST(a_claim_is_dropped_that_two_pods_named),
 		TEST(a_bound_pod_stays_on_its_node),
 		TEST(an_older_claim_overwrites_no_newer_one),
+		TEST(a_write_for_a_pod_that_was_replaced_keeps_its_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

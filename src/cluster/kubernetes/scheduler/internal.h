@@ -39,7 +39,7 @@
 #define SL_KS_PROJECTS_MOST 4096u
 /* Kinds of node that rules of pods tell apart: pools of the machine. */
 #define SL_KS_KINDS 31u
-/* Of pods being placed at a time; each has one call under way. */
+/* Writes under way at a time that place pods. */
 #define SL_KS_WRITES 20u
 /* Between namespace and name of a gang's job; no name of a pod has a colon. */
 #define SL_KS_GANG     "gang:"
@@ -136,7 +136,7 @@ enum sl_ks_believed {
 
 enum sl_ks_step {
 	SL_KS_IDLE = 0,
-	SL_KS_WAITS_FOR_TURN,
+	SL_KS_WAITS_FOR_TURN, /* what was written so far is known */
 	SL_KS_PROTECT,        /* the claim's finalizer */
 	SL_KS_ALLOCATE,       /* the claim's status */
 	SL_KS_BIND,
@@ -330,6 +330,8 @@ void sl_ks_believe(struct sl_ks_pod *pod, enum sl_ks_believed believed,
 /* May it be a task? Else why says why not. */
 bool sl_ks_pod_is_ready(const struct sl_ks_pod *pod, char *why, size_t size);
 struct sl_need sl_ks_pod_need(const struct sl_ks *ks, const struct sl_ks_pod *pod);
+/* Is pod->place one that the machine could give it, as node and claim are now? */
+bool sl_ks_pod_fits(const struct sl_ks *ks, const struct sl_ks_pod *pod);
 
 /* --- jobs.c --- */
 void sl_ks_job_changed(struct sl_ks *ks, struct sl_ks_job *job);
@@ -365,8 +367,6 @@ SL_MUST_CHECK int sl_ks_drive_open(struct sl_ks *ks);
 /* --- write.c --- */
 /* At pod->place. */
 void sl_ks_write(struct sl_ks *ks, struct sl_ks_pod *pod);
-/* No more of it. */
-void sl_ks_write_end(struct sl_ks *ks, struct sl_ks_pod *pod);
 
 /* --- order.c --- */
 /* Writes what is due, and hears what the node has confirmed. */

@@ -140,6 +140,28 @@ struct sl_need sl_ks_pod_need(const struct sl_ks *ks, const struct sl_ks_pod *po
 	return need;
 }
 
+static bool is_closed(const struct sl_ks_place *place)
+{
+	bool is_closed = place->node->facts.is_closed;
+
+	for (uint32_t mask = place->gpu_mask; mask; mask &= mask - 1)
+		is_closed |= place->node->gpu[__builtin_ctz(mask)].is_closed;
+	return is_closed;
+}
+
+bool sl_ks_pod_fits(const struct sl_ks *ks, const struct sl_ks_pod *pod)
+{
+	const struct sl_ks_node *node = pod->place.node;
+	struct sl_need need = sl_ks_pod_need(ks, pod);
+	struct sl_fit_node fit;
+
+	sl_fit_node_init(&fit, node->told_cpu, node->told_mib, (uint16_t)node->told_gpus,
+		node->told_gpu_mib, node->told_model, (uint8_t)node->kind);
+	return !is_closed(&pod->place) && sl_fit_ever(&fit, &need) &&
+	       need.gpus == __builtin_popcount(pod->place.gpu_mask) &&
+	       sl_fit_milli(&fit, &need) <= pod->place.milli;
+}
+
 /* --- Where it stands. --------------------------------------------------------------------- */
 
 /* A claim has one pod: the one that it is allocated to, else the first that names it. */

@@ -43,7 +43,9 @@ static uint32_t text_of(
 				  : sl_cluster_job(ks->cluster, job->index.id).because;
 	if (because.reason == SL_PENDING_NONE)
 		return 0;
-	if (because.reason == SL_PENDING_BIND_REFUSED && pod->trouble[0]) {
+	if ((because.reason == SL_PENDING_BIND_REFUSED ||
+		    because.reason == SL_PENDING_BACK_OFF) &&
+		pod->trouble[0]) {
 		(void)snprintf(text, size, "%s", pod->trouble);
 		return KIND_TEXT + 1;
 	}

@@ -2,7 +2,7 @@
  * write - the calls that place a pod
  *
  * With a claim: its finalizer, its status, the binding; three calls, each the condition of the
- * next.
+ * next. Before each of them next_step() looks at pod, claim and node as they are by then.
  * Writes to a claim name the version that was read, so that nobody is overwritten. When an answer
  * says nothing about what happened (no connection, time, 5xx), the object is read, and the place
  * stays taken until that has shown that nothing was written. Only then may the machine give it to
@@ -25,38 +25,49 @@
 #define CLAIM_PATH     "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s%s"
 #define POD_PATH       "/api/v1/namespaces/%s/pods/%s%s"
 
-static void advance(struct sl_ks *ks, struct sl_ks_pod *pod);
 static void ask(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after);
 
-static void serve_turns(struct sl_ks *ks)
-{
-	while (ks->writing < SL_KS_WRITES && !sl_list_is_empty(&ks->turns)) {
-		struct sl_ks_pod *pod =
-			SL_LIST_ENTRY(ks->turns.next, struct sl_ks_pod, turn);
+/* --- Steps. ------------------------------------------------------------------------------- */
 
-		sl_list_unlink(&pod->turn);
-		ks->writing++;
-		advance(ks, pod);
-	}
+static bool is_write(enum sl_ks_step step)
+{
+	return step == SL_KS_PROTECT || step == SL_KS_ALLOCATE || step == SL_KS_BIND;
 }
 
-void sl_ks_write_end(struct sl_ks *ks, struct sl_ks_pod *pod)
+/* Only writes are counted: a pod that is looked at after a back-off keeps no other one waiting. */
+static void enter(struct sl_ks *ks, struct sl_ks_pod *pod, enum sl_ks_step step)
 {
-	sl_kube_cancel(&pod->call);
-	if (pod->step != SL_KS_IDLE && pod->step != SL_KS_WAITS_FOR_TURN)
-		ks->writing--;
-	sl_list_unlink(&pod->turn);
-	pod->step = SL_KS_IDLE;
+	ks->writing += is_write(step);
+	ks->writing -= is_write(pod->step);
+	pod->step = step;
+}
+
+static void end(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	enter(ks, pod, SL_KS_IDLE);
 	pod->backoff = (struct sl_kube_backoff){0};
 }
 
-void sl_ks_write(struct sl_ks *ks, struct sl_ks_pod *pod)
+/* Which write is next, by what is known now. SL_KS_IDLE: none, and why says why. */
+static enum sl_ks_step next_step(
+	const struct sl_ks *ks, const struct sl_ks_pod *pod, char *why, size_t size)
 {
-	if (pod->step != SL_KS_IDLE)
-		return;
-	pod->step = SL_KS_WAITS_FOR_TURN;
-	sl_list_push_tail(&ks->turns, &pod->turn);
-	serve_turns(ks);
+	const struct sl_ks_claim *claim = pod->claim;
+	bool stays = pod->is_there && !pod->facts.is_over && !pod->facts.is_leaving;
+
+	/* There is no other place for it any more, whatever becomes of claim and node. */
+	if (stays && claim && sl_ks_claim_is_for(claim, pod))
+		return SL_KS_BIND;
+	if (!sl_ks_pod_is_ready(pod, why, size))
+		return SL_KS_IDLE;
+	if (!sl_ks_pod_fits(ks, pod)) {
+		(void)snprintf(why, size, "node %.100s or the claim changed meanwhile",
+			pod->place.node->named.key);
+		return SL_KS_IDLE;
+	}
+	if (!claim)
+		return SL_KS_BIND;
+	return claim->facts.is_protected ? SL_KS_ALLOCATE : SL_KS_PROTECT;
 }
 
 /* --- What comes of it. -------------------------------------------------------------------- */
@@ -66,7 +77,7 @@ static void succeed(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
 
-	sl_ks_write_end(ks, pod);
+	end(ks, pod);
 	pod->is_bound = true;
 	pod->trouble[0] = '\0';
 	ks->bound++;
@@ -75,58 +86,103 @@ static void succeed(struct sl_ks *ks, struct sl_ks_pod *pod)
 		event.task_runs.task = pod->task;
 		sl_ks_step(ks, &event);
 	}
-	/* Without a claim spec.nodeName says so, which is on its way. */
-	if (!pod->claim)
+	/* The watch will say so. */
+	if (!pod->facts.node[0])
 		(void)snprintf(pod->facts.node, sizeof(pod->facts.node), "%s",
 			pod->place.node->named.key);
-	sl_debug("pod %s is on node %s", pod->named.key, pod->place.node->named.key);
+	sl_debug("pod %s is on node %s", pod->named.key, pod->facts.node);
 	sl_ks_pod_look(ks, pod);
-	serve_turns(ks);
 }
 
-/* Nothing was written, or all of it can be seen. */
-static void give_up(struct sl_ks *ks, struct sl_ks_pod *pod, const char *why)
+/* The machine queues it again; has_failed: not at once, and ever less often. */
+static void queue_again(struct sl_ks *ks, struct sl_ks_pod *pod, bool has_failed)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_REFUSED};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
+	struct sl_cluster_task_view task;
 
+	event.task_ended.job = pod->job->index.id;
+	event.task_ended.task = pod->task;
+	event.task_ended.again = 1;
+	event.task_ended.failed = has_failed;
+	sl_ks_step(ks, &event);
+	task = sl_cluster_task(ks->cluster, pod->job->index.id, pod->task);
+	/* Else its job is made anew. */
+	if (task.state == SL_TASK_PENDING && !task.parked)
+		sl_ks_believe(pod, SL_KS_QUEUED, NULL);
+}
+
+/* Nothing was written, or all of it can be seen. is_refused: by the API server. */
+static void give_up(
+	struct sl_ks *ks, struct sl_ks_pod *pod, const char *why, bool is_refused)
+{
 	sl_info("pod %s is not placed: %s", pod->named.key, why);
 	(void)snprintf(pod->trouble, sizeof(pod->trouble), "%s", why);
-	sl_ks_write_end(ks, pod);
+	end(ks, pod);
 	sl_ks_pod_place(ks, pod);
-	if (!pod->place.node && pod->believed == SL_KS_PLACED && pod->job->index.id) {
-		event.bind_refused.job = pod->job->index.id;
-		event.bind_refused.task = pod->task;
-		sl_ks_step(ks, &event);
-		sl_ks_believe(pod, SL_KS_QUEUED, NULL);
-	}
+	if (!pod->place.node && pod->believed == SL_KS_PLACED && pod->job->index.id)
+		queue_again(ks, pod, is_refused);
 	sl_ks_pod_look(ks, pod);
+}
+
+/* --- Turns. ------------------------------------------------------------------------------- */
+
+static void advance(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	char why[sizeof(pod->trouble)];
+	enum sl_ks_step next;
+
+	if (pod->is_bound && pod->is_there) {
+		succeed(ks, pod);
+		return;
+	}
+	next = next_step(ks, pod, why, sizeof(why));
+	if (next == SL_KS_IDLE) {
+		give_up(ks, pod, why, false);
+		return;
+	}
+	enter(ks, pod, next);
+	ask(ks, pod, 0);
+}
+
+static void serve_turns(struct sl_ks *ks)
+{
+	while (ks->writing < SL_KS_WRITES && !sl_list_is_empty(&ks->turns)) {
+		struct sl_ks_pod *pod =
+			SL_LIST_ENTRY(ks->turns.next, struct sl_ks_pod, turn);
+
+		sl_list_unlink(&pod->turn);
+		advance(ks, pod);
+	}
+}
+
+void sl_ks_write(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	if (pod->step != SL_KS_IDLE)
+		return;
+	enter(ks, pod, SL_KS_WAITS_FOR_TURN);
+	sl_list_push_tail(&ks->turns, &pod->turn);
 	serve_turns(ks);
 }
 
-/* Which call is next, by what is known of the claim. SL_KS_IDLE: it cannot be placed so. */
-static enum sl_ks_step next_step(const struct sl_ks_pod *pod)
+/* A pod that has begun comes before those that have not. */
+static void go_on(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
-	const struct sl_ks_claim *claim = pod->claim;
-
-	if (!pod->facts.claim[0])
-		return SL_KS_BIND;
-	if (!claim || !claim->is_there || claim->facts.is_leaving)
-		return SL_KS_IDLE;
-	if (claim->facts.is_allocated)
-		return sl_ks_claim_is_for(claim, pod) ? SL_KS_BIND : SL_KS_IDLE;
-	return claim->facts.is_protected ? SL_KS_ALLOCATE : SL_KS_PROTECT;
+	enter(ks, pod, SL_KS_WAITS_FOR_TURN);
+	sl_list_push_head(&ks->turns, &pod->turn);
 }
+
+/* --- Answers. ----------------------------------------------------------------------------- */
 
 static void on_claim(
 	struct sl_ks *ks, struct sl_ks_pod *pod, const struct sl_kube_answer *answer)
 {
 	if (answer->status == 404) {
-		give_up(ks, pod, "its claim is gone");
+		give_up(ks, pod, "its claim is gone", true);
 		return;
 	}
 	/* The handler of the watch takes it; the step is not idle, so the place stays. */
 	sl_ks_on_claim(ks, SL_KUBE_MODIFIED, answer->body);
-	advance(ks, pod);
+	go_on(ks, pod);
 }
 
 static void on_pod(
@@ -138,11 +194,12 @@ static void on_pod(
 	if (answer->status == 404 || strcmp(uid, pod->facts.uid) != 0) {
 		/* The watch will say so. */
 		pod->is_there = false;
-		give_up(ks, pod, "the pod is gone");
+		give_up(ks, pod, "the pod is gone", true);
 	} else if (node[0]) {
+		(void)snprintf(pod->facts.node, sizeof(pod->facts.node), "%s", node);
 		succeed(ks, pod);
 	} else {
-		advance(ks, pod);
+		go_on(ks, pod);
 	}
 }
 
@@ -166,9 +223,10 @@ static void look(struct sl_ks *ks, struct sl_ks_pod *pod,
 
 	(void)snprintf(pod->trouble, sizeof(pod->trouble), "%s", answer->error);
 	sl_debug("pod %s: %s", pod->named.key, answer->error);
-	pod->step = pod->step == SL_KS_BIND || pod->step == SL_KS_LOOK_POD
-			    ? SL_KS_LOOK_POD
-			    : SL_KS_LOOK_CLAIM;
+	enter(ks, pod,
+		pod->step == SL_KS_BIND || pod->step == SL_KS_LOOK_POD
+			? SL_KS_LOOK_POD
+			: SL_KS_LOOK_CLAIM);
 	ask(ks, pod, at_once && is_first ? 0 : after);
 }
 
@@ -188,7 +246,8 @@ static void on_done(void *context, const struct sl_kube_answer *answer)
 	else if (is_unknown || looks || answer->status == 409 || pod->step == SL_KS_BIND)
 		look(ks, pod, answer, answer->status == 409);
 	else
-		give_up(ks, pod, answer->error);
+		give_up(ks, pod, answer->error, true);
+	serve_turns(ks);
 }
 
 /* --- The calls. --------------------------------------------------------------------------- */
@@ -276,17 +335,4 @@ static void ask(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after)
 	json_decref(body);
 	if (r < 0)
 		sl_error_log("pod %s cannot be placed: %s", pod->named.key, strerror(-r));
-}
-
-static void advance(struct sl_ks *ks, struct sl_ks_pod *pod)
-{
-	enum sl_ks_step next = next_step(pod);
-
-	if (next == SL_KS_IDLE) {
-		pod->step = SL_KS_LOOK_CLAIM;
-		give_up(ks, pod, "its claim is gone, or was taken");
-		return;
-	}
-	pod->step = next;
-	ask(ks, pod, 0);
 }
