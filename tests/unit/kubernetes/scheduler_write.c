@@ -140,6 +140,14 @@ static void a_claim_that_grew_while_it_waited(void **state)
 	assert_string_equal(store_consumed("p"), "80Gi");
 }
 
+static void a_node_has_no_more_pods_than_it_may(void **state)
+{
+	nodes(8, 5);
+	pairs(12);
+	store_serve_all();
+	assert_int_equal(store_bindings(), 5);
+}
+
 /* A cordon counts for what is not allocated yet, also for what waits for its turn. */
 static void nothing_is_written_to_a_node_that_closes(void **state)
 {
@@ -322,6 +330,7 @@ int main(void)
 		cmocka_unit_test_teardown(a_claim_that_is_leaving_is_bound, store_close),
 		TEST(a_claim_that_grew_before_it_was_written),
 		TEST(a_claim_that_grew_while_it_waited),
+		TEST(a_node_has_no_more_pods_than_it_may),
 		cmocka_unit_test(nothing_is_written_to_a_node_that_closes),
 		TEST(nothing_is_written_for_a_pod_that_goes),
 		TEST(a_pod_that_is_gone_stays_so),

@@ -151,6 +151,8 @@ static void bind(struct sl_ks *ks, const struct sl_cluster_action *action)
 		(struct sl_ks_place){node, action->bind.gpu_mask, action->bind.milli};
 	sl_ks_believe(pod, SL_KS_PLACED, &pod->place);
 	sl_ks_write(ks, pod);
+	/* The next one for this node sees that it is there. */
+	sl_ks_pod_place(ks, pod);
 }
 
 static void carry_out(struct sl_ks *ks)
