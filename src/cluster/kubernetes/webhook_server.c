@@ -29,6 +29,9 @@
 /* Of a body, before more is asked for. */
 #define FIRST_ROOM  (16u << 10)
 #define ACCURACY_US 1000
+/* Of the library in a row: each takes 16 KiB of a body, and the timer costs 1 ms. Then the rest of
+ * the loop has its turn. */
+#define RUNS_MAX 64
 
 struct sl_webhook_server {
 	sd_event *loop;
@@ -135,11 +138,16 @@ static void set_timer(sd_event_source *timer, sl_ns span)
 static void run(struct sl_webhook_server *server)
 {
 	MHD_UNSIGNED_LONG_LONG wait_ms = 0;
+	unsigned int runs = 0;
+	bool waits;
 
 	if (!server->http)
 		return;
-	(void)MHD_run(server->http);
-	if (MHD_get_timeout(server->http, &wait_ms) == MHD_YES)
+	do {
+		(void)MHD_run(server->http);
+		waits = MHD_get_timeout(server->http, &wait_ms) == MHD_YES;
+	} while (waits && wait_ms == 0 && ++runs < RUNS_MAX);
+	if (waits)
 		set_timer(server->again, wait_ms * SL_MS);
 	else
 		(void)sd_event_source_set_enabled(server->again, SD_EVENT_OFF);
