@@ -14,6 +14,7 @@ static struct {
 	char holder[64];
 	int version;
 	bool exists, is_mute; /* mute: it takes nothing any more */
+	unsigned int hung;
 	unsigned int writes;
 } object;
 
@@ -36,7 +37,10 @@ static void serve(struct exchange *exchange)
 	json_t *body = exchange->body[0] ? json_loads(exchange->body, 0, NULL) : NULL;
 	const char *version = sl_kube_text_at(body, "metadata", "resourceVersion", NULL);
 
-	if (object.is_mute) {
+	if (strcmp(exchange->path, "/hang") == 0) {
+		exchange->how = HANG;
+		object.hung++;
+	} else if (object.is_mute) {
 		exchange->status = 503;
 	} else if (strcmp(exchange->method, "GET") == 0) {
 		exchange->status = object.exists ? 200 : 404;
@@ -76,10 +80,11 @@ static int on_late(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* Until it has the lease, or (wants_lost) has lost it again. The exit code of the loop. */
-static int play(bool wants_lost, uint64_t most_s)
+/* Until it has the lease, or (wants_lost) has lost it again. others: calls that are not answered.
+ * The exit code of the loop. */
+static int play(bool wants_lost, uint64_t most_s, unsigned int others)
 {
-	struct sl_kube_config config = server_config();
+	struct sl_kube_config config = server_config(), own = server_config();
 	int r;
 
 	s = (typeof(s)){.wants_lost = wants_lost};
@@ -87,6 +92,12 @@ static int play(bool wants_lost, uint64_t most_s)
 		.namespace = "sluice", .identity = "me", .lease = LEASE};
 	assert_int_equal(sd_event_new(&s.ks.loop), 0);
 	assert_int_equal(sl_kube_new(&s.ks.kube, s.ks.loop, &config), 0);
+	assert_int_equal(sl_kube_new(&s.ks.lease_kube, s.ks.loop, &own), 0);
+	for (unsigned int i = 0; i < others; i++)
+		assert_int_equal(
+			sl_kube_call(s.ks.kube,
+				&(struct sl_kube_request){.path = "/hang"}, NULL),
+			0);
 	assert_int_equal(sd_event_add_time_relative(s.ks.loop, NULL, CLOCK_MONOTONIC,
 				 most_s * 1000000, 0, on_late, s.ks.loop),
 		0);
@@ -99,13 +110,14 @@ static void end(void)
 {
 	s.ks.lease = sl_ks_lease_free(s.ks.lease);
 	s.ks.kube = sl_kube_free(s.ks.kube);
+	s.ks.lease_kube = sl_kube_free(s.ks.lease_kube);
 	s.ks.loop = sd_event_unref(s.ks.loop);
 }
 
 static void takes_what_is_not_there(void **state)
 {
 	object = (typeof(object)){0};
-	assert_int_equal(play(false, 60), 0);
+	assert_int_equal(play(false, 60, 0), 0);
 	assert_int_equal(s.held, 1);
 	assert_string_equal(object.holder, "me");
 	assert_true(sl_ks_lease_left(s.ks.lease) > 0);
@@ -120,7 +132,7 @@ static void waits_for_one_that_is_gone(void **state)
 	sl_ns began = sl_clock_now();
 
 	object = (typeof(object)){.exists = true, .version = 7, .holder = "other"};
-	assert_int_equal(play(false, 60), 0);
+	assert_int_equal(play(false, 60, 0), 0);
 	assert_int_equal(s.held, 1);
 	assert_true(sl_clock_now() - began >= LEASE);
 	assert_int_equal(object.writes, 1);
@@ -133,10 +145,20 @@ static void gives_up_in_time(void **state)
 	sl_ns left;
 
 	object = (typeof(object)){0};
-	assert_int_equal(play(true, 60), 0);
+	assert_int_equal(play(true, 60, 0), 0);
 	assert_int_equal(s.lost, 1);
 	left = sl_ks_lease_left(s.ks.lease);
 	assert_true(left == 0);
+	end();
+}
+
+/* Calls that wait for answers, more than a client has connections, keep no Lease waiting. */
+static void other_calls_are_not_in_its_way(void **state)
+{
+	object = (typeof(object)){0};
+	assert_int_equal(play(false, 10, 60), 0);
+	assert_int_equal(s.held, 1);
+	assert_true(object.hung > 0);
 	end();
 }
 
@@ -158,6 +180,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(takes_what_is_not_there, start, stop),
 		cmocka_unit_test_setup_teardown(waits_for_one_that_is_gone, start, stop),
 		cmocka_unit_test_setup_teardown(gives_up_in_time, start, stop),
+		cmocka_unit_test_setup_teardown(
+			other_calls_are_not_in_its_way, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

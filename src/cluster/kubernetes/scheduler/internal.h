@@ -228,6 +228,7 @@ struct sl_ks {
 	sd_event *loop;
 	sd_event_source *timer, *teller;
 	struct sl_kube *kube;
+	struct sl_kube *lease_kube; /* its own: calls of others never keep it waiting */
 	struct sl_kube_watch *watch[SL_KS_WATCHES];
 	uint32_t synced;
 	struct sl_ks_lease *lease;

@@ -64,7 +64,7 @@ static void call(struct sl_ks_lease *lease, enum sl_kube_verb verb, json_t *body
 	(void)snprintf(path, sizeof(path), "%s%s", lease->path,
 		verb == SL_KUBE_POST ? "" : "/sluice-scheduler");
 	lease->asked_at = sl_clock_now();
-	r = sl_kube_call(lease->ks->kube,
+	r = sl_kube_call(lease->ks->lease_kube,
 		&(struct sl_kube_request){.verb = verb,
 			.path = path,
 			.body = body,

@@ -130,12 +130,17 @@ static void on_lost(struct sl_ks *ks)
 
 static int open_all(struct sl_ks *ks, struct sl_error *err)
 {
-	struct sl_kube_config config = {0};
-	int r = sl_kube_config_find(&config, ks->options.kubeconfig, err);
+	struct sl_kube **const kubes[] = {&ks->kube, &ks->lease_kube};
+	int r = 0;
 
-	if (r < 0)
-		return r;
-	r = sl_kube_new(&ks->kube, ks->loop, &config);
+	for (size_t i = 0; r == 0 && i < SL_ARRAY_LEN(kubes); i++) {
+		struct sl_kube_config config = {0};
+
+		r = sl_kube_config_find(&config, ks->options.kubeconfig, err);
+		if (r < 0)
+			return r;
+		r = sl_kube_new(kubes[i], ks->loop, &config);
+	}
 	if (r == 0)
 		r = sl_ks_drive_open(ks);
 	if (r == 0)
@@ -190,6 +195,7 @@ struct sl_ks *sl_kube_scheduler_free(struct sl_ks *ks)
 	sl_ks_free_spaces(ks);
 	sl_ks_free_groups(ks);
 	ks->kube = sl_kube_free(ks->kube);
+	ks->lease_kube = sl_kube_free(ks->lease_kube);
 	ks->timer = sd_event_source_disable_unref(ks->timer);
 	ks->teller = sd_event_source_disable_unref(ks->teller);
 	ks->arena = sl_arena_free(ks->arena);
