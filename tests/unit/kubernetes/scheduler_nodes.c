@@ -123,6 +123,37 @@ static void rules_are_forgotten(void **state)
 	assert_string_equal(stage_place("q"), "a");
 }
 
+static void nodes_are_forgotten(void **state)
+{
+	stage_node(SL_KUBE_ADDED, "a", "", 1);
+	stage_slice(SL_KUBE_ADDED, "a", 2, 16);
+	stage_node(SL_KUBE_ADDED, "b", "", 1);
+	stage_pod(SL_KUBE_ADDED, "p", "", ",\"nodeName\":\"a\"" ONE_CPU);
+	stage_settle();
+	stage_node(SL_KUBE_DELETED, "b", "", 1);
+	stage_node(SL_KUBE_DELETED, "a", "", 1);
+	stage_slice(SL_KUBE_DELETED, "a", 2, 16);
+	for (int i = 0; i < 2; i++) {
+		stage()->nodes_changed = true;
+		stage_settle();
+	}
+	/* A pod stands there yet. */
+	assert_null(sl_ks_find(&stage()->nodes_by_name, "b"));
+	assert_non_null(sl_ks_find(&stage()->nodes_by_name, "a"));
+	stage_pod(SL_KUBE_DELETED, "p", "", "");
+	stage_settle();
+	for (int i = 0; i < 2; i++) {
+		stage()->nodes_changed = true;
+		stage_settle();
+	}
+	assert_int_equal(count(&stage()->nodes), 0);
+	stage_node(SL_KUBE_ADDED, "a", "", 1);
+	stage_slice(SL_KUBE_ADDED, "a", 2, 16);
+	stage_pod(SL_KUBE_ADDED, "q", "", ONE_CPU);
+	stage_settle();
+	assert_string_equal(stage_place("q"), "a");
+}
+
 /* Nodes that are gone are of no kind. */
 static void nodes_that_are_gone_leave_kinds_to_others(void **state)
 {
@@ -169,6 +200,7 @@ int main(void)
 		TEST(a_label_that_is_gone_counts_no_more),
 		TEST(new_rules_split_kinds),
 		TEST(rules_are_forgotten),
+		TEST(nodes_are_forgotten),
 		TEST(nodes_that_are_gone_leave_kinds_to_others),
 		TEST(nodes_without_gpus_have_no_limit),
 	};

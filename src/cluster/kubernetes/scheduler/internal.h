@@ -280,6 +280,8 @@ struct sl_ks_job *sl_ks_job_of(struct sl_ks *ks, const char *key, bool is_gang);
 struct sl_ks_rules *sl_ks_rules_of(struct sl_ks *ks, const json_t *pod);
 /* Rules that no pod has. */
 void sl_ks_drop_unused_rules(struct sl_ks *ks);
+/* Nothing may stand there. */
+void sl_ks_drop_node(struct sl_ks *ks, struct sl_ks_node *node);
 /* Those that nothing stands for any more go. */
 void sl_ks_drop_claim(struct sl_ks *ks, struct sl_ks_claim *claim);
 void sl_ks_drop_pod(struct sl_ks *ks, struct sl_ks_pod *pod);

@@ -509,10 +509,23 @@ static void settle_node(struct sl_ks *ks, struct sl_ks_node *node)
 		lose_node(ks, node);
 }
 
+/* What has a place is counted there, and what the machine has on a node keeps that in it. */
+static void drop_nodes(struct sl_ks *ks)
+{
+	sl_list_foreach_safe (link, &ks->nodes) {
+		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
+
+		if (!node->is_there && !node->has_slice && !node->in_machine &&
+			!node->pods)
+			sl_ks_drop_node(ks, node);
+	}
+}
+
 void sl_ks_settle_nodes(struct sl_ks *ks)
 {
 	if (!ks->nodes_changed)
 		return;
+	drop_nodes(ks);
 	sl_ks_sort_nodes(ks);
 	sl_list_foreach (link, &ks->nodes) {
 		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);

@@ -183,6 +183,13 @@ void sl_ks_drop_unused_rules(struct sl_ks *ks)
 	}
 }
 
+void sl_ks_drop_node(struct sl_ks *ks, struct sl_ks_node *node)
+{
+	sl_list_unlink(&node->link);
+	json_decref(node->labels);
+	unmake(&ks->nodes_by_name, &node->named);
+}
+
 void sl_ks_drop_claim(struct sl_ks *ks, struct sl_ks_claim *claim)
 {
 	if (claim->is_there || claim->pod || claim->holder)
@@ -228,13 +235,8 @@ void sl_ks_drop_project(struct sl_ks *ks, struct sl_ks_project *project)
 void sl_ks_free_objects(struct sl_ks *ks)
 {
 	/* First: so no node has to forget rules. */
-	sl_list_foreach_safe (link, &ks->nodes) {
-		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
-
-		sl_list_unlink(link);
-		json_decref(node->labels);
-		unmake(&ks->nodes_by_name, &node->named);
-	}
+	sl_list_foreach_safe (link, &ks->nodes)
+		sl_ks_drop_node(ks, SL_LIST_ENTRY(link, struct sl_ks_node, link));
 	sl_list_foreach_safe (link, &ks->pods)
 		sl_ks_drop_pod(ks, SL_LIST_ENTRY(link, struct sl_ks_pod, link));
 	sl_ks_drop_unused_rules(ks);
