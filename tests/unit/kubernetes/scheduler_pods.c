@@ -1,5 +1,5 @@
 /*
- * Where pods stand and whose a claim is, as watches say it: late, in any order, and after a restart.
+ * Where pods stand and whose a claim is, as watches say it: late, in any order, after a restart.
  */
 #include "store.h"
 
@@ -133,6 +133,21 @@ static void a_pod_whose_device_is_unknown_has_its_cores(void **state)
 	assert_string_equal(stage_place("gpu"), "");
 }
 
+/* Its claim is on one that is not the node it was bound to, and comes to be known. */
+static void a_device_counts_once_its_node_is_known(void **state)
+{
+	stage_node(SL_KUBE_ADDED, "b", "", 8);
+	store_allocated("runs", "80Gi", "a", "runs", "");
+	stage_pod(SL_KUBE_ADDED, "runs", "", ",\"nodeName\":\"b\"" CLAIM("runs"));
+	stage_settle();
+	assert_string_equal(stage_place("runs"), "b");
+	node();
+	pair("q", "80Gi");
+	stage_settle();
+	assert_string_equal(stage_place("runs"), "a");
+	assert_string_equal(stage_place("q"), "");
+}
+
 /* --- Two pods, one claim. ----------------------------------------------------------------- */
 
 static void a_claim_is_whose_it_is_allocated_to(void **state)
@@ -231,6 +246,9 @@ static void a_write_for_a_pod_that_was_replaced_keeps_its_place(void **state)
 	assert_int_equal(pods_known(), 3);
 	assert_null(stage_find_call("/resourceclaims/q"));
 	assert_string_equal(stage_place("p"), "");
+	/* Its job is its own. */
+	assert_ptr_equal(
+		stage_find_pod("p")->in_job.next, stage_find_pod("p")->in_job.prev);
 	stage_answer(stage_find_call("/resourceclaims/p/status"), 503, NULL);
 	stage_settle();
 	assert_null(stage_find_call("/resourceclaims/q"));
@@ -252,6 +270,7 @@ int main(void)
 		TEST_NEW(a_share_found_half_written_stays_a_share),
 		TEST_NEW(a_share_is_bound_that_was_found_before_its_node),
 		TEST_NEW(a_pod_whose_device_is_unknown_has_its_cores),
+		TEST(a_device_counts_once_its_node_is_known),
 		cmocka_unit_test(a_claim_is_whose_it_is_allocated_to),
 		TEST(a_claim_is_dropped_that_two_pods_named),
 		TEST(a_bound_pod_stays_on_its_node),

@@ -204,6 +204,48 @@ static void a_pod_that_is_gone_stays_so(void **state)
 	assert_null(stage_find_pod("p"));
 }
 
+/* By a binding that was not answered, or by another scheduler. */
+static void a_pod_that_is_bound_is_not_bound_again(void **state)
+{
+	static const struct {
+		const char *name;
+		bool watch_says_so;
+		const char *node;
+	} rows[] = {
+		{"the watch says so, and a look was before it", true, "a"},
+		{"a look says so", false, "b"},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct stage_call *look;
+		json_t *answer;
+
+		stage_open(state);
+		nodes(0, 110);
+		stage_pod(SL_KUBE_ADDED, "p", "", "");
+		stage_settle();
+		stage_answer(stage_find_call("/binding"), 503, NULL);
+		look = stage_find_call("/pods/p");
+		answer = unbound(look);
+		if (rows[i].watch_says_so)
+			stage_pod(SL_KUBE_MODIFIED, "p", "", ",\"nodeName\":\"a\"");
+		else
+			(void)json_object_set_new(json_object_get(answer, "spec"),
+				"nodeName", json_string(rows[i].node));
+		stage_answer(look, 200, answer);
+		stage_settle();
+		assert_row_u64(rows[i].name, stage_count_calls("/namespaces/n/"), 0);
+		assert_row_text(rows[i].name, stage_place("p"), rows[i].node);
+		if (rows[i].watch_says_so)
+			assert_row_u64(rows[i].name,
+				sl_cluster_task(stage()->cluster,
+					stage_find_pod("p")->job->index.id, 0)
+					.state,
+				SL_TASK_RUNNING);
+		store_close(state);
+	}
+}
+
 static sl_ns held_until(const char *name)
 {
 	return sl_cluster_job(stage()->cluster, stage_find_pod(name)->job->index.id)
@@ -322,6 +364,28 @@ static void pods_in_their_back_off_keep_no_others_waiting(void **state)
 	assert_non_null(stage_find_call("/pods/p0/binding"));
 }
 
+/* It ails: not every pod has to try. */
+static void a_server_that_ails_is_not_asked_for_all(void **state)
+{
+	struct stage_call *call;
+
+	nodes(1, 2 * SL_KS_CALLS);
+	for (unsigned int i = 0; i < SL_KS_CALLS + 50; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "p%u", i);
+		stage_pod(SL_KUBE_ADDED, name, "", "");
+	}
+	stage_settle();
+	while ((call = stage_find_call("/binding")))
+		stage_answer(call, 429, NULL);
+	assert_int_equal(stage_count_calls("/pods/p"), SL_KS_CALLS);
+	/* The next one, when one of them is done. */
+	call = stage_find_call("/pods/p");
+	stage_answer(call, 404, NULL);
+	assert_int_equal(stage_count_calls("/binding"), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, stage_open, store_close)
 
 int main(void)
@@ -334,10 +398,12 @@ int main(void)
 		cmocka_unit_test(nothing_is_written_to_a_node_that_closes),
 		TEST(nothing_is_written_for_a_pod_that_goes),
 		TEST(a_pod_that_is_gone_stays_so),
+		cmocka_unit_test(a_pod_that_is_bound_is_not_bound_again),
 		cmocka_unit_test(a_write_that_is_refused_is_tried_later),
 		TEST(a_write_is_refused_after_the_machine_was_made_anew),
 		TEST(pods_that_are_leaving_keep_no_others_waiting),
 		TEST(pods_in_their_back_off_keep_no_others_waiting),
+		TEST(a_server_that_ails_is_not_asked_for_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

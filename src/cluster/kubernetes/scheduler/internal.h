@@ -39,8 +39,9 @@
 #define SL_KS_PROJECTS_MOST 4096u
 /* Kinds of node that rules of pods tell apart: pools of the machine. */
 #define SL_KS_KINDS 31u
-/* Writes under way at a time that place pods. */
+/* Writes under way at a time that place pods; with calls that look at what came of others. */
 #define SL_KS_WRITES 20u
+#define SL_KS_CALLS  500u
 /* Between namespace and name of a gang's job; no name of a pod has a colon. */
 #define SL_KS_GANG     "gang:"
 #define SL_KS_NAME_MAX (2 * SL_FACTS_NAME)
@@ -256,7 +257,7 @@ struct sl_ks {
 	size_t todo_count, todo_room;
 
 	struct sl_link turns; /* pods that wait for a write */
-	uint32_t writing;
+	uint32_t writing, looking;
 	struct sl_ks_pod *teller_at;
 	uint32_t telling;
 	uint64_t bound, calls; /* for the log */

@@ -209,7 +209,7 @@ static struct sl_ks_place place_of(struct sl_ks *ks, const struct sl_ks_pod *pod
 	if (pod->claim && sl_ks_claim_is_for(pod->claim, pod) &&
 		sl_ks_place_of(ks, &pod->claim->facts, &place))
 		return place;
-	/* Its devices are not known, or it has none: its cores and memory are taken all the same. */
+	/* It has no devices, or unknown ones: its cores and memory are taken all the same. */
 	place = (struct sl_ks_place){0};
 	if (pod->facts.node[0])
 		place.node = sl_ks_node_of(ks, pod->facts.node);

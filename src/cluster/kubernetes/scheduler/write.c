@@ -34,11 +34,17 @@ static bool is_write(enum sl_ks_step step)
 	return step == SL_KS_PROTECT || step == SL_KS_ALLOCATE || step == SL_KS_BIND;
 }
 
-/* Only writes are counted: a pod that is looked at after a back-off keeps no other one waiting. */
+static bool is_look(enum sl_ks_step step)
+{
+	return step == SL_KS_LOOK_CLAIM || step == SL_KS_LOOK_POD;
+}
+
 static void enter(struct sl_ks *ks, struct sl_ks_pod *pod, enum sl_ks_step step)
 {
 	ks->writing += is_write(step);
 	ks->writing -= is_write(pod->step);
+	ks->looking += is_look(step);
+	ks->looking -= is_look(pod->step);
 	pod->step = step;
 }
 
@@ -144,9 +150,11 @@ static void advance(struct sl_ks *ks, struct sl_ks_pod *pod)
 	ask(ks, pod, 0);
 }
 
+/* A few pods that back off keep no others waiting; many do, for then it is the server that ails. */
 static void serve_turns(struct sl_ks *ks)
 {
-	while (ks->writing < SL_KS_WRITES && !sl_list_is_empty(&ks->turns)) {
+	while (ks->writing < SL_KS_WRITES && ks->writing + ks->looking < SL_KS_CALLS &&
+		!sl_list_is_empty(&ks->turns)) {
 		struct sl_ks_pod *pod =
 			SL_LIST_ENTRY(ks->turns.next, struct sl_ks_pod, turn);
 
@@ -234,7 +242,7 @@ static void on_done(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_ks_pod *pod = context;
 	struct sl_ks *ks = pod->ks;
-	bool looks = pod->step == SL_KS_LOOK_CLAIM || pod->step == SL_KS_LOOK_POD;
+	bool looks = is_look(pod->step);
 	bool is_unknown =
 		answer->status == 0 || answer->status == 429 || answer->status >= 500;
 
