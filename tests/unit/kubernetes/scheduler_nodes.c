@@ -106,9 +106,11 @@ static void new_rules_split_kinds(void **state)
 /* Rules of pods that are gone are kept for the next ones, but not all of them for ever. */
 static void rules_are_forgotten(void **state)
 {
+	const struct sl_ks_node *a, *b;
 	char name[16];
 
 	stage_node(SL_KUBE_ADDED, "a", "", 8);
+	stage_node(SL_KUBE_ADDED, "b", ",\"tier\":\"p5\"", 8);
 	for (int i = 0; i < 600; i++) {
 		(void)snprintf(name, sizeof(name), "p%d", i);
 		pin(name, "tier", name, MANY_CPUS);
@@ -118,6 +120,11 @@ static void rules_are_forgotten(void **state)
 	}
 	assert_true(count(&stage()->rules) > 0);
 	assert_true(count(&stage()->rules) < 400);
+	/* They tell no nodes apart any more. */
+	a = sl_ks_find(&stage()->nodes_by_name, "a");
+	b = sl_ks_find(&stage()->nodes_by_name, "b");
+	assert_true(a->holds == b->holds);
+	assert_int_equal(a->kind, b->kind);
 	pin("q", "host", "a", ONE_CPU);
 	stage_settle();
 	assert_string_equal(stage_place("q"), "a");
@@ -129,6 +136,7 @@ static void nodes_are_forgotten(void **state)
 	stage_slice(SL_KUBE_ADDED, "a", 2, 16);
 	stage_node(SL_KUBE_ADDED, "b", "", 1);
 	stage_pod(SL_KUBE_ADDED, "p", "", ",\"nodeName\":\"a\"" ONE_CPU);
+	stage_pod(SL_KUBE_ADDED, "early", "", ",\"nodeName\":\"unseen\"" ONE_CPU);
 	stage_settle();
 	stage_node(SL_KUBE_DELETED, "b", "", 1);
 	stage_node(SL_KUBE_DELETED, "a", "", 1);
@@ -137,10 +145,12 @@ static void nodes_are_forgotten(void **state)
 		stage()->nodes_changed = true;
 		stage_settle();
 	}
-	/* A pod stands there yet. */
+	/* Pods stand on two of them yet. */
+	assert_non_null(sl_ks_find(&stage()->nodes_by_name, "unseen"));
 	assert_null(sl_ks_find(&stage()->nodes_by_name, "b"));
 	assert_non_null(sl_ks_find(&stage()->nodes_by_name, "a"));
 	stage_pod(SL_KUBE_DELETED, "p", "", "");
+	stage_pod(SL_KUBE_DELETED, "early", "", "");
 	stage_settle();
 	for (int i = 0; i < 2; i++) {
 		stage()->nodes_changed = true;

@@ -53,20 +53,21 @@ static uint64_t holds_of(const struct sl_ks *ks, const json_t *labels)
 	return holds;
 }
 
-/* Of which kinds the rules hold. first: one node of each kind, which speaks for the others, but not
- * in the last kind. NULL: each node is looked at. */
-static uint64_t kinds_of(const struct sl_ks *ks, const struct sl_ks_rules *rules,
-	const struct sl_ks_node *const *first)
+/* The kinds of which the rules hold of each node. One node is looked at of those with equal sums; in
+ * the last kind it may be some. */
+static uint64_t kinds_of(const struct sl_ks *ks, const struct sl_ks_rules *rules)
 {
+	const struct sl_ks_node *seen[SL_KS_KINDS] = {NULL};
 	uint64_t kinds = 0, others = 0;
 
 	sl_list_foreach (link, &ks->nodes) {
 		const struct sl_ks_node *node =
 			SL_LIST_ENTRY(link, struct sl_ks_node, link);
+		const struct sl_ks_node **alike = &seen[node->kind];
 
-		if (!node->is_there || (first && node->kind < SL_KS_KINDS - 1 &&
-					       node != first[node->kind]))
+		if (!node->is_there || (*alike && (*alike)->holds == node->holds))
 			continue;
+		*alike = node;
 		if (sl_match(rules->json, node->labels))
 			kinds |= 1ull << node->kind;
 		else
@@ -88,8 +89,8 @@ static void mark_nodes(struct sl_ks *ks, const struct sl_ks_rules *rules, uint64
 void sl_ks_add_rules(struct sl_ks *ks, struct sl_ks_rules *rules)
 {
 	rules->mark = mark_of(sl_ks_new_id(ks));
-	rules->kinds = kinds_of(ks, rules, NULL);
 	mark_nodes(ks, rules, rules->mark);
+	rules->kinds = kinds_of(ks, rules);
 	ks->nodes_changed = ks->kinds_changed = true;
 }
 
@@ -214,9 +215,10 @@ bool sl_ks_place_of(
 
 /* --- Kinds of node. ----------------------------------------------------------------------- */
 
-/* Gives each node its kind; first[] gets one of each. False: there are too many. */
-static bool number_kinds(struct sl_ks *ks, const struct sl_ks_node *first[SL_KS_KINDS])
+/* Gives each node its kind. False: there are too many. */
+static bool number_kinds(struct sl_ks *ks)
 {
+	const struct sl_ks_node *first[SL_KS_KINDS];
 	uint32_t kinds = 0, kind;
 	bool all = true;
 
@@ -239,12 +241,11 @@ static bool number_kinds(struct sl_ks *ks, const struct sl_ks_node *first[SL_KS_
 
 static bool sort_nodes(struct sl_ks *ks)
 {
-	const struct sl_ks_node *first[SL_KS_KINDS];
-	bool all = number_kinds(ks, first);
+	bool all = number_kinds(ks);
 
 	sl_list_foreach (link, &ks->rules) {
 		struct sl_ks_rules *rules = SL_LIST_ENTRY(link, struct sl_ks_rules, link);
-		uint64_t kinds = kinds_of(ks, rules, first);
+		uint64_t kinds = kinds_of(ks, rules);
 
 		/* The machine was told the pools of jobs. */
 		ks->rebuild |= kinds != rules->kinds && rules->pods;
