@@ -9,7 +9,7 @@
 #include "cluster/kubernetes/parse.h"
 
 #define ABSENT ",\"resourceClaims\":[{\"name\":\"g\",\"resourceClaimName\":\"absent\"}]"
-#define LONG   "xééééééééééééééééééééééééééééééééééééééééééééééééé"
+#define LONG   "xéééééééééééééééééééééééééééééééééééé"
 
 static const char *message_of(const struct stage_call *call)
 {

@@ -53,8 +53,8 @@ static uint64_t holds_of(const struct sl_ks *ks, const json_t *labels)
 	return holds;
 }
 
-/* The kinds of which the rules hold of each node. One node is looked at of those with equal sums; in
- * the last kind it may be some. */
+/* The kinds of which the rules hold of each node. Of nodes with equal sums one is looked at; in the
+ * last kind, some. */
 static uint64_t kinds_of(const struct sl_ks *ks, const struct sl_ks_rules *rules)
 {
 	const struct sl_ks_node *seen[SL_KS_KINDS] = {NULL};
