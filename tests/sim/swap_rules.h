@@ -215,6 +215,7 @@ sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m)
 /* Bytes that what is wanted on the GPU goes beyond what is free and on its way. */
 uint64_t swap_lack(struct swap_rules *r, uint32_t gpu);
 /* What the client lacks there could be had from memory that nobody uses, by moving it. */
+bool swap_is_pool_ample(const struct swap_rules *r);
 bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu);
 /* The pool cannot take what would have to go for those that want something: that is said, and the

@@ -84,8 +84,11 @@ static void judge_need(
 	struct swap_rules *r, const struct sl_action *a, const struct swap_member *other)
 {
 	uint32_t gpu = a->stop.gpu;
+	/* Of several GPUs one may lack nothing, where the pool is too small for all of them. */
+	bool on_one = !(other->mask & (other->mask - 1));
 
-	if (!(r->forced_mask >> gpu & 1) && !swap_lack(r, gpu))
+	if (!(r->forced_mask >> gpu & 1) && !swap_lack(r, gpu) &&
+		(on_one || swap_is_pool_ample(r)))
 		swap_break(r, SWAP_NEEDED,
 			"client %" PRIu64
 			" is stopped on GPU %u though what is on its way suffices",

@@ -281,7 +281,7 @@ static uint64_t unused_by_others(
 }
 
 /* It takes all there is, twice. */
-static bool is_pool_ample(const struct swap_rules *r)
+bool swap_is_pool_ample(const struct swap_rules *r)
 {
 	uint64_t sum = 0;
 
@@ -304,7 +304,7 @@ bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 	/* What a no-swap workload would have of a request must be left to its owner, moved or
 	 * not. */
 	if (!r->quiet || !r->swaps || !p->swaps || m->flags & SL_WORKLOAD_NO_SWAP ||
-		(r->forced_mask | r->lost_mask) >> gpu & 1 || !is_pool_ample(r) ||
+		(r->forced_mask | r->lost_mask) >> gpu & 1 || !swap_is_pool_ample(r) ||
 		swap_needs(r, gpu) > needs)
 		return false;
 	free_bytes = sl_sub_sat(swap_shareable(r, gpu), swap_physical(r, gpu));

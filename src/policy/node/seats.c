@@ -237,7 +237,7 @@ static bool is_oom_first(struct sl_node_step *step, const struct sl_node_claim *
 /* What comes stands before others, and so does what is in its slice. Where it does not fit there,
  * it is looked at where it would stand otherwise: less leaves of requests beside those after it, or
  * more is back, so that the pool may suffice. Without its seat it would stand there by the next
- * plan, and have it again. */
+ * plan, and have it again. What lacks room on a GPU has had its turn, though. */
 static bool stand_back(struct sl_node_step *step, uint32_t at)
 {
 	struct sl_node_plan *plan = step->node->plan;
@@ -245,7 +245,8 @@ static bool stand_back(struct sl_node_step *step, uint32_t at)
 
 	if (claim->facts.coming)
 		claim->facts.coming = false;
-	else if (claim->demand && claim->facts.served)
+	else if (claim->facts.served &&
+		 (claim->demand || claim->room.code == SL_ROOM_POOL))
 		claim->facts.served = false;
 	else
 		return false;
