@@ -99,14 +99,8 @@ bool sl_simulate_read_policy(
 	const char *name, enum sl_placement_policy *policy, struct sl_error *err)
 {
 	*policy = SL_PLACE_PACK;
-	if (!name)
+	if (!name || sl_placement_policy_find(name, policy))
 		return true;
-	for (int i = 0; i < SL_PLACE_POLICIES; i++)
-		if (!strcmp(name,
-			    sl_placement_policy_name((enum sl_placement_policy)i))) {
-			*policy = (enum sl_placement_policy)i;
-			return true;
-		}
 	sl_error_set(err, "there is no policy '%s'; take one of %s", name, policies + 1);
 	return false;
 }

@@ -259,3 +259,16 @@ const char *sl_placement_policy_name(enum sl_placement_policy policy)
 
 	return policy < SL_PLACE_POLICIES ? names[policy] : "?";
 }
+
+bool sl_placement_policy_find(const char *name, enum sl_placement_policy *policy)
+{
+	for (int i = 0; i < SL_PLACE_POLICIES; i++) {
+		enum sl_placement_policy one = (enum sl_placement_policy)i;
+
+		if (strcmp(name, sl_placement_policy_name(one)) != 0)
+			continue;
+		*policy = one;
+		return true;
+	}
+	return false;
+}

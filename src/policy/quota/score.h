@@ -54,5 +54,7 @@ bool sl_placer_place(struct sl_placer *placer, const struct sl_need *need, bool 
 	struct sl_place *place);
 
 const char *sl_placement_policy_name(enum sl_placement_policy policy);
+/* False: there is none of that name; policy is as it was. */
+bool sl_placement_policy_find(const char *name, enum sl_placement_policy *policy);
 
 #endif

@@ -260,6 +260,38 @@ static void a_write_for_a_pod_that_was_replaced_keeps_its_place(void **state)
 	assert_int_equal(store_bindings(), 1);
 }
 
+/* --- Which GPU. --------------------------------------------------------------------------- */
+
+/* Two halves share a GPU, so that a pod has a whole one; or they have one each, and it waits. */
+static void halves_are_packed_or_spread(void **state)
+{
+	static const struct {
+		const char *name;
+		enum sl_placement_policy placement;
+		bool apart;
+	} rows[] = {
+		{"packed", SL_PLACE_PACK, false},
+		{"spread", SL_PLACE_SPREAD, true},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		stage_start(60 * SL_S);
+		stage()->options.placement = rows[i].placement;
+		stage_sync();
+		stage_node(SL_KUBE_ADDED, "a", "", 8);
+		stage_slice(SL_KUBE_ADDED, "a", 2, 80);
+		pair("one", "40Gi");
+		pair("two", "40Gi");
+		store_serve_all();
+		assert_row_u64(
+			rows[i].name, gpu_mask("one") != gpu_mask("two"), rows[i].apart);
+		pair("whole", "80Gi");
+		store_serve_all();
+		assert_row_u64(rows[i].name, store_bindings(), rows[i].apart ? 2 : 3);
+		(void)store_close(state);
+	}
+}
+
 #define TEST(name)     cmocka_unit_test_setup_teardown(name, stage_open, store_close)
 #define TEST_NEW(name) cmocka_unit_test_teardown(name, store_close)
 
@@ -276,6 +308,7 @@ int main(void)
 		TEST(a_bound_pod_stays_on_its_node),
 		TEST(an_older_claim_overwrites_no_newer_one),
 		TEST(a_write_for_a_pod_that_was_replaced_keeps_its_place),
+		cmocka_unit_test(halves_are_packed_or_spread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

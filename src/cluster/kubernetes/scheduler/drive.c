@@ -188,7 +188,7 @@ static void build(struct sl_ks *ks)
 	sl_index_init(&ks->jobs_by_id, ks->arena);
 	ks->cluster = sl_cluster_new(ks->arena, SL_KS_NODES_MOST, SL_KS_PROJECTS_MOST);
 	ks->wake_at = SL_NS_NEVER;
-	event.config.placement = SL_PLACE_PACK;
+	event.config.placement = ks->options.placement;
 	sl_ks_step(ks, &event);
 	sl_ks_sort_nodes(ks);
 	sl_ks_add_projects(ks);

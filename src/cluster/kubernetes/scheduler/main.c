@@ -39,6 +39,9 @@ static void help(void)
 		   "                       POD_NAME, else host and process\n"
 		   "  --lease SECONDS      how long the Lease holds; 2 to 3600, default: "
 		   "15\n"
+		   "  --placement NAME     pack: where least is left; spread: on the "
+		   "emptiest GPU;\n"
+		   "                       bestfit, fgd; default: pack\n"
 		   "  --log LEVEL          error, warning, info or debug; default: info\n"
 		   "  --help               print this");
 }
@@ -81,6 +84,11 @@ static int take_option(int option, struct sl_kube_scheduler_options *out)
 	case 's': return take_name("--namespace", optarg, &out->namespace);
 	case 'i': return take_name("--identity", optarg, &out->identity);
 	case 't': return take_lease(optarg, &out->lease);
+	case 'p':
+		return sl_placement_policy_find(optarg, &out->placement)
+			       ? 0
+			       : usage("--placement", optarg,
+					 "write pack, spread, bestfit or fgd");
 	case 'l':
 		return sl_log_set_level_name(optarg)
 			       ? 0
@@ -101,6 +109,7 @@ static int parse(int argc, char **argv, struct sl_kube_scheduler_options *out)
 		{"namespace", required_argument, NULL, 's'},
 		{"identity", required_argument, NULL, 'i'},
 		{"lease", required_argument, NULL, 't'},
+		{"placement", required_argument, NULL, 'p'},
 		{"log", required_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0},

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "policy/quota/score.h"
 
 #define SL_KUBE_SCHEDULER_NAME "sluice"
 
@@ -24,6 +25,7 @@ struct sl_kube_scheduler_options {
 	const char *namespace;  /* of the Lease */
 	const char *identity;   /* in the Lease; one for each replica */
 	sl_ns lease;            /* how long it holds */
+	enum sl_placement_policy placement;
 };
 
 struct sl_ks;
