@@ -148,6 +148,47 @@ static void a_device_counts_once_its_node_is_known(void **state)
 	assert_string_equal(stage_place("q"), "");
 }
 
+/* As its node has confirmed it. */
+static void parked(const char *name)
+{
+	stage_event(SL_KS_WATCH_CLAIMS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"%s\",\"namespace\":\"n\",\"uid\":\"%s\","
+		"\"resourceVersion\":\"5\"},\"status\":{\"allocation\":{\"devices\":{"
+		"\"results\":[{\"driver\":\"gpu.sluice.dev\",\"pool\":\"a\",\"device\":"
+		"\"gpu-0\",\"consumedCapacity\":{\"memory\":\"80Gi\"}}]}},"
+		"\"reservedFor\":[{\"uid\":\"%s\"}],\"devices\":[{\"driver\":"
+		"\"gpu.sluice.dev\",\"conditions\":[{\"type\":\"Parked\",\"status\":"
+		"\"True\"}]}]}}",
+		name, name, name);
+	stage_event(SL_KS_WATCH_PODS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"%s\",\"namespace\":\"n\",\"uid\":\"%s\"},"
+		"\"spec\":{\"schedulerName\":\"sluice\",\"nodeName\":\"a\","
+		"\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimName\":\"%s\"}]},"
+		"\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":"
+		"\"sluice.dev/Parked\",\"status\":\"True\"}]}}",
+		name, name, name);
+}
+
+/* The node comes to be known before its GPUs; another pod has the one that it was on. */
+static void a_parked_pod_waits_for_its_gpu_to_be_known(void **state)
+{
+	stage_start(60 * SL_S);
+	parked("p");
+	store_allocated("runs", "80Gi", "a", "runs", "");
+	stage_pod(SL_KUBE_ADDED, "runs", "", ON_A CLAIM("runs"));
+	stage_sync();
+	stage_node(SL_KUBE_ADDED, "a", "", 8);
+	stage_settle();
+	assert_false(stage_find_pod("p")->resumes);
+	stage_slice(SL_KUBE_ADDED, "a", 1, 80);
+	stage_settle();
+	assert_false(stage_find_pod("p")->resumes);
+	stage_pod(SL_KUBE_DELETED, "runs", "", "");
+	store_event(SL_KUBE_DELETED, "runs");
+	stage_settle();
+	assert_true(stage_find_pod("p")->resumes);
+}
+
 /* --- Two pods, one claim. ----------------------------------------------------------------- */
 
 static void a_claim_is_whose_it_is_allocated_to(void **state)
@@ -303,6 +344,7 @@ int main(void)
 		TEST_NEW(a_share_is_bound_that_was_found_before_its_node),
 		TEST_NEW(a_pod_whose_device_is_unknown_has_its_cores),
 		TEST(a_device_counts_once_its_node_is_known),
+		TEST_NEW(a_parked_pod_waits_for_its_gpu_to_be_known),
 		cmocka_unit_test(a_claim_is_whose_it_is_allocated_to),
 		TEST(a_claim_is_dropped_that_two_pods_named),
 		TEST(a_bound_pod_stays_on_its_node),

@@ -41,6 +41,12 @@ void sl_ks_job_changed(struct sl_ks *ks, struct sl_ks_job *job)
 
 /* --- What the machine should believe. ----------------------------------------------------- */
 
+/* It comes back when its GPUs are free: not before they are known. */
+static bool is_parked(const struct sl_ks_pod *pod)
+{
+	return pod->is_parked && pod->place.gpu_mask;
+}
+
 static enum sl_ks_believed wanted(const struct sl_ks_pod *pod)
 {
 	char why[256];
@@ -48,7 +54,7 @@ static enum sl_ks_believed wanted(const struct sl_ks_pod *pod)
 	if (pod->place.node && !pod->place.node->in_machine)
 		return SL_KS_NOTHING;
 	if (pod->place.node)
-		return pod->is_parked ? SL_KS_PARKED : SL_KS_PLACED;
+		return is_parked(pod) ? SL_KS_PARKED : SL_KS_PLACED;
 	return sl_ks_pod_is_ready(pod, why, sizeof(why)) ? SL_KS_QUEUED : SL_KS_NOTHING;
 }
 
@@ -146,7 +152,7 @@ static struct sl_need need_of(struct sl_ks *ks, const struct sl_ks_pod *pod)
 		.memory_mib = pod->facts.memory_mib,
 		.gpus = (uint16_t)__builtin_popcount(place.gpu_mask),
 		.gpu_milli = place.milli};
-	if (!pod->is_parked) {
+	if (!is_parked(pod)) {
 		ks->is_clamped |= sl_ks_room_at(&place) < place.milli;
 		need.gpu_milli = sl_ks_room_at(&place);
 	}
@@ -260,7 +266,7 @@ static void place_task(struct sl_ks *ks, struct sl_ks_job *job, struct sl_ks_pod
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
 
-	if (pod->is_parked) {
+	if (is_parked(pod)) {
 		event.type = SL_CLUSTER_EVENT_TASK_PARKED;
 		event.task_parked.job = job->index.id;
 		event.task_parked.task = pod->task;
@@ -283,7 +289,8 @@ static void tell_it_stops(struct sl_ks *ks, struct sl_ks_pod *pod)
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
 
 	if (pod->believed != SL_KS_PLACED || pod->told_stops ||
-		!(pod->facts.is_leaving || pod->wants_parked || pod->wants_end))
+		!(pod->facts.is_leaving || (pod->wants_parked && !pod->is_parked) ||
+			pod->wants_end))
 		return;
 	pod->told_stops = true;
 	event.task_stops.job = pod->job->index.id;
