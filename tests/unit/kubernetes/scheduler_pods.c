@@ -148,6 +148,19 @@ static void a_device_counts_once_its_node_is_known(void **state)
 	assert_string_equal(stage_place("q"), "");
 }
 
+/* Its pod is another scheduler's. The node is of a kind that there is. */
+static void a_claim_counts_once_its_node_is_known(void **state)
+{
+	stage_node(SL_KUBE_ADDED, "b", "", 8);
+	stage_slice(SL_KUBE_ADDED, "a", 1, 80);
+	store_allocated("strange", "80Gi", "a", "strange", "");
+	pair("q", "80Gi");
+	stage_settle();
+	stage_node(SL_KUBE_ADDED, "a", "", 8);
+	stage_settle();
+	assert_string_equal(stage_place("q"), "");
+}
+
 /* As its node has confirmed it. */
 static void parked(const char *name)
 {
@@ -344,6 +357,7 @@ int main(void)
 		TEST_NEW(a_share_is_bound_that_was_found_before_its_node),
 		TEST_NEW(a_pod_whose_device_is_unknown_has_its_cores),
 		TEST(a_device_counts_once_its_node_is_known),
+		TEST(a_claim_counts_once_its_node_is_known),
 		TEST_NEW(a_parked_pod_waits_for_its_gpu_to_be_known),
 		cmocka_unit_test(a_claim_is_whose_it_is_allocated_to),
 		TEST(a_claim_is_dropped_that_two_pods_named),

@@ -500,10 +500,23 @@ static void lose_node(struct sl_ks *ks, struct sl_ks_node *node)
 	node->gpus = 0;
 }
 
+/* What claims have there is held from now on. */
+static void look_at_claims(struct sl_ks *ks, const struct sl_ks_node *node)
+{
+	sl_list_foreach (link, &ks->claims) {
+		struct sl_ks_claim *claim = SL_LIST_ENTRY(link, struct sl_ks_claim, link);
+
+		if (strcmp(claim->facts.pool, node->named.key) == 0)
+			sl_ks_claim_changed(ks, claim);
+	}
+}
+
 static void settle_node(struct sl_ks *ks, struct sl_ks_node *node)
 {
-	if (!node->in_machine)
+	if (!node->in_machine) {
 		add_node(ks, node);
+		look_at_claims(ks, node);
+	}
 	size_node(ks, node);
 	close_node(ks, node);
 	if (!node->is_there && is_empty(node))
