@@ -216,7 +216,10 @@ static void a_claim_is_whose_it_is_allocated_to(void **state)
 		stage_pod(SL_KUBE_ADDED, "runs", "", ON_A CLAIM("c"));
 		if (i == 1)
 			store_allocated("c", "80Gi", "a", "runs", "");
+		pair("late", "80Gi");
 		stage_sync();
+		assert_row_text(rows[i], stage_place("late"), "");
+		stage_pod(SL_KUBE_DELETED, "late", "", CLAIM("late"));
 		assert_row_u64(rows[i], gpu_mask("runs"), 1);
 		assert_row_u64(rows[i], task("runs").state, SL_TASK_RUNNING);
 		assert_row_text(rows[i], stage_place("a-waits"), "");

@@ -84,8 +84,8 @@ static bool is_to_be_held(const struct sl_ks_claim *claim)
 
 	if (!claim->is_there || !claim->facts.is_allocated || !claim->facts.count)
 		return false;
-	return !pod || pod->believed == SL_KS_NOTHING || pod->believed == SL_KS_QUEUED ||
-	       !sl_ks_claim_is_for(claim, pod);
+	/* Its task may stand there without them until its job is made anew. */
+	return !pod || !pod->believed_at.gpu_mask || !sl_ks_claim_is_for(claim, pod);
 }
 
 static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
