@@ -252,6 +252,9 @@ uint64_t swap_lack(struct swap_rules *r, uint32_t gpu)
 static bool is_movable(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {
+	/* Only once it is proven, which nobody asks for in a chain without `wait`. */
+	if (!r->waits && !p->proven)
+		return false;
 	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
 		if (p->demand[n].used)
 			return false;

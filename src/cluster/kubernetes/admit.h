@@ -40,8 +40,8 @@ struct sl_admit_review {
 SL_MUST_CHECK int sl_admit_read(
 	const json_t *review, struct sl_admit_review *out, struct sl_error *err);
 
-/* The uid alone, of a review that cannot be read; it comes first in what the API server writes. False:
- * there is none. */
+/* The uid alone, of a review that cannot be read; it comes first in what the API server writes.
+ * False: there is none. */
 SL_MUST_CHECK bool sl_admit_find_uid(const char *text, char uid[64]);
 
 /* Whether the rest is needed: else it is let through with an empty answer. */

@@ -19,56 +19,28 @@ static bool has_claims(const struct sl_node_client *client)
 
 /* --- which --- */
 
-/* So soon after it was asked a client that can has told what it does, and has proven it. */
-#define TELLS_WITHIN (1 * SL_S)
-
-/* May have been idle for its grace: it was not asked yet. */
-static bool is_unasked(struct sl_node_step *step, const struct sl_node_client *client)
-{
-	enum sl_probe asked = client->idle_since ? SL_PROBE_PROVE : SL_PROBE_WATCH;
-
-	return !client->busy_since &&
-	       (client->probe < asked ||
-		       !sl_node_has_come(
-			       step, sl_node_later(client->probe_at, TELLS_WITHIN)));
-}
-
-/* Of a workload within its request, for bursts. */
-enum rest { WORKS = 0, MAY_REST, RESTS };
-
-static enum rest rest_of(struct sl_node_step *step, const struct sl_node_client *client)
+static bool is_idle_for_grace(
+	struct sl_node_step *step, const struct sl_node_client *client)
 {
 	sl_ns grace = SL_MUTANT(NO_GRACE, client->workload->idle_grace, 0);
 
 	if (client->stage == SL_NODE_DYING)
-		return RESTS;
-	if ((client->idle_since || !client->look->gpus) &&
-		!sl_node_has_come(
-			step, sl_node_later(sl_node_quiet_since(client), grace)))
-		return WORKS;
+		return true;
 	/* What has nothing on a GPU is not asked for proofs: its work is heard of. */
-	if (!client->look->gpus || (client->idle_since && client->proven))
-		return RESTS;
-	return is_unasked(step, client) ? MAY_REST : WORKS;
+	if (client->look->gpus && (!client->idle_since || !client->proven))
+		return false;
+	return sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), grace));
 }
 
-/* The least of its clients'. */
-static enum rest rest_of_all(
-	struct sl_node_step *step, const struct sl_node_workload *workload)
+static bool has_grace(struct sl_node_step *step, const struct sl_node_workload *workload)
 {
-	enum rest least = RESTS;
-
 	if (!workload->sums->is_within || workload->sums->is_warm)
-		return RESTS;
+		return false;
 	sl_node_each_client_of (client, workload) {
-		enum rest rest = rest_of(step, client);
-
-		if (rest < least)
-			least = rest;
-		if (least == WORKS)
-			break;
+		if (!is_idle_for_grace(step, client))
+			return true;
 	}
-	return least;
+	return false;
 }
 
 static bool runs(const struct sl_node_client *client)
@@ -232,16 +204,14 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 	struct sl_node_plan *plan = node->plan;
 	struct sl_node_claim **demands = plan->order;
 	uint32_t count = 0;
-	enum rest rest = rest_of_all(step, workload);
+	bool grace = has_grace(step, workload);
 
-	if (rest == MAY_REST)
-		plan->unasked |= workload->sums->gpus;
 	sl_node_each_client_of (client, workload) {
 		if (client->stage == SL_NODE_DYING || !has_claims(client))
 			continue;
 		if (client->look->gpus && runs(client))
 			client->look->body = add(node, client, SL_RANK_BODY);
-		else if (client->look->gpus && rest != RESTS && client->look->is_whole)
+		else if (client->look->gpus && grace && client->look->is_whole)
 			client->look->body = add(node, client, SL_RANK_GRACE);
 		sl_node_each_demand_of (demand, client) {
 			struct sl_node_claim *claim;

@@ -366,7 +366,7 @@ void sl_node_copy(struct sl_node_step *step)
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)
 		plan->set_of[gpu] = gpu;
 	plan->claims_count = 0;
-	plan->refused = plan->unasked = 0;
+	plan->refused = 0;
 	sl_node_each_workload (workload, node) {
 		sum_up(step, workload, &all);
 		sl_node_list_claims(step, workload);

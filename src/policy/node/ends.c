@@ -78,16 +78,12 @@ static enum sl_reason end_of(struct sl_node_step *step, struct sl_node_claim *cl
 	struct sl_node *node = step->node;
 	const struct sl_node_demand *demand = claim->demand;
 	bool fits = claim->has_seat || claim->verdict == SL_NODE_KEPT;
-	enum sl_endless endless = fits ? SL_ENDLESS_NOT : sl_node_endless(node, claim);
-	bool comes = !fits && endless == SL_ENDLESS_NOT;
-	/* What is in the way of nothing but a request is asked first whether it is idle. */
-	bool asks = endless == SL_ENDLESS_REQUESTS &&
-		    SL_MUTANT(UNASKED_STAYS, node->plan->unasked, 0) >> demand->gpu & 1;
+	bool comes = !fits && sl_node_endless(node, claim) == SL_ENDLESS_NOT;
 	sl_ns at = sl_node_wait_end(node, claim);
 	bool late;
 
 	/* Where something is moved its turn comes. */
-	if ((comes || asks) && sl_node_swaps(node))
+	if (comes && sl_node_swaps(node))
 		return SL_REASON_NONE;
 	/* Elsewhere what ends by itself may serve it, or those before it. */
 	late = fits || comes || sl_node_has(node, SL_RESOLVER_WAIT);

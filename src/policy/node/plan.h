@@ -107,9 +107,7 @@ struct sl_node_plan {
 	uint32_t objects, room; /* clients and demands, the most at once; and room for */
 	sl_ns rank_due;         /* when time alone changes a rank */
 	uint32_t refused;       /* GPUs of demands that are not tried again yet */
-	uint32_t
-		unasked; /* GPUs of what is within its request, and may have been idle for long */
-	uint32_t blocked; /* GPUs of claims whose turn comes */
+	uint32_t blocked;       /* GPUs of claims whose turn comes */
 	uint32_t
 		worked; /* GPUs where a claim without a seat lacks: others end for the first one */
 	uint32_t crowded;

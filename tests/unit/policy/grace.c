@@ -82,46 +82,6 @@ static void not_before_its_grace(void **state)
 	play_close(&p);
 }
 
-/* Where nothing else helps a burst waits until what may be idle was asked, and no longer. */
-static void asked_before_a_burst_is_denied(void **state)
-{
-	static const struct {
-		const char *name;
-		uint64_t at_ms;
-		struct sl_event event;
-		const char *want;
-	} rows[] = {
-		{"works", 10100, BUSY(A, 100), "DENY 2/2 NO_RESOLVER g0"},
-		{"rests for less than its grace", 10100, IDLE(A, 4000, 1),
-			"DENY 2/2 NO_RESOLVER g0"},
-		{"says nothing", 11001, TIME, "DENY 2/2 NO_RESOLVER g0"},
-		{"has not proven it", 10100, IDLE(A, 6000, 0), "PROBE 1 2"},
-		{"has proven it", 10100, IDLE(A, 6000, 1), "EVICT 1 g0 20 EVICTED_FOR"},
-	};
-
-	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
-		struct play p;
-		const char *got;
-
-		begin(&p, 5 * SL_S);
-		(void)at(&p, 0,
-			(struct sl_event)SETTINGS(.pool_bytes = 10000,
-				.chain = SL_CHAIN(SL_RESOLVER_SWAP, 0, 0)));
-		got = at(&p, 10000, (struct sl_event)ASK(B, 2, 0, 20));
-		assert_row_text(rows[i].name, strstr(got, "DENY") ? got : "", "");
-		got = at(&p, rows[i].at_ms, rows[i].event);
-		/* What is new about idleness is looked at a millisecond later. */
-		if (!strstr(got, rows[i].want))
-			got = at(&p, rows[i].at_ms + 1, (struct sl_event)TIME);
-		if (!strstr(got, rows[i].want))
-			fail_msg("%s: %s", rows[i].name, got);
-		if (!strcmp(rows[i].want, "PROBE 1 2"))
-			assert_non_null(strstr(at(&p, 11200, (struct sl_event)TIME),
-				"DENY 2/2 NO_RESOLVER g0"));
-		play_close(&p);
-	}
-}
-
 static bool has_grace_waits, has_stays_waits;
 
 static void note(void *context, const struct sl_node_because *because)
@@ -430,7 +390,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(not_before_its_grace),
-		cmocka_unit_test(asked_before_a_burst_is_denied),
 		cmocka_unit_test(nothing_is_promised_of_what_stays),
 		cmocka_unit_test(a_burst_that_stays_has_no_turns),
 		cmocka_unit_test(who_is_stopped_waits_for_nobody),
