@@ -84,10 +84,10 @@ struct sl_kube *sl_kube_ref(struct sl_kube *kube);
 struct sl_kube *sl_kube_unref(struct sl_kube *kube);
 SL_MUST_CHECK bool sl_kube_has_ended(const struct sl_kube *kube);
 
-/* slot, if given, holds the call until it ends: it is NULL again before done is called, and has to
- * live as long as the call. -EINVAL for a path that does not begin with '/' or has blanks, and
- * where POST, PUT or PATCH has no body; -ESHUTDOWN after the client's end, or other negative errno; done
- * is not called then. */
+/* slot, if given, holds the call until it ends: it is NULL again before done is called, and has
+ * to live as long as the call. -EINVAL for a path that does not begin with '/' or has blanks,
+ * and where POST, PUT or PATCH has no body; -ESHUTDOWN after the client's end, or other negative
+ * errno; done is not called then. */
 SL_MUST_CHECK int sl_kube_call(struct sl_kube *kube,
 	const struct sl_kube_request *request, struct sl_kube_call **slot);
 /* Nothing is called any more; the server may have done it all the same. *slot becomes NULL, and may
