@@ -133,6 +133,36 @@ static void a_pod_whose_device_is_unknown_has_its_cores(void **state)
 	assert_string_equal(stage_place("gpu"), "");
 }
 
+/* One of its two GPUs is not published any more: the other one is its own all the same. */
+static void a_gpu_counts_beside_one_that_is_unknown(void **state)
+{
+	static const char claim[] =
+		"{\"metadata\":{\"name\":\"runs\",\"namespace\":\"n\",\"uid\":\"runs\","
+		"\"resourceVersion\":\"5\"},\"spec\":{\"devices\":{\"requests\":[{"
+		"\"name\":"
+		"\"gpu\",\"exactly\":{\"deviceClassName\":\"gpu.sluice.dev\",\"count\":2}"
+		"}]}"
+		"},\"status\":{\"allocation\":{\"devices\":{\"results\":[{\"driver\":"
+		"\"gpu.sluice.dev\",\"pool\":\"a\",\"device\":\"gpu-0\","
+		"\"consumedCapacity\":"
+		"{\"memory\":\"80Gi\"}},{\"driver\":\"gpu.sluice.dev\",\"pool\":\"a\","
+		"\"device\":\"gpu-1\",\"consumedCapacity\":{\"memory\":\"80Gi\"}}]}},"
+		"\"reservedFor\":[{\"uid\":\"runs\"}]}}";
+
+	start();
+	stage_event(SL_KS_WATCH_CLAIMS, SL_KUBE_ADDED, "%s", claim);
+	stage_pod(SL_KUBE_ADDED, "runs", "", ON_A CLAIM("runs"));
+	stage_sync();
+	pair("q", "1Gi");
+	stage_settle();
+	assert_int_equal(gpu_mask("runs"), 1);
+	assert_string_equal(stage_place("q"), "");
+	stage_slice(SL_KUBE_MODIFIED, "a", 2, 80);
+	stage_settle();
+	assert_int_equal(gpu_mask("runs"), 3);
+	assert_string_equal(stage_place("q"), "");
+}
+
 /* Its claim is on one that is not the node it was bound to, and comes to be known. */
 static void a_device_counts_once_its_node_is_known(void **state)
 {
@@ -359,6 +389,7 @@ int main(void)
 		TEST_NEW(a_share_found_half_written_stays_a_share),
 		TEST_NEW(a_share_is_bound_that_was_found_before_its_node),
 		TEST_NEW(a_pod_whose_device_is_unknown_has_its_cores),
+		TEST_NEW(a_gpu_counts_beside_one_that_is_unknown),
 		TEST(a_device_counts_once_its_node_is_known),
 		TEST(a_claim_counts_once_its_node_is_known),
 		TEST_NEW(a_parked_pod_waits_for_its_gpu_to_be_known),

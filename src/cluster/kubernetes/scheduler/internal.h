@@ -308,7 +308,7 @@ void sl_ks_sort_nodes(struct sl_ks *ks);
 /* Rules come to be known to nodes, and are forgotten. */
 void sl_ks_add_rules(struct sl_ks *ks, struct sl_ks_rules *rules);
 void sl_ks_forget_rules(struct sl_ks *ks, const struct sl_ks_rules *rules);
-/* Where the devices of an allocation are; false: they are not known to the machine. */
+/* Where the devices of an allocation are, those that are known; false: none is. */
 bool sl_ks_place_of(
 	struct sl_ks *ks, const struct sl_facts_claim *claim, struct sl_ks_place *out);
 

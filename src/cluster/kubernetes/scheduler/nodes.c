@@ -201,8 +201,9 @@ bool sl_ks_place_of(
 			if (strcmp(out->node->gpu[i].name, claim->device[d].name) == 0)
 				break;
 		}
+		/* What is not published is not given to others, either. */
 		if (i == out->node->gpus)
-			return false;
+			continue;
 		if (mib < least)
 			part = (mib * SL_FIT_WHOLE + least - 1) / least;
 		part = sl_max_u64(part, claim->device[d].compute_pct * 10);
@@ -210,7 +211,7 @@ bool sl_ks_place_of(
 		out->gpu_mask |= UINT32_C(1) << i;
 	}
 	out->milli = (uint16_t)sl_min_u64(milli, SL_FIT_WHOLE);
-	return claim->count > 0;
+	return out->gpu_mask != 0;
 }
 
 /* --- Kinds of node. ----------------------------------------------------------------------- */
