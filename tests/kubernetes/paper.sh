@@ -70,7 +70,7 @@ placed() { [ -n "$(on "$1" "$2")" ]; }
 why() { api GET "/api/v1/namespaces/$1/pods/$2" | jq -r '.status.conditions[]? | select(.type=="PodScheduled" and .status=="False") | .message'; }
 says() { why "$1" "$2" | grep -qF -- "$3"; }
 ordered() { [ "$(api GET "/api/v1/namespaces/$1/pods/$2" | jq -r '.status.conditions[]? | select(.type=="sluice.dev/Parked") | .status')" = "$3" ]; } # ordered NAMESPACE POD True|False
-claim_of() { api GET "/api/v1/namespaces/$1/pods/$2" | jq -r '.status.resourceClaimStatuses[0].resourceClaimName'; }
+claim_of() { api GET "/api/v1/namespaces/$1/pods/$2" | jq -r '.status.resourceClaimStatuses[0].resourceClaimName // .spec.resourceClaims[0].resourceClaimName'; }
 confirm() { # confirm NAMESPACE POD True|False: the node says that its memory has left the GPU, or is back
 	claim=$(claim_of "$1" "$2")
 	entry=$(api GET "/apis/resource.k8s.io/v1/namespaces/$1/resourceclaims/$claim" | jq -c --arg s "$3" --arg t "$(date -u +%FT%TZ)" \
