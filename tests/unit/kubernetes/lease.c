@@ -18,10 +18,17 @@ static struct {
 	unsigned int writes;
 } object;
 
+/* What becomes of it once it has the Lease. */
+enum then {
+	ENDS = 0, /* the loop, too */
+	LOSES,    /* it cannot renew it */
+	LEAVES,   /* in order */
+};
+
 static struct {
 	struct sl_ks ks;
 	unsigned int held, lost;
-	bool wants_lost;
+	enum then then;
 } s;
 
 static char *shown(void)
@@ -62,10 +69,13 @@ static void serve(struct exchange *exchange)
 static void on_held(struct sl_ks *ks)
 {
 	s.held++;
-	if (!s.wants_lost)
+	object.is_mute = s.then == LOSES;
+	if (s.then == ENDS)
 		(void)sd_event_exit(ks->loop, 0);
-	else
-		object.is_mute = true;
+	if (s.then != LEAVES)
+		return;
+	sl_ks_lease_leave(ks->lease);
+	assert_true(sl_ks_lease_left(ks->lease) == 0);
 }
 
 static void on_lost(struct sl_ks *ks)
@@ -80,16 +90,27 @@ static int on_late(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* Until it has the lease, or (wants_lost) has lost it again. others: calls that are not answered.
- * The exit code of the loop. */
-static int play(bool wants_lost, uint64_t most_s, unsigned int others)
+static int on_answer(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_ks *ks = context;
+
+	assert_string_equal(object.holder, "me");
+	ks->writing = 0;
+	return 0;
+}
+
+/* Until it has the lease, or has lost it again. others: calls that are not answered. answer_s: when
+ * a write is answered that is under way; 0: there is none. The exit code of the loop. */
+static int play_writing(
+	enum then then, uint64_t most_s, unsigned int others, uint64_t answer_s)
 {
 	struct sl_kube_config config = server_config(), own = server_config();
 	int r;
 
-	s = (typeof(s)){.wants_lost = wants_lost};
+	s = (typeof(s)){.then = then, .ks.writing = answer_s > 0};
 	s.ks.options = (struct sl_kube_scheduler_options){
 		.namespace = "sluice", .identity = "me", .lease = LEASE};
+	sl_list_init(&s.ks.pods);
 	assert_int_equal(sd_event_new(&s.ks.loop), 0);
 	assert_int_equal(sl_kube_new(&s.ks.kube, s.ks.loop, &config), 0);
 	assert_int_equal(sl_kube_new(&s.ks.lease_kube, s.ks.loop, &own), 0);
@@ -101,9 +122,19 @@ static int play(bool wants_lost, uint64_t most_s, unsigned int others)
 	assert_int_equal(sd_event_add_time_relative(s.ks.loop, NULL, CLOCK_MONOTONIC,
 				 most_s * 1000000, 0, on_late, s.ks.loop),
 		0);
+	if (answer_s)
+		assert_int_equal(
+			sd_event_add_time_relative(s.ks.loop, NULL, CLOCK_MONOTONIC,
+				answer_s * 1000000, 0, on_answer, &s.ks),
+			0);
 	assert_int_equal(sl_ks_lease_new(&s.ks, on_held, on_lost, &s.ks.lease), 0);
 	r = sd_event_loop(s.ks.loop);
 	return r;
+}
+
+static int play(enum then then, uint64_t most_s, unsigned int others)
+{
+	return play_writing(then, most_s, others, 0);
 }
 
 static void end(void)
@@ -117,7 +148,7 @@ static void end(void)
 static void takes_what_is_not_there(void **state)
 {
 	object = (typeof(object)){0};
-	assert_int_equal(play(false, 60, 0), 0);
+	assert_int_equal(play(ENDS, 60, 0), 0);
 	assert_int_equal(s.held, 1);
 	assert_string_equal(object.holder, "me");
 	assert_true(sl_ks_lease_left(s.ks.lease) > 0);
@@ -126,16 +157,44 @@ static void takes_what_is_not_there(void **state)
 }
 
 /* Another one has it, and does not renew it: it is taken once it has not changed for as long as it
- * holds, and not before. */
+ * holds, and not before. A process of the same name before this one is another one. */
 static void waits_for_one_that_is_gone(void **state)
 {
-	sl_ns began = sl_clock_now();
+	static const char *const holders[] = {"other", "me"};
 
-	object = (typeof(object)){.exists = true, .version = 7, .holder = "other"};
-	assert_int_equal(play(false, 60, 0), 0);
-	assert_int_equal(s.held, 1);
-	assert_true(sl_clock_now() - began >= LEASE);
-	assert_int_equal(object.writes, 1);
+	for (size_t i = 0; i < SL_ARRAY_LEN(holders); i++) {
+		sl_ns began = sl_clock_now();
+
+		object = (typeof(object)){.exists = true, .version = 7};
+		(void)snprintf(object.holder, sizeof(object.holder), "%s", holders[i]);
+		assert_int_equal(play(ENDS, 60, 0), 0);
+		assert_row_u64(holders[i], s.held, 1);
+		assert_row_u64(holders[i], sl_clock_now() - began >= LEASE, true);
+		assert_row_u64(holders[i], object.writes, 1);
+		end();
+	}
+}
+
+/* The next one need not wait; but a write that is under way is answered first. */
+static void gives_it_back(void **state)
+{
+	object = (typeof(object)){0};
+	assert_int_equal(play_writing(LEAVES, 60, 0, 1), 0);
+	assert_int_equal(s.lost, 1);
+	assert_int_equal(s.ks.writing, 0);
+	assert_string_equal(object.holder, "");
+	end();
+	assert_int_equal(play(ENDS, 1, 0), 0);
+	end();
+}
+
+/* It is over before the write is answered. */
+static void a_write_without_an_answer_keeps_it(void **state)
+{
+	object = (typeof(object)){0};
+	assert_int_equal(play_writing(LEAVES, 60, 0, 100), 0);
+	assert_int_equal(s.lost, 1);
+	assert_string_equal(object.holder, "me");
 	end();
 }
 
@@ -145,7 +204,7 @@ static void gives_up_in_time(void **state)
 	sl_ns left;
 
 	object = (typeof(object)){0};
-	assert_int_equal(play(true, 60, 0), 0);
+	assert_int_equal(play(LOSES, 60, 0), 0);
 	assert_int_equal(s.lost, 1);
 	left = sl_ks_lease_left(s.ks.lease);
 	assert_true(left == 0);
@@ -156,7 +215,7 @@ static void gives_up_in_time(void **state)
 static void other_calls_are_not_in_its_way(void **state)
 {
 	object = (typeof(object)){0};
-	assert_int_equal(play(false, 10, 60), 0);
+	assert_int_equal(play(ENDS, 10, 60), 0);
 	assert_int_equal(s.held, 1);
 	assert_true(object.hung > 0);
 	end();
@@ -179,6 +238,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(takes_what_is_not_there, start, stop),
 		cmocka_unit_test_setup_teardown(waits_for_one_that_is_gone, start, stop),
+		cmocka_unit_test_setup_teardown(gives_it_back, start, stop),
+		cmocka_unit_test_setup_teardown(
+			a_write_without_an_answer_keeps_it, start, stop),
 		cmocka_unit_test_setup_teardown(gives_up_in_time, start, stop),
 		cmocka_unit_test_setup_teardown(
 			other_calls_are_not_in_its_way, start, stop),

@@ -180,7 +180,7 @@ struct sl_ks_pod {
 	/* order.c */
 	bool wants_parked, wants_end; /* as the machine decided */
 	bool is_ordered;              /* to park: what was written last */
-	bool is_ordering;             /* what is being written */
+	bool is_ordering;             /* what is being written, or is_ordered */
 	bool is_parked;               /* and the node has confirmed it */
 	bool resumes;                 /* the node has not confirmed that yet */
 	bool is_evicted;
@@ -233,6 +233,7 @@ struct sl_ks {
 	struct sl_kube_watch *watch[SL_KS_WATCHES];
 	uint32_t synced;
 	struct sl_ks_lease *lease;
+	bool ends; /* in order */
 
 	void *nodes_by_name, *claims_by_name, *pods_by_name, *jobs_by_name,
 		*rules_by_text, *projects_by_name, *spaces_by_name,
@@ -371,6 +372,8 @@ SL_MUST_CHECK int sl_ks_drive_open(struct sl_ks *ks);
 /* --- write.c --- */
 /* At pod->place. */
 void sl_ks_write(struct sl_ks *ks, struct sl_ks_pod *pod);
+/* Is a write under way, also one of order.c's, or may it be? */
+bool sl_ks_is_writing(const struct sl_ks *ks);
 
 /* --- order.c --- */
 /* Writes what is due, and hears what the node has confirmed. */
@@ -388,6 +391,9 @@ SL_MUST_CHECK int sl_ks_tell_open(struct sl_ks *ks);
 SL_MUST_CHECK int sl_ks_lease_new(struct sl_ks *ks, void (*held)(struct sl_ks *ks),
 	void (*lost)(struct sl_ks *ks), struct sl_ks_lease **out);
 struct sl_ks_lease *sl_ks_lease_free(struct sl_ks_lease *lease);
+/* Nothing new is written. Once no write is under way the Lease is given back; then, or when it is
+ * over before that, lost() is called. */
+void sl_ks_lease_leave(struct sl_ks_lease *lease);
 /* So long a call may take that is to be over before the lease is; 0: it is too late for one, also
  * later: it is lost. */
 sl_ns sl_ks_lease_left(const struct sl_ks_lease *lease);

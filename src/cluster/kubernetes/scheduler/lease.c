@@ -8,6 +8,10 @@
  *
  * It stops for good: what was not written for lack of time is written by the next holder, not by
  * this one once it has the Lease again.
+ *
+ * Its own identity in the Lease may be that of a process before it, a write of which may still be
+ * under way: it counts as another one's. One that ends in order has waited for its writes, and
+ * leaves the Lease without a holder.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -25,6 +29,8 @@
  * more. */
 #define RENEWALS 5
 #define MARGIN   5
+/* Between looks at writes that are under way. */
+#define LEAVE_SOON (20 * SL_MS)
 
 struct sl_ks_lease {
 	struct sl_ks *ks;
@@ -37,19 +43,26 @@ struct sl_ks_lease {
 	sl_ns seen_at;    /* when that was new */
 	sl_ns seen_holds; /* how long its holder said */
 	sl_ns asked_at;   /* the write that is under way */
-	bool is_ours;
+	bool is_ours, leaves;
 	sl_ns until; /* ours until then */
 };
 
-sl_ns sl_ks_lease_left(const struct sl_ks_lease *lease)
+static sl_ns left(const struct sl_ks_lease *lease)
 {
 	sl_ns margin = lease->ks->options.lease / MARGIN;
 
 	return lease->is_ours ? sl_sub_sat(lease->until, sl_clock_now() + margin) : 0;
 }
 
+sl_ns sl_ks_lease_left(const struct sl_ks_lease *lease)
+{
+	return lease->leaves ? 0 : left(lease);
+}
+
 static void again(struct sl_ks_lease *lease, sl_ns after)
 {
+	if (lease->leaves)
+		after = sl_min_u64(after, LEAVE_SOON);
 	(void)sd_event_source_set_time_relative(lease->timer, after / SL_US);
 	(void)sd_event_source_set_enabled(lease->timer, SD_EVENT_ONESHOT);
 }
@@ -77,7 +90,7 @@ static void call(struct sl_ks_lease *lease, enum sl_kube_verb verb, json_t *body
 		sl_error_log("the Lease cannot be asked for: %s", strerror(-r));
 }
 
-static json_t *body_of(const struct sl_ks_lease *lease, bool is_new)
+static json_t *body_of(const struct sl_ks_lease *lease, const char *holder, bool is_new)
 {
 	const struct sl_kube_scheduler_options *options = &lease->ks->options;
 	struct timespec now = {0};
@@ -95,7 +108,7 @@ static json_t *body_of(const struct sl_ks_lease *lease, bool is_new)
 				options->namespace, "resourceVersion", lease->seen);
 	return json_pack("{ss ss so s{ss sI ss ss}}", "apiVersion",
 		"coordination.k8s.io/v1", "kind", "Lease", "metadata", meta, "spec",
-		"holderIdentity", options->identity, "leaseDurationSeconds",
+		"holderIdentity", holder, "leaseDurationSeconds",
 		(json_int_t)(options->lease / SL_S), "acquireTime", text, "renewTime",
 		text);
 }
@@ -117,7 +130,7 @@ static void note(struct sl_ks_lease *lease, const json_t *object)
 /* True: it is over, and lost() was called. */
 static bool end(struct sl_ks_lease *lease)
 {
-	if (!lease->is_ours || sl_ks_lease_left(lease))
+	if (!lease->is_ours || left(lease))
 		return false;
 	lease->is_ours = false;
 	lease->lost(lease->ks);
@@ -135,8 +148,7 @@ static void have(struct sl_ks_lease *lease)
 {
 	lease->is_ours = true;
 	lease->until = lease->asked_at + lease->ks->options.lease;
-	(void)sd_event_source_set_time_relative(
-		lease->end, sl_ks_lease_left(lease) / SL_US + 1);
+	(void)sd_event_source_set_time_relative(lease->end, left(lease) / SL_US + 1);
 	(void)sd_event_source_set_enabled(lease->end, SD_EVENT_ONESHOT);
 }
 
@@ -169,10 +181,11 @@ static void on_read(void *context, const struct sl_kube_answer *answer)
 	struct sl_ks_lease *lease = context;
 	const char *holder =
 		sl_kube_text_at(answer->body, "spec", "holderIdentity", NULL);
+	const char *identity = lease->ks->options.identity;
 	bool is_free;
 
 	if (answer->status == 404) {
-		call(lease, SL_KUBE_POST, body_of(lease, true), on_written);
+		call(lease, SL_KUBE_POST, body_of(lease, identity, true), on_written);
 		return;
 	}
 	if (answer->error[0]) {
@@ -181,21 +194,53 @@ static void on_read(void *context, const struct sl_kube_answer *answer)
 		return;
 	}
 	note(lease, answer->body);
-	is_free = !holder[0] || strcmp(holder, lease->ks->options.identity) == 0 ||
+	is_free = !holder[0] || (lease->is_ours && strcmp(holder, identity) == 0) ||
 		  sl_clock_now() >= lease->seen_at + lease->seen_holds;
 	if (is_free)
-		call(lease, SL_KUBE_PUT, body_of(lease, false), on_written);
+		call(lease, SL_KUBE_PUT, body_of(lease, identity, false), on_written);
 	else
 		again(lease, lease->ks->options.lease / RENEWALS);
+}
+
+/* Whether it was written or not: there is no more to do. */
+static void on_given_back(void *context, const struct sl_kube_answer *answer)
+{
+	struct sl_ks_lease *lease = context;
+
+	if (answer->error[0])
+		sl_info("the Lease is not given back: %s", answer->error);
+	lease->is_ours = false;
+	lease->lost(lease->ks);
+}
+
+static void give_back(struct sl_ks_lease *lease)
+{
+	if (sl_ks_is_writing(lease->ks))
+		again(lease, LEAVE_SOON);
+	else
+		call(lease, SL_KUBE_PUT, body_of(lease, "", false), on_given_back);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_ks_lease *lease = context;
 
-	if (!lease->call)
+	if (lease->call)
+		return 0;
+	if (lease->leaves)
+		give_back(lease);
+	else
 		call(lease, SL_KUBE_GET, NULL, on_read);
 	return 0;
+}
+
+void sl_ks_lease_leave(struct sl_ks_lease *lease)
+{
+	lease->leaves = true;
+	if (!lease->is_ours)
+		lease->lost(lease->ks);
+	else if (!lease->call)
+		again(lease, 0);
 }
 
 int sl_ks_lease_new(struct sl_ks *ks, void (*held)(struct sl_ks *ks),

@@ -152,6 +152,20 @@ static void complete(struct arguments *a)
 	a->options.lease = a->options.lease ? a->options.lease : LEASE_S * SL_S;
 }
 
+static int on_signal(
+	sd_event_source *source, const struct signalfd_siginfo *info, void *context)
+{
+	struct sl_ks **ks = context;
+
+	/* The next one ends it at once. */
+	(void)sd_event_source_set_userdata(source, NULL);
+	if (ks && *ks)
+		sl_kube_scheduler_end(*ks);
+	else
+		(void)sd_event_exit(sd_event_source_get_event(source), 0);
+	return 0;
+}
+
 static int run(const struct sl_kube_scheduler_options *options, struct sl_error *err)
 {
 	struct sl_ks *ks = NULL;
@@ -164,11 +178,10 @@ static int run(const struct sl_kube_scheduler_options *options, struct sl_error 
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
-	/* Without a handler both end the loop. */
 	if (r >= 0)
-		r = sd_event_add_signal(loop, NULL, SIGTERM, NULL, NULL);
+		r = sd_event_add_signal(loop, NULL, SIGTERM, on_signal, &ks);
 	if (r >= 0)
-		r = sd_event_add_signal(loop, NULL, SIGINT, NULL, NULL);
+		r = sd_event_add_signal(loop, NULL, SIGINT, on_signal, &ks);
 	if (r < 0)
 		sl_error_set(err, "cannot make an event loop: %s", strerror(-r));
 	if (r >= 0)

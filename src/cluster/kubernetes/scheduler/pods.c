@@ -276,7 +276,8 @@ static void meet(struct sl_ks *ks, struct sl_ks_pod *pod, const json_t *object)
 {
 	pod->since = sl_clock_now();
 	pod->told = pod->facts.told;
-	pod->is_ordered = pod->wants_parked = pod->facts.is_ordered_parked;
+	pod->is_ordered = pod->is_ordering = pod->wants_parked =
+		pod->facts.is_ordered_parked;
 	if (!pod->facts.is_ours)
 		return;
 	pod->rules = sl_ks_rules_of(ks, object);

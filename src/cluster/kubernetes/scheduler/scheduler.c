@@ -123,6 +123,10 @@ static void on_held(struct sl_ks *ks)
 
 static void on_lost(struct sl_ks *ks)
 {
+	if (ks->ends) {
+		(void)sd_event_exit(ks->loop, 0);
+		return;
+	}
 	sl_error_log(
 		"the Lease could not be renewed in time; another replica may have it");
 	(void)sd_event_exit(ks->loop, -ETIMEDOUT);
@@ -182,6 +186,12 @@ int sl_kube_scheduler_new(sd_event *loop, const struct sl_kube_scheduler_options
 		ks = sl_kube_scheduler_free(ks);
 	*out = ks;
 	return r;
+}
+
+void sl_kube_scheduler_end(struct sl_ks *ks)
+{
+	ks->ends = true;
+	sl_ks_lease_leave(ks->lease);
 }
 
 struct sl_ks *sl_kube_scheduler_free(struct sl_ks *ks)

@@ -34,6 +34,8 @@ struct sl_ks;
 SL_MUST_CHECK int sl_kube_scheduler_new(sd_event *loop,
 	const struct sl_kube_scheduler_options *options, struct sl_ks **out,
 	struct sl_error *err);
+/* Nothing new is written; the loop ends once the Lease is given back, or over. */
+void sl_kube_scheduler_end(struct sl_ks *ks);
 /* Returns NULL; takes it, too. */
 struct sl_ks *sl_kube_scheduler_free(struct sl_ks *ks);
 

@@ -154,7 +154,7 @@ static void advance(struct sl_ks *ks, struct sl_ks_pod *pod)
 static void serve_turns(struct sl_ks *ks)
 {
 	while (ks->writing < SL_KS_WRITES && ks->writing + ks->looking < SL_KS_CALLS &&
-		!sl_list_is_empty(&ks->turns)) {
+		!sl_list_is_empty(&ks->turns) && sl_ks_lease_left(ks->lease)) {
 		struct sl_ks_pod *pod =
 			SL_LIST_ENTRY(ks->turns.next, struct sl_ks_pod, turn);
 
@@ -170,6 +170,17 @@ void sl_ks_write(struct sl_ks *ks, struct sl_ks_pod *pod)
 	enter(ks, pod, SL_KS_WAITS_FOR_TURN);
 	sl_list_push_tail(&ks->turns, &pod->turn);
 	serve_turns(ks);
+}
+
+bool sl_ks_is_writing(const struct sl_ks *ks)
+{
+	sl_list_foreach (link, &ks->pods) {
+		const struct sl_ks_pod *pod = SL_LIST_ENTRY(link, struct sl_ks_pod, link);
+
+		if (pod->order_call || pod->is_ordering != pod->is_ordered)
+			return true;
+	}
+	return ks->writing + ks->looking > 0;
 }
 
 /* A pod that has begun comes before those that have not. */
