@@ -87,6 +87,8 @@ static void queue_action(void *context, const struct sl_cluster_action *action)
 		jobs->books.refused_project = true;
 		return;
 	case SL_CLUSTER_ACTION_PIPELINE: jobs->promises = true; return;
+	/* What parks has a deadline here; what ends is waited for. */
+	case SL_CLUSTER_ACTION_LATE: return;
 	default: break;
 	}
 	if (jobs->todo_count == jobs->todo_room) {

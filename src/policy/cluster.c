@@ -13,6 +13,7 @@
 #define DEFAULT_STALE_GRACE   (60 * SL_S)
 #define DEFAULT_SEARCH_MOST   64
 #define DEFAULT_RESUME_FACTOR 10
+#define DEFAULT_STOP_WITHIN   (120 * SL_S)
 /* Nobody counts further who waits. */
 #define AHEAD_MOST 1000
 
@@ -100,6 +101,8 @@ static void on_config(struct sl_cluster *cl, const struct sl_cluster_event *even
 						    : DEFAULT_SEARCH_MOST;
 	cl->resume_factor = event->config.resume_factor ? event->config.resume_factor
 							: DEFAULT_RESUME_FACTOR;
+	cl->stop_within = event->config.stop_within ? event->config.stop_within
+						    : DEFAULT_STOP_WITHIN;
 	cl->tree.sums_free = event->config.sums_free;
 }
 
@@ -194,6 +197,7 @@ struct sl_cluster *sl_cluster_new(
 	cl->stale_grace = DEFAULT_STALE_GRACE;
 	cl->search_most = DEFAULT_SEARCH_MOST;
 	cl->resume_factor = DEFAULT_RESUME_FACTOR;
+	cl->stop_within = DEFAULT_STOP_WITHIN;
 	cl->due = cl->told_due = SL_NS_NEVER;
 	return cl;
 }

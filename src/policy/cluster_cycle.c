@@ -11,9 +11,6 @@
 
 #include "policy/mutant.h"
 
-/* What was told to stop and is still there: nobody counts on its place any more. */
-#define STUCK_AFTER (120 * SL_S)
-
 /* --- Allocate. --- */
 
 /* The least number of tasks of this kind that certainly do not all fit; a bound that costs one pass
@@ -535,14 +532,21 @@ static void give_up_stuck(struct sl_cluster *cl)
 		struct sl_cl_task *task =
 			SL_CL_ENTRY(cl->leaving.next, sl_cl_task, leaving);
 
-		if (cl->now < task->since + STUCK_AFTER) {
-			sl_cl_wake(cl, task->since + STUCK_AFTER);
+		sl_ns due = cl->stop_within > SL_NS_NEVER - task->since
+				    ? SL_NS_NEVER
+				    : task->since + cl->stop_within;
+
+		if (SL_MUTANT(CLUSTER_LATE_NEVER, cl->now < due, true)) {
+			sl_cl_wake(cl, due);
 			return;
 		}
 		sl_list_unlink(&task->leaving);
 		task->stuck = true;
 		sl_cl_node_unrelease(cl, task);
 		sl_cl_node_repair(cl, task->place.node);
+		sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_LATE,
+				       .late = {.job = task->part->job->index.id,
+					       .task = task->number}});
 	}
 }
 

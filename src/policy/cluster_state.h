@@ -219,10 +219,10 @@ struct sl_cluster {
 	enum sl_placement_policy placement;
 
 	/* CONFIG */
-	sl_ns stale_grace;
+	sl_ns stale_grace, stop_within;
 	uint32_t search_most, resume_factor;
 
-	struct sl_link leaving; /* tasks, in the order in which they were told */
+	struct sl_link leaving; /* tasks, in the order in which they were told (since) */
 	struct sl_link jobs, promised, stale, held; /* promised: first come, first */
 	struct sl_link parked; /* jobs that may give up what is parked */
 	struct sl_cl_class **classes;

@@ -195,14 +195,20 @@ void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task)
 }
 
 /* It is RELEASING, and this is how it goes. */
-static void leave(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how)
+static void leave(
+	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how, sl_ns since)
 {
+	struct sl_link *before = cl->leaving.prev;
+
 	bool promised = task->promised && task->keeps && how != SL_STOP_PARK;
 	struct sl_place next = task->next;
 
 	task->how = (uint8_t)how;
-	task->since = cl->now;
-	sl_list_push_tail(&cl->leaving, &task->leaving);
+	task->since = since;
+	while (before != &cl->leaving &&
+		SL_CL_ENTRY(before, sl_cl_task, leaving)->since > since)
+		before = before->prev;
+	sl_list_push_head(before, &task->leaving);
 	/* What it was promised counts on what it keeps. */
 	if (promised)
 		sl_cl_task_unpromise(cl, task);
@@ -217,7 +223,7 @@ void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_sto
 {
 	struct sl_cl_job *job = task->part->job;
 
-	leave(cl, task, how);
+	leave(cl, task, how, cl->now);
 	if (how == SL_STOP_PARK && !task->pooled) {
 		task->pooled = true;
 		cl->node[task->place.node].parked_mib += job->park_mib;
@@ -461,7 +467,7 @@ void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *e
 	if (!task || (task->state != SL_TASK_BINDING && task->state != SL_TASK_RUNNING))
 		return;
 	sl_cl_task_release(cl, task);
-	leave(cl, task, SL_STOP_TERMINATE);
+	leave(cl, task, SL_STOP_TERMINATE, sl_sub_sat(cl->now, event->task_stops.ago));
 	sl_cl_job_settle(cl, task->part->job);
 }
 
@@ -488,7 +494,9 @@ void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *
 	if (task->was == SL_TASK_RUNNING)
 		unpool(cl, task);
 	sl_cl_task_unrelease(cl, task);
-	task->spared_until = cl->now + SPARED_FOR;
+	task->spared_until = sl_cl_later(cl, event->stop_failed.spared_for
+						     ? event->stop_failed.spared_for
+						     : SPARED_FOR);
 	sl_cl_wake(cl, task->spared_until);
 	sl_cl_job_settle(cl, task->part->job);
 	sl_cl_node_repair(cl, node);

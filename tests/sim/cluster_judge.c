@@ -125,7 +125,8 @@ static void take_task(struct sl_room *room, const struct cw_job *job,
 	struct sl_need rest = moves(job, task, part, node);
 	bool here = task->place.node == node;
 
-	if (here && (stands(task) || (task->state == SL_TASK_RELEASING && !later)))
+	if (here && (stands(task) ||
+			    (task->state == SL_TASK_RELEASING && (!later || task->late))))
 		take(room, &job->need[part], task->place);
 	else if (here && keeps_host(job, task))
 		take(room, &job->need[part], host);
@@ -461,6 +462,8 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 	task->state = SL_TASK_RELEASING;
 	task->how = (enum sl_stop_how)action->stop.how;
 	task->told = true;
+	task->late = false;
+	task->told_at = w->now;
 	task->due = w->now + sl_rng_below(&w->rng, 20) * SL_S;
 	judge_how(w, job, task, action);
 	w->parks += action->stop.how == SL_STOP_PARK;
@@ -470,6 +473,56 @@ void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action)
 	if (action->stop.how == SL_STOP_PARK || action->stop.how == SL_STOP_TERMINATE)
 		job->paused_until = w->now + w->resume_factor * job->swap_cost;
 	w->moves += action->stop.how == SL_STOP_MOVE;
+}
+
+/* --- LATE --- */
+
+static bool is_overdue(const struct cw *w, const struct cw_task *task)
+{
+	return task->state == SL_TASK_RELEASING && !task->late &&
+	       w->now >= task->told_at + 120 * SL_S;
+}
+
+void cw_judge_late(struct cw *w, const struct sl_cluster_action *action)
+{
+	struct cw_job *job = cw_find_job(w, action->late.job);
+	uint32_t part;
+	struct cw_task *task = job ? cw_find_task(job, action->late.task, &part) : NULL;
+
+	if (!task || !is_overdue(w, task)) {
+		cw_break(w, "job %lu task %u is late, and was not told to go so long ago",
+			(unsigned long)action->late.job, action->late.task);
+		return;
+	}
+	task->late = true;
+}
+
+/* Nobody waits for what does not go, and nobody is promised its place. */
+static void judge_leaving(struct cw *w)
+{
+	for (uint32_t n = 0; n < CW_NODES; n++) {
+		struct sl_room room = {0};
+
+		if (w->node[n].used)
+			room = cw_room(w, n, true);
+		for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
+			if (room.left[g] < 0)
+				cw_break(w,
+					"GPU %u of node %lu is promised, and does not "
+					"come free",
+					g, (unsigned long)w->node[n].id);
+		}
+	}
+	for (uint32_t j = 0; j < CW_JOBS; j++) {
+		for (uint32_t p = 0; w->job[j].used && p < w->job[j].parts; p++) {
+			for (uint32_t i = 0; i < w->job[j].tasks[p]; i++) {
+				if (is_overdue(w, &w->job[j].task[p][i]))
+					cw_break(w,
+						"job %lu does not go, and is waited for",
+						(unsigned long)w->job[j].id);
+			}
+		}
+	}
 }
 
 /* --- After a cycle. --- */
@@ -746,6 +799,7 @@ void cw_watch(struct cw *w)
 
 void cw_judge_cycle(struct cw *w, bool whole)
 {
+	judge_leaving(w);
 	for (uint32_t j = 0; j < CW_JOBS; j++) {
 		struct cw_job *job = &w->job[j];
 
@@ -838,7 +892,7 @@ void cw_judge_rest(struct cw *w)
 		more = most_of(w, &job->need[0]);
 		judge_conserving(w, job);
 		/* One that is parked waits for its GPUs alone. */
-		if (job->task[0][0].parked || !within(w, job, &more, true, false))
+		if (job->task[0][0].parked || !within(w, job, &more, true, true))
 			continue;
 		for (uint32_t v = 0; v < CW_JOBS; v++) {
 			if (is_in_the_way(w, &w->job[v], job))

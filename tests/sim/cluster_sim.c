@@ -22,7 +22,7 @@
 
 struct sums {
 	uint64_t events, worlds, cycles, binds, stops, moves, settled;
-	uint64_t parks, ends, given_up, foretold;
+	uint64_t parks, ends, given_up, foretold, late, taken_back;
 };
 
 static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
@@ -55,6 +55,8 @@ static bool play(uint64_t seed, bool trace, bool quiet, struct sums *sums)
 	sums->ends += w.ends;
 	sums->given_up += w.given_up;
 	sums->foretold += w.foretold;
+	sums->late += w.late;
+	sums->taken_back += w.taken_back;
 	cw_fini(&w);
 	return fine;
 }
@@ -111,12 +113,14 @@ int main(int argc, char **argv)
 		       "bound, %lu "
 		       "stopped, of these %lu moved, %lu parked, %lu terminated; %lu "
 		       "parked ones "
-		       "given up; %lu forecasts; came to rest %lu times\n",
+		       "given up; %lu were late, of these %lu parks taken back; %lu "
+		       "forecasts; came to rest %lu times\n",
 			(unsigned long)sums.events, (unsigned long)sums.worlds,
 			(unsigned long)sums.cycles, (unsigned long)sums.binds,
 			(unsigned long)sums.stops, (unsigned long)sums.moves,
 			(unsigned long)sums.parks, (unsigned long)sums.ends,
-			(unsigned long)sums.given_up, (unsigned long)sums.foretold,
+			(unsigned long)sums.given_up, (unsigned long)sums.late,
+			(unsigned long)sums.taken_back, (unsigned long)sums.foretold,
 			(unsigned long)sums.settled);
 	return 0;
 }

@@ -2,8 +2,9 @@
  * cluster_world - see the header
  *
  * Time goes in random strides of up to a few seconds. What the machine asked for is answered later:
- * a BIND runs or is refused, a STOP ends or fails. In between, jobs come and go, nodes come, go and
- * close, projects change.
+ * a BIND runs or is refused, a STOP ends or fails. Nodes that are mute answer no STOP; of those that
+ * are LATE, parks are taken back. In between, jobs come and go, nodes come, go and close, projects
+ * change.
  */
 #include "cluster_world.h"
 
@@ -134,6 +135,11 @@ static void on_action(void *context, const struct sl_cluster_action *action)
 		w->cycle_stops++;
 		w->asked_stops += action->stop.other == w->asked;
 		cw_judge_stop(w, action);
+		break;
+	case SL_CLUSTER_ACTION_LATE:
+		w->cycle_actions++;
+		w->late++;
+		cw_judge_late(w, action);
 		break;
 	case SL_CLUSTER_ACTION_PIPELINE:
 		w->cycle_actions++;
@@ -487,6 +493,62 @@ static void drop_parked(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i
 	send(w, event);
 }
 
+/* Whose order is taken back, or cannot be carried out: it runs on. */
+static void stays(
+	struct cw *w, struct cw_job *job, uint32_t p, uint32_t i, sl_ns spared_for)
+{
+	struct cw_task *task = &job->task[p][i];
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_STOP_FAILED};
+
+	task->state = task->was;
+	task->spared_until = w->now + (spared_for ? spared_for : 60 * SL_S);
+	task->due = w->now + 60 * SL_S;
+	event.stop_failed.job = job->id;
+	event.stop_failed.task = number_of(job, p, i);
+	event.stop_failed.spared_for = spared_for;
+	send(w, event);
+}
+
+static void leave(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
+{
+	struct cw_task *task = &job->task[p][i];
+	bool parks = task->how == SL_STOP_PARK;
+
+	if (w->node[task->place.node].mute && !(task->late && parks))
+		return;
+	if (w->node[task->place.node].mute) {
+		w->taken_back++;
+		/* Long enough to come to rest. */
+		stays(w, job, p, i, (w->quiet ? 200000 : 300) * SL_S);
+	} else if (!w->quiet && one_in(w, 15)) {
+		stays(w, job, p, i, 0);
+	} else {
+		end_task(w, job, p, i, w->quiet || !one_in(w, 12));
+	}
+}
+
+/* A user ends it; the machine hears of that late. */
+static void stop_one(struct cw *w, struct cw_job *job)
+{
+	uint32_t p = (uint32_t)below(w, job->parts);
+	uint32_t i = (uint32_t)below(w, job->tasks[p]);
+	struct cw_task *task = &job->task[p][i];
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
+
+	if (task->state != SL_TASK_RUNNING)
+		return;
+	event.task_stops.job = job->id;
+	event.task_stops.task = number_of(job, p, i);
+	event.task_stops.ago = below(w, 60) * SL_S;
+	task->was = task->state;
+	task->state = SL_TASK_RELEASING;
+	task->how = SL_STOP_TERMINATE;
+	task->late = false;
+	task->told_at = w->now - event.task_stops.ago;
+	task->due = w->now + below(w, 20) * SL_S;
+	send(w, event);
+}
+
 static void go_on(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 {
 	struct cw_task *task = &job->task[p][i];
@@ -508,17 +570,7 @@ static void go_on(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 		event.task_runs.gpu_mask = task->place.gpu_mask;
 		send(w, event);
 	} else if (task->state == SL_TASK_RELEASING) {
-		if (!w->quiet && one_in(w, 15)) {
-			task->state = task->was;
-			task->spared_until = w->now + 60 * SL_S;
-			task->due = w->now + 60 * SL_S;
-			event.type = SL_CLUSTER_EVENT_STOP_FAILED;
-			event.stop_failed.job = job->id;
-			event.stop_failed.task = number_of(job, p, i);
-			send(w, event);
-		} else {
-			end_task(w, job, p, i, w->quiet || !one_in(w, 12));
-		}
+		leave(w, job, p, i);
 	} else if (task->giving_up && task->parked) {
 		drop_parked(w, job, p, i);
 	} else if (task->state == SL_TASK_RUNNING && !w->quiet) {
@@ -635,6 +687,14 @@ static void something_happens(struct cw *w)
 			event.job_resume.job = w->job[j].id;
 			send(w, event);
 		}
+		break;
+	case 6:
+		if (w->job[j].used && one_in(w, 3))
+			stop_one(w, &w->job[j]);
+		break;
+	case 7:
+		if (w->node[n].used && one_in(w, 6))
+			w->node[n].mute = !w->node[n].mute;
 		break;
 	default:
 		if (w->job[j].used)

@@ -21,10 +21,11 @@ struct cw_task {
 	enum sl_task_state state; /* PENDING also while PIPELINED */
 	bool promised, parked, failed;
 	struct sl_place place, next; /* node: index of the world */
-	sl_ns since, due, spared_until;
+	sl_ns since, due, spared_until, told_at;
 	enum sl_stop_how how;
 	enum sl_task_state was; /* before RELEASING */
 	bool told;              /* to stop, in this cycle */
+	bool late;              /* RELEASING: the machine counts on its place no more */
 	bool giving_up;         /* parked, and told to drop that */
 	bool comes_back;        /* BINDING: what it has is in host memory until it runs */
 	sl_ns parked_at;
@@ -60,6 +61,7 @@ struct cw_project {
 
 struct cw_node {
 	bool used, closed;
+	bool mute; /* what is to stop there stays */
 	uint64_t id, pool_mib;
 	uint8_t pool, swaps;
 	struct sl_fit_node fit; /* sizes alone */
@@ -71,7 +73,7 @@ struct cw {
 	struct sl_rng rng;
 	sl_ns now;
 	uint64_t next_id, events, cycles, actions, binds, stops, moves, settled;
-	uint64_t given_up, parks, ends, foretold;
+	uint64_t given_up, parks, ends, foretold, late, taken_back;
 	uint64_t resume_factor;
 	sl_ns stale_grace;
 	struct cw_node node[CW_NODES];
@@ -102,6 +104,7 @@ void cw_break(struct cw *w, const char *format, ...) SL_PRINTF(2, 3);
 void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action);
 void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action);
 void cw_judge_give_up(struct cw *w, const struct sl_cluster_action *action);
+void cw_judge_late(struct cw *w, const struct sl_cluster_action *action);
 void cw_judge_cycle(struct cw *w, bool whole);
 void cw_judge_rest(struct cw *w);
 void cw_judge_forecast(struct cw *w, const struct cw_job *job,

@@ -481,6 +481,73 @@ static void spares_who_cannot_be_stopped(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
 }
 
+/* The other one goes instead, in the same cycle; the first comes back, and is left out for a while. */
+static void what_does_not_go_is_late(void **state)
+{
+	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_STOP_FAILED};
+	uint64_t first;
+
+	send(job(1, 3, 1, 1, 1));
+	send(job(4, 3, 1, 1, 1));
+	send(job(5, 1, 1, 1, 2));
+	run_all();
+	send(job(2, 2, 1, 1, 1));
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	first = failed.stop_failed.job = s.seen[0].stop.job;
+	s.now += 119 * SL_S;
+	cycle();
+	assert_int_equal(s.count, 0);
+	s.now += SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_LATE), 1);
+	assert_int_equal(s.seen[0].late.job, first);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[1].stop.job, 5 - first);
+	failed.stop_failed.spared_for = 300 * SL_S;
+	send(failed);
+	assert_int_equal(in(first, SL_TASK_RUNNING), 1);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 5 - first, 0, true);
+	cycle();
+	assert_int_equal(in(2, SL_TASK_BINDING), 1);
+	task(SL_CLUSTER_EVENT_TASK_RUNS, 2, 0, false);
+	send(job(6, 2, 1, 1, 1));
+	s.now += 290 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	s.now += 11 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+	assert_int_equal(s.seen[0].stop.job, first);
+}
+
+/* As CONFIG says; and since when it was told, whoever is told of first. */
+static void late_counts_from_the_order(void **state)
+{
+	struct sl_cluster_event stops = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
+	struct sl_cluster_event config = {.type = SL_CLUSTER_EVENT_CONFIG};
+
+	config.config.stop_within = 10 * SL_S;
+	send(config);
+	send(job(1, 1, 1, 1, 1));
+	send(job(2, 2, 1, 1, 1));
+	run_all();
+	stops.task_stops.job = 1;
+	stops.task_stops.ago = SL_S;
+	send(stops);
+	stops.task_stops.job = 2;
+	stops.task_stops.ago = 8 * SL_S;
+	send(stops);
+	s.now += 2 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_LATE), 1);
+	assert_int_equal(s.seen[0].late.job, 2);
+	s.now += 7 * SL_S;
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_LATE), 1);
+	assert_int_equal(s.seen[0].late.job, 1);
+}
+
 /* Told to a machine that is made anew: a failed job waits on, its next failure costs more, and who
  * could not be stopped is spared as before. */
 static void is_told_what_another_knew(void **state)
@@ -607,6 +674,8 @@ int main(void)
 		TEST(tries_another_node),
 		TEST(tries_all_nodes_again),
 		TEST(spares_who_cannot_be_stopped),
+		TEST(what_does_not_go_is_late),
+		TEST(late_counts_from_the_order),
 		TEST(is_told_what_another_knew),
 		TEST(waits_for_ever_if_told),
 		TEST(outlives_its_nodes),
