@@ -81,6 +81,7 @@ static void on_action(void *context, const struct sl_cluster_action *action)
 
 	switch (action->type) {
 	case SL_CLUSTER_ACTION_BIND:
+	case SL_CLUSTER_ACTION_LATE:
 	case SL_CLUSTER_ACTION_STOP: queue(ks, action); break;
 	case SL_CLUSTER_ACTION_REFUSE_JOB: refuse_job(ks, action); break;
 	case SL_CLUSTER_ACTION_REFUSE_PROJECT:
@@ -165,8 +166,11 @@ static void carry_out(struct sl_ks *ks)
 			bind(ks, &action);
 			continue;
 		}
+		/* All actions of a task begin with these two. */
 		pod = pod_of(ks, action.stop.job, action.stop.task);
-		if (pod)
+		if (pod && action.type == SL_CLUSTER_ACTION_LATE)
+			sl_ks_late(ks, pod);
+		else if (pod)
 			sl_ks_stop(ks, pod, action.stop.how,
 				action.stop.other ? sl_ks_find_job(ks, action.stop.other)
 						  : NULL);
@@ -189,6 +193,7 @@ static void build(struct sl_ks *ks)
 	ks->cluster = sl_cluster_new(ks->arena, SL_KS_NODES_MOST, SL_KS_PROJECTS_MOST);
 	ks->wake_at = SL_NS_NEVER;
 	event.config.placement = ks->options.placement;
+	event.config.stop_within = ks->options.park_within;
 	sl_ks_step(ks, &event);
 	sl_ks_sort_nodes(ks);
 	sl_ks_add_projects(ks);

@@ -496,13 +496,16 @@ static void read_parked(const json_t *claim, struct sl_facts_claim *out)
 	json_array_foreach(sl_kube_at(claim, "status", "devices", NULL), i, device)
 	{
 		const json_t *conditions = json_object_get(device, "conditions");
+		const json_t *says = condition(conditions, "Parked");
 
 		if (strcmp(sl_kube_text_at(device, "driver", NULL), SL_KUBE_DRIVER) !=
 				0 ||
-			!condition(conditions, "Parked"))
+			!says)
 			continue;
 		said++;
 		parked += is_true(conditions, "Parked");
+		out->is_parking |= strcmp(sl_kube_text_at(says, "reason", NULL),
+					   SL_FACTS_REASON_PARKING) == 0;
 	}
 	out->says_parked = said && said >= out->count;
 	out->is_parked = out->says_parked && parked == said;

@@ -86,7 +86,8 @@ struct sl_ks_node {
 	uint32_t gpus;
 	uint64_t others_cpu, others_mib; /* pods that this scheduler has not placed */
 	uint32_t pods;                   /* that stand here, all of them */
-	uint64_t holds; /* the marks of the rules that hold of it, summed up */
+	sl_ns spared_until; /* it did not answer: none of its pods is a victim before */
+	uint64_t holds;     /* the marks of the rules that hold of it, summed up */
 	uint32_t kind;
 	/* What the machine was told. */
 	bool in_machine, told_closed, told_swaps;
@@ -184,7 +185,10 @@ struct sl_ks_pod {
 	bool is_parked;               /* and the node has confirmed it */
 	bool resumes;                 /* the node has not confirmed that yet */
 	bool is_evicted;
-	char order_why[160];
+	sl_ns stops_since;        /* to be parked, or to end; 0: it is not */
+	sl_ns spared_until;       /* it did not park in time: no victim before */
+	const char *order_reason; /* of the condition */
+	char order_why[400];
 	struct sl_kube_call *order_call;
 	struct sl_kube_backoff order_backoff;
 
@@ -382,6 +386,10 @@ void sl_ks_order(struct sl_ks *ks, struct sl_ks_pod *pod);
 void sl_ks_stop(struct sl_ks *ks, struct sl_ks_pod *pod, uint32_t how,
 	const struct sl_ks_job *other);
 void sl_ks_resume(struct sl_ks *ks, struct sl_ks_pod *pod);
+/* It should have stopped by now: an order to park is taken back. */
+void sl_ks_late(struct sl_ks *ks, struct sl_ks_pod *pod);
+/* So long it is no victim. */
+sl_ns sl_ks_spared(const struct sl_ks_pod *pod);
 
 /* --- tell.c --- */
 SL_MUST_CHECK int sl_ks_tell_open(struct sl_ks *ks);

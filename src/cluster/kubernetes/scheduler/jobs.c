@@ -280,6 +280,7 @@ static void place_task(struct sl_ks *ks, struct sl_ks_job *job, struct sl_ks_pod
 	event.task_runs.task = pod->task;
 	event.task_runs.node = pod->place.node->id;
 	event.task_runs.gpu_mask = need_of(ks, pod).gpus ? pod->place.gpu_mask : 0;
+	event.task_runs.spared_for = sl_ks_spared(pod);
 	sl_ks_step(ks, &event);
 	sl_ks_believe(pod, SL_KS_PLACED, &pod->place);
 }
@@ -287,14 +288,17 @@ static void place_task(struct sl_ks *ks, struct sl_ks_job *job, struct sl_ks_pod
 static void tell_it_stops(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
+	sl_ns now = sl_clock_now();
 
 	if (pod->believed != SL_KS_PLACED || pod->told_stops ||
 		!(pod->facts.is_leaving || (pod->wants_parked && !pod->is_parked) ||
 			pod->wants_end))
 		return;
 	pod->told_stops = true;
+	pod->stops_since = pod->stops_since ? pod->stops_since : now;
 	event.task_stops.job = pod->job->index.id;
 	event.task_stops.task = pod->task;
+	event.task_stops.ago = now - pod->stops_since;
 	sl_ks_step(ks, &event);
 }
 

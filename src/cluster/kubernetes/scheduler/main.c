@@ -17,7 +17,9 @@
 enum { EXIT_USAGE = 2 };
 
 #define LEASE_S      15
-#define LEASE_MOST_S 3600
+#define LEASE_LEAST  2
+#define WITHIN_LEAST 5
+#define MOST_S       3600
 
 static void help(void)
 {
@@ -39,6 +41,11 @@ static void help(void)
 		   "                       POD_NAME, else host and process\n"
 		   "  --lease SECONDS      how long the Lease holds; 2 to 3600, default: "
 		   "15\n"
+		   "  --park-within SECONDS\n"
+		   "                       a park that its node does not confirm is "
+		   "taken back,\n"
+		   "                       and others are parked; 5 to 3600, default: "
+		   "120\n"
 		   "  --placement NAME     pack: where least is left; spread: on the "
 		   "emptiest GPU;\n"
 		   "                       bestfit, fgd; default: pack\n"
@@ -57,13 +64,16 @@ static int usage(const char *what, const char *text, const char *remedy)
 	return EXIT_USAGE;
 }
 
-static int take_lease(const char *text, sl_ns *out)
+static int take_seconds(
+	const char *option, const char *text, unsigned long least, sl_ns *out)
 {
+	char remedy[64];
 	char *end = NULL;
 	unsigned long seconds = strtoul(text, &end, 10);
 
-	if (*end || seconds < 2 || seconds > LEASE_MOST_S)
-		return usage("--lease", text, "write 2 to 3600 seconds");
+	(void)snprintf(remedy, sizeof(remedy), "write %lu to %d seconds", least, MOST_S);
+	if (*end || seconds < least || seconds > MOST_S)
+		return usage(option, text, remedy);
 	*out = seconds * SL_S;
 	return 0;
 }
@@ -83,7 +93,10 @@ static int take_option(int option, struct sl_kube_scheduler_options *out)
 	case 'n': return take_name("--name", optarg, &out->name);
 	case 's': return take_name("--namespace", optarg, &out->namespace);
 	case 'i': return take_name("--identity", optarg, &out->identity);
-	case 't': return take_lease(optarg, &out->lease);
+	case 't': return take_seconds("--lease", optarg, LEASE_LEAST, &out->lease);
+	case 'w':
+		return take_seconds(
+			"--park-within", optarg, WITHIN_LEAST, &out->park_within);
 	case 'p':
 		return sl_placement_policy_find(optarg, &out->placement)
 			       ? 0
@@ -109,6 +122,7 @@ static int parse(int argc, char **argv, struct sl_kube_scheduler_options *out)
 		{"namespace", required_argument, NULL, 's'},
 		{"identity", required_argument, NULL, 'i'},
 		{"lease", required_argument, NULL, 't'},
+		{"park-within", required_argument, NULL, 'w'},
 		{"placement", required_argument, NULL, 'p'},
 		{"log", required_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},

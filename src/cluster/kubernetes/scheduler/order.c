@@ -5,6 +5,11 @@
  * claim, which the node writes. The next order is written only when the node has confirmed the one
  * before: so a confirmation is never that of an earlier order. Until then its GPU is not free.
  *
+ * A park that the node does not confirm in time is taken back: the pod has its GPU as before, and
+ * the machine looks for others. The pod is left out for much longer than a call of its node can be
+ * on its way, so a late confirmation is never that of the next order. A node that has not even
+ * begun is silent, and all of its pods are left out.
+ *
  * To end it is an eviction, so that disruption budgets count; one that they forbid is told to the
  * machine, which looks for others.
  */
@@ -19,6 +24,7 @@
 #include "cluster/kubernetes/scheduler/bodies.h"
 
 #define PATH_MAX_BYTES 640
+#define SPARED_FOR     (300 * SL_S)
 
 static bool may_write(const struct sl_ks_pod *pod)
 {
@@ -89,6 +95,7 @@ static void hear(struct sl_ks *ks, struct sl_ks_pod *pod)
 	if (pod->is_ordered && pod->wants_parked && claim->is_parked && !pod->is_parked) {
 		sl_info("pod %s is parked", pod->named.key);
 		pod->is_parked = true;
+		pod->stops_since = 0;
 		if (pod->believed == SL_KS_PLACED && pod->job->index.id) {
 			tell_machine(ks, pod, true);
 			sl_ks_believe(pod, SL_KS_PARKED, &pod->place);
@@ -128,15 +135,13 @@ static void write_order(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after)
 	pod->is_ordering = parks;
 	call(ks, pod, SL_KUBE_STRATEGIC, "status",
 		sl_bodies_condition(pod->facts.uid, SL_FACTS_CONDITION_PARKED, parks,
-			parks ? "Reclaimed" : "Resumed",
-			parks ? pod->order_why : "there is room for it again",
-			(int64_t)time(NULL)),
+			pod->order_reason, pod->order_why, (int64_t)time(NULL)),
 		on_order, after);
 }
 
 /* --- End. --------------------------------------------------------------------------------- */
 
-static void refuse_stop(struct sl_ks *ks, const struct sl_ks_pod *pod)
+static void refuse_stop(struct sl_ks *ks, const struct sl_ks_pod *pod, sl_ns spared_for)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_STOP_FAILED};
 
@@ -144,6 +149,7 @@ static void refuse_stop(struct sl_ks *ks, const struct sl_ks_pod *pod)
 		return;
 	event.stop_failed.job = pod->job->index.id;
 	event.stop_failed.task = pod->task;
+	event.stop_failed.spared_for = spared_for;
 	sl_ks_step(ks, &event);
 	sl_ks_awake(ks);
 }
@@ -156,7 +162,8 @@ static void on_evicted(void *context, const struct sl_kube_answer *answer)
 		return;
 	sl_info("pod %s is not evicted: %s", pod->named.key, answer->error);
 	pod->wants_end = pod->is_evicted = false;
-	refuse_stop(pod->ks, pod);
+	pod->stops_since = 0;
+	refuse_stop(pod->ks, pod, 0);
 }
 
 static void evict(struct sl_ks *ks, struct sl_ks_pod *pod)
@@ -188,15 +195,27 @@ static bool is_parked_already(const struct sl_ks_pod *pod)
 	return pod->claim && pod->claim->facts.is_parked && !pod->is_ordered;
 }
 
+sl_ns sl_ks_spared(const struct sl_ks_pod *pod)
+{
+	sl_ns until = pod->spared_until;
+
+	if (pod->place.node)
+		until = sl_max_u64(until, pod->place.node->spared_until);
+	return sl_sub_sat(until, sl_clock_now());
+}
+
 void sl_ks_stop(struct sl_ks *ks, struct sl_ks_pod *pod, uint32_t how,
 	const struct sl_ks_job *other)
 {
 	const char *name = other ? sl_ks_project_name(ks, other->project) : NULL;
+	sl_ns spared = sl_ks_spared(pod);
 
-	if (how == SL_STOP_PARK && is_parked_already(pod)) {
-		refuse_stop(ks, pod);
+	if (spared || (how == SL_STOP_PARK && is_parked_already(pod))) {
+		refuse_stop(ks, pod, spared);
 		return;
 	}
+	pod->stops_since = sl_clock_now();
+	pod->order_reason = "Reclaimed";
 	if (how == SL_STOP_PARK)
 		pod->wants_parked = true;
 	else
@@ -219,5 +238,39 @@ void sl_ks_resume(struct sl_ks *ks, struct sl_ks_pod *pod)
 	pod->wants_parked = false;
 	pod->is_parked = false;
 	pod->resumes = true;
+	pod->order_reason = "Resumed";
+	(void)snprintf(
+		pod->order_why, sizeof(pod->order_why), "there is room for it again");
+	sl_ks_order(ks, pod);
+}
+
+void sl_ks_late(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	bool is_heard = pod->claim && pod->claim->facts.is_parking;
+	const char *node = pod->place.node ? pod->place.node->named.key : "";
+
+	/* An eviction cannot be taken back. */
+	if (!pod->wants_parked || pod->is_parked || pod->facts.is_leaving)
+		return;
+	pod->wants_parked = pod->told_stops = false;
+	pod->resumes = true;
+	pod->stops_since = 0;
+	pod->spared_until = sl_clock_now() + SPARED_FOR;
+	if (pod->place.node && !is_heard)
+		pod->place.node->spared_until = pod->spared_until;
+	pod->order_reason = "NotParked";
+	if (is_heard)
+		(void)snprintf(pod->order_why, sizeof(pod->order_why),
+			"it has its GPU as before: its memory did not leave it in time; "
+			"kubectl sluice why %.100s says what is in the way",
+			pod->facts.name);
+	else
+		(void)snprintf(pod->order_why, sizeof(pod->order_why),
+			"it has its GPU as before: its node %.100s did not confirm in "
+			"time "
+			"that it parks; see that sluice-kube node and sluiced run there",
+			node);
+	sl_warning("pod %s is not parked: %s", pod->named.key, pod->order_why);
+	refuse_stop(ks, pod, SPARED_FOR);
 	sl_ks_order(ks, pod);
 }

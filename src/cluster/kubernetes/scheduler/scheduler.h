@@ -25,6 +25,7 @@ struct sl_kube_scheduler_options {
 	const char *namespace;  /* of the Lease */
 	const char *identity;   /* in the Lease; one for each replica */
 	sl_ns lease;            /* how long it holds */
+	sl_ns park_within;      /* a park without confirmation is taken back; 0: 2 min */
 	enum sl_placement_policy placement;
 };
 

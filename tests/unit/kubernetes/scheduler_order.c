@@ -1,0 +1,247 @@
+/*
+ * Orders to park that no node confirms, or too late. Project one has all GPUs, of 80 GiB each, and
+ * is guaranteed none; pod w of project two is guaranteed what it asks for.
+ */
+#include "stage.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cluster/kubernetes/parse.h"
+
+#define WITHIN (200 * SL_MS)
+#define TRUE   "{\"type\":\"Parked\",\"status\":\"True\"}"
+#define FALSE  "{\"type\":\"Parked\",\"status\":\"False\"}"
+#define BEGUN  "{\"type\":\"Parked\",\"status\":\"False\",\"reason\":\"Parking\"}"
+/* A label that says whose pod it is. */
+#define OF(project) ",\"labels\":{\"sluice.dev/project\":\"" project "\"}"
+
+/* The claim of a pod that has a GPU of the node, and what the node says of it. */
+static void claim(const char *name, const char *node, unsigned int gpu,
+	unsigned int version, const char *condition)
+{
+	stage_event(SL_KS_WATCH_CLAIMS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"%s\",\"namespace\":\"n\",\"uid\":\"%s\","
+		"\"resourceVersion\":\"%u\"},\"status\":{\"allocation\":{\"devices\":{"
+		"\"results\":[{\"driver\":\"gpu.sluice.dev\",\"pool\":\"%s\",\"device\":"
+		"\"gpu-%u\",\"consumedCapacity\":{\"memory\":\"80Gi\"}}]}},"
+		"\"reservedFor\":[{\"uid\":\"%s\"}],\"devices\":[{\"driver\":"
+		"\"gpu.sluice.dev\",\"conditions\":[%s]}]}}",
+		name, name, version, node, gpu, name, condition);
+}
+
+static void runs(const char *name, const char *node, unsigned int gpu)
+{
+	char spec[200];
+
+	(void)snprintf(spec, sizeof(spec),
+		",\"nodeName\":\"%s\",\"resourceClaims\":[{\"name\":\"gpu\","
+		"\"resourceClaimName\":\"%s\"}]",
+		node, name);
+	claim(name, node, gpu, 5, FALSE);
+	stage_pod(SL_KUBE_ADDED, name, OF("one"), spec);
+}
+
+static void project(const char *name, unsigned int quota)
+{
+	stage_event(SL_KS_WATCH_PROJECTS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\"},\"spec\":{\"quota\":%u}}",
+		name, name, quota);
+}
+
+/* So many GPUs of node a, and of b; p0, p1 ... have them. */
+static void start(unsigned int on_a, unsigned int on_b)
+{
+	char name[8];
+
+	stage()->options.park_within = WITHIN;
+	stage()->rebuild = true;
+	project("one", 0);
+	project("two", on_a + on_b);
+	stage_node(SL_KUBE_ADDED, "a", "", 64);
+	stage_node(SL_KUBE_ADDED, "b", "", 64);
+	stage_slice(SL_KUBE_ADDED, "a", on_a, 80);
+	stage_slice(SL_KUBE_ADDED, "b", on_b, 80);
+	for (unsigned int i = 0; i < on_a + on_b; i++) {
+		(void)snprintf(name, sizeof(name), "p%u", i);
+		runs(name, i < on_a ? "a" : "b", i < on_a ? i : i - on_a);
+	}
+	stage_settle();
+}
+
+static void add_waiting(const char *name)
+{
+	char spec[120];
+
+	(void)snprintf(spec, sizeof(spec),
+		",\"resourceClaims\":[{\"name\":\"gpu\",\"resourceClaimName\":\"%s\"}]",
+		name);
+	stage_event(SL_KS_WATCH_CLAIMS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"%s\",\"namespace\":\"n\",\"uid\":\"%s\","
+		"\"resourceVersion\":\"5\"},\"spec\":{\"devices\":{\"requests\":[{"
+		"\"name\":\"gpu\",\"exactly\":{\"deviceClassName\":\"gpu.sluice.dev\","
+		"\"capacity\":{\"requests\":{\"memory\":\"80Gi\"}}}}]}}}",
+		name, name);
+	stage_pod(SL_KUBE_ADDED, name, OF("two"), spec);
+	stage_settle();
+}
+
+static struct stage_call *order_of(const char *pod)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/pods/%s/status", pod);
+	return stage_find_call(path);
+}
+
+static const char *condition_of(const struct stage_call *call, const char *key)
+{
+	return sl_kube_text_at(
+		json_array_get(sl_kube_at(call->body, "status", "conditions", NULL), 0),
+		key, NULL);
+}
+
+/* What the machine has of the pod's task. */
+static struct sl_cluster_task_view task(const char *name)
+{
+	const struct sl_ks_pod *pod = stage_find_pod(name);
+
+	return sl_cluster_task(stage()->cluster, pod->job->index.id, pod->task);
+}
+
+/* The pod is told so, and that is written. */
+static void assert_ordered(const char *pod, const char *status, const char *reason)
+{
+	struct stage_call *call = order_of(pod);
+
+	assert_non_null(call);
+	assert_string_equal(condition_of(call, "type"), "sluice.dev/Parked");
+	assert_string_equal(condition_of(call, "status"), status);
+	assert_string_equal(condition_of(call, "reason"), reason);
+	stage_answer(call, 200, NULL);
+}
+
+/* Of two pods the one that is to be parked, which is written. */
+static unsigned int first_ordered(void)
+{
+	unsigned int first = order_of("p0") ? 0 : 1;
+
+	assert_null(order_of(first ? "p0" : "p1"));
+	assert_ordered(first ? "p1" : "p0", "True", "Reclaimed");
+	return first;
+}
+
+static void wait_for(sl_ns span)
+{
+	const struct timespec time = {.tv_nsec = (long)span};
+
+	(void)nanosleep(&time, NULL);
+	stage_settle();
+}
+
+/* The other node's pod is parked instead. What is confirmed after that changes nothing: the pod
+ * has its GPU, and gets it back from its node. */
+static void another_is_parked_instead(void **state)
+{
+	static const char *const names[] = {"p0", "p1"}, *const nodes[] = {"a", "b"};
+	unsigned int late, other;
+
+	start(1, 1);
+	add_waiting("w");
+	late = first_ordered();
+	other = 1 - late;
+	wait_for(WITHIN + WITHIN / 4);
+	assert_string_equal(condition_of(order_of(names[late]), "message"),
+		late ? "it has its GPU as before: its node b did not confirm in time "
+		       "that it "
+		       "parks; see that sluice-kube node and sluiced run there"
+		     : "it has its GPU as before: its node a did not confirm in time "
+		       "that it "
+		       "parks; see that sluice-kube node and sluiced run there");
+	claim(names[late], nodes[late], 0, 6, TRUE);
+	assert_ordered(names[late], "False", "NotParked");
+	assert_ordered(names[other], "True", "Reclaimed");
+	stage_settle();
+	assert_int_equal(stage_find_pod(names[late])->believed, SL_KS_PLACED);
+	assert_int_equal(task(names[late]).state, SL_TASK_RUNNING);
+	assert_string_equal(stage_place("w"), "");
+	claim(names[other], nodes[other], 0, 6, TRUE);
+	stage_settle();
+	assert_string_equal(stage_place("w"), nodes[other]);
+	assert_true(stage_find_pod(names[late])->resumes);
+	claim(names[late], nodes[late], 0, 7, FALSE);
+	stage_settle();
+	assert_false(stage_find_pod(names[late])->resumes);
+	assert_int_equal(stage_find_pod(names[late])->believed, SL_KS_PLACED);
+	assert_null(order_of(names[late]));
+}
+
+/* A node that has begun is heard: another pod of it goes. Of one that is silent, none is asked. */
+static void a_silent_node_is_left_alone(void **state)
+{
+	static const char *const names[] = {"p0", "p1"};
+	static const struct {
+		const char *name, *says;
+		bool is_next;
+	} rows[] = {
+		{"it says nothing", FALSE, false},
+		{"it has begun, and does not come to an end", BEGUN, true},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		unsigned int late;
+
+		if (i)
+			(void)stage_open(NULL);
+		start(2, 0);
+		add_waiting("w");
+		late = first_ordered();
+		claim(names[late], "a", late, 6, rows[i].says);
+		wait_for(WITHIN + WITHIN / 4);
+		assert_ordered(names[late], "False", "NotParked");
+		stage_settle();
+		stage_settle();
+		assert_row_u64(
+			rows[i].name, order_of(names[1 - late]) != NULL, rows[i].is_next);
+		if (i + 1 < SL_ARRAY_LEN(rows))
+			(void)stage_close(NULL);
+	}
+}
+
+/* The wait goes on, and so does the time in which it is left out. */
+static void a_machine_made_anew_knows_of_it(void **state)
+{
+	start(1, 0);
+	add_waiting("w");
+	assert_ordered("p0", "True", "Reclaimed");
+	wait_for(WITHIN / 2);
+	stage()->rebuild = true;
+	wait_for(WITHIN / 2 + WITHIN / 4);
+	assert_ordered("p0", "False", "NotParked");
+	stage()->rebuild = true;
+	wait_for(0);
+	wait_for(0);
+	assert_true(task("p0").spared_until > sl_clock_now() + 60 * SL_S);
+	assert_null(order_of("p0"));
+	assert_int_equal(stage_find_pod("p0")->believed, SL_KS_PLACED);
+	stage_find_pod("p0")->spared_until = 0;
+	stage_find_pod("p0")->place.node->spared_until = 0;
+	stage()->rebuild = true;
+	wait_for(0);
+	assert_ordered("p0", "True", "Reclaimed");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			another_is_parked_instead, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(
+			a_silent_node_is_left_alone, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(
+			a_machine_made_anew_knows_of_it, stage_open, stage_close),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
