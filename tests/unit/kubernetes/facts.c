@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/kubernetes/api.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/scheduler/bodies.h"
+#include "cluster/kubernetes/scheduler/extended.h"
 #include "cluster/kubernetes/scheduler/facts.h"
 #include "cluster/kubernetes/scheduler/match.h"
 
@@ -81,6 +83,9 @@ static void pods_take(void **state)
 }
 
 /* What it cannot honour is refused in words; what it can is not. */
+#define GPU(count) \
+	"\"resources\":{\"requests\":{\"cpu\":\"1\",\"sluice.dev/gpu\":\"" count "\"}}"
+
 static void pods_are_refused(void **state)
 {
 	static const struct {
@@ -117,11 +122,22 @@ static void pods_are_refused(void **state)
 			"2Mi\":"
 			"\"2Mi\"}}}]",
 			"", "counts no hugepages-2Mi"},
-		{"the shortest form",
-			",\"containers\":[{\"resources\":{\"requests\":{\"sluice.dev/"
-			"gpu\":"
-			"\"1\"}}}]",
-			"", "ResourceClaimTemplate"},
+		{"the shortest form", ",\"containers\":[{" GPU("1") "}]", "", ""},
+		{"the shortest form, and a claim",
+			",\"containers\":[{" GPU(
+				"1") "}],\"resourceClaims\":[{\"name\":\"a\"}]",
+			"", "one of the two"},
+		{"more than a node has",
+			",\"containers\":[{" GPU("20") "},{" GPU("13") "}]", "",
+			"asks for 33 GPUs"},
+		{"more to begin with",
+			",\"initContainers\":[{\"name\":\"i\"," GPU(
+				"2") "}],\"containers\":[{" GPU("1") "}]",
+			"", "init container i asks for more"},
+		{"another class",
+			",\"containers\":[{\"resources\":{\"requests\":{\"deviceclass."
+			"resource.kubernetes.io/nic\":\"1\"}}}]",
+			"", "counts no deviceclass.resource.kubernetes.io/nic"},
 		{"two claims", ",\"resourceClaims\":[{\"name\":\"a\"},{\"name\":\"b\"}]",
 			"", "it has 2 claims"},
 		{"reclaim", "", ",\"annotations\":{\"sluice.dev/on-reclaim\":\"stop\"}",
@@ -186,9 +202,10 @@ static struct sl_facts_claim claim_of(const char *devices, const char *status)
 	return facts;
 }
 
-#define EXACTLY(more)                                                         \
-	"\"requests\":[{\"name\":\"gpu\",\"exactly\":{\"deviceClassName\":\"" \
-	"gpu.sluice.dev\"" more "}}]"
+#define REQUEST(name, more) \
+	"{\"name\":\"" name \
+	"\",\"exactly\":{\"deviceClassName\":\"gpu.sluice.dev\"" more "}}"
+#define EXACTLY(more) "\"requests\":[" REQUEST("gpu", more) "]"
 #define AMOUNTS(list) ",\"capacity\":{\"requests\":{" list "}}"
 
 static void claims_ask(void **state)
@@ -227,8 +244,19 @@ static void claims_ask(void **state)
 			"nodeSelector", 1, 0, 0, 0},
 		{"of the administrator", EXACTLY(",\"adminAccess\":true"), "adminAccess",
 			1, 0, 0, 0},
-		{"two requests", "\"requests\":[{\"name\":\"a\"},{\"name\":\"b\"}]",
-			"has 2 requests", 1, 0, 0, 0},
+		{"two requests",
+			"\"requests\":[" REQUEST("a", ",\"count\":2") "," REQUEST(
+				"b", "") "]",
+			"", 3, 0, 0, 0},
+		{"two requests of different amounts",
+			"\"requests\":[" REQUEST("a", "") "," REQUEST(
+				"b", AMOUNTS("\"memory\":\"1Gi\"")) "]",
+			"different amounts", 2, 0, 0, 0},
+		{"more than a node has",
+			"\"requests\":[" REQUEST("a", ",\"count\":32") "," REQUEST(
+				"b", "") "]",
+			"asks for 33 GPUs", 33, 0, 0, 0},
+		{"none", "\"requests\":[]", "requests nothing", 0, 0, 0, 0},
 		{"constraints", EXACTLY("") ",\"constraints\":[{}]", "has constraints", 1,
 			0, 0, 0},
 		{"different GPUs, as the webhook wants them",
@@ -444,12 +472,11 @@ static void rules_match_nodes(void **state)
 static void an_allocation_is_written(void **state)
 {
 	const struct sl_bodies_device devices[] = {
-		{"g0", 6144, 0, 0}, {"g1", 6145, 14336, 20}};
+		{"g0", "gpu", 6144, 0, 0}, {"g1", "other", 6145, 14336, 20}};
 	json_t *config =
 		parsed("[{\"requests\":[\"gpu\"],\"opaque\":{\"driver\":\"d\"}}]");
 	json_t *body = sl_bodies_allocate(&(struct sl_bodies_allocation){.node = "n1",
 		.pool = "n1",
-		.request = "gpu",
 		.devices = devices,
 		.count = 2,
 		.pod = "p",
@@ -469,6 +496,9 @@ static void an_allocation_is_written(void **state)
 		sl_kube_text_at(first, "consumedCapacity", "memory", NULL), "6Gi");
 	assert_string_equal(
 		sl_kube_text_at(first, "consumedCapacity", "memoryLimit", NULL), "0");
+	assert_string_equal(sl_kube_text_at(first, "request", NULL), "gpu");
+	assert_string_equal(
+		sl_kube_text_at(json_array_get(results, 1), "request", NULL), "other");
 	assert_string_not_equal(sl_kube_text_at(first, "shareID", NULL),
 		sl_kube_text_at(json_array_get(results, 1), "shareID", NULL));
 	assert_string_equal(
@@ -490,9 +520,102 @@ static void an_allocation_is_written(void **state)
 	json_decref(config);
 }
 
+/* As kube-scheduler counts and names them: "REQUEST COUNT" of the claim, "CONTAINER REQUEST" of the
+ * pod's status. */
+static void limits_become_requests(void **state)
+{
+	static const struct {
+		const char *name, *spec, *requests, *mappings;
+		uint32_t gpus;
+	} rows[] = {
+		{"none", "{\"containers\":[{\"name\":\"a\"}]}", "", "", 0},
+		{"none of it", "{\"containers\":[{\"name\":\"a\"," GPU("0") "}]}", "", "",
+			0},
+		{"one", "{\"containers\":[{\"name\":\"a\"," GPU("1") "}]}",
+			"container-0-request-1 1;", "a container-0-request-1;", 1},
+		{"two containers",
+			"{\"containers\":[{\"name\":\"a\"," GPU(
+				"2") "},{\"name\":\"b\"},"
+				     "{\"name\":\"c\"," GPU("1") "}]}",
+			"container-0-request-1 2;container-2-request-1 1;",
+			"a container-0-request-1;c container-2-request-1;", 3},
+		{"an init container uses those behind it",
+			"{\"initContainers\":[{\"name\":\"i\"," GPU(
+				"2") "}],\"containers\":[{"
+				     "\"name\":\"a\"," GPU("1") "},{\"name\":\"b\"," GPU(
+					     "1") "},"
+						  "{\"name\":\"c\"," GPU("1") "}]}",
+			"container-1-request-1 1;container-2-request-1 1;container-3-"
+			"request-1 1;",
+			"i container-1-request-1;i container-2-request-1;a container-1-"
+			"request-1;b container-2-request-1;c container-3-request-1;",
+			3},
+		{"one that stays",
+			"{\"initContainers\":[{\"name\":\"s\",\"restartPolicy\":"
+			"\"Always\"," GPU("1") "}],\"containers\":[{\"name\":\"a\"," GPU(
+				"1") "}]}",
+			"container-0-request-1 1;container-1-request-1 1;",
+			"s container-0-request-1;a container-1-request-1;", 2},
+		{"as each class is called",
+			"{\"containers\":[{\"name\":\"a\",\"resources\":{\"requests\":{"
+			"\"deviceclass.resource.kubernetes.io/"
+			"gpu.sluice.dev\":\"1\"}}}]}",
+			"container-0-request-0 1;", "a container-0-request-0;", 1},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_facts_refusal refusal = {0};
+		char requests[256] = "", mappings[256] = "";
+		json_t *spec = parsed(rows[i].spec), *read = NULL, *one;
+		size_t k;
+
+		assert_row_u64(rows[i].name, sl_extended_read(spec, &read, &refusal),
+			rows[i].gpus);
+		json_array_foreach(json_object_get(read, "requests"), k, one)(void)
+			snprintf(requests + strlen(requests),
+				sizeof(requests) - strlen(requests), "%s %lld;",
+				sl_kube_text_at(one, "name", NULL),
+				(long long)json_integer_value(
+					sl_kube_at(one, "exactly", "count", NULL)));
+		json_array_foreach(json_object_get(read, "requestMappings"), k, one)(void)
+			snprintf(mappings + strlen(mappings),
+				sizeof(mappings) - strlen(mappings), "%s %s;",
+				sl_kube_text_at(one, "containerName", NULL),
+				sl_kube_text_at(one, "requestName", NULL));
+		assert_row_text(rows[i].name, requests, rows[i].requests);
+		assert_row_text(rows[i].name, mappings, rows[i].mappings);
+		assert_row_text(rows[i].name, refusal.text, "");
+		json_decref(read);
+		json_decref(spec);
+	}
+}
+
+/* Of the pod's uid: as long as the pod is the same one it is the same, and no longer. */
+static void a_claim_for_limits_has_its_name(void **state)
+{
+	char name[SL_EXTENDED_NAME], other[SL_EXTENDED_NAME], pod[254];
+	struct sl_facts_pod facts =
+		pod_of(",\"containers\":[{\"name\":\"a\"," GPU("2") "}]", "");
+
+	sl_extended_name("p", "u", name);
+	assert_memory_equal(name, "p-extended-resources-", 21);
+	assert_string_equal(facts.claim, name);
+	assert_int_equal(facts.gpus, 2);
+	assert_false(facts.knows_claim);
+	sl_extended_name("p", "v", other);
+	assert_string_not_equal(name, other);
+	(void)memset(pod, 'x', sizeof(pod) - 1);
+	pod[sizeof(pod) - 1] = '\0';
+	sl_extended_name(pod, "u", other);
+	assert_int_equal(strlen(other), 63);
+	assert_true(sl_kube_is_name(other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(limits_become_requests),
+		cmocka_unit_test(a_claim_for_limits_has_its_name),
 		cmocka_unit_test(pods_take),
 		cmocka_unit_test(pods_are_refused),
 		cmocka_unit_test(pods_say_who_they_belong_to),

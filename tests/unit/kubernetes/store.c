@@ -10,10 +10,11 @@
 #include "cluster/kubernetes/parse.h"
 
 #define CLAIMS 64
-#define CLAIM  "/apis/resource.k8s.io/v1/namespaces/n/resourceclaims/"
+#define MADE   "/apis/resource.k8s.io/v1/namespaces/n/resourceclaims"
+#define CLAIM  MADE "/"
 
 static struct {
-	char name[32];
+	char name[64];
 	json_t *object;
 } store[CLAIMS];
 static unsigned int bindings;
@@ -92,6 +93,11 @@ void store_allocated(const char *name, const char *memory, const char *node,
 	keep(name, make(name, name, 5, memory, meta, status));
 }
 
+const json_t *store_find(const char *name)
+{
+	return *at(name);
+}
+
 const char *store_consumed(const char *name)
 {
 	const json_t *results =
@@ -125,14 +131,44 @@ static void write_claim(struct stage_call *call, json_t *object, bool is_status)
 	stage_answer(call, 200, json_deep_copy(object));
 }
 
+static void make_claim(struct stage_call *call)
+{
+	const char *name = sl_kube_text_at(call->body, "metadata", "name", NULL);
+	json_t **object = at(name), *meta;
+
+	if (*object) {
+		stage_answer(call, 409, NULL);
+		return;
+	}
+	*object = json_deep_copy(call->body);
+	meta = json_object_get(*object, "metadata");
+	(void)json_object_set_new(meta, "uid", json_string(name));
+	(void)json_object_set_new(meta, "resourceVersion", json_string("5"));
+	stage_answer(call, 201, json_deep_copy(*object));
+}
+
+/* A call of a pod. */
+static void serve_pod(struct stage_call *call)
+{
+	json_t *answer = json_object();
+
+	bindings += strstr(call->path, "/binding") != NULL;
+	if (call->verb == SL_KUBE_STRATEGIC)
+		(void)json_object_update(answer, call->body);
+	stage_answer(call, 201, answer);
+}
+
 void store_serve(struct stage_call *call)
 {
-	char name[32], rest[16] = "";
+	char name[64], rest[16] = "";
 	json_t *object;
 
-	if (sscanf(call->path, CLAIM "%31[^/]/%15s", name, rest) < 1) {
-		bindings += strstr(call->path, "/binding") != NULL;
-		stage_answer(call, 201, json_object());
+	if (strcmp(call->path, MADE) == 0) {
+		make_claim(call);
+		return;
+	}
+	if (sscanf(call->path, CLAIM "%63[^/]/%15s", name, rest) < 1) {
+		serve_pod(call);
 		return;
 	}
 	object = *at(name);

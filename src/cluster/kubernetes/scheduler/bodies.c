@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/scheduler/extended.h"
 #include "cluster/kubernetes/slice.h"
 
 #define PROTECTION "resource.kubernetes.io/delete-protection"
@@ -46,6 +47,25 @@ json_t *sl_bodies_protect(const char *claim_uid, uint64_t version)
 	return json_pack("{so}", "metadata", meta);
 }
 
+/* It is protected from the start; one that is deleted before it is allocated goes all the same. */
+json_t *sl_bodies_claim(const struct sl_facts_pod *pod, const json_t *extended)
+{
+	return json_pack("{ss ss s{ss ss s[s] s{ss} s[{ss ss ss ss sb}]} s{s{sO}}}",
+		"apiVersion", "resource.k8s.io/v1", "kind", "ResourceClaim", "metadata",
+		"name", pod->claim, "namespace", pod->namespace, "finalizers", PROTECTION,
+		"annotations", SL_EXTENDED_ANNOTATION, "true", "ownerReferences",
+		"apiVersion", "v1", "kind", "Pod", "name", pod->name, "uid", pod->uid,
+		"controller", 1, "spec", "devices", "requests",
+		json_object_get(extended, "requests"));
+}
+
+json_t *sl_bodies_know_claim(const struct sl_facts_pod *pod, const json_t *extended)
+{
+	return json_pack("{s{ss} s{s{ss sO}}}", "metadata", "uid", pod->uid, "status",
+		"extendedResourceClaimStatus", "resourceClaimName", pod->claim,
+		"requestMappings", json_object_get(extended, "requestMappings"));
+}
+
 static json_t *result(
 	const struct sl_bodies_allocation *a, const struct sl_bodies_device *device)
 {
@@ -54,9 +74,9 @@ static json_t *result(
 
 	share_id(id);
 	(void)snprintf(compute, sizeof(compute), "%u", device->compute_pct);
-	return json_pack("{ss ss ss ss ss s{ss ss ss}}", "request", a->request, "driver",
-		SL_KUBE_DRIVER, "pool", a->pool, "device", device->name, "shareID", id,
-		"consumedCapacity", "memory",
+	return json_pack("{ss ss ss ss ss s{ss ss ss}}", "request", device->request,
+		"driver", SL_KUBE_DRIVER, "pool", a->pool, "device", device->name,
+		"shareID", id, "consumedCapacity", "memory",
 		sl_kube_quantity((uint64_t)device->memory_mib * SL_MIB, memory),
 		"memoryLimit",
 		sl_kube_quantity((uint64_t)device->limit_mib * SL_MIB, limit), "compute",

@@ -14,11 +14,12 @@
 /* One GPU of an allocation. */
 struct sl_bodies_device {
 	const char *name;
+	const char *request;                         /* its name in the claim */
 	uint32_t memory_mib, limit_mib, compute_pct; /* limit 0: none was asked for */
 };
 
 struct sl_bodies_allocation {
-	const char *node, *pool, *request; /* request: its name in the claim */
+	const char *node, *pool;
 	const struct sl_bodies_device *devices;
 	size_t count;
 	/* Whom it is for. */
@@ -29,6 +30,10 @@ struct sl_bodies_allocation {
 	const json_t *config; /* of the claim's spec, or NULL */
 };
 
+/* POST of the claim for what a pod asks for by limits; extended: of extended.h. */
+json_t *sl_bodies_claim(const struct sl_facts_pod *pod, const json_t *extended);
+/* PATCH (strategic) of the pod's status: which claim that is. */
+json_t *sl_bodies_know_claim(const struct sl_facts_pod *pod, const json_t *extended);
 /* PATCH (strategic) of the claim: it is not to go while it is allocated. */
 json_t *sl_bodies_protect(const char *claim_uid, uint64_t version);
 /* PATCH (merge) of the claim's status. */

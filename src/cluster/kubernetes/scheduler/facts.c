@@ -9,6 +9,7 @@
 #include "base/crc.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/quantity.h"
+#include "cluster/kubernetes/scheduler/extended.h"
 #include "cluster/kubernetes/slice.h"
 #include "wire/wire.h"
 
@@ -132,12 +133,8 @@ static void refuse_container(const json_t *container, struct sl_facts_refusal *r
 
 	json_object_foreach((json_t *)requests, key, value)
 	{
-		if (strcmp(key, "sluice.dev/gpu") == 0)
-			refuse(refusal,
-				"this scheduler takes no %s in limits; claim the GPU by "
-				"a ResourceClaimTemplate of class %s",
-				key, SL_KUBE_DRIVER);
-		else if (strcmp(key, "cpu") != 0 && strcmp(key, "memory") != 0)
+		if (strcmp(key, "cpu") != 0 && strcmp(key, "memory") != 0 &&
+			!sl_extended_is_gpu(key))
 			refuse(refusal,
 				"this scheduler counts no %.100s; leave the request "
 				"out, or use the default scheduler",
@@ -266,11 +263,30 @@ static void read_claim(const json_t *pod, struct sl_facts_pod *out)
 			"it has %zu claims, and this scheduler takes pods with one; "
 			"claim all its GPUs in one (count: 2)",
 			json_array_size(claims));
+	if (json_array_size(claims) && out->gpus)
+		refuse(&out->refusal,
+			"it has a claim and GPUs in limits, and this scheduler takes "
+			"pods with one of the two; claim all its GPUs (count: 2)");
 	if (!json_array_size(claims))
 		return;
 	sl_wire_str(
 		out->claim, sizeof(out->claim), claim_of(pod, json_array_get(claims, 0)));
 	out->lacks_claim = !out->claim[0];
+}
+
+static void read_limits(const json_t *pod, struct sl_facts_pod *out)
+{
+	char name[SL_EXTENDED_NAME];
+
+	out->gpus = sl_extended_read(json_object_get(pod, "spec"), NULL, &out->refusal);
+	if (!out->gpus)
+		return;
+	sl_extended_name(out->name, out->uid, name);
+	sl_wire_str(out->claim, sizeof(out->claim), name);
+	out->knows_claim =
+		strcmp(sl_kube_text_at(pod, "status", "extendedResourceClaimStatus",
+			       "resourceClaimName", NULL),
+			name) == 0;
 }
 
 static void read_reclaim(const json_t *pod, struct sl_facts_pod *out)
@@ -339,6 +355,7 @@ bool sl_facts_pod(const json_t *pod, const char *scheduler, struct sl_facts_pod 
 	out->priority = (int32_t)json_integer_value(json_object_get(spec, "priority"));
 	read_gang(pod, out);
 	read_reclaim(pod, out);
+	read_limits(pod, out);
 	read_claim(pod, out);
 	if (!out->node[0])
 		refuse_what_is_unknown(spec, &out->refusal);
@@ -428,31 +445,84 @@ static bool are_kept_anyway(const json_t *constraints)
 	return true;
 }
 
-static void read_request(const json_t *claim, struct sl_facts_claim *out)
+static uint16_t count_of(const json_t *exactly, struct sl_facts_refusal *refusal)
 {
-	const json_t *devices = sl_kube_at(claim, "spec", "devices", NULL);
-	const json_t *requests = json_object_get(devices, "requests");
-	const json_t *request = json_array_get(requests, 0);
-	const json_t *exactly = json_object_get(request, "exactly");
 	json_int_t count = json_integer_value(json_object_get(exactly, "count"));
 
-	COPY(out->request, request, "name");
-	if (json_array_size(requests) != 1)
+	if (count > SL_FACTS_DEVICES)
+		refuse(refusal, "the claim asks for %lld GPUs, and a node has at most %d",
+			(long long)count, SL_FACTS_DEVICES);
+	return (uint16_t)(count > 0 && count <= SL_FACTS_DEVICES ? count : 1);
+}
+
+/* All of its GPUs are of one size: so the machine places it as one. */
+static void read_request(
+	const json_t *request, struct sl_facts_claim *out, struct sl_facts_request *to)
+{
+	const json_t *exactly = json_object_get(request, "exactly");
+	struct sl_facts_claim one = {0};
+
+	COPY(to->name, request, "name");
+	refuse_request(request, &out->refusal);
+	to->gpus = count_of(exactly, &out->refusal);
+	out->gpus += to->gpus;
+	read_amounts(exactly, &one);
+	refuse(&out->refusal, "%s", one.refusal.text);
+	if (out->requests++ == 0) {
+		out->memory_mib = one.memory_mib;
+		out->limit_mib = one.limit_mib;
+		out->compute_pct = one.compute_pct;
+	}
+	if (one.memory_mib != out->memory_mib || one.limit_mib != out->limit_mib ||
+		one.compute_pct != out->compute_pct)
 		refuse(&out->refusal,
-			"the claim has %zu requests, and this scheduler serves "
-			"claims with one; use count for several GPUs",
-			json_array_size(requests));
+			"the claim's requests ask for different amounts, which this "
+			"scheduler does not serve; give all of them the same");
+}
+
+static bool read_requests(const json_t *claim, struct sl_facts_claim *out)
+{
+	const json_t *devices = sl_kube_at(claim, "spec", "devices", NULL), *one;
+	const json_t *requests = json_object_get(devices, "requests");
+	size_t i;
+
+	if (!json_array_size(requests))
+		refuse(&out->refusal, "the claim requests nothing");
 	if (!are_kept_anyway(json_object_get(devices, "constraints")))
 		refuse(&out->refusal,
 			"the claim has constraints, which this scheduler does not "
 			"read; leave them out");
-	refuse_request(request, &out->refusal);
-	if (count > SL_FACTS_DEVICES)
+	out->request = calloc(json_array_size(requests) + 1, sizeof(*out->request));
+	if (!out->request)
+		return false;
+	json_array_foreach(requests, i, one)
+	{
+		if (i < SL_FACTS_REQUESTS)
+			read_request(one, out, &out->request[i]);
+	}
+	if (out->gpus > SL_FACTS_DEVICES)
 		refuse(&out->refusal,
-			"the claim asks for %lld GPUs, and a node has at most %d",
-			(long long)count, SL_FACTS_DEVICES);
-	out->gpus = (uint16_t)(count > 0 && count <= SL_FACTS_DEVICES ? count : 1);
-	read_amounts(exactly, out);
+			"the claim asks for %u GPUs, and a node has at most %d",
+			out->gpus, SL_FACTS_DEVICES);
+	return true;
+}
+
+/* The pod that the claim belongs to, if it was made for what the pod asks for by limits. */
+static void read_owner(const json_t *claim, struct sl_facts_claim *out)
+{
+	const json_t *owner;
+	size_t i;
+
+	if (strcmp(sl_kube_text_at(claim, "metadata", "annotations",
+			   SL_EXTENDED_ANNOTATION, NULL),
+		    "true") != 0)
+		return;
+	json_array_foreach(
+		sl_kube_at(claim, "metadata", "ownerReferences", NULL), i, owner)
+	{
+		if (json_is_true(json_object_get(owner, "controller")))
+			COPY(out->owner, owner, "uid");
+	}
 }
 
 static void read_result(const json_t *result, struct sl_facts_claim *out)
@@ -532,9 +602,11 @@ bool sl_facts_claim(const json_t *claim, struct sl_facts_claim *out)
 			    "resource.kubernetes.io/delete-protection") == 0)
 			out->is_protected = true;
 	}
-	read_request(claim, out);
-	if (!read_allocation(claim, out))
+	read_owner(claim, out);
+	if (!read_requests(claim, out) || !read_allocation(claim, out)) {
+		sl_facts_claim_fini(out);
 		return false;
+	}
 	out->pods = (uint32_t)json_array_size(reserved);
 	COPY(out->pod_uid, json_array_get(reserved, 0), "uid");
 	read_parked(claim, out);
@@ -547,6 +619,7 @@ bool sl_facts_claim(const json_t *claim, struct sl_facts_claim *out)
 
 void sl_facts_claim_fini(struct sl_facts_claim *claim)
 {
+	free(sl_steal(&claim->request));
 	free(sl_steal(&claim->device));
 	free(sl_steal(&claim->config));
 }

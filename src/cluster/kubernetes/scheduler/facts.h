@@ -39,6 +39,7 @@ struct sl_facts_pod {
 	char claim[SL_FACTS_NAME];   /* in its namespace, or "": none */
 	char created[32];            /* RFC 3339: sorts by time */
 	uint32_t gang_min;           /* 0: not said */
+	uint32_t gpus; /* by limits (extended.h): `claim` is the scheduler's to make */
 	uint32_t cpu_milli, memory_mib;
 	int32_t priority;
 	bool is_ours;    /* it names this scheduler; else only what it takes is read */
@@ -46,6 +47,7 @@ struct sl_facts_pod {
 	bool is_leaving; /* it is being deleted */
 	bool is_gated;
 	bool lacks_claim;       /* its claim is still to be made from its template */
+	bool knows_claim;       /* gpus: its status names the claim */
 	bool terminates;        /* on-reclaim: terminate */
 	bool is_ordered_parked; /* condition sluice.dev/Parked */
 	uint32_t told; /* checksum of the message of PodScheduled=False; 0: none */
@@ -62,7 +64,13 @@ SL_MUST_CHECK bool sl_facts_pod(
 /* Reason of a claim's condition Parked, as report.c writes it. */
 #define SL_FACTS_REASON_PARKING "Parking"
 
-#define SL_FACTS_DEVICES SL_FIT_GPUS_MAX
+#define SL_FACTS_DEVICES  SL_FIT_GPUS_MAX
+#define SL_FACTS_REQUESTS SL_FACTS_DEVICES
+
+struct sl_facts_request {
+	char name[64];
+	uint16_t gpus;
+};
 
 struct sl_facts_device {
 	char name[64];
@@ -74,10 +82,13 @@ struct sl_facts_device {
 struct sl_facts_claim {
 	char uid[SL_FACTS_UID];
 	char namespace[SL_FACTS_NAME], name[SL_FACTS_NAME];
-	char request[SL_FACTS_NAME];
-	uint64_t version; /* resourceVersion */
+	char owner
+		[SL_FACTS_UID]; /* the pod whose limits it was made for (extended.h), or "" */
+	uint64_t version;       /* resourceVersion */
 	/* What it asks for: of each of `gpus` GPUs. memory_mib 0: all. limit_mib 0: as memory. */
-	uint16_t gpus;
+	struct sl_facts_request *request;
+	uint32_t requests;
+	uint16_t gpus; /* of all requests */
 	uint32_t memory_mib, limit_mib, compute_pct;
 	bool is_leaving,
 		is_protected; /* protected: it has the finalizer of the allocation */

@@ -139,6 +139,8 @@ enum sl_ks_believed {
 enum sl_ks_step {
 	SL_KS_IDLE = 0,
 	SL_KS_WAITS_FOR_TURN, /* what was written so far is known */
+	SL_KS_CREATE,         /* the claim for its limits */
+	SL_KS_KNOW_CLAIM,     /* the pod's status names that */
 	SL_KS_PROTECT,        /* the claim's finalizer */
 	SL_KS_ALLOCATE,       /* the claim's status */
 	SL_KS_BIND,
@@ -154,6 +156,7 @@ struct sl_ks_pod {
 	struct sl_ks *ks;
 	bool is_there;
 	struct sl_facts_pod facts;
+	json_t *extended; /* of extended.h, or NULL */
 	struct sl_ks_rules *rules;
 	struct sl_ks_claim *claim; /* whose pod it is, or NULL */
 	struct sl_ks_job *job;

@@ -208,6 +208,7 @@ void sl_ks_drop_pod(struct sl_ks *ks, struct sl_ks_pod *pod)
 	sl_kube_cancel(&pod->tell_call);
 	if (ks->teller_at == pod)
 		ks->teller_at = NULL;
+	json_decref(pod->extended);
 	if (pod->rules)
 		pod->rules->pods--;
 	sl_list_unlink(&pod->link);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/scheduler/extended.h"
 
 /* --- Books. ------------------------------------------------------------------------------- */
 
@@ -61,6 +62,13 @@ static void count(struct sl_ks_pod *pod, struct sl_ks_node *node)
 
 /* --- What it wants. ----------------------------------------------------------------------- */
 
+/* Is it the one that is made for what the pod asks for by limits? */
+static bool is_of_limits(const struct sl_ks_pod *pod, const struct sl_ks_claim *claim)
+{
+	return strcmp(claim->facts.owner, pod->facts.uid) == 0 &&
+	       claim->facts.gpus == pod->facts.gpus && !claim->facts.memory_mib;
+}
+
 static bool claim_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
 {
 	const struct sl_ks_claim *claim = pod->claim;
@@ -72,7 +80,7 @@ static bool claim_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
 			sl_ks_key(key, pod->facts.namespace, name));
 	if (pod->facts.lacks_claim)
 		(void)snprintf(why, size, "its claim is not made from its template yet");
-	else if (!claim || !claim->is_there)
+	else if (!claim || (!claim->is_there && !pod->facts.gpus))
 		(void)snprintf(why, size, "there is no ResourceClaim %.100s", name);
 	else if (claim->pod != pod)
 		(void)snprintf(why, size,
@@ -80,6 +88,13 @@ static bool claim_is_ready(const struct sl_ks_pod *pod, char *why, size_t size)
 			"claim to "
 			"one pod; use a resourceClaimTemplateName",
 			name, claim->pod ? claim->pod->facts.name : "?");
+	else if (!claim->is_there)
+		return true;
+	else if (pod->facts.gpus && !is_of_limits(pod, claim))
+		(void)snprintf(why, size,
+			"claim %.100s stands where the one for its limits belongs; "
+			"delete that claim",
+			name);
 	else if (claim->facts.refusal.text[0])
 		(void)snprintf(why, size, "%s", claim->facts.refusal.text);
 	else if (claim->facts.is_leaving)
@@ -125,7 +140,11 @@ struct sl_need sl_ks_pod_need(const struct sl_ks *ks, const struct sl_ks_pod *po
 
 	/* One that asks for nothing at all is not known to the machine. */
 	need.memory_mib += !claim && !need.cpu_milli && !need.memory_mib;
-	if (!claim)
+	if (pod->facts.gpus) {
+		need.gpus = (uint16_t)pod->facts.gpus;
+		need.gpu_milli = SL_FIT_WHOLE;
+	}
+	if (!claim || pod->facts.gpus)
 		return need;
 	need.gpus = claim->gpus;
 	need.gpu_mib = claim->memory_mib;
@@ -274,12 +293,15 @@ static void join_job(struct sl_ks *ks, struct sl_ks_pod *pod)
 
 static void meet(struct sl_ks *ks, struct sl_ks_pod *pod, const json_t *object)
 {
+	struct sl_facts_refusal refusal = {0}; /* in its facts as well */
+
 	pod->since = sl_clock_now();
 	pod->told = pod->facts.told;
 	pod->is_ordered = pod->is_ordering = pod->wants_parked =
 		pod->facts.is_ordered_parked;
 	if (!pod->facts.is_ours)
 		return;
+	(void)sl_extended_read(json_object_get(object, "spec"), &pod->extended, &refusal);
 	pod->rules = sl_ks_rules_of(ks, object);
 	if (pod->rules)
 		pod->rules->pods++;
@@ -329,9 +351,10 @@ void sl_ks_on_pod(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *
 		pod = sl_ks_pod_of(ks, key);
 	if (!pod)
 		return;
-	/* Nor does a pod leave its node. */
+	/* Nor does a pod leave its node, or forget its claim. */
 	if (!facts.node[0])
 		(void)memcpy(facts.node, pod->facts.node, sizeof(facts.node));
+	facts.knows_claim |= pod->facts.knows_claim;
 	pod->facts = facts;
 	if (!pod->is_there)
 		meet(ks, pod, object);

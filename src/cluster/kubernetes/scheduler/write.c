@@ -2,7 +2,9 @@
  * write - the calls that place a pod
  *
  * With a claim: its finalizer, its status, the binding; three calls, each the condition of the
- * next. Before each of them next_step() looks at pod, claim and node as they are by then.
+ * next. Before each of them next_step() looks at pod, claim and node as they are by then. For GPUs
+ * by limits (extended.h) the claim is created first, with its finalizer, and the pod's status names
+ * it before it is allocated: an API server that does not keep that is found out in time.
  * Writes to a claim name the version that was read, so that nobody is overwritten. When an answer
  * says nothing about what happened (no connection, time, 5xx), the object is read, and the place
  * stays taken until that has shown that nothing was written. Only then may the machine give it to
@@ -22,7 +24,8 @@
 #include "cluster/kubernetes/scheduler/bodies.h"
 
 #define PATH_MAX_BYTES 640
-#define CLAIM_PATH     "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims/%s%s"
+#define CLAIMS_PATH    "/apis/resource.k8s.io/v1/namespaces/%s/resourceclaims"
+#define CLAIM_PATH     CLAIMS_PATH "/%s%s"
 #define POD_PATH       "/api/v1/namespaces/%s/pods/%s%s"
 
 static void ask(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after);
@@ -31,7 +34,13 @@ static void ask(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after);
 
 static bool is_write(enum sl_ks_step step)
 {
-	return step == SL_KS_PROTECT || step == SL_KS_ALLOCATE || step == SL_KS_BIND;
+	return step >= SL_KS_CREATE && step <= SL_KS_BIND;
+}
+
+/* Of the pod; the others are of its claim. */
+static bool is_of_pod(enum sl_ks_step step)
+{
+	return step == SL_KS_KNOW_CLAIM || step == SL_KS_BIND || step == SL_KS_LOOK_POD;
 }
 
 static bool is_look(enum sl_ks_step step)
@@ -73,6 +82,10 @@ static enum sl_ks_step next_step(
 	}
 	if (!claim)
 		return SL_KS_BIND;
+	if (!claim->is_there)
+		return SL_KS_CREATE;
+	if (pod->facts.gpus && !pod->facts.knows_claim)
+		return SL_KS_KNOW_CLAIM;
 	return claim->facts.is_protected ? SL_KS_ALLOCATE : SL_KS_PROTECT;
 }
 
@@ -195,12 +208,13 @@ static void go_on(struct sl_ks *ks, struct sl_ks_pod *pod)
 static void on_claim(
 	struct sl_ks *ks, struct sl_ks_pod *pod, const struct sl_kube_answer *answer)
 {
-	if (answer->status == 404) {
+	if (answer->status == 404 && !pod->facts.gpus) {
 		give_up(ks, pod, "its claim is gone", true);
 		return;
 	}
 	/* The handler of the watch takes it; the step is not idle, so the place stays. */
-	sl_ks_on_claim(ks, SL_KUBE_MODIFIED, answer->body);
+	if (answer->status != 404)
+		sl_ks_on_claim(ks, SL_KUBE_MODIFIED, answer->body);
 	go_on(ks, pod);
 }
 
@@ -218,7 +232,20 @@ static void on_pod(
 		(void)snprintf(pod->facts.node, sizeof(pod->facts.node), "%s", node);
 		succeed(ks, pod);
 	} else {
-		go_on(ks, pod);
+		bool wrote_it = pod->step == SL_KS_KNOW_CLAIM;
+
+		pod->facts.knows_claim = strcmp(sl_kube_text_at(answer->body, "status",
+							"extendedResourceClaimStatus",
+							"resourceClaimName", NULL),
+						 pod->facts.claim) == 0;
+		if (wrote_it && !pod->facts.knows_claim)
+			give_up(ks, pod,
+				"the API server keeps no extendedResourceClaimStatus "
+				"(DRAExtendedResource is off); claim the GPU by a "
+				"ResourceClaimTemplate instead of limits",
+				true);
+		else
+			go_on(ks, pod);
 	}
 }
 
@@ -227,7 +254,7 @@ static void on_success(
 {
 	if (pod->step == SL_KS_BIND)
 		succeed(ks, pod);
-	else if (pod->step == SL_KS_LOOK_POD)
+	else if (is_of_pod(pod->step))
 		on_pod(ks, pod, answer);
 	else
 		on_claim(ks, pod, answer);
@@ -242,10 +269,7 @@ static void look(struct sl_ks *ks, struct sl_ks_pod *pod,
 
 	(void)snprintf(pod->trouble, sizeof(pod->trouble), "%s", answer->error);
 	sl_debug("pod %s: %s", pod->named.key, answer->error);
-	enter(ks, pod,
-		pod->step == SL_KS_BIND || pod->step == SL_KS_LOOK_POD
-			? SL_KS_LOOK_POD
-			: SL_KS_LOOK_CLAIM);
+	enter(ks, pod, is_of_pod(pod->step) ? SL_KS_LOOK_POD : SL_KS_LOOK_CLAIM);
 	ask(ks, pod, at_once && is_first ? 0 : after);
 }
 
@@ -259,7 +283,7 @@ static void on_done(void *context, const struct sl_kube_answer *answer)
 
 	if (!answer->error[0] || (looks && answer->status == 404))
 		on_success(ks, pod, answer);
-	else if (pod->step == SL_KS_BIND && answer->status == 404)
+	else if (is_of_pod(pod->step) && answer->status == 404)
 		on_pod(ks, pod, answer);
 	/* A claim that is allocated stays so; there is no other place for its pod. */
 	else if (is_unknown || looks || answer->status == 409 || pod->step == SL_KS_BIND)
@@ -279,19 +303,24 @@ static json_t *allocation(const struct sl_ks_pod *pod)
 	struct sl_bodies_device device[SL_FIT_GPUS_MAX];
 	struct sl_bodies_allocation body = {.node = pod->place.node->named.key,
 		.pool = pod->place.node->pool,
-		.request = claim->request,
 		.devices = device,
 		.pod = pod->facts.name,
 		.pod_uid = pod->facts.uid,
 		.claim_uid = claim->uid,
 		.version = claim->version,
 		.config = config};
+	uint32_t request = 0, given = 0; /* to it */
 	json_t *allocated;
 
 	for (uint32_t mask = pod->place.gpu_mask; mask; mask &= mask - 1) {
 		const struct sl_ks_gpu *gpu = &pod->place.node->gpu[__builtin_ctz(mask)];
 
+		if (given++ == claim->request[request].gpus) {
+			request++;
+			given = 1;
+		}
 		device[body.count++] = (struct sl_bodies_device){.name = gpu->name,
+			.request = claim->request[request].name,
 			.memory_mib =
 				claim->memory_mib ? claim->memory_mib : gpu->memory_mib,
 			.limit_mib = claim->limit_mib,
@@ -308,19 +337,30 @@ static struct sl_kube_request request_of(struct sl_ks_pod *pod, char *path, json
 	const char *space = pod->facts.namespace, *name = pod->facts.name;
 	struct sl_kube_request request = {.path = path, .done = on_done, .context = pod};
 	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
+	const char *claim_name = pod->facts.claim;
 
 	*body = NULL;
 	switch (pod->step) {
+	case SL_KS_CREATE:
+		request.verb = SL_KUBE_POST;
+		*body = sl_bodies_claim(&pod->facts, pod->extended);
+		(void)snprintf(path, PATH_MAX_BYTES, CLAIMS_PATH, space);
+		break;
+	case SL_KS_KNOW_CLAIM:
+		request.verb = SL_KUBE_STRATEGIC;
+		*body = sl_bodies_know_claim(&pod->facts, pod->extended);
+		(void)snprintf(path, PATH_MAX_BYTES, POD_PATH, space, name, "/status");
+		break;
 	case SL_KS_PROTECT:
 		request.verb = SL_KUBE_STRATEGIC;
 		*body = sl_bodies_protect(claim->uid, claim->version);
-		(void)snprintf(path, PATH_MAX_BYTES, CLAIM_PATH, space, claim->name, "");
+		(void)snprintf(path, PATH_MAX_BYTES, CLAIM_PATH, space, claim_name, "");
 		break;
 	case SL_KS_ALLOCATE:
 		request.verb = SL_KUBE_MERGE;
 		*body = allocation(pod);
 		(void)snprintf(
-			path, PATH_MAX_BYTES, CLAIM_PATH, space, claim->name, "/status");
+			path, PATH_MAX_BYTES, CLAIM_PATH, space, claim_name, "/status");
 		break;
 	case SL_KS_BIND:
 		request.verb = SL_KUBE_POST;
@@ -329,7 +369,7 @@ static struct sl_kube_request request_of(struct sl_ks_pod *pod, char *path, json
 		(void)snprintf(path, PATH_MAX_BYTES, POD_PATH, space, name, "/binding");
 		break;
 	case SL_KS_LOOK_CLAIM:
-		(void)snprintf(path, PATH_MAX_BYTES, CLAIM_PATH, space, claim->name, "");
+		(void)snprintf(path, PATH_MAX_BYTES, CLAIM_PATH, space, claim_name, "");
 		break;
 	default: (void)snprintf(path, PATH_MAX_BYTES, POD_PATH, space, name, ""); break;
 	}
