@@ -62,6 +62,11 @@ paper_pod() { # paper_pod NAMESPACE NAME TEMPLATE [SPEC] [METADATA]: a pod of ou
 	\"restartPolicy\":\"Never\",\"terminationGracePeriodSeconds\":0$claims,\"containers\":[{\"name\":\"main\",\"image\":\"none\",
 	\"resources\":{\"requests\":{\"cpu\":\"1\"}$uses}}]${4:+,$4}}}" >/dev/null
 }
+limit_pod() { # limit_pod NAMESPACE NAME COUNT [SPEC] [METADATA]: a pod of ours that asks for whole GPUs by limits
+	api POST "/api/v1/namespaces/$1/pods" application/json "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"$2\"${5:+,$5}},\"spec\":{\"schedulerName\":\"sluice\",
+	\"restartPolicy\":\"Never\",\"terminationGracePeriodSeconds\":0,\"containers\":[{\"name\":\"main\",\"image\":\"none\",
+	\"resources\":{\"requests\":{\"cpu\":\"1\"},\"limits\":{\"sluice.dev/gpu\":\"$3\"}}}]${4:+,$4}}}" >/dev/null
+}
 space() { # space NAME: with its account, without which pods are refused
 	kubectl create namespace "$1" >/dev/null && upto 30 api GET "/api/v1/namespaces/$1/serviceaccounts/default"
 }
@@ -70,7 +75,7 @@ placed() { [ -n "$(on "$1" "$2")" ]; }
 why() { api GET "/api/v1/namespaces/$1/pods/$2" | jq -r '.status.conditions[]? | select(.type=="PodScheduled" and .status=="False") | .message'; }
 says() { why "$1" "$2" | grep -qF -- "$3"; }
 ordered() { [ "$(api GET "/api/v1/namespaces/$1/pods/$2" | jq -r '.status.conditions[]? | select(.type=="sluice.dev/Parked") | .status')" = "$3" ]; } # ordered NAMESPACE POD True|False
-claim_of() { api GET "/api/v1/namespaces/$1/pods/$2" | jq -r '.status.resourceClaimStatuses[0].resourceClaimName // .spec.resourceClaims[0].resourceClaimName'; }
+claim_of() { api GET "/api/v1/namespaces/$1/pods/$2" | jq -r '.status.resourceClaimStatuses[0].resourceClaimName // .status.extendedResourceClaimStatus.resourceClaimName // .spec.resourceClaims[0].resourceClaimName'; }
 confirm() { # confirm NAMESPACE POD True|False: the node says that its memory has left the GPU, or is back
 	claim=$(claim_of "$1" "$2")
 	entry=$(api GET "/apis/resource.k8s.io/v1/namespaces/$1/resourceclaims/$claim" | jq -c --arg s "$3" --arg t "$(date -u +%FT%TZ)" \
