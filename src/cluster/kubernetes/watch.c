@@ -185,7 +185,11 @@ static SL_MUST_CHECK bool tell_trouble(
 	const struct sl_kube_event event = {
 		.kind = SL_KUBE_TROUBLE, .status = status, .error = why};
 
-	sl_info("watch of %s: %s", watch->path, why);
+	/* What is not served is for the owner to judge. */
+	if (status == 404)
+		sl_debug("watch of %s: %s", watch->path, why);
+	else
+		sl_info("watch of %s: %s", watch->path, why);
 	return tell(watch, &event);
 }
 

@@ -12,6 +12,7 @@
 #include "cluster/kubernetes/scheduler/extended.h"
 #include "cluster/kubernetes/scheduler/facts.h"
 #include "cluster/kubernetes/scheduler/match.h"
+#include "cluster/kubernetes/scheduler/queue.h"
 
 static json_t *parsed(const char *text)
 {
@@ -611,9 +612,58 @@ static void a_claim_for_limits_has_its_name(void **state)
 	assert_true(sl_kube_is_name(other));
 }
 
+/* KAI's numbers; -1 is no bound, and a limit of 0 leaves the quota alone. */
+static void queues_are_projects(void **state)
+{
+	static const struct {
+		const char *name, *spec, *project;
+	} rows[] = {
+		{"nothing is said", "{}",
+			"{\"quota\":\"0m\",\"limit\":\"0m\",\"weight\":0,\"parent\":\"\","
+			"\"priority\":0}"},
+		{"all is said",
+			"{\"parentQueue\":\"lab\",\"priority\":200,\"resources\":{"
+			"\"gpu\":{"
+			"\"quota\":2,\"limit\":4,\"overQuotaWeight\":3},\"cpu\":{"
+			"\"quota\":"
+			"1}}}",
+			"{\"quota\":\"2000m\",\"limit\":\"4000m\",\"weight\":3,"
+			"\"parent\":"
+			"\"lab\",\"priority\":100}"},
+		{"parts",
+			"{\"resources\":{\"gpu\":{\"quota\":0.3333,\"limit\":1.5,"
+			"\"overQuotaWeight\":0.2}}}",
+			"{\"quota\":\"334m\",\"limit\":\"1500m\",\"weight\":1,\"parent\":"
+			"\"\",\"priority\":0}"},
+		{"without bounds",
+			"{\"resources\":{\"gpu\":{\"quota\":-1,\"limit\":-1,"
+			"\"overQuotaWeight\":1}}}",
+			"{\"quota\":-1,\"weight\":1,\"parent\":\"\",\"priority\":0}"},
+		{"nothing beyond its quota", "{\"resources\":{\"gpu\":{\"quota\":2}}}",
+			"{\"quota\":\"2000m\",\"limit\":\"2000m\",\"weight\":0,"
+			"\"parent\":"
+			"\"\",\"priority\":0}"},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		json_t *queue = json_pack("{s{ss}so}", "metadata", "name", "q", "spec",
+			parsed(rows[i].spec));
+		json_t *made = sl_queue_to_project(queue);
+		json_t *expected = parsed(rows[i].project);
+
+		assert_string_equal(sl_kube_text_at(made, "metadata", "name", NULL), "q");
+		if (!json_equal(json_object_get(made, "spec"), expected))
+			fail_msg("%s: %s", rows[i].name, json_dumps(made, JSON_COMPACT));
+		json_decref(made);
+		json_decref(queue);
+		json_decref(expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(queues_are_projects),
 		cmocka_unit_test(limits_become_requests),
 		cmocka_unit_test(a_claim_for_limits_has_its_name),
 		cmocka_unit_test(pods_take),

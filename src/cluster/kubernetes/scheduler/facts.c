@@ -352,6 +352,7 @@ bool sl_facts_pod(const json_t *pod, const char *scheduler, struct sl_facts_pod 
 	COPY(out->created, pod, "metadata", "creationTimestamp");
 	sl_wire_str(
 		out->project, sizeof(out->project), mark(pod, SL_FACTS_LABEL_PROJECT));
+	COPY(out->queue, pod, "metadata", "labels", SL_FACTS_LABEL_QUEUE);
 	out->priority = (int32_t)json_integer_value(json_object_get(spec, "priority"));
 	read_gang(pod, out);
 	read_reclaim(pod, out);

@@ -17,6 +17,7 @@
 #define SL_FACTS_UID  64
 
 #define SL_FACTS_LABEL_PROJECT     "sluice.dev/project"
+#define SL_FACTS_LABEL_QUEUE       "kai.scheduler/queue"
 #define SL_FACTS_LABEL_RECLAIM     "sluice.dev/on-reclaim"
 #define SL_FACTS_LABEL_GANG        "sluice.dev/gang"
 #define SL_FACTS_LABEL_GANG_MIN    "sluice.dev/gang-min"
@@ -34,6 +35,7 @@ struct sl_facts_pod {
 	char namespace[SL_FACTS_NAME], name[SL_FACTS_NAME];
 	char node[SL_FACTS_NAME];    /* it is bound there, or "" */
 	char project[SL_FACTS_NAME]; /* that it names itself, or "" */
+	char queue[64];              /* KAI's Queue that its label names, or "" */
 	char gang[SL_FACTS_NAME];    /* in its namespace, or "" */
 	char group[SL_FACTS_NAME];   /* PodGroup of scheduling.k8s.io, or "" */
 	char claim[SL_FACTS_NAME];   /* in its namespace, or "": none */

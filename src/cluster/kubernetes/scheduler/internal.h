@@ -13,7 +13,7 @@
  *   pods      Pod: what it wants, where it stands
  *   jobs      jobs of the machine, made anew whenever they are not what pods and claims say
  *   groups    PodGroup: how many of a gang must run together
- *   projects  Project to projects of the machine; what is wrong with them
+ *   projects  Project and KAI's Queue to projects of the machine; what is wrong with them
  *   drive     the machine, its cycles and its actions
  *   write     the calls that place a pod
  *   order     the calls that park, resume and evict it
@@ -52,6 +52,7 @@ enum sl_ks_watch {
 	SL_KS_WATCH_CLAIMS,
 	SL_KS_WATCH_PODS,
 	SL_KS_WATCH_PROJECTS,
+	SL_KS_WATCH_QUEUES,
 	SL_KS_WATCH_GROUPS,
 	SL_KS_WATCHES
 };
@@ -224,7 +225,9 @@ struct sl_ks_project {
 	struct sl_link link;
 	struct sl_ks *ks;
 	uint64_t id;
-	json_t *object; /* as the API server has it */
+	json_t *object; /* as the API server has it, or NULL */
+	json_t *queue; /* KAI's of that name (queue.h), or NULL; it counts where object is NULL */
+	int64_t left; /* of its quota, thousandths of a GPU, for Queues below it */
 	/* Of what is wrong; "": nothing. */
 	char trouble[256], warning[256];
 	struct sl_kube_call *call;
@@ -354,6 +357,7 @@ struct sl_ks_job *sl_ks_find_job(struct sl_ks *ks, uint64_t id);
 
 /* --- projects.c --- */
 void sl_ks_on_project(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *object);
+void sl_ks_on_queue(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *object);
 void sl_ks_add_projects(struct sl_ks *ks);
 /* Whose is it? *is_assigned: somebody said so. */
 struct sl_ks_project *sl_ks_project_of(

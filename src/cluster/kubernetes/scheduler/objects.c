@@ -230,6 +230,7 @@ void sl_ks_drop_project(struct sl_ks *ks, struct sl_ks_project *project)
 	sl_list_unlink(&project->link);
 	sl_kube_cancel(&project->call);
 	json_decref(project->object);
+	json_decref(project->queue);
 	unmake(&ks->projects_by_name, &project->named);
 }
 

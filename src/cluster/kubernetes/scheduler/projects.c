@@ -5,6 +5,9 @@
  * that cannot be taken (a cycle, an unknown parent, a namespace that another one has) is left out
  * with all below it, and says so in its conditions. A namespace without a project belongs to
  * project default, which is guaranteed nothing unless there is a Project of that name.
+ *
+ * KAI's Queues are projects, too, where the API server has them and there is no Project of their
+ * name; a pod names one by its label.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -20,6 +23,7 @@
 #include "base/text.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/quantity.h"
+#include "cluster/kubernetes/scheduler/queue.h"
 #include "policy/quota/explain.h"
 #include "wire/wire.h"
 
@@ -52,32 +56,53 @@ static struct sl_ks_project *meet(struct sl_ks *ks, const char *name)
 	return project;
 }
 
+static bool is_gone(const struct sl_ks_project *project)
+{
+	return !project->object && !project->queue;
+}
+
+/* object is taken; NULL: it is gone. */
+static void take(struct sl_ks *ks, const char *name, bool is_queue, json_t *object)
+{
+	struct sl_ks_project *project = sl_ks_find(&ks->projects_by_name, name);
+	json_t **slot;
+
+	if (!project && object)
+		project = meet(ks, name);
+	if (!project) {
+		json_decref(object);
+		return;
+	}
+	slot = is_queue ? &project->queue : &project->object;
+	/* Its status alone decides nothing. */
+	if (!*slot || !object ||
+		!json_equal(json_object_get(*slot, "spec"),
+			json_object_get(object, "spec"))) {
+		ks->rebuild = true;
+		sl_ks_awake(ks);
+	}
+	json_decref(*slot);
+	*slot = object;
+	if (is_gone(project))
+		sl_ks_drop_project(ks, project);
+}
+
 void sl_ks_on_project(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *object)
 {
-	const char *name = sl_kube_text_at(object, "metadata", "name", NULL);
-	struct sl_ks_project *project = sl_ks_find(&ks->projects_by_name, name);
-	bool is_new = !project;
+	take(ks, sl_kube_text_at(object, "metadata", "name", NULL), false,
+		kind == SL_KUBE_DELETED ? NULL : json_incref(object));
+}
 
-	if (kind == SL_KUBE_DELETED && project) {
-		sl_ks_drop_project(ks, project);
-		ks->rebuild = true;
-		sl_ks_awake(ks);
-		return;
-	}
-	if (kind == SL_KUBE_DELETED)
-		return;
-	if (!project)
-		project = meet(ks, name);
-	if (!project)
-		return;
-	/* Its status alone decides nothing. */
-	if (is_new || !json_equal(json_object_get(project->object, "spec"),
-			      json_object_get(object, "spec"))) {
-		ks->rebuild = true;
-		sl_ks_awake(ks);
-	}
-	json_decref(project->object);
-	project->object = json_incref(object);
+void sl_ks_on_queue(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *object)
+{
+	take(ks, sl_kube_text_at(object, "metadata", "name", NULL), true,
+		kind == SL_KUBE_DELETED ? NULL : sl_queue_to_project(object));
+}
+
+/* What counts. */
+static const json_t *object_of(const struct sl_ks_project *project)
+{
+	return project->object ? project->object : project->queue;
 }
 
 /* --- What is said. ------------------------------------------------------------------------ */
@@ -99,12 +124,14 @@ static void SL_PRINTF(2, 3)
 /* Thousandths of a GPU; absent where it is not said. */
 static int64_t gpus_of(struct sl_ks_project *project, const char *key, int64_t absent)
 {
-	const json_t *value = sl_kube_at(project->object, "spec", key, NULL);
+	const json_t *value = sl_kube_at(object_of(project), "spec", key, NULL);
 	uint64_t milli = 0;
 	char text[32];
 
 	if (!value)
 		return absent;
+	if (!project->object && json_integer_value(value) == -1)
+		return SL_QUOTA_ALL;
 	(void)snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(value));
 	if (sl_kube_quantity_parse_milli(
 		    json_is_integer(value)
@@ -120,7 +147,7 @@ static int64_t gpus_of(struct sl_ks_project *project, const char *key, int64_t a
 
 static struct sl_project_rules rules_of(struct sl_ks_project *project)
 {
-	const json_t *weight = sl_kube_at(project->object, "spec", "weight", NULL);
+	const json_t *weight = sl_kube_at(object_of(project), "spec", "weight", NULL);
 	const json_int_t given = weight ? json_integer_value(weight) : 1;
 	struct sl_project_rules rules = {0};
 
@@ -132,6 +159,9 @@ static struct sl_project_rules rules_of(struct sl_ks_project *project)
 	}
 	rules.quota.of[SL_RES_GPU] = gpus_of(project, "quota", 0);
 	rules.limit.of[SL_RES_GPU] = gpus_of(project, "limit", SL_QUOTA_ALL);
+	if (!project->object)
+		rules.priority = (int32_t)json_integer_value(
+			sl_kube_at(project->queue, "spec", "priority", NULL));
 	return rules;
 }
 
@@ -146,10 +176,25 @@ static void put(struct sl_ks *ks, uint64_t id, uint64_t parent,
 	sl_ks_step(ks, &event);
 }
 
+/* Queues may be guaranteed more than the one above them: then they share what that has. */
+static void fit_quota(struct sl_ks_project *project, struct sl_ks_project *parent,
+	struct sl_project_rules *rules)
+{
+	int64_t *quota = &rules->quota.of[SL_RES_GPU];
+
+	if (parent && parent->left != SL_QUOTA_ALL) {
+		if (!project->object && *quota > parent->left)
+			*quota = parent->left;
+		if (*quota > 0)
+			parent->left -= *quota < parent->left ? *quota : parent->left;
+	}
+	project->left = *quota;
+}
+
 /* With those above it first. */
 static void put_project(struct sl_ks *ks, struct sl_ks_project *project)
 {
-	const char *above = sl_kube_text_at(project->object, "spec", "parent", NULL);
+	const char *above = sl_kube_text_at(object_of(project), "spec", "parent", NULL);
 	struct sl_ks_project *parent =
 		above[0] ? sl_ks_find(&ks->projects_by_name, above) : NULL;
 	struct sl_project_rules rules;
@@ -171,6 +216,7 @@ static void put_project(struct sl_ks *ks, struct sl_ks_project *project)
 	project->visited = 2;
 	if (project->trouble[0])
 		return;
+	fit_quota(project, parent, &rules);
 	ks->putting = project;
 	put(ks, project->id, parent ? parent->id : 0, &rules);
 	ks->putting = NULL;
@@ -221,8 +267,8 @@ static int by_age(const void *a, const void *b)
 	const struct sl_ks_project *left = *(struct sl_ks_project *const *)a;
 	const struct sl_ks_project *right = *(struct sl_ks_project *const *)b;
 	int r = strcmp(
-		sl_kube_text_at(left->object, "metadata", "creationTimestamp", NULL),
-		sl_kube_text_at(right->object, "metadata", "creationTimestamp", NULL));
+		sl_kube_text_at(object_of(left), "metadata", "creationTimestamp", NULL),
+		sl_kube_text_at(object_of(right), "metadata", "creationTimestamp", NULL));
 
 	return r ? r : strcmp(left->named.key, right->named.key);
 }
@@ -289,16 +335,41 @@ void sl_ks_add_projects(struct sl_ks *ks)
 		assign_all(ks, projects[i]);
 	for (size_t i = 0; i < count; i++)
 		put_project(ks, projects[i]);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		warn_of_quota(ks, projects[i]);
+		/* Its status is KAI's to write. */
+		if (!projects[i]->object && projects[i]->trouble[0])
+			sl_info("Queue %s is not taken: %s", projects[i]->named.key,
+				projects[i]->trouble);
+	}
+}
+
+/* Of KAI's Queues alone: where there are none its label says nothing. */
+static bool has_queue(struct sl_ks *ks, const char *name)
+{
+	const struct sl_ks_project *project =
+		name[0] ? sl_ks_find(&ks->projects_by_name, name) : NULL;
+
+	return project && project->queue;
+}
+
+static const char *named_by(struct sl_ks *ks, const struct sl_facts_pod *pod)
+{
+	const struct space *space;
+
+	if (pod->project[0])
+		return pod->project;
+	if (has_queue(ks, pod->queue))
+		return pod->queue;
+	space = sl_ks_find(&ks->spaces_by_name, pod->namespace);
+	return space ? space->project : "";
 }
 
 struct sl_ks_project *sl_ks_project_of(
 	struct sl_ks *ks, const struct sl_facts_pod *pod, bool *is_assigned)
 {
-	const struct space *space = sl_ks_find(&ks->spaces_by_name, pod->namespace);
-	const char *name = pod->project[0] ? pod->project : space ? space->project : "";
-	struct sl_ks_project *project = sl_ks_find(&ks->projects_by_name, name);
+	struct sl_ks_project *project =
+		sl_ks_find(&ks->projects_by_name, named_by(ks, pod));
 
 	*is_assigned = true;
 	if (project && !project->trouble[0])
@@ -399,6 +470,8 @@ void sl_ks_tell_projects(struct sl_ks *ks)
 		struct sl_ks_project *project =
 			SL_LIST_ENTRY(link, struct sl_ks_project, link);
 
+		if (!project->object)
+			continue;
 		warn_of_quota(ks, project);
 		tell_project(ks, project);
 	}

@@ -28,10 +28,14 @@ static void on_event(struct sl_ks *ks, enum sl_ks_watch which,
 	case SL_KUBE_SYNCED: break;
 	case SL_KUBE_TROUBLE:
 	default:
-		/* There is no such kind of object: there are none. */
-		if (event->status != 404 || which < SL_KS_WATCH_PROJECTS)
+		if (event->status != 404)
 			return;
-		/* Projects may come; what the API server does not serve comes with another. */
+		if (which < SL_KS_WATCH_PROJECTS) {
+			sl_info("the cluster cannot be read: %s", event->error);
+			return;
+		}
+		/* There is no such kind of object: there are none. Projects and Queues may
+		 * come; what the API server does not serve comes with another. */
 		if (which == SL_KS_WATCH_GROUPS)
 			ks->watch[which] = sl_kube_watch_free(ks->watch[which]);
 	}
@@ -84,6 +88,11 @@ static void on_projects(void *context, const struct sl_kube_event *event)
 	on_event(context, SL_KS_WATCH_PROJECTS, event, sl_ks_on_project);
 }
 
+static void on_queues(void *context, const struct sl_kube_event *event)
+{
+	on_event(context, SL_KS_WATCH_QUEUES, event, sl_ks_on_queue);
+}
+
 static void on_groups(void *context, const struct sl_kube_event *event)
 {
 	on_event(context, SL_KS_WATCH_GROUPS, event, sl_ks_on_group);
@@ -104,6 +113,8 @@ static void on_held(struct sl_ks *ks)
 		[SL_KS_WATCH_PODS] = {"/api/v1/pods", NULL, on_pods},
 		[SL_KS_WATCH_PROJECTS] = {"/apis/sluice.dev/v1/projects", NULL,
 			on_projects},
+		[SL_KS_WATCH_QUEUES] = {"/apis/scheduling.run.ai/v2/queues", NULL,
+			on_queues},
 		[SL_KS_WATCH_GROUPS] = {"/apis/scheduling.k8s.io/v1beta1/podgroups", NULL,
 			on_groups},
 	};
