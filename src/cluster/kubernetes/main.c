@@ -1,6 +1,7 @@
 /*
  * sluice-kube - its command line
  */
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <signal.h>
@@ -18,6 +19,8 @@
 #include "cluster/kubernetes/webhook.h"
 
 enum { EXIT_USAGE = 2 };
+
+#define FACTOR_MOST 10
 
 static void help(FILE *out)
 {
@@ -55,6 +58,11 @@ static void help(FILE *out)
 		"  --device-plugin      hand out sluice.dev/memory as a device plugin, "
 		"instead of\n"
 		"                       claims: for Kubernetes before 1.36\n"
+		"  --memory-factor N    let claims have N times the memory that GPUs "
+		"have, 1 to "
+		"10: each\n"
+		"                       is guaranteed the Nth part of its own; default: "
+		"1\n"
 		"  --env NAME=VALUE     for all containers with a claim; may come again\n"
 		"  --mount FROM:TO      likewise: FROM on the node, read-only, as TO\n"
 		"  --device PATH        likewise: a device node\n"
@@ -95,6 +103,27 @@ static bool is_mount(const char *text)
 	       !strchr(colon + 1, ':');
 }
 
+/* "1.5": in percent. */
+static int take_factor(const char *text, unsigned int *pct)
+{
+	static const unsigned int places[] = {100, 10, 1};
+	const char *at = text;
+	unsigned int whole = 0, parts = 0;
+	size_t digits = 0;
+
+	for (; isdigit((unsigned char)*at) && whole <= FACTOR_MOST; at++)
+		whole = 10 * whole + (unsigned int)(*at - '0');
+	if (at != text && *at == '.') {
+		for (at++; isdigit((unsigned char)*at) && digits < 2; at++, digits++)
+			parts = 10 * parts + (unsigned int)(*at - '0');
+	}
+	*pct = 100 * whole + parts * places[digits];
+	if (!*at && *pct >= 100 && *pct <= 100 * FACTOR_MOST)
+		return 0;
+	return usage("--memory-factor", text,
+		"write a number from 1 to 10 with at most two decimals, such as 1.5");
+}
+
 static int take_option(int option, struct arguments *out)
 {
 	struct sl_kube_node_options *node = &out->node;
@@ -110,6 +139,7 @@ static int take_option(int option, struct arguments *out)
 	case 'V': node->vendor = optarg; return 0;
 	case 'P': node->preload_file = optarg; return 0;
 	case 'D': node->device_plugin = true; return 0;
+	case 'F': return take_factor(optarg, &node->memory_factor_pct);
 	case 'e':
 		return gather("--env", optarg, node->env, &node->env_count,
 			equals && equals != optarg, "write NAME=VALUE");
@@ -143,6 +173,7 @@ static int parse(int argc, char **argv, struct arguments *out)
 		{"vendor", required_argument, NULL, 'V'},
 		{"preload-file", required_argument, NULL, 'P'},
 		{"device-plugin", no_argument, NULL, 'D'},
+		{"memory-factor", required_argument, NULL, 'F'},
 		{"env", required_argument, NULL, 'e'},
 		{"mount", required_argument, NULL, 'm'},
 		{"device", required_argument, NULL, 'd'},
@@ -166,6 +197,9 @@ static int parse(int argc, char **argv, struct arguments *out)
 	}
 	if (r)
 		return r;
+	if (out->node.device_plugin && out->node.memory_factor_pct)
+		return usage("--memory-factor", "with --device-plugin",
+			"only claims can have more memory than there is; leave one out");
 	if (optind + 1 == argc && strcmp(argv[optind], "node") == 0)
 		return -1;
 	if (optind == argc)

@@ -52,7 +52,9 @@ static void publish(struct sl_kube_node *node)
 			.shareable_bytes = gpu->shareable_bytes};
 	}
 	r = sl_kube_publisher_set(node->publisher,
-		&(struct sl_kube_inventory){.gpus = gpus, .gpu_count = node->gpu_count});
+		&(struct sl_kube_inventory){.gpus = gpus,
+			.gpu_count = node->gpu_count,
+			.memory_factor_pct = node->options.memory_factor_pct});
 	if (r < 0)
 		sl_warning("the node's GPUs cannot be published: %s", strerror(-r));
 }
@@ -79,6 +81,20 @@ const struct sl_kube_node_gpu *sl_kube_node_gpu_of(
 			return &node->gpus[i];
 	}
 	return NULL;
+}
+
+uint64_t sl_kube_node_own_bytes(
+	const struct sl_kube_node *node, const struct sl_share *share)
+{
+	uint64_t own = UINT64_MAX;
+
+	for (uint32_t i = 0; i < share->count; i++) {
+		const struct sl_kube_node_gpu *gpu =
+			sl_kube_node_gpu_of(node, share->devices[i].device);
+
+		own = sl_min_u64(own, gpu ? gpu->shareable_bytes : 0);
+	}
+	return own == UINT64_MAX ? 0 : own;
 }
 
 static void take_gpu(struct sl_kube_node *node, const struct sl_msg_gpu_row *row)

@@ -44,6 +44,8 @@ struct sl_kube_node_options {
 	const char *preload_file;
 	/* Hand out units of GPU memory as a device plugin instead of preparing claims. */
 	bool device_plugin;
+	/* So much of what GPUs have may be claimed; 0: 100. Only of claims. */
+	unsigned int memory_factor_pct;
 	/* For all containers: "NAME=VALUE", "/on/node:/in/container" (read-only), "/dev/node". */
 	const char *env[SL_KUBE_EXTRAS], *mounts[SL_KUBE_EXTRAS], *nodes[SL_KUBE_EXTRAS];
 	size_t env_count, mount_count, node_count;

@@ -58,6 +58,9 @@ struct sl_kube_node {
 /* Of that device of the slice; NULL: the node does not have it. */
 const struct sl_kube_node_gpu *sl_kube_node_gpu_of(
 	const struct sl_kube_node *node, const char *device);
+/* What the smallest GPU of the share can share; 0: one is not known. */
+uint64_t sl_kube_node_own_bytes(
+	const struct sl_kube_node *node, const struct sl_share *share);
 /* --- node.c --- */
 
 /* What a user is told of a GPU that does not work as it should; NULL: it does. */
@@ -69,6 +72,9 @@ void sl_kube_node_prepare(void *context, const struct sl_kubelet_claim *claim,
 	struct sl_kubelet_work *work);
 void sl_kube_node_unprepare(void *context, const struct sl_kubelet_claim *claim,
 	struct sl_kubelet_work *work);
+/* sl_share_read() of a claim, as this node divides its memory. */
+SL_MUST_CHECK int sl_kube_node_share(const struct sl_kube_node *node, const json_t *claim,
+	struct sl_share *out, struct sl_error *err);
 /* The name that a share's workload asks for: NAMESPACE.POD, cut to what sluiced takes. */
 void sl_kube_node_workload(const struct sl_share *share, char *name, size_t size);
 /* ENTRY_ADD of a share. 0 or negative errno (err): a GPU is not there, or a text is too long. */

@@ -188,21 +188,6 @@ static bool knows_bound(struct sl_kube_pod *pod, sl_ns now)
 	return false;
 }
 
-/* What the smallest of its GPUs can share; 0: not known. */
-static uint64_t most_bytes(const struct sl_kube_holder *holder)
-{
-	const struct sl_kube_node *node = holder->story->node;
-	uint64_t most = UINT64_MAX;
-
-	for (uint32_t i = 0; i < holder->share.count; i++) {
-		const struct sl_kube_node_gpu *gpu =
-			sl_kube_node_gpu_of(node, holder->share.devices[i].device);
-
-		most = sl_min_u64(most, gpu ? gpu->shareable_bytes : 0);
-	}
-	return most == UINT64_MAX ? 0 : most;
-}
-
 static void on_limit(void *context, const union sl_msg *msg, const struct sl_error *err)
 {
 	struct sl_kube_holder *holder = context;
@@ -262,7 +247,8 @@ static void obey_limit(struct sl_kube_holder *holder, sl_ns now)
 	if (pod && !knows_bound(pod, now))
 		return;
 	if (pod && !sl_kube_order_limit(pod->limit, holder->uses[0].row.request_bytes,
-			   most_bytes(holder), pod->bound_bytes, &limit, &err)) {
+			   sl_kube_node_own_bytes(holder->story->node, share),
+			   pod->bound_bytes, &limit, &err)) {
 		refuse(holder->story, pod, "LimitRefused", &pod->limit_told, &err);
 		return;
 	}

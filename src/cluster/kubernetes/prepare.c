@@ -138,6 +138,17 @@ static int visible_of(const struct sl_kube_node *node, const struct sl_share *sh
 	return sl_err_origin(-E2BIG);
 }
 
+int sl_kube_node_share(const struct sl_kube_node *node, const json_t *claim,
+	struct sl_share *out, struct sl_error *err)
+{
+	int r = sl_share_read(claim, node->options.name, out, err);
+
+	if (r == SL_SHARE_OK)
+		sl_share_divide(out, node->options.memory_factor_pct,
+			sl_kube_node_own_bytes(node, out));
+	return r;
+}
+
 void sl_kube_node_workload(const struct sl_share *share, char *name, size_t size)
 {
 	char text[SL_SHARE_NAME_BYTES * 2];
@@ -303,7 +314,7 @@ static void on_claim(void *context, const struct sl_kube_answer *answer)
 		return;
 	}
 	w->found = json_incref(answer->body);
-	r = sl_share_read(answer->body, w->node->options.name, &w->share, &err);
+	r = sl_kube_node_share(w->node, answer->body, &w->share, &err);
 	if (r == SL_SHARE_NONE)
 		sl_error_set(&err, "no GPU of this node is allocated to the claim");
 	else if (r == SL_SHARE_OK && strcmp(w->share.uid, w->claim.uid) != 0)

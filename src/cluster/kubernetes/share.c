@@ -86,6 +86,23 @@ static int add_device(const json_t *result, struct sl_share *out, struct sl_erro
 	return SL_SHARE_OK;
 }
 
+/* Rounded down, so that all of what is published is no more than there is. */
+static uint64_t part_of(uint64_t bytes, unsigned int factor_pct)
+{
+	return bytes / factor_pct * SL_KUBE_FACTOR_ONE_PCT +
+	       bytes % factor_pct * SL_KUBE_FACTOR_ONE_PCT / factor_pct;
+}
+
+void sl_share_divide(struct sl_share *share, unsigned int factor_pct, uint64_t own_bytes)
+{
+	if (factor_pct <= SL_KUBE_FACTOR_ONE_PCT || share->memory == UINT64_MAX)
+		return;
+	share->limit = sl_max_u64(share->limit, share->memory);
+	if (own_bytes)
+		share->limit = sl_min_u64(share->limit, own_bytes);
+	share->memory = part_of(share->memory, factor_pct);
+}
+
 int sl_share_read(
 	const json_t *claim, const char *pool, struct sl_share *out, struct sl_error *err)
 {

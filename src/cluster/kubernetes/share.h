@@ -31,7 +31,8 @@ struct sl_share {
 	char uid[64];
 	char namespace[SL_SHARE_NAME_BYTES], name[SL_SHARE_NAME_BYTES];
 	char pod[SL_SHARE_NAME_BYTES]; /* the first that it is reserved for, or "" */
-	/* Of each device, in bytes. Limit 0: none was given. Memory UINT64_MAX: all of it. */
+	/* Of each device, in bytes: the request and the limit of its workload. Limit 0: none was
+	 * given. Memory UINT64_MAX: all of it. */
 	uint64_t memory, limit;
 	uint32_t count;
 	struct sl_share_device devices[SL_SHARE_DEVICES];
@@ -40,5 +41,10 @@ struct sl_share {
 /* Of a claim, as the API server has it, for the pool (node) of that name. */
 SL_MUST_CHECK int sl_share_read(const json_t *claim, const char *pool,
 	struct sl_share *out, struct sl_error *err);
+
+/* On a node that publishes factor_pct percent of its memory (slice.h; 0 and 100: what it has), the
+ * request is that part of what is claimed. The limit is what is claimed, or the claim's own, as
+ * far as the smallest of its GPUs has so much; own_bytes 0: that is not known. */
+void sl_share_divide(struct sl_share *share, unsigned int factor_pct, uint64_t own_bytes);
 
 #endif

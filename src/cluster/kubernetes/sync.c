@@ -163,7 +163,7 @@ static void take_claim(struct sl_kube_sync *sync, const json_t *claim)
 
 	if (!trace || is_the_kubelets(sync, trace))
 		return;
-	r = sl_share_read(claim, sync->node->options.name, &share, &ignored);
+	r = sl_kube_node_share(sync->node, claim, &share, &ignored);
 	/* It may have been placed elsewhere since. */
 	trace->claim = r != SL_SHARE_NONE;
 	/* A file without a workload: sluiced has forgotten it. */

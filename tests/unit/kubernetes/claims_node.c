@@ -27,7 +27,8 @@ static struct {
 	char device[SL_KUBE_DEVICE_NAME_MAX]; /* that the slice has */
 	const char *claims, *pods; /* letters: names of claims, and those of pods */
 	bool has_no_pods_yet, knows_no_claims;
-	unsigned int pod_watches;
+	unsigned int pod_watches, factor_pct;
+	uint64_t request, limit; /* of the claim whose status was written last */
 } t;
 
 /* --- the API server ------------------------------------------------------------------------ */
@@ -74,9 +75,26 @@ static void serve_pods(struct exchange *x)
 	free(items);
 }
 
+/* As sluiced has them. */
+static void take_status(const char *body)
+{
+	json_t *patch = json_loads(body, 0, NULL);
+	const json_t *data = sl_kube_at(
+		json_array_get(sl_kube_at(patch, "status", "devices", NULL), 0), "data",
+		NULL);
+
+	if (strcmp(sl_kube_text_at(data, "state", NULL), "gone") != 0) {
+		t.request =
+			(uint64_t)json_integer_value(json_object_get(data, "request"));
+		t.limit = (uint64_t)json_integer_value(json_object_get(data, "limit"));
+	}
+	json_decref(patch);
+}
+
 static void serve_claim(struct exchange *x, const char *name)
 {
 	if (strchr(name, '/')) {
+		take_status(x->body);
 		x->text = text("{}");
 	} else if (t.knows_no_claims) {
 		x->status = 404;
@@ -120,6 +138,16 @@ static void set(bool *flag, bool value)
 	server_lock();
 	*flag = value;
 	server_unlock();
+}
+
+static bool has_amounts(uint64_t request, uint64_t limit)
+{
+	bool has;
+
+	server_lock();
+	has = t.request == request && t.limit == limit;
+	server_unlock();
+	return has;
 }
 
 static bool has_device(void)
@@ -169,6 +197,7 @@ static void start_node(void)
 		.kubelet = t.folder,
 		.cdi = t.cdi,
 		.library = "/nowhere/libsluice.so",
+		.memory_factor_pct = t.factor_pct,
 		.socket = t.rig.socket};
 	struct sl_error err = {0};
 	char *config = text("apiVersion: v1\nkind: Config\ncurrent-context: k\n"
@@ -333,6 +362,24 @@ static void what_has_no_claim_ends(void **state)
 	want_files("");
 }
 
+/* Also by one that follows, which compares sluiced with the claims. */
+static void a_claim_is_guaranteed_its_part(void **state)
+{
+	t.factor_pct = 200;
+	for (int i = 0; i < 2; i++) {
+		stop_node();
+		t.request = t.limit = 0;
+		start_node();
+		if (i == 0)
+			prepare("a");
+		else
+			restart_sluiced();
+		turn_until(has_amounts(512 * SL_MIB, SL_GIB));
+		pause_ms(2500);
+		assert_true(has_amounts(512 * SL_MIB, SL_GIB));
+	}
+}
+
 /* The list of workloads is asked for, and still has it. */
 static void what_is_unprepared_meanwhile_does_not_come_back(void **state)
 {
@@ -363,6 +410,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_no_pod_uses_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(the_watch_may_be_behind, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_has_no_claim_ends, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_claim_is_guaranteed_its_part, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_is_unprepared_meanwhile_does_not_come_back, setup, teardown),
 	};

@@ -1,11 +1,7 @@
 /* What a claim has of a node. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "../base/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "cluster/kubernetes/share.h"
 
@@ -74,6 +70,39 @@ static void whole_or_without_limit(void **state)
 	assert_true(share.count == 2 && share.limit == 0);
 }
 
+/* All parts of what is published are no more than there is. */
+static void is_divided(void **state)
+{
+	static const struct {
+		const char *name;
+		uint64_t memory, limit, own;
+		unsigned int factor;
+		uint64_t request, has;
+	} rows[] = {
+		{"no factor", 6, 0, 16, 0, 6, 0},
+		{"a factor of 1", 6, 14, 16, 100, 6, 14},
+		{"its limit is what it claims", 6, 0, 16, 200, 3, 6},
+		{"or its own", 6, 14, 16, 200, 3, 14},
+		{"rounded down", 7, 0, 16, 200, 3, 7},
+		{"more than one GPU has", 24, 0, 16, 200, 12, 16},
+		{"a whole GPU", 32, 0, 16, 200, 16, 16},
+		{"a whole one without shares", UINT64_MAX, 0, 16, 200, UINT64_MAX, 0},
+		{"its GPU is not known", 6, 0, 0, 200, 3, 6},
+		{"one and a half", 151, 0, 200, 150, 100, 151},
+		{"very much", 1ull << 60, 0, 1ull << 60, 1000, (1ull << 60) / 10,
+			1ull << 60},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_share share = {
+			.memory = rows[i].memory, .limit = rows[i].limit};
+
+		sl_share_divide(&share, rows[i].factor, rows[i].own);
+		assert_row_u64(rows[i].name, share.memory, rows[i].request);
+		assert_row_u64(rows[i].name, share.limit, rows[i].has);
+	}
+}
+
 static void none_of_ours(void **state)
 {
 	static const char *const texts[] = {HEAD TAIL, HEAD OTHERS TAIL,
@@ -125,6 +154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_one_gpu),
 		cmocka_unit_test(whole_or_without_limit),
+		cmocka_unit_test(is_divided),
 		cmocka_unit_test(none_of_ours),
 		cmocka_unit_test(what_is_wrong),
 	};
