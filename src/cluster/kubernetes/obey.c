@@ -281,11 +281,14 @@ static void on_park(void *context, const union sl_msg *msg, const struct sl_erro
 		return;
 	}
 	if (msg->park_reply.ok) {
+		holder->park_refusal.text[0] = '\0';
 		sl_kube_story_hurry(holder->story);
 		return;
 	}
 	pod = pod ? pod : first(holder, NULL);
 	sl_error_set(&text, "%s", msg->park_reply.text);
+	if (holder->park.value)
+		holder->park_refusal = text;
 	if (pod)
 		refuse(holder->story, pod, "ParkRefused", &pod->park_told, &text);
 }
@@ -296,6 +299,8 @@ static void obey_park(struct sl_kube_holder *holder, sl_ns now)
 	struct sl_kube_asked *asked = &holder->park;
 	union sl_msg msg;
 
+	if (!wanted)
+		holder->park_refusal.text[0] = '\0';
 	if (wanted == is_away(holder) || asked->is_open)
 		return;
 	/* A refusal is asked again later; a change of mind at once. */

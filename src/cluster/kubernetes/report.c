@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/text.h"
 #include "cluster/kubernetes/parse.h"
 #include "cluster/kubernetes/slice.h"
 
@@ -62,8 +63,8 @@ static json_t *condition(const json_t *before, const char *type, bool is_true,
 	bool stays = strcmp(text(old, "status"), status) == 0 &&
 		     text(old, "lastTransitionTime")[0];
 
-	return json_pack("{ss ss ss ss ss}", "type", type, "status", status, "reason",
-		reason, "message", message, "lastTransitionTime",
+	return json_pack("{ss ss ss so ss}", "type", type, "status", status, "reason",
+		reason, "message", sl_text_json(message), "lastTransitionTime",
 		stays ? text(old, "lastTransitionTime") : now);
 }
 
@@ -72,6 +73,7 @@ static json_t *conditions(
 {
 	static const char *const reasons[] = {
 		[SL_KUBE_NOT_PARKED] = "NotParked",
+		[SL_KUBE_PARK_REFUSED] = "Refused",
 		[SL_KUBE_PARKING] = "Parking",
 		[SL_KUBE_IS_PARKED] = "MemoryOnHost",
 		[SL_KUBE_RESUMING] = "Resuming",
@@ -82,7 +84,8 @@ static json_t *conditions(
 		condition(before, "Ready", ready, ready ? "Ready" : "NoWorkload",
 			ready ? "" : "sluiced on this node does not know the claim", now),
 		condition(before, "Parked", figures->park == SL_KUBE_IS_PARKED,
-			reasons[figures->park], "", now));
+			reasons[figures->park], figures->refusal ? figures->refusal : "",
+			now));
 }
 
 json_t *sl_kube_report_devices(const struct sl_share *share, const char *pool,

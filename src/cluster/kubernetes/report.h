@@ -23,10 +23,12 @@ struct sl_kube_figures {
 	bool is_ready;
 	enum {
 		SL_KUBE_NOT_PARKED = 0,
+		SL_KUBE_PARK_REFUSED, /* refusal says why */
 		SL_KUBE_PARKING,
 		SL_KUBE_IS_PARKED,
 		SL_KUBE_RESUMING
 	} park;
+	const char *refusal; /* or NULL */
 };
 
 /* What status.devices has of this driver and pool: an array; a new reference, NULL without memory.

@@ -93,6 +93,10 @@ static void fill(const struct sl_kube_holder *holder, const struct sl_kube_use *
 		    : residency == SL_WIRE_PARKING  ? SL_KUBE_PARKING
 		    : residency == SL_WIRE_RESUMING ? SL_KUBE_RESUMING
 						    : SL_KUBE_NOT_PARKED;
+	if (out->park == SL_KUBE_NOT_PARKED && holder->park_refusal.text[0]) {
+		out->park = SL_KUBE_PARK_REFUSED;
+		out->refusal = holder->park_refusal.text;
+	}
 }
 
 static void on_written(void *context, const struct sl_kube_answer *answer)

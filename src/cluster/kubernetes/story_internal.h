@@ -39,7 +39,8 @@ struct sl_kube_holder {
 	bool is_gone;  /* the API server does not have it any more */
 	bool is_units; /* there is no claim, and no status to write */
 	struct sl_kube_asked limit, park;
-	uint32_t waits; /* questions during which it waited */
+	struct sl_error park_refusal; /* sluiced's, of the order that stands */
+	uint32_t waits;               /* questions during which it waited */
 	bool asks_why;
 	sl_ns why_at;
 };

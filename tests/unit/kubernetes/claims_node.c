@@ -26,7 +26,8 @@ static struct {
 	/* Of the API server; under its lock. */
 	char device[SL_KUBE_DEVICE_NAME_MAX]; /* that the slice has */
 	const char *claims, *pods; /* letters: names of claims, and those of pods */
-	bool has_no_pods_yet, knows_no_claims;
+	bool has_no_pods_yet, knows_no_claims, parks;
+	char parked[32]; /* the reason, as of the claim's status */
 	unsigned int pod_watches, factor_pct;
 	uint64_t request, limit; /* of the claim whose status was written last */
 } t;
@@ -63,9 +64,11 @@ static void serve_pods(struct exchange *x)
 	}
 	for (const char *pod = t.pods; *pod; pod++) {
 		more = text("%s%s{\"metadata\":{\"namespace\":\"team\",\"name\":\"%c\","
-			    "\"uid\":\"%c\"},\"spec\":{\"resourceClaims\":["
+			    "\"uid\":\"%c\",\"annotations\":{%s}},\"spec\":{"
+			    "\"resourceClaims\":["
 			    "{\"resourceClaimName\":\"%c\"}]}}",
-			items, *items ? "," : "", *pod, *pod, *pod);
+			items, *items ? "," : "", *pod, *pod,
+			t.parks ? "\"sluice.dev/park\":\"true\"" : "", *pod);
 		free(items);
 		items = more;
 	}
@@ -79,10 +82,13 @@ static void serve_pods(struct exchange *x)
 static void take_status(const char *body)
 {
 	json_t *patch = json_loads(body, 0, NULL);
-	const json_t *data = sl_kube_at(
-		json_array_get(sl_kube_at(patch, "status", "devices", NULL), 0), "data",
-		NULL);
+	const json_t *device =
+		json_array_get(sl_kube_at(patch, "status", "devices", NULL), 0);
+	const json_t *data = json_object_get(device, "data");
 
+	sl_wire_str(t.parked, sizeof(t.parked),
+		sl_kube_text_at(json_array_get(json_object_get(device, "conditions"), 1),
+			"reason", NULL));
 	if (strcmp(sl_kube_text_at(data, "state", NULL), "gone") != 0) {
 		t.request =
 			(uint64_t)json_integer_value(json_object_get(data, "request"));
@@ -148,6 +154,16 @@ static bool has_amounts(uint64_t request, uint64_t limit)
 	has = t.request == request && t.limit == limit;
 	server_unlock();
 	return has;
+}
+
+static bool says_parked(const char *reason)
+{
+	bool says;
+
+	server_lock();
+	says = strcmp(t.parked, reason) == 0;
+	server_unlock();
+	return says;
 }
 
 static bool has_device(void)
@@ -380,6 +396,22 @@ static void a_claim_is_guaranteed_its_part(void **state)
 	}
 }
 
+/* There is no host memory to park in. */
+static void a_refused_park_is_in_the_status(void **state)
+{
+	static const char *const reasons[] = {"Refused", "NotParked"};
+
+	prepare("a");
+	for (int i = 0; i < 2; i++) {
+		stop_node();
+		set(&t.parks, i == 0);
+		start_node();
+		rig_stop(&t.rig);
+		rig_start(&t.rig, "host_memory: 0\n");
+		turn_until(says_parked(reasons[i]));
+	}
+}
+
 /* The list of workloads is asked for, and still has it. */
 static void what_is_unprepared_meanwhile_does_not_come_back(void **state)
 {
@@ -412,6 +444,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(what_has_no_claim_ends, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			a_claim_is_guaranteed_its_part, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			a_refused_park_is_in_the_status, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_is_unprepared_meanwhile_does_not_come_back, setup, teardown),
 	};

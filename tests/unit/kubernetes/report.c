@@ -85,6 +85,15 @@ static void a_condition_keeps_its_time_until_it_changes(void **state)
 	says(condition(again, 0, 1), "reason", "Parking");
 	says(condition(again, 0, 1), "lastTransitionTime", T1);
 	json_decref(again);
+	parked.park = SL_KUBE_PARK_REFUSED;
+	parked.refusal = "no room on the host";
+	again = devices_of(parked, devices, T2);
+	says(condition(again, 0, 1), "status", "False");
+	says(condition(again, 0, 1), "reason", "Refused");
+	says(condition(again, 0, 1), "message", "no room on the host");
+	assert_true(sl_kube_report_is_urgent(devices, again));
+	json_decref(again);
+	parked.refusal = NULL;
 	parked.park = SL_KUBE_IS_PARKED;
 	again = devices_of(parked, devices, T2);
 	says(condition(again, 0, 1), "status", "True");

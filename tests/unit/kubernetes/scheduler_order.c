@@ -10,10 +10,11 @@
 
 #include "cluster/kubernetes/parse.h"
 
-#define WITHIN (200 * SL_MS)
-#define TRUE   "{\"type\":\"Parked\",\"status\":\"True\"}"
-#define FALSE  "{\"type\":\"Parked\",\"status\":\"False\"}"
-#define BEGUN  "{\"type\":\"Parked\",\"status\":\"False\",\"reason\":\"Parking\"}"
+#define WITHIN  (200 * SL_MS)
+#define TRUE    "{\"type\":\"Parked\",\"status\":\"True\"}"
+#define FALSE   "{\"type\":\"Parked\",\"status\":\"False\"}"
+#define REFUSED "{\"type\":\"Parked\",\"status\":\"False\",\"reason\":\"Refused\"}"
+#define BEGUN   "{\"type\":\"Parked\",\"status\":\"False\",\"reason\":\"Parking\"}"
 /* A label that says whose pod it is. */
 #define OF(project) ",\"labels\":{\"sluice.dev/project\":\"" project "\"}"
 
@@ -209,6 +210,29 @@ static void a_silent_node_is_left_alone(void **state)
 	}
 }
 
+/* Nobody waits for a node that says that it cannot; another pod of it goes at once. */
+static void what_is_refused_is_not_waited_for(void **state)
+{
+	static const char *const names[] = {"p0", "p1"};
+	unsigned int refused;
+
+	start(2, 0);
+	stage()->options.park_within = 60 * SL_S;
+	stage()->rebuild = true;
+	add_waiting("w");
+	refused = first_ordered();
+	claim(names[refused], "a", refused, 6, REFUSED);
+	assert_string_equal(condition_of(order_of(names[refused]), "message"),
+		refused ? "it has its GPU as before: its node a cannot park it; kubectl "
+			  "describe resourceclaim p1 says why"
+			: "it has its GPU as before: its node a cannot park it; kubectl "
+			  "describe resourceclaim p0 says why");
+	assert_ordered(names[refused], "False", "NotParked");
+	stage_settle();
+	assert_int_equal(task(names[refused]).state, SL_TASK_RUNNING);
+	assert_ordered(names[1 - refused], "True", "Reclaimed");
+}
+
 /* The wait goes on, and so does the time in which it is left out. */
 static void a_machine_made_anew_knows_of_it(void **state)
 {
@@ -239,6 +263,8 @@ int main(void)
 			another_is_parked_instead, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(
 			a_silent_node_is_left_alone, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(
+			what_is_refused_is_not_waited_for, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(
 			a_machine_made_anew_knows_of_it, stage_open, stage_close),
 	};

@@ -568,6 +568,7 @@ static void read_parked(const json_t *claim, struct sl_facts_claim *out)
 	{
 		const json_t *conditions = json_object_get(device, "conditions");
 		const json_t *says = condition(conditions, "Parked");
+		const char *reason;
 
 		if (strcmp(sl_kube_text_at(device, "driver", NULL), SL_KUBE_DRIVER) !=
 				0 ||
@@ -575,8 +576,9 @@ static void read_parked(const json_t *claim, struct sl_facts_claim *out)
 			continue;
 		said++;
 		parked += is_true(conditions, "Parked");
-		out->is_parking |= strcmp(sl_kube_text_at(says, "reason", NULL),
-					   SL_FACTS_REASON_PARKING) == 0;
+		reason = sl_kube_text_at(says, "reason", NULL);
+		out->is_parking |= strcmp(reason, SL_FACTS_REASON_PARKING) == 0;
+		out->is_refused |= strcmp(reason, SL_FACTS_REASON_REFUSED) == 0;
 	}
 	out->says_parked = said && said >= out->count;
 	out->is_parked = out->says_parked && parked == said;

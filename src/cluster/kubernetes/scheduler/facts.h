@@ -63,8 +63,9 @@ uint32_t sl_facts_checksum(const char *text);
 SL_MUST_CHECK bool sl_facts_pod(
 	const json_t *pod, const char *scheduler, struct sl_facts_pod *out);
 
-/* Reason of a claim's condition Parked, as report.c writes it. */
+/* Reasons of a claim's condition Parked, as report.c writes it. */
 #define SL_FACTS_REASON_PARKING "Parking"
+#define SL_FACTS_REASON_REFUSED "Refused"
 
 #define SL_FACTS_DEVICES  SL_FIT_GPUS_MAX
 #define SL_FACTS_REQUESTS SL_FACTS_DEVICES
@@ -106,7 +107,8 @@ struct sl_facts_claim {
 	char pod_uid[SL_FACTS_UID]; /* the first that it is reserved for, or "" */
 	uint32_t pods;
 	bool is_parked, says_parked; /* status.devices: Parked is True; is there on all */
-	bool is_parking;             /* memory is on its way to the host, of any */
+	bool is_parking,
+		is_refused; /* memory is on its way to the host, or cannot go, of any */
 };
 
 SL_MUST_CHECK bool sl_facts_claim(const json_t *claim, struct sl_facts_claim *out);

@@ -174,11 +174,60 @@ static void evict(struct sl_ks *ks, struct sl_ks_pod *pod)
 		on_evicted, 0);
 }
 
+/* --- Taken back. -------------------------------------------------------------------------- */
+
+/* Why it is not parked, and what to look at. */
+static void say_not_parked(struct sl_ks_pod *pod)
+{
+	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
+	const char *node = pod->place.node ? pod->place.node->named.key : "";
+	char *why = pod->order_why;
+
+	pod->order_reason = "NotParked";
+	if (claim && claim->is_refused)
+		(void)snprintf(why, sizeof(pod->order_why),
+			"it has its GPU as before: its node %.100s cannot park it; "
+			"kubectl describe resourceclaim %.100s says why",
+			node, claim->name);
+	else if (claim && claim->is_parking)
+		(void)snprintf(why, sizeof(pod->order_why),
+			"it has its GPU as before: its memory did not leave it in time; "
+			"kubectl sluice why %.100s says what is in the way",
+			pod->facts.name);
+	else
+		(void)snprintf(why, sizeof(pod->order_why),
+			"it has its GPU as before: its node %.100s did not confirm in "
+			"time that it parks; see that sluice-kube node and sluiced run "
+			"there",
+			node);
+	sl_warning("pod %s is not parked: %s", pod->named.key, why);
+}
+
+/* The pod has its GPU as before. */
+static void take_back(struct sl_ks *ks, struct sl_ks_pod *pod)
+{
+	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
+	bool is_heard = claim && (claim->is_parking || claim->is_refused);
+
+	pod->wants_parked = pod->told_stops = false;
+	pod->resumes = true;
+	pod->stops_since = 0;
+	pod->spared_until = sl_clock_now() + SPARED_FOR;
+	if (pod->place.node && !is_heard)
+		pod->place.node->spared_until = pod->spared_until;
+	say_not_parked(pod);
+	refuse_stop(ks, pod, SPARED_FOR);
+}
+
 /* --- What is due. ------------------------------------------------------------------------- */
 
 void sl_ks_order(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	hear(ks, pod);
+	/* It says so before its time is over. */
+	if (pod->is_ordered && pod->wants_parked && !pod->is_parked && !pod->order_call &&
+		pod->claim && pod->claim->facts.is_refused)
+		take_back(ks, pod);
 	if (!may_write(pod))
 		return;
 	if (pod->wants_end && !pod->is_evicted)
@@ -246,31 +295,9 @@ void sl_ks_resume(struct sl_ks *ks, struct sl_ks_pod *pod)
 
 void sl_ks_late(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
-	bool is_heard = pod->claim && pod->claim->facts.is_parking;
-	const char *node = pod->place.node ? pod->place.node->named.key : "";
-
 	/* An eviction cannot be taken back. */
 	if (!pod->wants_parked || pod->is_parked || pod->facts.is_leaving)
 		return;
-	pod->wants_parked = pod->told_stops = false;
-	pod->resumes = true;
-	pod->stops_since = 0;
-	pod->spared_until = sl_clock_now() + SPARED_FOR;
-	if (pod->place.node && !is_heard)
-		pod->place.node->spared_until = pod->spared_until;
-	pod->order_reason = "NotParked";
-	if (is_heard)
-		(void)snprintf(pod->order_why, sizeof(pod->order_why),
-			"it has its GPU as before: its memory did not leave it in time; "
-			"kubectl sluice why %.100s says what is in the way",
-			pod->facts.name);
-	else
-		(void)snprintf(pod->order_why, sizeof(pod->order_why),
-			"it has its GPU as before: its node %.100s did not confirm in "
-			"time "
-			"that it parks; see that sluice-kube node and sluiced run there",
-			node);
-	sl_warning("pod %s is not parked: %s", pod->named.key, pod->order_why);
-	refuse_stop(ks, pod, SPARED_FOR);
+	take_back(ks, pod);
 	sl_ks_order(ks, pod);
 }
