@@ -49,15 +49,29 @@ static void print_counts(const struct storm_sides *sides)
 		answered);
 }
 
+/* How much of both begins with the same lines. */
+static size_t same_lines(const char *a, const char *b)
+{
+	size_t lines = 0;
+
+	for (size_t i = 0; a[i] && a[i] == b[i]; i++)
+		if (a[i] == '\n')
+			lines = i + 1;
+	return lines;
+}
+
 static void print_difference(
 	const struct storm_sequence *q, const struct storm_difference *d)
 {
+	size_t same = same_lines(d->plain, d->other);
+
 	printf("storm: %s:\n  ", d->what);
 	storm_print_step(stdout, &q->step[d->at]);
-	printf("  plain:\n%s  other:\n%s", d->plain, d->other);
+	printf("  plain, after %zu bytes that are alike:\n%s  other:\n%s", same,
+		d->plain + same, d->other + same);
 }
 
-/* Shrinks, says what differs and leaves a file that can be replayed. */
+/* Says what differs; shrinks what differs again, and leaves a file that can be replayed. */
 static void report(struct storm_sides *sides, struct storm_sequence *q,
 	struct storm_difference *d, uint64_t of)
 {
@@ -68,8 +82,9 @@ static void report(struct storm_sides *sides, struct storm_sequence *q,
 	print_difference(q, d);
 	storm_compare(sides, q, &again);
 	printf("storm: once more: %s\n", again.what);
-	if (again.verdict != STORM_ALIKE)
-		print_difference(q, &again);
+	if (again.verdict == STORM_ALIKE)
+		return;
+	print_difference(q, &again);
 	printf("storm: looking for the smallest sequence (at most %lu s)\n", shrink_s);
 	fflush(stdout);
 	storm_shrink(sides, q, d, (unsigned)shrink_s);
