@@ -211,16 +211,29 @@ static uint64_t out_with(const struct both *both, uint32_t g)
 	return bytes;
 }
 
-/* What stands on requests that nothing covers once out_bytes have left, requests first. */
-static uint64_t lent(const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t above)
+/* What stands on requests that nothing covers once out_bytes have left, requests first: of so much
+ * that is there, and of so much that is unclaimed. */
+static uint64_t on_requests(const struct sl_room_gpu *gpu, uint64_t out_bytes,
+	uint64_t there, uint64_t unclaimed)
 {
-	uint64_t there =
-		gpu->fixed_bytes + gpu->seats_bytes - gpu->away_bytes + gpu->rest_bytes;
-	uint64_t unclaimed = sl_sub_sat(gpu->unclaimed_bytes, above);
-
 	unclaimed += SL_MUTANT(
 		ROOM_BURSTS_LEAVE_FIRST, sl_min_u64(out_bytes, gpu->within_bytes), 0);
 	return sl_sub_sat(there + unclaimed, gpu->shareable_bytes + out_bytes);
+}
+
+/* While no body is back. */
+static uint64_t lent(const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t above)
+{
+	return on_requests(gpu, out_bytes, all_of(gpu) - gpu->away_bytes,
+		sl_sub_sat(gpu->unclaimed_bytes, above));
+}
+
+/* Once all are. */
+static uint64_t lent_at_last(
+	const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t above)
+{
+	return on_requests(
+		gpu, out_bytes, all_of(gpu), sl_sub_sat(gpu->wanting_bytes, above));
 }
 
 /* Over all GPUs. */
@@ -236,18 +249,19 @@ static void sum(struct sums *sums, const struct both *both, uint32_t g)
 	const struct sl_room_gpu *gpu = &both->with->gpu[g];
 	const struct sl_room_gpu *before = &both->without->gpu[g];
 	uint64_t bytes = out_with(both, g), above = both->claim->above_bytes[g];
-	uint64_t on_requests = lent(gpu, bytes, above);
 
 	sums->host_bytes += gpu->host_bytes;
 	sums->out_bytes += bytes;
-	sums->lent_bytes += on_requests;
+	sums->lent_bytes += lent(gpu, bytes, above);
 	sums->away_bytes += gpu->away_bytes;
 	sums->moves |= SL_MUTANT(
 		ALL_SUMS_COUNT, bytes && least_out(gpu) > least_out(before), true);
 	sums->within |= bytes > gpu->rest_bytes - gpu->within_bytes;
-	sums->lends |= both->claim->demand && both->claim->need[g].asks_bytes &&
-		       on_requests > SL_MUTANT(ALL_SUMS_COUNT,
-					     lent(before, sl_room_out(before), above), 0);
+	sums->lends |=
+		both->claim->demand && both->claim->need[g].asks_bytes &&
+		lent_at_last(gpu, bytes, above) >
+			SL_MUTANT(ALL_SUMS_COUNT,
+				lent_at_last(before, sl_room_out(before), above), 0);
 }
 
 static struct sums sums(const struct both *both)

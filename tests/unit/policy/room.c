@@ -69,6 +69,13 @@ static const struct row {
 		{GPU(.host_bytes = 10)},
 		{{PARTLESS}, {PARTLESS, {{.request_bytes = 10}}}},
 		{BURST, ASKS(12), .above_bytes = {10}}, {{0}}, {0}},
+	/* Of 15 and a request of 4 the 9 leave enough, until the 6 are back beside them. */
+	{"what stands on requests once bodies are back", {POOL(10)},
+		{GPU(.host_bytes = 6), GPU()},
+		{{PARTLESS, {{.request_bytes = 6, .seats_bytes = 6, .away_bytes = 6}}},
+			{PARTLESS, {{.request_bytes = 4}, {.fixed_bytes = 15}}},
+			{PARTLESS, {{0}, {.request_bytes = 5}}}},
+		{BURST, ASKS(9)}, {{0}}, {SL_ROOM_POOL, 0, 1}},
 	/* 8 stand on requests already; this takes 3 of its own. */
 	{"nothing is lent of its own request", {POOL(0)}, {GPU()},
 		{{PARTLESS, {{.request_bytes = 6}}}, {PARTLESS, {{.fixed_bytes = 12}}},
