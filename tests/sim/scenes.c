@@ -57,6 +57,16 @@ static const struct scene_row binding[] = {
 	{0, WORKLOAD(8, BYTES(1), NONE, 1, 0x40, 0), "REFUSE 8 TOO_FEW_GPUS 1 0"},
 };
 
+/* Half of 200 is more than 90, but a burst leaves 50 of it. */
+static const struct scene_row binding_beside_a_burst[] = {
+	{0, GPU(0, 200, 0), ""},
+	{0, GPU(1, 90, 0), ""},
+	{0, WORKLOAD(1, BYTES(0), BYTES(200), 1, 1, 0), "ADMIT 1 m1 r0 l200"},
+	C(1, 1),
+	{0, ASK(1, 1, 0, 150), "GRANT 1/1 g0 150 e1"},
+	{0, WORKLOAD(2, BYTES(0), BYTES(200), 1, 3, 0), "ADMIT 2 m2 r0 l90"},
+};
+
 /* The ledger decides, so two halves and a third half end with a refusal: peer-failures row 38. */
 static const struct scene_row third_half[] = {
 	G100,
@@ -851,6 +861,7 @@ static const struct scene_row pool_degraded[] = {
 static const struct scene scenes[] = {
 	SCENE(amounts),
 	SCENE(binding),
+	SCENE(binding_beside_a_burst),
 	SCENE(third_half),
 	SCENE(limit),
 	SCENE(siblings),
