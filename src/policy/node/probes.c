@@ -5,7 +5,7 @@
 
 /* After so long somebody has to see whether what is in the way can be had back. */
 #define PRESSED_AFTER (1 * SL_S)
-/* What grows piece by piece lacks something and nothing by turns: nobody is told each time. */
+/* What grows piece by piece lacks something and nothing by turns: no probe is lowered so soon. */
 #define TOLD_FOR (1 * SL_S)
 
 /* GPUs that something has waited for, for long enough. */
@@ -101,10 +101,7 @@ static enum sl_probe mode_of(struct sl_node_step *step,
 	enum sl_probe mode = wanted(step, client, pressed);
 	sl_ns at = sl_node_later(client->probe_at, TOLD_FOR);
 
-	if (mode != SL_PROBE_OFF || client->probe == SL_PROBE_OFF ||
-		sl_node_has_come(step, at))
-		return mode;
-	return client->probe;
+	return mode < client->probe && !sl_node_has_come(step, at) ? client->probe : mode;
 }
 
 void sl_node_probe(struct sl_node_step *step)

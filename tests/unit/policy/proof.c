@@ -160,7 +160,8 @@ static void test_for_nobody(void **state)
 	(void)play(&p, "H idles", 70000, (struct sl_event)PULSE(H, 65 * SL_S, 0));
 	says(&p, "L asks", 70000, (struct sl_event)ASK(L, 1, 0, 50), "PROBE 1 2");
 	says(&p, "and gives up", 70001, (struct sl_event)EVENT(CANCEL, cancel, {L, 1}),
-		"DENY 2/1 CANCELLED g0; PROBE 1 1");
+		"DENY 2/1 CANCELLED g0");
+	says(&p, "for a while", 71000, (struct sl_event)TIME, "PROBE 1 1");
 	play_close(&p);
 }
 

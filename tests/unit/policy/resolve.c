@@ -216,8 +216,9 @@ static void stops_the_proven_idle(void **state)
 		{"it is still", 591000, TIME, "NOTE BURST_WAITS g0 2/1 50"},
 		{"long enough, if it is true", 600001, TIME, "PROBE 10 2"},
 		{"it is", 600100, PULSE(10, 600, 0, 1),
-			"STOP 10 1 TERM STOP_IDLE; PROBE 10 1"},
+			"STOP 10 1 TERM STOP_IDLE"},
 		{"saving its work makes it busy", 600200, WORK(10), ""},
+		{"no more proofs", 601001, TIME, "PROBE 10 1"},
 		{"and saves it not", 610100, TIME, "STOP 10 1 KILL STOP_IDLE"},
 	};
 	static const struct play_row busy[] = {
