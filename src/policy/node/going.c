@@ -102,11 +102,13 @@ static uint64_t room_to_go(
 			&pool, gpu, sl_sub_sat(stays, sl_ledger_request(account, gpu))));
 }
 
-/* What the pool has no room for waits. Whether something of it is still to leave. */
+/* What the pool has no room for waits, and what is to end is counted on as gone, not as moved.
+ * Whether something of it is still to leave. */
 static bool send(struct sl_node_step *step, struct sl_node_client *client, uint64_t other)
 {
 	struct sl_node *node = step->node;
 	bool more = client->order.id != 0;
+	bool goes = client->look->goes && !sl_node_is_told_to_end(client);
 
 	sl_each_gpu (gpu, client->holding.touched) {
 		uint64_t bytes = to_leave(node, client, gpu);
@@ -114,7 +116,7 @@ static bool send(struct sl_node_step *step, struct sl_node_client *client, uint6
 		if (!bytes)
 			continue;
 		more = true;
-		if (!client->order.id && client->look->goes &&
+		if (goes && !client->order.id &&
 			bytes <= room_to_go(node, client->workload, gpu) &&
 			sl_node_trim_for(step, client, bytes))
 			sl_node_evict(step, client, gpu, bytes, other);
@@ -266,9 +268,8 @@ static void warm(struct sl_node_step *step, struct sl_node_workload *workload)
 	workload->told &= ~SL_NODE_TOLD_WARM;
 	if (is_demand_moving(step->node->plan))
 		return;
-	/* What is to end for others is counted on as gone, not as moved. */
 	sl_node_each_client_of (client, workload) {
-		if (client->stage != SL_NODE_DYING && !sl_node_is_told_to_end(client))
+		if (client->stage != SL_NODE_DYING)
 			send(step, client, 0);
 	}
 }

@@ -576,6 +576,34 @@ static void test_parked_lends_no_more(void **state)
 	play_close(&p);
 }
 
+/* 2 asks for 70, of which 30 are free. The pool has no way back for 40 beside that, so a process of
+ * 1, of a lower priority, is stopped: it is gone by the books, and is not sent to the host when 1
+ * is parked. */
+static void test_what_ends_is_not_parked(void **state)
+{
+	const struct sl_event events[] = {
+		SETTINGS(.pool_bytes = 75,
+			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY,
+				SL_RESOLVER_WAIT)),
+		GPU(0, 100), WORKLOAD(1, ANY),
+		EVENT(WORKLOAD_ADD, workload_add, {2, BYTES(0), BYTES(100), 1, 1, 1}),
+		SWAPPER(1, 1), SWAPPER(2, 1), SWAPPER(3, 2)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(events); i++)
+		(void)at(&p, 0, events[i]);
+	has(&p, 1, 10);
+	has(&p, 2, 60);
+	says(&p, "a process is stopped", 10, (struct sl_event)ASK(3, 1, 0, 70),
+		"NOTE POOL_FULL g0 2/0 70; STOP 2 1 TERM STOP_PRIORITY");
+	says(&p, "the other leaves", 20, (struct sl_event)PARK(1),
+		"SET 1 r0 l100 p0 over0; NOTE PARK_BEGINS g0 1/0 70; "
+		"EVICT 1 g0 10 PARK_BEGINS");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -590,6 +618,7 @@ int main(void)
 		cmocka_unit_test(test_waits_for_the_host),
 		cmocka_unit_test(test_endless_says_why),
 		cmocka_unit_test(test_copies_asked_again),
+		cmocka_unit_test(test_what_ends_is_not_parked),
 		cmocka_unit_test(test_copies_asked_less_often),
 		cmocka_unit_test(test_copies_lengthen_waits),
 		cmocka_unit_test(test_warm_after_demands),
