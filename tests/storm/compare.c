@@ -192,9 +192,11 @@ void storm_compare(struct storm_sides *sides, const struct storm_sequence *q,
 {
 	size_t bytes = storm_answers_bytes(q->count);
 	struct storm_answers *plain, *other = NULL;
+	size_t at = d->at < q->count ? d->at : 0;
 	char path[512];
 
 	memset(d, 0, sizeof(*d));
+	d->at = at;
 	d->verdict = STORM_BROKEN;
 	snprintf(d->what, sizeof(d->what), "a side did not start");
 	snprintf(path, sizeof(path), "%s/sequence", sides->folder);

@@ -28,6 +28,7 @@ struct storm_difference {
 	char plain[STORM_TEXT], other[STORM_TEXT]; /* what that step said */
 };
 
+/* Of what is all alike it tells the step that *d names. */
 void storm_compare(struct storm_sides *sides, const struct storm_sequence *q,
 	struct storm_difference *d);
 /* Makes *q small, for at most so many seconds; *d belongs to what is left. */

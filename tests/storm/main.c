@@ -75,15 +75,19 @@ static void print_difference(
 static void report(struct storm_sides *sides, struct storm_sequence *q,
 	struct storm_difference *d, uint64_t of)
 {
-	struct storm_difference again;
+	struct storm_difference again = {.at = d->at};
 	char path[512];
 
 	printf("storm: seed %lu, step %zu of %zu\n", of, d->at, q->count);
 	print_difference(q, d);
 	storm_compare(sides, q, &again);
 	printf("storm: once more: %s\n", again.what);
-	if (again.verdict == STORM_ALIKE)
+	if (again.verdict == STORM_ALIKE) {
+		printf("storm: the plain side says to this step %s\n",
+			strcmp(again.plain, d->plain) ? "something else now"
+						      : "the same as at first");
 		return;
+	}
 	print_difference(q, &again);
 	printf("storm: looking for the smallest sequence (at most %lu s)\n", shrink_s);
 	fflush(stdout);
@@ -100,7 +104,7 @@ static void report(struct storm_sides *sides, struct storm_sequence *q,
 
 static int one_round(struct storm_sides *sides, struct storm_sequence *q, uint64_t of)
 {
-	struct storm_difference d;
+	struct storm_difference d = {.at = 0};
 
 	storm_compare(sides, q, &d);
 	if (d.verdict == STORM_ALIKE)

@@ -24,7 +24,7 @@ struct hunt {
 static bool try(struct hunt *h, const bool *keep)
 {
 	struct storm_sequence part = {.workers = h->q->workers};
-	struct storm_difference d;
+	struct storm_difference d = {.at = 0};
 	bool fails;
 
 	memcpy(part.worker, h->q->worker, sizeof(part.worker));
