@@ -149,9 +149,12 @@ struct sl_room_share sl_node_share_of(
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 	uint64_t live = sl_ledger_live(cell), moves = sl_ledger_evictable(cell);
 
+	/* Also where nothing is moved for others, what goes warm has been told to leave. */
+	if (client->look->stays && client->look->goes && !node->gpu[gpu].lost)
+		live -= cell->leaving_bytes;
 	if (client->look->stays || node->gpu[gpu].lost)
 		return (struct sl_room_share){.fixed_bytes = live,
-			.lasts_bytes = lasting_of(node, client, gpu)};
+			.lasts_bytes = sl_min_u64(live, lasting_of(node, client, gpu))};
 	return (struct sl_room_share){.fixed_bytes = live - moves,
 		.lasts_bytes = live - moves,
 		.rest_bytes = sl_sub_sat(moves, cell->leaving_bytes)};

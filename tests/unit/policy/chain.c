@@ -136,6 +136,27 @@ static void test_leaves_by_the_books(void **state)
 	play_close(&p);
 }
 
+/* V is on its way to the host when D asks, in a chain that moves nothing for others: it is not
+ * ended for that. */
+static void test_warm_is_on_its_way(void **state)
+{
+	const struct sl_event story[] = {CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0),
+		GPU(0, 100), ADD(V, 0, SL_S), ADD(D, 5, 0), SWAPPER(V, V), SWAPPER(D, D),
+		ASK(V, 1, 0, 60), COMMIT(V, 1, 60)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(story); i++)
+		(void)play(&p, "before", 0, story[i]);
+	assert_true(said(&p, 2000,
+		(struct sl_event)EVENT(PULSE, pulse, {V, 1500 * SL_MS, 0, 1}),
+		"EVICT 2 g0 60 EVICTED_IDLE"));
+	assert_row_text(
+		"D asks", play(&p, "asks", 2010, (struct sl_event)ASK(D, 1, 0, 50)), "");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -143,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_leaves_by_the_books),
 		cmocka_unit_test(test_is_helped_otherwise),
 		cmocka_unit_test(test_is_denied),
+		cmocka_unit_test(test_warm_is_on_its_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
