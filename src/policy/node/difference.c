@@ -120,6 +120,21 @@ static void bring(struct move *move, struct sl_node_client *client, bool is_firs
 		bring_piece(move, client, is_first);
 }
 
+/* What of its workload is to come back was within the request, and is not any more: nothing leaves
+ * for it by this plan. */
+static void grow_above(struct sl_node_step *step, const struct sl_node_claim *claim)
+{
+	const struct sl_node_workload *workload = claim->client->workload;
+
+	sl_node_each_client_of (client, workload) {
+		if (claim->entitled || !workload->sums->is_within ||
+			!sl_node_is_out(client))
+			continue;
+		step->node->plan->is_stale = true;
+		sl_node_wake(step, step->now);
+	}
+}
+
 static void grant(struct move *move, struct sl_node_claim *claim)
 {
 	struct sl_node_step *step = move->step;
@@ -134,11 +149,13 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 	if (sl_node_has_come(step, demand->back_off.until) &&
 		avail >= (int64_t)demand->bytes && claim->has_seat &&
 		client->look->is_whole && !client->order.id) {
-		if (sl_node_can_lend(step->node, claim))
+		if (sl_node_can_lend(step->node, claim)) {
 			sl_node_grant_in_slice(step, demand, claim->facts.coming,
 				claim->rank.class == SL_RANK_OVERDUE);
-		else if (!move->lacker[demand->gpu])
+			grow_above(step, claim);
+		} else if (!move->lacker[demand->gpu]) {
 			move->lacker[demand->gpu] = claim;
+		}
 	}
 }
 
@@ -343,23 +360,24 @@ static uint64_t send_out(
 	return all;
 }
 
-/* Beside a burst that stays what leaves of a request helps nobody but those who lack its room. */
+/* Beside a burst that stays what leaves of a request helps only what lacks its room, and requests
+ * have the room already that they may ask for. */
 static void leave(struct move *move, uint32_t gpu, uint64_t lack)
 {
 	const struct sl_room_gpu *room = &move->plan->now.gpu[gpu];
 	uint32_t count = list_leavers(move, gpu, move->plan->leavers);
-	uint64_t ahead = ahead_of(move, move->lacker[gpu], gpu);
 
 	if (room->holds) {
-		uint64_t bursts = sl_sub_sat(lack, room->within_bytes) + ahead;
+		uint64_t bursts = sl_sub_sat(lack, room->within_bytes);
 		uint64_t left = send_out(move, gpu, count, bursts, true);
 
 		lack = sl_sub_sat(
 			room->fixed_bytes + room->seats_bytes + room->rest_bytes,
 			room->shareable_bytes + left);
-		ahead = 0;
+	} else {
+		lack += ahead_of(move, move->lacker[gpu], gpu);
 	}
-	(void)send_out(move, gpu, count, lack + ahead, false);
+	(void)send_out(move, gpu, count, lack, false);
 }
 
 /* An EVICT of which nothing has moved, and that nobody lacks any more, is taken back. */

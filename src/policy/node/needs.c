@@ -67,6 +67,18 @@ static struct sl_room_need body_need(const struct sl_node *node,
 		.there_bytes = sl_sub_sat(sl_ledger_live(cell), sl_ledger_fixed(cell))};
 }
 
+/* A burst of its workload that has a seat may have used its request up. */
+static bool is_entitled_beside(
+	const struct sl_node_claim *claim, const struct sl_room_workload *of)
+{
+	const struct sl_node_demand *demand = claim->demand;
+	const struct sl_room_share *share = demand ? &of->on[demand->gpu] : NULL;
+
+	return claim->entitled &&
+	       (!demand || sl_room_here(share) + share->away_bytes + demand->bytes <=
+				   share->request_bytes);
+}
+
 void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 	bool with_body, struct sl_room_workload *of, struct sl_room_claim *room)
 {
@@ -74,6 +86,7 @@ void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 	const struct sl_node_demand *demand = claim->demand;
 	const struct sl_node_look *look = client->look;
 	const struct sl_node_sums *sums = client->workload->sums;
+	bool entitled = is_entitled_beside(claim, of);
 	uint32_t which = of == &sums->now ? 0 : of == &sums->lasts ? 1 : 2;
 	const uint64_t *above =
 		sl_node_stands_above(node, claim)
@@ -83,10 +96,10 @@ void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 	room->workload = of;
 	/* What comes with a body within the request only if that is; what is there and stays needs
 	 * no seat. */
-	room->burst = !claim->entitled ||
+	room->burst = !entitled ||
 		      (demand && with_body && look->gpus &&
 			      !(look->is_whole && look->stays) && !sums->is_within);
-	room->demand = demand && !claim->entitled;
+	room->demand = demand && !entitled;
 	room->turns = demand && claim->entitled && node->plan->crowded & claim->gpus;
 	room->stays = demand && sl_node_stays_for_good(demand);
 	for (uint32_t gpu = 0; gpu < node->plan->now.gpus; gpu++) {

@@ -477,6 +477,65 @@ static void test_context_for_a_request(void **state)
 	}
 }
 
+/* Of two processes of a request of 20 one asks for 25, and the other then for 15. Each would have
+ * its room; both stand on others' requests by more than a pool of 60 can take back. */
+static void test_beside_a_burst_of_its_own(void **state)
+{
+	const struct sl_event before[] = {SWAP(60), GPU(0, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(20), BYTES(100), 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {2, BYTES(60), BYTES(100), 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {3, BYTES(0), BYTES(100), 1, 1, 0}),
+		SWAPPER(1, 1), SWAPPER(2, 1), SWAPPER(3, 2), SWAPPER(4, 3),
+		ASK(3, 1, 0, 40), COMMIT(3, 1, 40), ASK(4, 1, 0, 50), COMMIT(4, 2, 50)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(&p, "before", 0, before[i]);
+	for (uint64_t c = 3; c <= 4; c++)
+		(void)play(&p, "idles", 20000,
+			(struct sl_event)EVENT(PULSE, pulse, {c, 20 * SL_S, 0, 1}));
+	says(&p, "one asks", 20000, (struct sl_event)ASK(1, 1, 0, 25),
+		"EVICT 3 g0 15 EVICTED_FOR; PROBE 4 1; PROBE 3 1");
+	says(&p, "the other", 20010, (struct sl_event)ASK(2, 1, 0, 15), "");
+	says(&p, "has left", 20020, (struct sl_event)DONE(3, evicted_as(&p), 0, 15),
+		"NOTE EVICTED_FOR g0 2/1 15; GRANT 1/1 g0 25; PROBE 1 1");
+	play_close(&p);
+}
+
+/* The burst of 3 has waited, and V leaves for it. Meanwhile 2, of the same workload, wants its 30
+ * back, which are within the request until 3 has its 20: nothing leaves for 2 then. */
+static void test_not_for_what_grew_above(void **state)
+{
+	enum { V = 4 };
+	const struct sl_event before[] = {
+		SETTINGS(.pool_bytes = 300,
+			.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0)),
+		GPU(0, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(50), BYTES(100), 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {2, BYTES(0), BYTES(100), 1, 1, 0}),
+		COMES(2, 1), REPORT(2, 0, 30), OUT(2, 0, 30), REPORTED(2), SWAPPER(1, 1),
+		SWAPPER(3, 1), SWAPPER(V, 2), ASK(1, 1, 0, 20), COMMIT(1, 1, 20),
+		ASK(V, 1, 0, 70), COMMIT(V, 2, 70)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(&p, "before", 0, before[i]);
+	(void)play(&p, "3 asks", 10, (struct sl_event)ASK(3, 1, 0, 20));
+	(void)play(&p, "V idles", 60000,
+		(struct sl_event)EVENT(PULSE, pulse, {V, 59 * SL_S, 0, 1}));
+	says(&p, "it has waited", 60011, (struct sl_event)TIME,
+		"EVICT 4 g0 10 EVICTED_FOR");
+	says(&p, "2 wants", 60012, (struct sl_event)WANT(2, 1), "");
+	says(&p, "V has left", 60020, (struct sl_event)DONE(V, evicted_as(&p), 0, 10),
+		"NOTE EVICTED_FOR g0 2/1 10; GRANT 3/1 g0 20; "
+		"NOTE SERVED_AFTER_WAIT g0 1/0 20; PROBE 3 1");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -492,6 +551,8 @@ int main(void)
 		cmocka_unit_test(test_reports_less),
 		cmocka_unit_test(test_no_context_too_many),
 		cmocka_unit_test(test_context_for_a_request),
+		cmocka_unit_test(test_beside_a_burst_of_its_own),
+		cmocka_unit_test(test_not_for_what_grew_above),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
