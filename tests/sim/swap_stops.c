@@ -12,10 +12,11 @@
 /* Killed, and still there after this long: nobody counts on it any more. */
 #define STUBBORN_AFTER (10 * SL_S)
 
+/* Once its grace is over it is killed or spared, and in that step nothing counts on it. */
 bool swap_is_going(const struct swap_rules *r, const struct swap_party *p)
 {
 	return p->used && p->alive && p->termed &&
-	       !(p->killed && r->now - p->stop_at >= STUBBORN_AFTER);
+	       r->now - p->stop_at < (p->killed ? STUBBORN_AFTER : r->stop_grace);
 }
 
 uint64_t swap_party_going(
