@@ -386,6 +386,32 @@ static void a_lost_gpu_takes_none_of_it(void **state)
 	play_close(&p);
 }
 
+/* Another process of A works in what is held, and cannot leave itself. */
+static void work_in_what_is_held_counts(void **state)
+{
+	enum { HOLDER = 3 };
+	struct play p;
+
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SWAP);
+	(void)at(&p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(A, BYTES(40), 5 * SL_S));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(B, BYTES(0), 0));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(A, A));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(HOLDER, A));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(B, B));
+	play_has(&p, A, 1, 20);
+	play_has(&p, HOLDER, 1, 20);
+	play_has(&p, B, 1, 60);
+	(void)at(&p, 10, (struct sl_event)HELD(HOLDER, 20));
+	(void)at(&p, 1000, (struct sl_event)WORK(HOLDER));
+	(void)at(&p, 2000, (struct sl_event)BUSY(HOLDER, 1000));
+	asks(&p);
+	assert_false(leaves(&p, 10000, (struct sl_event)IDLE(A, 10000, 1)));
+	assert_true(leaves(&p, 20000, (struct sl_event)IDLE(HOLDER, 9000, 1)));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -396,6 +422,7 @@ int main(void)
 		cmocka_unit_test(no_bound_where_the_pool_is_full),
 		cmocka_unit_test(work_begins_it_anew),
 		cmocka_unit_test(not_unproven),
+		cmocka_unit_test(work_in_what_is_held_counts),
 		cmocka_unit_test(who_leaves_instead_waits_for_the_answer),
 		cmocka_unit_test(without_one_as_soon_as_it_is_idle),
 		cmocka_unit_test(a_burst_has_no_longest_wait),
