@@ -2,9 +2,8 @@
  * cluster_world - see the header
  *
  * Time goes in random strides of up to a few seconds. What the machine asked for is answered later:
- * a BIND runs or is refused, a STOP ends or fails. Nodes that are mute answer no STOP; of those that
- * are LATE, parks are taken back. In between, jobs come and go, nodes come, go and close, projects
- * change.
+ * a BIND runs or is refused, a STOP ends or fails. Mute nodes answer no STOP; of what is LATE there,
+ * parks are taken back. In between, jobs come and go, nodes come, go and close, projects change.
  */
 #include "cluster_world.h"
 
