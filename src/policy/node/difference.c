@@ -85,7 +85,21 @@ static bool is_flowing(const struct sl_node_plan *plan, uint32_t gpu)
 	return false;
 }
 
-/* A piece: the way in is used while the way out is, too. */
+/* What was to leave it has no room on the host. */
+static bool is_host_full(const struct sl_node_plan *plan, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < plan->all_count; i++) {
+		const struct sl_node_client *client = plan->all[i];
+
+		if (client->holding.touched >> gpu & 1 && client->back_off.times &&
+			client->back_off.cause == SL_REASON_EVICT_NO_HOST)
+			return true;
+	}
+	return false;
+}
+
+/* A piece: the way in is used while the way out is, too; or what comes back makes room on the host
+ * for what is to leave. */
 static void bring_piece(struct move *move, struct sl_node_client *client, bool is_first)
 {
 	const struct sl_node *node = move->step->node;
@@ -93,7 +107,7 @@ static void bring_piece(struct move *move, struct sl_node_client *client, bool i
 	uint64_t least = sl_max_u64(client->chunk_bytes, sl_node_least_piece(node, gpu));
 
 	if (!is_first || gpus & (gpus - 1) || move->avail[gpu] < (int64_t)least ||
-		!is_flowing(move->plan, gpu) ||
+		!(is_flowing(move->plan, gpu) || is_host_full(move->plan, gpu)) ||
 		!sl_node_has_come(move->step, client->back_off.until))
 		return;
 	sl_node_restore(move->step, client, gpu,

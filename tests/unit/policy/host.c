@@ -604,6 +604,32 @@ static void test_what_ends_is_not_parked(void **state)
 	play_close(&p);
 }
 
+/* 1 has 60 GiB on the host, of which 50 would fit; 10 of 2 are to leave for the rest and find no
+ * host memory. What comes back of 1 makes some. */
+static void test_comes_in_part_where_the_host_is_full(void **state)
+{
+	const uint64_t gib = 1024 * SL_MIB;
+	const struct sl_event events[] = {SWAP(1000 * gib), GPU(0, 100 * gib),
+		WORKLOAD(1, ANY), WORKLOAD(2, ANY),
+		EVENT(CLIENT_JOIN, client_join, {1, 1, 1, 1}), REPORT(1, 0, 60 * gib),
+		EVENT(CLIENT_EVICTED, client_evicted, {1, 0, 60 * gib}),
+		EVENT(CLIENT_REPORTED, client_reported, {1}), SWAPPER(2, 2)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(events); i++)
+		(void)at(&p, 0, events[i]);
+	has(&p, 2, 50 * gib);
+	(void)at(&p, 20000, (struct sl_event)EVENT(PULSE, pulse, {2, 20 * SL_S, 0, 1}));
+	says(&p, "1 wants", 20010, (struct sl_event)EVENT(WANT, want, {1, 1}),
+		"EVICT 2 g0 10737418240 EVICTED_FOR; PROBE 2 1; PROBE 1 1");
+	(void)at(&p, 20020, (struct sl_event)REFUSED(2, evicted_as(&p), NO_HOST));
+	says(&p, "once more", 26000, (struct sl_event)TIME,
+		"RESTORE 1 g0 53687091200; EVICT 2 g0 10737418240 EVICTED_FOR");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -619,6 +645,7 @@ int main(void)
 		cmocka_unit_test(test_endless_says_why),
 		cmocka_unit_test(test_copies_asked_again),
 		cmocka_unit_test(test_what_ends_is_not_parked),
+		cmocka_unit_test(test_comes_in_part_where_the_host_is_full),
 		cmocka_unit_test(test_copies_asked_less_often),
 		cmocka_unit_test(test_copies_lengthen_waits),
 		cmocka_unit_test(test_warm_after_demands),
