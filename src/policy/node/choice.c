@@ -44,6 +44,19 @@ static void move(void *context, const struct sl_stop *stop, bool gone)
 	sl_node_above_changes(choice->plan, client->workload);
 }
 
+/* What it lacks on this GPU is free. */
+static bool is_there_room(const struct sl_node_choice *choice)
+{
+	const struct sl_node_claim *claim = choice->claim;
+	const struct sl_room_gpu *room = &choice->plan->now.gpu[choice->gpu];
+	uint64_t lacks = sl_node_missing(&claim->client->holding.cell[choice->gpu]);
+
+	if (claim->demand && claim->demand->gpu == choice->gpu)
+		lacks += claim->demand->bytes;
+	return lacks <= sl_room_spare(room);
+}
+
+/* On this GPU; the room on the others, and in the pool for what leaves them, is looked for next. */
 static bool fits(void *context)
 {
 	const struct sl_node_choice *choice = context;
@@ -51,8 +64,11 @@ static bool fits(void *context)
 
 	if (verdict.lacks_bytes <= choice->given_bytes)
 		return true;
-	return !choice->on_all && verdict.code == SL_ROOM_GPU &&
-	       verdict.gpu > choice->gpu;
+	if (choice->on_all)
+		return false;
+	return verdict.code == SL_ROOM_GPU
+		       ? verdict.gpu > choice->gpu
+		       : verdict.code == SL_ROOM_POOL && is_there_room(choice);
 }
 
 void sl_node_take_back(struct sl_node_choice *choice)

@@ -367,11 +367,36 @@ static void test_is_still_there(void **state)
 	play_close(&p);
 }
 
+/* W wants 40 back on each of two GPUs, and all of the pool holds them. What leaves one has no room
+ * there until the other is free, so on each a borrower is stopped. */
+static void test_on_two_gpus(void **state)
+{
+	const struct sl_event events[] = {CHAIN(80, SWAP, PRIORITY, WAIT), GPU(0, 100),
+		GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(40), BYTES(100), 2, 3, 5}),
+		EVENT(WORKLOAD_ADD, workload_add, {2, BYTES(0), BYTES(100), 1, 1, 0}),
+		EVENT(WORKLOAD_ADD, workload_add, {3, BYTES(0), BYTES(100), 1, 2, 0}),
+		BACK(1, 1), REPORT(1, 0, 40), OUT(1, 0, 40), REPORT(1, 1, 40),
+		OUT(1, 1, 40), REPORTED(1), SWAPPER(2, 2), SWAPPER(3, 3),
+		ASK(2, 1, 0, 90), COMMIT(2, 1, 90), ASK(3, 1, 1, 90), COMMIT(3, 2, 90)};
+	struct play p;
+	const char *got;
+
+	(void)state;
+	play_open(&p);
+	all(&p, events, SL_ARRAY_LEN(events));
+	got = play(&p, "W wants", 10, (struct sl_event)WANT(1, 1));
+	assert_non_null(strstr(got, "STOP 2 2 TERM STOP_PRIORITY"));
+	assert_non_null(strstr(got, "STOP 3 3 TERM STOP_PRIORITY"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_has_it_back),
 		cmocka_unit_test(test_is_still_there),
+		cmocka_unit_test(test_on_two_gpus),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_wants_no_more),
 		cmocka_unit_test(test_nobody_is_stopped),
