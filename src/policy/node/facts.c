@@ -86,6 +86,9 @@ void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event)
 
 	if (!client)
 		return;
+	/* What crossed the word that nothing is to be told would hold for ever. */
+	if (client->probe == SL_PROBE_OFF)
+		busy = 0;
 	was_since = client->idle_since;
 	was_proven = client->proven;
 	client->idle_since = idle ? before(step->now, idle) : 0;

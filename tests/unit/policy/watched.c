@@ -119,9 +119,24 @@ static void test_not_back_and_forth(void **state)
 	play_close(&p);
 }
 
+/* What crossed the word that nothing is to be told would hold for ever. */
+static void test_late_pulse(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	play_rows(&p, full, SL_ARRAY_LEN(full));
+	(void)play(&p, "too late", 5000,
+		(struct sl_event)EVENT(PULSE, pulse, {1, 0, 4 * SL_S, 0}));
+	assert_row_u64("busy", sl_node_client(p.node, 1).busy, 0);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_late_pulse),
 		cmocka_unit_test(test_whom_somebody_counts_on),
 		cmocka_unit_test(test_until_it_goes_on),
 		cmocka_unit_test(test_not_back_and_forth),
