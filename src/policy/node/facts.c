@@ -19,11 +19,14 @@ sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now)
 	return client->idle_since ? sl_sub_sat(now, sl_node_quiet_since(client)) : 0;
 }
 
+/* Nothing of what is on the host runs, whatever its last pulse said. */
 sl_ns sl_node_stuck_since(const struct sl_node_client *client)
 {
-	if (!client->busy_since || !client->halted_since)
-		return client->busy_since + client->halted_since;
-	return sl_min_u64(client->busy_since, client->halted_since);
+	sl_ns busy = sl_node_is_out(client) ? 0 : client->busy_since;
+
+	if (!busy || !client->halted_since)
+		return busy + client->halted_since;
+	return sl_min_u64(busy, client->halted_since);
 }
 
 sl_ns sl_node_untakeable_at(
@@ -86,9 +89,6 @@ void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event)
 
 	if (!client)
 		return;
-	/* What crossed the word that nothing is to be told would hold for ever. */
-	if (client->probe == SL_PROBE_OFF)
-		busy = 0;
 	was_since = client->idle_since;
 	was_proven = client->proven;
 	client->idle_since = idle ? before(step->now, idle) : 0;

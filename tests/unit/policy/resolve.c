@@ -437,7 +437,7 @@ static void leaves_to_others_what_they_can_give(void **state)
 		{"its process", 0, JOIN(30, 3), ""},
 		{"the other half", 0, ASK(30, 1, 0, 50), "GRANT 30/1 g0 50"},
 		{"has it", 0, COMMIT(30, 2, 50), ""},
-		{"stopped", 1000, IS(10, STOPPED), "PROBE 10 1"},
+		{"busy with one thing", 21000, PULSE(10, 0, 20, 0), ""},
 		{"for too long", 31000, TIME,
 			"NOTE UNTAKEABLE_BEGINS g0 1/0 0; PROBE 10 2"},
 		{"two", 31000, WORKLOAD(2, 60, 100, 0), "ADMIT 2 m1 r60 l100"},
@@ -446,7 +446,8 @@ static void leaves_to_others_what_they_can_give(void **state)
 		{"or this", 31000, ASK(20, 2, 0, 10), ""},
 		{"but not both", 31500, FREED(30, 0, 50), "GRANT 20/1 g0 50"},
 		{"once the first has it", 31501, TIME, "DENY 20/2 UNTAKEABLE g0"},
-		{"goes on", 31502, IS(10, RUNNING), "NOTE UNTAKEABLE_ENDS g0 1/0 0"},
+		{"done with it", 31502, PULSE(10, 0, 1, 0),
+			"NOTE UNTAKEABLE_ENDS g0 1/0 0"},
 	};
 
 	PLAY(rows);

@@ -119,24 +119,34 @@ static void test_not_back_and_forth(void **state)
 	play_close(&p);
 }
 
-/* What crossed the word that nothing is to be told would hold for ever. */
-static void test_late_pulse(void **state)
+/* A was busy by the last that was heard, and is on the host since: nothing of it runs there. */
+static void test_on_the_host_nothing_is_busy(void **state)
 {
 	struct play p;
+	const char *got;
 
 	(void)state;
 	play_open(&p);
 	play_rows(&p, full, SL_ARRAY_LEN(full));
-	(void)play(&p, "too late", 5000,
+	(void)play(&p, "untakeable", 10,
+		(struct sl_event)SETTINGS(.pool_bytes = 1000,
+			.untakeable_after = 30 * SL_S,
+			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT, 0)));
+	(void)play(&p, "busy", 5000,
 		(struct sl_event)EVENT(PULSE, pulse, {1, 0, 4 * SL_S, 0}));
-	assert_row_u64("busy", sl_node_client(p.node, 1).busy, 0);
+	(void)play(&p, "A is parked", 5000, (struct sl_event)PARK(1));
+	(void)play(&p, "has left", 5010,
+		(struct sl_event)EVENT(DONE, done,
+			{1, p.last[SL_ACTION_EVICT].id, 0, SL_SWAP_OK, 0, 60}));
+	got = play(&p, "much later", 50000, (struct sl_event)TIME);
+	assert_null(strstr(got, "UNTAKEABLE"));
 	play_close(&p);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_late_pulse),
+		cmocka_unit_test(test_on_the_host_nothing_is_busy),
 		cmocka_unit_test(test_whom_somebody_counts_on),
 		cmocka_unit_test(test_until_it_goes_on),
 		cmocka_unit_test(test_not_back_and_forth),
