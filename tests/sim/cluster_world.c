@@ -1,9 +1,10 @@
 /*
  * cluster_world - see the header
  *
- * Time goes in random strides of up to a few seconds. What the machine asked for is answered later:
- * a BIND runs or is refused, a STOP ends or fails. Mute nodes answer no STOP; of what is LATE there,
- * parks are taken back. In between, jobs come and go, nodes come, go and close, projects change.
+ * Time goes in random strides of up to a few seconds. What the machine asked for is answered
+ * later: a BIND runs or is refused, a STOP ends or fails. Mute nodes answer no STOP; of what is
+ * LATE there, parks are taken back. In between, jobs come and go, nodes come, go and close,
+ * projects change.
  */
 #include "cluster_world.h"
 
