@@ -128,11 +128,15 @@ static void send_down(struct swap_world *w, uint64_t client, const struct sl_act
 static void arrive_up(struct swap_world *w, uint64_t number)
 {
 	struct swap_message m = w->message[number];
+	struct swap_client *c = &w->client[m.slot];
 
 	drop_message(w, &w->message[number]);
+	/* The daemon has the files, and knows what there is of them by then. */
+	if (m.event.type == SL_EVENT_STORE && c->id == m.client)
+		m.event.store.bytes = c->store;
 	/* What a process sent before it died may still arrive; not what it sent on a line that
 	 * broke. */
-	if (w->client[m.slot].id != m.client || w->client[m.slot].line == m.line)
+	if (c->id != m.client || c->line == m.line)
 		swap_step(w, m.event);
 }
 
