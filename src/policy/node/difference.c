@@ -139,14 +139,16 @@ static void bring(struct move *move, struct sl_node_client *client, bool is_firs
 static void grow_above(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
 	const struct sl_node_workload *workload = claim->client->workload;
+	bool comes_back = false;
 
-	sl_node_each_client_of (client, workload) {
-		if (claim->entitled || !workload->sums->is_within ||
-			!sl_node_is_out(client))
-			continue;
-		step->node->plan->is_stale = true;
-		sl_node_wake(step, step->now);
-	}
+	if (claim->entitled || !workload->sums->is_within)
+		return;
+	sl_node_each_client_of (client, workload)
+		comes_back |= sl_node_is_out(client);
+	if (!comes_back)
+		return;
+	step->node->plan->is_stale = true;
+	sl_node_wake(step, step->now);
 }
 
 static void grant(struct move *move, struct sl_node_claim *claim)

@@ -103,7 +103,7 @@ static uint64_t room_to_go(
 }
 
 /* What the pool has no room for waits, and what is to end is counted on as gone, not as moved.
- * Whether something of it is still to leave. */
+ * True: something of it is still to leave. */
 static bool send(struct sl_node_step *step, struct sl_node_client *client, uint64_t other)
 {
 	struct sl_node *node = step->node;
