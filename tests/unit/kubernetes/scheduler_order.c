@@ -161,7 +161,7 @@ static void another_is_parked_instead(void **state)
 		       "that it "
 		       "parks; see that sluice-kube node and sluiced run there");
 	claim(names[late], nodes[late], 0, 6, TRUE);
-	assert_ordered(names[late], "False", "NotParked");
+	assert_ordered(names[late], "False", "NodeSilent");
 	assert_ordered(names[other], "True", "Reclaimed");
 	stage_settle();
 	assert_int_equal(stage_find_pod(names[late])->believed, SL_KS_PLACED);
@@ -200,7 +200,8 @@ static void a_silent_node_is_left_alone(void **state)
 		late = first_ordered();
 		claim(names[late], "a", late, 6, rows[i].says);
 		wait_for(WITHIN + WITHIN / 4);
-		assert_ordered(names[late], "False", "NotParked");
+		assert_ordered(names[late], "False",
+			rows[i].is_next ? "NotParked" : "NodeSilent");
 		stage_settle();
 		stage_settle();
 		assert_row_u64(
@@ -222,6 +223,7 @@ static void what_is_refused_is_not_waited_for(void **state)
 	add_waiting("w");
 	refused = first_ordered();
 	claim(names[refused], "a", refused, 6, REFUSED);
+	assert_true(task(names[refused]).spared_until > sl_clock_now() + 60 * SL_S);
 	assert_string_equal(condition_of(order_of(names[refused]), "message"),
 		refused ? "it has its GPU as before: its node a cannot park it; kubectl "
 			  "describe resourceclaim p1 says why"
@@ -242,11 +244,13 @@ static void a_machine_made_anew_knows_of_it(void **state)
 	wait_for(WITHIN / 2);
 	stage()->rebuild = true;
 	wait_for(WITHIN / 2 + WITHIN / 4);
-	assert_ordered("p0", "False", "NotParked");
+	assert_ordered("p0", "False", "NodeSilent");
+	/* With nothing that waits the machine asks for no victim that it would be refused. */
+	stage_pod(SL_KUBE_DELETED, "w", OF("two"), "");
 	stage()->rebuild = true;
 	wait_for(0);
-	wait_for(0);
 	assert_true(task("p0").spared_until > sl_clock_now() + 60 * SL_S);
+	add_waiting("x");
 	assert_null(order_of("p0"));
 	assert_int_equal(stage_find_pod("p0")->believed, SL_KS_PLACED);
 	stage_find_pod("p0")->spared_until = 0;
@@ -254,6 +258,99 @@ static void a_machine_made_anew_knows_of_it(void **state)
 	stage()->rebuild = true;
 	wait_for(0);
 	assert_ordered("p0", "True", "Reclaimed");
+}
+
+/* A pod of project one, as pods of API servers are, with the condition that orders it to park or
+ * takes that back: so old. */
+static void met(const char *name, unsigned int gpu, const char *status,
+	const char *reason, int64_t age_s)
+{
+	time_t at = time(NULL) - age_s;
+	struct tm utc;
+	char when[32];
+
+	(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&at, &utc));
+	claim(name, "a", gpu, 5, FALSE);
+	stage_event(SL_KS_WATCH_PODS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"%s\",\"namespace\":\"n\",\"uid\":\"%s\"" OF(
+			"one") "},"
+			       "\"spec\":{\"schedulerName\":\"sluice\",\"nodeName\":"
+			       "\"a\","
+			       "\"resourceClaims\":[{\"name\":\"gpu\","
+			       "\"resourceClaimName\":"
+			       "\"%s\"}]},\"status\":{\"phase\":\"Running\","
+			       "\"conditions\":[{"
+			       "\"type\":\"sluice.dev/"
+			       "Parked\",\"status\":\"%s\",\"reason\":"
+			       "\"%s\",\"lastTransitionTime\":\"%s\"}]}}",
+		name, name, name, status, reason, when);
+}
+
+/* What the leader before it ordered and took back stands in the pods' conditions. */
+static void a_new_leader_knows_of_it(void **state)
+{
+	static const char *const names[] = {"p0", "p1"};
+	static const struct {
+		const char *name, *reason;
+		int64_t age_s;
+		bool is_asked, is_other_asked; /* to park */
+	} rows[] = {
+		{"taken back a moment ago", "NotParked", 10, false, true},
+		{"and its node was silent", "NodeSilent", 10, false, false},
+		{"the clock was set back", "NodeSilent", -1000, false, false},
+	};
+
+	for (size_t i = 0; i < 2 * SL_ARRAY_LEN(rows); i++) {
+		unsigned int late = i % 2;
+
+		if (i)
+			(void)stage_open(NULL);
+		project("one", 0);
+		project("two", 2);
+		stage_node(SL_KUBE_ADDED, "a", "", 64);
+		stage_slice(SL_KUBE_ADDED, "a", 2, 80);
+		met(names[late], late, "False", rows[i / 2].reason, rows[i / 2].age_s);
+		met(names[1 - late], 1 - late, "False", "Resumed", 10);
+		add_waiting("w");
+		stage_settle();
+		assert_row_u64(rows[i / 2].name, order_of(names[late]) != NULL,
+			rows[i / 2].is_asked);
+		assert_row_u64(rows[i / 2].name, order_of(names[1 - late]) != NULL,
+			rows[i / 2].is_other_asked);
+		if (i + 1 < 2 * SL_ARRAY_LEN(rows))
+			(void)stage_close(NULL);
+	}
+}
+
+/* Both may be asked again after 5 minutes. */
+static void nothing_is_spared_for_ever(void **state)
+{
+	project("one", 0);
+	project("two", 2);
+	stage_node(SL_KUBE_ADDED, "a", "", 64);
+	stage_slice(SL_KUBE_ADDED, "a", 2, 80);
+	met("p0", 0, "False", "NodeSilent", 310);
+	met("p1", 1, "False", "NotParked", 310);
+	add_waiting("w");
+	add_waiting("x");
+	stage_settle();
+	assert_ordered("p0", "True", "Reclaimed");
+	assert_ordered("p1", "True", "Reclaimed");
+}
+
+/* Its two minutes began when the leader before it wrote the order. */
+static void the_wait_for_a_node_goes_on(void **state)
+{
+	stage()->options.park_within = 60 * SL_S;
+	stage()->rebuild = true;
+	project("one", 0);
+	project("two", 1);
+	stage_node(SL_KUBE_ADDED, "a", "", 64);
+	stage_slice(SL_KUBE_ADDED, "a", 1, 80);
+	met("p0", 0, "True", "Reclaimed", 70);
+	stage_settle();
+	stage_settle();
+	assert_ordered("p0", "False", "NodeSilent");
 }
 
 int main(void)
@@ -267,6 +364,12 @@ int main(void)
 			what_is_refused_is_not_waited_for, stage_open, stage_close),
 		cmocka_unit_test_setup_teardown(
 			a_machine_made_anew_knows_of_it, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(
+			a_new_leader_knows_of_it, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(
+			nothing_is_spared_for_ever, stage_open, stage_close),
+		cmocka_unit_test_setup_teardown(
+			the_wait_for_a_node_goes_on, stage_open, stage_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,7 +170,7 @@ static bool was_told(void *context)
 
 static void want(const char *words)
 {
-	if (!run_while(event, was_told, (void *)words, 12 * SL_S))
+	if (!run_while(event, was_told, (void *)words, 60 * SL_S))
 		fail_msg("told '%s' (%s), wanted '%s'", told.text, told.error, words);
 }
 
@@ -409,10 +409,11 @@ static void one_is_vast(struct exchange *x, unsigned int number)
 	char name[12], to[12];
 
 	for (unsigned int i = first; i < behind; i++) {
-		json_t *vast = json_array();
+		json_t *vast = json_array(), *empty = json_array();
 
 		for (unsigned int n = 0; i == 2 && n < SL_KUBE_VALUES_MAX; n++)
-			(void)json_array_append_new(vast, json_array());
+			(void)json_array_append(vast, empty);
+		json_decref(empty);
 		(void)snprintf(name, sizeof(name), "%u", i);
 		(void)json_array_append_new(items,
 			json_pack("{s{sssssss{}}so}", "metadata", "namespace", "ns",

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/crc.h"
 #include "cluster/kubernetes/parse.h"
@@ -318,6 +319,26 @@ static bool is_true(const json_t *conditions, const char *type)
 		       "True") == 0;
 }
 
+/* Seconds since 1970 of a time as the API server writes it; 0: it is none. */
+static int64_t time_of(const char *text)
+{
+	struct tm utc = {0};
+
+	return strptime(text, "%Y-%m-%dT%H:%M:%S", &utc) ? timegm(&utc) : 0;
+}
+
+static void read_order(const json_t *conditions, struct sl_facts_pod *out)
+{
+	const json_t *order = condition(conditions, SL_FACTS_CONDITION_PARKED);
+	const char *reason = sl_kube_text_at(order, "reason", NULL);
+
+	out->is_ordered_parked = is_true(conditions, SL_FACTS_CONDITION_PARKED);
+	out->is_node_silent = strcmp(reason, SL_FACTS_REASON_SILENT) == 0;
+	out->is_taken_back =
+		out->is_node_silent || strcmp(reason, SL_FACTS_REASON_NOT_PARKED) == 0;
+	out->order_s = time_of(sl_kube_text_at(order, "lastTransitionTime", NULL));
+}
+
 static void read_status(const json_t *pod, struct sl_facts_pod *out)
 {
 	const char *phase = sl_kube_text_at(pod, "status", "phase", NULL);
@@ -327,7 +348,7 @@ static void read_status(const json_t *pod, struct sl_facts_pod *out)
 	out->is_leaving = sl_kube_text_at(pod, "metadata", "deletionTimestamp", NULL)[0];
 	out->is_gated =
 		json_array_size(sl_kube_at(pod, "spec", "schedulingGates", NULL)) > 0;
-	out->is_ordered_parked = is_true(conditions, SL_FACTS_CONDITION_PARKED);
+	read_order(conditions, out);
 	if (!is_true(conditions, "PodScheduled"))
 		out->told = sl_facts_checksum(sl_kube_text_at(
 			condition(conditions, "PodScheduled"), "message", NULL));

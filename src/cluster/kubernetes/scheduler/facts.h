@@ -24,6 +24,9 @@
 #define SL_FACTS_LABEL_COSCHED     "pod-group.scheduling.sigs.k8s.io/name"
 #define SL_FACTS_LABEL_COSCHED_MIN "pod-group.scheduling.sigs.k8s.io/min-available"
 #define SL_FACTS_CONDITION_PARKED  "sluice.dev/Parked"
+/* Reasons of that condition when an order was taken back. */
+#define SL_FACTS_REASON_NOT_PARKED "NotParked"
+#define SL_FACTS_REASON_SILENT     "NodeSilent"
 
 /* What a pod must be told to be served, or "": it may be placed. */
 struct sl_facts_refusal {
@@ -52,7 +55,10 @@ struct sl_facts_pod {
 	bool knows_claim;       /* gpus: its status names the claim */
 	bool terminates;        /* on-reclaim: terminate */
 	bool is_ordered_parked; /* condition sluice.dev/Parked */
-	uint32_t told; /* checksum of the message of PodScheduled=False; 0: none */
+	/* It is False, for an order was taken back; and its node had said nothing at all. */
+	bool is_taken_back, is_node_silent;
+	int64_t order_s; /* when the condition became so, of CLOCK_REALTIME; 0: not said */
+	uint32_t told;   /* checksum of the message of PodScheduled=False; 0: none */
 	struct sl_facts_refusal refusal;
 };
 

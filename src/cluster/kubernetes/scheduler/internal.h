@@ -191,6 +191,7 @@ struct sl_ks_pod {
 	bool is_evicted;
 	sl_ns stops_since;        /* to be parked, or to end; 0: it is not */
 	sl_ns spared_until;       /* it did not park in time: no victim before */
+	bool is_node_silent;      /* nor is any other of its node */
 	const char *order_reason; /* of the condition */
 	char order_why[400];
 	struct sl_kube_call *order_call;
@@ -387,6 +388,10 @@ void sl_ks_write(struct sl_ks *ks, struct sl_ks_pod *pod);
 bool sl_ks_is_writing(const struct sl_ks *ks);
 
 /* --- order.c --- */
+/* The pod is met: what was ordered of it before, as its condition says. */
+void sl_ks_recall(struct sl_ks_pod *pod);
+/* Where it stands is known, or whether its node is silent. */
+void sl_ks_spare_node(const struct sl_ks_pod *pod);
 /* Writes what is due, and hears what the node has confirmed. */
 void sl_ks_order(struct sl_ks *ks, struct sl_ks_pod *pod);
 /* As the machine decided; other: the job it is stopped for, or NULL. */

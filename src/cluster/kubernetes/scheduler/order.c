@@ -8,7 +8,8 @@
  * A park that the node does not confirm in time is taken back: the pod has its GPU as before, and
  * the machine looks for others. The pod is left out for much longer than a call of its node can be
  * on its way, so a late confirmation is never that of the next order. A node that has not even
- * begun is silent, and all of its pods are left out.
+ * begun is silent, and all of its pods are left out. All of that is in the pod's condition, with
+ * its time, so that the next leader goes on where this one was.
  *
  * To end it is an eviction, so that disruption budgets count; one that they forbid is told to the
  * machine, which looks for others.
@@ -183,7 +184,8 @@ static void say_not_parked(struct sl_ks_pod *pod)
 	const char *node = pod->place.node ? pod->place.node->named.key : "";
 	char *why = pod->order_why;
 
-	pod->order_reason = "NotParked";
+	pod->order_reason =
+		pod->is_node_silent ? SL_FACTS_REASON_SILENT : SL_FACTS_REASON_NOT_PARKED;
 	if (claim && claim->is_refused)
 		(void)snprintf(why, sizeof(pod->order_why),
 			"it has its GPU as before: its node %.100s cannot park it; "
@@ -203,18 +205,39 @@ static void say_not_parked(struct sl_ks_pod *pod)
 	sl_warning("pod %s is not parked: %s", pod->named.key, why);
 }
 
+void sl_ks_spare_node(const struct sl_ks_pod *pod)
+{
+	struct sl_ks_node *node = pod->place.node;
+
+	if (node && pod->is_node_silent)
+		node->spared_until = sl_max_u64(node->spared_until, pod->spared_until);
+}
+
+void sl_ks_recall(struct sl_ks_pod *pod)
+{
+	const struct sl_facts_pod *facts = &pod->facts;
+	int64_t age_s = facts->order_s ? time(NULL) - facts->order_s : 0;
+	sl_ns age = age_s > 0 ? (uint64_t)age_s * SL_S : 0, now = sl_clock_now();
+
+	pod->is_ordered = pod->is_ordering = pod->wants_parked = facts->is_ordered_parked;
+	if (facts->is_ordered_parked)
+		pod->stops_since = sl_sub_sat(now, age);
+	else if (facts->is_taken_back)
+		pod->spared_until = now + sl_sub_sat(SPARED_FOR, age);
+	pod->is_node_silent = facts->is_node_silent;
+}
+
 /* The pod has its GPU as before. */
 static void take_back(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
-	bool is_heard = claim && (claim->is_parking || claim->is_refused);
 
 	pod->wants_parked = pod->told_stops = false;
 	pod->resumes = true;
 	pod->stops_since = 0;
 	pod->spared_until = sl_clock_now() + SPARED_FOR;
-	if (pod->place.node && !is_heard)
-		pod->place.node->spared_until = pod->spared_until;
+	pod->is_node_silent = !claim || !(claim->is_parking || claim->is_refused);
+	sl_ks_spare_node(pod);
 	say_not_parked(pod);
 	refuse_stop(ks, pod, SPARED_FOR);
 }

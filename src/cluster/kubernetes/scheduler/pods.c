@@ -242,6 +242,7 @@ void sl_ks_pod_place(struct sl_ks *ks, struct sl_ks_pod *pod)
 	if (pod->step == SL_KS_IDLE)
 		pod->place = place_of(ks, pod);
 	count(pod, pod->place.node);
+	sl_ks_spare_node(pod);
 }
 
 static void look_at_stranger(struct sl_ks *ks, struct sl_ks_pod *pod)
@@ -297,8 +298,7 @@ static void meet(struct sl_ks *ks, struct sl_ks_pod *pod, const json_t *object)
 
 	pod->since = sl_clock_now();
 	pod->told = pod->facts.told;
-	pod->is_ordered = pod->is_ordering = pod->wants_parked =
-		pod->facts.is_ordered_parked;
+	sl_ks_recall(pod);
 	if (!pod->facts.is_ours)
 		return;
 	(void)sl_extended_read(json_object_get(object, "spec"), &pod->extended, &refusal);
