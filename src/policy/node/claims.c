@@ -35,6 +35,8 @@ static bool is_idle_for_grace(
 
 	if (client->stage == SL_NODE_DYING)
 		return true;
+	if (client->wants_since)
+		return false;
 	/* What has nothing on a GPU is not asked for proofs: its work is heard of. */
 	if (has_memory(client) && (!client->idle_since || !client->proven))
 		return false;

@@ -412,6 +412,38 @@ static void work_in_what_is_held_counts(void **state)
 	play_close(&p);
 }
 
+/* Another process of A is on the host, and is to run: B leaves for it, not the rest of A. */
+static void what_wants_to_come_back_is_not_idle(void **state)
+{
+	enum { SECOND = 3 };
+	struct play p;
+	const char *orders;
+
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SWAP);
+	(void)at(&p, 0, (struct sl_event)GPU(0, 100));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(A, BYTES(40), 5 * SL_S));
+	(void)at(&p, 0, (struct sl_event)WORKLOAD(B, BYTES(0), 0));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(A, A));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(SECOND, A));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(B, B));
+	play_has(&p, A, 1, 20);
+	play_has(&p, SECOND, 1, 20);
+	play_has(&p, B, 1, 60);
+	asks(&p);
+	(void)at(&p, 10000, (struct sl_event)IDLE(A, 9000, 1));
+	assert_non_null(strstr(at(&p, 10000, (struct sl_event)IDLE(SECOND, 10000, 1)),
+		"EVICT 3 g0 20 EVICTED_FOR"));
+	(void)at(
+		&p, 10100, (struct sl_event)DONE(SECOND, p.last[SL_ACTION_EVICT].id, 20));
+	(void)at(&p, 10200,
+		(struct sl_event)COMMIT(B, p.last[SL_ACTION_GRANT].grant.epoch, 20));
+	orders = at(&p, 30000, (struct sl_event)WANT(SECOND));
+	assert_non_null(strstr(orders, "EVICT 2 g0 20 EVICTED_FOR"));
+	assert_null(strstr(orders, "EVICT 1 "));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -423,6 +455,7 @@ int main(void)
 		cmocka_unit_test(work_begins_it_anew),
 		cmocka_unit_test(not_unproven),
 		cmocka_unit_test(work_in_what_is_held_counts),
+		cmocka_unit_test(what_wants_to_come_back_is_not_idle),
 		cmocka_unit_test(who_leaves_instead_waits_for_the_answer),
 		cmocka_unit_test(without_one_as_soon_as_it_is_idle),
 		cmocka_unit_test(a_burst_has_no_longest_wait),
