@@ -324,7 +324,7 @@ static const struct scene_row deadlock[] = {
 	{200, ASK(1, 2, 0, 30), ""},
 	{1100, TIME, "NOTE BURST_WAITS g0 2/1 30"}, /* 1 does not count as waiting yet */
 	/* Both wait, each for what the other has: the youngest gives way. */
-	{1200, TIME, "NOTE BURST_WAITS g0 1/2 30; DENY 1/2 HOPELESS 0"},
+	{1200, TIME, "DENY 1/2 HOPELESS 0"},
 	{1300, FREED(1, 0, 50), "GRANT 2/2 g0 30 e3; NOTE SERVED_AFTER_WAIT g0 2/0 30"},
 };
 
@@ -371,7 +371,7 @@ static const struct scene_row rounds[] = {
 	{5000, TIME, ""},
 	{5000, ASK(3, 2, 0, 10), ""},
 	/* All wait, nothing is free: 3 is the youngest; without it 40 can be given again. */
-	{6000, TIME, "NOTE BURST_WAITS g0 3/1 10; DENY 3/2 HOPELESS 0"},
+	{6000, TIME, "DENY 3/2 HOPELESS 0"},
 	{7000, TIME, ""},
 };
 
@@ -395,8 +395,8 @@ static const struct scene_row two_gpus[] = {
 	{1, ASK(1, 3, 1, 30), ""}, /* held by 2 */
 	{1, ASK(2, 2, 0, 60), ""}, /* more than 3 has: held by 1 */
 	{1001, TIME,
-		"NOTE BURST_WAITS g0 1/3 30; NOTE BURST_WAITS g1 1/2 30; "
-		"NOTE BURST_WAITS g0 2/1 60; DENY 2/2 HOPELESS 0"},
+		"DENY 2/2 HOPELESS 0; NOTE BURST_WAITS g0 1/3 30; "
+		"NOTE BURST_WAITS g1 1/2 30"},
 	/* 2 could give now. */
 	{3000, TIME, ""},
 };
@@ -413,9 +413,7 @@ static const struct scene_row request_of_a_waiter[] = {
 	{0, ASK(1, 1, 0, 80), ""},
 	{0, ASK(2, 2, 0, 30), ""},
 	/* 2 cannot have 30 more while 1 keeps its 50, nor 1 its 80 while 2 keeps 30. */
-	{1000, TIME,
-		"NOTE BURST_WAITS g0 1/2 80; NOTE REQUESTS_WAIT g0 2/0 30; DENY 2/2 "
-		"HOPELESS 0"},
+	{1000, TIME, "DENY 2/2 HOPELESS 0; NOTE BURST_WAITS g0 1/2 80"},
 	{1001, FREED(2, 0, 30), "GRANT 1/1 g0 80 e2; NOTE SERVED_AFTER_WAIT g0 1/0 80"},
 };
 
@@ -430,9 +428,7 @@ static const struct scene_row victim_is_a_burst[] = {
 	C(2, 2),
 	{0, ASK(1, 2, 0, 20), ""},
 	{1, ASK(2, 1, 0, 50), ""},
-	{1001, TIME,
-		"NOTE REQUESTS_WAIT g0 1/0 20; NOTE ENTITLED_WAITS g0 2/1 50; "
-		"DENY 1/2 HOPELESS 0; PROBE 1 PROVE"},
+	{1001, TIME, "DENY 1/2 HOPELESS 0; NOTE ENTITLED_WAITS g0 2/1 50; PROBE 1 PROVE"},
 	{1500, FREED(1, 0, 30), "GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50"},
 	{2001, TIME, "PROBE 1 OFF"},
 };

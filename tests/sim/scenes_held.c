@@ -112,7 +112,7 @@ static const struct scene_row deadlock_of_held[] = {
 	{1, ASK_HELD(1, 2, 30), ""},
 	{2, ASK(2, 2, 0, 60), ""},
 	{1001, TIME, "NOTE REQUESTS_WAIT g0 1/0 30"},
-	{1002, TIME, "NOTE BURST_WAITS g0 2/1 60; DENY 2/2 HOPELESS 40"},
+	{1002, TIME, "DENY 2/2 HOPELESS 40"},
 };
 
 const struct scene held_scenes[] = {

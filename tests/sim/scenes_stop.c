@@ -237,8 +237,8 @@ static const struct scene_row gives_way_to_some_use[] = {
 	{2, ASK(2, 2, 0, 40), ""},
 	{3, ASK(3, 2, 0, 30), ""},
 	{1003, TIME,
-		"NOTE BURST_WAITS g0 1/2 40; NOTE BURST_WAITS g0 2/1 40; "
-		"NOTE BURST_WAITS g0 3/1 30; DENY 2/2 HOPELESS 0"},
+		"DENY 2/2 HOPELESS 0; NOTE BURST_WAITS g0 1/2 40; "
+		"NOTE BURST_WAITS g0 3/1 30"},
 };
 
 /* One of two borrowers cannot be taken from; the other has enough, so nobody has to fail. */

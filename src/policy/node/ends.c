@@ -99,7 +99,6 @@ static enum sl_reason end_of(struct sl_node_step *step, struct sl_node_claim *cl
 void sl_node_end_demand(
 	struct sl_node_step *step, struct sl_node_claim *claim, enum sl_reason reason)
 {
-	sl_node_note_wait(step, claim->demand);
 	sl_node_deny(step, claim->demand, reason);
 	claim->demand = NULL;
 	claim->is_over = true;
