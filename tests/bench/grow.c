@@ -6,7 +6,8 @@
  * once; one beside another that has loaded and rests. The last is told against one alone and the
  * time that moving takes of what does not fit beside it, as `sluice park` moves all of it.
  *
- * Stall: two of 512 MiB on 960, in pieces of a size, that both change all they have without pause.
+ * Stall: two of 128 MiB on 240, in pieces of a size, that both change all they have without pause;
+ * a quarter of 512 MiB on 960 in pieces of four times the size, as which they are told.
  * The longest time one of them stood still, against a slice (turn_max there, which is shorter than
  * ten times what moving takes) and an exchange: what does not fit beside the other leaves and comes
  * back.
@@ -23,7 +24,7 @@
 #define PIECE     (16 * SL_MIB)
 #define LIMIT_S   90
 #define SETTLE_NS (800 * SL_MS)
-#define WORKING   (512 * SL_MIB)
+#define WORKING   (128 * SL_MIB)
 #define ALONE_MS  1000
 #define SLICES    4 /* two of each */
 
@@ -191,9 +192,9 @@ int bench_part_stall(int argc, char **argv)
 
 	(void)argc;
 	(void)argv;
-	measure_stall(&scene, "16MiB", 16 * SL_MIB);
-	measure_stall(&scene, "64MiB", 64 * SL_MIB);
-	measure_stall(&scene, "256MiB", 256 * SL_MIB);
+	measure_stall(&scene, "16MiB", 4 * SL_MIB);
+	measure_stall(&scene, "64MiB", 16 * SL_MIB);
+	measure_stall(&scene, "256MiB", 64 * SL_MIB);
 	measure_stall(&scene, "one", WORKING);
 	(void)close(scene.control);
 	return 0;
