@@ -17,6 +17,8 @@
 #include <yaml.h>
 
 #include "base/file.h"
+#include "cluster/kubernetes/credential.h"
+#include "cluster/kubernetes/parse.h"
 
 #define FILE_MAX_BYTES SL_MIB
 
@@ -123,6 +125,7 @@ int sl_kube_config_inside(
 struct reader {
 	const char *name;    /* of the file */
 	const char *context; /* NULL: the current one */
+	bool runs_programs;
 	yaml_parser_t parser;
 	yaml_document_t document;
 	struct sl_error *err;
@@ -243,11 +246,26 @@ static ssize_t decode(const char *text, unsigned char *out)
 }
 
 /* Neither GnuTLS nor every other library behind libcurl takes PEM from memory; all take paths. */
+static int set_pem(struct reader *reader, unsigned int which, const char *key,
+	const void *bytes, size_t size)
+{
+	sl_cleanup(sl_closep) int fd = memfd_create("kubeconfig", MFD_CLOEXEC);
+	int r;
+
+	if (fd < 0)
+		return bad(reader, "no memory for %s: %s", key, strerror(errno));
+	r = sl_file_write_all(fd, bytes, size);
+	if (r == 0)
+		r = print(&reader->out->path[which], "/proc/self/fd/%d", fd);
+	if (r == 0)
+		reader->out->memory[which] = sl_steal_fd(&fd);
+	return r;
+}
+
 static int set_data(
 	struct reader *reader, unsigned int which, const char *key, const char *text)
 {
 	sl_cleanup(sl_freep) unsigned char *bytes = malloc(strlen(text) + 1);
-	sl_cleanup(sl_closep) int fd = -1;
 	ssize_t n;
 	int r;
 
@@ -256,15 +274,8 @@ static int set_data(
 	n = decode(text, bytes);
 	if (n <= 0)
 		return bad(reader, "%s is not base64; copy it again", key);
-	fd = memfd_create("kubeconfig", MFD_CLOEXEC);
-	if (fd < 0)
-		return bad(reader, "no memory for %s: %s", key, strerror(errno));
-	r = sl_file_write_all(fd, bytes, (size_t)n);
+	r = set_pem(reader, which, key, bytes, (size_t)n);
 	explicit_bzero(bytes, (size_t)n);
-	if (r == 0)
-		r = print(&reader->out->path[which], "/proc/self/fd/%d", fd);
-	if (r == 0)
-		reader->out->memory[which] = sl_steal_fd(&fd);
 	return r;
 }
 
@@ -320,8 +331,116 @@ static int set_token(struct reader *reader, const yaml_node_t *user)
 	return token ? print(&reader->out->token, "%s", token) : 0;
 }
 
-static int set_user(struct reader *reader, const yaml_node_t *user)
+/* --- a program that says who the user is --------------------------------------------------- */
+
+static const yaml_node_t *item_of(
+	struct reader *reader, const yaml_node_t *list, uint32_t i)
 {
+	if (!list || list->type != YAML_SEQUENCE_NODE ||
+		list->data.sequence.items.start + i >= list->data.sequence.items.top)
+		return NULL;
+	return yaml_document_get_node(
+		&reader->document, list->data.sequence.items.start[i]);
+}
+
+static void read_words(
+	struct reader *reader, const yaml_node_t *exec, struct sl_kube_program *program)
+{
+	const yaml_node_t *words = member(reader, exec, "args");
+	const yaml_node_t *variables = member(reader, exec, "env"), *item;
+
+	for (uint32_t i = 0; (item = item_of(reader, words, i)) &&
+			     program->words < SL_KUBE_PROGRAM_WORDS;
+		i++) {
+		const char *word = scalar(item);
+
+		program->word[program->words++] = word ? word : "";
+	}
+	for (uint32_t i = 0; (item = item_of(reader, variables, i)) &&
+			     program->variables < SL_KUBE_PROGRAM_WORDS;
+		i++) {
+		const char *name = text_of(reader, item, "name");
+		const char *value = text_of(reader, item, "value");
+
+		if (!name)
+			continue;
+		program->name[program->variables] = name;
+		program->value[program->variables++] = value ? value : "";
+	}
+}
+
+/* For programs that speak with the cluster themselves. */
+static json_t *told_cluster(
+	struct reader *reader, const yaml_node_t *exec, const yaml_node_t *cluster)
+{
+	const char *tells = text_of(reader, exec, "provideClusterInfo");
+
+	if (!tells || strcmp(tells, "true") != 0)
+		return NULL;
+	return json_pack("{ssss*}", "server", text_of(reader, cluster, "server"),
+		"certificate-authority-data",
+		text_of(reader, cluster, "certificate-authority-data"));
+}
+
+static int take_credential(struct reader *reader, const json_t *status)
+{
+	const char *token = sl_kube_text_at(status, "token", NULL);
+	const char *certificate = sl_kube_text_at(status, "clientCertificateData", NULL);
+	const char *key = sl_kube_text_at(status, "clientKeyData", NULL);
+	int r = 0;
+
+	if (strpbrk(token, "\r\n"))
+		return bad(reader, "the token that its program printed has a line break");
+	if (token[0])
+		r = print(&reader->out->token, "%s", token);
+	if (r == 0 && certificate[0] && key[0])
+		r = set_pem(reader, SL_KUBE_CERT, "clientCertificateData", certificate,
+			strlen(certificate));
+	if (r == 0 && certificate[0] && key[0])
+		r = set_pem(reader, SL_KUBE_KEY, "clientKeyData", key, strlen(key));
+	return r;
+}
+
+static int run_program(
+	struct reader *reader, const yaml_node_t *exec, const yaml_node_t *cluster)
+{
+	const char *command = text_of(reader, exec, "command");
+	sl_cleanup(sl_freep) char *path = NULL;
+	struct sl_kube_program program = {.version = text_of(reader, exec, "apiVersion"),
+		.hint = text_of(reader, exec, "installHint")};
+	struct sl_error why = {0};
+	json_t *status;
+	int r = 0;
+
+	if (!command || !program.version)
+		return bad(reader, "the user's exec has no command and apiVersion");
+	if (!reader->runs_programs)
+		return bad(reader,
+			"the user's credentials come from %.100s (exec), which are good "
+			"for "
+			"some minutes; make a kubeconfig with kubectl create token for "
+			"a program that stays, or run it in the cluster",
+			command);
+	r = strchr(command, '/') ? set_path(reader, &path, command)
+				 : print(&path, "%s", command);
+	if (r < 0)
+		return r;
+	program.command = path;
+	program.cluster = told_cluster(reader, exec, cluster);
+	read_words(reader, exec, &program);
+	r = sl_kube_credential(&program, &status, &why);
+	json_decref(program.cluster);
+	if (r < 0)
+		return bad(reader, "%s", why.text);
+	r = take_credential(reader, status);
+	json_decref(status);
+	return r;
+}
+
+static int set_user(
+	struct reader *reader, const yaml_node_t *user, const yaml_node_t *cluster)
+{
+	const yaml_node_t *exec = member(reader, user, "exec");
 	struct sl_kube_config *out = reader->out;
 	int r = set_token(reader, user);
 
@@ -335,9 +454,11 @@ static int set_user(struct reader *reader, const yaml_node_t *user)
 		return bad(reader, "client-certificate and client-key belong together");
 	if (out->token || out->token_path || out->path[SL_KUBE_CERT])
 		return 0;
+	if (exec)
+		return run_program(reader, exec, cluster);
 	return bad(reader,
 		"the current context has no user with a token or client-certificate "
-		"(exec, auth-provider and passwords are not understood); make one with "
+		"(auth-provider and passwords are not understood); make one with "
 		"kubectl create token");
 }
 
@@ -348,6 +469,7 @@ static int read_document(struct reader *reader)
 					      : text_of(reader, root, "current-context");
 	const yaml_node_t *context = entry(reader, "contexts", current, "context");
 	const char *namespace = text_of(reader, context, "namespace");
+	const yaml_node_t *cluster;
 	int r;
 
 	if (!context && reader->context)
@@ -357,14 +479,16 @@ static int read_document(struct reader *reader)
 	if (!context)
 		return bad(reader, "no current-context; choose one with kubectl config "
 				   "use-context NAME");
-	r = set_cluster(reader, entry(reader, "clusters",
-					text_of(reader, context, "cluster"), "cluster"));
+	cluster =
+		entry(reader, "clusters", text_of(reader, context, "cluster"), "cluster");
+	r = set_cluster(reader, cluster);
 	if (r == 0 && namespace)
 		r = print(&reader->out->namespace, "%s", namespace);
 	if (r < 0)
 		return r;
-	return set_user(
-		reader, entry(reader, "users", text_of(reader, context, "user"), "user"));
+	return set_user(reader,
+		entry(reader, "users", text_of(reader, context, "user"), "user"),
+		cluster);
 }
 
 static int read_text(struct reader *reader, const char *text, size_t size)
@@ -387,9 +511,13 @@ static int read_text(struct reader *reader, const char *text, size_t size)
 }
 
 static int read_file(struct sl_kube_config *out, const char *path, const char *context,
-	struct sl_error *err)
+	bool runs_programs, struct sl_error *err)
 {
-	struct reader reader = {.name = path, .context = context, .out = out, .err = err};
+	struct reader reader = {.name = path,
+		.context = context,
+		.runs_programs = runs_programs,
+		.out = out,
+		.err = err};
 	sl_cleanup(sl_freep) char *text = NULL;
 	size_t size = 0;
 	int r;
@@ -411,28 +539,34 @@ static int read_file(struct sl_kube_config *out, const char *path, const char *c
 int sl_kube_config_file(
 	struct sl_kube_config *out, const char *path, struct sl_error *err)
 {
-	return read_file(out, path, NULL, err);
+	return read_file(out, path, NULL, false, err);
 }
 
-int sl_kube_config_find(
-	struct sl_kube_config *out, const char *path, struct sl_error *err)
-{
-	return sl_kube_config_choose(out, path, NULL, err);
-}
-
-int sl_kube_config_choose(struct sl_kube_config *out, const char *path,
-	const char *context, struct sl_error *err)
+static int find(struct sl_kube_config *out, const char *path, const char *context,
+	bool runs_programs, struct sl_error *err)
 {
 	const char *host = getenv("KUBERNETES_SERVICE_HOST");
 	const char *named = getenv("KUBECONFIG"), *home = getenv("HOME");
 	char at_home[PATH_MAX];
 
 	if (path)
-		return read_file(out, path, context, err);
+		return read_file(out, path, context, runs_programs, err);
 	if (host && *host && !context)
 		return sl_kube_config_inside(out, NULL, err);
 	if (named && *named)
-		return read_file(out, named, context, err);
+		return read_file(out, named, context, runs_programs, err);
 	(void)snprintf(at_home, sizeof(at_home), "%s/.kube/config", home ? home : "");
-	return read_file(out, at_home, context, err);
+	return read_file(out, at_home, context, runs_programs, err);
+}
+
+int sl_kube_config_find(
+	struct sl_kube_config *out, const char *path, struct sl_error *err)
+{
+	return find(out, path, NULL, false, err);
+}
+
+int sl_kube_config_choose(struct sl_kube_config *out, const char *path,
+	const char *context, struct sl_error *err)
+{
+	return find(out, path, context, true, err);
 }

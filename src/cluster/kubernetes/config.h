@@ -43,7 +43,8 @@ SL_MUST_CHECK int sl_kube_config_file(
  * above. */
 SL_MUST_CHECK int sl_kube_config_find(
 	struct sl_kube_config *out, const char *path, struct sl_error *err);
-/* As sl_kube_config_find; context: another one than the current, of a kubeconfig; NULL: that. */
+/* The same for a command that a person gives: it also runs the program that a kubeconfig names for
+ * credentials (exec). context: another one than the current, of a kubeconfig; NULL: that. */
 SL_MUST_CHECK int sl_kube_config_choose(struct sl_kube_config *out, const char *path,
 	const char *context, struct sl_error *err);
 

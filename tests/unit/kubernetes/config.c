@@ -150,8 +150,14 @@ static void mistakes_have_a_remedy(void **state)
 			"certificate-authority-data instead"},
 		{"exec",
 			CONTEXT CLUSTER
-			"users: [{name: u, user: {exec: {command: x}}}]\n",
-			"exec, auth-provider and passwords"},
+			"users: [{name: u, user: {exec: {command: cloud, apiVersion: "
+			"v1}}}]\n",
+			"come from cloud (exec), which are good for some minutes; make "
+			"a kubeconfig with kubectl create token"},
+		{"auth-provider",
+			CONTEXT CLUSTER
+			"users: [{name: u, user: {auth-provider: {name: x}}}]\n",
+			"auth-provider and passwords are not understood"},
 		{"password",
 			CONTEXT CLUSTER
 			"users: [{name: u, user: {username: a, password: b}}]",
@@ -181,6 +187,91 @@ static void mistakes_have_a_remedy(void **state)
 	}
 }
 
+#define VERSION "client.authentication.k8s.io/v1"
+#define ANSWER  "{\"apiVersion\":\"" VERSION "\",\"kind\":\"ExecCredential\",\"status\":{"
+
+/* The program is a script beside the kubeconfig; what it does is a row's. */
+static int choose(struct sl_kube_config *config, const char *script, struct sl_error *err)
+{
+	put("login", script);
+	assert_int_equal(chmod(path, 0700), 0);
+	put("k", CONTEXT
+		"clusters: [{name: c, cluster: {server: 'https://a:6443', "
+		"certificate-authority-data: LS0t}}]\n"
+		"users: [{name: u, user: {exec: {command: ./login, args: [get, token],\n"
+		" env: [{name: CLOUD, value: blue}], apiVersion: " VERSION ",\n"
+		" provideClusterInfo: true, installHint: install the login}}}]\n");
+	return sl_kube_config_choose(config, path, NULL, err);
+}
+
+/* Of a command, not of an agent. */
+static void a_program_says_who_the_user_is(void **state)
+{
+	struct sl_kube_config config;
+	struct sl_error err = {{0}};
+	sl_cleanup(sl_freep) char *pem = NULL;
+
+	(void)setenv("CLOUD", "red", 1);
+	if (choose(&config,
+		    "#!/bin/sh\necho '" ANSWER "\"token\":\"'$CLOUD-$1-$2'\"}}'\n",
+		    &err) < 0)
+		fail_msg("%s", err.text);
+	assert_string_equal(config.token, "blue-get-token");
+	sl_kube_config_fini(&config);
+	if (choose(&config,
+		    "#!/bin/sh\ncase $KUBERNETES_EXEC_INFO in\n"
+		    "*'" VERSION "'*ExecCredential*'\"server\":\"https://a:6443\","
+		    "\"certificate-authority-data\":\"LS0t\"'*)\n"
+		    "echo '" ANSWER "\"clientCertificateData\":\"cert\","
+		    "\"clientKeyData\":\"key\"}}' ;;\n"
+		    "*) echo \"$KUBERNETES_EXEC_INFO\" >&2 ;;\nesac\n",
+		    &err) < 0)
+		fail_msg("%s", err.text);
+	assert_null(config.token);
+	assert_int_equal(sl_file_read(config.path[SL_KUBE_CERT], 100, &pem, NULL), 0);
+	assert_string_equal(pem, "cert");
+	sl_kube_config_fini(&config);
+	(void)unsetenv("CLOUD");
+}
+
+static void a_program_that_fails_has_a_remedy(void **state)
+{
+	static const struct {
+		const char *name, *script, *want;
+	} rows[] = {
+		{"its login is over", "#!/bin/sh\nexit 3\n",
+			"login, which gives the user's credentials, ended with exit "
+			"status "
+			"3; log in as it says"},
+		{"it is killed", "#!/bin/sh\nkill -9 $$\n", "ended with signal 9"},
+		{"it cannot be run", "#!/nowhere\n",
+			"cannot be run: No such file or directory; install the login"},
+		{"it prints nothing", "#!/bin/sh\n",
+			"printed no ExecCredential of " VERSION},
+		{"another version",
+			"#!/bin/sh\necho '{\"apiVersion\":\"v0\",\"status\":{\"token\":"
+			"\"t\"}}'\n",
+			"printed no ExecCredential"},
+		{"half a pair",
+			"#!/bin/sh\necho '" ANSWER "\"clientKeyData\":\"key\"}}'\n",
+			"printed no ExecCredential"},
+		{"two lines", "#!/bin/sh\nprintf %s '" ANSWER "\"token\":\"a\\nb\"}}'\n",
+			"has a line break"},
+		{"too much", "#!/bin/sh\nexec head -c 9000000 /dev/zero\n",
+			"which gives the user's credentials"},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_kube_config config;
+		struct sl_error err = {{0}};
+
+		if (choose(&config, rows[i].script, &err) >= 0)
+			fail_msg("row '%s' was taken", rows[i].name);
+		assert_row_contains(rows[i].name, err.text, rows[i].want);
+		assert_null(config.server);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -190,6 +281,8 @@ int main(void)
 		TEST(a_kubeconfig),
 		TEST(another_context),
 		TEST(mistakes_have_a_remedy),
+		TEST(a_program_says_who_the_user_is),
+		TEST(a_program_that_fails_has_a_remedy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
