@@ -96,22 +96,23 @@ void sl_cl_node_keep(struct sl_cluster *cl, struct sl_cl_task *task)
 	task->keeps = true;
 }
 
-void sl_cl_node_unkeep(struct sl_cluster *cl, struct sl_cl_task *task)
+static void give_host(struct sl_cluster *cl, struct sl_cl_task *task, account_fn give)
 {
 	if (!task->keeps)
 		return;
-	host_account(cl, task, give_running);
+	host_account(cl, task, give);
 	changed(cl, task->place.node, true);
 	task->keeps = false;
 }
 
+void sl_cl_node_unkeep(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	give_host(cl, task, give_running);
+}
+
 void sl_cl_node_leave(struct sl_cluster *cl, struct sl_cl_task *task)
 {
-	if (!task->keeps)
-		return;
-	host_account(cl, task, sl_fit_release);
-	changed(cl, task->place.node, true);
-	task->keeps = false;
+	give_host(cl, task, sl_fit_release);
 }
 
 void sl_cl_node_take(struct sl_cluster *cl, struct sl_cl_task *task)

@@ -65,12 +65,37 @@ bool sl_ks_claim_is_for(const struct sl_ks_claim *claim, const struct sl_ks_pod 
 	       strcmp(claim->facts.pod_uid, pod->facts.uid) == 0;
 }
 
-static void let_go(struct sl_ks *ks, struct sl_ks_claim *claim)
+uint64_t sl_ks_hold(struct sl_ks *ks, const struct sl_ks_place *place)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+	uint64_t holder = sl_ks_new_id(ks);
+
+	event.job_add.job = holder;
+	event.job_add.project = ks->others;
+	event.job_add.tasks = 1;
+	event.job_add.need.gpus = (uint16_t)__builtin_popcount(place->gpu_mask);
+	event.job_add.need.gpu_milli = place->milli;
+	sl_ks_step(ks, &event);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_RUNS};
+	event.task_runs.job = holder;
+	event.task_runs.node = place->node->id;
+	event.task_runs.gpu_mask = place->gpu_mask;
+	sl_ks_step(ks, &event);
+	return holder;
+}
+
+void sl_ks_let_go(struct sl_ks *ks, uint64_t holder)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
 
-	event.job_remove.job = claim->holder;
-	sl_ks_step(ks, &event);
+	event.job_remove.job = holder;
+	if (holder)
+		sl_ks_step(ks, &event);
+}
+
+static void let_go(struct sl_ks *ks, struct sl_ks_claim *claim)
+{
+	sl_ks_let_go(ks, claim->holder);
 	sl_ks_taken(&claim->held, -1);
 	ks->rebuild |= ks->is_clamped;
 	claim->holder = 0;
@@ -90,7 +115,6 @@ static bool is_to_be_held(const struct sl_ks_claim *claim)
 
 static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
 	struct sl_ks_place place;
 
 	if (!sl_ks_place_of(ks, &claim->facts, &place) || !place.node->in_machine)
@@ -99,18 +123,8 @@ static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
 	place.milli = sl_ks_room_at(&place);
 	if (!place.milli)
 		return;
-	claim->holder = event.job_add.job = sl_ks_new_id(ks);
+	claim->holder = sl_ks_hold(ks, &place);
 	claim->held = place;
-	event.job_add.project = ks->others;
-	event.job_add.tasks = 1;
-	event.job_add.need.gpus = (uint16_t)__builtin_popcount(place.gpu_mask);
-	event.job_add.need.gpu_milli = place.milli;
-	sl_ks_step(ks, &event);
-	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_RUNS};
-	event.task_runs.job = claim->holder;
-	event.task_runs.node = place.node->id;
-	event.task_runs.gpu_mask = place.gpu_mask;
-	sl_ks_step(ks, &event);
 	sl_ks_taken(&place, 1);
 }
 

@@ -327,6 +327,10 @@ bool sl_ks_place_of(
 /* --- claims.c --- */
 void sl_ks_on_claim(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object);
 void sl_ks_claim_changed(struct sl_ks *ks, struct sl_ks_claim *claim);
+/* Makes a job of the machine that keeps others off that place. Returns its id. */
+uint64_t sl_ks_hold(struct sl_ks *ks, const struct sl_ks_place *place);
+/* Ends it. 0: there is none. */
+void sl_ks_let_go(struct sl_ks *ks, uint64_t holder);
 /* Is it allocated to this pod? */
 bool sl_ks_claim_is_for(const struct sl_ks_claim *claim, const struct sl_ks_pod *pod);
 void sl_ks_settle_claims(struct sl_ks *ks);

@@ -385,34 +385,16 @@ static void close_node(struct sl_ks *ks, struct sl_ks_node *node)
  * have leaves, so it follows them. */
 static void fill_gpu(struct sl_ks *ks, struct sl_ks_node *node, uint32_t i)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
 	struct sl_ks_gpu *gpu = &node->gpu[i];
-	uint16_t milli = 0;
+	struct sl_ks_place rest = {.node = node, .gpu_mask = UINT32_C(1) << i};
 
 	if (gpu->is_closed && gpu->taken < SL_FIT_WHOLE)
-		milli = (uint16_t)(SL_FIT_WHOLE - gpu->taken);
-	if (milli == gpu->filler_milli)
+		rest.milli = (uint16_t)(SL_FIT_WHOLE - gpu->taken);
+	if (rest.milli == gpu->filler_milli)
 		return;
-	if (gpu->filler) {
-		event.job_remove.job = gpu->filler;
-		sl_ks_step(ks, &event);
-	}
-	gpu->filler = 0;
-	gpu->filler_milli = milli;
-	if (!milli)
-		return;
-	gpu->filler = sl_ks_new_id(ks);
-	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_JOB_ADD};
-	event.job_add.job = gpu->filler;
-	event.job_add.project = ks->others;
-	event.job_add.tasks = 1;
-	event.job_add.need = (struct sl_need){.gpus = 1, .gpu_milli = milli};
-	sl_ks_step(ks, &event);
-	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_RUNS};
-	event.task_runs.job = gpu->filler;
-	event.task_runs.node = node->id;
-	event.task_runs.gpu_mask = UINT32_C(1) << i;
-	sl_ks_step(ks, &event);
+	sl_ks_let_go(ks, gpu->filler);
+	gpu->filler_milli = rest.milli;
+	gpu->filler = rest.milli ? sl_ks_hold(ks, &rest) : 0;
 }
 
 void sl_ks_fill_nodes(struct sl_ks *ks)
