@@ -310,6 +310,13 @@ static bool split_key(const char *key, char name[CONTAINER_MAX + 1], bool *is_li
 	return false;
 }
 
+/* That would be passed over, and its pod run without a GPU. */
+static bool is_misspelt(const char *key)
+{
+	return strncmp(key, PREFIX, strlen(PREFIX)) == 0 &&
+	       strstr(key + strlen(PREFIX), ".gpu-memory");
+}
+
 /* An amount of a container, into the ask that may be there from the first family. */
 static bool merge(struct reader *reader, const char *key, const struct sl_ask *found,
 	const struct sl_amount *amount, bool is_limit)
@@ -352,8 +359,14 @@ static bool read_fractioning(struct reader *reader)
 		char name[CONTAINER_MAX + 1];
 		bool is_limit = false;
 
-		if (!split_key(key, name, &is_limit))
+		if (!split_key(key, name, &is_limit)) {
+			if (is_misspelt(key))
+				return bad(reader,
+					"%.150s says nothing: write " PREFIX
+					"NAME" REQUEST " or " PREFIX "NAME" LIMIT,
+					key);
 			continue;
+		}
 		if (!find_container(reader, name, &found))
 			return no_container(reader, key, name);
 		if (!read_quantity(reader, key, text ? text : "", &amount) ||
@@ -379,8 +392,10 @@ static bool complete(struct reader *reader, bool has_kai)
 	struct sl_asks *asks = reader->out;
 
 	if (has_kai && asks->count > 1)
-		return bad(reader, "gpu-memory and " PREFIX
-				   "... are for different containers: keep one of them");
+		return bad(reader,
+			"%s and " PREFIX "... are for different containers: keep one of "
+			"them",
+			annotation(reader, "gpu-memory") ? "gpu-memory" : "gpu-fraction");
 	for (size_t i = 0; i < asks->count; i++) {
 		struct sl_ask *ask = &asks->of[i];
 

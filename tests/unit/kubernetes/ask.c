@@ -172,7 +172,18 @@ static const struct row rows[] = {
 	{.name = "both families, for different containers",
 		.annotations =
 			"\"gpu-memory\":\"2048\"," NV("side", "request") ":\"2Gi\"",
-		.error = "for different containers"},
+		.error = "gpu-memory and nvidia.com/container.... are for different "
+			 "containers"},
+	{.name = "a fraction, and the other family for another container",
+		.annotations =
+			"\"gpu-fraction\":\"0.5\"," NV("side", "request") ":\"2Gi\"",
+		.error = "gpu-fraction and nvidia.com/container.... are for different "
+			 "containers"},
+	{.name = "a word of the other family that is no word",
+		.annotations = NV("main", "requests") ":\"2Gi\"",
+		.error = "nvidia.com/container.main.gpu-memory.requests says nothing: "
+			 "write nvidia.com/container.NAME.gpu-memory.request or "
+			 "nvidia.com/container.NAME.gpu-memory.limit"},
 	{.name = "a fraction and the other family",
 		.annotations =
 			"\"gpu-fraction\":\"0.5\"," NV("main", "request") ":\"2Gi\"",
