@@ -478,6 +478,14 @@ static bool check_part(const json_t *part, const char *name,
 	uint64_t most = sl_min_u64(bounds->max_request, bounds->max_limit);
 	char limit[SL_KUBE_QUANTITY_MAX], request[SL_KUBE_QUANTITY_MAX];
 
+	if (has_memory && !share.request) {
+		sl_error_set(err,
+			"request %.63s: memory is %.40s: write an amount such as 8Gi, or "
+			"leave it out for a whole GPU",
+			name,
+			sl_kube_text_at(part, "capacity", "requests", "memory", NULL));
+		return false;
+	}
 	if (share.limit && share.limit < share.request) {
 		if (has_memory)
 			sl_error_set(err,

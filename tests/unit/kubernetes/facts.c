@@ -226,6 +226,8 @@ static void claims_ask(void **state)
 		{"upside down",
 			EXACTLY(AMOUNTS("\"memory\":\"6Gi\",\"memoryLimit\":\"1Gi\"")),
 			"memoryLimit is below its memory", 1, 6144, 1024, 0},
+		{"nothing, which is not all", EXACTLY(AMOUNTS("\"memory\":\"0\"")),
+			"memory is 0; write an amount", 1, 0, 0, 0},
 		{"no amount", EXACTLY(AMOUNTS("\"memory\":\"much\"")),
 			"'much', is no amount", 1, 0, 0, 0},
 		{"what GPUs have not", EXACTLY(AMOUNTS("\"cores\":\"1\"")),

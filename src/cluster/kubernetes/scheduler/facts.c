@@ -417,6 +417,10 @@ static void read_amounts(const json_t *exactly, struct sl_facts_claim *out)
 		!read_capacity(asked, "memoryLimit", &limit, &out->refusal) ||
 		!read_capacity(asked, "compute", &compute, &out->refusal))
 		return;
+	if (!memory && json_object_get(asked, "memory"))
+		refuse(&out->refusal,
+			"the claim's memory is 0; write an amount such as 8Gi, or leave "
+			"it out for a whole GPU");
 	out->memory_mib = to_mib(memory);
 	out->limit_mib = to_mib(limit);
 	if (limit && limit < memory)
