@@ -86,6 +86,27 @@ static void a_member_is_made_anew_before_the_first_cycle(void **state)
 	assert_int_equal(store_bindings(), 3);
 }
 
+/* A PodGroup and a label may have one name. */
+static void a_group_is_no_gang_of_labels(void **state)
+{
+	start();
+	stage_event(SL_KS_WATCH_GROUPS, SL_KUBE_ADDED,
+		"{\"metadata\":{\"name\":\"g\",\"namespace\":\"n\"},\"spec\":{"
+		"\"schedulingPolicy\":{\"gang\":{\"minCount\":2}}}}");
+	stage_pod(SL_KUBE_ADDED, "grouped", "",
+		",\"schedulingGroup\":{\"podGroupName\":\"g\"}");
+	stage_pod(SL_KUBE_ADDED, "labelled",
+		",\"labels\":{\"sluice.dev/gang\":\"g\",\"sluice.dev/gang-min\":\"1\"}",
+		"");
+	stage_sync();
+	assert_string_equal(stage_place("labelled"), "a");
+	assert_string_equal(stage_place("grouped"), "");
+	stage_pod(SL_KUBE_ADDED, "second", "",
+		",\"schedulingGroup\":{\"podGroupName\":\"g\"}");
+	stage_settle();
+	assert_string_equal(stage_place("grouped"), "a");
+}
+
 /* The pod is met before its node is known to the machine. */
 static void a_share_found_half_written_stays_a_share(void **state)
 {
@@ -386,6 +407,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST_NEW(a_member_is_made_anew_before_the_first_cycle),
+		TEST_NEW(a_group_is_no_gang_of_labels),
 		TEST_NEW(a_share_found_half_written_stays_a_share),
 		TEST_NEW(a_share_is_bound_that_was_found_before_its_node),
 		TEST_NEW(a_pod_whose_device_is_unknown_has_its_cores),

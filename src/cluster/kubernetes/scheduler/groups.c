@@ -66,7 +66,7 @@ void sl_ks_on_group(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *obje
 		group = make(ks, key);
 	if (kind != SL_KUBE_DELETED && group)
 		group->least = read_least(object);
-	(void)snprintf(job_key, sizeof(job_key), "%s/" SL_KS_GANG "%s", namespace,
+	(void)snprintf(job_key, sizeof(job_key), "%s/" SL_KS_GROUP "%s", namespace,
 		sl_kube_text_at(object, "metadata", "name", NULL));
 	job = sl_ks_find(&ks->jobs_by_name, job_key);
 	if (job)

@@ -42,8 +42,10 @@
 /* Writes under way at a time that place pods; with calls that look at what came of others. */
 #define SL_KS_WRITES 20u
 #define SL_KS_CALLS  500u
-/* Between namespace and name of a gang's job; no name of a pod has a colon. */
+/* Between namespace and name of a gang's job, by labels or by a PodGroup; no name of a pod has a
+ * colon. */
 #define SL_KS_GANG     "gang:"
+#define SL_KS_GROUP    "group:"
 #define SL_KS_NAME_MAX (2 * SL_FACTS_NAME)
 
 enum sl_ks_watch {

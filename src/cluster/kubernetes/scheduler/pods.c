@@ -283,8 +283,8 @@ static void join_job(struct sl_ks *ks, struct sl_ks_pod *pod)
 	char key[SL_KS_NAME_MAX];
 
 	if (pod->facts.gang[0])
-		(void)snprintf(key, sizeof(key), "%s/" SL_KS_GANG "%s",
-			pod->facts.namespace, pod->facts.gang);
+		(void)snprintf(key, sizeof(key), "%s/%s%s", pod->facts.namespace,
+			pod->facts.group[0] ? SL_KS_GROUP : SL_KS_GANG, pod->facts.gang);
 	else
 		(void)sl_ks_key(key, pod->facts.namespace, pod->facts.name);
 	pod->job = sl_ks_job_of(ks, key, pod->facts.gang[0]);
