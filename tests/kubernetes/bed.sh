@@ -97,6 +97,16 @@ crash() { # crash sluiced|kube [NODE]
 	kill -9 "$pid"
 	upto 20 dead "$pid"
 }
+reborn() { # reborn api|etcd|kcm|kubelet1: killed, and started again as it was
+	pid=$(cat "$RUN/$1.pid") part=$1
+	tr '\0' '\n' <"/proc/$pid/cmdline" >"$work/command"
+	kill -9 "$pid"
+	upto 20 sh -c "! grep -q '^State:.[^ZX]' /proc/$pid/status" || return 1
+	set --
+	while IFS= read -r word; do set -- "$@" "$word"; done <"$work/command"
+	(cd "$RUN" && PATH="$cache:/usr/sbin:/sbin:$PATH" exec setsid "$@" >>"$RUN/log/$part" 2>&1 </dev/null) &
+	echo "$!" >"$RUN/$part.pid"
+}
 start() { # start sluiced|kube [NODE]: within its box
 	touch "$work/node${2:-1}/start.$1"
 	upto 20 test ! -e "$work/node${2:-1}/start.$1"

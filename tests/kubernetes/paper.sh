@@ -93,13 +93,3 @@ scheduler() { # scheduler [ARGUMENTS...]: one more replica; its process is $sche
 	schedulers="${schedulers:-} $scheduler"
 }
 unclaimed() { [ "$(api GET /apis/resource.k8s.io/v1/resourceclaims | jq '.items | length')" = 0 ]; }
-reborn() { # reborn api|etcd|kcm: killed, and started again as it was
-	pid=$(cat "$RUN/$1.pid") part=$1
-	tr '\0' '\n' <"/proc/$pid/cmdline" >"$work/command"
-	kill -9 "$pid"
-	upto 20 sh -c "! grep -q '^State:.[^ZX]' /proc/$pid/status" || return 1
-	set --
-	while IFS= read -r word; do set -- "$@" "$word"; done <"$work/command"
-	(cd "$RUN" && PATH="$cache:$PATH" exec setsid "$@" >>"$RUN/log/$part" 2>&1 </dev/null) &
-	echo "$!" >"$RUN/$part.pid"
-}
