@@ -28,6 +28,8 @@
 #define SIXTEEN 16e9
 /* From a context to its hidden bytes being measured and the hash's code being there. */
 #define SETTLE_NS (800 * SL_MS)
+/* Longest first part of a turn, in which a burst stays where it is (decision 0027). */
+#define FIRST_PART_NS (200 * SL_MS)
 
 static const char *const urgent_options[] = {"--priority", "10", NULL};
 static const char *const fixed_options[] = {"--swap", "off", NULL};
@@ -167,12 +169,14 @@ static void measure_clean(struct scene *scene)
 
 /* --- two that do not fit ---------------------------------------------------------------------- */
 
-/* B is parked and A comes back, clean; whatever B has changed is on the host then. */
+/* B is parked and A comes back, clean; whatever B has changed is on the host then. A is idle once
+ * the first part of its turn is over. */
 static void back_to_a(struct scene *scene)
 {
 	(void)bench_park(scene->control, B, true);
 	(void)do_timed(&scene->a, BENCH_DO_READ, 0, 0);
 	bench_until_resident(scene->control, A);
+	sl_clock_sleep(FIRST_PART_NS);
 }
 
 /* B, which is more urgent, is wanted again: from then until its first answer. */
