@@ -244,14 +244,18 @@ static int prove(struct sl_conn *conn, union sl_msg *msg, struct sl_error *err)
 static int hello(struct sl_conn *conn, struct sl_error *err)
 {
 	union sl_msg msg;
-	int r;
 
 	sl_wire_init(&msg, SL_MSG_HELLO);
 	msg.hello.role = SL_ROLE_CONTROL;
 	sl_wire_str(msg.hello.version, sizeof(msg.hello.version), SL_VERSION);
-	r = transmit(conn, &msg, err);
-	if (!r)
-		r = receive(conn, SL_MSG_WELCOME, SL_MSG_CHALLENGE, &msg, err);
+	return transmit(conn, &msg, err);
+}
+
+static int welcomed(struct sl_conn *conn, struct sl_error *err)
+{
+	union sl_msg msg;
+	int r = receive(conn, SL_MSG_WELCOME, SL_MSG_CHALLENGE, &msg, err);
+
 	if (!r && msg.head.type == SL_MSG_CHALLENGE)
 		r = prove(conn, &msg, err);
 	if (r)
@@ -265,7 +269,7 @@ static int hello(struct sl_conn *conn, struct sl_error *err)
 	return SL_EXIT_OK;
 }
 
-static int open_speaking(struct sl_conn *conn, uint32_t version, struct sl_error *err)
+static int begin_speaking(struct sl_conn *conn, uint32_t version, struct sl_error *err)
 {
 	int r;
 
@@ -281,22 +285,40 @@ static int open_speaking(struct sl_conn *conn, uint32_t version, struct sl_error
 	return hello(conn, err);
 }
 
-int sl_conn_open_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
+static int begin_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
 {
-	int r;
-
 	*conn = (struct sl_conn){.fd = -1, .timeout_ms = ms};
 	if (sl_paths_socket(conn->socket, sizeof(conn->socket), err))
 		return SL_EXIT_USAGE;
-	r = open_speaking(conn, SL_PROTOCOL_VERSION, err);
+	return begin_speaking(conn, SL_PROTOCOL_VERSION, err);
+}
+
+int sl_conn_begin(struct sl_conn *conn, struct sl_error *err)
+{
+	return begin_within(conn, timeout_ms(), err);
+}
+
+int sl_conn_await(struct sl_conn *conn, struct sl_error *err)
+{
+	int r = welcomed(conn, err);
+
 	/* Older daemons close after their REJECT, so this is a new connection. Once only: whoever
 	 * then names yet another version is not to be led around by. */
 	if (r == SL_EXIT_PROTOCOL && conn->daemon_protocol >= SL_PROTOCOL_OLDEST &&
 		conn->daemon_protocol < SL_PROTOCOL_VERSION) {
 		sl_conn_close(conn);
-		r = open_speaking(conn, conn->daemon_protocol, err);
+		r = begin_speaking(conn, conn->daemon_protocol, err);
+		if (!r)
+			r = welcomed(conn, err);
 	}
 	return r;
+}
+
+int sl_conn_open_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
+{
+	int r = begin_within(conn, ms, err);
+
+	return r ? r : sl_conn_await(conn, err);
 }
 
 int sl_conn_open(struct sl_conn *conn, struct sl_error *err)

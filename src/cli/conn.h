@@ -31,6 +31,10 @@ SL_MUST_CHECK int sl_conn_open(struct sl_conn *conn, struct sl_error *err);
 /* The same with at most timeout_ms per answer, whatever SLUICE_TIMEOUT says. */
 SL_MUST_CHECK int sl_conn_open_within(
 	struct sl_conn *conn, uint64_t timeout_ms, struct sl_error *err);
+/* sl_conn_open() in two steps, for a caller with work to do until the daemon has answered: begin
+ * connects and greets; await, after an OK, takes the answer. */
+SL_MUST_CHECK int sl_conn_begin(struct sl_conn *conn, struct sl_error *err);
+SL_MUST_CHECK int sl_conn_await(struct sl_conn *conn, struct sl_error *err);
 /* Safe to call twice. */
 void sl_conn_close(struct sl_conn *conn);
 

@@ -4,8 +4,9 @@
  * There is no wrapper process left behind: exec keeps the pid that the daemon holds a pidfd of,
  * and exit status, signals, terminal and job control are the program's own.
  *
- * Order: everything that can be wrong on this side is looked at before the daemon is asked, so
- * that a refusal never leaves a workload that lived for a moment.
+ * Order: everything that can be wrong on this side is looked at before the daemon is asked for a
+ * place, so that a refusal never leaves a workload that lived for a moment. The daemon answers the
+ * greeting meanwhile.
  */
 #include "base/library.h"
 #include "cli/cli.h"
@@ -178,10 +179,8 @@ static int get_place(struct settings *settings, struct sl_conn *conn, union sl_m
 	const struct sl_launch *s = &settings->launch;
 	struct sl_error err = {0};
 	union sl_msg reply;
-	int status = sl_conn_open(conn, &err);
+	int status = check_daemon(s, conn, &err);
 
-	if (!status)
-		status = check_daemon(s, conn, &err);
 	if (!status && s->observe)
 		status = sl_conn_needs(
 			conn, sl_wire_since(SL_MSG_HISTORY), "--observe", &err);
@@ -209,16 +208,38 @@ static int get_place(struct settings *settings, struct sl_conn *conn, union sl_m
 		SL_VERB_run, s->json, got->reason, got->text, hint(s, got->reason));
 }
 
+/* Outcome: -1 to go on, else the exit status. */
+static int prepare(struct settings *settings, char **words, union sl_msg *ask)
+{
+	const struct sl_launch *s = &settings->launch;
+	struct sl_error err = {0};
+	int status = sl_launch_command(SL_VERB_run, s, words);
+
+	if (status >= 0)
+		return status;
+	if (sl_library_find(settings->library, sizeof(settings->library), &err))
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_INSTALL, "%s", err.text);
+	return fill_request(s, words, ask);
+}
+
 static int register_and_become(struct settings *settings, char **words)
 {
 	const struct sl_launch *s = &settings->launch;
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	struct sl_error unmet = {0};
 	struct sl_msg_run_reply got;
 	union sl_msg ask;
-	int status = fill_request(s, words, &ask);
+	int meets = sl_conn_begin(&conn, &unmet);
+	int status = prepare(settings, words, &ask);
 
-	if (status < 0)
-		status = get_place(settings, &conn, &ask, &got);
+	if (status >= 0)
+		return status;
+	if (!meets)
+		meets = sl_conn_await(&conn, &unmet);
+	if (meets)
+		return sl_cli_fail(
+			SL_VERB_run, s->json, (enum sl_exit)meets, "%s", unmet.text);
+	status = get_place(settings, &conn, &ask, &got);
 	if (status < 0)
 		status = set_rest(s, &conn, &got);
 	if (status >= 0)
@@ -236,7 +257,6 @@ int sl_verb_run(int argc, char **argv)
 {
 	struct settings settings = {.launch = SL_LAUNCH_PRESET};
 	struct sl_launch *s = &settings.launch;
-	struct sl_error err = {0};
 	int first, status;
 
 	static_assert(offsetof(struct settings, launch) == 0, "the rows are of both");
@@ -245,11 +265,5 @@ int sl_verb_run(int argc, char **argv)
 		status = sl_launch_words(SL_VERB_run, s->json, argv + first);
 	if (status < 0)
 		status = sl_launch_amounts(SL_VERB_run, s);
-	if (status < 0)
-		status = sl_launch_command(SL_VERB_run, s, argv + first);
-	if (status >= 0)
-		return status;
-	if (sl_library_find(settings.library, sizeof(settings.library), &err))
-		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_INSTALL, "%s", err.text);
-	return register_and_become(&settings, argv + first);
+	return status >= 0 ? status : register_and_become(&settings, argv + first);
 }
