@@ -27,6 +27,16 @@ static inline void sl_futex_wait(uint32_t *word, uint32_t seen, sl_ns span_ns)
 	errno = saved_errno;
 }
 
+/* Lets others have the core while *word == seen, for at most span_ns: for what comes sooner than an
+ * idle core wakes up. */
+static inline void sl_futex_yield(const uint32_t *word, uint32_t seen, sl_ns span_ns)
+{
+	sl_ns end_ns = sl_clock_now() + span_ns;
+
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == seen && sl_clock_now() < end_ns)
+		(void)syscall(SYS_sched_yield);
+}
+
 /* Sleeps for span_ns, without a cancellation point in it. */
 static inline void sl_futex_pause(sl_ns span_ns)
 {
