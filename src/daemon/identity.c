@@ -27,7 +27,7 @@
 #define SO_PEERPIDFD 77 /* since Linux 6.5 */
 #endif
 
-static bool is_alive(int pidfd)
+bool sl_identity_is_alive(int pidfd)
 {
 	struct pollfd death = {.fd = pidfd, .events = POLLIN};
 
@@ -84,7 +84,7 @@ int sl_identity_of_socket(int fd, struct sl_identity *out)
 		return r;
 	/* Read while the pidfd shows the process alive, it is that process's. */
 	r = sl_file_pid_start(found.pid, &found.start_ticks);
-	if (!is_alive(found.pidfd)) {
+	if (!sl_identity_is_alive(found.pidfd)) {
 		sl_closep(&found.pidfd);
 		return SL_IDENTITY_GONE;
 	}
@@ -137,5 +137,5 @@ int sl_identity_prove(pid_t sender, pid_t pid, int pidfd, uid_t uid)
 	int r = sender == pid ? check_user(pid, uid) : SL_IDENTITY_OTHER;
 
 	/* Last, so that what was looked at was this process. */
-	return r == SL_IDENTITY_OK && !is_alive(pidfd) ? SL_IDENTITY_GONE : r;
+	return r == SL_IDENTITY_OK && !sl_identity_is_alive(pidfd) ? SL_IDENTITY_GONE : r;
 }

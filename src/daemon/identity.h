@@ -33,6 +33,9 @@ enum {
 /* *out is set on SL_IDENTITY_OK alone. Negative errno: no descriptors or memory. */
 SL_MUST_CHECK int sl_identity_of_socket(int fd, struct sl_identity *out);
 
+/* As long as that is so, pid and start are its own. */
+bool sl_identity_is_alive(int pidfd);
+
 /* Makes the nonce for a process that is not proven yet, and has the kernel name the sender of each
  * message on fd from now on. 0 or negative errno. */
 SL_MUST_CHECK int sl_identity_ask(int fd, uint8_t nonce[SL_IDENTITY_NONCE_BYTES]);

@@ -20,6 +20,7 @@
 #include "daemon/aside.h"
 #include "daemon/client.h"
 #include "daemon/hostmem.h"
+#include "daemon/identity.h"
 #include "daemon/jobs.h"
 #include "daemon/share.h"
 #include "daemon/workload.h"
@@ -160,12 +161,21 @@ static int watch(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t start
 	return SL_PROCESS_OK;
 }
 
+/* A descriptor that shows its process alive saves reading /proc. */
+static int start_of(pid_t pid, int pidfd, uint64_t start_ticks, uint64_t *out)
+{
+	if (pidfd < 0 || !start_ticks)
+		return sl_file_pid_start(pid, out);
+	*out = start_ticks;
+	return sl_identity_is_alive(pidfd) ? 0 : -ESRCH;
+}
+
 int sl_process_get(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t start_ticks,
 	struct sl_process **out)
 {
 	struct sl_process *process = sl_map_get(&daemon->processes, (uint64_t)pid);
 	uint64_t now_ticks = 0;
-	int r = sl_file_pid_start(pid, &now_ticks);
+	int r = start_of(pid, *pidfd, start_ticks, &now_ticks);
 
 	if (r < 0 || (start_ticks && now_ticks != start_ticks))
 		return SL_PROCESS_GONE;

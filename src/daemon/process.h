@@ -12,9 +12,10 @@
 enum { SL_PROCESS_OK = 0, SL_PROCESS_GONE /* dead, or another one by now */ };
 
 /*
- * Finds or begins to watch process pid. *pidfd is taken if needed (and then -1), or opened here
- * if it is -1. start_ticks 0: whoever has the pid now. *out has one more user, and is set
- * only on SL_PROCESS_OK. May call sl_process_died for a process that had the number before.
+ * Finds or begins to watch process pid. *pidfd, of the process that started at start_ticks, is
+ * taken if needed (and then -1), or opened here if it is -1. start_ticks 0: whoever has the pid
+ * now. *out has one more user, and is set only on SL_PROCESS_OK. May call sl_process_died for a
+ * process that had the number before.
  */
 SL_MUST_CHECK int sl_process_get(struct sl_daemon *daemon, pid_t pid, int *pidfd,
 	uint64_t start_ticks, struct sl_process **out);
