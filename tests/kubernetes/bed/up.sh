@@ -139,7 +139,7 @@ done
 
 ask() { curl -sf --cacert pki/api.crt -H "Authorization: Bearer $(cat admin.token)" "$api$1"; }
 ready() { ask "/api/v1/nodes/$1" | tr -d ' \n' | grep -q '"type":"Ready","status":"True"'; }
-upto 60 ask /readyz
+upto 180 ask /readyz
 # Nobody hears of nodes on paper, and they are well.
 [ "$what" = node ] || alone="--controllers=*,-node-lifecycle-controller"
 start kcm kube-controller-manager ${alone:-} --kubeconfig=kcm.conf --authentication-kubeconfig=kcm.conf --authorization-kubeconfig=kcm.conf \
@@ -157,7 +157,7 @@ for n in $nodes; do
 		--root-dir="$d/kubelet" --cert-dir="$d/kubelet/pki"
 done
 for n in $nodes; do
-	upto 60 ready "node$n"
+	upto 180 ready "node$n"
 done
 upto 30 ask /api/v1/namespaces/default/serviceaccounts/default
 echo "$RUN/admin.conf"
