@@ -79,6 +79,21 @@ bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *cl
 	return with <= lent(node, claim, false, !stays, on);
 }
 
+/* What was told to end is taken back from nothing else, as what dies is not. */
+static uint64_t ending(const struct sl_node *node, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < node->plan->all_count; i++) {
+		const struct sl_node_client *client = node->plan->all[i];
+		const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
+
+		if (client->stage != SL_NODE_DYING && client->look->coming)
+			bytes += sl_ledger_live(cell) - cell->leaving_bytes;
+	}
+	return bytes;
+}
+
 bool sl_node_can_leave_for(const struct sl_node *node, const struct sl_node_claim *claim,
 	const struct sl_node_workload *workload, uint32_t gpu, uint64_t bytes)
 {
@@ -89,10 +104,10 @@ bool sl_node_can_leave_for(const struct sl_node *node, const struct sl_node_clai
 
 	(void)lent(node, claim, false, true, on);
 	for (uint32_t i = 0; i < SL_NODE_GPUS_MAX; i++) {
-		/* What dies is not taken back. */
 		on[i] = sl_sub_sat(on[i], node->ledger.gpu[i].sum.dying_bytes);
 		all += on[i];
 	}
-	back = sl_min_u64(on[gpu], sl_min_u64(bytes, burst));
+	back = sl_min_u64(
+		sl_sub_sat(on[gpu], ending(node, gpu)), sl_min_u64(bytes, burst));
 	return bytes <= back || all - back + bytes <= usable(node);
 }

@@ -101,39 +101,46 @@ static void test_is_denied(void **state)
 }
 
 /* On two GPUs bursts stand on requests that nobody uses, as far as the pool can take them back: by
- * 5 on GPU 1, by 35 on GPU 0. N never moves and asks for 20: E is to end for it, which has 15 on
- * each, and 10 of B are to leave then. Before E has ended that is more than the pool can take. */
+ * 35 on GPU 0, and on GPU 1 by what `lent` says. N never moves, and E is to end for it, which has
+ * 15 on each; 10 of B are to leave then. Before E has ended that is more than the pool can take,
+ * also where all that is lent there is what E has. */
 static void test_leaves_by_the_books(void **state)
 {
-	enum { REQUESTS = 1, F, B, E, N };
-	const struct sl_event story[] = {
-		SETTINGS(.pool_bytes = 40,
-			.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY,
-				SL_RESOLVER_WAIT)),
-		GPU(0, 100), GPU(1, 100), ON(REQUESTS, 1, 70, 0, 0), ON(F, 1, 0, 9, 0),
-		ON(B, 2, 0, 9, 0), ON(E, 3, 0, 0, 0), ON(N, 2, 0, 5, SL_WORKLOAD_NO_SWAP),
-		ON(6, 2, 60, 0, 0), SWAPPER(F, F), SWAPPER(B, B), SWAPPER(E, E),
-		SWAPPER(N, N), ASK(F, 1, 0, 50), COMMIT(F, 1, 50), ASK(B, 1, 1, 30),
-		COMMIT(B, 2, 30), ASK(E, 1, 0, 15), COMMIT(E, 3, 15), ASK(E, 2, 1, 15),
-		COMMIT(E, 4, 15)};
-	struct play p;
-	const char *got;
+	enum { REQUESTS = 1, F, B, E, N, MORE };
+	static const uint64_t lent[] = {5, 10};
 
 	(void)state;
-	play_open(&p);
-	for (size_t i = 0; i < SL_ARRAY_LEN(story); i++)
-		(void)play(&p, "before", 0, story[i]);
-	for (uint64_t c = F; c <= E; c++)
-		(void)play(&p, "idles", 990,
-			(struct sl_event)EVENT(PULSE, pulse, {c, 900 * SL_MS, 0, 1}));
-	got = play(&p, "N asks", 1000, (struct sl_event)ASK(N, 1, 1, 20));
-	assert_row_text(
-		"N asks", got, "NOTE POOL_FULL g1 5/0 20; STOP 4 4 TERM STOP_PRIORITY");
-	/* What dies is not taken back. */
-	got = play(&p, "E ends", 2000, (struct sl_event)EXIT(E));
-	assert_row_text(
-		"E ends", got, "EVICT 3 g1 10 EVICTED_FOR; NOTE LEAVING_WAITS g1 5/3 20");
-	play_close(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(lent); i++) {
+		uint64_t asks = 25 - lent[i];
+		const struct sl_event story[] = {
+			SETTINGS(.pool_bytes = 35 + lent[i],
+				.chain = SL_CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_PRIORITY,
+					SL_RESOLVER_WAIT)),
+			GPU(0, 100), GPU(1, 100), ON(REQUESTS, 1, 70, 0, 0),
+			ON(F, 1, 0, 9, 0), ON(B, 2, 0, 9, 0), ON(E, 3, 0, 0, 0),
+			ON(N, 2, 0, 5, SL_WORKLOAD_NO_SWAP),
+			ON(MORE, 2, 55 + lent[i], 0, 0), SWAPPER(F, F), SWAPPER(B, B),
+			SWAPPER(E, E), SWAPPER(N, N), ASK(F, 1, 0, 50), COMMIT(F, 1, 50),
+			ASK(B, 1, 1, 30), COMMIT(B, 2, 30), ASK(E, 1, 0, 15),
+			COMMIT(E, 3, 15), ASK(E, 2, 1, 15), COMMIT(E, 4, 15)};
+		struct play p;
+		const char *got;
+
+		play_open(&p);
+		for (size_t k = 0; k < SL_ARRAY_LEN(story); k++)
+			(void)play(&p, "before", 0, story[k]);
+		for (uint64_t c = F; c <= E; c++)
+			(void)play(&p, "idles", 990,
+				(struct sl_event)EVENT(
+					PULSE, pulse, {c, 900 * SL_MS, 0, 1}));
+		got = play(&p, "N asks", 1000, (struct sl_event)ASK(N, 1, 1, asks));
+		assert_non_null(strstr(got, "STOP 4 4 TERM STOP_PRIORITY"));
+		assert_null(strstr(got, "EVICT"));
+		/* What dies is not taken back. */
+		got = play(&p, "E ends", 2000, (struct sl_event)EXIT(E));
+		assert_non_null(strstr(got, "EVICT 3 g1 10 EVICTED_FOR"));
+		play_close(&p);
+	}
 }
 
 /* V is on its way to the host when D asks, in a chain that moves nothing for others: it is not
