@@ -107,7 +107,8 @@ static const struct scene_row siblings[] = {
 	{0, COMMIT(1, 1, 90), ""},
 	{1, ASK(2, 1, 0, 40), ""},
 	{2, ASK(3, 1, 0, 40), ""},
-	{3, FREED(1, 0, 90), "GRANT 2/1 g0 40 e2; DENY 3/1 OVER_LIMIT 20"},
+	{3, FREED(1, 0, 90), "GRANT 2/1 g0 40 e2"},
+	{3, TIME, "DENY 3/1 OVER_LIMIT 20"},
 };
 
 /* Also when nothing is free for it: the head could never be served, and 4 would wait behind it
@@ -124,7 +125,8 @@ static const struct scene_row head_over_limit[] = {
 	{0, ASK(1, 1, 0, 50), "GRANT 1/1 g0 50 e1"},
 	{0, COMMIT(1, 1, 50), ""},
 	{1, ASK(2, 1, 0, 55), ""},
-	{2, ASK(3, 1, 0, 40), "GRANT 3/1 g0 40 e2; DENY 2/1 OVER_LIMIT 20"},
+	{2, ASK(3, 1, 0, 40), "GRANT 3/1 g0 40 e2"},
+	{2, TIME, "DENY 2/1 OVER_LIMIT 20"},
 	{2, COMMIT(3, 2, 40), "VIEW 2 g0"},
 	{1500, WORK(1), ""},
 	{1500, ASK(4, 1, 0, 5), "GRANT 4/1 g0 5 e3"},
@@ -394,9 +396,8 @@ static const struct scene_row two_gpus[] = {
 	{1, ASK(1, 2, 0, 30), ""}, /* could be had: 3 works */
 	{1, ASK(1, 3, 1, 30), ""}, /* held by 2 */
 	{1, ASK(2, 2, 0, 60), ""}, /* more than 3 has: held by 1 */
-	{1001, TIME,
-		"DENY 2/2 HOPELESS 0; NOTE BURST_WAITS g0 1/3 30; "
-		"NOTE BURST_WAITS g1 1/2 30"},
+	{1001, TIME, "DENY 2/2 HOPELESS 0"},
+	{1001, TIME, "NOTE BURST_WAITS g0 1/3 30; NOTE BURST_WAITS g1 1/2 30"},
 	/* 2 could give now. */
 	{3000, TIME, ""},
 };
@@ -413,7 +414,8 @@ static const struct scene_row request_of_a_waiter[] = {
 	{0, ASK(1, 1, 0, 80), ""},
 	{0, ASK(2, 2, 0, 30), ""},
 	/* 2 cannot have 30 more while 1 keeps its 50, nor 1 its 80 while 2 keeps 30. */
-	{1000, TIME, "DENY 2/2 HOPELESS 0; NOTE BURST_WAITS g0 1/2 80"},
+	{1000, TIME, "DENY 2/2 HOPELESS 0"},
+	{1000, TIME, "NOTE BURST_WAITS g0 1/2 80"},
 	{1001, FREED(2, 0, 30), "GRANT 1/1 g0 80 e2; NOTE SERVED_AFTER_WAIT g0 1/0 80"},
 };
 
@@ -428,7 +430,8 @@ static const struct scene_row victim_is_a_burst[] = {
 	C(2, 2),
 	{0, ASK(1, 2, 0, 20), ""},
 	{1, ASK(2, 1, 0, 50), ""},
-	{1001, TIME, "DENY 1/2 HOPELESS 0; NOTE ENTITLED_WAITS g0 2/1 50; PROBE 1 PROVE"},
+	{1001, TIME, "DENY 1/2 HOPELESS 0; PROBE 1 PROVE"},
+	{1001, TIME, "NOTE ENTITLED_WAITS g0 2/1 50"},
 	{1500, FREED(1, 0, 30), "GRANT 2/1 g0 50 e2; NOTE SERVED_AFTER_WAIT g0 2/0 50"},
 	{2001, TIME, "PROBE 1 OFF"},
 };

@@ -213,9 +213,8 @@ static const struct scene_row entitled_does_not_give_way[] = {
 	{1, ASK(2, 2, 0, 30), ""},
 	{2, ASK(1, 2, 0, 30), ""},
 	{1001, TIME, "NOTE REQUESTS_WAIT g0 2/0 30"},
-	{1002, TIME,
-		"NOTE ENTITLED_WAITS g0 1/2 30; DENY 2/2 HOPELESS 0; "
-		"PROBE 2 PROVE"},
+	{1002, TIME, "DENY 2/2 HOPELESS 0; PROBE 2 PROVE"},
+	{1002, TIME, "NOTE ENTITLED_WAITS g0 1/2 30"},
 };
 
 /* The youngest holds next to nothing: its going would help nobody. */
@@ -236,9 +235,8 @@ static const struct scene_row gives_way_to_some_use[] = {
 	{1, ASK(1, 2, 0, 40), ""},
 	{2, ASK(2, 2, 0, 40), ""},
 	{3, ASK(3, 2, 0, 30), ""},
-	{1003, TIME,
-		"DENY 2/2 HOPELESS 0; NOTE BURST_WAITS g0 1/2 40; "
-		"NOTE BURST_WAITS g0 3/1 30"},
+	{1003, TIME, "DENY 2/2 HOPELESS 0"},
+	{1003, TIME, "NOTE BURST_WAITS g0 1/2 40; NOTE BURST_WAITS g0 3/1 30"},
 };
 
 /* One of two borrowers cannot be taken from; the other has enough, so nobody has to fail. */

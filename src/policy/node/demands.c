@@ -224,6 +224,18 @@ void sl_node_released(struct sl_node *node, uint32_t gpu)
 
 /* --- events --- */
 
+/* No other demand of its workload waits, which it may take the limit from. */
+static bool asks_alone(const struct sl_node_demand *demand)
+{
+	sl_node_each_client_of (client, demand->client->workload) {
+		const struct sl_node_demand *first = sl_node_first_waiting(client);
+
+		if (first && first != demand)
+			return false;
+	}
+	return true;
+}
+
 /* It takes what is nobody's, beside nobody who waits: the plan would grant it, too. */
 static bool is_plain(const struct sl_node_step *step, struct sl_node_demand *demand)
 {
@@ -239,7 +251,8 @@ static bool is_plain(const struct sl_node_step *step, struct sl_node_demand *dem
 		client->stage != SL_NODE_LIVES || client->stop_stage != SL_NODE_UNTOLD ||
 		client->order.id || client->back_off.until > step->now ||
 		demand->of_client.prev != &client->demands || sl_node_is_out(client) ||
-		node->gpu[demand->gpu].lost || use > account->limit_bytes)
+		node->gpu[demand->gpu].lost || use > account->limit_bytes ||
+		!asks_alone(demand))
 		return false;
 	if (!demand->burst_since)
 		return demand->bytes <= free_bytes;

@@ -224,22 +224,20 @@ static void come(struct move *move)
 	}
 }
 
-/* What was granted may have taken all that the limit left to another one. True: so it has, and what
- * others were to leave for is said by the next plan, which comes at once. */
-static bool refuse(struct move *move)
+/* What was granted may have taken all that the limit left to another one: the next plan denies that
+ * one, and says what others are to leave for. */
+static void find_over_limit(struct sl_node_step *step)
 {
-	bool any = false;
+	struct sl_node_plan *plan = step->node->plan;
 
-	for (uint32_t i = 0; i < move->plan->claims_count; i++) {
-		struct sl_node_claim *claim = move->plan->order[i];
-
-		if (claim->demand && !claim->demand->epoch &&
-			sl_node_exceeds_limit(claim->demand)) {
-			sl_node_end_demand(move->step, claim, SL_REASON_OVER_LIMIT);
-			any = true;
+	for (uint32_t i = 0; i < plan->askers_count; i++) {
+		sl_node_each_demand_of (demand, plan->askers[i]) {
+			if (demand->epoch || !sl_node_exceeds_limit(demand))
+				continue;
+			plan->is_stale = true;
+			sl_node_wake(step, step->now);
 		}
 	}
-	return any;
 }
 
 /* --- what leaves --- */
@@ -475,7 +473,8 @@ void sl_node_move(struct sl_node_step *step)
 	node->lacks = node->plan->refused;
 	node->awaits = false;
 	come(&move);
-	if (!refuse(&move) && !node->plan->is_stale) {
+	find_over_limit(step);
+	if (!node->plan->is_stale) {
 		if (!is_taking_back(node->plan))
 			leave_all(&move);
 		take_back(&move);

@@ -167,7 +167,8 @@ void sl_node_plan(struct sl_node_step *step)
 	if (step->node->lacks)
 		sl_node_wake(step, step->node->plan->rank_due);
 	sl_node_contexts(step);
-	sl_node_each_waiting(step, sl_node_note_wait);
+	if (!step->node->plan->is_stale)
+		sl_node_each_waiting(step, sl_node_note_wait);
 	sl_node_each_workload (workload, step->node) {
 		sl_node_note_long(step, workload);
 		count_waits(step, workload);

@@ -107,12 +107,41 @@ static void test_a_request_does_not_wait(void **state)
 	play_close(&p);
 }
 
+/* A process that does not answer makes no claim, and still asks. Another one of its workload gets
+ * what the limit left to it. */
+static void test_denied_by_the_limit(void **state)
+{
+	enum { AWAY = 1, OTHER };
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	(void)at(&p, 0, (struct sl_event)SWAP(SWAP, WAIT));
+	(void)at(&p, 0, (struct sl_event)GPU(0, 200));
+	(void)at(&p, 0,
+		(struct sl_event)EVENT(WORKLOAD_ADD, workload_add,
+			{1, BYTES(100), BYTES(100), 1, 1, 0}));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(AWAY, 1));
+	(void)at(&p, 0, (struct sl_event)SWAPPER(OTHER, 1));
+	play_has(&p, AWAY, 1, 40);
+	(void)at(&p, 0, (struct sl_event)EVENT(WORKLOAD_PARK, workload_park, {1}));
+	(void)at(&p, 10, (struct sl_event)DONE(AWAY, evicted_as(&p), 40));
+	(void)at(&p, 20, (struct sl_event)CONDITION(AWAY, STOPPED));
+	(void)at(&p, 30, (struct sl_event)EVENT(WORKLOAD_RESUME, workload_resume, {1}));
+	(void)at(&p, 40, (struct sl_event)ASK(AWAY, 2, 0, 50));
+	assert_non_null(
+		strstr(at(&p, 50, (struct sl_event)ASK(OTHER, 1, 0, 30)), "GRANT 2/1"));
+	assert_non_null(strstr(at(&p, 50, (struct sl_event)TIME), "DENY 1/2 OVER_LIMIT"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_over_while_away),
 		cmocka_unit_test(test_over_in_vain),
 		cmocka_unit_test(test_a_request_does_not_wait),
+		cmocka_unit_test(test_denied_by_the_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
