@@ -503,6 +503,7 @@ static void party_event(
 	case SL_EVENT_HIDDEN: on_hidden(r, p, e->hidden.gpu, e->hidden.bytes); break;
 	case SL_EVENT_HELD:
 		p->held[e->held.gpu] = sl_min_u64(e->held.bytes, p->backing[e->held.gpu]);
+		p->doubted &= ~(1u << e->held.gpu);
 		break;
 	case SL_EVENT_WORK:
 		p->worked_at = r->now;

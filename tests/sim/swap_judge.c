@@ -102,6 +102,15 @@ static uint64_t claims(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
+/* The node believes no more of it than leaves the promises, until it is said anew. */
+static void doubt(struct swap_rules *r, uint64_t client, uint32_t gpu)
+{
+	struct swap_party *p = swap_party_of(r, client);
+
+	if (p && r->event.held.gpu == gpu)
+		p->doubted |= 1u << gpu;
+}
+
 /* I1: what is measured may break it, nothing else. */
 void swap_judge_i1(struct swap_rules *r)
 {
@@ -115,10 +124,11 @@ void swap_judge_i1(struct swap_rules *r)
 			continue;
 		}
 		switch (r->event.type) {
+		case SL_EVENT_HELD:
+			doubt(r, r->event.held.client, gpu); /* fall through */
 		case SL_EVENT_UNMANAGED:
 		case SL_EVENT_HIDDEN:
 		case SL_EVENT_GPU_ADD:
-		case SL_EVENT_HELD:
 		case SL_EVENT_CLIENT_REPORT:
 		case SL_EVENT_CLIENT_EVICTED:
 		case SL_EVENT_WORKLOAD_ADD: r->forced_mask |= 1u << gpu; break;
@@ -203,8 +213,18 @@ static bool is_stopped(const struct swap_rules *r, const struct swap_member *m)
 	return false;
 }
 
+/* It has its grace, however long others wait. */
+static bool is_any_going(const struct swap_rules *r)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		if (swap_is_going(r, &r->party[i]))
+			return true;
+	}
+	return false;
+}
+
 /* MAX_WAIT: resident again within the longest wait that the node told, as long as nothing that
- * competes changes. */
+ * competes changes, and nothing is to end by itself. */
 static void judge_wait(
 	struct swap_rules *r, const struct sl_node *node, struct swap_member *m)
 {
@@ -220,7 +240,7 @@ static void judge_wait(
 		m->wait_bound = 0;
 		m->contest = 0;
 	}
-	if (m->contest != r->contest) {
+	if (m->contest != r->contest || is_any_going(r)) {
 		/* Nobody competes: its own way back. */
 		sl_ns span = v.longest_wait ? v.longest_wait
 					    : swap_cost(r, m->id) + 2 * SL_S +

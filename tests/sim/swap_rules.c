@@ -285,7 +285,8 @@ static void on_deny(struct swap_rules *r, const struct sl_action *a)
 			m->parked ? " (parked)" : "");
 	if ((reason == SL_REASON_WAITED_TOO_LONG || reason == SL_REASON_HOPELESS ||
 		    reason == SL_REASON_NO_RESOLVER) &&
-		!swap_party_evicted(p) && !d->held && swap_could_be_had(r, p, m, d->gpu))
+		!swap_party_evicted(p) && (!p->order || p->is_restore) && !d->held &&
+		swap_could_be_had(r, p, m, d->gpu))
 		swap_break(r, SWAP_FREE,
 			"%" PRIu64 "/%" PRIu64 " is denied %" PRIu64
 			" bytes on GPU %u, which others do not use and which could be "
@@ -510,7 +511,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	 * it says, and counts on more. */
 	if (p && gpu < SWAP_GPUS)
 		there = sl_sub_sat(p->backing[gpu] - p->evicted[gpu],
-			r->forced_mask >> gpu & 1 ? 0 : p->held[gpu]);
+			(r->forced_mask | p->doubted) >> gpu & 1 ? 0 : p->held[gpu]);
 	there = sl_min_u64(there, a->evict.bytes);
 	if (!may_move(r, "EVICT", a->evict.client, gpu, there))
 		return;

@@ -50,6 +50,8 @@ struct swap_party {
 	uint64_t id, workload;
 	uint64_t backing[SWAP_GPUS], evicted[SWAP_GPUS], hidden[SWAP_GPUS],
 		held[SWAP_GPUS], dying[SWAP_GPUS];
+	uint32_t
+		doubted; /* GPUs where what it says to hold broke the promises: not all counts */
 	uint64_t paid[SWAP_GPUS]; /* measured beside hidden; the reserve pays them */
 	struct swap_demand demand[SWAP_GRANTS];
 	/* the open order */

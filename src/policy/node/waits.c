@@ -6,7 +6,7 @@
  * row is how many clients take turns among themselves; trim is a second where copies of resident
  * chunks may be in the way on the host. Within a request only what is guarded now is
  * waited for, with the first part of its slice; and, where requests are crowded, the others within
- * theirs.
+ * theirs. Where a process was told to end, its grace comes on top.
  */
 #include "policy/node/plan.h"
 
