@@ -11,7 +11,7 @@
 #include "cli/rows.h"
 #include "cli/state.h"
 #include "daemon/tell.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -17,7 +17,7 @@
 #include "cli/told.h"
 
 #include "base/clock.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -23,7 +23,7 @@
 /* With '|' before each. */
 static const char policies[] =
 #define SL_PLACEMENT_POLICY(NAME, name) "|" #name
-#include "policy/quota/policies.def"
+#include "policy/placement/policies.def"
 #undef SL_PLACEMENT_POLICY
 	;
 

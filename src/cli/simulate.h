@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "policy/quota/score.h"
+#include "policy/placement/score.h"
 
 /* Where nothing was said texts are NULL, numbers 0, first_seed -1, and swap_cost SL_NS_NEVER. */
 struct sl_simulate_settings {

@@ -2,12 +2,12 @@
  * simulate_gauge - how fragmented a cluster is, node by node
  *
  * Fragmentation is what is idle and of no use to a typical job, as a mean over typical jobs
- * (policy/quota/score_typical.h). Typical is what the gauge was told, all of it before it measures.
+ * (policy/placement/typical.h). Typical is what the gauge was told, all of it before it measures.
  */
 #ifndef SL_CLI_SIMULATE_GAUGE_H
 #define SL_CLI_SIMULATE_GAUGE_H
 
-#include "policy/quota/score_typical.h"
+#include "policy/placement/typical.h"
 
 struct sl_gauge {
 	struct sl_typical typical;

@@ -11,7 +11,7 @@
 #define SL_CLI_SIMULATE_RUN_H
 
 #include "cli/simulate_trace.h"
-#include "policy/quota/score.h"
+#include "policy/placement/score.h"
 
 #define SL_SIMULATE_PCT_MOST 1000
 

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "cli/simulate_work.h"
-#include "policy/quota/fit.h"
+#include "policy/placement/fit.h"
 
 #define SL_TRACE_MODELS 64
 #define SL_TRACE_MODEL  32 /* bytes of a model's name */

@@ -2,7 +2,7 @@
 #include "cli/told.h"
 
 #include "cli/text.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #include <stdio.h>
 

@@ -16,7 +16,7 @@
 #include "cli/text.h"
 #include "cli/told.h"
 
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #include <jansson.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "policy/node.h"
-#include "policy/quota/score.h"
+#include "policy/placement/score.h"
 #include "wire/wire.h"
 
 #define SL_CONFIG_TEXT_MAX   4096

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "daemon/history_sample.h"
 #include "daemon/map.h"
-#include "policy/advise.h"
+#include "policy/figures/advise.h"
 
 #define OCTAVES 42
 #define PER     32

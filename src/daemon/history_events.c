@@ -13,7 +13,7 @@
 
 #include "base/text.h"
 #include "daemon/tell.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #define EVENTS_DEFAULT 1000
 #define EVENTS_MOST    20000

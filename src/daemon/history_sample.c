@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "daemon/control.h"
-#include "policy/usage.h"
+#include "policy/figures/usage.h"
 
 /* --- samples ------------------------------------------------------------------------------ */
 

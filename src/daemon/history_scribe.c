@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 /* What waits for being written, at most: some 20 MiB of each kind of rows, and less than 10 MiB of
  * the others. */

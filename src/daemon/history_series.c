@@ -9,8 +9,8 @@
 #include "daemon/history_events.h"
 #include "daemon/tell.h"
 #include "policy/node.h"
-#include "policy/reason.h"
-#include "policy/usage.h"
+#include "policy/words/reason.h"
+#include "policy/figures/usage.h"
 
 /* Marks of a series; the newest. */
 #define MARKS_MOST 2000

@@ -22,7 +22,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/paths.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 /* How long somebody else's lock is waited for, by a thread that nobody waits for. */
 #define BUSY_MS 1000

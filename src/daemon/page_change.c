@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "daemon/tell.h"
 #include "policy/node.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 /* --- answers ---------------------------------------------------------------------------------- */
 

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "daemon/tell.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #define EVENTS_DEFAULT 200
 #define EVENTS_MOST    5000

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "daemon/projects_wire.h"
 #include "policy/quota/explain.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 /* The daemon measures several times a second; a figure older than this is marked. */
 #define STALE_MS 5000

@@ -29,8 +29,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "policy/quota/fit.h"
-#include "policy/quota/score.h"
+#include "policy/placement/fit.h"
+#include "policy/placement/score.h"
 #include "policy/quota/tree.h"
 
 /* A job that cannot be preempted has at least this priority, unless it says otherwise. */
@@ -79,7 +79,7 @@ enum sl_stop_how {
 
 enum sl_cluster_event_type {
 #define SL_CLUSTER_EVENT(NAME, name, fields) SL_CLUSTER_EVENT_##NAME,
-#include "policy/cluster_event.def"
+#include "policy/cluster/event.def"
 #undef SL_CLUSTER_EVENT
 	SL_CLUSTER_EVENTS
 };
@@ -91,14 +91,14 @@ struct sl_cluster_event {
 	struct {                             \
 		fields                       \
 	} name;
-#include "policy/cluster_event.def"
+#include "policy/cluster/event.def"
 #undef SL_CLUSTER_EVENT
 	};
 };
 
 enum sl_cluster_action_type {
 #define SL_CLUSTER_ACTION(NAME, name, fields) SL_CLUSTER_ACTION_##NAME,
-#include "policy/cluster_action.def"
+#include "policy/cluster/action.def"
 #undef SL_CLUSTER_ACTION
 	SL_CLUSTER_ACTIONS
 };
@@ -111,7 +111,7 @@ struct sl_cluster_action {
 	struct {                              \
 		fields                        \
 	} name;
-#include "policy/cluster_action.def"
+#include "policy/cluster/action.def"
 #undef SL_CLUSTER_ACTION
 	};
 };
@@ -119,7 +119,7 @@ struct sl_cluster_action {
 /* Why a job is pending, or was refused: the first rule in its way. */
 enum sl_pending_reason {
 #define SL_PENDING(NAME, text) SL_PENDING_##NAME,
-#include "policy/pending.def"
+#include "policy/cluster/pending.def"
 #undef SL_PENDING
 	SL_PENDING_REASONS
 };
@@ -250,6 +250,14 @@ bool sl_cluster_may_stand(
  * name(context, id) gives a project's name. SL_FORECAST_MAX bytes suffice. */
 #define SL_FORECAST_MAX 2048
 const char *sl_forecast_text(const struct sl_cluster_forecast *forecast,
+	const char *(*name)(void *context, uint64_t id), void *context, char *buf,
+	size_t size);
+/*
+ * What reclaim could do to a job that wants so much and is submitted to this project now, by the
+ * books as they are; one sentence; returns buf. name(context, id) gives a project's name.
+ */
+const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
+	const struct sl_quantity *wants, bool preemptible, bool parks,
 	const char *(*name)(void *context, uint64_t id), void *context, char *buf,
 	size_t size);
 

@@ -65,7 +65,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 #include "policy/verdicts/bounds.h"
 
 #define SL_NODE_GPUS_MAX 32
@@ -90,13 +90,6 @@ enum sl_stop_stage { SL_STOP_TERM = 0, SL_STOP_KILL };
 /* WATCH: tell when GPU work begins and ends. PROVE: also whether what was submitted is finished,
  * which costs calls of the driver. */
 enum sl_probe { SL_PROBE_OFF = 0, SL_PROBE_WATCH, SL_PROBE_PROVE, SL_PROBES };
-enum sl_client_condition {
-	SL_CONDITION_RUNNING = 0,
-	SL_CONDITION_STOPPED, /* state T: SIGSTOP, or the freezer */
-	SL_CONDITION_TRACED,  /* state t: a debugger */
-	SL_CONDITION_SILENT,  /* its agent does not answer */
-	SL_CONDITIONS
-};
 
 #define SL_WORKLOAD_NO_SWAP 1u /* never evicted; never stands on others' requests */
 #define SL_WORKLOAD_OOM_FIRST \
@@ -178,7 +171,7 @@ enum sl_endless {
 
 enum sl_event_type {
 #define SL_EVENT(NAME, name, fields) SL_EVENT_##NAME,
-#include "policy/event.def"
+#include "policy/node/event.def"
 #undef SL_EVENT
 	SL_EVENTS
 };
@@ -190,14 +183,14 @@ struct sl_event {
 	struct {                     \
 		fields               \
 	} name;
-#include "policy/event.def"
+#include "policy/node/event.def"
 #undef SL_EVENT
 	};
 };
 
 enum sl_action_type {
 #define SL_ACTION(NAME, name, fields) SL_ACTION_##NAME,
-#include "policy/action.def"
+#include "policy/node/action.def"
 #undef SL_ACTION
 	SL_ACTIONS
 };
@@ -210,7 +203,7 @@ struct sl_action {
 	struct {                      \
 		fields                \
 	} name;
-#include "policy/action.def"
+#include "policy/node/action.def"
 #undef SL_ACTION
 	};
 };

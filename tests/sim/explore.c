@@ -9,7 +9,7 @@
  * Exit status 0: all promises held, or broke only where FILE says so; 1: one broke, or one in FILE
  * does not break any more; 2: bad usage. FILE (explore.known): a line "WORLD PROMISE HISTORY" each.
  * --seconds: for all worlds together. --self-test: breaks the machine on purpose, fault by fault
- * (policy/mutants.def), and says which faults are found; for the build explore-mutant.
+ * (sim/mutants.def), and says which faults are found; for the build explore-mutant.
  */
 #include <inttypes.h>
 #include <stdio.h>

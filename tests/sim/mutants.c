@@ -12,7 +12,7 @@ static const struct {
 	const char *name, *text;
 } rows[] = {
 #define SL_MUTANT_ROW(NAME, text) {#NAME, text},
-#include "policy/mutants.def"
+#include "mutants.def"
 #undef SL_MUTANT_ROW
 };
 

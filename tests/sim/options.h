@@ -5,7 +5,7 @@
 #define SL_SIM_OPTIONS_H
 
 #include "base/sl.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 /* Of a word of the command line. False: it is no number; a run of 0 events would hold every
  * rule. */

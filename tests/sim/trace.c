@@ -97,7 +97,7 @@ void sl_trace_print_event(const struct sl_event *event, FILE *out)
 {
 	static const char *const fields[SL_EVENTS] = {
 #define SL_EVENT(NAME, name, list) [SL_EVENT_##NAME] = #list,
-#include "policy/event.def"
+#include "policy/node/event.def"
 #undef SL_EVENT
 	};
 
@@ -110,7 +110,7 @@ void sl_trace_print_action(const struct sl_action *action, FILE *out)
 {
 	static const char *const fields[SL_ACTIONS] = {
 #define SL_ACTION(NAME, name, list) [SL_ACTION_##NAME] = #list,
-#include "policy/action.def"
+#include "policy/node/action.def"
 #undef SL_ACTION
 	};
 

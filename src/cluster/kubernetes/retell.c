@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cluster/kubernetes/story_internal.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #define WHY_EVERY (10 * SL_S)
 /* Questions in a row during which it waits before that is told. */

@@ -51,7 +51,7 @@ static inline bool sl_node_has_come(struct sl_node_step *step, sl_ns at)
 /* What each event changes. */
 #define SL_EVENT(NAME, name, fields) \
 	void sl_node_on_##name(struct sl_node_step *step, const struct sl_event *event);
-#include "policy/event.def"
+#include "policy/node/event.def"
 #undef SL_EVENT
 
 /* --- workloads.c, parks.c --- */

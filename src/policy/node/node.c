@@ -110,7 +110,7 @@ void sl_node_on_time(struct sl_node_step *step, const struct sl_event *event)
 static void (*const handlers[SL_EVENTS])(
 	struct sl_node_step *step, const struct sl_event *event) = {
 #define SL_EVENT(NAME, name, fields) [SL_EVENT_##NAME] = sl_node_on_##name,
-#include "policy/event.def"
+#include "policy/node/event.def"
 #undef SL_EVENT
 };
 

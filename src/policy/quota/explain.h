@@ -1,8 +1,7 @@
 /*
- * explain - amounts and reasons of scheduling in words
+ * explain - amounts and outcomes of quotas in words
  *
- * sl_pending_text() is declared in policy/cluster.h, where its struct is. Pure; no memory; names
- * come from the caller, and control characters in them are shown as '?'.
+ * Pure; no memory.
  */
 #ifndef SL_POLICY_QUOTA_EXPLAIN_H
 #define SL_POLICY_QUOTA_EXPLAIN_H
@@ -27,14 +26,5 @@ const char *sl_resource_name(uint32_t resource);
 
 /* Why sl_tree_put refused, in words: "a project above it stands below it". */
 const char *sl_tree_outcome_text(uint32_t outcome);
-
-/*
- * What reclaim could do to a job that wants so much and is submitted to this project now, by the
- * books as they are; one sentence; returns buf. name(context, id) gives a project's name.
- */
-const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
-	const struct sl_quantity *wants, bool preemptible, bool parks,
-	const char *(*name)(void *context, uint64_t id), void *context, char *buf,
-	size_t size);
 
 #endif

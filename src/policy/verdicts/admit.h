@@ -9,7 +9,7 @@
 #define SL_POLICY_ADMIT_H
 
 #include "base/amount.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #define SL_ADMIT_GPUS_MAX 32
 

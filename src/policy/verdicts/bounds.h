@@ -9,7 +9,7 @@
 #define SL_POLICY_BOUNDS_H
 
 #include "base/amount.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 /* Zeroed: no bounds. */
 struct sl_bounds {

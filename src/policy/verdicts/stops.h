@@ -14,7 +14,7 @@
 #define SL_POLICY_STOPS_H
 
 #include "base/clock.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 struct sl_stop {
 	uint64_t client;

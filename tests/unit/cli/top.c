@@ -6,7 +6,7 @@
 
 #include "cli/top.h"
 
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 #include "rig.h"
 
 static int setup(void **state)

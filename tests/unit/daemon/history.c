@@ -10,7 +10,7 @@
 #include "daemon/history_query.h"
 #include "daemon/history_read.h"
 #include "daemon/history_runs.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 /* --- a world of which everything is known ----------------------------------------------------- */
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/history_read.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 #define T0 (1000 * 3600 + 1234)
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 #include "submitting.h"
 
 #define OTHER_USER 12345

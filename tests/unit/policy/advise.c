@@ -1,7 +1,7 @@
 /* What is proposed of what was seen, and how many GPUs that would save. */
 #include "../base/test.h"
 
-#include "policy/advise.h"
+#include "policy/figures/advise.h"
 
 #define G SL_GIB
 #define M SL_MIB

@@ -1,6 +1,6 @@
 #include "../base/test.h"
 
-#include "policy/quota/fit.h"
+#include "policy/placement/fit.h"
 
 #include <stdlib.h>
 

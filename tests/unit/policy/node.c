@@ -126,7 +126,7 @@ static void names(void **state)
 {
 	static const char *const texts[] = {
 #define SL_REASON(NAME, kind, text) #NAME,
-#include "policy/reason.def"
+#include "policy/words/reason.def"
 #undef SL_REASON
 	};
 

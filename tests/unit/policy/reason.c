@@ -3,7 +3,7 @@
 #include "../base/test.h"
 
 #include "policy/node.h"
-#include "policy/reason.h"
+#include "policy/words/reason.h"
 
 /* The longest that names may be, and the longest sentences that the header promises room for. */
 #define NAME_MOST     63

@@ -1,7 +1,7 @@
 #include "../base/test.h"
 
-#include "policy/quota/score.h"
-#include "policy/quota/score_typical.h"
+#include "policy/placement/score.h"
+#include "policy/placement/typical.h"
 
 #include <math.h>
 #include <stdio.h>

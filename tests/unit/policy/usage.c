@@ -2,7 +2,7 @@
  * allocated. */
 #include "../base/test.h"
 
-#include "policy/usage.h"
+#include "policy/figures/usage.h"
 
 #define G SL_GIB
 

@@ -1,8 +1,8 @@
 #include "../base/test.h"
 
-#include "policy/quota/score.h"
-#include "policy/quota/score_states.h"
-#include "policy/quota/score_waste.h"
+#include "policy/placement/score.h"
+#include "policy/placement/states.h"
+#include "policy/placement/waste.h"
 
 #define WHOLE SL_FIT_WHOLE
 

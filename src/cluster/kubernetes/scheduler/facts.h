@@ -11,7 +11,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "policy/quota/fit.h"
+#include "policy/placement/fit.h"
 
 #define SL_FACTS_NAME 254 /* names have at most 253 bytes */
 #define SL_FACTS_UID  64

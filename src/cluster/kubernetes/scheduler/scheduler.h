@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "policy/quota/score.h"
+#include "policy/placement/score.h"
 
 #define SL_KUBE_SCHEDULER_NAME "sluice"
 

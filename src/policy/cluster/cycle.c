@@ -1,0 +1,607 @@
+/*
+ * cycle - one cycle: allocate, consolidate, reclaim, preempt, stale gangs
+ *
+ * Allocate shows the groups in their order (joborder.h) and starts the first job of each, again and
+ * again until it finds no place; the rest of the group is then left alone. What is started changes
+ * the books, and the order follows. The other actions go over what is left, with a bounded effort:
+ * a search that failed is not repeated before something has changed, and where the effort does not
+ * suffice for all, those not yet looked at come first in the next cycle.
+ */
+#include "policy/cluster/internal.h"
+
+#include "policy/mutant.h"
+
+/* --- Allocate. --- */
+
+/* The least number of tasks of this kind that certainly do not all fit; a bound that costs one pass
+ * over the nodes. */
+static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
+	uint32_t tasks, uint32_t *most)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < cl->nodes_high && sum < tasks; i++) {
+		const struct sl_fit_node *node = &cl->fit[i];
+		uint64_t here = tasks;
+
+		if (!cl->node[i].used || !sl_fit_in(node, &node->later, need))
+			continue;
+		if (need->cpu_milli)
+			here = sl_min_u64(
+				here, (uint64_t)node->later.cpu_milli / need->cpu_milli);
+		if (need->memory_mib)
+			here = sl_min_u64(here,
+				(uint64_t)node->later.memory_mib / need->memory_mib);
+		if (need->gpus) {
+			uint32_t milli = sl_fit_milli(node, need), gpus = 0;
+
+			if (milli == SL_FIT_WHOLE)
+				gpus = (uint32_t)node->later.whole;
+			for (uint32_t g = 0; g < node->gpus && milli < SL_FIT_WHOLE; g++)
+				gpus += node->later.left[g] > 0
+						? (uint32_t)node->later.left[g] /
+							  (milli ? milli : 1)
+						: 0;
+			here = sl_min_u64(here, gpus / need->gpus);
+		}
+		sum += here;
+	}
+	*most = (uint32_t)sl_min_u64(sum, tasks);
+	return sum >= tasks;
+}
+
+static void undo_given(struct sl_cluster *cl)
+{
+	while (cl->given.count) {
+		struct sl_cl_task *task = cl->given.task[--cl->given.count];
+
+		if (task->promised)
+			sl_cl_task_unpromise(cl, task);
+		else
+			sl_cl_task_untake(cl, task);
+	}
+}
+
+/* A place for each; now as far as possible. *wait: one of them has to wait. */
+static bool give_all(struct sl_cluster *cl, struct sl_cl_job *job,
+	const struct sl_cl_want *want, uint32_t wants, bool may_wait, bool *wait)
+{
+	for (uint32_t w = 0; w < wants; w++) {
+		struct sl_cl_part *part = job->part[want[w].part];
+
+		for (uint32_t i = 0; i < want[w].count; i++) {
+			struct sl_cl_task *task = sl_cl_next_pending(part, 0);
+			struct sl_place place;
+
+			if (sl_cl_find_place(cl, task, false, &place)) {
+				sl_cl_task_take(cl, task, place, SL_TASK_BINDING);
+			} else if (may_wait && sl_cl_find_place(cl, task, true, &place)) {
+				sl_cl_task_promise(cl, task, place);
+				*wait = true;
+			} else {
+				return false;
+			}
+			sl_cl_trail_add(cl, &cl->given, task);
+		}
+	}
+	return true;
+}
+
+static void tell_given(struct sl_cluster *cl, bool wait)
+{
+	for (uint32_t i = 0; i < cl->given.count; i++) {
+		struct sl_cl_task *task = cl->given.task[i];
+
+		if (!wait) {
+			sl_cl_task_bind(cl, task);
+			continue;
+		}
+		if (!task->promised) {
+			struct sl_place place = task->place;
+
+			sl_cl_task_untake(cl, task);
+			sl_cl_task_promise(cl, task, place);
+		}
+		sl_cl_emit(
+			cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_PIPELINE,
+				    .pipeline = {.job = task->part->job->index.id,
+					    .task = task->number,
+					    .node = cl->node[task->next.node].index.id,
+					    .gpu_mask = task->next.gpu_mask}});
+	}
+	cl->given.count = 0;
+}
+
+/* Of one job: its only place is not free, or those that are have just refused it. */
+static void explain_alone(const struct sl_cluster *cl, const struct sl_cl_job *job,
+	struct sl_pending_because *because)
+{
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			if (job->part[p]->task[i].parked)
+				because->reason = SL_PENDING_PARKED;
+		}
+	}
+	if (sl_cl_is_refused(cl, job, SL_CL_NO_NODE))
+		because->reason = SL_PENDING_BIND_REFUSED;
+}
+
+static bool fail(struct sl_cl_group *group, const struct sl_pending_because *because)
+{
+	group->room = group->because = *because;
+	return false;
+}
+
+/* Is there room for so many of each kind, as far as counting tells? */
+static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t wants,
+	struct sl_pending_because *because)
+{
+	for (uint32_t w = 0; w < wants; w++) {
+		struct sl_cl_class *class = want[w].class;
+		uint32_t most = class->fit;
+		bool fits = false;
+
+		if (want[w].count == 1)
+			continue;
+		/* Where nothing grew there is no more room than there was. */
+		if (class->counted_at != cl->gains || class->fit >= want[w].count) {
+			fits = could_fit(cl, &class->need, want[w].count, &most);
+			class->counted_at = fits ? 0 : cl->gains;
+			class->fit = most;
+		}
+		if (!fits) {
+			*because = sl_cl_why_no_room(cl, &want[w], most);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Nothing has come free since, so it need not be tried; but there may be even less room than was
+ * said. */
+static void fail_again(
+	struct sl_cluster *cl, struct sl_cl_group *group, const struct sl_cl_want *want)
+{
+	struct sl_pending_because because;
+
+	if ((group->room.reason != SL_PENDING_NO_ROOM &&
+		    group->room.reason != SL_PENDING_FRAGMENTS) ||
+		group->tried[SL_CL_RECLAIM] == cl->version)
+		return;
+	because = sl_cl_why_no_room(cl, want, 0);
+	if (group->because.reason == group->room.reason)
+		group->because = because;
+	group->room = because;
+}
+
+/* Places for the first job of the group, which are taken or promised (*wait) and not told yet:
+ * cl->given. False: there are none, and the group's reason says why. */
+static bool find_places(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
+{
+	struct sl_cl_job *job = group->heap[0];
+	struct sl_cl_want want[SL_CL_PARTS];
+	uint32_t extra, most, wants = sl_cl_job_wants(job, want, &extra);
+	uint64_t gains = cl->gains;
+	struct sl_pending_because because, leaving;
+	bool now;
+
+	if (!sl_cl_allowed(cl, job, &group->order.wants, &because) ||
+		!sl_cl_owner_allows(job, want, wants, &because))
+		return fail(group, &because);
+	now = sl_cl_allowed_now(cl, job, &group->order.wants, &leaving);
+	for (uint32_t i = 0; group->only && i < job->refusals; i++)
+		sl_cl_wake(cl, job->refused[i].until);
+	/* One that stands alone may be in its own way, not in that of the rooms. */
+	if (group->failed_at == gains && !group->only) {
+		fail_again(cl, group, want);
+		return false;
+	}
+	if (!has_room(cl, want, wants, &because)) {
+		group->failed_at = gains;
+		if (group->only)
+			explain_alone(cl, job, &because);
+		return fail(group, &because);
+	}
+	*wait = false;
+	if (!give_all(cl, job, want, wants, true, wait)) {
+		most = cl->given.count;
+		undo_given(cl);
+		cl->gains = gains;
+		group->failed_at = gains;
+		because = sl_cl_why_no_room(cl, &want[0], most);
+		if (group->only)
+			explain_alone(cl, job, &because);
+		return fail(group, &because);
+	}
+	/* What is free is for somebody who may have it now. */
+	if (!now && !*wait) {
+		undo_given(cl);
+		cl->gains = gains;
+		return fail(group, &leaving);
+	}
+	return true;
+}
+
+/* Starts the first job of the group, or promises it a place. */
+static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
+{
+	bool wait;
+
+	if (!find_places(cl, group, &wait))
+		return false;
+	/* The others of a gang that still wait for theirs: it starts when all can. */
+	tell_given(cl, wait || sl_list_is_linked(&group->heap[0]->promised));
+	return true;
+}
+
+/* Promised places that are free now are taken: all at once what a gang needs to start. */
+static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
+{
+	uint32_t count = 0;
+	bool whole = true;
+
+	for (uint32_t p = 0; p < job->parts; p++) {
+		struct sl_cl_part *part = job->part[p];
+		uint32_t waits = part->in[SL_TASK_PIPELINED];
+
+		for (uint32_t i = 0; i < part->tasks && waits; i++) {
+			struct sl_cl_task *task = &part->task[i];
+			struct sl_need need = sl_cl_moves(task, task->next.node);
+			struct sl_place next = task->next;
+
+			if (task->state != SL_TASK_PIPELINED)
+				continue;
+			waits--;
+			if (!sl_cl_room_at(&cl->fit[next.node], &cl->fit[next.node].now,
+				    &need, next))
+				continue;
+			sl_cl_task_unpromise(cl, task);
+			sl_cl_task_take(cl, task, next, SL_TASK_BINDING);
+			sl_cl_trail_add(cl, &cl->given, task);
+			count++;
+		}
+		whole &= sl_cl_running(part) + part->done >= part->least;
+	}
+	if (!count)
+		return false;
+	/* Nor while what is being stopped of its project still has what the limit gives. */
+	if (SL_MUTANT(CLUSTER_GANG_TORN, !whole, false) ||
+		SL_MUTANT(CLUSTER_LIMIT_FORGETS, sl_cl_is_over_now(cl, job), false)) {
+		while (cl->given.count) {
+			struct sl_cl_task *task = cl->given.task[--cl->given.count];
+			struct sl_place place = task->place;
+
+			sl_cl_task_untake(cl, task);
+			sl_cl_task_promise(cl, task, place);
+		}
+		return false;
+	}
+	tell_given(cl, false);
+	return true;
+}
+
+/* It may want more than it was promised; and now it is not about what something else leaves. */
+static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
+	const struct sl_cl_want *want, uint32_t wants)
+{
+	struct sl_pending_because because;
+	struct sl_quantity more = {{0}};
+
+	for (uint32_t w = 0; w < wants; w++) {
+		for (int r = 0; r < SL_RESOURCES; r++)
+			more.of[r] += job->part[want[w].part]->each.of[r] * want[w].count;
+	}
+	return sl_cl_allowed(cl, job, &more, &because) &&
+	       sl_cl_allowed_now(cl, job, &more, &because);
+}
+
+/* A whole job that waits for its places may find others that are free now. */
+static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
+{
+	struct sl_cl_want want[SL_CL_PARTS];
+	uint32_t wants, extra;
+	uint64_t gains = cl->gains;
+	bool wait = false;
+
+	/* What failed has what it was promised, and nothing else yet. */
+	if (job->held_until > cl->now)
+		return false;
+	for (uint32_t p = 0; p < job->parts; p++) {
+		if (job->part[p]->coming || sl_cl_running(job->part[p]))
+			return false;
+	}
+	/* The old promises are kept in the trail of what is evicted: they come back if nothing
+	 * better is there. */
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (task->state != SL_TASK_PIPELINED)
+				continue;
+			sl_cl_task_unpromise(cl, task);
+			sl_cl_trail_add(cl, &cl->evicted, task);
+		}
+	}
+	wants = sl_cl_job_wants(job, want, &extra);
+	if (wants && may_have(cl, job, want, wants) &&
+		give_all(cl, job, want, wants, false, &wait)) {
+		cl->evicted.count = 0;
+		tell_given(cl, false);
+		return true;
+	}
+	undo_given(cl);
+	for (uint32_t i = 0; i < cl->evicted.count; i++)
+		sl_cl_task_promise(cl, cl->evicted.task[i], cl->evicted.task[i]->next);
+	cl->evicted.count = 0;
+	cl->gains = gains;
+	return false;
+}
+
+/* The job was given something; its owner has so much more than before. */
+static void has_more(struct sl_cluster *cl, struct sl_cl_job *job, uint32_t before)
+{
+	uint32_t stands = sl_cl_stands(job);
+
+	if (stands > before)
+		job->owner->stands += stands - before;
+	sl_cl_job_settle(cl, job);
+}
+
+static void allocate(struct sl_cluster *cl)
+{
+	struct sl_joborder_job *at;
+
+	sl_list_foreach_safe (link, &cl->promised) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, promised);
+		uint32_t before = sl_cl_stands(job);
+
+		/* A limit was lowered, or a task that was to go stays: what is only promised comes
+		 * last. */
+		if (sl_cl_is_over(cl, job) ||
+			(job->owner && job->owner->stands > job->owner->most)) {
+			sl_cl_job_unpromise(cl, job);
+			if (job->owner)
+				job->owner->stands -= before - sl_cl_stands(job);
+			sl_cl_job_settle(cl, job);
+		} else if (keep_promise(cl, job) || find_sooner(cl, job)) {
+			sl_cl_job_settle(cl, job);
+		}
+	}
+	sl_joborder_begin(cl->order);
+	while ((at = sl_joborder_next(cl->order))) {
+		struct sl_cl_group *group = sl_cl_group_of(at);
+		struct sl_cl_job *job = group->heap[0];
+		uint32_t before = sl_cl_stands(job);
+
+		if (start(cl, group))
+			has_more(cl, job, before);
+	}
+}
+
+/* --- What makes room. --- */
+
+/* It waits for room that comes by itself, first. Where there is only too little room, or others are
+ * where it is parked, that is the reason. */
+static bool is_delayed(struct sl_cluster *cl, struct sl_cl_group *group)
+{
+	const struct sl_cl_job *job = group->heap[0];
+	sl_ns due = sl_cl_takes_at(job);
+
+	if (SL_MUTANT(CLUSTER_NO_DELAY, cl->now >= due, true))
+		return false;
+	sl_cl_wake(cl, due);
+	if (group->because.reason == SL_PENDING_NO_ROOM ||
+		group->because.reason == SL_PENDING_FRAGMENTS ||
+		group->because.reason == SL_PENDING_GANG ||
+		group->because.reason == SL_PENDING_PARKED)
+		group->because.reason = due == job->paused_until
+						? SL_PENDING_RESUME_WAIT
+						: SL_PENDING_PREEMPT_DELAY;
+	return true;
+}
+
+static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
+{
+	/* Each has its own share: what is tried in vain first does not keep the others from their
+	 * turn. */
+	static const uint64_t efforts[SL_CL_MODES] = {
+		SL_CL_EFFORT / 4, SL_CL_EFFORT / 2, SL_CL_EFFORT / 4};
+	struct sl_joborder_job *at;
+	bool skipped = false;
+
+	cl->effort = efforts[mode];
+	sl_joborder_begin(cl->order);
+	while ((at = sl_joborder_next(cl->order))) {
+		struct sl_cl_group *group = sl_cl_group_of(at);
+		struct sl_cl_job *job = group->heap[0];
+		uint32_t before = sl_cl_stands(job);
+
+		if (group->tried[mode] == cl->version || is_delayed(cl, group))
+			continue;
+		if (!cl->effort || group->round[mode] == cl->round[mode]) {
+			skipped = true;
+			continue;
+		}
+		if (sl_cl_search(cl, group, mode)) {
+			cl->version++;
+			has_more(cl, job, before);
+		} else {
+			group->tried[mode] = cl->version;
+			group->round[mode] = cl->round[mode];
+		}
+	}
+	/* Everybody had his turn. */
+	if (cl->effort)
+		cl->round[mode]++;
+	else if (skipped)
+		cl->more = true;
+}
+
+static void stop_stale(struct sl_cluster *cl)
+{
+	sl_list_foreach_safe (link, &cl->stale) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, stale);
+		sl_ns grace = job->stale_grace ? job->stale_grace : cl->stale_grace;
+		sl_ns due = grace > SL_NS_NEVER - job->stale_since
+				    ? SL_NS_NEVER
+				    : job->stale_since + grace;
+
+		if (SL_MUTANT(CLUSTER_STALE_AT_ONCE, cl->now < due, false)) {
+			sl_cl_wake(cl, due);
+			continue;
+		}
+		for (uint32_t p = 0; p < job->parts; p++) {
+			for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+				struct sl_cl_task *task = &job->part[p]->task[i];
+
+				if (task->state == SL_TASK_PIPELINED)
+					sl_cl_task_unpromise(cl, task);
+				if (task->state != SL_TASK_BINDING &&
+					task->state != SL_TASK_RUNNING)
+					continue;
+				sl_cl_task_release(cl, task);
+				sl_cl_task_stop(cl, task, SL_STOP_STALE, NULL, false);
+			}
+		}
+		sl_cl_job_settle(cl, job);
+	}
+}
+
+/* --- Around it. --- */
+
+/* Of a job that is parked: since when the first of its tasks is. */
+static sl_ns parked_since(const struct sl_cl_job *job)
+{
+	sl_ns since = SL_NS_NEVER;
+
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			const struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (task->parked && task->state == SL_TASK_PENDING)
+				since = sl_min_u64(since, task->parked_at);
+		}
+	}
+	return since;
+}
+
+/* What it has in host memory keeps it from every other node, and from other GPUs of its own. */
+static void give_up(struct sl_cluster *cl, struct sl_cl_job *job)
+{
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			struct sl_cl_task *task = &job->part[p]->task[i];
+
+			if (!task->parked || task->state != SL_TASK_PENDING)
+				continue;
+			task->giving_up = true;
+			job->giving_up++;
+			sl_cl_emit(cl,
+				(struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
+					.stop = {.job = job->index.id,
+						.task = task->number,
+						.how = SL_STOP_GIVE_UP}});
+		}
+	}
+	sl_cl_job_settle(cl, job);
+}
+
+/* Who was parked for his resume_wait, and whose GPUs are not free now either. */
+static void give_up_parked(struct sl_cluster *cl)
+{
+	sl_list_foreach_safe (link, &cl->parked) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, parked);
+		sl_ns since = parked_since(job), due;
+
+		if (job->giving_up || since == SL_NS_NEVER)
+			continue;
+		due = job->resume_wait > SL_NS_NEVER - since ? SL_NS_NEVER
+							     : since + job->resume_wait;
+		due = sl_max_u64(due, job->held_until);
+		if (SL_MUTANT(CLUSTER_GIVES_UP_AT_ONCE, cl->now < due, false))
+			sl_cl_wake(cl, due);
+		else
+			give_up(cl, job);
+	}
+}
+
+/* What should be gone by now and is not: its place is nobody's promise any more. */
+static void give_up_stuck(struct sl_cluster *cl)
+{
+	while (!sl_list_is_empty(&cl->leaving)) {
+		struct sl_cl_task *task =
+			SL_CL_ENTRY(cl->leaving.next, sl_cl_task, leaving);
+
+		sl_ns due = cl->stop_within > SL_NS_NEVER - task->since
+				    ? SL_NS_NEVER
+				    : task->since + cl->stop_within;
+
+		if (SL_MUTANT(CLUSTER_LATE_NEVER, cl->now < due, true)) {
+			sl_cl_wake(cl, due);
+			return;
+		}
+		sl_list_unlink(&task->leaving);
+		task->stuck = true;
+		sl_cl_node_unrelease(cl, task);
+		sl_cl_node_repair(cl, task->place.node);
+		sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_LATE,
+				       .late = {.job = task->part->job->index.id,
+					       .task = task->number}});
+	}
+}
+
+/* Who is in the order waits for the end of a pause; the others, of a back-off. */
+static void free_held(struct sl_cluster *cl)
+{
+	sl_list_foreach_safe (link, &cl->held) {
+		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, held);
+
+		sl_ns until = job->group ? job->paused_until : job->held_until;
+
+		if (job->giving_up)
+			continue;
+		if (until <= cl->now) {
+			sl_cl_job_settle(cl, job);
+			cl->version++;
+		} else {
+			sl_cl_wake(cl, until);
+		}
+	}
+}
+
+void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
+{
+	uint32_t which = event->cycle.which;
+	uint64_t actions = cl->next_action;
+
+	/* Nothing has happened since, and nothing has fallen due. */
+	if (cl->now < cl->due && (cl->cycled & which) == which)
+		return;
+	if (cl->now >= cl->due) {
+		cl->version++;
+		cl->due = SL_NS_NEVER;
+		cl->cycled = 0;
+	}
+	cl->more = false;
+	cl->why_effort = cl->lack_effort = SL_CL_WHY_EFFORT;
+	free_held(cl);
+	give_up_stuck(cl);
+	sl_tree_share(&cl->tree, &cl->capacity);
+	sl_cl_count_owners(cl);
+	if (which & SL_CYCLE_ALLOCATE) {
+		allocate(cl);
+		give_up_parked(cl);
+	}
+	if (which & SL_CYCLE_CONSOLIDATE)
+		make_room(cl, SL_CL_CONSOLIDATE);
+	if (which & SL_CYCLE_RECLAIM)
+		make_room(cl, SL_CL_RECLAIM);
+	if (which & SL_CYCLE_PREEMPT)
+		make_room(cl, SL_CL_PREEMPT);
+	if (which & SL_CYCLE_STALE)
+		stop_stale(cl);
+	/* What it did itself may let it do more. */
+	cl->cycled = cl->more || cl->next_action != actions ? 0 : cl->cycled | which;
+	if (cl->more)
+		sl_cl_wake(cl, cl->now + 1);
+}

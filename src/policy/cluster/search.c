@@ -1,0 +1,621 @@
+/*
+ * search - who has to go so that a job finds its places
+ *
+ * A bounded search, tried out on the books themselves and taken back if it leads nowhere:
+ *   1. collect   candidates, those that go first (project, priority, age) first, and the nodes they
+ *                stand on
+ *   2. build     for each task that is wanted the node on which least is lost: of a project the
+ *                lower priorities first; of equal ones least becomes free beyond what is wanted;
+ *                then the fewest tasks go, then those that go first. A job goes whole, but for what
+ *                it has beyond its least.
+ *   3. prune     who need not go after all, stays; the most valuable is asked first
+ *   4. move      who finds another place moves there instead of being lost; who is parked loses
+ *                nothing, and stays parked
+ * To consolidate is the same search in which everybody has to find another place, and nobody who
+ * can be parked takes part. When it fails, it is repeated without the node it began with, up to
+ * search_most times.
+ */
+#include "policy/cluster/hunt.h"
+#include "policy/quota/reclaim.h"
+
+#include "policy/mutant.h"
+
+/* Nodes that are left out after failures. */
+#define BANS_MOST 64
+
+/* --- Taking, and taking back. --- */
+
+static bool reserve_pool(struct sl_hunt *h, struct sl_cl_task *task)
+{
+	const struct sl_cl_job *job = task->part->job;
+
+	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE)
+		return true;
+	if (!sl_hunt_has_pool(h, task))
+		return job->flags & SL_JOB_GIVES_UP;
+	h->cl->node[task->place.node].parked_mib += job->park_mib;
+	task->pooled = true;
+	return true;
+}
+
+static void unreserve_pool(struct sl_hunt *h, struct sl_cl_task *task)
+{
+	if (task->pooled)
+		h->cl->node[task->place.node].parked_mib -= task->part->job->park_mib;
+	task->pooled = false;
+}
+
+static void back_to(struct sl_hunt *h, uint32_t evicted, uint32_t given)
+{
+	struct sl_cluster *cl = h->cl;
+
+	while (cl->given.count > given)
+		sl_cl_task_unpromise(cl, cl->given.task[--cl->given.count]);
+	while (cl->evicted.count > evicted) {
+		struct sl_cl_task *task = cl->evicted.task[--cl->evicted.count];
+
+		if (task->promised)
+			sl_cl_task_unpromise(cl, task);
+		unreserve_pool(h, task);
+		sl_cl_task_unrelease(cl, task);
+	}
+}
+
+static bool evict_task(struct sl_hunt *h, struct sl_cl_task *task)
+{
+	if ((task->spared_until > h->cl->now && !h->relaxed) || !reserve_pool(h, task))
+		return false;
+	sl_cl_task_release(h->cl, task);
+	sl_cl_trail_add(h->cl, &h->cl->evicted, task);
+	return true;
+}
+
+/* The task, and the rest of its job if that cannot spare it. False: it may not be; part of it may
+ * have been. */
+static bool evict(struct sl_hunt *h, struct sl_cl_task *task)
+{
+	struct sl_cl_job *job = task->part->job;
+	bool whole = !sl_hunt_spare(task->part);
+	struct sl_quantity taken = {{0}};
+
+	for (int r = 0; r < SL_RESOURCES; r++) {
+		if (!whole)
+			taken.of[r] = task->booked.of[r];
+		for (uint32_t p = 0; whole && p < job->parts; p++)
+			taken.of[r] += job->part[p]->each.of[r] *
+				       job->part[p]->in[SL_TASK_RUNNING];
+	}
+	if (h->mode == SL_CL_RECLAIM && sl_reclaim_may(&h->cl->tree, h->job->project,
+						&h->rest, job->project, &taken))
+		return false;
+	if (!whole)
+		return evict_task(h, task);
+	for (uint32_t p = 0; p < job->parts; p++) {
+		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
+			struct sl_cl_task *one = &job->part[p]->task[i];
+
+			if (one->state == SL_TASK_RUNNING && !evict_task(h, one))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* --- Building. --- */
+
+static bool is_below(const struct sl_cl_near *a, const struct sl_cl_near *b)
+{
+	if (a->tier != b->tier)
+		return a->tier < b->tier;
+	if (a->lost != b->lost)
+		return SL_MUTANT(CLUSTER_VICTIMS_MANY, a->lost<b->lost, a->lost> b->lost);
+	return a->rank < b->rank;
+}
+
+/* The node that costs least; what is known of a node is true until it changes. */
+static struct sl_cl_near *cheapest(
+	struct sl_hunt *h, const struct sl_cl_task *wanted, struct sl_hunt_plan *plan)
+{
+	for (;;) {
+		struct sl_cl_near *best = NULL;
+		uint64_t lost, rank;
+
+		for (uint32_t i = 0; i < h->nears; i++) {
+			struct sl_cl_near *near = &h->cl->near[i];
+			uint64_t changes = h->cl->node[near->node].changes;
+
+			if (near->banned)
+				continue;
+			if (near->changes != changes + 1) {
+				near->changes = changes + 1;
+				near->lost = sl_hunt_evaluate(h, near->node, wanted, plan)
+						     ? plan->lost
+						     : SL_HUNT_NEVER;
+				near->rank = plan->rank;
+				near->tier = plan->tier;
+			}
+			if (near->lost != SL_HUNT_NEVER &&
+				(!best || is_below(near, best)))
+				best = near;
+		}
+		if (!best)
+			return NULL;
+		lost = best->lost;
+		rank = best->rank;
+		if (!sl_hunt_evaluate(h, best->node, wanted, plan))
+			plan->lost = SL_HUNT_NEVER;
+		if (plan->lost == lost && plan->rank == rank)
+			return best;
+		best->lost = plan->lost;
+		best->rank = plan->rank;
+		best->tier = plan->tier;
+	}
+}
+
+static bool promise(struct sl_hunt *h, struct sl_cl_task *wanted, struct sl_place place)
+{
+	struct sl_quantity amount = sl_cl_quantity(&wanted->part->class->need, place);
+
+	sl_cl_task_promise(h->cl, wanted, place);
+	sl_cl_trail_add(h->cl, &h->cl->given, wanted);
+	for (int r = 0; r < SL_RESOURCES; r++)
+		h->rest.of[r] -=
+			amount.of[r] < h->rest.of[r] ? amount.of[r] : h->rest.of[r];
+	return true;
+}
+
+/* What may not be taken at first may be when another one was: as long as that helps. NULL: all
+ * went; else one that may not. */
+static struct sl_cl_job *evict_plan(struct sl_hunt *h, const struct sl_hunt_plan *plan)
+{
+	uint32_t left = plan->count, before;
+	struct sl_cl_job *job;
+
+	do {
+		before = left;
+		left = 0;
+		job = NULL;
+		for (uint32_t i = 0; i < plan->count; i++) {
+			if (plan->task[i]->state != SL_TASK_RUNNING ||
+				evict(h, plan->task[i]))
+				continue;
+			job = plan->task[i]->part->job;
+			left++;
+		}
+	} while (left && left < before);
+	return job;
+}
+
+static bool place_one(
+	struct sl_hunt *h, struct sl_cl_task *wanted, struct sl_hunt_plan *plan)
+{
+	struct sl_cluster *cl = h->cl;
+	struct sl_cl_near *near;
+	struct sl_place place;
+
+	if (sl_cl_find_place(cl, wanted, true, &place))
+		return promise(h, wanted, place);
+	while ((near = cheapest(h, wanted, plan))) {
+		uint32_t evicted = cl->evicted.count;
+		struct sl_cl_job *cannot = evict_plan(h, plan);
+
+		if (!cannot && sl_cl_place_on(cl, wanted, near->node, &place)) {
+			if (h->first == SL_CL_NO_NODE)
+				h->first = near->node;
+			return promise(h, wanted, place);
+		}
+		back_to(h, evicted, cl->given.count);
+		near->banned = !cannot;
+		if (!cannot)
+			continue;
+		/* Without that one, the costs are others. */
+		cannot->mark = 0;
+		for (uint32_t i = 0; i < h->nears; i++)
+			cl->near[i].changes = 0;
+	}
+	return false;
+}
+
+/* Within a project at its limit somebody has to go first, wherever he stands. */
+static bool below_limit(struct sl_hunt *h, struct sl_cl_part *part)
+{
+	struct sl_cluster *cl = h->cl;
+
+	while (!sl_tree_allows(
+		&cl->tree, h->job->project, &part->each, false, NULL, NULL)) {
+		struct sl_cl_task *best = NULL;
+		struct sl_hunt_plan none = {.count = 0};
+
+		sl_hunt_weigh(h, &part->asked, &none);
+		for (uint32_t i = 0; i < h->nears; i++) {
+			sl_list_foreach (link, &cl->node[cl->near[i].node].tasks) {
+				struct sl_cl_task *task =
+					SL_CL_ENTRY(link, sl_cl_task, on_node);
+
+				if (task->state == SL_TASK_RUNNING &&
+					task->part->job->mark == h->mark &&
+					(!best || sl_hunt_before(task,
+							  sl_hunt_cost(&none, task), best,
+							  sl_hunt_cost(&none, best))))
+					best = task;
+			}
+		}
+		if (h->mode != SL_CL_PREEMPT || !best || !evict(h, best))
+			return false;
+	}
+	return true;
+}
+
+static bool build(struct sl_hunt *h, const struct sl_cl_want *want, uint32_t wants)
+{
+	struct sl_hunt_plan plan;
+
+	for (uint32_t w = 0; w < wants; w++) {
+		struct sl_cl_part *part = h->job->part[want[w].part];
+
+		/* Costs are known for one kind of task. */
+		for (uint32_t i = 0; i < h->nears; i++)
+			h->cl->near[i].changes = 0;
+		for (uint32_t i = 0; i < want[w].count; i++) {
+			struct sl_cl_task *task = sl_cl_next_pending(part, 0);
+
+			if (!task || !below_limit(h, part) || !place_one(h, task, &plan))
+				return false;
+			/* Nothing would come of it anyway. */
+			if (h->dry && !h->cl->effort)
+				return false;
+		}
+	}
+	return h->cl->evicted.count;
+}
+
+/* --- Who may stay, who moves. --- */
+
+/* The evicted job of the highest rank below `below`: the most valuable first. */
+static struct sl_cl_job *next_evicted(const struct sl_hunt *h, uint32_t below)
+{
+	struct sl_cl_job *best = NULL;
+
+	for (uint32_t i = 0; i < h->cl->evicted.count; i++) {
+		struct sl_cl_job *job = h->cl->evicted.task[i]->part->job;
+
+		if (job->rank < below && (!best || job->rank > best->rank))
+			best = job;
+	}
+	return best;
+}
+
+static bool stays(struct sl_hunt *h, struct sl_cl_task *task)
+{
+	struct sl_need need = sl_cl_moves(task, task->place.node);
+	struct sl_cluster *cl = h->cl;
+
+	if (!sl_cl_room_at(&cl->fit[task->place.node], &cl->fit[task->place.node].later,
+		    &need, task->place))
+		return false;
+	if (!SL_MUTANT(CLUSTER_UNTRIMMED, true, false))
+		return false;
+	sl_cl_task_unrelease(cl, task);
+	if (!sl_cl_is_over(cl, task->part->job)) {
+		unreserve_pool(h, task);
+		return true;
+	}
+	sl_cl_task_release(cl, task);
+	return false;
+}
+
+static bool is_torn(const struct sl_cl_job *job)
+{
+	for (uint32_t p = 0; p < job->parts; p++) {
+		if (sl_cl_placed(job->part[p]) + job->part[p]->done < job->part[p]->least)
+			return true;
+	}
+	return false;
+}
+
+/* Those of the trail that run again are taken off it. */
+static void compact(struct sl_hunt *h)
+{
+	struct sl_cl_trail *trail = &h->cl->evicted;
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < trail->count; i++) {
+		if (trail->task[i]->state == SL_TASK_RELEASING)
+			trail->task[count++] = trail->task[i];
+	}
+	trail->count = count;
+}
+
+static void prune(struct sl_hunt *h)
+{
+	struct sl_cluster *cl = h->cl;
+	struct sl_cl_job *job;
+
+	for (uint32_t below = UINT32_MAX; (job = next_evicted(h, below));) {
+		bool torn = is_torn(job);
+
+		below = job->rank;
+		for (uint32_t i = 0; i < cl->evicted.count; i++) {
+			struct sl_cl_task *task = cl->evicted.task[i];
+
+			if (task->part->job == job)
+				(void)stays(h, task);
+		}
+		/* Not all of a gang can stay: none does. */
+		for (uint32_t i = 0; i < cl->evicted.count && torn && is_torn(job); i++) {
+			struct sl_cl_task *task = cl->evicted.task[i];
+
+			if (task->part->job == job && task->state == SL_TASK_RUNNING) {
+				(void)reserve_pool(h, task);
+				sl_cl_task_release(cl, task);
+			}
+		}
+		compact(h);
+	}
+}
+
+/* All of the job that went is parked: a new place would cost the work that host memory keeps. */
+static bool is_kept(const struct sl_cluster *cl, const struct sl_cl_job *job)
+{
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		const struct sl_cl_task *task = cl->evicted.task[i];
+
+		if (task->part->job == job && !task->pooled)
+			return false;
+	}
+	return true;
+}
+
+/* Everybody who went finds a new place; or, if they need not all, as many jobs as do. */
+static bool move(struct sl_hunt *h, bool all)
+{
+	struct sl_cluster *cl = h->cl;
+	struct sl_cl_job *job;
+
+	for (uint32_t below = UINT32_MAX; (job = next_evicted(h, below));) {
+		bool torn = is_torn(job), found = true;
+		struct sl_place place;
+
+		below = job->rank;
+		if (SL_MUTANT(CLUSTER_MOVES_PARKED, is_kept(cl, job), false))
+			continue;
+		for (uint32_t i = 0; i < cl->evicted.count; i++) {
+			struct sl_cl_task *task = cl->evicted.task[i];
+
+			if (task->part->job != job)
+				continue;
+			if (!sl_cl_find_place(cl, task, true, &place)) {
+				found = false;
+				continue;
+			}
+			sl_cl_task_promise(cl, task, place);
+			/* What is asked for in MiB counts for more on smaller GPUs. */
+			if (sl_cl_is_over(cl, job)) {
+				sl_cl_task_unpromise(cl, task);
+				found = false;
+			}
+		}
+		if (all && SL_MUTANT(CLUSTER_MOVES_NOWHERE, !found, false))
+			return false;
+		for (uint32_t i = 0; i < cl->evicted.count && torn && !found; i++) {
+			struct sl_cl_task *task = cl->evicted.task[i];
+
+			if (task->part->job == job && task->promised)
+				sl_cl_task_unpromise(cl, task);
+		}
+	}
+	return true;
+}
+
+/* Who moved after all is on the books again; what was allowed without him need not be now. */
+static bool is_fair(const struct sl_hunt *h, const struct sl_quantity *wants)
+{
+	const struct sl_cluster *cl = h->cl;
+
+	for (uint32_t i = 0; i < cl->evicted.count && h->mode == SL_CL_RECLAIM; i++) {
+		const struct sl_cl_task *task = cl->evicted.task[i];
+
+		if (!task->promised && !sl_reclaim_is_fair(&cl->tree, h->job->project,
+					       wants, task->part->job->project))
+			return false;
+	}
+	return true;
+}
+
+/* --- The end. --- */
+
+static void tell_place(struct sl_cluster *cl, const struct sl_cl_task *task)
+{
+	sl_cl_emit(cl, (struct sl_cluster_action){.type = SL_CLUSTER_ACTION_PIPELINE,
+			       .pipeline = {.job = task->part->job->index.id,
+				       .task = task->number,
+				       .node = cl->node[task->next.node].index.id,
+				       .gpu_mask = task->next.gpu_mask}});
+}
+
+static void commit(struct sl_hunt *h)
+{
+	struct sl_cluster *cl = h->cl;
+	uint64_t done;
+
+	/* Who moves needs no host memory, and who was let off neither: there may be room for others
+	 * now. */
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		if (cl->evicted.task[i]->promised)
+			unreserve_pool(h, cl->evicted.task[i]);
+	}
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		struct sl_cl_task *task = cl->evicted.task[i];
+		enum sl_stop_how how = SL_STOP_MOVE;
+
+		if (!task->promised && !task->pooled)
+			(void)reserve_pool(h, task);
+		if (!task->promised)
+			how = task->pooled ? SL_STOP_PARK : SL_STOP_TERMINATE;
+		if (how != SL_STOP_MOVE && h->mode == SL_CL_RECLAIM)
+			task->part->job->taken_at = cl->outside;
+		sl_cl_task_stop(cl, task, how, h->job, h->mode == SL_CL_PREEMPT);
+		if (task->promised)
+			tell_place(cl, task);
+	}
+	for (uint32_t i = 0; i < cl->given.count; i++)
+		tell_place(cl, cl->given.task[i]);
+	done = ++cl->next_mark;
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		struct sl_cl_job *job = cl->evicted.task[i]->part->job;
+
+		if (job->mark == done)
+			continue;
+		job->mark = done;
+		sl_cl_job_settle(cl, job);
+		sl_joborder_booked(cl->order, job->project);
+	}
+	cl->evicted.count = cl->given.count = 0;
+}
+
+/* What commit would do. */
+static void tell_would(struct sl_hunt *h)
+{
+	struct sl_cluster *cl = h->cl;
+	uint64_t done = ++cl->next_mark;
+
+	h->would = (struct sl_cl_would){0};
+	for (uint32_t i = 0; i < cl->evicted.count; i++) {
+		struct sl_cl_task *task = cl->evicted.task[i];
+		struct sl_cl_job *job = task->part->job;
+		uint64_t project = cl->tree.all[job->project].id;
+
+		h->would.moves += task->promised;
+		if (!task->promised) {
+			h->would.from =
+				!h->would.stops || h->would.from == project ? project : 0;
+			h->would.stops++;
+		}
+		h->would.jobs += job->mark != done;
+		job->mark = done;
+	}
+}
+
+bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
+	const struct sl_cl_want *want, uint32_t wants)
+{
+	struct sl_cluster *cl = h->cl;
+	uint64_t gains = cl->gains;
+	uint32_t wanted = 0, bans[BANS_MOST], ban_count = 0;
+
+	for (uint32_t w = 0; w < wants; w++)
+		wanted += want[w].count;
+	h->rest = group->order.wants;
+	h->nears = h->ranks = h->tasks = 0;
+	h->barred_until = SL_NS_NEVER;
+	sl_hunt_collect(h, &want[0].class->need, wanted);
+	for (uint32_t tries = 0; h->nears && tries < cl->search_most && cl->effort;
+		tries++) {
+		bool done;
+
+		h->rest = group->order.wants;
+		h->first = SL_CL_NO_NODE;
+		for (uint32_t i = 0; i < h->nears; i++) {
+			cl->near[i].banned = false;
+			for (uint32_t b = 0; b < ban_count; b++)
+				cl->near[i].banned |= cl->near[i].node == bans[b];
+		}
+		done = build(h, want, wants);
+		if (done)
+			prune(h);
+		done = done && cl->evicted.count &&
+		       move(h, h->mode == SL_CL_CONSOLIDATE) &&
+		       is_fair(h, &group->order.wants);
+		if (done && !h->dry) {
+			commit(h);
+			return true;
+		}
+		if (done)
+			tell_would(h);
+		back_to(h, 0, 0);
+		cl->gains = gains;
+		if (done)
+			return true;
+		if (h->first == SL_CL_NO_NODE || ban_count == BANS_MOST)
+			return false;
+		bans[ban_count++] = h->first;
+	}
+	return false;
+}
+
+/*
+ * What was reclaimed may take from nobody before something has happened outside, unless it is
+ * guaranteed. Taking goes by whole jobs: two projects could each take what the other has above its
+ * quota, and what of it is within, for ever; also where each job that borrows stops one of its own
+ * project that is guaranteed, but of a lower priority, and that one takes from the other project.
+ */
+static bool takes_back(const struct sl_hunt *h, const struct sl_quantity *wants)
+{
+	const struct sl_cluster *cl = h->cl;
+
+	if (h->job->taken_at != cl->outside)
+		return false;
+	for (uint32_t i = h->job->project; i != SL_PROJECT_NONE;
+		i = cl->tree.all[i].parent) {
+		const struct sl_project *level = &cl->tree.all[i];
+
+		for (int r = 0; r < SL_RESOURCES; r++) {
+			int64_t quota = level->rules.quota.of[r];
+
+			if (wants->of[r] && quota != SL_QUOTA_ALL &&
+				level->has.of[r] + wants->of[r] > quota)
+				return true;
+		}
+	}
+	return false;
+}
+
+/* What it may have allows it, and some node could run it. */
+static bool may_search(struct sl_cluster *cl, const struct sl_cl_group *group,
+	const struct sl_cl_want *want, uint32_t wants, enum sl_cl_mode mode)
+{
+	const struct sl_cl_job *job = group->heap[0];
+	struct sl_pending_because because;
+
+	/* Only who stays within limit and quota; a project at its limit may still take from
+	 * itself. */
+	if (!sl_cl_allowed(cl, job, &group->order.wants, &because) &&
+		(mode != SL_CL_PREEMPT || because.reason != SL_PENDING_LIMIT))
+		return false;
+	if (!sl_cl_owner_allows(job, want, wants, &because))
+		return false;
+	if (!sl_cl_preemptible(job) && !sl_tree_allows(&cl->tree, job->project,
+					       &group->order.wants, true, NULL, NULL))
+		return false;
+	for (uint32_t w = 0; w < wants; w++) {
+		if (!sl_cl_ever(cl, want[w].class))
+			return false;
+	}
+	return mode != SL_CL_CONSOLIDATE ||
+	       group->order.wants.of[SL_RES_GPU] <= cl->later_gpu_milli;
+}
+
+bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode)
+{
+	struct sl_cl_want want[SL_CL_PARTS];
+	struct sl_hunt h = {.cl = cl, .job = group->heap[0], .mode = mode};
+	uint32_t extra, wants = sl_cl_job_wants(h.job, want, &extra);
+	bool back, found;
+
+	if (!may_search(cl, group, want, wants, mode))
+		return false;
+	/* Who can be moved need not be stopped. */
+	if (mode == SL_CL_RECLAIM && group->tried[SL_CL_CONSOLIDATE] != cl->version &&
+		sl_cl_search(cl, group, SL_CL_CONSOLIDATE))
+		return true;
+	back = mode != SL_CL_CONSOLIDATE &&
+	       SL_MUTANT(CLUSTER_TAKES_BACK, takes_back(&h, &group->order.wants), false);
+	found = !back && sl_hunt_run(&h, group, want, wants);
+	if (!found && mode == SL_CL_CONSOLIDATE) {
+		h.by_size = true;
+		found = sl_hunt_run(&h, group, want, wants);
+	}
+	if (!found && mode != SL_CL_CONSOLIDATE)
+		sl_hunt_explain(&h, group, want, wants, back);
+	return found;
+}

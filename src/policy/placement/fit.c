@@ -1,0 +1,162 @@
+/*
+ * fit - see the header
+ *
+ * The sums (gpu_milli, whole) are kept with every GPU that changes, so that questions about a node
+ * cost a loop over its GPUs at most.
+ */
+#include "policy/placement/fit.h"
+
+#include <string.h>
+
+void sl_fit_node_init(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
+	uint16_t gpus, uint32_t gpu_mib, uint8_t model, uint8_t pool)
+{
+	memset(node, 0, sizeof(*node));
+	node->cpu_milli = cpu_milli;
+	node->memory_mib = memory_mib;
+	node->gpu_mib = gpu_mib;
+	node->gpus = gpus;
+	node->model = model;
+	node->pool = pool;
+	node->now.cpu_milli = cpu_milli;
+	node->now.memory_mib = memory_mib;
+	node->now.gpu_milli = gpus * SL_FIT_WHOLE;
+	node->now.whole = (int16_t)gpus;
+	for (uint16_t i = 0; i < gpus; i++)
+		node->now.left[i] = SL_FIT_WHOLE;
+	node->later = node->now;
+}
+
+uint32_t sl_fit_milli(const struct sl_fit_node *node, const struct sl_need *need)
+{
+	uint64_t milli;
+
+	if (!need->gpus)
+		return 0;
+	if (!need->gpu_mib)
+		return need->gpu_milli;
+	if (need->gpu_mib > node->gpu_mib)
+		return SL_FIT_WHOLE + 1;
+	milli = ((uint64_t)SL_FIT_WHOLE * need->gpu_mib + node->gpu_mib - 1) /
+		node->gpu_mib;
+	return milli > need->gpu_milli ? (uint32_t)milli : need->gpu_milli;
+}
+
+static bool allows(uint64_t mask, uint8_t bit)
+{
+	return !mask || (bit < 64 && (mask >> bit & 1));
+}
+
+bool sl_fit_ever(const struct sl_fit_node *node, const struct sl_need *need)
+{
+	if (!allows(need->pools, node->pool) || need->cpu_milli > node->cpu_milli ||
+		need->memory_mib > node->memory_mib)
+		return false;
+	if (!need->gpus)
+		return true;
+	return need->gpus <= node->gpus && allows(need->models, node->model) &&
+	       sl_fit_milli(node, need) <= SL_FIT_WHOLE;
+}
+
+bool sl_fit_in(const struct sl_fit_node *node, const struct sl_room *room,
+	const struct sl_need *need)
+{
+	int32_t milli;
+	uint16_t enough = 0;
+
+	if (node->closed || need->cpu_milli > room->cpu_milli ||
+		need->memory_mib > room->memory_mib || !sl_fit_ever(node, need))
+		return false;
+	if (!need->gpus)
+		return true;
+	milli = (int32_t)sl_fit_milli(node, need);
+	if (milli == SL_FIT_WHOLE)
+		return room->whole >= need->gpus;
+	for (uint16_t i = 0; i < node->gpus; i++)
+		enough += room->left[i] >= milli;
+	return enough >= need->gpus;
+}
+
+/* The GPU with the least left of those that suffice and are not in mask; lowest number of
+ * equals. */
+static uint16_t tightest(const struct sl_fit_node *node, const struct sl_room *room,
+	int32_t milli, uint32_t mask)
+{
+	uint16_t best = node->gpus;
+
+	for (uint16_t i = 0; i < node->gpus; i++)
+		if (!(mask >> i & 1) && room->left[i] >= milli &&
+			(best == node->gpus || room->left[i] < room->left[best]))
+			best = i;
+	return best;
+}
+
+uint32_t sl_fit_gpus(const struct sl_fit_node *node, const struct sl_room *room,
+	const struct sl_need *need)
+{
+	int32_t milli = (int32_t)sl_fit_milli(node, need);
+	uint32_t mask = 0;
+
+	for (uint16_t n = 0; n < need->gpus; n++) {
+		uint16_t gpu = tightest(node, room, milli, mask);
+
+		if (gpu < node->gpus)
+			mask |= UINT32_C(1) << gpu;
+	}
+	return mask;
+}
+
+/* sign -1: the room shrinks by a task at place; 1: it grows. */
+static void add(
+	struct sl_room *room, const struct sl_need *need, struct sl_place place, int sign)
+{
+	room->cpu_milli += sign * (int64_t)need->cpu_milli;
+	room->memory_mib += sign * (int64_t)need->memory_mib;
+	for (uint32_t mask = place.gpu_mask; mask; mask &= mask - 1) {
+		int16_t *left = &room->left[__builtin_ctz(mask)];
+
+		room->whole = (int16_t)(room->whole - (*left == SL_FIT_WHOLE));
+		*left = (int16_t)(*left + sign * place.milli);
+		room->whole = (int16_t)(room->whole + (*left == SL_FIT_WHOLE));
+		room->gpu_milli += sign * place.milli;
+	}
+}
+
+void sl_fit_take(
+	struct sl_fit_node *node, const struct sl_need *need, struct sl_place place)
+{
+	add(&node->now, need, place, -1);
+	add(&node->later, need, place, -1);
+}
+
+void sl_fit_give(struct sl_fit_node *node, const struct sl_need *need,
+	struct sl_place place, bool released)
+{
+	add(&node->now, need, place, 1);
+	if (!released)
+		add(&node->later, need, place, 1);
+}
+
+void sl_fit_release(
+	struct sl_fit_node *node, const struct sl_need *need, struct sl_place place)
+{
+	add(&node->later, need, place, 1);
+}
+
+void sl_fit_unrelease(
+	struct sl_fit_node *node, const struct sl_need *need, struct sl_place place)
+{
+	add(&node->later, need, place, -1);
+}
+
+void sl_fit_pipeline(
+	struct sl_fit_node *node, const struct sl_need *need, struct sl_place place)
+{
+	add(&node->later, need, place, -1);
+}
+
+void sl_fit_unpipeline(
+	struct sl_fit_node *node, const struct sl_need *need, struct sl_place place)
+{
+	add(&node->later, need, place, 1);
+}

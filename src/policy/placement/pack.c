@@ -1,0 +1,114 @@
+/*
+ * pack - the default placement; docs/decisions/0015-placement.md says what it was measured
+ * against
+ *
+ * A short list by the growth of fragmentation, as FGD has it but without rounding; of these, the
+ * state that loses least of its worth wins. A state is worth what is idle on it less its waste
+ * (waste.h), at the price of its hardware (typical.h): what is taken or wasted on a
+ * model that constrained tasks ask for counts more. Waste looks at a node once it is full, when
+ * some small task has filled nearly every hole, so it does not see that large jobs are refused on
+ * the way there. That has its own term: what tasks of several whole GPUs could use.
+ */
+#include "policy/placement/rules.h"
+
+#include <math.h>
+
+/* Keeps thousandths of a thousandth apart in the whole numbers of the short list. */
+#define SHORTLIST_SCALE 1024
+/* In a close look, harm is told apart in steps of so many thousandths of a GPU; of equals the
+ * lowest rank wins. Smaller differences are noise of the streams, and to follow noise spreads tasks
+ * over all nodes. ROUNDING keeps a whole number of steps from being one less. */
+#define STEP     20
+#define ROUNDING 1
+
+/* What a rule says of placing it on the GPUs of mask; less is better. */
+typedef double (*harm_fn)(struct sl_score_context *context,
+	const struct sl_fit_node *before, const struct sl_fit_node *after);
+
+static double harm_of(struct sl_score_context *context, const struct sl_fit_node *state,
+	const struct sl_need *need, uint32_t mask, harm_fn harm)
+{
+	struct sl_place place = {0, mask, (uint16_t)sl_fit_milli(state, need)};
+	struct sl_fit_node after = *state;
+
+	sl_fit_take(&after, need, place);
+	return harm(context, state, &after);
+}
+
+/* The least harm over its GPUs. *gpu: where; a state's GPUs are sorted, so equal ones stand
+ * together. Of equal harm the fullest: while few tasks are known most places harm nothing, and
+ * whole GPUs should be left for those that come. */
+static double least_harm(struct sl_score_context *context,
+	const struct sl_fit_node *state, const struct sl_need *need, harm_fn harm,
+	uint16_t *gpu)
+{
+	int32_t milli = (int32_t)sl_fit_milli(state, need);
+	double least = INFINITY;
+
+	*gpu = SL_SCORE_ANY_GPU;
+	if (need->gpus != 1 || milli == SL_FIT_WHOLE)
+		return harm_of(context, state, need,
+			need->gpus ? sl_fit_gpus(state, &state->now, need) : 0, harm);
+	for (uint16_t i = 0; i < state->gpus && state->now.left[i] >= milli; i++) {
+		double value;
+
+		if (i && state->now.left[i] == state->now.left[i - 1])
+			continue;
+		value = harm_of(context, state, need, UINT32_C(1) << i, harm);
+		if (value <= least) {
+			least = value;
+			*gpu = i;
+		}
+	}
+	return least;
+}
+
+static double fragmentation(struct sl_score_context *context,
+	const struct sl_fit_node *before, const struct sl_fit_node *after)
+{
+	return sl_typical_fragments(&context->typical, after) -
+	       sl_typical_fragments(&context->typical, before);
+}
+
+static int32_t score(
+	void *context, const struct sl_fit_node *state, const struct sl_need *need)
+{
+	uint16_t gpu;
+
+	return (int32_t)(-SHORTLIST_SCALE *
+			 least_harm(context, state, need, fragmentation, &gpu));
+}
+
+/* Of what is idle on such a node, what will be used, at its price. */
+static double worth(struct sl_score_context *context, const struct sl_fit_node *state)
+{
+	double waste = sl_waste_of(&context->waste, state, context->close);
+
+	return sl_typical_price(&context->typical, state) *
+		       (state->now.gpu_milli - waste) +
+	       sl_typical_large(&context->typical, state);
+}
+
+static double loss_of(struct sl_score_context *context, const struct sl_fit_node *before,
+	const struct sl_fit_node *after)
+{
+	struct sl_fit_node state;
+	double loss;
+
+	sl_state_make(&state, after, &after->now, true);
+	loss = worth(context, before) - worth(context, &state);
+	return context->close ? floor((loss + ROUNDING) / STEP) : loss;
+}
+
+static double judge(struct sl_score_context *context, const struct sl_fit_node *state,
+	const struct sl_need *need, bool close, uint16_t *gpu)
+{
+	context->close = close;
+	return least_harm(context, state, need, loss_of, gpu);
+}
+
+const struct sl_score_rule sl_score_pack = {.sorted = true,
+	.learns = true,
+	.score = score,
+	.shortlist = SL_QUEUE_BEST_MOST,
+	.judge = judge};
