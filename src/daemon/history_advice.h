@@ -1,5 +1,6 @@
 /*
- * history_advice - what programs needed, as policy/figures/advise.h wants it, and what it makes of it
+ * history_advice - what programs needed, as policy/figures/advise.h wants it, and what it makes of
+ * it
  *
  * As history_query.h, whose sl_history_query() calls it. Writes JSON to out; SL_HISTORY_STORE_*.
  */

@@ -111,9 +111,9 @@ struct sl_node_plan {
 	uint32_t
 		worked; /* GPUs where a claim without a seat lacks: others end for the first one */
 	uint32_t crowded;
-	/* It counted on what does not hold any more: a demand that it denied or that its grants took
-	 * the limit from, or an end that it spared. Nothing leaves by it and no wait is told, and
-	 * the next one comes at once. */
+	/* It counted on what does not hold any more: a demand that it denied, or that its
+	 * grants took the limit from, or an end that it spared. Nothing leaves by it and no
+	 * wait is told, and the next one comes at once. */
 	bool is_stale;
 	bool trims; /* an EVICT may have to wait for copies of resident chunks */
 	int32_t highest[SL_NODE_GPUS_MAX]; /* priority of what claims, by set */
