@@ -19,15 +19,6 @@ static bool has_claims(const struct sl_node_client *client)
 
 /* --- which --- */
 
-static bool has_memory(const struct sl_node_client *client)
-{
-	sl_each_gpu (gpu, client->holding.touched) {
-		if (sl_ledger_live(&client->holding.cell[gpu]))
-			return true;
-	}
-	return false;
-}
-
 static bool is_idle_for_grace(
 	struct sl_node_step *step, const struct sl_node_client *client)
 {
@@ -38,7 +29,7 @@ static bool is_idle_for_grace(
 	if (client->wants_since)
 		return false;
 	/* What has nothing on a GPU is not asked for proofs: its work is heard of. */
-	if (has_memory(client) && (!client->idle_since || !client->proven))
+	if (sl_node_has_memory(client) && (!client->idle_since || !client->proven))
 		return false;
 	return sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), grace));
 }

@@ -243,7 +243,8 @@ static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *wo
 		!step->node->config.config.pool_bytes)
 		return false;
 	sl_node_each_client_of (client, workload) {
-		if (client->stage == SL_NODE_DYING || !client->look->gpus)
+		if (client->stage == SL_NODE_DYING ||
+			(!client->look->gpus && !sl_node_has_memory(client)))
 			continue;
 		if (client->wants_since || !sl_list_is_empty(&client->demands) ||
 			!is_quiet_for(step, client,

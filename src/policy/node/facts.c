@@ -14,6 +14,15 @@ void sl_node_be_active(struct sl_node_step *step, struct sl_node_client *client)
 			sl_node_later(step->now, step->node->config.config.idle_wait));
 }
 
+bool sl_node_has_memory(const struct sl_node_client *client)
+{
+	sl_each_gpu (gpu, client->holding.touched) {
+		if (sl_ledger_live(&client->holding.cell[gpu]))
+			return true;
+	}
+	return false;
+}
+
 sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now)
 {
 	return client->idle_since ? sl_sub_sat(now, sl_node_quiet_since(client)) : 0;

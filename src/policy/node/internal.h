@@ -224,6 +224,8 @@ static inline sl_ns sl_node_quiet_since(const struct sl_node_client *client)
 {
 	return sl_max_u64(client->idle_since, client->active_at);
 }
+/* On a GPU, what cannot leave included. */
+bool sl_node_has_memory(const struct sl_node_client *client);
 /* For how long it has had no work, as far as it is known; 0: it has. */
 sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now);
 /* Since when it does not run, or is busy with one piece of work; 0: neither. */

@@ -498,6 +498,40 @@ static void test_warm_after_demands(void **state)
 	play_close(&p);
 }
 
+/* What V has is used by two processes, and one works in what it holds: nothing of V is warm. */
+static void test_not_warm_while_one_works(void **state)
+{
+	enum { V = 1, HOLDER };
+	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100),
+		EVENT(WORKLOAD_ADD, workload_add,
+			{.workload = V,
+				.request = ANY,
+				.limit = ANY,
+				.gpu_count = 1,
+				.gpu_mask = 1,
+				.warm_after = SL_S}),
+		SWAPPER(V, V), SWAPPER(HOLDER, V)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)at(&p, 0, before[i]);
+	has(&p, V, 30);
+	has(&p, HOLDER, 5);
+	(void)at(&p, 10, (struct sl_event)EVENT(HELD, held, {HOLDER, 0, 5}));
+	(void)at(&p, 4900, (struct sl_event)EVENT(WORK, work, {HOLDER}));
+	(void)at(&p, 5000, (struct sl_event)EVENT(PULSE, pulse, {HOLDER, 0, SL_MS, 0}));
+	assert_null(strstr(
+		at(&p, 5000, (struct sl_event)EVENT(PULSE, pulse, {V, 2 * SL_S, 0, 1})),
+		"EVICT"));
+	assert_non_null(strstr(
+		at(&p, 7000,
+			(struct sl_event)EVENT(PULSE, pulse, {HOLDER, 2 * SL_S, 0, 1})),
+		"EVICT 1 g0 30 EVICTED_IDLE"));
+	play_close(&p);
+}
+
 /* V has borrowed all that W requested on GPU 1, and gives back 30 of it. With 10 that are lent
  * there then, the host's 60 suffice for the 20 that D borrows on GPU 0, whatever of V is still on
  * its way. */
@@ -649,6 +683,7 @@ int main(void)
 		cmocka_unit_test(test_copies_asked_less_often),
 		cmocka_unit_test(test_copies_lengthen_waits),
 		cmocka_unit_test(test_warm_after_demands),
+		cmocka_unit_test(test_not_warm_while_one_works),
 		cmocka_unit_test(test_leaving_is_lent_no_more),
 		cmocka_unit_test(test_parked_beside_what_is_lent),
 		cmocka_unit_test(test_parked_lends_no_more),
