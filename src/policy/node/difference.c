@@ -224,20 +224,20 @@ static void come(struct move *move)
 	}
 }
 
-/* What was granted may have taken all that the limit left to another one: the next plan denies that
- * one, and says what others are to leave for. */
-static void find_over_limit(struct sl_node_step *step)
+/* What stays and has its GRANT is there: nothing more has to leave for its sake. */
+static void let_go(struct move *move)
 {
-	struct sl_node_plan *plan = step->node->plan;
+	uint32_t holds = 0;
 
-	for (uint32_t i = 0; i < plan->askers_count; i++) {
-		sl_node_each_demand_of (demand, plan->askers[i]) {
-			if (demand->epoch || !sl_node_exceeds_limit(demand))
-				continue;
-			plan->is_stale = true;
-			sl_node_wake(step, step->now);
-		}
+	for (uint32_t i = 0; i < move->plan->claims_count; i++) {
+		const struct sl_node_claim *claim = move->plan->order[i];
+
+		if (claim->demand && claim->has_seat && !claim->demand->epoch &&
+			sl_node_stays_for_good(claim->demand))
+			holds |= 1u << claim->demand->gpu;
 	}
+	for (uint32_t gpu = 0; gpu < move->plan->now.gpus; gpu++)
+		move->plan->now.gpu[gpu].holds &= holds >> gpu & 1;
 }
 
 /* --- what leaves --- */
@@ -473,7 +473,8 @@ void sl_node_move(struct sl_node_step *step)
 	node->lacks = node->plan->refused;
 	node->awaits = false;
 	come(&move);
-	find_over_limit(step);
+	sl_node_find_over_limit(step);
+	let_go(&move);
 	if (!node->plan->is_stale) {
 		if (!is_taking_back(node->plan))
 			leave_all(&move);

@@ -219,6 +219,9 @@ sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *c
 /* Until then what the driver refused is not tried again. */
 sl_ns sl_node_refused_until(
 	const struct sl_node *node, const struct sl_node_demand *demand);
+/* --- refusals.c --- */
+/* Where a demand is over its limit now, the plan is stale. */
+void sl_node_find_over_limit(struct sl_node_step *step);
 /* --- difference.c --- */
 void sl_node_move(struct sl_node_step *step);
 /* --- going.c --- */

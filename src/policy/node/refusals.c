@@ -75,6 +75,22 @@ void sl_node_refuse_demands(struct sl_node_step *step)
 	sl_node_each_waiting(step, refuse);
 }
 
+/* What was granted may have taken all that the limit left to another one: the next plan denies that
+ * one, and says what others are to leave for. */
+void sl_node_find_over_limit(struct sl_node_step *step)
+{
+	struct sl_node_plan *plan = step->node->plan;
+
+	for (uint32_t i = 0; i < plan->askers_count; i++) {
+		sl_node_each_demand_of (demand, plan->askers[i]) {
+			if (demand->epoch || !sl_node_exceeds_limit(demand))
+				continue;
+			plan->is_stale = true;
+			sl_node_wake(step, step->now);
+		}
+	}
+}
+
 /* New memory may wait for what others have beyond their requests; what is there may not. */
 uint64_t sl_node_holdable(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu, bool there)
