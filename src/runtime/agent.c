@@ -203,6 +203,9 @@ static int connect_once(const char *path)
 		return sl_session_distrust(err.text);
 	if (r < 0) {
 		sl_warning("waiting for the daemon: %s", err.text);
+		/* Without a descriptor it may stay so for ever. */
+		if (r == -EMFILE || r == -ENFILE)
+			sl_session_starve();
 		return SL_SESSION_LOST;
 	}
 	sl_step(C_CONNECTED);
@@ -238,19 +241,6 @@ static void *agent_main(void *arg)
 	return NULL;
 }
 
-/* A line needs one more descriptor. Without one the agent would try for ever, and the program wait
- * for it without a word; so the call fails, as the driver's own would, and the next one tries
- * again. */
-static int check_descriptors(void)
-{
-	int fd = (int)syscall(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	(void)syscall(SYS_close, fd);
-	return 0;
-}
-
 int sl_agent_start(const char *path)
 {
 	int pipe_fds[2], r;
@@ -258,14 +248,6 @@ int sl_agent_start(const char *path)
 	if (syscall(SYS_pipe2, pipe_fds, O_CLOEXEC) != 0) {
 		r = -errno;
 		sl_warning("cannot join: no descriptors are left for a pipe");
-		return r;
-	}
-	r = check_descriptors();
-	if (r < 0) {
-		sl_warning(
-			"cannot join: no descriptor is left for the line to the daemon");
-		(void)syscall(SYS_close, pipe_fds[0]);
-		(void)syscall(SYS_close, pipe_fds[1]);
 		return r;
 	}
 	r = sl_fd_claim(&wake_in, pipe_fds[0]);

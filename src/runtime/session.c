@@ -142,6 +142,9 @@ static SL_COLD int begin(void)
 		if (r == 0)
 			__atomic_store_n(
 				&sl_session.state, SL_SESSION_JOINING, __ATOMIC_RELEASE);
+	} else if (sl_session.state == SL_SESSION_STARVED) {
+		set_state(SL_SESSION_JOINING);
+		sl_agent_wake();
 	}
 	sl_session_unlock();
 	return r;
@@ -170,6 +173,8 @@ static SL_COLD CUresult join_slowly(void)
 		state = __atomic_load_n(&sl_session.state, __ATOMIC_ACQUIRE);
 	} while (state == SL_SESSION_JOINING);
 	errno = saved_errno;
+	if (state == SL_SESSION_STARVED)
+		return CUDA_ERROR_OPERATING_SYSTEM;
 	return state == SL_SESSION_JOINED ? CUDA_SUCCESS : sl_session.rejection;
 }
 
@@ -323,6 +328,14 @@ int sl_session_distrust(const char *why)
 		r = refuse(CUDA_ERROR_NOT_PERMITTED);
 	sl_session_unlock();
 	return r;
+}
+
+void sl_session_starve(void)
+{
+	sl_session_lock();
+	if (sl_session.state == SL_SESSION_JOINING)
+		set_state(SL_SESSION_STARVED);
+	sl_session_unlock();
 }
 
 static int on_reject(const struct sl_msg_reject *msg)

@@ -112,6 +112,9 @@ void sl_session_forget(void);
 /* What listens at the socket is a stranger's. LOST: this process is a client, and the daemon may
  * come back; REJECTED: it is not, and joining has failed. */
 SL_MUST_CHECK int sl_session_distrust(const char *why);
+/* The process has no descriptor left for a line. Calls that wait for the first one fail, as the
+ * driver's own would, instead of waiting for as long as that lasts; the next one tries again. */
+void sl_session_starve(void);
 /* Says HELLO on a new line. False: lost. */
 bool sl_session_greet(struct sl_line *line);
 enum sl_session_outcome {

@@ -15,6 +15,7 @@
 enum sl_session_state {
 	SL_SESSION_IDLE = 0,
 	SL_SESSION_JOINING,
+	SL_SESSION_STARVED, /* as JOINING, but the process had no descriptor for it */
 	SL_SESSION_JOINED,
 	SL_SESSION_REFUSED,
 };
