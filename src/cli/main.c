@@ -1,5 +1,5 @@
 /* The program. Everything is in cli_lib, so that unit tests can link it. */
-#include "cli/cli.h"
+#include "cli/line/cli.h"
 
 int main(int argc, char **argv)
 {

@@ -8,7 +8,7 @@
  */
 #include "bench.h"
 
-#include "cli/simulate_run.h"
+#include "cli/simulate/run.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  */
 #include "contract.h"
 
-#include "softgpu/box.h"
+#include "softgpu/link/box.h"
 
 #include <stdlib.h>
 

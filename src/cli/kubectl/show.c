@@ -6,7 +6,7 @@
 
 #include "base/amount.h"
 #include "cli/kubectl/kubectl.h"
-#include "cli/table.h"
+#include "cli/line/table.h"
 
 #define TOP_EVERY (2 * SL_S)
 

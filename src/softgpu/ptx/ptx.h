@@ -9,7 +9,7 @@
 #ifndef SL_SOFTGPU_PTX_H
 #define SL_SOFTGPU_PTX_H
 
-#include "softgpu/image.h"
+#include "softgpu/ptx/image.h"
 
 #define SL_PTX_TEXT_MAX (16 * SL_MIB)
 /* The C text (caller frees). driver_version as cuDriverGetVersion gives it: newer text is refused.

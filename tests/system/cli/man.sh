@@ -48,7 +48,7 @@ while read -r code text; do
 	has "exit status $code" "$man/sluice.1" ".It $code"
 	has "exit status $code" "$man/sluice.1" "$text"
 done <"$work/exits"
-for check in $(sed -n 's/^SL_CHECK(\(.*\))$/\1/p' "$SLUICE_SOURCE/src/cli/checks.def"); do
+for check in $(sed -n 's/^SL_CHECK(\(.*\))$/\1/p' "$SLUICE_SOURCE/src/cli/doctor/checks.def"); do
 	has "check $check" "$man/sluice-doctor.1" ".It $check"
 done
 if command -v mandoc >/dev/null; then

@@ -4,9 +4,9 @@
  */
 #include "../base/test.h"
 
-#include "cli/cli.h"
-#include "cli/conn.h"
-#include "cli/past.h"
+#include "cli/line/cli.h"
+#include "cli/conn/conn.h"
+#include "cli/conn/past.h"
 
 #include <fcntl.h>
 #include <pthread.h>

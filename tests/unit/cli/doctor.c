@@ -4,8 +4,8 @@
  */
 #include "../base/test.h"
 
-#include "cli/cli.h"
-#include "cli/doctor.h"
+#include "cli/line/cli.h"
+#include "cli/doctor/doctor.h"
 
 #include <stdlib.h>
 

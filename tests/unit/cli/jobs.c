@@ -1,8 +1,8 @@
 /* How a job ended, as words and as an exit status, and which of them `ps` gives a line. */
 #include "../base/test.h"
 
-#include "cli/jobs.h"
-#include "cli/ps_jobs.h"
+#include "cli/conn/jobs.h"
+#include "cli/conn/ps_jobs.h"
 #include "daemon/tell.h"
 
 static const struct {

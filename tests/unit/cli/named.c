@@ -1,7 +1,7 @@
 /* Which workload or job a NAME means: one's own first, ids never mistaken for names. */
 #include "../base/test.h"
 
-#include "cli/named.h"
+#include "cli/conn/named.h"
 
 /* Users without a name on any machine. */
 #define ME   3000000000u

@@ -2,8 +2,8 @@
 #include "../base/test.h"
 
 #include "base/nearest.h"
-#include "cli/cli.h"
-#include "cli/option.h"
+#include "cli/line/cli.h"
+#include "cli/line/option.h"
 
 struct settings {
 	bool json;

@@ -5,7 +5,7 @@
  */
 #include "../base/test.h"
 
-#include "cli/program.h"
+#include "cli/line/program.h"
 
 #include <elf.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 #include "../base/test.h"
 
-#include "cli/simulate_mix.h"
-#include "cli/simulate_run.h"
+#include "cli/simulate/mix.h"
+#include "cli/simulate/run.h"
 
 #include <stdlib.h>
 

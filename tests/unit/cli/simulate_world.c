@@ -1,8 +1,8 @@
 #include "../base/test.h"
 
-#include "cli/simulate_mix.h"
-#include "cli/simulate_timers.h"
-#include "cli/simulate_world.h"
+#include "cli/simulate/mix.h"
+#include "cli/simulate/timers.h"
+#include "cli/simulate/world.h"
 
 #include <math.h>
 #include <stdlib.h>

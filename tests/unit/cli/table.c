@@ -2,7 +2,7 @@
 #include "../base/test.h"
 
 #include "base/amount.h"
-#include "cli/table.h"
+#include "cli/line/table.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* Other people's text: nothing of it reaches a terminal or breaks JSON. */
 #include "../base/test.h"
 
-#include "cli/text.h"
+#include "cli/line/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

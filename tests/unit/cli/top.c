@@ -4,7 +4,7 @@
  */
 #include "../base/test.h"
 
-#include "cli/top.h"
+#include "cli/top/top.h"
 
 #include "policy/words/reason.h"
 

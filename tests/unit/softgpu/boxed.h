@@ -11,7 +11,8 @@
 
 #include "base/cuda_abi.h"
 #include "base/nvml_abi.h"
-#include "softgpu/proto.h"
+#include "softgpu/link/box.h"
+#include "softgpu/link/proto.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -6,7 +6,7 @@
  */
 #include "../base/test.h"
 
-#include "softgpu/driver.h"
+#include "softgpu/driver/driver.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #include "../base/test.h"
 
 #include "base/cuda_types.h"
-#include "softgpu/ledger.h"
+#include "softgpu/server/ledger.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,0 +1,39 @@
+/*
+ * nvml - what NVML says about this machine, asked with a deadline
+ *
+ * NVML may hang for ever in a driver that is in trouble, so a child process asks and the parent
+ * waits at most a few seconds. Blocking; no threads, no locks.
+ */
+#ifndef SL_CLI_CONN_NVML_H
+#define SL_CLI_CONN_NVML_H
+
+#include "base/sl.h"
+
+#define SL_NVML_GPUS_MAX 32
+
+enum sl_nvml_outcome {
+	SL_NVML_OK = 0,
+	SL_NVML_NO_LIBRARY, /* text: what the loader said */
+	SL_NVML_ERROR,      /* text: the call and NVML's error */
+	SL_NVML_HANGS       /* no answer in time */
+};
+
+struct sl_nvml_gpu {
+	char name[96], uuid[96];
+	uint64_t memory_bytes;
+	int compute_mode; /* nvmlComputeMode_t, -1: not told */
+	int mig;          /* 1 on, 0 off, -1: not told */
+};
+
+struct sl_nvml_report {
+	enum sl_nvml_outcome outcome;
+	char text[256];
+	char driver[80]; /* "535.104.05" */
+	unsigned int count;
+	struct sl_nvml_gpu gpus[SL_NVML_GPUS_MAX];
+};
+
+/* Fills *report; never fails otherwise than by report->outcome. */
+void sl_nvml_ask(struct sl_nvml_report *report);
+
+#endif

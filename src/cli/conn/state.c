@@ -1,0 +1,98 @@
+/* One place, since ps, gpus and top say the same. */
+#include "cli/conn/state.h"
+
+#include "cli/line/table.h"
+
+#include <pwd.h>
+#include <stdio.h>
+#include <unistd.h>
+
+const struct sl_msg_swap_row *sl_state_swap_of(
+	const struct sl_rows *swap, uint64_t workload, uint32_t gpu)
+{
+	for (size_t i = 0; i < swap->count; i++) {
+		const struct sl_msg_swap_row *row = &swap->all[i].swap_row;
+
+		if (row->workload == workload && row->gpu == gpu)
+			return row;
+	}
+	return NULL;
+}
+
+const char *sl_state_request(const struct sl_msg_use_row *row,
+	const struct sl_msg_swap_row *swap, char *buf, size_t size)
+{
+	if (swap && sl_wire_gave_up_request(swap->residency))
+		snprintf(buf, size, "-");
+	else
+		sl_bytes_short(row->request_bytes, buf, size);
+	return buf;
+}
+
+const char *sl_state_longest(const struct sl_msg_swap_row *swap, char *buf, size_t size)
+{
+	if (!swap || !swap->longest_wait_ms)
+		snprintf(buf, size, "-");
+	else if (swap->longest_wait_ms == UINT64_MAX)
+		snprintf(buf, size, "endless");
+	else
+		sl_table_age(swap->longest_wait_ms, buf, size);
+	return buf;
+}
+
+const char *sl_state_condition(uint32_t condition)
+{
+	static const char *const names[SL_WIRE_CONDITIONS] = {
+		[SL_WIRE_RUNNING] = "running",
+		[SL_WIRE_STOPPED] = "stopped",
+		[SL_WIRE_TRACED] = "traced",
+		[SL_WIRE_SILENT] = "silent",
+	};
+
+	return condition < SL_WIRE_CONDITIONS ? names[condition] : "?";
+}
+
+const char *sl_state_of_client(
+	const struct sl_msg_client_row *row, char *buf, size_t size)
+{
+	const char *why = row->condition != SL_WIRE_RUNNING
+				  ? sl_state_condition(row->condition)
+				  : NULL;
+	const char *state = row->flags & SL_CLIENT_STOPPING     ? "stopping"
+			    : row->flags & SL_CLIENT_UNTAKEABLE ? "untakeable"
+			    : why                               ? why
+			    : row->flags & SL_CLIENT_WAITS      ? "waiting"
+								: "running";
+
+	/* A process that is busy without end is untakeable and yet runs. */
+	if (!why && row->flags & SL_CLIENT_UNTAKEABLE)
+		why = "busy";
+	if (why && why != state)
+		snprintf(buf, size, "%s (%s)", state, why);
+	else
+		snprintf(buf, size, "%s", state);
+	return buf;
+}
+
+const char *sl_state_user(uint32_t uid, char *buf, size_t size)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		snprintf(buf, size, "%s", user->pw_name);
+	else
+		snprintf(buf, size, "%u", uid);
+	return buf;
+}
+
+void sl_state_set_name(
+	struct sl_table *table, size_t column, uint32_t uid, const char *name)
+{
+	char user[64];
+
+	if (uid == geteuid())
+		sl_table_set(table, column, "%s", name);
+	else
+		sl_table_set(table, column, "%s/%s",
+			sl_state_user(uid, user, sizeof(user)), name);
+}

@@ -1,0 +1,269 @@
+/*
+ * sluice run: registers this process as a workload, then becomes the program.
+ *
+ * There is no wrapper process left behind: exec keeps the pid that the daemon holds a pidfd of,
+ * and exit status, signals, terminal and job control are the program's own.
+ *
+ * Order: everything that can be wrong on this side is looked at before the daemon is asked for a
+ * place, so that a refusal never leaves a workload that lived for a moment. The daemon answers the
+ * greeting meanwhile.
+ */
+#include "base/library.h"
+#include "cli/line/cli.h"
+#include "cli/conn/conn.h"
+#include "cli/run/launch.h"
+#include "cli/run/wait.h"
+#include "cli/line/text.h"
+#include "cli/conn/told.h"
+#include "cli/conn/warm.h"
+
+#include "base/file.h"
+#include "policy/node.h"
+#include "wire/wire.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <jansson.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct settings {
+	struct sl_launch launch; /* first: see SL_LAUNCH_OPTIONS */
+	bool wait;
+	char library[SL_PATH_MAX];
+	char by_loader[SL_PATH_MAX + 64]; /* the same, as LD_PRELOAD names it */
+};
+
+const struct sl_option sl_verb_run_options[] = {
+	SL_LAUNCH_OPTIONS(
+		"0", "all", "Say what the daemon answered as JSON, on standard error."),
+	SL_OPT(struct settings, wait, FLAG, NULL, 0, 0,
+		"Where it cannot start at once, wait until it can."),
+	SL_LAUNCH_AMOUNT,
+	SL_OPT_WORDS("CMD",
+		"The program; its exit status and signals are those of sluice run."),
+	SL_OPT_END,
+};
+
+/* What an older daemon would not see is not promised. */
+static int check_daemon(
+	const struct sl_launch *s, const struct sl_conn *conn, struct sl_error *err)
+{
+	const char *what = s->swap == SL_SWITCH_OFF ? "--swap"
+			   : s->oom_first           ? "--oom-first"
+			   : s->longest_wait        ? "--longest-wait"
+						    : NULL;
+
+	if ((s->warm_after != SL_WARM_UNSET || s->idle_grace != SL_WARM_UNSET) &&
+		sl_warm_check(conn, err))
+		return SL_EXIT_PROTOCOL;
+	if (s->rdma && sl_conn_needs(conn, SL_RDMA_SINCE, "--rdma", err))
+		return SL_EXIT_PROTOCOL;
+	return what ? sl_conn_needs(conn, 2, what, err) : SL_EXIT_OK;
+}
+
+static int fill_request(const struct sl_launch *s, char *const *words, union sl_msg *msg)
+{
+	char command[sizeof(msg->run.command)] = "";
+
+	sl_wire_init(msg, SL_MSG_RUN);
+	msg->run.request_kind = s->request.kind;
+	msg->run.request_value = s->request.value;
+	msg->run.limit_kind = s->limit.kind;
+	msg->run.limit_value = s->limit.value;
+	msg->run.gpu_count = (uint32_t)s->gpus;
+	msg->run.priority_biased = (uint32_t)(s->priority + SL_PRIORITY_BIAS);
+	msg->run.flags = sl_launch_flags(s);
+	msg->run.longest_wait_ms = (uint32_t)(s->longest_wait / SL_MS);
+	sl_wire_str(msg->run.name, sizeof(msg->run.name), s->name ? s->name : "");
+	sl_wire_str(msg->run.project, sizeof(msg->run.project), s->project);
+	sl_launch_join(command, sizeof(command), words);
+	sl_wire_str(msg->run.command, sizeof(msg->run.command), command);
+	return sl_launch_visible(SL_VERB_run, s->json, msg->run.visible,
+		sizeof(msg->run.visible), &msg->run.flags);
+}
+
+/* The daemon speaks of the request, which the user may not have written. NULL: nothing to add. */
+static const char *hint(const struct sl_launch *s, uint32_t reason)
+{
+	bool taken = reason == SL_REASON_REQUESTS_TAKEN;
+
+	if (!taken && reason != SL_REASON_REQUEST_TOO_LARGE)
+		return NULL;
+	if (!s->request.kind && s->limit.kind)
+		return taken ? "--limit alone is also the request; add --request 0, or "
+			       "lower it; --wait waits until there is room for it, and "
+			       "sluice submit queues it"
+			     : "--limit alone is also the request; add --request 0, or "
+			       "lower it";
+	return taken ? "--wait waits until there is room for it; sluice submit queues it "
+		       "instead, and needs nobody to stay"
+		     : NULL;
+}
+
+static void print_admission(const struct sl_msg_run_reply *reply)
+{
+	json_t *object = json_pack("{s:b, s:I, s:o, s:I, s:I, s:s, s:o*}", "ok", 1,
+		"workload", (json_int_t)reply->workload, "name",
+		sl_text_json(reply->name), "request_bytes",
+		(json_int_t)reply->request_bytes, "limit_bytes",
+		(json_int_t)reply->limit_bytes, "visible_devices", reply->visible_out,
+		"warning", reply->text[0] ? sl_text_json(reply->text) : NULL);
+
+	if (!object)
+		return;
+	json_dumpf(object, stderr, 0);
+	fputc('\n', stderr);
+	json_decref(object);
+}
+
+/* What the program and its children find in their environment. False when out of memory. */
+static bool set_environment(
+	const char *socket, const char *by_loader, const struct sl_msg_run_reply *reply)
+{
+	sl_cleanup(sl_freep) char *preload =
+		sl_library_preload(by_loader, getenv("LD_PRELOAD"));
+	char token[33];
+
+	sl_wire_token_format(reply->token, token);
+	/* Integers by PCI bus order: UUIDs break programs that parse the list (vllm#46132). */
+	return preload && !setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 1) &&
+	       !setenv("CUDA_VISIBLE_DEVICES", reply->visible_out, 1) &&
+	       !setenv("SLUICE_SOCKET", socket, 1) &&
+	       !setenv("SLUICE_WORKLOAD", token, 1) && !setenv("LD_PRELOAD", preload, 1);
+}
+
+static int become(const struct sl_launch *s, char **words)
+{
+	int error;
+
+	execvp(words[0], words);
+	error = errno;
+	return sl_cli_fail(SL_VERB_run, s->json,
+		error == ENOENT ? SL_EXIT_NOT_FOUND : SL_EXIT_NOT_EXECUTABLE,
+		"%.200s: %s", words[0], strerror(error));
+}
+
+/* Says the rest of what was asked for, which RUN has no field for. Outcome: -1 to go on, else the
+ * exit status; the workload then ends with this process. */
+static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
+	const struct sl_msg_run_reply *admitted)
+{
+	struct sl_error err = {0};
+	union sl_msg reply;
+	int status;
+
+	if (s->warm_after == SL_WARM_UNSET && s->idle_grace == SL_WARM_UNSET)
+		return -1;
+	status = sl_warm_tell(conn, admitted->workload, admitted->name, s->warm_after,
+		s->idle_grace, &reply, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
+	if (!reply.set_reply.ok)
+		return sl_told_refusal(SL_VERB_run, s->json, reply.set_reply.reason,
+			reply.set_reply.text, NULL);
+	if (!s->json)
+		sl_told_warning(SL_VERB_run, reply.set_reply.text);
+	return -1;
+}
+
+/* Outcome: -1 to go on, else the exit status. A wait ends with what it ends by, if that is a
+ * signal. */
+static int get_place(struct settings *settings, struct sl_conn *conn, union sl_msg *ask,
+	struct sl_msg_run_reply *got)
+{
+	const struct sl_launch *s = &settings->launch;
+	struct sl_error err = {0};
+	union sl_msg reply;
+	int status = check_daemon(s, conn, &err);
+
+	if (!status && s->observe)
+		status = sl_conn_needs(
+			conn, sl_wire_since(SL_MSG_HISTORY), "--observe", &err);
+	if (!status && !settings->wait)
+		status = sl_conn_send(conn, ask, &err);
+	/* Loads the library to see, while the daemon writes its journal. */
+	sl_library_by_loader(
+		settings->library, settings->by_loader, sizeof(settings->by_loader));
+	if (!status && settings->wait)
+		status = sl_run_wait(conn, ask, s->json, &reply, &err);
+	else if (!status)
+		status = sl_conn_receive(conn, SL_MSG_RUN_REPLY, &reply, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
+	*got = reply.run_reply;
+	if (got->ok)
+		return -1;
+	if (got->reason == SL_REASON_STOP_ASKED) {
+		sl_text_tame(got->text);
+		return sl_cli_fail(SL_VERB_run, s->json, (enum sl_exit)(128 + SIGTERM),
+			"stopped: %s", got->text);
+	}
+	return sl_told_refusal(
+		SL_VERB_run, s->json, got->reason, got->text, hint(s, got->reason));
+}
+
+/* Outcome: -1 to go on, else the exit status. */
+static int prepare(struct settings *settings, char **words, union sl_msg *ask)
+{
+	const struct sl_launch *s = &settings->launch;
+	struct sl_error err = {0};
+	int status = sl_launch_command(SL_VERB_run, s, words);
+
+	if (status >= 0)
+		return status;
+	if (sl_library_find(settings->library, sizeof(settings->library), &err))
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_INSTALL, "%s", err.text);
+	return fill_request(s, words, ask);
+}
+
+static int register_and_become(struct settings *settings, char **words)
+{
+	const struct sl_launch *s = &settings->launch;
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	struct sl_error unmet = {0};
+	struct sl_msg_run_reply got;
+	union sl_msg ask;
+	int meets = sl_conn_begin(&conn, &unmet);
+	int status = prepare(settings, words, &ask);
+
+	if (status >= 0)
+		return status;
+	if (!meets)
+		meets = sl_conn_await(&conn, &unmet);
+	if (meets)
+		return sl_cli_fail(
+			SL_VERB_run, s->json, (enum sl_exit)meets, "%s", unmet.text);
+	status = get_place(settings, &conn, &ask, &got);
+	if (status < 0)
+		status = set_rest(s, &conn, &got);
+	if (status >= 0)
+		return status;
+	if (s->json)
+		print_admission(&got);
+	else
+		sl_told_warning(SL_VERB_run, got.text);
+	if (!set_environment(conn.socket, settings->by_loader, &got))
+		return sl_cli_fail(SL_VERB_run, s->json, SL_EXIT_SYSTEM, "out of memory");
+	return become(s, words);
+}
+
+int sl_verb_run(int argc, char **argv)
+{
+	struct settings settings = {.launch = SL_LAUNCH_PRESET};
+	struct sl_launch *s = &settings.launch;
+	int first, status;
+
+	static_assert(offsetof(struct settings, launch) == 0, "the rows are of both");
+	status = sl_cli_parse(SL_VERB_run, &settings, argc, argv, &first);
+	if (status < 0)
+		status = sl_launch_words(SL_VERB_run, s->json, argv + first);
+	if (status < 0)
+		status = sl_launch_amounts(SL_VERB_run, s);
+	return status >= 0 ? status : register_and_become(&settings, argv + first);
+}

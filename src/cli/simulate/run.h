@@ -1,0 +1,48 @@
+/*
+ * run - jobs arrive one by one and are placed: the published protocol
+ *
+ * No departures, no retries; a job that fits nowhere is dropped, one that fits somewhere is placed.
+ * After each
+ * arrival: arrived = all GPU thousandths asked for so far, used = those of jobs that were placed,
+ * both as parts of the cluster. The figure at c % is the mean of used over the arrivals where
+ * arrived, rounded, is c.
+ */
+#ifndef SL_CLI_SIMULATE_RUN_H
+#define SL_CLI_SIMULATE_RUN_H
+
+#include "cli/simulate/trace.h"
+#include "policy/placement/score.h"
+
+#define SL_SIMULATE_PCT_MOST 1000
+
+/* What one run gave. By percent arrived; NaN where no arrival came to that percent. */
+struct sl_simulate_curve {
+	double used_pct[SL_SIMULATE_PCT_MOST + 1];
+	double fragments_pct[SL_SIMULATE_PCT_MOST + 1]; /* of the cluster */
+	uint64_t arrived, placed;
+	double seconds; /* of placing */
+};
+
+struct sl_simulate_ask {
+	enum sl_placement_policy policy;
+	uint32_t until_pct;
+	bool learn_only; /* what is typical is learnt from arrivals only */
+	/* done of all arrivals; may be NULL. */
+	void (*progress)(void *context, uint32_t done, uint32_t all);
+	void *context;
+};
+
+void sl_simulate_run(const struct sl_trace *trace, const struct sl_arrivals *arrivals,
+	const struct sl_simulate_ask *ask, struct sl_simulate_curve *curve);
+
+/* The jobs of the trace shuffled by seed, then random ones of them again, until they ask for
+ * until_pct of the cluster; ranks are shuffled too. False: out of memory. */
+SL_MUST_CHECK bool sl_simulate_shuffle(const struct sl_trace *trace, uint64_t seed,
+	uint32_t until_pct, struct sl_arrivals *arrivals);
+/* In the order of creation_time, then of the file; once. */
+SL_MUST_CHECK bool sl_simulate_in_order(
+	const struct sl_trace *trace, struct sl_arrivals *arrivals);
+/* 0 to count - 1 in an order drawn from *random (mix.h). */
+void sl_simulate_permute(uint32_t *numbers, uint32_t count, uint64_t *random);
+
+#endif

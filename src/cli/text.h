@@ -1,8 +1,0 @@
-/* text - what other people called their things, made harmless to show: base/text.h, which the
- * daemon needs as well */
-#ifndef SL_CLI_TEXT_H
-#define SL_CLI_TEXT_H
-
-#include "base/text.h"
-
-#endif

@@ -1,0 +1,155 @@
+/* sluice gpus: one line per GPU the daemon manages, and where its memory is. */
+#include "cli/line/cli.h"
+#include "cli/conn/rows.h"
+#include "cli/conn/state.h"
+#include "cli/line/table.h"
+
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+struct settings {
+	bool json;
+};
+
+const struct sl_option sl_verb_gpus_options[] = {
+	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON array."),
+	SL_OPT_END,
+};
+
+enum {
+	GPU,
+	NAME,
+	UUID,
+	PCI,
+	CAPACITY,
+	SHAREABLE,
+	REQUESTED,
+	RESIDENT,
+	EVICTED,
+	HIDDEN,
+	DYING,
+	UNMANAGED,
+	FREE,
+	UTIL,
+	STATE,
+	COLUMNS
+};
+static const struct sl_column columns[COLUMNS] = {
+	[GPU] = {"GPU", true, 0, 0},
+	[NAME] = {"NAME", false, 10, 6},
+	[UUID] = {"UUID", false, 12, 1},
+	[PCI] = {"PCI", false, 0, 2},
+	[CAPACITY] = {"CAPACITY", true, 0, 5},
+	[SHAREABLE] = {"SHAREABLE", true, 0, 0},
+	[REQUESTED] = {"REQUESTED", true, 0, 0},
+	[RESIDENT] = {"RESIDENT", true, 0, 0},
+	[EVICTED] = {"EVICTED", true, 0, 0},
+	[HIDDEN] = {"HIDDEN", true, 0, 0},
+	[DYING] = {"DYING", true, 0, 4},
+	[UNMANAGED] = {"UNMANAGED", true, 0, 3},
+	[FREE] = {"FREE", true, 0, 0},
+	[UTIL] = {"UTIL", true, 0, 0},
+	[STATE] = {"STATE", false, 0, 0},
+};
+
+/* Backing that is on the host: counted against the workloads, but not on this GPU. */
+static uint64_t evicted_bytes(const struct sl_rows *swap, uint32_t gpu)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < swap->count; i++)
+		if (swap->all[i].swap_row.gpu == gpu)
+			bytes += swap->all[i].swap_row.evicted_bytes;
+	return bytes;
+}
+
+/* The lists are moments apart. */
+static uint64_t resident_bytes(const struct sl_msg_gpu_row *row, uint64_t evicted)
+{
+	return row->backing_bytes > evicted ? row->backing_bytes - evicted : 0;
+}
+
+static bool add_row(
+	struct sl_table *table, const struct sl_msg_gpu_row *row, uint64_t evicted)
+{
+	const struct {
+		int column;
+		uint64_t bytes;
+	} sizes[] = {
+		{CAPACITY, row->capacity_bytes},
+		{SHAREABLE, row->shareable_bytes},
+		{REQUESTED, row->requests_bytes},
+		{RESIDENT, resident_bytes(row, evicted)},
+		{EVICTED, evicted},
+		{HIDDEN, row->hidden_bytes + row->paid_bytes},
+		{DYING, row->dying_bytes},
+		{UNMANAGED, row->unmanaged_bytes},
+		{FREE, row->free_bytes},
+	};
+	char text[64];
+
+	sl_wire_uuid_format(row->uuid, text);
+	sl_table_set(table, UUID, "%s", text);
+	sl_table_set(table, GPU, "%u", row->gpu);
+	sl_table_set(table, NAME, "%s", row->name);
+	sl_table_set(table, PCI, "%s", row->pci);
+	for (size_t i = 0; i < SL_ARRAY_LEN(sizes); i++)
+		sl_table_set(table, (size_t)sizes[i].column, "%s",
+			sl_bytes_short(sizes[i].bytes, text, sizeof(text)));
+	sl_table_set(table, UTIL, "%u%%", row->utilisation_pct);
+	if (row->condition & SL_GPU_LOST) {
+		sl_table_set(table, FREE, "-");
+		sl_table_set(table, UTIL, "-");
+	}
+	sl_table_set(table, STATE, "%s", sl_tell_gpu_state(row));
+	return sl_table_end_row(table);
+}
+
+static int fetch(struct sl_rows *rows, struct sl_rows *swap, struct sl_error *err)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	int status = sl_conn_open(&conn, err);
+
+	if (!status)
+		status = sl_rows_list(rows, &conn, SL_LIST_GPUS, err);
+	if (!status && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+		status = sl_rows_list(swap, &conn, SL_LIST_SWAP, err);
+	return status;
+}
+
+int sl_verb_gpus(int argc, char **argv)
+{
+	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
+	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
+	sl_cleanup(sl_table_freep) struct sl_table *table = NULL;
+	struct settings s = {0};
+	struct sl_error err = {0};
+	int first, status;
+
+	status = sl_cli_parse(SL_VERB_gpus, &s, argc, argv, &first);
+	if (status >= 0)
+		return status;
+	status = fetch(&rows, &swap, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_gpus, s.json, (enum sl_exit)status, "%s", err.text);
+	if (s.json) {
+		json_t *array = json_array();
+
+		for (size_t i = 0; i < rows.count; i++)
+			json_array_append_new(array,
+				sl_tell_gpu(&rows.all[i].gpu_row,
+					evicted_bytes(&swap, rows.all[i].gpu_row.gpu)));
+		return sl_rows_print_json(SL_VERB_gpus, array);
+	}
+	table = sl_table_new(columns, COLUMNS);
+	for (size_t i = 0; table && i < rows.count; i++)
+		if (!add_row(table, &rows.all[i].gpu_row,
+			    evicted_bytes(&swap, rows.all[i].gpu_row.gpu)))
+			table = sl_table_free(table);
+	if (!table)
+		return sl_cli_fail(SL_VERB_gpus, false, SL_EXIT_SYSTEM, "out of memory");
+	sl_table_print(table, sl_table_terminal_width(STDOUT_FILENO), stdout);
+	return sl_cli_finish(SL_VERB_gpus, SL_EXIT_OK);
+}

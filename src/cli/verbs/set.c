@@ -1,0 +1,259 @@
+/*
+ * sluice set: changes request, limit, priority and rules of a workload while it runs.
+ *
+ * Only what is named changes. Flags travel all together, so those that are not named are sent as
+ * the list of workloads has them.
+ */
+#include "cli/line/amounts.h"
+#include "cli/line/cli.h"
+#include "cli/conn/named.h"
+#include "cli/line/text.h"
+#include "cli/conn/told.h"
+#include "cli/conn/warm.h"
+
+#include "daemon/tell.h"
+#include "policy/node.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DAY_MS      (24 * 3600 * 1000)
+#define NO_PRIORITY INT64_MIN
+#define NO_WAIT     SL_NS_NEVER
+
+struct settings {
+	const char *name;
+	struct sl_amount request, limit;
+	int64_t priority;
+	enum sl_switch swap, oom_first;
+	sl_ns longest_wait, warm_after, idle_grace;
+	enum sl_switch keep_resident;
+	bool json;
+};
+
+const struct sl_option sl_verb_set_options[] = {
+	SL_OPT_OPERAND(struct settings, name, "NAME",
+		"The workload: its name or ID, as sluice ps shows it."),
+	SL_OPT(struct settings, request, AMOUNT, "AMOUNT", 0, 0,
+		"GPU memory that is guaranteed, on each of its GPUs."),
+	SL_OPT(struct settings, limit, AMOUNT, "AMOUNT", 0, 0,
+		"The most it may hold on each of its GPUs."),
+	SL_OPT(struct settings, priority, INTEGER, "N", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
+		"Higher is served first, -1000 to 1000."),
+	SL_OPT_AS("keep-resident", struct settings, keep_resident, SWITCH, "on|off", 0, 0,
+		"Whether its memory is never moved to host memory."),
+	SL_OPT(struct settings, swap, SWITCH, "on|off", 0, 0,
+		"The same the other way round."),
+	SL_OPT_AS("oom-first", struct settings, oom_first, SWITCH, "on|off", 0, 0,
+		"Its first demand that does not fit gets out-of-memory, the next waits."),
+	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 0,
+		DAY_MS, "Longest wait for memory above the request; 0: the daemon's."),
+	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 0,
+		SL_WARM_AFTER_MS_MAX,
+		"Move it to host memory after so long without GPU work; 0: never."),
+	SL_OPT_AS("idle-grace", struct settings, idle_grace, DURATION, "TIME", 0,
+		SL_WARM_AFTER_MS_MAX,
+		"Within its request it is moved for what others have above theirs only "
+		"after so long without GPU work; 0: as soon as it is idle."),
+	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
+	SL_OPT_END,
+};
+
+static uint32_t which(const struct settings *s)
+{
+	return (s->request.kind ? SL_SET_REQUEST : 0) |
+	       (s->limit.kind ? SL_SET_LIMIT : 0) |
+	       (s->priority != NO_PRIORITY ? SL_SET_PRIORITY : 0) |
+	       (s->swap || s->oom_first ? SL_SET_FLAGS : 0) |
+	       (s->longest_wait != NO_WAIT ? SL_SET_WAIT : 0);
+}
+
+static int nothing_to_change(const struct settings *s)
+{
+	char names[200] = "";
+	size_t used = 0;
+
+	for (const struct sl_option *row = sl_verb_set_options; row->type; row++)
+		if (row->type != SL_OPTION_OPERAND && row->type != SL_OPTION_FLAG)
+			used += (size_t)snprintf(names + used, sizeof(names) - used,
+				"%s--%s", used ? ", " : "", row->name);
+	return sl_cli_fail(SL_VERB_set, s->json, SL_EXIT_USAGE,
+		"nothing to change; give at least one of %s", names);
+}
+
+static bool on(enum sl_switch said, bool now)
+{
+	return said == SL_SWITCH_UNSET ? now : said == SL_SWITCH_ON;
+}
+
+static void fill(
+	const struct settings *s, const struct sl_msg_use_row *row, union sl_msg *msg)
+{
+	bool swap = on(s->swap, !(row->flags & SL_USE_NO_SWAP));
+	bool oom_first = on(s->oom_first, row->flags & SL_USE_OOM_FIRST);
+
+	sl_wire_init(msg, SL_MSG_SET);
+	msg->set.workload = row->workload;
+	msg->set.which = which(s);
+	msg->set.flags = (swap ? 0 : SL_WORKLOAD_NO_SWAP) |
+			 (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
+	msg->set.request_kind = s->request.kind;
+	msg->set.request_value = s->request.value;
+	msg->set.limit_kind = s->limit.kind;
+	msg->set.limit_value = s->limit.value;
+	msg->set.priority_biased = s->priority == NO_PRIORITY
+					   ? row->priority_biased
+					   : (uint32_t)(s->priority + SL_PRIORITY_BIAS);
+	if (s->longest_wait != NO_WAIT)
+		msg->set.longest_wait_ms = (uint32_t)(s->longest_wait / SL_MS);
+	sl_wire_str(msg->set.name, sizeof(msg->set.name), row->name);
+}
+
+static int32_t priority(const struct sl_msg_set_reply *reply)
+{
+	return (int32_t)(reply->priority_biased - SL_PRIORITY_BIAS);
+}
+
+static int print_json(const struct settings *s, const struct sl_msg_set_reply *reply)
+{
+	json_t *object = json_pack("{s:b, s:I, s:o, s:I, s:I, s:i, s:b, s:b, s:I, s:o}",
+		"ok", 1, "workload", (json_int_t)reply->workload, "name",
+		sl_text_json(reply->name), "request_bytes",
+		(json_int_t)reply->request_bytes, "limit_bytes",
+		(json_int_t)reply->limit_bytes, "priority", (int)priority(reply), "swap",
+		!(reply->flags & SL_WORKLOAD_NO_SWAP), "oom_first",
+		!!(reply->flags & SL_WORKLOAD_OOM_FIRST), "over_bytes",
+		(json_int_t)reply->over_bytes, "text", sl_text_json(reply->text));
+
+	if (object && s->warm_after != SL_WARM_UNSET)
+		json_object_set_new(object, "warm_after_ms",
+			json_integer((json_int_t)(s->warm_after / SL_MS)));
+	if (object && s->idle_grace != SL_WARM_UNSET)
+		json_object_set_new(object, "idle_grace_ms",
+			json_integer((json_int_t)(s->idle_grace / SL_MS)));
+	return sl_rows_print_json(SL_VERB_set, object);
+}
+
+/* The reply does not have them; they are what was asked for. */
+static void print_longest_wait(sl_ns wait)
+{
+	char text[32];
+
+	if (wait == NO_WAIT)
+		return;
+	if (wait)
+		printf(", longest wait %s", sl_duration_format(wait, text, sizeof(text)));
+	else
+		fputs(", longest wait the daemon's", stdout);
+}
+
+static void print_warm_after(sl_ns warm_after)
+{
+	char text[32];
+
+	if (warm_after == SL_WARM_UNSET)
+		return;
+	if (warm_after)
+		printf(", warm after %s",
+			sl_duration_format(warm_after, text, sizeof(text)));
+	else
+		fputs(", never warm for being idle", stdout);
+}
+
+static int print(const struct settings *s, struct sl_msg_set_reply *reply)
+{
+	char request[32], limit[32], over[32];
+
+	sl_text_tame(reply->name);
+	printf("%s: request %s, limit %s, priority %d%s%s", reply->name,
+		sl_bytes_format(reply->request_bytes, request, sizeof(request)),
+		sl_bytes_format(reply->limit_bytes, limit, sizeof(limit)),
+		(int)priority(reply),
+		reply->flags & SL_WORKLOAD_NO_SWAP ? ", no swap" : "",
+		reply->flags & SL_WORKLOAD_OOM_FIRST ? ", out-of-memory first" : "");
+	print_longest_wait(s->longest_wait);
+	print_warm_after(s->warm_after);
+	if (s->idle_grace != SL_WARM_UNSET)
+		printf(", idle grace %s",
+			sl_duration_format(s->idle_grace, limit, sizeof(limit)));
+	putchar('\n');
+	if (reply->over_bytes)
+		printf("It holds %s above its limit. It keeps that until somebody needs "
+		       "it, and gets nothing more until it is below; where the resolver "
+		       "'priority' is configured, it is then the first to be stopped.\n",
+			sl_bytes_format(reply->over_bytes, over, sizeof(over)));
+	sl_told_warning(SL_VERB_set, reply->text);
+	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
+}
+
+/* What SET has no field for. */
+static bool has_times(const struct settings *s)
+{
+	return s->warm_after != SL_WARM_UNSET || s->idle_grace != SL_WARM_UNSET;
+}
+
+/* One message for what is named of the older settings, and one for the times. Outcomes of
+ * sl_conn_open; a refusal is in *reply, and ends it. */
+static int tell(const struct settings *s, const struct sl_msg_use_row *row,
+	struct sl_conn *conn, union sl_msg *reply, struct sl_error *err)
+{
+	union sl_msg ask, first = {0};
+	int status = SL_EXIT_OK;
+
+	if (has_times(s))
+		status = sl_warm_check(conn, err);
+	if (!status && which(s)) {
+		fill(s, row, &ask);
+		status = sl_conn_call(conn, &ask, SL_MSG_SET_REPLY, reply, err);
+		if (!status && !reply->set_reply.ok)
+			return SL_EXIT_OK;
+		first = *reply;
+	}
+	if (status || !has_times(s))
+		return status;
+	status = sl_warm_tell(
+		conn, row->workload, row->name, s->warm_after, s->idle_grace, reply, err);
+	if (!status && reply->set_reply.ok)
+		sl_tell_remark_before(&reply->set_reply, first.set_reply.text);
+	return status;
+}
+
+int sl_verb_set(int argc, char **argv)
+{
+	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
+	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	struct settings s = {.priority = NO_PRIORITY,
+		.longest_wait = NO_WAIT,
+		.warm_after = SL_WARM_UNSET,
+		.idle_grace = SL_WARM_UNSET};
+	const struct sl_msg_use_row *row;
+	struct sl_error err = {0};
+	union sl_msg reply;
+	int first, status;
+
+	status = sl_cli_parse(SL_VERB_set, &s, argc, argv, &first);
+	if (status >= 0)
+		return status;
+	if (s.keep_resident)
+		s.swap = s.keep_resident == SL_SWITCH_ON ? SL_SWITCH_OFF : SL_SWITCH_ON;
+	if (!which(&s) && !has_times(&s))
+		return nothing_to_change(&s);
+	if (s.swap == SL_SWITCH_OFF && s.warm_after && s.warm_after != SL_WARM_UNSET)
+		return sl_cli_fail(SL_VERB_set, s.json, SL_EXIT_USAGE,
+			"--warm-after and --swap off exclude each other: what must not "
+			"be moved never goes to host memory; leave one of them out");
+	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
+	if (status >= 0)
+		return status;
+	status = sl_named_open(&conn, &uses, s.name, 2, "sluice set", &row, &err);
+	if (!status)
+		status = tell(&s, row, &conn, &reply, &err);
+	if (status)
+		return sl_cli_fail(
+			SL_VERB_set, s.json, (enum sl_exit)status, "%s", err.text);
+	if (!reply.set_reply.ok)
+		return sl_told_refusal(SL_VERB_set, s.json, reply.set_reply.reason,
+			reply.set_reply.text, NULL);
+	return s.json ? print_json(&s, &reply.set_reply) : print(&s, &reply.set_reply);
+}

@@ -1,0 +1,86 @@
+/*
+ * internal - what server.c and gpu.c share, and nobody else
+ *
+ * One thread; no lock.
+ */
+#ifndef SL_SOFTGPU_SERVER_INTERNAL_H
+#define SL_SOFTGPU_SERVER_INTERNAL_H
+
+#include "softgpu/server/ledger.h"
+
+#include <sys/types.h>
+
+/* What epoll hands back: every watched thing starts with its kind. */
+enum kind { KIND_LISTEN, KIND_KEEP, KIND_CLIENT, KIND_EXPORT, KIND_COMPANION };
+
+struct watch {
+	enum kind kind;
+	int fd;
+};
+
+struct client {
+	struct watch watch;
+	struct sl_link link;       /* in clients or dying */
+	struct sl_link companions; /* struct companion.link */
+	struct sl_link events;     /* event.c */
+	struct sl_ledger_holder holder;
+	uint32_t pid;
+	bool is_owner;    /* of the box, or root */
+	uint64_t gone_ns; /* when a dying client's memory goes */
+	uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
+	uint32_t busy_pct[SL_SOFTGPU_GPUS_MAX];
+};
+
+/* A process that runs a client's kernels; fd is a pidfd, readable when it is gone. */
+struct companion {
+	struct watch watch;
+	struct sl_link link;
+	uint32_t device;
+};
+
+/* A handle sent to other processes: one end of a pipe. It holds until all copies are closed. */
+struct export
+{
+	struct watch watch;
+	struct sl_link link;
+	struct sl_ledger_holder holder;
+	uint64_t id;
+	dev_t dev;
+	ino_t ino;
+};
+
+struct sl_server {
+	struct sl_ledger ledger;
+	struct sl_sg_board *board;
+	struct sl_sg_hello hello;
+	struct watch listen, keep;
+	struct sl_link clients, dying, exports;
+	struct sl_sg_figures *figures; /* one per GPU, as of figures_ns */
+	uint64_t figures_ns;
+	uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
+	uint32_t busy_pct[SL_SOFTGPU_GPUS_MAX];
+	uint64_t busy_since_ns;
+	uint64_t door_opens_ns; /* not 0: no connections are taken until then */
+	int epoll;
+	const char *path;
+};
+extern struct sl_server sl_server;
+
+/* gpu.c: the figures that NVML is told, as of now. */
+void sl_server_figures_take(uint64_t now_ns);
+/* Utilisation is the share of the last whole second in which work ran. */
+void sl_server_busy_step(uint64_t now_ns);
+/* Loses a GPU, brings it back, or reports an Xid. A CUresult: what is so already is an error. */
+SL_MUST_CHECK int sl_server_health(const struct sl_sg_request *q);
+/* event.c. Results are CUresults' numbers. */
+SL_MUST_CHECK int sl_server_event_new(struct client *c, struct sl_sg_reply *reply);
+SL_MUST_CHECK int sl_server_event_open(
+	struct client *c, uint64_t id, struct sl_sg_reply *reply);
+SL_MUST_CHECK int sl_server_event_close(struct client *c, uint64_t holder);
+/* The descriptor that every process of the box maps, or -1. The server's. */
+int sl_server_event_memfd(void);
+/* The client is gone: what it recorded will not be reached by itself. */
+void sl_server_event_drop(struct client *c);
+void sl_server_companion_kill(const struct companion *o);
+
+#endif
