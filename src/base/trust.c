@@ -14,15 +14,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
-
-#include "base/paths.h"
 
 /* The kernel's default, which hardly anybody changes. */
 #define OVERFLOW_UID 65534u
@@ -83,7 +83,7 @@ static void cut(char *path)
 
 bool sl_trust_folder(const char *path, uid_t *owner)
 {
-	char above[SL_PATH_MAX];
+	char above[PATH_MAX];
 	struct stat info;
 	bool ignored;
 
@@ -119,7 +119,7 @@ int sl_trust_daemon(int fd, const char *path, struct sl_error *err)
 {
 	struct ucred peer = {.uid = (uid_t)-1};
 	socklen_t size = sizeof(peer);
-	char folder[SL_SOCKET_PATH_MAX];
+	char folder[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	uid_t owner;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/kubernetes/admit.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/claims/admit.h"
+#include "cluster/kubernetes/api/parse.h"
 
 static void answer(const struct sl_admit_review *review)
 {

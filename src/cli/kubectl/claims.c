@@ -5,9 +5,9 @@
 #include <time.h>
 
 #include "cli/kubectl/kubectl.h"
-#include "cluster/kubernetes/order.h"
-#include "cluster/kubernetes/quantity.h"
-#include "cluster/kubernetes/slice.h"
+#include "cluster/kubernetes/claims/order.h"
+#include "cluster/kubernetes/api/quantity.h"
+#include "cluster/kubernetes/claims/slice.h"
 
 #define CLAIMS "resourceclaims"
 #define API    "/apis/resource.k8s.io/v1"

@@ -8,8 +8,8 @@
 
 #include "base/amount.h"
 #include "cli/kubectl/kubectl.h"
-#include "cluster/kubernetes/order.h"
-#include "cluster/kubernetes/quantity.h"
+#include "cluster/kubernetes/claims/order.h"
+#include "cluster/kubernetes/api/quantity.h"
 
 #define LOOK_EVERY (500 * SL_MS)
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cluster/kubernetes/api.h"
+#include "cluster/kubernetes/api/api.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -6,7 +6,7 @@
 #include "base/amount.h"
 #include "cli/kubectl/kubectl.h"
 #include "cli/line/table.h"
-#include "cluster/kubernetes/order.h"
+#include "cluster/kubernetes/claims/order.h"
 
 static const char *text(const json_t *object, const char *key)
 {

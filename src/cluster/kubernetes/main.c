@@ -12,11 +12,11 @@
 
 #include "base/log.h"
 #include "base/paths.h"
-#include "cluster/kubernetes/api.h"
-#include "cluster/kubernetes/cdi.h"
-#include "cluster/kubernetes/node.h"
+#include "cluster/kubernetes/api/api.h"
+#include "cluster/kubernetes/node/cdi.h"
+#include "cluster/kubernetes/node/node.h"
 #include "cluster/kubernetes/scheduler/main.h"
-#include "cluster/kubernetes/webhook.h"
+#include "cluster/kubernetes/webhook/webhook.h"
 
 enum { EXIT_USAGE = 2 };
 

@@ -5,8 +5,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "cluster/kubernetes/admit.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/claims/admit.h"
+#include "cluster/kubernetes/api/parse.h"
 
 #define REVIEW(kind, object)                                                            \
 	"{\"kind\":\"AdmissionReview\",\"apiVersion\":\"admission.k8s.io/v1\","         \

@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "cluster/kubernetes/ask.h"
+#include "cluster/kubernetes/claims/ask.h"
 
 #define NV(name, what) "\"nvidia.com/container." name ".gpu-memory." what "\""
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cluster/kubernetes/cdi.h"
+#include "cluster/kubernetes/node/cdi.h"
 
 #define UID "0b7f1c1e-2d3a-4b5c-8d9e-0123456789ab"
 

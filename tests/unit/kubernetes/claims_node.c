@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "caller.h"
-#include "cluster/kubernetes/cdi.h"
-#include "cluster/kubernetes/node.h"
-#include "cluster/kubernetes/proto.h"
-#include "cluster/kubernetes/slice.h"
+#include "cluster/kubernetes/node/cdi.h"
+#include "cluster/kubernetes/node/node.h"
+#include "cluster/kubernetes/api/proto.h"
+#include "cluster/kubernetes/claims/slice.h"
 #include "rig.h"
 
 #define DRA    "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"

@@ -3,8 +3,8 @@
 
 #include <jansson.h>
 
-#include "cluster/kubernetes/claimspec.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/claims/claimspec.h"
+#include "cluster/kubernetes/api/parse.h"
 
 #define GIB SL_GIB
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cluster/kubernetes/config.h"
+#include "cluster/kubernetes/api/config.h"
 
 static char folder[64], path[128];
 

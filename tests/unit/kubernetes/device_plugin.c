@@ -12,10 +12,10 @@
 
 #include "base/clock.h"
 #include "caller.h"
-#include "cluster/kubernetes/device_plugin.h"
-#include "cluster/kubernetes/grpc_ask.h"
-#include "cluster/kubernetes/holders.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/node/device_plugin.h"
+#include "cluster/kubernetes/api/grpc_ask.h"
+#include "cluster/kubernetes/node/holders.h"
+#include "cluster/kubernetes/api/parse.h"
 
 #define SERVICE "/v1beta1.DevicePlugin/"
 #define A       "GPU-fef8089b-4820-abfc-e83e-94318197576e"

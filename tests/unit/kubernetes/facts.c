@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/kubernetes/api.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/api.h"
+#include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/bodies.h"
 #include "cluster/kubernetes/scheduler/extended.h"
 #include "cluster/kubernetes/scheduler/facts.h"

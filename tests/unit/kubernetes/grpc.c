@@ -19,8 +19,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "caller.h"
-#include "cluster/kubernetes/grpc.h"
-#include "cluster/kubernetes/stream.h"
+#include "cluster/kubernetes/api/grpc.h"
+#include "cluster/kubernetes/api/stream.h"
 
 static struct {
 	sd_event *loop;

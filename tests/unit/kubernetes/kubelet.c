@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "caller.h"
-#include "cluster/kubernetes/grpc.h"
-#include "cluster/kubernetes/kubelet.h"
-#include "cluster/kubernetes/proto.h"
+#include "cluster/kubernetes/api/grpc.h"
+#include "cluster/kubernetes/node/kubelet.h"
+#include "cluster/kubernetes/api/proto.h"
 
 #define DRA "/k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin/"
 

@@ -5,7 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "cluster/kubernetes/line.h"
+#include "cluster/kubernetes/node/line.h"
 #include "rig.h"
 
 static struct {

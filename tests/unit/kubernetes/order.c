@@ -1,7 +1,7 @@
 /* What annotations order, and what is said of those that cannot be. */
 #include "../base/test.h"
 
-#include "cluster/kubernetes/order.h"
+#include "cluster/kubernetes/claims/order.h"
 
 #define REQUEST (6 * SL_GIB)
 #define MOST    (15 * SL_GIB + SL_MIB / 2)

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 static void what_jansson_refuses_is_tamed(void **state)
 {

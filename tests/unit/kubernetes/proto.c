@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/kubernetes/proto.h"
+#include "cluster/kubernetes/api/proto.h"
 
 static void what_is_written_is_read(void **state)
 {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cluster/kubernetes/publish.h"
+#include "cluster/kubernetes/node/publish.h"
 
 #define NODES  "/api/v1/nodes/node1"
 #define SLICES "/apis/resource.k8s.io/v1/resourceslices"

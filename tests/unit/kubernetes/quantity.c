@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/kubernetes/quantity.h"
+#include "cluster/kubernetes/api/quantity.h"
 
 static void right_ones(void **state)
 {

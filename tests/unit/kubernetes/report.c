@@ -1,8 +1,8 @@
 /* What a claim's status says, and when it is written. */
 #include "../base/test.h"
 
-#include "cluster/kubernetes/parse.h"
-#include "cluster/kubernetes/report.h"
+#include "cluster/kubernetes/api/parse.h"
+#include "cluster/kubernetes/claims/report.h"
 
 #define T1 "2026-01-01T00:00:01Z"
 #define T2 "2026-01-01T00:00:02Z"

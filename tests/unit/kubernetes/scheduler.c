@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/scheduler.h"
 
 #define CLAIM "/apis/resource.k8s.io/v1/namespaces/n/resourceclaims/c"

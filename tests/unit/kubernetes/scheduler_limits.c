@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/extended.h"
 
 #define CLAIMS "/resourceclaims"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 #define WITHIN  (200 * SL_MS)
 #define TRUE    "{\"type\":\"Parked\",\"status\":\"True\"}"

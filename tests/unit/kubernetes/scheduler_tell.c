@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 #define ABSENT ",\"resourceClaims\":[{\"name\":\"g\",\"resourceClaimName\":\"absent\"}]"
 #define LONG   "xéééééééééééééééééééééééééééééééééééé"

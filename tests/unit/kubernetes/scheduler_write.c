@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 #define LEAVING ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\",\"finalizers\":[\"x/y\"]"
 

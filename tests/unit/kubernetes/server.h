@@ -14,7 +14,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
-#include "cluster/kubernetes/api.h"
+#include "cluster/kubernetes/api/api.h"
 
 struct exchange {
 	const char *method, *path; /* the path without its query */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cluster/kubernetes/share.h"
+#include "cluster/kubernetes/claims/share.h"
 
 #define HEAD                                                                     \
 	"{\"metadata\":{\"uid\":\"u-1\",\"namespace\":\"team\",\"name\":\"c\"}," \

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cluster/kubernetes/parse.h"
-#include "cluster/kubernetes/slice.h"
+#include "cluster/kubernetes/api/parse.h"
+#include "cluster/kubernetes/claims/slice.h"
 
 static const struct sl_kube_gpu well = {
 	.uuid = "GPU-4A1B2C3D-0000-1111-2222-333344445555",

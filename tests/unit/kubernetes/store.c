@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 #define CLAIMS 64
 #define MADE   "/apis/resource.k8s.io/v1/namespaces/n/resourceclaims"

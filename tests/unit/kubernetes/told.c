@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cluster/kubernetes/told.h"
+#include "cluster/kubernetes/claims/told.h"
 
 #define EVENTS "/api/v1/namespaces/team/events"
 #define PAUSE  (50 * SL_MS)

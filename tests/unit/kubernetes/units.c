@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/kubernetes/units.h"
+#include "cluster/kubernetes/claims/units.h"
 
 #define A "GPU-fef8089b-4820-abfc-e83e-94318197576e"
 #define B "GPU-00000000-4820-abfc-e83e-94318197576e"

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "caller.h"
-#include "cluster/kubernetes/grpc.h"
-#include "cluster/kubernetes/holders.h"
-#include "cluster/kubernetes/node.h"
+#include "cluster/kubernetes/api/grpc.h"
+#include "cluster/kubernetes/node/holders.h"
+#include "cluster/kubernetes/node/node.h"
 #include "rig.h"
 
 #define SERVICE "/v1beta1.DevicePlugin/"

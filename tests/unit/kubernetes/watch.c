@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cluster/kubernetes/watch.h"
+#include "cluster/kubernetes/api/watch.h"
 
 /* What was told, one word each: +a added, ~a modified, -a deleted, ! in sync, ?STATUS trouble. */
 static struct {

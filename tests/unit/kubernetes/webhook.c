@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cluster/kubernetes/webhook.h"
-#include "cluster/kubernetes/webhook_certs.h"
-#include "cluster/kubernetes/webhook_keys.h"
+#include "cluster/kubernetes/webhook/webhook.h"
+#include "cluster/kubernetes/webhook/certs.h"
+#include "cluster/kubernetes/webhook/keys.h"
 
 #define SECRET    "/api/v1/namespaces/sluice/secrets/sluice-webhook"
 #define HOOK      "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/sluice"

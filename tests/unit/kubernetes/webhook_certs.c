@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "cluster/kubernetes/webhook_certs.h"
+#include "cluster/kubernetes/webhook/certs.h"
 
 #define DAY 86400ll
 /* 2026 */

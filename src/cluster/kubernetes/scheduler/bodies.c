@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "base/text.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/extended.h"
-#include "cluster/kubernetes/slice.h"
+#include "cluster/kubernetes/claims/slice.h"
 
 #define PROTECTION "resource.kubernetes.io/delete-protection"
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 void sl_ks_claim_changed(struct sl_ks *ks, struct sl_ks_claim *claim)
 {

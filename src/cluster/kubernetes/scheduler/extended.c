@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "base/crc.h"
-#include "cluster/kubernetes/parse.h"
-#include "cluster/kubernetes/quantity.h"
-#include "cluster/kubernetes/slice.h"
+#include "cluster/kubernetes/api/parse.h"
+#include "cluster/kubernetes/api/quantity.h"
+#include "cluster/kubernetes/claims/slice.h"
+#include "policy/placement/fit.h"
 
 /* What the DeviceClass says (class.yaml), and what each class is called without that. */
 static const char *const resources[] = {
@@ -155,12 +156,12 @@ uint32_t sl_extended_read(
 	read_all(&r);
 	read = json_pack(
 		"{so so}", "requests", r.requests, "requestMappings", r.mappings);
-	if (r.gpus > SL_FACTS_DEVICES && !refusal->text[0])
+	if (r.gpus > SL_FIT_GPUS_MAX && !refusal->text[0])
 		(void)snprintf(refusal->text, sizeof(refusal->text),
 			"it asks for %llu GPUs, and a node has at most %d",
-			(unsigned long long)r.gpus, SL_FACTS_DEVICES);
+			(unsigned long long)r.gpus, SL_FIT_GPUS_MAX);
 	if (out)
 		*out = r.gpus ? json_incref(read) : NULL;
 	json_decref(read);
-	return (uint32_t)sl_min_u64(r.gpus, SL_FACTS_DEVICES);
+	return (uint32_t)sl_min_u64(r.gpus, SL_FIT_GPUS_MAX);
 }

@@ -12,7 +12,9 @@
 #ifndef SL_CLUSTER_KUBERNETES_SCHEDULER_EXTENDED_H
 #define SL_CLUSTER_KUBERNETES_SCHEDULER_EXTENDED_H
 
-#include "cluster/kubernetes/scheduler/facts.h"
+#include <jansson.h>
+
+#include "cluster/kubernetes/scheduler/refusal.h"
 
 #define SL_EXTENDED_ANNOTATION "resource.kubernetes.io/extended-resource-claim"
 #define SL_EXTENDED_NAME       64

@@ -8,10 +8,10 @@
 #include <time.h>
 
 #include "base/crc.h"
-#include "cluster/kubernetes/parse.h"
-#include "cluster/kubernetes/quantity.h"
+#include "cluster/kubernetes/api/parse.h"
+#include "cluster/kubernetes/api/quantity.h"
 #include "cluster/kubernetes/scheduler/extended.h"
-#include "cluster/kubernetes/slice.h"
+#include "cluster/kubernetes/claims/slice.h"
 #include "wire/wire.h"
 
 #define COPY(field, ...) \

@@ -11,10 +11,8 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "cluster/kubernetes/scheduler/refusal.h"
 #include "policy/placement/fit.h"
-
-#define SL_FACTS_NAME 254 /* names have at most 253 bytes */
-#define SL_FACTS_UID  64
 
 #define SL_FACTS_LABEL_PROJECT     "sluice.dev/project"
 #define SL_FACTS_LABEL_QUEUE       "kai.scheduler/queue"
@@ -27,11 +25,6 @@
 /* Reasons of that condition when an order was taken back. */
 #define SL_FACTS_REASON_NOT_PARKED "NotParked"
 #define SL_FACTS_REASON_SILENT     "NodeSilent"
-
-/* What a pod must be told to be served, or "": it may be placed. */
-struct sl_facts_refusal {
-	char text[256];
-};
 
 struct sl_facts_pod {
 	char uid[SL_FACTS_UID];

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 /* By "NAMESPACE/NAME". */
 struct group {

@@ -28,10 +28,10 @@
 
 #include "base/arena.h"
 #include "base/list.h"
-#include "cluster/kubernetes/api.h"
+#include "cluster/kubernetes/api/api.h"
 #include "cluster/kubernetes/scheduler/facts.h"
 #include "cluster/kubernetes/scheduler/scheduler.h"
-#include "cluster/kubernetes/watch.h"
+#include "cluster/kubernetes/api/watch.h"
 #include "policy/books/index.h"
 #include "policy/cluster.h"
 

@@ -23,7 +23,7 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 /* Of a lease's time: when it is renewed, and how long before its end nothing is written any
  * more. */

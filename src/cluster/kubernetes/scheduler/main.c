@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "cluster/kubernetes/api.h"
+#include "cluster/kubernetes/api/api.h"
 #include "cluster/kubernetes/scheduler/scheduler.h"
 
 enum { EXIT_USAGE = 2 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 #define OWN "node.kubernetes.io/"
 

@@ -17,9 +17,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/match.h"
-#include "cluster/kubernetes/slice.h"
+#include "cluster/kubernetes/claims/slice.h"
 
 /* Host memory for those that are parked is the node's own matter. */
 #define POOL_MIB (1ull << 40)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/match.h"
 
 static int compare(const void *a, const void *b)

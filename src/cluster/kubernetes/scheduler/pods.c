@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/extended.h"
 
 /* --- Books. ------------------------------------------------------------------------------- */

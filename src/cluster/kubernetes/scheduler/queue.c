@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 
 /* What KAI takes for no bound, and for the priority of a Queue that says none. */
 #define UNBOUNDED (-1.0)

@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cluster/kubernetes/config.h"
+#include "cluster/kubernetes/api/config.h"
 #include "cluster/kubernetes/scheduler/internal.h"
-#include "cluster/kubernetes/slice.h"
+#include "cluster/kubernetes/claims/slice.h"
 
 typedef void (*on_object_fn)(
 	struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *object);

@@ -20,7 +20,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cluster/kubernetes/parse.h"
+#include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/bodies.h"
 
 #define PATH_MAX_BYTES 640

@@ -1,0 +1,56 @@
+/*
+ * ask - what a pod's annotations ask of a GPU
+ *
+ * Two families of words are in use, and both are read unchanged:
+ *
+ *   KAI and Run:ai, for one container (the first, or gpu-fraction-container-name):
+ *     gpu-fraction            part of a GPU's memory, above 0 and at most 1
+ *     gpu-memory              or MiB, a plain number
+ *     gpu-fraction.limit      or gpu-fraction-limit: how far it may burst, as a part
+ *     gpu-memory.limit        or gpu-memory-limit: likewise, a quantity such as 16Gi
+ *     gpu-fraction-num-devices  the same on so many GPUs
+ *     The variable RUNAI_GPU_MEMORY_LIMIT of that container is a limit, too.
+ *   kai-gpu-fractioning, for each container by its name:
+ *     nvidia.com/container.NAME.gpu-memory.request, .limit   quantities; one stands for both
+ *
+ * A limit that is not given is left open, but for the second family. Both families may be there if
+ * they say the same. Bytes are rounded up to whole MiB. Pure.
+ */
+#ifndef SL_CLUSTER_KUBERNETES_CLAIMS_ASK_H
+#define SL_CLUSTER_KUBERNETES_CLAIMS_ASK_H
+
+#include <jansson.h>
+
+#include "base/amount.h"
+
+/* A whole GPU, in a container's limits; the class of docs/kubernetes/class.yaml says so. */
+#define SL_KUBE_EXTENDED "sluice.dev/gpu"
+
+/* Containers of a pod that may ask. */
+#define SL_ASKS_MAX 32
+
+enum {
+	SL_ASKS_OK = 0,
+	SL_ASKS_NONE,
+	SL_ASKS_BAD /* err: what is wrong, what to write */
+};
+
+struct sl_ask {
+	const char *list; /* "containers" or "initContainers" */
+	size_t index;     /* of the container in it */
+	const char *container;
+	struct sl_amount request;
+	struct sl_amount limit; /* of the same kind, and no less; or UNSET */
+	uint32_t gpus;          /* 1 to SL_SHARE_DEVICES */
+};
+
+/* Texts are the pod's. */
+struct sl_asks {
+	size_t count;
+	struct sl_ask of[SL_ASKS_MAX];
+};
+
+SL_MUST_CHECK int sl_asks_read(
+	const json_t *pod, struct sl_asks *out, struct sl_error *err);
+
+#endif

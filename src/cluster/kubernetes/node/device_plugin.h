@@ -1,0 +1,49 @@
+/*
+ * device_plugin - the service by which the kubelet hands out units of GPU memory
+ *
+ * For clusters without claims that share a device by capacity (Kubernetes before 1.36): the
+ * resource sluice.dev/memory, v1beta1.DevicePlugin. The socket DIR/plugins/memory.sluice.dev/
+ * plugin.sock is registered as register.h says. One thread, the loop's.
+ */
+#ifndef SL_CLUSTER_KUBERNETES_NODE_DEVICE_PLUGIN_H
+#define SL_CLUSTER_KUBERNETES_NODE_DEVICE_PLUGIN_H
+
+#include <systemd/sd-event.h>
+
+#include "cluster/kubernetes/api/grpc.h"
+#include "cluster/kubernetes/api/proto.h"
+#include "cluster/kubernetes/claims/units.h"
+
+struct sl_device_plugin;
+
+struct sl_device_plugin_gpu {
+	const char *uuid;
+	uint32_t units; /* at most SL_UNITS_MAX */
+	bool is_well;   /* else nothing new may start on it */
+};
+
+struct sl_device_plugin_handler {
+	void *context;
+	/* The pod of these units will be started here: puts the container's part of the answer
+	 * (ContainerAllocateResponse). False: err says what is wrong; the pod fails for good. */
+	bool (*allocate)(void *context, const struct sl_units_gpu *gpu,
+		struct sl_proto_out *out, struct sl_error *err);
+	/* The container of that key is about to start; the call is to be answered with an empty
+	 * message, or refused, which the kubelet repeats. */
+	void (*start)(void *context, const char *key, struct sl_grpc_call *call);
+	/* The kubelet took the resource in, or err says why not. */
+	void (*registered)(void *context, const struct sl_error *err);
+};
+
+/* Makes the folders of its own. 0 or negative errno (err). */
+SL_MUST_CHECK int sl_device_plugin_new(sd_event *loop, const char *dir,
+	const struct sl_device_plugin_handler *handler, struct sl_device_plugin **out,
+	struct sl_error *err);
+/* Not from within the handler's functions. Returns NULL; takes it, too. */
+struct sl_device_plugin *sl_device_plugin_free(struct sl_device_plugin *plugin);
+
+/* What the node has from now on; what is as before is not told again. */
+void sl_device_plugin_tell(struct sl_device_plugin *plugin,
+	const struct sl_device_plugin_gpu *gpus, size_t count);
+
+#endif
