@@ -79,7 +79,7 @@ DEPTH ?= 99
 WORLD ?=
 SECONDS ?= 120
 explore: all ## every order of events in small worlds, against the node machine (DEPTH=n WORLD=name SECONDS=120)
-	@$(BUILD)/tests/sim/explore --known tests/sim/explore.known --depth $(DEPTH) --seconds $(SECONDS) $(if $(WORLD),--world $(WORLD))
+	@$(BUILD)/tests/sim/explore --known tests/sim/explore/known --depth $(DEPTH) --seconds $(SECONDS) $(if $(WORLD),--world $(WORLD))
 
 scenes: all ## one script per promise of the product, with its feature and without (SCENES="name ...")
 	@tests/scenes/run $(BUILD) $(SCENES)

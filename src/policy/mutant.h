@@ -3,7 +3,7 @@
  *
  * SL_MUTANT(NAME, correct, broken) is `correct` in every build that anyone runs: the other
  * branch is not even compiled. Built with -DSL_MUTANTS (tests/sim only), the fault whose name
- * is switched on takes `broken` instead. mutants.def is the one list of them.
+ * is switched on takes `broken` instead. tests/sim/common/mutants.def is the one list of them.
  */
 #ifndef SL_POLICY_MUTANT_H
 #define SL_POLICY_MUTANT_H
@@ -13,7 +13,7 @@
 enum sl_mutant {
 	SL_MUTANT_OFF,
 #define SL_MUTANT_ROW(NAME, text) SL_MUTANT_IS_##NAME,
-#include <sim/mutants.def> /* lies with the tests */
+#include <sim/common/mutants.def> /* lies with the tests */
 #undef SL_MUTANT_ROW
 	SL_MUTANTS_END
 };

@@ -2,7 +2,7 @@
 
 #include "policy/node.h"
 
-/* Decisions are played in tests/sim/scenes.c; here are views, names, and steadiness. */
+/* Decisions are played in tests/sim/node/scenes.c; here are views, names, and steadiness. */
 
 struct log {
 	uint32_t count[SL_ACTIONS];

@@ -5,7 +5,7 @@
  */
 #include "../base/test.h"
 
-#include "../../sim/mutants.h"
+#include "../../sim/common/mutants.h"
 #include "policy/verdicts/rank.h"
 
 #define NOW 100

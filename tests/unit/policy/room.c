@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#include "../../sim/mutants.h"
+#include "../../sim/common/mutants.h"
 #include "policy/verdicts/room.h"
 #include "room_worlds.h"
 

@@ -14,7 +14,7 @@
  */
 #include "../base/test.h"
 
-#include "../../sim/rng.h"
+#include "../../sim/common/rng.h"
 #include "policy/verdicts/room.h"
 #include "room_worlds.h"
 

@@ -1,0 +1,455 @@
+/*
+ * scenes - situations that chance makes too rarely, played by hand
+ *
+ * A node of 4 GPUs, and another that is closed; project 1 is guaranteed 1 GPU and never borrows,
+ * project 2 is guaranteed 3, project 3 none.
+ */
+#include "scenes.h"
+
+#include <stdio.h>
+
+struct stage {
+	struct sl_arena *arena;
+	struct sl_cluster *cluster;
+	sl_ns now;
+	uint32_t stops, count;
+	struct sl_cluster_action open[64];
+};
+
+static void on_action(void *context, const struct sl_cluster_action *action)
+{
+	struct stage *s = context;
+
+	s->stops += action->type == SL_CLUSTER_ACTION_STOP;
+	if ((action->type == SL_CLUSTER_ACTION_STOP ||
+		    action->type == SL_CLUSTER_ACTION_BIND) &&
+		s->count < SL_ARRAY_LEN(s->open))
+		s->open[s->count++] = *action;
+}
+
+static void send(struct stage *s, struct sl_cluster_event event)
+{
+	s->now += SL_S;
+	sl_cluster_step(s->cluster, s->now, &event, on_action, s);
+}
+
+static void cycle(struct stage *s)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
+
+	event.cycle.which = SL_CYCLE_ALL;
+	s->stops = s->count = 0;
+	send(s, event);
+}
+
+static void answer(struct stage *s)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct sl_cluster_action *open = &s->open[i];
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+
+		event.task_runs.job = open->bind.job;
+		event.task_runs.task = open->bind.task;
+		if (open->type == SL_CLUSTER_ACTION_STOP) {
+			event.type = SL_CLUSTER_EVENT_TASK_ENDED;
+			event.task_ended.job = open->stop.job;
+			event.task_ended.task = open->stop.task;
+			event.task_ended.again = 1;
+		}
+		send(s, event);
+	}
+}
+
+static void add_tasks(struct stage *s, uint64_t id, uint64_t project, uint32_t tasks,
+	uint32_t cpu_milli, uint16_t gpus, int32_t priority)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = id;
+	event.job_add.project = project;
+	event.job_add.priority = priority;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE;
+	event.job_add.tasks = tasks;
+	event.job_add.least = 1;
+	event.job_add.need =
+		(struct sl_need){cpu_milli, 1024, gpus, SL_FIT_WHOLE, 0, 0, 0};
+	send(s, event);
+}
+
+static void add_job(
+	struct stage *s, uint64_t id, uint64_t project, uint16_t gpus, int32_t priority)
+{
+	add_tasks(s, id, project, 1, 1000, gpus, priority);
+}
+
+/* A node like the first, with so many GPUs of that model. */
+static void add_node(struct stage *s, uint64_t id, uint16_t gpus, uint8_t model)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+
+	event.node_add.node = id;
+	event.node_add.cpu_milli = 64000;
+	event.node_add.memory_mib = 65536;
+	event.node_add.gpus = gpus;
+	event.node_add.gpu_mib = 40960;
+	event.node_add.model = model;
+	event.node_add.pool_mib = 4096;
+	send(s, event);
+}
+
+/* It is found to run there. */
+static void runs(
+	struct stage *s, uint64_t job, uint32_t task, uint64_t node, uint32_t mask)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
+
+	event.task_runs.job = job;
+	event.task_runs.task = task;
+	event.task_runs.node = node;
+	event.task_runs.gpu_mask = mask;
+	send(s, event);
+}
+
+static void task_event(struct stage *s, enum sl_cluster_event_type type, uint64_t job,
+	uint32_t task, bool again)
+{
+	struct sl_cluster_event event = {.type = type};
+
+	event.task_ended.job = job;
+	event.task_ended.task = task;
+	if (type == SL_CLUSTER_EVENT_TASK_ENDED)
+		event.task_ended.again = again;
+	send(s, event);
+}
+
+static void begin(struct stage *s)
+{
+	static const struct {
+		int64_t quota;
+		uint32_t weight;
+	} projects[] = {{1000, 0}, {3000, 3}, {0, 0}};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_CLOSE};
+
+	*s = (struct stage){.arena = sl_arena_new(), .now = 1000 * SL_S};
+	s->cluster = sl_cluster_new(s->arena, 8, 4);
+	add_node(s, 1, 4, 0);
+	add_node(s, 2, 4, 0);
+	event.node_close.node = 2;
+	event.node_close.closed = 1;
+	send(s, event);
+	for (uint32_t i = 0; i < SL_ARRAY_LEN(projects); i++) {
+		struct sl_project_rules *rules = &event.project_put.rules;
+
+		event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_PROJECT_PUT};
+		for (int r = 0; r < SL_RESOURCES; r++) {
+			rules->quota.of[r] = rules->limit.of[r] = SL_QUOTA_ALL;
+			rules->weight[r] = projects[i].weight;
+		}
+		rules->quota.of[SL_RES_GPU] = projects[i].quota;
+		event.project_put.project = i + 1;
+		send(s, event);
+	}
+}
+
+/* Two GPUs are wanted: one job of two goes rather than two jobs of one. */
+static const char *one_goes(struct stage *s)
+{
+	add_job(s, 1, 3, 2, 50);
+	add_job(s, 2, 3, 1, 50);
+	add_job(s, 3, 3, 1, 50);
+	cycle(s);
+	answer(s);
+	add_job(s, 4, 2, 2, 50);
+	cycle(s);
+	return s->stops == 1 ? NULL : "two jobs of one GPU go, and not one of two";
+}
+
+/* Project 2 takes all from 1, which takes its one GPU back, and borrows what is left of the rest;
+ * and so on? */
+static const char *comes_to_rest(struct stage *s)
+{
+	add_job(s, 1, 1, 1, 49);
+	add_job(s, 2, 1, 2, 50);
+	cycle(s);
+	answer(s);
+	add_job(s, 3, 2, 4, 50);
+	for (int i = 0; i < 60; i++) {
+		cycle(s);
+		if (!s->count)
+			return NULL;
+		answer(s);
+	}
+	return "two projects take from each other for ever";
+}
+
+/*
+ * In each of two projects a job that borrows all GPUs has a higher priority than one that is
+ * guaranteed its GPU and is parked, both on the same one. Who borrows stops that of its project;
+ * the one of the other project takes its GPU back; and so on?
+ */
+static const char *priorities_come_to_rest(struct stage *s)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.priority = 49;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE | SL_JOB_PARKS;
+	event.job_add.tasks = 1;
+	event.job_add.need = (struct sl_need){1000, 1024, 1, SL_FIT_WHOLE, 0, 0, 0};
+	event.job_add.park_mib = 100;
+	for (uint64_t project = 1; project <= 2; project++) {
+		event.job_add.job = event.job_add.project = project;
+		send(s, event);
+		for (int i = 0; i < 2; i++) {
+			cycle(s);
+			answer(s);
+		}
+		add_job(s, 2 + project, project, 4, 50);
+		for (int i = 0; i < 2; i++) {
+			cycle(s);
+			answer(s);
+		}
+	}
+	for (int i = 0; i < 60; i++) {
+		cycle(s);
+		if (!s->count)
+			return NULL;
+		answer(s);
+	}
+	return "two projects take from each other for ever, each for its priorities";
+}
+
+/* The same where what is parked is given up after a while: that it is gone is an answer, and
+ * nothing that happened outside. */
+static const char *given_up_comes_to_rest(struct stage *s)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+	static const struct {
+		uint64_t project;
+		uint16_t gpus;
+		int32_t priority;
+	} jobs[] = {{1, 1, 49}, {1, 2, 50}, {2, 4, 50}};
+
+	for (uint32_t i = 0; i < SL_ARRAY_LEN(jobs); i++) {
+		event.job_add.job = i + 1;
+		event.job_add.project = jobs[i].project;
+		event.job_add.priority = jobs[i].priority;
+		event.job_add.flags = SL_JOB_PREEMPTIBLE | SL_JOB_PARKS | SL_JOB_GIVES_UP;
+		event.job_add.tasks = 1;
+		event.job_add.need =
+			(struct sl_need){1000, 1024, jobs[i].gpus, SL_FIT_WHOLE, 0, 0, 0};
+		event.job_add.park_mib = 100;
+		event.job_add.resume_wait = 5 * SL_S;
+		send(s, event);
+		if (i == 0)
+			continue;
+		cycle(s);
+		answer(s);
+	}
+	for (uint32_t i = 0, idle = 0; i < 100; i++) {
+		s->now += 10 * SL_S;
+		cycle(s);
+		idle = s->count ? 0 : idle + 1;
+		if (idle == 3)
+			return NULL;
+		answer(s);
+	}
+	return "what is given up lets two projects take from each other for ever";
+}
+
+/* Six nodes refuse a job, one after the other: none of them is tried again at once. */
+static const char *refused_by_many(struct stage *s)
+{
+	uint32_t refused = 0;
+
+	for (uint64_t node = 3; node <= 7; node++)
+		add_node(s, node, 1, 0);
+	add_job(s, 1, 2, 1, 50);
+	for (int i = 0; i < 6; i++) {
+		cycle(s);
+		if (s->count != 1 || refused >> s->open[0].bind.node & 1)
+			return "a job is bound to a node that has just refused it";
+		refused |= 1u << s->open[0].bind.node;
+		task_event(s, SL_CLUSTER_EVENT_BIND_REFUSED, 1, 0, false);
+	}
+	cycle(s);
+	return s->count ? "a job is bound where all nodes have just refused it" : NULL;
+}
+
+/*
+ * One task of job 1 fails, and is not tried again for 32 s; its other task is moved, to where job 4
+ * still is. When node 3 is free before, the one that failed does not take the turn of the one that
+ * was moved.
+ */
+static const char *only_what_moved_comes_back(struct stage *s)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	add_node(s, 3, 1, 1);
+	add_node(s, 4, 1, 2);
+	event.job_add.job = 1;
+	event.job_add.project = 3;
+	event.job_add.priority = 50;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE;
+	event.job_add.tasks = 2;
+	event.job_add.least = 1;
+	event.job_add.failures = 5;
+	event.job_add.need = (struct sl_need){1000, 1024, 1, SL_FIT_WHOLE, 0, 0, 0};
+	send(s, event);
+	runs(s, 1, 0, 3, 1);
+	runs(s, 1, 1, 1, 1);
+	add_job(s, 4, 3, 1, 50);
+	runs(s, 4, 0, 4, 1);
+	add_job(s, 5, 3, 3, 50);
+	runs(s, 5, 0, 1, 14);
+	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_ENDED};
+	event.task_ended.job = 1;
+	event.task_ended.again = event.task_ended.failed = 1;
+	send(s, event);
+	add_job(s, 2, 2, 1, 50);
+	runs(s, 2, 0, 3, 1);
+	task_event(s, SL_CLUSTER_EVENT_TASK_ENDED, 5, 0, false);
+	task_event(s, SL_CLUSTER_EVENT_TASK_STOPS, 4, 0, false);
+	add_job(s, 3, 2, 4, 50);
+	cycle(s);
+	if (s->stops != 1 || s->open[0].stop.how != SL_STOP_MOVE)
+		return "a task that can be moved is not";
+	task_event(s, SL_CLUSTER_EVENT_TASK_ENDED, 1, 1, true);
+	task_event(s, SL_CLUSTER_EVENT_TASK_ENDED, 2, 0, false);
+	cycle(s);
+	for (uint32_t i = 0; i < s->count; i++) {
+		if (s->open[i].bind.job == 1 && s->open[i].bind.task == 0)
+			return "a task that failed is tried again too soon";
+	}
+	return NULL;
+}
+
+/* Two GPUs and most of the cores: the two that have cores, and not the one first looked at, which
+ * has only a GPU to spare. */
+static const char *nobody_goes_in_vain(struct stage *s)
+{
+	add_tasks(s, 1, 3, 2, 100, 1, 50);
+	add_tasks(s, 2, 3, 1, 30000, 1, 50);
+	add_tasks(s, 3, 3, 1, 30000, 1, 50);
+	for (int i = 0; i < 3; i++) {
+		cycle(s);
+		answer(s);
+	}
+	add_tasks(s, 4, 2, 1, 60000, 2, 50);
+	cycle(s);
+	return s->stops == 2 ? NULL : "more jobs go than have to";
+}
+
+/* Of two that may go, the one that is parked goes, and not the younger one that would lose its
+ * work. */
+static const char *parks_first(struct stage *s)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = 1;
+	event.job_add.project = 3;
+	event.job_add.priority = 50;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE | SL_JOB_PARKS | SL_JOB_GIVES_UP;
+	event.job_add.tasks = 1;
+	event.job_add.need = (struct sl_need){1000, 1024, 2, SL_FIT_WHOLE, 0, 0, 0};
+	event.job_add.park_mib = 4096;
+	send(s, event);
+	event.job_add.job = 2;
+	event.job_add.park_mib = 4097;
+	send(s, event);
+	cycle(s);
+	answer(s);
+	add_job(s, 3, 2, 2, 50);
+	cycle(s);
+	return s->stops == 1 && s->open[0].stop.job == 1 &&
+			       s->open[0].stop.how == SL_STOP_PARK
+		       ? NULL
+		       : "a job is terminated, and another could be parked";
+}
+
+static void may_have(struct stage *s, uint32_t most)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_OWNER_MOST};
+
+	event.owner_most.owner = 7;
+	event.owner_most.most = most;
+	send(s, event);
+}
+
+/* Of that owner, within the guaranteed quota of project 2, with whole GPUs. */
+static void add_owned(struct stage *s, uint64_t id, uint32_t tasks, uint32_t least)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = id;
+	event.job_add.owner = 7;
+	event.job_add.project = 2;
+	event.job_add.priority = 50;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE;
+	event.job_add.tasks = tasks;
+	event.job_add.least = least;
+	event.job_add.need = (struct sl_need){1000, 1024, 1, SL_FIT_WHOLE, 0, 0, 0};
+	send(s, event);
+}
+
+/* Two jobs of two tasks each, whose owner may have three tasks: no job is stopped for the fourth
+ * before the bound rises. */
+static const char *nobody_goes_beyond_the_most(struct stage *s)
+{
+	add_job(s, 1, 3, 1, 50);
+	cycle(s);
+	answer(s);
+	may_have(s, 2);
+	add_owned(s, 2, 2, 1);
+	add_owned(s, 3, 2, 1);
+	for (int i = 0; i < 3; i++) {
+		cycle(s);
+		if (s->stops || s->count > 2)
+			return "a job is stopped for a task that its owner may not have";
+		answer(s);
+	}
+	may_have(s, 3);
+	cycle(s);
+	if (s->stops || s->count != 1)
+		return "a task that its owner may have does not come";
+	answer(s);
+	cycle(s);
+	return s->count ? "an owner has more than it may" : NULL;
+}
+
+/* What was promised while an owner might have it is not kept once it may not. */
+static const char *a_promise_beyond_the_most(struct stage *s)
+{
+	add_job(s, 1, 3, 4, 50);
+	cycle(s);
+	answer(s);
+	may_have(s, 1);
+	add_owned(s, 2, 1, 1);
+	cycle(s);
+	if (s->stops != 1)
+		return "a job within its quota has no room made for it";
+	may_have(s, 0);
+	answer(s);
+	cycle(s);
+	return s->count == 1 && s->open[0].bind.job == 1
+		       ? NULL
+		       : "what its owner may not have keeps its promise";
+}
+
+const char *cw_scenes(void)
+{
+	static const char *(*const scenes[])(struct stage * s) = {one_goes,
+		nobody_goes_in_vain, comes_to_rest, priorities_come_to_rest,
+		given_up_comes_to_rest, parks_first, refused_by_many,
+		only_what_moved_comes_back, nobody_goes_beyond_the_most,
+		a_promise_beyond_the_most};
+	const char *wrong = NULL;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(scenes) && !wrong; i++) {
+		struct stage s;
+
+		begin(&s);
+		wrong = scenes[i](&s);
+		s.arena = sl_arena_free(s.arena);
+	}
+	return wrong;
+}

@@ -1,0 +1,124 @@
+/*
+ * world - what stands outside the cluster machine: projects, nodes and jobs, modelled
+ *
+ * The world knows what it told the machine and what the machine told it, and keeps its own accounts
+ * of both. Judging (judge.c) uses these accounts; of the machine's it only uses the
+ * promises, which no action takes back.
+ */
+#ifndef SL_SIM_CLUSTER_WORLD_H
+#define SL_SIM_CLUSTER_WORLD_H
+
+#include "policy/cluster.h"
+#include "../common/rng.h"
+
+#define CW_NODES    12
+#define CW_PROJECTS 12
+#define CW_JOBS     48
+#define CW_PARTS    2
+#define CW_TASKS    8 /* of a part */
+
+struct cw_task {
+	enum sl_task_state state; /* PENDING also while PIPELINED */
+	bool promised, parked, failed;
+	struct sl_place place, next; /* node: index of the world */
+	sl_ns since, due, spared_until, told_at;
+	enum sl_stop_how how;
+	enum sl_task_state was; /* before RELEASING */
+	bool told;              /* to stop, in this cycle */
+	bool late;              /* RELEASING: the machine counts on its place no more */
+	bool giving_up;         /* parked, and told to drop that */
+	bool comes_back;        /* BINDING: what it has is in host memory until it runs */
+	sl_ns parked_at;
+};
+
+struct cw_job {
+	bool used, broken; /* broken: it can never be whole again */
+	bool reclaimed;    /* in this cycle */
+	bool started_ever; /* it was bound, or promised a place */
+	uint64_t id;
+	uint32_t project, parts, flags;
+	int32_t priority;
+	uint64_t park_mib;
+	sl_ns swap_cost, paused_until, stale_since, started, resume_wait;
+	sl_ns preempt_delay, waits_since, stale_grace;
+	sl_ns failed_at; /* last, to be tried again */
+	bool ended;      /* in this cycle, though it parks elsewhere */
+	uint32_t ended_on;
+	struct sl_need need[CW_PARTS];
+	uint32_t tasks[CW_PARTS], least[CW_PARTS];
+	struct cw_task task[CW_PARTS][CW_TASKS];
+	sl_ns refused_until[CW_NODES];
+	uint32_t bound; /* in this cycle: a bit per part */
+	uint64_t told_for;
+};
+
+struct cw_project {
+	bool used;
+	uint64_t id;
+	uint32_t parent; /* UINT32_MAX: top */
+	struct sl_project_rules rules;
+};
+
+struct cw_node {
+	bool used, closed;
+	bool mute; /* what is to stop there stays */
+	uint64_t id, pool_mib;
+	uint8_t pool, swaps;
+	struct sl_fit_node fit; /* sizes alone */
+};
+
+struct cw {
+	struct sl_arena *arena;
+	struct sl_cluster *cluster;
+	struct sl_rng rng;
+	sl_ns now;
+	uint64_t next_id, events, cycles, actions, binds, stops, moves, settled;
+	uint64_t given_up, parks, ends, foretold, late, taken_back;
+	uint64_t resume_factor;
+	sl_ns stale_grace;
+	struct cw_node node[CW_NODES];
+	struct cw_project project[CW_PROJECTS];
+	struct cw_job job[CW_JOBS];
+	uint32_t cycle_stops;
+	uint32_t cycle_actions; /* BIND, STOP, PIPELINE of the cycle that goes on */
+	uint64_t stop_for;    /* jobs that were stopped for in it; UINT64_MAX: several */
+	uint64_t asked;       /* job that was foretold last */
+	uint32_t asked_stops; /* tasks stopped or moved for it since */
+	bool quiet;           /* nothing goes wrong outside */
+	char broken[512];     /* the first rule that broke */
+	bool trace;
+};
+
+void cw_init(struct cw *w, uint64_t seed);
+void cw_fini(struct cw *w);
+/* One random thing happens, then perhaps a cycle. */
+void cw_step(struct cw *w);
+/* Nothing happens any more but what the machine asks for, until it asks for nothing. */
+void cw_settle(struct cw *w);
+
+/* Prints projects, nodes and jobs, as the world knows them. */
+void cw_dump(const struct cw *w);
+
+/* --- judge.c: each sets w->broken --- */
+void cw_break(struct cw *w, const char *format, ...) SL_PRINTF(2, 3);
+void cw_judge_bind(struct cw *w, const struct sl_cluster_action *action);
+void cw_judge_stop(struct cw *w, const struct sl_cluster_action *action);
+void cw_judge_give_up(struct cw *w, const struct sl_cluster_action *action);
+void cw_judge_late(struct cw *w, const struct sl_cluster_action *action);
+void cw_judge_cycle(struct cw *w, bool whole);
+void cw_judge_rest(struct cw *w);
+void cw_judge_forecast(struct cw *w, const struct cw_job *job,
+	const struct sl_cluster_forecast *forecast);
+/* What the project and all below it has: what runs or is being bound, and what is promised. */
+struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed);
+/* What is free on the node: now, or once those who were told are gone and all promises kept. */
+struct sl_room cw_room(const struct cw *w, uint32_t node, bool later);
+struct cw_job *cw_find_job(struct cw *w, uint64_t id);
+struct cw_task *cw_find_task(struct cw_job *job, uint32_t number, uint32_t *part);
+uint32_t cw_find_node(const struct cw *w, uint64_t id);
+/* After every event: since when a gang is below its least. */
+void cw_watch(struct cw *w);
+/* Reads the promises from the machine. */
+void cw_refresh(struct cw *w);
+
+#endif

@@ -1,0 +1,261 @@
+/*
+ * sums - what there is, and what clients have a right to: by the bytes that they have
+ */
+#include "world.h"
+
+/* --- sums, in units --- */
+
+bool explore_is_out(const struct explore_client *c)
+{
+	return c->evicted[0] + c->evicted[1] > 0;
+}
+
+bool explore_recovers(const struct explore *x)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < x->world->clients; i++)
+		any |= x->s.client[i].alive && x->s.client[i].expected;
+	return any && x->s.now < x->s.began + EXPLORE_RECOVERS;
+}
+
+bool explore_wants_back(const struct explore_client *c)
+{
+	return c->alive && !c->expected && explore_is_out(c) &&
+	       (c->stands || c->ask_units);
+}
+
+static uint32_t granted(const struct explore_client *c, uint32_t gpu)
+{
+	return c->granted && c->ask_gpu == gpu ? c->ask_units : 0;
+}
+
+/* Room is kept for them from the RESTORE on. */
+uint32_t explore_returning(const struct explore_client *c, uint32_t gpu)
+{
+	uint32_t out = c->evicted[gpu];
+
+	if (c->order != EXPLORE_RESTORES || c->order_gpu != gpu)
+		return 0;
+	return sl_min_u64(c->order_units - c->moved, out);
+}
+
+uint32_t explore_leaving(const struct explore_client *c, uint32_t gpu)
+{
+	uint32_t can = c->resident[gpu] - c->held[gpu];
+
+	if (c->order != EXPLORE_EVICTS || c->order_gpu != gpu)
+		return 0;
+	return c->order_units == EXPLORE_ALL
+		       ? can
+		       : sl_min_u64(sl_sub_sat(c->order_units, c->moved), can);
+}
+
+static uint32_t here(const struct explore_client *c, uint32_t gpu)
+{
+	return c->resident[gpu] + granted(c, gpu) + explore_returning(c, gpu);
+}
+
+uint32_t explore_use(const struct explore *x, uint32_t workload, uint32_t gpu)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+
+		if (c->alive && x->world->of[i] == workload)
+			sum += c->resident[gpu] + c->evicted[gpu] + granted(c, gpu);
+	}
+	return sum;
+}
+
+uint32_t explore_physical(const struct explore *x, uint32_t gpu)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < x->world->clients; i++)
+		sum += here(&x->s.client[i], gpu) + x->s.client[i].dying[gpu];
+	return sum;
+}
+
+uint32_t explore_request_of(const struct explore *x, uint32_t workload, uint32_t gpu)
+{
+	const struct explore_workload *wl = &x->world->workload[workload];
+
+	return x->s.parked[workload] || !(x->s.bound[workload] >> gpu & 1) ? 0
+									   : wl->request;
+}
+
+/* Of the workload, once all that was told to leave has left; held: what of it never leaves. */
+uint32_t explore_will_be(
+	const struct explore *x, uint32_t workload, uint32_t gpu, uint32_t *held)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+
+		if (x->world->of[i] != workload)
+			continue;
+		sum += here(c, gpu) - explore_leaving(c, gpu);
+		*held += c->held[gpu];
+	}
+	return sum;
+}
+
+uint32_t explore_unclaimed(const struct explore *x, uint32_t gpu, uint32_t but)
+{
+	uint32_t sum = 0, held = 0;
+
+	for (uint32_t i = 0; i < x->world->workloads; i++)
+		sum += i == but ? 0
+				: sl_sub_sat(explore_request_of(x, i, gpu),
+					  explore_will_be(x, i, gpu, &held));
+	return sum;
+}
+
+/* Evicted and leaving. */
+uint32_t explore_on_host(const struct explore *x)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+
+		for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++)
+			sum += c->evicted[gpu] + explore_leaving(c, gpu);
+	}
+	return sum;
+}
+
+/* What I2 bounds: evicted, leaving, and what stands on unclaimed requests. */
+uint32_t explore_lent(const struct explore *x)
+{
+	uint32_t sum = explore_on_host(x);
+
+	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
+		uint32_t stands = explore_unclaimed(x, gpu, EXPLORE_WORKLOADS);
+
+		for (uint32_t i = 0; i < x->world->clients; i++) {
+			const struct explore_client *c = &x->s.client[i];
+
+			stands += here(c, gpu) - explore_leaving(c, gpu) + c->dying[gpu];
+			sum -= explore_returning(c, gpu);
+		}
+		sum += sl_sub_sat(stands, x->world->units);
+	}
+	return sum;
+}
+
+/* --- rights --- */
+
+bool explore_is_entitled(const struct explore *x, uint32_t client)
+{
+	const struct explore_client *c = &x->s.client[client];
+	uint32_t workload = x->world->of[client], gpu = c->ask_gpu;
+
+	return c->ask_units &&
+	       explore_use(x, workload, gpu) + (c->granted ? 0 : c->ask_units) <=
+		       explore_request_of(x, workload, gpu);
+}
+
+bool explore_is_owed(const struct explore *x, uint32_t client)
+{
+	const struct explore_client *c = &x->s.client[client];
+	uint32_t workload = x->world->of[client];
+
+	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
+		if (c->evicted[gpu] && explore_use(x, workload, gpu) >
+					       explore_request_of(x, workload, gpu))
+			return false;
+	}
+	return true;
+}
+
+bool explore_is_within(const struct explore *x, uint32_t workload)
+{
+	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
+		if (explore_use(x, workload, gpu) > explore_request_of(x, workload, gpu))
+			return false;
+	}
+	return true;
+}
+
+/* A client of the workload lacks memory; *rightly: within its request. */
+bool explore_lacks(const struct explore *x, uint32_t workload, bool *rightly)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+		bool asks = c->alive && c->ask_units && !c->granted;
+		bool back = explore_wants_back(c) ||
+			    (explore_is_out(c) && x->s.returns[workload]);
+
+		if (x->world->of[i] != workload)
+			continue;
+		any |= asks || back;
+		*rightly |= (asks && explore_is_entitled(x, i)) ||
+			    (back && explore_is_owed(x, i));
+	}
+	return any;
+}
+
+/* As far as the machine was told: a thread at a gate that is shut for an order says so later. */
+sl_ns explore_quiet_of(const struct explore *x, uint32_t workload)
+{
+	sl_ns least = SL_NS_NEVER;
+
+	for (uint32_t i = 0; i < x->world->clients; i++) {
+		const struct explore_client *c = &x->s.client[i];
+
+		if (!c->alive || x->world->of[i] != workload)
+			continue;
+		least = sl_min_u64(
+			least, c->busy || c->told ? 0 : x->s.now - c->since + 1);
+	}
+	return least;
+}
+
+/* --- excuses --- */
+
+uint32_t explore_fixed(const struct explore *x, uint32_t client, uint32_t gpu)
+{
+	const struct explore_client *c = &x->s.client[client];
+
+	return explore_workload_of(x, client)->flags & SL_WORKLOAD_NO_SWAP
+		       ? c->resident[gpu]
+		       : c->held[gpu];
+}
+
+static uint32_t fixed_beside(const struct explore *x, uint32_t client, uint32_t gpu)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < x->world->clients; i++)
+		sum += i == client ? 0 : explore_fixed(x, i, gpu);
+	return sum;
+}
+
+bool explore_is_excused(const struct explore *x, uint32_t client)
+{
+	const struct explore_client *c = &x->s.client[client];
+	uint32_t missing = 0;
+
+	if (x->s.parked[x->world->of[client]])
+		return true;
+	if (explore_is_owed(x, client) &&
+		(!c->ask_units || explore_is_entitled(x, client)))
+		return false;
+	for (uint32_t gpu = 0; gpu < x->world->gpus; gpu++) {
+		uint32_t own = c->resident[gpu] + c->evicted[gpu];
+
+		if (c->evicted[gpu] &&
+			own + fixed_beside(x, client, gpu) > x->world->units)
+			return true;
+		missing += sl_sub_sat(
+			explore_physical(x, gpu) + c->evicted[gpu], x->world->units);
+	}
+	/* Others leave before it comes, and what is lent is to be taken back. */
+	return explore_lent(x) + missing > x->world->pool;
+}

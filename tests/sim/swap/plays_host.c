@@ -1,0 +1,401 @@
+/*
+ * plays_host - plays of host memory that is short, and of processes that are stopped
+ *
+ * 15 GiB are to be shared on each GPU.
+ */
+#include "stage.h"
+
+/* A of 8 GiB is on the host, all of it in one file, and frees half of that: of 10 GiB set aside
+ * there are 2 left for C, who has 5 and is parked. A is asked for its copies and needs the file. */
+static uint32_t park_in_vain(struct swap_world *w, uint32_t *c)
+{
+	uint32_t a;
+
+	stage(w, 1, 10 * GIB);
+	a = enter_idle(w, 8 * GIB);
+	client(w, a)->one_file = true;
+	*c = enter_idle(w, 5 * GIB);
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	w->workload[client(w, a)->workload].size = 4 * GIB;
+	swap_free(w, a, 0, 4 * GIB);
+	until(w, 5);
+	expect(client(w, a)->evicted[0] == 4 * GIB && client(w, a)->store == 8 * GIB,
+		"A is not on the host");
+	person(w, SL_EVENT_WORKLOAD_PARK, *c);
+	until(w, 8);
+	expect(w->stats.trims && client(w, *c)->resident[0] == 5 * GIB,
+		"A gives what it needs");
+	return a;
+}
+
+/* Once A has all of it back it can give the file, and is asked for it. */
+static void copies_later(struct swap_world *w)
+{
+	uint32_t c, a = park_in_vain(w, &c);
+
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 15);
+	expect(client(w, a)->resident[0] == 4 * GIB, "A is not back");
+	expect(!client(w, c)->resident[0], "C is not parked, for mere copies");
+}
+
+/* It frees the rest of it there instead. */
+static void copies_freed(struct swap_world *w)
+{
+	uint32_t c, a = park_in_vain(w, &c);
+
+	w->workload[client(w, a)->workload].size = 0;
+	swap_free(w, a, 0, 4 * GIB);
+	until(w, 15);
+	expect(!client(w, c)->resident[0], "C is not parked, for mere copies");
+}
+
+static void say_condition(
+	struct swap_world *w, uint32_t slot, enum sl_client_condition condition)
+{
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CONDITION,
+			     .condition = {client(w, slot)->id, condition}});
+}
+
+static void set_condition(
+	struct swap_world *w, uint32_t slot, enum sl_client_condition condition)
+{
+	client(w, slot)->condition = condition;
+	say_condition(w, slot, condition);
+}
+
+/* A of 10 GiB is resumed while it is stopped: its room is kept for nobody, and D, who asks for 12
+ * within its request, has them. Once A goes on it comes back, beside D for whom there is room no
+ * longer. */
+static void stopped_resumed(struct swap_world *w)
+{
+	uint32_t a, d;
+
+	stage(w, 1, 64 * GIB);
+	a = enter_idle(w, 10 * GIB);
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	expect(client(w, a)->evicted[0] == 10 * GIB, "A is not on the host");
+	set_condition(w, a, SL_CONDITION_STOPPED);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 10);
+	expect(client(w, a)->evicted[0] == 10 * GIB, "A is told to come back");
+	d = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 12 * GIB,
+			     .size = 12 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 60);
+	expect(client(w, d)->resident[0] == 12 * GIB, "D has not what it requested");
+	set_condition(w, a, SL_CONDITION_RUNNING);
+	until(w, 70);
+	expect(client(w, a)->resident[0] == 10 * GIB, "A goes on and is not back");
+}
+
+/* A, on two GPUs, is seen to be stopped before it has said that it is back on the first: nothing is
+ * kept for it on the other until it goes on. */
+static void stopped_half_way(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 2, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .mask = 2,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 4.05);
+	say_condition(w, a, SL_CONDITION_STOPPED);
+	until(w, 4.2);
+	client(w, a)->condition = SL_CONDITION_STOPPED;
+	until(w, 10);
+	expect(client(w, a)->resident[0] == 10 * GIB &&
+			client(w, a)->evicted[1] == 10 * GIB,
+		"A is not half way");
+	expect(sl_node_gpu(w->node, 1).returning_bytes == 0, "room is kept for A");
+	set_condition(w, a, SL_CONDITION_RUNNING);
+	until(w, 12);
+	expect(client(w, a)->resident[1] == 10 * GIB, "A goes on and is not back");
+}
+
+/* A has 10 GiB and B a burst of 8. Both are on the host, and B is stopped on its way back, before A
+ * wants to be: its room is kept for it. */
+static void stop_half_way(struct swap_world *w, enum sl_last_resort resort,
+	uint64_t request, uint32_t *a, uint32_t *b)
+{
+	stage(w, 1, 64 * GIB);
+	w->config.config.last_resort = resort;
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+	*a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			      .request = request,
+			      .size = 10 * GIB,
+			      .pieces = 1,
+			      .pause = 1000 * SL_S});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, *a);
+	until(w, 4);
+	*b = enter_idle(w, 8 * GIB);
+	until(w, 6);
+	person(w, SL_EVENT_WORKLOAD_PARK, *b);
+	until(w, 8);
+	person(w, SL_EVENT_WORKLOAD_RESUME, *b);
+	until(w, 8.01);
+	client(w, *b)->condition = SL_CONDITION_STOPPED;
+	until(w, 10);
+	say_condition(w, *b, SL_CONDITION_STOPPED);
+	person(w, SL_EVENT_WORKLOAD_RESUME, *a);
+	until(w, 20);
+	expect(client(w, *b)->evicted[0] == 8 * GIB &&
+			sl_node_gpu(w->node, 0).returning_bytes == 8 * GIB,
+		"B is not on its way back");
+}
+
+/* The last resort is to stop it, and A has what is its. */
+static void stuck_half_way(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stop_half_way(w, SL_LAST_RESORT_STOP, 10 * GIB, &a, &b);
+	until(w, 60);
+	expect(!client(w, b)->used, "B is not ended");
+	expect(client(w, a)->resident[0] == 10 * GIB, "A is not back");
+}
+
+/* A waits until B goes on, which leaves for it then. */
+static void waits_for_the_stuck(
+	struct swap_world *w, enum sl_last_resort resort, uint64_t request)
+{
+	uint32_t a, b;
+
+	stop_half_way(w, resort, request, &a, &b);
+	until(w, 100);
+	expect(client(w, b)->used && client(w, a)->evicted[0] == 10 * GIB,
+		"B is ended, or A is back");
+	set_condition(w, b, SL_CONDITION_RUNNING);
+	until(w, 110);
+	expect(client(w, a)->resident[0] == 10 * GIB, "B goes on and A is not back");
+}
+
+/* The last resort is to fail, of which there is nothing in a return. */
+static void fails_no_return(struct swap_world *w)
+{
+	waits_for_the_stuck(w, SL_LAST_RESORT_FAIL, 10 * GIB);
+}
+
+/* A has more than its request. */
+static void stuck_before_a_burst(struct swap_world *w)
+{
+	waits_for_the_stuck(w, SL_LAST_RESORT_STOP, 9 * GIB);
+}
+
+/* B, which is never moved, is there, and in a kernel that never ends: nobody lacks anything but A,
+ * who was moved out before B came. */
+static void stuck_there(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.last_resort = SL_LAST_RESORT_STOP;
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 10 * GIB,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	b = enter(
+		w, (struct swap_workload){.size = 8 * GIB, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 6);
+	expect(client(w, b)->resident[0] == 8 * GIB, "B has nothing");
+	client(w, b)->endless = true;
+	client(w, b)->busy_until = SL_NS_NEVER;
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 60);
+	expect(!client(w, b)->used, "B is not ended");
+	expect(client(w, a)->resident[0] == 10 * GIB, "A is not back");
+}
+
+/* B comes for 12 GiB beside A, who has 9 and works: 6 of A would have to leave, and as much of B
+ * before they are back. */
+static void way_back(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t *b)
+{
+	stage(w, 1, pool);
+	*a = enter(w, (struct swap_workload){.size = 9 * GIB});
+	until(w, 5);
+	*b = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 60);
+}
+
+/* The host has room for that once, and not for both: A would never come back beside B, so it
+ * stays. */
+static void no_way_back(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	way_back(w, 11 * GIB, &a, &b);
+	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved");
+	expect(how_many(SL_ACTION_DENY, client(w, b)->id, 0) > 0, "B is not refused");
+	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_POOL_FULL) > 0,
+		"nobody says that the host is full");
+}
+
+/* What A has are chunks of 4 GiB, two of which would leave. */
+static void whole_chunks(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t *b)
+{
+	stage(w, 1, pool);
+	*a = enter(w, (struct swap_workload){.size = 9 * GIB});
+	client(w, *a)->grain = 4 * GIB;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CHUNK,
+			     .chunk = {client(w, *a)->id, 4 * GIB}});
+	until(w, 5);
+	*b = enter(w, (struct swap_workload){.size = 12 * GIB});
+	until(w, 60);
+}
+
+/* The host has room for an exchange of 6 beside a chunk, not of 8. */
+static void chunks_stay(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	whole_chunks(w, 18 * GIB, &a, &b);
+	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved");
+	expect(how_many(SL_ACTION_DENY, client(w, b)->id, 0) > 0, "B is not refused");
+}
+
+static void chunks_change_places(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	whole_chunks(w, 25 * GIB, &a, &b);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) > 5 &&
+			how_many(SL_ACTION_RESTORE, client(w, b)->id, 0) > 5,
+		"A and B take no turns");
+}
+
+/* With room for both they take turns. */
+static void some_way_back(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	way_back(w, 13 * GIB, &a, &b);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) > 5 &&
+			how_many(SL_ACTION_RESTORE, client(w, a)->id, 0) > 5 &&
+			how_many(SL_ACTION_RESTORE, client(w, b)->id, 0) > 5,
+		"A and B take no turns");
+}
+
+/* The host has 10 GiB, and A's 8 are on their way back from there: B of 6 can be parked once they
+ * are gone. */
+static void room_of_the_returning(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 10 * GIB);
+	a = enter_idle(w, 8 * GIB);
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	b = enter_idle(w, 6 * GIB);
+	until(w, 6);
+	expect(client(w, a)->evicted[0] == 8 * GIB, "A is not on the host");
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 6.01);
+	expect(how_many(SL_ACTION_RESTORE, client(w, a)->id, 0) == 1,
+		"A is not on its way back");
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_PARK_NO_POOL) == 1,
+		"B is to leave for where A is");
+	until(w, 7);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 8);
+	expect(client(w, b)->evicted[0] == 6 * GIB, "B is not parked");
+}
+
+/* B is stopped, and has a burst that the last resort could end. A lacks a burst, too: nobody is
+ * ended for that. */
+static void stuck_before_a_demand(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.last_resort = SL_LAST_RESORT_STOP;
+	w->config.config.stop_grace = 2 * SL_S;
+	swap_step(w, w->config);
+	b = enter_idle(w, 10 * GIB);
+	until(w, 2);
+	set_condition(w, b, SL_CONDITION_STOPPED);
+	until(w, 40);
+	a = enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 50);
+	expect(client(w, a)->thread == THREAD_ASKS, "A does not wait");
+	expect(!how_many(SL_ACTION_STOP, client(w, b)->id, 0), "B is ended");
+}
+
+static uint32_t enter_chunky(
+	struct swap_world *w, struct swap_workload wl, uint64_t grain)
+{
+	uint32_t slot = enter(w, wl);
+
+	client(w, slot)->grain = grain;
+	return slot;
+}
+
+/* A burst of 12 GiB is there when A is admitted, who works within its request, and B, who loads
+ * what it requested. The host has room for an eighth of the burst, which goes there as a whole or
+ * not at all: not all that is within requests fits beside the rest, and takes turns. B gets no more
+ * once A could not come back from the host: it would fill up there, and none of the three run. */
+static void someone_runs(struct swap_world *w)
+{
+	const uint64_t slow = 8 * GIB;
+	uint32_t a;
+
+	stage(w, 1, 2400 * SL_MIB);
+	w->config.config.slack_bytes = 512 * SL_MIB;
+	swap_step(w, w->config);
+	w->link_out[0] = w->link_in[0] = slow;
+	swap_step(w, (struct sl_event){
+			     .type = SL_EVENT_LINK_COST, .link_cost = {0, slow, slow}});
+	enter_chunky(w, (struct swap_workload){.size = 12304 * SL_MIB}, 1536 * SL_MIB);
+	until(w, 6);
+	a = enter_chunky(w,
+		(struct swap_workload){.request = 1600 * SL_MIB, .size = 1216 * SL_MIB},
+		400 * SL_MIB);
+	until(w, 7);
+	enter_chunky(w,
+		(struct swap_workload){.request = 6400 * SL_MIB,
+			.size = 6000 * SL_MIB,
+			.step = 400 * SL_MIB},
+		400 * SL_MIB);
+	until(w, 60);
+	expect(swap_open(w, client(w, a)) > 50 * SL_S, "A does not run");
+}
+
+const struct swap_play swap_plays_host[] = {
+	{"copies that could not be given are asked for again", copies_later},
+	{"copies of what was freed are asked for again", copies_freed},
+	{"no room is kept for who is stopped", stopped_resumed},
+	{"nor for who is stopped half way", stopped_half_way},
+	{"who is stopped on its way back is ended for a request", stuck_half_way},
+	{"or is waited for", fails_no_return},
+	{"and is not ended for a burst", stuck_before_a_burst},
+	{"so is who is there with a kernel that never ends", stuck_there},
+	{"who has no way back from the host is not moved there", no_way_back},
+	{"nor whose chunks are too large for one", chunks_stay},
+	{"large chunks change places where the host has room", chunks_change_places},
+	{"who has one takes turns", some_way_back},
+	{"the host is full until what comes back is gone", room_of_the_returning},
+	{"nobody is ended for a burst that is asked for", stuck_before_a_demand},
+	{"where requests do not fit somebody runs", someone_runs},
+	{0},
+};

@@ -1,0 +1,223 @@
+/*
+ * plays_returns - plays of who comes first, and of what is left to him
+ *
+ * 15 GiB are to be shared in each.
+ */
+#include "stage.h"
+
+#include <inttypes.h>
+
+/* A is too large beside C and waits for room; B, resumed later, would fit and stays behind it. */
+static void resumed_in_order(struct swap_world *w)
+{
+	uint32_t a, b, c;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	b = enter(w, (struct swap_workload){.request = 4 * GIB, .size = 4 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 6);
+	c = enter(w, (struct swap_workload){.request = 9 * GIB, .size = 9 * GIB});
+	until(w, 8);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 9);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	until(w, 11);
+	expect(view(w, a).residency == SL_RESIDENCY_RESUMING &&
+			view(w, b).residency == SL_RESIDENCY_RESUMING,
+		"beside C: A is in state %u, B in state %u",
+		(unsigned)view(w, a).residency, (unsigned)view(w, b).residency);
+	swap_remove(w, client(w, c)->workload);
+	until(w, 13);
+	expect(view(w, a).residency == SL_RESIDENCY_BOUND &&
+			view(w, b).residency == SL_RESIDENCY_BOUND,
+		"after C: A is in state %u, B in state %u",
+		(unsigned)view(w, a).residency, (unsigned)view(w, b).residency);
+}
+
+/* A has given 5 of its 10 GiB and waits for them; C, behind it in the order, gets nothing of the
+ * other 5. */
+static void kept_by_the_first(struct swap_world *w)
+{
+	uint32_t a, before;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 1});
+	until(w, 5);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	until(w, 6);
+	expect(client(w, a)->evicted[0] == 5 * GIB, "%" PRIu64 " bytes of A were evicted",
+		client(w, a)->evicted[0]);
+	before = how_many(SL_ACTION_EVICT, client(w, a)->id, 0);
+	(void)enter(w, (struct swap_workload){.size = 3 * GIB});
+	until(w, 7);
+	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) == before,
+		"A was evicted for who comes after it");
+}
+
+/* A waits for X, of higher priority, to end; B comes back to its request before A, whatever their
+ * priorities. */
+static void request_first(struct swap_world *w)
+{
+	uint32_t a, b, x;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 3);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 2});
+	until(w, 5);
+	x = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	until(w, 8);
+	expect(client(w, a)->evicted[0] == 5 * GIB, "%" PRIu64 " bytes of A were evicted",
+		client(w, a)->evicted[0]);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	until(w, 9);
+	expect(first_of(SL_ACTION_RESTORE, client(w, b)->id) && view(w, b).turns == 2 &&
+			!first_of(SL_ACTION_RESTORE, client(w, a)->id),
+		"B has had %" PRIu64 " turns", view(w, b).turns);
+	until(w, 30);
+	expect(client(w, b)->resident[0] == 10 * GIB, "B is moved within its request");
+	(void)x;
+}
+
+/* A leaves for B, and is stopped half-way: what B has got already is of use to C, though B comes
+ * before it. */
+static void stopped_half_way(struct swap_world *w)
+{
+	uint32_t a, b, c;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 3);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	while (!client(w, a)->evicted[0] && w->now < 10 * SL_S)
+		(void)swap_world_until(w, w->now + SL_MS);
+	expect(client(w, a)->resident[0] > 5 * GIB, "A had left at once");
+	client(w, a)->condition = SL_CONDITION_STOPPED;
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CONDITION,
+			     .condition = {client(w, a)->id, SL_CONDITION_STOPPED}});
+	c = enter(w, (struct swap_workload){.size = GIB});
+	until(w, 12);
+	expect(client(w, c)->resident[0] == GIB, "C has %" PRIu64 " bytes",
+		client(w, c)->resident[0]);
+}
+
+/* A leaves for B, of which a part comes back meanwhile; then B's line is lost, half-way. C, of
+ * higher priority and within its request, fits in what is free and does not wait until B is
+ * there. */
+static void fails_half_way(struct swap_world *w)
+{
+	uint32_t b, c;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 14 * GIB, .priority = 5});
+	until(w, 1);
+	person(w, SL_EVENT_WORKLOAD_PARK, b);
+	until(w, 2);
+	c = enter(w, (struct swap_workload){.request = GIB, .size = GIB, .priority = 9});
+	until(w, 3);
+	person(w, SL_EVENT_WORKLOAD_PARK, c);
+	until(w, 4);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 6);
+	person(w, SL_EVENT_WORKLOAD_RESUME, b);
+	until(w, 6.05);
+	expect(client(w, b)->order.phase == ORDER_RETURNS &&
+			client(w, b)->order.bytes < 14 * GIB,
+		"no part of B comes back");
+	swap_lose_line(w, b);
+	person(w, SL_EVENT_WORKLOAD_RESUME, c);
+	expect(how_many(SL_ACTION_RESTORE, client(w, c)->id, 0) == 1,
+		"C waits for B, which has failed half-way");
+	until(w, 20);
+	expect(view(w, b).turns > 1, "B never came back");
+}
+
+/* A has 10 GiB on each of two GPUs. While it comes back on the first somebody else takes 8 of the
+ * second: A is not brought in on top of them, and comes back there once they are gone. */
+static void lost_room(struct swap_world *w)
+{
+	struct sl_event other = {.type = SL_EVENT_UNMANAGED, .unmanaged = {1, 8 * GIB}};
+	uint32_t a;
+
+	stage(w, 2, 64 * GIB);
+	a = enter(w, (struct swap_workload){.size = 10 * GIB, .mask = 2});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 7);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 7.05);
+	swap_step(w, other);
+	until(w, 9);
+	expect(client(w, a)->resident[0] == 10 * GIB &&
+			client(w, a)->evicted[1] == 10 * GIB &&
+			how_many(SL_ACTION_RESTORE, 0, 0) == 1,
+		"A was brought in on top of what others have");
+	other.unmanaged.bytes = 0;
+	swap_step(w, other);
+	until(w, 10);
+	expect(client(w, a)->resident[1] == 10 * GIB, "A does not come back");
+}
+
+/* A has requested 8 GiB for its two processes, C has one of 3 GiB; B bursts, and fits beside none
+ * but C. All compute. Returns B. */
+static uint32_t begin_first_part(struct swap_world *w, uint64_t request_of_c)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	w->link_in[0] = LINK / 2; /* so that B is not back before C wants */
+	w->next_id += 5; /* for A's second process, whose chunks are large ones then */
+	a = enter(w, (struct swap_workload){
+			     .request = 8 * GIB, .size = 4 * GIB, .clients_most = 2});
+	(void)swap_world_client(w, client(w, a)->workload);
+	(void)enter(w, (struct swap_workload){.request = request_of_c, .size = 3 * GIB});
+	until(w, 2);
+	return enter(w, (struct swap_workload){.size = 9 * GIB});
+}
+
+/* C has requested its 3 GiB: B runs in each round for the first part of its turn, which is 180 ms,
+ * and a round is of 10 s. */
+static void bursts_first_part(struct swap_world *w)
+{
+	uint32_t b = begin_first_part(w, 3 * GIB);
+	sl_ns before;
+
+	until(w, 12);
+	before = swap_open(w, client(w, b));
+	until(w, 62);
+	expect(swap_open(w, client(w, b)) - before > 4 * 180 * SL_MS, "B ran for %.3f s",
+		(double)(swap_open(w, client(w, b)) - before) / 1e9);
+}
+
+/* The same, but C bursts. While B comes back what is left of A, which waits for that, is not moved
+ * for C: in a round at most both of A and C leave for B, and B for each of these. */
+static void waits_for_the_exchange(struct swap_world *w)
+{
+	uint32_t b = begin_first_part(w, 0);
+
+	until(w, 62);
+	expect(how_many(SL_ACTION_EVICT, 0, 0) <= 6 * (uint32_t)view(w, b).turns,
+		"%u left in %u rounds", how_many(SL_ACTION_EVICT, 0, 0),
+		(uint32_t)view(w, b).turns);
+}
+
+const struct swap_play swap_plays_returns[] = {
+	{"the first part of a burst's turn", bursts_first_part},
+	{"who waits for an exchange is left alone", waits_for_the_exchange},
+	{"who fails half-way keeps nobody waiting", fails_half_way},
+	{"who was resumed first comes back first", resumed_in_order},
+	{"who comes first keeps what he has", kept_by_the_first},
+	{"what is within a request comes first", request_first},
+	{"who lost his room on the way back", lost_room},
+	{"who is stopped half-way", stopped_half_way},
+	{0},
+};

@@ -1,0 +1,275 @@
+/*
+ * plays_shares - plays about bounds: of a share in the pool, of a turn, and of what counts as
+ * idle
+ */
+#include "stage.h"
+
+/* The pool has room for all of A, and A may have 4 GiB of it: it cannot be parked, and stays as it
+ * is. */
+static void pool_share(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.pool_member_bytes = 4 * GIB;
+	swap_step(w, w->config);
+	a = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 10 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 6);
+	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_PARK_BOUND) == 1 &&
+			!how_many(SL_ACTION_EVICT, 0, 0),
+		"A got more of the pool than its share");
+}
+
+/* Requests of 3 and 9 GiB, and no turn above 1 s: the turns are of 1/3 s and 1 s, not of 1 s and 3
+ * s. */
+static void longest_turn(struct swap_world *w)
+{
+	uint32_t before, turns;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.turn_max = SL_S;
+	swap_step(w, w->config);
+	(void)enter(w, (struct swap_workload){.request = 3 * GIB, .size = 10 * GIB});
+	(void)enter(w, (struct swap_workload){.request = 9 * GIB, .size = 10 * GIB});
+	until(w, 20);
+	before = how_many(SL_ACTION_NOTE, 0, SL_REASON_RESTORED);
+	until(w, 120);
+	turns = how_many(SL_ACTION_NOTE, 0, SL_REASON_RESTORED) - before;
+	expect(turns > 100, "%u turns in 100 s, none of them above 1 s", turns);
+}
+
+/* A is idle by all that was heard, and falls silent before that is proven: it is not moved for
+ * being idle. */
+static void unproven(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 4 * GIB,
+			     .size = 4 * GIB,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S,
+			     .warm_after = 5 * SL_S});
+	until(w, 4);
+	/* Nobody has noticed yet. */
+	client(w, a)->condition = SL_CONDITION_STOPPED;
+	until(w, 15);
+	expect(!how_many(SL_ACTION_EVICT, 0, 0), "A was moved without a proof");
+}
+
+/*
+ * A's turns are of 10 s and come after 200 s of a higher priority, whose own are of 0.75 s. A has
+ * little to do, and is soon moved out: what it left of its turn is not kept for it.
+ */
+static void one_turn(struct swap_world *w)
+{
+	uint32_t a, turns;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 10 * GIB,
+			     .size = 11 * GIB,
+			     .pieces = 1,
+			     .pause = SL_S});
+	until(w, 5);
+	(void)enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 10});
+	until(w, 450);
+	turns = (uint32_t)view(w, a).turns;
+	expect(turns < 10, "A had %u turns in 450 s", turns);
+}
+
+/*
+ * N keeps 4 of 15 GiB and cannot be moved. A has 10 and asks for 2 more, for which there is never
+ * room beside N. B comes later than that demand, which has the first place and cannot be helped: A,
+ * who does nothing else, makes room for B.
+ */
+static void asks_in_vain(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	(void)enter(w, (struct swap_workload){.request = 4 * GIB,
+			       .size = 4 * GIB,
+			       .flags = SL_WORKLOAD_NO_SWAP});
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .size = 10 * GIB,
+			     .pieces = 1,
+			     .pause = SL_S});
+	until(w, 0.5);
+	w->workload[client(w, a)->workload].size = 12 * GIB;
+	until(w, 3);
+	expect(client(w, a)->thread == THREAD_ASKS && client(w, a)->resident[0],
+		"A does not ask for more");
+	b = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 5);
+	expect(client(w, b)->resident[0] == 10 * GIB,
+		"B waits for who asks for what never fits");
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+}
+
+/*
+ * A, two processes of 4 GiB, is all within its request of 10, B has 8. N, the most urgent one,
+ * cannot be moved, and asks for 6: more than there is beside that request. What A leaves when its
+ * turn is over is no room for N: so the rest of B is not moved for it.
+ */
+static void leaves_its_request(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 8 * GIB});
+	until(w, 2);
+	a = enter(w, (struct swap_workload){.request = 10 * GIB, .size = 4 * GIB});
+	(void)swap_world_client(w, client(w, a)->workload);
+	until(w, 4);
+	(void)enter(
+		w, (struct swap_workload){
+			   .size = 6 * GIB, .priority = 5, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 60);
+	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A was moved");
+	for (uint32_t i = 0; i < played_count; i++)
+		expect(played[i].type != SL_ACTION_EVICT ||
+				played[i].client != client(w, b)->id ||
+				played[i].bytes <= 3 * GIB,
+			"B gave more than A lacks and may still request");
+}
+
+/* Two processes of 5 GiB, which is their request. The first is always between two pieces of its
+ * work before the second is. */
+static void enter_two(struct swap_world *w)
+{
+	uint32_t a = enter(
+		w, (struct swap_workload){
+			   .request = 10 * GIB, .size = 5 * GIB, .piece = 390 * SL_MS});
+
+	until(w, 2.2);
+	(void)swap_world_client(w, client(w, a)->workload);
+}
+
+/*
+ * A is all within its request, B has 10.3 GiB. When A's turn is over all of the second leaves for B
+ * and a little of the first, which is gone before: what it left is not its own again, but B's.
+ */
+static void left_by_two(struct swap_world *w)
+{
+	uint32_t b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 10 * GIB + 300 * SL_MIB});
+	until(w, 2);
+	enter_two(w);
+	until(w, 60);
+	expect(view(w, b).turns == 1, "B had %u turns in 60 s",
+		(uint32_t)view(w, b).turns);
+}
+
+/* B has 5 GiB, and asks for 5.3 more. */
+static void left_for_more(struct swap_world *w)
+{
+	uint32_t b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 5 * GIB});
+	until(w, 2);
+	enter_two(w);
+	until(w, 3);
+	w->workload[client(w, b)->workload].size += 5 * GIB + 300 * SL_MIB;
+	until(w, 60);
+	expect(how_many(SL_ACTION_DENY, client(w, b)->id, SL_REASON_WAITED_TOO_LONG),
+		"B was not denied");
+}
+
+/*
+ * A, two processes of 4 GiB, is all within its request, B has 13. Each of A's computes for 9 s, as
+ * a rule, and thinks for 6: the one that thinks is moved, and comes back in the turn that the other
+ * one has. That makes the turn no longer: B runs within its longest wait.
+ */
+static void one_by_one(struct swap_world *w)
+{
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	b = enter(w, (struct swap_workload){.size = 13 * GIB});
+	until(w, 2);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 8 * GIB,
+			     .size = 4 * GIB,
+			     .pieces = 900,
+			     .pause = 6 * SL_S});
+	until(w, 7);
+	(void)swap_world_client(w, client(w, a)->workload);
+	until(w, 200);
+	expect(view(w, b).turns > 5, "B had %u turns in 200 s",
+		(uint32_t)view(w, b).turns);
+}
+
+/*
+ * Three that always compute, of 10 GiB each, with weights of 1, 2 and 2: turns of 2, 4 and 4 s,
+ * over a hundred of them. Each has its share to a tenth of it; one turn more or less is about a
+ * hundredth.
+ */
+static void long_shares(struct swap_world *w)
+{
+	static const uint32_t weights[3] = {1, 2, 2};
+	uint32_t slot[3];
+	sl_ns open0[3];
+	double all = 0;
+
+	stage(w, 1, 64 * GIB);
+	for (uint32_t i = 0; i < 3; i++)
+		slot[i] = enter(w, (struct swap_workload){.request = 2 * GIB * weights[i],
+					   .size = 10 * GIB});
+	until(w, 30);
+	for (uint32_t i = 0; i < 3; i++)
+		open0[i] = swap_open(w, client(w, slot[i]));
+	until(w, 430);
+	for (uint32_t i = 0; i < 3; i++)
+		all += share(w, slot[i], open0[i], 400 * SL_S);
+	for (uint32_t i = 0; i < 3; i++) {
+		double part = share(w, slot[i], open0[i], 400 * SL_S) / all;
+
+		expect(part > 0.18 * weights[i] && part < 0.22 * weights[i],
+			"of weight %u in 5 ran %.3f of the time", weights[i], part);
+	}
+}
+
+/* A is parked, and B runs: what B was promised is in the way of who wants all of the GPU, though he
+ * would take less beside A. */
+static void less_beside_parked(struct swap_world *w)
+{
+	struct sl_event all = {.type = SL_EVENT_WORKLOAD_ADD};
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.request = 8 * GIB, .size = 8 * GIB});
+	(void)enter(w, (struct swap_workload){.request = 4 * GIB, .size = 4 * GIB});
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 8);
+	all.workload_add.workload = 1u << 20;
+	all.workload_add.request =
+		(struct sl_amount){.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
+	all.workload_add.gpu_count = all.workload_add.gpu_mask = 1;
+	all.workload_add.may_take_less = 1;
+	swap_step(w, all);
+	expect(how_many(SL_ACTION_REFUSE, 0, SL_REASON_REQUESTS_TAKEN) == 1,
+		"it was let in beside B");
+}
+
+const struct swap_play swap_plays_shares[] = {
+	{"nobody has more of the pool than its share", pool_share},
+	{"no turn is longer than the longest", longest_turn, true},
+	{"idle without a proof is not warm", unproven},
+	{"nobody takes less of what others were promised", less_beside_parked},
+	{"a turn of the least share is one", one_turn, true},
+	{"who asks in vain keeps nobody waiting", asks_in_vain},
+	{"what leaves within its request is left to it", leaves_its_request},
+	{"what the first of two has left is not taken back", left_by_two},
+	{"what the first of two has left is there for who asks", left_for_more},
+	{"a turn is no longer for who comes back in it", one_by_one},
+	{"shares over a hundred turns", long_shares, true},
+	{0},
+};
