@@ -13,7 +13,7 @@ REPLAY ?=
 SECONDS_PER_FUZZER ?= 10
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all gpu-check test-list help setup demo test bench sanitize starve fuzz sim explore scenes outside kubernetes curves crash storm lint format install uninstall clean contract conformance
+.PHONY: all fast watch gpu-check test-list help setup demo test bench sanitize starve fuzz sim explore scenes outside kubernetes curves crash storm lint format install uninstall clean contract conformance
 all: setup ## build everything into build/ (default)
 	@tools/build $(BUILD)
 
@@ -27,8 +27,16 @@ FRAMEWORK ?=
 demo: all ## three programs on one GPU, without and with Sluice (software GPU; under a minute); KEEP=1: then the page; FRAMEWORK=tinygrad
 	@FRAMEWORK="$(FRAMEWORK)" tests/demo/demo $(BUILD)
 
-test: all ## all tests, on the software GPU: no GPU needed
-	@tools/run-tests $(BUILD)
+T ?=
+test: all ## all tests, on the software GPU: no GPU needed (T="NAME ...": these alone; * stands for any letters)
+	@tools/run-tests $(BUILD) $(if $(T),--named $(foreach name,$(T),'$(name)'))
+
+fast: all ## unit tests and small scenes, for every edit: under two minutes on two cores
+	@tools/run-tests $(BUILD) --fast
+
+watch: ## make fast whenever a file has changed (T="NAME ...": make test T= instead)
+	@tools/setup --watch
+	@while git ls-files --cached --others --exclude-standard | entr -nd $(MAKE) $(if $(T),test,fast) T='$(T)'; [ $$? = 2 ]; do :; done
 
 outside: all ## of the tests those with frameworks and suites from PyPI (needs the network)
 	@tools/run-tests $(BUILD) --suite outside
