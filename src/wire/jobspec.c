@@ -1,9 +1,9 @@
 /*
  * jobspec - see the header
  *
- * The bytes are kept as they came and looked at again by whoever needs an entry: what is stored for
- * days and handed on by two programs is the same in all places, and nobody reads it often enough
- * for an index. One table says which keys there are, how often, and how their values look.
+ * The bytes stay as they came and are searched whenever an entry is needed. So the stored form is
+ * the one that both programs exchange; it is read too rarely for an index. One table lists the
+ * keys, how often each may come, and the form of its value.
  */
 #include "wire/jobspec.h"
 
@@ -97,7 +97,8 @@ static const char *value_umask(const char *value, size_t before)
 	return digits_within(value, 8, 0777) ? NULL : "it is not octal, 0 to 777";
 }
 
-/* The last number is no user and no group: to the calls that set them it means "as it is". */
+/* The last number names neither a user nor a group: the calls that set one take it for "as it
+ * is". */
 static const char *value_id(const char *value, size_t before)
 {
 	return digits_within(value, 10, UINT32_MAX - 1) ? NULL
@@ -109,7 +110,7 @@ static const char *value_number(const char *value, size_t before)
 	return digits_within(value, 10, UINT32_MAX) ? NULL : "it is not a number";
 }
 
-/* *at moves behind the number and the character that ends it. */
+/* Moves *at behind the number and the character that ends it. */
 static bool take_number(const char **at, char end, uint64_t *out)
 {
 	char text[24] = "";
@@ -183,7 +184,7 @@ static const struct key {
 	{SL_JOBSPEC_ATTEMPT, value_number, 0, 1, true},
 };
 
-/* The value, if the entry is of that key. */
+/* The value, if the entry has that key. */
 static const char *value_of(const char *entry, const char *key)
 {
 	size_t size = strlen(key);
@@ -309,7 +310,7 @@ char **sl_jobspec_all(const struct sl_jobspec *spec, const char *key)
 	return all;
 }
 
-/* By name, and those of one name in their order, which is that of their places in the text. */
+/* By name; entries of one name in the order in which they stand in the text. */
 static int compare_variables(const void *left, const void *right)
 {
 	const char *a = **(const char *const *const *)left;
@@ -362,7 +363,7 @@ void sl_jobspec_take(struct sl_jobspec *spec, char *text, size_t size)
 		spec->entries++;
 }
 
-/* --- As a file without a name. --- */
+/* --- As a memfd. --- */
 
 int sl_jobspec_to_fd(const struct sl_jobspec *spec)
 {
@@ -388,7 +389,7 @@ static int bad_fd(struct sl_error *err, const char *what)
 	return SL_JOBSPEC_BAD;
 }
 
-/* The size is that of a sealed file, so what is missing is no race. */
+/* The file is sealed, so its size cannot change while it is read. */
 static bool read_whole(int fd, char *text, size_t size)
 {
 	size_t used = 0;
@@ -410,15 +411,14 @@ int sl_jobspec_from_fd(int fd, size_t size, bool from_daemon, struct sl_jobspec 
 {
 	sl_cleanup(sl_freep) char *text = NULL;
 	struct stat stat;
-	/* Asks nobody but the kernel, unlike fstat(2) of a file system of a stranger's, which may
-	 * never answer. */
+	/* Answered by the kernel alone. fstat(2) on a stranger's file system may never return. */
 	int seals = fcntl(fd, F_GET_SEALS), r;
 
 	if (seals < 0 || (seals & SEALS) != SEALS)
 		return bad_fd(err, "is not a sealed file");
 	if (fstat(fd, &stat) < 0 || (uint64_t)stat.st_size != size)
 		return bad_fd(err, "has another size than it says");
-	/* Before there is memory for it. */
+	/* Before memory is allocated for it. */
 	if (size > SL_JOBSPEC_BYTES_MAX + SL_JOBSPEC_MORE_BYTES)
 		return sl_jobspec_check(NULL, size, from_daemon, err);
 	text = malloc(size + 1);

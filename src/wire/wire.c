@@ -1,9 +1,9 @@
 /*
  * wire - structs as datagrams
  *
- * A message on the wire is its struct; what makes that safe is that every struct is free of
- * padding and of fixed size (asserted below from the list), that a datagram of another length
- * is refused, and that every enum and string is checked before anybody reads it.
+ * A message on the wire is its struct. Three things make that safe: every struct has a fixed size
+ * and no padding (asserted below from the list); a datagram of another length is refused; every
+ * enum and string is checked before the message is used.
  */
 #include "wire/wire.h"
 
@@ -36,7 +36,7 @@ static bool string_is_ok(const char *text, size_t size)
 	return memchr(text, '\0', size) != NULL;
 }
 
-/* One function per message: the name of the first field that is wrong, or NULL. */
+/* One check per message: returns the name of the first bad field, or NULL. */
 #define U64(name)
 #define U32(name)
 #define BYTES(name, size)
@@ -137,7 +137,8 @@ int sl_wire_decode(const void *data, size_t size, unsigned int from, union sl_ms
 	memset(out, 0, sizeof(*out));
 	memcpy(out, data, size);
 	row = row_of(out->head.type);
-	/* HELLO and REJECT are the same in every version, so that both ends can say who differs. */
+	/* HELLO and REJECT are the same in every version, so both ends can name the version that
+	 * differs. */
 	if (!is_spoken(out->head.version) && out->head.type != SL_MSG_REJECT) {
 		sl_error_set(err, "protocol version %u, and this is version %u",
 			out->head.version, SL_PROTOCOL_VERSION);
@@ -180,8 +181,8 @@ int sl_wire_send(int fd, const union sl_msg *msg)
 	return sl_err_origin(-errno);
 }
 
-/* A datagram that has been received is decoded; what happened else. data has one byte more than the
- * largest message, which shows one that is too long. */
+/* SL_WIRE_OK: a datagram was received; else CLOSED, AGAIN or negative errno. data has one byte more
+ * than the largest message, so a longer datagram is noticed. */
 static int receive(int fd, struct msghdr *header, ssize_t *size)
 {
 	do {
@@ -204,7 +205,7 @@ int sl_wire_recv(int fd, unsigned int from, union sl_msg *out, struct sl_error *
 	struct iovec part = {.iov_base = data, .iov_len = sizeof(data)};
 	struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
 	ssize_t n;
-	/* No control buffer: the kernel then drops descriptors that a peer passes along. */
+	/* Without a control buffer the kernel drops descriptors that a peer passes along. */
 	int r = receive(fd, &header, &n);
 
 	return r == SL_WIRE_OK ? sl_wire_decode(data, (size_t)n, from, out, err) : r;
@@ -218,7 +219,7 @@ void sl_wire_proof(union sl_msg *out, const union sl_msg *challenge)
 
 /* --- with descriptors ------------------------------------------------------------------------ */
 
-/* How many are to come with it. */
+/* How many descriptors come with it. */
 static uint32_t fds_of(const union sl_msg *msg)
 {
 	switch (msg->head.type) {
@@ -292,7 +293,7 @@ void sl_wire_fds_close(struct sl_wire_fds *fds)
 	fds->count = 0;
 }
 
-/* All that came, whatever came with it: what is not taken here nobody would ever close. */
+/* Takes every descriptor in the control data: one left here would never be closed. */
 static void take_control(struct msghdr *header, struct sl_wire_fds *fds)
 {
 	struct cmsghdr *part;
@@ -315,8 +316,8 @@ static void take_control(struct msghdr *header, struct sl_wire_fds *fds)
 	fds->missing = (header->msg_flags & MSG_CTRUNC) != 0;
 }
 
-/* The message says how many there are; with fewer because this process may have no more it is still
- * one. */
+/* Compares with the number that the message states. Fewer is allowed if this process has reached
+ * its own limit of descriptors. */
 static int check_fds(
 	const union sl_msg *msg, struct sl_wire_fds *fds, struct sl_error *err)
 {
@@ -359,7 +360,7 @@ int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 	return r == SL_WIRE_OK ? check_fds(out, fds, err) : r;
 }
 
-/* Without room for them the kernel says that they were cut off, of a copy. */
+/* Peeks without room for descriptors: the kernel then reports that they were cut off. */
 bool sl_wire_brings_fds(int fd)
 {
 	char first;
@@ -380,7 +381,7 @@ void sl_wire_str(char *dest, size_t size, const char *text)
 	memset(dest, 0, size);
 	if (length >= size) {
 		length = size - 1;
-		/* Not in the middle of a UTF-8 character: step back over continuation bytes. */
+		/* Never cut within a UTF-8 character: step back over continuation bytes. */
 		while (length > 0 && ((unsigned char)text[length] & 0xc0) == 0x80)
 			length--;
 	}
@@ -446,7 +447,7 @@ void sl_wire_token_format(const uint8_t token[SL_WIRE_TOKEN_BYTES], char text[33
 	text[32] = '\0';
 }
 
-/* 32 hex digits, with '-' skipped where dashes is set. */
+/* Reads 32 hex digits; skips '-' if dashes is set. */
 static bool parse_hex(const char *text, bool dashes, uint8_t out[16])
 {
 	size_t digits = 0;
