@@ -12,14 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Whole numbers below this without a suffix are surely not meant as bytes: no GPU memory comes in
- * pieces that small. */
+/* A whole number below this without a suffix is not meant as bytes: GPU memory comes in larger
+ * pieces. */
 #define PLAIN_BYTES_MIN SL_MIB
-/* Below this they are rather gigabytes than megabytes. */
+/* Below this such a number is more likely gigabytes than megabytes. */
 #define PLAIN_MEBI_MIN 4096u
 /* 2 MiB, the grain of GPU memory: what a fraction resolves to is a multiple. */
 #define GRAIN_BYTES (2 * SL_MIB)
-/* Of a fraction in print; of any number that is read, enough for a byte of a TiB. */
+/* Decimals of a printed fraction, and those that matter in a number that is read (a byte of a
+ * TiB). */
 #define PRINTED_DECIMALS 6
 #define DECIMALS_MAX     12
 
@@ -49,11 +50,11 @@ struct number {
 	uint64_t mantissa; /* digits without the point */
 	uint64_t scale;    /* 10^decimals */
 	bool has_point;
-	bool is_cut; /* it is a little more than mantissa and scale say */
+	bool is_cut; /* the number is a little larger than mantissa and scale */
 	const char *rest;
 };
 
-/* False if text does not begin with a number or its digits do not fit. */
+/* False if text does not begin with a number, or if its digits do not fit. */
 static bool read_number(const char *text, struct number *out)
 {
 	unsigned int digits = 0, decimals = 0;
@@ -83,7 +84,7 @@ static bool read_number(const char *text, struct number *out)
 	return digits > 0;
 }
 
-/* The factor of a suffix, 0 if it is none. "B" may follow. */
+/* The factor of a suffix, 0 if it is not one. "B" may follow. */
 static uint64_t read_suffix(const char *text)
 {
 	size_t length = strlen(text);
@@ -103,7 +104,7 @@ static int bad(struct sl_error *err, const char *text, const char *remedy)
 	return SL_AMOUNT_BAD;
 }
 
-/* Fractions have one form, so that what lists show can be typed. */
+/* Fractions have one printed form, which the parser takes back. */
 static int percent(const char *text, const struct number *number, struct sl_error *err)
 {
 	unsigned __int128 millionths = (unsigned __int128)number->mantissa *
@@ -228,7 +229,7 @@ const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t s
 	return buf;
 }
 
-/* The value in the unit in which it is below most; *unit: its name. */
+/* The value in the largest unit in which it is below most; *unit is the unit's name. */
 static double scale(uint64_t bytes, double most, const char **unit)
 {
 	static const char *const names[] = {
@@ -256,10 +257,10 @@ const char *sl_bytes_format(uint64_t bytes, char *buf, size_t size)
 const char *sl_bytes_short(uint64_t bytes, char *buf, size_t size)
 {
 	const char *unit;
-	/* "1001MiB" would need a digit more than "0.98GiB". */
+	/* "1001MiB" needs one digit more than "0.98GiB". */
 	double value = scale(bytes, 999.5, &unit);
 
-	/* Halves go up, as on the page. */
+	/* Rounds halves up, as the page does. */
 	(void)snprintf(buf, size, "%.*g%s", value < 1 ? 2 : 3, value * (1 + 1e-12), unit);
 	return buf;
 }

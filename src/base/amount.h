@@ -1,11 +1,10 @@
 /*
- * amount - "0.25", "10GiB", "512Mi", "10G": how users write GPU memory, and how we print it
+ * amount - "0.25", "10GiB", "512Mi", "10G": how users write GPU memory, and how Sluice prints it
  *
  * An amount is a fraction of what a GPU can share (0 < f <= 1, kept in millionths) or bytes.
- * Suffixes are Kubernetes': Ki Mi Gi Ti Pi Ei (powers of 1024) and k M G T P E (powers of
- * 1000), optionally with a B behind ("GiB", "GB"), and a B alone ("4096B"); plain digits of
- * 1048576 and more are bytes.
- * Pure; no locks; locale-independent.
+ * Suffixes are Kubernetes': Ki Mi Gi Ti Pi Ei (powers of 1024) and k M G T P E (powers of 1000),
+ * optionally with a B behind ("GiB", "GB"), and a B alone ("4096B"); plain digits of 1048576 and
+ * more are bytes. Pure; no locks; locale-independent.
  */
 #ifndef SL_BASE_AMOUNT_H
 #define SL_BASE_AMOUNT_H
@@ -30,18 +29,18 @@ struct sl_amount {
 
 enum { SL_AMOUNT_OK = 0, SL_AMOUNT_BAD /* err says why and what to write instead */ };
 
-/* Parses text into *out. "1" and "1.0" are the whole GPU, "0" is zero bytes; whole numbers
- * from 2 to 1048575 are refused with "did you mean 8GiB?", fractions above 1 likewise. Fractions
- * are rounded down to millionths; what would become 0 so is refused. */
+/* Parses text into *out. "1" and "1.0" are the whole GPU, "0" is zero bytes. Whole numbers from 2
+ * to 1048575 are refused with "did you mean 8GiB?", and so are fractions above 1. Fractions are
+ * rounded down to millionths; one that would become 0 is refused. */
 SL_MUST_CHECK int sl_amount_parse(
 	const char *text, struct sl_amount *out, struct sl_error *err);
 
-/* Bytes of amount on a GPU with shareable_bytes; fractions round down to 2 MiB, bytes are
- * returned as they are. UNSET gives unset_bytes. */
+/* Bytes of amount on a GPU with shareable_bytes: fractions round down to 2 MiB, bytes are returned
+ * unchanged, UNSET gives unset_bytes. */
 uint64_t sl_amount_resolve(
 	const struct sl_amount *amount, uint64_t shareable_bytes, uint64_t unset_bytes);
 
-/* "0.25" or "10GiB" form, which parses to the same again; returns buf. 32 bytes always suffice. */
+/* "0.25" or "10GiB", which parses to the same amount; returns buf. 32 bytes always suffice. */
 const char *sl_amount_format(const struct sl_amount *amount, char *buf, size_t size);
 
 /* For sentences: "3.25 GiB", "1.5 GiB", "17 B", at most two decimals; returns buf. 32 bytes always
@@ -50,9 +49,9 @@ const char *sl_bytes_format(uint64_t bytes, char *buf, size_t size);
 /* For tables, and legal as an amount: "1.5GiB", three digits. Returns buf; 16 bytes suffice. */
 const char *sl_bytes_short(uint64_t bytes, char *buf, size_t size);
 
-/* What was measured: "850ms", "1.5s", "59m", "26h", "7d"; returns buf. 32 bytes always suffice. */
+/* A measured time: "850ms", "1.5s", "59m", "26h", "7d"; returns buf. 32 bytes always suffice. */
 const char *sl_span_format(sl_ns span, char *buf, size_t size);
-/* What was set, exactly: "250ms", "90s"; sl_duration_parse() takes it. As sl_span_format(). */
+/* A setting, exactly: "250ms", "90s"; sl_duration_parse() takes it. As sl_span_format(). */
 const char *sl_duration_format(sl_ns span, char *buf, size_t size);
 
 /* "250ms", "2s", "10m", "1h", "90" (seconds) into *out. Outcomes as sl_amount_parse. */

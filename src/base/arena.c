@@ -83,7 +83,8 @@ void *sl_arena_take(struct sl_arena *arena, size_t size)
 	return data;
 }
 
-/* All blocks in the order of the list: what each had used, and these bytes one after the other. */
+/* A copy of all blocks, in the order of the list: the used size of each, and those bytes one after
+ * the other. */
 struct sl_arena_image {
 	size_t used_bytes;
 	struct {
@@ -115,7 +116,7 @@ struct sl_arena_image *sl_arena_save(struct sl_arena *arena)
 	return image;
 }
 
-/* Blocks of the image stand in the list as they did; younger ones stand before and between them. */
+/* The image's blocks keep their order in the list; younger blocks stand before and between them. */
 void sl_arena_put_back(struct sl_arena *arena, const struct sl_arena_image *image)
 {
 	struct block **link = &arena->blocks, *block;

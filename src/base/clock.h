@@ -17,7 +17,7 @@ typedef uint64_t sl_ns;
 #define SL_NS_NEVER UINT64_MAX
 
 sl_ns sl_clock_now(void);
-/* Sleeps at least span_ns, through signals. */
+/* Sleeps at least span_ns, even if signals arrive. */
 void sl_clock_sleep(sl_ns span_ns);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * cuda_abi - functions of the CUDA driver, under the names it exports
  *
- * cuMemAlloc_v2 and not cuMemAlloc: what NVIDIA's header reaches by a macro is spelled out here.
- * Two suffixes repeat everywhere: `_ptds` (synchronous calls) and `_ptsz` (stream-ordered ones) are
- * the same call with the per-thread default stream in place of the legacy one; they take their type
+ * For example cuMemAlloc_v2, which NVIDIA's header reaches by a macro named cuMemAlloc. Two
+ * suffixes repeat everywhere: `_ptds` (synchronous calls) and `_ptsz` (stream-ordered ones) are the
+ * same call with the per-thread default stream in place of the legacy one; they take their type
  * from the plain function. A function without `_v2` that has one keeps the 32-bit sizes of CUDA
- * before 3.2: last section. Nothing here is linked against; users look the names up.
+ * before 3.2: last section. Nothing here is linked; callers look the names up.
  *
  * CUDA 13 gave some base names another shape (cuCtxCreate, cuMemAdvise, cuMemPrefetchAsync): always
  * bind by exported name. Types: base/cuda_types.h. tools/check-abi compares both with a real
@@ -650,7 +650,7 @@ CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state);
 CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
 CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid);
 
-/* As before CUDA 3.2: 32-bit addresses and sizes. Still exported, of use to nobody on 64 bits. */
+/* From before CUDA 3.2: 32-bit addresses and sizes. Still exported, but useless on 64 bits. */
 CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev);
 CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total_bytes);
 CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int bytes);

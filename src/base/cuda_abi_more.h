@@ -1,7 +1,7 @@
 /*
  * cuda_abi_more - functions for graphs, parts of GPUs, and memory of other interfaces
  *
- * The second half of base/cuda_abi.h, which includes it; the rules are told there.
+ * The second half of base/cuda_abi.h, which includes it; the rules stand there.
  */
 #ifndef SL_BASE_CUDA_ABI_MORE_H
 #define SL_BASE_CUDA_ABI_MORE_H

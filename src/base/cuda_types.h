@@ -22,7 +22,7 @@ extern "C" {
 #define CUDA_CB
 
 /*
- * Results: X(name without prefix, number, text). The texts are ours; programs print them.
+ * Results: X(name without prefix, number, text). The texts are Sluice's own; programs print them.
  */
 #define SL_CU_RESULTS(X)                                                                 \
 	X(SUCCESS, 0, "no error")                                                        \
@@ -178,7 +178,7 @@ typedef void(CUDA_CB *CUstreamCallback)(
 	CUstream stream, CUresult status, void *user_data);
 typedef size_t(CUDA_CB *CUoccupancyB2DSize)(int block_size);
 
-#define CU_STREAM_LEGACY ((CUstream)0x1) /* waits for and holds back blocking streams */
+#define CU_STREAM_LEGACY ((CUstream)0x1) /* orders itself with all blocking streams */
 #define CU_STREAM_PER_THREAD \
 	((CUstream)0x2) /* an ordinary blocking stream of this thread */
 #define CU_DEVICE_CPU      ((CUdevice)-1)
@@ -314,7 +314,7 @@ typedef enum CUdevice_P2PAttribute_enum {
 	CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED = 4,
 } CUdevice_P2PAttribute;
 
-/* What can be asked about a pointer; the type of the answer stands beside it. */
+/* Attributes of a pointer, with the type of each answer. */
 typedef enum CUpointer_attribute_enum {
 	CU_POINTER_ATTRIBUTE_CONTEXT = 1,        /* CUcontext */
 	CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,    /* unsigned, CUmemorytype */
@@ -441,7 +441,7 @@ typedef enum CUmoduleLoadingMode_enum {
 	CU_MODULE_EAGER_LOADING = 1,
 	CU_MODULE_LAZY_LOADING = 2,
 } CUmoduleLoadingMode;
-/* Options of the PTX compiler: only those a caller of ours gives. */
+/* Options of the PTX compiler: only those that Sluice passes. */
 typedef enum CUjit_option_enum {
 	CU_JIT_MAX_REGISTERS = 0,
 	CU_JIT_WALL_TIME = 2,
@@ -540,7 +540,7 @@ typedef struct CUmulticastObjectProp_st {
 } CUmulticastObjectProp;
 typedef cuuint32_t CUlogicalEndpointId;
 
-/* What lies behind parts of sparse arrays. */
+/* The memory behind parts of sparse arrays. */
 typedef enum CUresourcetype_enum {
 	CU_RESOURCE_TYPE_ARRAY = 0,
 	CU_RESOURCE_TYPE_MIPMAPPED_ARRAY = 1,
@@ -691,7 +691,7 @@ typedef struct CUDA_ARRAY_MEMORY_REQUIREMENTS_st {
 	unsigned int reserved[4];
 } CUDA_ARRAY_MEMORY_REQUIREMENTS;
 
-/* What textures and surfaces are made of; CUresourcetype says which part of res counts. */
+/* Sources of textures and surfaces; CUresourcetype selects the valid part of res. */
 typedef unsigned long long CUtexObject;
 typedef unsigned long long CUsurfObject;
 typedef enum CUaddress_mode_enum {
@@ -706,7 +706,7 @@ typedef enum CUfilter_mode_enum {
 } CUfilter_mode;
 typedef enum CUresourceViewFormat_enum {
 	CU_RES_VIEW_FORMAT_NONE = 0,
-	CU_RES_VIEW_FORMAT_UINT_1X8 = 1, /* and many more, which nobody here names */
+	CU_RES_VIEW_FORMAT_UINT_1X8 = 1, /* and many more, which Sluice does not name */
 } CUresourceViewFormat;
 typedef struct CUDA_RESOURCE_DESC_st {
 	CUresourcetype resType;
@@ -848,7 +848,7 @@ typedef struct CUDA_MEMCPY3D_BATCH_OP_st {
 } CUDA_MEMCPY3D_BATCH_OP;
 typedef struct CUmemDecompressParams_st CUmemDecompressParams;
 
-/* Waiting for and writing of single words by a stream. */
+/* Streams that wait for or write single words. */
 typedef enum CUstreamWaitValue_flags_enum {
 	CU_STREAM_WAIT_VALUE_GEQ = 0, /* signed difference, wraps */
 	CU_STREAM_WAIT_VALUE_EQ = 1,

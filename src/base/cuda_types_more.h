@@ -267,7 +267,7 @@ typedef enum CUgraphDebugDot_flags_enum {
 	CU_GRAPH_DEBUG_DOT_FLAGS_HANDLES = 1 << 10,
 } CUgraphDebugDot_flags;
 
-/* What a change of an executable graph came to. */
+/* Results of updating an executable graph. */
 typedef enum CUgraphExecUpdateResult_enum {
 	CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
 	CU_GRAPH_EXEC_UPDATE_ERROR = 1,

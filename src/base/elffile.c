@@ -1,7 +1,7 @@
 /*
- * The dynamic section is read the way the loader reads it: found through the program headers,
- * since section headers may be stripped. Versions that the library *defines* (it offers dlsym
- * under several of glibc's) stand in another table than those it needs; only the latter is read.
+ * The dynamic section is found through the program headers, as the loader finds it: section headers
+ * may be stripped. The versions that a library *defines* stand in another table than those it needs
+ * (this library defines dlsym under several of glibc's); only the table of needs is read.
  */
 #include "base/elffile.h"
 
@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-/* More entries than any library has; a ring of links ends here. */
+/* More entries than any library has; ends a cycle of links. */
 #define NEEDS_MAX 4096u
 
 struct image {
@@ -27,7 +27,7 @@ struct image {
 	bool has_soname;
 };
 
-/* Copies out of the file, which keeps no alignment. False beyond its end. */
+/* Copies unaligned bytes out of the file. False beyond its end. */
 static bool take(const struct image *image, uint64_t at, void *to, size_t bytes)
 {
 	if (at > image->size || bytes > image->size - at)
@@ -44,7 +44,7 @@ static bool header(const struct image *image, unsigned int i, Elf64_Phdr *row)
 	       take(image, image->head.e_phoff + step, row, sizeof(*row));
 }
 
-/* Where in the file the byte lies that is loaded at address; UINT64_MAX if nowhere. */
+/* The offset in the file of the byte that is loaded at address; UINT64_MAX if none is. */
 static uint64_t offset_of(const struct image *image, uint64_t address)
 {
 	Elf64_Phdr row;
@@ -56,7 +56,7 @@ static uint64_t offset_of(const struct image *image, uint64_t address)
 	return UINT64_MAX;
 }
 
-/* The text at an offset of the string table, NUL-terminated within it; NULL if it is not. */
+/* The text at an offset of the string table; NULL unless it ends within the table. */
 static const char *string(const struct image *image, uint64_t at)
 {
 	uint64_t table = offset_of(image, image->strings);
@@ -82,7 +82,7 @@ static void keep(struct image *image, const Elf64_Dyn *entry)
 	}
 }
 
-/* False if there is no dynamic section or it does not end. */
+/* False if there is no dynamic section or if it has no end. */
 static bool read_dynamic(struct image *image)
 {
 	Elf64_Phdr row;
@@ -119,7 +119,7 @@ static bool raise_glibc(const struct image *image, uint64_t name, unsigned int *
 	return true;
 }
 
-/* Two levels of links: files, and the versions needed of each. */
+/* Follows two levels of links: files, and the needed versions of each. */
 static bool read_needs(const struct image *image, unsigned int *highest)
 {
 	uint64_t at = offset_of(image, image->needs);
@@ -162,13 +162,13 @@ static int read_image(struct image *image, struct sl_elf *out)
 		soname = string(image, image->soname);
 	if (!soname || (image->needs && !read_needs(image, &out->needs_glibc)))
 		return SL_ELF_DAMAGED;
-	/* A longer name is another's. */
+	/* A longer name is not this library's. */
 	if (strlen(soname) < sizeof(out->soname))
 		strcpy(out->soname, soname);
 	return SL_ELF_OK;
 }
 
-/* Mapped, not read: most of a library is code, which is not looked at. */
+/* Maps the file instead of reading it: most of a library is code, which is not needed. */
 int sl_elf_read(const char *path, struct sl_elf *out)
 {
 	sl_cleanup(sl_closep) int fd =

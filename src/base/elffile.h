@@ -1,7 +1,7 @@
 /*
- * elffile - what a shared library says about itself
+ * elffile - what a shared library declares about itself
  *
- * Reads a file; nothing is loaded or executed. Every offset in it is checked, for the file may be
+ * Reads a file; nothing is loaded or executed. Every offset is checked, since the file may hold
  * anything. No locks.
  */
 #ifndef SL_BASE_ELFFILE_H
@@ -24,7 +24,7 @@ struct sl_elf {
 
 enum sl_elf_outcome {
 	SL_ELF_OK = 0,
-	SL_ELF_NONE,    /* no ELF file, or an empty one */
+	SL_ELF_NONE,    /* not an ELF file, or empty */
 	SL_ELF_FOREIGN, /* of another machine or width */
 	SL_ELF_NO_LIBRARY,
 	SL_ELF_DAMAGED

@@ -1,8 +1,8 @@
 /*
  * error - traces and texts
  *
- * Texts reach terminals and logs, and parts of them come from users and peers, so control
- * characters are replaced where the text is made and nowhere else.
+ * Texts reach terminals and logs, and parts of them come from users and peers. So control
+ * characters are replaced here, where a text is made.
  */
 #include "base/error.h"
 #include "base/log.h"

@@ -14,7 +14,7 @@
 
 #define SL_ERROR_TEXT_MAX 512
 
-/* Zero-initialise. text is empty as long as nothing went wrong. */
+/* Zero-initialise. text is empty until an error is set. */
 struct sl_error {
 	char text[SL_ERROR_TEXT_MAX];
 };

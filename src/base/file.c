@@ -1,5 +1,5 @@
 /*
- * file - the few file operations that must be whole or not at all
+ * file - the few file operations that must be whole or not happen
  */
 #include "base/file.h"
 #include "base/error.h"
@@ -44,8 +44,8 @@ int sl_file_read(const char *path, size_t max_bytes, char **out, size_t *out_byt
 	for (;;) {
 		ssize_t n;
 
-		/* Room for one byte past the bound shows a file that is too large; one more is
-		 * for the terminator. /proc files tell no size, so the room doubles. */
+		/* One byte beyond the bound reveals a file that is too large; another is for the
+		 * terminator. /proc files report no size, so the buffer doubles. */
 		if (used == room) {
 			size_t want = sl_min_u64(
 				room ? room * 2 : 4096, (uint64_t)max_bytes + 1);
@@ -161,8 +161,8 @@ int sl_file_make_dirs(const char *path, unsigned int mode)
 /* PF_KTHREAD of the kernel, stable since 2.6. */
 #define FLAG_KERNEL_THREAD 0x00200000u
 
-/* The text behind the last ')' of /proc/PID/stat, where the fields are numbers: the command's
- * name before it may hold spaces and parentheses. */
+/* The text behind the last ')' of /proc/PID/stat, where the fields are numbers. The command's name
+ * before it may contain spaces and parentheses. */
 static int read_stat_tail(int pid, char *buf, size_t size)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -189,7 +189,7 @@ int sl_file_pid_stat(int pid, struct sl_pid_stat *out)
 	if (r < 0)
 		return r;
 	*out = (struct sl_pid_stat){.state = tail[0]};
-	/* tail begins with field 3, the state; 4 is the parent, 9 the flags, 22 the start. */
+	/* tail begins with field 3, the state; field 4 is the parent, 9 the flags, 22 the start. */
 	for (int field = 4; field <= 22; field++) {
 		at = strchr(at, ' ');
 		if (!at)
@@ -243,8 +243,9 @@ int sl_file_clear_socket(const char *path)
 		return sl_err_origin(-errno);
 	r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno
 										: 0;
-	/* Only a refusal says that it is stale. EAGAIN: the queue is full, so there is one.
-	 * EPROTOTYPE: it is of another type, which the kernel tells of sockets in use only. */
+	/* Only a refused connection proves that the socket is stale. EAGAIN: a program listens and
+	 * its queue is full. EPROTOTYPE: a socket of another type, which the kernel reports only
+	 * while it is in use. */
 	if (r == 0 || r == -EAGAIN || r == -EPROTOTYPE)
 		return sl_err_origin(-EADDRINUSE);
 	if (r != -ECONNREFUSED)

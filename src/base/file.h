@@ -1,8 +1,8 @@
 /*
  * file - whole-file reads, atomic replacement, full writes, descriptors with cleanup
  *
- * Every call returns 0 or a negative errno; nothing is half done: sl_file_replace leaves
- * either the old or the new content.
+ * Every call returns 0 or a negative errno. sl_file_replace leaves either the old content or the
+ * new.
  */
 #ifndef SL_BASE_FILE_H
 #define SL_BASE_FILE_H
@@ -16,29 +16,29 @@ void sl_closep(int *fd);
 /* For `sl_cleanup(sl_freep) char *p = NULL;`. */
 void sl_freep(void *pointer_to_pointer);
 
-/* Reads the whole file, at most max_bytes (-EFBIG beyond), into *out, NUL-terminated; the
- * caller frees *out. *out_bytes does not count the terminator. */
+/* Reads the whole file, at most max_bytes (-EFBIG beyond), into *out, NUL-terminated; the caller
+ * frees *out. *out_bytes excludes the terminator. */
 SL_MUST_CHECK int sl_file_read(
 	const char *path, size_t max_bytes, char **out, size_t *out_bytes);
-/* Writes a temporary file beside path, then renames it over path. Mode 0600. fsyncs when
+/* Writes a temporary file beside path and renames it over path. Mode 0600. Calls fsync(2) if
  * durable. */
 SL_MUST_CHECK int sl_file_replace(
 	const char *path, const void *data, size_t bytes, bool durable);
-/* With another mode. */
+/* The same with another mode. */
 SL_MUST_CHECK int sl_file_replace_as(const char *path, const void *data, size_t bytes,
 	unsigned int mode, bool durable);
 /* Writes all bytes, through EINTR and short writes. */
 SL_MUST_CHECK int sl_file_write_all(int fd, const void *data, size_t bytes);
-/* Where a file begins whose oldest part was dropped: behind a hole at its beginning and the NULs
- * that fill its last block. 0 without one. Moves the offset of fd. */
+/* Where the content of a file begins whose oldest part was dropped: behind the hole at its start
+ * and the NULs that fill the hole's last block. 0 without a hole. Moves the offset of fd. */
 off_t sl_file_first(int fd);
-/* mkdir -p with the given mode for what is missing. */
+/* mkdir -p; missing folders get the mode. */
 SL_MUST_CHECK int sl_file_make_dirs(const char *path, unsigned int mode);
-/* Makes way for a Unix socket at path: removes one that a program left that is gone. 0, also where
- * nothing is there. -EEXIST: something else is there. -EADDRINUSE: a program listens, whether it
- * accepts or not, or has a socket of another type. Or other negative errno. Never blocks. */
+/* Clears path for a Unix socket: removes a socket that an ended program left. 0 also if path is
+ * free. -EEXIST: path is not a socket. -EADDRINUSE: a program listens there, accepting or not, or
+ * has a socket of another type. Or other negative errno. Never blocks. */
 SL_MUST_CHECK int sl_file_clear_socket(const char *path);
-/* What /proc/PID/stat says of a process. */
+/* Fields of /proc/PID/stat. */
 struct sl_pid_stat {
 	char state; /* R, S, D, T (stopped), t (traced), Z, X */
 	int parent;
@@ -46,8 +46,8 @@ struct sl_pid_stat {
 	uint64_t start_ticks;
 };
 SL_MUST_CHECK int sl_file_pid_stat(int pid, struct sl_pid_stat *out);
-/* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat), so that a
- * recycled pid is told apart. */
+/* Start time of a process in clock ticks since boot (field 22 of /proc/PID/stat); it differs when a
+ * pid is reused. */
 SL_MUST_CHECK int sl_file_pid_start(int pid, uint64_t *out_ticks);
 /* Parent of a process, or negative errno. */
 SL_MUST_CHECK int sl_file_pid_parent(int pid);

@@ -99,7 +99,7 @@ typedef long long int64_t;
 #define SL_GRID_DIM_Z                 gridDim.z
 /* Relaxed atomics; add gives the old value. Integers of 4 or 8 bytes without sign. */
 #define SL_ATOMIC_ADD(ptr, value) atomicAdd(ptr, value)
-/* A load and a store the compiler may not drop or merge, for words that others change. */
+/* A load or store that the compiler may not drop or merge, for words that other threads change. */
 #define SL_VOLATILE(type, ptr) (*(volatile type *)(ptr))
 
 #else /* -------------------------------------------------------------- the software GPU */
@@ -107,42 +107,44 @@ typedef long long int64_t;
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_HOSTMODULE_ABI    2u
-#define SL_HOSTMODULE_PARAMS 64 /* of kernels that another compiler made; SL_KERNEL: 8 */
-/* Name under which the companion looks for the table. */
+#define SL_HOSTMODULE_ABI 2u
+#define SL_HOSTMODULE_PARAMS \
+	64 /* maximum for kernels of another compiler; SL_KERNEL takes 8 */
+/* The symbol by which the companion finds the table. */
 #define SL_HOSTMODULE_SYMBOL "sl_host_module"
 
-/* One block of a launch. Indices and sizes in the order x, y, z. */
+/* One block of a launch. Indices and sizes are in the order x, y, z. */
 struct sl_kernel_ctx {
 	uint32_t block[3], block_dim[3], grid_dim[3];
-	uint32_t shared_bytes; /* dynamic shared memory asked for by the launch */
-	void *shared;  /* as many bytes, behind the kernel's own; contents undefined */
-	void *scratch; /* what the entry asks for; for one block at a time */
+	uint32_t shared_bytes; /* dynamic shared memory of the launch */
+	void *shared; /* shared_bytes of it, behind the kernel's own; contents undefined */
+	void *scratch; /* as much as the entry asks for; for one block at a time */
 };
 
 struct sl_kernel_entry {
 	const char *name;
-	void (*run)(const struct sl_kernel_ctx *ctx, void **params); /* one block */
+	void (*run)(const struct sl_kernel_ctx *ctx, void **params); /* runs one block */
 	uint32_t param_count;
 	uint32_t param_bytes[SL_HOSTMODULE_PARAMS];
-	/* The rest may be 0. Alignment of parameters: 0 goes by their sizes. */
+	/* The fields below may be 0. Alignment 0: by the sizes of the parameters. */
 	uint16_t param_align[SL_HOSTMODULE_PARAMS];
 	uint32_t shared_bytes; /* in front of ctx->shared; a multiple of 16 */
-	uint32_t local_bytes;  /* of a thread; told to programs, as are the next three */
+	uint32_t
+		local_bytes; /* per thread; reported to programs, as are the next three */
 	uint32_t max_threads, registers;
 	uint32_t const_bytes;
 	uint64_t block_bytes,
-		thread_bytes; /* scratch memory: of a block, and for each thread */
+		thread_bytes; /* scratch memory: per block, and per thread */
 };
 
 struct sl_global_entry {
 	const char *name;
-	void **where; /* set by the companion to the variable's device address */
+	void **where; /* the companion stores the variable's device address there */
 	uint64_t bytes;
 	void (*fill)(void); /* NULL, or called once all variables have their addresses */
 };
 
-/* Entries are arrays of pointers, so that the linker's padding between objects cannot matter. */
+/* Entries are arrays of pointers, so padding by the linker between objects does not matter. */
 struct sl_host_module {
 	uint32_t abi;
 	const struct sl_kernel_entry *const *kernels, *const *kernels_end;
@@ -194,7 +196,7 @@ static inline void sl_kernel_next(
 #define SL_K_DECL7(t, a, ...) , t a SL_K_DECL6(__VA_ARGS__)
 #define SL_K_DECL8(t, a, ...) , t a SL_K_DECL7(__VA_ARGS__)
 
-/* Parameters are taken by position, so that the order of evaluation cannot matter. */
+/* Parameters are read by position, so the order of evaluation does not matter. */
 #define SL_K_PASS0()
 #define SL_K_ARG(t, i)        , *(t *)sl_params[i]
 #define SL_K_PASS1(t, a)      SL_K_ARG(t, sl_count - 1)

@@ -1,6 +1,6 @@
 /*
- * The places are relative to the program, not fixed at build time, so that a build folder, a
- * DESTDIR image and an unpacked archive all work where they lie.
+ * The paths are relative to the program, not fixed at build time. So a build folder, a DESTDIR
+ * image and an unpacked archive all work in place.
  */
 #include "base/library.h"
 
@@ -25,8 +25,8 @@ static const char *const places[] = {
 	"/../lib64/sluice/" LIBRARY_NAME,
 };
 
-/* What the loader is given must be ours: another library would load without a word, and the
- * program would run without limits. So would a file that the loader skips with a warning. */
+/* Refuses any other library: the loader would load it silently, or skip it with a warning, and the
+ * program would run without limits. */
 static int check_ours(const char *path, struct sl_error *err)
 {
 	static const char *const what[] = {
@@ -48,7 +48,7 @@ static int check_ours(const char *path, struct sl_error *err)
 	return SL_LIBRARY_UNUSABLE;
 }
 
-/* ld.so splits LD_PRELOAD at blanks and colons and knows no quoting. */
+/* ld.so splits LD_PRELOAD at blanks and colons and has no quoting. */
 static int check(const char *path, struct sl_error *err)
 {
 	if (!strpbrk(path, " \t\n:"))
@@ -73,7 +73,7 @@ static int from_environment(
 			set);
 		return SL_LIBRARY_MISSING;
 	}
-	/* A link that keeps blanks out of the path is the remedy of check(), so keep it. */
+	/* The remedy of check() is a link without blanks in its path, so keep the link. */
 	if (set[0] == '/' && strpbrk(real, " \t\n:") && strlen(set) < size)
 		strcpy(path, set);
 	else
@@ -113,7 +113,7 @@ int sl_library_find(char *path, size_t size, struct sl_error *err)
 	return SL_LIBRARY_MISSING;
 }
 
-/* Does this very loader find the library by a path with its own word in it? Loading it starts
+/* Does the loader of this process find the library by a path with $LIB in it? Loading it starts
  * nothing. */
 static bool is_found(const char *template, const char *path)
 {
@@ -137,7 +137,7 @@ void sl_library_by_loader(const char *path, char *out, size_t size)
 	int length = slash ? (int)(slash - path) : 0;
 	int n = snprintf(out, size, "%.*s/by-loader/$LIB/" LIBRARY_NAME, length, path);
 
-	/* A dollar sign of the path's own would be read as the loader's. */
+	/* The loader would expand a dollar sign in the path. */
 	if (!slash || n < 0 || (size_t)n >= size || memchr(path, '$', (size_t)length) ||
 		!is_found(out, path))
 		snprintf(out, size, "%s", path);
@@ -162,7 +162,7 @@ char *sl_library_preload(const char *path, const char *old)
 	while (old && *old) {
 		size_t len = strcspn(old, " \t\n:");
 
-		/* Twice the library (sluice run inside sluice run) would be hooked twice. */
+		/* The library twice (sluice run inside sluice run) would hook twice. */
 		if (len && !is_ours(old, len) &&
 			(len != strlen(path) || memcmp(old, path, len) != 0)) {
 			strcat(value, ":");

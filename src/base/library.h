@@ -1,7 +1,7 @@
 /*
- * library - where libsluice.so is
+ * library - finds libsluice.so
  *
- * Pure look-up of files; no locks.
+ * Looks files up; no locks.
  */
 #ifndef SL_BASE_LIBRARY_H
 #define SL_BASE_LIBRARY_H
@@ -11,27 +11,27 @@
 
 enum sl_library_outcome {
 	SL_LIBRARY_OK = 0,
-	SL_LIBRARY_MISSING, /* err names the places looked at */
-	/* Found, but not ours or not to be carried by LD_PRELOAD; err says why */
+	SL_LIBRARY_MISSING, /* err names the places that were searched */
+	/* found, but it is another library or LD_PRELOAD cannot carry its path; err says why */
 	SL_LIBRARY_UNUSABLE
 };
 
 /*
- * The library that belongs to this program, as an absolute path: SLUICE_LIBRARY if set; else
- * beside the program (build folder); else in the installation's library folder. path holds
- * SL_PATH_MAX bytes.
+ * The library that belongs to this program, as an absolute path: SLUICE_LIBRARY if set; else beside
+ * the program (build folder); else in the installation's library folder. path holds SL_PATH_MAX
+ * bytes.
  */
 SL_MUST_CHECK int sl_library_find(char *path, size_t size, struct sl_error *err);
 
 /*
- * The same library as each program's own loader is to find it: by-loader/$LIB beside it, where a
- * 32-bit child finds an empty library and stays silent. path again where that is not there, or is
- * something else for 64-bit programs.
+ * The path by which each program's own loader finds that library: by-loader/$LIB beside it. There a
+ * 32-bit child finds an empty library and stays silent. Returns path itself if that is missing, or
+ * is another file for 64-bit programs.
  */
 void sl_library_by_loader(const char *path, char *out, size_t size);
 
-/* old (may be NULL: unset) with path in front and other entries of that path or of another
- * libsluice.so taken out. The caller frees; NULL when out of memory. */
+/* old (NULL: unset) with path in front, without other entries of that path or of another
+ * libsluice.so. The caller frees; NULL when out of memory. */
 char *sl_library_preload(const char *path, const char *old);
 
 #endif

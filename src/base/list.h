@@ -1,8 +1,8 @@
 /*
  * list - intrusive doubly linked list
  *
- * A head and its links are struct sl_link. An unlinked link points at itself, so unlinking
- * twice is harmless. O(1) all. Not thread-safe.
+ * A head and its links are struct sl_link. An unlinked link points at itself, so unlinking twice is
+ * harmless. Every operation is O(1). Not thread-safe.
  */
 #ifndef SL_BASE_LIST_H
 #define SL_BASE_LIST_H
@@ -33,7 +33,7 @@ static inline bool sl_list_is_linked(const struct sl_link *link)
 	return link->next != link;
 }
 
-/* Puts link before `before`: before the head means at the tail. */
+/* Puts link in front of `before`; in front of the head is the tail. */
 static inline void sl_list_insert_before(struct sl_link *before, struct sl_link *link)
 {
 	link->prev = before->prev;

@@ -1,8 +1,8 @@
 /*
  * log - one write(2) per line
  *
- * The line is formatted on the stack and written whole, so that lines of several threads and
- * processes do not mix. The clock is wall time because people compare lines with other logs.
+ * The line is formatted on the stack and written whole, so lines of several threads and processes
+ * do not mix. The time is wall time, since people compare lines with other logs.
  */
 #include "base/log.h"
 
@@ -67,7 +67,7 @@ void sl_log_write(enum sl_log_level level, const char *format, ...)
 		used = sl_min_u64(used + (size_t)n, sizeof(line) - 2);
 	line[used++] = '\n';
 	if (write(STDERR_FILENO, line, used) < 0) {
-		/* Nobody is left to tell. */
+		/* A failed log line has no other place to go. */
 	}
 	errno = saved_errno;
 }

@@ -22,7 +22,7 @@ extern int sl_log_level_now;
 /* name is "off", "error", "warning", "info" or "debug"; anything else returns false. */
 SL_MUST_CHECK bool sl_log_set_level_name(const char *name);
 void sl_log_set_level(enum sl_log_level level);
-/* The word before each line, e.g. "sluiced"; must outlive its use. */
+/* The word before each line, e.g. "sluiced"; the string must stay valid. */
 void sl_log_set_tag(const char *tag);
 
 #define sl_log_on(level) (__atomic_load_n(&sl_log_level_now, __ATOMIC_RELAXED) >= (level))

@@ -1,9 +1,9 @@
-/* Edits are those of typing: insert, drop, replace, swap of neighbours. */
+/* Edits are those of typing: insert, drop, replace, swap neighbours. */
 #include "base/nearest.h"
 
 #include <string.h>
 
-/* Words longer than this are not compared; no name is near them. */
+/* Longer words are not compared; no name is near them. */
 #define WORD_MAX 32
 
 static unsigned int min3(unsigned int a, unsigned int b, unsigned int c)
@@ -39,7 +39,7 @@ static unsigned int distance(const char *a, const char *b)
 
 struct sl_nearest sl_nearest_to(const char *word)
 {
-	/* One edit in three letters: closer is a slip of the finger, further another word. */
+	/* One edit per three letters: fewer edits are a typing error, more are another word. */
 	return (struct sl_nearest){
 		.word = word, .distance = (unsigned int)(strlen(word) + 2) / 3 + 1};
 }
@@ -49,7 +49,7 @@ void sl_nearest_offer(struct sl_nearest *nearest, const char *name)
 	size_t len = strlen(nearest->word);
 	unsigned int d = distance(nearest->word, name);
 
-	/* A beginning of the name ("--req") is meant, however short. */
+	/* A prefix of the name ("--req") means the name, however short. */
 	if (len >= 2 && !strncmp(nearest->word, name, len))
 		d = 0;
 	if (d >= nearest->distance)

@@ -12,13 +12,13 @@
 
 struct sl_nearest {
 	const char *word, *best;
-	unsigned int distance; /* of best, in edits; a name must be nearer than this */
+	unsigned int distance; /* of best, in edits; a better name must have fewer */
 };
 
 struct sl_nearest sl_nearest_to(const char *word);
 /* O(length of both), at most 32 x 32 steps. */
 void sl_nearest_offer(struct sl_nearest *nearest, const char *name);
-/* Adds "; did you mean 'NAME'?" to the error, or `otherwise` where no name is near. */
+/* Adds "; did you mean 'NAME'?" to the error, or `otherwise` if no name is near. */
 void sl_nearest_add(
 	const struct sl_nearest *nearest, const char *otherwise, struct sl_error *err);
 

@@ -1,9 +1,9 @@
 /*
  * nvml_abi - the part of NVML's binary interface that Sluice speaks
  *
- * Written from the published facts of the interface; tools/check-abi compares it with nvml.h.
- * Sizes are bytes. Functions stand under their exported names; nothing is linked against, users
- * look the names up. Every call may be made from any thread once nvmlInit_v2 has succeeded.
+ * Written from the published facts of the interface; tools/check-abi compares it with nvml.h. Sizes
+ * are bytes. Functions stand under their exported names; nothing is linked, callers look the names
+ * up. Every call may be made from any thread once nvmlInit_v2 has succeeded.
  *
  * Do not include together with NVIDIA's nvml.h.
  */
@@ -17,7 +17,7 @@
 extern "C" {
 #endif
 
-/* Results: X(name without prefix, number, text). The texts are ours. */
+/* Results: X(name without prefix, number, text). The texts are Sluice's own. */
 #define SL_NVML_RESULTS(X)                                                      \
 	X(SUCCESS, 0, "no error")                                               \
 	X(ERROR_UNINITIALIZED, 1, "nvmlInit was not called")                    \
@@ -62,7 +62,7 @@ typedef struct nvmlDevice_st *nvmlDevice_t;
 #define NVML_DEVICE_NAME_V2_BUFFER_SIZE        96
 #define NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE 80
 #define NVML_SYSTEM_NVML_VERSION_BUFFER_SIZE   80
-/* A process whose memory the driver does not tell (so under WDDM and in some containers). */
+/* Memory of a process that the driver does not report (under WDDM and in some containers). */
 #define NVML_VALUE_NOT_AVAILABLE (-1)
 #define NVML_DEVICE_MIG_DISABLE  0
 #define NVML_DEVICE_MIG_ENABLE   1
@@ -75,7 +75,7 @@ typedef struct nvmlPciInfo_st {
 	char busId[NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE]; /* 32-bit domain */
 } nvmlPciInfo_t;
 
-/* `used` of the first version holds the driver's reserve, of the second it does not. */
+/* `used` includes the driver's reserve in the first version, not in the second. */
 typedef struct nvmlMemory_st {
 	unsigned long long total, free, used;
 } nvmlMemory_t;
@@ -115,7 +115,7 @@ typedef struct nvmlAccountingStats_st {
 	unsigned int reserved[5];
 } nvmlAccountingStats_t;
 
-/* As of CUDA 13.4; pid is the question. */
+/* As of CUDA 13.4; pid is an input. */
 typedef struct nvmlAccountingStats_v2_st {
 	unsigned int pid, isRunning, gpuUtilization, memoryUtilization;
 	unsigned long long maxMemoryUsage;
@@ -123,8 +123,8 @@ typedef struct nvmlAccountingStats_v2_st {
 	unsigned long long sumGpuUtil, sumFbUtil, time, startTime;
 } nvmlAccountingStats_v2_t;
 
-/* The calls that take these check their version word. The arrays are the caller's; the counts are
- * in and out, as below. */
+/* These calls check the version word. The caller owns the arrays; the counts are in and out, as
+ * below. */
 typedef struct nvmlProcessUtilizationInfo_v1_st {
 	unsigned long long timeStamp; /* microseconds */
 	unsigned int pid, smUtil, memUtil, encUtil, decUtil, jpgUtil, ofaUtil;
@@ -187,7 +187,7 @@ typedef struct nvmlTemperature_v1_st {
 } nvmlTemperature_v1_t, nvmlTemperature_t;
 #define nvmlTemperature_v1 ((unsigned int)(sizeof(nvmlTemperature_v1_t) | (1u << 24)))
 
-/* Many values in one call; each has a result of its own. */
+/* Many values in one call; each has its own result. */
 typedef enum nvmlValueType_enum {
 	NVML_VALUE_TYPE_DOUBLE = 0,
 	NVML_VALUE_TYPE_UNSIGNED_INT = 1,
@@ -302,7 +302,7 @@ nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(
 	nvmlDevice_t device, unsigned int *lowest_mw, unsigned int *highest_mw);
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *milliwatts);
 
-/* Memory and its users. The counts are in and out: room offered, rows found. */
+/* Memory and its users. The counts are in and out: slots offered, rows found. */
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory);
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory);
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory);
@@ -337,7 +337,7 @@ nvmlReturn_t nvmlDeviceGetAccountingStats_v2(
 nvmlReturn_t nvmlDeviceGetAccountingStats(
 	nvmlDevice_t device, unsigned int pid, nvmlAccountingStats_t *stats);
 
-/* Events. Waiting ends with NVML_ERROR_TIMEOUT after timeout_ms without one. */
+/* Events. Waiting ends with NVML_ERROR_TIMEOUT if none arrives within timeout_ms. */
 nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set);
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set);
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(

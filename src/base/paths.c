@@ -1,7 +1,7 @@
 /*
- * paths - one rule for where things are, for daemon, command line and runtime alike
+ * paths - one rule for daemon, command line and runtime
  *
- * libsluice.so never decides by itself: `sluice run` hands it an absolute SLUICE_SOCKET.
+ * libsluice.so never decides by itself: `sluice run` passes it an absolute SLUICE_SOCKET.
  */
 #include "base/paths.h"
 
@@ -72,7 +72,8 @@ int sl_paths_socket(char *buf, size_t size, struct sl_error *err)
 		r = user_dir(dir, sizeof(dir), err);
 		if (r == SL_PATHS_OK)
 			r = put(path, sizeof(path), err, dir, SOCKET_NAME);
-		/* What others put there, in /tmp perhaps, leads nobody away. */
+		/* Ignore a socket of another user, for example in /tmp: it must not divert this
+		 * user. */
 		if (r == SL_PATHS_OK && !sl_trust_is_own(path) &&
 			access(SYSTEM_DIR "/" SOCKET_NAME, F_OK) == 0)
 			r = put(path, sizeof(path), err, SYSTEM_DIR, SOCKET_NAME);

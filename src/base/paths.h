@@ -1,5 +1,5 @@
 /*
- * paths - where the socket, the state and the helper files are
+ * paths - the places of the socket, the state and the helper files
  *
  * Order for the socket: SLUICE_SOCKET; else, for root, /run/sluice/sluiced.sock; else
  * $XDG_RUNTIME_DIR/sluice/sluiced.sock if the user's own daemon left one there or no system
@@ -11,25 +11,25 @@
 #include "base/error.h"
 
 #define SL_PATH_MAX 4096
-/* sockaddr_un.sun_path, terminator included. */
+/* Size of sockaddr_un.sun_path, terminator included. */
 #define SL_SOCKET_PATH_MAX 108
 
-/* Of the system daemon. */
+/* Folder of the system daemon. */
 #define SL_PATHS_SYSTEM_DIR    "/run/sluice"
 #define SL_PATHS_SYSTEM_CONFIG "/etc/sluice/sluiced.conf"
 #define SL_PATHS_SYSTEM_SOCKET SL_PATHS_SYSTEM_DIR "/sluiced.sock"
 
-enum { SL_PATHS_OK = 0, SL_PATHS_BAD /* err says which path and what to do */ };
+enum { SL_PATHS_OK = 0, SL_PATHS_BAD /* err names the path and the remedy */ };
 
-/* The socket a client should connect to, as an absolute path of at most 107 bytes. */
+/* The socket to connect to, as an absolute path of at most 107 bytes. */
 SL_MUST_CHECK int sl_paths_socket(char *buf, size_t size, struct sl_error *err);
 /* The daemon's state folder by the same rule: SLUICE_STATE, else /run/sluice or the user's own. */
 SL_MUST_CHECK int sl_paths_state_dir(char *buf, size_t size, struct sl_error *err);
-/* The configuration that sluiced reads unless it is told another: /etc/sluice/sluiced.conf of root,
- * $XDG_CONFIG_HOME/sluice/sluiced.conf (or ~/.config/...) of others. It may be absent. */
+/* The default configuration of sluiced: /etc/sluice/sluiced.conf for root,
+ * $XDG_CONFIG_HOME/sluice/sluiced.conf (or ~/.config/...) for others. It may be absent. */
 SL_MUST_CHECK int sl_paths_config(char *buf, size_t size, struct sl_error *err);
-/* The folder of the running program; libsluice.so and sluice-softgpu are looked for beside it
- * (build folder) and then under ../lib/sluice (installed). Negative errno or 0. */
+/* The folder of the running program. libsluice.so and sluice-softgpu are searched beside it (build
+ * folder) and then under ../lib/sluice (installed). Negative errno or 0. */
 SL_MUST_CHECK int sl_paths_program_dir(char *buf, size_t size);
 
 #endif

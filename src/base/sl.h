@@ -1,5 +1,5 @@
 /*
- * sl - the few macros every room uses
+ * sl - the few macros that every folder uses
  *
  * Cleanup attributes, ownership transfer, compile-time helpers. No dependency, no state.
  */
@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The caller may not drop this function's outcome. */
+/* The caller must use the result. */
 #define SL_MUST_CHECK __attribute__((warn_unused_result))
 #define SL_PRINTF(fmt_index, first_index) \
 	__attribute__((format(printf, fmt_index, first_index)))
-/* Off the hot path: placed apart and assumed not taken. */
+/* Cold path: placed apart, and branches to it are assumed not taken. */
 #define SL_COLD   __attribute__((cold, noinline))
 #define SL_HIDDEN __attribute__((visibility("hidden")))
 #define SL_EXPORT __attribute__((visibility("default")))
@@ -45,7 +45,7 @@ static inline uint64_t sl_max_u64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* a - b, or 0 where b is larger: accounts saturate instead of wrapping. */
+/* a - b, or 0 if b is larger: accounts saturate instead of wrapping. */
 static inline uint64_t sl_sub_sat(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -57,7 +57,7 @@ static inline uint64_t sl_round_up(uint64_t value, uint64_t grain)
 	return (value + grain - 1) & ~(grain - 1);
 }
 
-/* Takes the pointer out of *ptr and leaves NULL there; for `return sl_steal(&p)`. */
+/* Moves the pointer out of *ptr and leaves NULL there; for `return sl_steal(&p)`. */
 #define sl_steal(ptr)                                   \
 	({                                              \
 		__typeof__(*(ptr)) sl_stolen_ = *(ptr); \

@@ -19,7 +19,7 @@ static const char *const names[SL_STEPS_COUNT] = {
 
 static uint32_t passed[SL_STEPS_COUNT];
 
-/* One write per line, so that lines of several processes do not mix. */
+/* One write per line, so lines of several processes do not mix. */
 static void note(enum sl_step step)
 {
 	const char *path = getenv("SLUICE_STEP_LOG");
@@ -37,7 +37,7 @@ static void note(enum sl_step step)
 	(void)close(fd);
 }
 
-/* Whom SLUICE_STEP_KILL says, or this process; 0 if the file has no pid yet. */
+/* The pid to kill: from the file of SLUICE_STEP_KILL (0 if it has none yet), else this process. */
 static pid_t victim(void)
 {
 	const char *path = getenv("SLUICE_STEP_KILL");

@@ -1,11 +1,12 @@
 /*
  * step - the places where a process may die, for the tests that kill it there
  *
- * steps.def lists them. In what people install sl_step() is nothing. In the builds of tests/crash
- * (SL_STEPS) the process kills itself with SIGKILL when it passes the step that its environment
- * names: SLUICE_STEP=NAME, or NAME:3 for the third time; SLUICE_STEP_KILL=FILE: not itself, but
- * whose pid the file has; SLUICE_STEP_LOG=FILE gets the name of
- * each step when it is first passed. Any thread, any place; libc's system calls only.
+ * steps.def lists them. In a normal build sl_step() is nothing. In the builds of tests/crash
+ * (SL_STEPS) the process kills itself with SIGKILL at the step that its environment names.
+ *	SLUICE_STEP=NAME       kill at this step; NAME:3 at its third passage.
+ *	SLUICE_STEP_KILL=FILE  kill the process whose pid FILE has, instead of this one.
+ *	SLUICE_STEP_LOG=FILE   write the name of each step there when it is first passed.
+ * Callable from any thread and any place; uses libc's system calls only.
  */
 #ifndef SL_BASE_STEP_H
 #define SL_BASE_STEP_H

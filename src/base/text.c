@@ -1,4 +1,4 @@
-/* One decoder for all: the shortest form only, no surrogates, nothing above U+10FFFF. */
+/* The one decoder of UTF-8: shortest form only, no surrogates, nothing above U+10FFFF. */
 #include "base/text.h"
 
 #include <stdlib.h>

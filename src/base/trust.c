@@ -1,14 +1,14 @@
 /*
  * trust - the listener's user, the folder's owner, and user namespaces
  *
- * The listener's user is the kernel's word (SO_PEERCRED, of listen(2)). Whose the folder is matters
- * because its owner chooses what lies there, a link to another socket, for example.
+ * The kernel reports the listener's user (SO_PEERCRED, as of listen(2)). The folder's owner matters
+ * because the owner chooses its contents, for example a link to another socket.
  *
- * In a user namespace everybody without a number there shows as 65534. Its own processes cannot
- * make such a listener or folder, unless the namespace has a user 65534 itself; so such a
- * listener is outside if there is none, or if it is in another pid namespace, too. Who outside it
- * is cannot be seen, and the place tells: whoever made the namespace chose what of the outside it
- * shows. Only in a folder that everybody may write to (/tmp) may a stranger have put one.
+ * In a user namespace every user without a number there shows as 65534. Processes of the namespace
+ * cannot make such a listener or folder, unless the namespace has a user 65534. So such a listener
+ * is outside if there is no such user, or if it is in another pid namespace, too. Its user outside
+ * cannot be seen, so the folder decides: the owner of the namespace chose which outside folders it
+ * shows. Only in a folder that all users may write to (/tmp) could a stranger have put a socket.
  */
 #include "base/trust.h"
 
@@ -24,7 +24,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The kernel's default, which hardly anybody changes. */
+/* The kernel's default; few systems change it. */
 #define OVERFLOW_UID 65534u
 #define ALL_UIDS     4294967295ull
 
@@ -48,7 +48,7 @@ bool sl_trust_parse_map(const char *map, uid_t uid, bool *has_uid)
 	return !is_whole;
 }
 
-/* False where /proc is not there: then nobody outside is believed. */
+/* False without /proc: then no listener outside is trusted. */
 static bool in_user_namespace(bool *has_overflow_uid)
 {
 	char map[4096] = "";
@@ -72,7 +72,7 @@ static bool is_root_or_us(uid_t uid)
 	return uid == 0 || uid == geteuid();
 }
 
-/* Cuts the last name off. "/" stays. */
+/* Cuts the last name off the path. "/" stays. */
 static void cut(char *path)
 {
 	char *slash = strrchr(path, '/');

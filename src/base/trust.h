@@ -1,10 +1,10 @@
 /*
- * trust - is what listens at a socket the daemon of root, or our own?
+ * trust - does a socket belong to root's daemon or the user's own?
  *
- * Command line and libsluice believe no other: a stranger's "daemon" would learn command lines, and
- * hand out GPUs that are not there. In a user namespace root outside has no number but that of
- * everybody who has none (65534), so there the place decides, too. Direct system calls: nothing of
- * newer C libraries is needed. Keeps no state.
+ * The command line and libsluice trust no other: a stranger's "daemon" would learn command lines
+ * and offer GPUs that do not exist. In a user namespace root outside shows as 65534, the number of
+ * every user without one, so there the folder decides, too. Makes system calls directly, so it
+ * needs nothing of newer C libraries. Keeps no state.
  */
 #ifndef SL_BASE_TRUST_H
 #define SL_BASE_TRUST_H
@@ -15,20 +15,21 @@
 
 enum {
 	SL_TRUST_OK = 0,
-	SL_TRUST_NO /* err names the socket, the user, and the remedy */
+	SL_TRUST_NO /* err names the socket, the user and the remedy */
 };
 
-/* fd is connected to the socket at path: does it listen for root or for us, in a folder of root's
- * or ours? Also NO if that cannot be seen. */
+/* fd is connected to the socket at path. OK if root or this user listens, in a folder of root's or
+ * this user's. NO also if that cannot be determined. */
 SL_MUST_CHECK int sl_trust_daemon(int fd, const char *path, struct sl_error *err);
-/* Is the folder, which exists, root's or ours? */
+/* Does this existing folder belong to root or this user? */
 SL_MUST_CHECK bool sl_trust_folder(const char *path, uid_t *owner);
-/* Is there something at path that is ours? */
+/* Does path exist and belong to this user? */
 SL_MUST_CHECK bool sl_trust_is_own(const char *path);
 
 /* --- for tests ------------------------------------------------------------------------------- */
 
-/* Of the text of a /proc/self/uid_map: is it that of a user namespace, and has it a user `uid`? */
+/* Parses the text of a /proc/self/uid_map: is it of a user namespace, and does it map the user
+ * `uid`? */
 SL_MUST_CHECK bool sl_trust_parse_map(const char *map, uid_t uid, bool *has_uid);
 
 #endif

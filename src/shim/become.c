@@ -1,9 +1,9 @@
 /*
  * become - from the daemon's user to the task's
  *
- * Root may become anybody, and everything of root is given up: groups, both user ids, capabilities
- * that the submitter does not have, keys, what the kernel would kill last. Any other user's daemon
- * runs tasks of that user only, with the groups it has itself.
+ * Root may become any user, and gives up everything of root: groups, both user ids, capabilities
+ * that the submitter lacks, keys, and protection from the out-of-memory killer. Any other user's
+ * daemon runs tasks of that user only, with the daemon's own groups.
  */
 #include "shim/shim.h"
 
@@ -26,13 +26,12 @@
 /* More than Linux has. */
 #define CAPS_MAX 64
 
-/* What programs are used to; above it select(2) writes behind its sets. Each may raise it to the
- * hard limit. */
+/* The default of most systems: above it select(2) writes beyond its sets. A program may raise it to
+ * the hard limit. */
 #define DESCRIPTORS_SOFT 1024
 
-/* The daemon is one of the last that the kernel kills for memory; what it starts is like any other
- * program. To more than that anybody may set it; where even that fails the program runs all the
- * same. */
+/* The kernel kills the daemon among the last when memory runs out; tasks must not inherit that. Any
+ * process may raise its own score; if even that fails the program runs all the same. */
 static void be_killed_like_others(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -44,9 +43,9 @@ static void be_killed_like_others(void)
 	(void)close(fd);
 }
 
-/* The program gets those of who submitted it; where they are higher than the daemon's only root can
- * raise them, which this process is not much longer. Its own soft ones stay: a record has to be
- * written whatever the program may. */
+/* The program gets the submitter's hard limits. Only root can raise limits above the daemon's, and
+ * this process gives root up soon. Its own soft limits stay, since the record must be written
+ * whatever the program may do. */
 static void make_room_for_limits(const struct sl_jobspec *spec)
 {
 	const char *value;
@@ -65,7 +64,7 @@ static void make_room_for_limits(const struct sl_jobspec *spec)
 	}
 }
 
-/* Whoever's limits nobody knows. */
+/* For a job without limits of its own. */
 static void have_limits_like_others(void)
 {
 	struct rlimit limit;
@@ -76,8 +75,8 @@ static void have_limits_like_others(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* A program may open its output again by name (/dev/stderr, /proc/self/fd/1), which asks for rights
- * that the descriptor has already. The folder stays shut to the user. */
+/* A program may open its output by name (/dev/stderr, /proc/self/fd/1), which needs rights to the
+ * file beside the open descriptor. The folder stays closed to the user. */
 static void give_log(uid_t uid, gid_t gid)
 {
 	struct stat stat;
@@ -91,13 +90,13 @@ static void give_log(uid_t uid, gid_t gid)
 
 /* --- Rights. --- */
 
-/* Capabilities that a program would have by inheritance alone. */
+/* Drops capabilities that a program would get by inheritance alone. */
 static bool drop_inherited(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
 
-	/* Linux before 4.3 knows no ambient ones. */
+	/* Linux before 4.3 has no ambient capabilities. */
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	if (syscall(SYS_capget, &header, data) < 0)
 		return false;
@@ -105,7 +104,7 @@ static bool drop_inherited(void)
 	return syscall(SYS_capset, &header, data) == 0;
 }
 
-/* False: one of those that the program must not get cannot be given up. */
+/* False: a capability that the program must not get cannot be dropped. */
 static bool drop_bounding(uint64_t caps)
 {
 	bool all = true;
@@ -117,8 +116,8 @@ static bool drop_bounding(uint64_t caps)
 	return all;
 }
 
-/* Needs rights of root where the trail had another user before. Kernels may have no trail, or allow
- * it once only: then it names the daemon's. */
+/* Needs root if the audit trail names another user already. A kernel without an audit trail, or one
+ * that allows the change only once, keeps the daemon's user. */
 static void set_login(uint32_t login)
 {
 	int fd = open("/proc/self/loginuid", O_WRONLY | O_CLOEXEC);
@@ -128,8 +127,9 @@ static void set_login(uint32_t login)
 	sl_closep(&fd);
 }
 
-/* While this process still has those of root. A daemon of another user cannot give up capabilities,
- * which its tasks could get from set-user-ID programs only: those then give none. */
+/* Called while this process has the rights of root. A daemon of another user cannot drop
+ * capabilities, which its tasks could get only from set-user-ID programs; no_new_privs then stops
+ * those. */
 static int give_up_rights(const struct sl_jobspec *spec, struct sl_shim_failure *failure)
 {
 	struct sl_jobspec_rights rights;
@@ -146,14 +146,14 @@ static int give_up_rights(const struct sl_jobspec *spec, struct sl_shim_failure 
 	if ((rights.no_new_privs || !dropped) &&
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return sl_shim_fail(failure, errno, "no_new_privs");
-	/* Root's programs get all that is left with each execve. */
+	/* Each execve gives root's programs all remaining capabilities. */
 	if (!dropped && geteuid() == 0)
 		return sl_shim_fail(failure, EPERM, "capabilities");
 	return SL_SHIM_OK;
 }
 
-/* The daemon's would be one that tasks of all users share. A kernel without keys, or a container
- * that forbids them to this process, forbids them to the program. */
+/* A new keyring: the daemon's would be shared by tasks of all users. If the kernel has no keys, or
+ * a container forbids them here, the program cannot use them either. */
 static int have_own_keys(struct sl_shim_failure *failure)
 {
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0 ||
@@ -187,15 +187,14 @@ static int become_as_root(const struct sl_jobspec *spec, uid_t uid, gid_t gid,
 
 	give_log(uid, gid);
 	r = set_groups(spec);
-	/* Where a container has one user only, nobody may set groups, and nobody needs to. */
+	/* A container with a single user forbids setting groups, and does not need it. */
 	if (r < 0 && !(r == -EPERM && uid == 0))
 		return sl_shim_fail(failure, -r, "setgroups");
 	if (setresgid(gid, gid, gid) < 0)
 		return sl_shim_fail(failure, errno, "setgid");
 	if (setresuid(uid, uid, uid) < 0)
 		return sl_shim_fail(failure, errno, "setuid");
-	/* There is no way back, and the user can neither trace this process nor take its
-	 * descriptors. */
+	/* The change is final; the user can neither trace this process nor take its descriptors. */
 	if (uid != 0 && (setuid(0) == 0 || geteuid() != uid))
 		return sl_shim_fail(failure, EPERM, "setuid");
 	if (prctl(PR_SET_DUMPABLE, 0) < 0)
@@ -217,6 +216,6 @@ int sl_shim_become(const struct sl_jobspec *spec, struct sl_shim_failure *failur
 		r = become_as_root(spec, uid, gid, failure);
 	else if (r == SL_SHIM_OK && (geteuid() != uid || getuid() != uid))
 		r = sl_shim_fail(failure, EPERM, "setuid");
-	/* As the user, whose they are. */
+	/* Now as the user, who owns the keyring. */
 	return r == SL_SHIM_OK ? have_own_keys(failure) : r;
 }

@@ -1,10 +1,11 @@
 /*
- * family - all that descends from this process, found in /proc
+ * family - finds all descendants of this process in /proc
  *
- * As a subreaper it is the parent of whatever lost its own, so everything that its program ever
- * started hangs below it, in whatever session or group. The kernel tells parents only, so all
- * processes are read once and those marked whose parents are. A process may end between being read
- * and being signalled, and its number be another's: it is opened as a pidfd and looked at again.
+ * This process is a subreaper, so processes whose parent died become its children. Everything that
+ * its program ever started is therefore its descendant, in any session or group. The kernel reports
+ * only parents: read all processes once, and mark those whose parents are marked. A process may end
+ * between the read and the signal, and its number be reused: so open it as a pidfd and check it
+ * again.
  */
 #include "shim/shim.h"
 
@@ -31,8 +32,8 @@ static int by_pid(const void *left, const void *right)
 	return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-/* All processes that are not dead, sorted by number; NULL where /proc cannot be read or memory has
- * run out. */
+/* All processes that are not dead, sorted by number; NULL if /proc cannot be read or memory has run
+ * out. */
 static struct relative *read_all(size_t *count)
 {
 	sl_cleanup(sl_freep) struct relative *all = NULL;
@@ -80,8 +81,8 @@ static bool is_ours(struct relative *all, size_t count, int pid, int self)
 	return found && found->ours;
 }
 
-/* In rounds until nothing changes: as many as the longest line of descent has members, fewer where
- * numbers grow downwards. */
+/* Repeats until nothing changes: as many rounds as the longest line of descent has members, fewer
+ * if children have lower numbers. */
 static void mark(struct relative *all, size_t count)
 {
 	bool changed = true;
@@ -103,7 +104,7 @@ static void signal_one(const struct relative *relative, int number)
 	sl_cleanup(sl_closep) int fd = (int)syscall(SYS_pidfd_open, relative->pid, 0);
 	uint64_t start_ticks = 0;
 
-	/* One that runs may have a meaning of its own for it. */
+	/* A running program may have its own handler for SIGCONT. */
 	if (number == SIGCONT && !relative->stopped)
 		return;
 	if (fd < 0 || sl_file_pid_start(relative->pid, &start_ticks) < 0 ||

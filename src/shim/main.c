@@ -1,9 +1,9 @@
 /*
- * sluice-shim - lives as long as one task, and says how it ended
+ * sluice-shim - lives as long as one task, and records how it ended
  *
- * Everything it needs comes from the daemon by descriptors, and everything that is to be known of
- * the task goes into one small file, so the daemon may come and go in between: nothing here waits
- * for it or writes to it.
+ * The daemon passes everything it needs by descriptors, and it writes the task's result into one
+ * small file. It never waits for the daemon or writes to it, so the daemon may end and start again
+ * meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,15 +27,14 @@
 
 enum { EXIT_USAGE = 64 };
 
-/* From SIGTERM to SIGKILL for what the program left behind, as said in daemon/shim.h. */
+/* From SIGTERM to SIGKILL for processes that the program left behind, as in daemon/shim.h. */
 #define GRACE (2 * SL_S)
-/* SIGKILL is sent again to those that were born meanwhile. */
+/* SIGKILL is repeated for processes born meanwhile. */
 #define KILL_AGAIN (100 * SL_MS)
-/* Then what even SIGKILL does not end (another user's by a setuid program, or stuck in the kernel)
- * is left behind. */
+/* Then processes that survive SIGKILL (of another user by a setuid program, or stuck in the kernel)
+ * are left behind. */
 #define KILL_MOST (10 * SL_S)
-/* A record that cannot be written, because the disk is full, is tried again so often, a second
- * apart. */
+/* How often the record is written, a second apart, if that fails (the disk is full). */
 #define RECORD_TRIES 10
 
 struct task {
@@ -46,7 +45,7 @@ struct task {
 	int status;
 	off_t begun_bytes; /* the first line of the record */
 	uint64_t started_ms, ended_ms;
-	/* From the program's end on, or when it is to be killed. */
+	/* From the end of the program, or the order to kill it, on. */
 	enum { LEAVING_BE, TERMINATED, KILLED } stage;
 	sl_ns next, give_up;
 };
@@ -61,8 +60,8 @@ static uint64_t now_ms(void)
 
 /* --- The record. --- */
 
-/* Before anything of the program is: whoever finds the record empty may start it again. Against
- * this process being killed it need not be on the disk. */
+/* Written before the program exists: an empty record means that the task may be started again. It
+ * need not reach the disk, since only a kill of this process matters here. */
 static bool record_begin(struct task *task)
 {
 	char line[32];
@@ -76,7 +75,7 @@ static bool record_begin(struct task *task)
 		"sluice-shim: cannot write down that the program begins, so it does "
 		"not: %s\n",
 		strerror(errno));
-	/* Part of the line would say that it has. */
+	/* A part of the line would read as a started task. */
 	if (ftruncate(SL_SHIM_RECORD_FD, 0) < 0)
 		(void)0;
 	return false;
@@ -87,7 +86,7 @@ static void write_record(const struct task *task, const char *line)
 	size_t size = strlen(line);
 
 	for (int i = 0; i < RECORD_TRIES; i++) {
-		/* Nothing is truncated: the room that is kept for it behind the end would go. */
+		/* Do not truncate: that would free the space preallocated behind the end. */
 		if (pwrite(SL_SHIM_RECORD_FD, line, size, task->begun_bytes) ==
 				(ssize_t)size &&
 			fsync(SL_SHIM_RECORD_FD) == 0)
@@ -127,7 +126,7 @@ int sl_shim_fail(struct sl_shim_failure *failure, int error, const char *what)
 
 /* --- What happens. --- */
 
-/* False once nobody is left. */
+/* False once no descendant is left. */
 static bool reap(struct task *task)
 {
 	for (;;) {
@@ -138,7 +137,7 @@ static bool reap(struct task *task)
 			continue;
 		if (pid <= 0)
 			return pid == 0;
-		/* A later descendant may get its number. */
+		/* The number may be reused by a later descendant. */
 		if (pid == task->pid && !task->ended) {
 			task->ended = true;
 			task->status = status;
@@ -147,7 +146,7 @@ static bool reap(struct task *task)
 	}
 }
 
-/* What is left dies now, and is not waited for longer than KILL_MOST. */
+/* Kills every descendant now, and waits for them at most KILL_MOST. */
 static void kill_all(struct task *task)
 {
 	sl_ns now = sl_clock_now();
@@ -164,15 +163,15 @@ static void pass_on(struct task *task, int number)
 	if (number == SIGUSR1) {
 		kill_all(task);
 	} else if (!task->ended) {
-		/* Before it has a group of its own it is still alone. */
+		/* Without a process group yet, the program is a single process. */
 		if (kill(-task->pid, number) < 0)
 			(void)kill(task->pid, number);
-		/* Who is stopped would never hear of it. */
+		/* A stopped process does not react to the signal before SIGCONT. */
 		(void)sl_shim_family_signal(SIGCONT);
 	}
 }
 
-/* Some of the program's making, or itself, are to end, and have not. False: nothing more can be
+/* Advances the end of remaining descendants, or of the program itself. False: nothing more can be
  * done. */
 static bool end_the_rest(struct task *task)
 {
@@ -193,7 +192,7 @@ static bool end_the_rest(struct task *task)
 	return true;
 }
 
-/* The program was executed, or ended before, or says why it could not be. */
+/* The pipe tells that the program was executed, has ended, or why it could not be executed. */
 static void hear_of_exec(struct task *task)
 {
 	ssize_t n = read(task->exec_fd, &task->failure, sizeof(task->failure));
@@ -210,8 +209,8 @@ static bool is_ending(const struct task *task)
 	return task->ended || task->stage != LEAVING_BE;
 }
 
-/* Until a signal comes, the program is executed, or the next stage is due. One wait for all of
- * them: a folder or a program that never answers must not make this process deaf. */
+/* Waits for a signal, for the program's execution, or for the next stage. It is one wait for all,
+ * so a folder or program that hangs cannot block this process. */
 static void wait_for_news(struct task *task, int signal_fd)
 {
 	struct pollfd news[] = {{.fd = signal_fd, .events = POLLIN},
@@ -245,27 +244,27 @@ static void see_it_through(struct task *task, int signal_fd)
 		hear_of_exec(task);
 	if (task->ended)
 		return;
-	/* Not even SIGKILL has ended it yet. */
+	/* Even SIGKILL has not ended it yet. */
 	task->status = SIGKILL;
 	task->ended_ms = now_ms();
 }
 
 /* --- The beginning. --- */
 
-/* What is not ours was left open by mistake, and is nobody's here. */
+/* Closes descriptors beyond the three from the daemon: they were inherited by mistake. */
 static void close_others(void)
 {
 	for (int fd = SL_SHIM_SPEC_FD; fd <= SL_SHIM_RECORD_FD; fd++)
 		(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 	if (syscall(SYS_close_range, SL_SHIM_RECORD_FD + 1, ~0u, 0) == 0)
 		return;
-	/* Linux before 5.9. */
+	/* Before Linux 5.9. */
 	for (int fd = SL_SHIM_RECORD_FD + 1; fd < (int)sysconf(_SC_OPEN_MAX); fd++)
 		(void)close(fd);
 }
 
-/* A daemon that has lost what it knew of this process finds it by this lock, which the kernel lets
- * go with it. Where the file system has none it runs all the same. */
+/* A daemon that lost its data about this process finds it by this lock, which the kernel drops when
+ * the process ends. On a file system without locks the task runs all the same. */
 static void lock_record(void)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -273,9 +272,9 @@ static void lock_record(void)
 	(void)fcntl(SL_SHIM_RECORD_FD, F_SETLK, &lock);
 }
 
-/* A second opening of the output, for as long as this process lives. While it is there the kernel
- * gives the program no lease on the file, so the daemon can always open it and drop its oldest
- * part. Without /proc the program runs all the same. */
+/* Opens the output a second time and keeps it open. The kernel then refuses the program a lease on
+ * the file, so the daemon can always open it and drop its oldest part. Without /proc the program
+ * runs all the same. */
 static void keep_log_open(void)
 {
 	struct stat stat;
@@ -284,7 +283,7 @@ static void keep_log_open(void)
 		(void)open("/proc/self/fd/1", O_WRONLY | O_CLOEXEC);
 }
 
-/* The daemon's word. Without it nobody will ever ask for this task. */
+/* Waits for the daemon's go. Without it the daemon has forgotten this task. */
 static bool may_go(void)
 {
 	char byte;
@@ -372,7 +371,7 @@ int main(int argc, char **argv)
 		record_failure(&task);
 	else
 		record_end(&task);
-	/* Not exit(3): nothing is buffered, and what checks memory at exit may not look at a
-	 * process of this kind. */
+	/* Not exit(3): nothing is buffered, and a memory checker cannot run in this kind of
+	 * process. */
 	_exit(EXIT_SUCCESS);
 }

@@ -1,8 +1,8 @@
 /*
- * program - fork, and execute what the spec says
+ * program - fork, and execute the program of the spec
  *
- * A pipe that closes with exec tells whether it came to that: an end without a word is a success.
- * Nobody waits for it here, for chdir and exec may hang as long as some file system pleases.
+ * A pipe that exec closes reports the result: its end without a message means success. Nothing
+ * waits for it here, since chdir and exec may hang in a file system.
  */
 #include "shim/shim.h"
 
@@ -37,8 +37,7 @@ static void say_and_leave(int pipe_fd, const char *what)
 	_exit(127);
 }
 
-/* As any program expects to find them, whatever the daemon or whoever started it does with
- * signals. */
+/* The default signal handling that programs expect, whatever the daemon or its parent changed. */
 static void reset_signals(void)
 {
 	sigset_t none;
@@ -49,8 +48,8 @@ static void reset_signals(void)
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Of who submitted it, as far as the daemon may give them. Last of all, for they may leave little
- * room. */
+/* The submitter's limits, as far as the daemon may set them. The last step, since they may leave
+ * few resources. */
 static void set_limits(const struct prepared *prepared)
 {
 	for (size_t i = 0; i < prepared->limits_count; i++) {
@@ -70,7 +69,7 @@ static void in_child(const struct prepared *prepared, pid_t shim, int pipe_fd)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		say_and_leave(pipe_fd, "prctl");
-	/* It died before it could have taken us along. */
+	/* The shim died before PR_SET_PDEATHSIG was set. */
 	if (getppid() != shim)
 		_exit(127);
 	reset_signals();
@@ -79,7 +78,7 @@ static void in_child(const struct prepared *prepared, pid_t shim, int pipe_fd)
 	(void)umask(prepared->mask);
 	if (chdir(prepared->dir) < 0)
 		say_and_leave(pipe_fd, "chdir");
-	/* By the PATH of the job, which execvp looks for there. */
+	/* execvp searches the PATH of the job. */
 	environ = prepared->env;
 	set_limits(prepared);
 	(void)execvp(prepared->args[0], prepared->args);

@@ -1,8 +1,8 @@
 /*
- * shim - the parts of sluice-shim; what it does for the daemon is said in daemon/shim.h
+ * shim - the parts of sluice-shim; daemon/shim.h says what it does for the daemon
  *
- * One thread. No allocation that is given back: the process has one task and ends with it. Signals
- * are blocked from the first line on and taken by sigtimedwait(2) in one place.
+ * One thread. Memory is never freed: the process has one task and ends with it. Signals are blocked
+ * from the first line on and received by sigtimedwait(2) in one place.
  */
 #ifndef SL_SHIM_SHIM_H
 #define SL_SHIM_SHIM_H
@@ -13,7 +13,7 @@
 #include "base/sl.h"
 #include "wire/jobspec.h"
 
-/* What the daemon gives. */
+/* Descriptors from the daemon. */
 enum { SL_SHIM_SPEC_FD = 3, SL_SHIM_GO_FD = 4, SL_SHIM_RECORD_FD = 5 };
 
 /* Why a program could not be started: `what` is a word of the record, error a positive errno. */
@@ -24,24 +24,24 @@ struct sl_shim_failure {
 
 enum { SL_SHIM_OK = 0, SL_SHIM_FAILED /* *failure says why */ };
 
-/* SL_SHIM_FAILED, with that reason. */
+/* Sets *failure and returns SL_SHIM_FAILED. */
 int sl_shim_fail(struct sl_shim_failure *failure, int error, const char *what);
 
-/* Becomes the user of the spec, for good; what that user's programs may have, this process may give
- * them. */
+/* Becomes the user of the spec, for good; that user's programs then have no more rights than this
+ * process may give. */
 SL_MUST_CHECK int sl_shim_become(
 	const struct sl_jobspec *spec, struct sl_shim_failure *failure);
 
-/* Begins to start the program of the spec, in a session of its own. From *exec_fd (non-blocking,
- * the caller's) a struct sl_shim_failure can be read if it could not be executed, and it ends then;
- * else nothing, once it was executed or has ended. */
+/* Starts the program of the spec in a session of its own. *exec_fd (non-blocking, the caller's)
+ * delivers a struct sl_shim_failure if the program could not be executed, and then its end; only
+ * its end once the program was executed or has ended. */
 SL_MUST_CHECK int sl_shim_program(const struct sl_jobspec *spec, pid_t *out, int *exec_fd,
 	struct sl_shim_failure *failure);
 
-/* Sends the signal to every descendant of this process, SIGCONT to those that are stopped. How many
- * there are, 0 also where /proc cannot be read. */
+/* Sends the signal to every descendant of this process; SIGCONT only to stopped ones. Returns how
+ * many there are, 0 also if /proc cannot be read. */
 unsigned int sl_shim_family_signal(int number);
-/* Says on standard error who is left. */
+/* Names the remaining descendants on standard error. */
 void sl_shim_family_tell(void);
 
 #endif
