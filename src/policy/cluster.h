@@ -2,26 +2,26 @@
  * cluster - the machine that proposes which job runs where
  *
  * Event in, actions out, time as an argument; pure, like node. It knows nodes with GPUs, projects
- * in a tree, and jobs of tasks. It proposes; the node's ledger commits: a BIND that it refuses
- * comes back as BIND_REFUSED.
+ * in a tree, and jobs of tasks. It proposes; the node's ledger commits. A refused BIND comes back
+ * as BIND_REFUSED.
  *
- * A cycle does, in this order: allocate, consolidate, reclaim, preempt, stale gangs.
- *   allocate     projects and jobs in the order of joborder.h; a job starts whole: its `least`
- *                tasks or none; further tasks of an elastic job one by one. What fits only once
- *                releasing tasks are gone is pipelined. Never above a limit; a job that cannot be
- *                preempted never above the quota.
- *   consolidate  moves running preemptible jobs if every one of them finds a new place and a
- *                pending job fits then
- *   reclaim      across projects: takes back for one under its fair share what another has above
- *                its own
- *   preempt      within a project: strictly lower priority, preemptible, running for its minimum
- *                runtime
- *   stale gangs  one that has fallen below its `least` is stopped after a grace
- * Victims are the fewest that suffice, found by a bounded search; of equally many those go first
- * that host memory has room for. They are stopped as their job says (park or terminate). In-quota
- * work is never taken. Work-conserving: what fits and is allowed is started in the same cycle.
+ * A cycle does, in this order:
+ *   allocate     Projects and jobs in the order of joborder.h. A job starts whole (its `least`
+ *                tasks or none); further tasks of an elastic job start one by one. A task that fits
+ *                only once releasing tasks are gone is pipelined. No job goes above a limit; one
+ *                that cannot be preempted does not go above the quota.
+ *   consolidate  Moves running preemptible jobs if each finds a new place and a pending job then
+ *                fits.
+ *   reclaim      Across projects: takes back, for a project under its fair share, what another has
+ *                above its own.
+ *   preempt      Within a project: stops preemptible jobs of strictly lower priority that have run
+ *                for their minimum runtime.
+ *   stale gangs  Stops a gang that has been below its `least` for a grace period.
+ * Victims are the fewest that suffice, found by a bounded search; among equally many, those for
+ * which host memory has room go first. They are stopped as their job says (parked or terminated).
+ * In-quota work is never taken. Work-conserving: what fits and is allowed starts in the same cycle.
  *
- * The work of a cycle is bounded: jobs of equal need that found no place are not tried again in it.
+ * The work of a cycle is bounded: jobs of equal need are not tried again after one found no place.
  */
 #ifndef SL_POLICY_CLUSTER_H
 #define SL_POLICY_CLUSTER_H
@@ -33,27 +33,28 @@
 #include "policy/placement/score.h"
 #include "policy/quota/tree.h"
 
-/* A job that cannot be preempted has at least this priority, unless it says otherwise. */
+/* A job with at least this priority cannot be preempted, unless it says otherwise. */
 #define SL_JOB_PRIORITY_TRAIN       50
 #define SL_JOB_PRIORITY_BUILD       100
 #define SL_JOB_PRIORITY_INFERENCE   125
-#define SL_JOB_PRIORITY_PREEMPTIBLE 99 /* highest of those that can */
+#define SL_JOB_PRIORITY_PREEMPTIBLE 99 /* highest preemptible */
 
 #define SL_JOB_PREEMPTIBLE 1u
-#define SL_JOB_PARKS       2u /* reclaim parks it; else it is terminated and queued again */
-/* With PARKS: it is terminated, and queued again for any node, where host memory has no room for
- * it, and once it was parked for its resume_wait. Without: it is not stopped where it cannot be
+#define SL_JOB_PARKS \
+	2u /* when reclaimed, it is parked; else terminated and queued again */
+/* With PARKS: the job is terminated and queued again for any node if host memory has no room for
+ * it, or when it has been parked for its resume_wait. Without: it is not stopped where it cannot be
  * parked, and stays parked until its GPUs are free. */
 #define SL_JOB_GIVES_UP 4u
-/* With PARKS: while it is parked its cores and memory stay its own, for its processes run on. */
+/* With PARKS: a parked task keeps its cores and memory, because its processes run on. */
 #define SL_JOB_KEEPS_HOST 8u
 
-/* Of TASKS_ADD: none of these must run. */
+/* For TASKS_ADD: none of these must run. */
 #define SL_CLUSTER_LEAST_NONE UINT32_MAX
 
 enum sl_task_state {
 	SL_TASK_PENDING = 0,
-	SL_TASK_PIPELINED, /* has a place once others are gone */
+	SL_TASK_PIPELINED, /* gets its place once others are gone */
 	SL_TASK_BINDING,   /* BIND is out */
 	SL_TASK_RUNNING,
 	SL_TASK_RELEASING, /* STOP is out */
@@ -64,9 +65,9 @@ enum sl_task_state {
 enum sl_stop_how {
 	SL_STOP_PARK = 0,
 	SL_STOP_TERMINATE, /* and queue again */
-	SL_STOP_MOVE,      /* consolidation: it has its new place already */
+	SL_STOP_MOVE,      /* for consolidation; its new place is promised already */
 	SL_STOP_STALE,     /* a gang below its least */
-	/* It is parked, and was for its resume_wait: what is in host memory is dropped */
+	/* It has been parked for its resume_wait: its host memory is dropped */
 	SL_STOP_GIVE_UP
 };
 
@@ -116,7 +117,7 @@ struct sl_cluster_action {
 	};
 };
 
-/* Why a job is pending, or was refused: the first rule in its way. */
+/* Why a job is pending or refused: the first rule in its way. */
 enum sl_pending_reason {
 #define SL_PENDING(NAME, text) SL_PENDING_##NAME,
 #include "policy/cluster/pending.def"
@@ -124,17 +125,18 @@ enum sl_pending_reason {
 	SL_PENDING_REASONS
 };
 
-/* The numbers of its sentence. Amounts in the units of tree.h. */
+/* The numbers of its sentence. Amounts have the units of tree.h. */
 struct sl_pending_because {
 	enum sl_pending_reason reason;
-	uint64_t project, other; /* ids: whose quota or limit; whom it would take from */
+	uint64_t project,
+		other; /* ids: whose quota or limit; the project it would take from */
 	enum sl_resource resource;
 	int64_t wanted, available; /* of that resource, or what pending.def says */
-	/* Jobs of its own project that wait before it in the order (1000: or more); with PRIORITY:
-	 * running jobs of higher priority that would have to go. */
+	/* Jobs of its own project ahead of it in the order (1000: or more); with PRIORITY: running
+	 * jobs of higher priority that would have to go. */
 	uint32_t ahead;
 	/* It would run if what others (`other`; 0: several) have above their share were taken,
-	 * which may not be now. */
+	 * which may not be allowed now. */
 	bool would_reclaim;
 };
 
@@ -143,17 +145,16 @@ typedef void (*sl_cluster_action_fn)(
 
 struct sl_cluster;
 
-/* Sizes are bounds for good: what is beyond them is refused (FULL). Memory comes as it is
- * needed. */
+/* The sizes are fixed; more is refused (FULL). Memory is taken as needed. */
 struct sl_cluster *sl_cluster_new(
 	struct sl_arena *arena, uint32_t nodes_most, uint32_t projects_most);
 
-/* Takes one event. Every event is legal at every moment. A now before the last one counts as the
- * last one. */
+/* Takes one event. Every event is legal at every moment. If now goes back, the last value is
+ * used. */
 void sl_cluster_step(struct sl_cluster *cluster, sl_ns now,
 	const struct sl_cluster_event *event, sl_cluster_action_fn emit, void *context);
 
-/* --- What can be looked at. --- */
+/* --- Views. --- */
 
 struct sl_cluster_job_view {
 	bool known;
@@ -161,23 +162,23 @@ struct sl_cluster_job_view {
 	int32_t priority;
 	uint32_t flags, tasks, least;
 	uint32_t in[SL_TASK_STATES];
-	sl_ns submitted, started; /* started: last, of its first task; 0: not running */
+	sl_ns submitted, started; /* started: its first task, last time; 0: not running */
 	struct sl_pending_because because; /* while it is pending */
 	uint32_t failures;
-	sl_ns held_until; /* of its back-off: it is not started before */
-	sl_ns paused_until; /* it was stopped: others are not stopped or moved for it before */
-	sl_ns waits_since; /* it wants something that it has not got; 0: it does not */
+	sl_ns held_until;   /* of its back-off: it does not start before */
+	sl_ns paused_until; /* after a stop: it does not displace others before */
+	sl_ns waits_since;  /* it lacks something that it wants; 0: it does not */
 };
 
 struct sl_cluster_task_view {
 	bool known;
 	enum sl_task_state state;
 	struct sl_place
-		place; /* BINDING, RUNNING, RELEASING; and where a PIPELINED one goes */
-	uint64_t node; /* id */
-	bool parked;   /* PENDING: it comes back to this place */
+		place;      /* BINDING, RUNNING, RELEASING; PIPELINED: where it will go */
+	uint64_t node;      /* id */
+	bool parked;        /* PENDING: it returns to this place */
 	sl_ns spared_until; /* no victim before */
-	bool moves;         /* RELEASING: it goes on at `next` */
+	bool moves;         /* RELEASING: it continues at `next` */
 	struct sl_place next;
 	uint64_t next_node;
 };
@@ -185,7 +186,7 @@ struct sl_cluster_task_view {
 struct sl_cluster_totals {
 	uint32_t nodes, jobs, tasks, running, pending;
 	struct sl_quantity capacity, used;
-	uint64_t tried; /* placements looked for, so far */
+	uint64_t tried; /* placements tried so far */
 };
 
 struct sl_cluster_job_view sl_cluster_job(const struct sl_cluster *cluster, uint64_t job);
@@ -198,11 +199,11 @@ const struct sl_tree *sl_cluster_tree(const struct sl_cluster *cluster);
 
 enum sl_forecast {
 	SL_FORECAST_RUNS = 0, /* the next cycle starts it */
-	/* The next cycle keeps a place for it where something stops by itself already */
+	/* The next cycle reserves a place for it where something is being stopped already */
 	SL_FORECAST_FOLLOWS,
-	SL_FORECAST_TAKES, /* the next cycle stops or moves others for it; then it starts */
+	SL_FORECAST_TAKES, /* the next cycle stops or moves others for it */
 	SL_FORECAST_WAITS, /* because */
-	SL_FORECAST_NEVER, /* it is refused, or could not run as nodes and projects are; because */
+	SL_FORECAST_NEVER, /* refused, or impossible with these nodes and projects */
 };
 
 /* What would become of a job. */
@@ -210,51 +211,48 @@ struct sl_cluster_forecast {
 	enum sl_forecast fate;
 	struct sl_pending_because because; /* WAITS, NEVER */
 	uint32_t stops, moves;             /* TAKES: tasks of others */
-	uint64_t
-		from; /* TAKES: the project of all that are stopped; 0: of several, or none is */
-	/* What could be done to it once it runs. above: so much of `resource` would lie above the
-	 * quota of project `quota_of`; 0: none, and reclaim never takes from it. */
+	uint64_t from; /* TAKES: the project of all stopped tasks; 0: several, or none */
+	/* What could be reclaimed from it once it runs: `above` of `resource`, which it has above
+	 * the quota of project `quota_of`; 0: nothing. */
 	uint64_t quota_of;
 	enum sl_resource resource;
 	int64_t above;
-	/* The project that has quota left to take it back by; 0: several have, or none */
+	/* The project that has quota left to reclaim it; 0: several, or none */
 	uint64_t by;
 	bool preemptible, parks, gives_up; /* as its flags say */
-	bool alone; /* there is no other project that could take from it */
+	bool alone;                        /* no other project could reclaim from it */
 };
 
 /*
- * What would become of this job (a JOB_ADD event; its number does not matter) if it came now, and
- * an ordinary cycle after it? Exact, as long as nothing else happens before. Nothing is decided and
- * nothing is emitted; the machine is afterwards what it was, byte for byte. Costs a cycle, and two
- * copies of the machine's memory.
+ * What would happen to this job (a JOB_ADD event with any number) if it came now, followed by an
+ * ordinary cycle? Exact, as long as nothing else happens first. It decides and emits nothing, and
+ * leaves the machine byte for byte as it was. Costs a cycle and two copies of the machine's memory.
  */
 struct sl_cluster_forecast sl_cluster_forecast(
 	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);
 
 /*
- * Rules alone, whatever room there is: do limits leave what this job (a JOB_ADD event) asks for,
- * now, and quotas, if it cannot be preempted and there is another project that they are kept for?
- * Else *because says which does not. For what the node places by itself. A job of that number that
- * is there already is asked about as if it became this one: what it has does not stand in its own
- * way.
+ * Checks rules only, for work that the node places by itself. Do the limits leave what this job (a
+ * JOB_ADD event) asks for? If it cannot be preempted and another project could use the quota: do
+ * the quotas? If not, *because says which one does not. A job of that number that exists is judged
+ * as if it became this one: what it has is not in its own way.
  */
 bool sl_cluster_allows(struct sl_cluster *cluster, const struct sl_cluster_event *job_add,
 	struct sl_pending_because *because);
-/* May work of that project stand on that node, as pools and swapping go? Unknown ones: no. */
+/* May work of that project run on that node, by pools and swapping? Unknown ones: no. */
 bool sl_cluster_may_stand(
 	const struct sl_cluster *cluster, uint64_t project, uint64_t node);
 
-/* Two sentences: whether it starts, and what could be done to it then; the first alone if it never
- * runs, or no other project is there that could do anything. Returns buf.
- * name(context, id) gives a project's name. SL_FORECAST_MAX bytes suffice. */
+/* Two sentences: whether it starts, and what could then be reclaimed; only the first if it never
+ * runs or no other project could reclaim. Returns buf. name(context, id) gives a project's name.
+ * SL_FORECAST_MAX bytes suffice. */
 #define SL_FORECAST_MAX 2048
 const char *sl_forecast_text(const struct sl_cluster_forecast *forecast,
 	const char *(*name)(void *context, uint64_t id), void *context, char *buf,
 	size_t size);
 /*
- * What reclaim could do to a job that wants so much and is submitted to this project now, by the
- * books as they are; one sentence; returns buf. name(context, id) gives a project's name.
+ * What could be reclaimed from a job that wants this much and is submitted to this project now; one
+ * sentence; returns buf. name(context, id) gives a project's name.
  */
 const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
 	const struct sl_quantity *wants, bool preemptible, bool parks,
@@ -269,7 +267,7 @@ const char *sl_pending_text(const struct sl_pending_because *because,
 const char *sl_cluster_event_name(uint32_t type);
 const char *sl_cluster_action_name(uint32_t type);
 
-/* Checks every invariant; 0, or 1 with the broken one in err. O(everything), for tests. */
+/* Checks every invariant; 0, or 1 with the broken one in err. For tests: O(everything). */
 SL_MUST_CHECK int sl_cluster_check(
 	const struct sl_cluster *cluster, struct sl_error *err);
 

@@ -1,9 +1,9 @@
 /*
- * mutant - deliberate one-line faults, for proving that the tests would notice
+ * mutant - deliberate one-line faults, to prove that the tests notice them
  *
- * SL_MUTANT(NAME, correct, broken) is `correct` in every build that anyone runs: the other
- * branch is not even compiled. Built with -DSL_MUTANTS (tests/sim only), the fault whose name
- * is switched on takes `broken` instead. tests/sim/common/mutants.def is the one list of them.
+ * SL_MUTANT(NAME, correct, broken) is `correct` in every ordinary build; `broken` is not even
+ * compiled. Built with -DSL_MUTANTS (tests/sim only), the fault that is switched on takes `broken`.
+ * tests/sim/common/mutants.def lists all faults.
  */
 #ifndef SL_POLICY_MUTANT_H
 #define SL_POLICY_MUTANT_H

@@ -1,9 +1,9 @@
 /*
  * index - id to object, for workloads and clients
  *
- * A chained hash with the links inside the objects. It takes memory from the arena only when
- * it doubles, so a steady population costs nothing. Ids are the daemon's, never reused, and
- * not chosen by clients; a multiplicative hash is enough. O(1). Not thread-safe.
+ * A chained hash with links inside the objects. It takes arena memory only to double, so a steady
+ * population costs nothing. The daemon chooses ids and never reuses them, so a multiplicative hash
+ * is enough. O(1). Not thread-safe.
  */
 #ifndef SL_POLICY_BOOKS_INDEX_H
 #define SL_POLICY_BOOKS_INDEX_H
@@ -29,8 +29,8 @@ void sl_index_add(struct sl_index *index, struct sl_index_node *node);
 struct sl_index_node *sl_index_find(const struct sl_index *index, uint64_t id);
 /* node must be in the index. */
 void sl_index_remove(struct sl_index *index, struct sl_index_node *node);
-/* The node after `at`, the first one for NULL, NULL at the end; any order. The index must not
- * change meanwhile. */
+/* The node after `at`; NULL: the first one, or the end. In any order; the index must not change
+ * meanwhile. */
 struct sl_index_node *sl_index_next(
 	const struct sl_index *index, const struct sl_index_node *at);
 

@@ -1,27 +1,25 @@
 /*
- * ledger - who has how many bytes on which GPU, and what was promised to whom
+ * ledger - how many bytes each client and workload has on which GPU, and what they were promised
  *
- * Pure bookkeeping: no clock, no I/O, no locks. Sizes are backing bytes. Three levels hold the
- * same numbers (a cell): a client (holding), its workload (account) and the GPU (sum); a
- * change goes through all three at once, and the derived sums of a GPU are kept up to date so
- * that every question is O(1). All amounts from outside are clamped to SL_LEDGER_BYTES_MAX, so
- * that no sum can wrap.
+ * Pure bookkeeping: no clock, no I/O, no locks. Sizes are backing bytes. Three levels keep the same
+ * numbers (a cell): a client (holding), its workload (account) and the GPU (sum). A change goes
+ * through all three at once and keeps the derived sums of the GPU up to date, so every question is
+ * O(1). Amounts from outside are clamped to SL_LEDGER_BYTES_MAX, so no sum can wrap.
  *
  *   shareable   capacity - reserve - unmanaged
- *   paid        of what was measured of a client (context, code, stacks), what the reserve pays:
- *               first come, first paid; hidden is the rest, and paid <= reserve - driver
- *   use(w)      backing + granted + hidden of the workload's living clients, wherever they are:
- *               what its limit holds for
- *   here(w)     what of it is on the GPU, or has its room kept there: use - evicted + returning
+ *   paid        the part of a client's measured bytes (context, code, stacks) that the reserve
+ *               pays, first come, first paid; hidden is the rest, and paid <= reserve - driver
+ *   use(w)      backing + granted + hidden of the workload's living clients, wherever they are; the
+ *               limit holds for it
+ *   here(w)     what of it is on the GPU or has room reserved there: use - evicted + returning
  *   resident    sum of here + dying
  *   free        shareable - resident
  *   unclaimed   max(0, request(w) - here(w))
  *   fixed(w)    hidden + held; held is the part of backing that must not be evicted
  *   claims      sum over workloads of max(request, fixed); I1: claims <= shareable
  *
- * What is fixed is part of here: I1 says that all that was promised can be had by taking back what
- * is above requests and not fixed. So overlap <= here above max(request, fixed) + dying, wherever
- * I1 holds.
+ * fixed is part of here. I1 says that taking back what is above requests and not fixed makes good
+ * every promise. So overlap <= here above max(request, fixed) + dying, wherever I1 holds.
  */
 #ifndef SL_POLICY_BOOKS_LEDGER_H
 #define SL_POLICY_BOOKS_LEDGER_H
@@ -43,14 +41,14 @@ struct sl_ledger_cell {
 	uint64_t
 		hidden_bytes; /* measured, not asked for through us, beyond what is paid */
 	uint64_t
-		paid_bytes; /* measured too; the reserve pays them, so they count nowhere */
+		paid_bytes; /* measured, too; paid by the reserve, so it counts nowhere else */
 	uint64_t held_bytes;    /* of backing: must not be evicted */
 	uint64_t holding_bytes; /* of backing and granted: will be held once committed */
 	uint64_t dying_bytes;   /* of dead clients, until the device shows them gone */
 	uint64_t evicted_bytes; /* of backing: on the host */
 	uint64_t
-		returning_bytes; /* of evicted: being restored; their room on the GPU is kept */
-	/* Of backing on the GPU: being evicted; on the GPU until they are gone */
+		returning_bytes; /* of evicted: being restored; room on the GPU is reserved */
+	/* Of backing on the GPU: being evicted, and there until it has gone */
 	uint64_t leaving_bytes;
 };
 
@@ -58,7 +56,7 @@ struct sl_ledger_cell {
 struct sl_ledger_account {
 	uint64_t request_bytes, limit_bytes; /* per GPU of gpu_mask */
 	uint32_t gpu_mask;
-	uint32_t touched; /* GPUs whose cell may be other than zero */
+	uint32_t touched; /* GPUs whose cell may be nonzero */
 	struct sl_ledger_cell cell[SL_LEDGER_GPUS_MAX];
 };
 
@@ -72,16 +70,15 @@ struct sl_ledger_holding {
 struct sl_ledger_gpu {
 	bool present;
 	uint64_t capacity_bytes, reserve_bytes, unmanaged_bytes;
-	uint64_t driver_bytes; /* of the reserve: the driver's own */
+	uint64_t driver_bytes; /* of the reserve: for the driver itself */
 	uint64_t requests_bytes, unclaimed_bytes, claims_bytes; /* sums over workloads */
-	uint32_t workloads, burstable; /* bound here; those with limit > request */
+	uint32_t workloads, burstable; /* bound here; of these, with limit > request */
 	struct sl_ledger_cell sum;
 };
 
 struct sl_ledger {
 	struct sl_ledger_gpu gpu[SL_LEDGER_GPUS_MAX];
-	uint64_t evicted_bytes,
-		leaving_bytes; /* of all GPUs: what the host pool is for */
+	uint64_t evicted_bytes, leaving_bytes; /* of all GPUs: what the host pool holds */
 };
 
 /* --- changes --- */
@@ -90,57 +87,55 @@ struct sl_ledger {
 void sl_ledger_set_gpu(struct sl_ledger *ledger, uint32_t gpu, uint64_t capacity_bytes,
 	uint64_t reserve_bytes, uint64_t driver_bytes);
 void sl_ledger_set_unmanaged(struct sl_ledger *ledger, uint32_t gpu, uint64_t bytes);
-/* Books request and limit on every GPU of gpu_mask. No check of I1: that is admit's. */
+/* Books request and limit on every GPU of gpu_mask. Does not check I1; admit does. */
 void sl_ledger_bind(struct sl_ledger *ledger, struct sl_ledger_account *account,
 	uint32_t gpu_mask, uint64_t request_bytes, uint64_t limit_bytes);
-/* Other numbers for a bound account, on the same GPUs. No check of I1: that is the caller's. */
+/* Changes the numbers of a bound account on the same GPUs. Does not check I1; the caller does. */
 void sl_ledger_change(struct sl_ledger *ledger, struct sl_ledger_account *account,
 	uint64_t request_bytes, uint64_t limit_bytes);
-/* Gives request and limit up; what its clients hold stays booked. */
+/* Gives up request and limit; what its clients hold stays booked. */
 void sl_ledger_unbind(struct sl_ledger *ledger, struct sl_ledger_account *account);
 
 void sl_ledger_grant(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Turns a grant of granted_bytes into used_bytes (<= granted_bytes) of backing; the rest, all
- * of it for 0, goes back. */
+/* Turns a grant of granted_bytes into used_bytes (<= granted_bytes) of backing; the rest goes
+ * back. */
 void sl_ledger_commit(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t granted_bytes, uint64_t used_bytes);
-/* Bytes that were granted, or are there, are to become held. */
+/* Marks granted or existing bytes as becoming held. */
 void sl_ledger_hold(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Of so many bytes that were to become held, used_bytes (<= holding_bytes) are; after
- * sl_ledger_commit. */
+/* After sl_ledger_commit: of holding_bytes that were to become held, used_bytes are now held. */
 void sl_ledger_held(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t holding_bytes, uint64_t used_bytes);
-/* All that is held. More than backing counts as that: also when backing shrinks later. */
+/* Sets all held bytes, clamped to backing, also when that shrinks later. */
 void sl_ledger_set_held(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Returns the bytes really taken off: less than asked where the account had less. */
+/* Returns the bytes actually removed: fewer if the account had fewer. */
 SL_MUST_CHECK uint64_t sl_ledger_free(struct sl_ledger *ledger,
 	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
 void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Measured: so many bytes that nobody asked for through us. The reserve pays them as far as it has
- * room; what was paid stays paid while it is measured. */
+/* Sets measured bytes that were not asked for through us. The reserve pays them as far as it has
+ * room; paid bytes stay paid while they are measured. */
 void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Of its backing so many bytes are on the host. More than backing counts as that: also when backing
- * shrinks. */
+/* Sets how much of its backing is on the host, clamped to backing, also when that shrinks. */
 void sl_ledger_set_evicted(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Room for so many of its evicted bytes is kept on the GPU. */
+/* Reserves room on the GPU for this many of its evicted bytes. */
 void sl_ledger_set_returning(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* So many of its bytes on the GPU were told to leave. */
+/* Sets how many of its bytes on the GPU were told to leave. */
 void sl_ledger_set_leaving(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* As sl_ledger_free, of bytes that are on the host. */
+/* As sl_ledger_free, for bytes on the host. */
 SL_MUST_CHECK uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,
 	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
-/* Everything the client has on any GPU, uncommitted grants and hidden bytes too, is dying; what
- * the reserve pays it pays until that is released. */
+/* Marks all memory of the client on any GPU as dying, with uncommitted grants and hidden bytes; the
+ * reserve keeps paying its part until release. */
 void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding);
-/* At most remaining_bytes are still there, paid ones first; never makes them more. */
+/* Lowers dying bytes to at most remaining_bytes, paid ones first; never raises them. */
 void sl_ledger_release(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t remaining_bytes);
 
@@ -149,37 +144,36 @@ void sl_ledger_release(struct sl_ledger *ledger, struct sl_ledger_holding *holdi
 uint64_t sl_ledger_shareable(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_resident(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_free_bytes(const struct sl_ledger *ledger, uint32_t gpu);
-/* resident + unclaimed - shareable, or 0: what stands on requests nobody has claimed yet. */
+/* max(0, resident + unclaimed - shareable): what stands on unclaimed requests. */
 uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
 /* What the reserve can still pay. */
 uint64_t sl_ledger_reserve_room(const struct sl_ledger *ledger, uint32_t gpu);
-/* hidden + paid: what was measured. */
+/* hidden + paid. */
 uint64_t sl_ledger_measured(const struct sl_ledger_cell *cell);
-/* The GPU's measured state breaks I1. More resident than can be shared is not that: what somebody's
- * contexts have grown by while he holds all there is can be taken back from him, and until then
- * nothing is free. */
+/* The measured state breaks I1. Having more resident than shareable is not enough: if contexts grew
+ * while a workload held all there is, its memory can be taken back; nothing is free until then. */
 bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu);
-/* By how much. */
+/* By how much I1 is broken. */
 uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu);
-/* backing - evicted + returning + granted + hidden: on the GPU, or with its room kept there */
+/* backing - evicted + returning + granted + hidden: on the GPU, or with room reserved there */
 uint64_t sl_ledger_live(const struct sl_ledger_cell *cell);
-/* backing + granted + hidden, wherever they are */
+/* backing + granted + hidden, wherever it is */
 uint64_t sl_ledger_all(const struct sl_ledger_cell *cell);
 /* What an EVICT could move: backing on the GPU that is not held. */
 uint64_t sl_ledger_evictable(const struct sl_ledger_cell *cell);
-/* The same on all GPUs of the mask together; cell is an account's or a holding's array. */
+/* The sum over the GPUs of the mask; cell is the array of an account or a holding. */
 uint64_t sl_ledger_evictable_on(const struct sl_ledger_cell *cell, uint32_t mask);
-/* hidden + held, with what is about to be held: what only the end of a process gives back. */
+/* hidden + held + holding: only the end of a process frees it. */
 uint64_t sl_ledger_fixed(const struct sl_ledger_cell *cell);
 uint64_t sl_ledger_use(const struct sl_ledger_account *account, uint32_t gpu);
 uint64_t sl_ledger_here(const struct sl_ledger_account *account, uint32_t gpu);
 /* The account's request on this GPU: 0 outside its mask. */
 uint64_t sl_ledger_request(const struct sl_ledger_account *account, uint32_t gpu);
 uint64_t sl_ledger_unclaimed(const struct sl_ledger_account *account, uint32_t gpu);
-/* What promise I1 counts for the account on this GPU: the larger of request and fixed. */
+/* What I1 counts for the account on this GPU: max(request, fixed). */
 uint64_t sl_ledger_claim(const struct sl_ledger_account *account, uint32_t gpu);
 
-/* --- audit: recomputes what the changes above kept up to date --- */
+/* --- audit: recomputes what the changes above keep up to date --- */
 
 struct sl_ledger_audit {
 	const struct sl_ledger *ledger;
@@ -188,8 +182,8 @@ struct sl_ledger_audit {
 	struct sl_ledger_gpu gpu[SL_LEDGER_GPUS_MAX];
 };
 
-/* Open one account after the other, give each its holdings, then end. Each returns 0, or 1
- * with the first difference in err. */
+/* Open each account in turn, give it its holdings, close it, then end. Returns 0, or 1 with the
+ * first difference in err. */
 void sl_ledger_audit_begin(struct sl_ledger_audit *audit, const struct sl_ledger *ledger);
 void sl_ledger_audit_open(
 	struct sl_ledger_audit *audit, const struct sl_ledger_account *account);

@@ -1,18 +1,17 @@
 /*
- * internal - what the cluster machine remembers; for this folder only
+ * internal - the memory of the cluster machine; for this folder only
  *
- * Nodes stand in two arrays that never move (the accounts of fit.h in one, the rest in the other).
- * Jobs, classes and groups are single objects with free lists; the tasks of one part of a job are
- * one array.
+ * Nodes are two arrays that never move: the accounts of fit.h, and the rest. Jobs, classes and
+ * groups are objects with free lists; the tasks of one part of a job are one array.
  *
- *   class   tasks of equal need. It remembers since when no node had room for one of them, so that
- *           it is looked at again only on nodes that gained room since.
- *   group   jobs of one project, of equal priority, that want the very same next. Only the first of
- *           them is tried, and when it finds no place all of them are left alone until something
- *           has changed. One group is one entry of the order in joborder.h.
+ *   class   Tasks of equal need. It remembers since when no node had room for one of them, so only
+ *           nodes that gained room since are tried again.
+ *   group   Jobs of one project and priority that want exactly the same next. Only the first is
+ *           tried; if it finds no place, all are left alone until something has changed. A group is
+ *           one entry of the order in joborder.h.
  *
- * A task that is promised a place (`next`) counts in its project's books as if it ran there; one
- * that is being stopped does not count any more.
+ * A task that is promised a place (`next`) counts in its project's books as if it ran there; a
+ * stopping task no longer does.
  */
 #ifndef SL_POLICY_CLUSTER_INTERNAL_H
 #define SL_POLICY_CLUSTER_INTERNAL_H
@@ -23,31 +22,31 @@
 #include "policy/quota/joborder.h"
 
 #define SL_CL_NO_NODE UINT32_MAX
-/* Looks at tasks and nodes that searches may take in a cycle: some 40 ms of work. */
+/* Tasks and nodes that searches may visit in a cycle: about 40ms of work. */
 #define SL_CL_EFFORT 400000
-/* What may be spent on explaining, twice. */
+/* The same for explaining, twice. */
 #define SL_CL_WHY_EFFORT (SL_CL_EFFORT / 32)
-/* Rooms that grew lately; a class that slept for longer is looked for everywhere. */
+/* Remembered nodes that gained room; a class that slept longer is tried everywhere. */
 #define SL_CL_GAINS 4096
 /* Parts of a job. */
 #define SL_CL_PARTS 8
-/* Pools of nodes: 0 to 30. In the machine's own needs bit i + 32 stands for nodes of pool i that
- * swap, and bit 31, which no node has, for none at all. */
+/* Node pools: 0 to 30. In the machine's own needs, bit i + 32 stands for nodes of pool i that swap;
+ * bit 31, which no node has, for none. */
 #define SL_CL_POOLS 31
 
 struct sl_cl_node {
 	struct sl_index_node index;
 	bool used, shut, swaps; /* shut: NODE_CLOSE */
 	uint64_t pool_mib, parked_mib;
-	uint32_t promises;     /* tasks that count on it */
-	uint64_t mark;         /* of a search */
+	uint32_t promises;     /* tasks that count on its room */
+	uint64_t mark;         /* of the last search that saw it */
 	uint64_t changes;      /* of its accounts */
-	struct sl_link tasks;  /* that have a place here */
-	struct sl_link parked; /* that will have theirs back */
+	struct sl_link tasks;  /* with a place here */
+	struct sl_link parked; /* that will return here */
 };
 
-/* Of what there is too little: whether one task fits somewhere by this resource and those before
- * it, and how much of it is free where those before it would do. */
+/* What is short: whether one task fits somewhere by this resource and those before it, and how much
+ * of it is free on nodes where those before it suffice. */
 struct sl_cl_lack {
 	bool known, fits[SL_RESOURCES];
 	int64_t free[SL_RESOURCES];
@@ -56,34 +55,35 @@ struct sl_cl_lack {
 struct sl_cl_class {
 	struct sl_cl_class *chain;
 	struct sl_need need;
-	uint32_t seen; /* tasks that came */
+	uint32_t seen; /* tasks so far */
 	uint64_t none_now,
 		none_later;  /* gains when there was no room for it; 0: unknown */
-	uint64_t counted_at; /* gains, when fit was counted to the end; 0: unknown */
-	uint32_t fit;        /* tasks that could at most be placed, later */
+	uint64_t counted_at; /* gains when fit was last counted in full; 0: unknown */
+	uint32_t fit;        /* the most tasks that could be placed, later */
 	uint64_t ever_at;    /* nodes_version of `ever`; 0: unknown */
 	bool ever;
 	uint64_t most_at;       /* nodes_version of `most`; 0: unknown */
-	uint64_t most;          /* that all nodes, empty, have room for */
-	struct sl_cl_lack lack; /* when it was looked at, last */
+	uint64_t most;          /* the number that all empty nodes have room for */
+	struct sl_cl_lack lack; /* as last looked up */
 };
 
 struct sl_cl_task {
 	struct sl_cl_part *part;
-	struct sl_link on_node, leaving; /* leaving: told to stop, and not given up */
-	struct sl_place place; /* BINDING, RUNNING, RELEASING; and where it is parked */
+	struct sl_link on_node, leaving; /* leaving: told to stop, not given up */
+	struct sl_place place; /* BINDING, RUNNING, RELEASING; or where it is parked */
 	struct sl_place next;  /* if promised */
-	struct sl_quantity booked; /* for place, or next once it is promised */
-	sl_ns since;               /* it runs, or is told to stop */
+	struct sl_quantity booked; /* at place, or at next once that is promised */
+	sl_ns since;               /* it runs, or was told to stop */
 	sl_ns spared_until;        /* no victim before */
 	sl_ns parked_at;
 	uint32_t number;
 	uint8_t state, was; /* was: before RELEASING */
 	bool promised, parked, was_parked, stuck, failed;
-	bool pooled;    /* host memory is kept for it */
+	bool pooled;    /* host memory is reserved for it */
 	bool giving_up; /* parked, and told to drop that */
-	bool keeps;  /* KEEPS_HOST: its cores and memory are taken at `place` apart from
-			 * its GPUs, also while it is parked */
+	/* KEEPS_HOST: its cores and memory at `place` are booked apart from its GPUs, also while it
+	 * is parked. */
+	bool keeps;
 	uint8_t how; /* it is stopped */
 };
 
@@ -96,15 +96,15 @@ struct sl_cl_part {
 	uint32_t in[SL_TASK_STATES], coming; /* coming: RELEASING and promised */
 	uint32_t done;                       /* ENDED and not failed */
 	uint32_t pending_from;               /* no pending task has a lower number */
-	uint32_t bits;                       /* room of task[], as a power of two */
+	uint32_t bits;                       /* log2 of the room in task[] */
 	struct sl_cl_task *task;
 };
 
-/* A node that a search looks at: what would be lost there, and how valuable it is. */
+/* A node that a search visits: what would be lost there, and how valuable it is. */
 struct sl_cl_near {
 	uint32_t node, tier;
 	uint64_t lost, rank; /* lost UINT64_MAX: nothing helps there */
-	uint64_t changes;    /* of the node, when that was found out, plus 1 */
+	uint64_t changes;    /* of the node when computed, plus 1 */
 	bool banned;
 };
 
@@ -113,10 +113,10 @@ struct sl_cl_refusal {
 	sl_ns until;
 };
 
-/* A user with a bound on the tasks that all its jobs may have at a time. */
+/* A user with a bound on the tasks of all its jobs at a time. */
 struct sl_cl_owner {
 	struct sl_index_node index;
-	uint32_t most, stands; /* stands: counted as a cycle begins, and on in it */
+	uint32_t most, stands; /* stands: counted at the start of a cycle and during it */
 };
 
 struct sl_cl_job {
@@ -128,13 +128,13 @@ struct sl_cl_job {
 	int32_t priority;
 	uint64_t seq; /* in the order of submission */
 	sl_ns submitted, started, stale_since, swap_cost, resume_wait;
-	sl_ns held_until; /* of its back-off: it is not started before */
-	sl_ns paused_until; /* it was stopped: others are not stopped or moved for it before */
-	sl_ns preempt_delay, stale_grace; /* stale_grace 0: the cluster's */
-	sl_ns waits_since; /* it wants something that it has not got; 0: it does not */
+	sl_ns held_until;   /* of its back-off: it does not start before */
+	sl_ns paused_until; /* after a stop: it does not displace others before */
+	sl_ns preempt_delay, stale_grace; /* stale_grace 0: that of CONFIG */
+	sl_ns waits_since; /* it lacks something that it wants; 0: it does not */
 	uint64_t park_mib;
-	uint32_t failures;         /* one after the other, for the back-off */
-	uint32_t giving_up;        /* parked tasks of which that is asked */
+	uint32_t failures;         /* in a row, for the back-off */
+	uint32_t giving_up;        /* parked tasks told to give up */
 	struct sl_cl_owner *owner; /* NULL: no bound */
 	struct sl_cl_part *part[SL_CL_PARTS];
 	struct sl_cl_refusal *refused; /* a block of 2^refused_bits bytes; 0 bits: none */
@@ -142,8 +142,8 @@ struct sl_cl_job {
 	struct sl_cl_group *group;
 	uint32_t in_group; /* its place in the heap of the group */
 	uint64_t mark;     /* of the search that may take from it */
-	uint64_t taken_at; /* cluster->outside when it was reclaimed, last */
-	uint64_t looked;   /* by the search that asked whether it may */
+	uint64_t taken_at; /* cluster->outside when it was last reclaimed */
+	uint64_t looked;   /* by the search that last asked whether it may be taken */
 	uint32_t rank;     /* in that search: smaller goes first */
 	uint32_t
 		tier; /* in that search, before rank: lower priorities that its project runs */
@@ -162,7 +162,7 @@ struct sl_cl_want {
 	uint32_t part, count;
 };
 
-/* A project that is taken from, and the job of it that comes next. */
+/* A project to take from, and its next job. */
 struct sl_cl_from {
 	uint32_t project;
 	struct sl_cl_rank *rank;
@@ -174,9 +174,8 @@ enum sl_cl_mode { SL_CL_CONSOLIDATE = 0, SL_CL_RECLAIM, SL_CL_PREEMPT, SL_CL_MOD
 struct sl_cl_group {
 	struct sl_cl_group *chain;
 	uint64_t hash;
-	struct sl_cl_job
-		*only; /* its job cannot be compared with others: parked, or refused */
-	bool fixed;    /* not preemptible */
+	struct sl_cl_job *only; /* a job unlike all others: parked, or refused */
+	bool fixed;             /* not preemptible */
 	const struct sl_cl_owner *owner;
 	sl_ns preempt_delay;
 	uint32_t wants, extra;
@@ -185,20 +184,20 @@ struct sl_cl_group {
 	struct sl_cl_job **heap; /* first submitted first */
 	uint32_t count, bits;
 	uint64_t tried[SL_CL_MODES]; /* cluster->version when a search failed */
-	uint64_t round[SL_CL_MODES]; /* of searches, in which it had its turn */
-	uint64_t failed_at;          /* gains, when a start failed */
-	/* room: what the last start failed for; because: what searches made of that. */
+	uint64_t round[SL_CL_MODES]; /* of searches in which it had its turn */
+	uint64_t failed_at;          /* gains when a start failed */
+	/* room: why the last start failed; because: what searches found out beyond that. */
 	struct sl_pending_because room, because;
 };
 
-/* What a search has done so far, to be taken back. */
+/* What a search has done so far, to be undone. */
 struct sl_cl_trail {
 	struct sl_cl_task **task;
 	uint32_t count, room;
 };
 
-/* What a search would do: tasks that are stopped or moved, of so many jobs, and the project of
- * those that are stopped, by id (0: of several). */
+/* What a search would do: tasks that stop or move, of how many jobs; from: the project of all that
+ * stop, by id (0: several). */
 struct sl_cl_would {
 	uint32_t stops, moves, jobs;
 	uint64_t from;
@@ -210,7 +209,7 @@ struct sl_cluster {
 	struct sl_joborder *order;
 	struct sl_cl_rank **ranks; /* by project */
 	struct sl_cl_from *from;   /* projects that may be taken from */
-	struct sl_cl_near *near;   /* nodes that a search looks at */
+	struct sl_cl_near *near;   /* nodes that a search visits */
 	struct sl_fit_node *fit;   /* nodes_most of each */
 	struct sl_cl_node *node;
 	uint32_t nodes_most, nodes_high, nodes, *node_free, node_frees;
@@ -222,39 +221,40 @@ struct sl_cluster {
 	sl_ns stale_grace, stop_within;
 	uint32_t search_most, resume_factor;
 
-	struct sl_link leaving; /* tasks, in the order in which they were told (since) */
-	struct sl_link jobs, promised, stale, held; /* promised: first come, first */
-	struct sl_link parked; /* jobs that may give up what is parked */
+	struct sl_link leaving; /* tasks, in the order of `since` */
+	struct sl_link jobs, promised, stale,
+		held;          /* promised: first come, first served */
+	struct sl_link parked; /* jobs that may give up parked tasks */
 	struct sl_cl_class **classes;
 	struct sl_cl_group **groups;
 	uint32_t class_bits, class_count, group_bits, group_count;
 	void *spare_jobs, *spare_parts, *spare_groups, *spare_blocks[40];
 
-	uint64_t gains, nodes_version; /* both begin with 1 */
+	uint64_t gains, nodes_version; /* both start at 1 */
 	uint32_t gained[SL_CL_GAINS];
-	uint64_t version; /* of everything that a search depends on */
-	uint64_t outside; /* events that are no answers to what was decided here */
+	uint64_t version; /* changes with everything that a search depends on */
+	uint64_t outside; /* events that answer no decision of this machine */
 	uint64_t next_seq, next_action, next_mark, round[SL_CL_MODES];
-	int64_t later_gpu_milli; /* sum over open nodes of what is free later */
+	int64_t later_gpu_milli; /* sum over open nodes of what will be free */
 	struct sl_quantity capacity;
-	uint32_t least_gpu_mib; /* of the nodes with GPUs, for needs in MiB */
-	bool more;              /* a cycle left something for the next */
-	uint32_t cycled;        /* SL_CYCLE_* that were done since the last event */
+	uint32_t least_gpu_mib; /* of nodes with GPUs, for needs in MiB */
+	bool more;              /* a cycle left work for the next */
+	uint32_t cycled;        /* SL_CYCLE_* done since the last event */
 	sl_ns due, told_due;
 	uint64_t tried, jobs_count, tasks_count;
-	uint64_t effort;      /* left to searches in this cycle */
-	uint64_t why_effort;  /* the same, to those that only explain */
-	uint64_t lack_effort; /* the same, to counting what there is too little of */
-	bool dry; /* nothing comes of it: placement is not asked, so that it learns nothing */
+	uint64_t effort;      /* left for searches in this cycle */
+	uint64_t why_effort;  /* left for explaining */
+	uint64_t lack_effort; /* left for counting what is short */
+	bool dry; /* a trial: placement is bypassed, so that it learns nothing */
 	uint32_t in[SL_TASK_STATES];
 	struct sl_quantity used;
 
-	/* Of the check. */
+	/* For the check. */
 	struct sl_fit_node *audit_fit;
 	struct sl_quantity *audit_has, *audit_fixed, *audit_asks, *audit_holds;
 	uint64_t *audit_parked;
 	uint32_t *audit_promises;
-	/* Of the search that goes on. */
+	/* For the current search. */
 	struct sl_cl_trail evicted, given, pretended;
 
 	sl_ns now;
@@ -265,7 +265,7 @@ struct sl_cluster {
 #define SL_CL_ENTRY(link, type, member) SL_LIST_ENTRY(link, struct type, member)
 
 /* --- cluster.c --- */
-/* A zeroed block of 2^bits bytes, and giving it back. */
+/* A zeroed block of 2^bits bytes, and its return. */
 void *sl_cl_block_take(struct sl_cluster *cl, uint32_t bits);
 void sl_cl_block_give(struct sl_cluster *cl, void *block, uint32_t bits);
 /* The same for objects of one size each. */
@@ -278,7 +278,7 @@ static inline sl_ns sl_cl_later(const struct sl_cluster *cl, sl_ns span)
 {
 	return span > SL_NS_NEVER - cl->now ? SL_NS_NEVER : cl->now + span;
 }
-/* A moment at which a cycle may do what it could not do now. */
+/* Makes a cycle due, because it may do what it could not do now. */
 void sl_cl_wake(struct sl_cluster *cl, sl_ns at);
 struct sl_cl_job *sl_cl_find_job(const struct sl_cluster *cl, uint64_t id);
 struct sl_cl_task *sl_cl_find_task(
@@ -291,46 +291,46 @@ void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *ev
 void sl_cl_on_node_host(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *event);
 uint32_t sl_cl_find_node(const struct sl_cluster *cl, uint64_t id);
-/* Takes back promises that cannot be kept any more, the latest first. */
+/* Withdraws promises that can no longer be kept, the latest first. */
 void sl_cl_node_repair(struct sl_cluster *cl, uint32_t number);
-/* The accounts of a node for a task; all changes of sl_fit_node go through these. */
+/* Book a task on a node; all changes of sl_fit_node go through these. */
 void sl_cl_node_take(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_give(struct sl_cluster *cl, struct sl_cl_task *task, bool released);
 void sl_cl_node_release(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_unrelease(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_promise(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_unpromise(struct sl_cluster *cl, struct sl_cl_task *task);
-/* Cores and memory of one that keeps them; no more than once. */
+/* Books the cores and memory of a task that keeps them, once. */
 void sl_cl_node_keep(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_unkeep(struct sl_cluster *cl, struct sl_cl_task *task);
-/* They leave with it: it is RELEASING, and is not to be parked. */
+/* They leave with the task: it is RELEASING and will not be parked. */
 void sl_cl_node_leave(struct sl_cluster *cl, struct sl_cl_task *task);
-/* What changes on that node when it comes there or goes: its need, less what it keeps there. */
+/* What its coming or going changes on that node: its need, less what it keeps there. */
 struct sl_need sl_cl_moves(const struct sl_cl_task *task, uint32_t number);
 void sl_cl_node_shut(struct sl_cluster *cl, uint32_t number, bool shut);
 /* Is there room for need at this very place? */
 bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need, struct sl_place place);
 /*
- * A place for a task of job (of this class): free now and promised to nobody, or (later) once what
- * is being stopped is gone. A parked task has but one place.
+ * A place for a task of this class: free now and unpromised, or (later) free once stopping tasks
+ * are gone. A parked task has only its own place.
  */
 bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool later,
 	struct sl_place *place);
 /* The same, later, on this node. */
 bool sl_cl_place_on(struct sl_cluster *cl, const struct sl_cl_task *task, uint32_t number,
 	struct sl_place *place);
-/* Did that node refuse the job lately? SL_CL_NO_NODE: did any? */
+/* Did that node refuse the job recently? SL_CL_NO_NODE: did any? */
 bool sl_cl_is_refused(
 	const struct sl_cluster *cl, const struct sl_cl_job *job, uint32_t node);
-/* Could a node run it, were it empty? */
+/* Could a node run it if it were empty? */
 bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class);
-/* What is missing, where sl_cl_ever says no: the first of GPUs, cores and memory that no node has
- * enough of together with those before it. */
+/* If sl_cl_ever says no: the first of GPUs, cores and memory that no node has enough of together
+ * with those before it. */
 struct sl_pending_because sl_cl_never_because(
 	const struct sl_cluster *cl, const struct sl_need *need);
 struct sl_cl_class *sl_cl_class(struct sl_cluster *cl, const struct sl_need *need);
-/* So many tasks of this kind came: placement learns from that what is typical. */
+/* Teaches placement that this many tasks of this kind came. */
 void sl_cl_learn(struct sl_cluster *cl, struct sl_cl_class *class, uint32_t tasks);
 
 /* --- jobs.c --- */
@@ -341,15 +341,15 @@ void sl_cl_on_job_cost(struct sl_cluster *cl, const struct sl_cluster_event *eve
 void sl_cl_on_owner_most(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_job_resume(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *event);
-/* What projects may use has changed. */
+/* The pools that projects may use changed. */
 void sl_cl_reclass(struct sl_cluster *cl);
-/* The smallest GPUs are others than before: what needs in MiB count for has changed. */
+/* The smallest GPUs changed, and with them what needs in MiB count for. */
 void sl_cl_requote(struct sl_cluster *cl);
 static inline bool sl_cl_preemptible(const struct sl_cl_job *job)
 {
 	return job->flags & SL_JOB_PREEMPTIBLE;
 }
-/* When others may be stopped or moved for it. */
+/* When it may displace others. */
 static inline sl_ns sl_cl_takes_at(const struct sl_cl_job *job)
 {
 	sl_ns at = job->preempt_delay > SL_NS_NEVER - job->waits_since
@@ -358,34 +358,34 @@ static inline sl_ns sl_cl_takes_at(const struct sl_cl_job *job)
 
 	return sl_max_u64(at, job->paused_until);
 }
-/* Tasks that have a place, or will have one. */
+/* Tasks with a place, or with a promised one. */
 static inline uint32_t sl_cl_placed(const struct sl_cl_part *part)
 {
 	return part->in[SL_TASK_BINDING] + part->in[SL_TASK_RUNNING] +
 	       part->in[SL_TASK_PIPELINED] + part->coming;
 }
-/* Those that a stop would hit. */
+/* Tasks that a stop would hit. */
 static inline uint32_t sl_cl_running(const struct sl_cl_part *part)
 {
 	return part->in[SL_TASK_BINDING] + part->in[SL_TASK_RUNNING];
 }
-/* Finds out what the job wants next, and puts it where it belongs. To be called when a
- * change to the job is complete. */
+/* Works out what the job wants next and files it accordingly. Call it when a change to the job is
+ * complete. */
 void sl_cl_job_settle(struct sl_cluster *cl, struct sl_cl_job *job);
-/* Into want[SL_CL_PARTS]; returns how many, 0: nothing. */
+/* Fills want[SL_CL_PARTS]; returns how many, 0: nothing. */
 uint32_t sl_cl_job_wants(
 	const struct sl_cl_job *job, struct sl_cl_want *want, uint32_t *extra);
-/* Takes back all promises of the job, or says whether one of them is for that node. */
+/* Withdraws all promises of the job; says whether one of them is for that node. */
 void sl_cl_job_unpromise(struct sl_cluster *cl, struct sl_cl_job *job);
 bool sl_cl_job_is_promised(const struct sl_cl_job *job, uint32_t node);
 /* The next pending task of the part, from number `from` on; NULL: none. */
 struct sl_cl_task *sl_cl_next_pending(struct sl_cl_part *part, uint32_t from);
 
-/* The need as the placer sees it: pools that the projects above leave, and nodes that swap or
- * not. */
+/* The need as the placer sees it: limited to pools of the projects above, and to nodes that swap or
+ * do not. */
 struct sl_need sl_cl_effective(
 	const struct sl_cluster *cl, uint32_t project, const struct sl_need *asked);
-/* What a task counts for before its node is known: memory of GPUs by the smallest there are. */
+/* What a task counts for before its node is known: GPU memory by the smallest GPUs. */
 struct sl_quantity sl_cl_guess(const struct sl_cluster *cl, const struct sl_need *need);
 
 /* --- tasks.c: the states of a task, each with all books --- */
@@ -401,12 +401,12 @@ void sl_cl_task_state(
 /* PENDING -> BINDING or RUNNING at place. */
 void sl_cl_task_take(struct sl_cluster *cl, struct sl_cl_task *task,
 	struct sl_place place, enum sl_task_state state);
-/* Takes that back: PENDING, or parked as it was. */
+/* Undoes that: PENDING, or parked as before. */
 void sl_cl_task_untake(struct sl_cluster *cl, struct sl_cl_task *task);
-/* Gives back whatever it has and was promised: PENDING or ENDED. */
+/* Gives back all its places and promises: PENDING or ENDED. */
 void sl_cl_task_clear(
 	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_task_state state);
-/* A parked task is an ordinary pending one from now on. */
+/* Makes a parked task an ordinary pending one. */
 void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task);
 /* PENDING -> PIPELINED, or RELEASING -> RELEASING with a new place; and back. */
 void sl_cl_task_promise(
@@ -415,9 +415,9 @@ void sl_cl_task_unpromise(struct sl_cluster *cl, struct sl_cl_task *task);
 /* BINDING, RUNNING -> RELEASING; and back. */
 void sl_cl_task_release(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_task_unrelease(struct sl_cluster *cl, struct sl_cl_task *task);
-/* Emits BIND, for a task that was taken. */
+/* Emits BIND for a taken task. */
 void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task);
-/* Emits STOP, for a task that was released; the books of the pool are kept here. */
+/* Emits STOP for a released task, and books the host pool. */
 void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how,
 	const struct sl_cl_job *other, bool preempted);
 struct sl_quantity sl_cl_quantity(const struct sl_need *need, struct sl_place place);
@@ -434,36 +434,35 @@ static inline struct sl_cl_group *sl_cl_group_of(struct sl_joborder_job *order)
 /* --- cycle.c --- */
 void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event);
 /* --- limits.c --- */
-/* Does the job stay within limits, and quotas where it has to? Else *because says what is in its
- * way. */
+/* Does the job stay within limits, and within quotas where required? If not, *because says what is
+ * in its way. */
 bool sl_cl_allowed(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
-/* The same by what stands on nodes: what is being stopped still has its part of a limit. */
+/* The same by what occupies nodes: a stopping task still has its part of a limit. */
 bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_quantity *more, struct sl_pending_because *because);
 /* Made at the first call; NULL for 0. */
 struct sl_cl_owner *sl_cl_owner(struct sl_cluster *cl, uint64_t id);
-/* Not more than its owner may have; else *because says so. */
+/* Within what its owner may have; if not, *because says so. */
 bool sl_cl_owner_allows(const struct sl_cl_job *job, const struct sl_cl_want *want,
 	uint32_t wants, struct sl_pending_because *because);
-/* Counts what owners have, as a cycle begins. */
+/* Counts what owners have at the start of a cycle. */
 void sl_cl_count_owners(struct sl_cluster *cl);
-/* Tasks of it that count for its owner: those that stand, and parked ones. 0 without an owner. */
+/* Its tasks that count for its owner: placed and parked ones. 0 without an owner. */
 uint32_t sl_cl_stands(const struct sl_cl_job *job);
-/* A limit above it, or a quota that it has to stay within, is exceeded already, of something that
- * it needs. */
+/* A limit above it, or a quota it must keep, is exceeded already in something that it needs. */
 bool sl_cl_is_over(const struct sl_cluster *cl, const struct sl_cl_job *job);
 bool sl_cl_is_over_now(const struct sl_cluster *cl, const struct sl_cl_job *job);
 /* --- forecast.c --- */
-/* Is there no other project that may have jobs? */
+/* Is it the only project that may have jobs? */
 bool sl_cl_is_alone(const struct sl_tree *tree, uint32_t project);
 /* --- search.c --- */
-/* Makes room for what the job wants, by mode. True: it was promised its places, and who has to go
- * was told. */
+/* Makes room for what the job wants, by mode. True: its places are promised, and the victims are
+ * told. */
 bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode);
 
 /* --- why.c --- */
-/* There was no room: of what too little, and how much there is; most: so many of the wanted tasks
+/* There was no room: what is short, and how much of it there is. most: how many of the wanted tasks
  * would have fitted. */
 struct sl_pending_because sl_cl_why_no_room(
 	struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t most);

@@ -1,10 +1,10 @@
 /*
  * state - the facts of a node; private to src/policy/node
  *
- * Every field is one that the plan cannot work out from the others; docs/decisions/0037-facts.md
- * names the promise that each one serves. What holds objects together (indexes, lists, spare ones)
- * and the verdicts of the last plan, which no decision reads, stand apart. Objects live in the
- * arena and are recycled, so a steady population takes no new memory.
+ * The plan cannot compute any of these fields from the others; docs/decisions/0037-facts.md names
+ * the promise that each one serves. Links between objects (indexes, lists, spares) and the verdicts
+ * of the last plan, which no decision reads, stand apart. Objects live in the arena and are
+ * recycled: a steady population takes no new memory.
  */
 #ifndef SL_POLICY_NODE_STATE_H
 #define SL_POLICY_NODE_STATE_H
@@ -14,9 +14,9 @@
 #include "policy/books/ledger.h"
 #include "policy/node.h"
 
-/* Something was refused: not tried again before `until`. */
+/* A refused thing, not tried again before `until`. */
 struct sl_node_back_off {
-	sl_ns until, since; /* since: the first of this row */
+	sl_ns until, since; /* since: the first refusal in this row */
 	uint32_t times;     /* in a row */
 	enum sl_reason cause;
 };
@@ -25,12 +25,12 @@ enum sl_node_workload_stage {
 	SL_NODE_RUNS,
 	SL_NODE_PARKED,
 	SL_NODE_RESUMING, /* parked until its request fits again */
-	SL_NODE_ENDING,   /* somebody asked for its end: it gets no more memory */
-	SL_NODE_ENDED,    /* and its processes were killed */
-	SL_NODE_UNCOUNTED /* and did not go: nobody counts on its memory any more */
+	SL_NODE_ENDING,   /* a person asked for its end: it gets no more memory */
+	SL_NODE_ENDED,    /* its processes were killed */
+	SL_NODE_UNCOUNTED /* the kill did nothing: the node does not count on its memory any more */
 };
 
-/* What was said of a workload, once. */
+/* Notes about a workload that were given once. */
 #define SL_NODE_TOLD_PARKED 1u
 #define SL_NODE_TOLD_WARM   2u
 #define SL_NODE_TOLD_LONG   4u
@@ -39,27 +39,27 @@ struct sl_node_workload {
 	struct sl_index_node index;
 	struct sl_link of_node, clients; /* clients: living and dying */
 	struct sl_node_workload *next_spare;
-	struct sl_node_sums *sums; /* of the plan that runs */
+	struct sl_node_sums *sums; /* of the current plan */
 
 	int32_t priority;
 	uint32_t flags; /* SL_WORKLOAD_* */
 	sl_ns wait_max, warm_after, idle_grace;
-	uint64_t request_bytes; /* while it is parked: what it gave up */
-	uint32_t
-		others; /* GPUs that it may be bound to instead, before it has anything */
+	uint64_t request_bytes; /* while parked: what it gave up */
+	uint32_t others; /* GPUs it may be bound to instead, before it has memory */
 	enum sl_node_workload_stage stage;
-	sl_ns stage_at; /* RESUMING: since; ENDING: when to kill; ENDED: when not to count on it */
+	/* RESUMING: since; ENDING: when to kill; ENDED: when to stop counting on its end. */
+	sl_ns stage_at;
 	uint32_t told;
 	sl_ns served_at, slice_ends; /* of its last slice */
-	uint64_t slice_bytes;        /* all it had when that began */
+	uint64_t slice_bytes;        /* all it had when the slice began */
 	uint64_t turns, waits;
-	sl_ns waited, waits_since;        /* waits_since: 0, it does not */
+	sl_ns waited, waits_since;        /* waits_since 0: it does not wait */
 	struct sl_ledger_account account; /* last: it is large */
 };
 
 enum sl_node_client_stage {
-	SL_NODE_EXPECTED,  /* known to an earlier daemon, and not heard of yet */
-	SL_NODE_REPORTING, /* is telling what it has: no orders before it has told all */
+	SL_NODE_EXPECTED,  /* known to an earlier daemon, not reported yet */
+	SL_NODE_REPORTING, /* is reporting what it has: no orders before it is done */
 	SL_NODE_LIVES,
 	SL_NODE_DYING
 };
@@ -68,9 +68,9 @@ enum sl_node_stop_stage {
 	SL_NODE_UNTOLD,
 	SL_NODE_TERMED,
 	SL_NODE_KILLED,
-	SL_NODE_STUBBORN,  /* killed, and did not go */
+	SL_NODE_STUBBORN,  /* killed, and did not end */
 	SL_NODE_UNREACHED, /* could not be signalled */
-	SL_NODE_SPARED     /* what it was told to end for went away */
+	SL_NODE_SPARED     /* the need for its end went away */
 };
 enum sl_node_order_kind { SL_NODE_EVICT, SL_NODE_RESTORE, SL_NODE_ABORTED };
 
@@ -78,19 +78,18 @@ enum sl_node_order_kind { SL_NODE_EVICT, SL_NODE_RESTORE, SL_NODE_ABORTED };
 #define SL_NODE_TOLD_HELD       2u
 #define SL_NODE_TOLD_POOL       4u
 #define SL_NODE_TOLD_UNTAKEABLE 8u
-/* A person resumed it: it comes back though nobody of it asks. */
+/* A person resumed it: it comes back even if it does not want to run. */
 #define SL_NODE_COMES_BACK 16u
 
 /* The one open EVICT or RESTORE of a client. */
 struct sl_node_order {
-	uint64_t id; /* of the action; 0: none is open */
+	uint64_t id; /* the action; 0: no order is open */
 	enum sl_node_order_kind kind;
 	uint32_t gpu;
-	uint64_t
-		out_bytes; /* on the host when it was given, less what was freed of that since */
+	uint64_t out_bytes; /* on the host when it was given, less what was freed since */
 	sl_ns since;
 	uint64_t
-		other; /* the workload it is for; its own: a park; 0: nobody, it goes warm */
+		other; /* the workload it is for; its own: a park; 0: none, it goes warm */
 };
 
 struct sl_node_client {
@@ -104,10 +103,10 @@ struct sl_node_client {
 	uint32_t told;
 	enum sl_client_condition condition;
 	sl_ns halted_since; /* not running; 0: it runs */
-	sl_ns busy_since;   /* with one piece of work; 0: not, or nobody knows */
-	sl_ns idle_since;   /* 0: busy, or nobody knows */
+	sl_ns busy_since;   /* with one piece of work; 0: not busy, or unknown */
+	sl_ns idle_since;   /* 0: busy, or unknown */
 	bool proven;
-	sl_ns active_at; /* last work, ask, free, commit, grant; or when it became whole */
+	sl_ns active_at; /* last work, ask, free, commit or grant, or when it became whole */
 	enum sl_probe probe;
 	sl_ns probe_at;
 	sl_ns wants_since; /* 0: it does not want to come back */
@@ -118,23 +117,23 @@ struct sl_node_client {
 	sl_ns stop_at;
 	struct sl_node_because stop;
 	struct sl_node_order order;
-	struct sl_node_back_off back_off; /* of orders; its cause says which way */
+	struct sl_node_back_off back_off; /* of orders; cause tells which direction */
 	struct sl_node_back_off trim;
 
-	struct sl_node_look *look;        /* of the plan that runs, or of the last one */
+	struct sl_node_look *look;        /* of the current plan, or of the last one */
 	struct sl_ledger_holding holding; /* last: it is large */
 };
 
 #define SL_NODE_DEMAND_HELD    1u
 #define SL_NODE_DEMAND_THERE   2u
 #define SL_NODE_DEMAND_CONTEXT 4u
-#define SL_NODE_DEMAND_VOID    8u  /* granted on a GPU that was lost since */
-#define SL_NODE_DEMAND_SEATED  16u /* and what it lacks was to come */
+#define SL_NODE_DEMAND_VOID    8u  /* granted on a GPU that was lost later */
+#define SL_NODE_DEMAND_SEATED  16u /* it had a seat, and what it lacks was coming */
 #define SL_NODE_SAID_ENTITLED  1u
 #define SL_NODE_SAID_BURST     2u
 #define SL_NODE_SAID_REFUSED   4u
 #define SL_NODE_SAID_SERVED    8u
-/* It was looked at as a burst that may be told out-of-memory first. */
+/* It was considered as a burst that may get out-of-memory first. */
 #define SL_NODE_MET 16u
 
 struct sl_node_demand {
@@ -143,10 +142,10 @@ struct sl_node_demand {
 
 	uint64_t ask, sequence, bytes;
 	uint32_t gpu, flags;
-	uint64_t epoch;             /* of the grant; 0: it waits */
-	sl_ns arrived, burst_since; /* burst_since: 0, it is entitled */
+	uint64_t epoch;             /* the grant; 0: it waits */
+	sl_ns arrived, burst_since; /* burst_since 0: it is entitled */
 	uint32_t told;
-	struct sl_node_back_off back_off; /* of creations that the driver refused */
+	struct sl_node_back_off back_off; /* of creations refused by the driver */
 };
 
 enum sl_node_stranger_stage {
@@ -156,7 +155,7 @@ enum sl_node_stranger_stage {
 	SL_NODE_SHOT
 };
 
-struct sl_node_stranger { /* a process that we do not manage */
+struct sl_node_stranger { /* an unmanaged process */
 	struct sl_index_node index;
 	struct sl_node_stranger *next_spare;
 
@@ -167,7 +166,7 @@ struct sl_node_stranger { /* a process that we do not manage */
 
 struct sl_node_gpu {
 	bool lost;
-	uint64_t out_bytes_s, in_bytes_s; /* of the link; 0: not measured */
+	uint64_t out_bytes_s, in_bytes_s; /* of the link; 0: unknown */
 };
 
 struct sl_node {
@@ -178,17 +177,16 @@ struct sl_node {
 	struct sl_node_workload *spare_workloads;
 	struct sl_node_client *spare_clients;
 	struct sl_node_stranger *spare_strangers;
-	struct sl_node_plan
-		*plan; /* its arrays, with room for all; and what it said last */
-	sl_ns now;     /* of the last step, for those who look */
+	struct sl_node_plan *plan; /* arrays with room for all, and the last verdicts */
+	sl_ns now;                 /* of the last step, for views */
 
-	struct sl_event config; /* the last CONFIG, with its defaults filled in */
+	struct sl_event config; /* the last CONFIG, with defaults filled in */
 	struct sl_node_gpu gpu[SL_NODE_GPUS_MAX];
-	uint64_t next_action, next_epoch; /* next_action: of demands, too */
-	sl_ns recover_until;              /* 0: it does not recover */
+	uint64_t next_action, next_epoch; /* next_action: numbers demands, too */
+	sl_ns recover_until;              /* 0: no recovery */
 	sl_ns told_due;
-	uint32_t lacks; /* GPUs on which the last plan left something open */
-	bool awaits;    /* a context waits, or what is parked is still to leave */
+	uint32_t lacks; /* GPUs where the last plan left something open */
+	bool awaits;    /* a context waits, or something parked must still leave */
 };
 
 #define SL_NODE_ENTRY(index_node, type) SL_CONTAINER_OF(index_node, struct type, index)
@@ -199,7 +197,7 @@ static inline bool sl_node_is_waiting(const struct sl_node_demand *demand)
 	return !demand->epoch && !(demand->flags & SL_NODE_DEMAND_CONTEXT);
 }
 
-/* Nothing is promised to it any more, but clients of it still hold memory. */
+/* Its request is given up, but its clients still hold memory. */
 static inline bool sl_node_is_removed(const struct sl_node_workload *workload)
 {
 	return !workload->account.gpu_mask;
@@ -248,7 +246,7 @@ static inline struct sl_node_client *sl_node_client_after(
 		&demand->of_client != &(client)->demands;                               \
 		demand = sl_node_demand_at(demand->of_client.next))
 
-/* Spans may be "for ever". */
+/* Spans may be SL_NS_NEVER. */
 static inline sl_ns sl_node_later(sl_ns at, sl_ns span)
 {
 	return span > SL_NS_NEVER - at ? SL_NS_NEVER : at + span;

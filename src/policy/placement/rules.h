@@ -1,5 +1,5 @@
 /*
- * rules - what the placement policies think of a state
+ * rules - how the placement policies score a state
  */
 #ifndef SL_POLICY_PLACEMENT_RULES_H
 #define SL_POLICY_PLACEMENT_RULES_H
@@ -8,26 +8,26 @@
 #include "policy/placement/typical.h"
 #include "policy/placement/waste.h"
 
-/* Those that sl_fit_gpus names. */
+/* The GPUs that sl_fit_gpus names. */
 #define SL_SCORE_ANY_GPU UINT16_MAX
 
 struct sl_score_context {
 	struct sl_typical typical;
 	struct sl_waste waste; /* of rules with judge only */
-	bool close;            /* how judge looks just now */
+	bool close;            /* whether judge looks closely now */
 };
 
 struct sl_score_rule {
 	bool sorted; /* the order of GPUs does not matter */
 	bool learns; /* scores change with what is typical */
 	sl_score_fn score;
-	/* Of the so many best by score, those with the least judge in a rough look are looked at
-	 * closely, and the least of them wins. NULL: the best by score. */
+	/* Of the `shortlist` best by score, those with the least rough judge are judged closely,
+	 * and the least of them wins. judge NULL: the best by score. */
 	uint32_t shortlist;
 	double (*judge)(struct sl_score_context *context, const struct sl_fit_node *state,
 		const struct sl_need *need, bool close, uint16_t *gpu);
-	/* Which GPU of the state, for a task of one GPU; or SL_SCORE_ANY_GPU. Unless judge says
-	 * so. */
+	/* Which GPU of the state, for a task of one GPU, or SL_SCORE_ANY_GPU; judge may override
+	 * it. */
 	uint16_t (*gpu)(void *context, const struct sl_fit_node *state,
 		const struct sl_need *need);
 };

@@ -11,10 +11,10 @@
  *            1000)), best over the GPUs (Weng et al., USENIX ATC 2023; figures and rounding as
  *            published)
  *   SPREAD   the most left
- *   PACK     our default; docs/decisions say what it is made of and what was tried
+ * PACK our default; docs/decisions describe it and the alternatives
  *
- * Single-threaded; pure: no clock, and the random numbers it uses are its own, from a fixed seed.
- * Memory from the arena, growing only with nodes and kinds of task; memos are bounded.
+ * Single-threaded; pure: no clock, and its random numbers come from a fixed seed. Memory comes from
+ * the arena and grows only with nodes and kinds of task; memos are bounded.
  */
 #ifndef SL_POLICY_PLACEMENT_SCORE_H
 #define SL_POLICY_PLACEMENT_SCORE_H
@@ -37,24 +37,23 @@ struct sl_placer *sl_placer_new(struct sl_arena *arena, enum sl_placement_policy
 	const struct sl_fit_node *nodes, uint32_t most);
 void sl_placer_ranks(struct sl_placer *placer, const uint32_t *ranks);
 
-/* A task of this kind was seen `times` times: what is typical is learnt so. */
+/* A task of this kind was seen `times` times; this teaches what is typical. */
 void sl_placer_learn(
 	struct sl_placer *placer, const struct sl_need *need, uint32_t times);
 
-/* Node `node` is new, or its accounts changed by other hands than sl_placer_place's caller taking
- * the place it just got. O(log nodes). */
+/* The node is new, or its accounts changed other than by taking the place that sl_placer_place just
+ * gave. O(log nodes). */
 void sl_placer_changed(struct sl_placer *placer, uint32_t node);
 
 /*
- * The best place for need, by `now`; if later, by `later`. False: it fits
- * nowhere. Nothing is taken: the caller does that with sl_fit_take and says so with
- * sl_placer_changed.
+ * The best place for need in `now`, or with later in `later`. False: it fits nowhere. The caller
+ * takes the place with sl_fit_take and reports that with sl_placer_changed.
  */
 bool sl_placer_place(struct sl_placer *placer, const struct sl_need *need, bool later,
 	struct sl_place *place);
 
 const char *sl_placement_policy_name(enum sl_placement_policy policy);
-/* False: there is none of that name; policy is as it was. */
+/* False: there is none of that name, and policy is unchanged. */
 bool sl_placement_policy_find(const char *name, enum sl_placement_policy *policy);
 
 #endif

@@ -2,17 +2,17 @@
  * typical - what tasks are typically like, and how much of a node such tasks could not use
  *
  * The fragmentation of a node is the sum over typical tasks of p x the idle thousandths of GPUs
- * that the task could not use there: all of them, if it needs no GPU, or if the model, the CPU or
- * the number of GPUs is not there, else those of GPUs with less left than it needs (Weng et al.,
- * USENIX ATC 2023). Typical are the most frequent kinds of task until they are 95 % of all that
- * were seen; memory does not count.
+ * that the task could not use there. These are all idle ones if it needs no GPU, or if model, CPU
+ * or number of GPUs do not suffice; else those of GPUs with less left than it needs (Weng et al.,
+ * USENIX ATC 2023). Typical are the most frequent kinds of task that make up 95 % of all seen;
+ * memory does not count.
  *
- * For each kind of hardware the sum over tasks is kept in tables by CPU left and GPU left: a state
- * costs one look-up for each of its GPUs.
+ * For each kind of hardware, tables by CPU left and GPU left hold the sum over tasks: a state costs
+ * one look-up per GPU.
  *
  * An idle GPU has a price: the demand for it if each task spread evenly over the idle GPUs that its
  * models and pools allow, as a multiple of the mean over all idle GPUs. Without constrained tasks
- * every price is 1; it rises where constrained tasks leave fewest GPUs to others.
+ * every price is 1; it rises where constrained tasks leave the fewest GPUs to others.
  */
 #ifndef SL_POLICY_PLACEMENT_TYPICAL_H
 #define SL_POLICY_PLACEMENT_TYPICAL_H
@@ -21,18 +21,19 @@
 #include "policy/placement/fit.h"
 
 #define SL_TYPICAL_KINDS 1024 /* different kinds of task that are told apart */
-#define SL_TYPICAL_MOST  128  /* of them are typical at most */
-#define SL_TYPICAL_LARGE 32   /* kinds of task of several whole GPUs that are looked at */
+#define SL_TYPICAL_MOST  128  /* the most typical kinds */
+#define SL_TYPICAL_LARGE \
+	32 /* kinds of task with several whole GPUs that are considered */
 #define SL_TYPICAL_CLASSES \
-	64 /* different kinds of hardware; more are judged like the last */
+	64 /* different kinds of hardware; further ones are judged like the last */
 
 struct sl_typical_kind {
-	struct sl_need need; /* memory_mib: of the first one seen */
+	struct sl_need need; /* memory_mib: of the first task seen */
 	uint64_t times;
 	uint32_t next;
 };
 
-/* One kind of hardware. The row is that of the largest `cpu` that is no more than what is left. */
+/* One kind of hardware. A state uses the row with the largest `cpu` that is left. */
 struct sl_typical_class {
 	struct sl_fit_node any; /* an empty node of this hardware, without bounds */
 	uint32_t built;
@@ -40,16 +41,16 @@ struct sl_typical_class {
 	uint32_t rows, columns;            /* columns: different shares + 1 */
 	uint32_t *cpu;                     /* by row; ascending */
 	uint16_t column[SL_FIT_WHOLE + 1]; /* by thousandths left */
-	/* Sums of p over tasks of no more CPU than the row says. */
+	/* Sums of p over tasks with no more CPU than the row. */
 	double *shares; /* [row][column]: shares larger than what is left; [row][0]: all */
 	double *wholes; /* [row][n <= SL_FIT_GPUS_MAX]: tasks of 1 to n whole GPUs */
-	/* Shares of several GPUs are looked at one by one. */
+	/* Tasks with shares of several GPUs are checked one by one. */
 	struct sl_typical_odd {
 		uint32_t cpu_milli, milli, gpus;
 		double p;
 	} * odd;
 	uint32_t odds;
-	/* Tasks of several whole GPUs, also those that are not typical: the most frequent ones. */
+	/* Tasks of several whole GPUs, typical or not: the most frequent ones. */
 	struct sl_typical_odd large[SL_TYPICAL_LARGE];
 	uint32_t larges;
 };
@@ -61,8 +62,8 @@ struct sl_typical {
 	uint64_t seen, refreshed; /* tasks; at the last refresh */
 	uint32_t built;           /* refreshes so far */
 	uint32_t *order;          /* of kinds: most frequent first */
-	uint32_t typical;         /* so many of them are typical */
-	uint64_t weight;          /* tasks of those */
+	uint32_t typical;         /* how many of them are typical */
+	uint64_t weight;          /* tasks of those kinds */
 	struct sl_typical_class *classes[SL_TYPICAL_CLASSES];
 	uint32_t class_count;
 };
@@ -70,23 +71,23 @@ struct sl_typical {
 void sl_typical_init(struct sl_typical *typical, struct sl_arena *arena);
 void sl_typical_learn(
 	struct sl_typical *typical, const struct sl_need *need, uint32_t times);
-/* The number of its kind, or UINT32_MAX if there is none. */
+/* The number of its kind; UINT32_MAX: none. */
 uint32_t sl_typical_find(const struct sl_typical *typical, const struct sl_need *need);
-/* Makes the tables anew if enough was learnt since. True: scores are no longer what they were. */
+/* Rebuilds the tables if enough was learnt since. True: scores may have changed. */
 bool sl_typical_refresh(struct sl_typical *typical);
 
-/* Of a node in this state, in thousandths of a GPU. */
+/* The fragmentation of a node in this state, in thousandths of a GPU. */
 double sl_typical_fragments(struct sl_typical *typical, const struct sl_fit_node *state);
 
 /* Sets the prices by what will be free on nodes[0..count). O(nodes + kinds of task x kinds of
  * hardware). */
 void sl_typical_set_prices(
 	struct sl_typical *typical, const struct sl_fit_node *nodes, uint32_t count);
-/* Of an idle GPU of such a node. */
+/* The price of an idle GPU of such a node. */
 double sl_typical_price(struct sl_typical *typical, const struct sl_fit_node *node);
 
-/* What tasks of several whole GPUs could use of it, typical or not: the sum of p x the thousandths
- * of whole GPUs, over those that it has room for. */
+/* What tasks of several whole GPUs, typical or not, could use of the node: the sum of p x
+ * thousandths of whole GPUs over those that fit. */
 double sl_typical_large(struct sl_typical *typical, const struct sl_fit_node *state);
 
 #endif

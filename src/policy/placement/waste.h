@@ -1,24 +1,24 @@
 /*
- * waste - how much of a node will stay idle once it has been filled up
+ * waste - how much of a node stays idle once it has been filled up
  *
- * A node in some state is filled alone with streams of random tasks, each placed where it fits;
- * what is idle on its GPUs in the end is its waste, in thousandths of a GPU, as a mean over the
- * streams. A task does the least harm where the sum of all wastes grows least.
+ * A node in some state is filled alone with streams of random tasks, each placed where it fits.
+ * What stays idle on its GPUs is its waste, in thousandths of a GPU, as a mean over the streams. A
+ * task does the least harm where the sum of all wastes grows least.
  *
- * Streams are drawn per kind of hardware from what is known of the tasks, mixed with what was
- * placed on such nodes so far. They stay the same until drawn anew, so equal states have equal
- * wastes, and a memo of bounded size remembers them.
+ * Streams are drawn per kind of hardware from the known tasks, mixed with those placed on such
+ * nodes so far. They stay the same until drawn anew, so equal states have equal wastes, and a memo
+ * of bounded size keeps them.
  */
 #ifndef SL_POLICY_PLACEMENT_WASTE_H
 #define SL_POLICY_PLACEMENT_WASTE_H
 
 #include "policy/placement/typical.h"
 
-/* Streams per kind of hardware: all are for a close look, the first ones for a rough one. */
+/* Streams per kind of hardware: all for a close look, the first ones for a rough one. */
 #define SL_WASTE_STREAMS 160
 #define SL_WASTE_ROUGH   16
 #define SL_WASTE_LENGTH  40 /* tasks in a stream */
-#define SL_WASTE_CLASSES 64 /* kinds of hardware; more are judged like the last */
+#define SL_WASTE_CLASSES 64 /* kinds of hardware; further ones are judged like the last */
 
 /* A task of a stream, as nodes of its hardware see it. */
 struct sl_waste_task {
@@ -29,10 +29,10 @@ struct sl_waste_task {
 /* One kind of hardware. */
 struct sl_waste_class {
 	struct sl_fit_node empty;
-	uint32_t *placed; /* by kind of task: so many were placed here */
+	uint32_t *placed; /* by kind of task: how many were placed here */
 	uint64_t placed_all;
-	uint32_t drawn;  /* when; its streams are those of */
-	uint32_t length; /* 0: no task that is known runs here */
+	uint32_t drawn;  /* the drawing that its streams come from */
+	uint32_t length; /* 0: no known task runs here */
 	struct sl_waste_task (*streams)[SL_WASTE_LENGTH];
 	int32_t least_cpu, least_milli; /* of tasks with GPUs */
 };
@@ -53,14 +53,13 @@ struct sl_waste {
 
 void sl_waste_init(
 	struct sl_waste *waste, struct sl_arena *arena, struct sl_typical *typical);
-/* Streams are drawn anew: what is known of the tasks has changed. */
+/* Draws streams anew, because the known tasks changed. */
 void sl_waste_refresh(struct sl_waste *waste);
-/* A task like need was placed on this node. Now and then draws anew, ever more seldom. */
+/* A task like need was placed on this node. Sometimes draws anew, ever more rarely. */
 void sl_waste_placed(struct sl_waste *waste, const struct sl_fit_node *node,
 	const struct sl_need *need);
 
-/* Of a state, as sl_state_make(sorted) makes it; less in proportion while too few tasks were
- * seen. */
+/* For a state as sl_state_make(sorted) makes it; proportionally less while few tasks were seen. */
 double sl_waste_of(struct sl_waste *waste, const struct sl_fit_node *state, bool close);
 
 #endif

@@ -8,23 +8,23 @@
 
 #include "policy/quota/tree.h"
 
-/* Room that any sentence of this module fits into, with names of up to 255 bytes. */
+/* Fits any sentence of this module, with names of up to 255 bytes. */
 #define SL_EXPLAIN_MAX 1024
 
 /* "2.5 GPUs", "1 core", "1.5 GiB of memory", "any number of GPUs" (SL_QUOTA_ALL); returns buf. 48
- * bytes suffice. What is below 0 is shown as 0. */
+ * bytes suffice. Negative amounts are shown as 0. */
 const char *sl_resource_format(
 	enum sl_resource resource, int64_t amount, char *buf, size_t size);
 
-/* How much of wants would lie above the quota of the project or of one above it, and of which (*at)
- * and what: the first level and resource of which something does. 0: nothing. */
+/* How much of wants would be above the quota of the project or of one above it: *at and *which get
+ * the first level and resource where something is. 0: nothing. */
 int64_t sl_tree_above_quota(const struct sl_tree *tree, uint32_t project,
 	const struct sl_quantity *wants, uint32_t *at, enum sl_resource *which);
 
-/* "gpu", "cpu", "memory": as in files of projects. "?" beyond. */
+/* "gpu", "cpu", "memory", as in project files. "?" if out of range. */
 const char *sl_resource_name(uint32_t resource);
 
-/* Why sl_tree_put refused, in words: "a project above it stands below it". */
+/* Why sl_tree_put refused, in words: "its parent does not exist". */
 const char *sl_tree_outcome_text(uint32_t outcome);
 
 #endif

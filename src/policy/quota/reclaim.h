@@ -1,17 +1,17 @@
 /*
- * reclaim - may one project take back what another has, and whom is it taken from first
+ * reclaim - may one project take back what another has, and which project is taken from first
  *
- * Two projects are compared by the branches just below their lowest common ancestor. The victim's
- * branch must be above its fair share in a resource that is wanted; or the reclaimer must stay
- * within its quota with what it wants while the victim's branch is above its own. Besides:
- *   in-quota work is never taken: from the victim up to that branch each one is above its quota;
- *   the reclaimer's branch, unless it stays within its quota, must not end up above its fair share
- *   and at least as far above it as the victim's. (Within the quota it can be above the share where
- *   something below it is over a limit that was lowered.)
- * (The rules of KAI; facts and names as there.)
+ * Compares two projects by the branches just below their lowest common ancestor. The victim's
+ * branch must be above its fair share in a wanted resource; or the reclaimer must stay within its
+ * quota with what it wants while the victim's branch is above its own. Besides:
+ *   in-quota work is never taken: each project from the victim up to that branch is over quota;
+ *   the reclaimer's branch, unless within its quota, must not end up above its fair share and at
+ *   least as far above it as the victim's. (Within the quota it can be above the share if something
+ *   below it exceeds a limit that was lowered.)
+ * (The rules of KAI, with its facts and names.)
  *
- * Pure. Books are taken as they are in the tree: what was taken already is off them, what the
- * reclaimer wants is not on them yet. O(depth).
+ * Pure. The tree's books are taken as they are: what was taken is off them, what the reclaimer
+ * wants is not on them yet. O(depth).
  */
 #ifndef SL_POLICY_QUOTA_RECLAIM_H
 #define SL_POLICY_QUOTA_RECLAIM_H
@@ -30,12 +30,12 @@ enum sl_reclaim_verdict {
 enum sl_reclaim_verdict sl_reclaim_may(const struct sl_tree *tree, uint32_t by,
 	const struct sl_quantity *more, uint32_t from, const struct sl_quantity *taken);
 
-/* The last of these rules when all is on the books: does `by` not stand further above its share
- * than `from`? Only the resources of which `more` has something count. */
+/* The last of these rules once everything is booked: is `by` no further above its share than
+ * `from`? Only resources in `more` count. */
 bool sl_reclaim_is_fair(const struct sl_tree *tree, uint32_t by,
 	const struct sl_quantity *more, uint32_t from);
 
-/* Is it taken from a before it is taken from b? A strict order for books that do not change. */
+/* Is a taken from before b? A strict order while the books do not change. */
 bool sl_reclaim_before(const struct sl_tree *tree, uint32_t a, uint32_t b);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * retry - what becomes of a task whose program has ended, and of its job
+ * retry - what follows when the program of a task has ended, for the task and its job
  *
- * Pure: facts in, verdict out. Who was stopped to make room starts again and nothing is counted
- * against it, also where its program said 0: many save what they have on SIGTERM and leave in
- * order. Who failed starts again as often as its job allows, after a pause that doubles.
+ * Pure: facts in, verdict out. A task that was stopped to make room starts again, and nothing
+ * counts against it, even if its program returned 0: many save their state on SIGTERM and exit in
+ * order. A failed task starts again as often as its job allows, after a pause that doubles.
  */
 #ifndef SL_POLICY_RETRY_H
 #define SL_POLICY_RETRY_H
@@ -16,18 +16,18 @@
 
 enum sl_retry_ending {
 	SL_RETRY_EXITED = 0,
-	SL_RETRY_NOT_STARTED, /* its program could not be started */
-	SL_RETRY_NEVER_WENT,  /* nobody told it to go */
-	SL_RETRY_LOST,        /* nobody saw how it ended */
-	SL_RETRY_REBOOT       /* the machine was started anew */
+	SL_RETRY_NOT_STARTED, /* the program could not be started */
+	SL_RETRY_NEVER_WENT,  /* it was never told to go */
+	SL_RETRY_LOST,        /* its ending was not seen */
+	SL_RETRY_REBOOT       /* the machine was restarted */
 };
 
 struct sl_retry_facts {
 	enum sl_retry_ending ending;
 	bool ok;          /* EXITED: with 0 */
-	bool asked;       /* somebody asked for its end */
-	bool stopped;     /* it was stopped for others */
-	bool preemptible; /* it may be stopped for others */
+	bool asked;       /* a person asked for its end */
+	bool stopped;     /* stopped for others */
+	bool preemptible; /* may be stopped for others */
 	uint32_t failures, retries;
 };
 
@@ -46,8 +46,7 @@ struct sl_retry_verdict {
 
 struct sl_retry_verdict sl_retry_judge(const struct sl_retry_facts *facts);
 
-/* Of its tasks, `failed` have failed or were stopped for good: can what is left of the job not do
- * without them? */
+/* With `failed` tasks failed or stopped for good, can the rest of the job no longer succeed? */
 bool sl_retry_is_hopeless(uint32_t tasks, uint32_t least, uint32_t failed);
 
 #endif

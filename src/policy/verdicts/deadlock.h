@@ -1,22 +1,22 @@
 /*
- * deadlock - who can still be served if everybody gives what he can, and who gives way if not
+ * deadlock - which waiting clients can still be served if all others give what they can; which
+ * demand gives way if not
  *
  * Pure but for the scratch and answer fields of its parties and claims. Sizes are bytes.
  *
- * The rule is the banker's. Clients that do not wait could give everything they have. A
- * waiting client keeps what it has until it is served; it *fits* when, on every GPU it waits
- * on, at least one of its demands could be granted from what is not kept. Then it could finish,
- * so it adds its bytes; repeat. Those that remain are hopeless: each waits for memory that only
- * others of them hold. One burst demand among them gets out-of-memory: the youngest whose client
- * would let another of them go on by giving what it holds; if no one alone does, the youngest.
+ * The rule is the banker's. Clients that do not wait could give everything they have. A waiting
+ * client keeps what it has until it is served. It *fits* when, on every GPU it waits on, at least
+ * one of its demands could be granted from what is not kept. Then it could finish, so it adds its
+ * bytes; repeat. The clients that remain are hopeless: each waits for memory that only others of
+ * them hold. One burst demand among them gets out-of-memory: the youngest whose client alone would
+ * let another one continue by giving what it holds, or else the youngest.
  *
- * What is kept by a workload with hopeless clients is the larger of their bytes and its
- * request: nobody may burst into the rest of its request, except who stands on requests of higher
- * priority. A waiting client whose memory can be moved to the host gives
- * it, and is not hopeless: its turn comes. A workload all of whose clients
- * could finish could also go, and gives its request with its bytes. Dying bytes will become
- * free. On a degraded GPU measurement may get better at any moment, so nothing there is
- * hopeless (the longest wait bounds it).
+ * A workload with hopeless clients keeps the larger of their bytes and its request: bursts may not
+ * use the rest of its request, unless they stand on requests of higher priority. A waiting client
+ * whose memory can be moved to the host gives it, and is not hopeless: its turn comes. A workload
+ * all of whose clients could finish could also end, and gives its request with its bytes. Dying
+ * bytes will become free. On a degraded GPU the measurement may improve at any moment, so nothing
+ * there is hopeless (the longest wait bounds it).
  */
 #ifndef SL_POLICY_DEADLOCK_H
 #define SL_POLICY_DEADLOCK_H
@@ -31,12 +31,12 @@ struct sl_deadlock_demand {
 	uint64_t bytes;
 	uint32_t gpu;
 	bool entitled;
-	bool held; /* what is made of it must not be evicted */
+	bool held; /* memory made of it must not be evicted */
 };
 
-/* One per workload: what the caller says of it, and scratch. */
+/* One per workload: the caller's facts, and scratch. */
 struct sl_deadlock_claim {
-	const void *of; /* whose it is, for the caller */
+	const void *of; /* the workload, for the caller */
 	int32_t priority;
 	bool stands; /* its bursts may stand on unclaimed requests of higher priority */
 	/* scratch */
@@ -52,7 +52,7 @@ struct sl_deadlock_party {
 	const struct sl_ledger_holding *holding;
 	struct sl_deadlock_claim *claim;
 	bool waits; /* in: it has been idle for idle_wait; otherwise it could still give */
-	bool gives; /* in: what it has goes to the host if others need it */
+	bool gives; /* in: its memory goes to the host if needed */
 	bool stuck; /* out: hopeless */
 	bool helps; /* out of sl_deadlock_helpers */
 };
@@ -65,19 +65,18 @@ struct sl_deadlock_scene {
 };
 
 struct sl_deadlock_plan {
-	uint32_t hopeless; /* clients; their parties are marked stuck */
-	struct sl_deadlock_demand
-		*victim; /* to be denied; NULL if none, or none may be denied */
+	uint32_t hopeless;                 /* clients; their parties are marked stuck */
+	struct sl_deadlock_demand *victim; /* to be denied; NULL: none may be */
 };
 
-/* O(waiting clients x rounds), most often two rounds; with a victim, times at most 64. */
+/* O(waiting clients x rounds), usually two rounds; with a victim, at most 64 times that. */
 struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene);
 
 /*
- * Free bytes are kept for the demand `head` (of the party `owner`), and others that would fit
- * wait behind it. Marks with `helps` the parties that must be let past because the head cannot
- * be served before they have given what they hold; none if non-waiting clients alone could
- * serve it. Parties that hold nothing never help.
+ * Free bytes are kept for the demand `head` of the party `owner`; other demands that would fit wait
+ * behind it. Marks with `helps` the parties that must pass, because the head cannot be served
+ * before they give what they hold. Marks none if non-waiting clients alone could serve it, and
+ * never a party that holds nothing.
  */
 void sl_deadlock_helpers(const struct sl_deadlock_scene *scene,
 	const struct sl_deadlock_demand *head, const struct sl_deadlock_party *owner);

@@ -1,7 +1,7 @@
 /*
  * reason - why a decision fell as it did: one number, name, kind and sentence each (reason.def)
  *
- * Shared by verdicts, node and everybody who shows a decision. No state. Thread-safe.
+ * Shared by verdicts, node and everything that shows a decision. No state. Thread-safe.
  */
 #ifndef SL_POLICY_WORDS_REASON_H
 #define SL_POLICY_WORDS_REASON_H
@@ -25,7 +25,7 @@ enum sl_reason_kind {
 	SL_REASON_KINDS
 };
 
-/* Of a process. */
+/* The state of a process. */
 enum sl_client_condition {
 	SL_CONDITION_RUNNING = 0,
 	SL_CONDITION_STOPPED, /* state T: SIGSTOP, or the freezer */
@@ -40,24 +40,24 @@ enum sl_reason_kind sl_reason_kind(uint32_t reason);       /* NOTE if out of ran
 const char *sl_reason_kind_name(enum sl_reason_kind kind); /* "deny" */
 /* What sl_reason_kinds_read() takes: "deny, except, ...". */
 extern const char sl_reason_kinds_known[];
-/* "stop,deny" into bits of enum sl_reason_kind; NULL and "" are none. False: a word is no kind. */
+/* "stop,deny" into bits of enum sl_reason_kind; NULL and "" give none. False: a word is no kind. */
 SL_MUST_CHECK bool sl_reason_kinds_read(const char *text, uint32_t *out);
 /* The template; "?" if out of range. For people use sl_reason_sentence. */
 const char *sl_reason_text(uint32_t reason);
 
-/* A workload was changed by a person. */
+/* A person changed a workload. */
 bool sl_reason_is_change(uint32_t reason);
-/* An event of this reason explains to its owner how a workload came to stand as it does; coming and
- * going does not. */
+/* An event of this reason tells a workload's owner how it came to its present state; starting and
+ * ending do not. */
 bool sl_reason_explains(uint32_t reason);
 
-/* What a template's places are filled with. Names may be NULL or "". */
+/* What fills a template's places. Names may be NULL or "". */
 struct sl_reason_facts {
 	uint32_t reason, gpu;
 	const char *name, *other;
 	uint64_t bytes, available_bytes, other_bytes;
 	sl_ns span;
-	uint32_t pid; /* 0: "a process" is written without a number */
+	uint32_t pid; /* 0: written as "(unknown)" */
 };
 
 /* The sentence, without final stop, cut to size; returns buf. 512 bytes hold the longest with
