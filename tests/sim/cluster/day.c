@@ -3,15 +3,15 @@
  *
  *   cluster-day [--days N] [--seed N] [--trace]
  *
- * One node whose host memory holds some of what is parked. Jobs come mostly by day, run for minutes
- * to hours, some fail at first. The day is over when all have ended; N of them, each from its own
- * seed. After every instant, by accounts of its own:
- *   no GPU is idle while a job waits that it has room for
- *   a project that wants its quota gets it: nobody within it waits for longer than stopping takes
- *   while another project has on a GPU above its own quota what would make the room
- *   every job that waits says why
- * and in the end every job has ended, and none was stopped more often than a bound. Exit status 1:
- * a rule broke.
+ * One node whose host memory holds some of the parked jobs. Most jobs come by day and run for
+ * minutes to hours; some fail at first. A day is over when all jobs have ended. N days are played,
+ * each from its own seed. The program's own accounts are checked after every instant:
+ *   no GPU is idle while a job waits that fits on it;
+ *   a project gets its quota: no job within it waits longer than stopping takes while another
+ *   project holds enough GPUs above its own quota;
+ *   every waiting job says why.
+ * In the end every job has ended, and none was stopped more often than a bound. Exit status 1: a
+ * rule broke.
  */
 #include "../common/options.h"
 #include "policy/cluster.h"
@@ -26,7 +26,7 @@
 #define PROJECTS 3
 #define GANG     2
 #define DAY      (24 * 3600 * SL_S)
-/* What was submitted in a day takes no longer than this to end, whatever it waits for. */
+/* Bound on the time in which all jobs of one day end, whatever they wait for. */
 #define DAYS_MOST 3
 /* Stopping takes up to 10 s, starting up to 3; moving is both, twice. */
 #define QUOTA_WAIT (60 * SL_S)
@@ -99,7 +99,7 @@ static void on_stop(struct day *d, struct job *job, struct task *task,
 	if (task->state == SL_TASK_RUNNING) {
 		sl_ns ran = d->now - task->began;
 
-		/* What moves or is parked goes on where it was. */
+		/* A job that moves or is parked goes on where it was. */
 		task->left = how == SL_STOP_TERMINATE || how == SL_STOP_STALE
 				     ? job->work
 				     : sl_sub_sat(task->left, ran);
@@ -216,7 +216,7 @@ static void draw_job(struct day *d, struct job *job)
 	job->flags = SL_JOB_PREEMPTIBLE;
 	job->flags |= below(d, 2) ? SL_JOB_PARKS : 0;
 	job->flags |= below(d, 2) ? SL_JOB_GIVES_UP : 0;
-	/* For good only what fits into every quota. */
+	/* Cannot be preempted: only what fits into every quota. */
 	if (!below(d, 10) && job->tasks == 1 && job->need.gpus == 1) {
 		job->priority = SL_JOB_PRIORITY_BUILD;
 		job->flags = 0;
@@ -348,7 +348,7 @@ static void take(int32_t left[GPUS], struct sl_place place, int sign)
 	}
 }
 
-/* What is free, and neither in use nor promised. */
+/* GPUs that are free: neither in use nor promised. */
 static void free_for_all(const struct day *d, int32_t left[GPUS])
 {
 	int32_t later[GPUS];
@@ -371,7 +371,7 @@ static void free_for_all(const struct day *d, int32_t left[GPUS])
 		left[g] = left[g] < later[g] ? left[g] : later[g];
 }
 
-/* What is parked has its own GPUs, the rest any. */
+/* A parked job can use its own GPUs, others any. */
 static bool fits(const struct job *job, const int32_t free[GPUS])
 {
 	int32_t milli = job->need.gpu_milli, places = 0, wanted = 0, left[GPUS];
@@ -414,7 +414,7 @@ static int64_t wants(const struct job *job)
 	return (int64_t)job->tasks * job->need.gpus * job->need.gpu_milli;
 }
 
-/* It waits, and for nothing but room: all of it is pending, and nothing holds it. */
+/* All of the job is pending, and it lacks nothing but GPUs. */
 static bool is_runnable(const struct day *d, const struct job *job)
 {
 	if (!job->here || (job->failed_at && d->now < job->failed_at + 300 * SL_S))

@@ -1,9 +1,9 @@
 /*
  * judge - the rules, by the world's own accounts
  *
- * After each action: is it legal for that task, is there room, is it within limits, may that job be
- * taken from. After each cycle: gangs whole, nothing that fits left lying, nobody stopped in vain.
- * At rest: no guaranteed job waits while somebody has what is not his.
+ * After each action: it is legal for that task, it fits, it is within limits, and that job may be
+ * taken from. After each cycle: gangs are whole, no job that fits is left waiting, no job was
+ * stopped in vain. At rest: no guaranteed job waits while another project borrows its GPUs.
  */
 #include "world.h"
 
@@ -46,8 +46,8 @@ static struct sl_quantity amount_of(const struct sl_need *need, struct sl_place 
 			[SL_RES_MEMORY] = need->memory_mib}};
 }
 
-/* Does it count? By what stands on nodes, with what is being stopped; or by what stands, or is
- * promised. */
+/* Whether it counts: as what is on nodes, including tasks that are being stopped; or as what
+ * is there or promised. */
 static bool counts(const struct cw_task *task, bool holds, struct sl_place *place)
 {
 	*place = stands(task) || holds ? task->place : task->next;
@@ -171,7 +171,7 @@ static bool may_use(const struct cw *w, const struct cw_job *job,
 	return true;
 }
 
-/* In what it gets something of. */
+/* The resources of which it gets something. */
 static void judge_limits(
 	struct cw *w, const struct cw_job *job, const struct sl_quantity *gets)
 {
@@ -278,8 +278,8 @@ static sl_ns min_runtime(const struct cw *w, const struct cw_job *job, bool pree
 	return 0;
 }
 
-/* Is it, in some resource, above what it was promised? What was stopped in this cycle counts: the
- * first of several was taken when all of them were there. */
+/* Is it above its quota in some resource? Tasks stopped in this cycle count: the first of several
+ * was taken when all of them still ran. */
 static bool above_quota(const struct cw *w, uint32_t project)
 {
 	struct sl_quantity has = cw_has(w, project, false);
@@ -300,7 +300,7 @@ static void judge_victim(struct cw *w, struct cw_job *job, struct cw_task *task,
 	unsigned long id = (unsigned long)job->id;
 
 	if (!other) {
-		cw_break(w, "job %lu is stopped for nobody", id);
+		cw_break(w, "job %lu is stopped for no other job", id);
 		return;
 	}
 	if (!(job->flags & SL_JOB_PREEMPTIBLE))
@@ -327,7 +327,7 @@ static void judge_victim(struct cw *w, struct cw_job *job, struct cw_task *task,
 	}
 }
 
-/* Host memory in use on that node, by what is parked and what is being parked. */
+/* Host memory in use on that node, by parked tasks and by those being parked. */
 static uint64_t parked_on(const struct cw *w, uint32_t node)
 {
 	uint64_t sum = 0;
@@ -497,7 +497,7 @@ void cw_judge_late(struct cw *w, const struct sl_cluster_action *action)
 	task->late = true;
 }
 
-/* Nobody waits for what does not go, and nobody is promised its place. */
+/* No job waits for a task that does not stop, and none is promised its place. */
 static void judge_leaving(struct cw *w)
 {
 	for (uint32_t n = 0; n < CW_NODES; n++) {
@@ -527,8 +527,8 @@ static void judge_leaving(struct cw *w)
 
 /* --- After a cycle. --- */
 
-/* Who started in this cycle is whole now; only what is in the middle of something else need not
- * be. */
+/* A gang that started in this cycle is whole now; only one in the middle of another change may
+ * be in part. */
 static void judge_gang(struct cw *w, const struct cw_job *job)
 {
 	for (uint32_t p = 0; p < job->parts && job->bound; p++) {
@@ -581,8 +581,7 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Limits and quotas, as they count for more that is promised. now: what is being stopped counts,
- * too. */
+/* Limits and quotas as they count for a new promise. now: tasks being stopped count, too. */
 static bool within(const struct cw *w, const struct cw_job *job,
 	const struct sl_quantity *more, bool quota, bool now)
 {
@@ -670,7 +669,7 @@ static void judge_conserving(struct cw *w, const struct cw_job *job)
 	}
 }
 
-/* Everybody of a job was stopped for one other, and all of them would still have room. */
+/* All tasks of a job were stopped for another job, though they would still fit. */
 static void judge_vain(struct cw *w, const struct cw_job *job)
 {
 	struct sl_quantity taken = {{0}};
@@ -720,8 +719,8 @@ static bool branches(
 	return true;
 }
 
-/* has / share of the resource in which that is most, among those that the job wants and that are
- * guaranteed up to a bound, as GPUs always count. Shares: the machine's. */
+/* The largest has / share over the resources that the job wants and that are guaranteed up to a
+ * bound; GPUs always count. Shares are the machine's. */
 static void most_above(const struct cw *w, uint32_t project, const struct cw_job *by,
 	int64_t *has, int64_t *share)
 {
@@ -750,7 +749,8 @@ static void most_above(const struct cw *w, uint32_t project, const struct cw_job
 	}
 }
 
-/* Nobody takes so much that he is further above his share than the one he took it from. */
+/* No project takes so much that it is further above its share than the one it took it
+ * from. */
 static void judge_greed(struct cw *w, const struct cw_job *victim)
 {
 	const struct cw_job *by = cw_find_job(w, w->stop_for);
@@ -907,7 +907,7 @@ void cw_judge_rest(struct cw *w)
 	}
 }
 
-/* --- What was foretold of a job: exactly what the cycle then did. --- */
+/* --- A forecast of a job: exactly what the cycle then did. --- */
 
 void cw_judge_forecast(struct cw *w, const struct cw_job *job,
 	const struct sl_cluster_forecast *forecast)

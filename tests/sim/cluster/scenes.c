@@ -164,8 +164,8 @@ static const char *one_goes(struct stage *s)
 	return s->stops == 1 ? NULL : "two jobs of one GPU go, and not one of two";
 }
 
-/* Project 2 takes all from 1, which takes its one GPU back, and borrows what is left of the rest;
- * and so on? */
+/* Project 2 takes all GPUs from 1, which takes its guaranteed one back and borrows the rest. Does
+ * this ever end? */
 static const char *comes_to_rest(struct stage *s)
 {
 	add_job(s, 1, 1, 1, 49);
@@ -183,9 +183,9 @@ static const char *comes_to_rest(struct stage *s)
 }
 
 /*
- * In each of two projects a job that borrows all GPUs has a higher priority than one that is
- * guaranteed its GPU and is parked, both on the same one. Who borrows stops that of its project;
- * the one of the other project takes its GPU back; and so on?
+ * Each of two projects has a borrowing job of higher priority and a parked job that is
+ * guaranteed its GPU, both on the same GPU. The borrower stops the job of its own project; the
+ * other project's job takes its GPU back. Does this ever end?
  */
 static const char *priorities_come_to_rest(struct stage *s)
 {
@@ -218,8 +218,8 @@ static const char *priorities_come_to_rest(struct stage *s)
 	return "two projects take from each other for ever, each for its priorities";
 }
 
-/* The same where what is parked is given up after a while: that it is gone is an answer, and
- * nothing that happened outside. */
+/* The same where a parked job is given up after a while: its end is an answer, not an event
+ * from outside. */
 static const char *given_up_comes_to_rest(struct stage *s)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
@@ -416,7 +416,7 @@ static const char *nobody_goes_beyond_the_most(struct stage *s)
 	return s->count ? "an owner has more than it may" : NULL;
 }
 
-/* What was promised while an owner might have it is not kept once it may not. */
+/* A promise made while an owner was below the bound is dropped once it is above it. */
 static const char *a_promise_beyond_the_most(struct stage *s)
 {
 	add_job(s, 1, 3, 4, 50);

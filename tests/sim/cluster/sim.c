@@ -1,13 +1,12 @@
 /*
- * sim - the cluster machine in a world that changes at random, judged by accounts of its
- * own
+ * sim - the cluster machine in a world that changes at random, judged by accounts of its own
  *
  *   cluster-sim [--events N] [--seed N] [--quiet] [--trace] [--mutant NAME]
  *
  * Worlds of a few nodes, a tree of projects and some dozens of jobs, one after the other, until N
- * events have been sent. Every so often the world falls silent: then the machine must come to rest
- * within a bounded number of cycles, and at rest nobody may wait for what is guaranteed to him.
- * Exit status 1: a rule broke; the seed and the number of the step are printed.
+ * events have been sent. Every so often the world falls silent. Then the machine must come to rest
+ * within a bounded number of cycles, and at rest no job may wait for its project's guarantee. Exit
+ * status 1: a rule broke; the seed and the number of the step are printed.
  */
 #include "scenes.h"
 #include "world.h"

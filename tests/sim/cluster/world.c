@@ -1,10 +1,10 @@
 /*
  * world - see the header
  *
- * Time goes in random strides of up to a few seconds. What the machine asked for is answered
- * later: a BIND runs or is refused, a STOP ends or fails. Mute nodes answer no STOP; of what is
- * LATE there, parks are taken back. In between, jobs come and go, nodes come, go and close,
- * projects change.
+ * Time goes in random strides of up to a few seconds. The machine's actions are answered later:
+ * a BIND runs or is refused, a STOP ends or fails. Silent nodes answer no STOP; of the tasks
+ * that are LATE there, parks are taken back. In between, jobs come and go, nodes come, go and
+ * close, projects change.
  */
 #include "world.h"
 
@@ -288,7 +288,7 @@ static void close_node(struct cw *w, uint32_t i)
 	send(w, event);
 }
 
-/* Others use more of it, or less; what runs there stays. */
+/* Other schedulers use more of the node, or less; tasks that run there stay. */
 static void change_host(struct cw *w, uint32_t i)
 {
 	struct cw_node *node = &w->node[i];
@@ -333,7 +333,7 @@ static struct sl_need some_need(struct cw *w)
 	return need;
 }
 
-/* Some job, with up to so many parts; the event that adds the first of them. */
+/* A random job with up to so many parts; the event that adds the first of them. */
 static struct sl_cluster_event draw_job(struct cw *w, uint32_t j, uint32_t parts)
 {
 	struct cw_job *job = &w->job[j];
@@ -454,13 +454,13 @@ static void refuse(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 	task->state = SL_TASK_PENDING;
 	event.bind_refused.job = job->id;
 	event.bind_refused.task = number_of(job, p, i);
-	/* What was parked is still there; the machine's view of that is checked by its place. */
+	/* The parked memory is still there; the machine's view of that is checked by its place. */
 	task->parked = sl_cluster_task(w->cluster, job->id, number_of(job, p, i)).parked;
 	send(w, event);
 	task->parked = sl_cluster_task(w->cluster, job->id, number_of(job, p, i)).parked;
 }
 
-/* What it was refused for may be there: it is tried at once. */
+/* The cause of the refusal may be gone: it is tried at once. */
 static void try_again(struct cw *w, struct cw_job *job)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_AGAIN};
@@ -475,7 +475,7 @@ static void try_again(struct cw *w, struct cw_job *job)
 	send(w, event);
 }
 
-/* Told to drop what it has in host memory: it does, or cannot. */
+/* Told to drop its host memory: it does, or cannot. */
 static void drop_parked(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 {
 	struct cw_task *task = &job->task[p][i];
@@ -493,7 +493,7 @@ static void drop_parked(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i
 	send(w, event);
 }
 
-/* Whose order is taken back, or cannot be carried out: it runs on. */
+/* Its order is taken back, or cannot be carried out: it runs on. */
 static void stays(
 	struct cw *w, struct cw_job *job, uint32_t p, uint32_t i, sl_ns spared_for)
 {

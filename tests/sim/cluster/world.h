@@ -1,9 +1,9 @@
 /*
- * world - what stands outside the cluster machine: projects, nodes and jobs, modelled
+ * world - what is outside the cluster machine: projects, nodes and jobs, modelled
  *
- * The world knows what it told the machine and what the machine told it, and keeps its own accounts
- * of both. Judging (judge.c) uses these accounts; of the machine's it only uses the
- * promises, which no action takes back.
+ * The world knows all messages to and from the machine, and keeps its own accounts of both. Judging
+ * (judge.c) uses these accounts; of the machine's it only uses the promises, which no action takes
+ * back.
  */
 #ifndef SL_SIM_CLUSTER_WORLD_H
 #define SL_SIM_CLUSTER_WORLD_H
@@ -25,9 +25,9 @@ struct cw_task {
 	enum sl_stop_how how;
 	enum sl_task_state was; /* before RELEASING */
 	bool told;              /* to stop, in this cycle */
-	bool late;              /* RELEASING: the machine counts on its place no more */
+	bool late;              /* RELEASING: the machine no longer counts on its place */
 	bool giving_up;         /* parked, and told to drop that */
-	bool comes_back;        /* BINDING: what it has is in host memory until it runs */
+	bool comes_back;        /* BINDING: its memory is on the host until it runs */
 	sl_ns parked_at;
 };
 
@@ -61,7 +61,7 @@ struct cw_project {
 
 struct cw_node {
 	bool used, closed;
-	bool mute; /* what is to stop there stays */
+	bool mute; /* its tasks never stop when told to */
 	uint64_t id, pool_mib;
 	uint8_t pool, swaps;
 	struct sl_fit_node fit; /* sizes alone */
@@ -93,7 +93,7 @@ void cw_init(struct cw *w, uint64_t seed);
 void cw_fini(struct cw *w);
 /* One random thing happens, then perhaps a cycle. */
 void cw_step(struct cw *w);
-/* Nothing happens any more but what the machine asks for, until it asks for nothing. */
+/* The world is silent but for answers to the machine, until it asks for nothing. */
 void cw_settle(struct cw *w);
 
 /* Prints projects, nodes and jobs, as the world knows them. */
@@ -109,9 +109,9 @@ void cw_judge_cycle(struct cw *w, bool whole);
 void cw_judge_rest(struct cw *w);
 void cw_judge_forecast(struct cw *w, const struct cw_job *job,
 	const struct sl_cluster_forecast *forecast);
-/* What the project and all below it has: what runs or is being bound, and what is promised. */
+/* GPUs of the project and all below it: running or being bound, and promised. */
 struct sl_quantity cw_has(const struct cw *w, uint32_t project, bool fixed);
-/* What is free on the node: now, or once those who were told are gone and all promises kept. */
+/* Free on the node: now, or once stopped tasks are gone and all promises kept. */
 struct sl_room cw_room(const struct cw *w, uint32_t node, bool later);
 struct cw_job *cw_find_job(struct cw *w, uint64_t id);
 struct cw_task *cw_find_task(struct cw_job *job, uint32_t number, uint32_t *part);

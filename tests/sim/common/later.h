@@ -1,8 +1,8 @@
 /*
- * later - what is to happen in a simulated world, by time
+ * later - events of a simulated world, by time
  *
- * A binary heap; what is due at the same time comes in the order in which it was put in. What the
- * fields but `at` and `order` mean is the world's own business. Nothing is allocated.
+ * A binary heap; events of the same time come in the order in which they were put in. The world
+ * gives a meaning to all fields but `at` and `order`. It allocates nothing.
  */
 #ifndef SL_SIM_LATER_H
 #define SL_SIM_LATER_H
@@ -29,7 +29,7 @@ struct sim_queue {
 SL_MUST_CHECK bool sim_later_put(struct sim_queue *queue, struct sim_later later);
 /* The first one, taken out; there must be one. */
 struct sim_later sim_later_take(struct sim_queue *queue);
-/* When that is; SL_NS_NEVER if there is none. */
+/* Time of the next event; SL_NS_NEVER if there is none. */
 sl_ns sim_later_next(const struct sim_queue *queue);
 
 #endif

@@ -12,7 +12,7 @@
 bool sl_mutant_can_switch(void);
 /* False if there is no fault of this name. */
 bool sl_mutant_switch(const char *name);
-/* "NAME text", one a line; the list is there in either build. */
+/* "NAME text", one a line; either build has the list. */
 void sl_mutant_list(FILE *out);
 
 #endif

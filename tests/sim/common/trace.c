@@ -1,9 +1,10 @@
 /*
  * trace - see the header
  *
- * The lines are printed from the lists that the machine is made of: the text of each row's
+ * The lines are printed from the lists that the machine is made of. The text of each row's
  * fields, "F(uint32_t, gpu) F(uint64_t, bytes)", is read at run time and walked along the
- * struct with the alignment rules of the ABI. Only failures print, so the cost is nobody's.
+ * struct with the alignment rules of the ABI. Only failures print, so the cost does not
+ * matter.
  */
 #include "trace.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Wake-ups that are farther than that are no choice of their own. */
+/* Wake-ups further ahead than this are no choice of their own. */
 #define WAKE_MOST (120 * SL_S)
 
 uint8_t explore_goal(const struct explore_client *c)

@@ -1,11 +1,11 @@
 /*
  * close - without further demands, does every client get what it waits for?
  *
- * Every order is carried out in the time that its bytes take, grants are committed, the dead are
- * let go, reports come. Clients that have their turn work for a moment and go idle, or work on for
- * ever, by choice of the caller. Time passes by the machine's own wake-ups and by heartbeats.
- * A client that waits must be served or denied, within the longest wait that was told. Orders must
- * end.
+ * Every order is carried out in the time that its bytes take, grants are committed, dead clients
+ * are released, reports come. Clients that have their turn work for a moment and go idle, or work
+ * on for ever, as the caller chooses. Time passes by the machine's own wake-ups and by heartbeats.
+ * A client that waits must be served or denied within the longest wait that it was told. Orders
+ * must end.
  */
 #include "world.h"
 
@@ -88,7 +88,7 @@ static void look_at_wait(struct explore *x, struct closing *k, uint32_t i)
 	sl_ns span;
 
 	w->is_open &= waits(c);
-	/* It is back: the next wait has a bound of its own. */
+	/* The client is back: its next wait has a bound of its own. */
 	if (!explore_wants_back(c) || explore_recovers(x)) {
 		w->contest = 0;
 		w->bound = 0;

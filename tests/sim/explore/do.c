@@ -1,5 +1,5 @@
 /*
- * do - a choice is carried out: what the client does, and what it says
+ * do - carries out a choice: what the client does, and its messages
  */
 #include "world.h"
 
@@ -7,7 +7,7 @@ static void do_ask(struct explore *x, struct explore_choice o)
 {
 	struct explore_client *c = &x->s.client[o.who];
 
-	/* Its thread waits; what it submitted comes to an end. */
+	/* The client's thread waits; its submitted work comes to an end. */
 	if (c->busy) {
 		c->busy = false;
 		c->since = x->s.now;
@@ -64,7 +64,7 @@ static void answer(struct explore *x, struct explore_client *c,
 	uint32_t gpu = c->order_gpu;
 	uint64_t order = c->order_id;
 
-	/* Whoever was at work goes on, and finds the gate shut. */
+	/* A client that was working goes on, and finds the gate shut. */
 	if (c->busy && explore_is_out(c)) {
 		c->busy = false;
 		c->stands = true;
@@ -177,7 +177,7 @@ static void do_person(struct explore *x, struct explore_choice o)
 	EXPLORE_STEP(x, WORKLOAD_RESUME, workload_resume, explore_workload_id(o.who));
 }
 
-/* All of it is back. */
+/* All memory of the client is back. */
 static void end_returns(struct explore *x)
 {
 	bool out[EXPLORE_WORKLOADS] = {0};

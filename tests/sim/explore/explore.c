@@ -33,7 +33,7 @@ static uint32_t known_count;
 
 static struct explore_result result;
 
-/* --- the list of what is known to break --- */
+/* --- the list of known breaks --- */
 
 static const struct explore_world *world_named(const char *name)
 {
@@ -90,7 +90,7 @@ static bool read_known(const char *path)
 	return good;
 }
 
-/* Each entry still breaks its promise: else it is to be taken off the list. */
+/* Each entry still breaks its promise; otherwise it must leave the list. */
 static bool known_still_break(void)
 {
 	bool still = true;
@@ -169,7 +169,7 @@ static bool search_all(const char *name, struct explore_options options, double 
 
 /* --- itself --- */
 
-/* Faults of which each must be found; which world finds it, and how deep it lies. */
+/* Faults that must all be found: the world that finds each, and its depth. */
 static const struct {
 	const char *mutant, *world;
 	uint32_t depth;

@@ -1,8 +1,8 @@
 /*
- * judge - what may not be, by the bytes that clients have, and by requests and answers
+ * judge - judges the bytes that clients have, requests and answers
  *
- * Nothing here asks the machine for what it knows, but for the longest wait that it told (a promise
- * it makes) and for residency as people are shown it.
+ * It asks the machine only for two things: the longest wait that it told (a promise) and residency
+ * as people are shown it.
  */
 #include "world.h"
 
@@ -128,7 +128,7 @@ static void judge_deny(struct explore *x, const struct sl_action *a)
 			c->ask_units, free_units - kept, sl_reason_name(a->deny.reason));
 }
 
-/* For whom, and at whose cost. */
+/* For which client, and at whose cost. */
 static void judge_reason(struct explore *x, uint32_t i, uint64_t other, uint32_t before)
 {
 	const struct explore_workload *wl = explore_workload_of(x, i);
@@ -152,7 +152,7 @@ static void judge_reason(struct explore *x, uint32_t i, uint64_t other, uint32_t
 			"after an EVICT of %c for a burst %u units are evicted or lent, "
 			"and the pool has %u",
 			name_of(i), explore_lent(x), x->world->pool);
-	/* Nothing of what is half on the host runs. */
+	/* A client that is partly on the host does not run. */
 	if (lacker != workload && explore_is_within(x, workload) &&
 		!explore_is_out(&x->s.client[i]) &&
 		explore_quiet_of(x, workload) < wl->idle_grace)
@@ -276,8 +276,8 @@ static void judge_gpu(struct explore *x, uint32_t gpu)
 			explore_physical(x, gpu), x->world->units);
 }
 
-/* Free for the client there beside others' requests and the claim of its own, and for nobody who
- * waits. */
+/* Free for the client there, beside others' requests and its own claim; nothing is kept for
+ * waiting clients. */
 static bool is_free_for(const struct explore *x, uint32_t client, uint32_t gpu)
 {
 	uint32_t workload = x->world->of[client], units = x->world->units;
@@ -298,7 +298,7 @@ static bool is_free_for(const struct explore *x, uint32_t client, uint32_t gpu)
 		       units;
 }
 
-/* What is bound late waits for no GPU while another has the room. */
+/* A workload that binds late waits for no GPU while it fits on another. */
 static void judge_late(struct explore *x)
 {
 	for (uint32_t i = 0; i < x->world->clients; i++) {

@@ -1,18 +1,18 @@
 /*
- * key - which states are taken for one
+ * key - which states are merged
  *
- * The machine's own state has 240 fields with pointers, ids, stamps and caches. A canonical form of
- * it would be a second list of these fields, and another one for each machine. So a state is what
- * can be seen from outside. That is the clients (bytes, demands, orders, threads), and what the
- * machine answers (node.h): the order of its queues, which clients wait and since when, residency,
- * the rest of each turn, longest waits, reasons with their numbers, idleness, the next wake-up.
- * Times are relative to now, ids are places.
+ * The machine's own state has many fields with pointers, ids, stamps and caches. A canonical form
+ * of it would be a second list of these fields for each machine. So a state is what is visible from
+ * outside: the clients (bytes, demands, orders, threads), and what the machine answers (node.h).
+ * That is the order of its queues, which clients wait and since when, residency, the rest of each
+ * turn, longest waits, reasons with their numbers, idleness, and the next wake-up. Times are
+ * relative to now, ids are places.
  *
- * This is unsound: two states may look alike and differ in something that is not shown, such as a
- * back-off. Then only the first of them is gone on with. `--merge close` looks deeper: the machine
- * must also take the same actions at the same times in the closing run.
+ * This is unsound: two states may look alike and differ in a hidden fact, such as a back-off. Then
+ * only the first of them is continued. `--merge close` looks deeper: the machine must also take the
+ * same actions at the same times in the closing run.
  *
- * Symmetry: GPUs alike, and clients of workloads alike, may change places. The key is the least
+ * Symmetry: equal GPUs, and clients of equal workloads, may change places. The key is the least
  * over all such orders. The machine breaks ties by ids, so this also leaves some histories out;
  * `--no-symmetry` does without.
  */
@@ -227,7 +227,7 @@ static void mix_why(struct mix *m, const struct order *o, const struct sl_node_b
 	mix(m, y->other_bytes);
 }
 
-/* What is said of several workloads comes in any order: a sum of their hashes. */
+/* Notes about several workloads come in any order: a sum of their hashes. */
 static struct mix whys_of(const struct seen *s, const struct order *o)
 {
 	struct mix sum = {0, 0};

@@ -1,10 +1,10 @@
 /*
- * least - NEEDED: what leaves a GPU for others is no more than they lack
+ * least - NEEDED: no more leaves a GPU for others than they lack
  *
- * By brute force. Of each client that is not told to leave now, nothing, its body, or its body and
- * its demand may be what the others leave for; each choice of these that fits on the GPUs together
- * is tried. One of them must lack as much as is told to leave. Then it would lack room if any of
- * the orders, or a unit of one, were not there.
+ * By brute force. Each client that is not told to leave now may be served in three ways: nothing,
+ * its body, or its body and its demand. Each combination that fits on the GPUs is tried. One of
+ * them must lack as much as is told to leave, so that without any of the orders, or a unit of one,
+ * it would not fit.
  */
 #include "world.h"
 
@@ -81,7 +81,7 @@ static uint32_t unclaimed_for(const struct explore *x, uint32_t i, uint32_t gpu)
 	return explore_unclaimed(x, gpu, x->world->of[i]);
 }
 
-/* What has waited for long has what is free kept for it, also while it has to leave itself. */
+/* A demand that has waited long keeps free memory, even while its client has to leave. */
 static uint32_t kept_for(const struct explore *x, const struct choice *choice, uint32_t i)
 {
 	const struct explore_client *c = &x->s.client[i];
@@ -98,7 +98,7 @@ static uint32_t kept_for(const struct explore *x, const struct choice *choice, u
 	return kept;
 }
 
-/* Units that the choice lacks on the GPU, beyond what is free and was on its way before. */
+/* Units that the choice lacks on the GPU, beyond what was free or on its way before. */
 static uint32_t lack_of(const struct explore *x, const struct choice *choice)
 {
 	uint32_t gpu = choice->gpu, coming = x->world->units, kept = 0, wanted = 0,
@@ -143,7 +143,7 @@ static bool is_needed(const struct explore *x, struct choice *choice, uint32_t u
 	return false;
 }
 
-/* What a client reports is measured as well until it has said all. */
+/* Until a client has reported all, its measured memory counts as well. */
 static bool one_reports(const struct explore *x)
 {
 	bool any = false;

@@ -1,9 +1,9 @@
 /*
  * quiet - a plan that does not ask for another one at once leaves nothing to do
  *
- * The machine plans twice more at the same instant, on a state that is put back afterwards: what
- * the first of them did would have been due later, what the second does was forgotten. POOL_SIZE
- * with the size that there is changes no fact and makes it plan.
+ * The machine plans twice more at the same instant, on a state that is put back afterwards. What
+ * the first plan does was due later; what the second does was forgotten. A POOL_SIZE with the
+ * same size changes no fact and makes it plan.
  */
 #include "world.h"
 
@@ -14,7 +14,7 @@
 struct plan {
 	uint32_t deeds;
 	struct sl_action first; /* of these */
-	sl_ns wake;             /* what was told last */
+	sl_ns wake;             /* last value that was told */
 };
 
 static void look(void *context, const struct sl_action *action)

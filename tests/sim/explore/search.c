@@ -1,8 +1,8 @@
 /*
  * search - see the header
  *
- * What is kept of a state: its key, the state it came from, and the choice. A table of places finds
- * a key again. A state that breaks a promise is not gone on with.
+ * Of a state its key, its parent and the choice are kept. A table of places finds a key again. A
+ * state that breaks a promise is not continued.
  */
 #include "search.h"
 

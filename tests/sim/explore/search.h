@@ -34,7 +34,8 @@ struct explore_result {
 
 void explore_search(const struct explore_world *world,
 	const struct explore_options *options, struct explore_result *result);
-/* Plays a history and its closing runs; what it breaks. prints: every event and action. */
+/* Plays a history and its closing runs, and returns what it breaks. prints: every event
+ * and action. */
 enum explore_promise explore_replay(const struct explore_world *world,
 	const char *history, bool prints, char *because, size_t size);
 

@@ -86,7 +86,7 @@ uint32_t explore_request_of(const struct explore *x, uint32_t workload, uint32_t
 									   : wl->request;
 }
 
-/* Of the workload, once all that was told to leave has left; held: what of it never leaves. */
+/* Of the workload, once all that was told to leave has left; held: its bytes that never leave. */
 uint32_t explore_will_be(
 	const struct explore *x, uint32_t workload, uint32_t gpu, uint32_t *held)
 {
@@ -256,6 +256,6 @@ bool explore_is_excused(const struct explore *x, uint32_t client)
 		missing += sl_sub_sat(
 			explore_physical(x, gpu) + c->evicted[gpu], x->world->units);
 	}
-	/* Others leave before it comes, and what is lent is to be taken back. */
+	/* Others leave before the memory is used, and lent memory must be taken back. */
 	return explore_lent(x) + missing > x->world->pool;
 }

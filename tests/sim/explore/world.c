@@ -92,7 +92,7 @@ void explore_step(struct explore *x, struct sl_event event)
 		receive(x, &action[i]);
 	}
 	explore_judge_least(x, action, actions);
-	/* What a client says to a PROBE is a step of its own. */
+	/* A client's answer to a PROBE is a step of its own. */
 	for (uint32_t i = 0; i < actions; i++)
 		answer(x, &action[i]);
 }
@@ -169,7 +169,7 @@ void explore_advance(struct explore *x, sl_ns at)
 			WAKES_MOST);
 }
 
-/* --- what they are told --- */
+/* --- messages to the clients --- */
 
 static void on_evict(struct explore *x, const struct sl_action *a)
 {
@@ -186,7 +186,7 @@ static void on_evict(struct explore *x, const struct sl_action *a)
 		EXPLORE_ALL, (a->evict.tell_bytes + EXPLORE_UNIT - 1) / EXPLORE_UNIT);
 	c->moved = 0;
 	c->aborted = false;
-	c->told = false; /* its gate closes: who waits there says so anew */
+	c->told = false; /* its gate closes: a thread that waits there says so anew */
 	x->s.orders++;
 }
 
@@ -277,7 +277,7 @@ static void receive(struct explore *x, const struct sl_action *a)
 			x->s.returns[i] = true;
 		}
 		break;
-	case SL_ACTION_REFUSE: /* of a park: there is no room for it */
+	case SL_ACTION_REFUSE: /* of a park: the host has no space for it */
 		for (uint32_t i = 0; i < x->world->workloads; i++) {
 			if (a->refuse.workload == explore_workload_id(i))
 				x->s.parked[i] = false;
@@ -324,7 +324,7 @@ static void introduce(struct explore *x)
 		c->evicted[0] = w->had_out[i];
 		EXPLORE_STEP(x, CLIENT_JOIN, client_join, explore_client_id(i),
 			explore_workload_id(w->of[i]), w->restarts, 1);
-		/* What it has not reported is measured. */
+		/* Its memory that was not reported is measured. */
 		if (c->resident[0])
 			EXPLORE_STEP(x, HIDDEN, hidden, explore_client_id(i), 0,
 				explore_bytes(c->resident[0]));

@@ -1,12 +1,12 @@
 /*
  * world - small worlds of modelled clients around the real node machine
  *
- * A world is a table row (worlds.c): GPUs of a few units, a host pool, workloads, clients,
- * and a setup. In each state a set of choices is possible: a client asks, frees, works, goes idle,
+ * A world is a table row (worlds.c): GPUs of a few units, a host pool, workloads, clients, and a
+ * setup. In each state a set of choices is possible: a client asks, frees, works, goes idle,
  * answers an order, dies; a person parks; time passes. explore.c tries all of them in all orders.
- * Messages take no time. A choice ends when the machine and the clients have nothing more to say.
- * Everything is judged from outside: from the bytes that the clients have, from requests, times and
- * answers (judge.c). Sizes are units of 64 MiB. One thread.
+ * Messages take no time. A choice ends when machine and clients have no more messages. Everything
+ * is judged from outside: by the bytes that the clients have, by requests, times and answers
+ * (judge.c). Sizes are units of 64 MiB. One thread.
  */
 #ifndef SL_SIM_EXPLORE_WORLD_H
 #define SL_SIM_EXPLORE_WORLD_H
@@ -22,7 +22,7 @@
 #define EXPLORE_CHOICES   64         /* the most in one state */
 #define EXPLORE_BURST     64 /* more actions than this after one choice are a storm */
 
-/* Of promises.def; some of it only swap-sim judges. */
+/* Of promises.def; only swap-sim judges some of them. */
 enum explore_promise {
 	EXPLORE_KEPT = 0, /* none is broken */
 #define SL_PROMISE(NAME, text) EXPLORE_##NAME,
@@ -65,7 +65,7 @@ enum explore_kind {
 };
 
 struct explore_choice {
-	uint8_t kind, who, gpu, units; /* who: number of the client or workload */
+	uint8_t kind, who, gpu, units; /* `who`: number of the client or workload */
 };
 
 struct explore_workload { /* units are per GPU */
@@ -73,7 +73,7 @@ struct explore_workload { /* units are per GPU */
 	int8_t priority;
 	uint32_t flags; /* SL_WORKLOAD_* */
 	sl_ns idle_grace;
-	bool late; /* bound to one of them, and until it has anything to another */
+	bool late; /* open to all of these GPUs until it has bytes on one */
 };
 
 struct explore_world {
@@ -84,7 +84,7 @@ struct explore_world {
 	struct explore_workload workload[EXPLORE_WORKLOADS];
 	uint8_t ask_mask; /* bit u: asks of u units */
 	uint8_t faults;   /* refusals, parts, failures and deaths in one history */
-	uint32_t kinds;   /* bit of enum explore_kind: what is tried beside the usual */
+	uint32_t kinds;   /* bit of enum explore_kind: choices beside the usual ones */
 	/* After a restart of the daemon: units of client c on the host and on GPU 0. */
 	bool restarts;
 	bool prompt; /* every PROBE is answered at once */
@@ -116,10 +116,10 @@ struct explore_state {
 	uint8_t faults;                   /* left */
 	uint8_t bound[EXPLORE_WORKLOADS]; /* GPUs, by the last ADMIT */
 	bool parked[EXPLORE_WORKLOADS], resuming[EXPLORE_WORKLOADS];
-	bool returns[EXPLORE_WORKLOADS]; /* was resumed, and is to come back unasked */
+	bool returns[EXPLORE_WORKLOADS]; /* was resumed, and comes back without a want */
 	uint64_t next_ask, next_place;
 	uint32_t orders;  /* EVICTs and RESTOREs so far */
-	uint32_t contest; /* counts changes of what is competed for */
+	uint32_t contest; /* counts changes among the competing clients */
 	struct explore_client client[EXPLORE_CLIENTS];
 };
 
@@ -176,11 +176,11 @@ uint32_t explore_choices(const struct explore *x, struct explore_choice *out);
 /* May be done now, whether the world tries it or not. */
 bool explore_can(const struct explore *x, struct explore_choice choice);
 const char *explore_choice_text(struct explore_choice choice, char *buf, size_t size);
-/* Reads one choice and the space behind it; NULL: it is none. */
+/* Reads one choice and the space behind it; NULL: not a choice. */
 const char *explore_choice_read(const char *text, struct explore_choice *out);
 /* Refusals, parts, failures, deaths: a history has few of them. */
 bool explore_is_fault(uint8_t kind);
-/* What the open order of the client is to move in all. */
+/* Bytes that the client's open order moves in all. */
 uint8_t explore_goal(const struct explore_client *c);
 
 /* --- judge.c --- */
@@ -200,7 +200,7 @@ void explore_judge_least(
 	struct explore *x, const struct sl_action *actions, uint32_t count);
 
 /* --- quiet.c --- */
-/* After the step of an event: the machine looks at all once more, and nothing is left to do. */
+/* After the step of an event: the machine plans once more, and finds nothing to do. */
 void explore_judge_quiet(struct explore *x);
 
 /* --- sums.c: units --- */
@@ -223,16 +223,16 @@ sl_ns explore_quiet_of(const struct explore *x, uint32_t workload);
 bool explore_is_out(const struct explore_client *c);
 /* Reports are waited for. */
 bool explore_recovers(const struct explore *x);
-/* Something of it is on the host, and a thread of it stands at the gate or asks for more. */
+/* Some of its memory is on the host, and a thread of it stands at the gate or asks for more. */
 bool explore_wants_back(const struct explore_client *c);
 uint32_t explore_use(const struct explore *x, uint32_t workload, uint32_t gpu);
 uint32_t explore_physical(const struct explore *x, uint32_t gpu);
-/* Of the open order, what is still to come back, or to leave. */
+/* Of the open order: bytes still to come back, or to leave. */
 uint32_t explore_returning(const struct explore_client *c, uint32_t gpu);
 uint32_t explore_leaving(const struct explore_client *c, uint32_t gpu);
 /* Of the client, what no order can move. */
 uint32_t explore_fixed(const struct explore *x, uint32_t client, uint32_t gpu);
-/* Nothing could ever bring it what it waits for, and that has a name. */
+/* Nothing could ever bring what it waits for, and a reason names that. */
 bool explore_is_excused(const struct explore *x, uint32_t client);
 bool explore_is_owed(const struct explore *x, uint32_t client);
 

@@ -119,7 +119,7 @@ static uint64_t print_denied(const struct shadow_outcomes *o)
 	}
 	printf(", %" PRIu64 " denied, each by an exception of promise 2:", denied);
 	for (uint32_t i = 0; i < SL_REASONS; i++) {
-		/* UNKNOWN_CLIENT names no demand of anybody, so it is never one of these. */
+		/* UNKNOWN_CLIENT names no client's demand, so it is never one of these. */
 		if (i == SL_REASON_UNKNOWN_CLIENT || i == SL_REASON_CANCELLED)
 			continue;
 		if (o->denied[i] || sl_reason_kind(i) == SL_REASON_KIND_EXCEPT)

@@ -1,9 +1,9 @@
 /*
  * guarantee - promise 2 over many mixes: within its request a workload never sees out-of-memory
  *
- * A mix is one world of its own seed: another set of GPUs, settings and programs, faults on, for
- * some thousand events, judged by all rules. What became of every demand that was ever within
- * its workload's request is counted, and a denial must name an exception (kind EXCEPT of
+ * A mix is one world with a seed of its own: another set of GPUs, settings and programs, faults
+ * on, for some thousand events, judged by all rules. It counts the outcome of every demand that
+ * was ever within its workload's request; a denial must name an exception (kind EXCEPT of
  * reason.def). Mixes are independent of each other and run in two processes.
  */
 #ifndef SL_SIM_GUARANTEE_H

@@ -120,7 +120,7 @@ static bool complain(const struct scene *scene, size_t row, const char *expected
 	return false;
 }
 
-/* The order of what is done in one step means nothing. */
+/* The order of actions within one step means nothing. */
 static bool is_same(const char *expected, const char *came)
 {
 	bool same = strlen(expected) == strlen(came);

@@ -3,20 +3,18 @@
  *
  * Each row is an event at a time and the actions it must cause, in order, written compactly
  * and joined by "; " ("" for none):
- *   ADMIT w m1 r20 l50           workload, mask (hex), request, limit
- *   REFUSE w REASON wanted available
- *   GRANT c/ask g0 60 e1         client/ask, GPU, bytes, epoch
- *   DENY c/ask REASON available
- *   VIEW w g0
- *   NOTE REASON g0 w/other bytes
- *   SET w r20 l50 p0 over0       SET_DONE
- *   STOP c/w TERM REASON         client 0: all of the workload
- *   STRANGER s TERM g0 bytes     STOP_STRANGER
- *   PROBE c WATCH                or OFF, PROVE
- *   STOP c TERM REASON g0 for w  for the demand of workload w
- *   PROBE c WATCH
- * WAKE_AT is left out.
- * Bytes are small plain numbers where only their relations matter.
+ *   `ADMIT w m1 r20 l50`: workload, mask (hex), request, limit
+ *   `REFUSE w REASON wanted available`
+ *   `GRANT c/ask g0 60 e1`: client/ask, GPU, bytes, epoch
+ *   `DENY c/ask REASON available`
+ *   `VIEW w g0`
+ *   `NOTE REASON g0 w/other bytes`
+ *   `SET w r20 l50 p0 over0`: SET_DONE
+ *   `STOP c/w TERM REASON`: client 0 means all of the workload
+ *   `STOP c TERM REASON g0 for w`: for the demand of workload w
+ *   `STRANGER s TERM g0 bytes`: STOP_STRANGER
+ *   `PROBE c WATCH`, or OFF, PROVE
+ * WAKE_AT is left out. Bytes are small plain numbers where only their relations matter.
  */
 #ifndef SL_SIM_SCENE_H
 #define SL_SIM_SCENE_H

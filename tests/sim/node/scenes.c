@@ -57,7 +57,7 @@ static const struct scene_row binding[] = {
 	{0, WORKLOAD(8, BYTES(1), NONE, 1, 0x40, 0), "REFUSE 8 TOO_FEW_GPUS 1 0"},
 };
 
-/* Half of 200 is more than 90, but a burst leaves 50 of it. */
+/* Half of 200 is more than 90, but only 50 are left for a burst. */
 static const struct scene_row binding_beside_a_burst[] = {
 	{0, GPU(0, 200, 0), ""},
 	{0, GPU(1, 90, 0), ""},
@@ -131,7 +131,7 @@ static const struct scene_row head_over_limit[] = {
 	{1500, WORK(1), ""},
 	{1500, ASK(4, 1, 0, 5), "GRANT 4/1 g0 5 e3"},
 	{1500, COMMIT(4, 3, 5), ""},
-	/* What is measured counts as well. */
+	/* Measured bytes count as well. */
 	{1600, ASK(3, 2, 0, 20), ""},
 	{1700, HIDDEN(3, 0, 1), "VIEW 2 g0; DENY 3/2 OVER_LIMIT 19"},
 };
@@ -276,7 +276,7 @@ static const struct scene_row head[] = {
 	{999, COMMIT(3, 2, 10), ""},
 	{999, WORK(1), ""},
 	{1000, TIME, "NOTE BURST_WAITS g0 2/1 50"},
-	/* No more, once the turn is over that its first memory began. */
+	/* The turn that began with its first memory is over: no more. */
 	{1300, ASK(3, 2, 0, 10), ""},
 	{1500, WORK(1), ""},
 	{1600, FREED(1, 0, 20), ""}, /* 40 free, kept */
@@ -330,7 +330,7 @@ static const struct scene_row deadlock[] = {
 	{1300, FREED(1, 0, 50), "GRANT 2/2 g0 30 e3; NOTE SERVED_AFTER_WAIT g0 2/0 30"},
 };
 
-/* Whoever submits work is no waiter, though one of its threads waits. */
+/* A client that submits work does not count as waiting, though one of its threads waits. */
 static const struct scene_row busy_holder[] = {
 	G100,
 	W(1),
@@ -350,7 +350,7 @@ static const struct scene_row busy_holder[] = {
 	{2400, TIME, "DENY 2/2 HOPELESS 0"},
 };
 
-/* Three in a ring over two GPUs; the one who can be served saves the rest. */
+/* Three in a ring over two GPUs; the one that can be served saves the rest. */
 static const struct scene_row rounds[] = {
 	G100,
 	W(1),
@@ -402,7 +402,7 @@ static const struct scene_row two_gpus[] = {
 	{3000, TIME, ""},
 };
 
-/* An unclaimed request of one who waits cannot be given to a burst. */
+/* The unclaimed request of a waiting workload cannot be given to a burst. */
 static const struct scene_row request_of_a_waiter[] = {
 	G100,
 	{0, WORKLOAD(1, BYTES(50), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r50 l100"},
@@ -490,7 +490,7 @@ static const struct scene_row longest_wait[] = {
 	{5010, TIME, "DENY 2/1 WAITED_TOO_LONG 40"},
 };
 
-/* What is free is a request that nobody uses yet: none of it was there for the demand. */
+/* The free memory is a request that is not used yet: none of it was there for the demand. */
 static const struct scene_row longest_wait_beside_requests[] = {
 	{0, CONFIG(5000, 1000, 1000, 2000), ""},
 	G100,
@@ -542,7 +542,7 @@ static const struct scene_row dying[] = {
 	{9, RELEASED(2, 0, 0), "NOTE STRAY g0 2/0 0"},
 };
 
-/* Whoever waits and dies is forgotten; a sibling goes on. */
+/* A waiting client that dies is forgotten; a sibling goes on. */
 static const struct scene_row death_of_a_waiter[] = {
 	G100,
 	W(1),
@@ -591,7 +591,7 @@ static const struct scene_row refused[] = {
 	C(2, 2),
 	{0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e1"},
 	{0, ASK(2, 1, 0, 50), ""},
-	/* Back to its place; until it is tried again 2 may have what it would. */
+	/* Back to its place; until it is tried again, 2 may have its memory. */
 	{10, CREATE_FAILED(1, 1), "NOTE CREATE_FAILED g0 1/0 60; GRANT 2/1 g0 50 e2"},
 	{10, COMMIT(2, 2, 30), ""},
 	{29, TIME, ""},
@@ -719,7 +719,7 @@ static const struct scene_row degraded_by_others[] = {
 	{5001, UNMANAGED(7, 5), "NOTE STRAY g7 0/0 5"},
 };
 
-/* Nobody is called hopeless on a degraded GPU: measurement may get better. */
+/* No demand is hopeless on a degraded GPU: the measurement may improve. */
 static const struct scene_row degraded_by_hidden[] = {
 	G100_BARE,
 	W(1),
@@ -742,9 +742,8 @@ static const struct scene_row degraded_by_hidden[] = {
 		"VIEW 2 g0; NOTE DEGRADED_ENDS g0 0/0 0; DENY 1/3 HOPELESS 0"},
 };
 
-/* What is hidden grew when all was taken: all requests are covered by what can be taken back, so
- * the GPU is as good as before. Others may come, and get what they were promised once it is given
- * back. */
+/* Hidden memory grew when all was taken. Movable bursts cover all requests, so the GPU is as good
+ * as before. Others may come, and get their requests once these bursts have given way. */
 static const struct scene_row full_and_more[] = {
 	G100_BARE,
 	W(1),
@@ -757,11 +756,12 @@ static const struct scene_row full_and_more[] = {
 	{0, ASK(2, 1, 0, 20), ""},
 	{0, FREED(1, 0, 22), ""},
 	{0, FREED(1, 0, 1), "GRANT 2/1 g0 20 e2"},
-	/* So much that cannot be moved is in the way of what was promised. */
+	/* So much memory that cannot be moved stands on requests. */
 	{0, HIDDEN(1, 0, 81), "VIEW 1 g0; NOTE DEGRADED_BEGINS g0 0/0 1"},
 };
 
-/* Hidden bytes eat the workload's own request, nobody else's. peer-failures rows 13 and 37. */
+/* Hidden bytes use up the workload's own request, and no other's. peer-failures rows 13 and
+ * 37. */
 static const struct scene_row hidden[] = {
 	G100_BARE,
 	{0, WORKLOAD(1, BYTES(50), BYTES(50), 1, 1, 0), "ADMIT 1 m1 r50 l50"},
@@ -776,8 +776,8 @@ static const struct scene_row hidden[] = {
 	{0, HIDDEN(2, 0, 55), "VIEW 2 g0; NOTE DEGRADED_BEGINS g0 0/0 5"},
 };
 
-/* The reserve pays first, and takes nothing from a limit; the dead keep what it pays until they are
- * gone, and then it pays who joined first of those it had no room for. */
+/* The reserve pays first, and takes nothing from a limit. Dead clients keep their part until they
+ * are released. Then the reserve pays the client that joined first of those it could not pay. */
 static const struct scene_row reserve[] = {
 	G100,
 	{0, WORKLOAD(1, BYTES(50), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r50 l100"},

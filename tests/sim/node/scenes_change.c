@@ -24,7 +24,7 @@ static const struct scene_row lower_limit[] = {
 	{3, ASK(1, 5, 0, 70), "GRANT 1/5 g0 70 e3"},
 };
 
-/* All of a change or nothing of it; the reason is the first thing that is wrong. */
+/* A change happens as a whole or not at all; the reason is the first value that is wrong. */
 static const struct scene_row all_or_nothing[] = {
 	G100,
 	{0, WORKLOAD(1, BYTES(20), BYTES(50), 1, 1, 0), "ADMIT 1 m1 r20 l50"},
@@ -41,7 +41,7 @@ static const struct scene_row all_or_nothing[] = {
 		"REFUSE 1 REQUEST_TOO_LARGE 101 100"},
 	{1, SET(9, SL_SET_PRIORITY, .priority = 7), "REFUSE 9 UNKNOWN_WORKLOAD 0 0"},
 	{1, SET(1, 0, .priority = 7), "SET 1 r20 l50 p0 over0"},
-	/* The last byte of what is left may be promised. */
+	/* The last byte that is left may be promised. */
 	{1,
 		SET(1, SL_SET_REQUEST | SL_SET_LIMIT, .request = BYTES(70),
 			.limit = BYTES(70)),
@@ -63,7 +63,7 @@ static const struct scene_row raise_degraded[] = {
 		"SET 1 r39 l100 p0 over0; NOTE DEGRADED_ENDS g0 0/0 0"},
 };
 
-/* More is there than can be shared, but it can be taken back: there is room among the requests. */
+/* More is resident than can be shared, but it can be taken back: the requests still fit. */
 static const struct scene_row raise_while_too_much_is_there[] = {
 	G100_BARE,
 	{0, WORKLOAD(1, BYTES(10), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r10 l100"},
@@ -93,7 +93,7 @@ static const struct scene_row raised_waits_first[] = {
 	{4, FREED(1, 0, 20), "GRANT 2/1 g0 30 e2"},
 };
 
-/* What waits and no longer fits under the limit is told so at once. */
+/* A waiting demand that no longer fits under the limit is denied at once. */
 static const struct scene_row lowered_waits_no_more[] = {
 	G100,
 	W(1),
@@ -123,7 +123,7 @@ static const struct scene_row new_priority[] = {
 	{4, FREED(1, 0, 20), "GRANT 3/1 g0 20 e2"},
 };
 
-/* Bounds hold for what is asked for; what stays as it was is not judged. */
+/* Bounds hold for the values of the change; those that stay are not judged. */
 static const struct scene_row bounds[] = {
 	G100,
 	{0, WORKLOAD(1, BYTES(40), BYTES(90), 1, 1, 5), "ADMIT 1 m1 r40 l90"},
@@ -163,7 +163,7 @@ static const struct scene_row stopped[] = {
 	{0, ASK(1, 1, 0, 60), "GRANT 1/1 g0 60 e1"},
 	{0, COMMIT(1, 1, 60), ""},
 	{0, ASK(2, 1, 0, 50), ""},
-	/* What waits ends with it: nobody sleeps through his grace. */
+	/* Waiting demands end with it: no thread sleeps through its grace period. */
 	{1, STOP_WORKLOAD(2, 5000), "STOP 0/2 TERM STOP_ASKED; DENY 2/1 CANCELLED 40"},
 	{1, ASK(2, 2, 0, 1), "DENY 2/2 CANCELLED 40"},
 	{2, STOP_WORKLOAD(9, 5000), "NOTE STRAY g0 9/0 0"},
@@ -204,7 +204,8 @@ static const struct scene_row lost[] = {
 	{0, ASK(3, 1, 0, 15), "GRANT 3/1 g0 15 e3"},
 	{0, ASK(2, 1, 0, 90), ""},
 	{0, EXIT(3), "VIEW 1 g0"},
-	/* Waiting ends, open grants are void, what the dead held is gone with the GPU. */
+	/* Waiting ends, open grants are void, the memory of dead clients is gone with the
+	 * GPU. */
 	{5, LOST(0),
 		"NOTE LOST_BEGINS g0 0/0 0; NOTE LOST_FOR g0 1/0 30; NOTE LOST_FOR g0 "
 		"2/0 0; "
@@ -225,7 +226,7 @@ static const struct scene_row lost[] = {
 	{8, ASK(2, 4, 0, 60), "GRANT 2/4 g0 60 e5"},
 };
 
-/* A creation that failed because the GPU went is no reason to ask again. */
+/* A creation that failed because the GPU is lost is not tried again. */
 static const struct scene_row lost_while_creating[] = {
 	G100,
 	W(1),
@@ -267,7 +268,8 @@ static const struct scene_row pack[] = {
 	{0, WORKLOAD(3, BYTES(20), BYTES(100), 1, 3, 0), "ADMIT 3 m2 r20 l100"},
 };
 
-/* Bound late: where it has room when it asks, and where its request has, too; for good. */
+/* Bound late, and for good: to the GPU where the demand fits when it comes, and its
+ * request, too. */
 static const struct scene_row bound_late[] = {
 	{0, GPU(0, 110, 10), ""},
 	{0, LATE(1, BYTES(20), BYTES(100), 3), "ADMIT 1 m1 r20 l100"},

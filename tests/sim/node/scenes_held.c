@@ -1,5 +1,5 @@
 /*
- * scenes_held - memory that must not be evicted, and what it may never stand on
+ * scenes_held - memory that must not be evicted, and whose requests it may not use
  */
 #include "scenes.h"
 
@@ -39,7 +39,7 @@
 		0, WORKLOAD(2, BYTES(60), BYTES(100), 1, 1, 1), "ADMIT 2 m1 r60 l100" \
 	}
 
-/* 30 are free, and what is not held may have them. */
+/* 30 are free, and a demand that is not held may have them. */
 static const struct scene_row not_on_loan[] = {
 	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
 	A_LOAN,
@@ -54,21 +54,21 @@ static const struct scene_row not_on_loan[] = {
 	{8, FREED(1, 0, 50), "GRANT 1/2 g0 10 e4"},
 };
 
-/* Bursts that are in the way may end; requests do not. */
+/* Bursts may be ended for it; requests may not. */
 static const struct scene_row waits_for_bursts[] = {
 	A_LOAN,
 	{0, JOIN(1, 1), ""},
 	{0, JOIN(2, 2), ""},
 	HAS(2, 80, 1),
 	{1, ASK_HELD(1, 1, 40), ""},
-	/* What another holds above its request is no promise either. */
+	/* Another workload's memory above its request is no promise either. */
 	{2, HELD(2, 80), ""},
 	{3, ASK_HELD(1, 2, 41), "DENY 1/2 HELD_ON_REQUESTS 40"},
 	{4, EXIT(2), ""},
 	{5, RELEASED(2, 0, 0), "GRANT 1/1 g0 40 e2"},
 };
 
-/* Held beyond a request, it is in the way of every promise until it is let go. */
+/* Memory held beyond a request breaks promises to others until it is let go. */
 static const struct scene_row claims[] = {
 	G100_BARE,
 	{0, WORKLOAD(1, BYTES(20), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r20 l100"},
@@ -80,7 +80,7 @@ static const struct scene_row claims[] = {
 	{1, WORKLOAD(2, BYTES(31), BYTES(100), 1, 1, 0), "REFUSE 2 REQUESTS_TAKEN 31 30"},
 	{2, HELD(1, 69), ""},
 	{2, WORKLOAD(2, BYTES(31), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r31 l100"},
-	/* A word for it is no reason to break a promise; and it is noted once. */
+	/* A report of held memory must not break a promise; it is noted once. */
 	{3, HELD(1, 71), "NOTE HELD_UNASKED g0 1/0 1"},
 	{4, HELD(1, 70), ""},
 	{5, HIDDEN(1, 0, 1), "VIEW 1 g0; NOTE DEGRADED_BEGINS g0 0/0 1"},
@@ -101,7 +101,7 @@ static const struct scene_row stopped_in_vain[] = {
 	{11003, CANCEL(1, 2), "DENY 1/2 CANCELLED 0; STOP 2/2 TERM STOP_IDLE"},
 };
 
-/* Who waits for held memory cannot be helped by what a request keeps. */
+/* Bytes that a request keeps do not help a demand for held memory. */
 static const struct scene_row deadlock_of_held[] = {
 	{0, SETTINGS(.chain = WAIT_FIRST, .stop_grace = 10 * SL_S), ""},
 	A_LOAN,

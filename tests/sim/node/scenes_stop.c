@@ -1,5 +1,5 @@
 /*
- * scenes_stop - who is stopped for a demand, when, and who never is
+ * scenes_stop - which processes are stopped for a demand, when, and which never are
  */
 #include "scenes.h"
 
@@ -27,7 +27,8 @@
 		}                                     \
 	}
 
-/* Of one workload no more go than leave each above its request without the others. */
+/* Of one workload no more processes end than leave each above its request without the
+ * others. */
 static const struct scene_row siblings_make_safe[] = {
 	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
 	G100,
@@ -83,7 +84,7 @@ static const struct scene_row needed_no_more[] = {
 	{21000, TIME, "STOP 1/1 KILL STOP_PRIORITY"},
 };
 
-/* What is free is part of what the demand gets: nobody passes it meanwhile. */
+/* Free memory is part of what the demand gets: no other demand passes it meanwhile. */
 static const struct scene_row kept_for_whom_they_stop[] = {
 	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
 	G100,
@@ -100,7 +101,8 @@ static const struct scene_row kept_for_whom_they_stop[] = {
 	{4, RELEASED(1, 0, 0), "GRANT 2/1 g0 80 e2; GRANT 3/1 g0 10 e3"},
 };
 
-/* Who cannot be signalled is not counted on; another goes, and it is not tried for a minute. */
+/* A process that cannot be signalled is not counted on. Another is stopped, and this one is not
+ * tried for a minute. */
 static const struct scene_row cannot_be_signalled[] = {
 	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
 	G100,
@@ -122,8 +124,8 @@ static const struct scene_row cannot_be_signalled[] = {
 	{60002, TIME, "STOP 2/2 TERM STOP_PRIORITY"},
 };
 
-/* Each of the two is within the request; together they are not, and nobody is stopped for what
- * would be a burst on others' requests. */
+/* Each of the two is within the request, together they are not. No process is stopped for a
+ * burst on others' requests. */
 static const struct scene_row entitled_one_by_one[] = {
 	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
 	G100,
@@ -172,13 +174,13 @@ static const struct scene_row last_resort_comes_last[] = {
 	{10001, TIME, "NOTE UNTAKEABLE_BEGINS g0 1/0 0; PROBE 1 PROVE"},
 	{10001, ASK(2, 1, 0, 30), "GRANT 2/1 g0 30 e2"},
 	{10002, CREATE_FAILED(2, 2), "NOTE CREATE_FAILED g0 2/0 30"},
-	/* Until the first is tried again the other has what is free. */
+	/* Until the first is tried again, the other may have the free memory. */
 	{10003, ASK(2, 2, 0, 25), "GRANT 2/2 g0 25 e3"},
 	{10022, TIME, "DENY 2/1 UNTAKEABLE 15"},
 };
 
-/* What the second demand lacks the first one is to get, which waits for a process that ended. Until
- * then nobody fails. */
+/* The first demand gets what the second one lacks, once an ended process has released it. Until
+ * then no demand fails. */
 static const struct scene_row last_resort_behind_others[] = {
 	{0, CONFIG_NO_PASS, ""},
 	G100,
@@ -199,7 +201,7 @@ static const struct scene_row last_resort_behind_others[] = {
 	{10006, TIME, "DENY 2/2 UNTAKEABLE 10"},
 };
 
-/* Who gives way is a burst, however young an entitled demand is. */
+/* A burst gives way, however young an entitled demand is. */
 static const struct scene_row entitled_does_not_give_way[] = {
 	G100,
 	{0, WORKLOAD(2, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r0 l100"},
@@ -217,7 +219,7 @@ static const struct scene_row entitled_does_not_give_way[] = {
 	{1002, TIME, "NOTE ENTITLED_WAITS g0 1/2 30"},
 };
 
-/* The youngest holds next to nothing: its going would help nobody. */
+/* The youngest holds next to nothing: its end would free no other. */
 static const struct scene_row gives_way_to_some_use[] = {
 	G100,
 	W(1),
@@ -239,7 +241,7 @@ static const struct scene_row gives_way_to_some_use[] = {
 	{1003, TIME, "NOTE BURST_WAITS g0 1/2 40; NOTE BURST_WAITS g0 3/1 30"},
 };
 
-/* One of two borrowers cannot be taken from; the other has enough, so nobody has to fail. */
+/* One of two borrowers cannot be taken from; the other has enough, so no demand has to fail. */
 static const struct scene_row no_resort_while_others_can_give[] = {
 	{0, CONFIG_NO_PASS, ""},
 	G100,

@@ -56,7 +56,7 @@ uint64_t shadow_shareable(const struct shadow *s, uint32_t gpu)
 	return g->capacity > gone ? g->capacity - gone : 0;
 }
 
-/* An open grant that takes bytes of the GPU: not of what is there already. */
+/* An open grant that takes bytes of the GPU: not for bytes that are there already. */
 bool shadow_is_charged(const struct shadow_demand *d)
 {
 	return d->used && d->granted && !d->is_void && !d->there;
@@ -199,7 +199,8 @@ static void set_entitled(struct shadow *s, struct shadow_demand *d, bool entitle
 	d->was_entitled |= entitled;
 }
 
-/* New bytes are, with all that is used; those that are there, with all that is fixed. */
+/* New bytes are checked with all that is used; bytes that are there already, with all
+ * that is fixed. */
 static bool is_within_request(const struct shadow *s, const struct shadow_demand *d)
 {
 	const struct shadow_workload *w = d->client->workload;
@@ -208,8 +209,9 @@ static bool is_within_request(const struct shadow *s, const struct shadow_demand
 	return has + d->bytes <= w->request;
 }
 
-/* Who is entitled now. Done whenever the node could have seen another state: after each event
- * and each grant; not while it waits for reports, when it looks at no queue. */
+/* Works out which demands are entitled now. Done whenever the node could have seen another
+ * state: after each event and each grant, but not while it waits for reports, when it looks
+ * at no queue. */
 static void refresh_classes(struct shadow *s)
 {
 	if (shadow_is_recovering(s))
@@ -266,8 +268,8 @@ void shadow_drop(struct shadow *s, struct shadow_demand *d)
 	s->demands--;
 }
 
-/* It is answered for good, or will never be: reason NONE for the latter. What is above the limit is
- * above the request, too, whatever it was before the reports that made it so. */
+/* The demand is answered finally, or never will be: reason NONE for the latter. A demand above the
+ * limit is above the request, too, whatever it was before the reports. */
 void shadow_count_end(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
@@ -409,7 +411,7 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 		return;
 	}
 	use = shadow_use(s, c->workload, e->ask.gpu);
-	/* Neither a lost GPU nor a workload that is to end gets memory. */
+	/* Neither a lost GPU nor a workload that is being stopped gets memory. */
 	if (!s->gpu[e->ask.gpu].lost && !c->workload->stop_asked && !has_waiting(s, c) &&
 		(there || use + e->ask.bytes <= c->workload->limit))
 		c->active = s->now;
@@ -432,13 +434,13 @@ static void on_ask(struct shadow *s, const struct sl_event *e)
 	s->demands++;
 }
 
-/* Nobody holds more than he has. */
+/* No client holds more than it has. */
 static void set_held(struct shadow_client *c, uint32_t gpu, uint64_t bytes)
 {
 	c->held[gpu] = bytes < c->backing[gpu] ? bytes : c->backing[gpu];
 }
 
-/* Nor, without having been granted it, more than his request or others' promises leave. */
+/* Nor, unless it was granted, more than its request or others' promises leave. */
 static uint64_t may_hold(
 	const struct shadow *s, const struct shadow_client *c, uint32_t gpu)
 {
@@ -690,7 +692,7 @@ static void on_report(struct shadow *s, const struct sl_event *e)
 	expect_view(s, c, e->client_report.gpu, 2);
 }
 
-/* The end of the wait for reports: whoever has not been heard of is noted. */
+/* The end of the wait for reports: clients that did not report are noted. */
 static void end_recovery(struct shadow *s)
 {
 	if (s->now < s->recover_until)
@@ -723,8 +725,7 @@ static void on_pulse(struct shadow *s, const struct sl_event *e)
 	if (!c || !c->alive)
 		return;
 	c->busy = e->pulse.busy > 0;
-	/* What was proven holds for as long as the idleness goes on; nothing goes on for longer
-	 * than the clock does. */
+	/* A proof holds as long as the idleness goes on; no idleness is longer than the clock. */
 	c->idle_proven =
 		e->pulse.idle > 0 &&
 		(e->pulse.proven ||
@@ -772,7 +773,7 @@ static void on_stop(struct shadow *s, const struct sl_event *e)
 		s->notes_expected[SL_REASON_STRAY]++;
 		return;
 	}
-	/* Whatever is there after the kill is killed once more. */
+	/* A process that is still there after the kill is killed once more. */
 	if (!w->stop_asked || w->stop_killed || at < w->kill_at)
 		w->kill_at = at;
 	w->stop_killed = false;

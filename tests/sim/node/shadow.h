@@ -1,10 +1,9 @@
 /*
- * shadow - a second set of books and rules, kept from what goes in and out of the node
+ * shadow - a second set of books and rules, kept from the node's events and actions
  *
- * It sees only events and actions, never the node's state, and shares no code with
- * src/policy. Written to be obviously right rather than held: arrays, loops, sums from
- * scratch. It judges every action when it is emitted and the whole state after every event.
- * Sizes are bytes. One thread.
+ * It never sees the node's state, and shares no code with src/policy. Written to be plainly
+ * right: arrays, loops, sums from scratch. It judges every action when it is emitted and
+ * the whole state after every event. Sizes are bytes. One thread.
  *
  * Where the contract leaves the node a choice (when exactly a refused creation is retried,
  * which of several helpers goes first) the shadow checks bounds instead.
@@ -47,7 +46,7 @@ struct shadow_stranger {
 
 struct shadow_client {
 	bool used, alive, expected;
-	/* As last said of it. */
+	/* As last reported. */
 	enum sl_client_condition condition;
 	sl_ns condition_since, troubled_since; /* this one; the first without a break */
 	bool busy, idle_proven;
@@ -68,7 +67,7 @@ struct shadow_client {
 	uint64_t id;
 	struct shadow_workload *workload;
 	sl_ns active;
-	/* paid: of what was measured, what the reserve pays; hidden: the rest */
+	/* paid: measured bytes that the reserve pays; hidden: the rest */
 	uint64_t backing[SHADOW_GPUS], hidden[SHADOW_GPUS], paid[SHADOW_GPUS],
 		dying[SHADOW_GPUS];
 	uint64_t held[SHADOW_GPUS]; /* of backing: held, must not be evicted */
@@ -116,7 +115,8 @@ struct shadow {
 	uint32_t views; /* seen, per GPU, of the event's workload */
 	uint32_t views_expected;
 	uint64_t view_workload;
-	uint64_t left_client, left_bytes; /* LEFT is expected of it; 0: of none */
+	uint64_t left_client,
+		left_bytes; /* a LEFT is expected for this client; 0: none */
 	uint32_t notes[SL_REASONS];
 	uint32_t notes_expected[SL_REASONS];
 
@@ -142,7 +142,7 @@ void shadow_after(struct shadow *shadow, const struct sl_node *node, size_t aren
 /* As of now; demands that wait are counted as such, and grants that are open as granted. */
 struct shadow_outcomes shadow_outcomes(const struct shadow *shadow);
 
-/* The books in words, for whoever looks into a failure (shadow_print.c). */
+/* The books in words, for the reader of a failure (shadow_print.c). */
 void shadow_print(const struct shadow *shadow, FILE *out);
 
 /* --- the books, for the rules and for the world --- */
@@ -158,23 +158,24 @@ uint64_t shadow_held(
 	const struct shadow *shadow, const struct shadow_client *client, uint32_t gpu);
 uint64_t shadow_use(
 	const struct shadow *shadow, const struct shadow_workload *w, uint32_t gpu);
-/* hidden and held bytes, with what was granted to be held. */
+/* hidden and held bytes, with grants of held memory */
 uint64_t shadow_fixed(
 	const struct shadow *shadow, const struct shadow_workload *w, uint32_t gpu);
 bool shadow_is_recovering(const struct shadow *shadow);
 void shadow_fail(struct shadow *shadow, const char *format, ...) SL_PRINTF(2, 3);
 
-/* Who is degraded and who entitled, after the books changed within a step. */
+/* Updates which GPUs are degraded and which demands entitled, after the books changed
+ * within a step. */
 void shadow_refresh(struct shadow *shadow);
 
 /* --- the rules (shadow_rules.c) --- */
 /* The node is woken at `at` at the latest. */
 void shadow_check_wake(struct shadow *shadow, sl_ns at, const char *what);
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b);
-/* The bytes are there for it by the rules of entitled and burst; says nothing of its limit. */
+/* The bytes are there for it by the rules of entitled and burst; its limit is not checked. */
 bool shadow_fits(const struct shadow *shadow, const struct shadow_demand *demand);
-/* It would be held, and the others' requests (of what is there: all they claim) leave it no
- * room. */
+/* It would be held, and others' requests (of bytes that are there: all their claims) leave
+ * no memory for it. */
 bool shadow_is_over_promise(
 	const struct shadow *shadow, const struct shadow_demand *demand);
 /* The demand with all bytes that wait before it, and not entitled if siblings do. */
@@ -190,7 +191,7 @@ bool shadow_counts_as_waiting(
 /* Marks (by slot) the clients of the hopeless set; returns how many. */
 uint32_t shadow_hopeless(
 	const struct shadow *shadow, bool stuck[SHADOW_CLIENTS], bool sure);
-/* Whom the rule picks among the hopeless; NULL if nobody may be denied. */
+/* The victim that the rule picks among the hopeless; NULL if none may be denied. */
 const struct shadow_demand *shadow_victim(
 	const struct shadow *shadow, const bool stuck[SHADOW_CLIENTS]);
 /* Whether free bytes may be kept from this demand for another one. */
@@ -217,7 +218,7 @@ bool shadow_lends_to(const struct shadow *shadow, const struct shadow_demand *de
 	const struct shadow_workload *owner);
 /* Processes that have memory there are being stopped. */
 bool shadow_is_stopping(const struct shadow *s, uint32_t gpu);
-/* With what is dying, or also with what is being stopped, the demand would fit. */
+/* With dying memory, or also with that of processes being stopped, the demand would fit. */
 bool shadow_comes_back(const struct shadow *shadow, const struct shadow_demand *demand,
 	enum sl_reason reason);
 /* Whether this client was told to end by the resolvers, and may still be counted on: for 10 s after
@@ -241,7 +242,7 @@ void shadow_check_set_refused(struct shadow *shadow, const struct sl_action *act
 void shadow_set_done(struct shadow *shadow, const struct sl_action *action);
 void shadow_lose(struct shadow *shadow, uint32_t gpu);
 void shadow_on_stranger(struct shadow *shadow, const struct sl_event *event);
-/* Strangers that were told to end, and need not if the settings do not say so any more. */
+/* Strangers that were told to end, and are spared if the settings change. */
 void shadow_let_off(struct shadow *shadow);
 void shadow_check_stop_stranger(struct shadow *shadow, const struct sl_action *action);
 uint32_t shadow_strangers(const struct shadow *shadow);

@@ -115,7 +115,7 @@ static void on_view(struct shadow *s, const struct sl_action *a)
 	if (a->view.workload == s->view_workload)
 		s->views |= 1u << a->view.gpu;
 	else if (!w || !(w->repaid >> a->view.gpu & 1))
-		shadow_fail(s, "a view nobody needs");
+		shadow_fail(s, "a view that no client needs");
 }
 
 void shadow_action(struct shadow *s, const struct sl_action *a)

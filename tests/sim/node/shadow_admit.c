@@ -117,7 +117,7 @@ static bool is_possible(const struct try *t)
 	return t->allowed && t->sane && t->bounded && t->sized && t->healthy && t->roomy;
 }
 
-/* What it could burst into there: its part of what nobody requested, if that is free. */
+/* Its burst capacity there: its part of unrequested memory, if that is free. */
 static uint64_t burst_room(const struct try *t)
 {
 	uint64_t part = t->room / (t->burstable + 1);

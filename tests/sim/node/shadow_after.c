@@ -1,8 +1,8 @@
 /*
  * shadow_after - the node after a step against the shadow's books
  *
- * What the node says of itself must be what the books come to, what it noted what happened, and its
- * memory may grow only with what was added.
+ * The node's answers must match the books, its notes what happened, and its memory may grow only
+ * when something was added.
  */
 #include "shadow.h"
 
@@ -87,14 +87,14 @@ static void check_notes(struct shadow *s)
 				sl_reason_name(exact[i]), s->notes_expected[exact[i]]);
 	}
 	if (s->left_client)
-		shadow_fail(s, "client %llu left, and nobody was told",
+		shadow_fail(s, "client %llu left, and no LEFT says so",
 			(unsigned long long)s->left_client);
 	for (uint32_t gpu = 0; gpu < SHADOW_GPUS; gpu++) {
 		if (s->gpu[gpu].noted_lost != s->gpu[gpu].lost)
-			shadow_fail(s, "GPU %u is%s lost, and nobody was told", gpu,
+			shadow_fail(s, "GPU %u is%s lost, and no note says so", gpu,
 				s->gpu[gpu].lost ? "" : " not");
 		if (s->gpu[gpu].noted_degraded != s->gpu[gpu].degraded)
-			shadow_fail(s, "GPU %u is%s degraded, and nobody was told", gpu,
+			shadow_fail(s, "GPU %u is%s degraded, and no note says so", gpu,
 				s->gpu[gpu].degraded ? "" : " not");
 	}
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {

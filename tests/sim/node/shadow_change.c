@@ -1,9 +1,9 @@
 /*
  * shadow_change - changes of workloads, lost GPUs and strangers, judged from the shadow's books
  *
- * A change is all or nothing: the shadow works out what it would make of the workload, lists
- * every rule that this breaks, and then a refusal must name one of them, and a consent must
- * find none.
+ * A change happens as a whole or not at all. The shadow works out its effect on the workload
+ * and lists every rule that it breaks. A refusal must name one of them; a consent must find
+ * none.
  */
 #include "shadow.h"
 
@@ -76,7 +76,7 @@ static uint64_t out_of_reach(const struct shadow *s, const struct shadow_workloa
 	return sum;
 }
 
-/* After the change more of what it has above its request stands where nobody could take it back. */
+/* After the change more of its memory above its request cannot be taken back. */
 static bool locks_in(const struct shadow *s, const struct shadow_workload *w,
 	const struct wish *to, uint32_t gpu)
 {
@@ -226,12 +226,12 @@ void shadow_lose(struct shadow *s, uint32_t gpu)
 {
 	s->gpu[gpu].lost = true;
 	s->gpu[gpu].noted_degraded =
-		false; /* what is lost is not degraded; that goes unsaid */
+		false; /* a lost GPU is not degraded; no note says so */
 	for (uint32_t i = 0; i < s->clients_top; i++) {
 		if (s->client[i].used && !s->client[i].alive)
 			shadow_release(s, &s->client[i], gpu, 0);
 	}
-	/* Nobody measures there any more. */
+	/* A lost GPU is not measured any more. */
 	for (uint32_t i = 0; i < SHADOW_STRANGERS; i++) {
 		s->stranger[i].bytes[gpu] = 0;
 		if (!has_bytes(&s->stranger[i]))

@@ -1,5 +1,5 @@
 /*
- * shadow_print - the shadow's books in words, for whoever looks into a failure
+ * shadow_print - the shadow's books in words, for the reader of a failure
  */
 #include "shadow.h"
 

@@ -1,9 +1,9 @@
 /*
  * shadow_rules - the promises and rules, judged from the shadow's own books
  *
- * Each rule is written from its sentence in the design, in the plainest way: the deadlock rule
- * recomputes who keeps what from scratch for every client and round, admission tries every
- * GPU, order looks at every waiting demand.
+ * Each rule is written from its sentence in the design, in the plainest way. The deadlock rule
+ * recomputes from scratch what is kept for which client, for every client and round; admission
+ * tries every GPU; order looks at every waiting demand.
  */
 #include "shadow.h"
 
@@ -13,7 +13,7 @@
 #define RETRY_SOONEST (20 * SL_MS)
 #define RETRY_LATEST  (500 * SL_MS)
 #define NOTE_AFTER    (1 * SL_S)
-/* What a step changed may be seen by the next one, so much later. */
+/* The node may see the effect of a step in the next one, this much later. */
 #define STEP_LATER SL_MS
 
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b)
@@ -128,7 +128,7 @@ bool shadow_counts_as_waiting(const struct shadow *s, const struct shadow_client
 
 /* --- deadlock --- */
 
-/* Whether d could be had if everybody outside the stuck set gave all he has. */
+/* Whether d fits if every client outside the stuck set gives all it has. */
 static bool could_get(
 	const struct shadow *s, const bool stuck[], const struct shadow_demand *d)
 {
@@ -244,8 +244,8 @@ static bool frees_another(
 	return false;
 }
 
-/* The youngest of those that do not fit (or, failing such, of all) whose client's giving way helps
- * another; if nobody's does, the youngest. */
+/* The youngest of those that do not fit (or, if all fit, of all) whose client helps another by
+ * giving way; if none helps, the youngest. */
 static const struct shadow_demand *youngest_victim(
 	const struct shadow *s, const bool stuck[SHADOW_CLIENTS], bool blocked)
 {
@@ -309,8 +309,8 @@ bool shadow_backs_off(const struct shadow *s, const struct shadow_demand *d, boo
 	return s->now < d->refused_at + (sure ? RETRY_SOONEST : RETRY_LATEST);
 }
 
-/* Free bytes may be set aside for it: it has waited for head_pass, or it has all that it lacks once
- * what is dying or being stopped is gone. */
+/* Free bytes may be set aside for it: it has waited for head_pass, or it has all it lacks once
+ * dying and stopping processes are gone. */
 static bool may_set_aside(const struct shadow *s, const struct shadow_demand *d)
 {
 	return s->now - d->arrived >= s->head_pass ||
@@ -331,8 +331,8 @@ bool shadow_may_be_kept(const struct shadow *s, const struct shadow_demand *d)
 	return false;
 }
 
-/* Nothing but what is kept for others is in its way, and it has something to give; older ones of
- * its workload may take the request first. */
+/* It lacks only what is kept for others, and it has something to give; older demands of its
+ * workload may take the request first. */
 static bool is_kept_out(const struct shadow *s, const struct shadow_demand *d)
 {
 	struct shadow_demand as = *d;
@@ -348,8 +348,8 @@ static bool is_kept_out(const struct shadow *s, const struct shadow_demand *d)
 	       !holds_nothing(s, (uint32_t)(d->client - s->client));
 }
 
-/* Free bytes may rightly be kept for it: it can be had before any of those that they are kept from
- * gives what it has, or that would not help it. */
+/* Free bytes may be kept for it: it can be served before any demand they are kept from gives its
+ * memory, or that memory would not help. */
 static bool may_keep(const struct shadow *s, const struct shadow_demand *d,
 	const bool out[SHADOW_CLIENTS])
 {
@@ -388,12 +388,14 @@ static void check_no_lockout(struct shadow *s, uint32_t gpu)
 	}
 	if (any)
 		shadow_fail(s,
-			"GPU %u: bytes are kept for those that need who wants them", gpu);
+			"GPU %u: bytes are kept for clients that need the one that wants "
+			"them",
+			gpu);
 }
 
 /* --- judging actions --- */
 
-/* Held memory beyond the request: all claims still fit with it, and nobody but its process can free
+/* Held memory beyond the request: all claims still fit with it, and only its process can free
  * it. */
 static void check_promise(struct shadow *s, const struct shadow_demand *d)
 {
@@ -450,13 +452,13 @@ static void check_hopeless(struct shadow *s, const struct shadow_demand *d)
 static void check_too_long(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {
-	/* What is there is answered at once. */
+	/* A demand for bytes that are there is answered at once. */
 	if (d->there) {
 		if (reason != SL_REASON_GPU_DEGRADED || !s->gpu[d->gpu].degraded)
 			shadow_fail(s, "what is there may not be held, and it is not so");
 		return;
 	}
-	/* Where nobody may wait, a degraded GPU ends it at once. */
+	/* Without waiting, a degraded GPU ends it at once. */
 	if (reason == SL_REASON_GPU_DEGRADED && !shadow_has_resolver(s, SL_RESOLVER_WAIT))
 		return;
 	if (s->now - d->burst_since < shadow_wait_max(s, d))
@@ -467,11 +469,11 @@ static void check_too_long(
 			d->gpu);
 }
 
-/* The first burst of a process that finds nothing is told so; after it they wait. */
+/* The first burst of a process that finds no memory is denied; later ones wait. */
 static void check_oom_first(struct shadow *s, const struct shadow_demand *d)
 {
 	if (!(d->client->workload->flags & SL_WORKLOAD_OOM_FIRST))
-		shadow_fail(s, "out-of-memory first, and nobody wants it so");
+		shadow_fail(s, "out-of-memory first, and no workload has that option");
 	if (d->client->oom_told)
 		shadow_fail(s, "out-of-memory first, for the second time");
 	if (shadow_fits(s, d) && !shadow_may_be_kept(s, d) &&
@@ -507,7 +509,7 @@ void shadow_check_deny(
 	case SL_REASON_GPU_DEGRADED: check_too_long(s, d, reason); break;
 	case SL_REASON_CANCELLED:
 		if (!d->cancelled)
-			shadow_fail(s, "a demand was cancelled by nobody");
+			shadow_fail(s, "a demand was cancelled without a CANCEL");
 		break;
 	case SL_REASON_DRIVER_REFUSES:
 		/* A burst that it refused is denied for that when its longest wait is over. */
@@ -527,7 +529,8 @@ void shadow_check_deny(
 	case SL_REASON_UNTAKEABLE: shadow_check_untakeable(s, d); break;
 	case SL_REASON_LIMIT_DROPPED:
 		if (!shadow_has_untakeable(s, w, false))
-			shadow_fail(s, "a limit was dropped, and nobody is untakeable");
+			shadow_fail(
+				s, "a limit was dropped, and no client is untakeable");
 		break;
 	case SL_REASON_OOM_FIRST: check_oom_first(s, d); break;
 	case SL_REASON_NO_RESOLVER:
@@ -568,7 +571,7 @@ static bool is_true_of(
 	case SL_REASON_KEPT_FOR_HEAD: return kept || shadow_backs_off(s, d, false);
 	case SL_REASON_RECOVERY_WAITS: return shadow_is_recovering(s);
 	case SL_REASON_DRIVER_WAITS: return d->refused_ever && shadow_fits(s, d);
-	/* What is being stopped of its own workload may have to go as well. */
+	/* Processes of its own workload that are being stopped may count as well. */
 	case SL_REASON_DYING_WAITS:
 		return shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS);
 	case SL_REASON_STOPPING_WAITS: return shadow_is_stopping(s, d->gpu);
@@ -600,7 +603,8 @@ void shadow_check_waits(struct shadow *s, const struct sl_action *a)
 		*noted = true;
 		return;
 	}
-	shadow_fail(s, "a note about waiting (%s), and nobody waits so, or for so long",
+	shadow_fail(s,
+		"a note about waiting (%s), and no demand waits so, or for so long",
 		sl_reason_name(a->note.reason));
 }
 
@@ -609,7 +613,7 @@ void shadow_check_waits(struct shadow *s, const struct sl_action *a)
 void shadow_check_wake(struct shadow *s, sl_ns at, const char *what)
 {
 	if (s->wake > at && at > s->now)
-		shadow_fail(s, "nobody will wake the node for %s", what);
+		shadow_fail(s, "no WAKE_AT wakes the node for %s", what);
 }
 
 static void check_notes_of(struct shadow *s, const struct shadow_demand *d)
@@ -617,7 +621,7 @@ static void check_notes_of(struct shadow *s, const struct shadow_demand *d)
 	if (s->now - d->arrived < NOTE_AFTER)
 		shadow_check_wake(s, d->arrived + NOTE_AFTER, "a note about waiting");
 	else if (!d->noted_entitled && !d->noted_burst)
-		shadow_fail(s, "demand %llu waits, and nobody was told",
+		shadow_fail(s, "demand %llu waits, and no note says so",
 			(unsigned long long)d->order);
 }
 
@@ -627,8 +631,8 @@ static bool waits_only(const struct shadow *s)
 	return !shadow_has_resolver(s, SL_RESOLVER_PRIORITY);
 }
 
-/* A burst does not outlive its longest wait, but while processes are being stopped for it; nor
- * does it wait where nobody may, but for what comes by itself. */
+/* A burst is denied after its longest wait, unless processes are being stopped for it. Without
+ * `wait` it waits only for memory that comes by itself. */
 static void check_patience(struct shadow *s, const struct shadow_demand *d)
 {
 	if (d->entitled || shadow_is_going(s, d->client))
@@ -662,7 +666,7 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	/* A step that changed something may leave the rest to the next one. */
 	if (s->wake <= s->now + SL_MS)
 		return;
-	/* What was told to end for others is given nothing more. */
+	/* A process that was told to end for others is granted nothing more. */
 	if (shadow_is_going(s, d->client)) {
 		if (!d->noted_entitled && !d->noted_burst)
 			check_notes_of(s, d);
@@ -685,7 +689,8 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	if (!d->entitled && shadow_has_untakeable(s, d->client->workload, true))
 		shadow_fail(s, "a burst waits, and its limit is what it holds");
 	check_patience(s, d);
-	/* What is dying counts as there: whoever lacks only that is not denied by time. */
+	/* Dying memory counts as there: a demand that lacks only that is not denied by
+	 * time. */
 	if (!d->entitled && waits_only(s) &&
 		!shadow_comes_back(s, d, SL_REASON_DYING_WAITS))
 		shadow_check_wake(s, d->burst_since + shadow_wait_max(s, d) + STEP_LATER,
@@ -711,7 +716,7 @@ void shadow_check_state(struct shadow *s)
 		if (waits(&s->demand[i]))
 			check_waiting(s, &s->demand[i]);
 	}
-	/* Where many are to give way the next one does in a step of its own, at once. */
+	/* If many give way, the next one does so in a step of its own, at once. */
 	if (!shadow_is_recovering(s) && s->wake > s->now + 1 &&
 		shadow_hopeless(s, stuck, true))
 		victim = shadow_victim(s, stuck);

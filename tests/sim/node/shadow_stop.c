@@ -1,16 +1,17 @@
 /*
- * shadow_stop - who may be stopped, probed or called untakeable, judged from the shadow's books
+ * shadow_stop - which processes may be stopped, probed or called untakeable, by the shadow's
+ * books
  *
- * What a demand would have if certain processes were gone is worked out by leaving them out of
- * the sums. Where the contract leaves the choice open (which of several sufficient sets, when
- * within a step) only bounds are checked: nobody who may not be stopped, never one that could
- * be left out, never fewer than suffice, and somebody where it certainly must be.
+ * A demand's memory without certain processes is worked out by leaving them out of the sums.
+ * Where the contract leaves the choice open (which of several sufficient sets, when within a
+ * step) only bounds are checked. No protected process is stopped, none that could be left out,
+ * never fewer than suffice, and one where the rule is certain.
  */
 #include "shadow.h"
 
 #include <string.h>
 
-/* Who is still there so long after SIGKILL hangs, and is counted on by nobody. */
+/* A process that lives so long after SIGKILL hangs, and is not counted on. */
 #define STUBBORN_AFTER (10 * SL_S)
 
 static bool waits(const struct shadow_demand *d)
@@ -36,7 +37,7 @@ bool shadow_has_resolver(const struct shadow *s, enum sl_resolver resolver)
 	return false;
 }
 
-/* `priority` is to be tried at once; otherwise when the longest wait is over. */
+/* `priority` is tried at once; otherwise when the longest wait is over. */
 static bool stops_at_once(const struct shadow *s)
 {
 	for (uint32_t i = 0; i < 4 && link_of(s, i) != SL_RESOLVER_WAIT; i++) {
@@ -92,8 +93,8 @@ bool shadow_lends_to(const struct shadow *s, const struct shadow_demand *d,
 	return !d->held && shadow_lends(s, d->client->workload, owner);
 }
 
-/* Bytes for d once everything dying is gone and the clients marked are as well; below 0 where
- * more is there than can be shared. */
+/* Bytes for d once all dying and all marked clients are gone; below 0 if more is resident
+ * than can be shared. */
 static int64_t would_have(const struct shadow *s, const struct shadow_demand *d,
 	const bool gone[SHADOW_CLIENTS])
 {
@@ -136,7 +137,7 @@ static bool is_due(const struct shadow *s, const struct shadow_client *c)
 /* The same of a workload that a person wants ended. */
 static bool is_ending(const struct shadow *s, const struct shadow_workload *w)
 {
-	/* One that was removed is not killed any more. */
+	/* A removed workload is not killed. */
 	return w->stop_asked &&
 	       ((!w->stop_killed && !w->leaving) || s->now < w->kill_at + STUBBORN_AFTER);
 }
@@ -189,7 +190,7 @@ bool shadow_comes_back(
 
 /* --- eligible victims --- */
 
-/* What had lasted for so long when the last pulse came, and went on; liars know no end. */
+/* How long the idleness had lasted at the last pulse, if it went on; liars know no end. */
 static sl_ns lasts(const struct shadow *s, const struct shadow_client *c, sl_ns span)
 {
 	sl_ns since = s->now - c->pulse_at;
@@ -326,7 +327,7 @@ static void check_term(
 	c->grace = s->stop_grace;
 }
 
-/* Somebody still lacks what this one is to free. */
+/* A demand still lacks what this process would free. */
 static bool is_needed(const struct shadow *s, const struct shadow_client *c)
 {
 	bool gone[SHADOW_CLIENTS];
@@ -369,7 +370,7 @@ static void check_asked(struct shadow *s, const struct sl_action *a)
 
 	if (!w || w->leaving || !w->stop_asked ||
 		a->stop.reason != SL_REASON_STOP_ASKED) {
-		shadow_fail(s, "a workload was stopped that nobody asked to");
+		shadow_fail(s, "a workload was stopped without a request");
 		return;
 	}
 	if (a->stop.stage == SL_STOP_TERM) {
@@ -392,7 +393,7 @@ void shadow_check_stop(struct shadow *s, const struct sl_action *a)
 		return;
 	}
 	if (!c || !c->alive || c->workload->id != a->stop.workload) {
-		shadow_fail(s, "a STOP of nobody");
+		shadow_fail(s, "a STOP of an unknown client");
 		return;
 	}
 	if (a->stop.stage == SL_STOP_TERM)
@@ -415,8 +416,8 @@ void shadow_check_revoked(struct shadow *s, const struct sl_action *a)
 	c->spared_until = s->now + SL_S;
 }
 
-/* What is above the others' requests once those marked are gone: of all, or of those only that are
- * certainly not untakeable. */
+/* Memory above the others' requests once the marked clients are gone: of all, or only of those
+ * that are certainly not untakeable. */
 static uint64_t could_give(const struct shadow *s, const struct shadow_demand *d,
 	const bool gone[SHADOW_CLIENTS], bool all)
 {
@@ -441,7 +442,7 @@ static uint64_t could_give(const struct shadow *s, const struct shadow_demand *d
 	return sum;
 }
 
-/* Nobody could have been left out, and together they suffice; as the last resort together with what
+/* None of them could be left out, and together they suffice; as the last resort, together with what
  * others can give by themselves. Returns what is wrong, NULL for nothing. */
 static const char *wrong_for(const struct shadow *s, const struct shadow_client *c,
 	const struct shadow_demand *d)
@@ -464,8 +465,8 @@ static const char *wrong_for(const struct shadow *s, const struct shadow_client 
 			   s->client[i].stop_order == c->stop_order;
 	if (!above(s, c->workload, d->gpu, same))
 		return "is stopped, and its workload will be within its request";
-	/* For another demand more may have to go; those in front take theirs first. What a person
-	 * ended and is not proven idle works on, and is not counted on. */
+	/* For another demand more may have to go, and those in front take theirs first. A process
+	 * that a person stops and that is not proven idle works on, and is not counted on. */
 	for (uint32_t i = 0; i < s->clients_top; i++)
 		same[i] &= shadow_is_going(s, &s->client[i]) || s->client[i].idle_proven;
 	all = behind_any(s, d);
@@ -502,8 +503,8 @@ static void check_victim(struct shadow *s, struct shadow_client *c)
 			(unsigned long long)c->id, wrong);
 }
 
-/* What stopping could certainly free for d: by priority or above the limit, down to the
- * requests of the others. */
+/* Memory that stopping could certainly free for d: by priority or above the limit, down
+ * to the requests of the others. */
 static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d,
 	const bool gone[SHADOW_CLIENTS])
 {
@@ -535,7 +536,7 @@ static uint64_t could_free(const struct shadow *s, const struct shadow_demand *d
 	return sum;
 }
 
-/* It lacks bytes that `priority` could take, and nobody is stopped for it. */
+/* It lacks bytes that `priority` could take, and no process is stopped for it. */
 static void check_resolved(struct shadow *s, const struct shadow_demand *d)
 {
 	bool gone[SHADOW_CLIENTS];
@@ -545,7 +546,7 @@ static void check_resolved(struct shadow *s, const struct shadow_demand *d)
 		shadow_backs_off(s, d, false) ||
 		(!d->entitled && s->gpu[d->gpu].degraded))
 		return;
-	/* Who is the first is more than this knows. */
+	/* The shadow does not know which demand is the first. */
 	for (uint32_t i = 0; i < s->demands_top; i++) {
 		const struct shadow_demand *o = &s->demand[i];
 
@@ -555,7 +556,7 @@ static void check_resolved(struct shadow *s, const struct shadow_demand *d)
 	mark_stopping(s, gone);
 	if (would_have(s, d, gone) >= bytes)
 		return;
-	/* Who was told to end by a person, and works on, is not counted on. */
+	/* A process that a person stops and that works on is not counted on. */
 	for (uint32_t i = 0; i < s->clients_top; i++)
 		gone[i] &= shadow_is_going(s, &s->client[i]);
 	have = would_have(s, d, gone);
@@ -566,7 +567,7 @@ static void check_resolved(struct shadow *s, const struct shadow_demand *d)
 
 /* --- untakeable --- */
 
-/* Certainly: for so long in one such state by what was last said of it. */
+/* Certainly: so long in one such state, by the last report. */
 bool shadow_is_untakeable(const struct shadow *s, const struct shadow_client *c)
 {
 	if (!s->untakeable_after || !c->alive)
@@ -600,15 +601,15 @@ bool shadow_has_untakeable(
 	return false;
 }
 
-/* An entitled demand fails for a borrower that cannot be made to give: one there is, it bursts,
- * and nobody else could give the bytes. */
+/* An entitled demand fails because of an untakeable borrower: there is one, it bursts, and no
+ * other client could give the bytes. */
 void shadow_check_untakeable(struct shadow *s, const struct shadow_demand *d)
 {
 	int64_t could;
 	bool gone[SHADOW_CLIENTS], any = false;
 
 	mark_stopping(s, gone);
-	/* Whose grace is over may be spared now. */
+	/* A process whose grace period is over may be spared now. */
 	for (uint32_t i = 0; i < s->clients_top; i++)
 		gone[i] &= !is_due(s, &s->client[i]);
 	for (uint32_t i = 0; i < SHADOW_WORKLOADS; i++) {
@@ -643,7 +644,7 @@ void shadow_check_untakeable_note(struct shadow *s, const struct sl_action *a)
 	bool begins = a->note.reason == SL_REASON_UNTAKEABLE_BEGINS;
 
 	if (!c || !c->alive) {
-		shadow_fail(s, "nobody is untakeable");
+		shadow_fail(s, "no client is untakeable");
 		return;
 	}
 	if (c->noted_untakeable == begins)
@@ -662,12 +663,12 @@ static void check_client(struct shadow *s, struct shadow_client *c)
 	sl_ns grace = c->grace > s->stop_grace ? c->grace : s->stop_grace;
 
 	if (shadow_is_untakeable(s, c) && !c->noted_untakeable)
-		shadow_fail(s, "client %llu is untakeable, and nobody was told",
+		shadow_fail(s, "client %llu is untakeable, and no note says so",
 			(unsigned long long)c->id);
 	if (!shadow_may_be_untakeable(s, c) && c->noted_untakeable &&
 		s->wake > s->now + SL_MS)
 		shadow_fail(s,
-			"client %llu is not untakeable any more, and nobody was told",
+			"client %llu is not untakeable any more, and no note says so",
 			(unsigned long long)c->id);
 	if (!c->stop_reason || c->killed)
 		return;
@@ -694,8 +695,8 @@ static bool is_probed_gpu(const struct shadow *s, uint32_t gpu, sl_ns after)
 	return false;
 }
 
-/* Without `priority` only those who burst where an entitled demand waits are looked at, and those
- * who are untakeable, or stopped, until they no longer are. */
+/* Without `priority` only two kinds are watched: those that burst where an entitled demand waits,
+ * and those that are untakeable, or stopped, until they no longer are. */
 static bool may_be_probed(const struct shadow *s, const struct shadow_client *c)
 {
 	if (shadow_has_resolver(s, SL_RESOLVER_PRIORITY) ||
@@ -713,7 +714,7 @@ void shadow_check_probe(struct shadow *s, const struct sl_action *a)
 	struct shadow_client *c = shadow_client(s, a->probe.client);
 
 	if (!c || !c->alive) {
-		shadow_fail(s, "nobody is probed");
+		shadow_fail(s, "no client is probed");
 		return;
 	}
 	if (a->probe.mode >= SL_PROBES || a->probe.mode == (uint32_t)c->probe)
@@ -726,15 +727,15 @@ void shadow_check_probe(struct shadow *s, const struct sl_action *a)
 	if (c->condition != SL_CONDITION_RUNNING)
 		shadow_fail(s, "client %llu is looked at no more while it is stopped",
 			(unsigned long long)c->id);
-	/* What was told of its work counts no longer. */
+	/* Earlier reports of its work no longer count. */
 	c->busy = c->idle_proven = false;
 	c->idle_for = 0;
 }
 
 static void check_probe(struct shadow *s, const struct shadow_client *c)
 {
-	/* A step that changed something may leave the rest to the next one; and for a second what
-	 * it was told lasts, so that nobody is told too often. */
+	/* A step that changed something may leave the rest to the next one. A mode that was told
+	 * lasts for 1 s, so that no client is told too often. */
 	if (c->probe != SL_PROBE_OFF && s->wake > s->now + SL_MS &&
 		s->now >= c->probed_at + SL_S && !may_be_probed(s, c))
 		shadow_fail(s, "client %llu is probed for nothing",

@@ -29,7 +29,7 @@ static void print_stats(uint64_t seed, double seconds)
 	printf("  %" PRIu64 " grants, %" PRIu64 " workloads admitted, %" PRIu64
 	       " episodes, %" PRIu64 " daemon restarts\n",
 		s->grants, s->admitted, s->episodes, s->restarts);
-	printf("  somebody waited after %.0f %% of the events, at most %u at once; books "
+	printf("  demands waited after %.0f %% of the events, at most %u at once; books "
 	       "<= %zu KiB\n",
 		100.0 * (double)s->waited / (double)s->events, s->most_waiting,
 		s->most_arena_bytes / 1024);

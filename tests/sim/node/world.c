@@ -1,16 +1,16 @@
 /*
  * world - time, episodes, the machine's side: measurements, faults, a daemon's death
  *
- * What is to happen lies in a queue by time (later.h). The node's WAKE_AT comes first where it is
- * due: the simulation gives it no other help, so a deadline that it forgets to ask for is
- * missed here as it would be in the daemon.
+ * Events wait in a queue by time (later.h). The node's WAKE_AT comes first when it is due. The
+ * simulation gives it no other help, so a deadline that it does not ask for is missed here as it
+ * would be in the daemon.
  */
 #include "world.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* --- what is to happen --- */
+/* --- events to come --- */
 
 void world_later(struct world *w, sl_ns after, struct sim_later later)
 {
@@ -136,7 +136,7 @@ static void introduce(struct world *w)
 	}
 }
 
-/* Whoever waits across a daemon's death asks the next one again: counted there. */
+/* A thread that waits across a daemon's death asks the next daemon again: counted there. */
 static void keep_outcomes(struct world *w)
 {
 	struct shadow_outcomes o = shadow_outcomes(&w->shadow);

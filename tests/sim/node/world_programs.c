@@ -1,9 +1,10 @@
 /*
  * world_programs - what programs do: arrive, ask, create, free, lie, die
  *
- * A program has one to three threads. A thread that asked is blocked until it is answered, so a
- * single-threaded program that waits does nothing else: holds what it has, and can deadlock
- * with others. What a program does next depends on its shape; who dies does so at any moment.
+ * A program has one to three threads. A thread that asked is blocked until it is answered. So a
+ * single-threaded program that waits does nothing else: it holds its memory, and can deadlock
+ * with others. The next step of a program depends on its shape; a program may die at any
+ * moment.
  */
 #include "world.h"
 
@@ -236,7 +237,7 @@ static void ask(struct world *w, struct world_client *c, struct world_thread *t,
 	ask_as(w, c, t, gpu, bytes, sl_rng_one_in(&w->rng, 4) ? SL_NODE_ASK_HELD : 0);
 }
 
-/* An export: some of what it has is not to be moved any more. */
+/* An export: some of its memory cannot be moved any more. */
 static void hold(
 	struct world *w, struct world_client *c, struct world_thread *t, uint32_t gpu)
 {
@@ -298,7 +299,7 @@ static void free_some(struct world *w, struct world_client *c, uint32_t gpu, boo
 	c->bytes[gpu] -= bytes;
 	world_step(w,
 		(struct sl_event){.type = SL_EVENT_FREED, .freed = {c->id, gpu, bytes}});
-	/* What is held is freed last, and told a moment later. */
+	/* Held memory is freed last, and told a moment later. */
 	if (c->held[gpu] > c->bytes[gpu]) {
 		c->held[gpu] = c->bytes[gpu];
 		tell_held(w, c, gpu);
@@ -462,7 +463,7 @@ void world_created(struct world *w, const struct sim_later *later)
 	if (c->shape == WORLD_LIAR && sl_rng_one_in(&w->rng, 6))
 		return; /* never says */
 	if (t->is_void && sl_rng_one_in(&w->rng, 2)) {
-		/* It made something of it, or says that nothing came of it. */
+		/* It created some of it, or says that the creation failed. */
 		t->state = THREAD_FREE;
 		world_step(w, (struct sl_event){.type = SL_EVENT_COMMIT,
 				      .commit = {c->id, t->epoch,
@@ -481,7 +482,7 @@ void world_created(struct world *w, const struct sim_later *later)
 	used = sl_rng_one_in(&w->rng, 12) ? sl_rng_below(&w->rng, t->bytes + 1)
 					  : t->bytes;
 	if (t->flags & SL_NODE_ASK_THERE && sl_rng_one_in(&w->rng, 20)) {
-		/* Nothing was to be created, and it says that that failed. */
+		/* Nothing was granted for it, and it says that the creation failed. */
 		t->state = THREAD_WAITS;
 		world_step(w, (struct sl_event){.type = SL_EVENT_CREATE_FAILED,
 				      .create_failed = {c->id, t->epoch}});
@@ -497,7 +498,7 @@ void world_created(struct world *w, const struct sim_later *later)
 	world_react(w);
 }
 
-/* After a restart: what it holds, then what its threads still wait for. */
+/* After a restart: the memory it holds, then the demands of its waiting threads. */
 void world_report(struct world *w, uint32_t slot)
 {
 	struct world_client *c = &w->client[slot];
@@ -519,7 +520,7 @@ void world_report(struct world *w, uint32_t slot)
 		for (uint32_t i = 0; i < c->threads; i++) {
 			if (c->thread[i].state != THREAD_CREATES)
 				continue;
-			/* Created while nobody listened: part of what is reported. */
+			/* Created while no daemon listened: part of the report. */
 			made(c, &c->thread[i], c->thread[i].bytes);
 			c->thread[i].state = THREAD_FREE;
 		}
@@ -540,7 +541,8 @@ void world_report(struct world *w, uint32_t slot)
 		think_later(w, c, SL_MS, 10 * w->pace);
 }
 
-/* Events that name what is not there; a spurious tick; an exit of one nobody hears from. */
+/* Events that name unknown ids; a spurious tick; the exit of a client that is never heard
+ * of again. */
 void world_junk(struct world *w)
 {
 	uint64_t any = sl_rng_below(&w->rng, w->next_id + 3);
@@ -607,7 +609,7 @@ static void on_grant(struct world *w, const struct sl_action *a)
 	struct world_thread *t = thread_of(c, a->grant.ask);
 
 	if (!t)
-		return; /* a liar's: nobody creates or commits */
+		return; /* a liar's demand: it never creates nor commits */
 	t->state = THREAD_CREATES;
 	t->epoch = a->grant.epoch;
 	t->bytes = a->grant.bytes;
@@ -635,7 +637,7 @@ static void on_deny(struct world *w, const struct sl_action *a)
 		world_exit(w, (uint32_t)(c - w->client));
 }
 
-/* Only what was named is changed; what the program itself knows of its limit stays old. */
+/* Only the named values change; the program keeps its old view of its limit. */
 static void on_set_done(
 	struct world *w, const struct sl_action *a, const struct sl_event *e)
 {

@@ -50,7 +50,7 @@ static struct world_workload *some_workload(struct world *w)
 	return NULL;
 }
 
-/* --- GPU work, and what is told of it --- */
+/* --- GPU work, and reports of it --- */
 
 void world_work(struct world *w, uint32_t slot)
 {
@@ -107,7 +107,7 @@ void world_pulse(struct world *w, uint32_t slot, bool again)
 		later_for(w, c, LATER_BEAT, 500 * SL_MS, 8 * SL_S);
 	if (c->condition != SL_CONDITION_RUNNING ||
 		(w->faults && sl_rng_one_in(&w->rng, 10)))
-		return; /* nobody there to answer, or it was lost */
+		return; /* the process does not answer, or the answer was lost */
 	world_step(w, pulse_of(w, c));
 	if (sl_rng_one_in(&w->rng, 50))
 		world_step(w, pulse_of(w, c));
@@ -188,7 +188,7 @@ static void stray_pulse(struct world *w)
 	world_react(w);
 }
 
-/* SIGTERM of a stopped process waits until it is continued; SIGKILL waits for nobody. */
+/* SIGTERM of a stopped process waits until it is continued; SIGKILL does not wait. */
 static void signal_client(struct world *w, struct world_client *c, uint32_t stage)
 {
 	if (stage == SL_STOP_KILL) {
@@ -331,7 +331,7 @@ static void lose(struct world *w)
 		!sl_rng_one_in(&w->rng, 3))
 		return;
 	w->lost_mask |= 1u << gpu;
-	/* What was being created is not: the driver says so. */
+	/* The memory being created fails: the driver says so. */
 	for (uint32_t i = 0; i < WORLD_CLIENTS; i++) {
 		for (uint32_t t = 0; t < WORLD_THREADS; t++)
 			w->client[i].thread[t].is_void |=

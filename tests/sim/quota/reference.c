@@ -88,7 +88,7 @@ static struct fraction sum_of_parts(const struct sl_fairshare_row *rows, size_t 
 	return sum;
 }
 
-/* One round; the remainders are left in rest[]. True: somebody was satisfied. */
+/* One round; the remainders are left in rest[]. True: a project was satisfied. */
 static bool a_round(struct sl_fairshare_row *rows, size_t count, int32_t priority,
 	int64_t unit, int64_t *left, struct fraction *rest)
 {
@@ -240,7 +240,7 @@ static bool good_amounts(const struct sl_project_rules *rules)
 	return true;
 }
 
-/* Are all children of everybody guaranteed no more than their parent? */
+/* Are the children of every project guaranteed no more than the project itself? */
 static bool sums_hold(const struct ref *ref)
 {
 	for (size_t i = 0; i < ref->projects; i++) {

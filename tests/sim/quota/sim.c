@@ -139,11 +139,11 @@ static void check_properties(
 	if (sum > (total > sure ? total : sure))
 		wrong("%" PRId64 " given of %" PRId64, sum, total);
 	if (wanted && sum < total)
-		wrong("%" PRId64 " of %" PRId64 " stay over that somebody wants",
+		wrong("%" PRId64 " of %" PRId64 " stay over that a project wants",
 			total - sum, total);
 }
 
-/* Whoever asks for a unit more has no less, in whole units. */
+/* A project that asks for a unit more gets no less, in whole units. */
 static void check_monotone(
 	const struct sl_fairshare_row *rows, size_t count, int64_t total, int64_t unit)
 {
@@ -283,7 +283,7 @@ static void put(bool deep)
 	bool unknown = one_in(50);
 
 	if (deep) {
-		/* Nothing but the depth is to be in the way. */
+		/* Only the depth may be in the way. */
 		rules = (struct sl_project_rules){.limit = {{-1, -1, -1}}};
 		if (one_in(2))
 			parent = deepest_project();

@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* Some of it was on the host: is all of it back? */
+/* Some of its memory was on the host: is all of it back? */
 static void look_if_whole(struct swap_rules *r, struct swap_party *p, bool was_out)
 {
 	if (!was_out || swap_party_evicted(p) || (p->order && !p->is_restore))
@@ -125,7 +125,7 @@ static uint64_t reserve_room(const struct swap_rules *r, uint32_t gpu)
 	return sl_sub_sat(r->reserve[gpu], paid);
 }
 
-/* What the reserve had no room for: who joined first is paid first. */
+/* Pays what the reserve could not pay before: the client that joined first comes first. */
 static void repay(struct swap_rules *r, uint32_t gpu)
 {
 	uint64_t room = reserve_room(r, gpu), bytes;
@@ -253,7 +253,7 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 	r->contest++;
 }
 
-/* What is measured takes room without asking, also what was kept. */
+/* Measured memory, also memory that was kept, needs no grant. */
 static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
@@ -266,7 +266,7 @@ static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
 /* Of the open order so much more has left. */
 static void has_left(struct swap_rules *r, struct swap_party *p, uint64_t more)
 {
-	/* Its chunks may be larger than what it was told. */
+	/* Its chunks may be larger than what it was told to move. */
 	uint64_t moved = sl_min_u64(more, p->order_bytes);
 	uint64_t needed = sl_min_u64(moved, p->order_needed);
 
@@ -296,7 +296,7 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	was_out = swap_party_evicted(p) > 0;
 	before = p->evicted[gpu];
 	p->evicted[gpu] = sl_min_u64(e->done.evicted_bytes, p->backing[gpu]);
-	/* It may be able to give now what it was asked for before. */
+	/* It may be able now to give what it was asked for before. */
 	if (p->evicted[gpu] < before)
 		p->trimmed = 0;
 	if (p->order != e->done.order)
@@ -306,15 +306,15 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	has_left(r, p, sl_sub_sat(p->evicted[gpu], before));
 	if (!p->moved)
 		swap_count(r, p, &p->vain, "orders by which nothing moved");
-	/* Who was resumed while it left comes back for what has left. */
+	/* A client that was resumed while it left comes back for what has left. */
 	p->resumed &= p->is_restore || swap_party_evicted(p) > 0;
 	p->part = false;
 	p->comes = false; /* room is kept while an order is open */
-	/* A lost line says nothing of what is where; the next report does. */
+	/* A lost line says nothing of where memory is; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
-	/* Who was parked or stopped on its way back has no room kept on the other GPUs, nor who
-	 * lost it there. */
+	/* A client that was parked or stopped on its way back has no memory kept on the other
+	 * GPUs, nor has one that lost its GPU there. */
 	m = swap_member_of(r, p->workload);
 	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0 &&
 		    !(m && m->parked) && p->condition == SL_CONDITION_RUNNING &&
@@ -362,7 +362,7 @@ static void on_gpu_lost(struct swap_rules *r, uint32_t gpu)
 	}
 }
 
-/* Somebody who was quiet for long begins to compete. */
+/* A client that was quiet for long begins to compete. */
 static void is_active(struct swap_rules *r, uint64_t workload)
 {
 	struct swap_member *m = swap_member_of(r, workload);
@@ -445,7 +445,7 @@ static void gpu_event(struct swap_rules *r, const struct sl_event *e)
 	r->contest++;
 }
 
-/* Until it says how much of it is on the host, no less is on the GPU than before. */
+/* Until it says how much of its memory is on the host, no less is on the GPU than before. */
 static void on_report(struct swap_party *p, const struct sl_event *e)
 {
 	uint32_t gpu = e->client_report.gpu;
@@ -456,7 +456,7 @@ static void on_report(struct swap_party *p, const struct sl_event *e)
 		sl_min_u64(p->evicted[gpu], sl_sub_sat(e->client_report.bytes, here));
 }
 
-/* What was proven of this idleness stays proven. */
+/* A proof of this idleness stays valid. */
 static void on_pulse(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
 	bool goes_on = p->pulse_idles &&

@@ -1,8 +1,9 @@
 /*
  * draw - episodes and workloads of swap-sim, drawn from the seed; see world.h
  *
- * The mood says what kind of machine it is and who lives on it: moods that are judged by the clock
- * are drawn narrowly, so that what must come out is known; in the others nearly everything may be.
+ * The mood says what kind of machine it is and which workloads run on it. Moods that are judged by
+ * the clock are drawn narrowly, so that the result is known; in the others nearly everything may
+ * be drawn.
  */
 #include "world.h"
 
@@ -27,7 +28,7 @@ static const uint32_t chain_of[SWAP_CHAIN_COUNT] = {
 	SWAP_CHAINS(X)
 #undef X
 };
-/* Whose turns are judged by their shares must be moved at once. */
+/* Workloads whose turns are judged by their shares must be moved at once. */
 static const uint64_t chain_weight[SWAP_CHAIN_COUNT] = {
 #define X(NAME, weight, turns, chain) weight,
 	SWAP_CHAINS(X)
@@ -53,7 +54,7 @@ static uint32_t draw(struct swap_world *w, const uint64_t *weights, uint32_t cou
 	}
 }
 
-/* One of those that are there wants more than its request. */
+/* One of the present workloads wants more than its request. */
 static bool has_burst(const struct swap_world *w)
 {
 	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
@@ -173,7 +174,7 @@ static void draw_machine(struct swap_world *w)
 		w->up = w->down = swap_span(w, 20 * SL_US, 20 * SL_MS);
 }
 
-/* The resolvers, and what is asked of those that stop processes. */
+/* The resolvers, and the requests of those that stop processes. */
 static void draw_resolvers(struct swap_world *w)
 {
 	const uint64_t *weights =

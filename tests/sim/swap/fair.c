@@ -19,7 +19,7 @@ void swap_fair_look(struct swap_world *w)
 {
 	uint32_t full = 0;
 
-	/* Where nobody is moved before he has waited, shares are others. */
+	/* Where a client is moved only after others have waited, shares are different. */
 	if (w->mood != SWAP_TURNS || w->judged_from || w->drains || w->scripted ||
 		w->rules.waits_first)
 		return;
@@ -103,7 +103,7 @@ void swap_fair_judge(struct swap_world *w)
 	struct fair f = cut(sum_up(w, &long_enough), &long_enough);
 	double span = (double)(w->now - w->judged_from);
 
-	/* Rounds of turns: what moving takes between them is no part of any, and may be as long. */
+	/* Rounds of turns: moving between them is no part of any turn, and may take as long. */
 	if (!w->judged_from || f.count < 2 ||
 		f.opened < ROUNDS_LEAST * f.unit * f.weights)
 		return;

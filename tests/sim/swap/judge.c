@@ -1,6 +1,6 @@
 /*
- * judge - judges what is so after a step, and at the end of an episode: numbers that are
- * shown, promises of time, somebody stuck
+ * judge - judges the state after a step and at the end of an episode: numbers that are
+ * shown, promises of time, clients that are stuck
  */
 #include <inttypes.h>
 
@@ -26,8 +26,8 @@ static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
-/* A report after recover_wait finds grants that were made without it: no more of it is believed to
- * be held than that leaves, and the rest is told to leave, which the client refuses. */
+/* A report after recover_wait meets grants that were made without it. The node believes only as
+ * much held memory as these leave, and tells the rest to leave, which the client refuses. */
 static bool may_be_doubted(const struct swap_rules *r, const struct swap_party *p)
 {
 	return r->event.type == SL_EVENT_HELD && r->event.held.client == p->id &&
@@ -102,7 +102,7 @@ static uint64_t claims(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
-/* The node believes no more of it than leaves the promises, until it is said anew. */
+/* Until the next report the node believes no more of it than the promises leave. */
 static void doubt(struct swap_rules *r, uint64_t client, uint32_t gpu)
 {
 	struct swap_party *p = swap_party_of(r, client);
@@ -111,7 +111,7 @@ static void doubt(struct swap_rules *r, uint64_t client, uint32_t gpu)
 		p->doubted |= 1u << gpu;
 }
 
-/* I1: what is measured may break it, nothing else. */
+/* I1: only measured memory may break it. */
 void swap_judge_i1(struct swap_rules *r)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
@@ -223,8 +223,8 @@ static bool is_any_going(const struct swap_rules *r)
 	return false;
 }
 
-/* MAX_WAIT: resident again within the longest wait that the node told, as long as nothing that
- * competes changes, and nothing is to end by itself. */
+/* MAX_WAIT: resident again within the longest wait that the node told, as long as the
+ * competing clients stay the same and none of them ends by itself. */
 static void judge_wait(
 	struct swap_rules *r, const struct sl_node *node, struct swap_member *m)
 {
@@ -241,7 +241,7 @@ static void judge_wait(
 		m->contest = 0;
 	}
 	if (m->contest != r->contest || is_any_going(r)) {
-		/* Nobody competes: its own way back. */
+		/* No client competes: it waits for its own way back. */
 		sl_ns span = v.longest_wait ? v.longest_wait
 					    : swap_cost(r, m->id) + 2 * SL_S +
 						      (r->waits_first ? r->wait_max : 0);
@@ -250,7 +250,7 @@ static void judge_wait(
 		m->contest = r->contest;
 		m->wait_bound = sl_max_u64(m->wait_bound, bound);
 	}
-	/* With the pool full, or where nobody is moved for others, nothing is promised. */
+	/* With a full pool, or where no client is moved for others, nothing is promised. */
 	if (swap_is_pool_in_the_way(r) || !r->swaps)
 		m->wait_bound = SL_NS_NEVER;
 	if (r->quiet && m->wait_bound != SL_NS_NEVER &&
@@ -284,7 +284,7 @@ static bool could_come(
 	       (!p->failed_at || r->now >= p->failed_at + BACK_OFF);
 }
 
-/* For all that wait; a burst may have to leave others what they have not claimed. */
+/* For all that wait; a burst may have to leave others their unclaimed requests. */
 static bool is_there_room(struct swap_rules *r, uint32_t mask)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
@@ -301,8 +301,8 @@ static bool is_there_room(struct swap_rules *r, uint32_t mask)
 	return true;
 }
 
-/* FIT: what fits together runs together: nobody stays on the host when there is room for all that
- * wait. */
+/* FIT: what fits together runs together. No client stays on the host when there is memory for all
+ * that wait. */
 static void judge_fit(
 	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
 {
@@ -333,7 +333,7 @@ static uint64_t takeable(
 	return sum;
 }
 
-/* Somebody leaves, ends, or is told to give copies back first. */
+/* A client leaves, ends, or is told to give copies back first. */
 static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < r->parties; i++) {
@@ -351,7 +351,7 @@ static bool is_any_coming(struct swap_rules *r, uint32_t gpu)
 	return false;
 }
 
-/* What it lacks, borrowers of lower priority have, and nothing of it is on its way. */
+/* Borrowers of lower priority have the memory it lacks, and none of that is on its way. */
 static bool is_kept_out(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {
@@ -371,8 +371,8 @@ static bool is_kept_out(
 	return lacks;
 }
 
-/* PROGRESS: whoever wants back what is within its request has it, from borrowers that may be
- * stopped, whether they can be moved or not. */
+/* PROGRESS: a client that wants memory back within its request gets it from borrowers that
+ * may be stopped, whether they can be moved or not. */
 static void judge_owed(
 	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
 {
@@ -442,8 +442,9 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 
 /* --- the end of an episode --- */
 
-/* What no EVICT moves leaves no room for it on some GPU: held and hidden memory, and all of who
- * cannot swap. Who is within his request has a right to the room, and no such excuse counts. */
+/* Memory that no EVICT moves and that leaves too little on some GPU: held and hidden memory,
+ * and that of clients that cannot swap. A client within its request has a right to the memory,
+ * so this is no excuse for it. */
 static bool is_unmovable_in_the_way(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {
@@ -481,7 +482,7 @@ void swap_rules_drained(struct swap_rules *r, const struct sl_node *node)
 			swap_break(r, SWAP_PROGRESS,
 				"order %" PRIu64 " of client %" PRIu64 " is still open",
 				p->order, p->id);
-		/* Parked, or there is no room for its request yet. */
+		/* Parked, or its request does not fit yet. */
 		if (m->parked)
 			continue;
 		if (swap_party_wants(p) && r->swaps && !swap_is_pool_in_the_way(r) &&

@@ -59,8 +59,8 @@ static uint64_t out_of(const struct swap_client *c)
 	return out;
 }
 
-/* Host memory that was made for others; where everything may happen, there is not more of it than
- * was set aside. */
+/* Host memory that was made for others. In moods without limits on faults it may fall short of
+ * what was set aside. */
 static bool has_host(
 	const struct swap_world *w, const struct swap_client *own, uint64_t bytes)
 {
@@ -71,8 +71,8 @@ static bool has_host(
 	return !(w->faults || w->scripted) || bytes <= w->rules.pool;
 }
 
-/* A client's file has room for what is out and what is to go; made by the daemon. False: there is
- * no host memory left. */
+/* The daemon makes the client's file as large as its evicted memory and what leaves next. False:
+ * the host has no memory left. */
 static bool make_store(struct swap_world *w, struct swap_client *c, uint64_t more)
 {
 	uint64_t out = out_of(c);
@@ -142,7 +142,7 @@ static void move_out(struct swap_world *w, uint32_t slot)
 	}
 }
 
-/* A piece has left, and more is to. */
+/* A piece has left, and more is to come. */
 static void tell(struct swap_world *w, uint32_t slot)
 {
 	struct swap_client *c = &w->client[slot];
@@ -245,7 +245,8 @@ static void begin(struct swap_world *w, uint32_t slot, struct swap_order order)
 		drain(w, slot);
 		return;
 	}
-	/* Whole chunks, which some have large ones of; the last one is what is left. */
+	/* Bytes in whole chunks, which are large for some clients; the last one is what
+	 * is left. */
 	c->order.moves = c->evicted[order.gpu];
 	if (order.bytes < c->order.moves)
 		c->order.moves = order.bytes / grain_of(c) * grain_of(c);

@@ -11,7 +11,7 @@
 
 /* --- the plays --- */
 
-/* Two of 10 GiB: each runs half of the time, and only what is lacking is moved. */
+/* Two of 10 GiB: each runs half of the time, and only the memory that lacks is moved. */
 static void equal_turns(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -36,7 +36,7 @@ static void equal_turns(struct swap_world *w)
 		expect(played[i].type != SL_ACTION_EVICT || played[i].bytes <= 5 * GIB,
 			"%" PRIu64 " bytes are evicted, 5 GiB were lacking",
 			played[i].bytes);
-	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "a demand was denied");
 }
 
 /* Requests of 3 and 9 GiB: turns of 2 s and 6 s. */
@@ -95,7 +95,7 @@ static void inference(struct swap_world *w)
 		how_many(SL_ACTION_RESTORE, 0, 0) - before);
 }
 
-/* A server that never rests leaves training min_share of the time, and no more than a few times
+/* A server that never rests leaves training min_share of the time, and at most a few times
  * that. */
 static void min_share(struct swap_world *w)
 {
@@ -115,7 +115,7 @@ static void min_share(struct swap_world *w)
 	expect(part > 0.04 && part < 0.08, "training ran %.3f of the time", part);
 }
 
-/* Four models of 10 GiB: nobody is refused anything, all run. */
+/* Four models of 10 GiB: no demand is denied, all run. */
 static void four_models(struct swap_world *w)
 {
 	uint32_t slot[4];
@@ -133,10 +133,10 @@ static void four_models(struct swap_world *w)
 		expect(share(w, slot[i], open0[i], 200 * SL_S) > 0.2,
 			"model %u ran %.3f of the time", i,
 			share(w, slot[i], open0[i], 200 * SL_S));
-	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "a demand was denied");
 }
 
-/* The same, asked once a minute: in between nobody of them is left on the GPU, and all come
+/* The same, asked once a minute: in between none of them is left on the GPU, and all come
  * back. */
 static void four_warm_models(struct swap_world *w)
 {
@@ -161,8 +161,8 @@ static void four_warm_models(struct swap_world *w)
 		expect(view(w, slot[i]).turns >= 3, "model %u was back %" PRIu64 " times",
 			i, view(w, slot[i]).turns);
 	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_EVICTED_IDLE),
-		"nobody left by itself");
-	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+		"no model left by itself");
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "a demand was denied");
 }
 
 /* 1 GiB is lacking, 1 GiB goes. */
@@ -227,7 +227,7 @@ static void pool_full(struct swap_world *w)
 	until(w, 30);
 	expect(!how_many(SL_ACTION_EVICT, 0, 0), "A was evicted");
 	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_POOL_FULL) >= 1,
-		"nobody was told that the pool is full");
+		"no note says that the pool is full");
 	expect(how_many(SL_ACTION_DENY, client(w, b)->id, SL_REASON_WAITED_TOO_LONG) == 1,
 		"B was not denied after the longest wait");
 	expect(client(w, a)->is_open, "A is suspended");
@@ -282,8 +282,8 @@ static void undrainable(struct swap_world *w)
 	expect(denied && denied->at > 30 * SL_S, "B was denied too early");
 }
 
-/* A process that is stopped answers no order: nobody counts on it, and the last resort comes as
- * ever. */
+/* A stopped process answers no order: it is not counted on, and the last resort comes as
+ * always. */
 static void stopped(struct swap_world *w)
 {
 	const struct played *denied;
@@ -305,7 +305,7 @@ static void stopped(struct swap_world *w)
 	expect(denied && denied->at > 30 * SL_S, "B was denied too early");
 }
 
-/* Idle for warm_after: out, all of it; back with the next work. */
+/* Idle for warm_after: all of it goes to the host; it returns with the next work. */
 static void warm(struct swap_world *w)
 {
 	uint32_t a;
@@ -394,7 +394,7 @@ static bool names(FILE *list, const char *name)
 	return false;
 }
 
-/* One of them; false: it came out otherwise than it must. */
+/* One of them; false: the result is not as expected. */
 static bool run(
 	struct swap_world *w, const struct swap_play *play, bool quiet, FILE *list)
 {

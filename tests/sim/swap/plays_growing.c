@@ -1,8 +1,8 @@
 /*
- * plays_growing - plays of programs that load what they need piece by piece
+ * plays_growing - plays of programs that load their memory piece by piece
  *
- * 15 GiB are to be shared. A and B want 10 each, in 40 pieces, and then work once and rest. All
- * that must move is 5 GiB out and in again for each of them, which takes 100 ms a way.
+ * 15 GiB can be shared. A and B want 10 each, in 40 pieces, and then work once and rest. At
+ * least 5 GiB must move out and in again for each of them, which takes 100 ms a way.
  */
 #include "stage.h"
 
@@ -23,7 +23,7 @@ static bool has_all(struct swap_world *w, uint32_t slot)
 	return client(w, slot)->resident[0] + client(w, slot)->evicted[0] == SIZE;
 }
 
-/* When all of them have what they want, in seconds; at most `most`. */
+/* Seconds until all of them have their memory; at most `most`. */
 static double ready_at(struct swap_world *w, uint32_t a, uint32_t b, double most)
 {
 	double at = 0;

@@ -1,12 +1,12 @@
 /*
- * plays_host - plays of host memory that is short, and of processes that are stopped
+ * plays_host - plays of host memory that is short, and of stopped processes
  *
- * 15 GiB are to be shared on each GPU.
+ * 15 GiB can be shared on each GPU.
  */
 #include "stage.h"
 
-/* A of 8 GiB is on the host, all of it in one file, and frees half of that: of 10 GiB set aside
- * there are 2 left for C, who has 5 and is parked. A is asked for its copies and needs the file. */
+/* A of 8 GiB is on the host, in one file, and frees half of that. Of 10 GiB set aside 2 are left
+ * for C, which has 5 and is parked. A is asked for its copies, but needs the file. */
 static uint32_t park_in_vain(struct swap_world *w, uint32_t *c)
 {
 	uint32_t a;
@@ -30,7 +30,7 @@ static uint32_t park_in_vain(struct swap_world *w, uint32_t *c)
 	return a;
 }
 
-/* Once A has all of it back it can give the file, and is asked for it. */
+/* Once all of A is back it can give the file, and is asked for it. */
 static void copies_later(struct swap_world *w)
 {
 	uint32_t c, a = park_in_vain(w, &c);
@@ -41,7 +41,7 @@ static void copies_later(struct swap_world *w)
 	expect(!client(w, c)->resident[0], "C is not parked, for mere copies");
 }
 
-/* It frees the rest of it there instead. */
+/* It frees the rest on the host instead. */
 static void copies_freed(struct swap_world *w)
 {
 	uint32_t c, a = park_in_vain(w, &c);
@@ -66,9 +66,8 @@ static void set_condition(
 	say_condition(w, slot, condition);
 }
 
-/* A of 10 GiB is resumed while it is stopped: its room is kept for nobody, and D, who asks for 12
- * within its request, has them. Once A goes on it comes back, beside D for whom there is room no
- * longer. */
+/* A of 10 GiB is resumed while it is stopped: no memory is kept for it. D, which asks for 12
+ * within its request, has them. Once A goes on it comes back, for which D has to leave. */
 static void stopped_resumed(struct swap_world *w)
 {
 	uint32_t a, d;
@@ -158,7 +157,7 @@ static void stop_half_way(struct swap_world *w, enum sl_last_resort resort,
 		"B is not on its way back");
 }
 
-/* The last resort is to stop it, and A has what is its. */
+/* The last resort is to stop it, and A gets its request. */
 static void stuck_half_way(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -184,7 +183,7 @@ static void waits_for_the_stuck(
 	expect(client(w, a)->resident[0] == 10 * GIB, "B goes on and A is not back");
 }
 
-/* The last resort is to fail, of which there is nothing in a return. */
+/* The last resort is to fail, but a return cannot fail. */
 static void fails_no_return(struct swap_world *w)
 {
 	waits_for_the_stuck(w, SL_LAST_RESORT_FAIL, 10 * GIB);
@@ -196,8 +195,8 @@ static void stuck_before_a_burst(struct swap_world *w)
 	waits_for_the_stuck(w, SL_LAST_RESORT_STOP, 9 * GIB);
 }
 
-/* B, which is never moved, is there, and in a kernel that never ends: nobody lacks anything but A,
- * who was moved out before B came. */
+/* B, which is never moved, is resident, in a kernel that never ends. Only A lacks memory, which
+ * was moved out before B came. */
 static void stuck_there(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -226,8 +225,8 @@ static void stuck_there(struct swap_world *w)
 	expect(client(w, a)->resident[0] == 10 * GIB, "A is not back");
 }
 
-/* B comes for 12 GiB beside A, who has 9 and works: 6 of A would have to leave, and as much of B
- * before they are back. */
+/* B comes for 12 GiB beside A, which has 9 and works: 6 of A would have to leave, and as much of
+ * B before they are back. */
 static void way_back(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t *b)
 {
 	stage(w, 1, pool);
@@ -247,10 +246,10 @@ static void no_way_back(struct swap_world *w)
 	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved");
 	expect(how_many(SL_ACTION_DENY, client(w, b)->id, 0) > 0, "B is not refused");
 	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_POOL_FULL) > 0,
-		"nobody says that the host is full");
+		"no note says that the host is full");
 }
 
-/* What A has are chunks of 4 GiB, two of which would leave. */
+/* A has chunks of 4 GiB, two of which would leave. */
 static void whole_chunks(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t *b)
 {
 	stage(w, 1, pool);
@@ -322,8 +321,8 @@ static void room_of_the_returning(struct swap_world *w)
 	expect(client(w, b)->evicted[0] == 6 * GIB, "B is not parked");
 }
 
-/* B is stopped, and has a burst that the last resort could end. A lacks a burst, too: nobody is
- * ended for that. */
+/* B is stopped, and has a burst that the last resort could end. A lacks a burst, too: no
+ * process is ended for that. */
 static void stuck_before_a_demand(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -351,10 +350,11 @@ static uint32_t enter_chunky(
 	return slot;
 }
 
-/* A burst of 12 GiB is there when A is admitted, who works within its request, and B, who loads
- * what it requested. The host has room for an eighth of the burst, which goes there as a whole or
- * not at all: not all that is within requests fits beside the rest, and takes turns. B gets no more
- * once A could not come back from the host: it would fill up there, and none of the three run. */
+/* A burst of 12 GiB is resident. Then A is admitted, which works within its request, and B, which
+ * loads its request. The host has space for an eighth of the burst, which leaves as a whole or not
+ * at all. So not all requests fit beside it, and they take turns. B gets no more memory once A
+ * could not come back from the host: otherwise it would fill up there, and none of the three
+ * run. */
 static void someone_runs(struct swap_world *w)
 {
 	const uint64_t slow = 8 * GIB;
@@ -384,18 +384,19 @@ static void someone_runs(struct swap_world *w)
 const struct swap_play swap_plays_host[] = {
 	{"copies that could not be given are asked for again", copies_later},
 	{"copies of what was freed are asked for again", copies_freed},
-	{"no room is kept for who is stopped", stopped_resumed},
-	{"nor for who is stopped half way", stopped_half_way},
-	{"who is stopped on its way back is ended for a request", stuck_half_way},
-	{"or is waited for", fails_no_return},
-	{"and is not ended for a burst", stuck_before_a_burst},
-	{"so is who is there with a kernel that never ends", stuck_there},
-	{"who has no way back from the host is not moved there", no_way_back},
-	{"nor whose chunks are too large for one", chunks_stay},
+	{"no memory is kept for a stopped process", stopped_resumed},
+	{"nor for one that is stopped half way", stopped_half_way},
+	{"a process stopped on its way back is ended for a request", stuck_half_way},
+	{"or is waited for, where the last resort is to fail", fails_no_return},
+	{"a process stopped on its way back is not ended for a burst",
+		stuck_before_a_burst},
+	{"a resident process with an endless kernel is ended for a request", stuck_there},
+	{"a workload without a way back is not moved to the host", no_way_back},
+	{"nor is one whose chunks are too large for a way back", chunks_stay},
 	{"large chunks change places where the host has room", chunks_change_places},
-	{"who has one takes turns", some_way_back},
+	{"a workload with a way back takes turns", some_way_back},
 	{"the host is full until what comes back is gone", room_of_the_returning},
-	{"nobody is ended for a burst that is asked for", stuck_before_a_demand},
-	{"where requests do not fit somebody runs", someone_runs},
+	{"no process is ended for a burst demand", stuck_before_a_demand},
+	{"where requests do not fit one workload runs", someone_runs},
 	{0},
 };

@@ -1,7 +1,8 @@
 /*
- * plays_leaving - plays of `priority` where memory is moved, too, and of whose turn begins
+ * plays_leaving - plays of `priority` where memory is moved, too, and of the begin of
+ * turns
  *
- * 15 GiB are to be shared on each GPU.
+ * 15 GiB can be shared on each GPU.
  */
 #include "stage.h"
 
@@ -65,8 +66,8 @@ static void owed_on_the_lost(struct swap_world *w)
 	expect(client(w, lower)->used, "L is ended");
 }
 
-/* W has its memory on two GPUs, and what it lacks on the second is M's, who is stopped and of no
- * lower priority: W could not run if L, on the first, were ended for it. */
+/* W has its memory on two GPUs. The memory it lacks on the second is M's, which is stopped and
+ * of no lower priority. So W could not run if L, on the first, were ended for it. */
 static void owed_in_vain(struct swap_world *w)
 {
 	uint32_t owner, lower, equal;
@@ -92,12 +93,12 @@ static void owed_in_vain(struct swap_world *w)
 	expect(client(w, lower)->used &&
 			client(w, lower)->resident[0] + client(w, lower)->resident[1] ==
 				12 * GIB,
-		"L was ended for one who cannot come back all the same");
+		"L was ended for a client that cannot come back all the same");
 }
 
 /* E, of higher priority, lacks 5 GiB that A is moving to the host. L would fit in the 7 that are
- * free, of which E then lacked some again, and could have them only by ending L, who cannot be
- * moved. */
+ * free. E would then lack some of these again, and could get them only by ending L, which cannot
+ * be moved. */
 static void passed(struct swap_world *w)
 {
 	uint32_t urgent, lower;
@@ -113,8 +114,8 @@ static void passed(struct swap_world *w)
 	expect(client(w, lower)->used, "L was ended for what it took before E had it");
 }
 
-/* V and U, who cannot be moved, are told to end for E, of higher priority, and do so one after the
- * other. R wants its 5 GiB back from the host meanwhile: they fit in what V leaves, and E would
+/* V and U, which cannot be moved, are told to end for E, of higher priority, and end one after the
+ * other. Meanwhile R wants its 5 GiB back from the host: they fit in what V leaves, and E would
  * lack them again. */
 static void left_to_the_head(struct swap_world *w)
 {
@@ -140,8 +141,8 @@ static void left_to_the_head(struct swap_world *w)
 }
 
 /* A of 10 GiB has its turn. B of 9 waits with 4 of them on the host, and then C of 5. B frees the
- * 4, and all of it is there: that it did nothing while it could not run does not make it give way
- * to C in the turn that it begins. */
+ * 4 and is whole. It did nothing while it could not run, but that does not make it give way to C
+ * in the turn that it begins. */
 static void whole_by_freeing(struct swap_world *w)
 {
 	uint32_t b, c;
@@ -165,9 +166,9 @@ static void whole_by_freeing(struct swap_world *w)
 	expect(client(w, b)->resident[0] == 5 * GIB, "B was moved in its turn");
 }
 
-/* A and B, of higher priority, take turns of 2 s. L waits for as long as a demand may, comes before
- * them then, and gives up before the turn that is under way has ended. What it asks for 1 s later
- * waits like anything else of a lower priority. */
+/* A and B, of higher priority, take turns of 2 s. L waits as long as a demand may, then comes
+ * before them, and gives up before the present turn has ended. Its demand 1 s later waits like any
+ * other of a lower priority. */
 static void gave_up(struct swap_world *w)
 {
 	uint32_t lower;
@@ -235,12 +236,12 @@ static void room_for_one_gpu(struct swap_world *w)
 		"V has not what is free");
 	expect(client(w, urgent)->evicted[0] == 8 * GIB, "A came back");
 	expect(!how_many(SL_ACTION_EVICT, client(w, lower)->id, 0),
-		"V was moved for one who cannot be helped");
+		"V was moved for a client that cannot be helped");
 }
 
 /* A of 10 GiB has had its turn of 2 s since its first memory, before which its context was
- * measured, when its line to the daemon is lost and it reports what it has. That is no new turn: B,
- * who asks then, has A moved at once. */
+ * measured. Then its line to the daemon is lost and it reports its memory. That is no new turn: B,
+ * which asks then, has A moved at once. */
 static void reports_anew(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -257,11 +258,11 @@ static void reports_anew(struct swap_world *w)
 	b = enter(w, (struct swap_workload){.size = 10 * GIB});
 	until(w, 4.5);
 	expect(client(w, b)->resident[0] == 10 * GIB,
-		"B waits for a turn that nobody began");
+		"B waits for a turn that no client began");
 }
 
-/* A, of which 6 of 10 GiB are on the host, frees these while its line is lost. That it has 4 then
- * does not say that they are on the host, too: who waits for 4 is not granted them. */
+/* A, of which 6 of 10 GiB are on the host, frees these while its line is lost. Its report of 4
+ * GiB does not mean that they are on the host: a client that waits for 4 is not granted them. */
 static void freed_unheard(struct swap_world *w)
 {
 	uint32_t a;
@@ -283,9 +284,9 @@ static void freed_unheard(struct swap_world *w)
 		"A did not report");
 }
 
-/* Behind `wait`, others are moved for what A lacks, 1 GiB, when its longest wait is over: S is,
- * whose kernel does not end. Then A is to leave for C, who wants his request, and cannot just then:
- * that ends no wait of its own. */
+/* Behind `wait`, others are moved for A, which lacks 1 GiB, when its longest wait is over. S is to
+ * leave, but its kernel does not end. Then A is to leave for C, which wants its request, and cannot
+ * just then: that ends no wait of its own. */
 static void told_to_leave(struct swap_world *w)
 {
 	uint32_t a, s, c;
@@ -384,8 +385,9 @@ static void turns_beside_a_server(struct swap_world *w)
 		how_many(SL_ACTION_EVICT, client(w, a)->id, 0));
 }
 
-/* A thinks, and is above its limit since that was lowered. L, of lower priority, lacks 3 GiB: A is
- * asked to prove that it is idle, and is moved then; nobody is ended for what could be moved. */
+/* A thinks, and is above its limit, which was lowered. L, of lower priority, lacks 3 GiB. A is
+ * asked to prove that it is idle, and is then moved; no process is ended for memory that can be
+ * moved. */
 static void proven_first(struct swap_world *w)
 {
 	uint32_t idle, lower;
@@ -409,9 +411,9 @@ static void proven_first(struct swap_world *w)
 	expect(client(w, lower)->resident[0] == 10 * GIB, "L does not run");
 }
 
-/* A server that never rests leaves training its least share, also when another process of training
- * asks, and cannot be helped: that one cannot be moved, so what it asks for would have to leave the
- * server its request. */
+/* A server that never rests leaves training its least share, also while another process of training
+ * asks in vain. That one cannot be moved, so its demand would have to leave the server its
+ * request. */
 static void share_in_vain(struct swap_world *w)
 {
 	uint64_t other = 1000;
@@ -504,9 +506,9 @@ static void yields(struct swap_world *w)
 	expect(how_many(SL_ACTION_RESTORE, client(w, r)->id, 0), "R does not come back");
 }
 
-/* A, C and D have what they requested, 4.5 GiB each. All of D and a part of C leave for B, a burst
- * of 7.5 GiB that comes back before all others then. C wants back at once and waits for the first
- * part of B's turn: A, of lower priority, keeps its own. */
+/* A, C and D have their requests, 4.5 GiB each. All of D and a part of C leave for B, a burst of
+ * 7.5 GiB, which then comes back before all others. C wants back at once and waits for the first
+ * part of B's turn: A, of lower priority, keeps its memory. */
 static void exchange_is_waited_for(struct swap_world *w)
 {
 	struct swap_workload within = {.request = 9 * GIB / 2, .size = 9 * GIB / 2};
@@ -556,11 +558,11 @@ static void parked_lives(struct swap_world *w)
 	(void)enter(w, (struct swap_workload){.size = 14 * GIB + GIB / 2});
 	until(w, 15);
 	expect(client(w, a)->used, "A is ended");
-	expect(how_many(SL_ACTION_STOP, 0, 0) == 0, "somebody is ended");
+	expect(how_many(SL_ACTION_STOP, 0, 0) == 0, "a process is ended");
 }
 
-/* A has 4 GiB on each of two GPUs, and thinks. There is room for one of them on the host: it stays
- * where it is, until there is more. */
+/* A has 4 GiB on each of two GPUs, and thinks. The host has space for one of them: A stays until
+ * it has more. */
 static void warm_as_a_whole(struct swap_world *w)
 {
 	uint32_t a;
@@ -583,9 +585,9 @@ static void warm_as_a_whole(struct swap_world *w)
 		"A is not on the host");
 }
 
-/* A, of lower priority, has 9 GiB and has requested 5: one of its processes, which cannot be moved,
- * is told to end for B. What the other one has is then within A's request, so that it need not
- * leave for C, who has to leave that to A. */
+/* A, of lower priority, has 9 GiB and has requested 5. One of its processes, which cannot be moved,
+ * is told to end for B. The memory of the other is then within A's request. So it need not leave
+ * for C, which must leave A its request. */
 static void rest_of_the_ended(struct swap_world *w)
 {
 	uint64_t ended = 1000, b, c;
@@ -606,7 +608,7 @@ static void rest_of_the_ended(struct swap_world *w)
 	b = arrives(w, 1100, 0, false);
 	asks(w, b, 9 * GIB);
 	until(w, 2.5);
-	expect(how_many(SL_ACTION_STOP, ended, 0) == 1, "nobody is ended for B");
+	expect(how_many(SL_ACTION_STOP, ended, 0) == 1, "no process is ended for B");
 	c = arrives(w, 1200, 0, false);
 	asks(w, c, 2 * GIB);
 	until(w, 3);
@@ -627,8 +629,9 @@ static void set_chain(struct swap_world *w, uint32_t resolvers)
 	swap_step(w, w->config);
 }
 
-/* L, of lower priority, has 12 GiB and is told to end for A, since the host has no room for it.
- * Then there is room, L is no lower than A, and the chain is another: it lives, and leaves. */
+/* L, of lower priority, has 12 GiB and is told to end for A, since the host has no space for
+ * it. Then the host has space, L's priority is no lower than A's, and the chain changes: L
+ * lives, and leaves. */
 static void moves_after_all(struct swap_world *w, uint32_t first, uint32_t then)
 {
 	uint64_t l;
@@ -673,8 +676,8 @@ static void moved_without_priority(struct swap_world *w)
 		SWAP_FIRST(SL_RESOLVER_WAIT, 0));
 }
 
-/* V takes 6 s to leave GPU 0 as far as W needs it, and X, on GPU 1, is to be warm after 3 s without
- * work: it leaves after V. */
+/* V takes 6 s to leave GPU 0 for W, and X, on GPU 1, goes warm after 3 s without work: it leaves
+ * after V. */
 static void warm_after_demands(struct swap_world *w)
 {
 	uint32_t v, x;
@@ -764,7 +767,7 @@ static void parked_beside_lent(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, c, 0) == 1, "C does not leave");
 }
 
-/* C is about to make one more GiB when it is parked: then all of it leaves. */
+/* C is about to create one more GiB when it is parked: then all of it leaves. */
 static void parked_in_the_act(struct swap_world *w)
 {
 	uint64_t c;
@@ -783,7 +786,7 @@ static void parked_in_the_act(struct swap_world *w)
 }
 
 /* V has borrowed the 6 GiB that W requested on GPU 1, and is about to give 4.5 of them back. Then
- * the host's 9 have room for 3 more: C of GPU 0 is parked, and leaves at once. */
+ * the host's 9 have space for 3 more: C of GPU 0 is parked, and leaves at once. */
 static void parked_beside_leaving(struct swap_world *w)
 {
 	uint64_t v, c;
@@ -804,8 +807,8 @@ static void parked_beside_leaving(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, c, 0) == 1, "C waits for what is lent no more");
 }
 
-/* A is about to make what it was granted, and B, of higher priority, lacks some of what it has: A
- * leaves once that is made. */
+/* A is about to create memory that it was granted, and B, of higher priority, lacks some of A's:
+ * A leaves once the creation is done. */
 static void makes_it_first(struct swap_world *w)
 {
 	uint64_t a, b;
@@ -827,8 +830,8 @@ static void makes_it_first(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, a, 0) == 1, "A does not leave");
 }
 
-/* D and E, who cannot be moved, have 5 GiB each, and A has 4; each lacks 10. E gives way, and not
- * A, the youngest: it goes to the host for whoever needs that. */
+/* D and E, which cannot be moved, have 5 GiB each, and A has 4; each lacks 10. E gives way, not
+ * A, the youngest: A can go to the host instead. */
 static void movable_has_hope(struct swap_world *w)
 {
 	uint64_t of[3];
@@ -867,8 +870,8 @@ static void short_rests(struct swap_world *w)
 		"A was moved %u times", how_many(SL_ACTION_EVICT, client(w, a)->id, 0));
 }
 
-/* A's first process has 5 GiB, and a turn of 2 s since then. B, who has 10 and thinks, leaves for
- * A's second one in that turn, and wants its own back soon after: it waits for the end of A's turn,
+/* A's first process has 5 GiB, and a turn of 2 s since then. B, which has 10 and thinks, leaves for
+ * A's second one in that turn, and soon wants its memory back. It waits for the end of A's turn,
  * which the second process has joined. */
 static void later_joins(struct swap_world *w)
 {
@@ -917,40 +920,42 @@ static void turn_after_a_start(struct swap_world *w)
 const struct swap_play swap_plays_leaving[] = {
 	{"a turn begins with what a daemon is told at its start", turn_after_a_start},
 	{"what comes later joins the turn of its workload", later_joins},
-	{"who is parked leaves what is lent its room", parked_beside_lent},
-	{"who is parked in the act is parked once it is done", parked_in_the_act},
+	{"a parked workload leaves host memory for what is lent", parked_beside_lent},
+	{"parked during a creation, and parked once it is done", parked_in_the_act},
 	{"what leaves elsewhere is lent no more", parked_beside_leaving},
 	{"what is granted is made before its process leaves", makes_it_first},
-	{"who can be moved is not without hope", movable_has_hope},
+	{"a client that can be moved is not hopeless in a deadlock", movable_has_hope},
 	{"short rests end no turn", short_rests},
 	{"what leaves is lent no more", lent_no_more},
-	{"who may as well leave later", warm_after_demands},
-	{"who was told to end and lives is moved", moved_after_all},
-	{"who was told to end and lives is moved before anybody is denied",
+	{"a workload that goes warm leaves after others' demands", warm_after_demands},
+	{"a process that was told to end and lives is moved", moved_after_all},
+	{"a process that was told to end and lives is moved before a demand is denied",
 		moved_before_denied},
-	{"who was told to end and lives is moved, whatever the chain is by then",
+	{"a process that was told to end and lives is moved, whatever the chain is by "
+	 "then",
 		moved_without_priority},
-	{"what is owed is had back by ending who borrowed it", owed},
-	{"nobody is ended for what was lost with its GPU", owed_on_the_lost},
-	{"nobody is ended for who cannot come back all the same", owed_in_vain},
-	{"who would be ended for it does not pass", passed},
-	{"who may be idle is asked before he is ended", proven_first},
-	{"the rest of who is ended is within its request", rest_of_the_ended},
+	{"ending the borrower gives a request back", owed},
+	{"no process is ended for memory that was lost with its GPU", owed_on_the_lost},
+	{"no process is ended for a client that cannot come back all the same",
+		owed_in_vain},
+	{"a burst that would be ended for the head does not pass it", passed},
+	{"a process proves that it is idle before it is ended", proven_first},
+	{"the rest of an ending workload is within its request", rest_of_the_ended},
 	{"an exchange is waited for within a request", exchange_is_waited_for},
-	{"who is parked lives on", parked_lives},
-	{"warm is all of it", warm_as_a_whole},
+	{"a parked process lives on", parked_lives},
+	{"a workload goes warm as a whole", warm_as_a_whole},
 	{"whole by freeing the rest", whole_by_freeing},
 	{"what others end for is left to the head", left_to_the_head},
-	{"who gave up has no turn left over", gave_up},
+	{"a workload that gave up has no turn left over", gave_up},
 	{"two models on the same two GPUs", both_on_both},
 	{"the host has room for one GPU of two", room_for_one_gpu},
-	{"who reports anew begins no turn", reports_anew},
+	{"a client that reports again begins no turn", reports_anew},
 	{"freed on the host without a line", freed_unheard},
 	{"a server within its request shortens no turns", turns_beside_a_server},
 	{"two of one workload do not fit any longer", siblings},
 	{"two of one workload that fit take no turns", siblings_stay},
 	{"told to leave while others are moved for it", told_to_leave},
 	{"what is left to the head is not kept from the host", yields},
-	{"who asks in vain has no share for another", share_in_vain, true},
+	{"a client that asks in vain has no share for another", share_in_vain, true},
 	{0},
 };

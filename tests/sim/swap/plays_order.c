@@ -1,12 +1,12 @@
 /*
- * plays_order - plays about the order of turns: what is kept for whom, and when others are
- * moved
+ * plays_order - plays about the order of turns: what is kept for which client, and when
+ * others are moved
  */
 #include <inttypes.h>
 
 #include "stage.h"
 
-/* `wait` stands before `swap`: B waits for as long as it may, and only then A, who is idle, is
+/* `wait` stands before `swap`: B waits as long as it may, and only then A, which is idle, is
  * moved for it. */
 static void wait_first(struct swap_world *w)
 {
@@ -26,16 +26,16 @@ static void wait_first(struct swap_world *w)
 	expect(l && l->client == client(w, a)->id && l->at >= 25 * SL_S,
 		"A was not moved after the longest wait");
 	expect(client(w, b)->resident[0] == 10 * GIB, "B has not got its memory");
-	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "a demand was denied");
 }
 
-/* Who lacks what it has on the host; the other one runs. */
+/* The client that lacks its memory on the host; the other one runs. */
 static uint32_t who_is_out(struct swap_world *w, uint32_t a, uint32_t b)
 {
 	return client(w, a)->evicted[0] ? a : b;
 }
 
-/* Runs on until the next one has come back; false: nobody does. */
+/* Runs until the next client has come back; false: none does. */
 static bool next_turn(struct swap_world *w)
 {
 	uint32_t before = how_many(SL_ACTION_RESTORE, 0, 0);
@@ -62,7 +62,7 @@ static void kept(struct swap_world *w)
 	a = enter(w, (struct swap_workload){.size = 10 * GIB});
 	b = enter(w, (struct swap_workload){.size = 9 * GIB});
 	until(w, 10);
-	expect(next_turn(w), "nobody takes turns");
+	expect(next_turn(w), "no turns are taken");
 	swap_remove(w, client(w, c)->workload);
 	while (sl_node_gpu(w->node, 0).free_bytes < 2 * GIB && w->now < 30 * SL_S)
 		swap_world_until(w, w->now + SL_MS);
@@ -75,16 +75,15 @@ static void kept(struct swap_world *w)
 	swap_world_until(w, w->now + 50 * SL_MS);
 	expect(client(w, out)->evicted[0] == 6 * GIB, "the turn was over too early");
 	expect(client(w, d)->thread == THREAD_ASKS && !client(w, d)->resident[0],
-		"D took what is kept for who comes back");
+		"D took memory that is kept for a returning client");
 	swap_world_until(w, w->now + 10 * SL_S);
 	expect(client(w, d)->resident[0] + client(w, d)->evicted[0] == GIB,
 		"D was never served");
 }
 
 /*
- * N keeps 4 of 15 GiB and cannot be moved. A, idle, was moved for B; while it is on the host it
- * asks for 2 GiB more than its 10, for which there is no room whoever leaves. What it has comes
- * back all the same.
+ * N keeps 4 of 15 GiB and cannot be moved. A, idle, was moved for B. While it is on the host it
+ * asks for 2 GiB more than its 10, which never fit. Its 10 come back all the same.
  */
 static void asks_too_much(struct swap_world *w)
 {
@@ -112,9 +111,9 @@ static void asks_too_much(struct swap_world *w)
 }
 
 /*
- * A and B take turns, and one of them always waits on the host. C, of higher priority, is before
- * who waits: it has its memory as soon as what is lacking has been moved, a piece of work and 100
- * ms, and stays.
+ * A and B take turns, and one of them always waits on the host. C, of higher priority, comes
+ * before the waiting one. It has its memory after the move, a piece of work and 100 ms, and
+ * stays.
  */
 static void priority_before_turns(struct swap_world *w)
 {
@@ -125,7 +124,7 @@ static void priority_before_turns(struct swap_world *w)
 	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
 	(void)enter(w, (struct swap_workload){.size = 10 * GIB});
 	until(w, 10);
-	expect(next_turn(w), "nobody takes turns");
+	expect(next_turn(w), "no turns are taken");
 	swap_world_until(w, w->now + 500 * SL_MS);
 	c = enter(w, (struct swap_workload){.size = 10 * GIB, .priority = 5});
 	swap_world_until(w, w->now + 250 * SL_MS);
@@ -153,8 +152,8 @@ static void asked_on_each_connection(struct swap_world *w)
 		swap_ms(sl_node_client(w->node, client(w, a)->id).busy));
 }
 
-/* B is to come back within its request and waits for A, which cannot leave; then it is removed.
- * What comes in its place later has not waited since then. */
+/* B waits to come back within its request for A, which cannot leave; then B is removed. A later
+ * client in its place has not waited since then. */
 static void judged_anew(struct swap_world *w)
 {
 	struct swap_workload within = {.size = 8 * GIB, .request = 8 * GIB};
@@ -179,8 +178,8 @@ static void judged_anew(struct swap_world *w)
 	expect(until(w, 102), "%s", w->failed);
 }
 
-/* R has nothing of its 12 GiB, of which A is granted 1. B's half one more is more than the pool has
- * room for, so A is to end for it: also while what it was granted is still being made. */
+/* R uses nothing of its request of 12 GiB; A borrows 1 GiB of it. The pool lacks space for the half
+ * GiB that B would borrow, so A ends for B, even while A's grant is still being created. */
 static void made_meanwhile(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -202,7 +201,7 @@ static void made_meanwhile(struct swap_world *w)
 
 const struct swap_play swap_plays_order[] = {
 	{"waiting comes before moving others", wait_first},
-	{"what is kept for who comes back", kept},
+	{"memory is kept for a returning client", kept},
 	{"asking for what never fits", asks_too_much},
 	{"higher priority is before those that wait", priority_before_turns},
 	{"what is asked is asked on each connection", asked_on_each_connection},

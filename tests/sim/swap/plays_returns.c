@@ -1,7 +1,7 @@
 /*
- * plays_returns - plays of who comes first, and of what is left to him
+ * plays_returns - plays of which client comes first, and what is left to it
  *
- * 15 GiB are to be shared in each.
+ * 15 GiB can be shared in each.
  */
 #include "stage.h"
 
@@ -54,7 +54,7 @@ static void kept_by_the_first(struct swap_world *w)
 	(void)enter(w, (struct swap_workload){.size = 3 * GIB});
 	until(w, 7);
 	expect(how_many(SL_ACTION_EVICT, client(w, a)->id, 0) == before,
-		"A was evicted for who comes after it");
+		"A was evicted for a client that comes after it");
 }
 
 /* A waits for X, of higher priority, to end; B comes back to its request before A, whatever their
@@ -111,8 +111,8 @@ static void stopped_half_way(struct swap_world *w)
 }
 
 /* A leaves for B, of which a part comes back meanwhile; then B's line is lost, half-way. C, of
- * higher priority and within its request, fits in what is free and does not wait until B is
- * there. */
+ * higher priority and within its request, fits in the free memory and does not wait until B is
+ * resident. */
 static void fails_half_way(struct swap_world *w)
 {
 	uint32_t b, c;
@@ -141,8 +141,8 @@ static void fails_half_way(struct swap_world *w)
 	expect(view(w, b).turns > 1, "B never came back");
 }
 
-/* A has 10 GiB on each of two GPUs. While it comes back on the first somebody else takes 8 of the
- * second: A is not brought in on top of them, and comes back there once they are gone. */
+/* A has 10 GiB on each of two GPUs. While it comes back on the first another client takes 8 of
+ * the second. A is not brought in on top of them, and comes back there once they are gone. */
 static void lost_room(struct swap_world *w)
 {
 	struct sl_event other = {.type = SL_EVENT_UNMANAGED, .unmanaged = {1, 8 * GIB}};
@@ -175,7 +175,7 @@ static uint32_t begin_first_part(struct swap_world *w, uint64_t request_of_c)
 
 	stage(w, 1, 64 * GIB);
 	w->link_in[0] = LINK / 2; /* so that B is not back before C wants */
-	w->next_id += 5; /* for A's second process, whose chunks are large ones then */
+	w->next_id += 5; /* for A's second process, whose chunks are large then */
 	a = enter(w, (struct swap_workload){
 			     .request = 8 * GIB, .size = 4 * GIB, .clients_most = 2});
 	(void)swap_world_client(w, client(w, a)->workload);
@@ -198,8 +198,8 @@ static void bursts_first_part(struct swap_world *w)
 		(double)(swap_open(w, client(w, b)) - before) / 1e9);
 }
 
-/* The same, but C bursts. While B comes back what is left of A, which waits for that, is not moved
- * for C: in a round at most both of A and C leave for B, and B for each of these. */
+/* The same, but C bursts. While B comes back the rest of A, which waits for that, is not moved for
+ * C. In a round at most both of A and C leave for B, and B for each of these. */
 static void waits_for_the_exchange(struct swap_world *w)
 {
 	uint32_t b = begin_first_part(w, 0);
@@ -212,12 +212,12 @@ static void waits_for_the_exchange(struct swap_world *w)
 
 const struct swap_play swap_plays_returns[] = {
 	{"the first part of a burst's turn", bursts_first_part},
-	{"who waits for an exchange is left alone", waits_for_the_exchange},
-	{"who fails half-way keeps nobody waiting", fails_half_way},
-	{"who was resumed first comes back first", resumed_in_order},
-	{"who comes first keeps what he has", kept_by_the_first},
-	{"what is within a request comes first", request_first},
-	{"who lost his room on the way back", lost_room},
-	{"who is stopped half-way", stopped_half_way},
+	{"a client that waits for an exchange is left alone", waits_for_the_exchange},
+	{"a client that fails half-way keeps no other waiting", fails_half_way},
+	{"the workload that was resumed first comes back first", resumed_in_order},
+	{"the client that comes first keeps its memory", kept_by_the_first},
+	{"a client within its request comes first", request_first},
+	{"a client loses its place on the way back", lost_room},
+	{"a client is stopped half-way", stopped_half_way},
 	{0},
 };

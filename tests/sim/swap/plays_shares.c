@@ -4,8 +4,8 @@
  */
 #include "stage.h"
 
-/* The pool has room for all of A, and A may have 4 GiB of it: it cannot be parked, and stays as it
- * is. */
+/* The pool has space for all of A, but A may use only 4 GiB of it: it cannot be parked, and stays
+ * as it is. */
 static void pool_share(struct swap_world *w)
 {
 	uint32_t a;
@@ -54,7 +54,7 @@ static void unproven(struct swap_world *w)
 			     .pause = 1000 * SL_S,
 			     .warm_after = 5 * SL_S});
 	until(w, 4);
-	/* Nobody has noticed yet. */
+	/* The idleness is not known yet. */
 	client(w, a)->condition = SL_CONDITION_STOPPED;
 	until(w, 15);
 	expect(!how_many(SL_ACTION_EVICT, 0, 0), "A was moved without a proof");
@@ -62,7 +62,7 @@ static void unproven(struct swap_world *w)
 
 /*
  * A's turns are of 10 s and come after 200 s of a higher priority, whose own are of 0.75 s. A has
- * little to do, and is soon moved out: what it left of its turn is not kept for it.
+ * little to do, and is soon moved out: the rest of its turn is not kept for it.
  */
 static void one_turn(struct swap_world *w)
 {
@@ -82,9 +82,9 @@ static void one_turn(struct swap_world *w)
 }
 
 /*
- * N keeps 4 of 15 GiB and cannot be moved. A has 10 and asks for 2 more, for which there is never
- * room beside N. B comes later than that demand, which has the first place and cannot be helped: A,
- * who does nothing else, makes room for B.
+ * N keeps 4 of 15 GiB and cannot be moved. A has 10 and asks for 2 more, which never fit beside N.
+ * B comes after that demand, which is first in the queue and cannot be helped: A, which does
+ * nothing else, makes room for B.
  */
 static void asks_in_vain(struct swap_world *w)
 {
@@ -106,14 +106,14 @@ static void asks_in_vain(struct swap_world *w)
 	b = enter(w, (struct swap_workload){.size = 10 * GIB});
 	until(w, 5);
 	expect(client(w, b)->resident[0] == 10 * GIB,
-		"B waits for who asks for what never fits");
-	expect(!how_many(SL_ACTION_DENY, 0, 0), "somebody was denied");
+		"B waits for a demand that never fits");
+	expect(!how_many(SL_ACTION_DENY, 0, 0), "a demand was denied");
 }
 
 /*
- * A, two processes of 4 GiB, is all within its request of 10, B has 8. N, the most urgent one,
- * cannot be moved, and asks for 6: more than there is beside that request. What A leaves when its
- * turn is over is no room for N: so the rest of B is not moved for it.
+ * A, two processes of 4 GiB, is within its request of 10, B has 8. N, the most urgent one, cannot
+ * be moved, and asks for 6: more than is left beside that request. What A leaves when its turn is
+ * over is not for N, so the rest of B is not moved for it.
  */
 static void leaves_its_request(struct swap_world *w)
 {
@@ -150,8 +150,9 @@ static void enter_two(struct swap_world *w)
 }
 
 /*
- * A is all within its request, B has 10.3 GiB. When A's turn is over all of the second leaves for B
- * and a little of the first, which is gone before: what it left is not its own again, but B's.
+ * A is within its request, B has 10.3 GiB. When A's turn is over all of the second process leaves
+ * for B and a little of the first, which is gone before. What the first has left is B's, not its
+ * own again.
  */
 static void left_by_two(struct swap_world *w)
 {
@@ -236,8 +237,8 @@ static void long_shares(struct swap_world *w)
 	}
 }
 
-/* A is parked, and B runs: what B was promised is in the way of who wants all of the GPU, though he
- * would take less beside A. */
+/* A is parked, and B runs. B's request is in the way of a workload that wants all of the GPU,
+ * though it would take less beside A. */
 static void less_beside_parked(struct swap_world *w)
 {
 	struct sl_event all = {.type = SL_EVENT_WORKLOAD_ADD};
@@ -260,16 +261,16 @@ static void less_beside_parked(struct swap_world *w)
 }
 
 const struct swap_play swap_plays_shares[] = {
-	{"nobody has more of the pool than its share", pool_share},
+	{"no workload has more of the pool than its share", pool_share},
 	{"no turn is longer than the longest", longest_turn, true},
 	{"idle without a proof is not warm", unproven},
-	{"nobody takes less of what others were promised", less_beside_parked},
+	{"no workload takes less of others' requests", less_beside_parked},
 	{"a turn of the least share is one", one_turn, true},
-	{"who asks in vain keeps nobody waiting", asks_in_vain},
-	{"what leaves within its request is left to it", leaves_its_request},
-	{"what the first of two has left is not taken back", left_by_two},
-	{"what the first of two has left is there for who asks", left_for_more},
-	{"a turn is no longer for who comes back in it", one_by_one},
+	{"a client that asks in vain keeps no other waiting", asks_in_vain},
+	{"what leaves of a request is not given to a held burst", leaves_its_request},
+	{"memory that the first of two left is not taken back", left_by_two},
+	{"memory that the first of two left is there for a demand", left_for_more},
+	{"a turn is no longer for a process that comes back in it", one_by_one},
 	{"shares over a hundred turns", long_shares, true},
 	{0},
 };

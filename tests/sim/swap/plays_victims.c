@@ -1,8 +1,7 @@
 /*
- * plays_victims - plays of who is taken from first, and of how much
+ * plays_victims - plays of which client gives memory first, and how much
  *
- * 15 GiB are to be shared in each. What is expected is which order is given to whom, and of how
- * many bytes.
+ * 15 GiB can be shared in each. Expected are the orders, their clients, and their bytes.
  */
 #include "stage.h"
 
@@ -90,8 +89,8 @@ static void bursts_only(struct swap_world *w)
 }
 
 /*
- * Each holds what the other one waits for, and others are moved only after the longest wait: until
- * then neither is hopeless, and after it both get what they asked for.
+ * Each holds the memory that the other one waits for, and others are moved only after the longest
+ * wait. Until then neither is hopeless, and after it both get their demands.
  */
 static void hopeful(struct swap_world *w)
 {
@@ -110,7 +109,7 @@ static void hopeful(struct swap_world *w)
 		how_many(SL_ACTION_DENY, 0, 0));
 	expect(client(w, a)->resident[0] + client(w, a)->evicted[0] == 12 * GIB &&
 			client(w, b)->resident[0] + client(w, b)->evicted[0] == 11 * GIB,
-		"somebody did not get what it asked for");
+		"a demand was not granted");
 }
 
 /* H asks for 6 GiB within its request and lacks 4. L, of the lowest priority, has 5 within its own,
@@ -131,8 +130,8 @@ static void bursts_first(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, client(w, b)->id, 0) == 1, "B is not moved");
 }
 
-/* D waits for what X, which has ended, leaves, when `swap` leaves the chain; somebody else gets
- * that then. V is ended for D, for which nobody is moved any more. */
+/* D waits for the memory of X, which has ended, when `swap` leaves the chain; then another
+ * client gets that memory. V is ended for D, for which no client is moved any more. */
 static void helped_otherwise(struct swap_world *w)
 {
 	uint32_t ended, higher;
@@ -154,16 +153,15 @@ static void helped_otherwise(struct swap_world *w)
 	swap_step(w,
 		(struct sl_event){.type = SL_EVENT_UNMANAGED, .unmanaged = {0, 5 * GIB}});
 	until(w, 20);
-	expect(client(w, higher)->resident[0] == 9 * GIB, "nobody is ended for D");
+	expect(client(w, higher)->resident[0] == 9 * GIB, "no process is ended for D");
 }
 
 const struct swap_play swap_plays_victims[] = {
-	{"who cannot run anyhow gives first", suspended_first},
-	{"who was idle for longest gives first", longest_idle},
+	{"a client that cannot run anyhow gives first", suspended_first},
+	{"the client that was idle longest gives first", longest_idle},
 	{"of those before it only bursts are taken", bursts_only},
-	{"who can be moved is not hopeless", hopeful},
-	{"what is promised to one is not taken for another while there are bursts",
-		bursts_first},
-	{"nobody is moved any more for who waits", helped_otherwise},
+	{"a client that can be moved is not hopeless", hopeful},
+	{"no request is taken for another while there are bursts", bursts_first},
+	{"no client is moved for a demand whose chain lost `swap`", helped_otherwise},
 	{0},
 };

@@ -1,10 +1,10 @@
 /*
- * programs - what the modelled processes do of themselves: compute, allocate, free, wait, die
+ * programs - what the modelled processes do by themselves: compute, allocate, free, wait, die
  *
  * A process has one thread. It asks for memory until it has what it wants, then computes in pieces
- * with pauses between stretches of them, as its shape says. A submission finds the gate shut as
- * long as an order is being carried out or anything is on the host: the thread then stands there,
- * and once something is out the node is told (WANT).
+ * with pauses between stretches of them, as its shape says. A submission finds the gate shut while
+ * an order is being carried out or anything is on the host. The thread then waits there, and once
+ * memory is on the host the node is told (WANT).
  */
 #include "world.h"
 
@@ -115,7 +115,7 @@ void swap_created(struct swap_world *w, uint32_t slot)
 	swap_send(w, slot,
 		(struct sl_event){.type = SL_EVENT_COMMIT,
 			.commit = {c->id, c->epoch, c->ask_bytes}});
-	/* What is loaded piece by piece is filled before the next piece. */
+	/* A program that loads piece by piece fills each piece before the next. */
 	if (wl->step)
 		submit(w, slot, wl->piece);
 	swap_think_after(w, slot, wl->step ? wl->piece : 0);
@@ -150,7 +150,7 @@ static void pulse(struct swap_world *w, uint32_t slot)
 
 	if (c->condition != SL_CONDITION_RUNNING || c->probe == SL_PROBE_OFF)
 		return;
-	/* Who stands at the gate wants to work, however long he has had none. */
+	/* A thread at the gate wants to work, however long it has had none. */
 	if (c->busy)
 		e.pulse.busy = sl_max_u64(1, w->now - c->busy_since);
 	else if (c->thread != THREAD_STANDS)
@@ -219,7 +219,7 @@ static void submit(struct swap_world *w, uint32_t slot, sl_ns piece)
 	}
 }
 
-/* --- what it does next --- */
+/* --- its next step --- */
 
 /* True: it asked for something or let go of something, and goes on later. */
 static bool churns(struct swap_world *w, uint32_t slot, struct swap_workload *wl)
@@ -250,7 +250,7 @@ static bool churns(struct swap_world *w, uint32_t slot, struct swap_workload *wl
 	return true;
 }
 
-/* True: it asked for some of what it has not got yet. */
+/* True: it asked for some of the memory that it still lacks. */
 static bool grows(struct swap_world *w, uint32_t slot, struct swap_workload *wl)
 {
 	struct swap_client *c = &w->client[slot];
@@ -339,7 +339,7 @@ void swap_report(struct swap_world *w, uint32_t slot)
 {
 	struct swap_client *c = &w->client[slot];
 
-	/* What was begun is finished first, and told as it is then. */
+	/* Work that was begun is finished first, and reported as it is then. */
 	if (c->order.phase || c->thread == THREAD_CREATES) {
 		swap_later(w, 20 * SL_MS,
 			(struct sim_later){
@@ -348,8 +348,8 @@ void swap_report(struct swap_world *w, uint32_t slot)
 	}
 	c->connected = true;
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		/* That nothing is left is told, too: it may have been freed without a line to say
-		 * so. */
+		/* A report with no memory left is sent, too: it may have been freed while no line
+		 * could say so. */
 		if (!(w->workload[c->workload].mask >> gpu & 1))
 			continue;
 		swap_send(w, slot,

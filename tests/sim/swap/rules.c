@@ -84,7 +84,7 @@ static void on_set_done(struct swap_rules *r, const struct sl_action *a)
 	} else if (e->type != SL_EVENT_WORKLOAD_RESUME ||
 		   e->workload_resume.workload != m->id) {
 		swap_break(r, SWAP_ANSWER,
-			"SET_DONE for workload %" PRIu64 " that nobody changes", m->id);
+			"SET_DONE for workload %" PRIu64 " that has no change", m->id);
 	}
 }
 
@@ -99,15 +99,14 @@ static void on_note(struct swap_rules *r, const struct sl_action *a)
 		p->termed = false;
 }
 
-/* PARKED: what is said is so, and nothing of it moves any more. */
+/* PARKED: what the action says is true, and the workload moves no more. */
 static void on_parked(struct swap_rules *r, const struct sl_action *a)
 {
 	const struct swap_member *m = swap_member_of(r, a->parked.workload);
 
 	if (!m || !m->parked || m->resuming)
 		swap_break(r, SWAP_PARKED,
-			"workload %" PRIu64
-			" is told to be parked, which nobody asked for",
+			"workload %" PRIu64 " is told to be parked, without a PARK",
 			a->parked.workload);
 	for (uint32_t i = 0; i < r->parties; i++) {
 		const struct swap_party *p = &r->party[i];
@@ -128,7 +127,7 @@ static void on_resumed(struct swap_rules *r, const struct sl_action *a)
 
 	if (!m || !m->resuming) {
 		swap_break(r, SWAP_PARKED,
-			"workload %" PRIu64 " is resumed, which nobody asked for",
+			"workload %" PRIu64 " is resumed, without a RESUME",
 			a->resumed.workload);
 		return;
 	}
@@ -175,7 +174,7 @@ static struct swap_demand *demand_of(struct swap_party *p, uint64_t ask)
 	return NULL;
 }
 
-/* I2, for bursts: what is lent can be taken back, from whom has it. */
+/* I2, for bursts: lent memory can be taken back, from the borrower. */
 static void judge_lending(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_demand *d, uint64_t before)
 {
@@ -321,15 +320,16 @@ static void open_order(struct swap_rules *r, struct swap_party *p, uint64_t id,
 	p->order_at = r->now;
 }
 
-/* Of both: ONE_ORDER, RECOVERY, and STAYS for who is dead, and where nothing is. */
+/* Of both: ONE_ORDER, RECOVERY, and STAYS for dead clients and where there is nothing to
+ * move. */
 static bool may_move(struct swap_rules *r, const char *what, uint64_t client,
 	uint32_t gpu, uint64_t bytes)
 {
 	struct swap_party *p = swap_party_of(r, client);
 
 	if (!p || !p->alive || gpu >= SWAP_GPUS || !swap_member_of(r, p->workload)) {
-		swap_break(
-			r, SWAP_STAYS, "%s of nobody (client %" PRIu64 ")", what, client);
+		swap_break(r, SWAP_STAYS, "%s of an unknown client (%" PRIu64 ")", what,
+			client);
 		return false;
 	}
 	if (p->order)
@@ -346,19 +346,19 @@ static bool may_move(struct swap_rules *r, const char *what, uint64_t client,
 	return true;
 }
 
-/* GRACE: guaranteed means there: for a burst nothing within a request moves that was at work
- * lately; and of what is whole it is proven that its work has ended. */
+/* GRACE: guaranteed means resident. No client within a request that worked lately moves for
+ * a burst; a whole one is proven to have no work left. */
 static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_member *other)
 {
 	sl_ns grace = m->idle_grace;
 	sl_ns quiet = grace ? swap_quiet_member(r, m) : swap_quiet_of(r, p);
 
-	/* Nothing of what is half on the host runs, and where requests do not fit any more they
-	 * take turns. */
+	/* A client that is partly on the host does not run, and where requests do not fit any
+	 * more they take turns. */
 	if (swap_party_evicted(p) || r->forced_mask)
 		return;
-	/* What is to go warm before that, goes. */
+	/* A client that goes warm before its grace goes. */
 	if (m->warm_after)
 		grace = sl_min_u64(grace, m->warm_after);
 	if (!p->proven)
@@ -377,7 +377,7 @@ static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 /* It names the first workload that it is for: it may be for any that lacks memory there. */
 #define FOR_ANY 0
 
-/* NEEDED, CHAIN: what is moved for another workload, which lacks it. */
+/* NEEDED, CHAIN: memory moves for another workload, which lacks it. */
 static void judge_need(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m, bool rightly)
 {
@@ -401,7 +401,7 @@ static void judge_need(struct swap_rules *r, const struct sl_action *a,
 		judge_grace(r, p, m, other);
 	for (uint32_t i = 0; r->waits_first && i < SWAP_GPUS; i++)
 		waited = sl_max_u64(waited, swap_lacking_for(r, FOR_ANY, i));
-	/* Behind `wait` in the chain others are moved for nobody's burst before that is over. */
+	/* Behind `wait` in the chain others are moved for a burst only after its wait. */
 	if (r->waits_first && !rightly && waited < r->wait_max)
 		swap_break(r, SWAP_CHAIN,
 			"client %" PRIu64 " is evicted for workload %" PRIu64
@@ -409,7 +409,7 @@ static void judge_need(struct swap_rules *r, const struct sl_action *a,
 			p->id, other->id, swap_ms(waited), swap_ms(r->wait_max));
 }
 
-/* Somebody else has copies that nobody told it to give back: these go first. */
+/* Another client has copies that it was not told to give back: these go first. */
 static bool has_copies(const struct swap_rules *r, const struct swap_party *but)
 {
 	for (uint32_t i = 0; i < r->parties; i++) {
@@ -422,8 +422,8 @@ static bool has_copies(const struct swap_rules *r, const struct swap_party *but)
 	return false;
 }
 
-/* What I2 bounds, without what `priority` takes back from those that lack memory there: the EVICT
- * is for any of them, and names the first. */
+/* The bound of I2, without what `priority` takes back from those that lack memory there: the
+ * EVICT is for any of them, and names the first. */
 static uint64_t i2_for_any(struct swap_rules *r, uint32_t gpu)
 {
 	const struct swap_demand any = {0};
@@ -447,7 +447,7 @@ static void judge_pool(struct swap_rules *r, const struct sl_action *a,
 		 needs = i2_for_any(r, a->evict.gpu);
 	uint64_t out = swap_evicted(r, 0) + swap_leaving(r);
 
-	/* The slack, and what is lent, are there so that who is entitled is never kept from an
+	/* The slack, and lent memory, exist so that an entitled client can always make an
 	 * exchange. */
 	if (out > r->pool)
 		swap_break(r, SWAP_POOL,
@@ -471,7 +471,7 @@ static void judge_pool(struct swap_rules *r, const struct sl_action *a,
 			p->id, swap_made(r), r->pool);
 }
 
-/* NO_GRANT, STAYS: what of it may move, and for what. */
+/* NO_GRANT, STAYS: which of its memory may move, and for which other. */
 static void judge_leaving(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m, bool rightly)
 {
@@ -482,7 +482,7 @@ static void judge_leaving(struct swap_rules *r, const struct sl_action *a,
 				" not committed",
 				p->id, p->demand[i].epoch);
 	}
-	/* Who is parked, or warm, goes there for nobody. */
+	/* A parked or warm workload leaves for no other. */
 	if (!p->swaps || m->flags & SL_WORKLOAD_NO_SWAP || !r->pool ||
 		(!r->swaps && a->evict.other))
 		swap_break(r, SWAP_STAYS,
@@ -494,7 +494,7 @@ static void judge_leaving(struct swap_rules *r, const struct sl_action *a,
 	else if (!m->warm_after || swap_quiet_of(r, p) + SL_US < m->warm_after)
 		swap_break(r, SWAP_STAYS,
 			"client %" PRIu64
-			" is evicted for nobody, neither parked nor idle for %" PRIu64
+			" is evicted for no other, neither parked nor idle for %" PRIu64
 			" ms",
 			p->id, swap_ms(m->warm_after));
 }
@@ -507,8 +507,8 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	uint64_t before = swap_i2(r), there = 0;
 	bool rightly;
 
-	/* Where promises are broken already, the node believes less of what it is said to hold than
-	 * it says, and counts on more. */
+	/* Where promises are broken already, the node believes less held memory than the client
+	 * reports, and counts on more. */
 	if (p && gpu < SWAP_GPUS)
 		there = sl_sub_sat(p->backing[gpu] - p->evicted[gpu],
 			(r->forced_mask | p->doubted) >> gpu & 1 ? 0 : p->held[gpu]);
@@ -525,8 +525,8 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	p->resumed &= swap_party_evicted(p) > 0;
 }
 
-/* WHOLE, I1: there is room for what comes back, and on several GPUs for all of it: what is on
- * several is on all of them or on none. */
+/* WHOLE, I1: a returning client fits, and on all of its GPUs: a workload on several is on all
+ * of them or on none. */
 static void judge_return(struct swap_rules *r, const struct swap_party *p, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < SWAP_GPUS; i++) {

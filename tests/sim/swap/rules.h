@@ -1,10 +1,10 @@
 /*
  * rules - judges what a node that swaps does, from outside
  *
- * Fed with every event and every action, never with what the node says of itself (but for the
- * longest wait, which is a promise it makes, and what people are shown). Each judge names its
- * promise (promises.def), a sentence of design.md, section 4, and knows bytes, times, requests and
- * answers only: nothing of how a node decides. The first promise that breaks is told in `failed`.
+ * Fed with every event and every action, never with the node's own state. Two exceptions: the
+ * longest wait, which is a promise, and what people are shown. Each judge names its promise
+ * (promises.def), a sentence of design.md, section 4. It knows bytes, times, requests and answers
+ * only, and nothing of how a node decides. The first promise that breaks is told in `failed`.
  * Sizes are bytes. One thread.
  */
 #ifndef SL_SIM_SWAP_RULES_H
@@ -51,7 +51,8 @@ struct swap_party {
 	uint64_t backing[SWAP_GPUS], evicted[SWAP_GPUS], hidden[SWAP_GPUS],
 		held[SWAP_GPUS], dying[SWAP_GPUS];
 	uint32_t
-		doubted; /* GPUs where what it says to hold broke the promises: not all counts */
+		doubted; /* GPUs where its reported held memory broke the promises: not all of it
+			  * counts */
 	uint64_t paid[SWAP_GPUS]; /* measured beside hidden; the reserve pays them */
 	struct swap_demand demand[SWAP_GRANTS];
 	/* the open order */
@@ -117,7 +118,7 @@ struct swap_rules {
 	struct swap_member member[SWAP_MEMBERS];
 	struct swap_party party[SWAP_PARTIES];
 	uint32_t wanting; /* workloads, after the last step */
-	uint64_t contest; /* counts changes of who competes with how much */
+	uint64_t contest; /* counts changes of the competing clients and their bytes */
 	/* Of the whole run: bytes that left for others, and what would have sufficed. */
 	uint64_t moved, needed;
 	char failed[600];
@@ -139,7 +140,7 @@ void swap_rules_init(struct swap_rules *rules);
 void swap_rules_before(struct swap_rules *rules, sl_ns now, const struct sl_event *event);
 void swap_rules_action(struct swap_rules *rules, const struct sl_action *action);
 void swap_rules_after(struct swap_rules *rules, const struct sl_node *node);
-/* Everybody has gone idle and all that was broken is mended since a long time: nobody may still
+/* All programs have been idle, and all faults mended, for a long time: no client may still
  * wait. */
 void swap_rules_drained(struct swap_rules *rules, const struct sl_node *node);
 /* The run is over. */
@@ -157,11 +158,11 @@ void swap_count(struct swap_rules *r, const struct swap_party *p, struct swap_ra
 struct swap_party *swap_party_of(struct swap_rules *rules, uint64_t client);
 struct swap_member *swap_member_of(struct swap_rules *rules, uint64_t workload);
 uint64_t swap_shareable(const struct swap_rules *rules, uint32_t gpu);
-/* Of the workload: all that counts against its limit; what of it is on the GPU. */
+/* Of the workload: all that counts against its limit; its bytes on the GPU. */
 uint64_t swap_use(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
 uint64_t swap_resident(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
 uint64_t swap_fixed(const struct swap_rules *rules, uint64_t workload, uint32_t gpu);
-/* On the GPU, or with room kept for it, of everybody, dying ones too. */
+/* On the GPU, or with memory kept for it there, of all clients, dying ones too. */
 uint64_t swap_physical(const struct swap_rules *rules, uint32_t gpu);
 uint64_t swap_party_resident(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu);
@@ -169,25 +170,25 @@ uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_evicted(const struct swap_party *p);
 uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: all */
-uint64_t swap_leaving(const struct swap_rules *rules); /* of everybody */
+uint64_t swap_leaving(const struct swap_rules *rules); /* of all */
 /* The request that counts now: none while it is parked. */
 uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
-/* Requests that nobody will use once all that is under way has come. */
+/* Requests that stay unused once all that is under way has come. */
 uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu);
 /* What I2 bounds: evicted + leaving + overlap over all GPUs. */
 uint64_t swap_i2(const struct swap_rules *rules);
-/* Of the overlap, what a demand of the workload may cause all the same: on requests of
- * higher priority that `priority` takes back. */
+/* Part of the overlap that a demand of the workload may cause all the same: on requests
+ * of higher priority that `priority` takes back. */
 uint64_t swap_lent_above(const struct swap_rules *rules, const struct swap_member *m,
 	const struct swap_demand *d);
-/* Host memory there is for everybody, with what open orders need. */
+/* Host memory for all clients, with what open orders need. */
 uint64_t swap_made(const struct swap_rules *rules);
 /* Moving all that the workload has out and back. */
 sl_ns swap_cost(const struct swap_rules *rules, uint64_t workload);
 /* It may hold memory on several GPUs, and is evicted from all of them. */
 bool swap_is_spread(const struct swap_member *m);
 
-/* --- who waits, and with what right (wants.c) --- */
+/* --- which clients wait, and with what right (wants.c) --- */
 bool swap_party_wants(const struct swap_party *p); /* to come back */
 bool swap_party_asks(const struct swap_party *p);
 bool swap_member_waits(const struct swap_rules *r, const struct swap_member *m);
@@ -200,23 +201,24 @@ bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
 	const struct swap_demand *d);
 /* Of no GPU it has more than its request. */
 bool swap_is_within(const struct swap_rules *r, const struct swap_member *m);
-/* A request is one per GPU: where nothing of the client is on the host, it takes nothing from
- * anybody. */
+/* A request is one per GPU: a client with nothing on the host there takes nothing from
+ * others. */
 bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m);
-/* Somebody lacks memory on the GPU within its request, or above it; workload 0: of any. */
+/* A client lacks memory on the GPU within its request, or above it; workload 0: of any. */
 bool swap_lacks_rightly(struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu);
-/* How long somebody of the workload lacks memory on the GPU; 0: nobody does. workload 0: of any. */
+/* How long a client of the workload has lacked memory on the GPU; 0: none lacks any. workload 0: of
+ * any. */
 sl_ns swap_lacking_for(struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_recovers(const struct swap_rules *r);
 /* How long it has done nothing, as far as the node was told; the same of all of a workload, and
  * since it is back. */
 sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p);
 sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m);
-/* Bytes that what is wanted on the GPU goes beyond what is free and on its way. */
+/* Bytes wanted on the GPU beyond what is free and on its way. */
 uint64_t swap_lack(struct swap_rules *r, uint32_t gpu);
-/* What the client lacks there could be had from memory that nobody uses, by moving it. */
+/* What the client lacks there could be had by moving memory that is not in use. */
 bool swap_is_pool_ample(const struct swap_rules *r);
 bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu);
@@ -229,7 +231,7 @@ struct swap_member *swap_new_member(struct swap_rules *rules); /* NULL: no room 
 void swap_books_event(struct swap_rules *rules, const struct sl_event *event);
 
 /* --- judge.c --- */
-/* What is measured may break I1, nothing else; after the event, and after the step. */
+/* I1 may be broken by measured memory only; after the event, and after the step. */
 void swap_judge_i1(struct swap_rules *r);
 
 /* --- stops.c --- */

@@ -2,15 +2,15 @@
  * share - SHARE: has a workload within its request its share of the time?
  *
  * The promise: within its request a workload that wants to run holds the GPU at least
- * request/shareable of the time in any window as long as the longest wait it was told. It holds the
- * GPU while its gate is open; a workload of several processes in the part that holds it of those
- * that want to.
+ * request/shareable of the time. That holds in any window as long as the longest wait it was told.
+ * It holds the GPU while its gate is open; of several processes, those count that want to run and
+ * hold it.
  *
  * Windows follow each other. Time is counted only while the workload wants to run and nothing moves
- * on its GPUs: what moving takes is nobody's. A window begins anew when the workload has nothing to
- * do, asks for more than its request, is parked, or is not promised anything (no longest wait, a
- * full pool), and when somebody in its way has ended. Where turns may hardly be longer than the
- * 200 ms that everybody keeps, that bound wins over the share: nothing is judged there.
+ * on its GPUs: moving time belongs to no workload. A window begins anew when the workload has
+ * nothing to do, asks for more than its request, is parked, or has no promise (no longest wait, a
+ * full pool). So it does when a process in its way has ended. Where turns may hardly be longer than the
+ * protected 200 ms, that bound wins over the share: nothing is judged there.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -22,7 +22,8 @@
 /* What all processes of a workload do just now. */
 struct doing {
 	bool is_beyond,
-		is_idle; /* idle: nobody of it wants anything, or one was moved since it did not */
+		is_idle; /* idle: none of its clients wants anything, or one was moved since it did
+			  * not */
 	uint32_t hold, wait;
 	uint64_t use[SWAP_GPUS];
 };
@@ -42,8 +43,8 @@ static void add(struct doing *d, const struct swap_client *c)
 		d->use[c->ask_gpu] += c->ask_bytes;
 }
 
-/* Somebody has ended: what he held is still there, and how long he may have been in the way is not
- * known any more. */
+/* A process has ended: its memory is still there, and how long it was in the way is not known any
+ * more. */
 static bool is_dying(const struct swap_world *w, uint32_t mask)
 {
 	for (uint32_t i = 0; i < w->rules.parties; i++) {
@@ -68,7 +69,7 @@ static bool is_promised(
 	}
 	if (d->is_beyond || d->is_idle || !(d->hold || d->wait) || wl->parked)
 		return false;
-	/* Only who waits could be without what he was promised. */
+	/* Only a waiting client could be without its promise. */
 	if (!d->wait)
 		return true;
 	m = swap_member_of(&w->rules, wl->id);
@@ -148,7 +149,7 @@ void swap_share_look(struct swap_world *w)
 			moves |= 1u << c->order.gpu;
 	}
 	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {
-		/* What is in its place later begins anew. */
+		/* A later client in its place begins anew. */
 		if (w->workload[i].used)
 			look_at(w, i, &doing[i], moves & w->workload[i].mask);
 		else

@@ -36,7 +36,7 @@ static void print_stats(uint64_t seed, double seconds)
 		s->episodes, s->restarts, s->grants, s->evicts, s->restores, s->aborts,
 		s->trims, s->stops, s->kills, (uint64_t)(s->moved_bytes / SL_GIB));
 	printf("  orders: %" PRIu64 " done, %" PRIu64 " in part, %" PRIu64
-	       " refused; %" PRIu64 " wants; somebody waited on the host after %.0f %% "
+	       " refused; %" PRIu64 " wants; clients waited on the host after %.0f %% "
 	       "of the events; shares due in %" PRIu64 " windows\n",
 		s->done[SL_SWAP_OK], s->done[SL_SWAP_PART], s->done[SL_SWAP_REFUSED],
 		s->wants, 100.0 * (double)s->waited_after / (double)s->events,
@@ -95,7 +95,7 @@ static void print_because(void *context, const struct sl_node_because *b)
 		b->bytes, b->available_bytes, swap_ms(b->span));
 }
 
-/* What the node itself says of who waits: no judge asks it. */
+/* The node's own count of waiting clients: no judge asks it. */
 static void print_why(void)
 {
 	for (uint32_t i = 0; i < SWAP_WORKLOADS; i++) {

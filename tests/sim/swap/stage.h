@@ -1,9 +1,9 @@
 /*
- * stage - what the plays of swapping share: the stage, its people, and what was ordered
+ * stage - what the plays of swapping share: the stage, its programs, and the orders
  *
- * Each play sets a machine of round numbers, so that what must come out can be worked out by head:
- * 15 GiB to share, a link of 100 GiB/s both ways. Moving 10 GiB out and back thus costs 200 ms, and
- * a turn is 2 s. Nothing in them is left to chance.
+ * Each play sets a machine of round numbers, so that the result can be worked out by head: 15 GiB
+ * to share, a link of 100 GiB/s both ways. Moving 10 GiB out and back thus costs 200 ms, and a turn
+ * is 2 s. Nothing in them is random.
  */
 #ifndef SL_SIM_SWAP_STAGE_H
 #define SL_SIM_SWAP_STAGE_H
@@ -13,7 +13,7 @@
 #define GIB  SL_GIB
 #define LINK (100 * GIB)
 
-struct played { /* of what was ordered; at: since the beginning */
+struct played { /* of orders; at: since the beginning */
 	sl_ns at;
 	enum sl_action_type type;
 	uint64_t client, bytes, reason;
@@ -27,7 +27,7 @@ struct swap_play {
 
 extern struct played played[];
 extern uint32_t played_count;
-extern char wrong[400]; /* what was expected and did not hold, the first of it */
+extern char wrong[400]; /* the first expectation that did not hold */
 
 /* More plays, by file; each ends with one that has no name. */
 extern const struct swap_play swap_plays_order[];

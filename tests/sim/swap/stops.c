@@ -1,15 +1,15 @@
 /*
- * stops - who is told to end for others' memory, judged by what is known of it from outside
+ * stops - which processes end for others' memory, judged from outside
  *
- * The rules of tests/sim/node/shadow_stop.c are those of a node that does not swap, and exact. Here is
- * what the host adds to them: nobody is stopped for what could be moved, nor for what is on its
- * way; and what is on the host is nobody's burst on the GPU.
+ * The rules of tests/sim/node/shadow_stop.c are those of a node that does not swap, and exact. The
+ * host adds these: no process is stopped for memory that can be moved or is on its way, and memory
+ * on the host is no burst on the GPU.
  */
 #include <inttypes.h>
 
 #include "rules.h"
 
-/* Killed, and still there after this long: nobody counts on it any more. */
+/* Killed, and still there after this long: it is no longer counted on. */
 #define STUBBORN_AFTER (10 * SL_S)
 
 /* Once its grace is over it is killed or spared, and in that step nothing counts on it. */
@@ -39,7 +39,7 @@ static bool may_be_untakeable(const struct swap_rules *r, const struct swap_part
 	return r->untakeable_after && busy >= r->untakeable_after;
 }
 
-/* STOPS: of its workload more than the request is there, and the reason is so. */
+/* STOPS: its workload has more than its request there, and the reason is true. */
 static void judge_victim(struct swap_rules *r, const struct sl_action *a,
 	const struct swap_party *p, const struct swap_member *m,
 	const struct swap_member *other)
@@ -80,7 +80,8 @@ static void judge_victim(struct swap_rules *r, const struct sl_action *a,
 			(int)other->priority);
 }
 
-/* NEEDED, CHAIN: `swap` stands before `priority`: nobody ends for what could be moved. */
+/* NEEDED, CHAIN: `swap` stands before `priority`: no process ends for memory that can be
+ * moved. */
 static void judge_need(
 	struct swap_rules *r, const struct sl_action *a, const struct swap_member *other)
 {
@@ -151,7 +152,7 @@ void swap_on_stop(struct swap_rules *r, const struct sl_action *a)
 	if (!a->stop.client)
 		return; /* all of a workload, since a person asked for it */
 	if (!p || !p->alive || !m || a->stop.gpu >= SWAP_GPUS) {
-		swap_break(r, SWAP_STOPS, "STOP of nobody (client %" PRIu64 ")",
+		swap_break(r, SWAP_STOPS, "STOP of an unknown client (%" PRIu64 ")",
 			a->stop.client);
 		return;
 	}

@@ -161,8 +161,8 @@ uint64_t swap_request(const struct swap_member *m, uint32_t gpu)
 	return m->removed || m->parked || !(m->mask >> gpu & 1) ? 0 : m->request;
 }
 
-/* Of the workload, what stays on the GPU once all that is under way has come; 0: of all. What ends
- * goes by itself. */
+/* The workload's bytes on the GPU once all that is under way has come; 0: of all. Ending processes
+ * go by themselves. */
 static uint64_t staying(const struct swap_rules *r, uint64_t workload, uint32_t gpu)
 {
 	uint64_t sum = 0;

@@ -381,7 +381,7 @@ void swap_calm(struct swap_world *w)
 			continue;
 		for (uint32_t gpu = 0; gpu < w->gpus; gpu++)
 			holds |= c->held[gpu] > 0;
-		/* What cannot be moved may be in somebody's way for good: it ends. */
+		/* A workload that cannot be moved may block others for ever: it ends. */
 		if (!c->swaps || holds ||
 			w->workload[c->workload].flags & SL_WORKLOAD_NO_SWAP) {
 			swap_exit(w, i);

@@ -1,9 +1,9 @@
 /*
- * wants - who waits for memory, with what right, and what is on its way for it
+ * wants - which clients wait for memory, with what right, and what is on its way for them
  */
 #include "rules.h"
 
-/* Used so long ago, memory is used by nobody: longer than any bound of turns that is drawn. */
+/* Memory that was used so long ago is unused: longer than any bound of turns that is drawn. */
 #define UNUSED_AFTER (10 * SL_S)
 
 /* --- one client --- */
@@ -34,7 +34,7 @@ uint64_t swap_party_needs(const struct swap_party *p, uint32_t gpu)
 
 	if (!p->used || !p->alive)
 		return 0;
-	/* What is still leaving is to come back, too. */
+	/* What is still leaving comes back, too. */
 	if (swap_party_wants(p))
 		sum += p->evicted[gpu] + swap_party_leaving(p, gpu) -
 		       swap_party_returning(p, gpu);
@@ -156,7 +156,7 @@ bool swap_lacks_rightly(struct swap_rules *r, uint64_t workload, uint32_t gpu)
 	return false;
 }
 
-/* What a workload asks for, all together: behind older demands of it one may be a burst. */
+/* All demands of a workload together: behind older ones a demand may be a burst. */
 static uint64_t asked_by(
 	const struct swap_rules *r, const struct swap_member *m, uint32_t gpu)
 {
@@ -230,7 +230,7 @@ uint64_t swap_lack(struct swap_rules *r, uint32_t gpu)
 	uint64_t wanted = swap_physical(r, gpu) + swap_needs(r, gpu) + growth(r, gpu);
 	uint64_t coming = 0;
 
-	/* A burst may have to leave others what they have not claimed. */
+	/* A burst may have to leave others their unclaimed requests. */
 	if (swap_lacks_burst(r, gpu))
 		wanted += swap_unclaimed(r, gpu);
 	for (uint32_t i = 0; i < r->parties; i++) {
@@ -239,20 +239,21 @@ uint64_t swap_lack(struct swap_rules *r, uint32_t gpu)
 		if (!p->used)
 			continue;
 		coming += p->dying[gpu] + swap_party_going(r, p, gpu);
-		/* Who does not answer may never give it, and who was told to stop gives no more. */
+		/* A client that does not answer may never give it, and one that was told to stop
+		 * gives no more. */
 		if (p->alive && p->condition == SL_CONDITION_RUNNING && !p->aborted)
 			coming += swap_party_leaving(p, gpu);
 	}
 	return sl_sub_sat(wanted, swap_shareable(r, gpu) + coming);
 }
 
-/* --- what nobody uses --- */
+/* --- unused memory --- */
 
-/* Nobody of it waits, and nothing keeps it from being moved. */
+/* None of its clients waits, and it can be moved. */
 static bool is_movable(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {
-	/* Only once it is proven, which nobody asks for in a chain without `wait`. */
+	/* Only once it is proven, which is not asked for in a chain without `wait`. */
 	if (!r->waits && !p->proven)
 		return false;
 	for (uint32_t n = 0; n < SWAP_GRANTS; n++) {
@@ -304,7 +305,7 @@ bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 {
 	uint64_t needs = swap_party_needs(p, gpu), free_bytes;
 
-	/* What a no-swap workload would have of a request must be left to its owner, moved or
+	/* A no-swap workload must leave its owner the request that it would use, moved or
 	 * not. */
 	if (!r->quiet || !r->swaps || !p->swaps || m->flags & SL_WORKLOAD_NO_SWAP ||
 		(r->forced_mask | r->lost_mask) >> gpu & 1 || !swap_is_pool_ample(r) ||
@@ -327,8 +328,8 @@ bool swap_recovers(const struct swap_rules *r)
 	return false;
 }
 
-/* Copies that somebody was asked for and does not give, though he needs no less than then, are no
- * room. */
+/* Copies that a client was asked for and does not give, though it needs no less than then, do not
+ * count. */
 static uint64_t kept_copies(const struct swap_rules *r)
 {
 	uint64_t sum = 0;

@@ -1,9 +1,9 @@
 /*
  * world - time, messages under way, episodes; see the header
  *
- * What is to happen lies in a queue by time (later.h). Messages between a process and the node take
- * `up` and `down` and keep their order, as one socket does; a daemon that dies takes those under
- * way with it. The node gets no help but the WAKE_AT it asked for.
+ * Events wait in a queue by time (later.h). Messages between a process and the node take `up` and
+ * `down` and keep their order, as one socket does; a daemon that dies takes those under way with
+ * it. The node gets no help but the WAKE_AT it asked for.
  */
 #include "world.h"
 
@@ -22,7 +22,7 @@ void swap_fail(struct swap_world *w, const char *format, ...)
 	va_end(args);
 }
 
-/* --- what is to happen --- */
+/* --- events to come --- */
 
 void swap_later(struct swap_world *w, sl_ns after, struct sim_later later)
 {
@@ -131,11 +131,11 @@ static void arrive_up(struct swap_world *w, uint64_t number)
 	struct swap_client *c = &w->client[m.slot];
 
 	drop_message(w, &w->message[number]);
-	/* The daemon has the files, and knows what there is of them by then. */
+	/* The daemon has the files, and knows their sizes by then. */
 	if (m.event.type == SL_EVENT_STORE && c->id == m.client)
 		m.event.store.bytes = c->store;
-	/* What a process sent before it died may still arrive; not what it sent on a line that
-	 * broke. */
+	/* Messages that a process sent before it died may still arrive; not those on a line
+	 * that broke. */
 	if (c->id != m.client || c->line == m.line)
 		swap_step(w, m.event);
 }
@@ -255,7 +255,7 @@ static void react(struct swap_world *w, const struct sl_action *a)
 	}
 }
 
-/* What is really on the GPUs is never more than what the accounts have there. */
+/* What is really on the GPUs never exceeds the accounts. */
 static void judge_reality(struct swap_world *w)
 {
 	for (uint32_t gpu = 0; gpu < w->gpus; gpu++) {
@@ -548,7 +548,7 @@ bool swap_world_run(struct swap_world *w, uint64_t events)
 		if (!has_next(w, SL_NS_NEVER - 1)) {
 			if (w->drains)
 				continue;
-			w->episode_ends = w->stats.events; /* nobody is left */
+			w->episode_ends = w->stats.events; /* none is left */
 			continue;
 		}
 		swap_fair_look(w);

@@ -1,13 +1,12 @@
 /*
  * world - programs whose memory moves between GPUs and the host, in virtual time
  *
- * The world of swap-sim: up to four GPUs, workloads of one to three processes each, links that take
- * time, messages that take time and so cross, people who park and resume, and everything that can
- * fail. It drives the machine of policy/node.h as the daemon does. Each process is modelled as
- * the runtime behaves: one order at a time, gate, drain, copy, answer; threads stand at the closed
- * gate. Every number is drawn from one seed. After every event the rules (rules.h) look at it.
- * A world runs in episodes of several kinds; each ends by draining: programs go idle, faults stop,
- * and nobody may be left waiting. Sizes are bytes. One thread.
+ * The world of swap-sim has up to four GPUs, and workloads of one to three processes each. Links
+ * take time, messages take time and so cross, people park and resume, and everything can fail. It drives the machine of policy/node.h as the daemon does. Each process is modelled as the
+ * runtime behaves: one order at a time, gate, drain, copy, answer; threads stand at the closed
+ * gate. Every number is drawn from one seed. After every event the rules (rules.h) look at it. A
+ * world runs in episodes of several kinds. Each ends by draining: programs go idle, faults stop,
+ * and no client may be left waiting. Sizes are bytes. One thread.
  */
 #ifndef SL_SIM_SWAP_WORLD_H
 #define SL_SIM_SWAP_WORLD_H
@@ -100,13 +99,11 @@ struct swap_client {
 	uint32_t workload; /* slot */
 	uint64_t resident[SWAP_GPUS], evicted[SWAP_GPUS], held[SWAP_GPUS],
 		hidden[SWAP_GPUS];
-	/* GPUs that were lost: what it had there is nowhere, though it tells of it until it
-	 * ends. */
+	/* GPUs that were lost: its memory there is gone, though it reports it until it ends */
 	uint32_t gone;
 	uint64_t store;
-	uint64_t
-		grain; /* of an EVICT, if it is no SWAP_CHUNK: what leaves are multiples of it */
-	bool one_file; /* all of it is one file, and stays while any of that is needed */
+	uint64_t grain; /* of an EVICT, if it is not SWAP_CHUNK: multiples of it leave */
+	bool one_file;  /* all of it is one file, and stays while any of that is needed */
 	/* its only thread */
 	enum { THREAD_RUNS = 0, THREAD_ASKS, THREAD_CREATES, THREAD_STANDS } thread;
 	uint64_t ask, epoch, ask_bytes, next_ask, serial;
@@ -158,10 +155,10 @@ struct swap_stats {
 	uint64_t moved_bytes, denies[SL_REASONS], notes[SL_REASONS],
 		done[SL_SWAP_OUTCOMES], causes[SL_SWAP_CAUSES], wants, served;
 	uint64_t windows;      /* of time in which a share was due */
-	uint64_t waited_after; /* events after which somebody wanted */
+	uint64_t waited_after; /* events after which a client wanted */
 };
 
-/* Of one workload, for share.c: what it held of the time that counts in this window. */
+/* Of one workload, for share.c: the part of this window's time in which it held the GPU. */
 struct swap_share {
 	uint32_t hold, wait;            /* processes of it, while time counts */
 	sl_ns at, counted, held, bound; /* bound: the window's length; 0: there is none */
@@ -199,7 +196,7 @@ struct swap_world {
 		copied_ns; /* turns: since when, and spent with copying since then */
 	uint64_t forced_mood,
 		forced_chain; /* 0: as the seed says; else mood, or chain, + 1 */
-	/* 0, or from which event on all of them are printed, with the accounts before it. */
+	/* 0, or the event from which on all are printed, with the accounts before it. */
 	uint64_t print_from;
 	/* Called for each action, in scenes. */
 	void (*watch)(struct swap_world *world, const struct sl_action *action);
@@ -211,7 +208,7 @@ void swap_world_fini(struct swap_world *world);
 /* Runs until `events` events were taken or something broke; false then, and failed says what. */
 bool swap_world_run(struct swap_world *world, uint64_t events);
 
-/* --- for scenes: a world without chance: the caller sets what is in it --- */
+/* --- for plays: a world without chance, set by the caller --- */
 void swap_world_script(struct swap_world *world);
 uint32_t swap_world_workload(
 	struct swap_world *world, struct swap_workload workload); /* its slot */
@@ -245,9 +242,9 @@ bool swap_is_out(const struct swap_client *c);
 /* How long its gate was open, in all, as of now. */
 sl_ns swap_open(const struct swap_world *w, const struct swap_client *c);
 /* --- fair.c --- */
-/* Where only turns are going on: begin to judge them once everybody has what it wants. */
+/* Where only turns are going on: begin to judge them once all have what they want. */
 void swap_fair_look(struct swap_world *w);
-/* Shares against weights, and what was lost to copying. */
+/* Shares against weights, and time lost to copying. */
 void swap_fair_judge(struct swap_world *w);
 /* --- share.c --- */
 /* After each event: judges the windows that end with it. O(clients). */
@@ -270,7 +267,7 @@ void swap_introduce(struct swap_world *w);
 void swap_calm(struct swap_world *w); /* everything that was broken is mended */
 void swap_arrive(struct swap_world *w, struct swap_workload workload);
 void swap_arrive_drawn(struct swap_world *w);
-/* A workload, and all that an episode is but for who is in it, as the seed has them
+/* A workload, and all of an episode except its workloads, as drawn from the seed
  * (draw.c). */
 struct swap_workload swap_draw_workload(struct swap_world *w);
 void swap_draw_episode(struct swap_world *w);
