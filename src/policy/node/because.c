@@ -1,9 +1,8 @@
 /*
  * because - what a client or a demand waits for: a reason and its numbers
  *
- * Read from the facts and from the verdicts of the last plan; no decision is made again. Notes,
- * denials and whoever asks (why.c) have the same answer, which is never older than the state that
- * it explains.
+ * Read from the facts and the verdicts of the last plan; nothing is decided again. Notes, denials
+ * and `why` (why.c) give the same answer, which is as new as the state it explains.
  */
 #include "policy/node/plan.h"
 
@@ -78,7 +77,7 @@ uint64_t sl_node_lasting_on(
 	return workload->sums->lasts.on[gpu].fixed_bytes;
 }
 
-/* Within its request, and moved for no burst. */
+/* Within its request, so no burst moves it. */
 static uint64_t graced_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
@@ -114,7 +113,7 @@ uint64_t sl_node_hostless_on(
 	return bytes;
 }
 
-/* Of what could leave, what its part of the pool does not let. */
+/* Movable bytes that exceed its part of the pool. */
 static uint64_t bound_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
@@ -124,7 +123,7 @@ static uint64_t bound_on(
 		sl_node_part_left(node, workload, true));
 }
 
-/* Of what it has above its request, that of processes that cannot be made to give it back. */
+/* Of its burst, the bytes of untakeable processes. */
 uint64_t sl_node_stuck_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
@@ -137,7 +136,7 @@ uint64_t sl_node_stuck_on(
 	return sl_min_u64(bytes, sl_node_burst_on(node, workload, gpu));
 }
 
-/* Of what it has above its request, that of processes that are never moved. */
+/* Of its burst, the bytes of processes that are never moved. */
 uint64_t sl_node_kept_on(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
@@ -150,7 +149,7 @@ uint64_t sl_node_kept_on(
 	return sl_min_u64(bytes, sl_node_burst_on(node, workload, gpu));
 }
 
-/* A client was told to end for it, and is counted on. */
+/* A client was told to end for it, and the plan counts on that. */
 static bool name_ended(const struct sl_node *node, struct sl_node_because *because)
 {
 	sl_node_each_client (client, node) {
@@ -167,7 +166,7 @@ static bool name_ended(const struct sl_node *node, struct sl_node_because *becau
 	return false;
 }
 
-/* Clients that do not answer have what it lacks: the one with most of it. */
+/* If clients that do not answer have all it lacks, names the one with the most. */
 static bool name_silent(const struct sl_node *node, const struct sl_node_claim *claim,
 	struct sl_node_because *because)
 {
@@ -198,7 +197,7 @@ static bool name_silent(const struct sl_node *node, const struct sl_node_claim *
 	return true;
 }
 
-/* When its turn comes, now or later, the pool has no room for what would have to leave. */
+/* Now or at its turn, the pool has no room for what would have to leave. */
 static bool is_barred(const struct sl_node_claim *claim, enum sl_room_code code,
 	enum sl_endless endless)
 {
@@ -226,8 +225,8 @@ bool sl_node_waits_for_pool(const struct sl_node *node, const struct sl_node_cla
 
 /* --- what it waits for --- */
 
-/* The first before it that is not served yet: what is free is kept for that, and nothing is moved
- * before that has a seat. */
+/* Names the first earlier claim that is not served yet: free memory is kept for it, and nothing is
+ * moved for later ones before it has a seat. */
 static bool name_first(const struct sl_node *node, const struct sl_node_claim *own,
 	struct sl_node_because *because)
 {
@@ -246,8 +245,8 @@ static bool name_first(const struct sl_node *node, const struct sl_node_claim *o
 	return false;
 }
 
-/* Whose turn it is: of those that have a seat there and can leave, the one with most above its
- * request; with none above it, the first. */
+/* Names the workload that has the turn: of those seated there that can leave, the one with the
+ * largest burst; without bursts, the first. */
 static bool name_seated(const struct sl_node *node, struct sl_node_because *because)
 {
 	const struct sl_node_plan *plan = node->plan;
@@ -272,7 +271,7 @@ static bool name_seated(const struct sl_node *node, struct sl_node_because *beca
 	return because->other;
 }
 
-/* Of a body or a demand: what is on its way to it, or kept for others. NONE: nothing is. */
+/* What is on its way to a body or a demand, or kept for others. NONE: nothing is. */
 static enum sl_reason explain(const struct sl_node *node,
 	const struct sl_node_claim *claim, bool fits, bool backs_off,
 	struct sl_node_because *because)

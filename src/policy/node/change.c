@@ -1,9 +1,9 @@
 /*
- * change - what a WORKLOAD_SET asks for is judged like an admission to the GPUs that it has
+ * change - a WORKLOAD_SET is judged like an admission to the GPUs that the workload has
  */
 #include "policy/node/internal.h"
 
-/* What a change would make of the workload, before it is judged. */
+/* The proposed numbers, before they are judged. */
 struct change {
 	uint64_t request_bytes, limit_bytes; /* the limit cut to what can be shared */
 	uint64_t uncut_limit_bytes;
@@ -41,7 +41,7 @@ static struct change resolve_change(const struct sl_node *node,
 	return to;
 }
 
-/* Bounds hold for what somebody changes, not for what an administrator gave or allowed once. */
+/* Bounds apply to what a person changes, not to what an administrator once gave. */
 static struct sl_bounds_verdict judge_bounds(const struct sl_node_workload *workload,
 	const struct change *to, const struct sl_event *event)
 {
@@ -59,7 +59,7 @@ static struct sl_bounds_verdict judge_bounds(const struct sl_node_workload *work
 	return sl_bounds_judge(&bounds, &ask);
 }
 
-/* A promise can be raised only where it can be kept: on each of its GPUs. */
+/* A request can only be raised where I1 holds with it: on each of its GPUs. */
 static bool refuse_raise(struct sl_node_step *step,
 	const struct sl_node_workload *workload, uint64_t request_bytes)
 {
@@ -84,7 +84,7 @@ static bool refuse_raise(struct sl_node_step *step,
 	return false;
 }
 
-/* Unclaimed requests of others on this GPU that the workload may not stand on. */
+/* Unclaimed requests of others on this GPU that the workload may not use. */
 static uint64_t kept_from(const struct sl_node *node, const struct sl_node_workload *but,
 	uint32_t gpu, int32_t priority, bool from_all)
 {
@@ -98,8 +98,8 @@ static uint64_t kept_from(const struct sl_node *node, const struct sl_node_workl
 }
 
 /*
- * Who stands on others' requests because those are of higher priority, and could take them back by
- * `priority`, may not rise out of their reach with what he has. O(workloads).
+ * A workload may use requests of higher priority, because `priority` can take them back. With such
+ * bytes it may not rise out of their reach. O(workloads).
  */
 static bool refuse_rise(struct sl_node_step *step,
 	const struct sl_node_workload *workload, const struct change *to,
@@ -156,7 +156,7 @@ static bool refuse_change(struct sl_node_step *step,
 	return true;
 }
 
-/* The most that it holds above its limit on one GPU. */
+/* The largest excess over its limit on one GPU. */
 static uint64_t over_bytes(const struct sl_node_workload *workload)
 {
 	uint64_t most = 0;
@@ -177,9 +177,9 @@ static void tell_new_limit(
 }
 
 /*
- * Takes effect in this step: every GPU of it is looked at again, where its waiting demands are
- * denied if they no longer fit under the limit, and ranked anew as entitled or burst. A higher
- * request takes room from the others' bursts, so somebody may be hopeless now.
+ * Takes effect in this step: the plan looks at its GPUs again, denies waiting demands that no
+ * longer fit under the limit, and ranks others anew as entitled or burst. A higher request takes
+ * room from other workloads' bursts, which may now be hopeless.
  */
 static void change(struct sl_node_step *step, struct sl_node_workload *workload,
 	const struct change *to, const struct sl_event *event)

@@ -1,5 +1,5 @@
 /*
- * check - what the books and the facts must be, recomputed from scratch; for tests
+ * check - recomputes what the books and the facts must be; for tests
  */
 #include "policy/node/internal.h"
 
@@ -21,7 +21,7 @@ static int check_ledger(const struct sl_node *node, struct sl_error *err)
 	return sl_ledger_audit_end(&audit, err);
 }
 
-/* Open grants are what the books say is granted, and about to be held. */
+/* The books' granted and holding bytes are those of open grants. */
 static int check_grants(const struct sl_node_client *client, struct sl_error *err)
 {
 	uint64_t granted[SL_NODE_GPUS_MAX] = {0}, holding[SL_NODE_GPUS_MAX] = {0};
@@ -54,7 +54,7 @@ static int check_grants(const struct sl_node_client *client, struct sl_error *er
 	return 0;
 }
 
-/* Bytes are on their way as the one open order says. */
+/* Leaving and returning bytes are those of the one open order. */
 static int check_order(const struct sl_node_client *client, struct sl_error *err)
 {
 	const struct sl_node_order *order = &client->order;

@@ -1,12 +1,12 @@
 /*
- * choice - whom a claim would have its room from, if they ended (stops.c)
+ * choice - which processes a claim would get its room from if they ended (stops.c)
  *
- * Those who may be stopped are listed per GPU, and taken off the copy until the claim fits
+ * Lists stoppable clients per GPU, and takes them off the copy until the claim fits
  * (verdicts/stops.h).
  */
 #include "policy/node/plan.h"
 
-/* What of it is on the copy, and where: with its seat, if it has one. */
+/* What it has on the copy there: as a seat, or without one. */
 static struct sl_room_share share_of(
 	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
 {
@@ -56,7 +56,7 @@ static bool is_there_room(const struct sl_node_choice *choice)
 	return lacks <= sl_room_spare(room);
 }
 
-/* On this GPU; the room on the others, and in the pool for what leaves them, is looked for next. */
+/* On this GPU; its other GPUs, and the pool for what leaves them, follow. */
 static bool fits(void *context)
 {
 	const struct sl_node_choice *choice = context;
@@ -77,7 +77,7 @@ void sl_node_take_back(struct sl_node_choice *choice)
 		move(choice, &choice->plan->stops[--choice->chosen], false);
 }
 
-/* For the room that the claim lacks on another GPU: it is off the copy of all its GPUs. */
+/* Chosen for another GPU that the claim lacks: it is off the copy of all its GPUs. */
 static bool is_chosen(
 	const struct sl_node_choice *choice, const struct sl_node_client *client)
 {
@@ -88,7 +88,7 @@ static bool is_chosen(
 	return false;
 }
 
-/* The same of all its clients, whoever of them is told to end. */
+/* The workload's use, without clients that are told to end. */
 static uint64_t use_of(
 	const struct sl_node_choice *choice, const struct sl_node_workload *workload)
 {
@@ -102,8 +102,8 @@ static uint64_t use_of(
 	return bytes;
 }
 
-/* What is not taken from it by stopping it. What is parked gave its request up so that others can
- * be promised it, and lives on with all it had. */
+/* What a stop does not take from it. A parked workload gave up its request so that others can be
+ * promised it, and lives on with all it had. */
 static uint64_t kept_of(const struct sl_node_workload *workload, uint32_t gpu)
 {
 	uint64_t request = sl_ledger_request(&workload->account, gpu);
@@ -127,8 +127,8 @@ static bool may_be_stopped(
 		       sl_node_is_due(client, step->now));
 }
 
-/* What was stopped for its idleness may have become busy by saving its work, as it was asked to,
- * and goes on being the idle one. */
+/* A process that was stopped because it was idle may have become busy saving its work, as intended;
+ * it still counts as idle. */
 static struct sl_stop stop_of(const struct sl_node_choice *choice,
 	const struct sl_node_client *client, uint32_t workload, uint64_t held_bytes)
 {
@@ -138,7 +138,7 @@ static struct sl_stop stop_of(const struct sl_node_choice *choice,
 	sl_ns idle = sl_node_idle(client, step->now);
 	sl_ns enough = step->node->config.config.stop_idle;
 
-	/* Time alone will make it one that may be stopped. */
+	/* Time alone will make it stoppable. */
 	if (!was_idle && idle && idle < enough)
 		sl_node_wake(step, step->now + (enough - idle));
 	return (struct sl_stop){.client = client->index.id,
@@ -154,8 +154,8 @@ static struct sl_stop stop_of(const struct sl_node_choice *choice,
 		.proven = was_idle || client->proven};
 }
 
-/* Those of other workloads that have something above their request there; stuck: only those that
- * are untakeable. Returns how many. */
+/* Lists clients of other workloads above their request there; stuck: only untakeable ones. Returns
+ * how many. */
 static uint32_t list(
 	const struct sl_node_choice *choice, struct sl_stop stops[], bool stuck)
 {
@@ -186,9 +186,8 @@ static uint32_t list(
 	return count;
 }
 
-/* Of what is above its request, what its takeable processes have: left to them to give, sooner or
- * later, as it is for whoever asks; of what a person ended, all. What can be moved is counted by
- * the room. */
+/* Of its burst, what takeable processes have: they will give it sooner or later. All of it if a
+ * person ended the workload. Movable bytes are counted as room. */
 static uint64_t given_by(
 	const struct sl_node_choice *choice, const struct sl_node_workload *workload)
 {
@@ -219,7 +218,7 @@ static uint64_t given(const struct sl_node_choice *choice)
 	return SL_MUTANT(RESORT_TOO_EARLY, bytes, 0);
 }
 
-/* False: nobody, or all together do not suffice. */
+/* False: none is needed, or all together do not suffice. */
 static bool choose_on(struct sl_node_choice *choice, bool stuck)
 {
 	struct sl_stop *stops = choice->plan->stops + choice->chosen;

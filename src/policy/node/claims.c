@@ -1,5 +1,5 @@
 /*
- * claims - who wants to be on which GPUs, in their rank
+ * claims - which clients want to be on which GPUs, by rank
  */
 #include <stddef.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 static bool has_claims(const struct sl_node_client *client)
 {
-	/* What cannot come back has no use for room. */
+	/* A client that cannot come back has no use for room. */
 	if (!client->look->is_whole && !client->look->answers)
 		return false;
 	return client->stage != SL_NODE_EXPECTED && !client->look->coming &&
@@ -28,7 +28,7 @@ static bool is_idle_for_grace(
 		return true;
 	if (client->wants_since)
 		return false;
-	/* What has nothing on a GPU is not asked for proofs: its work is heard of. */
+	/* A client without memory on a GPU needs no proof: its work is reported. */
 	if (sl_node_has_memory(client) && (!client->idle_since || !client->proven))
 		return false;
 	return sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), grace));
@@ -52,7 +52,7 @@ static bool runs(const struct sl_node_client *client)
 
 /* --- facts --- */
 
-/* On each of its GPUs what it lacks is free or on its way. */
+/* What it lacks on each of its GPUs is free or on its way. */
 static bool is_covered(const struct sl_node *node, const struct sl_node_claim *claim)
 {
 	const struct sl_node_client *client = claim->client;
@@ -64,10 +64,10 @@ static bool is_covered(const struct sl_node *node, const struct sl_node_claim *c
 
 		if (claim->demand && claim->demand->gpu == gpu)
 			lacks += claim->demand->bytes;
-		/* Until those are gone, what bursts take is lent (I2). */
+		/* Until dying bytes are gone, what bursts take is lent (I2). */
 		if (claim->demand && !claim->entitled)
 			lacks += node->ledger.gpu[gpu].sum.dying_bytes;
-		/* And what is never given back leaves others their requests. */
+		/* Memory that is never given back must leave others their requests. */
 		if (claim->demand && !claim->entitled &&
 			sl_node_stays_for_good(claim->demand))
 			lacks += node->ledger.gpu[gpu].unclaimed_bytes -
@@ -153,7 +153,7 @@ static struct sl_node_claim *add(
 	return claim;
 }
 
-/* By arrival: older demands of the workload come first in its request. */
+/* By arrival: older demands of the workload use its request first. */
 static int by_sequence(const void *a, const void *b)
 {
 	const struct sl_node_claim *x = *(struct sl_node_claim *const *)a;
@@ -176,15 +176,15 @@ static void entitle(struct sl_node_claim *of[], uint32_t count)
 		uint64_t use = sl_ledger_use(account, gpu) + demand->bytes;
 		uint64_t request = sl_ledger_request(account, gpu);
 
-		/* Behind older ones that together with it are above the request it ranks as a
-		 * burst; but it is denied nothing, since they may give up. */
+		/* If it exceeds the request together with older demands, it ranks as a burst. It is
+		 * not denied, because those may give up. */
 		of[i]->entitled = use + asked[gpu] <= request;
 		if (of[i]->entitled)
 			asked[gpu] += demand->bytes;
 	}
 }
 
-/* GPUs are joined where a workload has memory on several: they take turns together. */
+/* Joins GPUs on which one workload has memory: they take turns together. */
 static void join(struct sl_node_plan *plan, uint32_t mask)
 {
 	uint32_t roots = 0, least;
@@ -221,7 +221,7 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 
 			if (!sl_node_is_waiting(demand))
 				continue;
-			/* Until it is tried again others may have what it would. */
+			/* Until it is retried, others may use its room. */
 			until = sl_node_refused_until(node, demand);
 			if (!sl_node_has_come(step, until)) {
 				plan->refused |= 1u << demand->gpu;
@@ -242,10 +242,10 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 	join(plan, workload->sums->gpus);
 }
 
-/* --- who competes --- */
+/* --- competitors --- */
 
-/* What bursts are beside in the end: all that is entitled and has its turn. Where not all of it
- * fits beside what lasts it takes turns itself. */
+/* Seats what bursts compete with in the end: everything entitled gets its turn. If not all of it
+ * fits beside what lasts, it takes turns itself. */
 static void seat_entitled(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;
@@ -284,14 +284,14 @@ static uint64_t weight_of(
 	return sl_turns_weight(workload->account.request_bytes, least);
 }
 
-/* What is within its request is beside the turns of bursts, and makes them no shorter. */
+/* A workload within its request does not share the turns of bursts, or shorten them. */
 static bool takes_turns(
 	const struct sl_node_plan *plan, const struct sl_node_claim *claim)
 {
 	return !claim->entitled || plan->crowded & claim->gpus;
 }
 
-/* All that the workload has fits beside what lasts. */
+/* All of the workload fits beside what lasts. */
 static bool fits_together(
 	const struct sl_node *node, const struct sl_node_workload *workload)
 {
@@ -314,7 +314,7 @@ static bool fits_together(
 	return true;
 }
 
-/* Lengths of slices, and which of them begin. */
+/* Sets the lengths of slices, and begins those that are due. */
 static void measure_slices(struct sl_node_step *step)
 {
 	struct sl_node *node = step->node;
@@ -348,7 +348,7 @@ static void measure_slices(struct sl_node_step *step)
 
 /* --- siblings --- */
 
-/* The oldest body of its workload that waits, and will have its turn. */
+/* The oldest waiting body of its workload that will get a turn. */
 static void find_sibling(struct sl_node *node, struct sl_node_claim *claim)
 {
 	struct sl_node_sums *sums = claim->client->workload->sums;

@@ -56,7 +56,7 @@ bool sl_node_is_out(const struct sl_node_client *client)
 	return false;
 }
 
-/* It may have become whole by freeing what was on the host: as if a RESTORE had ended. */
+/* Freeing what was on the host may have made it whole: handle that as the end of a RESTORE. */
 static void whole_by_freeing(struct sl_node_step *step, struct sl_node_client *client)
 {
 	if (sl_node_is_out(client) || client->order.id)
@@ -103,8 +103,8 @@ void sl_node_on_client_join(struct sl_node_step *step, const struct sl_event *ev
 	step->plans = true;
 }
 
-/* What it has less than before was on the host, until it says how much is there: what is on the GPU
- * is only known to be no more than before. */
+/* What the client has less than before must have been on the host: on the GPU it is known to have
+ * no more than before. Holds until it reports its evicted bytes. */
 static uint64_t still_out(const struct sl_ledger_cell *cell, uint64_t bytes)
 {
 	uint64_t was_here = cell->backing_bytes - cell->evicted_bytes;
@@ -121,17 +121,17 @@ void sl_node_on_client_report(struct sl_node_step *step, const struct sl_event *
 
 	if (!client)
 		return;
-	/* The former daemon knew when its memory came back; here its slice begins once all of it is
-	 * reported. */
+	/* Only the earlier daemon knew when the client came back; its slice begins once all of it
+	 * is reported. */
 	if (SL_MUTANT(REPORT_BEGINS_TURN, client->stage == SL_NODE_EXPECTED, true))
 		client->seat =
 			SL_MUTANT(START_BEGINS_NO_TURN, SL_NODE_COMING, SL_NODE_UNSEATED);
-	/* A client that reports again during a recovery does not hold that up. */
+	/* A client that reports again during a recovery does not prolong that. */
 	if (client->stage != SL_NODE_LIVES || !node->recover_until)
 		client->stage = SL_NODE_REPORTING;
 	step->plans = true;
 	if (!event->client_report.bytes && !(client->holding.touched >> gpu & 1)) {
-		/* It was never there. */
+		/* There was no such demand. */
 		sl_node_tell_view(step, client->workload, gpu, 2);
 		return;
 	}
@@ -171,7 +171,7 @@ void sl_node_on_client_reported(struct sl_node_step *step, const struct sl_event
 
 /* --- death --- */
 
-/* With what the reserve pays until it is gone. */
+/* Includes what the reserve pays until it is gone. */
 static uint64_t still_there(const struct sl_node_client *client)
 {
 	uint64_t bytes = 0;
@@ -274,7 +274,7 @@ void sl_node_on_released(struct sl_node_step *step, const struct sl_event *event
 			event->released.remaining_bytes);
 		return;
 	}
-	/* No VIEW: dying bytes are nobody's use. */
+	/* No VIEW: dying bytes belong to no workload's use. */
 	release(step, client, gpu, event->released.remaining_bytes);
 	sl_node_released(node, gpu);
 	if (!still_there(client))
@@ -305,7 +305,7 @@ void sl_node_on_freed(struct sl_node_step *step, const struct sl_event *event)
 	if (!freed)
 		return;
 	if (event->freed.evicted) {
-		/* What an order moves is counted from there on. */
+		/* Counts what an order moves from here on. */
 		if (client->order.id && client->order.gpu == gpu)
 			client->order.out_bytes =
 				sl_sub_sat(client->order.out_bytes, freed);
@@ -333,8 +333,8 @@ void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event)
 	step->plans = true;
 }
 
-/* A lie gets what an honest demand would get, and never takes a promise from others. After a
- * daemon's start what was granted by the one before fits for the same reason. */
+/* A false report gets what an honest demand would get, and never takes a promise from other
+ * workloads. For the same reason, grants of the earlier daemon fit after a restart. */
 static uint64_t believed(struct sl_node_step *step, struct sl_node_client *client,
 	uint32_t gpu, uint64_t bytes)
 {

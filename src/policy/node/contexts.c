@@ -1,20 +1,20 @@
 /*
  * contexts - contexts and code, and the reserve that pays for them
  *
- * A context never leaves its GPU. First come, first paid: what was measured is paid as far as the
- * reserve has room, stays paid while it is measured, and the rest counts against its workload until
- * the reserve has room again. So that no workload there is left without a way to be whole, a
- * process makes its first context only where the next one has room. That question is a demand of no
- * bytes outside the rank: it takes nothing from demands, and nobody is moved for it.
+ * A context never leaves its GPU. First come, first paid: measured bytes are paid as far as the
+ * reserve has room, and stay paid while they are measured. The rest counts against the workload
+ * until the reserve has room again. A process makes its first context only if the reserve also has
+ * room for the next one; otherwise a workload there might never be whole again. That question is a
+ * demand of 0 bytes outside the rank: it takes nothing from demands, and nothing is moved for it.
  */
 #include "policy/node/plan.h"
 #include "policy/verdicts/admit.h"
 
-/* One more context is taken to need as much as the largest process there has, and this part of the
- * reserve besides, since code is loaded later. */
+/* One more context is assumed to need as much as the largest process there, plus this part of the
+ * reserve, because code is loaded later. */
 #define CODE_PART 8
 
-/* Of those that count bytes against their workloads, the one that joined first. */
+/* Of the clients with unpaid bytes, the one that joined first. */
 static struct sl_node_client *first_unpaid(const struct sl_node *node, uint32_t gpu)
 {
 	struct sl_node_client *first = NULL;
@@ -58,7 +58,7 @@ static uint64_t context_of(const struct sl_node *node, uint32_t gpu)
 	return largest + sl_sub_sat(g->reserve_bytes, g->driver_bytes) / CODE_PART;
 }
 
-/* Of the client: it was granted its context there, which was not measured yet. */
+/* The client was granted its context there, which is not measured yet. */
 static bool is_making(const struct sl_node_client *client, uint32_t gpu)
 {
 	sl_node_each_demand_of (demand, client) {
@@ -69,8 +69,8 @@ static bool is_making(const struct sl_node_client *client, uint32_t gpu)
 	return false;
 }
 
-/* Contexts that are to come there of workloads other than `but`: of each that was admitted and has
- * none yet, and of further processes that were granted theirs. */
+/* Contexts still to come there of workloads other than `but`: one for each admitted workload
+ * without any, and those granted to further processes. */
 static uint32_t to_come(
 	const struct sl_node *node, uint32_t gpu, const struct sl_node_workload *but)
 {
@@ -87,7 +87,7 @@ static uint32_t to_come(
 	return count;
 }
 
-/* What of it nobody can move, whoever asks. */
+/* The part that can never be moved. */
 static uint64_t stays(const struct sl_node_client *client, uint32_t gpu)
 {
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
@@ -106,8 +106,8 @@ static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
 	return bytes;
 }
 
-/* A workload that can be all on the GPU now, and never again with so much more there that never
- * leaves it; but_bursts: one with a request. */
+/* A workload that could be whole on the GPU now, but never again with more_bytes there that cannot
+ * leave; but_bursts: only one with a request. */
 static const struct sl_node_workload *not_whole_beside(
 	const struct sl_node *node, uint32_t gpu, uint64_t more_bytes, bool but_bursts)
 {
@@ -135,7 +135,7 @@ static const struct sl_node_workload *judge(const struct sl_node *node, uint32_t
 
 	facts->context_bytes = context;
 	facts->reserve_bytes = left;
-	/* Where nothing is moved, all that runs is whole. */
+	/* If nothing can be moved, everything that runs is whole. */
 	return left < context && sl_node_swaps(node)
 		       ? not_whole_beside(node, gpu, context - left, has_request)
 		       : NULL;

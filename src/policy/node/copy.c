@@ -1,14 +1,14 @@
 /*
- * copy - the sums that a plan works on, and what it has to know of each client
+ * copy - the sums that a plan works on, and what it must know about each client
  *
- * Bytes that are about to be free (dying, leaving, of clients told to end) are off the copy.
+ * Bytes that are about to become free (dying, leaving, of clients told to end) are not on the copy.
  */
 #include <stddef.h>
 #include <string.h>
 
 #include "policy/node/plan.h"
 
-/* So many refusals in a row, the first three within a second, last. */
+/* A client with this many refusals in a row, the first three within 1s, is taken as unwilling. */
 #define UNWILLING_AFTER 4
 
 static uint64_t movable(const struct sl_ledger_cell *cell)
@@ -57,13 +57,13 @@ static bool can_move(const struct sl_node *node, const struct sl_node_client *cl
 		       true);
 }
 
-/* For others. */
+/* It never leaves for other workloads. */
 static bool is_kept(const struct sl_node *node, const struct sl_node_client *client)
 {
 	return !can_move(node, client) || !sl_node_has(node, SL_RESOLVER_SWAP);
 }
 
-/* Not now. */
+/* It cannot leave now. */
 static bool is_held_up(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	bool backs_off = sl_node_must_stay(client, step->now);
@@ -82,7 +82,7 @@ static bool lasts(const struct sl_node_step *step, const struct sl_node_client *
 		       client->back_off.times >= UNWILLING_AFTER);
 }
 
-/* By all that was heard. */
+/* Idle for this long, as far as reported. */
 static bool is_quiet_for(
 	struct sl_node_step *step, const struct sl_node_client *client, sl_ns span)
 {
@@ -90,8 +90,8 @@ static bool is_quiet_for(
 	       sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), span));
 }
 
-/* With a seat or without one: its own body would take the seat away, and the next plan bring it
- * back. */
+/* It has a waiting demand, seated or not. Its own body would otherwise take that seat away, and the
+ * next plan would bring it back. */
 static bool has_waiting(const struct sl_node_client *client)
 {
 	sl_node_each_demand_of (demand, client) {
@@ -131,7 +131,7 @@ static void look_at(struct sl_node_step *step, struct sl_node_client *client)
 
 /* --- sums --- */
 
-/* Of what is there, what no order and no answer takes away. */
+/* The part that no order and no answer takes away. */
 static uint64_t lasting_of(
 	const struct sl_node *node, const struct sl_node_client *client, uint32_t gpu)
 {
@@ -149,7 +149,7 @@ struct sl_room_share sl_node_share_of(
 	const struct sl_ledger_cell *cell = &client->holding.cell[gpu];
 	uint64_t live = sl_ledger_live(cell), moves = sl_ledger_evictable(cell);
 
-	/* Also where nothing is moved for others, what goes warm has been told to leave. */
+	/* Even where nothing is moved for others, a client going warm was told to leave. */
 	if (client->look->stays && client->look->goes && !node->gpu[gpu].lost)
 		live -= cell->leaving_bytes;
 	if (client->look->stays || node->gpu[gpu].lost)
@@ -223,7 +223,7 @@ static void begin_room(const struct sl_node *node, struct sl_room *room, bool ba
 			continue;
 		room->gpus = gpu + 1;
 		to->shareable_bytes = sl_ledger_shareable(&node->ledger, gpu);
-		/* What is told to leave is in rest again, where nothing is seated. */
+		/* Where nothing is seated, leaving bytes are in rest again. */
 		to->host_bytes = of->sum.evicted_bytes +
 				 (back ? 0 : of->sum.leaving_bytes) -
 				 (back ? of->sum.returning_bytes : 0);
@@ -233,7 +233,7 @@ static void begin_room(const struct sl_node *node, struct sl_room *room, bool ba
 	}
 }
 
-/* The last of its processes decides. */
+/* Its last process to become idle decides. */
 static bool is_warm(struct sl_node_step *step, const struct sl_node_workload *workload)
 {
 	bool proven = true;
@@ -267,14 +267,14 @@ static void clear(struct sl_room_workload *workload, uint32_t gpus)
 	memset(workload, 0, size_for(gpus));
 }
 
-/* Of all clients, for the host. */
+/* Sums over all clients, for the host. */
 struct all {
-	struct sl_room_client most; /* of those on one GPU, on each */
+	struct sl_room_client most; /* of those on one GPU, for each GPU */
 	uint64_t copies_bytes;      /* of resident chunks */
 	uint64_t movable_bytes;     /* on GPUs */
 };
 
-/* For the way back: the client that has most on each GPU, and each on several. */
+/* For the way back: per GPU the client with most there, and every client on several GPUs. */
 static void add_back(
 	struct sl_node *node, const struct sl_node_client *client, struct all *all)
 {
@@ -300,7 +300,7 @@ static void sum_up(
 	struct sl_node *node = step->node;
 	struct sl_node_sums *sums = workload->sums;
 
-	/* Only the GPUs that there are: it is done for each workload by each plan. */
+	/* Only existing GPUs: every plan does this for each workload. */
 	clear(&sums->now, node->plan->now.gpus);
 	clear(&sums->lasts, node->plan->now.gpus);
 	memset(sums, 0, offsetof(struct sl_node_sums, now));
@@ -350,7 +350,7 @@ static void end_copy(struct sl_node *node, const struct all *all)
 	plan->now.client = plan->lasts.client = plan->clients;
 	plan->lasts.clients = plan->now.clients;
 	plan->lasts_bursts = plan->lasts;
-	/* Beside copies of resident chunks the host has no room for all that could be moved
+	/* Besides copies of resident chunks, the host has no room for everything that could move
 	 * there. */
 	plan->trims = all->copies_bytes && all->copies_bytes + all->movable_bytes +
 							   node->ledger.evicted_bytes >

@@ -1,14 +1,14 @@
 /*
  * demands - what programs ask for, from the ASK to its COMMIT, its DENY or the end of its client
  *
- * Every event may come from a client that lies, repeats itself or has just died: what the books
- * cannot place is noted as stray. Races that honest clients cannot avoid (a CANCEL that crosses its
- * answer) are silent. While it is granted a demand keeps its sequence number, so that after a
- * refusal of the driver it has its old place.
+ * Every event may come from a client that reports false numbers, repeats itself or has just died:
+ * what the books cannot place is noted as stray. Races that honest clients cannot avoid (a CANCEL
+ * that crosses its answer) are silent. A granted demand keeps its sequence number, so that it has
+ * its old place after a refusal of the driver.
  */
 #include "policy/node/plan.h"
 
-/* The first soon, since a dead process' memory usually comes back within tens of ms. */
+/* The first retry is early: a dead process' memory usually comes back within tens of ms. */
 #define AGAIN_FIRST (20 * SL_MS)
 #define AGAIN_MOST  (500 * SL_MS)
 
@@ -74,7 +74,7 @@ bool sl_node_has_open_grant(const struct sl_node_client *client)
 
 /* --- answers --- */
 
-/* Of an open grant used bytes were made, or became held; the rest goes back. */
+/* Ends an open grant: `used` bytes were made, or became held; the rest goes back. */
 static void end_grant(struct sl_node *node, struct sl_node_demand *demand, uint64_t used)
 {
 	struct sl_ledger_holding *holding = &demand->client->holding;
@@ -132,8 +132,7 @@ bool sl_node_is_entitled(const struct sl_node_demand *demand)
 		       sl_ledger_request(account, demand->gpu);
 }
 
-/* What there was: under its limit, or beside requests, if that was the matter; else what is
- * free. */
+/* What was left under the limit, or beside requests, if that is the reason; else what is free. */
 static uint64_t left_for(const struct sl_node *node, const struct sl_node_demand *demand,
 	enum sl_reason reason)
 {
@@ -180,7 +179,7 @@ void sl_node_deny(
 	step->plans = true;
 }
 
-/* An answer to what the books cannot place. */
+/* Answers an ASK that the books cannot place. */
 static void deny_unknown(struct sl_node_step *step, const struct sl_event *event)
 {
 	uint32_t gpu = event->ask.gpu;
@@ -224,7 +223,7 @@ void sl_node_released(struct sl_node *node, uint32_t gpu)
 
 /* --- events --- */
 
-/* No other demand of its workload waits, which it may take the limit from. */
+/* No other demand of its workload waits that could need the rest of the limit. */
 static bool asks_alone(const struct sl_node_demand *demand)
 {
 	sl_node_each_client_of (client, demand->client->workload) {
@@ -236,7 +235,7 @@ static bool asks_alone(const struct sl_node_demand *demand)
 	return true;
 }
 
-/* It takes what is nobody's, beside nobody who waits: the plan would grant it, too. */
+/* It takes free memory while nothing else waits for it: the plan would grant it, too. */
 static bool is_plain(const struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	const struct sl_node *node = step->node;
@@ -277,7 +276,7 @@ void sl_node_on_ask(struct sl_node_step *step, const struct sl_event *event)
 		deny_unknown(step, event);
 		return;
 	}
-	/* One that binds late means the GPU that it is bound to, whichever it names. */
+	/* For a late-binding workload, any GPU means the one it is bound to. */
 	if (client->workload->others)
 		gpu = (uint32_t)__builtin_ctz(client->workload->account.gpu_mask);
 	if (SL_MUTANT(DUPLICATE_ASKS, find_ask(client, event->ask.ask) != NULL, false))
@@ -347,12 +346,12 @@ void sl_node_on_commit(struct sl_node_step *step, const struct sl_event *event)
 	sl_node_be_active(step, client);
 	if (!(demand->flags & SL_NODE_DEMAND_THERE))
 		sl_node_tell_view(step, client->workload, demand->gpu, 2);
-	/* It may leave now, and what was not used is free. */
+	/* The client may leave now, and unused bytes are free. */
 	step->plans |= step->node->lacks || step->node->awaits;
 	sl_node_drop_demand(step->node, demand);
 }
 
-/* The driver refused; the demand has its old place, after a while. */
+/* The driver refused: the demand keeps its place and is retried later. */
 static void try_later(struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	if (!(demand->told & SL_NODE_SAID_REFUSED))

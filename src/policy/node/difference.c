@@ -1,8 +1,8 @@
 /*
- * difference - from what is there to what has a seat
+ * difference - orders that turn what is there into what has a seat
  *
- * Per GPU, by rank: what seats lack is granted or brought back as far as free memory reaches, with
- * the bytes of those before set aside first. Then what has no seat leaves, no more than needed.
+ * Per GPU, by rank: what seats lack is granted or brought back as far as free memory reaches, after
+ * setting aside the bytes of earlier seats. Then memory without a seat leaves, no more than needed.
  */
 #include <stdlib.h>
 
@@ -12,10 +12,10 @@ struct move {
 	struct sl_node_step *step;
 	struct sl_node_plan *plan;
 	int64_t avail[SL_NODE_GPUS_MAX];
-	int64_t kept[SL_NODE_GPUS_MAX]; /* for demands, from those behind them */
-	/* The first that lacks something, and that what is free does not suffice for. */
+	int64_t kept[SL_NODE_GPUS_MAX]; /* for demands, from later ones */
+	/* The first claim that lacks something which free memory does not cover. */
 	const struct sl_node_claim *lacker[SL_NODE_GPUS_MAX];
-	uint32_t rightly; /* GPUs where something within its request lacks */
+	uint32_t rightly; /* GPUs where a claim within its request lacks */
 };
 
 static void take(struct move *move, const struct sl_node_claim *claim, uint32_t gpu,
@@ -34,7 +34,7 @@ static void set_aside(
 	sl_each_gpu (gpu, body ? claim->client->look->gpus : 0) {
 		const struct sl_ledger_cell *cell = &claim->client->holding.cell[gpu];
 
-		/* What is still to leave is there: it brings its room with it. */
+		/* Leaving bytes are still there: they bring their room with them. */
 		take(move, claim, gpu, cell->evicted_bytes - cell->returning_bytes);
 	}
 	if (demand)
@@ -43,7 +43,7 @@ static void set_aside(
 
 /* --- what comes --- */
 
-/* The first GPU that something is to come back to, if there is room on all of them. */
+/* The first GPU with evicted memory of the client, if there is room on all of them. */
 static bool can_come(
 	const struct move *move, const struct sl_node_client *client, uint32_t *first)
 {
@@ -71,7 +71,7 @@ static bool can_abort(const struct sl_node_client *client)
 	       client->holding.cell[order->gpu].evicted_bytes <= order->out_bytes;
 }
 
-/* Somebody who leaves this GPU for others has given something of it. */
+/* A client that leaves this GPU for others has already released some of it. */
 static bool is_flowing(const struct sl_node_plan *plan, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < plan->movers_count; i++) {
@@ -85,7 +85,7 @@ static bool is_flowing(const struct sl_node_plan *plan, uint32_t gpu)
 	return false;
 }
 
-/* What was to leave it has no room on the host. */
+/* The host had no room for what was told to leave the GPU. */
 static bool is_host_full(const struct sl_node_plan *plan, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < plan->all_count; i++) {
@@ -98,8 +98,8 @@ static bool is_host_full(const struct sl_node_plan *plan, uint32_t gpu)
 	return false;
 }
 
-/* A piece: the way in is used while the way out is, too; or what comes back makes room on the host
- * for what is to leave. */
+/* Brings back a piece: the way in is used while the way out is busy, or the returning bytes make
+ * room on the host for leaving ones. */
 static void bring_piece(struct move *move, struct sl_node_client *client, bool is_first)
 {
 	const struct sl_node *node = move->step->node;
@@ -134,8 +134,8 @@ static void bring(struct move *move, struct sl_node_client *client, bool is_firs
 		bring_piece(move, client, is_first);
 }
 
-/* What of its workload is to come back was within the request, and is not any more: nothing leaves
- * for it by this plan. */
+/* Evicted memory of its workload was within the request and no longer is: this plan moves nothing
+ * for it. */
 static void grow_above(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
 	const struct sl_node_workload *workload = claim->client->workload;
@@ -159,7 +159,7 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 	int64_t avail =
 		move->avail[demand->gpu] - (claim->helps ? 0 : move->kept[demand->gpu]);
 
-	/* What was granted before it in this plan may have taken what the limit left. */
+	/* Earlier grants of this plan may have used up the limit. */
 	if (sl_node_exceeds_limit(demand))
 		return;
 	if (sl_node_has_come(step, demand->back_off.until) &&
@@ -175,7 +175,7 @@ static void grant(struct move *move, struct sl_node_claim *claim)
 	}
 }
 
-/* What it keeps though it has no seat. */
+/* Sets aside what it keeps without a seat. */
 static void keep(struct move *move, const struct sl_node_claim *claim)
 {
 	sl_each_gpu (gpu, claim->reserves ? claim->gpus : 0) {
@@ -189,7 +189,7 @@ static void keep(struct move *move, const struct sl_node_claim *claim)
 static void come(struct move *move)
 {
 	struct sl_node_plan *plan = move->plan;
-	uint32_t coming = 0; /* GPUs that a claim before comes back to */
+	uint32_t coming = 0; /* GPUs that an earlier claim returns to */
 
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		struct sl_node_claim *claim = plan->order[i];
@@ -206,12 +206,12 @@ static void come(struct move *move)
 			!claim->demand ||
 			(client->look->sits &&
 				(!client->look->body || client->look->body->with_demand));
-		/* What is whole, and was not told to leave, is there already. */
+		/* A whole client that was not told to leave is there already. */
 		if (with_body && !client->look->is_brought &&
 			(!client->look->is_whole || client->order.id)) {
 			struct move before = *move;
 
-			/* What is on its way back is not missing any more. */
+			/* What is on its way back is no longer missing. */
 			client->look->is_brought = true;
 			set_aside(move, claim, true, false);
 			bring(&before, client, !(coming & claim->gpus));
@@ -224,7 +224,7 @@ static void come(struct move *move)
 	}
 }
 
-/* What stays and has its GRANT is there: nothing more has to leave for its sake. */
+/* A granted demand that stays is there: nothing more must leave for it. */
 static void let_go(struct move *move)
 {
 	uint32_t holds = 0;
@@ -280,7 +280,7 @@ static struct leaver leaver_of(const struct move *move, struct sl_node_client *c
 	return leaver;
 }
 
-/* Who has movable bytes there and no seat. */
+/* Lists clients with movable bytes there and no seat. */
 static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *leavers)
 {
 	struct sl_node *node = move->step->node;
@@ -302,8 +302,8 @@ static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *lea
 	return count;
 }
 
-/* What grows in its slice will ask for more: as much again as it grew by, at most what it has
- * there, leaves ahead, so that what grows piece by piece costs few moves. */
+/* A client that grows in its slice will ask for more. As much again as it grew, at most what it has
+ * there, leaves ahead, so that growing piece by piece costs few moves. */
 static uint64_t ahead_of(
 	const struct move *move, const struct sl_node_claim *claim, uint32_t gpu)
 {
@@ -331,7 +331,7 @@ static uint64_t ahead_of(
 	return demand.bytes;
 }
 
-/* What is above the request of its workload, less what left of that before. */
+/* Its workload's burst, less what already left of that. */
 static uint64_t burst_of(const struct leaver *leavers, uint32_t i, uint32_t gpu)
 {
 	const struct sl_node_workload *workload = leavers[i].client->workload;
@@ -374,8 +374,8 @@ static uint64_t send_out(
 	return all;
 }
 
-/* Beside a burst that stays what leaves of a request helps only what lacks its room, and requests
- * have the room already that they may ask for. */
+/* Beside a burst that stays, requests have their room already. So what leaves of a request only
+ * helps a claim that lacks room, and bursts must leave first. */
 static void leave(struct move *move, uint32_t gpu, uint64_t lack)
 {
 	const struct sl_room_gpu *room = &move->plan->now.gpu[gpu];
@@ -394,7 +394,7 @@ static void leave(struct move *move, uint32_t gpu, uint64_t lack)
 	(void)send_out(move, gpu, count, lack, false);
 }
 
-/* An EVICT of which nothing has moved, and that nobody lacks any more, is taken back. */
+/* Aborts EVICTs of which nothing has moved and that no claim needs any more. */
 static void take_back(struct move *move)
 {
 	for (uint32_t i = 0; i < move->plan->movers_count; i++) {
@@ -417,7 +417,7 @@ static void take_back(struct move *move)
 
 /* --- all of it --- */
 
-/* The next GPU that something is to leave, for the first by rank: a client has one order. */
+/* The next GPU that memory must leave, for the first claim by rank: a client has one order. */
 static bool next_to_leave(const struct move *move, uint32_t done, uint32_t *gpu)
 {
 	uint32_t first = UINT32_MAX;
@@ -425,7 +425,7 @@ static bool next_to_leave(const struct move *move, uint32_t done, uint32_t *gpu)
 	for (uint32_t g = 0; g < move->plan->now.gpus; g++) {
 		uint32_t place;
 
-		/* What was measured beyond what can be shared is in nobody's way. */
+		/* Measured bytes beyond what can be shared are in no claim's way. */
 		if (done >> g & 1 || !move->lacker[g] ||
 			!sl_room_out(&move->plan->now.gpu[g]))
 			continue;
@@ -449,8 +449,8 @@ static void leave_all(struct move *move)
 	}
 }
 
-/* What an EVICT was to move may leave until its ABORT is answered, and the pool has its room for
- * what leaves instead. Who does not answer moves nothing, either. */
+/* Until its ABORT is answered, memory of an EVICT may still leave, and the pool reserves its room.
+ * A client that does not answer moves nothing either. */
 static bool is_taking_back(const struct sl_node_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->movers_count; i++) {
@@ -481,7 +481,7 @@ void sl_node_move(struct sl_node_step *step)
 		take_back(&move);
 	}
 	sl_node_send_away(step);
-	/* What is whole waits for nothing, with a seat or without one. */
+	/* A whole client waits for nothing, seated or not. */
 	for (uint32_t i = 0; i < node->plan->claims_count; i++) {
 		const struct sl_node_claim *claim = node->plan->order[i];
 

@@ -1,11 +1,10 @@
 /*
- * elsewhere - a claim may have its seat on another GPU
+ * elsewhere - a claim may get its seat on another GPU
  *
- * A workload that binds late stays open to each GPU that it was allowed until it has anything on
- * one. Where what it asks for is not free on the GPU that it is bound to, the seat pass looks at
- * the others, in the order in which placement would take them: it goes where that is free, or,
- * where it lacks a seat, to one that others leave for. Its request goes along. This is tried on a
- * copy; only the GPU that is taken changes the facts.
+ * A late-binding workload may use each allowed GPU until it has memory on one. If what it asks for
+ * is not free on its present GPU, the seat pass tries the others in the order of placement. It
+ * takes one where the memory is free; without a seat also one that others leave. Its request moves
+ * along. This is tried on a copy; only the chosen GPU changes the facts.
  */
 #include "policy/node/plan.h"
 
@@ -24,7 +23,7 @@ static bool has_anything(const struct sl_node_workload *workload)
 	return false;
 }
 
-/* All that the copy has of it: what it asks for, and its request. */
+/* Moves all that the copy has of it: its request and what it asks for. */
 static void move_to(
 	struct sl_room *room, struct sl_room_workload *of, uint32_t from, uint32_t to)
 {
@@ -40,7 +39,7 @@ static bool is_free(
 	return claim->demand->bytes <= sl_ledger_free_bytes(&node->ledger, gpu);
 }
 
-/* Beside what is kept there. */
+/* Whether it fits beside what is kept there. */
 static bool fits(const struct sl_node_plan *plan, const struct sl_room_claim *claim,
 	uint32_t from, uint32_t to, bool may_move)
 {
@@ -58,7 +57,7 @@ static bool fits(const struct sl_node_plan *plan, const struct sl_room_claim *cl
 	return verdict.code == SL_ROOM_OK && (may_move || !verdict.moves);
 }
 
-/* The facts, and what the plan made of them so far. */
+/* Changes the facts, and what the plan made of them so far. */
 static void bind_to(struct sl_node_step *step, struct sl_node_workload *workload,
 	uint32_t from, uint32_t to)
 {
@@ -99,7 +98,7 @@ bool sl_node_seat_elsewhere(struct sl_node_step *step, struct sl_node_claim *cla
 {
 	struct sl_node_plan *plan = step->node->plan;
 	struct sl_node_workload *workload = claim->client->workload;
-	/* Where its turn comes it stays. */
+	/* A claim whose turn comes stays. */
 	uint32_t passes = claim->verdict == SL_NODE_LACKS ? 2 : 1;
 	struct sl_room_claim of;
 	uint32_t from;

@@ -1,7 +1,7 @@
 /*
- * ends - claims without a seat: which of them are denied
+ * ends - which claims without a seat are denied
  *
- * Only demands are denied, and within a request only what the driver refuses for too long.
+ * Only demands are denied; within a request, only those that the driver refuses for too long.
  */
 #include "policy/node/plan.h"
 
@@ -26,7 +26,7 @@ sl_ns sl_node_wait_end(const struct sl_node *node, const struct sl_node_claim *c
 
 	if (claim->demand)
 		return demand_end(node, claim->demand);
-	/* What does not want to come back has not left yet: it has waited for nothing. */
+	/* A client that does not want to come back yet has not waited. */
 	return sl_node_later(since ? since : node->now,
 		sl_node_wait_max(node, claim->client->workload));
 }
@@ -37,8 +37,8 @@ sl_ns sl_node_refused_until(
 	return sl_min_u64(demand->back_off.until, demand_end(node, demand));
 }
 
-/* The driver has refused what is free for as long as a demand waits at most: that alone ends one
- * within its request. */
+/* The driver has refused free memory for the longest wait. Only this ends a demand within its
+ * request. */
 static bool is_refused_for_long(struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	const struct sl_node *node = step->node;
@@ -55,8 +55,8 @@ static bool is_refused_for_long(struct sl_node_step *step, struct sl_node_demand
 	return false;
 }
 
-/* What its seat counts on, beside the seats of demands before it, may never come: of a driver that
- * refuses, or that keeps what a dead process had. */
+/* What its seat counts on, beside earlier demands with seats, may never come: the driver refuses,
+ * or keeps a dead process' memory. */
 static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *claim,
 	uint64_t seats_bytes)
 {
@@ -82,10 +82,10 @@ static enum sl_reason end_of(struct sl_node_step *step, struct sl_node_claim *cl
 	sl_ns at = sl_node_wait_end(node, claim);
 	bool late;
 
-	/* Where something is moved its turn comes. */
+	/* If memory can be moved, its turn comes. */
 	if (comes && sl_node_swaps(node))
 		return SL_REASON_NONE;
-	/* Elsewhere what ends by itself may serve it, or those before it. */
+	/* Otherwise processes that end by themselves may serve it, or earlier claims. */
 	late = fits || comes || sl_node_has(node, SL_RESOLVER_WAIT);
 	if (late && !sl_node_has_come(step, at))
 		return SL_REASON_NONE;
@@ -103,7 +103,7 @@ void sl_node_end_demand(
 	claim->demand = NULL;
 	claim->is_over = true;
 	step->node->plan->is_stale |= claim->has_seat || claim->reserves;
-	/* What it barred may fit now. */
+	/* What it was in the way of may fit now. */
 	sl_node_wake(step, step->now);
 }
 
@@ -127,7 +127,7 @@ static bool end(
 	return true;
 }
 
-/* One burst per plan: without it the others may be served. */
+/* Denies one burst per plan: without it the others may be served. */
 void sl_node_end_demands(struct sl_node_step *step)
 {
 	struct sl_node_plan *plan = step->node->plan;

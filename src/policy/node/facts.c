@@ -1,14 +1,14 @@
 /*
  * facts - what is known of clients' work: idle, busy, proven, stuck
  *
- * What a pulse tells goes on by itself until the next one, so moments are kept, not spans.
+ * A state that a pulse reports continues until the next pulse, so moments are kept, not spans.
  */
 #include "policy/node/internal.h"
 
 void sl_node_be_active(struct sl_node_step *step, struct sl_node_client *client)
 {
 	client->active_at = sl_node_stamp(step);
-	/* From then on it counts as one that stands still. */
+	/* From then on it counts as standing still. */
 	if (sl_node_first_waiting(client))
 		sl_node_wake(step,
 			sl_node_later(step->now, step->node->config.config.idle_wait));
@@ -28,7 +28,7 @@ sl_ns sl_node_idle(const struct sl_node_client *client, sl_ns now)
 	return client->idle_since ? sl_sub_sat(now, sl_node_quiet_since(client)) : 0;
 }
 
-/* Nothing of what is on the host runs, whatever its last pulse said. */
+/* An evicted client runs no work, whatever its last pulse said. */
 sl_ns sl_node_stuck_since(const struct sl_node_client *client)
 {
 	sl_ns busy = sl_node_is_out(client) ? 0 : client->busy_since;
@@ -63,7 +63,7 @@ bool sl_node_answers(
 	       now < sl_node_untakeable_at(node, client);
 }
 
-/* A client that can be told something about, or NULL: what is said of it may cross its end. */
+/* The client, or NULL if it is unknown or dying: a report may cross its end. */
 static struct sl_node_client *told_of(struct sl_node_step *step, uint64_t id)
 {
 	struct sl_node_client *client = sl_node_find_client(step->node, id);
@@ -101,13 +101,13 @@ void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event)
 	was_since = client->idle_since;
 	was_proven = client->proven;
 	client->idle_since = idle ? before(step->now, idle) : 0;
-	/* What was proven holds for as long as the idleness goes on; a millisecond is for pulses
-	 * that were longer under way. */
+	/* A proof holds for as long as the idleness continues; 1ms allows for pulses that took
+	 * longer. */
 	client->proven = idle && client->condition != SL_CONDITION_SILENT &&
 			 (event->pulse.proven ||
 				 (was_proven && client->idle_since <= was_since + SL_MS));
 	client->busy_since = busy ? before(step->now, busy) : 0;
-	/* Idleness goes on by itself. */
+	/* Idleness that merely continues changes nothing. */
 	if (was_proven != client->proven || !was_since != !client->idle_since ||
 		sl_max_u64(was_since, client->idle_since) -
 				sl_min_u64(was_since, client->idle_since) >
@@ -123,7 +123,7 @@ void sl_node_on_condition(struct sl_node_step *step, const struct sl_event *even
 
 	if (!client)
 		return;
-	/* What this version does not know is a state in which it does not answer. */
+	/* A condition unknown to this version counts as silent. */
 	to = event->condition.condition < SL_CONDITIONS
 		     ? (enum sl_client_condition)event->condition.condition
 		     : SL_CONDITION_SILENT;

@@ -1,8 +1,8 @@
 /*
- * free - what of a GPU a demand could have now
+ * free - what a demand could have of a GPU now
  *
- * What others requested and do not use is not free for a burst, and what is free may be kept for
- * claims before it.
+ * Unclaimed requests of others are not free for a burst, and free memory may be kept for earlier
+ * claims.
  */
 #include "policy/node/plan.h"
 
@@ -18,7 +18,7 @@ uint64_t sl_node_set_aside(const struct sl_node_claim *claim, uint32_t gpu)
 								  : 0;
 }
 
-/* Free bytes that are kept for claims before this one. */
+/* Free bytes that are kept for earlier claims. */
 static uint64_t kept_before(
 	const struct sl_node *node, const struct sl_node_claim *own, uint32_t gpu)
 {

@@ -1,17 +1,17 @@
 /*
- * going - what goes to the host though nobody needs its room: what is parked, and what goes warm
+ * going - what moves to the host without a need for its room: parked and warm workloads
  *
- * The host keeps room for all that is lent to be taken back (books/pool.h), beside what goes.
+ * Beside what moves, the host keeps room to take back everything lent (books/pool.h).
  *
- * A workload is warm when all of it is on the host and nobody asks for it: it keeps its request,
- * and its next call brings it back. It goes there once each of its processes has been idle,
- * proven, for warm_after; all of it or nothing, and only where that takes nothing from what is
+ * A workload is warm when all of it is on the host and it does not want to run. It keeps its
+ * request, and its next call brings it back. It becomes warm once each of its processes has been
+ * idle (proven) for warm_after: all of it or nothing, and only if that takes no room from what is
  * lent.
  */
 #include "policy/books/pool.h"
 #include "policy/node/plan.h"
 
-/* The pool had no room for it. */
+/* When the pool had no room for it. */
 #define TRIED_AGAIN_AFTER (5 * SL_S)
 
 static uint64_t to_leave(
@@ -22,7 +22,7 @@ static uint64_t to_leave(
 		       : sl_ledger_evictable(&client->holding.cell[gpu]);
 }
 
-/* What of it is on the GPU once all that was told to leave, or to end, is gone. */
+/* What of it is on the GPU once everything leaving or ending is gone. */
 static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
 {
 	const struct sl_ledger_account *account = &workload->account;
@@ -37,7 +37,7 @@ static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
 	return bytes;
 }
 
-/* The pool then; what dies is not taken back from anybody. */
+/* The pool at that moment; dying bytes need not be taken back. */
 static struct sl_pool pool_of(const struct sl_node *node)
 {
 	struct sl_pool pool = {.pool_bytes = node->config.config.pool_bytes,
@@ -89,7 +89,7 @@ struct sl_node_all_out sl_node_all_out(const struct sl_node *node,
 	return all;
 }
 
-/* What the host takes of what it has on this GPU. */
+/* How much of its memory on this GPU the host can take. */
 static uint64_t room_to_go(
 	const struct sl_node *node, const struct sl_node_workload *workload, uint32_t gpu)
 {
@@ -102,8 +102,8 @@ static uint64_t room_to_go(
 			&pool, gpu, sl_sub_sat(stays, sl_ledger_request(account, gpu))));
 }
 
-/* What the pool has no room for waits, and what is to end is counted on as gone, not as moved.
- * True: something of it is still to leave. */
+/* What the pool has no room for waits; a process that will end counts as gone, not as moved. True:
+ * something must still leave. */
 static bool send(struct sl_node_step *step, struct sl_node_client *client, uint64_t other)
 {
 	struct sl_node *node = step->node;
@@ -145,7 +145,7 @@ static void park(struct sl_node_step *step, struct sl_node_workload *workload)
 			      .parked = {.workload = workload->index.id, .bytes = out}});
 }
 
-/* Others are moved for a demand: it comes before what may as well leave later. */
+/* Memory is being moved for a demand, which comes first; this move can wait. */
 static bool is_demand_moving(const struct sl_node_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
@@ -166,7 +166,7 @@ uint64_t sl_node_lend(const struct sl_node *node, uint32_t gpu)
 	return sl_node_swaps(node) ? sl_pool_lend(&pool, gpu) : 0;
 }
 
-/* The GPU with most of what has to leave. */
+/* The GPU with most of what must leave. */
 static uint32_t most_on(const struct sl_node *node, const struct sl_node_client *client)
 {
 	uint32_t most = client->order.gpu;

@@ -1,10 +1,10 @@
 /*
- * gpus - GPUs come, shrink by what we do not manage, and are lost; and the settings
+ * gpus - GPUs are added, shrink by unmanaged processes, and are lost; and the settings
  */
 #include "policy/node/internal.h"
 #include "policy/verdicts/turns.h"
 
-/* A link that was not measured. */
+/* For a link that was not measured. */
 #define LINK_DEFAULT (8 * SL_GIB)
 
 __extension__ typedef unsigned __int128 wide;
@@ -24,7 +24,7 @@ sl_ns sl_node_cost_in(const struct sl_node *node, uint32_t gpu, uint64_t bytes)
 	return span_of(bytes, node->gpu[gpu].in_bytes_s);
 }
 
-/* The lowest four bits are the first; 8: the chain does not have it. */
+/* 0 is the first resolver (lowest four bits), 8: not in the chain. */
 static uint32_t place_of(const struct sl_node *node, enum sl_resolver resolver)
 {
 	uint32_t place = 0;
@@ -66,7 +66,7 @@ void sl_node_tell_degraded(struct sl_node_step *step)
 	uint32_t is = sl_node_degraded(step->node);
 
 	sl_each_gpu (gpu, is ^ step->degraded) {
-		/* That it is lost says enough. */
+		/* A lost GPU is not also reported as degraded. */
 		if (step->node->gpu[gpu].lost)
 			continue;
 		step->plans = true;
@@ -125,10 +125,10 @@ void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *even
 }
 
 /*
- * What waits there is denied by the plan, also within a request: that is an exception of promise 2,
- * named. Open grants are void: whatever the client commits, it can have made nothing that lasts.
- * Requests stay booked, so that the promise holds when the GPU is back; what living clients held
- * stays too, until they free it or exit.
+ * The plan denies demands that wait there, even within a request: a named exception of promise 2.
+ * Open grants are void: whatever the client commits, nothing it made there lasts. Requests stay
+ * booked, so that the promise holds when the GPU is back. So does what living clients held, until
+ * they free it or exit.
  */
 void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event)
 {

@@ -1,10 +1,10 @@
 /*
- * hopeless - clients that wait for what only they have
+ * hopeless - clients that wait for memory only they have
  *
- * A demand that waits without a seat, and whose turn never comes, is a matter for the deadlock
- * rule (verdicts/deadlock.h) once its client has stood still for idle_wait. One victim per plan:
- * what it lets go may save the next. The same rule says who must be let past a demand that free
- * bytes are kept for, since only they can serve it.
+ * A waiting demand without a seat or a turn to come is a case for the deadlock rule
+ * (verdicts/deadlock.h) once its client has stood still for idle_wait. One victim per plan: what it
+ * releases may save the next. The same rule says which claims may pass a demand that free bytes are
+ * kept for, because only they can serve it.
  */
 #include "policy/node/plan.h"
 #include "policy/verdicts/deadlock.h"
@@ -18,7 +18,7 @@ struct sl_node_hopeless {
 	struct sl_link parties;
 	struct sl_node_party *party;
 	struct sl_deadlock_demand
-		*demand; /* as the rule knows them; parallel to plan->claims */
+		*demand; /* as the rule sees them; parallel to plan->claims */
 	struct sl_deadlock_claim *workload;
 	uint64_t lend_bytes[SL_NODE_GPUS_MAX];
 };
@@ -37,7 +37,7 @@ void sl_node_make_room_for_hopeless(struct sl_node *node)
 	h->workload = sl_arena_take(node->arena, plan->room * sizeof(h->workload[0]));
 }
 
-/* It asks for nothing, gives nothing and does nothing; what the driver refused asks once more. */
+/* It asks, gives and does nothing; a demand refused by the driver is retried once more. */
 static bool is_still(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	sl_ns at = sl_node_later(client->active_at, step->node->config.config.idle_wait);
@@ -53,7 +53,7 @@ static bool is_still(struct sl_node_step *step, const struct sl_node_client *cli
 	return true;
 }
 
-/* Its memory goes to the host if somebody needs it, as far as the pool has room, or is there. */
+/* Its memory can go to the host if needed, as far as the pool has room; or is there. */
 static bool gives(
 	const struct sl_node *node, const struct sl_node_client *client, uint64_t *room)
 {
@@ -115,7 +115,7 @@ static struct sl_deadlock_scene scene_of(
 		h->lend_bytes[gpu] = sl_node_lend(node, gpu);
 		scene.degraded_mask |= plan->now.gpu[gpu].degraded ? 1u << gpu : 0;
 	}
-	/* The claims of a client stand side by side, and so do those of a workload. */
+	/* The claims of a client are adjacent, and so are those of a workload. */
 	for (uint32_t i = 0; i < plan->claims_count; i++) {
 		const struct sl_node_claim *claim = &plan->claims[i];
 		struct sl_node_workload *workload = claim->client->workload;
@@ -144,7 +144,7 @@ static struct sl_deadlock_scene scene_of(
 	return scene;
 }
 
-/* --- who gives way --- */
+/* --- the victim --- */
 
 static bool is_any_without_hope(struct sl_node_step *step)
 {
@@ -177,7 +177,7 @@ void sl_node_break_deadlock(struct sl_node_step *step)
 			SL_REASON_HOPELESS);
 }
 
-/* --- who is let past --- */
+/* --- the helpers --- */
 
 bool sl_node_helps(struct sl_node_step *step, const struct sl_node_claim *claim)
 {

@@ -1,16 +1,16 @@
 /*
- * lends - a burst is granted, and others leave for it, only where I2 holds by the books as they are
+ * lends - a burst is granted, and others leave for it, only while I2 holds by the books as they are
  *
- * A seat says that there will be room once all that is coming has come. Until then dying bytes, or
- * those of clients told to end, can stand where the requests of others would; and what cannot be
+ * A seat says that there will be room once everything coming has come. Until then, dying bytes or
+ * those of clients told to end may be where requests of others would be. Memory that cannot be
  * moved again takes nothing of others' requests at all.
  */
 #include <string.h>
 
 #include "policy/node/plan.h"
 
-/* On each GPU, and in all: what stands on requests that nothing covers, with the claim's demand or
- * without it. after: once all that is told to leave has left. */
+/* What stands on uncovered requests, per GPU and in all, with or without the claim's demand. after:
+ * once all leaving bytes have left. */
 static uint64_t lent(const struct sl_node *node, const struct sl_node_claim *claim,
 	bool with, bool after, uint64_t on[SL_NODE_GPUS_MAX])
 {
@@ -45,7 +45,7 @@ static uint64_t lent(const struct sl_node *node, const struct sl_node_claim *cla
 	return bytes;
 }
 
-/* On the host, or told to go there, and without room on a GPU. */
+/* On the host or leaving, and without room on a GPU. */
 static uint64_t away(const struct sl_node *node)
 {
 	uint64_t bytes = node->ledger.evicted_bytes + node->ledger.leaving_bytes;
@@ -63,13 +63,13 @@ static uint64_t usable(const struct sl_node *node)
 
 bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *claim)
 {
-	/* What stays for good waits until what leaves has left. */
+	/* A demand that stays for good waits until leaving bytes have left. */
 	bool stays = sl_node_stays_for_good(claim->demand);
 	const struct sl_ledger_account *account = &claim->client->workload->account;
 	uint32_t gpu = claim->demand->gpu;
 	uint64_t on[SL_NODE_GPUS_MAX], with;
 
-	/* What was granted before it in this plan may have used the request up. */
+	/* Earlier grants of this plan may have used up the request. */
 	if (claim->entitled && sl_ledger_use(account, gpu) + claim->demand->bytes <=
 				       sl_ledger_request(account, gpu))
 		return true;
@@ -79,7 +79,7 @@ bool sl_node_can_lend(const struct sl_node *node, const struct sl_node_claim *cl
 	return with <= lent(node, claim, false, !stays, on);
 }
 
-/* What was told to end is taken back from nothing else, as what dies is not. */
+/* Bytes of processes told to end: like dying ones, they need not be taken back. */
 static uint64_t ending(const struct sl_node *node, uint32_t gpu)
 {
 	uint64_t bytes = 0;

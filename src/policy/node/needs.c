@@ -1,8 +1,8 @@
 /*
- * needs - what a claim needs, and whether it ever has it
+ * needs - what a claim needs, and whether it ever gets it
  *
- * The room is asked with the claim's body and what it asks for. Whether it is endless is asked of
- * what lasts: what no order and no answer takes away, and, for a burst, all that is entitled.
+ * The room is asked for the claim's body together with its demand. For `endless`, it is asked
+ * beside what lasts: what no order and no answer takes away, and, for a burst, everything entitled.
  */
 #include "policy/node/plan.h"
 
@@ -12,8 +12,7 @@ static const struct sl_room_workload *sums_in(
 	return room == 0 ? &sums->now : room == 1 ? &sums->lasts : &sums->lasts_bursts;
 }
 
-/* Claims are looked at by falling priority for the most part, so that this is done once for each
- * priority. */
+/* Claims come mostly by falling priority, so this is computed once per priority. */
 static const uint64_t *above_in(struct sl_node *node, uint32_t room, int32_t priority)
 {
 	struct sl_node_above *above = &node->plan->above[room];
@@ -50,7 +49,7 @@ bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim
 		       !(claim->client->workload->flags & SL_WORKLOAD_NO_SWAP), true);
 }
 
-/* Of the body, on one of its GPUs; now: on the plan's copy. */
+/* The body's need on one of its GPUs; now: on the plan's copy. */
 static struct sl_room_need body_need(const struct sl_node *node,
 	const struct sl_node_client *client, uint32_t gpu, bool now)
 {
@@ -67,7 +66,7 @@ static struct sl_room_need body_need(const struct sl_node *node,
 		.there_bytes = sl_sub_sat(sl_ledger_live(cell), sl_ledger_fixed(cell))};
 }
 
-/* A burst of its workload that has a seat may have used its request up. */
+/* A seated burst of its workload may have used up its request. */
 static bool is_entitled_beside(
 	const struct sl_node_claim *claim, const struct sl_room_workload *of)
 {
@@ -94,8 +93,8 @@ void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 			: NULL;
 
 	room->workload = of;
-	/* What comes with a body within the request only if that is; what is there and stays needs
-	 * no seat. */
+	/* A body that comes along must be within its request, too. A body that is there and stays
+	 * needs no seat. */
 	room->burst = !entitled ||
 		      (demand && with_body && look->gpus &&
 			      !(look->is_whole && look->stays) && !sums->is_within);
@@ -116,7 +115,7 @@ void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 		room->need[demand->gpu].asks_bytes = demand->bytes;
 }
 
-/* The first of its client, which has no other claim: its body comes with it. */
+/* It is the first of a client without another claim: its body comes along. */
 static bool brings_body(const struct sl_node_claim *claim)
 {
 	return !claim->client->look->body &&
@@ -174,7 +173,7 @@ static bool is_before(
 	return demand->sequence < claim->demand->sequence;
 }
 
-/* All that it needs where it has its turn: also what its client asks for before it. */
+/* All that it needs at its turn, including earlier demands of its client. */
 static void whole_need(struct sl_node *node, const struct sl_node_claim *claim,
 	struct sl_room_workload *in, struct sl_room_claim *of)
 {

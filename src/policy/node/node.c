@@ -1,8 +1,8 @@
 /*
  * node - events in, actions out
  *
- * A step takes its events, then plans if one of them may have changed what the plan says, or if
- * time has. See docs/decisions/0037-claims-and-seats.md.
+ * A step handles its event, then plans if the event or the time may have changed the plan. See
+ * docs/decisions/0037-claims-and-seats.md.
  */
 #include "policy/node.h"
 
@@ -100,7 +100,7 @@ struct sl_node *sl_node_new(struct sl_arena *arena)
 	return node;
 }
 
-/* Time alone: the plan is looked at if it is due. */
+/* Only time has passed: plan if that is due. */
 void sl_node_on_time(struct sl_node_step *step, const struct sl_event *event)
 {
 	step->plans |= step->now >= step->node->told_due;
@@ -136,7 +136,7 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 	}
 	if (step.left.type == SL_ACTION_LEFT)
 		sl_node_emit(&step, step.left);
-	/* What was told to be due is over: the same moment once more is told again. */
+	/* A due time in the past is told again, even if it is the same. */
 	if (SL_MUTANT(
 		    NO_WAKE, step.due != node->told_due || step.due <= step.now, false)) {
 		node->told_due = step.due;

@@ -1,8 +1,8 @@
 /*
- * notes - what is told once of what waits
+ * notes - what is told once about waits
  *
- * A demand that waits for a second is told why; a wait for which the host has no room, at once; a
- * workload whose slices are short for what moving it costs, when they first matter.
+ * Why a demand waits: after 1s. That the host has no room for a wait: at once. That a workload's
+ * slices are short for the cost of moving it: when they first matter.
  */
 #include "policy/node/plan.h"
 
@@ -11,7 +11,7 @@
 void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	bool is_context = demand->flags & SL_NODE_DEMAND_CONTEXT;
-	/* What is used is not known while reports are missing. */
+	/* While reports are missing, the use is unknown. */
 	bool entitled = step->node->recover_until ? !demand->burst_since
 						  : sl_node_is_entitled(demand);
 	uint32_t said =
@@ -27,7 +27,7 @@ void sl_node_note_wait(struct sl_node_step *step, struct sl_node_demand *demand)
 	sl_node_note_because(step, &because);
 }
 
-/* It lacks room of the pool, and will as long as all is as it is. */
+/* The pool has no room for it, and will not if nothing changes. */
 static bool pool_because(const struct sl_node *node, const struct sl_node_claim *claim,
 	struct sl_node_because *because)
 {
@@ -50,7 +50,7 @@ static bool pool_because(const struct sl_node *node, const struct sl_node_claim 
 		because->reason = SL_REASON_POOL_FULL;
 		return true;
 	}
-	/* The sentence is about the workload that has the bound. */
+	/* The sentence is about the workload that reached its bound. */
 	because->reason = SL_REASON_POOL_BOUND;
 	because->workload = because->other;
 	because->other = because->client = 0;

@@ -1,11 +1,11 @@
 /*
  * orders - memory moves to the host and back
  *
- * An order is its client's one open memory action, from its EVICT or RESTORE to its DONE. What is
- * told to leave counts on the GPU until it is gone, and has its place in the pool from the start.
- * What is told to come back has its room on each of its GPUs while the RESTORE is open; the answer
- * gives back what has not come, and the plan decides anew. What is refused is not asked again at
- * once: twice as late each time.
+ * An order is its client's one open memory action, from its EVICT or RESTORE to its DONE. Leaving
+ * bytes count on the GPU until they are gone, and have room reserved in the pool from the start.
+ * Returning bytes have room reserved on each of their GPUs while the RESTORE is open; its answer
+ * gives back unused room, and the plan decides anew. A refused order is not repeated at once: the
+ * back-off doubles each time.
  */
 #include "policy/node/internal.h"
 
@@ -15,15 +15,15 @@
 #define RESTORE_AGAIN_FIRST (20 * SL_MS)
 #define RESTORE_AGAIN_MOST  (2 * SL_S)
 
-/* An order and its answer take some 0.2 ms: a piece is what the link moves in ten times that, and
- * not less than what a chunk costs whatever its size (runtime/piece_choose.c). */
+/* An order and its answer take about 0.2ms. A piece is what the link moves in ten times that, but
+ * at least what a chunk costs whatever its size (runtime/piece_choose.c). */
 #define PIECE_SPAN  (2 * SL_MS)
 #define PIECE_LEAST (8 * SL_MIB)
-/* In the first piece and the last one direction of the link rests. Where the way in has all its
- * speed beside the way out an exchange takes 1 + 1 / PIECES times the one way; where it has half,
- * as was published for an A100, 1.5 + 1 / (2 * PIECES). */
+/* In the first and the last piece one direction of the link is idle. If the way in keeps its full
+ * speed beside the way out, an exchange takes 1 + 1 / PIECES times the one way. With half speed, as
+ * published for an A100, it takes 1.5 + 1 / (2 * PIECES). */
 #define PIECES 16
-/* It is asked again after a while, and may take longer than that to answer. */
+/* A retry comes after a while, and may take longer than that to be answered. */
 #define HEARD_WITHIN (2 * SL_S)
 
 /* --- back-offs --- */
@@ -96,7 +96,7 @@ void sl_node_evict(struct sl_node_step *step, struct sl_node_client *client, uin
 					      ? piece_of(node, gpu, bytes)
 					      : 0}};
 
-	/* Nobody stands at a gate that was open. */
+	/* No thread waits at a gate that was open. */
 	if (!sl_node_is_out(client))
 		client->wants_since = 0;
 	sl_ledger_set_leaving(&node->ledger, &client->holding, gpu,
@@ -159,7 +159,7 @@ static void note_of(struct sl_node_step *step, const struct sl_node_client *clie
 			      .span = span});
 }
 
-/* NONE: nothing that lasts was in the way. */
+/* NONE: nothing lasting was in the way. */
 static enum sl_reason refusal_of(uint32_t cause)
 {
 	switch (cause) {
@@ -214,7 +214,7 @@ void sl_node_is_back(struct sl_node_step *step, struct sl_node_client *client)
 	client->told &= ~SL_NODE_COMES_BACK;
 	client->active_at =
 		SL_MUTANT(IDLE_SINCE_IT_LEFT, sl_node_stamp(step), client->active_at);
-	/* What it did before it left says nothing of now. */
+	/* Its pulses from before it left do not describe it now. */
 	client->idle_since = 0;
 	client->proven = false;
 }
@@ -243,7 +243,7 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 			note_of(step, client, SL_REASON_RESTORED, order,
 				cell->backing_bytes, wanted ? step->now - wanted : 0);
 		else if (cell->evicted_bytes == order->out_bytes) {
-			/* No chunk is so small: that is not asked for again; all of it may come at
+			/* No chunk is this small: ask for more next time; all of it may come at
 			 * once. */
 			client->chunk_bytes = sl_max_u64(client->chunk_bytes, bytes + 1);
 			client->back_off = (struct sl_node_back_off){
@@ -263,7 +263,7 @@ static void restore_done(struct sl_node_step *step, struct sl_node_client *clien
 		RESTORE_AGAIN_MOST, SL_REASON_RESTORE_FAILED);
 }
 
-/* Its room on every GPU goes back. */
+/* Gives back its room on every GPU. */
 static void close_order(struct sl_node *node, struct sl_node_client *client)
 {
 	sl_each_gpu (gpu, client->holding.touched) {
@@ -279,7 +279,7 @@ void sl_node_on_done(struct sl_node_step *step, const struct sl_event *event)
 	struct sl_node_client *client = sl_node_living(step, event->done.client);
 	uint32_t gpu = event->done.gpu;
 	struct sl_node_order order;
-	uint64_t bytes; /* that it had still to move */
+	uint64_t bytes; /* still to be moved */
 
 	if (!client || gpu >= SL_NODE_GPUS_MAX)
 		return;

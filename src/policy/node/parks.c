@@ -1,9 +1,9 @@
 /*
- * parks - parked workloads: all of it to the host, its request given up, and back when asked
+ * parks - parked workloads: all of it to the host, its request given up, and back on RESUME
  *
- * A parked workload keeps its limit, its place and its clients. Its request is nobody's promise
- * until it is resumed and I1 has room for it again. Those that wait for that are served in the
- * order in which they were resumed, where they share GPUs.
+ * A parked workload keeps its limit, its place and its clients. Its request is no promise until it
+ * is resumed and I1 has room for it again. Workloads that wait for that on shared GPUs are served
+ * in the order of their RESUME.
  */
 #include "policy/node/internal.h"
 
@@ -16,7 +16,7 @@ static void tell_done(struct sl_node_step *step, const struct sl_node_workload *
 					   .priority = workload->priority}});
 }
 
-/* Somebody has something there and cannot move it. */
+/* It has memory there that it cannot move. */
 static bool cannot_move(const struct sl_node_workload *workload)
 {
 	if (workload->flags & SL_WORKLOAD_NO_SWAP)
@@ -160,7 +160,7 @@ static void claim_again(struct sl_node_step *step, struct sl_node_workload *work
 					   .request_bytes = workload->request_bytes}});
 }
 
-/* The next that was resumed at this time or later, after `last`. */
+/* The next workload that was resumed at this time or later, after `last`. */
 static struct sl_node_workload *next_resumed(
 	struct sl_node *node, const struct sl_node_workload *last)
 {

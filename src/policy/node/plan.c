@@ -45,7 +45,7 @@ static void times(struct sl_node_step *step)
 	}
 }
 
-/* Names the GPU on which most was measured of it. */
+/* Names the GPU with most measured bytes. */
 static void note_missing(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	const struct sl_ledger_cell *cell = client->holding.cell;
@@ -60,7 +60,7 @@ static void note_missing(struct sl_node_step *step, const struct sl_node_client 
 		sl_ledger_live(&cell[most]));
 }
 
-/* Whoever did not report is there with what was measured of it. */
+/* Counts clients that did not report as they were measured. */
 static void give_up_expected(struct sl_node_step *step)
 {
 	struct sl_node_plan *plan = step->node->plan;
@@ -90,8 +90,8 @@ static bool is_recovering(struct sl_node_step *step)
 	return false;
 }
 
-/* A workload waits while a demand of it does, while it is to come back, and while it is resumed.
- * What begins and ends at the same moment was no wait. */
+/* A workload waits while one of its demands does, while it wants to come back, and while it
+ * resumes. A wait that begins and ends at the same moment does not count. */
 static void count_waits(struct sl_node_step *step, struct sl_node_workload *workload)
 {
 	bool is_parked = workload->stage == SL_NODE_PARKED;
@@ -102,7 +102,7 @@ static void count_waits(struct sl_node_step *step, struct sl_node_workload *work
 
 		waits |= !is_parked &&
 			 (asks || (client->wants_since && sl_node_is_out(client)));
-		/* Its next wait is another one. */
+		/* Its next wait is noted anew. */
 		if (!asks && !client->wants_since)
 			client->told &= ~SL_NODE_TOLD_POOL;
 	}
@@ -137,7 +137,7 @@ void sl_node_make_room(struct sl_node *node)
 	plan->leavers = sl_arena_take(node->arena, plan->room * sizeof(plan->leavers[0]));
 	plan->stops = sl_arena_take(node->arena, 2 * plan->room * sizeof(plan->stops[0]));
 	sl_node_make_room_for_hopeless(node);
-	/* What the last plan said was in the old arrays. */
+	/* The verdicts of the last plan were in the old arrays. */
 	plan->claims_count = 0;
 }
 
@@ -163,7 +163,7 @@ void sl_node_plan(struct sl_node_step *step)
 	sl_node_break_deadlock(step);
 	sl_node_measure_waits(step->node);
 	sl_node_move(step);
-	/* Where nobody lacks anything the order says nothing. */
+	/* The rank only matters if something lacks. */
 	if (step->node->lacks)
 		sl_node_wake(step, step->node->plan->rank_due);
 	sl_node_contexts(step);
@@ -174,7 +174,7 @@ void sl_node_plan(struct sl_node_step *step)
 		count_waits(step, workload);
 	}
 	sl_node_probe(step);
-	/* What it changed has times of its own, which the next one finds. */
+	/* The changes have due times of their own, which the next plan finds. */
 	if (step->changes)
 		sl_node_wake(step, sl_node_later(step->now, SL_MS));
 }

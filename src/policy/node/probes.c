@@ -1,14 +1,15 @@
 /*
- * probes - who is to tell what it does, and who is to prove that it does nothing
+ * probes - which clients must report what they do, and which must prove that they are idle
  */
 #include "policy/node/plan.h"
 
-/* After so long somebody has to see whether what is in the way can be had back. */
+/* After this wait, find out whether the memory in the way can be had back. */
 #define PRESSED_AFTER (1 * SL_S)
-/* What grows piece by piece lacks something and nothing by turns: no probe is lowered so soon. */
+/* A client that grows piece by piece lacks memory only at times: no probe is lowered sooner than
+ * this. */
 #define TOLD_FOR (1 * SL_S)
 
-/* GPUs that something has waited for, for long enough. */
+/* GPUs that a claim has waited for, for long enough. */
 struct pressed {
 	uint32_t by_entitled; /* within its request */
 	uint32_t by_unseated;
@@ -49,7 +50,7 @@ static bool is_in_the_way(const struct sl_node_client *client, uint32_t pressed)
 	return false;
 }
 
-/* Whoever waits for it to be parked, or back, is told what is in its way. */
+/* Its park or return takes long: find out what is in the way, for whatever waits for it. */
 static bool is_late(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	sl_ns at = sl_node_later(client->order.since, PRESSED_AFTER);
@@ -59,8 +60,7 @@ static bool is_late(struct sl_node_step *step, const struct sl_node_client *clie
 	return client->order.id && sl_node_has_come(step, at);
 }
 
-/* Watched for a while, and never idle: what rests for less than the span of a pulse shows it by
- * proof alone. */
+/* Watched for a while and never seen idle: rests shorter than a pulse only show by proof. */
 static bool may_rest_unseen(struct sl_node_step *step,
 	const struct sl_node_client *client, const struct pressed *pressed)
 {
@@ -118,8 +118,8 @@ void sl_node_probe(struct sl_node_step *step)
 			continue;
 		client->probe = mode;
 		client->probe_at = sl_node_stamp(step);
-		/* Nobody tells any more what it does: what was told must not go on by itself; but
-		 * nothing of what is on the host runs before it wants to. */
+		/* No reports follow, so the last one must not seem to continue. But an evicted
+		 * client runs nothing before it wants to. */
 		if (mode == SL_PROBE_OFF && !sl_node_is_out(client)) {
 			client->idle_since = client->busy_since = 0;
 			client->proven = false;

@@ -1,8 +1,8 @@
 /*
- * refusals - demands that are decided whatever else is there
+ * refusals - demands whose answer does not depend on others
  *
- * What cannot be served however long it waits is denied, also during a recovery: above the limit,
- * on a lost GPU, held where requests leave it no room. What exists already becomes held at once.
+ * What can never be served is denied, also during a recovery: above the limit, on a lost GPU, or
+ * held where requests leave no room. Existing memory becomes held at once.
  */
 #include "policy/node/plan.h"
 
@@ -14,13 +14,13 @@ bool sl_node_exceeds_limit(const struct sl_node_demand *demand)
 	       sl_ledger_use(account, demand->gpu) + demand->bytes > account->limit_bytes;
 }
 
-/* Its workload's limit is what it holds, as long as a client of it cannot be taken from. */
+/* An untakeable client lowered its workload's limit to what it holds. */
 static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *demand)
 {
 	const struct sl_node_workload *workload = demand->client->workload;
 
-	/* What is away is asked again when it is back, and what is used is not known while
-	 * reports are missing. */
+	/* An evicted client is judged when it is back; while reports are missing, the use is
+	 * unknown. */
 	if (demand->flags & SL_NODE_DEMAND_CONTEXT || node->recover_until ||
 		sl_node_is_parked(workload) || sl_node_is_out(demand->client) ||
 		!sl_node_is_burst(demand))
@@ -32,7 +32,7 @@ static bool is_dropped(const struct sl_node *node, const struct sl_node_demand *
 	return false;
 }
 
-/* Why it cannot be served, however long it waits. */
+/* Why it can never be served. */
 static enum sl_reason never(
 	const struct sl_node *node, const struct sl_node_demand *demand)
 {
@@ -75,8 +75,8 @@ void sl_node_refuse_demands(struct sl_node_step *step)
 	sl_node_each_waiting(step, refuse);
 }
 
-/* What was granted may have taken all that the limit left to another one: the next plan denies that
- * one, and says what others are to leave for. */
+/* A grant may have used up the limit for another demand: the next plan denies that one, and decides
+ * what must leave. */
 void sl_node_find_over_limit(struct sl_node_step *step)
 {
 	struct sl_node_plan *plan = step->node->plan;
@@ -91,7 +91,7 @@ void sl_node_find_over_limit(struct sl_node_step *step)
 	}
 }
 
-/* New memory may wait for what others have beyond their requests; what is there may not. */
+/* New memory may wait for what others have beyond their requests; existing memory may not. */
 uint64_t sl_node_holdable(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu, bool there)
 {
@@ -123,7 +123,7 @@ static enum sl_reason never_held(
 		       : SL_REASON_HELD_ON_REQUESTS;
 }
 
-/* As it is asked for; afterwards each plan says it anew. */
+/* When it is asked for; later each plan decides it anew. */
 bool sl_node_is_burst(const struct sl_node_demand *demand)
 {
 	const struct sl_ledger_account *account = &demand->client->workload->account;
@@ -148,8 +148,8 @@ static void answer_there(struct sl_node_step *step, struct sl_node_demand *deman
 		sl_node_grant(step, demand);
 }
 
-/* Denies what can never be held; of the others it says whether they are bursts, and since when:
- * also where they make no claim. */
+/* Denies demands that can never be held. Records whether and since when others are bursts, even if
+ * they make no claim. */
 static void class_it(struct sl_node_step *step, struct sl_node_demand *demand)
 {
 	enum sl_reason never;

@@ -1,14 +1,14 @@
 /*
- * seats - by rank, each claim gets a seat if it fits beside those before it
+ * seats - by rank, each claim gets a seat if it fits beside the earlier ones
  *
- * The plan works on its copy of the sums, and changes of the facts only what a seat is: COMING,
+ * The plan works on its copy of the sums. Of the facts it changes only what a seat is: COMING,
  * SERVED, OVERDUE, and SEATED of a demand.
  */
 #include <string.h>
 
 #include "policy/node/plan.h"
 
-/* A burst whose time in the chain has not come gets free memory only. */
+/* A burst that the chain does not let move anything yet gets free memory only. */
 static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *claim)
 {
 	return !claim->entitled &&
@@ -22,7 +22,7 @@ static bool is_only_free(struct sl_node_step *step, const struct sl_node_claim *
 
 static void unseat(struct sl_node_step *step, struct sl_node_client *client)
 {
-	/* What it barred may fit now. */
+	/* What it was in the way of may fit now. */
 	if (client->seat != SL_NODE_UNSEATED)
 		sl_node_wake(step, step->now);
 	client->seat = SL_NODE_UNSEATED;
@@ -84,7 +84,7 @@ static void reserve(struct sl_node_step *step, struct sl_node_claim *claim,
 	sl_ns at =
 		sl_node_later(claim->facts.asked_at, step->node->config.config.head_pass);
 
-	/* Until then those behind may have what is free. */
+	/* Until then later claims may use free memory. */
 	if (!sl_node_has_come(step, at) || (!claim->demand && !comes))
 		return;
 	sl_each_gpu (gpu, claim->gpus) {
@@ -126,7 +126,7 @@ static void unfix_kept(struct sl_node_plan *plan)
 		plan->now.gpu[gpu].fixed_bytes -= plan->kept_bytes[gpu];
 }
 
-/* Room for it, with what demands before it keep. */
+/* Whether it has room beside what earlier demands keep. */
 static struct sl_room_verdict ask_room_behind(
 	struct sl_node_plan *plan, const struct sl_room_claim *of, bool keeps)
 {
@@ -140,8 +140,8 @@ static struct sl_room_verdict ask_room_behind(
 	return verdict;
 }
 
-/* *kept: it would fit, but for what demands before it keep. What has its seat already is bound by
- * that no more: they would keep what leaves for it. */
+/* Sets *kept if it would fit without what earlier demands keep. A claim that already has its seat
+ * ignores that: they would otherwise keep what leaves for it. */
 static struct sl_room_verdict ask_room(struct sl_node_step *step,
 	struct sl_node_claim *claim, const struct sl_room_claim *of, bool *kept)
 {
@@ -183,7 +183,7 @@ static enum sl_node_verdict judge(struct sl_node_step *step, struct sl_node_clai
 	return plan->blocked & claim->gpus ? SL_NODE_BEHIND : SL_NODE_SEATED;
 }
 
-/* A demand needs its body, too, where that has no seat yet. */
+/* A demand also needs its body if that has no seat yet. */
 static bool needs_body(const struct sl_node_claim *claim)
 {
 	const struct sl_node_look *look = claim->client->look;
@@ -209,8 +209,8 @@ struct sl_room_verdict sl_node_room_of(
 	return ask_room(step, claim, &of, &kept);
 }
 
-/* OOM_FIRST: a burst of the client that does not fit, the first, or the first after one that was
- * granted; before anybody leaves for it. */
+/* OOM_FIRST: the first burst of the client that does not fit, or the first after a granted one;
+ * before others leave for it. */
 static bool is_oom_first(struct sl_node_step *step, const struct sl_node_claim *claim,
 	const struct sl_room_claim *of)
 {
@@ -234,10 +234,10 @@ static bool is_oom_first(struct sl_node_step *step, const struct sl_node_claim *
 	return true;
 }
 
-/* What comes stands before others, and so does what is in its slice. Where it does not fit there,
- * it is looked at where it would stand otherwise: less leaves of requests beside those after it, or
- * more is back, so that the pool may suffice. Without its seat it would stand there by the next
- * plan, and have it again. What lacks room on a GPU has had its turn, though. */
+/* A coming claim stands before others, and so does one in its slice. If it does not fit there, it
+ * is tried at its ordinary place. There less of requests leaves, or more is back, so the pool may
+ * suffice. The next plan would seat it there anyway. But a claim that lacks room on a GPU has had
+ * its turn. */
 static bool stand_back(struct sl_node_step *step, uint32_t at)
 {
 	struct sl_node_plan *plan = step->node->plan;
@@ -290,8 +290,8 @@ static bool look(struct sl_node_step *step, uint32_t at)
 	if (claim->is_over)
 		return true;
 	if (claim->verdict == SL_NODE_SEATED) {
-		/* Others leave for it beside what is kept, which stays kept from now on, unless it
-		 * is let past that. */
+		/* Others leave for it beside what is kept, which stays kept unless it may pass
+		 * that. */
 		if (claim->demand && claim->room.moves && !claim->helps) {
 			fix_kept(plan);
 			memset(plan->kept_bytes, 0, sizeof(plan->kept_bytes));

@@ -1,8 +1,8 @@
 /*
- * slices - a workload's time, in which nothing of the same rank ends what it has
+ * slices - the time in which a workload keeps its seat against equal ranks
  *
- * A slice begins when all of the workload that wants to run has come back; what comes later
- * joins it.
+ * A slice begins when everything of the workload that wants to run has come back; later clients
+ * join it.
  */
 #include "policy/node/plan.h"
 
@@ -18,7 +18,7 @@ static void begin(struct sl_node_step *step, struct sl_node_client *own)
 	sl_node_each_client_of (client, workload) {
 		if (client != own && is_in_slice(client, step->now) &&
 			!SL_MUTANT(TURN_AGAIN, false, true))
-			return; /* it joins that one */
+			return; /* it joins that slice */
 	}
 	workload->served_at = sl_node_stamp(step);
 	workload->slice_ends = sl_node_later(step->now, workload->sums->slice);

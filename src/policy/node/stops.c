@@ -1,20 +1,21 @@
 /*
- * stops - what is done for a claim that no move can serve: others are told to end
+ * stops - ending other processes for a claim that no move can serve
  *
- * Per GPU, for the first that has no seat (decision 0037, section 3.5). The resolver `priority`
- * tells processes to end; the last resort is for what is entitled and lacks what only the
- * untakeable have. Nobody behind it is worked for: what came free would be the first one's. What
- * was told to end makes no claim, and is off the copy; so the plan looks at its claims once more,
- * and the one that it ends for has its seat. When the grace is over the choice is made again as if
- * it had not been told: then it is killed, or spared.
+ * Per GPU, for the first claim without a seat (decision 0037, section 3.5); later ones get nothing,
+ * because freed memory would be the first one's. The resolver `priority` tells processes to end.
+ * The last resort is for entitled claims that lack what only untakeable clients have. A process
+ * told to end makes no claim and is off the copy, so the plan looks at its claims once more, and
+ * the claim it ends for gets its seat. After the grace period the choice is made again as if it had
+ * not been told: then it is killed, or spared.
  */
 #include "policy/node/plan.h"
 #include "policy/verdicts/stops.h"
 
-/* Whose stop was revoked is not told to end again at once: with no grace that could go on for ever
- * in one step. */
+/* A spared process is not told to end again this soon: without a grace period that could go on for
+ * ever in one step. */
 #define SPARED_FOR (1 * SL_S)
-/* Killed, and still there after this long: it hangs in the kernel, and nobody counts on it. */
+/* A killed process still there after this long hangs in the kernel; the node does not count on its
+ * end. */
 #define STUBBORN_AFTER (10 * SL_S)
 
 /* --- what is due --- */
@@ -129,7 +130,7 @@ static bool by_priority(struct sl_node_choice *choice)
 	if (!sl_node_has(choice->step->node, SL_RESOLVER_PRIORITY) ||
 		!is_ripe(choice->step, choice->claim) || !sl_node_choose(choice, false))
 		return false;
-	/* Why nothing was moved instead: with those gone it has its room. */
+	/* Notes why nothing was moved instead; the claim has its room when they have ended. */
 	sl_node_note_pool_for(choice->step, choice->claim);
 	tell_all(choice);
 	return true;
@@ -137,7 +138,7 @@ static bool by_priority(struct sl_node_choice *choice)
 
 /* --- the last resort --- */
 
-/* What it has there is on its way, rather. */
+/* Its own memory there is mostly on its way back. */
 static bool comes_back(const struct sl_node_choice *choice)
 {
 	const struct sl_ledger_cell *cell =
@@ -147,7 +148,7 @@ static bool comes_back(const struct sl_node_choice *choice)
 	return cell->returning_bytes > cell->backing_bytes - cell->evicted_bytes;
 }
 
-/* It lacks only what demands before it are to get: first see whether they take it. */
+/* It lacks only what earlier demands will get: first see whether they take it. */
 static bool lacks_what_others_get(const struct sl_node_choice *choice)
 {
 	const struct sl_node_claim *claim = choice->claim;
@@ -158,8 +159,7 @@ static bool lacks_what_others_get(const struct sl_node_choice *choice)
 			       choice->plan->asked_bytes[claim->demand->gpu], 0);
 }
 
-/* It lacks what only the untakeable have: without them the others could not give enough, with them
- * they could. */
+/* It lacks what only untakeable clients have: the others cannot give enough without them. */
 static bool by_last_resort(struct sl_node_choice *choice)
 {
 	struct sl_node_claim *claim = choice->claim;
@@ -172,7 +172,7 @@ static bool by_last_resort(struct sl_node_choice *choice)
 		return true;
 	}
 	sl_node_take_back(choice);
-	/* What is to come back is failed nothing, and waits. */
+	/* For a return there is no demand to fail; it waits. */
 	if (claim->demand)
 		sl_node_end_demand(choice->step, claim,
 			comes_back(choice) ? SL_REASON_RETURN_UNTAKEABLE
@@ -186,7 +186,7 @@ static bool is_worth_it(struct sl_node_step *step, struct sl_node_claim *claim)
 {
 	if (!claim->demand && !claim->entitled)
 		return false;
-	/* What is on its way out itself is worth nobody's stop. */
+	/* No process is stopped for a workload that is ending itself. */
 	if (sl_node_goes(claim->client->workload))
 		return false;
 	if (claim->verdict == SL_NODE_TIME)

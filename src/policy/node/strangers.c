@@ -1,9 +1,9 @@
 /*
- * strangers - processes that use a GPU and are nobody's client
+ * strangers - processes that use a GPU and are not clients
  *
- * Their bytes are booked as a sum (UNMANAGED), which is what shareable depends on. One by one they
- * matter only to an administrator who wants to hear of them, or wants them gone: SIGTERM, the
- * grace of `priority`, SIGKILL. Who has nothing left on any GPU is forgotten.
+ * Their bytes are booked as a sum (UNMANAGED), on which shareable depends. One by one they only
+ * matter if the administrator wants a warning, or wants them stopped: SIGTERM, the grace of
+ * `priority`, SIGKILL. A process with nothing left on any GPU is forgotten.
  */
 #include "policy/node/internal.h"
 
@@ -34,7 +34,7 @@ static void forget_stranger(struct sl_node *node, struct sl_node_stranger *stran
 	node->spare_strangers = stranger;
 }
 
-/* The GPU it has most on; its bytes there are 0 if it has none anywhere. */
+/* The GPU with most of its bytes; 0 bytes there if it has none anywhere. */
 static uint32_t most_of(const struct sl_node_stranger *stranger)
 {
 	uint32_t most = 0;
@@ -72,8 +72,8 @@ static void note(struct sl_node_step *step, struct sl_node_stranger *stranger)
 			      .client = stranger->index.id});
 }
 
-/* What the administrator wants done about it. One that was told to end is let off when that is not
- * wanted any more. */
+/* Applies the administrator's setting; a process told to end is spared if that is no longer
+ * wanted. */
 static void judge(struct sl_node_step *step, struct sl_node_stranger *stranger)
 {
 	enum sl_unmanaged wanted = step->node->config.config.unmanaged;

@@ -1,11 +1,11 @@
 /*
- * trims - copies of what is on the GPUs make room on the host before anything is moved there
+ * trims - copies of resident chunks make room on the host before anything moves there
  *
- * A client keeps copies in its host file of chunks that are back, so that they need not be copied
- * again. They are the first to give way. What was asked for is waited for, at most a second: the
- * host may have room all the same, and says so. A client that gave nothing in time is asked again
- * once it says something, or has less on the host, or a while later: of a file that it needs some
- * of it can give nothing, and it does not say when that ends.
+ * A client keeps copies of restored chunks in its host file, so that they need not be copied again.
+ * They give way first. The node waits at most 1s for what it asked for, because the host may have
+ * room all the same. A client that gave nothing in time is asked again once it reports, has less on
+ * the host, or after a while: it cannot give parts of a file that it needs, and does not say when
+ * that ends.
  */
 #include "policy/node/internal.h"
 
@@ -61,7 +61,7 @@ void sl_node_on_store(struct sl_node_step *step, const struct sl_event *event)
 	sl_node_wake(step, sl_node_later(step->now, SL_MS));
 }
 
-/* It gave nothing in time, and its time to be asked again has not come. */
+/* It gave nothing in time, and its back-off is not over. */
 static bool is_left_alone(const struct sl_node_step *step, struct sl_node_client *client)
 {
 	if (!client->trim_bytes || is_waited_for(client, step->now))
@@ -76,8 +76,8 @@ static bool is_left_alone(const struct sl_node_step *step, struct sl_node_client
 	return false;
 }
 
-/* So many more. It is told all that is wanted of it, which takes the place of what it was told
- * before: what was counted anew meanwhile is not given twice. */
+/* Asks for this many more bytes. The client is told the total, which replaces earlier numbers, so
+ * that bytes counted twice are not given twice. */
 static void trim(struct sl_node_step *step, struct sl_node_client *client, uint64_t bytes)
 {
 	client->trim_bytes += bytes;
@@ -88,8 +88,8 @@ static void trim(struct sl_node_step *step, struct sl_node_client *client, uint6
 					   .bytes = client->trim_bytes}});
 }
 
-/* What is made for the workload (NULL: for all) is to stay within most_bytes when so many more of
- * the client's are there. False: it waits for copies of others. */
+/* Makes room so that the workload's host memory (NULL: all host memory) stays within most_bytes
+ * with this many more bytes of the client. False: copies of other clients must go first. */
 static bool trim_within(struct sl_node_step *step, const struct sl_node_client *own,
 	uint64_t bytes, const struct sl_node_workload *of, uint64_t most_bytes)
 {

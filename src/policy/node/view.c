@@ -1,5 +1,5 @@
 /*
- * view - what can be looked at from outside
+ * view - what callers can look at
  */
 #include "policy/node/plan.h"
 
@@ -240,7 +240,7 @@ static void show(const struct sl_node *node, const struct sl_node_demand *demand
 			    .waited = node->now - demand->arrived});
 }
 
-/* Those of the GPU that make claims, in their rank. */
+/* Demands of the GPU that make claims, by rank. */
 static void show_claims(
 	const struct sl_node *node, uint32_t gpu, sl_node_demand_fn fn, void *context)
 {

@@ -1,12 +1,12 @@
 /*
- * waits - how long a workload may have to wait at most (design: MAX-WAIT), by the last plan
+ * waits - the longest time that a workload may have to wait (design: MAX-WAIT), by the last plan
  *
- *   W(c) = before + patience + cost(c) + sum over those that compete with it, where not all fit
- *          together: slice x row + cost + drain + trim
- * row is how many clients take turns among themselves; trim is a second where copies of resident
- * chunks may be in the way on the host. Within a request only what is guarded now is
- * waited for, with the first part of its slice; and, where requests are crowded, the others within
- * theirs. Where a process was told to end, its grace comes on top.
+ *   W(c) = before + patience + cost(c) + sum over competitors, where not all fit together:
+ *          slice x row + cost + drain + trim.
+ * row: how many of a workload's clients take turns among themselves. trim: 1s where copies of
+ * resident chunks may be in the way on the host. A claim within its request only waits for what is
+ * guarded now, with the first part of its slice, and, where requests are crowded, for others within
+ * theirs. The grace of a process told to end comes on top.
  */
 #include "policy/node/plan.h"
 
@@ -16,7 +16,7 @@
 __extension__ typedef unsigned __int128 wide;
 
 struct set {
-	wide all, entitled, guarded; /* what each adds, summed */
+	wide all, entitled, guarded; /* what each class adds, summed */
 	uint64_t needs[SL_NODE_GPUS_MAX];
 };
 
@@ -31,7 +31,7 @@ static uint32_t row_of(const struct sl_node_workload *workload)
 	return clients ? clients : 1;
 }
 
-/* Of moving one more away: it ends what it does, and copies make room first. */
+/* Before another client moves: it finishes its work, and copies make room. */
 static sl_ns before_moving(const struct sl_node *node)
 {
 	return node->config.config.evict_drain + (node->plan->trims ? TRIM : 0);
@@ -40,7 +40,7 @@ static sl_ns before_moving(const struct sl_node *node)
 static wide adds(const struct sl_node *node, const struct sl_node_workload *workload)
 {
 	const struct sl_node_sums *sums = workload->sums;
-	/* One that runs is as long as it was when it began. */
+	/* A running slice has the length that it began with. */
 	sl_ns left = sl_sub_sat(workload->slice_ends, node->now);
 
 	return (wide)sl_max_u64(sums->slice, left) * row_of(workload) + sums->cost +
@@ -73,7 +73,7 @@ static sl_ns wait_of(const struct sl_node *node, const struct sl_node_workload *
 	return span_of(span);
 }
 
-/* It would fit, had the host memory for clients that could not leave for lack of it. */
+/* It would fit if the host had memory for clients that could not leave for lack of it. */
 static bool is_barred_by_host(
 	const struct sl_node *node, const struct sl_node_claim *claim, uint32_t gpu)
 {
@@ -110,7 +110,7 @@ static void add_claim(
 	struct sl_node_sums *sums = workload->sums;
 	struct set *set = &sets[sl_node_set_of(node->plan, workload)];
 
-	/* What is there and never leaves waits for nobody, and has no turns. */
+	/* A client that is there and never leaves does not wait and has no turns. */
 	if (!claim->demand && claim->client->look->lasts &&
 		!sl_node_must_stay(claim->client, node->now) &&
 		!sl_node_is_out(claim->client))
@@ -144,7 +144,7 @@ static bool is_too_large(
 	return false;
 }
 
-/* GPUs of its set where not all that claims fits beside what lasts. */
+/* GPUs of its set where not all claims fit beside what lasts. */
 static uint32_t full_of(
 	const struct sl_node_plan *plan, const struct set sets[], uint32_t root)
 {
@@ -159,7 +159,7 @@ static uint32_t full_of(
 	return full;
 }
 
-/* All that claims would fit: it waits for memory that only the pool could take. */
+/* All claims would fit: it waits for memory that only the pool could take. */
 static void tell_pool(const struct sl_node *node, const struct sl_node_claim *claim)
 {
 	struct sl_node_sums *sums = claim->client->workload->sums;
@@ -178,7 +178,7 @@ void sl_node_measure_waits(struct sl_node *node)
 	struct sl_node_plan *plan = node->plan;
 	struct set sets[SL_NODE_GPUS_MAX];
 
-	/* Nobody takes turns where nothing is moved. */
+	/* Without moving there are no turns. */
 	if (!sl_node_swaps(node))
 		return;
 	for (uint32_t gpu = 0; gpu < SL_NODE_GPUS_MAX; gpu++)

@@ -1,8 +1,8 @@
 /*
  * why - why a workload is as it is now, for people
  *
- * One sentence for each thing that it waits for (because.c), and more where people can do
- * something: make room on the host, end what stays. What has happened and is over is in the events.
+ * One sentence for each thing that it waits for (because.c), and more where people can act: make
+ * room on the host, end what stays. What is over is in the events.
  */
 #include "policy/node/plan.h"
 
@@ -12,7 +12,7 @@ struct why {
 	void *context;
 };
 
-/* Others would leave for it, had the host memory for them. */
+/* Others would leave for it if the host had memory for them. */
 static void say_no_host(const struct why *why, const struct sl_node_because *waits)
 {
 	struct sl_node_because because = {.reason = SL_REASON_NO_HOST_WAITS,
@@ -28,7 +28,7 @@ static void say_no_host(const struct why *why, const struct sl_node_because *wai
 		why->fn(why->context, &because);
 }
 
-/* With what never leaves gone, there would be room. */
+/* Memory that never leaves would make enough room. */
 static void say_kept(const struct why *why, const struct sl_node_because *waits)
 {
 	struct sl_node_because because = {.reason = SL_REASON_BURST_STAYS,
@@ -45,7 +45,7 @@ static void say_kept(const struct why *why, const struct sl_node_because *waits)
 		why->fn(why->context, &because);
 }
 
-/* What it waits for, and what people can do about that. */
+/* What it waits for, and what people can do about it. */
 static void say_waits(const struct why *why, const struct sl_node_because *waits)
 {
 	why->fn(why->context, waits);
@@ -67,7 +67,7 @@ static void say_demands(const struct why *why, const struct sl_node_client *clie
 			continue;
 		}
 		if (sl_node_is_away(client))
-			continue; /* said of all of it */
+			continue; /* say_away covers it */
 		because = sl_node_waits_because(why->node, demand);
 		say_waits(why, &because);
 		if ((because.reason == SL_REASON_ENTITLED_WAITS ||
@@ -91,7 +91,7 @@ static void say_away(const struct why *why, const struct sl_node_client *client)
 	say_waits(why, &because);
 }
 
-/* Until all have reported nothing is known of some, and nothing is granted to any. */
+/* Until all clients have reported, some are unknown and nothing is granted. */
 static void say_recovery(const struct why *why, const struct sl_node_workload *workload)
 {
 	bool waits = false;
@@ -159,7 +159,7 @@ static void say_gpu(
 			.other_bytes = over});
 }
 
-/* Whatever comes and goes, there is no room for it. */
+/* There is no room for it, whatever comes and goes. */
 static void say_endless(const struct why *why, const struct sl_node_workload *workload)
 {
 	const struct sl_node *node = why->node;

@@ -1,5 +1,5 @@
 /*
- * workloads - workloads come, are to end, and go
+ * workloads - workloads are admitted, end, and go
  *
  * Admission asks two verdicts, which never call each other: admit (where could it go at all) and
  * bind (where of these it goes).
@@ -8,7 +8,7 @@
 #include "policy/verdicts/admit.h"
 #include "policy/verdicts/bind.h"
 
-/* Who is still there so long after it was killed is not counted on. */
+/* A workload still there this long after the kill: the node does not count on its end. */
 #define UNCOUNTED_AFTER (10 * SL_S)
 
 _Static_assert(SL_NODE_GPUS_MAX == SL_ADMIT_GPUS_MAX, "admit has room for every GPU");
@@ -120,7 +120,7 @@ static void admit_facts(const struct sl_node *node, const struct sl_admit_ask *a
 					.request_bytes,
 				&facts[gpu]);
 	}
-	/* Their contexts, and what is held of them; who comes back claims its own. */
+	/* Contexts and held memory of parked workloads; a resuming one claims its own request. */
 	sl_node_each_workload (workload, node) {
 		if (workload->stage != SL_NODE_PARKED)
 			continue;
@@ -131,7 +131,7 @@ static void admit_facts(const struct sl_node *node, const struct sl_admit_ask *a
 	}
 }
 
-/* Free beyond what workloads may still claim. */
+/* Free memory beyond unclaimed requests. */
 static uint64_t uncommitted(const struct sl_node *node, uint32_t gpu)
 {
 	return sl_sub_sat(sl_ledger_free_bytes(&node->ledger, gpu),
@@ -163,7 +163,7 @@ static uint32_t choose_gpus(const struct sl_node *node, const struct sl_admit_pl
 				     true));
 }
 
-/* As if it came now: among those of its other GPUs on which its request fits. */
+/* As if it came now: one of its GPUs where its request fits. */
 uint32_t sl_node_place(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t mask)
 {
@@ -181,7 +181,7 @@ uint32_t sl_node_place(const struct sl_node *node,
 	sl_admit_judge(&ask, facts, &plan);
 	plan.mask = SL_MUTANT(BOUND_ON_REQUESTS, plan.mask, mask);
 	sl_each_gpu (gpu, mask) {
-		/* Its limit is kept, too. */
+		/* Its limit must fit, too. */
 		if (plan.offer[gpu].limit_bytes < workload->account.limit_bytes)
 			plan.mask &= ~(1u << gpu);
 	}
@@ -189,9 +189,9 @@ uint32_t sl_node_place(const struct sl_node *node,
 }
 
 /*
- * Takes out of `facts` the GPUs on which its user's bounds forbid it: a fraction can be allowed on
- * a small GPU and too much on a large one. True if that left too few, with the verdict of the
- * last one: the user then hears of his bound, before hearing of neighbours in the way.
+ * Removes from `facts` the GPUs on which the user's bounds forbid the workload: a fraction can be
+ * allowed on a small GPU and too much on a large one. True if too few are left, with the verdict of
+ * the last one: users learn of their bound before they learn of neighbours.
  */
 static bool exceeds_bounds(const struct sl_event *event, const struct sl_admit_ask *ask,
 	struct sl_admit_gpu *facts, struct sl_bounds_verdict *verdict)
@@ -221,7 +221,7 @@ static bool exceeds_bounds(const struct sl_event *event, const struct sl_admit_a
 	return passed < wanted && verdict->reason != SL_REASON_NONE;
 }
 
-/* Asks the verdicts in turn. Returns the GPUs chosen, with the offer; 0 if it was refused. */
+/* Asks the verdicts in turn. Returns the chosen GPUs and the offer; 0: refused. */
 static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *event,
 	struct sl_admit_offer *offer)
 {
@@ -245,7 +245,7 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 		return 0;
 	}
 	if (bound.reason != SL_REASON_NONE)
-		sl_admit_judge(&ask, facts, &plan); /* without some of them */
+		sl_admit_judge(&ask, facts, &plan); /* without those GPUs */
 	if (plan.reason != SL_REASON_NONE) {
 		sl_node_refuse(step, id, plan.reason, plan.gpu, plan.wanted_bytes,
 			plan.available_bytes);
@@ -256,7 +256,7 @@ static uint32_t judge_new(struct sl_node_step *step, const struct sl_event *even
 	return chosen;
 }
 
-/* Admitted before, on exactly these GPUs: not judged again, whatever became of them since. */
+/* Admitted by an earlier daemon on exactly these GPUs; not judged again. */
 static uint32_t take_over(struct sl_node_step *step, const struct sl_event *event,
 	struct sl_admit_offer *offer)
 {
@@ -304,7 +304,7 @@ void sl_node_on_workload_remove(struct sl_node_step *step, const struct sl_event
 		return;
 	}
 	sl_node_cancel_all(step, workload);
-	/* Not killed any more. */
+	/* No kill any more. */
 	if (workload->stage != SL_NODE_ENDING ||
 		SL_MUTANT(STOP_KILLS_THE_ENDED, true, false))
 		workload->stage = SL_NODE_RUNS;
@@ -325,9 +325,9 @@ static void tell_stop(struct sl_node_step *step, const struct sl_node_workload *
 }
 
 /*
- * Its waiting demands end with it: a process that is about to save its work must not sleep in an
- * allocation through its grace. Asked again after the kill: whatever has survived, or joined
- * since, is killed again after the new grace.
+ * Denies its waiting demands: a process that is to save its work must not sleep in an allocation
+ * through its grace period. A second stop after the kill kills survivors and later clients after
+ * the new grace period.
  */
 void sl_node_on_workload_stop(struct sl_node_step *step, const struct sl_event *event)
 {
