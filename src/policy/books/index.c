@@ -1,9 +1,8 @@
 /*
  * index - see the header
  *
- * The table doubles when there are as many objects as places. The old table stays in the arena:
- * all old tables together are smaller than the present one, which is cheaper than a second
- * allocator.
+ * The table doubles when there are as many objects as places. The old table stays in the arena: all
+ * old tables together are smaller than the present one.
  */
 #include "policy/books/index.h"
 

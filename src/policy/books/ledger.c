@@ -1,9 +1,9 @@
 /*
  * ledger - see the header
  *
- * Every change of a cell is bracketed: the workload's share in the GPU's derived sums is taken
- * out, the cell changed on all three levels, the share put back. That is a dozen additions,
- * and it leaves no path on which a sum could be forgotten.
+ * Every change of a cell is bracketed: take the workload's part out of the GPU's derived sums,
+ * change the cell on all three levels, put the part back. That is a dozen additions, and no path
+ * can forget a sum.
  */
 #include "policy/books/ledger.h"
 #include "policy/mutant.h"
@@ -40,7 +40,7 @@ uint64_t sl_ledger_evictable_on(const struct sl_ledger_cell *cell, uint32_t mask
 	return bytes;
 }
 
-/* A client that says it will hold more than it has holds what it has. */
+/* A client that announces more held bytes than it has holds what it has. */
 uint64_t sl_ledger_fixed(const struct sl_ledger_cell *cell)
 {
 	uint64_t held = SL_MUTANT(HELD_UNCOUNTED, cell->held_bytes, 0) +
@@ -319,7 +319,7 @@ uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,
 	return freed;
 }
 
-/* What the reserve can pay of this client, with what it pays already. */
+/* What the reserve can pay of this client, including what it pays already. */
 static uint64_t room_for(
 	const struct sl_ledger *ledger, const struct sl_ledger_cell *cell, uint32_t gpu)
 {
@@ -364,7 +364,7 @@ void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding)
 
 		if (!(holding->touched >> gpu & 1))
 			continue;
-		/* It may have created what was granted in its last moment. */
+		/* It may have created its grant in its last moment. */
 		dying += SL_MUTANT(DYING_WITHOUT_GRANTS, cell->granted_bytes, 0);
 		set_cell(ledger, holding, gpu,
 			(struct sl_ledger_cell){.paid_bytes = cell->paid_bytes,

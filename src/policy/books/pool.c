@@ -1,8 +1,8 @@
 /*
  * pool - see the header
  *
- * Subtractions saturate: a pool that was made smaller than what it holds lends nothing until
- * it has emptied, and is no error.
+ * Subtractions saturate: a pool that was made smaller than its content lends nothing until it has
+ * emptied, which is no error.
  */
 #include "policy/books/pool.h"
 #include "policy/mutant.h"
@@ -12,7 +12,7 @@ static uint64_t lent_on(const struct sl_pool *pool, uint32_t gpu)
 	return pool->lent_bytes[gpu] > 0 ? (uint64_t)pool->lent_bytes[gpu] : 0;
 }
 
-/* What is evicted plus what is told to leave; less what has its room on a GPU. */
+/* Evicted and leaving bytes, without those that have room on a GPU. */
 static uint64_t away(const struct sl_pool *pool)
 {
 	return sl_sub_sat(

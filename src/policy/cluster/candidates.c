@@ -1,21 +1,21 @@
 /*
- * candidates - who may have to go, those first that go first, and where they stand
+ * candidates - which tasks may go, in order, and where they are
  *
- * To reclaim, the projects are asked in the order of reclaim.h, as if they were taken from one job
- * after the other, so that nobody is always the first; to preempt, the jobs of lower priority of
- * the same project; to consolidate, whoever stands on the nodes that are nearly empty enough.
+ * To reclaim, the projects are asked in the order of reclaim.h as if one job after the other were
+ * taken from them, so that no project is always the first. To preempt: jobs of lower priority of
+ * the same project. To consolidate: tasks on the nodes that are nearly empty enough.
  */
 #include "policy/cluster/hunt.h"
 #include "policy/quota/reclaim.h"
 
 #include "policy/mutant.h"
 
-/* Candidates that one search collects at first: tasks, or, to consolidate, nodes. */
+/* Candidates that a search collects at first: tasks, or, to consolidate, nodes. */
 #define TASKS_FIRST 256
 #define NODES_FIRST 64
-/* Projects that one search takes from. */
+/* Projects that a search takes from. */
 #define FROM_MOST 32
-/* In the rank of those that would lose their work. */
+/* Set in the rank of jobs that would lose their work. */
 #define ENDS (1u << 31)
 
 static sl_ns min_runtime(const struct sl_hunt *h, const struct sl_cl_job *job)
@@ -32,7 +32,7 @@ static sl_ns min_runtime(const struct sl_hunt *h, const struct sl_cl_job *job)
 	return 0;
 }
 
-/* May it be taken from, as far as it alone is concerned? */
+/* May it be taken, as far as the job itself is concerned? */
 static bool is_candidate(struct sl_hunt *h, const struct sl_cl_job *job)
 {
 	struct sl_cluster *cl = h->cl;
@@ -42,7 +42,7 @@ static bool is_candidate(struct sl_hunt *h, const struct sl_cl_job *job)
 		least = sl_max_u64(least, cl->resume_factor * job->swap_cost);
 	if (job == h->job || !sl_cl_preemptible(job))
 		return false;
-	/* What moves begins again; who can be parked need not, and waits for those who may take
+	/* A move starts a job over. A job that can be parked is left to the searches that may take
 	 * from it. */
 	if (h->mode == SL_CL_CONSOLIDATE &&
 		SL_MUTANT(CLUSTER_MOVES_PARKING, job->flags & SL_JOB_PARKS, false))
@@ -72,7 +72,7 @@ static void add_near(struct sl_hunt *h, uint32_t number)
 	h->cl->near[h->nears++] = (struct sl_cl_near){.node = number};
 }
 
-/* Would it lose its work? Not where it moves, nor where host memory has room for it. */
+/* Would it lose its work? Not if it moves, or if host memory has room for it. */
 static bool would_end(const struct sl_hunt *h, const struct sl_cl_job *job)
 {
 	if (h->mode == SL_CL_CONSOLIDATE || !(job->flags & SL_JOB_PARKS))
@@ -90,7 +90,7 @@ static bool would_end(const struct sl_hunt *h, const struct sl_cl_job *job)
 	return false;
 }
 
-/* How many lower priorities of its project run now. */
+/* How many lower priorities of its project are running. */
 static uint32_t tier_of(const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
 	uint32_t tier = 0;
@@ -101,7 +101,7 @@ static uint32_t tier_of(const struct sl_cluster *cl, const struct sl_cl_job *job
 	return tier;
 }
 
-/* True: enough. Who is parked comes before all who lose their work. */
+/* True: enough. Jobs that would be parked come before jobs that would lose their work. */
 static bool add_candidate(struct sl_hunt *h, struct sl_cl_job *job, uint32_t enough)
 {
 	bool last = SL_MUTANT(CLUSTER_POOL_LAST, would_end(h, job), !would_end(h, job));
@@ -144,7 +144,7 @@ static bool add_project(
 	return false;
 }
 
-/* The next job of this project that goes first and is not among the candidates yet. */
+/* The next job of this project that goes first and is no candidate yet. */
 static struct sl_cl_job *next_of(struct sl_hunt *h, struct sl_cl_from *from)
 {
 	uint64_t looked = 0;
@@ -184,7 +184,7 @@ static bool may_lose(const struct sl_hunt *h, uint32_t project)
 		       SL_RECLAIM_YES;
 }
 
-/* The projects that are taken from first, FROM_MOST of them, in their order. */
+/* The first FROM_MOST projects to take from, in order. */
 static uint32_t collect_projects(struct sl_hunt *h)
 {
 	struct sl_cluster *cl = h->cl;
@@ -210,7 +210,7 @@ static uint32_t collect_projects(struct sl_hunt *h)
 	return count;
 }
 
-/* What the job has is taken off the books, or put back. */
+/* Takes what the job has off the books, or puts it back. */
 static void pretend(struct sl_cluster *cl, const struct sl_cl_job *job, int sign)
 {
 	for (uint32_t p = 0; p < job->parts; p++) {
@@ -222,7 +222,7 @@ static void pretend(struct sl_cluster *cl, const struct sl_cl_job *job, int sign
 	}
 }
 
-/* Of other projects, as if they were taken from one job after the other: so nobody is always the
+/* Of other projects, as if one job after the other were taken, so that no project is always the
  * first. */
 static void collect_reclaim(struct sl_hunt *h, uint32_t enough)
 {
@@ -254,7 +254,7 @@ static void collect_reclaim(struct sl_hunt *h, uint32_t enough)
 	for (uint32_t i = 0; i < pretended; i++)
 		pretend(cl, cl->pretended.task[i]->part->job, 1);
 	cl->pretended.count = 0;
-	/* Then all others of them, in case that those cannot go or do not help. */
+	/* Then all their other jobs, in case those cannot go or do not help. */
 	count = full ? 0 : collect_projects(h);
 	for (uint32_t i = 0; i < count && !full && cl->effort; i++) {
 		struct sl_cl_job *job;
@@ -273,7 +273,7 @@ static int64_t size_of(const struct sl_cl_job *job)
 	return size;
 }
 
-/* Goes first: lower priority, then younger. In the second sweep the smaller, which find a new place
+/* Order: lower priority, then younger. In the second sweep smaller first, which find a new place
  * more easily. */
 static bool moves_before(
 	const struct sl_hunt *h, const struct sl_cl_job *a, const struct sl_cl_job *b)
@@ -283,7 +283,7 @@ static bool moves_before(
 	return a->priority != b->priority ? a->priority < b->priority : a->seq > b->seq;
 }
 
-/* The nodes with most room that are not quite empty enough, and who stands there. */
+/* The fullest nodes that are nearly empty enough, and the tasks there. */
 static void collect_movable(
 	struct sl_hunt *h, const struct sl_need *need, uint32_t enough)
 {

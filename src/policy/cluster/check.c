@@ -1,9 +1,8 @@
 /*
- * check - every invariant of the cluster's books, recomputed from scratch
+ * check - recomputes every invariant of the cluster's books
  *
- * For tests and the simulation: O(everything). It looks at the same state as the decisions, so it
- * finds books that were kept wrongly; rules that the state itself misunderstands are for the
- * simulation's own accounts.
+ * For tests and the simulation: O(everything). It reads the same state as the decisions, so it
+ * finds wrong books; rules that the state itself gets wrong are for the simulation's own accounts.
  */
 #include "policy/cluster/internal.h"
 
@@ -64,7 +63,7 @@ static void book(struct sl_cluster *cl, const struct sl_cl_task *task)
 		add(cl, cl->audit_fixed, job->project, &amount);
 }
 
-/* Puts the task on the books of this check. */
+/* Adds the task to the books of this check. */
 static int audit_task(
 	struct sl_cluster *cl, const struct sl_cl_task *task, struct sl_error *err)
 {
@@ -142,7 +141,7 @@ static int audit_part(struct sl_cluster *cl, const struct sl_cl_part *part,
 	return 0;
 }
 
-/* It is where its tasks say that it belongs. */
+/* The job is in the lists that its tasks call for. */
 static int audit_job(
 	struct sl_cluster *cl, const struct sl_cl_job *job, struct sl_error *err)
 {
@@ -251,7 +250,7 @@ static int audit_projects(const struct sl_cluster *cl, struct sl_error *err)
 
 int sl_cluster_check(const struct sl_cluster *cluster, struct sl_error *err)
 {
-	/* Only the room for the audit is changed. */
+	/* Changes only the audit fields. */
 	struct sl_cluster *cl = (struct sl_cluster *)cluster;
 	uint32_t sums[SL_TASK_STATES] = {0};
 	int64_t later = 0;

@@ -1,10 +1,10 @@
 /*
- * cost - who would have to go from one node so that a task fits there
+ * cost - which tasks would have to leave one node so that a task fits there
  *
- * First everybody alone; then GPU by GPU the cheapest that is not empty enough, then cores and
- * memory, and at last all that turn out not to be needed are let off. Where only a few stand on the
- * node, all sets of them that could be cheaper are looked at; with more of them the result is exact
- * for one victim, and greedy for several. The room is tried out on a copy.
+ * First each task alone. Then, GPU by GPU, the cheapest that is not empty enough, then cores and
+ * memory; tasks that prove unnecessary are dropped at the end. With few tasks on the node, all sets
+ * that could be cheaper are tried. With more, the result is exact for one victim and greedy for
+ * several. The room is tried out on a copy.
  */
 #include "policy/cluster/hunt.h"
 
@@ -12,7 +12,7 @@
 
 #include "policy/mutant.h"
 
-/* All sets of so many tasks are looked at: some 50 us at most. */
+/* All sets of this many tasks are tried: about 50us at most. */
 #define EXACT_MOST 9
 
 static void add_room(struct sl_room *room, const struct sl_cl_task *task, int sign)
@@ -43,12 +43,12 @@ void sl_hunt_weigh(
 {
 	bool moves = h->mode == SL_CL_CONSOLIDATE;
 
-	/* Without need of a GPU: one is worth more than all the cores of a node. */
+	/* Without a need for GPUs, one is worth more than all cores of a node. */
 	plan->per_gpu = moves ? 0 : need->gpus ? 1 : 1000;
 	plan->per_cpu = moves || need->gpus ? 0 : 1;
 }
 
-/* Of so many tasks that have so much each. No sum of HERE_MOST of them overflows. */
+/* Of `tasks` tasks with `each`. No sum of HERE_MOST of them overflows. */
 static sl_hunt_cost_t cost_of(
 	const struct sl_hunt_plan *plan, const struct sl_quantity *each, uint32_t tasks)
 {
@@ -83,7 +83,7 @@ sl_hunt_cost_t sl_hunt_cost(
 	return torn ? 0 : rest;
 }
 
-/* Smaller goes first: by the job; of one job the higher numbers. */
+/* Smaller goes first: by the job; within a job, higher numbers first. */
 static uint64_t rank_of(const struct sl_cl_task *task)
 {
 	return ((uint64_t)task->part->job->rank << 32) + (UINT32_MAX - task->number);
@@ -103,7 +103,7 @@ struct scene {
 	const struct sl_fit_node *fit;
 	const struct sl_need *need;
 	struct sl_room room;
-	uint32_t gpus, usable; /* that may be used: still, and at first */
+	uint32_t gpus, usable; /* GPUs it may use: still, and at first */
 	uint32_t milli;
 	struct sl_cl_task *here[HERE_MOST];
 	bool gone[HERE_MOST]; /* in the plan */
@@ -136,15 +136,14 @@ static void unchoose(struct scene *s, uint32_t count)
 	}
 }
 
-/* A task that may go; does: with it nothing is lacking any more. */
+/* A task that may go. does: with it nothing is lacking any more. */
 struct choice {
 	uint32_t index;
 	sl_hunt_cost_t cost;
 	bool does;
 };
 
-/* One that does what is wanted comes before one that does not; of these the order of victims
- * decides. */
+/* A task that suffices comes before one that does not; then the order of victims decides. */
 static void take_better(const struct scene *s, struct choice *best, struct choice other)
 {
 	if (best->index != UINT32_MAX &&
@@ -156,7 +155,7 @@ static void take_better(const struct scene *s, struct choice *best, struct choic
 	*best = other;
 }
 
-/* The cheapest way to have s->milli on this GPU; false: there is none. */
+/* Finds the cheapest way to free s->milli on this GPU; false: there is none. */
 static bool empty_gpu(struct scene *s, uint32_t gpu, uint64_t *rank)
 {
 	*rank = 0;
@@ -213,7 +212,7 @@ static bool lacks_rest(const struct scene *s)
 	       s->room.memory_mib < s->need->memory_mib;
 }
 
-/* Cores and memory, whoever has them. */
+/* Frees cores and memory, of any task. */
 static bool free_rest(struct scene *s)
 {
 	while (lacks_rest(s)) {
@@ -228,7 +227,7 @@ static bool free_rest(struct scene *s)
 				continue;
 			need = sl_cl_moves(s->here[i], s->here[i]->place.node);
 			cost = sl_hunt_cost(s->plan, s->here[i]);
-			/* It keeps them: nothing comes of its going. */
+			/* It keeps its cores and memory: its going does not help. */
 			if (s->here[i]->keeps)
 				continue;
 			does = s->room.cpu_milli + need.cpu_milli >= s->need->cpu_milli &&
@@ -251,7 +250,7 @@ static bool fits_now(const struct scene *s, const struct sl_cl_task *wanted)
 	return sl_fit_in(s->fit, &s->room, s->need);
 }
 
-/* The one whose going alone makes room, UINT32_MAX: nobody's does. */
+/* The task whose going alone makes room; UINT32_MAX: none does. */
 static uint32_t alone_suffices(
 	struct scene *s, const struct sl_cl_task *wanted, sl_hunt_cost_t *lost)
 {
@@ -275,7 +274,7 @@ static uint32_t alone_suffices(
 	return best;
 }
 
-/* The plan has these, and no others. */
+/* Makes the plan exactly these tasks. */
 static void choose_all(struct scene *s, const uint32_t *at, uint32_t count)
 {
 	unchoose(s, 0);
@@ -283,7 +282,7 @@ static void choose_all(struct scene *s, const uint32_t *at, uint32_t count)
 		choose(s, at[i]);
 }
 
-/* Tier and rank of the most valuable. */
+/* Sets tier and rank of the most valuable task. */
 static void value(struct sl_hunt_plan *plan)
 {
 	plan->tier = 0;
@@ -311,8 +310,8 @@ static bool is_better(const struct sl_hunt_plan *plan, const struct best *best)
 					: plan->rank < best->rank;
 }
 
-/* All sets that have those of the plan and some of the tasks from `from` on, unless they cannot be
- * the cheapest. At most 2^EXACT_MOST. */
+/* Tries all sets with the plan's tasks and some from `from` on that can still be the cheapest. At
+ * most 2^EXACT_MOST. */
 static void look_further(struct scene *s, const struct sl_cl_task *wanted, uint32_t from,
 	struct best *best)
 {
@@ -339,7 +338,7 @@ static void look_further(struct scene *s, const struct sl_cl_task *wanted, uint3
 	}
 }
 
-/* A cheaper set than the plan, where there is one. Returns how many were looked at. */
+/* Replaces the plan by a cheaper set, if there is one. Returns how many were tried. */
 static uint32_t look_at_all(struct scene *s, const struct sl_cl_task *wanted)
 {
 	struct best best = {.count = UINT32_MAX, .tier = UINT32_MAX};
@@ -367,7 +366,7 @@ static uint32_t look_at_all(struct scene *s, const struct sl_cl_task *wanted)
 	return best.looks;
 }
 
-/* No set could free less: one task does, and frees no more than what is short on the GPUs. */
+/* No set frees less: it is one task, and frees no more than the GPUs lack. */
 static bool is_least(const struct scene *s)
 {
 	uint32_t shorts[SL_FIT_GPUS_MAX], count = 0;
@@ -393,7 +392,7 @@ static bool is_least(const struct scene *s)
 	return s->plan->lost / SL_HUNT_ONE_MILLI <= sum;
 }
 
-/* Without those that turn out not to be needed. */
+/* Drops tasks that prove unnecessary. */
 static void trim(struct scene *s, const struct sl_cl_task *wanted)
 {
 	struct sl_hunt_plan *plan = s->plan;
@@ -415,7 +414,7 @@ static void trim(struct scene *s, const struct sl_cl_task *wanted)
 	choose_all(s, keep, count);
 }
 
-/* Room in host memory, if that is where it goes. */
+/* Host memory has room for the task, if it goes there. */
 bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
@@ -447,7 +446,8 @@ static bool may_go(struct sl_hunt *h, const struct sl_cl_task *task)
 	return job->flags & SL_JOB_GIVES_UP || sl_hunt_has_pool(h, task);
 }
 
-/* One whose going alone makes room, or several; whichever is cheaper. False: no set was found. */
+/* Plans one task whose going alone makes room, or several, whichever is cheaper. False: no set was
+ * found. */
 static bool plan_some(struct scene *s, const struct sl_cl_task *wanted)
 {
 	sl_hunt_cost_t lost;

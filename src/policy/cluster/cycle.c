@@ -1,11 +1,11 @@
 /*
  * cycle - one cycle: allocate, consolidate, reclaim, preempt, stale gangs
  *
- * Allocate shows the groups in their order (joborder.h) and starts the first job of each, again and
- * again until it finds no place; the rest of the group is then left alone. What is started changes
- * the books, and the order follows. The other actions go over what is left, with a bounded effort:
- * a search that failed is not repeated before something has changed, and where the effort does not
- * suffice for all, those not yet looked at come first in the next cycle.
+ * Allocate takes the groups in order (joborder.h) and starts the first job of each, until one finds
+ * no place; the rest of that group is then left alone. Each start changes the books and so the
+ * order. The other actions go over what is left with bounded effort. A failed search is not
+ * repeated before something has changed. If the effort does not suffice for all, the remaining jobs
+ * come first in the next cycle.
  */
 #include "policy/cluster/internal.h"
 
@@ -13,8 +13,8 @@
 
 /* --- Allocate. --- */
 
-/* The least number of tasks of this kind that certainly do not all fit; a bound that costs one pass
- * over the nodes. */
+/* A number of tasks of this kind that surely do not all fit; a bound that costs one pass over the
+ * nodes. */
 static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
 	uint32_t tasks, uint32_t *most)
 {
@@ -62,7 +62,7 @@ static void undo_given(struct sl_cluster *cl)
 	}
 }
 
-/* A place for each; now as far as possible. *wait: one of them has to wait. */
+/* Finds a place for each task, free now if possible. *wait: one of them must wait. */
 static bool give_all(struct sl_cluster *cl, struct sl_cl_job *job,
 	const struct sl_cl_want *want, uint32_t wants, bool may_wait, bool *wait)
 {
@@ -112,7 +112,7 @@ static void tell_given(struct sl_cluster *cl, bool wait)
 	cl->given.count = 0;
 }
 
-/* Of one job: its only place is not free, or those that are have just refused it. */
+/* For a job alone in its group: its only place is not free, or free nodes have just refused it. */
 static void explain_alone(const struct sl_cluster *cl, const struct sl_cl_job *job,
 	struct sl_pending_because *because)
 {
@@ -132,7 +132,7 @@ static bool fail(struct sl_cl_group *group, const struct sl_pending_because *bec
 	return false;
 }
 
-/* Is there room for so many of each kind, as far as counting tells? */
+/* Is there room for the tasks of each kind, as far as counting tells? */
 static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint32_t wants,
 	struct sl_pending_because *because)
 {
@@ -143,7 +143,7 @@ static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint3
 
 		if (want[w].count == 1)
 			continue;
-		/* Where nothing grew there is no more room than there was. */
+		/* Without gains there is no more room than before. */
 		if (class->counted_at != cl->gains || class->fit >= want[w].count) {
 			fits = could_fit(cl, &class->need, want[w].count, &most);
 			class->counted_at = fits ? 0 : cl->gains;
@@ -157,8 +157,8 @@ static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint3
 	return true;
 }
 
-/* Nothing has come free since, so it need not be tried; but there may be even less room than was
- * said. */
+/* Nothing has become free, so it is not tried again; but there may be even less room than it was
+ * told. */
 static void fail_again(
 	struct sl_cluster *cl, struct sl_cl_group *group, const struct sl_cl_want *want)
 {
@@ -174,7 +174,7 @@ static void fail_again(
 	group->room = because;
 }
 
-/* Places for the first job of the group, which are taken or promised (*wait) and not told yet:
+/* Finds places for the first job of the group, taken or promised (*wait) but not told yet:
  * cl->given. False: there are none, and the group's reason says why. */
 static bool find_places(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
 {
@@ -191,7 +191,7 @@ static bool find_places(struct sl_cluster *cl, struct sl_cl_group *group, bool *
 	now = sl_cl_allowed_now(cl, job, &group->order.wants, &leaving);
 	for (uint32_t i = 0; group->only && i < job->refusals; i++)
 		sl_cl_wake(cl, job->refused[i].until);
-	/* One that stands alone may be in its own way, not in that of the rooms. */
+	/* A job alone in its group may have failed for its own reasons, not for lack of room. */
 	if (group->failed_at == gains && !group->only) {
 		fail_again(cl, group, want);
 		return false;
@@ -213,7 +213,7 @@ static bool find_places(struct sl_cluster *cl, struct sl_cl_group *group, bool *
 			explain_alone(cl, job, &because);
 		return fail(group, &because);
 	}
-	/* What is free is for somebody who may have it now. */
+	/* What is free is for a job that may have it now. */
 	if (!now && !*wait) {
 		undo_given(cl);
 		cl->gains = gains;
@@ -229,12 +229,12 @@ static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 
 	if (!find_places(cl, group, &wait))
 		return false;
-	/* The others of a gang that still wait for theirs: it starts when all can. */
+	/* If others of its gang still wait for places, it starts when all can. */
 	tell_given(cl, wait || sl_list_is_linked(&group->heap[0]->promised));
 	return true;
 }
 
-/* Promised places that are free now are taken: all at once what a gang needs to start. */
+/* Takes promised places that are free now; for a gang, all that it needs to start at once. */
 static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	uint32_t count = 0;
@@ -264,7 +264,7 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 	}
 	if (!count)
 		return false;
-	/* Nor while what is being stopped of its project still has what the limit gives. */
+	/* Nor while stopping tasks of its project still use up the limit. */
 	if (SL_MUTANT(CLUSTER_GANG_TORN, !whole, false) ||
 		SL_MUTANT(CLUSTER_LIMIT_FORGETS, sl_cl_is_over_now(cl, job), false)) {
 		while (cl->given.count) {
@@ -280,7 +280,7 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 	return true;
 }
 
-/* It may want more than it was promised; and now it is not about what something else leaves. */
+/* It may want more than it was promised, and starts now, without waiting for stopping tasks. */
 static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_cl_want *want, uint32_t wants)
 {
@@ -295,7 +295,7 @@ static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
 	       sl_cl_allowed_now(cl, job, &more, &because);
 }
 
-/* A whole job that waits for its places may find others that are free now. */
+/* A whole job that waits for its promised places may find others that are free now. */
 static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	struct sl_cl_want want[SL_CL_PARTS];
@@ -303,15 +303,15 @@ static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 	uint64_t gains = cl->gains;
 	bool wait = false;
 
-	/* What failed has what it was promised, and nothing else yet. */
+	/* A failed job only has its promised place. */
 	if (job->held_until > cl->now)
 		return false;
 	for (uint32_t p = 0; p < job->parts; p++) {
 		if (job->part[p]->coming || sl_cl_running(job->part[p]))
 			return false;
 	}
-	/* The old promises are kept in the trail of what is evicted: they come back if nothing
-	 * better is there. */
+	/* The trail of evicted tasks keeps the old promises, which come back if nothing better is
+	 * found. */
 	for (uint32_t p = 0; p < job->parts; p++) {
 		for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
 			struct sl_cl_task *task = &job->part[p]->task[i];
@@ -337,7 +337,7 @@ static bool find_sooner(struct sl_cluster *cl, struct sl_cl_job *job)
 	return false;
 }
 
-/* The job was given something; its owner has so much more than before. */
+/* Adds what the job got to its owner's tasks. */
 static void has_more(struct sl_cluster *cl, struct sl_cl_job *job, uint32_t before)
 {
 	uint32_t stands = sl_cl_stands(job);
@@ -355,8 +355,7 @@ static void allocate(struct sl_cluster *cl)
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, promised);
 		uint32_t before = sl_cl_stands(job);
 
-		/* A limit was lowered, or a task that was to go stays: what is only promised comes
-		 * last. */
+		/* A limit was lowered, or a task that was to go stays: promises come last. */
 		if (sl_cl_is_over(cl, job) ||
 			(job->owner && job->owner->stands > job->owner->most)) {
 			sl_cl_job_unpromise(cl, job);
@@ -380,8 +379,8 @@ static void allocate(struct sl_cluster *cl)
 
 /* --- What makes room. --- */
 
-/* It waits for room that comes by itself, first. Where there is only too little room, or others are
- * where it is parked, that is the reason. */
+/* It first waits for room that appears by itself. If only room is short, or its parked place is in
+ * use, the delay becomes its reason. */
 static bool is_delayed(struct sl_cluster *cl, struct sl_cl_group *group)
 {
 	const struct sl_cl_job *job = group->heap[0];
@@ -402,7 +401,7 @@ static bool is_delayed(struct sl_cluster *cl, struct sl_cl_group *group)
 
 static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 {
-	/* Each has its own share: what is tried in vain first does not keep the others from their
+	/* Each mode has its own share, so that failures of an early mode leave the others their
 	 * turn. */
 	static const uint64_t efforts[SL_CL_MODES] = {
 		SL_CL_EFFORT / 4, SL_CL_EFFORT / 2, SL_CL_EFFORT / 4};
@@ -430,7 +429,7 @@ static void make_room(struct sl_cluster *cl, enum sl_cl_mode mode)
 			group->round[mode] = cl->round[mode];
 		}
 	}
-	/* Everybody had his turn. */
+	/* Every job had its turn. */
 	if (cl->effort)
 		cl->round[mode]++;
 	else if (skipped)
@@ -469,7 +468,7 @@ static void stop_stale(struct sl_cluster *cl)
 
 /* --- Around it. --- */
 
-/* Of a job that is parked: since when the first of its tasks is. */
+/* Since when the first of its tasks is parked. */
 static sl_ns parked_since(const struct sl_cl_job *job)
 {
 	sl_ns since = SL_NS_NEVER;
@@ -485,7 +484,7 @@ static sl_ns parked_since(const struct sl_cl_job *job)
 	return since;
 }
 
-/* What it has in host memory keeps it from every other node, and from other GPUs of its own. */
+/* Its host memory ties it to its node and GPUs. */
 static void give_up(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	for (uint32_t p = 0; p < job->parts; p++) {
@@ -506,7 +505,7 @@ static void give_up(struct sl_cluster *cl, struct sl_cl_job *job)
 	sl_cl_job_settle(cl, job);
 }
 
-/* Who was parked for his resume_wait, and whose GPUs are not free now either. */
+/* Gives up jobs that were parked for their resume_wait and whose GPUs are still not free. */
 static void give_up_parked(struct sl_cluster *cl)
 {
 	sl_list_foreach_safe (link, &cl->parked) {
@@ -525,7 +524,7 @@ static void give_up_parked(struct sl_cluster *cl)
 	}
 }
 
-/* What should be gone by now and is not: its place is nobody's promise any more. */
+/* Reports tasks that should be gone by now as LATE; their places are no longer promised. */
 static void give_up_stuck(struct sl_cluster *cl)
 {
 	while (!sl_list_is_empty(&cl->leaving)) {
@@ -550,7 +549,7 @@ static void give_up_stuck(struct sl_cluster *cl)
 	}
 }
 
-/* Who is in the order waits for the end of a pause; the others, of a back-off. */
+/* Jobs in the order wait for the end of a pause; the others, of a back-off. */
 static void free_held(struct sl_cluster *cl)
 {
 	sl_list_foreach_safe (link, &cl->held) {
@@ -574,7 +573,7 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 	uint32_t which = event->cycle.which;
 	uint64_t actions = cl->next_action;
 
-	/* Nothing has happened since, and nothing has fallen due. */
+	/* Nothing has happened since, and nothing is due. */
 	if (cl->now < cl->due && (cl->cycled & which) == which)
 		return;
 	if (cl->now >= cl->due) {
@@ -600,7 +599,7 @@ void sl_cl_on_cycle(struct sl_cluster *cl, const struct sl_cluster_event *event)
 		make_room(cl, SL_CL_PREEMPT);
 	if (which & SL_CYCLE_STALE)
 		stop_stale(cl);
-	/* What it did itself may let it do more. */
+	/* Its own actions may allow more. */
 	cl->cycled = cl->more || cl->next_action != actions ? 0 : cl->cycled | which;
 	if (cl->more)
 		sl_cl_wake(cl, cl->now + 1);

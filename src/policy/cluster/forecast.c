@@ -1,26 +1,26 @@
 /*
- * forecast - what would become of a job that came now
+ * forecast - what would happen to a job that came now
  *
  * The machine's memory is copied away, the job is added, one ordinary cycle decides, and the copy
- * is put back. So a forecast is what the next cycle does, and there is nothing to undo: whatever a
- * cycle touches (books, counters, what placement has learned) lies in that memory.
+ * is put back. So a forecast is what the next cycle does, and nothing needs to be undone: all that
+ * a cycle changes (books, counters, what placement has learned) is in that memory.
  */
 #include "policy/cluster/internal.h"
 #include "policy/quota/explain.h"
 
 #include "policy/mutant.h"
 
-/* Cycles in which a job may have its turn where one is not enough for all. */
+/* The most cycles until a job has its turn, if one does not suffice for all. */
 #define CYCLES_MOST 8
 
-/* As nodes and projects are, it could not run even if it were alone. */
+/* With these nodes and projects it could not run even alone. */
 static bool is_never(enum sl_pending_reason reason)
 {
 	return reason == SL_PENDING_NEVER || reason == SL_PENDING_GANG_NEVER ||
 	       reason == SL_PENDING_OVER_LIMIT || reason == SL_PENDING_OVER_QUOTA;
 }
 
-/* Does this project have quota left, to take back by what others have? */
+/* Does this project have quota left, with which it can reclaim? */
 static bool has_quota_left(const struct sl_project *project, enum sl_resource which)
 {
 	int64_t quota = project->rules.quota.of[which];
@@ -28,7 +28,7 @@ static bool has_quota_left(const struct sl_project *project, enum sl_resource wh
 	return quota == SL_QUOTA_ALL || project->has.of[which] < quota;
 }
 
-/* The only project of other branches that has; 0: several have, or none. */
+/* The only project of other branches that has quota left; 0: several have, or none. */
 static uint64_t who_may_take(
 	const struct sl_tree *tree, uint32_t from, enum sl_resource which)
 {
@@ -59,7 +59,7 @@ bool sl_cl_is_alone(const struct sl_tree *tree, uint32_t project)
 	return true;
 }
 
-/* By all that it asks for, and the books as they are. */
+/* By all that it asks for, and by the present books. */
 static void judge_quota(const struct sl_cluster *cl, const struct sl_cl_job *job,
 	struct sl_cluster_forecast *forecast)
 {
@@ -76,7 +76,7 @@ static void judge_quota(const struct sl_cluster *cl, const struct sl_cl_job *job
 		forecast->by = who_may_take(&cl->tree, job->project, forecast->resource);
 }
 
-/* A forecast in the making. */
+/* A forecast in progress. */
 struct asked {
 	struct sl_cluster *cl;
 	uint64_t job;
@@ -117,7 +117,7 @@ static void on_action(void *context, const struct sl_cluster_action *action)
 			.project = action->refuse_job.project};
 }
 
-/* By what the cycle made of it. */
+/* Reads the fate from the machine after the cycle. */
 static void read_fate(struct asked *asked)
 {
 	struct sl_cluster_job_view view = sl_cluster_job(asked->cl, asked->job);
@@ -135,7 +135,7 @@ static void read_fate(struct asked *asked)
 	}
 }
 
-/* Plays it; the machine is another one afterwards. */
+/* Runs it; this changes the machine. */
 static void play(struct asked *asked, sl_ns now, const struct sl_cluster_event *job_add)
 {
 	struct sl_cluster_event cycle = {.type = SL_CLUSTER_EVENT_CYCLE};

@@ -1,10 +1,9 @@
 /*
  * groups - jobs that want the same, as one entry of the order
  *
- * A group is found by a hash of what its jobs want. Its first job stands for all of them in
- * joborder.h; when that one finds no place the others need not be tried. Jobs that cannot be
- * compared (bound to the place where they are parked, refused by a node, or stopped so lately that
- * nobody goes for them) have a group of their own.
+ * A group is found by a hash of what its jobs want. Its first job stands for all in joborder.h; if
+ * that finds no place, the others need not be tried. Jobs unlike others have a group of their own:
+ * bound to the place where they are parked, refused by a node, or paused after a stop.
  */
 #include "policy/cluster/internal.h"
 
@@ -178,7 +177,7 @@ static void drop_group(struct sl_cluster *cl, struct sl_cl_group *group)
 	sl_cl_spare_give(&cl->spare_groups, group);
 }
 
-/* Bound to places, refused, or paused: it says nothing about others, nor they about it. */
+/* Bound to places, refused, or paused: its result says nothing about other jobs. */
 static bool stands_alone(const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
 	if (sl_cl_is_refused(cl, job, SL_CL_NO_NODE) || job->paused_until > cl->now)

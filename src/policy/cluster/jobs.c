@@ -1,10 +1,10 @@
 /*
  * jobs - jobs: in, what each wants next, out
  *
- * What a job wants next follows from its tasks alone: what its parts lack of their `least`, all of
- * it at once; or, if they lack nothing, one further task. sl_cl_job_settle finds that out after
- * every change and puts the job into the group of those that want the same, or, if it failed, aside
- * until it may be tried again.
+ * What a job wants next follows from its tasks alone: what its parts lack of their `least`, all at
+ * once; if they lack nothing, one further task. sl_cl_job_settle finds that out after every change.
+ * It puts the job into the group of those that want the same, or, after a failure, aside until it
+ * may be retried.
  */
 #include "policy/cluster/internal.h"
 
@@ -70,7 +70,7 @@ struct sl_quantity sl_cl_quantity(const struct sl_need *need, struct sl_place pl
 			[SL_RES_MEMORY] = need->memory_mib}};
 }
 
-/* Before its node is known: memory of GPUs counts by the smallest there are. */
+/* Before its node is known: GPU memory counts by the smallest GPUs. */
 struct sl_quantity sl_cl_guess(const struct sl_cluster *cl, const struct sl_need *need)
 {
 	uint64_t milli = need->gpu_milli;
@@ -137,7 +137,7 @@ static uint32_t wants_gang(const struct sl_cl_job *job, struct sl_cl_want *want)
 	return wants;
 }
 
-/* The part that has the least beyond its least. */
+/* The part with the fewest tasks beyond its least. */
 static uint32_t wants_further(
 	const struct sl_cl_job *job, struct sl_cl_want *want, uint32_t *extra)
 {
@@ -148,7 +148,7 @@ static uint32_t wants_further(
 		const struct sl_cl_part *part = job->part[p];
 		uint64_t has = sl_cl_placed(part) + part->done, ratio;
 
-		/* First what it was promised. */
+		/* First it gets what it was promised. */
 		if (lacks(part) || part->in[SL_TASK_PIPELINED] || part->coming)
 			return 0;
 		further += (uint32_t)(has - sl_min_u64(has, part->least));
@@ -181,8 +181,7 @@ static void keep_in(struct sl_link *list, struct sl_link *link, bool in)
 		sl_list_unlink(link);
 }
 
-/* The running jobs of this project and priority; ranks of a project stand in a list, the lowest
- * first. */
+/* The running jobs of this project and priority; a project's ranks are a list, lowest first. */
 static struct sl_cl_rank *rank_of(
 	struct sl_cluster *cl, uint32_t project, int32_t priority)
 {
@@ -218,7 +217,7 @@ static void settle_running(struct sl_cluster *cl, struct sl_cl_job *job)
 		job->started = 0;
 	else if (!job->started)
 		job->started = cl->now ? cl->now : 1;
-	/* Among those that can be taken from: at the end of its rank, as the youngest. */
+	/* Among the jobs that can be taken: at the end of its rank, as the youngest. */
 	if (!running || !sl_cl_preemptible(job))
 		sl_list_unlink(&job->running);
 	else if (!sl_list_is_linked(&job->running))
@@ -235,7 +234,7 @@ static bool has_promises(const struct sl_cl_job *job)
 	return false;
 }
 
-/* Something of it is parked, and may be dropped some day. */
+/* It has parked tasks that may be given up some day. */
 static bool may_give_up(const struct sl_cl_job *job)
 {
 	if (!(job->flags & SL_JOB_GIVES_UP) || !job->resume_wait)
@@ -249,7 +248,7 @@ static bool may_give_up(const struct sl_cl_job *job)
 	return false;
 }
 
-/* Is it true only for a while, and kept by time? */
+/* Is it true only for a time, and renewed by time? */
 static bool is_timed(enum sl_pending_reason reason)
 {
 	return reason == SL_PENDING_BACK_OFF || reason == SL_PENDING_GIVEN_UP;
@@ -278,7 +277,7 @@ void sl_cl_job_settle(struct sl_cluster *cl, struct sl_cl_job *job)
 	keep_in(&cl->promised, &job->promised, has_promises(job));
 	keep_in(&cl->held, &job->held, held || (wants && job->paused_until > cl->now));
 	keep_in(&cl->parked, &job->parked, may_give_up(job));
-	/* What was in its way is true until the next cycle says something else. */
+	/* The last obstacle holds until the next cycle says otherwise. */
 	if (job->group && job->group->because.reason)
 		job->because = job->group->because;
 	sl_cl_group_leave(cl, job);
@@ -328,7 +327,7 @@ static struct sl_pending_because too_much(
 		.available = most};
 }
 
-/* Numbers that no node could make true. */
+/* Numbers that no node could satisfy. */
 static struct sl_pending_because judge_need(const struct sl_need *need)
 {
 	const struct sl_pending_because nothing = {.reason = SL_PENDING_VALUE};
@@ -340,7 +339,7 @@ static struct sl_pending_because judge_need(const struct sl_need *need)
 	if (need->gpus > SL_FIT_GPUS_MAX)
 		return too_much(SL_RES_GPU, (int64_t)need->gpus * SL_FIT_WHOLE,
 			(int64_t)SL_FIT_GPUS_MAX * SL_FIT_WHOLE);
-	/* Of each of them. */
+	/* Of each GPU. */
 	if (need->gpus && need->gpu_milli > SL_FIT_WHOLE)
 		return too_much(SL_RES_GPU, (int64_t)need->gpus * need->gpu_milli,
 			(int64_t)need->gpus * SL_FIT_WHOLE);
@@ -405,7 +404,7 @@ static bool never(struct sl_cluster *cl, uint32_t project, const struct sl_need 
 	return cl->nodes && !sl_cl_ever(cl, sl_cl_class(cl, &need));
 }
 
-/* A node that it may use could never run one of its tasks, were it empty. */
+/* Could a node that it may use run one of its tasks if it were empty? */
 static bool may_ever(struct sl_cluster *cl, uint32_t project, const struct sl_need *asked,
 	struct sl_pending_because *because)
 {
@@ -417,7 +416,7 @@ static bool may_ever(struct sl_cluster *cl, uint32_t project, const struct sl_ne
 	return false;
 }
 
-/* May it be taken? Else *because says why not; *project gets the number of its project. */
+/* May it be accepted? If not, *because says why; *project gets the number of its project. */
 static bool judge_job(struct sl_cluster *cl, const struct sl_cluster_event *event,
 	uint32_t *project, struct sl_pending_because *because)
 {
@@ -582,8 +581,7 @@ void sl_cl_on_job_unpark(struct sl_cluster *cl, const struct sl_cluster_event *e
 		sl_cl_job_settle(cl, job);
 }
 
-/* Tasks that have a place keep it, and its need; only pools are in question, which the accounts do
- * not look at. */
+/* Placed tasks keep their place and need; only pools change, which the accounts do not use. */
 void sl_cl_reclass(struct sl_cluster *cl)
 {
 	sl_list_foreach (link, &cl->jobs) {
@@ -595,7 +593,7 @@ void sl_cl_reclass(struct sl_cluster *cl)
 
 			struct sl_cl_class *class = sl_cl_class(cl, &need);
 
-			/* What it was promised may be where it may not go now. */
+			/* A promised place may no longer be allowed. */
 			if (class != job->part[p]->class)
 				sl_cl_job_unpromise(cl, job);
 			job->part[p]->class = class;
@@ -619,7 +617,7 @@ void sl_cl_requote(struct sl_cluster *cl)
 			book_asks(cl, job, &part->each, tasks, 1);
 		}
 	}
-	/* Only now: a group has one quantity for all its jobs. */
+	/* Only now, because a group has one quantity for all its jobs. */
 	sl_list_foreach (link, &cl->jobs)
 		sl_cl_job_settle(cl, SL_CL_ENTRY(link, sl_cl_job, all));
 }

@@ -1,16 +1,16 @@
 /*
  * limits - what limits and quotas leave to a job
  *
- * They are asked twice. What a job may be promised is counted by what runs and what is promised:
- * what is being stopped has given its part back. What may start now is counted by what stands on
- * nodes, with what is being stopped: a limit is what somebody holds at any moment.
+ * They are asked twice. What may be promised to a job counts what runs and what is promised;
+ * stopping tasks have given back their part. What may start now counts what occupies nodes,
+ * stopping tasks included, because a limit bounds what is held at any moment.
  */
 #include "policy/cluster/internal.h"
 
 #include "policy/mutant.h"
 
-/* What the limit (or, for good, the quota) of this project leaves, and whether it ever could be
- * enough. */
+/* What the limit (or, for_good, the quota) of this project leaves, and whether it could ever
+ * suffice. */
 static struct sl_pending_because over(const struct sl_project *project,
 	const struct sl_quantity *more, enum sl_resource which, bool for_good)
 {
@@ -86,8 +86,7 @@ bool sl_cl_allowed_now(struct sl_cluster *cl, const struct sl_cl_job *job,
 	return false;
 }
 
-/* What the job of that number has now, taken away (-1) from what its project has, or put back
- * (1). */
+/* Takes what the job of that number has now away from its project (-1), or puts it back (1). */
 static void set_aside(struct sl_cluster *cl, uint64_t id, int sign)
 {
 	const struct sl_cl_job *job = sl_cl_find_job(cl, id);
@@ -151,7 +150,7 @@ bool sl_cluster_may_stand(const struct sl_cluster *cl, uint64_t project, uint64_
 	return !need.pools || need.pools >> cl->fit[number].pool & 1;
 }
 
-/* Is it over the limit, or the quota, of a resource of which it needs something? */
+/* Does it exceed the limit, or the quota, of this resource? */
 static bool is_above(const struct sl_project *level, int r, bool fixed, bool now)
 {
 	int64_t limit = level->rules.limit.of[r], quota = level->rules.quota.of[r];

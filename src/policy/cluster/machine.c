@@ -1,8 +1,8 @@
 /*
  * machine - events in, actions out
  *
- * A handler per event changes the books; only a CYCLE decides anything. So a crowd of events costs
- * one decision, and what is decided does not depend on how they came together.
+ * A handler per event changes the books; only a CYCLE decides. So many events cost one decision,
+ * which does not depend on their grouping.
  */
 #include "policy/cluster/internal.h"
 
@@ -14,7 +14,7 @@
 #define DEFAULT_SEARCH_MOST   64
 #define DEFAULT_RESUME_FACTOR 10
 #define DEFAULT_STOP_WITHIN   (120 * SL_S)
-/* Nobody counts further who waits. */
+/* Waiting jobs are not counted beyond this. */
 #define AHEAD_MOST 1000
 
 void sl_cl_emit(struct sl_cluster *cl, struct sl_cluster_action action)
@@ -41,7 +41,7 @@ void sl_cl_wake(struct sl_cluster *cl, sl_ns at)
 		cl->due = at;
 }
 
-/* --- Memory that is used again. The first word of a free block is the link. --- */
+/* --- Recycled memory. The first word of a free block is the link. --- */
 
 void *sl_cl_spare_take(struct sl_cluster *cl, void **spare, size_t size)
 {
@@ -202,7 +202,7 @@ struct sl_cluster *sl_cluster_new(
 	return cl;
 }
 
-/* To a BIND or a STOP, as it should be; or what a running task was measured to be. */
+/* The expected answer to a BIND or a STOP, or a measurement of a running task. */
 static bool is_answer(const struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	const struct sl_cl_task *task;
@@ -240,7 +240,7 @@ void sl_cluster_step(struct sl_cluster *cl, sl_ns now,
 
 /* --- Views. --- */
 
-/* Jobs of its project that come before it; those of its own group stand in a heap. */
+/* Jobs of its project ahead of it; its own group is a heap. */
 static uint32_t ahead_of(const struct sl_cl_job *job)
 {
 	const struct sl_joborder_job *at = job->group->order.before;
@@ -253,7 +253,7 @@ static uint32_t ahead_of(const struct sl_cl_job *job)
 	return (uint32_t)sl_min_u64(ahead, AHEAD_MOST);
 }
 
-/* Of a gang that is stopped, some are gone and others not yet. */
+/* A stopped gang of which some tasks are gone and others are not. */
 static bool is_leaving(const struct sl_cl_job *job)
 {
 	uint32_t pending = 0, leaving = 0;

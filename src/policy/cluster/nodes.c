@@ -1,10 +1,10 @@
 /*
  * nodes - nodes, their accounts, and the search for a place
  *
- * Every change of an account goes through here, so that what follows is never forgotten: the
- * placer's index, the sums, and the list of rooms that grew. A class of tasks that found no place
- * anywhere looks from then on only at nodes that grew since: in a full cluster a cycle costs what
- * has changed, not what is there.
+ * Every change of an account goes through here, so that its consequences are never forgotten: the
+ * placer's index, the sums, and the list of rooms that grew. After a class of tasks found no place,
+ * it only tries nodes that grew since: in a full cluster a cycle costs what has changed, not what
+ * is there.
  */
 #include "policy/cluster/internal.h"
 
@@ -34,7 +34,7 @@ static void changed(struct sl_cluster *cl, uint32_t number, bool grew)
 	}
 }
 
-/* Around each change: the node's part of the sum of what is free later. */
+/* Called around each change: the node's part of the sum of what is free later. */
 static void count(struct sl_cluster *cl, uint32_t number, int sign)
 {
 	const struct sl_fit_node *fit = &cl->fit[number];
@@ -78,7 +78,7 @@ struct sl_need sl_cl_moves(const struct sl_cl_task *task, uint32_t number)
 	return need;
 }
 
-/* A place without GPUs has the rest alone. */
+/* A place without GPUs, for cores and memory alone. */
 static void host_account(
 	struct sl_cluster *cl, const struct sl_cl_task *task, account_fn change)
 {
@@ -171,7 +171,7 @@ bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,
 	return true;
 }
 
-/* What is free now and promised to nobody. */
+/* What is free now and not promised. */
 static struct sl_room unpromised(const struct sl_fit_node *node)
 {
 	struct sl_room room = node->now;
@@ -190,7 +190,7 @@ static struct sl_room unpromised(const struct sl_fit_node *node)
 	return room;
 }
 
-/* On this node, by now (less promises) or later. */
+/* On this node: free now (without promises), or later. */
 static bool place_on(const struct sl_cluster *cl, uint32_t number,
 	const struct sl_need *need, bool later, struct sl_place *place)
 {
@@ -212,7 +212,7 @@ static bool place_on(const struct sl_cluster *cl, uint32_t number,
 	return true;
 }
 
-/* Without the placer: the fullest node that has room. */
+/* Without the placer: the fullest node with room. */
 static bool scan(const struct sl_cluster *cl, const struct sl_need *need, bool later,
 	struct sl_place *place)
 {
@@ -273,12 +273,12 @@ static bool search(struct sl_cluster *cl, const struct sl_need *need, bool later
 		sl_cl_room_at(
 			&cl->fit[place->node], &cl->fit[place->node].later, need, *place))
 		return true;
-	/* What is free there is promised. The placer knows nothing of that; this is rare. */
+	/* What is free there is promised, which the placer does not know; this is rare. */
 	return place_on(cl, place->node, need, false, place) ||
 	       scan(cl, need, false, place);
 }
 
-/* Did a node grow, since position `since`, so that need has room there now? */
+/* Has a node grown since position `since` so that need fits there now? */
 static bool grew_for(const struct sl_cluster *cl, const struct sl_need *need, bool later,
 	uint64_t since)
 {
@@ -341,7 +341,7 @@ bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool
 	}
 	found = grew_for(cl, &class->need, later, *none) &&
 		search(cl, &class->need, later, place);
-	/* In the middle of a search there is less room than there will be if it fails. */
+	/* During a search there is less room than after its failure. */
 	if (!cl->given.count && !cl->evicted.count)
 		*none = found ? 0 : cl->gains;
 	return found;
@@ -389,7 +389,7 @@ static int64_t most_gpu(
 			((uint64_t)SL_FIT_WHOLE * need->gpu_mib + node->gpu_mib - 1) /
 				node->gpu_mib);
 	*wanted = (int64_t)milli * need->gpus;
-	/* Of each GPU no more than it wants of one: what is left there is no use to it. */
+	/* Of each GPU no more than the need wants of one: the rest is useless to it. */
 	return (int64_t)sl_min_u64(milli, SL_FIT_WHOLE) *
 	       (node->gpus < need->gpus ? node->gpus : need->gpus);
 }
@@ -591,7 +591,7 @@ static void drop_promises(struct sl_cluster *cl, uint32_t number)
 	}
 }
 
-/* Nothing below zero where something is promised. */
+/* Nothing promised is below zero. */
 static bool keeps(const struct sl_cluster *cl, uint32_t number)
 {
 	const struct sl_room *later = &cl->fit[number].later;
@@ -667,8 +667,7 @@ void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *e
 		drop_promises(cl, number);
 }
 
-/* What is placed has its thousandths; those of needs in MiB that come are counted by the new
- * size. */
+/* Placed tasks keep their thousandths; later needs in MiB count by the new size. */
 void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	uint32_t number = sl_cl_find_node(cl, event->node_size.node);
@@ -682,8 +681,8 @@ void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *ev
 	set_least(cl, least_gpu_mib(cl));
 }
 
-/* What is placed keeps what it has, so less than nothing may be free; promises that cannot be kept
- * then are taken back. */
+/* Placed tasks keep what they have, so less than nothing may be free; promises that can no longer
+ * be kept are withdrawn. */
 void sl_cl_on_node_host(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
 	uint32_t number = sl_cl_find_node(cl, event->node_host.node);

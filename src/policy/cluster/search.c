@@ -1,18 +1,16 @@
 /*
- * search - who has to go so that a job finds its places
+ * search - which tasks must go so that a job finds its places
  *
- * A bounded search, tried out on the books themselves and taken back if it leads nowhere:
- *   1. collect   candidates, those that go first (project, priority, age) first, and the nodes they
- *                stand on
- *   2. build     for each task that is wanted the node on which least is lost: of a project the
- *                lower priorities first; of equal ones least becomes free beyond what is wanted;
- *                then the fewest tasks go, then those that go first. A job goes whole, but for what
- *                it has beyond its least.
- *   3. prune     who need not go after all, stays; the most valuable is asked first
- *   4. move      who finds another place moves there instead of being lost; who is parked loses
+ * A bounded search, tried out on the books themselves and undone if it fails:
+ *   1. collect   candidates in the order of going (project, priority, age), and their nodes
+ *   2. build     for each wanted task, takes the node where least is lost: of a project, lower
+ *                priorities first; then least room beyond the need; then the fewest tasks, then the
+ *                order of going. A job goes whole, except for tasks beyond its least.
+ *   3. prune     keeps candidates that need not go after all, the most valuable first
+ *   4. move      moves tasks that find another place instead of losing them; a parked task loses
  *                nothing, and stays parked
- * To consolidate is the same search in which everybody has to find another place, and nobody who
- * can be parked takes part. When it fails, it is repeated without the node it began with, up to
+ * To consolidate is the same search in which every task must find another place; jobs that can be
+ * parked take no part. When it fails, it is repeated without the node that it began with, up to
  * search_most times.
  */
 #include "policy/cluster/hunt.h"
@@ -70,8 +68,8 @@ static bool evict_task(struct sl_hunt *h, struct sl_cl_task *task)
 	return true;
 }
 
-/* The task, and the rest of its job if that cannot spare it. False: it may not be; part of it may
- * have been. */
+/* Evicts the task, and the rest of its job if that cannot spare it. False: it may not go; part of
+ * it may have gone. */
 static bool evict(struct sl_hunt *h, struct sl_cl_task *task)
 {
 	struct sl_cl_job *job = task->part->job;
@@ -112,7 +110,7 @@ static bool is_below(const struct sl_cl_near *a, const struct sl_cl_near *b)
 	return a->rank < b->rank;
 }
 
-/* The node that costs least; what is known of a node is true until it changes. */
+/* The node that costs least; its cost holds until the node changes. */
 static struct sl_cl_near *cheapest(
 	struct sl_hunt *h, const struct sl_cl_task *wanted, struct sl_hunt_plan *plan)
 {
@@ -164,8 +162,8 @@ static bool promise(struct sl_hunt *h, struct sl_cl_task *wanted, struct sl_plac
 	return true;
 }
 
-/* What may not be taken at first may be when another one was: as long as that helps. NULL: all
- * went; else one that may not. */
+/* A job that may not be taken at first may be when another one was: repeats while that helps. NULL:
+ * all went; else one that may not. */
 static struct sl_cl_job *evict_plan(struct sl_hunt *h, const struct sl_hunt_plan *plan)
 {
 	uint32_t left = plan->count, before;
@@ -208,7 +206,7 @@ static bool place_one(
 		near->banned = !cannot;
 		if (!cannot)
 			continue;
-		/* Without that one, the costs are others. */
+		/* Without that job, costs differ. */
 		cannot->mark = 0;
 		for (uint32_t i = 0; i < h->nears; i++)
 			cl->near[i].changes = 0;
@@ -216,7 +214,7 @@ static bool place_one(
 	return false;
 }
 
-/* Within a project at its limit somebody has to go first, wherever he stands. */
+/* In a project at its limit a job must go first, wherever it runs. */
 static bool below_limit(struct sl_hunt *h, struct sl_cl_part *part)
 {
 	struct sl_cluster *cl = h->cl;
@@ -253,7 +251,7 @@ static bool build(struct sl_hunt *h, const struct sl_cl_want *want, uint32_t wan
 	for (uint32_t w = 0; w < wants; w++) {
 		struct sl_cl_part *part = h->job->part[want[w].part];
 
-		/* Costs are known for one kind of task. */
+		/* Costs hold for one kind of task. */
 		for (uint32_t i = 0; i < h->nears; i++)
 			h->cl->near[i].changes = 0;
 		for (uint32_t i = 0; i < want[w].count; i++) {
@@ -261,7 +259,7 @@ static bool build(struct sl_hunt *h, const struct sl_cl_want *want, uint32_t wan
 
 			if (!task || !below_limit(h, part) || !place_one(h, task, &plan))
 				return false;
-			/* Nothing would come of it anyway. */
+			/* It would be in vain. */
 			if (h->dry && !h->cl->effort)
 				return false;
 		}
@@ -269,7 +267,7 @@ static bool build(struct sl_hunt *h, const struct sl_cl_want *want, uint32_t wan
 	return h->cl->evicted.count;
 }
 
-/* --- Who may stay, who moves. --- */
+/* --- Which jobs stay, which move. --- */
 
 /* The evicted job of the highest rank below `below`: the most valuable first. */
 static struct sl_cl_job *next_evicted(const struct sl_hunt *h, uint32_t below)
@@ -313,7 +311,7 @@ static bool is_torn(const struct sl_cl_job *job)
 	return false;
 }
 
-/* Those of the trail that run again are taken off it. */
+/* Removes tasks that run again from the trail. */
 static void compact(struct sl_hunt *h)
 {
 	struct sl_cl_trail *trail = &h->cl->evicted;
@@ -341,7 +339,7 @@ static void prune(struct sl_hunt *h)
 			if (task->part->job == job)
 				(void)stays(h, task);
 		}
-		/* Not all of a gang can stay: none does. */
+		/* If not all of a gang can stay, none does. */
 		for (uint32_t i = 0; i < cl->evicted.count && torn && is_torn(job); i++) {
 			struct sl_cl_task *task = cl->evicted.task[i];
 
@@ -354,7 +352,7 @@ static void prune(struct sl_hunt *h)
 	}
 }
 
-/* All of the job that went is parked: a new place would cost the work that host memory keeps. */
+/* All its evicted tasks are parked: a new place would cost the work that host memory keeps. */
 static bool is_kept(const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
@@ -366,7 +364,7 @@ static bool is_kept(const struct sl_cluster *cl, const struct sl_cl_job *job)
 	return true;
 }
 
-/* Everybody who went finds a new place; or, if they need not all, as many jobs as do. */
+/* Finds a new place for every evicted task; or, unless all is set, for as many jobs as possible. */
 static bool move(struct sl_hunt *h, bool all)
 {
 	struct sl_cluster *cl = h->cl;
@@ -389,7 +387,7 @@ static bool move(struct sl_hunt *h, bool all)
 				continue;
 			}
 			sl_cl_task_promise(cl, task, place);
-			/* What is asked for in MiB counts for more on smaller GPUs. */
+			/* A need in MiB counts for more on smaller GPUs. */
 			if (sl_cl_is_over(cl, job)) {
 				sl_cl_task_unpromise(cl, task);
 				found = false;
@@ -407,7 +405,7 @@ static bool move(struct sl_hunt *h, bool all)
 	return true;
 }
 
-/* Who moved after all is on the books again; what was allowed without him need not be now. */
+/* A moved job is on the books again, so what was allowed without it may not be now. */
 static bool is_fair(const struct sl_hunt *h, const struct sl_quantity *wants)
 {
 	const struct sl_cluster *cl = h->cl;
@@ -438,8 +436,7 @@ static void commit(struct sl_hunt *h)
 	struct sl_cluster *cl = h->cl;
 	uint64_t done;
 
-	/* Who moves needs no host memory, and who was let off neither: there may be room for others
-	 * now. */
+	/* Moved and kept jobs need no host memory, so others may have room now. */
 	for (uint32_t i = 0; i < cl->evicted.count; i++) {
 		if (cl->evicted.task[i]->promised)
 			unreserve_pool(h, cl->evicted.task[i]);
@@ -473,7 +470,7 @@ static void commit(struct sl_hunt *h)
 	cl->evicted.count = cl->given.count = 0;
 }
 
-/* What commit would do. */
+/* Tells what commit would do. */
 static void tell_would(struct sl_hunt *h)
 {
 	struct sl_cluster *cl = h->cl;
@@ -544,10 +541,11 @@ bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
 }
 
 /*
- * What was reclaimed may take from nobody before something has happened outside, unless it is
- * guaranteed. Taking goes by whole jobs: two projects could each take what the other has above its
- * quota, and what of it is within, for ever; also where each job that borrows stops one of its own
- * project that is guaranteed, but of a lower priority, and that one takes from the other project.
+ * A reclaimed job may take nothing before something has happened outside, unless it is guaranteed.
+ * Otherwise whole jobs could be taken in turns for ever: two projects could each take what the
+ * other has above its quota, together with some within. So could borrowing jobs that each stop a
+ * guaranteed job of their own project with a lower priority, which then takes from the other
+ * project.
  */
 static bool takes_back(const struct sl_hunt *h, const struct sl_quantity *wants)
 {
@@ -570,15 +568,14 @@ static bool takes_back(const struct sl_hunt *h, const struct sl_quantity *wants)
 	return false;
 }
 
-/* What it may have allows it, and some node could run it. */
+/* Limits and quotas allow it, and a node could run it. */
 static bool may_search(struct sl_cluster *cl, const struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, enum sl_cl_mode mode)
 {
 	const struct sl_cl_job *job = group->heap[0];
 	struct sl_pending_because because;
 
-	/* Only who stays within limit and quota; a project at its limit may still take from
-	 * itself. */
+	/* Only within limit and quota; a project at its limit may still take from itself. */
 	if (!sl_cl_allowed(cl, job, &group->order.wants, &because) &&
 		(mode != SL_CL_PREEMPT || because.reason != SL_PENDING_LIMIT))
 		return false;
@@ -604,7 +601,7 @@ bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_m
 
 	if (!may_search(cl, group, want, wants, mode))
 		return false;
-	/* Who can be moved need not be stopped. */
+	/* Tasks that can be moved need not be stopped. */
 	if (mode == SL_CL_RECLAIM && group->tried[SL_CL_CONSOLIDATE] != cl->version &&
 		sl_cl_search(cl, group, SL_CL_CONSOLIDATE))
 		return true;

@@ -3,9 +3,9 @@
  *
  *   PENDING -> PIPELINED -> BINDING -> RUNNING -> RELEASING -> PENDING or ENDED
  *
- * A project's books hold what is BINDING and RUNNING, and what is promised, PIPELINED or still
- * RELEASING elsewhere. Each function here leaves node, project and counts consistent;
- * sl_cl_job_settle is the caller's.
+ * A project's books hold what is BINDING, RUNNING or promised (PIPELINED, or still RELEASING
+ * elsewhere). Each function here leaves node, project and counts consistent; the caller calls
+ * sl_cl_job_settle.
  */
 #include "policy/cluster/internal.h"
 
@@ -14,10 +14,10 @@
 #include "policy/mutant.h"
 
 #define REFUSED_FOR (30 * SL_S)
-/* A task that cannot be stopped is no victim for so long. */
+/* How long a task that could not be stopped is no victim. */
 #define SPARED_FOR (60 * SL_S)
-/* Between two tries of a job that fails, and how long one of its tasks runs if it is not that kind
- * of job any more. */
+/* Between two tries of a failing job; and how long a task must run before its failures are
+ * forgotten. */
 #define BACK_OFF_FIRST  SL_S
 #define BACK_OFF_MOST   (300 * SL_S)
 #define BACK_OFF_FORGET (600 * SL_S)
@@ -77,7 +77,7 @@ void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task)
 {
 	if (!task->parked)
 		return;
-	/* What it was promised counts on what it keeps. */
+	/* Its promise counts on what it keeps. */
 	if (task->keeps && task->promised)
 		sl_cl_task_unpromise(cl, task);
 	sl_cl_node_unkeep(cl, task);
@@ -93,7 +93,7 @@ void sl_cl_task_take(struct sl_cluster *cl, struct sl_cl_task *task,
 {
 	task->was_parked = task->parked;
 	if (task->parked) {
-		/* The pool is kept until it runs. */
+		/* Its pool memory stays booked until it runs. */
 		sl_list_unlink(&task->on_node);
 		task->parked = false;
 	}
@@ -194,7 +194,7 @@ void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task)
 				       .milli = task->place.milli}});
 }
 
-/* It is RELEASING, and this is how it goes. */
+/* It is RELEASING, in this way. */
 static void leave(
 	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how, sl_ns since)
 {
@@ -209,7 +209,7 @@ static void leave(
 		SL_CL_ENTRY(before, sl_cl_task, leaving)->since > since)
 		before = before->prev;
 	sl_list_push_head(before, &task->leaving);
-	/* What it was promised counts on what it keeps. */
+	/* Its promise counts on what it keeps. */
 	if (promised)
 		sl_cl_task_unpromise(cl, task);
 	if (how != SL_STOP_PARK)
@@ -241,7 +241,7 @@ void sl_cl_task_stop(struct sl_cluster *cl, struct sl_cl_task *task, enum sl_sto
 
 /* --- Events. --- */
 
-/* Where the outside says it is; false: there is no such place. */
+/* The place that the caller reports; false: there is none. */
 static bool found_at(const struct sl_cluster *cl, const struct sl_cl_task *task,
 	uint64_t node, uint32_t gpu_mask, struct sl_place *place)
 {
@@ -314,7 +314,7 @@ void sl_cl_on_task_parked(struct sl_cluster *cl, const struct sl_cluster_event *
 	sl_cl_job_settle(cl, task->part->job);
 }
 
-/* The entry of that node; else one that has run out; else a new one. */
+/* The entry of that node; else an expired one; else a new one. */
 static struct sl_cl_refusal *refusal_of(
 	struct sl_cluster *cl, struct sl_cl_job *job, uint64_t node)
 {
@@ -406,14 +406,14 @@ static void again(struct sl_cluster *cl, struct sl_cl_task *task)
 }
 
 /*
- * It failed, and may be tried again: not at once, and ever less often. Who fails because of what it
- * runs on or because of itself would otherwise be bound again in every cycle.
+ * It failed and is retried, but not at once, and ever less often. Otherwise a job that fails
+ * because of its node or itself would be bound again in every cycle.
  */
 static void back_off(struct sl_cluster *cl, struct sl_cl_job *job, sl_ns ran)
 {
 	sl_ns wait = BACK_OFF_FIRST;
 
-	/* Tasks of a gang that fail together have failed once. */
+	/* Tasks of a gang that fail together count as one failure. */
 	if (job->held_until > cl->now)
 		return;
 	if (ran >= BACK_OFF_FORGET)
@@ -423,7 +423,7 @@ static void back_off(struct sl_cluster *cl, struct sl_cl_job *job, sl_ns ran)
 	job->failures++;
 	job->held_until = cl->now + sl_min_u64(wait, BACK_OFF_MOST);
 	sl_cl_wake(cl, job->held_until);
-	/* Nor by a place that it was promised before. */
+	/* Nor at a place that was promised before. */
 	sl_cl_job_unpromise(cl, job);
 }
 
@@ -478,7 +478,7 @@ void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *
 	uint32_t node;
 
 	if (task && task->giving_up) {
-		/* It stays parked, for as long again. */
+		/* It stays parked for another resume_wait. */
 		task->giving_up = false;
 		task->parked_at = cl->now;
 		task->part->job->giving_up--;
@@ -490,7 +490,7 @@ void sl_cl_on_stop_failed(struct sl_cluster *cl, const struct sl_cluster_event *
 	node = task->place.node;
 	if (task->promised)
 		sl_cl_task_unpromise(cl, task);
-	/* What was coming back is in host memory until it runs. */
+	/* A returning task is in host memory until it runs. */
 	if (task->was == SL_TASK_RUNNING)
 		unpool(cl, task);
 	sl_cl_task_unrelease(cl, task);

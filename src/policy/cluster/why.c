@@ -1,17 +1,17 @@
 /*
  * why - what keeps a job from running, and what would let it
  *
- * A start that fails says what there is too little of (sl_cl_why_no_room). A search that fails
- * makes it more exact: it is tried once more as if what may pass (a minimum runtime, no host memory
- * for a victim, what was just taken back) were no obstacle, or as if the job came before those of
- * higher priority. Where that would succeed, this is the reason. These trials stop nobody, and
- * share a budget of their own, so that explaining never takes from deciding.
+ * A failed start says what is short (sl_cl_why_no_room). A failed search makes that more exact. It
+ * is tried again without passing obstacles: a minimum runtime, no host memory for a victim, what was
+ * just taken back. Or it is tried as if the job came before those of higher priority. If that would
+ * succeed, it is the reason. These trials stop nothing, and have a budget of their own, so that
+ * explaining never takes from deciding.
  */
 #include "policy/cluster/hunt.h"
 
 /* --- No room. --- */
 
-/* Tasks of this class that all nodes, empty, have room for. */
+/* Tasks of this class that all empty nodes have room for. */
 static uint64_t room_of_empty(struct sl_cluster *cl, struct sl_cl_class *class)
 {
 	const struct sl_need *need = &class->need;
@@ -66,8 +66,8 @@ static struct sl_cl_lack look(const struct sl_cluster *cl, const struct sl_need 
 	return lack;
 }
 
-/* A pass over all nodes: where there are many of them, most kinds of tasks are told what was true a
- * few cycles ago. */
+/* One pass over all nodes: in a large cluster most kinds of tasks get an answer that is a few
+ * cycles old. */
 static const struct sl_cl_lack *lack_of(struct sl_cluster *cl, struct sl_cl_class *class)
 {
 	uint64_t cost = 1 + cl->nodes_high / 4;
@@ -105,8 +105,8 @@ struct sl_pending_because sl_cl_why_no_room(
 	because.resource = need->gpus && !lack->fits[SL_RES_GPU]        ? SL_RES_GPU
 			   : need->cpu_milli && !lack->fits[SL_RES_CPU] ? SL_RES_CPU
 									: SL_RES_MEMORY;
-	/* Each alone would do: then it is the first of them, which is used up by the others of a
-	 * gang. */
+	/* Each resource alone would suffice: report the first, which the gang's other tasks use
+	 * up. */
 	if (because.resource == SL_RES_MEMORY && !need->memory_mib)
 		because.resource = need->gpus ? SL_RES_GPU : SL_RES_CPU;
 	because.wanted = wanted[because.resource] * want->count;
@@ -118,7 +118,7 @@ struct sl_pending_because sl_cl_why_no_room(
 
 /* --- What a search found in its way. --- */
 
-/* Whether something of it could be taken back for the project at all. */
+/* Do other projects have any of it that could be reclaimed for the project? */
 static bool others_have(const struct sl_tree *tree, uint32_t project, enum sl_resource r)
 {
 	uint32_t parent = tree->all[project].parent;
@@ -130,8 +130,7 @@ static bool others_have(const struct sl_tree *tree, uint32_t project, enum sl_re
 	return i != SL_PROJECT_NONE;
 }
 
-/* Above its share nothing is taken back for it: the reason, if it is that resource which there is
- * too little of. */
+/* Nothing is reclaimed for a project above its share: the reason, if that resource is short. */
 static void explain_share(const struct sl_hunt *h, const struct sl_quantity *wants,
 	struct sl_pending_because *because)
 {
@@ -156,7 +155,7 @@ static void explain_share(const struct sl_hunt *h, const struct sl_quantity *wan
 	}
 }
 
-/* The same search as it would be without what may pass. */
+/* Repeats the search without passing obstacles. */
 static bool would_help(struct sl_hunt *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool above,
 	struct sl_cl_would *would)
@@ -204,7 +203,7 @@ static void explain_reclaim(struct sl_hunt *h, struct sl_cl_group *group,
 	because->other = would.from;
 }
 
-/* Somebody of its project has a higher priority, and could be preempted. */
+/* A preemptible job of its project has a higher priority. */
 static bool has_above(const struct sl_cluster *cl, const struct sl_cl_job *job)
 {
 	for (const struct sl_cl_rank *rank = cl->ranks[job->project]; rank;

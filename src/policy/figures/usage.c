@@ -1,8 +1,7 @@
 /* usage - see the header */
 #include "policy/figures/usage.h"
 
-/* A petabyte: products of three fit into 128 bits, and sums of any number that a node has into
- * 64. */
+/* 1 PiB: products of three fit into 128 bits, and sums of any number that a node has into 64. */
 #define BYTES_MAX (1ull << 50)
 
 static uint64_t bounded(uint64_t bytes)
@@ -10,7 +9,7 @@ static uint64_t bounded(uint64_t bytes)
 	return sl_min_u64(bytes, BYTES_MAX);
 }
 
-/* Sums stop where they would wrap; what is divided by them then only gets smaller. */
+/* Saturates; what is divided by the sum then only gets smaller. */
 static uint64_t plus(uint64_t sum, uint64_t bytes)
 {
 	return sum + sl_min_u64(bytes, UINT64_MAX - sum);
@@ -66,7 +65,7 @@ bool sl_usage_bursts(
 enum sl_usage_work sl_usage_work(const struct sl_usage_look *before,
 	const struct sl_usage_look *now, bool told, uint64_t span_ms)
 {
-	/* Its last process may be gone, and it is not quite. */
+	/* Its last process may be gone before the workload is. */
 	const struct sl_usage_look *said = now && now->clients ? now : before;
 	bool worked;
 

@@ -1,8 +1,8 @@
 /*
  * fit - see the header
  *
- * The sums (gpu_milli, whole) are kept with every GPU that changes, so that questions about a node
- * cost a loop over its GPUs at most.
+ * The sums (gpu_milli, whole) are updated with every GPU that changes, so a question about a node
+ * costs at most a loop over its GPUs.
  */
 #include "policy/placement/fit.h"
 
@@ -77,8 +77,7 @@ bool sl_fit_in(const struct sl_fit_node *node, const struct sl_room *room,
 	return enough >= need->gpus;
 }
 
-/* The GPU with the least left of those that suffice and are not in mask; lowest number of
- * equals. */
+/* The fullest GPU that suffices and is not in mask; of equals the lowest number. */
 static uint16_t tightest(const struct sl_fit_node *node, const struct sl_room *room,
 	int32_t milli, uint32_t mask)
 {

@@ -1,27 +1,27 @@
 /*
- * pack - the default placement; docs/decisions/0015-placement.md says what it was measured
+ * pack - the default placement; docs/decisions/0015-placement.md describes what it was measured
  * against
  *
- * A short list by the growth of fragmentation, as FGD has it but without rounding; of these, the
- * state that loses least of its worth wins. A state is worth what is idle on it less its waste
- * (waste.h), at the price of its hardware (typical.h): what is taken or wasted on a
- * model that constrained tasks ask for counts more. Waste looks at a node once it is full, when
- * some small task has filled nearly every hole, so it does not see that large jobs are refused on
- * the way there. That has its own term: what tasks of several whole GPUs could use.
+ * A short list is made by the growth of fragmentation, like FGD but without rounding. Of these, the
+ * state that loses the least worth wins. A state is worth its idle GPUs less its waste (waste.h),
+ * at the price of its hardware (typical.h): taking or wasting a model that constrained tasks ask
+ * for counts more. Waste is measured when small tasks have filled nearly every hole of a node, so
+ * it does not see that large jobs are refused before. A separate term counts that: what tasks of
+ * several whole GPUs could use.
  */
 #include "policy/placement/rules.h"
 
 #include <math.h>
 
-/* Keeps thousandths of a thousandth apart in the whole numbers of the short list. */
+/* Tells fractions of a thousandth apart in the whole numbers of the short list. */
 #define SHORTLIST_SCALE 1024
-/* In a close look, harm is told apart in steps of so many thousandths of a GPU; of equals the
- * lowest rank wins. Smaller differences are noise of the streams, and to follow noise spreads tasks
- * over all nodes. ROUNDING keeps a whole number of steps from being one less. */
+/* In a close look, harm counts in steps of this many thousandths of a GPU; of equals the lowest
+ * rank wins. Smaller differences are noise of the streams, and following noise would spread tasks
+ * over all nodes. ROUNDING keeps a whole number of steps from losing one. */
 #define STEP     20
 #define ROUNDING 1
 
-/* What a rule says of placing it on the GPUs of mask; less is better. */
+/* The harm of placing a task on the GPUs of mask; less is better. */
 typedef double (*harm_fn)(struct sl_score_context *context,
 	const struct sl_fit_node *before, const struct sl_fit_node *after);
 
@@ -35,9 +35,9 @@ static double harm_of(struct sl_score_context *context, const struct sl_fit_node
 	return harm(context, state, &after);
 }
 
-/* The least harm over its GPUs. *gpu: where; a state's GPUs are sorted, so equal ones stand
- * together. Of equal harm the fullest: while few tasks are known most places harm nothing, and
- * whole GPUs should be left for those that come. */
+/* The least harm over the state's GPUs. *gpu: where; the GPUs are sorted, so equal ones are
+ * adjacent. Of equal harm the fullest: while few tasks are known most places do no harm, and whole
+ * GPUs should stay free. */
 static double least_harm(struct sl_score_context *context,
 	const struct sl_fit_node *state, const struct sl_need *need, harm_fn harm,
 	uint16_t *gpu)
@@ -79,7 +79,7 @@ static int32_t score(
 			 least_harm(context, state, need, fragmentation, &gpu));
 }
 
-/* Of what is idle on such a node, what will be used, at its price. */
+/* How much of what is idle on such a node will be used, at its price. */
 static double worth(struct sl_score_context *context, const struct sl_fit_node *state)
 {
 	double waste = sl_waste_of(&context->waste, state, context->close);

@@ -2,14 +2,14 @@
  * queue - see the header
  *
  * The nodes of a tournament are numbered as in a heap: leaf i is node leaves + i, the parent of n
- * is n / 2. Ranks are compared as they are now, also of slots whose change was not replayed yet:
- * every match of a changed slot is played again, the last one with all scores as they are.
+ * is n / 2. Ranks are compared as they are now, even of slots whose change was not replayed yet.
+ * Every match of a changed slot is played again, the last one with all current scores.
  */
 #include "policy/placement/queue.h"
 
 #include <string.h>
 
-/* Memory for the queues of one placer: as many as that holds, within bounds. */
+/* Memory for the queues of one placer, within bounds. */
 #define BYTES_MOST   (24u * 1024 * 1024)
 #define QUEUES_MOST  1024
 #define QUEUES_LEAST 16
@@ -21,7 +21,7 @@ struct sl_queue {
 	uint64_t seen;  /* of the log */
 	bool known;     /* scores are of this kind of task */
 	int32_t *score; /* by slot */
-	uint32_t *made; /* by slot: what the score is of */
+	uint32_t *made; /* by slot: the state that the score is of */
 	uint32_t *winner;
 };
 
@@ -89,7 +89,7 @@ static struct sl_queue *queue_new(struct sl_queues *queues)
 	return queue;
 }
 
-/* The number of the least lately used one, out of its bucket. */
+/* Removes the least recently used queue from its bucket and returns its number. */
 static uint32_t take_oldest(struct sl_queues *queues)
 {
 	uint32_t oldest = 0, *link;
@@ -130,7 +130,7 @@ static struct sl_queue *queue_of(struct sl_queues *queues, const struct sl_need 
 
 /* --- The tournament. --- */
 
-/* A slot whose state is gone, and whose score was not yet looked at again, has none. */
+/* A slot whose state is gone, and whose score was not updated yet, has none. */
 static uint32_t rank_of(const struct sl_states *states, uint32_t slot)
 {
 	uint32_t first = states->all[slot].first;
@@ -269,7 +269,7 @@ static uint32_t take_best(const struct sl_queues *queues, const struct sl_queue 
 		if (scores)
 			scores[count] = queue->score[slot];
 		slots[count++] = slot;
-		/* Down the winner's way: who lost against it comes into question now. */
+		/* Follows the winner's way down: the losers against it become candidates. */
 		while (node < queues->leaves) {
 			uint32_t won =
 				queue->winner[2 * node] == slot ? 2 * node : 2 * node + 1;

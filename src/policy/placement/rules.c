@@ -1,15 +1,15 @@
 /*
  * rules - see the header
  *
- * BESTFIT and FGD score in whole numbers because the published ones do: the rounding makes most
- * states equal, and among equals the lowest rank wins, which works as first fit. Without it FGD
- * allocates a whole point less.
+ * BESTFIT and FGD score in whole numbers as published: the rounding makes most states equal, and
+ * among equals the lowest rank wins, which works like first fit. Without it FGD allocates a whole
+ * point less.
  */
 #include "policy/placement/rules.h"
 
 #include <math.h>
 
-/* What the published BestFit divides by: the largest node of its trace. */
+/* The published BestFit divides by the largest node of its trace. */
 #define CPU_FULL 128000.0
 #define GPU_FULL 8000.0
 
@@ -37,7 +37,8 @@ static uint16_t any_gpu(
 
 const struct sl_score_rule sl_score_bestfit = {.score = bestfit, .gpu = any_gpu};
 
-/* Finer than BESTFIT: of equals the first would be filled up before the second gets anything. */
+/* Finer than BESTFIT: otherwise the first of equals would be filled up before the second gets
+ * anything. */
 static int32_t spread(
 	void *context, const struct sl_fit_node *state, const struct sl_need *need)
 {

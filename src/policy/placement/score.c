@@ -1,8 +1,8 @@
 /*
  * score - see the header
  *
- * A board is one counting of all nodes (now, or later) grouped by state, with a queue of the best
- * states per kind of task. The board of `later` comes into being when it is first asked for.
+ * A board is one account of all nodes (now, or later) grouped by state, with a queue of the best
+ * states per kind of task. The board of `later` is made when it is first asked for.
  */
 #include "policy/placement/score.h"
 #include "policy/placement/queue.h"
@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* So many of the short list are looked at closely. */
+/* How many of the short list get a close look. */
 #define CLOSE_LOOKS 8
-/* Prices are set anew after changes of one node in so many. */
+/* Prices are renewed after changes of one node in this many. */
 #define PRICED_PART 16
 
 static const struct sl_score_rule *const rules[SL_PLACE_POLICIES] = {
@@ -34,10 +34,10 @@ struct sl_placer {
 	struct sl_score_context context;
 	const struct sl_fit_node *nodes;
 	const uint32_t *ranks;
-	uint32_t most, count; /* count: nodes that were ever named by sl_placer_changed */
-	uint32_t unpriced;    /* changes of nodes since prices were set */
+	uint32_t most, count;    /* count: nodes that sl_placer_changed ever named */
+	uint32_t unpriced;       /* changes of nodes since prices were set */
 	struct board *boards[2]; /* now, later */
-	/* The last place that was named, until its node changes: what the node has left if it is
+	/* The last place returned, until its node changes: what the node has left if it is
 	 * taken. */
 	struct {
 		bool open;
@@ -100,7 +100,7 @@ void sl_placer_learn(struct sl_placer *placer, const struct sl_need *need, uint3
 	sl_typical_learn(&placer->context.typical, need, times);
 }
 
-/* The node changed: was it because the place just named was taken? */
+/* The node changed: was it because the returned place was taken? */
 static void learn_placed(struct sl_placer *placer, uint32_t number)
 {
 	const struct sl_fit_node *node = &placer->nodes[number];
@@ -126,7 +126,7 @@ void sl_placer_changed(struct sl_placer *placer, uint32_t node)
 				room_of(&placer->nodes[node], later));
 }
 
-/* The GPUs of the node that stand for those of its state: by number, or of equal ones the
+/* The GPUs of the node that correspond to those of its state: by number, or of equal ones the
  * lowest. */
 static uint32_t mask_on(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need, const struct sl_fit_node *state, uint16_t gpu)
@@ -160,7 +160,7 @@ struct candidate {
 	double harm;
 };
 
-/* Puts it into the list of the `most` best ones, best first. */
+/* Inserts it into the list of the `most` best, best first. */
 static void keep(struct candidate *list, uint32_t *count, uint32_t most,
 	const struct candidate *candidate)
 {
@@ -197,7 +197,7 @@ static uint32_t judge(struct sl_placer *placer, const struct sl_states *states,
 	return kept;
 }
 
-/* The slot and the GPU of the best state. False: it fits nowhere. */
+/* The slot and GPU of the best state. False: it fits nowhere. */
 static bool choose(struct sl_placer *placer, struct board *board,
 	const struct sl_need *need, uint32_t *slot, uint16_t *gpu)
 {

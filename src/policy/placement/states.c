@@ -1,9 +1,8 @@
 /*
  * states - see the header
  *
- * A hash table of slots; the nodes of a slot form a pairing heap by rank, whose links lie in one
- * array by
- * node: entering is O(1), leaving O(log nodes) amortised, the lowest rank is the root.
+ * A hash table of slots. The nodes of a slot form a pairing heap by rank, with links in one array
+ * by node: entering is O(1), leaving O(log nodes) amortised, the lowest rank is the root.
  */
 #include "policy/placement/states.h"
 
@@ -51,7 +50,7 @@ void sl_state_make(struct sl_fit_node *state, const struct sl_fit_node *node,
 	*state = *node;
 	state->now = now;
 	memset(&state->later, 0, sizeof(state->later));
-	/* Where promises overlap there is nothing left. */
+	/* Where promises overlap nothing is left. */
 	for (uint16_t i = 0; i < state->gpus; i++)
 		if (now.left[i] < 0) {
 			state->now.gpu_milli -= now.left[i];
@@ -98,7 +97,7 @@ bool sl_state_equal(const struct sl_fit_node *a, const struct sl_fit_node *b)
 
 static const struct sl_state_link alone = {SL_STATE_NONE, SL_STATE_NONE, SL_STATE_NONE};
 
-/* Joins two heaps; either may be none. Returns the root. */
+/* Joins two heaps; either may be empty. Returns the root. */
 static uint32_t join(struct sl_states *states, uint32_t a, uint32_t b)
 {
 	struct sl_state_link *links = states->links;
@@ -121,7 +120,7 @@ static uint32_t join(struct sl_states *states, uint32_t a, uint32_t b)
 	return a;
 }
 
-/* Joins a list of siblings to one heap: in pairs from the left, then the pairs from the right. */
+/* Joins a list of siblings into one heap: in pairs from the left, then the pairs from the right. */
 static uint32_t join_all(struct sl_states *states, uint32_t list)
 {
 	struct sl_state_link *links = states->links;
@@ -253,6 +252,6 @@ void sl_states_rank_by(struct sl_states *states, const uint32_t *ranks)
 	}
 	for (uint32_t i = 0; i < states->used; i++)
 		states->all[i].reranked = false;
-	/* Nobody remembers what was before. */
+	/* Makes the log too short for every reader. */
 	states->logged += 2 * (uint64_t)states->log_mask;
 }

@@ -1,10 +1,10 @@
 /*
  * typical - see the header
  *
- * What is unusable is summed up by GPU instead of by task. For a task of one share it is what is
- * left on each GPU with less than the share, so each GPU contributes what is left on it times the p
- * of all larger shares; for a task of whole GPUs it is all but the whole ones, if they are enough;
- * and for all others it is all.
+ * Unusable GPUs are summed by GPU instead of by task. For a task of one share, GPUs with less left
+ * than the share are unusable; so each GPU contributes what is left on it times the p of all larger
+ * shares. For a task of whole GPUs everything but whole ones is unusable, if they suffice; for all
+ * other tasks, everything.
  */
 #include "policy/placement/typical.h"
 
@@ -12,7 +12,7 @@
 
 #define TYPICAL_PCT 95
 #define WHOLES      (SL_FIT_GPUS_MAX + 1)
-/* Tables are made anew when a tenth more has been seen. */
+/* Tables are rebuilt when a tenth more has been seen. */
 #define GROWTH_PART 10
 
 void sl_typical_init(struct sl_typical *typical, struct sl_arena *arena)
@@ -63,7 +63,7 @@ void sl_typical_learn(
 	uint32_t i = sl_typical_find(typical, need);
 
 	if (i == UINT32_MAX) {
-		/* One more than can be told apart is left out: it is not typical. */
+		/* A kind beyond the maximum is left out: it is not typical. */
 		if (typical->count == SL_TYPICAL_KINDS)
 			return;
 		i = typical->count++;
@@ -76,8 +76,7 @@ void sl_typical_learn(
 	typical->seen += times;
 }
 
-/* Most frequent first; of equal ones, the one seen first. The order of last time is nearly right
- * already. */
+/* Most frequent first; of equal ones, the first seen. The last order is nearly right already. */
 static void sort_kinds(struct sl_typical *typical)
 {
 	for (uint32_t i = 1; i < typical->count; i++) {
@@ -126,7 +125,7 @@ static uint32_t share_of(const struct sl_typical_class *class, const struct sl_n
 	return milli ? milli : 1;
 }
 
-/* Puts value into the sorted list of different ones. */
+/* Inserts value into the sorted list of distinct ones. */
 static void insert(uint32_t *list, uint32_t *count, uint32_t value)
 {
 	uint32_t at = *count;
@@ -140,7 +139,7 @@ static void insert(uint32_t *list, uint32_t *count, uint32_t value)
 	(*count)++;
 }
 
-/* Columns and rows: the different shares and CPUs of the tasks that run there. */
+/* Columns and rows: the distinct shares and CPUs of the tasks that run there. */
 static void measure(const struct sl_typical *typical, struct sl_typical_class *class)
 {
 	uint32_t shares[SL_FIT_WHOLE + 1], count = 0, column = 0;
@@ -156,7 +155,7 @@ static void measure(const struct sl_typical *typical, struct sl_typical_class *c
 		if (milli < SL_FIT_WHOLE && need->gpus == 1)
 			insert(shares, &count, milli);
 	}
-	/* Column c: no more than c of the shares fit into what is left. */
+	/* Column c: at most c of the shares fit into what is left. */
 	for (uint32_t left = 0; left <= SL_FIT_WHOLE; left++) {
 		while (column < count && shares[column] <= left)
 			column++;
@@ -245,7 +244,7 @@ static struct sl_typical_class *class_of(
 	return class;
 }
 
-/* What the tasks of several shares can use, times p. */
+/* What tasks of several shares can use, times p. */
 static double odd_use(
 	const struct sl_typical_class *class, const struct sl_fit_node *state)
 {
@@ -268,7 +267,7 @@ static double odd_use(
 	return use;
 }
 
-/* The row of its CPU, or UINT32_MAX if that is too little for any typical task. */
+/* The row of its CPU; UINT32_MAX: too little for any typical task. */
 static uint32_t row_of(const struct sl_typical_class *class, int64_t cpu_milli)
 {
 	uint32_t row = 0;
@@ -299,7 +298,7 @@ double sl_typical_fragments(struct sl_typical *typical, const struct sl_fit_node
 	if (row == UINT32_MAX)
 		return sum;
 	shares = &class->shares[row * class->columns];
-	/* All of what is left, less those that it is enough for. */
+	/* All that is left, less the tasks that it suffices for. */
 	for (uint16_t i = 0; i < state->gpus; i++)
 		sum -= room->left[i] * (shares[0] - shares[class->column[room->left[i]]]);
 	sum -= room->whole * SL_FIT_WHOLE *

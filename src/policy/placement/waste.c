@@ -1,23 +1,23 @@
 /*
  * waste - see the header
  *
- * Filling is what costs: a stream is a flat array, tasks that never run on that hardware are not in
- * it, and it ends as soon as no task with GPUs can follow. A stream is a stratified sample: its
- * tasks stand at equal distances in the distribution, in random order, so that 40 of them are
- * nearly as good as the whole.
+ * Filling costs most of the time. So a stream is a flat array without tasks that never run on that
+ * hardware, and ends as soon as no task with GPUs can follow. A stream is a stratified sample: its
+ * tasks are at equal distances in the distribution, in random order, so that 40 of them are nearly
+ * as good as all.
  */
 #include "policy/placement/waste.h"
 #include "policy/placement/states.h"
 
 #include <string.h>
 
-/* What was placed on a kind of hardware counts as n / (n + PRIOR) of its tasks, and for PLACED_MOST
- * of them at most: alone it would make whatever was done before the measure of what is right. */
+/* Tasks placed on a kind of hardware count as n / (n + PRIOR) of its tasks, at most PLACED_MOST.
+ * Alone they would make past placements the measure of what is right. */
 #define PRIOR       100.0
 #define PLACED_MOST 0.75
-/* Drawn anew after so many placements in all, then each time there are half as many again. */
+/* Drawn anew after this many placements, then each time there are half as many again. */
 #define FIRST_DRAW 500
-/* Of fewer tasks streams are no sample of what comes, which may fill every hole. */
+/* With fewer tasks streams are no sample of what comes, which may fill every hole. */
 #define ENOUGH 200.0
 #define MEMO   (1u << 17)
 
@@ -93,7 +93,7 @@ static uint64_t draw(uint64_t *state)
 	return *state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* The kinds that run there: what is known of all tasks, and what was placed here. */
+/* The kinds that run there: of all known tasks, and of those placed here. */
 struct spread {
 	struct sl_waste_task tasks[SL_TYPICAL_KINDS];
 	double sum[SL_TYPICAL_KINDS]; /* of p up to this one */
@@ -194,7 +194,7 @@ static SL_COLD void draw_class(struct sl_waste *waste, struct sl_waste_class *cl
 
 /* --- Filling. --- */
 
-/* A node that is being filled. most: the most that is left on one GPU. */
+/* A node being filled. most: the most that is left on one GPU. */
 struct filling {
 	int32_t cpu_milli, memory_mib, idle, whole, most;
 	uint16_t gpus;
@@ -227,7 +227,7 @@ static bool put_wholes(struct filling *f, uint16_t gpus)
 	return true;
 }
 
-/* On the fullest GPU that suffices; there is one. */
+/* Puts it on the fullest GPU that suffices; there is one. */
 static void put_share(struct filling *f, int32_t milli)
 {
 	int32_t least = SL_FIT_WHOLE + 1;
@@ -245,7 +245,7 @@ static void put_share(struct filling *f, int32_t milli)
 		f->most = most_left(f);
 }
 
-/* Shares of several GPUs count as so many tasks of one: they are rare, and any GPU does for a
+/* Shares of several GPUs count as tasks of one each: they are rare, and any GPU does for a
  * share. */
 static bool put(struct filling *f, const struct sl_waste_task *task)
 {
@@ -263,7 +263,7 @@ static bool put(struct filling *f, const struct sl_waste_task *task)
 	return true;
 }
 
-/* The first task that may fit, or end. Most do not: this loop is where the time goes. */
+/* The first task that may fit, or end. Most do not; this loop takes most of the time. */
 static const struct sl_waste_task *next_fit(const struct sl_waste_task *task,
 	const struct sl_waste_task *end, int32_t most, int32_t cpu_milli)
 {
@@ -289,8 +289,7 @@ static int32_t fill(const struct sl_waste_class *class, const struct filling *be
 	return f.idle;
 }
 
-/* Mean over the streams from..to. Most of the time of a decision is spent here, also where nothing
- * is drawn. */
+/* The mean over the streams from..to. Most of the time of a decision is spent here. */
 static float fill_all(struct sl_waste *waste, const struct sl_fit_node *state,
 	uint32_t from, uint32_t to)
 {
@@ -311,7 +310,7 @@ static float fill_all(struct sl_waste *waste, const struct sl_fit_node *state,
 	return (float)sum / (float)(to - from);
 }
 
-/* As the streams have it, from the memo. */
+/* By the streams, through the memo. */
 static double waste_of(
 	struct sl_waste *waste, const struct sl_fit_node *state, bool close)
 {

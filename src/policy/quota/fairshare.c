@@ -1,10 +1,9 @@
 /*
  * fairshare - see the header
  *
- * Rows are sorted by priority once, through a permutation that lies in the rows themselves
- * (`order`), so that neither memory nor the caller's order is touched. One priority after the other
- * is then served; within it only fractions with the common denominator "sum of the parts" occur,
- * which are compared without dividing.
+ * Rows are sorted by priority once, through a permutation inside the rows (`order`), so that it
+ * needs no memory and keeps the caller's order. One priority after the other is served. Within it
+ * all fractions have the denominator "sum of the parts" and are compared without dividing.
  */
 #include "policy/quota/fairshare.h"
 
@@ -62,7 +61,7 @@ static void swap(const struct bucket *bucket, size_t a, size_t b)
 	bucket->rows[b].order = order;
 }
 
-/* The last of all rises to the top: the heap of a heap sort. */
+/* Sifts the last one to the top: part of a heap sort. */
 static void sift(const struct bucket *bucket, size_t top, size_t count, before_fn before)
 {
 	for (;;) {
@@ -81,7 +80,7 @@ static void sift(const struct bucket *bucket, size_t top, size_t count, before_f
 	}
 }
 
-/* Heap sort: without memory, and n log n whatever the rows say. */
+/* Heap sort: no memory, and n log n for any rows. */
 static void sort(const struct bucket *bucket, before_fn before)
 {
 	size_t count = bucket->end - bucket->first;
@@ -106,9 +105,9 @@ static uint64_t weight_of(const struct sl_fairshare_row *row)
 }
 
 /*
- * part(i) x sum of the weights x 10^6 = 2 weight x 10^6 - usage_ppm x sum, for those that want
- * more; their sum. 0: nobody does. If all were so greedy that nobody has a part left, the weights
- * alone decide.
+ * part(i) x sum of the weights x 10^6 = 2 weight x 10^6 - usage_ppm x sum, for rows that want more;
+ * returns their sum. 0: no row wants more. If no row has a part left because of its usage, the
+ * weights alone decide.
  */
 static wide parts(const struct bucket *bucket)
 {
@@ -140,7 +139,7 @@ static void give(struct sl_fairshare_row *row, int64_t amount, int64_t *rest)
 	*rest -= amount;
 }
 
-/* One round. *again: somebody was satisfied, so the others' parts grow. False: nobody wants
+/* One round. *again: a row was satisfied, so the others' parts grow. False: no row wants
  * anything. */
 static bool give_round(
 	const struct bucket *bucket, int64_t unit, int64_t *rest, bool *again)
@@ -171,8 +170,7 @@ static bool give_round(
 	return true;
 }
 
-/* What rounding left over: less than a unit for each. Whoever was satisfied since does not want
- * it. */
+/* What rounding left over: less than a unit for each row. Rows satisfied since do not want it. */
 static void give_leftovers(const struct bucket *bucket, int64_t unit, int64_t *rest)
 {
 	sort(bucket, by_remainder);
@@ -203,7 +201,7 @@ static void serve(const struct bucket *bucket, int64_t unit, int64_t *rest)
 	}
 }
 
-/* What it can use; its quota of that is its share in any case. */
+/* Sets what it can use, and its share to the quota's part of that. */
 static void guarantee(struct sl_fairshare_row *row)
 {
 	int64_t usable = row->asks > 0 ? row->asks : 0;

@@ -1,14 +1,13 @@
 /*
  * joborder - see the header
  *
- * Within a project the order does not depend on any book, so it is kept for good: a treap to find
- * the place of a new job (its heights come from the ids, so they are the same everywhere), and a
- * list through it to walk along. A cycle is a cursor on each list.
+ * Within a project the order does not depend on books, so it is permanent: a treap finds the place
+ * of a new job (its heights come from the ids, so they are the same everywhere), and a list through
+ * it is walked. A cycle is a cursor on each list.
  *
- * Between siblings the order changes with every booking, but only for the branches that lie on the
- * way from the booked project to the top. So each project with children keeps a heap of those that
- * have jobs left, and each entry (slot) the facts of its comparison; a booking sifts one slot per
- * level.
+ * Between siblings every booking changes the order, but only on the way from the booked project to
+ * the top. So each project with children has a heap of those with jobs left, and each entry (slot)
+ * holds the facts of its comparison. A booking sifts one slot per level.
  */
 #include "policy/quota/joborder.h"
 
@@ -21,11 +20,11 @@ struct ratio {
 	uint64_t has, share;
 };
 
-/* A branch with the job it would be served with: what its place among its siblings depends on. */
+/* A branch with the job it would be served with: what decides its place among its siblings. */
 struct slot {
-	struct sl_joborder_job *job; /* NULL: it stands in no heap */
+	struct sl_joborder_job *job; /* NULL: it is in no heap */
 	struct ratio with, without;
-	struct sl_quantity below; /* its quota, by so much; without bound: INT64_MAX */
+	struct sl_quantity below; /* how far below its quota; without bound: INT64_MAX */
 	int32_t priority;
 	bool under, within;
 	sl_ns created;
@@ -39,7 +38,7 @@ struct node {
 	struct sl_joborder_job *root, *first, *cursor;
 	uint32_t count;
 	uint32_t heap, in_heap,
-		most; /* where its heap begins, entries, and places; 0: no children */
+		most; /* where its heap begins, entries, and room; 0: no children */
 };
 
 struct sl_joborder {
@@ -60,7 +59,7 @@ struct sl_joborder *sl_joborder_new(struct sl_arena *arena, const struct sl_tree
 	order->tree = tree;
 	order->node = sl_arena_take(arena, (most + 1) * sizeof(order->node[0]));
 	order->slot = sl_arena_take(arena, 2 * most * sizeof(order->slot[0]));
-	/* Each project stands in the heap above it, and its own jobs may in its own. */
+	/* Each project is in the heap above it, and its own jobs may be in its own heap. */
 	order->heaps = sl_arena_take(arena, 2 * most * sizeof(order->heaps[0]));
 	order->shown = SL_PROJECT_NONE;
 	return order;
@@ -81,7 +80,7 @@ static bool job_before(const struct sl_joborder_job *a, const struct sl_joborder
 	return a->id < b->id;
 }
 
-/* How high a job stands in the treap: random for all that ids can do, and yet no accident. */
+/* The height of a job in the treap: pseudo-random, but reproducible. */
 static uint64_t height(const struct sl_joborder_job *job)
 {
 	uint64_t x = job->id + 0x9e3779b97f4a7c15ull;
@@ -176,9 +175,9 @@ static int compare_ratio(const struct ratio *a, const struct ratio *b)
 }
 
 /*
- * Somebody without any share is as if it had a thousandth of what the books count in. A resource
- * other than the GPUs that is guaranteed without bound is no measure: its share is whatever the
- * project asks for.
+ * A project without a share counts as if it had a thousandth of what the books count in. A resource
+ * other than GPUs that is guaranteed without bound is left out: its share is whatever the project
+ * asks for.
  */
 static struct ratio dominant(const struct sl_quantity *has,
 	const struct sl_quantity *wants, const struct sl_quantity *share,
@@ -214,7 +213,7 @@ static bool stays_below(const struct sl_quantity *has, const struct sl_quantity 
 	return true;
 }
 
-/* Fills slot for the branch of project (own: for the jobs that stand in it). */
+/* Fills slot for the branch of project (own: for the jobs in the project itself). */
 static void look(struct sl_joborder *order, struct slot *slot, uint32_t number, bool own)
 {
 	const struct sl_project *project = &order->tree->all[number];
@@ -247,7 +246,7 @@ static int compare(const struct sl_quantity *a, const struct sl_quantity *b)
 	return 0;
 }
 
-/* Who is older, when nothing else tells them apart. */
+/* The older one, when all else is equal. */
 static bool slot_older(const struct slot *a, const struct slot *b)
 {
 	if (a->job->submitted != b->job->submitted)
@@ -295,7 +294,7 @@ static void place_at(
 	order->slot[slot].place = place;
 }
 
-/* The slot at place goes up or down to where it belongs. */
+/* Moves the slot at place up or down to where it belongs. */
 static void sift(struct sl_joborder *order, struct node *node, uint32_t place)
 {
 	uint32_t *heap = order->heaps + node->heap, moving = heap[place];
@@ -320,7 +319,7 @@ static void sift(struct sl_joborder *order, struct node *node, uint32_t place)
 	place_at(order, heap, place, moving);
 }
 
-/* The slot now stands for job (NULL: for none any more). */
+/* Makes the slot stand for job; NULL: for none. */
 static void set_slot(struct sl_joborder *order, struct node *node, uint32_t number,
 	struct sl_joborder_job *job)
 {
@@ -353,13 +352,13 @@ static struct sl_joborder_job *best_of(struct sl_joborder *order, const struct n
 	return node->in_heap ? order->slot[order->heaps[node->heap]].job : NULL;
 }
 
-/* The heaps fit the tree as it is. If not, begin will look at everything anyway. */
+/* The heaps fit the present tree. If not, begin rebuilds everything anyway. */
 static bool is_current(const struct sl_joborder *order)
 {
 	return order->begun && order->changes == order->tree->changes;
 }
 
-/* Anew from this project up to the top. */
+/* Recomputes from this project up to the top. */
 static void refresh(struct sl_joborder *order, uint32_t number)
 {
 	struct node *node = &order->node[number];
@@ -379,7 +378,7 @@ static void refresh(struct sl_joborder *order, uint32_t number)
 	}
 }
 
-/* --- The outside. --- */
+/* --- Public functions. --- */
 
 void sl_joborder_add(struct sl_joborder *order, struct sl_joborder_job *job)
 {
@@ -406,7 +405,7 @@ void sl_joborder_remove(struct sl_joborder *order, struct sl_joborder_job *job)
 		refresh(order, job->project);
 }
 
-/* Gives the children of one parent their heap, of which the first place is *at, and fills it from
+/* Gives the children of one parent their heap, whose first place is *at, and fills it from
  * below. */
 static void begin_level(
 	struct sl_joborder *order, struct node *node, uint32_t first, uint32_t *at)
@@ -470,8 +469,8 @@ struct sl_joborder_job *sl_joborder_next(struct sl_joborder *order)
 		return NULL;
 	node = &order->node[job->project];
 	node->cursor = job->after;
-	/* Looked at by the next call, after the caller's work: a cache miss for each of 100,000
-	 * jobs otherwise. */
+	/* The next call reads it after the caller's work; without this, each of 100,000 jobs costs
+	 * a cache miss. */
 	__builtin_prefetch(node->cursor);
 	order->shown = job->project;
 	return job;

@@ -1,7 +1,7 @@
 /*
  * reclaim - see the header
  *
- * Ratios are compared by cross multiplication, so that no rounding decides about anybody's work.
+ * Ratios are compared by cross multiplication, so that rounding decides nothing.
  */
 #include "policy/quota/reclaim.h"
 
@@ -9,7 +9,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* has / share of the resource in which that is largest. */
+/* has / share of the resource where that is largest. */
 struct ratio {
 	uint64_t has, share;
 };
@@ -21,7 +21,7 @@ static int compare(struct ratio a, struct ratio b)
 	return left < right ? -1 : left > right;
 }
 
-/* Somebody without any share is as if it had a thousandth of a unit. only: resources it wants;
+/* A project without a share counts as if it had a thousandth of a unit. only: the wanted resources;
  * NULL: all. */
 static struct ratio ratio_of(const struct sl_project *project,
 	const struct sl_quantity *more, int sign, const struct sl_quantity *only)
@@ -47,7 +47,7 @@ static struct ratio ratio_of(const struct sl_project *project,
 	return most;
 }
 
-/* Above `most` in a resource of which something is wanted; wants NULL: in any. */
+/* Above `most` in a wanted resource; wants NULL: in any. */
 static bool exceeds(const struct sl_quantity *has, const struct sl_quantity *most,
 	const struct sl_quantity *wants)
 {

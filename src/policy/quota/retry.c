@@ -22,7 +22,7 @@ struct sl_retry_verdict sl_retry_judge(const struct sl_retry_facts *facts)
 		return again;
 	if (facts->ending == SL_RETRY_EXITED && facts->ok)
 		return (struct sl_retry_verdict){.outcome = SL_RETRY_DONE};
-	/* Who may be stopped at any time can begin anew. */
+	/* A task that may be stopped at any time can start over. */
 	if (facts->ending == SL_RETRY_REBOOT && facts->preemptible)
 		return again;
 	if (facts->failures >= facts->retries)

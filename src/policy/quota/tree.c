@@ -1,10 +1,9 @@
 /*
  * tree - see the header
  *
- * Every walk is either up the parents or down first_child and next; both are at most
- * SL_PROJECT_DEEP levels long, so recursion is bounded. What a child could use counts in its parent
- * only as far as the child's limit goes: a parent would otherwise be given what none of its
- * children may take.
+ * Every walk goes up the parents, or down first_child and next; both are at most SL_PROJECT_DEEP
+ * levels long, which bounds recursion. What a child could use counts in its parent only up to the
+ * child's limit: otherwise a parent would get what none of its children may take.
  */
 #include "policy/quota/tree.h"
 
@@ -52,7 +51,7 @@ static bool rules_fit(const struct sl_project_rules *rules)
 	return true;
 }
 
-/* First of the children of parent, or of the top level. */
+/* First child of parent, or first of the top level. */
 static uint32_t *children_of(struct sl_tree *tree, uint32_t parent)
 {
 	return parent == SL_PROJECT_NONE ? &tree->roots : &tree->all[parent].first_child;
@@ -85,7 +84,7 @@ static bool sum_fits(const struct sl_tree *tree, uint32_t parent, uint32_t numbe
 	return true;
 }
 
-/* Levels of the branch below and with number. */
+/* Levels of the branch from number down. */
 static uint32_t height(const struct sl_tree *tree, uint32_t number)
 {
 	uint32_t most = 0;
@@ -106,7 +105,7 @@ static bool stands_below(const struct sl_tree *tree, uint32_t number, uint32_t a
 	return number == above;
 }
 
-/* number: the project as it is now, SL_PROJECT_NONE if it is new. */
+/* number: the present project; SL_PROJECT_NONE: it is new. */
 static enum sl_tree_outcome judge(const struct sl_tree *tree, uint32_t number,
 	uint32_t parent, const struct sl_project_rules *rules)
 {
@@ -294,7 +293,7 @@ void sl_tree_hold(struct sl_tree *tree, uint32_t number, int sign,
 	hold_up(tree, number, sign, holds, fixed);
 }
 
-/* What the children of the project leave of its quota. */
+/* What the children leave of the project's quota. */
 static struct sl_quantity left_by_children(
 	const struct sl_tree *tree, const struct sl_project *project)
 {
@@ -312,7 +311,7 @@ static struct sl_quantity left_by_children(
 	return left;
 }
 
-/* What each branch could use, from below. */
+/* Computes what each branch could use, from below. */
 static void use(struct sl_tree *tree, uint32_t first)
 {
 	for (uint32_t i = first; i != SL_PROJECT_NONE; i = tree->all[i].next) {
@@ -349,7 +348,7 @@ static struct sl_fairshare_row row_of(const struct sl_project *project, int r)
 	};
 }
 
-/* The jobs that stand in the parent itself, as one more child. */
+/* The jobs in the parent itself, as one more child. */
 static struct sl_fairshare_row own_row(const struct sl_project *parent, int r)
 {
 	return (struct sl_fairshare_row){
@@ -362,7 +361,7 @@ static struct sl_fairshare_row own_row(const struct sl_project *parent, int r)
 	};
 }
 
-/* One resource among the children of parent (NULL: the top level), which has total. */
+/* Shares `total` of one resource among the children of parent (NULL: the top level). */
 static void share_level(struct sl_tree *tree, uint32_t first, struct sl_project *parent,
 	int r, int64_t total)
 {

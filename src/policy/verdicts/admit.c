@@ -1,9 +1,9 @@
 /*
  * admit - see the header
  *
- * The allowed GPUs go through one sieve after the other (limit, size, health, room, contexts).
- * The first sieve that leaves fewer than were asked for names the reason, so a user hears of a
- * request that could never fit before hearing of neighbours that happen to be in the way.
+ * The allowed GPUs go through one sieve after the other (limit, size, health, room, contexts). The
+ * first sieve that leaves too few names the reason. So users learn that a request can never fit
+ * before they learn of neighbours in the way.
  */
 #include "policy/verdicts/admit.h"
 #include "policy/mutant.h"
@@ -24,8 +24,8 @@ struct sl_admit_offer sl_admit_resolve(
 	return (struct sl_admit_offer){.request_bytes = request, .limit_bytes = limit};
 }
 
-/* The limit before it is cut to the GPU: "--request 0.5 --limit 1GiB" is a contradiction on a
- * large GPU only, while "--request 100GiB --limit 200GiB" is none on any. */
+/* The limit before it is cut to the GPU: "--request 0.5 --limit 1GiB" is a contradiction on a large
+ * GPU only, and "--request 100GiB --limit 200GiB" on none. */
 static bool limit_below_request(const struct sl_admit_ask *ask, uint64_t shareable_bytes,
 	const struct sl_admit_offer *offer)
 {
@@ -57,8 +57,8 @@ static uint64_t kth_largest(
 	return value[best];
 }
 
-/* True if enough GPUs are left in `passed`; else fills in the refusal, with the k-th best of
- * the values among those that got this far. */
+/* True if enough GPUs are left in `passed`; else fills in the refusal, with the k-th best value of
+ * the remaining GPUs. */
 static bool enough(struct sl_admit_plan *plan, uint32_t passed, uint32_t count,
 	enum sl_reason reason, const uint64_t value[])
 {
@@ -76,7 +76,7 @@ static bool enough(struct sl_admit_plan *plan, uint32_t passed, uint32_t count,
 	return false;
 }
 
-/* Its whole request has no room, and all that it lacks is with parked programs: then it gets the
+/* Its whole request has no room, and parked programs have all that it lacks: then it gets the
  * rest. */
 static bool takes_less(const struct sl_admit_ask *ask, const struct sl_admit_gpu *gpu,
 	uint64_t request_bytes, uint64_t room_bytes)
@@ -135,7 +135,7 @@ void sl_admit_judge(const struct sl_admit_ask *ask,
 	sized &= sane;
 	healthy &= sized;
 	roomy &= healthy;
-	/* Only where too few have room for all of it. */
+	/* Only if too few have room for all of it. */
 	lesser &= healthy & ~roomy;
 	if ((uint32_t)__builtin_popcount(roomy) < count &&
 		(uint32_t)__builtin_popcount(roomy | lesser) >= count) {

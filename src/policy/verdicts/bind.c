@@ -1,8 +1,8 @@
 /*
  * bind - see the header
  *
- * GPUs of one workload are chosen one by one, each the best of the rest: the scores do not
- * depend on each other, so the k best one by one are the k best together.
+ * The GPUs of a workload are chosen one by one, each the best of the rest. Scores do not depend on
+ * each other, so the k best one by one are the k best together.
  */
 #include "policy/verdicts/bind.h"
 #include "policy/mutant.h"
@@ -12,7 +12,7 @@ static bool serves(const struct sl_bind_gpu *gpu)
 	return SL_MUTANT(BIND_BEHIND_BURSTS, gpu->free_bytes >= gpu->request_bytes, true);
 }
 
-/* What each burstable workload would have of the room if all of them used it. */
+/* What each burstable workload would have of the room if all used it. */
 static uint64_t share(const struct sl_bind_gpu *gpu)
 {
 	return gpu->room_bytes / (gpu->burstable + 1ull);

@@ -1,9 +1,9 @@
 /*
  * bounds - see the header
  *
- * An amount that is not set allows anything: it resolves to more than any number of bytes there
- * can be. Fractions of bound and request are rounded alike, so that a request of a quarter is
- * within a bound of a quarter on every GPU.
+ * An unset amount allows anything: it resolves to more bytes than there can be. Fractions of bound
+ * and request are rounded alike, so that a request of a quarter is within a bound of a quarter on
+ * every GPU.
  */
 #include "policy/verdicts/bounds.h"
 #include "policy/mutant.h"

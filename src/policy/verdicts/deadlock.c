@@ -1,10 +1,10 @@
 /*
  * deadlock - see the header
  *
- * Instead of adding up what everybody could give, the state counts what is kept: it starts
- * with all waiting clients in the kept set and takes out one client after the other that fits.
- * Per GPU two sums are enough: kept bytes (what stands in the way of an entitled demand) and
- * kept claims (what stands in the way of a burst).
+ * Instead of adding up what all clients could give, the state counts what is kept: it starts with
+ * all waiting clients in the kept set, and takes out one client after the other that fits. Two sums
+ * per GPU suffice: kept bytes (in the way of an entitled demand) and kept claims (in the way of a
+ * burst).
  */
 #include "policy/verdicts/deadlock.h"
 
@@ -12,12 +12,12 @@
 
 #include "policy/mutant.h"
 
-/* Priorities that are told apart; more than these in one deadlock stand on nobody's request. */
+/* Priorities that are told apart; further ones in one deadlock use no other requests. */
 #define LEVELS_MOST 16
-/* Clients tried for a victim: each costs a look at all hopeless ones. */
+/* Clients tried as the victim: each costs a pass over all hopeless ones. */
 #define TRIES_MOST 64
 
-/* What workloads of one priority in the kept set have not claimed of their requests. */
+/* Unclaimed requests of workloads of one priority in the kept set. */
 struct level {
 	int32_t priority;
 	uint64_t unclaimed_bytes[SL_LEDGER_GPUS_MAX];
@@ -48,7 +48,7 @@ static uint64_t claimed_by(const struct sl_deadlock_party *party, uint32_t gpu)
 			sl_ledger_request(party->holding->account, gpu), 0));
 }
 
-/* Books what of the claim is held by nobody; `sign` -1 takes it off. */
+/* Adds the unclaimed part of the claim, or takes it off. */
 static void add_unclaimed(struct state *state, const struct sl_deadlock_party *party,
 	uint32_t gpu, bool add)
 {
@@ -71,7 +71,7 @@ static uint32_t find_level(struct state *state, int32_t priority)
 	return state->levels++;
 }
 
-/* How far this demand may stand on requests in the kept set. */
+/* How far this demand may use requests in the kept set. */
 static uint64_t lent_to(const struct state *state, const struct sl_deadlock_party *party,
 	const struct sl_deadlock_demand *demand)
 {
@@ -95,7 +95,7 @@ static uint32_t reach(const struct sl_deadlock_party *party)
 	       party->holding->account->touched;
 }
 
-/* Puts the party into the kept set (sign > 0) or takes it out. */
+/* Puts the party into the kept set, or takes it out. */
 static void move(struct state *state, struct sl_deadlock_party *party, bool in)
 {
 	struct sl_deadlock_claim *claim = party->claim;
@@ -116,7 +116,7 @@ static void move(struct state *state, struct sl_deadlock_party *party, bool in)
 	party->stuck = in;
 }
 
-/* Whether the demand could be granted if nothing but the kept set were in its way. */
+/* Whether the demand could be granted if only the kept set were in its way. */
 static bool demand_fits(const struct state *state, const struct sl_deadlock_party *party,
 	const struct sl_deadlock_demand *demand)
 {
@@ -180,7 +180,7 @@ static bool holds_something(const struct sl_deadlock_party *party)
 	return false;
 }
 
-/* If this one gave what it holds, could another hopeless client go on? */
+/* If this party gave what it holds, could another hopeless client continue? */
 static bool frees_another(struct state *state, struct sl_deadlock_party *party)
 {
 	bool does = false;
@@ -196,11 +196,11 @@ static bool frees_another(struct state *state, struct sl_deadlock_party *party)
 	return does;
 }
 
-/* Which burst demands of hopeless clients are looked at. */
+/* The burst demands of hopeless clients to consider. */
 struct search {
-	uint64_t before; /* younger ones were looked at */
+	uint64_t before; /* younger ones were considered */
 	bool blocked;    /* only demands that do not fit */
-	bool holding;    /* only of clients that hold something */
+	bool holding;    /* only of clients that hold memory */
 };
 
 static bool is_in(const struct state *state, const struct sl_deadlock_party *party,
@@ -212,7 +212,7 @@ static bool is_in(const struct state *state, const struct sl_deadlock_party *par
 	return !search->blocked || !demand_fits(state, party, demand);
 }
 
-/* The youngest of them, and whose it is; NULL if there is none. */
+/* The youngest of them, and its party; NULL: none. */
 static struct sl_deadlock_demand *youngest(const struct state *state,
 	const struct search *search, struct sl_deadlock_party **owner)
 {
@@ -238,8 +238,8 @@ static struct sl_deadlock_demand *youngest(const struct state *state,
 	return found;
 }
 
-/* Those that hold nothing free nobody and are passed over; so are, one after the other, those whose
- * giving way would help no one. */
+/* Passes over clients that hold nothing, and then, one after the other, those whose giving way
+ * would help no other client. */
 static struct sl_deadlock_demand *choose_victim(struct state *state, bool blocked)
 {
 	struct search search = {
@@ -282,7 +282,7 @@ struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene)
 			again = SL_MUTANT(DEADLOCK_ONE_ROUND, true, false);
 		}
 	}
-	/* If all those that do not fit are entitled, one that would fit gives way. */
+	/* If all demands that do not fit are entitled, one that would fit gives way. */
 	if (plan.hopeless)
 		plan.victim = choose_victim(&state, true);
 	if (plan.hopeless && !plan.victim)

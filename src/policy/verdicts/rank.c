@@ -1,9 +1,9 @@
 /*
  * rank - see the header
  *
- * A claim whose client is whole and not in a slice has had its turn, or never had to fight for one.
- * It does not wait, so it comes after all that wait: its time is counted down from the end of time,
- * and the slice that ended last comes first.
+ * A whole client outside a slice has had its turn, or needed none. Its claim does not wait, so it
+ * comes after all that wait: its time counts down from the end of time, and the slice that ended
+ * last comes first.
  */
 #include "policy/verdicts/rank.h"
 
@@ -46,7 +46,7 @@ static bool waits(const struct sl_rank_facts *facts)
 	return is_demand(facts) || !facts->whole;
 }
 
-/* A demand that is left over from a slice waits since the end of it: a rival passes once. */
+/* A demand left over from a slice waits since the slice's end: a rival passes once. */
 static sl_ns waits_since(const struct sl_rank_facts *facts)
 {
 	if (!SL_MUTANT(RIVAL_TWICE, is_demand(facts), false))
@@ -76,7 +76,7 @@ static bool is_overdue(
 	       has_come(look, after(waits_since(facts), facts->patience));
 }
 
-/* The class without a guard: what siblings share. */
+/* The class without a guard, which siblings share. */
 static enum sl_rank_class own_class(
 	const struct sl_rank_facts *facts, bool in_slice, struct look *look)
 {
@@ -100,8 +100,8 @@ static uint64_t since(const struct sl_rank_facts *facts, bool in_slice)
 				     SL_NS_NEVER - facts->slice_ends);
 }
 
-/* What is there stands where the sibling that it waits for stands; in its slice only if that is
- * before its own place. */
+/* A claim that is there takes the place of the sibling it waits for; during its slice only if that
+ * is before its own place. */
 static void join_sibling(struct sl_rank *rank, const struct sl_rank_facts *facts,
 	bool in_slice, struct look *look)
 {
@@ -128,7 +128,7 @@ static uint32_t kind_slot(const struct sl_rank_facts *facts, bool there)
 static void place(struct sl_rank *rank, const struct sl_rank_facts *facts, bool in_slice)
 {
 	bool there = in_slice || rank->class <= SL_RANK_GUARDED;
-	/* What has begun to come is not passed on its way. */
+	/* A claim that is coming is not overtaken. */
 	int64_t priority = rank->class == SL_RANK_GUARDED ? 0 : -(int64_t)facts->priority;
 	bool first =
 		SL_MUTANT(RANK_SLICE_OVER_PRIORITY, rank->class != SL_RANK_BURST, true);
@@ -166,7 +166,7 @@ static int order_u64(uint64_t a, uint64_t b)
 	return (a > b) - (a < b);
 }
 
-/* A fault lets classes 1 and 2 change places. */
+/* A mutant exchanges classes 1 and 2. */
 static int64_t class_slot(const struct sl_rank *rank)
 {
 	return SL_MUTANT(GUARD_FIRST, (int64_t)rank->class,

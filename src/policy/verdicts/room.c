@@ -1,15 +1,15 @@
 /*
  * room - see the header
  *
- * The claim is added to a second copy, and the sums are taken of both. What was too large before
- * the claim is no reason to refuse it: a pool that was made smaller than what it holds is in the
- * way of nothing that moves nothing.
+ * The claim is added to a second copy, and the sums of both are compared. A sum that was too large
+ * before is no reason to refuse the claim: a pool that was made smaller than its content is not in
+ * the way of a claim that moves nothing.
  *
- * Over all orders in which clients answer, the worst moment for I2 is one sum: all has left,
- * requests first, every seated demand is granted, nothing is back. A byte that leaves adds itself
- * to the pool and takes itself off what is lent only if it was a burst; a grant only adds; coming
- * back only takes off. The sum is an upper bound, so it is compared with the pool and never with
- * the same sum without the claim: a bound that was too high before would hide what the claim adds.
+ * Over all orders in which clients answer, the worst moment for I2 is one sum: everything has left,
+ * requests first, every seated demand is granted, nothing is back. A leaving byte adds itself to
+ * the pool, and takes itself off what is lent only if it was a burst. A grant only adds; a return
+ * only subtracts. The sum is an upper bound, so it is compared with the pool, never with the sum
+ * without the claim: a bound that was too high before would hide what the claim adds.
  */
 #include "policy/verdicts/room.h"
 
@@ -28,7 +28,7 @@ uint64_t sl_room_burst(const struct sl_room_share *share)
 	return sl_sub_sat(sl_room_here(share), share->request_bytes);
 }
 
-/* Of it, what can leave, if not now. */
+/* The part of it that can leave, if not now. */
 static uint64_t movable_burst(const struct sl_room_share *share)
 {
 	return sl_sub_sat(sl_room_here(share),
@@ -59,7 +59,7 @@ static void count(struct sl_room_gpu *gpu, const struct sl_room_share *share,
 	gpu->gives_bytes += times * sl_min_u64(movable_burst(share), part_bytes);
 }
 
-/* What the part of a workload lets leave on all GPUs together. */
+/* What the workload's part of the pool lets leave on all GPUs together. */
 static uint64_t lets(const struct sl_room *room, const struct sl_room_workload *workload)
 {
 	uint64_t bytes = 0;
@@ -110,13 +110,13 @@ static void seat(struct sl_room_share *share, const struct sl_room_need *of, boo
 	share->lasts_bytes += held;
 }
 
-/* What cannot be moved takes nothing of others' requests, but of those above it. */
+/* Memory that cannot be moved takes no requests of others, except those above it. */
 static bool takes_nothing(const struct sl_room_claim *claim, uint32_t g)
 {
 	return claim->burst && claim->demand && claim->stays && claim->need[g].asks_bytes;
 }
 
-/* Nor does what gets a seat after it take what it may not, before it is granted. */
+/* Later seats must not take what it may not, before it is granted. */
 static uint64_t above_with(
 	const struct sl_room_gpu *gpu, const struct sl_room_claim *claim, uint32_t g)
 {
@@ -149,14 +149,15 @@ void sl_room_add(struct sl_room *room, const struct sl_room_claim *claim)
 	add(room, claim->workload, claim);
 }
 
-/* Without the claim and with it. */
+/* The room without and with the claim. */
 struct both {
 	const struct sl_room *without, *with;
 	const struct sl_room_claim *claim;
-	const struct sl_room_workload *workload; /* the claim's, with it */
+	const struct sl_room_workload
+		*workload; /* the claim's workload, with the claim */
 };
 
-/* Of it, what is more than the GPU can share has to leave. */
+/* Whatever of this exceeds the GPU must leave. */
 static uint64_t all_of(const struct sl_room_gpu *gpu)
 {
 	return gpu->fixed_bytes + gpu->seats_bytes + gpu->rest_bytes;
@@ -167,7 +168,7 @@ static uint64_t wanting(const struct sl_room_gpu *gpu)
 	return sl_sub_sat(gpu->wanting_bytes, gpu->above_bytes);
 }
 
-/* Beside a burst that stays requests are to have room, too, but for those above it. */
+/* Beside a burst that stays, requests must have room, too, except those above it. */
 static uint64_t least_out(const struct sl_room_gpu *gpu)
 {
 	uint64_t all = all_of(gpu);
@@ -177,7 +178,7 @@ static uint64_t least_out(const struct sl_room_gpu *gpu)
 	return sl_sub_sat(all, gpu->shareable_bytes);
 }
 
-/* What leaves of requests makes no room for them. */
+/* Leaving bytes of requests make no room for requests. */
 uint64_t sl_room_out(const struct sl_room_gpu *gpu)
 {
 	uint64_t least = least_out(gpu);
@@ -199,7 +200,7 @@ static bool is_burst_demand(const struct both *both)
 	return both->claim->burst && both->claim->demand;
 }
 
-/* A burst demand moves whole chunks: the last leaver may give more than it is told to. */
+/* A burst demand moves whole chunks: the last leaver may give more than told. */
 static uint64_t out_with(const struct both *both, uint32_t g)
 {
 	const struct sl_room_gpu *gpu = &both->with->gpu[g];
@@ -211,8 +212,8 @@ static uint64_t out_with(const struct both *both, uint32_t g)
 	return bytes;
 }
 
-/* What stands on requests that nothing covers once out_bytes have left, requests first: of so much
- * that is there, and of so much that is unclaimed. */
+/* What uses uncovered requests once out_bytes have left, requests first, if `there` bytes are there
+ * and `unclaimed` are unclaimed. */
 static uint64_t on_requests(const struct sl_room_gpu *gpu, uint64_t out_bytes,
 	uint64_t there, uint64_t unclaimed)
 {
@@ -228,7 +229,7 @@ static uint64_t lent(const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t
 		sl_sub_sat(gpu->unclaimed_bytes, above));
 }
 
-/* Once all are. */
+/* Once all bodies are back. */
 static uint64_t lent_at_last(
 	const struct sl_room_gpu *gpu, uint64_t out_bytes, uint64_t above)
 {
@@ -236,11 +237,11 @@ static uint64_t lent_at_last(
 		gpu, out_bytes, all_of(gpu), sl_sub_sat(gpu->wanting_bytes, above));
 }
 
-/* Over all GPUs. */
+/* Sums over all GPUs. */
 struct sums {
 	uint64_t host_bytes, out_bytes, lent_bytes, away_bytes;
 	bool moves;  /* more leaves than without the claim */
-	bool lends;  /* it is a demand, and some of it stands on requests */
+	bool lends;  /* it is a demand, and some of it uses other requests */
 	bool within; /* more leaves than bursts have there */
 };
 
@@ -288,7 +289,7 @@ static uint64_t back_of(
 	return bytes;
 }
 
-/* What the client with most to bring back would bring; one chunk may move too much for it. */
+/* What the client with most to bring back would bring; one chunk more may move for it. */
 static uint64_t way_back(const struct both *both)
 {
 	const struct sl_room *room = both->with;
@@ -306,7 +307,7 @@ static struct sl_room_verdict lacks(enum sl_room_code code, uint32_t gpu, uint64
 	return (struct sl_room_verdict){bytes ? code : SL_ROOM_OK, gpu, bytes};
 }
 
-/* On one GPU, before anything is added to a copy: most that does not fit ends here. */
+/* On one GPU, before anything is added to a copy: most claims that do not fit end here. */
 static struct sl_room_verdict fits_gpu(
 	const struct sl_room *room, const struct sl_room_claim *claim, uint32_t g)
 {
@@ -320,15 +321,15 @@ static struct sl_room_verdict fits_gpu(
 	if (SL_MUTANT(ROOM_WHILE_DEGRADED, gpu->degraded && claim->burst && claim->demand,
 		    false))
 		return lacks(SL_ROOM_DEGRADED, g, needs);
-	/* What a burst that stays leaves to others is in nobody's way but theirs. */
+	/* A burst that stays leaves requests free for their owners only. */
 	if (SL_MUTANT(
 		    ROOM_HELD_ON_REQUESTS, gpu->holds || takes_nothing(claim, g), false))
 		bytes += sl_sub_sat(others, above_with(gpu, claim, g));
 	return lacks(SL_ROOM_GPU, g, sl_sub_sat(bytes, gpu->shareable_bytes));
 }
 
-/* Of what must leave, the parts of workloads may not keep more than before: also a claim that moves
- * nothing can take the only leaver that has some of its part left. */
+/* The parts of workloads may not keep more leaving bytes than before. Even a claim that moves
+ * nothing can take the only leaver with some of its part left. */
 static uint64_t kept_more(uint64_t out_bytes, uint64_t lets_bytes, uint64_t out_before,
 	uint64_t lets_before)
 {
@@ -349,7 +350,7 @@ static struct sl_room_verdict fits_part(const struct both *both, uint32_t g)
 			0));
 }
 
-/* A workload has one part for all GPUs; what leaves of those on which nothing must, helps none. */
+/* A workload has one part for all GPUs; what leaves GPUs where nothing must leave does not help. */
 static struct sl_room_verdict fits_parts(const struct both *both, uint64_t out_bytes)
 {
 	uint64_t before = 0, with = 0, without = 0;
@@ -368,8 +369,8 @@ static struct sl_room_verdict fits_parts(const struct both *both, uint64_t out_b
 			0));
 }
 
-/* By how much parts would keep bursts in the way of requests. What leaves for seats on this GPU
- * changes nothing in it: a burst byte takes itself off both sides, another frees what it leaves
+/* By how much parts would keep bursts in the way of requests. What leaves this GPU for seats does
+ * not change it: a burst byte takes itself off both sides, another one frees what it leaves
  * unclaimed. */
 static uint64_t owed(const struct sl_room_gpu *gpu, uint64_t above)
 {
@@ -430,8 +431,8 @@ static struct sl_room_verdict fits(const struct both *both)
 	return verdict;
 }
 
-/* Most claims of a plan: nothing more has to leave for it, it is lent nothing, and no part of a
- * workload keeps anything. No sum that is judged grows then. */
+/* The common case: nothing more must leave for the claim, it is lent nothing, and no part keeps
+ * anything. Then no judged sum grows. */
 static bool changes_nothing(const struct sl_room *room, const struct sl_room_claim *claim)
 {
 	uint64_t rest = 0;
@@ -467,7 +468,7 @@ struct sl_room_verdict sl_room_for(
 	}
 	if (changes_nothing(room, claim))
 		return (struct sl_room_verdict){0};
-	/* Only the GPUs that there are: it is asked for each claim of each plan. */
+	/* Only existing GPUs: each plan asks this for each claim. */
 	memcpy(&with, room,
 		offsetof(struct sl_room, gpu) + room->gpus * sizeof(room->gpu[0]));
 	memcpy(&workload, claim->workload,

@@ -2,8 +2,8 @@
  * stops - see the header
  *
  * After sorting, stop[w].gone_bytes is the running total of workload w (its dense number is below
- * count). Whoever is stopped for idleness must be proven idle; the same choice is made a second
- * time as if everybody were, to find out whose proof would help.
+ * count). A stop for idleness needs proof. The choice is made a second time as if all were proven,
+ * to find out whose proof would help.
  */
 #include "policy/verdicts/stops.h"
 
@@ -17,7 +17,7 @@ static bool is_over_limit(const struct sl_stop *s)
 	return s->workload_bytes > s->limit_bytes;
 }
 
-/* Less than a second without work is what every program has between two kernels. */
+/* Every program has less than 1s without work between two kernels. */
 static sl_ns idle_seconds(const struct sl_stop *s)
 {
 	return s->idle / SL_S;
@@ -45,7 +45,7 @@ static int compare(const void *left, const void *right)
 	return (a->client < b->client) - (a->client > b->client);
 }
 
-/* Why it may be stopped whatever its workload's limit is; NONE if it may not. */
+/* Why it may be stopped even below its limit; NONE: it may not. */
 static enum sl_reason own_reason(
 	const struct sl_stop *s, const struct sl_stops_ask *ask, bool as_if_proven)
 {
@@ -83,7 +83,7 @@ static void let_off(
 	ask->move(ask->context, s, false);
 }
 
-/* The smallest that was taken of this workload, or only of those for this reason. */
+/* The smallest taken client of this workload, or only of those for this reason. */
 static struct sl_stop *smallest(
 	struct sl_stop stop[], uint32_t count, uint32_t workload, enum sl_reason reason)
 {
@@ -100,15 +100,15 @@ static struct sl_stop *smallest(
 	return found;
 }
 
-/* One more of its workload was taken. Those that the others' going makes safe are let off, the
+/* One more client of the workload was taken. Puts back those that are safe without the others, the
  * smallest first, so that what is taken still reaches down to the request. */
 static void let_off_the_safe(struct sl_stop stop[], uint32_t count, uint32_t workload,
 	const struct sl_stops_ask *ask, bool as_if_proven)
 {
 	struct sl_stop *s;
 
-	/* Above its limit no more; it may have to go for another reason. Both loops end: each round
-	 * gives one another reason, or lets it off. */
+	/* No longer above its limit; it may still go for another reason. Both loops end: each round
+	 * changes a reason or puts one back. */
 	while ((s = smallest(stop, count, workload, SL_REASON_STOP_OVER_LIMIT)) &&
 		left_of(stop, s) + s->held_bytes <= s->limit_bytes) {
 		s->reason = own_reason(s, ask, as_if_proven);
@@ -174,7 +174,7 @@ static uint32_t choose(struct sl_stop stop[], uint32_t count,
 {
 	bool fits;
 
-	/* In vain is found out at once. */
+	/* Finds out at once if all are not enough. */
 	take_all(stop, count, ask, as_if_proven, false);
 	fits = ask->fits(ask->context);
 	if (SL_MUTANT(VICTIMS_IN_VAIN, !fits, false)) {

@@ -1,8 +1,8 @@
 /*
  * turns - see the header
  *
- * Products of a time and a weight can exceed 64 bits; weights are counted in MiB, and the quotient
- * is taken of a wider product. All sums saturate at "for ever".
+ * Products of a time and a weight can exceed 64 bits: weights count in MiB, and quotients are taken
+ * of wider products. All sums saturate at SL_NS_NEVER.
  */
 #include "policy/verdicts/turns.h"
 
@@ -40,12 +40,12 @@ sl_ns sl_turns_length(const struct sl_turns_unit *unit, uint64_t weight, sl_ns t
 	if (!unit->weight)
 		return least;
 	turn = (wide)unit->base * weight / unit->weight;
-	/* The longest one is cut, and all others in the same ratio. */
+	/* The longest turn is cut, and all others in the same ratio. */
 	if (SL_MUTANT(TURN_UNBOUNDED,
 		    (wide)unit->base * unit->largest > (wide)turn_max * unit->weight,
 		    false))
 		turn = (wide)turn_max * weight / unit->largest;
-	/* Who does not compete can weigh more than they all. */
+	/* A workload that does not compete can weigh more than all that do. */
 	if (SL_MUTANT(TURN_UNBOUNDED, turn > turn_max, turn > SL_NS_NEVER))
 		return turn_max;
 	return sl_max_u64((sl_ns)turn, least);
