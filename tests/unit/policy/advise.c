@@ -1,4 +1,4 @@
-/* What is proposed of what was seen, and how many GPUs that would save. */
+/* advise - what is proposed from observed use, and how many GPUs that would save */
 #include "../base/test.h"
 
 #include "policy/figures/advise.h"

@@ -3,8 +3,8 @@
  * by hand
  *
  * A has 40 of a GPU of 100 and asks for 15 more, of which 10 are free: it lacks 5. N has 40 that
- * cannot be moved, S 10 that could be, were it not stopped. C, which cannot be moved either, has a
- * request of 35, for which A has to leave.
+ * cannot be moved. S has 10 that could be moved, but it is stopped. C, which cannot be moved
+ * either, has a request of 35, for which A has to leave.
  */
 #include "play.h"
 
@@ -60,7 +60,7 @@ static void leaves_for_c(struct play *p, uint64_t at_ms, uint64_t ask)
 		(struct sl_event)COMMIT(3, p->last[SL_ACTION_GRANT].grant.epoch, 35));
 }
 
-/* What is asked in vain brings nobody back: A has 40 and asks for 15, and N and S keep 50. A demand
+/* A hopeless demand brings no client back: A has 40 and asks for 15, and N and S keep 50. A demand
  * waits once, wherever its client is. */
 static void test_over_while_away(void **state)
 {
@@ -76,7 +76,7 @@ static void test_over_while_away(void **state)
 	play_close(&p);
 }
 
-/* Where it works besides, it comes back for that; and once S can be moved, it is there for A. */
+/* A that works, too, comes back for that; and once S can be moved, A is resident for its demand. */
 static void test_over_in_vain(void **state)
 {
 	struct play p;

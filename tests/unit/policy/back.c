@@ -1,5 +1,5 @@
 /*
- * back - the room on the host that those who were moved there need to come back, played by hand
+ * back - the host memory that evicted clients need to come back, played by hand
  *
  * A GPU of 100, and workloads that have requested nothing.
  */
@@ -76,7 +76,7 @@ static void test_leaves_room(void **state)
 	play_close(&p);
 }
 
-/* It is told once of each wait, also of one who only asks. */
+/* Each wait is noted once, also of a client that only asks. */
 static void test_told_again(void **state)
 {
 	struct play p;
@@ -144,8 +144,8 @@ static void test_largest(void **state)
 	play_close(&p);
 }
 
-/* Client 1 has 60 in chunks of so many, client 2 comes for 80 after its turn: 40 are to leave, of
- * 50 that may beside a chunk of 10. */
+/* Client 1 has 60 in chunks of this size; client 2 comes for 80 after its turn. 40 are to leave,
+ * of 50 that may beside a chunk of 10. */
 static const char *asks_of_chunks(struct play *p, uint64_t chunk, bool entitled)
 {
 	play_open(p);
@@ -174,7 +174,7 @@ static void test_whole_chunks(void **state)
 	assert_true(said(got, "NOTE POOL_FULL g0 2/0 80"));
 	assert_false(said(got, "EVICT 1"));
 	assert_row_u64("room", p.last[SL_ACTION_NOTE].note.available_bytes, 37);
-	/* It waits for nobody's turn, and is not kept waiting for ever. */
+	/* It waits for no turn, and is not kept waiting for ever. */
 	assert_true(said(
 		at(&p, 80000, (struct sl_event)TIME), "DENY 2/1 WAITED_TOO_LONG g0"));
 	play_close(&p);
@@ -207,7 +207,7 @@ static void test_chunks_under_way(void **state)
 	play_close(&p);
 }
 
-/* Who asks within his request is kept from nothing by it. */
+/* The rule does not limit a demand within a request. */
 static void test_not_for_requests(void **state)
 {
 	struct play p;
@@ -224,7 +224,7 @@ static void test_not_for_requests(void **state)
 	play_close(&p);
 }
 
-/* Whose demand waits for the pool is told so, in numbers; and whose bound it is. */
+/* A demand that waits for the pool is told so, in numbers, and whose bound it is. */
 static void test_says_why_it_asks(void **state)
 {
 	struct whys whys = {0};
@@ -247,7 +247,7 @@ static void test_says_why_it_asks(void **state)
 	play_close(&p);
 }
 
-/* Nobody is to be moved any more: with a larger pool nobody would be, either. */
+/* No client can be moved any more: nor could one with a larger pool. */
 static void test_no_swap_any_more(void **state)
 {
 	struct whys whys = {0};
@@ -266,7 +266,7 @@ static void test_no_swap_any_more(void **state)
 	play_close(&p);
 }
 
-/* The pool was made smaller: who is there is told that, and not whose turn it is. */
+/* The pool was made smaller: a resident client is told that, and not whose turn it is. */
 static void test_says_why_it_is_away(void **state)
 {
 	struct whys whys = {0};

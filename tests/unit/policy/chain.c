@@ -1,7 +1,7 @@
 /*
- * chain - somebody is helped by moving others, and then `swap` leaves the chain, played by hand
+ * chain - a demand is helped by moving others, and then `swap` leaves the chain, played by hand
  *
- * Of a GPU of 100, X has 50 and V 40. X ends, and the driver is slow to release what it had: D,
+ * Of a GPU of 100, X has 50 and V 40. X ends, and the driver is slow to release its memory: D,
  * which asks for 60, waits for that.
  */
 #include "play.h"
@@ -52,14 +52,14 @@ static void begin(struct play *p)
 		"NOTE DYING_WAITS g0 3/0 60");
 }
 
-/* V, which is idle for long enough, goes warm at once: nobody is moved for D any more. */
+/* V, which is idle for long enough, goes warm at once: it is not moved for D any more. */
 static void test_goes_warm(void **state)
 {
 	struct play p;
 
 	(void)state;
 	begin(&p);
-	/* D has what X had: nobody is moved for it before that, either. */
+	/* D gets X's memory: V is not moved for it before that, either. */
 	(void)play(&p, "chain", 2400, (struct sl_event)CHAIN(SL_RESOLVER_WAIT, 0, 0));
 	assert_true(said(&p, 2500,
 		(struct sl_event)EVENT(PULSE, pulse, {V, 1500 * SL_MS, 0, 1}),
@@ -78,13 +78,13 @@ static void test_is_helped_otherwise(void **state)
 		(struct sl_event)CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0));
 	assert_true(said(&p, 4000, (struct sl_event)UNMANAGED(0, 30),
 		"STOP 2 2 TERM STOP_PRIORITY"));
-	/* What is to end does not go warm any more. */
+	/* A process that was told to end does not go warm any more. */
 	assert_false(said(&p, 4010,
 		(struct sl_event)EVENT(PULSE, pulse, {V, 3000 * SL_MS, 0, 1}), "EVICT"));
 	play_close(&p);
 }
 
-/* Or, if nobody may be ended for it either, is denied. */
+/* Or, if no process may be ended for it either, it is denied. */
 static void test_is_denied(void **state)
 {
 	struct play p;
@@ -100,10 +100,10 @@ static void test_is_denied(void **state)
 	play_close(&p);
 }
 
-/* On two GPUs bursts stand on requests that nobody uses, as far as the pool can take them back: by
- * 35 on GPU 0, and on GPU 1 by what `lent` says. N never moves, and E is to end for it, which has
- * 15 on each; 10 of B are to leave then. Before E has ended that is more than the pool can take,
- * also where all that is lent there is what E has. */
+/* On two GPUs bursts stand on unused requests, as far as the pool can take them back: by 35 on GPU
+ * 0, and on GPU 1 by `lent`. N never moves, and E, which has 15 on each, is to end for it; 10 of B
+ * are to leave then. Until E has ended that is more than the pool can take, also where E has all
+ * that is lent there. */
 static void test_leaves_by_the_books(void **state)
 {
 	enum { REQUESTS = 1, F, B, E, N, MORE };

@@ -63,7 +63,7 @@ static void refuses_projects(void **state)
 	assert_int_equal(s.seen[0].refuse_project.outcome, SL_TREE_IN_USE);
 }
 
-/* What was refused is told with its numbers. */
+/* A refusal is told with its numbers. */
 static void refusals_have_numbers(void **state)
 {
 	struct sl_cluster_event event = job(9, 7, 1, 1, 1);
@@ -161,8 +161,8 @@ static void keeps_limits_and_quotas(void **state)
 	assert_int_equal(sl_cluster_job(s.cluster, 2).because.available, 2000);
 }
 
-/* What is being stopped still has its part of the limit, of which another of the project may not
- * take what is free. */
+/* A job that is being stopped still counts in its project's limit: another job of the project
+ * may not take what is free. */
 static void limits_count_what_is_stopping(void **state)
 {
 	send(job(1, 3, 1, 1, 1));
@@ -185,7 +185,7 @@ static void limits_count_what_is_stopping(void **state)
 	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
 }
 
-/* The same for what is promised: the GPU is free before the limit is. */
+/* The same for a promised GPU: it is free before the limit is. */
 static void promises_wait_for_the_limit(void **state)
 {
 	struct sl_cluster_event strong = job(2, 3, 1, 1, 1);
@@ -297,7 +297,7 @@ static void comes_back_where_it_was(void **state)
 	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).place.gpu_mask, was.gpu_mask);
 }
 
-/* After a restart: what is parked is said, and comes back to its place and to no other. */
+/* After a restart a parked job is announced, and comes back to its place and to no other. */
 static void takes_in_who_is_parked(void **state)
 {
 	struct sl_cluster_event parks = job(1, 3, 1, 1, 2);
@@ -331,7 +331,7 @@ static void takes_in_who_is_parked(void **state)
 	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
 }
 
-/* What a job takes on the host is known better once it runs. */
+/* The host memory of a job is known better once it runs. */
 static void parks_by_what_was_measured(void **state)
 {
 	struct sl_cluster_event parks = job(1, 3, 2, 1, 1);
@@ -358,8 +358,8 @@ static void parks_by_what_was_measured(void **state)
 	answer();
 }
 
-/* A GPU can share less than before: who runs keeps its part, who comes is counted by the new
- * size. */
+/* A GPU can share less than before: a running job keeps its part, a new one is counted by
+ * the new size. */
 static void counts_by_the_new_size(void **state)
 {
 	struct sl_cluster_event event = job(1, 3, 1, 1, 1);
@@ -521,7 +521,7 @@ static void what_does_not_go_is_late(void **state)
 	assert_int_equal(s.seen[0].stop.job, first);
 }
 
-/* As CONFIG says; and since when it was told, whoever is told of first. */
+/* As in CONFIG; and since the time that was told, whichever job was announced first. */
 static void late_counts_from_the_order(void **state)
 {
 	struct sl_cluster_event stops = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
@@ -548,8 +548,8 @@ static void late_counts_from_the_order(void **state)
 	assert_int_equal(s.seen[0].late.job, 1);
 }
 
-/* Told to a machine that is made anew: a failed job waits on, its next failure costs more, and who
- * could not be stopped is spared as before. */
+/* A new machine is told: a failed job waits on, its next failure costs more, and a job that could
+ * not be stopped is spared as before. */
 static void is_told_what_another_knew(void **state)
 {
 	struct sl_cluster_event fails = job(1, 1, 1, 1, 1), stays = job(2, 3, 1, 1, 2);
@@ -590,7 +590,7 @@ static void is_told_what_another_knew(void **state)
 	assert_int_equal(s.seen[0].stop.job, 2);
 }
 
-/* Spans beyond all time are for ever, and not at once. */
+/* Spans beyond all time never end; they are not over at once. */
 static void waits_for_ever_if_told(void **state)
 {
 	struct sl_cluster_event held = job(1, 1, 1, 1, 1);

@@ -1,9 +1,9 @@
 #include "cluster_play.h"
 
 /*
- * Who goes for another: the set that frees least beyond what is wanted, and of equal ones the
- * smallest, found here by trying all sets. One node of 4 GPUs; everybody on it borrows and can be
- * parked, so that nobody moves.
+ * The victims for another job: the set that frees least beyond what is wanted, and of equal ones
+ * the smallest, found here by trying all sets. One node of 4 GPUs; all jobs on it borrow and can
+ * be parked, so that none moves.
  */
 
 #define GPUS 4
@@ -93,7 +93,7 @@ static bool has_room(uint32_t gone, uint32_t gpus, uint32_t milli)
 	return fit >= gpus;
 }
 
-/* What that set frees, and how many they are, as one number. */
+/* GPUs that the set frees and its number of jobs, as one number. */
 static uint32_t cost_of(uint32_t gone)
 {
 	uint32_t freed = 0;
@@ -230,7 +230,7 @@ static void all_resources_have_limits(void **state)
 			if (id < 3)
 				assert_row_u64(rows[i].name, in(id, SL_TASK_RUNNING), 1);
 		}
-		/* Who may preempt takes the place of one; nobody else gets in. */
+		/* A job that may preempt takes the place of one; no other job gets in. */
 		assert_row_u64(rows[i].name,
 			in(1, SL_TASK_RUNNING) + in(2, SL_TASK_RUNNING) +
 				in(3, SL_TASK_RUNNING) + in(3, SL_TASK_PIPELINED),
@@ -315,7 +315,7 @@ static void waits_before_others_go(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
 	assert_int_equal(s.seen[0].stop.other, 2);
 	answer();
-	/* It has waited for some of it already, elsewhere. */
+	/* It has already waited for some of it elsewhere. */
 	event.job_add.job = 3;
 	event.job_add.waited = 59 * SL_S;
 	send(event);
@@ -327,7 +327,7 @@ static void waits_before_others_go(void **state)
 	assert_int_equal(s.seen[0].stop.other, 4);
 }
 
-/* Room that comes by itself is taken at once. */
+/* A GPU that comes free by itself is taken at once. */
 static void a_delay_is_for_others(void **state)
 {
 	struct sl_cluster_event event = job(2, 1, 1, 1, 1);
@@ -344,7 +344,7 @@ static void a_delay_is_for_others(void **state)
 	assert_int_equal(in(2, SL_TASK_BINDING), 1);
 }
 
-/* Each gang has its own grace: 10 s, the cluster's 60 s, none at all. */
+/* Each gang has its own grace period: 10 s, the cluster's 60 s, none. */
 static void a_gang_says_when_it_is_stale(void **state)
 {
 	static const struct {
@@ -387,8 +387,8 @@ static void a_gang_says_when_it_is_stale(void **state)
 	}
 }
 
-/* One part of the job could run anywhere if others went, the other on node 3 alone. That is closed,
- * lost, or has somebody who cannot be stopped: then nobody goes, there or elsewhere. */
+/* One part of the job could run anywhere if others went, the other on node 3 alone. That node is
+ * closed, lost, or has a job that cannot be stopped: then no job goes, there or elsewhere. */
 static void nobody_goes_where_it_cannot_run(void **state)
 {
 	static const char *const rows[] = {"closed", "lost", "taken", "free to take"};

@@ -1,8 +1,8 @@
 #include "cluster_play.h"
 
 /*
- * What is stopped and comes back: parked where host memory has room, given up when that has waited
- * for too long, tried again ever less often when it fails.
+ * Jobs that are stopped and come back: parked where host memory has space, given up when that has
+ * waited too long, tried again ever less often when they fail.
  */
 
 /* One task on whole GPUs that parks, and may end instead. */
@@ -56,8 +56,7 @@ static void ends_what_cannot_be_parked(void **state)
 	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
 }
 
-/* Of node 1 job 1 has 10 cores, parked or not, where it keeps them. Job 3 has the GPUs of node
- * 2. */
+/* Job 1 has 10 cores of node 1, parked or not, if it keeps them. Job 3 has the GPUs of node 2. */
 static void keeps_its_cores(void **state)
 {
 	static const struct {
@@ -218,8 +217,7 @@ static void moves_rather_than_ends(void **state)
 	assert_int_equal(s.seen[0].stop.how, SL_STOP_MOVE);
 }
 
-/* A task that comes back is told to stop and cannot: its memory is still on the host, until it
- * runs. */
+/* A task that comes back is told to stop and cannot: its memory is on the host until it runs. */
 static void keeps_its_host_memory_until_it_runs(void **state)
 {
 	struct sl_cluster_event gang = parker(1, 3, 1, 5120, 0);
@@ -258,7 +256,7 @@ static void keeps_its_host_memory_until_it_runs(void **state)
 static void is_tied_to_its_gpus_for_a_while(void **state)
 {
 	park_one(SL_JOB_GIVES_UP, 100 * SL_S);
-	/* The other node comes free, and that is none of its GPUs. */
+	/* The other node comes free, but its GPUs are not the job's. */
 	task(SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
 	later(90 * SL_S);
 	assert_int_equal(s.count, 0);
@@ -267,7 +265,7 @@ static void is_tied_to_its_gpus_for_a_while(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
 	assert_int_equal(s.seen[0].stop.job, 1);
 	assert_int_equal(s.seen[0].stop.how, SL_STOP_GIVE_UP);
-	/* Not before what it had is gone. */
+	/* Not before its former GPUs are free. */
 	later(SL_S);
 	assert_int_equal(s.count, 0);
 	assert_int_equal(
@@ -329,10 +327,10 @@ static void stays_parked_for_ever(void **state)
 	}
 }
 
-/* --- Its pause: so long nobody else goes for it. --- */
+/* --- Its pause: so long no other job goes for it. --- */
 
 /* Job 1 of project 1 was parked for job 2, which cannot be moved for it and has a higher priority;
- * its pause is 60 s. The other node is taken for good. */
+ * its pause is 60 s. The other node stays in use. */
 static void park_with_pause(void)
 {
 	struct sl_cluster_event first = parker(1, 1, 2, 1024, 0);
@@ -374,7 +372,7 @@ static void others_take_its_place(void)
 	send(runs);
 }
 
-/* The one that it was parked for is cancelled after a second: nothing is left of it. */
+/* The job that it was parked for is cancelled after a second: nothing is left of it. */
 static void is_back_once_there_is_room(void **state)
 {
 	park_with_pause();
@@ -477,7 +475,7 @@ static void is_tried_ever_less_often(void **state)
 		answer();
 		wait = sl_min_u64(2 * wait, 300 * SL_S);
 	}
-	/* One that has run for a while has not failed because of what it is. */
+	/* A job that has run for a while has not failed by its own nature. */
 	s.now += 600 * SL_S;
 	fails_once();
 	assert_int_equal(sl_cluster_job(s.cluster, 1).because.wanted, SL_S);
@@ -498,7 +496,7 @@ static void a_gang_fails_once(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 4);
 }
 
-/* What was stopped has not failed, whatever it says when it goes. */
+/* A stopped job has not failed, whatever its exit says. */
 static void who_is_stopped_has_not_failed(void **state)
 {
 	send(job(1, 1, 1, 1, 1));
@@ -509,7 +507,7 @@ static void who_is_stopped_has_not_failed(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
 }
 
-/* Nobody takes it: each node is asked twice a minute, and no more, with a cycle every second. */
+/* No node takes it: each is asked twice a minute, and no more, with a cycle every second. */
 static void who_is_refused_is_no_livelock(void **state)
 {
 	uint32_t binds = 0;

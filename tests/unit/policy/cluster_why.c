@@ -186,7 +186,7 @@ static void says_that_it_would_reclaim(void **state)
 	assert_false(why(5).would_reclaim);
 }
 
-/* Beside nobody, a project has all there is, and no quota would give it more. */
+/* Without others a project has all there is, and no quota would give it more. */
 static void says_no_share_where_nobody_else_has_any(void **state)
 {
 	send(job(1, 2, 4, 4, 1));
@@ -308,7 +308,7 @@ static void foresees_waiting(void **state)
 	assert_int_equal(forecast.fate, SL_FORECAST_FOLLOWS);
 }
 
-/* What has happened since the last cycle, and who comes first in the next one, counts. */
+/* Events since the last cycle, and the order of the next one, count. */
 static void foresees_who_comes_first(void **state)
 {
 	send(job(1, 1, 4, 4, 1));
@@ -434,12 +434,12 @@ static void asks_rules_alone(void **state)
 		assert_row_u64(rows[i].name,
 			rules_say(rows[i].project, rows[i].gpus, rows[i].flags),
 			rows[i].reason);
-	/* What is being stopped still has its part of a limit. */
+	/* A job that is being stopped still counts in a limit. */
 	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
 	assert_int_equal(rules_say(3, 2, taken), SL_PENDING_LIMIT_LEAVING);
 }
 
-/* What it has already does not stand in its own way, however it is to be. */
+/* Its present GPUs do not stand in its own way, however it is to run. */
 static void asks_rules_of_one_that_runs(void **state)
 {
 	const uint32_t taken = SL_JOB_PREEMPTIBLE;

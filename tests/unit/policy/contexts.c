@@ -1,6 +1,6 @@
 /*
- * contexts - the first context of a process is asked for, and waits while a workload on the GPU
- * could never be whole beside it, played by hand
+ * contexts - a process asks for its first context, and waits while a workload on the GPU could
+ * never be whole beside it, played by hand
  */
 #include "play.h"
 

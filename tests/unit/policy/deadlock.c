@@ -4,8 +4,8 @@
 #include "policy/verdicts/deadlock.h"
 
 /*
- * Each row: up to four clients of as many workloads; what each holds on GPU 0 (100 to share)
- * and GPU 1 (200), whether it counts as waiting, and what it asks for on each (0: nothing).
+ * Each row: up to four clients, each of its own workload. For each: its bytes on GPU 0 (100
+ * to share) and GPU 1 (200), whether it counts as waiting, and its demand on each (0: none).
  * Demands arrive in the order of the clients, GPU 0 before GPU 1.
  */
 struct who {

@@ -1,5 +1,5 @@
 /*
- * exchange - one comes back while another still leaves, played by hand
+ * exchange - one client comes back while another still leaves, played by hand
  *
  * A of 512 MiB is on a GPU of 600, B of 512 MiB on the host, and B is the more urgent one: so A is
  * told to leave as soon as B wants. The link moves 64 MiB in 2 ms, so that is a piece: a sixteenth
@@ -176,8 +176,7 @@ static void test_large_chunks(void **state)
 	play_close(&p);
 }
 
-/* A fails half-way and for good: it takes back what B has got of it, rather than that nobody
- * runs. */
+/* A fails half-way and for good: it takes back B's part, so that one of them runs. */
 static void test_left_half_way(void **state)
 {
 	struct play p;
@@ -206,7 +205,7 @@ static void test_left_half_way(void **state)
 	play_close(&p);
 }
 
-/* Whoever is more urgent than B comes while B does: B is whole before it leaves again. */
+/* A client more urgent than B comes while B returns: B is whole before it leaves again. */
 static void test_finished(void **state)
 {
 	struct play p;
@@ -222,7 +221,7 @@ static void test_finished(void **state)
 	says(&p, "part", 5020, (struct sl_event)DONE(2, restore(&p), 0, 320 * MIB), "");
 	says(&p, "more", 5030, (struct sl_event)MOVED(1, out, 0, 256 * MIB),
 		"RESTORE 2 g0 159383552");
-	/* Not for B: what it lacks is coming. */
+	/* Not for B: the memory it lacks is coming. */
 	assert_row_u64("nobody else", evict(&p), out);
 	play_close(&p);
 }
@@ -257,7 +256,7 @@ static void test_not_needed(void **state)
 	}
 }
 
-/* MOVED of what is no open EVICT changes nothing. */
+/* MOVED that names no open EVICT changes nothing. */
 static void test_stray(void **state)
 {
 	struct play p;
@@ -281,7 +280,7 @@ static void test_stray(void **state)
 	play_close(&p);
 }
 
-/* The line of who comes back is lost: as much as was ordered may be there. */
+/* The line of the returning client is lost: as much as was ordered may be resident. */
 static void test_lost(void **state)
 {
 	struct play p;
@@ -298,7 +297,7 @@ static void test_lost(void **state)
 	play_close(&p);
 }
 
-/* Who cannot come back though it had begun keeps nobody waiting. */
+/* A client that began to come back and cannot go on keeps no other waiting. */
 static void test_failed_part(void **state)
 {
 	struct play p;
@@ -319,7 +318,7 @@ static void test_failed_part(void **state)
 	play_close(&p);
 }
 
-/* What is freed on the host while more leaves is not taken for what has left. */
+/* Memory freed on the host while more leaves is not taken for memory that has left. */
 static void test_freed_half_way(void **state)
 {
 	struct play p;
@@ -340,9 +339,9 @@ static void test_freed_half_way(void **state)
 	play_close(&p);
 }
 
-/* A fails half-way: B needs what A kept, A what B got. So one of them must be able to go, and the
- * pool of 960 MiB keeps room for the one that lacks less, whoever else is moved or lent to. D is of
- * another GPU, and has so many MiB. */
+/* A fails half-way: B needs what A kept, A what B got. So one of them must be able to go. The pool
+ * of 960 MiB keeps space for the one that lacks less, whatever else is moved or lent. D, of another
+ * GPU, has this many MiB. */
 static void fails_beside(struct play *p, uint64_t mib)
 {
 	uint64_t out;

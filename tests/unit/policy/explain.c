@@ -214,7 +214,7 @@ static void what_reclaim_would_do(void **state)
 	sl_arena_free(arena);
 }
 
-/* --- What no node could ever run. --- */
+/* --- Jobs that no node could ever run. --- */
 
 static struct sl_pending_because refused;
 

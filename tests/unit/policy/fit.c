@@ -117,7 +117,7 @@ static void tells_now_from_later(void **state)
 	sl_fit_pipeline(&node, &need, place);
 	assert_false(sl_fit_in(&node, &node.later, &need));
 
-	/* It goes on all the same: what was promised stands on its place until taken back. */
+	/* It goes on all the same: the promise stands on its place until taken back. */
 	sl_fit_unrelease(&node, &need, place);
 	assert_sums("overlap", &node);
 	assert_int_equal(node.later.gpu_milli, -2 * WHOLE);
@@ -134,7 +134,7 @@ static void tells_now_from_later(void **state)
 	assert_memory_equal(&node, &empty, sizeof(node));
 }
 
-/* Tasks come and go at random; what is left is always the sum, and nothing is ever below zero. */
+/* Tasks come and go at random; the rest is always the sum, and never below zero. */
 static void keeps_its_accounts(void **state)
 {
 	struct {

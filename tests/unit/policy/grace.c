@@ -1,8 +1,8 @@
 /*
- * grace - what is within a request is not moved for a burst before it was idle for its idle_grace
+ * grace - a workload within its request is moved for a burst only after its idle_grace
  *
  * A has 40 of a GPU of 100 within its request of 40, B 60 above its request of 0, and the pool has
- * room for all. A has an idle_grace of 5 s.
+ * space for all. A has an idle_grace of 5 s.
  */
 #include "play.h"
 
@@ -90,7 +90,7 @@ static void note(void *context, const struct sl_node_because *because)
 	has_stays_waits |= because->reason == SL_REASON_STAYS_WAITS;
 }
 
-/* What A has cannot be moved at all, so neither its idleness nor a request of B would help. */
+/* A's memory cannot be moved, so neither its idleness nor a request of B would help. */
 static void nothing_is_promised_of_what_stays(void **state)
 {
 	struct play p;
@@ -122,8 +122,8 @@ static void says_why(struct play *p, uint64_t workload, const char *want)
 	assert_row_text("why", said, want);
 }
 
-/* K has 50 above its request and is never moved. B and C, of 30 each, take turns in the rest: it is
- * C who has it, and K who could make room for both. Nobody waits for a turn of K, nor K for one. */
+/* K has 50 above its request and is never moved. B and C, of 30 each, take turns in the rest. C has
+ * it now, and K could leave enough for both. No client waits for a turn of K, nor K for one. */
 static void a_burst_that_stays_has_no_turns(void **state)
 {
 	enum { K = 3, C = 4 };
@@ -160,7 +160,7 @@ static void a_burst_that_stays_has_no_turns(void **state)
 	play_close(&p);
 }
 
-/* B is stopped while it is to leave for A. It waits for itself, and for nobody's turn. */
+/* B is stopped while it is to leave for A. It waits for itself, and for no turn. */
 static void who_is_stopped_waits_for_nobody(void **state)
 {
 	struct play p;
@@ -215,8 +215,7 @@ static void no_bound_where_the_pool_is_full(void **state)
 	play_close(&p);
 }
 
-/* What counts is the last work, also where the turn is over since long, and where it is idle but
- * for that. */
+/* The last work counts, even where the turn is long over and the client is idle otherwise. */
 static void work_begins_it_anew(void **state)
 {
 	struct play p;
@@ -247,7 +246,7 @@ static void not_unproven(void **state)
 }
 
 /* A, idle for long, is told to leave for B, and works again before anything has moved. D is to
- * leave instead: but the pool has its room for one of them, and A may have begun until it
+ * leave instead. But the pool has space for one of them, and A may have begun until it
  * answers. */
 static void who_leaves_instead_waits_for_the_answer(void **state)
 {
@@ -320,8 +319,8 @@ static void a_burst_has_no_longest_wait(void **state)
 	play_close(&p);
 }
 
-/* A was idle for long enough and is on the host; it takes what it needs from B, which may just have
- * begun a turn in which moving it costs 4 s, after the first 200 ms. */
+/* A was idle for long enough and is on the host. It takes memory back from B after the first 200 ms
+ * of B's turn, although moving B costs 4 s. */
 static void a_return_takes_bursts_at_once(void **state)
 {
 	struct play p;
@@ -341,7 +340,7 @@ static void a_return_takes_bursts_at_once(void **state)
 	play_close(&p);
 }
 
-/* What is left of A after that could not run, and gives the rest as soon as it is asked for. */
+/* The rest of A could not run after that, and leaves as soon as another client asks. */
 static void a_part_has_none(void **state)
 {
 	struct play p;
@@ -386,7 +385,7 @@ static void a_lost_gpu_takes_none_of_it(void **state)
 	play_close(&p);
 }
 
-/* Another process of A works in what is held, and cannot leave itself. */
+/* Another process of A works in held memory, and cannot leave itself. */
 static void work_in_what_is_held_counts(void **state)
 {
 	enum { HOLDER = 3 };
@@ -412,7 +411,7 @@ static void work_in_what_is_held_counts(void **state)
 	play_close(&p);
 }
 
-/* Another process of A is on the host, and is to run: B leaves for it, not the rest of A. */
+/* Another process of A is on the host and wants to run: B leaves for it, not the rest of A. */
 static void what_wants_to_come_back_is_not_idle(void **state)
 {
 	enum { SECOND = 3 };

@@ -58,8 +58,7 @@ static void new_memory(void **state)
 	play_close(&p);
 }
 
-/* What others burst into may come back, so it is worth waiting for; what they were promised is
- * not. */
+/* Others' bursts may come back, so it is worth waiting for them; others' requests do not. */
 static void waits_for_bursts(void **state)
 {
 	static const struct play_row rows[] = {
@@ -183,7 +182,7 @@ static void told(void **state)
 	play_close(&p);
 }
 
-/* Until all have said what they hold nobody knows what may be; then it is answered at once. */
+/* What may be held is unknown until all have reported; then it is answered at once. */
 static void a_daemon_starts(void **state)
 {
 	static const struct play_row rows[] = {
@@ -205,7 +204,7 @@ static void a_daemon_starts(void **state)
 	PLAY(rows);
 }
 
-/* Free bytes are kept for a head; what is there takes none. */
+/* Free bytes are kept for a head; a demand for existing bytes takes none. */
 static void a_head_does_not_keep_it(void **state)
 {
 	static const struct play_row rows[] = {
@@ -220,7 +219,7 @@ static void a_head_does_not_keep_it(void **state)
 	PLAY(rows);
 }
 
-/* Whoever says that nothing came of it has nothing created and nothing held. */
+/* A client that reports a failed creation has nothing created and nothing held. */
 static void a_creation_of_nothing(void **state)
 {
 	static const struct play_row rows[] = {

@@ -1,5 +1,6 @@
 /*
- * host - what has no room on the host, and what is said of it, played by hand
+ * host - clients for which the host has no space, and what is said of them, played by
+ * hand
  */
 #include "play.h"
 
@@ -63,8 +64,8 @@ static void begin(struct play *p, struct sl_event settings)
 	has(p, 2, 30);
 }
 
-/* The pool has room: what is in its way is its own bound, and named with all that it would have
- * there. */
+/* The pool has space: the workload's own bound is in the way, and is named with all that it
+ * would have there. */
 static void test_refused_by_its_bound(void **state)
 {
 	struct play p;
@@ -90,8 +91,8 @@ static void leaves(struct play *p, struct sl_event settings)
 		"EVICT 1 g0 30 EVICTED_IDLE; EVICT 2 g0 30 EVICTED_IDLE");
 }
 
-/* What is on its way is not asked for a second time, neither of the pool nor of its own bound; what
- * is not, is. */
+/* Bytes on their way are not asked for a second time, neither of the pool nor of the bound; others
+ * are. */
 static void test_parked_while_it_leaves(void **state)
 {
 	const char *begins = "SET 1 r0 l100 p0 over0; NOTE PARK_BEGINS g0 1/0 60";
@@ -113,8 +114,8 @@ static void test_parked_while_it_leaves(void **state)
 	play_close(&p);
 }
 
-/* Neither could leave, and one is told to again before the other: that one has all the room that it
- * needs. */
+/* Neither could leave, and one is told to again before the other: that one has all the space that
+ * it needs. */
 static void test_warm_while_it_leaves(void **state)
 {
 	struct play p;
@@ -147,7 +148,7 @@ static void test_copies_count_for_its_bound(void **state)
 	play_close(&p);
 }
 
-/* --- what is in the way of parking ------------------------------------------------------------ */
+/* --- obstacles to parking --------------------------------------------------------------------- */
 
 static void is_parking_as(struct play *p, const char *row, enum sl_reason reason,
 	uint64_t bytes, sl_ns span)
@@ -212,7 +213,7 @@ static void test_no_room_any_more(void **state)
 	play_close(&p);
 }
 
-/* --- what is in the way of being warm --------------------------------------------------------- */
+/* --- obstacles to going warm ------------------------------------------------------------------ */
 
 /* Workload 1 has 30 and is idle for long enough at 2 s. */
 static const char *idles(struct play *p, struct sl_event settings)
@@ -251,7 +252,7 @@ static void test_not_warm_for_the_pool(void **state)
 	(void)at(&p, 8010, (struct sl_event)REFUSED(1, evicted_as(&p), BUSY));
 	says(&p, "none again", 9000, (struct sl_event)EVENT(POOL_SIZE, pool_size, {20}),
 		"NOTE WARM_POOL_FULL g0 1/0 30");
-	/* It works, and nothing is to be said of it. */
+	/* It works, so nothing is said of it. */
 	(void)at(&p, 10000, (struct sl_event)EVENT(PULSE, pulse, {1, 0, 0, 0}));
 	assert_row_u64("works", said_why(&p, SL_REASON_WARM_POOL_FULL, 20), 0);
 	play_close(&p);
@@ -281,7 +282,7 @@ static bool has_bound(const struct play *p, uint64_t workload)
 	return sl_node_workload(p->node, workload).longest_wait != SL_NS_NEVER;
 }
 
-/* What was refused less than four times in a row is no end of a wait. Returns when that is over. */
+/* Fewer than four refusals in a row do not end a wait. Returns when the wait is over. */
 static uint64_t refuse_often(struct play *p)
 {
 	for (uint64_t ms = 5030; ms < 6000; ms += 10) {
@@ -297,8 +298,8 @@ static uint64_t refuse_often(struct play *p)
 	return 6000;
 }
 
-/* Who waits is told that it is the host which is in the way of those who would leave, until one of
- * them can; and how long it may wait is not said meanwhile. */
+/* A waiting client is told that the host is in the way of those that would leave, until one of
+ * them can. Meanwhile its longest wait is not said. */
 static void test_waits_for_the_host(void **state)
 {
 	struct sl_node_because row = {0};
@@ -371,8 +372,8 @@ static bool asks(struct play *p, uint64_t at_ms, struct sl_event event)
 	return strstr(at(p, at_ms, event), "TRIM 1 30");
 }
 
-/* C, client 3, is told to leave, without copies being asked for, and the host has no room for
- * it. */
+/* C, client 3, is told to leave, without copies being asked for, and the host has no space
+ * for it. */
 static void tried(struct play *p, uint64_t at_ms)
 {
 	const char *said = at(p, at_ms, (struct sl_event)TIME);
@@ -464,8 +465,8 @@ static void test_copies_lengthen_waits(void **state)
 	play_close(&p);
 }
 
-/* A part of V leaves GPU 0 for W. X, on GPU 1, has been idle for long enough meanwhile: it leaves
- * once W has what it asks for. */
+/* A part of V leaves GPU 0 for W. Meanwhile X, on GPU 1, has been idle for long enough: it leaves
+ * once W has its memory. */
 static void test_warm_after_demands(void **state)
 {
 	enum { V = 1, W, X };
@@ -498,7 +499,7 @@ static void test_warm_after_demands(void **state)
 	play_close(&p);
 }
 
-/* What V has is used by two processes, and one works in what it holds: nothing of V is warm. */
+/* Two processes use V's memory, and one works in held memory: nothing of V is warm. */
 static void test_not_warm_while_one_works(void **state)
 {
 	enum { V = 1, HOLDER };
@@ -532,9 +533,9 @@ static void test_not_warm_while_one_works(void **state)
 	play_close(&p);
 }
 
-/* V has borrowed all that W requested on GPU 1, and gives back 30 of it. With 10 that are lent
- * there then, the host's 60 suffice for the 20 that D borrows on GPU 0, whatever of V is still on
- * its way. */
+/* V has borrowed all that W requested on GPU 1, and gives back 30 of it. Then 10 are lent there,
+ * and the host's 60 suffice for the 20 that D borrows on GPU 0, whatever of V is still on its
+ * way. */
 static void test_leaving_is_lent_no_more(void **state)
 {
 	enum { V = 1, W, R, D };
@@ -559,8 +560,8 @@ static void test_leaving_is_lent_no_more(void **state)
 	play_close(&p);
 }
 
-/* On GPU 1 the burst B stands on 70 that were requested by others, one of whom goes warm: what
- * leaves is within its request, which is lent on then. So the host has no room for P. */
+/* On GPU 1 the burst B stands on 70 of others' requests. One of these goes warm: its memory
+ * leaves within its request, which is then lent on. So the host has no space for P. */
 static void test_parked_beside_what_is_lent(void **state)
 {
 	enum { U = 1, A, B, P };
@@ -638,8 +639,8 @@ static void test_what_ends_is_not_parked(void **state)
 	play_close(&p);
 }
 
-/* 1 has 60 GiB on the host, of which 50 would fit; 10 of 2 are to leave for the rest and find no
- * host memory. What comes back of 1 makes some. */
+/* 1 has 60 GiB on the host, of which 50 would fit. 10 of 2 are to leave for the rest and find no
+ * host memory. The part of 1 that comes back frees some. */
 static void test_comes_in_part_where_the_host_is_full(void **state)
 {
 	const uint64_t gib = 1024 * SL_MIB;

@@ -187,7 +187,7 @@ static void smaller_then_older(void **state)
 {
 	uint32_t a = put(1, NONE, 0, 0), b = put(2, NONE, 0, 0), c = put(3, NONE, 0, 0);
 
-	/* All want as much as they get: each has 0 of its share, and 1 of it with the job. */
+	/* All want as much as they get: each has 0 of its share, and all of it with the job. */
 	(void)add(1, a, 50, 1, 2 * GPU);
 	(void)add(2, b, 50, 3, GPU);
 	(void)add(3, c, 50, 2, GPU);
@@ -232,7 +232,7 @@ static void changes_within_a_cycle(void **state)
 	sl_tree_share(&tree, &all);
 	sl_joborder_begin(order);
 	assert_row_u64("first", sl_joborder_next(order)->id, 1);
-	/* Somebody else's books: a has more now than b. */
+	/* Books of another tree: a has more now than b. */
 	has(a, GPU);
 	sl_joborder_booked(order, a);
 	assert_row_u64("the other", sl_joborder_next(order)->id, 3);

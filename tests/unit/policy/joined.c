@@ -1,10 +1,8 @@
 /*
- * joined - workloads on two GPUs, and what their leaving one has to do with the other, played by
- * hand
+ * joined - workloads on two GPUs, and how leaving one affects the other, played by hand
  *
  * V has just got 60 of each of two GPUs of 100, and W has the rest of the first: 40, and 10 on the
- * host. That has room for 240, of which 75 of Z's take a part, and copies more than the others: 140
- * of V's, 30 of Y's.
+ * host. The host has space for 240: 75 of Z's, and copies: 140 of V's, 30 of Y's.
  */
 #include "play.h"
 
@@ -49,9 +47,9 @@ static const struct play_row crowded[] = {
 };
 
 /*
- * L lacks all that W has of the first GPU, and 10 more, for which it waits until V's turn is over.
- * H, of higher priority, lacks 20 of the second, which V is to leave as soon as Y has given copies
- * back. L may count on V then, but it is for H that V is told to leave, and not before.
+ * L lacks all of W's memory on the first GPU, and 10 more, for which it waits until V's turn is
+ * over. H, of higher priority, lacks 20 of the second, which V is to leave as soon as Y has given
+ * copies back. L may count on V then; but V is told to leave for H, and not before.
  */
 static void test_waits_for_the_pool(void **state)
 {
@@ -77,11 +75,10 @@ static void test_waits_for_the_pool(void **state)
 }
 
 /*
- * P and Q have 30 of the second GPU each and 20 on the host, V has the rest. The pool keeps room
- * for one of them to leave the other its
- * place: that is not lent on the first GPU, where D asks for 10 and all but 5 are requested. As P
- * wants, Q is to leave as soon as Y has given copies back. What the pool could lend if it had left
- * already is nothing that D may have yet.
+ * P and Q have 30 of the second GPU each and 20 on the host, V has the rest. The pool keeps space
+ * for one of them to leave the other its place. That space is not lent on the first GPU, where D
+ * asks for 10 and all but 5 are requested. As P wants, Q is to leave as soon as Y has given copies
+ * back. D may not have yet what the pool could lend after that.
  */
 static const struct play_row half_there[] = {
 	{"pool", 0, SWAP(64), NULL},
@@ -130,8 +127,8 @@ static void test_lends_what_is_there(void **state)
 	play_close(&p);
 }
 
-/* G grew on the first GPU in its slice. On the second, where it has nothing yet, V leaves it what
- * it asks for, and as much again as it has there for the next piece. */
+/* G grew on the first GPU in its slice. On the second, where it has nothing yet, V leaves it its
+ * demand, and as much again as it has there for the next piece. */
 static void test_grows_where_it_has(void **state)
 {
 	static const struct play_row rows[] = {

@@ -22,7 +22,7 @@
 #define SWAPS(c, w)         EVENT(CLIENT_JOIN, client_join, {c, w, 0, 1})
 #define CONTEXT(c, a, g)    EVENT(ASK, ask, {c, a, g, 0, SL_NODE_ASK_CONTEXT})
 
-/* 1 is bound late, and 2 has taken what it would have had. */
+/* 1 is bound late, and 2 has taken the memory that 1 would have had. */
 #define TAKEN                                                                     \
 	{"a GPU", 0, GPU(0, 100), ""},                                            \
 		{"bound late", 0, LATE(1, BOTH, 20, 100), "ADMIT 1 m1 r20 l100"}, \
@@ -79,7 +79,7 @@ static void keeps_promises(void **state)
 	PLAY(rows);
 }
 
-/* Rather than moving others, which is done where there is no other way. */
+/* Rather than moving others, which is done only where nothing else helps. */
 static void moves_nobody_in_vain(void **state)
 {
 	static const struct play_row rows[] = {

@@ -1,6 +1,5 @@
 /*
- * leave - who leaves a GPU for somebody, and is counted on in the looks after that one, played by
- * hand
+ * leave - which client leaves a GPU for another, and is counted on in later looks, played by hand
  */
 #include "play.h"
 
@@ -87,9 +86,9 @@ static const struct sl_event copies[] = {SWAP(100), GPU(0, 100), WORKLOAD(1), WO
 	COMMIT(1, 1, 60), ASK(2, 1, 0, 10), COMMIT(2, 2, 10), ASK(3, 1, 0, 10),
 	COMMIT(3, 3, 10), ASK(4, 1, 0, 20), COMMIT(4, 4, 20), STORE(2, 90)};
 
-/* A needs 8 of X, and waits until C has given 3 for them. B needs 28 more, for which nobody has
- * copies that are to come: the host may have room all the same. But X is not told to leave for B
- * while it is to leave for A, or what it leaves for A is forgotten. */
+/* A needs 8 of X, and waits until C has given 3 for them. B needs 28 more, for which no copies
+ * will come: the host may have space all the same. But X is not told to leave for B while it is
+ * to leave for A; otherwise its order for A would be forgotten. */
 static void test_waits_for_the_pool(void **state)
 {
 	struct play p;
@@ -117,8 +116,8 @@ static void test_waits_for_the_pool(void **state)
 	play_close(&p);
 }
 
-/* A has two processes of 40. The second is on the host, and beside the first there is room for 30:
- * what else there was of 100 is a stranger's, or of B, who never leaves. */
+/* A has two processes of 40. The second is on the host, and beside the first 30 are free: the rest
+ * of 100 is a stranger's, or B's, which never leaves. */
 static void begin_siblings(struct play *p, bool is_stranger)
 {
 	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
@@ -145,8 +144,8 @@ static void begin_siblings(struct play *p, bool is_stranger)
 	assert_row_u64("free", sl_node_gpu(p->node, 0).free_bytes, 30);
 }
 
-/* What is within its request takes no turns with bursts: A, two processes
- * of which the second is idle for longer, leaves once both are proven to be. */
+/* A workload within its request takes no turns with bursts: A, two processes of which the
+ * second is idle for longer, leaves once both are proven idle. */
 static const char *ends_turn(struct play *p, uint64_t at_ms)
 {
 	(void)play(p, "idle", at_ms,
@@ -225,7 +224,7 @@ static void test_idle_sibling(void **state)
 	play_close(&p);
 }
 
-/* A, two processes of 224, is all within its request; 152 of B's 512 are there, and B wants the
+/* A, two processes of 224, is within its request; 152 of B's 512 are resident, and B wants the
  * rest. N never leaves, is the most urgent one, and asks for 200 above its request. */
 static void begin_requested(struct play *p)
 {
@@ -254,8 +253,8 @@ static void begin_requested(struct play *p)
 }
 
 /* When A's turn is over it leaves for B. N gets none of that, which is A's request, so it keeps
- * nothing of it from B: or the first of A, who comes before B, would be back before the second is
- * gone, and A had another turn. */
+ * nothing of it from B. Otherwise the first process of A, which comes before B, would be back
+ * before the second is gone, and A had another turn. */
 static void test_requests_stay(void **state)
 {
 	struct play p;
@@ -293,9 +292,9 @@ static const struct sl_event two_for_one[] = {
 static const struct sl_event two_for_demand[] = {
 	TWO_OF_A, REPORT(3, 0, 152 * MIB), REPORTED(3), ASK(3, 1, 0, 448 * MIB)};
 
-/* The first of A has left and wants back, before anything of the second has: what it left is not
- * its own again, though it comes before B in the order. Or A began another turn, and B had none,
- * ever. */
+/* The first process of A has left and wants back before anything of the second has. What it left
+ * is not its own again, though it comes before B in the order. Otherwise A began another turn,
+ * and B never had one. */
 static void test_left_for_it(void **state)
 {
 	static const struct {
@@ -378,8 +377,8 @@ static void test_not_behind_for_nothing(void **state)
 	play_close(&p);
 }
 
-/* Of A's 100, 60 are on the host. What it reports to have less is not free on the GPU before it
- * says where the rest is. */
+/* Of A's 100, 60 are on the host. When its report shows less, that is not free on the GPU
+ * before it says where the rest is. */
 static void test_reports_less(void **state)
 {
 	static const struct {
@@ -441,8 +440,8 @@ static void test_no_context_too_many(void **state)
 	play_close(&p);
 }
 
-/* A request is guaranteed and a burst is not: who has no request gives way to one with a request,
- * who has one does not. */
+/* A request is guaranteed and a burst is not: a workload without a request gives way to one with
+ * a request, and not the other way round. */
 static void test_context_for_a_request(void **state)
 {
 	static const struct {

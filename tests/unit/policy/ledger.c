@@ -2,7 +2,7 @@
 
 #include "books.h"
 
-/* What is on GPU 0 after each step of one story. */
+/* The bytes on GPU 0 after each step of one story. */
 struct row {
 	const char *name;
 	void (*act)(struct books *b);

@@ -1,7 +1,7 @@
 #include "play.h"
 
-/* A GPU falls off the bus: who is told what, what the books say, and what happens when it is back.
- * GPUs of 100 (0) and 60 (1) bytes. */
+/* A GPU falls off the bus: the notes, the books, and what happens when it is back. GPUs of 100 (0)
+ * and 60 (1) bytes. */
 
 #define WORKLOAD(w, request, limit, count, mask) \
 	EVENT(WORKLOAD_ADD, workload_add,        \

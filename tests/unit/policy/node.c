@@ -200,7 +200,7 @@ static void config_may_be_for_ever(void **state)
 	assert_row_u64("grants before it", log.count[SL_ACTION_GRANT], 0);
 	step(node, 100 * SL_S, EVENT(CLIENT_REPORTED, client_reported, {72}), &log);
 	assert_row_u64("grants after it", log.count[SL_ACTION_GRANT], 1);
-	/* Whoever works could still give: nobody is hopeless, however much the pool lends. */
+	/* A working client could still give: none is hopeless, however much the pool lends. */
 	step(node, 100 * SL_S, EVENT(COMMIT, commit, {70, 1, 60}), &log);
 	step(node, 100 * SL_S,
 		EVENT(WORKLOAD_ADD, workload_add, {8, none, none, 1, 4, 0, 0}), &log);

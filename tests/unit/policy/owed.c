@@ -1,6 +1,6 @@
 /*
- * owed - the resolver `priority` beside `swap`, played by hand: who wants back what he requested,
- * and who would be stopped for what he takes
+ * owed - the resolver `priority` beside `swap`, played by hand: clients that want their request
+ * back, and bursts that would be stopped for what they take
  *
  * A GPU of 100. W has 60 on the host, which is all of its request. L borrows what it leaves there.
  */
@@ -53,8 +53,8 @@ static void lend(
 	all(p, events, SL_ARRAY_LEN(events));
 }
 
-/* The GPU is gone, and what W had there with it: nobody is ended for that, and who was told to end
- * is let off. */
+/* The GPU is gone, and W's memory there with it: no process is ended for that, and one that was
+ * told to end is spared. */
 static void test_lost(void **state)
 {
 	struct play p;
@@ -127,8 +127,8 @@ static void test_nobody_is_stopped(void **state)
 	play_close(&p);
 }
 
-/* L leaves for W, who gets a part of it, and then has no more room on the host. That a part is on
- * its way back decides nothing: L is to end for the rest at once, and once. */
+/* L leaves for W, which gets a part of its memory; then the host has no more space for L. The
+ * part on its way back decides nothing: L is to end for the rest at once, and once. */
 static void test_part_decides_nothing(void **state)
 {
 	const struct sl_event events[] = {CHAIN(4096 * MIB, SWAP, PRIORITY, WAIT),
@@ -211,7 +211,8 @@ static void test_does_not_pass(void **state)
 		play(&p, "V refuses", 30, (struct sl_event)REFUSED(1, order, 0, 0)),
 		"GRANT 3/1 g0 40"));
 	play_close(&p);
-	/* Nor does who is as urgent: what E lacks is on its way, and the rest set aside. */
+	/* Nor does an equally urgent demand: E's memory is on its way, and the rest set
+	 * aside. */
 	begin_passing(&p, 5);
 	order = p.last[SL_ACTION_EVICT].id;
 	assert_null(strstr(
@@ -222,8 +223,8 @@ static void test_does_not_pass(void **state)
 	play_close(&p);
 }
 
-/* V, who cannot be moved, is told to end for E, more urgent, who asks for 90. R wants back 40 from
- * the host. Half of V's memory comes first: R would fit in it, and would be ended next. */
+/* V, which cannot be moved, is told to end for E, more urgent, which asks for 90. R wants back 40
+ * from the host. Half of V's memory comes first: R would fit in it, and would be ended next. */
 static void test_leaves_what_ends(void **state)
 {
 	static const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT),
@@ -248,8 +249,8 @@ static void test_leaves_what_ends(void **state)
 	play_close(&p);
 }
 
-/* L is told to end for W at that time, since the host has no room for it. Then there is room, and L
- * is no lower than W: it lives, and is moved. */
+/* L is told to end for W at that time, since the host has no space for it. Then the host has space,
+ * and L's priority is no lower than W's: it lives, and is moved. */
 static void moved_after_all(const char *row, struct sl_event chain, uint64_t stop_ms,
 	const struct sl_event *then)
 {
@@ -293,8 +294,8 @@ static void test_is_moved_after_all(void **state)
 	moved_after_all("stops no more", stops_first, 5000, &stops_no_more);
 }
 
-/* L borrows what W requested, and is told to end. Then there is room, and the chain has `priority`
- * no more. */
+/* L borrows what W requested, and is told to end. Then the host has space, and the chain is
+ * without `priority`. */
 static void test_is_moved_for_a_request(void **state)
 {
 	static const struct sl_event before[] = {CHAIN(10, SWAP, PRIORITY, WAIT),
@@ -314,8 +315,8 @@ static void test_is_moved_for_a_request(void **state)
 	play_close(&p);
 }
 
-/* L is told to end while it has more than its request, which is raised then. So it is spared, and
- * there within its request from then on: nothing of it is moved for a burst. */
+/* L is told to end while it has more than its request. Then its request is raised, so it is
+ * spared, and from then on it is within it: nothing of it is moved for a burst. */
 static void test_is_spared_within_its_request(void **state)
 {
 	static const struct sl_event before[] = {CHAIN(10, SWAP, PRIORITY, WAIT),
@@ -339,9 +340,9 @@ static void test_is_spared_within_its_request(void **state)
 	play_close(&p);
 }
 
-/* H has 40 of one GPU, of which 30 are to leave for what W requested, beside 30 of S that cannot be
- * moved. Meanwhile H asks for some of another GPU: it cannot use that without what it has here. S
- * is to end once some of that is away, and not while all of it is there. */
+/* H has 40 of one GPU, of which 30 are to leave for W's request, beside 30 of S that cannot be
+ * moved. Meanwhile H asks for memory of another GPU, which it cannot use without its memory here. S
+ * is to end once some of that is on the host, and not while all of it is resident. */
 static void test_is_still_there(void **state)
 {
 	static const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT),

@@ -69,7 +69,7 @@ static void never_behind_a_burst_if_it_can_be_helped(void **state)
 	PLAY(rows);
 }
 
-/* What nobody requested counts for nothing while somebody uses it. */
+/* Unrequested memory counts for nothing while it is in use. */
 static void burst_room_is_what_is_free(void **state)
 {
 	static const struct play_row rows[] = {

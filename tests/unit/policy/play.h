@@ -2,19 +2,19 @@
  * play - the node driven by hand: one event, and its actions as one line of text
  *
  * The node's own check runs after every event. Actions are joined by "; ", in order:
- *   ADMIT w m1 r20 l50           workload, mask (hex), request, limit
- *   REFUSE w REASON g0 wanted available
- *   SET w r20 l50 p0 over0       SET_DONE
- *   GRANT c/ask g0 60            client/ask, GPU, bytes
- *   DENY c/ask REASON g0
- *   VIEW w g0
- *   STOP c w TERM REASON         client 0: all of the workload
- *   STRANGER s TERM g0 60        STOP_STRANGER
- *   PROBE c 1
- *   NOTE REASON g0 w/other 60    workload/other, bytes
- *   PARKED w 60; RESUMED w 60    bytes, request
- *   LEFT w c 60                  only with shows_left
- *   WAKE 1000                    WAKE_AT in ms, or "never"; only with shows_wakes
+ *   `ADMIT w m1 r20 l50`: workload, mask (hex), request, limit
+ *   `REFUSE w REASON g0 wanted available`
+ *   `SET w r20 l50 p0 over0`: SET_DONE
+ *   `GRANT c/ask g0 60`: client/ask, GPU, bytes
+ *   `DENY c/ask REASON g0`
+ *   `VIEW w g0`
+ *   `STOP c w TERM REASON`: client 0 means all of the workload
+ *   `STRANGER s TERM g0 60`: STOP_STRANGER
+ *   `PROBE c 1`
+ *   `NOTE REASON g0 w/other 60`: workload/other, bytes
+ *   `PARKED w 60`; `RESUMED w 60`: bytes, request
+ *   `LEFT w c 60`: only with shows_left
+ *   `WAKE 1000`: WAKE_AT in ms, or "never"; only with shows_wakes
  */
 #ifndef SL_TESTS_PLAY_H
 #define SL_TESTS_PLAY_H

@@ -1,5 +1,6 @@
 /*
- * promised - who is within his request, beside those that want more than theirs, played by hand
+ * promised - workloads within their requests, beside those that want more than theirs, played
+ * by hand
  *
  * A GPU of 100, of which workload 1 has requested 60. The others have requested nothing.
  */
@@ -44,7 +45,7 @@ static bool is_endless(const struct play *p, uint64_t workload)
 	return sl_node_workload(p->node, workload).longest_wait == SL_NS_NEVER;
 }
 
-/* A comes back at once, also behind `wait`: that is for what is above a request. */
+/* A comes back at once, also behind `wait`, which is for demands above a request. */
 static void test_waits_for_no_chain(void **state)
 {
 	enum { A = 1, B };
@@ -64,8 +65,8 @@ static void test_waits_for_no_chain(void **state)
 	play_close(&p);
 }
 
-/* A2 comes back, for whom B leaves. A, of the same workload, has had its turn, and still is not
- * taken for C. */
+/* A2 comes back, for which B leaves. A, of the same workload, has had its turn, and still is
+ * not taken for C. */
 static void test_is_whole_first(void **state)
 {
 	enum { A = 1, A2, B, C };
@@ -88,8 +89,9 @@ static void test_is_whole_first(void **state)
 	play_close(&p);
 }
 
-/* A is in its workload's turn, which began at 10 ms, or that is over, when A2 of the same comes
- * back. Returns when one of them is taken for B, who wants 20 of theirs from then on, in ms. */
+/* A is in its workload's turn, which began at 10 ms, or the turn is over, when A2 of the same
+ * workload comes back. Returns when one of them is taken for B, which wants 20 of theirs from
+ * then on, in ms. */
 static uint64_t when_taken(uint64_t request, uint32_t a_swaps, uint64_t back_ms)
 {
 	enum { A = 1, A2, B };
@@ -114,9 +116,10 @@ static uint64_t when_taken(uint64_t request, uint32_t a_swaps, uint64_t back_ms)
 	return now;
 }
 
-/* A turn of the larger request is 2400 ms beside B, as below, and 200 ms alone. Who comes back
- * within it makes it no longer, for he does not wait for B. Where it is over, or nobody is in it
- * who could be moved, or he is a burst like B, he has one of his own. */
+/* A turn of the larger request is 2400 ms beside B, as below, and 200 ms alone. A process that
+ * comes back within it does not make it longer, for it does not wait for B. It has a turn of its
+ * own in three cases: the turn is over, none of its movable processes is in it, or it is a burst
+ * like B. */
 static void test_has_what_is_left(void **state)
 {
 	static const struct {
@@ -197,10 +200,10 @@ static void test_has_its_turn(void **state)
 	play_close(&p);
 }
 
-/* C and a part of A2 leave for B. A2, who wants back at once, waits for B's first part; so does
- * C behind it, and A, the other one of A2's workload, is not taken for it: the room would be A2's,
- * and B, of whom all is on its way, would be moved before it was back. The pool and the bound in
- * it have room for B once, and B's place there is his until he is back. */
+/* C and a part of A2 leave for B. A2, which wants back at once, waits for the first part of B's
+ * turn; so does C behind it. A, the other process of A2's workload, is not taken for C: its place
+ * would be A2's, and B, which is all on its way, would be moved before it was back. The pool and
+ * the bound in it have space for B once, and B's place there is kept until it is back. */
 static void has_its_first_part(struct sl_event settings)
 {
 	enum { A = 1, A2, B, C };
@@ -250,9 +253,9 @@ static void test_burst_has_its_first_part(void **state)
 	has_its_first_part((struct sl_event)POOL(1000, 55));
 }
 
-/* D and a part of C leave for B, which comes back before all others then. C, who wants back at
- * once, waits for B's first part, and A, of lower priority but within its request, keeps its
- * turn. */
+/* D and a part of C leave for B, which comes back before all others then. C, which wants back
+ * at once, waits for the first part of B's turn. A, of lower priority but within its request,
+ * keeps its turn. */
 static void test_exchange_is_waited_for(void **state)
 {
 	enum { A = 1, B, C, D };
@@ -289,8 +292,8 @@ static void test_exchange_is_waited_for(void **state)
 	play_close(&p);
 }
 
-/* B is coming back before all others, and is stopped, as is A2, who left for it. C, who asks within
- * his request, does not wait for B's exchange: as the last resort says, B is ended for him. */
+/* B is coming back before all others, and is stopped, as is A2, which left for it. C, which asks
+ * within its request, does not wait for B's exchange: by the last resort B is ended for it. */
 static void test_exchange_that_stands_still(void **state)
 {
 	enum { A = 1, A2, B, C };

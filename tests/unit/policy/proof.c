@@ -1,6 +1,6 @@
 /*
- * proof - who is idle by all that was heard has to prove it before he is moved for a lower
- * priority, played by hand
+ * proof - a client that seems idle proves it before it is moved for a lower priority, played by
+ * hand
  *
  * A GPU of 100. H, of the higher priority, has 60 and is above its limit, which was lowered: so
  * `priority` could stop it, were no turn to come. L asks for 60, of which 40 are free.
@@ -28,8 +28,7 @@ static void says(struct play *p, const char *row, uint64_t at_ms, struct sl_even
 	assert_row_text(row, got, expected);
 }
 
-/* H has had no work for 5 s by all that was heard, and nobody asked it for a proof. L asks at 10
- * s. */
+/* H has had no work for 5 s, by its reports, and was not asked for a proof. L asks at 10 s. */
 static void begin(struct play *p, struct sl_event config)
 {
 	const struct sl_event events[] = {config, GPU(0, 100), WORKLOAD(H, 1),
@@ -44,7 +43,7 @@ static void begin(struct play *p, struct sl_event config)
 
 #define ASKS(p) play(p, "L asks", 10000, (struct sl_event)ASK(L, 1, 0, 60))
 
-/* Nobody is stopped for what the answer may let be moved. */
+/* No process is stopped for memory that the answer may let be moved. */
 static void is_moved(struct sl_event config)
 {
 	struct play p;
@@ -69,8 +68,8 @@ static void test_waits_for_it(void **state)
 	is_moved((struct sl_event)CHAIN(0));
 }
 
-/* Nobody is ended for L, whose turn comes: after slice / min_share it is overdue, and H leaves for
- * it without a proof. */
+/* No process is ended for L, whose turn comes: after slice / min_share it is overdue, and H leaves
+ * for it without a proof. */
 static void turn_comes(struct play *p)
 {
 	assert_null(strstr(play(p, "not yet", 13999, (struct sl_event)TIME), "STOP"));
@@ -141,7 +140,8 @@ static void test_has_no_turn(void **state)
 	play_close(&p);
 }
 
-/* Nobody waits for what it has any more: it need not prove anything, only `priority` watches it. */
+/* No demand waits for its memory any more: it need not prove anything, only `priority` watches
+ * it. */
 static void test_for_nobody(void **state)
 {
 	const struct sl_event events[] = {

@@ -20,7 +20,7 @@
 #define OVERDUE          .patience = 10 * SL_S, WAITS(5)
 #define ENTITLED         .entitled = true
 #define PRIORITY(number) .priority = (number)
-/* Of a slice of a workload whose moving costs so much. */
+/* A slice of a workload whose moving costs so much. */
 #define MS_IN_SLICE(ms, cost_ms)                                             \
 	.whole = true, .served = true, .served_at = NOW * SL_S - (ms)*SL_MS, \
 	.slice_ends = 900 * SL_S, .cost = (cost_ms)*SL_MS
@@ -88,7 +88,7 @@ static const struct row {
 	{"a sibling is waited for", {OVER(1), SIBLING(WAITS(1))}, {WAITS(2)}, 5},
 	{"also one that is overdue", {OVER(1), SIBLING(OVERDUE)}, {WAITS(1)}, 1},
 	{"and in a slice, too", {IN_SLICE(9), SIBLING(OVERDUE)}, {IN_SLICE(1)}, 1},
-	/* No sibling is told of, since together they are too large. */
+	/* No sibling counts, since together they are too large. */
 	{"not if it never comes beside it", {WAITS(2)}, {OVER(1)}, 5},
 	{"siblings: what is there stays", {OVER(1), SIBLING(WAITS(1)), .client = 9},
 		{WAITS(1), .client = 8}, 6},
@@ -108,7 +108,7 @@ static struct sl_rank rank_at(const struct sl_rank_facts *facts, sl_ns now)
 	return sl_rank_of(facts, now, &next);
 }
 
-/* Clients that a row does not name have one of their own. */
+/* Clients that a row does not name have a workload of their own. */
 static struct sl_rank_facts facts_of(uint32_t i)
 {
 	struct sl_rank_facts facts = i % 2 ? rows[i / 2].second : rows[i / 2].first;
@@ -176,7 +176,8 @@ static void is_an_order(void **state)
 	}
 }
 
-/* Until the time that is told, a rank stays; and what ends by time alone has such a time. */
+/* A rank stays until the time that it told, and everything that ends by time alone has such
+ * a time. */
 static void changes_when_told(void **state)
 {
 	(void)state;

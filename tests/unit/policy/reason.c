@@ -231,7 +231,7 @@ static void kinds(void **state)
 	} some[] = {
 		{SL_REASON_HOPELESS, "deny"},
 		{SL_REASON_GPU_LOST, "except"},
-		{SL_REASON_CANCELLED, "note"}, /* nobody is told out-of-memory */
+		{SL_REASON_CANCELLED, "note"}, /* no program is told out-of-memory */
 		{SL_REASON_BOUND_LIMIT, "refuse"},
 		{SL_REASON_KEPT_FOR_HEAD, "wait"},
 		{SL_REASON_STOP_ASKED, "stop"},

@@ -1,8 +1,8 @@
 #include "play.h"
 
 /*
- * What is done about a collision: stories of one GPU of 100 bytes. Workload w has client 10 * w;
- * second clients end in 1. Epochs count through a story.
+ * Resolving a collision: stories of one GPU of 100 bytes. Workload w has client 10 * w; second
+ * clients end in 1. Epochs count through a story.
  */
 
 #define PRIORITY     SL_CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0)
@@ -83,7 +83,7 @@ static void spares_who_is_not_needed(void **state)
 	play_close(&p);
 }
 
-/* What is on its way already is enough for the second demand; for a third it is not. */
+/* Memory on its way is enough for the second demand; for a third it is not. */
 static void counts_what_is_coming(void **state)
 {
 	static const struct play_row rows[] = {
@@ -245,7 +245,7 @@ static void stops_the_proven_idle(void **state)
 	PLAY(busy);
 }
 
-/* A lower limit is taken back from who is above it, whatever the priorities. */
+/* A lower limit is taken back from workloads above it, whatever the priorities. */
 static void takes_back_above_the_limit(void **state)
 {
 	static const struct play_row rows[] = {
@@ -502,7 +502,7 @@ static void has_its_own_longest_wait(void **state)
 	PLAY(rows);
 }
 
-/* --- why somebody waits --- */
+/* --- why a client waits --- */
 
 static void says_why(void **state)
 {
@@ -538,7 +538,7 @@ static void says_why(void **state)
 	play_close(&p);
 }
 
-/* Nobody waits for what will not come. */
+/* No demand waits for memory that will not come. */
 static void goes_on_without_the_unreached(void **state)
 {
 	static const struct play_row rows[] = {
@@ -568,8 +568,8 @@ static void goes_on_without_the_unreached(void **state)
 	play_close(&p);
 }
 
-/* The driver refuses for as long as a demand waits at most, but what it needs is not free at that
- * moment: it goes on waiting, and its pause after a refusal is what it was. */
+/* The driver refuses as long as a demand waits at most, but its memory is not free at that
+ * moment. So it goes on waiting, and its pause after a refusal stays the same. */
 static void pauses_after_a_refusal(void **state)
 {
 	static const struct play_row rows[] = {

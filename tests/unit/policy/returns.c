@@ -1,5 +1,5 @@
 /*
- * returns - who is to come back, and whose process is stopped, played by hand
+ * returns - clients that are to come back while their process is stopped, played by hand
  *
  * A has 40 of a GPU of 100, is parked, and resumed again. D has a request of 80.
  */
@@ -68,7 +68,7 @@ static bool is_granted(struct play *p, uint64_t at_ms)
 	return strstr(at(p, at_ms, (struct sl_event)ASK(2, 1, 0, 80)), "GRANT 2/1 g0 80");
 }
 
-/* It is found to be stopped when it is to be told: nothing is kept for it until it goes on. */
+/* It is found to be stopped when it is to be told: no memory is kept for it until it goes on. */
 static void test_stopped_before(void **state)
 {
 	struct play p;
@@ -90,7 +90,8 @@ static void test_stopped_before(void **state)
 	play_close(&p);
 }
 
-/* It was told, and is looked at when it takes long. What is kept for it is not said to be there. */
+/* It was told, and is looked at when it takes long. The memory kept for it is not shown as
+ * resident. */
 static void test_stopped_meanwhile(void **state)
 {
 	struct play p;

@@ -1,8 +1,8 @@
 /*
- * room - what is told of a claim that does not fit
+ * room - the verdict on a claim that does not fit
  *
- * The table is what small worlds do not have: lost and degraded GPUs, chunks, priorities, and how
- * much lacks where. Then follow the small worlds.
+ * The table has what small worlds lack: lost and degraded GPUs, chunks, priorities, and how much
+ * is missing where. Then follow the small worlds.
  */
 #include "../base/test.h"
 
@@ -86,7 +86,7 @@ static const struct row {
 		{SL_ROOM_BOUND, 0, 3}},
 	{"is no matter where nothing leaves", {POOL(99)}, {GPU()},
 		{{PARTLESS}, {2, {{.rest_bytes = 10}}}}, {BURST, BODY(0, 5)}, {{0}}, {0}},
-	/* 60 of 100 are there, 80 asked: 40 leave, and 40 are to come back for it. */
+	/* 60 of 100 are resident, 80 asked: 40 leave, and 40 come back for it. */
 	{"the way back", {POOL(90)}, {{.shareable_bytes = 100}},
 		{{PARTLESS}, {PARTLESS, {{.rest_bytes = 60}}}}, {BURST, ASKS(80)}, {{60}},
 		{0}},

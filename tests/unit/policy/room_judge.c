@@ -65,7 +65,7 @@ static int beyond(int units, int bound)
 	return most(units - bound, 0);
 }
 
-/* Evicted units whose room on the GPU is kept. */
+/* Evicted units for which memory is kept on the GPU. */
 static int coming(
 	const struct room_world *world, const struct position *at, uint32_t c, uint32_t g)
 {
@@ -105,7 +105,8 @@ static int overlap(const struct room_world *world, const struct position *at, ui
 	return beyond(units, ROOM_SHAREABLE);
 }
 
-/* What the pool may still take of a workload. Settled: once what has its room is back. */
+/* The part of the pool that a workload may still use. Settled: once units with kept
+ * memory are back. */
 static int part_left(const struct room_world *world, const struct position *at,
 	uint32_t w, bool settled)
 {
@@ -124,7 +125,7 @@ static int part_left(const struct room_world *world, const struct position *at,
 	return most(units, 0);
 }
 
-/* Units of a client that are there and can never leave. */
+/* Resident units of a client that can never leave. */
 static int unmovable(
 	const struct room_world *world, const struct position *at, uint32_t c, uint32_t g)
 {
@@ -193,7 +194,7 @@ static int host(const struct room_world *world, const struct position *at, uint3
 	return units;
 }
 
-/* What one client would have to bring back if it had left, for what is on the host now. */
+/* What one client would have to bring back if it had left, given what is on the host now. */
 static int brings_back(
 	const struct room_play *play, const struct position *at, uint32_t c)
 {
@@ -264,8 +265,8 @@ static int pending(
 	return units;
 }
 
-/* What others have not claimed, if the demand is to be granted beside that. Those with a seat may
- * claim it for themselves. */
+/* Unclaimed requests of others, if the demand is granted beside them. Those with a seat may claim
+ * theirs themselves. */
 static int unclaimed(const struct room_play *play, const struct position *at, uint32_t c,
 	bool seats_claim)
 {
@@ -283,7 +284,7 @@ static int unclaimed(const struct room_play *play, const struct position *at, ui
 	return units;
 }
 
-/* Units that must leave before the seats have what they lack. */
+/* Units that must leave before the seats have all they lack. */
 static int lack(const struct room_play *play, const struct position *at, uint32_t g)
 {
 	int units = occupied(play->world, at, g), kept = 0;

@@ -1,10 +1,10 @@
 /*
  * room_judge - plays all orders in which clients can answer, and looks at bytes only
  *
- * A small world: up to 3 clients on up to 2 GPUs of ROOM_SHAREABLE units. Given which bodies and
- * demands have a seat, every unit that may leave leaves, every granted demand is created, and what
- * comes back fills any room, in every order. The judge knows no sum of room(): it takes the largest
- * that it meets.
+ * A small world: up to 3 clients on up to 2 GPUs of ROOM_SHAREABLE units. Bodies and demands with a
+ * seat are given. In every order, every unit that may leave leaves, every granted demand is
+ * created, and returning units fill free memory. The judge knows no sum of room(): it takes the
+ * largest that it meets.
  */
 #ifndef SL_TESTS_ROOM_JUDGE_H
 #define SL_TESTS_ROOM_JUDGE_H
@@ -17,9 +17,9 @@
 
 enum room_mode {
 	ROOM_MOVES,
-	ROOM_STAYS,   /* what is there cannot leave */
-	ROOM_RETURNS, /* what is out has its room on the GPU, by an open RESTORE */
-	ROOM_LEAVES,  /* what is there was told to leave */
+	ROOM_STAYS,   /* resident units cannot leave */
+	ROOM_RETURNS, /* evicted units have memory kept on the GPU, by an open RESTORE */
+	ROOM_LEAVES,  /* resident units were told to leave */
 	ROOM_MODES
 };
 
@@ -40,7 +40,7 @@ struct room_world {
 	struct room_client client[ROOM_CLIENTS];
 };
 
-/* What has a seat; and of all orders, the largest number of units. */
+/* The seats; and, over all orders, the largest number of units. */
 struct room_play {
 	const struct room_world *world;
 	bool body[ROOM_CLIENTS], demand[ROOM_CLIENTS];
@@ -53,7 +53,7 @@ struct room_play {
 	int moved; /* that left */
 	int owed;  /* requests that bursts could not make room for within their parts */
 	int fixed; /* that cannot be moved, with all requests, beyond what there is: I1 */
-	bool stuck; /* in no order do the seats get what they lack */
+	bool stuck; /* in no order do the seats get all they lack */
 };
 
 /* Fills in what follows from the seats. */
@@ -61,10 +61,10 @@ void room_judge(struct room_play *play);
 /* Positions that were looked at so far. */
 uint64_t room_judge_positions(void);
 
-/* What a workload has on a GPU or of it on the host, before anything moves. */
+/* Units of a workload on a GPU, or of that GPU on the host, before anything moves. */
 uint32_t room_use(const struct room_world *world, uint32_t workload, uint32_t gpu);
-/* Is a workload with a part on both GPUs? What leaves on one takes from what it can give on the
- * other, which room() does not see. */
+/* Is a workload with a part on both GPUs? Leaving one uses up the part for the other, which
+ * room() does not see. */
 bool room_parts_span(const struct room_world *world);
 
 #endif

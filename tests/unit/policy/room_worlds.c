@@ -1,16 +1,16 @@
 /*
  * room_worlds - no claim that gets a seat breaks a promise, in whatever order clients answer
  *
- * In each small world claims are asked for in some order, after those that need no room, and get
+ * In each small world claims are asked for in some order, after those that need no memory, and get
  * seats as room() allows; the judge plays each set of seats. room() may refuse what the judge would
- * allow, since it takes the worst choice of leavers: how often is printed.
+ * allow, since it takes the worst choice of leavers: the number of such refusals is printed.
  *
  * All worlds of 3 clients on 2 GPUs with all modes, parts, pools and orders are more than 10^15. So
- * one GPU with two clients is walked through whole, and of larger spaces each commit draws others.
- * Measured: 1.9 million worlds, 6.2 million claims, 30 million positions, in 6 s on one core, 12 s
- * without optimisation. Of the refusals 14,200 are stricter than the judge's: 8,100 by the pool,
- * 1,600 of these where it was large enough before and leavers are of requests and bursts; 5,300 by
- * parts, which room() takes as they are now, and 850 beside held bursts.
+ * one GPU with two clients is walked through whole, and each commit draws larger worlds. Measured:
+ * 1.9 million worlds, 6.2 million claims, 30 million positions, in 6 s on one core, 12 s without
+ * optimisation. 14,200 refusals are stricter than the judge's. The pool causes 8,100 of them: in
+ * 1,600 it was large enough before, and leavers are of requests and bursts. Parts, which room()
+ * takes as they are now, cause 5,300, and held bursts 850.
  */
 #include "../base/test.h"
 
@@ -192,7 +192,7 @@ static struct room_world draw_world(struct draw *draw, const struct space *space
 	return world;
 }
 
-/* A pool may be smaller than what it holds, a part may not. */
+/* A pool may be smaller than its contents, a part may not. */
 static bool parts_hold(const struct room_world *world, uint32_t w)
 {
 	uint32_t host = 0;
@@ -207,7 +207,7 @@ static bool parts_hold(const struct room_world *world, uint32_t w)
 	return !world->part[w] || host <= world->part[w];
 }
 
-/* All that is there fits, what cannot leave is all there, and I1 holds. */
+/* All resident units fit, clients that cannot leave are whole, and I1 holds. */
 static bool is_possible(const struct room_world *world)
 {
 	struct room_play play = {.world = world};

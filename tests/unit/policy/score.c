@@ -209,7 +209,7 @@ static void fgd_as_published(void **state)
 	decides(SL_PLACE_FGD);
 }
 
-/* By every policy: what fits somewhere is placed, where it fits, on the GPUs that have room. */
+/* By every policy: a task is placed if it fits somewhere, and on GPUs where it fits. */
 static void never_refuses(void **state)
 {
 	for (int policy = 0; policy < SL_PLACE_POLICIES; policy++) {
@@ -276,7 +276,7 @@ static void fragments_are_as_defined(void **state)
 	sl_arena_free(arena);
 }
 
-/* The 95 % that are most frequent; what was seen ten times more changes that. */
+/* The most frequent 95 %; a kind seen ten times more often changes that. */
 static void learns_what_is_typical(void **state)
 {
 	struct sl_arena *arena = sl_arena_new();
@@ -356,8 +356,8 @@ static void spreads(void **state)
 	sl_arena_free(arena);
 }
 
-/* What little is known of the jobs is no reason to break into a second GPU: as long as they fit
- * on one together, they get one, and the rest stays whole. */
+/* Few known jobs are no reason to break into a second GPU: as long as they fit on one together,
+ * they get one, and the rest stays whole. */
 static void fills_a_gpu_before_it_breaks_another(void **state)
 {
 	static const uint16_t shares[] = {50, 100, 200, 250, 300, 500};
@@ -433,7 +433,7 @@ static void prices_are_demand_for_what_is_idle(void **state)
 	assert_price(&typical, &nodes[0], 0.8);
 	assert_price(&typical, &nodes[2], 0.8);
 	assert_price(&typical, &nodes[1], 2);
-	/* What is closed is not there. */
+	/* Closed nodes do not count. */
 	nodes[1].closed = true;
 	sl_typical_set_prices(&typical, nodes, 3);
 	assert_price(&typical, &nodes[0], 1);

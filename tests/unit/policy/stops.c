@@ -6,9 +6,9 @@
 
 /*
  * Each row: up to four clients, as {workload, priority, held, of its workload, request, limit,
- * idle, proven}; the demand (priority 5, or as told; stop_idle 10 min); and the numbers of those
- * that are to be stopped, in the order of going first, each with the letter of its reason: o(ver
- * limit), i(dle), p(riority). Client i has the number i + 1.
+ * idle, proven}; the demand (priority 5, or as told; stop_idle 10 min); and the numbers of the
+ * clients to be stopped, first to last, each with the letter of its reason: o(ver limit),
+ * i(dle), p(riority). Client i has the number i + 1.
  */
 struct who {
 	uint32_t workload;
@@ -16,7 +16,7 @@ struct who {
 	uint64_t held, use, request, limit;
 	sl_ns idle;
 	bool proven;
-	bool lends; /* the demand may stand on what it leaves of its request */
+	bool lends; /* the demand may use the part of its request that it leaves */
 };
 
 static const struct row {
@@ -123,8 +123,8 @@ static const struct row {
 	{"holds nothing here", {{0, 0, 0, 60, 20, 90, 0, false}}, 1, true, "", ""},
 };
 
-/* What is gone of each workload, and what the demand may have of that: of what falls within a
- * request nothing, if it is a burst. */
+/* The bytes that each workload has lost, and those that the demand may use: if it is a burst,
+ * none that fall within a request. */
 struct box {
 	const struct row *row;
 	uint64_t gone[4];
@@ -214,7 +214,7 @@ static void chooses(void **state)
 	}
 }
 
-/* stop_idle 0: idleness alone stops nobody, and nobody is asked for a proof. */
+/* stop_idle 0: idleness alone stops no process, and none is asked for a proof. */
 static void idleness_may_not_count(void **state)
 {
 	static const struct row row = {
@@ -237,7 +237,8 @@ static void idleness_may_not_count(void **state)
 	assert_row_u64("where it counts", sl_stops_choose(&victim, 1, &ask), 1);
 }
 
-/* Who was told to end before is asked again first, and still has to if nobody else does instead. */
+/* A process that was told to end before is chosen first, and still has to end if no other does
+ * instead. */
 static void told_ones_go_first(void **state)
 {
 	static const struct row row = {

@@ -1,8 +1,8 @@
 /*
- * stuck - who wants back what is his, and one that cannot be taken from is in his way, played by
+ * stuck - a client wants its request back, and an untakeable process is in its way, played by
  * hand
  *
- * A GPU of 100. R has 60 on the host, B a burst of 50: on its way back, or there.
+ * A GPU of 100. R has 60 on the host, B a burst of 50: on its way back, or resident.
  */
 #include "play.h"
 
@@ -78,7 +78,7 @@ static void begin(struct play *p, struct sl_event config, uint64_t request)
 	(void)at(p, 20, (struct sl_event)WANT(R));
 }
 
-/* Its room is kept for it: it is ended, and R has what is his. */
+/* Memory is kept for it: it is ended, and R has its request. */
 static void test_on_its_way_back(void **state)
 {
 	struct play p;
@@ -121,7 +121,8 @@ static void test_is_let_off(void **state)
 	play_close(&p);
 }
 
-/* With the other last resort, and for a burst, nobody is ended; who is in the way is said. */
+/* With the other last resort, and for a burst, no process is ended; the one in the way is
+ * named. */
 static void test_nobody_is_ended(void **state)
 {
 	struct play p;
@@ -142,7 +143,8 @@ static void test_nobody_is_ended(void **state)
 	play_close(&p);
 }
 
-/* B was there before R, and is never moved: nobody looks at it before it is in the way. */
+/* B was resident before R, and is never moved: it is not looked at before it is in the
+ * way. */
 static void test_is_there(void **state)
 {
 	static const struct sl_event before[] = {SWAP(STOP), GPU(0, 100), WORKLOAD(B, 0),
@@ -192,8 +194,8 @@ static void test_two_gpus(void **state)
 	assert_false(is_ended_on_one(120));
 }
 
-/* R has 60 on the host; B is stopped, C works, and D is within its request: how much of what R
- * lacks C can be made to give decides whether B has to be ended, and whether that is of any use. */
+/* R has 60 on the host; B is stopped, C works, and D is within its request. How much of R's lack C
+ * can be made to give decides whether B has to be ended, and whether that is of any use. */
 struct others {
 	const char *name;
 	bool swap, c_swaps;

@@ -1,5 +1,5 @@
 /*
- * swap - parking, resuming, and the books of what is on the host, played by hand
+ * swap - parking, resuming, and the books of evicted memory, played by hand
  */
 #include "play.h"
 
@@ -76,7 +76,7 @@ static void test_park_and_resume(void **state)
 	assert_row_u64(
 		"parked", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_PARKED);
 	says(&p, "wants", 30, (struct sl_event)WANT(1, 1), "");
-	/* Its request is nobody's any more. */
+	/* Its request is free for others. */
 	says(&p, "b", 40, (struct sl_event)WORKLOAD(2, BYTES(50), BYTES(50)),
 		"ADMIT 2 m1 r50 l50");
 	says(&p, "resume", 50, (struct sl_event)RESUME(1), "SET 1 r60 l60 p0 over0");
@@ -93,7 +93,7 @@ static void test_park_and_resume(void **state)
 	play_close(&p);
 }
 
-/* Whoever refuses is asked again later, twice as late each time. */
+/* A client that refuses is asked again later, twice as late each time. */
 static void test_refused_park(void **state)
 {
 	struct play p;
@@ -117,7 +117,7 @@ static void test_refused_park(void **state)
 	play_close(&p);
 }
 
-/* Evicted memory counts for the limit, and is freed where it is. */
+/* Evicted memory counts for the limit, and can be freed on the host. */
 static void test_free_on_the_host(void **state)
 {
 	struct play p;
@@ -138,7 +138,7 @@ static void test_free_on_the_host(void **state)
 	play_close(&p);
 }
 
-/* After a restart the reports say what is on the host; who wants comes back. */
+/* After a restart the reports say what is on the host; a client that wants comes back. */
 static void test_recovered(void **state)
 {
 	struct play p;
@@ -212,7 +212,7 @@ static void test_turns(void **state)
 	play_close(&p);
 }
 
-/* A victim that refuses is asked again later; one that dies frees what was wanted. */
+/* A victim that refuses is asked again later; one that dies frees its memory. */
 static void test_refused_turn(void **state)
 {
 	struct play p;
@@ -234,8 +234,8 @@ static void test_refused_turn(void **state)
 	play_close(&p);
 }
 
-/* Who frees instead of being moved has refused nothing; and who only asks has waited since he
- * asked. */
+/* A client that frees memory instead of being moved has refused nothing; one that only asks
+ * has waited since it asked. */
 static void test_freed_meanwhile(void **state)
 {
 	struct play p;
@@ -261,8 +261,8 @@ static void test_freed_meanwhile(void **state)
 }
 
 /* On GPU 0 A is within its request and will be lent on once it has left; B stands on 20 of C's. X,
- * of GPU 1, is warm as well, and finds in the pool of 100 what both leave. Returns what is said
- * when both have been idle for long enough. */
+ * of GPU 1, is warm as well, and the pool of 100 has to take both. Returns the actions when both
+ * have been idle for long enough. */
 static const char *two_warm(struct play *p, uint64_t bytes)
 {
 	const struct sl_event before[] = {SWAP(100), GPU(0, 100), GPU(1, 100),
@@ -335,7 +335,7 @@ static const char *warm_on_two(struct play *p, uint64_t pool)
 	return play(p, "for long", 2500, (struct sl_event)TIME);
 }
 
-/* A part of it on the host would be in nobody's way and come back at the next call. */
+/* A part of it on the host would help no client and come back at the next call. */
 static void test_warm_as_a_whole(void **state)
 {
 	struct play p;
@@ -359,8 +359,8 @@ static void all(struct play *p, const struct play_row *rows, size_t count)
 	EVENT(WORKLOAD_ADD, workload_add, {w, BYTES(request), BYTES(100), 1, 1, priority})
 
 /* Z runs and has its turn. X waits for its end, then D asks for what is free, then Y waits, too.
- * What is free is kept for X. When X does not want any more it is kept for Y: as many bytes, but D
- * comes before. */
+ * Free memory is kept for X. When X gives up it is kept for Y: as many bytes, but D comes
+ * before. */
 static const struct play_row kept[] = {
 	{"pool", 0, SWAP(1000), NULL},
 	{"GPU", 0, GPU(0, 100), NULL},
@@ -400,10 +400,9 @@ static void test_kept_for_another(void **state)
 	play_close(&p);
 }
 
-/* X waits for the end of Z's turn, which is of 2.4 s; what is free is kept for it. D would fit
- * there, and is of lower
- * priority: after two turns of its own, of 200 ms, it comes before X. No event says so, only the
- * time. */
+/* X waits for the end of Z's turn, which is of 2.4 s; free memory is kept for it. D would fit
+ * there, and is of lower priority: after two turns of its own, of 200 ms, it comes before X. No
+ * event marks that moment, only time. */
 static const struct play_row patient[] = {
 	{"pool", 0, SWAP(1000, .min_share_pm = 1000, .turn_max = 20 * SL_S), NULL},
 	{"GPU", 0, GPU(0, 100), NULL},
@@ -461,9 +460,8 @@ static void test_yields(void **state)
 	play_close(&p);
 }
 
-/* D asks for something else, too, for which there is no room then. Once D had its turn, which is of
- * 200 ms, the next one is two turns away, however long that has waited: what Z frees is left to X
- * until then. */
+/* D asks for something else, too, which does not fit then. Once D had its turn of 200 ms, the next
+ * one is two turns away, however long that has waited: what Z frees is left to X until then. */
 static void test_promoted_again(void **state)
 {
 	struct play p;
@@ -549,9 +547,9 @@ static void test_waits_anew(void **state)
 	play_close(&p);
 }
 
-/* What V is moving to the host, beside what is free, is all that E lacks but for 10: `priority`
- * stops one for these, not two for the 30 that are missing now. W and Y hold what nobody can
- * move. */
+/* The memory that V is moving to the host and what is free are all that E lacks but for 10.
+ * `priority` stops one process for these, not two for the 30 that are missing now. W's and Y's
+ * memory cannot be moved. */
 static const struct play_row under_way[] = {
 	{"swap priority", 0,
 		SETTINGS(.pool_bytes = 1000, .stop_idle = SL_S,
@@ -583,7 +581,7 @@ static const struct play_row under_way[] = {
 	{"V is parked", 10, PARK(1), NULL},
 };
 
-/* E asks for so many bytes; what is done at once. */
+/* E asks for so many bytes; the actions that follow at once. */
 static const char *asks_under_way(struct play *p, uint64_t bytes)
 {
 	play_open(p);
@@ -605,7 +603,7 @@ static void test_counts_what_leaves(void **state)
 	assert_non_null(strstr(asks_under_way(&p, 70), "STOP 2 2 TERM STOP_PRIORITY"));
 	assert_row_u64("one", sl_node_client(p.node, 3).stopping, 0);
 	play_close(&p);
-	/* Who does not answer may never give it: then somebody else has to. */
+	/* A client that does not answer may never give it: then another has to. */
 	(void)asks_under_way(&p, 20);
 	says(&p, "V hangs", 30,
 		(struct sl_event)EVENT(CONDITION, condition, {1, SL_CONDITION_STOPPED}),
@@ -629,8 +627,7 @@ static void begin_return(struct play *p)
 	assert_row_u64("kept", sl_node_gpu(p->node, 1).free_bytes, 40);
 }
 
-/* Meanwhile somebody who is not asked takes so much of the second that A's room is not there any
- * more. */
+/* Meanwhile measured memory takes so much of the second that A does not fit there any more. */
 static void test_room_lost(void **state)
 {
 	struct play p;
@@ -665,8 +662,8 @@ static void test_room_lost(void **state)
 			.gpu_mask = 1,    \
 			.may_take_less = may})
 
-/* A parked program leaves its context. Who asks for a part of the GPU gets the rest of that part,
- * but of nobody else's room. */
+/* A parked program leaves its context. A workload that asks for a part of the GPU gets the rest
+ * of that part, but nothing of others' memory. */
 static void test_beside_the_parked(void **state)
 {
 	struct play p;
@@ -693,7 +690,7 @@ static void test_beside_the_parked(void **state)
 		&p, "c", 7, (struct sl_event)WORKLOAD(3, BYTES(20 * M), BYTES(20 * M)));
 	says(&p, "beside both", 8, (struct sl_event)PARTLY(2, PART(1000000), 1),
 		"REFUSE 2 REQUESTS_TAKEN g0 104857600 73400320");
-	/* Who waits to come back is not what is left of somebody. */
+	/* A client that waits to come back does not count as the rest of a parked one. */
 	(void)play(&p, "c", 9, (struct sl_event)REMOVE(3));
 	(void)play(
 		&p, "d", 9, (struct sl_event)WORKLOAD(4, BYTES(45 * M), BYTES(45 * M)));
@@ -705,9 +702,9 @@ static void test_beside_the_parked(void **state)
 	play_close(&p);
 }
 
-/* A has its turn. B waits for 10 of its 50, then C for 40. B frees the 10: all of it is there, and
- * its turn begins. That it did nothing before, when it could not run, is no reason to take from it;
- * that it does nothing for 20 ms from now on is. */
+/* A has its turn. B waits for 10 of its 50, then C for 40. B frees the 10: it is whole, and its
+ * turn begins. It did nothing before, when it could not run, which is no reason to take from it.
+ * Doing nothing for 20 ms from now on is one. */
 static void test_whole_by_freeing(void **state)
 {
 	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1, ANY, ANY),

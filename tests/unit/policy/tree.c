@@ -239,15 +239,14 @@ static void limits_and_quotas_hold_at_every_level(void **state)
 	assert_false(sl_tree_allows(&tree, c, &one, false, &at, &which));
 	assert_int_equal(at, a);
 	assert_false(sl_tree_allows(&tree, c, &one, false, NULL, NULL));
-	/* What wants nothing of what is used up may run. */
+	/* A project that wants no scarce resource may run. */
 	assert_true(sl_tree_allows(&tree, c, &none, true, NULL, NULL));
 	assert_true(sl_tree_allows(&tree, c, &core, true, NULL, NULL));
 	book(b, 1, 4 * GPU, 0, 4 * GPU);
 	assert_true(sl_tree_allows(&tree, b, &core, false, NULL, NULL));
 }
 
-/* What stands on nodes counts by itself: what is promised does not, and what is being stopped still
- * does. */
+/* Tasks on nodes count by themselves: promises do not, tasks being stopped still do. */
 static void what_may_start_now_counts_what_stands(void **state)
 {
 	uint32_t a = put(1, NONE, 2 * GPU, 4 * GPU, 1), b = put(2, a, GPU, ALL, 1);

@@ -1,5 +1,5 @@
-/* What is allocated and used of a GPU: nothing is counted twice, and used is a part of
- * allocated. */
+/* usage - allocated and used memory of a GPU: nothing is counted twice, and used is a
+ * part of allocated */
 #include "../base/test.h"
 
 #include "policy/figures/usage.h"
@@ -57,7 +57,7 @@ static void nothing_is_counted_twice(void **state)
 	}
 }
 
-/* The same of figures that nobody thought of. */
+/* The same with random figures. */
 static void never_above_the_gpu(void **state)
 {
 	uint64_t seed = 20261122;

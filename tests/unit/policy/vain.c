@@ -1,10 +1,10 @@
 /*
- * vain - who asks for what nobody can be moved for, and those who wait for their turn beside it,
- * played by hand
+ * vain - a client asks for memory for which none can be moved, and others wait for their turn
+ * beside it, played by hand
  *
  * N has 50 of a GPU of 100, which cannot be moved. A has 40 and asks for 15 more, of which none are
  * free: in vain. D wants 20 back from the host. B, of A's workload, is told to come back with 10
- * and never does: so A's coming back begins no turn of theirs.
+ * and never does: so A's return begins no turn for them.
  */
 #include "play.h"
 
@@ -28,7 +28,7 @@ static const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
 	ASK(A, 1, 0, 40), COMMIT(A, 1, 40), ASK(N, 1, 0, 50), COMMIT(N, 2, 50),
 	ASK(A, 2, 0, 15), WANT(B, 1)};
 
-/* Every 10 ms, each but B does what it was told. D works whenever it is back, and so wants to be.
+/* Every 10 ms all but B do what they were told. D works whenever it is back, and so wants to be.
  * Until A is denied; then when, in ms. */
 static uint64_t goes_round(struct play *p, uint64_t until_ms, uint32_t *evictions)
 {
@@ -72,9 +72,9 @@ static void begin(struct play *p)
 	assert_int_equal(strstr(said, "EVICT 1 g0 20 EVICTED_FOR") != NULL, MOVES);
 }
 
-/* Each time that A is back it is moved for D, and it comes before D. The longest wait of what A
- * asks for began anew when it was back for the first time, and ends once: the look for it finds
- * nobody but has A leave for D. */
+/* Each time that A is back it is moved for D, and it comes before D. The longest wait of A's
+ * demand began anew at its first return, and ends once: the look for it finds no client to
+ * move, but has A leave for D. */
 static void test_is_told_so(void **state)
 {
 	struct play p;
@@ -90,7 +90,7 @@ static void test_is_told_so(void **state)
 }
 
 /* N has 40 that cannot be moved, D 30 that can, and 20 are about to be free. So A's 65 never fit,
- * and what is free is kept for it while it waits. As it is denied nobody has to leave for B. */
+ * and free memory is kept for it while it waits. When it is denied no client has to leave for B. */
 static void nobody_leaves_for_what_was_kept(void **state)
 {
 	static const struct play_row rows[] = {
@@ -156,9 +156,9 @@ static void what_helps_takes_what_is_kept(void **state)
 	PLAY(rows);
 }
 
-/* What is free, 10, and what D leaves behind, 30, is kept for A, whose 95 have no room in the pool.
- * As many of B are to leave for N's 30. What leaves is not kept for A instead: or B would be told
- * to stay, and to leave again as soon as it may be. */
+/* 10 that are free and the 30 that D leaves are kept for A, whose 95 do not fit in the pool. 30 of
+ * B are to leave for N. Leaving memory is not kept for A instead: otherwise B would be told to
+ * stay, and to leave again as soon as it may be. */
 static void what_has_a_seat_keeps_it_beside_what_is_kept(void **state)
 {
 	static const struct play_row rows[] = {

@@ -57,8 +57,8 @@ static void demands_are_waited_for(void **state)
 	play_counted(rows, SL_ARRAY_LEN(rows), 2);
 }
 
-/* On the host it waits from when it wants to run; not while it is parked, but again while it is to
- * come back. */
+/* On the host a client waits from the time it wants to run; not while it is parked, but again
+ * while it is to come back. */
 static void being_back_is_waited_for(void **state)
 {
 	static const struct counted rows[] = {

@@ -24,7 +24,7 @@ static void bench_init(struct bench *b)
 	sl_waste_init(&b->waste, b->arena, &b->typical);
 }
 
-/* With one kind of task the waste can be told in one's head. */
+/* With one kind of task the waste can be worked out in one's head. */
 static const struct {
 	const char *name;
 	const struct sl_need *need;
@@ -110,7 +110,7 @@ static void fills_the_fullest(void **state)
 	assert_true(wasted > 25 && wasted < 75);
 }
 
-/* What was placed on a kind of hardware is expected there more often, and on no other. */
+/* Tasks placed on a kind of hardware are expected there more often, and on no other. */
 static void learns_where_tasks_go(void **state)
 {
 	struct sl_fit_node a, b, other;
@@ -130,7 +130,7 @@ static void learns_where_tasks_go(void **state)
 	other_before = sl_waste_of(&bench.waste, &other, true);
 	assert_true(before > 1000 && before < 2200);
 	assert_true(before == other_before);
-	/* One is no reason to expect no others. */
+	/* One task is no reason to expect no others. */
 	sl_waste_placed(&bench.waste, &a, &large);
 	sl_waste_refresh(&bench.waste);
 	assert_true(sl_waste_of(&bench.waste, &b, true) < before + 100);
@@ -144,7 +144,7 @@ static void learns_where_tasks_go(void **state)
 	sl_arena_free(bench.arena);
 }
 
-/* --- What PACK makes of it. --- */
+/* --- PACK's use of it. --- */
 
 struct cluster {
 	struct sl_arena *arena;
@@ -204,7 +204,7 @@ static void keeps_whole_nodes(void **state)
 	sl_arena_free(c.arena);
 }
 
-/* On the second node the CPU lasts for one more share: what is idle there is lost anyhow. */
+/* On the second node the CPU lasts for one more share: its idle part is lost anyhow. */
 static void uses_what_is_lost(void **state)
 {
 	struct sl_need hog = {92000, 1024, 0, 0, 0, 0, 0};

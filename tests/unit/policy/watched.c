@@ -1,5 +1,6 @@
 /*
- * watched - who was told to leave and does not answer, since it is stopped, played by hand
+ * watched - a client that was told to leave does not answer, since it is stopped, played
+ * by hand
  *
  * A has 60 of a GPU of 100, D 30. B asks for 20, of which 10 are free.
  */
@@ -37,8 +38,8 @@ static const struct play_row full[] = {
 	{"has", 10, COMMIT(3, 2, 30), ""},
 };
 
-/* B counts on what A was told to leave, for nobody: so somebody has to look whether A goes on. It
- * is stopped, and D leaves. */
+/* A was told to leave, but not for another client. B counts on that memory, so A is watched. It is
+ * stopped, and D leaves. */
 static void test_whom_somebody_counts_on(void **state)
 {
 	struct play p;
@@ -54,8 +55,8 @@ static void test_whom_somebody_counts_on(void **state)
 	play_close(&p);
 }
 
-/* What was seen of A is known until it has ended, also when nobody waits any more: the next one
- * does not count on it. */
+/* A's stop is known until it has ended, also when no demand waits any more: the next one does
+ * not count on A. */
 static void test_until_it_goes_on(void **state)
 {
 	struct play p;
@@ -98,8 +99,8 @@ static void gives_up(struct play *p, uint64_t ask, double at_ms)
 				SL_SWAP_ABORTED, 0}));
 }
 
-/* Who was told to leave and to stay is as willing as before; twice at once, others are asked for a
- * moment (at once, for 10 ms). */
+/* A client that was told to leave and then to stay may be asked again. After two such changes at
+ * once, others are asked for a moment (10 ms). */
 static void test_not_back_and_forth(void **state)
 {
 	struct play p;
@@ -119,7 +120,7 @@ static void test_not_back_and_forth(void **state)
 	play_close(&p);
 }
 
-/* A was busy by the last that was heard, and is on the host since: nothing of it runs there. */
+/* A was busy by its last report, and has been on the host since: nothing of it runs there. */
 static void test_on_the_host_nothing_is_busy(void **state)
 {
 	struct play p;

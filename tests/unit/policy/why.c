@@ -194,7 +194,7 @@ static void its_gpus(void **state)
 	play_close(&p);
 }
 
-/* A void grant is no demand any more. */
+/* A void grant is not a demand any more. */
 static void shows_no_void_grants(void **state)
 {
 	static const struct sl_event lost = LOST(0);
@@ -242,7 +242,7 @@ static void short_turns(void **state)
 	play_close(&p);
 }
 
-/* --- what a denial says was free --- */
+/* --- free bytes, as a denial tells them --- */
 
 #define PATIENT(w, request, wait_s)       \
 	EVENT(WORKLOAD_ADD, workload_add, \
@@ -262,7 +262,7 @@ static void assert_was_free(
 	play_close(&p);
 }
 
-/* Who stands in front of it waits for all that is free. */
+/* The demand in front of it waits for all free memory. */
 static void kept_for_the_head_is_not_free(void **state)
 {
 	static const struct play_row rows[] = {
@@ -286,7 +286,7 @@ static void kept_for_the_head_is_not_free(void **state)
 	assert_was_free(rows, SL_ARRAY_LEN(rows), 50, 0);
 }
 
-/* Another's request is free for nobody's burst. */
+/* Another's request is not free for a burst. */
 static void requested_is_not_free(void **state)
 {
 	static const struct play_row rows[] = {
@@ -302,7 +302,7 @@ static void requested_is_not_free(void **state)
 	assert_was_free(rows, SL_ARRAY_LEN(rows), 60, 30);
 }
 
-/* Room that one who comes back waits for: what is to leave for him suffices for nobody else. Its
+/* A returning client waits for memory: what leaves for it suffices for no other. The demand's
  * turn comes after that, so it is not denied. */
 static void kept_for_a_return_is_not_free(void **state)
 {
@@ -424,7 +424,8 @@ static void waits_for_the_pool(void **state)
 	play_close(&p);
 }
 
-/* It would fit, had what is idle left: but that leaves for none before the first has its turn. */
+/* It would fit if the idle client had left; but that leaves for none before the first has its
+ * turn. */
 static void waits_behind_the_first(void **state)
 {
 	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100),
@@ -448,7 +449,7 @@ static void waits_behind_the_first(void **state)
 	play_close(&p);
 }
 
-/* Nor does it come back for what it asks, where all that is free is kept for another demand. */
+/* Nor does it come back for its demand where all free memory is kept for another. */
 static void waits_for_what_is_kept(void **state)
 {
 	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100),
@@ -465,7 +466,8 @@ static void waits_for_what_is_kept(void **state)
 	play_close(&p);
 }
 
-/* After a restart nothing is known of what has not reported, and nothing is granted to others. */
+/* After a restart nothing is known of clients that have not reported, and others are granted
+ * nothing. */
 static void awaits_reports(void **state)
 {
 	static const struct sl_event before[] = {GPU(0, 100), WORKLOAD(1, 0, 100, 1, 1),
