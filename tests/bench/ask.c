@@ -1,8 +1,8 @@
 /*
- * ask - one function per thing the bench wants of the daemon
+ * ask - one function per request of the bench to the daemon
  *
- * Not the command line's own connection code: the bench also speaks as a client, and what it times
- * should be the daemon, with as little of ours around it as can be.
+ * It does not use the command line's connection code: the bench also speaks as a client, and its
+ * times should contain as little of our code as possible.
  */
 #include "ask.h"
 
@@ -27,7 +27,7 @@ void bench_send(int fd, const union sl_msg *msg)
 		r == SL_WIRE_OK, "%s was not sent: %d", sl_wire_name(msg->head.type), r);
 }
 
-/* Any message, with a question of who we are answered; dies on everything that is none, and on
+/* Reads any message; answers a question for our identity; dies on a broken message and on
  * REJECT. */
 static void receive_any(int fd, union sl_msg *msg)
 {
@@ -293,7 +293,6 @@ void bench_emit_turn(enum bench_row_id id, const char *variant, const json_t *us
 {
 	json_int_t value = json_integer_value(us);
 
-	/* A kind that had fewer turns than are told apart has 0 there, which would keep every
-	 * budget. */
+	/* A kind with too few turns has 0 there, which would keep every budget. */
 	bench_emit(id, variant, value ? (double)value / 1000 : NAN);
 }

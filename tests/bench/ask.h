@@ -2,7 +2,7 @@
  * ask - the bench as a peer of the daemon
  *
  * As CONTROL it looks at lists; as CLIENT it plays programs. Everything blocks, with a time limit
- * of 30 s per message, and dies (bench_die) on what is not the answer that was asked for.
+ * of 30 s per message, and dies (bench_die) on an unexpected answer.
  */
 #ifndef SL_TESTS_BENCH_ASK_H
 #define SL_TESTS_BENCH_ASK_H
@@ -36,14 +36,14 @@ void bench_register(int fd, const char *name, uint64_t limit_bytes, int32_t prio
 json_t *bench_dump(void);
 /* A figure of its turns, in ms; none where there were too few turns to tell. */
 void bench_emit_turn(enum bench_row_id id, const char *variant, const json_t *us);
-/* The daemon about itself, the first GPU, and the row of a workload (false: there is none). */
+/* The daemon about itself, the first GPU, and the row of a workload (false: no such workload). */
 void bench_status(int fd, struct sl_msg_status_row *out);
 void bench_gpu(int fd, struct sl_msg_gpu_row *out);
 SL_MUST_CHECK bool bench_use(int fd, const char *name, struct sl_msg_use_row *out);
 
-/* Of a workload on its first GPU; false: there is none. */
+/* Of a workload on its first GPU; false: no such workload. */
 SL_MUST_CHECK bool bench_swap_row(int fd, const char *name, struct sl_msg_swap_row *out);
-/* Parks it, or resumes it, and waits until all of it is where it is to be. Returns how long that
+/* Parks it, or resumes it, and waits until all of its memory has moved. Returns how long that
  * took. */
 sl_ns bench_park(int fd, const char *name, bool parked);
 /* Resumes it and does not wait. */

@@ -1,9 +1,9 @@
 /*
  * asked - the daemon's loop beside long questions to the history
  *
- * Whoever asks the history is answered by other threads of the daemon, and its loop should not
- * notice. It is asked about much that lies in the file, by the page and by the command line's way,
- * while a list of one row is asked for again and again.
+ * Other threads of the daemon answer questions to the history, and its loop should not notice.
+ * Long questions come by the page and by the command line, while a list of one row is asked for
+ * again and again.
  */
 #include "http.h"
 
@@ -54,7 +54,7 @@ static void fill(const char *path, int64_t now)
 	(void)sqlite3_close(db);
 }
 
-/* --- who asks --------------------------------------------------------------------------------- */
+/* --- the questions ---------------------------------------------------------------------------- */
 
 static void ask_page(const char *target, char *text)
 {
@@ -100,7 +100,7 @@ static void asker_main(int index, int64_t now, uint32_t *answers, char *text)
 	}
 }
 
-/* --- what the loop has of it ------------------------------------------------------------------ */
+/* --- their effect on the loop ----------------------------------------------------------------- */
 
 static void time_replies(int control, const char *variant)
 {

@@ -1,10 +1,10 @@
 /*
  * classes - what a hook of each class adds to a call that does nothing
  *
- * As launch.c, for the other classes of hooks.def: `bench classes` starts itself in front of the
+ * As launch.c, for the other classes of hooks.def. `bench classes` starts itself in front of the
  * stub driver and times the same few calls through the hooks and past them, in turn. One thread: no
- * hook of these classes shares a word that is written. What a call makes it also ends, so each
- * figure is of the pair where there is one.
+ * hook of these classes shares a word that is written. Each figure is of a pair of calls where one
+ * makes what the other ends.
  */
 #include "stub.h"
 
@@ -17,7 +17,7 @@
 #define BATCHES 300
 #define WARM_UP 20
 
-/* What is called, hooked or not. */
+/* The timed calls, hooked or not. */
 #define CALLS(X)                   \
 	X(cuStreamQuery)           \
 	X(cuMemGetInfo_v2)         \
@@ -188,7 +188,7 @@ static void prepare(struct calls *cu)
 {
 	MUST(cu->cuMemAlloc_v2(&cu->ptr, 4096));
 	MUST(cu->cuMemCreate(&cu->handle, 2 * SL_MIB, &prop, 0));
-	/* Addresses are nobody's but the driver's. */
+	/* Only the driver knows the addresses. */
 	MUST(bench_cu.cuMemAddressReserve(&cu->range, 2 * SL_MIB, 0, 0, 0));
 }
 

@@ -4,12 +4,12 @@
  * The machine itself, in this process: 100, 1,000 and 10,000 nodes of 8 GPUs, ten times as many
  * jobs, in a tree of 10 departments of 10 projects. Jobs are of 12 kinds: shares, single GPUs,
  * several, gangs.
- *   requeue   nothing runs, all jobs wait: the cycle that starts what fits
- *   steady    the cluster is full, the rest waits; between two cycles one job in a thousand ends
- *             and as many come
- *   idle      nothing has happened since the last cycle
- *   gang      the same as steady, and a gang waits that needs one GPU more than there are
- *   reclaim   one project has everything; all others, each within its quota, ask for what is theirs
+ *   requeue: nothing runs, all jobs wait; the cycle that starts those that fit.
+ *   steady:  the cluster is full, the rest waits; between two cycles one job in a thousand ends
+ *            and as many come.
+ *   idle:    nothing has happened since the last cycle.
+ *   gang:    the same as steady, and a gang waits that needs one GPU more than there are.
+ *   reclaim: one project has everything; all others ask for their quotas.
  */
 #include "bench.h"
 
@@ -30,7 +30,7 @@ struct one {
 	sl_ns now;
 	uint64_t seed, next_job, bound, stopped, binds_kept;
 	uint32_t nodes;
-	/* Of the last cycle: what is to be answered. */
+	/* Of the last cycle: actions to be answered. */
 	struct answer {
 		uint64_t job;
 		uint32_t task;
@@ -88,7 +88,7 @@ static sl_ns cycle(struct one *o)
 	return step(o, &event);
 }
 
-/* What was bound runs, what was told to stop is gone and queued again. */
+/* Bound tasks run, stopped ones are gone and queued again. */
 static void answer(struct one *o)
 {
 	for (size_t i = 0; i < o->answers; i++) {
@@ -229,7 +229,7 @@ static void measure_steady(struct one *o, enum bench_row_id median,
 	free(samples);
 }
 
-/* Until nothing changes any more, also after everybody had his turn to look for victims. */
+/* Until nothing changes any more, even after every job had its turn to look for victims. */
 static void settle(struct one *o)
 {
 	for (int i = 0, still = 0; i < 1000 && still < 50; i++) {

@@ -2,10 +2,9 @@
  * flood - how long another client's grant takes beside peers that flood the daemon
  *
  * For each kind of tests/system/floods.c four processes of it run beside one client that asks for
- * memory, gets it, and gives it back. They run where nobody else wants the core (SCHED_IDLE): who
- * gets a core is the kernel's matter, and what is looked at is how long the daemon is busy with
- * others. What the client waits for with nobody beside it is in the same run, as the variant
- * "nobody".
+ * memory, gets it, and gives it back. They run only on an idle core (SCHED_IDLE), so that the
+ * figure shows how long the daemon is busy with others, not how the kernel shares cores. The same
+ * run has the client without floods, as the variant "nobody".
  */
 #include "bench.h"
 
@@ -97,7 +96,7 @@ static void measure_beside(int client, const char *name)
 	}
 }
 
-/* Who asks for the page's state again and again, and for no more than it gives. */
+/* A peer that asks for the page's state again and again, and for no more than it gives. */
 static pid_t start_reader(const char *path)
 {
 	static char text[BENCH_HTTP_MAX];

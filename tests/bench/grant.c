@@ -1,13 +1,15 @@
 /*
  * grant - from memory released to memory granted
  *
- * A holder has all but GAP of what is free, a waiter asks for more than GAP and waits. Then the
- * holder is killed, or frees. Killed: the driver takes its time to tear the process down, which is
- * not ours; so NVML is asked without pause, and the clock runs from the last answer that still
- * showed the memory (an answer later than the truth would flatter us) until the waiter's
- * cuMemAlloc returned. Freed: the clock runs from the start of cuMemFree.
+ * A holder has all but GAP of the free memory; a waiter asks for more than GAP and waits. Then the
+ * holder is killed, or frees.
  *
- * The waiter's time includes the creation of what it asked for; large.alloc says how much that is.
+ * Killed: the driver takes its time to tear the process down, which is not ours. So NVML is asked
+ * without pause, and the clock runs from its last answer that still showed the memory until the
+ * waiter's cuMemAlloc returned. (An answer later than the truth would flatter us.) Freed: the
+ * clock runs from the start of cuMemFree.
+ *
+ * The waiter's time includes the creation of its memory; large.alloc says how much that is.
  */
 #include "bench.h"
 
@@ -27,7 +29,7 @@
 #define GRAIN_BYTES (32 * SL_MIB)
 #define LIMIT_S     30
 #define WAITER      "bench-waiter"
-/* A new context's hidden bytes are measured by then, so that what is free stays free. */
+/* A new context's hidden bytes are measured by then, so that free memory stays free. */
 #define SETTLE_NS (400 * SL_MS)
 
 struct scene {

@@ -1,16 +1,16 @@
 /*
- * grow - programs that load what they need piece by piece
+ * grow - programs that load their memory piece by piece
  *
- * Each wants 608 MiB of a GPU of 1024, in pieces of 16, and has requested 256: a quarter, as is
- * the speed of the link, of a model of 2.4 GiB in pieces of 64 MiB on 4 GiB. One alone; two at
- * once; one beside another that has loaded and rests. The last is told against one alone and the
- * time that moving takes of what does not fit beside it, as `sluice park` moves all of it.
+ * Each wants 608 MiB of a GPU of 1024, in pieces of 16, and has requested 256: a quarter of a model
+ * of 2.4 GiB in pieces of 64 MiB on 4 GiB, as is the speed of the link. One alone; two at once; one
+ * beside another that has loaded and rests. The last is compared with one alone plus the time of
+ * moving what does not fit beside it, as `sluice park` moves all of it.
  *
- * Stall: two of 128 MiB on 240, in pieces of a size, that both change all they have without pause;
- * a quarter of 512 MiB on 960 in pieces of four times the size, as which they are told.
- * The longest time one of them stood still, against a slice (turn_max there, which is shorter than
- * ten times what moving takes) and an exchange: what does not fit beside the other leaves and comes
- * back.
+ * Stall: two of 128 MiB on 240, in pieces of a size, that both change all their memory without
+ * pause. They stand for a quarter of 512 MiB on 960 in pieces of four times the size, which the row
+ * names. The figure is the longest time one of them stood still, over a slice and an exchange. The
+ * slice is turn_max there, which is shorter than ten times the cost of moving; the exchange moves
+ * out what does not fit, and back.
  */
 #include "bench.h"
 

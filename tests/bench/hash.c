@@ -1,8 +1,8 @@
 /*
  * hash - how fast the GPU hashes its memory
  *
- * The kernel of libsluice.so, loaded as the library does it, over one chunk: in a process of its
- * own without Sluice. On a software GPU this is one core of the processor.
+ * The kernel of libsluice.so, loaded as the library does it, over one chunk, in a process
+ * without Sluice. On a software GPU this is one core of the processor.
  */
 #include "bench.h"
 

@@ -1,5 +1,5 @@
 /*
- * http - requests to the daemon's sockets of metrics and of the page, and what they cost it
+ * http - requests to the daemon's sockets of metrics and of the page, and their cost for it
  */
 #ifndef SL_TESTS_BENCH_HTTP_H
 #define SL_TESTS_BENCH_HTTP_H

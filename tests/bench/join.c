@@ -1,9 +1,9 @@
 /*
  * join - 200 clients at once
  *
- * Real processes, each with its own pid and pidfd at the daemon, that connect, say HELLO and
+ * Real processes, each with its own pid and pidfd at the daemon. They connect, say HELLO and
  * wait for WELCOME and their GPUs, all let go by the same closing pipe. Each times its own join.
- * `bench join` registers itself as the workload they belong to.
+ * `bench join` registers itself as their workload.
  */
 #include "bench.h"
 

@@ -2,15 +2,16 @@
  * launch - what a hook adds to a submission
  *
  * `bench launch` starts itself under `sluice run` in front of the stub driver (stub_cuda.c), whose
- * submissions are empty. There each thread times batches of calls, alternately through the pointer
- * that dlsym gives a program (the hook) and through the stub's second name for the same function
- * (no hook), so that both meet the same clock frequency and the same neighbours. A batch is about a
- * microsecond: long against the clock's own cost, which is in both, and short against the time
- * between two interrupts. Where interrupts hit one batch in a hundred, they are what a 99th
- * percentile shows, and they hit the longer batch, the one with the hook, more often.
+ * submissions are empty. There each thread times batches of calls, alternately in two ways: through
+ * the pointer that dlsym gives a program (the hook) and through the stub's second name for the same
+ * function (no hook). So both meet the same clock frequency and the same neighbours.
  *
- * The 99th percentile is that of batches, with less without.
- * Every figure is the median of several passes, for the sake of busy machines.
+ * A batch is about a microsecond: long against the clock's own cost, which is in both, and short
+ * against the time between two interrupts. Where interrupts hit one batch in a hundred, a 99th
+ * percentile shows them, and they hit the longer batch, the one with the hook, more often.
+ *
+ * The 99th percentile is that of batches with the hook less that of those without. Every figure is
+ * the median of several passes, for the sake of busy machines.
  */
 #include "stub.h"
 

@@ -2,13 +2,13 @@
  * load - the daemon with 1,000 clients and 10,000 messages a second
  *
  * 50 workloads, each a process that registers itself and has 20 children: so 1,000 clients with a
- * pid each. Every client turns once in 400 ms, at an offset of its own: ASK, and when the GRANT is
- * there COMMIT; half a turn later FREED and WORK. That is 10 messages a second from each, in a
- * mix that moves the books. Answers are read as they come.
+ * pid each. Every client turns once in 400 ms, at an offset of its own: ASK, and when the GRANT
+ * comes COMMIT; half a turn later FREED and WORK. That is 10 messages a second from each, in a mix
+ * that moves the books. Answers are read as they come.
  *
  * The daemon's CPU time is the kernel's count of it; its memory the largest resident size since
- * its start. What the clients could not send in time is a row of its own: a daemon that is too
- * slow shows there, and so does a machine that is too small for a thousand processes.
+ * its start. Messages that the clients could not send in time are a row of their own: it shows a
+ * daemon that is too slow, and a machine that is too small for a thousand processes.
  */
 #include "bench.h"
 

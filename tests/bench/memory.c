@@ -2,8 +2,8 @@
  * memory - allocations with and without Sluice, in turn
  *
  * Small ones come from slabs and should cost less than the driver's own; large ones ask the
- * daemon, create and map. Nobody else wants memory. The first rounds warm both workers up: the
- * first allocation of a process pays for much that is not its own.
+ * daemon, create and map. There are no competing demands. The first rounds warm both workers
+ * up: the first allocation of a process also pays for its start.
  */
 #include "bench.h"
 

@@ -1,12 +1,13 @@
 /*
- * metrics - what it costs to be scraped
+ * metrics - the cost of being scraped
  *
  * 10, 100 and 1,000 workloads of a process each, all with memory by the books. A scrape is a
  * request and all of its answer over the daemon's metrics socket (SL_BENCH_METRICS), read as fast
- * as it comes. Scrapes lie further apart than the daemon keeps its copy of the numbers, so each
- * pays for one. How long the loop was held is the daemon's own count of its longest turns since its
- * start, and is asked for once more after forty readers, of whom half do not read, have fought for
- * its sixteen places.
+ * as it comes. Scrapes are further apart than the daemon keeps its copy of the numbers, so each
+ * pays for one.
+ *
+ * The daemon itself counts the longest turns of its loop since its start. That count is read once
+ * more after forty readers, half of which do not read, have competed for its sixteen places.
  */
 #include "bench.h"
 
@@ -151,7 +152,8 @@ static void crowd_main(const char *path, char *text, bool reads)
 	do {
 		sl_cleanup(sl_closep) int fd = bench_http_ask(path, "/metrics");
 
-		/* Who is cut off, because others wait for the place, comes again. */
+		/* A reader that is cut off, because others wait for the place, comes
+		 * again. */
 		if (reads)
 			(void)bench_http_read(fd, text);
 		else
@@ -160,7 +162,7 @@ static void crowd_main(const char *path, char *text, bool reads)
 	_exit(0);
 }
 
-/* More readers than there are places, all the time; half of them never read. */
+/* More readers than places, all the time; half of them never read. */
 static void measure_crowd(const char *path, char *text)
 {
 	pid_t pids[CROWD];

@@ -1,5 +1,5 @@
 /*
- * nvml - the same NVML that the daemon asks, asked by somebody else
+ * nvml - the same NVML that the daemon asks, asked by the bench
  *
  * The bench must know when memory was released without the daemon's word for it.
  */

@@ -8,7 +8,7 @@
 
 #include "wire/wire.h"
 
-/* Loads NVML and finds the GPU; dies if there is none. */
+/* Loads NVML and finds the GPU; dies if either is missing. */
 void bench_nvml_open(const uint8_t uuid[SL_WIRE_UUID_BYTES]);
 uint64_t bench_nvml_used_bytes(void);
 

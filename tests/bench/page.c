@@ -1,9 +1,9 @@
 /*
- * page - what the page and those who watch it cost
+ * page - the cost of the page and of open pages
  *
  * Over the page's socket (SL_BENCH_PAGE), beside the workloads that metrics.c has started. A state
- * is asked for less often than the daemon makes one, so each is made anew. Who watches reads as
- * fast as it comes.
+ * is asked for less often than the daemon makes one, so each is made anew. An open page reads as
+ * fast as data comes.
  */
 #include "http.h"
 
@@ -115,7 +115,7 @@ static void measure_watched(
 
 		(void)bench_scrape(metrics, text);
 		bench_samples_add(took, sl_clock_now() - begin);
-		/* Not in step with what is done once a second. */
+		/* Out of step with things done once a second. */
 		sl_clock_sleep(PAUSE_NS / 2 + (sl_ns)i * 17 * SL_MS);
 	}
 	bench_emit(BENCH_PAGE_SCRAPE, variant,
@@ -144,7 +144,7 @@ static void add_part(struct parts *parts, const char *name, size_t length)
 	memcpy(parts->names[parts->count++], target, sizeof(target));
 }
 
-/* What a file asks for by "/assets/NAME" or "./NAME", in quotes. */
+/* Files that a file asks for by "/assets/NAME" or "./NAME", in quotes. */
 static void find_parts(struct parts *parts, const char *text, const char *before)
 {
 	for (const char *at = text; (at = strstr(at, before));) {

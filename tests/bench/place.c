@@ -1,9 +1,9 @@
 /*
- * place - what placement allocates, and what a decision takes
+ * place - GPUs allocated by placement, and the time of a decision
  *
- * In this process, with the code of `sluice simulate`. The trace is the public one of Alibaba where
- * SLUICE_TRACES names its folder (figures then are those of docs/decisions/0015-placement.md), else
- * one that is made here and looks like it: two kinds of node, most jobs shares or one GPU. `large`:
+ * In this process, with the code of `sluice simulate`. The trace is the public one of Alibaba if
+ * SLUICE_TRACES names its folder; figures then are those of docs/decisions/0015-placement.md.
+ * Otherwise a similar one is made here: two kinds of node, most jobs shares or one GPU. `large`:
  * 10,000 nodes of 8 GPUs, half full, on which jobs come and go.
  */
 #include "bench.h"
@@ -58,7 +58,7 @@ static void make_trace(struct sl_trace *trace)
 			trace->jobs[trace->job_count++].need = made_jobs[i].need;
 }
 
-/* False: there is none, and one was made. */
+/* False: no trace was there, and one was made. */
 static bool read_trace(struct sl_trace *trace, struct sl_arrivals_list *orders)
 {
 	const char *folder = getenv("SLUICE_TRACES");

@@ -1,5 +1,5 @@
 /*
- * ptx - what it takes the software GPU to make host code of a framework's kernels
+ * ptx - the time in which the software GPU makes host code of a framework's kernels
  *
  * ptx SET FOLDER: each file of FOLDER is the PTX of one kernel of SET (tests/bench/frameworks puts
  * them there). Translation and the compiler are timed apart, by the functions that the companion

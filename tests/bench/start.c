@@ -2,7 +2,7 @@
  * start - what Sluice adds to the start of a process
  *
  * Two workers start the same programs in turn, one of them inside a workload, so that its children
- * inherit the library. The last row is what somebody at a prompt sees: `sluice run` in front.
+ * inherit the library. The last row is what a user at a prompt sees: `sluice run` in front.
  */
 #include "bench.h"
 

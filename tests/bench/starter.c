@@ -3,7 +3,7 @@
  *
  * `starter init`: cuInit; `starter context`: and a primary context, and cuMemGetInfo; `starter
  * names`: cuInit, and every function of the driver looked up by dlsym and by cuGetProcAddress.
- * Linked to nothing but the C library, so that its start is short and what is added to it shows.
+ * Linked to the C library only, so that its start is short and additions show.
  */
 #include "driver.h"
 

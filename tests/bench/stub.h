@@ -1,9 +1,8 @@
 /*
  * stub - measuring inside `sluice run` in front of the stub driver
  *
- * Where the real call is nothing, what remains is ours. A part starts itself inside, looks
- * functions up as a program does (the hook) and by the stub's second name (no hook), and times both
- * in turn.
+ * Where the real call does nothing, the rest is ours. A part starts itself inside, looks functions
+ * up as a program does (the hook) and by the stub's second name (no hook), and times both in turn.
  */
 #ifndef SL_TESTS_BENCH_STUB_H
 #define SL_TESTS_BENCH_STUB_H
@@ -12,7 +11,7 @@
 
 /* Runs this part again as `PART inside` under `sluice run`, named name. Does not return. */
 void bench_stub_start(const char *part, const char *name) __attribute__((noreturn));
-/* Inside: joins the daemon; dies where the library or the daemon is not what is to be timed. */
+/* Inside: joins the daemon; dies if the library or the daemon is not the one to be timed. */
 void bench_stub_join(const char *name);
 /* The function as a program gets it, and without a hook; dies if either is missing or they are the
  * same. */

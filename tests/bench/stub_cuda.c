@@ -2,12 +2,12 @@
  * stub_cuda - a libcuda.so.1 whose submissions do nothing
  *
  * A hook that adds 5 ns cannot be seen behind a real launch of microseconds. So here the callee is
- * one return instruction, and what Sluice adds is all there is. The rest is as much of a driver as
- * a client needs to join: one device, under the identity that BENCH_GPU_UUID names (so that the
- * daemon finds its own GPU), one context, and memory that is only counted addresses.
+ * one return instruction, and only Sluice's part remains. The rest is as much of a driver as a
+ * client needs to join: one device with the identity that BENCH_GPU_UUID names (so that the daemon
+ * finds its own GPU), one context, and memory that is only counted addresses.
  *
  * The submissions have a second name each, "bench_bare_...", which is no name of CUDA: the same
- * function found without a hook, in the same process, for the comparison.
+ * function without a hook, in the same process, for the comparison.
  */
 #include "base/cuda_abi.h"
 #include "base/sl.h"
@@ -26,7 +26,7 @@
 static uint64_t next_address = 0x7000000000ull;
 static uint64_t next_handle = 1;
 
-/* --- what is timed ------------------------------------------------------------------------ */
+/* --- timed functions ---------------------------------------------------------------------- */
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
 	unsigned int grid_z, unsigned int block_x, unsigned int block_y,
@@ -348,7 +348,7 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **fn, int cuda_version,
 	return CUDA_SUCCESS;
 }
 
-/* A pool that has taken what it will ever need. */
+/* A pool at its largest size. */
 #define STUB_POOL       ((CUmemoryPool)(uintptr_t)0x5000)
 #define STUB_POOL_BYTES (32 * SL_MIB)
 

@@ -1,15 +1,14 @@
 /*
  * swap - memory to the host and back, against plain copies of the same bytes in the same run
  *
- * Two workloads of the same size on a GPU that has room for one and little more; what is free
- * beyond that is taken by a third whose memory may not be moved. The second has the higher
- * priority, so that nobody waits for turns. The plain copy is made by the first itself, through
- * pinned memory.
+ * Two workloads of the same size are on a GPU for one and little more; a third whose memory may
+ * not be moved takes the rest. The second has the higher priority, so that neither waits for
+ * turns. The first itself makes the plain copy, through pinned memory.
  *
  * A software GPU is slowed down as a whole, so that the processor stands for a GPU: its link and
- * what its driver takes per handle by the same factor (SL_BENCH_SLOW). Ratios need no scaling; the
- * one time with a budget, that of clean memory, is told as it would be without the factor and for
- * 16 GB.
+ * the driver's time per handle by the same factor (SL_BENCH_SLOW). Ratios need no scaling. The one
+ * time with a budget, that of clean memory, is told as it would be without the factor and for 16
+ * GB.
  */
 #include "bench.h"
 
@@ -79,7 +78,7 @@ static void start(
 	sl_clock_sleep(SETTLE_NS);
 }
 
-/* Leaves room for one of them and a little: a chunk of the other would not fit. */
+/* Leaves space for one of them and a little: a chunk of the other would not fit. */
 static void take_the_rest(struct scene *scene)
 {
 	struct sl_msg_gpu_row gpu;

@@ -1,12 +1,12 @@
 /*
- * told - a collision seen, to its victim told
+ * told - from a collision to its victim
  *
  * A victim is a process with a workload of its own that has nearly all of the GPU by the books, far
- * above its request; the bench, of higher priority, asks for more than is left. Time runs from just
- * before the ASK is sent, so the way to the daemon is in it, to the first line of the victim's
- * SIGTERM handler, so its wake-up is, too: what the budget means is less. How much of the tail is
- * that wake-up, which is the kernel's affair, shows beside it: the bench signals such a process
- * itself. The daemon must run with `resolvers: priority wait`; tests/bench/run sees to that.
+ * above its request. The bench, of higher priority, asks for more than is left. The time begins
+ * just before the ASK is sent, so it includes the way to the daemon. It ends at the first line of
+ * the victim's SIGTERM handler, so it includes the wake-up: more than the budget counts. The
+ * kernel's part in the tail shows beside it: the bench signals such a process itself. The daemon
+ * must run with `resolvers: priority wait`; tests/bench/run sees to that.
  */
 #include "bench.h"
 
@@ -124,7 +124,7 @@ static sl_ns run_round(int client, uint64_t ask, uint64_t bytes)
 	return board->told - begin;
 }
 
-/* What the kernel takes from a signal to its handler, whoever sends it. */
+/* The kernel's time from a signal to its handler, whichever process sends it. */
 static sl_ns run_bare_round(void)
 {
 	sl_ns begin;

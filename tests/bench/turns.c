@@ -1,13 +1,13 @@
 /*
  * turns - several programs whose memory does not fit together
  *
- * Dense: three that never stop, with weights of 1, 2 and 2, where there is room for one and a half:
- * what each could run of the time, against its weight, and what of the time nobody ran. Sparse: the
+ * Dense: three that never stop, with weights of 1, 2 and 2, on a GPU for one and a half: the part
+ * of the time that each could run, against its weight, and the part in which none ran. Sparse: the
  * same three with long pauses. Rotation: 2, 8 and 32 models, asked one after the other, on a GPU
- * that has room for a third of them, at least one.
+ * for a third of them, at least one.
  *
- * Who runs is told by the programs themselves: a round of work takes a fraction of a millisecond,
- * and one that takes longer than a hundred times that waited for its memory.
+ * The programs themselves tell when they run: a round of work takes a fraction of a millisecond,
+ * and one that takes a hundred times that waited for its memory.
  */
 #include "bench.h"
 
@@ -60,7 +60,7 @@ static void start_one(struct scene *scene, const char *const options[])
 	scene->count++;
 }
 
-/* Everybody takes its memory, all of it written, and leaves when the next one wants its. */
+/* Each takes its memory, all of it written, and leaves when the next one wants its own. */
 static void fill_all(struct scene *scene, uint64_t bytes)
 {
 	struct bench_reply reply;
@@ -95,7 +95,7 @@ static void work_all(
 
 /*
  * Shares are those of whole turns, each program's from the beginning of its first one to that of
- * its last: in 14 seconds are about six of each, and a turn that the clock cuts off at either end
+ * its last. 14 seconds have about six of each, and a turn that the clock cuts off at either end
  * would be a sixth of a share.
  */
 static void measure_dense(struct scene *scene, const double weights[])
@@ -111,7 +111,8 @@ static void measure_dense(struct scene *scene, const double weights[])
 		parts += shares[i].part;
 	}
 	for (uint32_t i = 0; i < scene->count; i++)
-		/* Who never had two turns had no share that could be called fair. */
+		/* A program that never had two turns has no share that could be called
+		 * fair. */
 		worst = fmax(worst,
 			shares[i].part > 0
 				? fabs(shares[i].part / parts * weight / weights[i] - 1)
@@ -121,7 +122,7 @@ static void measure_dense(struct scene *scene, const double weights[])
 	bench_emit(BENCH_TURN_WAIT, NULL, longest / 1e6);
 }
 
-/* Of the time in which there was something to do, what was waited for memory. */
+/* Of the time with something to do, the part spent waiting for memory. */
 static void measure_sparse(struct scene *scene)
 {
 	struct share shares[MEMBERS];
@@ -161,7 +162,7 @@ static void measure_turns(struct scene *scene)
 
 /* --- rotation --------------------------------------------------------------------------------- */
 
-/* In the last of so many rounds; before the second not everybody has a copy on the host. */
+/* In the last of so many rounds; before the second not every model has a copy on the host. */
 static void measure_rotation(struct scene *scene, uint32_t models, uint32_t rounds)
 {
 	struct bench_samples *samples = bench_samples_new();

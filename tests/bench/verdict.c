@@ -1,13 +1,18 @@
 /*
- * verdict - how long the machine that decides takes for a collision
+ * verdict - how long the deciding machine takes for a collision
  *
- * The machine itself, in this process: a GPU that is full of the memory of 10, 100 or 1,000
- * clients, each the only one of a workload above its request. `stop`: one of higher priority asks
- * for what four of them hold, within its request; timed is the step in which victims are chosen and
- * told. They die, the memory is granted and freed, and new ones take their places. `wait`: one of
- * lower priority asks; everybody is looked at in vain, and it waits. `swap`: there is room for half
- * of the clients, all of which want to run; timed are the steps in which a turn ends, one is told
- * to leave, has left, is brought back, is there, and stands at its gate.
+ * The machine itself, in this process: a GPU full of the memory of 10, 100 or 1,000 clients, each
+ * the only one of a workload above its request.
+ *
+ * `stop`: a demand of higher priority, within its request, asks for the memory of four of them.
+ * Timed is the step in which victims are chosen and told. They die, the memory is granted and
+ * freed, and new ones take their places.
+ *
+ * `wait`: one of lower priority asks; all clients are looked at in vain, and it waits.
+ *
+ * `swap`: the GPU holds half of the clients, all of which want to run. Timed are the steps in which
+ * a turn ends, one is told to leave, has left, is brought back, is resident, and stands at its
+ * gate.
  */
 #include "bench.h"
 
@@ -148,7 +153,7 @@ static void set_up(struct machine *m, uint32_t clients)
 	m->node = sl_node_new(m->arena);
 	event.config.wait_max = 3600 * SL_S;
 	event.config.head_pass = SL_S;
-	event.config.idle_wait = 3600 * SL_S; /* nobody is given up on meanwhile */
+	event.config.idle_wait = 3600 * SL_S; /* no demand is denied meanwhile */
 	event.config.chain = SL_CHAIN(SL_RESOLVER_PRIORITY, SL_RESOLVER_WAIT, 0);
 	event.config.stop_grace = 3600 * SL_S;
 	(void)step(m, &event);
@@ -286,7 +291,7 @@ static struct bench_samples *go_round(struct machine *m)
 			idle = 0;
 		}
 		bench_samples_add(samples, took);
-		/* Who has left stands at his gate at once. */
+		/* A client that has left stands at its gate at once. */
 		if (left)
 			bench_samples_add(samples, want(m, left));
 	}

@@ -2,8 +2,8 @@
  * worker - both ends: starting and ordering, and the process that obeys
  *
  * Orders and answers are datagrams on a socket pair whose number is on the worker's command
- * line: `sluice run` becomes the program by exec, so a descriptor passes through it, and the
- * pid stays the one that was forked.
+ * line. `sluice run` becomes the program by exec, so a descriptor passes through it, and the
+ * pid of the fork stays.
  */
 #include "worker.h"
 
@@ -114,7 +114,7 @@ void bench_worker_stop(struct bench_worker *worker)
 
 /* --- the side that obeys -------------------------------------------------------------------- */
 
-/* What was loaded, in pieces of held_bytes each, of which `held` is the last; or held alone. */
+/* The loaded memory, in pieces of held_bytes each, of which `held` is the last; or held alone. */
 #define PIECES_MAX 64
 static CUdeviceptr piece[PIECES_MAX], held;
 static uint32_t pieces;
@@ -186,7 +186,7 @@ static int load(const struct bench_order *order, struct bench_reply *reply)
 	return r;
 }
 
-/* As a model is loaded: what is held in the end is the last piece. */
+/* As a model is loaded: in the end the last piece is held. */
 static int grow(const struct bench_order *order, struct bench_reply *reply)
 {
 	void *plain = order->count <= PIECES_MAX ? malloc(order->bytes) : NULL;
@@ -217,7 +217,7 @@ static int copy_both_ways(const struct bench_order *order, struct bench_reply *r
 	if (!r)
 		r = (int)bench_cu.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 	if (!r)
-		memset(pinned, 0, order->bytes); /* its pages are there now */
+		memset(pinned, 0, order->bytes); /* its pages exist now */
 	for (uint32_t i = 0; !r && i < 2 * order->count; i++) {
 		sl_ns begin = sl_clock_now();
 
@@ -238,8 +238,8 @@ static int copy_both_ways(const struct bench_order *order, struct bench_reply *r
 #define WAITED_NS   (30 * SL_MS)
 #define ROUND_BYTES SL_MIB
 
-/* Of what was loaded each round changes the next part, so that nothing stays clean; of what is only
- * held always the same. */
+/* Each round changes the next part of loaded memory, so that nothing stays clean; of memory that is
+ * only held always the same part. */
 static int work_once(void)
 {
 	static uint32_t round;

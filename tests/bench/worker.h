@@ -1,8 +1,8 @@
 /*
  * worker - a program with and one without Sluice, side by side
  *
- * What Sluice costs is measured against the same run without it. A worker is a process, native or
- * under `sluice run`, that does one order at a time and answers with samples; giving orders to
+ * The cost of Sluice is measured against the same run without it. A worker is a process, native
+ * or under `sluice run`, that does one order at a time and answers with samples. Giving orders to
  * two of them in turn lets both meet the same noise. Single-threaded.
  */
 #ifndef SL_TESTS_BENCH_WORKER_H
@@ -25,7 +25,7 @@ enum bench_verb {
 	BENCH_DO_START_INIT,  /* the same: starter init */
 	BENCH_DO_START_USE,   /* the same: starter context */
 	BENCH_DO_START_RUN,   /* the same: sluice run -- starter context */
-	BENCH_DO_WRITE, /* every word of what is held becomes count; samples: begin, end */
+	BENCH_DO_WRITE,       /* every held word becomes count; samples: begin, end */
 	BENCH_DO_READ, /* its last word is read, as an answer would be; samples: begin, end */
 	BENCH_DO_GROW, /* count pieces of bytes, each allocated, then filled; samples: begin, end */
 	BENCH_DO_LOAD, /* bytes of it from ordinary host memory; samples: begin, end */

@@ -152,7 +152,7 @@ export function rows(page, selector) {
 	return page.$$eval(selector + " > tr", (all) => all.map((row) => [...row.children].map((cell) => cell.innerText.replace(/\s+/g, " ").trim())));
 }
 
-/* What is not good for who does not see the page, or not well: sentences. */
+/* Barriers for people who see the page badly or not at all, as sentences. */
 export function accessibility() {
 	const wrong = [];
 	const visible = (element) => element.checkVisibility({visibilityProperty: true}) && element.getClientRects().length > 0;

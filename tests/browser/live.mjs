@@ -51,7 +51,7 @@ async function collide() {
 	run("trainer", ["--request", "200MiB", "--limit", "900MiB", "--project", "vision"], "tenant",
 		["--bytes", "150MiB", "--burst", "500MiB", "--burst-ms", "3000", "--gap-ms", "1500", "--work", "60", "--ms", "900000"]);
 	check("another waits for it", await until(15, async () => ((await named("trainer")) || {uses: [{}]}).uses[0].waiting_bytes > 0));
-	/* Who has waited for less is told of in no event. */
+	/* Shorter waits have no event. */
 	await page.waitForTimeout(1500);
 	writeFileSync(folder + "/waited", "");
 	await until(15, async () => !(await named("keeper")));
@@ -208,7 +208,7 @@ async function queue() {
 	await page.getByRole("button", {name: "Stop owner"}).click();
 	await page.getByRole("button", {name: "Stop it"}).click();
 	check("with it gone the other goes on by itself", await until(20, async () => (await job("borrower")).state === "running"), await job("borrower"));
-	/* Who waits in the foreground has no number as a job. */
+	/* A run that waits in the foreground has no number as a job. */
 	const front = ["first", "second"].map((name) => run(name, ["--wait", "--project", "chat", "--request", "0.9"], "holder", ["--ms", "60000"]));
 
 	await agree("each that waits in the foreground has a line", async () => (await rows(page, "section[aria-labelledby=j] > .scroll tbody")).map((row) => row[0]).sort(),

@@ -196,8 +196,8 @@ function sumOf(rows, key, from, to) {
 }
 
 /*
- * An hour ago there was no daemon for five minutes, and of GPU 1 nobody knows before that what it did. Null: more rows than are answered. In
- * the scene "many" there are 200 workloads.
+ * An hour ago there was no daemon for five minutes, and before that GPU 1 has no data. Null: more rows than are answered. The scene "many"
+ * has 200 workloads.
  */
 export function makeHistory(query, scene) {
 	const from = Number(query.get("from_ms")), to = Number(query.get("to_ms")), by = query.get("by") || "user";

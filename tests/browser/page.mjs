@@ -439,7 +439,7 @@ async function figures() {
 	same("shares", [null, undefined, 0, 0.5].map((share) => percent(share).replace(/\s/g, " ")), ["not known", "not known", "0 %", "50 %"]);
 }
 
-/* What nobody knows, what nobody can answer, and who has no mouse. */
+/* Missing data, questions without an answer, and use without a mouse. */
 async function useless() {
 	const page = await web.page({expected: [/status of 400/]});
 	const asked = historyAsked(page);

@@ -5,17 +5,18 @@
  *   conformance FILE [--only ID] [--verbose] [--exact]
  *
  * Each record has nodes, queues and jobs, the name of one action, and the state that each task has
- * after it. Printed per action: tables, exact (every named task is in its state), placed (and on
- * the node that the table names, where it names one), and violations of what must hold however
- * victims and equal nodes are chosen: nothing over-allocated, gangs whole, limits and quotas kept,
- * the same queues lose. Then the tables that are not exact, with what is known of the reason.
+ * after it. Printed per action are the tables, and how many are exact (every named task is in its
+ * state) or placed (and on the node that the table names, if any). Violations are printed, too:
+ * rules that must hold however victims and equal nodes are chosen. They are: nothing
+ * over-allocated, gangs whole, limits and quotas kept, the same queues lose. Then come the tables
+ * that are not exact, with the known reason.
  *
- * A record with rounds is played with all actions for so many of them, in between which what was
- * bound runs and what was stopped is gone; then it is compared, and in the rounds after that
- * nothing may change. Exit status 1: a violation, or, with
- * --exact, a table that is not exact. rounds.json beside this file has records of our own for that.
+ * A record with rounds is played with all actions for so many of them; in between bound tasks run
+ * and stopped ones are gone. Then it is compared, and in the rounds after that nothing may change.
+ * Exit status 1: a violation, or, with --exact, a table that is not exact. rounds.json beside this
+ * file has such records of our own.
  *
- * What the file leaves open is filled in by rule, never by table: see table.h.
+ * Gaps in the file are filled by rule, never by table: see table.h.
  */
 #include "table.h"
 

@@ -487,7 +487,7 @@ static struct sl_cluster_task_view look(
 	return sl_cluster_task(t->cluster, (uint64_t)(job - t->job) + 1, task->number);
 }
 
-/* Between rounds: what was told to stop is gone, what was bound runs. */
+/* Between rounds: stopped tasks are gone, bound ones run. */
 static void pass(struct table *t)
 {
 	for (uint32_t j = 0; j < t->jobs; j++) {
@@ -587,7 +587,7 @@ static void violate(struct verdict *verdict, const char *what, const char *name)
 			what);
 }
 
-/* Own accounts: what stands where, now and once everybody who was told to is gone. */
+/* Own accounts: the tasks on each node, now and once all stopped ones are gone. */
 static void judge_nodes(const struct table *t, struct verdict *verdict)
 {
 	for (uint32_t n = 0; n < t->nodes; n++) {
@@ -638,7 +638,7 @@ static void judge_nodes(const struct table *t, struct verdict *verdict)
 	}
 }
 
-/* A gang is there whole or not at all; one that stood keeps its least or loses all. */
+/* A gang runs whole or not at all; one that ran keeps its minimum or loses all. */
 static void judge_gangs(
 	const struct table *t, const char *action, struct verdict *verdict)
 {
@@ -698,7 +698,7 @@ static void judge_quotas(const struct table *t, struct verdict *verdict)
 	}
 }
 
-/* The queues that lose must be the table's, as far as it says who loses. */
+/* The queues that lose must be the table's, as far as it names them. */
 static void judge_losers(const struct table *t, struct verdict *verdict)
 {
 	uint64_t lose = 0, should = 0;

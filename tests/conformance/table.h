@@ -21,7 +21,7 @@
 struct verdict {
 	char differs[512];   /* the first state that is not the table's; empty: none */
 	char violation[512]; /* empty: none */
-	const char *reason;  /* what is known of it; NULL: nothing */
+	const char *reason;  /* the known reason; NULL: none */
 	bool placed;         /* on the nodes that it names, too */
 };
 

@@ -1,14 +1,14 @@
 /*
  * contract - facts about the driver, written down as code
  *
- * A fact is a sentence and a function that fails if the sentence is wrong. Each runs in a process
- * of its own, as a fresh program with nothing initialised, under a time limit; what it leaves
- * broken goes with it. The same executable runs on a real GPU, on the software GPU, and under
- * Sluice on either; its output is one stable line per fact, so that two runs can be compared with
+ * A fact is a sentence and a function that fails if the sentence is wrong. Each runs under a time
+ * limit in a process of its own, as a fresh program with nothing initialised, so that what it
+ * breaks ends with it. The same executable runs on a real GPU, on the software GPU, and under
+ * Sluice on either. Its output is one stable line per fact, so that two runs can be compared with
  * diff.
  *
- * Where a fact comes from: it is *assumed* (with a word on why: the manual, or what layers like
- * this rely on) until observed.def has a row for it, which a run on a real GPU prints.
+ * A fact is *assumed* (with a word on why: the manual, or layers like this rely on it) until
+ * observed.def has a row for it, which a run on a real GPU prints.
  *
  * Functions of the driver are looked up by name; a driver without one makes the fact skip.
  */
@@ -49,7 +49,7 @@ struct contract_fact {
 		__attribute__((section("contract_facts"), used)) = &row_##id; \
 	static void fact_##id(void)
 
-/* The driver's function of this name, typed; ends the fact as skipped if there is none. */
+/* The driver's function of this name, typed; ends the fact as skipped if it is missing. */
 #define CU(name) ((__typeof__(&name))contract_find(#name))
 #define ML(name) ((__typeof__(&name))contract_find_nvml(#name))
 

@@ -1,5 +1,5 @@
 /*
- * facts-between - what two GPUs of one process have to do with each other
+ * facts-between - two GPUs of one process
  *
  * With one GPU all of them are skipped.
  */
@@ -165,7 +165,8 @@ FACT(between_back, GUIDE, SAME,
 {
 	prepare();
 	fill_all();
-	/* GPU 1 overwrites what it has yet to send: only the order keeps the old value. */
+	/* GPU 1 overwrites memory that it has yet to send: only the order keeps the old
+	 * value. */
 	spin(1);
 	OK(cuMemsetD32Async, to, 5, BYTES / 4, NULL);
 	use(0);

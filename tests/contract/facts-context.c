@@ -108,7 +108,7 @@ FACT(primary_release_frees, MANUAL, SAME, "the last release frees the context's 
 	size_t before, after;
 
 	OK(cuInit, 0);
-	/* Another context looks on: what is free does not depend on the one that goes. */
+	/* Another context looks on: free memory does not depend on the one that goes. */
 	OK(cuCtxCreate_v2, &made, 0, 0);
 	contract_context();
 	before = contract_free_bytes();

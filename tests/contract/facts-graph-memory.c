@@ -1,7 +1,8 @@
 /*
  * facts-graph-memory - memory that graphs allocate
  *
- * Nobody can move or free it from outside; what it takes of a GPU, and when, is what these tell.
+ * It cannot be moved or freed from outside. These facts tell how much of a GPU it takes, and
+ * when.
  */
 #include "contract.h"
 

@@ -1,5 +1,6 @@
 /*
- * facts-handles - properties of handles, host memory behind them, and what pointers tell of it
+ * facts-handles - properties of handles, host memory behind them, and attributes of pointers
+ * to it
  */
 #include "contract.h"
 

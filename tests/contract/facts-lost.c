@@ -1,9 +1,9 @@
 /*
  * facts-lost - a GPU that falls off the bus, and how NVML tells of it
  *
- * Nobody can take a real GPU away for a test, so these run on software ones alone, in a box of
- * their own. What they say of the driver is what people report with Xid 79: their programs end with
- * CUDA_ERROR_UNKNOWN, as logs of gpu-burn show, and nvidia-smi says that the GPU is lost.
+ * No test can take a real GPU away, so these run on software ones alone, in a box of their own.
+ * They follow reports of people with Xid 79: their programs end with CUDA_ERROR_UNKNOWN, as logs of
+ * gpu-burn show, and nvidia-smi says that the GPU is lost.
  */
 #include "contract.h"
 
@@ -75,7 +75,7 @@ FACT(nvml_event_data, MANUAL, NATIVE_ONLY,
 	nvmlEventSet_t set;
 
 	private_box();
-	happen(SL_SOFTGPU_XID, 1, 31); /* before anybody asked */
+	happen(SL_SOFTGPU_XID, 1, 31); /* before the first question */
 	set = watch(&device, 1);
 	happen(SL_SOFTGPU_XID, 0, 13);
 	NVML_IS(ERROR_TIMEOUT, nvmlEventSetWait_v2, set, &data, 1);

@@ -1,5 +1,5 @@
 /*
- * facts-managed - advice, prefetches, and what a range of managed memory says of itself
+ * facts-managed - advice, prefetches, and attributes of a range of managed memory
  */
 #include "contract.h"
 

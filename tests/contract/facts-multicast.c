@@ -1,7 +1,7 @@
 /*
  * facts-multicast - one range that stands for memory on several GPUs
  *
- * A team of one device is enough for most of it; what needs a second GPU is skipped where there is
+ * A team of one device is enough for most of it; facts that need a second GPU are skipped without
  * one.
  */
 #include "contract.h"

@@ -348,7 +348,7 @@ FACT(death_frees, "measured by others", SLOW,
 	while (nvml_used(device) > before + (8 << 20) && contract_now_ms() < stop_ms)
 		contract_sleep_ms(20);
 	HOLDS(nvml_used(device), <=, before + (8 << 20));
-	/* The dead process is listed no more. */
+	/* The list does not have the dead process any more. */
 	while (nvml_process(device, pid, &bytes) && contract_now_ms() < stop_ms)
 		contract_sleep_ms(20);
 	HOLDS(nvml_process(device, pid, &bytes), ==, false);

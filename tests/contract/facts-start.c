@@ -72,7 +72,7 @@ FACT(error_unknown, MANUAL, SAME, "an unknown error number has no name and no te
 	HOLDS((uintptr_t)text, ==, 0);
 }
 
-/* What a text says is the driver's own affair: those of software GPUs are not NVIDIA's. */
+/* A driver chooses its own texts: those of software GPUs are not NVIDIA's. */
 FACT(error_texts, MANUAL, SAME, "every error that has a name has a text")
 {
 	const char *name, *text;
@@ -335,7 +335,7 @@ FACT(names_exported, "dlsym users rely on it", SAME,
 		}
 }
 
-/* The status of a look-up, and what it found. */
+/* The status of a look-up, and its result. */
 static int find_proc(const char *name, int version, void **found)
 {
 	CUdriverProcAddressQueryResult status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

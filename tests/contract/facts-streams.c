@@ -1,8 +1,8 @@
 /*
  * facts-streams - order, default streams, events, host functions
  *
- * Busy streams are made by a kernel that runs for 300 ms; what is "still running" is asked at once
- * after the launch, with the module loaded before, so that no slow call comes between.
+ * A kernel that runs for 300 ms makes a stream busy. "Still running" is asked at once after the
+ * launch, with the module loaded before, so that no slow call comes between.
  */
 #include "contract.h"
 

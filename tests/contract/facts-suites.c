@@ -2,7 +2,7 @@
  * facts-suites - what test suites of others expect of a driver
  *
  * NVIDIA runs the tests of cuda-bindings and cuda-core (github.com/NVIDIA/cuda-python) on GPUs, so
- * what they assert is as good as observed; where the manual says it as well, it is named.
+ * their assertions are as good as observed. Where the manual says the same, it is named.
  */
 #include "contract.h"
 #include "prog.h"

@@ -1,11 +1,11 @@
 /*
  * main - runs the facts, each in a process of its own
  *
- * A child is this executable again with --fact; it reports by its exit status (0 holds, 1 does not,
- * 77 cannot be asked here) and by what it printed. A child that crashes or outlives its limit has
- * answered as well: the fact does not hold.
+ * A child is this executable again with --fact. It reports by its exit status (0 holds, 1 does not,
+ * 77 cannot be asked here) and by its output. If a child crashes or outlives its limit, the fact
+ * does not hold.
  *
- *	contract [--list] [--only PATTERN] [--json] [--observed]
+ *   contract [--list] [--only PATTERN] [--json] [--observed]
  *
  * Exit status: 0 if no fact failed.
  */

@@ -2,11 +2,11 @@
  * ipc-subject - walks through every step of sharing memory: hold, export, offer, open, map, close,
  * withdraw
  *
- * Two processes, of which either may be killed: the giver makes memory and offers it, the taker
+ * Two processes, of which either may be killed: the giver makes memory and offers it; the taker
  * (its child, this program again) opens, checks and changes it. One piece is shared for the whole
- * time and opened again and again, so that a daemon that dies finds something to be offered again
- * and somebody who asks. If the taker is killed the giver ends as if it had been. Exit status 0:
- * every word was right; PROG_WRONG: one was not.
+ * time and opened again and again. So after a daemon's death there is always an offer to repeat
+ * and a process that asks for it. If the taker is killed the giver ends in the same way. Exit
+ * status 0: every word was right; PROG_WRONG: one was not.
  */
 #include "prog.h"
 
@@ -56,8 +56,8 @@ static void put(CUdeviceptr at, uint64_t bytes, uint32_t seed)
 
 /* --- the taker -------------------------------------------------------------------------------- */
 
-/* Between orders it opens the lasting piece again and again, so that whenever the daemon dies it
- * soon asks for what nobody is there to give. */
+/* Between orders it opens the lasting piece again and again, so that soon after a daemon's death
+ * it asks for memory that no process offers yet. */
 static void pass_the_time(const struct order *order)
 {
 	struct pollfd more = {.fd = STDIN_FILENO, .events = POLLIN};

@@ -1,18 +1,18 @@
 /*
- * swap-subject - has memory that is moved to the host and back, or makes others' be moved
+ * swap-subject - has memory that is moved to the host and back, or makes others' memory move
  *
- * As `victim` it keeps memory of several kinds, lets it lie for a while, so that it may be taken
- * away, and looks at all of it, again and again; now and then a capture stays open, which is in the
- * way of moving, and now and then memory is freed and asked for wherever it is just then. As
+ * As `victim` it keeps memory of several kinds, lets it lie for a while, so that it may be moved,
+ * and looks at all of it, again and again. Now and then a capture stays open, which prevents
+ * moving. Now and then it frees memory and asks for more, wherever its memory is just then. As
  * `beneficiary` it takes more than is free, uses it and gives it back. Exit status 0: all was
- * right; PROG_WRONG: some were lost, which its last line counts.
+ * right; PROG_WRONG: some words were lost, which its last line counts.
  */
 #include "prog.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
-/* One word of so many bytes is written and looked at: less than anything that is ever moved. */
+/* One word of so many bytes is written and looked at: less than is ever moved. */
 enum { GRAIN = 64, PIECES = 3, SMALL = 64, SMALL_BYTES = 4992 };
 
 static CUfunction fill, check;

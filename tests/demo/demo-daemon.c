@@ -1,4 +1,4 @@
-/* Nothing of the machine's own daemon is touched: the box has a socket of its own. */
+/* The machine's own daemon is left alone: the box has a socket of its own. */
 #include "demo-daemon.h"
 
 #include "prog.h"

@@ -3,13 +3,13 @@
  *
  * Each server needs little most of the time and 1.9 GiB at its peaks; three peaks make 5.6 GiB on a
  * GPU of 4. Bare, two peaks that meet kill a server: that is what out-of-memory does. Under Sluice
- * each has a request it is guaranteed and a limit it may burst to, and a burst that does not fit
- * waits until another's peak is over: the resolver is wait, for swapping is the second act
- * (demo-swap.c). Peaks are one allocation each, and who waits holds nothing but its request, so
- * that waiting always ends.
+ * each has a guaranteed request and a limit it may burst to. A burst that does not fit waits until
+ * another's peak is over: the resolver is wait, for swapping is the second act (demo-swap.c). Peaks
+ * are one allocation each, and a waiting server holds only its request, so that waiting always
+ * ends.
  *
- * What is shown and written is what the servers themselves report, line by line; the bar is NVML's
- * figure. The program fails if nobody died without Sluice, or if anything went wrong with it.
+ * The servers themselves report all that is shown and written, line by line; the bar is NVML's
+ * figure. The program fails if no server died without Sluice, or if anything went wrong with it.
  */
 #include "base/sl.h"
 #include "demo-daemon.h"

@@ -1,14 +1,14 @@
 /*
  * demo-swap - two models that do not fit on one small GPU together: how long a first answer takes
  *
- * A model is a process with weights on the GPU that answers when it is asked. Asked while it is
- * resident, it answers at once. Warm, all of it is on the host and nobody needs the GPU: it comes
- * back first. Swapped, another model has the GPU and has to leave before. Cold, the process is
- * started and loads its weights, which are made up here and would be read from a disk elsewhere.
+ * A model is a process with weights on the GPU that answers when it is asked. Resident, it answers
+ * at once. Warm, all of it is on the host and the GPU is free: it comes back first. Swapped,
+ * another model has the GPU and has to leave before. Cold, the process is started and loads its
+ * weights, which are made up here and would be read from a disk elsewhere.
  *
- * Who has to be where is asked of the daemon before each measurement, and every word of both models
- * is compared with what was written at the end; the program fails if anything was otherwise. Times
- * are those of the software GPU, whose copies the CPU makes, and are printed as such.
+ * The daemon tells before each measurement where both models are. At the end every word of both is
+ * compared with what was written; the program fails on any difference. Times are those of the
+ * software GPU, whose copies the CPU makes, and are printed as such.
  */
 #include "base/sl.h"
 #include "demo-daemon.h"
@@ -106,7 +106,7 @@ static uint64_t tell(struct model *m, const char *command)
 	give_up("a model ended in the middle", m->name);
 }
 
-/* A question: a kernel of the model compares what it finds with what must be there. */
+/* A question: a kernel of the model compares the weights with what must be there. */
 static void ask(struct model *m)
 {
 	m->wrong += tell(m, "check question");
@@ -152,7 +152,7 @@ static void end_model(struct model *m)
 
 /* --- where they are ---------------------------------------------------------------------- */
 
-/* What `sluice ps --json` says of it: how much is on the host, and the word for its state. */
+/* From `sluice ps --json`: how much of it is on the host, and the word for its state. */
 static uint64_t evicted_bytes(const struct model *m, char *state, size_t size)
 {
 	char command[4200];
@@ -254,7 +254,7 @@ static void play(void)
 	for (int i = 0; i < 2 * ROUNDS; i++) {
 		struct model *m = &act.models[i % MODELS];
 
-		/* Half of it away is enough: no more leaves than has to. */
+		/* Half of it away is enough: no more leaves than must. */
 		await_host(m, SL_MIB * WEIGHTS_MIB / 4, NULL);
 		timed_ask(SWAPPED, m);
 	}

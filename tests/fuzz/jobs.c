@@ -1,8 +1,8 @@
 /*
- * What a shim left behind, and the state of a job: whatever the bytes, they are taken whole or not
- * at all. A record that is taken is the same when written anew; a state as well, to the letter.
- * Most states begin as a good one in which some bytes are changed: chance alone would never write
- * all its keys.
+ * Records of a shim, and the state of a job: whatever the bytes, they are taken whole or not at
+ * all. A record that is taken is the same when written anew; so is a state, to the letter. Most
+ * states begin as a good one in which some bytes are changed: chance alone would never write all
+ * its keys.
  */
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /*
- * What is taken of a journal, whole or in part, can be written, and is the same when read again.
- * The input is a file, or, with an odd first byte, a list of edits (place, byte) of a good one:
- * chance alone would never write that.
+ * The part of a journal that is taken can be written, and is the same when read again. The input
+ * is a file, or, with an odd first byte, a list of edits (place, byte) of a good one: chance
+ * alone would never write that.
  */
 #include "fuzz.h"
 

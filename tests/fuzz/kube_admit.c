@@ -1,6 +1,5 @@
 /*
- * Reviews that anybody may send: whatever they are, the answer is a review of the same uid, lets
- * through or says why not, and never does both.
+ * Any reviews: the answer is a review of the same uid that either lets through or says why not.
  */
 #include "fuzz.h"
 
@@ -15,7 +14,7 @@ static void answer(const struct sl_admit_review *review)
 	static const struct sl_sizes sizes = {.count = 2,
 		.of = {{16 * SL_GIB, 16 * SL_GIB, 16 * SL_GIB},
 			{80 * SL_GIB, 81 * SL_GIB, 79 * SL_GIB}}};
-	/* The review's own object is the namespace, and what is looked up. */
+	/* The review's own object is the namespace, and the object that is looked up. */
 	const struct sl_admit_facts facts = {.sizes = &sizes,
 		.namespace = review->object,
 		.looked_up = review->object};

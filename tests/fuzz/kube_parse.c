@@ -1,6 +1,6 @@
 /*
- * JSON of the API server: what jansson takes stays as it is, what is JSON for the API server is
- * read, and nothing leads out of the text.
+ * JSON of the API server: what jansson accepts stays as it is, JSON for the API server is read,
+ * and nothing leads out of the text.
  */
 #include "fuzz.h"
 

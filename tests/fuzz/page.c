@@ -1,11 +1,10 @@
 /*
- * The page's server, behind a real socket: whatever comes in, it answers in HTTP or hangs up,
- * nothing that changes something is done for who has no token, and each answer of ours carries the
- * headers that bind a browser. Half of the inputs are requests as they should be, made of the
- * input, so that bodies reach the handlers; the daemon behind them is ending, so what would be done
- * is answered 503.
+ * The page's server, behind a real socket. Whatever comes in, it answers in HTTP or hangs up, and
+ * changes nothing without a token. Each answer of ours carries the headers that bind a browser.
+ * Half of the inputs are valid requests, made of the input, so that bodies reach the handlers; the
+ * daemon behind them is ending, so changes are answered 503.
  *
- * A connection and its thread cost more than all the rest, so most inputs only meet what is pure:
+ * A connection and its thread cost more than all the rest, so most inputs only meet the pure parts:
  * the guard and the routes.
  */
 #include "fuzz.h"
@@ -93,7 +92,7 @@ static void start(void)
 		abort();
 }
 
-/* --- what is sent ----------------------------------------------------------------------------- */
+/* --- inputs ---------------------------------------------------------------------------------- */
 
 /* Members that handlers know, with values of every kind, picked by the input. */
 static size_t make_body(const uint8_t *data, size_t size, char *out, size_t room)
@@ -226,7 +225,7 @@ static void through_a_socket(const uint8_t *data, size_t size)
 	check_answer(&sent, answer);
 }
 
-/* --- what is pure ----------------------------------------------------------------------------- */
+/* --- the pure parts -------------------------------------------------------------------------- */
 
 /* Texts out of the input, one after another, as headers. */
 static const char *next_text(

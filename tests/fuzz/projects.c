@@ -1,8 +1,8 @@
 /*
- * A refused file of projects leaves the set empty and says why; an accepted one has rows that are
- * in range, that the policy's tree takes wherever the set as a whole was found to fit together, and
- * that are the same when read again. Most inputs go behind the beginning of a file: chance alone
- * would never write one.
+ * A refused file of projects leaves the set empty and says why. An accepted one has rows that are
+ * in range, that the policy's tree takes if the whole set was found to fit together, and that are
+ * the same when read again. Most inputs follow the beginning of a valid file: chance alone would
+ * never write one.
  */
 #include "fuzz.h"
 
@@ -29,7 +29,7 @@ static const char *const starts[] = {
 	"projects: {a: {parent: b}, b: {parent: c}, c: {parent: ",
 };
 
-/* What was said to fit together must be a tree for the policy as well. */
+/* A set that fits together must be a tree for the policy as well. */
 static void plant(const struct sl_projects *set)
 {
 	struct sl_arena *arena = sl_arena_new();
@@ -53,7 +53,7 @@ static void plant(const struct sl_projects *set)
 	sl_arena_free(arena);
 }
 
-/* As text, each row is read as what it was. */
+/* As text, each row is read as the same row. */
 static void write_and_read(const struct sl_projects *set)
 {
 	struct sl_projects again = {0};

@@ -1,8 +1,8 @@
 /*
  * alloc-churn - allocates and frees at random, and checks every byte page it still holds
  *
- * Sizes run from one byte to a few chunks; each allocation is filled with a pattern of its own and
- * checked before it is freed, so two allocations that share a page, or memory handed out while
+ * Sizes run from one byte to a few chunks. Each allocation is filled with a pattern of its own and
+ * checked before it is freed. So two allocations that share a page, or memory handed out while
  * still in use, show as wrong words. Out of memory is expected and only ends the attempt.
  */
 #include "prog.h"

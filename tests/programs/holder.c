@@ -2,8 +2,8 @@
  * holder - holds memory until told otherwise
  *
  * Says "ask" before and "held" after the allocation, so that a test can kill it while it waits or
- * while it holds. With --fork a child is forked first or after (--fork-late) that outlives
- * it and only sleeps: it keeps copies of every descriptor, but is no user of the GPU.
+ * while it holds. With --fork a child is forked first, or after (--fork-late), that outlives it
+ * and only sleeps. The child keeps copies of every descriptor, but does not use the GPU.
  */
 #include "prog.h"
 

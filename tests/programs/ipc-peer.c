@@ -5,19 +5,19 @@
  * handles travel in files. Names stand for addresses.
  *
  *	device N              the primary context of that device, made current (device 0 at the
- *	                      start)
+ *	                      start).
  *	alloc NAME BYTES      free NAME           part NAME OF OFFSET BYTES
  *	fill NAME SEED        check NAME SEED     by kernels, a word per page; value: words that
- *	                                          differ
- *	write NAME VALUE      read NAME           the first word; value: what is there
+ *	                                          differ.
+ *	write NAME VALUE      read NAME           the first word; value: the word.
  *	get NAME FILE         open NAME FILE      close NAME         bytes of what is opened: those
- *	                                          of `size`
+ *	                                          of `size`.
  *	size NAME BYTES       cycle FILE TIMES    open and close so often; value: openings that
- *	                                          failed
+ *	                                          failed.
  *	many PREFIX COUNT BYTES DIR   alloc and get each; openmany PREFIX COUNT DIR: open and read
  *	                              each
- *	range NAME            value: bytes the driver tells; base: whether it begins there
- *	attribute NAME NUMBER value: what cuPointerGetAttribute tells
+ *	range NAME            value: bytes the driver tells; base: whether it begins there.
+ *	attribute NAME NUMBER value: what cuPointerGetAttribute tells.
  *	fork                  a child that does nothing for a while; value: its pid
  *	quit
  */

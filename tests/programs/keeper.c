@@ -1,10 +1,10 @@
 /*
- * keeper - takes memory that the driver itself keeps, kind by kind, until there is no more
+ * keeper - takes memory that the driver itself keeps, kind by kind, until it is used up
  *
- * Arrays, mipmapped arrays, managed memory, pools and graphs' memory are handed out by the driver,
- * so the only way to bound them is at the calls that make them. For each round it prints what it
- * got, how the last call failed and what cuMemGetInfo and NVML said then; after it has freed all,
- * the same again. Out of memory must not be sticky: each round gets what the first did.
+ * The driver hands out arrays, mipmapped arrays, managed memory, pools and graphs' memory, so only
+ * the calls that make them can bound them. For each round it prints what it got, how the last call
+ * failed and what cuMemGetInfo and NVML said then. After it has freed all, it does the same again.
+ * Out of memory must not be sticky: each round gets as much as the first.
  */
 #include "gpu-memory.h"
 #include "prog.h"

@@ -123,7 +123,7 @@ SL_KERNEL(prog_poke, uint32_t *, at, uint32_t, value)
 	}
 }
 
-/* Never ends unless somebody writes value there. */
+/* Ends only when another process writes value there. */
 SL_KERNEL(prog_wait, uint32_t *, flag, uint32_t, value)
 {
 	SL_FOR_EACH_THREAD

@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 		sizeof(options) / sizeof(options[0]));
 	prog_context(0);
 	nvml_open(&nvml);
-	/* NULL is a legal place for an answer nobody wants. */
+	/* NULL is legal where the answer is not wanted. */
 	PROG_MUST(cuMemGetInfo_v2(NULL, NULL));
 	say(&nvml, "before");
 	PROG_MUST(cuMemAlloc_v2(&at, bytes));

@@ -1,11 +1,11 @@
 /*
  * model-server - a small inference server: weights for life, activations per request
  *
- * It loads weights into GPU memory, then answers requests of changing batch size. Each request
- * allocates its activations in one piece, runs two kernels, compares every answer with the same
- * arithmetic on the CPU, holds the activations for a while as a real server does while it sends
- * tokens, and frees them. So what it needs changes from moment to moment, and its worst case is
- * many times its mean. Out of memory it dies, as an ordinary server would.
+ * It loads weights into GPU memory, then answers requests of changing batch size. For each
+ * request it allocates the activations in one piece, runs two kernels, and compares every answer
+ * with the same arithmetic on the CPU. It holds the activations for a while, as a real server
+ * does while it sends tokens, and frees them. So its need changes from moment to moment, and its
+ * worst case is many times its mean. Out of memory it dies, as an ordinary server would.
  *
  * Lines: "loaded"; for each request "ask", "granted" once the memory is there, and "request" with
  * the answers, "freed"; "end" with the totals (also when it dies of memory: "oom":1).
@@ -131,7 +131,7 @@ static void serve(struct server *s, uint64_t batch)
 		(unsigned long long)s->weights_bytes);
 }
 
-/* A line of standard input is somebody who asks; false: nobody will any more. */
+/* A line of standard input is a question; false: there will be no more. */
 static bool is_asked(void)
 {
 	int c = getchar();

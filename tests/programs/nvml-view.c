@@ -109,7 +109,7 @@ static void say_processes(nvmlDevice_t device, unsigned int index)
 		"processes into NULL");
 }
 
-/* What is looked up by name must be what stands under the number. */
+/* A look-up by name must give the same as the number. */
 static void say_device(nvmlDevice_t device, unsigned int index)
 {
 	char uuid[NVML_DEVICE_UUID_V2_BUFFER_SIZE] = "";

@@ -1,11 +1,10 @@
 /*
- * snoop - looks for what another program wrote (`swapper`'s fill under a seed), wherever it can
- * look
+ * snoop - looks for data of another program (`swapper`'s fill under a seed), wherever it can look
  *
- * Any three words in a row of such a fill are recognised by their values alone, wherever they lie.
+ * Any three words in a row of such a fill are recognised by their values alone, wherever they are.
  * It looks into fresh GPU memory of both kinds, as much as there is; into all of its own memory,
- * with what its library may have been given; into the files of memory that a process has open; and
- * it tells what of a process it may open at all.
+ * with what its library may have been given; and into the files of memory that a process has open.
+ * It also tells what of a process it may open at all.
  */
 #include "prog.h"
 
@@ -128,8 +127,8 @@ static void look_at_file(int fd, uint64_t from, uint64_t to)
 	free(words);
 }
 
-/* The tables of a sanitizer, terabytes of them and nearly all empty, take hours and hold nobody's
- * bytes. */
+/* The tables of a sanitizer, terabytes of them and nearly all empty, take hours and hold no
+ * program's data. */
 static bool is_table(uint64_t bytes)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,12 +1,12 @@
 /*
- * stepper - a job with a result: so many steps, each of which needs what the one before left on the
- * GPU
+ * stepper - a job with a result: so many steps, each of which needs the memory of the one before on
+ * the GPU
  *
- * A step checks every page of the memory for what the step before wrote, writes it anew, and moves
- * a word on the GPU from one state to the next (word * 3 + step). So memory that was lost, a step
- * that was left out and one that was done twice all show, at the latest in the result, which is
- * worked out on the CPU as well. Nothing of it is kept outside the process: whoever is started
- * again begins at step 1.
+ * A step checks every page for what the step before wrote, and writes it anew. It moves a word on
+ * the GPU from one state to the next (word * 3 + step). So lost memory, a step that was left out
+ * and one that was done twice all show. At the latest they show in the result, which is worked out
+ * on the CPU as well. Nothing is kept outside the process: a process that starts again begins at
+ * step 1.
  *
  * Lines: "begin" with the attempt (of $SLUICE_ATTEMPT); "step" after each; "end" with the result,
  * and whether it is right.

@@ -1,5 +1,5 @@
 /*
- * swapper-things - memory of every kind, what must be in it, and whether it is
+ * swapper-things - memory of every kind, its right contents, and checks of them
  *
  * Contents are looked at twice: by a kernel, which uses the addresses as the program's own work
  * does, and in a copy. A difference that only one of them sees is a difference all the same.
@@ -252,7 +252,7 @@ CUresult thing_shrink(struct thing *thing, uint64_t bytes)
 {
 	CUresult r = cuMemUnmap(thing->at[0] + thing->bytes - bytes, bytes);
 
-	/* The range stays reserved: what is left of it is given back at the end. */
+	/* The range stays reserved: its rest is given back at the end. */
 	if (r == CUDA_SUCCESS)
 		thing->bytes -= bytes;
 	return r;
@@ -332,7 +332,7 @@ CUresult thing_fill(struct thing *thing, uint32_t seed)
 		return thing_put(thing, seed);
 	for (uint64_t i = 0; i < thing->parts && r == CUDA_SUCCESS; i++)
 		r = launch_fill(thing->at[i], thing->bytes, seed + (uint32_t)i);
-	/* Not of all the context: something else may run for ever. */
+	/* Not all of the context's work: some may run for ever. */
 	if (r == CUDA_SUCCESS)
 		r = cuStreamSynchronize(NULL);
 	holds(contents_of(thing), seed, false);
@@ -461,7 +461,7 @@ static void compare(
 {
 	if (seen == must_be(of, part, word))
 		return;
-	/* The first few are told, for who has to find out. */
+	/* The first few are told, for the person who debugs it. */
 	if ((*wrong)++ < 4)
 		fprintf(stderr, "swapper: %s part %llu word %llu is %08x, not %08x\n",
 			of->name, (unsigned long long)part, (unsigned long long)word,

@@ -1,9 +1,10 @@
 /*
- * swapper-work - work that goes on in threads of its own while memory comes and goes under it
+ * swapper-work - work in threads of its own while memory comes and goes under it
  *
- * Each kind is one round, repeated by every thread until all are to stop. What a round leaves in
- * memory is known, and the next one, or the same, checks it. Some rounds are what makes a drain
- * hard: work that cannot end unless a thread gets on that may be held back meanwhile.
+ * Each kind is one round, repeated by every thread until all stop. The contents that a round
+ * leaves in memory are known, and the next one, or the same, checks them. Some rounds make a
+ * drain hard: their work cannot end until another thread goes on that may be held back
+ * meanwhile.
  */
 #include "swapper.h"
 
@@ -66,7 +67,7 @@ static bool check(struct worker *w, CUdeviceptr at, uint64_t bytes, uint32_t see
 
 /* --- rounds ----------------------------------------------------------------------------------- */
 
-/* What the round before left is there, and is replaced. */
+/* The contents of the round before are there, and are replaced. */
 static bool round_rounds(struct worker *w)
 {
 	if (!w->at && (!good(w, cuMemAlloc_v2(&w->at, w->bytes)) ||

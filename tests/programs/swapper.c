@@ -1,40 +1,39 @@
 /*
- * swapper - does what it is told on stdin, a line at a time: memory of every kind, used and checked
+ * swapper - obeys commands on stdin, a line at a time: memory of every kind, used and checked
  *
  * Made for tests that move its memory away and back: they say when. Commands and answers are those
  * of told.h. Names stand for memory; BYTES is a number of bytes, or of so many k, m.
  *
- *	alloc NAME BYTES        many NAME COUNT BYTES     cuMemAlloc, once or often
+ *	alloc NAME BYTES        many NAME COUNT BYTES     cuMemAlloc, once or often.
  *	handles NAME BYTES EACH segment NAME BYTES EACH   own handles, mapped; kept, or released at
- *	                                                  once
+ *	                                                  once.
  *	alias NAME OF           shrink NAME BYTES         handles mapped again; a segment's end
- *	                                                  given up
+ *	                                                  given up.
  *	array NAME BYTES        managed NAME BYTES        pool NAME BYTES
- *	export NAME FILE        open NAME FILE BYTES SEED by cuIpc
+ *	export NAME FILE        open NAME FILE BYTES SEED by cuIpc.
  *	free NAME               freeall
- *	fill NAME SEED          put NAME SEED             every word, by kernels or by copies
+ *	fill NAME SEED          put NAME SEED             every word, by kernels or by copies.
  *	zero NAME               poke NAME OFFSET VALUE    copy NAME OF
- *	check NAME              checkall                  value: words that are not what they must
- *	                                                  be
- *	digest NAME             value: follows from every word
- *	run NAME ROUNDS PAUSE   check and fill anew so often, PAUSE ms between; value: wrong words
- *	context NAME            use NAME   destroy NAME   contexts; "main" is the first device's
+ *	check NAME              checkall                  value: wrong words.
+ *	digest NAME             value: follows from every word.
+ *	run NAME ROUNDS PAUSE   check and fill anew so often, PAUSE ms between; value: wrong words.
+ *	context NAME            use NAME   destroy NAME   contexts; "main" is the first device's.
  *	device N                its primary context       reset: the first device's is reset, and
- *	                                                  done for
- *	peer N                  the current context may use device N's memory
- *	info                    value: free bytes; total
- *	query NAME              value: what the driver says about the memory, in a number
+ *	                                                  done for.
+ *	peer N                  the current context may use device N's memory.
+ *	info                    value: free bytes; total.
+ *	query NAME              value: the driver's answers about the memory, in a number.
  *	begin WORK THREADS BYTES PAUSE   rounds of this work in threads (swapper-work.c has the
- *	                                 list)
- *	rounds                  stop                      value: rounds so far; wrong, errors
+ *	                                 list).
+ *	rounds                  stop                      value: rounds so far; wrong, errors.
  *	capture NAME SEED       endcapture   replay       a fill of NAME, captured; launched when
- *	                                                  replayed
- *	endless                 release                   a kernel that ends when it is released
- *	busy MS                 a kernel of so long
- *	sync                    waits for all work of the context
- *	catch                   signals are counted from now on; value: how many came so far
- *	alarm MS                a signal every MS milliseconds, for threads to be interrupted by
- *	fork                    a child that sleeps; value: its pid
+ *	                                                  replayed.
+ *	endless                 release                   a kernel that ends when it is released.
+ *	busy MS                 a kernel of so long.
+ *	sync                    waits for all work of the context.
+ *	catch                   signals are counted from now on; value: how many came so far.
+ *	alarm MS                a signal every MS milliseconds, for threads to be interrupted by.
+ *	fork                    a child that sleeps; value: its pid.
  *	quit                    exit                      at once; by returning from main, freeing
  *	                                                  nothing
  */
@@ -345,7 +344,7 @@ static struct said ask_about(CUdeviceptr at)
 	return said;
 }
 
-/* The last part's is also told in words, for who has to find out. */
+/* The last part's is also told in words, for the person who debugs it. */
 static void do_query(char **word)
 {
 	const struct thing *thing = thing_named(word[1]);
@@ -417,7 +416,7 @@ static void do_capture(char **word)
 
 	captured.thing = thing_named(word[1]);
 	captured.seed = (uint32_t)number(word[2]);
-	/* What is needed for a launch is there before. */
+	/* Things needed for a launch are made before. */
 	(void)swapper_kernels();
 	r = cuStreamCreate(&captured.stream, CU_STREAM_NON_BLOCKING);
 	if (r == CUDA_SUCCESS)

@@ -1,9 +1,9 @@
 /*
  * swapper - what the parts of the program share: memory of every kind, and work on it
  *
- * What is in a piece of memory follows from its seed (word i of part p is mix(seed + p, i)), from
- * whether it was zeroed instead, and from the few words that were poked since: so every byte can be
- * checked at any time. Things are made, changed and freed by the thread that obeys; workers have
+ * The contents of a piece of memory follow from its seed: word i of part p is mix(seed + p, i).
+ * It may have been zeroed instead, and a few words may have been poked since. So every byte can
+ * be checked at any time. The thread that obeys makes, changes and frees things; workers have
  * their own. Bytes.
  */
 #ifndef SL_TESTS_SWAPPER_H
@@ -39,7 +39,7 @@ struct thing {
 	uint64_t parts, bytes, piece;
 	CUmemGenericAllocationHandle *handles;
 	CUarray array;
-	struct thing *of; /* THING_ALIAS: whose contents these are */
+	struct thing *of; /* THING_ALIAS: the memory that has the contents */
 	bool written, zero;
 	uint32_t seed;
 	struct thing_poke pokes[THING_POKES_MAX];
@@ -56,12 +56,12 @@ const struct kernels *swapper_kernels(void);
 /* The context is gone, and its memory with it. */
 void swapper_forget(CUcontext ctx);
 
-/* Of this name, made if there is none. */
+/* Of this name, made if it is new. */
 struct thing *thing_named(const char *name);
 /* The next one that holds memory after `after` (NULL: the first), or NULL. */
 struct thing *thing_next(struct thing *after);
 
-/* All return what the driver said; a thing that could not be made is none. */
+/* All return what the driver said; a thing that could not be made is not kept. */
 CUresult thing_alloc(struct thing *thing, uint64_t parts, uint64_t bytes);
 CUresult thing_map(
 	struct thing *thing, enum thing_kind kind, uint64_t bytes, uint64_t piece);

@@ -1,10 +1,10 @@
 /*
  * tenant - a user of GPUs whose manners are chosen by options
  *
- * It takes memory on one or several GPUs, fills it, and then idles, works for a share of the time,
- * takes more from time to time, or launches a kernel that never ends; at the end every page is
- * compared with what was written. Out of memory it dies, or drops what it cached and tries again,
- * as frameworks do. SIGTERM ends it, is ignored, or lets it finish in order.
+ * It takes memory on one or several GPUs and fills it. Then it idles, works for a share of the
+ * time, takes more from time to time, or launches a kernel that never ends. At the end every page
+ * is compared with what was written. Out of memory it dies, or drops its cache and tries again, as
+ * frameworks do. SIGTERM ends it, is ignored, or lets it finish in order.
  *
  * Lines: "start"; for each GPU "ask", "held" with what the driver says of the memory; "oom" and
  * "dropped" by the way; "burst" for each one that came and went; "endless", "term", "error"; and
@@ -116,7 +116,7 @@ static void drop_cache(uint64_t i)
 	g->cache = 0;
 }
 
-/* As a caching allocator does it: out of memory, it gives back what it kept and asks again. */
+/* As a caching allocator does: out of memory, it gives its cache back and asks again. */
 static CUresult take(uint64_t i, CUdeviceptr *out, uint64_t bytes)
 {
 	uint64_t asked_ms = prog_now_ms(), waited_ms;
@@ -235,7 +235,7 @@ static void work_once(uint64_t i)
 	(void)WORKS(i, prog_launch(t.gpu[i].spin, 1, NULL, args));
 }
 
-/* One period: kernels on all GPUs at once, then the rest of it at ease. */
+/* One period: kernels on all GPUs at once, then the rest of it idle. */
 static void work_all(void)
 {
 	uint64_t start_ms = prog_now_ms(), spent_ms;

@@ -111,7 +111,7 @@ static void *carry_out(void *argument)
 
 	async = true;
 	PROG_MUST(cuCtxSetCurrent(order->ctx));
-	/* From now on a test sees by /proc what becomes of it. */
+	/* From now on a test sees its fate by /proc. */
 	(void)pthread_setname_np(pthread_self(), "later");
 	order->command->run(order->word);
 	free(order);

@@ -1,8 +1,8 @@
 /*
- * told - programs that do what they are told on stdin, a line at a time
+ * told - programs that obey commands on stdin, a line at a time
  *
  * Every command is answered by one line of JSON with the driver's result and a value; the test
- * decides what should have been. "& COMMAND" is done by a thread of its own, in the context that is
+ * decides what should have been. A thread of its own does "& COMMAND", in the context that is
  * current now: its answer comes when it comes, and says so ("async":1). A line that is no command
  * is answered by "nothing".
  */

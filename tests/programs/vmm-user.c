@@ -2,7 +2,7 @@
  * vmm-user - works with handles, ranges and mappings of its own, as the large frameworks do
  *
  * --do NAME chooses the way: see `ways` below. Contents are written and checked by kernels. A
- * second process is this program again; what it is to import comes as descriptor 3.
+ * second process is this program again; its imports come as descriptor 3.
  */
 #include "prog.h"
 
@@ -185,7 +185,7 @@ static void share(void)
 	PROG_MUST(cuMemAddressFree(at, bytes));
 }
 
-/* --- peers: the first device uses what the second one's context has allocated ----------------- */
+/* --- peers: the first device uses memory of the second one's context -------------------------- */
 
 static void peers(void)
 {

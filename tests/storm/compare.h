@@ -25,10 +25,10 @@ struct storm_difference {
 	enum storm_verdict verdict;
 	size_t at;                                 /* step, in this sequence */
 	char what[256];                            /* one sentence */
-	char plain[STORM_TEXT], other[STORM_TEXT]; /* what that step said */
+	char plain[STORM_TEXT], other[STORM_TEXT]; /* that step's own words */
 };
 
-/* Of what is all alike it tells the step that *d names. */
+/* Names the step in *d, if the rest of the two runs is alike. */
 void storm_compare(struct storm_sides *sides, const struct storm_sequence *q,
 	struct storm_difference *d);
 /* Makes *q small, for at most so many seconds; *d belongs to what is left. */

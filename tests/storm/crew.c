@@ -1,8 +1,9 @@
 /*
  * crew - runs a sequence: a process per worker, a thread per lane
  *
- * The parent never calls the driver, so its children start as any process does. It watches how far
- * they come: a worker that dies ends the run, and so do thirty seconds in which nobody moved.
+ * The parent never calls the driver, so its children start as any process does. It watches their
+ * progress: a worker that dies ends the run, and so do thirty seconds without progress of any
+ * worker.
  */
 #include "lane.h"
 
@@ -70,7 +71,7 @@ static bool other_next(const struct storm_sequence *q, size_t i)
 	return true;
 }
 
-/* How many tickets there are: the one that nobody has. */
+/* The number of tickets: one more than the last. */
 static uint32_t tickets(const struct storm_sequence *q)
 {
 	uint32_t count = 0;
@@ -165,7 +166,7 @@ static void end_all(struct watch *w, const struct storm_sequence *q)
 			kill(w->pid[i], SIGKILL);
 }
 
-/* Takes what has ended. When one did badly the others are ended. */
+/* Collects ended children. When one did badly the others are ended. */
 static void reap(
 	struct watch *w, const struct storm_sequence *q, struct storm_answers *answers)
 {

@@ -2,7 +2,7 @@
  * generate - a sequence from a seed
  *
  * A light model of what every lane holds, right most of the time, so that most steps find what they
- * name; where it is wrong (an allocation was refused) the step does nothing or asks for an error.
+ * name. Where it is wrong (an allocation was refused) the step does nothing or asks for an error.
  */
 #include "storm.h"
 
@@ -34,7 +34,7 @@ static unsigned below(struct maker *m, unsigned n)
 	return number(m) % n;
 }
 
-/* Bytes: many small, some that fill slabs, few that take chunks of their own. */
+/* Bytes: many small ones, some that fill slabs, few that take chunks of their own. */
 static uint32_t bytes(struct maker *m)
 {
 	unsigned kind = below(m, 1000);
@@ -55,7 +55,7 @@ static bool *table(struct maker *m, struct model *l, enum storm_kind kind)
 	return kind == STORM_PLACE ? m->place : l->live[kind];
 }
 
-/* A slot that is free or taken, as wanted; a few in a hundred are any slot. -1: there is none. */
+/* A slot that is free or taken, as wanted; a few in a hundred are any slot. -1: none is. */
 static int slot(struct maker *m, struct model *l, const struct storm_arg *arg)
 {
 	unsigned slots = storm_kind_slots[arg->kind], from = below(m, slots);

@@ -1,9 +1,9 @@
 /*
- * lane - one thread of a storm while it runs: its tables, and what operations are written with
+ * lane - one thread of a storm while it runs: its tables, and the helpers of operations
  *
- * Operations run at times when their results are determined: work on a buffer that another stream
- * may still be doing is waited for first (storm_touch), so that contents never depend on who was
- * faster. Memory that could not be ordered is *tainted*: its contents are not compared any more.
+ * Operations run when their results are determined: work of another stream on a buffer is waited
+ * for first (storm_touch), so that contents never depend on which stream was faster. Memory that
+ * could not be ordered is *tainted*: its contents are not compared any more.
  */
 #ifndef SL_TESTS_STORM_LANE_H
 #define SL_TESTS_STORM_LANE_H
@@ -49,7 +49,7 @@ struct storm_buffer {
 	CUdeviceptr at;
 	size_t bytes, pitch, reserved;
 	int pending; /* stream slot whose work on it may not be done */
-	int place;   /* where it is offered or came from, or -1 */
+	int place;   /* place where it is offered or came from, or -1 */
 };
 
 struct storm_stream {

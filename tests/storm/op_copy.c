@@ -17,7 +17,7 @@ void storm_fill_scratch(struct storm_lane *l, uint32_t seed, size_t bytes)
 	}
 }
 
-/* The lane's own memory to a buffer. The four forms differ in who waits. */
+/* The lane's own memory to a buffer. In the four forms different sides wait. */
 void storm_op_write(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_buffer *b = storm_buffer(l, a[0]);
@@ -29,7 +29,7 @@ void storm_op_write(struct storm_lane *l, const uint32_t *a)
 	if (!b || !storm_stream(l, a[1], &s))
 		return;
 	slot = storm_stream_slot(l, form & 1 ? a[1] : 0);
-	/* What a capture records is read at its launch: then the scratch is another. */
+	/* A capture is read at its launch: then the scratch is another. */
 	if (storm_capturing(l, (uint32_t)slot))
 		return;
 	storm_window(b, a[2], a[3], MOST, &offset, &bytes);

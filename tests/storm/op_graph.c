@@ -1,8 +1,8 @@
 /*
  * op_graph - captures, graphs and their launches
  *
- * A graph remembers which buffers its nodes name; one whose buffers are gone is never launched, for
- * that would be a bad access of ours and not a question to the driver.
+ * A graph remembers which buffers its nodes name. One whose buffers are gone is never launched:
+ * that would be a bad access of ours, not a question to the driver.
  */
 #include "ops.h"
 

@@ -1,6 +1,5 @@
 /*
- * op_late - what few programs call: multicast objects, nodes by one call, batches, a context's
- * reset
+ * op_late - rare calls: multicast objects, nodes by one call, batches, a context's reset
  *
  * Most make what they need, use it and give it back within one step.
  */
@@ -12,7 +11,7 @@
 
 /* Multicast ----------------------------------------------------------------------------------- */
 
-/* What is bound to an object: a handle, and the place where it is mapped. */
+/* A handle bound to an object, and the place where it is mapped. */
 struct bound {
 	CUmemGenericAllocationHandle object, memory;
 	CUdeviceptr at, all; /* of the memory; of the object */
@@ -53,7 +52,7 @@ static void bind(struct storm_lane *l, struct bound *b, uint32_t n)
 		CALL(l, cuMulticastBindAddr_v2, b->object, l->device, 0, b->at, GRAIN, 0);
 		break;
 	}
-	/* Over what is bound already, and beyond its end. */
+	/* Over a bound part, and beyond its end. */
 	CALL(l, cuMulticastBindMem, b->object, 0, b->memory, 0, GRAIN, 0);
 	CALL(l, cuMulticastBindMem, b->object, 64 * GRAIN, b->memory, 0, GRAIN, 0);
 }
@@ -127,7 +126,7 @@ static CUresult add_node(
 	return r;
 }
 
-/* Memory of the graph's own, set and given back; or a set of a buffer; or nothing at all. */
+/* Memory of the graph's own, set and given back; or a set of a buffer; or nothing. */
 void storm_op_node_any(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_graph *g =
@@ -169,7 +168,7 @@ void storm_op_node_any(struct storm_lane *l, const uint32_t *a)
 	}
 }
 
-/* A capture whose nodes go into a graph that there is. */
+/* A capture whose nodes go into an existing graph. */
 void storm_op_capture_to_graph(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_graph *g = &l->graph[a[0] % STORM_GRAPH_SLOTS];

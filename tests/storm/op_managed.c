@@ -95,7 +95,7 @@ void storm_op_managed_late(struct storm_lane *l, const uint32_t *a)
 		CALL_S(l, cuMemPrefetchBatchAsync, &b->at, &b->bytes, 1, &where, &first,
 			1, 0, s);
 		break;
-	case 2: /* its contents are anybody's guess from then on */
+	case 2: /* its contents are undefined from then on */
 		if (CALL_S(l, cuMemDiscardBatchAsync, &b->at, &b->bytes, 1, 0, s) ==
 			CUDA_SUCCESS)
 			b->tainted = true;

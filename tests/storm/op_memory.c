@@ -137,7 +137,7 @@ void storm_op_free_twice(struct storm_lane *l, const uint32_t *a)
 		CALL(l, cuMemFree_v2, b->at);
 }
 
-/* A wrong free must change nothing: what is there is verified after it. */
+/* A wrong free must change nothing: the memory is verified after it. */
 void storm_op_free_wrong(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_buffer *b = storm_buffer(l, a[0]);

@@ -1,8 +1,8 @@
 /*
  * op_node - graphs made node by node
  *
- * Nodes are added in a chain, each after the one before, so that what a launch leaves behind does
- * not depend on which of two nodes was faster. Graphs that come of a capture get no more nodes.
+ * Nodes are added in a chain, each after the one before, so that the result of a launch does not
+ * depend on which of two nodes was faster. Graphs that come from a capture get no more nodes.
  */
 #include "ops.h"
 
@@ -15,7 +15,7 @@ static struct storm_graph *chain_of(struct storm_lane *l, uint32_t slot)
 		       : NULL;
 }
 
-/* What a node is added after: the last one, if there is any. */
+/* The node to follow: the last one, if there is any. */
 #define AFTER(g) ((g)->last ? &(g)->last : NULL), ((g)->last != NULL)
 
 static void added(struct storm_graph *g, CUresult r, CUgraphNode node)

@@ -16,7 +16,7 @@ void storm_op_pool_alloc(struct storm_lane *l, const uint32_t *a)
 	CUresult r;
 	CUstream s;
 
-	/* What becomes of it when the stream's own context goes, the software GPU has otherwise. */
+	/* The software GPU does otherwise with it when the stream's own context goes. */
 	if (!b || !storm_stream(l, a[2], &s) || l->context || l->stream[a[2]].context ||
 		storm_capturing(l, (uint32_t)storm_stream_slot(l, a[2])))
 		return;
@@ -60,7 +60,7 @@ void storm_op_pool_create(struct storm_lane *l, const uint32_t *a)
 	p->live = CALL(l, cuMemPoolCreate, &p->handle, &props) == CUDA_SUCCESS;
 }
 
-/* What was allocated from it stays good until it is freed. */
+/* Memory allocated from it stays good until it is freed. */
 void storm_op_pool_destroy(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_pool *p = pool_of(l, a[0]);
@@ -131,7 +131,7 @@ void storm_op_pool_access(struct storm_lane *l, const uint32_t *a)
 		storm_note(l, "access", flags);
 }
 
-/* More than there is: refused, and nobody else's request with it. */
+/* More than there is: refused, without harm to other requests. */
 void storm_op_pool_wrong(struct storm_lane *l, const uint32_t *a)
 {
 	CUdeviceptr at = 0;

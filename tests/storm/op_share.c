@@ -1,8 +1,8 @@
 /*
  * op_share - memory between processes: IPC handles, and descriptors of the program's own handles
  *
- * Linked workers run one step at a time in the order of their tickets, and a step that touched a
- * shared buffer ends with its work done: what the next process reads is settled.
+ * Linked workers run one step at a time in the order of their tickets. A step that touched a
+ * shared buffer ends with its work done, so that the next process reads settled contents.
  */
 #include "ops.h"
 
@@ -57,7 +57,7 @@ static unsigned long long id_of(CUdeviceptr at)
 	return id;
 }
 
-/* Libraries keep what they know of memory by its id: nothing else here may have it. */
+/* Libraries remember memory by its id: nothing else here may have the same. */
 static void note_id(struct storm_lane *l, const struct storm_buffer *b)
 {
 	unsigned long long id = id_of(b->at), same = 0;
@@ -80,7 +80,8 @@ void storm_op_share_open(struct storm_lane *l, const uint32_t *a)
 
 	if (!b || !p->valid || p->fd)
 		return;
-	/* One's own: refused. A second opening of another's: the same address. */
+	/* A buffer of this process: refused. A second opening of another's: the same
+	 * address. */
 	if (open_memory(l, &at, p->mem,
 		    a[2] % 16 ? CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS : 64) != CUDA_SUCCESS)
 		return;
@@ -159,7 +160,7 @@ static int receive_fd(int s)
 	return fd;
 }
 
-/* A handle's descriptor to whoever takes it from the place. */
+/* A handle's descriptor for the process that takes it from the place. */
 void storm_op_share_export(struct storm_lane *l, const uint32_t *a)
 {
 	uint32_t place = a[1] % MEMORY_PLACES;
@@ -241,8 +242,8 @@ void storm_op_share_event_offer(struct storm_lane *l, const uint32_t *a)
 	p->buffer = a[0];
 }
 
-/* One's own is refused; another's is an event like any, recorded here or there. What was destroyed
- * meanwhile may or may not be there. */
+/* An event of this process is refused; another's is an event like any, recorded here or there. A
+ * destroyed one may or may not be there. */
 void storm_op_share_event_open(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_event *e = &l->event[a[0] % STORM_EVENT_SLOTS];

@@ -385,7 +385,7 @@ void storm_op_vmm_granularity(struct storm_lane *l, const uint32_t *a)
 		storm_note(l, "grain", bytes);
 }
 
-/* Host memory by the same calls: nobody's GPU is charged. */
+/* Host memory by the same calls: charged to no GPU. */
 void storm_op_vmm_on_host(struct storm_lane *l, const uint32_t *a)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -145,10 +145,10 @@ void storm_op_stream_destroy(struct storm_lane *l, const uint32_t *a)
 	struct storm_stream *s = &l->stream[a[0] % STORM_STREAM_SLOTS];
 	CUresult r;
 
-	/* Nobody says what becomes of a capture whose stream is destroyed. */
+	/* The fate of a capture whose stream is destroyed is undefined. */
 	if (a[0] < 2 || !s->live || storm_capturing(l, a[0]))
 		return;
-	/* What it has under way goes on; only its own context can wait for that afterwards. */
+	/* Its work under way goes on; afterwards only its own context can wait for that. */
 	if (s->context != l->context)
 		storm_quiesce(l);
 	r = l->step->dice & 1 ? CALL(l, cuStreamDestroy, s->handle)
@@ -234,7 +234,7 @@ void storm_op_stream_value(struct storm_lane *l, const uint32_t *a)
 		return;
 	at = (b->at + a[2] % (b->bytes - 15) + 7) & ~7ull;
 	storm_touch(l, b, storm_stream_slot(l, a[1]));
-	/* The waits end: what they wait for was written before in the same stream. */
+	/* The waits end: the awaited values were written before in the same stream. */
 	if (a[2] & 0x1000000) {
 		if (CALL_S(l, cuStreamWriteValue32_v2, s, at, value, 0) == CUDA_SUCCESS)
 			CALL_S(l, cuStreamWaitValue32_v2, s, at, value,

@@ -1,10 +1,9 @@
 /*
  * shrink - the smallest part of a failing sequence that still fails
  *
- * Delta debugging: leave out what comes after the difference and the workers that have nothing to
- * do with it, then ever smaller pieces, each time running both sides in new processes. A part
- * counts as failing when the same kind of step differs, so that one fault does not turn into
- * another on the way.
+ * Delta debugging: it leaves out the steps after the difference and unrelated workers, then ever
+ * smaller pieces, each time running both sides in new processes. A part counts as failing when
+ * the same kind of step differs, so that one fault does not turn into another on the way.
  */
 #include "compare.h"
 

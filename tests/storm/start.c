@@ -52,7 +52,7 @@ static bool first_calls(struct storm_lane *l)
 
 	if (r == CUDA_SUCCESS)
 		r = storm_cu.cuDeviceGetCount(&l->devices);
-	/* Those that share memory are on one GPU; the others on any. */
+	/* Lanes that share memory are on one GPU; the others on any. */
 	if (r == CUDA_SUCCESS && l->shape != STORM_SHAPE_LINKED)
 		l->device = (CUdevice)l->worker % l->devices;
 	if (r == CUDA_SUCCESS)
@@ -65,7 +65,7 @@ static bool first_calls(struct storm_lane *l)
 		r = storm_cu.cuDeviceGetDefaultMemPool(&l->pool[0].handle, l->device);
 	if (r == CUDA_SUCCESS && !kernels(l))
 		r = CUDA_ERROR_INVALID_IMAGE;
-	/* The first launch: what it allocates is not the storm's. */
+	/* The first launch: its allocations are not the storm's. */
 	if (r == CUDA_SUCCESS)
 		r = storm_cu.cuLaunchKernel(
 			l->empty, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, NULL);

@@ -113,8 +113,8 @@ void storm_print_step(FILE *out, const struct storm_step *s);
 bool storm_write(const struct storm_sequence *q, const char *path);
 bool storm_read(struct storm_sequence *q, const char *path);
 
-/* The file of answers: a header, then a result per step, then a text per step. What differs once
- * may never do so again, so every step says what it answered. */
+/* The file of answers: a header, then a result per step, then a text per step. A difference may
+ * never occur again, so every step records its answer. */
 struct storm_result {
 	uint64_t hash;
 	uint32_t calls;

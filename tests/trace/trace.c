@@ -1,16 +1,16 @@
 /*
- * trace - counts every call of the driver that a program makes, and says who answered it
+ * trace - counts every call of the driver that a program makes, and says which library answered it
  *
- * A library to preload in front of libsluice.so (or alone). Whatever the program looks up by dlsym,
- * dlvsym or cuGetProcAddress it gets as a few instructions that count and jump on to what it would
- * have got: registers, stack and result are as without. At exit it writes one line per function
- * that was looked up to the file $SLUICE_TRACE.<pid>:
+ * A library to preload in front of libsluice.so (or alone). For each function that the program
+ * looks up by dlsym, dlvsym or cuGetProcAddress, it gets a few instructions that count and jump on
+ * to the real result: registers, stack and result are as without. At exit it writes one line per
+ * function that was looked up to the file $SLUICE_TRACE.<pid>:
  *
- *	CALLS NAME OBJECT
+ *   CALLS NAME OBJECT
  *
- * OBJECT is the library whose code ran: libsluice.so means that a hook saw the call. What the
- * driver has no name for is written as well: "TABLE uuid" for private tables that were fetched.
- * Programs that are linked with libcuda are not seen; frameworks open it.
+ * OBJECT is the library whose code ran: libsluice.so means that a hook saw the call. Functions
+ * without a name are written as well: "TABLE uuid" for private tables that were fetched. Programs
+ * that are linked with libcuda are not seen; frameworks open it.
  */
 #include "base/cuda_types.h"
 #include "base/sl.h"

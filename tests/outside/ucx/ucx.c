@@ -2,9 +2,9 @@
  * ucx - two processes send each other memory of five kinds through UCX
  *
  * Every kind goes to every kind, as a message with a tag and as a put into the other's memory,
- * small (UCX copies it) and large (UCX opens the other process's memory where the kind can be
- * exported, and copies in pieces where it cannot). The memory is allocated and freed for each, so
- * that addresses come again and what UCX remembers of them must be right.
+ * small and large. UCX copies small ones. For large ones it opens the other process's memory if
+ * the kind can be exported, and otherwise copies in pieces. The memory is allocated and freed for
+ * each, so that addresses come again and UCX's memory of them must be right.
  *
  * Output: a line "OPERATION/FROM-TO/BYTES pass|fail" for each. The suite compiles the file
  * against the headers of UCX in its package. Exit status: 0 if everything ran, whatever it
@@ -138,8 +138,8 @@ static void say(const void *what, size_t bytes)
 	MUST(send(my.peer, what, bytes, MSG_NOSIGNAL), bytes);
 }
 
-/* UCX moves only in calls: the other's operation may need this process while it waits for word
- * of it. */
+/* UCX moves only in calls: the other's operation may need this process while it waits for its
+ * result. */
 static void hear(void *what, size_t bytes)
 {
 	size_t have = 0;
@@ -234,8 +234,7 @@ static ucs_status_t do_put(const struct memory *m, unsigned int number)
 	return status;
 }
 
-/* One case, at both ends. The receiver tells the sender what it found: the processes stay in
- * step. */
+/* One case, at both ends. The receiver tells the sender its result, so both stay in step. */
 static void one(unsigned int operation, unsigned int from, unsigned int to, size_t bytes)
 {
 	static unsigned int number;
