@@ -1,14 +1,14 @@
 /*
- * bad-peer - talks to sluiced as nobody should
+ * bad-peer - talks to sluiced as no good peer would
  *
- * Each case is one connection: another version of the protocol, no HELLO at all, half a message,
- * too long a message, a number nobody knows, a message of the daemon's, many connections that say
- * nothing. After each the daemon must answer a good HELLO. Prints what came back.
+ * Each case is one connection: another version of the protocol, no HELLO, half a message, too long
+ * a message, an unknown number, a message of the daemon's, many connections that say nothing.
+ * After each the daemon must answer a good HELLO. Prints what came back.
  *
- *	bad-peer SOCKET CASE
+ *   bad-peer SOCKET CASE
  *
- * `floods` prints what kinds of flood there are, and `flood KIND [UID]` is one, as another user if
- * root says so, until it is killed.
+ * `floods` prints the kinds of flood, and `flood KIND [UID]` is one, as another user if root says
+ * so, until it is killed.
  */
 #include "floods.h"
 #include "wire/wire.h"

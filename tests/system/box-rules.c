@@ -1,11 +1,11 @@
 /*
- * box-rules - rules of the software GPU that hang on a setting of its box
+ * box-rules - rules of the software GPU that depend on a setting of its box
  *
- *	box-rules RULE
+ *   box-rules RULE
  *
- * Says what it saw as JSON, one number a key; softgpu.sh starts it in boxes with and without the
- * setting and compares. Durations are only ever compared with a lowest value: the model waits at
- * least so long, however slow the machine is.
+ * Prints its results as JSON, one number a key; softgpu.sh starts it in boxes with and without
+ * the setting and compares. Durations are only ever compared with a lowest value: the model
+ * waits at least so long, however slow the machine is.
  */
 #include "prog.h"
 
@@ -186,7 +186,7 @@ static void rule_link(void)
 		copy_ms(at, host, bytes, true, stream, other, other_host, 12 * bytes));
 }
 
-/* Two processes copy at once, and one copies what is not pinned. */
+/* Two processes copy at once, and one copies memory that is not pinned. */
 static void rule_share(void)
 {
 	size_t bytes = 16 * MIB;
@@ -294,7 +294,7 @@ static void rule_deny(void)
 			      &at, (size_t)(free_mib() - 64) * MIB));
 }
 
-/* What a context, a module and a first launch take beyond what is asked for. */
+/* Memory that a context, a module and a first launch take by themselves. */
 static void rule_hidden(void)
 {
 	unsigned long long before;

@@ -122,7 +122,7 @@ static void deaf(const char *path)
 	question(path, &msg, false);
 }
 
-/* Many who follow the events, and do not read them. */
+/* Many peers follow the events, and do not read them. */
 static void follows(const char *path)
 {
 	union sl_msg msg;

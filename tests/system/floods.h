@@ -1,9 +1,8 @@
 /*
  * floods - peers of the daemon that want to be a nuisance
  *
- * Each keeps one process busy with one thing that somebody who can connect can do, as fast as the
- * daemon lets it, and never comes back. For the tests and the bench, which look at how somebody
- * else fares beside it.
+ * Each keeps one process busy with one action that any peer can do, as fast as the daemon lets
+ * it, and never comes back. For the tests and the bench, which look at another client beside it.
  */
 #ifndef SL_TESTS_FLOODS_H
 #define SL_TESTS_FLOODS_H
@@ -12,7 +11,7 @@
 
 /* Names in the order of the table, NULL at the end. */
 extern const char *const floods_names[];
-/* Runs one against the daemon at path until killed; returns only if there is none of this name. */
+/* Runs one against the daemon at path until killed; returns only if the name is unknown. */
 void floods_run(const char *path, const char *name);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * grafana-check DASHBOARD METRICS | rules DASHBOARD
  *
- * Is the dashboard one that people can read (every panel has a title, a description and a unit, and
- * stands where no other one does), and does it ask for what there is: every metric, label and value
- * of its expressions must be in METRICS, an answer of a daemon. `rules` prints the expressions as
- * rules for Prometheus' own checker.
+ * Checks that people can read the dashboard: every panel has a title, a description and a unit, and
+ * a place of its own. Checks that it asks for existing data: every metric, label and value of its
+ * expressions must be in METRICS, an answer of a daemon. `rules` prints the expressions as rules
+ * for Prometheus' own checker.
  */
 #include <ctype.h>
 #include <jansson.h>
@@ -69,7 +69,7 @@ static bool has_label(const char *name, const char *label, const char *value)
 	const char *sample = NULL;
 	char wanted[256];
 
-	/* Whoever scrapes adds these. */
+	/* The scraper adds these. */
 	if (!value && (strcmp(label, "instance") == 0 || strcmp(label, "job") == 0))
 		return true;
 	while ((sample = next_sample(sample, name))) {
@@ -113,7 +113,7 @@ static void check_label(const struct expression *e, const char *label)
 		"%s: none of its metrics has the label %s: %s", e->title, label, e->text);
 }
 
-/* "a|b" asks for both. What a variable stands for is the reader's to choose. */
+/* "a|b" asks for both. The reader chooses the value of a variable. */
 static void check_values(const struct expression *e, const char *name, const char *label,
 	const char *values, size_t length)
 {
@@ -131,7 +131,7 @@ static void check_values(const struct expression *e, const char *name, const cha
 	}
 }
 
-/* {label="value", ...}; returns what is behind it. */
+/* {label="value", ...}; returns the rest after it. */
 static const char *check_selector(
 	const struct expression *e, const char *name, const char *at)
 {

@@ -1,8 +1,8 @@
 /*
  * history-file FILE check | number SQL | run SQL | lock SECONDS | fill HOURS WORKLOADS
  *
- * What a test does to the daemon's history without the daemon: looks whether it is whole, asks it,
- * changes it, holds it locked, or fills it with hours that never were, up to now.
+ * A test's access to the daemon's history without the daemon: checks it, asks it, changes it,
+ * holds it locked, or fills it with made-up hours up to now.
  */
 #include <sqlite3.h>
 #include <stdio.h>

@@ -1,16 +1,13 @@
 /*
- * http-client - asks as scripts need it, and as nobody should
+ * http-client - asks as scripts need it, and as no good client would
  *
- *	http-client ADDRESS send        standard input to the server, what it says to standard
- *	                                output
- *	http-client ADDRESS get TARGET  a GET in HTTP/1.0, the body to standard output
- *	http-client ADDRESS watch TARGET MS [HEADER]   a GET in HTTP/1.1, all that comes within that
- *	                                               time
- *	http-client ADDRESS trickle N MS [TARGET]   N connections that send a header a byte at a
- *	                                            time
- *	http-client ADDRESS idle N MS      N connections that send nothing
- *	http-client ADDRESS deaf N MS [TARGET]      N connections that ask and never read
- *	http-client ADDRESS listen MS      takes the address for that time, so that nobody else can
+ *	http-client ADDRESS send: standard input to the server, its answer to standard output.
+ *	http-client ADDRESS get TARGET: a GET in HTTP/1.0, the body to standard output.
+ *	http-client ADDRESS watch TARGET MS [HEADER]: a GET in HTTP/1.1, all within that time.
+ *	http-client ADDRESS trickle N MS [TARGET]: N connections that send a byte at a time.
+ *	http-client ADDRESS idle N MS: N connections that send nothing.
+ *	http-client ADDRESS deaf N MS [TARGET]: N connections that ask and never read.
+ *	http-client ADDRESS listen MS: takes the address for that time from all others.
  *
  * TARGET is /metrics without one. ADDRESS is HOST:PORT (IPv4) or the path of a socket. Those with N
  * print how many of their connections the server had ended after that time, or as soon as it has
@@ -55,7 +52,7 @@ static int open_at(const char *address,
 	char name[64] = "";
 	int on = 1;
 
-	/* Connections that ended a moment ago keep nobody from listening. */
+	/* Connections that ended a moment ago do not prevent listening. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (is_path) {
 		(void)snprintf(path.sun_path, sizeof(path.sun_path), "%s", address);

@@ -1,13 +1,13 @@
 /*
  * kill-storm - kills clients and the daemon at random moments, then looks at the books
  *
- * A handful of programs of every kind run under Sluice all the time; now one of them, now the
+ * A handful of programs of every kind run under Sluice all the time. Now one of them, now the
  * daemon is killed with SIGKILL, at a moment drawn from the seed, and started again. Every fifty
- * kills everything is ended and the books must be empty and the GPU too: no lock, no grant, no byte
- * of a dead process may stay (peer-failures rows 3, 5, 7, 31, 35). A program that ends by itself
- * must have ended well: right answers, or out-of-memory by that name.
+ * kills everything is ended, and the books and the GPU must be empty: no lock, no grant, no byte of
+ * a dead process may stay (peer-failures rows 3, 5, 7, 31, 35). A program that ends by itself must
+ * have ended well: right answers, or out-of-memory by that name.
  *
- *	kill-storm BUILD_DIR COUNT [SEED]      inside `sluice softgpu`
+ *   kill-storm BUILD_DIR COUNT [SEED]      inside `sluice softgpu`
  */
 #include "base/sl.h"
 #include "gpu-memory.h"
@@ -25,13 +25,13 @@
 
 enum { SLOTS = 5, KILLS_PER_ROUND = 50, SETTLE_MS = 15000 };
 
-/* What sluice itself says when there is no daemon, or none any more; see exits.def. */
+/* sluice's own message when there is no daemon, or none any more; see exits.def. */
 enum { EXIT_NO_DAEMON = 69, EXIT_REFUSED = 75 };
 
 struct client {
 	pid_t pid;
 	const char *kind;
-	uint64_t due_ms; /* when it is to be killed */
+	uint64_t due_ms; /* time of its kill */
 };
 
 struct storm {
@@ -187,7 +187,7 @@ static json_t *ask_gpus(struct storm *s)
 	return root;
 }
 
-/* True if nothing is booked; else says in why what is. */
+/* True if nothing is booked; otherwise the text says why something is. */
 static bool books_empty(struct storm *s, char *why, size_t size)
 {
 	static const char *const fields[] = {"backing_bytes", "granted_bytes",

@@ -1,8 +1,8 @@
 /*
- * starver - takes the processor away from threads of others, drawn anew again and again
+ * starver - takes the processor away from other threads, drawn anew again and again
  *
- * On a machine that is loaded evenly each thread is late by about as much. What hangs when one of
- * them is much later than the rest is found by this: threads of all programs under a folder are
+ * On a machine that is loaded evenly each thread is late by about as much. This finds hangs that
+ * need one thread to be much later than the rest. Threads of all programs under a folder are
  * among the idle ones (SCHED_IDLE) for some milliseconds, while processes of the starver keep all
  * processors busy. Runs until it is killed.
  */

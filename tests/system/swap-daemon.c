@@ -1,14 +1,18 @@
 /*
- * swap-daemon - a daemon that moves its clients' memory to the host and back for no reason at all
+ * swap-daemon - a daemon that moves its clients' memory to the host and back for no reason
  *
- * sluiced moves memory when somebody needs the room, in an order that makes sense. This one stands
- * in for it to find what the library does about any order there can be: it grants everything,
- * evicts all or a few bytes, aborts what it has just ordered, restores at once or much later, takes
- * copies back, loses lines between orders and in the middle of one, and keeps the rules that the
- * library may count on: no order while a grant or another order of that client is open, room on the
- * host before an EVICT (unless --stingy), no grant while anything is out.
- * Every order must be answered in time, with figures that can be. Ends after SIGTERM, once the last
- * client is gone; one line of JSON tells what was done, exit status 1 that an answer was wrong.
+ * sluiced moves memory when another client needs it, in a sensible order. This one stands in for it
+ * to test the library with any possible order. It grants everything and evicts all or a few
+ * bytes. It aborts its latest order, restores at once or much later, and takes copies back. It loses lines
+ * between orders and in the middle of one.
+ *
+ * It keeps the rules that the library may count on: no order while a grant or another order of that
+ * client is open, host memory before an EVICT (unless --stingy), no grant while anything is on the
+ * host.
+ *
+ * Every order must be answered in time, with possible figures. Ends after SIGTERM, once the last
+ * client is gone. One line of JSON tells what was done; exit status 1 means that an answer was
+ * wrong.
  */
 #include "base/cuda_abi.h"
 #include "wire/wire.h"
@@ -139,7 +143,7 @@ static void welcome(struct client *c)
 
 /* --- host memory ------------------------------------------------------------------------------ */
 
-/* False: it went out with nobody to take it; whoever is gone shows when it is read from. */
+/* False: it was sent with no reader left; a lost peer shows when its socket is read. */
 static bool give_store(struct client *c, uint64_t bytes)
 {
 	int fd = memfd_create("swap-daemon", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -300,7 +304,7 @@ static void grant_all(struct client *c)
 	}
 }
 
-/* Who waits very long is told of, with what it waits behind: a test that hangs is to say why. */
+/* A very long wait is reported with its cause, so that a test that hangs says why. */
 static void look_at_waits(struct client *c)
 {
 	uint64_t now_ms = prog_now_ms();
@@ -351,7 +355,7 @@ static void move(struct client *c)
 	}
 }
 
-/* --- what they say ---------------------------------------------------------------------------- */
+/* --- messages of the clients ------------------------------------------------------------------ */
 
 /* Nothing is out, or all is back: it may run for as long as its gate was shut, however slow the
  * machine is. */

@@ -1,9 +1,9 @@
 /*
  * fake-daemon SOCKET MODE: answers as a daemon should not, or with lists made up
  *
- * What users meet on the first day (another version, a daemon that hangs, a stranger's socket) must
- * be told apart by the command line, and none of it can be had from the real daemon at will.
- * Serves one connection after the other until it is killed.
+ * The command line must tell apart what users meet on the first day: another version, a daemon that
+ * hangs, a stranger's socket. The real daemon cannot be made to do any of it. Serves one connection
+ * after the other until it is killed.
  */
 #include "fake-jobs.h"
 
@@ -70,7 +70,7 @@ static void welcome(int fd, uint32_t version)
 	send_msg(fd, &msg);
 }
 
-/* The reply tells what was asked in its name, so that scripts can look at it. */
+/* The reply has the question in its name, so that scripts can look at it. */
 static void run_reply(int fd, const struct sl_msg_run *run)
 {
 	union sl_msg msg;
@@ -131,7 +131,7 @@ static void use_row(int fd, unsigned int i)
 	if (is("swap")) {
 		msg.use_row.gpu = 0;
 		msg.use_row.state = i ? SL_STATE_BOUND : SL_STATE_RESERVED;
-		/* Where it is comes before that its limit was lowered. */
+		/* Its place comes before the note that its limit was lowered. */
 		msg.use_row.flags = i == SL_WIRE_PARKED ? SL_USE_OVER_LIMIT : 0;
 	}
 	snprintf(msg.use_row.name, sizeof(msg.use_row.name), "a-model-server-%u", i);
@@ -190,11 +190,11 @@ static void client_row(int fd, unsigned int i)
 
 /* --- memory on the host --- */
 
-/* What was said last of PARK, and how often somebody has looked since. */
+/* The last PARK, and how often it has been looked at since. */
 static bool is_parked;
 static unsigned int looks;
 
-/* The second workload is the one that is parked: a gibibyte per look, but for what is held. */
+/* The second workload is the one that is parked: a gibibyte per look, but for held memory. */
 static uint64_t evicted_bytes(void)
 {
 	uint64_t most = 5 * SL_GIB / 2, bytes = looks * SL_GIB;
@@ -576,7 +576,7 @@ static void serve(int fd)
 		if (msg.head.version != speaks)
 			fprintf(stderr, "fake-daemon: version %u after %u\n",
 				msg.head.version, speaks);
-		/* As one that is restarted while somebody waits. */
+		/* As a daemon that is restarted while a client waits. */
 		if (is("jobs-restart") && msg.head.type == SL_MSG_JOB_WAIT &&
 			connections % 2)
 			return;
@@ -596,7 +596,7 @@ int main(int argc, char **argv)
 		return 64;
 	mode = argv[2];
 	strcpy(address.sun_path, argv[1]);
-	/* The kernel notes who listens when listen() is called. */
+	/* The kernel notes the listening process when listen() is called. */
 	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 ||
 		chmod(argv[1], 0666) < 0 || (is("stranger") && setuid(USER_NOBODY) < 0) ||
 		listen(listener, 16) < 0) {

@@ -1,4 +1,4 @@
-/* What is asked is told on standard error, so that scripts can look at it. */
+/* Questions go to standard error, so that scripts can look at them. */
 #include "fake-jobs.h"
 
 #include "base/sl.h"
@@ -31,7 +31,7 @@ static const struct {
 	{"made", "", 0, SL_JOB_FAILED, 1 << 8, 1, 0, 0, 0},
 };
 
-/* The output of the job that runs, once somebody has asked for it. */
+/* The output of the running job, once it has been asked for. */
 static int output = -1;
 
 static size_t row_of(uint64_t job)

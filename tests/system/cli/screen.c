@@ -5,13 +5,13 @@
  * parts of xterm that curses uses. Anything else is an error, so that a screen is never quietly
  * wrong. The script on standard input has a step per line:
  *
- *	expect TEXT   waits until some row of the screen has TEXT
- *	gone TEXT     waits until no row has it
- *	keys TEXT     types; \e is escape, \r enter
- *	size C R      gives the terminal another size
- *	signal N      sends CMD a signal
- *	dump FILE     writes the screen, as UTF-8, blanks at ends of rows left out
- *	exit STATUS   waits until CMD ends and compares
+ *	expect TEXT   waits until some row of the screen has TEXT.
+ *	gone TEXT     waits until no row has it.
+ *	keys TEXT     types; \e is escape, \r enter.
+ *	size C R      gives the terminal another size.
+ *	signal N      sends CMD a signal.
+ *	dump FILE     writes the screen, as UTF-8, blanks at ends of rows left out.
+ *	exit STATUS   waits until CMD ends and compares.
  *
  * A step that is not fulfilled in 20 s fails, and shows the screen.
  */
@@ -382,7 +382,7 @@ static void resize(const char *text)
 	ioctl(terminal, TIOCSWINSZ, &size);
 }
 
-/* A screen comes in pieces; one that is looked at as a whole is not to be half of it. */
+/* A screen comes in pieces; one that is looked at as a whole must not be half of it. */
 static void wait_for_rest(void)
 {
 	struct pollfd fd = {.fd = terminal, .events = POLLIN};

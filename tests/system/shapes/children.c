@@ -1,10 +1,10 @@
 /*
  * children - every way in which a process makes another, or becomes another
  *
- *	children CASE
+ *   children CASE
  *
- * What a case prints must be the same with and without Sluice: statuses and errors, no pids. Cases
- * that hold memory say so and wait to be killed.
+ * A case must print the same with and without Sluice: statuses and errors, no pids. Cases that
+ * hold memory say so and wait to be killed.
  */
 #include "prog.h"
 
@@ -177,7 +177,7 @@ static int holds(void)
 	return PROG_OK;
 }
 
-/* As daemons start: two forks and a session of its own, then CUDA; and out of the first process. */
+/* As daemons start: two forks and a session of its own, then CUDA in the grandchild. */
 static int daemonises(void)
 {
 	if (fork() != 0)

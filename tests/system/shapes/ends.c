@@ -176,7 +176,7 @@ static bool few_descriptors(void)
 {
 	struct rlimit few = {3, 3};
 
-	/* All that there may be are there; the driver has its own already. */
+	/* All allowed descriptors are in use; the driver has its own already. */
 	return start() && setrlimit(RLIMIT_NOFILE, &few) == 0 && goes_on();
 }
 

@@ -1,12 +1,12 @@
 /*
  * names - asks for every name of the driver in every version and with every flag
  *
- *	names FILE          writes the driver's own answers
- *	names FILE check    compares: the same status for each, and ours exactly where hooks.def
- *	                    says so
+ * names FILE writes the driver's own answers.
  *
- * Answers are the name of the function that was found, as the library that has it exports it. What
- * that library is called tells whose it is. cuGetProcAddress of both versions, and dlsym.
+ * names FILE check compares: the same status for each, and ours exactly where hooks.def says so.
+ *
+ * An answer is the name of the function that was found, as the library that has it exports it. The
+ * library's name tells whose it is. cuGetProcAddress of both versions, and dlsym.
  */
 #include "prog.h"
 

@@ -1,10 +1,10 @@
 /*
- * shape - what a use of the GPU looks like from every road to the driver
+ * shape - a use of the GPU by every road to the driver
  *
- * A road is a way to find functions; what is done with them is the same for each: the figures
- * must be those of the limit, an allocation above it must fail, and memory may be held for
- * a while, for the daemon to see. Header only, since it is part of plugins, too, which may live in
- * a namespace of their own: nothing here but the C library, and output by write(2).
+ * A road is a way to find functions. Their use is the same for each: the figures must be those of
+ * the limit, an allocation above it must fail, and memory may be held for a while, for the daemon
+ * to see. Header only, since it is part of plugins, too, which may live in a namespace of their
+ * own: nothing here but the C library, and output by write(2).
  */
 #ifndef SL_TESTS_SHAPE_H
 #define SL_TESTS_SHAPE_H
@@ -24,7 +24,7 @@ struct shape_order {
 	uint64_t total_bytes, hold_bytes, hold_ms;
 };
 
-/* What a plugin exports as "plugin_use". */
+/* A plugin exports this as "plugin_use". */
 typedef int (*shape_plugin)(const struct shape_order *order);
 
 /* clang-format off */

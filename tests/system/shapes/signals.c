@@ -1,12 +1,13 @@
 /*
  * signals - signals into threads that are inside the driver, and callbacks that do as they please
  *
- *	signals storm MS [restart] [stack]    threads submit and allocate under a thousand signals a
- *	                                      second each
- *	signals memory MIB                    one allocation that may have to wait, under the same
- *	signals callbacks MS [pageable]       callbacks that longjmp within themselves, and that
- *	                                      take a lock which a submitting thread holds; pageable:
- *	                                      while others wait inside a copy for these callbacks
+ * signals storm MS [restart] [stack]: threads submit and allocate under a thousand signals a second
+ * each.
+ *
+ * signals memory MIB: one allocation that may have to wait, under the same signals.
+ *
+ * signals callbacks MS [pageable]: callbacks that longjmp within themselves, and that take a lock
+ * which a submitting thread holds. pageable: while others wait inside a copy for these callbacks.
  *
  * restart: handlers with SA_RESTART; stack: handlers on a stack of their own. Handlers do what is
  * safe in a handler, and change errno. No call may fail for it, none may hang.

@@ -58,7 +58,7 @@ static void test_image_is_put_back(void **state)
 				assert_int_equal(old[i][k], i + 1);
 		}
 	}
-	/* What was taken meanwhile is free again, and zero. */
+	/* Memory taken meanwhile is free again, and zero. */
 	for (int i = 0; i < 40; i++) {
 		unsigned char *got = sl_arena_take(arena, 1000);
 

@@ -74,7 +74,7 @@ static int socket_at(const char *path, int type, bool listens)
 	return fd;
 }
 
-/* Connections that are never accepted, until there is no room for another. */
+/* Connections that are never accepted, until the queue is full. */
 static void fill_queue(const char *path)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

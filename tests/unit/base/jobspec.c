@@ -293,7 +293,7 @@ static void test_other_files(void **state)
 	assert_int_equal(from_fd(ends[0], sizeof(text), &err), SL_JOBSPEC_BAD);
 	close(ends[0]);
 	close(fd);
-	/* A hole; and one so large that nobody has the memory. */
+	/* A hole; and one larger than any memory. */
 	fd = sealed(text, sizeof(text), sizeof(text) + 100, all);
 	assert_int_equal(from_fd(fd, sizeof(text) + 100, &err), SL_JOBSPEC_BAD);
 	close(fd);

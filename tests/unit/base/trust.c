@@ -1,5 +1,5 @@
-/* Who is believed to be the daemon: by its user, by its folder, and from within a user
- * namespace. */
+/* Which listeners are believed to be the daemon: by user, by folder, and from within a
+ * user namespace. */
 #include "test.h"
 
 #include "base/trust.h"

@@ -287,7 +287,8 @@ static void test_one_descriptor(void **state)
 	close(ends[1]);
 }
 
-/* What this process may not have is missing, and said to be; what it may have comes. */
+/* A descriptor that this process may not have is missing, and the receiver says so; the
+ * others come. */
 static void test_no_descriptors_left(void **state)
 {
 	struct rlimit old, tight;

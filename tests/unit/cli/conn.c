@@ -1,5 +1,5 @@
 /*
- * Connecting when this process itself is in trouble. What a daemon can do wrong is in
+ * Connecting when this process itself is in trouble. Errors of a daemon are in
  * tests/system/cli/badinput.sh.
  */
 #include "../base/test.h"
@@ -69,7 +69,7 @@ static void test_no_descriptors(void **state)
 	assert_row_contains("EMFILE", err.text, "ulimit -n");
 }
 
-/* Nobody accepts: the connection stands in the queue, and the answer never comes. */
+/* The daemon does not accept: the connection is in its queue, and the answer never comes. */
 static void test_timeout(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -1,4 +1,4 @@
-/* How a job ended, as words and as an exit status, and which of them `ps` gives a line. */
+/* The end of a job, as words and as an exit status, and which ends have a line in `ps`. */
 #include "../base/test.h"
 
 #include "cli/conn/jobs.h"
@@ -49,7 +49,7 @@ static const struct {
 	{"a", "a", 5, 7, 1, SL_JOB_RUNNING, true},
 	{"a", "a", 0, 7, 1, SL_JOB_QUEUED, true}, /* started since the list was made */
 	{"a", "b", 5, 7, 1, SL_JOB_RUNNING, true},
-	{"a", "a", 4, 8, 1, SL_JOB_RUNNING, false}, /* somebody else's */
+	{"a", "a", 4, 8, 1, SL_JOB_RUNNING, false}, /* another user's */
 	{"a", "b", 4, 7, 1, SL_JOB_RUNNING, false},
 	{"a.3", "a", 4, 7, 4, SL_JOB_RUNNING, true},
 	{"a.13", "a", 4, 7, 14, SL_JOB_PARKED, true},

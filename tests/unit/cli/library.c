@@ -132,7 +132,7 @@ static void test_elf(void **state)
 		assert_row_u64(damages[i].row, (uint64_t)sl_elf_read(path, &elf),
 			(uint64_t)damages[i].outcome);
 	}
-	/* What it defines is not what it needs. */
+	/* Its definitions are not its needs. */
 	struct made m = make_library();
 
 	for (size_t size = 0; size < sizeof(m) - sizeof(m.strings); size++) {
@@ -210,7 +210,7 @@ static void test_environment(void **state)
 	unsetenv("SLUICE_LIBRARY");
 }
 
-/* Beside this test no library lies. */
+/* No library is beside this test. */
 static void test_missing(void **state)
 {
 	char path[SL_PATH_MAX], dir[SL_PATH_MAX];

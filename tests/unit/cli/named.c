@@ -1,4 +1,4 @@
-/* Which workload or job a NAME means: one's own first, ids never mistaken for names. */
+/* Which workload or job a NAME means: the user's own first, ids never mistaken for names. */
 #include "../base/test.h"
 
 #include "cli/conn/named.h"
@@ -111,7 +111,7 @@ static const struct {
 	{"sweep", 11, true, NULL},
 	{"train", 2, true, NULL}, /* the job, not its workload */
 	{"srv", 21, false, NULL}, /* what lives before what ended */
-	{"old", 4, true, NULL},   /* one's own, and of those the last */
+	{"old", 4, true, NULL},   /* the user's own, and of those the last */
 	{"nightly", 23, false, NULL},
 	{"8", 8, true, NULL},
 	{"21", 21, false, NULL},

@@ -205,8 +205,8 @@ static void test_wrappers(void **state)
 	}
 }
 
-/* `env -S TEXT` splits TEXT itself. %D stands for the made docker; what has quotes, escapes or
- * variables cannot be told, and is let through. */
+/* `env -S TEXT` splits TEXT itself. %D stands for the made docker. Quotes, escapes and
+ * variables cannot be followed, and are let through. */
 static void test_env_split(void **state)
 {
 	static const struct {

@@ -192,8 +192,7 @@ static void draws_mixes_by_the_seed(void **state)
 	sl_trace_fini(&other);
 }
 
-/* Half of the cluster's GPUs are asked for by whole ones: all of them are placed, by every
- * policy. */
+/* Half of the cluster's GPUs are asked for by whole ones: every policy places all of them. */
 static void counts_what_is_placed(void **state)
 {
 	static struct sl_simulate_curve curve;
@@ -252,7 +251,7 @@ static void make_models(struct sl_trace *trace)
 		trace->jobs[i].need = sorts[i % 100 == 99 ? 5 : of_ten[i % 10]];
 }
 
-/* Adds what is allocated once 100 % and 130 % have been asked for, as means of three orders. */
+/* Adds the GPUs allocated once 100 % and 130 % have been asked for, as means of three orders. */
 static void play(const struct sl_trace *trace, enum sl_placement_policy policy,
 	uint64_t seed, double *used)
 {

@@ -205,8 +205,8 @@ static double asked_for(const struct case_ *c)
 	return milli_s;
 }
 
-/* What they had is what they asked for, and what was lost and done again; nothing is counted twice
- * or forgotten, however often they were stopped. Nobody ever has more than there is. */
+/* Each job had what it asked for, plus lost work that was done again. Nothing is counted twice or
+ * forgotten, however often jobs were stopped. No job ever has more than there is. */
 static void assert_books(
 	const char *row, const struct case_ *c, const struct sl_figures *f)
 {

@@ -1,4 +1,4 @@
-/* Tables: what fits is whole, what does not is cut where it may be, numbers never. */
+/* Tables: a text that fits is whole, others are cut where they may be, numbers never. */
 #include "../base/test.h"
 
 #include "base/amount.h"

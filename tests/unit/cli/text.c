@@ -1,4 +1,4 @@
-/* Other people's text: nothing of it reaches a terminal or breaks JSON. */
+/* Other people's text: no control character of it reaches a terminal or breaks JSON. */
 #include "../base/test.h"
 
 #include "cli/line/text.h"

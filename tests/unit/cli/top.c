@@ -238,7 +238,7 @@ static void test_bar(void **state)
 	add_use(w, "a", 0, 10, 0, 0);
 	add_use(w, "b", 0, 0, 33, 0);
 	check_bar("lent", w, 40, "-----BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB##", "    ^");
-	/* What is on the host is not in the bar; what comes back has its room; parked is no
+	/* Evicted bytes are not in the bar; returning bytes have their place; parked is no
 	 * request. */
 	w = new_world();
 	add_gpu(w, 29);
@@ -347,7 +347,7 @@ static void test_sort(void **state)
 		assert_row_text(sl_top_sort_name(w->view.sort), got, want[sort]);
 		assert_string_equal(w->data.lines[w->view.selected].use->name, "a");
 	}
-	/* Who was selected is gone. */
+	/* The selected workload is gone. */
 	w->data.uses.count = 1;
 	join(w);
 	assert_int_equal(w->view.selected, 0);
@@ -457,7 +457,7 @@ static void test_screen(void **state)
 	free_world(w);
 }
 
-/* What is evicted stands beside the bar, and in a column of its own as long as there is room. */
+/* Evicted bytes stand beside the bar, and in a column of their own if the screen is wide enough. */
 static void test_evicted(void **state)
 {
 	static const struct {
@@ -592,7 +592,7 @@ static void test_waiting_for_the_daemon(void **state)
 	sl_top_draw(&canvas, &w->data, &w->view);
 	assert_row_text("title", sl_canvas_line(&canvas, 0, line, sizeof(line)),
 		"sluice top  waiting for the daemon: nobody listens");
-	/* What was last seen stays. */
+	/* The last data stays. */
 	assert_row_contains(
 		"list", sl_canvas_line(&canvas, 9, line, sizeof(line)), "model-server");
 	sl_canvas_fini(&canvas);

@@ -109,7 +109,7 @@ static void pod_gets_a_claim(void **state)
 	assert_true(json_is_true(sl_kube_at(last.response, "response", "allowed", NULL)));
 }
 
-/* Lists that are there already are added to; several containers have several claims. */
+/* Existing lists are added to; several containers have several claims. */
 static void lists_are_added_to(void **state)
 {
 	char *got;
@@ -136,7 +136,7 @@ static void lists_are_added_to(void **state)
 	free(got);
 }
 
-/* A pod that was copied from one of ours, or one whose claim is another one. */
+/* A pod that was copied from one of ours, or one with another claim. */
 static void claims_of_ours(void **state)
 {
 	char text[1024], name[64];

@@ -1,4 +1,4 @@
-/* What annotations ask for, in both families of words, and what is wrong with them. */
+/* Requests by annotations, in both families of words, and their errors. */
 #include "../base/test.h"
 
 #include <jansson.h>

@@ -396,7 +396,7 @@ static void a_claim_is_guaranteed_its_part(void **state)
 	}
 }
 
-/* There is no host memory to park in. What was refused is forgotten with the order. */
+/* The host has no memory to park in. A refusal is forgotten with the order. */
 static void a_refused_park_is_in_the_status(void **state)
 {
 	prepare("a");

@@ -40,7 +40,7 @@ static void sizes_are_grouped(void **state)
 	assert_in_range(sizes.count, 2, SL_SIZES_MAX);
 	assert_true(sizes.of[0].least_bytes == GIB);
 	assert_true(sizes.of[sizes.count - 1].most_bytes == 100 * GIB);
-	/* What a node publishes need not make sense. */
+	/* A node's published figures need not make sense. */
 	for (uint64_t i = 0; i < 62; i++)
 		many[i] = (struct sl_gpu_room){1ull << i, 1ull << i};
 	sl_sizes_group(many, 62, &sizes);

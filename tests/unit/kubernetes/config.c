@@ -190,7 +190,7 @@ static void mistakes_have_a_remedy(void **state)
 #define VERSION "client.authentication.k8s.io/v1"
 #define ANSWER  "{\"apiVersion\":\"" VERSION "\",\"kind\":\"ExecCredential\",\"status\":{"
 
-/* The program is a script beside the kubeconfig; what it does is a row's. */
+/* The program is a script beside the kubeconfig; a row says what it does. */
 static int choose(struct sl_kube_config *config, const char *script, struct sl_error *err)
 {
 	put("login", script);

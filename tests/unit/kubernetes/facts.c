@@ -1,5 +1,6 @@
 /*
- * What pods, claims, nodes and slices say to the scheduler, and what it writes: rows of objects.
+ * Pods, claims, nodes and slices as the scheduler reads them, and what it writes: rows of
+ * objects.
  */
 #include "../base/test.h"
 
@@ -83,7 +84,7 @@ static void pods_take(void **state)
 	}
 }
 
-/* What it cannot honour is refused in words; what it can is not. */
+/* Orders that it cannot honour are refused in words, others not. */
 #define GPU(count) \
 	"\"resources\":{\"requests\":{\"cpu\":\"1\",\"sluice.dev/gpu\":\"" count "\"}}"
 
@@ -510,7 +511,7 @@ static void an_allocation_is_written(void **state)
 					0),
 			"source", NULL),
 		"FromClaim");
-	/* It is read back as what it was. */
+	/* It is read back unchanged. */
 	(void)json_object_set_new(
 		json_object_get(body, "metadata"), "name", json_string("c"));
 	assert_true(sl_facts_claim(body, &facts));

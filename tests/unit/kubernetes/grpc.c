@@ -1,4 +1,4 @@
-/* A server of gRPC, spoken to by nghttp2, and by those who do not know how. */
+/* A server of gRPC, called by nghttp2, and by peers that break its protocol. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -164,7 +164,7 @@ static void what_is_no_message(void **state)
 	caller_close(&caller);
 }
 
-/* Answers come when nobody is there any more, or not even the server. */
+/* Answers come when the caller is gone, or even the server. */
 static void those_who_go(void **state)
 {
 	struct caller caller;
@@ -175,7 +175,7 @@ static void those_who_go(void **state)
 	while (t.kept_count < 3)
 		caller_turn(&caller);
 	caller_close(&caller);
-	sl_grpc_answer(t.kept[0], "a", 1); /* nobody knows yet */
+	sl_grpc_answer(t.kept[0], "a", 1); /* no status yet */
 	for (int i = 0; i < 20; i++)
 		assert_true(sd_event_run(t.loop, 1000) >= 0);
 	sl_grpc_answer(t.kept[1], "b", 1);
@@ -342,10 +342,10 @@ static void sockets_and_others(void **state)
 	struct sl_error err = {0};
 	char path[200];
 
-	/* Somebody listens there: this very server. */
+	/* A server listens there: this very one. */
 	assert_true(sl_grpc_new(t.loop, t.path, on_call, NULL, &other, &err) < 0);
 	assert_non_null(strstr(err.text, "cannot listen on"));
-	/* What a dead one left is replaced. */
+	/* The socket of a dead server is replaced. */
 	t.grpc = sl_grpc_free(t.grpc);
 	{
 		struct sockaddr_un address = {.sun_family = AF_UNIX};

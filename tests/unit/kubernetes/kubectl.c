@@ -115,7 +115,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What was said, with the output back in its place, so that a failure is seen. */
+/* The error text, with the output back in its place, so that a failure is seen. */
 static void says(const char *want)
 {
 	(void)fflush(out);

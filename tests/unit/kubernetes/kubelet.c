@@ -1,4 +1,4 @@
-/* The kubelet's two services: who we are, and claims one by one. */
+/* The kubelet's two services: our registration, and claims one by one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /*
- * The Lease of the scheduler against an API server of the test's own: who has it, and for how long.
+ * The Lease of the scheduler against an API server of the test's own: its holder, and for how long.
  */
 #include "server.h"
 
@@ -13,12 +13,12 @@
 static struct {
 	char holder[64];
 	int version;
-	bool exists, is_mute; /* mute: it takes nothing any more */
+	bool exists, is_mute; /* mute: it no longer accepts anything */
 	unsigned int hung;
 	unsigned int writes;
 } object;
 
-/* What becomes of it once it has the Lease. */
+/* Its fate once it has the Lease. */
 enum then {
 	ENDS = 0, /* the loop, too */
 	LOSES,    /* it cannot renew it */
@@ -100,7 +100,7 @@ static int on_answer(sd_event_source *source, uint64_t usec, void *context)
 }
 
 /* Until it has the lease, or has lost it again. others: calls that are not answered. answer_s: when
- * a write is answered that is under way; 0: there is none. The exit code of the loop. */
+ * a write under way is answered; 0: none is. Returns the exit code of the loop. */
 static int play_writing(
 	enum then then, uint64_t most_s, unsigned int others, uint64_t answer_s)
 {

@@ -95,7 +95,7 @@ static void calls_and_rows(void **state)
 {
 	int forgotten;
 
-	/* Nobody is there: said once, not with each try. */
+	/* No daemon is there: said once, not with each try. */
 	UNTIL(t.downs == 1);
 	for (int i = 0; i < 50; i++)
 		turn();
@@ -185,7 +185,7 @@ static void on_answer_forget(
 	on_answer(context, msg, err);
 }
 
-/* The first that is told of the end of the line makes the second one pointless. */
+/* The first callback that hears of the end of the line makes the second one pointless. */
 static void forgotten_while_the_line_breaks(void **state)
 {
 	union sl_msg msg;

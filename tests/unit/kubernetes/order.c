@@ -1,4 +1,4 @@
-/* What annotations order, and what is said of those that cannot be. */
+/* Orders by annotations, and what is said of those that cannot be. */
 #include "../base/test.h"
 
 #include "cluster/kubernetes/claims/order.h"

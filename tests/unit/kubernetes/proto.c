@@ -1,4 +1,4 @@
-/* Messages of Protocol Buffers: what is written is read, and what is none is said to be none. */
+/* Messages of Protocol Buffers: written ones are read, and broken ones are refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,7 +101,7 @@ static void other_kinds_are_passed_over(void **state)
 
 	assert_int_equal(read_all(message, sizeof(message) - 1, &fields), SL_PROTO_END);
 	assert_int_equal(fields, 3);
-	/* Cut anywhere but between two fields it is none. */
+	/* Cut anywhere but between two fields it is refused. */
 	for (size_t size = 0; size < sizeof(message) - 1; size++)
 		assert_int_equal(read_all(message, size, &fields),
 			size == 0 || size == 9 || size == 14 ? SL_PROTO_END

@@ -1,4 +1,4 @@
-/* The node's ResourceSlice stays as it should be, whoever touches it. */
+/* The node's ResourceSlice stays right, whatever changes it. */
 #include "server.h"
 
 #include <errno.h>
@@ -298,7 +298,7 @@ static void it_is_created(void **state)
 	assert_string_equal(sl_kube_text_at(owner, "kind", NULL), "Node");
 	assert_string_equal(sl_kube_text_at(owner, "apiVersion", NULL), "v1");
 	server_unlock();
-	/* The same again is no news. */
+	/* An unchanged object is no news. */
 	set(1);
 	pause_ms(200);
 	assert_int_equal(writes(), 1);
@@ -380,7 +380,7 @@ static void strays_are_deleted(void **state)
 	server_lock();
 	put(slice_of("old", SL_KUBE_DRIVER, "node1"), true);
 	put(slice_of("another-drivers", "gpu.nvidia.com", "node1"), true);
-	/* A server that does not select is no reason to delete what is not ours. */
+	/* A server that does not select is no reason to delete foreign slices. */
 	put(slice_of("another-nodes", SL_KUBE_DRIVER, "node2"), true);
 	server_unlock();
 	start();
@@ -437,7 +437,7 @@ static bool is_put_again(void *context)
 	return server_count("PUT", SLICES "/" OURS) == 2;
 }
 
-/* Versions go back, and what was written since the backup is gone. */
+/* Versions go back, and writes since the backup are gone. */
 static void a_restored_etcd_is_written_to(void **state)
 {
 	json_t *backup;

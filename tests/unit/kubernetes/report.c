@@ -1,4 +1,4 @@
-/* What a claim's status says, and when it is written. */
+/* The status of a claim, and when it is written. */
 #include "../base/test.h"
 
 #include "cluster/kubernetes/api/parse.h"

@@ -1,6 +1,6 @@
 /*
  * The whole scheduler against an API server of the test's own: one node, one GPU, one claim, one
- * pod; which calls it makes, in which order, and what it does with answers that say nothing.
+ * pod. Which calls it makes, in which order, and how it takes empty answers.
  */
 #include "server.h"
 
@@ -19,9 +19,9 @@
 static struct {
 	int version;
 	bool is_protected, is_allocated, is_bound;
-	/* For whom the claim is allocated before the scheduler comes; NULL: nobody. */
+	/* The pod that has the claim before the scheduler comes; NULL: none. */
 	const char *others_uid;
-	/* Of the first write to the claim's status: what is answered, and whether it is done. */
+	/* The answer to the first write of the claim's status, and whether it is done. */
 	unsigned int status, again;
 	bool does_it;
 	/* Of the first binding. */
@@ -82,7 +82,7 @@ static char *slice(void)
 		"\"gpu-0\",\"capacity\":{\"memory\":{\"value\":\"16Gi\"}}}]}}");
 }
 
-/* A list of one, or a watch of it in which nothing happens. */
+/* A list of one, or a watch of it without events. */
 static void list(struct exchange *exchange, char *item)
 {
 	const char *watch = query(exchange, "watch");
@@ -164,7 +164,7 @@ static void serve(struct exchange *exchange)
 		exchange->status = 404;
 }
 
-/* It is bound; or, where it cannot be, told why. */
+/* It is bound, or its condition says why not. */
 static bool is_done(void *context)
 {
 	bool is_bound;
@@ -248,7 +248,7 @@ static void calls_are_made_in_order(void **state)
 	}
 }
 
-/* A claim that was allocated to somebody else is left alone, and the pod is told. */
+/* A claim that was allocated to another pod is left alone, and the pod is told. */
 static void others_claims_are_left_alone(void **state)
 {
 	api = (typeof(api)){

@@ -1,6 +1,6 @@
 /*
- * The scheduler stops in time where its Lease is not renewed, whatever its calls wait for; and for
- * good, as what it could not write meanwhile is not written later.
+ * The scheduler stops in time if its Lease is not renewed, whatever its calls wait for. It stops
+ * for good: writes that it missed are not made later.
  */
 #include "stage.h"
 

@@ -51,7 +51,7 @@ static const char *why(void)
 	return text;
 }
 
-/* --- What is written. --------------------------------------------------------------------- */
+/* --- Writes. ------------------------------------------------------------------------------ */
 
 static void check_claim(const json_t *made)
 {

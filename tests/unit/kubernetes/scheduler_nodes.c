@@ -90,7 +90,7 @@ static void a_label_that_is_gone_counts_no_more(void **state)
 	assert_string_equal(stage_place("p"), "a");
 }
 
-/* A new rule splits a kind, and leaves all others what they had. */
+/* A new rule splits a kind, and leaves all others unchanged. */
 static void new_rules_split_kinds(void **state)
 {
 	stage_node(SL_KUBE_ADDED, "a", ",\"disk\":\"ssd\"", 1);

@@ -1,6 +1,6 @@
 /*
  * Orders to park that no node confirms, or too late. Project one has all GPUs, of 80 GiB each, and
- * is guaranteed none; pod w of project two is guaranteed what it asks for.
+ * no guarantee; pod w of project two is within its guarantee.
  */
 #include "stage.h"
 
@@ -15,10 +15,10 @@
 #define FALSE   "{\"type\":\"Parked\",\"status\":\"False\"}"
 #define REFUSED "{\"type\":\"Parked\",\"status\":\"False\",\"reason\":\"Refused\"}"
 #define BEGUN   "{\"type\":\"Parked\",\"status\":\"False\",\"reason\":\"Parking\"}"
-/* A label that says whose pod it is. */
+/* A label that names the pod's project. */
 #define OF(project) ",\"labels\":{\"sluice.dev/project\":\"" project "\"}"
 
-/* The claim of a pod that has a GPU of the node, and what the node says of it. */
+/* The claim of a pod that has a GPU of the node, and the node's status of it. */
 static void claim(const char *name, const char *node, unsigned int gpu,
 	unsigned int version, const char *condition)
 {
@@ -123,7 +123,7 @@ static void assert_ordered(const char *pod, const char *status, const char *reas
 	stage_answer(call, 200, NULL);
 }
 
-/* Of two pods the one that is to be parked, which is written. */
+/* Of two pods the one with the order to park, once it is written. */
 static unsigned int first_ordered(void)
 {
 	unsigned int first = order_of("p0") ? 0 : 1;
@@ -141,8 +141,8 @@ static void wait_for(sl_ns span)
 	stage_settle();
 }
 
-/* The other node's pod is parked instead. What is confirmed after that changes nothing: the pod
- * has its GPU, and gets it back from its node. */
+/* The other node's pod is parked instead. A later confirmation changes nothing: the pod has its
+ * GPU, and gets it back from its node. */
 static void another_is_parked_instead(void **state)
 {
 	static const char *const names[] = {"p0", "p1"}, *const nodes[] = {"a", "b"};
@@ -178,7 +178,7 @@ static void another_is_parked_instead(void **state)
 	assert_null(order_of(names[late]));
 }
 
-/* A node that has begun is heard: another pod of it goes. Of one that is silent, none is asked. */
+/* A node that has begun is heard: another pod of it goes. A silent one is not asked again. */
 static void a_silent_node_is_left_alone(void **state)
 {
 	static const char *const names[] = {"p0", "p1"};
@@ -211,7 +211,7 @@ static void a_silent_node_is_left_alone(void **state)
 	}
 }
 
-/* Nobody waits for a node that says that it cannot; another pod of it goes at once. */
+/* No pod waits for a node that says that it cannot; another pod of it goes at once. */
 static void what_is_refused_is_not_waited_for(void **state)
 {
 	static const char *const names[] = {"p0", "p1"};

@@ -1,5 +1,6 @@
 /*
- * Where pods stand and whose a claim is, as watches say it: late, in any order, after a restart.
+ * Places of pods and owners of claims, as watches tell them: late, in any order, after a
+ * restart.
  */
 #include "store.h"
 
@@ -317,7 +318,7 @@ static void a_bound_pod_stays_on_its_node(void **state)
 	assert_int_equal(store_bindings(), 0);
 }
 
-/* What is known of "c" is newer than what the watch tells. */
+/* The known version of "c" is newer than the watch's. */
 static void an_older_claim_overwrites_no_newer_one(void **state)
 {
 	static const char older[] =

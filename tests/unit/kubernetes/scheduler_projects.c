@@ -1,5 +1,5 @@
 /*
- * Whose a pod is: Projects, and KAI's Queues where the API server has them.
+ * The project of a pod: Projects, and KAI's Queues where the API server has them.
  */
 #include "stage.h"
 
@@ -40,7 +40,7 @@ static const char *project_of(
 	return is_assigned ? found->named.key : "";
 }
 
-/* What it is guaranteed and nothing below it has; the machine has taken it. */
+/* Its guarantee, of which nothing below it has any; the machine has taken it. */
 static int64_t quota_of(const char *name)
 {
 	const struct sl_ks_project *found = sl_ks_find(&stage()->projects_by_name, name);

@@ -1,5 +1,5 @@
 /*
- * How pods are placed: what is written, when it is not, and what comes of answers. One node with
+ * How pods are placed: the writes, when there are none, and how answers are taken. One node with
  * GPUs of 80 GiB unless a test says otherwise.
  */
 #include "store.h"
@@ -82,7 +82,7 @@ static json_t *unbound(const struct stage_call *call)
 		"uid", name, "spec");
 }
 
-/* --- What is written. --------------------------------------------------------------------- */
+/* --- Writes. ------------------------------------------------------------------------------ */
 
 /* There is no other place for its pod, and the finalizer keeps it. */
 static void a_claim_that_is_leaving_is_bound(void **state)
@@ -148,7 +148,8 @@ static void a_node_has_no_more_pods_than_it_may(void **state)
 	assert_int_equal(store_bindings(), 5);
 }
 
-/* A cordon counts for what is not allocated yet, also for what waits for its turn. */
+/* A cordon counts for claims that are not allocated yet, also for those that wait for
+ * their turn. */
 static void nothing_is_written_to_a_node_that_closes(void **state)
 {
 	static const char *const closings[] = {"cordon", "taint of a GPU", "deletion"};

@@ -1,5 +1,5 @@
 /*
- * server - an API server that does what a test wants, also what a good one would not
+ * server - an API server that does what a test wants, even what a good one would not
  *
  * libmicrohttpd with TLS in a thread of its own, at a free port of 127.0.0.1. The test's function
  * answers each request; it runs in that thread with the server's lock held.
@@ -27,7 +27,7 @@ struct exchange {
 	unsigned int retry_after_s;
 	enum {
 		WHOLE = 0,
-		STREAM, /* text, and then what is pushed */
+		STREAM, /* text, and then pushed data */
 		BREAK,  /* text, and then the connection ends in the middle */
 		HANG,   /* nothing */
 	} how;

@@ -1,4 +1,4 @@
-/* What a claim has of a node. */
+/* A claim's part of a node. */
 #include "../base/test.h"
 
 #include <string.h>
@@ -70,7 +70,7 @@ static void whole_or_without_limit(void **state)
 	assert_true(share.count == 2 && share.limit == 0);
 }
 
-/* All parts of what is published are no more than there is. */
+/* All parts together are no more than was published. */
 static void is_divided(void **state)
 {
 	static const struct {

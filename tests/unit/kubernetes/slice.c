@@ -241,7 +241,7 @@ static void comparing(void **state)
 	(void)json_object_set_new(json_array_get(json_object_get(device, "taints"), 0),
 		"timeAdded", json_string("2026-01-01T00:00:00Z"));
 	assert_true(sl_kube_slice_is_equal(a, b));
-	/* What was compared is left as it was. */
+	/* The compared objects are unchanged. */
 	assert_int_equal(
 		json_integer_value(sl_kube_at(b, "pool", "generation", NULL)), 9);
 	(void)json_object_del(device, "taints");

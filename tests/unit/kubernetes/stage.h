@@ -38,7 +38,7 @@ void stage_settle(void);
 /* Until the teller has had its turn; every pod has waited long enough for it. */
 void stage_tell(void);
 
-/* What a watch says: a format of JSON. */
+/* An event of a watch: a format of JSON. */
 void stage_event(enum sl_ks_watch watch, enum sl_kube_event_kind kind, const char *format,
 	...) __attribute__((format(printf, 3, 4)));
 /* A ready node. labels: further ones, such as ",\"a\":\"b\"". */
@@ -54,7 +54,7 @@ struct sl_ks_pod *stage_find_pod(const char *name);
 /* Where the pod was put: a node's name, or "". */
 const char *stage_place(const char *pod);
 
-/* The first call under way whose path has this in it; NULL: there is none. */
+/* The first call under way with this in its path; NULL: none. */
 struct stage_call *stage_find_call(const char *part);
 unsigned int stage_count_calls(const char *part);
 /* Ends the call. body is taken, and may be NULL. */

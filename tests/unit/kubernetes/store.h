@@ -18,7 +18,7 @@ void store_allocated(const char *name, const char *memory, const char *node,
 	const char *pod_uid, const char *meta);
 /* What the store has becomes an event. */
 void store_event(enum sl_kube_event_kind kind, const char *name);
-/* The claim; NULL: there is none. */
+/* The claim; NULL: unknown. */
 const json_t *store_find(const char *name);
 /* What the claim has of its GPU, such as "10Gi"; "": it is not allocated. */
 const char *store_consumed(const char *name);

@@ -245,7 +245,7 @@ static void a_container_has_its_socket(void **state)
 	(void)folder_of(0, folder, sizeof(folder));
 	assert_non_null(memmem(call->answer, call->size, folder, strlen(folder)));
 	assert_non_null(memmem(call->answer, call->size, "/run/sluice", 11));
-	/* Whose these are is not known: an init container's, perhaps. */
+	/* The owner of these is unknown: an init container, perhaps. */
 	call = start(0);
 	assert_int_equal(call->status, SL_GRPC_UNAVAILABLE);
 	assert_non_null(strstr(call->text, "init container"));

@@ -1,4 +1,4 @@
-/* Watches that break, lie, hang and forget: what is told of the objects stays consistent. */
+/* Watches that break, lie, hang and forget: the reported objects stay consistent. */
 #include "server.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "cluster/kubernetes/api/watch.h"
 
-/* What was told, one word each: +a added, ~a modified, -a deleted, ! in sync, ?STATUS trouble. */
+/* Reports, one word each: +a added, ~a modified, -a deleted, ! in sync, ?STATUS trouble. */
 static struct {
 	char text[4000];
 	char error[600];
@@ -200,7 +200,7 @@ static void changes_are_told(void **state)
 	push(change("MODIFIED", "a", "u1", "12"));
 	push(change("DELETED", "b", "u2", "13"));
 	want("+a ! +b ~a -b ");
-	/* What is known already, or was never told. */
+	/* Objects that are known already, or were never reported. */
 	push(change("MODIFIED", "a", "u1", "12"));
 	push(change("DELETED", "c", "u3", "14"));
 	/* Added where it was known: a namesake in its place. */
@@ -327,7 +327,7 @@ static void garbage_is_not_believed(void **state)
 	start(one_object, garbage_once);
 	want("+a ! ");
 	pause_ms(200);
-	/* What follows on that stream counts no more. */
+	/* Later data on that stream does not count. */
 	push(change("ADDED", "b", "u2", "11"));
 	server_lock();
 	stream_end(false);

@@ -34,7 +34,7 @@ static struct {
 	bool has_bundle; /* all three */
 	/* The next list has this one: a watch that is behind. */
 	json_t *former_secret;
-	bool drops_bundle; /* someone else takes it out at once */
+	bool drops_bundle; /* another writer takes it out at once */
 } api;
 
 static sd_event *event;
@@ -67,7 +67,7 @@ static char *modified(void)
 	return line;
 }
 
-/* What is pushed goes to the secret's watch, which also has what it missed. */
+/* Pushed data goes to the secret's watch, which also has what it missed. */
 static void list(struct exchange *exchange, const json_t *item, bool is_secret)
 {
 	char *one;
@@ -409,7 +409,7 @@ static bool serves(void)
 	return status == 200 && is_mine;
 }
 
-/* What the Secret has may be newer than what is served, for a moment. */
+/* For a moment the Secret may be newer than the served certificate. */
 static bool serves_soon(void)
 {
 	sl_ns end = sl_clock_now() + LIMIT;
@@ -556,7 +556,7 @@ static void templates_that_cannot_be_made(void **state)
 	json_decref(json);
 }
 
-/* Whoever may make templates in the namespace may have made one of that name. */
+/* Any user who may make templates in the namespace may have made one of that name. */
 static void template_of_another(void **state)
 {
 	json_t *json;
@@ -743,7 +743,7 @@ static bool has_another(void *context)
 	return is_another;
 }
 
-/* As after a restore, or by somebody's hand: what is no good is made anew, without a restart. */
+/* As after a restore, or by a person's hand: broken parts are made anew, without a restart. */
 static void secret_is_damaged(void **state)
 {
 	char *before, *pushed;
@@ -770,7 +770,8 @@ static bool has_asked(void *context)
 	return server_count("GET", "/api/v1/namespaces/slow") > 0;
 }
 
-/* It ends while a review waits for the API server: the caller is told or hung up on, at once. */
+/* It ends while a review waits for the API server: the caller gets an answer or a closed
+ * connection, at once. */
 static void ends_in_the_middle(void **state)
 {
 	begin();
@@ -831,7 +832,7 @@ static void other_replica_wins(void **state)
 	sl_webhook_certs_fini(&certs);
 }
 
-/* The watch of the Secret is behind: the bundle of what is there now stays. */
+/* The watch of the Secret is behind: the present bundle stays. */
 static void secret_is_seen_late(void **state)
 {
 	json_t *former;

@@ -98,7 +98,7 @@ static void certificate_before_its_end(void **state)
 	free(key);
 }
 
-/* Who still has the old list alone never fails: not by the new authority, nor by the certificate
+/* A client with the old list alone never fails: not by the new authority, nor by the certificate
  * that it signs later. */
 static void authority_before_its_end(void **state)
 {
@@ -149,7 +149,7 @@ static void other_names(void **state)
 	free(authorities);
 }
 
-/* Each part damaged, missing, or another one's. */
+/* Each part damaged, missing, or another secret's. */
 static void bad_parts(void **state)
 {
 	struct sl_webhook_certs other = {0};

@@ -12,7 +12,7 @@
 
 /* Processes and their descriptors ------------------------------------------------------------- */
 
-/* 0: it is no process, or one that is dead and whose entry has not gone yet. */
+/* 0: it is no process, or one that is dead and whose entry is still there. */
 static pid_t parent_of(pid_t pid)
 {
 	char path[64], text[512] = "", state = 'X';
@@ -74,7 +74,7 @@ static void test_hostile_clients(void **state)
 	settle("after hostile clients", before);
 }
 
-/* Memory that a dead client left in a descriptor nobody has any more. */
+/* Memory that a dead client left in a descriptor that no process has any more. */
 static void test_exports(void **state)
 {
 	struct level before = level();
@@ -112,7 +112,7 @@ static void body_of_writer(int say)
 	pause();
 }
 
-/* Takes the dead one's memory as soon as it can be had. */
+/* Takes the dead client's memory as soon as possible. */
 static void take_over(const char *name, pid_t dead_companion)
 {
 	int fd = raw_connect();
@@ -124,7 +124,8 @@ static void take_over(const char *name, pid_t dead_companion)
 			break;
 		nap_ms(1);
 	}
-	/* Now the pages are somebody else's: no kernel of the dead may write there. */
+	/* Now the pages belong to another client: no kernel of the dead one may write
+	 * there. */
 	bool alive = parent_of(dead_companion) == box.pid;
 	close(fd);
 	assert_row_u64(name, (uint64_t)reply.result, CUDA_SUCCESS);

@@ -199,7 +199,7 @@ static inline uint64_t free_bytes(void)
 	return reply.free_bytes;
 }
 
-/* What the server holds when nobody is connected. */
+/* What the server holds when no client is connected. */
 struct level {
 	unsigned fds;
 	uint64_t free_bytes;

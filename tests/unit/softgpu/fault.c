@@ -1,7 +1,7 @@
 /*
- * fault - what a fault plan makes of which call
+ * fault - the effect of a fault plan on each call
  *
- * A process reads its plan once, so every row runs in a child of its own; a child that does not
+ * A process reads its plan once, so every row runs in a child of its own. A child that does not
  * answer in time hangs, which some rows want.
  */
 #include "../base/test.h"

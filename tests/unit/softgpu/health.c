@@ -120,7 +120,7 @@ static void body_of_lost(int say)
 	MUST(happen(SL_SOFTGPU_LOSE, 2, SL_SOFTGPU_XID_LOST), -ENXIO);
 	MUST(happen(SL_SOFTGPU_REVIVE, 1, 0), 0);
 	MUST(happen(SL_SOFTGPU_REVIVE, 1, 0), -EINVAL);
-	/* Who was there when it fell has to start anew. */
+	/* A client from before the GPU fell has to start anew. */
 	must_be_lost(ill);
 	MUST(ML(nvmlDeviceGetMemoryInfo)(device[1], &memory), NVML_SUCCESS);
 	MUST(ML(nvmlEventSetFree)(set), NVML_SUCCESS);
@@ -163,7 +163,7 @@ static unsigned long naps(void)
 	return count;
 }
 
-/* It does not answer whoever comes then, but it does not spin either; later it does answer. */
+/* It does not answer newcomers then, but it does not spin either; later it does answer. */
 static void test_no_descriptors(void **state)
 {
 	enum { COUNT = 60 };

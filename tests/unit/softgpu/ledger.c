@@ -186,7 +186,7 @@ static void test_hidden_bytes(void **state)
 		"charged with both", sl_ledger_used_by(l, &rig->a, 0), 58 * SL_MIB);
 	assert_row_u64(
 		"charged with its own", sl_ledger_used_by(l, &rig->b, 0), 6 * SL_MIB);
-	/* Nobody gives back what is another's. */
+	/* No client gives back memory of another. */
 	sl_ledger_unhide(l, &rig->b, 0, GPU_BYTES);
 	assert_row_u64("after", sl_ledger_used(l, 0), 58 * SL_MIB);
 	rig_free(rig);

@@ -242,7 +242,7 @@ static bool eval_float(struct ptx_case *c)
 	ok = float_value(c, in[0], in[1], in[2], &v);
 	if ((ptx_eval_bits(c->type) == 16 || mode == FE_TONEAREST) &&
 		!c->is_approximate && !is(c, "sqrt")) {
-		/* Of the two about what is not exact, the one that is no tie of the format. */
+		/* Of the two for inexact results, the one that is no tie of the format. */
 		fesetround(FE_DOWNWARD);
 		ok = float_value(c, in[0], in[1], in[2], &v);
 		fesetround(FE_UPWARD);

@@ -317,7 +317,7 @@ struct step {
 	unsigned dest, from[4];
 };
 
-/* Results that are floats are left out: which bits a NaN has is nobody's promise. */
+/* Results that are floats are left out: the bits of a NaN are not promised. */
 static bool exact(const struct try_of *t)
 {
 	const char *type = type_of(t, t->form->signature[0]);

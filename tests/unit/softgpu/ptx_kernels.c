@@ -17,7 +17,7 @@
 
 enum { N = 64 };
 
-/* Each thread finds in[tid] behind %d0, and its result is what is in %r9 at the end. */
+/* Each thread finds in[tid] in %d0, and its result is in %r9 at the end. */
 static const struct row {
 	const char *name, *text;
 	uint32_t threads, dynamic;
