@@ -1,4 +1,4 @@
-/* The program. Everything is in cli_lib, so that unit tests can link it. */
+/* The program. All code is in cli_lib, so unit tests can link it. */
 #include "cli/line/cli.h"
 
 int main(int argc, char **argv)

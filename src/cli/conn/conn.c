@@ -1,8 +1,8 @@
 /*
- * Every failure here is one a user meets on the first day: no daemon, an old daemon, a socket
- * that somebody else laid there. So each outcome names the socket and says what to type.
+ * Users meet these failures on the first day: no daemon, an old daemon, or a socket of another
+ * user. So each outcome names the socket and says what to type.
  *
- * Who listens is checked before a word is sent (base/trust.h).
+ * The listener's user is checked before anything is sent (base/trust.h).
  */
 #include "cli/conn/conn.h"
 
@@ -22,7 +22,7 @@
 
 #define TIMEOUT_MS_DEFAULT 10000
 
-/* A negative errno of the local machine as exit status, with text. */
+/* Turns a negative errno of this machine into an exit status, with text. */
 static int system_failure(struct sl_error *err, int negative_errno, const char *doing)
 {
 	if (negative_errno == -EMFILE || negative_errno == -ENFILE)
@@ -47,7 +47,7 @@ static int not_running(struct sl_error *err, const char *socket, const char *how
 	return SL_EXIT_NO_DAEMON;
 }
 
-/* connect() says of a file that nobody listens there, which is true of it and no help. */
+/* For a plain file connect() reports only that nothing listens there. */
 static bool is_no_socket(const char *path, struct sl_error *err)
 {
 	struct stat st;
@@ -152,8 +152,8 @@ static int rejected(
 	}
 }
 
-/* One message of type want or alt; everything else becomes an exit status. fds NULL: none are
- * wanted. */
+/* Receives one message of type want or alt; anything else becomes an exit status. fds NULL: no
+ * descriptors are expected. */
 static int receive_with(struct sl_conn *conn, uint32_t want, uint32_t alt,
 	union sl_msg *msg, struct sl_wire_fds *fds, struct sl_error *err)
 {
@@ -180,8 +180,8 @@ static int receive_with(struct sl_conn *conn, uint32_t want, uint32_t alt,
 			conn->socket, (unsigned long long)conn->timeout_ms);
 		return SL_EXIT_NO_DAEMON;
 	case SL_WIRE_OTHER_VERSION:
-		/* Every version rejects in the same words, so what is no message of ours at
-		 * all is no daemon of any version. */
+		/* REJECT has the same layout in every version, so an unknown message comes from
+		 * another program. */
 		if (!sl_wire_size(msg->head.type))
 			return not_sluiced(conn, detail.text, err);
 		conn->daemon_protocol = msg->head.version;
@@ -203,7 +203,7 @@ static int receive(struct sl_conn *conn, uint32_t want, uint32_t alt, union sl_m
 	return receive_with(conn, want, alt, msg, NULL, err);
 }
 
-/* file: a descriptor that goes along, or -1. */
+/* file: a descriptor to send along, or -1. */
 static int transmit_with(
 	struct sl_conn *conn, const union sl_msg *msg, int file, struct sl_error *err)
 {
@@ -216,7 +216,7 @@ static int transmit_with(
 
 	if (r < 0)
 		return system_failure(err, r, "sending to the daemon");
-	/* CLOSED: a REJECT may lie in the queue and says why, so go on to read. */
+	/* On CLOSED a queued REJECT may give the reason, so go on to read. */
 	if (r == SL_WIRE_AGAIN) {
 		sl_error_set(err, "the daemon at %s takes no messages; it may hang",
 			conn->socket);
@@ -230,7 +230,7 @@ static int transmit(struct sl_conn *conn, const union sl_msg *msg, struct sl_err
 	return transmit_with(conn, msg, -1, err);
 }
 
-/* *msg is the daemon's CHALLENGE, and its WELCOME afterwards. */
+/* *msg is the daemon's CHALLENGE; becomes its WELCOME. */
 static int prove(struct sl_conn *conn, union sl_msg *msg, struct sl_error *err)
 {
 	union sl_msg proof;
@@ -261,7 +261,7 @@ static int welcomed(struct sl_conn *conn, struct sl_error *err)
 	if (r)
 		return r;
 	conn->welcome = msg.welcome;
-	/* A daemon answers in the older of the two versions. */
+	/* The daemon answers in the older of the two versions. */
 	if (msg.head.version < conn->speaks)
 		conn->speaks = msg.head.version;
 	if (!conn->daemon_protocol)
@@ -302,8 +302,8 @@ int sl_conn_await(struct sl_conn *conn, struct sl_error *err)
 {
 	int r = welcomed(conn, err);
 
-	/* Older daemons close after their REJECT, so this is a new connection. Once only: whoever
-	 * then names yet another version is not to be led around by. */
+	/* Older daemons close after their REJECT, so this is a new connection. Try once only: a
+	 * peer that then names yet another version is not a daemon. */
 	if (r == SL_EXIT_PROTOCOL && conn->daemon_protocol >= SL_PROTOCOL_OLDEST &&
 		conn->daemon_protocol < SL_PROTOCOL_VERSION) {
 		sl_conn_close(conn);

@@ -1,11 +1,11 @@
 /*
  * conn - one conversation with the daemon
  *
- * Blocking, with a deadline per message (10 s; SLUICE_TIMEOUT overrides it), so that a daemon
- * that hangs is reported instead of joined. One thread per connection.
+ * Blocking, with a deadline per message (10 s, or SLUICE_TIMEOUT), so a daemon that hangs is
+ * reported. One thread per connection.
  *
- * An older daemon that rejects our version of the protocol is spoken to in its own, as far as we
- * still know it; sl_conn_needs says what it then lacks.
+ * If an older daemon rejects this version of the protocol, the connection uses the daemon's;
+ * sl_conn_needs says what is then missing.
  */
 #ifndef SL_CLI_CONN_CONN_H
 #define SL_CLI_CONN_CONN_H
@@ -17,46 +17,46 @@
 struct sl_conn {
 	int fd;                          /* close-on-exec; -1 when not open */
 	char socket[SL_SOCKET_PATH_MAX]; /* absolute */
-	struct sl_msg_welcome welcome;   /* of the daemon, once open */
+	struct sl_msg_welcome welcome;   /* from the daemon, once open */
 	uint32_t
-		daemon_protocol; /* the newest it speaks, as far as known; 0: not known */
-	uint32_t speaks;         /* what both ends speak on this connection */
+		daemon_protocol; /* the newest that the daemon speaks; 0: unknown */
+	uint32_t speaks;         /* the version used on this connection */
 	uint64_t timeout_ms;
 };
 
-/* Outcomes: the exit statuses OK, NO_DAEMON, SYSTEM, PROTOCOL, DENIED, USAGE (a socket path that
- * cannot be one); err names the socket and the remedy on all but OK. *conn needs no
- * initialisation and may be closed after every outcome. socket is set as soon as it is known. */
+/* Outcomes: the exit statuses OK, NO_DAEMON, SYSTEM, PROTOCOL, DENIED, USAGE (the socket path is
+ * invalid). Except on OK err names the socket and the remedy. *conn needs no initialisation and may
+ * be closed after every outcome. socket is set as soon as it is known. */
 SL_MUST_CHECK int sl_conn_open(struct sl_conn *conn, struct sl_error *err);
-/* The same with at most timeout_ms per answer, whatever SLUICE_TIMEOUT says. */
+/* The same with at most timeout_ms per answer, regardless of SLUICE_TIMEOUT. */
 SL_MUST_CHECK int sl_conn_open_within(
 	struct sl_conn *conn, uint64_t timeout_ms, struct sl_error *err);
-/* sl_conn_open() in two steps, for a caller with work to do until the daemon has answered: begin
- * connects and greets; await, after an OK, takes the answer. */
+/* sl_conn_open() in two steps, for a caller with work to do until the daemon answers: begin
+ * connects and sends HELLO; await, after an OK, receives the answer. */
 SL_MUST_CHECK int sl_conn_begin(struct sl_conn *conn, struct sl_error *err);
 SL_MUST_CHECK int sl_conn_await(struct sl_conn *conn, struct sl_error *err);
 /* Safe to call twice. */
 void sl_conn_close(struct sl_conn *conn);
 
-/* OK if the connection speaks `version` or a newer one; else PROTOCOL, and err says that the daemon
- * has no `what` and is to be restarted. */
+/* OK if the connection speaks `version` or newer; else PROTOCOL, and err says that the daemon lacks
+ * `what` and needs a restart. */
 SL_MUST_CHECK int sl_conn_needs(const struct sl_conn *conn, uint32_t version,
 	const char *what, struct sl_error *err);
 
-/* Sends *msg, in the version that is spoken, and waits for an answer of type `want`. Outcomes as
+/* Sends *msg in the connection's version and waits for an answer of type `want`. Outcomes as
  * sl_conn_open. */
 SL_MUST_CHECK int sl_conn_call(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t want, union sl_msg *answer, struct sl_error *err);
-/* The same, and the descriptor `file` goes along; it stays the caller's. */
+/* The same, sending the descriptor `file` along; it stays the caller's. */
 SL_MUST_CHECK int sl_conn_call_giving(struct sl_conn *conn, const union sl_msg *ask,
 	int file, uint32_t want, union sl_msg *answer, struct sl_error *err);
-/* The same, for an answer of type `want` with a descriptor, which becomes the caller's, or one of
- * type else_want without (*file is -1). */
+/* The same, for an answer of type `want` with a descriptor, which becomes the caller's, or of type
+ * else_want without one (*file is -1). */
 SL_MUST_CHECK int sl_conn_call_taking(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t want, uint32_t else_want, union sl_msg *answer, int *file,
 	struct sl_error *err);
-/* The answer to what sl_conn_send asked for, once the caller has seen that there is one. Outcomes
- * as sl_conn_open. */
+/* Receives the answer to sl_conn_send, once the caller knows that there is one. Outcomes as
+ * sl_conn_open. */
 SL_MUST_CHECK int sl_conn_receive(
 	struct sl_conn *conn, uint32_t want, union sl_msg *msg, struct sl_error *err);
 
@@ -64,17 +64,16 @@ SL_MUST_CHECK int sl_conn_receive(
 SL_MUST_CHECK int sl_conn_receive_or(struct sl_conn *conn, uint32_t want,
 	uint32_t else_want, union sl_msg *msg, struct sl_error *err);
 
-/* Called for each row; rows are of the type that was asked for. */
+/* Called for each row, which has the type asked for. */
 typedef void (*sl_conn_row_fn)(void *context, const union sl_msg *row);
-/* Sends *ask and hands out the rows of row_type that come before LIST_END. Outcomes as
- * sl_conn_open; rows may have been handed out before a failure. */
+/* Sends *ask and passes on the rows of row_type before LIST_END. Outcomes as sl_conn_open; rows may
+ * have been passed on before a failure. */
 SL_MUST_CHECK int sl_conn_rows(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t row_type, sl_conn_row_fn fn, void *context, struct sl_error *err);
-/* Sends *msg alone, in the version that is spoken. Outcomes as sl_conn_open. */
+/* Sends *msg alone, in the connection's version. Outcomes as sl_conn_open. */
 SL_MUST_CHECK int sl_conn_send(
 	struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err);
-/* The next row of row_type, or LIST_END, of what sl_conn_send asked for. Outcomes as
- * sl_conn_open. */
+/* Receives the next row of row_type, or LIST_END, after sl_conn_send. Outcomes as sl_conn_open. */
 SL_MUST_CHECK int sl_conn_next(
 	struct sl_conn *conn, uint32_t row_type, union sl_msg *row, struct sl_error *err);
 /* The rows of a LIST. */

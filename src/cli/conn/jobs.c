@@ -1,7 +1,6 @@
 /*
- * The end of a job is told by the daemon in one message, which may come hours later. A daemon that
- * is restarted in between takes the question with it and not the job, so the question is asked
- * again.
+ * The daemon reports the end of a job in one message, perhaps hours later. A restart of the daemon
+ * loses the question but not the job, so the question is repeated.
  */
 #include "cli/conn/jobs.h"
 
@@ -14,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How long a daemon that went may take to come back, and how often it is looked for. */
+/* How long to look for a daemon that ended, and how often. */
 #define DAEMON_GONE    (60 * SL_S)
 #define DAEMON_LOOK_MS 200
 #define STOPPED_EXIT   (128 + SIGTERM)
@@ -84,7 +83,7 @@ static int lost(struct sl_jobs_watch *watch)
 	return SL_JOBS_WATCH_ON;
 }
 
-/* True once it is there again. */
+/* True once the daemon answers again. */
 static bool look_for_daemon(
 	struct sl_jobs_watch *watch, int *outcome, struct sl_error *err)
 {

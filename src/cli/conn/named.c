@@ -14,12 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* What decides, of a row of either list. */
+/* The fields that decide, from a row of either list. */
 struct key {
 	const char *name;
 	uint64_t id;
 	uint32_t uid;
-	unsigned int rank; /* of the user's own 4, living 2, a job 1 */
+	unsigned int rank; /* one's own 4, alive 2, a job 1 */
 };
 
 static struct key key_of(const union sl_msg *row, uint32_t uid)
@@ -76,7 +76,7 @@ static int several(const struct sl_rows *rows, const char *noun, const char *nam
 	return SL_NAMED_SEVERAL;
 }
 
-/* No name, but perhaps a number; those of jobs and of workloads are one space. */
+/* Looks text up as a number; jobs and workloads share one range of numbers. */
 static int with_id(const struct sl_rows *rows, const char *noun, const char *text,
 	const union sl_msg **found, struct sl_error *err)
 {
@@ -96,7 +96,7 @@ static int with_id(const struct sl_rows *rows, const char *noun, const char *tex
 	return *found ? SL_NAMED_OK : none(rows, noun, text, err);
 }
 
-/* The best of those so called, of the user `owner` or of all; NULL: none, or *ambiguous. */
+/* The best match of the user `owner`, or of all users; NULL: none, or *ambiguous. */
 static const union sl_msg *pick(const struct sl_rows *rows, const char *name,
 	uint32_t uid, const uint32_t *owner, bool *ambiguous)
 {
@@ -187,7 +187,7 @@ const struct sl_msg_job_row *sl_named_task(
 	return &row->job_row;
 }
 
-/* Why a job that was named has no workload of that name, and what to do. */
+/* Explains why the named job has no workload of that name, and what to do. */
 static void say_job(
 	const struct sl_msg_job_row *job, const char *what, struct sl_error *err)
 {
@@ -217,7 +217,7 @@ static void say_job(
 			title, name, what, name);
 }
 
-/* The workload of a job of one task, for which the job's number stands in lists; NULL: none. */
+/* The workload of a job with one task, which lists show under the job's number; NULL: none. */
 static const struct sl_msg_use_row *workload_of(
 	const struct sl_rows *uses, const struct sl_msg_job_row *job)
 {
@@ -227,8 +227,8 @@ static const struct sl_msg_use_row *workload_of(
 	return NULL;
 }
 
-/* No workload, but perhaps a job: its workload, or NULL, and then err says how the job stands.
- * Whatever goes wrong with that, err stays. */
+/* Looks the name up among jobs. Returns the job's workload, or NULL with the job's state in err. If
+ * that look-up fails, err stays as it was. */
 static const struct sl_msg_use_row *look_among_jobs(struct sl_conn *conn,
 	const struct sl_rows *uses, const char *name, const char *what,
 	struct sl_error *err)

@@ -1,4 +1,5 @@
-/* The child asks and writes the whole report into a pipe; a short read means that it died. */
+/* The child asks NVML and writes the whole report into a pipe; a short read means that the child
+ * died. */
 #include "cli/conn/nvml.h"
 
 #include "base/clock.h"
@@ -125,7 +126,7 @@ static void ask(struct sl_nvml_report *report)
 		ask_gpu(&calls, i, &report->gpus[i]);
 }
 
-/* Reads the report within the deadline. False if it did not come whole. */
+/* Reads the report within the deadline. False if it is incomplete. */
 static bool collect(int fd, struct sl_nvml_report *report, bool *in_time)
 {
 	sl_ns until = sl_clock_now() + DEADLINE_NS;
@@ -186,6 +187,6 @@ void sl_nvml_ask(struct sl_nvml_report *report)
 				: "no answer within 5 s");
 		kill(child, SIGKILL);
 	}
-	/* One that hangs in the kernel does not die at once; init collects it. */
+	/* A child that hangs in the kernel does not die at once; init reaps it. */
 	(void)waitpid(child, NULL, in_time ? 0 : WNOHANG);
 }

@@ -1,8 +1,8 @@
 /*
- * nvml - what NVML says about this machine, asked with a deadline
+ * nvml - asks NVML about this machine, with a deadline
  *
- * NVML may hang for ever in a driver that is in trouble, so a child process asks and the parent
- * waits at most a few seconds. Blocking; no threads, no locks.
+ * NVML may hang for ever if the driver is in trouble. So a child process asks, and the parent waits
+ * at most a few seconds. Blocking; no threads, no locks.
  */
 #ifndef SL_CLI_CONN_NVML_H
 #define SL_CLI_CONN_NVML_H
@@ -13,7 +13,7 @@
 
 enum sl_nvml_outcome {
 	SL_NVML_OK = 0,
-	SL_NVML_NO_LIBRARY, /* text: what the loader said */
+	SL_NVML_NO_LIBRARY, /* text: the loader's error */
 	SL_NVML_ERROR,      /* text: the call and NVML's error */
 	SL_NVML_HANGS       /* no answer in time */
 };
@@ -21,8 +21,8 @@ enum sl_nvml_outcome {
 struct sl_nvml_gpu {
 	char name[96], uuid[96];
 	uint64_t memory_bytes;
-	int compute_mode; /* nvmlComputeMode_t, -1: not told */
-	int mig;          /* 1 on, 0 off, -1: not told */
+	int compute_mode; /* nvmlComputeMode_t, -1: unknown */
+	int mig;          /* 1 on, 0 off, -1: unknown */
 };
 
 struct sl_nvml_report {
@@ -33,7 +33,7 @@ struct sl_nvml_report {
 	struct sl_nvml_gpu gpus[SL_NVML_GPUS_MAX];
 };
 
-/* Fills *report; never fails otherwise than by report->outcome. */
+/* Fills *report; report->outcome tells every failure. */
 void sl_nvml_ask(struct sl_nvml_report *report);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * How far it is, is told by three lists: what the workload has (USE), what of it is on the host
- * (SWAP), and what cannot be moved (HELD). Parked is a workload that says so and of which nothing
- * but held memory is left on a GPU; back is one of which nothing is on the host. One that takes
- * turns may be evicted again between two looks, so a turn it had counts, too.
+ * Three lists show the progress: what the workload has (USE), what of it is on the host (SWAP), and
+ * what cannot be moved (HELD). A workload is parked if its state says so and only its held memory
+ * is on a GPU; it is back if nothing of it is on the host. A workload that takes turns may be
+ * evicted again between two looks, so a turn since then counts as being back, too.
  */
 #include "cli/conn/parking.h"
 
@@ -19,14 +19,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Between two looks. */
+/* Between two looks, in milliseconds. */
 #define LOOK_MS 50
 /* A wait this long is explained, once. */
 #define PATIENCE (3 * SL_S)
 
-/* How a workload stands, over all of its GPUs. */
+/* State of a workload over all of its GPUs. */
 struct standing {
-	unsigned int gpus; /* it is known on; 0: it has ended */
+	unsigned int gpus; /* GPUs with a row for it; 0: it has ended */
 	bool parked;       /* on all of them */
 	bool resuming;     /* on one of them */
 	uint64_t backing_bytes, evicted_bytes, held_bytes;
@@ -37,14 +37,14 @@ struct parking {
 	enum sl_verb_id verb;
 	bool parks;
 	const struct sl_parking *settings;
-	const char *asked; /* the word on the command line */
+	const char *asked; /* the name on the command line */
 	struct sl_conn conn;
 	uint64_t workload;
 	char name[64]; /* tamed */
 	struct standing before, now;
 	sl_ns began;
-	bool shows;  /* how far it is, on a terminal */
-	bool queued; /* the queue brings it back, and not at once */
+	bool shows;  /* prints the progress, on a terminal */
+	bool queued; /* the queue resumes it later */
 };
 
 static void add_uses(struct standing *s, const struct sl_rows *rows, uint64_t workload)
@@ -195,7 +195,7 @@ static int print(const struct parking *p, char *text)
 	return sl_cli_finish(p->verb, SL_EXIT_OK);
 }
 
-/* What was asked for is so already. */
+/* The workload is in the wanted state already. */
 static int print_already(const struct parking *p, char *text)
 {
 	if (p->settings->json)
@@ -229,7 +229,7 @@ static int gave_up(const struct parking *p)
 	return SL_EXIT_SYSTEM;
 }
 
-/* What ends the wait other than success; OK to go on. */
+/* Returns the exit status if the workload ended or changed its state; OK to go on. */
 static int turned_out(const struct parking *p, struct sl_error *err)
 {
 	if (!p->now.gpus) {
@@ -278,7 +278,7 @@ static int wait_until_done(struct parking *p, char *text)
 	return print(p, text);
 }
 
-/* What may help, where the sentence does not say it. NULL: nothing to add. */
+/* A remedy that the reason's sentence lacks. NULL: nothing to add. */
 static const char *hint(uint32_t reason)
 {
 	switch (reason) {
@@ -322,7 +322,7 @@ static bool is_so_already(const struct parking *p, uint32_t reason)
 	return reason == SL_REASON_NOT_PARKED && !p->before.resuming;
 }
 
-/* It was ordered, or was ordered before and is under way. */
+/* Follows the order that was given now or before. */
 static int follow(struct parking *p, struct sl_msg_park_reply *reply)
 {
 	p->shows = !p->settings->json && isatty(STDERR_FILENO);
@@ -341,7 +341,7 @@ static int follow(struct parking *p, struct sl_msg_park_reply *reply)
 	return wait_until_done(p, reply->text);
 }
 
-/* Nothing of it is on a GPU, and nothing is to come back: there is nothing to do. */
+/* Nothing of it is on a GPU and nothing is to come back, so there is nothing to do. */
 static int say_over(struct parking *p)
 {
 	char text[128];
@@ -380,7 +380,7 @@ int sl_parking_main(enum sl_verb_id verb, bool parks, int argc, char **argv)
 	struct sl_parking s = {0};
 	int first, status = sl_cli_parse(verb, &s, argc, argv, &first), failed = 0;
 
-	/* Without a name one is missed once. */
+	/* Without a name the usage error comes once. */
 	for (size_t i = 0; status < 0 && failed != SL_EXIT_NO_DAEMON &&
 			   i < sl_max_u64(s.names.count, 1);
 		i++) {

@@ -1,8 +1,8 @@
 /*
- * parking - what park and resume have in common: the order, and the wait until it is carried out
+ * parking - the common part of park and resume: the order, and the wait until it is carried out
  *
- * The daemon answers at once and goes on by itself; the wait is only a look at its lists, several
- * times a second. So whoever gives up waiting takes nothing back.
+ * The daemon answers at once and goes on by itself. The wait only looks at its lists several times
+ * a second, so ending the wait cancels nothing.
  */
 #ifndef SL_CLI_CONN_PARKING_H
 #define SL_CLI_CONN_PARKING_H
@@ -14,7 +14,7 @@ struct sl_parking {
 	bool no_wait, json;
 };
 
-/* The options of both, by what is waited for. */
+/* The options of both; `until` names the state waited for. */
 #define SL_PARKING_OPTIONS(until)                                                  \
 	SL_OPT_OPERANDS(struct sl_parking, names, "NAME",                          \
 		"The workloads: their names or IDs, as sluice ps shows them."),    \
@@ -24,9 +24,9 @@ struct sl_parking {
 			"Print a JSON object for each."),                          \
 		SL_OPT_END
 
-/* The verb: parks, or resumes, one after the other; what is so already is said, and is no failure.
- * Returns the exit status, of the first that failed if any did; ends by the signal if one comes in
- * the wait. */
+/* The verb: parks or resumes each named workload in turn. A workload in the wanted state already is
+ * no failure. Returns the exit status of the first failure, if any; a signal during the wait ends
+ * the process by that signal. */
 int sl_parking_main(enum sl_verb_id verb, bool parks, int argc, char **argv);
 
 #endif

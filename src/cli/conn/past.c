@@ -12,11 +12,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a daemon is believed to have to say. */
+/* Largest answer that is accepted. */
 #define ANSWER_MAX (1ull << 30)
-/* A long time read from a slow disk; the daemon itself gives up before. */
+/* Enough for a long period read from a slow disk; the daemon gives up before. */
 #define TIMEOUT_MS 60000
-/* For what only stands before other things. */
+/* Shorter, for events that only precede other output. */
 #define EVENTS_TIMEOUT_MS 10000
 
 static int read_all(int file, uint64_t bytes, char **text, size_t *size)
@@ -170,7 +170,7 @@ bool sl_past_time(const char *text, time_t now, uint64_t *out, struct sl_error *
 			break;
 		tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
 		end = strptime(text, formats[i], &tm);
-		/* Summer or winter: whichever it is then. */
+		/* Let mktime find out whether summer time holds. */
 		tm.tm_isdst = -1;
 		if (!end || *end)
 			continue;

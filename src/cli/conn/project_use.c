@@ -1,4 +1,4 @@
-/* A project's quota is that of all below it, so what is used below counts, too. */
+/* A project's quota covers all projects below it, so their use counts, too. */
 #include "cli/conn/project_use.h"
 
 #include "cli/conn/ps_jobs.h"
@@ -51,7 +51,8 @@ static const char *project_of(const struct sl_msg_use_row *row)
 	return row->project[0] ? row->project : SL_PROJECT_DEFAULT;
 }
 
-/* Is it that project, or below it? The daemon refuses cycles; the count is for one that lies. */
+/* Is it that project, or below it? The count ends a cycle, which only a faulty daemon would
+ * send. */
 static bool is_within(
 	const struct sl_project_use *use, const char *name, const char *project)
 {
@@ -111,7 +112,8 @@ static bool others_have_quota(const struct sl_project_use *use, const char *proj
 	return false;
 }
 
-/* A job that may not be preempted stays within the quota, and so does what may not be moved. */
+/* A job that cannot be preempted stays within the quota, and so does memory that cannot be
+ * moved. */
 static bool is_fixed(const struct sl_project_use *use, const struct sl_msg_use_row *row)
 {
 	const struct sl_msg_job_row *job = sl_ps_job_of(&use->jobs, row);

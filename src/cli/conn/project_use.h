@@ -1,8 +1,8 @@
 /*
- * project_use - what projects have of the GPUs now, against what they are guaranteed
+ * project_use - the GPUs that projects use now, against their quotas
  *
- * From the lists of the daemon, a moment apart. What a project has is the requests of its workloads
- * and of those of projects below it, in thousandths of a GPU; what is parked has given its own up.
+ * From lists of the daemon, read a moment apart. A project uses the requests of its workloads and
+ * of the projects below it, in thousandths of a GPU; a parked workload's request does not count.
  * Memory is the struct's own.
  */
 #ifndef SL_CLI_CONN_PROJECT_USE_H
@@ -21,8 +21,8 @@ void sl_project_use_fini(struct sl_project_use *use);
 
 /* Thousandths of a GPU. O(workloads x projects). */
 int64_t sl_project_use_of(const struct sl_project_use *use, const char *project);
-/* Can others take this workload's GPUs back: does its project have more than its quota, and has
- * another one a quota? row: of use->uses. */
+/* Can others take this workload's GPUs back? True if its project is over its quota and another
+ * project has one. row: from use->uses. */
 bool sl_project_use_gives(
 	const struct sl_project_use *use, const struct sl_msg_use_row *row);
 

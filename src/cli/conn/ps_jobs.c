@@ -1,5 +1,5 @@
-/* See ps_jobs.h. How long a job took counts from its first start, also where it was parked in
- * between. */
+/* See ps_jobs.h. The time of a job counts from its first start, including the time it was
+ * parked. */
 #include "cli/conn/ps_jobs.h"
 
 #include "cli/conn/jobs.h"

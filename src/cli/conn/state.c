@@ -1,4 +1,4 @@
-/* One place, since ps, gpus and top say the same. */
+/* One place, so ps, gpus and top use the same words. */
 #include "cli/conn/state.h"
 
 #include "cli/line/table.h"
@@ -64,7 +64,7 @@ const char *sl_state_of_client(
 			    : row->flags & SL_CLIENT_WAITS      ? "waiting"
 								: "running";
 
-	/* A process that is busy without end is untakeable and yet runs. */
+	/* A client that never becomes idle is untakeable although it runs. */
 	if (!why && row->flags & SL_CLIENT_UNTAKEABLE)
 		why = "busy";
 	if (why && why != state)

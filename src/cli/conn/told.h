@@ -1,7 +1,7 @@
 /*
- * told - an event or a reason as the daemon tells it (EVENT_ROW), as a sentence and as JSON
+ * told - an event or a reason of the daemon (EVENT_ROW) as a sentence and as JSON
  *
- * The words are those of reason.def and come through sl_reason_sentence; there are none here. Pure.
+ * The words are those of reason.def, through sl_reason_sentence. Pure.
  */
 #ifndef SL_CLI_CONN_TOLD_H
 #define SL_CLI_CONN_TOLD_H
@@ -9,12 +9,11 @@
 #include "cli/line/cli.h"
 #include "daemon/tell.h"
 
-/* Says that the daemon refused, with its own text and, where there is one, a hint; NULL for none.
- * Returns status. */
+/* Reports a refusal with the daemon's text and a hint, NULL for none. Returns status. */
 int sl_told_refusal(enum sl_verb_id verb, bool json, uint32_t reason, const char *text,
 	const char *hint);
 
-/* What the daemon adds to a yes: on standard error; nothing for "". Tames text. */
+/* Prints the daemon's remark on a success on standard error; nothing for "". Tames text. */
 void sl_told_warning(enum sl_verb_id verb, char *text);
 
 #endif

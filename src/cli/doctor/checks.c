@@ -1,6 +1,6 @@
 /*
- * The judgements. Each says what is, and where it is not well, what to type. FAIL is kept for
- * what stops `sluice run` or `sluice submit` from working; what only limits them is a warning.
+ * The judgements. Each names the state and, if it is bad, the command to type. FAIL is for faults
+ * that stop `sluice run` or `sluice submit`; a fault that only limits them is a warning.
  */
 #include "cli/doctor/doctor.h"
 
@@ -17,7 +17,8 @@
 /* Virtual memory with cuMemMap's granularities and NVML v2 queries as used: R525 and later. */
 #define DRIVER_MAJOR_MIN 525
 #define NOFILE_MIN       1024
-/* Below this the daemon runs out before a few large models are shared between processes. */
+/* With fewer the daemon runs out of descriptors once a few large models are shared between
+ * processes. */
 #define DAEMON_NOFILE_MIN 20000
 
 static void say(struct sl_finding *f, enum sl_level level, const char *format, ...)
@@ -37,7 +38,7 @@ static void advise(struct sl_finding *f, const char *remedy)
 	snprintf(f->remedy, sizeof(f->remedy), "%s", remedy);
 }
 
-/* Of what has to be asked of the daemon. */
+/* For facts that only the daemon knows. */
 static void say_unknown(struct sl_finding *f)
 {
 	say(f, SL_LEVEL_UNKNOWN, "not known without the daemon");
@@ -356,14 +357,14 @@ static void check_modes(const struct sl_facts *facts, struct sl_finding *f)
 		say(f, SL_LEVEL_OK, "no MIG, exclusive mode or MPS in the way");
 }
 
-/* What of the pool is spoken for: what is there, what must have room to come, and what keeps it
- * moving. */
+/* Bytes of the pool that are in use or promised: evicted bytes, the lending reserve, and the slack
+ * that exchanges need. */
 static uint64_t pool_taken(const struct sl_msg_pool_row *pool)
 {
 	return pool->evicted_bytes + pool->lent_bytes + pool->slack_bytes;
 }
 
-/* Nothing is wrong: what it is used for. */
+/* The pool is healthy: says what uses it. */
 static void say_pool(const struct sl_facts *facts, const struct sl_msg_pool_row *pool,
 	struct sl_finding *f)
 {
@@ -445,7 +446,7 @@ static void check_host(const struct sl_facts *facts, struct sl_finding *f)
 	}
 }
 
-/* What is wrong is said by who met it, with the remedy behind "; ", as all errors of the daemon. */
+/* The daemon's text has the remedy behind "; ". */
 static void say_part(const struct sl_msg_part_row *row, struct sl_finding *f)
 {
 	char text[sizeof(row->text)];
@@ -462,7 +463,7 @@ static void say_part(const struct sl_msg_part_row *row, struct sl_finding *f)
 		advise(f, remedy + 2);
 }
 
-/* what: of which there are so many in that file, where nothing is wrong. */
+/* what: the noun for the count of rows in that file, if it is healthy. */
 static void check_part(const struct sl_facts *facts, struct sl_finding *f,
 	enum sl_wire_part part, const char *what)
 {
@@ -496,7 +497,7 @@ static void check_part(const struct sl_facts *facts, struct sl_finding *f,
 		say_too_old(f, "for jobs");
 }
 
-/* Each workload once, though it has a row for each of its GPUs. */
+/* Counts each workload once, though it has a row per GPU. */
 static void check_waits(const struct sl_facts *facts, struct sl_finding *f)
 {
 	const struct sl_msg_swap_row *first = NULL;
@@ -631,7 +632,7 @@ static void check_cgroup(const struct sl_facts *facts, struct sl_finding *f)
 	say(f, SL_LEVEL_OK, "cgroup v2, host memory here: %s", max);
 }
 
-/* Libraries of other sharing layers, which hook the same calls. */
+/* Libraries of other sharing layers that hook the same calls. */
 static const char *const rivals[] = {"libvgpu.so", "libnvshare.so", "libcuda-control.so",
 	"libsoftmig.so", "libhami", NULL};
 

@@ -1,4 +1,4 @@
-/* sluice doctor: prints what the checks find. Exit 1 if any of them failed. */
+/* sluice doctor: prints the findings of the checks. Exit status 1 if any failed. */
 #include "cli/doctor/doctor.h"
 
 #include "cli/line/cli.h"
@@ -35,7 +35,7 @@ static const char *const level_names[] = {
 #define INDENT    17
 #define WIDTH_MIN 40
 
-/* Prints text behind what already stands on the line, broken between words; width 0: never. */
+/* Prints text behind the present content of the line, broken between words; width 0: never. */
 static void print_wrapped(const char *text, unsigned int width, unsigned int indent)
 {
 	unsigned int column = indent, room = width > WIDTH_MIN ? width : WIDTH_MIN;
@@ -73,7 +73,7 @@ struct row {
 	struct sl_finding finding;
 };
 
-/* What could not be looked at takes one line for each thing that was missing. */
+/* Prints one line for each missing source, with the checks that need it. */
 static void print_unknown(struct row *rows, size_t count, unsigned int width)
 {
 	for (size_t i = 0; i < count; i++) {

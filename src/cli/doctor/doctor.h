@@ -1,8 +1,8 @@
 /*
  * doctor - the checks behind `sluice doctor`
  *
- * Facts are gathered once (sl_doctor_gather), checks only judge them, so that tests can judge
- * made-up machines. One thread; nothing is changed on the machine.
+ * sl_doctor_gather collects facts once, and checks only judge them, so tests can judge invented
+ * machines. One thread; changes nothing on the machine.
  */
 #ifndef SL_CLI_DOCTOR_DOCTOR_H
 #define SL_CLI_DOCTOR_DOCTOR_H
@@ -12,7 +12,7 @@
 #include "cli/conn/nvml.h"
 #include "cli/conn/rows.h"
 
-/* UNKNOWN: it could not be looked at; text says without what. */
+/* UNKNOWN: a source is missing; text names it. */
 enum sl_level {
 	SL_LEVEL_OK = 0,
 	SL_LEVEL_WARN,
@@ -29,24 +29,24 @@ struct sl_finding {
 
 enum { SL_DEVICES_NONE = 0, SL_DEVICES_DENIED, SL_DEVICES_OK };
 
-/* What was found on this machine. Zero means absent or unknown. */
+/* The facts of this machine. Zero means absent or unknown. */
 struct sl_facts {
 	bool has_library;
 	char library[SL_PATH_MAX];
 	struct sl_error library_error;
 	bool library_loads;
-	char library_trouble[256];  /* what the loader said */
+	char library_trouble[256];  /* the loader's message */
 	unsigned int glibc_needed;  /* minor: 17 for 2.17; 0 unknown */
 	unsigned int glibc_present; /* minor */
-	int daemon_status;          /* enum sl_exit of asking it */
+	int daemon_status;          /* enum sl_exit of the attempt to ask it */
 	struct sl_error daemon_error;
 	struct sl_rows status, gpus; /* valid with daemon_status 0 */
-	struct sl_rows troubles; /* likewise; none of a daemon that has no list of them */
+	struct sl_rows troubles; /* likewise; none from a daemon without that list */
 	struct sl_rows swap;     /* likewise */
-	struct sl_rows pool;     /* likewise; none of a daemon that cannot swap */
-	struct sl_rows parts;    /* likewise; none of a daemon that has no jobs */
-	uint64_t huge_free_bytes; /* in huge pages that nobody uses */
-	char numa[128];           /* where the GPUs are; "" where there is one node */
+	struct sl_rows pool;     /* likewise; none from a daemon that cannot swap */
+	struct sl_rows parts;    /* likewise; none from a daemon without jobs */
+	uint64_t huge_free_bytes; /* in unused huge pages */
+	char numa[128];           /* NUMA nodes of the GPUs; "" if there is only one */
 	struct sl_nvml_report nvml;
 	bool software; /* software GPUs are in use here */
 	int devices;   /* SL_DEVICES_* */
@@ -54,7 +54,7 @@ struct sl_facts {
 	bool has_mps;
 	bool has_membarrier, has_pidfd;
 	uint64_t nofile, memlock_bytes; /* UINT64_MAX: unlimited */
-	uint64_t daemon_nofile;         /* what the daemon may have open; 0: unknown */
+	uint64_t daemon_nofile;         /* limit of the daemon's open files; 0: unknown */
 	bool cgroup_v2;
 	uint64_t cgroup_memory_max_bytes; /* UINT64_MAX: unlimited or unknown */
 	const char *preload;              /* LD_PRELOAD, or NULL */

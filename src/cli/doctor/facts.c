@@ -1,6 +1,6 @@
 /*
- * Gathering facts. Each is asked of the system itself rather than guessed from versions: the
- * library is preloaded into a program, membarrier is queried, a pidfd is opened.
+ * Gathers facts from the system itself instead of guessing from versions: preloads the library into
+ * a program, queries membarrier, opens a pidfd.
  */
 #include "cli/doctor/doctor.h"
 
@@ -77,7 +77,8 @@ static void gather_library(struct sl_facts *f)
 		try_preload(f->library, f->library_trouble, sizeof(f->library_trouble));
 }
 
-/* The hard limit: it raises its soft one to that. The pid says nothing where /proc is another's. */
+/* The hard limit, since the daemon raises its soft one to that. In another pid namespace the pid
+ * means nothing. */
 static uint64_t nofile_of(uint32_t pid)
 {
 	static const char row[] = "Max open files";
@@ -109,7 +110,7 @@ static void gather_daemon(struct sl_facts *f)
 	if (!f->daemon_status)
 		f->daemon_status =
 			sl_rows_fetch(&f->gpus, SL_LIST_GPUS, &f->daemon_error);
-	/* A daemon that has no such list has told what it can. */
+	/* A daemon without that list has told all it can. */
 	if (!f->daemon_status &&
 		sl_rows_fetch(&f->troubles, SL_LIST_TROUBLES, &ignored) != SL_EXIT_OK)
 		f->troubles.count = 0;
@@ -198,7 +199,7 @@ static void gather_cgroup(struct sl_facts *f)
 		f->cgroup_memory_max_bytes = strtoull(max, NULL, 10);
 }
 
-/* Of the default size; 0 where there are none. */
+/* Of the default size; 0 if there are none. */
 static uint64_t free_huge_bytes(void)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -217,7 +218,7 @@ static uint64_t free_huge_bytes(void)
 	return pages * kib * SL_KIB;
 }
 
-/* -1: unknown, also where the machine has no nodes. NVML's domain has eight digits, the kernel's
+/* -1: unknown, also if the machine has no nodes. NVML's domain has eight digits, the kernel's
  * four. */
 static int numa_node_of(const char *pci)
 {

@@ -1,4 +1,4 @@
-/* ask: the loop runs until the answer is there. */
+/* ask: runs the loop until the answer is there. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include "cli/kubectl/kubectl.h"
 
-/* Of lists with long objects. */
+/* Enough for lists with long objects. */
 #define PAGE_BYTES (32u << 20)
 
 int kubectl_fail(const char *format, ...)

@@ -1,4 +1,4 @@
-/* claims: what a claim says of GPUs, by the driver's name. */
+/* claims: the GPUs of a claim, by the driver's name. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +130,7 @@ static int add_claim(
 	(void)snprintf(path, sizeof(path), API "/namespaces/%s/" CLAIMS "/%s",
 		k->namespace, name);
 	r = kubectl_ask(k, SL_KUBE_GET, path, NULL, &claim, err);
-	/* It may have gone since. */
+	/* It may have ended meanwhile. */
 	if (r == 404)
 		r = 0;
 	kubectl_rows(claim, note, &is_ours);

@@ -1,6 +1,6 @@
 /*
- * command: set, park and resume write the pod's annotation, so that Kubernetes decides who may, and
- * wait until the node says in the claim's status that it is so.
+ * command: set, park and resume write an annotation of the pod, so Kubernetes checks the user's
+ * rights. Then they wait until the node confirms the change in the claim's status.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,16 +13,16 @@
 
 #define LOOK_EVERY (500 * SL_MS)
 
-/* What is waited for. */
+/* The order and the state that is waited for. */
 struct order {
 	struct kubectl *k;
 	const char *name;       /* of the pod */
-	const char *annotation; /* and value, NULL: taken away */
+	const char *annotation; /* and its value, NULL: remove it */
 	const char *value;
-	const char *refusal; /* the reason of the Event that says no */
+	const char *refusal; /* the reason of the Event that refuses it */
 	uint64_t limit_bytes;
 	bool (*is_done)(const struct order *order, const struct kubectl_row *row);
-	/* Before the order was given. */
+	/* Before the order. */
 	bool was_so; /* the annotation was the same */
 	json_t *events;
 	/* Now. */
@@ -57,7 +57,7 @@ static void look(void *context, const struct kubectl_row *row)
 		order->last = *row;
 }
 
-/* The Event of the pod with that reason, or NULL. */
+/* The pod's Event with that reason, or NULL. */
 static const json_t *event_of(const json_t *events, const char *reason)
 {
 	for (size_t i = 0; i < json_array_size(events); i++) {
@@ -69,7 +69,7 @@ static const json_t *event_of(const json_t *events, const char *reason)
 	return NULL;
 }
 
-/* A refusal that came since; or an earlier one of the same order, which nothing changed. */
+/* A refusal since the order, or an earlier refusal of the same order. */
 static const char *refusal(const struct order *order, const json_t *events)
 {
 	const json_t *now = event_of(events, order->refusal);
@@ -100,7 +100,7 @@ static int give(struct order *order, struct sl_error *err)
 	return r;
 }
 
-/* 0: go on; 1: done; negative: an error (err). Claims stay for order->last. */
+/* 0: not yet; 1: done; negative: refused (err). Claims stay for order->last. */
 static int check(struct order *order, json_t **claims, struct sl_error *err)
 {
 	json_t *pod = NULL, *events = NULL;
@@ -128,7 +128,7 @@ static int check(struct order *order, json_t **claims, struct sl_error *err)
 	return r != 0 || no ? -1 : order->done == order->rows;
 }
 
-/* As check(), but for 0: it took too long. */
+/* As check(), but negative instead of 0 once the time is over. */
 static int wait_for(struct order *order, json_t **claims, struct sl_error *err)
 {
 	sl_ns end = sl_clock_now() + order->k->timeout;

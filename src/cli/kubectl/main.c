@@ -121,7 +121,7 @@ static const struct verb *verb_of(const char *name)
 	return NULL;
 }
 
-/* What the verb needs. 0, or the exit status. */
+/* Checks what the verb requires. 0, or the exit status. */
 static int check(struct arguments *a, const struct verb *verb)
 {
 	if (!verb)

@@ -94,7 +94,7 @@ static bool set_row(struct sl_table *table, const struct kubectl_row *row, size_
 	return sl_table_end_row(table);
 }
 
-/* Once: 0, or an exit status after a message. */
+/* Prints once: 0, or an exit status after a message. */
 static int print(struct kubectl *k, int (*order)(const void *, const void *), bool clears)
 {
 	size_t from = k->namespace ? POD : NAMESPACE;
@@ -135,7 +135,7 @@ int kubectl_ps(struct kubectl *k)
 	return print(k, by_name, false);
 }
 
-/* Until it is interrupted; into a file, once. */
+/* Repeats until interrupted; prints once if the output is not a terminal. */
 int kubectl_top(struct kubectl *k)
 {
 	bool goes_on = isatty(STDOUT_FILENO);

@@ -1,4 +1,4 @@
-/* why: how a pod stands, what is in its way, and what happened to it. */
+/* why: the state of a pod, what is in its way, and its Events. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static void print_row(void *context, const struct kubectl_row *row)
 		sl_bytes_format(row->evicted_bytes, evicted, sizeof(evicted)));
 }
 
-/* The conditions that say why it does not run: the schedulers' and ours. */
+/* The conditions that explain why it does not run: those of the schedulers and of Sluice. */
 static void print_conditions(const json_t *pod)
 {
 	const json_t *all = sl_kube_at(pod, "status", "conditions", NULL);

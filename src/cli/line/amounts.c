@@ -1,7 +1,7 @@
-/* Where no GPU is needed to tell that amounts do not go together, the daemon need not be asked. */
+/* Finds amounts that contradict each other before the daemon is asked. */
 #include "cli/line/amounts.h"
 
-/* GPU memory comes in pieces of this size; a program with a smaller limit could not hold one. */
+/* The grain of GPU memory; a program with a smaller limit could hold nothing. */
 #define LIMIT_BYTES_MIN (2 * SL_MIB)
 
 static int too_small(

@@ -1,5 +1,5 @@
 /*
- * amounts - what `run` and `set` check of a request and a limit before the daemon is asked
+ * amounts - checks of a request and a limit in `run` and `set`, before the daemon is asked
  */
 #ifndef SL_CLI_LINE_AMOUNTS_H
 #define SL_CLI_LINE_AMOUNTS_H
@@ -7,7 +7,7 @@
 #include "cli/line/cli.h"
 
 /* Returns -1 to go on, else the exit status, after a message. request_is_limit: a request alone is
- * the limit too. */
+ * also the limit. */
 SL_MUST_CHECK int sl_amounts_check(enum sl_verb_id verb, bool json,
 	const struct sl_amount *request, const struct sl_amount *limit,
 	bool request_is_limit);

@@ -1,4 +1,4 @@
-/* Texts come tamed to here or are tamed here; no cell ever holds a control character. */
+/* Every text is tamed before it reaches a cell, so no cell holds a control character. */
 #include "cli/line/canvas.h"
 
 #include "cli/line/text.h"
@@ -40,7 +40,7 @@ void sl_canvas_put(struct sl_canvas *canvas, unsigned int x, unsigned int y, uin
 			(struct sl_cell){.c = c, .style = (uint8_t)style};
 }
 
-/* Cells of a character, which is replaced where the canvas cannot show it. */
+/* Cells of a character; replaces one that the canvas cannot show. */
 static unsigned int cells_of(bool ascii, uint32_t *c)
 {
 	int width;
@@ -79,7 +79,7 @@ static unsigned int draw(struct sl_canvas *canvas, unsigned int x, unsigned int 
 
 		if (used + cells > width)
 			break;
-		/* Marks that stand above another character are left out. */
+		/* Combining marks are left out. */
 		for (unsigned int i = 0; i < cells; i++)
 			sl_canvas_put(canvas, x + used + i, y, i ? 0 : c, style);
 		used += cells;
@@ -120,8 +120,8 @@ void sl_canvas_right(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	sl_canvas_text(canvas, x, y, cells < width ? cells : width, style, text);
 }
 
-/* Bytes of text that go on a line of width cells: up to the last blank that fits, or as much as
- * fits if there is none, and at least one character. */
+/* Bytes of text for a line of width cells: up to the last blank that fits; without one as much as
+ * fits, and at least one character. */
 static size_t line_bytes(bool ascii, unsigned int width, const char *text)
 {
 	const char *at = text, *blank = NULL;

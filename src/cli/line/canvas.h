@@ -1,17 +1,17 @@
 /*
- * canvas - a screen of character cells, drawn by functions that know no terminal
+ * canvas - a screen of character cells
  *
- * Whoever draws writes into cells; screen.c shows them on a terminal, and tests read them. What
- * does not fit is cut. Texts are UTF-8 and tamed while they are drawn (cli/line/text.h); on an ASCII
- * canvas other characters become '?'. Widths follow wcwidth(3), so LC_CTYPE counts.
+ * Drawing functions write into cells without knowing a terminal; screen.c shows the cells, and
+ * tests read them. Text that does not fit is cut. Texts are UTF-8 and are tamed while they are
+ * drawn (cli/line/text.h); an ASCII canvas shows other characters as '?'. Widths follow wcwidth(3),
+ * so LC_CTYPE counts.
  */
 #ifndef SL_CLI_LINE_CANVAS_H
 #define SL_CLI_LINE_CANVAS_H
 
 #include "base/sl.h"
 
-/* Looks, by meaning. Nothing may be told by them alone: terminals without colour show few of
- * them. */
+/* Styles, by meaning. Text must make sense without them: some terminals show few of them. */
 enum sl_style {
 	SL_STYLE_PLAIN = 0,
 	SL_STYLE_BOLD,
@@ -20,7 +20,7 @@ enum sl_style {
 	SL_STYLE_GOOD,
 	SL_STYLE_WARN,
 	SL_STYLE_BAD,
-	SL_STYLE_WORKLOAD, /* and the next ones, for workloads in turn */
+	SL_STYLE_WORKLOAD, /* and the next ones, for the workloads in turn */
 	SL_STYLES = SL_STYLE_WORKLOAD + 6
 };
 
@@ -41,25 +41,25 @@ SL_MUST_CHECK bool sl_canvas_init(
 void sl_canvas_fini(struct sl_canvas *canvas);
 void sl_canvas_clear(struct sl_canvas *canvas);
 
-/* One cell; outside of the canvas nothing happens. */
+/* Sets one cell; ignores a place outside the canvas. */
 void sl_canvas_put(struct sl_canvas *canvas, unsigned int x, unsigned int y, uint32_t c,
 	enum sl_style style);
 
-/* Text at x, y in at most width cells, cut with ".." where cells allow it. Returns the cells
+/* Text at x, y in at most width cells, cut with ".." if there is space for that. Returns the cells
  * used. */
 unsigned int sl_canvas_text(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	unsigned int width, enum sl_style style, const char *text);
-/* The same with its right end at x + width. */
+/* The same, right-aligned, ending at x + width. */
 void sl_canvas_right(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	unsigned int width, enum sl_style style, const char *text);
-/* Text over as many lines as it needs from y on, below y_end, broken at blanks. Returns the lines
- * needed. canvas NULL: only counts, for a canvas of any kind. */
+/* Wraps text at blanks over as many lines as it needs, from y on and above y_end. Returns the lines
+ * needed. canvas NULL: only counts, for a canvas of either kind. */
 unsigned int sl_canvas_wrapped(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	unsigned int y_end, unsigned int width, enum sl_style style, const char *text);
-/* The whole line in this style, what it says unchanged. */
+/* Sets the style of the whole line; keeps its text. */
 void sl_canvas_style_line(struct sl_canvas *canvas, unsigned int y, enum sl_style style);
 
-/* The line as UTF-8 without blanks at its end; returns buf. For tests. */
+/* The line as UTF-8 without trailing blanks; returns buf. For tests. */
 const char *sl_canvas_line(
 	const struct sl_canvas *canvas, unsigned int y, char *buf, size_t size);
 

@@ -1,6 +1,6 @@
 /*
- * Dispatch and the texts around it. The verbs' tables are gathered here by verbs.def; nothing
- * else knows all verbs.
+ * Dispatch and the texts around it. verbs.def fills the table of verbs; only this file knows all of
+ * them.
  */
 #include "cli/line/cli.h"
 
@@ -31,7 +31,7 @@ const struct sl_verb *sl_cli_verb(const char *name)
 	return NULL;
 }
 
-/* What other tools call a verb. */
+/* Names of the same verb in other tools. */
 static const struct {
 	const char *word, *verb;
 } other_words[] = {
@@ -73,7 +73,7 @@ void sl_cli_unknown_verb(const char *word, struct sl_error *err)
 	sl_text_tame(err->text);
 }
 
-/* False if it could not be. */
+/* False if it could not be written. */
 static bool say_json(enum sl_exit status, const char *text)
 {
 	json_t *object = json_pack("{s:b, s:i, s:o}", "ok", 0, "exit", (int)status,
@@ -95,7 +95,7 @@ int sl_cli_fail(
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	/* What was printed before the trouble stands before it, also in a file that takes both. */
+	/* Flush earlier output first, so the error stands behind it if both go to one file. */
 	fflush(stdout);
 	if (json && say_json(status, text))
 		return status;
@@ -113,7 +113,7 @@ int sl_cli_finish(enum sl_verb_id verb, int status)
 {
 	if (!fflush(stdout) && !ferror(stdout))
 		return status;
-	/* A reader that went away (`sluice ps | head -1`) has what it wanted. */
+	/* A reader that closed the pipe (`sluice ps | head -1`) has what it needs. */
 	if (errno == EPIPE)
 		return status;
 	return sl_cli_fail(verb, false, SL_EXIT_SYSTEM, "cannot write the output: %s",
@@ -143,7 +143,7 @@ static void print_option(const struct sl_option *row)
 	else
 		snprintf(left, sizeof(left), "--%s%s%s", row->name, row->value ? " " : "",
 			row->value ? row->value : "");
-	/* A long left side gets a line of its own instead of pushing the column. */
+	/* A long left side gets a line of its own and keeps the column. */
 	if (strlen(left) > 22)
 		printf("  %s\n  %-22s  %s\n", left, "", help);
 	else
@@ -175,7 +175,7 @@ int sl_cli_parse(enum sl_verb_id verb, void *into, int argc, char **argv, int *f
 {
 	const struct sl_verb *row = &sl_verbs[verb];
 	struct sl_error err = {0};
-	/* Who asks for JSON gets it for mistakes too, wherever among the options he asked. */
+	/* With --json errors are JSON, too, wherever the option stands. */
 	bool json = sl_option_has_flag(
 		row->options, "json", takes_words(row->options), argc, argv);
 
@@ -202,7 +202,7 @@ static int parse_action(enum sl_verb_id verb, bool json, void *into, const char 
 	if (status >= 0 || first == argc)
 		return status;
 	*word = argv[first];
-	/* The word is skipped as argv[0]; a second one would be the action. */
+	/* The word is skipped as argv[0]; a second word would be the action. */
 	asked = sl_steal(action);
 	status = sl_cli_parse(verb, into, argc - first, argv + first, &last);
 	if (status < 0 && (*action || last < argc - first))
@@ -211,7 +211,7 @@ static int parse_action(enum sl_verb_id verb, bool json, void *into, const char 
 	return status;
 }
 
-/* There is none of that name, so which there are. */
+/* Lists the actions that exist. */
 static int unknown_action(enum sl_verb_id verb, bool json,
 	const struct sl_cli_action *actions, const char *asked)
 {
@@ -258,7 +258,7 @@ int sl_cli_act(enum sl_verb_id verb, const struct sl_cli_action *actions, void *
 	return a->act(into);
 }
 
-/* Whether JSON was asked for, of a verb whose options are not known. */
+/* Finds --json on the command line of an unknown verb. */
 static bool wants_json(int argc, char **argv)
 {
 	for (int at = 2; at < argc && strcmp(argv[at], "--"); at++)
@@ -284,7 +284,7 @@ int sl_cli_main(int argc, char **argv)
 	const struct sl_verb *verb;
 
 	if (argc < 2) {
-		/* The list of verbs helps, but a script that forgot the verb must not go on. */
+		/* The list of verbs helps a user, but a script that forgot the verb must stop. */
 		sl_verb_help(1, words);
 		return SL_EXIT_USAGE;
 	}

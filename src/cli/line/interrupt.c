@@ -1,4 +1,4 @@
-/* A handler that only takes note; the waits are ppoll(2), which lets the signals through
+/* The handler only notes the signal; the waits use ppoll(2), which unblocks the signals
  * atomically. */
 #include "cli/line/interrupt.h"
 
@@ -6,7 +6,7 @@
 #include <time.h>
 
 static volatile sig_atomic_t came;
-/* As it was before. */
+/* The former handlers. */
 static struct sigaction on_int, on_term;
 static sigset_t mask;
 

@@ -1,8 +1,8 @@
 /*
- * interrupt - SIGINT and SIGTERM as something a waiting verb looks at
+ * interrupt - lets a waiting verb notice SIGINT and SIGTERM
  *
- * The signals are blocked but in the waits below, so none is missed between a look and a wait. For
- * verbs that have to say something before they end, or end well. One thread.
+ * The signals are blocked except in the waits below, so none is missed between a check and a wait.
+ * For verbs that must print something before they end, or end orderly. One thread.
  */
 #ifndef SL_CLI_LINE_INTERRUPT_H
 #define SL_CLI_LINE_INTERRUPT_H
@@ -11,15 +11,15 @@
 
 #include <signal.h>
 
-/* From now on. *unblocked, for ppoll(2), lets them through. */
+/* Starts catching. *unblocked, for ppoll(2), lets the signals through. */
 void sl_interrupt_catch(sigset_t *unblocked);
-/* The signal that came, 0 if none did. */
+/* The caught signal, 0 if there is none. */
 int sl_interrupt_came(void);
-/* False if one came, before or meanwhile. */
+/* False if a signal came, before or meanwhile. */
 SL_MUST_CHECK bool sl_interrupt_sleep(const sigset_t *unblocked, unsigned int ms);
-/* As before sl_interrupt_catch, for who becomes another program. */
+/* Restores the state before sl_interrupt_catch, for a process that is about to exec. */
 void sl_interrupt_release(void);
-/* Ends the process as the signal that came would have. Returns only if none did. */
+/* Ends the process as the caught signal would have. Returns only if there is none. */
 void sl_interrupt_die(void);
 
 #endif

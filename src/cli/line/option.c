@@ -1,7 +1,7 @@
 /*
- * The parser walks argv once and writes through the row's offset, so a verb never sees option
- * text. A wrong name gets the nearest right one: users of other tools write --mem or --requests,
- * and a list of all options is slower to read than one guess.
+ * The parser walks argv once and writes through the row's offset, so a verb never sees the text of
+ * options. A wrong name gets the nearest right one: users of other tools write --mem or --requests,
+ * and one guess is quicker to read than a list.
  */
 #include "cli/line/option.h"
 
@@ -14,10 +14,10 @@
 #include <string.h>
 
 #define NAME_BYTES_MAX 63
-/* No option is as long as this. */
+/* Longer than any option. */
 #define WORD_MAX 32
 
-/* A row that describes words is none of an option. */
+/* False for a row that describes words. */
 static bool is_option(const struct sl_option *row)
 {
 	return row->type < SL_OPTION_WORDS;
@@ -137,7 +137,7 @@ static int set_size(const struct sl_option *row, const char *text, uint64_t *out
 	return SL_OPTION_OK;
 }
 
-/* As one would write it: the largest unit in which it is whole. */
+/* In the largest unit that gives a whole number. */
 static const char *span_text(int64_t ms, char *buf, size_t size)
 {
 	static const struct {
@@ -161,7 +161,7 @@ static int set_duration(
 		sl_error_wrap(err, "--%s", row->name);
 		return SL_OPTION_BAD;
 	}
-	/* It travels as whole milliseconds: cut down to 0, it would mean something else. */
+	/* Times travel as whole milliseconds: rounding down to 0 would change the meaning. */
 	if (!row->min && value && value < SL_MS) {
 		sl_error_set(err, "--%s %s is less than 1ms; write 0 or at least 1ms",
 			row->name, text);
@@ -248,7 +248,7 @@ static int set(
 	return SL_OPTION_BAD;
 }
 
-/* Whether the word after an option with optional value is that value. */
+/* Is the word after an option with optional value that value? */
 static bool looks_like_value(const char *word)
 {
 	return word && isdigit((unsigned char)*word);
@@ -309,7 +309,7 @@ static const struct sl_option *operand_of(const struct sl_option *rows)
 	return rows->type ? rows : NULL;
 }
 
-/* A word of a verb that has any. One too many is left to the caller, who refuses it. */
+/* Stores a word of a verb that takes words. The caller refuses one too many. */
 static bool take_operand(const struct sl_option *row, void *into, const char *word)
 {
 	void *at = row ? (char *)into + row->offset : NULL;
@@ -348,7 +348,7 @@ int sl_option_parse(const struct sl_option *rows, void *into, int argc, char **a
 		if (outcome)
 			return outcome;
 	}
-	/* Behind "--" an operand may look like anything. */
+	/* Behind "--" an operand may begin with "-". */
 	while (at < argc && take_operand(operand, into, argv[at]))
 		at++;
 	*first = at;
@@ -374,7 +374,7 @@ bool sl_option_has_flag(const struct sl_option *rows, const char *name, bool has
 		row = find(rows, word + 2, strcspn(word + 2, "="));
 		if (row == flag)
 			return true;
-		/* The word behind an unknown option is taken for its value. */
+		/* Take the word behind an unknown option for its value. */
 		if (!strchr(word, '=') && next[0] != '-' &&
 			(!row || row->type != SL_OPTION_FLAG))
 			at++;

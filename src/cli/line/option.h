@@ -1,11 +1,10 @@
 /*
  * option - one row per option gives the parser, --help and the check of the man pages
  *
- * A verb declares a struct for its settings and a table of rows that point into it. Long options
- * only, but for a few flags, as "--name VALUE" or "--name=VALUE"; the last one wins, but for those
- * that gather what they are given. Options end
- * at "--" or at the first word that does not begin with "-", which is an operand if the verb has
- * one or several (options then go on behind it). Pure but for memory; no locks.
+ * A verb declares a struct for its settings and a table of rows that point into it. Options are
+ * long, "--name VALUE" or "--name=VALUE", and a few flags also have a letter. The last one wins,
+ * except for rows that collect values. Options end at "--" or at the first word without "-". If the
+ * verb takes operands, that word is one, and options may follow it. Pure but for memory; no locks.
  */
 #ifndef SL_CLI_LINE_OPTION_H
 #define SL_CLI_LINE_OPTION_H
@@ -26,16 +25,16 @@ enum sl_option_type {
 	SL_OPTION_SECONDS, /* like DURATION, but the value may be left out: then min is taken */
 	SL_OPTION_SWITCH, /* enum sl_switch; value is its two words, "on|off": the first is ON */
 	SL_OPTION_STRINGS, /* struct sl_strings; may be given any number of times */
-	/* From here on they are no options. */
-	SL_OPTION_WORDS, /* no option: says that words may follow; help describes them */
-	SL_OPTION_OPERAND, /* no option: const char *, the one word; options may follow it */
-	SL_OPTION_OPERANDS, /* no option: struct sl_strings; options may stand between them */
+	/* The rows from here on are not options. */
+	SL_OPTION_WORDS, /* words may follow; help describes them */
+	SL_OPTION_OPERAND, /* const char *, the one word; options may follow it */
+	SL_OPTION_OPERANDS, /* struct sl_strings; options may stand between them */
 };
 
-/* What was said of a switch that has a meaning of its own when nothing is. */
+/* Value of a switch whose absence has a meaning of its own. */
 enum sl_switch { SL_SWITCH_UNSET = 0, SL_SWITCH_ON, SL_SWITCH_OFF };
 
-/* What was said of an option that may come again, in order. Zeroed is empty. */
+/* Values of an option that may come several times, in order. Zeroed is empty. */
 struct sl_strings {
 	const char **all; /* point into argv */
 	size_t count;
@@ -45,7 +44,7 @@ void sl_strings_fini(struct sl_strings *strings);
 struct sl_option {
 	const char *name; /* without dashes; CMD or the like for SL_OPTION_WORDS */
 	enum sl_option_type type;
-	const char *value; /* what stands for the value in --help, NULL for flags */
+	const char *value; /* name of the value in --help, NULL for flags */
 	size_t offset;     /* into the settings */
 	int64_t min, max;
 	const char *help; /* one line */
@@ -67,7 +66,7 @@ struct sl_option {
 #member, SL_OPTION_FLAG, NULL, offsetof(settings, member), 0, 0, help, \
 			0, letter                                                      \
 	}
-/* The one word of a verb, NULL if it is missing: SL_OPT_OPERAND(struct settings, name, "NAME",
+/* The one word of a verb, NULL if it is absent: SL_OPT_OPERAND(struct settings, name, "NAME",
  * "..."). */
 #define SL_OPT_OPERAND(settings, member, word, help)                                   \
 	{                                                                              \
@@ -91,7 +90,7 @@ struct sl_option {
 
 enum sl_option_outcome {
 	SL_OPTION_OK = 0,
-	SL_OPTION_HELP, /* --help or -h was among the options */
+	SL_OPTION_HELP, /* --help or -h is among the options */
 	SL_OPTION_BAD,  /* err names the option and the remedy */
 };
 
@@ -99,9 +98,9 @@ enum sl_option_outcome {
 SL_MUST_CHECK int sl_option_parse(const struct sl_option *rows, void *into, int argc,
 	char **argv, int *first, struct sl_error *err);
 
-/* Whether the flag --name is among the options, also behind a mistake in them. Without has_words
- * all words are looked at, else those before the first that is neither option nor value, as far as
- * a mistake lets that be told. False if the rows have no such flag. */
+/* Is the flag --name among the options, even behind a mistake? With has_words only the words before
+ * the first one that is neither option nor value are searched, as far as a mistake lets that be
+ * found; without it all words. False if the rows have no such flag. */
 bool sl_option_has_flag(const struct sl_option *rows, const char *name, bool has_words,
 	int argc, char *const *argv);
 

@@ -1,11 +1,11 @@
 /*
- * LD_PRELOAD works through the dynamic loader of the program that is executed in the end. So we
- * look at that file: a static program has no loader, a set-user-id one tells it to ignore the
- * variable, a 32-bit or musl one has a loader that cannot load our library. A script is judged
- * by its interpreter, as the kernel does it, up to the kernel's own depth.
+ * LD_PRELOAD works through the dynamic loader of the program that is executed in the end, so that
+ * file decides. A static program has no loader; a set-user-id one makes the loader ignore the
+ * variable; the loader of a 32-bit or musl program cannot load this library. A script is judged by
+ * its interpreter, as the kernel does it, up to the kernel's own depth.
  *
- * Better refused now than run without limits: a program that silently gets the whole GPU is the
- * fault users of such layers complain of most (peer-failures row 23).
+ * Refusing is better than running without limits: users of such layers complain most about programs
+ * that silently get the whole GPU (peer-failures row 23).
  */
 #include "cli/line/program.h"
 
@@ -50,7 +50,7 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Where this sluice is installed; false in a build folder, which has no prefix. */
+/* The prefix of this installation; false in a build folder, which has none. */
 static bool own_prefix(char *dir, size_t size)
 {
 	char *slash;
@@ -64,7 +64,7 @@ static bool own_prefix(char *dir, size_t size)
 	return true;
 }
 
-/* PREFIX in a remedy becomes the folder, so that it can be typed; else it is explained. */
+/* PREFIX in a remedy becomes that folder, ready to type; without one it is explained. */
 static void set_front(const struct front *front, struct sl_error *err)
 {
 	static const char mark[] = "PREFIX";
@@ -96,7 +96,8 @@ static int judge_front(const char *path, struct sl_error *err)
 	return SL_PROGRAM_OK;
 }
 
-/* The loader ignores LD_PRELOAD (AT_SECURE) where executing the file changes who we are. */
+/* The loader ignores LD_PRELOAD (AT_SECURE) if executing the file changes the user or the
+ * rights. */
 static int judge_rights(const char *path, const struct stat *st, struct sl_error *err)
 {
 	bool changes_user = (st->st_mode & S_ISUID) && st->st_uid != geteuid();
@@ -117,7 +118,7 @@ static int judge_rights(const char *path, const struct stat *st, struct sl_error
 	return SL_PROGRAM_UNFIT;
 }
 
-/* PT_INTERP's text into interp, "" if there is none. False if the file cannot be read so. */
+/* Puts the text of PT_INTERP into interp, "" if there is none. False if the file cannot be read. */
 static bool read_interp(int fd, const Elf64_Ehdr *head, char *interp, size_t size)
 {
 	size_t count =
@@ -188,7 +189,7 @@ static int judge_elf(int fd, const char *path, struct sl_error *err)
 static int inspect(
 	const char *cmd, int depth, char *path, size_t size, struct sl_error *err);
 
-/* "#! interpreter [argument]": what is executed is the interpreter, or what env looks up. */
+/* "#! interpreter [argument]": the kernel executes the interpreter, or env looks it up. */
 static int follow_script(char *line, int depth, struct sl_error *err)
 {
 	char path[SL_PATH_MAX];
@@ -196,7 +197,7 @@ static int follow_script(char *line, int depth, struct sl_error *err)
 	char *word = strtok_r(line + 2, " \t\r\n", &save);
 
 	if (!word)
-		return SL_PROGRAM_OK; /* the kernel says ENOEXEC, and a shell takes it */
+		return SL_PROGRAM_OK; /* the kernel returns ENOEXEC, and a shell runs it */
 	if (strcmp(last_part(word), "env"))
 		return inspect(word, depth + 1, path, sizeof(path), err);
 	do {
@@ -213,7 +214,7 @@ static int judge(const char *path, int depth, struct sl_error *err)
 	ssize_t n;
 	int r;
 
-	/* Executable but not readable is legal; then nothing can be told. */
+	/* An executable file may be unreadable; then it cannot be judged. */
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return SL_PROGRAM_OK;
 	n = pread(fd, line, SCRIPT_LINE_MAX, 0);
@@ -235,7 +236,7 @@ int sl_program_judge_file(const char *path, struct sl_error *err)
 	return judge(path, 0, err);
 }
 
-/* 0 if path is a file that may be executed, else errno. */
+/* 0 if path is an executable file, else errno. */
 static int executable(const char *path)
 {
 	struct stat st;
@@ -247,9 +248,8 @@ static int executable(const char *path)
 	return access(path, X_OK) ? errno : 0;
 }
 
-/* As a shell does: the first executable of that name along PATH; a file without permission is
- * remembered, so that 126 and 127 can be told apart. A folder that cannot be looked into has
- * none. */
+/* Searches PATH as a shell does, for the first executable of that name. A file without permission
+ * is remembered, to tell 126 from 127. An unreadable folder counts as empty. */
 static int search(const char *cmd, char *path, size_t size)
 {
 	const char *dirs = getenv("PATH");
@@ -305,7 +305,7 @@ int sl_program_inspect(const char *cmd, char *path, size_t size, struct sl_error
 	return inspect(cmd, 0, path, size, err);
 }
 
-/* Whether the option takes the next word for its value: `-k`, `-vk`, `--kill-after`. */
+/* Is the next word the option's value: `-k`, `-vk`, `--kill-after`? */
 static bool takes_next(const struct wrapper *wrapper, const char *option)
 {
 	size_t letters = strcspn(wrapper->valued, " ");
@@ -329,7 +329,7 @@ static bool takes_next(const struct wrapper *wrapper, const char *option)
 	return false;
 }
 
-/* The command behind a wrapper at words[0]; NULL if there is none, or none that can be told. */
+/* The command behind a wrapper at words[0]; NULL if there is none or if it cannot be determined. */
 static char *const *behind(const struct wrapper *wrapper, char *const *words)
 {
 	unsigned int left = wrapper->words;
@@ -361,8 +361,8 @@ static char *const *next_command(char *const *words)
 	return NULL;
 }
 
-/* The text that `env -S TEXT` (-STEXT, -iS TEXT, --split-string=TEXT) splits into words, and in
- * *rest the words behind it; NULL if it splits none. */
+/* The text that `env -S TEXT` (-STEXT, -iS TEXT, --split-string=TEXT) splits into words, and the
+ * words behind it in *rest; NULL if nothing is split. */
 static const char *split_text(char *const *words, char *const **rest)
 {
 	static const char name[] = "--split-string";
@@ -388,8 +388,8 @@ static const char *split_text(char *const *words, char *const **rest)
 
 static int inspect_behind(char *const *words, int depth, struct sl_error *err);
 
-/* env splits at blanks, and has quotes, escapes and variables; with any of these, what it starts
- * cannot be told, and is let through. */
+/* env splits at blanks, and has quotes, escapes and variables; a text with any of these cannot be
+ * judged, and passes. */
 static int inspect_split(
 	const char *text, char *const *rest, int depth, struct sl_error *err)
 {
@@ -407,7 +407,7 @@ static int inspect_split(
 	return inspect_behind(words, depth + 1, err);
 }
 
-/* The commands behind wrappers, one after the other: UNFIT with err, or OK. */
+/* Judges the commands behind wrappers, one after the other: UNFIT with err, or OK. */
 static int inspect_behind(char *const *words, int depth, struct sl_error *err)
 {
 	char *const *rest = NULL;

@@ -1,8 +1,7 @@
 /*
- * A list that wraps cannot be read, and a list that hides its last column silently is worse. So
- * text columns (the command) are cut first, each down to its least width, the widest first; then
- * whole columns go, least important first. What a row is called is cut last. Numbers are never
- * cut.
+ * A wrapped list cannot be read, and a silently missing last column is worse. So text columns (the
+ * command) are cut first, the widest first, each down to its least width. Then whole columns are
+ * dropped, least important first. Row names are cut last, numbers never.
  */
 #include "cli/line/table.h"
 
@@ -16,7 +15,7 @@
 #include <unistd.h>
 
 #define GAP 2
-/* A name is worth more than a column: up to so many characters it is whole. */
+/* A name is worth more than a column: up to this many characters it stays whole. */
 #define NAME_WHOLE 24
 
 struct cell {
@@ -26,11 +25,11 @@ struct cell {
 struct sl_table {
 	const struct sl_column *columns;
 	size_t count, rows,
-		room; /* room in rows; the row being filled is number `rows` */
+		room; /* capacity of rows; the row being filled is number `rows` */
 	struct cell *cells;
 };
 
-/* Makes room for one more row and empties it. */
+/* Allocates and clears one more row. */
 static bool grow(struct sl_table *t)
 {
 	if (t->rows == t->room) {
@@ -80,7 +79,7 @@ void sl_table_set(struct sl_table *t, size_t column, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, SL_TABLE_CELL_MAX, format, args);
 	va_end(args);
-	/* Names come from other users: no escape sequence of theirs reaches the terminal. */
+	/* Names come from other users: their escape sequences must not reach the terminal. */
 	sl_text_tame(text);
 }
 
@@ -113,7 +112,7 @@ static void print_cell(
 	unsigned int len = length(text);
 
 	if (len > width) {
-		/* "..." stands where something is missing; in a very narrow cell, nothing does. */
+		/* "..." marks the cut, except in a very narrow cell. */
 		unsigned int keep = width > 6 ? width - 2 : width;
 		unsigned int seen = 0;
 
@@ -137,7 +136,7 @@ static void print_cell(
 		fprintf(out, "%*s", (int)(width - len + GAP), "");
 }
 
-/* Width of each column as it would like to be; dropped columns have 0. */
+/* The natural width of each column; 0 for dropped ones. */
 static void natural_widths(const struct sl_table *t, unsigned int *widths)
 {
 	for (size_t c = 0; c < t->count; c++) {
@@ -161,8 +160,7 @@ static unsigned int total(const struct sl_table *t, const unsigned int *widths)
 	return sum;
 }
 
-/* Cuts one character off the widest column that may still be cut, of those that may be dropped or
- * of those that may not. */
+/* Cuts one character off the widest column that may be cut, among droppable or other columns. */
 static bool shrink(const struct sl_table *t, unsigned int *widths, bool droppable)
 {
 	size_t widest = t->count;
@@ -192,7 +190,7 @@ static bool drop(const struct sl_table *t, unsigned int *widths)
 	return true;
 }
 
-/* What must be left of a column before another one is dropped for it. */
+/* Width below which another column is dropped instead. */
 static unsigned int least_of(const struct sl_column *column, unsigned int width)
 {
 	unsigned int least = column->drop ? column->least : NAME_WHOLE;
@@ -200,7 +198,7 @@ static unsigned int least_of(const struct sl_column *column, unsigned int width)
 	return width < least ? width : least;
 }
 
-/* As many columns as fit when cut to their least, then as little cutting as fits. */
+/* Keeps as many columns as fit at their least widths, then cuts as little as possible. */
 static void fit(const struct sl_table *t, unsigned int width, unsigned int *widths)
 {
 	unsigned int least[32];

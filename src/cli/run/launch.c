@@ -1,6 +1,6 @@
 /*
- * Everything here but a compute resource can be told without the daemon, so a mistake never leaves
- * a workload or a job that lived for a moment.
+ * Everything but a compute resource is checked without the daemon, so a mistake never creates a
+ * workload or a job for a moment.
  */
 #include "cli/run/launch.h"
 
@@ -28,8 +28,8 @@ int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words)
 	return -1;
 }
 
-/* To see what it needs, nothing may keep it small; and nothing is guaranteed that nobody knows it
- * needs. */
+/* To measure what a program needs, no limit may hold, and no request is reserved for an unknown
+ * need. */
 static int set_observe(enum sl_verb_id verb, struct sl_launch *s)
 {
 	if (!s->observe)
@@ -58,7 +58,7 @@ static const struct sl_msg_resource_row *find_resource(
 	return found;
 }
 
-/* There is none of that name, so which there are. */
+/* Names the resources that exist. */
 static int unknown_resource(
 	enum sl_verb_id verb, const struct sl_launch *launch, const struct sl_rows *rows)
 {
@@ -108,7 +108,7 @@ static void take_amounts(struct sl_launch *launch, const struct sl_msg_resource_
 			(int64_t)row->priority_biased - (int64_t)SL_PRIORITY_BIAS;
 }
 
-/* Puts what launch->resource names where nothing else was said. -1 to go on. */
+/* Uses the values of launch->resource for options that were not given. -1 to go on. */
 static int take_resource(enum sl_verb_id verb, struct sl_launch *launch)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
@@ -138,7 +138,7 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 		return status;
 	s->gpus = s->gpus == SL_LAUNCH_UNSET ? 1 : s->gpus;
 	s->priority = s->priority == SL_LAUNCH_UNSET ? 0 : s->priority;
-	/* A request of nothing guarantees nothing, and so says nothing about the limit either. */
+	/* A request of 0 guarantees nothing, so it does not set the limit either. */
 	if (!s->limit.kind && s->request.kind == SL_AMOUNT_BYTES && !s->request.value)
 		s->limit = (struct sl_amount){
 			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};

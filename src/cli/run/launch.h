@@ -1,8 +1,8 @@
 /*
- * launch - what `run` and `submit` share: their options, and what they make of them
+ * launch - the options of `run` and `submit`, and what becomes of them
  *
- * One table: a program that was tried with `sluice run` is queued by writing another verb. A verb's
- * settings begin with a struct sl_launch, so that the rows hold for both. No state, no locks.
+ * One table, so a program that was tried with `sluice run` is queued by changing the verb. A verb's
+ * settings begin with a struct sl_launch, so the rows hold for both. No state, no locks.
  */
 #ifndef SL_CLI_RUN_LAUNCH_H
 #define SL_CLI_RUN_LAUNCH_H
@@ -17,15 +17,15 @@ struct sl_launch {
 	int64_t gpus, priority;
 	const char *project, *name, *resource;
 	char resource_project
-		[64]; /* what project points to where the resource chose it */
+		[64]; /* the project, if the resource chose it */
 	enum sl_switch swap, oom_first;
 	sl_ns longest_wait, warm_after, idle_grace;
 	bool observe, keep_resident, rdma, force, json;
 };
 
-/* Of gpus and priority until sl_launch_amounts: nothing was said. */
+/* gpus and priority before sl_launch_amounts: not given. */
 #define SL_LAUNCH_UNSET INT64_MIN
-/* As they are before the options are read. */
+/* The values before the options are read. */
 #define SL_LAUNCH_PRESET                                              \
 	{                                                             \
 		.gpus = SL_LAUNCH_UNSET, .priority = SL_LAUNCH_UNSET, \
@@ -35,7 +35,7 @@ struct sl_launch {
 
 #define SL_LAUNCH_DAY_MS (24 * 3600 * 1000)
 
-/* The rows. What is guaranteed when nothing is said of it differs, and so does where JSON goes. */
+/* The rows. The default request and the place of the JSON output differ between the verbs. */
 #define SL_LAUNCH_OPTIONS(no_request, no_limit, json_help)                               \
 	SL_OPT(struct sl_launch, request, AMOUNT, "AMOUNT", 0, 0,                        \
 		"GPU memory that is guaranteed, on each GPU. Default: the limit, "       \
@@ -86,29 +86,29 @@ struct sl_launch {
 			"Start CMD even if Sluice cannot work in it; only warn."),       \
 		SL_OPT(struct sl_launch, json, FLAG, NULL, 0, 0, json_help)
 
-/* What the other rows of both say about words. */
+/* What the help of both says about amounts. */
 #define SL_LAUNCH_AMOUNT                                                             \
 	SL_OPT_WORDS("AMOUNT", "A fraction of what a GPU can share (0.25) or bytes " \
 			       "(10GiB, 512Mi, 10G).")
 
-/* What follows looks at the rest of the command line; -1 to go on, else the exit status, after a
- * message. */
+/* The functions below check the rest of the command line: -1 to go on, else the exit status, after
+ * a message. */
 
-/* words: the command; is there one? */
+/* Checks that words has a command. */
 SL_MUST_CHECK int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words);
-/* Completes the amounts, by those of a compute resource where one is named (the daemon is asked
- * then), and checks that they go together. */
+/* Completes the amounts, from the compute resource if one is named (which asks the daemon), and
+ * checks them against each other. */
 SL_MUST_CHECK int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *launch);
 /* Is the command found, and can Sluice work in it? */
 SL_MUST_CHECK int sl_launch_command(
 	enum sl_verb_id verb, const struct sl_launch *launch, char *const *words);
-/* The user's own CUDA_VISIBLE_DEVICES into visible, and SL_RUN_VISIBLE_SET into *flags. */
+/* Copies the user's own CUDA_VISIBLE_DEVICES into visible, and SL_RUN_VISIBLE_SET into *flags. */
 SL_MUST_CHECK int sl_launch_visible(
 	enum sl_verb_id verb, bool json, char *visible, size_t size, uint32_t *flags);
 
 /* SL_RUN_* */
 uint32_t sl_launch_flags(const struct sl_launch *launch);
-/* The command for lists: blanks between words; what is no printable text becomes '?'. */
+/* The command for lists: blanks between words; unprintable text becomes '?'. */
 void sl_launch_join(char *out, size_t size, char *const *words);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * sluice resource: names for what workloads ask for (run and submit take them: launch.c).
+ * sluice resource: names requests for `run` and `submit` (launch.c).
  */
 #include "cli/line/amounts.h"
 #include "cli/line/cli.h"
@@ -44,7 +44,7 @@ static int fail(const struct settings *s, int status, const char *text)
 	return sl_cli_fail(SL_VERB_resource, s->json, (enum sl_exit)status, "%s", text);
 }
 
-/* Asks, and says what came of it. done: the word for it. */
+/* Sends the message and prints the result. done: the word for success. */
 static int change(const struct settings *s, const union sl_msg *msg, const char *done)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};

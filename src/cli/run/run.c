@@ -1,12 +1,11 @@
 /*
  * sluice run: registers this process as a workload, then becomes the program.
  *
- * There is no wrapper process left behind: exec keeps the pid that the daemon holds a pidfd of,
- * and exit status, signals, terminal and job control are the program's own.
+ * No wrapper process stays behind: exec keeps the pid that the daemon watches by a pidfd, and exit
+ * status, signals, terminal and job control are the program's own.
  *
- * Order: everything that can be wrong on this side is looked at before the daemon is asked for a
- * place, so that a refusal never leaves a workload that lived for a moment. The daemon answers the
- * greeting meanwhile.
+ * Order: all local checks come before the daemon is asked, so a refusal never creates a workload
+ * for a moment. The daemon answers HELLO meanwhile.
  */
 #include "base/library.h"
 #include "cli/line/cli.h"
@@ -34,7 +33,7 @@ struct settings {
 	struct sl_launch launch; /* first: see SL_LAUNCH_OPTIONS */
 	bool wait;
 	char library[SL_PATH_MAX];
-	char by_loader[SL_PATH_MAX + 64]; /* the same, as LD_PRELOAD names it */
+	char by_loader[SL_PATH_MAX + 64]; /* the same, in the form for LD_PRELOAD */
 };
 
 const struct sl_option sl_verb_run_options[] = {
@@ -48,7 +47,7 @@ const struct sl_option sl_verb_run_options[] = {
 	SL_OPT_END,
 };
 
-/* What an older daemon would not see is not promised. */
+/* Refuses options that an older daemon would ignore. */
 static int check_daemon(
 	const struct sl_launch *s, const struct sl_conn *conn, struct sl_error *err)
 {
@@ -86,7 +85,8 @@ static int fill_request(const struct sl_launch *s, char *const *words, union sl_
 		sizeof(msg->run.visible), &msg->run.flags);
 }
 
-/* The daemon speaks of the request, which the user may not have written. NULL: nothing to add. */
+/* The daemon's text names the request, which the user may not have written. NULL: nothing to
+ * add. */
 static const char *hint(const struct sl_launch *s, uint32_t reason)
 {
 	bool taken = reason == SL_REASON_REQUESTS_TAKEN;
@@ -120,7 +120,7 @@ static void print_admission(const struct sl_msg_run_reply *reply)
 	json_decref(object);
 }
 
-/* What the program and its children find in their environment. False when out of memory. */
+/* Sets the environment of the program and its children. False when out of memory. */
 static bool set_environment(
 	const char *socket, const char *by_loader, const struct sl_msg_run_reply *reply)
 {
@@ -147,8 +147,8 @@ static int become(const struct sl_launch *s, char **words)
 		"%.200s: %s", words[0], strerror(error));
 }
 
-/* Says the rest of what was asked for, which RUN has no field for. Outcome: -1 to go on, else the
- * exit status; the workload then ends with this process. */
+/* Sends the settings that RUN has no field for. -1 to go on, else the exit status; the workload
+ * then ends with this process. */
 static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 	const struct sl_msg_run_reply *admitted)
 {
@@ -171,8 +171,7 @@ static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
 	return -1;
 }
 
-/* Outcome: -1 to go on, else the exit status. A wait ends with what it ends by, if that is a
- * signal. */
+/* -1 to go on, else the exit status. A signal ends the wait and the process. */
 static int get_place(struct settings *settings, struct sl_conn *conn, union sl_msg *ask,
 	struct sl_msg_run_reply *got)
 {
@@ -186,7 +185,7 @@ static int get_place(struct settings *settings, struct sl_conn *conn, union sl_m
 			conn, sl_wire_since(SL_MSG_HISTORY), "--observe", &err);
 	if (!status && !settings->wait)
 		status = sl_conn_send(conn, ask, &err);
-	/* Loads the library to see, while the daemon writes its journal. */
+	/* Test-loads the library while the daemon writes its journal. */
 	sl_library_by_loader(
 		settings->library, settings->by_loader, sizeof(settings->by_loader));
 	if (!status && settings->wait)
@@ -208,7 +207,7 @@ static int get_place(struct settings *settings, struct sl_conn *conn, union sl_m
 		SL_VERB_run, s->json, got->reason, got->text, hint(s, got->reason));
 }
 
-/* Outcome: -1 to go on, else the exit status. */
+/* -1 to go on, else the exit status. */
 static int prepare(struct settings *settings, char **words, union sl_msg *ask)
 {
 	const struct sl_launch *s = &settings->launch;

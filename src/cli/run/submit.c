@@ -1,11 +1,10 @@
 /*
- * sluice submit: leaves a command in the queue, with what it needs to run without whoever wrote it:
- * its words, its environment, its folder.
+ * sluice submit: queues a command with all it needs to run without its user: its words, environment
+ * and folder.
  *
- * --dir and --env are done to this process first, so that the command is looked for, and looked at,
- * where and with what it will run. What Sluice itself sets is left out of the environment: the
- * daemon sets it anew for each task, and a job submitted by a job is not bound to the GPUs of that
- * one.
+ * --dir and --env change this process first, so the command is searched and checked as it will run.
+ * Sluice's own variables are left out of the environment: the daemon sets them for each task, and a
+ * job submitted by a job must not inherit the other one's GPUs.
  */
 #include "cli/line/interrupt.h"
 #include "cli/conn/jobs.h"
@@ -74,7 +73,7 @@ const struct sl_option sl_verb_submit_options[] = {
 
 /* --- what goes along --- */
 
-/* The daemon sets these for each task; LD_PRELOAD is looked at by itself. */
+/* The daemon sets these for each task. LD_PRELOAD is handled separately. */
 static bool is_sluices(const char *name, size_t len)
 {
 	static const char *const names[] = {"SLUICE_SOCKET", "SLUICE_WORKLOAD",
@@ -111,10 +110,10 @@ static int set_one(const struct settings *s, const char *text)
 	return -1;
 }
 
-/* --dir and --env, to this process. Outcome: -1 to go on, else the exit status. */
+/* Applies --dir and --env to this process. -1 to go on, else the exit status. */
 static int set_surroundings(const struct settings *s)
 {
-	/* What a workload was given is its own, not what its user chose. */
+	/* The list that Sluice set for a workload is not the user's choice. */
 	if (getenv("SLUICE_WORKLOAD"))
 		(void)unsetenv("CUDA_VISIBLE_DEVICES");
 	for (size_t i = 0; i < s->env.count; i++) {
@@ -136,7 +135,7 @@ static int add_env(struct sl_jobspec *spec, const char *entry)
 	sl_cleanup(sl_freep) char *theirs = NULL;
 	sl_cleanup(sl_freep) char *line = NULL;
 
-	/* What is no variable cannot be handed on; shells drop it, too. */
+	/* A malformed entry cannot be passed on; shells drop it, too. */
 	if (!len || is_sluices(entry, len))
 		return 0;
 	if (len != strlen("LD_PRELOAD") || memcmp(entry, "LD_PRELOAD", len))
@@ -171,7 +170,7 @@ static int fill_spec(
 		r = sl_jobspec_add(spec, SL_JOBSPEC_UMASK, octal);
 	snprintf(delay, sizeof(delay), "%llu",
 		(unsigned long long)(s->preempt_delay / SL_MS));
-	/* A sluiced that does not know it refuses it: only where it is wanted. */
+	/* An older sluiced refuses the entry, so add it only if it is needed. */
 	if (!r && s->preempt_delay)
 		r = sl_jobspec_add(spec, SL_JOBSPEC_DELAY, delay);
 	for (char **entry = environ; !r && *entry; entry++)
@@ -201,7 +200,7 @@ static int make_spec(
 	return -1;
 }
 
-/* What may not be moved to the host cannot be parked there. */
+/* Memory that cannot be moved to the host cannot be parked. */
 static bool stays(const struct settings *s)
 {
 	return s->launch.swap == SL_SWITCH_OFF || s->launch.rdma;
@@ -282,7 +281,7 @@ static int print_end(const struct settings *s, struct sl_msg_job_reply *end)
 	return status;
 }
 
-/* The job goes on without us. */
+/* The job goes on without this process. */
 static int gave_up(const char *name)
 {
 	fprintf(stderr,
@@ -332,7 +331,7 @@ static int submit(const struct settings *s, char *const *words)
 	if (!status)
 		status = sl_conn_needs(
 			&conn, sl_wire_since(SL_MSG_SUBMIT), "queue of jobs", &err);
-	/* From here on an interruption must not leave a job that nobody was told of. */
+	/* From here on an interruption must not leave a job that the user was not told of. */
 	if (s->wait)
 		sl_interrupt_catch(&unblocked);
 	if (!status)
@@ -377,8 +376,8 @@ static int main_with(struct settings *s, char *const *words)
 
 	if (status < 0)
 		status = sl_launch_amounts(VERB, launch);
-	/* A batch job that says nothing, nor by a compute resource, is one that was written for a
-	 * GPU of its own (docs/decisions/0018-a-job-gets-a-whole-gpu.md). */
+	/* A batch job without amounts or a compute resource was written for a GPU of its own
+	 * (docs/decisions/0018-a-job-gets-a-whole-gpu.md). */
 	if (!launch->request.kind && !launch->limit.kind)
 		launch->request = (struct sl_amount){
 			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};

@@ -1,5 +1,4 @@
-/* One ppoll(2) for the daemon and the signals; the daemon says by itself when there is something
- * new. */
+/* One ppoll(2) waits for the daemon and for signals; the daemon sends each change by itself. */
 #include "cli/run/wait.h"
 
 #include "base/clock.h"
@@ -11,7 +10,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-/* How long a daemon that went may take to come back, and how often it is looked for. */
+/* How long to look for a daemon that ended, and how often. */
 #define DAEMON_GONE    (60 * SL_S)
 #define DAEMON_LOOK_MS 200
 
@@ -19,7 +18,7 @@ struct wait {
 	struct sl_conn *conn;
 	union sl_msg *ask;
 	sigset_t unblocked;
-	sl_ns lost_at; /* when the daemon went, 0: it is there */
+	sl_ns lost_at; /* when the daemon ended, 0: it answers */
 	bool asked, json;
 };
 
@@ -52,7 +51,7 @@ static int lost(struct wait *wait)
 	return SL_EXIT_OK;
 }
 
-/* Once it is there again it is asked again. */
+/* Asks again once the daemon is back. */
 static int look_for_daemon(struct wait *wait, struct sl_error *err)
 {
 	int status;

@@ -1,9 +1,9 @@
 /*
- * wait - sluice run --wait: in the queue with one's own process
+ * wait - sluice run --wait: waits in the queue with this process
  *
- * The place in the queue is this connection's: who goes away has left it, and a daemon that is
- * restarted has lost it and is asked again. What is waited for stands on standard error, once, and
- * again when it is something else.
+ * The place in the queue belongs to the connection: closing it leaves the queue, and after a
+ * restart of the daemon the request is sent again. The reason of the wait goes to standard error
+ * whenever it changes.
  */
 #ifndef SL_CLI_RUN_WAIT_H
 #define SL_CLI_RUN_WAIT_H
@@ -11,8 +11,8 @@
 #include "cli/conn/conn.h"
 
 /*
- * Asks by *ask (a RUN), and waits for its RUN_REPLY. Outcomes as sl_conn_open. SIGINT and SIGTERM
- * end the process, and the wait with it, until there is an answer; then they are as before.
+ * Sends *ask (a RUN) and waits for its RUN_REPLY. Outcomes as sl_conn_open. Until the answer SIGINT
+ * and SIGTERM end the process, and so the wait; afterwards they are as before.
  */
 SL_MUST_CHECK int sl_run_wait(struct sl_conn *conn, union sl_msg *ask, bool json,
 	union sl_msg *reply, struct sl_error *err);

@@ -1,4 +1,4 @@
-/* csv - see the header. The file is read as a whole and cut up in place. */
+/* csv - see the header. Reads the file as a whole and splits it in place. */
 #include "cli/simulate/csv.h"
 
 #include "base/file.h"
