@@ -18,9 +18,8 @@ struct sl_conn {
 	int fd;                          /* close-on-exec; -1 when not open */
 	char socket[SL_SOCKET_PATH_MAX]; /* absolute */
 	struct sl_msg_welcome welcome;   /* from the daemon, once open */
-	uint32_t
-		daemon_protocol; /* the newest that the daemon speaks; 0: unknown */
-	uint32_t speaks;         /* the version used on this connection */
+	uint32_t daemon_protocol; /* the newest that the daemon speaks; 0: unknown */
+	uint32_t speaks;          /* the version used on this connection */
 	uint64_t timeout_ms;
 };
 

@@ -26,8 +26,8 @@ enum sl_option_type {
 	SL_OPTION_SWITCH, /* enum sl_switch; value is its two words, "on|off": the first is ON */
 	SL_OPTION_STRINGS, /* struct sl_strings; may be given any number of times */
 	/* The rows from here on are not options. */
-	SL_OPTION_WORDS, /* words may follow; help describes them */
-	SL_OPTION_OPERAND, /* const char *, the one word; options may follow it */
+	SL_OPTION_WORDS,    /* words may follow; help describes them */
+	SL_OPTION_OPERAND,  /* const char *, the one word; options may follow it */
 	SL_OPTION_OPERANDS, /* struct sl_strings; options may stand between them */
 };
 

@@ -16,8 +16,7 @@ struct sl_launch {
 	struct sl_amount request, limit;
 	int64_t gpus, priority;
 	const char *project, *name, *resource;
-	char resource_project
-		[64]; /* the project, if the resource chose it */
+	char resource_project[64]; /* the project, if the resource chose it */
 	enum sl_switch swap, oom_first;
 	sl_ns longest_wait, warm_after, idle_grace;
 	bool observe, keep_resident, rdma, force, json;

@@ -165,7 +165,7 @@ void sl_figures_finish(struct sl_figures *figures)
 			sizeof(sl_ns), shorter);
 }
 
-/* --- What comes of it. --- */
+/* --- Results. --- */
 
 sl_ns sl_figures_wait(
 	const struct sl_figures *figures, uint32_t project, unsigned int pct)

@@ -1,8 +1,8 @@
 /*
  * gauge - how fragmented a cluster is, node by node
  *
- * Fragmentation is what is idle and of no use to a typical job, as a mean over typical jobs
- * (policy/placement/typical.h). Typical is what the gauge was told, all of it before it measures.
+ * Fragmentation is the idle capacity that a typical job cannot use, as a mean over typical jobs
+ * (policy/placement/typical.h). The gauge is told all typical jobs before it measures.
  */
 #ifndef SL_CLI_SIMULATE_GAUGE_H
 #define SL_CLI_SIMULATE_GAUGE_H
@@ -15,7 +15,7 @@ struct sl_gauge {
 };
 
 void sl_gauge_init(struct sl_gauge *gauge, struct sl_arena *arena, uint32_t nodes);
-/* Its state is now this one; NULL: it is gone. */
+/* Sets the state of a node; NULL: the node is gone. */
 void sl_gauge_node(
 	struct sl_gauge *gauge, uint32_t number, const struct sl_fit_node *state);
 

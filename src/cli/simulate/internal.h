@@ -1,9 +1,8 @@
 /*
- * internal - the world of world.h from within: its accounts, and what tasks go
- * through
+ * internal - private part of world.h: the accounts, and what happens to tasks
  *
- * Shared by world.c, which lets time go on, and tasks.c, which does what the
- * machine says. Nobody else includes it.
+ * Shared by world.c, which advances time, and tasks.c, which carries out the machine's actions. No
+ * other file includes it.
  */
 #ifndef SL_CLI_SIMULATE_INTERNAL_H
 #define SL_CLI_SIMULATE_INTERNAL_H
@@ -12,7 +11,7 @@
 #include "cli/simulate/timers.h"
 #include "cli/simulate/world.h"
 
-/* What a node's id tells: which node it is, and how often it was repaired before. */
+/* A node's id: its number, and how often it was repaired before. */
 #define SL_NODE_ID(number, repairs) ((uint64_t)(repairs) << 32 | ((number) + 1))
 #define SL_NODE_OF(id)              ((uint32_t)(id)-1)
 
@@ -27,10 +26,10 @@ enum sl_world_task_state {
 };
 
 struct sl_world_task {
-	struct sl_place place; /* while it has one, and while it is parked */
+	struct sl_place place; /* while it runs or is parked */
 	uint32_t turn;
 	uint8_t state;
-	bool parked, parks; /* parks: SL_WORLD_STOPPING, and will be parked */
+	bool parked, parks; /* parks: SL_WORLD_STOPPING, to be parked */
 };
 
 enum sl_world_phase { SL_WORLD_TO_COME = 0, SL_WORLD_IN, SL_WORLD_OVER };
@@ -40,7 +39,7 @@ struct sl_world_job {
 	enum sl_world_phase phase;
 	bool started;
 	uint32_t runs, turn;
-	sl_ns submitted, since; /* since: runs has been so */
+	sl_ns submitted, since; /* since: time of the last change of runs */
 	sl_world_wide done;
 };
 
@@ -58,11 +57,13 @@ struct sl_world {
 	struct sl_world_job *jobs;
 	struct sl_world_task *tasks;
 	struct sl_arrivals order;
-	uint32_t *times; /* by arrival: the job whose time it has */
+	uint32_t *times; /* by arrival: the job that arrives at that time */
 	struct sl_timers timers;
 	struct sl_cluster_action *actions; /* not carried out yet: [first..count) */
 	uint32_t action_first, action_count, action_room;
-	sl_ns now, next_cycle; /* not before next_cycle, where ask->cycle says so */
+	sl_ns now,
+		next_cycle; /* next_cycle: earliest time of the next cycle if ask->cycle is
+			        * set */
 	uint64_t random, stops, busy; /* busy: tasks that have a place */
 	uint32_t arrived, over, down, idle;
 	bool owes_cycle;
@@ -80,24 +81,24 @@ static inline bool sl_world_works(const struct sl_world *w, uint32_t number)
 	return w->jobs[number].runs >= sl_world_work(w, number)->least;
 }
 
-/* Tells the machine. What it says is kept for sl_world_carry_out(). */
+/* Sends the event to the machine and keeps its actions for sl_world_carry_out(). */
 void sl_world_send(struct sl_world *w, struct sl_cluster_event event);
 /* Does what the machine has said, and what it says to that. */
 void sl_world_carry_out(struct sl_world *w);
-/* So long from now. */
+/* Adds a timer, that much later than now. */
 void sl_world_timer(struct sl_world *w, struct sl_timer timer, sl_ns in);
 
-/* The task has its place no more. */
+/* The task leaves its place. */
 void sl_world_give_place(struct sl_world *w, uint32_t number, struct sl_world_task *task);
-/* One more of its tasks runs, or one less. */
+/* Changes the number of the job's running tasks by one. */
 void sl_world_change_runs(struct sl_world *w, uint32_t number, int change);
-/* A task of this place ended or was lost before its time. What the job has done is lost if too few
- * are left. */
+/* A task at this place ended early or was lost. The job's work is lost if too few tasks are
+ * left. */
 void sl_world_lose_work(struct sl_world *w, uint32_t number, struct sl_place place);
-/* It runs; it is parked or gone: both are told to the machine. */
+/* The task runs; the task is parked or gone. Both tell the machine. */
 void sl_world_task_runs(struct sl_world *w, uint32_t number, uint32_t t);
 void sl_world_task_stopped(struct sl_world *w, uint32_t number, uint32_t t);
-/* It is over: nothing of it waits or works any more. */
+/* The job is over: removes all that waits or works for it. */
 void sl_world_close_job(struct sl_world *w, uint32_t number);
 
 #endif

@@ -53,7 +53,7 @@ static int sort_of(const struct sl_need *need)
 	return need->gpu_milli < SL_FIT_WHOLE ? SHARE : ONE;
 }
 
-/* What a job counts: its GPUs' thousandths, or 1 without GPUs. */
+/* The weight of a job: its GPU thousandths, or 1 without GPUs. */
 static uint64_t weight_of(const struct sl_need *need)
 {
 	return need->gpus ? sl_trace_milli(need) : 1;
@@ -65,7 +65,8 @@ struct making {
 	uint64_t random;
 	uint32_t *of[SORTS], count[SORTS]; /* jobs of the trace, by sort */
 	uint64_t wanted[SORTS];
-	uint64_t gpus[SL_TRACE_MODELS], all_gpus; /* of each model, to draw models by */
+	uint64_t gpus[SL_TRACE_MODELS], all_gpus; /* of each model; models are drawn in
+						   * proportion */
 	struct sl_trace_job *jobs;
 	uint32_t made, room;
 };
@@ -87,7 +88,8 @@ static bool sort_out(struct making *m)
 	return true;
 }
 
-/* Gives `sort` so many percent of the demand, and the others the rest in their proportions. */
+/* Gives `sort` that percentage of the demand; the other sorts keep their proportions in the
+ * rest. */
 static void set_part(struct making *m, int sort, int pct)
 {
 	uint64_t all = m->wanted[SHARE] + m->wanted[ONE] + m->wanted[MULTI];
@@ -111,7 +113,7 @@ static bool runs_somewhere(const struct sl_trace *trace, const struct sl_need *n
 	return false;
 }
 
-/* The commonest model counts as if it had `common` percent of its GPUs. */
+/* Counts the commonest model with `common` percent of its GPUs. */
 static void count_models(struct making *m)
 {
 	uint32_t commonest = 0;
@@ -128,7 +130,7 @@ static void count_models(struct making *m)
 		m->all_gpus += m->gpus[i];
 }
 
-/* One model or two, as there are GPUs of it. */
+/* Draws one model or two, in proportion to their GPUs. */
 static uint64_t draw_models(struct making *m)
 {
 	uint64_t models = 0;
@@ -144,7 +146,7 @@ static uint64_t draw_models(struct making *m)
 	return models;
 }
 
-/* Makes it more difficult, as long as it still runs somewhere. */
+/* Makes the need harder to place, as long as it still fits somewhere. */
 static void change(struct making *m, struct sl_need *need)
 {
 	struct sl_need other = *need;

@@ -1,17 +1,17 @@
 /*
- * mix - other mixes of jobs, made of those of a trace
+ * mix - other mixes of jobs, made from those of a trace
  */
 #ifndef SL_CLI_SIMULATE_MIX_H
 #define SL_CLI_SIMULATE_MIX_H
 
 #include "cli/simulate/trace.h"
 
-/* Replaces the jobs of the trace by a mix of them, drawn by the seed; about as much demand.
- * BAD: there is no such mix, or the trace has no jobs of a sort that it needs. */
+/* Replaces the jobs of the trace by a mix of them, drawn with the seed, of about the same demand.
+ * BAD: there is no such mix, or the trace lacks jobs of a sort that it needs. */
 SL_MUST_CHECK int sl_simulate_mix(
 	struct sl_trace *trace, const char *name, uint64_t seed, struct sl_error *err);
 
-/* By number, NULL behind the last; *text says what it is. */
+/* The name by number, NULL behind the last; *text describes it. */
 const char *sl_simulate_mix_name(uint32_t number, const char **text);
 
 /* xorshift64*, the same everywhere; state must come from sl_simulate_seeded. */

@@ -22,7 +22,7 @@ static double fragments_at(const struct sl_simulate_curve *curve, uint32_t pct)
 	return curve->fragments_pct[pct];
 }
 
-/* NaN where no seed has a figure. */
+/* NaN if no seed has a figure. */
 static double mean_at(
 	const struct sl_simulate_result *result, figure_fn figure, uint32_t pct)
 {

@@ -1,5 +1,5 @@
 /*
- * out - what `sluice simulate` found, as text, JSON, CSV and a picture
+ * out - results of `sluice simulate` as text, JSON, CSV and a picture
  */
 #ifndef SL_CLI_SIMULATE_OUT_H
 #define SL_CLI_SIMULATE_OUT_H
@@ -18,10 +18,11 @@ struct sl_simulate_result {
 	const struct sl_simulate_curve *curves;
 };
 
-/* Mean over the seeds at pct; the last percent before it that has a figure where it has none. */
+/* Mean over the seeds at pct; if that percent has no figure, the one of the last percent before it
+ * that has. */
 double sl_simulate_used(const struct sl_simulate_result *result, uint32_t pct);
 double sl_simulate_fragments(const struct sl_simulate_result *result, uint32_t pct);
-/* Per second of processor time. */
+/* Decisions per second of processor time. */
 double sl_simulate_speed(const struct sl_simulate_result *result);
 
 void sl_simulate_print(const struct sl_simulate_result *result, FILE *out);
@@ -32,8 +33,7 @@ void sl_simulate_csv(const void *result, FILE *out);
 /* Allocation over arrived demand: mean, lowest and highest. */
 void sl_simulate_svg(const void *result, FILE *out);
 
-/* Writes what `write` says of the result into the file. False with err, which names the file and
- * what is lost. */
+/* Lets `write` put the result into the file. False with err, which names the file and the loss. */
 SL_MUST_CHECK bool sl_simulate_save(const void *result,
 	void (*write)(const void *result, FILE *out), const char *path,
 	struct sl_error *err);

@@ -1,5 +1,4 @@
-/* picture - what the projects had over time, as CSV and as a picture; see
- * report.h */
+/* picture - the GPUs of projects over time, as CSV and as a picture; see report.h */
 #include "cli/simulate/report.h"
 
 #include <stdio.h>
@@ -52,13 +51,14 @@ void sl_report_csv(const void *what, FILE *out)
 		csv_run(report, i, out);
 }
 
-#define SVG_WIDTH   860
-#define SVG_HEIGHT  440
-#define SVG_LEFT    60
-#define SVG_TOP     40
-#define SVG_INNER   600 /* width of the plot */
-#define SVG_TALL    340
-#define SVG_COLOURS 9 /* projects that have one of their own, less one for the others */
+#define SVG_WIDTH  860
+#define SVG_HEIGHT 440
+#define SVG_LEFT   60
+#define SVG_TOP    40
+#define SVG_INNER  600 /* width of the plot */
+#define SVG_TALL   340
+#define SVG_COLOURS \
+	9 /* bands of their own for so many projects, less one for the others */
 
 static const char *const colours[SVG_COLOURS] = {"#1668b3", "#e08e0b", "#2e8b57",
 	"#8e44ad", "#16a0a0", "#b5651d", "#d35489", "#7a8b2d", "#9aa0a6"};
@@ -69,7 +69,7 @@ struct picture {
 	uint32_t points;
 	uint32_t band[SVG_COLOURS], bands; /* projects; the others are one band more */
 	bool others;
-	double low[SL_FIGURES_POINTS]; /* what is below the next band, percent */
+	double low[SL_FIGURES_POINTS]; /* top of the bands drawn so far, percent */
 };
 
 static double svg_x(const struct picture *p, double point)
@@ -105,7 +105,7 @@ static bool has_band(const struct picture *p, uint32_t project)
 	return false;
 }
 
-/* Those that had most get a band of their own; of equals the first. */
+/* The projects with the most GPUs get bands of their own; the first wins a tie. */
 static void choose_bands(struct picture *p)
 {
 	while (p->bands < SVG_COLOURS) {
@@ -153,7 +153,7 @@ static void svg_axes(const struct picture *p)
 		SVG_LEFT + SVG_INNER / 2, SVG_HEIGHT - 14);
 }
 
-/* From what is below it to what it adds: there along the top, back along the bottom. */
+/* The outline of a band: along its top, and back along its bottom. */
 static void svg_band(struct picture *p, const double *adds, const char *colour)
 {
 	fprintf(p->out, "<path fill='%s' fill-opacity='0.8' d='", colour);

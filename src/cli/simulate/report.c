@@ -29,7 +29,7 @@ static uint32_t given_up(const struct sl_report *report)
 	return count;
 }
 
-/* Of these, those that would have gone on for too long; first: the least line of a job that had not
+/* How many of these runs exceeded the time limit; first: the smallest line of a job that had not
  * ended. */
 static uint32_t too_long(const struct sl_report *report, uint32_t *first)
 {
@@ -48,7 +48,7 @@ static uint32_t too_long(const struct sl_report *report, uint32_t *first)
 
 /* --- Text. --- */
 
-/* As few digits as say it. */
+/* With as few digits as needed. */
 static const char *number_text(double number, char *buf, size_t size)
 {
 	snprintf(buf, size, number == rint(number) ? "%.0f" : "%.1f", number);
@@ -218,7 +218,7 @@ static json_t *number_json(double number)
 	return isnan(number) ? json_null() : json_real(number);
 }
 
-/* Of the given runs, into object. */
+/* Puts the figures of the given runs into object. */
 static bool put_values(json_t *object, const struct sl_report *report, uint32_t project)
 {
 	int r = 0;

@@ -1,5 +1,5 @@
 /*
- * report - what `sluice simulate --projects` found, as text, JSON, CSV and a picture
+ * report - results of `sluice simulate --projects` as text, JSON, CSV and a picture
  *
  * Figures of several runs are means over the runs.
  */
@@ -15,10 +15,10 @@
 SL_MUST_CHECK bool sl_report_print(const struct sl_report *report, FILE *out);
 /* NULL when out of memory. */
 json_t *sl_report_json(const struct sl_report *report);
-/* What each project had and was due over time: a line per run, stretch and project; `*`: all
+/* GPUs and fair share of each project over time: a line per run, stretch and project; `*`: all
  * together. */
 void sl_report_csv(const void *report, FILE *out);
-/* What each project had over time, one upon the other. */
+/* GPUs of each project over time, stacked. */
 void sl_report_svg(const void *report, FILE *out);
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* How often a run says how far it is. */
+/* Arrivals between two reports of progress. */
 #define PROGRESS_EVERY 256
 
 void sl_simulate_permute(uint32_t *numbers, uint32_t count, uint64_t *random)
@@ -27,7 +27,7 @@ void sl_simulate_permute(uint32_t *numbers, uint32_t count, uint64_t *random)
 	}
 }
 
-/* Jobs until the demand is reached; those of the trace first, in the order of
+/* Adds jobs until the demand is reached: those of the trace first, in the order of
  * jobs[0..job_count). */
 static uint32_t fill_up(const struct sl_trace *trace, uint64_t until_milli,
 	uint64_t *random, uint32_t *jobs, uint32_t most)
@@ -58,7 +58,7 @@ bool sl_simulate_shuffle(const struct sl_trace *trace, uint64_t seed, uint32_t u
 
 	for (uint32_t i = 0; i < trace->job_count; i++)
 		milli += sl_trace_milli(&trace->jobs[i].need);
-	/* Jobs that ask for nothing could go on for ever. */
+	/* Jobs without a GPU request would never reach it. */
 	most = trace->job_count +
 	       (uint64_t)trace->job_count * (milli ? until / milli + 2 : 0);
 	if (most > SL_TRACE_JOBS * 4u)
@@ -136,7 +136,7 @@ static void start(struct run *run, const struct sl_trace *trace,
 	}
 }
 
-/* Whether it was placed. */
+/* True if it was placed. */
 static bool arrive(struct run *run, const struct sl_need *need, bool learn)
 {
 	struct sl_place place;
@@ -167,7 +167,7 @@ static void note(struct run *run, uint32_t until_pct, struct sl_simulate_curve *
 	run->events[pct]++;
 }
 
-/* Of this process: what others do on the machine does not count. */
+/* Of this process only, so other load does not count. */
 static sl_ns cpu_now(void)
 {
 	struct timespec now;

@@ -1,11 +1,9 @@
 /*
  * run - jobs arrive one by one and are placed: the published protocol
  *
- * No departures, no retries; a job that fits nowhere is dropped, one that fits somewhere is placed.
- * After each
- * arrival: arrived = all GPU thousandths asked for so far, used = those of jobs that were placed,
- * both as parts of the cluster. The figure at c % is the mean of used over the arrivals where
- * arrived, rounded, is c.
+ * No departures, no retries; a job that fits nowhere is dropped. After each arrival: arrived = all
+ * GPU thousandths asked for so far, used = those of placed jobs, both as fractions of the cluster.
+ * The figure at c % is the mean of used over the arrivals at which arrived, rounded, is c.
  */
 #ifndef SL_CLI_SIMULATE_RUN_H
 #define SL_CLI_SIMULATE_RUN_H
@@ -15,7 +13,7 @@
 
 #define SL_SIMULATE_PCT_MOST 1000
 
-/* What one run gave. By percent arrived; NaN where no arrival came to that percent. */
+/* Result of one run, by percent arrived; NaN if no arrival came to that percent. */
 struct sl_simulate_curve {
 	double used_pct[SL_SIMULATE_PCT_MOST + 1];
 	double fragments_pct[SL_SIMULATE_PCT_MOST + 1]; /* of the cluster */
@@ -26,8 +24,8 @@ struct sl_simulate_curve {
 struct sl_simulate_ask {
 	enum sl_placement_policy policy;
 	uint32_t until_pct;
-	bool learn_only; /* what is typical is learnt from arrivals only */
-	/* done of all arrivals; may be NULL. */
+	bool learn_only; /* typical jobs are learnt from arrivals only */
+	/* done: of all arrivals; may be NULL. */
 	void (*progress)(void *context, uint32_t done, uint32_t all);
 	void *context;
 };
@@ -35,11 +33,11 @@ struct sl_simulate_ask {
 void sl_simulate_run(const struct sl_trace *trace, const struct sl_arrivals *arrivals,
 	const struct sl_simulate_ask *ask, struct sl_simulate_curve *curve);
 
-/* The jobs of the trace shuffled by seed, then random ones of them again, until they ask for
+/* The jobs of the trace shuffled with the seed, then randomly chosen again, until they ask for
  * until_pct of the cluster; ranks are shuffled too. False: out of memory. */
 SL_MUST_CHECK bool sl_simulate_shuffle(const struct sl_trace *trace, uint64_t seed,
 	uint32_t until_pct, struct sl_arrivals *arrivals);
-/* In the order of creation_time, then of the file; once. */
+/* Each job once, by creation_time, then by place in the file. */
 SL_MUST_CHECK bool sl_simulate_in_order(
 	const struct sl_trace *trace, struct sl_arrivals *arrivals);
 /* 0 to count - 1 in an order drawn from *random (mix.h). */

@@ -1,9 +1,9 @@
 /*
- * sluice simulate: jobs of a trace on the nodes of another file, in virtual time, by the placement
- * that the daemon uses. Nothing is started, no daemon is asked.
+ * sluice simulate: places the jobs of a trace on the nodes of another file, in virtual time, with
+ * the daemon's placement code. Starts nothing and asks no daemon.
  *
- * Without --projects (here) a run is one order of arrival; several orders give a mean. See
- * run.h for what a run is, and whatif.c for --projects.
+ * Without --projects (here) a run is one order of arrival; several orders give a mean. run.h
+ * defines a run; for --projects see whatif.c.
  */
 #include "cli/line/cli.h"
 #include "cli/simulate/simulate.h"
@@ -20,7 +20,7 @@
 #define DAY_MS    86400000LL
 #define YEAR_MS   (366 * DAY_MS)
 
-/* With '|' before each. */
+/* Each with '|' before it. */
 static const char policies[] =
 #define SL_PLACEMENT_POLICY(NAME, name) "|" #name
 #include "policy/placement/policies.def"
@@ -73,15 +73,15 @@ const struct sl_option sl_verb_simulate_options[] = {
 	SL_OPT_END,
 };
 
-/* Everything of one call. */
+/* All data of one call. */
 struct simulation {
 	struct sl_simulate_settings s;
 	struct sl_trace trace;
-	struct sl_arrivals_list orders; /* of FILE */
+	struct sl_arrivals_list orders; /* from FILE */
 	struct sl_simulate_ask ask;
 	struct sl_simulate_curve *curves;
 	uint64_t *seed;
-	uint32_t runs, run; /* run: the one that is under way */
+	uint32_t runs, run; /* run: the current one */
 	bool bar;
 };
 
@@ -124,7 +124,7 @@ static bool read_until(const char *text, uint32_t *pct, struct sl_error *err)
 	return false;
 }
 
-/* Options that mean something with projects only. */
+/* Checks options that need --projects. */
 static bool without_projects(const struct sl_simulate_settings *s, struct sl_error *err)
 {
 	const char *name = s->swap_cost != SL_NS_NEVER ? "swap-cost"
@@ -272,7 +272,7 @@ static bool run_all(struct simulation *m, struct sl_error *err)
 	return ok;
 }
 
-/* --- What came out. --- */
+/* --- Output. --- */
 
 static int tell(const struct simulation *m)
 {

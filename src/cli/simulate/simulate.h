@@ -1,5 +1,5 @@
 /*
- * simulate - what the two kinds of `sluice simulate` share: the command line and the progress bar
+ * simulate - the common part of the two kinds of `sluice simulate`: command line and progress bar
  */
 #ifndef SL_CLI_SIMULATE_SIMULATE_H
 #define SL_CLI_SIMULATE_SIMULATE_H
@@ -8,7 +8,8 @@
 #include "base/error.h"
 #include "policy/placement/score.h"
 
-/* Where nothing was said texts are NULL, numbers 0, first_seed -1, and swap_cost SL_NS_NEVER. */
+/* For options that were not given texts are NULL, numbers 0, first_seed -1, and swap_cost
+ * SL_NS_NEVER. */
 struct sl_simulate_settings {
 	const char *nodes, *jobs, *projects, *policy, *arrivals, *until, *mix, *learn;
 	const char *output, *plot, *on_reclaim;
@@ -17,7 +18,7 @@ struct sl_simulate_settings {
 	bool json;
 };
 
-/* False with err. NULL: the default. */
+/* NULL: the default. False with err. */
 SL_MUST_CHECK bool sl_simulate_read_policy(
 	const char *name, enum sl_placement_policy *policy, struct sl_error *err);
 

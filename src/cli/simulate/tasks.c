@@ -1,9 +1,8 @@
 /*
- * tasks - what the machine says is done: tasks start, are parked, terminated, moved; jobs
- * work
+ * tasks - carries out the machine's actions: tasks start, are parked, terminated, moved; jobs work
  *
- * The machine is never called from within itself: its actions are kept in a row and carried out one
- * after the other, and the events that answer them may add to the row.
+ * The machine is never called from within itself: its actions are queued and carried out one after
+ * the other, and the events that answer them may add to the queue.
  */
 #include "cli/simulate/internal.h"
 
@@ -78,7 +77,7 @@ static sl_world_wide work_whole(const struct sl_world *w, uint32_t number)
 	       sl_world_work(w, number)->tasks;
 }
 
-/* One more of its tasks runs, or one less. */
+/* Changes the number of the job's running tasks by one. */
 void sl_world_change_runs(struct sl_world *w, uint32_t number, int change)
 {
 	const struct sl_work_job *work = sl_world_work(w, number);
@@ -103,14 +102,14 @@ void sl_world_change_runs(struct sl_world *w, uint32_t number, int change)
 	left = work_whole(w, number);
 	left = left > job->done ? left - job->done : 0;
 	left = (left + job->runs - 1) / job->runs;
-	/* One task of a large gang may have thousands of years before it. */
+	/* A single running task of a large gang may need thousands of years. */
 	sl_world_timer(w,
 		(struct sl_timer){.kind = SL_TIMER_END, .of = number, .turn = job->turn},
 		left < SL_NS_NEVER ? (sl_ns)left : SL_NS_NEVER);
 }
 
-/* A task of this place ended or was lost before its time. What the job has done is lost if too few
- * are left. */
+/* A task at this place ended early or was lost. The job's work is lost if too few tasks are
+ * left. */
 void sl_world_lose_work(struct sl_world *w, uint32_t number, struct sl_place place)
 {
 	struct sl_world_job *job = &w->jobs[number];
@@ -175,7 +174,7 @@ void sl_world_task_stopped(struct sl_world *w, uint32_t number, uint32_t t)
 	sl_world_send(w, event);
 }
 
-/* What it has in host memory is dropped; once for all of its tasks. */
+/* Drops the job's parked work in host memory; once for all of its tasks. */
 static void give_up(struct sl_world *w, uint32_t number, uint32_t t)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_UNPARK};
@@ -226,7 +225,7 @@ static void on_stop(struct sl_world *w, const struct sl_cluster_action *action)
 		sl_world_task_stopped(w, number, t);
 }
 
-/* It is over: nothing of it waits or works any more. */
+/* The job is over: removes all that waits or works for it. */
 void sl_world_close_job(struct sl_world *w, uint32_t number)
 {
 	struct sl_world_job *job = &w->jobs[number];

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1,000,000 cores; 4 PiB. What a GPU has at most is 4 TiB. */
+/* 1,000,000 cores; 4 PiB. A GPU has at most 4 TiB. */
 #define CPU_MOST     1000000000u
 #define MEMORY_MOST  UINT32_MAX
 #define GPU_MIB_MOST (4u * 1024 * 1024)
 
-/* Room for one more in an array that doubles. NULL with err. */
+/* Makes space for one more entry in an array that doubles. NULL with err. */
 static void *room_for_one(void *array, uint32_t count, size_t size, uint32_t most,
 	const struct sl_csv *csv, struct sl_error *err)
 {
@@ -31,7 +31,7 @@ static void *room_for_one(void *array, uint32_t count, size_t size, uint32_t mos
 	return grown;
 }
 
-/* The number of a model by name, a new one if it is not known; -1 with err. */
+/* The number of a model by name; a new name is added. -1 with err. */
 static int model_number(struct sl_trace *trace, const char *name,
 	const struct sl_csv *csv, struct sl_error *err)
 {
@@ -56,7 +56,7 @@ struct node_columns {
 	struct sl_work_node_columns work;
 };
 
-/* With projects: what they look at. */
+/* Columns for projects. */
 static bool read_node_work(struct sl_trace *trace, const struct sl_csv *csv,
 	const struct node_columns *at, uint8_t *pool, struct sl_error *err)
 {
@@ -130,7 +130,7 @@ struct job_columns {
 	struct sl_work_job_columns work;
 };
 
-/* Models by name, '|' between; one that no node has counts too: the job runs nowhere. */
+/* Models by name, '|' between. A model that no node has counts too: such a job fits nowhere. */
 static bool read_spec(struct sl_trace *trace, const struct sl_csv *csv, char *spec,
 	uint64_t *models, struct sl_error *err)
 {
@@ -245,7 +245,7 @@ void sl_trace_fini(struct sl_trace *trace)
 
 /* --- Orders of arrival. --- */
 
-/* The numbers of a field, each below `most`, into a new array. NULL with err. */
+/* The numbers of a field, each below `most`, in a new array. NULL with err. */
 static uint32_t *read_numbers(const struct sl_csv *csv, const char *text, uint32_t most,
 	uint32_t *count, struct sl_error *err)
 {
@@ -275,7 +275,7 @@ static uint32_t *read_numbers(const struct sl_csv *csv, const char *text, uint32
 	return numbers;
 }
 
-/* The entry of this seed, a new one if there is none; NULL with err. */
+/* The entry of this seed, added if missing; NULL with err. */
 static struct sl_arrivals *arrivals_of(struct sl_arrivals_list *list, uint64_t seed,
 	const struct sl_csv *csv, struct sl_error *err)
 {

@@ -8,8 +8,8 @@
  *             gpu_mib, creation_time, deletion_time (seconds)
  *   arrivals  seed, kind, indices: a line of kind `pods` with the rows of the jobs file (from 0) in
  *             the order of arrival, and one of kind `nodes` with each node's rank for ties
- * Those behind the semicolon may be missing. With projects there are more: work.h. A file
- * ends with a newline: one that does not was cut short. Errors name file and line.
+ * Columns behind the semicolon are optional. With projects there are more: work.h. A file must end
+ * with a newline, since one that was cut short does not. Errors name file and line.
  */
 #ifndef SL_CLI_SIMULATE_TRACE_H
 #define SL_CLI_SIMULATE_TRACE_H
@@ -25,7 +25,7 @@
 
 struct sl_trace_job {
 	struct sl_need need;
-	double created, ended; /* seconds; 0 where the file does not say */
+	double created, ended; /* seconds; 0 if the file lacks them */
 };
 
 struct sl_trace {
@@ -36,8 +36,8 @@ struct sl_trace {
 	struct sl_trace_job *jobs;
 	uint32_t job_count;
 	uint64_t capacity_milli; /* of all GPUs */
-	/* With projects, else NULL: by node and by job what work.h reads. The set is the
-	 * caller's. */
+	/* With projects, else NULL: the columns of work.h by node and by job. The caller owns the
+	 * set. */
 	struct sl_work *work;
 	struct sl_work_node *work_nodes;
 	struct sl_work_job *work_jobs;
@@ -57,14 +57,14 @@ struct sl_arrivals_list {
 
 enum sl_trace_outcome { SL_TRACE_OK = 0, SL_TRACE_BAD /* err names file and line */ };
 
-/* Zero-initialise, and fini in any case. Nodes first: jobs name their models. */
+/* Zero-initialise, and fini in any case. Read nodes first: jobs name their models. */
 SL_MUST_CHECK int sl_trace_nodes(
 	struct sl_trace *trace, const char *path, struct sl_error *err);
 SL_MUST_CHECK int sl_trace_jobs(
 	struct sl_trace *trace, const char *path, struct sl_error *err);
 void sl_trace_fini(struct sl_trace *trace);
 
-/* Of this trace; indices are checked. */
+/* Orders for this trace; indices are checked. */
 SL_MUST_CHECK int sl_arrivals_read(struct sl_arrivals_list *list,
 	const struct sl_trace *trace, const char *path, struct sl_error *err);
 void sl_arrivals_fini(struct sl_arrivals_list *list);

@@ -63,7 +63,7 @@ double sl_report_whole(const struct sl_figures *figures, uint32_t all, int what)
 	return NAN;
 }
 
-/* Over runs that have a figure; NaN where none has. */
+/* Mean over runs that have a figure; NaN if none has. */
 double sl_report_mean(
 	const struct sl_report *report, uint32_t project, sl_report_fn figure, int what)
 {
@@ -86,7 +86,7 @@ uint32_t sl_report_projects(const struct sl_report *report)
 	return report->figures[0].projects;
 }
 
-/* Projects that jobs stand in. */
+/* Does the project have jobs? */
 bool sl_report_has_jobs(const struct sl_report *report, uint32_t project)
 {
 	return report->figures[0].of[project].wait_room > 0;

@@ -16,15 +16,14 @@ struct sl_report {
 	const struct sl_world_refusal *refusal;
 };
 
-/* SL_VALUE(NAME, name): what is said of a project and of all of them together; counts come in
- * addition. */
-#define SL_REPORT_VALUE_LIST                                                \
-	SL_VALUE(WAIT_MEDIAN, wait_median_s)                                \
-	SL_VALUE(WAIT_P95, wait_p95_s)                                      \
-	SL_VALUE(USED, used_gpu_h)     /* GPUs x hours that it had */       \
-	SL_VALUE(SHARE, share_gpu_h)   /* that its fair share came to */    \
-	SL_VALUE(PART, part_of_share)  /* the one as a part of the other */ \
-	SL_VALUE(REDONE, redone_gpu_h) /* of work that was lost and done again */
+/* SL_VALUE(NAME, name): the figures of a project and of all together; counts come in addition. */
+#define SL_REPORT_VALUE_LIST                                                  \
+	SL_VALUE(WAIT_MEDIAN, wait_median_s)                                  \
+	SL_VALUE(WAIT_P95, wait_p95_s)                                        \
+	SL_VALUE(USED, used_gpu_h)     /* GPUs x hours that it used */        \
+	SL_VALUE(SHARE, share_gpu_h)   /* of its fair share */                \
+	SL_VALUE(PART, part_of_share)  /* the former divided by the latter */ \
+	SL_VALUE(REDONE, redone_gpu_h) /* work that was lost and done again */
 
 enum sl_report_value {
 #define SL_VALUE(NAME, name) SL_VALUE_##NAME,
@@ -33,7 +32,7 @@ enum sl_report_value {
 		SL_REPORT_VALUES
 };
 
-/* SL_WHOLE(NAME, name): what is said of the cluster. */
+/* SL_WHOLE(NAME, name): the figures of the cluster. */
 #define SL_REPORT_WHOLE_LIST                                                  \
 	SL_WHOLE(SPAN, span_s)                                                \
 	SL_WHOLE(ALLOCATED, allocated_pct) /* means over time, of all GPUs */ \
@@ -53,21 +52,21 @@ extern const char *const sl_report_value_names[SL_REPORT_VALUES];
 extern const char *const sl_report_count_names[SL_FIGURES];
 extern const char *const sl_report_whole_names[SL_REPORT_WHOLES];
 
-/* One figure of one run; what: of the enum that goes with it (enum sl_figure for a count). NaN:
+/* One figure of one run; what: from the enum that goes with it (enum sl_figure for a count). NaN:
  * there is none. */
 typedef double (*sl_report_fn)(
 	const struct sl_figures *figures, uint32_t project, int what);
 double sl_report_value(const struct sl_figures *figures, uint32_t project, int what);
 double sl_report_count(const struct sl_figures *figures, uint32_t project, int what);
-/* project: all of them, sl_report_projects(). */
+/* project: sl_report_projects() for all of them. */
 double sl_report_whole(const struct sl_figures *figures, uint32_t project, int what);
 
-/* Over the runs that have a figure; NaN where none has. */
+/* Mean over the runs that have a figure; NaN if none has. */
 double sl_report_mean(
 	const struct sl_report *report, uint32_t project, sl_report_fn figure, int what);
 
 uint32_t sl_report_projects(const struct sl_report *report);
-/* Does any job stand in it? */
+/* Does the project have jobs? */
 bool sl_report_has_jobs(const struct sl_report *report, uint32_t project);
 const char *sl_report_name(const struct sl_report *report, uint32_t project);
 

@@ -1,7 +1,7 @@
 /*
- * whatif - `sluice simulate --projects`: the command line of it, its files and runs
+ * whatif - `sluice simulate --projects`: command line, files and runs
  *
- * What a run is stands in world.h.
+ * world.h defines a run.
  */
 #include "cli/line/cli.h"
 #include "cli/simulate/simulate.h"
@@ -41,7 +41,7 @@ static void fini(struct whatif *m)
 
 /* --- The command line. --- */
 
-/* Options that mean something else here, or nothing. */
+/* Refuses options that have no meaning with --projects. */
 static bool makes_sense(const struct sl_simulate_settings *s, struct sl_error *err)
 {
 	bool shuffled = s->arrivals && !strcmp(s->arrivals, "shuffled");
@@ -169,7 +169,7 @@ static bool run_all(struct whatif *m, struct sl_error *err)
 	return ok;
 }
 
-/* --- What came out. --- */
+/* --- Output. --- */
 
 static bool print(const struct whatif *m, const struct sl_report *report)
 {

@@ -77,7 +77,7 @@ static const char *field(const struct sl_csv *csv, int column)
 	return column < 0 ? "" : csv->field[column];
 }
 
-/* One of two words; an empty field leaves *out alone. */
+/* One of two words; an empty field leaves *out unchanged. */
 static bool read_choice(const struct sl_csv *csv, int column, const char *yes,
 	const char *no, bool *out, struct sl_error *err)
 {
@@ -94,7 +94,7 @@ static bool read_choice(const struct sl_csv *csv, int column, const char *yes,
 	return true;
 }
 
-/* An empty field leaves *out alone. */
+/* An empty field leaves *out unchanged. */
 static bool read_span(
 	const struct sl_csv *csv, int column, sl_ns *out, struct sl_error *err)
 {
@@ -207,8 +207,8 @@ void sl_work_find_job_columns(const struct sl_csv *csv, struct sl_work_job_colum
 	};
 }
 
-/* A project that names nobody is as its parent. Who is in a group is not known here: whoever names
- * one is for everybody. */
+/* A project without users and groups admits those of its parent. Members of groups are not known
+ * here, so a project with groups admits every user. */
 static bool admits(
 	const struct sl_projects *set, const struct sl_project_row *row, const char *user)
 {

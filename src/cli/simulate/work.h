@@ -1,7 +1,7 @@
 /*
- * work - whose a job is, how long it takes and how it may be stopped; what a node can park
+ * work - a job's owner, duration and way of being stopped; what a node can park
  *
- * The columns that count with projects only, all of them optional and found by name:
+ * The columns for projects only, all optional and found by name:
  *   nodes  pool (a name), host_mib (host memory for what is parked; half of memory_mib), swaps (yes
  *          or no)
  *   jobs   project (`default`), user, priority (50), gang (tasks, 1), min (of them that must run
@@ -9,7 +9,7 @@
  *          swap_cost (seconds to park a task or to bring it back), park_mib (host memory of a
  *          parked task; gpu_mib x num_gpu), duration (seconds that it takes with all its tasks;
  *          deletion_time - creation_time)
- * A file of projects is what `sluice project apply` takes. Errors name file and line.
+ * A file of projects is one for `sluice project apply`. Errors name file and line.
  */
 #ifndef SL_CLI_SIMULATE_WORK_H
 #define SL_CLI_SIMULATE_WORK_H
@@ -19,11 +19,11 @@
 #include "policy/cluster.h"
 
 #define SL_WORK_POOLS 30
-/* Ten times what the daemon takes. With each node that fails the tasks are looked at; more of them
+/* Ten times the daemon's maximum. Each failure of a node examines all tasks; with more of them that
  * took minutes. */
 #define SL_WORK_GANG_MOST  10000
 #define SL_WORK_TASKS_MOST 10000000
-/* A bit more than 31 years: nanoseconds of all tasks of a gang still fit into a sum. */
+/* A bit more than 31 years: the nanoseconds of all tasks of a gang still fit into a sum. */
 #define SL_WORK_SECONDS_MOST 1e9
 
 struct sl_work_node {
@@ -40,12 +40,12 @@ struct sl_work_job {
 	sl_ns created, duration, swap_cost;
 };
 
-/* Fill in presets, the rest by sl_work_projects(). fini in any case. */
+/* Fill in presets; sl_work_projects() sets the rest. fini in any case. */
 struct sl_work {
-	sl_ns swap_cost; /* where the file does not say */
+	sl_ns swap_cost; /* if the file does not say */
 	bool terminates;
 	struct sl_projects
-		projects; /* `default` is always among them; parents stand first */
+		projects; /* `default` is always among them; parents come first */
 	char pools[SL_WORK_POOLS][SL_PROJECT_NAME_MAX];
 	uint32_t pool_count;
 	uint64_t tasks; /* of all jobs read so far */
@@ -65,11 +65,11 @@ SL_MUST_CHECK bool sl_work_projects(
 	struct sl_work *work, const char *path, struct sl_error *err);
 void sl_work_fini(struct sl_work *work);
 
-/* What the policy takes, of this row. */
+/* The rules of this row for the policy. */
 struct sl_project_rules sl_work_rules(struct sl_work *work, uint32_t row);
 
 void sl_work_find_node_columns(const struct sl_csv *csv, struct sl_work_node_columns *at);
-/* The line that was read last; *pool gets the number of its pool. */
+/* Reads the current line; *pool gets the number of its pool. */
 SL_MUST_CHECK bool sl_work_read_node(struct sl_work *work, const struct sl_csv *csv,
 	const struct sl_work_node_columns *at, struct sl_work_node *node, uint8_t *pool,
 	struct sl_error *err);

@@ -1,8 +1,8 @@
 /*
  * world - see the header
  *
- * The world keeps accounts of its own of what is where, by the machine's actions alone
- * (tasks.c); what is measured is measured on these.
+ * The world keeps its own accounts of tasks and places, from the machine's actions alone (tasks.c).
+ * The figures are measured on these.
  */
 #include "cli/simulate/internal.h"
 
@@ -13,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How often a run says how far it is: in moments. */
+/* Moments between two reports of progress. */
 #define PROGRESS_EVERY 64
-/* Rounds of one moment, and stops for each job, after which it is no progress any more. */
+/* Rounds in one moment, and stops per job, after which the run counts as stuck. */
 #define ROUNDS_MOST 10000
 #define STOPS_EACH  1000
 #define STOPS_LEAST 100000
 #define IDLE_MOST   1000000
 
-/* --- What happens. --- */
+/* --- Events. --- */
 
 static void arrive(struct sl_world *w, uint32_t number)
 {
@@ -161,7 +161,7 @@ static void happen(struct sl_world *w, const struct sl_timer *timer)
 
 /* --- Time. --- */
 
-/* Until it has nothing more to do at this moment. */
+/* Until the machine has nothing more to do at this moment. */
 static void cycle(struct sl_world *w)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
@@ -194,7 +194,7 @@ static sl_ns arrival_time(const struct sl_world *w, uint32_t i)
 	       sl_world_work(w, w->times[0])->created;
 }
 
-/* The next moment at which something happens; SL_NS_NEVER: nothing will. */
+/* The time of the next event; SL_NS_NEVER: there is none. */
 static sl_ns next_moment(struct sl_world *w)
 {
 	const struct sl_timer *first;
@@ -237,7 +237,7 @@ static void moment(struct sl_world *w)
 		w->stops > STOPS_LEAST + (uint64_t)STOPS_EACH * w->order.count;
 }
 
-/* The line of the first job of the file that works still; if none does, of the first that waits. */
+/* The line of the first job that still works; if none does, of the first that waits. */
 static uint32_t late_line(const struct sl_world *w)
 {
 	uint32_t waits = 0;
@@ -252,7 +252,7 @@ static uint32_t late_line(const struct sl_world *w)
 	return waits;
 }
 
-/* Time is up: as it was asked, or since no run goes on for longer. */
+/* The time limit is reached: the one asked for, or the longest of any run. */
 static void time_is_up(struct sl_world *w, sl_ns at)
 {
 	sl_figures_go(w->figures, at);

@@ -1,20 +1,18 @@
 /*
- * world - what stands outside the cluster machine, in virtual time
+ * world - everything outside the cluster machine, in virtual time
  *
- * The machine of policy/cluster.h decides; here is what becomes of it. Nothing is as simple
- * outside:
- *   a task that is bound runs at once; one that was parked, after its swap cost
- *   parking takes the swap cost, in which the GPUs are still its; what it has done is kept
- *   terminating takes no time, and neither does moving: both end the process, and it begins anew
- *   where it goes a job works while its `least` tasks run, the faster the more of its gang do; it
- *   ends when `duration` times its tasks are done. A job that falls below its least by other ways
- *   than parking begins again from nothing. nodes fail only where they are told to: after times
- *   drawn from an exponential distribution, each for itself, and come back empty; what was parked
- *   there is lost, too
- * A cycle follows every moment at which something happens (or as seldom as it is told), until it
- * has nothing more to do.
+ * The machine of policy/cluster.h decides; the world models the effect, in simplified form:
+ *  - A bound task runs at once; a parked one after its swap cost.
+ *  - Parking takes the swap cost, during which the task keeps its GPUs. Its work is kept.
+ *  - Terminating and moving take no time. Both end the process, which begins anew.
+ *  - A job works while `least` of its tasks run, faster the more of its gang run. It ends when
+ *    `duration` times its tasks are done. Falling below `least` other than by parking loses its work.
+ *  - Nodes fail only if asked for, independently, after exponentially distributed times. They come
+ *    back empty; work parked there is lost, too.
+ * A cycle follows every moment with an event (or as rarely as asked for), until the machine has
+ * nothing more to do.
  *
- * Single-threaded; the same question has the same answer, byte for byte.
+ * Single-threaded; the same input gives the same result, byte for byte.
  */
 #ifndef SL_CLI_SIMULATE_WORLD_H
 #define SL_CLI_SIMULATE_WORLD_H
@@ -22,22 +20,21 @@
 #include "cli/simulate/figures.h"
 #include "cli/simulate/trace.h"
 
-/* A hundred years of virtual time: sl_ns has room for five times as many, so that sums of two times
- * do not overflow. */
+/* A hundred years of virtual time: sl_ns holds five times as many, so sums of two times cannot
+ * overflow. */
 #define SL_WORLD_TIME_MOST (3155760000 * SL_S)
 
 struct sl_world_ask {
 	enum sl_placement_policy policy;
-	/* false: as the file says; else the jobs take one another's times of arrival, by the
+	/* false: arrivals as in the file; true: the jobs exchange their times of arrival, by the
 	 * seed. */
 	bool shuffled;
 	uint64_t seed;
-	/* Of virtual time, from the first arrival; 0: until nothing more can happen, or
+	/* Virtual time from the first arrival; 0: until nothing more can happen, or
 	 * SL_WORLD_TIME_MOST. */
 	sl_ns until;
-	sl_ns cycle; /* the machine decides at most so often; 0: whenever something happens */
-	/* Jobs that park are given up once they were parked for so long, and begin again anywhere;
-	 * 0: never. */
+	sl_ns cycle; /* shortest time between two cycles; 0: at every event */
+	/* Jobs parked for this long are given up and begin again anywhere; 0: never. */
 	sl_ns resume_wait;
 	sl_ns failures, repair; /* mean time between two failures of a node, 0: none */
 	/* done of all; may be NULL. */
@@ -51,7 +48,7 @@ struct sl_world_refusal {
 	char text[1024];
 };
 
-/* A trace with work. Memory of the figures is the arena's. False: out of memory. */
+/* Runs a trace with work. The arena owns the memory of the figures. False: out of memory. */
 SL_MUST_CHECK bool sl_world_run(const struct sl_trace *trace,
 	const struct sl_world_ask *ask, struct sl_arena *arena,
 	struct sl_figures *figures, struct sl_world_refusal *refusal);

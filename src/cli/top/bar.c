@@ -1,12 +1,12 @@
 /*
  * A workload's part of a bar is what it holds (its letter), what the driver took for it (the small
- * letter), and what of its request it does not use (-). So every request ends at a place of the
- * bar, which a tick below marks: right of the tick, letters are burst.
+ * letter), and the unused part of its request (-). So every request ends at a place of the bar,
+ * which a tick below marks; letters right of the tick are burst.
  *
- * Memory can be lent although somebody requested it; then there is less free than the unused
- * requests come to, and these are shown as far as they are free.
+ * Requested memory may be lent. Then less is free than the unused requests add up to, and they are
+ * shown only as far as they are free.
  *
- * What is on the host is not on the GPU, and so not in its bar; what is coming back has its room
+ * Evicted memory is not on the GPU, and so not in its bar. Memory that is coming back has its space
  * already and counts as granted.
  */
 #include "cli/top/top.h"
@@ -15,7 +15,7 @@
 
 __extension__ typedef unsigned __int128 wide;
 
-/* The part above 0 that has no cell takes one of the widest. */
+/* Takes a cell from one of the widest parts, for a part above 0 that has none. */
 static bool take_one(unsigned int *cells, size_t count, size_t to)
 {
 	size_t widest = 0;
@@ -66,7 +66,7 @@ void sl_top_spread(
 			break;
 }
 
-/* The lists are moments apart. */
+/* Saturates, since the lists are read moments apart. */
 static uint64_t resident(const struct sl_top_line *line)
 {
 	uint64_t evicted = sl_top_evicted(line), backing = line->use->backing_bytes;
@@ -79,7 +79,7 @@ static uint64_t used_by(const struct sl_top_line *line)
 	return resident(line) + line->use->hidden_bytes;
 }
 
-/* One that is parked has given it up until it is back. */
+/* A parked workload has given its request up until it is back. */
 static uint64_t request_of(const struct sl_top_line *line)
 {
 	return line->swap && sl_wire_gave_up_request(line->swap->residency)
@@ -100,7 +100,7 @@ static uint64_t min(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What of unused requests is free, in millionths. */
+/* The part of unused requests that is free, in millionths. */
 static uint64_t promised_ppm(
 	const struct sl_msg_gpu_row *gpu, const struct sl_top_line *lines, size_t count)
 {
@@ -129,7 +129,7 @@ static uint8_t style_of(char letter)
 				   (letter - 'A') % (SL_STYLES - SL_STYLE_WORKLOAD));
 }
 
-/* Where the request ends within the three pieces of a workload, which have their cells. */
+/* Finds the end of the request within the three pieces of a workload, whose cells are set. */
 static void set_tick(struct sl_top_piece *pieces, const struct sl_top_line *line)
 {
 	uint64_t used = used_by(line), request = request_of(line);
@@ -157,7 +157,7 @@ size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *li
 	unsigned int cells[SL_TOP_PIECES_MAX];
 	size_t n = 0, own;
 
-	/* A bar has fewer cells than this; what comes after is drawn by nobody. */
+	/* A bar has fewer cells than this; further workloads are not drawn. */
 	for (size_t i = 0; i < count && n + 9 <= SL_ARRAY_LEN(bytes); i++) {
 		const struct sl_msg_use_row *use = lines[i].use;
 		uint8_t style = style_of(lines[i].letter);

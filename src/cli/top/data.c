@@ -1,9 +1,9 @@
 /*
- * The lists of one refresh are moments apart; what does not fit together (a workload on a GPU that
- * is gone) is shown as it is.
+ * The lists of one refresh are read moments apart. Rows that contradict each other (a workload on a
+ * GPU that is gone) are shown as they are.
  *
- * Reasons are asked for only of workloads that wait and are on the screen, so that a queue of
- * thousands costs no more than a screenful.
+ * Reasons are asked for only for waiting workloads on the screen, so a queue of thousands costs no
+ * more than a screenful.
  */
 #include "cli/top/top.h"
 
@@ -67,13 +67,13 @@ static int ask_why(struct sl_rows *rows, struct sl_conn *conn, uint64_t workload
 	return sl_rows_ask(rows, conn, &ask, SL_MSG_EVENT_ROW, err);
 }
 
-/* Whether something may be in its way: it waits for memory, or to be back on its GPU. */
+/* May something be in its way? True if it waits for memory, or to be back on its GPU. */
 static bool may_wait(const struct sl_top_line *line)
 {
 	return line->use->waiting || sl_tell_is_away(line->swap);
 }
 
-/* A workload on two GPUs is asked about once. */
+/* Asks once for a workload on two GPUs. */
 static bool asked_before(const struct sl_top_data *data, size_t from, size_t i)
 {
 	for (size_t j = from; j < i; j++)
@@ -112,8 +112,9 @@ int sl_top_fetch_whys(struct sl_top_data *data, struct sl_conn *conn,
 
 /* --- lines --- */
 
-/* Each workload wants the letter its id gives, and takes the next free one: so letters stay while
- * others come and go. uses are in the order of ids, as far as the daemon keeps it. */
+/* Each workload wants the letter that its id gives, and takes the next free one. So letters stay
+ * while other workloads come and go. uses are in the order of ids, as far as the daemon keeps
+ * it. */
 static void give_letters(struct sl_top_data *data)
 {
 	bool taken[LETTERS] = {0};
@@ -136,7 +137,8 @@ static void give_letters(struct sl_top_data *data)
 	}
 }
 
-/* Idle is a workload only if all its clients on the GPU say so, and then as long as the latest. */
+/* A workload is idle only if all its clients on the GPU are, and since the last of them became
+ * so. */
 static void join_client(
 	struct sl_top_line *line, const struct sl_msg_client_row *client, bool is_first)
 {
@@ -166,7 +168,7 @@ bool sl_top_join(struct sl_top_data *data)
 	struct sl_top_line *lines =
 		reallocarray(data->lines, data->uses.count + 1, sizeof(*lines));
 
-	/* The lines there were point into lists that are gone. */
+	/* The old lines point into lists that are gone. */
 	data->count = 0;
 	data->has_evicted = false;
 	if (!lines)
@@ -210,7 +212,7 @@ const char *sl_top_sort_name(enum sl_top_sort sort)
 
 static int by_number(uint64_t a, uint64_t b)
 {
-	return a < b ? 1 : a > b ? -1 : 0; /* more first */
+	return a < b ? 1 : a > b ? -1 : 0; /* larger first */
 }
 
 static uint64_t idle_rank(const struct sl_top_line *line)

@@ -1,8 +1,7 @@
 /*
- * From top to bottom: a title, the GPUs with their bars, the workloads, what they wait for, the
- * keys. Where the screen is low, GPUs lose their ticks, then their title; where it is narrow,
- * columns go, least important first. Nothing is told by colour alone: letters, marks and words say
- * it too.
+ * From top to bottom: a title, the GPUs with their bars, the workloads, their waits, the keys. On a
+ * low screen GPUs lose their ticks, then their title; on a narrow one columns are dropped, least
+ * important first. Letters, marks and words repeat all that colours show.
  */
 #include "cli/top/top.h"
 
@@ -24,7 +23,7 @@ static unsigned int min(unsigned int a, unsigned int b)
 	return a < b ? a : b;
 }
 
-/* Lines the pane needs, with its title. */
+/* Lines that the pane needs, with its title. */
 static unsigned int pane_height(const struct sl_top_said *pane, unsigned int width)
 {
 	unsigned int lines = pane->count ? 1 : 0;
@@ -39,7 +38,7 @@ static void lay_out_gpus(struct sl_top_layout *at, unsigned int gpus, unsigned i
 	unsigned int room =
 		height > 2 + LIST_ROWS_MIN + 1 ? height - 2 - LIST_ROWS_MIN - 1 : 1;
 
-	/* GPUs get up to half of the screen with all their lines, or what they need in short. */
+	/* GPUs get up to half of the screen with all their lines, or less with short ones. */
 	at->gpus_y = 1;
 	at->gpu_lines = 3;
 	while (at->gpu_lines > 1 && gpus * at->gpu_lines > height / 2)
@@ -60,7 +59,7 @@ static struct sl_top_layout lay_out(const struct sl_top_data *data,
 	at.list_y = y++;
 	left = height > y + 1 ? height - y - 1 : 0; /* the last line has the keys */
 	rows = min((unsigned int)data->count, left);
-	/* The pane takes what the list does not need, and else the larger half of the rest. */
+	/* The pane takes what the list does not need, or else the larger half of the rest. */
 	if (needs > left - rows)
 		rows = min(rows, left > needs + LIST_ROWS_MIN ? left - needs
 				 : left > 2 * LIST_ROWS_MIN   ? LIST_ROWS_MIN
@@ -123,8 +122,8 @@ static void draw_gpu_title(struct sl_canvas *canvas, const struct sl_top_data *d
 	char text[160], beside[32] = "", a[16], b[16], c[16];
 	unsigned int x;
 
-	/* Backing is also what is on the host, which is not on the GPU; the lists are moments
-	 * apart. */
+	/* Backing includes memory on the host, which is not on the GPU. Saturates, since the lists
+	 * are read moments apart. */
 	used -= evicted < used ? evicted : used;
 	if (evicted)
 		snprintf(beside, sizeof(beside), ", %s evicted",
@@ -200,7 +199,7 @@ static void draw_legend(struct sl_canvas *canvas, unsigned int y)
 /* --- the list --- */
 
 enum { GPU, STATE, REQUEST, LIMIT, USED, EVICTED, WAITING, IDLE, COLUMNS };
-/* drop: which goes first where there is no room. EVICTED is there only while something is. */
+/* drop: order in which columns are dropped. EVICTED is shown only while some memory is evicted. */
 static const struct {
 	const char *title;
 	unsigned int width, drop;
@@ -220,8 +219,7 @@ static const struct {
 #define DROPS      5
 #define NO_EVICTED 0x100u
 
-/* Told as: dropped is the last rank of columns that is left out, with NO_EVICTED for that
- * column. */
+/* dropped: the last rank that is left out, with NO_EVICTED for that column. */
 static bool is_dropped(unsigned int column, unsigned int dropped)
 {
 	if (column == EVICTED && dropped & NO_EVICTED)
@@ -365,7 +363,7 @@ static void draw_pane(struct sl_canvas *canvas, const struct sl_top_said *pane,
 	for (size_t i = 0; i < pane->count && y < end; i++)
 		y += sl_canvas_wrapped(canvas, 2, y, end, canvas->width - 2,
 			SL_STYLE_PLAIN, pane->text[i]);
-	/* What did not fit is owned up to. */
+	/* Show that some lines did not fit. */
 	if (y > end && end > at->pane_y + 1)
 		sl_canvas_right(
 			canvas, 0, end - 1, canvas->width, SL_STYLE_DIM, " (more)");

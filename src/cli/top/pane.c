@@ -1,6 +1,6 @@
 /*
- * What stands below the list, as lines of text: reasons, details or help. Nothing is drawn here,
- * and nobody asked.
+ * The text below the list, as lines: reasons, details or help. Only builds text; draws nothing and
+ * asks no daemon.
  */
 #include "cli/top/top.h"
 
@@ -35,7 +35,7 @@ static void say_reasons(struct sl_top_said *pane, const struct sl_rows *rows)
 					&rows->all[i].event_row, text, sizeof(text)));
 }
 
-/* The queue: how many, and the first few with their reasons in short. */
+/* The queue: its length, and the first few jobs with short reasons. */
 static void say_queue(struct sl_top_said *pane, const struct sl_top_data *data)
 {
 	uint64_t waiting = sl_top_queued(data);
@@ -89,7 +89,7 @@ static void say_why(struct sl_top_said *pane, const struct sl_top_data *data,
 	}
 }
 
-/* Of what it has there, what must not be moved. */
+/* Its held memory there. */
 static uint64_t held_by(
 	const struct sl_top_data *data, const struct sl_msg_client_row *client)
 {
@@ -102,7 +102,7 @@ static uint64_t held_by(
 	return 0;
 }
 
-/* Where its memory is, if any of it ever was on the host or may go there by itself. */
+/* Where its memory is, if any of it ever was on the host or may be moved there. */
 static void say_swap(struct sl_top_said *pane, const struct sl_msg_swap_row *swap)
 {
 	char a[16], b[16], c[16], d[16], longest[16], left[40] = "";

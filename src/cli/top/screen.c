@@ -1,12 +1,12 @@
 /*
- * curses finds out what changed since the last canvas and sends only that. Its own handlers are
- * left for SIGWINCH (a key tells) and SIGTSTP (ctrl-z and fg work).
+ * curses finds the changes since the last canvas and sends only those. It keeps its own handlers
+ * for SIGWINCH (reported as a key) and SIGTSTP (ctrl-z and fg work).
  */
 #define NCURSES_WIDECHAR 1
 #include <curses.h>
 #include <term.h>
 
-/* A macro of term.h by this name is in the way of a member. */
+/* term.h has a macro of this name, which breaks a struct member. */
 #undef columns
 
 #include "cli/top/screen.h"
@@ -21,7 +21,7 @@
 static SCREEN *screen;
 static bool has_colour;
 
-/* A terminal that cannot place its cursor gets an answer instead of garbage. */
+/* Refuses a terminal that cannot place its cursor, instead of printing garbage. */
 static int check_terminal(struct sl_error *err)
 {
 	const char *name = getenv("TERM");
@@ -55,7 +55,7 @@ static int check_terminal(struct sl_error *err)
 			name);
 		return SL_SCREEN_UNFIT;
 	}
-	/* newterm() reads its own. */
+	/* newterm() reads its own entry. */
 	(void)del_curterm(cur_term);
 	return SL_SCREEN_OK;
 }
@@ -89,7 +89,7 @@ int sl_screen_open(bool *ascii, struct sl_error *err)
 
 	if (r)
 		return r;
-	/* Characters only: numbers keep their point. */
+	/* Characters only: numbers keep their decimal point. */
 	(void)setlocale(LC_CTYPE, "");
 	*ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
 	screen = newterm(NULL, stdout, stdin);
@@ -154,7 +154,8 @@ static void show_line(const struct sl_canvas *canvas, unsigned int y)
 		if (!cells[x].c)
 			continue;
 		(void)setcchar(&cell, text, attributes_of(cells[x].style), pair, NULL);
-		/* The last cell of the screen cannot be passed, which is told as an error. */
+		/* The cursor cannot move behind the last cell of the screen, which curses reports
+		 * as an error. */
 		(void)mvadd_wch((int)y, (int)x, &cell);
 	}
 }

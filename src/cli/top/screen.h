@@ -1,8 +1,8 @@
 /*
- * screen - a terminal that shows a canvas and gives keys
+ * screen - a terminal that shows a canvas and reads keys
  *
- * The only place that knows curses. One screen per process; between open and close the terminal is
- * in another mode, so close it on every way out.
+ * The only file that uses curses. One screen per process. Between open and close the terminal is in
+ * another mode, so close it on every way out.
  */
 #ifndef SL_CLI_TOP_SCREEN_H
 #define SL_CLI_TOP_SCREEN_H
@@ -12,7 +12,7 @@
 
 enum sl_key {
 	SL_KEY_NONE = 0,
-	/* Printable characters stand for themselves; the others are these. */
+	/* Printable characters stand for themselves; these are the others. */
 	SL_KEY_UP = 256,
 	SL_KEY_DOWN,
 	SL_KEY_PAGE_UP,
@@ -26,16 +26,16 @@ enum sl_key {
 
 enum {
 	SL_SCREEN_OK = 0,
-	SL_SCREEN_UNFIT /* err names what is wrong with the terminal */
+	SL_SCREEN_UNFIT /* err names the fault of the terminal */
 };
 
-/* Takes over the terminal of standard input and output. *ascii: it shows no other characters. */
+/* Takes over the terminal of standard input and output. *ascii: it can show ASCII only. */
 SL_MUST_CHECK int sl_screen_open(bool *ascii, struct sl_error *err);
-/* Gives it back as it was. Safe to call twice. */
+/* Restores the terminal. Safe to call twice. */
 void sl_screen_close(void);
 void sl_screen_size(unsigned int *width, unsigned int *height);
 void sl_screen_show(const struct sl_canvas *canvas);
-/* Never waits. */
+/* Never blocks. */
 int sl_screen_key(void);
 
 #endif

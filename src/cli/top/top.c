@@ -1,9 +1,9 @@
 /*
- * sluice top: keys, time, and a daemon that may go away and come back.
+ * sluice top: keys, time, and the connection to the daemon.
  *
- * One connection is kept from refresh to refresh. When it breaks, what was last seen stays on the
- * screen under a title that says so, and each refresh tries again. An answer is waited for 2 s at
- * most, so that a daemon that hangs does not take the keys along for long.
+ * One connection serves all refreshes. When it breaks, the last data stay on the screen under a
+ * title that says so, and each refresh tries again. An answer may take 2 s at most, so a daemon
+ * that hangs does not block the keys for long.
  */
 #include "cli/top/top.h"
 
@@ -50,7 +50,7 @@ static void catch_signals(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
 
-	/* No SA_RESTART: poll() is to return. */
+	/* No SA_RESTART, so poll() returns. */
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGHUP, &action, NULL);
@@ -69,7 +69,7 @@ static int fetch(struct top *top, struct sl_error *err)
 	return status;
 }
 
-/* What is on the screen decides which reasons are asked for. */
+/* The screen decides which reasons are asked for. */
 static int fetch_whys(struct top *top, struct sl_error *err)
 {
 	struct sl_top_layout at;
@@ -80,7 +80,7 @@ static int fetch_whys(struct top *top, struct sl_error *err)
 	return sl_top_fetch_whys(&top->data, &top->conn, &top->view, at.list_rows, err);
 }
 
-/* Which workload is selected, before its line moves. */
+/* Remembers the selected workload before its line moves. */
 static void selection(const struct top *top, uint64_t *workload, uint32_t *gpu)
 {
 	const struct sl_top_data *data = &top->data;
@@ -137,7 +137,7 @@ static void next_order(struct top *top)
 	sl_top_sort(&top->data, &top->view, workload, gpu);
 }
 
-/* True if what is shown of the selected line has to be asked for. */
+/* True if the key needs new data for the selected line. */
 static bool take_key(struct top *top, int key)
 {
 	struct sl_top_view *view = &top->view;
@@ -244,8 +244,7 @@ int sl_verb_top(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_top, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	/* Whoever starts this without a daemon is told so, as by every verb; later it is waited
-	 * for. */
+	/* At the start a missing daemon is an error, as with every verb; later top waits for it. */
 	status = fetch(&top, &err);
 	if (!status && sl_screen_open(&top.ascii, &err))
 		status = SL_EXIT_USAGE;

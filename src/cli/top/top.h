@@ -1,13 +1,13 @@
 /*
- * top - what sluice top shows, and how it is laid out; the terminal is elsewhere (screen.h)
+ * top - the data and layout of sluice top; screen.h has the terminal
  *
  *   data.c   asks the daemon, joins its lists into lines, gives each workload a letter, sorts
  *   bar.c    a GPU's memory as cells of a bar
- *   pane.c   what is said below the list
+ *   pane.c   the text below the list
  *   draw.c   all of it onto a canvas
- *   top.c        keys, time, and the daemon that may go away
+ *   top.c    keys, time, and the connection to the daemon
  *
- * Only data.c asks anybody; the rest is pure.
+ * Only data.c asks the daemon; bar.c, pane.c and draw.c are pure.
  */
 #ifndef SL_CLI_TOP_TOP_H
 #define SL_CLI_TOP_TOP_H
@@ -16,32 +16,31 @@
 #include "cli/conn/rows.h"
 #include "cli/conn/told.h"
 
-/* Workloads on the screen whose reasons are asked for in one refresh; the rest wait for the next
- * scroll. */
+/* Workloads on the screen whose reasons one refresh asks for; the rest wait for the next scroll. */
 #define SL_TOP_WHYS_MAX 16
-/* Stands for every workload that got no letter of its own. */
+/* For workloads without a letter of their own. */
 #define SL_TOP_NO_LETTER '*'
 
 /* A workload on one GPU. */
 struct sl_top_line {
 	const struct sl_msg_use_row *use;
-	const struct sl_msg_swap_row *swap; /* NULL if the daemon does not know */
+	const struct sl_msg_swap_row *swap; /* NULL if the daemon has no such list */
 	char letter;
 	uint64_t idle_ms;
-	bool is_idle, is_busy; /* neither: not known */
+	bool is_idle, is_busy; /* neither: unknown */
 };
 
 struct sl_top_data {
 	struct sl_rows gpus, uses, clients;
-	struct sl_rows held, swap; /* empty if the daemon does not know */
-	struct sl_rows queue;      /* the same: the first few jobs that wait */
-	struct sl_rows whys; /* EVENT_ROWs of those that wait and are on the screen */
+	struct sl_rows held, swap; /* empty if the daemon has no such list */
+	struct sl_rows queue;      /* likewise: the first few jobs that wait */
+	struct sl_rows whys;       /* EVENT_ROWs of waiting workloads on the screen */
 	struct sl_rows
-		pane; /* EVENT_ROWs about the selected one, while the pane is open */
+		pane; /* EVENT_ROWs about the selected workload, while the pane is open */
 	struct sl_top_line *lines;
 	size_t count;
-	bool has_clients; /* the daemon can list them, and say why */
-	bool has_evicted; /* something is on the host */
+	bool has_clients; /* the daemon can list clients and give reasons */
+	bool has_evicted; /* some memory is on the host */
 };
 
 #define SL_TOP_SORTS(X) X(gpu) X(name) X(used) X(evicted) X(waiting) X(idle)
@@ -57,7 +56,7 @@ enum sl_top_pane { SL_TOP_NOTHING = 0, SL_TOP_WHY, SL_TOP_DETAILS, SL_TOP_HELP }
 struct sl_top_view {
 	enum sl_top_sort sort;
 	enum sl_top_pane pane;
-	size_t selected; /* index of a line, below count if there is any */
+	size_t selected; /* index of a line, below count unless there is none */
 	size_t scroll;   /* first line shown */
 	bool is_paused, is_connected;
 	sl_ns interval;
@@ -67,35 +66,34 @@ struct sl_top_view {
 
 /* --- data --- */
 
-/* Asks for all lists over an open connection; replaces what was there only when all came. Outcomes
- * of sl_conn_open. */
+/* Asks for all lists over an open connection; replaces the old ones only if all came. Outcomes of
+ * sl_conn_open. */
 SL_MUST_CHECK int sl_top_fetch(
 	struct sl_top_data *data, struct sl_conn *conn, struct sl_error *err);
-/* Asks why for those of lines from..from+count that wait, and about the selected one if its pane is
- * open. Outcomes of sl_conn_open. */
+/* Asks for the reasons of waiting lines among from..from+count, and of the selected workload if its
+ * pane is open. Outcomes of sl_conn_open. */
 SL_MUST_CHECK int sl_top_fetch_whys(struct sl_top_data *data, struct sl_conn *conn,
 	const struct sl_top_view *view, size_t rows, struct sl_error *err);
-/* Makes the lines out of the lists. False when out of memory. */
+/* Makes lines from the lists. False when out of memory. */
 SL_MUST_CHECK bool sl_top_join(struct sl_top_data *data);
-/* Sorts the lines and keeps the selection at the same workload and GPU (of the lines as they
- * were). */
+/* Sorts the lines and keeps the selection at the same workload and GPU. */
 void sl_top_sort(struct sl_top_data *data, struct sl_top_view *view,
 	uint64_t selected_workload, uint32_t selected_gpu);
-/* What of it is on the host. */
+/* Its bytes on the host. */
 uint64_t sl_top_evicted(const struct sl_top_line *line);
-/* How many jobs are in the queue. */
+/* Number of queued jobs. */
 uint64_t sl_top_queued(const struct sl_top_data *data);
 const char *sl_top_sort_name(enum sl_top_sort sort);
 void sl_top_fini(struct sl_top_data *data);
 
 /* --- bar --- */
 
-/* Shares width cells out to parts in proportion to their bytes: the cells sum up to width (unless
- * all parts are 0), and as far as there is room no part above 0 vanishes. */
+/* Divides width cells among parts in proportion to their bytes. The cells sum up to width (unless
+ * all parts are 0), and no part above 0 vanishes while there are enough cells. */
 void sl_top_spread(
 	const uint64_t *bytes, size_t count, unsigned int width, unsigned int *cells);
 
-/* More than a bar has cells on any screen; workloads behind are left out of it. */
+/* More than any screen has cells; workloads beyond are left out of the bar. */
 #define SL_TOP_PIECES_MAX 256
 
 /* One piece of a bar, from left to right. */
@@ -104,10 +102,10 @@ struct sl_top_piece {
 	uint8_t style;
 	uint64_t bytes;
 	unsigned int cells;
-	unsigned int tick; /* cells of it until the request ends, 0: not in this piece */
+	unsigned int tick; /* cells until the request ends, 0: not in this piece */
 };
-/* What a GPU's memory is used for. pieces has room for SL_TOP_PIECES_MAX. Returns how many there
- * are; their cells sum up to width. */
+/* The pieces of a GPU's bar. pieces has space for SL_TOP_PIECES_MAX. Returns their number; their
+ * cells sum up to width. */
 size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *lines,
 	size_t count, unsigned int width, bool ascii, struct sl_top_piece *pieces);
 
@@ -119,7 +117,7 @@ struct sl_top_said {
 	char text[SL_TOP_SAID_MAX][SL_TELL_TEXT_MAX];
 	size_t count;
 };
-/* What is open in view, or the reasons of those that wait. */
+/* The pane that is open in view, or the reasons of waiting workloads. */
 void sl_top_say(struct sl_top_said *pane, const struct sl_top_data *data,
 	const struct sl_top_view *view);
 
@@ -130,9 +128,9 @@ struct sl_top_layout {
 	unsigned int gpus_y, gpu_lines, gpus_shown; /* lines per GPU: 3, 2 or 1 */
 	unsigned int legend_y;                      /* 0: none */
 	unsigned int list_y, list_rows;             /* list_y: its title */
-	unsigned int pane_y, pane_rows;             /* waits, or the pane that is open */
+	unsigned int pane_y, pane_rows;             /* waits, or the open pane */
 };
-/* Lays out, and moves view->scroll so that the selected line is shown. */
+/* Computes the layout, and moves view->scroll so that the selected line is visible. */
 struct sl_top_layout sl_top_layout(const struct sl_top_data *data,
 	struct sl_top_view *view, unsigned int width, unsigned int height);
 void sl_top_draw(struct sl_canvas *canvas, const struct sl_top_data *data,

@@ -1,6 +1,6 @@
 /*
- * sluice advise: which request and limit each workload could have had, by name, and how many GPUs
- * that would save.
+ * sluice advise: the request and limit that would have sufficed, by name of workload, and how many
+ * GPUs that would save.
  */
 #include "cli/conn/past.h"
 #include "cli/line/table.h"

@@ -1,8 +1,7 @@
 /*
  * complete - verbs, options and their values come from the tables that parse them
  *
- * Names are other people's: one with a character that a shell would read as more than itself is
- * left out.
+ * Names come from other users, so a name with a character that a shell interprets is left out.
  */
 #include "cli/verbs/complete.h"
 
@@ -32,7 +31,7 @@ static void offer_meant(const char *before, const char *word, const char *meanin
 	printf("%s%s\t%s\n", before, word, meaning);
 }
 
-/* "on|off": each; with anything in capitals it describes what is to be written. */
+/* "on|off": offers each word; a text with capitals only describes the value. */
 static void offer_words(const char *words)
 {
 	char word[64];
@@ -50,7 +49,7 @@ static void offer_words(const char *words)
 
 enum { RUNNING = 1, QUEUED = 2, OVER = 4 };
 
-/* As `sluice ps` shows it, so that it is nobody else's. */
+/* Offers the name in the form that `sluice ps` shows, which is unambiguous. */
 static void offer_name(uint32_t uid, const char *name)
 {
 	char user[64], word[160];
@@ -74,7 +73,7 @@ static void offer_names(unsigned int which)
 		for (size_t i = 0; i < uses.count; i++) {
 			const struct sl_msg_use_row *use = &uses.all[i].use_row;
 
-			/* One row for each of its GPUs. */
+			/* There is a row for each of its GPUs. */
 			if (!i || use->workload != uses.all[i - 1].use_row.workload)
 				offer_name(use->uid, use->name);
 		}
@@ -159,7 +158,7 @@ static void offer_verbs(void)
 		offer_meant("", sl_verbs[i].name, sl_verbs[i].summary);
 }
 
-/* Of a verb with actions, in its words so far. */
+/* For a verb with actions: completes the words so far. */
 static void offer_action(
 	int count, char *const *words, const char *actions, enum sl_list_what names)
 {
@@ -195,8 +194,8 @@ static void offer_operand(enum sl_verb_id verb, int count, char *const *words)
 	}
 }
 
-/* The option whose value the last word is, or NULL. `--option=VALUE` comes in three words, or two
- * without VALUE: as bash breaks it. */
+/* The option whose value the last word is, or NULL. bash splits `--option=VALUE` into three words,
+ * or two without VALUE. */
 static const struct sl_option *valued(
 	const struct sl_verb *verb, int count, char *const *words)
 {
@@ -225,7 +224,7 @@ int sl_complete(int count, char *const *words)
 	if (!verb)
 		return sl_cli_finish(SL_VERB_help, SL_EXIT_OK);
 	for (int i = 1; i < count - 1; i++) {
-		/* Behind it the words are those of another program. */
+		/* The words behind it belong to another program. */
 		if (!strcmp(words[i], "--")) {
 			puts(i == count - 2 ? ":commands" : ":files");
 			return sl_cli_finish(SL_VERB_help, SL_EXIT_OK);

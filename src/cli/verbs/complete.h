@@ -1,15 +1,14 @@
 /*
- * complete - what may stand at a place of a command line, for the completions of shells
+ * complete - the words that fit at a place of a command line, for shell completion
  */
 #ifndef SL_CLI_VERBS_COMPLETE_H
 #define SL_CLI_VERBS_COMPLETE_H
 
 /*
- * words: those behind `sluice`, the last one the beginning of what is typed ("" for none yet).
- * Prints one candidate a line, with a tab and its meaning where there is one; or what the shell
- * is to offer of its own: ":commands", ":files" or ":folders". Candidates are the values that the
- * place takes, so there may be none. The daemon is asked for names, and its absence is no error.
- * Returns the exit status.
+ * words: those behind `sluice`; the last one is the beginning of the typed word, perhaps "". Prints
+ * one candidate per line, with a tab and its meaning if there is one; or what the shell itself
+ * should offer: ":commands", ":files" or ":folders". There may be no candidate. Asks the daemon for
+ * names; a missing daemon is no error. Returns the exit status.
  */
 int sl_complete(int count, char *const *words);
 

@@ -1,5 +1,5 @@
-/* sluice dump: the daemon's whole machine as JSON, for a report or a test. Printed only when it has
- * come whole and is JSON, so that nobody reads half of it for all. */
+/* sluice dump: the daemon's whole state as JSON, for a report or a test. Printed only if it is
+ * complete and valid. */
 #include "cli/line/cli.h"
 #include "cli/conn/conn.h"
 

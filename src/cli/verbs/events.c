@@ -1,12 +1,12 @@
 /*
- * sluice events: what happened, oldest first, and with --follow what happens.
+ * sluice events: past events, oldest first, and with --follow new ones.
  *
- * The daemon keeps the latest events; what came before them, also before its start, is in its
- * history, whose serial numbers go on in the same row.
+ * The daemon keeps the latest events. Older ones, also from before its start, are in its history,
+ * with serial numbers that continue.
  *
- * Following outlives the daemon: when it goes away, this waits for the next one, says on standard
- * error that events may be missing, and goes on. A new daemon has none of the events of the one
- * before, so it is asked for all it has.
+ * --follow survives a restart of the daemon: it waits for the next one, reports on standard error
+ * that events may be missing, and goes on. The new daemon lacks the old one's events, so it is
+ * asked for all it has.
  */
 #include "cli/line/cli.h"
 #include "cli/conn/conn.h"
@@ -31,7 +31,7 @@
 
 #define RETRY_MS 250
 
-/* From the history, where neither --last nor --since says how far back; and at most. */
+/* Most events from the history, if neither --last nor --since bounds them. */
 #define OLDER_DEFAULT 1000
 #define OLDER_MOST    20000
 
@@ -40,8 +40,8 @@ struct settings {
 	int64_t last;
 	const char *name, *since, *kind;
 	bool owned;        /* --name USER/NAME: name is the NAME */
-	uint32_t owner;    /* and this the USER */
-	uint64_t since_ms; /* 0: as far as the default */
+	uint32_t owner;    /* and this is the USER */
+	uint64_t since_ms; /* 0: the default */
 	uint32_t kinds;    /* a bit for each; 0: all */
 };
 
@@ -66,10 +66,9 @@ const struct sl_option sl_verb_events_options[] = {
 struct stream {
 	const struct settings *settings;
 	struct sl_conn conn;
-	uint64_t epoch,
-		serial; /* of the daemon and the last event that were seen; 0: none */
-	bool lists;     /* the kept events are still coming */
-	bool is_later;  /* another connection than the first */
+	uint64_t epoch, serial; /* of the daemon and the last event seen; 0: none */
+	bool lists;             /* the stored events are still coming */
+	bool is_later;          /* not the first connection */
 	struct sl_rows kept;
 };
 
@@ -82,7 +81,7 @@ static void print_event(const struct stream *stream, const struct sl_msg_event_r
 	if (stream->settings->json) {
 		json_t *object = sl_tell_event(row);
 
-		/* As in the dump; a number of 64 bits is not safe in JSON. */
+		/* As in the dump: JSON cannot hold all numbers of 64 bits. */
 		snprintf(when, sizeof(when), "%016" PRIx64, stream->epoch);
 		if (object)
 			json_object_set_new(object, "daemon_epoch", json_string(when));
@@ -98,7 +97,7 @@ static void print_event(const struct stream *stream, const struct sl_msg_event_r
 		sl_tell_sentence(row, text, sizeof(text)));
 }
 
-/* Standard error, since it is no event. */
+/* On standard error, since it is not an event. */
 static void notice(const struct stream *stream, const char *text)
 {
 	json_t *object;
@@ -115,13 +114,13 @@ static void notice(const struct stream *stream, const char *text)
 	json_decref(object);
 }
 
-/* Whether only some of what the daemon tells is wanted: then it does not do the counting. */
+/* True if only some of the daemon's events are wanted; the daemon then must not count them. */
 static bool is_choosy(const struct settings *s)
 {
 	return s->kinds || s->owned;
 }
 
-/* Connects and asks for what was not seen yet. Outcomes of sl_conn_open. */
+/* Connects and asks for the events not seen yet. Outcomes of sl_conn_open. */
 static int ask(struct stream *stream, struct sl_error *err)
 {
 	const struct settings *s = stream->settings;
@@ -144,8 +143,8 @@ static int ask(struct stream *stream, struct sl_error *err)
 	return sl_conn_send(&stream->conn, &msg, err);
 }
 
-/* Waits until the daemon says something, the reader goes away (true), or a signal comes (true). The
- * signals are blocked but in here. */
+/* Waits until the daemon sends something. True if the reader closed the output or a signal came;
+ * signals are unblocked only here. */
 static bool wait_for_event(const struct stream *stream, const sigset_t *unblocked)
 {
 	struct pollfd fds[] = {
@@ -170,11 +169,11 @@ static bool is_wanted(const struct settings *s, const struct sl_msg_event_row *r
 {
 	return row->realtime_ms >= s->since_ms &&
 	       (!s->kinds || s->kinds & 1u << sl_reason_kind(row->reason)) &&
-	       /* Of what is on the other side the user is not told. */
+	       /* An event lacks the user of its other side. */
 	       (!s->owned || row->uid == s->owner || strcmp(row->name, s->name) != 0);
 }
 
-/* What is wanted of the history: what came before the oldest that the daemon had. */
+/* The question to the history: events older than the daemon's oldest. */
 static struct sl_msg_history older_than(const struct stream *stream)
 {
 	const struct settings *s = stream->settings;
@@ -192,7 +191,7 @@ static struct sl_msg_history older_than(const struct stream *stream)
 	return ask;
 }
 
-/* The history does not look at users. most: of the newest. */
+/* The history ignores users. most: keep the newest. */
 static void keep_wanted(const struct settings *s, struct sl_rows *rows, uint64_t most)
 {
 	size_t kept = 0;
@@ -205,8 +204,8 @@ static void keep_wanted(const struct settings *s, struct sl_rows *rows, uint64_t
 		rows->count * sizeof(*rows->all));
 }
 
-/* The daemon has told what it has at hand: it is printed behind what the history knows. Without a
- * history that is all. */
+/* All stored events of the daemon are here: prints the history's before them. Without a history
+ * prints them alone. */
 static int print_kept(struct stream *stream, struct sl_error *err)
 {
 	const struct settings *s = stream->settings;
@@ -224,7 +223,7 @@ static int print_kept(struct stream *stream, struct sl_error *err)
 	ask = older_than(stream);
 	if (wants_older && sl_past_events(&ask, &older, &gap, &gap) != SL_EXIT_OK &&
 		!s->since)
-		gap.text[0] = '\0'; /* it was not asked for */
+		gap.text[0] = '\0'; /* the history was not asked */
 	if (s->owned && older.count)
 		keep_wanted(s, &older, last - stream->kept.count);
 	if (gap.text[0])
@@ -232,7 +231,7 @@ static int print_kept(struct stream *stream, struct sl_error *err)
 	for (size_t i = 0; i < older.count; i++)
 		print_event(stream, &older.all[i].event_row);
 	for (size_t i = skip; i < stream->kept.count; i++) {
-		/* What is lost before it was in the history. */
+		/* Events lost before the oldest are in the history. */
 		if (older.count)
 			stream->kept.all[i].event_row.lost = 0;
 		print_event(stream, &stream->kept.all[i].event_row);
@@ -240,8 +239,8 @@ static int print_kept(struct stream *stream, struct sl_error *err)
 	return SL_EXIT_OK;
 }
 
-/* Prints events until the answer ends (OK), the daemon goes away (NO_DAEMON), or nobody listens any
- * more (OK). */
+/* Prints events until the answer ends (OK), the daemon ends (NO_DAEMON), or the reader closes the
+ * output (OK). */
 static int print_all(
 	struct stream *stream, const sigset_t *unblocked, struct sl_error *err)
 {
@@ -288,8 +287,8 @@ static int follow(struct stream *stream, const sigset_t *unblocked, struct sl_er
 			status = print_all(stream, unblocked, err);
 		}
 		sl_conn_close(&stream->conn);
-		/* What was wrong from the start is an error; later, only what waiting does not
-		 * mend. */
+		/* At the start every fault is an error; later, only one that waiting cannot
+		 * cure. */
 		if (status != SL_EXIT_NO_DAEMON || is_first)
 			return status;
 		if (!told)
@@ -348,7 +347,7 @@ int sl_verb_events(int argc, char **argv)
 		return status;
 	if (s.follow) {
 		sl_interrupt_catch(&unblocked);
-		/* A reader that goes away is no failure: fflush says EPIPE. */
+		/* A reader that closes the pipe is no failure: fflush then returns EPIPE. */
 		signal(SIGPIPE, SIG_IGN);
 		status = follow(&stream, &unblocked, &err);
 	} else {

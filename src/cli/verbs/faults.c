@@ -1,4 +1,4 @@
-/* Names come from the lists that the software GPU itself is made of, so they cannot drift. */
+/* Names come from the lists of the software GPU itself, so they always match. */
 #include "cli/verbs/faults.h"
 
 #include "base/cuda_types.h"
@@ -55,7 +55,7 @@ static int check_call(const char *name, struct sl_error *err)
 	return SL_FAULTS_BAD;
 }
 
-/* row is taken apart in place. */
+/* Splits row in place. */
 static int check_row(char *row, struct sl_error *err)
 {
 	char *colon = strchr(row, ':'), *equals = strchr(row, '='), *count;

@@ -1,4 +1,4 @@
-/* sluice gpus: one line per GPU the daemon manages, and where its memory is. */
+/* sluice gpus: one line per GPU of the daemon, with the use of its memory. */
 #include "cli/line/cli.h"
 #include "cli/conn/rows.h"
 #include "cli/conn/state.h"
@@ -53,7 +53,7 @@ static const struct sl_column columns[COLUMNS] = {
 	[STATE] = {"STATE", false, 0, 0},
 };
 
-/* Backing that is on the host: counted against the workloads, but not on this GPU. */
+/* Backing on the host: charged to the workloads, but not on this GPU. */
 static uint64_t evicted_bytes(const struct sl_rows *swap, uint32_t gpu)
 {
 	uint64_t bytes = 0;
@@ -64,7 +64,7 @@ static uint64_t evicted_bytes(const struct sl_rows *swap, uint32_t gpu)
 	return bytes;
 }
 
-/* The lists are moments apart. */
+/* Saturates, since the lists are read moments apart. */
 static uint64_t resident_bytes(const struct sl_msg_gpu_row *row, uint64_t evicted)
 {
 	return row->backing_bytes > evicted ? row->backing_bytes - evicted : 0;

@@ -1,8 +1,8 @@
 /*
- * sluice history: who had how much of the GPUs, and how much of it was used.
+ * sluice history: GPU time that was allocated and used, by user, project or other subject.
  *
- * The daemon adds up; here it is asked for as many steps as a line has room for, and drawn. --json
- * and --csv print what it says as it is.
+ * The daemon adds up. This asks for as many steps as a line has space for, and draws them. --json
+ * and --csv print the daemon's answer unchanged.
  */
 #include "cli/conn/past.h"
 #include "cli/conn/rows.h"
@@ -52,7 +52,7 @@ static const char *const titles[SL_HISTORY_BYS] = {
 
 enum { WHO, ALLOCATED, USED, IDLE, USE, BARS, OVER_TIME, MOST, WAITED, OUT, IN, COLUMNS };
 
-/* --- what is asked ------------------------------------------------------------------------ */
+/* --- the question ------------------------------------------------------------------------- */
 
 static int refuse(const struct settings *s, const char *format, const char *what)
 {
@@ -110,7 +110,7 @@ static int choose(const struct settings *s, struct sl_msg_history *ask)
 		return status;
 	ask->format = s->csv ? SL_HISTORY_CSV : SL_HISTORY_JSON;
 	ask->step_s = (uint32_t)(s->step / SL_S);
-	/* Whole minutes and hours, which the daemon has at hand. */
+	/* Whole minutes and hours, which the daemon has precomputed. */
 	span_s = (ask->to_ms - ask->from_ms) / 1000 + 1;
 	if (!s->json && !s->csv) {
 		uint64_t step = (span_s + STEPS - 1) / STEPS;
@@ -135,7 +135,7 @@ static uint64_t whole(const json_t *row, const char *key)
 	return value > 0 ? (uint64_t)value : 0;
 }
 
-/* As the page has it (units.js): hours where there are some, else minutes. */
+/* As on the page (units.js): hours if there are any, else minutes. */
 static const char *gpu_time(double seconds, char *buf, size_t size)
 {
 	if (seconds >= 3600)
@@ -155,7 +155,7 @@ static const char *waited(uint64_t ms, char *buf, size_t size)
 			 : sl_table_age(ms, buf, size);
 }
 
-/* Of the largest allocation: what was used, and what was not. */
+/* A bar relative to the largest allocation: the used and the unused part. */
 static void bar(double allocated, double used, double most, char *buf, size_t size)
 {
 	int all = most > 0 ? (int)(allocated / most * BAR + 0.5) : 0;
@@ -174,10 +174,10 @@ struct drawing {
 	const json_t *answer;
 	uint32_t by;
 	uint64_t first_ms, step_ms;
-	double most; /* allocated, of all lines */
+	double most; /* allocated, largest of all lines */
 };
 
-/* Allocated in each step, as high as the fullest step of this line is. */
+/* Allocation in each step, relative to the largest step of this line. */
 static void over_time(
 	const struct drawing *drawing, const char *key, char *buf, size_t size)
 {
@@ -221,7 +221,7 @@ static bool add_line(
 
 	key = key ? key : "?";
 	name = name && name[0] ? name : key;
-	/* Numbers of workloads come again; names of GPUs say nothing of which. */
+	/* Numbers of workloads are reused; names of GPUs do not tell them apart. */
 	if (drawing->by == SL_HISTORY_BY_GPU)
 		sl_table_set(table, WHO, "%s", key);
 	else

@@ -1,10 +1,10 @@
 /*
- * sluice logs: what a task of a job wrote. The daemon hands over the file, so nothing of it goes
- * through the daemon, and it can be followed while the daemon is away.
+ * sluice logs: the output of a job's task. The daemon passes the file, so the output does not go
+ * through the daemon, and --follow works while the daemon is away.
  *
- * The file grows at its end, and may lose its beginning (job_log_max): what was lost before it was
- * read is skipped, up to the line that says so. Its end is final once the job has ended: what is
- * there then is read before this ends.
+ * The file grows at its end, and may lose its beginning (job_log_max). Output lost before it was
+ * read is skipped, up to the line that says so. Once the job has ended the file is final; the rest
+ * is read before this ends.
  */
 #include "cli/line/interrupt.h"
 #include "cli/conn/jobs.h"
@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Between two looks at a file that is followed. */
+/* Between two looks at a followed file, in milliseconds. */
 #define LOOK_MS    100
 #define PIECE      65536
 #define LINES_MAX  1000000000
@@ -50,8 +50,8 @@ static int fail_reading(int error)
 		VERB, false, SL_EXIT_SYSTEM, "reading the output: %s", strerror(error));
 }
 
-/* Copies what is there from *at on. -1 to go on, else the exit status: a reader that went away ends
- * it well. */
+/* Copies the content from *at on. -1 to go on, else the exit status; a reader that closed the
+ * output is a success. */
 static int copy(int file, off_t *at)
 {
 	static char piece[PIECE];
@@ -67,7 +67,7 @@ static int copy(int file, off_t *at)
 			continue;
 		if (n < 0)
 			return fail_reading(errno);
-		/* It was dropped while it was read. */
+		/* That part was dropped while it was read. */
 		if (sl_file_first(file) > *at)
 			continue;
 		if (n == 0)
@@ -81,7 +81,7 @@ static int copy(int file, off_t *at)
 	return sl_cli_finish(VERB, SL_EXIT_OK);
 }
 
-/* Where the last `lines` lines begin, looked for from the end. */
+/* The offset of the last `lines` lines, searched from the end. */
 static off_t last_lines(int file, int64_t lines)
 {
 	static char piece[PIECE];
@@ -95,7 +95,7 @@ static off_t last_lines(int file, int64_t lines)
 		if (n != (ssize_t)want)
 			return first;
 		for (size_t i = want; i-- > 0;)
-			/* The newline that ends the last line begins none. */
+			/* The newline at the end of the last line starts no line. */
 			if (piece[i] == '\n' && at - (off_t)(want - i) != end - 1 &&
 				lines-- == 1)
 				return at - (off_t)(want - i) + 1;
@@ -104,7 +104,7 @@ static off_t last_lines(int file, int64_t lines)
 	return lines > 0 ? first : end;
 }
 
-/* The file, or its absence with what the daemon says about that. */
+/* Opens the file; if there is none, prints the daemon's reason. */
 static int open_log(const struct settings *s, struct sl_conn *conn, uint64_t job,
 	int *file, union sl_msg *reply, struct sl_error *err)
 {
@@ -117,7 +117,7 @@ static int open_log(const struct settings *s, struct sl_conn *conn, uint64_t job
 		conn, &ask, SL_MSG_JOB_LOG_FILE, SL_MSG_JOB_REPLY, reply, file, err);
 }
 
-/* A task that waits in the queue has written nothing yet, so whoever follows waits with it. */
+/* A queued task has written nothing yet, so --follow waits with it. */
 static int open_when_there(const struct settings *s, struct sl_conn *conn,
 	const struct sl_msg_job_row *row, int *file, const sigset_t *unblocked)
 {
@@ -145,7 +145,7 @@ static int open_when_there(const struct settings *s, struct sl_conn *conn,
 	return sl_cli_fail(VERB, false, SL_EXIT_REFUSED, "%s", reply.job_reply.text);
 }
 
-/* Behind the last that it wrote, beside the output: what it died of. */
+/* Prints the cause of a failure on standard error, behind the output. */
 static int say_failed(struct sl_msg_job_reply *end)
 {
 	char text[SL_JOBS_END_MAX];
@@ -157,7 +157,7 @@ static int say_failed(struct sl_msg_job_reply *end)
 	return sl_cli_finish(VERB, SL_EXIT_OK);
 }
 
-/* As the daemon tells it of one that is waited for. */
+/* In the form of the daemon's answer to a wait. */
 static struct sl_msg_job_reply end_of(const struct sl_msg_job_row *row)
 {
 	struct sl_msg_job_reply end = {

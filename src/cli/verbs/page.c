@@ -1,9 +1,9 @@
 /*
- * sluice page: the address of the page, with a token in it by which a browser has the rights of
- * whoever asked.
+ * sluice page: the address of the page, with a token that gives a browser the rights of the user
+ * who asked.
  *
- * The token stands behind '#', which browsers keep to themselves: it is in no request, no log of a
- * proxy, no Referer.
+ * The token stands behind '#', which browsers do not send: it appears in no request, proxy log or
+ * Referer.
  */
 #include "cli/line/cli.h"
 #include "cli/conn/conn.h"
@@ -80,7 +80,7 @@ int sl_verb_page(int argc, char **argv)
 		printf("%s\n", reply->address);
 	else
 		printf("%s#token=%s\n", reply->address, reply->token);
-	/* Not for a program that reads the address. */
+	/* Only for people, not for a program that reads the address. */
 	if (isatty(STDOUT_FILENO))
 		fprintf(stderr,
 			is_socket

@@ -1,4 +1,4 @@
-/* sluice park: all of a workload's GPU memory to the host, its request given up, until sluice
+/* sluice park: moves a workload's GPU memory to the host and gives up its request, until sluice
  * resume. */
 #include "cli/conn/parking.h"
 

@@ -1,8 +1,8 @@
 /*
  * sluice project: the projects of a daemon, from files and as files.
  *
- * The file is read here, so that a mistake in it is told with its line, and nobody's YAML is parsed
- * by the daemon. What the daemon alone can see (a parent that stands elsewhere) comes back with the
+ * This process reads the file, so an error names the line and the daemon never parses a user's
+ * YAML. An error that only the daemon can find (a parent that is missing there) comes back with the
  * project's name, and gets its line here.
  */
 #include "cli/line/cli.h"
@@ -43,7 +43,7 @@ static int fail(const struct settings *s, int status, const char *text)
 	return sl_cli_fail(SL_VERB_project, s->json, (enum sl_exit)status, "%s", text);
 }
 
-/* --- What is changed. --- */
+/* --- Changes. --- */
 
 /* Outcomes of sl_conn_open. */
 static int open_conn(struct sl_conn *conn, struct sl_error *err)
@@ -85,7 +85,7 @@ static int print_json(const struct sl_msg_project_reply *said)
 			"removed", (json_int_t)said->removed));
 }
 
-/* The daemon's own words, with the place in the file where the project stands there. */
+/* Prints the daemon's text with the project's line in the file, if it is there. */
 static int refused(const struct settings *s, const struct sl_projects *set,
 	struct sl_msg_project_reply *said)
 {
@@ -100,7 +100,7 @@ static int refused(const struct settings *s, const struct sl_projects *set,
 		said->text);
 }
 
-/* Whether the same workload stood there before, and could be taken then. */
+/* Did the workload exist before, and could its GPUs be taken back then? */
 static bool gave_before(
 	const struct sl_project_use *before, const struct sl_msg_use_row *row)
 {
@@ -113,7 +113,7 @@ static bool gave_before(
 	return true;
 }
 
-/* Nobody whose program is parked tomorrow should hear of it then. */
+/* Warns now about workloads that can be parked from now on. */
 static void say_who_gives(
 	const struct sl_project_use *before, const struct sl_project_use *after)
 {
@@ -140,7 +140,7 @@ static void say_who_gives(
 	}
 }
 
-/* Those at the top hold those below them. */
+/* Projects at the top include those below them. */
 static void warn_of_too_much(const struct sl_project_use *use)
 {
 	int64_t quotas = 0;
@@ -221,7 +221,7 @@ static int delete (const void *settings)
 	union sl_msg msg, reply;
 	int status;
 
-	/* It could not be the name of any; and is to reach no message. */
+	/* It is no valid name; and must not appear in a message. */
 	if (!sl_project_is_name(s->word))
 		return sl_cli_fail(SL_VERB_project, s->json, SL_EXIT_USAGE,
 			"'%.64s' is no name of a project; sluice project list shows all",
@@ -242,7 +242,7 @@ static int delete (const void *settings)
 	return sl_cli_finish(SL_VERB_project, SL_EXIT_OK);
 }
 
-/* --- What is shown. --- */
+/* --- Output. --- */
 
 enum {
 	PROJECT,
@@ -298,7 +298,7 @@ static int depth_of(const struct sl_rows *rows, size_t at)
 	const char *parent = rows->all[at].project_row.parent;
 	int depth = 0;
 
-	/* Parents stand before their children. */
+	/* Parents come before their children. */
 	while (at-- > 0 && parent[0]) {
 		if (strcmp(rows->all[at].project_row.name, parent) != 0)
 			continue;
@@ -374,7 +374,7 @@ static int print_all_json(const struct sl_project_use *use)
 	return sl_rows_print_json(SL_VERB_project, array);
 }
 
-/* An empty list must not look like one of a machine without projects. */
+/* An incomplete list must not look like one of a machine without projects. */
 static int fetch(struct sl_project_use *use, struct sl_error *err)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};

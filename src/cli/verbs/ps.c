@@ -1,10 +1,8 @@
 /*
- * sluice ps: one line per workload and GPU, and one for each job that waits in the queue. --jobs:
- * one per job.
+ * sluice ps: one line per workload and GPU, and one per queued job. --jobs: one per job.
  *
- * USED is what counts against request and limit: backing and hidden bytes together, so that the
- * three columns can be compared by eye, also what of it is on the host (EVICTED). --json has them
- * apart.
+ * USED is what counts against request and limit: backing plus hidden bytes, also those on the host
+ * (EVICTED), so the three columns can be compared by eye. --json has the parts.
  */
 #include "cli/line/cli.h"
 #include "cli/conn/conn.h"
@@ -41,7 +39,7 @@ const struct sl_option sl_verb_ps_options[] = {
 	SL_OPT_END,
 };
 
-/* Columns and their fate on a narrow terminal. Printed to a pipe all of them stay, in this
+/* Columns, and when they are dropped on a narrow terminal. All are printed to a pipe, in this
  * order. */
 enum {
 	ID,
@@ -59,7 +57,7 @@ enum {
 	CLIENTS,
 	AGE,
 	COMMAND,
-	WHY, /* only where a job waits */
+	WHY, /* only if a job waits */
 	COLUMNS
 };
 static const struct sl_column columns[COLUMNS] = {
@@ -86,10 +84,10 @@ static int32_t priority(const struct sl_msg_use_row *row)
 	return (int32_t)(row->priority_biased - SL_PRIORITY_BIAS);
 }
 
-/* What one look at the daemon gave; all but rows as far as they are needed and known. */
+/* The answers of the daemon; all but rows only if needed and known. */
 struct lists {
 	struct sl_rows rows, gpus, held, swap, jobs;
-	bool waits; /* one of the jobs does */
+	bool waits; /* one of the jobs waits */
 };
 
 static void set_why(struct sl_table *table, const struct sl_msg_job_row *job,
@@ -107,7 +105,7 @@ static bool is_parked(const struct sl_msg_swap_row *swap)
 	return swap && sl_wire_is_parked(swap->residency);
 }
 
-/* A job of one task and its workload are one thing, with the number that submit told. */
+/* A job of one task and its workload are the same, with the number that submit printed. */
 static uint64_t id_of(const struct sl_msg_use_row *row, const struct sl_rows *jobs)
 {
 	const struct sl_msg_job_row *job = sl_ps_job_of(jobs, row);
@@ -147,7 +145,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	sl_table_set(table, CLIENTS, "%u", row->clients);
 	sl_table_set(table, AGE, "%s", sl_table_age(row->age_ms, text, sizeof(text)));
 	sl_table_set(table, COMMAND, "%s", row->command);
-	/* Of a job that runs, what is parked of it waits. */
+	/* Of a running job, its parked tasks wait. */
 	job = sl_ps_job_of(&lists->jobs, row);
 	if (job && job->state == SL_JOB_RUNNING && !is_parked(swap))
 		job = NULL;
@@ -164,12 +162,13 @@ static const char *amount(uint32_t kind, uint64_t value, char *buf, size_t size)
 	return kind ? sl_amount_format(&amount, buf, size) : "-";
 }
 
-/* A job that is no workload now: it has no GPU, and nothing on one. */
+/* A job without a workload now: it has no GPU and no memory. */
 static bool add_job(struct sl_table *table, const struct sl_msg_job_row *row,
 	const struct lists *lists)
 {
 	static const int nothing[] = {GPU, EVICTED, WAITING, MAX_WAIT};
-	bool same = !row->limit_kind; /* a limit alone is the request, and back */
+	bool same =
+		!row->limit_kind; /* a limit alone is also the request, and the reverse */
 	char text[64];
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(nothing); i++)
@@ -195,7 +194,8 @@ static bool add_job(struct sl_table *table, const struct sl_msg_job_row *row,
 	return sl_table_end_row(table);
 }
 
-/* The name that a GPU keeps when the order of GPUs changes; NULL if the daemon lists it no more. */
+/* The GPU's UUID, which stays when the order of GPUs changes; NULL if the daemon no longer lists
+ * it. */
 static const char *gpu_uuid(const struct sl_rows *gpus, uint32_t gpu, char text[41])
 {
 	for (size_t i = 0; i < gpus->count; i++)
@@ -206,7 +206,7 @@ static const char *gpu_uuid(const struct sl_rows *gpus, uint32_t gpu, char text[
 	return NULL;
 }
 
-/* Held memory of a workload, or of one client of it, on a GPU. */
+/* Held memory of a workload, or of one of its clients, on a GPU. */
 static uint64_t held_bytes(
 	const struct sl_rows *held, uint64_t workload, uint64_t client, uint32_t gpu)
 {
@@ -222,7 +222,7 @@ static uint64_t held_bytes(
 	return bytes;
 }
 
-/* Adds what is known of its memory on the host; null where an older daemon cannot know. */
+/* Adds the figures of its memory on the host; null if an older daemon lacks them. */
 static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
 {
 	static const struct sl_msg_swap_row none;
@@ -248,7 +248,7 @@ static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
 
 	json_object_set_new(object, "residency",
 		row ? json_string(sl_tell_residency(row->residency)) : json_null());
-	/* The only one without a bound is the longest wait. */
+	/* Only the longest wait may have no bound. */
 	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++)
 		json_object_set_new(object, numbers[i].key,
 			numbers[i].value == UINT64_MAX
@@ -381,9 +381,9 @@ static json_t *client_to_json(
 		(json_int_t)row->busy_ms);
 }
 
-/* --- all of them --- */
+/* --- the whole list --- */
 
-/* As a workload has them, what one that is none can have. */
+/* A queued job in the form of a workload, as far as it has those fields. */
 static json_t *job_to_json(const struct sl_msg_job_row *row)
 {
 	json_t *object = sl_tell_job(row, sl_tell_now_ms());
@@ -473,14 +473,14 @@ static void look_for_waiting(struct lists *lists)
 	}
 }
 
-/* An older daemon knows of no held memory, none on the host and no jobs, and there were none with
- * it. */
+/* An older daemon lacks the lists of held memory, evicted memory and jobs, and then there are
+ * none. */
 static int fetch(const struct settings *s, struct lists *lists, struct sl_error *err)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	int status = sl_conn_open(&conn, err);
 
-	/* Jobs first: one that starts in between is still seen. */
+	/* Jobs first, so one that starts in between is still seen. */
 	if (!status && !s->clients &&
 		(s->jobs || conn.speaks >= sl_wire_since(SL_MSG_JOB_ROW)))
 		status = sl_rows_list(&lists->jobs, &conn, SL_LIST_JOBS, err);

@@ -1,4 +1,4 @@
-/* sluice resume: a parked workload gets its request back, and its memory onto its GPUs. */
+/* sluice resume: gives a parked workload its request back, and returns its memory to its GPUs. */
 #include "cli/conn/parking.h"
 
 const struct sl_option sl_verb_resume_options[] = {

@@ -1,8 +1,8 @@
 /*
  * sluice set: changes request, limit, priority and rules of a workload while it runs.
  *
- * Only what is named changes. Flags travel all together, so those that are not named are sent as
- * the list of workloads has them.
+ * Only the named settings change. Flags travel all together, so the others are sent as the list of
+ * workloads has them.
  */
 #include "cli/line/amounts.h"
 #include "cli/line/cli.h"
@@ -135,7 +135,7 @@ static int print_json(const struct settings *s, const struct sl_msg_set_reply *r
 	return sl_rows_print_json(SL_VERB_set, object);
 }
 
-/* The reply does not have them; they are what was asked for. */
+/* The reply lacks them; they are as asked for. */
 static void print_longest_wait(sl_ns wait)
 {
 	char text[32];
@@ -187,14 +187,14 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
 }
 
-/* What SET has no field for. */
+/* True if a setting is named that SET has no field for. */
 static bool has_times(const struct settings *s)
 {
 	return s->warm_after != SL_WARM_UNSET || s->idle_grace != SL_WARM_UNSET;
 }
 
-/* One message for what is named of the older settings, and one for the times. Outcomes of
- * sl_conn_open; a refusal is in *reply, and ends it. */
+/* Sends one message for the older settings named, and one for the times. Outcomes of sl_conn_open;
+ * a refusal is in *reply, and ends it. */
 static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 	struct sl_conn *conn, union sl_msg *reply, struct sl_error *err)
 {

@@ -1,15 +1,15 @@
 /*
  * sluice softgpu: a box of software GPUs, and CMD inside.
  *
- * This process stays as the parent: the box goes when it goes. It is the reaper of everything
- * started inside (PR_SET_CHILD_SUBREAPER), because a `sluiced &` or a server left behind by a
- * script would otherwise live on without its GPUs: after CMD ends, what is left is told to end,
- * and killed after a grace.
+ * This process stays as the parent, and the box ends with it. It is the reaper of everything
+ * started inside (PR_SET_CHILD_SUBREAPER): a `sluiced &` or a server that a script leaves behind
+ * would otherwise live on without its GPUs. After CMD ends, remaining processes get SIGTERM, and
+ * SIGKILL after a grace period.
  *
- * With --lose, --revive or --xid it starts nothing: it makes something happen in the box around it.
+ * With --lose, --revive or --xid it starts nothing, but causes an event in the box around it.
  *
- * Signals meant for CMD arrive here, since CMD's parent is what users kill; they are passed on.
- * Those of the terminal reach the whole process group by themselves and are not doubled.
+ * Signals for CMD arrive here, since users kill CMD's parent; they are passed on. Signals of the
+ * terminal reach the whole process group by themselves and are not repeated.
  */
 #include "cli/line/cli.h"
 #include "cli/verbs/faults.h"
@@ -32,13 +32,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What is left inside after CMD: time between SIGTERM and SIGKILL. */
+/* Between SIGTERM and SIGKILL for processes left behind by CMD. */
 #define LEFTOVER_GRACE_NS (2 * SL_S)
 #define POLL_NS           (10 * SL_MS)
 
 struct settings {
 	struct sl_softgpu_config config;
-	int64_t lose, revive; /* -1: not asked for */
+	int64_t lose, revive; /* -1: not given */
 	const char *xid;
 };
 
@@ -64,11 +64,11 @@ const struct sl_option sl_verb_softgpu_options[] = {
 	SL_OPT_END,
 };
 
-/* Passed on to CMD. */
+/* Signals passed on to CMD. */
 static const int forwarded[] = {
 	SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH};
 
-/* Puts the folder of this program first in PATH, so that `sluiced` and `sluice` are found. */
+/* Puts the folder of this program first in PATH, so `sluiced` and `sluice` are found. */
 static int set_path(void)
 {
 	const char *old = getenv("PATH");
@@ -83,8 +83,8 @@ static int set_path(void)
 	return setenv("PATH", value, 1) ? -errno : 0;
 }
 
-/* A daemon of its own for the box: neither a system daemon nor that of another box is met. What
- * the user set stays. */
+/* Gives the box a daemon of its own, apart from the system daemon and those of other boxes. The
+ * user's own settings stay. */
 static int set_daemon_places(const char *dir)
 {
 	sl_cleanup(sl_freep) char *socket = NULL;
@@ -103,7 +103,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	(void)st;
 	(void)type;
 	(void)at;
-	/* Best effort: what is in use by a stranger stays, and the folder with it. */
+	/* Best effort: another user's file stays, and the folder with it. */
 	if (remove(path) < 0 && errno != ENOENT)
 		return 0;
 	return 0;
@@ -135,15 +135,15 @@ static bool is_forwarded(int signal)
 	return false;
 }
 
-/* Reaps what has ended. True once CMD is among it, with its wait status; cmd 0: nobody is. */
+/* Reaps ended children. True once CMD is among them, with its wait status; cmd 0: wait for no child
+ * in particular. */
 static bool reap(pid_t cmd, pid_t server, int *wait_status)
 {
 	bool ended = false;
 	siginfo_t info = {0};
 	int status;
 
-	/* The server's end is sl_softgpu_stop's to collect, so it is skipped: WNOWAIT looks
-	 * first. */
+	/* sl_softgpu_stop reaps the server, so skip it: WNOWAIT looks first. */
 	while (!waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
 		if (info.si_pid == server)
 			break;
@@ -154,7 +154,7 @@ static bool reap(pid_t cmd, pid_t server, int *wait_status)
 		}
 		info.si_pid = 0;
 	}
-	/* The server came first in line; CMD may still stand behind it. */
+	/* The server may have ended first; CMD may still be behind it. */
 	if (cmd > 0 && !ended && waitpid(cmd, &status, WNOHANG) == cmd) {
 		*wait_status = status;
 		ended = true;
@@ -162,7 +162,7 @@ static bool reap(pid_t cmd, pid_t server, int *wait_status)
 	return ended;
 }
 
-/* Waits for CMD, passing signals on. */
+/* Waits for CMD and passes signals on. */
 static int wait_for(pid_t cmd, pid_t server, const sigset_t *signals)
 {
 	int wait_status = 0;
@@ -171,7 +171,7 @@ static int wait_for(pid_t cmd, pid_t server, const sigset_t *signals)
 	while (!reap(cmd, server, &wait_status)) {
 		if (sigwaitinfo(signals, &info) < 0)
 			continue;
-		/* SI_KERNEL: from the terminal, and CMD got its own. */
+		/* SI_KERNEL: from the terminal, which signals CMD itself. */
 		if (is_forwarded(info.si_signo) && info.si_code != SI_KERNEL)
 			kill(cmd, info.si_signo);
 	}
@@ -198,8 +198,9 @@ static unsigned int signal_children(pid_t server, int signal)
 	return n;
 }
 
-/* Ends what CMD left behind. Grandchildren become children as their parents end. What cannot
- * be killed (another user's, or stuck in the kernel) is left after twice the grace. */
+/* Ends what CMD left behind. Grandchildren become children as their parents end. A process that
+ * cannot be killed (another user's, or stuck in the kernel) is left after twice the grace
+ * period. */
 static void end_leftovers(pid_t server)
 {
 	sl_ns start = sl_clock_now(), now = start;
@@ -214,7 +215,7 @@ static void end_leftovers(pid_t server)
 	}
 }
 
-/* Ends as CMD ended: by the same signal, without a core of our own. */
+/* Ends as CMD ended: by the same signal, without a core dump of this process. */
 static int pass_status(int wait_status)
 {
 	sigset_t none;
@@ -230,7 +231,7 @@ static int pass_status(int wait_status)
 	return 128 + signal;
 }
 
-/* What another user's shell needs to be inside of the box, too. */
+/* Prints the settings with which another user's shell gets into the box. */
 static void say_how(void)
 {
 	static const char *const names[] = {
@@ -253,7 +254,7 @@ static int run_in(struct sl_softgpu_box *box, const char *dir, bool shared, char
 	sigaddset(&signals, SIGCHLD);
 	for (size_t i = 0; i < SL_ARRAY_LEN(forwarded); i++)
 		sigaddset(&signals, forwarded[i]);
-	/* Blocked before the fork: a signal between fork and wait is kept, not lost. */
+	/* Blocked before the fork, so a signal between fork and wait is not lost. */
 	sigprocmask(SIG_BLOCK, &signals, &before);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (sl_softgpu_env(box) || set_path() || set_daemon_places(dir))
@@ -274,7 +275,7 @@ static int run_in(struct sl_softgpu_box *box, const char *dir, bool shared, char
 	return pass_status(wait_status);
 }
 
-/* "GPU:XID". False: it is not that. */
+/* "GPU:XID". False: another form. */
 static bool read_xid(const char *text, uint32_t *gpu, uint32_t *xid)
 {
 	char rest;
@@ -283,7 +284,7 @@ static bool read_xid(const char *text, uint32_t *gpu, uint32_t *xid)
 	       sscanf(text, "%u:%u%c", gpu, xid, &rest) == 2;
 }
 
-/* Makes happen what was asked for. The exit status. */
+/* Causes the event. Returns the exit status. */
 static int happen(enum sl_softgpu_event event, uint32_t gpu, uint32_t xid)
 {
 	const char *socket = getenv(SL_SOFTGPU_ENV);
@@ -303,7 +304,7 @@ static int happen(enum sl_softgpu_event event, uint32_t gpu, uint32_t xid)
 		"%s", why);
 }
 
-/* The exit status, or -1 if a box is to be started. */
+/* The exit status, or -1 to start a box. */
 static int events(const struct settings *s, bool has_command)
 {
 	int asked = (s->lose >= 0) + (s->revive >= 0) + (s->xid != NULL);

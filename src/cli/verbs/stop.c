@@ -1,6 +1,6 @@
-/* sluice stop: SIGTERM to all processes of a workload, and SIGKILL to those that are still there
- * when the grace is over. A job is taken out of the queue, too. The daemon does it; this does not
- * wait for the end. */
+/* sluice stop: SIGTERM to all processes of a workload, and SIGKILL to those left after the grace
+ * period. Removes a job from the queue, too. The daemon carries it out; this does not wait for the
+ * end. */
 #include "cli/line/cli.h"
 #include "cli/conn/jobs.h"
 #include "cli/conn/named.h"
@@ -30,7 +30,8 @@ const struct sl_option sl_verb_stop_options[] = {
 	SL_OPT_END,
 };
 
-/* What a job's answer and a workload's have in common. Tamed for people, as it came for JSON. */
+/* The common fields of the answers about jobs and workloads. name is tamed for people, raw for
+ * JSON. */
 struct stopped {
 	uint64_t workload, job; /* one of them is 0 */
 	uint32_t processes, state;
@@ -138,7 +139,7 @@ static int stop_job(
 			      .text = reply.job_reply.text});
 }
 
-/* What was asked for is so: it is over. */
+/* It has ended already, which is what was asked for. */
 static int say_over(const struct settings *s, uint64_t job, const char *name)
 {
 	char tamed[64], text[128];
@@ -185,7 +186,7 @@ int sl_verb_stop(int argc, char **argv)
 			"--now leaves no --grace; give one of them");
 	if (s.now)
 		s.grace = 0;
-	/* Without a name one is missed once. */
+	/* Without a name the usage error comes once. */
 	for (size_t i = 0; status < 0 && failed != SL_EXIT_NO_DAEMON &&
 			   i < sl_max_u64(s.names.count, 1);
 		i++) {

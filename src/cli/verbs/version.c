@@ -1,4 +1,4 @@
-/* sluice version: what is installed here, and what answers at the socket. */
+/* sluice version: the versions of this installation and of the daemon at the socket. */
 #include "cli/line/cli.h"
 #include "base/library.h"
 #include "cli/conn/rows.h"

@@ -1,6 +1,6 @@
 /*
- * sluice wait: until jobs have ended. They are waited for one after the other, which takes as long
- * as the longest of them either way.
+ * sluice wait: waits until jobs have ended, one after the other, which takes as long as the longest
+ * of them.
  */
 #include "cli/line/interrupt.h"
 #include "cli/conn/jobs.h"
@@ -49,7 +49,7 @@ static void print_end(struct sl_msg_job_reply *end)
 	fflush(stdout);
 }
 
-/* How long a step may be so that the wait ends in time. */
+/* Length of a step, so that the wait ends in time. */
 static unsigned int step_ms(sl_ns until)
 {
 	sl_ns now = sl_clock_now();
@@ -59,7 +59,7 @@ static unsigned int step_ms(sl_ns until)
 	return until > now ? (unsigned int)((until - now) / SL_MS) + 1 : 0;
 }
 
-/* One of them. Returns -1 if *end says how, else the exit status. */
+/* Waits for one job. Returns -1 with its end in *end, else the exit status. */
 static int wait_for(const struct settings *s, struct sl_jobs_watch *watch, sl_ns until,
 	struct sl_msg_job_reply *end)
 {
@@ -88,7 +88,7 @@ static int wait_for(const struct settings *s, struct sl_jobs_watch *watch, sl_ns
 		sl_duration_format(s->timeout, span, sizeof(span)));
 }
 
-/* ids, from names; -1 to go on. */
+/* Finds ids by names; -1 to go on. */
 static int find(const struct settings *s, uint64_t *ids, struct sl_conn *conn)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};

@@ -1,11 +1,9 @@
 /*
- * sluice why: one sentence for each thing that is in a workload's way now, then for each thing that
- * was.
+ * sluice why: one sentence for each thing in a workload's way now, then for each that was.
  *
- * A workload that has ended is in no list any more, and its name is looked for among the events
- * that the daemon has at hand, then in the history; only when that finds nothing either is it
- * unknown. A job is in a list of its own, where the daemon says why it waits or how it ended;
- * while it runs, it is a workload.
+ * An ended workload is in no list, so its name is looked up among the daemon's events, then in the
+ * history; only then is it unknown. A job is in a list of its own, where the daemon says why it
+ * waits or how it ended; while it runs, it is also a workload.
  */
 #include "cli/line/cli.h"
 #include "cli/conn/jobs.h"
@@ -24,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of the history: as far back, so many events about it, of which so many that explain are shown. */
+/* Limits for the history: how far back, how many events are read, and how many that explain are
+ * shown. */
 #define PAST_MS    (7ull * 86400 * 1000)
 #define PAST_READ  1000
 #define PAST_SHOWN 32
@@ -60,7 +59,7 @@ static size_t count(const struct sl_rows *rows, bool current)
 	return n;
 }
 
-/* What it does where nothing is in its way. swap may be NULL. */
+/* Its state if nothing is in its way. swap may be NULL. */
 static const char *doing(
 	const struct sl_msg_use_row *use, const struct sl_msg_swap_row *swap)
 {
@@ -77,7 +76,7 @@ static const char *doing(
 	}
 }
 
-/* Why its wait has no bound; a newer daemon may have causes that are not known here. */
+/* Why its wait has no bound; a newer daemon may send causes that are unknown here. */
 static const char *endless_because(uint32_t endless)
 {
 	switch (endless) {
@@ -99,7 +98,7 @@ static const char *endless_because(uint32_t endless)
 	}
 }
 
-/* How long it may be kept waiting, now or when it is moved, if others compete with it. */
+/* The longest wait, now or after an eviction, if other workloads compete with it. */
 static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_row *found)
 {
 	const struct sl_msg_swap_row *row =
@@ -116,7 +115,7 @@ static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_ro
 			sl_state_longest(row, longest, sizeof(longest)));
 }
 
-/* Nothing is in its way: then how it stands, GPU by GPU. */
+/* Nothing is in its way: prints its state on each GPU. */
 static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
 	const struct sl_msg_use_row *found, bool by_queue)
 {
@@ -149,7 +148,7 @@ static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
 	}
 }
 
-/* It was named as the workload it is, and the queue parked the job of which it is a task. */
+/* The name is the workload's, and the queue parked the job to which it belongs as a task. */
 static bool is_parked_task(const struct sl_rows *known, const struct sl_msg_use_row *use)
 {
 	const struct sl_msg_job_row *job = sl_named_task(known, use->name, use->uid);
@@ -161,7 +160,7 @@ static bool is_parked_task(const struct sl_rows *known, const struct sl_msg_use_
 	return job && job->state == SL_JOB_PARKED;
 }
 
-/* The last row of one that has ended. */
+/* The last row of an ended workload. */
 static const struct sl_msg_event_row *last(const struct sl_rows *rows)
 {
 	return rows->count ? &rows->all[rows->count - 1].event_row : NULL;
@@ -176,8 +175,8 @@ static void print_ended(const struct sl_rows *rows)
 	printf("%s has ended.\n", name);
 }
 
-/* What was found: a workload, a job, a job that has a workload now, or neither, of one that has
- * ended. */
+/* The result of the search: a workload, a job, a job with its workload, or neither for an ended
+ * one. */
 struct found {
 	const struct sl_msg_use_row *use;
 	const struct sl_msg_job_row *job;
@@ -223,7 +222,7 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 {
 	const struct sl_msg_use_row *found = it.use;
 	char text[SL_TELL_TEXT_MAX], age[16];
-	/* The queue parked it and brings it back; nobody has to. */
+	/* The queue parked it and resumes it; the user need not. */
 	bool by_queue = it.job && it.job->state == SL_JOB_PARKED;
 	bool titled = false;
 
@@ -300,8 +299,8 @@ static int print_json(
 	return sl_rows_print_json(SL_VERB_why, object);
 }
 
-/* A name is free again when its workload has ended, so the events may be of several; the last is
- * meant. */
+/* A name is free again after its workload has ended, so the events may be of several workloads;
+ * keep the last one's. */
 static void keep_last(struct sl_rows *rows)
 {
 	uint64_t workload = last(rows)->workload;
@@ -313,7 +312,7 @@ static void keep_last(struct sl_rows *rows)
 	rows->count = kept;
 }
 
-/* What the history knows, where the daemon has nothing at hand: most often it was started since. */
+/* Asks the history if the daemon has no events; most often it was restarted since. */
 static void ask_history(struct sl_rows *rows, uint64_t workload, const char *name)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows past = {0};
@@ -326,7 +325,7 @@ static void ask_history(struct sl_rows *rows, uint64_t workload, const char *nam
 	sl_wire_str(ask.name, sizeof(ask.name), name);
 	if (sl_past_events(&ask, &past, &ignored, &ignored) != SL_EXIT_OK)
 		return;
-	/* About it, not merely with it on the other side. */
+	/* Only events about it, not those with it on the other side. */
 	for (size_t i = 0; i < past.count; i++) {
 		const struct sl_msg_event_row *row = &past.all[i].event_row;
 
@@ -338,15 +337,15 @@ static void ask_history(struct sl_rows *rows, uint64_t workload, const char *nam
 		sl_rows_add(rows, &past.all[i]);
 }
 
-/* What the daemon has to say about it: of one that has ended, what it kept. unknown: what was wrong
- * with the name, or NULL. */
+/* Asks the daemon for its reasons; of an ended workload for the stored ones. unknown: the error
+ * about the name, or NULL. */
 static int ask(struct sl_conn *conn, const struct settings *s, struct found it,
 	const struct sl_error *unknown, struct sl_rows *rows, struct sl_error *err)
 {
 	union sl_msg msg;
 	int status;
 
-	/* No workload of a job: nothing that happened to one. */
+	/* A job without a workload has no events. */
 	if (it.job && !it.use && !it.job->workload)
 		return SL_EXIT_OK;
 	sl_wire_init(&msg, SL_MSG_WHY);
@@ -379,8 +378,8 @@ static struct found found_in(const struct sl_rows *rows, const union sl_msg *row
 	return it;
 }
 
-/* In no list: a task of a job that does not run, for which its job has the reason, or what has
- * ended. err says what is wrong with the name. */
+/* In no list: a task of a job that does not run (the job has the reason), or an ended workload.
+ * err: the error about the name. */
 static int ask_unlisted(struct sl_conn *conn, const struct settings *s,
 	const struct sl_rows *known, struct found *it, struct sl_rows *rows,
 	struct sl_error *err)
