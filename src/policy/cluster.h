@@ -128,8 +128,8 @@ enum sl_pending_reason {
 /* The numbers of its sentence. Amounts have the units of tree.h. */
 struct sl_pending_because {
 	enum sl_pending_reason reason;
-	uint64_t project,
-		other; /* ids: whose quota or limit; the project it would take from */
+	/* ids: whose quota or limit; the project it would take from */
+	uint64_t project, other;
 	enum sl_resource resource;
 	int64_t wanted, available; /* of that resource, or what pending.def says */
 	/* Jobs of its own project ahead of it in the order (1000: or more); with PRIORITY: running
@@ -173,8 +173,8 @@ struct sl_cluster_job_view {
 struct sl_cluster_task_view {
 	bool known;
 	enum sl_task_state state;
-	struct sl_place
-		place;      /* BINDING, RUNNING, RELEASING; PIPELINED: where it will go */
+	/* BINDING, RUNNING, RELEASING; PIPELINED: where it will go */
+	struct sl_place place;
 	uint64_t node;      /* id */
 	bool parked;        /* PENDING: it returns to this place */
 	sl_ns spared_until; /* no victim before */

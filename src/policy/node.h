@@ -232,8 +232,8 @@ struct sl_node_gpu_view {
 	uint64_t hidden_bytes, dying_bytes, free_bytes;
 	uint64_t paid_bytes; /* what the reserve pays */
 	uint64_t held_bytes; /* of backing */
-	uint64_t evicted_bytes,
-		returning_bytes; /* of backing: on the host; of these, being restored */
+	/* Of backing: on the host; of these, being restored */
+	uint64_t evicted_bytes, returning_bytes;
 	uint32_t workloads, waiting;
 };
 
@@ -241,19 +241,19 @@ struct sl_node_pool_view {
 	uint64_t pool_bytes, slack_bytes, evicted_bytes;
 	uint64_t leaving_bytes; /* reserved for open EVICTs */
 	uint64_t copies_bytes;  /* copies of resident chunks, dropped first */
-	uint64_t
-		overlap_bytes; /* lent, over all GPUs: evicted + overlap <= pool - slack */
+	/* Lent, over all GPUs: evicted + overlap <= pool - slack */
+	uint64_t overlap_bytes;
 };
 
 struct sl_node_workload_view {
 	bool known, stopping;
 	uint32_t gpu_mask, clients;
-	uint32_t
-		actual_mask; /* GPUs its clients hold or want memory on; gpu_mask is the plan */
+	/* GPUs its clients hold or want memory on; gpu_mask is the plan */
+	uint32_t actual_mask;
 	uint32_t flags, untakeable; /* untakeable: clients */
 	int32_t priority;
-	uint64_t request_bytes,
-		limit_bytes; /* per GPU; parked: what it will have again */
+	/* Per GPU; parked: what it will have again */
+	uint64_t request_bytes, limit_bytes;
 	sl_ns wait_max;
 	/* Swap. Spans are as of now. */
 	enum sl_residency residency;
@@ -296,9 +296,9 @@ struct sl_node_use_view { /* one workload on one GPU */
 	uint64_t backing_bytes, granted_bytes, hidden_bytes, dying_bytes;
 	uint64_t paid_bytes; /* measured beside hidden_bytes; paid by the reserve */
 	uint64_t held_bytes; /* of backing */
-	uint64_t evicted_bytes,
-		returning_bytes; /* of backing: on the host; of these, being restored */
-	uint64_t waiting_bytes;  /* sum of its waiting demands */
+	/* Of backing: on the host; of these, being restored */
+	uint64_t evicted_bytes, returning_bytes;
+	uint64_t waiting_bytes; /* sum of its waiting demands */
 	uint32_t waiting;
 };
 

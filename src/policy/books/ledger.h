@@ -38,16 +38,16 @@
 struct sl_ledger_cell {
 	uint64_t backing_bytes; /* created and committed */
 	uint64_t granted_bytes; /* granted, not committed yet */
-	uint64_t
-		hidden_bytes; /* measured, not asked for through us, beyond what is paid */
-	uint64_t
-		paid_bytes; /* measured, too; paid by the reserve, so it counts nowhere else */
+	/* Measured, not asked for through us, beyond what is paid */
+	uint64_t hidden_bytes;
+	/* Measured, too; paid by the reserve, so it counts nowhere else */
+	uint64_t paid_bytes;
 	uint64_t held_bytes;    /* of backing: must not be evicted */
 	uint64_t holding_bytes; /* of backing and granted: will be held once committed */
 	uint64_t dying_bytes;   /* of dead clients, until the device shows them gone */
 	uint64_t evicted_bytes; /* of backing: on the host */
-	uint64_t
-		returning_bytes; /* of evicted: being restored; room on the GPU is reserved */
+	/* Of evicted: being restored; room on the GPU is reserved */
+	uint64_t returning_bytes;
 	/* Of backing on the GPU: being evicted, and there until it has gone */
 	uint64_t leaving_bytes;
 };

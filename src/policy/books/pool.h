@@ -20,8 +20,8 @@ struct sl_pool {
 	uint64_t evicted_bytes;   /* on the host */
 	uint64_t leaving_bytes;   /* told to leave: their room in the pool is taken */
 	uint64_t returning_bytes; /* of evicted: room on a GPU is reserved */
-	int64_t lent_bytes
-		[SL_LEDGER_GPUS_MAX]; /* below 0: this much more could be lent */
+	/* Below 0: this much more could be lent */
+	int64_t lent_bytes[SL_LEDGER_GPUS_MAX];
 };
 
 /* Bytes that the pool can still take at all, for demands within a request. */

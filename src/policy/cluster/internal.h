@@ -56,8 +56,8 @@ struct sl_cl_class {
 	struct sl_cl_class *chain;
 	struct sl_need need;
 	uint32_t seen; /* tasks so far */
-	uint64_t none_now,
-		none_later;  /* gains when there was no room for it; 0: unknown */
+	/* Gains when there was no room for it; 0: unknown */
+	uint64_t none_now, none_later;
 	uint64_t counted_at; /* gains when fit was last counted in full; 0: unknown */
 	uint32_t fit;        /* the most tasks that could be placed, later */
 	uint64_t ever_at;    /* nodes_version of `ever`; 0: unknown */
@@ -145,8 +145,8 @@ struct sl_cl_job {
 	uint64_t taken_at; /* cluster->outside when it was last reclaimed */
 	uint64_t looked;   /* by the search that last asked whether it may be taken */
 	uint32_t rank;     /* in that search: smaller goes first */
-	uint32_t
-		tier; /* in that search, before rank: lower priorities that its project runs */
+	/* In that search, before rank: lower priorities that its project runs */
+	uint32_t tier;
 	struct sl_pending_because because;
 };
 

@@ -27,8 +27,8 @@ struct sl_advise_program {
 	uint32_t observed; /* of these, only watched: no limit kept them small */
 	uint32_t gpus;     /* of each run */
 	uint32_t at_once;  /* the most that ran at the same time */
-	uint64_t span_s,
-		active_s; /* all runs together: time running, and with GPU work */
+	/* All runs together: time running, and with GPU work */
+	uint64_t span_s, active_s;
 	uint64_t peak_bytes, p99_bytes, mean_bytes; /* of what was asked for */
 	/* The most asked for by a run that something kept small (sl_advise_is_kept), and by another
 	 * one; 0: there was none. */

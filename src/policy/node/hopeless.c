@@ -17,8 +17,8 @@ struct sl_node_party {
 struct sl_node_hopeless {
 	struct sl_link parties;
 	struct sl_node_party *party;
-	struct sl_deadlock_demand
-		*demand; /* as the rule sees them; parallel to plan->claims */
+	/* As the rule sees them; parallel to plan->claims */
+	struct sl_deadlock_demand *demand;
 	struct sl_deadlock_claim *workload;
 	uint64_t lend_bytes[SL_NODE_GPUS_MAX];
 };

@@ -104,13 +104,13 @@ struct sl_node_plan {
 	 * known. */
 	const struct sl_node_claim *keeper[SL_NODE_GPUS_MAX], *helped;
 	uint32_t claims_count;
-	uint32_t objects,
-		room;   /* clients and demands: the most at once, and the room for them */
-	sl_ns rank_due; /* when time alone changes a rank */
+	/* Clients and demands: the most at once, and the room for them */
+	uint32_t objects, room;
+	sl_ns rank_due;   /* when time alone changes a rank */
 	uint32_t refused; /* GPUs with demands in back-off */
 	uint32_t blocked; /* GPUs of claims whose turn comes */
-	uint32_t
-		worked; /* GPUs where processes were stopped for the first lacking claim */
+	/* GPUs where processes were stopped for the first lacking claim */
+	uint32_t worked;
 	uint32_t crowded;
 	/* The plan counted on something that no longer holds: it denied a demand, its grants used
 	 * up a limit, or it spared a process. It orders no moves and tells no waits; the next plan
@@ -118,8 +118,8 @@ struct sl_node_plan {
 	bool is_stale;
 	bool trims; /* an EVICT may have to wait until copies of resident chunks are dropped */
 	int32_t highest[SL_NODE_GPUS_MAX]; /* highest priority that claims, by set */
-	uint64_t kept_bytes
-		[SL_NODE_GPUS_MAX]; /* for demands without a seat, from later ones */
+	/* For demands without a seat, from later ones */
+	uint64_t kept_bytes[SL_NODE_GPUS_MAX];
 	uint64_t asked_bytes[SL_NODE_GPUS_MAX];   /* by demands with a seat */
 	uint64_t leaving_bytes[SL_NODE_GPUS_MAX]; /* of clients that answer */
 	uint32_t set_of[SL_NODE_GPUS_MAX]; /* the lowest GPU that is joined with it */

@@ -88,8 +88,8 @@ struct sl_node_order {
 	uint32_t gpu;
 	uint64_t out_bytes; /* on the host when it was given, less what was freed since */
 	sl_ns since;
-	uint64_t
-		other; /* the workload it is for; its own: a park; 0: none, it goes warm */
+	/* The workload it is for; its own: a park; 0: none, it goes warm */
+	uint64_t other;
 };
 
 struct sl_node_client {

@@ -17,8 +17,8 @@ struct sl_state {
 	struct sl_fit_node node; /* now: the room; later: zero */
 	uint32_t hash;
 	uint32_t next; /* in its bucket, or among the free ones */
-	uint32_t
-		first; /* its node of the lowest rank; SL_STATE_NONE: the state is unused */
+	/* Its node of the lowest rank; SL_STATE_NONE: the state is unused */
+	uint32_t first;
 	uint32_t made; /* differs from that of every earlier state in this slot */
 	bool reranked;
 };

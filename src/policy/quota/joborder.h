@@ -43,8 +43,8 @@ struct sl_joborder_job {
 	int32_t priority;
 	bool extra; /* runs already and wants further tasks */
 	sl_ns submitted;
-	struct sl_quantity
-		wants; /* what it would get next: its least, or one further task */
+	/* What it would get next: its least, or one further task */
+	struct sl_quantity wants;
 
 	/* joborder's own; initially zero. */
 	struct sl_joborder_job *up, *left, *right, *before, *after;

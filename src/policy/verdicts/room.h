@@ -52,8 +52,8 @@ struct sl_room_gpu {
 	uint64_t unclaimed_bytes, within_bytes;
 	uint64_t uncovered_bytes; /* of requests, what neither seats nor fixed cover */
 	uint64_t wanting_bytes;   /* of these, what rest does not cover either */
-	uint64_t
-		lets_bytes; /* of rest: what its workloads' parts of the pool let leave */
+	/* Of rest: what its workloads' parts of the pool let leave */
+	uint64_t lets_bytes;
 	uint64_t gives_bytes; /* the same for movable bytes above requests */
 };
 
@@ -66,8 +66,8 @@ struct sl_room_client {
 struct sl_room {
 	uint64_t pool_bytes, slack_bytes;
 	uint64_t returning_bytes; /* of what the pool holds: the room of open RESTOREs */
-	uint64_t
-		lets_bytes; /* kept up to date: of rest on all GPUs, what parts let leave */
+	/* Kept up to date: of rest on all GPUs, what parts let leave */
+	uint64_t lets_bytes;
 	uint32_t gpus;
 	/* The clients that are not parked; one that another client exceeds on each GPU may be
 	 * omitted. Not owned. */
@@ -78,8 +78,8 @@ struct sl_room {
 
 /* A claim on one GPU: movable bytes of the body, and what its demand asks for. */
 struct sl_room_need {
-	uint64_t there_bytes,
-		away_bytes; /* both 0 where the body has a seat, or none is claimed */
+	/* Both 0 where the body has a seat, or none is claimed */
+	uint64_t there_bytes, away_bytes;
 	uint64_t asks_bytes;
 };
 
@@ -95,8 +95,8 @@ struct sl_room_claim {
 	/* Unclaimed requests per GPU that need no way back: those of workloads of a higher
 	 * priority, with `priority` in the chain. 0 for a claim that is held or never moved. */
 	uint64_t above_bytes[SL_LEDGER_GPUS_MAX];
-	struct sl_room_client
-		own; /* of a demand: its client's, without what it asks for */
+	/* Of a demand: its client's, without what it asks for */
+	struct sl_room_client own;
 };
 
 enum sl_room_code {

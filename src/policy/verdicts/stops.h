@@ -29,8 +29,8 @@ struct sl_stop {
 	bool told;   /* to end, already; whether it still must is decided anew */
 	bool taken;  /* out: to be stopped */
 	bool prove;  /* out: would be taken if its idleness were proven */
-	enum sl_reason
-		reason; /* out, if taken: STOP_OVER_LIMIT, STOP_IDLE, STOP_PRIORITY */
+	/* out, if taken: STOP_OVER_LIMIT, STOP_IDLE, STOP_PRIORITY */
+	enum sl_reason reason;
 	uint64_t gone_bytes; /* scratch */
 };
 
