@@ -2,8 +2,8 @@
  * swap-daemon - a daemon that moves its clients' memory to the host and back for no reason
  *
  * sluiced moves memory when another client needs it, in a sensible order. This one stands in for it
- * to test the library with any possible order. It grants everything and evicts all or a few
- * bytes. It aborts its latest order, restores at once or much later, and takes copies back. It loses lines
+ * to test the library with any possible order. It grants everything and evicts all or a few bytes.
+ * It aborts its latest order, restores at once or much later, and takes copies back. It loses lines
  * between orders and in the middle of one.
  *
  * It keeps the rules that the library may count on: no order while a grant or another order of that

@@ -89,7 +89,7 @@ static const struct {
 	const char *name;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	unsigned int levels;
-	uint64_t bytes; /* 0: nobody is asked */
+	uint64_t bytes; /* 0: the daemon is not asked */
 } rows[] = {
 	{"line of floats", {131072, 0, 0, CU_AD_FORMAT_FLOAT, 4, 0}, 1, 2 * SL_MIB},
 	{"plane of bytes", {4096, 4096, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0}, 1,
@@ -183,7 +183,7 @@ static void body_errors(void)
 	check_books(0);
 	CHECK_EQ(cuArrayDestroy(a), CUDA_SUCCESS);
 	check_books(0);
-	/* A handle that comes again although nobody saw it end. */
+	/* A handle that comes again although its end was not seen. */
 	CHECK_EQ(cuArrayCreate_v2(&a, &plane), CUDA_SUCCESS);
 	CHECK_EQ(cuArrayCreate_v2(&b, &plane), CUDA_SUCCESS);
 	CHECK_EQ((uintptr_t)a, (uintptr_t)b);

@@ -1,8 +1,8 @@
 /*
  * books-test - the daemon's books as tests of the runtime look at them
  *
- * What is asked for in passing is told when it is used, and a spare grain is kept for the next
- * call: so a look waits until the fake daemon has read all of it, and leaves spare grains out.
+ * The library may ask ahead, report later and keep a spare grain for the next call. So a look
+ * waits until the fake daemon has read everything, and leaves spare grains out.
  */
 #ifndef SL_TEST_RUNTIME_BOOKS_TEST_H
 #define SL_TEST_RUNTIME_BOOKS_TEST_H

@@ -14,7 +14,7 @@
 #define ROUNDS  200
 
 static uint32_t stop, inside, ready, go_on;
-/* Written by who is alone, read inside: TSan sees every hole. */
+/* Written by the thread that is alone, read inside: TSan sees every hole. */
 static long guarded;
 static sigjmp_buf outside;
 
@@ -50,7 +50,7 @@ static void body_under_load(void)
 	for (int i = 0; i < ROUNDS; i++) {
 		CHECK(sl_control_close(60 * SL_S));
 		CHECK_EQ(__atomic_load_n(&inside, __ATOMIC_RELAXED), 0);
-		/* Who is alone may call what others call inside. */
+		/* The thread that is alone may call functions that others call inside. */
 		sl_control_enter();
 		guarded++;
 		sl_control_leave();
@@ -101,7 +101,7 @@ static void on_signal(int number)
 	siglongjmp(outside, 1);
 }
 
-/* What a signal handler jumped out of is inside until that thread comes again, and only once. */
+/* A thread whose signal handler jumped out counts as inside until it comes again, and only once. */
 static void body_jump(void)
 {
 	struct sigaction action = {.sa_handler = on_signal};
@@ -141,7 +141,7 @@ static void *wait_outside(void *arg)
 	return arg;
 }
 
-/* The child of a fork has nobody inside and nobody alone. */
+/* In the child of a fork no thread is inside and none is alone. */
 static void body_fork(void)
 {
 	pthread_t thread;

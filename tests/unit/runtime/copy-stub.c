@@ -45,7 +45,7 @@ static void data_of(CUdeviceptr at, unsigned char *host, uint64_t bytes, int kin
 		unsigned char *data = vmm_stub_data(at, 0, &part);
 
 		if (!data)
-			abort(); /* a copy of what is not there */
+			abort(); /* a copy of memory that does not exist */
 		if (kind == COPY_OUT)
 			memcpy(host, data, part);
 		else if (kind == COPY_IN)

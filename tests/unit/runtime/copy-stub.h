@@ -1,7 +1,7 @@
 /*
  * copy-stub - a driver's streams, events and copies, on top of the memory of vmm-stub
  *
- * Copies of pinned memory are done when somebody waits for them, as late as the driver may do them;
+ * Copies of pinned memory are done when a thread waits for them, as late as the driver may do them;
  * of other memory at once. Memory that is unmapped or unpinned before its copy is done ends the
  * test. Calls fail by vmm-stub's numbers. Thread-safe (vmm-stub's lock).
  */
@@ -15,12 +15,12 @@ struct copy_stub {
 	uint64_t out_bytes, in_bytes, pinned_bytes;
 	unsigned int streams, events, copies, pageable;
 	unsigned int most; /* copies that were begun and not done, at most */
-	CUresult broken;   /* all that waits says so, and no copy is done any more */
+	CUresult broken;   /* all waiting calls say so, and no copy is done any more */
 	uint64_t pin_most; /* larger registrations are refused */
 };
 
 extern struct copy_stub copy_stub;
-/* Holds whoever waits for all work of a context, while it is not 0. Atomic. */
+/* While not 0, holds threads that wait for all work of a context. Atomic. */
 extern uint32_t copy_stub_hold;
 
 /* After vmm_stub_install. */

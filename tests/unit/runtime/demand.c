@@ -53,8 +53,8 @@ static void body_denials(void)
 	fake_stop();
 }
 
-/* Granted, and the driver fails with something of its own: that is what the program gets, and the
- * grant goes back whole. */
+/* Granted, and the driver fails with an error of its own: the program gets that, and the grant
+ * goes back whole. */
 static void fails_with(CUresult error)
 {
 	unsigned int commits = FAKE(commits);
@@ -195,7 +195,7 @@ static void body_room(void)
 	CHECK_EQ(FAKE(asks), asks + 1);
 	CHECK_EQ(FAKE(asked_bytes), 2 * SL_MIB);
 	CHECK_EQ(STUB(launches), 1);
-	/* Who is denied gets the driver's answer; so does who asks in vain. */
+	/* A denied call gets the driver's answer; so does one that asks in vain. */
 	fake_lock();
 	fake.deny = true;
 	fake_unlock();
@@ -216,9 +216,9 @@ static void body_room(void)
 	fake_stop();
 }
 
-/* The first once more, for what is free may have been measured too long ago; then twice as much
- * each time, but not past what is left of the request without having asked for just that; at last
- * what is left of the limit, then no more. */
+/* The first once more, since free memory may have been measured too long ago. Then twice as much
+ * each time, but not past the rest of the request without having asked for just that. At last the
+ * rest of the limit, then no more. */
 static void body_room_small(void)
 {
 	static const uint64_t asked_mib[] = {2, 2, 4, 8, 16, 24, 48, 58};
@@ -295,14 +295,14 @@ static void body_limits(void)
 	start();
 	CHECK_EQ(cuMemAlloc_v2(&a, 512 * SL_MIB), CUDA_SUCCESS);
 	check_figures(8 * SL_GIB, 512 * SL_MIB);
-	/* Higher: what was denied is granted. */
+	/* Higher: a demand that was denied is granted. */
 	CHECK_EQ(cuMemAlloc_v2(&b, 9 * SL_GIB), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQ(FAKE(asks), 2);
 	set_limit(16 * SL_GIB);
 	check_figures(16 * SL_GIB, 512 * SL_MIB);
 	CHECK_EQ(cuMemAlloc_v2(&b, 9 * SL_GIB), CUDA_SUCCESS);
 	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS);
-	/* Lower than what is held: nothing is free, and what is held stays. */
+	/* Lower than the held memory: nothing is free, and held memory stays. */
 	set_limit(256 * SL_MIB);
 	check_figures(256 * SL_MIB, 512 * SL_MIB);
 	CHECK_EQ(cuMemAlloc_v2(&b, 257 * SL_MIB), CUDA_ERROR_OUT_OF_MEMORY);

@@ -166,7 +166,7 @@ static void on_ask(const struct sl_msg_ask *ask)
 	say(&msg);
 }
 
-/* What is left of the grant of that epoch; it is closed by this. */
+/* The rest of the grant of that epoch; this closes it. */
 static uint64_t close_grant(uint64_t of, uint64_t *ask)
 {
 	uint64_t bytes = grants[of % SL_ARRAY_LEN(grants)].bytes;

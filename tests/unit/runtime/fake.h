@@ -27,7 +27,7 @@ struct fake {
 	uint32_t last_gate_closed;
 	uint32_t speaks;           /* version of the protocol, no newer HELLO is taken */
 	uint32_t hello_version;    /* of the last one */
-	uint32_t claims;           /* REJECT.daemon_version, if not what it speaks */
+	uint32_t claims;           /* REJECT.daemon_version, if not its own */
 	int reject;                /* SL_REJECT_* to answer HELLO with, -1: welcome */
 	unsigned int reject_count; /* so many times; then welcome */
 	bool silent;               /* does not answer ASK */
@@ -45,7 +45,7 @@ struct fake {
 	uint32_t pids_flags;
 	bool pids_silent;
 	struct sl_wire_pid pid_rows[256];
-	/* Shared memory: what came, and what is answered. */
+	/* Shared memory: messages that came, and the answer. */
 	unsigned int offers, given, withdrawn, opens;
 	uint8_t offered_key[16]; /* the last */
 	uint32_t offer_reason, open_reason;
@@ -53,11 +53,11 @@ struct fake {
 	/* Memory on the host. */
 	unsigned int swappeds, wants, evicteds, stores_held, stores_back, freed_evicteds;
 	struct sl_msg_swapped last_swapped;
-	uint64_t tell_bytes; /* of EVICTs that are sent; who sends them sets it */
+	uint64_t tell_bytes; /* of EVICTs; the sender sets it */
 	unsigned int moveds;
 	struct sl_msg_moved moved[8];
 	uint32_t last_want;
-	uint32_t wanted;             /* by WANT; what is back is not */
+	uint32_t wanted;             /* by WANT, less what is back */
 	uint64_t told_evicted_bytes; /* by the last EVICTED */
 	uint64_t evicted_bytes;      /* by SWAPPED and FREED */
 	bool protocol_error;         /* the client said something wrong */

@@ -20,7 +20,7 @@
 
 static int stop;
 static int inside;
-/* Written by the closer while nobody is inside, read inside: TSan sees every hole. */
+/* Written by the closer while no thread is inside, read inside: TSan sees every hole. */
 static long guarded;
 
 static void start(bool use_membarrier)
@@ -70,7 +70,7 @@ static void under_load(bool use_membarrier)
 		uint64_t before = sl_gate_submissions();
 
 		close_and_open();
-		/* In between somebody gets through, or the test would show nothing. */
+		/* In between a thread gets through, or the test would show nothing. */
 		while (sl_gate_submissions() == before)
 			sched_yield();
 	}
@@ -123,7 +123,7 @@ static void count_entry(void)
 	entries++;
 }
 
-/* Once, by the next entry; whoever waits at the closed gate has not entered. */
+/* Once, by the next entry; a thread that waits at the closed gate has not entered. */
 static void listen(bool use_membarrier)
 {
 	uint32_t word = use_membarrier ? 0 : SL_GATE_FENCED;
@@ -336,7 +336,7 @@ static void call_from_handler(int signal)
 	CHECK(!sl_gate_is_drained());
 }
 
-/* A handler's stack may lie anywhere: what is entered there is nested all the same. */
+/* A handler's stack may be anywhere: entries on it are nested all the same. */
 static void body_signal_stack(void)
 {
 	enum { BYTES = 1 << 16 };

@@ -8,8 +8,8 @@
 
 /* --- a handle's life -------------------------------------------------------------------------- */
 
-/* peer-failures rows 7 and 31: references and mappings end in any order; nothing is given back
- * twice, and what has no match is refused and counts nowhere. */
+/* peer-failures rows 7 and 31: references and mappings end in any order. Nothing is given back
+ * twice; an unmatched end is refused and counts nowhere. */
 static void body_life(void)
 {
 	CUmemGenericAllocationHandle a, b;
@@ -102,9 +102,9 @@ static void body_expandable(void)
 	finish();
 }
 
-/* --- where memory lies ------------------------------------------------------------------------ */
+/* --- where memory is -------------------------------------------------------------------------- */
 
-/* peer-failures row 2: a location that is no device's has an id that means nothing, and costs no
+/* peer-failures row 2: a location that is no device's has an id without a meaning, and costs no
  * GPU memory. */
 static void body_locations(void)
 {
@@ -200,7 +200,7 @@ static void body_regions(void)
 	finish();
 }
 
-/* --- what is remembered ----------------------------------------------------------------------- */
+/* --- remembered facts ------------------------------------------------------------------------- */
 
 static struct sl_mapping *first_mapping(CUmemGenericAllocationHandle id)
 {
@@ -244,7 +244,7 @@ static void body_accesses(void)
 	CHECK_EQ(m->access_count, 1);
 	CHECK_EQ(m->accesses[0].where.id, 1);
 	CHECK_EQ(first_mapping(a)->access_count, 2);
-	/* One that fails half-way: what the driver has then is what is remembered. */
+	/* One that fails half-way: the books then match the driver. */
 	both[0].flags = CU_MEM_ACCESS_FLAGS_PROT_READ;
 	both[1].flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	vmm_stub.access_result = CUDA_ERROR_UNKNOWN;
@@ -286,7 +286,7 @@ static void body_stale(void)
 	finish();
 }
 
-/* --- when there is no memory ------------------------------------------------------------------ */
+/* --- out of memory ---------------------------------------------------------------------------- */
 
 /* peer-failures row 9: exactly CUDA_ERROR_OUT_OF_MEMORY, and the next try is a try. */
 static void body_out_of_memory(void)
@@ -418,7 +418,7 @@ static void body_threads(void)
 	finish();
 }
 
-/* Many threads at one address and one handle: whoever wins, nothing is counted twice or lost. */
+/* Many threads at one address and one handle: whichever wins, nothing is counted twice or lost. */
 static void *fight(void *arg)
 {
 	unsigned int seed = (unsigned int)(uintptr_t)arg;

@@ -1,9 +1,9 @@
 /*
  * hash - the hash of chunks: against a slow one, against fixed vectors, and on a software GPU
  *
- * argv[1] is the folder of the software GPU's libraries, argv[2] the kernel built so that it goes
- * about its work as on a GPU. Clients are processes of their own, in which
- * the runtime's unit runs by itself, with nothing hooked.
+ * argv[1] is the folder of the software GPU's libraries, argv[2] the kernel built so that it
+ * works as on a GPU. Clients are processes of their own, in which the runtime's unit runs by
+ * itself, with nothing hooked.
  */
 #include "../softgpu/boxed.h"
 
@@ -328,7 +328,7 @@ static void body_of_moving(int say)
 	MUST(sl_control_close(SL_S), true);
 	sl_hasher_context(ctx, 0);
 	MUST(becomes_ready(ctx, 600), false);
-	/* Whoever drops a context is not kept waiting by that. */
+	/* A thread that drops a context is not kept waiting by that. */
 	sl_hasher_drop_context(ctx);
 	sl_hasher_context(ctx, 0);
 	sl_control_open();

@@ -1,5 +1,5 @@
 /*
- * held - what is asked, counted and told of memory that must not be evicted
+ * held - memory that must not be evicted: questions, counts and reports
  */
 #include "child.h"
 #include "fake.h"
@@ -36,7 +36,7 @@ static void stop(void)
 	fake_stop();
 }
 
-/* Within the request nobody is asked, and the daemon is told; a hundred changes are one message or
+/* Within the request the daemon is told without being asked; a hundred changes are one message or
  * two. */
 static void body_within(void)
 {
@@ -55,7 +55,7 @@ static void body_within(void)
 	stop();
 }
 
-/* Beyond it the daemon decides; what it allows is committed and not told once more. */
+/* Beyond it the daemon decides; its grant is committed and not reported once more. */
 static void body_beyond(void)
 {
 	unsigned int commits;
@@ -130,7 +130,7 @@ static void body_older(void)
 	stop();
 }
 
-/* Whoever is asked when an older daemon takes over need not be answered. */
+/* An older daemon that takes over need not answer an open question. */
 static void *take(void *arg)
 {
 	CHECK(sl_held_take(gpu, 128 * SL_MIB));

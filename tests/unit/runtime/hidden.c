@@ -23,7 +23,7 @@ static void submit(void)
 		CUDA_SUCCESS);
 }
 
-/* A context was found and nobody has asked for figures: measured all the same, and a burst only
+/* A context was found, without a question for figures: measured all the same, and a burst only
  * once or twice. */
 static void body_burst(void)
 {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define OPEN_FLAGS CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
-/* Where the key lies in a handle of ours. */
+/* The place of the key in a handle of ours. */
 #define KEY_AT 16
 
 static CUcontext ctx;
@@ -73,7 +73,7 @@ static void body_offer(void)
 	CHECK_EQ(STUB(exports), 2);
 	check_fds(fds);
 	CHECK_EQ(memcmp((char *)&first + KEY_AT, fake.offered_key, 16), 0);
-	/* Asked again, or of its middle: the same, and nobody is told. */
+	/* Asked again, or of its middle: the same, and the daemon is not told. */
 	CHECK_EQ(cuIpcGetMemHandle(&again, a + 5 * SL_MIB), CUDA_SUCCESS);
 	CHECK_EQ(memcmp(&first, &again, sizeof(first)), 0);
 	CHECK_EQ(FAKE(offers), 1);
@@ -84,7 +84,7 @@ static void body_offer(void)
 	CHECK_EQ(memcmp((char *)&again + KEY_AT, (char *)&other + KEY_AT, 16), 0);
 	CHECK(memcmp(&again, &other, sizeof(other)) != 0);
 	CHECK(fake_wait_u64(&fake.unevictable_bytes, 102 * SL_MIB));
-	/* Not in the process that made it, not of what is nobody's, not of what is gone. */
+	/* Not in the process that made it, not of foreign memory, not of freed memory. */
 	CHECK_EQ(cuIpcOpenMemHandle_v2(&opened, first, OPEN_FLAGS),
 		CUDA_ERROR_INVALID_CONTEXT);
 	CHECK_EQ(cuIpcGetMemHandle(&other, 0x1234), CUDA_ERROR_INVALID_VALUE);
@@ -165,7 +165,7 @@ static void body_next_daemon(void)
 	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_SUCCESS);
 	CHECK(fake_wait(&fake.settleds, 1));
 	fake_die();
-	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS); /* nobody to withdraw it from */
+	CHECK_EQ(cuMemFree_v2(b), CUDA_SUCCESS); /* no maker that could withdraw it */
 	fake_listen();
 	CHECK(fake_wait(&fake.offers, 3));
 	CHECK(fake_wait(&fake.settleds, 2));
@@ -244,11 +244,12 @@ static void body_open(void)
 	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_SUCCESS);
 	CHECK_EQ(STUB(mapped_bytes), 102 * SL_MIB);
 	CHECK_EQ(cuIpcCloseMemHandle(a), CUDA_ERROR_INVALID_HANDLE);
-	/* What is left goes with the context. */
+	/* The rest goes with the context. */
 	finish();
 }
 
-/* Two makers count alike, and so does this process: nobody's ids may meet here, nor come again. */
+/* Two makers count alike, and so does this process: ids of different makers may neither meet here
+ * nor come again. */
 static void body_open_ids(void)
 {
 	enum { TIMES = 20 };
@@ -334,7 +335,7 @@ static void body_open_refused(void)
 		fake_unlock();
 		CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), rows[i].result);
 	}
-	/* Figures that do not fit together, a block that lies outside, a GPU that there is not. */
+	/* Figures that do not fit together, a block outside, an unknown GPU. */
 	fake_lock();
 	fake.open_reason = SL_IPC_OK;
 	fake.opened.count = 3;
@@ -436,7 +437,7 @@ static void *close_in_thread(void *arg)
 	return NULL;
 }
 
-/* Until one more waits for the work of the context of what is closed. */
+/* Until one more waits for the work of the closed memory's context. */
 /* Opens memory of another process in a context that is busy until stub_busy is taken back. */
 static CUdeviceptr open_beside_work(CUipcMemHandle *handle)
 {
@@ -458,8 +459,8 @@ static void start_closing(pthread_t *thread, CUdeviceptr *at)
 		usleep(100);
 }
 
-/* Who opens what is being closed does not wait for the work that is waited for there, and has what
- * is mapped; the last to close it unmaps it, whoever is done first. */
+/* A thread that opens memory that is being closed does not wait for the awaited work, and gets the
+ * present mapping. The last to close it unmaps it, whichever is done first. */
 static void body_open_while_closing(void)
 {
 	CUipcMemHandle handle;
@@ -482,7 +483,8 @@ static void body_open_while_closing(void)
 	finish();
 }
 
-/* Its context goes with what was opened again, while somebody still waits who had closed it. */
+/* The context goes with memory that was opened again, while a thread that had closed it still
+ * waits. */
 static void body_dropped_while_closing(void)
 {
 	CUipcMemHandle handle;
@@ -502,8 +504,8 @@ static void body_dropped_while_closing(void)
 	finish();
 }
 
-/* Its context goes while who closed it still waits: another context at the same address has nothing
- * of it. */
+/* The context goes while a closing thread still waits: another context at the same address is not
+ * affected. */
 static void body_dropped_while_leaving(void)
 {
 	CUipcMemHandle handle;
@@ -537,7 +539,7 @@ static void *opens_and_closes(void *arg)
 	return NULL;
 }
 
-/* Many at once: nobody has what is gone, and nothing is left. */
+/* Many at once: no thread has closed memory, and nothing is left. */
 static void body_open_storm(void)
 {
 	CUipcMemHandle handle;

@@ -11,7 +11,7 @@
 
 #define ORDERS 20
 
-/* Memory that somebody has just made sure of stays until he says so. */
+/* Memory that a thread has just made sure of stays until that thread lets go. */
 static void body_kept(void)
 {
 	start();
@@ -130,7 +130,7 @@ static void launch_within(int signal_number)
 	}
 }
 
-/* What a handler does in between, and be it that it waits at the gate, ends nothing. */
+/* A handler in between ends nothing, even if it waits at the gate. */
 static void body_handles(void)
 {
 	start();

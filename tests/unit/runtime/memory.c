@@ -63,7 +63,7 @@ static void body_region(void)
 	CHECK_EQ(cuMemFree_v2(a), CUDA_SUCCESS);
 	CHECK_EQ(STUB(syncs), 1);
 	check_books(2 * SL_GIB);
-	/* Nothing of it is left with us: the driver is asked. */
+	/* The library has no trace of it left: the driver is asked. */
 	CHECK_EQ(cuMemFree_v2(a), CUDA_ERROR_INVALID_VALUE);
 	CHECK_EQ(cuPointerGetAttribute(&word, CU_POINTER_ATTRIBUTE_RANGE_SIZE, a + 9), 0);
 	CHECK_EQ(word, 77);
@@ -242,7 +242,7 @@ static void body_faults(void)
 				CHECK_EQ(r, CUDA_ERROR_UNKNOWN);
 				failed++;
 			} else {
-				/* What a free could not give back, a second one does. */
+				/* A second free gives back what the first could not. */
 				r = cuMemFree_v2(a);
 				failed += r != CUDA_SUCCESS;
 				stub.fault_at = 0;
@@ -410,7 +410,8 @@ static void begin_long_flush(pthread_t *thread, CUdeviceptr at[2])
 	usleep(50000);
 }
 
-/* Others that free wait as well, as they would in the driver, and hoard no more than that. */
+/* Other threads that free wait as well, as they would in the driver, and hoard no more than
+ * that. */
 static void body_nobody_runs_ahead(void)
 {
 	pthread_t one, other;
@@ -426,7 +427,7 @@ static void body_nobody_runs_ahead(void)
 	finish();
 }
 
-/* Nor is anybody out of memory that another thread is about to give back. */
+/* Nor does a thread get out-of-memory while another is about to give memory back. */
 static void body_hoard_of_another_flush(void)
 {
 	pthread_t one, other;
@@ -443,8 +444,9 @@ static void body_hoard_of_another_flush(void)
 	finish();
 }
 
-/* Work may wait for what the very thread does next that allocates: it is refused then, and what it
- * freed before is neither lost nor handed out again while the work may use it. */
+/* Work may wait for the next action of the very thread that allocates. The allocation is refused
+ * then, and memory that it freed before is neither lost nor handed out again while the work may
+ * use it. */
 static void body_hoard_of_endless_work(void)
 {
 	CUdeviceptr small, other, large;
@@ -463,7 +465,7 @@ static void body_hoard_of_endless_work(void)
 	finish();
 }
 
-/* It keeps what was freed in its own context, not what was freed in another. */
+/* It keeps memory that was freed in its own context, not in another. */
 static void hoard_beside_endless_work(bool swept)
 {
 	CUdeviceptr small, large;
@@ -477,7 +479,7 @@ static void hoard_beside_endless_work(bool swept)
 	CHECK_EQ(cuMemAlloc_v2(&small, 4096), CUDA_SUCCESS);
 	CHECK_EQ(cuMemFree_v2(small), CUDA_SUCCESS);
 	__atomic_store_n(&stub_busy, busy, __ATOMIC_RELEASE);
-	/* The sweeper may be in there as well, since somebody waited for memory. */
+	/* The sweeper may be in there as well, since a thread waited for memory. */
 	if (swept) {
 		sl_sweep_soon(true);
 		usleep(200000);
@@ -499,7 +501,7 @@ static void body_hoard_beside_the_sweeper(void)
 	hoard_beside_endless_work(true);
 }
 
-/* Who can have no thread waits for the work himself. */
+/* A process that can have no thread waits for the work itself. */
 static void body_hoard_without_threads(void)
 {
 	CUdeviceptr small, large;
@@ -529,7 +531,7 @@ static void body_cancelled_in_a_flush(void)
 	finish();
 }
 
-/* Never waits itself, whatever it is given; what is not ours is the driver's. */
+/* Never waits itself, whatever its argument; foreign memory is the driver's. */
 static void body_free_async(void)
 {
 	CUdeviceptr a, slot;
@@ -587,7 +589,7 @@ static void body_small_pairs(void)
 
 #define LIVE_MAX 200
 
-/* Random sizes: no two live allocations overlap, and none lies where one was freed after the last
+/* Random sizes: no two live allocations overlap, and none is where one was freed after the last
  * synchronisation. */
 static void body_random(void)
 {

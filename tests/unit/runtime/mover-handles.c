@@ -21,7 +21,7 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle, uint64_t bytes)
 }
 
 /* One with two mappings of different access; one that lives by its mapping; one that is not mapped;
- * and one that no device of its own may write. */
+ * and one that none of its devices may write. */
 static void begin_handles(bool pinned)
 {
 	CUmemAccessDesc read = {

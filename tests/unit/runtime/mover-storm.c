@@ -2,9 +2,9 @@
  * mover-storm - threads that allocate, use and free while memory comes and goes
  *
  * The whole way of an order, from the agent to the mover, against a stub driver and a fake daemon
- * that orders without
- * sense: any number of bytes, aborted or not, copies wanted back, more host memory than before.
- * Each thread finds what it wrote whenever it may look, and in the end nothing is left of anything.
+ * with random orders: any number of bytes, aborted or not, copies wanted back, more host memory
+ * than before. Each thread finds its data whenever it may look, and in the end nothing is left of
+ * anything.
  */
 #include "copy-stub.h"
 #include "store-test.h"

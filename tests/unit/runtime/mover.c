@@ -1,7 +1,7 @@
 /*
  * mover - chunks between the GPU and the host, against a stub driver and a fake daemon
  *
- * After every scene the books agree with the driver, and what was written is what is read.
+ * After every scene the books agree with the driver, and reads give what was written.
  */
 #include "mover-test.h"
 #include "runtime/store_state.h"
@@ -40,14 +40,13 @@ static void note_left(const struct sl_gpu *of, const struct sl_moved *moved)
 	CHECK(moved->left_bytes > left_then);
 	CHECK(moved->left_bytes < ALL_BYTES);
 	CHECK_EQ(sl_session_evicted_bytes(gpu), moved->left_bytes);
-	/* What is told has been given back. */
+	/* Reported bytes have been given back. */
 	CHECK_EQ(VMM(device_bytes), ALL_BYTES - moved->left_bytes);
 	left_then = moved->left_bytes;
 	lefts++;
 }
 
-/* As much as there is room for comes back, whole chunks; the rest later, and all of it as it
- * was. */
+/* As many whole chunks come back as fit; the rest later, and all of it unchanged. */
 static void body_parts(void)
 {
 	uint64_t out, back = 0, part;
@@ -188,7 +187,8 @@ static void *free_first(void *arg)
 	return NULL;
 }
 
-/* A thread that frees may be held up for any time: what it frees comes back all the same. */
+/* A thread that frees may be held up for any time: the memory it frees comes back all the
+ * same. */
 static void body_freed_slowly(void)
 {
 	pthread_t thread;
@@ -207,7 +207,7 @@ static void body_freed_slowly(void)
 	end();
 }
 
-/* What was freed and waits, and what is empty, goes before anything is copied. */
+/* Freed memory that waits, and empty slabs, go before anything is copied. */
 static void body_quarantined(void)
 {
 	begin(32 * SL_MIB, true);
@@ -273,12 +273,12 @@ static void body_broken(void)
 	end();
 }
 
-/* --- hashes: of what is in the stub's memory, by the definition for CPUs ---------------------- */
+/* --- hashes: of the stub's memory, by the definition for CPUs --------------------------------- */
 
 static unsigned int hashed, runs;
 static bool hash_fails;
-/* At the first and at the last run since runs was 0: what was being hashed, and what had been begun
- * to be copied. */
+/* At the first and at the last run since runs was 0: which chunk was being hashed, and which copies
+ * had begun. */
 static uint64_t first_hashed_bytes, last_hashed_bytes, first_out_bytes, last_out_bytes;
 
 static bool hasher_ready(CUdevice dev, CUcontext *out)
@@ -371,7 +371,7 @@ static void body_hash_fails(void)
 	end();
 }
 
-/* There and back, with another chunk's worth of contents if it is to change. How many bytes were
+/* There and back, with another chunk's worth of contents if it is to change. Returns the bytes
  * copied. */
 static uint64_t trip(unsigned int seed, bool changes)
 {
@@ -385,8 +385,8 @@ static uint64_t trip(unsigned int seed, bool changes)
 	return copy_stub.out_bytes - before;
 }
 
-/* What had changed some times in a row and does so no longer is not copied any more, as often as it
- * moves. */
+/* A chunk that changed some times in a row and no longer does is not copied any more, as often as
+ * it moves. */
 static void body_settles(void)
 {
 	unsigned int seed = 100;
@@ -460,20 +460,20 @@ static void body_hashed_meanwhile(void)
 		CHECK_EQ(first_hashed_bytes, 2 * SL_MIB);
 		CHECK_EQ(first_out_bytes, 0);
 		CHECK_EQ(last_hashed_bytes, ALL_BYTES - 2 * SL_MIB);
-		/* In the second round nobody knows yet which one it will be. */
+		/* In the second round it is not known yet which one it will be. */
 		if (round != 1)
 			CHECK_EQ(last_out_bytes, 2 * SL_MIB);
 		CHECK_EQ(restore().left_bytes, ALL_BYTES);
 		copy_stub_fill(things[1].at + 2 * SL_MIB, SL_MIB, 100 + round);
 	}
-	/* What is clean waits for no copy. */
+	/* A clean chunk waits for no copy. */
 	sl_mover_on_left = note_first_left;
 	CHECK_EQ(evict_from_first().moved_bytes, 2 * SL_MIB);
 	CHECK_EQ(last_out_bytes, 2 * SL_MIB);
 	CHECK_EQ(left_first, ALL_BYTES - 2 * SL_MIB);
 	CHECK_EQ(restore().left_bytes, ALL_BYTES);
 	sl_mover_on_left = NULL;
-	/* Nothing that changes every time is hashed, so nothing is in the way of its copy. */
+	/* Chunks that change every time are not hashed, so nothing delays their copy. */
 	sl_backing_cargo(&sl_pagemap_get(things[0].at)->backing, 1)->rest = 2;
 	copy_stub_fill(things[0].at + 2 * SL_MIB, SL_MIB, 200);
 	CHECK_EQ(evict_from_first().moved_bytes, 2 * SL_MIB);
@@ -492,8 +492,8 @@ static void body_hashed_meanwhile(void)
 	end();
 }
 
-/* What has changed and needs room on the host takes it from nobody whose copy is not known to be of
- * no use. */
+/* A changed chunk that needs space on the host takes it only from a chunk whose copy is known to be
+ * useless. */
 static void body_keeps_copies(void)
 {
 	struct sl_cargo others = {.where = SL_EVICTED}, *cargo;
@@ -556,9 +556,9 @@ static void body_near(void)
 	CHECK_EQ(used_of(1), ALL_BYTES - 10 * SL_MIB);
 	CHECK_EQ(used_of(2), 10 * SL_MIB);
 	CHECK_EQ(restore().left_bytes, ALL_BYTES);
-	/* Another GPU's do not come into what is near this one while there is other room. */
+	/* Another GPU's chunks do not go into files near this one while others have space. */
 	CHECK_EQ(taken_from(1, &others), 1);
-	/* Once all is taken, copies of what is on the GPU give way, near ones first. */
+	/* Once all is taken, copies of resident chunks give way, near ones first. */
 	sl_store_give(&others);
 	CHECK(sl_store_take(10 * SL_MIB, 1, &others));
 	CHECK_EQ(used_of(1), 16 * SL_MIB);
@@ -582,7 +582,7 @@ static void body_partial(void)
 	CHECK_EQ(moved.left_bytes, 6 * SL_MIB);
 	CHECK_EQ(sl_session_evicted_bytes(gpu), 8 * SL_MIB);
 	CHECK_EQ(restore().left_bytes, 8 * SL_MIB);
-	/* What costs nothing goes first: what is clean before what is not. */
+	/* What costs nothing goes first: clean chunks before others. */
 	copy_stub.out_bytes = 0;
 	moved = evict(8 * SL_MIB);
 	CHECK_EQ(moved.clean_bytes, 8 * SL_MIB);
@@ -661,7 +661,7 @@ static void body_choice(void)
 	check_begun_first();
 }
 
-/* Copies of what is on the GPU go when they are wanted back, and only those. */
+/* Copies of resident chunks go when they are wanted back, and only those. */
 static void body_trim(void)
 {
 	const struct sl_msg_trim all = {.bytes = 32 * SL_MIB};
@@ -673,7 +673,7 @@ static void body_trim(void)
 	take_back(4 * SL_MIB);
 	for (int i = 0; i < 2000 && sl_store_count().files == 2; i++)
 		usleep(1000);
-	/* The first holds what has left. */
+	/* The first holds evicted chunks. */
 	CHECK_EQ(sl_store_count().files, 1);
 	CHECK_EQ(sl_store_count().bytes, 32 * SL_MIB);
 	CHECK_EQ(restore().left_bytes, 4 * SL_MIB);
@@ -695,8 +695,8 @@ static void body_trim(void)
 	end();
 }
 
-/* A TRIM says all that is wanted, also while nothing can be given back yet: one that is told again
- * gives no more for it. */
+/* A TRIM names all that is wanted, also while nothing can be given back yet: repeating it gives no
+ * more. */
 static void body_trims_say_all(void)
 {
 	begin(0, true);
@@ -717,7 +717,7 @@ static void body_trims_say_all(void)
 	end();
 }
 
-/* What is pinned in a context that ends is pinned anew in another; memory moves meanwhile, too. */
+/* Memory pinned in a context that ends is pinned anew in another; memory moves meanwhile, too. */
 static void body_context_ends(void)
 {
 	CUcontext other, popped;
@@ -801,7 +801,7 @@ static void body_faults_ring(void)
 	end();
 }
 
-/* A copy that failed is none, not even of what was copied before: contents that come again are
+/* A failed copy is no copy, not even of an earlier version: contents that come again are
  * copied again. */
 static void body_faults_clean(void)
 {
@@ -838,8 +838,8 @@ static void body_faults_twice(void)
 	end();
 }
 
-/* The driver does not say whether a copy has ended: what it may still write to is nobody's any
- * more. */
+/* The driver does not say whether a copy has ended: memory that it may still write to is not
+ * used again. */
 static void body_end_unknown(void)
 {
 	uint64_t bytes = 64 * SL_MIB;

@@ -1,5 +1,6 @@
 /*
- * nvml - what a workload is told by NVML, with an NVML and a daemon that say what the test wants
+ * nvml - NVML's answers inside a workload, with an NVML and a daemon that say what the test
+ * wants
  */
 #include "child.h"
 #include "fake.h"
@@ -102,7 +103,7 @@ static void body_over_limit(void)
 	fake_stop();
 }
 
-/* peer-failures row 1: what NVML refuses is refused by NVML, and nothing of it is followed. */
+/* peer-failures row 1: NVML's own refusals are passed on unchanged. */
 static void body_errors(void)
 {
 	nvmlMemory_v2_t old = {.version = 3};
@@ -135,7 +136,7 @@ static void body_errors(void)
 	fake_stop();
 }
 
-/* peer-failures row 18: NVML's pids are nobody's business; the daemon's are told. */
+/* peer-failures row 18: NVML's pids are ignored; the daemon's are told. */
 static void body_processes(void)
 {
 	nvmlProcessInfo_t rows[4];
@@ -153,7 +154,7 @@ static void body_processes(void)
 	CHECK_EQ(nvmlDeviceGetComputeRunningProcesses_v3(device(0), &count, rows),
 		NVML_ERROR_INSUFFICIENT_SIZE);
 	CHECK_EQ(count, 2);
-	/* Others' GPUs, and what lies beyond the workload. */
+	/* GPUs of others, before and after the workload's. */
 	CHECK_EQ(pids(2, rows, 4), 0);
 	CHECK_EQ(FAKE(protocol_error), 0);
 	fake_stop();
@@ -273,7 +274,7 @@ static void body_devices(void)
 	fake_stop();
 }
 
-/* peer-failures row 20: in bypass NVML is NVML, and nobody is asked. */
+/* peer-failures row 20: in bypass NVML is NVML, and the daemon is not asked. */
 static void body_bypass(void)
 {
 	nvmlProcessInfo_t rows[4];
@@ -293,7 +294,7 @@ static void body_bypass(void)
 	fake_stop();
 }
 
-/* Whom the daemon rejects sees what NVML says. */
+/* A process that the daemon rejects sees NVML's own answers. */
 static void body_rejected(void)
 {
 	nvmlProcessInfo_t rows[4];

@@ -1,8 +1,8 @@
 /*
- * passed - what the driver keeps for the program: asked for, charged, given back
+ * passed - memory that the driver keeps for the program: asked for, charged, given back
  *
- * Against a fake daemon, whose books are made from messages alone and must agree with what exists
- * after every scene. peer-failures rows 7 (no underflow), 8 and 9 (real results only).
+ * Against a fake daemon, whose books are made from messages alone and must agree with existing
+ * memory after every scene. peer-failures rows 7 (no underflow), 8 and 9 (real results only).
  */
 #include "books-test.h"
 
@@ -79,7 +79,7 @@ static void body_grains(void)
 	finish();
 }
 
-/* One object made and ended over and over asks nobody. */
+/* One object made and ended over and over does not ask the daemon again. */
 static void body_spare(void)
 {
 	unsigned int asks, freeds;
@@ -99,7 +99,7 @@ static void body_spare(void)
 	CHECK_EQ(make(100 * SL_MIB, SL_PASSED_HELD, &charged), CUDA_SUCCESS);
 	sl_passed_free(gpu, 100 * SL_MIB, SL_PASSED_HELD);
 	CHECK(fake_wait_u64(&fake.held_bytes, 2 * SL_MIB));
-	/* It goes before anybody is told out of memory. */
+	/* It goes before a call gets out-of-memory. */
 	sl_passed_free(gpu, 64 * SL_KIB, SL_PASSED_HELD);
 	fake_lock();
 	fake.limit_bytes = 10 * SL_MIB;
@@ -109,7 +109,7 @@ static void body_spare(void)
 	finish();
 }
 
-/* Nor is it there when figures are told: it would be missing in what is measured as hidden. */
+/* Nor is it there when figures are told: the measured hidden bytes would miss it. */
 static void body_figures(void)
 {
 	size_t free_bytes, total_bytes;
@@ -142,7 +142,7 @@ static void body_held(void)
 	finish();
 }
 
-/* The driver is not called for what is not granted, nor is anything kept. */
+/* Without a grant the driver is not called, and nothing is kept. */
 static void body_denied(void)
 {
 	uint64_t charged;
@@ -158,7 +158,7 @@ static void body_denied(void)
 	CHECK_EQ(make(2 * SL_MIB, 0, &charged), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQ(sl_held_bytes(gpu), 0);
 	check_daemon(2 * SL_MIB);
-	/* What the last grain has left needs nobody's leave. */
+	/* The rest of the last grain needs no grant. */
 	CHECK_EQ(make(1 * SL_MIB, 0, &charged), CUDA_SUCCESS);
 	fake_lock();
 	fake.deny_flags = SL_DENY_GPU_LOST;

@@ -1,9 +1,9 @@
 /*
- * place - whose memory it is that pools and graphs take: the device that is asked and charged
+ * place - which device's memory pools and graphs take: the device that is asked and charged
  *
  * Two devices, a driver of one pool that tells what was taken of it, and a fake daemon. Managed
  * memory is the current device's, a part of a device's memory the device's, a stream's allocation
- * its own device's, and there is no way to put an allocation into a graph that nobody sees.
+ * its own device's. No call puts an allocation into a graph unseen.
  */
 #include "child.h"
 #include "fake.h"
@@ -216,7 +216,8 @@ static void body_host(void)
 	fake_stop();
 }
 
-/* A driver before 12.8: the stream's context tells, and what is current stays current. */
+/* A driver before 12.8: the stream's context tells, and the current context stays
+ * current. */
 static void body_old_driver(void)
 {
 	CUcontext current;
@@ -298,7 +299,7 @@ static void body_newest_node(void)
 	fake_stop();
 }
 
-/* Nodes that are told by name what they are, and are no allocations. */
+/* Kinds of graph nodes that are no allocations, by name. */
 static const char *const without_memory[] = {"BatchMemOpNode", "ChildGraphNode",
 	"EmptyNode", "EventRecordNode", "EventWaitNode", "ExternalSemaphoresSignalNode",
 	"ExternalSemaphoresWaitNode", "HostNode", "KernelNode", "KernelNode_v2",

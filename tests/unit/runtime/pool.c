@@ -1,9 +1,10 @@
 /*
- * pool - the driver's pools and graphs' memory: asked for before they grow, charged what they
+ * pool - the driver's pools and graphs' memory: asked for before they grow, charged by what they
  * reserve
  *
  * Against a driver of one pool and one graph pool that reserve in steps, and a fake daemon whose
- * books must then agree with what is reserved. peer-failures rows 8 (async pools) and 15 (graphs).
+ * books must then agree with the reserved bytes. peer-failures rows 8 (async pools) and 15
+ * (graphs).
  */
 #include "books-test.h"
 #include "no-threads.h"
@@ -96,7 +97,8 @@ static CUresult get_graph_attribute(CUdevice dev, CUgraphMem_attribute attr, voi
 	return CUDA_SUCCESS;
 }
 
-/* What was freed on a stream is free when it is synchronised, and what is free goes. */
+/* Memory freed on a stream is free after a synchronisation, and free memory is given
+ * back. */
 static void synced(struct pool *pool)
 {
 	pthread_mutex_lock(&lock);
@@ -342,7 +344,7 @@ static void body_chunks(void)
 	CHECK_EQ(FAKE(asks), 1);
 	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_MIB, NULL), CUDA_SUCCESS);
 	check_books(64 * SL_MIB);
-	/* What is needed would fit, but that is not what the driver would take. */
+	/* The needed bytes would fit, but the driver would take more. */
 	CHECK_EQ(cuMemAllocAsync(&a, 30 * SL_MIB - 4 * SL_KIB, NULL), CUDA_SUCCESS);
 	fake_lock();
 	/* Of hidden bytes 8 MiB are measured meanwhile. */
@@ -351,7 +353,7 @@ static void body_chunks(void)
 	CHECK_EQ(cuMemAllocAsync(&a, 2 * SL_MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQ(FAKE(asked_bytes), 32 * SL_MIB);
 	check_books(64 * SL_MIB);
-	/* What nobody uses goes first, and makes room. */
+	/* Unused memory goes first. */
 	free_now(&pools[0], 30 * SL_MIB);
 	CHECK_EQ(cuMemAllocAsync(&a, 32 * SL_MIB, NULL), CUDA_SUCCESS);
 	check_books(66 * SL_MIB);
@@ -373,7 +375,8 @@ static void body_large_chunks(void)
 	fake_stop();
 }
 
-/* One that takes what it lacks is asked for no more than that, once it was seen to. */
+/* A pool that takes exactly what it lacks is asked for no more than that, once this was
+ * seen. */
 static void body_exact(void)
 {
 	CUdeviceptr a;
@@ -403,11 +406,12 @@ static void body_denied(void)
 	CHECK_EQ(cuMemAllocAsync(&a, 16 * SL_MIB, NULL), CUDA_ERROR_OUT_OF_MEMORY);
 	CHECK_EQ(allocs, 1);
 	check_books(16 * SL_MIB);
-	/* What was freed on a stream that is not there yet counts as used, until it matters. */
+	/* Memory freed on a stream that is not synchronised yet counts as used, until it
+	 * matters. */
 	pools[0].freed_later = 16 * SL_MIB;
 	CHECK_EQ(cuMemAllocAsync(&a, 18 * SL_MIB, NULL), CUDA_SUCCESS);
 	check_books(18 * SL_MIB);
-	/* So do regions that need what a pool keeps for nothing. */
+	/* So do regions that need memory which a pool keeps unused. */
 	free_now(&pools[0], 18 * SL_MIB);
 	CHECK_EQ(cuMemAlloc_v2(&a, 18 * SL_MIB), CUDA_SUCCESS);
 	CHECK_EQ(pools[0].reserved, 0);
@@ -446,7 +450,7 @@ static void body_endless(void)
 	fake_stop();
 }
 
-/* Who can have no thread to prove it waits for the work himself. */
+/* A process that can have no thread to prove it waits for the work itself. */
 static void body_no_thread(void)
 {
 	CUdeviceptr a;
@@ -491,7 +495,7 @@ static void body_made(void)
 	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_MIB, NULL), CUDA_SUCCESS);
 	CHECK_EQ(pools[1].reserved, 8 * SL_MIB);
 	check_books(10 * SL_MIB);
-	/* Nobody looks at pools that keep what they have. */
+	/* Pools that keep their memory are not looked at. */
 	CHECK(sl_pool_watched);
 	CHECK_EQ(cuMemPoolSetAttribute(
 			 pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
@@ -505,7 +509,7 @@ static void body_made(void)
 	check_books(2 * SL_MIB);
 	CHECK_EQ(cuMemAllocAsync(&a, 4 * SL_MIB, NULL), CUDA_SUCCESS);
 	check_books(6 * SL_MIB);
-	/* Memory of the host is nobody's to charge, nor is what another process exported. */
+	/* Host memory is not charged, nor is memory that another process exported. */
 	props.location.type = CU_MEM_LOCATION_TYPE_HOST;
 	CHECK_EQ(cuMemPoolCreate(&pool, &props), CUDA_SUCCESS);
 	pools[1].step = SL_MIB;
@@ -526,7 +530,7 @@ static void *ask_for_much(void *arg)
 	return NULL;
 }
 
-/* Who waits for a large piece, or will be denied it, is in nobody's way. */
+/* A thread that waits for a large piece, or will be denied it, blocks no other. */
 static void body_waiting(void)
 {
 	pthread_t thread;
@@ -602,7 +606,7 @@ static void body_graph(void)
 	unsigned int asks;
 
 	start(2 * SL_MIB);
-	/* Nobody looks for memory in graphs before any can have some. */
+	/* Memory in graphs is not looked for before any can have some. */
 	CHECK_EQ(cuGraphInstantiateWithFlags(&exec, GRAPH, 0), CUDA_SUCCESS);
 	CHECK_EQ(sl_graph_pending, 0);
 	CHECK_EQ(cuGraphAddMemAllocNode(NULL, GRAPH, NULL, 0, NULL), CUDA_SUCCESS);
@@ -617,7 +621,7 @@ static void body_graph(void)
 	CHECK_EQ(sl_graph_pending, 0);
 	CHECK_EQ(cuGraphLaunch(exec, NULL), CUDA_SUCCESS);
 	CHECK_EQ(FAKE(asks), 1);
-	/* The trim takes nothing that is used; but what it took is asked for again. */
+	/* The trim takes no used memory; but the memory it took is asked for again. */
 	CHECK_EQ(cuDeviceGraphMemTrim(0), CUDA_SUCCESS);
 	check_books(8 * SL_MIB);
 	pools[2].used = 0;

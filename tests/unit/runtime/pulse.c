@@ -1,5 +1,5 @@
 /*
- * pulse - what the daemon is told of this process's work, and that asking does no harm
+ * pulse - reports of this process's work to the daemon, and that asking does no harm
  */
 #include "child.h"
 #include "fake.h"
@@ -98,7 +98,7 @@ static void body_watch(void)
 	CHECK_EQ(FAKE(last_pulse.submissions), 1);
 	CHECK_EQ(FAKE(last_pulse.proven), 0);
 	CHECK_EQ(FAKE(last_pulse.busy_ms), 0);
-	/* An idle one has said all there is to say. */
+	/* An idle process has no more to report. */
 	count = FAKE(pulses);
 	usleep(5000 * SPAN_MS);
 	CHECK_EQ(FAKE(pulses), count);
@@ -112,7 +112,7 @@ static void body_watch(void)
 	fake_send_probe(SL_WIRE_PROBE_WATCH, SPAN_MS);
 	CHECK(hear(idles));
 	CHECK(FAKE(last_pulse.idle_ms) >= 3 * SPAN_MS);
-	/* Nothing was ever asked of the driver. */
+	/* The driver was never asked anything. */
 	CHECK_EQ(STUB(syncs), 0);
 	fake_send_probe(SL_WIRE_PROBE_OFF, 0);
 	usleep(2000 * SPAN_MS);
@@ -205,7 +205,8 @@ static void hold_work(CUcontext of)
 	__atomic_store_n(&stub_busy, of, __ATOMIC_RELEASE);
 }
 
-/* A kernel that never ends, or a driver that hangs: it is told as work, and the agent lives. */
+/* A kernel that never ends, or a driver that hangs: it is reported as work, and the agent
+ * lives. */
 static void body_prove(void)
 {
 	start();
@@ -228,7 +229,8 @@ static void body_prove(void)
 	fake_stop();
 }
 
-/* Who cannot be asked is not idle, and is told as proven when he can be again. */
+/* A context that cannot be asked is not idle, and is reported as proven when it can be
+ * asked again. */
 static void body_proof_fails(void)
 {
 	start();
@@ -251,8 +253,8 @@ static bool not_busy(const struct sl_msg_pulse *p)
 	return works(p) && p->busy_ms == 0;
 }
 
-/* The end of a long piece of work is told when it is there, not an hour later; other work goes
- * on. */
+/* The end of a long piece of work is reported when it comes, not an hour later; other work
+ * goes on. */
 static void body_end_of_busy(void)
 {
 	start();
@@ -298,7 +300,7 @@ static void body_capture(void)
 	launch();
 	syncs = STUB(syncs);
 	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	/* It cannot be proved now; that nothing is submitted is told all the same. */
+	/* It cannot be proved now; the lack of submissions is reported all the same. */
 	CHECK(is_told(idles));
 	CHECK_EQ(FAKE(last_pulse.proven), 0);
 	CHECK_EQ(STUB(syncs), syncs);
@@ -314,7 +316,8 @@ static void *destroy(void *arg)
 	return arg;
 }
 
-/* The destruction waits for the proof as it would for the work itself; then nobody looks there. */
+/* The destruction waits for the proof as it would for the work itself; then the context is not
+ * asked again. */
 static void body_destroyed(void)
 {
 	pthread_t thread;

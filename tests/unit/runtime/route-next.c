@@ -1,6 +1,6 @@
 /*
- * A library that stands in front of another, as profilers do: its dlsym(RTLD_NEXT) must find what
- * lies behind it, whether the name is the driver's or not.
+ * A library in front of another, as profilers are: its dlsym(RTLD_NEXT) must find the one behind
+ * it, whether the name is the driver's or not.
  */
 #include <dlfcn.h>
 

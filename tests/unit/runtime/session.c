@@ -53,7 +53,7 @@ static void body_join_beside(void)
 	fake_stop();
 }
 
-/* peer-failures row 20: in bypass nobody is asked and nothing is ours. */
+/* peer-failures row 20: in bypass the daemon is not asked and nothing is ours. */
 static void body_bypass(void)
 {
 	CUdeviceptr a;
@@ -183,7 +183,7 @@ static void body_dies_while_asking(void)
 	CHECK(fake_wait(&fake.asks, 2));
 	number = FAKE(last_ask);
 	fake_die();
-	/* What is held can be used and freed meanwhile. */
+	/* Held memory can be used and freed meanwhile. */
 	CHECK_EQ(cuMemFree_v2(held), CUDA_SUCCESS);
 	CHECK_EQ(__atomic_load_n(&asker.done, __ATOMIC_ACQUIRE), 0);
 	fake.silent = false;
@@ -532,8 +532,8 @@ static void body_daemon_stalls(void)
 	fake_stop();
 }
 
-/* What moves as a whole is told before what is in it counts, once for the largest, and anew to
- * each daemon that takes it. */
+/* The size of the largest piece that moves as a whole is reported before its bytes count: once
+ * for the largest, and anew to each new daemon. */
 static void body_chunk(void)
 {
 	CUdeviceptr a;

@@ -15,8 +15,8 @@ static bool is_open(int fd)
 	return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* peer-failures row 29: exported memory is held until it is gone; imported memory is nobody's to
- * move and not charged twice. */
+/* peer-failures row 29: exported memory is held until it is gone; imported memory is not moved
+ * here and not charged twice. */
 static void body_export(void)
 {
 	CUmemGenericAllocationHandle a, b, mine;
@@ -158,7 +158,7 @@ static void body_multicast(void)
 	finish();
 }
 
-/* The same with the device named, and for endpoints, of which nobody says when they end. */
+/* The same with the device named, and for endpoints, whose end is never announced. */
 static void body_multicast_v2(void)
 {
 	const CUmulticastObjectProp prop = {.numDevices = 2, .size = 8 * GRAIN};
@@ -344,7 +344,7 @@ static void body_peers_refused(void)
 	finish();
 }
 
-/* The last reason goes while another one comes: whoever is first, the memory stays held. */
+/* The last reason goes while another one comes: whichever is first, the memory stays held. */
 #define RACES 15000
 static struct sl_handle *raced;
 static _Atomic unsigned int race_begun, race_done;

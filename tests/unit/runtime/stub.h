@@ -33,7 +33,7 @@ struct stub {
 extern struct stub stub;
 
 void stub_lock(void);
-/* What a wait for a context's work returns from now on; unless it is CUDA_SUCCESS, at once. */
+/* Result of a wait for a context's work from now on; unless it is CUDA_SUCCESS, at once. */
 void stub_sync_with(CUresult r);
 void stub_unlock(void);
 /* A field, read under the lock. */
@@ -54,7 +54,7 @@ void stub_uuid(int dev, uint8_t uuid[16]);
 CUcontext stub_make_current(int dev);
 /* Holds submissions inside cuLaunchKernel while above 0. */
 extern int stub_hold_launches;
-/* Holds whoever waits for all work of that context. */
+/* Holds threads that wait for all work of that context. */
 extern CUcontext stub_busy;
 /* Called by a context's destruction, which waits for it, if not NULL. */
 extern void (*stub_on_destroy)(void);

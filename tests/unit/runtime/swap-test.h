@@ -1,7 +1,7 @@
 /*
  * swap-test - a mover and a program for tests of the order in which memory is moved
  *
- * The mover is the test's own: all of it at once, and it looks whether it may. Included once per
+ * The mover is the test's own: it moves all at once, and checks that it may. Included once per
  * test.
  */
 #ifndef SL_TEST_RUNTIME_SWAP_TEST_H
@@ -24,7 +24,7 @@
 
 static CUcontext ctx;
 
-/* The mover of these tests: all of it at once, and it looks whether it may. */
+/* The mover of these tests: it moves all at once, and checks that it may. */
 static struct {
 	unsigned int evicts, restores;
 	uint32_t hold; /* stays inside while above 0 */
@@ -66,7 +66,7 @@ static inline void test_evict(
 	CHECK(sl_gate_drain(10 * SL_S));
 	CHECK_EQ(sl_gate_submissions(), submissions);
 	CHECK(sl_swap_is_out());
-	/* Who is alone may call what others call inside. */
+	/* The thread that is alone may call functions that others call inside. */
 	sl_control_enter();
 	sl_control_leave();
 	__atomic_fetch_add(&mover.evicts, 1, __ATOMIC_RELEASE);

@@ -1,8 +1,7 @@
 /*
- * swap - orders to evict and restore: what comes before and after the move, and what becomes of the
- * gate
+ * swap - orders to evict and restore: the steps before and after the move, and the gate
  *
- * What is moved is tested elsewhere. peer-failures: unmap under running work, a drain that never
+ * The move itself is tested elsewhere. peer-failures: unmap under running work, a drain that never
  * ends.
  */
 #include "swap-test.h"
@@ -36,7 +35,7 @@ static void body_there_and_back(void)
 	stop();
 }
 
-/* More can leave while something is out, and what is not there can be asked back. */
+/* More can leave while some is on the host, and a RESTORE of resident memory is answered. */
 static void body_twice(void)
 {
 	start();
@@ -81,8 +80,7 @@ static void body_told(void)
 	stop();
 }
 
-/* What comes back in parts keeps the gate closed until the last of them, and is waited for all the
- * time. */
+/* A return in parts keeps the gate closed until the last of them, and is wanted all the time. */
 static void body_parts(void)
 {
 	struct submitter s;
@@ -109,7 +107,7 @@ static void body_parts(void)
 	stop();
 }
 
-/* What is just being freed is in nobody's list: the answer comes when it has gone. */
+/* Memory that is just being freed is in no list: the answer comes when it has gone. */
 static void body_freed_meanwhile(void)
 {
 	struct sl_gpu *gpu;
@@ -164,7 +162,7 @@ static void body_freed_at_length(void)
 	stop();
 }
 
-/* --- what is refused -------------------------------------------------------------------------- */
+/* --- refusals --------------------------------------------------------------------------------- */
 
 static void body_capture(void)
 {
@@ -299,7 +297,7 @@ static void body_mover_fails(void)
 	stop();
 }
 
-/* A broken context gets nothing back, and holds nobody at the gate for it. */
+/* A broken context gets nothing back, and no thread waits at the gate for it. */
 static void body_broken(void)
 {
 	struct submitter s;
@@ -376,7 +374,7 @@ static void *destroy(void *arg)
 	return NULL;
 }
 
-/* Nobody ends a context under the mover. */
+/* No thread ends a context under the mover. */
 static void body_destroy_waits(void)
 {
 	pthread_t thread;
@@ -409,7 +407,7 @@ static void *need(void *arg)
 	return NULL;
 }
 
-/* Who waits for it counts as one who wants it, without a submission, and may give up. */
+/* A thread that waits for it counts as wanting it, without a submission, and may give up. */
 static void body_needed(void)
 {
 	struct submitter s = {0};
@@ -437,7 +435,7 @@ static void body_needed(void)
 
 /* --- the daemon goes -------------------------------------------------------------------------- */
 
-/* Evicted, it waits; the next daemon hears what is out, and who wants it. */
+/* Evicted, it waits; the next daemon hears what is on the host, and that it is wanted. */
 static void body_gone_evicted(void)
 {
 	struct submitter s;
@@ -481,7 +479,8 @@ static void body_gone_draining(void)
 	stop();
 }
 
-/* Gone in the middle: what has left is told once it is over, in no answer but in the report. */
+/* The daemon goes in the middle: the evicted bytes are told afterwards, in the report, not in
+ * an answer. */
 static void body_gone_moving(void)
 {
 	start();
@@ -503,7 +502,7 @@ static void body_gone_moving(void)
 	stop();
 }
 
-/* A daemon that knows nothing of this orders nothing back: it comes by itself. */
+/* A daemon that does not know of this orders nothing back: the memory comes by itself. */
 static void body_older_daemon(void)
 {
 	struct submitter s;
@@ -525,7 +524,8 @@ static void body_older_daemon(void)
 	stop();
 }
 
-/* A newer one comes in the middle of that: it is told what is there once it is over. */
+/* A newer daemon comes in the middle of that: it is told the resident bytes once it is
+ * over. */
 static void body_newer_daemon(void)
 {
 	start();
@@ -549,7 +549,7 @@ static void body_newer_daemon(void)
 	stop();
 }
 
-/* Nor does that begin while a newer one is connected to: what it is told is so. */
+/* Nor does that begin while the library connects to a newer one: what it reports is true. */
 static void body_slow_daemon(void)
 {
 	unsigned int tries;
@@ -584,7 +584,7 @@ static void body_slow_daemon(void)
 	stop();
 }
 
-/* Nor will one that does not know us any more, to whom we do not listen again. */
+/* Nor will a daemon that does not know us any more; its later messages are ignored. */
 static void body_rejected(void)
 {
 	struct submitter s;
@@ -611,7 +611,7 @@ static void body_rejected(void)
 
 /* --- frees ------------------------------------------------------------------------------------ */
 
-/* The last evicted byte is freed: nobody need order anything. */
+/* The last evicted byte is freed: no order is needed. */
 static void body_all_freed(void)
 {
 	struct submitter s;

@@ -34,7 +34,7 @@ static void replace_by(uint32_t version)
 	CHECK_EQ(FAKE(hello_version), version);
 }
 
-/* Everything that the older protocol has works as ever. */
+/* All features of the older protocol work as ever. */
 static void body_older(void)
 {
 	CUdeviceptr a;
@@ -56,7 +56,7 @@ static void body_older(void)
 	fake_stop();
 }
 
-/* A running program meets an older daemon, then a newer one; it holds what it held. */
+/* A running program meets an older daemon, then a newer one; it keeps its memory. */
 static void body_replaced(void)
 {
 	CUdeviceptr a, b;
@@ -88,7 +88,7 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-/* Whoever waits when the daemon is replaced asks the older one. */
+/* A thread that waits when the daemon is replaced asks the older one. */
 static void body_waiting(void)
 {
 	pthread_t thread;
@@ -129,7 +129,7 @@ static void body_newer(void)
 	refused(SL_PROTOCOL_VERSION + 1);
 }
 
-/* It claims to speak what it then refuses: asked once, not for ever. */
+/* It claims to speak a version that it then refuses: asked once, not for ever. */
 static void body_liar(void)
 {
 	refused(1);

@@ -51,11 +51,10 @@ extern unsigned int vmm_stub_twice;
 extern unsigned int vmm_stub_row;
 /* Counts a call of a function replaced elsewhere. True: it is to fail, with *r. */
 bool vmm_stub_fails(CUresult *r);
-/* Under the lock: what lies at an address of the device, of which no more than *bytes are asked for
- * and *bytes are there;
- * NULL: nothing with access. Memory is full of 0xa5 before it is written. */
+/* Under the lock: the memory at an address of the device, of which no more than *bytes are asked
+ * for and *bytes exist; NULL: nothing with access. Memory is full of 0xa5 before it is written. */
 unsigned char *vmm_stub_data(CUdeviceptr at, int dev, uint64_t *bytes);
-/* Under the lock: does anything use that? Its unmapping then ends the test. NULL: nobody asks. */
+/* Under the lock: does anything use that? Its unmapping then ends the test. NULL: not checked. */
 extern bool (*vmm_stub_is_used)(CUdeviceptr at, uint64_t bytes);
 /* What the driver says of an address's access for a device. */
 CUmemAccess_flags vmm_stub_access(CUdeviceptr at, int dev);

@@ -1,8 +1,8 @@
 /*
- * vmm-test - what the tests of virtual memory management begin and end with
+ * vmm-test - begin and end of the tests of virtual memory management
  *
- * After every scene three books agree: what lives in the driver, what the daemon has granted, and
- * what is remembered in between.
+ * After every scene three books agree: the driver's memory, the daemon's grants, and the
+ * library's records in between.
  */
 #ifndef SL_TEST_RUNTIME_VMM_TEST_H
 #define SL_TEST_RUNTIME_VMM_TEST_H

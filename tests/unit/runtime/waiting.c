@@ -155,8 +155,8 @@ static long sleeps(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-/* Who waits sleeps: eight threads at the gate wake for a moment once a second, and with them the
- * agent. */
+/* A waiting thread sleeps: eight threads at the gate wake for a moment once a second, and with
+ * them the agent. */
 static void body_waits_quietly(void)
 {
 	struct submitter many[8];
@@ -167,7 +167,7 @@ static void body_waits_quietly(void)
 	for (size_t i = 0; i < SL_ARRAY_LEN(many); i++)
 		start_submitting(&many[i]);
 	CHECK(want_becomes(1));
-	/* The fake daemon polls, so it is not part of what is looked at. */
+	/* The fake daemon polls, so it is left out. */
 	fake_die();
 	before = sleeps();
 	usleep(2000000);
@@ -216,7 +216,7 @@ static void body_threads_come_and_go(void)
 	stop();
 }
 
-/* A child of a fork has nothing on the host, and nobody holds it. */
+/* A child of a fork has nothing on the host, and its gate is open. */
 static void body_fork(void)
 {
 	int status;
@@ -285,7 +285,7 @@ static pid_t agent(void)
 	return found;
 }
 
-/* On the same CPU; the agent only when nobody else wants it. */
+/* On the same CPU; the agent only when no other thread wants it. */
 static void starve(pid_t agent, pthread_t busy)
 {
 	const struct sched_param none = {0};
@@ -302,8 +302,8 @@ static void starve(pid_t agent, pthread_t busy)
 	CHECK_EQ(sched_setscheduler(agent, SCHED_IDLE, &none), 0);
 }
 
-/* Back and out again before the agent looks: it is wanted as before, and the daemon hears it, who
- * takes what is back for wanted no more. */
+/* Back and out again before the agent looks: it is wanted as before, and the daemon hears it,
+ * which takes a return for the end of the want. */
 static void body_out_again(void)
 {
 	pthread_t worker, busy;
