@@ -1,4 +1,4 @@
-/* Looks that hang keep nobody waiting but their user. */
+/* Hanging looks keep only their own user waiting. */
 #include "../base/test.h"
 
 #include <semaphore.h>

@@ -167,7 +167,7 @@ static void every_key_is_read(void **state)
 	assert_int_equal(config.bounds.rows[2].bounds.workloads, 3);
 }
 
-/* Other ways to write a value, and what comes of them. */
+/* Other ways to write a value, and their results. */
 static void values_have_several_forms(void **state)
 {
 	static const struct {
@@ -238,7 +238,7 @@ static void the_right_bounds_are_found(void **state)
 		"  group 7003: {max_request: 6GiB, max_priority: -3, max_limit: 7GiB}\n";
 	struct sl_bounds bounds = bounds_of(text, 400, false, 1);
 
-	/* nobody's: the default */
+	/* no user's: the default */
 	assert_int_equal(bounds.request.value, 100000);
 	assert_int_equal(bounds.workloads, 1);
 	assert_false(bounds.has_priority);
@@ -282,7 +282,7 @@ static void bounds_have_an_end(void **state)
 	assert_non_null(strstr(err.text, "use groups"));
 }
 
-/* What is wrong, and what the message must hold: the line, and what to do. */
+/* Errors, and what the message must have: the line, and what to do. */
 static void mistakes_name_line_and_remedy(void **state)
 {
 #define LONG_60 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

@@ -94,7 +94,7 @@ static struct sl_who *stranger(uint32_t gid, bool contained)
 	return who;
 }
 
-/* --- what is done ----------------------------------------------------------------------------- */
+/* --- actions ---------------------------------------------------------------------------------- */
 
 static void count_row(void *context, const union sl_msg *row)
 {
@@ -237,7 +237,7 @@ static void nothing_runs_in_the_daemon(void **state)
 	assert_int_equal(client.outcome, SL_INSIDE_REFUSED);
 }
 
-/* What a token from a container stands for starts nothing out here. */
+/* A token from a container starts nothing outside of it. */
 static void a_container_submits_nothing(void **state)
 {
 	struct sl_who *who = stranger(7, true);

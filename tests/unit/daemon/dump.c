@@ -1,4 +1,4 @@
-/* DUMP: the machine as JSON, whatever its size, to whoever reads however slowly. Rows of
+/* DUMP: the machine as JSON, whatever its size, for readers however slow. Rows of
  * processes. */
 #include <jansson.h>
 #include <poll.h>
@@ -231,7 +231,8 @@ static void a_slow_reader_harms_nobody(void **state)
 		(void)item(root, "workloads", 0, WORKLOADS);
 		json_decref(root);
 	}
-	/* Half of them end meanwhile: gone from its dump, or still in it, but it is whole. */
+	/* Half of them end meanwhile: gone from its dump, or still in it, but the dump is
+	 * whole. */
 	for (int i = 0; i < WORKLOADS / 2; i++)
 		rig_peer_end(&runs[i]);
 	rig_until(rig_uses(rig, NULL, 0) == WORKLOADS / 2);
@@ -260,7 +261,7 @@ static bool is_refused(const struct rig *rig)
 	return msg.head.type == SL_MSG_REJECT;
 }
 
-/* Dumps that nobody reads are memory, so there are few; the administrator's own come on top. */
+/* Dumps that are not read are memory, so there are few; the administrator's own come on top. */
 static void unread_dumps_are_few(void **state)
 {
 	const struct rig *rig = *state;
@@ -274,7 +275,7 @@ static void unread_dumps_are_few(void **state)
 		deaf[i] = rig_peer_as(rig, OTHER_USER, OTHER_USER);
 		rig_hello(&deaf[i], SL_ROLE_CONTROL, 0);
 		rig_expect(&deaf[i], SL_MSG_WELCOME, &msg);
-		/* More than the kernel keeps for who does not read. */
+		/* More than the kernel keeps for a peer that does not read. */
 		for (int j = 0; j < 150; j++)
 			ask_dump(&deaf[i]);
 	}

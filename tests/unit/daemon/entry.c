@@ -1,4 +1,5 @@
-/* Workloads with a socket of their own: who connects there belongs to it, whatever it says. */
+/* Workloads with a socket of their own: a process that connects there belongs to it, whatever
+ * it says. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,7 +106,7 @@ static struct rig_peer join(const struct rig *rig, const struct sl_msg_entry_rep
 	struct rig_peer run = {.workload = entry->workload};
 	struct rig_peer peer = inside(rig, entry);
 
-	/* The token of nobody. */
+	/* An unknown token. */
 	memset(run.token, 7, sizeof(run.token));
 	rig_join_as(&peer, &run, 0);
 	return peer;
@@ -130,7 +131,7 @@ static void whoever_connects_belongs_to_it(void **state)
 	assert_int_equal(rig_uses(rig, &use, 1), 1);
 	assert_int_equal(use.workload, entry.workload);
 	assert_int_equal(use.backing_bytes, 10 * RIG_GIB);
-	/* Beyond its limit nothing is to be had. */
+	/* Beyond its limit it gets nothing. */
 	rig_ask(&peer, 2, 3 * RIG_GIB);
 	rig_expect(&peer, SL_MSG_DENY, &(union sl_msg){0});
 	/* It outlives its processes. */
@@ -162,7 +163,7 @@ static void nothing_else_gets_in(void **state)
 	rig_expect(&peer, SL_MSG_REJECT, &msg);
 	assert_int_equal(msg.reject.reason, SL_REJECT_DENIED);
 	rig_peer_end(&peer);
-	/* And by the daemon's own socket nobody gets into the workload. */
+	/* And the daemon's own socket is no way into the workload. */
 	peer = rig_peer(rig);
 	rig_hello(&peer, SL_ROLE_CLIENT, 0);
 	rig_expect(&peer, SL_MSG_REJECT, &msg);
@@ -181,7 +182,7 @@ static void nothing_else_gets_in(void **state)
 	assert_int_equal(msg.stop_reply.ok, 0);
 	assert_non_null(strstr(msg.stop_reply.text, "pod team/notebook"));
 	rig_peer_end(&peer);
-	/* Who came before the end is not let in after it. */
+	/* A connection from before the end is not let in after it. */
 	peer = inside(rig, &entry);
 	end(rig, KEY);
 	rig_until(rig_uses(rig, NULL, 0) == 0);
@@ -234,7 +235,7 @@ static void what_cannot_be_is_refused(void **state)
 	rig_peer_end(&peer);
 }
 
-/* The claim was placed anew, and what it had before is still there. */
+/* The claim was placed anew, and its former memory is still there. */
 static void the_same_key_elsewhere(void **state)
 {
 	struct rig rig;
@@ -258,7 +259,7 @@ static void the_same_key_elsewhere(void **state)
 	rig_fini(&rig);
 }
 
-/* A container's root is nobody's, and has a quarter of the places. */
+/* One container has a quarter of the places at most, even if it runs as root. */
 static void one_container_leaves_room(void **state)
 {
 	struct rig rig;

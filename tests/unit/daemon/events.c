@@ -177,7 +177,8 @@ static void the_last_and_those_after(void **state)
 	assert_int_equal(events(rig, rows[2].serial, 1, "", some, 40), 1);
 	assert_int_equal(events(rig, rows[5].serial, 0, "", some, 40), 0);
 	assert_int_equal(events(rig, UINT64_MAX - 1, 0, "", some, 40), 0);
-	/* The ring is full: the oldest are gone, and who asks for them hears how many. */
+	/* The ring is full: the oldest are gone, and a reader that asks for them hears
+	 * how many. */
 	for (int i = 0; i < 20; i++)
 		refuse(&peer, "more");
 	assert_int_equal(events(rig, 0, 0, "", some, 40), 16);
@@ -236,7 +237,7 @@ static void followers_hear_of_it(void **state)
 	rig_expect(&one, SL_MSG_EVENT_ROW, &msg);
 	assert_string_equal(msg.event_row.name, "beta");
 	rig_expect_silence(&one, 30);
-	/* A follower that goes away harms nobody. */
+	/* A follower that goes away does no harm. */
 	(void)close(all.fd);
 	refuse(&peer, "beta");
 	rig_expect(&one, SL_MSG_EVENT_ROW, &msg);
@@ -245,7 +246,7 @@ static void followers_hear_of_it(void **state)
 	(void)close(peer.fd);
 }
 
-/* It loses what it does not read, is told how many, and keeps its connection. */
+/* It loses unread events, is told how many, and keeps its connection. */
 static void a_follower_that_sleeps_loses_events_only(void **state)
 {
 	enum { EVENTS = 3000 };

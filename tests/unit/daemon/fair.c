@@ -1,5 +1,5 @@
-/* One peer that floods, and another that only wants its memory. What is asserted is that the other
- * is answered; how long it waited is printed. */
+/* One peer that floods, and another that only wants its memory. The test asserts that the other is
+ * answered; it prints how long that took. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -56,7 +56,7 @@ static pid_t start(const struct rig *rig, const char *name)
 
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* Who gets a core is the kernel's matter, and not what is looked at here. */
+		/* The kernel shares out the cores; this test does not look at that. */
 		(void)!nice(19);
 		floods_run(rig->socket, name);
 		_exit(1);

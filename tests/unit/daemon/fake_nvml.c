@@ -164,8 +164,7 @@ nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mo
 	return NVML_SUCCESS;
 }
 
-/* A count that nothing bears out, the same numbers again and again, numbers of nobody, bytes beyond
- * any GPU. */
+/* An implausible count, the same numbers again and again, unknown numbers, bytes beyond any GPU. */
 static nvmlReturn_t garbage(unsigned int *count, nvmlProcessInfo_t *infos)
 {
 	unsigned int room = *count;
@@ -211,8 +210,8 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(
 	return NVML_SUCCESS;
 }
 
-/* Of those that did something. There is a new sample whenever somebody asks; the clock is nobody
- * else's. */
+/* Of processes that did something. Each question makes a new sample; only this file reads the
+ * clock. */
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 	nvmlProcessUtilizationSample_t *rows, unsigned int *count,
 	unsigned long long since_us)

@@ -1,8 +1,8 @@
 /*
  * fake_nvml - an NVML that says what the test wrote into a shared file
  *
- * FAKE_NVML names a file of one struct fake_nvml, mapped by test and daemon alike. Only the
- * functions that the daemon asks for are there.
+ * FAKE_NVML names a file of one struct fake_nvml, mapped by test and daemon alike. It has
+ * only the functions that the daemon asks for.
  */
 #ifndef SL_TESTS_FAKE_NVML_H
 #define SL_TESTS_FAKE_NVML_H
@@ -19,10 +19,9 @@ struct fake_gpu {
 	uint64_t total_bytes;
 	uint64_t unlisted_bytes; /* in use, but in no row */
 	unsigned int mig, exclusive;
-	unsigned int lost;     /* every call about it fails; it is still counted */
-	unsigned int busy_pct; /* utilisation of the whole */
-	unsigned int
-		process_use; /* what a question for that of each process fails with */
+	unsigned int lost;        /* every call about it fails; it is still counted */
+	unsigned int busy_pct;    /* utilisation of the whole */
+	unsigned int process_use; /* error of a question for each process */
 	unsigned int count;
 	struct {
 		unsigned int pid;

@@ -21,7 +21,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* What is asked is answered all the same: grants, lists, deaths. */
+/* Questions are answered all the same: grants, lists, deaths. */
 static void grants_go_on_while_it_hangs(void **state)
 {
 	struct rig *rig = *state;
@@ -37,7 +37,7 @@ static void grants_go_on_while_it_hangs(void **state)
 		rig_expect(&a, SL_MSG_GRANT, &msg);
 		rig_commit(&a, msg.grant.epoch, 0);
 	}
-	/* MEASURE is answered from what is known. */
+	/* MEASURE is answered from known figures. */
 	sl_wire_init(&msg, SL_MSG_MEASURE);
 	rig_send(&a, &msg);
 	rig_expect(&a, SL_MSG_GPU, &msg);
@@ -49,7 +49,7 @@ static void grants_go_on_while_it_hangs(void **state)
 	rig->nvml->hang = rig->nvml->hang_wait = 0;
 }
 
-/* The end of a process whose memory nobody can measure is believed in the end. */
+/* The end of a process whose memory cannot be measured is believed in the end. */
 static void garbage_is_no_harm(void **state)
 {
 	struct rig *rig = *state;
@@ -88,13 +88,13 @@ static void sigterm_at_a_start_that_hangs(void **state)
 	rig_until(rig->nvml->opened > 0);
 	begin = sl_clock_now();
 	rig_stop(rig);
-	/* Ten seconds is what it would wait; this is no bound on how long it takes. */
+	/* It would wait 10 s; this does not bound how long it takes. */
 	assert_true(sl_clock_now() - begin < 9 * SL_S);
 	assert_false(rig_log_has(rig, "starting without it"));
 	rig->nvml->hang_init = 0;
 }
 
-/* ulimit -n 8: the driver is not what is missing. */
+/* ulimit -n 8: the driver is present. */
 static void too_few_descriptors_say_so(void **state)
 {
 	struct rig *rig = *state;

@@ -1,4 +1,5 @@
-/* Memory that must not be evicted, from the message to the books and to whoever looks. */
+/* Memory that must not be evicted, from the message to the books and to those that read
+ * them. */
 #include <signal.h>
 
 #include "rig.h"
@@ -82,7 +83,7 @@ static void from_message_to_list(void **state)
 	rig_until(rig_held(rig) == 4 * RIG_GIB);
 	epoch = granted(&a, 3, 3 * RIG_GIB, 0);
 	rig_commit(&a, epoch, 3 * RIG_GIB);
-	/* What is there becomes held, and is charged once. */
+	/* Existing memory becomes held, and is charged once. */
 	epoch = granted(&a, 4, 2 * RIG_GIB, SL_ASK_HELD | SL_ASK_THERE);
 	rig_commit(&a, epoch, 2 * RIG_GIB);
 	rig_until(rig_held(rig) == 6 * RIG_GIB);

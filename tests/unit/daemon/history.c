@@ -1,5 +1,4 @@
-/* The history: rows kept open, roll-up, what is deleted, what is read; against sums that are
- * obviously right. */
+/* The history: open rows, roll-up, deletion, reading; against sums that are obviously right. */
 #include "history_file.h"
 
 #include <jansson.h>
@@ -44,7 +43,7 @@ static void invent(unsigned int seed)
 	}
 }
 
-/* One second of the world into runs; what is to be written comes out. */
+/* One second of the world into runs; the rows to be written come out. */
 static void add_second(struct sl_history_runs *runs, struct sl_history_runs *gpus, int s,
 	struct sl_history_rows *out, struct sl_history_rows *gpu_out)
 {
@@ -66,7 +65,7 @@ static void add_second(struct sl_history_runs *runs, struct sl_history_runs *gpu
 	assert_int_equal(sl_history_runs_sweep(runs, T0 + s + 1, out), 0);
 }
 
-/* Writes [from, to) of it, at each `each` seconds; every `tell` seconds what is open is written,
+/* Writes [from, to) of it, at each `each` seconds; every `tell` seconds open rows are written,
  * too. */
 static void write_world_each(struct sl_history_store *store, int each, int from, int to,
 	int tell, const struct sl_history_keep *keep, size_t *written)
@@ -219,7 +218,7 @@ static void roll_up_is_exact(void **state)
 	sl_history_store_close(store);
 }
 
-/* What is too old for a level is still in the one above, and nothing is in two. */
+/* Rows that are too old for a level are still in the one above, and none is in two. */
 static void what_is_old_goes(void **state)
 {
 	struct sl_history_keep keep = {.seconds = {600, 3600, 1 << 30}, .events = 10};
@@ -247,7 +246,7 @@ static void what_is_old_goes(void **state)
 	sl_history_store_close(store);
 }
 
-/* Nothing is to be kept but hours: what is not one yet stays until it is. */
+/* Only hours are kept: what is not an hour yet stays until it is. */
 static void what_is_not_rolled_up_stays(void **state)
 {
 	struct sl_history_keep keep = {.seconds = {0, 0, 1 << 30}, .events = 10};
@@ -264,7 +263,7 @@ static void what_is_not_rolled_up_stays(void **state)
 	sl_history_store_close(store);
 }
 
-/* The writer dies in the middle of a minute and another goes on, later: what was written is there
+/* The writer dies in the middle of a minute and another goes on later: written rows are there
  * once. */
 static void a_crash_loses_what_was_not_written(void **state)
 {
@@ -274,7 +273,7 @@ static void a_crash_loses_what_was_not_written(void **state)
 	size_t written = 0;
 
 	invent(3);
-	/* write_world writes what is open at its end, so nothing is lost here. */
+	/* write_world writes open rows at its end, so nothing is lost here. */
 	write_world(store, 0, 4000, 15, &history_everything, &written);
 	store = sl_history_store_close(store);
 	store = history_open_store();
@@ -296,7 +295,7 @@ static void a_crash_loses_what_was_not_written(void **state)
 	sl_history_store_close(store);
 }
 
-/* What is to come, as far as the clock knows, goes before anything else. */
+/* Rows of the future, by the clock, go before anything else. */
 static void what_is_ahead_goes_first(void **state)
 {
 	struct sl_history_keep keep = {
@@ -544,8 +543,8 @@ static void answers_add_up(void **state)
 	sl_history_store_close(store);
 }
 
-/* A hundred users one after the other, each with a workload for a minute: only what is there
- * counts, and who leaves the steps to us gets what fits. */
+/* A hundred users one after the other, each with a workload for a minute. Only present rows
+ * count, and a reader that leaves the steps to us gets as many as fit. */
 static void rows_are_where_something_is(void **state)
 {
 	enum { USERS = 100 };
@@ -636,7 +635,8 @@ static void a_query_has_means_and_names(void **state)
 	assert_int_equal(json_integer_value(json_object_get(row, "resident_bytes")),
 		wanted.resident[1] / 300 * 1024);
 	json_decref(answer);
-	/* A user's two workloads are added; the other one's hostile name is his. */
+	/* A user's two workloads are added; the other one's hostile name is the user's
+	 * own. */
 	answer = query((struct sl_history_ask){.by = SL_HISTORY_BY_USER,
 			       .step_s = 86400,
 			       .from_ms = (uint64_t)(T0 + 100) * 1000,
@@ -894,7 +894,7 @@ static void advice_is_by_name(void **state)
 				.t = T0 + t, .span = 30, .gpu = 1, .workload = w + 1};
 			rows[w].value[SL_HISTORY_USE_backing] = 30ll * GIB_KIB;
 			rows[w].value[SL_HISTORY_USE_most] = GIB_KIB;
-			/* What it waited for counts, too. */
+			/* Its waiting time counts, too. */
 			rows[w].value[SL_HISTORY_USE_asked] =
 				w == 0 && t == 1800 ? 3 * GIB_KIB : GIB_KIB;
 			rows[w].value[SL_HISTORY_USE_limit] = 30ll * 8 * GIB_KIB;

@@ -1,4 +1,4 @@
-/* Questions about the past: whose is next, and how many bytes of answers there may be. */
+/* Questions about the past: which is next, and how many bytes of answers there may be. */
 #include "../base/test.h"
 
 #include <fcntl.h>
@@ -61,8 +61,8 @@ static void users_take_turns(void **state)
 	expect_order("two users", wanted, SL_ARRAY_LEN(wanted));
 }
 
-/* Who comes late is not behind all that somebody has waiting; who was just answered is not before
- * others. */
+/* A newcomer is not behind all questions of another user; a user who was just answered is not
+ * before others. */
 static void a_round_is_not_made_up_for(void **state)
 {
 	static const int wanted[] = {2, 1, 3};
@@ -96,7 +96,7 @@ static void nobody_takes_all_places(void **state)
 	assert_int_equal(enter(90, 3000), SL_HISTORY_FULL);
 	assert_int_equal(enter(90, 0), SL_HISTORY_ENTERED);
 	assert_int_equal(next(), 90);
-	/* Whose asker is gone makes room. */
+	/* A question whose asker is gone gives its place up. */
 	sl_history_turns_leave(&places[0]);
 	assert_int_equal(enter(91, 1000), SL_HISTORY_ENTERED);
 }
@@ -105,7 +105,7 @@ static void nobody_takes_all_places(void **state)
 
 static struct sl_history_room room;
 
-/* mib of them; NULL: there is no room. */
+/* mib of them; NULL: they do not fit. */
 static struct sl_history_text *text_of(uint64_t key, bool as_file, unsigned int mib)
 {
 	static const char line[1 << 20];
@@ -146,7 +146,7 @@ static void answers_have_room_together(void **state)
 	sl_history_room_fini(&room);
 }
 
-/* Nobody changes what others read, and nobody keeps the daemon's memory by keeping a descriptor. */
+/* A reader cannot change what others read, nor keep the daemon's memory by keeping a descriptor. */
 static void a_file_is_taken_back(void **state)
 {
 	struct sl_history_text *text;

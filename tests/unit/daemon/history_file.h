@@ -1,7 +1,7 @@
 /*
  * history_file - a file of the history in a folder of its own, for tests
  *
- * What fails fails the test.
+ * A failing call fails the test.
  */
 #ifndef SL_TESTS_DAEMON_HISTORY_FILE_H
 #define SL_TESTS_DAEMON_HISTORY_FILE_H

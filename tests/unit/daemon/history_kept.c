@@ -1,4 +1,4 @@
-/* What is kept of the history: its size, its age, and a clock that was wrong. */
+/* Size and age of the kept history, and a clock that was wrong. */
 #include "history_file.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define T0 (1000 * 3600 + 1234)
 
-/* Rows of two years at once: the file keeps its size, and what goes is what is oldest. */
+/* Rows of two years at once: the file keeps its size, and the oldest rows go. */
 static void it_stays_within_its_size(void **state)
 {
 	struct sl_history_keep keep = {.seconds = {3600, 7200, 2ll * 365 * 86400},
@@ -126,7 +126,7 @@ static void what_is_kept_of_hours_ends(void **state)
 
 /* --- a clock that was wrong ------------------------------------------------------------------- */
 
-/* Serials that a daemon gave whose clock was ahead are before those of this one, in their order. */
+/* Serials of a daemon whose clock was ahead are before those of this one, in their order. */
 static void events_of_a_clock_that_was_ahead_are_before(void **state)
 {
 	struct sl_history_store *store = history_open_store();

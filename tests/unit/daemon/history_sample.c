@@ -1,5 +1,4 @@
-/* From samples of the daemon's lists to rows: who used what, where time goes, and which program a
- * command is. */
+/* From samples of the daemon's lists to rows: use, time, and the program of a command. */
 #include "../base/test.h"
 
 #include <stdlib.h>
@@ -87,7 +86,7 @@ static void add(struct sl_history_sample *sample, uint64_t workload, struct what
 	sl_history_sample_find(sample, workload, 0)->id = (int64_t)workload;
 }
 
-/* What is between the two, all of it told. */
+/* The rows between the two, all of them told. */
 static void between(void)
 {
 	assert_int_equal(sl_history_sample_rows(&samples[0], &samples[1], &tables), 0);
@@ -126,7 +125,7 @@ static void use_is_divided_among_those_that_work(void **state)
 	assert_int_equal(sum(2, SL_HISTORY_USE_used_us), 300000);
 	assert_int_equal(sum(3, SL_HISTORY_USE_used_us), 0);
 	assert_int_equal(sum(4, SL_HISTORY_USE_used_us), 0);
-	/* The request where that is more, else what is there. */
+	/* The request where that is more, else the resident bytes. */
 	assert_int_equal(sum(1, SL_HISTORY_USE_allocated_us), 500000);
 	assert_int_equal(sum(2, SL_HISTORY_USE_allocated_us), 300000);
 	assert_int_equal(sum(3, SL_HISTORY_USE_allocated_us), 200000);
@@ -139,8 +138,8 @@ static void use_is_divided_among_those_that_work(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 0);
 }
 
-/* A request on which somebody else stands is his, and not counted beside him; who has two fifths of
- * the GPU uses no more than those. */
+/* A request on which another workload stands is the owner's, and not counted beside it. A workload
+ * with two fifths of the GPU uses no more than those. */
 static void what_is_lent_is_not_counted_twice(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -161,7 +160,7 @@ static void what_is_lent_is_not_counted_twice(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_busy_us), 2 * 1000000);
 }
 
-/* What metrics tell is what the rows have, also of what was no row yet. */
+/* Metrics tell the same as the rows, also of what was no row yet. */
 static void sums_are_those_of_the_rows(void **state)
 {
 	static struct sl_history_summing summing;
@@ -209,8 +208,8 @@ static void sums_are_those_of_the_rows(void **state)
 	assert_int_equal(gpu->allocated_us, sum(0, SL_HISTORY_GPU_allocated_us));
 }
 
-/* Where the driver says who did what, nobody guesses; a tenth of it was done by somebody without
- * Sluice. */
+/* Where the driver gives the work of each process, nothing is guessed; a process without Sluice
+ * did a tenth of it. */
 static void use_is_divided_by_what_each_did(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -231,7 +230,7 @@ static void use_is_divided_by_what_each_did(void **state)
 	}
 	between();
 	assert_int_equal(sum(1, SL_HISTORY_USE_used_us), 2 * 420000);
-	/* A tenth of the GPU is what it has of it. */
+	/* It has a tenth of the GPU. */
 	assert_int_equal(sum(2, SL_HISTORY_USE_used_us), 2 * 100000);
 	assert_int_equal(sum(3, SL_HISTORY_USE_used_us), 0);
 	assert_int_equal(sum(1, SL_HISTORY_USE_idle_us), 0);
@@ -242,7 +241,8 @@ static void use_is_divided_by_what_each_did(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_known_ms), 2000);
 }
 
-/* Who is gone did what it did last; who said nothing yet is neither used nor idle. */
+/* A process that is gone did what it did last; one that has said nothing yet is neither
+ * used nor idle. */
 static void the_last_second_of_a_run_is_no_idle_one(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -265,7 +265,7 @@ static void the_last_second_of_a_run_is_no_idle_one(void **state)
 	assert_int_equal(sum(4, SL_HISTORY_USE_used_us), 100000);
 }
 
-/* The driver says nothing of the dead: theirs is what is left of the work. */
+/* The driver says nothing of dead processes: theirs is the rest of the work. */
 static void what_the_dead_did_is_what_is_left(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -282,7 +282,7 @@ static void what_the_dead_did_is_what_is_left(void **state)
 	assert_int_equal(sum(3, SL_HISTORY_USE_used_us), 300000);
 }
 
-/* What it did before it was seen first is in its first row. */
+/* Its work before it was seen first is in its first row. */
 static void counters_before_the_first_look_are_not_lost(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -311,7 +311,7 @@ static void nobody_works_on_an_idle_gpu(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 1000000);
 }
 
-/* What was measured long ago says nothing, and not that nothing was done. */
+/* An old measurement says nothing; it does not say that nothing was done. */
 static void what_is_not_known_is_not_idle(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -351,8 +351,8 @@ static void counters_are_of_the_time_between(void **state)
 	assert_int_equal(sum(2, SL_HISTORY_USE_waiting_ms), 400);
 }
 
-/* A turn is had where not all fit: alone, or beside who wants nothing, there is none; nor while
- * some of it is out. */
+/* Turns exist only where not all fit: alone, or beside an idle workload, there is none; nor
+ * while some of it is on the host. */
 static void a_turn_is_had_before_others(void **state)
 {
 	begin(&samples[0], T0, 100);
@@ -383,7 +383,7 @@ static void a_turn_is_had_before_others(void **state)
 	assert_int_equal(sum(1, SL_HISTORY_USE_turn_ms), 2000);
 	for (int64_t other = 2; other <= 4; other++)
 		assert_int_equal(sum(other, SL_HISTORY_USE_turn_ms), 0);
-	/* Who asks for memory waits for turns only where they are counted down. */
+	/* A demand waits for turns only where turns are taken. */
 	begin(&samples[0], T0 + 5, 100);
 	begin(&samples[1], T0 + 6, 100);
 	for (int i = 0; i < 2; i++) {
@@ -399,7 +399,7 @@ static void a_turn_is_had_before_others(void **state)
 	assert_int_equal(sum(3, SL_HISTORY_USE_turn_ms), 0);
 }
 
-/* What is parked has given its request up. */
+/* A parked workload has given its request up. */
 static void parked_requests_are_not_allocated(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -415,7 +415,7 @@ static void parked_requests_are_not_allocated(void **state)
 	assert_int_equal(sum(1, SL_HISTORY_USE_request), 0);
 }
 
-/* A stretch over the end of a minute is in both, and what was counted is in it once. */
+/* A stretch over the end of a minute is in both, and its counts are in it once. */
 static void minutes_are_not_crossed(void **state)
 {
 	bool ends = false;
@@ -438,7 +438,7 @@ static void minutes_are_not_crossed(void **state)
 	assert_int_equal(sum(1, SL_HISTORY_USE_active_ms), 7000);
 }
 
-/* The machine slept: nobody knows what was so meanwhile. */
+/* The machine slept: that time has no data. */
 static void a_long_gap_is_unknown(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -456,8 +456,7 @@ static void time_goes_back_only_where_it_was_ahead(void **state)
 
 	assert_int_equal(sl_history_clock_ms(&clock, 5000000, 10 * SL_S), 5000000);
 	assert_int_equal(sl_history_clock_ms(&clock, 5001000, 11 * SL_S), 5001000);
-	/* Somebody sets the clock ten seconds back: in twenty seconds from now it is right
-	 * again. */
+	/* The clock is set ten seconds back: in twenty seconds from now it is right again. */
 	assert_int_equal(sl_history_clock_ms(&clock, 4992000, 12 * SL_S), 5001500);
 	assert_int_equal(sl_history_clock_ms(&clock, 4993000, 13 * SL_S), 5002000);
 	assert_int_equal(sl_history_clock_ms(&clock, 5011000, 31 * SL_S), 5011000);
@@ -473,8 +472,8 @@ static void time_goes_back_only_where_it_was_ahead(void **state)
 	assert_int_equal(sl_history_clock_ms(&clock, 4401000, 6 * SL_S), 4401000);
 }
 
-/* The disk is full for long, and one workload after the other runs: what waits for being written is
- * bounded, and the newest of who is known is what is. */
+/* The disk is full for long, and one workload after the other runs. The number of rows that
+ * wait to be written is bounded, and a known workload's waiting row is its newest. */
 static void who_cannot_be_written_is_bounded(void **state)
 {
 	struct sl_history_scribe *scribe = sl_history_scribe_new("/nowhere", NULL, 0);

@@ -1,7 +1,7 @@
 /*
  * The history's threads in a daemon at work: several ask at once, one goes away without waiting,
- * metrics are read, what is kept changes, and it ends in the middle of that. For TSan, and for what
- * they answer.
+ * metrics are read, the retention changes, and it ends in the middle of that. For TSan, and for the
+ * answers.
  */
 #include <poll.h>
 #include <sqlite3.h>
@@ -164,8 +164,8 @@ static bool is_answered(const struct rig_peer *peer, int patience_ms)
 	return poll(&at, 1, patience_ms) == 1;
 }
 
-/* What was written grows as long as somebody reads what was there before: above a bound nobody
- * begins to read until it is put in its place. */
+/* The log grows as long as a reader uses its older part: above a bound no reader may begin
+ * until it is put in its place. */
 static void who_asks_waits_for_what_was_written(void **state)
 {
 	struct rig *rig = *state;

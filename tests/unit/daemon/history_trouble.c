@@ -56,8 +56,8 @@ static void a_damaged_one_is_set_aside(void **state)
 	sl_history_store_close(store);
 }
 
-/* A page in the middle, where the writer never looks: who reads it is told, and who then looks at
- * all of it finds it. */
+/* A page in the middle, where the writer never looks: its reader gets an error, and a check of
+ * the whole file finds it. */
 static void damage_is_met_by_readers(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -94,7 +94,7 @@ static void damage_is_met_by_readers(void **state)
 	assert_null(sl_history_store_close(store));
 }
 
-/* What is written is put in its place when the last reader is out, and not before. */
+/* Written pages are put in their place when the last reader is out, and not before. */
 static void a_reader_keeps_what_is_written_waiting(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -118,7 +118,7 @@ static void a_reader_keeps_what_is_written_waiting(void **state)
 	assert_null(sl_history_store_close(store));
 }
 
-/* A file of before a column was added keeps what it has, and gets the column. */
+/* A file from before a column was added keeps its rows, and gets the column. */
 static void an_older_one_is_changed(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -195,7 +195,7 @@ static void a_locked_one_is_told(void **state)
 	sl_history_store_close(store);
 }
 
-/* Half-way through a batch there is no room: nothing of it is there, and later all of it. */
+/* Half-way through a batch the disk is full: nothing of it is there, and later all of it. */
 static void a_full_disk_costs_nothing_that_was_there(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -241,8 +241,8 @@ static json_t *events_answer(const struct sl_history_ask *ask)
 	return json;
 }
 
-/* A reader that is called off says how far back it came, with what it had found; whoever goes on
- * from there finds the rest, each once. */
+/* A reader that is called off says how far back it came, with its rows so far; the next finds
+ * the rest, each row once. */
 static void what_was_found_before_giving_up_is_told(void **state)
 {
 	enum { MANY = 20000 };

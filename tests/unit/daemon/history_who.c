@@ -1,5 +1,5 @@
-/* Whom the history takes for one it knows: a daemon that is new, and workloads with numbers that
- * the file has already. */
+/* Which workloads the history takes for known ones: a new daemon, and workloads with numbers
+ * that the file has already. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
-/* The history when it is old: two years of hours and a week of minutes of 200 workloads, as they
- * would lie there, and what is then answered, kept and let go. */
+/* An old history: two years of hours and a week of minutes of 200 workloads, as they would be on
+ * the disk; what is then answered, kept and deleted. */
 #include "history_file.h"
 
 #include <inttypes.h>
@@ -111,7 +111,7 @@ static char *answer(const struct sl_history_ask *asked)
 	return text;
 }
 
-/* The sum over all that are told, in GPU-seconds. */
+/* The sum over all rows, in GPU-seconds. */
 static double total(const struct sl_history_ask *asked, size_t *count)
 {
 	char *text = answer(asked);
@@ -161,8 +161,8 @@ static void two_years_are_answered(void **state)
 	}
 }
 
-/* A workload is looked for by its moments, or where it is not known on which GPUs it was, among all
- * rows; it is the same. */
+/* A workload is looked for by its moments or, if its GPUs are not known, among all rows; the result
+ * is the same. */
 static void one_workload_is_found_either_way(void **state)
 {
 	static const struct {
@@ -210,7 +210,7 @@ static void tidy(struct sl_history_store *store, int64_t now,
 	}
 }
 
-/* Ten hours later what is ten hours too old is gone, and nothing else is. */
+/* Ten hours later the rows that are ten hours too old are gone, and no others. */
 static void what_is_too_old_goes(void **state)
 {
 	const struct sl_history_keep keep = {
@@ -231,8 +231,8 @@ static void what_is_too_old_goes(void **state)
 	assert_null(sl_history_store_close(store));
 }
 
-/* Where it may not be so large the oldest hours go, as many as it takes; what is left is answered
- * as before, and the disk gets its room back. */
+/* With a smaller bound the oldest hours go, as many as it takes; the rest is answered as before,
+ * and the disk gets its space back. */
 static void it_shrinks_to_what_it_may_have(void **state)
 {
 	struct sl_history_store *store = history_open_store();

@@ -1,10 +1,9 @@
 /*
  * hostmem - which pages are asked of the kernel, near which GPU
  *
- * The machine that the tests run on mostly has one node, and no huge pages: set_mempolicy(2),
- * memfd_create(2) and madvise(2) are the test's own, and remember what they were asked. The last
- * one does what it is asked, too, so that where the kernel has huge pages for who asks it is seen
- * that they come.
+ * The machine that the tests run on mostly has one node, and no huge pages. So set_mempolicy(2),
+ * memfd_create(2) and madvise(2) are the test's own, and remember their arguments. The last one
+ * calls the kernel, too: where the kernel gives huge pages on request, they are seen to come.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,8 +41,7 @@ static struct {
 	unsigned long mask; /* of nodes */
 	unsigned int files, huge_files;
 	bool no_huge; /* they are refused */
-	/* Of mappings. What was asked, wrongly: after pages were there, or where no huge one could
-	 * begin. */
+	/* Of mappings. Wrong requests: after pages were there, or where no huge one could begin. */
 	uint64_t advised_bytes, wrong_bytes, populated_bytes;
 	int no_populate; /* so it is refused */
 	int fd;          /* the last file */
@@ -161,8 +159,8 @@ static int teardown(void **state)
 	return system(command);
 }
 
-/* What of a file the kernel has in huge pages: what it says of a mapping that does not ask for any,
- * once touched. */
+/* Huge pages of a file: the kernel's figure for a mapping that does not ask for any, once
+ * touched. */
 static uint64_t mapped_huge(int fd, uint64_t bytes)
 {
 	char *map = mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, fd, 0);
@@ -272,8 +270,7 @@ static void huge_pages_are_asked_for_before_there_are_any(void **state)
 	assert_int_equal(asked.advised_bytes, bytes);
 	assert_int_equal(asked.wrong_bytes, 0);
 	assert_int_equal(asked.populated_bytes, bytes);
-	/* On this machine, if it has some for who asks: how many depends on what else its memory is
-	 * used for. */
+	/* On this machine, if it gives any on request: how many depends on its other memory use. */
 	if (sl_host_room_advises(""))
 		assert_true(huge_bytes > 0);
 	/* The size's own choice. */

@@ -1,4 +1,4 @@
-/* How much is made on the host, for whom. */
+/* How much host memory is made, and for which client. */
 #include "moving.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ static void moves(struct inside *inside, const struct holder *holder, uint64_t b
 	inside_until(inside, causes(inside) == before + 1);
 }
 
-/* Neither what is to spare for the last chunk nor what a second process needs goes beyond the
+/* Neither the spare for the last chunk nor the need of a second process goes beyond the
  * bound. */
 static void a_workload_has_no_more_than_its_bound(void **state)
 {
@@ -72,8 +72,8 @@ static void a_workload_has_no_more_than_its_bound(void **state)
 	holder_end(inside, &a);
 }
 
-/* One that has chunks which are larger than that leaves all the same, and takes no more beyond its
- * bound than one of them. */
+/* A client with larger chunks leaves all the same, and goes beyond its bound by no more than one
+ * of them. */
 static void a_chunk_beyond_the_bound(void **state)
 {
 	struct inside *inside = *state;
@@ -105,7 +105,7 @@ static void a_chunk_beyond_the_bound(void **state)
 	holder_end(inside, &a);
 }
 
-/* Nor what is made ahead. */
+/* Nor does memory that is made ahead. */
 static void nothing_is_made_ahead_beyond_it(void **state)
 {
 	struct inside *inside = *state;
@@ -176,8 +176,8 @@ static uint64_t order_evict_of(
 	return action.id;
 }
 
-/* An order for one GPU: what is made for it, and what that is near to. The policy does not know of
- * it, so all is as if it had come back since. */
+/* An order for one GPU: the memory made for it, and its node. The policy does not know of it, so
+ * the books are as if it had come back since. */
 static void moves_of(struct inside *inside, const struct holder *holder, uint32_t gpu,
 	uint64_t bytes, uint64_t made, uint32_t near)
 {
@@ -237,7 +237,7 @@ static void two_gpus(struct inside *inside, int node_0, int node_1)
 	inside->daemon.gpus[1].node = node_1;
 }
 
-/* What there is near another GPU is no substitute, as long as there may be more. */
+/* Memory near another GPU is no substitute, as long as more may come. */
 static void each_gpu_has_memory_of_its_own_node(void **state)
 {
 	static struct inside inside;
@@ -252,7 +252,7 @@ static void each_gpu_has_memory_of_its_own_node(void **state)
 	moves_of(&inside, &a, 1, 100 * MIB, 0, 0);
 	assert_int_equal(client_of(&inside, &a)->gpus[0].near_bytes, 100 * MIB);
 	assert_int_equal(client_of(&inside, &a)->gpus[1].near_bytes, 100 * MIB);
-	/* What is given back of one is not taken for the other's. */
+	/* Memory given back by one is not taken for the other's. */
 	send_back(&a.peer, 1);
 	inside_until(&inside, client_of(&inside, &a)->host_bytes == 100 * MIB);
 	assert_int_equal(client_of(&inside, &a)->gpus[0].near_bytes, 0);
@@ -291,7 +291,7 @@ static void far_memory_is_better_than_none(void **state)
 	moves_of(&inside, &a, 1, 100 * MIB, 0, 0);
 	holder_end(&inside, &a);
 	inside_fini(&inside);
-	/* The same of a host that has no more. */
+	/* The same for a host that has no more. */
 	two_gpus(&inside, 0, 1);
 	with_host(&inside);
 	a = holder_of_two(&inside, 100 * MIB);
@@ -303,8 +303,8 @@ static void far_memory_is_better_than_none(void **state)
 	inside_fini(&inside);
 }
 
-/* A host that is short of memory is where what it still has must do: neither a round figure nor
- * what is to spare nor a file larger than needed is a reason to leave somebody where he is. */
+/* A host that is short of memory: its rest must do. Neither a round figure nor a spare nor a
+ * file that is too large is a reason to leave a client where it is. */
 static void what_is_to_spare_is_no_need(void **state)
 {
 	static struct inside own;
@@ -315,18 +315,18 @@ static void what_is_to_spare_is_no_need(void **state)
 	two_gpus(inside, -1, -1);
 	with_host(inside);
 	a = holder_of_two(inside, 300 * MIB);
-	/* It has become less, which nobody knows yet. */
+	/* It has become less, which is not known yet. */
 	host_has(inside, (256 + 40) * MIB);
 	moves_of(inside, &a, 0, 20 * MIB, 20 * MIB, 3);
 	failures = inside->daemon.hostpool->failures;
 	assert_true(failures > 0);
 	/* Now it is known, and nothing is tried in vain. */
 	moves_of(inside, &a, 0, 40 * MIB, 20 * MIB, 3);
-	/* Who had too little in one piece gets all there is. */
+	/* A client that had too little in one piece gets all there is. */
 	client_of(inside, &a)->host_short_bytes = 64 * MIB;
 	moves_of(inside, &a, 0, 70 * MIB, 40 * MIB, 3);
 	assert_int_equal(inside->daemon.hostpool->failures, failures);
-	/* What it needs it does need, and tries. */
+	/* It needs that much, and tries. */
 	host_has(inside, 256 * MIB);
 	{
 		BEGIN(NO_HOST);
@@ -347,7 +347,7 @@ static void what_is_to_spare_is_no_need(void **state)
 	inside_fini(inside);
 }
 
-/* What is made ahead is made where it will be needed. */
+/* Memory made ahead is made where it will be needed. */
 static void what_is_made_ahead_is_near(void **state)
 {
 	static struct inside inside;

@@ -1,7 +1,7 @@
 /*
- * Who connected: with the kernel's word for the process, and as on a kernel that has none (before
- * Linux 6.5). The thief is a process that says what it wants, leaves its socket to a child and
- * exits; the victim is another user's process that gets its number.
+ * The identity of a peer: with the kernel's word for the process, and as on a kernel that has
+ * none (before Linux 6.5). The thief is a process that sends its messages, leaves its socket to a
+ * child and exits; the victim is another user's process that gets its number.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -56,7 +56,7 @@ static void become(uid_t uid)
 
 /* --- a process that speaks for itself --------------------------------------------------------- */
 
-/* What comes within 5 s, with the question of who it is answered; 0: nothing, or the end. */
+/* Answers within 5 s, with the question for the identity answered; 0: nothing, or the end. */
 static uint32_t hear(int fd, union sl_msg *msg)
 {
 	for (;;) {
@@ -160,7 +160,8 @@ static void honest_processes_are_served(void **state)
 
 struct theft {
 	enum sl_role role;
-	bool accepted; /* the daemon sees the thief alive; else only whoever has its number then */
+	bool accepted; /* the daemon sees the thief alive; else only the process with its number
+		        * then */
 	uid_t uid;
 	const uint8_t *token;
 };
@@ -313,7 +314,7 @@ static void a_proof_is_checked(void **state)
 	rig_expect(&peer, SL_MSG_REJECT, &msg);
 	assert_int_equal(msg.reject.reason, SL_REJECT_PROTOCOL);
 	rig_peer_end(&peer);
-	/* Something else in place of it. */
+	/* Another message in place of the answer. */
 	peer = rig_peer(&rig);
 	rig_hello(&peer, SL_ROLE_CONTROL, 0);
 	rig_hello(&peer, SL_ROLE_CONTROL, 0);

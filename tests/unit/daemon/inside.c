@@ -65,7 +65,7 @@ static void forget_daemon(struct inside *inside)
 {
 	rig_idle = NULL;
 	sl_daemon_fini(&inside->daemon);
-	/* What it forgot is then lost, and LeakSanitizer says so. */
+	/* Memory it forgot is then lost, and LeakSanitizer says so. */
 	memset(&inside->daemon, 0, sizeof(inside->daemon));
 }
 

@@ -1,8 +1,8 @@
 /*
  * inside - the daemon in the test's own process, its loop turned by the test
  *
- * For what can only be reached by an action of the policy (signals, probes): the test hands the
- * action in by itself, and still speaks to the daemon through sockets of real processes (rig.h),
+ * For cases that only an action of the policy can cause (signals, probes): the test hands the
+ * action in by itself. It still speaks to the daemon through sockets of real processes (rig.h),
  * whose waiting turns the loop.
  */
 #ifndef SL_TESTS_DAEMON_INSIDE_H
@@ -23,7 +23,7 @@ void inside_init(struct inside *inside, const char *config);
 /* Of so many GPUs. */
 void inside_init_with(struct inside *inside, unsigned int gpus, const char *config);
 void inside_fini(struct inside *inside);
-/* The daemon alone ends, as when it is told to, and one that follows it finds what it left. */
+/* The daemon alone ends, as when it is told to, and the next one finds what it left. */
 void inside_end(struct inside *inside);
 void inside_begin(struct inside *inside);
 /* Turns the loop until nothing happens for a moment. */

@@ -143,7 +143,7 @@ static void shared_withdrawn_and_dead(void **state)
 	rig_until(daemon_fds(rig) == before + 1);
 	open_fails(&b, 1, SL_IPC_UNKNOWN);
 	open_all(&b, 2, 1, file.end);
-	/* Not everybody's to withdraw. */
+	/* Only its owner may withdraw it. */
 	say(&b, SL_MSG_IPC_WITHDRAW, 2);
 	open_all(&c, 2, 1, file.end);
 	/* Offered again by its maker: the new one counts. */
@@ -160,7 +160,7 @@ static void shared_withdrawn_and_dead(void **state)
 	rig_peer_end(&run_b);
 }
 
-/* The time of death is the process', and not that of a socket that somebody else has. */
+/* The time of death is the process's, not that of a socket that another process holds. */
 static void connection_lost(void **state)
 {
 	struct rig *rig = *state;
@@ -172,7 +172,7 @@ static void connection_lost(void **state)
 	share(&a, 1, 2, file.end);
 	sl_closep(&a.fd);
 	open_all(&b, 1, 2, file.end);
-	/* It is back: what it had offered is void, and waited for until it has settled. */
+	/* It is back: its earlier offers are void, and waited for until it has settled. */
 	rig_reconnect(rig, &a);
 	rig_join_as(&a, &run, a.epoch);
 	sl_wire_init(&msg, SL_MSG_REPORTED);
@@ -236,7 +236,7 @@ static void half_and_bad_offers(void **state)
 	offer(&a, 1, 3);
 	give(&a, 1, 2, file);
 	open_fails(&b, 1, SL_IPC_UNKNOWN);
-	/* A key of somebody else's is not to be had, nor one that begins like it. */
+	/* Another client's key cannot be used, nor one that begins like it. */
 	offer(&b, 1, 1);
 	offered(&b, 1, SL_IPC_BAD);
 	give(&b, 1, 1, file);
@@ -244,7 +244,7 @@ static void half_and_bad_offers(void **state)
 	offered(&a, 1, SL_IPC_OK);
 	open_all(&b, 1, 3, file);
 	rig_until(daemon_fds(rig) == before + 3);
-	/* Too many for what is left of it. */
+	/* Too many for the rest of it. */
 	offer(&a, 2, 3);
 	give(&a, 2, 4, file);
 	rig_expect_closed(&a);
@@ -326,7 +326,7 @@ static void another_user(void **state)
 	rig_peer_end(&other_run);
 }
 
-/* Thousands of offers: refused with a word on why, and nobody else suffers. */
+/* Thousands of offers: refused with a reason, and no other client suffers. */
 static void bounds(void **state)
 {
 	struct rig *rig = *state;
@@ -355,7 +355,7 @@ static void bounds(void **state)
 	b = rig_join(rig, &run);
 	share(&b, 1, 100, file);
 	if (geteuid() == 0) {
-		/* Of 312, 256 are charged: a user who has none gets a quarter at most. */
+		/* Of 312, 256 are charged: a user with none gets a quarter at most. */
 		c = rig_join_as_other(rig, OTHER_USER, &run_b);
 		offer(&c, 2, 79);
 		offered(&c, 2, SL_IPC_FULL);
@@ -374,7 +374,7 @@ static void bounds(void **state)
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
-/* Who does not read what it asked for is dropped, and its copies with it. */
+/* A client that does not read its answers is dropped, and its copies with it. */
 static void deaf_opener(void **state)
 {
 	struct rig *rig = *state;
@@ -399,7 +399,7 @@ static void deaf_opener(void **state)
 	rig_peer_end(&run);
 }
 
-/* A socket whose last close waits for a minute, because it has sent what nobody reads. */
+/* A socket whose last close waits for a minute, because its data was never read. */
 static int lingering(int *reader)
 {
 	struct sockaddr_in address = {
@@ -475,17 +475,17 @@ static void lingering_sockets(void **state)
 	sl_wire_init(&msg, SL_MSG_WORK);
 	pass_last(rig, a.fd, &msg, sizeof(msg.work), between[1]);
 	assert_int_equal(rig_status(rig).clients, 1);
-	/* With a message that is none, and behind it. */
+	/* With a broken message, and after it. */
 	assert_int_equal(kill(rig->daemon, SIGSTOP), 0);
 	send_last(a.fd, "nonsense", 8, lingering(&reader[3]));
 	send_last(a.fd, "nonsense", 8, lingering(&reader[4]));
 	assert_int_equal(kill(rig->daemon, SIGCONT), 0);
 	rig_expect_closed(&a);
-	/* From somebody who has not said who it is. */
+	/* From a peer that has not identified itself. */
 	stranger = rig_peer(rig);
 	pass_last(rig, stranger.fd, "nonsense", 8, lingering(&reader[5]));
 	rig_expect_closed(&stranger);
-	/* And descriptors that are memory come through as before, to who is well-behaved. */
+	/* And descriptors that are memory come through as before, for a good client. */
 	sl_closep(&a.fd);
 	rig_reconnect(rig, &a);
 	rig_join_as(&a, &run, 0);
@@ -499,7 +499,7 @@ static void lingering_sockets(void **state)
 	rig_peer_end(&run);
 }
 
-/* peer-failures row 35: a daemon that has just started waits for those who may offer again. */
+/* peer-failures row 35: a daemon that has just started waits for clients that may offer again. */
 static void restart(void **state)
 {
 	struct rig *rig = *state;

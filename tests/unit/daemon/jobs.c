@@ -1,5 +1,5 @@
-/* Jobs over the wire: what is taken, what waits and why, who may do what with whose, what counts
- * beside them. */
+/* Jobs over the wire: which are taken, which wait and why, rights over others' jobs, and what
+ * counts beside them. */
 #include <glob.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 
 #define OTHER_USER 12345
 
-/* --- What is not taken. --- */
+/* --- Refusals. --- */
 
 static void set_gpus(struct sl_msg_submit *submit)
 {
@@ -137,7 +137,7 @@ static void refuses(void **state)
 	rig_peer_end(&peer);
 }
 
-/* What is no spec: another size than was said, or a file that may still be changed. */
+/* Broken specs: another size than announced, or a file that may still be changed. */
 static void refuses_what_is_no_spec(void **state)
 {
 	struct rig *rig = *state;
@@ -235,8 +235,8 @@ static void expect_name(const struct rig_peer *peer, const char *name, uint32_t 
 			in_the_way ? in_the_way : "");
 }
 
-/* Of a job, a gang and its tasks, and a workload of `sluice run`, no two have one name; it does not
- * matter who was first. */
+/* A job, a gang and its tasks, and a workload of `sluice run` never share a name, whichever was
+ * first. */
 static void names_do_not_meet(void **state)
 {
 	struct rig *rig = *state;
@@ -306,7 +306,8 @@ static void counts_workloads(void **state)
 
 /* --- Of one user. --- */
 
-/* What has ended makes room for what comes; what has not is not touched, and bounds it. */
+/* An ended job gives its place to a new one; others are not touched, and count in the
+ * bound. */
 static void a_user_has_a_bound(void **state)
 {
 	struct rig *rig = *state;
@@ -325,7 +326,7 @@ static void a_user_has_a_bound(void **state)
 	msg.submit.tasks = 20;
 	msg.submit.least = 1;
 	expect_refusal(&peer, msg, "would have above 20, ten for each of jobs_per_user");
-	/* Nothing was removed for what was refused. */
+	/* Nothing was removed for the refused one. */
 	assert_int_equal(row_of(&peer, "second").state, SL_JOB_DONE);
 	assert_true(submit(&peer, submit_msg("fourth"), "exec sleep 60").ok);
 	expect_refusal(
@@ -345,7 +346,7 @@ static void a_user_has_a_bound(void **state)
 	rig_peer_end(&peer);
 }
 
-/* What is refused by the disk has cost its user nothing that he had. */
+/* A refusal by the disk has cost its user nothing. */
 static void old_results_go_once_the_new_job_is_stored(void **state)
 {
 	struct rig *rig = *state;
@@ -359,8 +360,8 @@ static void old_results_go_once_the_new_job_is_stored(void **state)
 	rig_until(row_of(&peer, "first").state == SL_JOB_DONE);
 	assert_true(submit(&peer, submit_msg("second"), "true").ok);
 	rig_until(row_of(&peer, "second").state == SL_JOB_DONE);
-	/* Something that is not the daemon's stands where the third would be made, whose number
-	 * follows that of the second's workload. */
+	/* A foreign file stands where the third job would be made, whose number follows that of
+	 * the second's workload. */
 	third = (int)row_of(&peer, "second").job + 2;
 	(void)snprintf(command, sizeof(command), "mkdir -p %s/jobs/new.%d/in-the-way",
 		rig->dir, third);
@@ -376,7 +377,7 @@ static void old_results_go_once_the_new_job_is_stored(void **state)
 	rig_peer_end(&peer);
 }
 
-/* Also after a restart, when nobody remembers what was written. */
+/* Also after a restart, when the daemon remembers no write. */
 static void a_users_output_has_a_bound(void **state)
 {
 	struct rig *rig = *state;
@@ -472,7 +473,7 @@ static void path_of(const struct rig *rig, const char *file, char *path, size_t 
 	}
 }
 
-/* What is replaced must be there. */
+/* The thing to be replaced must be there. */
 static void edit_state(const struct rig *rig, const char *from, const char *to)
 {
 	sl_cleanup(sl_freep) char *text = NULL, *edited = NULL;
@@ -529,8 +530,8 @@ static bool is_dead(pid_t pid)
 
 /*
  * A daemon that dies between the go and the writing down of it leaves BINDING, and so does one that
- * dies before the go: the record tells which. Neither RUNNING that is stored, nor a shim that
- * lives, stands in for it.
+ * dies before the go: the record tells which. Neither a stored RUNNING nor a living shim stands in
+ * for it.
  */
 static void knows_what_began(void **state)
 {
@@ -643,7 +644,7 @@ static void does_not_go_unwritten(void **state)
 	rig_peer_end(&peer);
 }
 
-/* A stop that cannot be written down happens all the same, and whoever asked is answered. */
+/* A stop that cannot be written down happens all the same, and its sender is answered. */
 static void is_stopped_unwritten(void **state)
 {
 	struct rig *rig = *state;
@@ -661,7 +662,8 @@ static void is_stopped_unwritten(void **state)
 	rig_peer_end(&peer);
 }
 
-/* Whoever was told that a job is being stopped need not look whether the next daemon knows. */
+/* A client that was told that a job is being stopped need not check whether the next daemon
+ * knows. */
 static void answers_once_stored(void **state)
 {
 	struct rig *rig = *state;
@@ -674,13 +676,13 @@ static void answers_once_stored(void **state)
 			    .ok);
 	rig_until(row_of(&peer, "job").state == SL_JOB_RUNNING);
 	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "job").ok);
-	/* ENDED, as the daemon that follows is to find it. */
+	/* ENDED, as the next daemon will find it. */
 	assert_true(state_has(rig, "\"tasks\":[{\"state\":5"));
 	rig_until(row_of(&peer, "job").state == SL_JOB_STOPPED);
 	rig_peer_end(&peer);
 }
 
-/* Who submits and goes has submitted; who waits and goes is missed by nobody. */
+/* A client that submits and goes has submitted; one that waits and goes is not missed. */
 static void outlives_its_peers(void **state)
 {
 	struct rig *rig = *state;

@@ -1,5 +1,5 @@
-/* RUN as a job in the foreground, over the wire: what is refused, who waits, what ends a wait, and
- * what is listed meanwhile. */
+/* RUN as a job in the foreground, over the wire: refusals, waiting runs, ends of waits, and the
+ * lists meanwhile. */
 #include <string.h>
 #include <unistd.h>
 
@@ -104,7 +104,7 @@ static void waits_and_starts(void **state)
 	assert_true(row.job & SL_JOB_FOREGROUND);
 	assert_int_equal(row.state, SL_JOB_QUEUED);
 	assert_non_null(strstr(row.why, "it wants 1.25 GPUs"));
-	/* Its name is taken, and nobody but its user hears how it ends. */
+	/* Its name is taken, and only its user hears how it ends. */
 	third = ask(rig, "second", 1, NULL, true);
 	rig_expect(&third, SL_MSG_RUN_REPLY, &msg);
 	assert_int_equal(msg.run_reply.ok, 0);
@@ -134,7 +134,7 @@ static void waits_for_some_of_the_gpus(void **state)
 	expect_start(&first);
 	second = ask(rig, "second", 1, "0", true);
 	expect_wait(&second, "does not fit");
-	/* Who may stand on the other one does not wait for it. */
+	/* A run that may use the other GPU does not wait for it. */
 	third = start(rig, "third", 1);
 	rig_expect_silence(&second, 50);
 	rig_peer_end(&third);
@@ -187,8 +187,8 @@ static void is_stopped_and_goes_away(void **state)
 	rig_peer_end(&looks);
 }
 
-/* One process has a workload and waits for a place of another beside the machine: its death makes
- * room, and nobody is there to take it. */
+/* One process has a workload and waits for a place of another beside the machine: its death frees
+ * the place, and the wait has no client left. */
 static void does_not_start_the_dead(void **state)
 {
 	struct rig *rig = *state;
@@ -270,7 +270,7 @@ static void comes_after_who_waits(void **state)
 	row = row_of(&looks, "pending");
 	assert_int_equal(row.state, SL_JOB_QUEUED);
 	assert_int_equal(row.queued, 1);
-	/* Nobody's report is waited for any more. */
+	/* No further report is waited for. */
 	rig_peer_end(&client);
 	rig_peer_end(&run);
 	rig_expect(&small, SL_MSG_RUN_REPLY, &msg);

@@ -35,7 +35,7 @@ static struct sl_jobs *jobs_of(struct inside *inside)
 	return inside->daemon.jobs;
 }
 
-/* --- Jobs and what they have. --- */
+/* --- Jobs and their processes. --- */
 
 /* Of a job of one task that was submitted to run these words, and has begun to if it may. */
 static struct sl_job_task *submitted(
@@ -150,7 +150,7 @@ static void assert_wakes_for(struct inside *inside, struct sl_job_task *task)
 	task->deadline = was;
 }
 
-/* Its program goes on, and is nobody's victim for a while. */
+/* Its program goes on, and cannot be a victim for a while. */
 static void who_does_not_leave_stays(void **state)
 {
 	struct inside *inside = *state;
@@ -309,8 +309,8 @@ static struct sl_job_task *found_again(struct inside *inside)
 	return SL_LIST_ENTRY(first, struct sl_job_task, active);
 }
 
-/* It was to be stopped, and nobody was signalled: a disk that hangs from the start on does not put
- * that off for ever. */
+/* It was to be stopped, and no process was signalled: a disk that hangs from the start does not
+ * put that off for ever. */
 static void a_stop_that_is_found_has_a_deadline(void **state)
 {
 	struct inside *inside = *state;
@@ -335,7 +335,7 @@ static void a_stop_that_is_found_has_a_deadline(void **state)
 	end(inside, task);
 }
 
-/* Nobody else is let in where it comes back to. */
+/* No other job is let in where it comes back to. */
 static void who_comes_back_keeps_its_place_over_a_restart(void **state)
 {
 	struct inside *inside = *state;
@@ -361,7 +361,7 @@ static void who_comes_back_keeps_its_place_over_a_restart(void **state)
 	end(inside, task);
 }
 
-/* A `sluice run` is on its way out when the daemon goes: so it is for the next one, which does not
+/* A `sluice run` is on its way out when the daemon goes. So it is for the next one, which does not
  * wait for ever, and hears of the end. */
 static void a_run_on_its_way_out_stays_on_it(void **state)
 {

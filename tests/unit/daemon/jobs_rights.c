@@ -1,5 +1,5 @@
-/* What a job may: no more than its submitter, with that process's limits, capabilities and sandbox,
- * and as many workloads as its user may have. */
+/* The rights of a job: no more than its submitter's, with that process's limits, capabilities and
+ * sandbox, and as many workloads as its user may have. */
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "submitting.h"
 
-/* Room for it is not what it waits for. */
+/* It does not wait for memory. */
 static union sl_msg small_msg(const char *name, uint32_t tasks)
 {
 	union sl_msg msg = submit_msg(name);
@@ -34,8 +34,8 @@ static void expect_bound(const struct rig_peer *peer, const char *name, const ch
 		fail_msg("%s is %u: '%s' lacks '%s'", name, row.state, row.why, words);
 }
 
-/* How many workloads a user may have holds for what is queued as for what is run: what would be too
- * many waits, a gang whole, and what can never be is refused. */
+/* A user's bound on workloads holds for queued jobs as for runs: too many wait, a gang as a whole,
+ * and what can never fit is refused. */
 static void holds_to_max_workloads(void **state)
 {
 	struct rig *rig = *state;
@@ -92,7 +92,7 @@ static void holds_to_max_workloads(void **state)
 	assert_true(said.ok && strstr(said.text, "there would be 4 tasks of its user"));
 	assert_null(strstr(said.text, "Once it runs"));
 	expect_bound(&peer, "free", "there would be 4 tasks of its user");
-	/* Nor does a run without request wait, and is told what does. */
+	/* Nor does a run without request wait, and it is told what does. */
 	run = greet(rig_peer(rig));
 	sl_wire_init(&msg, SL_MSG_RUN);
 	msg.run.gpu_count = 1;
@@ -152,9 +152,9 @@ static bool limits_are(const char *log, const char *name, rlim_t soft, rlim_t ha
 }
 
 /*
- * A service has other limits than a user's session. The job has those of who submitted it, soft and
- * hard: lower ones than the daemon's, and, from a daemon that runs as root, higher ones. How it
- * ended is written down whatever it may write itself.
+ * A service has other limits than a user's session. The job has those of its submitter, soft and
+ * hard: lower ones than the daemon's, and, from a daemon that runs as root, higher ones. Its end is
+ * written down whatever the job itself may write.
  */
 static void has_its_submitters_limits(void **state)
 {
@@ -194,8 +194,8 @@ static void become_humble(void)
 		_exit(1);
 }
 
-/* What it can be given up for good: the bounding set; and, which only root gets back with execve,
- * the set itself. */
+/* Rights that can be given up for good: the bounding set; and, which only root gets back with
+ * execve, the set itself. */
 static void lose_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -229,8 +229,8 @@ static uint64_t number_in(const char *log, const char *line, int base)
 	return strtoull(at + strlen(line), NULL, base);
 }
 
-/* Nobody becomes more through a job than he is: what the process that submits has given up, the job
- * does not have; a sandbox that it could not have either keeps it from submitting. */
+/* A job gives no user more rights: what the submitting process has given up, the job does not have.
+ * A sandbox that the job could not have keeps the process from submitting. */
 static void has_its_submitters_rights(void **state)
 {
 	enum { GIVEN_UP = 1 << CAP_NET_RAW | 1 << CAP_KILL };

@@ -119,7 +119,7 @@ static void test_text(void **state)
 		fail_msg("%s", err.text);
 	same_rows(&back, &row);
 	sl_jobs_row_fini(&back);
-	/* Half of it is none. */
+	/* Half a record is none. */
 	for (size_t size = 0; size < strlen(text); size += 997)
 		assert_int_equal(sl_jobs_state_read(text, size, 12, &back, &err),
 			SL_JOBS_STORE_BAD);
@@ -317,8 +317,7 @@ static void test_there_and_back(void **state)
 	(void)snprintf(path, sizeof(path), "%s/10/spec", folder);
 	assert_int_equal(stat(path, &stat_of), 0);
 	assert_int_equal(stat_of.st_mode & 0777, 0600);
-	/* Of one that is there the state only, and what was handed over is written before the
-	 * end. */
+	/* Of an existing job only the state, and handed-over data is written before the end. */
 	store = open_store();
 	row.state = SL_JOB_FAILED;
 	put(store, &row, false, 5);
@@ -377,8 +376,8 @@ static void test_many_puts(void **state)
 	forget(loaded);
 }
 
-/* Nothing is left of it but its number, which is not given again; after the store was opened anew
- * either. */
+/* Of a removed job only the number is left, which is not given again, even after the store
+ * was opened anew. */
 static void test_remove(void **state)
 {
 	static const uint64_t ids[] = {1, 2, 3};
@@ -402,7 +401,7 @@ static void test_remove(void **state)
 	assert_null(sl_jobs_store_free(store));
 	loaded = load();
 	assert_int_equal(loaded->count, 2);
-	/* 77 was asked for, so somebody had it. */
+	/* 77 was asked for, so it was in use. */
 	assert_int_equal(loaded->next, 78);
 	forget(loaded);
 	(void)snprintf(path, sizeof(path), "%s/3", folder);
@@ -416,7 +415,7 @@ static void test_remove(void **state)
 	assert_int_equal(loaded->next, 78);
 	forget(loaded);
 	sl_jobs_row_fini(&row);
-	/* A damaged one is told; the jobs are not harmed by it. */
+	/* A damaged one is reported; the jobs are not harmed by it. */
 	(void)snprintf(path, sizeof(path), "%s/next", folder);
 	assert_int_equal(sl_file_replace(path, "x", 1, false), 0);
 	loaded = load();
@@ -451,7 +450,7 @@ static void test_damaged(void **state)
 	(void)snprintf(path, sizeof(path), "%s/4/state", folder);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(mkdir(path, 0700), 0);
-	/* A number that is a file, others that are none, and what a crash left. */
+	/* A number that is a file, names that are no numbers, and the remains of a crash. */
 	damage("900", "");
 	damage("007", "");
 	damage("99999999999999999999", "");
@@ -476,7 +475,7 @@ static void test_damaged(void **state)
 	assert_int_equal(stat(path, &stat_of), -1);
 	(void)snprintf(path, sizeof(path), "%s/new.7", folder);
 	assert_int_equal(stat(path, &stat_of), -1);
-	/* What to execute of one whose spec somebody has written over. */
+	/* The command of a job whose spec was overwritten. */
 	damage("5/spec", "arg=a");
 	assert_int_equal(
 		sl_jobs_store_read_spec(folder, 5, &(struct sl_jobspec){0}, &err),
@@ -513,7 +512,7 @@ static void test_no_folder(void **state)
 	sl_jobs_row_fini(&row);
 }
 
-/* A job whose folder somebody removed says so, and the others go on. */
+/* A job whose folder was removed says so, and the others go on. */
 static void test_folder_is_gone(void **state)
 {
 	static const uint64_t ids[] = {1, 2};
@@ -542,7 +541,7 @@ static void test_folder_is_gone(void **state)
 /* --- Killed in the middle. --- */
 
 /* Job 1 changes all the time, all tasks at once; others come and go, of which two are there at a
- * time. What has been promised is told through the pipe. */
+ * time. Promises made so far are told through the pipe. */
 static void write_forever(int told)
 {
 	struct sl_jobs_store *store = open_store();
@@ -604,7 +603,7 @@ static void test_killed(void **state)
 		if (pid == 0)
 			write_forever(ends[1]);
 		close(ends[1]);
-		/* At different places of what it does. */
+		/* At different steps of its work. */
 		for (uint32_t i = 0; i <= round % 5; i++)
 			assert_int_equal(read(ends[0], &n, sizeof(n)), sizeof(n));
 		promised = n;
@@ -646,7 +645,7 @@ static void fill_and_store(void)
 	assert_int_equal(result, SL_JOBS_STORE_BAD);
 	assert_non_null(strstr(err.text, "disk is full"));
 	assert_non_null(strstr(err.text, "job 1"));
-	/* A small one has room; that it grows is refused, and what was stored stays. */
+	/* A small one fits; its growth is refused, and the stored state stays. */
 	put(store, &small, true, 2);
 	expect_stored(store, 2);
 	row.id = 2;
@@ -751,13 +750,13 @@ static void test_files(void **state)
 	assert_int_equal(
 		sl_jobs_store_read_record(folder, 5, 3, 1, text, sizeof(text)), 15);
 	assert_string_equal(text, "0123456789abcde");
-	/* Nobody is led elsewhere. */
+	/* Links are not followed. */
 	(void)snprintf(path, sizeof(path), "%s/5/log.4", folder);
 	assert_int_equal(symlink("/dev/null", path), 0);
 	assert_int_equal(sl_jobs_store_open_log(folder, 5, 4, true), -ELOOP);
 }
 
-/* What its user has put in a log's place, or does with it, keeps nobody waiting. */
+/* Whatever its user has put in a log's place, or does with it, keeps no other waiting. */
 static void test_files_that_would_hang(void **state)
 {
 	static const uint64_t ids[] = {8};
@@ -769,7 +768,7 @@ static void test_files_that_would_hang(void **state)
 	(void)snprintf(path, sizeof(path), "%s/8/log.0", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(sl_jobs_store_open_log(folder, 8, 0, false), -EINVAL);
-	/* Nobody reads it: -ENXIO. */
+	/* It has no reader: -ENXIO. */
 	assert_int_equal(sl_jobs_store_open_log(folder, 8, 0, true), -ENXIO);
 	(void)snprintf(path, sizeof(path), "%s/8/exit.0.1", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -801,7 +800,7 @@ static void write_lines(int fd, unsigned int from, unsigned int to)
 		assert_int_equal(dprintf(fd, "line %06u\n", i), 12);
 }
 
-/* A reader's: what is there, from its first line on. Free it. */
+/* For a reader: the present part, from its first line on. Free it. */
 static char *text_of(int fd, off_t *first)
 {
 	struct stat st;
@@ -910,7 +909,7 @@ static void test_logs_are_watched(void **state)
 	assert_int_equal(sl_jobs_store_read_log(store, 4, 3, 78), 0);
 	assert_int_equal(take(store, &result, &err), 78);
 	assert_int_equal(log_fd, -ENOENT);
-	/* Nobody takes it. */
+	/* No reader takes it. */
 	assert_int_equal(sl_jobs_store_read_log(store, 4, 2, 79), 0);
 	sl_jobs_store_bound_log(store, 4, 1, LOG_MOST); /* never written */
 	sl_jobs_store_bound_log(store, 4, 2, LOG_MOST);
@@ -984,7 +983,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_two_thousand, make_top, remove_top),
 	};
 
-	/* What is told of damaged jobs. */
+	/* Reports of damaged jobs. */
 	sl_log_set_level(getenv("VERBOSE") ? SL_LOG_DEBUG : SL_LOG_OFF);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

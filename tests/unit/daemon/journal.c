@@ -190,7 +190,7 @@ static void nonsense_is_named(void **state)
 	sl_journal_fini(&in);
 }
 
-/* Which of them is meant nobody knows. */
+/* Nothing tells which of them is meant. */
 static void an_id_comes_once(void **state)
 {
 	struct sl_journal in = {0}, out = {0};
@@ -285,8 +285,8 @@ static void every_damage_is_found(void **state)
 	sl_journal_fini(&in);
 }
 
-/* A daemon killed while writing leaves the old file; but disks and people cut files. What is there
- * whole is taken. */
+/* A daemon killed while writing leaves the old file; but disks and people cut files. The whole
+ * records are taken. */
 static void every_cut_is_found(void **state)
 {
 	struct sl_journal in = {0};
@@ -382,7 +382,7 @@ static uint64_t number_in(const char *path)
 	return number;
 }
 
-/* What was handed over is in the file when it says so, and the next may only begin then. */
+/* Handed-over data is in the file when the store says so, and the next may only begin then. */
 static void the_thread_writes_in_order(void **state)
 {
 	char dir[] = "/tmp/sluice-journal-XXXXXX", path[64], command[80];
@@ -411,7 +411,7 @@ static void the_thread_writes_in_order(void **state)
 	assert_true(sl_journal_writer_take(writer, &r));
 	assert_true(r < 0);
 	assert_int_equal(mkdir(dir, 0700), 0);
-	/* Its end waits for what was handed over. */
+	/* Its end waits for handed-over data. */
 	write_numbered(writer, 202);
 	writer = sl_journal_writer_free(writer);
 	assert_int_equal(number_in(path), 202);

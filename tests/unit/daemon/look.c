@@ -1,5 +1,5 @@
-/* What is judged by what others use is judged by what they use now. Between two looks of the
- * daemon's own lie 60 s here, so whatever is seen in time was looked at for the one who asked. */
+/* Verdicts that depend on others' use take their use of now. The daemon's own looks are 60 s
+ * apart here, so a change that is seen in time was looked at for the question. */
 #include <signal.h>
 #include <string.h>
 
@@ -78,8 +78,8 @@ static uint32_t work_of(const struct rig *rig, uint64_t workload)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-/* Of what all processes did: 60 of 80, the others are strangers'. Where the driver does not say, or
- * says what cannot be, it is not known. */
+/* Work of all processes: 60 of 80, the rest is strangers'. Where the driver does not say, or says
+ * what cannot be, it is unknown. */
 static void who_did_what_is_nvmls_to_say(void **state)
 {
 	struct rig *rig = *state;
@@ -110,7 +110,7 @@ static void who_did_what_is_nvmls_to_say(void **state)
 	rig_stop(rig);
 }
 
-/* A limit above what was left beside a program that has ended. */
+/* A limit above the rest beside a program that has ended. */
 static void who_is_gone_takes_nothing_of_a_limit(void **state)
 {
 	struct rig *rig = *state;
@@ -129,7 +129,7 @@ static void who_is_gone_takes_nothing_of_a_limit(void **state)
 	rig_stop(rig);
 }
 
-/* Its memory is no reason to refuse either; and what came since is one, before a promise is
+/* Its memory is no reason to refuse either; newer memory is one, before a promise is
  * broken. */
 static void admission_is_by_what_is_there(void **state)
 {
@@ -153,7 +153,7 @@ static void admission_is_by_what_is_there(void **state)
 	rig_stop(rig);
 }
 
-/* `sluice set` means what it says, too; where no amount is set, nobody looks. */
+/* `sluice set` is exact, too; where no amount is set, there is no look. */
 static void a_change_is_judged_alike(void **state)
 {
 	struct rig *rig = *state;
@@ -179,7 +179,8 @@ static void a_change_is_judged_alike(void **state)
 	rig_stop(rig);
 }
 
-/* Messages behind the one that waits keep their order, and who goes meanwhile is no harm. */
+/* Messages behind the waiting one keep their order, and a client that goes meanwhile does no
+ * harm. */
 static void what_follows_waits_behind_it(void **state)
 {
 	struct rig *rig = *state;
@@ -210,7 +211,7 @@ static void what_follows_waits_behind_it(void **state)
 	rig_stop(rig);
 }
 
-/* An NVML that does not answer decides nothing: what was last seen does. */
+/* An NVML that does not answer decides nothing: the last figures count. */
 static void a_hanging_nvml_delays_but_once(void **state)
 {
 	struct rig *rig = *state;

@@ -37,8 +37,8 @@ static void report_xid(struct rig *rig, unsigned int xid)
 	rig_until(rig->nvml->xid == 0);
 }
 
-/* Fallen off the bus: whoever waits is told, also within a request; nobody new comes; it is back
- * when it answers. */
+/* Fallen off the bus: waiting clients are told, also within a request; no new workload comes; it
+ * is back when it answers. */
 static void lost_and_found(void **state)
 {
 	struct rig *rig = *state;
@@ -56,7 +56,7 @@ static void lost_and_found(void **state)
 	rig_expect_silence(&b, 50);
 	rig->nvml->gpus[0].lost = 1;
 	rig_until(is_lost(rig));
-	/* Its requests stay, and so does what they have a share of. */
+	/* Its requests stay, and so do their fractions. */
 	assert_true(shareable_bytes > 0);
 	assert_int_equal(rig_gpu(rig).shareable_bytes, shareable_bytes);
 	rig_expect(&b, SL_MSG_DENY, &msg);
@@ -65,7 +65,7 @@ static void lost_and_found(void **state)
 	rig_ask(&a, 2, RIG_GIB);
 	rig_expect(&a, SL_MSG_DENY, &msg);
 	assert_int_equal(msg.deny.reason, SL_REASON_GPU_LOST);
-	/* The other calls of NVML are fine, and doctor says what is not. */
+	/* The other calls of NVML are fine, and doctor names the one that is not. */
 	status = rig_status(rig);
 	assert_int_equal(status.nvml_ok, 1);
 	assert_non_null(strstr(status.nvml_text, "is lost"));
@@ -114,7 +114,7 @@ static void one_process_error_is_only_told(void **state)
 	assert_false(is_lost(rig));
 }
 
-/* NVML still answers: lost all the same, until nobody is left on it. */
+/* NVML still answers: lost all the same, until no client is left on it. */
 static void a_fatal_xid_alone(void **state)
 {
 	struct rig *rig = *state;
@@ -149,7 +149,7 @@ static void gone_from_the_list(void **state)
 	rig_until(!is_lost(rig));
 }
 
-/* The dump has those whose memory is waited for as well. */
+/* The dump also has processes whose memory is waited for. */
 static bool knows_no_client(struct rig *rig)
 {
 	struct rig_peer asker = rig_peer(rig);
@@ -178,7 +178,7 @@ static bool knows_no_client(struct rig *rig)
 	return strstr(text, "\"clients\":[]") != NULL;
 }
 
-/* Bytes of a dead process on a GPU that is gone are nobody's any more. */
+/* Bytes of a dead process on a GPU that is gone do not count any more. */
 static void the_dead_do_not_stay_on_it(void **state)
 {
 	struct rig *rig = *state;
@@ -190,7 +190,7 @@ static void the_dead_do_not_stay_on_it(void **state)
 	rig_until(rig_gpu(rig).dying_bytes == RIG_GIB);
 	rig->nvml->gpus[0].lost = 1;
 	rig_until(is_lost(rig) && rig_gpu(rig).dying_bytes == 0);
-	/* Nor are the processes anybody's, though the GPU may never come back. */
+	/* Nor do the processes, though the GPU may never come back. */
 	rig_until(knows_no_client(rig));
 	rig_nvml(rig, a.pid, 0);
 	rig->nvml->gpus[0].lost = 0;

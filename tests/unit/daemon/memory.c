@@ -276,7 +276,8 @@ static void strangers_are_unmanaged(void **state)
 	rig_until(rig_gpu(rig).unmanaged_bytes == 0);
 }
 
-/* NVML may hang: grants go on, its age shows, the dead are not waited for for ever. */
+/* NVML may hang: grants go on, the age of its figures shows, and dead processes are not
+ * waited for for ever. */
 static void a_hanging_nvml_blocks_nobody(void **state)
 {
 	struct rig *rig = *state;
@@ -319,7 +320,7 @@ static sl_ns worst_of(const struct rig_peer *peer, uint64_t first, uint64_t coun
 	return worst;
 }
 
-/* A client that floods or does not read loses its connection and delays nobody. */
+/* A client that floods or does not read loses its connection and delays no other. */
 static void floods_hit_only_the_flooder(void **state)
 {
 	enum { FLOODERS = 4 };

@@ -1,5 +1,5 @@
 /*
- * metrics: what is rendered of given books, and which Host headers pass.
+ * metrics: the text for given books, and which Host headers pass.
  *
  * `metrics docs` prints the tables of docs/metrics.md instead.
  */
@@ -40,7 +40,7 @@ static const struct {
 #undef SL_METRIC_VALUE
 };
 
-/* One thing more than have sums of their own: it is among the others. */
+/* One more than have sums of their own: it is among the others. */
 static struct sl_history_sums *make_sums(void)
 {
 	static struct sl_history_summing summing;
@@ -386,7 +386,8 @@ static void the_longest_line_fits(void **state)
 	(void)sl_metrics_put(books);
 }
 
-/* However many come, there are so many series; and all that they used is in one of them. */
+/* However many come, the number of series is bounded; and one of them has all that they
+ * used. */
 static void users_are_bounded(void **state)
 {
 	static struct sl_history_summing summing;

@@ -11,7 +11,7 @@
 #include "daemon/swap.h"
 
 #define MIB SL_MIB
-/* Beyond what the policy of this daemon gives out by itself. */
+/* Beyond the ids that the policy of this daemon gives out by itself. */
 #define FIRST_ORDER (1ull << 40)
 
 struct holder {

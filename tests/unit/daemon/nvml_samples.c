@@ -1,5 +1,5 @@
-/* What NVML says of single processes: when it is asked, what of it is believed, and what is
- * kept. */
+/* NVML's figures of single processes: when they are asked for, which are believed, and
+ * which are kept. */
 #include "../base/test.h"
 
 #include "daemon/nvml_samples.h"
@@ -71,8 +71,7 @@ static void each_process_once(void **state)
 	assert_int_equal(sl_nvml_samples_sum(&samples), 65);
 }
 
-/* Asked about since the newest sample, by NVML's own clock; and not each time that somebody wants
- * to know. */
+/* Asked for since the newest sample, by NVML's own clock, and not with each reader. */
 static void asked_once_a_second(void **state)
 {
 	put(10, 7000000, 40);
@@ -98,7 +97,7 @@ static void asked_once_a_second(void **state)
 	assert_int_equal(fake.since_us, 8000000 + 58000000);
 }
 
-/* The GPU works, and by what is known nobody does: so that is old. */
+/* The GPU works, and no known process does: so the figures are old. */
 static void asked_sooner_where_somebody_works(void **state)
 {
 	ask(SL_S);
@@ -112,7 +111,7 @@ static void asked_sooner_where_somebody_works(void **state)
 	assert_int_equal(fake.asked, 2);
 }
 
-/* Seen of real drivers: shares beyond all reason, samples of long ago, nobody's number. */
+/* Seen of real drivers: shares beyond all reason, samples of long ago, unknown numbers. */
 static void nonsense_is_passed_over(void **state)
 {
 	put(10, 7000000, 40);

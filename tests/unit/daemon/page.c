@@ -1,5 +1,5 @@
-/* The parts of the page's server that need neither a socket nor a daemon: who gets in, and what
- * for. */
+/* The parts of the page's server that need neither a socket nor a daemon: who may read, and
+ * what for. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -251,13 +251,13 @@ static void tokens_stand_for_users(void **state)
 	assert_int_equal(found(tokens, other, 3), 1002);
 	assert_int_equal(found(tokens, "", 3), NOBODY);
 	assert_int_equal(found(tokens, "0", 3), NOBODY);
-	/* The table's free places are texts of nothing; nothing is no token. */
+	/* The table's free places are empty texts; an empty text is no token. */
 	memset(text, 0, sizeof(text));
 	assert_int_equal(found(tokens, text, 3), NOBODY);
 	memcpy(text, first, sizeof(text));
 	text[SL_PAGE_TOKEN_ROOM - 2] ^= 1;
 	assert_int_equal(found(tokens, text, 3), NOBODY);
-	/* A user's seventeenth ends his first, and nobody else's. */
+	/* A user's seventeenth token ends that user's first, and no other. */
 	for (int i = 1; i < SL_PAGE_TOKENS_EACH; i++)
 		assert_int_equal(sl_page_tokens_make(tokens, a, 10, text), 0);
 	assert_int_equal(found(tokens, first, 11), 1001);
@@ -290,7 +290,7 @@ static void the_table_of_tokens_is_bounded(void **state)
 	tokens = sl_page_tokens_free(tokens);
 }
 
-/* Who has one keeps it while others make as many as they may. */
+/* A user who has one keeps it while others make as many as they may. */
 static void many_tokens_end_only_their_own(void **state)
 {
 	struct sl_page_tokens *tokens = sl_page_tokens_new();
@@ -325,8 +325,8 @@ static unsigned int take_all(struct sl_page_share *share, struct sl_page_asker a
 	return count;
 }
 
-/* One has no more than one may, nor have all without a token; those with one find something left,
- * and all is given back. */
+/* A user has no more connections than the bound, nor have all without a token. Users with one
+ * still find some left, and all are given back. */
 static void shares_leave_something(void **state)
 {
 	const struct sl_page_asker local = {1, false}, other = {2, false},

@@ -31,7 +31,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* --- what is said ----------------------------------------------------------------------------- */
+/* --- messages --------------------------------------------------------------------------------- */
 
 static struct rig_peer control(const struct rig *rig)
 {
@@ -101,7 +101,7 @@ static struct sl_msg_swap_row row_of(const struct rig *rig, uint64_t workload)
 
 #define is_at(rig, run, WHERE) (row_of(rig, (run)->workload).residency == SL_WIRE_##WHERE)
 
-/* --- a client that moves what it has ---------------------------------------------------------- */
+/* --- a client that moves its memory ----------------------------------------------------------- */
 
 struct given {
 	uint32_t number;
@@ -385,7 +385,7 @@ static struct sl_msg_set_reply set(
 	return msg.set_reply;
 }
 
-/* What is set and has no effect now is said with the answer. */
+/* A setting without effect now is named with the answer. */
 static void set_in_vain(void **state)
 {
 	struct rig *rig = *state;
@@ -486,7 +486,7 @@ static void idle_grace_is_kept(void **state)
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
-/* Where there is none to be had nothing is parked, and who asked is told what to do about it. */
+/* Without a pool nothing is parked, and the user who asked is told what to do about it. */
 static void without_host_memory(void **state)
 {
 	struct rig *rig = *state;

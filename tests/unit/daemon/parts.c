@@ -146,7 +146,7 @@ static void lock_is_held_and_dropped_with_its_holder(void **state)
 	assert_int_equal(in_child(take, path, &hold), SL_LOCK_OK);
 	(void)close(hold);
 	(void)wait(NULL);
-	/* Not through somebody's link, not where nothing can be made. */
+	/* Not through a symbolic link, and not where no file can be made. */
 	(void)snprintf(command, sizeof(command), "%s/link", dir);
 	assert_int_equal(symlink(path, command), 0);
 	assert_int_equal(sl_lock_take(command, &fd, &holder), SL_LOCK_FOREIGN);
@@ -174,7 +174,7 @@ static void lock_admits_one_at_a_time(void **state)
 			int fd = -1, holder;
 
 			if (sl_lock_take(path, &fd, &holder) != SL_LOCK_OK) {
-				/* Else who holds it waits behind three that spin. */
+				/* Otherwise its holder waits behind three that spin. */
 				(void)sched_yield();
 				continue;
 			}
@@ -224,7 +224,7 @@ static void gpu_lock_meets_in_every_folder(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-/* What is there is not ours alone: it must not be waited for, nor written to. */
+/* Others can reach the file, too: it must not be waited for, nor written to. */
 static void a_foreign_file_is_no_lock(void **state)
 {
 	char dir[] = "/tmp/sluice-lock-XXXXXX", path[64], secret[64], text[16] = "";
@@ -272,7 +272,7 @@ static int take_gpu_as_bob(const char *uuid)
 	return setgid(1002) < 0 || setuid(1002) < 0 ? -1 : take_gpu(uuid);
 }
 
-/* The system's lock counts for everybody, and an ordinary user's for that user alone. */
+/* The system's lock counts for all users, and an ordinary user's for that user alone. */
 static void gpus_are_the_systems_first(void **state)
 {
 	char uuid[41], other[41];

@@ -1,4 +1,4 @@
-/* Who sees whom, and under which number (peer-failures row 18). */
+/* Which processes a client sees, and under which number (peer-failures row 18). */
 #include "inside.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static void the_line_is_read(void **state)
 		if (rows[i].count)
 			assert_int_equal(levels[rows[i].count - 1], rows[i].last);
 	}
-	/* No more than there is room for. */
+	/* No more than fit. */
 	levels[1] = 99;
 	assert_int_equal(sl_pids_levels("x\nNSpid:\t1\t2\t3\n", levels, 1), 3);
 	assert_int_equal(levels[1], 99);
@@ -97,7 +97,7 @@ static void numbers_by_namespace(void **state)
 	assert_int_equal(sl_pids_inside(nested, nested), 1);
 	assert_int_equal(sl_pids_inside(nested, getpid()), nested);
 	assert_int_equal(sl_pids_inside(getpid(), getpid()), getpid());
-	/* From inside nobody outside is seen. */
+	/* From inside no process outside is seen. */
 	assert_int_equal(sl_pids_inside(getpid(), nested), 0);
 	(void)kill(nested, SIGKILL);
 	(void)kill(outer, SIGKILL);
@@ -191,7 +191,7 @@ static void own_ones_only(void **state)
 	rig_hold(&inside->rig, &a, 1, RIG_GIB / 2);
 	rig_hold(&inside->rig, &b, 1, RIG_GIB / 4);
 	rig_hold(&inside->rig, &other, 1, RIG_GIB);
-	/* Whoever only asks is not listed. */
+	/* A process that only asks is not listed. */
 	assert_int_equal(ask(&idle, rows, 8), 2);
 	assert_int_equal(rows[0].pid, a.pid);
 	assert_int_equal(rows[0].used_bytes, RIG_GIB / 2);

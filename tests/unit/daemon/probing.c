@@ -1,4 +1,4 @@
-/* Probes: who is asked, what is made of the answers, and what the system says of processes. */
+/* Probes: which clients are asked, the use of the answers, and the system's word on processes. */
 #include "inside.h"
 
 #include <signal.h>
@@ -23,14 +23,14 @@ static void begin(void **state, const char *config)
 	*state = &inside;
 }
 
-/* Nobody asks but the test. */
+/* Only the test asks. */
 static int setup(void **state)
 {
 	begin(state, "context_reserve: 1GiB\n");
 	return 0;
 }
 
-/* Who may be stopped for another is watched all the time. */
+/* A client that may be stopped for another is watched all the time. */
 static int setup_watched(void **state)
 {
 	union sl_msg msg;
@@ -96,7 +96,7 @@ static void asked_once_per_mode_and_told_the_end(void **state)
 	sl_probing_set(&inside->daemon, a.client, SL_PROBE_OFF);
 	expect_probe(SL_WIRE_PROBE_OFF);
 	assert_int_equal(inside->daemon.probed_count, 0);
-	/* Nobody of this number: nothing happens. */
+	/* An unknown number: nothing happens. */
 	sl_probing_set(&inside->daemon, 12345, SL_PROBE_WATCH);
 	assert_int_equal(inside->daemon.probed_count, 0);
 }
@@ -159,7 +159,7 @@ static void told_anew_after_a_pause(void **state)
 	expect_probe(SL_WIRE_PROBE_OFF);
 }
 
-/* Time is moved by moving what is due, not by waiting. */
+/* Time is moved by moving deadlines, not by waiting. */
 static void silent_when_its_word_is_overdue(void **state)
 {
 	struct inside *inside = *state;
@@ -187,7 +187,7 @@ static void silent_when_its_word_is_overdue(void **state)
 	inside_until(inside, client->pulse_due == 0);
 }
 
-/* Who was away itself judges nobody. */
+/* A daemon that was away itself judges no client. */
 static void our_own_absence_is_forgiven(void **state)
 {
 	struct inside *inside = *state;
@@ -201,7 +201,7 @@ static void our_own_absence_is_forgiven(void **state)
 	assert_true(client->pulse_due > long_ago);
 }
 
-/* The policy gets what was said, and nothing that cannot be. */
+/* The policy gets each valid answer, and no impossible one. */
 static void pulses_reach_the_policy(void **state)
 {
 	struct inside *inside = *state;

@@ -190,7 +190,7 @@ static void files_that_cannot_be_read(void **state)
 	remove(path);
 }
 
-/* Sets of which each row is fine by itself. culprit: whom the error is about. */
+/* Sets of which each row is fine by itself. culprit: the project that the error names. */
 static const struct {
 	const char *name, *text, *culprit, *what;
 } sets[] = {
@@ -328,7 +328,7 @@ static void rows_that_no_file_could_hold(void **state)
 	assert_int_equal(sl_project_check(&row, &err), SL_PROJECTS_BAD);
 }
 
-/* What a row is written as is read as the same row. */
+/* A written row is read as the same row. */
 static void rows_are_written_as_they_are_read(void **state)
 {
 	struct sl_projects set = {0}, again = {0};

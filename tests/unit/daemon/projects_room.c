@@ -1,5 +1,5 @@
-/* Projects over the wire: who may change them, rows in and out of order, several that change at
- * once. */
+/* Projects over the wire: which users may change them, rows in and out of order, several that
+ * change at once. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -290,7 +290,7 @@ static void only_whom_it_names(void **state)
 		/* As its parent, for it says nothing. */
 		{OTHER_USER, OTHER_USER, "part", NULL},
 		{OTHER_USER + 1, OTHER_USER + 1, "part", "is for others"},
-		/* Names that nobody has are not everybody. */
+		/* A project with unknown names only is not open to all users. */
 		{OTHER_USER, OTHER_USER, "ghosts", "is for others"},
 		{OTHER_USER + 1, OTHER_USER + 1, "default", NULL},
 		{OTHER_USER + 1, OTHER_USER + 1, "gohsts", "did you mean 'ghosts'?"},
@@ -332,7 +332,7 @@ static void only_whom_it_names(void **state)
 	assert_int_equal(run_in(rig, OTHER_USER + 1, OTHER_USER + 1, "lab").ok, 0);
 }
 
-/* Each change is judged against what is there once its turn has come: of many children for which
+/* Each change is judged against the state once its turn has come: of many children for which
  * their parent has a quota, one gets it. */
 static void several_at_once(void **state)
 {
@@ -347,7 +347,7 @@ static void several_at_once(void **state)
 		peer[i] = greet(rig_peer(rig));
 	put(&peer[0], "top", "", 0, 1);
 	assert_int_equal(reply(&peer[0]).added, 1);
-	/* Nobody waits for another's half. */
+	/* No change waits for half of another. */
 	for (int i = 0; i < PEERS; i++) {
 		(void)snprintf(name, sizeof(name), "p%d", i);
 		put(&peer[i], name, "top", 0, 2);
@@ -356,7 +356,8 @@ static void several_at_once(void **state)
 		(void)snprintf(name, sizeof(name), "q%d", i);
 		put(&peer[i], name, "", 1, 2);
 	}
-	/* Who goes without its answer disturbs nobody, whether it was the one or not. */
+	/* A client that goes without its answer disturbs no other, whether its change was
+	 * the accepted one or not. */
 	rig_peer_end(&peer[1]);
 	for (int i = 0; i < PEERS; i++)
 		taken += i == 1 ? 0 : reply(&peer[i]).ok;

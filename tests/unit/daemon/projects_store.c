@@ -193,7 +193,7 @@ static void says_that_it_is_locked(void **state)
 	sl_projects_fini(&stored.set);
 }
 
-/* A write that the disk has no room for leaves what was there. */
+/* A write that does not fit on the disk leaves the old file. */
 static void says_that_the_disk_is_full(void **state)
 {
 	struct rlimit before, small = {.rlim_cur = 16384};
@@ -265,7 +265,7 @@ static void the_thread_writes(void **state)
 	assert_int_equal(wait_for(store, &err), SL_PROJECTS_STORE_BAD);
 	assert_row_contains("damaged", err.text, path);
 	assert_int_equal(remove(path), 0);
-	/* What was handed over is written before the end. */
+	/* Handed-over data is written before the end. */
 	stored.next_id = 77;
 	sl_projects_store_start(store, &stored);
 	store = sl_projects_store_free(store);

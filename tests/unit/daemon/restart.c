@@ -1,4 +1,4 @@
-/* The daemon's death: nobody dies with it, nothing is forgotten, nothing is granted twice. */
+/* The daemon's death: no client dies with it, nothing is forgotten, nothing is granted twice. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,7 +98,8 @@ static void reports_rebuild_the_books(void **state)
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
-/* Who does not report is counted as the driver sees it, and holds nobody up for long. */
+/* A client that does not report is counted as the driver sees it, and does not delay
+ * others for long. */
 static void the_silent_are_measured(void **state)
 {
 	struct rig *rig = *state;
@@ -114,7 +115,7 @@ static void the_silent_are_measured(void **state)
 	begin = sl_clock_now();
 	b = rig_join(rig, &run_b);
 	rig_ask(&b, 1, RIG_GIB);
-	/* What it may still report is not measured as well. */
+	/* Bytes that it may still report are not measured as well. */
 	sl_clock_sleep(300 * SL_MS);
 	assert_int_equal(rig_measured(rig), 0);
 	rig_expect(&b, SL_MSG_GRANT, &msg);
@@ -159,7 +160,8 @@ static void the_dead_are_dropped(void **state)
 	assert_int_equal(rig_uses(rig, use, 4), 1);
 	assert_int_equal(use[0].workload, orphaned.workload);
 	assert_int_equal(rig_status(rig).clients, 1);
-	/* The driver still has a dead one's bytes: nobody's, so not shareable. */
+	/* The driver still has a dead client's bytes: they belong to no workload, so they
+	 * are not shareable. */
 	rig_until(rig_gpu(rig).unmanaged_bytes == 2 * RIG_GIB);
 	rig_nvml(rig, a.pid, 0);
 	rig_until(rig_gpu(rig).unmanaged_bytes == 0);
@@ -270,7 +272,7 @@ static void a_damaged_journal_is_put_aside(void **state)
 	assert_int_equal(access(aside, F_OK), 0);
 	assert_true(rig_log_has(rig, "is damaged (kept as"));
 	assert_int_equal(rig_uses(rig, NULL, 0), 0);
-	/* What the lost workload holds is in nobody's name, but not free either. */
+	/* The lost workload's bytes are in no account, but not free either. */
 	rig_until(rig_gpu(rig).unmanaged_bytes == 2 * RIG_GIB);
 	rig_reconnect(rig, &a);
 	lost = a;
@@ -340,7 +342,7 @@ static void a_restart_without_nvml(void **state)
 	rig_expect(&a, SL_MSG_GRANT, &msg);
 	rig_commit(&a, msg.grant.epoch, RIG_GIB);
 	rig_until(rig_gpu(rig).backing_bytes == 3 * RIG_GIB);
-	/* But nobody new. */
+	/* But no new one. */
 	other = rig_peer(rig);
 	rig_hello(&other, SL_ROLE_CONTROL, 0);
 	rig_expect(&other, SL_MSG_WELCOME, &msg);

@@ -349,7 +349,7 @@ static void become(uid_t uid, gid_t gid)
 		_exit(1);
 }
 
-/* pid 0: any; user: who to be, or NULL; prepare: what to do first, or NULL. */
+/* pid 0: any; user: to become this one, or NULL; prepare: called first, or NULL. */
 static struct rig_peer make_peer(const struct rig *rig, pid_t pid,
 	const struct rig_user *user, void (*prepare)(void))
 {
@@ -455,7 +455,7 @@ int rig_receive(const struct rig_peer *peer, int ms, union sl_msg *out)
 	if (poll(&ready, 1, rig_idle ? 0 : ms) <= 0)
 		return SL_WIRE_AGAIN;
 	r = sl_wire_recv(peer->fd, SL_FROM_DAEMON, out, &err);
-	/* Where the kernel does not say who connected (identity.h). */
+	/* Where the kernel does not name the peer's process (identity.h). */
 	if (r == SL_WIRE_OK && out->head.type == SL_MSG_CHALLENGE) {
 		prove(peer, out->challenge.nonce);
 		return rig_receive(peer, ms, out);

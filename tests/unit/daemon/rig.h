@@ -1,9 +1,9 @@
 /*
- * rig - a daemon, processes that connect to it, and what they say
+ * rig - a daemon, processes that connect to it, and their messages
  *
  * A client's identity is its process. The rig forks one, lets it connect, and takes the
- * connected socket over, so that a test speaks for any number of processes in one thread, and
- * can kill each at any moment. Everything fails the test on a timeout of 20 s, which only a hang
+ * connected socket over. So a test speaks for any number of processes in one thread, and can
+ * kill each at any moment. Everything fails the test on a timeout of 20 s, which only a hang
  * exceeds.
  */
 #ifndef SL_TESTS_DAEMON_RIG_H
@@ -47,7 +47,7 @@ void rig_start(struct rig *rig, const char *config);
 void rig_spawn(struct rig *rig, const char *config);
 /* Descriptors that the next daemons may have; 0: as many as the test. */
 extern unsigned int rig_descriptors;
-/* Starts it and expects an exit status; what it said is in rig_log_has(). */
+/* Starts it and expects an exit status; its output is in rig_log_has(). */
 int rig_start_fails(struct rig *rig, const char *config);
 /* Replaces the configuration it was started with, SIGHUP, and waits until it was read. */
 void rig_configure(struct rig *rig, const char *config);
@@ -71,10 +71,11 @@ struct rig_peer rig_peer(const struct rig *rig);
 struct rig_peer rig_peer_as(const struct rig *rig, uid_t uid, gid_t gid);
 /* The same as this user, after the process has done that. */
 struct rig_peer rig_peer_after(const struct rig *rig, void (*prepare)(void));
-/* The same, with this pid, whose owner before is dead; .pid is 0 if the kernel does not let us. */
+/* The same, with this pid, whose former process is dead; .pid is 0 if the kernel does not let
+ * us. */
 struct rig_peer rig_peer_with_pid(const struct rig *rig, pid_t pid);
-/* As fork(2), into this pid, whose owner before is dead and reaped; negative if the kernel does not
- * let us. */
+/* As fork(2), into this pid, whose former process is dead and reaped; negative if the kernel does
+ * not let us. */
 pid_t rig_fork_with_pid(pid_t pid);
 /* The same process connects anew; the old socket is closed. */
 void rig_reconnect(const struct rig *rig, struct rig_peer *peer);
@@ -84,8 +85,8 @@ void rig_peer_end(struct rig_peer *peer);
 void rig_peer_kill(struct rig_peer *peer);
 
 void rig_send(const struct rig_peer *peer, const union sl_msg *msg);
-/* The next message within ms, as sl_wire_recv says. A question of who connected is answered, by the
- * process that did. */
+/* The next message within ms, as sl_wire_recv says. The process that connected answers the question
+ * for its identity. */
 int rig_receive(const struct rig_peer *peer, int ms, union sl_msg *out);
 /* Does it tell the daemon which process connected? Else peers must speak protocol 4. */
 bool rig_kernel_names_processes(void);
@@ -118,7 +119,7 @@ void rig_commit(const struct rig_peer *peer, uint64_t epoch, uint64_t bytes);
 void rig_nvml(const struct rig *rig, pid_t pid, uint64_t bytes);
 /* GPU 0, or the daemon itself, as LIST tells. */
 struct sl_msg_gpu_row rig_gpu(const struct rig *rig);
-/* What was measured on it beside what was asked for, whoever pays. */
+/* Measured bytes on it beside requested ones, whether the reserve or the client pays. */
 uint64_t rig_measured(const struct rig *rig);
 struct sl_msg_status_row rig_status(const struct rig *rig);
 /* Rows of LIST USES; out may be NULL. */

@@ -1,4 +1,4 @@
-/* Who is who: joining, ancestors, forks, execs, lost connections, bad peers. */
+/* Identity: joining, ancestors, forks, execs, lost connections, bad peers. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,7 +175,7 @@ static void names_are_unique_and_made_up(void **state)
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 }
 
-/* peer-failures row 24: who connected counts, not what the environment says. */
+/* peer-failures row 24: the connected process counts, not the environment. */
 static void without_token_ancestors_count(void **state)
 {
 	struct rig *rig = *state;
@@ -183,7 +183,7 @@ static void without_token_ancestors_count(void **state)
 			self = {.fd = -1};
 	union sl_msg msg;
 
-	/* No token and no ancestor: nobody's. */
+	/* No token and no ancestor: no workload. */
 	rig_hello(&lost, SL_ROLE_CLIENT, 0);
 	rig_expect(&lost, SL_MSG_REJECT, &msg);
 	assert_int_equal(msg.reject.reason, SL_REJECT_WORKLOAD);
@@ -307,7 +307,8 @@ static void sockets_are_not_lives(void **state)
 	rig_until(rig_uses(rig, NULL, 0) == 1);
 }
 
-/* What a connection left granted and not committed is in the next report, or does not exist. */
+/* Bytes that a connection left granted and not committed are in the next report, or do not
+ * exist. */
 static void a_report_ends_lost_grants(void **state)
 {
 	struct rig *rig = *state;
@@ -336,7 +337,7 @@ static void a_report_ends_lost_grants(void **state)
 		rig_reconnect(rig, &a);
 		rig_join_as(&a, &run, a.epoch);
 		report(&a, rows[i].with_report, rows[i].reported);
-		/* A word of the old connection changes nothing any more. */
+		/* A message of the old connection changes nothing any more. */
 		rig_commit(&a, epoch, RIG_GIB);
 		rig_ask(&a, 3, RIG_GIB / 4);
 		rig_expect(&a, SL_MSG_GRANT, &msg);
@@ -353,7 +354,7 @@ static void a_report_ends_lost_grants(void **state)
 	}
 }
 
-/* A connection made by a process that is dead now, and whose number somebody else got. */
+/* A connection made by a process that is dead now, and whose number another process got. */
 static void a_number_is_not_a_process(void **state)
 {
 	struct rig *rig = *state;
@@ -380,7 +381,7 @@ static void a_number_is_not_a_process(void **state)
 	rig_until(rig_gpu(rig).dying_bytes == 0);
 }
 
-/* Nobody gets further by reporting than by asking. */
+/* Reporting gives no client more than asking. */
 static void claims_are_bounded(void **state)
 {
 	struct rig *rig = *state;
@@ -414,7 +415,7 @@ static void claims_are_bounded(void **state)
 			rig_until(rig_measured(rig) == rows[i].listed);
 		}
 		report(&liar, true, rows[i].said);
-		/* Words of two connections have no order of their own. */
+		/* Messages of two connections have no order of their own. */
 		rig_until(rig_gpu(rig).backing_bytes == rows[i].backing);
 		rig_ask(&good, 1, 8 * RIG_GIB);
 		rig_expect(&good, SL_MSG_GRANT, &msg);
@@ -433,7 +434,7 @@ static void claims_are_bounded(void **state)
 	}
 }
 
-/* A waiting demand does not hold what nobody can take while the connection is broken. */
+/* A waiting demand reserves nothing while its connection is broken. */
 static void a_lost_waiter_does_not_get(void **state)
 {
 	struct rig *rig = *state;
@@ -594,7 +595,7 @@ static void two_hundred_join_at_once(void **state)
 	rig_peer_end(&run);
 }
 
-/* A list longer than any queue, to a reader who takes his time. */
+/* A list longer than any queue, for a slow reader. */
 static void long_lists_wait_for_the_reader(void **state)
 {
 	enum { COUNT = 300 };

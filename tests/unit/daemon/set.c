@@ -1,4 +1,4 @@
-/* SET and STOP: who may, what is checked, what stays. Bounds of users. */
+/* SET and STOP: rights, checks, and what stays. Bounds of users. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -143,7 +143,7 @@ static void a_promise_without_a_journal_says_so(void **state)
 	reply = set(&self, set_bytes("alpha", 900 * RIG_GIB, 0));
 	assert_int_equal(reply.ok, 0);
 	assert_null(strstr(reply.text, words));
-	/* Tried again, though nobody changes anything. */
+	/* Tried again, though the change stays the same. */
 	shell("rmdir %s/journal", rig->dir);
 	assert_true(rig_log_gets(rig, "JOURNAL_WORKS"));
 	expect_troubles(&self, 0);
@@ -197,7 +197,7 @@ static void set_takes_effect_and_survives(void **state)
 	msg.set.limit_kind = SL_AMOUNT_BYTES;
 	msg.set.limit_value = 6 * RIG_GIB;
 	reply = set(&self, msg);
-	/* Changed again, and what was not named is as the daemon before had it. */
+	/* Changed again, and unnamed values are as the daemon before had them. */
 	assert_int_equal(reply.ok, 1);
 	assert_int_equal(reply.request_bytes, 3 * RIG_GIB);
 	assert_int_equal(reply.limit_bytes, 6 * RIG_GIB);
@@ -206,7 +206,7 @@ static void set_takes_effect_and_survives(void **state)
 	rig_peer_end(&peer);
 }
 
-/* One event for each kind of change, with who asked. */
+/* One event for each kind of change, with the user who asked. */
 static void events_say_what_changed_and_who_asked(void **state)
 {
 	static const uint32_t reasons[] = {SL_REASON_STARTED, SL_REASON_CHANGED,
@@ -227,7 +227,7 @@ static void events_say_what_changed_and_who_asked(void **state)
 	msg.set.longest_wait_ms = 1500;
 	msg.set.flags = SL_WORKLOAD_NO_SWAP;
 	assert_int_equal(set(&self, msg).ok, 1);
-	/* What is as it was is no change. */
+	/* An unchanged value is no change. */
 	msg = set_msg(0, "alpha", SL_SET_FLAGS);
 	msg.set.flags = SL_WORKLOAD_NO_SWAP;
 	assert_int_equal(set(&self, msg).ok, 1);
@@ -419,7 +419,8 @@ static void others_may_not(void **state)
 	rig_peer_end(&owner);
 }
 
-/* Who does not heed SIGTERM is killed by the next daemon when its grace is over. */
+/* A process that ignores SIGTERM is killed by the next daemon when its grace period is
+ * over. */
 static void a_stop_outlives_the_daemon(void **state)
 {
 	struct rig *rig = *state;
@@ -544,7 +545,8 @@ static void bounds_hold(void **state)
 	try_run(rig, 500, 777, 8 * RIG_GIB, 8 * RIG_GIB, 10, "priority 10 exceeds the 9");
 	/* root is free */
 	try_run(rig, 0, 0, 8 * RIG_GIB, 8 * RIG_GIB, 100, NULL);
-	/* The number of workloads; and SET is held to the same, for what it changes. */
+	/* The number of workloads; and SET is held to the same, for the values it
+	 * changes. */
 	peer = greeted_as(rig, 400, 777);
 	run(&peer, "one", RIG_GIB, RIG_GIB);
 	second = greeted_as(rig, 400, 777);
@@ -558,7 +560,7 @@ static void bounds_hold(void **state)
 	assert_int_equal(set(&second, set_bytes("one", 2 * RIG_GIB, 4 * RIG_GIB)).ok, 1);
 	self = greeted(rig);
 	assert_int_equal(set(&self, set_bytes("one", 5 * RIG_GIB, 5 * RIG_GIB)).ok, 1);
-	/* Read anew, they hold for who comes after. */
+	/* Read anew, they hold for later workloads. */
 	rig_configure(rig, "bounds: {}\n");
 	rig_send_run(&second, 2 * RIG_GIB, 0, 1, "two", NULL);
 	rig_expect(&second, SL_MSG_RUN_REPLY, &msg);

@@ -55,7 +55,7 @@ static void starts_and_ends_cleanly(void **state)
 	assert_int_not_equal(stat(rig->socket, &stat_now), 0);
 }
 
-/* What a service manager hears that wants to know every 100 ms whether the loop goes round. */
+/* Messages for a service manager that wants to know every 100 ms whether the loop goes round. */
 static void it_tells_that_its_loop_goes_round(void **state)
 {
 	struct rig *rig = *state;
@@ -132,7 +132,8 @@ static void the_socket_is_locked_to_the_last(void **state)
 
 #define STRANGER 1001
 
-/* A child that is another user opens what it may, locks it, and stays. How many it has locked. */
+/* A child as another user opens and locks whatever it may, and stays. Returns how many it has
+ * locked. */
 static unsigned int lock_as_stranger(
 	const char *const *paths, unsigned int count, int flags, pid_t *child)
 {
@@ -187,8 +188,8 @@ static unsigned int lock_files_of(pid_t pid, char paths[][160], unsigned int roo
 	return count;
 }
 
-/* Whoever can open a file can lock it: a stranger's locks stop no daemon, and ours cannot be
- * had. */
+/* A process that can open a file can lock it: a stranger's locks stop no daemon, and ours
+ * cannot be opened. */
 static void strangers_locks_count_for_nothing(void **state)
 {
 	struct rig *rig = *state;
@@ -199,7 +200,7 @@ static void strangers_locks_count_for_nothing(void **state)
 
 	if (geteuid() != 0)
 		skip();
-	/* As in /tmp: everybody may put files there. */
+	/* As in /tmp: every user may put files there. */
 	assert_int_equal(chmod(rig->dir, 01777), 0);
 	(void)snprintf(beside, sizeof(beside), "%s.lock", rig->socket);
 	(void)snprintf(
@@ -213,7 +214,7 @@ static void strangers_locks_count_for_nothing(void **state)
 	end_stranger(child);
 	for (size_t i = 0; i < 3; i++)
 		(void)unlink(before[i]);
-	/* Nor can a stranger lock what is ours. */
+	/* Nor can a stranger lock our files. */
 	(void)umask(0);
 	rig_start(rig, NULL);
 	count = lock_files_of(rig->daemon, paths, 8);
@@ -237,7 +238,7 @@ static void strangers_locks_count_for_nothing(void **state)
 	assert_int_equal(chmod(rig->dir, 0755), 0);
 }
 
-/* Whose the folder is decides what lies there. */
+/* The folder's owner decides which files count. */
 static void a_strangers_folder_is_refused(void **state)
 {
 	struct rig *rig = *state, other = *rig;
@@ -377,7 +378,7 @@ static void the_driver_may_come_later(void **state)
 	rig_stop(rig);
 }
 
-/* A driver that fails in the middle: opened anew, nobody lost. */
+/* A driver that fails in the middle: opened anew, no client is lost. */
 static void the_driver_may_fail_and_come_back(void **state)
 {
 	struct rig *rig = *state;
@@ -501,7 +502,7 @@ static void what_outlives_connections_is_bounded_too(void **state)
 	rig_expect(&clients[MOST], SL_MSG_REJECT, &msg);
 	assert_int_equal(msg.reject.reason, SL_REJECT_FULL);
 	assert_non_null(strstr(msg.reject.text, "no place for another process"));
-	/* Who has a place keeps it. */
+	/* A user with a place keeps it. */
 	rig_reconnect(rig, &clients[0]);
 	rig_join_as(&clients[0], &runs[0], 1);
 	for (int i = 0; i <= MOST; i++) {
@@ -511,7 +512,7 @@ static void what_outlives_connections_is_bounded_too(void **state)
 	rig_stop(rig);
 }
 
-/* Connections that another user gets; he keeps them all for a moment. */
+/* Connections of another user, all kept for a moment. */
 static int connect_as_nobody(const struct rig *rig, int count)
 {
 	int status = 0, got = 0;

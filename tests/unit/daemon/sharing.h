@@ -1,5 +1,5 @@
 /*
- * sharing - what clients say to share memory by way of the daemon, for tests of that
+ * sharing - messages of clients that share memory by way of the daemon, for tests
  *
  * Pieces of memory are told apart by a number, which stands in their key; the descriptors of one
  * are copies of one file. Calls assert what they say.
@@ -25,7 +25,7 @@ void ask(const struct rig_peer *peer, unsigned int key);
 
 /* Descriptors that the daemon has. */
 unsigned int daemon_fds(const struct rig *rig);
-/* Without what it opens for a moment, to read a file. */
+/* Without the file that it opens for a moment to read it. */
 unsigned int daemon_fds_at_rest(const struct rig *rig);
 
 #endif

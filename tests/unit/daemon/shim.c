@@ -1,7 +1,6 @@
 /*
- * The supervisor of a task, started as the daemon does it: what becomes of its program and of all
- * that descends from it, and what it leaves behind. What a program is to have become is asked of
- * the program itself, in its log.
+ * The supervisor of a task, started as the daemon does it: the fate of its program and of all
+ * descendants, and what it leaves behind. A program reports its own state in its log.
  */
 #include "shim_job.h"
 
@@ -128,7 +127,7 @@ static void test_environment(void **state)
 /* --- How a program is set up. --- */
 
 /* No descriptor but the three, no signal ignored or blocked, a session of its own, limits and risks
- * like anybody's. */
+ * like any process's. */
 static void test_setup(void **state)
 {
 	static const char script[] =
@@ -168,7 +167,7 @@ static void test_setup(void **state)
 	assert_int_equal(
 		sscanf(line, "SigBlk:%" SCNx64 "SigIgn:%" SCNx64, &blocked, &ignored), 2);
 	assert_int_equal(blocked, 0);
-	/* But for the two that libc keeps for itself and lets nobody change. */
+	/* But for the two that libc keeps for itself and that cannot be changed. */
 	assert_int_equal(ignored & ~0x180000000u, 0);
 	line = strtok_r(NULL, "\n", &rest);
 	(void)snprintf(session, sizeof(session), "%s", line);
@@ -285,7 +284,7 @@ static void test_output_has_no_lease(void **state)
 	assert_int_equal(over(&job).ending, SL_SHIM_EXITED);
 }
 
-/* It goes on, and whoever sent the signal decides what comes next. */
+/* It goes on, and the sender of the signal decides what comes next. */
 static void test_term_is_ignored(void **state)
 {
 	struct job job = going(shell("trap 'echo heard' TERM; echo up; "
@@ -361,7 +360,7 @@ static void test_daemonized(void **state)
 }
 
 /* Everything below, in the middle of its life: a tree of eleven in four sessions, some of which
- * ignore what they are told. */
+ * ignore signals. */
 static void test_tree(void **state)
 {
 	struct job job = going(shell(
@@ -431,8 +430,8 @@ static void test_shim_is_killed(void **state)
 	await_end_of(program);
 }
 
-/* A process in the daemon's place starts it, says go, and is killed. What it started goes on and is
- * written down. */
+/* A process in the daemon's place starts it, says go, and is killed. The started program goes on
+ * and is written down. */
 static void test_daemon_is_killed(void **state)
 {
 	int ends[2], pidfd, status;
@@ -631,7 +630,8 @@ static uint64_t status_number(const struct job *job, const char *line, int base)
 	return strtoull(at + strlen(line), NULL, base);
 }
 
-/* What the submitter has given up the job does not have, whoever it runs as. */
+/* The job does not have rights that the submitter has given up, even if it runs as
+ * another user. */
 static void test_rights(void **state)
 {
 	static const struct {
@@ -744,7 +744,7 @@ static void test_user_may_not(void **state)
 	assert_string_equal(record.what, "chdir");
 }
 
-/* A daemon that is no root's does not do another's work. */
+/* A daemon that is not root's does no other user's work. */
 static void test_not_root(void **state)
 {
 	const struct passwd *nobody = getpwnam("nobody");

@@ -116,7 +116,7 @@ struct sl_shim_record over(struct job *job)
 	return record_of(job);
 }
 
-/* What it wrote; static. */
+/* Its output; static. */
 const char *said(const struct job *job)
 {
 	static char text[65536];

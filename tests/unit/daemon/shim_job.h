@@ -33,7 +33,7 @@ struct job going(struct sl_jobspec spec);
 bool ends_within(int pidfd, int span_ms);
 struct sl_shim_record record_of(const struct job *job);
 struct sl_shim_record over(struct job *job);
-/* What it wrote; static. */
+/* Its output; static. */
 const char *said(const struct job *job);
 /* Waits until the log has a line. */
 const char *hear(const struct job *job);

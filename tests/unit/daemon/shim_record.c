@@ -1,4 +1,4 @@
-/* What a supervisor leaves behind, read: also where something else stands there. */
+/* Reads the record that a supervisor leaves, also where another file stands in its place. */
 #include "../base/test.h"
 
 #include "daemon/shim.h"

@@ -1,4 +1,4 @@
-/* Signals: who gets them, and who must not. */
+/* Signals: which processes get them, and which must not. */
 #include "inside.h"
 
 #include <fcntl.h>
@@ -116,7 +116,7 @@ static char process_state(pid_t pid)
 	return sl_file_pid_stat(pid, &stat) == 0 ? stat.state : '?';
 }
 
-/* SIGTERM alone would wait in it until somebody lets it run. */
+/* SIGTERM alone would wait in it until it is continued. */
 static void a_stopped_process_is_let_run_for_its_sigterm(void **state)
 {
 	struct inside *inside = *state;
@@ -133,7 +133,7 @@ static void a_stopped_process_is_let_run_for_its_sigterm(void **state)
 	inside_until(inside, inside->daemon.workload_count == 0);
 }
 
-/* The number was given away: the pidfd still means the dead one. */
+/* The number was given away: the pidfd still means the dead process. */
 static void the_next_owner_of_a_number_is_not_hit(void **state)
 {
 	struct inside *inside = *state;
@@ -172,7 +172,7 @@ static void refusal_is_told_when_the_step_is_over(void **state)
 
 	inside_turn(inside);
 	client = inside_client(inside, &a);
-	/* A descriptor that is no pidfd stands in for a process that is not ours to signal. */
+	/* A descriptor that is no pidfd stands in for a process that we may not signal. */
 	pidfd = client->process->pidfd;
 	client->process->pidfd = inside->daemon.listen_fd;
 	action.stop.client = client->id;
@@ -315,7 +315,7 @@ static void some_are_never_signalled(void **state)
 	for (size_t i = 0; i < SL_ARRAY_LEN(pids); i++) {
 		inside_until(inside, stranger_of(inside, pids[i]));
 		stop_stranger(inside, stranger_of(inside, pids[i])->id, SL_STOP_KILL);
-		/* For a number that nobody has there is nothing to refuse. */
+		/* For an unknown number there is nothing to refuse. */
 		assert_int_equal(refused(inside), pids[i] == gone ? 0 : 1);
 	}
 	assert_true(lives(run.pid));

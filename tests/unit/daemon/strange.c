@@ -1,4 +1,5 @@
-/* Descriptors of files whose file system never answers, and charges for what is not closed yet. */
+/* Descriptors of files whose file system never answers, and the charges for those not closed
+ * yet. */
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <poll.h>
@@ -44,7 +45,7 @@ static void answer(
 	(void)!write(dev, bytes, head.len);
 }
 
-/* What a daemon waits for is never answered; the test's own processes are let go. */
+/* The daemon's questions are never answered; the test's own processes are let go. */
 static bool is_a_daemons(uint32_t thread)
 {
 	sl_cleanup(sl_closep) int fd = -1;
@@ -171,7 +172,7 @@ static bool send_copies(
 	return sendmsg(peer->fd, &header, MSG_NOSIGNAL) > 0;
 }
 
-/* Whoever is well-behaved is served: descriptors come, and are closed; so are connections. */
+/* Good clients are served: descriptors come, and are closed; so are connections. */
 static void others_are_served(struct rig *rig)
 {
 	struct rig_peer run = rig_run(rig, RIG_GIB, 0), a = rig_join(rig, &run);
@@ -217,7 +218,7 @@ static void charged_until_closed(void **state)
 	say(&a, SL_MSG_IPC_WITHDRAW, 1);
 	offer(&a, 2, 300);
 	offered(&a, 2, SL_IPC_FULL);
-	/* And whoever reads no more is gone gives it back. */
+	/* A reader that is gone gives it back. */
 	rig_peer_end(&b);
 	rig_until(daemon_fds(rig) < before);
 	share(&a, 3, 300, file);
@@ -226,7 +227,7 @@ static void charged_until_closed(void **state)
 	rig_peer_end(&run);
 }
 
-/* Memory that is none: it is taken without a question to its file system. */
+/* A descriptor that is no memory: it is taken without a question to its file system. */
 static void nobody_asks_the_file_system(void **state)
 {
 	struct world *world = *state;
@@ -265,8 +266,7 @@ static void send_strays(const struct rig *rig, int file)
 	rig_peer_end(&stranger);
 }
 
-/* Whatever comes unasked, of one user: not more of it than so much, and it keeps nobody else from
- * being closed. */
+/* Unwanted descriptors of one user are bounded, and do not keep others' from being closed. */
 static void strays_are_one_users(void **state)
 {
 	struct world *world = *state;

@@ -20,7 +20,7 @@ void send_submit(const struct rig_peer *peer, union sl_msg *msg, const char *wor
 struct sl_msg_submit_reply submit(
 	const struct rig_peer *peer, union sl_msg msg, const char *words);
 
-/* The row of the job; number 0: there is none. */
+/* The row of the job; number 0: no such job. */
 struct sl_msg_job_row row_of(const struct rig_peer *peer, const char *name);
 /* JOB_STOP, JOB_WAIT or JOB_LOG of that job; and the answer, where it is a JOB_REPLY. */
 void ask_job(const struct rig_peer *peer, enum sl_msg_type type, const char *name);

@@ -87,8 +87,8 @@ static void answer(const struct rig_peer *peer, uint64_t order, uint64_t moved,
 	rig_send(peer, &msg);
 }
 
-/* A chunk moves as a whole: room for the largest one is there besides what is asked for, if it can
- * be had, and in a file of its own. */
+/* A chunk moves as a whole: beside the needed bytes there is space for the largest one, if it can
+ * be had, in a file of its own. */
 static void the_last_chunk_has_room(void **state)
 {
 	static const uint64_t sizes[] = {64 * MIB, 256 * MIB, 64 * MIB, 128 * MIB};
@@ -111,14 +111,14 @@ static void the_last_chunk_has_room(void **state)
 		answer(&holder->peer, order, 128 * MIB, 0, 1000);
 		inside_until(
 			inside, client_of(inside, holder)->order.state == SL_ORDER_NONE);
-		/* What a first move takes says nothing about the link. */
+		/* The time of a first move says nothing about the link. */
 		assert_true(inside->daemon.gpus[0].link_out.measured == 0);
 	}
 	holder_end(inside, &holders[1]);
 	holder_end(inside, &holders[0]);
 }
 
-/* --- what is learnt and told ------------------------------------------------------------------ */
+/* --- measuring and reporting the link --------------------------------------------------------- */
 
 /* By our clock it had the order for had_us. */
 static uint64_t rate_of(struct inside *inside, struct holder *holder, uint64_t moved,
@@ -160,7 +160,7 @@ static void rates_come_from_what_crossed_the_link(void **state)
 	assert_true(moved->in_bytes == (256 + 2 + 64 + 64 + 256) * MIB);
 	assert_true(rate_after(inside, &a, 256 * MIB, 0, 250000) == SL_GIB);
 	assert_true(inside->daemon.gpus[0].link_in.told == SL_GIB);
-	/* A quarter of the way to twice as much; a twentieth more is no news. */
+	/* A quarter of the way to twice as much; a twentieth more is not reported. */
 	assert_true(rate_after(inside, &a, 256 * MIB, 0, 125000) == SL_GIB + SL_GIB / 4);
 	assert_true(inside->daemon.gpus[0].link_in.told == SL_GIB + SL_GIB / 4);
 	(void)rate_after(inside, &a, 256 * MIB, 0, 190000);
@@ -174,7 +174,7 @@ static void rates_come_from_what_crossed_the_link(void **state)
 	holder_end(inside, &a);
 }
 
-/* Two that share a GPU which is getting full have files before anybody orders anything. */
+/* Two that share a GPU which is getting full have files before any order. */
 static void files_come_ahead_of_need(void **state)
 {
 	struct inside *inside = *state;
@@ -199,7 +199,8 @@ static void files_come_ahead_of_need(void **state)
 	inside_until(inside, pool->made_bytes == 48 * MIB && !pool->making);
 	inside_turn(inside);
 	assert_true(pool->made_bytes <= 256 * MIB);
-	/* At need nothing has to be made; who was told to give some back is left alone. */
+	/* When it is needed nothing has to be made; a client that was told to give some
+	 * back is left alone. */
 	order = order_evict(inside, &a, 48 * MIB);
 	assert_int_equal(client_of(inside, &a)->order.state, SL_ORDER_SENT);
 	expect_evict(&a.peer, order, 48 * MIB);
@@ -286,7 +287,7 @@ static void what_is_given_back_is_emptied(void **state)
 	assert_true(msg.trim.bytes == MIB);
 	send_back(&a.peer, given.number);
 	inside_until(inside, inside->daemon.hostpool->made_bytes == 0);
-	/* It kept its mapping, and has nothing of it. */
+	/* It kept its mapping, but has nothing of it. */
 	inside_until(inside, map[0] == 0 && map[given.bytes - 1] == 0);
 	(void)munmap(map, given.bytes);
 	(void)close(given.fd);
@@ -330,7 +331,7 @@ static void too_much_for_the_pool(void **state)
 	assert_true(causes(inside) == over_);
 	OVER(NO_HOST);
 	rig_expect_silence(&a.peer, 20);
-	/* Where there is no room to spare the bare bytes will do. */
+	/* Without a spare the bare bytes will do. */
 	order = order_evict(inside, &a, 20 * MIB);
 	given = expect_store(inside, &a.peer);
 	assert_true(given.bytes == 20 * MIB);
@@ -369,7 +370,7 @@ static void too_little_on_the_host(void **state)
 	OVER(NO_HOST);
 	assert_true(daemon->hostpool->pool_bytes == 4 * MIB);
 	rig_expect_silence(&a.peer, 20);
-	/* It is seen by itself when there is more again. */
+	/* The daemon sees by itself when there is more again. */
 	assert_int_equal(sl_file_replace(path, more, strlen(more), false), 0);
 	sl_hostmem_look(daemon->hostpool->hostmem);
 	inside_until(inside, daemon->hostpool->pool_bytes == 512 * MIB);
@@ -394,7 +395,7 @@ static void aborted_in_every_state(void **state)
 	abort_order(inside, &a, order + 1); /* another's */
 	abort_order(inside, &a, order);
 	OVER(ABORTED);
-	/* What was being made is the client's all the same. */
+	/* Memory that was being made is the client's all the same. */
 	rig_expect(&a.peer, SL_MSG_STORE, &msg);
 	order = order_evict(inside, &a, 24 * MIB);
 	expect_evict(&a.peer, order, 24 * MIB);
@@ -427,7 +428,7 @@ static void one_that_never_answers(void **state)
 	(void)close(a.peer.fd);
 	a.peer.fd = -1;
 	OVER(LOST);
-	/* An order for somebody without a line is refused, not kept. */
+	/* An order for a client without a line is refused, not kept. */
 	(void)order_evict(inside, &a, 4 * MIB);
 	inside_until(inside, causes(inside) == over_ + 2);
 	(void)order_restore(inside, &a, 4 * MIB);

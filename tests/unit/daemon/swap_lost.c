@@ -122,8 +122,8 @@ static void a_program_without_cuda_keeps_no_files(void **state)
 	holder_end(inside, &a);
 }
 
-/* Nor does what is on the host, once the program that had it is seen to be over: nobody can bring
- * that back. While it maps what it has there it is waited for. */
+/* Nor does evicted memory of a program that is seen to be over: it cannot come back. While the
+ * program maps it, it is waited for. */
 static void a_program_without_cuda_has_nothing_there(void **state)
 {
 	struct inside *inside = *state;
@@ -159,7 +159,8 @@ static void a_program_without_cuda_has_nothing_there(void **state)
 	(void)close(mapped);
 }
 
-/* Who was never told to move anything has nothing on the host, whatever it says. */
+/* A client that was never told to move anything has nothing on the host, whatever it
+ * says. */
 static void nobody_begins_on_the_host(void **state)
 {
 	struct inside *inside = *state;
@@ -208,7 +209,7 @@ static void keeps_what_it_names(void **state)
 	reported(&a.peer);
 	inside_until(inside, client_of(inside, &a)->state == SL_CLIENT_LIVE);
 	assert_true(client_of(inside, &a)->host_bytes == given.bytes);
-	/* Not named, it may be mapped nevertheless: it counts no more, and keeps what is in it. */
+	/* Not named, it may still be mapped: it counts no more, and keeps its contents. */
 	come_back(inside, &a);
 	report(&a.peer, 8 * MIB);
 	reported(&a.peer);
@@ -223,7 +224,7 @@ static void keeps_what_it_names(void **state)
 	holder_end(inside, &a);
 }
 
-/* A daemon that ends, in whatever way, leaves to the living what is theirs. */
+/* A daemon that ends, in whatever way, leaves living clients their memory. */
 static void outlives_a_daemon_that_ends(void **state)
 {
 	static struct inside own;
@@ -250,7 +251,7 @@ static void outlives_a_daemon_that_ends(void **state)
 	(void)moving_setup(state);
 }
 
-/* --- half of what is free --------------------------------------------------------------------- */
+/* --- half of the free memory ------------------------------------------------------------------ */
 
 static void host_has(struct inside *inside, char root[64], uint64_t bytes)
 {
@@ -274,7 +275,7 @@ static void look_at(struct inside *inside, const char *root)
 	sl_daemon_configure(&inside->daemon);
 }
 
-/* What clients have on the host is not available to anybody, and is the pool's all the same. */
+/* Evicted bytes of clients are not available, but are the pool's all the same. */
 static void half_stays_half_over_a_restart(void **state)
 {
 	static struct inside own;
@@ -315,7 +316,7 @@ static void half_stays_half_over_a_restart(void **state)
 	(void)moving_setup(state);
 }
 
-/* --- what it may have ------------------------------------------------------------------------- */
+/* --- bounds of a client ----------------------------------------------------------------------- */
 
 static void lower_limit(struct inside *inside, const struct holder *holder)
 {
@@ -352,9 +353,9 @@ static struct sl_node_use_view come_back_with(struct inside *inside,
 	return sl_node_client_use(inside->daemon.node, holder->peer.client, 0);
 }
 
-/* A limit that was lowered takes nothing away: whatever daemon follows, it is believed to have what
- * it had under the larger one, and what it says of it later is in order. Lowered by the daemon
- * before, by this one while it is not back, or by both. */
+/* A limit that was lowered takes nothing away. Whatever daemon follows, the client is believed to
+ * have its bytes under the larger limit, and its later reports are in order. Lowered by the daemon
+ * before, by this one while the client is not back, or by both. */
 static void what_a_larger_limit_gave(void **state)
 {
 	static const struct {
@@ -388,7 +389,7 @@ static void what_a_larger_limit_gave(void **state)
 	}
 }
 
-/* What is below the limit again stays there: the next daemon believes no more. */
+/* Bytes below the limit stay there: the next daemon believes no more. */
 static void a_larger_limit_is_forgotten(void **state)
 {
 	struct inside *inside = *state;
@@ -453,7 +454,7 @@ static void believed_by_a_fresh_look(void **state)
 	inside_until(inside, inside->daemon.workload_count == 0);
 }
 
-/* A driver that says nothing keeps nobody waiting. */
+/* A driver that says nothing keeps no client waiting. */
 static void believed_without_a_look(void **state)
 {
 	struct inside *inside = *state;
@@ -473,8 +474,8 @@ static void believed_without_a_look(void **state)
 	holder_end(inside, &a);
 }
 
-/* What was not believed of it is no reason to drop it when it speaks of all it has; a figure that
- * was is one. */
+/* A figure that was not believed is no reason to drop a client when it reports all of its memory;
+ * a believed one is. */
 static void who_was_not_believed_is_kept(void **state)
 {
 	struct inside *inside = *state;
@@ -496,8 +497,8 @@ static void who_was_not_believed_is_kept(void **state)
 	holder_end(inside, &a);
 }
 
-/* A daemon with fewer descriptors than the one before takes more files than it would make; who
- * comes with one too many is told the remedy, and taken in as soon as there is room. */
+/* A daemon with fewer descriptors than the one before takes more files than it would make. A
+ * client with one too many is told the remedy, and taken in as soon as there is a place. */
 static void fewer_descriptors_than_before(void **state)
 {
 	struct inside *inside = *state;
@@ -536,7 +537,7 @@ static void fewer_descriptors_than_before(void **state)
 	inside_begin(inside);
 }
 
-/* What it says to have held, and is not what it was given. */
+/* The held bytes in its report, which are not what it was given. */
 static void false_files(void **state)
 {
 	struct inside *inside = *state;

@@ -1,8 +1,7 @@
 /*
- * Clients that move memory, honest and not, at random: whatever they say and whenever they die, the
+ * Clients that move memory, honest and not, at random. Whatever they say and whenever they die, the
  * books of the policy hold, the daemon and the policy agree about every open order, and no host
- * memory is lost.
- * usage: unit-daemon-swap_storm [SEED [STEPS]]; the seed is printed when it fails.
+ * memory is lost. usage: unit-daemon-swap_storm [SEED [STEPS]]; the seed is printed when it fails.
  */
 #include "inside.h"
 
@@ -21,7 +20,7 @@
 #define MANY  6
 #define FILES 16
 #define STEPS 1500
-/* What is left of the GPU for all of them. */
+/* The rest of the GPU for all of them. */
 #define CONTESTED (96 * MIB)
 
 static uint64_t random_state = 1, steps = STEPS;
@@ -132,7 +131,7 @@ static void come_back(struct actor *actor)
 	say(actor, &msg);
 }
 
-/* --- what is heard ---------------------------------------------------------------------------- */
+/* --- messages from the daemon ----------------------------------------------------------------- */
 
 static void keep(struct actor *actor, const struct sl_msg_store *store, int fd)
 {
@@ -164,7 +163,7 @@ static void commit(struct actor *actor, const struct sl_msg_grant *grant)
 	say(actor, &msg);
 }
 
-/* Whoever has everything on the GPU needs none of its files. */
+/* A client that has everything on the GPU needs none of its files. */
 static void trim(struct actor *actor)
 {
 	for (int i = 0; i < FILES && actor->evicted == 0 && !actor->order; i++) {
@@ -223,7 +222,7 @@ static void listen_to_all(struct actor *actor)
 	}
 }
 
-/* --- what is said ----------------------------------------------------------------------------- */
+/* --- messages to the daemon ------------------------------------------------------------------- */
 
 static void ask(struct actor *actor)
 {
