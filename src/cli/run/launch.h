@@ -59,9 +59,9 @@ struct sl_launch {
 			"Name in lists. Default: chosen by the daemon."),                \
 		SL_OPT_AS("idle-grace", struct sl_launch, idle_grace, DURATION, "TIME",  \
 			0, SL_WARM_AFTER_MS_MAX,                                         \
-			"Within its request it is moved for what others have above "     \
-			"theirs only after so long without GPU work; 0: it takes turns " \
-			"with them. Default: the daemon's."),                            \
+			"Within its request it leaves the GPU for bursts of others "     \
+			"only after this time without GPU work; 0: as soon as it is "    \
+			"idle. Default: the daemon's."),                                 \
 		SL_OPT_AS("keep-resident", struct sl_launch, keep_resident, FLAG, NULL,  \
 			0, 0, "Its memory is never moved to host memory."),              \
 		SL_OPT(struct sl_launch, swap, SWITCH, "on|off", 0, 0,                   \

@@ -54,8 +54,9 @@ const struct sl_option sl_verb_set_options[] = {
 		"Move it to host memory after so long without GPU work; 0: never."),
 	SL_OPT_AS("idle-grace", struct settings, idle_grace, DURATION, "TIME", 0,
 		SL_WARM_AFTER_MS_MAX,
-		"Within its request it is moved for what others have above theirs only "
-		"after so long without GPU work; 0: as soon as it is idle."),
+		"Within its request it leaves the GPU for bursts of others only after "
+		"this "
+		"time without GPU work; 0: as soon as it is idle."),
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
 	SL_OPT_END,
 };
