@@ -1,8 +1,8 @@
 #!/bin/sh
-# A client that nobody here wrote, or at least its library: SLUICE_CLIENT names a file of this folder. It
-# runs on the software GPU alone and then as a workload, and what it says must be the same, line by line;
-# figures that must differ ("~ total ...") are compared with the workload's limit. cuda-bindings are run in
-# the last version for CUDA 12 and in one for CUDA 13. CLIENT_RUN: further options of `sluice run`.
+# A client by other people, or at least its library: SLUICE_CLIENT names a file of this folder. It runs on
+# the software GPU alone and then as a workload, and its output must be the same, line by line; figures
+# that must differ ("~ total ...") are compared with the workload's limit. cuda-bindings are run in the
+# last version for CUDA 12 and in one for CUDA 13. CLIENT_RUN: further options of `sluice run`.
 export BOX="--gpus 2 --memory 1GiB"
 export LIMIT=280
 HERE=$(cd "$(dirname "$0")" && pwd)

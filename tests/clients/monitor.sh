@@ -1,7 +1,7 @@
 #!/bin/sh
-# A monitor that nobody here wrote watches a GPU: SLUICE_CLIENT names a file of this folder. Alone it sees the
+# A monitor by other people watches a GPU: SLUICE_CLIENT names a file of this folder. Alone it sees the
 # machine; in a workload it sees the workload's share, although a neighbour uses the same GPU (peer-failures
-# rows 12, 18, 19). What has nothing to do with shares is the same, line by line.
+# rows 12, 18, 19). Output that has nothing to do with shares is the same, line by line.
 export BOX="--gpus 3 --memory 1GiB"
 export LIMIT=200
 HERE=$(cd "$(dirname "$0")" && pwd)
@@ -56,7 +56,7 @@ else
 	fail "it sees a difference (<: alone, >: under Sluice):"
 	sed 's/^/      /' "$T/diff"
 fi
-# Of both: the holder and nobody else, with what it holds and its context.
+# Of both: only the holder, with its memory and its context.
 for run in alone under; do
 	check "$run: one process" "$(figure $run pids)" = "$(cat "$T/$run.holder")"
 	check "$run: with its memory" "$(figure $run held)" -ge $((100 << 20))

@@ -21,7 +21,7 @@ D_JOB_WAITS/gang D_JOB_WAITS:2/gang D_JOB_WRITTEN:2/gang D_JOB_GOES/gang D_JOB_G
 D_STOP_SENT/gang D_JOB_OVER:2/gang
 D_JOB_WAITS/shim D_JOB_WRITTEN/shim D_JOB_GOES/shim D_JOB_STOP_STORED/shimstop D_STOP_SENT/shimstop'
 
-# queue NAME OPTIONS...: submitted, as a user would who hears that the daemon is gone and looks whether the job is there.
+# queue NAME OPTIONS...: submitted, as by a user who hears that the daemon is gone and looks whether the job is there.
 queue() {
 	queue_end=$(($(now_ms) + 10000)) queue_name=$1
 	shift
@@ -120,7 +120,7 @@ claims() {
 stops() {
 	queue x --retries 1 -- sh -c "trap 'exit 9' TERM; echo ran >>'$T/ran.x'; while :; do sleep 0.05; done"
 	until_true 10 began x || wrongly "x does not run"
-	# Asked again by whom nobody answered, until it is so.
+	# A submitter without an answer asks again, until it is so.
 	until "$B/sluice" stop x >"$T/said" 2>&1 || grep -q 'has ended' "$T/said"; do
 		until_true 10 daemon_up || break
 	done

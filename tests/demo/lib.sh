@@ -31,7 +31,7 @@ start_daemon() {
 	tail -n 5 "$dir/log" >&2
 	exit 1
 }
-# Shows the page until somebody interrupts it.
+# Shows the page until it is interrupted.
 show_page() {
 	echo
 	echo "demo: the page is at $("$sluice" page)"

@@ -3,7 +3,7 @@
 import os
 
 os.environ["JAX_PLATFORMS"] = os.environ["TARGET"]
-# As much as it needs: several are to share the GPU. Sums in one order, whoever computes them.
+# As much as it needs: several share the GPU. Sums in one order, whatever computes them.
 os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
 os.environ["XLA_FLAGS"] = "--xla_gpu_deterministic_ops=true"
 

@@ -8,8 +8,8 @@
 #	verdict  ok, failed, skipped, missing (it could not run here), or figure (there is nothing to judge)
 #	text     one line for people
 #	log      the end of what was printed, for a failure
-# Fields hold printable ASCII; a backslash and a line's end are written as JSON has them. $COLUMN and $PART are set by
-# whoever starts the part. tools/gpu-table makes Markdown and JSON of the rows.
+# Fields hold printable ASCII; a backslash and a line's end are written as JSON has them. The caller of the part sets
+# $COLUMN and $PART. tools/gpu-table makes Markdown and JSON of the rows.
 # shellcheck disable=SC2034 # STATUS is for the parts
 encode() {
 	tr '\t' ' ' | LC_ALL=C tr -cd '\12\40-\176' | sed 's/\\/\\\\/g' | awk '{ printf "%s%s", (NR > 1 ? "\\n" : ""), $0 }'

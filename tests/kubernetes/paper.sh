@@ -25,7 +25,7 @@ node() { # node NAME GPUS GIB [CPUS] [LABELS]: ready
 		\"capacity\":{\"cpu\":\"${4:-64}\",\"memory\":\"256Gi\",\"pods\":\"110\"},\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"Paper\",\"lastHeartbeatTime\":\"$(date -u +%FT%TZ)\"}]}}" >/dev/null &&
 		untaint "$1" && { [ "$2" = 0 ] || api POST /apis/resource.k8s.io/v1/resourceslices application/json "$(slice "$1" "$2" "$3")" >/dev/null; }
 }
-# The controllers taint nodes that are new, and those that nobody hears of.
+# The controllers taint new nodes, and those that send no status.
 untaint() { api PATCH "/api/v1/nodes/$1" application/merge-patch+json '{"spec":{"taints":null}}' >/dev/null; }
 server() { sed -n 's/.*server: "\([^"]*\)".*/\1/p' "$RUN/admin.conf"; }
 many() { # many PATH: a POST for each line of standard input, over few connections
@@ -42,7 +42,7 @@ paper_nodes() { # paper_nodes COUNT GPUS GIB: n1, n2 ... at once
 		many /api/v1/nodes
 	template=$(slice NODE "$2" "$3" | tr -d '\n\t')
 	seq "$1" | awk -v t="$template" '{ s = t; gsub(/NODE/, "n" NR, s); print s }' | many /apis/resource.k8s.io/v1/resourceslices
-	# New nodes have a taint until somebody says that they are well.
+	# New nodes have a taint until a controller finds that they are well.
 	seq "$1" | awk -v url="$(server)" -v ca="$RUN/pki/api.crt" -v token="$(cat "$RUN/admin.token")" '{
 		if (NR > 1) print "next"
 		printf "url=%s/api/v1/nodes/n%d\ncacert=%s\nrequest=PATCH\nheader=\"Authorization: Bearer %s\"\nheader=\"Content-Type: application/merge-patch+json\"\ndata={\"spec\":{\"taints\":null}}\noutput=/dev/null\nsilent\nfail\n", url, NR, ca, token

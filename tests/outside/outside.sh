@@ -1,12 +1,12 @@
 #!/bin/sh
-# A suite of tests that nobody here wrote: SLUICE_OUTSIDE names its folder. It runs on the software GPU alone and
-# then as a workload, and each test must end both times as the suite's list says; a test that is missing in
-# the list, or in the results, fails as well. In the folder:
-#   requirements.txt, build.sh   what tools/clients-venv makes the environment from
-#   suite.sh    suite RESULTS WORD...: runs the tests behind these words, and writes a line "NAME OUTCOME" for each
-#   list        a line per test: name, outcome alone, outcome under Sluice, and the reason unless both are
-#               pass. Outcomes: pass, fail, skip (by the test itself); -: not run
-# OUTSIDE_KEEP=FOLDER copies what the tests wrote there, for one who brings the list up to date.
+# A suite of tests by other people: SLUICE_OUTSIDE names its folder. It runs on the software GPU alone and then as
+# a workload, and each test must end both times as the suite's list says. A test that is missing in the list, or in
+# the results, fails as well. In the folder:
+# requirements.txt, build.sh   tools/clients-venv makes the environment from these
+# suite.sh    suite RESULTS WORD...: runs the tests behind these words, and writes a line "NAME OUTCOME" for each
+# list        a line per test: name, outcome alone, outcome under Sluice, and the reason unless both are pass.
+# Outcomes: pass, fail, skip (by the test itself); -: not run
+# OUTSIDE_KEEP=FOLDER copies the files of the tests there, to bring the list up to date.
 export BOX="--gpus 2 --memory 1GiB"
 export LIMIT=1740
 HERE=$(cd "$(dirname "$0")" && pwd)

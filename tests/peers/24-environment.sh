@@ -1,5 +1,6 @@
 #!/bin/sh
-# Who edits the environment gets no more than before; who sheds the library is named.
+# A program that edits its environment gets no more than before; one that sheds the library is
+# named.
 . "$(dirname "$0")/../system/lib.sh"
 config 'measure_interval: 100ms'
 daemon_start

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Killed in the middle of allocations, again and again: the others and those who come later do not notice.
+# Killed in the middle of allocations, again and again: other and later programs do not notice.
 . "$(dirname "$0")/../system/lib.sh"
 daemon_start
 $RUN --request 64MiB --limit 256MiB --name stays -- "$P/alloc-churn" --max 1MiB --operations 100000000 --ms 3000 >"$T/stays" &

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Somebody waits: one sentence says for what, and who has it.
+# A program waits: one sentence says for what, and which workload has it.
 . "$(dirname "$0")/../system/lib.sh"
 daemon_start
 $RUN --request 0 --limit 0.9 --name has -- "$P/holder" --bytes 600MiB --ms 30000 >"$T/has" &

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A notebook that its owner forgot holds memory that it has no request for. When somebody needs it, the idle
+# A notebook that its owner forgot holds memory without a request. When another program needs it, the idle
 # kernel process is stopped; the notebook's server, its parent, lives and can start another.
 # Off: the resolver priority is not configured.
 export BOX='--gpus 1 --memory 1GiB'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Three programs with a third of the GPU each: the simplest sharing there is. Each sees a GPU of that
-# size, gets that much, is told out-of-memory above it, and harms nobody.
+# size, gets that much, is told out-of-memory above it, and harms no other.
 # Off: the same three programs on the bare GPU.
 export BOX='--gpus 1 --memory 1536MiB'
 . "$(dirname "$0")/lib.sh"

@@ -7,7 +7,7 @@ export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 on config 'host_memory: 2GiB'
 off config 'host_memory: 0'
-# Nobody's turn ends by itself while this lasts: what leaves, leaves for the server.
+# No turn ends by itself while this lasts: memory leaves only for the server.
 config 'turn_max: 60s'
 off config 'longest_wait: 1s'
 daemon_start

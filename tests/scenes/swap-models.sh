@@ -1,7 +1,7 @@
 #!/bin/sh
-# Four warm models of 10 GiB with requests of 3 GiB on one GPU of 16 GiB, all at a thirty-second of that: 320 MiB of weights, 96 MiB
-# of request, 512 MiB of GPU. All four are loaded once and answer, whoever was there last; nobody asks for a while, and all of them are
-# kept on the host; then each is asked again, and answers as before.
+# Four warm models of 10 GiB with requests of 3 GiB on one GPU of 16 GiB, all at a thirty-second of that: 320 MiB of weights, 96 MiB of
+# request, 512 MiB of GPU. All four are loaded once and answer, whichever was there last. Then all are idle for a while and kept on the
+# host; then each is asked again, and answers as before.
 # Off: nothing is moved to the host, neither for others nor by itself.
 export BOX='--gpus 1 --memory 512MiB'
 export LIMIT=250

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Three notebooks have more on a GPU than fits, and each works only now and then. What is not in use
-# goes to the host and comes back, at the same addresses: all three keep their state, and nobody waits for
-# another to end.
+# Three notebooks have more on a GPU than fits, and each works only now and then. Unused memory goes to
+# the host and comes back, at the same addresses: all three keep their state, and none waits for another
+# to end.
 # Off: nothing is moved to the host.
 export BOX='--gpus 1 --memory 1GiB'
 export LIMIT=110

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A model that nobody has asked for a while leaves the GPU by itself: its memory goes to the host before anybody needs
-# the place, so a neighbour who comes moves nobody, while its request stays its own. Its first CUDA call brings it back, to
-# the same addresses, with all that it had.
+# A model without questions for a while leaves the GPU by itself: its memory goes to the host before another program needs
+# its place. So a newcomer moves no neighbour, while the model's request stays its own. Its first CUDA call brings all of
+# its memory back, to the same addresses.
 # Off: no --warm-after.
 export BOX='--gpus 1 --memory 1GiB --context 8MiB --module 1MiB'
 export LIMIT=110

@@ -12,8 +12,8 @@ for name in ann bob cem; do
 	start $name --request 240MiB -- "$P/alloc-churn" --slots 12 --max 16MiB --operations 3000 --seed "$(printf %d "'$name")"
 	eval "pid_$name=$PID"
 done
-# They are there before the fourth comes: a GPU on which a context has just found no room but the
-# driver's own takes nobody in for a moment.
+# They are there before the fourth comes: a GPU on which a context has just found no memory but the
+# driver's own admits no newcomer for a moment.
 for name in ann bob cem; do
 	wait_event "$T/$name" started
 done

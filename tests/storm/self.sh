@@ -1,13 +1,14 @@
 #!/bin/sh
-# The storm finds what differs and shrinks it. Here one side gets a fault: the third memset answers
-# something else, a copy hangs nobody but breaks; so the smallest sequence is known beforehand.
+# The storm finds a difference and shrinks it. Here one side gets a fault: the third memset answers
+# something else, and a copy breaks instead of hanging. So the smallest sequence is known
+# beforehand.
 export LIMIT=280
 export BOX="--gpus 1 --memory 4GiB"
 . "$(dirname "$0")/../system/lib.sh"
 # The storm's processes end without tidying up.
 [ -z "${ASAN_OPTIONS-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
 software_only "faults are planned there"
-# What Sluice does by hand about memory is drawn, or somebody has said why not.
+# Every driver call about memory that Sluice handles itself is drawn, or a reason is written down.
 here=$(dirname "$0")
 tr '\n' ' ' <"$here/../../src/runtime/hooks.def" |
 	grep -o 'SL_HOOK[A-Z_]*([A-Za-z0-9_]*, [0-9, ]*\(MEM\|PASS\|VMM\|IPC\),' |

@@ -14,7 +14,7 @@ config 'host_memory: 2GiB'
 config 'turn_max: 200ms'
 daemon_start
 without=$(sed -n 's/^\([a-z_*]*\): .*/\1/p' "$(dirname "$0")/known" | paste -sd, -)
-# One after the other, with pauses that no step knows of; while no storm is there, nobody is found.
+# One after the other, with pauses that no step knows of; without a running storm, none is found.
 move() {
 	random=${STORM_SEED:-1}
 	while [ ! -e "$T/over" ]; do

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What projects have of the GPUs against what they are guaranteed, and who hears that a new quota can take theirs.
+# The GPUs of projects against their guarantees, and the users who hear that a new quota can take theirs.
 export BOX="--gpus 1 --memory 2GiB"
 export LIMIT=60
 . "$(dirname "$0")/lib.sh"

@@ -29,7 +29,7 @@ while read -r line; do
 	status=$?
 	check "'$(echo "$line" | sed 's/  *#.*//')'" $status = 0
 	[ $status = 0 ] || cat "$T/said.$number"
-	# A pause as of somebody who types.
+	# A pause as of a person who types.
 	sleep 0.8
 done <"$T/block"
 # said WORDS PATTERN: what the line that begins so said.

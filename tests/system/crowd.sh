@@ -1,5 +1,6 @@
 #!/bin/sh
-# A daemon without descriptors: it refuses who comes too many, keeps who is there, and recovers.
+# A daemon without descriptors: it refuses newcomers beyond its bound, keeps present clients, and
+# recovers.
 . "$(dirname "$0")/lib.sh"
 export DAEMON_FRONT="prlimit --nofile=64:64"
 command -v prlimit >/dev/null || skip "no prlimit"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Two that hold what the other waits for: the youngest burst demand gets out-of-memory, the older goes
-# on. And a burst that nobody will ever make room for ends after the longest wait.
+# Two that hold memory that the other waits for: the youngest burst demand gets out-of-memory, the
+# older goes on. And a burst for which no memory will ever be free ends after the longest wait.
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"
 # So long that nothing here ends by it.

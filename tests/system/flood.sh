@@ -1,12 +1,12 @@
 #!/bin/sh
-# Peers that flood the daemon, of every kind, beside somebody who allocates and frees: everything the
+# Peers that flood the daemon, of every kind, beside a client that allocates and frees. Everything the
 # honest one asks is answered, new programs are taken in, and the daemon's memory and descriptors stay
-# bounded. How long things take is not looked at here (make bench does).
+# bounded. Times are not looked at here (make bench does).
 export LIMIT=200
 . "$(dirname "$0")/lib.sh"
 software_only "floods"
 config 'max_clients: 1024'
-# Who floods is another user where that is possible: a quarter of the places is kept for others.
+# Floods come from another user where that is possible: a quarter of the places is kept for others.
 chmod 711 "$T"
 other=
 [ "$(id -u)" = 0 ] && other=65534

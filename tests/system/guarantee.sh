@@ -1,6 +1,6 @@
 #!/bin/sh
-# A request is there when its owner comes, whatever a hog took before: the hog may burst into what
-# nobody requested and no further, and waits or gets out-of-memory beyond it.
+# A request is there when its owner comes, whatever a hog took before: the hog may burst into
+# unrequested memory and no further, and waits or gets out-of-memory beyond it.
 . "$(dirname "$0")/lib.sh"
 config 'longest_wait: 2s'
 config 'resolvers: wait'

@@ -1,7 +1,7 @@
 #!/bin/sh
-# NVML is slow, or hangs for good, while programs come, allocate, free and die: grants go on, what was measured
-# is marked as old, the bytes of the dead come back in the end, and nobody waits for NVML, the daemon's end
-# and start included.
+# NVML is slow, or hangs for good, while programs come, allocate, free and die. Grants go on, measured figures
+# are marked as old, the bytes of dead programs come back in the end, and nothing waits for NVML, the daemon's
+# end and start included.
 export LIMIT=170
 . "$(dirname "$0")/lib.sh"
 software_only "an NVML that hangs"

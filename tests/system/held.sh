@@ -1,6 +1,6 @@
 #!/bin/sh
-# Memory that nobody can move is seen, claims its place among the requests, and stands on no one else's; an old
-# daemon's end does not make it any less (peer-failures rows 8, 29, 35).
+# Memory that cannot be moved is seen, claims its place among the requests, and stands on no other request; an
+# old daemon's end does not make it any less (peer-failures rows 8, 29, 35).
 export BOX="--gpus 1 --memory 1GiB --context 16MiB --module 4MiB" LIMIT=120
 . "$(dirname "$0")/lib.sh"
 software_only "sizes of contexts that are known"
@@ -40,7 +40,7 @@ kill -KILL $keeps
 wait $keeps 2>/dev/null
 check_books_empty
 
-# It stands on no request of others: what nobody requested is all it gets, though more is free; and it is not the
+# It stands on no request of others: it gets unrequested memory only, though more is free, and it is not the
 # longest wait that ends its last demand.
 $RUN --request 700MiB --limit 1.0 --name owner -- sleep 60 &
 owner=$!

@@ -1,8 +1,8 @@
 #!/bin/sh
-# A workload within its request gets its context and its modules, although a borrower has filled the
-# GPU: the driver's out-of-memory becomes a demand that waits. A burst beside which the borrower could never be whole
-# is refused. Where both can be, it gets room by moving who is idle; where nobody is moved and it may not wait long, it
-# is told out-of-memory as before.
+# A workload within its request gets its context and its modules, although a borrower has filled the GPU: the driver's
+# out-of-memory becomes a demand that waits. A burst beside which the borrower could never be whole is refused. Where
+# both can be whole, it gets memory by moving idle clients. Where none is moved and it may not wait long, it is told
+# out-of-memory as before.
 export BOX="--gpus 1 --memory 1GiB --context 64MiB --module 32MiB"
 . "$(dirname "$0")/lib.sh"
 software_only "a context of known size"

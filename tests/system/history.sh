@@ -50,7 +50,8 @@ check "--by takes five words" "$?-$(grep -c 'write user, project' "$T/err")" = 6
 "$B/sluice" history --from 2099-01-01 2>"$T/err"
 check "a time to come is refused" $? = 64
 
-# What metrics sum up is what the history has, to the microsecond, of a user and a project who have nothing any more.
+# The sums of metrics are those of the history, to the microsecond, for a user and a project without present
+# workloads.
 metric() { "$B/tests/system/http-client" "$T/metrics.sock" get /metrics | grep -v '^#' | grep -F "$1 " | sed 's/.* //'; }
 $RUN --request 700MiB --name c --project gone -- "$P/holder" --bytes 20MiB --ms 60000 --until "$T/c.end" >"$T/c" 2>&1 &
 c=$!
@@ -92,7 +93,7 @@ until_true 20 minutes || fail "minutes are not what the seconds were: $(file num
 check "the minutes of before are made up for" "$(minutes && echo yes)" = yes
 check "who lives on is the same one" "$(file number 'SELECT count(*) FROM workloads')" = 5
 
-# Locked: it waits, and nobody waits for it.
+# Locked: it waits, and nothing waits for it.
 "$B/tests/system/history-file" "$F" lock 4 >"$T/lock" &
 until_true 5 grep -q locked "$T/lock"
 "$B/sluice" ps >/dev/null
@@ -103,7 +104,7 @@ wait $!
 gaps() { [ "$(file number 'SELECT max(t + span) - min(t) - (SELECT sum(span) FROM gpu_seconds WHERE t > (SELECT max(t) FROM gpu_seconds) - 60) FROM gpu_seconds WHERE t > (SELECT max(t) FROM gpu_seconds) - 60')" -le 1 ]; }
 until_true 10 gaps || fail "the time in which it was locked is missing"
 
-# Two years of hours: who asks for them keeps nobody waiting.
+# Two years of hours: a question for them keeps no other waiting.
 file fill 17520 20 || fail "the file cannot be filled"
 "$B/sluice" history --last 729d --by program --step 6h --json >"$T/years" &
 years=$!
@@ -114,7 +115,7 @@ done
 wait $years
 check "two years are added up" "$?-$(json 'totals.#' <"$T/years")" = 0-7
 check "while others were answered" $answers -gt 0
-# Questions whose askers are gone are nobody's: the next one is answered.
+# Questions without their askers are dropped: the next one is answered.
 gone=
 for i in $(seq 70); do
 	timeout 0.5 "$B/sluice" history --last 729d --by program --step 6h --json >/dev/null 2>&1 &

@@ -101,13 +101,13 @@ ok other open big "$T/big"
 ok other size big $((150 * MIB))
 is "words wrong in another workload" 0 other check big 2
 
-# The maker frees what others have open: they keep it; who comes later is refused.
+# The maker frees memory that others have open: they keep it; a later one is refused.
 ok maker free big
 is "words wrong after the maker freed it" 0 other check big 2
 refused "opened after it was freed" CUDA_ERROR_INVALID_VALUE user open late "$T/big"
 ok other close big
 
-# Sharing that nobody may have without the GPU, and between GPUs.
+# Sharing that is refused without the GPU, and between GPUs.
 peer two --gpus 2 --request 100MiB
 ok two device 1
 ok two alloc far $((40 * MIB))

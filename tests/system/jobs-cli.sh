@@ -48,7 +48,7 @@ check 'logs --last' "$("$S" logs loud --last 2 | tr '\n' ';')" = 'line 99999 of 
 check 'logs --last of more than there is' "$("$S" logs loud --last 90000 | sed -n '1s/:.*//p')" = sluice
 check 'it is within its bound' "$(du -k "$T/state/jobs/$(job loud job)/log.0" | cut -f 1)" -le 1100
 
-# --- memory for other devices, and who may not come
+# --- memory for other devices, and refused users
 status_of 0 "$S" submit --rdma --name devices -- true
 status_of 0 "$S" wait devices
 # Root in a container is not the machine's.
@@ -131,7 +131,7 @@ status_of 0 "$S" stop long-1
 status_of 143 "$S" wait long-1
 check 'with all it had started' "$(gone "$(cat "$T/sleep-1")" && echo gone)" = gone
 
-# --- a daemon that is killed while a job runs, and somebody waits for it
+# --- a daemon that is killed while a job runs, and `wait` waits for it
 submit --name over -- sh -c 'echo begun; while [ ! -e "$0" ]; do sleep 0.05; done; echo done; exit 5' "$T/now"
 until_true 20 is over running || fail "over does not run"
 "$S" wait over >"$T/wait" 2>&1 &

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Jobs with real processes: how each ends is what `wait` leaves with, what it wrote is what `logs` prints, and nobody whom
-# it started is left; whether the daemon saw the end, or was killed before, or is killed at any time.
+# Jobs with real processes: `wait` leaves with a job's end, `logs` prints its output, and no process that it started is
+# left; whether the daemon saw the end, or was killed before, or is killed at any time.
 BOX='--gpus 2 --memory 1GiB'
 LIMIT=110
 # shellcheck source-path=SCRIPTDIR
@@ -118,7 +118,7 @@ done'
 done
 ended seven 7
 
-# The supervisor is killed: its program goes with it, and what that has started, wherever; and nobody knows how it would have ended.
+# The supervisor is killed: its program goes with it, and all that the program has started, wherever; its own end is unknown.
 # shellcheck disable=SC2086,SC2016
 submit lost $small -- sh -c 'setsid sh -c "trap \"\" TERM HUP; echo \$\$ >$0; while :; do sleep 0.1; done" & echo $$; exec sleep 1000' "$T/straggler"
 until_true 10 wrote lost '[0-9]' || fail 'lost does not run'

@@ -1,7 +1,6 @@
 #!/bin/sh
-# The options that run and submit share, each submitted to a real daemon that has to do as it says. An option that both have and nobody
-# tries here fails the test. What a job has that was given none of them must be something else, so that no default is
-# taken for an effect.
+# The options that run and submit share, each submitted to a real daemon that has to do as it says. A common option that is not tried
+# here fails the test. A job without any of them must show something else, so that no default is taken for an effect.
 export BOX='--gpus 2 --memory 512MiB'
 export LIMIT=90
 . "$(dirname "$0")/lib.sh"

@@ -58,7 +58,7 @@ check "jobs that run then" "$(jobs_in running)" = 4
 "$B/sluice" events >"$T/events"
 check "events: who was parked for others" "$(grep -c 'note .* a[1-4] is parked with .* comes back by itself' "$T/events")" = 2
 check "events: who has to be resumed" "$(grep -c 'sluice resume' "$T/events")" = 0
-# Nobody is told to bring back what the queue does.
+# No user is told to bring back a job that the queue brings back.
 parked=$(sed -n 's/.*note *\(a[1-4]\) is parked .*/\1/p' "$T/events" | head -n 1)
 "$B/sluice" park "$parked" >"$T/again" 2>&1
 check_file "who is parked by the queue is told so" "$T/again" 'was parked for others, and comes back by itself'

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The journal cannot be written: work goes on, and everybody who is promised something is told; so are the
-# administrator and who follows the events. When it can be written again, that is told, too.
+# The journal cannot be written: work goes on, and every user with a promise is told; so are the
+# administrator and followers of the events. When it can be written again, that is told, too.
 export LIMIT=60
 . "$(dirname "$0")/lib.sh"
 software_only "the daemon's folder is taken away"

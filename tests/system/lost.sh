@@ -1,6 +1,6 @@
 #!/bin/sh
-# A GPU falls off the bus while workloads run on it: who waits there is told, who is elsewhere notices
-# nothing, nobody new is sent there, and it is used again when it is back.
+# A GPU falls off the bus while workloads run on it: waiting programs there are told, others notice
+# nothing, no new one is sent there, and it is used again when it is back.
 export BOX="--gpus 2 --memory 1GiB"
 export LIMIT=110
 . "$(dirname "$0")/lib.sh"
@@ -46,7 +46,7 @@ check "ps in JSON" "$(use holds gpu_lost)$(use elsewhere gpu_lost)" = 10
 "$B/sluice" gpus >"$T/gpus"
 check "nothing of it is free" "$(gpu free_bytes)" = 0
 check_file "and no figure looks healthy" "$T/gpus" ' - +- +lost$'
-# Nobody new is sent there.
+# No new workload is sent there.
 "$B/sluice" run --request 0 --limit 0.5 --gpus 2 -- true 2>"$T/two"
 check "two GPUs are refused" $? != 0
 check_file "with how many can be used" "$T/two" '2 GPUs wanted, and 1 of the 2 that sluiced manages can be used: 1 is lost'

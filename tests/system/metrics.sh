@@ -1,6 +1,6 @@
 #!/bin/sh
 # Metrics over TCP and over a socket: they agree with `ps` and `gpus`, Prometheus' own checker finds nothing,
-# and whoever asks badly, slowly, or much, gets nothing and stalls nobody.
+# and a client that asks badly, slowly, or much, gets nothing and stalls no other.
 export BOX="--gpus 2 --memory 1GiB" LIMIT=200
 . "$(dirname "$0")/lib.sh"
 software_only "two GPUs"
@@ -133,7 +133,8 @@ check "noise gives nothing" "$(grep -ac '^sluice_' "$T/answer")" = 0
 printf 'GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\nx' | ask "$A" send >"$T/answer"
 check "a body that never comes ends" $? = 0
 
-# Who sends or reads slowly, or holds all places, keeps the loop from nothing, and is ended.
+# A client that sends or reads slowly, or holds all places, keeps the loop from nothing, and is
+# ended.
 jiffies() { awk '{ print $14 + $15 }' "/proc/$DAEMON/stat"; }
 for how in trickle idle deaf; do
 	before=$(jiffies)

@@ -1,4 +1,5 @@
-# Sourced before lib.sh by a test that is to be no root's: root runs it again as nobody.
+# Sourced before lib.sh by a test that must not run as root: root runs it again as the user
+# `nobody`.
 nobody="setpriv --reuid=65534 --regid=65534 --clear-groups"
 if [ "$(id -u)" = 0 ] && [ -z "${SLUICE_TEST_INSIDE-}" ]; then
 	# shellcheck disable=SC2086 # a list of words

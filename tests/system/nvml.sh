@@ -1,6 +1,6 @@
 #!/bin/sh
 # NVML as a workload sees it: its share as the memory, its own processes under the numbers they have for
-# themselves, no GPU behind its last one; NVML's own errors, and NVML as it is for everybody else
+# themselves, no GPU behind its last one; NVML's own errors, and NVML unchanged for all others
 # (peer-failures rows 1, 10, 11, 12, 18, 19, 20).
 export BOX="--gpus 3 --memory 1GiB"
 export LIMIT=110
@@ -23,7 +23,7 @@ check_share() {
 	check "$1, GPU $2: BAR1 is the GPU's" "$(mem "$1" "$2" bar)" = "$(mem plain "$2" bar)"
 }
 
-# Nobody's process sees the machine.
+# A process without a workload sees the machine.
 "$P/nvml-view" >"$T/plain"
 check "plain: the versions agree" $? = 0
 check "plain: GPUs" "$(count plain)" = 3
@@ -49,7 +49,7 @@ for row in "one 400 100" "two 500 200"; do
 	check "$1: GPUs" "$(count "$1")" = 1
 	check_share "$1" 0 $(($2 << 20))
 	check "$1: its own process and no other" "$(pids "$1" 0 | tr '\n' ' ')" = "$holder "
-	# Its context is paid from the reserve of the GPU, and counts against nobody's limit.
+	# Its context is paid from the reserve of the GPU, and counts against no limit.
 	check "$1: which holds what it asked for" "$(bytes_of "$1" 0 "$holder")" = $(($3 << 20))
 	check "$1: that is all that is used" "$(bytes_of "$1" 0 "$holder")" = "$(mem "$1" 0 used)"
 	check "$1: no GPU by another's UUID" "$(grep '"what":"uuid"' "$T/$1" | json result)" = 6
@@ -99,7 +99,7 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
 else
 	note "no pid namespaces here"
 fi
-# Without the daemon: who has joined goes on with what it knows, who has not waits for it.
+# Without the daemon: a process that has joined goes on with what it knows, another waits for it.
 # shellcheck disable=SC2016
 CUDA_VISIBLE_DEVICES=2 $RUN --name waiting --request 100MiB --limit 300MiB -- sh -c '
 	: >"$2.there"; while [ ! -e "$2.go" ]; do sleep 0.05; done

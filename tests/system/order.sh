@@ -1,9 +1,9 @@
 #!/bin/sh
-# Who is served first when memory comes free: who is within its request, then the higher priority, then
-# who came first. One holds almost everything; the others wait in the wrong order.
+# The order of service when memory comes free: demands within their request, then the higher priority,
+# then the oldest. One holds almost everything; the others wait in the wrong order.
 . "$(dirname "$0")/lib.sh"
 software_only "a GPU of known size"
-# Nobody is moved away again by the next one: the end of each follows from when it was served.
+# None is moved away again by the next one: the end of each follows from when it was served.
 config 'resolvers: wait'
 config 'longest_wait: 50s'
 daemon_start
@@ -24,7 +24,7 @@ start urgent 10 0
 urgent=$!
 until_true 20 waiting 3
 check "three wait" "$(gpu waiting)" = 3
-# Who has waited for less is told of in no event.
+# Shorter waits have no event.
 sleep 1
 : >"$T/all-wait"
 wait $first $early $late $urgent

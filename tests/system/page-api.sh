@@ -1,6 +1,6 @@
 #!/bin/sh
-# The page's server: each route against what the command line says, each refusal, rights of several users, hostile names, and who
-# asks badly, slowly or much gets nothing and stalls nobody.
+# The page's server: each route against the command line, each refusal, rights of several users, hostile names. A client that
+# asks badly, slowly or much gets nothing and stalls no other.
 export BOX="--gpus 2 --memory 1GiB" LIMIT=200
 . "$(dirname "$0")/lib.sh"
 software_only "two GPUs"
@@ -325,7 +325,7 @@ done
 call GET /api/state
 check "resources are kept" "$(body 'resources.#') $(body resources.0.name)" = "1 small"
 
-# --- who is turned away
+# --- rejected requests
 expect 421 GET /api/state '' 'Host: evil.example'
 expect 421 POST "/api/workloads/$id/park" '{}' 'Host: evil.example'
 for host in evil.example localhost.evil.example "$H.evil.example" 10.0.0.1; do
@@ -391,7 +391,7 @@ check "none of it was done" "$(use quiet residency)" = bound
 kill -KILL $a $b
 wait $a $b 2>/dev/null
 check_books_empty 20
-# With somebody who watches, and a request under way.
+# With an open page, and a request under way.
 : >"$T/live"
 "$B/tests/system/http-client" "$A" deaf 5 60000 /api/live >/dev/null &
 deaf=$!
@@ -403,7 +403,7 @@ check "the daemon ends well" $? = 0
 check "and waits for nobody, milliseconds" $(($(now_ms) - begin)) -lt 30000
 kill -KILL $deaf
 
-# --- a socket, where the kernel says who asks; a port that is taken; an address for others
+# --- a socket, where the kernel names the user; a port that is taken; an address for others
 : >"$CONFIG"
 config "page: $S"
 config 'socket_mode: "0666"'
@@ -416,8 +416,8 @@ check "its address is its path" "$("$B/sluice" page)" = "$S"
 daemon_stop
 check "the socket is gone" "$([ -e "$S" ] && echo there)" = ""
 refused() { timeout 15 "$B/sluiced" --config "$1" --socket "$T/s2" --state "$T/state2" >"$T/second" 2>&1; }
-# For other machines: reading takes a token, too; by TLS, or by whoever says that it need not be.
-# Below those that the kernel gives to whoever connects.
+# For other machines: reading takes a token, too; by TLS, or without if the administrator says so.
+# Below the ports that the kernel gives to connecting sockets.
 port=$((20000 + $$ % 12000))
 : >"$CONFIG"
 config "page: \"0.0.0.0:$port\""
@@ -499,7 +499,7 @@ end() {
 	wait $usual
 	echo "$1 ended $?"
 }
-# Whoever has it already will do, too.
+# A file that is there already will do, too.
 "$B/tests/system/http-client" 127.0.0.1:7654 listen 60000 >"$T/usual.listener" &
 listener=$!
 for _ in $(seq 100); do

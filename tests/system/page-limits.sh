@@ -1,6 +1,6 @@
 #!/bin/sh
-# What the page's server bears: far more connections than it serves, who asks slowly, never reads, or far too often, and guesses tokens. Others are
-# served meanwhile, and the daemon's loop does not notice.
+# The bounds of the page's server: far more connections than it serves, clients that ask slowly, never read, ask far too often, or guess
+# tokens. Others are served meanwhile, and the daemon's loop does not notice.
 export BOX="--gpus 1 --memory 1GiB" LIMIT=200
 . "$(dirname "$0")/lib.sh"
 # Any address of 127.0.0.0/8 will do, so each run has one of its own.
@@ -30,7 +30,8 @@ TOKEN=$("$B/sluice" page --json | json token)
 served
 check "it serves" $? = 0
 
-# --- those who watch: 12 from an address without a token, the next is told so, and who has a token has places of his own
+# --- open pages: 12 from an address without a token, the next is told so, and a user with a token has places of their
+# own
 "$ASK" "$A" deaf 12 60000 /api/live >/dev/null &
 watchers=$!
 told() {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A job that the queue parked comes back as soon as there is room without anybody going for it. Its pause, ten times what
-# moving it costs (here 80 s), holds only for taking from others; sluice resume waives that.
+# A job that the queue parked comes back as soon as it fits without another job going for it. Its pause, ten times the
+# cost of moving it (here 80 s), holds only for taking from others; sluice resume waives that.
 export BOX='--gpus 1 --memory 512MiB --d2h 16MiB'
 export LIMIT=170
 . "$(dirname "$0")/lib.sh"

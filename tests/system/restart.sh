@@ -1,6 +1,6 @@
 #!/bin/sh
-# The daemon is killed while everybody runs, at awkward moments: what was changed stays changed, who died
-# meanwhile is gone, a stop that was asked for goes on, and the books are right afterwards.
+# The daemon is killed while all programs run, at awkward moments: changes stay, programs that died
+# meanwhile are gone, a stop that was asked for goes on, and the books are right afterwards.
 export LIMIT=120
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"
@@ -15,7 +15,7 @@ ok changed alloc one 50m
 ok changed fill one 1
 "$B/sluice" set changed --request 150MiB --limit 400MiB --priority 7 --oom-first on --longest-wait 90s >"$T/set"
 check "set" $? = 0
-# Two that will not be there when the next daemon looks: one while nobody looks, one just before.
+# Two that will not be there when the next daemon looks: one ends without a daemon, one just before.
 $RUN --request 0 --limit 0.9 --name dies -- "$P/holder" --bytes 64MiB --ms 60000 >"$T/dies" &
 dies=$!
 wait_event "$T/dies" held

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Two model servers share a GPU; together they want more than it has, and both answer everything
-# right. Beside them runs a program nobody put under Sluice, which is left alone.
+# right. Beside them runs a program without Sluice, which is left alone.
 . "$(dirname "$0")/lib.sh"
 daemon_start
 start() { $RUN --request 200MiB --limit 0.8 --name "$1" -- "$P/model-server" --name "$1" --weights 96MiB \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Workloads on several GPUs: who may burst is put where most room for that is, others where they fit best; a
-# workload on two GPUs loses one of them and goes on with the other; two that wait for each other over two
+# Workloads on several GPUs: bursting ones are put where most burst capacity is, others where they fit best.
+# A workload on two GPUs loses one of them and goes on with the other. Two that wait for each other over two
 # GPUs are parted by denying one of them a burst.
 export BOX="--gpus 3 --memory 512MiB"
 export LIMIT=170
@@ -52,7 +52,7 @@ check "it bursts on both" "$(bursts "$T/pair" 0)" -ge 1
 check "it is on two" "$(gpus_of pair | wc -l)" = 2
 on_one=$(gpus_of pair | head -n 1)
 on_two=$(gpus_of pair | tail -n 1)
-# Somebody else's demand waits on the GPU that will be lost, and a third runs on the other.
+# Another workload's demand waits on the GPU that will be lost, and a third runs on the other.
 CUDA_VISIBLE_DEVICES=$on_one $RUN --request 0 --limit 0.9 --name waits -- "$P/tenant" --bytes 400MiB --ms 60000 >"$T/waits" &
 waits=$!
 CUDA_VISIBLE_DEVICES=$on_two $RUN --request 0.3 --name beside -- "$P/tenant" --bytes 64MiB --work 20 --term finish --ms 150000 >"$T/beside" &

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Memory leaves in whole chunks. A burst for which others would have to leave moves no more than the host has room to exchange
-# back, also where a chunk is larger than that: then it is refused, and whoever was there before goes on.
+# Memory leaves in whole chunks. A burst for which others would have to leave moves no more than the host can exchange back.
+# So where a chunk is larger than that, the burst is refused, and the earlier program goes on.
 export LIMIT=100
 export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"

@@ -9,7 +9,7 @@ software_only "a GPU for two hundred"
 config 'host_memory: 4GiB'
 daemon_start
 WORKLOADS=${WORKLOADS:-20} EACH=${EACH:-10}
-# A workload of several processes. They look at what they have once somebody opens the pipe for writing.
+# A workload of several processes. They check their memory once the pipe is opened for writing.
 mkfifo "$T/go"
 cat >"$T/many" <<'END'
 #!/bin/sh
@@ -40,8 +40,8 @@ while [ $n -lt "$WORKLOADS" ]; do
 done
 all_at() { [ "$("$B/sluice" ps --json | grep -c "\"residency\": *\"$1\"")" = "$WORKLOADS" ]; }
 check "all are parked" "$(until_true 60 all_at parked && echo yes)" = yes
-# Parked is said from the moment on that it is decided; who is not moved yet runs on. Each has a region of 4 MiB and two
-# slabs of 2; its context and modules, 21 MiB at most, stay.
+# A park is shown from the moment it is decided; a process that is not moved yet runs on. Each has a region of 4 MiB and
+# two slabs of 2; its context and modules, 21 MiB at most, stay.
 is_moved() { [ "$(gpu evicted_bytes)" = $((all * 8 * MIB)) ]; }
 until_true 60 is_moved
 check "their memory is on the host" "$(gpu evicted_bytes)" = $((all * 8 * MIB))

@@ -103,7 +103,8 @@ done
 check "calls that did not come back for a while" $met -ge 2
 end_swapper plan
 
-# While work goes on: whoever cannot be asked whether it has ended is not moved from under it.
+# While work goes on: a context that cannot be asked whether it has ended is not moved from under
+# it.
 swapper plan --request 0.2 --limit 0.9
 ok plan alloc big 30m
 ok plan fill big 1

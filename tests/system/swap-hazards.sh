@@ -42,7 +42,7 @@ for work in "callbacks 3 64k 1" "values 3 64k 1" "graphs 2 1m 5" "comers 4 256k 
 done
 check_books_empty
 
-# Who asks why it is not parked yet is told, and ps does not say that it is.
+# `why` says why it is not parked yet, and ps does not say that it is.
 why_says() { "$B/sluice" why "$1" 2>&1 | sed '/^Before/,$d' | grep -q "$2"; }
 is_in_the_way() {
 	CHECKS=$((CHECKS + 1))

@@ -19,7 +19,7 @@ launch_swapper() {
 	rm -f "$T/$swapper_name.in"
 	mkfifo "$T/$swapper_name.in"
 	: >"$T/$swapper_name"
-	# Read and write, so that it never ends while nobody writes.
+	# Read and write, so that it never ends while there is no writer.
 	# shellcheck disable=SC2086 # words
 	${SWAPPER_FRONT-} $RUN --name "$swapper_name" "$@" -- ${SWAPPER_PROGRAM:-"$P/swapper"} <>"$T/$swapper_name.in" >"$T/$swapper_name" 2>"$T/$swapper_name.err" &
 	eval "PID_$swapper_name=$!"
@@ -28,7 +28,7 @@ swapper() {
 	launch_swapper "$@"
 	until_true 20 grep -q start "$T/$1" && return
 	fail "$1 does not start: $(cat "$T/$1.err")"
-	# Nobody would read what it is told: opening its pipe waits for ever.
+	# It has no reader any more: opening its pipe waits for ever.
 	finish
 }
 pid_of() { eval "echo \$PID_$1"; }

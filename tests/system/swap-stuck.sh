@@ -1,8 +1,8 @@
 #!/bin/sh
-# A borrower is stopped in the middle of its own way back from the host, and its room is kept for it: who wants back
-# what it has requested lacks that. It is told which process is in its way, and has its memory once that goes on;
-# with `last_resort: stop` the borrower is ended for it.
-# That it is the middle is seen: a call of the driver does not come back meanwhile.
+# A borrower is stopped in the middle of its own way back from the host, and memory is kept for it: a workload that
+# wants its request back lacks that memory. It is told which process is in its way, and has its memory once that
+# goes on; with `last_resort: stop` the borrower is ended for it.
+# The middle is seen by a call of the driver that does not come back meanwhile.
 export LIMIT=100
 export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"

@@ -1,19 +1,19 @@
 #!/bin/sh
-# What was another's is nobody's: fresh GPU memory, one's own host memory, what a child was born with, and what /proc shows to
-# another user hold none of the bytes of a program that was moved to the host, came back, or died there.
+# No program sees another's data. Fresh GPU memory, a program's own host memory, a child's inheritance, and /proc for another user hold
+# none of the bytes of a program that was moved to the host, came back, or died there.
 #
-# Ours is the host: files that are one client's alone, that no child of it has, and that are emptied before they are given back, whoever
-# still has them open. That GPU memory of one process is empty when another gets it is the driver's promise; what is moved
-# away is given back to the driver while its program lives, as cuMemFree would, so this relies on it no less and no more. It is looked
-# at all the same, since a slab or a chunk that went from one to the other past the driver would show there: on the software GPU,
-# which spoils fresh memory of one's own and empties others'.
+# Ours is the host: files that belong to one client alone, that no child of it has, and that are emptied before they are given back,
+# even while another process has them open. That GPU memory of one process is empty when another gets it is the driver's promise.
+# Evicted memory is given back to the driver while its program lives, as cuMemFree would, so this relies on it no less and no more. It
+# is checked all the same, since a slab or a chunk that went from one to the other past the driver would show there: on the software
+# GPU, which spoils a process's own fresh memory and empties others'.
 export LIMIT=${LIMIT:-150}
 export BOX="--gpus 1 --memory 512MiB --context 8MiB --module 1MiB"
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/swap-lib.sh"
 software_only "a GPU whose memory can be taken whole"
 config 'host_memory: 1GiB'
-# Who takes all there is waits no longer for more.
+# A program that has taken all there is does not wait for more.
 config 'longest_wait: 500ms'
 daemon_start
 # snoop WHAT OPTIONS...: FOUND, OPENED, LOOKED.
@@ -36,7 +36,8 @@ next_tenant() {
 	check "$1: the next one ends well" $? = 0
 	check "$1: it looked at much" "$(json -l event=end looked_bytes <"$T/next")" -ge $((200 * MIB))
 	check "$1: and found nothing" "$(json -l event=end found <"$T/next")" = 0
-	# It took all, and what its contexts hide grew later: that can be taken back, so nobody is told that the GPU is degraded.
+	# It took all, and its contexts' hidden memory grew later: that can be taken back, so no note says that the GPU is
+	# degraded.
 	"$B/sluice" events --json >"$T/events"
 	check "$1: the GPU was never degraded" "$(grep -c DEGRADED "$T/events")" = 0
 }
@@ -46,7 +47,7 @@ park one
 if [ "$(id -u)" = 0 ]; then
 	snoop --pid "$(pid_of one)"
 	check "what is there is found, where root looks" "$FOUND" -ge 1000
-	# Anybody else sees nothing of it, nor of the daemon.
+	# Other users see nothing of it, nor of the daemon.
 	for whose in "$(pid_of one)" "$DAEMON"; do
 		setpriv --reuid 65534 --regid 65534 --clear-groups "$P/snoop" --seed 4711 --pid "$whose" >"$T/snoop" 2>&1
 		check "another user can open nothing of process $whose" "$(json -l event=end opened <"$T/snoop")" = 0
@@ -71,7 +72,7 @@ swapper two --request 0.1 --limit 0.5
 ok two alloc a 40m
 ok two fill a 1
 park two
-# Files of the dead, which somebody still has open (7), are emptied: here one is, with what lay on the host.
+# Files of dead clients that another process still has open (7) are emptied: here is one, with evicted data.
 keep_file() {
 	for file in /proc/"$(pid_of one)"/fd/*; do
 		case $(readlink "$file") in *memfd:sluice-host*) ;; *) continue ;; esac

@@ -11,7 +11,7 @@ config 'host_memory: 3GiB'
 config 'turn_max: 1s'
 daemon_start
 
-# What each computes when nobody is in its way.
+# The work of each when it is alone.
 digest_alone() {
 	"$P/swapper" <"$1" | json -l did=digest value
 }
@@ -42,7 +42,7 @@ for who in 100 200 300; do
 done
 check_books_empty
 
-# An idle one leaves when somebody needs its place, no more of it than that, and comes back when it works.
+# An idle one leaves when another needs its place, no more of it than that, and comes back when it works.
 swapper idle --request 0 --limit 1.0
 ok idle many parts 20 12m
 ok idle fill parts 1
@@ -97,7 +97,7 @@ check "the next daemon knows what is away" "$(evicted_bytes waits)" -ge $((60 * 
 resume waits
 until_true 20 late waits 1 || fail "it does not go on"
 check_file "and nothing was lost" "$T/waits" '"checkall","result":"CUDA_SUCCESS","value":0,'
-# Once more, with nobody told to park: a daemon that dies while one is out by its resolver.
+# Once more, without a park: a daemon that dies while one is evicted by its resolver.
 swapper pushes --request 0 --limit 1.0
 ok pushes alloc b 440m
 ok pushes fill b 6

@@ -144,7 +144,7 @@ for way in exit quit TERM KILL; do
 	note "ended by $way"
 done
 check_books_empty
-# Nobody of that name, and one that has no client yet.
+# An unknown name, and a workload that has no client yet.
 "$B/sluice" park nobody >"$T/nobody" 2>&1
 check "parking nobody is refused" $? != 0
 $RUN --request 0.1 --name empty -- sleep 30 &

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whose daemon is believed: root's and one's own, by the user who listens and the owner of the folder. A stranger's neither gets a command line
-# nor hands out GPUs, and a program that meets one does not hang.
+# Which daemon is believed: root's and the user's own, by the user of the listener and the owner of the folder. A stranger's neither gets a
+# command line nor hands out GPUs, and a program that meets one does not hang.
 export LIMIT=80
 if [ "$(id -u)" != 0 ]; then
 	echo "  skipped: needs other users"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Programs on a managed GPU that nobody put under Sluice: warned about, ignored, or stopped; also one of
-# a workload that shed the library. Never one of ours.
+# Programs on a managed GPU without Sluice: warned about, ignored, or stopped; also one of a workload
+# that shed the library. Never one of ours.
 export LIMIT=110
 . "$(dirname "$0")/lib.sh"
 software_only "processes are stopped"
@@ -81,7 +81,7 @@ check "and named, once" "$("$B/sluice" events --json | grep -c STOP_UNMANAGED)" 
 check "by its number" "$("$B/sluice" events --json | grep STOP_UNMANAGED | json pid)" = $bare
 # Those before the restart are in the history.
 check "seen, and at most once more when it has grown" "$("$B/sluice" events --json | grep UNMANAGED_SEEN | grep -c "\"pid\": $bare\\b")" -le 2
-# Restarted with everybody running: ours are not taken for strangers.
+# Restarted with all of them running: ours are not taken for strangers.
 daemon_kill
 daemon_start
 # One that does not listen is killed after the grace.

@@ -1,8 +1,8 @@
 #!/bin/sh
-# A borrower that cannot give memory back stands in the way of somebody's request: stopped by SIGSTOP, or in
-# a kernel that does not end. It is found and shown, its workload gets nothing more above its request, and
-# last_resort decides who goes without: who asked, or the borrower. All of it by the default chain, where memory is
-# moved from whoever lets it go; who can be waited for is waited for where nothing is moved.
+# A borrower that cannot give memory back stands in the way of a request: stopped by SIGSTOP, or in a kernel that
+# does not end. It is found and shown, its workload gets nothing more above its request, and last_resort decides
+# which goes without: the demand, or the borrower. All of it by the default chain, where memory is moved if its
+# client lets it go; where nothing is moved, the demand waits if the memory may come.
 export LIMIT=170
 . "$(dirname "$0")/lib.sh"
 software_only "a kernel that does not end"

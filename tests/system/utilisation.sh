@@ -1,6 +1,6 @@
 #!/bin/sh
-# utilisation.sh BUILD [unsaid]: who used a GPU. What one does beside one that only holds memory is its own, where NVML tells what each process does;
-# where it does not, both may have worked.
+# utilisation.sh BUILD [unsaid]: which process used a GPU. Work beside a process that only holds memory belongs to the worker if NVML tells
+# the work of each process; otherwise both may have worked.
 export LIMIT=85
 export UNSAID="${UNSAID-${2-}}"
 [ -z "$UNSAID" ] || export BOX="--memory 1GiB --process-use 0"
@@ -19,7 +19,7 @@ busy=$!
 worked() { [ "$(total busy active_ms)" -ge 2000 ] && [ "$(total busy used_gpu_s | tr -d .)" -gt 0 ]; }
 until_true 30 worked || fail "who works is not known: $(total busy active_ms), $("$B/sluice" gpus --json)"
 by_process() { "$B/sluice" history --last 1m --by gpu --json | json totals.0.by_process_ms; }
-# The driver may be behind for a while, of which nobody knows who worked; apart from that it was the one alone.
+# The driver may lag for a while, in which the worker is unknown; apart from that it was the one alone.
 told_apart() {
 	lazy_was=$(total lazy active_ms) busy_was=$(total busy active_ms) said_was=$(by_process)
 	sleep 2

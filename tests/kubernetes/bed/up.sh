@@ -140,7 +140,7 @@ done
 ask() { curl -sf --cacert pki/api.crt -H "Authorization: Bearer $(cat admin.token)" "$api$1"; }
 ready() { ask "/api/v1/nodes/$1" | tr -d ' \n' | grep -q '"type":"Ready","status":"True"'; }
 upto 180 ask /readyz
-# Nobody hears of nodes on paper, and they are well.
+# Nodes on paper send no status, and count as well.
 [ "$what" = node ] || alone="--controllers=*,-node-lifecycle-controller"
 start kcm kube-controller-manager ${alone:-} --kubeconfig=kcm.conf --authentication-kubeconfig=kcm.conf --authorization-kubeconfig=kcm.conf \
 	--bind-address=127.0.0.1 --secure-port=$((base + 3)) --leader-elect=false --use-service-account-credentials=true --allocate-node-cidrs=false \

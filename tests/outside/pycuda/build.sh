@@ -6,7 +6,7 @@ build=$folder/build
 mkdir "$build"
 echo | cc -shared -Wl,-soname,libcuda.so.1 -x c - -o "$build/libcuda.so"
 CPATH=$(find "$folder" -name cuda.h -printf '%h:'; find "$folder" -name cudaProfiler.h -printf '%h')
-# Its build reads one file of settings, in the home of who builds.
+# Its build reads one file of settings, in the user's home.
 echo 'CUDA_ENABLE_CURAND = False' >"$build/.aksetup-defaults.py"
 export CPATH HOME="$build" LIBRARY_PATH="$build" LDFLAGS=-Wl,--no-as-needed CFLAGS='-O0 -w' CXXFLAGS='-O0 -w' PIP_NO_CACHE_DIR=1
 PIP_SECONDS=1500

@@ -242,7 +242,7 @@ expect 'the stories' 0 '' timeout -k 5 280 "$sluice" softgpu --memory 2GiB -- sh
 
 # Numbers, times and blanks aside. A line of dots in the guide leaves something out.
 if [ -s "$work/said" ] && [ "$failures" = 0 ] && command -v python3 >/dev/null; then
-	# Bounds do not hold for root, and nobody else can be had without root.
+	# Bounds do not hold for root, and another user takes root to become.
 	set -- "$SLUICE_SOURCE"/docs/guide/*.md
 	[ -e "$work/bounds" ] || for page; do
 		shift

@@ -117,7 +117,7 @@ is terminated 4.0
 is span_s 150.0
 is wait_p95_s 30.0
 
-# --- Who is in no project is in `default`; users of others are told.
+# --- A job without a project is in `default`; users of others are told.
 cat >"$work/users.csv" <<'END'
 name,project,user,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,duration
 a,,carl,1000,1024,1,1000,0,10
