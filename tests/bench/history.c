@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/history_query.h"
-#include "daemon/history_sample.h"
+#include "daemon/history/query.h"
+#include "daemon/history/sample.h"
 
 #define WORKLOADS 1000
 #define GPUS      8

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 static const char *const keys[] = {
 #define SL_OPTION(key, TYPE, def, min, max, help) #key,
-#include "daemon/options.def"
+#include "daemon/config/options.def"
 #undef SL_OPTION
 };
 
@@ -115,7 +115,7 @@ static void check_range(const struct sl_config *config)
 #define SL_OPTION(key, TYPE, def, min, max, help) \
 	if (!GOOD_##TYPE(config->key, min, max))  \
 		abort();
-#include "daemon/options.def"
+#include "daemon/config/options.def"
 #undef SL_OPTION
 }
 
@@ -124,7 +124,7 @@ static void check_same(const struct sl_config *a, const struct sl_config *b)
 #define SL_OPTION(key, TYPE, def, min, max, help) \
 	if (!SAME_##TYPE(a->key, b->key))         \
 		abort();
-#include "daemon/options.def"
+#include "daemon/config/options.def"
 #undef SL_OPTION
 }
 

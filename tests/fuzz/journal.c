@@ -6,7 +6,7 @@
 #include "fuzz.h"
 
 #include "base/crc.h"
-#include "daemon/journal.h"
+#include "daemon/store/journal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,10 +16,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/daemon.h"
-#include "daemon/inside.h"
-#include "daemon/page_room.h"
-#include "daemon/page_server.h"
+#include "daemon/state/daemon.h"
+#include "daemon/link/inside.h"
+#include "daemon/web/internal.h"
+#include "daemon/web/server.h"
 
 #define ANSWER_MAX (256u << 10)
 #define HEAD_MAX   2048
@@ -58,13 +58,13 @@ static int dial(void)
 /* A request may have ended the one there was. */
 static void need_token(void)
 {
-	struct sl_who *has = sl_page_tokens_find(page.tokens, token, sl_clock_now());
-	struct sl_who *who = has ? NULL : sl_who_self();
+	struct sl_user *has = sl_page_tokens_find(page.tokens, token, sl_clock_now());
+	struct sl_user *who = has ? NULL : sl_user_self();
 
 	if (who && sl_page_tokens_make(page.tokens, who, sl_clock_now(), token) < 0)
 		abort();
-	(void)sl_who_free(has);
-	(void)sl_who_free(who);
+	(void)sl_user_free(has);
+	(void)sl_user_free(who);
 }
 
 static void start(void)
@@ -73,10 +73,10 @@ static void start(void)
 
 	if (sd_event_new(&owner.loop) < 0 ||
 		sl_inside_door_new(&owner, &owner.inside) < 0 ||
-		sl_page_look_new(owner.inside, &page.look) < 0)
+		sl_page_snapshot_new(owner.inside, &page.look) < 0)
 		abort();
 	sl_inside_door_end(owner.inside);
-	sl_page_look_end(page.look);
+	sl_page_snapshot_end(page.look);
 	page.door = owner.inside;
 	page.rules =
 		(struct sl_page_rules){.is_loopback = true, .names = "", .machine = ""};

@@ -6,7 +6,7 @@
  */
 #include "fuzz.h"
 
-#include "daemon/projects.h"
+#include "daemon/projects/projects.h"
 
 #include <stdio.h>
 #include <stdlib.h>

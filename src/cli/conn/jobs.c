@@ -6,7 +6,7 @@
 
 #include "cli/line/interrupt.h"
 #include "cli/line/text.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 #include <poll.h>
 #include <stdio.h>

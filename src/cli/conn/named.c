@@ -6,7 +6,7 @@
 #include "cli/conn/jobs.h"
 #include "cli/conn/state.h"
 #include "cli/line/text.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 #include <pwd.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "cli/line/text.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 #include <errno.h>
 #include <inttypes.h>

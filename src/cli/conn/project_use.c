@@ -3,8 +3,8 @@
 
 #include "cli/conn/ps_jobs.h"
 #include "cli/conn/state.h"
-#include "daemon/projects.h"
-#include "daemon/projects_wire.h"
+#include "daemon/projects/projects.h"
+#include "daemon/projects/wire.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 #include "cli/conn/rows.h"
 #include "cli/line/table.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 /* The workload's row on that GPU among rows of SL_LIST_SWAP (an older daemon has none), or NULL. */
 const struct sl_msg_swap_row *sl_state_swap_of(

@@ -7,7 +7,7 @@
 #define SL_CLI_CONN_TOLD_H
 
 #include "cli/line/cli.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 /* Reports a refusal with the daemon's text and a hint, NULL for none. Returns status. */
 int sl_told_refusal(enum sl_verb_id verb, bool json, uint32_t reason, const char *text,

@@ -9,7 +9,7 @@
 #include "cli/conn/rows.h"
 #include "cli/line/text.h"
 
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 #include <stdio.h>
 #include <stdlib.h>

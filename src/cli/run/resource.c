@@ -8,7 +8,7 @@
 #include "cli/line/table.h"
 #include "cli/line/text.h"
 
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 #define SL_CLI_SIMULATE_WORK_H
 
 #include "cli/simulate/csv.h"
-#include "daemon/projects.h"
+#include "daemon/projects/projects.h"
 #include "policy/cluster.h"
 
 #define SL_WORK_POOLS 30

@@ -9,7 +9,7 @@
 #include "cli/conn/named.h"
 #include "cli/conn/rows.h"
 #include "cli/conn/state.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 #include "policy/words/reason.h"
 
 #include <stdio.h>

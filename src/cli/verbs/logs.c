@@ -10,7 +10,7 @@
 #include "cli/conn/jobs.h"
 #include "cli/conn/named.h"
 #include "cli/line/text.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 #include "base/file.h"
 

@@ -14,8 +14,8 @@
 #include "cli/line/text.h"
 #include "cli/conn/told.h"
 
-#include "daemon/projects.h"
-#include "daemon/projects_wire.h"
+#include "daemon/projects/projects.h"
+#include "daemon/projects/wire.h"
 #include "policy/quota/explain.h"
 
 #include <jansson.h>

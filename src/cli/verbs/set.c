@@ -11,7 +11,7 @@
 #include "cli/conn/told.h"
 #include "cli/conn/warm.h"
 
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 #include "policy/node.h"
 
 #include <jansson.h>

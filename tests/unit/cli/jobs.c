@@ -3,7 +3,7 @@
 
 #include "cli/conn/jobs.h"
 #include "cli/conn/ps_jobs.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 static const struct {
 	uint32_t state, exit_status;

@@ -4,7 +4,7 @@
 #include <semaphore.h>
 
 #include "base/clock.h"
-#include "daemon/aside.h"
+#include "daemon/core/aside.h"
 
 static sem_t begun, release;
 

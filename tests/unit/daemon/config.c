@@ -9,18 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/config.h"
+#include "daemon/config/config.h"
 
 static void table_is_sound(void **state)
 {
 	static const char *const keys[] = {
 #define SL_OPTION(key, TYPE, def, min, max, help) #key,
-#include "daemon/options.def"
+#include "daemon/config/options.def"
 #undef SL_OPTION
 	};
 	static const char *const helps[] = {
 #define SL_OPTION(key, TYPE, def, min, max, help) help,
-#include "daemon/options.def"
+#include "daemon/config/options.def"
 #undef SL_OPTION
 	};
 	struct sl_config config;

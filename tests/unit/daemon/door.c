@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/bounds.h"
-#include "daemon/events.h"
-#include "daemon/inside.h" /* of the daemon, not of the tests */
-#include "daemon/peer.h"
+#include "daemon/link/bounds.h"
+#include "daemon/report/events.h"
+#include "daemon/link/inside.h" /* of the daemon, not of the tests */
+#include "daemon/link/peer.h"
 
 #define STRANGER 12345
 
@@ -35,7 +35,7 @@ static int teardown(void **state)
 
 struct visit {
 	struct sl_inside_door *door;
-	const struct sl_who *who;
+	const struct sl_user *who;
 	uint64_t workload;
 	int (*body)(struct visit *visit, struct sl_inside *line);
 	struct sl_error err;
@@ -80,12 +80,12 @@ static void visit(struct inside *inside, struct visit *visit)
 	finish(inside, visit);
 }
 
-static struct sl_who *stranger(uint32_t gid, bool contained)
+static struct sl_user *stranger(uint32_t gid, bool contained)
 {
-	struct sl_who *who = malloc(sizeof(*who) + 2 * sizeof(who->gids[0]));
+	struct sl_user *who = malloc(sizeof(*who) + 2 * sizeof(who->gids[0]));
 
 	assert_non_null(who);
-	*who = (struct sl_who){.uid = STRANGER,
+	*who = (struct sl_user){.uid = STRANGER,
 		.contained = contained ? "is in a container" : NULL,
 		.has_rights = true,
 		.gid_count = 2};
@@ -210,7 +210,7 @@ static void rights_are_those_of_the_user(void **state)
 {
 	struct inside *inside = *state;
 	struct rig_peer run = rig_run(&inside->rig, RIG_GIB, 0);
-	struct sl_who *who = stranger(7, false);
+	struct sl_user *who = stranger(7, false);
 	struct visit own = {.body = set_priority, .workload = run.workload};
 	struct visit other = {.body = set_priority, .workload = run.workload, .who = who};
 
@@ -220,7 +220,7 @@ static void rights_are_those_of_the_user(void **state)
 	visit(inside, &other);
 	assert_int_equal(other.outcome, SL_INSIDE_REFUSED);
 	assert_non_null(strstr(other.err.text, "may"));
-	(void)sl_who_free(who);
+	(void)sl_user_free(who);
 	rig_peer_end(&run);
 	inside_until(inside, inside->daemon.workload_count == 0);
 }
@@ -240,7 +240,7 @@ static void nothing_runs_in_the_daemon(void **state)
 /* A token from a container starts nothing outside of it. */
 static void a_container_submits_nothing(void **state)
 {
-	struct sl_who *who = stranger(7, true);
+	struct sl_user *who = stranger(7, true);
 	struct visit one = {.body = submit_nothing};
 
 	who->uid = geteuid();
@@ -249,7 +249,7 @@ static void a_container_submits_nothing(void **state)
 	assert_int_equal(one.outcome, SL_INSIDE_OK);
 	assert_int_equal(one.answer.submit_reply.ok, 0);
 	assert_non_null(strstr(one.answer.submit_reply.text, "container"));
-	(void)sl_who_free(who);
+	(void)sl_user_free(who);
 }
 
 /* The daemon's own threads come in beside it. */
@@ -268,7 +268,7 @@ static struct sl_peer *the_stranger(struct inside *inside)
 static void groups_come_along(void **state)
 {
 	struct inside *inside = *state;
-	struct sl_who *who = stranger(4711, false);
+	struct sl_user *who = stranger(4711, false);
 	struct visit one = {.body = stay, .who = who};
 	uint32_t gids[SL_BOUNDS_GROUPS_MAX];
 	struct sl_peer *peer;
@@ -281,7 +281,7 @@ static void groups_come_along(void **state)
 	assert_int_equal(gids[1], 4711);
 	atomic_store(&one.leave, true);
 	finish(inside, &one);
-	(void)sl_who_free(who);
+	(void)sl_user_free(who);
 }
 
 /* All of its two places are taken, and threads come in all the same. */

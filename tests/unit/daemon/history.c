@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/history_query.h"
-#include "daemon/history_read.h"
-#include "daemon/history_runs.h"
+#include "daemon/history/query.h"
+#include "daemon/history/read.h"
+#include "daemon/history/runs.h"
 #include "policy/words/reason.h"
 
 /* --- a world of which everything is known ----------------------------------------------------- */

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/history_text.h"
-#include "daemon/history_turns.h"
+#include "daemon/history/text.h"
+#include "daemon/history/turns.h"
 
 #define MANY 100
 
@@ -103,7 +103,7 @@ static void nobody_takes_all_places(void **state)
 
 /* --- bytes -------------------------------------------------------------------------------- */
 
-static struct sl_history_room room;
+static struct sl_history_budget room;
 
 /* mib of them; NULL: they do not fit. */
 static struct sl_history_text *text_of(uint64_t key, bool as_file, unsigned int mib)
@@ -126,7 +126,7 @@ static void answers_have_room_together(void **state)
 {
 	struct sl_history_text *texts[3];
 
-	sl_history_room_init(&room);
+	sl_history_budget_init(&room);
 	texts[0] = text_of(1, false, 40);
 	assert_non_null(texts[0]);
 	assert_int_equal(texts[0]->size, 40 << 20);
@@ -143,7 +143,7 @@ static void answers_have_room_together(void **state)
 	texts[0] = text_of(3, true, 60);
 	assert_non_null(texts[0]);
 	(void)sl_history_text_free(texts[0]);
-	sl_history_room_fini(&room);
+	sl_history_budget_fini(&room);
 }
 
 /* A reader cannot change what others read, nor keep the daemon's memory by keeping a descriptor. */
@@ -153,7 +153,7 @@ static void a_file_is_taken_back(void **state)
 	struct stat before, after;
 	int kept;
 
-	sl_history_room_init(&room);
+	sl_history_budget_init(&room);
 	text = text_of(1, true, 3);
 	assert_non_null(text);
 	kept = dup(text->fd);
@@ -168,7 +168,7 @@ static void a_file_is_taken_back(void **state)
 	assert_int_equal(after.st_blocks, 0);
 	(void)close(kept);
 	assert_int_equal(room.taken, 0);
-	sl_history_room_fini(&room);
+	sl_history_budget_fini(&room);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 
 #include "../base/test.h"
 
-#include "daemon/history_store.h"
+#include "daemon/history/store.h"
 
 extern char history_folder[64], history_path[128];
 /* For ever, as far as tests go. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/history_read.h"
+#include "daemon/history/read.h"
 #include "policy/words/reason.h"
 
 #define T0 (1000 * 3600 + 1234)

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#include "daemon/history_sample.h"
-#include "daemon/history_scribe_internal.h"
+#include "daemon/history/sample.h"
+#include "daemon/history/scribe_internal.h"
 
 #define GIB (1ull << 30)
 #define T0  (6000 * 60)
@@ -486,7 +486,7 @@ static void who_cannot_be_written_is_bounded(void **state)
 	for (int i = 0; i < SL_HISTORY_WHO_MAX + 100; i++) {
 		living->row.id = i + 1;
 		living->seen = living->dirty = true;
-		sl_history_who_say(scribe);
+		sl_history_ids_say(scribe);
 		assert_false(living->dirty);
 	}
 	assert_int_equal(scribe->workload_count, SL_HISTORY_WHO_MAX);
@@ -494,7 +494,7 @@ static void who_cannot_be_written_is_bounded(void **state)
 	living->row.id = 5;
 	living->row.gpus = 3;
 	living->seen = living->dirty = true;
-	sl_history_who_say(scribe);
+	sl_history_ids_say(scribe);
 	assert_int_equal(scribe->dropped, 100);
 	assert_int_equal(scribe->workloads[4].gpus, 3);
 	(void)sl_history_scribe_free(scribe);

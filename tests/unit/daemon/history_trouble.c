@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/history_query.h"
-#include "daemon/history_read.h"
+#include "daemon/history/query.h"
+#include "daemon/history/read.h"
 #include "policy/words/reason.h"
 
 #define T0 (1000 * 3600 + 1234)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "daemon/history_query.h"
+#include "daemon/history/query.h"
 
 #define WORKLOADS 200
 /* Each lives in every eighth hour, so that so many live at a time. */

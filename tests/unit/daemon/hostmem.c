@@ -23,8 +23,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/host_room.h"
-#include "daemon/hostmem.h"
+#include "daemon/core/host_budget.h"
+#include "daemon/swap/hostmem.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -271,7 +271,7 @@ static void huge_pages_are_asked_for_before_there_are_any(void **state)
 	assert_int_equal(asked.wrong_bytes, 0);
 	assert_int_equal(asked.populated_bytes, bytes);
 	/* On this machine, if it gives any on request: how many depends on its other memory use. */
-	if (sl_host_room_advises(""))
+	if (sl_host_budget_advises(""))
 		assert_true(huge_bytes > 0);
 	/* The size's own choice. */
 	put(machine, THP "/shmem_enabled", "always within_size advise [never] deny\n");

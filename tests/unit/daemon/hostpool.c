@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/hostpool.h"
+#include "daemon/swap/hostpool.h"
 
 /* Configured anew; 0: no bound. */
 static void bound(struct inside *inside, uint64_t bytes)

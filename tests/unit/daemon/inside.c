@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "daemon/commit.h"
+#include "daemon/state/commit.h"
 
 static struct inside *current;
 

@@ -10,8 +10,8 @@
 
 #include "rig.h"
 
-#include "daemon/client.h"
-#include "daemon/daemon.h"
+#include "daemon/clients/client.h"
+#include "daemon/state/daemon.h"
 
 struct inside {
 	struct rig rig;

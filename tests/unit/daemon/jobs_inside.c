@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/drive.h"
-#include "daemon/jobs_room.h"
-#include "daemon/workload.h"
+#include "daemon/state/drive.h"
+#include "daemon/jobs/internal.h"
+#include "daemon/workloads/workload.h"
 
 #define MIB SL_MIB
 

@@ -16,9 +16,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/jobs_logs.h"
-#include "daemon/jobs_state.h"
-#include "daemon/jobs_store.h"
+#include "daemon/jobs/logs.h"
+#include "daemon/jobs/state.h"
+#include "daemon/jobs/store.h"
 #include "policy/cluster.h"
 
 #define PATIENCE_MS 60000

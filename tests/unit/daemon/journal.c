@@ -14,7 +14,7 @@
 
 #include "base/crc.h"
 #include "base/file.h"
-#include "daemon/journal_writer.h"
+#include "daemon/store/journal_writer.h"
 
 static void fill(struct sl_journal *journal)
 {

@@ -5,6 +5,6 @@ table=$(mktemp)
 trap 'rm -f "$table"' EXIT
 sed -n '/^| metric |/,/^$/p' "$2" | sed '/^$/d' >"$table"
 "$1" docs | diff -u "$table" - || {
-	echo "$2 is behind src/daemon/metrics.def; paste the output of '$(basename "$1") docs'" >&2
+	echo "$2 is behind src/daemon/web/metrics.def; paste the output of '$(basename "$1") docs'" >&2
 	exit 1
 }

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/http.h"
-#include "daemon/metrics.h"
+#include "daemon/web/http.h"
+#include "daemon/web/metrics.h"
 
 #define ROOM (4u << 20)
 
@@ -22,7 +22,7 @@ static const char *const names[] = {
 #define SL_METRIC_SCOPE(SCOPE, labels)
 #define SL_METRIC(ID, name, TYPE, UNIT, SCOPE, help) name,
 #define SL_METRIC_VALUE(ID, kind, value)
-#include "daemon/metrics.def"
+#include "daemon/web/metrics.def"
 #undef SL_METRIC_SCOPE
 #undef SL_METRIC
 #undef SL_METRIC_VALUE
@@ -34,7 +34,7 @@ static const struct {
 #define SL_METRIC_SCOPE(SCOPE, labels)
 #define SL_METRIC(ID, name, TYPE, UNIT, SCOPE, help)
 #define SL_METRIC_VALUE(ID, kind, value) {#ID, #kind},
-#include "daemon/metrics.def"
+#include "daemon/web/metrics.def"
 #undef SL_METRIC_SCOPE
 #undef SL_METRIC
 #undef SL_METRIC_VALUE

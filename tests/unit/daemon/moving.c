@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/hostmem.h"
-#include "daemon/hostpool.h"
+#include "daemon/swap/hostmem.h"
+#include "daemon/swap/hostpool.h"
 
 uint64_t next_order = FIRST_ORDER;
 

@@ -8,7 +8,7 @@
 
 #include "inside.h"
 
-#include "daemon/swap.h"
+#include "daemon/swap/swap.h"
 
 #define MIB SL_MIB
 /* Beyond the ids that the policy of this daemon gives out by itself. */

@@ -2,7 +2,7 @@
  * which are kept. */
 #include "../base/test.h"
 
-#include "daemon/nvml_samples.h"
+#include "daemon/gpu/nvml_samples.h"
 
 /* An NVML that answers as the test says. */
 static struct {

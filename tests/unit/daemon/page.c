@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/page_assets.h"
-#include "daemon/page_guard.h"
-#include "daemon/page_rate.h"
-#include "daemon/page_room.h"
-#include "daemon/page_tokens.h"
-#include "daemon/resources_file.h"
+#include "daemon/web/assets.h"
+#include "daemon/web/guard.h"
+#include "daemon/web/rate.h"
+#include "daemon/web/internal.h"
+#include "daemon/web/tokens.h"
+#include "daemon/jobs/resources_file.h"
 
 /* --- headers ---------------------------------------------------------------------------------- */
 
@@ -216,9 +216,9 @@ static void write_routes(FILE *out)
 
 /* --- tokens ----------------------------------------------------------------------------------- */
 
-static struct sl_who *user(uid_t uid)
+static struct sl_user *user(uid_t uid)
 {
-	struct sl_who *who = sl_who_self();
+	struct sl_user *who = sl_user_self();
 
 	assert_non_null(who);
 	who->uid = uid;
@@ -229,17 +229,17 @@ static struct sl_who *user(uid_t uid)
 
 static uid_t found(struct sl_page_tokens *tokens, const char *text, sl_ns now)
 {
-	struct sl_who *who = sl_page_tokens_find(tokens, text, now);
+	struct sl_user *who = sl_page_tokens_find(tokens, text, now);
 	uid_t uid = who ? who->uid : (uid_t)-1;
 
-	(void)sl_who_free(who);
+	(void)sl_user_free(who);
 	return uid;
 }
 
 static void tokens_stand_for_users(void **state)
 {
 	struct sl_page_tokens *tokens = sl_page_tokens_new();
-	struct sl_who *a = user(1001), *b = user(1002);
+	struct sl_user *a = user(1001), *b = user(1002);
 	char first[SL_PAGE_TOKEN_ROOM], text[SL_PAGE_TOKEN_ROOM],
 		other[SL_PAGE_TOKEN_ROOM];
 
@@ -268,8 +268,8 @@ static void tokens_stand_for_users(void **state)
 	/* Its time is over. */
 	assert_int_equal(found(tokens, text, 11 + SL_PAGE_TOKEN_LIFE - 1), 1001);
 	assert_int_equal(found(tokens, text, 11 + SL_PAGE_TOKEN_LIFE), NOBODY);
-	(void)sl_who_free(a);
-	(void)sl_who_free(b);
+	(void)sl_user_free(a);
+	(void)sl_user_free(b);
 	tokens = sl_page_tokens_free(tokens);
 }
 
@@ -279,11 +279,11 @@ static void the_table_of_tokens_is_bounded(void **state)
 	char first[SL_PAGE_TOKEN_ROOM], text[SL_PAGE_TOKEN_ROOM];
 
 	for (uint32_t i = 0; i < SL_PAGE_TOKENS_MOST + 5; i++) {
-		struct sl_who *who = user(2000 + i);
+		struct sl_user *who = user(2000 + i);
 
 		assert_int_equal(
 			sl_page_tokens_make(tokens, who, 1 + i, i ? text : first), 0);
-		(void)sl_who_free(who);
+		(void)sl_user_free(who);
 	}
 	assert_int_equal(found(tokens, first, 5000), NOBODY);
 	assert_int_equal(found(tokens, text, 5000), 2000 + SL_PAGE_TOKENS_MOST + 4);
@@ -295,14 +295,14 @@ static void many_tokens_end_only_their_own(void **state)
 {
 	struct sl_page_tokens *tokens = sl_page_tokens_new();
 	char first[SL_PAGE_TOKEN_ROOM], text[SL_PAGE_TOKEN_ROOM];
-	struct sl_who *who = user(1001);
+	struct sl_user *who = user(1001);
 
 	assert_int_equal(sl_page_tokens_make(tokens, who, 1, first), 0);
-	(void)sl_who_free(who);
+	(void)sl_user_free(who);
 	for (uint32_t i = 0; i < 2 * SL_PAGE_TOKENS_MOST; i++) {
 		who = user(2000 + i / SL_PAGE_TOKENS_EACH);
 		assert_int_equal(sl_page_tokens_make(tokens, who, 2 + i, text), 0);
-		(void)sl_who_free(who);
+		(void)sl_user_free(who);
 	}
 	assert_int_equal(found(tokens, first, 5000), 1001);
 	assert_int_not_equal(found(tokens, text, 5000), NOBODY);

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/lock.h"
-#include "daemon/map.h"
-#include "daemon/visible.h"
+#include "daemon/core/lock.h"
+#include "daemon/core/map.h"
+#include "daemon/gpu/visible.h"
 
 static void map_is_a_map(void **state)
 {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/pids.h"
+#include "daemon/link/pids.h"
 
 static struct rig_peer run, other_run;
 

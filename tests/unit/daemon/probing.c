@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "daemon/probing.h"
+#include "daemon/workloads/probing.h"
 
 static struct rig_peer run, a;
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "daemon/projects.h"
+#include "daemon/projects/projects.h"
 
 static const char whole[] =
 	"# of the lab\n"

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "daemon/projects_store.h"
+#include "daemon/projects/store.h"
 
 static char folder[64], path[128];
 

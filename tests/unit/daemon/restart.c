@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/journal.h"
+#include "daemon/store/journal.h"
 #include "rig.h"
 
 #define CONFIG "context_reserve: 1GiB\nmeasure_interval: 50ms\nrecover_wait: 1s\n"

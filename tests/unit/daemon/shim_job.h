@@ -8,7 +8,7 @@
 
 #include "../base/test.h"
 
-#include "daemon/shim.h"
+#include "daemon/jobs/shim.h"
 
 /* How long anything may take before the test has failed. */
 #define PATIENCE_MS 60000

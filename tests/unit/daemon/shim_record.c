@@ -1,7 +1,7 @@
 /* Reads the record that a supervisor leaves, also where another file stands in its place. */
 #include "../base/test.h"
 
-#include "daemon/shim.h"
+#include "daemon/jobs/shim.h"
 
 #define BEGUN "begun 1\n"
 

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/stopper.h"
-#include "daemon/strangers.h"
+#include "daemon/workloads/stopper.h"
+#include "daemon/workloads/strangers.h"
 
 static int setup(void **state)
 {

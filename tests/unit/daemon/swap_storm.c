@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/hostpool.h"
+#include "daemon/swap/hostpool.h"
 
 #define MIB   SL_MIB
 #define MANY  6

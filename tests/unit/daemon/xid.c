@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "daemon/xid.h"
+#include "daemon/gpu/xid.h"
 
 static void rows_are_sorted_and_meant(void **state)
 {
@@ -32,7 +32,7 @@ static void rows_are_sorted_and_meant(void **state)
 	};
 	static const uint64_t numbers[] = {
 #define SL_XID(number, scope, meaning) number,
-#include "daemon/xid.def"
+#include "daemon/gpu/xid.def"
 #undef SL_XID
 	};
 

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "cluster/kubernetes/claims/report.h"
 #include "cluster/kubernetes/node/story_internal.h"
-#include "daemon/tell.h"
+#include "daemon/report/tell.h"
 
 #define ASK_EVERY   (1 * SL_S)
 #define TELL_EVERY  (10 * SL_S)

@@ -1,0 +1,28 @@
+/*
+ * gpu_loss - GPUs that fall off the bus or report an error that ends all work on them
+ *
+ * A managed GPU is lost when NVML says so (GPU_IS_LOST, a reset is required), when neither NVML's
+ * list nor its UUID finds it any more, or when an Xid says so that is fatal for the whole GPU
+ * (xid.def). The policy is told (GPU_LOST) and tells everybody concerned. While it is lost NVML
+ * is asked about it every few seconds, and now and then through a session opened anew. It is back
+ * (GPU_ADD) when it is listed, answers, and either did not answer before or has nobody left on it
+ * (a GPU can only be reset when nobody uses it). Loop's thread.
+ */
+#ifndef SL_DAEMON_CLIENTS_GPU_LOSS_H
+#define SL_DAEMON_CLIENTS_GPU_LOSS_H
+
+#include "daemon/state/daemon.h"
+
+#define SL_GPU_LOSS_ASK_NS    (3 * SL_S)
+#define SL_GPU_LOSS_REOPEN_NS (30 * SL_S)
+
+/* An Xid from the watching thread. */
+void sl_gpu_loss_xid(struct sl_daemon *daemon, const struct sl_measure_answer *answer);
+/* A sample that says that the GPU is lost or unknown. Returns when to ask again. */
+SL_MUST_CHECK sl_ns sl_gpu_loss_unanswered(
+	struct sl_daemon *daemon, const struct sl_measure_answer *sample);
+/* A sample of a GPU that counts as lost: true if it is back. */
+SL_MUST_CHECK bool sl_gpu_loss_answered(
+	struct sl_daemon *daemon, const struct sl_measure_answer *sample);
+
+#endif

@@ -1,0 +1,650 @@
+/*
+ * reconcile - samples become HIDDEN, UNMANAGED and RELEASED
+ *
+ * Urgent samples (somebody is dying, or asked) look only at those concerned; once per
+ * measure_interval all clients are looked at. So a thousand clients do not make a death
+ * expensive, and a death does not make a thousand clients expensive.
+ */
+#include "daemon/clients/reconcile.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/clients/client.h"
+#include "daemon/state/drive.h"
+#include "daemon/gpu/inventory.h"
+#include "daemon/control/recount.h"
+#include "daemon/clients/gpu_loss.h"
+#include "daemon/workloads/process.h"
+#include "daemon/workloads/strangers.h"
+#include "daemon/swap/swap.h"
+#include "daemon/clients/views.h"
+#include "daemon/workloads/workload.h"
+
+/* Rounding of the driver's own sums; and what a context may shift meanwhile. */
+#define OVERHEAD_SLACK (16 * SL_MIB)
+/* Releases told to the policy per sample, each a step of it: a thousand processes that die at once
+ * do not keep the loop from everybody else. The next sample, asked for at once, finds the rest. */
+#define RELEASES_MOST 200
+
+/* --- when to ask -------------------------------------------------------------------------- */
+
+static void arm(struct sl_daemon *daemon, sl_ns at)
+{
+	if (at >= daemon->measure_timer_at)
+		return;
+	daemon->measure_timer_at = at;
+	sl_timer_set(daemon->measure_timer, at);
+}
+
+static void schedule(struct sl_daemon *daemon, struct sl_gpu *gpu, sl_ns at)
+{
+	gpu->due = sl_min_u64(gpu->due, at);
+	arm(daemon, gpu->due);
+}
+
+static void hurry(struct sl_daemon *daemon, struct sl_gpu *gpu)
+{
+	gpu->pause = SL_RECONCILE_PAUSE_MIN_NS;
+	gpu->hurried_at = sl_clock_now();
+	schedule(daemon, gpu, gpu->hurried_at);
+}
+
+void sl_reconcile_begin(struct sl_daemon *daemon, uint32_t gpu)
+{
+	char uuid[41];
+
+	sl_wire_uuid_format(daemon->gpus[gpu].uuid, uuid);
+	sl_measure_name(daemon->measure, gpu, uuid);
+	daemon->gpus[gpu].due = SL_NS_NEVER;
+	hurry(daemon, &daemon->gpus[gpu]);
+}
+
+void sl_reconcile_now(struct sl_daemon *daemon, uint32_t gpu)
+{
+	if (daemon->gpus[gpu].managed)
+		hurry(daemon, &daemon->gpus[gpu]);
+}
+
+void sl_reconcile_look(struct sl_daemon *daemon, uint32_t gpu)
+{
+	daemon->gpus[gpu].look_from = sl_clock_now();
+	hurry(daemon, &daemon->gpus[gpu]);
+}
+
+void sl_reconcile_soon(
+	struct sl_daemon *daemon, const struct sl_client *client, sl_ns delay)
+{
+	for (uint32_t i = 0; i < client->gpu_count; i++)
+		schedule(daemon, &daemon->gpus[client->gpu_numbers[i]],
+			sl_clock_now() + delay);
+}
+
+void sl_reconcile_dying(struct sl_daemon *daemon, struct sl_client *client)
+{
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		if (client->gpus[i].dying_bytes)
+			hurry(daemon, &daemon->gpus[client->gpu_numbers[i]]);
+	}
+}
+
+void sl_reconcile_measure(
+	struct sl_daemon *daemon, struct sl_client *client, uint32_t ordinal)
+{
+	struct sl_client_gpu *gpu = &client->gpus[ordinal];
+
+	if (gpu->measure_by)
+		return; /* the answer to the first is the answer to both */
+	gpu->measure_from = sl_clock_now();
+	gpu->measure_by = gpu->measure_from + SL_RECONCILE_ANSWER_NS;
+	if (!sl_list_is_linked(&client->state_link))
+		sl_list_push_tail(&daemon->measuring, &client->state_link);
+	arm(daemon, gpu->measure_by);
+	hurry(daemon, &daemon->gpus[client->gpu_numbers[ordinal]]);
+}
+
+/* NVML does not answer: time stands in for it. */
+static void without_nvml(struct sl_daemon *daemon, sl_ns now)
+{
+	sl_list_foreach_safe (link, &daemon->dying) {
+		struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, state_link);
+		sl_ns since = client->died_at;
+
+		for (uint32_t i = 0; i < client->gpu_count; i++) {
+			const struct sl_gpu *gpu = &daemon->gpus[client->gpu_numbers[i]];
+
+			if (!client->gpus[i].dying_bytes ||
+				now < sl_max_u64(since, gpu->measured_at) +
+						SL_RECONCILE_BLIND_NS)
+				continue;
+			sl_warning("GPU %u cannot be measured; taking the memory of the "
+				   "dead "
+				   "process %d for released",
+				client->gpu_numbers[i], (int)client->pid);
+			sl_client_released(client, i, 0);
+			if (client->state_link.next == &client->state_link)
+				break; /* forgotten */
+		}
+	}
+}
+
+/* Answers those who waited long enough; returns when the next one has. */
+static sl_ns answer_late(struct sl_daemon *daemon, sl_ns now)
+{
+	sl_ns next = SL_NS_NEVER;
+
+	sl_list_foreach_safe (link, &daemon->measuring) {
+		struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, state_link);
+		bool waits = false;
+
+		for (uint32_t i = 0; i < client->gpu_count; i++) {
+			struct sl_client_gpu *gpu = &client->gpus[i];
+
+			if (gpu->measure_by && gpu->measure_by <= now) {
+				gpu->measure_by = 0;
+				sl_views_answer(client, i);
+			} else if (gpu->measure_by) {
+				next = sl_min_u64(next, gpu->measure_by);
+				waits = true;
+			}
+		}
+		if (waits)
+			continue;
+		sl_list_unlink(&client->state_link);
+		sl_client_measured(client);
+	}
+	return next;
+}
+
+static sl_ns ask_if_due(struct sl_daemon *daemon, uint32_t number, sl_ns now)
+{
+	struct sl_gpu *gpu = &daemon->gpus[number];
+
+	if (!gpu->managed)
+		return SL_NS_NEVER;
+	if (gpu->asked) {
+		if (now > gpu->asked_at + SL_RECONCILE_BLIND_NS && !gpu->complained) {
+			gpu->complained = true;
+			sl_warning("NVML has not answered about GPU %u for 5 s; deciding "
+				   "on what "
+				   "was measured before",
+				number);
+		}
+		return gpu->asked_at + SL_RECONCILE_BLIND_NS > now
+			       ? gpu->asked_at + SL_RECONCILE_BLIND_NS + SL_MS
+			       : now + SL_S;
+	}
+	if (gpu->due > now)
+		return gpu->due;
+	gpu->asked = true;
+	gpu->asked_at = now;
+	gpu->due = SL_NS_NEVER;
+	sl_measure_ask(daemon->measure, number);
+	return now + SL_RECONCILE_BLIND_NS + SL_MS;
+}
+
+int sl_reconcile_timer(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+	sl_ns now = sl_clock_now(), next;
+
+	daemon->measure_timer_at = SL_NS_NEVER;
+	next = answer_late(daemon, now);
+	without_nvml(daemon, now);
+	for (uint32_t i = 0; i < daemon->gpu_count; i++)
+		next = sl_min_u64(next, ask_if_due(daemon, i, now));
+	if (next != SL_NS_NEVER)
+		arm(daemon, next);
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+/* --- what a sample says ------------------------------------------------------------------- */
+
+struct view {
+	struct sl_daemon *daemon;
+	const struct sl_measure_answer *sample;
+	uint32_t gpu;
+	uint64_t listed_bytes; /* sum of all rows */
+	bool unsure;           /* another look soon would tell more */
+	bool is_cut;           /* more were released than one look may tell */
+	bool is_whole;         /* all are looked at */
+};
+
+static const struct sl_nvml_process *listed(const struct view *view, pid_t pid)
+{
+	const struct sl_nvml_usage *usage = &view->sample->usage;
+	uint32_t low = 0, high = usage->count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (usage->processes[middle].pid < (uint32_t)pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < usage->count && usage->processes[low].pid == (uint32_t)pid
+		       ? &usage->processes[low]
+		       : NULL;
+}
+
+static int ordinal_of(const struct sl_client *client, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		if (client->gpu_numbers[i] == gpu)
+			return (int)i;
+	}
+	return -1;
+}
+
+static void tell_hidden(struct sl_client *client, uint32_t ordinal, uint64_t bytes)
+{
+	struct sl_event event = {.type = SL_EVENT_HIDDEN};
+
+	if (client->gpus[ordinal].hidden_bytes == bytes)
+		return;
+	client->gpus[ordinal].hidden_bytes = bytes;
+	event.hidden.client = client->id;
+	event.hidden.gpu = client->gpu_numbers[ordinal];
+	event.hidden.bytes = bytes;
+	sl_drive(client->daemon, &event);
+}
+
+/* The sample shows this client as the books do: nothing was on its way. */
+static bool is_judgeable(const struct view *view, const struct sl_client *client)
+{
+	const struct sl_daemon *daemon = client->daemon;
+
+	/* One that may still report its backing would have it counted twice. */
+	if (client->expected && !client->known &&
+		view->sample->begin < daemon->started + daemon->config.recover_wait)
+		return false;
+	return client->changed_at < view->sample->begin && !sl_client_has_grant(client) &&
+	       !sl_swap_is_moving(client, view->sample->begin);
+}
+
+/* A program that left CUDA behind (exec of something else) is listed nowhere, connected
+ * nowhere, and alive. */
+static bool has_left(const struct view *view, struct sl_client *client, uint32_t ordinal)
+{
+	struct sl_client_gpu *gpu = &client->gpus[ordinal];
+
+	if (client->peer || client->expected || !gpu->was_listed)
+		return false;
+	if (!gpu->unlisted_since)
+		gpu->unlisted_since = view->sample->begin;
+	if (view->sample->begin <= client->lost_at + 2 * SL_S ||
+		view->sample->begin <= gpu->unlisted_since + 2 * SL_S)
+		return false;
+	/* One that may have all it has on the host is looked at itself. */
+	return !sl_node_client_use(client->daemon->node, client->id, view->gpu)
+			.evicted_bytes ||
+	       sl_process_is_without_cuda(client->process, client->workload->uid);
+}
+
+/*
+ * What to believe of a sample: a change in either direction counts once two samples in a row
+ * show it, the smaller change of the two. One sample alone may have caught memory on its way
+ * in or out, or a list that lags. Who asked to be measured just made something: a rise is it.
+ */
+static void believe(
+	struct view *view, struct sl_client *client, uint32_t ordinal, uint64_t bytes)
+{
+	struct sl_client_gpu *gpu = &client->gpus[ordinal];
+	uint64_t now = gpu->hidden_bytes, before = gpu->sampled_bytes;
+
+	if (!gpu->sampled || (gpu->measure_by && bytes > now))
+		now = bytes;
+	else if (bytes > now && before > now)
+		now = sl_min_u64(bytes, before);
+	else if (bytes < now && before < now)
+		now = sl_max_u64(bytes, before);
+	else if (bytes != now)
+		view->unsure = true;
+	gpu->sampled = true;
+	gpu->sampled_bytes = bytes;
+	tell_hidden(client, ordinal, now);
+}
+
+static void judge(struct view *view, struct sl_client *client)
+{
+	int ordinal = ordinal_of(client, view->gpu);
+	const struct sl_nvml_process *row = listed(view, client->pid);
+	struct sl_node_use_view use;
+	struct sl_client_gpu *gpu;
+	uint64_t hidden;
+
+	if (ordinal < 0)
+		return;
+	gpu = &client->gpus[ordinal];
+	gpu->listed_bytes = row ? row->used_bytes : 0;
+	if (view->is_whole)
+		gpu->busy_pct = row ? row->busy_pct : 0;
+	if (!row && has_left(view, client, (uint32_t)ordinal)) {
+		sl_info("process %d holds no GPU memory and lost its connection; taking "
+			"its "
+			"program for ended",
+			(int)client->pid);
+		sl_client_exit(client, true);
+		return;
+	}
+	if (row) {
+		gpu->unlisted_since = 0;
+		gpu->was_listed = true;
+	}
+	if (!is_judgeable(view, client))
+		return;
+	use = sl_node_client_use(client->daemon->node, client->id, view->gpu);
+	hidden = sl_sub_sat(row ? row->used_bytes : 0,
+		sl_sub_sat(use.backing_bytes, use.evicted_bytes));
+	believe(view, client, (uint32_t)ordinal, hidden);
+	if (gpu->measure_by && gpu->measure_from <= view->sample->begin) {
+		gpu->measure_by = 0;
+		sl_views_answer(client, (uint32_t)ordinal);
+	}
+}
+
+void sl_reconcile_reported(struct sl_daemon *daemon, struct sl_client *client,
+	uint32_t ordinal, uint64_t bytes)
+{
+	struct sl_client_gpu *gpu = &client->gpus[ordinal];
+
+	client->changed_at = sl_clock_now();
+	gpu->sampled = false;
+	/* Only the first report to this daemon: later ones repeat what the books know. */
+	if (!client->known)
+		tell_hidden(client, ordinal, sl_sub_sat(gpu->hidden_bytes, bytes));
+	hurry(daemon, &daemon->gpus[client->gpu_numbers[ordinal]]);
+}
+
+/* The sum of all rows explains what the GPU holds; so nothing unlisted lingers. */
+static bool is_explained(const struct view *view)
+{
+	const struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
+
+	return view->sample->usage.used_bytes <=
+	       view->listed_bytes + gpu->overhead_bytes + OVERHEAD_SLACK;
+}
+
+/* True: the policy was told of memory that is released. */
+static bool bury(const struct view *view, struct sl_client *client)
+{
+	int ordinal = ordinal_of(client, view->gpu);
+	const struct sl_nvml_process *row = listed(view, client->pid);
+	struct sl_client_gpu *gpu = ordinal < 0 ? NULL : &client->gpus[ordinal];
+	sl_ns begin = view->sample->begin;
+
+	if (!gpu || !gpu->dying_bytes || begin <= client->died_at)
+		return false;
+	if (row && client->superseded) {
+		/* The number is in use by what came after it; its row is the sum of both. */
+		if (row->used_bytes >= gpu->dying_bytes &&
+			begin <= client->died_at + SL_RECONCILE_LEFT_NS)
+			return false;
+		sl_client_released(client, (uint32_t)ordinal, 0);
+		return true;
+	}
+	if (row && row->used_bytes) {
+		gpu->unlisted_since = 0;
+		if (row->used_bytes >= gpu->dying_bytes)
+			return false;
+		sl_client_released(client, (uint32_t)ordinal, row->used_bytes);
+		return true;
+	}
+	if (!gpu->unlisted_since)
+		gpu->unlisted_since = begin;
+	if (!is_explained(view) && begin < gpu->unlisted_since + SL_RECONCILE_LEFT_NS)
+		return false;
+	sl_client_released(client, (uint32_t)ordinal, 0);
+	return true;
+}
+
+/* Marks the rows of our dead: they are dying, not unmanaged. */
+static void mark_dying(const struct view *view)
+{
+	sl_list_foreach (link, &view->daemon->dying) {
+		pid_t pid = SL_LIST_ENTRY(link, struct sl_client, state_link)->pid;
+		struct sl_nvml_process *row = (struct sl_nvml_process *)listed(view, pid);
+
+		if (row)
+			row->ours = true;
+	}
+}
+
+static bool is_ours(const struct view *view, const struct sl_nvml_process *row)
+{
+	const struct sl_process *process = sl_map_get(&view->daemon->processes, row->pid);
+
+	return row->ours || (process && process->client);
+}
+
+static void count_unmanaged(const struct view *view)
+{
+	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
+	struct sl_event event = {.type = SL_EVENT_UNMANAGED};
+	uint64_t bytes = 0;
+
+	gpu->counted_at = view->sample->begin;
+	mark_dying(view);
+	sl_strangers_begin(view->daemon);
+	for (uint32_t i = 0; i < view->sample->usage.count; i++) {
+		const struct sl_nvml_process *row = &view->sample->usage.processes[i];
+		/* Whatever NVML says, a process cannot hold more than there is. */
+		uint64_t held = sl_min_u64(row->used_bytes, gpu->capacity_bytes);
+
+		if (is_ours(view, row))
+			continue;
+		bytes = sl_min_u64(bytes + held, gpu->capacity_bytes);
+		if (held)
+			sl_strangers_seen(view->daemon, view->gpu, row->pid, held);
+	}
+	if (bytes != gpu->unmanaged_bytes) {
+		gpu->unmanaged_bytes = bytes;
+		event.unmanaged.gpu = view->gpu;
+		event.unmanaged.bytes = bytes;
+		sl_drive(view->daemon, &event);
+	}
+	sl_strangers_end(view->daemon, view->gpu);
+}
+
+/* What the GPU holds beyond all listed processes, learnt while nobody dies; the smaller of two
+ * samples, since one may have caught an allocation between its two questions. */
+static void learn_overhead(const struct view *view)
+{
+	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
+	uint64_t beyond;
+
+	if (!sl_list_is_empty(&view->daemon->dying))
+		return;
+	beyond = sl_sub_sat(view->sample->usage.used_bytes, view->listed_bytes);
+	gpu->overhead_bytes = sl_min_u64(beyond, gpu->overhead_before);
+	gpu->overhead_before = beyond;
+}
+
+static void judge_all(struct view *view)
+{
+	sl_list_foreach_safe (at, &view->daemon->workload_list) {
+		struct sl_workload *workload =
+			SL_LIST_ENTRY(at, struct sl_workload, link);
+
+		sl_list_foreach_safe (link, &workload->clients) {
+			judge(view, SL_LIST_ENTRY(link, struct sl_client, link));
+		}
+	}
+	count_unmanaged(view);
+	learn_overhead(view);
+}
+
+static bool is_answered(const struct sl_client *client)
+{
+	for (uint32_t i = 0; i < client->gpu_count; i++) {
+		if (client->gpus[i].measure_by)
+			return false;
+	}
+	return true;
+}
+
+static void bury_all(struct view *view)
+{
+	uint32_t released = 0;
+
+	sl_list_foreach_safe (dead, &view->daemon->dying) {
+		if (released == RELEASES_MOST) {
+			view->is_cut = true;
+			return;
+		}
+		released += bury(view, SL_LIST_ENTRY(dead, struct sl_client, state_link));
+	}
+}
+
+static void judge_urgent(struct view *view)
+{
+	sl_list_foreach_safe (link, &view->daemon->measuring) {
+		struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, state_link);
+
+		judge(view, client);
+		if (client->state == SL_CLIENT_DYING || !is_answered(client))
+			continue;
+		sl_list_unlink(&client->state_link);
+		sl_client_measured(client);
+	}
+	bury_all(view);
+}
+
+/* Whether this GPU has somebody who cannot wait for the next round. */
+static bool is_urgent(const struct sl_daemon *daemon, uint32_t gpu)
+{
+	const struct sl_link *lists[] = {&daemon->dying, &daemon->measuring};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(lists); i++) {
+		for (const struct sl_link *link = lists[i]->next; link != lists[i];
+			link = link->next) {
+			const struct sl_client *client = SL_CONTAINER_OF(
+				(struct sl_link *)link, struct sl_client, state_link);
+			int ordinal = ordinal_of(client, gpu);
+
+			if (ordinal >= 0 && (client->gpus[ordinal].dying_bytes ||
+						    client->gpus[ordinal].measure_by))
+				return true;
+		}
+	}
+	return false;
+}
+
+static void after_sample(struct sl_daemon *daemon, uint32_t number)
+{
+	struct sl_gpu *gpu = &daemon->gpus[number];
+	sl_ns now = sl_clock_now();
+
+	if (is_urgent(daemon, number)) {
+		schedule(daemon, gpu, now + gpu->pause);
+		gpu->pause = sl_min_u64(
+			gpu->pause * 2, now < gpu->hurried_at + SL_RECONCILE_URGENT_NS
+						? SL_RECONCILE_PAUSE_NS
+						: SL_RECONCILE_PAUSE_MAX_NS);
+	}
+	schedule(daemon, gpu,
+		sl_max_u64(now, gpu->full_at + daemon->config.measure_interval));
+}
+
+/* NVML failed as a whole, as far as we can see: the inventory opens it anew. */
+static void sample_failed(
+	struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+{
+	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
+
+	if (daemon->nvml_ok)
+		sl_timer_set(daemon->inventory_timer, sl_clock_now() + SL_S);
+	daemon->nvml_ok = false;
+	sl_wire_str(daemon->nvml_text, sizeof(daemon->nvml_text), sample->text);
+	if (!gpu->complained)
+		sl_warning("GPU %u: %s", sample->gpu, sample->text);
+	gpu->complained = true;
+	schedule(daemon, gpu, sl_clock_now() + sl_max_u64(gpu->pause, 100 * SL_MS));
+}
+
+/* The sample needs no further look. */
+static bool is_about_loss(
+	struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+{
+	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
+
+	if (!sample->ok) {
+		if (sample->lost || sample->absent)
+			schedule(daemon, gpu, sl_gpu_loss_unanswered(daemon, sample));
+		else
+			sample_failed(daemon, sample);
+		return true;
+	}
+	if (!gpu->lost || sl_gpu_loss_answered(daemon, sample))
+		return false;
+	schedule(daemon, gpu, sl_clock_now() + SL_GPU_LOSS_ASK_NS);
+	return true;
+}
+
+static bool is_whole_look_due(const struct sl_daemon *daemon, const struct sl_gpu *gpu,
+	const struct sl_measure_answer *sample)
+{
+	return !gpu->full_at ||
+	       gpu->full_at + daemon->config.measure_interval <= sample->begin ||
+	       (gpu->look_from && gpu->look_from <= sample->begin);
+}
+
+static void look_at_all(struct view *view)
+{
+	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
+
+	gpu->full_at = view->sample->begin;
+	if (gpu->look_from <= gpu->full_at)
+		gpu->look_from = 0;
+	gpu->by_process = view->sample->usage.by_process;
+	gpu->busy_sum_pct = view->sample->usage.busy_sum_pct;
+	view->is_whole = true;
+	judge_all(view);
+	view->is_whole = false;
+	/* Once more soon, but not for ever: somebody may allocate all the time. */
+	if (view->unsure && !gpu->unsure)
+		gpu->full_at -= sl_min_u64(gpu->full_at,
+			sl_sub_sat(view->daemon->config.measure_interval, 50 * SL_MS));
+	gpu->unsure = view->unsure && !gpu->unsure;
+}
+
+static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+{
+	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
+	struct view view = {.daemon = daemon, .sample = sample, .gpu = sample->gpu};
+
+	gpu->asked = false;
+	if (is_about_loss(daemon, sample))
+		return;
+	if (gpu->complained)
+		sl_info("NVML answers about GPU %u again", sample->gpu);
+	gpu->complained = false;
+	gpu->measured_at = sample->end;
+	gpu->used_bytes = sample->usage.used_bytes;
+	gpu->utilisation_pct = sample->usage.utilisation_pct;
+	if (gpu->driver_bytes != sample->usage.driver_bytes) {
+		gpu->driver_bytes = sample->usage.driver_bytes;
+		sl_inventory_announce(daemon, gpu);
+	}
+	for (uint32_t i = 0; i < sample->usage.count; i++)
+		view.listed_bytes += sample->usage.processes[i].used_bytes;
+	judge_urgent(&view);
+	if (is_whole_look_due(daemon, gpu, sample))
+		look_at_all(&view);
+	if (view.is_cut)
+		hurry(daemon, gpu);
+	after_sample(daemon, sample->gpu);
+}
+
+void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+{
+	take_sample(daemon, sample);
+	sl_recount_seen(daemon);
+}

@@ -1,0 +1,27 @@
+/*
+ * views - the GPU messages: what a client may see of its GPUs
+ *
+ * A workload whose numbers changed is told at once, then at most every 10 ms; the last value
+ * always arrives. A client that does not read gets the newest value when it does, not a queue.
+ */
+#ifndef SL_DAEMON_CLIENTS_VIEWS_H
+#define SL_DAEMON_CLIENTS_VIEWS_H
+
+#include "daemon/state/daemon.h"
+
+#define SL_VIEWS_PAUSE_NS (10 * SL_MS)
+
+/* The policy says that this workload's numbers on this GPU changed. O(1). */
+void sl_views_changed(struct sl_daemon *daemon, uint64_t workload, uint32_t gpu);
+/* One GPU message per ordinal, after WELCOME. */
+void sl_views_send_all(struct sl_client *client);
+/* One GPU message whether something changed or not: the answer to MEASURE. */
+void sl_views_answer(struct sl_client *client, uint32_t ordinal);
+/* Its queue is empty again. */
+void sl_views_catch_up(struct sl_client *client);
+/* Sends what is ready; part of settling. */
+void sl_views_settle(struct sl_daemon *daemon);
+/* Handler of view_timer. */
+int sl_views_timer(sd_event_source *source, uint64_t usec, void *context);
+
+#endif

@@ -1,0 +1,457 @@
+/*
+ * entry - see the header
+ */
+#include "daemon/control/entry.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/paths.h"
+#include "daemon/control/control.h"
+#include "daemon/report/events.h"
+#include "daemon/gpu/inventory.h"
+#include "daemon/jobs/names.h"
+#include "daemon/link/listener.h"
+#include "daemon/link/places.h"
+#include "daemon/workloads/refusal.h"
+#include "daemon/workloads/workload.h"
+
+#define SOCKET_NAME "/sluiced.sock"
+
+struct sl_entry {
+	struct sl_daemon *daemon;
+	uint64_t workload;
+	char key[SL_ENTRY_KEY_MAX];
+	int fd; /* -1: not open */
+	sd_event_source *io;
+};
+
+bool sl_entry_is_key(const char *key)
+{
+	for (const char *c = key; *c; c++) {
+		if (!isalnum((unsigned char)*c) && *c != '-' && *c != '.')
+			return false;
+	}
+	return key[0] && key[0] != '.' && strlen(key) < SL_ENTRY_KEY_MAX;
+}
+
+const char *sl_entry_key(const struct sl_workload *workload)
+{
+	return workload->entry ? workload->entry->key : "";
+}
+
+static struct sl_workload *find(struct sl_daemon *daemon, const char *key)
+{
+	sl_list_foreach (link, &daemon->workload_list) {
+		struct sl_workload *workload =
+			SL_LIST_ENTRY(link, struct sl_workload, link);
+
+		if (workload->entry && strcmp(workload->entry->key, key) == 0)
+			return workload;
+	}
+	return NULL;
+}
+
+/* --- folder and socket -------------------------------------------------------------------- */
+
+/* FOLDER, or FOLDER/KEY. 0, or -ENAMETOOLONG (err): its socket would have too long a path. */
+static int folder_path(const struct sl_daemon *daemon, const char *key,
+	char path[SL_SOCKET_PATH_MAX], struct sl_error *err)
+{
+	const char *slash = strrchr(daemon->socket_path, '/');
+	int used = snprintf(path, SL_SOCKET_PATH_MAX, "%.*s/entries%s%s",
+		(int)(slash - daemon->socket_path), daemon->socket_path,
+		key[0] ? "/" : "", key);
+
+	if (used + (int)strlen(SOCKET_NAME) < SL_SOCKET_PATH_MAX)
+		return 0;
+	sl_error_set(err,
+		"the socket of %.64s would have a path of %d bytes, and a Unix socket's "
+		"may have %d; start sluiced with a shorter --socket",
+		key, used + (int)strlen(SOCKET_NAME), SL_SOCKET_PATH_MAX - 1);
+	return sl_err_origin(-ENAMETOOLONG);
+}
+
+/* Ours, whatever the umask is. */
+static int make_folder(const char *path, mode_t mode, struct sl_error *err)
+{
+	struct stat stat = {0};
+	int r = mkdir(path, mode) < 0 && errno != EEXIST ? -errno : 0;
+
+	if (r == 0 && lstat(path, &stat) < 0)
+		r = -errno;
+	if (r == 0 && (!S_ISDIR(stat.st_mode) || stat.st_uid != geteuid()))
+		r = -EPERM;
+	if (r == 0 && chmod(path, mode) < 0)
+		r = -errno;
+	if (r == 0)
+		return 0;
+	sl_error_set(err, "cannot make the folder %.200s: %s%s", path, strerror(-r),
+		r == -EPERM ? "; it must be a folder of sluiced's user" : "");
+	return sl_err_origin(r);
+}
+
+static int on_connection(
+	sd_event_source *source, int listen_fd, uint32_t events, void *context)
+{
+	const struct sl_entry *entry = context;
+
+	sl_listener_take(entry->daemon, listen_fd, entry->workload);
+	return 0;
+}
+
+static int open_socket(struct sl_entry *entry, struct sl_error *err)
+{
+	struct sl_daemon *daemon = entry->daemon;
+	char path[SL_SOCKET_PATH_MAX];
+	int r = folder_path(daemon, "", path, err);
+
+	if (r == 0)
+		r = make_folder(path, 0700, err);
+	if (r == 0)
+		r = folder_path(daemon, entry->key, path, err);
+	if (r == 0)
+		r = make_folder(path, 0755, err);
+	if (r < 0)
+		return r;
+	/* It fits: folder_path() saw to that. */
+	strcat(path, SOCKET_NAME);
+	sl_closep(&entry->fd);
+	if (unlink(path) < 0 && errno != ENOENT) {
+		sl_error_set(err, "cannot remove the stale socket %.200s: %s", path,
+			strerror(errno));
+		return sl_err_origin(-errno);
+	}
+	r = sl_listener_bind(path, &entry->fd, err);
+	if (r == 0 && chmod(path, 0666) < 0) {
+		sl_error_set(err, "cannot open %.200s to its users: %s", path,
+			strerror(errno));
+		r = sl_err_origin(-errno);
+	}
+	if (r == 0)
+		r = sl_listener_start(
+			daemon, path, entry->fd, on_connection, entry, &entry->io, err);
+	return r;
+}
+
+static void close_socket(struct sl_entry *entry)
+{
+	char path[SL_SOCKET_PATH_MAX];
+
+	entry->io = sd_event_source_disable_unref(entry->io);
+	sl_closep(&entry->fd);
+	if (folder_path(entry->daemon, entry->key, path, NULL) == 0) {
+		strcat(path, SOCKET_NAME);
+		(void)unlink(path);
+	}
+}
+
+void sl_entry_close(struct sl_workload *workload)
+{
+	if (!workload->entry)
+		return;
+	close_socket(workload->entry);
+	free(workload->entry);
+	workload->entry = NULL;
+}
+
+static struct sl_entry *entry_new(
+	struct sl_daemon *daemon, struct sl_workload *workload, const char *key)
+{
+	struct sl_entry *entry = calloc(1, sizeof(*entry));
+
+	if (!entry)
+		return NULL;
+	entry->daemon = daemon;
+	entry->workload = workload->id;
+	entry->fd = -1;
+	sl_wire_str(entry->key, sizeof(entry->key), key);
+	workload->entry = entry;
+	workload->is_contained = true;
+	return entry;
+}
+
+/* --- after a start ------------------------------------------------------------------------ */
+
+int sl_entry_recover(
+	struct sl_daemon *daemon, struct sl_workload *workload, const char *key)
+{
+	return entry_new(daemon, workload, key) ? 0 : sl_err_origin(-ENOMEM);
+}
+
+void sl_entry_open_all(struct sl_daemon *daemon)
+{
+	sl_list_foreach (link, &daemon->workload_list) {
+		struct sl_workload *workload =
+			SL_LIST_ENTRY(link, struct sl_workload, link);
+		struct sl_error err = {0};
+
+		if (workload->entry && workload->entry->fd < 0 &&
+			open_socket(workload->entry, &err) < 0)
+			sl_warning("processes of workload %" PRIu64
+				   " (%s) cannot come back: %s",
+				workload->id, workload->name, err.text);
+	}
+}
+
+/* --- ENTRY_ADD ---------------------------------------------------------------------------- */
+
+static void answer(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_ENTRY_REPLY);
+	msg.entry_reply.ok = workload != NULL;
+	msg.entry_reply.reason = reason;
+	sl_wire_str(msg.entry_reply.text, sizeof(msg.entry_reply.text), text);
+	if (workload) {
+		char folder[SL_SOCKET_PATH_MAX];
+
+		msg.entry_reply.workload = workload->id;
+		msg.entry_reply.request_bytes = workload->request_bytes;
+		msg.entry_reply.limit_bytes = workload->limit_bytes;
+		memcpy(msg.entry_reply.name, workload->name,
+			sizeof(msg.entry_reply.name));
+		if (folder_path(peer->daemon, workload->entry->key, folder, NULL) == 0)
+			sl_wire_str(msg.entry_reply.folder,
+				sizeof(msg.entry_reply.folder), folder);
+		sl_control_visible(peer->daemon, workload, msg.entry_reply.visible_out,
+			sizeof(msg.entry_reply.visible_out));
+	}
+	sl_peer_send(peer, &msg);
+}
+
+/* Root's, and the daemon's own user's; nobody who is only let in by a token. */
+static bool may(struct sl_peer *peer)
+{
+	if ((peer->uid == 0 || peer->uid == geteuid()) && !peer->who)
+		return true;
+	sl_peer_reject(peer, SL_REJECT_DENIED,
+		"a workload with its own socket is made and ended by root or by "
+		"sluiced's "
+		"user, and this is user %u",
+		(unsigned int)peer->uid);
+	return false;
+}
+
+static void fill(struct sl_daemon *daemon, const struct sl_msg_entry_add *add, uid_t uid,
+	struct sl_workload *workload)
+{
+	struct sl_error taken = {0};
+
+	workload->uid = uid;
+	workload->request = (struct sl_amount){
+		.kind = add->request_kind, .value = add->request_value};
+	workload->limit =
+		(struct sl_amount){.kind = add->limit_kind, .value = add->limit_value};
+	workload->priority =
+		(int32_t)((int64_t)add->priority_biased - (int64_t)SL_PRIORITY_BIAS);
+	workload->flags = sl_control_flags(daemon, add->flags);
+	workload->wait_max = (sl_ns)add->longest_wait_ms * SL_MS;
+	workload->warm_after = daemon->config.warm_after;
+	workload->idle_grace = daemon->config.idle_grace;
+	sl_wire_str(workload->project, sizeof(workload->project), add->project);
+	sl_wire_str(workload->command, sizeof(workload->command), add->command);
+	sl_control_tame(workload->command);
+	if (add->name[0] && sl_jobs_name_is_free(daemon, uid, add->name, 1, &taken))
+		sl_wire_str(workload->name, sizeof(workload->name), add->name);
+	else
+		sl_control_make_name(add->name, "", workload->id, workload->name);
+}
+
+static bool propose(struct sl_daemon *daemon, const struct sl_msg_entry_add *add,
+	struct sl_workload *workload, struct sl_error *err)
+{
+	bool masked = add->flags & SL_RUN_VISIBLE_SET;
+	uint32_t gpus = sl_inventory_usable(daemon, masked ? add->visible : NULL);
+	struct sl_event event = sl_workload_event(workload, add->gpu_count, gpus);
+
+	if (!sl_workload_propose(daemon, &event)) {
+		sl_refusal_text(daemon, workload, add->gpu_count, gpus, masked, err);
+		return false;
+	}
+	workload->request_bytes = daemon->admission.request_bytes;
+	workload->limit_bytes = daemon->admission.limit_bytes;
+	sl_workload_bind(daemon, workload, daemon->admission.gpu_mask);
+	return true;
+}
+
+/* NULL: refused, err says why and *reason is the node's. */
+static struct sl_workload *make(struct sl_peer *peer, const struct sl_msg_entry_add *add,
+	uint32_t *reason, struct sl_error *err)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_workload *workload = sl_workload_new(daemon, daemon->next_workload++);
+	struct sl_entry *entry = workload ? entry_new(daemon, workload, add->key) : NULL;
+
+	if (!entry) {
+		sl_error_set(err, "sluiced is out of memory; try again");
+		if (workload)
+			sl_workload_discard(daemon, workload);
+		return NULL;
+	}
+	fill(daemon, add, peer->uid, workload);
+	if (!propose(daemon, add, workload, err)) {
+		*reason = daemon->admission.reason;
+		sl_workload_discard(daemon, workload);
+		return NULL;
+	}
+	if (open_socket(entry, err) < 0) {
+		sl_workload_dismiss(daemon, workload);
+		return NULL;
+	}
+	return workload;
+}
+
+static const char *mistake_of(const struct sl_msg_entry_add *add)
+{
+	struct sl_msg_run run = {.request_kind = add->request_kind,
+		.limit_kind = add->limit_kind,
+		.request_value = add->request_value,
+		.limit_value = add->limit_value,
+		.gpu_count = add->gpu_count,
+		.priority_biased = add->priority_biased,
+		.flags = add->flags};
+
+	memcpy(run.name, add->name, sizeof(run.name));
+	memcpy(run.project, add->project, sizeof(run.project));
+	if (!sl_entry_is_key(add->key))
+		return "the key must be 1 to 63 letters, digits, - and ., and not begin "
+		       "with a .";
+	return sl_control_mistake(&run);
+}
+
+/* It has these GPUs, and its socket is open. Amounts may have been changed since. */
+static bool is_same(struct sl_daemon *daemon, const struct sl_msg_entry_add *add,
+	const struct sl_workload *workload, struct sl_error *err)
+{
+	uint32_t gpus = sl_workload_gpus(workload);
+
+	if (add->flags & SL_RUN_VISIBLE_SET &&
+		(sl_inventory_usable(daemon, add->visible) | gpus) != gpus) {
+		sl_error_set(err, "%s is on other GPUs; end it first", workload->name);
+		return false;
+	}
+	return workload->entry->io || open_socket(workload->entry, err) == 0;
+}
+
+void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	uint32_t reason = SL_REASON_NONE;
+	struct sl_workload *workload;
+	struct sl_error text = {0};
+	const char *mistake;
+
+	if (!may(peer))
+		return;
+	mistake = mistake_of(add);
+	if (mistake) {
+		answer(peer, NULL, SL_REASON_NONE, mistake);
+		return;
+	}
+	workload = find(daemon, add->key);
+	if (workload && !is_same(daemon, add, workload, &text)) {
+		answer(peer, NULL, SL_REASON_NONE, text.text);
+		return;
+	}
+	if (!workload) {
+		if (sl_places_workloads_full(daemon, peer->uid)) {
+			answer(peer, NULL, SL_REASON_NONE,
+				"no place for another workload; end some (sluice ps), or "
+				"raise max_clients in sluiced's configuration");
+			return;
+		}
+		workload = make(peer, add, &reason, &text);
+		if (!workload) {
+			answer(peer, NULL, reason, text.text);
+			return;
+		}
+		sl_info("workload %" PRIu64 " (%s) has its own socket, %s", workload->id,
+			workload->name, add->key);
+		sl_events_add(
+			daemon, &(struct sl_node_because){.reason = SL_REASON_STARTED,
+					.workload = workload->id});
+	}
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
+	sl_refusal_add_cut(workload, &text);
+	answer(peer, workload, SL_REASON_NONE, text.text);
+}
+
+/* --- ENTRY_END ---------------------------------------------------------------------------- */
+
+/* Also what a daemon left that knew the workload, and this one does not. */
+static void remove_folder(const struct sl_daemon *daemon, const char *key)
+{
+	char path[SL_SOCKET_PATH_MAX];
+	size_t size;
+
+	if (folder_path(daemon, key, path, NULL) < 0)
+		return;
+	size = strlen(path);
+	strcat(path, SOCKET_NAME);
+	(void)unlink(path);
+	path[size] = '\0';
+	if (rmdir(path) < 0 && errno != ENOENT)
+		sl_warning("cannot remove %s: %s", path, strerror(errno));
+}
+
+void sl_entry_end(struct sl_peer *peer, const struct sl_msg_entry_end *end)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_workload *workload;
+	union sl_msg msg;
+
+	if (!may(peer))
+		return;
+	workload = sl_entry_is_key(end->key) ? find(daemon, end->key) : NULL;
+	if (workload)
+		sl_entry_close(workload);
+	if (sl_entry_is_key(end->key))
+		remove_folder(daemon, end->key);
+	if (workload) {
+		sl_workload_check_end(daemon, workload);
+		sl_peer_hold(peer);
+		sl_daemon_commit_soon(daemon);
+	}
+	sl_wire_init(&msg, SL_MSG_ENTRY_REPLY);
+	msg.entry_reply.ok = 1;
+	sl_peer_send(peer, &msg);
+}
+
+/* --- LIST --------------------------------------------------------------------------------- */
+
+bool sl_entry_next(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
+{
+	for (const struct sl_link *link = daemon->workload_list.next;
+		link != &daemon->workload_list; link = link->next) {
+		const struct sl_workload *workload =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_workload, link);
+		uint32_t clients = 0;
+
+		if (!workload->entry || workload->id < list->workload)
+			continue;
+		list->workload = workload->id + 1;
+		sl_list_foreach (at, &workload->clients)
+			clients++;
+		sl_wire_init(msg, SL_MSG_ENTRY_ROW);
+		msg->entry_row.workload = workload->id;
+		msg->entry_row.clients = clients;
+		memcpy(msg->entry_row.key, workload->entry->key,
+			sizeof(msg->entry_row.key));
+		memcpy(msg->entry_row.name, workload->name, sizeof(msg->entry_row.name));
+		return true;
+	}
+	return false;
+}

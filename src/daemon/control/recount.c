@@ -1,0 +1,148 @@
+/*
+ * recount - see the header
+ *
+ * Those who wait stand in a list by age; a message waits at most once.
+ */
+#include "daemon/control/recount.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/clients/client.h"
+#include "daemon/control/control.h"
+#include "daemon/gpu/inventory.h"
+#include "daemon/link/peer.h"
+#include "daemon/clients/reconcile.h"
+
+struct sl_recount {
+	struct sl_link link; /* sl_daemon.looks */
+	struct sl_peer *peer;
+	sl_ns since;
+	uint32_t gpus; /* bit per number: to be counted no earlier than since */
+	union sl_msg msg;
+};
+
+/* What it is judged by: GPUs, a bit per number. */
+static uint32_t judged_by(const struct sl_peer *peer, const union sl_msg *msg)
+{
+	switch (msg->head.type) {
+	case SL_MSG_RUN:
+		return sl_inventory_usable(peer->daemon,
+			msg->run.flags & SL_RUN_VISIBLE_SET ? msg->run.visible : NULL);
+	case SL_MSG_ENTRY_ADD:
+		return sl_inventory_usable(peer->daemon,
+			msg->entry_add.flags & SL_RUN_VISIBLE_SET ? msg->entry_add.visible
+								  : NULL);
+	case SL_MSG_SET:
+		return msg->set.which & (SL_SET_REQUEST | SL_SET_LIMIT) ? UINT32_MAX : 0;
+	case SL_MSG_REPORT: return sl_client_unseen(peer->client);
+	default: return 0;
+	}
+}
+
+/* NVML has answered lately. Where only others matter, they were seen there. */
+static bool may_be_out_of_date(const struct sl_gpu *gpu, bool others, sl_ns now)
+{
+	return gpu->managed && !gpu->lost && (gpu->unmanaged_bytes || !others) &&
+	       !(gpu->asked && now > gpu->asked_at + SL_RECOUNT_NS);
+}
+
+static uint32_t gpus_of(const struct sl_peer *peer, const union sl_msg *msg)
+{
+	const struct sl_daemon *daemon = peer->daemon;
+	uint32_t judged = judged_by(peer, msg), mask = 0;
+	sl_ns now = sl_clock_now();
+
+	for (uint32_t i = 0; judged && i < daemon->gpu_count; i++)
+		mask |= may_be_out_of_date(&daemon->gpus[i], peer->control, now) ? 1u << i
+										 : 0;
+	return mask & judged;
+}
+
+bool sl_recount_first(struct sl_peer *peer, const union sl_msg *msg)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	uint32_t mask = gpus_of(peer, msg);
+	struct sl_recount *look = mask ? calloc(1, sizeof(*look)) : NULL;
+
+	if (!look)
+		return false;
+	look->peer = peer;
+	look->since = sl_clock_now();
+	look->gpus = mask;
+	memcpy(&look->msg, msg, sl_wire_size(msg->head.type));
+	peer->look = look;
+	if (sl_list_is_empty(&daemon->looks))
+		sl_timer_set(daemon->look_timer, look->since + SL_RECOUNT_NS);
+	sl_list_push_tail(&daemon->looks, &look->link);
+	for (; mask; mask &= mask - 1)
+		sl_reconcile_look(daemon, (uint32_t)__builtin_ctz(mask));
+	return true;
+}
+
+static bool is_seen(const struct sl_daemon *daemon, const struct sl_recount *look, sl_ns now)
+{
+	bool seen = true;
+
+	for (uint32_t left = look->gpus; left; left &= left - 1) {
+		const struct sl_gpu *gpu = &daemon->gpus[__builtin_ctz(left)];
+
+		seen &= gpu->counted_at >= look->since || gpu->lost;
+	}
+	return seen || now >= look->since + SL_RECOUNT_NS;
+}
+
+/* One by one from the head: what goes on may make others go, or come. */
+static struct sl_recount *next_seen(struct sl_daemon *daemon, sl_ns now)
+{
+	sl_list_foreach (link, &daemon->looks) {
+		struct sl_recount *look = SL_LIST_ENTRY(link, struct sl_recount, link);
+
+		if (is_seen(daemon, look, now))
+			return look;
+	}
+	return NULL;
+}
+
+void sl_recount_forget(struct sl_peer *peer)
+{
+	if (!peer->look)
+		return;
+	sl_list_unlink(&peer->look->link);
+	free(peer->look);
+	peer->look = NULL;
+}
+
+void sl_recount_seen(struct sl_daemon *daemon)
+{
+	sl_ns now = sl_clock_now();
+	struct sl_recount *look;
+
+	while ((look = next_seen(daemon, now))) {
+		struct sl_peer *peer = look->peer;
+		union sl_msg msg = look->msg;
+		struct sl_wire_fds none = {0}; /* none of those that wait brings any */
+
+		sl_recount_forget(peer);
+		if (peer->control)
+			sl_control_take(peer, &msg, &none);
+		else
+			sl_client_take(peer, &msg, &none);
+		sl_peer_rested(peer);
+	}
+	if (sl_list_is_empty(&daemon->looks))
+		sl_timer_set(daemon->look_timer, SL_NS_NEVER);
+	else
+		sl_timer_set(daemon->look_timer,
+			SL_LIST_ENTRY(daemon->looks.next, struct sl_recount, link)->since +
+				SL_RECOUNT_NS);
+}
+
+int sl_recount_timer(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+
+	sl_recount_seen(daemon);
+	sl_daemon_settle(daemon);
+	return 0;
+}

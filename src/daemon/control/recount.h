@@ -1,0 +1,31 @@
+/*
+ * recount - a message that is judged by what the driver shows waits for a fresh look at the GPUs
+ *
+ * What processes hold is read from NVML once per measure_interval, and two kinds of message need to
+ * know it as it is now:
+ *   - RUN, and SET of an amount, where processes without us were seen: they may be gone since. Who
+ *	ends such a program and then says `sluice run --limit 1.0` means the whole GPU, and would
+ *	have what was beside the dead one, for as long as it runs.
+ *   - the first REPORT of a process that outlived a daemon: it is believed as far as NVML lists its
+ *	memory (claim.h), and there may be no sample yet, or one from before its memory came back.
+ * Nothing waits for NVML longer than SL_RECOUNT_NS, nor at all where it does not answer. Loop's
+ * thread.
+ */
+#ifndef SL_DAEMON_CONTROL_RECOUNT_H
+#define SL_DAEMON_CONTROL_RECOUNT_H
+
+#include "daemon/state/daemon.h"
+
+#define SL_RECOUNT_NS (2 * SL_S)
+
+/* True: the message was copied and will be given to sl_control_take or sl_client_take; until then
+ * nothing more is read from the peer. False: it need not wait. */
+SL_MUST_CHECK bool sl_recount_first(struct sl_peer *peer, const union sl_msg *msg);
+/* A GPU was counted, or could not be: who waited for no other goes on. */
+void sl_recount_seen(struct sl_daemon *daemon);
+/* The peer is gone. */
+void sl_recount_forget(struct sl_peer *peer);
+/* Handler of look_timer. */
+int sl_recount_timer(sd_event_source *source, uint64_t usec, void *context);
+
+#endif

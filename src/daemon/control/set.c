@@ -1,0 +1,370 @@
+/*
+ * set - checks, one event to the policy, one reply
+ */
+#include "daemon/control/set.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/step.h"
+#include "daemon/link/bounds.h"
+#include "daemon/control/control.h"
+#include "daemon/state/drive.h"
+#include "daemon/report/events.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/workloads/refusal.h"
+#include "daemon/workloads/workload.h"
+
+#define WHICH_ALL \
+	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT)
+
+struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
+	const char *verb, struct sl_error *text)
+{
+	struct sl_workload *workload = NULL;
+
+	if (sl_workload_pick(peer->daemon, peer->uid, id, name, &workload, text) !=
+		SL_WORKLOAD_OK)
+		return NULL;
+	if (sl_bounds_may_change(peer, workload))
+		return workload;
+	sl_peer_reject(peer, SL_REJECT_DENIED,
+		"%s belongs to user %u; only that user, root and sluiced's own user may "
+		"%s it",
+		workload->name, (unsigned int)workload->uid, verb);
+	return NULL;
+}
+
+/* --- SET ---------------------------------------------------------------------------------- */
+
+static void answer(struct sl_peer *peer, const struct sl_workload *workload, bool ok,
+	uint32_t reason, const char *text)
+{
+	const struct sl_admission *said = &peer->daemon->admission;
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SET_REPLY);
+	msg.set_reply.ok = ok;
+	msg.set_reply.reason = reason;
+	sl_wire_str(msg.set_reply.text, sizeof(msg.set_reply.text), text);
+	if (workload) {
+		msg.set_reply.workload = workload->id;
+		msg.set_reply.request_bytes = workload->request_bytes;
+		msg.set_reply.limit_bytes = workload->limit_bytes;
+		msg.set_reply.priority_biased = (uint32_t)((int64_t)workload->priority +
+							   (int64_t)SL_PRIORITY_BIAS);
+		msg.set_reply.flags = workload->flags;
+		memcpy(msg.set_reply.name, workload->name, sizeof(msg.set_reply.name));
+		if (msg.set_reply.ok)
+			msg.set_reply.over_bytes = said->over_bytes;
+	}
+	sl_peer_send(peer, &msg);
+}
+
+void sl_set_reply_done(
+	struct sl_peer *peer, const struct sl_workload *workload, const char *remark)
+{
+	answer(peer, workload, true, SL_REASON_NONE, remark);
+}
+
+void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text)
+{
+	answer(peer, workload, reason == SL_REASON_NONE && !text[0], reason, text);
+}
+
+static const char *mistake_in(const struct sl_msg_set *set)
+{
+	if (!(set->which & WHICH_ALL) || set->which & ~WHICH_ALL)
+		return "nothing that can be set was named; give --request, --limit, "
+		       "--priority, --swap, --oom-first or --longest-wait";
+	if (set->which & SL_SET_REQUEST &&
+		!sl_control_is_amount(set->request_kind, set->request_value))
+		return "--request is no amount; write a fraction up to 1, or bytes like "
+		       "8GiB";
+	if (set->which & SL_SET_LIMIT &&
+		!sl_control_is_amount(set->limit_kind, set->limit_value))
+		return "--limit is no amount; write a fraction up to 1, or bytes like "
+		       "8GiB";
+	if (set->which & SL_SET_PRIORITY && !sl_control_is_priority(set->priority_biased))
+		return "--priority must be from -1000 to 1000";
+	if (set->which & SL_SET_FLAGS &&
+		set->flags & ~(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST))
+		return "a flag that this sluiced does not know; install sluice and "
+		       "sluiced of one version";
+	return NULL;
+}
+
+/* What a device has registered is where it was: nobody may move it later. */
+static const char *mistake_for(
+	const struct sl_workload *workload, const struct sl_msg_set *set)
+{
+	if (workload->flags & SL_WORKLOAD_RDMA && set->which & SL_SET_FLAGS &&
+		!(set->flags & SL_WORKLOAD_NO_SWAP))
+		return "its memory may be registered with other devices and cannot be "
+		       "moved; start it without --rdma";
+	return NULL;
+}
+
+static struct sl_event event_of(const struct sl_peer *peer,
+	const struct sl_workload *workload, const struct sl_msg_set *set)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_SET};
+
+	event.workload_set.workload = workload->id;
+	event.workload_set.which = set->which;
+	event.workload_set.request = (struct sl_amount){
+		.kind = set->request_kind, .value = set->request_value};
+	event.workload_set.limit =
+		(struct sl_amount){.kind = set->limit_kind, .value = set->limit_value};
+	event.workload_set.priority =
+		(int32_t)((int64_t)set->priority_biased - (int64_t)SL_PRIORITY_BIAS);
+	event.workload_set.flags =
+		set->flags |
+		(workload->flags & (SL_WORKLOAD_RDMA | SL_WORKLOAD_OBSERVED));
+	event.workload_set.wait_max = (sl_ns)set->longest_wait_ms * SL_MS;
+	event.workload_set.bounds = sl_bounds_of_peer(peer);
+	return event;
+}
+
+/*
+ * A lower limit takes nothing away. What is above it now a daemon that follows us would otherwise
+ * not believe; nor would we, of who has not reported yet, who may have as much as before.
+ */
+static uint64_t former_limit(
+	const struct sl_workload *workload, const struct sl_admission *said)
+{
+	uint64_t bytes = said->over_bytes ? said->limit_bytes + said->over_bytes : 0;
+
+	sl_list_foreach (link, &workload->clients) {
+		const struct sl_client *client =
+			SL_LIST_ENTRY(link, struct sl_client, link);
+
+		if (client->outlived && !client->known)
+			bytes = sl_max_u64(bytes, sl_max_u64(workload->limit_bytes,
+							  workload->former_limit_bytes));
+	}
+	return bytes > said->limit_bytes ? bytes : 0;
+}
+
+/* What the policy took becomes what the daemon knows, and the journal. */
+static void take_over(struct sl_workload *workload, const struct sl_event *event,
+	const struct sl_admission *said)
+{
+	uint32_t which = event->workload_set.which;
+
+	if (which & SL_SET_REQUEST)
+		workload->request = event->workload_set.request;
+	if (which & SL_SET_LIMIT)
+		workload->limit = event->workload_set.limit;
+	if (which & SL_SET_PRIORITY)
+		workload->priority = event->workload_set.priority;
+	if (which & SL_SET_FLAGS)
+		workload->flags = event->workload_set.flags;
+	if (which & SL_SET_WAIT)
+		workload->wait_max = event->workload_set.wait_max;
+	workload->former_limit_bytes = former_limit(workload, said);
+	workload->request_bytes = said->request_bytes;
+	workload->limit_bytes = said->limit_bytes;
+}
+
+static void tell_change(const struct sl_peer *peer, const struct sl_workload *workload,
+	struct sl_node_because because)
+{
+	because.workload = workload->id;
+	because.other_bytes = (uint64_t)peer->uid + 1;
+	sl_events_add_of(peer->daemon, &because, peer->pid);
+}
+
+/* One event for each kind of change; of the flags, for those that are not as they were. */
+static void tell_changes(const struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t which, uint32_t flags_before)
+{
+	uint32_t turned = workload->flags ^ flags_before;
+	bool no_swap = workload->flags & SL_WORKLOAD_NO_SWAP;
+	bool oom_first = workload->flags & SL_WORKLOAD_OOM_FIRST;
+
+#define TELL(NAME, ...)             \
+	tell_change(peer, workload, \
+		(struct sl_node_because){.reason = SL_REASON_##NAME, __VA_ARGS__})
+	if (which & (SL_SET_REQUEST | SL_SET_LIMIT))
+		TELL(CHANGED, .bytes = workload->request_bytes,
+			.available_bytes = workload->limit_bytes);
+	if (which & SL_SET_PRIORITY)
+		TELL(CHANGED_PRIORITY, .bytes = (uint64_t)(int64_t)workload->priority);
+	if (which & SL_SET_WAIT)
+		TELL(CHANGED_WAIT, .span = workload->wait_max
+						   ? workload->wait_max
+						   : peer->daemon->config.longest_wait);
+	if (turned & SL_WORKLOAD_NO_SWAP && no_swap)
+		TELL(CHANGED_SWAP_OFF);
+	else if (turned & SL_WORKLOAD_NO_SWAP)
+		TELL(CHANGED_SWAP_ON);
+	if (turned & SL_WORKLOAD_OOM_FIRST && oom_first)
+		TELL(CHANGED_OOM_FIRST);
+	else if (turned & SL_WORKLOAD_OOM_FIRST)
+		TELL(CHANGED_OOM_WAIT);
+#undef TELL
+}
+
+/* What is parked by hand has given its part up; it is asked about when it comes back. */
+static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *workload,
+	const struct sl_event *event, struct sl_error *text)
+{
+	uint32_t which = event->workload_set.which;
+
+	if (!(which & (SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_FLAGS)) ||
+		(workload->park == SL_PARK_PARKED && !sl_jobs_keeps_run(workload)))
+		return true;
+	return sl_jobs_may_have(daemon, workload,
+		which & SL_SET_REQUEST ? &event->workload_set.request
+				       : &workload->request,
+		which & SL_SET_LIMIT ? &event->workload_set.limit : &workload->limit,
+		which & SL_SET_FLAGS ? event->workload_set.flags : workload->flags, text);
+}
+
+/* Its request is nobody's promise while it is parked, so it was not held against those of the
+ * others. */
+static void remark_on_parked(
+	const struct sl_workload *workload, uint32_t which, struct sl_error *text)
+{
+	if (which & SL_SET_REQUEST && workload->park != SL_PARK_NOT)
+		sl_error_set(text,
+			"%s is parked: whether its request fits beside those of the "
+			"others is seen when it is resumed, and it waits until it does",
+			workload->name);
+}
+
+void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	const char *mistake = mistake_in(set);
+	struct sl_error text = {0};
+	struct sl_workload *workload;
+	uint32_t flags_before;
+	struct sl_event event;
+
+	workload = sl_set_changeable(peer, set->workload, set->name, "change", &text);
+	if (peer->doomed)
+		return;
+	if (workload && !mistake)
+		mistake = mistake_for(workload, set);
+	if (!workload || mistake) {
+		sl_set_reply(peer, workload,
+			workload ? SL_REASON_NONE : SL_REASON_UNKNOWN_WORKLOAD,
+			workload ? mistake : text.text);
+		return;
+	}
+	event = event_of(peer, workload, set);
+	if (!rules_allow(daemon, workload, &event, &text)) {
+		sl_set_reply(peer, workload, SL_REASON_NONE, text.text);
+		return;
+	}
+	daemon->admission = (struct sl_admission){.workload = workload->id};
+	sl_drive(daemon, &event);
+	if (!daemon->admission.admitted) {
+		sl_refusal_of_set(daemon, workload, &text);
+		if (sl_peer_may_log(daemon, SL_LOG_INFO))
+			sl_info("left %s as it is, against user %u: %s", workload->name,
+				(unsigned int)peer->uid, text.text);
+		sl_set_reply(peer, workload, daemon->admission.reason, text.text);
+		return;
+	}
+	flags_before = workload->flags;
+	take_over(workload, &event, &daemon->admission);
+	sl_jobs_workload_changed(daemon, workload);
+	sl_step(D_SET);
+	tell_changes(peer, workload, set->which, flags_before);
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
+	remark_on_parked(workload, set->which, &text);
+	if (set->which & SL_SET_LIMIT)
+		sl_refusal_add_cut(workload, &text);
+	sl_set_reply_done(peer, workload, text.text);
+}
+
+/* --- STOP --------------------------------------------------------------------------------- */
+
+uint32_t sl_set_processes_of(const struct sl_workload *workload)
+{
+	const struct sl_process *root = workload->root;
+	uint32_t count = root != NULL;
+
+	sl_list_foreach (link, &workload->clients) {
+		struct sl_client *client = SL_LIST_ENTRY(link, struct sl_client, link);
+
+		count += client->process != root;
+	}
+	return count;
+}
+
+/* Asked twice, the earlier end counts; asked again after that, a new one begins. */
+void sl_set_note_stop(struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
+{
+	sl_ns now = sl_clock_now(), kill_at = now + grace;
+
+	if (workload->kill_at > now)
+		kill_at = sl_min_u64(kill_at, workload->kill_at);
+	workload->kill_at = kill_at;
+	sl_daemon_commit_soon(daemon);
+}
+
+uint32_t sl_set_stop_workload(
+	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_STOP};
+	uint32_t processes = sl_set_processes_of(workload);
+
+	event.workload_stop.workload = workload->id;
+	event.workload_stop.grace = grace;
+	sl_set_note_stop(daemon, workload, grace);
+	sl_drive(daemon, &event);
+	return processes;
+}
+
+void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_error text = {0};
+	struct sl_workload *workload;
+	union sl_msg msg;
+	sl_ns grace;
+
+	workload = sl_set_changeable(peer, stop->workload, stop->name, "stop", &text);
+	if (peer->doomed)
+		return;
+	sl_wire_init(&msg, SL_MSG_STOP_REPLY);
+	if (workload && workload->entry) {
+		sl_error_set(&text,
+			"%s runs in a container (%.120s); stop it where that was started",
+			workload->name, workload->command);
+		workload = NULL;
+	}
+	if (!workload) {
+		msg.stop_reply.reason = SL_REASON_UNKNOWN_WORKLOAD;
+		sl_wire_str(msg.stop_reply.text, sizeof(msg.stop_reply.text), text.text);
+		sl_peer_send(peer, &msg);
+		return;
+	}
+	msg.stop_reply.ok = 1;
+	msg.stop_reply.workload = workload->id;
+	memcpy(msg.stop_reply.name, workload->name, sizeof(msg.stop_reply.name));
+	if (sl_peer_may_log(peer->daemon, SL_LOG_INFO))
+		sl_info("stopping %s for process %d of user %u", workload->name,
+			(int)peer->pid, (unsigned int)peer->uid);
+	workload->stop_asker = (uint64_t)peer->uid + 1;
+	grace = stop->grace_ms == UINT32_MAX ? daemon->config.stop_grace
+					     : (sl_ns)stop->grace_ms * SL_MS;
+	/* Of a job: for good, as the job's own end. */
+	if (workload->task)
+		msg.stop_reply.processes =
+			sl_jobs_workload_stopped(daemon, workload->id, grace);
+	else
+		msg.stop_reply.processes = sl_set_stop_workload(daemon, workload, grace);
+	/* A daemon that follows must go on with it, so the answer waits for the journal. */
+	sl_peer_hold(peer);
+	sl_daemon_commit_soon(daemon);
+	sl_jobs_hold(peer, workload->id);
+	sl_peer_send(peer, &msg);
+}

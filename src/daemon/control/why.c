@@ -1,0 +1,118 @@
+/*
+ * why - the policy's reasons are copied when the question comes, the events searched in turns
+ *
+ * The search goes back from the newest event, so that a long history costs only as far as it is
+ * looked at, and a bounded number of steps per turn of the loop.
+ */
+#include "daemon/control/why.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/state/drive.h"
+#include "daemon/report/events.h"
+#include "daemon/workloads/workload.h"
+
+struct why {
+	struct sl_daemon *daemon;
+	uint64_t workload; /* 0: ended, known by name */
+	char name[64];
+	uint64_t at;   /* the serial below which is to be searched */
+	bool searched; /* all that is wanted was found */
+	uint32_t current, current_told, count, told;
+	uint64_t found[SL_WHY_EVENTS];            /* serials, newest first */
+	struct sl_event_kept now[SL_WHY_CURRENT]; /* touched as far as used */
+};
+
+static void note_current(void *context, const struct sl_node_because *because)
+{
+	struct why *why = context;
+
+	if (why->current < SL_WHY_CURRENT)
+		why->now[why->current++] = sl_events_fill(why->daemon, because, 0);
+}
+
+void sl_why_begin(struct sl_peer *peer, const struct sl_msg_why *asked)
+{
+	struct sl_daemon *daemon = peer->daemon;
+	struct why *why = calloc(1, sizeof(*why));
+	struct sl_workload *workload = NULL;
+	struct sl_error ignored = {0};
+
+	if (!why) {
+		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");
+		return;
+	}
+	peer->list = (struct sl_peer_list){
+		.active = true, .kind = SL_STREAM_WHY, .state = why};
+	why->daemon = daemon;
+	why->at = sl_events_span(daemon).next;
+	memcpy(why->name, asked->name, sizeof(why->name));
+	if (asked->workload)
+		(void)snprintf(why->name, sizeof(why->name), "%llu",
+			(unsigned long long)asked->workload);
+	/* Of several users' workloads of one name, none the caller's: the events of all. */
+	if (sl_workload_pick(daemon, peer->uid, asked->workload, asked->name, &workload,
+		    &ignored) != SL_WORKLOAD_OK)
+		return;
+	why->workload = workload->id;
+	sl_drive_time(daemon);
+	sl_node_why(daemon->node, workload->id, note_current, why);
+}
+
+/* About it, not merely with it on the other side. */
+static bool is_about(const struct why *why, const struct sl_event_kept *event)
+{
+	struct sl_event_kept subject;
+
+	if (why->workload)
+		return event->because.workload == why->workload;
+	subject = *event;
+	subject.other_name[0] = '\0';
+	subject.because.other = 0;
+	return why->name[0] && sl_events_concerns(&subject, why->name);
+}
+
+/* False: more is to be searched in the next turn. */
+static bool search(struct why *why)
+{
+	uint64_t oldest = sl_events_span(why->daemon).oldest;
+
+	for (int i = 0; i < SL_EVENTS_SCAN; i++) {
+		const struct sl_event_kept *event;
+
+		if (why->at <= oldest || why->count == SL_WHY_EVENTS)
+			return true;
+		event = sl_events_at(why->daemon, --why->at);
+		if (event && sl_reason_explains(event->because.reason) &&
+			is_about(why, event))
+			why->found[why->count++] = event->serial;
+	}
+	return false;
+}
+
+enum sl_stream_outcome sl_why_next(struct sl_peer *peer, union sl_msg *msg)
+{
+	struct why *why = peer->list.state;
+
+	if (why->current_told < why->current) {
+		sl_events_row(&why->now[why->current_told++], true, msg);
+		return SL_STREAM_ROW;
+	}
+	if (!why->searched) {
+		why->searched = search(why);
+		if (!why->searched)
+			return SL_STREAM_AGAIN;
+	}
+	while (why->told < why->count) {
+		const struct sl_event_kept *event =
+			sl_events_at(why->daemon, why->found[why->count - ++why->told]);
+
+		if (!event)
+			continue; /* the ring went over it meanwhile */
+		sl_events_row(event, false, msg);
+		return SL_STREAM_ROW;
+	}
+	return SL_STREAM_END;
+}

@@ -1,0 +1,28 @@
+/*
+ * host_budget - how much memory this machine still has for this daemon, and where a GPU's is nearest
+ *
+ * Reads a few small files of /proc and /sys. root stands before their paths: "" but in tests.
+ * Bytes. Any thread.
+ */
+#ifndef SL_DAEMON_CORE_HOST_BUDGET_H
+#define SL_DAEMON_CORE_HOST_BUDGET_H
+
+#include "base/sl.h"
+
+struct sl_host_budget {
+	/* Of the machine, or of the daemon's control group where that has less. */
+	uint64_t total_bytes, available_bytes;
+	uint64_t huge_page_bytes,
+		huge_free_bytes; /* pages set aside by the administrator */
+};
+
+/* 0, or negative errno: /proc/meminfo cannot be read. */
+SL_MUST_CHECK int sl_host_budget_read(const char *root, struct sl_host_budget *out);
+/* What is left alone for everybody else: the kernel kills processes before it says no. */
+uint64_t sl_host_budget_margin(const struct sl_host_budget *room);
+/* Does a memory file get transparent huge pages where its mapping asks for them, and only there? */
+SL_MUST_CHECK bool sl_host_budget_advises(const char *root);
+/* The NUMA node of the GPU at this place ("00000000:3B:00.0"), or -1. */
+int sl_host_budget_node(const char *root, const char *pci);
+
+#endif

@@ -1,0 +1,185 @@
+/*
+ * back - the machine's clock went back: time that was written down is still to come
+ *
+ * Which of the two clocks was wrong nobody knows: the one of before may have been ahead for a
+ * moment, or this one is of a machine whose battery is empty. So nothing is thrown away. Levels are
+ * rolled up from now on again, and how far they had come is remembered (meta, level + SAVED): if
+ * the clock jumps to behind that it was this one that was wrong, and all is as it was. What lies
+ * ahead is seen by nobody who asks up to now, gives way where time gets there (roll-up and every
+ * write delete what is in their place), and is the first to go when room is short.
+ */
+#include "daemon/history/store_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define SAVED 10
+/* Of seconds, the next few that lie ahead are deleted at each write: more than time goes by between
+ * two. */
+#define CLEAR_S 60
+
+/* Seconds of [from, to), of a time that is written anew. */
+static bool clear_seconds(struct sl_history_store *store, int64_t from, int64_t to)
+{
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		char sql[160];
+
+		(void)snprintf(sql, sizeof(sql),
+			"DELETE FROM %s WHERE t >= %" PRId64 " AND t < %" PRId64,
+			sl_history_tables[kind][SL_HISTORY_SECONDS], from, to);
+		if (!sl_history_sql_run(store, sql))
+			return false;
+	}
+	return true;
+}
+
+bool sl_history_clear_ahead(struct sl_history_store *store, int64_t now)
+{
+	return clear_seconds(store, now + 1, now + CLEAR_S);
+}
+
+/* Behind which the first level is read from where it had come to. */
+static bool saved_until(struct sl_history_store *store, int64_t *out)
+{
+	char sql[128];
+
+	(void)snprintf(sql, sizeof(sql),
+		"SELECT ifnull((SELECT done FROM meta WHERE level = %d), 0)",
+		SAVED + SL_HISTORY_MINUTES);
+	return sl_history_sql_ask(store, sql, out);
+}
+
+/* Time has got to where it had been. Where it came there second by second, all is rolled up already
+ * and this changes nothing. */
+bool sl_history_come_again(struct sl_history_store *store, int64_t now)
+{
+	int64_t until = 0;
+	char sql[512];
+
+	if (!saved_until(store, &until))
+		return false;
+	/* The minute before is rolled up after this. */
+	if (!until || now < until + 120)
+		return true;
+	(void)snprintf(sql, sizeof(sql),
+		"UPDATE meta SET "
+		"done = max(done, (SELECT s.done FROM meta s WHERE s.level = meta.level "
+		"+ "
+		"%d)), "
+		"dropped = max(dropped, (SELECT s.dropped FROM meta s WHERE s.level = "
+		"meta.level + %d)) WHERE level < %d; "
+		"DELETE FROM meta WHERE level >= %d",
+		SAVED, SAVED, SAVED, SAVED);
+	return sl_history_sql_run(store, sql);
+}
+
+/* Whole units of the next level, so that what is read of each is all of it. */
+static bool set_back(struct sl_history_store *store, int64_t now)
+{
+	int64_t minute = now / 60 * 60, hour = now / 3600 * 3600;
+	struct sl_history_sql text = {.used = 0};
+
+	sl_history_sql_add(&text,
+		"INSERT INTO meta SELECT level + %d, done, dropped FROM meta WHERE level "
+		"< %d ON CONFLICT (level) DO UPDATE SET done = max(done, excluded.done), "
+		"dropped = max(dropped, excluded.dropped);",
+		SAVED, SAVED);
+	sl_history_sql_add(&text,
+		"UPDATE meta SET dropped = min(dropped, %" PRId64 ") WHERE level = %d;",
+		minute, SL_HISTORY_SECONDS);
+	sl_history_sql_add(&text,
+		"UPDATE meta SET done = min(done, %" PRId64
+		"), dropped = min(dropped, %" PRId64 ") WHERE level = %d;",
+		minute, hour, SL_HISTORY_MINUTES);
+	sl_history_sql_add(&text,
+		"UPDATE meta SET done = min(done, %" PRId64 ") WHERE level = %d", hour,
+		SL_HISTORY_HOURS);
+	return sl_history_sql_run(store, text.sql);
+}
+
+int sl_history_store_go_back(
+	struct sl_history_store *store, int64_t now, struct sl_error *err)
+{
+	if (!sl_history_sql_run(store, "BEGIN IMMEDIATE"))
+		return sl_history_store_failed(store, "set back", err);
+	if (set_back(store, now) && clear_seconds(store, now, now + 3600) &&
+		sl_history_sql_run(store, "COMMIT"))
+		return SL_HISTORY_STORE_OK;
+	return sl_history_store_undo(store, "set back", err);
+}
+
+int sl_history_store_events_before(
+	struct sl_history_store *store, uint64_t first, struct sl_error *err)
+{
+	int64_t last = 0;
+	char sql[512];
+
+	if (!sl_history_sql_ask(store, "SELECT max(serial) FROM events", &last))
+		return sl_history_store_failed(store, "read", err);
+	if ((uint64_t)last < first)
+		return SL_HISTORY_STORE_OK;
+	/* Their order, and how far they are from each other, stays. What has no place is one in a
+	 * million. */
+	(void)snprintf(sql, sizeof(sql),
+		"BEGIN IMMEDIATE; UPDATE OR IGNORE events SET serial = serial - %" PRId64
+		" WHERE serial >= %" PRId64
+		"; DELETE FROM events WHERE serial >= %" PRId64 "; COMMIT",
+		last - (int64_t)first + 1, (int64_t)first, (int64_t)first);
+	if (sl_history_sql_run(store, sql))
+		return SL_HISTORY_STORE_OK;
+	return sl_history_store_undo(store, "write", err);
+}
+
+/* --- what lies ahead ---------------------------------------------------------------------- */
+
+/* Where rows of a level that begin before `before` end: the last row begins last, but an earlier
+ * one of the last minute may end later. */
+static bool end_before(
+	struct sl_history_store *store, const char *table, int64_t before, int64_t *out)
+{
+	char sql[256];
+
+	(void)snprintf(sql, sizeof(sql),
+		"SELECT ifnull(max(t + span), 0) FROM %s WHERE t < %" PRId64
+		" AND t >= (SELECT max(t) FROM %s WHERE t < %" PRId64 ") - 60",
+		table, before, table, before);
+	return sl_history_sql_ask(store, sql, out);
+}
+
+static bool last_of(struct sl_history_store *store, const char *table, int64_t *out)
+{
+	char sql[128];
+
+	(void)snprintf(sql, sizeof(sql), "SELECT ifnull(max(t), 0) FROM %s", table);
+	return sl_history_sql_ask(store, sql, out);
+}
+
+bool sl_history_read_end(
+	struct sl_history_store *store, int64_t now, int64_t *end, int64_t *ahead)
+{
+	int64_t limit = now + SL_HISTORY_BEHIND_S + 1, saved = 0, done = 0;
+
+	*end = *ahead = 0;
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
+			const char *table = sl_history_tables[kind][level];
+			int64_t at = 0, last = 0;
+
+			if (!end_before(store, table, limit, &at) ||
+				!last_of(store, table, &last))
+				return false;
+			*end = at > *end ? at : *end;
+			*ahead = last >= limit && last > *ahead ? last : *ahead;
+		}
+	}
+	if (!saved_until(store, &saved) ||
+		!sl_history_sql_ask(store,
+			"SELECT ifnull(max(done), 0) FROM meta WHERE level < 3", &done))
+		return false;
+	if (done >= limit && done > *ahead)
+		*ahead = done;
+	/* It has been dealt with, and nothing came since. */
+	if (saved && done < limit)
+		*ahead = 0;
+	return true;
+}

@@ -1,0 +1,575 @@
+/*
+ * database - see the header
+ *
+ * All SQL is made from the table of columns. What lies in the file is history/tables.c's, what
+ * becomes of rows later history/tidy.c's.
+ */
+#include "daemon/history/store_internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/paths.h"
+#include "policy/words/reason.h"
+
+/* How long somebody else's lock is waited for, by a thread that nobody waits for. */
+#define BUSY_MS 1000
+/* Files that were damaged, the newest. */
+#define DAMAGED_KEPT 3
+/* How long it is looked at for damage. */
+#define CHECK_S 20
+
+/* --- SQLite ------------------------------------------------------------------------------- */
+
+int sl_history_store_failed(
+	struct sl_history_store *store, const char *what, struct sl_error *err)
+{
+	int code = store->db ? sqlite3_errcode(store->db) : SQLITE_NOMEM;
+	const char *said = store->db ? sqlite3_errmsg(store->db) : "no memory";
+	int outcome;
+	const char *remedy;
+
+	switch (code & 0xff) {
+	case SQLITE_BUSY:
+	case SQLITE_LOCKED:
+		outcome = SL_HISTORY_STORE_BUSY;
+		remedy = "another program has it open for writing; end that one";
+		break;
+	case SQLITE_NOTADB:
+	case SQLITE_CORRUPT:
+		outcome = SL_HISTORY_STORE_DAMAGED;
+		remedy = "it is damaged";
+		break;
+	case SQLITE_READONLY:
+	case SQLITE_PERM:
+	case SQLITE_CANTOPEN:
+		outcome = SL_HISTORY_STORE_FULL;
+		remedy = "let sluiced's user write there, choose another folder with "
+			 "data_dir, "
+			 "or switch the history off (history: no)";
+		break;
+	case SQLITE_FULL:
+		outcome = SL_HISTORY_STORE_FULL;
+		remedy = "make room on the disk, or lower history_size";
+		break;
+	default:
+		outcome = SL_HISTORY_STORE_FULL;
+		remedy = "look at the disk";
+		break;
+	}
+	sl_error_set(err, "cannot %s the history in %.200s: %.120s; %s", what,
+		store->path, said, remedy);
+	return outcome;
+}
+
+bool sl_history_sql_run(struct sl_history_store *store, const char *sql)
+{
+	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+/* What rolling back says is said: the next transaction would not begin. */
+int sl_history_store_undo(
+	struct sl_history_store *store, const char *what, struct sl_error *err)
+{
+	int r = sl_history_store_failed(store, what, err);
+
+	(void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+	return r;
+}
+
+static void statement_end(sqlite3_stmt **statement)
+{
+	(void)sqlite3_finalize(*statement);
+	*statement = NULL;
+}
+
+/* The first number that sql gives; 0 where it is NULL. */
+bool sl_history_sql_ask(struct sl_history_store *store, const char *sql, int64_t *out)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+
+	if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) != SQLITE_OK ||
+		sqlite3_step(statement) != SQLITE_ROW)
+		return false;
+	*out = sqlite3_column_int64(statement, 0);
+	return true;
+}
+
+void sl_history_sql_add(struct sl_history_sql *text, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(
+		text->sql + text->used, sizeof(text->sql) - text->used, format, args);
+	va_end(args);
+	if (n > 0)
+		text->used = sl_min_u64(text->used + (size_t)n, sizeof(text->sql) - 1);
+}
+
+/* --- opening ---------------------------------------------------------------------------- */
+
+static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
+{
+	bool is_newer = false;
+
+	if (!sl_history_tables_look(store, &is_newer))
+		return sl_history_store_undo(store, "open", err);
+	if (!is_newer)
+		return SL_HISTORY_STORE_OK;
+	sl_error_set(err,
+		"%.200s was written by a newer sluiced; start that one, or move it away",
+		store->path);
+	return SL_HISTORY_STORE_BAD;
+}
+
+static bool prepare(
+	struct sl_history_store *store, enum sl_history_statement which, const char *sql)
+{
+	return sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+		       &store->statements[which], NULL) == SQLITE_OK;
+}
+
+static bool prepare_insert(struct sl_history_store *store,
+	enum sl_history_statement which, enum sl_history_kind kind)
+{
+	struct sl_history_sql text = {.used = 0};
+
+	sl_history_sql_add(&text, "INSERT OR REPLACE INTO %s (",
+		sl_history_tables[kind][SL_HISTORY_SECONDS]);
+	sl_history_sql_add_names(&text, kind);
+	sl_history_sql_add(&text, ") VALUES (?, ?, ?, ?");
+	for (uint32_t i = 0; i < sl_history_columns[kind].count; i++)
+		sl_history_sql_add(&text, ", ?");
+	sl_history_sql_add(&text, ")");
+	return prepare(store, which, text.sql);
+}
+
+static bool prepare_all(struct sl_history_store *store)
+{
+	return prepare_insert(store, INSERT_USE, SL_HISTORY_USES) &&
+	       prepare_insert(store, INSERT_GPU, SL_HISTORY_GPUS) &&
+	       prepare(store, PUT_GPU, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?)") &&
+	       prepare(store, PUT_WORKLOAD,
+		       "INSERT OR REPLACE INTO workloads VALUES (?, ?, ?, ?, ?, ?, ?, ?, "
+		       "?, ?, ?, ?, ?, ?, ?)") &&
+	       prepare(store, PUT_EVENT,
+		       "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, "
+		       "?, "
+		       "?, ?, ?, ?, ?)");
+}
+
+static int set_up(struct sl_history_store *store, struct sl_error *err)
+{
+	int r;
+
+	(void)sqlite3_busy_timeout(store->db, BUSY_MS);
+	r = look_at_tables(store, err);
+	if (r != SL_HISTORY_STORE_OK)
+		return r;
+	/* NORMAL: a crash of the machine may cost the last seconds, never the database. */
+	if (!sl_history_sql_run(store, "PRAGMA journal_mode = WAL") ||
+		!sl_history_sql_run(store, "PRAGMA synchronous = NORMAL") ||
+		!sl_history_sql_run(store, "PRAGMA journal_size_limit = 16777216") ||
+		!prepare_all(store))
+		return sl_history_store_failed(store, "open", err);
+	return SL_HISTORY_STORE_OK;
+}
+
+/* Who ran what is shown by the daemon, not by the file. SQLite's other files get the same mode;
+ * what goes wrong is SQLite's to say. */
+static void shut_to_others(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+
+	sl_closep(&fd);
+}
+
+int sl_history_store_open(
+	const char *path, struct sl_history_store **out, struct sl_error *err)
+{
+	struct sl_history_store *store = calloc(1, sizeof(*store));
+	int r;
+
+	if (!store) {
+		sl_error_set(err, "no memory for the history");
+		return SL_HISTORY_STORE_FULL;
+	}
+	store->victim = -1;
+	(void)snprintf(store->path, sizeof(store->path), "%s", path);
+	shut_to_others(path);
+	if (sqlite3_open_v2(path, &store->db,
+		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+			    SQLITE_OPEN_EXRESCODE,
+		    NULL) != SQLITE_OK)
+		r = sl_history_store_failed(store, "open", err);
+	else
+		r = set_up(store, err);
+	if (r != SL_HISTORY_STORE_OK)
+		store = sl_history_store_close(store);
+	*out = store;
+	return r;
+}
+
+struct sl_history_store *sl_history_store_close(struct sl_history_store *store)
+{
+	if (!store)
+		return NULL;
+	for (int i = 0; i < STATEMENTS; i++)
+		statement_end(&store->statements[i]);
+	(void)sqlite3_close(store->db);
+	free(store);
+	return NULL;
+}
+
+/* Files that were set aside may be of use to somebody, who needs not all of many. Their names tell
+ * their order. */
+static int is_damaged(const struct dirent *entry)
+{
+	const char *mark = ".damaged-";
+	const char *at = strstr(entry->d_name, mark);
+	size_t length = strlen(entry->d_name);
+
+	return at == entry->d_name + strlen(SL_HISTORY_FILE) &&
+	       strncmp(entry->d_name, SL_HISTORY_FILE, strlen(SL_HISTORY_FILE)) == 0 &&
+	       entry->d_name[length - 1] == 'Z';
+}
+
+static void let_go_damaged(const char *path)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", ""};
+	char folder[SL_PATH_MAX], name[SL_PATH_MAX * 2];
+	struct dirent **all = NULL;
+	int count;
+
+	(void)snprintf(folder, sizeof(folder), "%s", path);
+	if (strrchr(folder, '/'))
+		*strrchr(folder, '/') = '\0';
+	count = scandir(folder, &all, is_damaged, alphasort);
+	for (int i = 0; i < count; i++) {
+		for (size_t s = 0; i + DAMAGED_KEPT < count && s < SL_ARRAY_LEN(suffixes);
+			s++) {
+			(void)snprintf(name, sizeof(name), "%s/%s%s", folder,
+				all[i]->d_name, suffixes[s]);
+			(void)unlink(name);
+		}
+		free(all[i]);
+	}
+	free(all);
+}
+
+int sl_history_store_set_aside(const char *path, time_t now, struct sl_error *err)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", ""};
+	char from[SL_PATH_MAX + 8], to[SL_PATH_MAX + 48], date[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&now, &tm))
+		(void)strftime(date, sizeof(date), "%Y%m%dT%H%M%SZ", &tm);
+	for (size_t i = 0; i < SL_ARRAY_LEN(suffixes); i++) {
+		(void)snprintf(from, sizeof(from), "%s%s", path, suffixes[i]);
+		(void)snprintf(
+			to, sizeof(to), "%s.damaged-%s%s", path, date, suffixes[i]);
+		if (rename(from, to) < 0 && (errno != ENOENT || !suffixes[i][0])) {
+			int r = -errno;
+
+			sl_error_set(err,
+				"the history in %.200s is damaged and cannot be moved "
+				"away "
+				"(%s); move "
+				"it away by hand and restart sluiced",
+				path, strerror(errno));
+			return sl_err_origin(r);
+		}
+	}
+	let_go_damaged(path);
+	sl_error_set(err,
+		"the history in %.200s was damaged; it was moved to %.250s, and a new "
+		"one "
+		"begun",
+		path, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
+	return 0;
+}
+
+/* --- what it has -------------------------------------------------------------------------- */
+
+static void take_text(sqlite3_stmt *statement, int column, char *out, size_t size)
+{
+	const unsigned char *text = sqlite3_column_text(statement, column);
+
+	sl_wire_str(out, size, text ? (const char *)text : "");
+}
+
+static void *grown(void *all, size_t count, size_t size)
+{
+	/* Doubled at powers of two. */
+	if (count && (count & (count - 1)))
+		return all;
+	return realloc(all, sl_max_u64(count * 2, 1) * size);
+}
+
+static bool read_gpus(struct sl_history_store *store, struct sl_history_known *out)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	int r;
+
+	if (sqlite3_prepare_v2(store->db, "SELECT id, uuid, name FROM gpus ORDER BY id",
+		    -1, &statement, NULL) != SQLITE_OK)
+		return false;
+	while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct sl_history_gpu *all =
+			grown(out->gpus, out->gpu_count, sizeof(*all));
+
+		if (!all)
+			return false;
+		out->gpus = all;
+		all += out->gpu_count++;
+		all->id = sqlite3_column_int64(statement, 0);
+		take_text(statement, 1, all->uuid, sizeof(all->uuid));
+		take_text(statement, 2, all->name, sizeof(all->name));
+	}
+	return r == SQLITE_DONE;
+}
+
+static void read_workload(sqlite3_stmt *statement, struct sl_history_workload *out)
+{
+	*out = (struct sl_history_workload){
+		.id = sqlite3_column_int64(statement, 0),
+		.number = (uint64_t)sqlite3_column_int64(statement, 1),
+		.uid = (uint32_t)sqlite3_column_int64(statement, 3),
+		.pid = (uint32_t)sqlite3_column_int64(statement, 8),
+		.gpus = (uint32_t)sqlite3_column_int64(statement, 9),
+		.priority = (int32_t)sqlite3_column_int64(statement, 10),
+		.observed = sqlite3_column_int64(statement, 11) != 0,
+		.begun_ms = (uint64_t)sqlite3_column_int64(statement, 12),
+		.gpu_mask = sqlite3_column_int64(statement, 14),
+	};
+	take_text(statement, 2, out->name, sizeof(out->name));
+	take_text(statement, 4, out->user, sizeof(out->user));
+	take_text(statement, 5, out->project, sizeof(out->project));
+	take_text(statement, 6, out->program, sizeof(out->program));
+	take_text(statement, 7, out->command, sizeof(out->command));
+}
+
+static bool read_living(struct sl_history_store *store, struct sl_history_known *out)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	int r;
+
+	if (sqlite3_prepare_v2(store->db,
+		    "SELECT * FROM workloads WHERE ended_ms = 0 ORDER BY id", -1,
+		    &statement, NULL) != SQLITE_OK)
+		return false;
+	while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct sl_history_workload *all =
+			grown(out->living, out->living_count, sizeof(*all));
+
+		if (!all)
+			return false;
+		out->living = all;
+		read_workload(statement, all + out->living_count++);
+	}
+	return r == SQLITE_DONE;
+}
+
+int sl_history_store_known(struct sl_history_store *store, int64_t now,
+	struct sl_history_known *out, struct sl_error *err)
+{
+	int64_t serial = 0;
+
+	*out = (struct sl_history_known){0};
+	if (sl_history_read_end(store, now, &out->end, &out->ahead) &&
+		sl_history_sql_ask(store, "SELECT max(id) FROM gpus", &out->gpu_id) &&
+		sl_history_sql_ask(
+			store, "SELECT max(id) FROM workloads", &out->workload_id) &&
+		sl_history_sql_ask(store, "SELECT max(serial) FROM events", &serial) &&
+		read_gpus(store, out) && read_living(store, out)) {
+		out->event_serial = (uint64_t)serial;
+		return SL_HISTORY_STORE_OK;
+	}
+	free(out->gpus);
+	free(out->living);
+	*out = (struct sl_history_known){0};
+	return sl_history_store_failed(store, "read", err);
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static bool step(sqlite3_stmt *statement)
+{
+	int r = sqlite3_step(statement);
+
+	/* The outcome is the step's; reset says it again. */
+	(void)sqlite3_reset(statement);
+	return r == SQLITE_DONE;
+}
+
+static void bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+	(void)sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+}
+
+static bool put_rows(struct sl_history_store *store, enum sl_history_kind kind,
+	const struct sl_history_row *rows, size_t count)
+{
+	sqlite3_stmt *statement =
+		store->statements[kind == SL_HISTORY_USES ? INSERT_USE : INSERT_GPU];
+
+	for (size_t i = 0; i < count; i++) {
+		int at = 1;
+
+		(void)sqlite3_bind_int64(statement, at++, rows[i].t);
+		(void)sqlite3_bind_int64(statement, at++, rows[i].gpu);
+		(void)sqlite3_bind_int64(statement, at++, rows[i].workload);
+		(void)sqlite3_bind_int64(statement, at++, rows[i].span);
+		for (uint32_t c = 0; c < sl_history_columns[kind].count; c++)
+			(void)sqlite3_bind_int64(statement, at++, rows[i].value[c]);
+		if (!step(statement))
+			return false;
+	}
+	return true;
+}
+
+static bool put_gpu(struct sl_history_store *store, const struct sl_history_gpu *gpu)
+{
+	sqlite3_stmt *statement = store->statements[PUT_GPU];
+
+	(void)sqlite3_bind_int64(statement, 1, gpu->id);
+	bind_text(statement, 2, gpu->uuid);
+	bind_text(statement, 3, gpu->name);
+	return step(statement);
+}
+
+static bool put_workload(
+	struct sl_history_store *store, const struct sl_history_workload *workload)
+{
+	sqlite3_stmt *statement = store->statements[PUT_WORKLOAD];
+
+	(void)sqlite3_bind_int64(statement, 1, workload->id);
+	(void)sqlite3_bind_int64(statement, 2, (int64_t)workload->number);
+	bind_text(statement, 3, workload->name);
+	(void)sqlite3_bind_int64(statement, 4, workload->uid);
+	bind_text(statement, 5, workload->user);
+	bind_text(statement, 6, workload->project);
+	bind_text(statement, 7, workload->program);
+	bind_text(statement, 8, workload->command);
+	(void)sqlite3_bind_int64(statement, 9, workload->pid);
+	(void)sqlite3_bind_int64(statement, 10, workload->gpus);
+	(void)sqlite3_bind_int64(statement, 11, workload->priority);
+	(void)sqlite3_bind_int64(statement, 12, workload->observed);
+	(void)sqlite3_bind_int64(statement, 13, (int64_t)workload->begun_ms);
+	(void)sqlite3_bind_int64(statement, 14, (int64_t)workload->ended_ms);
+	(void)sqlite3_bind_int64(statement, 15, workload->gpu_mask);
+	return step(statement);
+}
+
+static bool put_event(
+	struct sl_history_store *store, const struct sl_msg_event_row *event)
+{
+	sqlite3_stmt *statement = store->statements[PUT_EVENT];
+	const uint64_t before[] = {event->serial, event->realtime_ms};
+	const uint64_t behind[] = {event->gpu, event->workload, event->other,
+		event->bytes, event->available_bytes, event->other_bytes, event->span_ms,
+		event->pid, event->uid, event->lost};
+	int at = 1;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)sqlite3_bind_int64(statement, at++, (int64_t)before[i]);
+	bind_text(statement, at++, sl_reason_name(event->reason));
+	for (size_t i = 0; i < SL_ARRAY_LEN(behind); i++)
+		(void)sqlite3_bind_int64(statement, at++, (int64_t)behind[i]);
+	bind_text(statement, at++, event->name);
+	bind_text(statement, at, event->other_name);
+	return step(statement);
+}
+
+static bool put_batch(
+	struct sl_history_store *store, const struct sl_history_batch *batch)
+{
+	for (size_t i = 0; i < batch->gpu_count; i++) {
+		if (!put_gpu(store, &batch->gpus[i]))
+			return false;
+	}
+	for (size_t i = 0; i < batch->workload_count; i++) {
+		if (!put_workload(store, &batch->workloads[i]))
+			return false;
+	}
+	for (size_t i = 0; i < batch->event_count; i++) {
+		if (!put_event(store, &batch->events[i]))
+			return false;
+	}
+	return put_rows(store, SL_HISTORY_USES, batch->rows[SL_HISTORY_USES],
+		       batch->row_count[SL_HISTORY_USES]) &&
+	       put_rows(store, SL_HISTORY_GPUS, batch->rows[SL_HISTORY_GPUS],
+		       batch->row_count[SL_HISTORY_GPUS]);
+}
+
+/* --- all of it ---------------------------------------------------------------------------- */
+
+int sl_history_store_write(struct sl_history_store *store,
+	const struct sl_history_batch *batch, int64_t now,
+	const struct sl_history_keep *keep, struct sl_error *err)
+{
+	if (!sl_history_sql_run(store, "BEGIN IMMEDIATE"))
+		return sl_history_store_failed(store, "write", err);
+	if (put_batch(store, batch) && sl_history_clear_ahead(store, now) &&
+		sl_history_come_again(store, now) && sl_history_roll_up(store, now) &&
+		sl_history_tidy(store, now, keep) && sl_history_sql_run(store, "COMMIT"))
+		return SL_HISTORY_STORE_OK;
+	return sl_history_store_undo(store, "write", err);
+}
+
+/* --- care --------------------------------------------------------------------------------- */
+
+static int look_at_time(void *context)
+{
+	return sl_clock_now() >= *(const sl_ns *)context;
+}
+
+int sl_history_store_check(struct sl_history_store *store, struct sl_error *err)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	sl_ns end = sl_clock_now() + CHECK_S * SL_S;
+	const char *said = NULL;
+	bool ok;
+
+	sqlite3_progress_handler(store->db, 20000, look_at_time, &end);
+	if (sqlite3_prepare_v2(store->db, "PRAGMA quick_check(1)", -1, &statement,
+		    NULL) == SQLITE_OK &&
+		sqlite3_step(statement) == SQLITE_ROW)
+		said = (const char *)sqlite3_column_text(statement, 0);
+	sqlite3_progress_handler(store->db, 0, NULL, NULL);
+	ok = said && strcmp(said, "ok") == 0;
+	if (!ok)
+		sl_error_set(err, "the history in %.200s is damaged: %.120s", store->path,
+			said ? said : sqlite3_errmsg(store->db));
+	return ok ? SL_HISTORY_STORE_OK : SL_HISTORY_STORE_DAMAGED;
+}
+
+uint64_t sl_history_store_wal_bytes(const struct sl_history_store *store)
+{
+	char path[SL_PATH_MAX + 8];
+	struct stat stat_buf;
+
+	(void)snprintf(path, sizeof(path), "%s-wal", store->path);
+	return stat(path, &stat_buf) == 0 ? (uint64_t)stat_buf.st_size : 0;
+}
+
+bool sl_history_store_checkpoint(struct sl_history_store *store)
+{
+	return sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+		       NULL, NULL) == SQLITE_OK;
+}

@@ -1,0 +1,58 @@
+/*
+ * internal - what history/recorder.c (the scribe's thread, start and end) and history/door.c
+ * (questions) share; nobody else includes it
+ */
+#ifndef SL_DAEMON_HISTORY_INTERNAL_H
+#define SL_DAEMON_HISTORY_INTERNAL_H
+
+#include <stdatomic.h>
+
+#include "base/paths.h"
+#include "daemon/history/history.h"
+#include "daemon/history/turns.h"
+#include "daemon/core/worker.h"
+
+struct sl_history {
+	struct sl_daemon *daemon; /* the loop's */
+	sd_event_source *io;      /* the loop's */
+	struct sl_link open;      /* the loop's: struct wait, of history/door.c */
+	char path[SL_PATH_MAX];
+	struct sl_inside_door *door;
+	uint64_t first_serial;             /* of this daemon's events */
+	struct sl_worker scribe, answerer; /* mutex of scribe: the next few */
+	struct sl_history_keep keep;
+	uint64_t told, tell_asked; /* what is open was written so often; is to be */
+	pthread_cond_t is_told;
+	struct sl_part health;
+	struct sl_error moved; /* what was dealt with, and stays to be known */
+	int64_t t;             /* the history reaches up to then; 0: nothing yet */
+	/* mutex of answerer: struct wait in each */
+	struct sl_history_turns turns;
+	struct sl_link answered, handed;
+	struct sl_history_budget room; /* locks itself */
+	atomic_bool ending;
+	atomic_bool suspect; /* a reader met with damage */
+	/* Readers inside, of which none is let in while it is shut; locks itself. */
+	pthread_mutex_t gate;
+	pthread_cond_t is_open;
+	bool is_shut;
+	/* The scribe's newest, until the loop takes them; what it took last is the loop's. */
+	_Atomic(struct sl_history_sums *) fresh;
+	struct sl_history_sums *shown;
+};
+
+uint64_t sl_history_realtime_ms(void);
+
+/* The thread that answers; its argument is the history. */
+void *sl_history_answerer(void *argument);
+/* The loop's: something is answered. */
+int sl_history_on_answered(
+	sd_event_source *source, int fd, uint32_t events, void *context);
+/* Whether questions wait before they begin to read. */
+void sl_history_shut(struct sl_history *history, bool is_shut);
+void sl_history_door_init(struct sl_history *history);
+/* Ends what is being answered; then, once the thread has ended, frees what there is. */
+void sl_history_door_stop(struct sl_history *history);
+void sl_history_door_fini(struct sl_history *history);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * runs - seconds that are alike become one row
+ *
+ * What does nothing must cost nothing: a row is kept open as long as each next stretch is like the
+ * one before, at most until the minute is over. Pure; memory from malloc. One thread.
+ */
+#ifndef SL_DAEMON_HISTORY_RUNS_H
+#define SL_DAEMON_HISTORY_RUNS_H
+
+#include "daemon/history/store.h"
+#include "daemon/core/map.h"
+
+/* Rows that are to be written. */
+struct sl_history_rows {
+	struct sl_history_row *all;
+	size_t count, room;
+};
+/* 0 or -ENOMEM. */
+SL_MUST_CHECK int sl_history_rows_add(
+	struct sl_history_rows *rows, const struct sl_history_row *row);
+void sl_history_rows_fini(struct sl_history_rows *rows);
+
+struct sl_history_run {
+	struct sl_history_row row;  /* as of now */
+	struct sl_history_row last; /* the stretch that was added last */
+	bool told;                  /* sl_history_runs_tell has given out all of it */
+};
+
+/* Zeroed is empty. */
+struct sl_history_runs {
+	enum sl_history_kind kind;
+	struct sl_map by_key;
+	struct sl_history_run **all;
+	size_t count, room;
+};
+
+/* One stretch: span seconds from t of one GPU and workload, with what row has of its columns for
+ * the whole of it; within one minute, and behind what was added before for the same two. What it
+ * ends goes to out. 0 or -ENOMEM. */
+SL_MUST_CHECK int sl_history_runs_add(struct sl_history_runs *runs,
+	const struct sl_history_row *row, struct sl_history_rows *out);
+/* Ends those that do not reach `end`: nothing was added for them. */
+SL_MUST_CHECK int sl_history_runs_sweep(
+	struct sl_history_runs *runs, int64_t end, struct sl_history_rows *out);
+/* What is open, as it is now; it stays open, and the same key comes again with a longer span. */
+SL_MUST_CHECK int sl_history_runs_tell(
+	struct sl_history_runs *runs, struct sl_history_rows *out);
+void sl_history_runs_fini(struct sl_history_runs *runs);
+
+#endif

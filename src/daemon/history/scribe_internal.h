@@ -1,0 +1,75 @@
+/*
+ * scribe_internal - what history/writer.c and history/ids.c share; nobody else includes it
+ * but their test
+ */
+#ifndef SL_DAEMON_HISTORY_SCRIBE_INTERNAL_H
+#define SL_DAEMON_HISTORY_SCRIBE_INTERNAL_H
+
+#include "daemon/history/scribe.h"
+
+/* Workloads that wait for being written. */
+#define SL_HISTORY_WHO_MAX 10000
+
+/* A workload that the daemon names. */
+struct sl_history_living {
+	struct sl_history_workload row;
+	uint32_t user, project; /* places of its sums */
+	bool seen, dirty;       /* in the last sample; to be written */
+	bool missed;            /* it was not, and how long it lived was not heard yet */
+	uint64_t met_ms, seen_ms; /* in its first look, its last */
+};
+
+struct sl_history_scribe {
+	char path[4096];
+	struct sl_inside_door *door;
+	struct sl_inside asks, hears;
+	bool asking, hearing;
+	struct sl_history_store *store;
+	int64_t reopen_at, told_at;
+	int outcome; /* of the last try to open it, and why */
+	struct sl_error err;
+	struct sl_history_clock clock;
+	/* The file is to be told that the clock went back, as it was ahead until then. */
+	bool goes_back;
+	bool suspects; /* it may be damaged */
+	int64_t was_ahead, back_to;
+	int64_t patient_until; /* monotonic, seconds */
+	struct sl_history_sample samples[2];
+	unsigned int current;
+	struct sl_history_tables tables;
+	/* Workloads that live, by number. */
+	struct sl_map by_number;
+	struct sl_history_living **living;
+	size_t living_count, living_room;
+	struct sl_history_known known; /* those of before, until they were looked for */
+	bool first;                    /* no sample was taken yet */
+	bool knows;                    /* the file was read: numbers can be given */
+	struct sl_history_workload *workloads; /* to be written */
+	size_t workload_count, workload_room;
+	struct sl_history_gpu *gpus, *new_gpus;
+	size_t gpu_count, new_gpu_count;
+	int64_t next_gpu, next_workload;
+	struct sl_msg_event_row *events;
+	size_t event_count, event_room;
+	uint64_t event_serial,
+		first_serial; /* the last that was heard; the first of this daemon */
+	struct sl_history_summing summing;
+	uint64_t rows, dropped, bytes, written_ms;
+};
+
+/* Room for one more of size bytes; NULL without memory. */
+void *sl_history_grow(void *all, size_t count, size_t *room, size_t size);
+
+/* The one that the row is of; a new one gets its number in the history. NULL: no memory. */
+struct sl_history_living *sl_history_ids_living(struct sl_history_scribe *scribe,
+	const struct sl_msg_use_row *row, uint64_t now_ms);
+/* After a sample: those that changed are to be written, and those that the daemon does not name any
+ * more have ended. */
+void sl_history_ids_say(struct sl_history_scribe *scribe);
+/* After the first sample: those of before that are not there any more ended while nobody looked. */
+void sl_history_ids_end_former(struct sl_history_scribe *scribe);
+/* A GPU's number in the history; 0: no memory. */
+int64_t sl_history_ids_gpu(
+	struct sl_history_scribe *scribe, const struct sl_msg_gpu_row *row);
+
+#endif

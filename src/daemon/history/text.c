@@ -1,0 +1,185 @@
+/*
+ * text - see the header
+ *
+ * Room is taken in steps as the text grows, since nobody knows before how long it will be. A file
+ * in memory is sealed against growing and writing, but not against shrinking: that is how memory is
+ * taken back from somebody who keeps the file and never reads it.
+ */
+#include "daemon/history/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+#define STEP (256u << 10)
+
+/* --- room --------------------------------------------------------------------------------- */
+
+void sl_history_budget_init(struct sl_history_budget *room)
+{
+	*room = (struct sl_history_budget){0};
+	(void)pthread_mutex_init(&room->mutex, NULL);
+}
+
+void sl_history_budget_fini(struct sl_history_budget *room)
+{
+	(void)pthread_mutex_destroy(&room->mutex);
+}
+
+/* Of this key, or the first that is not in use. False: there is no place left. */
+static bool place_of(const struct sl_history_budget *room, uint64_t key, size_t *out)
+{
+	size_t empty = SL_HISTORY_ROOM_KEYS;
+
+	for (size_t i = 0; i < SL_HISTORY_ROOM_KEYS; i++) {
+		if (room->of[i].bytes && room->of[i].key == key) {
+			*out = i;
+			return true;
+		}
+		if (!room->of[i].bytes && empty == SL_HISTORY_ROOM_KEYS)
+			empty = i;
+	}
+	*out = empty;
+	return empty < SL_HISTORY_ROOM_KEYS;
+}
+
+static bool take(struct sl_history_text *text, size_t bytes)
+{
+	struct sl_history_budget *room = text->room;
+	bool ok = false;
+	size_t i;
+
+	(void)pthread_mutex_lock(&room->mutex);
+	if (room->taken + bytes <= SL_HISTORY_ROOM_ALL && place_of(room, text->key, &i) &&
+		room->of[i].bytes + bytes <= SL_HISTORY_ROOM_KEY) {
+		room->of[i].key = text->key;
+		room->of[i].bytes += bytes;
+		room->taken += bytes;
+		text->taken += bytes;
+		ok = true;
+	}
+	(void)pthread_mutex_unlock(&room->mutex);
+	return ok;
+}
+
+static void give(struct sl_history_text *text, size_t bytes)
+{
+	struct sl_history_budget *room = text->room;
+	size_t i;
+
+	(void)pthread_mutex_lock(&room->mutex);
+	if (place_of(room, text->key, &i) && room->of[i].bytes >= bytes) {
+		room->of[i].bytes -= bytes;
+		room->taken -= bytes;
+		text->taken -= bytes;
+	}
+	(void)pthread_mutex_unlock(&room->mutex);
+}
+
+/* --- text --------------------------------------------------------------------------------- */
+
+static bool grow(struct sl_history_text *text, size_t size)
+{
+	/* Half as much again, so that little is copied; a file is not. */
+	size_t more = text->fd >= 0 ? STEP : sl_max_u64(STEP, text->taken / 2);
+	char *bytes;
+
+	if (size <= text->taken)
+		return true;
+	more = sl_max_u64(more, size - text->taken);
+	if (!take(text, more)) {
+		text->error = EDQUOT;
+		return false;
+	}
+	if (text->fd >= 0)
+		return true;
+	bytes = realloc(text->bytes, text->taken);
+	if (!bytes) {
+		text->error = ENOMEM;
+		return false;
+	}
+	text->bytes = bytes;
+	return true;
+}
+
+static ssize_t put(void *cookie, const char *buf, size_t count)
+{
+	struct sl_history_text *text = cookie;
+	int r = 0;
+
+	if (text->error || !grow(text, text->size + count))
+		return 0;
+	if (text->fd >= 0)
+		r = sl_file_write_all(text->fd, buf, count);
+	else
+		memcpy(text->bytes + text->size, buf, count);
+	if (r < 0) {
+		text->error = -r;
+		return 0;
+	}
+	text->size += count;
+	return (ssize_t)count;
+}
+
+struct sl_history_text *sl_history_text_new(
+	struct sl_history_budget *room, uint64_t key, bool as_file, FILE **out)
+{
+	struct sl_history_text *text = calloc(1, sizeof(*text));
+
+	if (!text)
+		return NULL;
+	text->room = room;
+	text->key = key;
+	text->fd =
+		as_file ? memfd_create("sluice-history", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+			: -1;
+	*out = NULL;
+	if (text->fd >= 0 || !as_file)
+		*out = fopencookie(text, "w", (cookie_io_functions_t){.write = put});
+	if (!*out)
+		return sl_history_text_free(text);
+	(void)setvbuf(*out, NULL, _IOFBF, 64u << 10);
+	return text;
+}
+
+bool sl_history_text_end(struct sl_history_text *text, FILE **out, struct sl_error *err)
+{
+	if (fclose(*out) != 0 && !text->error)
+		text->error = EIO;
+	*out = NULL;
+	if (!text->error && text->fd >= 0 &&
+		fcntl(text->fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_GROW | F_SEAL_WRITE) <
+			0)
+		text->error = errno;
+	if (!text->error)
+		return true;
+	if (text->error == EDQUOT)
+		sl_error_set(err,
+			"answers of many megabytes about the history are being read "
+			"already; ask for less (longer steps, a shorter time), or try "
+			"again in a while");
+	else
+		sl_error_set(err, "no memory for the answer (%s); ask for less",
+			strerror(text->error));
+	return false;
+}
+
+struct sl_history_text *sl_history_text_free(struct sl_history_text *text)
+{
+	if (!text)
+		return NULL;
+	/* Whoever holds it reads no further; its memory is free at once. */
+	if (text->fd >= 0 && ftruncate(text->fd, 0) < 0)
+		text->error = errno;
+	sl_closep(&text->fd);
+	free(text->bytes);
+	if (text->taken)
+		give(text, text->taken);
+	free(text);
+	return NULL;
+}

@@ -1,0 +1,593 @@
+/*
+ * writer - see the header
+ *
+ * What is to be written stands in memory until a transaction has taken it. So a disk that is full
+ * for a minute, or somebody's lock, costs nothing; one that is for long costs what there is no room
+ * for here.
+ */
+#include "daemon/history/scribe_internal.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "policy/words/reason.h"
+
+/* What waits for being written, at most: some 20 MiB of each kind of rows, and less than 10 MiB of
+ * the others. */
+#define ROWS_MAX   100000
+#define EVENTS_MAX 4000
+/* What is open is written so often: what a crash costs at most. */
+#define TELL_EVERY_S 15
+/* After a failure to open. */
+#define REOPEN_S 5
+/* A clock that is so far ahead of all that is known may be wrong: for a while nothing is too
+ * old. */
+#define STRANGE_S  86400
+#define PATIENCE_S 3600
+#define ASK_MS     5000
+/* What a look for events may take, and how many are taken at a time. */
+#define LISTEN_MS  1
+#define LISTEN_MAX 2000
+
+/* --- its memory --------------------------------------------------------------------------- */
+
+struct sl_history_scribe *sl_history_scribe_new(
+	const char *path, struct sl_inside_door *door, uint64_t first_serial)
+{
+	struct sl_history_scribe *scribe = calloc(1, sizeof(*scribe));
+
+	if (!scribe)
+		return NULL;
+	(void)snprintf(scribe->path, sizeof(scribe->path), "%s", path);
+	scribe->door = door;
+	scribe->first_serial = first_serial;
+	scribe->first = true;
+	scribe->asks.fd = scribe->hears.fd = -1;
+	scribe->tables.summing = &scribe->summing;
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++)
+		scribe->tables.runs[kind].kind = (enum sl_history_kind)kind;
+	return scribe;
+}
+
+struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scribe)
+{
+	if (!scribe)
+		return NULL;
+	if (scribe->asking)
+		sl_inside_close(&scribe->asks);
+	if (scribe->hearing)
+		sl_inside_close(&scribe->hears);
+	(void)sl_history_store_close(scribe->store);
+	for (int i = 0; i < 2; i++)
+		sl_history_sample_fini(&scribe->samples[i]);
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		sl_history_runs_fini(&scribe->tables.runs[kind]);
+		sl_history_rows_fini(&scribe->tables.out[kind]);
+	}
+	for (size_t i = 0; i < scribe->living_count; i++)
+		free(scribe->living[i]);
+	free(scribe->living);
+	sl_map_fini(&scribe->by_number);
+	free(scribe->known.gpus);
+	free(scribe->known.living);
+	free(scribe->workloads);
+	free(scribe->gpus);
+	free(scribe->new_gpus);
+	free(scribe->events);
+	free(scribe);
+	return NULL;
+}
+
+/* --- the file ----------------------------------------------------------------------------- */
+
+/* What is far from the clock tells that one of both is wrong. */
+static void compare_clocks(struct sl_history_scribe *scribe, int64_t end, int64_t now)
+{
+	if (end && now > end + STRANGE_S)
+		scribe->patient_until = (int64_t)(sl_clock_now() / SL_S) + PATIENCE_S;
+}
+
+static void set_back(struct sl_history_scribe *scribe, int64_t was_ahead, uint64_t now_ms)
+{
+	scribe->goes_back = true;
+	scribe->was_ahead = was_ahead;
+	scribe->back_to = (int64_t)(now_ms / 1000);
+	scribe->told_at = 0;
+	/* Who lives began before now. */
+	for (size_t i = 0; i < scribe->known.living_count; i++)
+		scribe->known.living[i].begun_ms =
+			sl_min_u64(scribe->known.living[i].begun_ms, now_ms);
+	for (size_t i = 0; i < scribe->living_count; i++) {
+		struct sl_history_living *living = scribe->living[i];
+
+		living->dirty |= living->row.begun_ms > now_ms;
+		living->row.begun_ms = sl_min_u64(living->row.begun_ms, now_ms);
+		living->seen_ms = sl_min_u64(living->seen_ms, now_ms);
+	}
+}
+
+/* Serials of events say which was first, also over restarts: a daemon whose clock was ahead gave
+ * those that are ours. */
+static bool order_events(struct sl_history_scribe *scribe, struct sl_history_known *known,
+	struct sl_error *err)
+{
+	if (scribe->knows || known->event_serial < scribe->first_serial)
+		return true;
+	known->event_serial = scribe->first_serial - 1;
+	return sl_history_store_events_before(scribe->store, scribe->first_serial, err) ==
+	       SL_HISTORY_STORE_OK;
+}
+
+/* Numbers go on from what the file has; GPUs keep theirs. */
+static bool take_known(
+	struct sl_history_scribe *scribe, uint64_t real_ms, struct sl_error *err)
+{
+	struct sl_history_known known;
+	int64_t now = (int64_t)(real_ms / 1000);
+
+	if (sl_history_store_known(scribe->store, now, &known, err) !=
+		SL_HISTORY_STORE_OK)
+		return false;
+	if (!order_events(scribe, &known, err)) {
+		free(known.gpus);
+		free(known.living);
+		return false;
+	}
+	scribe->knows = true;
+	/* A file that was set aside meanwhile takes nothing of what we know with it. */
+	if (known.gpu_id >= scribe->next_gpu)
+		scribe->next_gpu = known.gpu_id + 1;
+	if (known.workload_id >= scribe->next_workload)
+		scribe->next_workload = known.workload_id + 1;
+	scribe->event_serial = sl_max_u64(scribe->event_serial, known.event_serial);
+	scribe->clock.last_ms =
+		sl_max_u64(scribe->clock.last_ms, (uint64_t)known.end * 1000);
+	if (scribe->first && !scribe->gpus && !scribe->known.living) {
+		scribe->gpus = sl_steal(&known.gpus);
+		scribe->gpu_count = known.gpu_count;
+		scribe->known = known;
+		scribe->known.gpus = NULL;
+	} else {
+		free(known.gpus);
+		free(known.living);
+	}
+	compare_clocks(scribe, known.end, now);
+	if (known.ahead)
+		set_back(scribe, known.ahead,
+			sl_max_u64(real_ms, (uint64_t)known.end * 1000));
+	return true;
+}
+
+/* A new file knows nobody: all are said again. */
+static void say_all_again(struct sl_history_scribe *scribe)
+{
+	for (size_t i = 0; i < scribe->living_count; i++)
+		scribe->living[i]->dirty = true;
+	free(scribe->new_gpus);
+	scribe->new_gpus = calloc(scribe->gpu_count + 1, sizeof(*scribe->new_gpus));
+	scribe->new_gpu_count = scribe->new_gpus ? scribe->gpu_count : 0;
+	if (scribe->gpu_count)
+		memcpy(scribe->new_gpus, scribe->gpus,
+			scribe->new_gpu_count * sizeof(*scribe->gpus));
+}
+
+static void damaged(struct sl_history_scribe *scribe, uint64_t real_ms,
+	struct sl_history_report *report)
+{
+	scribe->store = sl_history_store_close(scribe->store);
+	if (sl_history_store_set_aside(
+		    scribe->path, (time_t)(real_ms / 1000), &report->note) < 0) {
+		report->err = report->note;
+		report->note = (struct sl_error){0};
+		return;
+	}
+	say_all_again(scribe);
+	scribe->reopen_at = 0;
+	report->outcome =
+		sl_history_store_open(scribe->path, &scribe->store, &report->err);
+}
+
+static void open_store(struct sl_history_scribe *scribe, uint64_t real_ms,
+	struct sl_history_report *report)
+{
+	int64_t now = (int64_t)(sl_clock_now() / SL_S);
+
+	if (scribe->store)
+		return;
+	if (scribe->reopen_at && now < scribe->reopen_at) {
+		report->outcome = scribe->outcome;
+		report->err = scribe->err;
+		return;
+	}
+	report->outcome =
+		sl_history_store_open(scribe->path, &scribe->store, &report->err);
+	if (report->outcome == SL_HISTORY_STORE_DAMAGED)
+		damaged(scribe, real_ms, report);
+	if (scribe->store && !take_known(scribe, real_ms, &report->err)) {
+		scribe->store = sl_history_store_close(scribe->store);
+		report->outcome = SL_HISTORY_STORE_FULL;
+	}
+	scribe->reopen_at = scribe->store ? 0 : now + REOPEN_S;
+	scribe->outcome = report->outcome;
+	scribe->err = report->err;
+}
+
+/* --- asking ------------------------------------------------------------------------------- */
+
+struct asking {
+	struct sl_history_scribe *scribe;
+	struct sl_history_sample *sample;
+	uint64_t now_ms;
+};
+
+static void take(void *context, const union sl_msg *row)
+{
+	struct asking *asking = context;
+	struct sl_history_sample *sample = asking->sample;
+	struct sl_history_seen *seen;
+	struct sl_history_living *living;
+	char uuid[41];
+	int64_t mask;
+
+	sl_history_sample_take(sample, row);
+	if (row->head.type == SL_MSG_GPU_ROW &&
+		row->gpu_row.gpu < SL_HISTORY_GPU_NUMBERS) {
+		sample->gpus[row->gpu_row.gpu].id =
+			sl_history_ids_gpu(asking->scribe, &row->gpu_row);
+		sl_wire_uuid_format(row->gpu_row.uuid, uuid);
+		sample->gpus[row->gpu_row.gpu].place = sl_history_summing_find(
+			&asking->scribe->summing, SL_HISTORY_OF_GPU, uuid, uuid);
+	}
+	if (row->head.type != SL_MSG_USE_ROW)
+		return;
+	living = sl_history_ids_living(asking->scribe, &row->use_row, asking->now_ms);
+	seen = sl_history_sample_find(sample, row->use_row.workload, row->use_row.gpu);
+	if (!living || !seen)
+		return;
+	living->seen = true;
+	living->missed = false;
+	living->seen_ms = asking->now_ms;
+	living->row.gpus = (uint32_t)sl_max_u64(living->row.gpus, seen->ordinal + 1);
+	mask = living->row.gpu_mask |
+	       sl_history_gpu_bit(sample->gpus[row->use_row.gpu].id);
+	living->dirty |= mask != living->row.gpu_mask;
+	living->row.gpu_mask = mask;
+	seen->id = living->row.id;
+	seen->fresh = living->met_ms == asking->now_ms;
+	seen->user = living->user;
+	seen->project = living->project;
+}
+
+static int open_line(struct sl_history_scribe *scribe, struct sl_inside *line, bool *open,
+	uint64_t timeout_ms, struct sl_error *err)
+{
+	int r;
+
+	if (*open)
+		return SL_INSIDE_OK;
+	r = sl_inside_open(line, scribe->door, NULL, err);
+	if (r != SL_INSIDE_OK) {
+		sl_inside_close(line);
+		return r;
+	}
+	*open = true;
+	sl_inside_set_timeout(line, timeout_ms);
+	return SL_INSIDE_OK;
+}
+
+static int ask_lists(struct sl_history_scribe *scribe, struct sl_history_sample *sample,
+	uint64_t now_ms, struct sl_error *err)
+{
+	static const struct {
+		enum sl_list_what what;
+		uint32_t row;
+	} lists[] = {
+		{SL_LIST_GPUS, SL_MSG_GPU_ROW},
+		{SL_LIST_USES, SL_MSG_USE_ROW},
+		{SL_LIST_SWAP, SL_MSG_SWAP_ROW},
+		{SL_LIST_CLIENTS, SL_MSG_CLIENT_ROW},
+	};
+	struct asking asking = {scribe, sample, now_ms};
+	int r = open_line(scribe, &scribe->asks, &scribe->asking, ASK_MS, err);
+
+	sl_history_sample_clear(sample);
+	for (size_t i = 0; i < SL_ARRAY_LEN(lists) && r == SL_INSIDE_OK; i++)
+		r = sl_inside_list(
+			&scribe->asks, lists[i].what, lists[i].row, take, &asking, err);
+	if (r == SL_INSIDE_OK) {
+		sample->t = (int64_t)(now_ms / 1000);
+		return r;
+	}
+	if (scribe->asking)
+		sl_inside_close(&scribe->asks);
+	scribe->asking = false;
+	return r;
+}
+
+/* In the history's time, in which it began. */
+static void note_end(struct sl_history_scribe *scribe, const struct sl_msg_event_row *row)
+{
+	struct sl_history_living *living = sl_map_get(&scribe->by_number, row->workload);
+
+	if (living)
+		living->row.ended_ms = living->row.begun_ms + sl_max_u64(1, row->span_ms);
+}
+
+static void keep_event(
+	struct sl_history_scribe *scribe, const struct sl_msg_event_row *row)
+{
+	struct sl_msg_event_row *all;
+
+	if (row->reason == SL_REASON_ENDED)
+		note_end(scribe, row);
+
+	if (row->serial <= scribe->event_serial)
+		return;
+	scribe->event_serial = row->serial;
+	all = scribe->event_count < EVENTS_MAX
+		      ? sl_history_grow(scribe->events, scribe->event_count,
+				&scribe->event_room, sizeof(*all))
+		      : NULL;
+	if (!all) {
+		scribe->dropped++;
+		return;
+	}
+	scribe->events = all;
+	all[scribe->event_count] = *row;
+	sl_text_tame(all[scribe->event_count].name);
+	sl_text_tame(all[scribe->event_count].other_name);
+	scribe->event_count++;
+}
+
+static void hear_events(struct sl_history_scribe *scribe, struct sl_error *err)
+{
+	union sl_msg msg;
+	int r = SL_INSIDE_OK;
+
+	if (!scribe->hearing) {
+		if (open_line(scribe, &scribe->hears, &scribe->hearing, ASK_MS, err) !=
+			SL_INSIDE_OK)
+			return;
+		sl_wire_init(&msg, SL_MSG_EVENTS);
+		msg.events.flags = SL_EVENTS_FOLLOW;
+		msg.events.after = scribe->event_serial;
+		r = sl_inside_send(&scribe->hears, &msg, err);
+		sl_inside_set_timeout(&scribe->hears, LISTEN_MS);
+	}
+	for (int i = 0; i < LISTEN_MAX && (r == SL_INSIDE_OK || r == SL_INSIDE_END);
+		i++) {
+		r = sl_inside_next(&scribe->hears, SL_MSG_EVENT_ROW, &msg, err);
+		if (r == SL_INSIDE_OK)
+			keep_event(scribe, &msg.event_row);
+	}
+	if (r == SL_INSIDE_OK || r == SL_INSIDE_END || r == SL_INSIDE_AGAIN)
+		return;
+	sl_inside_close(&scribe->hears);
+	scribe->hearing = false;
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static void written(struct sl_history_scribe *scribe)
+{
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		scribe->rows += scribe->tables.out[kind].count;
+		scribe->tables.out[kind].count = 0;
+	}
+	scribe->workload_count = scribe->new_gpu_count = scribe->event_count = 0;
+}
+
+/* What there is no room for any more. */
+static void drop_rows(struct sl_history_scribe *scribe)
+{
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		struct sl_history_rows *out = &scribe->tables.out[kind];
+
+		if (out->count <= ROWS_MAX)
+			continue;
+		scribe->dropped += out->count;
+		out->count = 0;
+	}
+}
+
+/* Said once: what is ahead is known to the file from then on. */
+static void tell_of_clock(
+	struct sl_history_scribe *scribe, struct sl_history_report *report)
+{
+	time_t until = (time_t)scribe->was_ahead;
+	char date[32] = "some day";
+	struct tm tm;
+
+	report->outcome =
+		sl_history_store_go_back(scribe->store, scribe->back_to, &report->err);
+	if (report->outcome != SL_HISTORY_STORE_OK)
+		return;
+	scribe->goes_back = false;
+	if (localtime_r(&until, &tm))
+		(void)strftime(date, sizeof(date), "%F %H:%M", &tm);
+	sl_error_set(&report->note,
+		"the history in %.200s reaches to %s, which is still to come: the "
+		"machine's clock was ahead, or is behind now. It goes on from now; if "
+		"the clock is wrong, set it, and nothing is lost",
+		scribe->path, date);
+}
+
+static int write_batch(struct sl_history_scribe *scribe, int64_t now,
+	const struct sl_history_keep *keep, struct sl_history_report *report)
+{
+	const struct sl_history_batch batch = {
+		.gpus = scribe->new_gpus,
+		.gpu_count = scribe->new_gpu_count,
+		.workloads = scribe->workloads,
+		.workload_count = scribe->workload_count,
+		.rows = {scribe->tables.out[0].all, scribe->tables.out[1].all},
+		.row_count = {scribe->tables.out[0].count, scribe->tables.out[1].count},
+		.events = scribe->events,
+		.event_count = scribe->event_count,
+	};
+	struct sl_history_keep patient = *keep;
+
+	if ((int64_t)(sl_clock_now() / SL_S) < scribe->patient_until) {
+		for (int level = 0; level < SL_HISTORY_LEVELS; level++)
+			patient.seconds[level] = INT64_MAX / 2;
+	}
+	return sl_history_store_write(scribe->store, &batch, now, &patient, &report->err);
+}
+
+/* Rolled up is what all is known of: up to the last sample, and not up to now. */
+static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, struct sl_history_report *report)
+{
+	int64_t now = scribe->samples[scribe->current].t;
+
+	if (scribe->store && scribe->goes_back)
+		tell_of_clock(scribe, report);
+	/* Until then nothing can be rolled up. */
+	if (scribe->store && !scribe->goes_back) {
+		report->outcome = write_batch(scribe, now, keep, report);
+		if (report->outcome == SL_HISTORY_STORE_OK) {
+			written(scribe);
+			scribe->written_ms = real_ms;
+			scribe->bytes = sl_history_store_bytes(scribe->store);
+		} else if (report->outcome == SL_HISTORY_STORE_DAMAGED) {
+			damaged(scribe, real_ms, report);
+		}
+	}
+	drop_rows(scribe);
+	report->t = now;
+	report->rows = scribe->rows;
+	report->dropped = scribe->dropped;
+	report->bytes = scribe->bytes;
+}
+
+static bool tell(struct sl_history_scribe *scribe)
+{
+	bool ok = true;
+
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++)
+		ok = sl_history_runs_tell(&scribe->tables.runs[kind],
+			     &scribe->tables.out[kind]) == 0 &&
+		     ok;
+	return ok;
+}
+
+void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, struct sl_history_report *report)
+{
+	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
+	open_store(scribe, real_ms, report);
+	if (!tell(scribe))
+		report->outcome = SL_HISTORY_STORE_FULL;
+	write_all(scribe, real_ms, keep, report);
+}
+
+/* The time of this step. Where the machine's clock was set back, what is open ends, and nothing is
+ * known of the time between. */
+static uint64_t time_of_step(struct sl_history_scribe *scribe, uint64_t real_ms)
+{
+	uint64_t before_ms = scribe->clock.last_ms;
+	uint64_t now_ms = sl_history_clock_ms(&scribe->clock, real_ms, sl_clock_now());
+
+	if (now_ms >= before_ms) {
+		compare_clocks(
+			scribe, (int64_t)(before_ms / 1000), (int64_t)(now_ms / 1000));
+		return now_ms;
+	}
+	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
+		/* Without memory for the last seconds, they are lost. */
+		if (sl_history_runs_sweep(&scribe->tables.runs[kind], INT64_MAX,
+			    &scribe->tables.out[kind]) < 0)
+			scribe->dropped++;
+	}
+	scribe->samples[scribe->current].t = 0;
+	set_back(scribe, (int64_t)(before_ms / 1000), now_ms);
+	return now_ms;
+}
+
+static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
+	struct sl_history_report *report)
+{
+	struct sl_history_sample *before = &scribe->samples[scribe->current];
+	struct sl_history_sample *now = &scribe->samples[1 - scribe->current];
+	struct sl_error err = {0};
+	int r;
+
+	/* Time that waits for the machine's clock has not come to its next second yet. */
+	if (before->t && (int64_t)(now_ms / 1000) <= before->t)
+		return;
+	r = ask_lists(scribe, now, now_ms, &err);
+	report->gone = r == SL_INSIDE_GONE;
+	if (r != SL_INSIDE_OK || now->failed)
+		return;
+	if (scribe->first)
+		sl_history_ids_end_former(scribe);
+	scribe->first = false;
+	hear_events(scribe, &err);
+	sl_history_ids_say(scribe);
+	if (sl_history_sample_rows(before, now, &scribe->tables) == 0)
+		scribe->current = 1 - scribe->current;
+}
+
+void sl_history_scribe_suspect(struct sl_history_scribe *scribe)
+{
+	scribe->suspects = true;
+}
+
+uint64_t sl_history_scribe_wal_bytes(const struct sl_history_scribe *scribe)
+{
+	return scribe->store ? sl_history_store_wal_bytes(scribe->store) : 0;
+}
+
+bool sl_history_scribe_checkpoint(struct sl_history_scribe *scribe)
+{
+	return !scribe->store || sl_history_store_checkpoint(scribe->store);
+}
+
+static void look_for_damage(struct sl_history_scribe *scribe, uint64_t real_ms,
+	struct sl_history_report *report)
+{
+	if (!scribe->suspects || !scribe->store)
+		return;
+	scribe->suspects = false;
+	report->outcome = sl_history_store_check(scribe->store, &report->err);
+	if (report->outcome == SL_HISTORY_STORE_DAMAGED)
+		damaged(scribe, real_ms, report);
+}
+
+void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
+	const struct sl_history_keep *keep, bool told, struct sl_history_report *report)
+{
+	int64_t t;
+
+	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
+	open_store(scribe, real_ms, report);
+	look_for_damage(scribe, real_ms, report);
+	if (scribe->knows)
+		look(scribe, time_of_step(scribe, real_ms), report);
+	t = scribe->samples[scribe->current].t;
+	if (told || t >= scribe->told_at + TELL_EVERY_S) {
+		scribe->told_at = t;
+		if (!tell(scribe))
+			report->outcome = SL_HISTORY_STORE_FULL;
+	}
+	write_all(scribe, real_ms, keep, report);
+}
+
+struct sl_history_sums *sl_history_scribe_sums(
+	const struct sl_history_scribe *scribe, const struct sl_history_report *report)
+{
+	struct sl_history_sums *sums = sl_history_sums_of(&scribe->summing);
+
+	if (!sums)
+		return NULL;
+	sums->well = report->outcome == SL_HISTORY_STORE_OK;
+	sums->rows = scribe->rows;
+	sums->dropped = scribe->dropped;
+	sums->bytes = scribe->bytes;
+	sums->written_ms = scribe->written_ms;
+	return sums;
+}

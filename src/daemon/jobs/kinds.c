@@ -1,0 +1,246 @@
+/*
+ * kinds - the GPUs of this machine as nodes of the queue: which are alike, what a pool's name
+ * stands for, what is measured
+ */
+#include <ctype.h>
+#include <string.h>
+
+#include "daemon/swap/hostpool.h"
+#include "daemon/gpu/inventory.h"
+#include "daemon/jobs/internal.h"
+
+/* --- Which are alike. --- */
+
+static bool is_usable(const struct sl_daemon *daemon, uint32_t gpu)
+{
+	return daemon->gpus[gpu].managed && !daemon->gpus[gpu].lost;
+}
+
+static struct sl_jobs_kind *kind_of(struct sl_jobs_books *books, const struct sl_gpu *gpu)
+{
+	struct sl_jobs_kind *kind;
+
+	for (uint32_t i = 0; i < books->kinds; i++) {
+		kind = &books->kind[i];
+		if (kind->capacity_bytes == gpu->capacity_bytes &&
+			strcmp(kind->name, gpu->name) == 0)
+			return kind;
+	}
+	kind = &books->kind[books->kinds++];
+	*kind = (struct sl_jobs_kind){.capacity_bytes = gpu->capacity_bytes};
+	memcpy(kind->name, gpu->name, sizeof(kind->name));
+	return kind;
+}
+
+/* The smallest of them counts: a task may get any. */
+static uint32_t shareable_mib(
+	const struct sl_daemon *daemon, const struct sl_jobs_kind *kind)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (uint32_t i = 0; i < kind->count; i++)
+		least = sl_min_u64(
+			least, sl_node_gpu(daemon->node, kind->gpus[i]).shareable_bytes);
+	return (uint32_t)sl_min_u64(least / SL_MIB, UINT32_MAX);
+}
+
+static uint64_t pool_mib(const struct sl_daemon *daemon)
+{
+	struct sl_node_pool_view view = sl_node_pool(daemon->node);
+
+	return sl_sub_sat(view.pool_bytes, view.slack_bytes) / SL_MIB;
+}
+
+void sl_jobs_find_kinds(const struct sl_daemon *daemon, struct sl_jobs_books *books)
+{
+	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
+		struct sl_jobs_kind *kind;
+
+		if (!is_usable(daemon, i))
+			continue;
+		kind = kind_of(books, &daemon->gpus[i]);
+		kind->gpus[kind->count++] = (uint8_t)i;
+	}
+	for (uint32_t k = 0; k < books->kinds; k++)
+		books->kind[k].mib = shareable_mib(daemon, &books->kind[k]);
+	books->swaps = sl_hostpool_swap_is_on(daemon);
+	books->pool_mib = books->swaps ? pool_mib(daemon) : 0;
+}
+
+uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask)
+{
+	const struct sl_jobs_kind *kind;
+	uint32_t gpus = 0;
+
+	if (!node || node > books->kinds)
+		return 0;
+	kind = &books->kind[node - 1];
+	for (uint32_t i = 0; i < kind->count; i++) {
+		if (mask & 1u << i)
+			gpus |= 1u << kind->gpus[i];
+	}
+	return __builtin_popcount(gpus) == __builtin_popcount(mask) ? gpus : 0;
+}
+
+bool sl_jobs_place_of(
+	const struct sl_jobs_books *books, uint32_t gpus, uint64_t *node, uint32_t *mask)
+{
+	for (uint32_t k = 0; k < books->kinds; k++) {
+		const struct sl_jobs_kind *kind = &books->kind[k];
+		uint32_t here = 0;
+
+		for (uint32_t i = 0; i < kind->count; i++) {
+			if (gpus & 1u << kind->gpus[i])
+				here |= 1u << i;
+		}
+		if (!here || __builtin_popcount(here) != __builtin_popcount(gpus))
+			continue;
+		*node = k + 1;
+		*mask = here;
+		return true;
+	}
+	return false;
+}
+
+/* --- Pools. --- */
+
+/* Does a word of the model's name, whatever its case, stand at `at`, and as long as length? */
+static bool has_word(const char *model, const char *word, size_t length)
+{
+	while (*model) {
+		size_t here = 0;
+
+		while (isalnum((unsigned char)model[here]))
+			here++;
+		if (here == length && strncasecmp(model, word, length) == 0)
+			return true;
+		model += here ? here : 1;
+	}
+	return false;
+}
+
+/* A pool names the GPUs in the name of whose model all its words stand: "h100", "nvidia-h100". */
+static bool is_of_pool(const char *model, const char *pool, size_t length)
+{
+	bool any = false;
+
+	for (size_t at = 0; at < length;) {
+		size_t word = 0;
+
+		while (at + word < length && isalnum((unsigned char)pool[at + word]))
+			word++;
+		if (word && !has_word(model, pool + at, word))
+			return false;
+		any |= word > 0;
+		at += word ? word : 1;
+	}
+	return any;
+}
+
+uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list)
+{
+	uint64_t pools = 0;
+
+	for (const char *at = list; *at;) {
+		size_t length = strcspn(at, ",");
+
+		for (uint32_t k = 0; k < books->kinds && k < 31; k++) {
+			if (is_of_pool(books->kind[k].name, at, length))
+				pools |= 1ull << k;
+		}
+		at += length + (at[length] == ',');
+	}
+	/* None of them is there: it may use none that is. */
+	return list[0] && !pools ? 1ull << 63 : pools;
+}
+
+bool sl_jobs_pools_of(
+	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools)
+{
+	uint32_t usable = sl_inventory_usable(
+		jobs->daemon, row->flags & SL_RUN_VISIBLE_SET ? row->visible : NULL);
+
+	*pools = 0;
+	if (!(row->flags & SL_RUN_VISIBLE_SET))
+		return true;
+	for (uint32_t k = 0; k < jobs->books.kinds; k++) {
+		const struct sl_jobs_kind *kind = &jobs->books.kind[k];
+		uint32_t seen = 0;
+
+		for (uint32_t i = 0; i < kind->count; i++)
+			seen += usable >> kind->gpus[i] & 1;
+		if (seen && seen != kind->count)
+			return false;
+		if (seen)
+			*pools |= 1ull << (k < 30 ? k : 30);
+	}
+	return *pools != 0;
+}
+
+/* --- What is measured. --- */
+
+/* Bytes per second that leave a GPU, before any did. */
+#define LINK_RATE (8ull << 30)
+
+/* What one of its tasks has on its GPUs and would take on the host; and how long moving it takes,
+ * both ways. */
+static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	const struct sl_daemon *daemon = jobs->daemon;
+	const struct sl_workload *workload = sl_map_get(
+		&daemon->workloads, task->job->row.tasks[task->number].workload);
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_COST};
+	struct sl_job *job = task->job;
+	uint64_t bytes = 0, rate = 0, mib;
+
+	if (!workload || !job->counted || !(job->row.flags & SL_SUBMIT_PREEMPTIBLE))
+		return;
+	for (uint32_t i = 0; i < workload->gpu_count; i++) {
+		const struct sl_gpu *gpu = &daemon->gpus[workload->gpus[i]];
+
+		bytes += sl_node_use(daemon->node, workload->id, workload->gpus[i])
+				 .backing_bytes;
+		rate += gpu->link_out.measured ? gpu->link_out.measured : LINK_RATE;
+	}
+	/* Even nothing needs a pool that is there. */
+	mib = bytes / SL_MIB + 1;
+	/* Of several tasks the largest, as long as they are much alike; small changes are no
+	 * news. */
+	if (mib <= job->park_mib &&
+		(job->row.task_count > 1 || mib * 8 >= job->park_mib * 7))
+		return;
+	job->park_mib = mib;
+	event.job_cost.job = job->row.id;
+	event.job_cost.park_mib = mib;
+	job->swap_cost = (sl_ns)(2.0 * (double)bytes / (double)rate * (double)SL_S);
+	event.job_cost.swap_cost = job->swap_cost;
+	sl_jobs_tell(jobs, &event);
+}
+
+void sl_jobs_measure(struct sl_jobs *jobs)
+{
+	struct sl_jobs_books *books = &jobs->books;
+	bool swaps = sl_hostpool_swap_is_on(jobs->daemon);
+	uint64_t pool = swaps ? pool_mib(jobs->daemon) : 0;
+
+	if (swaps != books->swaps) {
+		jobs->rebuild = true;
+		return;
+	}
+	for (uint32_t k = 0; k < books->kinds; k++) {
+		struct sl_jobs_kind *kind = &books->kind[k];
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_SIZE};
+		uint32_t mib = shareable_mib(jobs->daemon, kind);
+
+		if (mib == kind->mib && pool == books->pool_mib)
+			continue;
+		kind->mib = mib;
+		event.node_size.node = k + 1;
+		event.node_size.gpu_mib = mib;
+		event.node_size.pool_mib = pool;
+		sl_jobs_tell(jobs, &event);
+	}
+	books->pool_mib = pool;
+	sl_list_foreach (link, &jobs->active)
+		measure_task(jobs, SL_LIST_ENTRY(link, struct sl_job_task, active));
+}

@@ -1,0 +1,566 @@
+/*
+ * queue - see jobs/internal.h for who does what
+ */
+#include "daemon/jobs/jobs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "base/log.h"
+#include "base/step.h"
+#include "daemon/jobs/internal.h"
+#include "daemon/workloads/process.h"
+#include "daemon/link/share.h"
+#include "daemon/workloads/workload.h"
+
+/* So often it is looked at what nobody will tell. */
+#define UNHEARD_NS (100 * SL_MS)
+/* What one thing leads to may lead to the next; then the loop has its turn. */
+#define ROUNDS_MOST 16
+
+uint64_t sl_jobs_now_ms(void)
+{
+	struct timespec now = {0};
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+struct sl_workload *sl_jobs_workload_of(
+	const struct sl_jobs *jobs, const struct sl_job_task *task)
+{
+	uint64_t id = task->job->row.tasks[task->number].workload;
+
+	return id ? sl_map_get(&jobs->daemon->workloads, id) : NULL;
+}
+
+struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id)
+{
+	return sl_map_get(&jobs->by_id, id);
+}
+
+const char *sl_jobs_label(const struct sl_job *job, char buf[SL_JOBS_LABEL_MAX])
+{
+	/* The number of one in the foreground is its workload's, which others name it by. */
+	if (job->foreground)
+		(void)snprintf(buf, SL_JOBS_LABEL_MAX, "run %" PRIu64,
+			job->row.id & ~(uint64_t)SL_JOB_FOREGROUND);
+	else
+		(void)snprintf(buf, SL_JOBS_LABEL_MAX, "job %" PRIu64, job->row.id);
+	return buf;
+}
+
+bool sl_jobs_need_project(
+	const struct sl_daemon *daemon, const char *project, struct sl_error *err)
+{
+	const struct sl_jobs *jobs = daemon->jobs;
+
+	for (const struct sl_link *link = jobs ? jobs->all.next : NULL;
+		jobs && link != &jobs->all; link = link->next) {
+		const struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+
+		if (job->over || strcmp(job->row.project, project) != 0)
+			continue;
+		sl_error_set(err,
+			"project %s has jobs, %s for one; wait for their end, or stop "
+			"them",
+			project, job->row.name);
+		return true;
+	}
+	return false;
+}
+
+/* --- Jobs. --- */
+
+static void job_free(struct sl_job *job)
+{
+	sl_jobs_row_fini(&job->row);
+	job->process = sl_process_put(job->process);
+	free(job->tasks);
+	free(job);
+}
+
+struct sl_job *sl_jobs_new_job(struct sl_jobs *jobs, struct sl_jobs_row *row)
+{
+	struct sl_job *job = calloc(1, sizeof(*job));
+	struct sl_link *place = jobs->all.prev;
+
+	if (job)
+		job->tasks = calloc(row->task_count, sizeof(job->tasks[0]));
+	if (!job || !job->tasks || sl_map_put(&jobs->by_id, row->id, job) < 0) {
+		if (job)
+			free(job->tasks);
+		free(job);
+		return NULL;
+	}
+	job->row = *row;
+	*row = (struct sl_jobs_row){0};
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		struct sl_job_task *task = &job->tasks[i];
+
+		task->job = job;
+		task->number = i;
+		task->shim = (struct sl_shim){.pidfd = -1, .go_fd = -1};
+		sl_list_init(&task->active);
+	}
+	while (place != &jobs->all &&
+		SL_LIST_ENTRY(place, struct sl_job, link)->row.id > job->row.id)
+		place = place->prev;
+	sl_list_insert_before(place->next, &job->link);
+	jobs->living++;
+	jobs->tasks += job->row.task_count;
+	jobs->bounded += job->row.workloads_most != 0;
+	return job;
+}
+
+void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job)
+{
+	if (!job->over) {
+		jobs->living--;
+		jobs->tasks -= job->row.task_count;
+	}
+	jobs->bounded -= job->row.workloads_most != 0;
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		sl_list_unlink(&job->tasks[i].active);
+	(void)sl_map_take(&jobs->by_id, job->row.id);
+	sl_list_unlink(&job->link);
+	job_free(job);
+}
+
+void sl_jobs_awake(struct sl_jobs *jobs)
+{
+	jobs->awake = true;
+}
+
+void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase)
+{
+	task->phase = phase;
+	task->deadline = 0;
+	task->unheard = false;
+	if (phase == SL_PHASE_WAITING || phase == SL_PHASE_OVER)
+		sl_list_unlink(&task->active);
+}
+
+enum sl_job_state sl_jobs_state_of(const struct sl_job *job)
+{
+	bool runs = false, parked = false, asked = false;
+
+	if (job->over)
+		return (enum sl_job_state)job->row.state;
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		switch (job->tasks[i].phase) {
+		case SL_PHASE_STARTING:
+		case SL_PHASE_RUNS:
+		case SL_PHASE_PARKING:
+		case SL_PHASE_RESUMING:
+		case SL_PHASE_STOPPING: runs = true; break;
+		case SL_PHASE_PARKED: parked = true; break;
+		default: break;
+		}
+		asked |= job->tasks[i].asked;
+	}
+	if (job->row.state == SL_JOB_STOPPING)
+		return SL_JOB_STOPPING;
+	if (asked && runs && job->row.task_count == 1)
+		return SL_JOB_STOPPING;
+	return runs ? SL_JOB_RUNNING : parked ? SL_JOB_PARKED : SL_JOB_QUEUED;
+}
+
+/* As the one that follows is to find it. */
+static uint32_t stored_state(const struct sl_job_task *task)
+{
+	/* Asked for: also while it is not gone yet. */
+	if (task->asked)
+		return SL_TASK_ENDED;
+	switch (task->phase) {
+	case SL_PHASE_STARTING:
+	case SL_PHASE_RESUMING: return SL_TASK_BINDING;
+	case SL_PHASE_RUNS:
+	case SL_PHASE_PARKING: return SL_TASK_RUNNING;
+	case SL_PHASE_STOPPING: return SL_TASK_RELEASING;
+	case SL_PHASE_OVER: return SL_TASK_ENDED;
+	case SL_PHASE_WAITING:
+	case SL_PHASE_CHOSEN:
+	case SL_PHASE_PARKED:
+	default: return SL_TASK_PENDING;
+	}
+}
+
+void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
+{
+	/* The journal has what there is to know of its workload. */
+	if (job->foreground)
+		return;
+	job->row.state = sl_jobs_state_of(job);
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		struct sl_jobs_task *row = &job->row.tasks[i];
+
+		row->state = stored_state(&job->tasks[i]);
+		row->parked = job->tasks[i].phase == SL_PHASE_PARKED ||
+			      job->tasks[i].phase == SL_PHASE_PARKING ||
+			      job->tasks[i].phase == SL_PHASE_RESUMING;
+	}
+	if (sl_jobs_store_put(jobs->store, &job->row, NULL, ticket) == 0)
+		return;
+	sl_error_log("out of memory: how job %" PRIu64 " (%s) stands is not written down",
+		job->row.id, job->row.name);
+	for (uint32_t i = 0; ticket && i < job->row.task_count; i++) {
+		if (job->tasks[i].ticket != ticket)
+			continue;
+		job->tasks[i].ticket = 0;
+		sl_jobs_unstart(&job->tasks[i], "sluiced is out of memory");
+	}
+	if (ticket)
+		sl_jobs_release(jobs, ticket);
+}
+
+void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
+	uint64_t ended[SL_JOB_STATES])
+{
+	const struct sl_jobs *jobs = daemon->jobs;
+
+	memset(in, 0, SL_JOB_STATES * sizeof(in[0]));
+	memset(ended, 0, SL_JOB_STATES * sizeof(ended[0]));
+	if (!jobs)
+		return;
+	memcpy(ended, jobs->ended, sizeof(jobs->ended));
+	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
+		link = link->next) {
+		const struct sl_job *job =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
+
+		if (!job->foreground || sl_jobs_front_is_listed(job))
+			in[sl_jobs_state_of(job)]++;
+	}
+}
+
+/* --- Settling. --- */
+
+static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
+{
+	if (task->is_over && task->job->foreground) {
+		sl_jobs_front_over(jobs, task);
+		return;
+	}
+	if (task->is_over) {
+		sl_jobs_task_over(jobs, task);
+		return;
+	}
+	if (task->phase == SL_PHASE_PARKING && task->unheard)
+		task->is_parked |= sl_jobs_has_left(jobs, task);
+	if (task->is_parked)
+		sl_jobs_task_parked(jobs, task);
+	if (task->is_resumed)
+		sl_jobs_task_resumed(jobs, task);
+	if (task->phase == SL_PHASE_STARTING)
+		sl_jobs_try_go(jobs, task);
+	if (task->phase == SL_PHASE_STOPPING)
+		sl_jobs_try_stop(jobs, task);
+	if (task->phase == SL_PHASE_CHOSEN && task->job->stored)
+		sl_jobs_start(jobs, task);
+	if (task->deadline && now >= task->deadline)
+		sl_jobs_task_late(jobs, task);
+}
+
+/* What happens to one may end others, so nothing is held on to but the list. */
+void sl_jobs_look(struct sl_jobs *jobs, sl_ns now)
+{
+	struct sl_link looking;
+
+	sl_list_init(&looking);
+	while (!sl_list_is_empty(&jobs->active)) {
+		struct sl_link *link = jobs->active.next;
+
+		sl_list_unlink(link);
+		sl_list_push_tail(&looking, link);
+	}
+	while (!sl_list_is_empty(&looking)) {
+		struct sl_link *link = looking.next;
+
+		sl_list_unlink(link);
+		sl_list_push_tail(&jobs->active, link);
+		look_at(jobs, SL_LIST_ENTRY(link, struct sl_job_task, active), now);
+	}
+}
+
+void sl_jobs_look_now(struct sl_daemon *daemon)
+{
+	if (daemon->jobs)
+		sl_jobs_look(daemon->jobs, sl_clock_now());
+}
+
+static void carry_out(struct sl_jobs *jobs)
+{
+	/* What is carried out may be answered at once, and that may queue more. */
+	for (size_t i = 0; i < jobs->todo_count; i++) {
+		struct sl_cluster_action action = jobs->todo[i];
+
+		if (action.type == SL_CLUSTER_ACTION_BIND)
+			sl_jobs_on_bind(jobs, &action);
+		else if (action.type == SL_CLUSTER_ACTION_STOP)
+			sl_jobs_on_stop(jobs, &action);
+		if (jobs->rebuild)
+			break;
+	}
+	jobs->todo_count = 0;
+}
+
+void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CYCLE};
+	sl_ns now = sl_clock_now();
+
+	sl_jobs_measure(jobs);
+	if (jobs->rebuild)
+		return;
+	if (which == SL_CYCLE_ALL) {
+		jobs->dirty = false;
+		jobs->cycle_at = now + SL_JOBS_CYCLE_NS;
+		if (now >= jobs->wake_at)
+			jobs->wake_at = SL_NS_NEVER;
+	}
+	event.cycle.which = which;
+	sl_jobs_tell(jobs, &event);
+	carry_out(jobs);
+}
+
+/* What the processes of the daemon before keep on the GPUs is not known until they have reported:
+ * the room of their contexts would be promised to others. Like grants, new places wait for that,
+ * and no longer than these. */
+static sl_ns choosing_at(const struct sl_jobs *jobs)
+{
+	const struct sl_daemon *daemon = jobs->daemon;
+
+	return daemon->expected_count ? daemon->started + daemon->config.recover_wait : 0;
+}
+
+bool sl_jobs_may_choose(const struct sl_jobs *jobs)
+{
+	return sl_clock_now() >= choosing_at(jobs);
+}
+
+/* When the next cycle is due. */
+static sl_ns cycle_due(const struct sl_jobs *jobs)
+{
+	sl_ns at =
+		jobs->dirty ? sl_min_u64(jobs->wake_at, jobs->cycle_at) : jobs->wake_at;
+
+	return sl_max_u64(at, choosing_at(jobs));
+}
+
+static void arm(struct sl_jobs *jobs)
+{
+	sl_ns at = sl_min_u64(cycle_due(jobs), jobs->free_at);
+
+	at = sl_min_u64(at, jobs->tell_at);
+	/* More than fitted into a turn of the loop. */
+	if (jobs->awake)
+		at = 0;
+	sl_list_foreach (link, &jobs->active) {
+		const struct sl_job_task *task =
+			SL_LIST_ENTRY(link, struct sl_job_task, active);
+
+		if (task->deadline)
+			at = sl_min_u64(at, task->deadline);
+		if (task->phase == SL_PHASE_PARKING && task->unheard)
+			at = sl_min_u64(at, sl_clock_now() + UNHEARD_NS);
+	}
+	sl_timer_set(jobs->timer, at);
+}
+
+/* Once a cycle has looked at them. */
+static void answer_submitters(struct sl_jobs *jobs)
+{
+	if (jobs->dirty)
+		return;
+	sl_list_foreach (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+
+		if (job->reply_due)
+			sl_jobs_reply_submit(jobs, job);
+	}
+}
+
+void sl_jobs_settle(struct sl_daemon *daemon)
+{
+	struct sl_jobs *jobs = daemon->jobs;
+
+	if (!jobs || !jobs->awake)
+		return;
+	for (int round = 0; round < ROUNDS_MOST && jobs->awake; round++) {
+		sl_ns now = sl_clock_now();
+
+		jobs->awake = false;
+		sl_jobs_look(jobs, now);
+		sl_jobs_look_at_bounds(jobs);
+		if (jobs->rebuild)
+			sl_jobs_rebuild(jobs);
+		sl_jobs_start_free(jobs);
+		if (now < cycle_due(jobs))
+			continue;
+		sl_jobs_cycle(jobs, SL_CYCLE_ALL);
+		if (!jobs->rebuild)
+			sl_jobs_front_after_cycle(jobs);
+	}
+	answer_submitters(jobs);
+	sl_jobs_front_settle(jobs);
+	if (jobs->forget)
+		sl_jobs_forget_old(jobs);
+	arm(jobs);
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+
+	sl_jobs_awake(daemon->jobs);
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+/* --- The store. --- */
+
+static void take_ticket(
+	struct sl_jobs *jobs, uint64_t ticket, int result, const struct sl_error *err)
+{
+	sl_list_foreach_safe (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+
+		if (job->ticket != ticket)
+			continue;
+		job->ticket = 0;
+		if (result == SL_JOBS_STORE_OK) {
+			sl_step(D_JOB_STORED);
+			job->stored = job->reply_due = true;
+			sl_jobs_user_make_room(jobs, job);
+			if (job->is_free)
+				jobs->free_at = 0;
+		} else {
+			sl_jobs_store_failed(jobs, job, err);
+		}
+		return;
+	}
+	sl_list_foreach (link, &jobs->active) {
+		struct sl_job_task *task =
+			SL_LIST_ENTRY(link, struct sl_job_task, active);
+
+		if (task->ticket != ticket)
+			continue;
+		task->ticket = 0;
+		if (result != SL_JOBS_STORE_OK) {
+			sl_jobs_unstart(task, err->text);
+			sl_jobs_stop_unwritten(jobs, task, "the disk refuses it");
+		}
+		return;
+	}
+	sl_jobs_release(jobs, ticket);
+}
+
+static int on_stored(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+	struct sl_daemon *daemon = context;
+	struct sl_jobs *jobs = daemon->jobs;
+	struct sl_error err = {0};
+	uint64_t ticket;
+	int result, log_fd;
+
+	while (sl_jobs_store_take(jobs->store, &ticket, &result, &log_fd, &err)) {
+		if (sl_jobs_log_is_open(jobs, ticket, log_fd))
+			continue;
+		if (result != SL_JOBS_STORE_OK)
+			sl_error_log("%s", err.text);
+		jobs->unstored = err;
+		if (ticket)
+			take_ticket(jobs, ticket, result, &err);
+		err.text[0] = '\0';
+		/* A new one may start, and what waits to go may. */
+		jobs->dirty = true;
+		sl_jobs_awake(jobs);
+	}
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+/* --- Start and end. --- */
+
+int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
+{
+	struct sl_jobs *jobs = calloc(1, sizeof(*jobs));
+	int r;
+
+	if (!jobs)
+		return sl_err_origin(-ENOMEM);
+	jobs->daemon = daemon;
+	jobs->wake_at = jobs->free_at = jobs->tell_at = SL_NS_NEVER;
+	jobs->next_ticket = 1;
+	sl_list_init(&jobs->all);
+	sl_list_init(&jobs->active);
+	sl_list_init(&jobs->waits);
+	sl_list_init(&jobs->logs);
+	sl_list_init(&jobs->held);
+	(void)snprintf(jobs->folder, sizeof(jobs->folder), "%s/jobs", daemon->data_dir);
+	daemon->jobs = jobs;
+	r = sl_jobs_store_new(jobs->folder, &jobs->store);
+	if (r == 0)
+		r = sd_event_add_io(daemon->loop, &jobs->io,
+			sl_jobs_store_fd(jobs->store), EPOLLIN, on_stored, daemon);
+	if (r >= 0)
+		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, on_time, &jobs->timer);
+	if (r >= 0)
+		r = sl_jobs_recover(jobs, err);
+	if (r < 0) {
+		if (!err->text[0])
+			sl_error_set(err, "cannot keep jobs in %.200s: %s", jobs->folder,
+				strerror(-r));
+		return r;
+	}
+	sl_jobs_front_recover(jobs);
+	sl_jobs_rebuild(jobs);
+	/* Those of which nothing was left to do but to say so. */
+	sl_list_foreach_safe (link, &jobs->all) {
+		sl_jobs_check_end(jobs, SL_LIST_ENTRY(link, struct sl_job, link));
+	}
+	jobs->forget = true;
+	return 0;
+}
+
+void sl_jobs_close(struct sl_daemon *daemon)
+{
+	struct sl_jobs *jobs = daemon->jobs;
+
+	if (!jobs)
+		return;
+	jobs->io = sd_event_source_disable_unref(jobs->io);
+	jobs->timer = sd_event_source_disable_unref(jobs->timer);
+	sl_list_foreach_safe (link, &jobs->waits) {
+		sl_list_unlink(link);
+		free(SL_LIST_ENTRY(link, struct sl_jobs_wait, link));
+	}
+	sl_list_foreach_safe (link, &jobs->logs) {
+		sl_list_unlink(link);
+		free(SL_LIST_ENTRY(link, struct sl_jobs_wait, link));
+	}
+	/* Peers outlive this. */
+	sl_jobs_let_go(jobs);
+	while (!sl_list_is_empty(&jobs->all)) {
+		struct sl_job *job = SL_LIST_ENTRY(jobs->all.next, struct sl_job, link);
+
+		/* Who did not go yet is not to go: the next daemon starts it anew. */
+		for (uint32_t i = 0; i < job->row.task_count; i++) {
+			if (job->tasks[i].phase == SL_PHASE_STARTING)
+				sl_shim_forget(&job->tasks[i].shim);
+		}
+		sl_jobs_drop_job(jobs, job);
+	}
+	jobs->store = sl_jobs_store_free(jobs->store);
+	sl_jobs_books_fini(&jobs->books);
+	sl_map_fini(&jobs->by_id);
+	free(jobs->todo);
+	free(jobs);
+	daemon->jobs = NULL;
+}

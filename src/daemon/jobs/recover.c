@@ -1,0 +1,142 @@
+/*
+ * recover - what the daemon before left: who still runs, who ended meanwhile, who never went
+ *
+ * The journal has brought back the workloads whose shims live (recover.c: the same pid that began
+ * at the same time in the same boot). A task whose workload is not among them has ended, and its
+ * record says how, or that it was killed, or that it never got its go; unless its supervisor lives
+ * all the same (jobs/alone.c). Where the machine was down, what ran did so in another boot, and the
+ * journal of that is void.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "daemon/state/drive.h"
+#include "daemon/jobs/internal.h"
+#include "daemon/workloads/workload.h"
+
+/* RUNNING is stored once it was told to go, and what is on its way back from being parked went long
+ * ago. Of one that is still BINDING its record knows. */
+static bool has_gone(const struct sl_jobs_task *row)
+{
+	return row->state != SL_TASK_BINDING || row->parked;
+}
+
+static void adopt(
+	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_workload *workload)
+{
+	const struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+
+	workload->task = task;
+	workload->has_shim = true;
+	sl_jobs_store_bound_log(jobs->store, task->job->row.id, task->number,
+		jobs->daemon->config.job_log_max);
+	task->went = has_gone(row);
+	sl_jobs_find_begun(jobs, task);
+	/* Others of it live. */
+	if (!workload->root)
+		sl_jobs_supervisor_gone(jobs->daemon, workload);
+	sl_list_push_tail(&jobs->active, &task->active);
+	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
+		/* Stopped for others, or asked for. Where the journal does not say so yet, nobody
+		 * has been signalled. */
+		task->phase = SL_PHASE_STOPPING;
+		task->told = workload->kill_at != 0;
+		task->grace = jobs->daemon->config.stop_grace;
+		/* As for one that is stopped now: a disk that does not answer keeps it no
+		 * longer. */
+		if (!task->told)
+			task->deadline = sl_clock_now() + SL_JOBS_STORE_NS;
+		sl_jobs_awake(jobs);
+		task->asked = row->state == SL_TASK_ENDED;
+		task->stopped = !task->asked;
+	} else if (row->parked && workload->park == SL_PARK_RESUMING) {
+		task->phase = SL_PHASE_RESUMING;
+		task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
+	} else if (row->parked && workload->park == SL_PARK_PARKED) {
+		/* RUNNING: it was on its way there. */
+		task->phase = row->state == SL_TASK_RUNNING ? SL_PHASE_PARKING
+							    : SL_PHASE_PARKED;
+		if (task->phase == SL_PHASE_PARKING)
+			sl_jobs_goes_on_parking(task);
+	} else {
+		task->phase = SL_PHASE_RUNS;
+	}
+}
+
+static void recover_task(struct sl_jobs *jobs, struct sl_job_task *task)
+{
+	const struct sl_jobs_task *row = &task->job->row.tasks[task->number];
+	struct sl_workload *workload =
+		row->workload ? sl_map_get(&jobs->daemon->workloads, row->workload)
+			      : NULL;
+
+	if (workload) {
+		adopt(jobs, task, workload);
+	} else if (sl_jobs_alone_find(jobs, task)) {
+		return;
+	} else if (row->workload) {
+		/* As if the news of its end came now. */
+		task->phase = SL_PHASE_STOPPING;
+		task->told = true;
+		task->asked = row->state == SL_TASK_ENDED;
+		task->stopped = row->state == SL_TASK_RELEASING;
+		task->went = has_gone(row);
+		task->is_over = task->former = true;
+		sl_list_push_tail(&jobs->active, &task->active);
+	} else if (row->state == SL_TASK_ENDED) {
+		task->phase = SL_PHASE_OVER;
+		task->asked = task->failed = false;
+		task->failed = row->exit_status != 0;
+	}
+}
+
+static void take_row(void *context, struct sl_jobs_row *row)
+{
+	struct sl_jobs *jobs = context;
+	uint64_t id = row->id;
+	struct sl_job *job = sl_jobs_new_job(jobs, row);
+
+	if (!job) {
+		sl_error_log("out of memory: job %" PRIu64 " is not taken in", id);
+		sl_jobs_row_fini(row);
+		return;
+	}
+	job->stored = true;
+	sl_jobs_set_need(jobs, job);
+	if (job->row.state >= SL_JOB_DONE) {
+		job->over = true;
+		jobs->living--;
+		jobs->tasks -= job->row.task_count;
+		for (uint32_t i = 0; i < job->row.task_count; i++)
+			job->tasks[i].phase = SL_PHASE_OVER;
+		return;
+	}
+	if (job->is_free)
+		jobs->free_at = 0;
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		recover_task(jobs, &job->tasks[i]);
+	for (uint32_t i = 0; i < job->row.task_count; i++)
+		if (job->row.state == SL_JOB_STOPPING &&
+			job->tasks[i].phase == SL_PHASE_WAITING)
+			job->tasks[i].phase = SL_PHASE_OVER;
+}
+
+int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err)
+{
+	struct sl_error said = {0};
+	uint64_t next_id = 1;
+	int r = sl_jobs_store_load(jobs->folder, take_row, jobs, &next_id, &said);
+
+	if (r < 0)
+		return r;
+	if (r != SL_JOBS_STORE_OK)
+		sl_error_log("%s", said.text);
+	jobs->unread = said;
+	jobs->is_unread = r != SL_JOBS_STORE_OK;
+	jobs->daemon->next_workload = sl_max_u64(jobs->daemon->next_workload, next_id);
+	if (jobs->living)
+		sl_info("took in %u jobs with %u tasks", jobs->living, jobs->tasks);
+	return 0;
+}

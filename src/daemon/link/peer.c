@@ -1,0 +1,671 @@
+/*
+ * peer - sockets that can never stop the loop
+ *
+ * A datagram socket that keeps its order makes this short: one recv is one message. The queue
+ * exists for three cases: output held until the journal is written, a peer that reads slowly,
+ * and a list longer than the socket's buffer. While a control peer's list is going out nothing
+ * more is read from it, so a queue of lists cannot build up.
+ */
+#include "daemon/link/peer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "daemon/core/bundle.h"
+#include "daemon/clients/client.h"
+#include "daemon/control/control.h"
+#include "daemon/control/dump.h"
+#include "daemon/history/history.h"
+#include "daemon/clients/ipc.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/control/recount.h"
+#include "daemon/link/places.h"
+#include "daemon/projects/registry.h"
+#include "daemon/jobs/resources.h"
+#include "daemon/clients/session.h"
+#include "daemon/link/share.h"
+#include "daemon/clients/views.h"
+#include "daemon/core/user.h"
+
+/* A socket's buffer holds a few hundred messages. */
+#define DRAIN_MAX 64
+
+struct sl_peer_out {
+	struct sl_peer_out *next;
+	size_t size;
+	struct sl_bundle *bundle; /* NULL: no descriptors */
+	uint32_t first, count;    /* of the bundle's */
+	_Alignas(8) unsigned char data[];
+};
+
+bool sl_peer_is_drained(const struct sl_peer *peer)
+{
+	return !peer->first;
+}
+
+static void out_free(struct sl_daemon *daemon, struct sl_peer_out *out)
+{
+	out->bundle = sl_ipc_put(daemon, out->bundle);
+	free(out);
+}
+
+static void drop_queue(struct sl_peer *peer)
+{
+	while (peer->first) {
+		struct sl_peer_out *out = peer->first;
+
+		peer->first = out->next;
+		out_free(peer->daemon, out);
+	}
+	peer->last = &peer->first;
+	peer->queued_bytes = 0;
+}
+
+void sl_peer_list_end(struct sl_peer *peer)
+{
+	peer->list.active = false;
+	if (peer->list.kind == SL_STREAM_DUMP)
+		sl_dump_free(peer->list.state);
+	else
+		free(peer->list.state);
+	peer->list.state = NULL;
+	sl_list_unlink(&peer->follow_link);
+}
+
+void sl_peer_doom(struct sl_peer *peer)
+{
+	if (peer->doomed)
+		return;
+	peer->doomed = true;
+	peer->io = sd_event_source_disable_unref(peer->io);
+	/* Descriptors may be among what was not read. */
+	sl_bundle_hang_up(sl_steal_fd(&peer->fd));
+	sl_closep(&peer->pidfd);
+	drop_queue(peer);
+	sl_peer_list_end(peer);
+	sl_registry_leave(peer);
+	sl_jobs_peer_gone(peer);
+	sl_resources_peer_gone(peer);
+	sl_history_peer_gone(peer);
+	sl_recount_forget(peer);
+	sl_list_unlink(&peer->rest_link);
+	sl_list_unlink(&peer->held_link);
+	sl_list_unlink(&peer->link);
+	sl_list_push_tail(&peer->daemon->dead_peers, &peer->link);
+	peer->daemon->peer_count -= !peer->who;
+	/* An action of the policy may be what found the connection broken, and the node must not
+	 * be stepped from inside an action: the client's demands go when the peer is buried. */
+	if (peer->client)
+		peer->client->peer = NULL;
+}
+
+void sl_peer_bury(struct sl_daemon *daemon)
+{
+	/* Telling the policy may doom further peers. */
+	while (!sl_list_is_empty(&daemon->dead_peers)) {
+		struct sl_peer *peer =
+			SL_LIST_ENTRY(daemon->dead_peers.next, struct sl_peer, link);
+
+		sl_list_unlink(&peer->link);
+		if (peer->client)
+			sl_client_disconnected(peer->client);
+		(void)sl_user_free(peer->who);
+		free(peer);
+	}
+}
+
+/* EPOLLIN unless a list is going out; EPOLLOUT while something waits that may leave, or more rows
+ * can be made. Who rests is only watched for its end. */
+static void watch(struct sl_peer *peer)
+{
+	bool more = peer->list.active && !peer->list.waits;
+	bool writing = (peer->first || more) && !peer->held;
+	uint32_t events = 0;
+
+	if (peer->doomed)
+		return;
+	if (!peer->list.active && !peer->look && !(peer->control && peer->first))
+		events |= EPOLLIN;
+	if (writing)
+		events |= EPOLLOUT;
+	if (sl_list_is_linked(&peer->rest_link))
+		events = 0;
+	/* Setting what is set already costs no syscall. */
+	if (sd_event_source_set_io_events(peer->io, events) < 0)
+		sl_peer_doom(peer);
+}
+
+void sl_peer_rested(struct sl_peer *peer)
+{
+	watch(peer);
+}
+
+static struct sl_peer_out *enqueue(struct sl_peer *peer, const union sl_msg *msg)
+{
+	size_t size = sl_wire_size(msg->head.type);
+	struct sl_peer_out *out = NULL;
+
+	if (peer->queued_bytes + size <= SL_PEER_QUEUE_MAX)
+		out = malloc(sizeof(*out) + size);
+	if (!out) {
+		if (sl_peer_may_log(peer->daemon, SL_LOG_WARNING))
+			sl_warning("process %d does not read its messages; dropping its "
+				   "connection",
+				(int)peer->pid);
+		sl_peer_doom(peer);
+		return NULL;
+	}
+	*out = (struct sl_peer_out){.size = size};
+	memcpy(out->data, msg, size);
+	*peer->last = out;
+	peer->last = &out->next;
+	peer->queued_bytes += size;
+	return out;
+}
+
+void sl_peer_send(struct sl_peer *peer, union sl_msg *msg)
+{
+	int r = SL_WIRE_AGAIN;
+
+	if (peer->doomed || sl_wire_since(msg->head.type) > peer->version)
+		return;
+	msg->head.version = peer->version;
+	if (!peer->first && !peer->held)
+		r = sl_wire_send(peer->fd, msg);
+	if (r == SL_WIRE_OK)
+		return;
+	if (r != SL_WIRE_AGAIN && r != -ENOBUFS) {
+		sl_peer_doom(peer);
+		return;
+	}
+	(void)enqueue(peer, msg);
+	watch(peer);
+}
+
+/* Too many descriptors of this user are on their way: it is as if the line were lost, and whoever
+ * is served by it asks again on the next one. */
+void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
+	uint32_t first, uint32_t count)
+{
+	struct sl_peer_out *out;
+	int r = SL_WIRE_AGAIN;
+
+	if (peer->doomed || sl_wire_since(msg->head.type) > peer->version)
+		return;
+	msg->head.version = peer->version;
+	if (!peer->first && !peer->held)
+		r = sl_wire_send_fds(peer->fd, msg, bundle->fd + first, count);
+	if (r == SL_WIRE_OK)
+		return;
+	if (r != SL_WIRE_AGAIN && r != -ENOBUFS) {
+		sl_peer_doom(peer);
+		return;
+	}
+	out = enqueue(peer, msg);
+	if (out) {
+		out->bundle = sl_bundle_ref(bundle);
+		out->first = first;
+		out->count = count;
+	}
+	watch(peer);
+}
+
+static int send_out(const struct sl_peer *peer, const struct sl_peer_out *out)
+{
+	const union sl_msg *msg = (const union sl_msg *)(const void *)out->data;
+
+	return out->bundle ? sl_wire_send_fds(peer->fd, msg, out->bundle->fd + out->first,
+				     out->count)
+			   : sl_wire_send(peer->fd, msg);
+}
+
+/* Sends what waits, as far as the kernel takes it. */
+static void flush(struct sl_peer *peer)
+{
+	while (!peer->doomed && !peer->held && peer->first) {
+		struct sl_peer_out *out = peer->first;
+		int r = send_out(peer, out);
+
+		if (r == SL_WIRE_AGAIN || r == -ENOBUFS)
+			break;
+		if (r != SL_WIRE_OK) {
+			sl_peer_doom(peer);
+			return;
+		}
+		peer->first = out->next;
+		if (!peer->first)
+			peer->last = &peer->first;
+		peer->queued_bytes -= out->size;
+		out_free(peer->daemon, out);
+	}
+	if (!peer->doomed && !peer->first && peer->list.active)
+		sl_control_list_more(peer);
+	if (!peer->doomed && !peer->first && peer->client && peer->client->view_owed)
+		sl_views_catch_up(peer->client);
+	watch(peer);
+}
+
+void sl_peer_list_wake(struct sl_peer *peer)
+{
+	if (peer->doomed || peer->first || !peer->list.active)
+		return;
+	sl_control_list_more(peer);
+	watch(peer);
+}
+
+void sl_peer_hold(struct sl_peer *peer)
+{
+	if (peer->doomed)
+		return;
+	/* Who waits for the journal being written waits for the next one, too. */
+	peer->held = true;
+	/* Who waits for the store of jobs comes here after that. */
+	if (peer->held_ticket)
+		return;
+	sl_list_unlink(&peer->held_link);
+	sl_list_push_tail(&peer->daemon->held, &peer->held_link);
+}
+
+void sl_peer_revise(
+	struct sl_peer *peer, void (*fn)(struct sl_peer *peer, union sl_msg *msg))
+{
+	for (struct sl_peer_out *out = peer->first; out; out = out->next)
+		fn(peer, (union sl_msg *)(void *)out->data);
+}
+
+void sl_peer_release(struct sl_peer *peer)
+{
+	peer->held = false;
+	sl_list_unlink(&peer->held_link);
+	flush(peer);
+}
+
+static void close_fds(struct sl_wire_fds *fds, uid_t uid)
+{
+	for (uint32_t i = 0; i < fds->count; i++)
+		sl_bundle_close(fds->fd[i], uid);
+	fds->count = 0;
+}
+
+/*
+ * Closing a socket with unread messages makes the kernel report ECONNRESET at the other end
+ * before what we sent last. So: no more in, take what is there, and only then close. Of whoever has
+ * sent descriptors there is nothing more to take: they would have to be closed, and there may be
+ * thousands.
+ */
+static void drain(int fd)
+{
+	int r = SL_WIRE_OK;
+
+	(void)shutdown(fd, SHUT_RD);
+	sl_identity_asked(fd);
+	for (int i = 0; i < DRAIN_MAX && (r == SL_WIRE_OK || r == SL_WIRE_BAD ||
+						 r == SL_WIRE_OTHER_VERSION);
+		i++) {
+		union sl_msg msg;
+
+		if (sl_wire_brings_fds(fd))
+			return;
+		r = sl_wire_recv(fd, SL_FROM_CLIENT, &msg, NULL);
+	}
+}
+
+void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_REJECT);
+	msg.reject.reason = reason;
+	msg.reject.daemon_version = SL_PROTOCOL_VERSION;
+	sl_wire_str(msg.reject.text, sizeof(msg.reject.text), text);
+	if (sl_wire_send(fd, &msg) != SL_WIRE_OK)
+		sl_debug("a peer was turned away without a word: %s", text);
+	drain(fd);
+}
+
+bool sl_peer_may_log(struct sl_daemon *daemon, int level)
+{
+	sl_ns second = sl_clock_now() / SL_S;
+
+	if (!sl_log_on(level))
+		return false;
+	if (daemon->peer_lines.second != second) {
+		if (daemon->peer_lines.dropped)
+			sl_warning("%u more lines about connections and workloads were "
+				   "left out",
+				daemon->peer_lines.dropped);
+		daemon->peer_lines.second = second;
+		daemon->peer_lines.lines = daemon->peer_lines.dropped = 0;
+	}
+	if (daemon->peer_lines.lines++ < SL_PEER_LINES_PER_SECOND)
+		return true;
+	daemon->peer_lines.dropped++;
+	return false;
+}
+
+void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *format, ...)
+{
+	struct sl_error text = {0};
+	char words[256];
+	va_list args;
+	int level;
+
+	if (peer->doomed)
+		return;
+	va_start(args, format);
+	(void)vsnprintf(words, sizeof(words), format, args);
+	va_end(args);
+	sl_error_set(&text, "%s", words);
+	level = reason == SL_REJECT_PROTOCOL ? SL_LOG_WARNING : SL_LOG_INFO;
+	if (sl_peer_may_log(peer->daemon, level))
+		sl_log(level, "rejecting process %d of user %u: %s", (int)peer->pid,
+			(unsigned int)peer->uid, text.text);
+	sl_peer_turn_away(peer->fd, reason, text.text);
+	sl_peer_doom(peer);
+}
+
+/* Keeps the HELLO of a process that is not proven, and asks. */
+static void challenge(struct sl_peer *peer, const union sl_msg *msg)
+{
+	union sl_msg question;
+	int r;
+
+	sl_wire_init(&question, SL_MSG_CHALLENGE);
+	if (msg->head.type != SL_MSG_HELLO) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s before HELLO",
+			sl_wire_name(msg->head.type));
+		return;
+	}
+	if (msg->head.version < sl_wire_since(SL_MSG_CHALLENGE)) {
+		sl_peer_reject(peer, SL_REJECT_VERSION,
+			"before Linux 6.5 sluiced asks programs who they are, which "
+			"protocol "
+			"%u does not know; restart this one with the installed "
+			"libsluice.so",
+			msg->head.version);
+		return;
+	}
+	r = sl_identity_ask(peer->fd, peer->nonce);
+	if (r < 0) {
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"sluiced cannot ask who connects (%s); try again", strerror(-r));
+		return;
+	}
+	peer->hello = msg->hello;
+	peer->asked = true;
+	peer->version = msg->head.version;
+	memcpy(question.challenge.nonce, peer->nonce, sizeof(peer->nonce));
+	sl_peer_send(peer, &question);
+}
+
+static bool check_proof(struct sl_peer *peer, pid_t sender)
+{
+	int r = sl_identity_prove(sender, peer->pid, peer->pidfd, peer->uid);
+
+	if (r < 0)
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"sluiced cannot look at process %d (%s); try again",
+			(int)peer->pid, strerror(-r));
+	else if (r != SL_IDENTITY_OK)
+		sl_peer_reject(peer, SL_REJECT_DENIED,
+			"the process that connected, %d of user %u, is not the one that "
+			"answers; a process must make its own connection",
+			(int)peer->pid, (unsigned int)peer->uid);
+	return r == SL_IDENTITY_OK;
+}
+
+/* The first message; two where the kernel does not hand out the process that connected. */
+static void take_greeting(struct sl_peer *peer, const union sl_msg *msg, pid_t sender)
+{
+	union sl_msg hello = {.hello = peer->hello};
+
+	if (peer->proven) {
+		sl_session_greet(peer, msg);
+	} else if (!peer->asked) {
+		challenge(peer, msg);
+	} else if (msg->head.type != SL_MSG_PROOF ||
+		   memcmp(msg->proof.nonce, peer->nonce, sizeof(peer->nonce)) != 0) {
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+			"%s instead of an answer to CHALLENGE",
+			sl_wire_name(msg->head.type));
+	} else if (check_proof(peer, sender)) {
+		sl_identity_asked(peer->fd);
+		peer->proven = true;
+		sl_session_greet(peer, &hello);
+	}
+}
+
+static void take_message(struct sl_peer *peer)
+{
+	unsigned int from = !peer->greeted  ? SL_FROM_CLIENT | SL_FROM_CONTROL
+			    : peer->control ? SL_FROM_CONTROL
+					    : SL_FROM_CLIENT;
+	struct sl_error err = {0};
+	struct sl_wire_fds fds = {0};
+	union sl_msg msg;
+	int r;
+
+	if (sl_bundle_is_crowded(peer->uid) && sl_wire_brings_fds(peer->fd)) {
+		sl_peer_reject(peer, SL_REJECT_FULL,
+			"%d descriptors of user %u wait to be closed, and the files' own "
+			"systems do not answer; no more are taken",
+			SL_BUNDLE_STRAYS_MAX, (unsigned int)peer->uid);
+		return;
+	}
+	r = sl_wire_recv_fds(peer->fd, from, &msg, &fds, &err);
+	switch (r) {
+	case SL_WIRE_OK:
+		peer->daemon->messages++;
+		if (peer->greeted && msg.head.version != peer->version)
+			sl_peer_reject(peer, SL_REJECT_PROTOCOL,
+				"%s of protocol %u after a HELLO of protocol %u",
+				sl_wire_name(msg.head.type), msg.head.version,
+				peer->version);
+		else if (!peer->greeted)
+			take_greeting(peer, &msg, fds.sender);
+		else if (peer->control)
+			sl_control_message(peer, &msg, &fds);
+		else
+			sl_client_message(peer, &msg, &fds);
+		break;
+	case SL_WIRE_AGAIN: break;
+	case SL_WIRE_OTHER_VERSION:
+		sl_peer_reject(peer, SL_REJECT_VERSION,
+			"sluiced " SL_VERSION
+			" speaks protocols %u to %u, and this program "
+			"%u; install sluice, sluiced and libsluice.so of one version (%s "
+			"is the older)",
+			SL_PROTOCOL_OLDEST, SL_PROTOCOL_VERSION, msg.head.version,
+			msg.head.version > SL_PROTOCOL_VERSION ? "sluiced"
+							       : "the program");
+		break;
+	case SL_WIRE_BAD: sl_peer_reject(peer, SL_REJECT_PROTOCOL, "%s", err.text); break;
+	default: sl_peer_doom(peer); break;
+	}
+	close_fds(&fds, peer->uid);
+}
+
+static void take_messages(struct sl_peer *peer, sl_ns begin)
+{
+	struct sl_daemon *daemon = peer->daemon;
+
+	for (int i = 0; i < SL_PEER_BUDGET && !peer->doomed; i++) {
+		uint64_t before = daemon->messages;
+
+		take_message(peer);
+		if (daemon->messages == before || peer->list.active || peer->look ||
+			(peer->control && peer->first) || sl_share_turn_is_over(begin))
+			return;
+	}
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+	struct sl_peer *peer = context;
+	struct sl_daemon *daemon = peer->daemon;
+	struct sl_share_turn turn = sl_share_begin();
+
+	if (events & EPOLLOUT)
+		flush(peer);
+	if (!peer->doomed && (events & EPOLLIN))
+		take_messages(peer, turn.begin);
+	else if (!peer->doomed && (events & (EPOLLHUP | EPOLLERR)))
+		sl_peer_doom(peer);
+	sl_share_charge(peer, &turn);
+	watch(peer);
+	sl_daemon_settle(daemon);
+	return 0;
+}
+
+/* --- accepting ---------------------------------------------------------------------------- */
+
+static int identify(struct sl_peer *peer)
+{
+	struct sl_identity identity;
+	int r = sl_identity_of_socket(peer->fd, &identity);
+
+	if (r != SL_IDENTITY_OK)
+		return r == SL_IDENTITY_GONE ? sl_err_origin(-ESRCH) : r;
+	peer->pid = identity.pid;
+	peer->uid = identity.uid;
+	peer->pidfd = identity.pidfd;
+	peer->start_ticks = identity.start_ticks;
+	peer->proven = identity.proven;
+	peer->share_key = (uint64_t)identity.pid;
+	return 0;
+}
+
+/* The process is this one, which the daemon need not watch. */
+static void identify_inside(struct sl_peer *peer, struct sl_user *who)
+{
+	static uint64_t number;
+
+	peer->who = who;
+	peer->proven = true;
+	peer->uid = who->uid;
+	peer->pid = getpid();
+	/* Beyond all pids: each is as a process of its user's. */
+	peer->share_key = 1ull << 32 | (number++ & UINT32_MAX);
+}
+
+/* Takes who only if it goes well. */
+static int peer_new(
+	struct sl_daemon *daemon, int fd, struct sl_user *who, struct sl_peer **out)
+{
+	struct sl_peer *peer = calloc(1, sizeof(*peer));
+	int r = 0;
+
+	if (!peer)
+		return sl_err_origin(-ENOMEM);
+	peer->daemon = daemon;
+	peer->fd = fd;
+	peer->pidfd = -1;
+	peer->last = &peer->first;
+	peer->since = sl_clock_now();
+	sl_list_init(&peer->held_link);
+	sl_list_init(&peer->link);
+	sl_list_init(&peer->follow_link);
+	sl_list_init(&peer->rest_link);
+	if (who)
+		identify_inside(peer, who);
+	else
+		r = identify(peer);
+	if (r >= 0)
+		r = sd_event_add_io(daemon->loop, &peer->io, fd, EPOLLIN, on_io, peer);
+	if (r < 0) {
+		sl_closep(&peer->pidfd);
+		free(peer);
+		return r;
+	}
+	sl_share_place(peer);
+	*out = peer;
+	return 0;
+}
+
+static void await_greeting(struct sl_peer *peer)
+{
+	struct sl_daemon *daemon = peer->daemon;
+
+	if (sl_list_is_empty(&daemon->greeting))
+		sl_timer_set(daemon->greeting_timer, peer->since + SL_PEER_GREETING_NS);
+	sl_list_push_tail(&daemon->greeting, &peer->link);
+}
+
+void sl_peer_accept(struct sl_daemon *daemon, int fd_in, uint64_t workload)
+{
+	sl_cleanup(sl_closep) int fd = fd_in;
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
+	struct sl_peer *peer = NULL;
+	int r;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 ||
+		(workload ? sl_places_entry_full(daemon, workload)
+			  : sl_places_peers_full(daemon, cred.uid))) {
+		sl_peer_turn_away(fd, SL_REJECT_FULL,
+			"no place for another connection; close some, or raise "
+			"max_clients in sluiced's configuration");
+		sl_bundle_hang_up(sl_steal_fd(&fd));
+		return;
+	}
+	r = peer_new(daemon, fd, NULL, &peer);
+	if (r < 0) {
+		sl_peer_turn_away(fd, r == -ESRCH ? SL_REJECT_DENIED : SL_REJECT_FULL,
+			r == -ESRCH
+				? "sluiced cannot see this process, or it is dead; run "
+				  "both in one pid namespace, or the daemon in the "
+				  "host's"
+				: "sluiced has no descriptors or memory left; try again");
+		sl_bundle_hang_up(sl_steal_fd(&fd));
+		return;
+	}
+	(void)sl_steal_fd(&fd);
+	peer->entry = workload;
+	daemon->peer_count++;
+	await_greeting(peer);
+}
+
+void sl_peer_adopt(struct sl_daemon *daemon, int fd_in, struct sl_user *who)
+{
+	sl_cleanup(sl_closep) int fd = fd_in;
+	struct sl_peer *peer = NULL;
+
+	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0 || peer_new(daemon, fd, who, &peer) < 0) {
+		sl_peer_turn_away(fd, SL_REJECT_FULL,
+			"sluiced has no descriptors or memory left; try again");
+		(void)sl_user_free(who);
+		return;
+	}
+	(void)sl_steal_fd(&fd);
+	await_greeting(peer);
+}
+
+int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+	sl_ns now = sl_clock_now();
+
+	while (!sl_list_is_empty(&daemon->greeting)) {
+		struct sl_peer *peer =
+			SL_LIST_ENTRY(daemon->greeting.next, struct sl_peer, link);
+
+		if (peer->since + SL_PEER_GREETING_NS > now) {
+			sl_timer_set(source, peer->since + SL_PEER_GREETING_NS);
+			break;
+		}
+		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "no HELLO within 10 s");
+	}
+	sl_daemon_settle(daemon);
+	return 0;
+}

@@ -1,0 +1,21 @@
+/*
+ * assets - the files of the page (src/web), as they were when this was built
+ *
+ * Made by tools/embed-files. Constant.
+ */
+#ifndef SL_DAEMON_WEB_ASSETS_H
+#define SL_DAEMON_WEB_ASSETS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct sl_page_asset {
+	const char *name; /* without folders; NULL ends the table */
+	const char *etag; /* of the content, with its quotes */
+	const unsigned char *data;
+	uint64_t size;
+};
+
+extern const struct sl_page_asset sl_page_assets[];
+
+#endif

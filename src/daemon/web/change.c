@@ -1,0 +1,199 @@
+/*
+ * change - what can be done to a workload: set, park, resume, stop
+ *
+ * The same messages that `sluice` sends; the daemon judges and answers, and a refusal is its text.
+ */
+#include "daemon/web/values.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "daemon/report/tell.h"
+#include "policy/node.h"
+#include "policy/words/reason.h"
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+/* 409: it is understood and allowed, and does not go as things are. */
+static enum MHD_Result refused(
+	struct sl_page_request *request, uint32_t reason, const char *text)
+{
+	return sl_page_refuse(request, reason == SL_REASON_UNKNOWN_WORKLOAD ? 404 : 409,
+		"%s", text[0] ? text : "sluiced refused without a word");
+}
+
+/* One question, one answer, over a line of the user's. */
+static bool ask(struct sl_page_request *request, const union sl_msg *question,
+	uint32_t want, union sl_msg *answer, enum MHD_Result *r)
+{
+	struct sl_error err = {0};
+	struct sl_inside line;
+	int outcome;
+
+	if (!sl_page_line(request, &line, r))
+		return false;
+	outcome = sl_inside_call(&line, question, want, answer, &err);
+	if (outcome != SL_INSIDE_OK)
+		*r = sl_page_failed(request, &line, outcome, &err);
+	sl_inside_close(&line);
+	return outcome == SL_INSIDE_OK;
+}
+
+/* --- set -------------------------------------------------------------------------------------- */
+
+static bool fill_set(
+	struct sl_page_request *request, struct sl_msg_set *set, enum MHD_Result *r)
+{
+	struct sl_amount request_of, limit;
+	int64_t priority, wait;
+
+	if (!sl_page_amount(request, "request", &request_of, r) ||
+		!sl_page_amount(request, "limit", &limit, r) ||
+		!sl_page_integer(request, "priority", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
+			0, &priority, r) ||
+		!sl_page_integer(request, "longest_wait_ms", 1, UINT32_MAX, 0, &wait, r))
+		return false;
+	set->request_kind = request_of.kind;
+	set->request_value = request_of.value;
+	set->limit_kind = limit.kind;
+	set->limit_value = limit.value;
+	set->priority_biased = (uint32_t)(priority + (int64_t)SL_PRIORITY_BIAS);
+	set->longest_wait_ms = (uint32_t)wait;
+	set->which = (request_of.kind ? SL_SET_REQUEST : 0) |
+		     (limit.kind ? SL_SET_LIMIT : 0) |
+		     (sl_page_has(request, "priority") ? SL_SET_PRIORITY : 0) |
+		     (wait ? SL_SET_WAIT : 0);
+	return true;
+}
+
+static json_t *set_json(const struct sl_msg_set_reply *reply)
+{
+	return json_pack("{s:b, s:I, s:o, s:I, s:I, s:I, s:i, s:o}", "ok", 1, "id",
+		(json_int_t)reply->workload, "name", sl_text_json(reply->name),
+		"request_bytes", (json_int_t)reply->request_bytes, "limit_bytes",
+		(json_int_t)reply->limit_bytes, "over_bytes",
+		(json_int_t)reply->over_bytes, "priority",
+		(int)(reply->priority_biased - SL_PRIORITY_BIAS), "text",
+		sl_text_json(reply->text));
+}
+
+/* True: it was done, or there was nothing to do; else it was refused. */
+static bool set_warm(struct sl_page_request *request, uint64_t id, union sl_msg *answer,
+	enum MHD_Result *r)
+{
+	union sl_msg msg, first = *answer;
+	int64_t warm, grace;
+
+	if (!sl_page_integer(request, "warm_after_ms", 0, INT64_MAX, -1, &warm, r) ||
+		!sl_page_integer(request, "idle_grace_ms", 0, INT64_MAX, -1, &grace, r))
+		return false;
+	if (warm < 0 && grace < 0)
+		return true;
+	sl_wire_init(&msg, SL_MSG_SET_WARM);
+	msg.set_warm.workload = id;
+	/* Below 0: as it is (SL_WARM_AS_IT_IS). */
+	msg.set_warm.warm_after_ms = (uint64_t)warm;
+	msg.set_warm.idle_grace_ms = (uint64_t)grace;
+	if (!ask(request, &msg, SL_MSG_SET_REPLY, answer, r))
+		return false;
+	if (answer->set_reply.ok) {
+		sl_tell_remark_before(&answer->set_reply, first.set_reply.text);
+		return true;
+	}
+	*r = refused(request, answer->set_reply.reason, answer->set_reply.text);
+	return false;
+}
+
+enum MHD_Result sl_page_set(struct sl_page_request *request)
+{
+	static const char *const keys[] = {"request", "limit", "priority",
+		"longest_wait_ms", "warm_after_ms", "idle_grace_ms", NULL};
+	union sl_msg msg, answer = {0};
+	enum MHD_Result r = MHD_NO;
+	uint64_t id;
+
+	sl_wire_init(&msg, SL_MSG_SET);
+	if (!sl_page_id(request, &id, &r) || !sl_page_only(request, keys, &r) ||
+		!fill_set(request, &msg.set, &r))
+		return r;
+	msg.set.workload = id;
+	if (!msg.set.which && !sl_page_has(request, "warm_after_ms") &&
+		!sl_page_has(request, "idle_grace_ms"))
+		return sl_page_refuse(request, 400,
+			"nothing that can be set was named; give request, limit, "
+			"priority, "
+			"longest_wait_ms, warm_after_ms or idle_grace_ms");
+	if (msg.set.which) {
+		if (!ask(request, &msg, SL_MSG_SET_REPLY, &answer, &r))
+			return r;
+		if (!answer.set_reply.ok)
+			return refused(
+				request, answer.set_reply.reason, answer.set_reply.text);
+	}
+	if (!set_warm(request, id, &answer, &r))
+		return r;
+	return sl_page_answer(request, 200, set_json(&answer.set_reply));
+}
+
+/* --- park, resume, stop ----------------------------------------------------------------------- */
+
+static enum MHD_Result park(struct sl_page_request *request, bool parked)
+{
+	static const char *const keys[] = {NULL};
+	union sl_msg msg, answer;
+	enum MHD_Result r = MHD_NO;
+	uint64_t id;
+
+	if (!sl_page_id(request, &id, &r) || !sl_page_only(request, keys, &r))
+		return r;
+	sl_wire_init(&msg, SL_MSG_PARK);
+	msg.park.workload = id;
+	msg.park.parked = parked;
+	if (!ask(request, &msg, SL_MSG_PARK_REPLY, &answer, &r))
+		return r;
+	if (!answer.park_reply.ok)
+		return refused(request, answer.park_reply.reason, answer.park_reply.text);
+	return sl_page_answer(request, 200,
+		json_pack("{s:b, s:I, s:o, s:I, s:o}", "ok", 1, "id",
+			(json_int_t)answer.park_reply.workload, "name",
+			sl_text_json(answer.park_reply.name), "held_bytes",
+			(json_int_t)answer.park_reply.held_bytes, "text",
+			sl_text_json(answer.park_reply.text)));
+}
+
+enum MHD_Result sl_page_park(struct sl_page_request *request)
+{
+	return park(request, true);
+}
+
+enum MHD_Result sl_page_resume(struct sl_page_request *request)
+{
+	return park(request, false);
+}
+
+enum MHD_Result sl_page_stop(struct sl_page_request *request)
+{
+	static const char *const keys[] = {"grace_ms", NULL};
+	union sl_msg msg, answer;
+	enum MHD_Result r = MHD_NO;
+	int64_t grace;
+	uint64_t id;
+
+	if (!sl_page_id(request, &id, &r) || !sl_page_only(request, keys, &r) ||
+		!sl_page_integer(
+			request, "grace_ms", 0, UINT32_MAX - 1, UINT32_MAX, &grace, &r))
+		return r;
+	sl_wire_init(&msg, SL_MSG_STOP);
+	msg.stop.workload = id;
+	msg.stop.grace_ms = (uint32_t)grace;
+	if (!ask(request, &msg, SL_MSG_STOP_REPLY, &answer, &r))
+		return r;
+	if (!answer.stop_reply.ok)
+		return refused(request, answer.stop_reply.reason, answer.stop_reply.text);
+	return sl_page_answer(request, 200,
+		json_pack("{s:b, s:I, s:o, s:i}", "ok", 1, "id",
+			(json_int_t)answer.stop_reply.workload, "name",
+			sl_text_json(answer.stop_reply.name), "processes",
+			(int)answer.stop_reply.processes));
+}

@@ -1,0 +1,15 @@
+/*
+ * resources - the compute resource that a request names
+ */
+#ifndef SL_DAEMON_WEB_RESOURCES_H
+#define SL_DAEMON_WEB_RESOURCES_H
+
+#include "daemon/web/values.h"
+#include "daemon/jobs/resources_file.h"
+
+/* Of the member `resource`; without it one GPU, and nothing else said. False: it was refused, *r is
+ * the result. */
+SL_MUST_CHECK bool sl_page_resource_of(
+	struct sl_page_request *request, struct sl_compute *out, enum MHD_Result *r);
+
+#endif

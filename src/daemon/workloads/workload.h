@@ -1,0 +1,61 @@
+/*
+ * workload - what `sluice run` registered, and who belongs to it
+ *
+ * A workload lives until its root process and all its clients are dead, and its own socket, if it
+ * has one (entry.h), is closed. A process belongs to it by that socket, by token, or by having its
+ * root, or one of its clients, among its ancestors.
+ */
+#ifndef SL_DAEMON_WORKLOADS_WORKLOAD_H
+#define SL_DAEMON_WORKLOADS_WORKLOAD_H
+
+#include "daemon/state/daemon.h"
+
+enum {
+	SL_WORKLOAD_OK = 0,
+	SL_WORKLOAD_NONE, /* nobody's process */
+	SL_WORKLOAD_USER, /* of another user */
+	SL_WORKLOAD_MANY, /* several have this name */
+};
+
+/* A workload in the lists, without GPUs and root, not known to the policy. NULL without memory. */
+struct sl_workload *sl_workload_new(struct sl_daemon *daemon, uint64_t id);
+/* Sets its GPUs from the policy's mask, in the order of CUDA ordinals. */
+void sl_workload_bind(
+	struct sl_daemon *daemon, struct sl_workload *workload, uint32_t gpu_mask);
+/* Their numbers, as a mask. */
+uint32_t sl_workload_gpus(const struct sl_workload *workload);
+/* Takes over one use of process. */
+void sl_workload_set_root(struct sl_workload *workload, struct sl_process *process);
+/* Called when its root is dead. */
+void sl_workload_root_died(struct sl_workload *workload);
+/* Ends the workload if nobody of it lives: tells the policy, unlinks. */
+void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workload);
+/* Unlinks a workload that the policy does not have (refused). */
+void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload);
+/* The same for one that was admitted and is not to be, after all: nothing of it has begun. */
+void sl_workload_dismiss(struct sl_daemon *daemon, struct sl_workload *workload);
+/* What the policy is told of it, on so many of those GPUs; whose bounds hold, and whether it ran
+ * before, is added by whom it concerns. */
+struct sl_event sl_workload_event(
+	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask);
+/* Is it admitted? daemon->admission says what with, or why not. */
+bool sl_workload_propose(struct sl_daemon *daemon, const struct sl_event *event);
+/* Finds the workload of a process. */
+SL_MUST_CHECK int sl_workload_find(struct sl_daemon *daemon,
+	const uint8_t token[SL_WIRE_TOKEN_BYTES], pid_t pid, uid_t uid,
+	struct sl_workload **out);
+/* A living workload of this user with this name, or NULL. */
+struct sl_workload *sl_workload_named(
+	struct sl_daemon *daemon, uid_t uid, const char *name);
+/*
+ * The living workload of a number, or, if id is 0, of a name: the caller's own first, else
+ * another user's, else the one of the number that the name is written as. Outcomes OK, NONE,
+ * MANY; but for OK err says what to do.
+ */
+SL_MUST_CHECK int sl_workload_pick(struct sl_daemon *daemon, uid_t uid, uint64_t id,
+	const char *name, struct sl_workload **out, struct sl_error *err);
+/* Ordinal of a GPU number in the workload, or -1. */
+int sl_workload_ordinal(const struct sl_workload *workload, uint32_t gpu);
+void sl_workload_bury(struct sl_daemon *daemon);
+
+#endif

@@ -1,0 +1,115 @@
+/* Which workloads the history takes for known ones: a new daemon, and workloads with numbers
+ * that the file has already. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/history/scribe_internal.h"
+
+#define NOW   1700000000000ull
+#define BEGUN (NOW - 3600000ull)
+
+/* What the file says of the one with number 7; the daemon's row differs from it by one thing at a
+ * time. */
+static const struct {
+	const char *what;
+	uint64_t number;
+	uint32_t uid, pid;
+	uint64_t age_ms;
+	int64_t id; /* as it was written; 0: it was not, so it has none that is good */
+	bool goes_back;
+	bool known;
+} rows[] = {
+	{"the same", 7, 1000, 42, 3600000, 5, false, true},
+	{"as far as two looks tell it", 7, 1000, 42, 3609999, 5, false, true},
+	{"on the other side, too", 7, 1000, 42, 3590001, 5, false, true},
+	{"another number", 8, 1000, 42, 3600000, 5, false, false},
+	{"another user", 7, 1001, 42, 3600000, 5, false, false},
+	{"another process", 7, 1000, 43, 3600000, 5, false, false},
+	{"one that began later", 7, 1000, 42, 60000, 5, false, false},
+	{"one that began before", 7, 1000, 42, 7200000, 5, false, false},
+	{"when the clock was ahead nobody knows when it began", 7, 1000, 42, 60000, 5,
+		true, true},
+	{"but whose it was", 7, 1001, 42, 3600000, 5, true, false},
+	{"one that was never written", 7, 1000, 42, 3600000, 0, false, false},
+};
+
+static void scribe_fini(struct sl_history_scribe *scribe)
+{
+	for (size_t i = 0; i < scribe->living_count; i++)
+		free(scribe->living[i]);
+	free(scribe->living);
+	free(scribe->workloads);
+	free(scribe->known.living);
+	sl_map_fini(&scribe->by_number);
+	free(scribe);
+}
+
+/* One that the file has without an end. */
+static struct sl_history_scribe *scribe_new(int64_t id)
+{
+	struct sl_history_scribe *scribe = calloc(1, sizeof(*scribe));
+	struct sl_history_workload *one = calloc(1, sizeof(*one));
+
+	assert_non_null(scribe);
+	assert_non_null(one);
+	*one = (struct sl_history_workload){.id = id,
+		.number = 7,
+		.uid = 1000,
+		.pid = 42,
+		.gpu_mask = 6,
+		.begun_ms = BEGUN};
+	scribe->next_workload = 100;
+	scribe->known = (struct sl_history_known){
+		.end = NOW / 1000 - 60, .living = one, .living_count = 1};
+	return scribe;
+}
+
+static void who_was_known_goes_on(void **state)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		struct sl_history_scribe *scribe = scribe_new(rows[i].id);
+		struct sl_msg_use_row row = {.workload = rows[i].number,
+			.uid = rows[i].uid,
+			.pid = rows[i].pid,
+			.age_ms = rows[i].age_ms,
+			.name = "name",
+			.command = "program"};
+		const struct sl_history_living *living;
+		int64_t id = rows[i].known ? rows[i].id : 100;
+		uint64_t begun = rows[i].known ? BEGUN : NOW - rows[i].age_ms;
+
+		scribe->goes_back = rows[i].goes_back;
+		living = sl_history_ids_living(scribe, &row, NOW);
+		assert_non_null(living);
+		if (living->row.id != id || living->row.begun_ms != begun ||
+			living->row.gpu_mask != (rows[i].known ? 6 : 0))
+			fail_msg("%s: number %lld, begun %llu, GPUs %llx, not %lld, %llu",
+				rows[i].what, (long long)living->row.id,
+				(unsigned long long)living->row.begun_ms,
+				(unsigned long long)living->row.gpu_mask, (long long)id,
+				(unsigned long long)begun);
+		/* Another one of its number has ended, and is written as such; the same one has
+		 * not. */
+		sl_history_ids_end_former(scribe);
+		if (scribe->workload_count != !rows[i].known)
+			fail_msg("%s: %zu have ended", rows[i].what,
+				scribe->workload_count);
+		if (!rows[i].known)
+			assert_int_equal(
+				scribe->workloads[0].ended_ms, NOW - 60 * 1000ull);
+		scribe_fini(scribe);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {cmocka_unit_test(who_was_known_goes_on)};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
