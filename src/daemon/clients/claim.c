@@ -5,7 +5,11 @@
 #include "daemon/clients/claim.h"
 
 #include "base/log.h"
+#include "daemon/gpu/asking.h"
+#include "daemon/state/client.h"
+#include "daemon/state/drive.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/commit.h"
 
 static uint64_t sum_of(const struct sl_node_use_view *use)
 {
@@ -99,6 +103,32 @@ uint64_t sl_claim_believe(
 	return bytes;
 }
 
+void sl_claim_hidden(struct sl_client *client, uint32_t ordinal, uint64_t bytes)
+{
+	struct sl_event event = {.type = SL_EVENT_HIDDEN};
+
+	if (client->gpus[ordinal].hidden_bytes == bytes)
+		return;
+	client->gpus[ordinal].hidden_bytes = bytes;
+	event.hidden.client = client->id;
+	event.hidden.gpu = client->gpu_numbers[ordinal];
+	event.hidden.bytes = bytes;
+	sl_drive(client->daemon, &event);
+}
+
+void sl_claim_reported(struct sl_daemon *daemon, struct sl_client *client,
+	uint32_t ordinal, uint64_t bytes)
+{
+	struct sl_client_gpu *gpu = &client->gpus[ordinal];
+
+	client->changed_at = sl_clock_now();
+	gpu->sampled = false;
+	/* Only the first report to this daemon: later ones repeat what the books know. */
+	if (!client->known)
+		sl_claim_hidden(client, ordinal, sl_sub_sat(gpu->hidden_bytes, bytes));
+	sl_asking_now(daemon, client->gpu_numbers[ordinal]);
+}
+
 /* A demand above the limit is denied, so what is below it stays there. */
 void sl_claim_forget_former(struct sl_daemon *daemon, struct sl_workload *workload)
 {
@@ -119,5 +149,5 @@ void sl_claim_forget_former(struct sl_daemon *daemon, struct sl_workload *worklo
 			return;
 	}
 	workload->former_limit_bytes = 0;
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 }

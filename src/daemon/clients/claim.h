@@ -17,11 +17,18 @@
 
 #include "daemon/state/daemon.h"
 
+struct sl_client;
+
 /* What to believe of `bytes` on the client's GPU, and of *evicted on the host besides, which is
  * believed up to the workload's limit; says so in the log when it is less. O(number of
  * workloads). */
 uint64_t sl_claim_believe(
 	struct sl_client *client, uint32_t ordinal, uint64_t bytes, uint64_t *evicted);
+/* What the client has beside its backing, as the policy is to know it. */
+void sl_claim_hidden(struct sl_client *client, uint32_t ordinal, uint64_t bytes);
+/* A client told its backing: hidden bytes measured before are too many by that. */
+void sl_claim_reported(struct sl_daemon *daemon, struct sl_client *client,
+	uint32_t ordinal, uint64_t bytes);
 /* Nothing is believed up to an earlier, larger limit any more, once all have reported and were
  * measured, and no GPU has more of the workload than its limit. */
 void sl_claim_forget_former(struct sl_daemon *daemon, struct sl_workload *workload);

@@ -16,19 +16,18 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/clients/claim.h"
+#include "daemon/gpu/asking.h"
 #include "daemon/state/drive.h"
 #include "daemon/report/events.h"
 #include "daemon/swap/hostpool.h"
 #include "daemon/clients/ipc.h"
-#include "daemon/jobs/jobs.h"
-#include "daemon/control/recount.h"
 #include "daemon/link/pids.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/process.h"
-#include "daemon/clients/reconcile.h"
 #include "daemon/swap/swap.h"
 #include "daemon/clients/views.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/commit.h"
 
 /* --- demands ------------------------------------------------------------------------------ */
 
@@ -190,7 +189,7 @@ void sl_client_disconnected(struct sl_client *client)
 		/* May grant or deny others of its demands. */
 		sl_drive(daemon, &event);
 	}
-	sl_reconcile_soon(daemon, client, SL_S);
+	sl_asking_soon(daemon, client, SL_S);
 }
 
 static void no_longer_expected(struct sl_daemon *daemon, struct sl_client *client)
@@ -199,7 +198,7 @@ static void no_longer_expected(struct sl_daemon *daemon, struct sl_client *clien
 		return;
 	client->expected = false;
 	if (--daemon->expected_count == 0)
-		sl_jobs_recovered(daemon);
+		daemon->up->recovered(daemon);
 }
 
 static void forget(struct sl_daemon *daemon, struct sl_client *client)
@@ -231,7 +230,7 @@ static bool start_dying(struct sl_daemon *daemon, struct sl_client *client)
 		any |= gpu->dying_bytes > 0;
 	}
 	if (any)
-		sl_reconcile_dying(daemon, client);
+		sl_asking_dying(daemon, client);
 	return any;
 }
 
@@ -269,7 +268,7 @@ void sl_client_exit(struct sl_client *client, bool superseded)
 		forget(daemon, client);
 	sl_step(D_DEATH_BOOKED);
 	sl_claim_forget_former(daemon, workload);
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 	sl_workload_check_end(daemon, workload);
 }
 
@@ -347,7 +346,7 @@ static void book_report(struct sl_client *client, uint32_t ordinal, uint64_t evi
 		sl_drive(client->daemon, &on_host);
 	sl_step(D_REPORT_BOOKED);
 	/* What was measured before the report took these bytes for hidden ones. */
-	sl_reconcile_reported(client->daemon, client, ordinal, resident);
+	sl_claim_reported(client->daemon, client, ordinal, resident);
 }
 
 /* A report of all GPUs is from one moment, so one look serves it. */
@@ -433,7 +432,7 @@ static void on_reported(struct sl_peer *peer)
 	/* What it has besides is not in its report: the policy waits until that is measured, too,
 	 * or it would give others the room of a context. */
 	for (uint32_t i = 0; i < client->gpu_count; i++)
-		sl_reconcile_measure(peer->daemon, client, i);
+		sl_asking_measure(peer->daemon, client, i);
 }
 
 void sl_client_measured(struct sl_client *client)
@@ -576,7 +575,7 @@ static void on_measure(struct sl_peer *peer, const struct sl_msg_measure *measur
 	if (asks_too_often(peer->client))
 		sl_views_answer(peer->client, measure->ordinal);
 	else
-		sl_reconcile_measure(peer->daemon, peer->client, measure->ordinal);
+		sl_asking_measure(peer->daemon, peer->client, measure->ordinal);
 }
 
 static void on_held(struct sl_peer *peer, const struct sl_msg_held *held)
@@ -610,13 +609,6 @@ static void on_work(struct sl_peer *peer)
 
 	event.work.client = peer->client->id;
 	sl_drive(peer->daemon, &event);
-}
-
-void sl_client_message(
-	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
-{
-	if (!peer->client || !sl_recount_first(peer, msg))
-		sl_client_take(peer, msg, fds);
 }
 
 void sl_client_take(

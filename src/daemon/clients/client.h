@@ -8,6 +8,7 @@
 #define SL_DAEMON_CLIENTS_CLIENT_H
 
 #include "daemon/link/peer.h"
+#include "daemon/state/client.h"
 
 /* Open demands of one client; more is a broken peer. */
 #define SL_CLIENT_DEMANDS_MAX 1024
@@ -33,10 +34,8 @@ void sl_client_released(
 	struct sl_client *client, uint32_t ordinal, uint64_t remaining_bytes);
 /* The same because the GPU is lost: the policy knows already. */
 void sl_client_gone_with_gpu(struct sl_client *client, uint32_t ordinal);
-/* A message of a greeted client's peer, now, or after a look at the GPUs (control/recount.h); and the
- * descriptors that came with it: those that are wanted are taken out of fds. */
-void sl_client_message(
-	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
+/* A message of a greeted client's peer, and the descriptors that came with it: those that are wanted
+ * are taken out of fds. */
 void sl_client_take(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
 /* GPUs, a bit per number, that a REPORT which comes now is judged by; 0: the books are enough, or

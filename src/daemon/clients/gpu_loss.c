@@ -11,11 +11,11 @@
 #include "daemon/clients/client.h"
 #include "daemon/state/drive.h"
 #include "daemon/report/events.h"
+#include "daemon/gpu/asking.h"
 #include "daemon/gpu/inventory.h"
-#include "daemon/jobs/jobs.h"
-#include "daemon/clients/reconcile.h"
 #include "daemon/workloads/strangers.h"
 #include "daemon/gpu/xid.h"
+#include "daemon/gpu/measure.h"
 
 static void let_go_of_the_dead(struct sl_daemon *daemon, uint32_t gpu)
 {
@@ -49,7 +49,7 @@ static void lose(struct sl_daemon *daemon, uint32_t number, uint64_t xid, const 
 	event.gpu_lost.xid = (uint32_t)sl_min_u64(xid, UINT32_MAX);
 	sl_drive(daemon, &event);
 	sl_inventory_explain(daemon);
-	sl_jobs_gpus_changed(daemon);
+	daemon->up->gpus_changed(daemon);
 	let_go_of_the_dead(daemon, number);
 }
 
@@ -84,7 +84,7 @@ void sl_gpu_loss_xid(struct sl_daemon *daemon, const struct sl_measure_answer *a
 	if (answer->gpu >= daemon->gpu_count) {
 		/* Some GPU is lost, and the news does not say which. */
 		for (uint32_t i = 0; i < daemon->gpu_count; i++)
-			sl_reconcile_now(daemon, i);
+			sl_asking_now(daemon, i);
 		return;
 	}
 	if (!daemon->gpus[answer->gpu].managed)
@@ -96,10 +96,11 @@ void sl_gpu_loss_xid(struct sl_daemon *daemon, const struct sl_measure_answer *a
 		lose(daemon, answer->gpu, answer->xid, why);
 		say_better(daemon, &daemon->gpus[answer->gpu], why);
 	}
-	sl_reconcile_now(daemon, answer->gpu);
+	sl_asking_now(daemon, answer->gpu);
 }
 
-sl_ns sl_gpu_loss_unanswered(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+sl_ns sl_gpu_loss_unanswered(
+	struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
 	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
 	sl_ns now = sl_clock_now();
@@ -119,7 +120,8 @@ sl_ns sl_gpu_loss_unanswered(struct sl_daemon *daemon, const struct sl_measure_a
 	return now + SL_GPU_LOSS_ASK_NS;
 }
 
-bool sl_gpu_loss_answered(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+bool sl_gpu_loss_answered(
+	struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
 	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
 
@@ -134,6 +136,6 @@ bool sl_gpu_loss_answered(struct sl_daemon *daemon, const struct sl_measure_answ
 	sl_inventory_explain(daemon);
 	sl_info("GPU %u (%s at %s) is back", sample->gpu, gpu->name, gpu->pci);
 	sl_inventory_announce(daemon, gpu);
-	sl_jobs_gpus_changed(daemon);
+	daemon->up->gpus_changed(daemon);
 	return true;
 }

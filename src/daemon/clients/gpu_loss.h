@@ -13,6 +13,8 @@
 
 #include "daemon/state/daemon.h"
 
+struct sl_measure_answer;
+
 #define SL_GPU_LOSS_ASK_NS    (3 * SL_S)
 #define SL_GPU_LOSS_REOPEN_NS (30 * SL_S)
 

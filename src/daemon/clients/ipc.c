@@ -19,8 +19,10 @@
 
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/core/bundle.h"
-#include "daemon/clients/client.h"
+#include "daemon/link/bundle.h"
+#include "daemon/state/timer.h"
+#include "daemon/state/workload.h"
+#include "daemon/state/client.h"
 
 struct offer {
 	struct sl_link link; /* client->offers */
@@ -149,22 +151,11 @@ static bool is_whole(const struct offer *offer)
 	return offer->bundle->count == offer->bundle->room;
 }
 
-struct sl_bundle *sl_ipc_put(struct sl_daemon *daemon, struct sl_bundle *bundle)
-{
-	struct sl_client *client = bundle && bundle->users == 1
-					   ? sl_map_get(&daemon->clients, bundle->client)
-					   : NULL;
-
-	if (client)
-		client->ipc_fds -= bundle->room;
-	return sl_bundle_unref(bundle);
-}
-
 static void drop(struct sl_daemon *daemon, struct offer *offer)
 {
 	(void)sl_map_take(&daemon->ipc->offers, place_of(daemon, offer->key));
 	sl_list_unlink(&offer->link);
-	offer->bundle = sl_ipc_put(daemon, offer->bundle);
+	offer->bundle = sl_bundle_put(daemon, offer->bundle);
 	free(offer);
 }
 
@@ -420,7 +411,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *context)
 		end_wait(wait);
 	}
 	arm(daemon->ipc);
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	return 0;
 }
 

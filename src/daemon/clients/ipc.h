@@ -36,9 +36,6 @@ void sl_ipc_client_gone(struct sl_client *client);
 /* The descriptors that are kept, and how many there may be. */
 uint32_t sl_ipc_kept(const struct sl_daemon *daemon);
 uint32_t sl_ipc_most(const struct sl_daemon *daemon);
-/* Ends one use of a bundle, and with the last one what its client is charged. NULL is fine; returns
- * NULL. */
-struct sl_bundle *sl_ipc_put(struct sl_daemon *daemon, struct sl_bundle *bundle);
 void sl_ipc_fini(struct sl_daemon *daemon);
 
 #endif

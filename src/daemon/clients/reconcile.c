@@ -12,16 +12,18 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/clients/claim.h"
 #include "daemon/clients/client.h"
 #include "daemon/state/drive.h"
+#include "daemon/gpu/asking.h"
 #include "daemon/gpu/inventory.h"
-#include "daemon/control/recount.h"
 #include "daemon/clients/gpu_loss.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/strangers.h"
 #include "daemon/swap/swap.h"
 #include "daemon/clients/views.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/timer.h"
 
 /* Rounding of the driver's own sums; and what a context may shift meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
@@ -29,81 +31,7 @@
  * do not keep the loop from everybody else. The next sample, asked for at once, finds the rest. */
 #define RELEASES_MOST 200
 
-/* --- when to ask -------------------------------------------------------------------------- */
-
-static void arm(struct sl_daemon *daemon, sl_ns at)
-{
-	if (at >= daemon->measure_timer_at)
-		return;
-	daemon->measure_timer_at = at;
-	sl_timer_set(daemon->measure_timer, at);
-}
-
-static void schedule(struct sl_daemon *daemon, struct sl_gpu *gpu, sl_ns at)
-{
-	gpu->due = sl_min_u64(gpu->due, at);
-	arm(daemon, gpu->due);
-}
-
-static void hurry(struct sl_daemon *daemon, struct sl_gpu *gpu)
-{
-	gpu->pause = SL_RECONCILE_PAUSE_MIN_NS;
-	gpu->hurried_at = sl_clock_now();
-	schedule(daemon, gpu, gpu->hurried_at);
-}
-
-void sl_reconcile_begin(struct sl_daemon *daemon, uint32_t gpu)
-{
-	char uuid[41];
-
-	sl_wire_uuid_format(daemon->gpus[gpu].uuid, uuid);
-	sl_measure_name(daemon->measure, gpu, uuid);
-	daemon->gpus[gpu].due = SL_NS_NEVER;
-	hurry(daemon, &daemon->gpus[gpu]);
-}
-
-void sl_reconcile_now(struct sl_daemon *daemon, uint32_t gpu)
-{
-	if (daemon->gpus[gpu].managed)
-		hurry(daemon, &daemon->gpus[gpu]);
-}
-
-void sl_reconcile_look(struct sl_daemon *daemon, uint32_t gpu)
-{
-	daemon->gpus[gpu].look_from = sl_clock_now();
-	hurry(daemon, &daemon->gpus[gpu]);
-}
-
-void sl_reconcile_soon(
-	struct sl_daemon *daemon, const struct sl_client *client, sl_ns delay)
-{
-	for (uint32_t i = 0; i < client->gpu_count; i++)
-		schedule(daemon, &daemon->gpus[client->gpu_numbers[i]],
-			sl_clock_now() + delay);
-}
-
-void sl_reconcile_dying(struct sl_daemon *daemon, struct sl_client *client)
-{
-	for (uint32_t i = 0; i < client->gpu_count; i++) {
-		if (client->gpus[i].dying_bytes)
-			hurry(daemon, &daemon->gpus[client->gpu_numbers[i]]);
-	}
-}
-
-void sl_reconcile_measure(
-	struct sl_daemon *daemon, struct sl_client *client, uint32_t ordinal)
-{
-	struct sl_client_gpu *gpu = &client->gpus[ordinal];
-
-	if (gpu->measure_by)
-		return; /* the answer to the first is the answer to both */
-	gpu->measure_from = sl_clock_now();
-	gpu->measure_by = gpu->measure_from + SL_RECONCILE_ANSWER_NS;
-	if (!sl_list_is_linked(&client->state_link))
-		sl_list_push_tail(&daemon->measuring, &client->state_link);
-	arm(daemon, gpu->measure_by);
-	hurry(daemon, &daemon->gpus[client->gpu_numbers[ordinal]]);
-}
+/* --- what is late ------------------------------------------------------------------------- */
 
 /* NVML does not answer: time stands in for it. */
 static void without_nvml(struct sl_daemon *daemon, sl_ns now)
@@ -118,7 +46,7 @@ static void without_nvml(struct sl_daemon *daemon, sl_ns now)
 
 			if (!client->gpus[i].dying_bytes ||
 				now < sl_max_u64(since, gpu->measured_at) +
-						SL_RECONCILE_BLIND_NS)
+						SL_ASKING_BLIND_NS)
 				continue;
 			sl_warning("GPU %u cannot be measured; taking the memory of the "
 				   "dead "
@@ -160,33 +88,6 @@ static sl_ns answer_late(struct sl_daemon *daemon, sl_ns now)
 	return next;
 }
 
-static sl_ns ask_if_due(struct sl_daemon *daemon, uint32_t number, sl_ns now)
-{
-	struct sl_gpu *gpu = &daemon->gpus[number];
-
-	if (!gpu->managed)
-		return SL_NS_NEVER;
-	if (gpu->asked) {
-		if (now > gpu->asked_at + SL_RECONCILE_BLIND_NS && !gpu->complained) {
-			gpu->complained = true;
-			sl_warning("NVML has not answered about GPU %u for 5 s; deciding "
-				   "on what "
-				   "was measured before",
-				number);
-		}
-		return gpu->asked_at + SL_RECONCILE_BLIND_NS > now
-			       ? gpu->asked_at + SL_RECONCILE_BLIND_NS + SL_MS
-			       : now + SL_S;
-	}
-	if (gpu->due > now)
-		return gpu->due;
-	gpu->asked = true;
-	gpu->asked_at = now;
-	gpu->due = SL_NS_NEVER;
-	sl_measure_ask(daemon->measure, number);
-	return now + SL_RECONCILE_BLIND_NS + SL_MS;
-}
-
 int sl_reconcile_timer(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_daemon *daemon = context;
@@ -196,10 +97,10 @@ int sl_reconcile_timer(sd_event_source *source, uint64_t usec, void *context)
 	next = answer_late(daemon, now);
 	without_nvml(daemon, now);
 	for (uint32_t i = 0; i < daemon->gpu_count; i++)
-		next = sl_min_u64(next, ask_if_due(daemon, i, now));
+		next = sl_min_u64(next, sl_asking_if_due(daemon, i, now));
 	if (next != SL_NS_NEVER)
-		arm(daemon, next);
-	sl_daemon_settle(daemon);
+		sl_asking_arm(daemon, next);
+	daemon->up->settle(daemon);
 	return 0;
 }
 
@@ -240,19 +141,6 @@ static int ordinal_of(const struct sl_client *client, uint32_t gpu)
 			return (int)i;
 	}
 	return -1;
-}
-
-static void tell_hidden(struct sl_client *client, uint32_t ordinal, uint64_t bytes)
-{
-	struct sl_event event = {.type = SL_EVENT_HIDDEN};
-
-	if (client->gpus[ordinal].hidden_bytes == bytes)
-		return;
-	client->gpus[ordinal].hidden_bytes = bytes;
-	event.hidden.client = client->id;
-	event.hidden.gpu = client->gpu_numbers[ordinal];
-	event.hidden.bytes = bytes;
-	sl_drive(client->daemon, &event);
 }
 
 /* The sample shows this client as the books do: nothing was on its way. */
@@ -308,7 +196,7 @@ static void believe(
 		view->unsure = true;
 	gpu->sampled = true;
 	gpu->sampled_bytes = bytes;
-	tell_hidden(client, ordinal, now);
+	sl_claim_hidden(client, ordinal, now);
 }
 
 static void judge(struct view *view, struct sl_client *client)
@@ -347,19 +235,6 @@ static void judge(struct view *view, struct sl_client *client)
 		gpu->measure_by = 0;
 		sl_views_answer(client, (uint32_t)ordinal);
 	}
-}
-
-void sl_reconcile_reported(struct sl_daemon *daemon, struct sl_client *client,
-	uint32_t ordinal, uint64_t bytes)
-{
-	struct sl_client_gpu *gpu = &client->gpus[ordinal];
-
-	client->changed_at = sl_clock_now();
-	gpu->sampled = false;
-	/* Only the first report to this daemon: later ones repeat what the books know. */
-	if (!client->known)
-		tell_hidden(client, ordinal, sl_sub_sat(gpu->hidden_bytes, bytes));
-	hurry(daemon, &daemon->gpus[client->gpu_numbers[ordinal]]);
 }
 
 /* The sum of all rows explains what the GPU holds; so nothing unlisted lingers. */
@@ -543,13 +418,13 @@ static void after_sample(struct sl_daemon *daemon, uint32_t number)
 	sl_ns now = sl_clock_now();
 
 	if (is_urgent(daemon, number)) {
-		schedule(daemon, gpu, now + gpu->pause);
+		sl_asking_at(daemon, gpu, now + gpu->pause);
 		gpu->pause = sl_min_u64(
-			gpu->pause * 2, now < gpu->hurried_at + SL_RECONCILE_URGENT_NS
-						? SL_RECONCILE_PAUSE_NS
-						: SL_RECONCILE_PAUSE_MAX_NS);
+			gpu->pause * 2, now < gpu->hurried_at + SL_ASKING_URGENT_NS
+						? SL_ASKING_PAUSE_NS
+						: SL_ASKING_PAUSE_MAX_NS);
 	}
-	schedule(daemon, gpu,
+	sl_asking_at(daemon, gpu,
 		sl_max_u64(now, gpu->full_at + daemon->config.measure_interval));
 }
 
@@ -566,7 +441,7 @@ static void sample_failed(
 	if (!gpu->complained)
 		sl_warning("GPU %u: %s", sample->gpu, sample->text);
 	gpu->complained = true;
-	schedule(daemon, gpu, sl_clock_now() + sl_max_u64(gpu->pause, 100 * SL_MS));
+	sl_asking_at(daemon, gpu, sl_clock_now() + sl_max_u64(gpu->pause, 100 * SL_MS));
 }
 
 /* The sample needs no further look. */
@@ -577,14 +452,14 @@ static bool is_about_loss(
 
 	if (!sample->ok) {
 		if (sample->lost || sample->absent)
-			schedule(daemon, gpu, sl_gpu_loss_unanswered(daemon, sample));
+			sl_asking_at(daemon, gpu, sl_gpu_loss_unanswered(daemon, sample));
 		else
 			sample_failed(daemon, sample);
 		return true;
 	}
 	if (!gpu->lost || sl_gpu_loss_answered(daemon, sample))
 		return false;
-	schedule(daemon, gpu, sl_clock_now() + SL_GPU_LOSS_ASK_NS);
+	sl_asking_at(daemon, gpu, sl_clock_now() + SL_GPU_LOSS_ASK_NS);
 	return true;
 }
 
@@ -615,7 +490,7 @@ static void look_at_all(struct view *view)
 	gpu->unsure = view->unsure && !gpu->unsure;
 }
 
-static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
+void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
 	struct sl_gpu *gpu = &daemon->gpus[sample->gpu];
 	struct view view = {.daemon = daemon, .sample = sample, .gpu = sample->gpu};
@@ -639,12 +514,6 @@ static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer
 	if (is_whole_look_due(daemon, gpu, sample))
 		look_at_all(&view);
 	if (view.is_cut)
-		hurry(daemon, gpu);
+		sl_asking_now(daemon, sample->gpu);
 	after_sample(daemon, sample->gpu);
-}
-
-void sl_reconcile_sample(struct sl_daemon *daemon, const struct sl_measure_answer *sample)
-{
-	take_sample(daemon, sample);
-	sl_recount_seen(daemon);
 }

@@ -18,6 +18,7 @@
 #include "daemon/workloads/process.h"
 #include "daemon/clients/views.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/commit.h"
 
 static void welcome(struct sl_peer *peer, const struct sl_client *client)
 {
@@ -118,7 +119,7 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 		sl_step(D_JOINED);
 	}
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 	welcome(peer, client);
 	sl_views_send_all(client);
 }

@@ -10,6 +10,8 @@
 
 #include "daemon/link/peer.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/timer.h"
+#include "daemon/state/client.h"
 
 void sl_views_changed(struct sl_daemon *daemon, uint64_t id, uint32_t gpu)
 {
@@ -156,6 +158,6 @@ int sl_views_timer(sd_event_source *source, uint64_t usec, void *context)
 	}
 	daemon->view_timer_on = next != SL_NS_NEVER;
 	sl_timer_set(source, next);
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	return 0;
 }

@@ -9,6 +9,8 @@
 
 #include "daemon/state/daemon.h"
 
+struct sl_client;
+
 #define SL_VIEWS_PAUSE_NS (10 * SL_MS)
 
 /* The policy says that this workload's numbers on this GPU changed. O(1). */

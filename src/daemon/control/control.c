@@ -6,23 +6,18 @@
  */
 #include "daemon/control/control.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/step.h"
 #include "daemon/control/dump.h"
+#include "daemon/control/parking.h"
+#include "daemon/core/fields.h"
 #include "daemon/control/entry.h"
 #include "daemon/report/events.h"
 #include "daemon/history/history.h"
-#include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/names.h"
-#include "daemon/control/recount.h"
 #include "daemon/web/page.h"
-#include "daemon/clients/park.h"
 #include "daemon/link/places.h"
 #include "daemon/workloads/process.h"
 #include "daemon/projects/registry.h"
@@ -33,149 +28,7 @@
 #include "daemon/control/why.h"
 #include "daemon/workloads/workload.h"
 
-/* No GPU is larger than this; sums of a few stay far from 2^64. */
-#define AMOUNT_MAX (1ull << 56)
-
-void sl_control_visible(const struct sl_daemon *daemon,
-	const struct sl_workload *workload, char *buf, size_t size)
-{
-	size_t used = 0;
-
-	buf[0] = '\0';
-	/* At most 32 GPUs of two digits each: fits. */
-	for (uint32_t i = 0; i < workload->gpu_count && used < size; i++)
-		used += (size_t)snprintf(buf + used, size - used, i ? ",%u" : "%u",
-			daemon->gpus[workload->gpus[i]].rank);
-}
-
-void sl_control_answer_run(struct sl_peer *peer, const struct sl_workload *workload,
-	uint32_t reason, const char *text)
-{
-	const struct sl_daemon *daemon = peer->daemon;
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_RUN_REPLY);
-	msg.run_reply.ok = workload != NULL;
-	msg.run_reply.reason = reason;
-	sl_wire_str(msg.run_reply.text, sizeof(msg.run_reply.text), text);
-	if (workload) {
-		msg.run_reply.workload = workload->id;
-		memcpy(msg.run_reply.token, workload->token, sizeof(msg.run_reply.token));
-		msg.run_reply.request_bytes = workload->request_bytes;
-		msg.run_reply.limit_bytes = workload->limit_bytes;
-		sl_wire_str(
-			msg.run_reply.name, sizeof(msg.run_reply.name), workload->name);
-		sl_control_visible(daemon, workload, msg.run_reply.visible_out,
-			sizeof(msg.run_reply.visible_out));
-	}
-	sl_peer_send(peer, &msg);
-}
-
 /* --- RUN ---------------------------------------------------------------------------------- */
-
-/* Control characters reach other users' terminals through `sluice ps`; in UTF-8 the second range
- * of them is written C2 80 to C2 9F. */
-static bool is_control(const char *c)
-{
-	unsigned char byte = (unsigned char)c[0], next = (unsigned char)c[1];
-
-	return byte < 0x20 || byte == 0x7f ||
-	       (byte == 0xc2 && next >= 0x80 && next < 0xa0);
-}
-
-static bool is_name(const char *text)
-{
-	for (const char *c = text; *c; c++) {
-		if (*c == ' ' || is_control(c))
-			return false;
-	}
-	return text[0] != '-';
-}
-
-/* It would be taken for the number of somebody else's. */
-static bool is_number(const char *text)
-{
-	return text[0] && !text[strspn(text, "0123456789")];
-}
-
-bool sl_control_is_amount(uint32_t kind, uint64_t value)
-{
-	if (kind == SL_AMOUNT_FRACTION)
-		return value >= 1 && value <= SL_AMOUNT_WHOLE;
-	return kind == SL_AMOUNT_UNSET || value <= AMOUNT_MAX;
-}
-
-bool sl_control_is_priority(uint32_t biased)
-{
-	int64_t priority = (int64_t)biased - (int64_t)SL_PRIORITY_BIAS;
-
-	return priority >= -SL_PRIORITY_MAX && priority <= SL_PRIORITY_MAX;
-}
-
-/* What the command line checks too; but not every sender is our command line. */
-const char *sl_control_mistake(const struct sl_msg_run *run)
-{
-	if (run->gpu_count < 1 || run->gpu_count > SL_NODE_GPUS_MAX)
-		return "--gpus must be from 1 to " SL_STRINGIFY(SL_NODE_GPUS_MAX);
-	if (!sl_control_is_priority(run->priority_biased))
-		return "--priority must be from -1000 to 1000";
-	if (!is_name(run->name))
-		return "--name must be printable, without spaces, and not begin with -";
-	if (is_number(run->name))
-		return "--name must not be a number, which would be taken for that of "
-		       "another "
-		       "workload or job; put a letter in it";
-	if (!is_name(run->project))
-		return "--project must be printable, without spaces, and not begin with "
-		       "-";
-	if (!sl_control_is_amount(run->request_kind, run->request_value))
-		return "--request is no amount; write a fraction up to 1, or bytes like "
-		       "8GiB";
-	if (!sl_control_is_amount(run->limit_kind, run->limit_value))
-		return "--limit is no amount; write a fraction up to 1, or bytes like "
-		       "8GiB";
-	if (run->flags & SL_RUN_OOM_FIRST && run->flags & SL_RUN_OOM_WAIT)
-		return "--oom-first cannot be on and off at once";
-	return NULL;
-}
-
-/* "python" of "/usr/bin/python train.py", in letters, digits and dots. */
-void sl_control_make_name(
-	const char *command, const char *mark, uint64_t id, char name[64])
-{
-	char word[40] = "";
-	size_t used = 0, length = strcspn(command, " ");
-	const char *begin = command;
-
-	for (size_t i = 0; i < length; i++) {
-		if (command[i] == '/')
-			begin = command + i + 1;
-	}
-	for (; begin < command + length && used + 1 < sizeof(word); begin++) {
-		if (isalnum((unsigned char)*begin) || strchr("._+", *begin))
-			word[used++] = *begin;
-	}
-	(void)snprintf(name, 64, "%s-%s%" PRIu64, used ? word : "job", mark, id);
-}
-
-void sl_control_tame(char *text)
-{
-	for (char *c = text; *c; c++) {
-		if (is_control(c))
-			*c = '?';
-	}
-}
-
-uint32_t sl_control_flags(const struct sl_daemon *daemon, uint32_t flags)
-{
-	bool oom_first = flags & SL_RUN_OOM_FIRST ||
-			 (daemon->config.oom_first && !(flags & SL_RUN_OOM_WAIT));
-
-	return (flags & SL_RUN_RDMA ? SL_WORKLOAD_RDMA | SL_WORKLOAD_NO_SWAP : 0) |
-	       (flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
-	       (flags & SL_RUN_OBSERVE ? SL_WORKLOAD_OBSERVED : 0) |
-	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
-}
 
 /* A process that runs `sluice run` again has left the program it was; its workload without
  * clients would keep its request for nobody. */
@@ -200,14 +53,14 @@ static void end_former(struct sl_daemon *daemon, const struct sl_process *proces
 static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 {
 	struct sl_daemon *daemon = peer->daemon;
-	const char *mistake = sl_control_mistake(run);
+	const char *mistake = sl_field_mistake(run);
 	struct sl_process *process = NULL;
 	struct sl_error text = {0};
 
 	sl_step(D_RUN_TAKEN);
 	/* The sender becomes the program, and a thread of ours is not to. */
 	if (peer->who) {
-		sl_control_answer_run(peer, NULL, SL_REASON_NONE,
+		sl_jobs_answer_run(peer, NULL, SL_REASON_NONE,
 			"sluiced starts nothing in itself; submit a job");
 		return;
 	}
@@ -216,11 +69,11 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 		return;
 	}
 	if (mistake) {
-		sl_control_answer_run(peer, NULL, SL_REASON_NONE, mistake);
+		sl_jobs_answer_run(peer, NULL, SL_REASON_NONE, mistake);
 		return;
 	}
 	if (!sl_registry_admits(peer, run->project, &text)) {
-		sl_control_answer_run(peer, NULL, SL_REASON_NONE, text.text);
+		sl_jobs_answer_run(peer, NULL, SL_REASON_NONE, text.text);
 		return;
 	}
 	if (sl_process_get(daemon, peer->pid, &peer->pidfd, peer->start_ticks,
@@ -232,7 +85,7 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	end_former(daemon, process);
 	if (sl_places_workloads_full(daemon, peer->uid)) {
 		process = sl_process_put(process);
-		sl_control_answer_run(peer, NULL, SL_REASON_NONE,
+		sl_jobs_answer_run(peer, NULL, SL_REASON_NONE,
 			"no place for another workload; end some (sluice ps), or raise "
 			"max_clients in sluiced's configuration");
 		return;
@@ -240,7 +93,7 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	if (run->name[0] &&
 		!sl_jobs_name_is_free(daemon, peer->uid, run->name, 1, &text)) {
 		process = sl_process_put(process);
-		sl_control_answer_run(peer, NULL, SL_REASON_DUPLICATE, text.text);
+		sl_jobs_answer_run(peer, NULL, SL_REASON_DUPLICATE, text.text);
 		return;
 	}
 	sl_jobs_run(peer, run, process);
@@ -328,12 +181,10 @@ void sl_control_take(
 	case SL_MSG_ENTRY_END: sl_entry_end(peer, &msg->entry_end); break;
 	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
 	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;
-	case SL_MSG_PARK: sl_park_park(peer, &msg->park); break;
-	case SL_MSG_SET_WARM: sl_park_set_warm(peer, &msg->set_warm); break;
+	case SL_MSG_PARK: sl_parking_park(peer, &msg->park); break;
+	case SL_MSG_SET_WARM: sl_parking_set_warm(peer, &msg->set_warm); break;
 	case SL_MSG_PROJECT_PUT: sl_registry_put(peer, &msg->project_put); break;
-	case SL_MSG_PROJECT_DELETE:
-		sl_registry_delete(peer, &msg->project_delete);
-		break;
+	case SL_MSG_PROJECT_DELETE: sl_registry_delete(peer, &msg->project_delete); break;
 	case SL_MSG_SUBMIT: sl_jobs_submit(peer, &msg->submit, fds); break;
 	case SL_MSG_JOB_WAIT: sl_jobs_wait(peer, &msg->job_wait); break;
 	case SL_MSG_JOB_STOP: sl_jobs_stop(peer, &msg->job_stop); break;
@@ -354,11 +205,4 @@ void sl_control_take(
 	}
 	if (peer->list.active)
 		sl_control_list_more(peer);
-}
-
-void sl_control_message(
-	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
-{
-	if (!sl_recount_first(peer, msg))
-		sl_control_take(peer, msg, fds);
 }

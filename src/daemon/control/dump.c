@@ -22,6 +22,8 @@
 #include "daemon/swap/hostpool.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/link/share.h"
+#include "daemon/state/workload.h"
+#include "daemon/state/client.h"
 
 enum phase { HEAD = 0, GPUS, WORKLOADS, CLIENTS, JOBS, DEMANDS, TAIL, DONE };
 
@@ -40,7 +42,7 @@ struct dump {
 	size_t size, room, sent;
 };
 
-void sl_dump_free(void *state)
+static void free_dump(void *state)
 {
 	struct dump *dump = state;
 
@@ -243,8 +245,8 @@ static void put_head(struct dump *dump)
 			"room", number(daemon->config.events_kept), "next_serial",
 			number(span.next)));
 	put_key(dump, "journal",
-		json_pack("{s:b, s:b}", "failed", daemon->journal_error != 0, "pending",
-			daemon->commit_pending || daemon->commit_writing));
+		json_pack("{s:b, s:b}", "failed", daemon->commit.error != 0, "pending",
+			daemon->commit.pending || daemon->commit.writing));
 }
 
 /* --- GPUs, workloads, clients, demands ---------------------------------------------------- */
@@ -652,7 +654,7 @@ static struct dump *new_dump(struct sl_daemon *daemon)
 	daemon->dump_count++;
 	if (take_ids(dump))
 		return dump;
-	sl_dump_free(dump);
+	free_dump(dump);
 	return NULL;
 }
 
@@ -673,8 +675,10 @@ void sl_dump_begin(struct sl_peer *peer)
 		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");
 		return;
 	}
-	peer->list = (struct sl_peer_list){
-		.active = true, .kind = SL_STREAM_DUMP, .state = dump};
+	peer->list = (struct sl_peer_list){.active = true,
+		.kind = SL_STREAM_DUMP,
+		.state = dump,
+		.free_state = free_dump};
 }
 
 enum sl_stream_outcome sl_dump_next(struct sl_peer *peer, union sl_msg *msg)

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/paths.h"
-#include "daemon/control/control.h"
+#include "daemon/core/fields.h"
 #include "daemon/report/events.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/names.h"
@@ -23,6 +23,7 @@
 #include "daemon/link/places.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/commit.h"
 
 #define SOCKET_NAME "/sluiced.sock"
 
@@ -224,7 +225,7 @@ static void answer(struct sl_peer *peer, const struct sl_workload *workload,
 		if (folder_path(peer->daemon, workload->entry->key, folder, NULL) == 0)
 			sl_wire_str(msg.entry_reply.folder,
 				sizeof(msg.entry_reply.folder), folder);
-		sl_control_visible(peer->daemon, workload, msg.entry_reply.visible_out,
+		sl_workload_visible(peer->daemon, workload, msg.entry_reply.visible_out,
 			sizeof(msg.entry_reply.visible_out));
 	}
 	sl_peer_send(peer, &msg);
@@ -255,17 +256,17 @@ static void fill(struct sl_daemon *daemon, const struct sl_msg_entry_add *add, u
 		(struct sl_amount){.kind = add->limit_kind, .value = add->limit_value};
 	workload->priority =
 		(int32_t)((int64_t)add->priority_biased - (int64_t)SL_PRIORITY_BIAS);
-	workload->flags = sl_control_flags(daemon, add->flags);
+	workload->flags = sl_workload_flags(daemon, add->flags);
 	workload->wait_max = (sl_ns)add->longest_wait_ms * SL_MS;
 	workload->warm_after = daemon->config.warm_after;
 	workload->idle_grace = daemon->config.idle_grace;
 	sl_wire_str(workload->project, sizeof(workload->project), add->project);
 	sl_wire_str(workload->command, sizeof(workload->command), add->command);
-	sl_control_tame(workload->command);
+	sl_field_tame(workload->command);
 	if (add->name[0] && sl_jobs_name_is_free(daemon, uid, add->name, 1, &taken))
 		sl_wire_str(workload->name, sizeof(workload->name), add->name);
 	else
-		sl_control_make_name(add->name, "", workload->id, workload->name);
+		sl_field_make_name(add->name, "", workload->id, workload->name);
 }
 
 static bool propose(struct sl_daemon *daemon, const struct sl_msg_entry_add *add,
@@ -327,7 +328,7 @@ static const char *mistake_of(const struct sl_msg_entry_add *add)
 	if (!sl_entry_is_key(add->key))
 		return "the key must be 1 to 63 letters, digits, - and ., and not begin "
 		       "with a .";
-	return sl_control_mistake(&run);
+	return sl_field_mistake(&run);
 }
 
 /* It has these GPUs, and its socket is open. Amounts may have been changed since. */
@@ -383,7 +384,7 @@ void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
 					.workload = workload->id});
 	}
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 	sl_refusal_add_cut(workload, &text);
 	answer(peer, workload, SL_REASON_NONE, text.text);
 }
@@ -422,7 +423,7 @@ void sl_entry_end(struct sl_peer *peer, const struct sl_msg_entry_end *end)
 	if (workload) {
 		sl_workload_check_end(daemon, workload);
 		sl_peer_hold(peer);
-		sl_daemon_commit_soon(daemon);
+		sl_commit_soon(daemon);
 	}
 	sl_wire_init(&msg, SL_MSG_ENTRY_REPLY);
 	msg.entry_reply.ok = 1;

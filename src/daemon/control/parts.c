@@ -1,7 +1,7 @@
 /*
  * parts - each is asked of the module that knows it
  */
-#include "daemon/state/part.h"
+#include "daemon/control/parts.h"
 
 #include <string.h>
 

@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "daemon/clients/client.h"
-#include "daemon/control/control.h"
+#include "daemon/gpu/asking.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/link/peer.h"
-#include "daemon/clients/reconcile.h"
+#include "daemon/state/timer.h"
 
 struct sl_recount {
 	struct sl_link link; /* sl_daemon.looks */
@@ -76,11 +76,12 @@ bool sl_recount_first(struct sl_peer *peer, const union sl_msg *msg)
 		sl_timer_set(daemon->look_timer, look->since + SL_RECOUNT_NS);
 	sl_list_push_tail(&daemon->looks, &look->link);
 	for (; mask; mask &= mask - 1)
-		sl_reconcile_look(daemon, (uint32_t)__builtin_ctz(mask));
+		sl_asking_look(daemon, (uint32_t)__builtin_ctz(mask));
 	return true;
 }
 
-static bool is_seen(const struct sl_daemon *daemon, const struct sl_recount *look, sl_ns now)
+static bool is_seen(
+	const struct sl_daemon *daemon, const struct sl_recount *look, sl_ns now)
 {
 	bool seen = true;
 
@@ -113,36 +114,25 @@ void sl_recount_forget(struct sl_peer *peer)
 	peer->look = NULL;
 }
 
-void sl_recount_seen(struct sl_daemon *daemon)
+struct sl_peer *sl_recount_next(struct sl_daemon *daemon, sl_ns now, union sl_msg *msg)
 {
-	sl_ns now = sl_clock_now();
-	struct sl_recount *look;
+	struct sl_recount *look = next_seen(daemon, now);
+	struct sl_peer *peer = look ? look->peer : NULL;
 
-	while ((look = next_seen(daemon, now))) {
-		struct sl_peer *peer = look->peer;
-		union sl_msg msg = look->msg;
-		struct sl_wire_fds none = {0}; /* none of those that wait brings any */
+	if (!look)
+		return NULL;
+	*msg = look->msg;
+	sl_recount_forget(peer);
+	return peer;
+}
 
-		sl_recount_forget(peer);
-		if (peer->control)
-			sl_control_take(peer, &msg, &none);
-		else
-			sl_client_take(peer, &msg, &none);
-		sl_peer_rested(peer);
-	}
+void sl_recount_arm(struct sl_daemon *daemon)
+{
 	if (sl_list_is_empty(&daemon->looks))
 		sl_timer_set(daemon->look_timer, SL_NS_NEVER);
 	else
 		sl_timer_set(daemon->look_timer,
-			SL_LIST_ENTRY(daemon->looks.next, struct sl_recount, link)->since +
+			SL_LIST_ENTRY(daemon->looks.next, struct sl_recount, link)
+					->since +
 				SL_RECOUNT_NS);
-}
-
-int sl_recount_timer(sd_event_source *source, uint64_t usec, void *context)
-{
-	struct sl_daemon *daemon = context;
-
-	sl_recount_seen(daemon);
-	sl_daemon_settle(daemon);
-	return 0;
 }

@@ -18,14 +18,14 @@
 
 #define SL_RECOUNT_NS (2 * SL_S)
 
-/* True: the message was copied and will be given to sl_control_take or sl_client_take; until then
- * nothing more is read from the peer. False: it need not wait. */
+/* True: the message was copied and comes back by sl_recount_next; until then nothing more is read from
+ * the peer. False: it need not wait. */
 SL_MUST_CHECK bool sl_recount_first(struct sl_peer *peer, const union sl_msg *msg);
-/* A GPU was counted, or could not be: who waited for no other goes on. */
-void sl_recount_seen(struct sl_daemon *daemon);
+/* The next peer whose message waits no longer: its GPUs were counted, or could not be. NULL: none. */
+struct sl_peer *sl_recount_next(struct sl_daemon *daemon, sl_ns now, union sl_msg *msg);
+/* Sets look_timer to the end of the longest wait; after the last sl_recount_next. */
+void sl_recount_arm(struct sl_daemon *daemon);
 /* The peer is gone. */
 void sl_recount_forget(struct sl_peer *peer);
-/* Handler of look_timer. */
-int sl_recount_timer(sd_event_source *source, uint64_t usec, void *context);
 
 #endif

@@ -11,10 +11,11 @@
 #include "daemon/swap/hostpool.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/state/part.h"
+#include "daemon/control/parts.h"
 #include "daemon/projects/registry.h"
 #include "daemon/jobs/resources.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/client.h"
 
 static enum sl_state state_of(
 	const struct sl_workload *workload, const struct sl_node_use_view *use)
@@ -467,11 +468,11 @@ static bool next_status(
 static bool next_trouble(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
 {
-	if (list->place++ > 0 || !daemon->journal_error)
+	if (list->place++ > 0 || !daemon->commit.error)
 		return false;
 	sl_wire_init(msg, SL_MSG_TROUBLE_ROW);
 	msg->trouble_row.what = SL_TROUBLE_JOURNAL;
-	msg->trouble_row.error = (uint32_t)daemon->journal_error;
+	msg->trouble_row.error = (uint32_t)daemon->commit.error;
 	sl_wire_str(
 		msg->trouble_row.path, sizeof(msg->trouble_row.path), daemon->state_dir);
 	return true;

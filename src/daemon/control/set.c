@@ -9,12 +9,14 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/link/bounds.h"
-#include "daemon/control/control.h"
+#include "daemon/core/fields.h"
 #include "daemon/state/drive.h"
 #include "daemon/report/events.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/commit.h"
+#include "daemon/state/client.h"
 
 #define WHICH_ALL \
 	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT)
@@ -80,14 +82,14 @@ static const char *mistake_in(const struct sl_msg_set *set)
 		return "nothing that can be set was named; give --request, --limit, "
 		       "--priority, --swap, --oom-first or --longest-wait";
 	if (set->which & SL_SET_REQUEST &&
-		!sl_control_is_amount(set->request_kind, set->request_value))
+		!sl_field_is_amount(set->request_kind, set->request_value))
 		return "--request is no amount; write a fraction up to 1, or bytes like "
 		       "8GiB";
 	if (set->which & SL_SET_LIMIT &&
-		!sl_control_is_amount(set->limit_kind, set->limit_value))
+		!sl_field_is_amount(set->limit_kind, set->limit_value))
 		return "--limit is no amount; write a fraction up to 1, or bytes like "
 		       "8GiB";
-	if (set->which & SL_SET_PRIORITY && !sl_control_is_priority(set->priority_biased))
+	if (set->which & SL_SET_PRIORITY && !sl_field_is_priority(set->priority_biased))
 		return "--priority must be from -1000 to 1000";
 	if (set->which & SL_SET_FLAGS &&
 		set->flags & ~(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST))
@@ -277,7 +279,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	sl_step(D_SET);
 	tell_changes(peer, workload, set->which, flags_before);
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 	remark_on_parked(workload, set->which, &text);
 	if (set->which & SL_SET_LIMIT)
 		sl_refusal_add_cut(workload, &text);
@@ -285,43 +287,6 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 }
 
 /* --- STOP --------------------------------------------------------------------------------- */
-
-uint32_t sl_set_processes_of(const struct sl_workload *workload)
-{
-	const struct sl_process *root = workload->root;
-	uint32_t count = root != NULL;
-
-	sl_list_foreach (link, &workload->clients) {
-		struct sl_client *client = SL_LIST_ENTRY(link, struct sl_client, link);
-
-		count += client->process != root;
-	}
-	return count;
-}
-
-/* Asked twice, the earlier end counts; asked again after that, a new one begins. */
-void sl_set_note_stop(struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
-{
-	sl_ns now = sl_clock_now(), kill_at = now + grace;
-
-	if (workload->kill_at > now)
-		kill_at = sl_min_u64(kill_at, workload->kill_at);
-	workload->kill_at = kill_at;
-	sl_daemon_commit_soon(daemon);
-}
-
-uint32_t sl_set_stop_workload(
-	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
-{
-	struct sl_event event = {.type = SL_EVENT_WORKLOAD_STOP};
-	uint32_t processes = sl_set_processes_of(workload);
-
-	event.workload_stop.workload = workload->id;
-	event.workload_stop.grace = grace;
-	sl_set_note_stop(daemon, workload, grace);
-	sl_drive(daemon, &event);
-	return processes;
-}
 
 void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 {
@@ -361,10 +326,10 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 		msg.stop_reply.processes =
 			sl_jobs_workload_stopped(daemon, workload->id, grace);
 	else
-		msg.stop_reply.processes = sl_set_stop_workload(daemon, workload, grace);
+		msg.stop_reply.processes = sl_workload_stop(daemon, workload, grace);
 	/* A daemon that follows must go on with it, so the answer waits for the journal. */
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 	sl_jobs_hold(peer, workload->id);
 	sl_peer_send(peer, &msg);
 }

@@ -23,14 +23,5 @@ void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
 
 void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set);
 void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop);
-/* Its processes that a signal would go to. */
-uint32_t sl_set_processes_of(const struct sl_workload *workload);
-/* That it is being stopped, for the journal: a daemon that finds this there goes on with it. Nobody
- * is signalled yet. */
-void sl_set_note_stop(
-	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
-/* SIGTERM to all of it now, SIGKILL after grace. How many processes there are. */
-uint32_t sl_set_stop_workload(
-	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
 
 #endif

@@ -13,6 +13,7 @@
 #include "daemon/state/drive.h"
 #include "daemon/report/events.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/jobs/jobs.h"
 
 struct why {
 	struct sl_daemon *daemon;
@@ -28,9 +29,11 @@ struct why {
 static void note_current(void *context, const struct sl_node_because *because)
 {
 	struct why *why = context;
+	struct sl_node_because said = *because;
 
+	said.reason = sl_jobs_reason(why->daemon, because->workload, because->reason);
 	if (why->current < SL_WHY_CURRENT)
-		why->now[why->current++] = sl_events_fill(why->daemon, because, 0);
+		why->now[why->current++] = sl_events_fill(why->daemon, &said, 0);
 }
 
 void sl_why_begin(struct sl_peer *peer, const struct sl_msg_why *asked)
@@ -45,7 +48,7 @@ void sl_why_begin(struct sl_peer *peer, const struct sl_msg_why *asked)
 		return;
 	}
 	peer->list = (struct sl_peer_list){
-		.active = true, .kind = SL_STREAM_WHY, .state = why};
+		.active = true, .kind = SL_STREAM_WHY, .state = why, .free_state = free};
 	why->daemon = daemon;
 	why->at = sl_events_span(daemon).next;
 	memcpy(why->name, asked->name, sizeof(why->name));

@@ -9,6 +9,9 @@
 
 #include "base/sl.h"
 
+/* Of the memory files of evicted bytes: by it a process that maps one is known. */
+#define SL_HOST_FILE_NAME "sluice-host"
+
 struct sl_host_budget {
 	/* Of the machine, or of the daemon's control group where that has less. */
 	uint64_t total_bytes, available_bytes;

@@ -14,10 +14,12 @@
 #include "base/log.h"
 #include "daemon/state/drive.h"
 #include "daemon/core/host_budget.h"
-#include "daemon/jobs/jobs.h"
 #include "daemon/core/lock.h"
-#include "daemon/clients/reconcile.h"
+#include "daemon/gpu/asking.h"
 #include "daemon/gpu/visible.h"
+#include "daemon/state/timer.h"
+#include "daemon/state/commit.h"
+#include "daemon/gpu/measure.h"
 
 #define RETRY_NS (3 * SL_S)
 /* A GPU of this size has the whole reserve. */
@@ -75,7 +77,7 @@ static struct sl_gpu *place_for(
 	if (daemon->gpu_count >= SL_NODE_GPUS_MAX)
 		return NULL;
 	gpu = &daemon->gpus[daemon->gpu_count++];
-	*gpu = (struct sl_gpu){.due = SL_NS_NEVER, .pause = SL_RECONCILE_PAUSE_MIN_NS};
+	*gpu = (struct sl_gpu){.due = SL_NS_NEVER, .pause = SL_ASKING_PAUSE_MIN_NS};
 	for (int i = 0; i < SL_LOCK_DIRS_MAX; i++)
 		gpu->lock_fds[i] = -1;
 	memcpy(gpu->uuid, uuid, sizeof(gpu->uuid));
@@ -146,9 +148,9 @@ static void manage(struct sl_daemon *daemon, struct sl_gpu *gpu)
 		sl_bytes_format(gpu->capacity_bytes, size, sizeof(size)),
 		sl_bytes_format(gpu->reserve_bytes, reserve, sizeof(reserve)));
 	sl_inventory_announce(daemon, gpu);
-	sl_reconcile_begin(daemon, number);
-	sl_jobs_gpus_changed(daemon);
-	sl_daemon_commit_soon(daemon);
+	sl_asking_begin(daemon, number);
+	daemon->up->gpus_changed(daemon);
+	sl_commit_soon(daemon);
 }
 
 uint64_t sl_inventory_reserve(uint64_t capacity_bytes)
@@ -238,7 +240,7 @@ static bool note_absence(struct sl_daemon *daemon, bool was_present[SL_NODE_GPUS
 				   "starts on it",
 				i, gpu->name);
 		if (was_present[i] && !gpu->lost)
-			sl_reconcile_now(daemon, i);
+			sl_asking_now(daemon, i);
 		again |= gpu->managed && !gpu->lost;
 	}
 	return again;

@@ -10,6 +10,8 @@
 
 #include "daemon/state/daemon.h"
 
+struct sl_measure_answer;
+
 /* What a GPU of this capacity keeps for contexts and code where context_reserve says auto: 2 GiB,
  * or 3 % if that is more; below 16 GiB a sixteenth, and a twelfth of what it has above 4 GiB, so
  * that little of a small GPU is gone and the two meet at 16 GiB. */

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/core/bundle.h"
+#include "daemon/link/bundle.h"
 #include "daemon/history/read.h"
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
@@ -305,7 +305,7 @@ int sl_history_on_answered(
 		else
 			deal_with(history, wait);
 	}
-	sl_daemon_settle(history->daemon);
+	history->daemon->up->settle(history->daemon);
 	sl_share_note(history->daemon, SL_SHARE_HISTORY, &turn);
 	return 0;
 }

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/control/control.h"
+#include "daemon/core/fields.h"
 #include "policy/figures/usage.h"
 
 /* --- samples ------------------------------------------------------------------------------ */
@@ -545,7 +545,7 @@ const char *sl_history_group(const char *name, const char *command, const char *
 	char chosen[64];
 	size_t length;
 
-	sl_control_make_name(command, "", 0, chosen);
+	sl_field_make_name(command, "", 0, chosen);
 	length = strlen(chosen) - 1; /* without the number */
 	if (!*name)
 		return program;

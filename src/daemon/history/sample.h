@@ -85,7 +85,7 @@ uint64_t sl_history_clock_ms(struct sl_history_clock *clock, uint64_t real_ms, s
 void sl_history_program(const char *command, char *buf, size_t size);
 
 /* What runs of a workload are grouped by: its name, or its program where the daemon chose the name
- * ("python-12", "python-j3"; see sl_control_make_name()). Returns one of its arguments. */
+ * ("python-12", "python-j3"; see sl_field_make_name()). Returns one of its arguments. */
 const char *sl_history_group(const char *name, const char *command, const char *program);
 
 #endif

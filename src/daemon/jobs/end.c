@@ -10,9 +10,9 @@
 #include "base/step.h"
 #include "daemon/state/drive.h"
 #include "daemon/jobs/internal.h"
-#include "daemon/clients/park.h"
-#include "daemon/control/set.h"
+#include "daemon/workloads/park.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/commit.h"
 #include "policy/quota/retry.h"
 
 /* What dies so soon after a demand was denied by its limit has probably died of it; unwinding and
@@ -164,7 +164,7 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_step(D_JOB_PARKED);
 	/* The journal has it that one in the foreground was on its way. */
 	if (task->job->foreground)
-		sl_daemon_commit_soon(jobs->daemon);
+		sl_commit_soon(jobs->daemon);
 	sl_jobs_save(jobs, task->job, 0);
 }
 

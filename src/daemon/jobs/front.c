@@ -28,15 +28,16 @@
 
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/control/control.h"
+#include "daemon/core/fields.h"
 #include "daemon/report/events.h"
 #include "daemon/swap/hostpool.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/internal.h"
-#include "daemon/clients/park.h"
+#include "daemon/workloads/park.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/commit.h"
 
 /* What it waits for is told so far apart at least. */
 #define TELL_NS (3 * SL_S)
@@ -64,6 +65,29 @@ static uint32_t usable_by(const struct sl_jobs *jobs, const struct sl_job *job)
 static uint32_t count_of(uint32_t gpus)
 {
 	return (uint32_t)__builtin_popcount(gpus);
+}
+
+void sl_jobs_answer_run(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text)
+{
+	const struct sl_daemon *daemon = peer->daemon;
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_RUN_REPLY);
+	msg.run_reply.ok = workload != NULL;
+	msg.run_reply.reason = reason;
+	sl_wire_str(msg.run_reply.text, sizeof(msg.run_reply.text), text);
+	if (workload) {
+		msg.run_reply.workload = workload->id;
+		memcpy(msg.run_reply.token, workload->token, sizeof(msg.run_reply.token));
+		msg.run_reply.request_bytes = workload->request_bytes;
+		msg.run_reply.limit_bytes = workload->limit_bytes;
+		sl_wire_str(
+			msg.run_reply.name, sizeof(msg.run_reply.name), workload->name);
+		sl_workload_visible(daemon, workload, msg.run_reply.visible_out,
+			sizeof(msg.run_reply.visible_out));
+	}
+	sl_peer_send(peer, &msg);
 }
 
 /* --- Rules. --- */
@@ -174,9 +198,9 @@ static void begin(
 			.reason = SL_REASON_STARTED, .workload = workload->id},
 		peer->pid);
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 	sl_refusal_add_cut(workload, &remark);
-	sl_control_answer_run(peer, workload, SL_REASON_NONE, remark.text);
+	sl_jobs_answer_run(peer, workload, SL_REASON_NONE, remark.text);
 }
 
 static void tell_refused(struct sl_daemon *daemon, const struct sl_workload *workload)
@@ -381,7 +405,7 @@ static void give_up(struct sl_jobs *jobs, struct sl_job *job, const struct no *n
 	sl_info("job %s of user %u does not wait any more: %s", job->row.name,
 		job->row.uid, no->text.text);
 	job->submitter = NULL;
-	sl_control_answer_run(peer, NULL, no->reason, no->text.text);
+	sl_jobs_answer_run(peer, NULL, no->reason, no->text.text);
 	/* It is in no books, and who goes through the jobs is not to lose his place: it is
 	 * forgotten when they are settled. */
 	sl_jobs_awake(jobs);
@@ -504,7 +528,7 @@ void sl_jobs_front_ended(struct sl_jobs *jobs, struct sl_job *job)
 	sl_info("job %s of user %u does not wait any more", job->row.name, job->row.uid);
 	job->submitter = NULL;
 	if (peer)
-		sl_control_answer_run(peer, NULL, SL_REASON_STOP_ASKED,
+		sl_jobs_answer_run(peer, NULL, SL_REASON_STOP_ASKED,
 			"somebody asked for its end while it waited (sluice stop)");
 }
 
@@ -555,9 +579,9 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 	memcpy(row->command, run->command, sizeof(row->command));
 	memcpy(row->visible, run->visible, sizeof(row->visible));
 	memcpy(row->name, run->name, sizeof(row->name));
-	sl_control_tame(row->command);
+	sl_field_tame(row->command);
 	if (!row->name[0])
-		sl_control_make_name(row->command, "", workload, row->name);
+		sl_field_make_name(row->command, "", workload, row->name);
 }
 
 /* Takes what the row owns, also where there is no memory for it. */
@@ -650,7 +674,7 @@ static void refuse(
 		 no->reason == SL_REASON_NONE)
 		say_more(no, "; --wait waits for that, and sluice submit queues it");
 	sl_jobs_drop_job(jobs, job);
-	sl_control_answer_run(peer, NULL, no->reason, no->text.text);
+	sl_jobs_answer_run(peer, NULL, no->reason, no->text.text);
 }
 
 static void does_not_start(struct sl_jobs *jobs, struct sl_job *job, struct no *no)

@@ -35,12 +35,15 @@ void sl_jobs_close(struct sl_daemon *daemon);
 struct sl_process;
 void sl_jobs_run(
 	struct sl_peer *peer, const struct sl_msg_run *run, struct sl_process *process);
-/* This peer waits for an answer to RUN. */
 /* Whether the bounds of its user let a job of this size, priority and number of tasks ever start,
  * as the node would judge it on the largest GPU; else text says why not. */
 struct sl_jobs_row;
 SL_MUST_CHECK bool sl_jobs_within_bounds(
 	struct sl_peer *peer, const struct sl_jobs_row *row, struct sl_error *text);
+/* RUN_REPLY: what it got, or, if workload is NULL, why nothing. */
+void sl_jobs_answer_run(struct sl_peer *peer, const struct sl_workload *workload,
+	uint32_t reason, const char *text);
+/* This peer waits for an answer to RUN. */
 SL_MUST_CHECK bool sl_jobs_run_waits(const struct sl_peer *peer);
 /* Of `sluice run`, parked for others, or on its way there or back: the journal keeps that. */
 SL_MUST_CHECK bool sl_jobs_keeps_run(const struct sl_workload *workload);

@@ -8,6 +8,7 @@
 #include "daemon/swap/hostpool.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/state/workload.h"
 
 /* --- Which are alike. --- */
 

@@ -16,6 +16,7 @@
 #include "daemon/workloads/process.h"
 #include "daemon/link/share.h"
 #include "daemon/workloads/workload.h"
+#include "daemon/state/timer.h"
 
 /* So often it is looked at what nobody will tell. */
 #define UNHEARD_NS (100 * SL_MS)
@@ -419,7 +420,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *context)
 	struct sl_daemon *daemon = context;
 
 	sl_jobs_awake(daemon->jobs);
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	return 0;
 }
 
@@ -482,7 +483,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 		jobs->dirty = true;
 		sl_jobs_awake(jobs);
 	}
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	return 0;
 }
 

@@ -193,7 +193,7 @@ static int on_written(sd_event_source *source, int fd, uint32_t events, void *co
 	drop_first(resources, true,
 		resources->result == SL_RESOURCES_OK ? "" : resources->err.text);
 	start(resources);
-	sl_daemon_settle(resources->daemon);
+	resources->daemon->up->settle(resources->daemon);
 	return 0;
 }
 

@@ -20,12 +20,11 @@
 #include "base/step.h"
 #include "daemon/link/bounds.h"
 #include "daemon/state/commit.h"
-#include "daemon/control/control.h"
 #include "daemon/report/events.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/names.h"
 #include "daemon/jobs/internal.h"
-#include "daemon/clients/park.h"
+#include "daemon/workloads/park.h"
 #include "daemon/link/places.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/refusal.h"
@@ -94,7 +93,7 @@ static int add_environment(const struct sl_jobs *jobs, struct sl_jobspec *spec,
 	if (!preload)
 		return sl_err_origin(-ENOMEM);
 	sl_wire_token_format(workload->token, token);
-	sl_control_visible(jobs->daemon, workload, visible, sizeof(visible));
+	sl_workload_visible(jobs->daemon, workload, visible, sizeof(visible));
 	r = add_env(spec, "CUDA_DEVICE_ORDER", "PCI_BUS_ID");
 	if (r == 0)
 		r = add_env(spec, "CUDA_VISIBLE_DEVICES", visible);
@@ -160,7 +159,7 @@ static struct sl_workload *new_workload(
 	workload->request = row->request;
 	workload->limit = row->limit;
 	workload->priority = row->priority;
-	workload->flags = sl_control_flags(daemon, row->flags);
+	workload->flags = sl_workload_flags(daemon, row->flags);
 	workload->wait_max = row->wait_max;
 	if (!(row->flags & SL_SUBMIT_NEVER_WARM))
 		workload->warm_after =
@@ -345,7 +344,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_phase(task, SL_PHASE_STARTING);
 	if (!sl_list_is_linked(&task->active))
 		sl_list_push_tail(&jobs->active, &task->active);
-	sl_daemon_commit_soon(jobs->daemon);
+	sl_commit_soon(jobs->daemon);
 	task->commit = sl_commit_next(jobs->daemon);
 	task->ticket = jobs->next_ticket++;
 	sl_jobs_save(jobs, job, task->ticket);

@@ -14,7 +14,6 @@
 #include "base/step.h"
 #include "daemon/state/commit.h"
 #include "daemon/jobs/internal.h"
-#include "daemon/control/set.h"
 #include "daemon/workloads/workload.h"
 
 /* The machine does not count on it any more: it gives its place back by itself. */
@@ -86,10 +85,10 @@ uint32_t sl_jobs_end_task(
 	if (task->phase == SL_PHASE_STOPPING && task->told) {
 		/* Perhaps it is for good now. */
 		sl_jobs_save(jobs, task->job, 0);
-		return sl_set_stop_workload(jobs->daemon, workload, grace);
+		return sl_workload_stop(jobs->daemon, workload, grace);
 	}
 	write_down(jobs, task, grace);
-	return workload ? sl_set_processes_of(workload) : 1;
+	return workload ? sl_workload_processes(workload) : 1;
 }
 
 void sl_jobs_try_stop(struct sl_jobs *jobs, struct sl_job_task *task)
@@ -106,7 +105,7 @@ void sl_jobs_try_stop(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	if (!task->commit) {
 		sl_step(D_JOB_STOP_STORED);
-		sl_set_note_stop(jobs->daemon, workload, task->grace);
+		sl_workload_note_stop(jobs->daemon, workload, task->grace);
 		task->commit = sl_commit_next(jobs->daemon);
 	}
 	if (sl_commit_is_done(jobs->daemon, task->commit))
@@ -122,7 +121,7 @@ void sl_jobs_stop_now(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (task->alone)
 		sl_jobs_alone_stop(jobs, task);
 	else if (workload)
-		(void)sl_set_stop_workload(jobs->daemon, workload, task->grace);
+		(void)sl_workload_stop(jobs->daemon, workload, task->grace);
 }
 
 /* The journal has what has been stored since. */
@@ -130,7 +129,7 @@ static void hold_for_journal(struct sl_peer *peer)
 {
 	peer->held_ticket = 0;
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(peer->daemon);
+	sl_commit_soon(peer->daemon);
 }
 
 /* A disk that does not answer keeps nobody waiting for ever. */
@@ -160,7 +159,7 @@ void sl_jobs_stop_unwritten(
 void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer)
 {
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(jobs->daemon);
+	sl_commit_soon(jobs->daemon);
 	if (peer->doomed || job->foreground)
 		return;
 	peer->held_ticket = jobs->next_ticket++;

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/link/bounds.h"
-#include "daemon/control/control.h"
+#include "daemon/core/fields.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/names.h"
 #include "daemon/jobs/internal.h"
@@ -77,7 +77,7 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 static const char *mistake_in(const struct sl_msg_submit *submit)
 {
 	struct sl_msg_run run = as_run(submit);
-	const char *mistake = sl_control_mistake(&run);
+	const char *mistake = sl_field_mistake(&run);
 
 	if (mistake)
 		return mistake;
@@ -183,9 +183,9 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 	memcpy(row->command, submit->command, sizeof(row->command));
 	memcpy(row->visible, submit->visible, sizeof(row->visible));
 	memcpy(row->name, submit->name, sizeof(row->name));
-	sl_control_tame(row->command);
+	sl_field_tame(row->command);
 	if (!row->name[0])
-		sl_control_make_name(row->command, "j", row->id, row->name);
+		sl_field_make_name(row->command, "j", row->id, row->name);
 }
 
 /* Who it runs as: the kernel's word for whoever submitted it. */

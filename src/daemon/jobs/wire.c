@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/core/bundle.h"
+#include "daemon/link/bundle.h"
 #include "daemon/jobs/internal.h"
 #include "daemon/workloads/workload.h"
 

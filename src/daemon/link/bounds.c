@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "daemon/state/workload.h"
 
 static bool is_free(const struct sl_peer *peer)
 {

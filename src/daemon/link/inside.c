@@ -94,7 +94,7 @@ static int on_waiting(sd_event_source *source, int fd, uint32_t events, void *co
 	}
 	if (more)
 		wake(door);
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	sl_share_note(daemon, SL_SHARE_ACCEPT, &turn);
 	return 0;
 }

@@ -18,7 +18,9 @@
 #include "base/paths.h"
 #include "base/trust.h"
 #include "daemon/core/lock.h"
+#include "daemon/link/bundle.h"
 #include "daemon/link/peer.h"
+#include "daemon/link/places.h"
 #include "daemon/link/share.h"
 
 /* Connections accepted before others get their turn. */
@@ -161,6 +163,24 @@ static void turn_one_away(struct sl_daemon *daemon, int listen_fd)
 	daemon->spare_fd = open_spare();
 }
 
+/* Takes the descriptor. */
+static void take_one(struct sl_daemon *daemon, int fd, uint64_t workload)
+{
+	struct ucred cred = {0};
+	socklen_t size = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) == 0 &&
+		!(workload ? sl_places_entry_full(daemon, workload)
+			   : sl_places_peers_full(daemon, cred.uid))) {
+		sl_peer_accept(daemon, fd, workload);
+		return;
+	}
+	sl_peer_turn_away(fd, SL_REJECT_FULL,
+		"no place for another connection; close some, or raise "
+		"max_clients in sluiced's configuration");
+	sl_bundle_hang_up(fd);
+}
+
 void sl_listener_take(struct sl_daemon *daemon, int listen_fd, uint64_t workload)
 {
 	struct sl_share_turn turn = sl_share_begin();
@@ -169,7 +189,7 @@ void sl_listener_take(struct sl_daemon *daemon, int listen_fd, uint64_t workload
 		int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 		if (fd >= 0) {
-			sl_peer_accept(daemon, fd, workload);
+			take_one(daemon, fd, workload);
 			continue;
 		}
 		if (errno == EMFILE || errno == ENFILE)
@@ -179,7 +199,7 @@ void sl_listener_take(struct sl_daemon *daemon, int listen_fd, uint64_t workload
 			sl_warning("accepting a connection: %s", strerror(errno));
 		break;
 	}
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	sl_share_note(daemon, SL_SHARE_ACCEPT, &turn);
 }
 

@@ -22,21 +22,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/core/bundle.h"
-#include "daemon/clients/client.h"
-#include "daemon/control/control.h"
-#include "daemon/control/dump.h"
-#include "daemon/history/history.h"
-#include "daemon/clients/ipc.h"
-#include "daemon/jobs/jobs.h"
-#include "daemon/control/recount.h"
-#include "daemon/link/places.h"
-#include "daemon/projects/registry.h"
-#include "daemon/jobs/resources.h"
-#include "daemon/clients/session.h"
+#include "daemon/link/bundle.h"
 #include "daemon/link/share.h"
-#include "daemon/clients/views.h"
 #include "daemon/core/user.h"
+#include "daemon/state/client.h"
+#include "daemon/state/timer.h"
 
 /* A socket's buffer holds a few hundred messages. */
 #define DRAIN_MAX 64
@@ -56,7 +46,7 @@ bool sl_peer_is_drained(const struct sl_peer *peer)
 
 static void out_free(struct sl_daemon *daemon, struct sl_peer_out *out)
 {
-	out->bundle = sl_ipc_put(daemon, out->bundle);
+	out->bundle = sl_bundle_put(daemon, out->bundle);
 	free(out);
 }
 
@@ -75,10 +65,8 @@ static void drop_queue(struct sl_peer *peer)
 void sl_peer_list_end(struct sl_peer *peer)
 {
 	peer->list.active = false;
-	if (peer->list.kind == SL_STREAM_DUMP)
-		sl_dump_free(peer->list.state);
-	else
-		free(peer->list.state);
+	if (peer->list.state)
+		peer->list.free_state(peer->list.state);
 	peer->list.state = NULL;
 	sl_list_unlink(&peer->follow_link);
 }
@@ -94,11 +82,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_closep(&peer->pidfd);
 	drop_queue(peer);
 	sl_peer_list_end(peer);
-	sl_registry_leave(peer);
-	sl_jobs_peer_gone(peer);
-	sl_resources_peer_gone(peer);
-	sl_history_peer_gone(peer);
-	sl_recount_forget(peer);
+	peer->daemon->up->peer_gone(peer);
 	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);
 	sl_list_unlink(&peer->link);
@@ -110,19 +94,21 @@ void sl_peer_doom(struct sl_peer *peer)
 		peer->client->peer = NULL;
 }
 
-void sl_peer_bury(struct sl_daemon *daemon)
+struct sl_peer *sl_peer_take_dead(struct sl_daemon *daemon)
 {
-	/* Telling the policy may doom further peers. */
-	while (!sl_list_is_empty(&daemon->dead_peers)) {
-		struct sl_peer *peer =
-			SL_LIST_ENTRY(daemon->dead_peers.next, struct sl_peer, link);
+	struct sl_peer *peer;
 
-		sl_list_unlink(&peer->link);
-		if (peer->client)
-			sl_client_disconnected(peer->client);
-		(void)sl_user_free(peer->who);
-		free(peer);
-	}
+	if (sl_list_is_empty(&daemon->dead_peers))
+		return NULL;
+	peer = SL_LIST_ENTRY(daemon->dead_peers.next, struct sl_peer, link);
+	sl_list_unlink(&peer->link);
+	return peer;
+}
+
+void sl_peer_free(struct sl_peer *peer)
+{
+	(void)sl_user_free(peer->who);
+	free(peer);
 }
 
 /* EPOLLIN unless a list is going out; EPOLLOUT while something waits that may leave, or more rows
@@ -150,6 +136,84 @@ void sl_peer_rested(struct sl_peer *peer)
 {
 	watch(peer);
 }
+
+/* --- its share of the loop's time --------------------------------------------------------- */
+
+int sl_peer_rest_timeout(sd_event_source *source, uint64_t usec, void *context)
+{
+	struct sl_daemon *daemon = context;
+	sl_ns now = sl_clock_now(), next = SL_NS_NEVER;
+
+	sl_list_foreach_safe (link, &daemon->resting) {
+		struct sl_peer *peer = SL_LIST_ENTRY(link, struct sl_peer, rest_link);
+
+		if (peer->rest_until <= now) {
+			sl_list_unlink(link);
+			watch(peer);
+		} else {
+			next = sl_min_u64(next, peer->rest_until);
+		}
+	}
+	daemon->rest_timer_at = next;
+	sl_timer_set(source, next);
+	daemon->up->settle(daemon);
+	return 0;
+}
+
+static void rest(struct sl_peer *peer, uint64_t over_ns)
+{
+	struct sl_daemon *daemon = peer->daemon;
+
+	peer->rest_until = sl_clock_now() + over_ns / SL_SHARE_PCT * 100;
+	if (!sl_list_is_linked(&peer->rest_link))
+		sl_list_push_tail(&daemon->resting, &peer->rest_link);
+	if (peer->rest_until >= daemon->rest_timer_at)
+		return;
+	daemon->rest_timer_at = peer->rest_until;
+	sl_timer_set(daemon->rest_timer, daemon->rest_timer_at);
+}
+
+static int64_t place_of(const struct sl_peer *peer, const struct sl_share_use *use)
+{
+	if (use->process_ns > SL_SHARE_CLIENT_NS)
+		return SL_PRIORITY_GREEDY;
+	if (peer->control || !peer->greeted)
+		return SL_PRIORITY_CONTROL;
+	return use->user_ns > SL_SHARE_CLIENT_NS ? SL_PRIORITY_PEER + 1
+						 : SL_PRIORITY_PEER;
+}
+
+/* Charges it, sets its place in the loop's order, and lets a control peer over its share rest. */
+static void place(struct sl_peer *peer, uint64_t spent_ns)
+{
+	struct sl_share_use use;
+	uint64_t over_ns;
+
+	if (!sl_share_charge(peer->daemon, peer->share_key, peer->uid, spent_ns, &use) ||
+		peer->doomed)
+		return;
+	/* Setting what is set already costs nothing. */
+	(void)sd_event_source_set_priority(peer->io, place_of(peer, &use));
+	over_ns = sl_sub_sat(sl_max_u64(use.process_ns, peer->uid ? use.user_ns : 0),
+		SL_SHARE_CONTROL_NS);
+	if (over_ns && peer->control)
+		rest(peer, over_ns);
+}
+
+/* Its turn lasted until now. */
+static void charge(struct sl_peer *peer, const struct sl_share_turn *turn)
+{
+	uint64_t spent_ns = sl_share_spent_ns(turn);
+
+	place(peer, spent_ns);
+	sl_share_note_ns(peer->daemon,
+		!peer->greeted  ? SL_SHARE_GREETING
+		: peer->control ? SL_SHARE_CONTROL
+				: SL_SHARE_CLIENT,
+		spent_ns);
+}
+
+/* --- output ------------------------------------------------------------------------------- */
 
 static struct sl_peer_out *enqueue(struct sl_peer *peer, const union sl_msg *msg)
 {
@@ -249,10 +313,8 @@ static void flush(struct sl_peer *peer)
 		peer->queued_bytes -= out->size;
 		out_free(peer->daemon, out);
 	}
-	if (!peer->doomed && !peer->first && peer->list.active)
-		sl_control_list_more(peer);
-	if (!peer->doomed && !peer->first && peer->client && peer->client->view_owed)
-		sl_views_catch_up(peer->client);
+	if (!peer->doomed && !peer->first)
+		peer->daemon->up->peer_drained(peer);
 	watch(peer);
 }
 
@@ -260,7 +322,7 @@ void sl_peer_list_wake(struct sl_peer *peer)
 {
 	if (peer->doomed || peer->first || !peer->list.active)
 		return;
-	sl_control_list_more(peer);
+	peer->daemon->up->peer_drained(peer);
 	watch(peer);
 }
 
@@ -274,7 +336,7 @@ void sl_peer_hold(struct sl_peer *peer)
 	if (peer->held_ticket)
 		return;
 	sl_list_unlink(&peer->held_link);
-	sl_list_push_tail(&peer->daemon->held, &peer->held_link);
+	sl_list_push_tail(&peer->daemon->commit.held, &peer->held_link);
 }
 
 void sl_peer_revise(
@@ -431,7 +493,7 @@ static void take_greeting(struct sl_peer *peer, const union sl_msg *msg, pid_t s
 	union sl_msg hello = {.hello = peer->hello};
 
 	if (peer->proven) {
-		sl_session_greet(peer, msg);
+		peer->daemon->up->peer_greeting(peer, msg);
 	} else if (!peer->asked) {
 		challenge(peer, msg);
 	} else if (msg->head.type != SL_MSG_PROOF ||
@@ -442,7 +504,7 @@ static void take_greeting(struct sl_peer *peer, const union sl_msg *msg, pid_t s
 	} else if (check_proof(peer, sender)) {
 		sl_identity_asked(peer->fd);
 		peer->proven = true;
-		sl_session_greet(peer, &hello);
+		peer->daemon->up->peer_greeting(peer, &hello);
 	}
 }
 
@@ -474,10 +536,8 @@ static void take_message(struct sl_peer *peer)
 				peer->version);
 		else if (!peer->greeted)
 			take_greeting(peer, &msg, fds.sender);
-		else if (peer->control)
-			sl_control_message(peer, &msg, &fds);
 		else
-			sl_client_message(peer, &msg, &fds);
+			peer->daemon->up->peer_message(peer, &msg, &fds);
 		break;
 	case SL_WIRE_AGAIN: break;
 	case SL_WIRE_OTHER_VERSION:
@@ -522,9 +582,9 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *context
 		take_messages(peer, turn.begin);
 	else if (!peer->doomed && (events & (EPOLLHUP | EPOLLERR)))
 		sl_peer_doom(peer);
-	sl_share_charge(peer, &turn);
+	charge(peer, &turn);
 	watch(peer);
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	return 0;
 }
 
@@ -588,7 +648,7 @@ static int peer_new(
 		free(peer);
 		return r;
 	}
-	sl_share_place(peer);
+	place(peer, 0);
 	*out = peer;
 	return 0;
 }
@@ -605,21 +665,9 @@ static void await_greeting(struct sl_peer *peer)
 void sl_peer_accept(struct sl_daemon *daemon, int fd_in, uint64_t workload)
 {
 	sl_cleanup(sl_closep) int fd = fd_in;
-	struct ucred cred = {0};
-	socklen_t size = sizeof(cred);
 	struct sl_peer *peer = NULL;
-	int r;
+	int r = peer_new(daemon, fd, NULL, &peer);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0 ||
-		(workload ? sl_places_entry_full(daemon, workload)
-			  : sl_places_peers_full(daemon, cred.uid))) {
-		sl_peer_turn_away(fd, SL_REJECT_FULL,
-			"no place for another connection; close some, or raise "
-			"max_clients in sluiced's configuration");
-		sl_bundle_hang_up(sl_steal_fd(&fd));
-		return;
-	}
-	r = peer_new(daemon, fd, NULL, &peer);
 	if (r < 0) {
 		sl_peer_turn_away(fd, r == -ESRCH ? SL_REJECT_DENIED : SL_REJECT_FULL,
 			r == -ESRCH
@@ -666,6 +714,6 @@ int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *conte
 		}
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "no HELLO within 10 s");
 	}
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	return 0;
 }

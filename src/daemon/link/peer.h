@@ -42,12 +42,13 @@ struct sl_peer_list {
 	bool rewinds, follows;
 	bool ended; /* a follower was told where the kept ones end */
 	char name[64];
-	void *state; /* of why and dump, freed by free(3) */
+	void *state; /* of why and dump */
+	void (*free_state)(void *state);
 };
 
 struct sl_peer {
 	struct sl_link link;      /* sl_daemon.peers or .greeting, later .dead_peers */
-	struct sl_link held_link; /* sl_daemon.held or .held_writing, or sl_jobs.held */
+	struct sl_link held_link; /* sl_commit.held or .held_writing, or sl_jobs.held */
 	uint64_t held_ticket;     /* of sl_jobs.held; 0: not there */
 	struct sl_daemon *daemon;
 	int fd, pidfd;
@@ -75,13 +76,14 @@ struct sl_peer {
 	struct sl_peer_list list;
 	struct sl_link follow_link;        /* events.c */
 	struct sl_projects_change *change; /* projects/registry.c; NULL: none */
-	struct sl_recount *look;     /* control/recount.c; NULL: what it says is served at once */
-	struct sl_link rest_link; /* share.c: linked while nothing is done for it */
+	struct sl_recount
+		*look; /* control/recount.c; NULL: what it says is served at once */
+	struct sl_link rest_link; /* sl_daemon.resting: nothing is done for it */
 	sl_ns rest_until;
 };
 
 /* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
- * FULL and closed. workload: whose own socket it came by (entry.h), 0: the daemon's. */
+ * so and closed. workload: whose own socket it came by (entry.h), 0: the daemon's. */
 void sl_peer_accept(struct sl_daemon *daemon, int fd, uint64_t workload);
 /* Takes over one end of a pair whose other end a thread of ours speaks at, for who (both in every
  * case): a CONTROL peer of that user, with no process of its own. It has no place in
@@ -120,8 +122,12 @@ bool sl_peer_is_drained(const struct sl_peer *peer);
 SL_MUST_CHECK bool sl_peer_may_log(struct sl_daemon *daemon, int level);
 /* Best effort, for a socket that is no peer. */
 void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text);
-/* Frees the doomed; part of settling. */
-void sl_peer_bury(struct sl_daemon *daemon);
+/* A doomed one, which nothing names any more but its client; NULL: there is none. It is to be
+ * freed. */
+struct sl_peer *sl_peer_take_dead(struct sl_daemon *daemon);
+void sl_peer_free(struct sl_peer *peer);
+/* Ends the rests that are over; handler of rest_timer. */
+int sl_peer_rest_timeout(sd_event_source *source, uint64_t usec, void *context);
 /* Ends connections whose first message does not come; handler of greeting_timer. */
 int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *context);
 

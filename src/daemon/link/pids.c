@@ -20,8 +20,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/clients/client.h"
-#include "daemon/workloads/workload.h"
+#include "daemon/state/client.h"
+#include "daemon/state/workload.h"
 
 /* The kernel nests no deeper. */
 #define LEVELS_MAX 32

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "daemon/link/peer.h"
+#include "daemon/state/workload.h"
 
 typedef uint32_t (*count_fn)(const struct sl_daemon *daemon, uid_t uid);
 

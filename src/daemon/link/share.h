@@ -15,7 +15,11 @@
 #ifndef SL_DAEMON_LINK_SHARE_H
 #define SL_DAEMON_LINK_SHARE_H
 
-#include "daemon/link/peer.h"
+#include <sys/types.h>
+
+#include "base/clock.h"
+
+struct sl_daemon;
 
 /* Of real time, for one process, and for all processes of one user. */
 #define SL_SHARE_PCT 20
@@ -37,16 +41,21 @@ enum sl_share_kind {
 	SL_SHARE_KINDS
 };
 
+struct sl_share_use {
+	uint64_t process_ns, user_ns;
+};
+
 struct sl_share_turn {
 	sl_ns begin, cpu_begin; /* on the clock, and of the thread's time */
 };
 
 struct sl_share_turn sl_share_begin(void);
-/* The peer's turn lasted until now: charges it, sets its place in the loop's order, and lets
- * a control peer over its share rest. */
-void sl_share_charge(struct sl_peer *peer, const struct sl_share_turn *turn);
-/* The place of a peer that was just accepted. */
-void sl_share_place(struct sl_peer *peer);
+/* Of the thread's time, until now. */
+uint64_t sl_share_spent_ns(const struct sl_share_turn *turn);
+/* Charges a process, by a number that stands for it, and its user. *use is what each has used of late
+ * beyond its share; false: no memory, and nobody is judged. */
+SL_MUST_CHECK bool sl_share_charge(struct sl_daemon *daemon, uint64_t key, uid_t uid,
+	uint64_t spent_ns, struct sl_share_use *use);
 /* Something else than a peer had the loop until now. */
 void sl_share_note(struct sl_daemon *daemon, enum sl_share_kind kind,
 	const struct sl_share_turn *turn);

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/paths.h"
-#include "daemon/state/daemon.h"
+#include "daemon/loop/start.h"
 #include "daemon/web/page.h"
 
 enum { EXIT_USAGE = 2 };

@@ -22,7 +22,7 @@
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/store/journal_writer.h"
-#include "daemon/clients/park.h"
+#include "daemon/workloads/park.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"

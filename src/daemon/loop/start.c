@@ -5,7 +5,7 @@
  * the GPUs, then the journal, which refers to them, and the socket last, so that whoever connects
  * finds a daemon that knows what the one before knew.
  */
-#include "daemon/state/daemon.h"
+#include "daemon/loop/start.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,35 +24,42 @@
 #include "base/step.h"
 #include "base/paths.h"
 #include "daemon/clients/client.h"
+#include "daemon/clients/gpu_loss.h"
+#include "daemon/clients/ipc.h"
+#include "daemon/clients/reconcile.h"
+#include "daemon/clients/session.h"
+#include "daemon/clients/views.h"
+#include "daemon/control/entry.h"
+#include "daemon/control/recount.h"
+#include "daemon/gpu/inventory.h"
+#include "daemon/gpu/measure.h"
+#include "daemon/history/history.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/resources.h"
+#include "daemon/link/inside.h"
+#include "daemon/link/listener.h"
+#include "daemon/link/peer.h"
+#include "daemon/link/share.h"
+#include "daemon/loop/actions.h"
+#include "daemon/loop/dispatch.h"
+#include "daemon/loop/recover.h"
+#include "daemon/loop/saving.h"
+#include "daemon/loop/settle.h"
+#include "daemon/projects/registry.h"
+#include "daemon/report/events.h"
 #include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
-#include "daemon/control/dump.h"
-#include "daemon/control/entry.h"
-#include "daemon/report/events.h"
-#include "daemon/history/history.h"
+#include "daemon/state/timer.h"
 #include "daemon/swap/hostpool.h"
+#include "daemon/swap/hostpool_ahead.h"
+#include "daemon/swap/swap.h"
 #include "daemon/web/http.h"
-#include "daemon/link/inside.h"
-#include "daemon/gpu/inventory.h"
-#include "daemon/clients/ipc.h"
-#include "daemon/jobs/jobs.h"
-#include "daemon/link/listener.h"
-#include "daemon/control/recount.h"
-#include "daemon/clients/gpu_loss.h"
 #include "daemon/web/page.h"
 #include "daemon/web/serving.h"
-#include "daemon/link/peer.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/process.h"
-#include "daemon/projects/registry.h"
-#include "daemon/clients/reconcile.h"
-#include "daemon/loop/recover.h"
-#include "daemon/jobs/resources.h"
-#include "daemon/link/share.h"
 #include "daemon/workloads/stopper.h"
 #include "daemon/workloads/strangers.h"
-#include "daemon/swap/swap.h"
-#include "daemon/clients/views.h"
 #include "daemon/workloads/workload.h"
 
 /* NVML takes seconds on a machine whose driver has just been loaded. */
@@ -60,53 +67,14 @@
 /* NVML's, the loop's, the socket's, and a few clients'. */
 #define DESCRIPTORS_MIN 64
 
-/* --- timers ------------------------------------------------------------------------------- */
-
-int sl_timer_new(struct sl_daemon *daemon, int64_t priority,
-	sd_event_time_handler_t handler, sd_event_source **out)
-{
-	int r = sd_event_add_time(
-		daemon->loop, out, CLOCK_MONOTONIC, UINT64_MAX, 1, handler, daemon);
-
-	if (r < 0)
-		return sl_err_origin(r);
-	(void)sd_event_source_set_priority(*out, priority);
-	(void)sd_event_source_set_enabled(*out, SD_EVENT_OFF);
-	return 0;
-}
-
-void sl_timer_set(sd_event_source *timer, sl_ns at)
-{
-	/* Up to the next microsecond: a timer that fires early would fire twice. */
-	if (at != SL_NS_NEVER)
-		(void)sd_event_source_set_time(timer, at / SL_US + 1);
-	(void)sd_event_source_set_enabled(
-		timer, at == SL_NS_NEVER ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
-}
-
 static int on_wake(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_daemon *daemon = context;
 	struct sl_event event = {.type = SL_EVENT_TIME};
 
 	sl_drive(daemon, &event);
-	sl_daemon_settle(daemon);
+	sl_settle(daemon);
 	return 0;
-}
-
-void sl_daemon_settle(struct sl_daemon *daemon)
-{
-	/* First: it may step the policy, and what that does is to be settled as well. */
-	sl_stopper_settle(daemon);
-	sl_swap_settle(daemon);
-	sl_jobs_settle(daemon);
-	sl_commit_settle(daemon);
-	sl_views_settle(daemon);
-	sl_peer_bury(daemon);
-	sl_client_bury(daemon);
-	sl_workload_bury(daemon);
-	sl_process_bury(daemon);
-	sl_drive_arm(daemon);
 }
 
 /* --- configuration ------------------------------------------------------------------------ */
@@ -127,6 +95,7 @@ void sl_daemon_configure(struct sl_daemon *daemon)
 	event.config.placement = (uint8_t)daemon->config.placement;
 	event.config.unmanaged = (uint8_t)daemon->config.unmanaged;
 	event.config.pool_bytes = sl_hostpool_configure(daemon);
+	sl_hostpool_ahead_set(daemon, sl_hostpool_swap_is_on(daemon));
 	event.config.pool_member_bytes = sl_hostpool_bound(daemon);
 	event.config.slack_bytes = daemon->config.host_slack;
 	event.config.turn_max = daemon->config.turn_max;
@@ -170,7 +139,7 @@ static int on_hangup(
 	if (sl_listener_permit(daemon, &err) < 0 || sl_serving_permit(daemon, &err) < 0)
 		sl_error_log("%s; the rest of the configuration is in force", err.text);
 	sl_info("read %s anew", daemon->config_path);
-	sl_daemon_settle(daemon);
+	sl_settle(daemon);
 	return 0;
 }
 
@@ -186,6 +155,12 @@ static int on_end(
 	return 0;
 }
 
+static void take_sample(struct sl_daemon *daemon, const struct sl_measure_answer *answer)
+{
+	sl_reconcile_sample(daemon, answer);
+	sl_dispatch_recounted(daemon);
+}
+
 static int on_measured(sd_event_source *source, int fd, uint32_t events, void *context)
 {
 	struct sl_daemon *daemon = context;
@@ -198,10 +173,10 @@ static int on_measured(sd_event_source *source, int fd, uint32_t events, void *c
 		else if (answer->is_inventory)
 			sl_inventory_take(daemon, answer);
 		else
-			sl_reconcile_sample(daemon, answer);
+			take_sample(daemon, answer);
 		(void)sl_measure_answer_free(answer);
 	}
-	sl_daemon_settle(daemon);
+	sl_settle(daemon);
 	sl_share_note(daemon, SL_SHARE_MEASURE, &turn);
 	return 0;
 }
@@ -292,7 +267,7 @@ static int add_signal(
 
 static int add_sources(struct sl_daemon *daemon)
 {
-	int r = sl_commit_open(daemon);
+	int r = sl_saving_open(daemon);
 
 	if (r >= 0)
 		r = add_signal(daemon, SIGTERM, on_end);
@@ -309,8 +284,8 @@ static int add_sources(struct sl_daemon *daemon)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_reconcile_timer,
 			&daemon->measure_timer);
 	if (r >= 0)
-		r = sl_timer_new(
-			daemon, SL_PRIORITY_TIMER, sl_recount_timer, &daemon->look_timer);
+		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_dispatch_look_timer,
+			&daemon->look_timer);
 	if (r >= 0)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_inventory_timer,
 			&daemon->inventory_timer);
@@ -320,21 +295,41 @@ static int add_sources(struct sl_daemon *daemon)
 	if (r >= 0)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_peer_greeting_timeout,
 			&daemon->greeting_timer);
+	if (r >= 0)
+		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_peer_rest_timeout,
+			&daemon->rest_timer);
 	return r < 0 ? r : 0;
 }
+
+/* What the folders below tell those above. */
+static const struct sl_upcalls upcalls = {
+	.act = sl_actions_carry_out,
+	.settle = sl_settle,
+	.peer_greeting = sl_session_greet,
+	.peer_message = sl_dispatch_message,
+	.peer_drained = sl_dispatch_drained,
+	.peer_gone = sl_dispatch_gone,
+	.process_died = sl_dispatch_process_died,
+	.workload_over = sl_dispatch_workload_over,
+	.recovered = sl_jobs_recovered,
+	.gpus_changed = sl_jobs_gpus_changed,
+	.projects_changed = sl_jobs_projects_changed,
+	.project_is_needed = sl_jobs_need_project,
+};
 
 static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	const char *config_path, const char *log_override)
 {
 	struct sl_link *lists[] = {&daemon->workload_list, &daemon->dying,
 		&daemon->measuring, &daemon->looks, &daemon->peers, &daemon->greeting,
-		&daemon->views_ready, &daemon->views_later, &daemon->held,
-		&daemon->held_writing, &daemon->dead_peers, &daemon->dead_clients,
-		&daemon->dead_workloads, &daemon->dead_processes, &daemon->stranger_list,
-		&daemon->probed, &daemon->stop_failures, &daemon->swap_over};
+		&daemon->resting, &daemon->views_ready, &daemon->views_later,
+		&daemon->commit.held, &daemon->commit.held_writing, &daemon->dead_peers,
+		&daemon->dead_clients, &daemon->dead_workloads, &daemon->dead_processes,
+		&daemon->stranger_list, &daemon->probed, &daemon->stop_failures,
+		&daemon->swap_over};
 
-	*daemon =
-		(struct sl_daemon){.listen_fd = -1, .socket_lock_fd = -1, .spare_fd = -1};
+	*daemon = (struct sl_daemon){
+		.up = &upcalls, .listen_fd = -1, .socket_lock_fd = -1, .spare_fd = -1};
 	for (size_t i = 0; i < SL_ARRAY_LEN(lists); i++)
 		sl_list_init(lists[i]);
 	daemon->config = *config;
@@ -343,6 +338,7 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	daemon->started = sl_clock_now();
 	daemon->measure_timer_at = SL_NS_NEVER;
 	daemon->probe_timer_at = SL_NS_NEVER;
+	daemon->rest_timer_at = SL_NS_NEVER;
 	daemon->arena = sl_arena_new();
 	daemon->node = sl_node_new(daemon->arena);
 	if (getrandom(&daemon->epoch, sizeof(daemon->epoch), 0) < 0)
@@ -414,7 +410,9 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r >= 0)
 		r = sl_events_init(daemon);
 	if (r >= 0)
-		r = sl_hostpool_open(daemon, "");
+		r = sl_hostpool_open(daemon, "", sl_swap_host_ready);
+	if (r >= 0)
+		r = sl_hostpool_ahead_open(daemon);
 	if (r < 0)
 		return r;
 	sl_daemon_configure(daemon);
@@ -466,8 +464,8 @@ int sl_daemon_run(struct sl_daemon *daemon)
 
 	sl_events_add(
 		daemon, &(struct sl_node_because){.reason = SL_REASON_DAEMON_STARTED});
-	sl_daemon_commit_soon(daemon);
-	sl_daemon_settle(daemon);
+	sl_commit_soon(daemon);
+	sl_settle(daemon);
 	sl_info("sluiced: ready on %s, %u GPU%s", daemon->socket_path, gpus,
 		gpus == 1 ? "" : "s");
 	/* Where the service manager asks for it (WatchdogSec=): a loop that stands still is
@@ -476,7 +474,7 @@ int sl_daemon_run(struct sl_daemon *daemon)
 	(void)sd_notifyf(0, "READY=1\nSTATUS=%u GPUs on %s", gpus, daemon->socket_path);
 	r = sd_event_loop(daemon->loop);
 	(void)sd_notify(0, "STOPPING=1");
-	sl_commit_finish(daemon);
+	sl_saving_finish(daemon);
 	return r < 0 ? sl_err_origin(r) : 0;
 }
 
@@ -520,17 +518,15 @@ static void drop_objects(struct sl_daemon *daemon)
 						    struct sl_client, link));
 		sl_workload_discard(daemon, workload);
 	}
-	sl_peer_bury(daemon);
-	sl_client_bury(daemon);
-	sl_workload_bury(daemon);
-	sl_process_bury(daemon);
+	sl_settle_bury(daemon);
 }
 
 void sl_daemon_fini(struct sl_daemon *daemon)
 {
 	sd_event_source **sources[] = {&daemon->wake_timer, &daemon->measure_io,
 		&daemon->measure_timer, &daemon->inventory_timer, &daemon->greeting_timer,
-		&daemon->look_timer, &daemon->view_timer, &daemon->probe_timer};
+		&daemon->rest_timer, &daemon->look_timer, &daemon->view_timer,
+		&daemon->probe_timer};
 
 	sl_inside_door_end(daemon->inside);
 	/* Threads that come in by it end here. */
@@ -552,7 +548,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_resources_close(daemon);
 	sl_hostpool_close(daemon);
 	sl_share_fini(daemon);
-	sl_commit_close(daemon);
+	sl_saving_close(daemon);
 	for (size_t i = 0; i < SL_ARRAY_LEN(sources); i++)
 		*sources[i] = sd_event_source_disable_unref(*sources[i]);
 	daemon->measure = sl_measure_free(daemon->measure);

@@ -16,10 +16,10 @@
 #include "base/paths.h"
 #include "base/step.h"
 #include "daemon/link/bounds.h"
-#include "daemon/jobs/jobs.h"
 #include "daemon/projects/store.h"
 #include "daemon/projects/members.h"
 #include "daemon/projects/wire.h"
+#include "daemon/state/workload.h"
 
 /* What somebody wants to be changed. */
 struct sl_projects_change {
@@ -153,8 +153,7 @@ static bool is_same(const struct sl_project_row *a, const struct sl_project_row 
 	       a->reclaim_min_runtime == b->reclaim_min_runtime;
 }
 
-static void succeed(
-	const struct sl_registry *room, struct sl_projects_change *change)
+static void succeed(const struct sl_registry *room, struct sl_projects_change *change)
 {
 	struct sl_msg_project_reply said = {
 		.ok = 1, .removed = change->remove[0] != '\0'};
@@ -215,7 +214,7 @@ static bool is_needed(
 			name, workload->name);
 		return true;
 	}
-	return sl_jobs_need_project(daemon, name, err);
+	return daemon->up->project_is_needed(daemon, name, err);
 }
 
 /* Makes `fresh` of what there is and the change; false: it cannot be, and why. */
@@ -295,7 +294,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 		room->now = room->fresh;
 		room->fresh = before;
 		sl_registry_look_up(daemon);
-		sl_jobs_projects_changed(daemon);
+		daemon->up->projects_changed(daemon);
 		succeed(room, change);
 	} else {
 		sl_error_log("%s", err.text);
@@ -303,7 +302,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 	}
 	room->unstored = err;
 	go_on(daemon);
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	return 0;
 }
 
@@ -377,8 +376,7 @@ void sl_registry_put(struct sl_peer *peer, const struct sl_msg_project_put *put)
 	go_on(peer->daemon);
 }
 
-void sl_registry_delete(
-	struct sl_peer *peer, const struct sl_msg_project_delete *name)
+void sl_registry_delete(struct sl_peer *peer, const struct sl_msg_project_delete *name)
 {
 	struct sl_projects_change *change;
 

@@ -15,10 +15,10 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "daemon/control/control.h"
-#include "daemon/jobs/jobs.h"
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
+#include "daemon/state/workload.h"
+#include "daemon/state/client.h"
 
 /* Followers served in one turn of the loop. */
 #define FOLLOWERS_PER_TURN 8
@@ -173,7 +173,6 @@ struct sl_event_kept sl_events_fill(
 
 	if (subject)
 		memcpy(event.name, subject->name, sizeof(event.name));
-	event.because.reason = sl_jobs_reason(daemon, because->workload, because->reason);
 	/* The policy does not know users. */
 	if (subject && because->reason == SL_REASON_STOP_ASKED)
 		event.because.other_bytes = subject->stop_asker;
@@ -265,7 +264,7 @@ void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *becau
 	sl_events_add_of(daemon, because, 0);
 }
 
-static struct sl_node_because because_of(const struct sl_action *action)
+struct sl_node_because sl_events_of_action(const struct sl_action *action)
 {
 	switch (action->type) {
 	case SL_ACTION_PARKED:
@@ -292,15 +291,6 @@ static struct sl_node_because because_of(const struct sl_action *action)
 			.other_bytes = action->note.other_bytes,
 			.span = action->note.span};
 	}
-}
-
-void sl_events_add_action(struct sl_daemon *daemon, const struct sl_action *action)
-{
-	struct sl_node_because because = because_of(action);
-
-	/* Told already, when it was seen (strangers.c); `client` is a stranger's number here. */
-	if (because.reason != SL_REASON_UNMANAGED_SEEN)
-		sl_events_add(daemon, &because);
 }
 
 /* --- telling ------------------------------------------------------------------------------ */
@@ -467,7 +457,7 @@ static int on_pump(sd_event_source *source, void *context)
 		events->pumping = false;
 		(void)sd_event_source_set_enabled(events->pump, SD_EVENT_OFF);
 	}
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	sl_share_note(daemon, SL_SHARE_FOLLOW, &turn);
 	return 0;
 }

@@ -31,8 +31,8 @@ struct sl_event_kept {
 
 /* because->client names the process, where it matters. Also writes the log line. */
 void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *because);
-/* The event of an action that people are told of: NOTE, PARKED, RESUMED, LEFT. */
-void sl_events_add_action(struct sl_daemon *daemon, const struct sl_action *action);
+/* What an action says to people: NOTE, PARKED, RESUMED, LEFT. */
+struct sl_node_because sl_events_of_action(const struct sl_action *action);
 /* The same about a process that is no client, or none any more: its number is given. */
 void sl_events_add_of(
 	struct sl_daemon *daemon, const struct sl_node_because *because, pid_t pid);

@@ -1,210 +1,27 @@
 /*
- * commit - two lists of those who wait: for the journal being written, and for the next
+ * commit - see the header
  */
 #include "daemon/state/commit.h"
 
-#include <string.h>
-#include <sys/epoll.h>
-
-#include "base/log.h"
-#include "base/step.h"
-#include "daemon/report/events.h"
-#include "daemon/jobs/jobs.h"
-#include "daemon/store/journal_writer.h"
-#include "daemon/link/peer.h"
-#include "daemon/loop/recover.h"
-#include "daemon/link/share.h"
-
-#define COMMIT_MOST_NS (5 * SL_MS)
-/* What could not be written is tried again, also when nothing else changes. */
-#define RETRY_NS SL_S
-
-static void enable(struct sl_daemon *daemon, bool on)
+void sl_commit_soon(struct sl_daemon *daemon)
 {
-	(void)sd_event_source_set_enabled(
-		daemon->commit_source, on ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
-}
+	struct sl_commit *commit = &daemon->commit;
 
-static void say(struct sl_daemon *daemon, int r)
-{
-	bool failed = r < 0;
-
-	if (failed && !daemon->journal_error)
-		sl_error_log("cannot write the journal in %s: %s; running on, but a "
-			     "restart would "
-			     "not know what runs now",
-			daemon->state_dir, strerror(-r));
-	if (failed != (daemon->journal_error != 0))
-		sl_events_add(
-			daemon, &(struct sl_node_because){
-					.reason = failed ? SL_REASON_JOURNAL_FAILS
-							 : SL_REASON_JOURNAL_WORKS});
-	daemon->journal_error = failed ? -r : 0;
-}
-
-/* An answer that promises something does so without the journal. */
-static void admit_loss(struct sl_peer *peer, union sl_msg *msg)
-{
-	const struct sl_daemon *daemon = peer->daemon;
-	struct sl_error text = {0};
-
-	sl_error_set(&text,
-		"sluiced cannot write its journal in %s (%s): after a restart of it this "
-		"is forgotten; see sluice doctor",
-		daemon->state_dir, strerror(daemon->journal_error));
-	if (msg->head.type == SL_MSG_RUN_REPLY && msg->run_reply.ok)
-		sl_wire_str(msg->run_reply.text, sizeof(msg->run_reply.text), text.text);
-	else if (msg->head.type == SL_MSG_SET_REPLY && msg->set_reply.ok)
-		sl_wire_str(msg->set_reply.text, sizeof(msg->set_reply.text), text.text);
-	else if (msg->head.type == SL_MSG_PARK_REPLY && msg->park_reply.ok)
-		sl_wire_str(
-			msg->park_reply.text, sizeof(msg->park_reply.text), text.text);
-	else if (msg->head.type == SL_MSG_STOP_REPLY && msg->stop_reply.ok)
-		sl_wire_str(
-			msg->stop_reply.text, sizeof(msg->stop_reply.text), text.text);
-}
-
-/* The journal is in its place, or cannot be: those who waited for it are told. */
-static void written(struct sl_daemon *daemon, int r)
-{
-	daemon->commit_writing = false;
-	daemon->commit_done = daemon->commit_begun;
-	sl_jobs_written(daemon);
-	say(daemon, r);
-	sl_step(D_JOURNALLED);
-	while (!sl_list_is_empty(&daemon->held_writing)) {
-		struct sl_peer *peer = SL_LIST_ENTRY(
-			daemon->held_writing.next, struct sl_peer, held_link);
-
-		if (r < 0)
-			sl_peer_revise(peer, admit_loss);
-		sl_peer_release(peer);
-	}
-	sl_step(D_TOLD);
-	if (daemon->commit_pending)
-		enable(daemon, true);
-}
-
-static void start(struct sl_daemon *daemon)
-{
-	struct sl_share_turn turn = sl_share_begin();
-	int r = sl_recover_save(daemon);
-
-	daemon->commit_pending = false;
-	daemon->commit_writing = true;
-	daemon->commit_begun++;
-	enable(daemon, false);
-	while (!sl_list_is_empty(&daemon->held)) {
-		struct sl_link *link = daemon->held.next;
-
-		sl_list_unlink(link);
-		sl_list_push_tail(&daemon->held_writing, link);
-	}
-	sl_share_note(daemon, SL_SHARE_JOURNAL, &turn);
-	if (r < 0)
-		written(daemon, r);
-}
-
-static int on_commit(sd_event_source *source, void *context)
-{
-	struct sl_daemon *daemon = context;
-
-	if (daemon->commit_pending && !daemon->commit_writing)
-		start(daemon);
-	sl_daemon_settle(daemon);
-	return 0;
-}
-
-static int on_written(sd_event_source *source, int fd, uint32_t events, void *context)
-{
-	struct sl_daemon *daemon = context;
-	int r = 0;
-
-	if (sl_journal_writer_take(daemon->journal, &r))
-		written(daemon, r);
-	sl_daemon_settle(daemon);
-	return 0;
-}
-
-void sl_daemon_commit_soon(struct sl_daemon *daemon)
-{
 	/* What the daemon before left is read before it is replaced. */
-	if (daemon->commit_pending || !daemon->commit_source || !daemon->recovered)
+	if (commit->pending || !commit->source || !daemon->recovered)
 		return;
-	daemon->commit_pending = true;
-	daemon->commit_since = sl_clock_now();
-	if (!daemon->commit_writing)
-		enable(daemon, true);
+	commit->pending = true;
+	commit->since = sl_clock_now();
+	if (!commit->writing)
+		(void)sd_event_source_set_enabled(commit->source, SD_EVENT_ONESHOT);
 }
 
 uint64_t sl_commit_next(const struct sl_daemon *daemon)
 {
-	return daemon->commit_begun + 1;
+	return daemon->commit.begun + 1;
 }
 
 bool sl_commit_is_done(const struct sl_daemon *daemon, uint64_t number)
 {
-	return daemon->commit_done >= number;
-}
-
-void sl_commit_settle(struct sl_daemon *daemon)
-{
-	if (daemon->journal_error && !daemon->commit_writing &&
-		sl_clock_now() - daemon->commit_since > RETRY_NS)
-		sl_daemon_commit_soon(daemon);
-	if (daemon->commit_pending && !daemon->commit_writing &&
-		sl_clock_now() - daemon->commit_since > COMMIT_MOST_NS)
-		start(daemon);
-}
-
-static void finish_writing(struct sl_daemon *daemon)
-{
-	int r = 0;
-
-	if (!daemon->commit_writing)
-		return;
-	sl_journal_writer_wait(daemon->journal);
-	if (sl_journal_writer_take(daemon->journal, &r))
-		written(daemon, r);
-}
-
-void sl_commit_finish(struct sl_daemon *daemon)
-{
-	finish_writing(daemon);
-	if (!daemon->commit_pending)
-		return;
-	start(daemon);
-	finish_writing(daemon);
-}
-
-int sl_commit_open(struct sl_daemon *daemon)
-{
-	char path[SL_CONFIG_TEXT_MAX + 32];
-	int r;
-
-	sl_recover_path(daemon, path, sizeof(path));
-	r = sl_journal_writer_new(path, &daemon->journal);
-	if (r < 0)
-		return r;
-	r = sd_event_add_io(daemon->loop, &daemon->journal_io,
-		sl_journal_writer_fd(daemon->journal), EPOLLIN, on_written, daemon);
-	if (r >= 0)
-		r = sd_event_source_set_priority(daemon->journal_io, SL_PRIORITY_TIMER);
-	if (r >= 0)
-		r = sd_event_add_defer(
-			daemon->loop, &daemon->commit_source, on_commit, daemon);
-	if (r >= 0)
-		r = sd_event_source_set_priority(
-			daemon->commit_source, SL_PRIORITY_COMMIT);
-	if (r < 0)
-		return sl_err_origin(r);
-	enable(daemon, false);
-	return 0;
-}
-
-void sl_commit_close(struct sl_daemon *daemon)
-{
-	daemon->commit_source = sd_event_source_disable_unref(daemon->commit_source);
-	daemon->journal_io = sd_event_source_disable_unref(daemon->journal_io);
-	daemon->journal = sl_journal_writer_free(daemon->journal);
+	return daemon->commit.done >= number;
 }

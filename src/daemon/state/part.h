@@ -8,7 +8,8 @@
 #ifndef SL_DAEMON_STATE_PART_H
 #define SL_DAEMON_STATE_PART_H
 
-#include "daemon/link/peer.h"
+#include "base/error.h"
+#include "wire/wire.h"
 
 struct sl_part {
 	enum sl_health health;
@@ -16,9 +17,5 @@ struct sl_part {
 	char path[256];       /* "": it was not found */
 	struct sl_error text; /* what is wrong, with the remedy; "" if it is well */
 };
-
-/* The next PART_ROW; false: there are no more. */
-bool sl_parts_next(
-	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg);
 
 #endif

@@ -102,12 +102,12 @@ static void prefer(struct sl_hostmem *hostmem, int node)
 
 static int open_file(unsigned int flags)
 {
-	int fd = memfd_create(SL_HOSTMEM_NAME,
+	int fd = memfd_create(SL_HOST_FILE_NAME,
 		MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | flags);
 
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create(
-			SL_HOSTMEM_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+			SL_HOST_FILE_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 	return fd < 0 ? -errno : fd;
 }
 

@@ -12,8 +12,6 @@
 
 #include "daemon/core/host_budget.h"
 
-/* By which a process that maps one is known. */
-#define SL_HOSTMEM_NAME "sluice-host"
 /* Most bytes of one file: more than that pinned at once is a bad neighbour. */
 #define SL_HOSTMEM_FILE_MAX (1 * SL_GIB)
 /* Sizes are multiples of it. */

@@ -23,13 +23,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/core/bundle.h"
+#include "daemon/link/bundle.h"
 #include "daemon/state/drive.h"
 #include "daemon/swap/hostmem.h"
-#include "daemon/swap/hostpool_ahead.h"
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
-#include "daemon/swap/swap.h"
+#include "daemon/state/timer.h"
+#include "daemon/state/workload.h"
+#include "daemon/state/client.h"
 
 struct file {
 	struct sl_link link; /* client->host_files */
@@ -75,8 +76,8 @@ static void tell_size(struct sl_daemon *daemon, uint64_t bytes)
 /* What could be had in all, as the host is now. */
 static uint64_t possible(const struct sl_hostpool *pool)
 {
-	uint64_t more =
-		sl_sub_sat(pool->room.available_bytes, sl_host_budget_margin(&pool->room));
+	uint64_t more = sl_sub_sat(
+		pool->room.available_bytes, sl_host_budget_margin(&pool->room));
 
 	return sl_min_u64(pool->configured_bytes,
 		pool->made_bytes + sl_max_u64(more, pool->room.huge_free_bytes) /
@@ -424,7 +425,7 @@ static void on_made(struct sl_daemon *daemon, struct sl_hostmem_answer *answer)
 		bool failed = client->host_failed;
 
 		client->host_failed = false;
-		sl_swap_host_ready(client, !failed);
+		pool->ready(client, !failed);
 	}
 }
 
@@ -448,7 +449,7 @@ static int on_answer(sd_event_source *source, int fd, uint32_t events, void *con
 				pool->hostmem, sl_steal_fd(&answer->fd), answer->bytes);
 		(void)sl_hostmem_answer_free(answer);
 	}
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	sl_share_note(daemon, SL_SHARE_HOSTMEM, &turn);
 	return 0;
 }
@@ -650,14 +651,14 @@ uint64_t sl_hostpool_configure(struct sl_daemon *daemon)
 
 	pool->configured_bytes = configured(daemon);
 	pool->pool_bytes = possible(pool);
-	sl_hostpool_ahead_set(daemon, sl_hostpool_swap_is_on(daemon));
 	sl_timer_set(pool->timer, pool->pool_bytes < pool->configured_bytes
 					  ? sl_clock_now() + SL_HOSTPOOL_LOOK_NS
 					  : SL_NS_NEVER);
 	return pool->pool_bytes;
 }
 
-int sl_hostpool_open(struct sl_daemon *daemon, const char *root)
+int sl_hostpool_open(struct sl_daemon *daemon, const char *root,
+	void (*ready)(struct sl_client *client, bool ok))
 {
 	struct sl_hostpool *pool = calloc(1, sizeof(*pool));
 	int r;
@@ -665,6 +666,7 @@ int sl_hostpool_open(struct sl_daemon *daemon, const char *root)
 	if (!pool)
 		return sl_err_origin(-ENOMEM);
 	daemon->hostpool = pool;
+	pool->ready = ready;
 	pool->files_max = files_max();
 	if (sl_host_budget_read(root, &pool->at_start) < 0)
 		sl_warning("how much memory this machine has cannot be read; nothing is "
@@ -677,8 +679,7 @@ int sl_hostpool_open(struct sl_daemon *daemon, const char *root)
 	if (r < 0)
 		return r;
 	(void)sd_event_source_set_priority(pool->io, SL_PRIORITY_MEASURE);
-	r = sl_timer_new(daemon, SL_PRIORITY_TIMER, on_timer, &pool->timer);
-	return r < 0 ? r : sl_hostpool_ahead_open(daemon);
+	return sl_timer_new(daemon, SL_PRIORITY_TIMER, on_timer, &pool->timer);
 }
 
 void sl_hostpool_close(struct sl_daemon *daemon)

@@ -15,6 +15,8 @@
 #include "daemon/state/daemon.h"
 #include "daemon/core/host_budget.h"
 
+struct sl_client;
+
 /* A file is new for so long: pages are mapped and pinned meanwhile, which is no part of what moving
  * costs. */
 #define SL_HOSTPOOL_NEW_NS (2 * SL_S)
@@ -29,6 +31,7 @@
 
 struct sl_hostpool {
 	struct sl_hostmem *hostmem;
+	void (*ready)(struct sl_client *client, bool ok);
 	sd_event_source *io, *timer, *ahead_timer;
 	uint64_t ahead_workload; /* the last one that was looked at */
 	sl_ns ahead_not_before;
@@ -44,12 +47,14 @@ struct sl_hostpool {
 
 enum sl_hostpool_outcome {
 	SL_HOSTPOOL_HAS = 0, /* the client has so much already */
-	SL_HOSTPOOL_MAKING,  /* sl_swap_host_ready follows */
+	SL_HOSTPOOL_MAKING,  /* `ready` follows */
 	SL_HOSTPOOL_FULL     /* no */
 };
 
-/* Looks at the host and starts the thread. root: as in core/host_budget.h. 0 or negative errno. */
-SL_MUST_CHECK int sl_hostpool_open(struct sl_daemon *daemon, const char *root);
+/* Looks at the host and starts the thread. root: as in core/host_budget.h. ready: called once all that
+ * was being made for a client is there, or could not be. 0 or negative errno. */
+SL_MUST_CHECK int sl_hostpool_open(struct sl_daemon *daemon, const char *root,
+	void (*ready)(struct sl_client *client, bool ok));
 void sl_hostpool_close(struct sl_daemon *daemon);
 /* Is `swap` among the resolvers, and is there host memory for it? */
 SL_MUST_CHECK bool sl_hostpool_swap_is_on(const struct sl_daemon *daemon);

@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/clients/client.h"
+#include "daemon/state/client.h"
 #include "daemon/state/drive.h"
 #include "daemon/swap/hostmem.h"
 #include "daemon/swap/hostpool.h"

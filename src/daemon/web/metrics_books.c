@@ -17,6 +17,7 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/web/serving.h"
 #include "daemon/projects/registry.h"
+#include "daemon/state/workload.h"
 
 static void take_counters(struct sl_metrics_books *books, const struct sl_daemon *daemon)
 {

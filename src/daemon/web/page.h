@@ -16,11 +16,8 @@
 
 #include "daemon/state/daemon.h"
 
-#define SL_PAGE_CONNECTIONS 64
-#define SL_PAGE_PORT        7654
-#define SL_PAGE_ADDRESS     "127.0.0.1:7654"
-/* Of these, so many may be of those who watch (/api/live). */
-#define SL_PAGE_WATCHERS 32
+#define SL_PAGE_PORT    7654
+#define SL_PAGE_ADDRESS "127.0.0.1:7654"
 
 struct sl_peer;
 

@@ -16,7 +16,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/web/page.h"
 
 /* A thread needs little; names and rows lie on it. */
 #define STACK_BYTES (512u << 10)

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "daemon/web/http.h"
 #include "daemon/web/page.h"
+#include "daemon/state/timer.h"
 
 static const struct {
 	const char *name;

@@ -11,6 +11,8 @@
 
 #include "daemon/state/part.h"
 
+struct sl_daemon;
+
 #define SL_SERVING_RETRY_NS (5 * SL_S)
 
 /* Opens both. -EINVAL: err says what is wrong in the configuration. 0 or negative errno. */

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/web/page.h"
-
 /* One more than are served: its last answer may be on its way out while the next has been let
  * in. */
 #define ROWS (SL_PAGE_CONNECTIONS + 2)

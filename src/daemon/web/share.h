@@ -10,6 +10,10 @@
 
 #include "base/sl.h"
 
+#define SL_PAGE_CONNECTIONS 64
+/* Of these, so many may be of those who watch (/api/live). */
+#define SL_PAGE_WATCHERS 32
+
 enum sl_page_good {
 	SL_PAGE_STREAMS = 0, /* /api/live */
 	SL_PAGE_QUESTIONS,   /* to the history: asked, and not answered */

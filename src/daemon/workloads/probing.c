@@ -12,9 +12,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/clients/client.h"
+#include "daemon/state/client.h"
 #include "daemon/state/drive.h"
 #include "daemon/link/peer.h"
+#include "daemon/state/timer.h"
 
 /* We were away ourselves (stopped, starved): nobody is judged by that. */
 #define AWAY_NS (2 * SL_S)
@@ -266,6 +267,6 @@ int sl_probing_timer(sd_event_source *source, uint64_t usec, void *context)
 		look(client, now);
 	}
 	arm(daemon, now);
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	return 0;
 }

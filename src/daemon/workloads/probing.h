@@ -13,6 +13,8 @@
 
 #include "daemon/state/daemon.h"
 
+struct sl_client;
+
 /* The first protocol with PROBE and PULSE. */
 #define SL_PROBING_VERSION 2
 /* How often a client with work says so. */

@@ -18,12 +18,9 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/core/aside.h"
-#include "daemon/clients/client.h"
-#include "daemon/swap/hostmem.h"
+#include "daemon/core/host_budget.h"
 #include "daemon/core/identity.h"
-#include "daemon/jobs/jobs.h"
 #include "daemon/link/share.h"
-#include "daemon/workloads/workload.h"
 
 /* A process maps a few thousand files at most; this is where a look gives up. */
 #define MAPS_BYTES_MAX (16u << 20)
@@ -46,7 +43,7 @@ static bool maps_no_cuda(pid_t pid)
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	/* Empty: it is ending, which its pidfd tells. */
 	return sl_file_read(path, MAPS_BYTES_MAX, &text, &bytes) == 0 && bytes &&
-	       !strstr(text, "/libcuda.so") && !strstr(text, SL_HOSTMEM_NAME);
+	       !strstr(text, "/libcuda.so") && !strstr(text, SL_HOST_FILE_NAME);
 }
 
 static struct sl_process_look *look_unref(struct sl_process_look *look)
@@ -95,12 +92,7 @@ void sl_process_died(struct sl_process *process)
 	process->source = sd_event_source_disable_unref(process->source);
 	/* Keeps it until we are done. */
 	process->users++;
-	if (process->client)
-		sl_client_exit(process->client, false);
-	sl_list_foreach_safe (link, &process->roots) {
-		sl_workload_root_died(SL_LIST_ENTRY(link, struct sl_workload, root_link));
-	}
-	sl_jobs_process_died(process->daemon);
+	process->daemon->up->process_died(process);
 	(void)sl_process_put(process);
 }
 
@@ -111,7 +103,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *cont
 	struct sl_share_turn turn = sl_share_begin();
 
 	sl_process_died(process);
-	sl_daemon_settle(daemon);
+	daemon->up->settle(daemon);
 	sl_share_note(daemon, SL_SHARE_DEATH, &turn);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #define SL_DAEMON_WORKLOADS_PROCESS_H
 
 #include "daemon/state/daemon.h"
+#include "daemon/state/process.h"
 
 enum { SL_PROCESS_OK = 0, SL_PROCESS_GONE /* dead, or another one by now */ };
 

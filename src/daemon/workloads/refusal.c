@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "daemon/gpu/inventory.h"
+#include "daemon/state/workload.h"
 
 static uint32_t lost_of(const struct sl_daemon *daemon)
 {

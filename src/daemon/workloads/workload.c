@@ -17,13 +17,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/clients/client.h"
 #include "daemon/state/drive.h"
-#include "daemon/control/entry.h"
 #include "daemon/report/events.h"
-#include "daemon/jobs/jobs.h"
 #include "daemon/link/peer.h"
 #include "daemon/workloads/process.h"
+#include "daemon/state/commit.h"
+#include "daemon/state/client.h"
 
 /* More generations than that between a process and its `sluice run` are not looked at. */
 #define ANCESTORS_MAX 256
@@ -89,8 +88,7 @@ void sl_workload_set_root(struct sl_workload *workload, struct sl_process *proce
 
 static void unlink_all(struct sl_daemon *daemon, struct sl_workload *workload)
 {
-	sl_jobs_workload_over(daemon, workload->id);
-	sl_entry_close(workload);
+	daemon->up->workload_over(daemon, workload);
 	workload->over = true;
 	(void)sl_map_take(&daemon->workloads, workload->id);
 	sl_list_unlink(&workload->link);
@@ -142,6 +140,44 @@ bool sl_workload_propose(struct sl_daemon *daemon, const struct sl_event *event)
 	return daemon->admission.admitted;
 }
 
+uint32_t sl_workload_processes(const struct sl_workload *workload)
+{
+	const struct sl_process *root = workload->root;
+	uint32_t count = root != NULL;
+
+	sl_list_foreach (link, &workload->clients) {
+		struct sl_client *client = SL_LIST_ENTRY(link, struct sl_client, link);
+
+		count += client->process != root;
+	}
+	return count;
+}
+
+/* Asked twice, the earlier end counts; asked again after that, a new one begins. */
+void sl_workload_note_stop(
+	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
+{
+	sl_ns now = sl_clock_now(), kill_at = now + grace;
+
+	if (workload->kill_at > now)
+		kill_at = sl_min_u64(kill_at, workload->kill_at);
+	workload->kill_at = kill_at;
+	sl_commit_soon(daemon);
+}
+
+uint32_t sl_workload_stop(
+	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
+{
+	struct sl_event event = {.type = SL_EVENT_WORKLOAD_STOP};
+	uint32_t processes = sl_workload_processes(workload);
+
+	event.workload_stop.workload = workload->id;
+	event.workload_stop.grace = grace;
+	sl_workload_note_stop(daemon, workload, grace);
+	sl_drive(daemon, &event);
+	return processes;
+}
+
 void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	struct sl_event event = {.type = SL_EVENT_WORKLOAD_REMOVE};
@@ -167,7 +203,7 @@ void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workloa
 	}
 	unlink_all(daemon, workload);
 	sl_step(D_WORKLOAD_OVER);
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 }
 
 void sl_workload_root_died(struct sl_workload *workload)
@@ -176,9 +212,31 @@ void sl_workload_root_died(struct sl_workload *workload)
 
 	sl_list_unlink(&workload->root_link);
 	workload->root = sl_process_put(workload->root);
-	sl_daemon_commit_soon(daemon);
-	sl_jobs_supervisor_gone(daemon, workload);
+	sl_commit_soon(daemon);
 	sl_workload_check_end(daemon, workload);
+}
+
+void sl_workload_visible(const struct sl_daemon *daemon,
+	const struct sl_workload *workload, char *buf, size_t size)
+{
+	size_t used = 0;
+
+	buf[0] = '\0';
+	/* At most 32 GPUs of two digits each: fits. */
+	for (uint32_t i = 0; i < workload->gpu_count && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, i ? ",%u" : "%u",
+			daemon->gpus[workload->gpus[i]].rank);
+}
+
+uint32_t sl_workload_flags(const struct sl_daemon *daemon, uint32_t flags)
+{
+	bool oom_first = flags & SL_RUN_OOM_FIRST ||
+			 (daemon->config.oom_first && !(flags & SL_RUN_OOM_WAIT));
+
+	return (flags & SL_RUN_RDMA ? SL_WORKLOAD_RDMA | SL_WORKLOAD_NO_SWAP : 0) |
+	       (flags & SL_RUN_NO_SWAP ? SL_WORKLOAD_NO_SWAP : 0) |
+	       (flags & SL_RUN_OBSERVE ? SL_WORKLOAD_OBSERVED : 0) |
+	       (oom_first ? SL_WORKLOAD_OOM_FIRST : 0);
 }
 
 static struct sl_workload *by_token(

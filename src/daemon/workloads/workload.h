@@ -9,6 +9,7 @@
 #define SL_DAEMON_WORKLOADS_WORKLOAD_H
 
 #include "daemon/state/daemon.h"
+#include "daemon/state/workload.h"
 
 enum {
 	SL_WORKLOAD_OK = 0,
@@ -56,6 +57,20 @@ SL_MUST_CHECK int sl_workload_pick(struct sl_daemon *daemon, uid_t uid, uint64_t
 	const char *name, struct sl_workload **out, struct sl_error *err);
 /* Ordinal of a GPU number in the workload, or -1. */
 int sl_workload_ordinal(const struct sl_workload *workload, uint32_t gpu);
+/* Its processes that a signal would go to. */
+uint32_t sl_workload_processes(const struct sl_workload *workload);
+/* That it is being stopped, for the journal: a daemon that finds this there goes on with it. Nobody
+ * is signalled yet. */
+void sl_workload_note_stop(
+	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
+/* SIGTERM to all of it now, SIGKILL after grace. How many processes there are. */
+uint32_t sl_workload_stop(
+	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
+/* SL_WORKLOAD_* of SL_RUN_*. */
+uint32_t sl_workload_flags(const struct sl_daemon *daemon, uint32_t run_flags);
+/* The value of CUDA_VISIBLE_DEVICES for its programs; 128 bytes suffice. */
+void sl_workload_visible(const struct sl_daemon *daemon,
+	const struct sl_workload *workload, char *buf, size_t size);
 void sl_workload_bury(struct sl_daemon *daemon);
 
 #endif

@@ -7,6 +7,11 @@
 
 #include "base/file.h"
 #include "daemon/swap/hostpool.h"
+#include "daemon/state/timer.h"
+#include "daemon/swap/hostpool_ahead.h"
+#include "daemon/swap/swap.h"
+#include "daemon/loop/start.h"
+#include "daemon/state/workload.h"
 
 /* Configured anew; 0: no bound. */
 static void bound(struct inside *inside, uint64_t bytes)
@@ -224,7 +229,8 @@ static void with_host(struct inside *inside)
 	assert_int_equal(sl_file_make_dirs(path, 0755), 0);
 	host_has(inside, 4 * RIG_GIB);
 	sl_hostpool_close(&inside->daemon);
-	assert_int_equal(sl_hostpool_open(&inside->daemon, root), 0);
+	assert_int_equal(sl_hostpool_open(&inside->daemon, root, sl_swap_host_ready), 0);
+	assert_int_equal(sl_hostpool_ahead_open(&inside->daemon), 0);
 	sl_daemon_configure(&inside->daemon);
 }
 

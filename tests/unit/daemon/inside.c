@@ -8,7 +8,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "daemon/state/commit.h"
+#include "daemon/loop/saving.h"
+#include "daemon/loop/start.h"
 
 static struct inside *current;
 
@@ -71,7 +72,7 @@ static void forget_daemon(struct inside *inside)
 
 void inside_end(struct inside *inside)
 {
-	sl_commit_finish(&inside->daemon);
+	sl_saving_finish(&inside->daemon);
 	forget_daemon(inside);
 }
 

@@ -14,6 +14,9 @@
 #include "base/file.h"
 #include "daemon/workloads/stopper.h"
 #include "daemon/workloads/strangers.h"
+#include "daemon/loop/settle.h"
+#include "daemon/state/process.h"
+#include "daemon/state/workload.h"
 
 static int setup(void **state)
 {
@@ -181,7 +184,7 @@ static void refusal_is_told_when_the_step_is_over(void **state)
 	assert_false(sl_list_is_empty(&inside->daemon.stop_failures));
 	assert_true(inside->daemon.notes[SL_REASON_STOP_FAILED].lines == 0);
 	client->process->pidfd = pidfd;
-	sl_daemon_settle(&inside->daemon);
+	sl_settle(&inside->daemon);
 	assert_true(sl_list_is_empty(&inside->daemon.stop_failures));
 	assert_true(inside->daemon.notes[SL_REASON_STOP_FAILED].lines == 1);
 	rig_peer_end(&a);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/core/bundle.h"
+#include "daemon/link/bundle.h"
 #include "sharing.h"
 
 #define CONFIG \

@@ -12,6 +12,11 @@
 #include "base/file.h"
 #include "daemon/swap/hostmem.h"
 #include "daemon/swap/hostpool.h"
+#include "daemon/state/timer.h"
+#include "daemon/swap/hostpool_ahead.h"
+#include "daemon/swap/swap.h"
+#include "daemon/loop/start.h"
+#include "daemon/state/workload.h"
 
 /* --- what goes well --------------------------------------------------------------------------- */
 
@@ -360,7 +365,8 @@ static void too_little_on_the_host(void **state)
 	(void)snprintf(path, sizeof(path), "%s/proc/meminfo", root);
 	assert_int_equal(sl_file_replace(path, more, strlen(more), false), 0);
 	sl_hostpool_close(daemon);
-	assert_int_equal(sl_hostpool_open(daemon, root), 0);
+	assert_int_equal(sl_hostpool_open(daemon, root, sl_swap_host_ready), 0);
+	assert_int_equal(sl_hostpool_ahead_open(daemon), 0);
 	sl_daemon_configure(daemon);
 	assert_true(daemon->hostpool->pool_bytes == 512 * MIB);
 	assert_int_equal(sl_file_replace(path, little, strlen(little), false), 0);
@@ -379,7 +385,8 @@ static void too_little_on_the_host(void **state)
 	expect_evict(&a.peer, order, 24 * MIB);
 	holder_end(inside, &a);
 	sl_hostpool_close(daemon);
-	assert_int_equal(sl_hostpool_open(daemon, ""), 0);
+	assert_int_equal(sl_hostpool_open(daemon, "", sl_swap_host_ready), 0);
+	assert_int_equal(sl_hostpool_ahead_open(daemon), 0);
 	sl_daemon_configure(daemon);
 }
 

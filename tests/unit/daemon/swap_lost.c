@@ -12,6 +12,10 @@
 #include "base/file.h"
 #include "daemon/swap/hostmem.h"
 #include "daemon/swap/hostpool.h"
+#include "daemon/swap/hostpool_ahead.h"
+#include "daemon/swap/swap.h"
+#include "daemon/loop/start.h"
+#include "daemon/state/workload.h"
 
 static void report(struct rig_peer *peer, uint64_t backing)
 {
@@ -271,7 +275,8 @@ static void host_has(struct inside *inside, char root[64], uint64_t bytes)
 static void look_at(struct inside *inside, const char *root)
 {
 	sl_hostpool_close(&inside->daemon);
-	assert_int_equal(sl_hostpool_open(&inside->daemon, root), 0);
+	assert_int_equal(sl_hostpool_open(&inside->daemon, root, sl_swap_host_ready), 0);
+	assert_int_equal(sl_hostpool_ahead_open(&inside->daemon), 0);
 	sl_daemon_configure(&inside->daemon);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "daemon/swap/hostpool.h"
+#include "daemon/state/workload.h"
 
 #define MIB   SL_MIB
 #define MANY  6

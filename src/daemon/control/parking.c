@@ -1,84 +1,21 @@
 /*
- * park - checks, one event to the policy, one reply
+ * parking - checks, one event to the policy, one reply
  */
-#include "daemon/clients/park.h"
+#include "daemon/control/parking.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/state/drive.h"
-#include "daemon/report/events.h"
-#include "daemon/jobs/jobs.h"
-#include "daemon/workloads/refusal.h"
 #include "daemon/control/set.h"
-#include "daemon/workloads/workload.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/report/events.h"
+#include "daemon/state/commit.h"
+#include "daemon/workloads/park.h"
+#include "daemon/state/workload.h"
 
 /* A day short of 50: what a person may mean; more does not fit a timer in milliseconds. */
 #define WARM_MAX_MS UINT32_MAX
-
-/* True if the policy took it; otherwise *text says why not. */
-static bool policy_takes(struct sl_daemon *daemon, struct sl_workload *workload,
-	const struct sl_event *event, struct sl_error *text)
-{
-	char sentence[512];
-
-	daemon->admission = (struct sl_admission){.workload = workload->id};
-	sl_drive(daemon, event);
-	if (daemon->admission.admitted)
-		return true;
-	/* A sentence of its own, which names the remedy. */
-	if (daemon->admission.reason != SL_REASON_UNKNOWN_WORKLOAD)
-		sl_error_set(text, "%s",
-			sl_refusal_sentence(
-				daemon, workload->name, sentence, sizeof(sentence)));
-	else
-		sl_refusal_of_set(daemon, workload, text);
-	return false;
-}
-
-static struct sl_event event_of(const struct sl_workload *workload, bool parked)
-{
-	struct sl_event event = {0};
-
-	if (parked) {
-		event.type = SL_EVENT_WORKLOAD_PARK;
-		event.workload_park.workload = workload->id;
-	} else {
-		event.type = SL_EVENT_WORKLOAD_RESUME;
-		event.workload_resume.workload = workload->id;
-	}
-	return event;
-}
-
-bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload, bool parked,
-	struct sl_error *text)
-{
-	struct sl_event event = event_of(workload, parked);
-	enum sl_park_state before = workload->park;
-
-	/* First, because RESUMED may come in this very step. */
-	workload->park = parked ? SL_PARK_PARKED : SL_PARK_RESUMING;
-	if (policy_takes(daemon, workload, &event, text)) {
-		sl_daemon_commit_soon(daemon);
-		return true;
-	}
-	workload->park = before;
-	return false;
-}
-
-bool sl_park_is_done(const struct sl_daemon *daemon, const struct sl_workload *workload)
-{
-	for (uint32_t i = 0; i < workload->gpu_count; i++) {
-		struct sl_node_use_view use =
-			sl_node_use(daemon->node, workload->id, workload->gpus[i]);
-
-		if (use.backing_bytes - use.held_bytes > use.evicted_bytes)
-			return false;
-	}
-	return workload->park == SL_PARK_PARKED;
-}
 
 /* --- PARK --------------------------------------------------------------------------------- */
 
@@ -104,7 +41,7 @@ static void reply_park(struct sl_peer *peer, const struct sl_workload *workload,
 	sl_peer_send(peer, &msg);
 }
 
-void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
+void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 {
 	struct sl_daemon *daemon = peer->daemon;
 	const char *verb = park->parked ? "park" : "resume";
@@ -151,34 +88,6 @@ void sl_park_park(struct sl_peer *peer, const struct sl_msg_park *park)
 	sl_jobs_workload_changed(daemon, workload);
 	sl_peer_hold(peer);
 	reply_park(peer, workload, SL_REASON_NONE, "");
-}
-
-void sl_park_resumed(struct sl_daemon *daemon, uint64_t id)
-{
-	struct sl_workload *workload = sl_map_get(&daemon->workloads, id);
-
-	if (!workload || workload->park == SL_PARK_NOT)
-		return;
-	workload->park = SL_PARK_NOT;
-	sl_daemon_commit_soon(daemon);
-}
-
-void sl_park_again(struct sl_daemon *daemon, struct sl_workload *workload)
-{
-	struct sl_event park = event_of(workload, true);
-
-	if (workload->park == SL_PARK_NOT)
-		return;
-	park.workload_park.recovered = 1;
-	sl_drive(daemon, &park);
-}
-
-void sl_park_resume_again(struct sl_daemon *daemon, struct sl_workload *workload)
-{
-	struct sl_event resume = event_of(workload, false);
-
-	if (workload->park == SL_PARK_RESUMING)
-		sl_drive(daemon, &resume);
 }
 
 /* --- SET_WARM ------------------------------------------------------------------------------- */
@@ -240,7 +149,7 @@ static void keep_times(const struct sl_peer *peer, struct sl_workload *workload,
 	}
 }
 
-void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
+void sl_parking_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
 {
 	struct sl_daemon *daemon = peer->daemon;
 	struct sl_event event;
@@ -259,13 +168,13 @@ void sl_park_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set)
 		return;
 	}
 	event = times_of(workload, set);
-	if (!policy_takes(daemon, workload, &event, &text)) {
+	if (!sl_park_propose(daemon, workload, &event, &text)) {
 		sl_set_reply(peer, workload, daemon->admission.reason, text.text);
 		return;
 	}
 	keep_times(peer, workload, &event);
 	sl_peer_hold(peer);
-	sl_daemon_commit_soon(daemon);
+	sl_commit_soon(daemon);
 	if (workload->warm_after && workload->flags & SL_WORKLOAD_NO_SWAP)
 		sl_error_set(&text,
 			"the memory of %s is not to be moved, so it never goes to the "

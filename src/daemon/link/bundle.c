@@ -8,7 +8,7 @@
  * long about something gets some, and one that is pending ends all the waits of one close. To empty
  * or to set such sockets first would take their lock, which a stranger can hold.
  */
-#include "daemon/core/bundle.h"
+#include "daemon/link/bundle.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,6 +19,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/state/client.h"
+#include "daemon/state/daemon.h"
 
 #ifndef sigev_notify_thread_id
 #define sigev_notify_thread_id _sigev_un._tid
@@ -335,6 +337,17 @@ struct sl_bundle *sl_bundle_unref(struct sl_bundle *bundle)
 	(void)pthread_mutex_unlock(&closer.lock);
 	free(bundle);
 	return NULL;
+}
+
+struct sl_bundle *sl_bundle_put(struct sl_daemon *daemon, struct sl_bundle *bundle)
+{
+	struct sl_client *client = bundle && bundle->users == 1
+					   ? sl_map_get(&daemon->clients, bundle->client)
+					   : NULL;
+
+	if (client)
+		client->ipc_fds -= bundle->room;
+	return sl_bundle_unref(bundle);
 }
 
 void sl_bundle_add(struct sl_bundle *bundle, const int *fds, uint32_t count)

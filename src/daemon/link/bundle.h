@@ -13,8 +13,8 @@
  * it has so many (sl_bundle_is_crowded) before no more are taken. Bundles are the loop's; the rest
  * any thread's.
  */
-#ifndef SL_DAEMON_CORE_BUNDLE_H
-#define SL_DAEMON_CORE_BUNDLE_H
+#ifndef SL_DAEMON_LINK_BUNDLE_H
+#define SL_DAEMON_LINK_BUNDLE_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +23,8 @@
 
 /* Of one user, that nobody wanted and that are not closed yet. */
 #define SL_BUNDLE_STRAYS_MAX 256
+
+struct sl_daemon;
 
 struct sl_bundle {
 	uint32_t users, room, count;
@@ -36,6 +38,9 @@ struct sl_bundle *sl_bundle_new(uint32_t room, uid_t uid, uint64_t client);
 struct sl_bundle *sl_bundle_ref(struct sl_bundle *bundle);
 /* The last user's closes them. NULL is fine; returns NULL. */
 struct sl_bundle *sl_bundle_unref(struct sl_bundle *bundle);
+/* Ends one use of a bundle, and with the last one what its client is charged. NULL is fine; returns
+ * NULL. */
+struct sl_bundle *sl_bundle_put(struct sl_daemon *daemon, struct sl_bundle *bundle);
 /* Takes the descriptors, which must fit. */
 void sl_bundle_add(struct sl_bundle *bundle, const int *fds, uint32_t count);
 /* Charged: of everybody, and of one user. */

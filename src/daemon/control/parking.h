@@ -1,0 +1,14 @@
+/*
+ * parking - PARK and SET_WARM
+ *
+ * Who may is who may SET (set.h). What was answered with ok is in the journal before.
+ */
+#ifndef SL_DAEMON_CONTROL_PARKING_H
+#define SL_DAEMON_CONTROL_PARKING_H
+
+#include "daemon/link/peer.h"
+
+void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park);
+void sl_parking_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set);
+
+#endif

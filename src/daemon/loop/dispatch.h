@@ -1,0 +1,24 @@
+/*
+ * dispatch - what comes from below goes to its subject: messages, and news of ends
+ *
+ * The functions of struct sl_upcalls (state/daemon.h) that concern more than one folder. A message
+ * that is judged by what the driver shows waits for a fresh look first (control/recount.h).
+ */
+#ifndef SL_DAEMON_LOOP_DISPATCH_H
+#define SL_DAEMON_LOOP_DISPATCH_H
+
+#include "daemon/link/peer.h"
+
+void sl_dispatch_message(
+	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
+void sl_dispatch_drained(struct sl_peer *peer);
+void sl_dispatch_gone(struct sl_peer *peer);
+void sl_dispatch_process_died(struct sl_process *process);
+void sl_dispatch_workload_over(struct sl_daemon *daemon, struct sl_workload *workload);
+
+/* Messages whose look has come, or comes no more, go on. */
+void sl_dispatch_recounted(struct sl_daemon *daemon);
+/* Handler of look_timer. */
+int sl_dispatch_look_timer(sd_event_source *source, uint64_t usec, void *context);
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * start - the daemon's start, its loop, and its end
+ */
+#ifndef SL_DAEMON_LOOP_START_H
+#define SL_DAEMON_LOOP_START_H
+
+#include "daemon/state/daemon.h"
+
+/*
+ * Makes a daemon of a configuration (copied): GPUs found, journal read, socket open. The loop
+ * is not run. On error err says what and the remedy. 0 or negative errno.
+ */
+SL_MUST_CHECK int sl_daemon_init(struct sl_daemon *daemon, const struct sl_config *config,
+	const char *config_path, const char *log_override, struct sl_error *err);
+/* Runs until SIGTERM or SIGINT. 0 or negative errno. */
+SL_MUST_CHECK int sl_daemon_run(struct sl_daemon *daemon);
+/* Closes everything and unlinks the socket. Right after a failed init, too. */
+void sl_daemon_fini(struct sl_daemon *daemon);
+
+/* Tells the policy the times of the configuration. */
+void sl_daemon_configure(struct sl_daemon *daemon);
+
+#endif

@@ -1,0 +1,127 @@
+/*
+ * client - one process of a workload, from its HELLO until the device has its bytes back
+ *
+ * The loop's. Made and buried by clients/client.h; what it holds is in the policy's books.
+ */
+#ifndef SL_DAEMON_STATE_CLIENT_H
+#define SL_DAEMON_STATE_CLIENT_H
+
+#include <sys/types.h>
+
+#include "base/clock.h"
+#include "base/list.h"
+#include "policy/node.h"
+#include "wire/wire.h"
+
+struct sl_daemon;
+struct sl_peer;
+struct sl_process;
+struct sl_workload;
+
+enum sl_client_state {
+	SL_CLIENT_EXPECTED, /* from the journal, not heard of yet */
+	SL_CLIENT_JOINED,   /* connected, has not reported */
+	SL_CLIENT_LIVE,
+	SL_CLIENT_DYING, /* the process is dead, the device may still hold its bytes */
+};
+
+/* One demand, from ASK until COMMIT. */
+struct sl_client_demand {
+	uint64_t ask, epoch, bytes; /* epoch 0: waiting */
+	uint32_t ordinal;
+	bool former; /* granted on a connection that is lost; the next report counts it */
+};
+
+struct sl_client_gpu {
+	uint64_t hidden_bytes;  /* as told to the policy */
+	uint64_t sampled_bytes; /* hidden by the last good sample */
+	uint64_t listed_bytes;  /* of its process, by the last sample that looked at it */
+	uint32_t busy_pct;      /* what it did, by the last look at all */
+	bool sampled, was_listed;
+	uint64_t dying_bytes; /* what is still to be released */
+	uint64_t
+		near_bytes; /* of the host memory it has and that is being made: near this GPU */
+	sl_ns unlisted_since; /* NVML stopped to list the process, 0: it does list it */
+	sl_ns measure_by;     /* an answer to MEASURE is due then, 0: none */
+	sl_ns measure_from;
+	struct sl_msg_gpu sent; /* last view; type 0: none */
+	/* A REPORT that is not booked yet: what of it is evicted comes after it. */
+	bool reported;
+	uint64_t reported_bytes;
+};
+
+enum sl_order_state {
+	SL_ORDER_NONE = 0,
+	SL_ORDER_MAKING, /* host memory for it is being made */
+	SL_ORDER_SENT,
+	SL_ORDER_OVER /* refused; the policy is told when the daemon settles */
+};
+
+/* The open EVICT or RESTORE of a client; swap.c. */
+struct sl_client_order {
+	struct sl_link link; /* sl_daemon.swap_over */
+	uint64_t id, bytes, tell_bytes;
+	uint64_t host_bytes; /* it can be sent with so much on the host; more is better */
+	uint32_t ordinal;
+	enum sl_order_state state;
+	enum sl_swap_cause cause; /* when it is over */
+	bool restore;
+	bool host_less; /* what was wanted for it could not be had, and less is tried */
+	sl_ns drain, since;
+	sl_ns sent; /* to the client */
+};
+
+struct sl_client {
+	struct sl_link link;       /* workload->clients */
+	struct sl_link state_link; /* sl_daemon.dying or .measuring */
+	struct sl_daemon *daemon;
+	uint64_t id;
+	struct sl_workload
+		*workload; /* NULL for a dying client of a workload that is over */
+	struct sl_process *process; /* NULL once dead */
+	struct sl_peer *peer;       /* NULL while not connected */
+	pid_t pid;
+	uint64_t start_ticks;
+	enum sl_client_state state;
+	/* probing.c */
+	struct sl_link probe_link; /* sl_daemon.probed */
+	enum sl_probe probe;
+	enum sl_client_condition condition; /* as told to the policy */
+	bool probe_asked;                   /* its protocol knows PROBE */
+	sl_ns pulse_due;                    /* 0: it need not say anything */
+	bool expected;                      /* the policy waits for its report */
+	/* The journal of an earlier daemon names it: it may have memory on the host */
+	bool outlived;
+	bool known;      /* has reported to this daemon: the books are right about it */
+	bool doubted;    /* a report of it was cut, and the log says so */
+	bool superseded; /* its process lives on with another program */
+	sl_ns measure_second;   /* when the second began in which it asked */
+	uint32_t measure_asked; /* so often to be measured */
+	bool view_owed;         /* views were held back because it does not read */
+	sl_ns changed_at;       /* its accounts last changed, for judging samples */
+	sl_ns died_at, lost_at;
+	struct sl_client_demand *demands;
+	uint32_t demand_count, demand_room;
+	/* swap.c, hostpool.c */
+	bool swaps;       /* as the policy knows */
+	bool host_failed; /* one of the files that are being made could not be */
+	struct sl_client_order order;
+	sl_ns moved_at; /* when its last order ended, 0: there was none */
+	struct sl_link host_files;
+	uint64_t host_bytes, host_making_bytes, host_short_bytes;
+	uint64_t chunk_bytes;  /* the largest that it moves as a whole; 0: not told */
+	sl_ns host_not_before; /* nothing is made ahead of need until then */
+	sl_ns host_given_at;   /* when its last file was, 0: never */
+	uint32_t host_making, host_next; /* files that are being made; the last number */
+	/* ipc.c */
+	struct sl_link offers;
+	uid_t ipc_uid;               /* whose descriptors they are */
+	uint32_t ipc_fds, ipc_waits; /* charged; opens that wait */
+	bool ipc_unsettled;          /* it is back and may offer more of what it had */
+	struct sl_link grave;
+	uint32_t gpu_count;
+	uint8_t gpu_numbers[SL_NODE_GPUS_MAX];
+	struct sl_client_gpu gpus[]; /* by ordinal */
+};
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * gpu - one GPU, as NVML shows it and as the policy knows it
+ *
+ * The loop's. inventory.c finds it, asking.c says when it is measured, reconcile.c what that means.
+ */
+#ifndef SL_DAEMON_STATE_GPU_H
+#define SL_DAEMON_STATE_GPU_H
+
+#include "base/clock.h"
+#include "daemon/core/lock.h"
+#include "wire/wire.h"
+
+/* What crossed the link for a workload on one GPU, and what need not, since we know it. */
+struct sl_moved {
+	uint64_t out_bytes, in_bytes, clean_bytes;
+};
+
+/* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
+struct sl_gpu {
+	bool known;   /* this place is taken */
+	bool present; /* in NVML's latest list */
+	bool managed; /* the policy has it */
+	bool taken;   /* another daemon has its lock */
+	uint8_t uuid[SL_WIRE_UUID_BYTES];
+	char name[64], pci[32];
+	int node; /* its NUMA node; -1: it has none, or nobody says */
+	uint64_t pci_key;
+	uint32_t rank; /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
+	uint64_t capacity_bytes, reserve_bytes;
+	bool reserve_is_ours;  /* context_reserve is more than it has */
+	uint64_t driver_bytes; /* of the reserve, as NVML last said: the driver's own */
+	char why_not[160];     /* why it is not managed, or lost */
+	bool lost;             /* as the policy knows; clients/gpu_loss.c */
+	bool unreachable;      /* since it is lost, NVML could not be asked about it */
+	sl_ns reopen_at;       /* while it is lost: when to try with a new NVML session */
+	int lock_fds[SL_LOCK_DIRS_MAX];
+	/* measuring (reconcile.c) */
+	bool asked;
+	sl_ns asked_at, due, pause; /* next question; distance between urgent ones */
+	sl_ns hurried_at;
+	sl_ns measured_at, full_at; /* 0: never */
+	sl_ns counted_at;           /* the look began then that found unmanaged_bytes */
+	sl_ns look_from; /* somebody waits for one that begins no earlier; 0: nobody */
+	uint64_t used_bytes, unmanaged_bytes, overhead_bytes, overhead_before;
+	bool unsure;
+	uint32_t utilisation_pct;
+	bool by_process;       /* NVML says what each process did, as of full_at */
+	uint32_t busy_sum_pct; /* of all processes */
+	bool complained;
+	/* Bytes per second of orders so far, smoothed, and as the policy knows them; 0: unknown
+	 * (swap.c) */
+	struct sl_link_rate {
+		uint64_t measured, told;
+	} link_out, link_in;
+	struct sl_moved moved; /* of all workloads so far */
+};
+
+#endif
