@@ -6,8 +6,8 @@
  */
 #include "fuzz.h"
 
-#include "daemon/jobs/state.h"
 #include "daemon/jobs/shim.h"
+#include "daemon/jobs/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/state/daemon.h"
 #include "daemon/link/inside.h"
+#include "daemon/state/daemon.h"
 #include "daemon/web/internal.h"
 #include "daemon/web/server.h"
 

@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "daemon/gpu/asking.h"
 #include "daemon/state/client.h"
+#include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/commit.h"
 
 static uint64_t sum_of(const struct sl_node_use_view *use)
 {

@@ -34,8 +34,8 @@ void sl_client_released(
 	struct sl_client *client, uint32_t ordinal, uint64_t remaining_bytes);
 /* The same because the GPU is lost: the policy knows already. */
 void sl_client_gone_with_gpu(struct sl_client *client, uint32_t ordinal);
-/* A message of a greeted client's peer, and the descriptors that came with it: those that are wanted
- * are taken out of fds. */
+/* A message of a greeted client's peer. fds: the descriptors that came with it; those that are
+ * wanted are taken out. */
 void sl_client_take(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
 /* GPUs, a bit per number, that a REPORT which comes now is judged by; 0: the books are enough, or

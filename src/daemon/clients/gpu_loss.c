@@ -9,13 +9,13 @@
 
 #include "base/log.h"
 #include "daemon/clients/client.h"
-#include "daemon/state/drive.h"
-#include "daemon/report/events.h"
 #include "daemon/gpu/asking.h"
 #include "daemon/gpu/inventory.h"
-#include "daemon/workloads/strangers.h"
-#include "daemon/gpu/xid.h"
 #include "daemon/gpu/measure.h"
+#include "daemon/gpu/xid.h"
+#include "daemon/report/events.h"
+#include "daemon/state/drive.h"
+#include "daemon/workloads/strangers.h"
 
 static void let_go_of_the_dead(struct sl_daemon *daemon, uint32_t gpu)
 {

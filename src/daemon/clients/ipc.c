@@ -20,9 +20,9 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/link/bundle.h"
+#include "daemon/state/client.h"
 #include "daemon/state/timer.h"
 #include "daemon/state/workload.h"
-#include "daemon/state/client.h"
 
 struct offer {
 	struct sl_link link; /* client->offers */

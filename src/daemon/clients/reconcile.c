@@ -14,16 +14,16 @@
 #include "base/log.h"
 #include "daemon/clients/claim.h"
 #include "daemon/clients/client.h"
-#include "daemon/state/drive.h"
+#include "daemon/clients/gpu_loss.h"
+#include "daemon/clients/views.h"
 #include "daemon/gpu/asking.h"
 #include "daemon/gpu/inventory.h"
-#include "daemon/clients/gpu_loss.h"
+#include "daemon/state/drive.h"
+#include "daemon/state/timer.h"
+#include "daemon/swap/swap.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/strangers.h"
-#include "daemon/swap/swap.h"
-#include "daemon/clients/views.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/timer.h"
 
 /* Rounding of the driver's own sums; and what a context may shift meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)

@@ -14,11 +14,11 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/clients/client.h"
-#include "daemon/link/places.h"
-#include "daemon/workloads/process.h"
 #include "daemon/clients/views.h"
-#include "daemon/workloads/workload.h"
+#include "daemon/link/places.h"
 #include "daemon/state/commit.h"
+#include "daemon/workloads/process.h"
+#include "daemon/workloads/workload.h"
 
 static void welcome(struct sl_peer *peer, const struct sl_client *client)
 {
@@ -146,7 +146,7 @@ void sl_session_greet(struct sl_peer *peer, const union sl_msg *msg)
 	peer->version = msg->head.version;
 	peer->control = msg->hello.role == SL_ROLE_CONTROL;
 	sl_list_unlink(&peer->link);
-	sl_list_push_tail(&peer->daemon->peers, &peer->link);
+	sl_list_push_tail(&peer->daemon->peers->all, &peer->link);
 	if (peer->control)
 		welcome(peer, NULL);
 	else

@@ -6,12 +6,20 @@
  */
 #include "daemon/clients/views.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/link/peer.h"
-#include "daemon/workloads/workload.h"
-#include "daemon/state/timer.h"
 #include "daemon/state/client.h"
+#include "daemon/state/timer.h"
+#include "daemon/workloads/workload.h"
+
+struct sl_views {
+	struct sl_link ready, later; /* workloads: view_link */
+	sd_event_source *timer;
+	bool timer_on;
+};
 
 void sl_views_changed(struct sl_daemon *daemon, uint64_t id, uint32_t gpu)
 {
@@ -26,13 +34,14 @@ void sl_views_changed(struct sl_daemon *daemon, uint64_t id, uint32_t gpu)
 		return;
 	now = sl_clock_now();
 	if (workload->view_sent + SL_VIEWS_PAUSE_NS <= now) {
-		sl_list_push_tail(&daemon->views_ready, &workload->view_link);
+		sl_list_push_tail(&daemon->views->ready, &workload->view_link);
 		return;
 	}
-	sl_list_push_tail(&daemon->views_later, &workload->view_link);
-	if (!daemon->view_timer_on) {
-		daemon->view_timer_on = true;
-		sl_timer_set(daemon->view_timer, workload->view_sent + SL_VIEWS_PAUSE_NS);
+	sl_list_push_tail(&daemon->views->later, &workload->view_link);
+	if (!daemon->views->timer_on) {
+		daemon->views->timer_on = true;
+		sl_timer_set(
+			daemon->views->timer, workload->view_sent + SL_VIEWS_PAUSE_NS);
 	}
 }
 
@@ -135,18 +144,18 @@ static void tell(struct sl_workload *workload, sl_ns now)
 
 void sl_views_settle(struct sl_daemon *daemon)
 {
-	while (!sl_list_is_empty(&daemon->views_ready))
+	while (!sl_list_is_empty(&daemon->views->ready))
 		tell(SL_LIST_ENTRY(
-			     daemon->views_ready.next, struct sl_workload, view_link),
+			     daemon->views->ready.next, struct sl_workload, view_link),
 			sl_clock_now());
 }
 
-int sl_views_timer(sd_event_source *source, uint64_t usec, void *context)
+static int on_time(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_daemon *daemon = context;
 	sl_ns now = sl_clock_now(), next = SL_NS_NEVER;
 
-	sl_list_foreach_safe (link, &daemon->views_later) {
+	sl_list_foreach_safe (link, &daemon->views->later) {
 		struct sl_workload *workload =
 			SL_LIST_ENTRY(link, struct sl_workload, view_link);
 		sl_ns due = workload->view_sent + SL_VIEWS_PAUSE_NS;
@@ -156,8 +165,30 @@ int sl_views_timer(sd_event_source *source, uint64_t usec, void *context)
 		else
 			next = sl_min_u64(next, due);
 	}
-	daemon->view_timer_on = next != SL_NS_NEVER;
+	daemon->views->timer_on = next != SL_NS_NEVER;
 	sl_timer_set(source, next);
 	daemon->up->settle(daemon);
 	return 0;
+}
+
+int sl_views_open(struct sl_daemon *daemon)
+{
+	struct sl_views *views = calloc(1, sizeof(*views));
+
+	if (!views)
+		return sl_err_origin(-ENOMEM);
+	daemon->views = views;
+	sl_list_init(&views->ready);
+	sl_list_init(&views->later);
+	return sl_timer_new(daemon, SL_PRIORITY_TIMER, on_time, &views->timer);
+}
+
+void sl_views_close(struct sl_daemon *daemon)
+{
+	struct sl_views *views = sl_steal(&daemon->views);
+
+	if (!views)
+		return;
+	views->timer = sd_event_source_disable_unref(views->timer);
+	free(views);
 }

@@ -23,7 +23,9 @@ void sl_views_answer(struct sl_client *client, uint32_t ordinal);
 void sl_views_catch_up(struct sl_client *client);
 /* Sends what is ready; part of settling. */
 void sl_views_settle(struct sl_daemon *daemon);
-/* Handler of view_timer. */
-int sl_views_timer(sd_event_source *source, uint64_t usec, void *context);
+/* 0 or negative errno. */
+SL_MUST_CHECK int sl_views_open(struct sl_daemon *daemon);
+/* After the workloads. */
+void sl_views_close(struct sl_daemon *daemon);
 
 #endif

@@ -17,13 +17,13 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/state/drive.h"
-#include "daemon/report/events.h"
-#include "daemon/swap/hostpool.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/link/share.h"
-#include "daemon/state/workload.h"
+#include "daemon/report/events.h"
 #include "daemon/state/client.h"
+#include "daemon/state/drive.h"
+#include "daemon/state/workload.h"
+#include "daemon/swap/hostpool.h"
 
 enum phase { HEAD = 0, GPUS, WORKLOADS, CLIENTS, JOBS, DEMANDS, TAIL, DONE };
 
@@ -151,9 +151,9 @@ static json_t *peers_json(const struct sl_daemon *daemon)
 {
 	uint64_t greeting = 0, control = 0, clients = 0, followers = 0, old = 0;
 
-	sl_list_foreach (link, &daemon->greeting)
+	sl_list_foreach (link, &daemon->peers->greeting)
 		greeting++;
-	sl_list_foreach (link, &daemon->peers) {
+	sl_list_foreach (link, &daemon->peers->all) {
 		struct sl_peer *peer = SL_LIST_ENTRY(link, struct sl_peer, link);
 
 		control += peer->control;

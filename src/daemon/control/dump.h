@@ -11,8 +11,8 @@
 #ifndef SL_DAEMON_CONTROL_DUMP_H
 #define SL_DAEMON_CONTROL_DUMP_H
 
-#include "daemon/link/peer.h"
 #include "daemon/core/stream.h"
+#include "daemon/link/peer.h"
 
 #define SL_DUMP_SLICE 16
 /* More demands than that are counted, not shown. */

@@ -16,14 +16,14 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "daemon/core/fields.h"
-#include "daemon/report/events.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/names.h"
 #include "daemon/link/listener.h"
 #include "daemon/link/places.h"
+#include "daemon/report/events.h"
+#include "daemon/state/commit.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/commit.h"
 
 #define SOCKET_NAME "/sluiced.sock"
 

@@ -11,8 +11,8 @@
 #include "daemon/jobs/jobs.h"
 #include "daemon/report/events.h"
 #include "daemon/state/commit.h"
-#include "daemon/workloads/park.h"
 #include "daemon/state/workload.h"
+#include "daemon/workloads/park.h"
 
 /* A day short of 50: what a person may mean; more does not fit a timer in milliseconds. */
 #define WARM_MAX_MS UINT32_MAX

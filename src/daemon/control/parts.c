@@ -8,9 +8,9 @@
 #include "base/paths.h"
 #include "daemon/history/history.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/jobs/shim.h"
 #include "daemon/projects/registry.h"
 #include "daemon/web/serving.h"
-#include "daemon/jobs/shim.h"
 
 static void shim_part(const struct sl_daemon *daemon, struct sl_part *part)
 {

@@ -5,6 +5,7 @@
  */
 #include "daemon/control/recount.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,11 +16,16 @@
 #include "daemon/state/timer.h"
 
 struct sl_recount {
-	struct sl_link link; /* sl_daemon.looks */
+	struct sl_link link; /* sl_recounts.looks */
 	struct sl_peer *peer;
 	sl_ns since;
 	uint32_t gpus; /* bit per number: to be counted no earlier than since */
 	union sl_msg msg;
+};
+
+struct sl_recounts {
+	struct sl_link looks; /* by age */
+	sd_event_source *timer;
 };
 
 /* What it is judged by: GPUs, a bit per number. */
@@ -72,9 +78,9 @@ bool sl_recount_first(struct sl_peer *peer, const union sl_msg *msg)
 	look->gpus = mask;
 	memcpy(&look->msg, msg, sl_wire_size(msg->head.type));
 	peer->look = look;
-	if (sl_list_is_empty(&daemon->looks))
-		sl_timer_set(daemon->look_timer, look->since + SL_RECOUNT_NS);
-	sl_list_push_tail(&daemon->looks, &look->link);
+	if (sl_list_is_empty(&daemon->recounts->looks))
+		sl_timer_set(daemon->recounts->timer, look->since + SL_RECOUNT_NS);
+	sl_list_push_tail(&daemon->recounts->looks, &look->link);
 	for (; mask; mask &= mask - 1)
 		sl_asking_look(daemon, (uint32_t)__builtin_ctz(mask));
 	return true;
@@ -96,7 +102,7 @@ static bool is_seen(
 /* One by one from the head: what goes on may make others go, or come. */
 static struct sl_recount *next_seen(struct sl_daemon *daemon, sl_ns now)
 {
-	sl_list_foreach (link, &daemon->looks) {
+	sl_list_foreach (link, &daemon->recounts->looks) {
 		struct sl_recount *look = SL_LIST_ENTRY(link, struct sl_recount, link);
 
 		if (is_seen(daemon, look, now))
@@ -128,11 +134,33 @@ struct sl_peer *sl_recount_next(struct sl_daemon *daemon, sl_ns now, union sl_ms
 
 void sl_recount_arm(struct sl_daemon *daemon)
 {
-	if (sl_list_is_empty(&daemon->looks))
-		sl_timer_set(daemon->look_timer, SL_NS_NEVER);
+	if (sl_list_is_empty(&daemon->recounts->looks))
+		sl_timer_set(daemon->recounts->timer, SL_NS_NEVER);
 	else
-		sl_timer_set(daemon->look_timer,
-			SL_LIST_ENTRY(daemon->looks.next, struct sl_recount, link)
+		sl_timer_set(daemon->recounts->timer,
+			SL_LIST_ENTRY(
+				daemon->recounts->looks.next, struct sl_recount, link)
 					->since +
 				SL_RECOUNT_NS);
+}
+
+int sl_recount_open(struct sl_daemon *daemon, sd_event_time_handler_t late)
+{
+	struct sl_recounts *recounts = calloc(1, sizeof(*recounts));
+
+	if (!recounts)
+		return sl_err_origin(-ENOMEM);
+	daemon->recounts = recounts;
+	sl_list_init(&recounts->looks);
+	return sl_timer_new(daemon, SL_PRIORITY_TIMER, late, &recounts->timer);
+}
+
+void sl_recount_close(struct sl_daemon *daemon)
+{
+	struct sl_recounts *recounts = sl_steal(&daemon->recounts);
+
+	if (!recounts)
+		return;
+	recounts->timer = sd_event_source_disable_unref(recounts->timer);
+	free(recounts);
 }

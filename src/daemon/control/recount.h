@@ -18,14 +18,19 @@
 
 #define SL_RECOUNT_NS (2 * SL_S)
 
-/* True: the message was copied and comes back by sl_recount_next; until then nothing more is read from
- * the peer. False: it need not wait. */
+/* True: the message was copied and comes back by sl_recount_next; until then nothing more is read
+ * from the peer. False: it need not wait. */
 SL_MUST_CHECK bool sl_recount_first(struct sl_peer *peer, const union sl_msg *msg);
-/* The next peer whose message waits no longer: its GPUs were counted, or could not be. NULL: none. */
+/* The next peer whose message waits no longer: its GPUs were counted, or could not be. NULL:
+ * there is none. */
 struct sl_peer *sl_recount_next(struct sl_daemon *daemon, sl_ns now, union sl_msg *msg);
-/* Sets look_timer to the end of the longest wait; after the last sl_recount_next. */
+/* Sets the timer to the end of the longest wait; after the last sl_recount_next. */
 void sl_recount_arm(struct sl_daemon *daemon);
 /* The peer is gone. */
 void sl_recount_forget(struct sl_peer *peer);
+/* late: called when the longest wait is over. 0 or negative errno. */
+SL_MUST_CHECK int sl_recount_open(struct sl_daemon *daemon, sd_event_time_handler_t late);
+/* After the peers. */
+void sl_recount_close(struct sl_daemon *daemon);
 
 #endif

@@ -8,14 +8,14 @@
 #include <unistd.h>
 
 #include "daemon/control/entry.h"
-#include "daemon/swap/hostpool.h"
+#include "daemon/control/parts.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/control/parts.h"
-#include "daemon/projects/registry.h"
 #include "daemon/jobs/resources.h"
-#include "daemon/workloads/workload.h"
+#include "daemon/projects/registry.h"
 #include "daemon/state/client.h"
+#include "daemon/swap/hostpool.h"
+#include "daemon/workloads/workload.h"
 
 static enum sl_state state_of(
 	const struct sl_workload *workload, const struct sl_node_use_view *use)

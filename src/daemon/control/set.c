@@ -8,15 +8,15 @@
 
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/link/bounds.h"
 #include "daemon/core/fields.h"
-#include "daemon/state/drive.h"
-#include "daemon/report/events.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/link/bounds.h"
+#include "daemon/report/events.h"
+#include "daemon/state/client.h"
+#include "daemon/state/commit.h"
+#include "daemon/state/drive.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/commit.h"
-#include "daemon/state/client.h"
 
 #define WHICH_ALL \
 	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT)

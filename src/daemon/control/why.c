@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/state/drive.h"
-#include "daemon/report/events.h"
-#include "daemon/workloads/workload.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/report/events.h"
+#include "daemon/state/drive.h"
+#include "daemon/workloads/workload.h"
 
 struct why {
 	struct sl_daemon *daemon;

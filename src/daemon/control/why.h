@@ -9,8 +9,8 @@
 #ifndef SL_DAEMON_CONTROL_WHY_H
 #define SL_DAEMON_CONTROL_WHY_H
 
-#include "daemon/link/peer.h"
 #include "daemon/core/stream.h"
+#include "daemon/link/peer.h"
 
 #define SL_WHY_EVENTS  32
 #define SL_WHY_CURRENT 256

@@ -1,5 +1,6 @@
 /*
- * host_budget - how much memory this machine still has for this daemon, and where a GPU's is nearest
+ * host_budget - how much memory this machine still has for this daemon, and where a GPU's is
+ * nearest
  *
  * Reads a few small files of /proc and /sys. root stands before their paths: "" but in tests.
  * Bytes. Any thread.

@@ -12,14 +12,14 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "daemon/state/drive.h"
 #include "daemon/core/host_budget.h"
 #include "daemon/core/lock.h"
 #include "daemon/gpu/asking.h"
-#include "daemon/gpu/visible.h"
-#include "daemon/state/timer.h"
-#include "daemon/state/commit.h"
 #include "daemon/gpu/measure.h"
+#include "daemon/gpu/visible.h"
+#include "daemon/state/commit.h"
+#include "daemon/state/drive.h"
+#include "daemon/state/timer.h"
 
 #define RETRY_NS (3 * SL_S)
 /* A GPU of this size has the whole reserve. */

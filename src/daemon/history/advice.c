@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "daemon/history/sample.h"
 #include "daemon/core/map.h"
+#include "daemon/history/sample.h"
 #include "policy/figures/advise.h"
 
 #define OCTAVES 42

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "daemon/link/bundle.h"
 #include "daemon/history/read.h"
+#include "daemon/link/bundle.h"
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
 

@@ -14,10 +14,10 @@
 #ifndef SL_DAEMON_HISTORY_HISTORY_H
 #define SL_DAEMON_HISTORY_HISTORY_H
 
-#include "daemon/state/daemon.h"
 #include "daemon/history/query.h"
 #include "daemon/history/sums.h"
 #include "daemon/history/text.h"
+#include "daemon/state/daemon.h"
 #include "daemon/state/part.h"
 
 struct sl_history;

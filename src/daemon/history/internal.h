@@ -8,9 +8,9 @@
 #include <stdatomic.h>
 
 #include "base/paths.h"
+#include "daemon/core/worker.h"
 #include "daemon/history/history.h"
 #include "daemon/history/turns.h"
-#include "daemon/core/worker.h"
 
 struct sl_history {
 	struct sl_daemon *daemon; /* the loop's */

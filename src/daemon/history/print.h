@@ -6,8 +6,8 @@
 #ifndef SL_DAEMON_HISTORY_PRINT_H
 #define SL_DAEMON_HISTORY_PRINT_H
 
-#include "daemon/history/query.h"
 #include "daemon/core/map.h"
+#include "daemon/history/query.h"
 
 /* Sums (or the largest), as rows of the history have them. */
 struct sl_history_figures {

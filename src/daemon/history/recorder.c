@@ -17,10 +17,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/report/events.h"
 #include "daemon/history/read.h"
 #include "daemon/history/scribe.h"
 #include "daemon/link/peer.h"
+#include "daemon/report/events.h"
 
 /* Of what waits to be put in its place; some minutes of a thousand busy workloads. */
 #define WAL_MOST    (64ull << 20)

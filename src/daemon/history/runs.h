@@ -7,8 +7,8 @@
 #ifndef SL_DAEMON_HISTORY_RUNS_H
 #define SL_DAEMON_HISTORY_RUNS_H
 
-#include "daemon/history/store.h"
 #include "daemon/core/map.h"
+#include "daemon/history/store.h"
 
 /* Rows that are to be written. */
 struct sl_history_rows {

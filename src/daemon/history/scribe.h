@@ -1,8 +1,8 @@
 /*
  * scribe - what the writing thread of the history knows and does
  *
- * The thread's own; history/recorder.c runs it. Each call is one step: it may block on the loop (through
- * inside.h, with a deadline) and on the disk.
+ * The thread's own; history/recorder.c runs it. Each call is one step: it may block on the loop
+ * (through inside.h, with a deadline) and on the disk.
  */
 #ifndef SL_DAEMON_HISTORY_SCRIBE_H
 #define SL_DAEMON_HISTORY_SCRIBE_H

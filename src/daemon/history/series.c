@@ -8,9 +8,9 @@
 #include "base/text.h"
 #include "daemon/history/events.h"
 #include "daemon/report/tell.h"
+#include "policy/figures/usage.h"
 #include "policy/node.h"
 #include "policy/words/reason.h"
-#include "policy/figures/usage.h"
 
 /* Marks of a series; the newest. */
 #define MARKS_MOST 2000

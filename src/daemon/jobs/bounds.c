@@ -6,8 +6,8 @@
  * of that user that are smaller have their turn. The machine is told how many tasks of all jobs of
  * that user may stand. The node's ledger has the last word, for each task.
  */
-#include "daemon/link/bounds.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/link/bounds.h"
 #include "daemon/link/places.h"
 
 /* It has a workload that counts. */

@@ -8,11 +8,11 @@
 
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/state/drive.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/state/commit.h"
+#include "daemon/state/drive.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/commit.h"
 #include "policy/quota/retry.h"
 
 /* What dies so soon after a demand was denied by its limit has probably died of it; unwinding and

@@ -29,15 +29,15 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/core/fields.h"
-#include "daemon/report/events.h"
-#include "daemon/swap/hostpool.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/report/events.h"
+#include "daemon/state/commit.h"
+#include "daemon/swap/hostpool.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/commit.h"
 
 /* What it waits for is told so far apart at least. */
 #define TELL_NS (3 * SL_S)

@@ -33,10 +33,10 @@
 #ifndef SL_DAEMON_JOBS_INTERNAL_H
 #define SL_DAEMON_JOBS_INTERNAL_H
 
-#include "daemon/jobs/jobs.h"
-#include "daemon/jobs/store.h"
-#include "daemon/jobs/shim.h"
 #include "daemon/core/user.h"
+#include "daemon/jobs/jobs.h"
+#include "daemon/jobs/shim.h"
+#include "daemon/jobs/store.h"
 #include "policy/cluster.h"
 #include "policy/quota/queue.h"
 

@@ -20,8 +20,8 @@
 #ifndef SL_DAEMON_JOBS_JOBS_H
 #define SL_DAEMON_JOBS_JOBS_H
 
-#include "daemon/state/part.h"
 #include "daemon/link/peer.h"
+#include "daemon/state/part.h"
 
 struct sl_jobs; /* sl_daemon.jobs, NULL until opened */
 

@@ -5,10 +5,10 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "daemon/swap/hostpool.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/internal.h"
 #include "daemon/state/workload.h"
+#include "daemon/swap/hostpool.h"
 
 /* --- Which are alike. --- */
 

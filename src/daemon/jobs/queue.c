@@ -13,10 +13,10 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/jobs/internal.h"
-#include "daemon/workloads/process.h"
 #include "daemon/link/share.h"
-#include "daemon/workloads/workload.h"
 #include "daemon/state/timer.h"
+#include "daemon/workloads/process.h"
+#include "daemon/workloads/workload.h"
 
 /* So often it is looked at what nobody will tell. */
 #define UNHEARD_NS (100 * SL_MS)

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "daemon/state/drive.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/state/drive.h"
 #include "daemon/workloads/workload.h"
 
 /* RUNNING is stored once it was told to go, and what is on its way back from being parked went long

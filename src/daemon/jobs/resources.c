@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "daemon/core/worker.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/jobs/resources_file.h"
 #include "daemon/jobs/store.h"
 #include "daemon/projects/registry.h"
-#include "daemon/jobs/resources_file.h"
-#include "daemon/core/worker.h"
 
 /* That wait to be written; each is of a connection of root or the daemon's user. */
 #define WAITING_MOST 64

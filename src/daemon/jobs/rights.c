@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-#include "daemon/jobs/internal.h"
 #include "daemon/core/user.h"
+#include "daemon/jobs/internal.h"
 
 _Static_assert(SL_JOBSPEC_LIMITS <= RLIM_NLIMITS, "each has its number");
 

@@ -12,8 +12,8 @@
 
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/state/commit.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/state/commit.h"
 #include "daemon/workloads/workload.h"
 
 /* The machine does not count on it any more: it gives its place back by itself. */

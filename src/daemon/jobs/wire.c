@@ -10,8 +10,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/link/bundle.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/link/bundle.h"
 #include "daemon/workloads/workload.h"
 
 /* --- Which one is meant. --- */

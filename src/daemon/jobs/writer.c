@@ -21,16 +21,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/step.h"
+#include "daemon/core/map.h"
+#include "daemon/core/worker.h"
 #include "daemon/jobs/files.h"
 #include "daemon/jobs/logs.h"
 #include "daemon/jobs/state.h"
-#include "daemon/core/map.h"
-#include "daemon/core/worker.h"
 
 struct order {
 	struct sl_link link;

@@ -7,8 +7,8 @@
 #ifndef SL_DAEMON_LINK_BOUNDS_H
 #define SL_DAEMON_LINK_BOUNDS_H
 
-#include "daemon/link/peer.h"
 #include "daemon/core/user.h"
+#include "daemon/link/peer.h"
 
 #define SL_BOUNDS_GROUPS_MAX SL_USER_GROUPS_MAX
 

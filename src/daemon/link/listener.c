@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -25,6 +26,11 @@
 
 /* Connections accepted before others get their turn. */
 #define ACCEPT_BUDGET 16
+
+struct sl_listener {
+	int fd, lock_fd, spare_fd;
+	sd_event_source *io;
+};
 
 static int open_spare(void)
 {
@@ -118,12 +124,16 @@ int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err)
 	int holder = 0;
 	int r = check_path(daemon->socket_path, err);
 
+	daemon->listener = malloc(sizeof(*daemon->listener));
+	if (!daemon->listener)
+		return sl_err_origin(-ENOMEM);
+	*daemon->listener = (struct sl_listener){.fd = -1, .lock_fd = -1, .spare_fd = -1};
 	if (r == 0)
 		r = make_folder(daemon->socket_path, err);
 	if (r < 0)
 		return r;
 	lock_path(daemon, path, sizeof(path));
-	r = sl_lock_take(path, &daemon->socket_lock_fd, &holder);
+	r = sl_lock_take(path, &daemon->listener->lock_fd, &holder);
 	if (r == SL_LOCK_BUSY) {
 		sl_error_set(err,
 			"sluiced is already running on %.200s, pid %d; stop it, or "
@@ -152,7 +162,7 @@ static void turn_one_away(struct sl_daemon *daemon, int listen_fd)
 {
 	int fd;
 
-	sl_closep(&daemon->spare_fd);
+	sl_closep(&daemon->listener->spare_fd);
 	fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0) {
 		sl_peer_turn_away(fd, SL_REJECT_FULL,
@@ -160,7 +170,7 @@ static void turn_one_away(struct sl_daemon *daemon, int listen_fd)
 			"(LimitNOFILE=)");
 		sl_closep(&fd);
 	}
-	daemon->spare_fd = open_spare();
+	daemon->listener->spare_fd = open_spare();
 }
 
 /* Takes the descriptor. */
@@ -269,32 +279,38 @@ int sl_listener_start(struct sl_daemon *daemon, const char *path, int fd,
 int sl_listener_open(struct sl_daemon *daemon, struct sl_error *err)
 {
 	const char *path = daemon->socket_path;
-	int r = sl_listener_bind(path, &daemon->listen_fd, err);
+	int r = sl_listener_bind(path, &daemon->listener->fd, err);
 
 	if (r < 0)
 		return r;
 	r = sl_listener_permit(daemon, err);
 	if (r == 0)
-		r = sl_listener_start(daemon, path, daemon->listen_fd, on_connection,
-			daemon, &daemon->listen_io, err);
+		r = sl_listener_start(daemon, path, daemon->listener->fd, on_connection,
+			daemon, &daemon->listener->io, err);
 	if (r == 0)
-		daemon->spare_fd = open_spare();
+		daemon->listener->spare_fd = open_spare();
 	return r;
 }
 
 void sl_listener_close(struct sl_daemon *daemon)
 {
-	daemon->listen_io = sd_event_source_disable_unref(daemon->listen_io);
-	if (daemon->listen_fd >= 0 && unlink(daemon->socket_path) < 0 && errno != ENOENT)
+	if (!daemon->listener)
+		return;
+	daemon->listener->io = sd_event_source_disable_unref(daemon->listener->io);
+	if (daemon->listener->fd >= 0 && unlink(daemon->socket_path) < 0 &&
+		errno != ENOENT)
 		sl_warning("cannot remove %s: %s", daemon->socket_path, strerror(errno));
-	sl_closep(&daemon->listen_fd);
-	sl_closep(&daemon->spare_fd);
+	sl_closep(&daemon->listener->fd);
+	sl_closep(&daemon->listener->spare_fd);
 }
 
 void sl_listener_unlock(struct sl_daemon *daemon)
 {
 	char path[SL_PATH_MAX + 8];
 
+	if (!daemon->listener)
+		return;
 	lock_path(daemon, path, sizeof(path));
-	sl_lock_drop(path, &daemon->socket_lock_fd);
+	sl_lock_drop(path, &daemon->listener->lock_fd);
+	free(sl_steal(&daemon->listener));
 }

@@ -22,9 +22,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/core/user.h"
 #include "daemon/link/bundle.h"
 #include "daemon/link/share.h"
-#include "daemon/core/user.h"
 #include "daemon/state/client.h"
 #include "daemon/state/timer.h"
 
@@ -86,8 +86,8 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_list_unlink(&peer->rest_link);
 	sl_list_unlink(&peer->held_link);
 	sl_list_unlink(&peer->link);
-	sl_list_push_tail(&peer->daemon->dead_peers, &peer->link);
-	peer->daemon->peer_count -= !peer->who;
+	sl_list_push_tail(&peer->daemon->peers->dead, &peer->link);
+	peer->daemon->peers->count -= !peer->who;
 	/* An action of the policy may be what found the connection broken, and the node must not
 	 * be stepped from inside an action: the client's demands go when the peer is buried. */
 	if (peer->client)
@@ -98,9 +98,9 @@ struct sl_peer *sl_peer_take_dead(struct sl_daemon *daemon)
 {
 	struct sl_peer *peer;
 
-	if (sl_list_is_empty(&daemon->dead_peers))
+	if (!daemon->peers || sl_list_is_empty(&daemon->peers->dead))
 		return NULL;
-	peer = SL_LIST_ENTRY(daemon->dead_peers.next, struct sl_peer, link);
+	peer = SL_LIST_ENTRY(daemon->peers->dead.next, struct sl_peer, link);
 	sl_list_unlink(&peer->link);
 	return peer;
 }
@@ -139,12 +139,12 @@ void sl_peer_rested(struct sl_peer *peer)
 
 /* --- its share of the loop's time --------------------------------------------------------- */
 
-int sl_peer_rest_timeout(sd_event_source *source, uint64_t usec, void *context)
+static int on_rested(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_daemon *daemon = context;
 	sl_ns now = sl_clock_now(), next = SL_NS_NEVER;
 
-	sl_list_foreach_safe (link, &daemon->resting) {
+	sl_list_foreach_safe (link, &daemon->peers->resting) {
 		struct sl_peer *peer = SL_LIST_ENTRY(link, struct sl_peer, rest_link);
 
 		if (peer->rest_until <= now) {
@@ -154,7 +154,7 @@ int sl_peer_rest_timeout(sd_event_source *source, uint64_t usec, void *context)
 			next = sl_min_u64(next, peer->rest_until);
 		}
 	}
-	daemon->rest_timer_at = next;
+	daemon->peers->rest_at = next;
 	sl_timer_set(source, next);
 	daemon->up->settle(daemon);
 	return 0;
@@ -166,11 +166,11 @@ static void rest(struct sl_peer *peer, uint64_t over_ns)
 
 	peer->rest_until = sl_clock_now() + over_ns / SL_SHARE_PCT * 100;
 	if (!sl_list_is_linked(&peer->rest_link))
-		sl_list_push_tail(&daemon->resting, &peer->rest_link);
-	if (peer->rest_until >= daemon->rest_timer_at)
+		sl_list_push_tail(&daemon->peers->resting, &peer->rest_link);
+	if (peer->rest_until >= daemon->peers->rest_at)
 		return;
-	daemon->rest_timer_at = peer->rest_until;
-	sl_timer_set(daemon->rest_timer, daemon->rest_timer_at);
+	daemon->peers->rest_at = peer->rest_until;
+	sl_timer_set(daemon->peers->rest_timer, daemon->peers->rest_at);
 }
 
 static int64_t place_of(const struct sl_peer *peer, const struct sl_share_use *use)
@@ -402,17 +402,17 @@ bool sl_peer_may_log(struct sl_daemon *daemon, int level)
 
 	if (!sl_log_on(level))
 		return false;
-	if (daemon->peer_lines.second != second) {
-		if (daemon->peer_lines.dropped)
+	if (daemon->peers->lines_second != second) {
+		if (daemon->peers->lines_dropped)
 			sl_warning("%u more lines about connections and workloads were "
 				   "left out",
-				daemon->peer_lines.dropped);
-		daemon->peer_lines.second = second;
-		daemon->peer_lines.lines = daemon->peer_lines.dropped = 0;
+				daemon->peers->lines_dropped);
+		daemon->peers->lines_second = second;
+		daemon->peers->lines = daemon->peers->lines_dropped = 0;
 	}
-	if (daemon->peer_lines.lines++ < SL_PEER_LINES_PER_SECOND)
+	if (daemon->peers->lines++ < SL_PEER_LINES_PER_SECOND)
 		return true;
-	daemon->peer_lines.dropped++;
+	daemon->peers->lines_dropped++;
 	return false;
 }
 
@@ -657,9 +657,10 @@ static void await_greeting(struct sl_peer *peer)
 {
 	struct sl_daemon *daemon = peer->daemon;
 
-	if (sl_list_is_empty(&daemon->greeting))
-		sl_timer_set(daemon->greeting_timer, peer->since + SL_PEER_GREETING_NS);
-	sl_list_push_tail(&daemon->greeting, &peer->link);
+	if (sl_list_is_empty(&daemon->peers->greeting))
+		sl_timer_set(
+			daemon->peers->greeting_timer, peer->since + SL_PEER_GREETING_NS);
+	sl_list_push_tail(&daemon->peers->greeting, &peer->link);
 }
 
 void sl_peer_accept(struct sl_daemon *daemon, int fd_in, uint64_t workload)
@@ -680,7 +681,7 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd_in, uint64_t workload)
 	}
 	(void)sl_steal_fd(&fd);
 	peer->entry = workload;
-	daemon->peer_count++;
+	daemon->peers->count++;
 	await_greeting(peer);
 }
 
@@ -699,14 +700,14 @@ void sl_peer_adopt(struct sl_daemon *daemon, int fd_in, struct sl_user *who)
 	await_greeting(peer);
 }
 
-int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *context)
+static int on_greeting_timeout(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_daemon *daemon = context;
 	sl_ns now = sl_clock_now();
 
-	while (!sl_list_is_empty(&daemon->greeting)) {
+	while (!sl_list_is_empty(&daemon->peers->greeting)) {
 		struct sl_peer *peer =
-			SL_LIST_ENTRY(daemon->greeting.next, struct sl_peer, link);
+			SL_LIST_ENTRY(daemon->peers->greeting.next, struct sl_peer, link);
 
 		if (peer->since + SL_PEER_GREETING_NS > now) {
 			sl_timer_set(source, peer->since + SL_PEER_GREETING_NS);
@@ -716,4 +717,55 @@ int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *conte
 	}
 	daemon->up->settle(daemon);
 	return 0;
+}
+
+/* --- all of them -------------------------------------------------------------------------- */
+
+int sl_peer_open(struct sl_daemon *daemon)
+{
+	struct sl_peers *peers = calloc(1, sizeof(*peers));
+	int r;
+
+	if (!peers)
+		return sl_err_origin(-ENOMEM);
+	daemon->peers = peers;
+	sl_list_init(&peers->all);
+	sl_list_init(&peers->greeting);
+	sl_list_init(&peers->resting);
+	sl_list_init(&peers->dead);
+	peers->rest_at = SL_NS_NEVER;
+	r = sl_timer_new(
+		daemon, SL_PRIORITY_TIMER, on_greeting_timeout, &peers->greeting_timer);
+	return r < 0 ? r
+		     : sl_timer_new(
+			       daemon, SL_PRIORITY_TIMER, on_rested, &peers->rest_timer);
+}
+
+static void drop(const struct sl_link *list)
+{
+	while (!sl_list_is_empty(list)) {
+		struct sl_peer *peer = SL_LIST_ENTRY(list->next, struct sl_peer, link);
+
+		if (peer->client)
+			peer->client->peer = NULL;
+		peer->client = NULL; /* the policy need not hear of it any more */
+		sl_peer_doom(peer);
+	}
+}
+
+void sl_peer_close(struct sl_daemon *daemon)
+{
+	struct sl_peers *peers = daemon->peers;
+	struct sl_peer *peer;
+
+	if (!peers)
+		return;
+	drop(&peers->greeting);
+	drop(&peers->all);
+	while ((peer = sl_peer_take_dead(daemon)))
+		sl_peer_free(peer);
+	peers->greeting_timer = sd_event_source_disable_unref(peers->greeting_timer);
+	peers->rest_timer = sd_event_source_disable_unref(peers->rest_timer);
+	daemon->peers = NULL;
+	free(peers);
 }

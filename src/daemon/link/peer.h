@@ -8,9 +8,9 @@
 #ifndef SL_DAEMON_LINK_PEER_H
 #define SL_DAEMON_LINK_PEER_H
 
-#include "daemon/state/daemon.h"
 #include "daemon/core/identity.h"
 #include "daemon/core/stream.h"
+#include "daemon/state/daemon.h"
 
 /* Messages handled for one peer before the others get their turn. */
 #define SL_PEER_BUDGET 32
@@ -47,7 +47,7 @@ struct sl_peer_list {
 };
 
 struct sl_peer {
-	struct sl_link link;      /* sl_daemon.peers or .greeting, later .dead_peers */
+	struct sl_link link;      /* sl_peers.all or .greeting, later .dead */
 	struct sl_link held_link; /* sl_commit.held or .held_writing, or sl_jobs.held */
 	uint64_t held_ticket;     /* of sl_jobs.held; 0: not there */
 	struct sl_daemon *daemon;
@@ -78,8 +78,21 @@ struct sl_peer {
 	struct sl_projects_change *change; /* projects/registry.c; NULL: none */
 	struct sl_recount
 		*look; /* control/recount.c; NULL: what it says is served at once */
-	struct sl_link rest_link; /* sl_daemon.resting: nothing is done for it */
+	struct sl_link rest_link; /* sl_peers.resting: nothing is done for it */
 	sl_ns rest_until;
+};
+
+struct sl_peers {
+	struct sl_link all, greeting; /* greeting: no HELLO yet, by age */
+	sd_event_source *greeting_timer;
+	struct sl_link resting; /* rest_link, in no order */
+	sd_event_source *rest_timer;
+	sl_ns rest_at;
+	struct sl_link dead;
+	uint32_t count; /* those of max_clients */
+	/* Lines of the log, of one second */
+	sl_ns lines_second;
+	uint32_t lines, lines_dropped;
 };
 
 /* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
@@ -126,9 +139,9 @@ void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text);
  * freed. */
 struct sl_peer *sl_peer_take_dead(struct sl_daemon *daemon);
 void sl_peer_free(struct sl_peer *peer);
-/* Ends the rests that are over; handler of rest_timer. */
-int sl_peer_rest_timeout(sd_event_source *source, uint64_t usec, void *context);
-/* Ends connections whose first message does not come; handler of greeting_timer. */
-int sl_peer_greeting_timeout(sd_event_source *source, uint64_t usec, void *context);
+/* Before the first of them. 0 or negative errno. */
+SL_MUST_CHECK int sl_peer_open(struct sl_daemon *daemon);
+/* Closes and frees all of them; the policy hears nothing of that. */
+void sl_peer_close(struct sl_daemon *daemon);
 
 #endif

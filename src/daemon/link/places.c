@@ -33,7 +33,8 @@ static uint32_t peers_in(const struct sl_link *list, uid_t uid)
 
 static uint32_t peers_of(const struct sl_daemon *daemon, uid_t uid)
 {
-	return peers_in(&daemon->peers, uid) + peers_in(&daemon->greeting, uid);
+	return peers_in(&daemon->peers->all, uid) +
+	       peers_in(&daemon->peers->greeting, uid);
 }
 
 uint32_t sl_places_workloads_of(const struct sl_daemon *daemon, uid_t uid)
@@ -63,7 +64,7 @@ static uint32_t clients_of(const struct sl_daemon *daemon, uid_t uid)
 
 bool sl_places_peers_full(const struct sl_daemon *daemon, uid_t uid)
 {
-	return is_full(daemon, uid, daemon->peer_count, peers_of);
+	return is_full(daemon, uid, daemon->peers->count, peers_of);
 }
 
 bool sl_places_workloads_full(const struct sl_daemon *daemon, uid_t uid)
@@ -94,7 +95,9 @@ bool sl_places_entry_full(const struct sl_daemon *daemon, uint64_t id)
 		sl_list_foreach (link, &workload->clients)
 			clients++;
 	}
-	return daemon->peer_count >= most || daemon->client_count >= most ||
+	return daemon->peers->count >= most || daemon->client_count >= most ||
 	       clients >= quarter ||
-	       peers_by(&daemon->peers, id) + peers_by(&daemon->greeting, id) >= quarter;
+	       peers_by(&daemon->peers->all, id) +
+			       peers_by(&daemon->peers->greeting, id) >=
+		       quarter;
 }

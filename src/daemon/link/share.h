@@ -52,8 +52,8 @@ struct sl_share_turn {
 struct sl_share_turn sl_share_begin(void);
 /* Of the thread's time, until now. */
 uint64_t sl_share_spent_ns(const struct sl_share_turn *turn);
-/* Charges a process, by a number that stands for it, and its user. *use is what each has used of late
- * beyond its share; false: no memory, and nobody is judged. */
+/* Charges a process, by a number that stands for it, and its user. *use is what each has used of
+ * late beyond its share. False: there is no memory, and nobody is judged. */
 SL_MUST_CHECK bool sl_share_charge(struct sl_daemon *daemon, uint64_t key, uid_t uid,
 	uint64_t spent_ns, struct sl_share_use *use);
 /* Something else than a peer had the loop until now. */

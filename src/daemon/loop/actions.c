@@ -7,15 +7,15 @@
 #include "daemon/loop/actions.h"
 
 #include "daemon/clients/client.h"
-#include "daemon/report/events.h"
+#include "daemon/clients/views.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/workloads/park.h"
 #include "daemon/link/peer.h"
+#include "daemon/report/events.h"
+#include "daemon/state/workload.h"
+#include "daemon/swap/swap.h"
+#include "daemon/workloads/park.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/stopper.h"
-#include "daemon/swap/swap.h"
-#include "daemon/clients/views.h"
-#include "daemon/state/workload.h"
 
 static void on_admit(struct sl_daemon *daemon, uint64_t workload, uint32_t gpu_mask,
 	uint64_t request_bytes, uint64_t limit_bytes)

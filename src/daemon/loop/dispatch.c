@@ -48,7 +48,7 @@ void sl_dispatch_recounted(struct sl_daemon *daemon)
 	sl_recount_arm(daemon);
 }
 
-int sl_dispatch_look_timer(sd_event_source *source, uint64_t usec, void *context)
+int sl_dispatch_late(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_daemon *daemon = context;
 

@@ -18,7 +18,7 @@ void sl_dispatch_workload_over(struct sl_daemon *daemon, struct sl_workload *wor
 
 /* Messages whose look has come, or comes no more, go on. */
 void sl_dispatch_recounted(struct sl_daemon *daemon);
-/* Handler of look_timer. */
-int sl_dispatch_look_timer(sd_event_source *source, uint64_t usec, void *context);
+/* The same when the longest wait is over. */
+int sl_dispatch_late(sd_event_source *source, uint64_t usec, void *context);
 
 #endif

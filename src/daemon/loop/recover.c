@@ -14,13 +14,13 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/step.h"
 #include "base/paths.h"
+#include "base/step.h"
 #include "daemon/clients/client.h"
-#include "daemon/state/drive.h"
 #include "daemon/control/entry.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
+#include "daemon/state/drive.h"
 #include "daemon/store/journal_writer.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/process.h"
@@ -119,7 +119,7 @@ static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
 
 int sl_recover_save(struct sl_daemon *daemon)
 {
-	struct sl_journal *journal = sl_journal_writer_begin(daemon->journal);
+	struct sl_journal *journal = sl_journal_writer_begin(daemon->commit.writer);
 	int r = journal ? sl_journal_reserve(journal, daemon->gpu_count,
 				  daemon->workload_count, daemon->client_count)
 			: sl_err_origin(-EBUSY);
@@ -132,7 +132,7 @@ int sl_recover_save(struct sl_daemon *daemon)
 	journal->next_client = daemon->next_client;
 	save_gpus(daemon, journal);
 	save_all(daemon, journal);
-	sl_journal_writer_start(daemon->journal);
+	sl_journal_writer_start(daemon->commit.writer);
 	return 0;
 }
 

@@ -8,13 +8,13 @@
 
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/report/events.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/store/journal_writer.h"
 #include "daemon/link/peer.h"
-#include "daemon/loop/recover.h"
 #include "daemon/link/share.h"
+#include "daemon/loop/recover.h"
+#include "daemon/report/events.h"
 #include "daemon/state/commit.h"
+#include "daemon/store/journal_writer.h"
 
 #define COMMIT_MOST_NS (5 * SL_MS)
 /* What could not be written is tried again, also when nothing else changes. */
@@ -121,7 +121,7 @@ static int on_written(sd_event_source *source, int fd, uint32_t events, void *co
 	struct sl_daemon *daemon = context;
 	int r = 0;
 
-	if (sl_journal_writer_take(daemon->journal, &r))
+	if (sl_journal_writer_take(daemon->commit.writer, &r))
 		written(daemon, r);
 	daemon->up->settle(daemon);
 	return 0;
@@ -143,8 +143,8 @@ static void finish_writing(struct sl_daemon *daemon)
 
 	if (!daemon->commit.writing)
 		return;
-	sl_journal_writer_wait(daemon->journal);
-	if (sl_journal_writer_take(daemon->journal, &r))
+	sl_journal_writer_wait(daemon->commit.writer);
+	if (sl_journal_writer_take(daemon->commit.writer, &r))
 		written(daemon, r);
 }
 
@@ -163,13 +163,13 @@ int sl_saving_open(struct sl_daemon *daemon)
 	int r;
 
 	sl_recover_path(daemon, path, sizeof(path));
-	r = sl_journal_writer_new(path, &daemon->journal);
+	r = sl_journal_writer_new(path, &daemon->commit.writer);
 	if (r < 0)
 		return r;
-	r = sd_event_add_io(daemon->loop, &daemon->journal_io,
-		sl_journal_writer_fd(daemon->journal), EPOLLIN, on_written, daemon);
+	r = sd_event_add_io(daemon->loop, &daemon->commit.io,
+		sl_journal_writer_fd(daemon->commit.writer), EPOLLIN, on_written, daemon);
 	if (r >= 0)
-		r = sd_event_source_set_priority(daemon->journal_io, SL_PRIORITY_TIMER);
+		r = sd_event_source_set_priority(daemon->commit.io, SL_PRIORITY_TIMER);
 	if (r >= 0)
 		r = sd_event_add_defer(
 			daemon->loop, &daemon->commit.source, on_commit, daemon);
@@ -185,6 +185,6 @@ int sl_saving_open(struct sl_daemon *daemon)
 void sl_saving_close(struct sl_daemon *daemon)
 {
 	daemon->commit.source = sd_event_source_disable_unref(daemon->commit.source);
-	daemon->journal_io = sd_event_source_disable_unref(daemon->journal_io);
-	daemon->journal = sl_journal_writer_free(daemon->journal);
+	daemon->commit.io = sd_event_source_disable_unref(daemon->commit.io);
+	daemon->commit.writer = sl_journal_writer_free(daemon->commit.writer);
 }

@@ -1,8 +1,8 @@
 /*
  * saving - the journal is written, and the peers that wait for it are told
  *
- * Changes that come together are written together, and those that come while the thread writes, with
- * the next (state/commit.h).
+ * Changes that come together are written together, and those that come while the thread writes,
+ * with the next (state/commit.h).
  */
 #ifndef SL_DAEMON_LOOP_SAVING_H
 #define SL_DAEMON_LOOP_SAVING_H

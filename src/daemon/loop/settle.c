@@ -26,14 +26,6 @@ static void bury_peers(struct sl_daemon *daemon)
 	}
 }
 
-void sl_settle_bury(struct sl_daemon *daemon)
-{
-	bury_peers(daemon);
-	sl_client_bury(daemon);
-	sl_workload_bury(daemon);
-	sl_process_bury(daemon);
-}
-
 void sl_settle(struct sl_daemon *daemon)
 {
 	/* First: it may step the policy, and what that does is to be settled as well. */
@@ -42,6 +34,9 @@ void sl_settle(struct sl_daemon *daemon)
 	sl_jobs_settle(daemon);
 	sl_saving_settle(daemon);
 	sl_views_settle(daemon);
-	sl_settle_bury(daemon);
+	bury_peers(daemon);
+	sl_client_bury(daemon);
+	sl_workload_bury(daemon);
+	sl_process_bury(daemon);
 	sl_drive_arm(daemon);
 }

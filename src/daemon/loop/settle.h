@@ -11,7 +11,5 @@ struct sl_daemon;
 
 /* After every callback: frees the dead, sends ready views, sets timers. Cheap when idle. */
 void sl_settle(struct sl_daemon *daemon);
-/* Frees peers, clients, workloads and processes that are gone. */
-void sl_settle_bury(struct sl_daemon *daemon);
 
 #endif

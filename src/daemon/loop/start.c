@@ -21,8 +21,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/step.h"
 #include "base/paths.h"
+#include "base/step.h"
 #include "daemon/clients/client.h"
 #include "daemon/clients/gpu_loss.h"
 #include "daemon/clients/ipc.h"
@@ -278,27 +278,31 @@ static int add_sources(struct sl_daemon *daemon)
 	if (r >= 0)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, on_wake, &daemon->wake_timer);
 	if (r >= 0)
-		r = sl_timer_new(
-			daemon, SL_PRIORITY_TIMER, sl_views_timer, &daemon->view_timer);
-	if (r >= 0)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_reconcile_timer,
 			&daemon->measure_timer);
 	if (r >= 0)
-		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_dispatch_look_timer,
-			&daemon->look_timer);
-	if (r >= 0)
 		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_inventory_timer,
 			&daemon->inventory_timer);
-	if (r >= 0)
-		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_probing_timer,
-			&daemon->probe_timer);
-	if (r >= 0)
-		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_peer_greeting_timeout,
-			&daemon->greeting_timer);
-	if (r >= 0)
-		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_peer_rest_timeout,
-			&daemon->rest_timer);
 	return r < 0 ? r : 0;
+}
+
+static int open_parts(struct sl_daemon *daemon)
+{
+	int r = sl_peer_open(daemon);
+
+	if (r >= 0)
+		r = sl_views_open(daemon);
+	if (r >= 0)
+		r = sl_strangers_open(daemon);
+	if (r >= 0)
+		r = sl_probing_open(daemon);
+	if (r >= 0)
+		r = sl_recount_open(daemon, sl_dispatch_late);
+	if (r >= 0)
+		r = sl_events_init(daemon);
+	if (r >= 0)
+		r = sl_hostpool_open(daemon, "", sl_swap_host_ready);
+	return r < 0 ? r : sl_hostpool_ahead_open(daemon);
 }
 
 /* What the folders below tell those above. */
@@ -321,15 +325,11 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	const char *config_path, const char *log_override)
 {
 	struct sl_link *lists[] = {&daemon->workload_list, &daemon->dying,
-		&daemon->measuring, &daemon->looks, &daemon->peers, &daemon->greeting,
-		&daemon->resting, &daemon->views_ready, &daemon->views_later,
-		&daemon->commit.held, &daemon->commit.held_writing, &daemon->dead_peers,
+		&daemon->measuring, &daemon->commit.held, &daemon->commit.held_writing,
 		&daemon->dead_clients, &daemon->dead_workloads, &daemon->dead_processes,
-		&daemon->stranger_list, &daemon->probed, &daemon->stop_failures,
-		&daemon->swap_over};
+		&daemon->stop_failures, &daemon->swap_over};
 
-	*daemon = (struct sl_daemon){
-		.up = &upcalls, .listen_fd = -1, .socket_lock_fd = -1, .spare_fd = -1};
+	*daemon = (struct sl_daemon){.up = &upcalls};
 	for (size_t i = 0; i < SL_ARRAY_LEN(lists); i++)
 		sl_list_init(lists[i]);
 	daemon->config = *config;
@@ -337,8 +337,6 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	daemon->log_override = log_override;
 	daemon->started = sl_clock_now();
 	daemon->measure_timer_at = SL_NS_NEVER;
-	daemon->probe_timer_at = SL_NS_NEVER;
-	daemon->rest_timer_at = SL_NS_NEVER;
 	daemon->arena = sl_arena_new();
 	daemon->node = sl_node_new(daemon->arena);
 	if (getrandom(&daemon->epoch, sizeof(daemon->epoch), 0) < 0)
@@ -408,11 +406,7 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	if (r >= 0)
 		r = add_sources(daemon);
 	if (r >= 0)
-		r = sl_events_init(daemon);
-	if (r >= 0)
-		r = sl_hostpool_open(daemon, "", sl_swap_host_ready);
-	if (r >= 0)
-		r = sl_hostpool_ahead_open(daemon);
+		r = open_parts(daemon);
 	if (r < 0)
 		return r;
 	sl_daemon_configure(daemon);
@@ -480,18 +474,6 @@ int sl_daemon_run(struct sl_daemon *daemon)
 
 /* --- end ---------------------------------------------------------------------------------- */
 
-static void drop_peers(struct sl_link *list)
-{
-	while (!sl_list_is_empty(list)) {
-		struct sl_peer *peer = SL_LIST_ENTRY(list->next, struct sl_peer, link);
-
-		if (peer->client)
-			peer->client->peer = NULL;
-		peer->client = NULL; /* the policy need not hear of it any more */
-		sl_peer_doom(peer);
-	}
-}
-
 static void drop_client(struct sl_daemon *daemon, struct sl_client *client)
 {
 	sl_list_unlink(&client->link);
@@ -518,15 +500,15 @@ static void drop_objects(struct sl_daemon *daemon)
 						    struct sl_client, link));
 		sl_workload_discard(daemon, workload);
 	}
-	sl_settle_bury(daemon);
+	sl_client_bury(daemon);
+	sl_workload_bury(daemon);
+	sl_process_bury(daemon);
 }
 
 void sl_daemon_fini(struct sl_daemon *daemon)
 {
 	sd_event_source **sources[] = {&daemon->wake_timer, &daemon->measure_io,
-		&daemon->measure_timer, &daemon->inventory_timer, &daemon->greeting_timer,
-		&daemon->rest_timer, &daemon->look_timer, &daemon->view_timer,
-		&daemon->probe_timer};
+		&daemon->measure_timer, &daemon->inventory_timer};
 
 	sl_inside_door_end(daemon->inside);
 	/* Threads that come in by it end here. */
@@ -538,10 +520,12 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_jobs_close(daemon);
 	sl_http_close(daemon);
 	sl_stopper_fini(daemon);
-	sl_strangers_fini(daemon);
-	drop_peers(&daemon->greeting);
-	drop_peers(&daemon->peers);
+	sl_strangers_close(daemon);
+	sl_peer_close(daemon);
+	sl_recount_close(daemon);
 	drop_objects(daemon);
+	sl_probing_close(daemon);
+	sl_views_close(daemon);
 	sl_events_fini(daemon);
 	sl_ipc_fini(daemon);
 	sl_registry_close(daemon);

@@ -88,9 +88,8 @@ static bool is_among(const uint32_t *ids, size_t count, uint32_t id)
 	return false;
 }
 
-bool sl_members_admits(const struct sl_members *who,
-	const struct sl_projects *set, const char *project, uint32_t uid,
-	const uint32_t gids[], size_t gid_count)
+bool sl_members_admits(const struct sl_members *who, const struct sl_projects *set,
+	const char *project, uint32_t uid, const uint32_t gids[], size_t gid_count)
 {
 	const struct sl_project_row *row = sl_projects_find(set, project);
 	const struct sl_project_who *of;

@@ -31,8 +31,7 @@ void sl_members_fini(struct sl_members *who);
 
 /* May a user with these groups? A project that is unknown admits everybody: it is a word and no
  * more. */
-bool sl_members_admits(const struct sl_members *who,
-	const struct sl_projects *set, const char *project, uint32_t uid,
-	const uint32_t gids[], size_t gid_count);
+bool sl_members_admits(const struct sl_members *who, const struct sl_projects *set,
+	const char *project, uint32_t uid, const uint32_t gids[], size_t gid_count);
 
 #endif

@@ -16,8 +16,8 @@
 #include "base/paths.h"
 #include "base/step.h"
 #include "daemon/link/bounds.h"
-#include "daemon/projects/store.h"
 #include "daemon/projects/members.h"
+#include "daemon/projects/store.h"
 #include "daemon/projects/wire.h"
 #include "daemon/state/workload.h"
 

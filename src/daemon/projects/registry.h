@@ -8,10 +8,10 @@
 #ifndef SL_DAEMON_PROJECTS_REGISTRY_H
 #define SL_DAEMON_PROJECTS_REGISTRY_H
 
-#include "daemon/state/daemon.h"
-#include "daemon/state/part.h"
 #include "daemon/link/peer.h"
 #include "daemon/projects/projects.h"
+#include "daemon/state/daemon.h"
+#include "daemon/state/part.h"
 
 /* Reads the database. One that cannot be read is logged: the daemon shares GPUs all the same, and
  * changes of projects are refused with the reason. 0 or negative errno. */
@@ -20,8 +20,7 @@ SL_MUST_CHECK int sl_registry_open(struct sl_daemon *daemon, struct sl_error *er
 void sl_registry_close(struct sl_daemon *daemon);
 
 void sl_registry_put(struct sl_peer *peer, const struct sl_msg_project_put *put);
-void sl_registry_delete(
-	struct sl_peer *peer, const struct sl_msg_project_delete *name);
+void sl_registry_delete(struct sl_peer *peer, const struct sl_msg_project_delete *name);
 /* The peer goes: what it has not sent whole is forgotten, what it has is done. */
 void sl_registry_leave(struct sl_peer *peer);
 /* The next PROJECT_ROW; false: there are no more. */

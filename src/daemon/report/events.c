@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
-#include "daemon/state/workload.h"
 #include "daemon/state/client.h"
+#include "daemon/state/workload.h"
 
 /* Followers served in one turn of the loop. */
 #define FOLLOWERS_PER_TURN 8

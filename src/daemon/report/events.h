@@ -14,8 +14,8 @@
 #ifndef SL_DAEMON_REPORT_EVENTS_H
 #define SL_DAEMON_REPORT_EVENTS_H
 
-#include "daemon/state/daemon.h"
 #include "daemon/core/stream.h"
+#include "daemon/state/daemon.h"
 
 #define SL_EVENTS_PER_SECOND 50
 /* Kept events that a search looks at before others get their turn. */

@@ -84,7 +84,7 @@ struct sl_client {
 	uint64_t start_ticks;
 	enum sl_client_state state;
 	/* probing.c */
-	struct sl_link probe_link; /* sl_daemon.probed */
+	struct sl_link probe_link; /* sl_probing.clients */
 	enum sl_probe probe;
 	enum sl_client_condition condition; /* as told to the policy */
 	bool probe_asked;                   /* its protocol knows PROBE */

@@ -44,12 +44,18 @@ struct sl_inside_door;
 struct sl_ipc;
 struct sl_jobs;
 struct sl_journal_writer;
+struct sl_listener;
 struct sl_measure;
 struct sl_page;
 struct sl_peer;
+struct sl_peers;
+struct sl_strangers;
+struct sl_views;
 struct sl_wire_fds;
 struct sl_workload;
+struct sl_probing;
 struct sl_process;
+struct sl_recounts;
 struct sl_registry;
 struct sl_resources;
 struct sl_shares;
@@ -59,9 +65,10 @@ enum { SL_SERVED_METRICS = 0, SL_SERVED_PAGE, SL_SERVED };
 
 /* The journal's writing: state/commit.h, loop/saving.c. */
 struct sl_commit {
-	sd_event_source *source; /* NULL until the thread is there */
-	int error;               /* errno of the last writing, 0: it is well */
-	bool pending, writing;   /* to be written; being written */
+	struct sl_journal_writer *writer;
+	sd_event_source *io, *source; /* source: NULL until the thread is there */
+	int error;                    /* errno of the last writing, 0: it is well */
+	bool pending, writing;        /* to be written; being written */
 	sl_ns since;
 	uint64_t begun, done; /* writings so far; the last that is over */
 	/* Peers whose output waits for the journal to be written, and being written. */
@@ -78,12 +85,11 @@ struct sl_admission {
 };
 
 /*
- * What a folder tells those above it, which it does not include. loop/start.c names the functions.
- * Each is called where it happened; but for act, peer_message and peer_drained they only take
- * note, so they may be called from the middle of anything.
+ * What a folder tells those above it, which it does not include. Each is called where it happened;
+ * loop/start.c names the functions.
  */
 struct sl_upcalls {
-	/* The policy wants that done; context is the daemon. Nothing may come back into the policy. */
+	/* The policy wants that done; context is the daemon. It must not be stepped meanwhile. */
 	void (*act)(void *context, const struct sl_action *action);
 	/* After every callback of the loop: frees the dead, sends ready views, sets timers. Cheap
 	 * when idle. */
@@ -139,43 +145,25 @@ struct sl_daemon {
 	struct sl_link workload_list;
 	struct sl_link dying;     /* clients: state_link */
 	struct sl_link measuring; /* clients that wait for an answer to MEASURE */
-	struct sl_link looks;     /* control/recount.c */
-	sd_event_source *look_timer;
 	uint64_t next_workload; /* and job: one space, so that a number means one thing */
 	uint64_t next_client;
 	uint32_t workload_count, client_count, expected_count;
 
-	int listen_fd, socket_lock_fd, spare_fd;
-	sd_event_source *listen_io;
-	struct sl_link peers, greeting; /* greeting: no HELLO yet, by age */
-	sd_event_source *greeting_timer;
-	struct sl_link resting; /* peers: rest_link, in no order */
-	sd_event_source *rest_timer;
-	sl_ns rest_timer_at;
-	uint32_t peer_count, dump_count;
+	struct sl_listener *listener;
+	struct sl_peers *peers;
+	uint32_t dump_count;
 
-	struct sl_link views_ready, views_later;
-	sd_event_source *view_timer;
-	bool view_timer_on;
-
+	struct sl_views *views;
 	bool ended;     /* a signal came before it was ready */
 	bool recovered; /* the journal was read; before that none is written */
-	struct sl_journal_writer *journal;
-	sd_event_source *journal_io;
 	struct sl_commit commit;
 	bool rebooted; /* what was written before is of another boot, or nothing is there */
 
-	struct sl_map strangers; /* by pid */
-	struct sl_link stranger_list;
-	uint64_t next_stranger;
-	uint32_t stranger_count, stranger_round;
-	struct sl_link probed; /* clients: probe_link */
-	uint32_t probed_count;
-	sd_event_source *probe_timer;
-	sl_ns probe_timer_at;
+	struct sl_strangers *strangers;
+	struct sl_probing *probing;
 	struct sl_link stop_failures; /* stopper.c: to be told when the policy is done */
 
-	struct sl_link dead_peers, dead_clients, dead_workloads, dead_processes;
+	struct sl_link dead_clients, dead_workloads, dead_processes;
 	struct sl_events *events; /* NULL until made */
 	struct sl_shares *shares; /* NULL until used */
 	struct sl_ipc *ipc;       /* NULL until used */
@@ -190,17 +178,18 @@ struct sl_daemon {
 	struct sl_registry *projects;   /* NULL until opened */
 	struct sl_jobs *jobs;           /* NULL until opened */
 	struct sl_resources *resources; /* NULL until opened */
-	struct sl_http *http;           /* NULL: metrics are not served */
-	struct sl_history *history;     /* NULL: none is written */
-	struct sl_inside_door *inside;  /* by which threads of ours come in */
-	struct sl_page *page;           /* NULL: the page is not served */
+	struct sl_recounts *recounts;
+	struct sl_http *http;          /* NULL: metrics are not served */
+	struct sl_history *history;    /* NULL: none is written */
+	struct sl_inside_door *inside; /* by which threads of ours come in */
+	struct sl_page *page;          /* NULL: the page is not served */
 	/* serving.h: why a part is not open though it should be; "" if it is well */
 	struct sl_error not_served[SL_SERVED];
 	sd_event_source *serving_timer;
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;
-	} notes[SL_REASONS], peer_lines;
+	} notes[SL_REASONS];
 };
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * workload - the unit that shares, and what was asked for it
  *
- * The loop's. Made, ended and buried by workloads/workload.h; what it holds is in the policy's books.
+ * The loop's. Made, ended and buried by workloads/workload.h; what it holds is in the policy's
+ * books.
  */
 #ifndef SL_DAEMON_STATE_WORKLOAD_H
 #define SL_DAEMON_STATE_WORKLOAD_H

@@ -24,13 +24,13 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/link/bundle.h"
-#include "daemon/state/drive.h"
-#include "daemon/swap/hostmem.h"
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
+#include "daemon/state/client.h"
+#include "daemon/state/drive.h"
 #include "daemon/state/timer.h"
 #include "daemon/state/workload.h"
-#include "daemon/state/client.h"
+#include "daemon/swap/hostmem.h"
 
 struct file {
 	struct sl_link link; /* client->host_files */

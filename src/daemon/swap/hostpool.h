@@ -12,8 +12,8 @@
 #ifndef SL_DAEMON_SWAP_HOSTPOOL_H
 #define SL_DAEMON_SWAP_HOSTPOOL_H
 
-#include "daemon/state/daemon.h"
 #include "daemon/core/host_budget.h"
+#include "daemon/state/daemon.h"
 
 struct sl_client;
 
@@ -51,8 +51,8 @@ enum sl_hostpool_outcome {
 	SL_HOSTPOOL_FULL     /* no */
 };
 
-/* Looks at the host and starts the thread. root: as in core/host_budget.h. ready: called once all that
- * was being made for a client is there, or could not be. 0 or negative errno. */
+/* Looks at the host and starts the thread. root: as in core/host_budget.h. ready: called once all
+ * that was being made for a client is there, or could not be. 0 or negative errno. */
 SL_MUST_CHECK int sl_hostpool_open(struct sl_daemon *daemon, const char *root,
 	void (*ready)(struct sl_client *client, bool ok));
 void sl_hostpool_close(struct sl_daemon *daemon);

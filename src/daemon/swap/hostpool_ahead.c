@@ -6,11 +6,11 @@
  */
 #include "daemon/swap/hostpool_ahead.h"
 
+#include "daemon/state/client.h"
+#include "daemon/state/timer.h"
 #include "daemon/swap/hostmem.h"
 #include "daemon/swap/hostpool.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/timer.h"
-#include "daemon/state/client.h"
 
 /* A shorter file than at need: an order that comes meanwhile waits for it. */
 #define AHEAD_BYTES (256 * SL_MIB)

@@ -5,8 +5,8 @@
  * be in no frame, and leak no address. Even if a hostile name got into the page as code, there
  * would be nothing that it could run or reach.
  */
-#include "daemon/web/internal.h"
 #include "daemon/link/pids.h"
+#include "daemon/web/internal.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "daemon/report/tell.h"
 #include "daemon/web/assets.h"
 #include "daemon/web/state.h"
-#include "daemon/report/tell.h"
 
 /* A state that is so old is one of now. */
 #define STATE_FRESH (300 * SL_MS)

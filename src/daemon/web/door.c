@@ -20,8 +20,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "daemon/core/identity.h"
-#include "daemon/web/page.h"
 #include "daemon/link/pids.h"
+#include "daemon/web/page.h"
 
 /* How long a request may be on its way in, or awaited; and its answer on its way out. */
 #define READING_LIFE   (15 * SL_S)

@@ -22,10 +22,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/web/http_socket.h"
-#include "daemon/web/metrics.h"
 #include "daemon/link/share.h"
 #include "daemon/state/timer.h"
+#include "daemon/web/http_socket.h"
+#include "daemon/web/metrics.h"
 
 /* After everything else: who asks for memory does not wait for who asks for numbers. */
 #define PRIORITY 20

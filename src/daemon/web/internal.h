@@ -13,12 +13,12 @@
 #include <stdatomic.h>
 
 #include "base/list.h"
-#include "daemon/web/http_socket.h"
 #include "daemon/link/inside.h"
 #include "daemon/web/guard.h"
-#include "daemon/web/snapshot.h"
+#include "daemon/web/http_socket.h"
 #include "daemon/web/rate.h"
 #include "daemon/web/share.h"
+#include "daemon/web/snapshot.h"
 #include "daemon/web/tokens.h"
 
 /* Bodies of requests; of jobs, which bring words and environment. */
@@ -71,7 +71,7 @@ struct sl_page_connection {
 	sl_ns since;
 	uint64_t key;               /* whose rate it uses: its address, or user */
 	struct sl_page_asker asker; /* of its latest request; under the page's mutex */
-	struct sl_user *who;         /* of a Unix socket; else NULL */
+	struct sl_user *who;        /* of a Unix socket; else NULL */
 };
 
 struct sl_page_route;
@@ -80,7 +80,7 @@ struct sl_page_request {
 	struct sl_page *page;
 	struct MHD_Connection *connection;
 	const struct sl_page_route *route;
-	char argument[128]; /* what stands for the * in the route */
+	char argument[128];  /* what stands for the * in the route */
 	struct sl_user *who; /* NULL: nobody in particular */
 	struct sl_page_asker asker;
 	uint64_t answer_bytes; /* of its share, until it is completed */

@@ -16,8 +16,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "daemon/web/resources.h"
 #include "daemon/report/tell.h"
+#include "daemon/web/resources.h"
 #include "wire/jobspec.h"
 
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"

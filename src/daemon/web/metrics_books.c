@@ -11,13 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/state/daemon.h"
 #include "daemon/history/history.h"
-#include "daemon/swap/hostpool.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/web/serving.h"
 #include "daemon/projects/registry.h"
+#include "daemon/state/daemon.h"
 #include "daemon/state/workload.h"
+#include "daemon/swap/hostpool.h"
+#include "daemon/web/serving.h"
 
 static void take_counters(struct sl_metrics_books *books, const struct sl_daemon *daemon)
 {
@@ -25,7 +25,7 @@ static void take_counters(struct sl_metrics_books *books, const struct sl_daemon
 	books->grants = daemon->grants;
 	books->client_count = daemon->client_count;
 	books->expected_count = daemon->expected_count;
-	books->peer_count = daemon->peer_count;
+	books->peer_count = daemon->peers->count;
 	books->nvml_up = daemon->nvml_ok && daemon->inventory_seen;
 	memcpy(books->events, daemon->reasons, sizeof(books->events));
 	memcpy(books->refusals, daemon->refusals, sizeof(books->refusals));

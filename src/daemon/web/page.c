@@ -17,11 +17,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/paths.h"
-#include "daemon/web/internal.h"
-#include "daemon/web/server.h"
-#include "daemon/state/part.h"
 #include "daemon/link/peer.h"
 #include "daemon/link/pids.h"
+#include "daemon/state/part.h"
+#include "daemon/web/internal.h"
+#include "daemon/web/server.h"
 
 /* A user's browser asks once a second, and a few times at once when it opens. */
 #define READS_PER_SECOND   50

@@ -4,8 +4,8 @@
 #ifndef SL_DAEMON_WEB_RESOURCES_H
 #define SL_DAEMON_WEB_RESOURCES_H
 
-#include "daemon/web/values.h"
 #include "daemon/jobs/resources_file.h"
+#include "daemon/web/values.h"
 
 /* Of the member `resource`; without it one GPU, and nothing else said. False: it was refused, *r is
  * the result. */

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "daemon/state/timer.h"
 #include "daemon/web/http.h"
 #include "daemon/web/page.h"
-#include "daemon/state/timer.h"
 
 static const struct {
 	const char *name;

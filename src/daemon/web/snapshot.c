@@ -19,8 +19,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/web/state.h"
 #include "daemon/report/tell.h"
+#include "daemon/web/state.h"
 
 /* Between looks, while somebody watches. */
 #define LOOK_EACH (1 * SL_S)
@@ -117,7 +117,8 @@ static void close_line(struct sl_inside *line, bool *is_open)
 	*is_open = false;
 }
 
-static char *make_state(struct sl_page_snapshot *look, uint64_t *digest, struct sl_error *err)
+static char *make_state(
+	struct sl_page_snapshot *look, uint64_t *digest, struct sl_error *err)
 {
 	char *text = NULL;
 	int r = SL_INSIDE_OK;
@@ -408,8 +409,8 @@ void sl_page_snapshot_unwatch(struct sl_page_snapshot *look, struct sl_page_watc
 }
 
 /* Events first: they happened before the state that comes next. */
-static enum sl_page_news take_news(struct sl_page_snapshot *look, struct sl_page_watch *watch,
-	struct sl_page_text **text)
+static enum sl_page_news take_news(struct sl_page_snapshot *look,
+	struct sl_page_watch *watch, struct sl_page_text **text)
 {
 	if (watch->events < look->events) {
 		if (look->events - watch->events > RING)

@@ -3,10 +3,10 @@
  */
 #include "daemon/workloads/park.h"
 
+#include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/commit.h"
 
 bool sl_park_propose(struct sl_daemon *daemon, struct sl_workload *workload,
 	const struct sl_event *event, struct sl_error *text)

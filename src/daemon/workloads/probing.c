@@ -7,14 +7,16 @@
  */
 #include "daemon/workloads/probing.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/link/peer.h"
 #include "daemon/state/client.h"
 #include "daemon/state/drive.h"
-#include "daemon/link/peer.h"
 #include "daemon/state/timer.h"
 
 /* We were away ourselves (stopped, starved): nobody is judged by that. */
@@ -74,13 +76,13 @@ static void ask(struct sl_client *client)
 static void arm(struct sl_daemon *daemon, sl_ns now)
 {
 	uint32_t slices =
-		(daemon->probed_count + SL_PROBING_SLICE - 1) / SL_PROBING_SLICE;
+		(daemon->probing->count + SL_PROBING_SLICE - 1) / SL_PROBING_SLICE;
 
 	if (slices == 0)
-		daemon->probe_timer_at = SL_NS_NEVER;
+		daemon->probing->timer_at = SL_NS_NEVER;
 	else
-		daemon->probe_timer_at = now + SL_PROBING_LOOK_NS / slices;
-	sl_timer_set(daemon->probe_timer, daemon->probe_timer_at);
+		daemon->probing->timer_at = now + SL_PROBING_LOOK_NS / slices;
+	sl_timer_set(daemon->probing->timer, daemon->probing->timer_at);
 }
 
 void sl_probing_set(struct sl_daemon *daemon, uint64_t id, enum sl_probe mode)
@@ -97,9 +99,9 @@ void sl_probing_set(struct sl_daemon *daemon, uint64_t id, enum sl_probe mode)
 	}
 	if (sl_list_is_linked(&client->probe_link))
 		return;
-	sl_list_push_head(&daemon->probed, &client->probe_link);
-	daemon->probed_count++;
-	if (daemon->probe_timer_at == SL_NS_NEVER)
+	sl_list_push_head(&daemon->probing->clients, &client->probe_link);
+	daemon->probing->count++;
+	if (daemon->probing->timer_at == SL_NS_NEVER)
 		arm(daemon, sl_clock_now());
 }
 
@@ -118,7 +120,7 @@ void sl_probing_end(struct sl_client *client)
 	if (!sl_list_is_linked(&client->probe_link))
 		return;
 	sl_list_unlink(&client->probe_link);
-	client->daemon->probed_count--;
+	client->daemon->probing->count--;
 }
 
 /* --- being told --------------------------------------------------------------------------- */
@@ -241,7 +243,7 @@ void sl_probing_look(struct sl_client *client)
 
 static void forgive(struct sl_daemon *daemon, sl_ns now)
 {
-	sl_list_foreach (link, &daemon->probed) {
+	sl_list_foreach (link, &daemon->probing->clients) {
 		struct sl_client *client =
 			SL_LIST_ENTRY(link, struct sl_client, probe_link);
 
@@ -253,20 +255,43 @@ int sl_probing_timer(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_daemon *daemon = context;
 	sl_ns now = sl_clock_now();
-	uint32_t most = (uint32_t)sl_min_u64(daemon->probed_count, SL_PROBING_SLICE);
+	uint32_t most = (uint32_t)sl_min_u64(daemon->probing->count, SL_PROBING_SLICE);
 
-	if (now > daemon->probe_timer_at + AWAY_NS)
+	if (now > daemon->probing->timer_at + AWAY_NS)
 		forgive(daemon, now);
-	for (uint32_t i = 0; i < most && !sl_list_is_empty(&daemon->probed); i++) {
-		struct sl_client *client =
-			SL_LIST_ENTRY(daemon->probed.next, struct sl_client, probe_link);
+	for (uint32_t i = 0; i < most && !sl_list_is_empty(&daemon->probing->clients);
+		i++) {
+		struct sl_client *client = SL_LIST_ENTRY(
+			daemon->probing->clients.next, struct sl_client, probe_link);
 
 		/* Round robin; the look may end the probing, or the client. */
 		sl_list_unlink(&client->probe_link);
-		sl_list_push_tail(&daemon->probed, &client->probe_link);
+		sl_list_push_tail(&daemon->probing->clients, &client->probe_link);
 		look(client, now);
 	}
 	arm(daemon, now);
 	daemon->up->settle(daemon);
 	return 0;
+}
+
+int sl_probing_open(struct sl_daemon *daemon)
+{
+	struct sl_probing *probing = calloc(1, sizeof(*probing));
+
+	if (!probing)
+		return sl_err_origin(-ENOMEM);
+	daemon->probing = probing;
+	sl_list_init(&probing->clients);
+	probing->timer_at = SL_NS_NEVER;
+	return sl_timer_new(daemon, SL_PRIORITY_TIMER, sl_probing_timer, &probing->timer);
+}
+
+void sl_probing_close(struct sl_daemon *daemon)
+{
+	struct sl_probing *probing = sl_steal(&daemon->probing);
+
+	if (!probing)
+		return;
+	probing->timer = sd_event_source_disable_unref(probing->timer);
+	free(probing);
 }

@@ -25,6 +25,13 @@ struct sl_client;
 #define SL_PROBING_LOOK_NS (1 * SL_S)
 #define SL_PROBING_SLICE   8
 
+struct sl_probing {
+	struct sl_link clients; /* probe_link */
+	uint32_t count;
+	sd_event_source *timer;
+	sl_ns timer_at;
+};
+
 /* Carries out an action PROBE. Called from within a step of the policy: must not step it. */
 void sl_probing_set(struct sl_daemon *daemon, uint64_t client, enum sl_probe mode);
 /* A PULSE came in. */
@@ -38,8 +45,12 @@ void sl_probing_end(struct sl_client *client);
 bool sl_probing_is_stopped(const struct sl_client *client);
 /* Looks at it now, and tells the policy what is new. The client may be gone after that. */
 void sl_probing_look(struct sl_client *client);
-/* Handler of probe_timer. */
+/* Handler of its timer. */
 int sl_probing_timer(sd_event_source *source, uint64_t usec, void *context);
+/* 0 or negative errno. */
+SL_MUST_CHECK int sl_probing_open(struct sl_daemon *daemon);
+/* After the clients. */
+void sl_probing_close(struct sl_daemon *daemon);
 
 /* The same choices as the policy names them and as the wire does. */
 enum sl_wire_probe sl_probing_wire_mode(enum sl_probe mode);

@@ -25,12 +25,12 @@
 #include "base/log.h"
 #include "base/step.h"
 #include "daemon/core/aside.h"
+#include "daemon/report/events.h"
 #include "daemon/state/client.h"
 #include "daemon/state/drive.h"
-#include "daemon/report/events.h"
+#include "daemon/state/process.h"
 #include "daemon/workloads/strangers.h"
 #include "daemon/workloads/workload.h"
-#include "daemon/state/process.h"
 
 /* A process maps a few thousand files at most; this is where a look gives up. */
 #define MAPS_BYTES_MAX (16u << 20)

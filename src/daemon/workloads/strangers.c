@@ -7,18 +7,19 @@
  */
 #include "daemon/workloads/strangers.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "daemon/state/drive.h"
 #include "daemon/report/events.h"
+#include "daemon/state/drive.h"
 #include "daemon/workloads/workload.h"
 
 struct sl_stranger *sl_strangers_find(struct sl_daemon *daemon, uint64_t id)
 {
-	sl_list_foreach (link, &daemon->stranger_list) {
+	sl_list_foreach (link, &daemon->strangers->all) {
 		struct sl_stranger *stranger =
 			SL_LIST_ENTRY(link, struct sl_stranger, link);
 
@@ -54,9 +55,9 @@ static void forget(struct sl_daemon *daemon, struct sl_stranger *stranger)
 {
 	for (uint32_t gpu = 0; gpu < daemon->gpu_count; gpu++)
 		tell(daemon, stranger, gpu, 0);
-	(void)sl_map_take(&daemon->strangers, (uint64_t)stranger->pid);
+	(void)sl_map_take(&daemon->strangers->by_pid, (uint64_t)stranger->pid);
 	sl_list_unlink(&stranger->link);
-	daemon->stranger_count--;
+	daemon->strangers->count--;
 	free(stranger);
 }
 
@@ -64,19 +65,19 @@ static struct sl_stranger *meet(struct sl_daemon *daemon, uint32_t pid)
 {
 	struct sl_stranger *stranger;
 
-	if (daemon->stranger_count >= SL_STRANGERS_MAX)
+	if (daemon->strangers->count >= SL_STRANGERS_MAX)
 		return NULL;
 	stranger = calloc(1, sizeof(*stranger));
-	if (!stranger || sl_map_put(&daemon->strangers, pid, stranger) < 0) {
+	if (!stranger || sl_map_put(&daemon->strangers->by_pid, pid, stranger) < 0) {
 		free(stranger);
 		return NULL;
 	}
-	stranger->id = ++daemon->next_stranger;
+	stranger->id = ++daemon->strangers->last_id;
 	stranger->pid = (pid_t)pid;
 	stranger->start_ticks = start_of(pid);
 	stranger->since = sl_clock_now();
-	sl_list_push_tail(&daemon->stranger_list, &stranger->link);
-	daemon->stranger_count++;
+	sl_list_push_tail(&daemon->strangers->all, &stranger->link);
+	daemon->strangers->count++;
 	return stranger;
 }
 
@@ -114,13 +115,13 @@ static void warn(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_
 
 void sl_strangers_begin(struct sl_daemon *daemon)
 {
-	daemon->stranger_round++;
+	daemon->strangers->round++;
 }
 
 void sl_strangers_seen(
 	struct sl_daemon *daemon, uint32_t gpu, uint32_t pid, uint64_t bytes)
 {
-	struct sl_stranger *stranger = sl_map_get(&daemon->strangers, pid);
+	struct sl_stranger *stranger = sl_map_get(&daemon->strangers->by_pid, pid);
 
 	if (stranger && stranger->seen_bytes[gpu] != bytes &&
 		start_of(pid) != stranger->start_ticks) {
@@ -131,7 +132,7 @@ void sl_strangers_seen(
 		stranger = meet(daemon, pid);
 	if (!stranger)
 		return;
-	stranger->round = daemon->stranger_round;
+	stranger->round = daemon->strangers->round;
 	stranger->seen_bytes[gpu] = bytes;
 }
 
@@ -157,11 +158,11 @@ static bool is_certain(const struct sl_daemon *daemon, const struct sl_stranger 
 
 void sl_strangers_end(struct sl_daemon *daemon, uint32_t gpu)
 {
-	sl_list_foreach_safe (link, &daemon->stranger_list) {
+	sl_list_foreach_safe (link, &daemon->strangers->all) {
 		struct sl_stranger *stranger =
 			SL_LIST_ENTRY(link, struct sl_stranger, link);
 
-		if (stranger->round != daemon->stranger_round)
+		if (stranger->round != daemon->strangers->round)
 			stranger->seen_bytes[gpu] = 0;
 		if (!is_anywhere(stranger)) {
 			forget(daemon, stranger);
@@ -176,16 +177,30 @@ void sl_strangers_end(struct sl_daemon *daemon, uint32_t gpu)
 
 void sl_strangers_lost(struct sl_daemon *daemon, uint32_t gpu)
 {
-	sl_list_foreach (link, &daemon->stranger_list) {
+	sl_list_foreach (link, &daemon->strangers->all) {
 		SL_LIST_ENTRY(link, struct sl_stranger, link)->told_bytes[gpu] = 0;
 	}
 }
 
-void sl_strangers_fini(struct sl_daemon *daemon)
+int sl_strangers_open(struct sl_daemon *daemon)
 {
-	sl_list_foreach_safe (link, &daemon->stranger_list) {
+	daemon->strangers = calloc(1, sizeof(*daemon->strangers));
+	if (!daemon->strangers)
+		return sl_err_origin(-ENOMEM);
+	sl_list_init(&daemon->strangers->all);
+	return 0;
+}
+
+void sl_strangers_close(struct sl_daemon *daemon)
+{
+	struct sl_strangers *strangers = sl_steal(&daemon->strangers);
+
+	if (!strangers)
+		return;
+	sl_list_foreach_safe (link, &strangers->all) {
 		sl_list_unlink(link);
 		free(SL_LIST_ENTRY(link, struct sl_stranger, link));
 	}
-	sl_map_fini(&daemon->strangers);
+	sl_map_fini(&strangers->by_pid);
+	free(strangers);
 }

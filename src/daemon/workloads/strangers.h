@@ -18,7 +18,7 @@
 #define SL_STRANGERS_PATIENCE_NS (1 * SL_S)
 
 struct sl_stranger {
-	struct sl_link link; /* sl_daemon.stranger_list */
+	struct sl_link link; /* sl_strangers.all */
 	uint64_t id;
 	pid_t pid;
 	uint64_t start_ticks; /* 0: nobody has this number here; never signalled */
@@ -28,6 +28,13 @@ struct sl_stranger {
 	uint64_t told_bytes[SL_NODE_GPUS_MAX]; /* to the policy */
 	uint64_t warned_bytes
 		[SL_NODE_GPUS_MAX]; /* of the last event; the next tells of twice that */
+};
+
+struct sl_strangers {
+	struct sl_map by_pid;
+	struct sl_link all;
+	uint64_t last_id;
+	uint32_t count, round;
 };
 
 /* One full sample of a GPU: begin, then each process that is not ours, then end. Steps the
@@ -40,6 +47,8 @@ void sl_strangers_end(struct sl_daemon *daemon, uint32_t gpu);
 void sl_strangers_lost(struct sl_daemon *daemon, uint32_t gpu);
 /* The stranger with this id, or NULL. */
 struct sl_stranger *sl_strangers_find(struct sl_daemon *daemon, uint64_t id);
-void sl_strangers_fini(struct sl_daemon *daemon);
+/* 0 or negative errno. */
+SL_MUST_CHECK int sl_strangers_open(struct sl_daemon *daemon);
+void sl_strangers_close(struct sl_daemon *daemon);
 
 #endif

@@ -17,12 +17,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/step.h"
-#include "daemon/state/drive.h"
-#include "daemon/report/events.h"
 #include "daemon/link/peer.h"
-#include "daemon/workloads/process.h"
-#include "daemon/state/commit.h"
+#include "daemon/report/events.h"
 #include "daemon/state/client.h"
+#include "daemon/state/commit.h"
+#include "daemon/state/drive.h"
+#include "daemon/workloads/process.h"
 
 /* More generations than that between a process and its `sluice run` are not looked at. */
 #define ANCESTORS_MAX 256

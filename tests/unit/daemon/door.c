@@ -255,7 +255,7 @@ static void a_container_submits_nothing(void **state)
 /* The daemon's own threads come in beside it. */
 static struct sl_peer *the_stranger(struct inside *inside)
 {
-	sl_list_foreach (link, &inside->daemon.peers) {
+	sl_list_foreach (link, &inside->daemon.peers->all) {
 		struct sl_peer *peer = SL_LIST_ENTRY(link, struct sl_peer, link);
 
 		if (peer->uid == STRANGER)
@@ -293,13 +293,13 @@ static void no_place_is_taken(void **state)
 
 	rig_hello(&a, SL_ROLE_CONTROL, 0);
 	rig_hello(&b, SL_ROLE_CONTROL, 0);
-	inside_until(inside, inside->daemon.peer_count == 2);
+	inside_until(inside, inside->daemon.peers->count == 2);
 	visit(inside, &one);
 	assert_int_equal(one.outcome, SL_INSIDE_OK);
-	assert_int_equal(inside->daemon.peer_count, 2);
+	assert_int_equal(inside->daemon.peers->count, 2);
 	rig_peer_end(&a);
 	rig_peer_end(&b);
-	inside_until(inside, inside->daemon.peer_count == 0);
+	inside_until(inside, inside->daemon.peers->count == 0);
 }
 
 static void who_follows_waits_in_slices(void **state)

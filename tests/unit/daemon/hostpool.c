@@ -6,12 +6,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/swap/hostpool.h"
+#include "daemon/loop/start.h"
 #include "daemon/state/timer.h"
+#include "daemon/state/workload.h"
+#include "daemon/swap/hostpool.h"
 #include "daemon/swap/hostpool_ahead.h"
 #include "daemon/swap/swap.h"
-#include "daemon/loop/start.h"
-#include "daemon/state/workload.h"
 
 /* Configured anew; 0: no bound. */
 static void bound(struct inside *inside, uint64_t bytes)

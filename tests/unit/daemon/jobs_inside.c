@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "daemon/state/drive.h"
 #include "daemon/jobs/internal.h"
+#include "daemon/state/drive.h"
 #include "daemon/workloads/workload.h"
 
 #define MIB SL_MIB
@@ -405,7 +405,7 @@ static void an_end_lets_go_of_who_waits_for_the_disk(void **state)
 
 	end(inside, task);
 	asks = greet(rig_peer(&inside->rig));
-	peer = SL_LIST_ENTRY(inside->daemon.peers.prev, struct sl_peer, link);
+	peer = SL_LIST_ENTRY(inside->daemon.peers->all.prev, struct sl_peer, link);
 	assert_int_equal(peer->pid, asks.pid);
 	/* No turn of the loop from here on, so whatever the disk says is not heard. */
 	sl_jobs_hold_for(jobs_of(inside), task->job, peer);

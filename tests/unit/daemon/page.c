@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "daemon/jobs/resources_file.h"
 #include "daemon/web/assets.h"
 #include "daemon/web/guard.h"
-#include "daemon/web/rate.h"
 #include "daemon/web/internal.h"
+#include "daemon/web/rate.h"
 #include "daemon/web/tokens.h"
-#include "daemon/jobs/resources_file.h"
 
 /* --- headers ---------------------------------------------------------------------------------- */
 

@@ -92,13 +92,13 @@ static void asked_once_per_mode_and_told_the_end(void **state)
 	rig_expect_silence(&a, 50);
 	sl_probing_set(&inside->daemon, a.client, SL_PROBE_PROVE);
 	expect_probe(SL_WIRE_PROBE_PROVE);
-	assert_int_equal(inside->daemon.probed_count, 1);
+	assert_int_equal(inside->daemon.probing->count, 1);
 	sl_probing_set(&inside->daemon, a.client, SL_PROBE_OFF);
 	expect_probe(SL_WIRE_PROBE_OFF);
-	assert_int_equal(inside->daemon.probed_count, 0);
+	assert_int_equal(inside->daemon.probing->count, 0);
 	/* An unknown number: nothing happens. */
 	sl_probing_set(&inside->daemon, 12345, SL_PROBE_WATCH);
-	assert_int_equal(inside->daemon.probed_count, 0);
+	assert_int_equal(inside->daemon.probing->count, 0);
 }
 
 static void asked_again_after_a_lost_connection(void **state)
@@ -195,7 +195,7 @@ static void our_own_absence_is_forgiven(void **state)
 	sl_ns long_ago = sl_clock_now() - SL_PROBING_SILENT_NS - SL_MS;
 
 	client->pulse_due = long_ago;
-	inside->daemon.probe_timer_at = long_ago;
+	inside->daemon.probing->timer_at = long_ago;
 	assert_int_equal(sl_probing_timer(NULL, 0, &inside->daemon), 0);
 	assert_int_equal(client->condition, SL_CONDITION_RUNNING);
 	assert_true(client->pulse_due > long_ago);
@@ -235,7 +235,7 @@ static void an_old_runtime_is_not_asked(void **state)
 	assert_int_equal(kill(old.pid, SIGSTOP), 0);
 	inside_until(inside, client->condition == SL_CONDITION_STOPPED);
 	rig_peer_end(&old);
-	inside_until(inside, inside->daemon.probed_count == 0);
+	inside_until(inside, inside->daemon.probing->count == 0);
 }
 
 int main(void)

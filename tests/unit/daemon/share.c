@@ -7,8 +7,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "daemon/state/daemon.h"
 #include "daemon/link/share.h"
+#include "daemon/state/daemon.h"
 
 static void check(const struct sl_daemon *daemon, enum sl_share_kind kind, sl_ns longest,
 	sl_ns fourth)

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/workloads/stopper.h"
-#include "daemon/workloads/strangers.h"
 #include "daemon/loop/settle.h"
 #include "daemon/state/process.h"
 #include "daemon/state/workload.h"
+#include "daemon/workloads/stopper.h"
+#include "daemon/workloads/strangers.h"
 
 static int setup(void **state)
 {
@@ -177,7 +177,7 @@ static void refusal_is_told_when_the_step_is_over(void **state)
 	client = inside_client(inside, &a);
 	/* A descriptor that is no pidfd stands in for a process that we may not signal. */
 	pidfd = client->process->pidfd;
-	client->process->pidfd = inside->daemon.listen_fd;
+	client->process->pidfd = STDERR_FILENO;
 	action.stop.client = client->id;
 	action.stop.workload = run.workload;
 	sl_stopper_stop(&inside->daemon, &action);
@@ -238,7 +238,7 @@ static pid_t stranger_new(const struct rig *rig, const char *library)
 
 static struct sl_stranger *stranger_of(struct inside *inside, pid_t pid)
 {
-	return sl_map_get(&inside->daemon.strangers, (uint64_t)pid);
+	return sl_map_get(&inside->daemon.strangers->by_pid, (uint64_t)pid);
 }
 
 static void stop_stranger(struct inside *inside, uint64_t id, uint32_t stage)
@@ -325,8 +325,8 @@ static void some_are_never_signalled(void **state)
 	for (size_t i = 0; i < SL_ARRAY_LEN(pids); i++)
 		rig_nvml(&inside->rig, pids[i], 0);
 	rig_peer_end(&run);
-	inside_until(inside,
-		inside->daemon.stranger_count == 0 && inside->daemon.workload_count == 0);
+	inside_until(inside, inside->daemon.strangers->count == 0 &&
+				     inside->daemon.workload_count == 0);
 }
 
 /* NVML still lists the number, which is another process's by now. */
@@ -351,7 +351,7 @@ static void a_number_with_a_new_owner_is_another_stranger(void **state)
 	assert_int_equal(refused(inside), 0);
 	assert_int_equal(ended_by(pid), SIGKILL);
 	rig_nvml(&inside->rig, pid, 0);
-	inside_until(inside, inside->daemon.stranger_count == 0);
+	inside_until(inside, inside->daemon.strangers->count == 0);
 }
 
 int main(int argc, char **argv)

@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "daemon/loop/start.h"
+#include "daemon/state/timer.h"
+#include "daemon/state/workload.h"
 #include "daemon/swap/hostmem.h"
 #include "daemon/swap/hostpool.h"
-#include "daemon/state/timer.h"
 #include "daemon/swap/hostpool_ahead.h"
 #include "daemon/swap/swap.h"
-#include "daemon/loop/start.h"
-#include "daemon/state/workload.h"
 
 /* --- what goes well --------------------------------------------------------------------------- */
 

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "daemon/loop/start.h"
+#include "daemon/state/workload.h"
 #include "daemon/swap/hostmem.h"
 #include "daemon/swap/hostpool.h"
 #include "daemon/swap/hostpool_ahead.h"
 #include "daemon/swap/swap.h"
-#include "daemon/loop/start.h"
-#include "daemon/state/workload.h"
 
 static void report(struct rig_peer *peer, uint64_t backing)
 {

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/swap/hostpool.h"
 #include "daemon/state/workload.h"
+#include "daemon/swap/hostpool.h"
 
 #define MIB   SL_MIB
 #define MANY  6
