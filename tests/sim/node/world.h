@@ -47,14 +47,14 @@ enum world_shape {
 };
 
 /* What comes over programs, people and machines besides what programs do. X(NAME, weight, text) */
-#define WORLD_TROUBLES(X)                                                     \
-	X(CONDITION, 6, "a process is stopped, traced, silent, or goes on")   \
-	X(ENDLESS, 2, "a piece of GPU work that never ends")                  \
-	X(PULSE, 2, "a pulse that nobody asked for, or that lies")            \
-	X(SET, 6, "somebody changes a workload")                              \
-	X(STOP, 1, "somebody wants a workload ended")                         \
-	X(LOST, 1, "a GPU falls off the bus, and comes back later")           \
-	X(STRANGER, 3, "a process that nobody manages takes or frees memory") \
+#define WORLD_TROUBLES(X)                                                   \
+	X(CONDITION, 6, "a process is stopped, traced, silent, or goes on") \
+	X(ENDLESS, 2, "a piece of GPU work that never ends")                \
+	X(PULSE, 2, "a pulse without a probe, or one that lies")            \
+	X(SET, 6, "a person changes a workload")                            \
+	X(STOP, 1, "a person stops a workload")                             \
+	X(LOST, 1, "a GPU falls off the bus, and comes back later")         \
+	X(STRANGER, 3, "an unmanaged process takes or frees memory")        \
 	X(CONFIG, 1, "the administrator changes the settings")
 
 enum world_trouble {
