@@ -445,7 +445,8 @@ static void check_hopeless(struct shadow *s, const struct shadow_demand *d)
 		return;
 	if (!shadow_hopeless(s, stuck, false) || !stuck[d->client - s->client])
 		shadow_fail(s, "a demand was called hopeless and is not");
-	else if (shadow_victim(s, stuck) != d)
+	/* On a GPU that can share nothing, all of them give way, in any order. */
+	else if (shadow_victim(s, stuck) != d && shadow_shareable(s, d->gpu))
 		shadow_fail(s, "another burst demand had to give way");
 }
 
