@@ -385,6 +385,35 @@ FACT(pool_crowd, MANUAL, SAME,
 		pthread_join(thread[i], NULL);
 }
 
+static bool destroyed_all;
+
+static void *synchronises(void *arg)
+{
+	OK(cuCtxSetCurrent, crowd_context);
+	while (!__atomic_load_n(&destroyed_all, __ATOMIC_RELAXED))
+		OK(cuCtxSynchronize);
+	return arg;
+}
+
+FACT(pool_destroy_beside, MANUAL, SAME,
+	"a pool is destroyed while another thread synchronises")
+{
+	pthread_t thread;
+	CUdeviceptr at;
+
+	crowd_context = contract_context();
+	/* With memory in a pool a synchronisation looks at all of them. */
+	crowd_pool = pool_of(0);
+	at = take(crowd_pool, 4096, NULL);
+	if (pthread_create(&thread, NULL, synchronises, NULL))
+		contract_skip("no thread");
+	for (int i = 0; i < 20000; i++)
+		OK(cuMemPoolDestroy, pool_of(0));
+	__atomic_store_n(&destroyed_all, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	OK(cuMemFreeAsync, at, NULL);
+}
+
 FACT(pool_destroy_used, MANUAL, SAME,
 	"a destroyed pool's memory stays while it is in use")
 {

@@ -230,10 +230,8 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	for (unsigned i = 0; i < SL_ARRAY_LEN(places); i++)
 		if (places[i].current == pool)
 			places[i].current = NULL;
-	pool->destroyed = true;
 	pthread_mutex_unlock(&sl_space_lock);
-	sl_pool_release(
-		pool, 0); /* with what is still in use it waits for the last free */
+	sl_pool_destroy(pool);
 	return CUDA_SUCCESS;
 }
 

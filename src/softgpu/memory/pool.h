@@ -45,6 +45,9 @@ SL_MUST_CHECK CUresult sl_pool_take(CUmemoryPool pool, CUstream stream, uint64_t
 SL_MUST_CHECK CUresult sl_pool_give(CUdeviceptr address, CUstream stream, uint64_t seq);
 /* Forgets what is over and gives back what is above `keep` (of all pools with pool NULL). */
 void sl_pool_release(CUmemoryPool pool, uint64_t keep_bytes);
+/* The pool ends with the last free of what is still in use. It may be gone at return: a
+ * synchronisation of another thread ends it, too. */
+void sl_pool_destroy(CUmemoryPool pool);
 /* A synchronisation happened: every pool gives back what is above its threshold. Cheap without. */
 void sl_pool_synced(void);
 /* Access of a device, or the host with device -1, to all chunks. Takes the lock. */

@@ -308,6 +308,14 @@ void sl_pool_release(CUmemoryPool pool, uint64_t keep_bytes)
 	pthread_mutex_unlock(&sl_space_lock);
 }
 
+void sl_pool_destroy(CUmemoryPool pool)
+{
+	pthread_mutex_lock(&sl_space_lock);
+	pool->destroyed = true;
+	release(pool, 0);
+	pthread_mutex_unlock(&sl_space_lock);
+}
+
 void sl_pool_synced(void)
 {
 	if (!atomic_load(&chunk_count))
