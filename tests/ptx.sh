@@ -16,7 +16,7 @@ status=0 taken=0
 for gpu in sm_70 sm_75 sm_80 sm_90; do
 	if ! ptxas --help | grep -q "'$gpu'"; then
 		echo "$gpu: not known to this ptxas"
-	elif ptxas --warning-as-error "-arch=$gpu" -o "$tmp/$gpu" "$top/src/runtime/hash-kernel.ptx"; then
+	elif ptxas --warning-as-error "-arch=$gpu" -o "$tmp/$gpu" "$top/src/runtime/hash/kernel.ptx"; then
 		taken=$((taken + 1))
 		echo "$gpu: $(wc -c <"$tmp/$gpu") bytes of code"
 	else

@@ -8,7 +8,7 @@
 
 #include "driver.h"
 
-#include "runtime/hash_math.h"
+#include "runtime/hash/math.h"
 
 #include <math.h>
 #include <stdlib.h>

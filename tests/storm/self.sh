@@ -10,7 +10,7 @@ export BOX="--gpus 1 --memory 4GiB"
 software_only "faults are planned there"
 # Every driver call about memory that Sluice handles itself is drawn, or a reason is written down.
 here=$(dirname "$0")
-tr '\n' ' ' <"$here/../../src/runtime/hooks.def" |
+tr '\n' ' ' <"$here/../../src/runtime/real/hooks.def" |
 	grep -o 'SL_HOOK[A-Z_]*([A-Za-z0-9_]*, [0-9, ]*\(MEM\|PASS\|VMM\|IPC\),' |
 	sed 's/.*(\([A-Za-z0-9_]*\),.*/\1/' | sort -u >"$T/hooks"
 sed -n 's/^SL_STORM_CALL(\([A-Za-z0-9_]*\))$/\1/p' "$here/calls.def" | sort -u >"$T/drawn"

@@ -14,8 +14,8 @@
  */
 #include "base/cuda_types.h"
 #include "base/sl.h"
-#include "runtime/libc.h"
-#include "runtime/route.h"
+#include "runtime/process/libc.h"
+#include "runtime/hooks/route.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

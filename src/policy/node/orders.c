@@ -16,7 +16,7 @@
 #define RESTORE_AGAIN_MOST  (2 * SL_S)
 
 /* An order and its answer take about 0.2ms. A piece is what the link moves in ten times that, but
- * at least what a chunk costs whatever its size (runtime/piece_choose.c). */
+ * at least what a chunk costs whatever its size (runtime/swap/choose.c). */
 #define PIECE_SPAN  (2 * SL_MS)
 #define PIECE_LEAST (8 * SL_MIB)
 /* In the first and the last piece one direction of the link is idle. If the way in keeps its full

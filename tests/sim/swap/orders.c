@@ -1,7 +1,7 @@
 /*
  * orders - how a modelled process answers the node: grants, denials, orders to move
  *
- * The order of things is that of runtime/swap.h: captures, gate, drain until the deadline, copy,
+ * The order of things is that of runtime/swap/swap.h: captures, gate, drain until the deadline, copy,
  * release, answer. An order is given up before anything moved, or between two pieces of which it
  * tells, or carried through.
  */

@@ -43,7 +43,7 @@ static const char *const hooked[] = {
 #define HOOKED_WATCH                                HOOKED_OTHER
 #define HOOKED_NEED                                 HOOKED_OTHER
 #define SL_HOOK(symbol, since, class, params, args) HOOKED_##class(symbol)
-#include "runtime/hooks.def"
+#include "runtime/real/hooks.def"
 #undef SL_HOOK
 };
 

@@ -6,8 +6,8 @@
  */
 #include "books-test.h"
 
-#include "runtime/held.h"
-#include "runtime/hooks.h"
+#include "runtime/session/held.h"
+#include "runtime/real/hooks.h"
 
 static CUcontext ctx;
 static struct sl_gpu *gpu;

@@ -11,8 +11,8 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/passed.h"
-#include "runtime/session.h"
+#include "runtime/driver/passed.h"
+#include "runtime/session/session.h"
 
 /* GPU 0 of the stub. */
 static inline struct sl_gpu *books_gpu(void)

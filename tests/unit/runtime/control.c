@@ -3,7 +3,7 @@
  */
 #include "child.h"
 
-#include "runtime/control.h"
+#include "runtime/gate/control.h"
 
 #include <errno.h>
 #include <pthread.h>

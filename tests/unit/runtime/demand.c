@@ -5,9 +5,9 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/gate.h"
-#include "runtime/hooks.h"
-#include "runtime/session.h"
+#include "runtime/gate/gate.h"
+#include "runtime/real/hooks.h"
+#include "runtime/session/session.h"
 
 #include <setjmp.h>
 

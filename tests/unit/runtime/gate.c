@@ -5,8 +5,8 @@
  */
 #include "child.h"
 
-#include "runtime/gate.h"
-#include "runtime/mode.h"
+#include "runtime/gate/gate.h"
+#include "runtime/process/mode.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -8,10 +8,10 @@
 #include "../softgpu/boxed.h"
 
 #include "base/hostmodule.h"
-#include "runtime/control.h"
-#include "runtime/hash.h"
-#include "runtime/hash_math.h"
-#include "runtime/real.h"
+#include "runtime/gate/control.h"
+#include "runtime/hash/hash.h"
+#include "runtime/hash/math.h"
+#include "runtime/real/real.h"
 
 #define UNIT SL_HASH_UNIT_BYTES
 

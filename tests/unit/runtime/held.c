@@ -5,8 +5,8 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/held.h"
-#include "runtime/hooks.h"
+#include "runtime/session/held.h"
+#include "runtime/real/hooks.h"
 
 #include <pthread.h>
 

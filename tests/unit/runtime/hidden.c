@@ -5,9 +5,9 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/gate.h"
-#include "runtime/hidden.h"
-#include "runtime/hooks.h"
+#include "runtime/gate/gate.h"
+#include "runtime/session/hidden.h"
+#include "runtime/real/hooks.h"
 
 static void start(void)
 {

@@ -5,8 +5,8 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/hooks.h"
-#include "runtime/opened.h"
+#include "runtime/real/hooks.h"
+#include "runtime/share/opened.h"
 
 #include <dirent.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  */
 #include "swap-test.h"
 
-#include "runtime/keep.h"
+#include "runtime/gate/keep.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -8,10 +8,10 @@
 #include "no-threads.h"
 #include "stub.h"
 
-#include "runtime/hooks.h"
-#include "runtime/session.h"
-#include "runtime/slab.h"
-#include "runtime/sweep.h"
+#include "runtime/real/hooks.h"
+#include "runtime/session/session.h"
+#include "runtime/memory/slab.h"
+#include "runtime/memory/sweep.h"
 
 #include <pthread.h>
 #include <string.h>

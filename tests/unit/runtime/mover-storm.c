@@ -10,8 +10,8 @@
 #include "store-test.h"
 #include "vmm-test.h"
 
-#include "runtime/swap.h"
-#include "runtime/sweep.h"
+#include "runtime/swap/swap.h"
+#include "runtime/memory/sweep.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -8,17 +8,17 @@
 #include "store-test.h"
 #include "vmm-test.h"
 
-#include "runtime/control.h"
-#include "runtime/memory.h"
-#include "runtime/mode.h"
-#include "runtime/mover.h"
-#include "runtime/pagemap.h"
-#include "runtime/piece.h"
-#include "runtime/session_state.h"
-#include "runtime/space.h"
-#include "runtime/store.h"
-#include "runtime/swap.h"
-#include "runtime/sweep.h"
+#include "runtime/gate/control.h"
+#include "runtime/memory/memory.h"
+#include "runtime/process/mode.h"
+#include "runtime/swap/mover.h"
+#include "runtime/memory/pagemap.h"
+#include "runtime/swap/piece.h"
+#include "runtime/session/state.h"
+#include "runtime/contexts/space.h"
+#include "runtime/store/store.h"
+#include "runtime/swap/swap.h"
+#include "runtime/memory/sweep.h"
 
 #include <fcntl.h>
 #include <string.h>

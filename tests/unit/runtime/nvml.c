@@ -7,9 +7,9 @@
 #include "stub-nvml.h"
 #include "stub.h"
 
-#include "runtime/hooks.h"
-#include "runtime/nvml.h"
-#include "runtime/session.h"
+#include "runtime/real/hooks.h"
+#include "runtime/hooks/nvml.h"
+#include "runtime/session/session.h"
 
 #include <dlfcn.h>
 #include <errno.h>

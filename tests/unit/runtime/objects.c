@@ -3,7 +3,7 @@
  */
 #include "child.h"
 
-#include "runtime/objects.h"
+#include "runtime/driver/objects.h"
 
 #include <pthread.h>
 

@@ -9,11 +9,11 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/graph.h"
-#include "runtime/held.h"
-#include "runtime/hooks.h"
-#include "runtime/pool.h"
-#include "runtime/real.h"
+#include "runtime/driver/graph.h"
+#include "runtime/session/held.h"
+#include "runtime/real/hooks.h"
+#include "runtime/driver/pool.h"
+#include "runtime/real/real.h"
 
 #include <string.h>
 

@@ -9,11 +9,11 @@
 #include "books-test.h"
 #include "no-threads.h"
 
-#include "runtime/graph.h"
-#include "runtime/held.h"
-#include "runtime/hooks.h"
-#include "runtime/pool.h"
-#include "runtime/prove.h"
+#include "runtime/driver/graph.h"
+#include "runtime/session/held.h"
+#include "runtime/real/hooks.h"
+#include "runtime/driver/pool.h"
+#include "runtime/contexts/prove.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -5,10 +5,10 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/gate.h"
-#include "runtime/hooks.h"
-#include "runtime/prove.h"
-#include "runtime/pulse.h"
+#include "runtime/gate/gate.h"
+#include "runtime/real/hooks.h"
+#include "runtime/contexts/prove.h"
+#include "runtime/link/pulse.h"
 
 #include <pthread.h>
 

@@ -6,8 +6,8 @@
 
 #include "child.h"
 
-#include "runtime/session_state.h"
-#include "runtime/store.h"
+#include "runtime/session/state.h"
+#include "runtime/store/store.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

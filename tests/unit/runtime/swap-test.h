@@ -9,10 +9,10 @@
 
 #include "books-test.h"
 
-#include "runtime/control.h"
-#include "runtime/gate.h"
-#include "runtime/hooks.h"
-#include "runtime/swap.h"
+#include "runtime/gate/control.h"
+#include "runtime/gate/gate.h"
+#include "runtime/real/hooks.h"
+#include "runtime/swap/swap.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
  */
 #include "swap-test.h"
 
-#include "runtime/capture.h"
+#include "runtime/contexts/capture.h"
 
 /* --- there and back -------------------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/hooks.h"
+#include "runtime/real/hooks.h"
 
 #include <pthread.h>
 

@@ -1,6 +1,6 @@
 #include "vmm-stub.h"
 
-#include "runtime/hooks.h"
+#include "runtime/real/hooks.h"
 
 #include <fcntl.h>
 #include <pthread.h>

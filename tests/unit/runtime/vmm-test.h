@@ -10,11 +10,11 @@
 #include "books-test.h"
 #include "vmm-stub.h"
 
-#include "runtime/device.h"
-#include "runtime/handle.h"
-#include "runtime/held.h"
-#include "runtime/hooks.h"
-#include "runtime/range.h"
+#include "runtime/session/device.h"
+#include "runtime/driver/handle.h"
+#include "runtime/session/held.h"
+#include "runtime/real/hooks.h"
+#include "runtime/driver/range.h"
 
 #define GRAIN (2 * SL_MIB)
 #define TAG   0x5ac0

@@ -1,0 +1,292 @@
+/*
+ * capture - see capture.h
+ *
+ * Dekker's pattern: a capture announces itself, then looks for synchronisations; a
+ * synchronisation announces itself, then looks for captures. Captures that begin at the same
+ * time as one wait for it, at most until it is a second old (work that waits for the very thread
+ * that begins the capture would otherwise hang it).
+ * None begins while the gate is closed: memory does not move during one.
+ * Open captures are kept by stream, so that a destroyed stream or context ends its own.
+ */
+#include "runtime/contexts/capture.h"
+#include "runtime/process/futex.h"
+#include "runtime/real/hooks.h"
+#include "runtime/process/mode.h"
+#include "runtime/swap/swap.h"
+#include "runtime/memory/sweep.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#define BEGIN_WAIT_NS (1 * SL_S)
+
+struct capture {
+	struct capture *next;
+	CUstream stream;
+	CUcontext ctx;
+	pthread_t owner; /* for the thread's own default stream; 0 else */
+	pthread_t beginner;
+	CUstreamCaptureMode mode;
+};
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct capture *captures;
+static uint32_t open_count;  /* listed ones, and those about to be */
+static uint32_t syncs;       /* futex */
+static sl_ns syncs_since_ns; /* when the first of these began */
+
+bool sl_capture_is_open(void)
+{
+	return __atomic_load_n(&open_count, __ATOMIC_SEQ_CST) != 0;
+}
+
+bool sl_capture_sync_begin(void)
+{
+	if (!__atomic_load_n(&syncs, __ATOMIC_RELAXED))
+		__atomic_store_n(&syncs_since_ns, sl_clock_now(), __ATOMIC_RELAXED);
+	__atomic_fetch_add(&syncs, 1, __ATOMIC_SEQ_CST);
+	if (!sl_capture_is_open())
+		return true;
+	sl_capture_sync_end();
+	return false;
+}
+
+void sl_capture_sync_end(void)
+{
+	if (__atomic_sub_fetch(&syncs, 1, __ATOMIC_SEQ_CST) == 0)
+		sl_futex_wake(&syncs, INT_MAX);
+}
+
+/* per_thread: the call takes 0 for the thread's own default stream. */
+static pthread_t owner_of(CUstream stream, bool per_thread)
+{
+	bool own = stream == CU_STREAM_PER_THREAD || (per_thread && !stream);
+
+	return own ? pthread_self() : 0;
+}
+
+/* That stream has two names where 0 stands for it. */
+static CUstream named(CUstream stream, bool per_thread)
+{
+	return per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
+}
+
+static void announce(void)
+{
+	sl_ns deadline_ns;
+	uint32_t now;
+
+	__atomic_fetch_add(&open_count, 1, __ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&syncs, __ATOMIC_SEQ_CST))
+		return;
+	/* From its start, not from now on: one that never ends delays a second's captures only. */
+	deadline_ns = __atomic_load_n(&syncs_since_ns, __ATOMIC_RELAXED) + BEGIN_WAIT_NS;
+	while ((now = __atomic_load_n(&syncs, __ATOMIC_SEQ_CST)) != 0 &&
+		sl_clock_now() < deadline_ns)
+		sl_futex_wait(&syncs, now, BEGIN_WAIT_NS);
+}
+
+static void retract(void)
+{
+	if (__atomic_sub_fetch(&open_count, 1, __ATOMIC_SEQ_CST) == 0)
+		sl_sweep_if_owed();
+}
+
+static CUresult began(
+	CUstream stream, bool per_thread, CUstreamCaptureMode mode, CUresult result)
+{
+	struct capture *capture =
+		result == CUDA_SUCCESS ? malloc(sizeof(*capture)) : NULL;
+
+	if (!capture) {
+		retract();
+		return result;
+	}
+	*capture = (struct capture){
+		.stream = named(stream, per_thread),
+		.owner = owner_of(stream, per_thread),
+		.beginner = pthread_self(),
+		.mode = mode,
+	};
+	(void)sl_real.cuCtxGetCurrent(&capture->ctx);
+	(void)pthread_mutex_lock(&list_lock);
+	capture->next = captures;
+	captures = capture;
+	(void)pthread_mutex_unlock(&list_lock);
+	return result;
+}
+
+/* The driver's rule for calls that are not safe while a stream captures: they fail for a capture of
+ * this thread that is not relaxed, and in a thread of global mode for any global capture. */
+static bool is_forbidden(CUstreamCaptureMode mode)
+{
+	bool forbidden = false;
+
+	(void)pthread_mutex_lock(&list_lock);
+	for (struct capture *c = captures; c; c = c->next) {
+		bool own = pthread_equal(c->beginner, pthread_self());
+
+		if (own ? c->mode != CU_STREAM_CAPTURE_MODE_RELAXED
+			: mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+					c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL)
+			forbidden = true;
+	}
+	(void)pthread_mutex_unlock(&list_lock);
+	return forbidden;
+}
+
+bool sl_capture_forbids(void)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+
+	if (sl_likely(!sl_capture_is_open()))
+		return false;
+	/* The only way to read the thread's mode is to exchange it, and back. */
+	if (sl_real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
+		return false;
+	{
+		CUstreamCaptureMode own = mode;
+
+		(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
+		return own != CU_STREAM_CAPTURE_MODE_RELAXED && is_forbidden(own);
+	}
+}
+
+/* Takes the captures of that stream, or of that context, off the list. */
+static void end(CUstream stream, pthread_t owner, CUcontext ctx)
+{
+	struct capture **at = &captures, *ended = NULL, *next;
+
+	(void)pthread_mutex_lock(&list_lock);
+	while (*at) {
+		struct capture *capture = *at;
+		bool match = ctx ? capture->ctx == ctx
+				 : capture->stream == stream && capture->owner == owner;
+
+		if (!match) {
+			at = &capture->next;
+			continue;
+		}
+		*at = capture->next;
+		capture->next = ended;
+		ended = capture;
+	}
+	(void)pthread_mutex_unlock(&list_lock);
+	for (; ended; ended = next) {
+		next = ended->next;
+		free(ended);
+		retract();
+	}
+}
+
+/* The legacy stream never captures, and to ask about it spoils the captures of others. */
+static bool may_capture(CUstream stream, bool per_thread)
+{
+	CUstream name = named(stream, per_thread);
+
+	return name && name != CU_STREAM_LEGACY;
+}
+
+/* An attempt by the wrong thread leaves the capture open: the driver knows. */
+static CUresult ended(CUstream stream, bool per_thread, CUresult result)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult r;
+
+	if (!may_capture(stream, per_thread))
+		return result;
+	r = per_thread ? sl_real.cuStreamIsCapturing_ptsz(stream, &status)
+		       : sl_real.cuStreamIsCapturing(stream, &status);
+
+	if (r == CUDA_SUCCESS ? status == CU_STREAM_CAPTURE_STATUS_NONE
+			      : result == CUDA_SUCCESS)
+		end(named(stream, per_thread), owner_of(stream, per_thread), NULL);
+	return result;
+}
+
+void sl_capture_drop_context(CUcontext ctx)
+{
+	if (ctx && sl_capture_is_open())
+		end(NULL, 0, ctx);
+}
+
+void sl_capture_forget(void)
+{
+	(void)pthread_mutex_init(&list_lock, NULL);
+	captures = NULL;
+	open_count = 0;
+	syncs = 0;
+}
+
+#define BEGIN(symbol, per_thread, mode, params, args)                          \
+	SL_EXPORT CUresult symbol params                                       \
+	{                                                                      \
+		CUresult result;                                               \
+                                                                               \
+		if (!sl_mode_is_active())                                      \
+			return sl_real.symbol args;                            \
+		sl_swap_need();                                                \
+		announce();                                                    \
+		result = began(stream, per_thread, mode, sl_real.symbol args); \
+		sl_swap_done();                                                \
+		return result;                                                 \
+	}
+#define BEGIN_TO_GRAPH_PARAMS                                             \
+	(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, \
+		const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
+#define RECAPTURE_PARAMS                                                           \
+	(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, \
+		void *user_data)
+#define END(symbol, per_thread, params, args)             \
+	SL_EXPORT CUresult symbol params                  \
+	{                                                 \
+		CUresult result = sl_real.symbol args;    \
+                                                          \
+		if (!sl_capture_is_open())                \
+			return result;                    \
+		return ended(stream, per_thread, result); \
+	}
+
+BEGIN(cuStreamBeginCapture, false, CU_STREAM_CAPTURE_MODE_GLOBAL, (CUstream stream),
+	(stream))
+BEGIN(cuStreamBeginCapture_ptsz, true, CU_STREAM_CAPTURE_MODE_GLOBAL, (CUstream stream),
+	(stream))
+BEGIN(cuStreamBeginCapture_v2, false, mode, (CUstream stream, CUstreamCaptureMode mode),
+	(stream, mode))
+BEGIN(cuStreamBeginCapture_v2_ptsz, true, mode,
+	(CUstream stream, CUstreamCaptureMode mode), (stream, mode))
+BEGIN(cuStreamBeginCaptureToGraph, false, mode, BEGIN_TO_GRAPH_PARAMS,
+	(stream, graph, dependencies, edges, count, mode))
+BEGIN(cuStreamBeginCaptureToGraph_ptsz, true, mode, BEGIN_TO_GRAPH_PARAMS,
+	(stream, graph, dependencies, edges, count, mode))
+BEGIN(cuStreamBeginRecaptureToGraph, false, mode, RECAPTURE_PARAMS,
+	(stream, mode, graph, callback, user_data))
+BEGIN(cuStreamBeginRecaptureToGraph_ptsz, true, mode, RECAPTURE_PARAMS,
+	(stream, mode, graph, callback, user_data))
+/* Into a command list of a graphics API; which calls that forbids is the driver's to say. */
+BEGIN(cuStreamBeginCaptureToCig, false, CU_STREAM_CAPTURE_MODE_RELAXED,
+	(CUstream stream, struct CUstreamCigCaptureParams_st *params), (stream, params))
+BEGIN(cuStreamBeginCaptureToCig_ptsz, true, CU_STREAM_CAPTURE_MODE_RELAXED,
+	(CUstream stream, struct CUstreamCigCaptureParams_st *params), (stream, params))
+END(cuStreamEndCaptureToCig, false, (CUstream stream), (stream))
+END(cuStreamEndCaptureToCig_ptsz, true, (CUstream stream), (stream))
+END(cuStreamEndCapture, false, (CUstream stream, CUgraph *graph), (stream, graph))
+END(cuStreamEndCapture_ptsz, true, (CUstream stream, CUgraph *graph), (stream, graph))
+
+static CUresult destroyed(CUstream stream, CUresult result)
+{
+	if (result == CUDA_SUCCESS && sl_capture_is_open())
+		end(stream, 0, NULL);
+	return result;
+}
+
+SL_EXPORT CUresult cuStreamDestroy(CUstream stream)
+{
+	return destroyed(stream, sl_real.cuStreamDestroy(stream));
+}
+
+SL_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
+{
+	return destroyed(stream, sl_real.cuStreamDestroy_v2(stream));
+}

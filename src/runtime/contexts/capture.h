@@ -1,0 +1,25 @@
+/*
+ * capture - which streams are recording a graph
+ *
+ * While one is, nothing of ours may synchronise: it would spoil the capture. Hooks count
+ * captures in and out; who wants to synchronise asks first, and a capture that begins at that
+ * moment waits until the synchronisation is over. Thread-safe.
+ */
+#ifndef SL_RUNTIME_CONTEXTS_CAPTURE_H
+#define SL_RUNTIME_CONTEXTS_CAPTURE_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+bool sl_capture_is_open(void);
+/* True if the driver would refuse an allocation of this thread because of an open capture. */
+bool sl_capture_forbids(void);
+/* False: a capture is open, do not synchronise. True: do, then call sl_capture_sync_end. */
+SL_MUST_CHECK bool sl_capture_sync_begin(void);
+void sl_capture_sync_end(void);
+/* The context is gone and its streams with it. */
+void sl_capture_drop_context(CUcontext ctx);
+/* In the child of a fork. */
+void sl_capture_forget(void);
+
+#endif

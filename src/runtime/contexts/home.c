@@ -1,0 +1,43 @@
+/*
+ * home - see home.h
+ */
+#include "runtime/contexts/home.h"
+#include "runtime/session/device.h"
+#include "runtime/real/hooks.h"
+#include "runtime/contexts/prove.h"
+#include "runtime/contexts/space.h"
+
+size_t sl_home_list(const struct sl_gpu *gpu, CUcontext out[SL_HOMES_MAX], bool *broken)
+{
+	size_t count = 0;
+	bool any_broken = false;
+
+	sl_books_lock();
+	sl_list_foreach (link, &sl_spaces) {
+		const struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
+
+		if ((gpu && space->gpu != gpu) || space->held)
+			continue;
+		if (__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
+			any_broken = true;
+		else if (count < SL_HOMES_MAX)
+			out[count++] = space->ctx;
+	}
+	sl_books_unlock();
+	if (broken)
+		*broken = any_broken;
+	return count + sl_prove_contexts(out + count, SL_HOMES_MAX - count);
+}
+
+bool sl_home_is_on(CUcontext ctx, const struct sl_gpu *gpu)
+{
+	CUcontext popped;
+	CUdevice dev = -1;
+	bool found;
+
+	if (sl_real.cuCtxPushCurrent_v2(ctx) != CUDA_SUCCESS)
+		return false;
+	found = sl_real.cuCtxGetDevice(&dev) == CUDA_SUCCESS && sl_device_gpu(dev) == gpu;
+	(void)sl_real.cuCtxPopCurrent_v2(&popped);
+	return found;
+}

@@ -1,0 +1,89 @@
+/*
+ * space - what one CUDA context has allocated through us
+ *
+ * Found by the current context at an allocation, made at its first. One lock ("the books")
+ * guards all spaces, regions, slabs and the page map; it is held for table work only, never
+ * during a driver call or a wait. A space is freed when it is dead and nobody uses it.
+ */
+#ifndef SL_RUNTIME_CONTEXTS_SPACE_H
+#define SL_RUNTIME_CONTEXTS_SPACE_H
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "runtime/memory/backing.h"
+#include "runtime/session/session.h"
+
+/* Classes of small sizes: slab.h. */
+#define SL_SLAB_CLASSES 44
+
+struct sl_space {
+	struct sl_link link;
+	CUcontext ctx;
+	CUdevice dev;
+	struct sl_gpu *gpu;
+	uint32_t users;         /* threads that hold the pointer without the lock */
+	bool dead;              /* its context is gone */
+	bool held;              /* its context is being destroyed: no flush begins */
+	bool hidden;            /* and nobody finds it by its context */
+	CUresult broken;        /* its sticky error, or CUDA_SUCCESS; atomic */
+	bool flushing;          /* a thread is between taking a batch and settling it */
+	pthread_t flusher;      /* which one; good while it is */
+	uint32_t flushes;       /* futex: counts flushes that have ended */
+	uint32_t round;         /* of sl_memory_flush_all, that saw it last */
+	struct sl_link regions; /* live ones */
+	struct sl_link leaving; /* regions freed, still mapped */
+	struct sl_link slabs;
+	struct sl_link in_hands;   /* blocks: see there */
+	struct sl_link with_freed; /* slabs that have freed slots in quarantine */
+	struct sl_link with_room[SL_SLAB_CLASSES];
+	uint64_t freed_bytes; /* of slots in quarantine */
+	uint32_t idle_slabs;  /* without a live slot */
+	uint32_t empty_slabs; /* of these: without a quarantined slot either */
+};
+
+/* What lies at an address: the head of a region or a slab. */
+struct sl_block {
+	enum { SL_BLOCK_REGION, SL_BLOCK_SLAB } kind;
+	struct sl_space *space;
+	struct sl_backing backing;
+	/* In space->in_hands while a thread has it in its hands, to end it or to use it anew, and
+	 * it is in none of the other lists: what of it is on the host comes back with the rest,
+	 * however long that takes. */
+	struct sl_link in_hands;
+};
+
+/* Both under the books' lock; twice is harmless. What may be evicted is let go of inside the
+ * control lock, or when nothing is left of it. */
+void sl_block_take(struct sl_block *block);
+void sl_block_let_go(struct sl_block *block);
+
+void sl_books_lock(void);
+void sl_books_unlock(void);
+
+enum sl_space_outcome {
+	SL_SPACE_OK = 0,
+	/* The device is not the workload's, or cannot map memory: leave it alone */
+	SL_SPACE_FOREIGN,
+	SL_SPACE_FAILED, /* *result tells */
+};
+
+/* The current context's space, made if need be. On OK the caller uses it until sl_space_leave. */
+SL_MUST_CHECK int sl_space_enter(struct sl_space **out, CUresult *result);
+void sl_space_leave(struct sl_space *space);
+/* The space of ctx that is not hidden, or NULL. Under the lock. */
+struct sl_space *sl_space_find(CUcontext ctx);
+/* The same, without the lock; used until sl_space_leave. */
+struct sl_space *sl_space_of(CUcontext ctx);
+/* All spaces, under the lock. */
+extern struct sl_link sl_spaces;
+/* There were spaces on two GPUs; atomic. */
+extern uint32_t sl_space_several;
+/* Something that was freed, or is empty, has not gone back. Under the lock. */
+bool sl_space_hoards(const struct sl_space *space);
+/* Takes it off the list; it is freed when its last user leaves. Under the lock. */
+void sl_space_kill(struct sl_space *space);
+/* In the child of a fork. */
+void sl_space_forget(void);
+
+#endif

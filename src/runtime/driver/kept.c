@@ -1,0 +1,66 @@
+/*
+ * kept - see kept.h
+ */
+#include "runtime/driver/kept.h"
+#include "runtime/session/hidden.h"
+#include "runtime/real/hooks.h"
+
+#include "base/log.h"
+
+#include <errno.h>
+
+static void give_back(const struct sl_object *object)
+{
+	sl_passed_free(object->gpu, object->bytes, SL_PASSED_HELD);
+}
+
+void sl_kept_put(const struct sl_passed *passed, enum sl_object_kind kind, uint64_t key)
+{
+	int saved_errno = errno;
+	struct sl_object old, object = {.kind = kind,
+				      .key = key,
+				      .gpu = passed->gpu,
+				      .bytes = passed->bytes};
+
+	if (!passed->gpu || !passed->bytes)
+		return;
+	/* One that ended without our seeing it. */
+	if (sl_objects_take(kind, key, &old))
+		give_back(&old);
+	(void)sl_real.cuCtxGetCurrent(&object.ctx);
+	if (!sl_objects_put(&object))
+		sl_error_log(
+			"no host memory: %llu bytes stay charged until this process ends",
+			(unsigned long long)object.bytes);
+	errno = saved_errno;
+}
+
+void sl_kept_ended(const struct sl_object *object, CUresult result)
+{
+	int saved_errno = errno;
+
+	if (object && result == CUDA_SUCCESS)
+		give_back(object);
+	else if (object && !sl_objects_put(object))
+		sl_error_log(
+			"no host memory: %llu bytes stay charged until this process ends",
+			(unsigned long long)object->bytes);
+	else
+		(void)sl_hidden_changed(result);
+	errno = saved_errno;
+}
+
+struct sl_objects_taken *sl_kept_hold(CUcontext ctx)
+{
+	return ctx ? sl_objects_take_context(ctx) : NULL;
+}
+
+void sl_kept_unhold(struct sl_objects_taken *taken, bool gone)
+{
+	sl_objects_end_taken(taken, gone ? give_back : NULL);
+}
+
+void sl_kept_drop_context(CUcontext ctx)
+{
+	sl_objects_drop_context(ctx, give_back);
+}

@@ -1,0 +1,136 @@
+/*
+ * pool_hooks - stream-ordered allocation and the pools behind it, as programs call them
+ *
+ * Nothing is asked for what a capturing stream allocates: it becomes a node of the graph, and is
+ * asked for when that is launched (graph.h).
+ */
+#include "runtime/contexts/capture.h"
+#include "runtime/driver/graph.h"
+#include "runtime/session/hidden.h"
+#include "runtime/real/hooks.h"
+#include "runtime/driver/pool.h"
+#include "runtime/contexts/sticky.h"
+
+/* Only of the capture of another stream does the call know nothing. */
+static bool is_captured(CUstream stream, bool per_thread)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUresult r;
+
+	if (sl_likely(!sl_capture_is_open()))
+		return false;
+	r = per_thread ? sl_real.cuStreamIsCapturing_ptsz(stream, &status)
+		       : sl_real.cuStreamIsCapturing(stream, &status);
+	if (r == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_NONE)
+		return false;
+	sl_graph_has_memory();
+	return true;
+}
+
+/* The arguments are the driver's to judge; what it would refuse anyway is not asked for. */
+#define TAKE(symbol, per_thread, pool_of, params, args)                \
+	SL_EXPORT CUresult symbol params                               \
+	{                                                              \
+		struct sl_pool_growth growth;                          \
+		CUresult result = CUDA_SUCCESS;                        \
+                                                                       \
+		if (!ptr || !bytes || is_captured(stream, per_thread)) \
+			return sl_real.symbol args;                    \
+		if (!sl_pool_ask(&growth, pool_of, bytes, &result))    \
+			return result;                                 \
+		do                                                     \
+			result = sl_real.symbol args;                  \
+		while (sl_pool_again(&growth, &result));               \
+		sl_pool_done(&growth);                                 \
+		return sl_sticky_note(sl_hidden_changed(result));      \
+	}
+
+TAKE(cuMemAllocAsync, false, sl_pool_of_stream(stream),
+	(CUdeviceptr * ptr, size_t bytes, CUstream stream), (ptr, bytes, stream))
+TAKE(cuMemAllocAsync_ptsz, true, sl_pool_of_stream(stream),
+	(CUdeviceptr * ptr, size_t bytes, CUstream stream), (ptr, bytes, stream))
+TAKE(cuMemAllocFromPoolAsync, false, sl_pool_of_handle(pool),
+	(CUdeviceptr * ptr, size_t bytes, CUmemoryPool pool, CUstream stream),
+	(ptr, bytes, pool, stream))
+TAKE(cuMemAllocFromPoolAsync_ptsz, true, sl_pool_of_handle(pool),
+	(CUdeviceptr * ptr, size_t bytes, CUmemoryPool pool, CUstream stream),
+	(ptr, bytes, pool, stream))
+
+SL_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+	CUresult result = sl_real.cuMemPoolCreate(pool, props);
+
+	SL_ROOM_RETRY(result, SL_ROOM_CURRENT, sl_real.cuMemPoolCreate(pool, props));
+	if (result == CUDA_SUCCESS)
+		sl_pool_made(*pool, props);
+	return sl_hidden_changed(result);
+}
+
+SL_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
+{
+	struct sl_pool *held = sl_pool_hold(pool);
+	CUresult result = sl_real.cuMemPoolDestroy(pool);
+
+	sl_pool_unhold(held, result == CUDA_SUCCESS);
+	return sl_hidden_changed(result);
+}
+
+SL_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
+{
+	CUresult result = sl_real.cuMemPoolTrimTo(pool, keep_bytes);
+	struct sl_pool *known = result == CUDA_SUCCESS ? sl_pool_of_handle(pool) : NULL;
+
+	if (known) {
+		sl_pool_look(known);
+		sl_pool_leave(known);
+	}
+	return sl_hidden_changed(result);
+}
+
+SL_EXPORT CUresult cuMemPoolSetAttribute(
+	CUmemoryPool pool, CUmemPool_attribute attr, void *value)
+{
+	CUresult result = sl_real.cuMemPoolSetAttribute(pool, attr, value);
+
+	if (result == CUDA_SUCCESS && attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+		sl_pool_keeps(pool, *(const cuuint64_t *)value);
+	return result;
+}
+
+SL_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
+{
+	CUresult result = sl_real.cuDeviceSetMemPool(dev, pool);
+
+	sl_pool_current_changed();
+	return result;
+}
+
+/* Only here a default pool tells where its memory is, and of what kind. */
+SL_EXPORT CUresult cuMemGetDefaultMemPool(
+	CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
+{
+	CUresult result = sl_real.cuMemGetDefaultMemPool(pool, where, type);
+
+	if (result == CUDA_SUCCESS)
+		sl_pool_seen(*pool, where, type);
+	return result;
+}
+
+SL_EXPORT CUresult cuMemGetMemPool(
+	CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
+{
+	CUresult result = sl_real.cuMemGetMemPool(pool, where, type);
+
+	if (result == CUDA_SUCCESS)
+		sl_pool_seen(*pool, where, type);
+	return result;
+}
+
+SL_EXPORT CUresult cuMemSetMemPool(
+	CUmemLocation *where, CUmemAllocationType type, CUmemoryPool pool)
+{
+	CUresult result = sl_real.cuMemSetMemPool(where, type, pool);
+
+	sl_pool_current_changed();
+	return result;
+}

@@ -1,0 +1,176 @@
+/*
+ * gate - the place where new GPU work of this process is held back
+ *
+ * Every thread that submits has a record; while it is inside a submitting driver call its depth
+ * is above 0. Who closes the gate waits until all depths are 0 and then knows that no
+ * submission is under way and none will start. Waits and queries never pass the gate.
+ *
+ * The open path has no lock, no system call and no shared write: depth++, compiler barrier, load
+ * of the gate word. The closer makes that safe with membarrier(2), which puts a full fence into
+ * every running thread. Where membarrier is refused the word carries SL_GATE_FENCED and each
+ * entry makes a fence of its own.
+ *
+ * A signal handler of the program may leave a call by siglongjmp, and our depth stays behind. What
+ * is nested lies deeper in the stack than what it is nested in; an entry that does not proves that
+ * the former one was left, and takes its place. A thread that left and never calls again looks
+ * inside for ever: a drain ends by its deadline.
+ *
+ * Closing nests. Records are never unmapped, so a closer may look at them at any time.
+ */
+#ifndef SL_RUNTIME_GATE_GATE_H
+#define SL_RUNTIME_GATE_GATE_H
+
+#include "base/clock.h"
+
+struct sl_gate_thread {
+	uint32_t depth; /* written by its thread only */
+	uint32_t in_use;
+	uint64_t submissions; /* outermost entries so far; written by its thread only */
+	uintptr_t stack;      /* the stack's end at the outermost entry */
+	uintptr_t entry;      /* and where the gate was last found not to be open */
+	struct sl_gate_thread *next;
+	bool lent; /* see sl_gate_borrow() */
+	sl_ns parked_ns; /* when it last said that it stands at the closed gate; 0: it does not */
+} __attribute__((aligned(64)));
+
+/* The word: two bits, and above them the number of closers. 0 is the fast path. */
+#define SL_GATE_FENCED 1u
+#define SL_GATE_LISTENS \
+	2u /* the next thread that enters says so, and takes the bit away */
+#define SL_GATE_CLOSER 4u
+
+extern __thread struct sl_gate_thread *sl_gate_self
+	__attribute__((tls_model("initial-exec")));
+extern uint32_t sl_gate_word;
+
+/* The calling thread's record, made and published now. NULL in bypass or without memory: then
+ * the thread is not gated. */
+struct sl_gate_thread *sl_gate_attach(void) SL_COLD;
+/* The calling thread's record as above, for a call that passes the gate and is no submission: a
+ * thread that has none gets one until sl_gate_give_back. */
+struct sl_gate_thread *sl_gate_borrow(void);
+/* Leaves, without counting a submission. NULL is fine. */
+void sl_gate_give_back(struct sl_gate_thread *self);
+/* As sl_gate_enter, but false instead of a wait; until then or sl_gate_give_up the thread counts as
+ * parked. */
+SL_MUST_CHECK bool sl_gate_try(struct sl_gate_thread *self);
+/* It no longer tries. */
+void sl_gate_give_up(struct sl_gate_thread *self);
+void sl_gate_enter_slowly(struct sl_gate_thread *self) SL_COLD;
+/* An entry at a depth above 0: a nested one, or one after a jump. */
+void sl_gate_enter_again(struct sl_gate_thread *self, uintptr_t stack) SL_COLD;
+
+/* On a stack for signal handlers addresses tell nothing. */
+bool sl_gate_is_on_signal_stack(void) SL_COLD;
+
+/* Not the address of a local variable: a sanitizer may keep those elsewhere. */
+static inline uintptr_t sl_gate_stack(void)
+{
+	uintptr_t stack;
+
+	__asm__ volatile("movq %%rsp, %0" : "=r"(stack));
+	return stack;
+}
+
+/* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. In line
+ * wherever it stands: left to itself the compiler makes one function of it for the hooks with many
+ * arguments, launches among them. */
+static inline __attribute__((always_inline)) void sl_gate_enter_at(
+	struct sl_gate_thread *self, uintptr_t stack)
+{
+	if (sl_unlikely(self->depth)) {
+		sl_gate_enter_again(self, stack);
+		return;
+	}
+	self->stack = stack;
+	__atomic_store_n(&self->depth, 1, __ATOMIC_RELAXED);
+	/* The closer's membarrier makes this compiler barrier a fence when it matters. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (sl_unlikely(__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE)))
+		sl_gate_enter_slowly(self);
+}
+
+static inline __attribute__((always_inline)) void sl_gate_enter(
+	struct sl_gate_thread *self)
+{
+	sl_gate_enter_at(self, sl_gate_stack());
+}
+
+/* sl_gate_attach, and it enters from here. */
+static inline __attribute__((always_inline)) struct sl_gate_thread *sl_gate_attach_here(
+	void)
+{
+	struct sl_gate_thread *self = sl_gate_attach();
+
+	if (self)
+		self->entry = sl_gate_stack();
+	return self;
+}
+
+/* The same where nothing is in the way. False: it has only noted where the stack ends, and
+ * sl_gate_enter_at does the rest from there: two calls from one frame have the same end, whichever
+ * way they take, or the second would look nested in a first one that was left by a jump. */
+SL_MUST_CHECK static inline __attribute__((always_inline)) bool sl_gate_enter_open(
+	struct sl_gate_thread *self)
+{
+	uintptr_t stack = sl_gate_stack();
+
+	if (sl_unlikely(self->depth)) {
+		self->entry = stack;
+		return false;
+	}
+	self->stack = stack;
+	__atomic_store_n(&self->depth, 1, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (sl_likely(!__atomic_load_n(&sl_gate_word, __ATOMIC_ACQUIRE)))
+		return true;
+	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
+	self->entry = stack;
+	return false;
+}
+
+static inline void sl_gate_leave(struct sl_gate_thread *self)
+{
+	uint32_t depth = self->depth;
+
+	if (sl_unlikely(depth > 1)) {
+		__atomic_store_n(&self->depth, depth - 1, __ATOMIC_RELAXED);
+		return;
+	}
+	__atomic_store_n(&self->submissions, self->submissions + 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
+}
+
+/* Registers with membarrier(2) and drops SL_GATE_FENCED if that works. Once, at the join. */
+void sl_gate_start(bool may_use_membarrier);
+/* Holds new submissions back from now on. Returns at once; sl_gate_is_drained tells when all
+ * are out. Each close needs one open. */
+void sl_gate_close(void);
+void sl_gate_open(void);
+/* True when no thread is inside, while the gate is closed. */
+bool sl_gate_is_drained(void);
+/* Polls sl_gate_is_drained for at most span_ns. */
+SL_MUST_CHECK bool sl_gate_drain(sl_ns span_ns);
+/* Threads parked in front of the closed gate now. One that jumped out of there counts for seconds
+ * more. */
+uint32_t sl_gate_parked(void);
+/* From now on the next entry is told by sl_gate_on_entry, once. What entered before shows in the
+ * depths or the submissions once this returns. */
+void sl_gate_listen(void);
+/* Nobody entered since. */
+bool sl_gate_is_listening(void);
+/* Submissions of all threads since the start, including ended ones. */
+uint64_t sl_gate_submissions(void);
+/* Records there are, in use or not; for tests. */
+uint32_t sl_gate_records(void);
+/* In the child of a fork: no records, open, fenced as before the start. */
+void sl_gate_forget(void);
+/* Called once per thread at its first submission; may be NULL. Set before threads run. */
+extern void (*sl_gate_on_attach)(void);
+/* Called by a thread that is about to wait at the closed gate, and when it has left it; may be
+ * NULL. Async-signal-safe; keeps errno. Set before threads run. */
+extern void (*sl_gate_on_park)(void);
+/* Called by the thread that entered while the gate listened, inside; likewise. */
+extern void (*sl_gate_on_entry)(void);
+
+#endif

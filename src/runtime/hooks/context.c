@@ -1,0 +1,341 @@
+/*
+ * context - start and contexts
+ *
+ * cuInit joins the daemon: it is the first call every CUDA program makes, and from then on totals
+ * must be right. A context never leaves its GPU, so the daemon is asked before the first one there.
+ * It makes hidden bytes, which the daemon is asked to measure; its creation waits for that, so that
+ * the program's first demands meet right books. Destroying a context ends its regions and slabs
+ * with it.
+ */
+#include "runtime/contexts/capture.h"
+#include "runtime/gate/control.h"
+#include "runtime/session/device.h"
+#include "runtime/hash/hash.h"
+#include "runtime/session/hidden.h"
+#include "runtime/real/hooks.h"
+#include "runtime/driver/kept.h"
+#include "runtime/memory/memory.h"
+#include "runtime/process/mode.h"
+#include "runtime/share/opened.h"
+#include "runtime/driver/pool.h"
+#include "runtime/memory/peer.h"
+#include "runtime/contexts/prove.h"
+#include "runtime/memory/room.h"
+#include "runtime/store/store.h"
+
+#include <errno.h>
+
+/* The daemon answers within 200 ms (messages.def). */
+#define MEASURE_WAIT_NS (250 * SL_MS)
+
+/* Primary contexts as seen at their last retain, and how often they are retained. */
+static CUcontext primaries[SL_GPUS_MAX];
+static int retained[SL_GPUS_MAX];
+
+static bool have_say(void)
+{
+	return sl_mode_is_active() && sl_session_is_joined();
+}
+
+SL_EXPORT CUresult cuInit(unsigned int flags)
+{
+	CUresult r;
+
+	/* The daemon answers while the driver starts. */
+	if (sl_mode_is_active())
+		sl_session_join_soon();
+	r = sl_real.cuInit(flags);
+	return r == CUDA_SUCCESS && sl_mode_is_active() ? sl_session_join() : r;
+}
+
+/* --- creating ------------------------------------------------------------------------------ */
+
+/* The question whether this process may have its first context on a GPU. */
+struct asked {
+	bool granted;
+	struct sl_demand demand;
+};
+
+/* CUDA_SUCCESS: make it, then answered(). May wait as long as a demand does. */
+static CUresult ask(struct asked *asked, CUdevice dev)
+{
+	struct sl_gpu *gpu = have_say() ? sl_device_gpu(dev) : NULL;
+	int saved_errno = errno, outcome;
+
+	asked->granted = false;
+	if (!gpu || __atomic_load_n(&gpu->has_context, __ATOMIC_RELAXED))
+		return CUDA_SUCCESS;
+	outcome = sl_demand_ask_as(&asked->demand, gpu, 1, SL_ASK_CONTEXT, NULL);
+	asked->granted = outcome == SL_DEMAND_GRANTED;
+	errno = saved_errno;
+	if (outcome == SL_DEMAND_REFUSED)
+		return sl_session_join();
+	return asked->granted ? CUDA_SUCCESS : asked->demand.denial;
+}
+
+static void answered(struct asked *asked)
+{
+	if (asked->granted)
+		sl_demand_commit(&asked->demand, 0);
+}
+
+static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
+{
+	struct sl_gpu *gpu;
+
+	if (result != CUDA_SUCCESS || !have_say())
+		return result;
+	gpu = sl_device_gpu(dev);
+	sl_prove_created(*ctx, gpu ? dev : -1);
+	if (gpu)
+		sl_session_measure(gpu, MEASURE_WAIT_NS);
+	return result;
+}
+
+#define CREATE(symbol, params, args)                             \
+	SL_EXPORT CUresult symbol params                         \
+	{                                                        \
+		struct asked asked;                              \
+		CUresult result = ask(&asked, dev);              \
+                                                                 \
+		if (result != CUDA_SUCCESS)                      \
+			return result;                           \
+		result = sl_real.symbol args;                    \
+		SL_ROOM_RETRY(result, dev, sl_real.symbol args); \
+		result = created(ctx, dev, result);              \
+		answered(&asked);                                \
+		return result;                                   \
+	}
+
+CREATE(cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice dev),
+	(ctx, flags, dev))
+CREATE(cuCtxCreate_v2, (CUcontext * ctx, unsigned int flags, CUdevice dev),
+	(ctx, flags, dev))
+CREATE(cuCtxCreate_v3,
+	(CUcontext * ctx, CUexecAffinityParam *params, int count, unsigned int flags,
+		CUdevice dev),
+	(ctx, params, count, flags, dev))
+CREATE(cuCtxCreate_v4,
+	(CUcontext * ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev),
+	(ctx, params, flags, dev))
+
+/* A green context has a context of the usual kind, in which memory and work are. */
+static CUcontext context_of(CUgreenCtx green)
+{
+	CUcontext ctx = NULL;
+
+	return green && have_say() &&
+			       sl_real.cuCtxFromGreenCtx(&ctx, green) == CUDA_SUCCESS
+		       ? ctx
+		       : NULL;
+}
+
+SL_EXPORT CUresult cuGreenCtxCreate(
+	CUgreenCtx *green, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
+{
+	CUresult result = sl_real.cuGreenCtxCreate(green, desc, dev, flags);
+	CUcontext ctx = NULL;
+
+	SL_ROOM_RETRY(result, dev, sl_real.cuGreenCtxCreate(green, desc, dev, flags));
+	if (result == CUDA_SUCCESS)
+		ctx = context_of(*green);
+	return ctx ? created(&ctx, dev, result) : sl_hidden_changed(result);
+}
+
+SL_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *ctx, CUgreenCtx green)
+{
+	CUresult result = sl_real.cuCtxFromGreenCtx(ctx, green);
+
+	if (result == CUDA_SUCCESS && have_say())
+		sl_prove_created(*ctx, -1);
+	return result;
+}
+
+static bool primary_is_active(CUdevice dev)
+{
+	unsigned int flags;
+	int active = 0;
+
+	return sl_real.cuDevicePrimaryCtxGetState(dev, &flags, &active) == CUDA_SUCCESS &&
+	       active;
+}
+
+SL_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
+{
+	bool active = !have_say() || primary_is_active(dev);
+	struct asked asked = {.granted = false};
+	CUresult r = active ? CUDA_SUCCESS : ask(&asked, dev);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = sl_real.cuDevicePrimaryCtxRetain(ctx, dev);
+	SL_ROOM_RETRY(r, dev, sl_real.cuDevicePrimaryCtxRetain(ctx, dev));
+	if (r == CUDA_SUCCESS && dev >= 0 && dev < SL_GPUS_MAX) {
+		__atomic_store_n(&primaries[dev], *ctx, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&retained[dev], 1, __ATOMIC_RELAXED);
+	}
+	if (!active)
+		r = created(ctx, dev, r);
+	answered(&asked);
+	return r;
+}
+
+/* --- destroying ---------------------------------------------------------------------------- */
+
+static CUcontext primary_of(CUdevice dev)
+{
+	return dev >= 0 && dev < SL_GPUS_MAX
+		       ? __atomic_load_n(&primaries[dev], __ATOMIC_RELAXED)
+		       : NULL;
+}
+
+/* NULL where a release is not the last one: it waits for nothing, and so nor may we. */
+static CUcontext last_of(CUdevice dev)
+{
+	CUcontext ctx = primary_of(dev);
+
+	return ctx && __atomic_load_n(&retained[dev], __ATOMIC_RELAXED) <= 1 ? ctx : NULL;
+}
+
+/* Around a call that may end ctx; dying: NULL where it is known that it will not. From here on
+ * nothing of ours is done in it. Then comes HOLD_STILL. */
+static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
+{
+	struct sl_space *space;
+
+	sl_prove_hold(dying);
+	space = sl_memory_hold(ctx, hide);
+	/* Its thread may be about to enter the control lock. */
+	if (dying)
+		sl_hasher_drop_context(dying);
+	return space;
+}
+
+/* No memory moves until `destroyed`: who evicts has proved before that no context has work left, so
+ * the driver does not wait in there while it is waited for. In the frame of the program's call
+ * itself, since what `destroyed` calls enters again and must lie deeper in the stack than this
+ * (control.c). */
+#define HOLD_STILL(dying)                             \
+	do {                                          \
+		sl_control_enter();                   \
+		if (dying)                            \
+			sl_store_drop_context(dying); \
+	} while (0)
+
+/* Memory goes after its context, never before: the driver may refuse (a primary context cannot be
+ * destroyed, only released), and then all must be as it was; and it waits for the context's
+ * work, which may wait for something that another context's thread has yet to do, so nobody
+ * may be held back meanwhile. */
+static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
+{
+	if (!gone) {
+		sl_prove_hash(ctx);
+		sl_memory_unhold(space);
+		sl_control_leave();
+		return;
+	}
+	sl_capture_drop_context(ctx);
+	sl_peer_drop_context(ctx);
+	sl_memory_drop(space);
+	sl_opened_drop_context(ctx);
+	sl_kept_drop_context(ctx);
+	sl_control_leave();
+	sl_pool_look_at_all();
+	(void)sl_passed_trim();
+	sl_hidden_touch();
+}
+
+/* dev_of: whose primary context it is, or -1. */
+#define DESTROY(symbol, params, args, ctx_of, dev_of)            \
+	SL_EXPORT CUresult symbol params                         \
+	{                                                        \
+		CUcontext dying = ctx_of;                        \
+		struct sl_objects_taken *kept;                   \
+		struct sl_space *space;                          \
+		CUresult result;                                 \
+                                                                 \
+		if (!sl_mode_is_active() || !dying)              \
+			return sl_real.symbol args;              \
+		space = hold(dying, dying, true);                \
+		HOLD_STILL(dying);                               \
+		kept = sl_kept_hold(dying);                      \
+		result = sl_real.symbol args;                    \
+		sl_kept_unhold(kept, result == CUDA_SUCCESS);    \
+		sl_prove_unhold(dying, result == CUDA_SUCCESS);  \
+		if (result == CUDA_SUCCESS)                      \
+			sl_pool_drop_device(dev_of);             \
+		destroyed(dying, space, result == CUDA_SUCCESS); \
+		return result;                                   \
+	}
+/* The last reference to a context may or may not have been given up: the driver knows. */
+#define RELEASE(symbol)                                                          \
+	SL_EXPORT CUresult symbol(CUdevice dev)                                  \
+	{                                                                        \
+		CUcontext ctx = primary_of(dev), last = last_of(dev);            \
+		struct sl_space *space;                                          \
+		bool gone;                                                       \
+		CUresult result;                                                 \
+                                                                                 \
+		if (!sl_mode_is_active())                                        \
+			return sl_real.symbol(dev);                              \
+		space = hold(last, ctx, false);                                  \
+		HOLD_STILL(last);                                                \
+		result = sl_real.symbol(dev);                                    \
+		gone = result == CUDA_SUCCESS && !primary_is_active(dev);        \
+		if (result == CUDA_SUCCESS && ctx)                               \
+			__atomic_fetch_sub(&retained[dev], 1, __ATOMIC_RELAXED); \
+		sl_prove_unhold(last, gone);                                     \
+		if (gone)                                                        \
+			sl_pool_drop_device(dev);                                \
+		destroyed(ctx, space, gone);                                     \
+		return result;                                                   \
+	}
+
+DESTROY(cuCtxDestroy, (CUcontext ctx), (ctx), ctx, -1)
+DESTROY(cuCtxDestroy_v2, (CUcontext ctx), (ctx), ctx, -1)
+DESTROY(cuDevicePrimaryCtxReset, (CUdevice dev), (dev), primary_of(dev), dev)
+DESTROY(cuDevicePrimaryCtxReset_v2, (CUdevice dev), (dev), primary_of(dev), dev)
+RELEASE(cuDevicePrimaryCtxRelease)
+RELEASE(cuDevicePrimaryCtxRelease_v2)
+
+SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
+{
+	struct sl_space *space;
+	unsigned int version;
+	bool gone;
+	CUresult r;
+
+	if (!sl_mode_is_active())
+		return sl_real.cuCtxDetach(ctx);
+	space = hold(ctx, ctx, false);
+	HOLD_STILL(ctx);
+	r = sl_real.cuCtxDetach(ctx);
+	gone = r == CUDA_SUCCESS &&
+	       sl_real.cuCtxGetApiVersion(ctx, &version) != CUDA_SUCCESS;
+	sl_prove_unhold(ctx, gone);
+	destroyed(ctx, space, gone);
+	return r;
+}
+
+/* Whether memory that was allocated in it ends with a green context no manual says, and the primary
+ * context, which it is a part of, lives on: regions stay until they are freed. Of what the driver
+ * made it knows what is left, and that is measured. */
+SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
+{
+	CUcontext ctx = context_of(green);
+	struct sl_objects_taken *kept;
+	CUresult result;
+
+	if (!ctx)
+		return sl_real.cuGreenCtxDestroy(green);
+	(void)hold(ctx, NULL, false);
+	HOLD_STILL(ctx);
+	kept = sl_kept_hold(ctx);
+	result = sl_real.cuGreenCtxDestroy(green);
+	sl_kept_unhold(kept, result == CUDA_SUCCESS);
+	sl_prove_unhold(ctx, result == CUDA_SUCCESS);
+	sl_control_leave();
+	if (result == CUDA_SUCCESS)
+		sl_hidden_touch();
+	return result;
+}

@@ -1,0 +1,268 @@
+/*
+ * hooks - everything that hooks.def says, expanded
+ *
+ * Written by hand are the functions that do more than pass the gate; here are the rest: per
+ * symbol the first filling of its slot, and for classes GATE, LAUNCH, GRAPH, LOAD, WATCH and NEED
+ * the exported function.
+ */
+#include "runtime/real/hooks.h"
+#include "runtime/gate/gate.h"
+#include "runtime/driver/graph.h"
+#include "runtime/session/hidden.h"
+#include "runtime/hooks/order.h"
+#include "runtime/driver/pool.h"
+#include "runtime/real/real.h"
+#include "runtime/memory/room.h"
+#include "runtime/contexts/sticky.h"
+#include "runtime/swap/swap.h"
+
+/* First call through a slot: finds the real function, which replaces this one. */
+#define SL_HOOK(symbol, since, class, params, args)      \
+	static SL_COLD CUresult first_##symbol params    \
+	{                                                \
+		if (!sl_real_find(SL_HOOK_##symbol))     \
+			return CUDA_ERROR_NOT_SUPPORTED; \
+		return sl_real.symbol args;              \
+	}
+#include "runtime/real/hooks.def"
+#undef SL_HOOK
+
+union sl_real_table sl_real_table = {
+	.functions =
+		{
+#define SL_HOOK(symbol, since, class, params, args) .symbol = first_##symbol,
+#include "runtime/real/hooks.def"
+#undef SL_HOOK
+		},
+};
+
+/*
+ * Fast path: one thread-local load, two thread-private stores, one load of a word that is shared
+ * and almost never written, one indirect call. No lock, no system call, no fence. Budget 5 ns
+ * over the bare call. Without a record (bypass) the call goes straight through.
+ *
+ * Whatever else there is to do is another function with the same arguments, so that the fast one
+ * need not keep them for calls that it hardly ever makes: slowly_X when the thread has no record or
+ * the gate is not open, again_X when there was no memory.
+ */
+#define GATED(self, stack, symbol, args)       \
+	({                                     \
+		CUresult gated_;               \
+                                               \
+		sl_gate_enter_at(self, stack); \
+		gated_ = sl_real.symbol args;  \
+		sl_gate_leave(self);           \
+		gated_;                        \
+	})
+/* No jump: where one is possible the compiler gets all arguments out of the caller's frame at the
+ * beginning, which was a third of what a launch took longer. */
+#define CALLED(call)                                  \
+	({                                            \
+		CUresult called_ = (call);            \
+                                                      \
+		__asm__ volatile("" : "+r"(called_)); \
+		called_;                              \
+	})
+#define EXPORT_GATE(symbol, params, args)                                         \
+	static SL_COLD CUresult slowly_##symbol params                            \
+	{                                                                         \
+		struct sl_gate_thread *self = sl_gate_self;                       \
+                                                                                  \
+		if (!self && !(self = sl_gate_attach_here()))                     \
+			return sl_real.symbol args;                               \
+		return sl_sticky_note(GATED(self, self->entry, symbol, args));    \
+	}                                                                         \
+	SL_EXPORT CUresult symbol params                                          \
+	{                                                                         \
+		struct sl_gate_thread *self = sl_gate_self;                       \
+		CUresult result;                                                  \
+                                                                                  \
+		if (sl_unlikely(!self) || sl_unlikely(!sl_gate_enter_open(self))) \
+			return CALLED(slowly_##symbol args);                      \
+		result = sl_real.symbol args;                                     \
+		sl_gate_leave(self);                                              \
+		return CALLED(sl_sticky_note(result));                            \
+	}
+/* As GATE, and one more load: copies between two GPUs are ordered (order.h). */
+#define EXPORT_COPY(symbol, params, args)                                      \
+	static SL_COLD CUresult slowly_##symbol params                         \
+	{                                                                      \
+		struct sl_gate_thread *self = sl_gate_self;                    \
+		struct sl_order order = {.count = 0};                          \
+		CUresult result;                                               \
+                                                                               \
+		if (!self && !(self = sl_gate_attach_here()))                  \
+			return sl_real.symbol args;                            \
+		sl_gate_enter_at(self, self->entry);                           \
+		if (sl_order_is_due(ENDS_##symbol args))                       \
+			sl_order_begin(&order, ENDS_##symbol args);            \
+		result = sl_real.symbol args;                                  \
+		sl_order_end(&order, result);                                  \
+		sl_gate_leave(self);                                           \
+		return sl_sticky_note(result);                                 \
+	}                                                                      \
+	SL_EXPORT CUresult symbol params                                       \
+	{                                                                      \
+		struct sl_gate_thread *self = sl_gate_self;                    \
+		CUresult result;                                               \
+                                                                               \
+		if (sl_unlikely(!self) ||                                      \
+			sl_unlikely(sl_order_may_be_due(ENDS_##symbol args) && \
+				    (self->entry = sl_gate_stack())) ||        \
+			sl_unlikely(!sl_gate_enter_open(self)))                \
+			return CALLED(slowly_##symbol args);                   \
+		result = sl_real.symbol args;                                  \
+		sl_gate_leave(self);                                           \
+		return CALLED(sl_sticky_note(result));                         \
+	}
+/* The ends of each, and whether its stream is the legacy one: the calls of _ptsz and _ptds mean the
+ * thread's own stream by NULL, and by no stream at all. */
+#define ENDS(dst, src, legacy) ((struct sl_order_ends){dst, src, legacy})
+#define IS_LEGACY(stream)      (!(stream) || (stream) == CU_STREAM_LEGACY)
+#define IS_LEGACY_PTSZ(stream) ((stream) == CU_STREAM_LEGACY)
+/* Of arrays and memory of the host there is no address. */
+#define END(copy, side)                                                         \
+	((copy)->side##MemoryType == CU_MEMORYTYPE_HOST ||                      \
+				(copy)->side##MemoryType == CU_MEMORYTYPE_ARRAY \
+			? 0                                                     \
+			: (copy)->side##Device)
+#define ENDS_BOX(copy, legacy) \
+	((copy) ? ENDS(END(copy, dst), END(copy, src), legacy) : ENDS(0, 0, false))
+#define ENDS_cuMemcpy(dst, src, bytes)              ENDS(dst, src, true)
+#define ENDS_cuMemcpy_ptds(dst, src, bytes)         ENDS(dst, src, false)
+#define ENDS_cuMemcpyDtoD_v2(dst, src, bytes)       ENDS(dst, src, true)
+#define ENDS_cuMemcpyDtoD_v2_ptds(dst, src, bytes)  ENDS(dst, src, false)
+#define ENDS_cuMemcpyAsync(dst, src, bytes, stream) ENDS(dst, src, IS_LEGACY(stream))
+#define ENDS_cuMemcpyAsync_ptsz(dst, src, bytes, stream) \
+	ENDS(dst, src, IS_LEGACY_PTSZ(stream))
+#define ENDS_cuMemcpyDtoDAsync_v2(dst, src, bytes, stream) \
+	ENDS(dst, src, IS_LEGACY(stream))
+#define ENDS_cuMemcpyDtoDAsync_v2_ptsz(dst, src, bytes, stream) \
+	ENDS(dst, src, IS_LEGACY_PTSZ(stream))
+#define ENDS_cuMemcpyWithAttributesAsync(dst, src, bytes, attr, stream) \
+	ENDS(dst, src, IS_LEGACY(stream))
+#define ENDS_cuMemcpyWithAttributesAsync_ptsz(dst, src, bytes, attr, stream) \
+	ENDS(dst, src, IS_LEGACY_PTSZ(stream))
+#define ENDS_cuMemcpy2D_v2(copy)                   ENDS_BOX(copy, true)
+#define ENDS_cuMemcpy2D_v2_ptds(copy)              ENDS_BOX(copy, false)
+#define ENDS_cuMemcpy2DUnaligned_v2(copy)          ENDS_BOX(copy, true)
+#define ENDS_cuMemcpy2DUnaligned_v2_ptds(copy)     ENDS_BOX(copy, false)
+#define ENDS_cuMemcpy2DAsync_v2(copy, stream)      ENDS_BOX(copy, IS_LEGACY(stream))
+#define ENDS_cuMemcpy2DAsync_v2_ptsz(copy, stream) ENDS_BOX(copy, IS_LEGACY_PTSZ(stream))
+#define ENDS_cuMemcpy3D_v2(copy)                   ENDS_BOX(copy, true)
+#define ENDS_cuMemcpy3D_v2_ptds(copy)              ENDS_BOX(copy, false)
+#define ENDS_cuMemcpy3DAsync_v2(copy, stream)      ENDS_BOX(copy, IS_LEGACY(stream))
+#define ENDS_cuMemcpy3DAsync_v2_ptsz(copy, stream) ENDS_BOX(copy, IS_LEGACY_PTSZ(stream))
+/* Dearer by the stores that keep the arguments for another call. slow: what the slow one does
+ * instead of the call. */
+#define EXPORT_RETRIED(symbol, params, args, slow)                                  \
+	static SL_COLD CUresult again_##symbol params                               \
+	{                                                                           \
+		struct sl_gate_thread *self = sl_gate_self;                         \
+		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                         \
+                                                                                    \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT,                              \
+			GATED(self, sl_gate_stack(), symbol, args));                \
+		return sl_sticky_note(result);                                      \
+	}                                                                           \
+	static SL_COLD CUresult slowly_##symbol params                              \
+	{                                                                           \
+		struct sl_gate_thread *self = sl_gate_self;                         \
+		CUresult result;                                                    \
+                                                                                    \
+		if (!self && !(self = sl_gate_attach_here()))                       \
+			return sl_real.symbol args;                                 \
+		slow;                                                               \
+		result = GATED(self, self->entry, symbol, args);                    \
+		return result == CUDA_ERROR_OUT_OF_MEMORY ? again_##symbol args     \
+							  : sl_sticky_note(result); \
+	}
+#define EXPORT_OPEN(symbol, params, args, otherwise)                                   \
+	SL_EXPORT CUresult symbol params                                               \
+	{                                                                              \
+		struct sl_gate_thread *self = sl_gate_self;                            \
+		CUresult result;                                                       \
+                                                                                       \
+		if (sl_unlikely(!self) ||                                              \
+			sl_unlikely((otherwise) && (self->entry = sl_gate_stack())) || \
+			sl_unlikely(!sl_gate_enter_open(self)))                        \
+			return CALLED(slowly_##symbol args);                           \
+		result = sl_real.symbol args;                                          \
+		sl_gate_leave(self);                                                   \
+		if (sl_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY))                   \
+			return CALLED(again_##symbol args);                            \
+		return CALLED(sl_sticky_note(result));                                 \
+	}
+#define EXPORT_LAUNCH(symbol, params, args)           \
+	EXPORT_RETRIED(symbol, params, args, (void)0) \
+	EXPORT_OPEN(symbol, params, args, false)
+/* As LAUNCH, and one more load: of graphs with memory of their own some may have to ask for it. */
+#define EXPORT_GRAPH(symbol, params, args)                         \
+	EXPORT_RETRIED(symbol, params, args,                       \
+		if (sl_graph_is_pending()) return sl_graph_launch( \
+			sl_real.symbol, self, exec, stream))       \
+	EXPORT_OPEN(symbol, params, args, sl_graph_is_pending())
+#define EXPORT_LOAD(symbol, params, args)                                    \
+	SL_EXPORT CUresult symbol params                                     \
+	{                                                                    \
+		CUresult result = sl_real.symbol args;                       \
+                                                                             \
+		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, sl_real.symbol args); \
+		return sl_hidden_changed(result);                            \
+	}
+#define EXPORT_WATCH(symbol, params, args)             \
+	SL_EXPORT CUresult symbol params               \
+	{                                              \
+		CUresult result = sl_real.symbol args; \
+                                                       \
+		if (sl_likely(result == CUDA_SUCCESS)) \
+			sl_pool_synced();              \
+		return sl_sticky_note(result);         \
+	}
+#define EXPORT_NEED(symbol, params, args)       \
+	SL_EXPORT CUresult symbol params        \
+	{                                       \
+		CUresult needed_;               \
+                                                \
+		sl_swap_need();                 \
+		needed_ = sl_real.symbol args;  \
+		sl_swap_done();                 \
+		return sl_sticky_note(needed_); \
+	}
+#define EXPORT_MEM(symbol, params, args)
+#define EXPORT_QUERY(symbol, params, args)
+#define EXPORT_PASS(symbol, params, args)
+#define EXPORT_VMM(symbol, params, args)
+#define EXPORT_IPC(symbol, params, args)
+#define EXPORT_CTX(symbol, params, args)
+#define EXPORT_CAPTURE(symbol, params, args)
+#define EXPORT_ROUTE(symbol, params, args)
+#define EXPORT_USE(symbol, params, args)
+#define SL_HOOK(symbol, since, class, params, args) EXPORT_##class(symbol, params, args)
+#include "runtime/real/hooks.def"
+#undef SL_HOOK
+
+#define ADDRESS_GATE(symbol)    ((void *)symbol)
+#define ADDRESS_COPY(symbol)    ((void *)symbol)
+#define ADDRESS_LAUNCH(symbol)  ((void *)symbol)
+#define ADDRESS_GRAPH(symbol)   ((void *)symbol)
+#define ADDRESS_MEM(symbol)     ((void *)symbol)
+#define ADDRESS_QUERY(symbol)   ((void *)symbol)
+#define ADDRESS_PASS(symbol)    ((void *)symbol)
+#define ADDRESS_VMM(symbol)     ((void *)symbol)
+#define ADDRESS_IPC(symbol)     ((void *)symbol)
+#define ADDRESS_CTX(symbol)     ((void *)symbol)
+#define ADDRESS_LOAD(symbol)    ((void *)symbol)
+#define ADDRESS_CAPTURE(symbol) ((void *)symbol)
+#define ADDRESS_ROUTE(symbol)   ((void *)symbol)
+#define ADDRESS_WATCH(symbol)   ((void *)symbol)
+#define ADDRESS_NEED(symbol)    ((void *)symbol)
+#define ADDRESS_USE(symbol)     NULL
+
+const struct sl_hook_row sl_hook_rows[SL_HOOKS] = {
+#define SL_HOOK(symbol, since, class, params, args)                                      \
+	{#symbol, sizeof(#symbol) - 1, since, SL_CLASS_##class, ADDRESS_##class(symbol), \
+		(void *)first_##symbol},
+#include "runtime/real/hooks.def"
+#undef SL_HOOK
+};

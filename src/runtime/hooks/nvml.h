@@ -1,0 +1,43 @@
+/*
+ * nvml - NVML as the process sees it
+ *
+ * A workload's GPUs show the workload's memory and processes, and the machine has no GPUs behind
+ * its last one; everything else is NVML's own. nvml.c looks functions up and tells memory,
+ * nvml_devices.c which GPUs there are, nvml_processes.c who uses them. Thread-safe; no lock is held
+ * while NVML is called.
+ */
+#ifndef SL_RUNTIME_HOOKS_NVML_H
+#define SL_RUNTIME_HOOKS_NVML_H
+
+#include "base/nvml_abi.h"
+#include "base/sl.h"
+#include "runtime/session/session.h"
+
+/* The functions that programs find in place of NVML's. */
+#define SL_NVML(symbol, params, args) nvmlReturn_t symbol params;
+#include "runtime/hooks/nvml.def"
+#undef SL_NVML
+
+/* What programs get in place of NVML's function of that name, or NULL. */
+void *sl_nvml_hook(const char *symbol);
+/* NVML's own function, if the library is loaded. */
+void *sl_nvml_address(const char *symbol);
+
+/* --- for the hooks --------------------------------------------------------------------- */
+
+/* NVML's own function as a typed variable; ends the hook if NVML lacks it. */
+#define SL_NVML_REAL(real, symbol)                    \
+	__typeof__(&symbol) real;                     \
+	*(void **)&(real) = sl_nvml_address(#symbol); \
+	if (!(real))                                  \
+	return NVML_ERROR_FUNCTION_NOT_FOUND
+
+/* Whether we have a say: joins at the first call. False in bypass and for whom the daemon
+ * rejects. */
+bool sl_nvml_is_active(void);
+/* The workload's GPU behind a handle, or NULL: not its own, or we have no say. */
+struct sl_gpu *sl_nvml_gpu(nvmlDevice_t device);
+/* Lets the daemon measure, and waits for a moment. */
+void sl_nvml_measure(struct sl_gpu *gpu);
+
+#endif

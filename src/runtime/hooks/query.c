@@ -1,0 +1,531 @@
+/*
+ * query - what the program is told about memory
+ *
+ * Figures are the workload's: total is its limit, free what it may still have. Towards pointer
+ * queries a region or slot looks like memory of the driver's own cuMemAlloc. The driver is always
+ * asked first where it can fail, so that its errors are its own; NULL for what the program does
+ * not want to know is passed on and honoured. Of memory that is on the host the driver knows
+ * nothing: then the answers are from the records, as they would be if it were there.
+ */
+#include "runtime/session/device.h"
+#include "runtime/driver/handle.h"
+#include "runtime/session/hidden.h"
+#include "runtime/memory/hold.h"
+#include "runtime/real/hooks.h"
+#include "runtime/memory/memory.h"
+#include "runtime/process/mode.h"
+#include "runtime/share/opened.h"
+#include "runtime/swap/swap.h"
+
+/* GPU of the workload behind dev, while we have a say. */
+static struct sl_gpu *gpu_of(CUdevice dev)
+{
+	return sl_mode_is_active() && sl_session_is_joined() ? sl_device_gpu(dev) : NULL;
+}
+
+static struct sl_gpu *current_gpu(void)
+{
+	CUdevice dev;
+
+	if (!sl_mode_is_active() || !sl_session_is_joined() ||
+		sl_real.cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+		return NULL;
+	return sl_device_gpu(dev);
+}
+
+SL_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
+{
+	CUresult r = sl_real.cuMemGetInfo_v2(free_bytes, total_bytes);
+	struct sl_gpu *gpu = r == CUDA_SUCCESS ? current_gpu() : NULL;
+	uint64_t free_now, total_now;
+
+	if (!gpu)
+		return r;
+	sl_hidden_settle(gpu);
+	sl_session_view(gpu, &free_now, &total_now);
+	if (free_bytes)
+		*free_bytes = free_now;
+	if (total_bytes)
+		*total_bytes = total_now;
+	return r;
+}
+
+SL_EXPORT CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total_bytes)
+{
+	CUresult r = sl_real.cuMemGetInfo(free_bytes, total_bytes);
+	struct sl_gpu *gpu = r == CUDA_SUCCESS ? current_gpu() : NULL;
+	uint64_t free_now, total_now;
+
+	if (!gpu)
+		return r;
+	sl_hidden_settle(gpu);
+	sl_session_view(gpu, &free_now, &total_now);
+	if (free_bytes)
+		*free_bytes = (unsigned int)sl_min_u64(free_now, UINT32_MAX);
+	if (total_bytes)
+		*total_bytes = (unsigned int)sl_min_u64(total_now, UINT32_MAX);
+	return r;
+}
+
+SL_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
+{
+	CUresult r = sl_real.cuDeviceTotalMem_v2(bytes, dev);
+	struct sl_gpu *gpu = r == CUDA_SUCCESS ? gpu_of(dev) : NULL;
+	uint64_t free_now, total_now;
+
+	if (gpu && bytes) {
+		sl_session_view(gpu, &free_now, &total_now);
+		*bytes = total_now;
+	}
+	return r;
+}
+
+SL_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
+{
+	CUresult r = sl_real.cuDeviceTotalMem(bytes, dev);
+	struct sl_gpu *gpu = r == CUDA_SUCCESS ? gpu_of(dev) : NULL;
+	uint64_t free_now, total_now;
+
+	if (gpu && bytes) {
+		sl_session_view(gpu, &free_now, &total_now);
+		*bytes = (unsigned int)sl_min_u64(total_now, UINT32_MAX);
+	}
+	return r;
+}
+
+/* What is allocated around ptr: by this process, or by another one whose memory is opened here.
+ * Outcomes of sl_memory_find. */
+static int find(CUdeviceptr ptr, struct sl_memory_info *info, bool *opened)
+{
+	int found = sl_memory_find(ptr, info);
+
+	*opened = false;
+	if (found == SL_MEMORY_FOREIGN) {
+		found = sl_opened_find(ptr, info);
+		*opened = found != SL_MEMORY_FOREIGN;
+	}
+	return found;
+}
+
+/* The driver answers for a mapping of the program's own, unless that is, or was meanwhile, on the
+ * host. */
+static CUresult range_of_mapping(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
+{
+	uint32_t trips = sl_swap_trips();
+	struct sl_mapping_info info;
+	CUresult r = CUDA_ERROR_NOT_FOUND;
+
+	if (!sl_swap_is_out())
+		r = sl_real.cuMemGetAddressRange_v2(base, bytes, ptr);
+	if (r == CUDA_SUCCESS || (!sl_swap_is_out() && trips == sl_swap_trips()))
+		return r;
+	if (!sl_mapping_find(ptr, &info))
+		return sl_real.cuMemGetAddressRange_v2(base, bytes, ptr);
+	if (base)
+		*base = info.address;
+	if (bytes)
+		*bytes = info.bytes;
+	return CUDA_SUCCESS;
+}
+
+SL_EXPORT CUresult cuMemGetAddressRange_v2(
+	CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
+{
+	struct sl_memory_info info;
+	CUcontext ctx = NULL;
+	CUresult r;
+	bool opened;
+	int found = find(ptr, &info, &opened);
+
+	if (found == SL_MEMORY_FOREIGN)
+		return range_of_mapping(base, bytes, ptr);
+	r = sl_real.cuCtxGetCurrent(&ctx);
+	if (r != CUDA_SUCCESS || !ctx)
+		return r != CUDA_SUCCESS ? r : CUDA_ERROR_INVALID_CONTEXT;
+	if (found == SL_MEMORY_DEAD)
+		return CUDA_ERROR_NOT_FOUND;
+	if (info.broken != CUDA_SUCCESS)
+		return info.broken;
+	if (base)
+		*base = info.base;
+	if (bytes)
+		*bytes = info.bytes;
+	return CUDA_SUCCESS;
+}
+
+/* Ours lie above 4 GiB. */
+SL_EXPORT CUresult cuMemGetAddressRange(
+	CUdeviceptr_v1 *base, unsigned int *bytes, CUdeviceptr_v1 ptr)
+{
+	return sl_real.cuMemGetAddressRange(base, bytes, ptr);
+}
+
+/* Writes the answer that native memory would give, where the driver's own differs for mapped
+ * handles. False: the driver's is right. */
+static bool answer(const struct sl_memory_info *info, bool opened,
+	CUpointer_attribute attribute, void *data)
+{
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = info->ctx; return true;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		*(unsigned long long *)data = info->id;
+		return true;
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(unsigned int *)data = !opened;
+		return true;
+	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned int *)data = 1; return true;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+		*(unsigned int *)data = info->sync_memops;
+		return true;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+		*(CUdeviceptr *)data = info->base;
+		return true;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)data = info->bytes; return true;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(unsigned int *)data = CU_MEM_HANDLE_TYPE_NONE;
+		return true;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(CUmemoryPool *)data = NULL;
+		return true;
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(CUdeviceptr *)data = info->mapping_base;
+		return true;
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)data = info->mapping_bytes;
+		return true;
+	default: return false;
+	}
+}
+
+/* --- what is on the host ------------------------------------------------------------------- */
+
+/* An allocation (memory), or a mapping of the program's own. */
+struct about {
+	CUdeviceptr ptr;
+	bool is_memory, is_mapping, opened;
+	struct sl_memory_info memory;
+	struct sl_mapping_info mapping;
+};
+
+enum { KNOWN = 0, NONE, UNKNOWN };
+
+static CUmemAccess_flags access_of_current(CUdeviceptr ptr)
+{
+	CUmemLocation here = {.type = CU_MEM_LOCATION_TYPE_DEVICE};
+	unsigned long long flags = 0;
+
+	if (sl_real.cuCtxGetDevice(&here.id) == CUDA_SUCCESS)
+		(void)sl_mappings_access(ptr, &here, &flags);
+	return (CUmemAccess_flags)flags;
+}
+
+/* What the driver says of mapped memory of a device that is there. NONE: it refuses the
+ * question. */
+static int record_of_mapping(
+	const struct about *about, CUpointer_attribute attribute, void *data)
+{
+	const struct sl_mapping_info *info = &about->mapping;
+
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_CONTEXT: *(CUcontext *)data = NULL; return KNOWN;
+	case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+	case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+		*(unsigned long long *)data = info->id;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+	case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+		*(unsigned int *)data = 0;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned int *)data = 1; return KNOWN;
+	case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+	case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+		*(CUdeviceptr *)data = info->address;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+	case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+		*(size_t *)data = info->bytes;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+		*(unsigned int *)data = (unsigned int)info->prop.requestedHandleTypes;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+		*(CUmemoryPool *)data = NULL;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		*(unsigned int *)data = access_of_current(about->ptr);
+		return KNOWN;
+	default: return UNKNOWN;
+	}
+}
+
+/* Of either kind, beyond what `answer` and the above know. */
+static int record(const struct about *about, CUpointer_attribute attribute, void *data)
+{
+	if (about->is_memory && answer(&about->memory, about->opened, attribute, data))
+		return KNOWN;
+	if (!about->is_memory && record_of_mapping(about, attribute, data) == KNOWN)
+		return KNOWN;
+	switch (attribute) {
+	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+		*(unsigned int *)data = CU_MEMORYTYPE_DEVICE;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+		*(CUdeviceptr *)data = about->ptr;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_HOST_POINTER: return NONE;
+	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+		*(int *)data = about->is_memory ? about->memory.dev
+						: about->mapping.prop.location.id;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+		*(unsigned int *)data = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+		return KNOWN;
+	case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+		*(unsigned int *)data =
+			about->is_memory && sl_backing_is_registrable(about->memory.dev);
+		return KNOWN;
+	/* What has it cannot be evicted. */
+	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned int *)data = 0; return KNOWN;
+	default: return UNKNOWN;
+	}
+}
+
+/* False: it is none that can be on the host. */
+static bool look_up(CUdeviceptr ptr, struct about *about)
+{
+	about->ptr = ptr;
+	about->is_memory = find(ptr, &about->memory, &about->opened) == SL_MEMORY_OURS &&
+			   !about->opened;
+	about->is_mapping = !about->is_memory && sl_mapping_find(ptr, &about->mapping) &&
+			    about->mapping.kind == SL_HANDLE_DEVICE;
+	return about->is_memory ? about->memory.broken == CUDA_SUCCESS
+				: about->is_mapping;
+}
+
+/* The driver's number of it would change when it comes back from the host. */
+static bool is_number(CUpointer_attribute attribute)
+{
+	return attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID ||
+	       attribute == CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID;
+}
+
+/* One that no record has: the driver's answer, once it is there. */
+static CUresult ask_there(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	CUresult r;
+
+	sl_swap_need();
+	r = sl_real.cuPointerGetAttribute(data, attribute, ptr);
+	sl_swap_done();
+	return r;
+}
+
+static SL_COLD CUresult ask_record(
+	void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	struct about about;
+
+	if (!look_up(ptr, &about))
+		return sl_real.cuPointerGetAttribute(data, attribute, ptr);
+	switch (record(&about, attribute, data)) {
+	case KNOWN: return CUDA_SUCCESS;
+	case NONE: return CUDA_ERROR_INVALID_VALUE;
+	default: return ask_there(data, attribute, ptr);
+	}
+}
+
+SL_EXPORT CUresult cuPointerGetAttribute(
+	void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	uint32_t trips = sl_swap_trips();
+	struct sl_memory_info info;
+	CUresult r;
+	bool opened;
+
+	switch (find(ptr, &info, &opened)) {
+	case SL_MEMORY_DEAD: return CUDA_ERROR_INVALID_VALUE;
+	case SL_MEMORY_OURS:
+		/* In a broken context the driver answers nothing but that. */
+		if (data && info.broken == CUDA_SUCCESS &&
+			answer(&info, opened, attribute, data))
+			return CUDA_SUCCESS;
+		break;
+	default: break;
+	}
+	if (data && sl_swap_is_out())
+		return ask_record(data, attribute, ptr);
+	r = sl_real.cuPointerGetAttribute(data, attribute, ptr);
+	/* A number is the record's, where the driver has one: in a broken context it has none. */
+	if (!data ||
+		(r == CUDA_SUCCESS ? !is_number(attribute) : trips == sl_swap_trips()))
+		return r;
+	return ask_record(data, attribute, ptr);
+}
+
+/* In the first page, which nobody ever maps. */
+#define NOWHERE ((CUdeviceptr)1)
+
+/* All from the records. False: nothing is written, or something is asked that they do not know. */
+static SL_COLD bool record_all(const struct about *about, unsigned int count,
+	const CUpointer_attribute *attributes, void **data)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		int known = data[i] ? record(about, attributes[i], data[i]) : UNKNOWN;
+
+		if (known == UNKNOWN)
+			return false;
+		if (known == NONE)
+			*(void **)data[i] = NULL;
+	}
+	return true;
+}
+
+/* While something is on the host, or came back just now. */
+static SL_COLD CUresult ask_records(
+	unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+{
+	struct about about;
+	CUresult r;
+
+	if (!attributes || !data || !count || !look_up(ptr, &about))
+		return sl_real.cuPointerGetAttributes(count, attributes, data, ptr);
+	if (record_all(&about, count, attributes, data))
+		return CUDA_SUCCESS;
+	sl_swap_need();
+	r = sl_real.cuPointerGetAttributes(count, attributes, data, ptr);
+	sl_swap_done();
+	return r;
+}
+
+/* What the driver has written, corrected. */
+static void correct(unsigned int count, const CUpointer_attribute *attributes,
+	void **data, CUdeviceptr ptr)
+{
+	struct about about;
+
+	if (!look_up(ptr, &about) && !about.opened)
+		return;
+	for (unsigned int i = 0; i < count; i++) {
+		if (!data[i])
+			continue;
+		if (about.is_mapping && is_number(attributes[i]))
+			(void)record_of_mapping(&about, attributes[i], data[i]);
+		else if (!about.is_mapping)
+			(void)answer(&about.memory, about.opened, attributes[i], data[i]);
+	}
+}
+
+SL_EXPORT CUresult cuPointerGetAttributes(
+	unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
+{
+	uint32_t trips = sl_swap_trips();
+	struct sl_memory_info info;
+	bool opened;
+	int found = find(ptr, &info, &opened);
+	/* Of a freed slot the driver would tell what it knows of the slab around it; of an address
+	 * that is nobody's it tells what it would of freed memory of its own. */
+	CUdeviceptr at = found == SL_MEMORY_DEAD ? NOWHERE : ptr;
+	CUresult r;
+
+	if (sl_swap_is_out())
+		r = ask_records(count, attributes, data, at);
+	else
+		r = sl_real.cuPointerGetAttributes(count, attributes, data, at);
+	if (r == CUDA_SUCCESS && sl_swap_trips() != trips)
+		r = ask_records(count, attributes, data, at);
+	if (r == CUDA_SUCCESS && found != SL_MEMORY_DEAD && sl_mode_is_active())
+		correct(count, attributes, data, ptr);
+	return r;
+}
+
+/* --- registrations ---------------------------------------------------------------------------- */
+
+/* Some drivers know the attribute for their own allocations alone; then the whole context promises
+ * it. */
+static CUresult promise_for_context(CUcontext ctx)
+{
+	unsigned int flags = 0;
+	CUcontext popped;
+	CUresult r = sl_real.cuCtxPushCurrent_v2(ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	r = sl_real.cuCtxGetFlags(&flags);
+	if (r == CUDA_SUCCESS)
+		r = sl_real.cuCtxSetFlags(flags | CU_CTX_SYNC_MEMOPS);
+	(void)sl_real.cuCtxPopCurrent_v2(&popped);
+	return r;
+}
+
+/* The driver may not know the attribute for memory that is mapped: then the context keeps it. */
+static CUresult ask_for_sync(const struct sl_memory_info *info)
+{
+	const unsigned int yes = 1;
+	CUresult r = sl_real.cuPointerSetAttribute(
+		&yes, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, info->base);
+
+	return r != CUDA_SUCCESS && promise_for_context(info->ctx) == CUDA_SUCCESS
+		       ? CUDA_SUCCESS
+		       : r;
+}
+
+/* A library that is about to register memory with a NIC asks for this first. The registration
+ * itself goes past us and keeps the pages of now, so the memory is held. The driver knows the slab
+ * around a small allocation only, so what one of them has asked for is never taken back there. */
+static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (on && !info->sync_memops) {
+		if (!sl_hold_range(info->base, 1))
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		sl_swap_need();
+		r = ask_for_sync(info);
+		sl_swap_done();
+		if (r != CUDA_SUCCESS)
+			sl_hold_drop(info->base, 1);
+	}
+	if (r == CUDA_SUCCESS)
+		sl_memory_set_sync_memops(info->base, on);
+	return r;
+}
+
+/* Of another process's memory, which is held there. A mapped handle may not have the attribute at
+ * all. */
+static CUresult set_sync_opened(const struct sl_memory_info *info, bool on)
+{
+	CUresult r = on && !info->sync_memops ? ask_for_sync(info) : CUDA_SUCCESS;
+
+	if (r == CUDA_SUCCESS)
+		sl_opened_set_sync_memops(info->base, on);
+	return r;
+}
+
+SL_EXPORT CUresult cuPointerSetAttribute(
+	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
+{
+	bool is_sync = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, opened;
+	struct sl_memory_info info;
+	CUresult r;
+
+	switch (find(ptr, &info, &opened)) {
+	case SL_MEMORY_DEAD: return CUDA_ERROR_INVALID_VALUE;
+	case SL_MEMORY_OURS:
+		if (is_sync)
+			return opened ? set_sync_opened(
+						&info, *(const unsigned int *)value != 0)
+				      : set_sync_memops(
+						&info, *(const unsigned int *)value != 0);
+		break;
+	default: break;
+	}
+	sl_swap_keep();
+	r = sl_real.cuPointerSetAttribute(value, attribute, ptr);
+	if (r == CUDA_SUCCESS && is_sync && sl_mode_is_active() &&
+		*(const unsigned int *)value &&
+		!sl_handle_hold_range(ptr, 1, SL_WHY_ADDRESS))
+		r = CUDA_ERROR_OUT_OF_MEMORY;
+	sl_swap_keep_end();
+	return r;
+}

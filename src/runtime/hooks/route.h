@@ -1,0 +1,33 @@
+/*
+ * route - every way a program can find a driver function leads to its hook
+ *
+ * Linked programs find our exported symbols first. For the rest: dlsym, dlvsym and dlopen (exported
+ * in both of glibc's versions, entered in assembly: route_x86_64.S) and cuGetProcAddress. A look-up
+ * is answered with a hook only if the driver itself has the function.
+ */
+#ifndef SL_RUNTIME_HOOKS_ROUTE_H
+#define SL_RUNTIME_HOOKS_ROUTE_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+/* What dlsym and dlvsym end in for a name that is known and any handle but RTLD_NEXT. */
+SL_HIDDEN void *sl_route_dlsym(void *handle, const char *name);
+SL_HIDDEN void *sl_route_dlvsym(void *handle, const char *name, const char *version);
+/* True if name has a hook in hooks.def or nvml.def. Called for names in "cu" and "nv". */
+SL_HIDDEN bool sl_route_knows(const char *name);
+/*
+ * The flags that dlopen passes on. In a workload RTLD_DEEPBIND is taken away: a library opened with
+ * it binds to the driver before it binds to our hooks, and its memory then has no limit.
+ */
+SL_HIDDEN int sl_route_open_flags(int flags);
+/* The C library's own, found at the first call; NULL if there is none. */
+SL_HIDDEN void *sl_route_real_dlopen(void);
+SL_HIDDEN void *sl_route_real_dlsym(void);
+SL_HIDDEN void *sl_route_real_dlvsym(void);
+
+/* The hook for what cuGetProcAddress returned, or function itself. */
+void *sl_route_function(
+	const char *symbol, void *function, int cuda_version, uint64_t flags);
+
+#endif

@@ -1,0 +1,274 @@
+/*
+ * agent - a poll loop over the line and a pipe
+ *
+ * It never calls the driver: a driver call may wait for the GPU for as long as a kernel runs, and
+ * meanwhile no grant would reach a waiting thread. Freeing what is quarantined is the sweeper's.
+ */
+#include "runtime/link/agent.h"
+#include "runtime/link/errands.h"
+#include "runtime/process/futex.h"
+#include "runtime/gate/gate.h"
+#include "runtime/process/libc.h"
+#include "runtime/link/pulse.h"
+#include "runtime/session/session.h"
+#include "runtime/swap/swap.h"
+
+#include "base/log.h"
+#include "base/step.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+/* Tries to connect: first pause, longest pause. */
+#define RETRY_MIN_NS (50 * SL_MS)
+#define RETRY_MAX_NS (1 * SL_S)
+/* A closed gate is looked at this often until the last thread is out. */
+#define DRAIN_POLL_MS 1
+/* Between tries to send more descriptors than may be on their way. No lock is held meanwhile. */
+#define CROWDED_POLL_MS 1
+/* Without its pipe the agent cannot be woken and looks by itself. */
+#define DEAF_POLL_MS 100
+
+static struct sl_fd wake_in = SL_FD_NONE, wake_out = SL_FD_NONE;
+
+/* The gate as the daemon has ordered it. Only the agent's thread touches it. */
+static struct {
+	bool closed, pending;
+	uint64_t order;
+} gate;
+
+void sl_agent_wake(void)
+{
+	int saved_errno = errno;
+
+	if (sl_fd_is_ours(&wake_out))
+		(void)syscall(SYS_write, wake_out.fd, "", 1);
+	errno = saved_errno;
+}
+
+/* The pipe's end, or -1 (which poll ignores) once the program has closed it under us. */
+static int wake_fd(void)
+{
+	return sl_fd_is_ours(&wake_in) ? wake_in.fd : -1;
+}
+
+/* Sleeps for span_ns or until woken. */
+static void pause_agent(sl_ns span_ns)
+{
+	struct pollfd item = {.fd = wake_fd(), .events = POLLIN};
+	char drain[64];
+
+	(void)poll(&item, 1, (int)(span_ns / SL_MS));
+	if (wake_fd() >= 0)
+		(void)syscall(SYS_read, wake_in.fd, drain, sizeof(drain));
+}
+
+/* --- the gate --------------------------------------------------------------------------- */
+
+static void open_gate(void)
+{
+	if (gate.closed)
+		sl_gate_open();
+	gate.closed = gate.pending = false;
+}
+
+static bool tell_gate(void)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_GATE_DONE);
+	msg.gate_done.order = gate.order;
+	msg.gate_done.closed = gate.closed;
+	return sl_session_send(&msg);
+}
+
+static bool on_gate(const struct sl_msg_gate *msg)
+{
+	gate.order = msg->order;
+	if (!msg->closed) {
+		open_gate();
+		return tell_gate();
+	}
+	if (!gate.closed)
+		sl_gate_close();
+	gate.closed = gate.pending = true;
+	return true;
+}
+
+static bool look_at_gate(void)
+{
+	if (!gate.pending || !sl_gate_is_drained())
+		return true;
+	gate.pending = false;
+	return tell_gate();
+}
+
+/* --- one connection --------------------------------------------------------------------- */
+
+/* What is the agent's own to carry out. False: the line is lost. */
+static bool obey(const union sl_msg *msg)
+{
+	switch (msg->head.type) {
+	case SL_MSG_GATE: return on_gate(&msg->gate);
+	case SL_MSG_PROBE: sl_pulse_probe(&msg->probe); return true;
+	default: sl_swap_order(msg); return true;
+	}
+}
+
+/* Reads all there is. Outcomes of sl_session_handle. */
+static int read_messages(void)
+{
+	struct sl_wire_fds fds;
+	union sl_msg msg;
+	int r;
+
+	while ((r = sl_session_recv(&msg, &fds)) == SL_WIRE_OK) {
+		r = sl_session_handle(&msg, &fds);
+		sl_wire_fds_close(&fds);
+		if (r == SL_SESSION_AGENT)
+			r = obey(&msg) ? SL_SESSION_OK : SL_SESSION_LOST;
+		if (r != SL_SESSION_OK)
+			return r;
+	}
+	return r == SL_WIRE_AGAIN ? SL_SESSION_OK : SL_SESSION_LOST;
+}
+
+static int wait_ms(bool crowded)
+{
+	sl_ns now_ns = sl_clock_now(),
+	      at_ns = sl_min_u64(sl_errands_due(), sl_pulse_due());
+	sl_ns span_ns;
+
+	at_ns = sl_min_u64(at_ns, sl_swap_due());
+	span_ns = sl_sub_sat(at_ns, now_ns);
+	if (gate.pending)
+		return DRAIN_POLL_MS;
+	if (crowded)
+		return span_ns ? CROWDED_POLL_MS : 0;
+	if (at_ns == SL_NS_NEVER)
+		return wake_fd() >= 0 ? -1 : DEAF_POLL_MS;
+	if (span_ns == 0)
+		return 0;
+	span_ns = span_ns / SL_MS + 1;
+	return wake_fd() >= 0 || span_ns < DEAF_POLL_MS
+		       ? (int)sl_min_u64(span_ns, INT_MAX)
+		       : DEAF_POLL_MS;
+}
+
+/* Serves one line until it is lost or the daemon rejects us. */
+static int serve(void)
+{
+	int r = SL_SESSION_OK;
+
+	while (r == SL_SESSION_OK) {
+		bool crowded = sl_session_is_crowded();
+		struct pollfd items[2] = {
+			{.fd = sl_session_fd(), .events = POLLIN},
+			{.fd = wake_fd(), .events = POLLIN},
+		};
+
+		/* The socket of a crowded line has room: poll would come back at once. */
+		if (!crowded && sl_session_has_kept())
+			items[0].events |= POLLOUT;
+		(void)poll(items, 2, wait_ms(crowded));
+		if (items[1].revents)
+			pause_agent(0);
+		r = read_messages();
+		sl_errands_look();
+		sl_swap_look();
+		if (r == SL_SESSION_OK &&
+			(!look_at_gate() || !sl_pulse_look() || !sl_session_flush()))
+			r = SL_SESSION_LOST;
+	}
+	return r;
+}
+
+/* SL_SESSION_OK: connected, and HELLO is out. */
+static int connect_once(const char *path)
+{
+	struct sl_error err = {0};
+	struct sl_line line = SL_LINE_NONE;
+	int r;
+
+	/* The report would tell of something in the middle. Woken when it is over. */
+	if (!sl_swap_connects())
+		return SL_SESSION_LOST;
+	r = sl_line_open(&line, path, &err);
+	if (r == SL_LINE_UNTRUSTED)
+		return sl_session_distrust(err.text);
+	if (r < 0) {
+		sl_warning("waiting for the daemon: %s", err.text);
+		/* Without a descriptor it may stay so for ever. */
+		if (r == -EMFILE || r == -ENFILE)
+			sl_session_starve();
+		return SL_SESSION_LOST;
+	}
+	sl_step(C_CONNECTED);
+	return sl_session_greet(&line) ? SL_SESSION_OK : SL_SESSION_LOST;
+}
+
+static void *agent_main(void *arg)
+{
+	sl_ns retry_ns = RETRY_MIN_NS;
+	int r = SL_SESSION_LOST;
+
+	(void)prctl(PR_SET_NAME, "sluice-agent", 0, 0, 0);
+	while (r != SL_SESSION_REJECTED) {
+		r = connect_once(arg);
+		if (r == SL_SESSION_OK) {
+			sl_ns start_ns = sl_clock_now();
+
+			r = serve();
+			/* A line that lasted was a good one: begin with short pauses again. */
+			if (sl_clock_now() - start_ns > RETRY_MAX_NS)
+				retry_ns = RETRY_MIN_NS;
+		}
+		sl_session_drop_line();
+		sl_pulse_stop();
+		sl_swap_stop();
+		sl_step(C_LINE_LOST);
+		/* Clients run on without a daemon. */
+		open_gate();
+		if (r == SL_SESSION_LOST)
+			pause_agent(retry_ns);
+		retry_ns = sl_min_u64(2 * retry_ns, RETRY_MAX_NS);
+	}
+	return NULL;
+}
+
+int sl_agent_start(const char *path)
+{
+	int pipe_fds[2], r;
+
+	if (syscall(SYS_pipe2, pipe_fds, O_CLOEXEC) != 0) {
+		r = -errno;
+		sl_warning("cannot join: no descriptors are left for a pipe");
+		return r;
+	}
+	r = sl_fd_claim(&wake_in, pipe_fds[0]);
+	if (r < 0) {
+		(void)syscall(SYS_close, pipe_fds[1]);
+		return r;
+	}
+	r = sl_fd_claim(&wake_out, pipe_fds[1]);
+	sl_gate_on_entry = sl_agent_wake;
+	if (r == 0)
+		r = -sl_libc_start_thread(agent_main, (void *)path);
+	if (r != 0) {
+		sl_fd_close(&wake_in);
+		sl_fd_close(&wake_out);
+	}
+	return r;
+}
+
+void sl_agent_forget(void)
+{
+	sl_fd_close(&wake_in);
+	sl_fd_close(&wake_out);
+	memset(&gate, 0, sizeof(gate));
+}

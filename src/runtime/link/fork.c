@@ -1,0 +1,81 @@
+/*
+ * fork - see fork.h
+ *
+ * The handler runs in the child's only thread. Other threads of the parent may have held our
+ * locks at the time, so locks are made anew, not unlocked; what they guarded is thrown away
+ * whole, so it does not matter in which state it was. Nothing is freed: the heap's own lock is
+ * the C library's affair, and the parent's pages are shared copy-on-write anyway.
+ */
+#include "runtime/link/fork.h"
+#include "runtime/link/agent.h"
+#include "runtime/contexts/capture.h"
+#include "runtime/gate/control.h"
+#include "runtime/link/errands.h"
+#include "runtime/gate/gate.h"
+#include "runtime/driver/handle.h"
+#include "runtime/hash/hash.h"
+#include "runtime/driver/graph.h"
+#include "runtime/session/held.h"
+#include "runtime/session/hidden.h"
+#include "runtime/memory/memory.h"
+#include "runtime/share/multicast.h"
+#include "runtime/driver/objects.h"
+#include "runtime/share/offer.h"
+#include "runtime/share/open.h"
+#include "runtime/share/opened.h"
+#include "runtime/driver/passed.h"
+#include "runtime/driver/pool.h"
+#include "runtime/session/pids.h"
+#include "runtime/memory/peer.h"
+#include "runtime/contexts/prove.h"
+#include "runtime/link/pulse.h"
+#include "runtime/driver/range.h"
+#include "runtime/session/session.h"
+#include "runtime/store/store.h"
+#include "runtime/swap/swap.h"
+#include "runtime/memory/sweep.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+static int watched;
+
+static void in_child(void)
+{
+	int saved_errno = errno;
+
+	sl_gate_forget();
+	sl_control_forget();
+	sl_session_forget();
+	sl_agent_forget();
+	sl_capture_forget();
+	sl_errands_forget();
+	sl_hidden_forget();
+	sl_held_forget();
+	sl_passed_forget();
+	sl_pool_forget();
+	sl_graph_forget();
+	sl_pids_forget();
+	sl_objects_forget();
+	sl_offer_forget();
+	sl_open_forget();
+	sl_opened_forget();
+	sl_handle_forget();
+	sl_range_forget();
+	sl_multicast_forget();
+	sl_peer_forget();
+	sl_memory_forget();
+	sl_sweep_forget();
+	sl_prove_forget();
+	sl_pulse_forget();
+	sl_swap_forget();
+	sl_store_forget();
+	sl_hasher_forget();
+	errno = saved_errno;
+}
+
+void sl_fork_watch(void)
+{
+	if (!__atomic_exchange_n(&watched, 1, __ATOMIC_ACQ_REL))
+		(void)pthread_atfork(NULL, NULL, in_child);
+}

@@ -1,0 +1,14 @@
+/*
+ * fork - the child starts from nothing
+ *
+ * A forked child shares no GPU state with its parent: the driver gives it none. It forgets
+ * records, regions and session, closes its copy of the socket without a word on it, and joins
+ * anew at its first CUDA call.
+ */
+#ifndef SL_RUNTIME_LINK_FORK_H
+#define SL_RUNTIME_LINK_FORK_H
+
+/* Registers the child's handler, once per process image. */
+void sl_fork_watch(void);
+
+#endif

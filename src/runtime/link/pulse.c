@@ -1,0 +1,180 @@
+/*
+ * pulse - see pulse.h
+ *
+ * The daemon moves who is idle for who is not, so it must not believe for a whole span what was
+ * true for a moment: between two pieces of work a busy program has none. Whoever was told to be
+ * idle has the gate listen, and what is submitted next is told at once. A thread that stands at the
+ * closed gate is work, too: it begins as soon as the gate opens, if the machine lets it, and how
+ * long the program did nothing before says nothing about it.
+ */
+#include "runtime/link/pulse.h"
+#include "runtime/gate/gate.h"
+#include "runtime/contexts/prove.h"
+#include "runtime/session/session.h"
+#include "runtime/swap/swap.h"
+
+#include <string.h>
+
+/* A daemon that asks for more would have us do nothing else. */
+#define SPAN_MIN_NS (10 * SL_MS)
+/* A proof that took less had nothing to wait for: the work was over before. */
+#define PROMPT_NS (20 * SL_MS)
+
+static struct {
+	uint32_t mode; /* enum sl_wire_probe */
+	sl_ns span_ns, due_ns;
+	bool fresh;     /* asked, and not answered yet */
+	bool proving;   /* the end of a proof is waited for */
+	bool listening; /* the gate was told to say when work begins */
+	/* Kept while nobody asks: what has not changed since has not changed. */
+	bool looked;
+	uint64_t seen;
+	sl_ns changed_ns;
+	/* As told last. */
+	bool working, proven, busy;
+	uint32_t trips; /* so often was memory away by then */
+} pulse;
+
+void sl_pulse_probe(const struct sl_msg_probe *msg)
+{
+	pulse.mode = msg->mode;
+	pulse.span_ns = sl_max_u64(msg->span_ms * SL_MS, SPAN_MIN_NS);
+	pulse.due_ns = 0;
+	pulse.fresh = true;
+}
+
+sl_ns sl_pulse_due(void)
+{
+	return pulse.mode == SL_WIRE_PROBE_OFF ? SL_NS_NEVER : pulse.due_ns;
+}
+
+void sl_pulse_stop(void)
+{
+	pulse.mode = SL_WIRE_PROBE_OFF;
+}
+
+void sl_pulse_forget(void)
+{
+	memset(&pulse, 0, sizeof(pulse));
+}
+
+/* A thread is about to submit. Asked in this order: who leaves the gate is inside before he is no
+ * longer parked. */
+static bool is_inside(void)
+{
+	bool parked = sl_gate_parked() > 0;
+
+	return !sl_gate_is_drained() || parked;
+}
+
+/* It was told to be idle, and something was submitted since, or is about to be. */
+static bool has_begun(void)
+{
+	return pulse.listening && !sl_gate_is_listening();
+}
+
+/* What is back counts as busy, whatever was told before it left, until something is told anew: a
+ * call that submits nothing may have brought it back, and that would be all there is to hear. */
+static void look_at_trips(void)
+{
+	uint32_t trips = sl_swap_trips();
+
+	if (trips == pulse.trips || sl_swap_is_out())
+		return;
+	pulse.trips = trips;
+	pulse.fresh = true;
+}
+
+/* What was submitted before the gate listened is looked at soon. */
+static void listen_for_work(void)
+{
+	if (pulse.listening)
+		return;
+	pulse.listening = true;
+	sl_gate_listen();
+	if (is_inside() || sl_gate_submissions() != pulse.seen)
+		pulse.due_ns = 0;
+}
+
+/* Has anything been submitted since the last look, or is a thread about to? */
+static bool has_moved(uint64_t submissions, bool inside, sl_ns now_ns)
+{
+	bool moved = !pulse.looked || submissions != pulse.seen || inside;
+
+	pulse.looked = true;
+	pulse.seen = submissions;
+	if (moved)
+		pulse.changed_ns = now_ns;
+	return moved;
+}
+
+/* What the proof makes of it. `moved` alone tells where it came to nothing; where the driver
+ * failed, nothing does, and who is not known to be idle works. */
+static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns now_ns,
+	struct sl_msg_pulse *out)
+{
+	out->proven = proof->submissions == out->submissions && !inside;
+	if (proof->running)
+		out->busy_ms = sl_sub_sat(now_ns, proof->started_ns) / SL_MS;
+	if (!out->proven)
+		return moved || pulse.fresh || !proof->refused || proof->failed;
+	if (!proof->running && proof->ended_ns - proof->started_ns >= PROMPT_NS)
+		pulse.changed_ns = sl_max_u64(pulse.changed_ns, proof->ended_ns);
+	return false;
+}
+
+/* Sends it if it is news, or if there is work and a span is over. That a piece of work has ended is
+ * news: who hears nothing takes it for as busy as it was. */
+static bool tell(union sl_msg *msg, bool working, bool tick, sl_ns now_ns)
+{
+	bool proven = msg->pulse.proven, busy = msg->pulse.busy_ms > 0;
+
+	if (!pulse.fresh && !(tick && working) && working == pulse.working &&
+		proven == pulse.proven && (busy || !pulse.busy))
+		return true;
+	pulse.fresh = false;
+	pulse.working = working;
+	pulse.proven = proven;
+	pulse.busy = busy;
+	/* 0 would mean that it works. */
+	if (!working)
+		msg->pulse.idle_ms =
+			sl_max_u64(1, sl_sub_sat(now_ns, pulse.changed_ns) / SL_MS);
+	return sl_session_send(msg);
+}
+
+bool sl_pulse_look(void)
+{
+	sl_ns now_ns = sl_clock_now();
+	bool inside, working, begun, told, tick = now_ns >= pulse.due_ns;
+	struct sl_proof proof;
+	union sl_msg msg;
+
+	if (pulse.mode == SL_WIRE_PROBE_OFF)
+		return true;
+	look_at_trips();
+	/* A proof is looked at before the submissions: it covers no later ones. */
+	sl_prove_look(&proof);
+	begun = has_begun();
+	if (!tick && !(pulse.proving && !proof.running) && !begun)
+		return true;
+	pulse.listening = pulse.listening && !begun;
+	pulse.proving = pulse.proving && proof.running;
+	sl_wire_init(&msg, SL_MSG_PULSE);
+	inside = is_inside();
+	msg.pulse.submissions = sl_gate_submissions();
+	working = has_moved(msg.pulse.submissions, inside, now_ns);
+	if (pulse.mode == SL_WIRE_PROBE_PROVE)
+		working = judge(&proof, working, inside, now_ns, &msg.pulse);
+	if (tick)
+		pulse.due_ns = now_ns + pulse.span_ns;
+	/* Once a span: a busy process is not to be asked without pause. */
+	if (tick && pulse.mode == SL_WIRE_PROBE_PROVE && !msg.pulse.proven) {
+		sl_prove_ask();
+		pulse.proving = true;
+	}
+	told = tell(&msg, working, tick, now_ns);
+	if (!working)
+		listen_for_work();
+	return told;
+}

@@ -1,0 +1,84 @@
+/*
+ * backing - a reserved range of addresses with driver handles behind it
+ *
+ * The only unit that calls the driver's virtual memory functions. A range is backed by chunks of
+ * equal size (the last may be smaller), one handle each, because handles are what costs and what
+ * can be evicted. Handles can be exported where the device can do that at all, which costs nothing
+ * until it is done. Works on the caller's struct; no lock. Bytes; all sizes are multiples of
+ * SL_BACKING_GRAIN. No current context is needed.
+ */
+#ifndef SL_RUNTIME_MEMORY_BACKING_H
+#define SL_RUNTIME_MEMORY_BACKING_H
+
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+/* Granularity of handles on every GPU so far; checked when a context is first used. */
+#define SL_BACKING_GRAIN (2 * SL_MIB)
+
+struct sl_cargo;
+struct sl_gpu;
+
+struct sl_offer;
+
+/* May be moved to another place, but there are never two of one. */
+struct sl_backing {
+	CUdeviceptr base;
+	uint64_t bytes, chunk_bytes;
+	uint32_t count;
+	CUdevice dev;
+	bool exportable;
+	struct sl_chunk *chunks;
+	struct sl_offer *offer; /* offer.h; NULL: no other process asked for it */
+	/* Under the books' lock (hold.h, peer.h). */
+	struct sl_gpu *held_on; /* told as held there, while holds are above 0 */
+	uint32_t holds;
+	uint64_t allowed; /* devices other than its own that have access, by ordinal */
+};
+
+/* size rounded up to whole grains; 0 if that overflows or is 0. */
+uint64_t sl_backing_round(uint64_t bytes);
+/* What is made there is made so that other devices may register it (GPUDirect RDMA): the workload
+ * said so, and so is never moved, and the driver can. A registration of anything else fails
+ * visibly, instead of pinning what may move. */
+bool sl_backing_is_registrable(CUdevice dev);
+/* Size of the chunks of a range of so many bytes: fewer handles for larger ranges. */
+uint64_t sl_backing_chunk_bytes(uint64_t bytes);
+
+/* Makes bytes (a whole number of grains) of dev's memory at a new address, readable and writable by
+ * dev. On failure nothing is left, but for *stuck_bytes that the driver did not take back. */
+SL_MUST_CHECK CUresult sl_backing_create(
+	struct sl_backing *backing, CUdevice dev, uint64_t bytes, uint64_t *stuck_bytes);
+/* Lets a further device read and write the whole range (or, with NONE, no longer). */
+SL_MUST_CHECK CUresult sl_backing_allow(
+	CUdeviceptr base, uint64_t bytes, CUdevice dev, CUmemAccess_flags flags);
+/* A descriptor of the chunk, for another process to import; the caller's. */
+SL_MUST_CHECK CUresult sl_backing_export(
+	const struct sl_backing *backing, uint32_t index, int *fd);
+
+struct sl_released {
+	uint64_t bytes;         /* that were on the GPU */
+	uint64_t evicted_bytes; /* that were on the host */
+};
+/* Withdraws what other processes may open, unmaps and releases everything, on the GPU and on the
+ * host, and counts it as held no longer. What *released says is gone in any case; after a failure
+ * the same call may be made again and goes on where it stopped. No work may use the range. */
+SL_MUST_CHECK CUresult sl_backing_destroy(
+	struct sl_backing *backing, struct sl_released *released);
+
+/* --- chunk by chunk, for the mover: inside the closed control lock ---------------------------- */
+
+/* NULL: nothing is there (any more, after a destroy that failed half-way). */
+struct sl_cargo *sl_backing_cargo(const struct sl_backing *backing, uint32_t index);
+CUdeviceptr sl_backing_chunk(
+	const struct sl_backing *backing, uint32_t index, uint64_t *bytes);
+/* Unmaps and releases the chunk. After a failure it is as it was, but for *absent: then it can no
+ * longer be used although the driver has not taken back its memory, and sl_backing_attach goes on
+ * with that. */
+SL_MUST_CHECK CUresult sl_backing_detach(
+	struct sl_backing *backing, uint32_t index, bool *absent);
+/* Makes it anew, with what the driver likes to have in it, for all who had access. After a failure
+ * it is as it was, or nearer to the goal if the driver did not take it back. */
+SL_MUST_CHECK CUresult sl_backing_attach(struct sl_backing *backing, uint32_t index);
+
+#endif

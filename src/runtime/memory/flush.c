@@ -1,0 +1,351 @@
+/*
+ * flush - what is quarantined or hoarded goes back
+ *
+ * A flush takes a batch (what was freed before), waits until the context's work is complete, and
+ * only then reuses or unmaps it; frees that come meanwhile make the next batch. One flush per
+ * space at a time: who must have back what it freed waits for the one that works, as it would wait
+ * in the driver, or a thread that frees and allocates would run ahead of the GPU until there is
+ * nothing left. Declared in memory.h.
+ */
+#include "runtime/memory/memory.h"
+#include "runtime/gate/control.h"
+#include "runtime/process/futex.h"
+#include "runtime/memory/pagemap.h"
+#include "runtime/memory/region.h"
+#include "runtime/contexts/settle.h"
+#include "runtime/memory/slab.h"
+#include "runtime/memory/supply.h"
+#include "runtime/memory/sweep.h"
+
+#include "base/log.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+/* Who frees waits so long for another thread's flush: work that lasts longer slows it down, no
+ * more. */
+#define FLUSH_WAIT_NS (10 * SL_S)
+
+/* Futex: flushes that have taken memory out of their space and not yet given it back. It is in no
+ * list then, so who looks for what is hoarded does not find it. */
+static uint32_t giving;
+
+static void move_all(struct sl_link *from, struct sl_link *to)
+{
+	sl_list_foreach_safe (link, from) {
+		sl_list_unlink(link);
+		sl_list_push_tail(to, link);
+	}
+}
+
+/* Under the lock: empty slabs beyond `keep` leave the space. */
+static void take_empty_slabs(struct sl_space *space, uint32_t keep, struct sl_link *out)
+{
+	struct sl_slab *slab;
+
+	while (space->empty_slabs > keep && (slab = sl_slab_take_empty(space))) {
+		sl_pagemap_clear(slab->block.backing.base, SL_SLAB_BYTES);
+		sl_block_take(&slab->block);
+		sl_list_push_tail(out, &slab->all);
+	}
+}
+
+/* Under the lock: between the space's list and a thread's hands. */
+static void move_regions(struct sl_link *from, struct sl_link *to, bool into_hands)
+{
+	sl_list_foreach (link, from) {
+		struct sl_block *block =
+			&SL_LIST_ENTRY(link, struct sl_region, link)->block;
+
+		if (into_hands)
+			sl_block_take(block);
+		else
+			sl_block_let_go(block);
+	}
+	move_all(from, to);
+}
+
+static void discard_slabs(struct sl_gpu *gpu, struct sl_link *slabs)
+{
+	sl_list_foreach_safe (link, slabs) {
+		struct sl_slab *slab = SL_LIST_ENTRY(link, struct sl_slab, all);
+
+		sl_list_unlink(link);
+		/* A mover may have it in its list, if the driver keeps it. */
+		sl_control_enter();
+		sl_supply_discard(gpu, &slab->block.backing);
+		sl_books_lock();
+		sl_block_let_go(&slab->block);
+		sl_books_unlock();
+		sl_control_leave();
+		free(slab);
+	}
+}
+
+/* Under the lock: what was quarantined is free for reuse, or to go. */
+static void clear_batch(
+	struct sl_space *space, struct sl_link *batch, struct sl_link *regions)
+{
+	sl_slab_return_batch(space, batch);
+	sl_list_foreach (link, regions) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		sl_pagemap_clear(region->block.backing.base, region->block.backing.bytes);
+	}
+}
+
+static void release_regions(struct sl_space *space, struct sl_link *regions)
+{
+	sl_list_foreach_safe (link, regions) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		uint64_t bytes = region->block.backing.bytes;
+
+		sl_list_unlink(link);
+		if (sl_region_release(space, region, false) == CUDA_SUCCESS)
+			sl_session_quarantined(space->gpu, -(int64_t)bytes);
+	}
+}
+
+enum flush_kind {
+	FLUSH_IDLE,   /* nothing needs to be waited for */
+	FLUSH_CHANCE, /* waits for the work, but for no other flush: that one is as good */
+	FLUSH_FULLY,  /* all that was freed before is back when it returns */
+};
+
+/* Under the lock, which is not held while it waits. False: there is nothing to do here, or, after a
+ * long time, not yet. */
+static bool begin_flush(struct sl_space *space, enum flush_kind kind)
+{
+	sl_ns end_ns = sl_clock_now() + FLUSH_WAIT_NS, now_ns;
+
+	/* Our own, and still at it: a jump out of a signal handler has ended it. */
+	while (kind == FLUSH_FULLY && space->flushing && !space->held && !space->dead &&
+		!pthread_equal(space->flusher, pthread_self()) &&
+		(now_ns = sl_clock_now()) < end_ns) {
+		uint32_t seen = space->flushes;
+
+		sl_books_unlock();
+		sl_futex_wait(&space->flushes, seen, end_ns - now_ns);
+		sl_books_lock();
+	}
+	if (space->flushing || space->held || space->dead)
+		return false;
+	space->flushing = true;
+	space->flusher = pthread_self();
+	return true;
+}
+
+/* Under the lock. */
+static void end_flush(struct sl_space *space)
+{
+	space->flushing = false;
+	space->flushes++;
+	sl_futex_wake(&space->flushes, INT_MAX);
+}
+
+static CUresult flush_here(struct sl_space *space, bool everything, enum flush_kind kind)
+{
+	struct sl_link batch = SL_LIST_INIT(batch), regions = SL_LIST_INIT(regions);
+	struct sl_link slabs = SL_LIST_INIT(slabs);
+	CUresult result = CUDA_SUCCESS;
+	int r = SL_SETTLED;
+	bool gives;
+
+	sl_books_lock();
+	if (!begin_flush(space, kind)) {
+		sl_books_unlock();
+		return CUDA_SUCCESS;
+	}
+	sl_slab_take_batch(space, &batch);
+	move_regions(&space->leaving, &regions, true);
+	sl_books_unlock();
+	if (kind != FLUSH_IDLE &&
+		(!sl_list_is_empty(&batch) || !sl_list_is_empty(&regions)))
+		r = sl_settle(space, &result);
+	sl_books_lock();
+	if (r == SL_SETTLED) {
+		clear_batch(space, &batch, &regions);
+	} else {
+		sl_slab_keep_batch(space, &batch);
+		move_regions(&regions, &space->leaving, false);
+	}
+	take_empty_slabs(space, everything ? 0 : SL_EMPTY_SLABS_KEPT, &slabs);
+	gives = !sl_list_is_empty(&slabs) || !sl_list_is_empty(&regions);
+	if (gives)
+		__atomic_fetch_add(&giving, 1, __ATOMIC_RELEASE);
+	end_flush(space);
+	sl_books_unlock();
+	release_regions(space, &regions);
+	discard_slabs(space->gpu, &slabs);
+	if (gives) {
+		__atomic_fetch_sub(&giving, 1, __ATOMIC_RELEASE);
+		sl_futex_wake(&giving, INT_MAX);
+	}
+	/* What was freed is freed: it goes another time. */
+	if (r == SL_SETTLE_CAPTURING || r == SL_SETTLE_FAILED)
+		sl_sweep_owe();
+	return r == SL_SETTLE_BROKEN ? result : CUDA_SUCCESS;
+}
+
+/* A thread that is cancelled while it waits in the driver would take the batch with it, and with it
+ * every later flush of the space: it is cancelled when it is through. */
+static CUresult flush(struct sl_space *space, bool everything, enum flush_kind kind)
+{
+	CUresult result;
+	int state;
+
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	result = flush_here(space, everything, kind);
+	(void)pthread_setcancelstate(state, NULL);
+	return result;
+}
+
+CUresult sl_memory_flush(struct sl_space *space, bool everything)
+{
+	return flush(space, everything, FLUSH_FULLY);
+}
+
+static struct sl_space *next_of_round(uint32_t round, const struct sl_gpu *gpu)
+{
+	struct sl_space *found = NULL;
+
+	sl_books_lock();
+	sl_list_foreach (link, &sl_spaces) {
+		struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
+
+		if (space->round != round && (!gpu || space->gpu == gpu)) {
+			found = space;
+			found->round = round;
+			found->users++;
+			break;
+		}
+	}
+	sl_books_unlock();
+	return found;
+}
+
+static uint32_t next_round(void)
+{
+	static uint32_t rounds;
+
+	return __atomic_add_fetch(&rounds, 1, __ATOMIC_RELAXED);
+}
+
+void sl_memory_flush_idle(struct sl_gpu *gpu)
+{
+	uint32_t round = next_round();
+	struct sl_space *space;
+
+	while ((space = next_of_round(round, gpu))) {
+		if (!__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
+			(void)flush(space, true, FLUSH_IDLE);
+		sl_space_leave(space);
+	}
+}
+
+void sl_memory_flush_all(bool everything)
+{
+	uint32_t round = next_round();
+	struct sl_space *space;
+
+	while ((space = next_of_round(round, NULL))) {
+		CUresult r = flush(space, everything, FLUSH_CHANCE);
+
+		if (r != CUDA_SUCCESS)
+			sl_debug("a context cannot be flushed: error %d", (int)r);
+		sl_space_leave(space);
+	}
+}
+
+void sl_memory_await_flushes(void)
+{
+	sl_ns end_ns = sl_clock_now() + FLUSH_WAIT_NS, now_ns;
+	uint32_t seen;
+
+	while ((seen = __atomic_load_n(&giving, __ATOMIC_ACQUIRE)) &&
+		(now_ns = sl_clock_now()) < end_ns)
+		sl_futex_wait(&giving, seen, end_ns - now_ns);
+}
+
+void sl_memory_forget_flushes(void)
+{
+	giving = 0;
+}
+
+/* Under the lock: everything leaves lists and page map. */
+static void take_everything(
+	struct sl_space *space, struct sl_link *regions, struct sl_link *slabs)
+{
+	sl_list_foreach_safe (link, &space->slabs) {
+		struct sl_slab *slab = SL_LIST_ENTRY(link, struct sl_slab, all);
+
+		sl_slab_remove(slab);
+		sl_pagemap_clear(slab->block.backing.base, SL_SLAB_BYTES);
+		sl_list_push_tail(slabs, &slab->all);
+	}
+	sl_list_foreach (link, &space->leaving) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		sl_session_quarantined(space->gpu, -(int64_t)region->block.backing.bytes);
+	}
+	move_all(&space->leaving, regions);
+	move_all(&space->regions, regions);
+	sl_list_foreach (link, regions) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		sl_pagemap_clear(region->block.backing.base, region->block.backing.bytes);
+	}
+}
+
+/* A flush by another thread has slots of this space in its hands; it ends with the work. */
+struct sl_space *sl_memory_hold(CUcontext ctx, bool hide)
+{
+	struct sl_space *space;
+
+	sl_books_lock();
+	while ((space = sl_space_find(ctx)) && (space->flushing || space->held)) {
+		sl_books_unlock();
+		sl_futex_pause(100 * SL_US);
+		sl_books_lock();
+	}
+	if (space) {
+		space->held = true;
+		space->hidden = hide;
+		space->users++;
+	}
+	sl_books_unlock();
+	return space;
+}
+
+void sl_memory_unhold(struct sl_space *space)
+{
+	if (!space)
+		return;
+	sl_books_lock();
+	space->held = space->hidden = false;
+	sl_books_unlock();
+	sl_space_leave(space);
+}
+
+void sl_memory_drop(struct sl_space *space)
+{
+	struct sl_link regions = SL_LIST_INIT(regions), slabs = SL_LIST_INIT(slabs);
+
+	if (!space)
+		return;
+	sl_books_lock();
+	sl_space_kill(space);
+	take_everything(space, &regions, &slabs);
+	sl_books_unlock();
+	discard_slabs(space->gpu, &slabs);
+	sl_list_foreach_safe (link, &regions) {
+		struct sl_region *region = SL_LIST_ENTRY(link, struct sl_region, link);
+
+		sl_list_unlink(link);
+		sl_supply_discard(space->gpu, &region->block.backing);
+		free(region);
+	}
+	sl_space_leave(space);
+}

@@ -1,0 +1,96 @@
+/*
+ * hold - see hold.h
+ *
+ * The daemon is asked without a lock, so a block is looked up again afterwards: it may be gone or
+ * held by another thread by then, and what was taken for it is dropped.
+ */
+#include "runtime/memory/hold.h"
+#include "runtime/session/held.h"
+#include "runtime/memory/pagemap.h"
+
+/* Takes the bytes of the block at `at` as held unless they are. *next: where it ends; 0: there is
+ * none. */
+static bool hold_one(CUdeviceptr at, CUdeviceptr *next)
+{
+	struct sl_gpu *gpu = NULL;
+	struct sl_block *block;
+	uint64_t bytes = 0;
+
+	*next = 0;
+	sl_books_lock();
+	block = sl_pagemap_get(at);
+	if (block) {
+		*next = block->backing.base + block->backing.bytes;
+		if (block->backing.holds) {
+			block->backing.holds++;
+		} else {
+			gpu = block->space->gpu;
+			bytes = block->backing.bytes;
+		}
+	}
+	sl_books_unlock();
+	if (!bytes)
+		return true;
+	if (!sl_held_take(gpu, bytes))
+		return false;
+	sl_books_lock();
+	block = sl_pagemap_get(at);
+	if (block && block->backing.holds) {
+		block->backing.holds++;
+	} else if (block && block->backing.bytes == bytes && block->space->gpu == gpu) {
+		block->backing.holds = 1;
+		block->backing.held_on = gpu;
+		bytes = 0;
+	}
+	sl_books_unlock();
+	if (bytes)
+		sl_held_drop(gpu, bytes);
+	return true;
+}
+
+bool sl_hold_range(CUdeviceptr ptr, uint64_t bytes)
+{
+	CUdeviceptr at = ptr, next;
+
+	/* A range that the driver knows as one piece has no gaps. */
+	do {
+		if (!hold_one(at, &next)) {
+			if (at != ptr)
+				sl_hold_drop(ptr, at - ptr);
+			return false;
+		}
+		at = next;
+	} while (next && next - ptr < bytes);
+	return true;
+}
+
+void sl_hold_drop(CUdeviceptr ptr, uint64_t bytes)
+{
+	CUdeviceptr at = ptr;
+
+	while (at && at - ptr < bytes) {
+		struct sl_gpu *gpu = NULL;
+		struct sl_block *block;
+		uint64_t dropped = 0;
+
+		sl_books_lock();
+		block = sl_pagemap_get(at);
+		at = block ? block->backing.base + block->backing.bytes : 0;
+		if (block && block->backing.holds && --block->backing.holds == 0) {
+			gpu = block->backing.held_on;
+			dropped = block->backing.bytes;
+		}
+		sl_books_unlock();
+		if (dropped)
+			sl_held_drop(gpu, dropped);
+	}
+}
+
+bool sl_hold_backing(struct sl_backing *backing, struct sl_gpu *gpu)
+{
+	if (backing->holds == 0 && !sl_held_take(gpu, backing->bytes))
+		return false;
+	backing->held_on = gpu;
+	backing->holds++;
+	return true;
+}

@@ -1,0 +1,114 @@
+/*
+ * region - see region.h
+ *
+ * A region that is being freed is out of the page map before its addresses go back to the
+ * driver, which may hand them to another thread at once.
+ */
+#include "runtime/memory/region.h"
+#include "runtime/memory/pagemap.h"
+#include "runtime/memory/peer.h"
+#include "runtime/contexts/settle.h"
+#include "runtime/memory/supply.h"
+#include "runtime/memory/sweep.h"
+
+#include "base/log.h"
+
+#include <stdlib.h>
+
+CUresult sl_region_alloc(
+	struct sl_space *space, uint64_t bytes, uint64_t id, CUdeviceptr *out)
+{
+	uint64_t backing_bytes = sl_backing_round(bytes);
+	struct sl_region *region = backing_bytes ? calloc(1, sizeof(*region)) : NULL;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	bool listed;
+
+	if (region)
+		r = sl_supply_obtain(space, backing_bytes, &region->block.backing);
+	if (r == CUDA_SUCCESS)
+		r = sl_peer_admit(space, &region->block.backing);
+	if (r != CUDA_SUCCESS) {
+		free(region);
+		return r;
+	}
+	region->block.kind = SL_BLOCK_REGION;
+	sl_list_init(&region->block.in_hands);
+	region->block.space = space;
+	region->bytes = bytes;
+	region->id = id;
+	region->live = true;
+	*out = region->block.backing.base;
+	sl_books_lock();
+	listed = !space->dead && sl_pagemap_set(*out, backing_bytes, &region->block);
+	if (listed)
+		sl_list_push_tail(&space->regions, &region->link);
+	sl_books_unlock();
+	if (listed) {
+		sl_peer_catch_up(space, *out);
+		return CUDA_SUCCESS;
+	}
+	sl_supply_discard(space->gpu, &region->block.backing);
+	free(region);
+	return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+CUresult sl_region_release(
+	struct sl_space *space, struct sl_region *region, bool live_again)
+{
+	CUdeviceptr base = region->block.backing.base;
+	uint64_t bytes = region->block.backing.bytes;
+	CUresult r = sl_supply_release(space->gpu, &region->block.backing);
+
+	if (r != CUDA_SUCCESS)
+		sl_warning("freeing %#llx failed in the driver: error %d", base, (int)r);
+	sl_books_lock();
+	sl_block_let_go(&region->block);
+	if (r == CUDA_SUCCESS) {
+		sl_books_unlock();
+		free(region);
+		return r;
+	}
+	if (!space->dead && sl_pagemap_set(base, bytes, &region->block)) {
+		region->live = live_again;
+		sl_list_push_tail(
+			live_again ? &space->regions : &space->leaving, &region->link);
+	}
+	sl_books_unlock();
+	return r;
+}
+
+CUresult sl_region_free(struct sl_space *space, struct sl_region *region, bool may_block)
+{
+	uint64_t bytes = region->block.backing.bytes;
+	CUresult result = CUDA_SUCCESS;
+	int r = may_block ? sl_settle(space, &result) : SL_SETTLE_CAPTURING;
+
+	sl_books_lock();
+	/* Its context was destroyed meanwhile, and with it all work; no list is looked at again. */
+	if (space->dead)
+		r = SL_SETTLED;
+	switch (r) {
+	case SL_SETTLED: sl_pagemap_clear(region->block.backing.base, bytes); break;
+	case SL_SETTLE_CAPTURING:
+		sl_block_let_go(&region->block);
+		sl_list_push_tail(&space->leaving, &region->link);
+		break;
+	default:
+		/* It is not freed. Of a context that is broken the bytes stay charged until the
+		 * process ends. */
+		region->live = true;
+		sl_block_let_go(&region->block);
+		sl_list_push_tail(&space->regions, &region->link);
+	}
+	sl_books_unlock();
+	if (r == SL_SETTLED)
+		return sl_region_release(space, region, true);
+	if (r != SL_SETTLE_CAPTURING)
+		return result;
+	sl_session_quarantined(space->gpu, (int64_t)bytes);
+	if (may_block)
+		sl_sweep_owe();
+	else
+		sl_sweep_soon(false);
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,37 @@
+/*
+ * region - one large allocation, with chunks of its own
+ *
+ * Live regions are in their space's `regions`, freed ones that wait for the GPU in `leaving`;
+ * both are in the page map. Fields are the books'.
+ */
+#ifndef SL_RUNTIME_MEMORY_REGION_H
+#define SL_RUNTIME_MEMORY_REGION_H
+
+#include "runtime/contexts/space.h"
+
+struct sl_region {
+	struct sl_block block;
+	struct sl_link link; /* space->regions or space->leaving */
+	uint64_t bytes;      /* as asked */
+	uint64_t id;
+	bool live, sync_memops;
+};
+
+static inline struct sl_region *sl_region_of(struct sl_block *block)
+{
+	return SL_CONTAINER_OF(block, struct sl_region, block);
+}
+
+/* A new live region; id is the caller's. Waits for the daemon. */
+SL_MUST_CHECK CUresult sl_region_alloc(
+	struct sl_space *space, uint64_t bytes, uint64_t id, CUdeviceptr *out);
+/* The region is out of space->regions and not live. may_block: waits for the context's work;
+ * else, or while a capture is open, it is left to the sweeper. */
+SL_MUST_CHECK CUresult sl_region_free(
+	struct sl_space *space, struct sl_region *region, bool may_block);
+/* The region is in no list and not in the page map, and no work uses it. What the driver does not
+ * take back is listed again: as live, so that the program may free it once more, or as leaving. */
+SL_MUST_CHECK CUresult sl_region_release(
+	struct sl_space *space, struct sl_region *region, bool live_again);
+
+#endif

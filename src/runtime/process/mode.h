@@ -1,0 +1,28 @@
+/*
+ * mode - are we to do anything at all, and the options of the environment
+ *
+ * Bypass (SLUICE_BYPASS=1, or neither SLUICE_SOCKET nor SLUICE_WORKLOAD set) means no
+ * interposition: look-ups give the driver's own functions, exported ones call through. The
+ * answer is found once and kept. Options are read once, at the join. Thread-safe.
+ */
+#ifndef SL_RUNTIME_PROCESS_MODE_H
+#define SL_RUNTIME_PROCESS_MODE_H
+
+#include "base/sl.h"
+
+struct sl_options {
+#define SL_OPTION(key, environment, unit, min, max, standard, help) uint64_t key;
+#include "runtime/process/options.def"
+#undef SL_OPTION
+};
+
+/* Defaults until sl_mode_read_options. Read-only afterwards. */
+extern struct sl_options sl_options;
+
+bool sl_mode_is_active(void);
+/* A value that is no number or out of range leaves the default. */
+void sl_mode_read_options(void);
+/* For tests and for the child of a fork: as if nothing had been looked at. */
+void sl_mode_forget(void);
+
+#endif

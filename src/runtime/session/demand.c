@@ -1,0 +1,283 @@
+/*
+ * demand - asking the daemon for bytes, and what became of it
+ *
+ * A demand is a record on the stack of the thread that waits; the agent fills it in and wakes the
+ * thread. What makes the daemon's death harmless: `generation` counts the connections on which we
+ * reported what we hold, and a grant remembers its own. An answer that belongs to an older
+ * generation is not sent; the new daemon has counted the grant as held, so only what was not used
+ * is given back. Declared in session.h.
+ */
+#include "runtime/process/futex.h"
+#include "runtime/gate/gate.h"
+#include "runtime/session/held.h"
+#include "runtime/session/state.h"
+
+#include "base/step.h"
+
+#include <string.h>
+
+/* An answer by return takes 20 to 30 us, and a thread that sleeps on an idle core another 10 to 20
+ * to wake: so long the core goes to others, if any, and not to sleep. */
+#define USUAL_ANSWER_NS (50 * SL_US)
+/* Longer waits make the thread give back what it hoards; shorter ones are the usual answer. */
+#define SLOW_ANSWER_NS (5 * SL_MS)
+/* WORK is sent at most this often (messages.def). */
+#define WORK_SPAN_NS (250 * SL_MS)
+
+static void send_ask(const struct sl_demand *demand)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_ASK);
+	msg.ask.ask = demand->number;
+	msg.ask.ordinal = demand->gpu->ordinal;
+	msg.ask.flags = sl_session_knows_held() ? demand->flags : 0;
+	msg.ask.bytes = demand->bytes;
+	sl_session_say(&msg);
+}
+
+static void say_commit(uint64_t epoch, uint64_t used_bytes)
+{
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_COMMIT);
+	msg.commit.epoch = epoch;
+	msg.commit.used_bytes = used_bytes;
+	sl_session_say(&msg);
+}
+
+/* Denials that are more than out-of-memory, and what the program gets for them. */
+static const struct {
+	uint32_t flag;
+	CUresult result;
+} denials[] = {
+	{SL_DENY_GPU_LOST, CUDA_ERROR_DEVICE_UNAVAILABLE},
+};
+
+static CUresult denial_of(const struct sl_msg_deny *msg)
+{
+	for (size_t i = 0; i < SL_ARRAY_LEN(denials); i++) {
+		if (denials[i].flag & msg->flags)
+			return denials[i].result;
+	}
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* --- answers ---------------------------------------------------------------------------- */
+
+static void finish_demand(struct sl_demand *demand, int outcome)
+{
+	sl_list_unlink(&demand->link);
+	demand->outcome = outcome;
+	__atomic_store_n(&demand->state, SL_DEMAND_DONE, __ATOMIC_RELEASE);
+	/* The record may be gone as soon as the state is out; waking needs its address only. */
+	sl_futex_wake(&demand->state, 1);
+}
+
+static struct sl_demand *demand_of(uint64_t number)
+{
+	sl_list_foreach (link, &sl_session.demands) {
+		struct sl_demand *demand = SL_LIST_ENTRY(link, struct sl_demand, link);
+
+		if (demand->number == number)
+			return demand;
+	}
+	return NULL;
+}
+
+/* Bytes of its own, granted before, are held from now on. The daemon learns it from the COMMIT. */
+static void hold(struct sl_demand *demand, uint64_t epoch)
+{
+	demand->gpu->held_bytes += (int64_t)demand->bytes;
+	demand->gpu->told_held_bytes += demand->bytes;
+	say_commit(epoch, demand->bytes);
+	finish_demand(demand, SL_DEMAND_GRANTED);
+}
+
+static void say_ask(struct sl_demand *demand)
+{
+	if (!(demand->flags & SL_ASK_THERE) || sl_session_knows_held()) {
+		send_ask(demand);
+		return;
+	}
+	/* The daemon is an older one now: see held.c. */
+	demand->gpu->held_bytes += (int64_t)demand->bytes;
+	finish_demand(demand, SL_DEMAND_GRANTED);
+}
+
+void sl_demand_on_grant(const struct sl_msg_grant *msg)
+{
+	struct sl_demand *demand = demand_of(msg->ask);
+
+	/* Grants are whole; one that is not, or that nobody waits for, goes back. That of a context
+	 * has no bytes. */
+	if (!demand ||
+		(msg->bytes < demand->bytes && !(demand->flags & SL_ASK_CONTEXT))) {
+		say_commit(msg->epoch, 0);
+		if (demand)
+			finish_demand(demand, SL_DEMAND_DENIED);
+		return;
+	}
+	if (demand->flags & SL_ASK_THERE) {
+		hold(demand, msg->epoch);
+		return;
+	}
+	demand->epoch = msg->epoch;
+	demand->granted_bytes = msg->bytes;
+	demand->generation = sl_session.generation;
+	demand->gpu->backing_bytes += msg->bytes;
+	sl_step(C_GRANTED);
+	finish_demand(demand, SL_DEMAND_GRANTED);
+}
+
+void sl_demand_on_deny(const struct sl_msg_deny *msg)
+{
+	struct sl_demand *demand = demand_of(msg->ask);
+
+	if (!demand)
+		return;
+	sl_step(C_DENIED);
+	demand->denial = denial_of(msg);
+	finish_demand(demand, SL_DEMAND_DENIED);
+}
+
+void sl_demand_ask_again(void)
+{
+	sl_list_foreach_safe (link, &sl_session.demands) {
+		say_ask(SL_LIST_ENTRY(link, struct sl_demand, link));
+		sl_step(C_ASKED_AGAIN);
+	}
+}
+
+void sl_demand_refuse_all(void)
+{
+	sl_list_foreach_safe (link, &sl_session.demands)
+		finish_demand(
+			SL_LIST_ENTRY(link, struct sl_demand, link), SL_DEMAND_REFUSED);
+}
+
+/* --- asking ----------------------------------------------------------------------------- */
+
+/* Tells the daemon that other threads still work while this one waits, so that it is no deadlock.
+ * What was submitted before the wait says nothing: the client would count as busy, as its pulse,
+ * which has not changed, would not say again that it is idle. */
+static void tell_work(uint64_t before)
+{
+	uint64_t work = sl_gate_submissions();
+	sl_ns now_ns = sl_clock_now();
+	union sl_msg msg;
+
+	sl_session_lock();
+	if (work != before && work != sl_session.work_sent &&
+		now_ns - sl_session.work_sent_ns >= WORK_SPAN_NS) {
+		sl_wire_init(&msg, SL_MSG_WORK);
+		msg.work.submissions = work;
+		sl_session.work_sent = work;
+		sl_session.work_sent_ns = now_ns;
+		sl_session_say(&msg);
+	}
+	sl_session_unlock();
+}
+
+static int await(struct sl_demand *demand, void (*on_slow)(void))
+{
+	sl_ns span_ns = SLOW_ANSWER_NS, deadline_ns = sl_clock_now() + span_ns;
+	uint64_t before = sl_gate_submissions();
+
+	sl_futex_yield(&demand->state, SL_DEMAND_WAITING, USUAL_ANSWER_NS);
+	while (__atomic_load_n(&demand->state, __ATOMIC_ACQUIRE) == SL_DEMAND_WAITING) {
+		sl_futex_wait(&demand->state, SL_DEMAND_WAITING, span_ns);
+		if (sl_clock_now() < deadline_ns)
+			continue;
+		if (on_slow)
+			on_slow();
+		on_slow = NULL;
+		tell_work(before);
+		span_ns = WORK_SPAN_NS;
+		deadline_ns = sl_clock_now() + span_ns;
+	}
+	return demand->outcome;
+}
+
+int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t bytes,
+	void (*on_slow)(void))
+{
+	return sl_demand_ask_as(demand, gpu, bytes, 0, on_slow);
+}
+
+int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t bytes,
+	uint32_t flags, void (*on_slow)(void))
+{
+	bool refused, hopeless;
+
+	memset(demand, 0, sizeof(*demand));
+	demand->gpu = gpu;
+	demand->bytes = bytes;
+	demand->flags = flags;
+	demand->denial = CUDA_ERROR_OUT_OF_MEMORY;
+	sl_list_init(&demand->link);
+	sl_session_lock();
+	refused = sl_session.state == SL_SESSION_REFUSED;
+	/* Above the limit whatever the others do. The daemon says so at once, and remembers it for
+	 * who asks why; without one it is said here. */
+	hopeless = bytes > gpu->limit_bytes && !sl_session.welcomed;
+	if (!refused && !hopeless) {
+		demand->number = ++sl_session.last_number;
+		sl_list_push_tail(&sl_session.demands, &demand->link);
+		say_ask(demand);
+	}
+	sl_session_unlock();
+	if (refused)
+		return SL_DEMAND_REFUSED;
+	if (hopeless)
+		return SL_DEMAND_DENIED;
+	sl_step(C_ASKED);
+	return await(demand, on_slow);
+}
+
+int sl_demand_failed(struct sl_demand *demand, CUresult result)
+{
+	struct sl_gpu *gpu = demand->gpu;
+	union sl_msg msg;
+
+	sl_session_lock();
+	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, demand->granted_bytes);
+	demand->state = SL_DEMAND_WAITING;
+	if (sl_session.state == SL_SESSION_REFUSED) {
+		sl_session_unlock();
+		return SL_DEMAND_REFUSED;
+	}
+	sl_list_push_tail(&sl_session.demands, &demand->link);
+	if (demand->generation == sl_session.generation) {
+		sl_wire_init(&msg, SL_MSG_CREATE_FAILED);
+		msg.create_failed.epoch = demand->epoch;
+		msg.create_failed.driver_result = (uint32_t)result;
+		sl_session_say(&msg);
+	} else {
+		sl_session_say_freed(gpu, demand->granted_bytes, 0);
+		say_ask(demand);
+	}
+	sl_session_unlock();
+	sl_step(C_CREATE_FAILED);
+	return await(demand, NULL);
+}
+
+void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes)
+{
+	struct sl_gpu *gpu = demand->gpu;
+	uint64_t unused_bytes = sl_sub_sat(demand->granted_bytes, used_bytes);
+
+	sl_session_lock();
+	gpu->backing_bytes = sl_sub_sat(gpu->backing_bytes, unused_bytes);
+	if (demand->flags & SL_ASK_HELD)
+		gpu->held_bytes += (int64_t)used_bytes;
+	if (demand->generation == sl_session.generation) {
+		say_commit(demand->epoch, used_bytes);
+		if (demand->flags & SL_ASK_HELD)
+			gpu->told_held_bytes += used_bytes;
+	} else {
+		sl_session_say_freed(gpu, unused_bytes, 0);
+		sl_held_say(false);
+	}
+	sl_session_unlock();
+}

@@ -1,0 +1,123 @@
+/*
+ * held - see held.h
+ *
+ * The count is one field of the GPU's figures, under the session's lock, so that it changes in the
+ * same moment as the messages which tell of it. Within the request nothing need be asked: that much
+ * is promised to this workload alone. Beyond it the daemon alone knows what the others were
+ * promised, and is asked with an ordinary demand for bytes that are there already. A daemon that
+ * knows of no held memory takes nothing away but by stopping processes, so it need not be asked
+ * either.
+ */
+#include "runtime/session/held.h"
+#include "runtime/link/agent.h"
+#include "runtime/session/state.h"
+
+#include <errno.h>
+
+static uint32_t due; /* atomic: something may be left to be told */
+
+static void tell_soon(void)
+{
+	if (!__atomic_exchange_n(&due, 1, __ATOMIC_ACQ_REL))
+		sl_agent_wake();
+}
+
+bool sl_held_is_due(void)
+{
+	return __atomic_load_n(&due, __ATOMIC_RELAXED) &&
+	       __atomic_exchange_n(&due, 0, __ATOMIC_ACQ_REL);
+}
+
+/* Of bytes that two threads share, one may drop before the other has added. */
+static uint64_t bytes_of(const struct sl_gpu *gpu)
+{
+	return gpu->held_bytes > 0 ? (uint64_t)gpu->held_bytes : 0;
+}
+
+/* What others of the workload have may be held as well, as far as this process knows. */
+static bool is_within_request(const struct sl_gpu *gpu, uint64_t bytes)
+{
+	uint64_t room = sl_sub_sat(gpu->request_bytes, gpu->others_bytes);
+
+	return bytes <= sl_sub_sat(room, bytes_of(gpu));
+}
+
+bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes)
+{
+	int saved_errno = errno, outcome;
+	struct sl_demand demand;
+	bool taken;
+
+	sl_session_lock();
+	taken = is_within_request(gpu, bytes) || !sl_session_knows_held();
+	if (taken)
+		gpu->held_bytes += (int64_t)bytes;
+	sl_session_unlock();
+	if (taken) {
+		tell_soon();
+		return true;
+	}
+	/* Once granted they are counted already: demand.c. */
+	outcome = sl_demand_ask_as(&demand, gpu, bytes, SL_ASK_HELD | SL_ASK_THERE, NULL);
+	errno = saved_errno;
+	return outcome == SL_DEMAND_GRANTED;
+}
+
+void sl_held_add(struct sl_gpu *gpu, uint64_t bytes)
+{
+	sl_session_lock();
+	gpu->held_bytes += (int64_t)bytes;
+	sl_session_unlock();
+	tell_soon();
+}
+
+void sl_held_drop(struct sl_gpu *gpu, uint64_t bytes)
+{
+	sl_session_lock();
+	gpu->held_bytes -= (int64_t)bytes;
+	sl_session_unlock();
+	tell_soon();
+}
+
+uint64_t sl_held_bytes(const struct sl_gpu *gpu)
+{
+	uint64_t bytes;
+
+	sl_session_lock();
+	bytes = bytes_of(gpu);
+	sl_session_unlock();
+	return bytes;
+}
+
+void sl_held_say(bool everything)
+{
+	union sl_msg msg;
+
+	if (!sl_session.welcomed || !sl_session_knows_held())
+		return;
+	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
+		struct sl_gpu *gpu = &sl_session.gpus[i];
+
+		if (bytes_of(gpu) == gpu->told_held_bytes && !everything)
+			continue;
+		if (everything && !bytes_of(gpu) && sl_session.generation == 1)
+			continue; /* a daemon that met us now knows of none */
+		sl_wire_init(&msg, SL_MSG_HELD);
+		msg.held.ordinal = gpu->ordinal;
+		msg.held.held_bytes = bytes_of(gpu);
+		gpu->told_held_bytes = bytes_of(gpu);
+		sl_session_say(&msg);
+	}
+}
+
+void sl_held_tell(bool everything)
+{
+	sl_session_lock();
+	sl_held_say(everything);
+	sl_session_unlock();
+}
+
+void sl_held_forget(void)
+{
+	due = 0;
+}

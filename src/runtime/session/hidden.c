@@ -1,0 +1,77 @@
+/*
+ * hidden - see hidden.h
+ */
+#include "runtime/session/hidden.h"
+#include "runtime/link/agent.h"
+#include "runtime/contexts/capture.h"
+#include "runtime/session/device.h"
+#include "runtime/real/hooks.h"
+#include "runtime/process/mode.h"
+#include "runtime/driver/passed.h"
+#include "runtime/driver/pool.h"
+#include "runtime/session/session.h"
+
+#include <errno.h>
+
+/* The daemon answers within 200 ms (messages.def). */
+#define MEASURE_WAIT_NS (250 * SL_MS)
+
+uint32_t sl_hidden_due;
+
+/* The GPU of the current context is one to be measured. */
+static void note_context(void)
+{
+	struct sl_gpu *gpu;
+	CUdevice dev;
+
+	if (!sl_real.cuCtxGetDevice || sl_real.cuCtxGetDevice(&dev) != CUDA_SUCCESS)
+		return;
+	gpu = sl_device_gpu(dev);
+	if (gpu)
+		__atomic_store_n(&gpu->has_context, true, __ATOMIC_RELAXED);
+}
+
+void sl_hidden_touch(void)
+{
+	int saved_errno = errno;
+
+	if (!sl_mode_is_active() || !sl_session_is_joined())
+		return;
+	note_context();
+	/* Whoever finds it due already need not wake the agent again. */
+	if (!(__atomic_fetch_or(&sl_hidden_due, SL_HIDDEN_ALL, __ATOMIC_ACQ_REL) &
+		    SL_HIDDEN_FOR_AGENT))
+		sl_agent_wake();
+	errno = saved_errno;
+}
+
+void sl_hidden_due_for_view(void)
+{
+	__atomic_fetch_or(&sl_hidden_due, SL_HIDDEN_FOR_VIEW, __ATOMIC_RELAXED);
+}
+
+bool sl_hidden_take(uint32_t use)
+{
+	return (__atomic_load_n(&sl_hidden_due, __ATOMIC_RELAXED) & use) &&
+	       (__atomic_fetch_and(&sl_hidden_due, ~use, __ATOMIC_RELAXED) & use);
+}
+
+void sl_hidden_settle(struct sl_gpu *gpu)
+{
+	if (!sl_hidden_take(SL_HIDDEN_FOR_VIEW))
+		return;
+	/* What is charged and not there would be missing in what is measured, and be told as free
+	 * twice once it is used: spare grains, and what the driver took from its pools in its own
+	 * time. */
+	(void)sl_passed_trim();
+	if (!sl_capture_is_open())
+		sl_pool_synced();
+	/* The daemon believes a fall only when two measurements in a row show it. */
+	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
+	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
+}
+
+void sl_hidden_forget(void)
+{
+	sl_hidden_due = 0;
+}

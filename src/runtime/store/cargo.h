@@ -1,0 +1,40 @@
+/*
+ * cargo - what the host knows of one chunk's contents
+ *
+ * Part of the record of whatever can be moved: a chunk of a region or slab, a handle of the
+ * program's. Its address never changes while it has places. Bytes.
+ */
+#ifndef SL_RUNTIME_STORE_CARGO_H
+#define SL_RUNTIME_STORE_CARGO_H
+
+#include "runtime/hash/hash.h"
+#include "runtime/store/store.h"
+
+/* Where the contents are. "Held" is no state of its own: what is held is not picked. The mover
+ * alone changes it, while the control lock is closed; others read it from inside. */
+enum sl_where {
+	SL_RESIDENT = 0, /* on the GPU */
+	SL_LEAVING,      /* on the GPU, and being copied to the host */
+	/* On the host; no memory of the GPU is mapped there, or none with the contents */
+	SL_EVICTED,
+	SL_RETURNING, /* on the host, and being copied to the GPU */
+};
+
+struct sl_cargo {
+	struct sl_places places; /* the store's lock */
+	uint8_t where;           /* enum sl_where */
+	bool valid;    /* places have the contents as they were when copied last */
+	bool zero;     /* they were all zeros when they left: there is no copy */
+	bool hashed;   /* hash tells what places have */
+	uint8_t dirty; /* so often in a row it had changed since */
+	uint8_t rest;  /* so many times more it is not looked at */
+	struct sl_hash hash;
+};
+
+/* Must the host keep what it has of it? */
+static inline bool sl_cargo_is_needed(const struct sl_cargo *cargo)
+{
+	return __atomic_load_n(&cargo->where, __ATOMIC_ACQUIRE) != SL_RESIDENT;
+}
+
+#endif

@@ -1,0 +1,431 @@
+/*
+ * mover - see mover.h
+ *
+ * A pipeline on one stream. Leaving: copies of the next chunks are under way while one that has
+ * been copied is unmapped and released; where all is to leave, the first of them already while the
+ * others are hashed. Returning: while one is copied, the next is created and mapped. So the link is
+ * busy as long as calls per chunk cost less than its copy. A chunk goes through its states here and
+ * nowhere else; whatever fails, it ends either resident or evicted, and what it is the books say.
+ */
+#include "runtime/swap/mover.h"
+#include "runtime/driver/handle.h"
+#include "runtime/swap/haul.h"
+#include "runtime/contexts/home.h"
+#include "runtime/real/hooks.h"
+#include "runtime/memory/memory.h"
+#include "runtime/swap/piece.h"
+#include "runtime/session/state.h"
+#include "runtime/contexts/space.h"
+#include "runtime/contexts/sticky.h"
+
+#include "base/log.h"
+#include "base/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct job {
+	struct sl_gpu *gpu;
+	struct sl_haul haul;
+	const uint32_t *stop;
+	struct sl_moved *out;
+	bool failed; /* nothing further is begun */
+};
+
+void (*sl_mover_on_left)(const struct sl_gpu *gpu, const struct sl_moved *moved);
+
+static void set_where(struct sl_cargo *cargo, enum sl_where where)
+{
+	__atomic_store_n(&cargo->where, (uint8_t)where, __ATOMIC_RELEASE);
+}
+
+/* The first failure is the one that is told. */
+static void fail(struct job *job, enum sl_wire_swap_cause cause, CUresult r)
+{
+	job->failed = true;
+	if (job->out->cause != SL_WIRE_SWAP_NO_CAUSE)
+		return;
+	job->out->cause = cause;
+	job->out->driver_result = r;
+}
+
+static void fail_driver(struct job *job, CUresult r)
+{
+	fail(job, sl_sticky_is(r) ? SL_WIRE_SWAP_BROKEN : SL_WIRE_SWAP_DRIVER, r);
+}
+
+static bool is_stopped(const struct job *job)
+{
+	return job->stop && __atomic_load_n(job->stop, __ATOMIC_RELAXED);
+}
+
+/* --- where copies are made -------------------------------------------------------------------- */
+
+/* In the first context that lets us. Nobody destroys one now: that needs the control lock. */
+static bool open_haul(struct job *job)
+{
+	CUcontext contexts[SL_HOMES_MAX];
+	bool broken;
+	size_t count = sl_home_list(job->gpu, contexts, &broken);
+	CUresult r = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!sl_home_is_on(contexts[i], job->gpu))
+			continue;
+		r = sl_haul_open(&job->haul, contexts[i]);
+		if (r == CUDA_SUCCESS)
+			return true;
+	}
+	if (r != CUDA_SUCCESS && !broken)
+		fail_driver(job, r);
+	else
+		fail(job, broken ? SL_WIRE_SWAP_BROKEN : SL_WIRE_SWAP_NOTHING, r);
+	return false;
+}
+
+/* --- evicting --------------------------------------------------------------------------------- */
+
+static void stays(struct sl_piece *piece)
+{
+	set_where(piece->cargo, SL_RESIDENT);
+	if (piece->kind->settle)
+		piece->kind->settle(piece);
+}
+
+/* Better its room on the host is lost than written to by a copy that nobody knows the end of, when
+ * it is another's. */
+static void give_up_copy(struct job *job, struct sl_piece *piece)
+{
+	if (!sl_haul_settle(&job->haul))
+		sl_store_lose(piece->cargo);
+}
+
+static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+	CUresult r;
+
+	/* From here on what the host has is neither the old nor the new contents. */
+	cargo->valid = cargo->hashed = false;
+	sl_piece_note_copy(piece);
+	r = sl_haul_out(&job->haul, piece->address, cargo, &piece->ticket);
+	sl_step(C_EVICT_COPYING);
+	return r;
+}
+
+/* Is there a copy to be made? What was taken for clean may have lost its copy to one that needed
+ * room. */
+static bool needs_copy(struct sl_piece *piece)
+{
+	if (piece->class == SL_PIECE_CLEAN && !piece->cargo->valid)
+		piece->class = SL_PIECE_DIRTY;
+	return piece->class == SL_PIECE_DIRTY;
+}
+
+static bool has_place(const struct job *job, struct sl_piece *piece)
+{
+	return piece->cargo->places.count ||
+	       sl_store_take(piece->bytes, job->gpu->ordinal, piece->cargo);
+}
+
+static void begin_out(struct job *job, struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+	CUresult r = CUDA_SUCCESS;
+
+	if (piece->begun)
+		return;
+	piece->copying = needs_copy(piece);
+	if (piece->copying && !has_place(job, piece)) {
+		/* Smaller ones may still find room. */
+		fail(job, SL_WIRE_SWAP_NO_HOST, CUDA_SUCCESS);
+		job->failed = false;
+		stays(piece);
+		return;
+	}
+	set_where(cargo, SL_LEAVING);
+	piece->begun = true;
+	cargo->zero = piece->class == SL_PIECE_ZERO;
+	if (cargo->zero)
+		sl_store_give(cargo);
+	if (piece->copying)
+		r = begin_copy_out(job, piece);
+	if (r == CUDA_SUCCESS)
+		return;
+	fail_driver(job, r);
+	piece->begun = false;
+	give_up_copy(job, piece);
+	stays(piece);
+}
+
+/* Its contents are on the host. */
+static void leave(struct job *job, struct sl_piece *piece)
+{
+	bool absent;
+	CUresult r = piece->kind->detach(piece, &absent);
+
+	if (r == CUDA_SUCCESS || absent) {
+		set_where(piece->cargo, SL_EVICTED);
+		sl_session_evicted(job->gpu, (int64_t)piece->bytes);
+	} else {
+		stays(piece);
+	}
+	if (r != CUDA_SUCCESS) {
+		fail_driver(job, r);
+		return;
+	}
+	job->out->left_bytes += piece->bytes;
+	switch ((enum sl_piece_class)piece->class) {
+	case SL_PIECE_ZERO: job->out->zero_bytes += piece->bytes; break;
+	case SL_PIECE_CLEAN: job->out->clean_bytes += piece->bytes; break;
+	case SL_PIECE_DIRTY: job->out->moved_bytes += piece->bytes; break;
+	}
+}
+
+static void finish_out(struct job *job, struct sl_piece *piece)
+{
+	CUresult r = CUDA_SUCCESS;
+
+	if (!piece->begun) {
+		stays(piece);
+		return;
+	}
+	if (piece->copying) {
+		if (job->out->left_bytes && sl_mover_on_left)
+			sl_mover_on_left(job->gpu, job->out);
+		r = sl_haul_wait(&job->haul, piece->ticket);
+	}
+	if (r != CUDA_SUCCESS) {
+		fail_driver(job, r);
+		give_up_copy(job, piece);
+	}
+	if (r == CUDA_SUCCESS && piece->copying) {
+		piece->cargo->valid = true;
+		piece->cargo->hashed = piece->hashed;
+		piece->cargo->hash = piece->hash;
+		sl_step(C_EVICT_COPIED);
+	}
+	if (is_stopped(job))
+		fail(job, SL_WIRE_SWAP_ABORTED, CUDA_SUCCESS);
+	if (job->failed)
+		stays(piece);
+	else
+		leave(job, piece);
+}
+
+/* Begins pieces ahead of the one that is waited for. */
+static void run(struct job *job, struct sl_pieces *pieces,
+	void (*begin)(struct job *, struct sl_piece *),
+	void (*finish)(struct job *, struct sl_piece *))
+{
+	size_t begun = 0;
+
+	for (size_t i = 0; i < pieces->count; i++) {
+		while (!job->failed && begun < pieces->count && begun < i + SL_HAUL_DEPTH)
+			begin(job, &pieces->at[begun++]);
+		finish(job, &pieces->at[i]);
+	}
+}
+
+static uint64_t resident_bytes(struct sl_gpu *gpu)
+{
+	uint64_t bytes;
+
+	sl_session_lock();
+	bytes = sl_sub_sat(gpu->backing_bytes, gpu->evicted_bytes);
+	sl_session_unlock();
+	return bytes;
+}
+
+static void list_pieces(
+	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where)
+{
+	sl_pieces_of_blocks(pieces, gpu, where);
+	sl_handles_to_pieces(pieces, gpu, where);
+}
+
+/* All are to leave: a few that are likely to have changed are hashed first and their copies begun,
+ * under which the others, which are left in `others`, can be hashed. One that finds no room now may
+ * find it when zero ones have left. */
+static void begin_likely(
+	struct job *job, struct sl_pieces *pieces, struct sl_pieces *others)
+{
+	struct sl_pieces likely = {.at = pieces->at};
+
+	likely.count = sl_pieces_likely(pieces, SL_HAUL_DEPTH);
+	sl_pieces_classify(&likely, pieces->at[0].dev);
+	for (size_t i = 0; i < likely.count && !job->failed; i++)
+		if (needs_copy(&likely.at[i]) && has_place(job, &likely.at[i]))
+			begin_out(job, &likely.at[i]);
+	others->at += likely.count;
+	others->count -= likely.count;
+}
+
+/* Which of them leave, and in which order. Where that is not all, nothing is known until all have
+ * been looked at. */
+static void sort_out(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
+{
+	struct sl_pieces others = *pieces;
+
+	if (bytes >= sl_pieces_bytes(pieces))
+		begin_likely(job, pieces, &others);
+	sl_pieces_classify(&others, pieces->at[0].dev);
+	sl_pieces_choose(pieces, bytes);
+}
+
+/* All that could leave, with addresses, in the order in which as much as is wanted is to leave. */
+static void pick(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
+{
+	CUresult r = CUDA_SUCCESS;
+	size_t i = 0;
+
+	list_pieces(pieces, job->gpu, SL_RESIDENT);
+	for (; i < pieces->count && r == CUDA_SUCCESS; i++)
+		if (pieces->at[i].kind->prepare)
+			r = pieces->at[i].kind->prepare(&pieces->at[i]);
+	if (r != CUDA_SUCCESS) {
+		fail_driver(job, r);
+		while (i)
+			stays(&pieces->at[--i]);
+		pieces->count = 0;
+	} else if (!pieces->count) {
+		fail(job, SL_WIRE_SWAP_NOTHING, CUDA_SUCCESS);
+	} else {
+		sort_out(job, pieces, bytes);
+	}
+}
+
+void sl_mover_evict(
+	struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop, struct sl_moved *out)
+{
+	struct job job = {.gpu = gpu, .stop = stop, .out = out};
+	struct sl_pieces pieces = {0};
+	uint64_t before_bytes = resident_bytes(gpu), freed_bytes;
+
+	memset(out, 0, sizeof(*out));
+	sl_memory_flush_idle(gpu);
+	freed_bytes = sl_sub_sat(before_bytes, resident_bytes(gpu));
+	if (freed_bytes >= bytes)
+		return;
+	sl_store_begin();
+	if (open_haul(&job)) {
+		pick(&job, &pieces, bytes - freed_bytes);
+		run(&job, &pieces, begin_out, finish_out);
+		sl_haul_close(&job.haul);
+	}
+	sl_store_end();
+	free(pieces.at);
+}
+
+/* --- restoring -------------------------------------------------------------------------------- */
+
+/* Back to where it was; its contents are on the host, whatever was copied. While a copy may be
+ * under way it stays as it is, and the next restore goes on with it. */
+static void undo_in(struct job *job, struct sl_piece *piece)
+{
+	CUresult r = CUDA_ERROR_NOT_READY;
+	bool absent;
+
+	if (sl_haul_settle(&job->haul))
+		r = piece->kind->detach(piece, &absent);
+	if (r != CUDA_SUCCESS)
+		sl_warning("memory at %#llx stays half-way: error %d", piece->address,
+			(int)r);
+	set_where(piece->cargo, SL_EVICTED);
+}
+
+static void begin_in(struct job *job, struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+	CUresult r = piece->kind->attach(piece);
+
+	if (r != CUDA_SUCCESS) {
+		if (r == CUDA_ERROR_OUT_OF_MEMORY)
+			fail(job, SL_WIRE_SWAP_NO_ROOM, r);
+		else
+			fail_driver(job, r);
+		return;
+	}
+	piece->begun = true;
+	set_where(cargo, SL_RETURNING);
+	/* The driver gives out memory with what was in it before. */
+	r = cargo->zero ? sl_haul_zero(&job->haul, piece->address, piece->bytes,
+				  &piece->ticket)
+			: sl_haul_in(&job->haul, piece->address, cargo, &piece->ticket);
+	sl_step(C_RETURNING_COPYING);
+	if (r == CUDA_SUCCESS)
+		return;
+	fail_driver(job, r);
+	piece->begun = false;
+	undo_in(job, piece);
+}
+
+static void finish_in(struct job *job, struct sl_piece *piece)
+{
+	struct sl_cargo *cargo = piece->cargo;
+	CUresult r;
+
+	if (!piece->begun)
+		return;
+	r = sl_haul_wait(&job->haul, piece->ticket);
+	if (r != CUDA_SUCCESS) {
+		fail_driver(job, r);
+		undo_in(job, piece);
+		return;
+	}
+	job->out->left_bytes += piece->bytes;
+	if (cargo->zero)
+		job->out->zero_bytes += piece->bytes;
+	else
+		job->out->moved_bytes += piece->bytes;
+	if (piece->kind->arrive)
+		piece->kind->arrive(piece);
+	set_where(cargo, SL_RESIDENT);
+	sl_session_evicted(job->gpu, -(int64_t)piece->bytes);
+	sl_step(C_RETURNED);
+}
+
+/* Of those that are on the host, as many as so many bytes have room for. The others are as they
+ * were. */
+static void keep_what_fits(struct sl_pieces *pieces, uint64_t bytes)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < pieces->count; i++) {
+		if (pieces->at[i].bytes > bytes)
+			continue;
+		bytes -= pieces->at[i].bytes;
+		pieces->at[kept++] = pieces->at[i];
+	}
+	pieces->count = kept;
+}
+
+void sl_mover_restore(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *out)
+{
+	struct job job = {.gpu = gpu, .out = out};
+	struct sl_pieces pieces = {0};
+
+	memset(out, 0, sizeof(*out));
+	sl_store_begin();
+	list_pieces(&pieces, gpu, SL_EVICTED);
+	keep_what_fits(&pieces, bytes);
+	if (pieces.count && open_haul(&job)) {
+		run(&job, &pieces, begin_in, finish_in);
+		sl_haul_close(&job.haul);
+	}
+	if (pieces.lacking)
+		fail(&job, SL_WIRE_SWAP_NO_HOST, CUDA_ERROR_OUT_OF_MEMORY);
+	sl_store_end();
+	free(pieces.at);
+}
+
+uint64_t sl_mover_evictable(struct sl_gpu *gpu)
+{
+	struct sl_pieces pieces = {0};
+	uint64_t bytes;
+
+	list_pieces(&pieces, gpu, SL_RESIDENT);
+	bytes = sl_pieces_bytes(&pieces);
+	free(pieces.at);
+	return bytes;
+}

@@ -1,0 +1,698 @@
+/*
+ * swap - see swap.h
+ *
+ * The agent's thread puts orders into a short queue; the swap thread takes them one by one. It
+ * alone closes and opens the gate for this, and the gate stays closed as long as anything is on the
+ * host, whatever becomes of the daemon. An answer goes out while the control lock is still closed:
+ * what is freed afterwards is told after it, so the daemon's books and ours change in the same
+ * order. The same holds for what is told while an EVICT is under way: others come back into what
+ * has left, while the rest still leaves.
+ *
+ * A GPU whose context is broken, or whose driver has ended with the process, gets nothing back:
+ * what was on the host then holds nobody at the gate, since every call fails by itself.
+ */
+#include "runtime/swap/swap.h"
+#include "runtime/link/agent.h"
+#include "runtime/contexts/capture.h"
+#include "runtime/gate/control.h"
+#include "runtime/process/futex.h"
+#include "runtime/gate/gate.h"
+#include "runtime/real/hooks.h"
+#include "runtime/gate/keep.h"
+#include "runtime/process/libc.h"
+#include "runtime/process/mode.h"
+#include "runtime/contexts/prove.h"
+#include "runtime/session/state.h"
+#include "runtime/contexts/sticky.h"
+
+#include "base/log.h"
+#include "base/step.h"
+
+#include <string.h>
+#include <sys/prctl.h>
+
+/* The daemon sends one order at a time; an ABORT and what follows it may come on its heels. */
+#define ORDERS_MAX 4
+/* A stop is looked for this often while work is waited for. */
+#define STOP_SPAN_NS (10 * SL_MS)
+/* Who changes what is mapped is inside for a few driver calls. */
+#define CONTROL_SPAN_NS (10 * SL_S)
+/* Who wants something that only a jump out of a signal handler can have ended is looked for
+ * again. */
+#define WANT_SPAN_NS (1 * SL_S)
+/* Between looks at the gate of a thread that may have to give up. */
+#define TRY_SPAN_NS (5 * SL_MS)
+/* Frees that are under way take a few calls of the driver: looked for so often, a millisecond
+ * apart. */
+#define LEFT_TRIES 1000
+/* How long threads are waited for that keep memory where it is. */
+#define KEEP_SPAN_NS (20 * SL_MS)
+/* Between tries to bring back what a daemon that knows nothing of it will never order back. */
+#define ALONE_SPAN_NS (1 * SL_S)
+
+struct order {
+	uint32_t type; /* SL_MSG_EVICT or SL_MSG_RESTORE */
+	uint32_t ordinal;
+	uint64_t number, bytes, tell_bytes;
+	sl_ns came_ns, deadline_ns;
+	uint32_t generation; /* of the connection it came on */
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Under the lock. */
+static struct order orders[ORDERS_MAX];
+static uint32_t order_count;
+static uint64_t running_number;
+static bool running, started;
+static bool connecting; /* a daemon is to be told what is out, and nothing changes that */
+/* Atomic. */
+static uint32_t wanted; /* futex: counts reasons to look */
+static uint32_t stop;   /* the order that is carried out is not needed any more */
+static bool out;        /* something is on the host, or may be in a moment */
+static uint32_t trips;  /* how often `out` was set */
+static bool alone;      /* the daemon is too old to order anything back */
+/* The swap thread's. */
+static bool gate_closed;
+static bool given_up[SL_GPUS_MAX]; /* nothing can come back to it */
+static const struct order
+	*telling;           /* the EVICT of which is told how far it is, or NULL */
+static uint64_t told_bytes; /* that have left of it */
+/* The agent's. */
+static bool told_want;
+static uint32_t told_generation, told_trips;
+
+struct sl_swap_mover sl_swap_mover = {
+	.evict = sl_mover_evict,
+	.restore = sl_mover_restore,
+};
+
+static struct sl_gpu *gpu_at(uint32_t ordinal)
+{
+	struct sl_gpu *found = NULL;
+
+	sl_session_lock();
+	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
+		if (sl_session.gpus[i].ordinal == ordinal)
+			found = &sl_session.gpus[i];
+	}
+	sl_session_unlock();
+	return found;
+}
+
+/* --- answers ------------------------------------------------------------------------------- */
+
+/* An order of a connection that is lost is told of in the report on the next one. */
+static void answer(const struct order *order, uint32_t outcome,
+	const struct sl_moved *moved, sl_ns drained_ns)
+{
+	struct sl_gpu *gpu = gpu_at(order->ordinal);
+	union sl_msg msg;
+
+	sl_wire_init(&msg, SL_MSG_SWAPPED);
+	msg.swapped.order = order->number;
+	msg.swapped.ordinal = order->ordinal;
+	msg.swapped.outcome = outcome;
+	msg.swapped.cause = moved->cause;
+	msg.swapped.driver_result = (uint32_t)moved->driver_result;
+	msg.swapped.moved_bytes = moved->moved_bytes;
+	msg.swapped.clean_bytes = moved->clean_bytes;
+	msg.swapped.zero_bytes = moved->zero_bytes;
+	msg.swapped.drain_us = sl_sub_sat(drained_ns, order->came_ns) / SL_US;
+	msg.swapped.span_us = sl_sub_sat(sl_clock_now(), order->came_ns) / SL_US;
+	sl_session_lock();
+	msg.swapped.evicted_bytes = gpu ? gpu->evicted_bytes : 0;
+	if (order->generation == sl_session.generation)
+		sl_session_say(&msg);
+	sl_session_unlock();
+	sl_info("%s %llu: outcome %u, cause %u, %llu bytes left or came back",
+		sl_wire_name(order->type), (unsigned long long)order->number, outcome,
+		(unsigned int)moved->cause, (unsigned long long)moved->left_bytes);
+}
+
+static void refuse(const struct order *order, enum sl_wire_swap_cause cause)
+{
+	struct sl_moved moved = {.cause = cause};
+
+	answer(order, SL_WIRE_SWAP_REFUSED, &moved, sl_clock_now());
+}
+
+static uint32_t outcome_of(const struct sl_moved *moved)
+{
+	if (moved->cause == SL_WIRE_SWAP_NO_CAUSE)
+		return SL_WIRE_SWAP_OK;
+	return moved->left_bytes ? SL_WIRE_SWAP_PART : SL_WIRE_SWAP_REFUSED;
+}
+
+/* --- the gate ------------------------------------------------------------------------------- */
+
+static bool is_anything_out(void)
+{
+	bool found = false;
+
+	sl_session_lock();
+	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
+		if (sl_session.gpus[i].evicted_bytes == 0)
+			given_up[i] = false;
+		else
+			found = found || !given_up[i];
+	}
+	sl_session_unlock();
+	return found;
+}
+
+static void close_gate(void)
+{
+	if (!gate_closed)
+		sl_gate_close();
+	gate_closed = true;
+}
+
+/* Opens it unless something is out. */
+static void settle_gate(void)
+{
+	if (is_anything_out())
+		return;
+	__atomic_store_n(&out, false, __ATOMIC_RELEASE);
+	if (gate_closed)
+		sl_gate_open();
+	gate_closed = false;
+}
+
+/* --- evicting ------------------------------------------------------------------------------- */
+
+static bool is_stopped(void)
+{
+	return __atomic_load_n(&stop, __ATOMIC_ACQUIRE);
+}
+
+static bool is_late(const struct order *order)
+{
+	return sl_clock_now() >= order->deadline_ns;
+}
+
+static enum sl_wire_swap_cause late_cause(void)
+{
+	return is_stopped() ? SL_WIRE_SWAP_ABORTED : SL_WIRE_SWAP_BUSY;
+}
+
+/* Nobody is inside any more. */
+static bool drain(const struct order *order)
+{
+	while (!sl_gate_drain(STOP_SPAN_NS)) {
+		if (is_stopped() || is_late(order))
+			return false;
+	}
+	return true;
+}
+
+/* All that was submitted has ended. A context that is just being destroyed refuses a proof: it is
+ * asked for again. */
+static enum sl_wire_swap_cause prove(const struct order *order)
+{
+	for (;;) {
+		int r = sl_prove_idle(order->deadline_ns, &stop);
+
+		if (r == SL_PROVE_IDLE)
+			return SL_WIRE_SWAP_NO_CAUSE;
+		if (r == SL_PROVE_REFUSED && sl_capture_is_open())
+			return SL_WIRE_SWAP_CAPTURE;
+		if (r == SL_PROVE_LATE || is_stopped() || is_late(order))
+			return late_cause();
+		sl_futex_pause(SL_MS);
+	}
+}
+
+/* Nobody keeps it. They count themselves inside of the gate. One that jumped away is found out when
+ * it comes to the closed gate, so that is left closed for a moment; most of the others are done in
+ * that time. */
+static bool is_left_to_us(const struct order *order)
+{
+	sl_ns until_ns = sl_min_u64(sl_clock_now() + KEEP_SPAN_NS, order->deadline_ns);
+
+	while (sl_keep_is_any()) {
+		if (is_stopped() || sl_clock_now() >= until_ns)
+			return false;
+		sl_futex_pause(SL_MS);
+	}
+	return true;
+}
+
+/* All that comes before the first copy, in the order of design.md. On success the control lock is
+ * closed. */
+static enum sl_wire_swap_cause prepare(const struct order *order)
+{
+	enum sl_wire_swap_cause cause;
+
+	if (sl_capture_is_open())
+		return SL_WIRE_SWAP_CAPTURE;
+	close_gate();
+	sl_step(C_EVICT_SHUT);
+	if (!drain(order))
+		return late_cause();
+	if (sl_capture_is_open())
+		return SL_WIRE_SWAP_CAPTURE;
+	if (!is_left_to_us(order))
+		return late_cause();
+	cause = prove(order);
+	if (cause != SL_WIRE_SWAP_NO_CAUSE)
+		return cause;
+	sl_step(C_EVICT_IDLE);
+	if (!sl_control_close(CONTROL_SPAN_NS))
+		return SL_WIRE_SWAP_BUSY;
+	return SL_WIRE_SWAP_NO_CAUSE;
+}
+
+/* The last piece is told by the answer. */
+static void on_left(const struct sl_gpu *gpu, const struct sl_moved *moved)
+{
+	union sl_msg msg;
+
+	if (!telling || moved->left_bytes - told_bytes < telling->tell_bytes ||
+		moved->left_bytes >= telling->bytes)
+		return;
+	told_bytes = moved->left_bytes;
+	sl_wire_init(&msg, SL_MSG_MOVED);
+	msg.moved.order = telling->number;
+	msg.moved.ordinal = telling->ordinal;
+	sl_session_lock();
+	msg.moved.evicted_bytes = gpu->evicted_bytes;
+	if (telling->generation == sl_session.generation)
+		sl_session_say(&msg);
+	sl_session_unlock();
+	sl_step(C_EVICT_TOLD);
+}
+
+static void move_out(
+	const struct order *order, struct sl_gpu *gpu, struct sl_moved *moved)
+{
+	told_bytes = 0;
+	telling = order->tell_bytes ? order : NULL;
+	sl_swap_mover.evict(gpu, order->bytes, &stop, moved);
+	telling = NULL;
+}
+
+static void evict(const struct order *order)
+{
+	struct sl_gpu *gpu = gpu_at(order->ordinal);
+	struct sl_moved moved = {0};
+	sl_ns drained_ns;
+
+	moved.cause = gpu ? prepare(order) : SL_WIRE_SWAP_NOTHING;
+	if (moved.cause != SL_WIRE_SWAP_NO_CAUSE) {
+		settle_gate();
+		answer(order, SL_WIRE_SWAP_REFUSED, &moved, sl_clock_now());
+		sl_step(C_EVICT_REFUSED);
+		return;
+	}
+	drained_ns = sl_clock_now();
+	__atomic_fetch_add(&trips, 1, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&out, true, __ATOMIC_RELEASE);
+	move_out(order, gpu, &moved);
+	answer(order, outcome_of(&moved), &moved, drained_ns);
+	sl_step(C_EVICTED);
+	sl_control_open();
+	settle_gate();
+}
+
+/* --- restoring ------------------------------------------------------------------------------ */
+
+static bool is_for_good(const struct sl_moved *moved)
+{
+	return moved->cause == SL_WIRE_SWAP_BROKEN ||
+	       sl_sticky_is(moved->driver_result) ||
+	       moved->driver_result == CUDA_ERROR_DEINITIALIZED;
+}
+
+/* As much as was ordered, with the control lock closed before and after. What a thread has in its
+ * hands to free it comes back with the rest. What is still out after that is waited for where all
+ * is to come back, so that the answer says what is. What has not gone then is told as left out by
+ * those who are busy with it. False: the lock could not be closed again. */
+static bool move_in(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *moved)
+{
+	bool all = bytes >= sl_session_evicted_bytes(gpu);
+	struct sl_moved more;
+
+	sl_swap_mover.restore(gpu, bytes, moved);
+	for (int i = 0; all && i < LEFT_TRIES; i++) {
+		if (moved->cause != SL_WIRE_SWAP_NO_CAUSE ||
+			!sl_session_evicted_bytes(gpu))
+			return true;
+		sl_control_open();
+		sl_futex_pause(SL_MS);
+		if (!sl_control_close(CONTROL_SPAN_NS)) {
+			moved->cause = SL_WIRE_SWAP_BUSY;
+			return false;
+		}
+		sl_swap_mover.restore(gpu, bytes - moved->left_bytes, &more);
+		moved->cause = more.cause;
+		moved->driver_result = more.driver_result;
+		moved->left_bytes += more.left_bytes;
+		moved->moved_bytes += more.moved_bytes;
+		moved->zero_bytes += more.zero_bytes;
+	}
+	if (all && moved->cause == SL_WIRE_SWAP_NO_CAUSE && sl_session_evicted_bytes(gpu))
+		moved->cause = SL_WIRE_SWAP_BUSY;
+	return true;
+}
+
+static void restore(const struct order *order)
+{
+	struct sl_gpu *gpu = gpu_at(order->ordinal);
+	struct sl_moved moved = {0};
+	bool closed;
+
+	if (!gpu || !sl_control_close(CONTROL_SPAN_NS)) {
+		refuse(order, gpu ? SL_WIRE_SWAP_BUSY : SL_WIRE_SWAP_NOTHING);
+		return;
+	}
+	closed = move_in(gpu, order->bytes, &moved);
+	if (moved.cause != SL_WIRE_SWAP_NO_CAUSE && is_for_good(&moved))
+		given_up[gpu - sl_session.gpus] = true;
+	answer(order, outcome_of(&moved), &moved, order->came_ns);
+	sl_step(C_RESTORED);
+	if (closed)
+		sl_control_open();
+	settle_gate();
+	sl_step(C_RESTORE_OPENED);
+}
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+static bool take_order(struct order *order)
+{
+	bool taken;
+
+	(void)pthread_mutex_lock(&lock);
+	taken = order_count > 0;
+	if (taken) {
+		*order = orders[0];
+		memmove(orders, orders + 1, --order_count * sizeof(*orders));
+		running_number = order->number;
+		__atomic_store_n(&stop, 0, __ATOMIC_RELEASE);
+	}
+	running = taken;
+	(void)pthread_mutex_unlock(&lock);
+	return taken;
+}
+
+static void end_order(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	running = false;
+	(void)pthread_mutex_unlock(&lock);
+	/* Someone may want it back by now, or the agent has waited to connect. */
+	sl_agent_wake();
+}
+
+static void carry_out(const struct order *order)
+{
+	if (order->type == SL_MSG_EVICT)
+		evict(order);
+	else
+		restore(order);
+	end_order();
+}
+
+/* Has the GPU of that index something on the host that can come back? */
+static bool is_out_of(uint32_t index, uint32_t *ordinal)
+{
+	bool is_out;
+
+	sl_session_lock();
+	is_out = index < sl_session.gpu_count && sl_session.gpus[index].evicted_bytes &&
+		 !given_up[index];
+	*ordinal = sl_session.gpus[index].ordinal;
+	sl_session_unlock();
+	return is_out;
+}
+
+/* No order of a daemon has the number 0. */
+static bool begin_alone(void)
+{
+	bool begins;
+
+	(void)pthread_mutex_lock(&lock);
+	begins = running = !connecting;
+	running_number = 0;
+	(void)pthread_mutex_unlock(&lock);
+	return begins;
+}
+
+/* As an order of our own for every GPU: what is held is in the report, so there is room for it.
+ * Nobody connects and reports in the middle, nor does this begin then: a newer daemon would never
+ * hear of what came back after its report. */
+static void restore_alone(void)
+{
+	struct order order = {
+		.type = SL_MSG_RESTORE, .bytes = UINT64_MAX, .came_ns = sl_clock_now()};
+
+	if (!begin_alone())
+		return;
+	for (uint32_t i = 0; i < SL_GPUS_MAX; i++) {
+		if (is_out_of(i, &order.ordinal))
+			restore(&order);
+	}
+	end_order();
+}
+
+static void *swap_main(void *arg)
+{
+	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+	struct order order;
+
+	(void)prctl(PR_SET_NAME, "sluice-swap", 0, 0, 0);
+	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
+	for (;;) {
+		uint32_t seen = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
+		bool by_itself;
+
+		if (take_order(&order)) {
+			carry_out(&order);
+			continue;
+		}
+		by_itself = __atomic_load_n(&alone, __ATOMIC_ACQUIRE) && sl_swap_is_out();
+		if (by_itself)
+			restore_alone();
+		settle_gate();
+		by_itself = by_itself && sl_swap_is_out();
+		sl_futex_wait(&wanted, seen, by_itself ? ALONE_SPAN_NS : SL_NS_NEVER);
+	}
+	return arg;
+}
+
+static void wake_thread(void)
+{
+	__atomic_fetch_add(&wanted, 1, __ATOMIC_RELEASE);
+	sl_futex_wake(&wanted, 1);
+}
+
+/* --- for the agent ---------------------------------------------------------------------------- */
+
+static void begin(const struct order *order)
+{
+	bool taken;
+
+	(void)pthread_mutex_lock(&lock);
+	if (!started)
+		started = sl_libc_start_thread(swap_main, NULL) == 0;
+	taken = started && order_count < ORDERS_MAX;
+	if (taken)
+		orders[order_count++] = *order;
+	(void)pthread_mutex_unlock(&lock);
+	if (taken)
+		wake_thread();
+	else
+		refuse(order, SL_WIRE_SWAP_BUSY);
+}
+
+static void abort_order(uint64_t number)
+{
+	struct order aborted = {0};
+	bool queued = false;
+
+	(void)pthread_mutex_lock(&lock);
+	if (running && running_number == number)
+		__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < order_count && !queued; i++) {
+		queued = orders[i].number == number && orders[i].type == SL_MSG_EVICT;
+		if (!queued)
+			continue;
+		aborted = orders[i];
+		order_count--;
+		memmove(orders + i, orders + i + 1, (order_count - i) * sizeof(*orders));
+	}
+	(void)pthread_mutex_unlock(&lock);
+	if (queued)
+		refuse(&aborted, SL_WIRE_SWAP_ABORTED);
+}
+
+void sl_swap_order(const union sl_msg *msg)
+{
+	struct order order = {.type = msg->head.type, .came_ns = sl_clock_now()};
+
+	order.generation = sl_session.generation;
+	switch (msg->head.type) {
+	case SL_MSG_EVICT:
+		order.number = msg->evict.order;
+		order.ordinal = msg->evict.ordinal;
+		order.bytes = msg->evict.bytes;
+		order.tell_bytes = msg->evict.tell_bytes;
+		order.deadline_ns = order.came_ns + msg->evict.deadline_ms * SL_MS;
+		sl_step(C_EVICT_TAKEN);
+		begin(&order);
+		break;
+	case SL_MSG_RESTORE:
+		order.number = msg->restore.order;
+		order.ordinal = msg->restore.ordinal;
+		order.bytes = msg->restore.bytes;
+		sl_step(C_RESTORE_TAKEN);
+		begin(&order);
+		break;
+	case SL_MSG_ABORT: abort_order(msg->abort.order); break;
+	default: break;
+	}
+}
+
+/* A daemon takes what has come back for wanted no more. Where it has left again before this looks,
+ * that is wanted anew, though nothing seems to have changed. */
+void sl_swap_look(void)
+{
+	uint32_t now_trips = sl_swap_trips();
+	uint32_t threads = sl_swap_is_out() ? sl_gate_parked() : 0;
+	bool again = threads > 0 && told_trips != now_trips;
+	union sl_msg msg;
+
+	sl_session_lock();
+	if (told_generation != sl_session.generation)
+		told_want = false;
+	told_generation = sl_session.generation;
+	if (sl_session.welcomed && (again || told_want != (threads > 0))) {
+		told_want = threads > 0;
+		told_trips = now_trips;
+		sl_wire_init(&msg, SL_MSG_WANT);
+		msg.want.wants = told_want;
+		msg.want.threads = threads;
+		sl_session_say(&msg);
+		sl_step(C_WANTED);
+	}
+	sl_session_unlock();
+}
+
+sl_ns sl_swap_due(void)
+{
+	return told_want ? sl_clock_now() + WANT_SPAN_NS : SL_NS_NEVER;
+}
+
+void sl_swap_stop(void)
+{
+	(void)pthread_mutex_lock(&lock);
+	order_count = 0;
+	connecting = false;
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+	(void)pthread_mutex_unlock(&lock);
+}
+
+bool sl_swap_connects(void)
+{
+	bool connects;
+
+	(void)pthread_mutex_lock(&lock);
+	connects = connecting = !running && !order_count;
+	(void)pthread_mutex_unlock(&lock);
+	return connects;
+}
+
+void sl_swap_joined(bool knows_swap)
+{
+	(void)pthread_mutex_lock(&lock);
+	__atomic_store_n(&alone, !knows_swap, __ATOMIC_RELEASE);
+	connecting = false;
+	(void)pthread_mutex_unlock(&lock);
+	if (sl_swap_is_out())
+		wake_thread();
+}
+
+/* --- for everybody ---------------------------------------------------------------------------- */
+
+bool sl_swap_is_out(void)
+{
+	return __atomic_load_n(&out, __ATOMIC_ACQUIRE);
+}
+
+uint32_t sl_swap_trips(void)
+{
+	return __atomic_load_n(&trips, __ATOMIC_ACQUIRE);
+}
+
+void sl_swap_nothing_left(void)
+{
+	if (sl_swap_is_out())
+		wake_thread();
+}
+
+/* A thread stands at the gate, or has left it. */
+static void on_park(void)
+{
+	if (sl_gate_self)
+		sl_keep_look(sl_gate_self->stack);
+	if (sl_swap_is_out())
+		sl_agent_wake();
+}
+
+void sl_swap_start(void)
+{
+	sl_gate_on_park = on_park;
+	sl_mover_on_left = on_left;
+}
+
+void sl_swap_need(void)
+{
+	struct sl_gate_thread *self = sl_gate_borrow();
+
+	if (self)
+		sl_gate_enter(self);
+}
+
+void sl_swap_done(void)
+{
+	sl_gate_give_back(sl_gate_self);
+}
+
+bool sl_swap_need_unless(uint32_t *word, uint32_t value)
+{
+	struct sl_gate_thread *self = sl_gate_borrow();
+	uint32_t now;
+
+	while (self && !sl_gate_try(self)) {
+		now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		if (now == value) {
+			sl_gate_give_up(self);
+			return false;
+		}
+		sl_futex_wait(word, now, TRY_SPAN_NS);
+	}
+	return true;
+}
+
+void sl_swap_keep(void)
+{
+	sl_swap_need();
+	if (sl_mode_is_active())
+		sl_keep_enter(sl_gate_stack());
+	sl_swap_done();
+}
+
+void sl_swap_keep_end(void)
+{
+	sl_keep_leave();
+}
+
+void sl_swap_forget(void)
+{
+	(void)pthread_mutex_init(&lock, NULL);
+	order_count = 0;
+	running = started = connecting = out = alone = gate_closed = told_want = false;
+	wanted = stop = told_generation = told_trips = 0;
+	sl_keep_forget();
+	memset(given_up, 0, sizeof(given_up));
+}
