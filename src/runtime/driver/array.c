@@ -6,8 +6,8 @@
  * driver takes beyond that is measured as hidden. Sparse and deferred arrays take nothing
  * themselves; what is mapped into them are handles, charged where those are made.
  */
-#include "runtime/driver/kept.h"
-#include "runtime/session/hidden.h"
+#include "runtime/driver/charge.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
 
 #define TILE_BYTES 64u
@@ -150,17 +150,17 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int level
 }
 
 /* call makes an array described so and puts its handle into *array. */
-#define MAKE(desc, levels, call)                                                   \
-	do {                                                                       \
-		uint64_t bytes_ = array ? bytes_of(desc, levels) : 0;              \
-		struct sl_passed passed_;                                          \
-		CUresult result_ = CUDA_SUCCESS;                                   \
-                                                                                   \
-		SL_PASSED_CALL(&passed_, result_, SL_PASSED_CURRENT, bytes_,       \
-			SL_PASSED_HELD, call);                                     \
-		if (result_ == CUDA_SUCCESS)                                       \
-			sl_kept_put(&passed_, SL_OBJECT_ARRAY, (uintptr_t)*array); \
-		return sl_hidden_changed(result_);                                 \
+#define MAKE(desc, levels, call)                                                     \
+	do {                                                                         \
+		uint64_t bytes_ = array ? bytes_of(desc, levels) : 0;                \
+		struct sl_passed passed_;                                            \
+		CUresult result_ = CUDA_SUCCESS;                                     \
+                                                                                     \
+		SL_PASSED_CALL(&passed_, result_, SL_PASSED_CURRENT, bytes_,         \
+			SL_PASSED_HELD, call);                                       \
+		if (result_ == CUDA_SUCCESS)                                         \
+			sl_charge_put(&passed_, SL_OBJECT_ARRAY, (uintptr_t)*array); \
+		return sl_measure_after(result_);                                    \
 	} while (0)
 
 static const CUDA_ARRAY3D_DESCRIPTOR nothing;
@@ -223,12 +223,12 @@ SL_EXPORT CUresult cuArray3DCreate(
 
 SL_EXPORT CUresult cuArrayDestroy(CUarray array)
 {
-	return SL_KEPT_END(
+	return SL_CHARGE_END(
 		SL_OBJECT_ARRAY, (uintptr_t)array, sl_real.cuArrayDestroy(array));
 }
 
 SL_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-	return SL_KEPT_END(SL_OBJECT_ARRAY, (uintptr_t)array,
+	return SL_CHARGE_END(SL_OBJECT_ARRAY, (uintptr_t)array,
 		sl_real.cuMipmappedArrayDestroy(array));
 }

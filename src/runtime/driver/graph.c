@@ -11,12 +11,12 @@
 #include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
 #include "runtime/gate/gate.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/mode.h"
 #include "runtime/driver/objects.h"
 #include "runtime/driver/pool.h"
-#include "runtime/memory/room.h"
+#include "runtime/memory/oom.h"
 #include "runtime/contexts/sticky.h"
 #include "runtime/swap/swap.h"
 
@@ -345,8 +345,8 @@ CUresult sl_graph_launch(CUresult (*real)(CUgraphExec exec, CUstream stream),
 	if (result == CUDA_SUCCESS && footprint.count)
 		note_launched(exec);
 	if (!footprint.count)
-		SL_ROOM_RETRY(
-			result, SL_ROOM_CURRENT, call_gated(real, self, exec, stream));
+		SL_OOM_RETRY(
+			result, SL_OOM_CURRENT, call_gated(real, self, exec, stream));
 	return sl_sticky_note(result);
 }
 
@@ -408,10 +408,10 @@ static bool is_looked_at(CUgraphExec *exec, CUgraph graph)
 			result_ = (call);                        \
 		while (again(&launch_, &result_));               \
 		done(&launch_);                                  \
-		SL_ROOM_RETRY(result_, SL_ROOM_CURRENT, call);   \
+		SL_OOM_RETRY(result_, SL_OOM_CURRENT, call);     \
 		if (result_ == CUDA_SUCCESS && footprint_.count) \
 			remember(*exec, &footprint_, uploads);   \
-		return sl_hidden_changed(result_);               \
+		return sl_measure_after(result_);                \
 	} while (0)
 
 SL_EXPORT CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph,
@@ -487,7 +487,7 @@ SL_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 		put(&objects[i]);
 		(void)pthread_mutex_unlock(&lock);
 	}
-	return sl_hidden_changed(result);
+	return sl_measure_after(result);
 }
 
 void sl_graph_trimmed(void)
@@ -507,7 +507,7 @@ SL_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 		sl_graph_trimmed();
 		look_at_device(dev);
 	}
-	return sl_hidden_changed(result);
+	return sl_measure_after(result);
 }
 
 static CUresult added(const CUgraphNodeParams *params, CUresult result)

@@ -8,7 +8,7 @@
  */
 #include "runtime/driver/handle.h"
 #include "runtime/session/held.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/driver/passed.h"
 
 #include <pthread.h>
@@ -173,7 +173,7 @@ static void end(struct sl_handle *handle)
 	else if (handle->gpu)
 		sl_passed_free(handle->gpu, handle->charged_bytes, handle->charge_flags);
 	else
-		(void)sl_hidden_changed(CUDA_SUCCESS);
+		(void)sl_measure_after(CUDA_SUCCESS);
 	free(handle);
 }
 

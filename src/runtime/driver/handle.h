@@ -24,7 +24,7 @@
 
 #include "base/cuda_types.h"
 #include "base/list.h"
-#include "runtime/store/cargo.h"
+#include "runtime/store/host_copy.h"
 #include "runtime/driver/extents.h"
 
 struct sl_gpu;
@@ -71,7 +71,7 @@ struct sl_handle {
 	CUmemGenericAllocationHandle
 		lent;    /* a reference of ours to it, for the while; 0: none */
 	CUdeviceptr own; /* a mapping of ours, for copies; 0: none */
-	struct sl_cargo cargo;
+	struct sl_host_copy host;
 	struct sl_link mappings;
 	struct sl_link
 		bindings; /* of a multicast object: what is bound to it (multicast.c) */

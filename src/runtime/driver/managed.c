@@ -2,9 +2,9 @@
  * managed - see managed.h
  */
 #include "runtime/driver/managed.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
-#include "runtime/driver/kept.h"
+#include "runtime/driver/charge.h"
 
 uint32_t sl_managed_is_used;
 
@@ -20,14 +20,14 @@ SL_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned in
 		sl_real.cuMemAllocManaged(ptr, bytes, flags));
 	if (result == CUDA_SUCCESS) {
 		__atomic_store_n(&sl_managed_is_used, 1, __ATOMIC_RELEASE);
-		sl_kept_put(&passed, SL_OBJECT_MANAGED, *ptr);
+		sl_charge_put(&passed, SL_OBJECT_MANAGED, *ptr);
 	}
-	return sl_hidden_changed(result);
+	return sl_measure_after(result);
 }
 
 CUresult sl_managed_free(CUdeviceptr ptr)
 {
-	return SL_KEPT_END(SL_OBJECT_MANAGED, ptr, sl_real.cuMemFree_v2(ptr));
+	return SL_CHARGE_END(SL_OBJECT_MANAGED, ptr, sl_real.cuMemFree_v2(ptr));
 }
 
 CUresult sl_managed_free_async(CUresult (*real)(CUdeviceptr ptr, CUstream stream),
@@ -35,5 +35,5 @@ CUresult sl_managed_free_async(CUresult (*real)(CUdeviceptr ptr, CUstream stream
 {
 	if (sl_likely(!__atomic_load_n(&sl_managed_is_used, __ATOMIC_ACQUIRE)))
 		return real(ptr, stream);
-	return SL_KEPT_END(SL_OBJECT_MANAGED, ptr, real(ptr, stream));
+	return SL_CHARGE_END(SL_OBJECT_MANAGED, ptr, real(ptr, stream));
 }

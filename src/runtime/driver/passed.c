@@ -14,7 +14,7 @@
 #include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
 #include "runtime/session/held.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/mode.h"
 #include "runtime/contexts/sticky.h"
@@ -252,8 +252,8 @@ bool sl_passed_again(struct sl_passed *passed, CUresult *result)
 	if (passed->rounds++ == 0 && passed->granted_bytes) {
 		again = ask_again(passed, result);
 	} else if (!sl_capture_is_open()) {
-		passed->room.gpu = passed->gpu;
-		again = sl_room_make(&passed->room);
+		passed->oom.gpu = passed->gpu;
+		again = sl_oom_make(&passed->oom);
 	}
 	errno = saved_errno;
 	return again;
@@ -291,7 +291,7 @@ void sl_passed_settle(struct sl_passed *passed, uint64_t used_bytes)
 
 	if (!passed->gpu)
 		return;
-	sl_room_close(&passed->room);
+	sl_oom_close(&passed->oom);
 	unused_bytes = sl_sub_sat(passed->bytes, used_bytes);
 	passed->bytes -= unused_bytes;
 	if (passed->granted_bytes)
@@ -300,7 +300,7 @@ void sl_passed_settle(struct sl_passed *passed, uint64_t used_bytes)
 		surplus = drop(passed->gpu, unused_bytes, passed->flags);
 	give_back(passed->gpu, surplus, passed->flags);
 	if (used_bytes)
-		(void)sl_hidden_changed(CUDA_SUCCESS);
+		(void)sl_measure_after(CUDA_SUCCESS);
 	errno = saved_errno;
 }
 
@@ -312,7 +312,7 @@ void sl_passed_free(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 		return;
 	if (bytes && !(flags & SL_PASSED_QUICK))
 		give_back(gpu, drop(gpu, bytes, flags), flags);
-	(void)sl_hidden_changed(CUDA_SUCCESS);
+	(void)sl_measure_after(CUDA_SUCCESS);
 	errno = saved_errno;
 }
 

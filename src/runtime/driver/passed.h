@@ -11,7 +11,7 @@
 #ifndef SL_RUNTIME_DRIVER_PASSED_H
 #define SL_RUNTIME_DRIVER_PASSED_H
 
-#include "runtime/memory/room.h"
+#include "runtime/memory/oom.h"
 #include "runtime/session/session.h"
 
 enum sl_passed_flags {
@@ -30,7 +30,7 @@ struct sl_passed {
 	uint32_t rounds;        /* the driver was out of memory so often */
 	uint64_t granted_bytes; /* of the demand; 0: what was charged already sufficed */
 	struct sl_demand demand;
-	struct sl_room room; /* more than was asked for, while the driver wants more */
+	struct sl_oom oom; /* more than was asked for, while the driver wants more */
 };
 
 /* The current context's device. */

@@ -6,7 +6,7 @@
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/driver/graph.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
 #include "runtime/driver/pool.h"
 #include "runtime/contexts/sticky.h"
@@ -42,7 +42,7 @@ static bool is_captured(CUstream stream, bool per_thread)
 			result = sl_real.symbol args;                  \
 		while (sl_pool_again(&growth, &result));               \
 		sl_pool_done(&growth);                                 \
-		return sl_sticky_note(sl_hidden_changed(result));      \
+		return sl_sticky_note(sl_measure_after(result));       \
 	}
 
 TAKE(cuMemAllocAsync, false, sl_pool_of_stream(stream),
@@ -60,10 +60,10 @@ SL_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pro
 {
 	CUresult result = sl_real.cuMemPoolCreate(pool, props);
 
-	SL_ROOM_RETRY(result, SL_ROOM_CURRENT, sl_real.cuMemPoolCreate(pool, props));
+	SL_OOM_RETRY(result, SL_OOM_CURRENT, sl_real.cuMemPoolCreate(pool, props));
 	if (result == CUDA_SUCCESS)
 		sl_pool_made(*pool, props);
-	return sl_hidden_changed(result);
+	return sl_measure_after(result);
 }
 
 SL_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
@@ -72,7 +72,7 @@ SL_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 	CUresult result = sl_real.cuMemPoolDestroy(pool);
 
 	sl_pool_unhold(held, result == CUDA_SUCCESS);
-	return sl_hidden_changed(result);
+	return sl_measure_after(result);
 }
 
 SL_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
@@ -84,7 +84,7 @@ SL_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
 		sl_pool_look(known);
 		sl_pool_leave(known);
 	}
-	return sl_hidden_changed(result);
+	return sl_measure_after(result);
 }
 
 SL_EXPORT CUresult cuMemPoolSetAttribute(

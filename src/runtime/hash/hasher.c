@@ -15,7 +15,7 @@
 #include "runtime/gate/control.h"
 #include "runtime/process/futex.h"
 #include "runtime/hash/math.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/libc.h"
 #include "runtime/swap/swap.h"
@@ -136,7 +136,7 @@ static CUresult load(struct hasher *h)
 		if (r == CUDA_SUCCESS || r == CUDA_ERROR_OUT_OF_MEMORY)
 			break;
 	}
-	return sl_hidden_changed(r);
+	return sl_measure_after(r);
 }
 
 static bool is_gone(struct hasher *h)

@@ -11,16 +11,16 @@
 #include "runtime/gate/control.h"
 #include "runtime/session/device.h"
 #include "runtime/hash/hash.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
-#include "runtime/driver/kept.h"
+#include "runtime/driver/charge.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"
-#include "runtime/share/opened.h"
+#include "runtime/share/import.h"
 #include "runtime/driver/pool.h"
 #include "runtime/memory/peer.h"
 #include "runtime/contexts/prove.h"
-#include "runtime/memory/room.h"
+#include "runtime/memory/oom.h"
 #include "runtime/store/store.h"
 
 #include <errno.h>
@@ -92,19 +92,19 @@ static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
 	return result;
 }
 
-#define CREATE(symbol, params, args)                             \
-	SL_EXPORT CUresult symbol params                         \
-	{                                                        \
-		struct asked asked;                              \
-		CUresult result = ask(&asked, dev);              \
-                                                                 \
-		if (result != CUDA_SUCCESS)                      \
-			return result;                           \
-		result = sl_real.symbol args;                    \
-		SL_ROOM_RETRY(result, dev, sl_real.symbol args); \
-		result = created(ctx, dev, result);              \
-		answered(&asked);                                \
-		return result;                                   \
+#define CREATE(symbol, params, args)                            \
+	SL_EXPORT CUresult symbol params                        \
+	{                                                       \
+		struct asked asked;                             \
+		CUresult result = ask(&asked, dev);             \
+                                                                \
+		if (result != CUDA_SUCCESS)                     \
+			return result;                          \
+		result = sl_real.symbol args;                   \
+		SL_OOM_RETRY(result, dev, sl_real.symbol args); \
+		result = created(ctx, dev, result);             \
+		answered(&asked);                               \
+		return result;                                  \
 	}
 
 CREATE(cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice dev),
@@ -136,10 +136,10 @@ SL_EXPORT CUresult cuGreenCtxCreate(
 	CUresult result = sl_real.cuGreenCtxCreate(green, desc, dev, flags);
 	CUcontext ctx = NULL;
 
-	SL_ROOM_RETRY(result, dev, sl_real.cuGreenCtxCreate(green, desc, dev, flags));
+	SL_OOM_RETRY(result, dev, sl_real.cuGreenCtxCreate(green, desc, dev, flags));
 	if (result == CUDA_SUCCESS)
 		ctx = context_of(*green);
-	return ctx ? created(&ctx, dev, result) : sl_hidden_changed(result);
+	return ctx ? created(&ctx, dev, result) : sl_measure_after(result);
 }
 
 SL_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *ctx, CUgreenCtx green)
@@ -169,7 +169,7 @@ SL_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 	if (r != CUDA_SUCCESS)
 		return r;
 	r = sl_real.cuDevicePrimaryCtxRetain(ctx, dev);
-	SL_ROOM_RETRY(r, dev, sl_real.cuDevicePrimaryCtxRetain(ctx, dev));
+	SL_OOM_RETRY(r, dev, sl_real.cuDevicePrimaryCtxRetain(ctx, dev));
 	if (r == CUDA_SUCCESS && dev >= 0 && dev < SL_GPUS_MAX) {
 		__atomic_store_n(&primaries[dev], *ctx, __ATOMIC_RELAXED);
 		__atomic_fetch_add(&retained[dev], 1, __ATOMIC_RELAXED);
@@ -237,12 +237,12 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 	sl_capture_drop_context(ctx);
 	sl_peer_drop_context(ctx);
 	sl_memory_drop(space);
-	sl_opened_drop_context(ctx);
-	sl_kept_drop_context(ctx);
+	sl_import_drop_context(ctx);
+	sl_charge_drop_context(ctx);
 	sl_control_leave();
 	sl_pool_look_at_all();
 	(void)sl_passed_trim();
-	sl_hidden_touch();
+	sl_measure_soon();
 }
 
 /* dev_of: whose primary context it is, or -1. */
@@ -258,9 +258,9 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 			return sl_real.symbol args;              \
 		space = hold(dying, dying, true);                \
 		HOLD_STILL(dying);                               \
-		kept = sl_kept_hold(dying);                      \
+		kept = sl_charge_hold(dying);                    \
 		result = sl_real.symbol args;                    \
-		sl_kept_unhold(kept, result == CUDA_SUCCESS);    \
+		sl_charge_unhold(kept, result == CUDA_SUCCESS);  \
 		sl_prove_unhold(dying, result == CUDA_SUCCESS);  \
 		if (result == CUDA_SUCCESS)                      \
 			sl_pool_drop_device(dev_of);             \
@@ -330,12 +330,12 @@ SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 		return sl_real.cuGreenCtxDestroy(green);
 	(void)hold(ctx, NULL, false);
 	HOLD_STILL(ctx);
-	kept = sl_kept_hold(ctx);
+	kept = sl_charge_hold(ctx);
 	result = sl_real.cuGreenCtxDestroy(green);
-	sl_kept_unhold(kept, result == CUDA_SUCCESS);
+	sl_charge_unhold(kept, result == CUDA_SUCCESS);
 	sl_prove_unhold(ctx, result == CUDA_SUCCESS);
 	sl_control_leave();
 	if (result == CUDA_SUCCESS)
-		sl_hidden_touch();
+		sl_measure_soon();
 	return result;
 }

@@ -8,11 +8,11 @@
 #include "runtime/real/hooks.h"
 #include "runtime/gate/gate.h"
 #include "runtime/driver/graph.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/hooks/order.h"
 #include "runtime/driver/pool.h"
 #include "runtime/real/real.h"
-#include "runtime/memory/room.h"
+#include "runtime/memory/oom.h"
 #include "runtime/contexts/sticky.h"
 #include "runtime/swap/swap.h"
 
@@ -161,7 +161,7 @@ union sl_real_table sl_real_table = {
 		struct sl_gate_thread *self = sl_gate_self;                         \
 		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                         \
                                                                                     \
-		SL_ROOM_RETRY(result, SL_ROOM_CURRENT,                              \
+		SL_OOM_RETRY(result, SL_OOM_CURRENT,                                \
 			GATED(self, sl_gate_stack(), symbol, args));                \
 		return sl_sticky_note(result);                                      \
 	}                                                                           \
@@ -202,13 +202,13 @@ union sl_real_table sl_real_table = {
 		if (sl_graph_is_pending()) return sl_graph_launch( \
 			sl_real.symbol, self, exec, stream))       \
 	EXPORT_OPEN(symbol, params, args, sl_graph_is_pending())
-#define EXPORT_LOAD(symbol, params, args)                                    \
-	SL_EXPORT CUresult symbol params                                     \
-	{                                                                    \
-		CUresult result = sl_real.symbol args;                       \
-                                                                             \
-		SL_ROOM_RETRY(result, SL_ROOM_CURRENT, sl_real.symbol args); \
-		return sl_hidden_changed(result);                            \
+#define EXPORT_LOAD(symbol, params, args)                                  \
+	SL_EXPORT CUresult symbol params                                   \
+	{                                                                  \
+		CUresult result = sl_real.symbol args;                     \
+                                                                           \
+		SL_OOM_RETRY(result, SL_OOM_CURRENT, sl_real.symbol args); \
+		return sl_measure_after(result);                           \
 	}
 #define EXPORT_WATCH(symbol, params, args)             \
 	SL_EXPORT CUresult symbol params               \

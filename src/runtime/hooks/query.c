@@ -9,12 +9,12 @@
  */
 #include "runtime/session/device.h"
 #include "runtime/driver/handle.h"
-#include "runtime/session/hidden.h"
-#include "runtime/memory/hold.h"
+#include "runtime/session/measure.h"
+#include "runtime/memory/anchor.h"
 #include "runtime/real/hooks.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"
-#include "runtime/share/opened.h"
+#include "runtime/share/import.h"
 #include "runtime/swap/swap.h"
 
 /* GPU of the workload behind dev, while we have a say. */
@@ -41,7 +41,7 @@ SL_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 
 	if (!gpu)
 		return r;
-	sl_hidden_settle(gpu);
+	sl_measure_settle(gpu);
 	sl_session_view(gpu, &free_now, &total_now);
 	if (free_bytes)
 		*free_bytes = free_now;
@@ -58,7 +58,7 @@ SL_EXPORT CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total_by
 
 	if (!gpu)
 		return r;
-	sl_hidden_settle(gpu);
+	sl_measure_settle(gpu);
 	sl_session_view(gpu, &free_now, &total_now);
 	if (free_bytes)
 		*free_bytes = (unsigned int)sl_min_u64(free_now, UINT32_MAX);
@@ -101,7 +101,7 @@ static int find(CUdeviceptr ptr, struct sl_memory_info *info, bool *opened)
 
 	*opened = false;
 	if (found == SL_MEMORY_FOREIGN) {
-		found = sl_opened_find(ptr, info);
+		found = sl_import_find(ptr, info);
 		*opened = found != SL_MEMORY_FOREIGN;
 	}
 	return found;
@@ -478,13 +478,13 @@ static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 	CUresult r = CUDA_SUCCESS;
 
 	if (on && !info->sync_memops) {
-		if (!sl_hold_range(info->base, 1))
+		if (!sl_anchor_range(info->base, 1))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 		sl_swap_need();
 		r = ask_for_sync(info);
 		sl_swap_done();
 		if (r != CUDA_SUCCESS)
-			sl_hold_drop(info->base, 1);
+			sl_anchor_drop(info->base, 1);
 	}
 	if (r == CUDA_SUCCESS)
 		sl_memory_set_sync_memops(info->base, on);
@@ -498,7 +498,7 @@ static CUresult set_sync_opened(const struct sl_memory_info *info, bool on)
 	CUresult r = on && !info->sync_memops ? ask_for_sync(info) : CUDA_SUCCESS;
 
 	if (r == CUDA_SUCCESS)
-		sl_opened_set_sync_memops(info->base, on);
+		sl_import_set_sync_memops(info->base, on);
 	return r;
 }
 

@@ -19,10 +19,10 @@
 #include "runtime/gate/control.h"
 #include "runtime/session/device.h"
 #include "runtime/driver/handle.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/mode.h"
-#include "runtime/share/opened.h"
+#include "runtime/share/import.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/driver/passed.h"
 #include "runtime/driver/range.h"
@@ -42,7 +42,7 @@ static bool is_ours(CUdeviceptr ptr, size_t bytes)
 	sl_books_lock();
 	ours = sl_pagemap_touches(ptr, bytes);
 	sl_books_unlock();
-	return ours || sl_opened_find(ptr, &info) != SL_MEMORY_FOREIGN;
+	return ours || sl_import_find(ptr, &info) != SL_MEMORY_FOREIGN;
 }
 
 /* --- handles ---------------------------------------------------------------------------------- */
@@ -115,7 +115,7 @@ SL_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 	handle->why_held = why_held(prop);
 	r = is_possible(prop, dev, bytes, flags)
 		    ? create_charged(handle, dev, prop, &real)
-		    : sl_hidden_changed(sl_real.cuMemCreate(&real, bytes, prop, flags));
+		    : sl_measure_after(sl_real.cuMemCreate(&real, bytes, prop, flags));
 	if (r == CUDA_SUCCESS)
 		*out = sl_handle_add(handle, real);
 	else
@@ -130,7 +130,7 @@ SL_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle value)
 	CUresult r = CUDA_SUCCESS;
 
 	if (!handle)
-		return sl_hidden_changed(sl_real.cuMemRelease(real));
+		return sl_measure_after(sl_real.cuMemRelease(real));
 	sl_control_enter();
 	switch (sl_handle_unreference(handle, &real)) {
 	case SL_HANDLE_LAST:
@@ -357,7 +357,7 @@ SL_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 	else
 		sl_mappings_put_back(&taken);
 	sl_control_leave();
-	return sl_hidden_changed(r);
+	return sl_measure_after(r);
 }
 
 /* --- access ----------------------------------------------------------------------------------- */

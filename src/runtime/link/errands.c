@@ -8,7 +8,7 @@
 #include "runtime/link/errands.h"
 #include "runtime/gate/gate.h"
 #include "runtime/session/held.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/session/session.h"
 
 #include <string.h>
@@ -69,13 +69,13 @@ static void look_at_work(sl_ns now_ns)
 	if (work == errands.work_seen)
 		return;
 	errands.work_seen = work;
-	sl_hidden_due_for_view();
+	sl_measure_due_for_view();
 	measure_soon(now_ns);
 }
 
 static void look_at_hidden(sl_ns now_ns)
 {
-	if (sl_hidden_take(SL_HIDDEN_FOR_AGENT)) {
+	if (sl_measure_take(SL_MEASURE_FOR_AGENT)) {
 		measure_soon(now_ns);
 		look_out(now_ns);
 	}

@@ -16,13 +16,13 @@
 #include "runtime/hash/hash.h"
 #include "runtime/driver/graph.h"
 #include "runtime/session/held.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/memory/memory.h"
 #include "runtime/share/multicast.h"
 #include "runtime/driver/objects.h"
 #include "runtime/share/offer.h"
-#include "runtime/share/open.h"
-#include "runtime/share/opened.h"
+#include "runtime/share/fetch.h"
+#include "runtime/share/import.h"
 #include "runtime/driver/passed.h"
 #include "runtime/driver/pool.h"
 #include "runtime/session/pids.h"
@@ -50,7 +50,7 @@ static void in_child(void)
 	sl_agent_forget();
 	sl_capture_forget();
 	sl_errands_forget();
-	sl_hidden_forget();
+	sl_measure_forget();
 	sl_held_forget();
 	sl_passed_forget();
 	sl_pool_forget();
@@ -58,8 +58,8 @@ static void in_child(void)
 	sl_pids_forget();
 	sl_objects_forget();
 	sl_offer_forget();
-	sl_open_forget();
-	sl_opened_forget();
+	sl_fetch_forget();
+	sl_import_forget();
 	sl_handle_forget();
 	sl_range_forget();
 	sl_multicast_forget();

@@ -5,7 +5,7 @@
  * after a destroy that failed half-way are one function.
  */
 #include "runtime/memory/backing.h"
-#include "runtime/store/cargo.h"
+#include "runtime/store/host_copy.h"
 #include "runtime/session/held.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/mode.h"
@@ -23,7 +23,7 @@ enum { CHUNK_NONE = 0, CHUNK_CREATED, CHUNK_MAPPED };
 struct sl_chunk {
 	CUmemGenericAllocationHandle handle;
 	uint32_t state; /* how far the driver got */
-	struct sl_cargo cargo;
+	struct sl_host_copy host;
 };
 
 /*
@@ -96,12 +96,12 @@ static CUresult end_chunk(
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	if (chunk->cargo.where == SL_EVICTED)
+	if (chunk->host.where == SL_EVICTED)
 		released->evicted_bytes += bytes_of(b, index);
 	else if (held)
 		released->bytes += bytes_of(b, index);
-	sl_store_give(&chunk->cargo);
-	chunk->cargo.where = SL_RESIDENT;
+	sl_store_give(&chunk->host);
+	chunk->host.where = SL_RESIDENT;
 	return r;
 }
 
@@ -123,7 +123,7 @@ CUresult sl_backing_destroy(struct sl_backing *b, struct sl_released *released)
 	if (r != CUDA_SUCCESS)
 		sl_warning(
 			"addresses at %#llx were not freed: error %d", b->base, (int)r);
-	if (b->holds)
+	if (b->anchors)
 		sl_held_drop(b->held_on, b->bytes);
 	free(b->chunks);
 	memset(b, 0, sizeof(*b));
@@ -286,12 +286,12 @@ CUresult sl_backing_create(
 
 /* --- chunk by chunk --------------------------------------------------------------------------- */
 
-struct sl_cargo *sl_backing_cargo(const struct sl_backing *b, uint32_t index)
+struct sl_host_copy *sl_backing_host_copy(const struct sl_backing *b, uint32_t index)
 {
 	struct sl_chunk *chunk = &b->chunks[index];
 
-	return chunk->state == CHUNK_MAPPED || chunk->cargo.where != SL_RESIDENT
-		       ? &chunk->cargo
+	return chunk->state == CHUNK_MAPPED || chunk->host.where != SL_RESIDENT
+		       ? &chunk->host
 		       : NULL;
 }
 

@@ -16,7 +16,7 @@
 /* Granularity of handles on every GPU so far; checked when a context is first used. */
 #define SL_BACKING_GRAIN (2 * SL_MIB)
 
-struct sl_cargo;
+struct sl_host_copy;
 struct sl_gpu;
 
 struct sl_offer;
@@ -30,9 +30,9 @@ struct sl_backing {
 	bool exportable;
 	struct sl_chunk *chunks;
 	struct sl_offer *offer; /* offer.h; NULL: no other process asked for it */
-	/* Under the books' lock (hold.h, peer.h). */
-	struct sl_gpu *held_on; /* told as held there, while holds are above 0 */
-	uint32_t holds;
+	/* Under the books' lock (anchor.h, peer.h). */
+	struct sl_gpu *held_on; /* told as held there, while anchors are above 0 */
+	uint32_t anchors;
 	uint64_t allowed; /* devices other than its own that have access, by ordinal */
 };
 
@@ -69,7 +69,8 @@ SL_MUST_CHECK CUresult sl_backing_destroy(
 /* --- chunk by chunk, for the mover: inside the closed control lock ---------------------------- */
 
 /* NULL: nothing is there (any more, after a destroy that failed half-way). */
-struct sl_cargo *sl_backing_cargo(const struct sl_backing *backing, uint32_t index);
+struct sl_host_copy *sl_backing_host_copy(
+	const struct sl_backing *backing, uint32_t index);
 CUdeviceptr sl_backing_chunk(
 	const struct sl_backing *backing, uint32_t index, uint64_t *bytes);
 /* Unmaps and releases the chunk. After a failure it is as it was, but for *absent: then it can no

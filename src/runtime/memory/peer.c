@@ -8,7 +8,7 @@
  */
 #include "runtime/memory/peer.h"
 #include "runtime/gate/control.h"
-#include "runtime/memory/hold.h"
+#include "runtime/memory/anchor.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/mode.h"
 #include "runtime/memory/pagemap.h"
@@ -135,7 +135,7 @@ static CUresult open_block(CUdeviceptr base, CUdevice dev)
 
 	if (!turn(base, bit_of(dev), true, &bytes))
 		return CUDA_SUCCESS;
-	if (!sl_hold_range(base, 1)) {
+	if (!sl_anchor_range(base, 1)) {
 		(void)turn(base, bit_of(dev), false, &again);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
@@ -143,7 +143,7 @@ static CUresult open_block(CUdeviceptr base, CUdevice dev)
 	/* If the block is no longer there its memory was freed meanwhile. */
 	if (r == CUDA_SUCCESS || !turn(base, bit_of(dev), false, &again))
 		return CUDA_SUCCESS;
-	sl_hold_drop(base, 1);
+	sl_anchor_drop(base, 1);
 	return r;
 }
 
@@ -162,7 +162,7 @@ static void close_block(CUdeviceptr base, CUdevice dev)
 		sl_warning(
 			"device %d keeps access to %#llx: error %d", dev, base, (int)r);
 	else
-		sl_hold_drop(base, 1);
+		sl_anchor_drop(base, 1);
 }
 
 struct bases {
@@ -238,7 +238,7 @@ static CUresult admit(struct sl_space *space, struct sl_backing *backing, CUdevi
 	/* A slab that was empty before is open already. */
 	if (backing->allowed & bit_of(dev))
 		return CUDA_SUCCESS;
-	if (!sl_hold_backing(backing, space->gpu))
+	if (!sl_anchor_backing(backing, space->gpu))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	backing->allowed |= bit_of(dev);
 	/* Nobody knows it yet, so it is not moved. */

@@ -7,7 +7,7 @@
 #include "runtime/real/hooks.h"
 #include "runtime/process/libc.h"
 #include "runtime/memory/memory.h"
-#include "runtime/share/opened.h"
+#include "runtime/share/import.h"
 #include "runtime/driver/pool.h"
 #include "runtime/contexts/space.h"
 
@@ -47,7 +47,7 @@ static void *sweep_main(void *arg)
 		seen = now;
 		everything = __atomic_exchange_n(&everything_wanted, 0, __ATOMIC_ACQ_REL);
 		sl_memory_flush_all(everything);
-		sl_opened_sweep();
+		sl_import_sweep();
 		sl_pool_synced();
 		if (everything)
 			(void)sl_passed_trim();

@@ -11,10 +11,10 @@
 #include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
 #include "runtime/session/held.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/process/mode.h"
 #include "runtime/share/offer.h"
-#include "runtime/share/open.h"
+#include "runtime/share/fetch.h"
 #include "runtime/session/pids.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/store/store.h"
@@ -127,7 +127,7 @@ static int start(void)
 	sl_gate_start(!sl_options.no_membarrier);
 	sl_control_start();
 	sl_swap_start();
-	sl_gate_on_attach = sl_hidden_touch;
+	sl_gate_on_attach = sl_measure_soon;
 	return sl_agent_start(sl_session.path);
 }
 
@@ -281,7 +281,7 @@ static void finish_join(void)
 	else
 		sl_step(C_REPORTED);
 	sl_demand_ask_again();
-	sl_open_ask_again();
+	sl_fetch_ask_again();
 	sl_offer_again();
 	sl_session.work_sent = 0;
 	set_state(SL_SESSION_JOINED);
@@ -311,7 +311,7 @@ static int refuse(CUresult rejection)
 	/* The state first: whoever is refused asks sl_session_join for the reason. */
 	set_state(SL_SESSION_REFUSED);
 	sl_demand_refuse_all();
-	sl_open_refuse_all();
+	sl_fetch_refuse_all();
 	sl_offer_refuse_all();
 	/* Nobody will ever order back what is on the host. */
 	sl_swap_joined(false);
@@ -420,8 +420,10 @@ static int handle(const union sl_msg *msg, struct sl_wire_fds *fds)
 	case SL_MSG_IPC_OFFERED:
 		sl_offer_on_offered(&msg->ipc_offered);
 		return SL_SESSION_OK;
-	case SL_MSG_IPC_OPENED: sl_open_on_opened(&msg->ipc_opened); return SL_SESSION_OK;
-	case SL_MSG_IPC_TAKE: sl_open_on_take(&msg->ipc_take, fds); return SL_SESSION_OK;
+	case SL_MSG_IPC_OPENED:
+		sl_fetch_on_opened(&msg->ipc_opened);
+		return SL_SESSION_OK;
+	case SL_MSG_IPC_TAKE: sl_fetch_on_take(&msg->ipc_take, fds); return SL_SESSION_OK;
 	case SL_MSG_STORE:
 		sl_store_on_store(&msg->store, fds);
 		sl_prove_hash_all();

@@ -8,8 +8,8 @@
 #include "runtime/gate/control.h"
 #include "runtime/gate/gate.h"
 #include "runtime/driver/handle.h"
-#include "runtime/session/hidden.h"
-#include "runtime/memory/hold.h"
+#include "runtime/session/measure.h"
+#include "runtime/memory/anchor.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/mode.h"
 #include "runtime/swap/swap.h"
@@ -76,7 +76,7 @@ SL_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *
 		CUDA_SUCCESS)
 		memset(&handle->prop, 0, sizeof(handle->prop));
 	*out = sl_handle_add(handle, real);
-	return sl_hidden_changed(r);
+	return sl_measure_after(r);
 }
 
 SL_EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr ptr, size_t bytes,
@@ -88,7 +88,7 @@ SL_EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr ptr, siz
 	sl_swap_keep();
 	r = sl_real.cuMemGetHandleForAddressRange(out, ptr, bytes, type, flags);
 	if (r == CUDA_SUCCESS && sl_mode_is_active())
-		held = sl_hold_range(ptr, bytes) &&
+		held = sl_anchor_range(ptr, bytes) &&
 		       sl_handle_hold_range(ptr, bytes, SL_WHY_ADDRESS);
 	sl_swap_keep_end();
 	if (held)
@@ -179,7 +179,7 @@ static bool tiles_init(
 		tiles_fini(&tiles, count);                                 \
 		if (r == CUDA_ERROR_OUT_OF_MEMORY)                         \
 			return r;                                          \
-		return sl_hidden_changed(r);                               \
+		return sl_measure_after(r);                                \
 	}
 
 MAP_ARRAY(cuMemMapArrayAsync)

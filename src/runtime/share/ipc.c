@@ -4,7 +4,7 @@
  * The driver gives no IPC handle for memory that is made of mapped handles, and ours is; so the 64
  * bytes that a program hands on are ours: a key under which the daemon has descriptors of the
  * memory (offer.h), and the block's place in it. Whoever opens them maps the same handles
- * (opened.h). A handle of the driver's own (of a pool, or of a process without us) is told by its
+ * (import.h). A handle of the driver's own (of a pool, or of a process without us) is told by its
  * first bytes and goes to the driver.
  *
  * Events are passed through: an IPC event is the driver's own between two processes, no memory of
@@ -14,7 +14,7 @@
 #include "runtime/contexts/capture.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/mode.h"
-#include "runtime/share/opened.h"
+#include "runtime/share/import.h"
 #include "runtime/session/session.h"
 
 #include <string.h>
@@ -82,7 +82,7 @@ static CUresult open_ours(
 		r = CUDA_ERROR_INVALID_CONTEXT;
 	if (r != CUDA_SUCCESS)
 		return r;
-	return sl_opened_open(ctx, dev, flags & CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
+	return sl_import_open(ctx, dev, flags & CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS,
 		&handle->offered, ptr);
 }
 
@@ -110,7 +110,7 @@ SL_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 	CUdevice dev;
 
 	if (!sl_mode_is_active() || sl_capture_forbids() ||
-		sl_opened_find(ptr, &info) == SL_MEMORY_FOREIGN)
+		sl_import_find(ptr, &info) == SL_MEMORY_FOREIGN)
 		return sl_real.cuIpcCloseMemHandle(ptr);
 	result = current(&ctx, &dev);
 	/* The driver's close waits for the current context's work, whoever else has the memory
@@ -119,7 +119,7 @@ SL_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		result = sl_real.cuCtxSynchronize();
 		sl_capture_sync_end();
 	}
-	if (result == CUDA_SUCCESS && sl_opened_close(ptr, &result) == SL_MEMORY_FOREIGN)
+	if (result == CUDA_SUCCESS && sl_import_close(ptr, &result) == SL_MEMORY_FOREIGN)
 		result = CUDA_ERROR_INVALID_VALUE;
 	return result;
 }

@@ -10,11 +10,11 @@
 #include "runtime/share/multicast.h"
 #include "runtime/gate/control.h"
 #include "runtime/driver/handle.h"
-#include "runtime/session/hidden.h"
-#include "runtime/memory/hold.h"
+#include "runtime/session/measure.h"
+#include "runtime/memory/anchor.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/mode.h"
-#include "runtime/memory/room.h"
+#include "runtime/memory/oom.h"
 #include "runtime/swap/swap.h"
 
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void drop_binding(struct binding *binding)
 	if (binding->mem)
 		sl_handle_unbind(binding->mem);
 	else
-		sl_hold_drop(binding->ptr, binding->bytes);
+		sl_anchor_drop(binding->ptr, binding->bytes);
 	free(binding);
 }
 
@@ -75,12 +75,12 @@ SL_EXPORT CUresult cuMulticastCreate(
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	object->on_end = on_end;
 	r = sl_real.cuMulticastCreate(&real, prop);
-	SL_ROOM_RETRY(r, SL_ROOM_CURRENT, sl_real.cuMulticastCreate(&real, prop));
+	SL_OOM_RETRY(r, SL_OOM_CURRENT, sl_real.cuMulticastCreate(&real, prop));
 	if (r == CUDA_SUCCESS)
 		*out = sl_handle_add(object, real);
 	else
 		sl_handle_discard(object);
-	return sl_hidden_changed(r);
+	return sl_measure_after(r);
 }
 
 SL_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle value, CUdevice dev)
@@ -90,7 +90,7 @@ SL_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle value, CUde
 	CUresult r = sl_real.cuMulticastAddDevice(real, dev);
 
 	sl_handle_leave(object);
-	return sl_hidden_changed(r);
+	return sl_measure_after(r);
 }
 
 /* --- binding ---------------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static bool bind_regions(
 
 	if (!binding)
 		return false;
-	if (!sl_hold_range(ptr, bytes)) {
+	if (!sl_anchor_range(ptr, bytes)) {
 		sl_list_unlink(&binding->link);
 		free(binding);
 		return false;
@@ -206,7 +206,7 @@ static CUresult bind_fini(struct bind *bind, CUresult result)
 	sl_handle_leave(bind->mem);
 	sl_handle_leave(bind->object);
 	sl_swap_keep_end();
-	return sl_hidden_changed(result);
+	return sl_measure_after(result);
 }
 
 SL_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_t offset,
@@ -298,7 +298,7 @@ SL_EXPORT CUresult cuMulticastUnbind(
 	/* What is left on the list stays bound, since the driver refused. */
 	keep_bindings(&bind);
 	sl_handle_leave(bind.object);
-	(void)sl_hidden_changed(r);
+	(void)sl_measure_after(r);
 	return r;
 }
 
@@ -331,7 +331,7 @@ SL_EXPORT CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId endpoint, CUdev
 
 	sl_swap_keep();
 	if (!sl_mode_is_active() || (sl_handle_hold_range(at, bytes, SL_WHY_FABRIC) &&
-					    sl_hold_range(at, bytes)))
+					    sl_anchor_range(at, bytes)))
 		r = sl_real.cuLogicalEndpointBindAddr(
 			endpoint, dev, offset, ptr, bytes, flags);
 	sl_swap_keep_end();

@@ -9,7 +9,7 @@
 #include "runtime/share/offer.h"
 #include "runtime/gate/control.h"
 #include "runtime/process/futex.h"
-#include "runtime/memory/hold.h"
+#include "runtime/memory/anchor.h"
 #include "runtime/process/libc.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/region.h"
@@ -36,7 +36,7 @@ struct sl_offer {
 	uint32_t users;         /* threads that have it in their hands */
 	uint32_t generation;    /* connection on which it was sent; 0: none */
 	CUresult result;        /* why it is idle again */
-	bool holds;             /* the worker's: the memory is held */
+	bool anchored;          /* the worker's */
 };
 
 /* The session lock's. */
@@ -237,7 +237,7 @@ static void work(struct sl_offer *offer)
 	CUresult r = CUDA_SUCCESS;
 	int *fds = NULL;
 
-	if (!offer->holds && !sl_hold_range(offer->view.base, 1)) {
+	if (!offer->anchored && !sl_anchor_range(offer->view.base, 1)) {
 		sl_warning("memory at %#llx cannot be shared with other processes: it "
 			   "would have to stay on the GPU, and the others' requests do "
 			   "not leave room for that; a larger --request does",
@@ -245,7 +245,7 @@ static void work(struct sl_offer *offer)
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (r == CUDA_SUCCESS) {
-		offer->holds = true;
+		offer->anchored = true;
 		sl_step(C_IPC_HELD);
 		r = export_resident(offer, &fds);
 	}

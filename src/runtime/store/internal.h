@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "runtime/store/cargo.h"
+#include "runtime/store/host_copy.h"
 #include "runtime/session/line.h"
 
 /* Pinned at a time. A registration keeps the driver busy for 20 to 100 ms a GiB and more, which is
@@ -20,9 +20,9 @@ struct sl_store_file {
 	struct sl_fd fd;
 	char *map;
 	uint64_t bytes;
-	uint32_t grains, free;   /* in all, and nobody's */
-	struct sl_cargo **owner; /* of each grain */
-	CUcontext *pinned;       /* of each piece: in which context; NULL: it is not */
+	uint32_t grains, free;       /* in all, and nobody's */
+	struct sl_host_copy **owner; /* of each grain */
+	CUcontext *pinned; /* of each piece: in which context; NULL: it is not */
 	uint32_t pieces;
 	/* The driver refused to pin it: the ring will do until it is asked again, twice as late
 	 * each time. */
@@ -44,7 +44,7 @@ void sl_store_lock(void);
 void sl_store_unlock(void);
 
 /* Under the lock. */
-void sl_store_give_locked(struct sl_cargo *cargo);
+void sl_store_give_locked(struct sl_host_copy *host);
 /* There may be something to pin or to give back. Under the lock. */
 void sl_store_wake(void);
 /* The file is in no list any more, and nothing of it is pinned. Not under the lock. */

@@ -105,10 +105,10 @@ static uint32_t find_run(
 	return best ? best : find_run_of(grains, ordinal, false, in, at);
 }
 
-static bool add_place(
-	struct sl_cargo *cargo, struct sl_store_file *file, uint32_t at, uint32_t grains)
+static bool add_place(struct sl_host_copy *host, struct sl_store_file *file, uint32_t at,
+	uint32_t grains)
 {
-	struct sl_places *places = &cargo->places;
+	struct sl_places *places = &host->places;
 	struct sl_place *more = realloc(places->at, (places->count + 1) * sizeof(*more));
 
 	if (!more)
@@ -120,18 +120,18 @@ static bool add_place(
 		.bytes = grains * SL_STORE_GRAIN,
 	};
 	for (uint32_t i = 0; i < grains; i++)
-		file->owner[at + i] = cargo;
+		file->owner[at + i] = host;
 	file->free -= grains;
 	return true;
 }
 
 /* Of places that are lost: it needs them for ever. */
-static struct sl_cargo lost = {.where = SL_EVICTED};
+static struct sl_host_copy lost = {.where = SL_EVICTED};
 
 /* Under the lock: to another, or to nobody. */
-static void hand_over(struct sl_cargo *cargo, struct sl_cargo *heir)
+static void hand_over(struct sl_host_copy *host, struct sl_host_copy *heir)
 {
-	struct sl_places *places = &cargo->places;
+	struct sl_places *places = &host->places;
 
 	for (uint32_t n = 0; n < places->count; n++) {
 		const struct sl_place *place = &places->at[n];
@@ -144,18 +144,18 @@ static void hand_over(struct sl_cargo *cargo, struct sl_cargo *heir)
 	}
 	free(places->at);
 	*places = (struct sl_places){NULL, 0};
-	cargo->valid = cargo->hashed = false;
+	host->valid = host->hashed = false;
 }
 
-void sl_store_give_locked(struct sl_cargo *cargo)
+void sl_store_give_locked(struct sl_host_copy *host)
 {
-	hand_over(cargo, NULL);
+	hand_over(host, NULL);
 }
 
-void sl_store_lose(struct sl_cargo *cargo)
+void sl_store_lose(struct sl_host_copy *host)
 {
 	sl_store_lock();
-	hand_over(cargo, &lost);
+	hand_over(host, &lost);
 	sl_store_unlock();
 }
 
@@ -168,7 +168,7 @@ static bool drop_a_copy(uint32_t ordinal, bool near)
 		if (is_near(file, ordinal) != near)
 			continue;
 		for (uint32_t i = 0; i < file->grains; i++) {
-			if (file->owner[i] && !sl_cargo_is_needed(file->owner[i])) {
+			if (file->owner[i] && !sl_host_copy_is_needed(file->owner[i])) {
 				sl_store_give_locked(file->owner[i]);
 				return true;
 			}
@@ -178,40 +178,40 @@ static bool drop_a_copy(uint32_t ordinal, bool near)
 }
 
 /* Under the lock: all or nothing of what is free. */
-static bool take(uint32_t left, uint32_t ordinal, struct sl_cargo *cargo)
+static bool take(uint32_t left, uint32_t ordinal, struct sl_host_copy *host)
 {
 	struct sl_store_file *file = NULL;
 	uint32_t at = 0, grains;
 
 	for (; left; left -= grains) {
 		grains = find_run(left, ordinal, &file, &at);
-		if (!grains || !add_place(cargo, file, at, grains)) {
-			sl_store_give_locked(cargo);
+		if (!grains || !add_place(host, file, at, grains)) {
+			sl_store_give_locked(host);
 			return false;
 		}
 	}
 	return true;
 }
 
-bool sl_store_take(uint64_t bytes, uint32_t ordinal, struct sl_cargo *cargo)
+bool sl_store_take(uint64_t bytes, uint32_t ordinal, struct sl_host_copy *host)
 {
 	uint32_t grains = (uint32_t)((bytes + SL_STORE_GRAIN - 1) / SL_STORE_GRAIN);
 	bool taken;
 
 	sl_store_lock();
 	do
-		taken = take(grains, ordinal, cargo);
+		taken = take(grains, ordinal, host);
 	while (!taken && (drop_a_copy(ordinal, true) || drop_a_copy(ordinal, false)));
 	sl_store_unlock();
 	return taken;
 }
 
-void sl_store_give(struct sl_cargo *cargo)
+void sl_store_give(struct sl_host_copy *host)
 {
-	/* Also when there is nothing: a copy may just be being given up, and the cargo goes after
+	/* Also when there is nothing: a copy may just be being given up, and the record goes after
 	 * this. */
 	sl_store_lock();
-	sl_store_give_locked(cargo);
+	sl_store_give_locked(host);
 	sl_store_unlock();
 }
 
@@ -262,7 +262,7 @@ static struct sl_store_file *file_new(const struct sl_msg_store *msg)
 	file->map = MAP_FAILED;
 	file->grains = file->free = (uint32_t)(msg->bytes / SL_STORE_GRAIN);
 	file->pieces = (uint32_t)((msg->bytes + SL_STORE_PIECE - 1) / SL_STORE_PIECE);
-	file->owner = calloc(file->grains + 1u, sizeof(struct sl_cargo *));
+	file->owner = calloc(file->grains + 1u, sizeof(struct sl_host_copy *));
 	file->pinned = calloc(file->pieces + 1u, sizeof(CUcontext));
 	if (file->owner && file->pinned)
 		return file;

@@ -3,7 +3,7 @@
  *
  * Sealed files that the daemon makes and hands over (STORE), one after the other as more is needed:
  * each is mapped here once, and pinned piece by piece in the background, never while something is
- * being moved; until then copies go through a small pinned ring (haul.h). What a chunk has is a
+ * being moved; until then copies go through a small pinned ring (copier.h). What a chunk has is a
  * list of places, mostly one. Nothing here can fault: a file that could be cut short, or that is
  * shorter than it was said to be, is given back unused. Lock of its own, below the session's and
  * above the books'. Bytes.
@@ -19,7 +19,7 @@
 #define SL_STORE_GRAIN (2 * SL_MIB)
 
 struct sl_store_file;
-struct sl_cargo;
+struct sl_host_copy;
 
 struct sl_place {
 	struct sl_store_file *file;
@@ -33,15 +33,15 @@ struct sl_places {
 };
 
 /* Takes places of so many bytes that nobody has, in few pieces, near the GPU of that ordinal as
- * long as there are any; the cargo has none before. Copies of what is resident give way. All or
+ * long as there are any; the record has none before. Copies of what is resident give way. All or
  * nothing. False: there is not so much. */
 SL_MUST_CHECK bool sl_store_take(
-	uint64_t bytes, uint32_t ordinal, struct sl_cargo *cargo);
+	uint64_t bytes, uint32_t ordinal, struct sl_host_copy *host);
 /* Gives them back, and what they held is no longer valid. None: nothing. */
-void sl_store_give(struct sl_cargo *cargo);
+void sl_store_give(struct sl_host_copy *host);
 
-/* They are nobody's for good, and the cargo has none: something may still write to them. */
-void sl_store_lose(struct sl_cargo *cargo);
+/* They are never used again, and the record has none: something may still write to them. */
+void sl_store_lose(struct sl_host_copy *host);
 
 /* A stretch of a place that copies may treat as one. */
 struct sl_run {

@@ -8,7 +8,7 @@
  * then the daemon is told.
  */
 #include "runtime/process/futex.h"
-#include "runtime/contexts/home.h"
+#include "runtime/contexts/usable.h"
 #include "runtime/real/hooks.h"
 #include "runtime/process/libc.h"
 #include "runtime/session/state.h"
@@ -72,9 +72,9 @@ static bool next_piece(struct sl_store_file **file, uint32_t *piece, sl_ns *due_
  * in one is pinned for all; the n-th of those there are, or NULL. */
 static CUcontext nth_context(size_t n)
 {
-	CUcontext contexts[SL_HOMES_MAX];
+	CUcontext contexts[SL_USABLE_MAX];
 
-	return n < sl_home_list(NULL, contexts, NULL) ? contexts[n] : NULL;
+	return n < sl_usable_list(NULL, contexts, NULL) ? contexts[n] : NULL;
 }
 
 static CUresult with_context(CUcontext ctx, void *at, uint64_t bytes, bool *inside)
@@ -185,7 +185,7 @@ void sl_store_drop_context(CUcontext ctx)
 static bool is_needed(const struct sl_store_file *file)
 {
 	for (uint32_t i = 0; i < file->grains; i++)
-		if (file->owner[i] && sl_cargo_is_needed(file->owner[i]))
+		if (file->owner[i] && sl_host_copy_is_needed(file->owner[i]))
 			return true;
 	return false;
 }

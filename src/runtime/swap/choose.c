@@ -34,11 +34,11 @@ struct sl_piece_hasher sl_piece_hasher = {
 
 /* --- zero, clean, dirty ----------------------------------------------------------------------- */
 
-static bool is_worth_it(struct sl_cargo *cargo)
+static bool is_worth_it(struct sl_host_copy *host)
 {
-	if (!cargo->rest)
+	if (!host->rest)
 		return true;
-	cargo->rest--;
+	host->rest--;
 	return false;
 }
 
@@ -49,29 +49,29 @@ static bool is_same(const struct sl_hash *a, const struct sl_hash *b)
 
 static void judge(struct sl_piece *piece, const struct sl_hash *hash)
 {
-	struct sl_cargo *cargo = piece->cargo;
-	bool known = cargo->valid && cargo->hashed;
+	struct sl_host_copy *host = piece->host;
+	bool known = host->valid && host->hashed;
 
 	piece->hashed = true;
 	piece->hash = *hash;
 	if (hash->zero)
 		piece->class = SL_PIECE_ZERO;
-	else if (known && is_same(&cargo->hash, hash))
+	else if (known && is_same(&host->hash, hash))
 		piece->class = SL_PIECE_CLEAN;
 	piece->changed = known && piece->class == SL_PIECE_DIRTY;
 	if (piece->class != SL_PIECE_DIRTY)
-		cargo->dirty = 0;
+		host->dirty = 0;
 }
 
 void sl_piece_note_copy(struct sl_piece *piece)
 {
-	struct sl_cargo *cargo = piece->cargo;
+	struct sl_host_copy *host = piece->host;
 
 	if (!piece->changed)
 		return;
-	if (cargo->dirty < DIRTY_MAX)
-		cargo->dirty++;
-	cargo->rest = cargo->dirty / DIRTY_PER_REST;
+	if (host->dirty < DIRTY_MAX)
+		host->dirty++;
+	host->rest = host->dirty / DIRTY_PER_REST;
 }
 
 static void hash_all(struct sl_pieces *pieces, CUdevice dev, struct sl_hash_item *items,
@@ -86,7 +86,7 @@ static void hash_all(struct sl_pieces *pieces, CUdevice dev, struct sl_hash_item
 	for (size_t i = 0; i < pieces->count; i++) {
 		struct sl_piece *piece = &pieces->at[i];
 
-		if (piece->bytes % SL_HASH_UNIT_BYTES || !is_worth_it(piece->cargo))
+		if (piece->bytes % SL_HASH_UNIT_BYTES || !is_worth_it(piece->host))
 			continue;
 		of[count] = piece;
 		items[count++] = (struct sl_hash_item){
@@ -121,7 +121,7 @@ void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev)
 
 static bool has_place(const struct sl_piece *piece)
 {
-	return piece->cargo->places.count;
+	return piece->host->places.count;
 }
 
 static int by_descent(uint64_t a, uint64_t b)
@@ -137,10 +137,10 @@ static int likely_first(const void *a, const void *b)
 
 	if (has_place(x) != has_place(y))
 		return has_place(x) ? -1 : 1;
-	if (!x->cargo->rest != !y->cargo->rest)
-		return x->cargo->rest ? -1 : 1;
-	if (x->cargo->dirty != y->cargo->dirty)
-		return by_descent(x->cargo->dirty, y->cargo->dirty);
+	if (!x->host->rest != !y->host->rest)
+		return x->host->rest ? -1 : 1;
+	if (x->host->dirty != y->host->dirty)
+		return by_descent(x->host->dirty, y->host->dirty);
 	return by_descent(x->bytes, y->bytes);
 }
 
@@ -169,7 +169,7 @@ static int order_of(const void *a, const void *b)
 	if (x->begun != y->begun)
 		return x->begun ? -1 : 1;
 	/* Tickets are waited for as they were given: the place of one is another's once it has been
-	 * (haul.h). */
+	 * (copier.h). */
 	if (x->begun)
 		return by_descent(y->ticket, x->ticket);
 	return by_descent(x->bytes, y->bytes);

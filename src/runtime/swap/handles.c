@@ -350,11 +350,11 @@ static void look_at(struct sl_handle *handle, void *arg)
 		.kind = &handle_kind,
 		.owner = handle,
 		.bytes = handle->bytes,
-		.cargo = &handle->cargo,
+		.host = &handle->host,
 	};
 
 	if (handle->kind != SL_HANDLE_DEVICE || handle->gpu != search->gpu ||
-		handle->cargo.where != search->where)
+		handle->host.where != search->where)
 		return;
 	if (search->where == SL_RESIDENT && !may_leave(handle))
 		return;
@@ -386,5 +386,5 @@ void sl_handle_clear(struct sl_handle *handle)
 	if (handle->evicted && handle->made)
 		(void)sl_real.cuMemRelease(handle->real);
 	handle->made = false;
-	sl_store_give(&handle->cargo);
+	sl_store_give(&handle->host);
 }

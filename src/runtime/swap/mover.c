@@ -9,8 +9,8 @@
  */
 #include "runtime/swap/mover.h"
 #include "runtime/driver/handle.h"
-#include "runtime/swap/haul.h"
-#include "runtime/contexts/home.h"
+#include "runtime/swap/copier.h"
+#include "runtime/contexts/usable.h"
 #include "runtime/real/hooks.h"
 #include "runtime/memory/memory.h"
 #include "runtime/swap/piece.h"
@@ -26,7 +26,7 @@
 
 struct job {
 	struct sl_gpu *gpu;
-	struct sl_haul haul;
+	struct sl_copier copier;
 	const uint32_t *stop;
 	struct sl_moved *out;
 	bool failed; /* nothing further is begun */
@@ -34,9 +34,9 @@ struct job {
 
 void (*sl_mover_on_left)(const struct sl_gpu *gpu, const struct sl_moved *moved);
 
-static void set_where(struct sl_cargo *cargo, enum sl_where where)
+static void set_where(struct sl_host_copy *host, enum sl_where where)
 {
-	__atomic_store_n(&cargo->where, (uint8_t)where, __ATOMIC_RELEASE);
+	__atomic_store_n(&host->where, (uint8_t)where, __ATOMIC_RELEASE);
 }
 
 /* The first failure is the one that is told. */
@@ -62,17 +62,17 @@ static bool is_stopped(const struct job *job)
 /* --- where copies are made -------------------------------------------------------------------- */
 
 /* In the first context that lets us. Nobody destroys one now: that needs the control lock. */
-static bool open_haul(struct job *job)
+static bool open_copier(struct job *job)
 {
-	CUcontext contexts[SL_HOMES_MAX];
+	CUcontext contexts[SL_USABLE_MAX];
 	bool broken;
-	size_t count = sl_home_list(job->gpu, contexts, &broken);
+	size_t count = sl_usable_list(job->gpu, contexts, &broken);
 	CUresult r = CUDA_SUCCESS;
 
 	for (size_t i = 0; i < count; i++) {
-		if (!sl_home_is_on(contexts[i], job->gpu))
+		if (!sl_usable_is_on(contexts[i], job->gpu))
 			continue;
-		r = sl_haul_open(&job->haul, contexts[i]);
+		r = sl_copier_open(&job->copier, contexts[i]);
 		if (r == CUDA_SUCCESS)
 			return true;
 	}
@@ -87,7 +87,7 @@ static bool open_haul(struct job *job)
 
 static void stays(struct sl_piece *piece)
 {
-	set_where(piece->cargo, SL_RESIDENT);
+	set_where(piece->host, SL_RESIDENT);
 	if (piece->kind->settle)
 		piece->kind->settle(piece);
 }
@@ -96,19 +96,19 @@ static void stays(struct sl_piece *piece)
  * it is another's. */
 static void give_up_copy(struct job *job, struct sl_piece *piece)
 {
-	if (!sl_haul_settle(&job->haul))
-		sl_store_lose(piece->cargo);
+	if (!sl_copier_settle(&job->copier))
+		sl_store_lose(piece->host);
 }
 
 static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
 {
-	struct sl_cargo *cargo = piece->cargo;
+	struct sl_host_copy *host = piece->host;
 	CUresult r;
 
 	/* From here on what the host has is neither the old nor the new contents. */
-	cargo->valid = cargo->hashed = false;
+	host->valid = host->hashed = false;
 	sl_piece_note_copy(piece);
-	r = sl_haul_out(&job->haul, piece->address, cargo, &piece->ticket);
+	r = sl_copier_out(&job->copier, piece->address, host, &piece->ticket);
 	sl_step(C_EVICT_COPYING);
 	return r;
 }
@@ -117,20 +117,20 @@ static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
  * room. */
 static bool needs_copy(struct sl_piece *piece)
 {
-	if (piece->class == SL_PIECE_CLEAN && !piece->cargo->valid)
+	if (piece->class == SL_PIECE_CLEAN && !piece->host->valid)
 		piece->class = SL_PIECE_DIRTY;
 	return piece->class == SL_PIECE_DIRTY;
 }
 
 static bool has_place(const struct job *job, struct sl_piece *piece)
 {
-	return piece->cargo->places.count ||
-	       sl_store_take(piece->bytes, job->gpu->ordinal, piece->cargo);
+	return piece->host->places.count ||
+	       sl_store_take(piece->bytes, job->gpu->ordinal, piece->host);
 }
 
 static void begin_out(struct job *job, struct sl_piece *piece)
 {
-	struct sl_cargo *cargo = piece->cargo;
+	struct sl_host_copy *host = piece->host;
 	CUresult r = CUDA_SUCCESS;
 
 	if (piece->begun)
@@ -143,11 +143,11 @@ static void begin_out(struct job *job, struct sl_piece *piece)
 		stays(piece);
 		return;
 	}
-	set_where(cargo, SL_LEAVING);
+	set_where(host, SL_LEAVING);
 	piece->begun = true;
-	cargo->zero = piece->class == SL_PIECE_ZERO;
-	if (cargo->zero)
-		sl_store_give(cargo);
+	host->zero = piece->class == SL_PIECE_ZERO;
+	if (host->zero)
+		sl_store_give(host);
 	if (piece->copying)
 		r = begin_copy_out(job, piece);
 	if (r == CUDA_SUCCESS)
@@ -165,7 +165,7 @@ static void leave(struct job *job, struct sl_piece *piece)
 	CUresult r = piece->kind->detach(piece, &absent);
 
 	if (r == CUDA_SUCCESS || absent) {
-		set_where(piece->cargo, SL_EVICTED);
+		set_where(piece->host, SL_EVICTED);
 		sl_session_evicted(job->gpu, (int64_t)piece->bytes);
 	} else {
 		stays(piece);
@@ -193,16 +193,16 @@ static void finish_out(struct job *job, struct sl_piece *piece)
 	if (piece->copying) {
 		if (job->out->left_bytes && sl_mover_on_left)
 			sl_mover_on_left(job->gpu, job->out);
-		r = sl_haul_wait(&job->haul, piece->ticket);
+		r = sl_copier_wait(&job->copier, piece->ticket);
 	}
 	if (r != CUDA_SUCCESS) {
 		fail_driver(job, r);
 		give_up_copy(job, piece);
 	}
 	if (r == CUDA_SUCCESS && piece->copying) {
-		piece->cargo->valid = true;
-		piece->cargo->hashed = piece->hashed;
-		piece->cargo->hash = piece->hash;
+		piece->host->valid = true;
+		piece->host->hashed = piece->hashed;
+		piece->host->hash = piece->hash;
 		sl_step(C_EVICT_COPIED);
 	}
 	if (is_stopped(job))
@@ -221,7 +221,8 @@ static void run(struct job *job, struct sl_pieces *pieces,
 	size_t begun = 0;
 
 	for (size_t i = 0; i < pieces->count; i++) {
-		while (!job->failed && begun < pieces->count && begun < i + SL_HAUL_DEPTH)
+		while (!job->failed && begun < pieces->count &&
+			begun < i + SL_COPIER_DEPTH)
 			begin(job, &pieces->at[begun++]);
 		finish(job, &pieces->at[i]);
 	}
@@ -252,7 +253,7 @@ static void begin_likely(
 {
 	struct sl_pieces likely = {.at = pieces->at};
 
-	likely.count = sl_pieces_likely(pieces, SL_HAUL_DEPTH);
+	likely.count = sl_pieces_likely(pieces, SL_COPIER_DEPTH);
 	sl_pieces_classify(&likely, pieces->at[0].dev);
 	for (size_t i = 0; i < likely.count && !job->failed; i++)
 		if (needs_copy(&likely.at[i]) && has_place(job, &likely.at[i]))
@@ -308,10 +309,10 @@ void sl_mover_evict(
 	if (freed_bytes >= bytes)
 		return;
 	sl_store_begin();
-	if (open_haul(&job)) {
+	if (open_copier(&job)) {
 		pick(&job, &pieces, bytes - freed_bytes);
 		run(&job, &pieces, begin_out, finish_out);
-		sl_haul_close(&job.haul);
+		sl_copier_close(&job.copier);
 	}
 	sl_store_end();
 	free(pieces.at);
@@ -326,17 +327,17 @@ static void undo_in(struct job *job, struct sl_piece *piece)
 	CUresult r = CUDA_ERROR_NOT_READY;
 	bool absent;
 
-	if (sl_haul_settle(&job->haul))
+	if (sl_copier_settle(&job->copier))
 		r = piece->kind->detach(piece, &absent);
 	if (r != CUDA_SUCCESS)
 		sl_warning("memory at %#llx stays half-way: error %d", piece->address,
 			(int)r);
-	set_where(piece->cargo, SL_EVICTED);
+	set_where(piece->host, SL_EVICTED);
 }
 
 static void begin_in(struct job *job, struct sl_piece *piece)
 {
-	struct sl_cargo *cargo = piece->cargo;
+	struct sl_host_copy *host = piece->host;
 	CUresult r = piece->kind->attach(piece);
 
 	if (r != CUDA_SUCCESS) {
@@ -347,11 +348,11 @@ static void begin_in(struct job *job, struct sl_piece *piece)
 		return;
 	}
 	piece->begun = true;
-	set_where(cargo, SL_RETURNING);
+	set_where(host, SL_RETURNING);
 	/* The driver gives out memory with what was in it before. */
-	r = cargo->zero ? sl_haul_zero(&job->haul, piece->address, piece->bytes,
-				  &piece->ticket)
-			: sl_haul_in(&job->haul, piece->address, cargo, &piece->ticket);
+	r = host->zero ? sl_copier_zero(&job->copier, piece->address, piece->bytes,
+				 &piece->ticket)
+		       : sl_copier_in(&job->copier, piece->address, host, &piece->ticket);
 	sl_step(C_RETURNING_COPYING);
 	if (r == CUDA_SUCCESS)
 		return;
@@ -362,25 +363,25 @@ static void begin_in(struct job *job, struct sl_piece *piece)
 
 static void finish_in(struct job *job, struct sl_piece *piece)
 {
-	struct sl_cargo *cargo = piece->cargo;
+	struct sl_host_copy *host = piece->host;
 	CUresult r;
 
 	if (!piece->begun)
 		return;
-	r = sl_haul_wait(&job->haul, piece->ticket);
+	r = sl_copier_wait(&job->copier, piece->ticket);
 	if (r != CUDA_SUCCESS) {
 		fail_driver(job, r);
 		undo_in(job, piece);
 		return;
 	}
 	job->out->left_bytes += piece->bytes;
-	if (cargo->zero)
+	if (host->zero)
 		job->out->zero_bytes += piece->bytes;
 	else
 		job->out->moved_bytes += piece->bytes;
 	if (piece->kind->arrive)
 		piece->kind->arrive(piece);
-	set_where(cargo, SL_RESIDENT);
+	set_where(host, SL_RESIDENT);
 	sl_session_evicted(job->gpu, -(int64_t)piece->bytes);
 	sl_step(C_RETURNED);
 }
@@ -409,9 +410,9 @@ void sl_mover_restore(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *out)
 	sl_store_begin();
 	list_pieces(&pieces, gpu, SL_EVICTED);
 	keep_what_fits(&pieces, bytes);
-	if (pieces.count && open_haul(&job)) {
+	if (pieces.count && open_copier(&job)) {
 		run(&job, &pieces, begin_in, finish_in);
-		sl_haul_close(&job.haul);
+		sl_copier_close(&job.copier);
 	}
 	if (pieces.lacking)
 		fail(&job, SL_WIRE_SWAP_NO_HOST, CUDA_ERROR_OUT_OF_MEMORY);

@@ -41,7 +41,7 @@ static void add_block(
 {
 	struct sl_backing *backing = &block->backing;
 
-	if (where == SL_RESIDENT && backing->holds)
+	if (where == SL_RESIDENT && backing->anchors)
 		return;
 	for (uint32_t i = 0; i < backing->count; i++) {
 		struct sl_piece piece = {
@@ -49,10 +49,10 @@ static void add_block(
 			.owner = backing,
 			.index = i,
 			.dev = backing->dev,
-			.cargo = sl_backing_cargo(backing, i),
+			.host = sl_backing_host_copy(backing, i),
 		};
 
-		if (!piece.cargo || piece.cargo->where != where)
+		if (!piece.host || piece.host->where != where)
 			continue;
 		piece.address = sl_backing_chunk(backing, i, &piece.bytes);
 		sl_pieces_add(pieces, &piece);

@@ -8,7 +8,7 @@
 #ifndef SL_RUNTIME_SWAP_PIECE_H
 #define SL_RUNTIME_SWAP_PIECE_H
 
-#include "runtime/store/cargo.h"
+#include "runtime/store/host_copy.h"
 
 struct sl_gpu;
 struct sl_piece;
@@ -37,7 +37,7 @@ struct sl_piece {
 	CUdevice dev;
 	CUdeviceptr address;
 	uint64_t bytes;
-	struct sl_cargo *cargo;
+	struct sl_host_copy *host;
 	uint64_t ticket; /* of its copy */
 	bool copying;
 	bool begun;

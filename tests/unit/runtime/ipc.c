@@ -6,7 +6,7 @@
 #include "stub.h"
 
 #include "runtime/real/hooks.h"
-#include "runtime/share/opened.h"
+#include "runtime/share/import.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -494,7 +494,7 @@ static void body_dropped_while_closing(void)
 	first = open_beside_work(&handle);
 	start_closing(&closer, &first);
 	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
-	sl_opened_drop_context(ctx);
+	sl_import_drop_context(ctx);
 	CHECK_EQ(STUB(mapped_bytes), 0);
 	__atomic_store_n(&stub_busy, NULL, __ATOMIC_RELEASE);
 	pthread_join(closer, NULL);
@@ -514,7 +514,7 @@ static void body_dropped_while_leaving(void)
 
 	first = open_beside_work(&handle);
 	start_closing(&closer, &first);
-	sl_opened_drop_context(ctx);
+	sl_import_drop_context(ctx);
 	CHECK_EQ(STUB(mapped_bytes), 0);
 	CHECK_EQ(cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_SUCCESS);
 	CHECK_EQ(STUB(imports), 4);

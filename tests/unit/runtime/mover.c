@@ -474,7 +474,7 @@ static void body_hashed_meanwhile(void)
 	CHECK_EQ(restore().left_bytes, ALL_BYTES);
 	sl_mover_on_left = NULL;
 	/* Chunks that change every time are not hashed, so nothing delays their copy. */
-	sl_backing_cargo(&sl_pagemap_get(things[0].at)->backing, 1)->rest = 2;
+	sl_backing_host_copy(&sl_pagemap_get(things[0].at)->backing, 1)->rest = 2;
 	copy_stub_fill(things[0].at + 2 * SL_MIB, SL_MIB, 200);
 	CHECK_EQ(evict_from_first().moved_bytes, 2 * SL_MIB);
 	CHECK_EQ(runs, 1);
@@ -496,16 +496,16 @@ static void body_hashed_meanwhile(void)
  * useless. */
 static void body_keeps_copies(void)
 {
-	struct sl_cargo others = {.where = SL_EVICTED}, *cargo;
+	struct sl_host_copy others = {.where = SL_EVICTED}, *host;
 	struct sl_moved moved;
 
 	begin_hashed();
 	CHECK_EQ(evict(UINT64_MAX).left_bytes, ALL_BYTES);
 	CHECK_EQ(restore().left_bytes, ALL_BYTES);
-	cargo = sl_backing_cargo(&sl_pagemap_get(things[0].at)->backing, 1);
-	sl_store_give(cargo);
-	cargo->dirty = 9;
-	cargo->rest = 1;
+	host = sl_backing_host_copy(&sl_pagemap_get(things[0].at)->backing, 1);
+	sl_store_give(host);
+	host->dirty = 9;
+	host->rest = 1;
 	CHECK(sl_store_take(32 * SL_MIB - (ALL_BYTES - 2 * SL_MIB), 0, &others));
 	moved = evict(UINT64_MAX);
 	CHECK_EQ(moved.cause, SL_WIRE_SWAP_NO_HOST);
@@ -534,17 +534,17 @@ static uint64_t used_of(uint32_t number)
 	return used;
 }
 
-static uint32_t taken_from(uint32_t ordinal, struct sl_cargo *cargo)
+static uint32_t taken_from(uint32_t ordinal, struct sl_host_copy *host)
 {
-	CHECK(sl_store_take(2 * SL_MIB, ordinal, cargo));
-	CHECK_EQ(cargo->places.count, 1);
-	return cargo->places.at[0].file->number;
+	CHECK(sl_store_take(2 * SL_MIB, ordinal, host));
+	CHECK_EQ(host->places.count, 1);
+	return host->places.at[0].file->number;
 }
 
 /* Files on the GPU's node are filled first, in whatever order they came; then the others. */
 static void body_near(void)
 {
-	struct sl_cargo mine = {0}, others = {0};
+	struct sl_host_copy mine = {0}, others = {0};
 
 	begin(0, true);
 	give_store_near(1, 16 * SL_MIB, 1u << 1);

@@ -1,16 +1,16 @@
 /*
- * hold - see hold.h
+ * anchor - see anchor.h
  *
- * The daemon is asked without a lock, so a block is looked up again afterwards: it may be gone or
- * held by another thread by then, and what was taken for it is dropped.
+ * The daemon is asked without a lock. The block is looked up again afterwards: it may be gone by
+ * then, or anchored by another thread, and then the held bytes are dropped again.
  */
-#include "runtime/memory/hold.h"
+#include "runtime/memory/anchor.h"
 #include "runtime/session/held.h"
 #include "runtime/memory/pagemap.h"
 
 /* Takes the bytes of the block at `at` as held unless they are. *next: where it ends; 0: there is
  * none. */
-static bool hold_one(CUdeviceptr at, CUdeviceptr *next)
+static bool anchor_one(CUdeviceptr at, CUdeviceptr *next)
 {
 	struct sl_gpu *gpu = NULL;
 	struct sl_block *block;
@@ -21,8 +21,8 @@ static bool hold_one(CUdeviceptr at, CUdeviceptr *next)
 	block = sl_pagemap_get(at);
 	if (block) {
 		*next = block->backing.base + block->backing.bytes;
-		if (block->backing.holds) {
-			block->backing.holds++;
+		if (block->backing.anchors) {
+			block->backing.anchors++;
 		} else {
 			gpu = block->space->gpu;
 			bytes = block->backing.bytes;
@@ -35,10 +35,10 @@ static bool hold_one(CUdeviceptr at, CUdeviceptr *next)
 		return false;
 	sl_books_lock();
 	block = sl_pagemap_get(at);
-	if (block && block->backing.holds) {
-		block->backing.holds++;
+	if (block && block->backing.anchors) {
+		block->backing.anchors++;
 	} else if (block && block->backing.bytes == bytes && block->space->gpu == gpu) {
-		block->backing.holds = 1;
+		block->backing.anchors = 1;
 		block->backing.held_on = gpu;
 		bytes = 0;
 	}
@@ -48,15 +48,15 @@ static bool hold_one(CUdeviceptr at, CUdeviceptr *next)
 	return true;
 }
 
-bool sl_hold_range(CUdeviceptr ptr, uint64_t bytes)
+bool sl_anchor_range(CUdeviceptr ptr, uint64_t bytes)
 {
 	CUdeviceptr at = ptr, next;
 
 	/* A range that the driver knows as one piece has no gaps. */
 	do {
-		if (!hold_one(at, &next)) {
+		if (!anchor_one(at, &next)) {
 			if (at != ptr)
-				sl_hold_drop(ptr, at - ptr);
+				sl_anchor_drop(ptr, at - ptr);
 			return false;
 		}
 		at = next;
@@ -64,7 +64,7 @@ bool sl_hold_range(CUdeviceptr ptr, uint64_t bytes)
 	return true;
 }
 
-void sl_hold_drop(CUdeviceptr ptr, uint64_t bytes)
+void sl_anchor_drop(CUdeviceptr ptr, uint64_t bytes)
 {
 	CUdeviceptr at = ptr;
 
@@ -76,7 +76,7 @@ void sl_hold_drop(CUdeviceptr ptr, uint64_t bytes)
 		sl_books_lock();
 		block = sl_pagemap_get(at);
 		at = block ? block->backing.base + block->backing.bytes : 0;
-		if (block && block->backing.holds && --block->backing.holds == 0) {
+		if (block && block->backing.anchors && --block->backing.anchors == 0) {
 			gpu = block->backing.held_on;
 			dropped = block->backing.bytes;
 		}
@@ -86,11 +86,11 @@ void sl_hold_drop(CUdeviceptr ptr, uint64_t bytes)
 	}
 }
 
-bool sl_hold_backing(struct sl_backing *backing, struct sl_gpu *gpu)
+bool sl_anchor_backing(struct sl_backing *backing, struct sl_gpu *gpu)
 {
-	if (backing->holds == 0 && !sl_held_take(gpu, backing->bytes))
+	if (backing->anchors == 0 && !sl_held_take(gpu, backing->bytes))
 		return false;
 	backing->held_on = gpu;
-	backing->holds++;
+	backing->anchors++;
 	return true;
 }

@@ -1,7 +1,7 @@
 /*
- * hidden - see hidden.h
+ * measure - see measure.h
  */
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/link/agent.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
@@ -16,7 +16,7 @@
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
 
-uint32_t sl_hidden_due;
+uint32_t sl_measure_due;
 
 /* The GPU of the current context is one to be measured. */
 static void note_context(void)
@@ -31,7 +31,7 @@ static void note_context(void)
 		__atomic_store_n(&gpu->has_context, true, __ATOMIC_RELAXED);
 }
 
-void sl_hidden_touch(void)
+void sl_measure_soon(void)
 {
 	int saved_errno = errno;
 
@@ -39,26 +39,26 @@ void sl_hidden_touch(void)
 		return;
 	note_context();
 	/* Whoever finds it due already need not wake the agent again. */
-	if (!(__atomic_fetch_or(&sl_hidden_due, SL_HIDDEN_ALL, __ATOMIC_ACQ_REL) &
-		    SL_HIDDEN_FOR_AGENT))
+	if (!(__atomic_fetch_or(&sl_measure_due, SL_MEASURE_ALL, __ATOMIC_ACQ_REL) &
+		    SL_MEASURE_FOR_AGENT))
 		sl_agent_wake();
 	errno = saved_errno;
 }
 
-void sl_hidden_due_for_view(void)
+void sl_measure_due_for_view(void)
 {
-	__atomic_fetch_or(&sl_hidden_due, SL_HIDDEN_FOR_VIEW, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&sl_measure_due, SL_MEASURE_FOR_VIEW, __ATOMIC_RELAXED);
 }
 
-bool sl_hidden_take(uint32_t use)
+bool sl_measure_take(uint32_t use)
 {
-	return (__atomic_load_n(&sl_hidden_due, __ATOMIC_RELAXED) & use) &&
-	       (__atomic_fetch_and(&sl_hidden_due, ~use, __ATOMIC_RELAXED) & use);
+	return (__atomic_load_n(&sl_measure_due, __ATOMIC_RELAXED) & use) &&
+	       (__atomic_fetch_and(&sl_measure_due, ~use, __ATOMIC_RELAXED) & use);
 }
 
-void sl_hidden_settle(struct sl_gpu *gpu)
+void sl_measure_settle(struct sl_gpu *gpu)
 {
-	if (!sl_hidden_take(SL_HIDDEN_FOR_VIEW))
+	if (!sl_measure_take(SL_MEASURE_FOR_VIEW))
 		return;
 	/* What is charged and not there would be missing in what is measured, and be told as free
 	 * twice once it is used: spare grains, and what the driver took from its pools in its own
@@ -71,7 +71,7 @@ void sl_hidden_settle(struct sl_gpu *gpu)
 	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
 }
 
-void sl_hidden_forget(void)
+void sl_measure_forget(void)
 {
-	sl_hidden_due = 0;
+	sl_measure_due = 0;
 }

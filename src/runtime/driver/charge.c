@@ -1,8 +1,8 @@
 /*
- * kept - see kept.h
+ * charge - see charge.h
  */
-#include "runtime/driver/kept.h"
-#include "runtime/session/hidden.h"
+#include "runtime/driver/charge.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
 
 #include "base/log.h"
@@ -14,7 +14,7 @@ static void give_back(const struct sl_object *object)
 	sl_passed_free(object->gpu, object->bytes, SL_PASSED_HELD);
 }
 
-void sl_kept_put(const struct sl_passed *passed, enum sl_object_kind kind, uint64_t key)
+void sl_charge_put(const struct sl_passed *passed, enum sl_object_kind kind, uint64_t key)
 {
 	int saved_errno = errno;
 	struct sl_object old, object = {.kind = kind,
@@ -35,7 +35,7 @@ void sl_kept_put(const struct sl_passed *passed, enum sl_object_kind kind, uint6
 	errno = saved_errno;
 }
 
-void sl_kept_ended(const struct sl_object *object, CUresult result)
+void sl_charge_ended(const struct sl_object *object, CUresult result)
 {
 	int saved_errno = errno;
 
@@ -46,21 +46,21 @@ void sl_kept_ended(const struct sl_object *object, CUresult result)
 			"no host memory: %llu bytes stay charged until this process ends",
 			(unsigned long long)object->bytes);
 	else
-		(void)sl_hidden_changed(result);
+		(void)sl_measure_after(result);
 	errno = saved_errno;
 }
 
-struct sl_objects_taken *sl_kept_hold(CUcontext ctx)
+struct sl_objects_taken *sl_charge_hold(CUcontext ctx)
 {
 	return ctx ? sl_objects_take_context(ctx) : NULL;
 }
 
-void sl_kept_unhold(struct sl_objects_taken *taken, bool gone)
+void sl_charge_unhold(struct sl_objects_taken *taken, bool gone)
 {
 	sl_objects_end_taken(taken, gone ? give_back : NULL);
 }
 
-void sl_kept_drop_context(CUcontext ctx)
+void sl_charge_drop_context(CUcontext ctx)
 {
 	sl_objects_drop_context(ctx, give_back);
 }

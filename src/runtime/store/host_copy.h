@@ -1,11 +1,11 @@
 /*
- * cargo - what the host knows of one chunk's contents
+ * host_copy - what the host knows of one chunk's contents
  *
  * Part of the record of whatever can be moved: a chunk of a region or slab, a handle of the
  * program's. Its address never changes while it has places. Bytes.
  */
-#ifndef SL_RUNTIME_STORE_CARGO_H
-#define SL_RUNTIME_STORE_CARGO_H
+#ifndef SL_RUNTIME_STORE_HOST_COPY_H
+#define SL_RUNTIME_STORE_HOST_COPY_H
 
 #include "runtime/hash/hash.h"
 #include "runtime/store/store.h"
@@ -20,7 +20,7 @@ enum sl_where {
 	SL_RETURNING, /* on the host, and being copied to the GPU */
 };
 
-struct sl_cargo {
+struct sl_host_copy {
 	struct sl_places places; /* the store's lock */
 	uint8_t where;           /* enum sl_where */
 	bool valid;    /* places have the contents as they were when copied last */
@@ -32,9 +32,9 @@ struct sl_cargo {
 };
 
 /* Must the host keep what it has of it? */
-static inline bool sl_cargo_is_needed(const struct sl_cargo *cargo)
+static inline bool sl_host_copy_is_needed(const struct sl_host_copy *host)
 {
-	return __atomic_load_n(&cargo->where, __ATOMIC_ACQUIRE) != SL_RESIDENT;
+	return __atomic_load_n(&host->where, __ATOMIC_ACQUIRE) != SL_RESIDENT;
 }
 
 #endif

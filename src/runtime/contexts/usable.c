@@ -1,13 +1,14 @@
 /*
- * home - see home.h
+ * usable - see usable.h
  */
-#include "runtime/contexts/home.h"
+#include "runtime/contexts/usable.h"
 #include "runtime/session/device.h"
 #include "runtime/real/hooks.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/contexts/space.h"
 
-size_t sl_home_list(const struct sl_gpu *gpu, CUcontext out[SL_HOMES_MAX], bool *broken)
+size_t sl_usable_list(
+	const struct sl_gpu *gpu, CUcontext out[SL_USABLE_MAX], bool *broken)
 {
 	size_t count = 0;
 	bool any_broken = false;
@@ -20,16 +21,16 @@ size_t sl_home_list(const struct sl_gpu *gpu, CUcontext out[SL_HOMES_MAX], bool 
 			continue;
 		if (__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
 			any_broken = true;
-		else if (count < SL_HOMES_MAX)
+		else if (count < SL_USABLE_MAX)
 			out[count++] = space->ctx;
 	}
 	sl_books_unlock();
 	if (broken)
 		*broken = any_broken;
-	return count + sl_prove_contexts(out + count, SL_HOMES_MAX - count);
+	return count + sl_prove_contexts(out + count, SL_USABLE_MAX - count);
 }
 
-bool sl_home_is_on(CUcontext ctx, const struct sl_gpu *gpu)
+bool sl_usable_is_on(CUcontext ctx, const struct sl_gpu *gpu)
 {
 	CUcontext popped;
 	CUdevice dev = -1;

@@ -1,18 +1,17 @@
 /*
- * opened - see opened.h
+ * import - see import.h
  *
- * A mapping is being made or unmade by one thread, or it is there; who wants it in between waits
- * for the next change and looks again. Who closes it first waits for work, which may take as long
- * as it likes: whoever opens it meanwhile has it at once, and it is not unmade. Mappings lie in an
- * array in the order of their addresses, since every query about a pointer that is nobody else's
- * looks here.
+ * A mapping is being made or unmade by one thread, or it is ready; other threads wait for the next
+ * change and look again. Closing waits for work, which may take any time: a thread that opens the
+ * mapping meanwhile gets it at once, and it is not unmade. Mappings lie in an array in the order
+ * of their addresses, since every query about an unknown pointer looks here.
  */
-#include "runtime/share/opened.h"
+#include "runtime/share/import.h"
 #include "runtime/gate/control.h"
 #include "runtime/session/device.h"
 #include "runtime/process/futex.h"
 #include "runtime/real/hooks.h"
-#include "runtime/share/open.h"
+#include "runtime/share/fetch.h"
 #include "runtime/contexts/settle.h"
 #include "runtime/memory/sweep.h"
 
@@ -290,20 +289,20 @@ static CUresult allow(const struct mapping *m, CUdevice dev)
 	return sl_real.cuMemSetAccess(m->base, m->bytes, &access, 1);
 }
 
-static CUresult map(struct mapping *m, struct sl_open *open, CUdevice dev, bool peers)
+static CUresult map(struct mapping *m, struct sl_fetch *fetch, CUdevice dev, bool peers)
 {
 	CUresult r;
 
-	m->dev = device_of(open->ordinal);
+	m->dev = device_of(fetch->ordinal);
 	if (m->dev < 0)
 		return CUDA_ERROR_INVALID_DEVICE;
-	m->bytes = open->bytes;
-	m->chunk_bytes = open->chunk_bytes;
+	m->bytes = fetch->bytes;
+	m->chunk_bytes = fetch->chunk_bytes;
 	r = sl_real.cuMemAddressReserve(&m->base, m->bytes, SL_BACKING_GRAIN, 0, 0);
 	if (r != CUDA_SUCCESS)
 		m->base = 0;
-	for (uint32_t i = 0; r == CUDA_SUCCESS && i < open->count; i++)
-		r = map_chunk(m, i, open->fds[i]);
+	for (uint32_t i = 0; r == CUDA_SUCCESS && i < fetch->count; i++)
+		r = map_chunk(m, i, fetch->fds[i]);
 	sl_step(C_IPC_MAPPED);
 	if (r == CUDA_SUCCESS)
 		r = allow(m, m->dev);
@@ -315,15 +314,15 @@ static CUresult map(struct mapping *m, struct sl_open *open, CUdevice dev, bool 
 static CUresult ask_and_map(
 	struct mapping *m, const struct sl_offered *block, CUdevice dev, bool peers)
 {
-	struct sl_open open;
-	CUresult r = sl_open_ask(&open, block->key);
+	struct sl_fetch fetch;
+	CUresult r = sl_fetch_ask(&fetch, block->key);
 
 	sl_control_enter();
 	if (r == CUDA_SUCCESS)
-		r = map(m, &open, dev, peers);
+		r = map(m, &fetch, dev, peers);
 	sl_control_leave();
 	/* The memory is mapped by now, or will not be. */
-	sl_open_close(&open);
+	sl_fetch_close(&fetch);
 	if (r == CUDA_SUCCESS && !is_inside(m, block))
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r != CUDA_SUCCESS)
@@ -362,7 +361,7 @@ static CUresult make(CUcontext ctx, CUdevice dev, bool peers,
 	return r;
 }
 
-CUresult sl_opened_open(CUcontext ctx, CUdevice dev, bool peers,
+CUresult sl_import_open(CUcontext ctx, CUdevice dev, bool peers,
 	const struct sl_offered *block, CUdeviceptr *out)
 {
 	struct mapping *m;
@@ -441,7 +440,7 @@ static bool has_openings(const struct mapping *m)
 	return m->block_count > 0;
 }
 
-int sl_opened_close(CUdeviceptr ptr, CUresult *result)
+int sl_import_close(CUdeviceptr ptr, CUresult *result)
 {
 	struct mapping *m;
 	struct block *block;
@@ -476,7 +475,7 @@ static struct mapping *next_left(void)
 	return NULL;
 }
 
-void sl_opened_sweep(void)
+void sl_import_sweep(void)
 {
 	struct mapping *m;
 
@@ -489,7 +488,7 @@ void sl_opened_sweep(void)
 	leave_lock();
 }
 
-void sl_opened_drop_context(CUcontext ctx)
+void sl_import_drop_context(CUcontext ctx)
 {
 	uint32_t i = 0;
 
@@ -523,7 +522,7 @@ static struct block *block_around(const struct mapping *m, CUdeviceptr ptr)
 	return NULL;
 }
 
-int sl_opened_find(CUdeviceptr ptr, struct sl_memory_info *out)
+int sl_import_find(CUdeviceptr ptr, struct sl_memory_info *out)
 {
 	const struct block *block;
 	const struct mapping *m;
@@ -551,7 +550,7 @@ int sl_opened_find(CUdeviceptr ptr, struct sl_memory_info *out)
 	return r;
 }
 
-void sl_opened_set_sync_memops(CUdeviceptr ptr, bool on)
+void sl_import_set_sync_memops(CUdeviceptr ptr, bool on)
 {
 	const struct mapping *m;
 	struct block *block;
@@ -564,7 +563,7 @@ void sl_opened_set_sync_memops(CUdeviceptr ptr, bool on)
 	leave_lock();
 }
 
-void sl_opened_forget(void)
+void sl_import_forget(void)
 {
 	(void)pthread_mutex_init(&lock, NULL);
 	mappings = NULL;

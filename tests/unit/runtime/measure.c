@@ -1,12 +1,12 @@
 /*
- * hidden - when the daemon is asked to measure, and that no wish for it is lost
+ * measure - when the daemon is asked to measure, and that no wish for it is lost
  */
 #include "child.h"
 #include "fake.h"
 #include "stub.h"
 
 #include "runtime/gate/gate.h"
-#include "runtime/session/hidden.h"
+#include "runtime/session/measure.h"
 #include "runtime/real/hooks.h"
 
 static void start(void)
@@ -31,12 +31,12 @@ static void body_burst(void)
 
 	start();
 	for (int i = 0; i < 10000; i++)
-		sl_hidden_touch();
+		sl_measure_soon();
 	CHECK(fake_wait(&fake.measures, 1));
 	measures = FAKE(measures);
 	CHECK(measures < 5);
 	/* The next wish is heard as well, also while one is being served. */
-	sl_hidden_touch();
+	sl_measure_soon();
 	CHECK(fake_wait(&fake.measures, measures + 1));
 	fake_stop();
 }
@@ -48,7 +48,7 @@ static void body_work(void)
 
 	start();
 	submit(); /* the thread is known from now on, so later work touches nothing */
-	sl_hidden_touch();
+	sl_measure_soon();
 	CHECK(fake_wait(&fake.measures, 1));
 	measures = FAKE(measures);
 	submit();
@@ -64,7 +64,7 @@ static void body_daemon_dies(void)
 	start();
 	fake_die();
 	measures = FAKE(measures);
-	sl_hidden_touch();
+	sl_measure_soon();
 	fake_listen();
 	CHECK(fake_wait(&fake.measures, measures + 1));
 	fake_stop();

@@ -1,0 +1,45 @@
+/*
+ * oom - retries a call for which the driver had no memory
+ *
+ * Contexts, modules, first launches, arrays and pools take memory that the driver does not ask us
+ * for. When such a call fails with out-of-memory, the workload may still be owed the bytes: they
+ * are demanded like any other memory, and the call is made again while the grant keeps them free.
+ * The amount is unknown, so the estimate doubles. The bytes are then measured as hidden. Outside
+ * of captures only. Thread-safe; no lock may be held.
+ */
+#ifndef SL_RUNTIME_MEMORY_OOM_H
+#define SL_RUNTIME_MEMORY_OOM_H
+
+#include "runtime/session/session.h"
+
+struct sl_oom {
+	struct sl_gpu *gpu; /* NULL: it is not for us to help */
+	uint64_t bytes;     /* asked for last */
+	unsigned int rounds;
+	bool granted;
+	struct sl_demand demand;
+};
+
+/* The current context's device. */
+#define SL_OOM_CURRENT (-1)
+
+void sl_oom_open(struct sl_oom *oom, CUdevice dev) SL_COLD;
+/* True: there is more room than before, so call again. May wait as long as a demand does. */
+SL_MUST_CHECK bool sl_oom_make(struct sl_oom *oom) SL_COLD;
+void sl_oom_close(struct sl_oom *oom) SL_COLD;
+
+/* Makes the call again as long as it is out of memory and there is more room. */
+#define SL_OOM_RETRY(result, dev, call)                                  \
+	do {                                                             \
+		if (sl_unlikely((result) == CUDA_ERROR_OUT_OF_MEMORY)) { \
+			struct sl_oom oom_;                              \
+                                                                         \
+			sl_oom_open(&oom_, dev);                         \
+			while ((result) == CUDA_ERROR_OUT_OF_MEMORY &&   \
+				sl_oom_make(&oom_))                      \
+				(result) = (call);                       \
+			sl_oom_close(&oom_);                             \
+		}                                                        \
+	} while (0)
+
+#endif
