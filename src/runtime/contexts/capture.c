@@ -10,7 +10,7 @@
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/process/futex.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/swap/swap.h"
 #include "runtime/memory/sweep.h"

@@ -10,7 +10,7 @@
 #include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
 #include "runtime/hash/hash.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/libc.h"
 #include "runtime/contexts/settle.h"
 

@@ -3,7 +3,7 @@
  */
 #include "runtime/contexts/settle.h"
 #include "runtime/contexts/capture.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/contexts/sticky.h"
 
 static bool is_gone(CUresult r)

@@ -5,7 +5,7 @@
  * asked before it is marked.
  */
 #include "runtime/contexts/sticky.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/contexts/space.h"
 

@@ -3,7 +3,7 @@
  */
 #include "runtime/contexts/usable.h"
 #include "runtime/session/device.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/contexts/space.h"
 

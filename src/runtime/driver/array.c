@@ -8,7 +8,7 @@
  */
 #include "runtime/driver/charge.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #define TILE_BYTES 64u
 #define TILE_ROWS  8u

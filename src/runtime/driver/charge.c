@@ -3,7 +3,7 @@
  */
 #include "runtime/driver/charge.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #include "base/log.h"
 

@@ -12,7 +12,7 @@
 #include "runtime/session/device.h"
 #include "runtime/gate/gate.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/driver/objects.h"
 #include "runtime/driver/pool.h"

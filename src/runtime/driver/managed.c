@@ -3,7 +3,7 @@
  */
 #include "runtime/driver/managed.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/driver/charge.h"
 
 uint32_t sl_managed_is_used;

@@ -15,7 +15,7 @@
 #include "runtime/session/device.h"
 #include "runtime/session/held.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/contexts/sticky.h"
 #include "runtime/memory/supply.h"

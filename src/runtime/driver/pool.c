@@ -10,7 +10,7 @@
 #include "runtime/session/device.h"
 #include "runtime/process/futex.h"
 #include "runtime/driver/graph.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/contexts/settle.h"

@@ -7,7 +7,7 @@
 #include "runtime/contexts/capture.h"
 #include "runtime/driver/graph.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/driver/pool.h"
 #include "runtime/contexts/sticky.h"
 

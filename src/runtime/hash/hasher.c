@@ -16,7 +16,7 @@
 #include "runtime/process/futex.h"
 #include "runtime/hash/math.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/libc.h"
 #include "runtime/swap/swap.h"
 

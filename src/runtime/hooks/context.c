@@ -12,7 +12,7 @@
 #include "runtime/session/device.h"
 #include "runtime/hash/hash.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/driver/charge.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"

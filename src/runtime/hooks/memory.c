@@ -5,7 +5,7 @@
  * (bypass, a foreign device, a pointer that is not ours) the call goes to the driver unchanged.
  */
 #include "runtime/contexts/capture.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/driver/managed.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"

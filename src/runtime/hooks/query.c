@@ -11,7 +11,7 @@
 #include "runtime/driver/handle.h"
 #include "runtime/session/measure.h"
 #include "runtime/memory/anchor.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"
 #include "runtime/share/import.h"

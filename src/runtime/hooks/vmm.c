@@ -20,7 +20,7 @@
 #include "runtime/session/device.h"
 #include "runtime/driver/handle.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/share/import.h"
 #include "runtime/memory/pagemap.h"

@@ -7,7 +7,7 @@
 #include "runtime/memory/backing.h"
 #include "runtime/store/host_copy.h"
 #include "runtime/session/held.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/share/offer.h"
 #include "runtime/session/session.h"

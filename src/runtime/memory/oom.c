@@ -5,7 +5,7 @@
 #include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/memory/supply.h"
 

@@ -9,7 +9,7 @@
 #include "runtime/memory/peer.h"
 #include "runtime/gate/control.h"
 #include "runtime/memory/anchor.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/region.h"

@@ -4,7 +4,7 @@
 #include "runtime/memory/sweep.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/process/futex.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/libc.h"
 #include "runtime/memory/memory.h"
 #include "runtime/share/import.h"

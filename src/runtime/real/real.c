@@ -11,6 +11,51 @@
 #include <dlfcn.h>
 #include <string.h>
 
+/* First call through a slot: finds the real function, which replaces this one. */
+#define SL_HOOK(symbol, since, class, params, args)      \
+	static SL_COLD CUresult first_##symbol params    \
+	{                                                \
+		if (!sl_real_find(SL_HOOK_##symbol))     \
+			return CUDA_ERROR_NOT_SUPPORTED; \
+		return sl_real.symbol args;              \
+	}
+#include "runtime/real/hooks.def"
+#undef SL_HOOK
+
+union sl_real_table sl_real_table = {
+	.functions =
+		{
+#define SL_HOOK(symbol, since, class, params, args) .symbol = first_##symbol,
+#include "runtime/real/hooks.def"
+#undef SL_HOOK
+		},
+};
+
+#define ADDRESS_GATE(symbol)    ((void *)symbol)
+#define ADDRESS_COPY(symbol)    ((void *)symbol)
+#define ADDRESS_LAUNCH(symbol)  ((void *)symbol)
+#define ADDRESS_GRAPH(symbol)   ((void *)symbol)
+#define ADDRESS_MEM(symbol)     ((void *)symbol)
+#define ADDRESS_QUERY(symbol)   ((void *)symbol)
+#define ADDRESS_PASS(symbol)    ((void *)symbol)
+#define ADDRESS_VMM(symbol)     ((void *)symbol)
+#define ADDRESS_IPC(symbol)     ((void *)symbol)
+#define ADDRESS_CTX(symbol)     ((void *)symbol)
+#define ADDRESS_LOAD(symbol)    ((void *)symbol)
+#define ADDRESS_CAPTURE(symbol) ((void *)symbol)
+#define ADDRESS_ROUTE(symbol)   ((void *)symbol)
+#define ADDRESS_WATCH(symbol)   ((void *)symbol)
+#define ADDRESS_NEED(symbol)    ((void *)symbol)
+#define ADDRESS_USE(symbol)     NULL
+
+const struct sl_hook_row sl_hook_rows[SL_HOOKS] = {
+#define SL_HOOK(symbol, since, class, params, args)                                      \
+	{#symbol, sizeof(#symbol) - 1, since, SL_CLASS_##class, ADDRESS_##class(symbol), \
+		(void *)first_##symbol},
+#include "runtime/real/hooks.def"
+#undef SL_HOOK
+};
+
 static void *driver_handle;
 static int all_found;
 

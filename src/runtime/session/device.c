@@ -5,7 +5,7 @@
  * for ever. That a device is not the workload's is not kept: the daemon may add it.
  */
 #include "runtime/session/device.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #include <string.h>
 
@@ -64,7 +64,7 @@ CUresult sl_device_of_stream(CUstream stream, CUdevice *dev)
 		r = sl_real.cuStreamGetDevice(stream, dev);
 		if (r == CUDA_SUCCESS)
 			return r;
-		/* What a function says that the driver lacks (hooks.c). */
+		/* What a function says that the driver lacks (real.c). */
 		if (r == CUDA_ERROR_NOT_SUPPORTED)
 			__atomic_store_n(&missing, 1, __ATOMIC_RELAXED);
 	}

@@ -10,7 +10,7 @@
 #include "runtime/gate/control.h"
 #include "runtime/session/device.h"
 #include "runtime/process/futex.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/share/fetch.h"
 #include "runtime/contexts/settle.h"
 #include "runtime/memory/sweep.h"

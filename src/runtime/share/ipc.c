@@ -12,7 +12,7 @@
  * in its process.
  */
 #include "runtime/contexts/capture.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/share/import.h"
 #include "runtime/session/session.h"

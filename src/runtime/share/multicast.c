@@ -12,7 +12,7 @@
 #include "runtime/driver/handle.h"
 #include "runtime/session/measure.h"
 #include "runtime/memory/anchor.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/memory/oom.h"
 #include "runtime/swap/swap.h"

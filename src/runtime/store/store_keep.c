@@ -9,7 +9,7 @@
  */
 #include "runtime/process/futex.h"
 #include "runtime/contexts/usable.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/process/libc.h"
 #include "runtime/session/state.h"
 #include "runtime/contexts/sticky.h"

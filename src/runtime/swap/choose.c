@@ -9,7 +9,7 @@
  * which takes longer than the hash of the rest. No larger one: reading a hash back from the GPU may
  * have to wait for that copy, and what is clean leaves as much later.
  */
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/swap/piece.h"
 
 #include "base/log.h"

@@ -6,7 +6,7 @@
  * spinning: with several copies begun, waking late costs nothing.
  */
 #include "runtime/swap/copier.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/contexts/sticky.h"
 
 #include <string.h>

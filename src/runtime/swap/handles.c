@@ -13,7 +13,7 @@
  */
 #include "runtime/session/device.h"
 #include "runtime/driver/handle.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/driver/passed.h"
 #include "runtime/swap/piece.h"
 

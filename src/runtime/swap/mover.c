@@ -11,7 +11,7 @@
 #include "runtime/driver/handle.h"
 #include "runtime/swap/copier.h"
 #include "runtime/contexts/usable.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/memory/memory.h"
 #include "runtime/swap/piece.h"
 #include "runtime/session/state.h"

@@ -17,7 +17,7 @@
 #include "runtime/gate/control.h"
 #include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/gate/keep.h"
 #include "runtime/process/libc.h"
 #include "runtime/process/mode.h"

@@ -2,7 +2,7 @@
 #include "stub.h"
 #include "vmm-stub.h"
 
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #include <stdlib.h>
 #include <string.h>

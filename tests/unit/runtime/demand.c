@@ -6,7 +6,7 @@
 #include "stub.h"
 
 #include "runtime/gate/gate.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/session/session.h"
 
 #include <setjmp.h>

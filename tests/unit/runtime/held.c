@@ -6,7 +6,7 @@
 #include "stub.h"
 
 #include "runtime/session/held.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #include <pthread.h>
 

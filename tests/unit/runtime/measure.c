@@ -7,7 +7,7 @@
 
 #include "runtime/gate/gate.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 static void start(void)
 {

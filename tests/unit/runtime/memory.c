@@ -8,7 +8,7 @@
 #include "no-threads.h"
 #include "stub.h"
 
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/session/session.h"
 #include "runtime/memory/slab.h"
 #include "runtime/memory/sweep.h"

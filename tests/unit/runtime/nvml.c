@@ -7,7 +7,7 @@
 #include "stub-nvml.h"
 #include "stub.h"
 
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/hooks/nvml.h"
 #include "runtime/session/session.h"
 

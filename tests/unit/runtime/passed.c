@@ -7,7 +7,7 @@
 #include "books-test.h"
 
 #include "runtime/session/held.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #include <pthread.h>
 

@@ -11,7 +11,6 @@
 
 #include "runtime/driver/graph.h"
 #include "runtime/session/held.h"
-#include "runtime/real/hooks.h"
 #include "runtime/driver/pool.h"
 #include "runtime/real/real.h"
 

@@ -11,7 +11,7 @@
 
 #include "runtime/driver/graph.h"
 #include "runtime/session/held.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/driver/pool.h"
 #include "runtime/contexts/prove.h"
 

@@ -1,6 +1,6 @@
 #include "stub.h"
 
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 
 #include "runtime/gate/control.h"
 #include "runtime/gate/gate.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/swap/swap.h"
 
 #include <errno.h>

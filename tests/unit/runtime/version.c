@@ -5,7 +5,7 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #include <pthread.h>
 

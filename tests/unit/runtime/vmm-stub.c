@@ -1,6 +1,6 @@
 #include "vmm-stub.h"
 
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 
 #include <fcntl.h>
 #include <pthread.h>

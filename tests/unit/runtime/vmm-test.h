@@ -13,7 +13,7 @@
 #include "runtime/session/device.h"
 #include "runtime/driver/handle.h"
 #include "runtime/session/held.h"
-#include "runtime/real/hooks.h"
+#include "runtime/real/real.h"
 #include "runtime/driver/range.h"
 
 #define GRAIN (2 * SL_MIB)
