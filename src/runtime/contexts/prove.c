@@ -6,7 +6,7 @@
  * driver for good, which is an answer, too: started_ns tells since when.
  */
 #include "runtime/contexts/prove.h"
-#include "runtime/link/agent.h"
+#include "runtime/process/wake.h"
 #include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
 #include "runtime/hash/hash.h"
@@ -131,7 +131,7 @@ static void prove_once(void)
 	(void)pthread_mutex_unlock(&lock);
 	__atomic_fetch_add(&ended, 1, __ATOMIC_RELEASE);
 	sl_futex_wake(&ended, INT_MAX);
-	sl_agent_wake();
+	sl_wake_agent();
 }
 
 static void *prove_main(void *arg)

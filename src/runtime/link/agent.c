@@ -1,5 +1,5 @@
 /*
- * agent - a poll loop over the line and a pipe
+ * agent - a poll loop over the line and the pipe that wakes it
  *
  * It never calls the driver: a driver call may wait for the GPU for as long as a kernel runs, and
  * meanwhile no grant would reach a waiting thread. Freeing what is quarantined is the sweeper's.
@@ -9,6 +9,7 @@
 #include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
 #include "runtime/process/libc.h"
+#include "runtime/process/wake.h"
 #include "runtime/link/pulse.h"
 #include "runtime/session/session.h"
 #include "runtime/swap/swap.h"
@@ -16,7 +17,6 @@
 #include "base/log.h"
 #include "base/step.h"
 
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -34,38 +34,19 @@
 /* Without its pipe the agent cannot be woken and looks by itself. */
 #define DEAF_POLL_MS 100
 
-static struct sl_fd wake_in = SL_FD_NONE, wake_out = SL_FD_NONE;
-
 /* The gate as the daemon has ordered it. Only the agent's thread touches it. */
 static struct {
 	bool closed, pending;
 	uint64_t order;
 } gate;
 
-void sl_agent_wake(void)
-{
-	int saved_errno = errno;
-
-	if (sl_fd_is_ours(&wake_out))
-		(void)syscall(SYS_write, wake_out.fd, "", 1);
-	errno = saved_errno;
-}
-
-/* The pipe's end, or -1 (which poll ignores) once the program has closed it under us. */
-static int wake_fd(void)
-{
-	return sl_fd_is_ours(&wake_in) ? wake_in.fd : -1;
-}
-
 /* Sleeps for span_ns or until woken. */
 static void pause_agent(sl_ns span_ns)
 {
-	struct pollfd item = {.fd = wake_fd(), .events = POLLIN};
-	char drain[64];
+	struct pollfd item = {.fd = sl_wake_fd(), .events = POLLIN};
 
 	(void)poll(&item, 1, (int)(span_ns / SL_MS));
-	if (wake_fd() >= 0)
-		(void)syscall(SYS_read, wake_in.fd, drain, sizeof(drain));
+	sl_wake_drain();
 }
 
 /* --- the gate --------------------------------------------------------------------------- */
@@ -151,11 +132,11 @@ static int wait_ms(bool crowded)
 	if (crowded)
 		return span_ns ? CROWDED_POLL_MS : 0;
 	if (at_ns == SL_NS_NEVER)
-		return wake_fd() >= 0 ? -1 : DEAF_POLL_MS;
+		return sl_wake_fd() >= 0 ? -1 : DEAF_POLL_MS;
 	if (span_ns == 0)
 		return 0;
 	span_ns = span_ns / SL_MS + 1;
-	return wake_fd() >= 0 || span_ns < DEAF_POLL_MS
+	return sl_wake_fd() >= 0 || span_ns < DEAF_POLL_MS
 		       ? (int)sl_min_u64(span_ns, INT_MAX)
 		       : DEAF_POLL_MS;
 }
@@ -169,7 +150,7 @@ static int serve(void)
 		bool crowded = sl_session_is_crowded();
 		struct pollfd items[2] = {
 			{.fd = sl_session_fd(), .events = POLLIN},
-			{.fd = wake_fd(), .events = POLLIN},
+			{.fd = sl_wake_fd(), .events = POLLIN},
 		};
 
 		/* The socket of a crowded line has room: poll would come back at once. */
@@ -243,32 +224,21 @@ static void *agent_main(void *arg)
 
 int sl_agent_start(const char *path)
 {
-	int pipe_fds[2], r;
+	int r = sl_wake_open();
 
-	if (syscall(SYS_pipe2, pipe_fds, O_CLOEXEC) != 0) {
-		r = -errno;
+	if (r < 0) {
 		sl_warning("cannot join: no descriptors are left for a pipe");
 		return r;
 	}
-	r = sl_fd_claim(&wake_in, pipe_fds[0]);
-	if (r < 0) {
-		(void)syscall(SYS_close, pipe_fds[1]);
-		return r;
-	}
-	r = sl_fd_claim(&wake_out, pipe_fds[1]);
-	sl_gate_on_entry = sl_agent_wake;
-	if (r == 0)
-		r = -sl_libc_start_thread(agent_main, (void *)path);
-	if (r != 0) {
-		sl_fd_close(&wake_in);
-		sl_fd_close(&wake_out);
-	}
+	sl_gate_on_entry = sl_wake_agent;
+	r = -sl_libc_start_thread(agent_main, (void *)path);
+	if (r != 0)
+		sl_wake_close();
 	return r;
 }
 
 void sl_agent_forget(void)
 {
-	sl_fd_close(&wake_in);
-	sl_fd_close(&wake_out);
+	sl_wake_close();
 	memset(&gate, 0, sizeof(gate));
 }

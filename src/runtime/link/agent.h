@@ -13,8 +13,6 @@
 /* Starts the thread, which will connect to path (kept by reference). Called once per process,
  * by the session's join. Negative errno or 0. */
 SL_MUST_CHECK int sl_agent_start(const char *path);
-/* Makes it look at its duties again. Async-signal-safe; keeps errno. */
-void sl_agent_wake(void);
 /* In the child of a fork. */
 void sl_agent_forget(void);
 

@@ -9,7 +9,7 @@
  * either.
  */
 #include "runtime/session/held.h"
-#include "runtime/link/agent.h"
+#include "runtime/process/wake.h"
 #include "runtime/session/state.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static uint32_t due; /* atomic: something may be left to be told */
 static void tell_soon(void)
 {
 	if (!__atomic_exchange_n(&due, 1, __ATOMIC_ACQ_REL))
-		sl_agent_wake();
+		sl_wake_agent();
 }
 
 bool sl_held_is_due(void)

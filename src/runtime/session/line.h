@@ -1,33 +1,15 @@
 /*
- * line - the connection to the daemon, and descriptors in somebody else's process
+ * line - the connection to the daemon
  *
- * Descriptors are close-on-exec, lie above the low numbers that programs shuffle, and are known
- * by device and inode: a program may close everything it did not open and get our number for
- * a file of its own, which we then neither write to nor close. Sends never block: what the
- * socket does not take at once is kept in order for sl_line_flush, and descriptors that go with it
- * are kept open. No lock here: the session's lock guards a line; sl_line_recv alone belongs to the
- * agent.
+ * Sends never block: messages that the socket does not take at once are kept in order for
+ * sl_line_flush, and descriptors that go with them are kept open. No lock here: the session's lock
+ * guards a line; sl_line_recv alone belongs to the agent.
  */
 #ifndef SL_RUNTIME_SESSION_LINE_H
 #define SL_RUNTIME_SESSION_LINE_H
 
+#include "runtime/process/fd.h"
 #include "wire/wire.h"
-
-struct sl_fd {
-	int fd; /* -1: none */
-	uint64_t device, inode;
-};
-
-#define SL_FD_NONE       \
-	{                \
-		.fd = -1 \
-	}
-
-/* Takes fd_in in every case: moves it up and makes it non-blocking. Negative errno or 0. */
-SL_MUST_CHECK int sl_fd_claim(struct sl_fd *out, int fd_in);
-/* False too if the number now stands for something else. */
-bool sl_fd_is_ours(const struct sl_fd *fd);
-void sl_fd_close(struct sl_fd *fd);
 
 struct sl_line {
 	struct sl_fd socket;

@@ -2,7 +2,7 @@
  * measure - see measure.h
  */
 #include "runtime/session/measure.h"
-#include "runtime/link/agent.h"
+#include "runtime/process/wake.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
 #include "runtime/real/real.h"
@@ -41,7 +41,7 @@ void sl_measure_soon(void)
 	/* Whoever finds it due already need not wake the agent again. */
 	if (!(__atomic_fetch_or(&sl_measure_due, SL_MEASURE_ALL, __ATOMIC_ACQ_REL) &
 		    SL_MEASURE_FOR_AGENT))
-		sl_agent_wake();
+		sl_wake_agent();
 	errno = saved_errno;
 }
 

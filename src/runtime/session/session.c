@@ -6,6 +6,7 @@
  */
 #include "runtime/session/state.h"
 #include "runtime/link/agent.h"
+#include "runtime/process/wake.h"
 #include "runtime/gate/control.h"
 #include "runtime/link/fork.h"
 #include "runtime/process/futex.h"
@@ -57,9 +58,9 @@ void sl_session_say_fds(union sl_msg *msg, const int *fds, uint32_t count)
 	if (!sl_line_send_fds(&sl_session.line, msg, fds, count)) {
 		sl_session.welcomed = false;
 		sl_line_break(&sl_session.line);
-		sl_agent_wake();
+		sl_wake_agent();
 	} else if (sl_line_has_kept(&sl_session.line)) {
-		sl_agent_wake();
+		sl_wake_agent();
 	}
 }
 
@@ -144,7 +145,7 @@ static SL_COLD int begin(void)
 				&sl_session.state, SL_SESSION_JOINING, __ATOMIC_RELEASE);
 	} else if (sl_session.state == SL_SESSION_STARVED) {
 		set_state(SL_SESSION_JOINING);
-		sl_agent_wake();
+		sl_wake_agent();
 	}
 	sl_session_unlock();
 	return r;

@@ -12,7 +12,7 @@
  * what was on the host then holds nobody at the gate, since every call fails by itself.
  */
 #include "runtime/swap/swap.h"
-#include "runtime/link/agent.h"
+#include "runtime/process/wake.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/gate/control.h"
 #include "runtime/process/futex.h"
@@ -401,7 +401,7 @@ static void end_order(void)
 	running = false;
 	(void)pthread_mutex_unlock(&lock);
 	/* Someone may want it back by now, or the agent has waited to connect. */
-	sl_agent_wake();
+	sl_wake_agent();
 }
 
 static void carry_out(const struct order *order)
@@ -636,7 +636,7 @@ static void on_park(void)
 	if (sl_gate_self)
 		sl_keep_look(sl_gate_self->stack);
 	if (sl_swap_is_out())
-		sl_agent_wake();
+		sl_wake_agent();
 }
 
 void sl_swap_start(void)
