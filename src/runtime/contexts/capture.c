@@ -12,7 +12,7 @@
 #include "runtime/process/futex.h"
 #include "runtime/real/real.h"
 #include "runtime/process/mode.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 #include "runtime/memory/sweep.h"
 
 #include <limits.h>
@@ -226,10 +226,10 @@ void sl_capture_forget(void)
                                                                                \
 		if (!sl_mode_is_active())                                      \
 			return sl_real.symbol args;                            \
-		sl_swap_need();                                                \
+		sl_residency_enter();                                                \
 		announce();                                                    \
 		result = began(stream, per_thread, mode, sl_real.symbol args); \
-		sl_swap_done();                                                \
+		sl_residency_leave();                                                \
 		return result;                                                 \
 	}
 #define BEGIN_TO_GRAPH_PARAMS                                             \

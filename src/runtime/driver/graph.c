@@ -18,7 +18,7 @@
 #include "runtime/driver/pool.h"
 #include "runtime/memory/oom.h"
 #include "runtime/contexts/sticky.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 #include "base/log.h"
 
@@ -381,9 +381,9 @@ static bool is_looked_at(CUgraphExec *exec, CUgraph graph)
 	({                        \
 		CUresult needed_; \
                                   \
-		sl_swap_need();   \
+		sl_residency_enter();   \
 		needed_ = (call); \
-		sl_swap_done();   \
+		sl_residency_leave();   \
 		needed_;          \
 	})
 #define INSTANTIATE(uploads, on_refusal, call)                   \

@@ -18,7 +18,7 @@
 #include "runtime/session/measure.h"
 #include "runtime/real/real.h"
 #include "runtime/process/libc.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 #include "base/clock.h"
 #include "base/list.h"
@@ -208,7 +208,7 @@ static struct hasher *take_due(void)
 	if (h && due_ns > now_ns)
 		h = NULL;
 	/* A process that is on the host is not to grow on the GPU. */
-	if (h && sl_swap_is_out()) {
+	if (h && sl_residency_is_partial()) {
 		h->due_ns = now_ns + LOAD_DELAY_NS;
 		h = NULL;
 	}

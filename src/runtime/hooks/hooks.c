@@ -12,7 +12,7 @@
 #include "runtime/real/real.h"
 #include "runtime/memory/oom.h"
 #include "runtime/contexts/sticky.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 /*
  * Fast path: one thread-local load, two thread-private stores, one load of a word that is shared
@@ -202,9 +202,9 @@
 	{                                       \
 		CUresult needed_;               \
                                                 \
-		sl_swap_need();                 \
+		sl_residency_enter();                 \
 		needed_ = sl_real.symbol args;  \
-		sl_swap_done();                 \
+		sl_residency_leave();                 \
 		return sl_sticky_note(needed_); \
 	}
 #define EXPORT_MEM(symbol, params, args)

@@ -15,7 +15,7 @@
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"
 #include "runtime/share/import.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 /* GPU of the workload behind dev, while we have a say. */
 static struct sl_gpu *gpu_of(CUdevice dev)
@@ -111,13 +111,13 @@ static int find(CUdeviceptr ptr, struct sl_memory_info *info, bool *opened)
  * host. */
 static CUresult range_of_mapping(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
-	uint32_t trips = sl_swap_trips();
+	uint32_t trips = sl_residency_trips();
 	struct sl_mapping_info info;
 	CUresult r = CUDA_ERROR_NOT_FOUND;
 
-	if (!sl_swap_is_out())
+	if (!sl_residency_is_partial())
 		r = sl_real.cuMemGetAddressRange_v2(base, bytes, ptr);
-	if (r == CUDA_SUCCESS || (!sl_swap_is_out() && trips == sl_swap_trips()))
+	if (r == CUDA_SUCCESS || (!sl_residency_is_partial() && trips == sl_residency_trips()))
 		return r;
 	if (!sl_mapping_find(ptr, &info))
 		return sl_real.cuMemGetAddressRange_v2(base, bytes, ptr);
@@ -315,9 +315,9 @@ static CUresult ask_there(void *data, CUpointer_attribute attribute, CUdeviceptr
 {
 	CUresult r;
 
-	sl_swap_need();
+	sl_residency_enter();
 	r = sl_real.cuPointerGetAttribute(data, attribute, ptr);
-	sl_swap_done();
+	sl_residency_leave();
 	return r;
 }
 
@@ -338,7 +338,7 @@ static SL_COLD CUresult ask_record(
 SL_EXPORT CUresult cuPointerGetAttribute(
 	void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	uint32_t trips = sl_swap_trips();
+	uint32_t trips = sl_residency_trips();
 	struct sl_memory_info info;
 	CUresult r;
 	bool opened;
@@ -353,12 +353,12 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 		break;
 	default: break;
 	}
-	if (data && sl_swap_is_out())
+	if (data && sl_residency_is_partial())
 		return ask_record(data, attribute, ptr);
 	r = sl_real.cuPointerGetAttribute(data, attribute, ptr);
 	/* A number is the record's, where the driver has one: in a broken context it has none. */
 	if (!data ||
-		(r == CUDA_SUCCESS ? !is_number(attribute) : trips == sl_swap_trips()))
+		(r == CUDA_SUCCESS ? !is_number(attribute) : trips == sl_residency_trips()))
 		return r;
 	return ask_record(data, attribute, ptr);
 }
@@ -392,9 +392,9 @@ static SL_COLD CUresult ask_records(
 		return sl_real.cuPointerGetAttributes(count, attributes, data, ptr);
 	if (record_all(&about, count, attributes, data))
 		return CUDA_SUCCESS;
-	sl_swap_need();
+	sl_residency_enter();
 	r = sl_real.cuPointerGetAttributes(count, attributes, data, ptr);
-	sl_swap_done();
+	sl_residency_leave();
 	return r;
 }
 
@@ -419,7 +419,7 @@ static void correct(unsigned int count, const CUpointer_attribute *attributes,
 SL_EXPORT CUresult cuPointerGetAttributes(
 	unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
-	uint32_t trips = sl_swap_trips();
+	uint32_t trips = sl_residency_trips();
 	struct sl_memory_info info;
 	bool opened;
 	int found = find(ptr, &info, &opened);
@@ -428,11 +428,11 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 	CUdeviceptr at = found == SL_MEMORY_DEAD ? NOWHERE : ptr;
 	CUresult r;
 
-	if (sl_swap_is_out())
+	if (sl_residency_is_partial())
 		r = ask_records(count, attributes, data, at);
 	else
 		r = sl_real.cuPointerGetAttributes(count, attributes, data, at);
-	if (r == CUDA_SUCCESS && sl_swap_trips() != trips)
+	if (r == CUDA_SUCCESS && sl_residency_trips() != trips)
 		r = ask_records(count, attributes, data, at);
 	if (r == CUDA_SUCCESS && found != SL_MEMORY_DEAD && sl_mode_is_active())
 		correct(count, attributes, data, ptr);
@@ -480,9 +480,9 @@ static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 	if (on && !info->sync_memops) {
 		if (!sl_anchor_range(info->base, 1))
 			return CUDA_ERROR_OUT_OF_MEMORY;
-		sl_swap_need();
+		sl_residency_enter();
 		r = ask_for_sync(info);
-		sl_swap_done();
+		sl_residency_leave();
 		if (r != CUDA_SUCCESS)
 			sl_anchor_drop(info->base, 1);
 	}
@@ -520,12 +520,12 @@ SL_EXPORT CUresult cuPointerSetAttribute(
 		break;
 	default: break;
 	}
-	sl_swap_keep();
+	sl_residency_keep();
 	r = sl_real.cuPointerSetAttribute(value, attribute, ptr);
 	if (r == CUDA_SUCCESS && is_sync && sl_mode_is_active() &&
 		*(const unsigned int *)value &&
 		!sl_handle_hold_range(ptr, 1, SL_WHY_ADDRESS))
 		r = CUDA_ERROR_OUT_OF_MEMORY;
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 	return r;
 }

@@ -27,7 +27,7 @@
 #include "runtime/driver/passed.h"
 #include "runtime/driver/range.h"
 #include "runtime/contexts/space.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 /* May be a sparse array's. */
 #define USAGE_TILE_POOL 1
@@ -184,11 +184,11 @@ SL_EXPORT CUresult cuMemRetainAllocationHandle(
 		return sl_real.cuMemRetainAllocationHandle(out, addr);
 	if (is_ours(ptr, 1))
 		return CUDA_ERROR_INVALID_VALUE;
-	sl_swap_need();
+	sl_residency_enter();
 	sl_control_enter();
 	r = retain(out, addr);
 	sl_control_leave();
-	sl_swap_done();
+	sl_residency_leave();
 	return r;
 }
 
@@ -238,7 +238,7 @@ static bool has_evicted(CUdeviceptr ptr, size_t bytes)
 	uint64_t end = ptr + bytes, at = ptr, size = 0;
 	bool found = false;
 
-	if (sl_likely(!sl_swap_is_out()))
+	if (sl_likely(!sl_residency_is_partial()))
 		return false;
 	for (; !found && sl_mappings_next(end, &at, &size); at += size) {
 		struct sl_handle *handle = sl_handle_at(at);
@@ -305,11 +305,11 @@ SL_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
 		return sl_real.cuMemMap(ptr, bytes, offset, value, flags);
 	if (is_ours(ptr, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	sl_swap_need();
+	sl_residency_enter();
 	sl_control_enter();
 	r = map(ptr, bytes, offset, value, flags);
 	sl_control_leave();
-	sl_swap_done();
+	sl_residency_leave();
 	return r;
 }
 
@@ -399,7 +399,7 @@ SL_EXPORT CUresult cuMemSetAccess(
 		return sl_real.cuMemSetAccess(ptr, bytes, desc, count);
 	if (is_ours(ptr, bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	sl_swap_need();
+	sl_residency_enter();
 	sl_control_enter();
 	r = sl_real.cuMemSetAccess(ptr, bytes, desc, count);
 	for (size_t i = 0; r == CUDA_SUCCESS && i < count; i++)
@@ -407,7 +407,7 @@ SL_EXPORT CUresult cuMemSetAccess(
 	if (r != CUDA_SUCCESS)
 		ask_accesses(ptr, bytes);
 	sl_control_leave();
-	sl_swap_done();
+	sl_residency_leave();
 	return r;
 }
 

@@ -12,6 +12,7 @@
 #include "runtime/gate/control.h"
 #include "runtime/link/errands.h"
 #include "runtime/gate/gate.h"
+#include "runtime/gate/residency.h"
 #include "runtime/driver/handle.h"
 #include "runtime/hash/hash.h"
 #include "runtime/driver/graph.h"
@@ -68,6 +69,7 @@ static void in_child(void)
 	sl_sweep_forget();
 	sl_prove_forget();
 	sl_pulse_forget();
+	sl_residency_forget();
 	sl_swap_forget();
 	sl_store_forget();
 	sl_hasher_forget();

@@ -11,7 +11,7 @@
 #include "runtime/gate/gate.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/session/session.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 #include <string.h>
 
@@ -77,9 +77,9 @@ static bool has_begun(void)
  * call that submits nothing may have brought it back, and that would be all there is to hear. */
 static void look_at_trips(void)
 {
-	uint32_t trips = sl_swap_trips();
+	uint32_t trips = sl_residency_trips();
 
-	if (trips == pulse.trips || sl_swap_is_out())
+	if (trips == pulse.trips || sl_residency_is_partial())
 		return;
 	pulse.trips = trips;
 	pulse.fresh = true;

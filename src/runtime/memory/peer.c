@@ -15,7 +15,7 @@
 #include "runtime/memory/region.h"
 #include "runtime/memory/slab.h"
 #include "runtime/memory/supply.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 #include "base/log.h"
 
@@ -119,11 +119,11 @@ static CUresult allow(
 {
 	CUresult r;
 
-	sl_swap_need();
+	sl_residency_enter();
 	sl_control_enter();
 	r = sl_backing_allow(base, bytes, dev, flags);
 	sl_control_leave();
-	sl_swap_done();
+	sl_residency_leave();
 	return r;
 }
 

@@ -19,6 +19,7 @@
 #include "runtime/session/pids.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/store/store.h"
+#include "runtime/gate/residency.h"
 #include "runtime/swap/swap.h"
 
 #include "base/log.h"
@@ -127,6 +128,7 @@ static int start(void)
 	sl_fork_watch();
 	sl_gate_start(!sl_options.no_membarrier);
 	sl_control_start();
+	sl_residency_start();
 	sl_swap_start();
 	sl_gate_on_attach = sl_measure_soon;
 	return sl_agent_start(sl_session.path);
@@ -510,7 +512,7 @@ void sl_session_freed_evicted(struct sl_gpu *gpu, uint64_t bytes)
 	gpu->evicted_bytes = sl_sub_sat(gpu->evicted_bytes, bytes);
 	sl_session_say_freed(gpu, bytes, SL_FREED_EVICTED);
 	if (gpu->evicted_bytes == 0)
-		sl_swap_nothing_left();
+		sl_residency_nothing_left();
 	sl_session_unlock();
 	__atomic_fetch_add(&frees, 1, __ATOMIC_RELEASE);
 	sl_step(C_FREED_EVICTED);

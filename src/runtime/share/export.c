@@ -12,7 +12,7 @@
 #include "runtime/memory/anchor.h"
 #include "runtime/real/real.h"
 #include "runtime/process/mode.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ SL_EXPORT CUresult cuMemExportToShareableHandle(void *out,
 	struct sl_handle *handle;
 	CUresult r;
 
-	sl_swap_keep();
+	sl_residency_keep();
 	handle = sl_handle_use(value, &real);
 	sl_control_enter();
 	r = sl_real.cuMemExportToShareableHandle(out, real, type, flags);
@@ -47,7 +47,7 @@ SL_EXPORT CUresult cuMemExportToShareableHandle(void *out,
 		r = CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	sl_handle_leave(handle);
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 	return r;
 }
 
@@ -85,12 +85,12 @@ SL_EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr ptr, siz
 	bool held = true;
 	CUresult r;
 
-	sl_swap_keep();
+	sl_residency_keep();
 	r = sl_real.cuMemGetHandleForAddressRange(out, ptr, bytes, type, flags);
 	if (r == CUDA_SUCCESS && sl_mode_is_active())
 		held = sl_anchor_range(ptr, bytes) &&
 		       sl_handle_hold_range(ptr, bytes, SL_WHY_ADDRESS);
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 	if (held)
 		return r;
 	if (type == CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD)
@@ -170,9 +170,9 @@ static bool tiles_init(
                                                                            \
 		if (!list || !count || !sl_mode_is_active())               \
 			return GATED(sl_real.symbol(list, count, stream)); \
-		sl_swap_keep();                                            \
+		sl_residency_keep();                                            \
 		held = tiles_init(&tiles, list, count);                    \
-		sl_swap_keep_end();                                        \
+		sl_residency_keep_end();                                        \
 		if (!held)                                                 \
 			return CUDA_ERROR_OUT_OF_MEMORY;                   \
 		r = GATED(sl_real.symbol(tiles.list, count, stream));      \

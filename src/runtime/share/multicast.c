@@ -15,7 +15,7 @@
 #include "runtime/real/real.h"
 #include "runtime/process/mode.h"
 #include "runtime/memory/oom.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -175,7 +175,7 @@ static bool bind_range(
 static void bind_init(struct bind *bind, CUmemGenericAllocationHandle object,
 	CUmemGenericAllocationHandle mem)
 {
-	sl_swap_keep();
+	sl_residency_keep();
 	bind->object = sl_handle_use(object, &bind->real_object);
 	bind->mem = sl_handle_use(mem, &bind->real_mem);
 	sl_list_init(&bind->list);
@@ -205,7 +205,7 @@ static CUresult bind_fini(struct bind *bind, CUresult result)
 		keep_bindings(bind);
 	sl_handle_leave(bind->mem);
 	sl_handle_leave(bind->object);
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 	return sl_measure_after(result);
 }
 
@@ -313,13 +313,13 @@ SL_EXPORT CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId endpoint, CUdevi
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct sl_handle *mem;
 
-	sl_swap_keep();
+	sl_residency_keep();
 	mem = sl_handle_use(value, &real);
 	if (!mem || sl_handle_hold(mem, SL_WHY_FABRIC))
 		r = sl_real.cuLogicalEndpointBindMem(
 			endpoint, dev, offset, real, mem_offset, bytes, flags);
 	sl_handle_leave(mem);
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 	return r;
 }
 
@@ -329,11 +329,11 @@ SL_EXPORT CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId endpoint, CUdev
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)ptr;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 
-	sl_swap_keep();
+	sl_residency_keep();
 	if (!sl_mode_is_active() || (sl_handle_hold_range(at, bytes, SL_WHY_FABRIC) &&
 					    sl_anchor_range(at, bytes)))
 		r = sl_real.cuLogicalEndpointBindAddr(
 			endpoint, dev, offset, ptr, bytes, flags);
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 	return r;
 }

@@ -15,7 +15,7 @@
 #include "runtime/memory/region.h"
 #include "runtime/session/state.h"
 #include "runtime/memory/slab.h"
-#include "runtime/swap/swap.h"
+#include "runtime/gate/residency.h"
 
 #include "base/log.h"
 #include "base/step.h"
@@ -224,10 +224,10 @@ static CUresult export_resident(struct sl_offer *offer, int **fds)
 {
 	CUresult r;
 
-	if (!sl_swap_need_unless(&offer->state, ENDED))
+	if (!sl_residency_enter_unless(&offer->state, ENDED))
 		return CUDA_ERROR_INVALID_VALUE;
 	r = export_all(offer, fds);
-	sl_swap_done();
+	sl_residency_leave();
 	return r;
 }
 

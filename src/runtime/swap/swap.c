@@ -18,9 +18,8 @@
 #include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
 #include "runtime/real/real.h"
-#include "runtime/gate/keep.h"
+#include "runtime/gate/residency.h"
 #include "runtime/process/libc.h"
-#include "runtime/process/mode.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/session/state.h"
 #include "runtime/contexts/sticky.h"
@@ -40,8 +39,6 @@
 /* Who wants something that only a jump out of a signal handler can have ended is looked for
  * again. */
 #define WANT_SPAN_NS (1 * SL_S)
-/* Between looks at the gate of a thread that may have to give up. */
-#define TRY_SPAN_NS (5 * SL_MS)
 /* Frees that are under way take a few calls of the driver: looked for so often, a millisecond
  * apart. */
 #define LEFT_TRIES 1000
@@ -66,11 +63,8 @@ static uint64_t running_number;
 static bool running, started;
 static bool connecting; /* a daemon is to be told what is out, and nothing changes that */
 /* Atomic. */
-static uint32_t wanted; /* futex: counts reasons to look */
-static uint32_t stop;   /* the order that is carried out is not needed any more */
-static bool out;        /* something is on the host, or may be in a moment */
-static uint32_t trips;  /* how often `out` was set */
-static bool alone;      /* the daemon is too old to order anything back */
+static uint32_t stop; /* the order that is carried out is not needed any more */
+static bool alone;    /* the daemon is too old to order anything back */
 /* The swap thread's. */
 static bool gate_closed;
 static bool given_up[SL_GPUS_MAX]; /* nothing can come back to it */
@@ -172,7 +166,7 @@ static void settle_gate(void)
 {
 	if (is_anything_out())
 		return;
-	__atomic_store_n(&out, false, __ATOMIC_RELEASE);
+	sl_residency_set_partial(false);
 	if (gate_closed)
 		sl_gate_open();
 	gate_closed = false;
@@ -229,7 +223,7 @@ static bool is_left_to_us(const struct order *order)
 {
 	sl_ns until_ns = sl_min_u64(sl_clock_now() + KEEP_SPAN_NS, order->deadline_ns);
 
-	while (sl_keep_is_any()) {
+	while (sl_residency_is_kept()) {
 		if (is_stopped() || sl_clock_now() >= until_ns)
 			return false;
 		sl_futex_pause(SL_MS);
@@ -305,8 +299,7 @@ static void evict(const struct order *order)
 		return;
 	}
 	drained_ns = sl_clock_now();
-	__atomic_fetch_add(&trips, 1, __ATOMIC_ACQ_REL);
-	__atomic_store_n(&out, true, __ATOMIC_RELEASE);
+	sl_residency_set_partial(true);
 	move_out(order, gpu, &moved);
 	answer(order, outcome_of(&moved), &moved, drained_ns);
 	sl_step(C_EVICTED);
@@ -463,27 +456,21 @@ static void *swap_main(void *arg)
 	(void)prctl(PR_SET_NAME, "sluice-swap", 0, 0, 0);
 	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
-		uint32_t seen = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
+		uint32_t seen = __atomic_load_n(&sl_residency_wanted, __ATOMIC_ACQUIRE);
 		bool by_itself;
 
 		if (take_order(&order)) {
 			carry_out(&order);
 			continue;
 		}
-		by_itself = __atomic_load_n(&alone, __ATOMIC_ACQUIRE) && sl_swap_is_out();
+		by_itself = __atomic_load_n(&alone, __ATOMIC_ACQUIRE) && sl_residency_is_partial();
 		if (by_itself)
 			restore_alone();
 		settle_gate();
-		by_itself = by_itself && sl_swap_is_out();
-		sl_futex_wait(&wanted, seen, by_itself ? ALONE_SPAN_NS : SL_NS_NEVER);
+		by_itself = by_itself && sl_residency_is_partial();
+		sl_futex_wait(&sl_residency_wanted, seen, by_itself ? ALONE_SPAN_NS : SL_NS_NEVER);
 	}
 	return arg;
-}
-
-static void wake_thread(void)
-{
-	__atomic_fetch_add(&wanted, 1, __ATOMIC_RELEASE);
-	sl_futex_wake(&wanted, 1);
 }
 
 /* --- for the agent ---------------------------------------------------------------------------- */
@@ -500,7 +487,7 @@ static void begin(const struct order *order)
 		orders[order_count++] = *order;
 	(void)pthread_mutex_unlock(&lock);
 	if (taken)
-		wake_thread();
+		sl_residency_wake();
 	else
 		refuse(order, SL_WIRE_SWAP_BUSY);
 }
@@ -557,8 +544,8 @@ void sl_swap_order(const union sl_msg *msg)
  * that is wanted anew, though nothing seems to have changed. */
 void sl_swap_look(void)
 {
-	uint32_t now_trips = sl_swap_trips();
-	uint32_t threads = sl_swap_is_out() ? sl_gate_parked() : 0;
+	uint32_t now_trips = sl_residency_trips();
+	uint32_t threads = sl_residency_is_partial() ? sl_gate_parked() : 0;
 	bool again = threads > 0 && told_trips != now_trips;
 	union sl_msg msg;
 
@@ -608,91 +595,20 @@ void sl_swap_joined(bool knows_swap)
 	__atomic_store_n(&alone, !knows_swap, __ATOMIC_RELEASE);
 	connecting = false;
 	(void)pthread_mutex_unlock(&lock);
-	if (sl_swap_is_out())
-		wake_thread();
-}
-
-/* --- for everybody ---------------------------------------------------------------------------- */
-
-bool sl_swap_is_out(void)
-{
-	return __atomic_load_n(&out, __ATOMIC_ACQUIRE);
-}
-
-uint32_t sl_swap_trips(void)
-{
-	return __atomic_load_n(&trips, __ATOMIC_ACQUIRE);
-}
-
-void sl_swap_nothing_left(void)
-{
-	if (sl_swap_is_out())
-		wake_thread();
-}
-
-/* A thread stands at the gate, or has left it. */
-static void on_park(void)
-{
-	if (sl_gate_self)
-		sl_keep_look(sl_gate_self->stack);
-	if (sl_swap_is_out())
-		sl_wake_agent();
+	if (sl_residency_is_partial())
+		sl_residency_wake();
 }
 
 void sl_swap_start(void)
 {
-	sl_gate_on_park = on_park;
 	sl_mover_on_left = on_left;
-}
-
-void sl_swap_need(void)
-{
-	struct sl_gate_thread *self = sl_gate_borrow();
-
-	if (self)
-		sl_gate_enter(self);
-}
-
-void sl_swap_done(void)
-{
-	sl_gate_give_back(sl_gate_self);
-}
-
-bool sl_swap_need_unless(uint32_t *word, uint32_t value)
-{
-	struct sl_gate_thread *self = sl_gate_borrow();
-	uint32_t now;
-
-	while (self && !sl_gate_try(self)) {
-		now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
-		if (now == value) {
-			sl_gate_give_up(self);
-			return false;
-		}
-		sl_futex_wait(word, now, TRY_SPAN_NS);
-	}
-	return true;
-}
-
-void sl_swap_keep(void)
-{
-	sl_swap_need();
-	if (sl_mode_is_active())
-		sl_keep_enter(sl_gate_stack());
-	sl_swap_done();
-}
-
-void sl_swap_keep_end(void)
-{
-	sl_keep_leave();
 }
 
 void sl_swap_forget(void)
 {
 	(void)pthread_mutex_init(&lock, NULL);
 	order_count = 0;
-	running = started = connecting = out = alone = gate_closed = told_want = false;
-	wanted = stop = told_generation = told_trips = 0;
-	sl_keep_forget();
+	running = started = connecting = alone = gate_closed = told_want = false;
+	stop = told_generation = told_trips = 0;
 	memset(given_up, 0, sizeof(given_up));
 }

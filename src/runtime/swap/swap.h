@@ -14,7 +14,7 @@
 #include "base/cuda_types.h"
 #include "runtime/swap/mover.h"
 
-/* Before the first message, and before threads stand at the gate. */
+/* Before the first message. */
 void sl_swap_start(void);
 
 /* --- for the agent's thread; none of them blocks --- */
@@ -39,29 +39,6 @@ SL_MUST_CHECK bool sl_swap_connects(void);
  * does one that rejects
  * us: then all that is out comes back by itself. */
 void sl_swap_joined(bool knows_swap);
-/* The last byte that was on the host is freed. */
-void sl_swap_nothing_left(void);
-
-/* --- for everybody --- */
-
-/* Is anything of this process on the host, or on its way? One load. */
-bool sl_swap_is_out(void);
-/* Counts how often that has become so: what the driver says in between may be about memory that was
- * not there. */
-uint32_t sl_swap_trips(void);
-/* For a call that needs memory to be on the GPU, without being a submission: as sl_gate_enter and
- * sl_gate_leave; the daemon is told that somebody waits. No lock may be held, nor the control lock,
- * and inside nobody waits for the daemon. */
-void sl_swap_need(void);
-void sl_swap_done(void);
-/* The same, but it ends with *word (a futex, atomic) when that is `value`: then false, and nothing
- * is to be done. */
-SL_MUST_CHECK bool sl_swap_need_unless(uint32_t *word, uint32_t value);
-/* For a call that in between may wait for the daemon: memory is on the GPU after the first, and
- * stays there until the second: orders to evict are refused meanwhile. No lock may be held, nor the
- * control lock; in between the thread does not pass the gate. */
-void sl_swap_keep(void);
-void sl_swap_keep_end(void);
 /* In the child of a fork. */
 void sl_swap_forget(void);
 

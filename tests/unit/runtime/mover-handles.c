@@ -140,7 +140,7 @@ static void order(enum sl_msg_type type, uint64_t evicted_bytes)
 	fake_send_order(type, ++number, UINT64_MAX, 10000);
 	CHECK(fake_wait(&fake.swappeds, before + 1));
 	CHECK_EQ(FAKE(evicted_bytes), evicted_bytes);
-	for (int i = 0; i < 1000 && sl_swap_is_out() != (evicted_bytes > 0); i++)
+	for (int i = 0; i < 1000 && sl_residency_is_partial() != (evicted_bytes > 0); i++)
 		usleep(1000);
 }
 

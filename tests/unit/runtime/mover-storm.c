@@ -10,6 +10,7 @@
 #include "store-test.h"
 #include "vmm-test.h"
 
+#include "runtime/gate/residency.h"
 #include "runtime/swap/swap.h"
 #include "runtime/memory/sweep.h"
 
@@ -52,12 +53,12 @@ static void make_mapped(struct thing *thing, uint64_t *state)
 /* As work would: only while the gate lets it. */
 static void use(struct thing *thing, bool fill)
 {
-	sl_swap_need();
+	sl_residency_enter();
 	if (fill)
 		copy_stub_fill(thing->at, thing->bytes, thing->seed);
 	else
 		CHECK(copy_stub_is(thing->at, thing->bytes, thing->seed));
-	sl_swap_done();
+	sl_residency_leave();
 	__atomic_fetch_add(&checks, !fill, __ATOMIC_RELAXED);
 }
 

@@ -17,6 +17,7 @@
 #include "runtime/session/state.h"
 #include "runtime/contexts/space.h"
 #include "runtime/store/store.h"
+#include "runtime/gate/residency.h"
 #include "runtime/swap/swap.h"
 #include "runtime/memory/sweep.h"
 

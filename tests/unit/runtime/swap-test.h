@@ -12,6 +12,7 @@
 #include "runtime/gate/control.h"
 #include "runtime/gate/gate.h"
 #include "runtime/real/real.h"
+#include "runtime/gate/residency.h"
 #include "runtime/swap/swap.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ static inline void test_evict(
 	 * nothing is submitted meanwhile. */
 	CHECK(sl_gate_drain(10 * SL_S));
 	CHECK_EQ(sl_gate_submissions(), submissions);
-	CHECK(sl_swap_is_out());
+	CHECK(sl_residency_is_partial());
 	/* The thread that is alone may call functions that others call inside. */
 	sl_control_enter();
 	sl_control_leave();

@@ -18,7 +18,7 @@ static void body_there_and_back(void)
 	CHECK_EQ(launch(), CUDA_SUCCESS);
 	order(SL_MSG_EVICT, 1);
 	check_ok(1, BYTES);
-	CHECK(sl_swap_is_out());
+	CHECK(sl_residency_is_partial());
 	CHECK_EQ(FAKE(wants), 0);
 	start_submitting(&s);
 	CHECK(want_becomes(1));
@@ -27,7 +27,7 @@ static void body_there_and_back(void)
 	order(SL_MSG_RESTORE, 2);
 	check_ok(2, 0);
 	check_submitted(&s);
-	CHECK(!sl_swap_is_out());
+	CHECK(!sl_residency_is_partial());
 	CHECK(want_becomes(0));
 	CHECK_EQ(FAKE(wants), 2);
 	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 1);
@@ -95,7 +95,7 @@ static void body_parts(void)
 		check_ok(1 + i, BYTES - i * BYTES / 4);
 		CHECK_EQ(answer_to(1 + i).moved_bytes, BYTES / 4);
 		CHECK(!gate_is_open());
-		CHECK(sl_swap_is_out());
+		CHECK(sl_residency_is_partial());
 		CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
 	}
 	CHECK_EQ(FAKE(last_want), 1);
@@ -281,7 +281,7 @@ static void body_mover_fails(void)
 	order(SL_MSG_EVICT, 1);
 	check_refused(1, SL_WIRE_SWAP_NO_HOST);
 	CHECK(gate_opens());
-	CHECK(!sl_swap_is_out());
+	CHECK(!sl_residency_is_partial());
 	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
 	order(SL_MSG_EVICT, 2);
 	check_ok(2, BYTES);
@@ -400,9 +400,9 @@ static void *need(void *arg)
 {
 	struct submitter *s = arg;
 
-	s->result = sl_swap_need_unless(&given_up, 1);
+	s->result = sl_residency_enter_unless(&given_up, 1);
 	if (s->result)
-		sl_swap_done();
+		sl_residency_leave();
 	__atomic_store_n(&s->done, 1, __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -576,7 +576,7 @@ static void body_slow_daemon(void)
 	fake.mute = false;
 	fake_listen();
 	CHECK(fake_wait(&fake.evicteds, 1));
-	CHECK(sl_swap_is_out());
+	CHECK(sl_residency_is_partial());
 	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
 	order(SL_MSG_RESTORE, 2);
 	check_ok(2, 0);
@@ -605,7 +605,7 @@ static void body_rejected(void)
 	CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
 	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
 	check_submitted(&s);
-	CHECK(!sl_swap_is_out());
+	CHECK(!sl_residency_is_partial());
 	stop();
 }
 
@@ -627,7 +627,7 @@ static void body_all_freed(void)
 	CHECK(want_becomes(1));
 	sl_session_freed_evicted(gpu, BYTES);
 	check_submitted(&s);
-	CHECK(!sl_swap_is_out());
+	CHECK(!sl_residency_is_partial());
 	CHECK(fake_wait(&fake.freed_evicteds, 1));
 	CHECK_EQ(FAKE(evicted_bytes), 0);
 	order(SL_MSG_RESTORE, 2);

@@ -226,17 +226,17 @@ static void body_fork(void)
 	evict_all();
 	pid = fork();
 	if (pid == 0) {
-		CHECK(!sl_swap_is_out());
+		CHECK(!sl_residency_is_partial());
 		CHECK(sl_gate_word < SL_GATE_CLOSER);
-		sl_swap_need();
-		sl_swap_done();
+		sl_residency_enter();
+		sl_residency_leave();
 		sl_control_enter();
 		sl_control_leave();
 		_exit(0);
 	}
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
-	CHECK(sl_swap_is_out());
+	CHECK(sl_residency_is_partial());
 	order(SL_MSG_RESTORE, 2);
 	check_ok(2, 0);
 	stop();

@@ -1,10 +1,10 @@
 /*
- * keep - threads that need their memory to stay for a moment: orders are refused for as long, and
- * no longer
+ * residency - threads that keep their memory on the GPU for a moment: orders are refused for as
+ * long, and no longer
  */
 #include "swap-test.h"
 
-#include "runtime/gate/keep.h"
+#include "runtime/gate/residency.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -15,11 +15,11 @@
 static void body_kept(void)
 {
 	start();
-	sl_swap_keep();
+	sl_residency_keep();
 	order(SL_MSG_EVICT, 1);
 	check_refused(1, SL_WIRE_SWAP_BUSY);
 	CHECK(gate_opens());
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 	order(SL_MSG_EVICT, 2);
 	check_ok(2, BYTES);
 	CHECK_EQ(__atomic_load_n(&mover.evicts, __ATOMIC_ACQUIRE), 1);
@@ -28,7 +28,7 @@ static void body_kept(void)
 
 static void *keep_and_die(void *arg)
 {
-	sl_swap_keep();
+	sl_residency_keep();
 	return arg;
 }
 
@@ -60,9 +60,9 @@ static void keep_under(void (*handler)(int))
 	struct sigaction action = {.sa_handler = handler};
 
 	CHECK_EQ(sigaction(SIGUSR1, &action, NULL), 0);
-	sl_swap_keep();
+	sl_residency_keep();
 	(void)raise(SIGUSR1);
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 }
 
 static void *keep_and_jump(void *arg)
@@ -97,10 +97,10 @@ static void body_jumps(void)
 	order(SL_MSG_RESTORE, ++number);
 	check_ok(number, 0);
 	CHECK_EQ(pthread_join(s.thread, NULL), 0);
-	sl_swap_keep();
+	sl_residency_keep();
 	order(SL_MSG_EVICT, ++number);
 	check_refused(number, SL_WIRE_SWAP_BUSY);
-	sl_swap_keep_end();
+	sl_residency_keep_end();
 	stop();
 }
 
@@ -147,20 +147,21 @@ static void body_fork(void)
 	int status;
 	pid_t pid;
 
-	sl_keep_enter(sl_gate_stack());
+	start();
+	sl_residency_keep();
 	pid = fork();
 	if (pid == 0) {
-		sl_swap_forget();
-		CHECK(!sl_keep_is_any());
-		sl_keep_leave();
-		CHECK(!sl_keep_is_any());
+		CHECK(!sl_residency_is_kept());
+		sl_residency_keep_end();
+		CHECK(!sl_residency_is_kept());
 		_exit(0);
 	}
 	CHECK_EQ(waitpid(pid, &status, 0), pid);
 	CHECK_EQ(status, 0);
-	CHECK(sl_keep_is_any());
-	sl_keep_leave();
-	CHECK(!sl_keep_is_any());
+	CHECK(sl_residency_is_kept());
+	sl_residency_keep_end();
+	CHECK(!sl_residency_is_kept());
+	stop();
 }
 
 #define TESTS(X)       \
