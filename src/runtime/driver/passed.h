@@ -12,7 +12,7 @@
 #define SL_RUNTIME_DRIVER_PASSED_H
 
 #include "runtime/memory/oom.h"
-#include "runtime/session/session.h"
+#include "runtime/session/demand.h"
 
 enum sl_passed_flags {
 	SL_PASSED_HELD = 1,  /* cannot be evicted: what the driver alone can move */

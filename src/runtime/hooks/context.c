@@ -10,6 +10,7 @@
 #include "runtime/contexts/capture.h"
 #include "runtime/gate/control.h"
 #include "runtime/session/device.h"
+#include "runtime/session/demand.h"
 #include "runtime/hash/hash.h"
 #include "runtime/session/measure.h"
 #include "runtime/real/real.h"

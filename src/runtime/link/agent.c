@@ -11,7 +11,8 @@
 #include "runtime/process/libc.h"
 #include "runtime/process/wake.h"
 #include "runtime/link/pulse.h"
-#include "runtime/session/session.h"
+#include "runtime/link/dispatch.h"
+#include "runtime/session/state.h"
 #include "runtime/swap/swap.h"
 
 #include "base/log.h"
@@ -101,7 +102,7 @@ static bool obey(const union sl_msg *msg)
 	}
 }
 
-/* Reads all there is. Outcomes of sl_session_handle. */
+/* Reads all there is. Outcomes of sl_dispatch_message. */
 static int read_messages(void)
 {
 	struct sl_wire_fds fds;
@@ -109,14 +110,14 @@ static int read_messages(void)
 	int r;
 
 	while ((r = sl_session_recv(&msg, &fds)) == SL_WIRE_OK) {
-		r = sl_session_handle(&msg, &fds);
+		r = sl_dispatch_message(&msg, &fds);
 		sl_wire_fds_close(&fds);
-		if (r == SL_SESSION_AGENT)
-			r = obey(&msg) ? SL_SESSION_OK : SL_SESSION_LOST;
-		if (r != SL_SESSION_OK)
+		if (r == SL_DISPATCH_AGENT)
+			r = obey(&msg) ? SL_DISPATCH_OK : SL_DISPATCH_LOST;
+		if (r != SL_DISPATCH_OK)
 			return r;
 	}
-	return r == SL_WIRE_AGAIN ? SL_SESSION_OK : SL_SESSION_LOST;
+	return r == SL_WIRE_AGAIN ? SL_DISPATCH_OK : SL_DISPATCH_LOST;
 }
 
 static int wait_ms(bool crowded)
@@ -144,9 +145,9 @@ static int wait_ms(bool crowded)
 /* Serves one line until it is lost or the daemon rejects us. */
 static int serve(void)
 {
-	int r = SL_SESSION_OK;
+	int r = SL_DISPATCH_OK;
 
-	while (r == SL_SESSION_OK) {
+	while (r == SL_DISPATCH_OK) {
 		bool crowded = sl_session_is_crowded();
 		struct pollfd items[2] = {
 			{.fd = sl_session_fd(), .events = POLLIN},
@@ -162,14 +163,14 @@ static int serve(void)
 		r = read_messages();
 		sl_errands_look();
 		sl_swap_look();
-		if (r == SL_SESSION_OK &&
+		if (r == SL_DISPATCH_OK &&
 			(!look_at_gate() || !sl_pulse_look() || !sl_session_flush()))
-			r = SL_SESSION_LOST;
+			r = SL_DISPATCH_LOST;
 	}
 	return r;
 }
 
-/* SL_SESSION_OK: connected, and HELLO is out. */
+/* SL_DISPATCH_OK: connected, and HELLO is out. */
 static int connect_once(const char *path)
 {
 	struct sl_error err = {0};
@@ -178,30 +179,30 @@ static int connect_once(const char *path)
 
 	/* The report would tell of something in the middle. Woken when it is over. */
 	if (!sl_swap_connects())
-		return SL_SESSION_LOST;
+		return SL_DISPATCH_LOST;
 	r = sl_line_open(&line, path, &err);
 	if (r == SL_LINE_UNTRUSTED)
-		return sl_session_distrust(err.text);
+		return sl_dispatch_distrust(err.text);
 	if (r < 0) {
 		sl_warning("waiting for the daemon: %s", err.text);
 		/* Without a descriptor it may stay so for ever. */
 		if (r == -EMFILE || r == -ENFILE)
 			sl_session_starve();
-		return SL_SESSION_LOST;
+		return SL_DISPATCH_LOST;
 	}
 	sl_step(C_CONNECTED);
-	return sl_session_greet(&line) ? SL_SESSION_OK : SL_SESSION_LOST;
+	return sl_dispatch_greet(&line) ? SL_DISPATCH_OK : SL_DISPATCH_LOST;
 }
 
 static void *agent_main(void *arg)
 {
 	sl_ns retry_ns = RETRY_MIN_NS;
-	int r = SL_SESSION_LOST;
+	int r = SL_DISPATCH_LOST;
 
 	(void)prctl(PR_SET_NAME, "sluice-agent", 0, 0, 0);
-	while (r != SL_SESSION_REJECTED) {
+	while (r != SL_DISPATCH_REJECTED) {
 		r = connect_once(arg);
-		if (r == SL_SESSION_OK) {
+		if (r == SL_DISPATCH_OK) {
 			sl_ns start_ns = sl_clock_now();
 
 			r = serve();
@@ -215,7 +216,7 @@ static void *agent_main(void *arg)
 		sl_step(C_LINE_LOST);
 		/* Clients run on without a daemon. */
 		open_gate();
-		if (r == SL_SESSION_LOST)
+		if (r == SL_DISPATCH_LOST)
 			pause_agent(retry_ns);
 		retry_ns = sl_min_u64(2 * retry_ns, RETRY_MAX_NS);
 	}

@@ -10,7 +10,7 @@
 #include "runtime/link/pulse.h"
 #include "runtime/gate/gate.h"
 #include "runtime/contexts/prove.h"
-#include "runtime/session/session.h"
+#include "runtime/session/state.h"
 #include "runtime/gate/residency.h"
 
 #include <string.h>

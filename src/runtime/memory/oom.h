@@ -10,7 +10,7 @@
 #ifndef SL_RUNTIME_MEMORY_OOM_H
 #define SL_RUNTIME_MEMORY_OOM_H
 
-#include "runtime/session/session.h"
+#include "runtime/session/demand.h"
 
 struct sl_oom {
 	struct sl_gpu *gpu; /* NULL: it is not for us to help */

@@ -4,6 +4,7 @@
  * The one place where a demand, the driver's calls and the answer to the daemon come together.
  */
 #include "runtime/memory/supply.h"
+#include "runtime/session/demand.h"
 #include "runtime/gate/control.h"
 #include "runtime/memory/memory.h"
 #include "runtime/driver/pool.h"

@@ -1,15 +1,14 @@
 /*
- * demand - asking the daemon for bytes, and what became of it
+ * demand - see demand.h
  *
- * A demand is a record on the stack of the thread that waits; the agent fills it in and wakes the
- * thread. What makes the daemon's death harmless: `generation` counts the connections on which we
- * reported what we hold, and a grant remembers its own. An answer that belongs to an older
+ * What makes the daemon's death harmless: `generation` counts the connections on which this process
+ * has reported what it holds, and a grant remembers its own. An answer that belongs to an older
  * generation is not sent; the new daemon has counted the grant as held, so only what was not used
- * is given back. Declared in session.h.
+ * is given back.
  */
+#include "runtime/session/demand.h"
 #include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
-#include "runtime/session/held.h"
 #include "runtime/session/state.h"
 
 #include "base/step.h"
@@ -277,7 +276,7 @@ void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes)
 			gpu->told_held_bytes += used_bytes;
 	} else {
 		sl_session_say_freed(gpu, unused_bytes, 0);
-		sl_held_say(false);
+		sl_session_say_held(false);
 	}
 	sl_session_unlock();
 }

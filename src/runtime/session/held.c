@@ -10,6 +10,7 @@
  */
 #include "runtime/session/held.h"
 #include "runtime/process/wake.h"
+#include "runtime/session/demand.h"
 #include "runtime/session/state.h"
 
 #include <errno.h>
@@ -28,18 +29,12 @@ bool sl_held_is_due(void)
 	       __atomic_exchange_n(&due, 0, __ATOMIC_ACQ_REL);
 }
 
-/* Of bytes that two threads share, one may drop before the other has added. */
-static uint64_t bytes_of(const struct sl_gpu *gpu)
-{
-	return gpu->held_bytes > 0 ? (uint64_t)gpu->held_bytes : 0;
-}
-
 /* What others of the workload have may be held as well, as far as this process knows. */
 static bool is_within_request(const struct sl_gpu *gpu, uint64_t bytes)
 {
 	uint64_t room = sl_sub_sat(gpu->request_bytes, gpu->others_bytes);
 
-	return bytes <= sl_sub_sat(room, bytes_of(gpu));
+	return bytes <= sl_sub_sat(room, sl_session_held_bytes(gpu));
 }
 
 bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes)
@@ -84,36 +79,15 @@ uint64_t sl_held_bytes(const struct sl_gpu *gpu)
 	uint64_t bytes;
 
 	sl_session_lock();
-	bytes = bytes_of(gpu);
+	bytes = sl_session_held_bytes(gpu);
 	sl_session_unlock();
 	return bytes;
-}
-
-void sl_held_say(bool everything)
-{
-	union sl_msg msg;
-
-	if (!sl_session.welcomed || !sl_session_knows_held())
-		return;
-	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
-		struct sl_gpu *gpu = &sl_session.gpus[i];
-
-		if (bytes_of(gpu) == gpu->told_held_bytes && !everything)
-			continue;
-		if (everything && !bytes_of(gpu) && sl_session.generation == 1)
-			continue; /* a daemon that met us now knows of none */
-		sl_wire_init(&msg, SL_MSG_HELD);
-		msg.held.ordinal = gpu->ordinal;
-		msg.held.held_bytes = bytes_of(gpu);
-		gpu->told_held_bytes = bytes_of(gpu);
-		sl_session_say(&msg);
-	}
 }
 
 void sl_held_tell(bool everything)
 {
 	sl_session_lock();
-	sl_held_say(everything);
+	sl_session_say_held(everything);
 	sl_session_unlock();
 }
 

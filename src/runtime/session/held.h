@@ -20,8 +20,6 @@ void sl_held_drop(struct sl_gpu *gpu, uint64_t bytes);
 uint64_t sl_held_bytes(const struct sl_gpu *gpu);
 /* For the agent: tells the daemon what has changed since; all of it after a reconnect. */
 void sl_held_tell(bool everything);
-/* The same under the session's lock. */
-void sl_held_say(bool everything);
 /* Something changed since this was asked last. */
 SL_MUST_CHECK bool sl_held_is_due(void);
 /* In the child of a fork. */

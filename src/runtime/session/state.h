@@ -2,12 +2,14 @@
  * state - the session as the modules see it that speak to the daemon themselves
  *
  * The session's table and its lock; messages to the daemon under that lock. A message is dropped
- * while we are not welcomed: what counts is told anew on the next line.
+ * while the daemon has not welcomed us: what counts is told anew on the next line.
  */
 #ifndef SL_RUNTIME_SESSION_STATE_H
 #define SL_RUNTIME_SESSION_STATE_H
 
+#include "base/list.h"
 #include "base/paths.h"
+#include "runtime/session/line.h"
 #include "runtime/session/session.h"
 
 #include <pthread.h>
@@ -60,11 +62,40 @@ void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes, uint32_t fla
 /* The daemon that we speak with takes what is about memory on the host. */
 bool sl_session_knows_swap(void);
 
-/* Asks again for everything that is waited for. */
-void sl_demand_ask_again(void);
-/* Nobody gets anything any more. */
-void sl_demand_refuse_all(void);
-void sl_demand_on_grant(const struct sl_msg_grant *msg);
-void sl_demand_on_deny(const struct sl_msg_deny *msg);
+/* Of bytes that two threads share, one may drop before the other has added. */
+static inline uint64_t sl_session_held_bytes(const struct sl_gpu *gpu)
+{
+	return gpu->held_bytes > 0 ? (uint64_t)gpu->held_bytes : 0;
+}
+/* What is held where that has changed; everything: all of it. */
+void sl_session_say_held(bool everything);
+/* The largest that moves as a whole, if there is any. */
+void sl_session_say_chunk(void);
+/* The GPU of that UUID, or NULL. */
+struct sl_gpu *sl_session_gpu_of(const uint8_t uuid[SL_WIRE_UUID_BYTES]);
+/* Wakes all who wait to join. */
+void sl_session_set_state(enum sl_session_state state);
+
+/* --- for the agent's thread, not under the lock --- */
+
+/* The process has no descriptor left for a line. Calls that wait for the first one fail, as the
+ * driver's own would, instead of waiting for as long as that lasts; the next one tries again. */
+void sl_session_starve(void);
+/* Reads into *out; outcomes of sl_line_recv. */
+SL_MUST_CHECK int sl_session_recv(union sl_msg *out, struct sl_wire_fds *fds);
+bool sl_session_send(union sl_msg *msg);
+/* Sends what was kept. False: lost. */
+bool sl_session_flush(void);
+bool sl_session_has_kept(void);
+/* See sl_line_is_crowded(). */
+bool sl_session_is_crowded(void);
+void sl_session_drop_line(void);
+int sl_session_fd(void);
+/* MEASURE for every GPU on which we have a context. False: nobody hears us now. */
+SL_MUST_CHECK bool sl_session_measure_all(void);
+
+/* Called by the first join, under the lock: starts the gate, the agent and what else a client has
+ * (link/start.c). Negative errno or 0. */
+extern int (*const sl_session_on_first_join)(void);
 
 #endif

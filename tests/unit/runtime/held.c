@@ -5,6 +5,7 @@
 #include "fake.h"
 #include "stub.h"
 
+#include "runtime/session/demand.h"
 #include "runtime/session/held.h"
 #include "runtime/real/real.h"
 
