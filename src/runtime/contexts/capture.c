@@ -1,19 +1,15 @@
 /*
  * capture - see capture.h
  *
- * Dekker's pattern: a capture announces itself, then looks for synchronisations; a
- * synchronisation announces itself, then looks for captures. Captures that begin at the same
- * time as one wait for it, at most until it is a second old (work that waits for the very thread
- * that begins the capture would otherwise hang it).
- * None begins while the gate is closed: memory does not move during one.
- * Open captures are kept by stream, so that a destroyed stream or context ends its own.
+ * Dekker's pattern: a capture announces itself, then looks for synchronisations; a synchronisation
+ * announces itself, then looks for captures. A capture that begins at the same time as one waits
+ * for it, at most until it is a second old (work that waits for the very thread that begins the
+ * capture would otherwise hang it). None begins while the gate is closed: memory does not move
+ * during one. Open captures are kept by stream, so that a destroyed stream or context ends its own.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/process/futex.h"
 #include "runtime/real/real.h"
-#include "runtime/process/mode.h"
-#include "runtime/gate/residency.h"
-#include "runtime/memory/sweep.h"
 
 #include <limits.h>
 #include <pthread.h>
@@ -72,7 +68,7 @@ static CUstream named(CUstream stream, bool per_thread)
 	return per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
 }
 
-static void announce(void)
+void sl_capture_announce(void)
 {
 	sl_ns deadline_ns;
 	uint32_t now;
@@ -89,11 +85,10 @@ static void announce(void)
 
 static void retract(void)
 {
-	if (__atomic_sub_fetch(&open_count, 1, __ATOMIC_SEQ_CST) == 0)
-		sl_sweep_if_owed();
+	__atomic_fetch_sub(&open_count, 1, __ATOMIC_SEQ_CST);
 }
 
-static CUresult began(
+CUresult sl_capture_began(
 	CUstream stream, bool per_thread, CUstreamCaptureMode mode, CUresult result)
 {
 	struct capture *capture =
@@ -188,8 +183,7 @@ static bool may_capture(CUstream stream, bool per_thread)
 	return name && name != CU_STREAM_LEGACY;
 }
 
-/* An attempt by the wrong thread leaves the capture open: the driver knows. */
-static CUresult ended(CUstream stream, bool per_thread, CUresult result)
+CUresult sl_capture_ended(CUstream stream, bool per_thread, CUresult result)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult r;
@@ -205,6 +199,12 @@ static CUresult ended(CUstream stream, bool per_thread, CUresult result)
 	return result;
 }
 
+void sl_capture_drop_stream(CUstream stream)
+{
+	if (sl_capture_is_open())
+		end(stream, 0, NULL);
+}
+
 void sl_capture_drop_context(CUcontext ctx)
 {
 	if (ctx && sl_capture_is_open())
@@ -217,76 +217,4 @@ void sl_capture_forget(void)
 	captures = NULL;
 	open_count = 0;
 	syncs = 0;
-}
-
-#define BEGIN(symbol, per_thread, mode, params, args)                          \
-	SL_EXPORT CUresult symbol params                                       \
-	{                                                                      \
-		CUresult result;                                               \
-                                                                               \
-		if (!sl_mode_is_active())                                      \
-			return sl_real.symbol args;                            \
-		sl_residency_enter();                                                \
-		announce();                                                    \
-		result = began(stream, per_thread, mode, sl_real.symbol args); \
-		sl_residency_leave();                                                \
-		return result;                                                 \
-	}
-#define BEGIN_TO_GRAPH_PARAMS                                             \
-	(CUstream stream, CUgraph graph, const CUgraphNode *dependencies, \
-		const CUgraphEdgeData *edges, size_t count, CUstreamCaptureMode mode)
-#define RECAPTURE_PARAMS                                                           \
-	(CUstream stream, CUstreamCaptureMode mode, CUgraph graph, void *callback, \
-		void *user_data)
-#define END(symbol, per_thread, params, args)             \
-	SL_EXPORT CUresult symbol params                  \
-	{                                                 \
-		CUresult result = sl_real.symbol args;    \
-                                                          \
-		if (!sl_capture_is_open())                \
-			return result;                    \
-		return ended(stream, per_thread, result); \
-	}
-
-BEGIN(cuStreamBeginCapture, false, CU_STREAM_CAPTURE_MODE_GLOBAL, (CUstream stream),
-	(stream))
-BEGIN(cuStreamBeginCapture_ptsz, true, CU_STREAM_CAPTURE_MODE_GLOBAL, (CUstream stream),
-	(stream))
-BEGIN(cuStreamBeginCapture_v2, false, mode, (CUstream stream, CUstreamCaptureMode mode),
-	(stream, mode))
-BEGIN(cuStreamBeginCapture_v2_ptsz, true, mode,
-	(CUstream stream, CUstreamCaptureMode mode), (stream, mode))
-BEGIN(cuStreamBeginCaptureToGraph, false, mode, BEGIN_TO_GRAPH_PARAMS,
-	(stream, graph, dependencies, edges, count, mode))
-BEGIN(cuStreamBeginCaptureToGraph_ptsz, true, mode, BEGIN_TO_GRAPH_PARAMS,
-	(stream, graph, dependencies, edges, count, mode))
-BEGIN(cuStreamBeginRecaptureToGraph, false, mode, RECAPTURE_PARAMS,
-	(stream, mode, graph, callback, user_data))
-BEGIN(cuStreamBeginRecaptureToGraph_ptsz, true, mode, RECAPTURE_PARAMS,
-	(stream, mode, graph, callback, user_data))
-/* Into a command list of a graphics API; which calls that forbids is the driver's to say. */
-BEGIN(cuStreamBeginCaptureToCig, false, CU_STREAM_CAPTURE_MODE_RELAXED,
-	(CUstream stream, struct CUstreamCigCaptureParams_st *params), (stream, params))
-BEGIN(cuStreamBeginCaptureToCig_ptsz, true, CU_STREAM_CAPTURE_MODE_RELAXED,
-	(CUstream stream, struct CUstreamCigCaptureParams_st *params), (stream, params))
-END(cuStreamEndCaptureToCig, false, (CUstream stream), (stream))
-END(cuStreamEndCaptureToCig_ptsz, true, (CUstream stream), (stream))
-END(cuStreamEndCapture, false, (CUstream stream, CUgraph *graph), (stream, graph))
-END(cuStreamEndCapture_ptsz, true, (CUstream stream, CUgraph *graph), (stream, graph))
-
-static CUresult destroyed(CUstream stream, CUresult result)
-{
-	if (result == CUDA_SUCCESS && sl_capture_is_open())
-		end(stream, 0, NULL);
-	return result;
-}
-
-SL_EXPORT CUresult cuStreamDestroy(CUstream stream)
-{
-	return destroyed(stream, sl_real.cuStreamDestroy(stream));
-}
-
-SL_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
-{
-	return destroyed(stream, sl_real.cuStreamDestroy_v2(stream));
 }

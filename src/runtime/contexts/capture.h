@@ -1,8 +1,8 @@
 /*
  * capture - which streams are recording a graph
  *
- * While one is, nothing of ours may synchronise: it would spoil the capture. Hooks count
- * captures in and out; who wants to synchronise asks first, and a capture that begins at that
+ * While one is, nothing of ours may synchronise: it would spoil the capture. Hooks count captures
+ * in and out. A thread that wants to synchronise asks first, and a capture that begins at that
  * moment waits until the synchronisation is over. Thread-safe.
  */
 #ifndef SL_RUNTIME_CONTEXTS_CAPTURE_H
@@ -17,8 +17,21 @@ bool sl_capture_forbids(void);
 /* False: a capture is open, do not synchronise. True: do, then call sl_capture_sync_end. */
 SL_MUST_CHECK bool sl_capture_sync_begin(void);
 void sl_capture_sync_end(void);
-/* The context is gone and its streams with it. */
+/* The stream is gone, or the context and its streams with it. */
+void sl_capture_drop_stream(CUstream stream);
 void sl_capture_drop_context(CUcontext ctx);
+
+/* --- for the hooks (hooks/capture.c); per_thread: stream 0 is the thread's own --- */
+
+/* Before the driver's call that begins one. */
+void sl_capture_announce(void);
+/* After it; returns result. */
+CUresult sl_capture_began(
+	CUstream stream, bool per_thread, CUstreamCaptureMode mode, CUresult result);
+/* After the call that ends one, while one is open; returns result. An attempt by the wrong thread
+ * leaves the capture open: the driver knows. */
+CUresult sl_capture_ended(CUstream stream, bool per_thread, CUresult result);
+
 /* In the child of a fork. */
 void sl_capture_forget(void);
 

@@ -22,6 +22,7 @@
 #include "runtime/memory/peer.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/memory/oom.h"
+#include "runtime/memory/sweep.h"
 #include "runtime/store/store.h"
 
 #include <errno.h>
@@ -236,6 +237,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 		return;
 	}
 	sl_capture_drop_context(ctx);
+	sl_sweep_if_owed();
 	sl_peer_drop_context(ctx);
 	sl_memory_drop(space);
 	sl_import_drop_context(ctx);

@@ -202,9 +202,9 @@
 	{                                       \
 		CUresult needed_;               \
                                                 \
-		sl_residency_enter();                 \
+		sl_residency_enter();           \
 		needed_ = sl_real.symbol args;  \
-		sl_residency_leave();                 \
+		sl_residency_leave();           \
 		return sl_sticky_note(needed_); \
 	}
 #define EXPORT_MEM(symbol, params, args)

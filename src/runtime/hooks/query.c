@@ -9,6 +9,9 @@
  */
 #include "runtime/session/device.h"
 #include "runtime/driver/handle.h"
+#include "runtime/driver/passed.h"
+#include "runtime/driver/pool.h"
+#include "runtime/contexts/capture.h"
 #include "runtime/session/measure.h"
 #include "runtime/memory/anchor.h"
 #include "runtime/real/real.h"
@@ -16,6 +19,9 @@
 #include "runtime/process/mode.h"
 #include "runtime/share/import.h"
 #include "runtime/gate/residency.h"
+
+/* The daemon answers within 200 ms (messages.def). */
+#define MEASURE_WAIT_NS (250 * SL_MS)
 
 /* GPU of the workload behind dev, while we have a say. */
 static struct sl_gpu *gpu_of(CUdevice dev)
@@ -33,6 +39,22 @@ static struct sl_gpu *current_gpu(void)
 	return sl_device_gpu(dev);
 }
 
+/* Waits for a measurement if one is due, once what is charged for nothing has gone. */
+static void settle(struct sl_gpu *gpu)
+{
+	if (!sl_measure_take(SL_MEASURE_FOR_VIEW))
+		return;
+	/* What is charged and not there would be missing in what is measured, and be told as free
+	 * twice once it is used: spare grains, and what the driver took from its pools in its own
+	 * time. */
+	(void)sl_passed_trim();
+	if (!sl_capture_is_open())
+		sl_pool_synced();
+	/* The daemon believes a fall only when two measurements in a row show it. */
+	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
+	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
+}
+
 SL_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
 	CUresult r = sl_real.cuMemGetInfo_v2(free_bytes, total_bytes);
@@ -41,7 +63,7 @@ SL_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 
 	if (!gpu)
 		return r;
-	sl_measure_settle(gpu);
+	settle(gpu);
 	sl_session_view(gpu, &free_now, &total_now);
 	if (free_bytes)
 		*free_bytes = free_now;
@@ -58,7 +80,7 @@ SL_EXPORT CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total_by
 
 	if (!gpu)
 		return r;
-	sl_measure_settle(gpu);
+	settle(gpu);
 	sl_session_view(gpu, &free_now, &total_now);
 	if (free_bytes)
 		*free_bytes = (unsigned int)sl_min_u64(free_now, UINT32_MAX);
@@ -117,7 +139,8 @@ static CUresult range_of_mapping(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
 
 	if (!sl_residency_is_partial())
 		r = sl_real.cuMemGetAddressRange_v2(base, bytes, ptr);
-	if (r == CUDA_SUCCESS || (!sl_residency_is_partial() && trips == sl_residency_trips()))
+	if (r == CUDA_SUCCESS ||
+		(!sl_residency_is_partial() && trips == sl_residency_trips()))
 		return r;
 	if (!sl_mapping_find(ptr, &info))
 		return sl_real.cuMemGetAddressRange_v2(base, bytes, ptr);
@@ -357,8 +380,8 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 		return ask_record(data, attribute, ptr);
 	r = sl_real.cuPointerGetAttribute(data, attribute, ptr);
 	/* A number is the record's, where the driver has one: in a broken context it has none. */
-	if (!data ||
-		(r == CUDA_SUCCESS ? !is_number(attribute) : trips == sl_residency_trips()))
+	if (!data || (r == CUDA_SUCCESS ? !is_number(attribute)
+					: trips == sl_residency_trips()))
 		return r;
 	return ask_record(data, attribute, ptr);
 }

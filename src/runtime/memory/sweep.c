@@ -73,13 +73,12 @@ void sl_sweep_owe(void)
 {
 	__atomic_store_n(&owed, 1, __ATOMIC_SEQ_CST);
 	/* The capture that was in the way may have ended in between. */
-	if (!sl_capture_is_open())
-		sl_sweep_if_owed();
+	sl_sweep_if_owed();
 }
 
 void sl_sweep_if_owed(void)
 {
-	if (__atomic_exchange_n(&owed, 0, __ATOMIC_SEQ_CST))
+	if (!sl_capture_is_open() && __atomic_exchange_n(&owed, 0, __ATOMIC_SEQ_CST))
 		sl_sweep_soon(false);
 }
 

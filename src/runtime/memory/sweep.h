@@ -19,7 +19,7 @@ void sl_sweep_soon(bool everything);
 void sl_sweep_until(sl_ns end_ns);
 /* Something could not be flushed while a capture is open: do it when the last one has ended. */
 void sl_sweep_owe(void);
-/* The last capture has ended. */
+/* A capture has ended: does it if that was the last one. */
 void sl_sweep_if_owed(void);
 /* In the child of a fork. */
 void sl_sweep_forget(void);

@@ -3,18 +3,12 @@
  */
 #include "runtime/session/measure.h"
 #include "runtime/process/wake.h"
-#include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
 #include "runtime/real/real.h"
 #include "runtime/process/mode.h"
-#include "runtime/driver/passed.h"
-#include "runtime/driver/pool.h"
 #include "runtime/session/session.h"
 
 #include <errno.h>
-
-/* The daemon answers within 200 ms (messages.def). */
-#define MEASURE_WAIT_NS (250 * SL_MS)
 
 uint32_t sl_measure_due;
 
@@ -54,21 +48,6 @@ bool sl_measure_take(uint32_t use)
 {
 	return (__atomic_load_n(&sl_measure_due, __ATOMIC_RELAXED) & use) &&
 	       (__atomic_fetch_and(&sl_measure_due, ~use, __ATOMIC_RELAXED) & use);
-}
-
-void sl_measure_settle(struct sl_gpu *gpu)
-{
-	if (!sl_measure_take(SL_MEASURE_FOR_VIEW))
-		return;
-	/* What is charged and not there would be missing in what is measured, and be told as free
-	 * twice once it is used: spare grains, and what the driver took from its pools in its own
-	 * time. */
-	(void)sl_passed_trim();
-	if (!sl_capture_is_open())
-		sl_pool_synced();
-	/* The daemon believes a fall only when two measurements in a row show it. */
-	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
-	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
 }
 
 void sl_measure_forget(void)

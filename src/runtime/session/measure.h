@@ -39,9 +39,6 @@ static inline CUresult sl_measure_after(CUresult result)
 bool sl_measure_take(uint32_t use);
 /* The agent saw something no hook can see: figures told now would be old. */
 void sl_measure_due_for_view(void);
-/* Waits for a measurement if one is due, at most 250 ms, once what is charged for nothing has
- * gone. */
-void sl_measure_settle(struct sl_gpu *gpu);
 /* In the child of a fork. */
 void sl_measure_forget(void);
 
