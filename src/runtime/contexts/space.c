@@ -24,17 +24,6 @@ void sl_books_unlock(void)
 	(void)pthread_mutex_unlock(&books);
 }
 
-void sl_block_take(struct sl_block *block)
-{
-	sl_list_unlink(&block->in_hands);
-	sl_list_push_tail(&block->space->in_hands, &block->in_hands);
-}
-
-void sl_block_let_go(struct sl_block *block)
-{
-	sl_list_unlink(&block->in_hands);
-}
-
 bool sl_space_hoards(const struct sl_space *space)
 {
 	return space->idle_slabs > 0 || space->flushing ||
@@ -82,7 +71,7 @@ static bool grain_fits(CUdevice dev)
 
 	return sl_real.cuMemGetAllocationGranularity(
 		       &bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM) == CUDA_SUCCESS &&
-	       bytes > 0 && SL_BACKING_GRAIN % bytes == 0;
+	       bytes > 0 && SL_DEVICE_GRAIN % bytes == 0;
 }
 
 /* Not yet on the list. NULL: outcome and *result tell why. */

@@ -11,7 +11,6 @@
 #include <pthread.h>
 
 #include "base/list.h"
-#include "runtime/memory/backing.h"
 #include "runtime/session/session.h"
 
 /* Classes of small sizes: slab.h. */
@@ -41,22 +40,6 @@ struct sl_space {
 	uint32_t idle_slabs;  /* without a live slot */
 	uint32_t empty_slabs; /* of these: without a quarantined slot either */
 };
-
-/* What lies at an address: the head of a region or a slab. */
-struct sl_block {
-	enum { SL_BLOCK_REGION, SL_BLOCK_SLAB } kind;
-	struct sl_space *space;
-	struct sl_backing backing;
-	/* In space->in_hands while a thread has it in its hands, to end it or to use it anew, and
-	 * it is in none of the other lists: what of it is on the host comes back with the rest,
-	 * however long that takes. */
-	struct sl_link in_hands;
-};
-
-/* Both under the books' lock; twice is harmless. What may be evicted is let go of inside the
- * control lock, or when nothing is left of it. */
-void sl_block_take(struct sl_block *block);
-void sl_block_let_go(struct sl_block *block);
 
 void sl_books_lock(void);
 void sl_books_unlock(void);

@@ -10,7 +10,6 @@
  * missing in what is measured as hidden.
  */
 #include "runtime/driver/passed.h"
-#include "runtime/memory/backing.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
 #include "runtime/session/held.h"
@@ -57,7 +56,7 @@ static struct account *account_of(struct sl_gpu *gpu, uint32_t flags)
 static uint64_t surplus_of(const struct account *account)
 {
 	return sl_sub_sat(
-		account->charged_bytes, sl_round_up(account->bytes, SL_BACKING_GRAIN));
+		account->charged_bytes, sl_round_up(account->bytes, SL_DEVICE_GRAIN));
 }
 
 /* Under the lock: of the surplus all but keep_bytes is taken off and returned. */
@@ -102,7 +101,7 @@ static uint64_t use_grain(struct sl_passed *passed, uint64_t *taken)
 	*taken = sl_min_u64(
 		sl_sub_sat(account->charged_bytes, account->bytes), passed->bytes);
 	account->bytes += *taken;
-	missing = sl_round_up(passed->bytes - *taken, SL_BACKING_GRAIN);
+	missing = sl_round_up(passed->bytes - *taken, SL_DEVICE_GRAIN);
 	(void)pthread_mutex_unlock(&lock);
 	return missing;
 }
@@ -118,7 +117,7 @@ static uint64_t drop(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 	account = account_of(gpu, flags);
 	uncount(account, bytes);
 	/* Small things come and go; after a large one the program looks whether it is all back. */
-	surplus = take_surplus(account, bytes < SL_BACKING_GRAIN ? SL_BACKING_GRAIN : 0);
+	surplus = take_surplus(account, bytes < SL_DEVICE_GRAIN ? SL_DEVICE_GRAIN : 0);
 	(void)pthread_mutex_unlock(&lock);
 	return surplus;
 }
@@ -278,7 +277,7 @@ static uint64_t close_grant(struct sl_passed *passed, uint64_t unused_bytes)
 	sl_demand_commit(&passed->demand, passed->granted_bytes);
 	(void)pthread_mutex_lock(&lock);
 	account->open_bytes -= passed->granted_bytes;
-	surplus = take_surplus(account, SL_BACKING_GRAIN);
+	surplus = take_surplus(account, SL_DEVICE_GRAIN);
 	(void)pthread_mutex_unlock(&lock);
 	passed->granted_bytes = 0;
 	return surplus;

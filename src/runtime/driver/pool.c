@@ -5,7 +5,6 @@
  * the driver reserved more than anybody asked for, the rest is measured as hidden bytes.
  */
 #include "runtime/driver/internal.h"
-#include "runtime/memory/backing.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
 #include "runtime/process/futex.h"
@@ -298,8 +297,8 @@ static void learn(
 	if (!growth->granted_bytes || !grown || reserved > UINT64_MAX / 4)
 		return;
 	pool->learned = true;
-	pool->in_chunks = grown > sl_round_up(growth->lacking_bytes, SL_BACKING_GRAIN);
-	if (grown > sl_round_up(growth->bytes, SL_BACKING_GRAIN))
+	pool->in_chunks = grown > sl_round_up(growth->lacking_bytes, SL_DEVICE_GRAIN);
+	if (grown > sl_round_up(growth->bytes, SL_DEVICE_GRAIN))
 		pool->chunk_bytes = sl_min_u64(grown, CHUNK_MAX);
 }
 

@@ -17,7 +17,6 @@
  * denied, a synchronisation and a trim show what is used in truth, before anybody hears of it.
  */
 #include "runtime/driver/internal.h"
-#include "runtime/memory/backing.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,6 +7,7 @@
  */
 #include "runtime/hooks/order.h"
 #include "runtime/contexts/capture.h"
+#include "runtime/memory/block.h"
 #include "runtime/real/real.h"
 
 #include "base/log.h"

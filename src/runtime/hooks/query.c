@@ -14,6 +14,7 @@
 #include "runtime/contexts/capture.h"
 #include "runtime/session/measure.h"
 #include "runtime/memory/anchor.h"
+#include "runtime/memory/backing.h"
 #include "runtime/real/real.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"

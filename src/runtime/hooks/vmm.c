@@ -60,7 +60,7 @@ static uint32_t why_held(const CUmemAllocationProp *prop)
 static bool is_possible(
 	const CUmemAllocationProp *prop, CUdevice dev, size_t bytes, uint64_t flags)
 {
-	size_t grain = SL_BACKING_GRAIN;
+	size_t grain = SL_DEVICE_GRAIN;
 
 	if (dev < 0 || bytes == 0 || flags)
 		return false;

@@ -6,6 +6,7 @@
  */
 #include "runtime/memory/anchor.h"
 #include "runtime/session/held.h"
+#include "runtime/memory/block.h"
 #include "runtime/memory/pagemap.h"
 
 /* Takes the bytes of the block at `at` as held unless they are. *next: where it ends; 0: there is

@@ -8,7 +8,11 @@
 #ifndef SL_RUNTIME_MEMORY_ANCHOR_H
 #define SL_RUNTIME_MEMORY_ANCHOR_H
 
-#include "runtime/contexts/space.h"
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+struct sl_backing;
+struct sl_gpu;
 
 /* One anchor more on each region and slab that the range touches; nothing happens where there are
  * none. False: they may not become held, and no anchor was added. */

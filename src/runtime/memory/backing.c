@@ -6,6 +6,7 @@
  */
 #include "runtime/memory/backing.h"
 #include "runtime/store/host_copy.h"
+#include "runtime/session/device.h"
 #include "runtime/session/held.h"
 #include "runtime/real/real.h"
 #include "runtime/process/mode.h"
@@ -43,9 +44,9 @@ static const struct {
 
 uint64_t sl_backing_round(uint64_t bytes)
 {
-	return bytes > UINT64_MAX - SL_BACKING_GRAIN
+	return bytes > UINT64_MAX - SL_DEVICE_GRAIN
 		       ? 0
-		       : sl_round_up(bytes, SL_BACKING_GRAIN);
+		       : sl_round_up(bytes, SL_DEVICE_GRAIN);
 }
 
 uint64_t sl_backing_chunk_bytes(uint64_t bytes)
@@ -55,8 +56,8 @@ uint64_t sl_backing_chunk_bytes(uint64_t bytes)
 	while (bytes >= chunk_sizes[i].below && i + 1 < SL_ARRAY_LEN(chunk_sizes))
 		i++;
 	return sl_min_u64(sl_min_u64(chunk_sizes[i].chunk, bytes),
-		sl_max_u64(sl_options.chunk_most & ~(SL_BACKING_GRAIN - 1),
-			SL_BACKING_GRAIN));
+		sl_max_u64(sl_options.chunk_most & ~(SL_DEVICE_GRAIN - 1),
+			SL_DEVICE_GRAIN));
 }
 
 static uint64_t bytes_of(const struct sl_backing *b, uint32_t index)
@@ -228,7 +229,7 @@ static CUresult make_all(struct sl_backing *b, CUdevice dev)
 		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
 	};
 	CUresult r =
-		sl_real.cuMemAddressReserve(&b->base, b->bytes, SL_BACKING_GRAIN, 0, 0);
+		sl_real.cuMemAddressReserve(&b->base, b->bytes, SL_DEVICE_GRAIN, 0, 0);
 
 	if (r != CUDA_SUCCESS) {
 		b->base = 0;

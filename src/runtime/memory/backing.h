@@ -5,16 +5,13 @@
  * equal size (the last may be smaller), one handle each, because handles are what costs and what
  * can be evicted. Handles can be exported where the device can do that at all, which costs nothing
  * until it is done. Works on the caller's struct; no lock. Bytes; all sizes are multiples of
- * SL_BACKING_GRAIN. No current context is needed.
+ * SL_DEVICE_GRAIN. No current context is needed.
  */
 #ifndef SL_RUNTIME_MEMORY_BACKING_H
 #define SL_RUNTIME_MEMORY_BACKING_H
 
 #include "base/cuda_types.h"
 #include "base/sl.h"
-
-/* Granularity of handles on every GPU so far; checked when a context is first used. */
-#define SL_BACKING_GRAIN (2 * SL_MIB)
 
 struct sl_host_copy;
 struct sl_gpu;

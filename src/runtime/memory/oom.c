@@ -53,9 +53,9 @@ static uint64_t next_bytes(const struct sl_oom *oom)
 	if (oom->bytes)
 		bytes = 2 * oom->bytes;
 	sl_session_view(oom->gpu, &free_bytes, &total_bytes);
-	free_bytes -= free_bytes % SL_BACKING_GRAIN;
+	free_bytes -= free_bytes % SL_DEVICE_GRAIN;
 	entitled_bytes = sl_session_entitled(oom->gpu);
-	entitled_bytes -= entitled_bytes % SL_BACKING_GRAIN;
+	entitled_bytes -= entitled_bytes % SL_DEVICE_GRAIN;
 	if (bytes > entitled_bytes && oom->bytes < entitled_bytes)
 		bytes = entitled_bytes;
 	if (bytes > free_bytes)

@@ -6,7 +6,8 @@
  * its block: blocks come and go, but that can be read without the lock.
  */
 #include "runtime/memory/pagemap.h"
-#include "runtime/contexts/space.h"
+#include "runtime/memory/block.h"
+#include "runtime/session/device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +17,7 @@
 #define ROOT_BITS  14
 #define LEAF_SIZE  (1u << LEAF_BITS)
 
-_Static_assert(SL_BACKING_GRAIN == 1ull << PAGE_SHIFT, "one page per grain");
+_Static_assert(SL_DEVICE_GRAIN == 1ull << PAGE_SHIFT, "one page per grain");
 
 struct leaf {
 	struct sl_block *block[LEAF_SIZE];
@@ -96,7 +97,7 @@ uint8_t sl_pagemap_gpu(CUdeviceptr address)
 bool sl_pagemap_touches(CUdeviceptr base, uint64_t bytes)
 {
 	uint64_t past = bytes > UINT64_MAX - base ? UINT64_MAX : base + bytes;
-	uint64_t page = base >> PAGE_SHIFT, end = sl_round_up(past, SL_BACKING_GRAIN);
+	uint64_t page = base >> PAGE_SHIFT, end = sl_round_up(past, SL_DEVICE_GRAIN);
 
 	/* Rounded up beyond the last address, or beyond what the map covers. */
 	end = end && past < (uint64_t)SL_ARRAY_LEN(root) << (PAGE_SHIFT + LEAF_BITS)

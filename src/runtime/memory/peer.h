@@ -9,7 +9,7 @@
 #ifndef SL_RUNTIME_MEMORY_PEER_H
 #define SL_RUNTIME_MEMORY_PEER_H
 
-#include "runtime/contexts/space.h"
+#include "runtime/memory/block.h"
 
 /* New memory of the space that nobody has found yet is opened to its peers. An error: it is gone
  * again. One load while there are no peers. */

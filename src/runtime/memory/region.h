@@ -7,7 +7,7 @@
 #ifndef SL_RUNTIME_MEMORY_REGION_H
 #define SL_RUNTIME_MEMORY_REGION_H
 
-#include "runtime/contexts/space.h"
+#include "runtime/memory/block.h"
 
 struct sl_region {
 	struct sl_block block;

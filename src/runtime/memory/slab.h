@@ -9,7 +9,7 @@
 #ifndef SL_RUNTIME_MEMORY_SLAB_H
 #define SL_RUNTIME_MEMORY_SLAB_H
 
-#include "runtime/contexts/space.h"
+#include "runtime/memory/block.h"
 
 #define SL_SLAB_BYTES (2 * SL_MIB)
 #define SL_SLAB_ALIGN 512u

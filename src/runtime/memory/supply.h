@@ -5,6 +5,7 @@
 #define SL_RUNTIME_MEMORY_SUPPLY_H
 
 #include "runtime/contexts/space.h"
+#include "runtime/memory/backing.h"
 
 /* bytes (whole grains) of the space's device: asks, waits without end, creates. Before
  * out-of-memory is final, what all spaces hoard goes. No lock may be held. */

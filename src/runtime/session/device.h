@@ -9,6 +9,9 @@
 #include "base/cuda_types.h"
 #include "runtime/session/session.h"
 
+/* Granularity of handles on every GPU so far, in bytes; checked when a context is first used. */
+#define SL_DEVICE_GRAIN (2 * SL_MIB)
+
 /* The workload's GPU behind dev, or NULL. Only after the join. */
 struct sl_gpu *sl_device_gpu(CUdevice dev);
 /* Whether memory at that place is a device's, and which one's. The id tells one for locations on

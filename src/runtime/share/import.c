@@ -298,7 +298,7 @@ static CUresult map(struct mapping *m, struct sl_fetch *fetch, CUdevice dev, boo
 		return CUDA_ERROR_INVALID_DEVICE;
 	m->bytes = fetch->bytes;
 	m->chunk_bytes = fetch->chunk_bytes;
-	r = sl_real.cuMemAddressReserve(&m->base, m->bytes, SL_BACKING_GRAIN, 0, 0);
+	r = sl_real.cuMemAddressReserve(&m->base, m->bytes, SL_DEVICE_GRAIN, 0, 0);
 	if (r != CUDA_SUCCESS)
 		m->base = 0;
 	for (uint32_t i = 0; r == CUDA_SUCCESS && i < fetch->count; i++)

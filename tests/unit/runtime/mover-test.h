@@ -9,6 +9,7 @@
 #include "vmm-test.h"
 
 #include "runtime/gate/control.h"
+#include "runtime/memory/block.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"
 #include "runtime/swap/mover.h"
