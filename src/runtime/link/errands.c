@@ -9,7 +9,7 @@
 #include "runtime/gate/gate.h"
 #include "runtime/session/held.h"
 #include "runtime/session/measure.h"
-#include "runtime/session/state.h"
+#include "runtime/session/session.h"
 
 #include <string.h>
 

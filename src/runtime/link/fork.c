@@ -31,7 +31,7 @@
 #include "runtime/contexts/prove.h"
 #include "runtime/link/pulse.h"
 #include "runtime/driver/range.h"
-#include "runtime/session/session.h"
+#include "runtime/session/state.h"
 #include "runtime/store/store.h"
 #include "runtime/swap/swap.h"
 #include "runtime/memory/sweep.h"

@@ -8,6 +8,7 @@
 #include "runtime/link/fork.h"
 #include "runtime/process/mode.h"
 #include "runtime/session/measure.h"
+#include "runtime/session/session.h"
 #include "runtime/session/state.h"
 #include "runtime/swap/swap.h"
 

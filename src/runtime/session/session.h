@@ -13,23 +13,7 @@
 
 #include "base/cuda_types.h"
 #include "base/clock.h"
-#include "wire/wire.h"
-
-#define SL_GPUS_MAX 64
-
-/* One GPU of the workload. Fields are the session lock's. Never moves. */
-struct sl_gpu {
-	uint8_t uuid[SL_WIRE_UUID_BYTES];
-	uint32_t ordinal;
-	uint32_t serial; /* futex: counts GPU messages */
-	uint64_t total_bytes, limit_bytes, request_bytes, others_bytes;
-	uint64_t backing_bytes; /* ours, granted ones included */
-	uint64_t evicted_bytes; /* of these: on the host */
-	int64_t held_bytes; /* of these: must not be evicted (held.h); briefly below 0 */
-	uint64_t told_held_bytes;   /* as the daemon knows it */
-	uint64_t quarantined_bytes; /* of these: would come back if we flushed; atomic */
-	bool has_context;           /* atomic: is measured when hidden bytes change */
-};
+#include "runtime/session/gpu.h"
 
 /* Blocks until the daemon has said yes or no. CUDA_SUCCESS, or what cuInit and allocations are to
  * return for ever. Cheap once joined. */
@@ -69,7 +53,11 @@ void sl_session_quarantined(struct sl_gpu *gpu, int64_t bytes);
 /* Asks the daemon to measure the hidden bytes and, with span_ns above 0, waits for the answer. */
 void sl_session_measure(struct sl_gpu *gpu, sl_ns span_ns);
 
-/* In the child of a fork: everything is forgotten, nothing of the parent's is touched. */
-void sl_session_forget(void);
+/* MEASURE for every GPU on which we have a context. False: nobody hears us now. For the agent. */
+SL_MUST_CHECK bool sl_session_measure_all(void);
+
+/* Called by the first join, under the lock: starts the gate, the agent and what else a client has
+ * (link/start.c). Negative errno or 0. */
+extern int (*const sl_session_on_first_join)(void);
 
 #endif

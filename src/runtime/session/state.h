@@ -7,10 +7,12 @@
 #ifndef SL_RUNTIME_SESSION_STATE_H
 #define SL_RUNTIME_SESSION_STATE_H
 
+#include "base/clock.h"
+#include "base/cuda_types.h"
 #include "base/list.h"
 #include "base/paths.h"
+#include "runtime/session/gpu.h"
 #include "runtime/session/line.h"
-#include "runtime/session/session.h"
 
 #include <pthread.h>
 
@@ -91,11 +93,8 @@ bool sl_session_has_kept(void);
 bool sl_session_is_crowded(void);
 void sl_session_drop_line(void);
 int sl_session_fd(void);
-/* MEASURE for every GPU on which we have a context. False: nobody hears us now. */
-SL_MUST_CHECK bool sl_session_measure_all(void);
 
-/* Called by the first join, under the lock: starts the gate, the agent and what else a client has
- * (link/start.c). Negative errno or 0. */
-extern int (*const sl_session_on_first_join)(void);
+/* In the child of a fork: everything is forgotten, nothing of the parent's is touched. */
+void sl_session_forget(void);
 
 #endif

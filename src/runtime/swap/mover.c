@@ -14,6 +14,7 @@
 #include "runtime/real/real.h"
 #include "runtime/memory/memory.h"
 #include "runtime/swap/piece.h"
+#include "runtime/session/session.h"
 #include "runtime/session/state.h"
 #include "runtime/contexts/space.h"
 #include "runtime/contexts/sticky.h"

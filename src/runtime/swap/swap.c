@@ -21,6 +21,7 @@
 #include "runtime/gate/residency.h"
 #include "runtime/process/libc.h"
 #include "runtime/contexts/prove.h"
+#include "runtime/session/session.h"
 #include "runtime/session/state.h"
 #include "runtime/contexts/sticky.h"
 
