@@ -68,7 +68,7 @@ moved "no plan"
 # are reserved and freed, when contexts and memory are made; cuMemExportToShareableHandle is for other processes,
 # cuStreamQuery for contexts that are broken, and cuMemHostUnregister for what is given back. Our threads ask what
 # cuThreadExchangeStreamCaptureMode is for when they begin.
-moving="swap/mover swap/copier contexts/usable contexts/prove contexts/settle store/store_keep swap/piece swap/handles memory/backing hash/hash"
+moving="swap/mover swap/copier contexts/usable contexts/prove contexts/settle store/pinning swap/piece swap/handles memory/backing hash/hash"
 calls=$(for file in $moving; do grep -ho 'sl_real\.cu[A-Za-z0-9_]*' "$SRC/$file.c"; done | sed 's/.*\.//' | sort -u |
 	grep -v -e cuModule -e cuMemAddress -e cuDeviceGetAttribute -e cuMemExport -e cuStreamQuery -e cuMemHostUnregister \
 		-e cuThreadExchange)

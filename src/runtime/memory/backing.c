@@ -6,6 +6,7 @@
  */
 #include "runtime/memory/backing.h"
 #include "runtime/store/host_copy.h"
+#include "runtime/store/store.h"
 #include "runtime/session/device.h"
 #include "runtime/session/held.h"
 #include "runtime/real/real.h"

@@ -8,7 +8,19 @@
 #define SL_RUNTIME_STORE_HOST_COPY_H
 
 #include "runtime/hash/hash.h"
-#include "runtime/store/store.h"
+
+struct sl_store_file;
+
+struct sl_place {
+	struct sl_store_file *file;
+	uint64_t offset, bytes;
+};
+
+/* In the order of the contents. None: nowhere. */
+struct sl_places {
+	struct sl_place *at;
+	uint32_t count;
+};
 
 /* Where the contents are. "Held" is no state of its own: what is held is not picked. The mover
  * alone changes it, while the control lock is closed; others read it from inside. */

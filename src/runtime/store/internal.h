@@ -1,5 +1,5 @@
 /*
- * internal - the store's files, under its lock, which store.c and store_keep.c share
+ * internal - the store's files, under its lock, which store.c and pinning.c share
  */
 #ifndef SL_RUNTIME_STORE_INTERNAL_H
 #define SL_RUNTIME_STORE_INTERNAL_H
@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "runtime/store/host_copy.h"
-#include "runtime/session/line.h"
+#include "runtime/process/fd.h"
 
 /* Pinned at a time. A registration keeps the driver busy for 20 to 100 ms a GiB and more, which is
  * what a mover may find itself behind. */
@@ -50,6 +50,6 @@ void sl_store_wake(void);
 /* The file is in no list any more, and nothing of it is pinned. Not under the lock. */
 void sl_store_close(struct sl_store_file *file);
 /* In the child of a fork. */
-void sl_store_keep_forget(void);
+void sl_store_pinning_forget(void);
 
 #endif

@@ -247,6 +247,18 @@ static const char *fault_of(int fd, uint64_t bytes)
 	return NULL;
 }
 
+void sl_store_close(struct sl_store_file *file)
+{
+	if (!file)
+		return;
+	if (file->map != MAP_FAILED)
+		(void)munmap(file->map, file->bytes);
+	sl_fd_close(&file->fd);
+	free(file->owner);
+	free(file->pinned);
+	free(file);
+}
+
 static struct sl_store_file *file_new(const struct sl_msg_store *msg)
 {
 	struct sl_store_file *file = calloc(1, sizeof(*file));
@@ -382,5 +394,5 @@ void sl_store_forget(void)
 	(void)pthread_mutex_init(&lock, NULL);
 	memset(&sl_store, 0, sizeof(sl_store));
 	sl_list_init(&sl_store.files);
-	sl_store_keep_forget();
+	sl_store_pinning_forget();
 }

@@ -20,17 +20,7 @@
 
 struct sl_store_file;
 struct sl_host_copy;
-
-struct sl_place {
-	struct sl_store_file *file;
-	uint64_t offset, bytes;
-};
-
-/* In the order of the contents. None: nowhere. */
-struct sl_places {
-	struct sl_place *at;
-	uint32_t count;
-};
+struct sl_place;
 
 /* Takes places of so many bytes that nobody has, in few pieces, near the GPU of that ordinal as
  * long as there are any; the record has none before. Copies of what is resident give way. All or

@@ -8,6 +8,7 @@
 #include "runtime/swap/copier.h"
 #include "runtime/real/real.h"
 #include "runtime/contexts/sticky.h"
+#include "runtime/store/store.h"
 
 #include <string.h>
 #include <sys/mman.h>

@@ -16,6 +16,7 @@
 #include "runtime/real/real.h"
 #include "runtime/driver/passed.h"
 #include "runtime/swap/piece.h"
+#include "runtime/store/store.h"
 
 #include "base/log.h"
 #include "base/step.h"

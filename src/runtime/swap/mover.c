@@ -18,6 +18,7 @@
 #include "runtime/session/state.h"
 #include "runtime/contexts/space.h"
 #include "runtime/contexts/sticky.h"
+#include "runtime/store/store.h"
 
 #include "base/log.h"
 #include "base/step.h"

@@ -1,5 +1,5 @@
 /*
- * store_keep - pins the store's files in the background, and gives files back
+ * pinning - pins the store's files in the background, and gives files back
  *
  * One thread, started with the first file. Pinning is dear (0.1 s a GiB with small pages) and per
  * process, so it is done ahead of need, a piece at a time, and never begun while something is being
@@ -14,6 +14,7 @@
 #include "runtime/session/state.h"
 #include "runtime/contexts/sticky.h"
 #include "runtime/store/internal.h"
+#include "runtime/store/store.h"
 
 #include "base/log.h"
 #include "base/step.h"
@@ -232,18 +233,6 @@ static void unpin(struct sl_store_file *file, uint32_t piece)
 	sl_store_unlock();
 }
 
-void sl_store_close(struct sl_store_file *file)
-{
-	if (!file)
-		return;
-	if (file->map != MAP_FAILED)
-		(void)munmap(file->map, file->bytes);
-	sl_fd_close(&file->fd);
-	free(file->owner);
-	free(file->pinned);
-	free(file);
-}
-
 static bool give_back_one(void)
 {
 	struct sl_store_file *file;
@@ -282,7 +271,7 @@ void sl_store_on_trim(const struct sl_msg_trim *msg)
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
-static void *keep_main(void *arg)
+static void *pinning_main(void *arg)
 {
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
@@ -305,7 +294,7 @@ static void *keep_main(void *arg)
 void sl_store_wake(void)
 {
 	if (!sl_store.started)
-		sl_store.started = sl_libc_start_thread(keep_main, NULL) == 0;
+		sl_store.started = sl_libc_start_thread(pinning_main, NULL) == 0;
 	__atomic_fetch_add(&wishes, 1, __ATOMIC_RELEASE);
 	sl_futex_wake(&wishes, 1);
 }
@@ -326,7 +315,7 @@ void sl_store_end(void)
 	sl_store_unlock();
 }
 
-void sl_store_keep_forget(void)
+void sl_store_pinning_forget(void)
 {
 	wishes = 0;
 }
