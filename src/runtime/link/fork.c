@@ -31,6 +31,7 @@
 #include "runtime/contexts/prove.h"
 #include "runtime/link/pulse.h"
 #include "runtime/driver/range.h"
+#include "runtime/session/device.h"
 #include "runtime/session/state.h"
 #include "runtime/store/store.h"
 #include "runtime/swap/swap.h"
@@ -66,6 +67,7 @@ static void in_child(void)
 	sl_multicast_forget();
 	sl_peer_forget();
 	sl_memory_forget();
+	sl_device_forget();
 	sl_sweep_forget();
 	sl_prove_forget();
 	sl_pulse_forget();

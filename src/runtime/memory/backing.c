@@ -11,7 +11,6 @@
 #include "runtime/session/held.h"
 #include "runtime/real/real.h"
 #include "runtime/process/mode.h"
-#include "runtime/share/offer.h"
 #include "runtime/session/session.h"
 
 #include "base/log.h"
@@ -45,9 +44,8 @@ static const struct {
 
 uint64_t sl_backing_round(uint64_t bytes)
 {
-	return bytes > UINT64_MAX - SL_DEVICE_GRAIN
-		       ? 0
-		       : sl_round_up(bytes, SL_DEVICE_GRAIN);
+	return bytes > UINT64_MAX - SL_DEVICE_GRAIN ? 0
+						    : sl_round_up(bytes, SL_DEVICE_GRAIN);
 }
 
 uint64_t sl_backing_chunk_bytes(uint64_t bytes)
@@ -57,8 +55,8 @@ uint64_t sl_backing_chunk_bytes(uint64_t bytes)
 	while (bytes >= chunk_sizes[i].below && i + 1 < SL_ARRAY_LEN(chunk_sizes))
 		i++;
 	return sl_min_u64(sl_min_u64(chunk_sizes[i].chunk, bytes),
-		sl_max_u64(sl_options.chunk_most & ~(SL_DEVICE_GRAIN - 1),
-			SL_DEVICE_GRAIN));
+		sl_max_u64(
+			sl_options.chunk_most & ~(SL_DEVICE_GRAIN - 1), SL_DEVICE_GRAIN));
 }
 
 static uint64_t bytes_of(const struct sl_backing *b, uint32_t index)
@@ -112,7 +110,8 @@ CUresult sl_backing_destroy(struct sl_backing *b, struct sl_released *released)
 	CUresult r, first = CUDA_SUCCESS;
 
 	*released = (struct sl_released){0, 0};
-	b->offer = sl_offer_end(b->offer);
+	if (b->on_destroy)
+		b->on_destroy(b);
 	for (uint32_t i = 0; i < b->count; i++) {
 		r = end_chunk(b, i, released);
 		if (first == CUDA_SUCCESS)

@@ -26,7 +26,10 @@ struct sl_backing {
 	CUdevice dev;
 	bool exportable;
 	struct sl_chunk *chunks;
-	struct sl_offer *offer; /* offer.h; NULL: no other process asked for it */
+	/* share/offer.h; NULL: no other process asked for it */
+	struct sl_offer *offer;
+	/* Before anything of it goes; may be NULL. */
+	void (*on_destroy)(struct sl_backing *backing);
 	/* Under the books' lock (anchor.h, peer.h). */
 	struct sl_gpu *held_on; /* told as held there, while anchors are above 0 */
 	uint32_t anchors;

@@ -13,7 +13,6 @@
 #include "runtime/memory/memory.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/gate/control.h"
-#include "runtime/session/device.h"
 #include "runtime/process/mode.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/peer.h"
@@ -114,6 +113,42 @@ static CUresult alloc_slot(struct sl_space *space, uint64_t bytes, CUdeviceptr *
 	return CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
+static CUresult alloc_region(struct sl_space *space, uint64_t bytes, CUdeviceptr *out)
+{
+	uint64_t backing_bytes = sl_backing_round(bytes);
+	struct sl_region *region = backing_bytes ? calloc(1, sizeof(*region)) : NULL;
+	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+	bool listed;
+
+	if (region)
+		r = sl_supply_obtain(space, backing_bytes, &region->block.backing);
+	if (r == CUDA_SUCCESS)
+		r = sl_peer_admit(space, &region->block.backing);
+	if (r != CUDA_SUCCESS) {
+		free(region);
+		return r;
+	}
+	region->block.kind = SL_BLOCK_REGION;
+	sl_list_init(&region->block.in_hands);
+	region->block.space = space;
+	region->bytes = bytes;
+	region->id = sl_memory_new_id();
+	region->live = true;
+	*out = region->block.backing.base;
+	sl_books_lock();
+	listed = !space->dead && sl_pagemap_set(*out, backing_bytes, &region->block);
+	if (listed)
+		sl_list_push_tail(&space->regions, &region->link);
+	sl_books_unlock();
+	if (listed) {
+		sl_peer_catch_up(space, *out);
+		return CUDA_SUCCESS;
+	}
+	sl_supply_discard(space->gpu, &region->block.backing);
+	free(region);
+	return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
 int sl_memory_alloc(CUdeviceptr *out, size_t bytes, CUresult *result)
 {
 	struct sl_space *space;
@@ -131,7 +166,7 @@ int sl_memory_alloc(CUdeviceptr *out, size_t bytes, CUresult *result)
 	if (!out || bytes == 0)
 		*result = CUDA_ERROR_INVALID_VALUE;
 	else if (bytes >= sl_options.region_min)
-		*result = sl_region_alloc(space, bytes, sl_memory_new_id(), &made);
+		*result = alloc_region(space, bytes, &made);
 	else
 		*result = alloc_slot(space, bytes, &made);
 	sl_space_leave(space);
@@ -279,6 +314,5 @@ void sl_memory_forget(void)
 {
 	sl_space_forget();
 	sl_pagemap_forget();
-	sl_device_forget();
 	sl_memory_forget_flushes();
 }

@@ -6,7 +6,6 @@
  */
 #include "runtime/memory/region.h"
 #include "runtime/memory/pagemap.h"
-#include "runtime/memory/peer.h"
 #include "runtime/contexts/settle.h"
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
@@ -14,43 +13,6 @@
 #include "base/log.h"
 
 #include <stdlib.h>
-
-CUresult sl_region_alloc(
-	struct sl_space *space, uint64_t bytes, uint64_t id, CUdeviceptr *out)
-{
-	uint64_t backing_bytes = sl_backing_round(bytes);
-	struct sl_region *region = backing_bytes ? calloc(1, sizeof(*region)) : NULL;
-	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
-	bool listed;
-
-	if (region)
-		r = sl_supply_obtain(space, backing_bytes, &region->block.backing);
-	if (r == CUDA_SUCCESS)
-		r = sl_peer_admit(space, &region->block.backing);
-	if (r != CUDA_SUCCESS) {
-		free(region);
-		return r;
-	}
-	region->block.kind = SL_BLOCK_REGION;
-	sl_list_init(&region->block.in_hands);
-	region->block.space = space;
-	region->bytes = bytes;
-	region->id = id;
-	region->live = true;
-	*out = region->block.backing.base;
-	sl_books_lock();
-	listed = !space->dead && sl_pagemap_set(*out, backing_bytes, &region->block);
-	if (listed)
-		sl_list_push_tail(&space->regions, &region->link);
-	sl_books_unlock();
-	if (listed) {
-		sl_peer_catch_up(space, *out);
-		return CUDA_SUCCESS;
-	}
-	sl_supply_discard(space->gpu, &region->block.backing);
-	free(region);
-	return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-}
 
 CUresult sl_region_release(
 	struct sl_space *space, struct sl_region *region, bool live_again)

@@ -22,9 +22,6 @@ static inline struct sl_region *sl_region_of(struct sl_block *block)
 	return SL_CONTAINER_OF(block, struct sl_region, block);
 }
 
-/* A new live region; id is the caller's. Waits for the daemon. */
-SL_MUST_CHECK CUresult sl_region_alloc(
-	struct sl_space *space, uint64_t bytes, uint64_t id, CUdeviceptr *out);
 /* The region is out of space->regions and not live. may_block: waits for the context's work;
  * else, or while a capture is open, it is left to the sweeper. */
 SL_MUST_CHECK CUresult sl_region_free(

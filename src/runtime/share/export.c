@@ -170,9 +170,9 @@ static bool tiles_init(
                                                                            \
 		if (!list || !count || !sl_mode_is_active())               \
 			return GATED(sl_real.symbol(list, count, stream)); \
-		sl_residency_keep();                                            \
+		sl_residency_keep();                                       \
 		held = tiles_init(&tiles, list, count);                    \
-		sl_residency_keep_end();                                        \
+		sl_residency_keep_end();                                   \
 		if (!held)                                                 \
 			return CUDA_ERROR_OUT_OF_MEMORY;                   \
 		r = GATED(sl_real.symbol(tiles.list, count, stream));      \

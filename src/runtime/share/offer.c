@@ -108,6 +108,32 @@ static struct sl_offer *offer_new(struct sl_block *block)
 	return offer;
 }
 
+/* Its memory is about to go: withdrawn. Waits for a thread that exports it now. */
+static void end(struct sl_backing *backing)
+{
+	struct sl_offer *offer = backing->offer;
+	union sl_msg msg;
+
+	sl_session_lock();
+	set_state(offer, ENDED, CUDA_ERROR_INVALID_VALUE);
+	while (offer->users > 0) {
+		sl_session_unlock();
+		sl_futex_pause(100 * SL_US);
+		sl_session_lock();
+	}
+	sl_list_unlink(&offer->link);
+	if (offer->generation == sl_session.generation) {
+		sl_wire_init(&msg, SL_MSG_IPC_WITHDRAW);
+		memcpy(msg.ipc_withdraw.key, offer->key, sizeof(offer->key));
+		sl_session_say(&msg);
+	}
+	sl_session_unlock();
+	sl_step(C_IPC_WITHDRAWN);
+	free(offer);
+	backing->offer = NULL;
+	backing->on_destroy = NULL;
+}
+
 /* One more user of the block's offer, made if need be. */
 static int find(CUdeviceptr ptr, struct sl_offered *out, struct sl_offer **offer,
 	CUresult *result)
@@ -126,6 +152,7 @@ static int find(CUdeviceptr ptr, struct sl_offered *out, struct sl_offer **offer
 		*result = CUDA_ERROR_NOT_SUPPORTED;
 		if (!block->backing.offer && block->backing.exportable) {
 			block->backing.offer = offer_new(block);
+			block->backing.on_destroy = block->backing.offer ? end : NULL;
 			*result = CUDA_ERROR_OPERATING_SYSTEM;
 		}
 		*offer = block->backing.offer;
@@ -304,31 +331,6 @@ int sl_offer_get(CUdeviceptr ptr, struct sl_offered *out, CUresult *result)
 	offer->users--;
 	sl_session_unlock();
 	return r;
-}
-
-struct sl_offer *sl_offer_end(struct sl_offer *offer)
-{
-	union sl_msg msg;
-
-	if (!offer)
-		return NULL;
-	sl_session_lock();
-	set_state(offer, ENDED, CUDA_ERROR_INVALID_VALUE);
-	while (offer->users > 0) {
-		sl_session_unlock();
-		sl_futex_pause(100 * SL_US);
-		sl_session_lock();
-	}
-	sl_list_unlink(&offer->link);
-	if (offer->generation == sl_session.generation) {
-		sl_wire_init(&msg, SL_MSG_IPC_WITHDRAW);
-		memcpy(msg.ipc_withdraw.key, offer->key, sizeof(offer->key));
-		sl_session_say(&msg);
-	}
-	sl_session_unlock();
-	sl_step(C_IPC_WITHDRAWN);
-	free(offer);
-	return NULL;
 }
 
 /* --- what the daemon says --------------------------------------------------------------------- */

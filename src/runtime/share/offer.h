@@ -35,9 +35,6 @@ enum sl_offer_outcome {
 SL_MUST_CHECK int sl_offer_get(CUdeviceptr ptr, struct sl_offered *out, CUresult *result);
 /* Was it made by this process? */
 SL_MUST_CHECK bool sl_offer_is_ours(const uint8_t key[SL_OFFER_KEY_BYTES]);
-/* Its memory is about to go: withdrawn. NULL is fine; returns NULL. Waits for whoever exports it
- * now. */
-struct sl_offer *sl_offer_end(struct sl_offer *offer);
 
 /* In the child of a fork. */
 void sl_offer_forget(void);
