@@ -377,14 +377,14 @@ static bool is_looked_at(CUgraphExec *exec, CUgraph graph)
 
 /* call makes *exec of graph; uploads: and gives it its memory at once. */
 /* The driver looks at the memory that copies name. */
-#define NEEDED(call)              \
-	({                        \
-		CUresult needed_; \
-                                  \
-		sl_residency_enter();   \
-		needed_ = (call); \
-		sl_residency_leave();   \
-		needed_;          \
+#define NEEDED(call)                  \
+	({                            \
+		CUresult needed_;     \
+                                      \
+		sl_residency_enter(); \
+		needed_ = (call);     \
+		sl_residency_leave(); \
+		needed_;              \
 	})
 #define INSTANTIATE(uploads, on_refusal, call)                   \
 	do {                                                     \

@@ -8,7 +8,12 @@
 #ifndef SL_RUNTIME_DRIVER_INTERNAL_H
 #define SL_RUNTIME_DRIVER_INTERNAL_H
 
-#include "runtime/driver/pool.h"
+#include "base/cuda_types.h"
+#include "base/list.h"
+#include "base/sl.h"
+
+struct sl_gpu;
+struct sl_pool_growth;
 
 struct sl_pool {
 	struct sl_link link;
@@ -32,6 +37,12 @@ struct sl_pool {
 
 void sl_pool_lock(void);
 void sl_pool_unlock(void);
+
+/* Pools that have something charged; the n-th of them, used, or NULL. From the last to the first: one
+ * that comes to nothing by being looked at moves only those behind. */
+size_t sl_pool_count_charged(void);
+struct sl_pool *sl_pool_nth_charged(size_t n);
+uint64_t sl_pool_all_charged(void);
 
 /* As the driver says. */
 SL_MUST_CHECK CUresult sl_pool_used(const struct sl_pool *pool, uint64_t *bytes);

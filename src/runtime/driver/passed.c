@@ -165,7 +165,7 @@ static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 		uint32_t frees = sl_session_frees();
 		int outcome = sl_demand_ask_as(&passed->demand, passed->gpu, bytes,
 			passed->flags & SL_PASSED_HELD ? SL_ASK_HELD : 0,
-			sl_supply_give_back_soon);
+			sl_supply_on_slow);
 
 		if (outcome == SL_DEMAND_GRANTED)
 			return true;
@@ -173,7 +173,7 @@ static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 						       : passed->demand.denial;
 		*result = denial_of(*result, passed->flags);
 		if (*result != CUDA_ERROR_OUT_OF_MEMORY || again ||
-			!sl_supply_give_back_now(frees))
+			!sl_supply_on_denial(frees))
 			return false;
 	}
 }

@@ -4,15 +4,11 @@
  * Which pools there are, what the driver says of them, and how what is charged follows it. Where
  * the driver reserved more than anybody asked for, the rest is measured as hidden bytes.
  */
+#include "runtime/driver/pool.h"
 #include "runtime/driver/internal.h"
-#include "runtime/contexts/capture.h"
 #include "runtime/session/device.h"
-#include "runtime/process/futex.h"
-#include "runtime/driver/graph.h"
 #include "runtime/real/real.h"
 #include "runtime/process/mode.h"
-#include "runtime/contexts/prove.h"
-#include "runtime/contexts/settle.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,8 +22,6 @@
 /* Others may take or give back meanwhile so often; then what is charged stays too high until
  * later. */
 #define LOOKS_MAX 3
-/* Until a proof is asked for again that was refused. */
-#define ASK_AGAIN_NS (10 * SL_MS)
 
 uint32_t sl_pool_watched;
 
@@ -445,7 +439,7 @@ void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes)
 }
 
 /* The n-th pool that has something charged, used. */
-static struct sl_pool *nth_charged(size_t n)
+struct sl_pool *sl_pool_nth_charged(size_t n)
 {
 	struct sl_pool *found = NULL;
 
@@ -464,7 +458,7 @@ static struct sl_pool *nth_charged(size_t n)
 
 /* From the last to the first: one that comes to nothing by being looked at moves only those
  * behind. */
-static size_t count_charged(void)
+size_t sl_pool_count_charged(void)
 {
 	size_t count = 0;
 
@@ -479,8 +473,8 @@ void sl_pool_look_at_all(void)
 {
 	int saved_errno = errno;
 
-	for (size_t n = count_charged(); n-- > 0;) {
-		struct sl_pool *pool = nth_charged(n);
+	for (size_t n = sl_pool_count_charged(); n-- > 0;) {
+		struct sl_pool *pool = sl_pool_nth_charged(n);
 
 		if (!pool)
 			continue;
@@ -490,7 +484,7 @@ void sl_pool_look_at_all(void)
 	errno = saved_errno;
 }
 
-static uint64_t all_charged(void)
+uint64_t sl_pool_all_charged(void)
 {
 	uint64_t bytes = 0;
 
@@ -499,52 +493,6 @@ static uint64_t all_charged(void)
 		bytes += SL_LIST_ENTRY(link, struct sl_pool, link)->charged_bytes;
 	sl_pool_unlock();
 	return bytes;
-}
-
-/* Work that lasts longer than that keeps what it uses, no more. A context that is just being
- * destroyed refuses a proof: it is asked for again, and at the end done without. False: nothing may
- * be trimmed. */
-static bool await_work(CUcontext ctx, sl_ns end_ns)
-{
-	static const uint32_t never;
-	struct sl_proof proof;
-	CUresult ignored;
-
-	while (sl_prove_idle(end_ns, &never) == SL_PROVE_REFUSED) {
-		sl_prove_look(&proof);
-		if (proof.no_thread)
-			return sl_settle_context(ctx, &ignored) == SL_SETTLED;
-		if (proof.failed || sl_capture_is_open())
-			return false;
-		if (sl_clock_now() >= end_ns)
-			return true;
-		sl_futex_pause(ASK_AGAIN_NS);
-	}
-	return true;
-}
-
-bool sl_pool_give_back(sl_ns end_ns)
-{
-	uint64_t before = all_charged();
-	CUcontext ctx = NULL;
-
-	if (before == 0 || sl_real.cuCtxGetCurrent(&ctx) != CUDA_SUCCESS || !ctx ||
-		!await_work(ctx, end_ns))
-		return false;
-	for (size_t n = count_charged(); n-- > 0;) {
-		struct sl_pool *pool = nth_charged(n);
-
-		if (!pool)
-			continue;
-		if (pool->of_graphs &&
-			sl_real.cuDeviceGraphMemTrim(pool->dev) == CUDA_SUCCESS)
-			sl_graph_trimmed();
-		else if (!pool->of_graphs)
-			(void)sl_real.cuMemPoolTrimTo(pool->handle, 0);
-		sl_pool_look(pool);
-		sl_pool_leave(pool);
-	}
-	return all_charged() < before;
 }
 
 void sl_pool_drop_device(CUdevice dev)

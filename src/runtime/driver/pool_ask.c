@@ -17,6 +17,7 @@
  * denied, a synchronisation and a trim show what is used in truth, before anybody hears of it.
  */
 #include "runtime/driver/internal.h"
+#include "runtime/driver/pool.h"
 
 #include <errno.h>
 #include <string.h>

@@ -86,7 +86,7 @@ bool sl_oom_make(struct sl_oom *oom)
 		sl_info("the driver is out of memory: asking for %llu MiB",
 			(unsigned long long)(oom->bytes / SL_MIB));
 		oom->granted = sl_demand_ask(&oom->demand, oom->gpu, oom->bytes,
-				       sl_supply_give_back_soon) == SL_DEMAND_GRANTED;
+				       sl_supply_on_slow) == SL_DEMAND_GRANTED;
 	}
 	errno = saved_errno;
 	return oom->granted;

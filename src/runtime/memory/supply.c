@@ -6,49 +6,9 @@
 #include "runtime/memory/supply.h"
 #include "runtime/session/demand.h"
 #include "runtime/gate/control.h"
-#include "runtime/memory/memory.h"
-#include "runtime/driver/pool.h"
-#include "runtime/memory/sweep.h"
 
 #include "base/log.h"
 #include "base/step.h"
-
-/* What was freed is back when the work that may use it has ended. A driver would not have had it
- * either way: so work that lasts longer, or waits for what the caller is to do next, makes
- * out-of-memory final. */
-#define GIVE_BACK_NS (10 * SL_S)
-
-static bool is_hoarded(void)
-{
-	bool found = false;
-
-	sl_books_lock();
-	sl_list_foreach (link, &sl_spaces)
-		found = found ||
-			sl_space_hoards(SL_LIST_ENTRY(link, struct sl_space, link));
-	sl_books_unlock();
-	return found;
-}
-
-void sl_supply_give_back_soon(void)
-{
-	if (is_hoarded() || sl_passed_has_spare())
-		sl_sweep_soon(true);
-}
-
-bool sl_supply_give_back_now(uint32_t frees)
-{
-	sl_ns end_ns = sl_clock_now() + GIVE_BACK_NS;
-	bool hoarded = is_hoarded();
-
-	if (hoarded)
-		sl_sweep_until(end_ns);
-	hoarded |= sl_pool_give_back(end_ns);
-	hoarded |= sl_passed_trim();
-	/* What another thread has in its hands is no longer hoarded, and not yet free. */
-	sl_memory_await_flushes();
-	return hoarded || sl_session_frees() != frees;
-}
 
 static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 	uint64_t bytes, struct sl_backing *out, int *outcome)
@@ -62,7 +22,7 @@ static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 		if (r == CUDA_ERROR_OUT_OF_MEMORY && stuck_bytes == 0) {
 			sl_control_leave();
 			/* What is in its way may be our own. */
-			sl_supply_give_back_soon();
+			sl_supply_on_slow();
 			*outcome = sl_demand_failed(demand, r);
 			continue;
 		}
@@ -83,14 +43,14 @@ CUresult sl_supply_obtain(struct sl_space *space, uint64_t bytes, struct sl_back
 	sl_session_chunk(sl_backing_chunk_bytes(bytes));
 	for (bool again = false;; again = true) {
 		uint32_t frees = sl_session_frees();
-		int outcome = sl_demand_ask(
-			&demand, space->gpu, bytes, sl_supply_give_back_soon);
+		int outcome =
+			sl_demand_ask(&demand, space->gpu, bytes, sl_supply_on_slow);
 
 		r = create_granted(&demand, space, bytes, out, &outcome);
 		if (outcome == SL_DEMAND_REFUSED)
 			return sl_session_join();
 		if (outcome == SL_DEMAND_GRANTED || again ||
-			r != CUDA_ERROR_OUT_OF_MEMORY || !sl_supply_give_back_now(frees))
+			r != CUDA_ERROR_OUT_OF_MEMORY || !sl_supply_on_denial(frees))
 			return r;
 	}
 }

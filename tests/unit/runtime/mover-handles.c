@@ -35,7 +35,7 @@ static void begin_handles(bool pinned)
 		CHECK_EQ(cuMemFree_v2(things[i].at), CUDA_SUCCESS);
 		things[i].at = 0;
 	}
-	sl_sweep_until(sl_clock_now() + 10 * SL_S);
+	sl_reclaim_spaces(sl_clock_now() + 10 * SL_S);
 	own.two = create(6 * SL_MIB);
 	own.a = map(own.two, 6 * SL_MIB);
 	own.b = map(own.two, 6 * SL_MIB);

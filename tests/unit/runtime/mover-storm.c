@@ -12,7 +12,7 @@
 
 #include "runtime/gate/residency.h"
 #include "runtime/swap/swap.h"
-#include "runtime/memory/sweep.h"
+#include "runtime/link/reclaim.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -198,7 +198,7 @@ static void body_storm(void)
 		(unsigned long long)(copy_stub.in_bytes / SL_MIB));
 	CHECK(checks > ORDERS);
 	CHECK(copy_stub.out_bytes > 0);
-	sl_sweep_until(sl_clock_now() + 10 * SL_S);
+	sl_reclaim_spaces(sl_clock_now() + 10 * SL_S);
 	finish();
 }
 

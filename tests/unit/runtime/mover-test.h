@@ -20,7 +20,7 @@
 #include "runtime/store/store.h"
 #include "runtime/gate/residency.h"
 #include "runtime/swap/swap.h"
-#include "runtime/memory/sweep.h"
+#include "runtime/link/reclaim.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -76,7 +76,7 @@ static inline void end(void)
 	for (size_t i = 0; i < THINGS; i++)
 		if (things[i].at)
 			CHECK_EQ(cuMemFree_v2(things[i].at), CUDA_SUCCESS);
-	sl_sweep_until(sl_clock_now() + 10 * SL_S);
+	sl_reclaim_spaces(sl_clock_now() + 10 * SL_S);
 	check_books(0);
 	CHECK_EQ(sl_store_count().free_bytes, sl_store_count().bytes);
 	CHECK_EQ(VMM(live), 0);

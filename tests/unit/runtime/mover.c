@@ -170,7 +170,7 @@ static void body_freed(void)
 	CHECK(fake_wait_u64(&fake.held_bytes, ALL_BYTES - 6 * SL_MIB));
 	CHECK_EQ(cuMemFree_v2(things[4].at), CUDA_SUCCESS);
 	things[4].at = 0;
-	sl_sweep_until(sl_clock_now() + 10 * SL_S);
+	sl_reclaim_spaces(sl_clock_now() + 10 * SL_S);
 	CHECK_EQ(sl_session_evicted_bytes(gpu), ALL_BYTES - 8 * SL_MIB);
 	CHECK(fake_wait_u64(&fake.held_bytes, ALL_BYTES - 8 * SL_MIB));
 	CHECK_EQ(FAKE(evicted_bytes), ALL_BYTES - 8 * SL_MIB);
