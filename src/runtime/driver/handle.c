@@ -9,6 +9,10 @@
 #include "runtime/driver/handle.h"
 #include "runtime/session/held.h"
 #include "runtime/session/measure.h"
+#include "runtime/real/real.h"
+#include "runtime/store/store.h"
+
+#include "base/log.h"
 #include "runtime/driver/passed.h"
 
 #include <pthread.h>
@@ -34,6 +38,50 @@ static void take_lock(void)
 static void drop_lock(void)
 {
 	(void)pthread_mutex_unlock(&lock);
+}
+
+/* --- what the driver still has of one that stayed half-way --------------------------------------- */
+
+CUresult sl_handle_give_back(struct sl_handle *handle)
+{
+	CUresult r = handle->lent ? sl_real.cuMemRelease(handle->lent) : CUDA_SUCCESS;
+
+	if (r == CUDA_SUCCESS)
+		handle->lent = 0;
+	return r;
+}
+
+CUresult sl_handle_drop_own(struct sl_handle *handle)
+{
+	CUresult r;
+
+	if (!handle->own)
+		return CUDA_SUCCESS;
+	r = sl_real.cuMemUnmap(handle->own, handle->bytes);
+	if (r != CUDA_SUCCESS)
+		return r;
+	/* Addresses that the driver keeps cost nobody anything. */
+	if (sl_real.cuMemAddressFree(handle->own, handle->bytes) != CUDA_SUCCESS)
+		sl_warning("addresses at %#llx were not freed", handle->own);
+	handle->own = 0;
+	return r;
+}
+
+static void clear_mapping(struct sl_mapping *mapping)
+{
+	if (mapping->there)
+		(void)sl_real.cuMemUnmap(mapping->extent.address, mapping->extent.bytes);
+	mapping->there = false;
+}
+
+static void clear_handle(struct sl_handle *handle)
+{
+	(void)sl_handle_drop_own(handle);
+	(void)sl_handle_give_back(handle);
+	if (handle->evicted && handle->made)
+		(void)sl_real.cuMemRelease(handle->real);
+	handle->made = false;
+	sl_store_give(&handle->host);
 }
 
 /* --- the table of handles: under the lock ----------------------------------------------------- */
@@ -166,7 +214,7 @@ static void end(struct sl_handle *handle)
 		handle->on_end(handle);
 	if (handle->held_bytes)
 		sl_held_drop(handle->gpu, handle->held_bytes);
-	sl_handle_clear(handle);
+	clear_handle(handle);
 	if (handle->evicted)
 		sl_passed_free_evicted(
 			handle->gpu, handle->charged_bytes, handle->charge_flags);
@@ -440,7 +488,7 @@ void sl_mappings_drop(struct sl_link *taken)
 		sl_extents_unpromise(&mappings);
 		handle->users++;
 		drop_lock();
-		sl_mapping_clear(mapping);
+		clear_mapping(mapping);
 		free(mapping->accesses);
 		free(mapping);
 		sl_handle_leave(handle);

@@ -28,7 +28,6 @@
 #include "runtime/driver/extents.h"
 
 struct sl_gpu;
-struct sl_pieces;
 
 enum sl_handle_kind {
 	SL_HANDLE_DEVICE = 1,
@@ -179,15 +178,11 @@ bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes);
 
 /* --- for the mover, inside the closed control lock (swap/handles.c) --------------------------- */
 
-/* The handles charged to the GPU that are in that state and may leave, or must come back. */
-void sl_handles_to_pieces(
-	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where);
 /* Calls on_each for every handle, under the lock. */
 void sl_handle_each(void (*on_each)(struct sl_handle *handle, void *arg), void *arg);
-/* What the driver still has of one that stayed half-way goes. Nobody knows the handle, or the
- * mapping, any more. */
-void sl_handle_clear(struct sl_handle *handle);
-void sl_mapping_clear(struct sl_mapping *mapping);
+/* A reference of ours, or a mapping of ours, goes. */
+CUresult sl_handle_give_back(struct sl_handle *handle);
+CUresult sl_handle_drop_own(struct sl_handle *handle);
 
 /* Counts of what there is; for tests. */
 struct sl_handle_counts {

@@ -117,15 +117,6 @@ static CUresult borrow(struct sl_handle *handle)
 		(void *)(uintptr_t)mapping_of(handle->mappings.next)->extent.address);
 }
 
-static CUresult give_back(struct sl_handle *handle)
-{
-	CUresult r = handle->lent ? sl_real.cuMemRelease(handle->lent) : CUDA_SUCCESS;
-
-	if (r == CUDA_SUCCESS)
-		handle->lent = 0;
-	return r;
-}
-
 /* --- an address for copies -------------------------------------------------------------------- */
 
 static bool may_write(const struct sl_mapping *mapping, CUdevice dev)
@@ -150,22 +141,6 @@ static CUdeviceptr address_of(const struct sl_handle *handle, CUdevice dev)
 	return 0;
 }
 
-static CUresult drop_own(struct sl_handle *handle)
-{
-	CUresult r;
-
-	if (!handle->own)
-		return CUDA_SUCCESS;
-	r = sl_real.cuMemUnmap(handle->own, handle->bytes);
-	if (r != CUDA_SUCCESS)
-		return r;
-	/* Addresses that the driver keeps cost nobody anything. */
-	if (sl_real.cuMemAddressFree(handle->own, handle->bytes) != CUDA_SUCCESS)
-		sl_warning("addresses at %#llx were not freed", handle->own);
-	handle->own = 0;
-	return r;
-}
-
 static CUresult map_own(struct sl_handle *handle, CUdevice dev)
 {
 	CUmemAccessDesc access = {
@@ -185,7 +160,7 @@ static CUresult map_own(struct sl_handle *handle, CUdevice dev)
 	handle->own = at;
 	r = sl_real.cuMemSetAccess(at, handle->bytes, &access, 1);
 	if (r != CUDA_SUCCESS)
-		(void)drop_own(handle);
+		(void)sl_handle_drop_own(handle);
 	return r;
 }
 
@@ -195,7 +170,7 @@ static CUresult find_address(struct sl_piece *piece)
 	CUresult r = CUDA_SUCCESS;
 
 	piece->address = address_of(handle, piece->dev);
-	if (!piece->address && handle->own && drop_own(handle) != CUDA_SUCCESS)
+	if (!piece->address && handle->own && sl_handle_drop_own(handle) != CUDA_SUCCESS)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!piece->address)
 		r = map_own(handle, piece->dev);
@@ -210,7 +185,8 @@ static void settle(struct sl_piece *piece)
 {
 	struct sl_handle *handle = piece->owner;
 
-	if (drop_own(handle) != CUDA_SUCCESS || give_back(handle) != CUDA_SUCCESS)
+	if (sl_handle_drop_own(handle) != CUDA_SUCCESS ||
+		sl_handle_give_back(handle) != CUDA_SUCCESS)
 		sl_warning("the driver keeps something of ours on a handle for now");
 }
 
@@ -228,7 +204,7 @@ static CUresult prepare(struct sl_piece *piece)
 /* Nothing is mapped any more: all references go, *has tells whether that by `real` is left. */
 static CUresult release_all(struct sl_handle *handle, bool *has)
 {
-	CUresult r = give_back(handle);
+	CUresult r = sl_handle_give_back(handle);
 
 	if (r == CUDA_SUCCESS && *has)
 		r = sl_real.cuMemRelease(handle->real);
@@ -240,7 +216,7 @@ static CUresult detach(struct sl_piece *piece, bool *absent)
 {
 	struct sl_handle *handle = piece->owner;
 	bool was_evicted = handle->evicted, has = has_real(handle);
-	CUresult r = drop_own(handle);
+	CUresult r = sl_handle_drop_own(handle);
 
 	*absent = false;
 	if (r != CUDA_SUCCESS)
@@ -301,7 +277,7 @@ static void sort_references(struct sl_handle *handle)
 		handle->real = handle->lent;
 		handle->lent = 0;
 	} else if (!handle->references && handle->made) {
-		if (give_back(handle) != CUDA_SUCCESS)
+		if (sl_handle_give_back(handle) != CUDA_SUCCESS)
 			sl_warning("the driver keeps a reference of ours");
 		handle->lent = handle->real;
 	}
@@ -369,23 +345,4 @@ void sl_handles_to_pieces(
 	struct search search = {pieces, gpu, where};
 
 	sl_handle_each(look_at, &search);
-}
-
-/* --- ends ------------------------------------------------------------------------------------- */
-
-void sl_mapping_clear(struct sl_mapping *mapping)
-{
-	if (mapping->there)
-		(void)sl_real.cuMemUnmap(mapping->extent.address, mapping->extent.bytes);
-	mapping->there = false;
-}
-
-void sl_handle_clear(struct sl_handle *handle)
-{
-	(void)drop_own(handle);
-	(void)give_back(handle);
-	if (handle->evicted && handle->made)
-		(void)sl_real.cuMemRelease(handle->real);
-	handle->made = false;
-	sl_store_give(&handle->host);
 }

@@ -60,6 +60,11 @@ void sl_pieces_add(struct sl_pieces *pieces, const struct sl_piece *piece);
 void sl_pieces_of_blocks(
 	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where);
 
+/* The program's handles charged to the GPU that are in that state and may leave, or must come
+ * back (handles.c). */
+void sl_handles_to_pieces(
+	struct sl_pieces *pieces, const struct sl_gpu *gpu, enum sl_where where);
+
 /* Finds out what is zero, clean, dirty. The contexts are idle; leaves the current context as it
  * was. Whatever fails, a piece that nothing is known of is dirty. */
 void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev);

@@ -464,12 +464,14 @@ static void *swap_main(void *arg)
 			carry_out(&order);
 			continue;
 		}
-		by_itself = __atomic_load_n(&alone, __ATOMIC_ACQUIRE) && sl_residency_is_partial();
+		by_itself = __atomic_load_n(&alone, __ATOMIC_ACQUIRE) &&
+			    sl_residency_is_partial();
 		if (by_itself)
 			restore_alone();
 		settle_gate();
 		by_itself = by_itself && sl_residency_is_partial();
-		sl_futex_wait(&sl_residency_wanted, seen, by_itself ? ALONE_SPAN_NS : SL_NS_NEVER);
+		sl_futex_wait(&sl_residency_wanted, seen,
+			by_itself ? ALONE_SPAN_NS : SL_NS_NEVER);
 	}
 	return arg;
 }
