@@ -6,13 +6,13 @@
  * driver for good, which is an answer, too: started_ns tells since when.
  */
 #include "runtime/contexts/prove.h"
-#include "runtime/process/wake.h"
-#include "runtime/process/futex.h"
+#include "runtime/contexts/settle.h"
 #include "runtime/gate/gate.h"
 #include "runtime/hash/hash.h"
-#include "runtime/real/real.h"
+#include "runtime/process/futex.h"
 #include "runtime/process/libc.h"
-#include "runtime/contexts/settle.h"
+#include "runtime/process/wake.h"
+#include "runtime/real/real.h"
 
 #include "base/list.h"
 #include "base/log.h"

@@ -3,8 +3,8 @@
  */
 #include "runtime/contexts/settle.h"
 #include "runtime/contexts/capture.h"
-#include "runtime/real/real.h"
 #include "runtime/contexts/sticky.h"
+#include "runtime/real/real.h"
 
 static bool is_gone(CUresult r)
 {

@@ -2,8 +2,8 @@
  * space - see space.h
  */
 #include "runtime/contexts/space.h"
-#include "runtime/session/device.h"
 #include "runtime/real/real.h"
+#include "runtime/session/device.h"
 
 #include "base/log.h"
 

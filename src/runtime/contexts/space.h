@@ -8,10 +8,10 @@
 #ifndef SL_RUNTIME_CONTEXTS_SPACE_H
 #define SL_RUNTIME_CONTEXTS_SPACE_H
 
-#include <pthread.h>
-
 #include "base/list.h"
 #include "runtime/session/session.h"
+
+#include <pthread.h>
 
 /* Classes of small sizes: slab.h. */
 #define SL_SLAB_CLASSES 44

@@ -5,9 +5,9 @@
  * asked before it is marked.
  */
 #include "runtime/contexts/sticky.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
 #include "runtime/contexts/space.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
 
 #include <errno.h>
 

@@ -2,10 +2,10 @@
  * usable - see usable.h
  */
 #include "runtime/contexts/usable.h"
-#include "runtime/session/device.h"
-#include "runtime/real/real.h"
 #include "runtime/contexts/prove.h"
 #include "runtime/contexts/space.h"
+#include "runtime/real/real.h"
+#include "runtime/session/device.h"
 
 size_t sl_usable_list(
 	const struct sl_gpu *gpu, CUcontext out[SL_USABLE_MAX], bool *broken)

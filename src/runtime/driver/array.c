@@ -7,8 +7,8 @@
  * themselves; what is mapped into them are handles, charged where those are made.
  */
 #include "runtime/driver/charge.h"
-#include "runtime/session/measure.h"
 #include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 #define TILE_BYTES 64u
 #define TILE_ROWS  8u

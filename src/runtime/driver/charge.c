@@ -2,8 +2,8 @@
  * charge - see charge.h
  */
 #include "runtime/driver/charge.h"
-#include "runtime/session/measure.h"
 #include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 #include "base/log.h"
 

@@ -9,16 +9,16 @@
  */
 #include "runtime/driver/graph.h"
 #include "runtime/contexts/capture.h"
-#include "runtime/session/device.h"
-#include "runtime/gate/gate.h"
-#include "runtime/session/measure.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
+#include "runtime/contexts/sticky.h"
 #include "runtime/driver/objects.h"
 #include "runtime/driver/pool.h"
-#include "runtime/memory/oom.h"
-#include "runtime/contexts/sticky.h"
+#include "runtime/gate/gate.h"
 #include "runtime/gate/residency.h"
+#include "runtime/memory/oom.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
+#include "runtime/session/device.h"
+#include "runtime/session/measure.h"
 
 #include "base/log.h"
 

@@ -7,13 +7,13 @@
  * raced for it, and goes.
  */
 #include "runtime/driver/handle.h"
+#include "runtime/driver/passed.h"
+#include "runtime/real/real.h"
 #include "runtime/session/held.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/real.h"
 #include "runtime/store/store.h"
 
 #include "base/log.h"
-#include "runtime/driver/passed.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -24,8 +24,8 @@
 
 #include "base/cuda_types.h"
 #include "base/list.h"
-#include "runtime/store/host_copy.h"
 #include "runtime/driver/extents.h"
+#include "runtime/store/host_copy.h"
 
 struct sl_gpu;
 

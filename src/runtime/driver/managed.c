@@ -2,9 +2,9 @@
  * managed - see managed.h
  */
 #include "runtime/driver/managed.h"
-#include "runtime/session/measure.h"
-#include "runtime/real/real.h"
 #include "runtime/driver/charge.h"
+#include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 uint32_t sl_managed_is_used;
 

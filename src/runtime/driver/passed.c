@@ -11,13 +11,13 @@
  */
 #include "runtime/driver/passed.h"
 #include "runtime/contexts/capture.h"
+#include "runtime/contexts/sticky.h"
+#include "runtime/memory/supply.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
 #include "runtime/session/device.h"
 #include "runtime/session/held.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
-#include "runtime/contexts/sticky.h"
-#include "runtime/memory/supply.h"
 
 #include "base/log.h"
 

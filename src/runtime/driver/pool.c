@@ -6,9 +6,9 @@
  */
 #include "runtime/driver/pool.h"
 #include "runtime/driver/internal.h"
-#include "runtime/session/device.h"
-#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
+#include "runtime/real/real.h"
+#include "runtime/session/device.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -5,11 +5,11 @@
  * asked for when that is launched (graph.h).
  */
 #include "runtime/contexts/capture.h"
-#include "runtime/driver/graph.h"
-#include "runtime/session/measure.h"
-#include "runtime/real/real.h"
-#include "runtime/driver/pool.h"
 #include "runtime/contexts/sticky.h"
+#include "runtime/driver/graph.h"
+#include "runtime/driver/pool.h"
+#include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 /* Only of the capture of another stream does the call know nothing. */
 static bool is_captured(CUstream stream, bool per_thread)

@@ -10,8 +10,8 @@
  * thread that ends inside is counted out when it ends.
  */
 #include "runtime/gate/control.h"
-#include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
+#include "runtime/process/futex.h"
 #include "runtime/process/libc.h"
 
 #include <limits.h>

@@ -10,15 +10,14 @@
  * A run copies the list into a variable of the module, launches a block per megabyte, copies it
  * back.
  */
-#include "runtime/hash/hash.h"
-
 #include "runtime/gate/control.h"
-#include "runtime/process/futex.h"
-#include "runtime/hash/math.h"
-#include "runtime/session/measure.h"
-#include "runtime/real/real.h"
-#include "runtime/process/libc.h"
 #include "runtime/gate/residency.h"
+#include "runtime/hash/hash.h"
+#include "runtime/hash/math.h"
+#include "runtime/process/futex.h"
+#include "runtime/process/libc.h"
+#include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 #include "base/clock.h"
 #include "base/list.h"

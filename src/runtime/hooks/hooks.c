@@ -4,15 +4,15 @@
  * Written by hand are the functions that do more than pass the gate; here are those of the classes
  * GATE, COPY, LAUNCH, GRAPH, LOAD, WATCH and NEED.
  */
-#include "runtime/gate/gate.h"
-#include "runtime/driver/graph.h"
-#include "runtime/session/measure.h"
-#include "runtime/hooks/order.h"
-#include "runtime/driver/pool.h"
-#include "runtime/real/real.h"
-#include "runtime/memory/oom.h"
 #include "runtime/contexts/sticky.h"
+#include "runtime/driver/graph.h"
+#include "runtime/driver/pool.h"
+#include "runtime/gate/gate.h"
 #include "runtime/gate/residency.h"
+#include "runtime/hooks/order.h"
+#include "runtime/memory/oom.h"
+#include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 /*
  * Fast path: one thread-local load, two thread-private stores, one load of a word that is shared

@@ -5,11 +5,11 @@
  * (bypass, a foreign device, a pointer that is not ours) the call goes to the driver unchanged.
  */
 #include "runtime/contexts/capture.h"
-#include "runtime/real/real.h"
 #include "runtime/driver/managed.h"
 #include "runtime/memory/memory.h"
-#include "runtime/process/mode.h"
 #include "runtime/memory/sweep.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
 
 /* The driver's pitch on every GPU so far; rows then begin where any kind of access may. */
 #define PITCH_GRAIN 512u

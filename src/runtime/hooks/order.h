@@ -13,8 +13,8 @@
 #define SL_RUNTIME_HOOKS_ORDER_H
 
 #include "base/cuda_types.h"
-#include "runtime/memory/pagemap.h"
 #include "runtime/contexts/space.h"
+#include "runtime/memory/pagemap.h"
 
 /* The two ends of a copy; 0 for what cannot be memory of ours. */
 struct sl_order_ends {

@@ -7,19 +7,19 @@
  * not want to know is passed on and honoured. Of memory that is on the host the driver knows
  * nothing: then the answers are from the records, as they would be if it were there.
  */
-#include "runtime/session/device.h"
+#include "runtime/contexts/capture.h"
 #include "runtime/driver/handle.h"
 #include "runtime/driver/passed.h"
 #include "runtime/driver/pool.h"
-#include "runtime/contexts/capture.h"
-#include "runtime/session/measure.h"
+#include "runtime/gate/residency.h"
 #include "runtime/memory/anchor.h"
 #include "runtime/memory/backing.h"
-#include "runtime/real/real.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"
+#include "runtime/real/real.h"
+#include "runtime/session/device.h"
+#include "runtime/session/measure.h"
 #include "runtime/share/import.h"
-#include "runtime/gate/residency.h"
 
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)

@@ -5,9 +5,9 @@
  * other libraries' initialisation, and long before anybody uses CUDA.
  */
 #include "runtime/hooks/route.h"
+#include "runtime/hooks/nvml.h"
 #include "runtime/process/libc.h"
 #include "runtime/process/mode.h"
-#include "runtime/hooks/nvml.h"
 #include "runtime/real/real.h"
 
 #include <dlfcn.h>

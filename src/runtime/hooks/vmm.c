@@ -16,18 +16,18 @@
  * until all is back. Either happens inside the control lock, so that nothing moves meanwhile.
  */
 #include "runtime/contexts/capture.h"
-#include "runtime/gate/control.h"
-#include "runtime/session/device.h"
+#include "runtime/contexts/space.h"
 #include "runtime/driver/handle.h"
-#include "runtime/session/measure.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
-#include "runtime/share/import.h"
-#include "runtime/memory/pagemap.h"
 #include "runtime/driver/passed.h"
 #include "runtime/driver/range.h"
-#include "runtime/contexts/space.h"
+#include "runtime/gate/control.h"
 #include "runtime/gate/residency.h"
+#include "runtime/memory/pagemap.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
+#include "runtime/session/device.h"
+#include "runtime/session/measure.h"
+#include "runtime/share/import.h"
 
 /* May be a sparse array's. */
 #define USAGE_TILE_POOL 1

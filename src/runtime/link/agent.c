@@ -5,13 +5,13 @@
  * meanwhile no grant would reach a waiting thread. Freeing what is quarantined is the sweeper's.
  */
 #include "runtime/link/agent.h"
-#include "runtime/link/errands.h"
-#include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
+#include "runtime/link/dispatch.h"
+#include "runtime/link/errands.h"
+#include "runtime/link/pulse.h"
+#include "runtime/process/futex.h"
 #include "runtime/process/libc.h"
 #include "runtime/process/wake.h"
-#include "runtime/link/pulse.h"
-#include "runtime/link/dispatch.h"
 #include "runtime/session/state.h"
 #include "runtime/swap/swap.h"
 

@@ -8,10 +8,10 @@
  * long the program did nothing before says nothing about it.
  */
 #include "runtime/link/pulse.h"
-#include "runtime/gate/gate.h"
 #include "runtime/contexts/prove.h"
-#include "runtime/session/state.h"
+#include "runtime/gate/gate.h"
 #include "runtime/gate/residency.h"
+#include "runtime/session/state.h"
 
 #include <string.h>
 

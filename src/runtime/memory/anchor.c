@@ -5,9 +5,9 @@
  * then, or anchored by another thread, and then the held bytes are dropped again.
  */
 #include "runtime/memory/anchor.h"
-#include "runtime/session/held.h"
 #include "runtime/memory/block.h"
 #include "runtime/memory/pagemap.h"
+#include "runtime/session/held.h"
 
 /* Takes the bytes of the block at `at` as held unless they are. *next: where it ends; 0: there is
  * none. */

@@ -5,13 +5,13 @@
  * after a destroy that failed half-way are one function.
  */
 #include "runtime/memory/backing.h"
-#include "runtime/store/host_copy.h"
-#include "runtime/store/store.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
 #include "runtime/session/device.h"
 #include "runtime/session/held.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
 #include "runtime/session/session.h"
+#include "runtime/store/host_copy.h"
+#include "runtime/store/store.h"
 
 #include "base/log.h"
 #include "base/step.h"

@@ -7,15 +7,15 @@
  * in the driver, or a thread that frees and allocates would run ahead of the GPU until there is
  * nothing left. Declared in memory.h.
  */
-#include "runtime/memory/memory.h"
+#include "runtime/contexts/settle.h"
 #include "runtime/gate/control.h"
-#include "runtime/process/futex.h"
+#include "runtime/memory/memory.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/region.h"
-#include "runtime/contexts/settle.h"
 #include "runtime/memory/slab.h"
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
+#include "runtime/process/futex.h"
 
 #include "base/log.h"
 

@@ -13,13 +13,13 @@
 #include "runtime/memory/memory.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/gate/control.h"
-#include "runtime/process/mode.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/peer.h"
 #include "runtime/memory/region.h"
 #include "runtime/memory/slab.h"
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
+#include "runtime/process/mode.h"
 
 #include "base/step.h"
 

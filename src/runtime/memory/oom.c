@@ -3,11 +3,11 @@
  */
 #include "runtime/memory/oom.h"
 #include "runtime/contexts/capture.h"
+#include "runtime/memory/supply.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
 #include "runtime/session/device.h"
 #include "runtime/session/measure.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
-#include "runtime/memory/supply.h"
 
 #include "base/log.h"
 

@@ -8,14 +8,14 @@
  */
 #include "runtime/memory/peer.h"
 #include "runtime/gate/control.h"
+#include "runtime/gate/residency.h"
 #include "runtime/memory/anchor.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/region.h"
 #include "runtime/memory/slab.h"
 #include "runtime/memory/supply.h"
-#include "runtime/gate/residency.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
 
 #include "base/log.h"
 

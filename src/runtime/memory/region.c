@@ -5,8 +5,8 @@
  * driver, which may hand them to another thread at once.
  */
 #include "runtime/memory/region.h"
-#include "runtime/memory/pagemap.h"
 #include "runtime/contexts/settle.h"
+#include "runtime/memory/pagemap.h"
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
 

@@ -4,8 +4,8 @@
  * The one place where a demand, the driver's calls and the answer to the daemon come together.
  */
 #include "runtime/memory/supply.h"
-#include "runtime/session/demand.h"
 #include "runtime/gate/control.h"
+#include "runtime/session/demand.h"
 
 #include "base/log.h"
 #include "base/step.h"

@@ -4,8 +4,8 @@
 #include "runtime/memory/sweep.h"
 #include "runtime/contexts/capture.h"
 #include "runtime/process/futex.h"
-#include "runtime/real/real.h"
 #include "runtime/process/libc.h"
+#include "runtime/real/real.h"
 
 #include <sys/prctl.h>
 

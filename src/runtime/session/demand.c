@@ -7,8 +7,8 @@
  * is given back.
  */
 #include "runtime/session/demand.h"
-#include "runtime/process/futex.h"
 #include "runtime/gate/gate.h"
+#include "runtime/process/futex.h"
 #include "runtime/session/state.h"
 
 #include "base/step.h"

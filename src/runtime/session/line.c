@@ -7,14 +7,14 @@
  */
 #include "runtime/session/line.h"
 
+#include "base/trust.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "base/trust.h"
 
 /* A daemon that does not read 1 MiB of messages is as good as gone: a new line reports all. */
 #define KEPT_MAX (1024 * 1024)

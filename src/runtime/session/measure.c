@@ -2,10 +2,10 @@
  * measure - see measure.h
  */
 #include "runtime/session/measure.h"
-#include "runtime/process/wake.h"
-#include "runtime/session/device.h"
-#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
+#include "runtime/process/wake.h"
+#include "runtime/real/real.h"
+#include "runtime/session/device.h"
 #include "runtime/session/session.h"
 
 #include <errno.h>

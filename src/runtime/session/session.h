@@ -11,8 +11,8 @@
 #ifndef SL_RUNTIME_SESSION_SESSION_H
 #define SL_RUNTIME_SESSION_SESSION_H
 
-#include "base/cuda_types.h"
 #include "base/clock.h"
+#include "base/cuda_types.h"
 #include "runtime/session/gpu.h"
 
 /* Blocks until the daemon has said yes or no. CUDA_SUCCESS, or what cuInit and allocations are to

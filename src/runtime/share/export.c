@@ -5,14 +5,14 @@
  * where it is. A descriptor that the driver made is taken back if the memory may not become held;
  * where nothing could be taken back, the memory is made held first.
  */
+#include "runtime/driver/handle.h"
 #include "runtime/gate/control.h"
 #include "runtime/gate/gate.h"
-#include "runtime/driver/handle.h"
-#include "runtime/session/measure.h"
-#include "runtime/memory/anchor.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
 #include "runtime/gate/residency.h"
+#include "runtime/memory/anchor.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 #include <errno.h>
 #include <stdlib.h>

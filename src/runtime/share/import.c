@@ -7,13 +7,13 @@
  * of their addresses, since every query about an unknown pointer looks here.
  */
 #include "runtime/share/import.h"
+#include "runtime/contexts/settle.h"
 #include "runtime/gate/control.h"
-#include "runtime/session/device.h"
+#include "runtime/memory/sweep.h"
 #include "runtime/process/futex.h"
 #include "runtime/real/real.h"
+#include "runtime/session/device.h"
 #include "runtime/share/fetch.h"
-#include "runtime/contexts/settle.h"
-#include "runtime/memory/sweep.h"
 
 #include "base/log.h"
 #include "base/step.h"

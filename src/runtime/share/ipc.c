@@ -12,10 +12,10 @@
  * in its process.
  */
 #include "runtime/contexts/capture.h"
-#include "runtime/real/real.h"
 #include "runtime/process/mode.h"
-#include "runtime/share/import.h"
+#include "runtime/real/real.h"
 #include "runtime/session/session.h"
+#include "runtime/share/import.h"
 
 #include <string.h>
 

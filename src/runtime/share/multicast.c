@@ -8,14 +8,14 @@
  * object, as the bind did.
  */
 #include "runtime/share/multicast.h"
-#include "runtime/gate/control.h"
 #include "runtime/driver/handle.h"
-#include "runtime/session/measure.h"
-#include "runtime/memory/anchor.h"
-#include "runtime/real/real.h"
-#include "runtime/process/mode.h"
-#include "runtime/memory/oom.h"
+#include "runtime/gate/control.h"
 #include "runtime/gate/residency.h"
+#include "runtime/memory/anchor.h"
+#include "runtime/memory/oom.h"
+#include "runtime/process/mode.h"
+#include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -8,14 +8,14 @@
  */
 #include "runtime/share/offer.h"
 #include "runtime/gate/control.h"
-#include "runtime/process/futex.h"
+#include "runtime/gate/residency.h"
 #include "runtime/memory/anchor.h"
-#include "runtime/process/libc.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/region.h"
-#include "runtime/session/state.h"
 #include "runtime/memory/slab.h"
-#include "runtime/gate/residency.h"
+#include "runtime/process/futex.h"
+#include "runtime/process/libc.h"
+#include "runtime/session/state.h"
 
 #include "base/log.h"
 #include "base/step.h"

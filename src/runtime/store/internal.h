@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "runtime/store/host_copy.h"
 #include "runtime/process/fd.h"
+#include "runtime/store/host_copy.h"
 
 /* Pinned at a time. A registration keeps the driver busy for 20 to 100 ms a GiB and more, which is
  * what a mover may find itself behind. */

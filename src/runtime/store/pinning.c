@@ -7,12 +7,12 @@
  * file of whose places nobody on the host is needed is taken out, its copies are forgotten, and
  * then the daemon is told.
  */
-#include "runtime/process/futex.h"
-#include "runtime/contexts/usable.h"
-#include "runtime/real/real.h"
-#include "runtime/process/libc.h"
-#include "runtime/session/state.h"
 #include "runtime/contexts/sticky.h"
+#include "runtime/contexts/usable.h"
+#include "runtime/process/futex.h"
+#include "runtime/process/libc.h"
+#include "runtime/real/real.h"
+#include "runtime/session/state.h"
 #include "runtime/store/internal.h"
 #include "runtime/store/store.h"
 

@@ -6,8 +6,8 @@
  * spinning: with several copies begun, waking late costs nothing.
  */
 #include "runtime/swap/copier.h"
-#include "runtime/real/real.h"
 #include "runtime/contexts/sticky.h"
+#include "runtime/real/real.h"
 #include "runtime/store/store.h"
 
 #include <string.h>

@@ -11,12 +11,12 @@
  * what the driver still has of it is remembered (`made`, `there`; `lent` and `own` if it keeps what
  * was ours): the next move goes on from there, and whatever ends the handle or a mapping clears it.
  */
-#include "runtime/session/device.h"
 #include "runtime/driver/handle.h"
-#include "runtime/real/real.h"
 #include "runtime/driver/passed.h"
-#include "runtime/swap/piece.h"
+#include "runtime/real/real.h"
+#include "runtime/session/device.h"
 #include "runtime/store/store.h"
+#include "runtime/swap/piece.h"
 
 #include "base/log.h"
 #include "base/step.h"

@@ -6,8 +6,8 @@
  */
 #include "books-test.h"
 
-#include "runtime/session/held.h"
 #include "runtime/real/real.h"
+#include "runtime/session/held.h"
 
 static CUcontext ctx;
 static struct sl_gpu *gpu;

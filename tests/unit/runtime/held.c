@@ -5,9 +5,9 @@
 #include "fake.h"
 #include "stub.h"
 
+#include "runtime/real/real.h"
 #include "runtime/session/demand.h"
 #include "runtime/session/held.h"
-#include "runtime/real/real.h"
 
 #include <pthread.h>
 

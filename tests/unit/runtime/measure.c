@@ -6,8 +6,8 @@
 #include "stub.h"
 
 #include "runtime/gate/gate.h"
-#include "runtime/session/measure.h"
 #include "runtime/real/real.h"
+#include "runtime/session/measure.h"
 
 static void start(void)
 {

@@ -8,10 +8,10 @@
 #include "no-threads.h"
 #include "stub.h"
 
-#include "runtime/real/real.h"
-#include "runtime/session/session.h"
 #include "runtime/memory/slab.h"
 #include "runtime/memory/sweep.h"
+#include "runtime/real/real.h"
+#include "runtime/session/session.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #include "vmm-test.h"
 
 #include "runtime/gate/residency.h"
-#include "runtime/swap/swap.h"
 #include "runtime/link/reclaim.h"
+#include "runtime/swap/swap.h"
 
 #include <pthread.h>
 #include <string.h>

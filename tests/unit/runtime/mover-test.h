@@ -8,19 +8,19 @@
 #include "store-test.h"
 #include "vmm-test.h"
 
+#include "runtime/contexts/space.h"
 #include "runtime/gate/control.h"
+#include "runtime/gate/residency.h"
+#include "runtime/link/reclaim.h"
 #include "runtime/memory/block.h"
 #include "runtime/memory/memory.h"
-#include "runtime/process/mode.h"
-#include "runtime/swap/mover.h"
 #include "runtime/memory/pagemap.h"
-#include "runtime/swap/piece.h"
+#include "runtime/process/mode.h"
 #include "runtime/session/state.h"
-#include "runtime/contexts/space.h"
 #include "runtime/store/store.h"
-#include "runtime/gate/residency.h"
+#include "runtime/swap/mover.h"
+#include "runtime/swap/piece.h"
 #include "runtime/swap/swap.h"
-#include "runtime/link/reclaim.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -4,6 +4,7 @@
  * After every scene the books agree with the driver, and reads give what was written.
  */
 #include "mover-test.h"
+
 #include "runtime/store/internal.h"
 
 static void body_whole(void)

@@ -7,8 +7,8 @@
 #include "stub-nvml.h"
 #include "stub.h"
 
-#include "runtime/real/real.h"
 #include "runtime/hooks/nvml.h"
+#include "runtime/real/real.h"
 #include "runtime/session/session.h"
 
 #include <dlfcn.h>

@@ -10,9 +10,9 @@
 #include "stub.h"
 
 #include "runtime/driver/graph.h"
-#include "runtime/session/held.h"
 #include "runtime/driver/pool.h"
 #include "runtime/real/real.h"
+#include "runtime/session/held.h"
 
 #include <string.h>
 

@@ -9,11 +9,11 @@
 #include "books-test.h"
 #include "no-threads.h"
 
-#include "runtime/driver/graph.h"
-#include "runtime/session/held.h"
-#include "runtime/real/real.h"
-#include "runtime/driver/pool.h"
 #include "runtime/contexts/prove.h"
+#include "runtime/driver/graph.h"
+#include "runtime/driver/pool.h"
+#include "runtime/real/real.h"
+#include "runtime/session/held.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -5,10 +5,10 @@
 #include "fake.h"
 #include "stub.h"
 
-#include "runtime/gate/gate.h"
-#include "runtime/real/real.h"
 #include "runtime/contexts/prove.h"
+#include "runtime/gate/gate.h"
 #include "runtime/link/pulse.h"
+#include "runtime/real/real.h"
 
 #include <pthread.h>
 

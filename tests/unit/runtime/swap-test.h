@@ -11,8 +11,8 @@
 
 #include "runtime/gate/control.h"
 #include "runtime/gate/gate.h"
-#include "runtime/real/real.h"
 #include "runtime/gate/residency.h"
+#include "runtime/real/real.h"
 #include "runtime/swap/swap.h"
 
 #include <errno.h>

@@ -10,11 +10,11 @@
 #include "books-test.h"
 #include "vmm-stub.h"
 
-#include "runtime/session/device.h"
 #include "runtime/driver/handle.h"
-#include "runtime/session/held.h"
-#include "runtime/real/real.h"
 #include "runtime/driver/range.h"
+#include "runtime/real/real.h"
+#include "runtime/session/device.h"
+#include "runtime/session/held.h"
 
 #define GRAIN (2 * SL_MIB)
 #define TAG   0x5ac0
