@@ -2,7 +2,7 @@
  * prove - see prove.h
  *
  * The driver has no call that merely asks whether a context is idle and covers all its streams,
- * also those that wait for nobody; so a thread waits. With a kernel that never ends it stays in the
+ * also non-blocking ones; so a thread waits. With a kernel that never ends it stays in the
  * driver for good, which is an answer, too: started_ns tells since when.
  */
 #include "runtime/contexts/prove.h"

@@ -2,8 +2,8 @@
  * prove - has the GPU finished what this process gave it?
  *
  * A thread of its own waits in cuCtxSynchronize for one context after the other: what was submitted
- * before it began is finished when it comes back. Others ask for a proof and look how far it is;
- * only who moves memory waits for it, with a deadline. While a stream capture is open nothing is
+ * before it began is finished when it comes back. Callers ask for a proof and look how far it is;
+ * the swap thread alone waits for it, with a deadline. While a stream capture is open nothing is
  * proved. Contexts are known from their creation; one that is about to be destroyed is left first.
  * Thread-safe.
  */

@@ -3,7 +3,7 @@
  *
  * Found by the current context at an allocation, made at its first. One lock ("the books")
  * guards all spaces, regions, slabs and the page map; it is held for table work only, never
- * during a driver call or a wait. A space is freed when it is dead and nobody uses it.
+ * during a driver call or a wait. A space is freed when it is dead and no thread uses it.
  */
 #ifndef SL_RUNTIME_CONTEXTS_SPACE_H
 #define SL_RUNTIME_CONTEXTS_SPACE_H

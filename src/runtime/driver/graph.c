@@ -3,9 +3,9 @@
  *
  * What a graph takes is the union of the address ranges of its allocation nodes: nodes that the
  * driver lets share memory have overlapping ones. It is found at instantiation, from the driver's
- * own list of nodes, so that it does not matter how they came to be there; nobody looks before a
- * first such node was made. Different graphs share the pool's memory; what a launch asked for in
- * vain goes back when the driver has told what it reserved.
+ * own list of nodes, so that it does not matter how they came to be there; graphs are looked at
+ * only once such a node was made. Different graphs share the pool's memory; what a launch asked for
+ * in vain goes back when the driver has told what it reserved.
  */
 #include "runtime/driver/graph.h"
 #include "runtime/contexts/capture.h"

@@ -40,7 +40,7 @@ static void drop_lock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* --- what the driver still has of one that stayed half-way --------------------------------------- */
+/* --- what the driver still has of one that stayed half-way ------------------------------------ */
 
 CUresult sl_handle_give_back(struct sl_handle *handle)
 {

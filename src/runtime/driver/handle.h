@@ -3,7 +3,7 @@
  *
  * The program never sees the driver's handles, but ids of ours: so a handle can be given up and
  * made anew behind its back, at the same addresses. What that takes is remembered here: how it was
- * made, where it is mapped, who may use each mapping. A handle is
+ * made, where it is mapped, which devices may use each mapping. A handle is
  *   evictable  if it is of kind DEVICE and why_held is 0: released and created again with `prop`,
  *              `bytes` and `flags`, then every mapping mapped and its accesses set as before; its
  *              contents go through any mapping with access, or through one of our own where it has

@@ -38,8 +38,8 @@ struct sl_pool {
 void sl_pool_lock(void);
 void sl_pool_unlock(void);
 
-/* Pools that have something charged; the n-th of them, used, or NULL. From the last to the first: one
- * that comes to nothing by being looked at moves only those behind. */
+/* Pools that have something charged; the n-th of them, used, or NULL. From the last to the first:
+ * one that comes to nothing by being looked at moves only those behind. */
 size_t sl_pool_count_charged(void);
 struct sl_pool *sl_pool_nth_charged(size_t n);
 uint64_t sl_pool_all_charged(void);

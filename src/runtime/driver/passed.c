@@ -6,7 +6,7 @@
  * for itself alone; only what goes beyond is asked for. So a thousand small arrays ask once per 2
  * MiB, and threads that ask at the same time never count on each other's bytes. When small objects
  * go, one grain of them stays charged as a spare, so that making and ending one again and again
- * asks nobody; it goes when somebody needs it. Figures stay right: what is charged and not there is
+ * asks nothing; it goes when bytes are needed. Figures stay right: what is charged and not there is
  * missing in what is measured as hidden.
  */
 #include "runtime/driver/passed.h"

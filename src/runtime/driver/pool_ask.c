@@ -14,7 +14,7 @@
  * asked for with its next growth.
  *
  * Memory that was freed on a stream still counts as used until the stream is there. If a demand is
- * denied, a synchronisation and a trim show what is used in truth, before anybody hears of it.
+ * denied, a synchronisation and a trim show what is used in truth, before the program hears of it.
  */
 #include "runtime/driver/internal.h"
 #include "runtime/driver/pool.h"

@@ -1,5 +1,5 @@
 /*
- * pool_trim - what pools have reserved and nobody uses goes back; see pool.h
+ * pool_trim - gives back the unused reserve of pools; see pool.h
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/contexts/prove.h"

@@ -1,9 +1,9 @@
 /*
  * control - see control.h
  *
- * One shared counter of those inside and one word that says closed, in Dekker's pattern: who comes
- * in counts itself, then looks at the word; who closes writes the word, then looks at the count.
- * These calls go to the driver and cost it microseconds, so a shared counter is cheap enough.
+ * One shared counter of threads inside and one word that says closed, in Dekker's pattern: a thread
+ * that enters counts itself, then looks at the word; the closer writes the word, then looks at the
+ * count. These calls go to the driver and cost it microseconds, so a shared counter is cheap.
  *
  * As with the gate a signal handler may leave a call by siglongjmp: an entry that does not lie
  * deeper in the stack than the one before it shows that the former was left, and takes its place. A

@@ -1,11 +1,11 @@
 /*
- * control - whoever changes what is mapped, and whoever moves it, keep out of each other's way
+ * control - keeps changes of what is mapped apart from moves of memory
  *
- * Calls that create, map, unmap, export or destroy device memory are inside together; who moves
- * memory is there alone. Inside, no thread waits for the daemon, for the gate or for GPU work: what
- * needs memory to be on the GPU enters the gate first, then this. A thread may enter again while it
- * is inside, from a function that the one which entered first has called.
- * Who has closed it may enter, too. Keeps errno. In bypass and before the join it costs one load.
+ * Calls that create, map, unmap, export or destroy device memory are inside together; the thread
+ * that moves memory is there alone. Inside, no thread waits for the daemon, for the gate or for GPU
+ * work: a call that needs memory on the GPU enters the gate first, then this. A thread may enter
+ * again while it is inside, from a function that the one which entered first has called. The closer
+ * may enter, too. Keeps errno. In bypass and before the join it costs one load.
  */
 #ifndef SL_RUNTIME_GATE_CONTROL_H
 #define SL_RUNTIME_GATE_CONTROL_H

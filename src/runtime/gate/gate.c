@@ -7,7 +7,7 @@
  * A thread's record is on the list before its first entry, so the same argument covers threads
  * that start while the gate closes.
  *
- * Leaving wakes nobody, which keeps it a plain store; the closer polls. Closing is rare and a
+ * Leaving wakes no thread, which keeps it a plain store; the closer polls. Closing is rare and a
  * submission takes microseconds, so polling costs less than a check in every leave.
  */
 #include "runtime/gate/gate.h"

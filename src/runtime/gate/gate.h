@@ -2,7 +2,7 @@
  * gate - the place where new GPU work of this process is held back
  *
  * Every thread that submits has a record; while it is inside a submitting driver call its depth
- * is above 0. Who closes the gate waits until all depths are 0 and then knows that no
+ * is above 0. The closer waits until all depths are 0 and then knows that no
  * submission is under way and none will start. Waits and queries never pass the gate.
  *
  * The open path has no lock, no system call and no shared write: depth++, compiler barrier, load

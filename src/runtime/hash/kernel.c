@@ -1,9 +1,9 @@
 /*
  * kernel - the hash of math.h, of many chunks in one launch
  *
- * One text, two builds, both embedded in libsluice.so (embed.S): kernel.ptx for real
- * GPUs, made by clang (tools/hash-ptx) and kept in the tree so that nobody needs its NVPTX back-end
- * to build Sluice, and a host module for the software GPU.
+ * One text, two builds, both embedded in libsluice.so (embed.S): kernel.ptx for real GPUs, made by
+ * clang (tools/hash-ptx) and kept in the tree so that a build needs no NVPTX back-end, and a host
+ * module for the software GPU.
  *
  * A block takes one tile of 256 lines, a thread four columns of it: neighbours read 16 bytes side
  * by side, and a thread multiplies by nothing but the key on its way from the last line to the

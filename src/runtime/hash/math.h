@@ -1,5 +1,5 @@
 /*
- * hash_math - the arithmetic of the hash: its definition, and what the CPU and the kernel share
+ * math - the arithmetic of the hash: its definition, and what the CPU and the kernel share
  *
  * Let p = 2^61 - 1. A chunk is a row of 32-bit words, little-endian; word i stands in column c = i
  * mod 1024 of line r = i div 1024, so that a line is one page of 4 KiB; what a last line lacks is

@@ -3,8 +3,8 @@
  *
  * A workload's GPUs show the workload's memory and processes, and the machine has no GPUs behind
  * its last one; everything else is NVML's own. nvml.c looks functions up and tells memory,
- * nvml_devices.c which GPUs there are, nvml_processes.c who uses them. Thread-safe; no lock is held
- * while NVML is called.
+ * nvml_devices.c which GPUs there are, nvml_processes.c which processes use them. Thread-safe; no
+ * lock is held while NVML is called.
  */
 #ifndef SL_RUNTIME_HOOKS_NVML_H
 #define SL_RUNTIME_HOOKS_NVML_H

@@ -1,7 +1,7 @@
 /*
- * nvml_processes - who uses a GPU, for a workload
+ * nvml_processes - which processes use a GPU, for a workload
  *
- * A workload sees its own processes and nobody else's. They come from the daemon, not from NVML:
+ * A workload sees its own processes and no others. They come from the daemon, not from NVML:
  * NVML's numbers are the host's, or a container's, or a mixture, by driver. What NVML knows more of
  * a process than its memory (utilisation, accounting) goes by number alone, so it is told only
  * where no pid namespace lies between. NVML is asked first in every case, with no room, so that its

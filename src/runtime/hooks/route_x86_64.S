@@ -1,7 +1,7 @@
 /*
  * route - dlsym, dlvsym and dlopen as programs enter them (x86-64)
  *
- * The C library's dlsym looks at its return address to know who asks for RTLD_NEXT. So unless a
+ * The C library's dlsym looks at its return address to know which library asks for RTLD_NEXT. So unless a
  * name is ours to answer, we must be gone when the real function runs: a jump, not a call.
  * RTLD_NEXT is never ours: a library in front of us that asks for the next one gets our export,
  * one behind us gets what is behind it.

@@ -1,7 +1,7 @@
 /*
  * dispatch - see dispatch.h
  *
- * Joining (HELLO to REPORTED), and a table of who takes which message.
+ * Joining (HELLO to REPORTED), and which module takes which message.
  */
 #include "runtime/link/dispatch.h"
 #include "runtime/contexts/prove.h"

@@ -1,11 +1,11 @@
 /*
  * pulse - see pulse.h
  *
- * The daemon moves who is idle for who is not, so it must not believe for a whole span what was
- * true for a moment: between two pieces of work a busy program has none. Whoever was told to be
- * idle has the gate listen, and what is submitted next is told at once. A thread that stands at the
- * closed gate is work, too: it begins as soon as the gate opens, if the machine lets it, and how
- * long the program did nothing before says nothing about it.
+ * The daemon moves idle clients for busy ones, so it must not believe for a whole span what was
+ * true for a moment: between two pieces of work a busy program has none. A client that was told to
+ * be idle has the gate listen, and what is submitted next is told at once. A thread that stands at
+ * the closed gate is work, too: it begins as soon as the gate opens, and how long the program did
+ * nothing before says nothing about it.
  */
 #include "runtime/link/pulse.h"
 #include "runtime/contexts/prove.h"

@@ -1,5 +1,5 @@
 /*
- * reclaim - gives back memory that nobody uses
+ * reclaim - gives back memory that is hoarded
  *
  * Spaces hoard freed memory and empty slabs, pools what they have reserved, passed-through memory
  * the rest of its last grain. All of that goes before an allocation fails. Each context has a

@@ -3,9 +3,9 @@
  *
  * A flush takes a batch (what was freed before), waits until the context's work is complete, and
  * only then reuses or unmaps it; frees that come meanwhile make the next batch. One flush per
- * space at a time: who must have back what it freed waits for the one that works, as it would wait
- * in the driver, or a thread that frees and allocates would run ahead of the GPU until there is
- * nothing left. Declared in memory.h.
+ * space at a time: a thread that must have back what it freed waits for the one that works, as it
+ * would wait in the driver. Otherwise a thread that frees and allocates would run ahead of the GPU
+ * until there is nothing left. Declared in memory.h.
  */
 #include "runtime/contexts/settle.h"
 #include "runtime/gate/control.h"

@@ -7,8 +7,8 @@
  * wait; an allocation never waits for the GPU (but before it fails for good), so a kernel that
  * waits for something the program does after an allocation cannot hang. Waiting in the thread
  * that frees also means that memory is back with the daemon when cuMemFree returns, as
- * cuMemGetInfo is expected to show. While a capture is open nobody may synchronise: frees then
- * queue, and the sweeper does them afterwards.
+ * cuMemGetInfo is expected to show. While a capture is open no thread may synchronise: frees
+ * then queue, and the sweeper does them afterwards.
  */
 #include "runtime/memory/memory.h"
 #include "runtime/contexts/capture.h"

@@ -4,7 +4,7 @@
  * A pair says that context `user` on device `dev` may use the memory of context `owner`. Several
  * contexts of a device may be users of one owner; the driver's access is the device's, so it goes
  * with the last of them. The lock is for the table of pairs; blocks are looked up under the books'
- * lock, and opened without either: one that has gone meanwhile is nobody's concern any more.
+ * lock, and opened without either: one that has gone meanwhile needs no access.
  */
 #include "runtime/memory/peer.h"
 #include "runtime/gate/control.h"

@@ -1,5 +1,5 @@
 /*
- * futex - sleep on a word until somebody changes it
+ * futex - sleep on a word until another thread changes it
  *
  * Raw system calls: no cancellation point, so that a cancelled thread of the host never leaves
  * us half-way. errno is preserved. Spans are nanoseconds, SL_NS_NEVER waits without end.

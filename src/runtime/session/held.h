@@ -3,8 +3,8 @@
  *
  * Exported, imported, opened and peer-mapped memory, memory that a registration may have pinned,
  * and all that only the driver can move. Counted per GPU; the daemon is told of every change by the
- * agent, a moment later. Whoever makes memory held asks first where the call can fail: held bytes
- * may not stand on what others were promised. Thread-safe. Bytes of backing.
+ * agent, a moment later. Where the call can fail the daemon is asked first: held bytes may not
+ * stand on what other workloads were promised. Thread-safe. Bytes of backing.
  */
 #ifndef SL_RUNTIME_SESSION_HELD_H
 #define SL_RUNTIME_SESSION_HELD_H

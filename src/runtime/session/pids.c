@@ -1,9 +1,9 @@
 /*
  * pids - see pids.h
  *
- * One question at a time, so that one list is enough: `asking` is held by whoever asks, also while
- * it waits, and nobody needs it to answer. What is under way is the session lock's; the agent's
- * thread fills it in and wakes the asker.
+ * One question at a time, so that one list is enough: the asking thread has `asking` locked also
+ * while it waits, and no thread needs it to answer. The session's lock guards the question under
+ * way; the agent's thread fills it in and wakes the asker.
  */
 #include "runtime/session/pids.h"
 #include "runtime/process/futex.h"

@@ -1,9 +1,9 @@
 /*
- * share - handles and addresses that go to others: processes, NICs, sparse arrays
+ * export - handles and addresses that go to others: processes, NICs, sparse arrays
  *
- * Whoever has such a piece of memory keeps the pages that were behind it then, so it must stay
- * where it is. A descriptor that the driver made is taken back if the memory may not become held;
- * where nothing could be taken back, the memory is made held first.
+ * They keep the pages that were behind such a piece of memory then, so it must stay where it is. A
+ * descriptor that the driver made is taken back if the memory may not become held; where nothing
+ * could be taken back, the memory is made held first.
  */
 #include "runtime/driver/handle.h"
 #include "runtime/gate/control.h"

@@ -3,7 +3,7 @@
  *
  * The driver gives no IPC handle for memory that is made of mapped handles, and ours is; so the 64
  * bytes that a program hands on are ours: a key under which the daemon has descriptors of the
- * memory (offer.h), and the block's place in it. Whoever opens them maps the same handles
+ * memory (offer.h), and the block's place in it. A process that opens them maps the same handles
  * (import.h). A handle of the driver's own (of a pool, or of a process without us) is told by its
  * first bytes and goes to the driver.
  *

@@ -1,10 +1,10 @@
 /*
  * offer - see offer.h
  *
- * An offer is idle, being worked on by one thread (hold the memory, export it, tell the daemon),
- * sent, or offered; whatever fails makes it idle again, and the next who asks tries anew.
+ * An offer is idle, being worked on by one thread (anchor the memory, export it, tell the daemon),
+ * sent, or offered; whatever fails makes it idle again, and the next thread that asks tries anew.
  * `generation` is the connection on which it was sent. A new connection does not change the state:
- * who has been told "offered" was told right, and who still waits goes on waiting.
+ * a thread that was told "offered" was told right, and one that waits goes on waiting.
  */
 #include "runtime/share/offer.h"
 #include "runtime/gate/control.h"

@@ -2,7 +2,7 @@
  * offer - memory of ours that other processes may open
  *
  * An offer belongs to a backing: a region's or a slab's, so small blocks beside each other share
- * one. Its key is 128 random bits; whoever knows it may open all of the backing (as with the
+ * one. Its key is 128 random bits; a process that knows it may open all of the backing (as with the
  * driver's own handles of small blocks). The daemon keeps a descriptor of each chunk until the
  * backing goes. A daemon that comes back, or a new one, is offered everything again by a thread of
  * its own, since exporting is the driver's and the agent never calls it. Offered memory is held.

@@ -4,8 +4,8 @@
  * One thread, started with the first file. Pinning is dear (0.1 s a GiB with small pages) and per
  * process, so it is done ahead of need, a piece at a time, and never begun while something is being
  * moved. A file that the driver will not pin is used through the ring until it will. Giving back: a
- * file of whose places nobody on the host is needed is taken out, its copies are forgotten, and
- * then the daemon is told.
+ * file is taken out when no place in it is needed, its copies are forgotten, and then the daemon
+ * is told.
  */
 #include "runtime/contexts/sticky.h"
 #include "runtime/contexts/usable.h"

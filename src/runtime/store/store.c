@@ -1,7 +1,7 @@
 /*
  * store - see store.h
  *
- * A file is cut into grains, and each grain knows whose it is: so finding out what a file is still
+ * A file is cut into grains, and each grain knows its owner: so finding out what a file is still
  * needed for is a walk through its grains, and there is no second account to go wrong. Looking for
  * room walks the grains of files that have enough: 512 pointers for each GiB, once per chunk of
  * mostly 64 MiB and more.

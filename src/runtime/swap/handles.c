@@ -2,7 +2,7 @@
  * handles - the program's own handles leave the GPU and come back
  *
  * Its ids stay; behind them the driver's handle is released and made anew as it was first made, and
- * every mapping is mapped again where it was, for those who had access. Contents are copied through
+ * every mapping is mapped again where it was, with the accesses it had. Contents are copied through
  * any mapping of all of it that its own device may write, or through one of ours that is there for
  * the copy only. A handle that the program has no reference to any more lives by its mappings: the
  * driver lends us its handle for the while.

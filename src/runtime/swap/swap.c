@@ -9,7 +9,7 @@
  * has left, while the rest still leaves.
  *
  * A GPU whose context is broken, or whose driver has ended with the process, gets nothing back:
- * what was on the host then holds nobody at the gate, since every call fails by itself.
+ * what was on the host then holds no thread at the gate, since every call fails by itself.
  */
 #include "runtime/swap/swap.h"
 #include "runtime/contexts/capture.h"

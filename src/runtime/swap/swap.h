@@ -2,10 +2,10 @@
  * swap - carries out the daemon's orders to move this process's memory to the host and back
  *
  * A thread of its own does it, in the order of design.md section 5 and no other: look for captures,
- * close the gate, wait until nobody is inside, look again, wait until every context is idle, close
- * the control lock, move (mover.h), answer, open what may be opened. The gate stays closed while
- * anything is on the host. One order at a time; a failure before anything was released leaves all
- * as it was.
+ * close the gate, wait until no thread is inside, look again, wait until every context is idle,
+ * close the control lock, move (mover.h), answer, open what may be opened. The gate stays closed
+ * while anything is on the host. One order at a time; a failure before anything was released leaves
+ * all as it was.
  */
 #ifndef SL_RUNTIME_SWAP_SWAP_H
 #define SL_RUNTIME_SWAP_SWAP_H
