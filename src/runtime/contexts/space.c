@@ -36,7 +36,7 @@ struct sl_space *sl_space_find(CUcontext ctx)
 	sl_list_foreach (link, &sl_spaces) {
 		struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
 
-		if (space->ctx == ctx && !space->hidden)
+		if (space->ctx == ctx && !space->detached)
 			return space;
 	}
 	return NULL;

@@ -23,8 +23,8 @@ struct sl_space {
 	struct sl_gpu *gpu;
 	uint32_t users;         /* threads that hold the pointer without the lock */
 	bool dead;              /* its context is gone */
-	bool held;              /* its context is being destroyed: no flush begins */
-	bool hidden;            /* and nobody finds it by its context */
+	bool ending;            /* its context is being destroyed: no flush begins */
+	bool detached;          /* and it is no longer found by its context */
 	CUresult broken;        /* its sticky error, or CUDA_SUCCESS; atomic */
 	bool flushing;          /* a thread is between taking a batch and settling it */
 	pthread_t flusher;      /* which one; good while it is */
@@ -54,7 +54,7 @@ enum sl_space_outcome {
 /* The current context's space, made if need be. On OK the caller uses it until sl_space_leave. */
 SL_MUST_CHECK int sl_space_enter(struct sl_space **out, CUresult *result);
 void sl_space_leave(struct sl_space *space);
-/* The space of ctx that is not hidden, or NULL. Under the lock. */
+/* The space of ctx that is not detached, or NULL. Under the lock. */
 struct sl_space *sl_space_find(CUcontext ctx);
 /* The same, without the lock; used until sl_space_leave. */
 struct sl_space *sl_space_of(CUcontext ctx);

@@ -17,7 +17,7 @@ size_t sl_usable_list(
 	sl_list_foreach (link, &sl_spaces) {
 		const struct sl_space *space = SL_LIST_ENTRY(link, struct sl_space, link);
 
-		if ((gpu && space->gpu != gpu) || space->held)
+		if ((gpu && space->gpu != gpu) || space->ending)
 			continue;
 		if (__atomic_load_n(&space->broken, __ATOMIC_RELAXED))
 			any_broken = true;

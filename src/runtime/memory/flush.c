@@ -121,7 +121,7 @@ static bool begin_flush(struct sl_space *space, enum flush_kind kind)
 	sl_ns end_ns = sl_clock_now() + FLUSH_WAIT_NS, now_ns;
 
 	/* Our own, and still at it: a jump out of a signal handler has ended it. */
-	while (kind == FLUSH_FULLY && space->flushing && !space->held && !space->dead &&
+	while (kind == FLUSH_FULLY && space->flushing && !space->ending && !space->dead &&
 		!pthread_equal(space->flusher, pthread_self()) &&
 		(now_ns = sl_clock_now()) < end_ns) {
 		uint32_t seen = space->flushes;
@@ -130,7 +130,7 @@ static bool begin_flush(struct sl_space *space, enum flush_kind kind)
 		sl_futex_wait(&space->flushes, seen, end_ns - now_ns);
 		sl_books_lock();
 	}
-	if (space->flushing || space->held || space->dead)
+	if (space->flushing || space->ending || space->dead)
 		return false;
 	space->flushing = true;
 	space->flusher = pthread_self();
@@ -305,14 +305,14 @@ struct sl_space *sl_memory_hold(CUcontext ctx, bool hide)
 	struct sl_space *space;
 
 	sl_books_lock();
-	while ((space = sl_space_find(ctx)) && (space->flushing || space->held)) {
+	while ((space = sl_space_find(ctx)) && (space->flushing || space->ending)) {
 		sl_books_unlock();
 		sl_futex_pause(100 * SL_US);
 		sl_books_lock();
 	}
 	if (space) {
-		space->held = true;
-		space->hidden = hide;
+		space->ending = true;
+		space->detached = hide;
 		space->users++;
 	}
 	sl_books_unlock();
@@ -324,7 +324,7 @@ void sl_memory_unhold(struct sl_space *space)
 	if (!space)
 		return;
 	sl_books_lock();
-	space->held = space->hidden = false;
+	space->ending = space->detached = false;
 	sl_books_unlock();
 	sl_space_leave(space);
 }

@@ -70,7 +70,7 @@ void sl_pieces_of_blocks(
 			continue;
 		/* What is in a broken context stays until the process ends. */
 		if (where == SL_RESIDENT &&
-			(space->held ||
+			(space->ending ||
 				__atomic_load_n(&space->broken, __ATOMIC_RELAXED)))
 			continue;
 		sl_list_foreach (at, &space->regions)
