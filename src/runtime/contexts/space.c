@@ -4,6 +4,7 @@
 #include "runtime/contexts/space.h"
 #include "runtime/real/real.h"
 #include "runtime/session/device.h"
+#include "runtime/session/session.h"
 
 #include "base/log.h"
 

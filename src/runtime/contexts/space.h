@@ -8,8 +8,9 @@
 #ifndef SL_RUNTIME_CONTEXTS_SPACE_H
 #define SL_RUNTIME_CONTEXTS_SPACE_H
 
+#include "base/cuda_types.h"
 #include "base/list.h"
-#include "runtime/session/session.h"
+#include "runtime/session/gpu.h"
 
 #include <pthread.h>
 

@@ -18,6 +18,7 @@
 #include "runtime/session/device.h"
 #include "runtime/session/held.h"
 #include "runtime/session/measure.h"
+#include "runtime/session/session.h"
 
 #include "base/log.h"
 

@@ -9,6 +9,7 @@
 #include "runtime/process/mode.h"
 #include "runtime/real/real.h"
 #include "runtime/session/device.h"
+#include "runtime/session/session.h"
 
 #include <errno.h>
 #include <pthread.h>

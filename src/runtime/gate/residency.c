@@ -113,7 +113,7 @@ static bool goes_on(uintptr_t stack)
 	return stack < self.stack || sl_gate_is_on_signal_stack();
 }
 
-/* stack: sl_gate_stack() of the caller's caller. */
+/* stack: sl_gate_stack() of sl_residency_keep. */
 static void keep(uintptr_t stack)
 {
 	int saved_errno = errno;

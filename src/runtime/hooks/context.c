@@ -22,6 +22,7 @@
 #include "runtime/session/demand.h"
 #include "runtime/session/device.h"
 #include "runtime/session/measure.h"
+#include "runtime/session/session.h"
 #include "runtime/share/import.h"
 #include "runtime/store/store.h"
 

@@ -7,7 +7,6 @@
 #include "runtime/contexts/capture.h"
 #include "runtime/driver/managed.h"
 #include "runtime/memory/memory.h"
-#include "runtime/memory/sweep.h"
 #include "runtime/process/mode.h"
 #include "runtime/real/real.h"
 

@@ -9,6 +9,7 @@
 #include "runtime/hooks/nvml.h"
 #include "runtime/process/libc.h"
 #include "runtime/process/mode.h"
+#include "runtime/session/session.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 
 #include "base/nvml_abi.h"
 #include "base/sl.h"
-#include "runtime/session/session.h"
+#include "runtime/session/gpu.h"
 
 /* The functions that programs find in place of NVML's. */
 #define SL_NVML(symbol, params, args) nvmlReturn_t symbol params;

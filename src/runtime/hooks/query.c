@@ -19,6 +19,7 @@
 #include "runtime/real/real.h"
 #include "runtime/session/device.h"
 #include "runtime/session/measure.h"
+#include "runtime/session/session.h"
 #include "runtime/share/import.h"
 
 /* The daemon answers within 200 ms (messages.def). */

@@ -15,7 +15,6 @@
  * mappings. What ends something works on the record alone; what would make the driver look waits
  * until all is back. Either happens inside the control lock, so that nothing moves meanwhile.
  */
-#include "runtime/contexts/capture.h"
 #include "runtime/contexts/space.h"
 #include "runtime/driver/handle.h"
 #include "runtime/driver/passed.h"
@@ -27,6 +26,7 @@
 #include "runtime/real/real.h"
 #include "runtime/session/device.h"
 #include "runtime/session/measure.h"
+#include "runtime/session/session.h"
 #include "runtime/share/import.h"
 
 /* May be a sparse array's. */

@@ -16,6 +16,7 @@
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
 #include "runtime/process/futex.h"
+#include "runtime/session/session.h"
 
 #include "base/log.h"
 

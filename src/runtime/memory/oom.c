@@ -8,6 +8,7 @@
 #include "runtime/real/real.h"
 #include "runtime/session/device.h"
 #include "runtime/session/measure.h"
+#include "runtime/session/session.h"
 
 #include "base/log.h"
 

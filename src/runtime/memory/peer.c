@@ -10,6 +10,7 @@
 #include "runtime/gate/control.h"
 #include "runtime/gate/residency.h"
 #include "runtime/memory/anchor.h"
+#include "runtime/memory/block.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/region.h"
 #include "runtime/memory/slab.h"

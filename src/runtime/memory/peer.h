@@ -9,7 +9,11 @@
 #ifndef SL_RUNTIME_MEMORY_PEER_H
 #define SL_RUNTIME_MEMORY_PEER_H
 
-#include "runtime/memory/block.h"
+#include "base/cuda_types.h"
+#include "base/sl.h"
+
+struct sl_backing;
+struct sl_space;
 
 /* New memory of the space that nobody has found yet is opened to its peers. An error: it is gone
  * again. One load while there are no peers. */

@@ -9,6 +9,7 @@
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/supply.h"
 #include "runtime/memory/sweep.h"
+#include "runtime/session/session.h"
 
 #include "base/log.h"
 

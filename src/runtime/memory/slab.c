@@ -6,6 +6,7 @@
  * change where its counts do: in took() and in settled().
  */
 #include "runtime/memory/slab.h"
+#include "runtime/session/session.h"
 
 #include <stdlib.h>
 

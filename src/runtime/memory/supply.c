@@ -6,6 +6,7 @@
 #include "runtime/memory/supply.h"
 #include "runtime/gate/control.h"
 #include "runtime/session/demand.h"
+#include "runtime/session/session.h"
 
 #include "base/log.h"
 #include "base/step.h"

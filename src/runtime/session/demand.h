@@ -7,8 +7,9 @@
 #ifndef SL_RUNTIME_SESSION_DEMAND_H
 #define SL_RUNTIME_SESSION_DEMAND_H
 
+#include "base/cuda_types.h"
 #include "base/list.h"
-#include "runtime/session/session.h"
+#include "runtime/session/gpu.h"
 
 enum sl_demand_outcome {
 	SL_DEMAND_GRANTED = 0, /* create, then sl_demand_commit or sl_demand_failed */

@@ -6,6 +6,7 @@
  */
 #include "runtime/session/device.h"
 #include "runtime/real/real.h"
+#include "runtime/session/session.h"
 
 #include <string.h>
 

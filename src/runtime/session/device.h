@@ -7,7 +7,7 @@
 #define SL_RUNTIME_SESSION_DEVICE_H
 
 #include "base/cuda_types.h"
-#include "runtime/session/session.h"
+#include "runtime/session/gpu.h"
 
 /* Granularity of handles on every GPU so far, in bytes; checked when a context is first used. */
 #define SL_DEVICE_GRAIN (2 * SL_MIB)

@@ -9,7 +9,7 @@
 #ifndef SL_RUNTIME_SESSION_HELD_H
 #define SL_RUNTIME_SESSION_HELD_H
 
-#include "runtime/session/session.h"
+#include "runtime/session/gpu.h"
 
 /* May bytes of gpu that exist already become held? Counts them if so. */
 SL_MUST_CHECK bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes);

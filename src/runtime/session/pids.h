@@ -8,7 +8,7 @@
 #ifndef SL_RUNTIME_SESSION_PIDS_H
 #define SL_RUNTIME_SESSION_PIDS_H
 
-#include "runtime/session/session.h"
+#include "runtime/session/gpu.h"
 
 /* The most that is ever told. */
 #define SL_PIDS_LIST_MAX 512

@@ -8,12 +8,9 @@
  * nowhere else; whatever fails, it ends either resident or evicted, and what it is the books say.
  */
 #include "runtime/swap/mover.h"
-#include "runtime/contexts/space.h"
 #include "runtime/contexts/sticky.h"
 #include "runtime/contexts/usable.h"
-#include "runtime/driver/handle.h"
 #include "runtime/memory/memory.h"
-#include "runtime/real/real.h"
 #include "runtime/session/session.h"
 #include "runtime/session/state.h"
 #include "runtime/store/store.h"

@@ -8,6 +8,7 @@
 #include "runtime/real/real.h"
 #include "runtime/session/demand.h"
 #include "runtime/session/held.h"
+#include "runtime/session/session.h"
 
 #include <pthread.h>
 

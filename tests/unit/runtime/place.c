@@ -13,6 +13,7 @@
 #include "runtime/driver/pool.h"
 #include "runtime/real/real.h"
 #include "runtime/session/held.h"
+#include "runtime/session/session.h"
 
 #include <string.h>
 
