@@ -152,8 +152,7 @@ static void crowd_main(const char *path, char *text, bool reads)
 	do {
 		sl_cleanup(sl_closep) int fd = bench_http_ask(path, "/metrics");
 
-		/* A reader that is cut off, because others wait for the place, comes
-		 * again. */
+		/* A reader that is cut off, because others wait for the place, comes again. */
 		if (reads)
 			(void)bench_http_read(fd, text);
 		else

@@ -111,8 +111,7 @@ static void measure_dense(struct scene *scene, const double weights[])
 		parts += shares[i].part;
 	}
 	for (uint32_t i = 0; i < scene->count; i++)
-		/* A program that never had two turns has no share that could be called
-		 * fair. */
+		/* A program that never had two turns has no share that could be called fair. */
 		worst = fmax(worst,
 			shares[i].part > 0
 				? fabs(shares[i].part / parts * weight / weights[i] - 1)

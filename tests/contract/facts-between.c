@@ -165,8 +165,7 @@ FACT(between_back, GUIDE, SAME,
 {
 	prepare();
 	fill_all();
-	/* GPU 1 overwrites memory that it has yet to send: only the order keeps the old
-	 * value. */
+	/* GPU 1 overwrites memory that it has yet to send: only the order keeps the old value. */
 	spin(1);
 	OK(cuMemsetD32Async, to, 5, BYTES / 4, NULL);
 	use(0);

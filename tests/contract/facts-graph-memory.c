@@ -1,8 +1,7 @@
 /*
  * facts-graph-memory - memory that graphs allocate
  *
- * It cannot be moved or freed from outside. These facts tell how much of a GPU it takes, and
- * when.
+ * It cannot be moved or freed from outside. These facts tell how much of a GPU it takes, and when.
  */
 #include "contract.h"
 

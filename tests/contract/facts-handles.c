@@ -1,6 +1,5 @@
 /*
- * facts-handles - properties of handles, host memory behind them, and attributes of pointers
- * to it
+ * facts-handles - properties of handles, host memory behind them, and attributes of pointers to it
  */
 #include "contract.h"
 

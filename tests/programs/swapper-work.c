@@ -1,10 +1,9 @@
 /*
  * swapper-work - work in threads of its own while memory comes and goes under it
  *
- * Each kind is one round, repeated by every thread until all stop. The contents that a round
- * leaves in memory are known, and the next one, or the same, checks them. Some rounds make a
- * drain hard: their work cannot end until another thread goes on that may be held back
- * meanwhile.
+ * Each kind is one round, repeated by every thread until all stop. The contents that a round leaves
+ * in memory are known, and the next one, or the same, checks them. Some rounds make a drain hard:
+ * their work cannot end until another thread goes on that may be held back meanwhile.
  */
 #include "swapper.h"
 

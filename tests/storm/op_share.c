@@ -80,8 +80,7 @@ void storm_op_share_open(struct storm_lane *l, const uint32_t *a)
 
 	if (!b || !p->valid || p->fd)
 		return;
-	/* A buffer of this process: refused. A second opening of another's: the same
-	 * address. */
+	/* A buffer of this process: refused. A second opening of another's: the same address. */
 	if (open_memory(l, &at, p->mem,
 		    a[2] % 16 ? CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS : 64) != CUDA_SUCCESS)
 		return;

@@ -2,13 +2,12 @@
  * ucx - two processes send each other memory of five kinds through UCX
  *
  * Every kind goes to every kind, as a message with a tag and as a put into the other's memory,
- * small and large. UCX copies small ones. For large ones it opens the other process's memory if
- * the kind can be exported, and otherwise copies in pieces. The memory is allocated and freed for
- * each, so that addresses come again and UCX's memory of them must be right.
+ * small and large. UCX copies small ones. For large ones it opens the other process's memory if the
+ * kind can be exported, and otherwise copies in pieces. The memory is allocated and freed for each,
+ * so that addresses come again and UCX's memory of them must be right.
  *
- * Output: a line "OPERATION/FROM-TO/BYTES pass|fail" for each. The suite compiles the file
- * against the headers of UCX in its package. Exit status: 0 if everything ran, whatever it
- * showed.
+ * Output: a line "OPERATION/FROM-TO/BYTES pass|fail" for each. The suite compiles the file against
+ * the headers of UCX in its package. Exit status: 0 if everything ran, whatever it showed.
  */
 #include "base/cuda_abi.h"
 

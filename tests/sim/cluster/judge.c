@@ -749,8 +749,7 @@ static void most_above(const struct cw *w, uint32_t project, const struct cw_job
 	}
 }
 
-/* No project takes so much that it is further above its share than the one it took it
- * from. */
+/* No project takes so much that it is further above its share than the one it took it from. */
 static void judge_greed(struct cw *w, const struct cw_job *victim)
 {
 	const struct cw_job *by = cw_find_job(w, w->stop_for);

@@ -1,10 +1,9 @@
 /*
  * trace - see the header
  *
- * The lines are printed from the lists that the machine is made of. The text of each row's
- * fields, "F(uint32_t, gpu) F(uint64_t, bytes)", is read at run time and walked along the
- * struct with the alignment rules of the ABI. Only failures print, so the cost does not
- * matter.
+ * The lines are printed from the lists that the machine is made of. The text of each row's fields,
+ * "F(uint32_t, gpu) F(uint64_t, bytes)", is read at run time and walked along the struct with the
+ * alignment rules of the ABI. Only failures print, so the cost does not matter.
  */
 #include "trace.h"
 

@@ -760,8 +760,7 @@ static const struct scene_row full_and_more[] = {
 	{0, HIDDEN(1, 0, 81), "VIEW 1 g0; NOTE DEGRADED_BEGINS g0 0/0 1"},
 };
 
-/* Hidden bytes use up the workload's own request, and no other's. peer-failures rows 13 and
- * 37. */
+/* Hidden bytes use up the workload's own request, and no other's. peer-failures rows 13 and 37. */
 static const struct scene_row hidden[] = {
 	G100_BARE,
 	{0, WORKLOAD(1, BYTES(50), BYTES(50), 1, 1, 0), "ADMIT 1 m1 r50 l50"},

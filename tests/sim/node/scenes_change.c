@@ -204,8 +204,7 @@ static const struct scene_row lost[] = {
 	{0, ASK(3, 1, 0, 15), "GRANT 3/1 g0 15 e3"},
 	{0, ASK(2, 1, 0, 90), ""},
 	{0, EXIT(3), "VIEW 1 g0"},
-	/* Waiting ends, open grants are void, the memory of dead clients is gone with the
-	 * GPU. */
+	/* Waiting ends, open grants are void, the memory of dead clients is gone with the GPU. */
 	{5, LOST(0),
 		"NOTE LOST_BEGINS g0 0/0 0; NOTE LOST_FOR g0 1/0 30; NOTE LOST_FOR g0 "
 		"2/0 0; "

@@ -27,8 +27,7 @@
 		}                                     \
 	}
 
-/* Of one workload no more processes end than leave each above its request without the
- * others. */
+/* Of one workload no more processes end than leave each above its request without the others. */
 static const struct scene_row siblings_make_safe[] = {
 	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
 	G100,

@@ -1,9 +1,8 @@
 /*
  * shadow_change - changes of workloads, lost GPUs and strangers, judged from the shadow's books
  *
- * A change happens as a whole or not at all. The shadow works out its effect on the workload
- * and lists every rule that it breaks. A refusal must name one of them; a consent must find
- * none.
+ * A change happens as a whole or not at all. The shadow works out its effect on the workload and
+ * lists every rule that it breaks. A refusal must name one of them; a consent must find none.
  */
 #include "shadow.h"
 

@@ -690,8 +690,7 @@ static void check_waiting(struct shadow *s, struct shadow_demand *d)
 	if (!d->entitled && shadow_has_untakeable(s, d->client->workload, true))
 		shadow_fail(s, "a burst waits, and its limit is what it holds");
 	check_patience(s, d);
-	/* Dying memory counts as there: a demand that lacks only that is not denied by
-	 * time. */
+	/* Dying memory counts as there: a demand that lacks only that is not denied by time. */
 	if (!d->entitled && waits_only(s) &&
 		!shadow_comes_back(s, d, SL_REASON_DYING_WAITS))
 		shadow_check_wake(s, d->burst_since + shadow_wait_max(s, d) + STEP_LATER,

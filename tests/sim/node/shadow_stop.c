@@ -1,11 +1,10 @@
 /*
- * shadow_stop - which processes may be stopped, probed or called untakeable, by the shadow's
- * books
+ * shadow_stop - which processes may be stopped, probed or called untakeable, by the shadow's books
  *
- * A demand's memory without certain processes is worked out by leaving them out of the sums.
- * Where the contract leaves the choice open (which of several sufficient sets, when within a
- * step) only bounds are checked. No protected process is stopped, none that could be left out,
- * never fewer than suffice, and one where the rule is certain.
+ * A demand's memory without certain processes is worked out by leaving them out of the sums. Where
+ * the contract leaves the choice open (which of several sufficient sets, when within a step) only
+ * bounds are checked. No protected process is stopped, none that could be left out, never fewer
+ * than suffice, and one where the rule is certain.
  */
 #include "shadow.h"
 

@@ -2,9 +2,8 @@
  * world_programs - what programs do: arrive, ask, create, free, lie, die
  *
  * A program has one to three threads. A thread that asked is blocked until it is answered. So a
- * single-threaded program that waits does nothing else: it holds its memory, and can deadlock
- * with others. The next step of a program depends on its shape; a program may die at any
- * moment.
+ * single-threaded program that waits does nothing else: it holds its memory, and can deadlock with
+ * others. The next step of a program depends on its shape; a program may die at any moment.
  */
 #include "world.h"
 

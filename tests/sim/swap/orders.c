@@ -1,9 +1,9 @@
 /*
  * orders - how a modelled process answers the node: grants, denials, orders to move
  *
- * The order of things is that of runtime/swap/swap.h: captures, gate, drain until the deadline, copy,
- * release, answer. An order is given up before anything moved, or between two pieces of which it
- * tells, or carried through.
+ * The order of things is that of runtime/swap/swap.h: captures, gate, drain until the deadline,
+ * copy, release, answer. An order is given up before anything moved, or between two pieces of which
+ * it tells, or carried through.
  */
 #include "world.h"
 
@@ -245,8 +245,7 @@ static void begin(struct swap_world *w, uint32_t slot, struct swap_order order)
 		drain(w, slot);
 		return;
 	}
-	/* Bytes in whole chunks, which are large for some clients; the last one is what
-	 * is left. */
+	/* Bytes in whole chunks, which are large for some clients; the last one is what is left. */
 	c->order.moves = c->evicted[order.gpu];
 	if (order.bytes < c->order.moves)
 		c->order.moves = order.bytes / grain_of(c) * grain_of(c);

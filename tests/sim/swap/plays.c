@@ -95,8 +95,7 @@ static void inference(struct swap_world *w)
 		how_many(SL_ACTION_RESTORE, 0, 0) - before);
 }
 
-/* A server that never rests leaves training min_share of the time, and at most a few times
- * that. */
+/* A server that never rests leaves training min_share of the time, and at most a few times that. */
 static void min_share(struct swap_world *w)
 {
 	uint32_t training;
@@ -136,8 +135,7 @@ static void four_models(struct swap_world *w)
 	expect(!how_many(SL_ACTION_DENY, 0, 0), "a demand was denied");
 }
 
-/* The same, asked once a minute: in between none of them is left on the GPU, and all come
- * back. */
+/* The same, asked once a minute: in between none of them is left on the GPU, and all come back. */
 static void four_warm_models(struct swap_world *w)
 {
 	uint32_t slot[4];
@@ -282,8 +280,7 @@ static void undrainable(struct swap_world *w)
 	expect(denied && denied->at > 30 * SL_S, "B was denied too early");
 }
 
-/* A stopped process answers no order: it is not counted on, and the last resort comes as
- * always. */
+/* A stopped process answers no order: it is not counted on, and the last resort comes as always. */
 static void stopped(struct swap_world *w)
 {
 	const struct played *denied;

@@ -1,6 +1,5 @@
 /*
- * plays_leaving - plays of `priority` where memory is moved, too, and of the begin of
- * turns
+ * plays_leaving - plays of `priority` where memory is moved, too, and of the begin of turns
  *
  * 15 GiB can be shared on each GPU.
  */

@@ -111,9 +111,8 @@ static void asks_too_much(struct swap_world *w)
 }
 
 /*
- * A and B take turns, and one of them always waits on the host. C, of higher priority, comes
- * before the waiting one. It has its memory after the move, a piece of work and 100 ms, and
- * stays.
+ * A and B take turns, and one of them always waits on the host. C, of higher priority, comes before
+ * the waiting one. It has its memory after the move, a piece of work and 100 ms, and stays.
  */
 static void priority_before_turns(struct swap_world *w)
 {

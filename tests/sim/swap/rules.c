@@ -320,8 +320,7 @@ static void open_order(struct swap_rules *r, struct swap_party *p, uint64_t id,
 	p->order_at = r->now;
 }
 
-/* Of both: ONE_ORDER, RECOVERY, and STAYS for dead clients and where there is nothing to
- * move. */
+/* Of both: ONE_ORDER, RECOVERY, and STAYS for dead clients and where there is nothing to move. */
 static bool may_move(struct swap_rules *r, const char *what, uint64_t client,
 	uint32_t gpu, uint64_t bytes)
 {

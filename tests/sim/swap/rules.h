@@ -140,8 +140,7 @@ void swap_rules_init(struct swap_rules *rules);
 void swap_rules_before(struct swap_rules *rules, sl_ns now, const struct sl_event *event);
 void swap_rules_action(struct swap_rules *rules, const struct sl_action *action);
 void swap_rules_after(struct swap_rules *rules, const struct sl_node *node);
-/* All programs have been idle, and all faults mended, for a long time: no client may still
- * wait. */
+/* All programs have been idle, and all faults mended, for a long time: no client may still wait. */
 void swap_rules_drained(struct swap_rules *rules, const struct sl_node *node);
 /* The run is over. */
 void swap_rules_ran(struct swap_rules *rules);
@@ -170,7 +169,7 @@ uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu);
 uint64_t swap_party_evicted(const struct swap_party *p);
 uint64_t swap_evicted(const struct swap_rules *rules, uint64_t workload); /* 0: all */
-uint64_t swap_leaving(const struct swap_rules *rules); /* of all */
+uint64_t swap_leaving(const struct swap_rules *rules);                    /* of all */
 /* The request that counts now: none while it is parked. */
 uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
 /* Requests that stay unused once all that is under way has come. */
@@ -201,8 +200,7 @@ bool swap_is_entitled(const struct swap_rules *r, const struct swap_member *m,
 	const struct swap_demand *d);
 /* Of no GPU it has more than its request. */
 bool swap_is_within(const struct swap_rules *r, const struct swap_member *m);
-/* A request is one per GPU: a client with nothing on the host there takes nothing from
- * others. */
+/* A request is one per GPU: a client with nothing on the host there takes nothing from others. */
 bool swap_is_owed(const struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m);
 /* A client lacks memory on the GPU within its request, or above it; workload 0: of any. */

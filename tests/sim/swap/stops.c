@@ -80,8 +80,7 @@ static void judge_victim(struct swap_rules *r, const struct sl_action *a,
 			(int)other->priority);
 }
 
-/* NEEDED, CHAIN: `swap` stands before `priority`: no process ends for memory that can be
- * moved. */
+/* NEEDED, CHAIN: `swap` stands before `priority`: no process ends for memory that can be moved. */
 static void judge_need(
 	struct swap_rules *r, const struct sl_action *a, const struct swap_member *other)
 {

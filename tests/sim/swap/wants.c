@@ -305,8 +305,7 @@ bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 {
 	uint64_t needs = swap_party_needs(p, gpu), free_bytes;
 
-	/* A no-swap workload must leave its owner the request that it would use, moved or
-	 * not. */
+	/* A no-swap workload must leave its owner the request that it would use, moved or not. */
 	if (!r->quiet || !r->swaps || !p->swaps || m->flags & SL_WORKLOAD_NO_SWAP ||
 		(r->forced_mask | r->lost_mask) >> gpu & 1 || !swap_is_pool_ample(r) ||
 		swap_needs(r, gpu) > needs)

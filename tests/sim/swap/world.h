@@ -2,11 +2,12 @@
  * world - programs whose memory moves between GPUs and the host, in virtual time
  *
  * The world of swap-sim has up to four GPUs, and workloads of one to three processes each. Links
- * take time, messages take time and so cross, people park and resume, and everything can fail. It drives the machine of policy/node.h as the daemon does. Each process is modelled as the
- * runtime behaves: one order at a time, gate, drain, copy, answer; threads stand at the closed
- * gate. Every number is drawn from one seed. After every event the rules (rules.h) look at it. A
- * world runs in episodes of several kinds. Each ends by draining: programs go idle, faults stop,
- * and no client may be left waiting. Sizes are bytes. One thread.
+ * take time, messages take time and so cross, people park and resume, and everything can fail. It
+ * drives the machine of policy/node.h as the daemon does. Each process is modelled as the runtime
+ * behaves: one order at a time, gate, drain, copy, answer; threads stand at the closed gate. Every
+ * number is drawn from one seed. After every event the rules (rules.h) look at it. A world runs in
+ * episodes of several kinds. Each ends by draining: programs go idle, faults stop, and no client
+ * may be left waiting. Sizes are bytes. One thread.
  */
 #ifndef SL_SIM_SWAP_WORLD_H
 #define SL_SIM_SWAP_WORLD_H
@@ -267,8 +268,7 @@ void swap_introduce(struct swap_world *w);
 void swap_calm(struct swap_world *w); /* everything that was broken is mended */
 void swap_arrive(struct swap_world *w, struct swap_workload workload);
 void swap_arrive_drawn(struct swap_world *w);
-/* A workload, and all of an episode except its workloads, as drawn from the seed
- * (draw.c). */
+/* A workload, and all of an episode except its workloads, as drawn from the seed (draw.c). */
 struct swap_workload swap_draw_workload(struct swap_world *w);
 void swap_draw_episode(struct swap_world *w);
 void swap_remove(struct swap_world *w, uint32_t slot);

@@ -1,5 +1,4 @@
-/* DUMP: the machine as JSON, whatever its size, for readers however slow. Rows of
- * processes. */
+/* DUMP: the machine as JSON, whatever its size, for readers however slow. Rows of processes. */
 #include <jansson.h>
 #include <poll.h>
 #include <stdio.h>
@@ -231,8 +230,7 @@ static void a_slow_reader_harms_nobody(void **state)
 		(void)item(root, "workloads", 0, WORKLOADS);
 		json_decref(root);
 	}
-	/* Half of them end meanwhile: gone from its dump, or still in it, but the dump is
-	 * whole. */
+	/* Half of them end meanwhile: gone from its dump, or still in it, but the dump is whole. */
 	for (int i = 0; i < WORKLOADS / 2; i++)
 		rig_peer_end(&runs[i]);
 	rig_until(rig_uses(rig, NULL, 0) == WORKLOADS / 2);

@@ -177,8 +177,7 @@ static void the_last_and_those_after(void **state)
 	assert_int_equal(events(rig, rows[2].serial, 1, "", some, 40), 1);
 	assert_int_equal(events(rig, rows[5].serial, 0, "", some, 40), 0);
 	assert_int_equal(events(rig, UINT64_MAX - 1, 0, "", some, 40), 0);
-	/* The ring is full: the oldest are gone, and a reader that asks for them hears
-	 * how many. */
+	/* The ring is full: the oldest are gone, and a reader that asks for them hears how many. */
 	for (int i = 0; i < 20; i++)
 		refuse(&peer, "more");
 	assert_int_equal(events(rig, 0, 0, "", some, 40), 16);

@@ -1,5 +1,4 @@
-/* Memory that must not be evicted, from the message to the books and to those that read
- * them. */
+/* Memory that must not be evicted, from the message to the books and to those that read them. */
 #include <signal.h>
 
 #include "rig.h"

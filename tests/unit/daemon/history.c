@@ -635,8 +635,7 @@ static void a_query_has_means_and_names(void **state)
 	assert_int_equal(json_integer_value(json_object_get(row, "resident_bytes")),
 		wanted.resident[1] / 300 * 1024);
 	json_decref(answer);
-	/* A user's two workloads are added; the other one's hostile name is the user's
-	 * own. */
+	/* A user's two workloads are added; the other one's hostile name is the user's own. */
 	answer = query((struct sl_history_ask){.by = SL_HISTORY_BY_USER,
 			       .step_s = 86400,
 			       .from_ms = (uint64_t)(T0 + 100) * 1000,

@@ -45,8 +45,7 @@ static void moves(struct inside *inside, const struct holder *holder, uint64_t b
 	inside_until(inside, causes(inside) == before + 1);
 }
 
-/* Neither the spare for the last chunk nor the need of a second process goes beyond the
- * bound. */
+/* Neither the spare for the last chunk nor the need of a second process goes beyond the bound. */
 static void a_workload_has_no_more_than_its_bound(void **state)
 {
 	struct inside *inside = *state;

@@ -306,8 +306,7 @@ static void counts_workloads(void **state)
 
 /* --- Of one user. --- */
 
-/* An ended job gives its place to a new one; others are not touched, and count in the
- * bound. */
+/* An ended job gives its place to a new one; others are not touched, and count in the bound. */
 static void a_user_has_a_bound(void **state)
 {
 	struct rig *rig = *state;

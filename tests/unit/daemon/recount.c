@@ -129,8 +129,7 @@ static void who_is_gone_takes_nothing_of_a_limit(void **state)
 	rig_stop(rig);
 }
 
-/* Its memory is no reason to refuse either; newer memory is one, before a promise is
- * broken. */
+/* Its memory is no reason to refuse either; newer memory is one, before a promise is broken. */
 static void admission_is_by_what_is_there(void **state)
 {
 	struct rig *rig = *state;

@@ -1,10 +1,9 @@
 /*
  * rig - a daemon, processes that connect to it, and their messages
  *
- * A client's identity is its process. The rig forks one, lets it connect, and takes the
- * connected socket over. So a test speaks for any number of processes in one thread, and can
- * kill each at any moment. Everything fails the test on a timeout of 20 s, which only a hang
- * exceeds.
+ * A client's identity is its process. The rig forks one, lets it connect, and takes the connected
+ * socket over. So a test speaks for any number of processes in one thread, and can kill each at any
+ * moment. Everything fails the test on a timeout of 20 s, which only a hang exceeds.
  */
 #ifndef SL_TESTS_DAEMON_RIG_H
 #define SL_TESTS_DAEMON_RIG_H

@@ -419,8 +419,7 @@ static void others_may_not(void **state)
 	rig_peer_end(&owner);
 }
 
-/* A process that ignores SIGTERM is killed by the next daemon when its grace period is
- * over. */
+/* A process that ignores SIGTERM is killed by the next daemon when its grace period is over. */
 static void a_stop_outlives_the_daemon(void **state)
 {
 	struct rig *rig = *state;
@@ -545,8 +544,7 @@ static void bounds_hold(void **state)
 	try_run(rig, 500, 777, 8 * RIG_GIB, 8 * RIG_GIB, 10, "priority 10 exceeds the 9");
 	/* root is free */
 	try_run(rig, 0, 0, 8 * RIG_GIB, 8 * RIG_GIB, 100, NULL);
-	/* The number of workloads; and SET is held to the same, for the values it
-	 * changes. */
+	/* The number of workloads; and SET is held to the same, for the values it changes. */
 	peer = greeted_as(rig, 400, 777);
 	run(&peer, "one", RIG_GIB, RIG_GIB);
 	second = greeted_as(rig, 400, 777);

@@ -630,8 +630,7 @@ static uint64_t status_number(const struct job *job, const char *line, int base)
 	return strtoull(at + strlen(line), NULL, base);
 }
 
-/* The job does not have rights that the submitter has given up, even if it runs as
- * another user. */
+/* The job does not have rights that the submitter has given up, even if it runs as another user. */
 static void test_rights(void **state)
 {
 	static const struct {

@@ -163,8 +163,7 @@ static void a_program_without_cuda_has_nothing_there(void **state)
 	(void)close(mapped);
 }
 
-/* A client that was never told to move anything has nothing on the host, whatever it
- * says. */
+/* A client that was never told to move anything has nothing on the host, whatever it says. */
 static void nobody_begins_on_the_host(void **state)
 {
 	struct inside *inside = *state;

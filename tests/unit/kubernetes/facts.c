@@ -1,6 +1,5 @@
 /*
- * Pods, claims, nodes and slices as the scheduler reads them, and what it writes: rows of
- * objects.
+ * Pods, claims, nodes and slices as the scheduler reads them, and what it writes: rows of objects.
  */
 #include "../base/test.h"
 

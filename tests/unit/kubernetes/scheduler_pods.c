@@ -1,6 +1,5 @@
 /*
- * Places of pods and owners of claims, as watches tell them: late, in any order, after a
- * restart.
+ * Places of pods and owners of claims, as watches tell them: late, in any order, after a restart.
  */
 #include "store.h"
 

@@ -246,8 +246,7 @@ static void not_unproven(void **state)
 }
 
 /* A, idle for long, is told to leave for B, and works again before anything has moved. D is to
- * leave instead. But the pool has space for one of them, and A may have begun until it
- * answers. */
+ * leave instead. But the pool has space for one of them, and A may have begun until it answers. */
 static void who_leaves_instead_waits_for_the_answer(void **state)
 {
 	enum { D = 3 };

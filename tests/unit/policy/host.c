@@ -1,6 +1,5 @@
 /*
- * host - clients for which the host has no space, and what is said of them, played by
- * hand
+ * host - clients for which the host has no space, and what is said of them, played by hand
  */
 #include "play.h"
 

@@ -211,8 +211,7 @@ static void test_does_not_pass(void **state)
 		play(&p, "V refuses", 30, (struct sl_event)REFUSED(1, order, 0, 0)),
 		"GRANT 3/1 g0 40"));
 	play_close(&p);
-	/* Nor does an equally urgent demand: E's memory is on its way, and the rest set
-	 * aside. */
+	/* Nor does an equally urgent demand: E's memory is on its way, and the rest set aside. */
 	begin_passing(&p, 5);
 	order = p.last[SL_ACTION_EVICT].id;
 	assert_null(strstr(

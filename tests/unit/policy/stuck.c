@@ -1,6 +1,5 @@
 /*
- * stuck - a client wants its request back, and an untakeable process is in its way, played by
- * hand
+ * stuck - a client wants its request back, and an untakeable process is in its way, played by hand
  *
  * A GPU of 100. R has 60 on the host, B a burst of 50: on its way back, or resident.
  */
@@ -121,8 +120,7 @@ static void test_is_let_off(void **state)
 	play_close(&p);
 }
 
-/* With the other last resort, and for a burst, no process is ended; the one in the way is
- * named. */
+/* With the other last resort, and for a burst, no process is ended; the one in the way is named. */
 static void test_nobody_is_ended(void **state)
 {
 	struct play p;
@@ -143,8 +141,7 @@ static void test_nobody_is_ended(void **state)
 	play_close(&p);
 }
 
-/* B was resident before R, and is never moved: it is not looked at before it is in the
- * way. */
+/* B was resident before R, and is never moved: it is not looked at before it is in the way. */
 static void test_is_there(void **state)
 {
 	static const struct sl_event before[] = {SWAP(STOP), GPU(0, 100), WORKLOAD(B, 0),

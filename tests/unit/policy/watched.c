@@ -1,6 +1,5 @@
 /*
- * watched - a client that was told to leave does not answer, since it is stopped, played
- * by hand
+ * watched - a client that was told to leave does not answer, since it is stopped, played by hand
  *
  * A has 60 of a GPU of 100, D 30. B asks for 20, of which 10 are free.
  */

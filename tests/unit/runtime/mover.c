@@ -188,8 +188,7 @@ static void *free_first(void *arg)
 	return NULL;
 }
 
-/* A thread that frees may be held up for any time: the memory it frees comes back all the
- * same. */
+/* A thread that frees may be held up for any time: the memory it frees comes back all the same. */
 static void body_freed_slowly(void)
 {
 	pthread_t thread;

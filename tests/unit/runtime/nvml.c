@@ -1,6 +1,5 @@
 /*
- * nvml - NVML's answers inside a workload, with an NVML and a daemon that say what the test
- * wants
+ * nvml - NVML's answers inside a workload, with an NVML and a daemon that say what the test wants
  */
 #include "child.h"
 #include "fake.h"

@@ -216,8 +216,7 @@ static void body_host(void)
 	fake_stop();
 }
 
-/* A driver before 12.8: the stream's context tells, and the current context stays
- * current. */
+/* A driver before 12.8: the stream's context tells, and the current context stays current. */
 static void body_old_driver(void)
 {
 	CUcontext current;

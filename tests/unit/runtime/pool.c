@@ -97,8 +97,7 @@ static CUresult get_graph_attribute(CUdevice dev, CUgraphMem_attribute attr, voi
 	return CUDA_SUCCESS;
 }
 
-/* Memory freed on a stream is free after a synchronisation, and free memory is given
- * back. */
+/* Memory freed on a stream is free after a synchronisation, and free memory is given back. */
 static void synced(struct pool *pool)
 {
 	pthread_mutex_lock(&lock);
@@ -375,8 +374,7 @@ static void body_large_chunks(void)
 	fake_stop();
 }
 
-/* A pool that takes exactly what it lacks is asked for no more than that, once this was
- * seen. */
+/* A pool that takes exactly what it lacks is asked for no more than that, once this was seen. */
 static void body_exact(void)
 {
 	CUdeviceptr a;

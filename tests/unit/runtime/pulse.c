@@ -205,8 +205,7 @@ static void hold_work(CUcontext of)
 	__atomic_store_n(&stub_busy, of, __ATOMIC_RELEASE);
 }
 
-/* A kernel that never ends, or a driver that hangs: it is reported as work, and the agent
- * lives. */
+/* A kernel that never ends, or a driver that hangs: it is reported as work, and the agent lives. */
 static void body_prove(void)
 {
 	start();

@@ -524,8 +524,7 @@ static void body_older_daemon(void)
 	stop();
 }
 
-/* A newer daemon comes in the middle of that: it is told the resident bytes once it is
- * over. */
+/* A newer daemon comes in the middle of that: it is told the resident bytes once it is over. */
 static void body_newer_daemon(void)
 {
 	start();

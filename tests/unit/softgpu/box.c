@@ -124,8 +124,7 @@ static void take_over(const char *name, pid_t dead_companion)
 			break;
 		nap_ms(1);
 	}
-	/* Now the pages belong to another client: no kernel of the dead one may write
-	 * there. */
+	/* Now the pages belong to another client: no kernel of the dead one may write there. */
 	bool alive = parent_of(dead_companion) == box.pid;
 	close(fd);
 	assert_row_u64(name, (uint64_t)reply.result, CUDA_SUCCESS);
