@@ -157,7 +157,7 @@ static void make_request(const uint8_t *data, size_t size, struct sent *sent)
 	sent->size += length;
 }
 
-/* --- what comes back -------------------------------------------------------------------------- */
+/* --- answers --------------------------------------------------------------------------------- */
 
 static size_t exchange(const struct sent *sent, char *answer)
 {

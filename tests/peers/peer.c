@@ -203,7 +203,7 @@ static void async_pools(void)
 		PROG_MUST(cuStreamSynchronize(stream));
 	}
 	CHECK(free_bytes() == before);
-	/* What comes from a pool may be freed like anything else, and the other way round. */
+	/* Memory of a pool may be freed like any other, and the other way round. */
 	SUCCEEDS(cuMemAllocAsync(&kept[0], SL_MIB, stream));
 	SUCCEEDS(cuStreamSynchronize(stream));
 	SUCCEEDS(cuMemFree_v2(kept[0]));
@@ -253,7 +253,7 @@ static void hidden_bytes(void)
 	(void)prog_context(0);
 	before = free_bytes();
 	CHECK(before <= total_bytes());
-	/* More than the reserve pays; what is measured while code is being loaded may be old. */
+	/* More than the reserve pays; figures measured while code is being loaded may be old. */
 	for (int i = 0; i < MODULES; i++)
 		modules[i] = prog_kernels();
 	loaded = free_bytes();

@@ -152,7 +152,7 @@ static void do_freeall(char **word)
 	CUresult r = CUDA_SUCCESS;
 
 	(void)word;
-	/* Second mappings before what they are of. */
+	/* Second mappings before their memory. */
 	for (struct thing *t = NULL; r == CUDA_SUCCESS && (t = thing_next(t));)
 		r = t->kind == THING_ALIAS ? thing_free(t) : r;
 	for (struct thing *t = NULL; r == CUDA_SUCCESS && (t = thing_next(t));)

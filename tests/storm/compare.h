@@ -31,7 +31,7 @@ struct storm_difference {
 /* Names the step in *d, if the rest of the two runs is alike. */
 void storm_compare(struct storm_sides *sides, const struct storm_sequence *q,
 	struct storm_difference *d);
-/* Makes *q small, for at most so many seconds; *d belongs to what is left. */
+/* Makes *q small, for at most so many seconds; *d belongs to the smaller one. */
 void storm_shrink(struct storm_sides *sides, struct storm_sequence *q,
 	struct storm_difference *d, unsigned seconds);
 /* The file of answers of a side, mapped; NULL with a sentence on stderr. */

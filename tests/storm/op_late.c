@@ -57,7 +57,7 @@ static void bind(struct storm_lane *l, struct bound *b, uint32_t n)
 	CALL(l, cuMulticastBindMem, b->object, 64 * GRAIN, b->memory, 0, GRAIN, 0);
 }
 
-/* What goes to the object is read where the memory itself is mapped. */
+/* Data written to the object is read where the memory itself is mapped. */
 static void write_through(struct storm_lane *l, struct bound *b)
 {
 	if (CALL(l, cuMemsetD32_v2, b->all, l->step->dice, 1024) != CUDA_SUCCESS)

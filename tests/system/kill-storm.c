@@ -280,7 +280,7 @@ static bool prepare(struct storm *s)
 	config = fopen(path, "w");
 	if (!config)
 		return false;
-	/* Short waits: what is tested is death, not patience. */
+	/* Short waits: this tests death, not patience. */
 	fputs("longest_wait: 3s\nrecover_wait: 500ms\nidle_wait: 200ms\n", config);
 	fclose(config);
 	s->used_before = prog_gpu_memory().used;

@@ -80,7 +80,7 @@ static uint64_t below(struct day *d, uint64_t bound)
 	return sl_rng_below(&d->rng, bound);
 }
 
-/* --- What is told, and what is heard. --- */
+/* --- Events to the machine, and its actions. --- */
 
 static void on_stop(struct day *d, struct job *job, struct task *task,
 	const struct sl_cluster_action *action)

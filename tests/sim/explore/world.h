@@ -232,7 +232,7 @@ uint32_t explore_returning(const struct explore_client *c, uint32_t gpu);
 uint32_t explore_leaving(const struct explore_client *c, uint32_t gpu);
 /* Of the client, what no order can move. */
 uint32_t explore_fixed(const struct explore *x, uint32_t client, uint32_t gpu);
-/* Nothing could ever bring what it waits for, and a reason names that. */
+/* Nothing could ever serve its wait, and a reason names that. */
 bool explore_is_excused(const struct explore *x, uint32_t client);
 bool explore_is_owed(const struct explore *x, uint32_t client);
 

@@ -46,7 +46,7 @@ enum world_shape {
 		WORLD_SHAPE_COUNT
 };
 
-/* What comes over programs, people and machines besides what programs do. X(NAME, weight, text) */
+/* Troubles beside the programs' own behaviour. X(NAME, weight, text) */
 #define WORLD_TROUBLES(X)                                                   \
 	X(CONDITION, 6, "a process is stopped, traced, silent, or goes on") \
 	X(ENDLESS, 2, "a piece of GPU work that never ends")                \

@@ -1,5 +1,5 @@
 /*
- * world_trouble - what comes over programs, people and machines
+ * world_trouble - troubles of programs, people and machines
  *
  * Processes are stopped, traced and fall silent; GPU work does not end; agents answer a PROBE
  * late, never or wrongly; people change and end workloads; administrators change settings; GPUs

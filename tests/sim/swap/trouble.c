@@ -1,5 +1,5 @@
 /*
- * trouble - people, faults, the machine: what comes over the modelled programs
+ * trouble - people, faults and the machine, as the modelled programs meet them
  */
 #include "world.h"
 

@@ -162,7 +162,7 @@ struct swap_stats {
 /* Of one workload, for share.c: the part of this window's time in which it held the GPU. */
 struct swap_share {
 	uint32_t hold, wait;            /* processes of it, while time counts */
-	sl_ns at, counted, held, bound; /* bound: the window's length; 0: there is none */
+	sl_ns at, counted, held, bound; /* bound: the window's length; 0: none */
 };
 
 struct swap_world {

@@ -505,7 +505,7 @@ static void dump(int fd)
 		end_list(fd, 3);
 }
 
-/* What comes before any question. False: done with this peer. */
+/* Before any question. False: done with this peer. */
 static bool open_with(int fd)
 {
 	if (is("version"))

@@ -194,7 +194,7 @@ static bool little_room(void)
 	fclose(statm);
 	statm = fopen("/proc/self/statm", "r");
 	good &= statm && fscanf(statm, "%lu", &pages) == 1;
-	/* What there is and 256 MiB: fine for what comes. */
+	/* The present size and 256 MiB: enough for the rest. */
 	little.rlim_cur = little.rlim_max = (rlim_t)pages * 4096 + (256 << 20);
 	return good && setrlimit(RLIMIT_AS, &little) == 0 && goes_on();
 }

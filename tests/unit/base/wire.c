@@ -72,7 +72,7 @@ static void test_refused(void **state)
 		SL_WIRE_OTHER_VERSION);
 	assert_row_contains("version", err.text,
 		"this is version " SL_STRINGIFY(SL_PROTOCOL_VERSION));
-	/* An older version is understood, but for what came after it. */
+	/* An older version is understood, except for later messages. */
 	msg.head.version = SL_PROTOCOL_OLDEST;
 	assert_int_equal(
 		sl_wire_decode(&msg, sizeof(msg.ask), SL_FROM_CLIENT, &back, &err),
@@ -313,7 +313,7 @@ static void test_no_descriptors_left(void **state)
 	close(ends[1]);
 }
 
-/* What is sent arrives, as the same files in the same order. */
+/* The same files arrive in the same order. */
 static void test_send_descriptors(void **state)
 {
 	struct stat sent, came;

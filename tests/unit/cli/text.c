@@ -52,7 +52,7 @@ static void test_rows(void **state)
 	}
 }
 
-/* Every string of three bytes: what comes out is UTF-8, never longer, without controls. */
+/* Every string of three bytes: the result is UTF-8, never longer, without controls. */
 static void test_all(void **state)
 {
 	(void)state;

@@ -342,8 +342,8 @@ static struct sl_history_known known_at(struct sl_history_store *store, int64_t 
 	return known;
 }
 
-/* For some seconds the clock was years ahead: what comes after is rolled up and read as if that had
- * not been. */
+/* For some seconds the clock was years ahead: later rows are rolled up and read as if it had not
+ * been. */
 static void a_clock_that_was_ahead_costs_nothing(void **state)
 {
 	struct sl_history_store *store = history_open_store();

@@ -261,7 +261,7 @@ static void huge_pages_are_asked_for_before_there_are_any(void **state)
 	struct machine *machine = *state;
 	uint64_t bytes = 100 * SL_MIB, huge_bytes;
 
-	/* "always" needs no asking, and where there are none it would only cost. */
+	/* "always" needs no asking, and without huge pages asking would only cost. */
 	put(machine, THP "/shmem_enabled", "[always] within_size advise never deny\n");
 	(void)makes(machine, bytes, NOWHERE);
 	assert_int_equal(asked.advised_bytes, 0);

@@ -119,7 +119,7 @@ static void test_text(void **state)
 		fail_msg("%s", err.text);
 	same_rows(&back, &row);
 	sl_jobs_row_fini(&back);
-	/* Half a record is none. */
+	/* Half a record is refused. */
 	for (size_t size = 0; size < strlen(text); size += 997)
 		assert_int_equal(sl_jobs_state_read(text, size, 12, &back, &err),
 			SL_JOBS_STORE_BAD);
@@ -221,10 +221,10 @@ static void put(struct sl_jobs_store *store, const struct sl_jobs_row *row, bool
 	sl_jobspec_fini(&spec);
 }
 
-/* Of what was taken last. */
+/* Of the record that was taken last. */
 static int log_fd;
 
-/* The next that is over. */
+/* The next write that is over. */
 static uint64_t take(struct sl_jobs_store *store, int *result, struct sl_error *err)
 {
 	struct pollfd over = {.fd = sl_jobs_store_fd(store), .events = POLLIN};

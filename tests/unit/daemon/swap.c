@@ -18,7 +18,7 @@
 #include "daemon/swap/hostpool_ahead.h"
 #include "daemon/swap/swap.h"
 
-/* --- what goes well --------------------------------------------------------------------------- */
+/* --- success --------------------------------------------------------------------------------- */
 
 static void looks_right(const struct given *given, uint64_t bytes)
 {

@@ -1,4 +1,4 @@
-/* Requests to the API server: what comes back, and what if nothing does. */
+/* Requests to the API server: answers, and missing ones. */
 #include "server.h"
 
 #include <errno.h>

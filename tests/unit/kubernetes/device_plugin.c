@@ -31,7 +31,7 @@ static struct {
 	char key[SL_UNITS_KEY_MAX];
 	struct sl_grpc_call *started;
 	bool registered, refuses;
-	/* What the kubelet answers, and what came of asking it. */
+	/* The kubelet's answers, and the results. */
 	struct sl_proto_out list;
 	struct sl_holders holders;
 	bool silent, answered, is_list;

@@ -190,7 +190,7 @@ static void nothing_is_written_for_a_pod_that_goes(void **state)
 	assert_null(stage_find_pod("p20"));
 }
 
-/* --- What comes of answers. --------------------------------------------------------------- */
+/* --- Answers. ----------------------------------------------------------------------------- */
 
 /* It is not met again by an event that was on its way. */
 static void a_pod_that_is_gone_stays_so(void **state)

@@ -297,7 +297,7 @@ static bool is_done(void *context)
 
 static struct client client;
 
-/* The status of what came back; the text is in client.answer. */
+/* The status of the answer; its text is in client.answer. */
 static long post(const char *path, const char *body, const char *authorities)
 {
 	client = (struct client){

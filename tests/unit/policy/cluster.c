@@ -213,7 +213,7 @@ static void waits_for_what_is_stopping(void **state)
 	send(job(2, 2, 1, 1, 1));
 	cycle();
 	assert_int_equal(in(2, SL_TASK_PIPELINED), 1);
-	/* What comes free is kept for it. */
+	/* The GPU that comes free is kept for it. */
 	send(job(3, 1, 1, 1, 1));
 	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, false);
 	run_all();
@@ -429,7 +429,7 @@ static void moves_who_finds_a_place(void **state)
 	assert_int_equal(in(4, SL_TASK_RUNNING), 1);
 }
 
-/* --- What goes wrong. --- */
+/* --- Failures. --- */
 
 static void tries_another_node(void **state)
 {

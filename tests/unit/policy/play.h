@@ -149,7 +149,7 @@ static inline void play_close(struct play *p)
 	sl_arena_free(p->arena);
 }
 
-/* What came out, good until the next event. */
+/* The actions, good until the next event. */
 static inline const char *play(
 	struct play *p, const char *row, uint64_t at_ms, struct sl_event event)
 {

@@ -111,7 +111,7 @@ static const struct row {
 		{{PARTLESS}, {PARTLESS, {{.request_bytes = 5}}},
 			{PARTLESS, {{.rest_bytes = 9}}}},
 		{BURST, ASKS(3), .stays = true}, {{9}}, {SL_ROOM_POOL, 0, 1}},
-	/* Of 9 unclaimed, a seat of 6 that stays may stand on 4, and what comes after on all. */
+	/* Of 9 unclaimed, a seat of 6 that stays may stand on 4, and later ones on all. */
 	{"what stays keeps from a lower priority what it needs", {POOL(0)},
 		{GPU(.holds = true, .above_bytes = 4)},
 		{{PARTLESS}, {PARTLESS, {{.seats_bytes = 6}}},

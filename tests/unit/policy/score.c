@@ -298,7 +298,7 @@ static void learns_what_is_typical(void **state)
 	sl_arena_free(arena);
 }
 
-/* What comes free is counted only when asked for. */
+/* GPUs that come free later count only when asked for. */
 static void places_for_later(void **state)
 {
 	struct sl_need need = {1000, 1024, 1, WHOLE, 0, 0, 0};

@@ -18,7 +18,7 @@ static void say(void *context, const char *text)
 	(void)snprintf(to + used, 1024 - used, "%s%s", used ? "; " : "", text);
 }
 
-/* "REASON g0 c10 w1/2 bytes/available/other", without what is 0. */
+/* "REASON g0 c10 w1/2 bytes/available/other", without zeros. */
 static void on_because(void *context, const struct sl_node_because *b)
 {
 	char text[256];

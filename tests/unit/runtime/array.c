@@ -84,7 +84,7 @@ static void check_books(uint64_t bytes)
 	CHECK_EQ(sl_held_bytes(gpu), bytes);
 }
 
-/* Whole MiB, so that they can be told from what is charged. */
+/* Whole MiB, so that they differ from charged bytes. */
 static const struct {
 	const char *name;
 	CUDA_ARRAY3D_DESCRIPTOR desc;

@@ -49,7 +49,7 @@ struct fake {
 	unsigned int offers, given, withdrawn, opens;
 	uint8_t offered_key[16]; /* the last */
 	uint32_t offer_reason, open_reason;
-	struct sl_msg_ipc_opened opened; /* figures of what is opened */
+	struct sl_msg_ipc_opened opened; /* figures of the opened memory */
 	/* Memory on the host. */
 	unsigned int swappeds, wants, evicteds, stores_held, stores_back, freed_evicteds;
 	struct sl_msg_swapped last_swapped;
@@ -85,9 +85,9 @@ void fake_listen(void);
 void fake_die(void);
 /* The same, and its folder goes; at the end of a test. */
 void fake_stop(void);
-/* Answers what waits, as if silent had not been set. */
+/* Answers waiting questions, as if silent had not been set. */
 void fake_answer_waiting(void);
-/* Denies what waits; what comes after it is answered. */
+/* Denies waiting demands; later ones are answered. */
 void fake_deny_waiting(void);
 void fake_send_gpu(void);
 void fake_send_gate(uint64_t order, uint32_t closed);

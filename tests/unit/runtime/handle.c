@@ -168,7 +168,7 @@ static void body_arguments(void)
 	finish();
 }
 
-/* Our ranges behind cuMemAlloc are none of the program's, at whichever end it touches them. */
+/* The program cannot use our ranges behind cuMemAlloc as its own, at either end. */
 static void body_regions(void)
 {
 	CUmemAccessDesc access = {.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};

@@ -373,7 +373,7 @@ static void body_of_never(int say)
 	MUST(CU(cuMemAlloc_v2)(&at, UNIT), CUDA_SUCCESS);
 }
 
-/* The program's own calls of that name are none here, so the plan counts ours. */
+/* The program makes no calls of that name here, so the plan counts ours. */
 static void body_of_failing_run(int say)
 {
 	struct sl_hash_item item = {0, UNIT, {0, 0, false}};

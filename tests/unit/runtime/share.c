@@ -239,7 +239,7 @@ static unsigned int sync_memops(CUdeviceptr at)
 	return on;
 }
 
-/* A NIC's library says what it is about to register. */
+/* A NIC's library names the memory that it is about to register. */
 static void body_registration(void)
 {
 	CUdeviceptr region, slot, other;
@@ -282,7 +282,7 @@ static void check_open(CUdeviceptr at, uint64_t bytes, bool open)
 			     : CU_MEM_ACCESS_FLAGS_PROT_NONE);
 }
 
-/* What was there, what comes, slabs, two users of one device; all closed and dropped at the end. */
+/* Present and new memory, slabs, two users of one device; all closed and dropped at the end. */
 static void body_peers(void)
 {
 	CUdeviceptr region, slot, later, small;
