@@ -206,8 +206,8 @@ static void on_restore(struct explore *x, const struct sl_action *a)
 	x->s.orders++;
 }
 
-/* The runtime answers every PROBE at once, and then at each beat (runtime/link/pulse.c). In most worlds
- * only the first PROBE is answered at once: otherwise today's machine and the client talk without
+/* The runtime answers every PROBE at once, and then at each beat (runtime/link/pulse.c). In most
+ * worlds only the first PROBE is answered at once: otherwise machine and client could talk without
  * end, and nothing behind that is explored. */
 static void answer(struct explore *x, const struct sl_action *a)
 {
