@@ -1,7 +1,7 @@
 /*
  * parking - PARK and SET_WARM
  *
- * Who may is who may SET (set.h). What was answered with ok is in the journal before.
+ * A user may park what it may SET (set.h). What was answered with ok is in the journal before.
  */
 #ifndef SL_DAEMON_CONTROL_PARKING_H
 #define SL_DAEMON_CONTROL_PARKING_H

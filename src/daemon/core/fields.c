@@ -33,7 +33,7 @@ static bool is_name(const char *text)
 	return text[0] != '-';
 }
 
-/* It would be taken for the number of somebody else's. */
+/* It would be taken for the number of another workload or job. */
 static bool is_number(const char *text)
 {
 	return text[0] && !text[strspn(text, "0123456789")];

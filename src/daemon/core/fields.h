@@ -1,5 +1,5 @@
 /*
- * fields - what messages may carry, whoever sends them, and names made of it
+ * fields - what messages may carry, and names made of it
  */
 #ifndef SL_DAEMON_CORE_FIELDS_H
 #define SL_DAEMON_CORE_FIELDS_H

@@ -1,5 +1,5 @@
 /*
- * share - who uses how much of the loop's time, and who has to stand back for that
+ * share - how much of the loop's time each process and user takes, and what stands back for that
  *
  * Every turn of a peer is charged, in nanoseconds of this thread's time, to its process and to its
  * user: leaky buckets that drain at SL_SHARE_PCT of real time. It is work-conserving: a process
@@ -53,7 +53,7 @@ struct sl_share_turn sl_share_begin(void);
 /* Of the thread's time, until now. */
 uint64_t sl_share_spent_ns(const struct sl_share_turn *turn);
 /* Charges a process, by a number that stands for it, and its user. *use is what each has used of
- * late beyond its share. False: there is no memory, and nobody is judged. */
+ * late beyond its share. False: there is no memory, and none is judged. */
 SL_MUST_CHECK bool sl_share_charge(struct sl_daemon *daemon, uint64_t key, uid_t uid,
 	uint64_t spent_ns, struct sl_share_use *use);
 /* Something else than a peer had the loop until now. */

@@ -105,7 +105,7 @@ static void on_stop(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	uint32_t reason = action->stop.reason;
 
-	/* The node knows that somebody asked, and not that it was the queue. */
+	/* The node knows that it was asked for, and not that the queue did. */
 	if (reason == SL_REASON_STOP_ASKED &&
 		sl_jobs_makes_room(daemon, action->stop.workload))
 		reason = SL_REASON_STOP_FOR_JOB;

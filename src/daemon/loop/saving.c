@@ -65,7 +65,7 @@ static void admit_loss(struct sl_peer *peer, union sl_msg *msg)
 			msg->stop_reply.text, sizeof(msg->stop_reply.text), text.text);
 }
 
-/* The journal is in its place, or cannot be: those who waited for it are told. */
+/* The journal is in its place, or cannot be: peers that waited for it are told. */
 static void written(struct sl_daemon *daemon, int r)
 {
 	daemon->commit.writing = false;

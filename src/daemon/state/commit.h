@@ -14,7 +14,7 @@ void sl_commit_soon(struct sl_daemon *daemon);
 /* The number of the writing that has in it what is so now; sl_commit_soon() sees to it that there
  * is one. */
 SL_MUST_CHECK uint64_t sl_commit_next(const struct sl_daemon *daemon);
-/* It is over, well or not (then nobody is kept waiting for a disk that is full). */
+/* It is over, well or not: no peer is kept waiting for a disk that is full. */
 SL_MUST_CHECK bool sl_commit_is_done(const struct sl_daemon *daemon, uint64_t number);
 
 #endif

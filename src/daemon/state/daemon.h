@@ -1,13 +1,13 @@
 /*
- * daemon - what sluiced knows, and how its parts are wired
+ * daemon - what the folders of the daemon share, and what they tell each other upwards
  *
- * One thread (the loop) owns everything here; the measuring thread talks through measure.h.
+ * One thread (the loop) owns everything here; the measuring thread talks through gpu/measure.h.
  * The daemon decides nothing about memory: sockets, pidfds, NVML and timers become events of
- * policy/node, and its actions become messages, timers and log lines (drive.h).
+ * policy/node (drive.h), and its actions become messages, timers and log lines (loop/actions.h).
  *
- * Lifetimes: peers, clients, workloads and processes are unlinked at once but freed only by
- * settling (loop/settle.h), which runs after each callback of the loop, so that nothing in the
- * middle of a callback points at freed memory.
+ * Lifetimes: peers, clients, workloads and processes are unlinked at once, and freed by settling
+ * (loop/settle.h). That runs after each callback of the loop, so nothing in the middle of a
+ * callback points at freed memory.
  */
 #ifndef SL_DAEMON_STATE_DAEMON_H
 #define SL_DAEMON_STATE_DAEMON_H
@@ -23,11 +23,11 @@
 #include "policy/node.h"
 #include "wire/wire.h"
 
-/* Deaths before messages: who asks for what a dead process held must find it on its way. */
+/* Deaths before messages: a demand for what a dead process held must find it on its way. */
 #define SL_PRIORITY_DEATH   (-20)
 #define SL_PRIORITY_MEASURE (-10)
 #define SL_PRIORITY_TIMER   (-5)
-#define SL_PRIORITY_PEER    0 /* clients; share.c gives others a place behind */
+#define SL_PRIORITY_PEER    0 /* clients; link/peer.c gives others a place behind */
 #define SL_PRIORITY_CONTROL 2
 #define SL_PRIORITY_FOLLOW  4
 #define SL_PRIORITY_ACCEPT  5
@@ -117,15 +117,20 @@ struct sl_upcalls {
 struct sl_daemon {
 	const struct sl_upcalls *up;
 	sd_event *loop;
+	sl_ns started;
+	bool ended;          /* a signal came before it was ready */
+	uint64_t epoch;      /* this instance */
+	uint64_t grant_salt; /* added to the policy's epochs on the wire */
+	uint64_t share_salt;
+
+	/* The configuration, and the paths that follow from it. */
 	struct sl_config config;
 	const char *config_path;  /* never NULL; the usual one may be absent */
 	const char *log_override; /* or NULL */
 	char socket_path[SL_CONFIG_TEXT_MAX], state_dir[SL_CONFIG_TEXT_MAX];
 	char data_dir[SL_CONFIG_TEXT_MAX];
-	uint64_t epoch;      /* this instance */
-	uint64_t grant_salt; /* added to the policy's epochs on the wire */
-	sl_ns started;
 
+	/* The policy (drive.h), its last admission, and when it wants to be stepped. */
 	struct sl_arena *arena;
 	struct sl_node *node;
 	struct sl_admission admission;
@@ -133,6 +138,7 @@ struct sl_daemon {
 	bool wake_changed;
 	sd_event_source *wake_timer;
 
+	/* GPUs, and the thread that asks NVML about them (gpu/). */
 	struct sl_gpu gpus[SL_NODE_GPUS_MAX];
 	uint32_t gpu_count; /* places taken */
 	struct sl_measure *measure;
@@ -141,55 +147,58 @@ struct sl_daemon {
 	bool nvml_ok, inventory_seen;
 	char nvml_text[256], driver[32];
 
+	/* Processes, workloads and clients (workloads/, clients/). */
 	struct sl_map processes, workloads, clients;
 	struct sl_link workload_list;
 	struct sl_link dying;     /* clients: state_link */
 	struct sl_link measuring; /* clients that wait for an answer to MEASURE */
+	struct sl_link dead_clients, dead_workloads, dead_processes;
 	uint64_t next_workload; /* and job: one space, so that a number means one thing */
 	uint64_t next_client;
 	uint32_t workload_count, client_count, expected_count;
 
-	struct sl_listener *listener;
-	struct sl_peers *peers;
-	uint32_t dump_count;
-
-	struct sl_views *views;
-	bool ended;     /* a signal came before it was ready */
-	bool recovered; /* the journal was read; before that none is written */
+	/* The journal (commit.h). */
 	struct sl_commit commit;
-	bool rebooted; /* what was written before is of another boot, or nothing is there */
+	bool recovered; /* it was read; before that none is written */
+	bool rebooted; /* what was written before is of another boot, or there is nothing */
 
-	struct sl_strangers *strangers;
-	struct sl_probing *probing;
-	struct sl_link stop_failures; /* stopper.c: to be told when the policy is done */
+	/* What arises inside an action, for when the policy's step is over. */
+	struct sl_link stop_failures; /* workloads/stopper.c */
+	struct sl_link swap_over;     /* swap/swap.c: clients, by order.link */
 
-	struct sl_link dead_clients, dead_workloads, dead_processes;
-	struct sl_events *events; /* NULL until made */
-	struct sl_shares *shares; /* NULL until used */
-	struct sl_ipc *ipc;       /* NULL until used */
-	struct sl_hostpool *hostpool;
-	struct sl_link swap_over; /* clients: order.link */
+	/* What is counted. */
+	uint64_t messages, grants, denials;
+	uint64_t reasons[SL_REASONS];  /* events so far */
+	uint64_t refusals[SL_REASONS]; /* of workloads and changes */
 	/* Orders that ended so: evictions, restores. */
 	uint64_t swap_causes[2][SL_SWAP_CAUSES];
-	uint64_t share_salt;
-	uint64_t messages, grants, denials;
-	uint64_t reasons[SL_REASONS];   /* events so far */
-	uint64_t refusals[SL_REASONS];  /* of workloads and changes */
-	struct sl_registry *projects;   /* NULL until opened */
-	struct sl_jobs *jobs;           /* NULL until opened */
-	struct sl_resources *resources; /* NULL until opened */
-	struct sl_recounts *recounts;
-	struct sl_http *http;          /* NULL: metrics are not served */
-	struct sl_history *history;    /* NULL: none is written */
-	struct sl_inside_door *inside; /* by which threads of ours come in */
-	struct sl_page *page;          /* NULL: the page is not served */
-	/* serving.h: why a part is not open though it should be; "" if it is well */
-	struct sl_error not_served[SL_SERVED];
-	sd_event_source *serving_timer;
+	uint32_t dump_count;
 	struct {
 		sl_ns second;
 		uint32_t lines, dropped;
-	} notes[SL_REASONS];
+	} notes[SL_REASONS]; /* lines of the log */
+
+	/* What modules keep for themselves; NULL until opened. */
+	struct sl_events *events;
+	struct sl_history *history; /* NULL: none is written */
+	struct sl_hostpool *hostpool;
+	struct sl_http *http;          /* NULL: metrics are not served */
+	struct sl_inside_door *inside; /* by which the daemon's own threads come in */
+	struct sl_ipc *ipc;            /* NULL until used */
+	struct sl_jobs *jobs;
+	struct sl_listener *listener;
+	struct sl_page *page; /* NULL: the page is not served */
+	struct sl_peers *peers;
+	struct sl_probing *probing;
+	struct sl_recounts *recounts;
+	struct sl_registry *projects;
+	struct sl_resources *resources;
+	struct sl_shares *shares; /* NULL until used */
+	struct sl_strangers *strangers;
+	struct sl_views *views;
+	/* web/serving.h: why a part is not open though it should be; "" if it is well */
+	struct sl_error not_served[SL_SERVED];
+	sd_event_source *serving_timer;
 };
 
 #endif

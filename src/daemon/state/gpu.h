@@ -23,7 +23,7 @@ struct sl_gpu {
 	bool taken;   /* another daemon has its lock */
 	uint8_t uuid[SL_WIRE_UUID_BYTES];
 	char name[64], pci[32];
-	int node; /* its NUMA node; -1: it has none, or nobody says */
+	int node; /* its NUMA node; -1: none, or not known */
 	uint64_t pci_key;
 	uint32_t rank; /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
 	uint64_t capacity_bytes, reserve_bytes;
@@ -40,7 +40,7 @@ struct sl_gpu {
 	sl_ns hurried_at;
 	sl_ns measured_at, full_at; /* 0: never */
 	sl_ns counted_at;           /* the look began then that found unmanaged_bytes */
-	sl_ns look_from; /* somebody waits for one that begins no earlier; 0: nobody */
+	sl_ns look_from; /* a message waits for one that begins no earlier; 0: none */
 	uint64_t used_bytes, unmanaged_bytes, overhead_bytes, overhead_before;
 	bool unsure;
 	uint32_t utilisation_pct;

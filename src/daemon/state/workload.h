@@ -48,7 +48,7 @@ struct sl_workload {
 	struct sl_moved moved[SL_NODE_GPUS_MAX]; /* by ordinal */
 	/* Who asked for its end: user number + 1, as {user} travels; 0: the daemon before knew. */
 	uint64_t stop_asker;
-	sl_ns kill_at;       /* `sluice stop`: when SIGKILL follows; 0: nobody asked */
+	sl_ns kill_at; /* `sluice stop`: when SIGKILL follows; 0: it was not asked for */
 	sl_ns events_second; /* events.c: when events of it were counted, and how many */
 	uint32_t events_count;
 	uint64_t denials; /* of its demands */
