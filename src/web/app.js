@@ -105,7 +105,7 @@ function troubles() {
 		if (gpu.lost)
 			list.push("GPU " + gpu.gpu + " is lost: it fell off the bus or reported a fatal error.");
 		else if (gpu.degraded)
-			list.push("GPU " + gpu.gpu + " is degraded: processes use more of it than was promised to them.");
+			list.push("GPU " + gpu.gpu + " is degraded: requests plus memory that cannot be moved exceed it.");
 	}
 	return list;
 }

@@ -239,8 +239,8 @@ function makeAdvice(scene, query) {
 	const programs = scene === "empty" ? [] : [
 		program("train"),
 		program("serve", {runs: 1, observed: 1}),
-		program("python eval.py", {verdict: "keep", text: "what it has is about right"}),
-		program(HOSTILE.slice(0, 127), {span_s: 42, active_s: 0, verdict: "too-short", text: "it has not run for ten minutes yet; ask again when it has", advice: null}),
+		program("python eval.py", {verdict: "keep", text: "its request and limit are about right"}),
+		program(HOSTILE.slice(0, 127), {span_s: 42, active_s: 0, verdict: "too-short", text: "it has run for less than 10m; ask again later", advice: null}),
 	];
 
 	return {from_ms: Number(query.get("from_ms")), to_ms: Number(query.get("to_ms")), gpus_before: scene === "empty" ? 0 : 3, gpus_after: scene === "empty" ? 0 : 2,

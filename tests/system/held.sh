@@ -50,7 +50,7 @@ check "it ends well" $? = 0
 check "with out-of-memory" "$(field guest took result)" = CUDA_ERROR_OUT_OF_MEMORY
 check "within what nobody requested" "$(field guest took bytes)" -le $(((1024 - 64 - 700) * mib))
 "$B/sluice" why guest >"$T/why"
-check_file "and why says so" "$T/why" "could not be moved out of the way .* requests leave"
+check_file "and why says so" "$T/why" "that cannot be moved .* requests leave"
 kill $owner
 wait $owner 2>/dev/null
 check_books_empty

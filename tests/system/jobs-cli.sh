@@ -82,7 +82,7 @@ check 'logs --task' "$("$S" logs gang --task 1)" = 'task 1'
 submit --name half --gang 2 -- sh -c '[ "$SLUICE_TASK" = 0 ] || exit 5; sleep 60' || fail "half: $(cat "$T/said")"
 status_of 5 "$S" wait half
 "$S" events >"$T/events"
-check_file 'who is stopped because another task failed' "$T/events" ' half\.0 was stopped because its job is over: another task of it has failed, or the job was stopped$'
+check_file 'who is stopped because another task failed' "$T/events" ' half\.0 was stopped because its job is over: another task of the job failed, or the job was stopped$'
 submit --name part --gang 3 --min 2 -- sleep 60 || fail "part: $(cat "$T/said")"
 until_true 20 is part running || fail "part does not run"
 for who in part part.2; do

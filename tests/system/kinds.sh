@@ -39,7 +39,7 @@ note "--- a task stays within a model"
 check "two GPUs of one model" "$(gpus pair --project any --gpus 2 | tr ',' '+')" = "0+2 "
 check "two of those that the project may use" "$(gpus large-pair --project large --gpus 2 | tr ',' '+')" = "1+3 "
 status_of 75 "$S" submit --project any --gpus 3 -- true
-check_file "three are refused" "$T/said" 'one task of it wants 3 GPUs, and no node .* more than 2 GPUs'
+check_file "three are refused" "$T/said" 'one task wants 3 GPUs, but no node .* more than 2 GPUs'
 check "four tasks have both models" "$(TASKS='0 1 2 3' gpus four --project any --gang 4)" = "0 1 2 3 "
 status_of 75 "$S" submit --project large --gang 3 -- true
 status_of 75 "$S" submit --project none -- true
@@ -48,7 +48,7 @@ check "a model named by CUDA_VISIBLE_DEVICES" "$(CUDA_VISIBLE_DEVICES=1,3 gpus s
 status_of 75 env CUDA_VISIBLE_DEVICES=0,1 "$S" submit --project any -- true
 check_file "parts of both are refused" "$T/said" 'CUDA_VISIBLE_DEVICES names some, but not all'
 
-check "what the queue has not looked at yet is told as foreseen" "$(grep -c 'not been looked at' "$T/all")" = 0
+check "what the queue has not looked at yet is told as foreseen" "$(grep -c 'not considered it yet' "$T/all")" = 0
 
 note "--- who is taken back is whoever stands on that model"
 for i in 1 2 3 4; do

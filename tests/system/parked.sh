@@ -60,7 +60,7 @@ submit --project owner --name long -- $STEPPER "$T/long.end"
 until_true 40 is_in long running || fail "long does not run: $("$B/sluice" why long)"
 is_in lent parked || fail "lent is not parked: $("$B/sluice" ps)"
 quotas 0 1
-until_true 10 why_says 'stopped so lately' || fail "it does not say why it waits: $("$B/sluice" why lent)"
+until_true 10 why_says 'stopped a moment ago' || fail "it does not say why it waits: $("$B/sluice" why lent)"
 check "it waits, parked" "$(state_of lent)" = parked
 check "and who has its GPU runs" "$(state_of long)" = running
 

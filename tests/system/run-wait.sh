@@ -43,7 +43,7 @@ note "--- a limit"
 hold first
 "$B/sluice" run --project capped --request 0.4 --name no -- true >"$T/no" 2>&1
 check "above the limit of its project" $? = 75
-check_file "it says why, and what to do" "$T/no" 'it wants 0.4 GPUs, and the limit of project capped leaves 0.1 GPUs; .*--wait waits for that'
+check_file "it says why, and what to do" "$T/no" 'it wants 0.4 GPUs, but the limit of project capped leaves 0.1 GPUs; .*--wait waits for that'
 "$B/sluice" run --request 0.8 --name no -- true >"$T/no" 2>&1
 check "no room" $? = 75
 check_file "it says why, too" "$T/no" 'a request of .* does not fit.*'
@@ -59,7 +59,7 @@ check_file "it says why, and not that it is to wait" "$T/no" 'a request of 700 G
 check "so is one for more GPUs than there are" $? = 75
 "$B/sluice" run --project capped --swap off --request 0.1 --name no -- true >"$T/no" 2>&1
 check "without a quota" $? = 75
-check_file "it says what helps" "$T/no" 'if it may be preempted (.* of a run: without --swap off)'
+check_file "it says what helps" "$T/no" 'if it may be preempted (.* run: without --swap off)'
 grep -e '--wait waits' "$T/no" >&2 && fail "waiting does not help"
 "$B/sluice" run --request 0.2 --name first -- true >"$T/no" 2>&1
 check "a name that is taken" $? = 75
@@ -67,7 +67,7 @@ check_file "it says by what" "$T/no" 'a job or workload named first is there alr
 
 note "--- waiting"
 waiter second
-check_file "it says why it waits" "$T/second.err" 'second waits: it wants 0.4 GPUs, and the limit of project capped'
+check_file "it says why it waits" "$T/second.err" 'second waits: it wants 0.4 GPUs, but the limit of project capped'
 "$B/sluice" why second >"$T/why"
 check_file "why says so" "$T/why" 'is queued, .*limit of project capped leaves 0.1'
 : >"$T/first.end"
@@ -113,9 +113,9 @@ check_file "submit says what it takes" "$T/submit" '1 task of project capped'
 is_parked() { [ "$(queue borrower state)" = parked ]; }
 until_true 30 is_parked || fail "the borrower is not parked: $("$B/sluice" ps)"
 # For a moment it is too soon for it to be brought back, whatever is free.
-comes_back() { "$B/sluice" why borrower >"$T/why" && grep -q 'it runs when they are free' "$T/why"; }
+comes_back() { "$B/sluice" why borrower >"$T/why" && grep -q 'it resumes when they are free' "$T/why"; }
 until_true 30 comes_back
-check_file "why says that it comes back" "$T/why" 'is parked, .*it runs when they are free'
+check_file "why says that it comes back" "$T/why" 'is parked, .*it resumes when they are free'
 daemon_kill
 daemon_start
 check_file "the log says who is parked, by the number of its workload" "$T/daemon.log" 'run [0-9]* .borrower.: task 0 is to be parked for claims'

@@ -66,7 +66,7 @@ for trouble in capture endless; do
 	sleep 1
 	check "$trouble: it is still there" "$(evicted_bytes "$trouble")" = 0
 	if [ $trouble = capture ]; then
-		is_in_the_way capture "recording a graph"
+		is_in_the_way capture "recording a CUDA graph"
 	else
 		is_in_the_way endless "its work has not ended for"
 	fi
@@ -93,7 +93,7 @@ ok sleeper alloc big 30m
 ok sleeper fill big 1
 kill -STOP "$(pid_of sleeper)"
 try_park sleeper
-is_in_the_way sleeper "process $(pid_of sleeper) of it has been stopped"
+is_in_the_way sleeper "its process $(pid_of sleeper) has been stopped"
 kill -CONT "$(pid_of sleeper)"
 settled sleeper parked
 CHECKS=$((CHECKS + 1))
@@ -108,7 +108,7 @@ park sleeper
 kill -STOP "$(pid_of sleeper)"
 try_resume sleeper
 CHECKS=$((CHECKS + 1))
-until_true 20 why_says sleeper "once process $(pid_of sleeper) of it goes on" || fail "why sleeper: $("$B/sluice" why sleeper 2>&1)"
+until_true 20 why_says sleeper "its process $(pid_of sleeper) has been stopped" || fail "why sleeper: $("$B/sluice" why sleeper 2>&1)"
 ok owner alloc big 430m
 check "the sleeper is not back" "$(residency sleeper)" = evicted
 kill -CONT "$(pid_of sleeper)"

@@ -43,7 +43,7 @@ note "the owner waits until the borrower goes on"
 stop_half_way
 until_true 20 untakeable "$stuck"
 check "the borrower is found" $? = 0
-until_true 10 why_says owner "process $stuck of borrower has .* or room kept for them"
+until_true 10 why_says owner "process $stuck of borrower occupies or reserves"
 check "why names the process in the way: $("$B/sluice" why owner 2>&1 | head -n 2)" $? = 0
 check "the owner is not back" "$(residency owner)" = evicted
 check "the borrower lives" "$(gone "$stuck" && echo gone)" = ""

@@ -62,19 +62,19 @@ check_file "ps shows it" "$T/ps" ' borrower.*untakeable'
 "$B/sluice" ps --clients >"$T/ps"
 check_file "ps --clients shows it" "$T/ps" "^borrower +$stuck .*untakeable"
 "$B/sluice" why borrower >"$T/why"
-check_file "why says it of the borrower" "$T/why" "process $stuck of borrower cannot be made to give memory back"
+check_file "why says it of the borrower" "$T/why" "process $stuck of borrower cannot give memory back"
 wait $owner
 check "who asked is told out-of-memory" $? = 3
 check_file "and no other error" "$T/owner" 'OUT_OF_MEMORY'
 "$B/sluice" why first >"$T/why"
-check_file "why says who stood in the way" "$T/why" 'first asked for .* within its request on GPU 0; borrower has .* above its own and cannot be made'
+check_file "why says who stood in the way" "$T/why" 'first was denied .* within its request on GPU 0: borrower has .* above its own request and cannot'
 happened UNTAKEABLE_BEGINS
 check "an event" $? = 0
 check "with the process" "$("$B/sluice" events --json | grep UNTAKEABLE_BEGINS | json pid)" = "$stuck"
 until_true 5 happened LIMIT_DROPPED
 check "its workload gets no burst" $? = 0
 "$B/sluice" events --name borrower >"$T/events"
-check_file "and is told why" "$T/events" 'borrower asked for .*; its limit is what it holds while a process of it cannot'
+check_file "and is told why" "$T/events" 'borrower was denied .*: its limit is what it holds as long as one of its processes cannot'
 before=$(bursts)
 kill -CONT "$stuck"
 until_true 10 ends_again 1
@@ -96,7 +96,7 @@ check "the borrower is gone" $? = 0
 happened STOP_LAST_RESORT
 check "an event" $? = 0
 "$B/sluice" why borrower >"$T/why"
-check_file "why says so" "$T/why" "process $stuck of borrower was stopped as the last resort.* and second needed"
+check_file "why says so" "$T/why" "process $stuck of borrower was stopped as the last resort.* where second needed"
 check "its sibling lives" "$(gone "$sibling" && echo gone)" = ""
 end_borrower
 
@@ -114,7 +114,7 @@ check "and is busy, ms" "$(of_client "$stuck" busy_ms)" -ge 1900
 wait $owner
 check "who asked is told out-of-memory" $? = 3
 "$B/sluice" why third >"$T/why"
-check_file "why says who stood in the way" "$T/why" 'borrower has .* above its own and cannot be made'
+check_file "why says who stood in the way" "$T/why" 'borrower has .* above its own request and cannot'
 until_true 20 ends_again $((ended + 1))
 check "the kernel ends: an event" $? = 0
 end_borrower

@@ -1,8 +1,8 @@
 /*
- * texts - why a job is pending, and what would become of one, in words
+ * texts - sentences about pending and future jobs
  *
- * Sentences are templates in pending.def with places in braces, as in reason.def. A place that the
- * table below does not know is written as it stands, which the unit test forbids for every row.
+ * Sentences are templates in pending.def with places in braces, as in reason.def. An unknown place
+ * is written as it is; the unit test forbids that for every row.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void put(struct sentence *out, const char *text, size_t length)
 		out->buf[out->used] = '\0';
 }
 
-/* A name must not be able to break the line, or to look like a place. */
+/* A name must not break the line, or look like a place. */
 static void put_name(name_fn name, void *context, uint64_t id, char text[VALUE_MAX])
 {
 	const char *known = name && id ? name(context, id) : NULL;
@@ -143,26 +143,27 @@ const char *sl_pending_text(const struct sl_pending_because *because, name_fn na
 	fill(&out, (uint32_t)because->reason < SL_PENDING_REASONS ? texts[because->reason]
 								  : "?");
 	if (because->would_reclaim)
-		fill(&out, because->other
-				   ? "; taking back what project {other} has above its "
-				     "fair share would be enough for it"
-				   : "; taking back what others have above their fair "
-				     "shares would be enough for it");
+		fill(&out,
+			because->other
+				? "; reclaiming what project {other} has above its fair "
+				  "share would be enough"
+				: "; reclaiming what others have above their fair "
+				  "shares would be enough");
 	return buf;
 }
 
-/* --- Beforehand. --- */
+/* --- Forecasts. --- */
 
-/* What happens to it when it is taken from. */
+/* What happens when it is reclaimed. */
 static const char *loss_of(const struct sl_cluster_forecast *forecast)
 {
 	if (!forecast->parks)
-		return "terminated, and queued again from its beginning";
+		return "terminated and queued again, to start from the beginning";
 	if (!forecast->gives_up)
-		return "parked, and comes back by itself";
-	return "parked, and comes back by itself; where host memory has no room, or when "
-	       "that takes too long, it is terminated, and queued again from its "
-	       "beginning";
+		return "parked, and resumes by itself";
+	return "parked, and resumes by itself; if host memory has no room, or if that "
+	       "takes "
+	       "too long, it is terminated and queued again, to start from the beginning";
 }
 
 static void put_reclaim(struct sentence *out, const struct sl_cluster_forecast *forecast)
@@ -175,18 +176,18 @@ static void put_reclaim(struct sentence *out, const struct sl_cluster_forecast *
 		forecast->resource, forecast->above, amount, sizeof(amount));
 	if (!forecast->preemptible)
 		(void)snprintf(text, sizeof(text),
-			"nothing is taken from it: it cannot be preempted, and starts "
-			"only within the quota of project %s",
+			"nothing is reclaimed from it: it cannot be preempted, and "
+			"starts only within the quota of project %s",
 			of);
 	else if (!forecast->above)
 		(void)snprintf(text, sizeof(text),
-			"other projects take nothing from it: it lies within the quota "
+			"other projects reclaim nothing from it: it is within the quota "
 			"of project %s",
 			of);
 	else
 		(void)snprintf(text, sizeof(text),
-			"%s of it would lie above the quota of project %s: when %s%s "
-			"wants %s it is %s",
+			"%s of it would be above the quota of project %s: when %s%s "
+			"wants %s, it is %s",
 			amount, of, forecast->by ? "project " : "",
 			forecast->by ? by : "a project under its fair share",
 			forecast->by ? "its quota" : "them", loss_of(forecast));
@@ -212,7 +213,7 @@ const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
 	return buf;
 }
 
-/* For whom it has to wait: those who go for it. */
+/* The tasks that stop or move for it. */
 static void put_takes(struct sentence *out, const struct sl_cluster_forecast *forecast)
 {
 	char from[VALUE_MAX], tasks[VALUE_MAX], text[SL_EXPLAIN_MAX];
@@ -220,7 +221,7 @@ static void put_takes(struct sentence *out, const struct sl_cluster_forecast *fo
 
 	put_count((int64_t)forecast->stops + forecast->moves, "task", tasks);
 	put_name(out->name, out->context, forecast->from, from);
-	(void)snprintf(text, sizeof(text), "it starts when %s of %s%s %s been %s for it",
+	(void)snprintf(text, sizeof(text), "it starts once %s of %s%s %s been %s for it",
 		tasks, forecast->from ? "project " : "", forecast->from ? from : "others",
 		one ? "has" : "have",
 		!stops            ? "moved"
@@ -240,7 +241,7 @@ const char *sl_forecast_text(const struct sl_cluster_forecast *forecast, name_fn
 	static const char *const begins[] = {
 		[SL_FORECAST_RUNS] = "it starts at once",
 		[SL_FORECAST_FOLLOWS] =
-			"it starts when those that are being stopped already are gone",
+			"it starts when the tasks being stopped already are gone",
 		[SL_FORECAST_TAKES] = "",
 		[SL_FORECAST_WAITS] = "it waits: ",
 		[SL_FORECAST_NEVER] = "it cannot run: ",

@@ -1,8 +1,8 @@
 /*
  * advise - see the header
  *
- * Packing counts in millionths of a GPU, so that GPUs of different sizes go together, and rounds
- * up, so that nothing is promised that would not fit.
+ * Packing counts in millionths of a GPU, so that GPUs of different sizes compare, and rounds up, so
+ * that nothing is promised that would not fit.
  */
 #include "policy/figures/advise.h"
 
@@ -27,7 +27,7 @@ bool sl_advise_is_kept(uint64_t peak_bytes, uint64_t limit_bytes,
 				  peak_bytes >= limit_bytes - limit_bytes / 64);
 }
 
-/* A run that was not kept small and needed as much says what the others would have. */
+/* A run without a bound that needed as much shows what the bounded ones would have needed. */
 static bool is_limited(const struct sl_advise_program *p)
 {
 	return p->kept_peak_bytes > p->free_peak_bytes;
@@ -65,7 +65,7 @@ struct sl_advice sl_advise(const struct sl_advise_program *p)
 	advice.request_bytes = proposal(p->p99_bytes, p->p99_bytes / 10, p);
 	advice.limit_bytes = proposal(p->peak_bytes, p->peak_bytes / 4, p);
 	advice.limit_bytes = sl_max_u64(advice.limit_bytes, advice.request_bytes);
-	/* A limit that is too high costs nobody anything. */
+	/* A limit that is too high costs nothing. */
 	if (p->observed < p->runs && is_about(p->request_bytes, advice.request_bytes) &&
 		p->limit_bytes >= advice.request_bytes) {
 		advice.verdict = SL_ADVISE_KEEP;
@@ -86,11 +86,11 @@ static int by_time(const void *left, const void *right)
 {
 	const struct moment *a = left, *b = right;
 
-	/* Who ends when another begins is not there at the same time. */
+	/* A run that ends when another begins does not overlap it. */
 	return a->ms != b->ms ? (a->ms < b->ms ? -1 : 1) : a->change - b->change;
 }
 
-/* So much earlier that who only touches another does not reach it; of a short one half is left. */
+/* Ends early, so that runs that merely touch do not overlap; half of a short run remains. */
 static uint64_t end_of(const struct sl_advise_run *run)
 {
 	uint64_t span = sl_sub_sat(run->ended_ms, run->begun_ms);
@@ -149,8 +149,8 @@ static int by_after(const void *left, const void *right)
 				    : (int)b->gpus - (int)a->gpus;
 }
 
-/* The first GPUs with room, each once; new ones where there are none. used has room for all.
- * Returns how many there are then. */
+/* Uses the first GPUs with room, each once, and new ones where there are none. used has room for
+ * all. Returns how many there are then. */
 static uint32_t place(
 	uint32_t *used, uint32_t count, uint32_t *first, uint32_t size, uint32_t gpus)
 {
@@ -186,7 +186,7 @@ static uint32_t pack(
 	return gpus;
 }
 
-/* What it took before: whatever others could not have. */
+/* What it took before: all that others could not have. */
 static struct task task_of(
 	const struct sl_advise_program *p, const struct sl_advice *advice)
 {
@@ -236,15 +236,13 @@ static const struct {
 	const char *word, *text;
 } verdicts[SL_ADVISE_VERDICTS] = {
 	[SL_ADVISE_CHANGE] = {"change", "a request and a limit are proposed"},
-	[SL_ADVISE_KEEP] = {"keep", "what it has is about right"},
+	[SL_ADVISE_KEEP] = {"keep", "its request and limit are about right"},
 	[SL_ADVISE_TOO_SHORT] = {"too-short",
-		"it has not run for ten minutes yet; ask again when it has"},
+		"it has run for less than 10m; ask again later"},
 	[SL_ADVISE_LIMITED] = {"limited",
-		"it reached its limit or was denied memory, so what it "
-		"would need "
-		"is not known; run it once with "
-		"--observe"},
-	[SL_ADVISE_BAD] = {"bad", "what is known of it contradicts itself"},
+		"it reached its limit or was denied memory, so its need is not known; "
+		"run it once with --observe"},
+	[SL_ADVISE_BAD] = {"bad", "its figures contradict each other"},
 };
 
 const char *sl_advise_word(enum sl_advise_verdict verdict)

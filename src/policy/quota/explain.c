@@ -18,12 +18,13 @@ const char *sl_resource_name(uint32_t resource)
 const char *sl_tree_outcome_text(uint32_t outcome)
 {
 	switch (outcome) {
-	case SL_TREE_OK: return "it is as it should be";
-	case SL_TREE_FULL: return "there are as many projects as there is room for";
+	case SL_TREE_OK: return "it is correct";
+	case SL_TREE_FULL:
+		return "the most projects that the scheduler can hold exist already";
 	case SL_TREE_PARENT: return "its parent does not exist";
-	case SL_TREE_CYCLE: return "its parent stands below it";
+	case SL_TREE_CYCLE: return "its parent is one of its descendants";
 	case SL_TREE_DEEP:
-		return "it would stand deeper than " SL_STRINGIFY(
+		return "it would lie deeper than " SL_STRINGIFY(
 			SL_PROJECT_DEEP) " levels";
 	case SL_TREE_SUM:
 		return "the quotas of the children would add up to more than their "

@@ -1,8 +1,8 @@
 /*
  * reason - the list, and templates filled with numbers
  *
- * A place in a template is a word in braces; one that the table below does not know is written as
- * it stands, which the unit test forbids for every row of the list.
+ * A place in a template is a word in braces. An unknown one is written as it is; the unit test
+ * forbids that for every row.
  */
 #include "policy/words/reason.h"
 
@@ -99,7 +99,6 @@ static const char *known(const char *name, const char *otherwise)
 	return name && name[0] ? name : otherwise;
 }
 
-/* "850 ms", "12.5 s", "3 min", "7 h": what a reader takes in, not what a program needs. */
 /* What another workload could give back, if there is one. */
 static const char *format_burst(
 	const struct sl_reason_facts *facts, const char *verb, char text[PLACE_MOST])
@@ -122,7 +121,7 @@ static const char *state_of(uint64_t condition)
 	case SL_CONDITION_STOPPED: return "stopped";
 	case SL_CONDITION_TRACED: return "traced";
 	case SL_CONDITION_SILENT: return "silent";
-	default: return "in one piece of GPU work";
+	default: return "busy with one piece of GPU work";
 	}
 }
 
@@ -155,7 +154,7 @@ static const char *value_of(const struct sl_reason_facts *facts, const char *pla
 	case 8: (void)snprintf(text, 32, "%" PRIu64, facts->other_bytes); return text;
 	case 9:
 		if (!facts->other_bytes)
-			return "somebody";
+			return "an unknown user";
 		(void)snprintf(text, 32, "user %" PRIu64, facts->other_bytes - 1);
 		return text;
 	case 10: (void)snprintf(text, 32, "%" PRId64, (int64_t)facts->bytes); return text;

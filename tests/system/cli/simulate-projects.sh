@@ -131,7 +131,7 @@ jobs=$work/stranger.csv expect 'a stranger' 64 "stranger.csv line 3: project blu
 
 # --- Pools, and jobs that fit nowhere.
 sed 's/users:.*/pools: [small]/' "$lab" >"$work/pools.yaml"
-expect 'pools' 0 'line 6: one task of it wants 1 GPU, and no node that it may use' simulate --projects "$work/pools.yaml"
+expect 'pools' 0 'line 6: one task wants 1 GPU, but no node that it may use' simulate --projects "$work/pools.yaml"
 expect 'pools: others' 0 '^jobs that ended  *4$' simulate --projects "$work/pools.yaml"
 sed 's/users:.*/pools: [big]/' "$lab" >"$work/pools.yaml"
 expect 'pools: its own' 0 '^jobs that ended  *6$' simulate --projects "$work/pools.yaml"

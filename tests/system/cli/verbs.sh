@@ -65,7 +65,7 @@ if command -v python3 >/dev/null; then
 fi
 
 # --- events
-expect 'events' 0 '^20.*:.*\.16.  stop    process 77 of srv?\[31m was stopped: of lower priority than note?book?' \
+expect 'events' 0 '^20.*:.*\.16.  stop    process 77 of srv?\[31m was stopped: note?book?, of higher priority,' \
 	"$sluice" events
 same 'events: four lines' "$(wc -l <"$work/out")" 4
 same 'events: no bytes of others' "$(escapes)" 0

@@ -219,9 +219,9 @@ static void foresees_a_start(void **state)
 	struct sl_cluster_forecast forecast = ask(job(1, 1, 2, 2, 1));
 
 	assert_int_equal(forecast.fate, SL_FORECAST_RUNS);
-	assert_says(&forecast, "it starts at once. Once it runs, other projects take "
-			       "nothing from it: it "
-			       "lies within the quota of project vision");
+	assert_says(&forecast,
+		"it starts at once. Once it runs, other projects reclaim nothing from "
+		"it: it is within the quota of project vision");
 	/* No trace is left. */
 	assert_int_equal(sl_cluster_totals(s.cluster).jobs, 0);
 	forecast = ask(job(1, 1, 3, 3, 1));
@@ -229,9 +229,9 @@ static void foresees_a_start(void **state)
 	assert_int_equal(forecast.above, 1000);
 	assert_int_equal(forecast.by, 2);
 	assert_says(&forecast,
-		"it starts at once. Once it runs, 1 GPU of it would lie above the quota "
-		"of project vision: when project text wants its quota it is terminated, "
-		"and queued again from its beginning");
+		"it starts at once. Once it runs, 1 GPU of it would be above the quota "
+		"of project vision: when project text wants its quota, it is "
+		"terminated and queued again, to start from the beginning");
 }
 
 static void foresees_whom_it_takes_from(void **state)
@@ -247,10 +247,9 @@ static void foresees_whom_it_takes_from(void **state)
 	assert_int_equal(forecast.stops, 1);
 	assert_int_equal(forecast.from, 3);
 	assert_says(&forecast,
-		"it starts when 1 task of project guests has been stopped for it. Once "
-		"it "
-		"runs, other projects take nothing from it: it lies within the quota of "
-		"project vision");
+		"it starts once 1 task of project guests has been stopped for it. Once "
+		"it runs, other projects reclaim nothing from it: it is within the "
+		"quota of project vision");
 	send(event);
 	cycle();
 	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);

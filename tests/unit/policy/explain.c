@@ -44,84 +44,70 @@ static const struct {
 	const char *text;
 } sentences[] = {
 	{{.reason = SL_PENDING_LIMIT, .project = 1, .wanted = 2000, .available = 500},
-		"it wants 2 GPUs, and the limit of project vision leaves 0.5 GPUs; it "
-		"runs when "
-		"jobs of that project end, or with a higher limit"},
+		"it wants 2 GPUs, but the limit of project vision leaves 0.5 GPUs; it "
+		"runs when jobs of that project end, or with a higher limit"},
 	{{.reason = SL_PENDING_QUOTA,
 		 .project = 1,
 		 .resource = SL_RES_CPU,
 		 .wanted = 8000,
 		 .available = 0},
-		"it wants 8 cores for good, and the quota of project vision leaves 0 "
-		"cores to jobs "
-		"that cannot be preempted; it runs when one of these ends, with a higher "
-		"quota, or "
-		"if it may be preempted (of a job: --preemptible=yes; of a run: without "
-		"--swap off)"},
+		"it cannot be preempted and wants 8 cores, but the quota of project "
+		"vision leaves 0 cores to such jobs; it runs when one of them ends, "
+		"with a higher quota, or if it may be preempted (job: "
+		"--preemptible=yes; run: without --swap off)"},
 	{{.reason = SL_PENDING_SHARE,
 		 .project = 1,
 		 .wanted = 1000,
 		 .available = 0,
 		 .ahead = 1},
 		"it wants 1 GPU, more than is free, and project vision has 0 GPUs left "
-		"of its fair "
-		"share, so nothing is taken back from others for it; it runs when jobs "
-		"end, or "
-		"with a larger quota or weight"},
+		"of its fair share, so nothing is reclaimed for it; it runs when jobs "
+		"end, or with a larger quota or weight"},
 	{{.reason = SL_PENDING_NO_ROOM,
 		 .wanted = 2500,
 		 .available = 1000,
 		 .would_reclaim = true,
 		 .other = 2},
-		"it wants 2.5 GPUs, and 1 GPU free is all there is where it may run; it "
-		"runs when "
-		"enough jobs there have ended; taking back what project text has above "
-		"its fair "
-		"share would be enough for it"},
+		"it wants 2.5 GPUs, but the nodes that it may use have only 1 GPU "
+		"free; it runs when enough jobs there have ended; reclaiming what "
+		"project text has above its fair share would be enough"},
 	{{.reason = SL_PENDING_FRAGMENTS,
 		 .wanted = 2000,
 		 .available = 3200,
 		 .would_reclaim = true},
-		"it wants 2 GPUs together; what is free (3.2 GPUs) is spread over "
-		"several "
-		"GPUs or nodes; it runs when jobs end or are moved together; taking back "
-		"what "
-		"others have above their fair shares would be enough for it"},
+		"it wants 2 GPUs together, but the 3.2 GPUs that are free are spread "
+		"over several GPUs or nodes; it runs when jobs end or are moved "
+		"together; reclaiming what others have above their fair shares would "
+		"be enough"},
 	{{.reason = SL_PENDING_GANG, .wanted = 4, .available = 1},
-		"4 tasks of it must run together, and there is room for 1 task; it runs "
-		"when there "
-		"is room for all of them, or with a smaller --min"},
+		"4 tasks must run together, and there is room for 1 task; it runs when "
+		"all of them fit, or with a smaller --min"},
 	{{.reason = SL_PENDING_PRIORITY, .project = 2, .ahead = 3},
 		"3 jobs of higher priority in project text came before it; it runs after "
 		"them, or "
 		"with a higher priority"},
 	{{.reason = SL_PENDING_POOL, .wanted = 20480, .available = 512},
-		"20 GiB of other jobs would have to be moved to host memory for it, "
-		"where 512 MiB "
-		"are left; it runs when others end, or when they may be terminated "
-		"instead "
-		"(--on-reclaim=terminate)"},
+		"20 GiB of other jobs would have to move to host memory for it, but "
+		"512 MiB is left; it runs when jobs end, or when they may be "
+		"terminated instead (--on-reclaim=terminate)"},
 	{{.reason = SL_PENDING_RESUME_WAIT, .wanted = 12500000000},
-		"there is no room for it, and it was stopped so lately that others are "
-		"not "
-		"stopped or moved for it before 12.5s; it runs when there is room, or "
-		"then, if others have what it may take back"},
+		"it was stopped a moment ago, and may displace others in 12.5s; it "
+		"runs as soon as there is room"},
 	{{.reason = SL_PENDING_OVER_LIMIT,
 		 .project = 1,
 		 .wanted = 4000,
 		 .available = 3000},
-		"it wants 4 GPUs, and the limit of project vision is 3 GPUs; it runs "
-		"with "
-		"a higher limit, or if it asks for less"},
+		"it wants 4 GPUs, but the limit of project vision is 3 GPUs; it runs "
+		"with a higher limit, or if it asks for less"},
 	{{.reason = SL_PENDING_BACK_OFF, .wanted = 4000000000},
-		"it has failed, and is not tried again before 4s"},
+		"it failed, and is retried in 4s"},
 	{{.reason = SL_PENDING_NEVER, .wanted = 9000, .available = 8000},
-		"one task of it wants 9 GPUs, and no node that it may use could ever "
-		"give it more "
-		"than 8 GPUs; it runs if it asks for less, or may use other nodes"},
+		"one task wants 9 GPUs, but no node that it may use has more than 8 "
+		"GPUs, even when empty; it runs if it asks for less, or may use other "
+		"nodes"},
 	{{.reason = SL_PENDING_NO_PROJECT, .project = 77},
-		"there is no project 77; make it with `sluice project apply`, or name "
-		"another one"},
+		"there is no project 77; create it with `sluice project apply`, or "
+		"name another one"},
 	{{.reason = SL_PENDING_PRIORITY, .project = 3},
 		"no job of higher priority in project a?b?[1m came before it; it runs "
 		"after them, "
@@ -191,26 +177,25 @@ static void what_reclaim_would_do(void **state)
 	(void)sl_reclaim_text(
 		&tree, project, &wants, true, true, name_of, NULL, text, sizeof(text));
 	assert_row_text("within", text,
-		"other projects take nothing from it: it lies within the quota of "
+		"other projects reclaim nothing from it: it is within the quota of "
 		"project text");
 	sl_tree_book(&tree, above, 1, &has, NULL, &has);
 	(void)sl_reclaim_text(
 		&tree, project, &wants, true, true, name_of, NULL, text, sizeof(text));
 	assert_row_text("above, of the parent", text,
-		"1.5 GPUs of it would lie above the quota of project vision: when a "
-		"project under "
-		"its fair share wants them it is parked, and comes back by itself");
+		"1.5 GPUs of it would be above the quota of project vision: when a "
+		"project under its fair share wants them, it is parked, and resumes by "
+		"itself");
 	wants.of[SL_RES_GPU] = 4000;
 	(void)sl_reclaim_text(
 		&tree, project, &wants, true, false, name_of, NULL, text, sizeof(text));
 	assert_row_text("above, its own", text,
-		"2 GPUs of it would lie above the quota of project text: when a project "
-		"under "
-		"its fair share wants them it is terminated, and queued again from its "
-		"beginning");
+		"2 GPUs of it would be above the quota of project text: when a project "
+		"under its fair share wants them, it is terminated and queued again, "
+		"to start from the beginning");
 	(void)sl_reclaim_text(
 		&tree, project, &wants, false, true, name_of, NULL, text, sizeof(text));
-	assert_row_contains("never", text, "nothing is taken from it");
+	assert_row_contains("never", text, "nothing is reclaimed from it");
 	sl_arena_free(arena);
 }
 

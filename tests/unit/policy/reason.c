@@ -84,31 +84,31 @@ static const struct {
 	{"who cannot give back what comes back",
 		{SL_REASON_RETURN_UNTAKEABLE, 1, "alice", "bob", 3ull << 30, 0,
 			1ull << 30, 0, 0},
-		"alice asked for 3 GiB within its request on GPU 1; bob is being brought "
-		"back there with 1 GiB above its own, and cannot be made to give them "
-		"back while a process of it is stopped, traced or silent; `sluice why "
-		"bob` names the process: let it go on, or end it"},
+		"alice was denied 3 GiB within its request on GPU 1: bob is coming "
+		"back there with 1 GiB above its own request, and cannot give them "
+		"back while one of its processes is stopped, traced or silent; `sluice "
+		"why bob` names the process: continue it or end it"},
 	{"a process in the way of a return",
 		{SL_REASON_STUCK_WAITS, 1, "alice", "bob", 3ull << 30,
 			SL_CONDITION_TRACED, 1ull << 30, 12500 * SL_MS, 4711},
 		"alice has waited 12.5s for 3 GiB to come back to GPU 1: process 4711 "
-		"of "
-		"bob has 1 GiB there, or room kept for them, and cannot be made to give "
-		"them back while it is traced; let it go on, or end it"},
+		"of bob occupies or reserves 1 GiB there, and cannot give them back "
+		"while it is traced; continue it or end it"},
 	{"a process that runs, but what it does never ends",
 		{SL_REASON_UNTAKEABLE_BEGINS, 0, "alice", NULL, 0, SL_CONDITION_RUNNING,
 			0, 3 * SL_S, 4711},
-		"process 4711 of alice cannot be made to give memory back: for 3s it "
-		"has been in one piece of GPU work; its limit is what it holds"},
+		"process 4711 of alice cannot give memory back: it has been busy with "
+		"one piece of GPU work for 3s; until it can, the limit of alice is "
+		"what it holds"},
 	{"of an evicted one nothing runs on",
 		{SL_REASON_EVICT_NO_HOST, 0, "alice", NULL, 18ull << 20, 0, 0, 0, 0},
-		"alice could not be moved off GPU 0: the host has no memory for 18 MiB; "
-		"it is asked again later"},
+		"alice could not be moved off GPU 0: the host has no memory for 18 "
+		"MiB; the move is retried"},
 	{"the host in the way",
 		{SL_REASON_NO_HOST_WAITS, 0, "alice", "bob", 0, 0, 1ull << 30, 0, 0},
 		"bob cannot make room for alice on GPU 0: the host has no memory for 1 "
-		"GiB of it; free some there (`sluice doctor` says what there is), and "
-		"it goes when it is asked again"},
+		"GiB; free some (`sluice doctor` shows how much there is), and the "
+		"move is retried"},
 	{"the other side unknown",
 		{SL_REASON_BURST_WAITS, 0, "alice", "", 512ull << 20, 0, 0, 850 * SL_MS,
 			0},
@@ -145,7 +145,7 @@ static const struct {
 	{"the superuser", {SL_REASON_STOP_ASKED, 0, "alice", NULL, 0, 0, 1, 0, 0},
 		"alice was stopped because user 0 asked for it"},
 	{"a user nobody knows", {.reason = SL_REASON_STOP_ASKED, .name = "alice"},
-		"alice was stopped because somebody asked for it"},
+		"alice was stopped because an unknown user asked for it"},
 	{"a priority",
 		{SL_REASON_CHANGED_PRIORITY, 0, "alice", NULL, (uint64_t)-7, 0, 8, 0, 0},
 		"alice was changed by user 7: priority -7"},
