@@ -77,7 +77,7 @@ void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task)
 {
 	if (!task->parked)
 		return;
-	/* Its promise counts on what it keeps. */
+	/* Its promised place counts on the cores and memory that it keeps. */
 	if (task->keeps && task->promised)
 		sl_cl_task_unpromise(cl, task);
 	sl_cl_node_unkeep(cl, task);
@@ -209,7 +209,7 @@ static void leave(
 		SL_CL_ENTRY(before, sl_cl_task, leaving)->since > since)
 		before = before->prev;
 	sl_list_push_head(before, &task->leaving);
-	/* Its promise counts on what it keeps. */
+	/* Its promised place counts on the cores and memory that it keeps. */
 	if (promised)
 		sl_cl_task_unpromise(cl, task);
 	if (how != SL_STOP_PARK)
@@ -423,7 +423,7 @@ static void back_off(struct sl_cluster *cl, struct sl_cl_job *job, sl_ns ran)
 	job->failures++;
 	job->held_until = cl->now + sl_min_u64(wait, BACK_OFF_MOST);
 	sl_cl_wake(cl, job->held_until);
-	/* Nor at a place that was promised before. */
+	/* A promised place would start it sooner. */
 	sl_cl_job_unpromise(cl, job);
 }
 

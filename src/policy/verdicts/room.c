@@ -116,7 +116,7 @@ static bool takes_nothing(const struct sl_room_claim *claim, uint32_t g)
 	return claim->burst && claim->demand && claim->stays && claim->need[g].asks_bytes;
 }
 
-/* Later seats must not take what it may not, before it is granted. */
+/* Until it is granted, later seats must not take them either. */
 static uint64_t above_with(
 	const struct sl_room_gpu *gpu, const struct sl_room_claim *claim, uint32_t g)
 {
@@ -153,8 +153,8 @@ void sl_room_add(struct sl_room *room, const struct sl_room_claim *claim)
 struct both {
 	const struct sl_room *without, *with;
 	const struct sl_room_claim *claim;
-	const struct sl_room_workload
-		*workload; /* the claim's workload, with the claim */
+	/* The claim's workload, with the claim. */
+	const struct sl_room_workload *workload;
 };
 
 /* Whatever of this exceeds the GPU must leave. */
