@@ -18,7 +18,7 @@ printf 'projects:\n  lab:\n    gpu: {quota: 1}\n  vision:\n    parent: lab\n    
 "$S" project apply "$T/lab.yaml" >"$T/said" 2>&1
 check "projects are applied" $? = 0
 user=$(id -un)
-check_file "who can be parked now is said" "$T/said" "^alpha of $user can now be parked when another project claims its quota: project default has more than its own$"
+check_file "who can be parked now is said" "$T/said" "^alpha of $user can now be parked when another project claims its quota: project default is over its own$"
 check_file "who would begin anew, too" "$T/said" "^job of $user can now be ended and started anew when"
 check "and only they: the other has no request" "$(grep -c 'can now be' "$T/said")" = 2
 "$S" project apply "$T/lab.yaml" >"$T/said" 2>&1

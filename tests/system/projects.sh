@@ -42,7 +42,7 @@ check 'there is the project of everybody' "$(json 0.project <"$T/out")" = defaul
 
 project apply "$T/lab.yaml"
 check_file 'apply' "$T/out" '^2 added, 0 changed, 0 as before$'
-check_file 'more than there is' "$T/err" 'warning: the projects have a quota of 8 GPUs together, and sluiced manages 1: '
+check_file 'more than there is' "$T/err" "warning: the projects' quotas add up to 8 GPUs, and sluiced manages 1: "
 project list
 check_file 'a child stands behind and below its parent' "$T/out" '^  vision +0 +2.5 +- +3 '
 project list --json

@@ -70,8 +70,9 @@ static int several(const struct sl_rows *rows, const char *noun, const char *nam
 			used ? ", " : "", sl_state_user(key.uid, user, sizeof(user)),
 			name, (unsigned long long)last);
 	}
-	sl_error_set(err, "several users have a %s '%.63s'; write whose, or the ID: %s",
-		noun, name, all);
+	sl_error_set(err,
+		"several users have a %s '%.63s'; write USER/NAME or the ID: %s", noun,
+		name, all);
 	sl_text_tame(err->text);
 	return SL_NAMED_SEVERAL;
 }
@@ -201,9 +202,9 @@ static void say_job(
 			name, name);
 	else if (!job->running && !job->parked)
 		sl_error_set(err,
-			"%s (%s) is queued, and %s works on what runs: sluice why "
-			"%s says what it waits for; to change it, sluice stop %s and "
-			"submit it anew",
+			"%s (%s) is queued, and %s needs a running workload: sluice why "
+			"%s says what it waits for; to change the job, sluice stop %s "
+			"and submit it again",
 			title, name, what, name, name);
 	else if (job->tasks > 1)
 		sl_error_set(err,
@@ -245,8 +246,8 @@ static const struct sl_msg_use_row *look_among_jobs(struct sl_conn *conn,
 	job = sl_named_task(&jobs, name, geteuid());
 	if (job)
 		sl_error_set(err,
-			"task %.63s of job %llu does not run, and %s works on what does: "
-			"sluice why %.63s says what it waits for",
+			"task %.63s of job %llu does not run, and %s needs a running "
+			"workload: sluice why %.63s says what it waits for",
 			name, (unsigned long long)job->job, what, name);
 	if (job || sl_named_find_any(&jobs, "job", name, geteuid(), &row, &ignored) !=
 			   SL_NAMED_OK)

@@ -139,8 +139,8 @@ static void explain(const struct parking *p)
 	unshow(p);
 	if (!p->settings->json)
 		fprintf(stderr,
-			"sluice %s: it takes its time; 'sluice why %s' says what is in "
-			"the way\n",
+			"sluice %s: this takes long; 'sluice why %s' says what is in the "
+			"way\n",
 			sl_verbs[p->verb].name, p->name);
 }
 
@@ -222,8 +222,7 @@ static int gave_up(const struct parking *p)
 {
 	unshow(p);
 	fprintf(stderr,
-		"sluice %s: interrupted; the daemon goes on with it, and 'sluice %s %s' "
-		"takes it back\n",
+		"sluice %s: interrupted; the daemon goes on. To undo it: sluice %s %s\n",
 		sl_verbs[p->verb].name, p->parks ? "resume" : "park", p->name);
 	sl_interrupt_die();
 	return SL_EXIT_SYSTEM;
@@ -237,11 +236,11 @@ static int turned_out(const struct parking *p, struct sl_error *err)
 		return SL_EXIT_REFUSED;
 	}
 	if (p->parks && !p->now.parked) {
-		sl_error_set(err, "%s was resumed by somebody meanwhile", p->name);
+		sl_error_set(err, "%s was resumed meanwhile", p->name);
 		return SL_EXIT_REFUSED;
 	}
 	if (!p->parks && p->now.parked && !p->queued) {
-		sl_error_set(err, "%s was parked again by somebody meanwhile", p->name);
+		sl_error_set(err, "%s was parked again meanwhile", p->name);
 		return SL_EXIT_REFUSED;
 	}
 	return SL_EXIT_OK;
@@ -282,7 +281,7 @@ static int wait_until_done(struct parking *p, char *text)
 static const char *hint(uint32_t reason)
 {
 	switch (reason) {
-	case SL_REASON_PARK_NO_SWAP: return "sluice set --swap=on takes --swap=off back";
+	case SL_REASON_PARK_NO_SWAP: return "sluice set --swap=on allows it again";
 	case SL_REASON_PARK_NO_POOL: return "sluice doctor shows what uses it";
 	case SL_REASON_PARK_BOUND:
 		return "the administrator may raise it in sluiced.conf(5)";

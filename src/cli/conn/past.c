@@ -124,7 +124,8 @@ int sl_past_events(const struct sl_msg_history *ask, struct sl_rows *rows,
 	}
 	why = json_string_value(json_object_get(answer, "text"));
 	if (json_is_false(json_object_get(answer, "complete")))
-		sl_error_set(gap, "%s", why ? why : "the search was broken off");
+		sl_error_set(
+			gap, "%s", why ? why : "the daemon did not search all of it");
 	json_decref(answer);
 	return SL_EXIT_OK;
 }

@@ -85,9 +85,8 @@ static void say_journal(const struct sl_msg_trouble_row *row, struct sl_finding 
 	memcpy(folder, row->path, sizeof(folder));
 	sl_text_tame(folder);
 	say(f, SL_LEVEL_FAIL,
-		"sluiced cannot write its journal in %s (%s): what runs and changes now "
-		"is "
-		"forgotten when it restarts",
+		"sluiced cannot write its journal in %s (%s): workloads and changes "
+		"since then are lost when it restarts",
 		folder, strerror((int)row->error));
 	snprintf(f->remedy, sizeof(f->remedy),
 		"make room in %s, or give the folder back to sluiced's user; it tries "
@@ -104,7 +103,7 @@ static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 		return;
 	}
 	if (!facts->status.count) {
-		say(f, SL_LEVEL_FAIL, "the daemon at %s says nothing about itself",
+		say(f, SL_LEVEL_FAIL, "the daemon at %s does not report its state",
 			facts->status.socket);
 		advise(f, "look at its log and restart it");
 		return;
@@ -241,9 +240,9 @@ static void say_lost(const struct sl_facts *facts, size_t lost, struct sl_findin
 	else
 		say(f, SL_LEVEL_FAIL, "%zu of %zu GPU%s %s lost", lost, facts->gpus.count,
 			plural(facts->gpus.count), lost == 1 ? "is" : "are");
-	advise(f, "programs on it have to be started anew, and nobody new is sent there; "
-		  "see dmesg for Xid lines, and reset it (nvidia-smi -r -i N, once "
-		  "nothing uses it) or restart the machine");
+	advise(f, "restart the programs on it; new ones are not placed there. See dmesg "
+		  "for Xid lines, and reset it (nvidia-smi -r -i N, once nothing uses "
+		  "it) or restart the machine");
 }
 
 static void say_degraded(
@@ -255,15 +254,16 @@ static void say_degraded(
 		if (facts->gpus.all[i].gpu_row.condition & SL_GPU_DEGRADED)
 			unmanaged += facts->gpus.all[i].gpu_row.unmanaged_bytes;
 	say(f, SL_LEVEL_WARN,
-		"%zu of %zu GPU%s %s degraded: more is used than was promised", degraded,
-		facts->gpus.count, plural(facts->gpus.count),
+		"%zu of %zu GPU%s %s degraded: requests plus memory that cannot be moved "
+		"exceed what it can share",
+		degraded, facts->gpus.count, plural(facts->gpus.count),
 		degraded == 1 ? "is" : "are");
 	advise(f, unmanaged
 			  ? "see UNMANAGED in 'sluice gpus'; stop programs that use the "
 			    "GPU without sluice run"
-			  : "programs took memory without asking for it first (contexts, "
-			    "pools: HIDDEN in 'sluice gpus'); it passes when one of "
-			    "them ends, and 'sluice events' says so");
+			  : "programs allocated memory that Sluice only measures "
+			    "(contexts, pools: HIDDEN in 'sluice gpus'); it clears when "
+			    "one of them ends, and 'sluice events' says so");
 }
 
 static void say_managed(const struct sl_facts *facts, struct sl_finding *f)
@@ -281,8 +281,8 @@ static void say_managed(const struct sl_facts *facts, struct sl_finding *f)
 		"the daemon manages %zu GPU%s; programs outside Sluice use %s "
 		"(UNMANAGED in 'sluice gpus')",
 		managed, plural(managed), sl_bytes_format(unmanaged, text, sizeof(text)));
-	advise(f, "they take no turns, and nothing of theirs is moved: start them with "
-		  "sluice run");
+	advise(f, "they take no turns, and their memory stays on the GPU: start them "
+		  "with sluice run");
 }
 
 static void say_reserve(
@@ -371,10 +371,9 @@ static void say_pool(const struct sl_facts *facts, const struct sl_msg_pool_row 
 	char all[32], evicted[32], copies[32], lent[32], huge[32], left[32];
 
 	say(f, SL_LEVEL_OK,
-		"%s of host memory for swapping: %s evicted, %s made ahead or copies of "
-		"what is on the GPUs, %s kept for what is lent; %s in huge pages; the "
-		"host has %s "
-		"left%s%s",
+		"%s of host memory for swapping: %s evicted, %s allocated ahead or "
+		"copies of memory on the GPUs, %s reserved for lent memory; %s in huge "
+		"pages; the host has %s left%s%s",
 		sl_bytes_format(pool->pool_bytes, all, sizeof(all)),
 		sl_bytes_format(pool->evicted_bytes, evicted, sizeof(evicted)),
 		sl_bytes_format(pool->copies_bytes, copies, sizeof(copies)),
@@ -389,15 +388,15 @@ static void say_no_pool(const struct sl_msg_pool_row *pool, struct sl_finding *f
 	if (pool->pool_bytes) {
 		say(f, SL_LEVEL_WARN,
 			"nothing is swapped: 'swap' is not among the resolvers");
-		advise(f, "to have memory moved to the host instead of waited for: "
-			  "resolvers: swap wait in sluiced.conf(5)");
+		advise(f, "to move memory to the host instead of waiting: resolvers: "
+			  "swap wait in sluiced.conf(5)");
 		return;
 	}
 	say(f, SL_LEVEL_WARN,
 		"no host memory is set aside (host_memory is 0), so nothing is swapped: "
-		"what does not fit waits");
-	advise(f, "leave host_memory out of sluiced.conf(5) for half of what is free, or "
-		  "set it, and restart sluiced");
+		"workloads that do not fit wait");
+	advise(f, "leave host_memory out of sluiced.conf(5) for half of the free memory, "
+		  "or set it, and restart sluiced");
 }
 
 static void check_host(const struct sl_facts *facts, struct sl_finding *f)
@@ -422,22 +421,23 @@ static void check_host(const struct sl_facts *facts, struct sl_finding *f)
 	} else if (pool->available_bytes < unmade) {
 		say(f, SL_LEVEL_WARN,
 			"host memory is short: %s are set aside for swapping, %s of them "
-			"not used yet, and the host has only %s left",
+			"still unused, and the host has only %s left",
 			sl_bytes_format(pool->pool_bytes, a, sizeof(a)),
 			sl_bytes_format(unmade, b, sizeof(b)),
 			sl_bytes_format(pool->available_bytes, c, sizeof(c)));
 		advise(f,
 			"lower host_memory in sluiced.conf(5), or end programs that use "
-			"host memory; until then less is swapped than was meant");
+			"host memory; until then less can be swapped than configured");
 	} else if (pool_taken(pool) >= pool->pool_bytes) {
 		say(f, SL_LEVEL_WARN,
 			"the host memory for swapping is full: %s, of which %s are "
-			"evicted and %s kept for what is lent; the next resolver decides",
+			"evicted and %s reserved for lent memory; the next resolver "
+			"decides",
 			sl_bytes_format(pool->pool_bytes, a, sizeof(a)),
 			sl_bytes_format(pool->evicted_bytes, b, sizeof(b)),
 			sl_bytes_format(pool->lent_bytes, c, sizeof(c)));
-		advise(f, "raise host_memory in sluiced.conf(5), or end or resume what "
-			  "'sluice ps' shows as parked or warm");
+		advise(f, "raise host_memory in sluiced.conf(5), or end or resume "
+			  "workloads that 'sluice ps' shows as parked or warm");
 	} else {
 		say_pool(facts, pool, f);
 		if (!pool->huge_bytes && !facts->huge_free_bytes)
@@ -519,7 +519,7 @@ static void check_waits(const struct sl_facts *facts, struct sl_finding *f)
 		n++;
 	}
 	if (!first) {
-		say(f, SL_LEVEL_OK, "no workload may wait for its GPU without end");
+		say(f, SL_LEVEL_OK, "every workload's wait for its GPU has a bound");
 		return;
 	}
 	snprintf(name, sizeof(name), "%s", first->name);
@@ -625,7 +625,7 @@ static void check_cgroup(const struct sl_facts *facts, struct sl_finding *f)
 	char max[32];
 
 	if (!facts->cgroup_v2) {
-		say(f, SL_LEVEL_OK, "no cgroup v2; this version of Sluice does without");
+		say(f, SL_LEVEL_OK, "no cgroup v2; Sluice works without it");
 		return;
 	}
 	limit_text(facts->cgroup_memory_max_bytes, true, max, sizeof(max));

@@ -19,12 +19,13 @@ static const struct verb {
 	int (*run_on)(struct kubectl *k, const char *pod);
 	const char *help;
 } verbs[] = {
-	{"ps", kubectl_ps, NULL, "pods that have GPU memory, and how they stand"},
-	{"top", kubectl_top, NULL, "the same by size, again and again"},
-	{"why", NULL, kubectl_why, "what is in a pod's way, and what happened to it"},
-	{"set", NULL, kubectl_set, "changes the limit of a running pod (--limit)"},
-	{"park", NULL, kubectl_park, "a pod's memory leaves the GPU; its processes stay"},
-	{"resume", NULL, kubectl_resume, "and comes back"},
+	{"ps", kubectl_ps, NULL, "list pods with GPU memory and their state"},
+	{"top", kubectl_top, NULL, "the same, by size, refreshed"},
+	{"why", NULL, kubectl_why, "say why a pod waits, and list its events"},
+	{"set", NULL, kubectl_set, "change the limit of a running pod (--limit)"},
+	{"park", NULL, kubectl_park,
+		"move a pod's GPU memory to the host; its processes stay"},
+	{"resume", NULL, kubectl_resume, "bring a parked pod's memory back"},
 };
 
 struct arguments {

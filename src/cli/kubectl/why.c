@@ -18,8 +18,8 @@ static void print_row(void *context, const struct kubectl_row *row)
 	char request[32], limit[32], resident[32], evicted[32];
 
 	if (!row->is_known) {
-		(void)printf("%s has %s of node %s; the node has not said yet how it "
-			     "stands.\n",
+		(void)printf("%s has %s of node %s; the node has not reported its state "
+			     "yet.\n",
 			(const char *)context, row->device, row->node);
 		return;
 	}

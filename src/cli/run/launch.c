@@ -36,8 +36,8 @@ static int set_observe(enum sl_verb_id verb, struct sl_launch *s)
 		return -1;
 	if (s->request.kind || s->limit.kind || s->resource)
 		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
-			"--observe goes without --request, --limit and --resource: it "
-			"finds out what would do");
+			"--observe excludes --request, --limit and --resource: it "
+			"measures what the program needs");
 	s->request = (struct sl_amount){.kind = SL_AMOUNT_BYTES};
 	return -1;
 }
@@ -150,13 +150,13 @@ int sl_launch_amounts(enum sl_verb_id verb, struct sl_launch *s)
 		s->swap = SL_SWITCH_OFF;
 	if (s->rdma && s->swap == SL_SWITCH_ON)
 		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
-			"--rdma and --swap on exclude each other: what other devices "
-			"have registered cannot be moved");
+			"--rdma and --swap on exclude each other: memory that other "
+			"devices have registered cannot be moved");
 	if (s->warm_after != SL_WARM_UNSET && s->warm_after &&
 		(s->rdma || s->swap == SL_SWITCH_OFF))
 		return sl_cli_fail(verb, s->json, SL_EXIT_USAGE,
-			"--warm-after and %s exclude each other: what must not be moved "
-			"never goes to host memory; leave one of them out",
+			"--warm-after and %s exclude each other: memory that must stay "
+			"on the GPU never goes to the host; leave one of them out",
 			s->rdma            ? "--rdma"
 			: s->keep_resident ? "--keep-resident"
 					   : "--swap off");

@@ -37,16 +37,16 @@ struct sl_launch {
 /* The rows. The default request and the place of the JSON output differ between the verbs. */
 #define SL_LAUNCH_OPTIONS(no_request, no_limit, json_help)                               \
 	SL_OPT(struct sl_launch, request, AMOUNT, "AMOUNT", 0, 0,                        \
-		"GPU memory that is guaranteed, on each GPU. Default: the limit, "       \
-		"or " no_request "."),                                                   \
+		"Guaranteed GPU memory, on each GPU. Default: the limit, or " no_request \
+		"."),                                                                    \
 		SL_OPT(struct sl_launch, limit, AMOUNT, "AMOUNT", 0, 0,                  \
 			"The most it may hold on each GPU. Default: the request, "       \
 			"or " no_limit "."),                                             \
 		SL_OPT(struct sl_launch, resource, NAME, "NAME", 0, 0,                   \
-			"A compute resource: its request, limit, GPUs and priority, "    \
-			"where these options say nothing else."),                        \
+			"A compute resource, for request, limit, GPUs and priority "     \
+			"if not given here."),                                           \
 		SL_OPT(struct sl_launch, observe, FLAG, NULL, 0, 0,                      \
-			"No request and no limit: only watch what it needs, for "        \
+			"No request and no limit: only measure what it needs, for "      \
 			"sluice advise."),                                               \
 		SL_OPT(struct sl_launch, gpus, INTEGER, "N", 1, 64,                      \
 			"Number of GPUs. Default 1."),                                   \
@@ -54,16 +54,16 @@ struct sl_launch {
 			SL_PRIORITY_MAX,                                                 \
 			"Higher is served first, -1000 to 1000. Default 0."),            \
 		SL_OPT(struct sl_launch, project, NAME, "PROJECT", 0, 0,                 \
-			"Project it is counted to. Default: default."),                  \
+			"Project it belongs to. Default: default."),                     \
 		SL_OPT(struct sl_launch, name, NAME, "NAME", 0, 0,                       \
 			"Name in lists. Default: chosen by the daemon."),                \
 		SL_OPT_AS("idle-grace", struct sl_launch, idle_grace, DURATION, "TIME",  \
 			0, SL_WARM_AFTER_MS_MAX,                                         \
-			"Within its request it leaves the GPU for bursts of others "     \
-			"only after this time without GPU work; 0: as soon as it is "    \
-			"idle. Default: the daemon's."),                                 \
+			"Idle time after which others' bursts may move its memory "      \
+			"within its request; 0: as soon as it is idle. Default: "        \
+			"the daemon's."),                                                \
 		SL_OPT_AS("keep-resident", struct sl_launch, keep_resident, FLAG, NULL,  \
-			0, 0, "Its memory is never moved to host memory."),              \
+			0, 0, "Its memory always stays on its GPUs."),                   \
 		SL_OPT(struct sl_launch, swap, SWITCH, "on|off", 0, 0,                   \
 			"off: the same as --keep-resident. Default on."),                \
 		SL_OPT(struct sl_launch, rdma, FLAG, NULL, 0, 0,                         \
@@ -79,8 +79,8 @@ struct sl_launch {
 			"daemon's."),                                                    \
 		SL_OPT_AS("warm-after", struct sl_launch, warm_after, DURATION, "TIME",  \
 			0, SL_WARM_AFTER_MS_MAX,                                         \
-			"Move it to host memory after so long without GPU work; 0: "     \
-			"never. Default: the daemon's."),                                \
+			"Move it to host memory after this idle time; 0: never. "        \
+			"Default: the daemon's."),                                       \
 		SL_OPT(struct sl_launch, force, FLAG, NULL, 0, 0,                        \
 			"Start CMD even if Sluice cannot work in it; only warn."),       \
 		SL_OPT(struct sl_launch, json, FLAG, NULL, 0, 0, json_help)

@@ -26,7 +26,7 @@ const struct sl_option sl_verb_resource_options[] = {
 		struct settings, action, "ACTION", "apply NAME, list or delete NAME."),
 	SL_OPT_WORDS("NAME", "The compute resource. Root's are for all users."),
 	SL_OPT(struct settings, request, AMOUNT, "AMOUNT", 0, 0,
-		"With apply: GPU memory that is guaranteed, on each GPU."),
+		"With apply: guaranteed GPU memory, on each GPU."),
 	SL_OPT(struct settings, limit, AMOUNT, "AMOUNT", 0, 0,
 		"With apply: the most it may hold on each GPU. Default: the request."),
 	SL_OPT(struct settings, gpus, INTEGER, "N", 1, 32,
@@ -34,7 +34,7 @@ const struct sl_option sl_verb_resource_options[] = {
 	SL_OPT(struct settings, priority, INTEGER, "N", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
 		"With apply: higher is served first. Default 0."),
 	SL_OPT(struct settings, project, NAME, "PROJECT", 0, 0,
-		"With apply: the project that it is counted to. Default: any."),
+		"With apply: the project that may use it. Default: any."),
 	SL_OPT_JSON(struct settings),
 	SL_OPT_END,
 };

@@ -38,9 +38,9 @@ struct settings {
 
 const struct sl_option sl_verb_run_options[] = {
 	SL_LAUNCH_OPTIONS(
-		"0", "all", "Say what the daemon answered as JSON, on standard error."),
+		"0", "all", "Print the daemon's answer as JSON, on standard error."),
 	SL_OPT(struct settings, wait, FLAG, NULL, 0, 0,
-		"Where it cannot start at once, wait until it can."),
+		"If it cannot start at once, wait until it can."),
 	SL_LAUNCH_AMOUNT,
 	SL_OPT_WORDS("CMD",
 		"The program; its exit status and signals are those of sluice run."),
@@ -95,12 +95,12 @@ static const char *hint(const struct sl_launch *s, uint32_t reason)
 		return NULL;
 	if (!s->request.kind && s->limit.kind)
 		return taken ? "--limit alone is also the request; add --request 0, or "
-			       "lower it; --wait waits until there is room for it, and "
-			       "sluice submit queues it"
+			       "lower it; --wait waits until it fits, and sluice submit "
+			       "queues it"
 			     : "--limit alone is also the request; add --request 0, or "
 			       "lower it";
-	return taken ? "--wait waits until there is room for it; sluice submit queues it "
-		       "instead, and needs nobody to stay"
+	return taken ? "--wait waits until it fits; sluice submit queues it in the "
+		       "background"
 		     : NULL;
 }
 

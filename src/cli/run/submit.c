@@ -41,31 +41,31 @@ const struct sl_option sl_verb_submit_options[] = {
 	SL_OPT(struct settings, gang, INTEGER, "N", 1, SL_JOB_TASKS_MAX,
 		"Start CMD N times, as tasks of one job. Default 1."),
 	SL_OPT(struct settings, min, INTEGER, "M", 1, SL_JOB_TASKS_MAX,
-		"So many tasks must run together; others may wait. Default: all."),
+		"Least number of tasks that run together. Default: all."),
 	SL_OPT(struct settings, preemptible, SWITCH, "yes|no", 0, 0,
-		"Whether others may take its GPUs back. no: it stays within the quota of "
-		"its project. Default yes."),
+		"Whether it may be preempted. no: it stays within its project's quota. "
+		"Default yes."),
 	SL_OPT_AS("on-reclaim", struct settings, on_reclaim, SWITCH, "park|terminate", 0,
 		0,
-		"When its GPUs are taken back: go on later from where it was, or end and "
-		"begin anew. Default park; with --swap off or --rdma, terminate."),
+		"When it is preempted: park it and resume it later, or end it and start "
+		"again. Default park; with --swap off or --rdma, terminate."),
 	SL_OPT_AS("preempt-delay", struct settings, preempt_delay, DURATION, "TIME", 0,
 		SL_JOB_DELAY_MS_MAX,
-		"Wait so long for room before others are stopped or moved for it. "
-		"Default 0."),
+		"How long to wait for free GPUs before jobs are preempted or moved for "
+		"it. Default 0."),
 	SL_OPT(struct settings, retries, INTEGER, "N", 0, SL_JOB_RETRIES_MAX,
-		"So often a task that failed is started again. Default 0."),
+		"How often a failed task is started again. Default 0."),
 	SL_OPT(struct settings, env, STRINGS, "NAME=VALUE", 0, 0,
-		"Sets a variable; NAME alone takes it from here. May be given several "
-		"times."),
+		"Environment variable; NAME alone copies it from here. May be given "
+		"several times."),
 	SL_OPT(struct settings, dir, STRING, "FOLDER", 0, 0,
-		"Where CMD starts. Default: this folder."),
+		"Folder in which CMD starts. Default: this one."),
 	SL_OPT_AS("try", struct settings, try_only, FLAG, NULL, 0, 0,
-		"Only say what would become of it."),
+		"Only say what would happen; queue nothing."),
 	SL_OPT(struct settings, wait, FLAG, NULL, 0, 0,
-		"Stay until it has ended, and leave with its exit status."),
+		"Wait until it has ended, and exit with its status."),
 	SL_LAUNCH_AMOUNT,
-	SL_OPT_WORDS("CMD", "The program; its environment is the one here."),
+	SL_OPT_WORDS("CMD", "The program; it gets this environment."),
 	SL_OPT_END,
 };
 
@@ -356,7 +356,7 @@ static int check(const struct settings *s)
 {
 	if (s->min > s->gang)
 		return sl_cli_fail(VERB, s->launch.json, SL_EXIT_USAGE,
-			"--min %lld is above --gang %lld; so many tasks there are not",
+			"--min %lld is above --gang %lld, the number of tasks",
 			(long long)s->min, (long long)s->gang);
 	if (stays(s) && s->on_reclaim == SL_SWITCH_ON)
 		return sl_cli_fail(VERB, s->launch.json, SL_EXIT_USAGE,

@@ -83,7 +83,7 @@ static inline bool sl_world_works(const struct sl_world *w, uint32_t number)
 
 /* Sends the event to the machine and keeps its actions for sl_world_carry_out(). */
 void sl_world_send(struct sl_world *w, struct sl_cluster_event event);
-/* Does what the machine has said, and what it says to that. */
+/* Carries out the machine's actions, and those that answer the resulting events. */
 void sl_world_carry_out(struct sl_world *w);
 /* Adds a timer, that much later than now. */
 void sl_world_timer(struct sl_world *w, struct sl_timer timer, sl_ns in);

@@ -7,7 +7,7 @@
  *   jobs      name, cpu_milli, memory_mib, num_gpu, gpu_milli; gpu_spec (models, '|' between),
  *             gpu_mib, creation_time, deletion_time (seconds)
  *   arrivals  seed, kind, indices: a line of kind `pods` with the rows of the jobs file (from 0) in
- *             the order of arrival, and one of kind `nodes` with each node's rank for ties
+ *             the order of arrival; and one of kind `nodes` with each node's rank for ties
  * Columns behind the semicolon are optional. With projects there are more: work.h. A file must end
  * with a newline, since one that was cut short does not. Errors name file and line.
  */

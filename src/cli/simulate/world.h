@@ -6,7 +6,8 @@
  *  - Parking takes the swap cost, during which the task keeps its GPUs. Its work is kept.
  *  - Terminating and moving take no time. Both end the process, which begins anew.
  *  - A job works while `least` of its tasks run, faster the more of its gang run. It ends when
- *    `duration` times its tasks are done. Falling below `least` other than by parking loses its work.
+ *    `duration` times its tasks are done. If it falls below `least` other than by parking, its
+ *    work is lost.
  *  - Nodes fail only if asked for, independently, after exponentially distributed times. They come
  *    back empty; work parked there is lost, too.
  * A cycle follows every moment with an event (or as rarely as asked for), until the machine has

@@ -170,14 +170,12 @@ static void say_help(struct sl_top_said *pane)
 	say(pane, "q quit   up/down, page up/down, home, end: select   s sort   p pause");
 	say(pane, "enter, w: why the selected one waits, was stopped or got less");
 	say(pane, "d details   + - refresh more or less often   ? this   esc close");
-	say(pane, "Bars: AAA what A holds, aaa what the driver took for it, --- what of "
-		  "its "
-		  "request is unused, ^ where its request ends (right of it is burst), + "
-		  "granted or coming back at this moment, ~ of dead processes, ? of "
-		  "processes outside "
-		  "Sluice, # kept for the driver; the rest is free. What is evicted is "
-		  "on the "
-		  "host and in no bar. * has no letter left.");
+	say(pane,
+		"Bars: AAA held by A, aaa hidden (taken by the driver for A), --- unused "
+		"request, ^ end of its request (right of it is burst), + granted or "
+		"coming back now, ~ of dead processes, ? of processes outside Sluice, # "
+		"reserve for the driver; the rest is free. Evicted memory is on the host "
+		"and in no bar. * stands for workloads without a letter.");
 }
 
 void sl_top_say(struct sl_top_said *pane, const struct sl_top_data *data,

@@ -1,11 +1,11 @@
 /*
  * top - the data and layout of sluice top; screen.h has the terminal
  *
- *   data.c   asks the daemon, joins its lists into lines, gives each workload a letter, sorts
- *   bar.c    a GPU's memory as cells of a bar
- *   pane.c   the text below the list
- *   draw.c   all of it onto a canvas
- *   top.c    keys, time, and the connection to the daemon
+ *   data.c   asks the daemon, joins its lists into lines, gives each workload a letter, sorts.
+ *   bar.c    a GPU's memory as cells of a bar.
+ *   pane.c   the text below the list.
+ *   draw.c   all of it onto a canvas.
+ *   top.c    keys, time, and the connection to the daemon.
  *
  * Only data.c asks the daemon; bar.c, pane.c and draw.c are pure.
  */

@@ -23,9 +23,9 @@ struct settings {
 
 const struct sl_option sl_verb_advise_options[] = {
 	SL_OPT(struct settings, last, DURATION, "TIME", 60000, 315360000000,
-		"Of so long until now. Default: 7d."),
+		"Period until now. Default: 7d."),
 	SL_OPT(struct settings, name, STRING, "NAME", 0, 0,
-		"Only of what runs under this name."),
+		"Only workloads of this name."),
 	SL_OPT_JSON(struct settings),
 	SL_OPT_END,
 };

@@ -46,13 +46,13 @@ struct settings {
 };
 
 const struct sl_option sl_verb_events_options[] = {
-	SL_OPT_SHORT(struct settings, follow, 'f',
-		"Go on with what happens, until interrupted."),
+	SL_OPT_SHORT(
+		struct settings, follow, 'f', "Follow new events until interrupted."),
 	SL_OPT(struct settings, last, INTEGER, "N", 1, 1000000,
-		"Only the last N. Default: those the daemon has at hand, and 1000 "
-		"before."),
+		"Only the last N. Default: all that the daemon holds, and 1000 before."),
 	SL_OPT(struct settings, since, STRING, "WHEN", 0, 0,
-		"Only those since then: 2h, \"2026-11-22 10:00\", 2026-11-22, or 10:00."),
+		"Only those since a time: 2h, \"2026-11-22 10:00\", 2026-11-22, or "
+		"10:00."),
 	SL_OPT(struct settings, kind, STRING, "KIND[,KIND...]", 0, 0,
 		"Only deny, except, refuse, wait, stop or note."),
 	SL_OPT(struct settings, name, NAME, "NAME", 0, 0,

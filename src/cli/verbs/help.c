@@ -14,7 +14,7 @@ const struct sl_option sl_verb_help_options[] = {
 		"Print only the verbs, one per line."),
 	SL_OPT(struct settings, exits, FLAG, NULL, 0, 0, "Print the exit statuses."),
 	SL_OPT(struct settings, complete, FLAG, NULL, 0, 0,
-		"For shells: print what may stand in place of the last word."),
+		"For shells: print completions of the last word."),
 	SL_OPT_WORDS("VERB", "The verb to explain; without it, all are listed."),
 	SL_OPT_END,
 };

@@ -31,15 +31,16 @@ struct settings {
 
 const struct sl_option sl_verb_history_options[] = {
 	SL_OPT(struct settings, last, DURATION, "TIME", 1000, 315360000000,
-		"So long until now, or until --to. Default: 24h."),
+		"Period until now, or until --to. Default: 24h."),
 	SL_OPT(struct settings, from, STRING, "WHEN", 0, 0,
-		"From then: \"2026-11-22 10:00\", 2026-11-22, or 10:00."),
-	SL_OPT(struct settings, to, STRING, "WHEN", 0, 0, "Until then. Default: now."),
+		"Start of the period: \"2026-11-22 10:00\", 2026-11-22, or 10:00."),
+	SL_OPT(struct settings, to, STRING, "WHEN", 0, 0,
+		"End of the period. Default: now."),
 	SL_OPT(struct settings, by, STRING, "user|project|gpu|workload|program", 0, 0,
-		"What a line is of. Default: user."),
-	SL_OPT(struct settings, name, STRING, "NAME", 0, 0, "Only the line of this one."),
+		"Subject of a line. Default: user."),
+	SL_OPT(struct settings, name, STRING, "NAME", 0, 0, "Only this subject."),
 	SL_OPT(struct settings, step, DURATION, "TIME", 1000, 31536000000,
-		"With --json and --csv: one row for so long."),
+		"With --json and --csv: time per row."),
 	SL_OPT(struct settings, csv, FLAG, NULL, 0, 0, "Print CSV, a row for each step."),
 	SL_OPT_JSON(struct settings),
 	SL_OPT_END,
@@ -73,7 +74,7 @@ static int choose_time(const struct settings *s, struct sl_msg_history *ask)
 	if (s->from && !sl_past_time(s->from, now, &ask->from_ms, &err))
 		return refuse(s, "--from: %s", err.text);
 	if (ask->from_ms >= ask->to_ms)
-		return refuse(s, "%s", "the time ends before it begins");
+		return refuse(s, "%s", "the period ends before it starts");
 	return -1;
 }
 
@@ -295,7 +296,7 @@ static int draw(const json_t *answer, uint32_t by)
 	print_time(whole(answer, "to_ms"));
 	printf("; times are those of a whole GPU\n");
 	if (json_array_size(totals) == 0)
-		printf("nothing is known of this time\n");
+		printf("no data for this period\n");
 	else
 		sl_table_print(table, sl_table_terminal_width(STDOUT_FILENO), stdout);
 	return sl_cli_finish(VERB, SL_EXIT_OK);

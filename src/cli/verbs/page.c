@@ -87,9 +87,8 @@ int sl_verb_page(int argc, char **argv)
 				? "sluice page: a socket, at which the kernel says who "
 				  "you "
 				  "are; sluice help page says how a browser gets there\n"
-				: "sluice page: whoever has this address can do what you "
-				  "can, "
-				  "for %llu hours\n",
+				: "sluice page: this address carries your rights for "
+				  "%llu hours; keep it to yourself\n",
 			(unsigned long long)(reply->life_ms / 3600000));
 	return sl_cli_finish(SL_VERB_page, SL_EXIT_OK);
 }

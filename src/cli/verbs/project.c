@@ -33,7 +33,7 @@ const struct sl_option sl_verb_project_options[] = {
 		"apply FILE, list, show [NAME] or delete NAME."),
 	SL_OPT_WORDS(
 		"FILE", "Projects in YAML that are added or changed; -: standard input."),
-	SL_OPT_WORDS("NAME", "The project; all of them for show without it."),
+	SL_OPT_WORDS("NAME", "The project; without it show prints all."),
 	SL_OPT_JSON(struct settings),
 	SL_OPT_END,
 };
@@ -131,7 +131,7 @@ static void say_who_gives(
 		snprintf(name, sizeof(name), "%s", row->name);
 		sl_text_tame(name);
 		printf("%s of %s can now be %s when another project claims its quota: "
-		       "project %s has more than its own\n",
+		       "project %s is over its own\n",
 			name, sl_state_user(row->uid, user, sizeof(user)),
 			job && job->flags & SL_SUBMIT_TERMINATES
 				? "ended and started anew"
@@ -156,8 +156,8 @@ static void warn_of_too_much(const struct sl_project_use *use)
 	if (!use->gpus.count || quotas <= (int64_t)use->gpus.count * 1000)
 		return;
 	(void)snprintf(text, sizeof(text),
-		"the projects have a quota of %s GPUs together, and sluiced manages %zu: "
-		"not all of it can be had at a time; lower gpu.quota of some",
+		"the projects' quotas add up to %s GPUs, and sluiced manages %zu: they "
+		"cannot all be met at once; lower gpu.quota of some",
 		sl_project_amount(SL_RES_GPU, quotas, amount, sizeof(amount)),
 		use->gpus.count);
 	sl_told_warning(SL_VERB_project, text);
@@ -384,9 +384,9 @@ static int fetch(struct sl_project_use *use, struct sl_error *err)
 	if (!status)
 		status = sl_project_use_fetch(use, &conn, err);
 	if (!status && rows->count && rows->all[0].project_row.flags & SL_PROJECT_UNREAD)
-		fputs("sluice project: sluiced could not read its projects when it "
-		      "started, these are "
-		      "not all; its log says why, and so does an attempt to apply some\n",
+		fputs("sluice project: sluiced could not read all projects when it "
+		      "started, so this list is incomplete; its log says why, and so "
+		      "does sluice project apply\n",
 			stderr);
 	return status;
 }

@@ -42,21 +42,20 @@ const struct sl_option sl_verb_set_options[] = {
 	SL_OPT(struct settings, priority, INTEGER, "N", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
 		"Higher is served first, -1000 to 1000."),
 	SL_OPT_AS("keep-resident", struct settings, keep_resident, SWITCH, "on|off", 0, 0,
-		"Whether its memory is never moved to host memory."),
+		"Whether its memory always stays on its GPUs."),
 	SL_OPT(struct settings, swap, SWITCH, "on|off", 0, 0,
-		"The same the other way round."),
+		"The opposite of --keep-resident."),
 	SL_OPT_AS("oom-first", struct settings, oom_first, SWITCH, "on|off", 0, 0,
 		"Its first demand that does not fit gets out-of-memory, the next waits."),
 	SL_OPT_AS("longest-wait", struct settings, longest_wait, DURATION, "TIME", 0,
 		DAY_MS, "Longest wait for memory above the request; 0: the daemon's."),
 	SL_OPT_AS("warm-after", struct settings, warm_after, DURATION, "TIME", 0,
 		SL_WARM_AFTER_MS_MAX,
-		"Move it to host memory after so long without GPU work; 0: never."),
+		"Move it to host memory after this idle time; 0: never."),
 	SL_OPT_AS("idle-grace", struct settings, idle_grace, DURATION, "TIME", 0,
 		SL_WARM_AFTER_MS_MAX,
-		"Within its request it leaves the GPU for bursts of others only after "
-		"this "
-		"time without GPU work; 0: as soon as it is idle."),
+		"Idle time after which others' bursts may move its memory within its "
+		"request; 0: as soon as it is idle."),
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object."),
 	SL_OPT_END,
 };
@@ -180,9 +179,9 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 			sl_duration_format(s->idle_grace, limit, sizeof(limit)));
 	putchar('\n');
 	if (reply->over_bytes)
-		printf("It holds %s above its limit. It keeps that until somebody needs "
-		       "it, and gets nothing more until it is below; where the resolver "
-		       "'priority' is configured, it is then the first to be stopped.\n",
+		printf("It holds %s above its limit. It keeps that until another "
+		       "workload needs it, and gets no more until it is below; the "
+		       "resolver 'priority', if configured, then stops it first.\n",
 			sl_bytes_format(reply->over_bytes, over, sizeof(over)));
 	sl_told_warning(SL_VERB_set, reply->text);
 	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
@@ -242,8 +241,9 @@ int sl_verb_set(int argc, char **argv)
 		return nothing_to_change(&s);
 	if (s.swap == SL_SWITCH_OFF && s.warm_after && s.warm_after != SL_WARM_UNSET)
 		return sl_cli_fail(SL_VERB_set, s.json, SL_EXIT_USAGE,
-			"--warm-after and --swap off exclude each other: what must not "
-			"be moved never goes to host memory; leave one of them out");
+			"--warm-after and --swap off exclude each other: memory that "
+			"must stay on the GPU never goes to the host; leave one of them "
+			"out");
 	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
 	if (status >= 0)
 		return status;

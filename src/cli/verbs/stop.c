@@ -23,7 +23,7 @@ const struct sl_option sl_verb_stop_options[] = {
 	SL_OPT_OPERANDS(struct settings, names, "NAME",
 		"The workloads or jobs: their names or IDs, as sluice ps shows them."),
 	SL_OPT(struct settings, grace, DURATION, "TIME", 0, DAY_MS,
-		"From SIGTERM to SIGKILL. Default: stop_grace of the daemon."),
+		"Time from SIGTERM to SIGKILL. Default: stop_grace of the daemon."),
 	SL_OPT(struct settings, now, FLAG, NULL, 0, 0,
 		"SIGKILL follows at once: --grace 0."),
 	SL_OPT(struct settings, json, FLAG, NULL, 0, 0, "Print a JSON object for each."),

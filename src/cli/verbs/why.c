@@ -80,20 +80,20 @@ static const char *doing(
 static const char *endless_because(uint32_t endless)
 {
 	switch (endless) {
-	case SL_WIRE_ENDLESS_STAYS: return ": who is in its way cannot be made to leave";
+	case SL_WIRE_ENDLESS_STAYS: return ": the workload in its way cannot be evicted";
 	case SL_WIRE_ENDLESS_HOST:
-		return ": the host has no memory for who is in its way";
+		return ": the host has no memory for the workload in its way";
 	case SL_WIRE_ENDLESS_POOL:
-		return ": the host memory set aside has no room for who is in its way "
+		return ": the host pool has no space for the workload in its way "
 		       "(host_memory)";
 	case SL_WIRE_ENDLESS_BOUND:
-		return ": who is in its way may have no more memory on the host "
+		return ": the workload in its way may use no more host memory "
 		       "(host_memory_workload)";
 	case SL_WIRE_ENDLESS_WHOLE:
-		return ": it has more on a GPU than that can share now";
+		return ": it holds more on a GPU than the GPU can share now";
 	case SL_WIRE_ENDLESS_REQUESTS:
-		return ": it is above its request, and others within theirs are moved "
-		       "for it only once they are idle (--idle-grace)";
+		return ": it is above its request, and workloads within theirs are moved "
+		       "for it only once idle (--idle-grace)";
 	default: return "";
 	}
 }

@@ -210,7 +210,7 @@ static int parse(int argc, char **argv, struct arguments *out)
 		"write sluice-kube node, webhook or scheduler, and options behind it");
 }
 
-/* What was not said. */
+/* Fills in defaults. */
 static int complete(struct arguments *a, struct sl_error *err)
 {
 	struct sl_kube_node_options *node = &a->node;
@@ -260,7 +260,7 @@ static int run(const struct sl_kube_node_options *options, struct sl_error *err)
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
-	/* Without a handler both end the loop. */
+	/* Without a handler both signals end the loop. */
 	if (r >= 0)
 		r = sd_event_add_signal(loop, NULL, SIGTERM, NULL, NULL);
 	if (r >= 0)

@@ -184,10 +184,10 @@ fake refuse
 expect 'refused, with the numbers' 75 '8 GiB does not fit: 14 GiB shareable, 10 GiB requested' \
 	"$sluice" run --request 8GiB -- touch "$work/ran"
 [ ! -e "$work/ran" ] || fail 'CMD ran although it was refused'
-has_hint='^(--wait waits until there is room for it; sluice submit queues it instead, and needs nobody to stay)$'
+has_hint='^(--wait waits until it fits; sluice submit queues it in the background)$'
 expect 'refused for room: it may be queued' 75 "$has_hint" "$sluice" run --request 8GiB -- true
 same 'no hint where the request was given' "$(printf '%s\n' "$err" | grep -c 'also the request')" 0
-expect 'refused, and only a limit given' 75 '^(--limit alone is also the request; add --request 0, or lower it; --wait waits until there is room for it, and sluice submit queues it)$' \
+expect 'refused, and only a limit given' 75 '^(--limit alone is also the request; add --request 0, or lower it; --wait waits until it fits, and sluice submit queues it)$' \
 	"$sluice" run --limit 8GiB -- true
 expect 'refused, and only a limit given, as JSON' 75 '"hint": "--limit alone is also the request' \
 	"$sluice" run --json --limit 8GiB -- true

@@ -159,7 +159,7 @@ expect 'stop: unknown' 75 "there is no workload 'trian'; did you mean 'train'?" 
 # --- set, park and resume: what runs
 for verb in 'set --limit 0.5' park resume; do
 	# shellcheck disable=SC2086 # words
-	expect "$verb: queued" 75 "^sluice ${verb%% *}: job 1 (train) is queued, and sluice ${verb%% *} works on what runs: sluice why train says what it waits for; to change it, sluice stop train and submit it anew$" \
+	expect "$verb: queued" 75 "^sluice ${verb%% *}: job 1 (train) is queued, and sluice ${verb%% *} needs a running workload: sluice why train says what it waits for; to change the job, sluice stop train and submit it again$" \
 		"$sluice" $verb train
 done
 expect 'park: a task that waits' 75 '^sluice park: task train.3 of job 1 does not run, .* sluice why train.3 ' "$sluice" park train.3

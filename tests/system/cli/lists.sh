@@ -94,7 +94,7 @@ expect 'gpus: evicted' 0 '  *RESIDENT  *EVICTED  *HIDDEN' "$sluice" gpus
 expect 'gpus: evicted, summed up' 0 '^  0 .* 40GiB  *0B  *16GiB ' "$sluice" gpus
 expect 'why: parked' 0 '^a-model-server-6 is parked on GPU 0: .* [(]given up meanwhile[)], .*, 2.* GiB of it on the host; `sluice resume` brings it back\.$' \
 	"$sluice" why a-model-server-6
-expect 'why: without a bound' 0 '^Longest wait for its turn: no bound: the host has no memory for who is in its way\.$' "$sluice" why a-model-server-6
+expect 'why: without a bound' 0 '^Longest wait for its turn: no bound: the host has no memory for the workload in its way\.$' "$sluice" why a-model-server-6
 expect 'why: the longest wait' 0 '^Longest wait for its turn: 12s\.$' "$sluice" why a-model-server-3
 expect 'doctor: host memory' 1 '' "$sluice" doctor
 rows=$((rows + 1))

@@ -139,7 +139,7 @@ if [ -e "$work/others" ]; then
 	said 'stop: by id' stop-id '^two: SIGTERM to 1 process, and SIGKILL at once$'
 	for verb in why set stop; do
 		said "$verb: of several users" $verb-several \
-			"several users have a workload 'two'; write whose, or the ID: root/two (2), nobody/two (3)$" '^status 75'
+			"several users have a workload 'two'; write USER/NAME or the ID: root/two (2), nobody/two (3)$" '^status 75'
 	done
 	same 'events of one user: the last' "$(wc -l <"$work/events-of-one-last")" 2
 	said 'events of one user' events-of-one '"uid": 65534.*"name": "two"' '^status 0'

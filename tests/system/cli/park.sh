@@ -70,7 +70,7 @@ kill -TERM $pid
 wait $pid 2>/dev/null
 same 'park: interrupted' $? 143
 same 'park: says what goes on' "$(tail -n 1 "$work/err")" \
-	"sluice park: interrupted; the daemon goes on with it, and 'sluice resume a-model-server-1' takes it back"
+	"sluice park: interrupted; the daemon goes on. To undo it: sluice resume a-model-server-1"
 same 'park: claims nothing' "$(cat "$work/out")" ''
 
 # --- a daemon that refuses

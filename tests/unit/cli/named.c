@@ -37,7 +37,7 @@ static const struct {
 	{"4", 4, NULL},
 	{"both", 9, NULL},
 	{"train", 0,
-		"several users have a workload 'train'; write whose, or the ID: "
+		"several users have a workload 'train'; write USER/NAME or the ID: "
 		"3000000007/train (3), 3000000008/train (4)"},
 	{"3000000007/train", 3, NULL},
 	{"3000000008/train", 4, NULL},
@@ -118,7 +118,7 @@ static const struct {
 	{"11", 11, true, NULL},
 	{"9", 9, true, NULL}, /* in the foreground: one number of both */
 	{"shared", 0, false,
-		"several users have a thing 'shared'; write whose, or the ID: "
+		"several users have a thing 'shared'; write USER/NAME or the ID: "
 		"3000000007/shared (7), 3000000008/shared (8)"},
 	{"seep", 0, false, "there is no thing 'seep'; did you mean 'sweep'?"},
 };

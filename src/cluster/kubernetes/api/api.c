@@ -1,10 +1,10 @@
 /*
  * api - libcurl's multi interface inside sd-event
  *
- * libcurl tells which descriptors it waits for and when it wants a turn; both become sources of the
- * loop. Within libcurl's callbacks no call may be started or ended, so they only collect: after
- * each turn settle() hands out lines, then the calls that ended. Whatever it calls may free the
- * call, which a flag on the stack tells, or the client, of which it holds a reference.
+ * libcurl reports the descriptors it waits for and the time of its next turn; both become sources
+ * of the loop. Its callbacks must not start or end a call, so they only collect. After each turn
+ * settle() passes on lines, then ended calls. A function that it calls may free the call, which a
+ * flag on the stack shows, or the client, of which settle() holds a reference.
  */
 #include "cluster/kubernetes/api/internal.h"
 
@@ -111,7 +111,7 @@ static int watch_time(CURLM *multi, long timeout_ms, void *context)
 	return sd_event_source_set_enabled(kube->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
 }
 
-/* One stream's lines, or one call that ended. Returns whether there was one. */
+/* Serves one stream's lines, or one ended call. Returns whether there was one. */
 static bool serve_one(struct sl_kube *kube)
 {
 	CURLMsg *message;
@@ -227,7 +227,7 @@ struct sl_kube *sl_kube_free(struct sl_kube *kube)
 		return NULL;
 	sl_list_foreach_safe (link, &kube->calls)
 		sl_kube_call_free(SL_LIST_ENTRY(link, struct sl_kube_call, link));
-	/* Closes connections that were kept, which still have their sources. */
+	/* Closes kept connections, whose sources still exist. */
 	if (kube->multi)
 		(void)curl_multi_cleanup(sl_steal(&kube->multi));
 	kube->timer = sd_event_source_disable_unref(kube->timer);

@@ -1,10 +1,9 @@
 /*
  * api - a client of the Kubernetes API inside the event loop
  *
- * libcurl's multi interface is driven by sd-event: nothing here blocks but the reading of a token
- * of a few KiB, and the end of a call whose host name is still being resolved (there is none in the
- * cluster, where the server is an address). HTTP/1.1, so that a connection that hangs takes one
- * call with it. One thread, the loop's.
+ * libcurl's multi interface is driven by sd-event: only two things block: reading a token of a few
+ * KiB, and ending a call whose host name is still being resolved (in the cluster the server is an
+ * address). HTTP/1.1, so a connection that hangs affects one call. One thread, the loop's.
  *
  * Done functions run from the loop, never from within sl_kube_call(). They may start and cancel
  * calls, and free the client.
@@ -19,14 +18,14 @@
 #include "cluster/kubernetes/api/config.h"
 #include "cluster/kubernetes/api/parse.h"
 
-/* Of one object, or one line of a stream: etcd keeps 1.5 MiB, each of whose characters the API
- * server may write in six. */
+/* Most bytes of one object, or of one line of a stream: etcd keeps 1.5 MiB, and the API server may
+ * write each character as six. */
 #define SL_KUBE_OBJECT_MAX_BYTES (10 * SL_MIB)
-/* Of a call whose request says nothing else. */
+/* Of a call whose request has no timeout. */
 #define SL_KUBE_TIMEOUT (30 * SL_S)
 
 struct sl_kube;      /* the client */
-struct sl_kube_call; /* a request under way, or one that waits for its time */
+struct sl_kube_call; /* a request in flight or waiting to be sent */
 
 enum sl_kube_verb {
 	SL_KUBE_GET = 0,
@@ -41,15 +40,16 @@ enum sl_kube_verb {
 
 /* Valid during the done function only. */
 struct sl_kube_answer {
-	/* Of HTTP. 0: no usable answer came (connection, time, size, not JSON). */
+	/* The HTTP status. 0: no usable answer (connection, time, size, not JSON). */
 	int status;
-	/* The object of a 2xx, or the Status of a refusal; NULL if there is none. Borrowed. */
+	/* The object of a 2xx, or the Status of a refusal; NULL without one. Borrowed. */
 	json_t *body;
-	/* "" after success; else what was asked, what came, and the server's own words. Also
-	 * set, with a status of 200, when a stream broke. */
+	/* "" after success; else the request, the fault and the server's text. Also set, with
+	 * status 200, when a stream broke. */
 	const char *error;
-	const char *reason;         /* of the Status, e.g. "Conflict"; or "" */
-	unsigned int retry_after_s; /* the server's wish, at most an hour; 0: none */
+	const char *reason; /* from the Status, e.g. "Conflict"; or "" */
+	unsigned int
+		retry_after_s; /* as the server asked, at most an hour; 0: it did not */
 	bool is_too_large;
 };
 
@@ -61,44 +61,44 @@ typedef void (*sl_kube_line_fn)(void *context, char *text, size_t size);
 struct sl_kube_request {
 	enum sl_kube_verb verb;
 	const char *path;     /* with its query, escaped */
-	const json_t *body;   /* or NULL; written out at once */
-	sl_kube_done_fn done; /* NULL: nothing is told */
-	/* With it the answer of a 200 is a stream, which only the server or the timeout ends; done
-	 * follows behind the last line. A line without an end is dropped. */
+	const json_t *body;   /* or NULL; serialised at once */
+	sl_kube_done_fn done; /* or NULL */
+	/* If set, the answer of a 200 is a stream, which only the server or the timeout ends; done
+	 * follows the last line. An unfinished line is dropped. */
 	sl_kube_line_fn line;
 	void *context;
 	sl_ns timeout;    /* 0: SL_KUBE_TIMEOUT */
-	sl_ns after;      /* waits that long before it is sent */
+	sl_ns after;      /* delay before it is sent */
 	size_t max_bytes; /* of the answer; 0: SL_KUBE_OBJECT_MAX_BYTES */
-	bool is_page;     /* of many objects: too large, too, if it is vast (parse.h) */
+	bool is_page; /* of many objects: also refused if it has too many values (parse.h) */
 };
 
-/* Takes what config has, in every case. 0 or negative errno. */
+/* Takes the contents of config, in every case. 0 or negative errno. */
 SL_MUST_CHECK int sl_kube_new(
 	struct sl_kube **out, sd_event *event, struct sl_kube_config *config);
-/* Ends all calls; their done functions are not called, their slots become NULL. Drops the creator's
+/* Ends all calls without calling their done functions; their slots become NULL. Drops the creator's
  * reference. Returns NULL. */
 struct sl_kube *sl_kube_free(struct sl_kube *kube);
-/* For what may outlive its end. unref returns NULL. */
+/* For objects that may outlive the client's end. unref returns NULL. */
 struct sl_kube *sl_kube_ref(struct sl_kube *kube);
 struct sl_kube *sl_kube_unref(struct sl_kube *kube);
 SL_MUST_CHECK bool sl_kube_has_ended(const struct sl_kube *kube);
 
-/* slot, if given, holds the call until it ends: it is NULL again before done is called, and has
- * to live as long as the call. -EINVAL for a path that does not begin with '/' or has blanks,
- * and where POST, PUT or PATCH has no body; -ESHUTDOWN after the client's end, or other negative
- * errno; done is not called then. */
+/* slot, if given, holds the call until it ends and must stay valid as long; it is NULL again before
+ * done is called. -EINVAL for a path that does not begin with '/' or has blanks, and for POST, PUT
+ * or PATCH without a body; -ESHUTDOWN after the client's end; or other negative errno. On an error
+ * done is not called. */
 SL_MUST_CHECK int sl_kube_call(struct sl_kube *kube,
 	const struct sl_kube_request *request, struct sl_kube_call **slot);
-/* Nothing is called any more; the server may have done it all the same. *slot becomes NULL, and may
- * be NULL. */
+/* Cancels: done is not called, although the server may have carried the request out. *slot becomes
+ * NULL, and may be NULL. */
 void sl_kube_cancel(struct sl_kube_call **slot);
 
-/* Whether a name that came from outside can stand in a path, and in the name of a file: 1 to 253
- * letters, digits, '-', '.', '_' and ':', and not dots alone. */
+/* Is the name safe in a path and as the name of a file? True for 1 to 253 letters, digits, '-',
+ * '.', '_' and ':', except dots alone. */
 SL_MUST_CHECK bool sl_kube_is_name(const char *name);
 
-/* Waits between tries: 1, 2, 4, 8, 16, 30, 30 .. s, plus up to a quarter by chance.
+/* Waits between attempts: 1, 2, 4, 8, 16, 30, 30 .. s, plus up to a quarter at random.
  * Zero-initialise; zero it again after success. */
 struct sl_kube_backoff {
 	unsigned int tries;

@@ -1,8 +1,8 @@
 /*
- * call - one request: what is sent, what came, and what the caller is told of it
+ * call - one request: sending it, collecting the answer, and reporting it to the caller
  *
- * What comes is collected until its end; of a stream, until settle() of the client hands out the
- * lines that are whole. Bounds are kept while it comes, not behind it.
+ * The answer is collected until its end; a stream only until settle() of the client passes on its
+ * whole lines. Bounds are checked on arrival.
  */
 #include "cluster/kubernetes/api/internal.h"
 
@@ -20,7 +20,7 @@
 #define RETRY_AFTER_MAX_S  3600
 #define KEEPALIVE_IDLE_S   30L
 #define KEEPALIVE_EVERY_S  10L
-/* Bytes that are sent and not acknowledged for so long: the server is gone. */
+/* After so long without an acknowledgement of sent bytes the server counts as gone. */
 #define UNACKNOWLEDGED_MS 30000
 
 static const struct {
@@ -84,8 +84,8 @@ static int grow(struct sl_kube_call *call, size_t more)
 	return 0;
 }
 
-/* Taking other than all of it ends the call. Of a stream each line has the bound; the chunks that
- * libcurl hands over are much smaller. */
+/* Returning less than all bytes ends the call. In a stream the bound holds for each line; libcurl's
+ * chunks are much smaller. */
 static size_t take(char *bytes, size_t one, size_t count, void *context)
 {
 	struct sl_kube_call *call = context;
@@ -133,8 +133,8 @@ static void call_freep(struct sl_kube_call **call)
 		sl_kube_call_free(*call);
 }
 
-/* The Authorization header as it is now: NULL without a token. The kubelet replaces a service
- * account's token long before its hour ends. */
+/* The present Authorization header: NULL without a token. The kubelet replaces a service account's
+ * token long before it expires. */
 static const char *authorization(struct sl_kube *kube)
 {
 	const struct sl_kube_config *config = &kube->config;
@@ -195,7 +195,7 @@ static void set_trust(CURL *easy, const struct sl_kube_config *config)
 	(void)curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
 	if (config->path[SL_KUBE_CA]) {
 		(void)curl_easy_setopt(easy, CURLOPT_CAINFO, config->path[SL_KUBE_CA]);
-		/* The system's authorities have no say about a cluster. */
+		/* The system's certificate authorities do not count for a cluster. */
 		(void)curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
 	}
 	if (config->path[SL_KUBE_CERT]) {
@@ -261,13 +261,13 @@ static int set_up(struct sl_kube_call *call)
 	r = set_body(easy, request->body);
 	if (r == 0)
 		r = add_headers(call);
-	/* Behind the body, which would make it a POST. */
+	/* Set after the body, which changes the method to POST. */
 	if (r == 0 && curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, method) != CURLE_OK)
 		r = sl_err_origin(-ENOMEM);
 	return r;
 }
 
-/* Adds what may have changed since the call was made. */
+/* Sets options that may have changed since the call was made. */
 static int start(struct sl_kube_call *call)
 {
 	const char *header = authorization(call->kube);
@@ -299,7 +299,7 @@ int sl_kube_call(struct sl_kube *kube, const struct sl_kube_request *request,
 
 	if (sl_kube_has_ended(kube))
 		return sl_err_origin(-ESHUTDOWN);
-	/* What writes needs something to write. */
+	/* Requests that write need a body. */
 	if (!is_path(request->path) || (!request->body && request->verb != SL_KUBE_GET &&
 					       request->verb != SL_KUBE_DELETE))
 		return sl_err_origin(-EINVAL);
@@ -436,7 +436,7 @@ void sl_kube_call_serve_lines(struct sl_kube_call *call)
 	call->gone = NULL;
 	call->used -= from;
 	memmove(call->data, call->data + from, call->used + 1);
-	/* One large line is no reason to keep its room for ever. */
+	/* Free the memory of one large line. */
 	if (call->room > 64 * SL_KIB && call->used == 0) {
 		free(sl_steal(&call->data));
 		call->room = 0;

@@ -65,7 +65,7 @@ static int check_readable(const char *path, struct sl_error *err)
 	return sl_err_origin(-ENOENT);
 }
 
-/* Of the pod; nobody else needs it. */
+/* The pod's namespace, which is optional. */
 static int read_namespace(struct sl_kube_config *out, const char *folder)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -179,7 +179,7 @@ static const char *text_of(
 	return text && *text ? text : NULL;
 }
 
-/* In the list `list`, the entry called `name`; of it what stands under `inner`. */
+/* The member `inner` of the entry called `name` in the list `list`. */
 static const yaml_node_t *entry(
 	struct reader *reader, const char *list, const char *name, const char *inner)
 {
@@ -245,7 +245,7 @@ static ssize_t decode(const char *text, unsigned char *out)
 	return text[strspn(text, "= \t\r\n")] ? -1 : (ssize_t)n;
 }
 
-/* Neither GnuTLS nor every other library behind libcurl takes PEM from memory; all take paths. */
+/* Not every library behind libcurl takes PEM from memory (GnuTLS does not); all take paths. */
 static int set_pem(struct reader *reader, unsigned int which, const char *key,
 	const void *bytes, size_t size)
 {
@@ -279,7 +279,7 @@ static int set_data(
 	return r;
 }
 
-/* `key`-data, which goes before `key`, or neither. */
+/* Uses `key`-data if present, else `key`, else neither. */
 static int set_file(struct reader *reader, const yaml_node_t *mapping, const char *key,
 	unsigned int which)
 {
@@ -331,7 +331,7 @@ static int set_token(struct reader *reader, const yaml_node_t *user)
 	return token ? print(&reader->out->token, "%s", token) : 0;
 }
 
-/* --- a program that says who the user is --------------------------------------------------- */
+/* --- a program that provides credentials --------------------------------------------------- */
 
 static const yaml_node_t *item_of(
 	struct reader *reader, const yaml_node_t *list, uint32_t i)
@@ -369,7 +369,7 @@ static void read_words(
 	}
 }
 
-/* For programs that speak with the cluster themselves. */
+/* For programs that contact the cluster themselves. */
 static json_t *told_cluster(
 	struct reader *reader, const yaml_node_t *exec, const yaml_node_t *cluster)
 {

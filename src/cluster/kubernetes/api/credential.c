@@ -37,7 +37,8 @@ static bool is_set_by(const struct sl_kube_program *program, const char *variabl
 	return strlen(INFO) == length && strncmp(INFO, variable, length) == 0;
 }
 
-/* Ours, with its own in place of those of the same name; NULL: out of memory. */
+/* This process's environment, with the program's variables in place of those of the same name;
+ * NULL: out of memory. */
 static char **environment_of(const struct sl_kube_program *program)
 {
 	json_t *spec = json_pack("{sbsO*}", "interactive", isatty(STDIN_FILENO),
@@ -68,7 +69,7 @@ static char **environment_of(const struct sl_kube_program *program)
 	return NULL;
 }
 
-/* Its standard output is out. */
+/* Starts the program with `out` as its standard output. */
 static int start(const struct sl_kube_program *program, int out, pid_t *child)
 {
 	const char *words[SL_KUBE_PROGRAM_WORDS + 2] = {program->command};
@@ -89,7 +90,7 @@ static int start(const struct sl_kube_program *program, int out, pid_t *child)
 	return -r;
 }
 
-/* Until it closes its end; text has room for ANSWER_MAX + 1 bytes. */
+/* Reads until the program closes its end; text has space for ANSWER_MAX + 1 bytes. */
 static ssize_t read_all(int fd, char *text)
 {
 	size_t used = 0;
@@ -104,7 +105,7 @@ static ssize_t read_all(int fd, char *text)
 	return n < 0 ? -errno : (ssize_t)used;
 }
 
-/* The program's answer in text, its size returned. */
+/* Runs the program; its answer goes into text, whose size is returned. */
 static ssize_t run(
 	const struct sl_kube_program *program, char *text, struct sl_error *err)
 {

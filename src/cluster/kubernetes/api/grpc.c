@@ -1,10 +1,10 @@
 /*
  * grpc - see the header
  *
- * Three objects: the server, its connections, and calls. A call belongs to a stream of a
- * connection as long as both live, and to whoever has to answer it until that is done; so it is
- * freed when both have let go. nghttp2's callbacks only note things: connections are freed, and
- * what waits is sent, when they have returned.
+ * Three objects: the server, its connections, and calls. A call is used by the stream of a
+ * connection while both live, and by the handler until it answers; it is freed when both are done.
+ * nghttp2's callbacks only note things: connections are freed, and waiting data is sent, after they
+ * have returned.
  */
 #include "cluster/kubernetes/api/grpc.h"
 
@@ -29,7 +29,7 @@
 #define PREFIX_BYTES SL_GRPC_PREFIX_BYTES
 #define METHOD_MAX   128
 #define STATUS_MAX   1024
-/* Of accepting, when there is no descriptor or memory for another connection. */
+/* Pause of accepting without descriptors or memory for another connection. */
 #define PAUSE SL_S
 
 struct sl_grpc {
@@ -40,7 +40,7 @@ struct sl_grpc {
 	int fd;
 	sd_event_source *io;
 	sd_event_source *pause; /* until connections are accepted again */
-	bool is_short;          /* of descriptors or memory; that was said */
+	bool is_short;          /* of descriptors or memory; logged once */
 	struct sl_link connections;
 	uint32_t connection_count;
 };
@@ -52,22 +52,24 @@ struct connection {
 	sd_event_source *io;
 	nghttp2_session *session;
 	struct sl_link calls;
-	bool busy, dead; /* within nghttp2; to be freed when that has returned */
+	bool busy,
+		dead; /* busy: within nghttp2; dead: to be freed when that has returned */
 };
 
 struct sl_grpc_call {
-	struct sl_link link;     /* of the connection */
+	struct sl_link link;     /* in the connection's list */
 	struct connection *from; /* NULL: the stream is closed */
 	int32_t stream;
-	bool asked, answered;    /* the handler has it; it has let go */
-	char method[METHOD_MAX]; /* "": too long, which is none */
-	uint8_t *message;        /* prefix and all */
+	bool asked,
+		answered; /* asked: the handler has it; answered: the handler is done */
+	char method[METHOD_MAX]; /* "": too long, which matches no method */
+	uint8_t *message;        /* with the prefix */
 	size_t size, room;
 	bool too_large;
-	bool streams;    /* its answer is a message now and then */
-	uint8_t *answer; /* the message that is being sent, prefix and all */
+	bool streams;    /* its answer is a stream of messages */
+	uint8_t *answer; /* the message being sent, with the prefix */
 	size_t answer_size, answer_sent;
-	uint8_t *next; /* of a stream: the one that follows; or NULL */
+	uint8_t *next; /* in a stream: the message after it; or NULL */
 	size_t next_size;
 };
 
@@ -85,7 +87,7 @@ static void call_let_go(struct sl_grpc_call *call)
 
 static void flush(struct connection *connection);
 
-/* What is no plain ASCII is written as %XX. */
+/* Writes other characters than plain ASCII as %XX. */
 static void encode(const char *text, char *out, size_t size)
 {
 	static const char digits[] = "0123456789ABCDEF";
@@ -105,7 +107,7 @@ static void encode(const char *text, char *out, size_t size)
 	out[used] = '\0';
 }
 
-/* A response that consists of its trailers. */
+/* A response of trailers only. */
 static void submit_status(
 	struct sl_grpc_call *call, enum sl_grpc_status status, const char *text)
 {
@@ -210,7 +212,7 @@ bool sl_grpc_send(struct sl_grpc_call *call, const void *message, size_t size)
 		call->streams = true;
 		submit_answer(call);
 	} else {
-		/* An error: the last message is still under way, and this one follows it. */
+		/* An error means that the last message is still being sent; this one follows it. */
 		(void)nghttp2_session_resume_data(from->session, call->stream);
 	}
 	flush(from);
@@ -398,14 +400,14 @@ static void send_all(struct connection *connection)
 		connection->dead = true;
 }
 
-/* After a call was answered: within nghttp2 what waits is sent when that returns. */
+/* After an answer: within nghttp2 the data is sent when that returns. */
 static void flush(struct connection *connection)
 {
 	if (connection->busy)
 		return;
 	if (!connection->dead)
 		send_all(connection);
-	/* Its own handler sees the end; who answered may be going through its calls. */
+	/* The connection's own handler frees it: the caller may be walking its calls. */
 	if (connection->dead)
 		(void)shutdown(connection->fd, SHUT_RDWR);
 }
@@ -430,7 +432,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *context
 
 	if (!connection->dead && (events & (EPOLLIN | EPOLLHUP | EPOLLERR)))
 		receive(connection);
-	/* Also what is to be said about bytes that are no HTTP/2. */
+	/* Includes the reply to bytes that are not HTTP/2. */
 	send_all(connection);
 	if (connection->dead)
 		connection_free(connection);
@@ -499,7 +501,7 @@ static int on_pause_end(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* The connection stays in the queue, and would wake the loop again at once. */
+/* The connection stays in the queue and would wake the loop at once. */
 static void pause_accepting(struct sl_grpc *grpc, int error)
 {
 	if (!grpc->is_short)
@@ -539,7 +541,7 @@ static int listen_at(struct sl_grpc *grpc)
 	r = sl_file_clear_socket(grpc->path);
 	if (r < 0)
 		return r;
-	/* The mode is right from the first moment on. */
+	/* The mode is set before the first connection. */
 	if (fchmod(fd, 0600) < 0 ||
 		bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;

@@ -24,11 +24,11 @@ struct sl_grpc_ask {
 	int fd;
 	sd_event_source *io, *timer;
 	nghttp2_session *session;
-	uint8_t *question; /* prefix and all, as the answer */
+	uint8_t *question; /* with the prefix, as the answer */
 	size_t question_size, question_sent;
 	uint8_t *answer;
 	size_t size, room;
-	int status; /* of gRPC; -1: none came */
+	int status; /* of gRPC; -1: none yet */
 	char words[256];
 	bool over;
 };
@@ -52,7 +52,7 @@ void sl_grpc_ask_cancel(struct sl_grpc_ask **slot)
 		ask_free(*slot);
 }
 
-/* trouble: NULL, if there is an answer to look at. */
+/* trouble: NULL if there is an answer to examine. */
 static void finish(struct sl_grpc_ask *ask, const char *trouble)
 {
 	size_t size = ask->size - SL_GRPC_PREFIX_BYTES;
@@ -247,7 +247,7 @@ int sl_grpc_ask(sd_event *loop, const char *path, const char *method, const void
 		r = make_session(ask);
 	if (r == 0)
 		r = submit(ask, method);
-	/* The loop sends it, as soon as it can be written to. */
+	/* The loop sends it once the socket is writable. */
 	if (r == 0)
 		r = sd_event_add_io(
 			loop, &ask->io, ask->fd, EPOLLIN | EPOLLOUT, on_io, ask);

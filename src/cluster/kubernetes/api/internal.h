@@ -1,8 +1,8 @@
 /*
- * internal - a client and its calls, for api.c and call.c alone
+ * internal - a client and its calls, for api.c and call.c only
  *
- * The client is the part that libcurl and the loop meet in; a call is one request. Only serving
- * from the loop may end a call or hand something out: libcurl's own callbacks may not.
+ * The client connects libcurl and the loop; a call is one request. Calls may end and results be
+ * passed on only from the loop, never from libcurl's callbacks.
  */
 #ifndef SL_CLUSTER_KUBERNETES_API_INTERNAL_H
 #define SL_CLUSTER_KUBERNETES_API_INTERNAL_H
@@ -13,7 +13,7 @@
 #include "base/list.h"
 #include "cluster/kubernetes/api/api.h"
 
-/* Of timers; the loop's own default is 250 ms. */
+/* Accuracy of timers; the loop's default is 250 ms. */
 #define SL_KUBE_ACCURACY_US 1000
 
 struct sl_kube {
@@ -39,19 +39,20 @@ struct sl_kube_call {
 	sd_event_source *later;
 	bool is_added; /* to the multi handle */
 	char *what;    /* "GET /path", for errors: without the query */
-	char *data;    /* what came: NUL behind `used` */
+	char *data;    /* received bytes; NUL behind `used` */
 	size_t used, room;
-	size_t line_bytes; /* of the line, or the answer, that is coming */
+	size_t line_bytes; /* of the line or answer that is arriving */
 	bool is_too_large;
 	bool *gone; /* of serve_lines() */
 	char curl_text[CURL_ERROR_SIZE];
 };
 
-/* Ends it without a word; clears its slot. */
+/* Ends the call without calling done; clears its slot. */
 void sl_kube_call_free(struct sl_kube_call *call);
-/* Frees the call, and then tells what came of it. The client may be gone then. */
+/* Frees the call and then reports its result. The client may be gone afterwards. */
 void sl_kube_call_finish(struct sl_kube_call *call, CURLcode code);
-/* Hands out whole lines; keeps the beginning of the next one. Call and client may be gone then. */
+/* Passes on whole lines and keeps the beginning of the next one. Call and client may be gone
+ * afterwards. */
 void sl_kube_call_serve_lines(struct sl_kube_call *call);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * parse - jansson first; only what it refuses is gone over
+ * parse - jansson first; a document that it refuses is repaired
  *
- * The pass knows strings, numbers and brackets; it needs no grammar, for jansson reads the result
- * and refuses what is wrong otherwise. It writes in place: nothing becomes longer.
+ * The repair knows strings, numbers and brackets only. It needs no grammar, since jansson reads the
+ * result and refuses other errors. It writes in place, since nothing becomes longer.
  */
 #include "cluster/kubernetes/api/parse.h"
 
@@ -16,7 +16,7 @@
 /* NUL in a string is legal JSON, and so in an annotation. */
 #define FLAGS JSON_ALLOW_NUL
 
-/* Longest number that is kept as it is if it is whole: what fits int64 in any case. */
+/* Digits that always fit int64: a whole number of that length is kept. */
 #define DIGITS_MAX 18
 #define HEX_DIGITS "0123456789abcdefABCDEF"
 
@@ -26,7 +26,7 @@ static void blank(char *from, const char *end)
 	memset(from, ' ', (size_t)(end - from));
 }
 
-/* The code of \uXXXX at this place; UINT32_MAX: there is none. The text ends with a NUL. */
+/* The code of \uXXXX at this place; UINT32_MAX if there is none. The text ends with a NUL. */
 static uint32_t code_at(const char *at)
 {
 	char digits[5] = "";
@@ -42,7 +42,7 @@ static bool is_surrogate(uint32_t code, uint32_t first)
 	return code >= first && code < first + 0x400;
 }
 
-/* Half a pair becomes U+FFFD, as Go reads it; so does NUL, which is refused in a key. */
+/* Half a surrogate pair becomes U+FFFD, as in Go; so does NUL, which jansson refuses in a key. */
 static char *tame_escape(char *at)
 {
 	uint32_t code = code_at(at);
@@ -56,7 +56,7 @@ static char *tame_escape(char *at)
 	return at + 6;
 }
 
-/* A byte that is no UTF-8 becomes '?'. */
+/* A byte that is not UTF-8 becomes '?'. */
 static char *tame_character(char *at)
 {
 	const char *behind = at;
@@ -68,7 +68,7 @@ static char *tame_character(char *at)
 	return at + (behind - at);
 }
 
-/* Returns the place behind it. */
+/* Returns the place behind the string. */
 static char *tame_string(char *at, const char *end)
 {
 	for (at++; at < end && *at != '"';)
@@ -118,7 +118,7 @@ static void tame(char *text, size_t size)
 	}
 }
 
-/* Brackets and commas count: each begins a value. */
+/* Counts brackets and commas, since each begins a value. */
 bool sl_kube_is_vast(const char *text, size_t size)
 {
 	const char *end = text + size;

@@ -1,12 +1,11 @@
 /*
  * parse - JSON of the API server, parts of which users wrote
  *
- * The API server hands on what users put into free-form places (the parameters of a claim, custom
- * resources) as they wrote it: numbers of 400 digits, a thousand nested arrays, half of a surrogate
- * pair, bytes that are no UTF-8. jansson refuses such a document as a whole, so that one claim
- * could blind everybody who lists claims. Here those numbers and arrays alone become 0, and those
- * characters U+FFFD or '?'. So objects are patched, never written back whole, where users wrote
- * parts of them. Pure.
+ * The API server passes free-form text of users (the parameters of a claim, custom resources) on
+ * unchanged: numbers of 400 digits, a thousand nested arrays, half a surrogate pair, bytes that are
+ * not UTF-8. jansson refuses a whole document with any of these, so one claim could hide the list
+ * of all claims. Here only those numbers and arrays become 0, and those characters U+FFFD or '?'.
+ * Therefore objects with parts that users wrote are patched, never written back whole. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_API_PARSE_H
 #define SL_CLUSTER_KUBERNETES_API_PARSE_H
@@ -18,16 +17,16 @@
 /* Values nested deeper become 0. */
 #define SL_KUBE_DEPTH_MAX 256
 
-/* A value takes 40 to 300 bytes of memory: so many take 60 MiB at most. */
+/* A value takes 40 to 300 bytes, so this many take 60 MiB at most. */
 #define SL_KUBE_VALUES_MAX 200000
 
-/* Whether the text has more values than that. O(size). */
+/* Does the text have more values than that? O(size). */
 SL_MUST_CHECK bool sl_kube_is_vast(const char *text, size_t size);
 
-/* An object or array, a new reference; NULL if it is no JSON as Go reads it, or vast. text[size]
- * must be NUL. Writes into text where jansson refuses it. O(size). */
+/* An object or array, a new reference; NULL if it is not JSON as Go reads it, or has too many
+ * values. text[size] must be NUL. Writes into text if jansson refuses it. O(size). */
 json_t *sl_kube_parse(char *text, size_t size);
-/* The same of an object that the API server keeps, which may be vast: of 1.5 MiB, etcd's bound. */
+/* The same for one stored object, with any number of values: etcd bounds it to 1.5 MiB. */
 json_t *sl_kube_parse_object(char *text, size_t size);
 
 /* For reading: the member at the end of the path, or NULL. Ends with NULL. */

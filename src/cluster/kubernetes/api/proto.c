@@ -95,7 +95,7 @@ static bool get_varint(struct sl_proto_in *in, uint64_t *out)
 	for (unsigned int shift = 0; shift < 64 && in->at < in->end; shift += 7) {
 		uint8_t byte = *in->at++;
 
-		/* The tenth byte has room for one bit. */
+		/* The tenth byte has space for one bit. */
 		if (shift == 63 && byte > 1)
 			return false;
 		value |= (uint64_t)(byte & 0x7f) << shift;

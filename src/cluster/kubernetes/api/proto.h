@@ -1,10 +1,9 @@
 /*
  * proto - the wire format of Protocol Buffers, as far as the kubelet's messages need it
  *
- * A message is a list of fields, each with a number. Writing appends fields to a buffer that grows;
- * a message within a message is written by itself and put as bytes. Reading goes through the
- * fields of a slice of bytes, which may be anybody's; those of a number that the reader does not
- * know are passed over, as the format demands. Pure but for memory.
+ * A message is a list of numbered fields. Writing appends fields to a growing buffer; an inner
+ * message is written separately and put as bytes. Reading walks the fields of untrusted bytes and
+ * skips unknown field numbers, as the format demands. Pure but for memory.
  */
 #ifndef SL_CLUSTER_KUBERNETES_API_PROTO_H
 #define SL_CLUSTER_KUBERNETES_API_PROTO_H
@@ -15,17 +14,17 @@
 struct sl_proto_out {
 	uint8_t *data;
 	size_t size, room;
-	bool failed; /* no memory: what was put since is missing */
+	bool failed; /* out of memory: later fields are missing */
 };
 
 void sl_proto_put_number(struct sl_proto_out *out, uint32_t field, uint64_t value);
 void sl_proto_put_bytes(
 	struct sl_proto_out *out, uint32_t field, const void *data, size_t size);
-/* The format demands UTF-8, and the kubelet drops a whole message over one byte that is none, such
- * as half a character where a text was cut: those bytes are left out. The format also leaves out
- * what is empty; repeated texts are put all the same. */
+/* Leaves out bytes that are not UTF-8, such as half a character of a cut text: the format demands
+ * UTF-8, and the kubelet drops a whole message over one bad byte. The format also omits empty
+ * fields, except repeated texts. */
 void sl_proto_put_text(struct sl_proto_out *out, uint32_t field, const char *text);
-/* The message of inner, which is freed; its failure becomes out's. */
+/* Appends the message of inner, which is freed; its failure becomes out's. */
 void sl_proto_put_message(
 	struct sl_proto_out *out, uint32_t field, struct sl_proto_out *inner);
 void sl_proto_fini(struct sl_proto_out *out);
@@ -44,9 +43,10 @@ struct sl_proto_field {
 
 enum { SL_PROTO_FIELD = 0, SL_PROTO_END, SL_PROTO_BAD };
 
-/* The next field. BAD: what follows is no message; nothing more can be read. */
+/* The next field. BAD: the rest is not a message and cannot be read. */
 SL_MUST_CHECK int sl_proto_next(struct sl_proto_in *in, struct sl_proto_field *field);
-/* Copies a text of at most size - 1 bytes without NUL. False: it is not that. */
+/* Copies a text of at most size - 1 bytes without NUL. False: it is another kind of field, or too
+ * long. */
 SL_MUST_CHECK bool sl_proto_text(
 	const struct sl_proto_field *field, char *text, size_t size);
 

@@ -1,8 +1,7 @@
 /*
  * quantity - see the header
  *
- * The number is digits / 10^scale, and the suffix multiplies; what is left is one exact division,
- * in 128 bits.
+ * The number is digits / 10^scale, times the suffix; so one exact division of 128 bits remains.
  */
 #include "cluster/kubernetes/api/quantity.h"
 
@@ -44,7 +43,7 @@ static bool suffix_of(const char *text, unsigned int *base, int *power)
 	return false;
 }
 
-/* times: what the amount is multiplied by. */
+/* times: factor for the amount. */
 static bool parse(const char *text, unsigned int times, uint64_t *out)
 {
 	unsigned __int128 number = 0, divisor = 1;
@@ -59,7 +58,7 @@ static bool parse(const char *text, unsigned int times, uint64_t *out)
 			continue;
 		}
 		any = true;
-		/* Further digits say nothing of a whole number. */
+		/* Further digits cannot change a whole number. */
 		if (divisor > MOST)
 			continue;
 		number = number * 10 + (unsigned int)(*text - '0');

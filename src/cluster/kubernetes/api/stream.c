@@ -1,7 +1,7 @@
 /*
  * stream - see the header
  *
- * A client that went is noticed when something is told next, or when another one comes.
+ * A client that went away is noticed at the next message, or when another client comes.
  */
 #include "cluster/kubernetes/api/stream.h"
 
@@ -41,7 +41,7 @@ void sl_stream_tell(struct sl_stream *stream, const void *message, size_t size)
 {
 	uint8_t *latest = malloc(size + 1);
 
-	/* The one before stays; the next one is not long in coming. */
+	/* The previous message stays; the next one follows soon. */
 	if (!latest)
 		return;
 	if (size)

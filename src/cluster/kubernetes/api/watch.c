@@ -1,14 +1,14 @@
 /*
- * watch - list, watch, and what becomes of a watch that ends
+ * watch - lists, watches, and handles the end of a watch
  *
- * There is always exactly one call: a page of the list or the stream of changes, now or after a
- * wait. So there is no timer here, and the client's end ends everything.
+ * There is always exactly one call, perhaps delayed: a page of the list or the stream of changes.
+ * So this needs no timer, and the client's end ends everything.
  *
- * A watch that ends goes on from the last resource version, bookmarks included. It lists again
- * where that version cannot be trusted: 410 Gone (the server forgot it), an ERROR event, a line
- * that is no JSON or too long. `known` says what was told; a list that is complete shows what
- * vanished. Progress, which is an event or a watch that lived, resets the back-off; a list alone
- * does not, or a server that answers each watch with 410 would be listed without a pause.
+ * A watch that ends continues from the last resource version, bookmarks included. It lists again if
+ * that version cannot be trusted: 410 Gone (the server forgot it), an ERROR event, a line that is
+ * not JSON or too long. `known` has the objects reported so far, so a complete list shows which
+ * ones vanished. An event or a watch that lived for a while resets the back-off. A list alone does
+ * not: a server that answers each watch with 410 would be listed without a pause.
  */
 #include "cluster/kubernetes/api/watch.h"
 
@@ -24,10 +24,10 @@
 /* Objects of one page at first: some MiB of pods. */
 #define PAGE_OBJECTS   250u
 #define PAGE_MAX_BYTES (16 * SL_MIB)
-/* How long the server shall let a watch live, and what it may take beyond that. */
+/* The longest life of a watch that is asked of the server, and the extra time allowed. */
 #define WATCH_S    300u
 #define WATCH_MORE (30 * SL_S)
-/* A watch that lived so long did work. */
+/* A watch that lived this long counts as working. */
 #define LIVED (5 * SL_S)
 
 struct sl_kube_watch {
@@ -37,25 +37,25 @@ struct sl_kube_watch {
 	sl_kube_event_fn fn;
 	void *context;
 
-	char *version;   /* to go on from; NULL: list */
+	char *version;   /* resource version to continue from; NULL: list */
 	char *next_page; /* escaped token, or NULL */
 	unsigned int page_objects;
 	json_t *known; /* NAMESPACE/NAME: "UID VERSION" */
-	json_t *seen;  /* keys of the list that is under way */
+	json_t *seen;  /* keys of the present list */
 	bool is_synced;
 	struct sl_kube_backoff backoff;
-	sl_ns since;    /* the watch began */
-	bool is_broken; /* the stream's lines cannot be trusted; `why` says why */
+	sl_ns since;    /* begin of the watch */
+	bool is_broken; /* the stream's lines cannot be trusted; `why` has the reason */
 	int broken_status;
 	struct sl_error why;
-	bool *gone; /* of the function that is handing out */
+	bool *gone; /* flag of the function that is passing on events */
 };
 
 static void go_on(struct sl_kube_watch *watch, sl_ns after);
 
-/* --- handing out --------------------------------------------------------------------------- */
+/* --- passing on ---------------------------------------------------------------------------- */
 
-/* Returns whether the watch and its client are still there. */
+/* Returns whether the watch and its client still exist. */
 static SL_MUST_CHECK bool tell(
 	struct sl_kube_watch *watch, const struct sl_kube_event *event)
 {
@@ -106,7 +106,7 @@ static bool is_same_uid(const char *a, const char *b)
 	return strcspn(b, " ") == length && strncmp(a, b, length) == 0;
 }
 
-/* What is left of an object that is known by key and mark alone. */
+/* A stand-in for an object of which only key and mark are known. */
 static json_t *remnant(const char *key, const char *mark)
 {
 	const char *slash = strchr(key, '/');
@@ -132,7 +132,7 @@ static SL_MUST_CHECK bool forget(
 	return there;
 }
 
-/* An object as it is now. */
+/* Reports an object as ADDED or MODIFIED. */
 static SL_MUST_CHECK bool meet(struct sl_kube_watch *watch, json_t *object)
 {
 	sl_cleanup(sl_freep) char *key = key_of(object), *mark = mark_of(object);
@@ -154,7 +154,7 @@ static SL_MUST_CHECK bool meet(struct sl_kube_watch *watch, json_t *object)
 	return tell_object(watch, kind, object);
 }
 
-/* Behind a complete list: what was not in it is gone. */
+/* After a complete list: reports missing objects as DELETED. */
 static SL_MUST_CHECK bool forget_vanished(struct sl_kube_watch *watch)
 {
 	sl_cleanup(sl_freep) char **keys = NULL;
@@ -185,7 +185,7 @@ static SL_MUST_CHECK bool tell_trouble(
 	const struct sl_kube_event event = {
 		.kind = SL_KUBE_TROUBLE, .status = status, .error = why};
 
-	/* What is not served is for the owner to judge. */
+	/* The caller decides about a kind that is not served. */
 	if (status == 404)
 		sl_debug("watch of %s: %s", watch->path, why);
 	else
@@ -202,7 +202,7 @@ static void list_anew(struct sl_kube_watch *watch)
 	json_decref(sl_steal(&watch->seen));
 }
 
-/* Escaped, since it goes into the path; NULL if there is no further page. */
+/* Escaped for the path; NULL if there is no further page. */
 static char *next_page(const json_t *list)
 {
 	const char *token = sl_kube_text_at(list, "metadata", "continue", NULL);
@@ -218,13 +218,13 @@ static void list_failed(
 {
 	sl_ns after;
 
-	/* Large objects: fewer of them. */
+	/* Large objects: ask for fewer per page. */
 	if (answer->is_too_large && watch->page_objects > 1) {
 		watch->page_objects = (watch->page_objects + 3) / 4;
 		go_on(watch, 0);
 		return;
 	}
-	/* The token of the next page is good for some minutes. */
+	/* The token of the next page expires after some minutes. */
 	if (answer->status == 410)
 		list_anew(watch);
 	after = sl_kube_backoff_next(&watch->backoff, answer->retry_after_s);
@@ -246,7 +246,7 @@ static void on_list(void *context, const struct sl_kube_answer *answer)
 		list_failed(watch, answer, answer->error);
 		return;
 	}
-	/* Not to be taken for an empty list: everything would be DELETED. */
+	/* An invalid list must not count as empty: every object would be DELETED. */
 	if (!items || !*version) {
 		list_failed(watch, answer, "the answer is not a list");
 		return;
@@ -256,7 +256,7 @@ static void on_list(void *context, const struct sl_kube_answer *answer)
 		if (!meet(watch, item))
 			return;
 	}
-	/* Those behind large objects may be small again. */
+	/* The objects behind large ones may be small again. */
 	watch->page_objects = (unsigned int)sl_min_u64(
 		PAGE_OBJECTS, watch->page_objects + watch->page_objects / 4 + 1);
 	free(watch->next_page);
@@ -303,7 +303,7 @@ static void note_version(struct sl_kube_watch *watch, const json_t *object)
 	watch->backoff = (struct sl_kube_backoff){0};
 }
 
-/* Notes the version before it tells, for the watch may be gone then. */
+/* Stores the version before reporting, since the watch may be gone then. */
 static void serve_change(struct sl_kube_watch *watch, const char *type, json_t *object)
 {
 	sl_cleanup(sl_freep) char *key = NULL;
@@ -352,7 +352,7 @@ static void on_watch_end(void *context, const struct sl_kube_answer *answer)
 
 	if (answer->status == 200 && has_lived && !watch->is_broken)
 		watch->backoff = (struct sl_kube_backoff){0};
-	/* As usual: the server's time for it was up. Else once at once, too, if all was well. */
+	/* The normal end: the server's time for it was up. Continue at once. */
 	if (answer->status == 200 && !*answer->error && !watch->is_broken && has_lived) {
 		go_on(watch, 0);
 		return;
@@ -396,8 +396,8 @@ static int ask(struct sl_kube_watch *watch, sl_ns after)
 			watch->next_page ? watch->next_page : "");
 		request.done = on_list;
 		request.max_bytes = PAGE_MAX_BYTES;
-		/* A single object is read whatever it is: a user made it, and would otherwise
-		 * hide those behind it. */
+		/* A single object is always accepted: a user made it, and refusing it would hide
+		 * those behind it. */
 		request.is_page = watch->page_objects > 1;
 		if (!watch->seen)
 			watch->seen = json_object();
@@ -412,7 +412,7 @@ static void go_on(struct sl_kube_watch *watch, sl_ns after)
 {
 	int r = ask(watch, after);
 
-	/* Out of memory: nothing is left that could try again. */
+	/* Out of memory: no call is left that could try again. */
 	if (r < 0)
 		sl_error_log("watch of %s ends: %s", watch->path, strerror(-r));
 }

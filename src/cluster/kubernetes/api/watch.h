@@ -1,11 +1,10 @@
 /*
- * watch - what there is of a kind of object, and each change of it
+ * watch - the objects of a kind, and each change of them
  *
- * Lists first, page by page, and then watches from there, with bookmarks; tries again by itself for
- * ever, with growing waits. What it hands out is consistent whatever happens to the connection: an
- * object that is new is ADDED, one that is known is MODIFIED, one that vanished while nobody
- * watched is DELETED, and nothing is told twice. After each complete list comes SYNCED.
- * Remembers some 220 bytes for each object. Loop's thread; as api.h.
+ * Lists page by page, then watches from there, with bookmarks; tries again for ever, with growing
+ * waits. Events are consistent whatever happens to the connection: a new object is ADDED, a known
+ * one MODIFIED, one that vanished meanwhile DELETED, and nothing is reported twice. SYNCED follows
+ * each complete list. Needs some 220 bytes per object. Loop's thread; as api.h.
  */
 #ifndef SL_CLUSTER_KUBERNETES_API_WATCH_H
 #define SL_CLUSTER_KUBERNETES_API_WATCH_H
@@ -15,21 +14,22 @@
 enum sl_kube_event_kind {
 	SL_KUBE_ADDED = 0,
 	SL_KUBE_MODIFIED,
-	/* As it was last; or, if that was not seen, metadata with namespace, name and uid alone. */
+	/* Its last state; or, if that was not seen, only metadata with namespace, name and uid. */
 	SL_KUBE_DELETED,
-	SL_KUBE_SYNCED,  /* everything that there is has been told */
-	SL_KUBE_TROUBLE, /* it is being tried again; what was told may be old */
+	SL_KUBE_SYNCED,  /* every existing object has been reported */
+	SL_KUBE_TROUBLE, /* a retry is due; reported objects may be outdated */
 };
 
 /* Valid during the function only. */
 struct sl_kube_event {
 	enum sl_kube_event_kind kind;
-	json_t *object; /* of the first three; borrowed. Listed ones have no kind, apiVersion */
+	json_t *object; /* of the first three kinds; borrowed. Listed ones lack kind and
+			 * apiVersion */
 	const char *error; /* of TROUBLE; else "" */
 	int status;        /* of TROUBLE, as sl_kube_answer has it */
 };
 
-/* May do everything, also free the watch and the client. */
+/* May do anything, even free the watch and the client. */
 typedef void (*sl_kube_event_fn)(void *context, const struct sl_kube_event *event);
 
 struct sl_kube_watch;
@@ -38,9 +38,9 @@ struct sl_kube_watch;
  * "fieldSelector=spec.nodeName%3Da", or NULL. Both are copied. 0 or negative errno. */
 SL_MUST_CHECK int sl_kube_watch_new(struct sl_kube_watch **out, struct sl_kube *kube,
 	const char *path, const char *query, sl_kube_event_fn fn, void *context);
-/* Also after the client's end, which silences it. Returns NULL. */
+/* Also after the client's end, which stops its events. Returns NULL. */
 struct sl_kube_watch *sl_kube_watch_free(struct sl_kube_watch *watch);
-/* Whether everything was told once. */
+/* Has a complete list been reported? */
 SL_MUST_CHECK bool sl_kube_watch_is_synced(const struct sl_kube_watch *watch);
 
 #endif

@@ -14,9 +14,9 @@
 
 #define API     "/apis/resource.k8s.io/v1"
 #define TOO_BIG 253
-/* Of a uid, which is written back. */
+/* Characters of a uid, which is written back. */
 #define UID_LETTERS "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-"
-/* Of sluice-kube scheduler. */
+/* schedulerName of sluice-kube scheduler. */
 #define SCHEDULER "sluice"
 
 /* --- the review ---------------------------------------------------------------------------- */
@@ -101,9 +101,9 @@ bool sl_admit_concerns(const struct sl_admit_review *review)
 	return review->kind != SL_ADMIT_OTHER && sl_claimspec_is_ours(claim_spec(review));
 }
 
-/* --- what the pod has already -------------------------------------------------------------- */
+/* --- the pod's present claims --------------------------------------------------------------- */
 
-/* Of the entry of spec.resourceClaims; false: it names nothing that can be looked up. */
+/* The path of an entry of spec.resourceClaims; false: it names no object. */
 static bool path_of(const struct sl_admit_review *review, const json_t *entry, char *path,
 	size_t size)
 {
@@ -139,7 +139,7 @@ json_t *sl_admit_look_ups(const struct sl_admit_review *review)
 	return paths;
 }
 
-/* Whether the pod's claim is of our class. */
+/* Is the pod's claim of Sluice's device class? */
 static bool is_ours(const struct sl_admit_review *review,
 	const struct sl_admit_facts *facts, const json_t *entry)
 {
@@ -160,7 +160,7 @@ struct making {
 	const struct sl_admit_facts *facts;
 	const struct sl_asks *asks;
 	struct sl_admit_answer *out;
-	/* The pod as it will be: later operations see what earlier ones have made. */
+	/* Tracks the patched pod, since later operations see earlier ones. */
 	bool has_claims;
 };
 
@@ -191,7 +191,7 @@ static void add(struct sl_admit_answer *out, const char *path, json_t *value)
 		json_pack("{ssssso}", "op", "add", "path", path, "value", value));
 }
 
-/* Adds to a list that may not be there: the first operation makes it. */
+/* Appends to a list; the first operation creates the list if it is missing. */
 static void add_to_list(
 	struct sl_admit_answer *out, const char *list, bool *is_there, json_t *value)
 {
@@ -202,7 +202,7 @@ static void add_to_list(
 	*is_there = true;
 }
 
-/* The container uses the claim, and nothing else of it. */
+/* Lets the container use the claim. */
 static void patch_container(
 	struct making *making, const struct sl_ask *ask, const char *claim)
 {
@@ -226,7 +226,7 @@ static void patch_container(
 	add_to_list(making->out, path, &is_there, json_pack("{ss}", "name", claim));
 }
 
-/* False: a claim of ours that is another one is there already. */
+/* False: the pod has a different claim of Sluice's class. */
 static bool patch_pod(struct making *making, size_t i, const char *template)
 {
 	const json_t *entries =
@@ -253,7 +253,7 @@ static bool patch_pod(struct making *making, size_t i, const char *template)
 	return true;
 }
 
-/* One that the annotations ask for, which is compared with what would be made. */
+/* Is it a claim that the annotations ask for? Such a claim is compared with the one to be made. */
 static bool is_asked(const struct sl_asks *asks, const char *name)
 {
 	char own[64];
@@ -266,7 +266,7 @@ static bool is_asked(const struct sl_asks *asks, const char *name)
 	return false;
 }
 
-/* Claims of ours besides those. */
+/* Checks other claims of Sluice's class. */
 static bool check_others(struct making *making)
 {
 	const json_t *entries =
@@ -289,7 +289,7 @@ static bool check_others(struct making *making)
 	return true;
 }
 
-/* Our own scheduler reads no expressions, and chooses from no alternatives. */
+/* sluice-kube's scheduler evaluates no expressions and no alternatives. */
 static bool suits_scheduler(struct making *making, const json_t *spec)
 {
 	const json_t *request =

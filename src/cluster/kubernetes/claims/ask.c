@@ -1,5 +1,5 @@
 /*
- * ask - each family by itself, then what both say
+ * ask - reads each family separately, then combines them
  */
 #include "cluster/kubernetes/claims/ask.h"
 
@@ -42,7 +42,7 @@ static bool bad(struct reader *reader, const char *format, ...)
 	return false;
 }
 
-/* NULL: not there. What is no text is "", which no amount is. */
+/* NULL: absent. A value that is not text becomes "", which is no amount. */
 static const char *annotation(const struct reader *reader, const char *key)
 {
 	const json_t *value = json_object_get(reader->annotations, key);
@@ -242,7 +242,7 @@ static bool read_limits(struct reader *reader, struct sl_ask *ask, bool is_fract
 		reader, ask, LIMIT_VARIABLE, variable(reader, ask), is_fraction);
 }
 
-/* Those that say nothing without a request. */
+/* Annotations that mean nothing without a request. */
 static bool check_strays(struct reader *reader)
 {
 	static const char *const keys[] = {"gpu-fraction.limit", "gpu-fraction-limit",
@@ -286,7 +286,7 @@ static bool read_kai(struct reader *reader)
 
 /* --- kai-gpu-fractioning ------------------------------------------------------------------- */
 
-/* The container's name within a key of this family, and whether it is the limit; false: another
+/* The container's name in a key of this family, and whether the key is the limit; false: another
  * key. */
 static bool split_key(const char *key, char name[CONTAINER_MAX + 1], bool *is_limit)
 {
@@ -310,14 +310,14 @@ static bool split_key(const char *key, char name[CONTAINER_MAX + 1], bool *is_li
 	return false;
 }
 
-/* That would be passed over, and its pod run without a GPU. */
+/* A misspelt key would be ignored, and the pod would run without a GPU. */
 static bool is_misspelt(const char *key)
 {
 	return strncmp(key, PREFIX, strlen(PREFIX)) == 0 &&
 	       strstr(key + strlen(PREFIX), ".gpu-memory");
 }
 
-/* An amount of a container, into the ask that may be there from the first family. */
+/* Stores a container's amount in its ask, which the first family may have made. */
 static bool merge(struct reader *reader, const char *key, const struct sl_ask *found,
 	const struct sl_amount *amount, bool is_limit)
 {
@@ -386,7 +386,7 @@ static int by_place(const void *a, const void *b)
 	return order ? order : (one->index > two->index) - (one->index < two->index);
 }
 
-/* kai-gpu-fractioning: one stands for both. KAI leaves the limit open. */
+/* kai-gpu-fractioning: the request or the limit stands for both. KAI leaves the limit open. */
 static bool complete(struct reader *reader, bool has_kai)
 {
 	struct sl_asks *asks = reader->out;
@@ -409,7 +409,7 @@ static bool complete(struct reader *reader, bool has_kai)
 	return true;
 }
 
-/* The words that KAI has for both families. */
+/* The words that both families have in KAI. */
 static bool read_common(struct reader *reader)
 {
 	const char *name = annotation(reader, NAME_KEY);
@@ -440,7 +440,8 @@ static bool read_common(struct reader *reader)
 	return true;
 }
 
-/* The resource of a device plugin, or a whole GPU, that the container asks for; NULL: none. */
+/* Another GPU resource that the container asks for: a device plugin's, or a whole GPU; NULL:
+ * none. */
 static const char *other_resource(const json_t *container)
 {
 	static const char *const kinds[] = {"limits", "requests"};

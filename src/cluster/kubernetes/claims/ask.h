@@ -13,8 +13,8 @@
  *   kai-gpu-fractioning, for each container by its name:
  *     nvidia.com/container.NAME.gpu-memory.request, .limit   quantities; one stands for both
  *
- * A limit that is not given is left open, but for the second family. Both families may be there if
- * they say the same. Bytes are rounded up to whole MiB. Pure.
+ * A missing limit is left open, except in the second family. Both families may be present if they
+ * agree. Bytes are rounded up to whole MiB. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_CLAIMS_ASK_H
 #define SL_CLUSTER_KUBERNETES_CLAIMS_ASK_H
@@ -23,7 +23,7 @@
 
 #include "base/amount.h"
 
-/* A whole GPU, in a container's limits; the class of docs/kubernetes/class.yaml says so. */
+/* A whole GPU, in a container's limits; docs/kubernetes/class.yaml defines it. */
 #define SL_KUBE_EXTENDED "sluice.dev/gpu"
 
 /* Containers of a pod that may ask. */
@@ -32,19 +32,19 @@
 enum {
 	SL_ASKS_OK = 0,
 	SL_ASKS_NONE,
-	SL_ASKS_BAD /* err: what is wrong, what to write */
+	SL_ASKS_BAD /* err: the fault, and what to write */
 };
 
 struct sl_ask {
 	const char *list; /* "containers" or "initContainers" */
-	size_t index;     /* of the container in it */
+	size_t index;     /* of the container in that list */
 	const char *container;
 	struct sl_amount request;
-	struct sl_amount limit; /* of the same kind, and no less; or UNSET */
+	struct sl_amount limit; /* of the same kind, at least the request; or UNSET */
 	uint32_t gpus;          /* 1 to SL_SHARE_DEVICES */
 };
 
-/* Texts are the pod's. */
+/* Texts belong to the pod. */
 struct sl_asks {
 	size_t count;
 	struct sl_ask of[SL_ASKS_MAX];

@@ -14,7 +14,7 @@
 #include "cluster/kubernetes/api/quantity.h"
 #include "cluster/kubernetes/claims/slice.h"
 
-/* Sizes that differ by less are one. */
+/* Sizes that differ by less count as one. */
 #define ALIKE_PCT 5u
 /* Of the name of a template: 64 bits of SHA-256. */
 #define NAME_HASH_BYTES 8
@@ -59,7 +59,7 @@ static int by_memory(const void *a, const void *b)
 	       (one->memory_bytes < two->memory_bytes);
 }
 
-/* False: there are more sizes than a claim may have alternatives. */
+/* False: more sizes than a claim may have alternatives. */
 static bool group(const struct sl_gpu_room *rooms, size_t count, unsigned int alike_pct,
 	struct sl_sizes *out)
 {
@@ -167,7 +167,7 @@ static bool keeps_bounds(
 		       bounds, err);
 }
 
-/* For amounts that stay as they are: no GPU of today may have room. */
+/* For fixed amounts: notes that no present GPU has space. */
 static void note_room(
 	const struct share *share, const struct sl_sizes *sizes, struct sl_error *note)
 {
@@ -186,7 +186,8 @@ static void note_room(
 
 /* --- the spec ------------------------------------------------------------------------------ */
 
-/* A default limit of bytes does where a GPU has them; where no GPU is known it stays as it is. */
+/* A default limit in bytes depends on the size of the GPU; if no GPU is known it stays
+ * unchanged. */
 static bool depends_on_size(const struct sl_ask *ask, const struct sl_bounds *bounds,
 	const struct sl_sizes *sizes)
 {
@@ -199,7 +200,7 @@ static bool depends_on_size(const struct sl_ask *ask, const struct sl_bounds *bo
 	       (by_default == SL_AMOUNT_BYTES && sizes->count > 0);
 }
 
-/* On a GPU of which one claim may have own_bytes. A default gives way to what there is. */
+/* The share on a GPU of which one claim may have own_bytes. A default limit is lowered to that. */
 static struct share share_of(
 	const struct sl_ask *ask, const struct sl_bounds *bounds, uint64_t own_bytes)
 {
@@ -257,7 +258,7 @@ static json_t *request_of(
 	return request;
 }
 
-/* Takes request. One that allows several GPUs must not have the same one twice. */
+/* Takes request. If it asks for several GPUs they must be distinct. */
 static json_t *spec_of(const struct sl_ask *ask, const char *how, json_t *request)
 {
 	json_t *devices =
@@ -286,7 +287,7 @@ struct alternatives {
 	struct share share[SL_SIZES_MAX];
 };
 
-/* Those sizes that have room for it within the bounds. err: why the last other one does not. */
+/* The sizes that have space for it within the bounds. err: why the last other one has not. */
 static void find_alternatives(const struct sl_ask *ask, const struct sl_bounds *bounds,
 	const struct sl_sizes *sizes, struct alternatives *out, struct sl_error *err)
 {
@@ -358,7 +359,7 @@ json_t *sl_claimspec_new(const struct sl_ask *ask, const struct sl_bounds *bound
 	}
 	if (err->text[0])
 		return NULL;
-	/* An amount that no GPU of today has; the default limit follows it. */
+	/* No present GPU has that amount; the default limit follows it. */
 	share.request = share.limit = ask->request.value;
 	return fixed_spec(ask, &share, bounds, sizes, note, err);
 }
@@ -400,7 +401,7 @@ static bool is_same_amount(const char *one, const char *two)
 	       a == b;
 }
 
-/* What the API server adds by default is in a spec of ours already. */
+/* A spec made here includes the API server's defaults. */
 bool sl_claimspec_is_same(const json_t *spec, const json_t *stored)
 {
 	bool is_same = spec && stored && json_typeof(spec) == json_typeof(stored);
@@ -426,7 +427,7 @@ bool sl_claimspec_is_same(const json_t *spec, const json_t *stored)
 	return is_same;
 }
 
-/* --- what users wrote ---------------------------------------------------------------------- */
+/* --- claims that users wrote --------------------------------------------------------------- */
 
 /* The next part of a request that asks for a class; NULL at the end. */
 static const json_t *part_of(const json_t *request, size_t i)
@@ -455,7 +456,7 @@ bool sl_claimspec_is_ours(const json_t *spec)
 	return false;
 }
 
-/* What a part asks for; without an amount the whole GPU, which is as large as the largest. */
+/* The amounts of a part; without an amount the whole of the largest GPU. */
 static struct share share_of_part(const json_t *part, const struct sl_sizes *sizes)
 {
 	const json_t *asked = sl_kube_at(part, "capacity", "requests", NULL);

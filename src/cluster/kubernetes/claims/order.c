@@ -11,7 +11,7 @@
 #include "cluster/kubernetes/api/quantity.h"
 #include "cluster/kubernetes/claims/slice.h"
 
-/* "8GiB" and "8GB" are what people write first. */
+/* Users often write "8GiB" or "8GB", which are no quantities. */
 static bool says_bytes(const char *text, char *better, size_t size)
 {
 	size_t length = strlen(text);

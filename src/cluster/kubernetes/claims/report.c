@@ -136,7 +136,7 @@ bool sl_kube_report_is_urgent(const json_t *before, const json_t *after)
 
 json_t *sl_kube_report_patch(const struct sl_share *share, json_t *devices)
 {
-	/* Of another claim with the name the server says: conflict. */
+	/* A claim of that name with another uid: the server answers with a conflict. */
 	return json_pack("{ss ss s{ss ss ss} s{sO}}", "apiVersion", "resource.k8s.io/v1",
 		"kind", "ResourceClaim", "metadata", "name", share->name, "namespace",
 		share->namespace, "uid", share->uid, "status", "devices", devices);

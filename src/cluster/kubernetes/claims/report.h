@@ -1,9 +1,9 @@
 /*
- * report - status.devices of a claim: how its workload stands on each GPU
+ * report - status.devices of a claim: the state of its workload on each GPU
  *
  *   data        state (in the words of sluice ps), request, limit, resident and evicted in bytes;
  *               resident: on the GPU, contexts and code included; evicted: on the host
- *   conditions  Ready: sluiced has the workload; Parked: all that can leave the GPU has left it
+ *   conditions  Ready: sluiced has the workload; Parked: all memory that can leave the GPU has left
  *
  * Written by server-side apply, which leaves the entries of other drivers alone. Pure.
  */
@@ -16,14 +16,14 @@
 
 #define SL_KUBE_FIELD_MANAGER "sluice-node"
 
-/* On one GPU. */
+/* Figures of one GPU. */
 struct sl_kube_figures {
 	const char *state;
 	uint64_t request_bytes, limit_bytes, resident_bytes, evicted_bytes;
 	bool is_ready;
 	enum {
 		SL_KUBE_NOT_PARKED = 0,
-		SL_KUBE_PARK_REFUSED, /* refusal says why */
+		SL_KUBE_PARK_REFUSED, /* refusal has the reason */
 		SL_KUBE_PARKING,
 		SL_KUBE_IS_PARKED,
 		SL_KUBE_RESUMING
@@ -31,14 +31,14 @@ struct sl_kube_figures {
 	const char *refusal; /* or NULL */
 };
 
-/* What status.devices has of this driver and pool: an array; a new reference, NULL without memory.
- */
+/* The entries of this driver and pool in status.devices: an array; a new reference, NULL without
+ * memory. */
 json_t *sl_kube_report_read(const json_t *claim, const char *pool);
-/* The same, as it should be: one entry per device of the share. before: what is there; a condition
- * that stays keeps its time, others get now ("2026-01-01T00:00:00Z"). A new reference. */
+/* The entries as they should be: one per device of the share. before: the present ones; an
+ * unchanged condition keeps its time, others get now ("2026-01-01T00:00:00Z"). A new reference. */
 json_t *sl_kube_report_devices(const struct sl_share *share, const char *pool,
 	const struct sl_kube_figures figures[], const json_t *before, const char *now);
-/* Whether somebody may wait for what changed: a condition, a limit or a request. */
+/* May something wait for the change? True for a condition, a limit or a request. */
 SL_MUST_CHECK bool sl_kube_report_is_urgent(const json_t *before, const json_t *after);
 /* The object to apply to the claim's status. devices is borrowed. A new reference. */
 json_t *sl_kube_report_patch(const struct sl_share *share, json_t *devices);

@@ -10,7 +10,7 @@
 #include "cluster/kubernetes/claims/slice.h"
 #include "wire/wire.h"
 
-/* Copies a text that fits; the rest of a claim is the API server's, which checked it. */
+/* Copies a text if it fits. The API server has checked the rest of the claim. */
 #define COPY(field, ...) copy((field), sizeof(field), sl_kube_text_at(__VA_ARGS__, NULL))
 
 static bool copy(char *field, size_t size, const char *text)
@@ -19,7 +19,7 @@ static bool copy(char *field, size_t size, const char *text)
 	return strlen(text) < size;
 }
 
-/* absent: where the result does not say. */
+/* absent: the value for a result without that key. */
 static bool read_amount(const json_t *result, const char *key, uint64_t absent,
 	uint64_t *out, struct sl_error *err)
 {
@@ -64,7 +64,7 @@ static int add_device(const json_t *result, struct sl_share *out, struct sl_erro
 				  "or leave memoryLimit out");
 		return SL_SHARE_BAD;
 	}
-	/* The kubelet knows alternatives ("gpu/small") by what they are alternatives for. */
+	/* The kubelet names an alternative ("gpu/small") by its request. */
 	device->request[strcspn(device->request, "/")] = '\0';
 	for (uint32_t i = 0; i < out->count; i++) {
 		if (strcmp(out->devices[i].device, device->device) != 0)
@@ -86,7 +86,7 @@ static int add_device(const json_t *result, struct sl_share *out, struct sl_erro
 	return SL_SHARE_OK;
 }
 
-/* Rounded down, so that all of what is published is no more than there is. */
+/* Rounded down, so the published total never exceeds the memory. */
 static uint64_t part_of(uint64_t bytes, unsigned int factor_pct)
 {
 	return bytes / factor_pct * SL_KUBE_FACTOR_ONE_PCT +

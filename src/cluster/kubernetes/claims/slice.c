@@ -1,8 +1,8 @@
 /*
  * slice - GPUs in, JSON out
  *
- * Quantities are written in the API server's own form, so that what it answers is equal to what was
- * sent and needs no arithmetic to compare.
+ * Quantities are written in the API server's own form, so its answer equals the request, and
+ * comparing needs no arithmetic.
  */
 #include "cluster/kubernetes/claims/slice.h"
 
@@ -17,9 +17,9 @@
 
 /* More than all claims of a GPU can ask for together. */
 #define LIMIT_CAPACITY_BYTES (1024 * 1024 * SL_GIB)
-/* The API server wants room for the smallest request and one step. */
+/* The API server requires space for the smallest request and one step. */
 #define LEAST_BYTES (2 * SL_MIB)
-/* Of an attribute's text. */
+/* Longest text of an attribute. */
 #define TEXT_MAX 64
 
 const char *sl_kube_quantity(uint64_t bytes, char buf[SL_KUBE_QUANTITY_MAX])
@@ -65,7 +65,7 @@ char *sl_kube_slice_name(const char *node)
 
 /* --- attributes ---------------------------------------------------------------------------- */
 
-/* One number of a version, without the zeros before it, and what is behind it. */
+/* Reads one number of a version without leading zeros; returns the text behind it. */
 static const char *take_number(const char *text, unsigned long long *out)
 {
 	char *end = NULL;
@@ -76,7 +76,7 @@ static const char *take_number(const char *text, unsigned long long *out)
 	return end;
 }
 
-/* "535.054.03" is no semantic version, for the zeros; 535.54.3 is, and sorts as it should. */
+/* "535.054.03" is no semantic version because of the zeros; 535.54.3 is, and sorts correctly. */
 static bool make_version(const char *text, char *buf, size_t size)
 {
 	unsigned long long number[3] = {0};
@@ -146,7 +146,7 @@ static json_t *capacity(const char *value, const char *by_default, const char *l
 		by_default, "validRange", "min", least, "step", step, "max", most);
 }
 
-/* Without a 128-bit product it would overflow at 180 PiB; no GPU has that. */
+/* The product would overflow at 180 PiB, which no GPU has. */
 static uint64_t offered_bytes(const struct sl_kube_gpu *gpu, unsigned int factor_pct)
 {
 	uint64_t bytes = gpu->shareable_bytes / 100 * factor_pct +
@@ -246,7 +246,7 @@ int sl_kube_slice_spec(
 
 /* --- comparing ----------------------------------------------------------------------------- */
 
-/* As it is compared: a copy without what does not count. */
+/* A copy for comparison, without the members that do not count. */
 static json_t *bare(const json_t *spec)
 {
 	json_t *copy = json_deep_copy(spec), *device, *taint;
@@ -260,7 +260,7 @@ static json_t *bare(const json_t *spec)
 			(void)json_object_del(taint, "timeAdded");
 		}
 	}
-	/* The API server leaves out a list that is empty. */
+	/* The API server omits an empty list. */
 	if (json_array_size(json_object_get(copy, "devices")) == 0)
 		(void)json_object_del(copy, "devices");
 	return copy;

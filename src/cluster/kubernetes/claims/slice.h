@@ -1,14 +1,14 @@
 /*
- * slice - the ResourceSlice that says which GPUs a node has
+ * slice - the ResourceSlice that publishes a node's GPUs
  *
  * A device per GPU, in the terms of resource.k8s.io/v1 with consumable capacity (Kubernetes 1.36):
  * several claims share a device as long as its capacities suffice.
  *
  *   memory       what claims may request together: shareable bytes times the memory factor. A claim
- *                that does not say takes all of it.
- *   memoryLimit  the most that a claim's memory may grow to. Never runs short; one claim may ask
- *                for what the GPU can share, and 0, as without it, says nothing.
- *   compute      guaranteed share in percent; 0, as without it, says nothing.
+ *                without it takes all of it.
+ *   memoryLimit  the most that a claim's memory may grow to. Never exhausted; one claim may ask for
+ *                all that the GPU can share. 0 means the same as no value.
+ *   compute      guaranteed share in percent; 0 means the same as no value.
  *
  * Amounts are whole MiB, rounded down. A GPU that is lost or degraded has a taint, which keeps new
  * claims away. Pure.
@@ -25,7 +25,7 @@
 #define SL_KUBE_TAINT_LOST     "sluice.dev/lost"
 #define SL_KUBE_TAINT_DEGRADED "sluice.dev/degraded"
 
-/* The API server takes no more devices with taints in a slice. */
+/* Most devices with taints that the API server accepts in a slice. */
 #define SL_KUBE_GPUS_MAX 64
 /* A DNS label and its NUL. */
 #define SL_KUBE_DEVICE_NAME_MAX 64
@@ -35,7 +35,7 @@
 
 enum sl_kube_gpu_state {
 	SL_KUBE_GPU_WELL = 0,
-	SL_KUBE_GPU_DEGRADED, /* works, but nothing new shall start on it */
+	SL_KUBE_GPU_DEGRADED, /* works, but must not get new workloads */
 	SL_KUBE_GPU_LOST,
 };
 
@@ -46,7 +46,7 @@ struct sl_kube_gpu {
 	int numa_node; /* negative: unknown */
 	bool can_swap;
 	enum sl_kube_gpu_state state;
-	uint64_t shareable_bytes; /* of a lost one: the last that was known */
+	uint64_t shareable_bytes; /* of a lost GPU the last known value */
 };
 
 struct sl_kube_inventory {
@@ -58,11 +58,11 @@ struct sl_kube_inventory {
 /* bytes as Kubernetes writes them itself: "16Gi", "16383Mi", "0". Returns buf. */
 const char *sl_kube_quantity(uint64_t bytes, char buf[SL_KUBE_QUANTITY_MAX]);
 
-/* The device of a GPU: "gpu-" and the UUID's part behind "GPU-" in lower case. Where that is not a
- * DNS label it is made one, with a checksum of the UUID at its end. Returns buf. */
+/* The device name of a GPU: "gpu-" and the UUID behind "GPU-" in lower case. If that is not a DNS
+ * label it is turned into one with a checksum of the UUID at its end. Returns buf. */
 const char *sl_kube_device_name(const char *uuid, char buf[SL_KUBE_DEVICE_NAME_MAX]);
 
-/* The name of node's slice: NODE-gpu.sluice.dev. To be freed; NULL when out of memory. */
+/* The name of node's slice: NODE-gpu.sluice.dev. The caller frees it; NULL when out of memory. */
 char *sl_kube_slice_name(const char *node);
 
 /* The spec of node's slice, with pool generation 1, into *out: a new reference. GPUs of less than
@@ -71,8 +71,8 @@ char *sl_kube_slice_name(const char *node);
 SL_MUST_CHECK int sl_kube_slice_spec(
 	json_t **out, const char *node, const struct sl_kube_inventory *inventory);
 
-/* Whether two specs say the same, apart from the pool's generation and what the API server adds:
- * the time of a taint. */
+/* Are two specs equal, apart from the pool's generation and the API server's addition, the time of
+ * a taint? */
 SL_MUST_CHECK bool sl_kube_slice_is_equal(const json_t *a, const json_t *b);
 
 #endif

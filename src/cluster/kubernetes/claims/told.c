@@ -1,8 +1,9 @@
 /*
  * told - see the header
  *
- * A tale is NEW until the server has its Event, ASKED where the server has one of an earlier
- * driver, KNOWN then. Events live for an hour in most clusters; one that is gone is made again.
+ * A tale is NEW until the server has its Event, ASKED if the server has one of an earlier driver
+ * process, then KNOWN. Events live for an hour in most clusters; one that has expired is made
+ * again.
  */
 #include "cluster/kubernetes/claims/told.h"
 
@@ -20,7 +21,7 @@
 #include "cluster/kubernetes/claims/slice.h"
 
 #define SERIAL_ANNOTATION "sluice.dev/serial"
-/* What the API server takes. */
+/* The API server's limits. */
 #define MESSAGE_MAX  1024
 #define INSTANCE_MAX 128
 
@@ -32,9 +33,9 @@ struct tale {
 	char reason[64], message[MESSAGE_MAX + 1];
 	bool is_warning, is_dirty, is_gone;
 	uint64_t count, serial, first_ms, last_ms;
-	/* Of count, what was told since this driver started; and the latest from before. */
+	/* The part of count since this driver started; and the latest serial from before. */
 	uint64_t fresh, earlier_serial;
-	uint64_t generation; /* grows with each telling */
+	uint64_t generation; /* grows with each report */
 	sl_ns due;
 	struct sl_kube_backoff backoff;
 };
@@ -44,10 +45,10 @@ struct sl_kube_teller {
 	sd_event_source *timer;
 	char node[SL_SHARE_NAME_BYTES];
 	sl_ns pause;
-	struct sl_link tales; /* the one that was told last, last */
+	struct sl_link tales; /* the last one reported stands last */
 	size_t count;
-	struct tale *at; /* what is being written */
-	uint64_t writes; /* its generation */
+	struct tale *at; /* the one being written */
+	uint64_t writes; /* the generation of `at` */
 	struct sl_kube_call *call;
 };
 
@@ -63,7 +64,7 @@ const char *sl_kube_time(uint64_t realtime_ms, char buf[32])
 
 static void go_on(struct sl_kube_teller *teller);
 
-/* FNV-1a, of 64 bits: few enough are told that no two are the same. */
+/* FNV-1a of 64 bits: with so few tales no two are the same. */
 static uint64_t hash(uint64_t so_far, const char *text)
 {
 	for (; *text; text++)
@@ -71,14 +72,14 @@ static uint64_t hash(uint64_t so_far, const char *text)
 	return so_far;
 }
 
-/* The pod's name, cut to fit, and what is the pod's and the reason's own. */
+/* The pod's name, cut to fit, and a hash of pod and reason. */
 static void name_of(const struct tale *tale, char *name, size_t size)
 {
 	uint64_t own = hash(hash(0xcbf29ce484222325ull, tale->uid), tale->reason);
 	size_t room = size - 1 - 17, length = strlen(tale->pod);
 
 	length = sl_min_u64(length, room);
-	/* No part of a name ends with one of "-.". */
+	/* A part of a name must not end with one of "-.". */
 	while (length && !isalnum((unsigned char)tale->pod[length - 1]))
 		length--;
 	(void)snprintf(name, size, "%.*s.%016" PRIx64, (int)length, tale->pod, own);
@@ -139,7 +140,7 @@ static json_t *whole(const struct sl_kube_teller *teller, const struct tale *tal
 	return event;
 }
 
-/* What an earlier driver wrote stays in the count. */
+/* Adds the count that an earlier driver process wrote. */
 static void take_earlier(struct tale *tale, const json_t *event)
 {
 	const char *serial = sl_kube_text_at(
@@ -181,7 +182,7 @@ static void on_answer(void *context, const struct sl_kube_answer *answer)
 	} else if (tale->stage != NEW && answer->status == 404) {
 		tale->stage = NEW;
 	} else if (answer->status == 404 || answer->status == 422) {
-		/* The namespace has gone, or the server refuses the Event for good. */
+		/* The namespace is gone, or the server refuses the Event for good. */
 		sl_warning("an event of pod %s/%s is dropped: %s", tale->namespace,
 			tale->pod, answer->error);
 		tale->is_gone = true;
@@ -220,7 +221,7 @@ static int write_tale(struct sl_kube_teller *teller, struct tale *tale)
 	return r;
 }
 
-/* Writes the next one that is due, or waits for it. */
+/* Writes the next due tale, or sets the timer. */
 static void go_on(struct sl_kube_teller *teller)
 {
 	struct tale *next = NULL;
@@ -249,7 +250,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* --- what is told ------------------------------------------------------------------------- */
+/* --- reports ------------------------------------------------------------------------------ */
 
 static struct tale *find(
 	const struct sl_kube_teller *teller, const char *uid, const char *reason)
@@ -309,7 +310,7 @@ void sl_kube_teller_tell(struct sl_kube_teller *teller, const struct sl_kube_tol
 	sl_list_unlink(&tale->link);
 	sl_list_push_tail(&teller->tales, &tale->link);
 	(void)snprintf(tale->message, sizeof(tale->message), "%s", told->message);
-	/* Of those from before it is not known how many were told. */
+	/* How many of the earlier ones were reported is unknown. */
 	if (!told->is_earlier || !tale->count)
 		tale->count++;
 	if (told->is_earlier)

@@ -1,11 +1,11 @@
 /*
- * told - Events on pods, a few however much happens
+ * told - Events on pods, few of them however much happens
  *
- * There is one Event for each pod and reason, with the latest message, how often, and when it was
- * first and last: so kubectl describe shows "x12 over 3m". What is new is written at once, what
- * comes again after a pause; one write at a time. Its name follows from pod and
- * reason, and it carries the serial of the latest of sluiced's events in it, so that a driver that
- * starts anew goes on where the one before ended. Loop's thread; as api.h.
+ * There is one Event per pod and reason, with the latest message, a count, and the times of the
+ * first and last: kubectl describe shows "x12 over 3m". A new Event is written at once, a repeated
+ * one after a pause; one write at a time. Its name derives from pod and reason. It carries the
+ * serial of sluiced's latest event in it, so a restarted driver continues there. Loop's thread; as
+ * api.h.
  *
  * Needs: get, create, patch events.
  */
@@ -15,30 +15,30 @@
 #include "cluster/kubernetes/api/api.h"
 #include "cluster/kubernetes/claims/share.h"
 
-/* Kept; the oldest that is written goes first. */
+/* Most tales kept; the oldest written one is dropped first. */
 #define SL_KUBE_TOLD_MAX 2048
 
 struct sl_kube_teller;
 
 struct sl_kube_told {
-	const char *namespace, *pod, *uid; /* the pod it is about */
+	const char *namespace, *pod, *uid; /* the pod that it is about */
 	const char *reason;                /* one word: "SwappedOut" */
 	const char *message;
 	bool is_warning;
-	/* Before this driver started: may have been told already, and counts once. */
+	/* From before this driver started: may have been reported already, and counts once. */
 	bool is_earlier;
-	uint64_t serial;      /* of sluiced's event; 0: it is none */
+	uint64_t serial;      /* of sluiced's event; 0: there is none */
 	uint64_t realtime_ms; /* since 1970 */
 };
 
 /* node: its name. pause: between two writes of one Event. 0 or negative errno. */
 SL_MUST_CHECK int sl_kube_teller_new(struct sl_kube_teller **out, sd_event *loop,
 	struct sl_kube *kube, const char *node, sl_ns pause);
-/* Returns NULL; takes it, too. What is not written is lost. */
+/* Returns NULL; accepts NULL. Unwritten tales are lost. */
 struct sl_kube_teller *sl_kube_teller_free(struct sl_kube_teller *teller);
-/* Never fails: without memory nothing is told. */
+/* Never fails: without memory the report is dropped. */
 void sl_kube_teller_tell(struct sl_kube_teller *teller, const struct sl_kube_told *told);
-/* The pod is gone: nothing more is written about it. */
+/* The pod is gone: drops its tales. */
 void sl_kube_teller_forget(struct sl_kube_teller *teller, const char *uid);
 
 /* "2026-11-29T01:02:03Z". Returns buf. */

@@ -61,7 +61,7 @@ bool sl_units_add(struct sl_units *units, const char *id, size_t size)
 			return false;
 		unit = 10 * unit + (uint32_t)(dash[i] - '0');
 	}
-	/* A number has one form. */
+	/* Each number has only one form. */
 	if (unit >= SL_UNITS_MAX || (digits > 1 && dash[1] == '0'))
 		return false;
 	gpu = gpu_of(units, id, (size_t)(dash - id));
@@ -131,7 +131,7 @@ static const struct sl_units_gpu *find(const struct sl_units *units, const char 
 	return NULL;
 }
 
-/* The GPU with most available units that has those of must. */
+/* The GPU with the most available units that has all units of must. */
 static const struct sl_units_gpu *roomiest(
 	const struct sl_units *available, const struct sl_units *must)
 {

@@ -1,25 +1,25 @@
 /*
- * units - GPU memory as a device plugin offers it: in pieces that the kubelet counts
+ * units - GPU memory as a device plugin offers it: in units that the kubelet counts
  *
- * A unit is SL_UNIT_BYTES of one GPU, and a device to the kubelet: UUID-NUMBER. The kubelet keeps
- * and sends each device by its name, 4 MiB at most, so a unit of 1 MiB would be too small: eight
- * GPUs of 288 GiB have 9,216 units in 500 kB as it is. Any of a GPU's units are as good as others;
- * those of a container must be of one GPU.
+ * A unit is SL_UNIT_BYTES of one GPU, and a device to the kubelet: UUID-NUMBER. The kubelet stores
+ * and sends all device names, at most 4 MiB, so units of 1 MiB would be too many: eight GPUs of 288
+ * GiB already have 9,216 units in 500 kB. Units of one GPU are interchangeable; a container's units
+ * must be of one GPU.
  *
- * A container's key names its workload in sluiced: its GPU, its lowest unit, and how many it has.
- * No two containers have a unit in common, so no two have one key at a time; and it follows from
- * what the kubelet keeps, so nothing else has to be kept. Pure but for memory.
+ * A container's key names its workload in sluiced: its GPU, its lowest unit, and its number of
+ * units. No two containers share a unit, so no two have the same key at a time. The key derives
+ * from what the kubelet stores, so nothing else is stored. Pure but for memory.
  */
 #ifndef SL_CLUSTER_KUBERNETES_CLAIMS_UNITS_H
 #define SL_CLUSTER_KUBERNETES_CLAIMS_UNITS_H
 
 #include "base/error.h"
 
-/* What pods ask for. */
+/* The resource that pods ask for. */
 #define SL_UNITS_RESOURCE "sluice.dev/memory"
 
 #define SL_UNIT_BYTES (256 * SL_MIB)
-/* Of a GPU: 1 TiB. */
+/* Per GPU: 1 TiB. */
 #define SL_UNITS_MAX      4096u
 #define SL_UNITS_GPUS_MAX 64
 #define SL_UNITS_UUID_MAX 41
@@ -28,7 +28,7 @@
 
 struct sl_units_gpu {
 	char uuid[SL_UNITS_UUID_MAX];
-	uint32_t count; /* how many are set */
+	uint32_t count; /* number of set bits */
 	bool has[SL_UNITS_MAX];
 };
 
@@ -40,22 +40,22 @@ struct sl_units {
 
 /* "GPU-...-12". Returns buf. */
 const char *sl_units_id(const char *uuid, uint32_t unit, char buf[SL_UNITS_ID_MAX]);
-/* Adds a unit by its name, of `size` bytes. False: it is none, of too many GPUs, or no memory. */
+/* Adds a unit by its name, of `size` bytes. False: not a unit, too many GPUs, or out of memory. */
 SL_MUST_CHECK bool sl_units_add(struct sl_units *units, const char *id, size_t size);
 void sl_units_fini(struct sl_units *units);
 
-/* How many units: of all GPUs. */
+/* Number of units on all GPUs. */
 uint32_t sl_units_count(const struct sl_units *units);
-/* The one GPU that has all of them; NULL, and err says what to do, where it is not one. */
+/* The GPU that has all units; NULL if they are on several, and err has the remedy. */
 const struct sl_units_gpu *sl_units_one_gpu(
 	const struct sl_units *units, struct sl_error *err);
-/* Of units of one GPU. Returns buf. */
+/* The key of units of one GPU. Returns buf. */
 const char *sl_units_key(const struct sl_units_gpu *gpu, char buf[SL_UNITS_KEY_MAX]);
-/* Whether a workload's key is one of these; those of claims never are. */
+/* Is it a key of units? Keys of claims never are. */
 bool sl_units_is_key(const char *key);
 
-/* Chooses `count` of the available units, with those of `must` among them: on the GPU that has most
- * of them, where there is most room to burst; the lowest numbers. *out holds them: its GPU is
+/* Chooses `count` of the available units, including those of `must`: on the GPU with the most
+ * available units, where bursts have most space; the lowest numbers. The GPU of *out is
  * sl_units_one_gpu(). -ENOSPC (err, with the remedy): no GPU has as many; -ENOMEM. */
 SL_MUST_CHECK int sl_units_choose(const struct sl_units *available,
 	const struct sl_units *must, uint32_t count, struct sl_units *out,

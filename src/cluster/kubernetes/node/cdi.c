@@ -1,8 +1,8 @@
 /*
- * cdi - JSON files in a folder that others use, too
+ * cdi - JSON files in a folder shared with other programs
  *
- * Runtimes read files named *.json only, so what is being written goes unnoticed until it is
- * renamed. Ours are known by their beginning.
+ * Runtimes read files named *.json only, so an unfinished file is ignored until it is renamed. A
+ * prefix marks the files of Sluice.
  */
 #include "cluster/kubernetes/node/cdi.h"
 
@@ -67,7 +67,7 @@ static bool is_variable(const char *text)
 	return equals && equals > text;
 }
 
-/* NULL if one of them is no NAME=VALUE. */
+/* NULL if an entry is not NAME=VALUE. */
 static json_t *env_of(const struct sl_cdi_device *device)
 {
 	json_t *all = json_array();
@@ -126,7 +126,7 @@ static json_t *nodes_of(const struct sl_cdi_device *device)
 	return all;
 }
 
-/* CDI takes a member that is absent, but a list that is empty not everywhere. Takes list. */
+/* Omits an empty list, which not every CDI runtime accepts. Takes list. */
 static void set_list(json_t *edits, const char *key, json_t *list)
 {
 	if (json_array_size(list) > 0)
@@ -213,7 +213,7 @@ int sl_cdi_remove(const char *dir, const char *uid, struct sl_error *err)
 	return sl_err_origin(r);
 }
 
-/* The UID in the name of one of our files: *is_whole tells whether it was written to its end. */
+/* The UID in the name of a file of Sluice; *is_whole: the file is complete. */
 static bool uid_of(const char *name, char uid[SL_CDI_UID_MAX + 1], bool *is_whole)
 {
 	const char *from, *suffix;

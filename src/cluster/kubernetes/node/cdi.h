@@ -1,20 +1,20 @@
 /*
- * cdi - what a claim's containers get, told to the container runtime
+ * cdi - tells the container runtime what a claim's containers get
  *
  * A file of the Container Device Interface for each claim, in a folder that the runtime watches.
  * The claim is a kind of its own, sluice.dev/claim, with a device UID-NUMBER for each GPU that was
- * allocated; containers that use the claim are given what the device says: environment, mounts,
- * device nodes. CDI 0.5.0 is the first that allows names of devices to begin with a digit, as a
- * UID may; nothing newer is used.
+ * allocated; containers that use the claim get the device's environment, mounts and device nodes.
+ * CDI 0.5.0 is the first that allows names of devices to begin with a digit, as a UID may; nothing
+ * newer is used.
  *
- * LD_PRELOAD: a variable that CDI sets replaces the one of the image, and CDI cannot append to what
- * it does not see. Where images have an LD_PRELOAD of their own, preload by a file instead: the
- * loader reads /etc/ld.so.preload besides the variable. For that a file with the library's path in
- * the container is mounted at SL_CDI_PRELOAD_PATH, and the variable is left out. Images rarely have
- * that file; what they have there is covered.
+ * LD_PRELOAD: a variable set by CDI replaces the image's, and CDI cannot append to it. For images
+ * with an LD_PRELOAD of their own, preload by a file instead: the loader reads /etc/ld.so.preload
+ * besides the variable. For that a file with the library's path in the container is mounted at
+ * SL_CDI_PRELOAD_PATH, and the variable is left out. Images rarely have that file; the mount hides
+ * it.
  *
- * Files are written whole or not at all, with mode 0644. Claim UIDs come from outside; those that
- * could not be the name of a file are refused. Keeps no state.
+ * Files are written whole or not at all, with mode 0644. Claim UIDs come from outside; a UID that
+ * cannot be the name of a file is refused. Keeps no state.
  */
 #ifndef SL_CLUSTER_KUBERNETES_NODE_CDI_H
 #define SL_CLUSTER_KUBERNETES_NODE_CDI_H
@@ -34,11 +34,11 @@ struct sl_cdi_mount {
 
 struct sl_cdi_node {
 	const char *path; /* in the container, absolute */
-	/* NULL: the same. The runtime takes type and numbers from there. */
+	/* NULL: the same. The runtime reads type and numbers from that path. */
 	const char *host_path;
 };
 
-/* What one device brings. Arrays may be NULL where their count is 0. */
+/* The contents of one device. Arrays may be NULL if their count is 0. */
 struct sl_cdi_device {
 	const char *const *env; /* NAME=VALUE */
 	size_t env_count;
@@ -51,18 +51,18 @@ struct sl_cdi_device {
 /* 1 to SL_CDI_UID_MAX letters, digits and '-'; a '-' is neither first nor last. */
 SL_MUST_CHECK bool sl_cdi_is_uid(const char *uid);
 
-/* "sluice.dev/claim=UID-NUMBER", which the kubelet is told. Returns buf. */
+/* "sluice.dev/claim=UID-NUMBER", the id for the kubelet. Returns buf. */
 #define SL_CDI_ID_MAX (sizeof(SL_CDI_KIND) + SL_CDI_UID_MAX + 12)
 const char *sl_cdi_id(const char *uid, unsigned int number, char buf[SL_CDI_ID_MAX]);
 
-/* Writes the claim's file in dir, which is made if it is absent; devices are numbered from 0. 0 or
- * negative errno; err says what is wrong. */
+/* Writes the claim's file in dir, which is made if absent; devices are numbered from 0. 0 or
+ * negative errno; err has the fault. */
 SL_MUST_CHECK int sl_cdi_write(const char *dir, const char *uid,
 	const struct sl_cdi_device *devices, size_t count, struct sl_error *err);
-/* Removes the claim's file; 0 also where there is none. */
+/* Removes the claim's file; 0 also if there is none. */
 SL_MUST_CHECK int sl_cdi_remove(const char *dir, const char *uid, struct sl_error *err);
-/* Calls fn for each claim that has a file in dir; fn may remove it. Removes what a killed process
- * left half-written. 0, also without the folder, or negative errno. */
+/* Calls fn for each claim that has a file in dir; fn may remove it. Removes unfinished files of a
+ * killed process. 0, also without the folder, or negative errno. */
 SL_MUST_CHECK int sl_cdi_list(const char *dir, void (*fn)(void *context, const char *uid),
 	void *context, struct sl_error *err);
 

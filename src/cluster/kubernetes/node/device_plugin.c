@@ -25,7 +25,7 @@ struct sl_device_plugin {
 	struct sl_stream watchers;
 };
 
-/* --- what the node has -------------------------------------------------------------------- */
+/* --- the node's units --------------------------------------------------------------------- */
 
 static void put_unit(
 	struct sl_proto_out *out, const struct sl_device_plugin_gpu *gpu, uint32_t unit)
@@ -58,7 +58,7 @@ void sl_device_plugin_tell(struct sl_device_plugin *plugin,
 
 /* --- requests ----------------------------------------------------------------------------- */
 
-/* Of one container; must and count: of GetPreferredAllocation alone. */
+/* Request of one container; must and count only for GetPreferredAllocation. */
 struct request {
 	struct sl_units units, must;
 	uint32_t count;

@@ -1,5 +1,5 @@
 /*
- * device_plugin - the service by which the kubelet hands out units of GPU memory
+ * device_plugin - the service through which the kubelet allocates units of GPU memory
  *
  * For clusters without claims that share a device by capacity (Kubernetes before 1.36): the
  * resource sluice.dev/memory, v1beta1.DevicePlugin. The socket DIR/plugins/memory.sluice.dev/
@@ -19,30 +19,30 @@ struct sl_device_plugin;
 struct sl_device_plugin_gpu {
 	const char *uuid;
 	uint32_t units; /* at most SL_UNITS_MAX */
-	bool is_well;   /* else nothing new may start on it */
+	bool is_well;   /* else no new workload may start on it */
 };
 
 struct sl_device_plugin_handler {
 	void *context;
-	/* The pod of these units will be started here: puts the container's part of the answer
-	 * (ContainerAllocateResponse). False: err says what is wrong; the pod fails for good. */
+	/* A pod with these units will start here: puts the container's part of the answer
+	 * (ContainerAllocateResponse). False: err has the fault; the pod fails for good. */
 	bool (*allocate)(void *context, const struct sl_units_gpu *gpu,
 		struct sl_proto_out *out, struct sl_error *err);
-	/* The container of that key is about to start; the call is to be answered with an empty
-	 * message, or refused, which the kubelet repeats. */
+	/* The container of that key is about to start. Answer the call with an empty message, or
+	 * refuse it; the kubelet then retries. */
 	void (*start)(void *context, const char *key, struct sl_grpc_call *call);
-	/* The kubelet took the resource in, or err says why not. */
+	/* The kubelet has accepted the resource, or err says why not. */
 	void (*registered)(void *context, const struct sl_error *err);
 };
 
-/* Makes the folders of its own. 0 or negative errno (err). */
+/* Makes its folders. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_device_plugin_new(sd_event *loop, const char *dir,
 	const struct sl_device_plugin_handler *handler, struct sl_device_plugin **out,
 	struct sl_error *err);
-/* Not from within the handler's functions. Returns NULL; takes it, too. */
+/* Not from within the handler's functions. Returns NULL; accepts NULL. */
 struct sl_device_plugin *sl_device_plugin_free(struct sl_device_plugin *plugin);
 
-/* What the node has from now on; what is as before is not told again. */
+/* Sets the node's GPUs; nothing is sent if nothing changed. */
 void sl_device_plugin_tell(struct sl_device_plugin *plugin,
 	const struct sl_device_plugin_gpu *gpus, size_t count);
 

@@ -15,7 +15,8 @@
 #include "cluster/kubernetes/api/quantity.h"
 #include "wire/wire.h"
 
-/* Calls fn for each message or text of that number. False: it is no message, or fn said so. */
+/* Calls fn for each message or text of that field number. False: not a message, or fn returned
+ * false. */
 static bool each(const uint8_t *data, size_t size, uint32_t number, void *context,
 	bool (*fn)(void *context, const struct sl_proto_field *field))
 {
@@ -32,9 +33,9 @@ static bool each(const uint8_t *data, size_t size, uint32_t number, void *contex
 
 struct reader {
 	struct sl_holders *out;
-	struct sl_holder holder; /* of the pod that is being read */
-	struct sl_units units;   /* of the container */
-	bool is_ours;            /* the devices that are being read */
+	struct sl_holder holder; /* of the pod being read */
+	struct sl_units units;   /* of the container being read */
+	bool is_ours;            /* the devices being read are units */
 };
 
 static bool take_text(void *context, const struct sl_proto_field *field)
@@ -139,7 +140,7 @@ struct sl_holder *sl_holders_find(const struct sl_holders *holders, const char *
 
 /* --- pods --------------------------------------------------------------------------------- */
 
-/* The kubelet has no units for a container that asks for none of them, "0". */
+/* A container that asks for "0" units has none at the kubelet. */
 bool sl_holders_asks(const json_t *pod)
 {
 	const json_t *containers = sl_kube_at(pod, "spec", "containers", NULL);
@@ -163,7 +164,7 @@ static bool is_over(const json_t *pod)
 	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 }
 
-/* Whether some container of the pod is a holder. */
+/* Is a container of the pod a holder? */
 static bool meet(struct sl_holders *holders, const json_t *pod)
 {
 	const char *namespace = sl_kube_text_at(pod, "metadata", "namespace", NULL);

@@ -1,9 +1,9 @@
 /*
- * holders - which containers have units of GPU memory, by the kubelet's own word
+ * holders - the containers that have units of GPU memory, according to the kubelet
  *
  * Reads the answer of v1.PodResourcesLister/List: all pods of the node and the devices of their
- * containers. Init containers are not in it, but for sidecars. Then the pods of the node as the API
- * server has them add what their owners wrote. Pure but for memory.
+ * containers. It lacks init containers other than sidecars. Then the node's pods at the API server
+ * add their annotations. Pure but for memory.
  */
 #ifndef SL_CLUSTER_KUBERNETES_NODE_HOLDERS_H
 #define SL_CLUSTER_KUBERNETES_NODE_HOLDERS_H
@@ -23,7 +23,7 @@ struct sl_holder {
 	char uuid[SL_UNITS_UUID_MAX];
 	char namespace[SL_SHARE_NAME_BYTES], pod[SL_SHARE_NAME_BYTES];
 	uint64_t memory; /* bytes of its units */
-	bool has_pod;    /* the API server has it */
+	bool has_pod;    /* the API server has the pod */
 	char limit[64];  /* its annotation sluice.dev/limit, or "" */
 };
 
@@ -32,18 +32,18 @@ struct sl_holders {
 	size_t count;
 };
 
-/* Of the kubelet's answer. Units on several GPUs, and what is no unit, are left out. False: it is
- * none, or no memory. */
+/* Reads the kubelet's answer, leaving out units on several GPUs and other devices. False: not such
+ * an answer, or out of memory. */
 SL_MUST_CHECK bool sl_holders_read(
 	struct sl_holders *out, const uint8_t *message, size_t size);
 void sl_holders_fini(struct sl_holders *holders);
 /* NULL: no container. */
 struct sl_holder *sl_holders_find(const struct sl_holders *holders, const char *key);
-/* Of a list of pods. False: a pod that asks for units and is not over has none in the kubelet's
- * answer, as when the kubelet has started a moment ago and does not know its pods yet: what is
- * missing in the answer may be there. */
+/* Adds a list of pods. False: an unfinished pod that asks for units has none in the kubelet's
+ * answer, as when the kubelet has just started and does not know its pods yet. Then an entry
+ * missing in the answer may still exist. */
 SL_MUST_CHECK bool sl_holders_meet(struct sl_holders *holders, const json_t *pods);
-/* Whether a container of the pod asks for units. */
+/* Does a container of the pod ask for units? */
 SL_MUST_CHECK bool sl_holders_asks(const json_t *pod);
 
 #endif

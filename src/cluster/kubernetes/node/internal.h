@@ -13,7 +13,7 @@
 #include "cluster/kubernetes/claims/share.h"
 #include "cluster/kubernetes/claims/slice.h"
 
-/* Where a container finds what it is given. */
+/* Paths inside a container. */
 #define SL_KUBE_IN_SOCKET_DIR "/run/sluice"
 #define SL_KUBE_IN_LIBRARY    "/opt/sluice/libsluice.so"
 
@@ -23,8 +23,8 @@
 struct sl_kube_node_gpu {
 	char uuid[41], model[64], pci[32];
 	char device[SL_KUBE_DEVICE_NAME_MAX];
-	uint32_t number;          /* as sluiced counts them now */
-	uint64_t shareable_bytes; /* of a lost one: as before */
+	uint32_t number;          /* sluiced's present number */
+	uint64_t shareable_bytes; /* of a lost GPU the last known value */
 	uint32_t condition;       /* SL_GPU_* */
 };
 
@@ -38,32 +38,32 @@ struct sl_kube_node {
 	struct sl_kube *kube;
 	struct sl_kube_publisher *publisher;
 	struct sl_line *line;
-	struct sl_kubelet *kubelet;  /* NULL: units are handed out instead of claims */
-	struct sl_kube_units *units; /* NULL: the other way round */
-	sd_event_source *timer;      /* asks for GPUs */
+	struct sl_kubelet *kubelet;  /* NULL: units instead of claims */
+	struct sl_kube_units *units; /* NULL: claims instead of units */
+	sd_event_source *timer;      /* asks sluiced for its GPUs */
 	struct sl_kube_node_gpu gpus[SL_KUBE_GPUS_MAX];
 	size_t gpu_count;
-	struct sl_kube_node_gpu found[SL_KUBE_GPUS_MAX]; /* while the answer comes */
+	struct sl_kube_node_gpu found[SL_KUBE_GPUS_MAX]; /* while an answer arrives */
 	size_t found_count;
 	char driver[32];           /* its version */
-	bool asking;               /* for GPUs */
+	bool asking;               /* a question for GPUs is in flight */
 	bool knows_gpus;           /* sluiced has listed them */
 	bool swaps;                /* sluiced may move memory to the host */
 	uint32_t sync_in;          /* questions for GPUs until the next comparison */
-	struct sl_link works;      /* prepare.c: those that are open */
-	struct sl_kube_sync *sync; /* sync.c: while it goes on */
+	struct sl_link works;      /* prepare.c: open requests */
+	struct sl_kube_sync *sync; /* sync.c: while it runs */
 	struct sl_kube_story *story;
 };
 
-/* Of that device of the slice; NULL: the node does not have it. */
+/* The node's GPU of that device of the slice; NULL: the node lacks it. */
 const struct sl_kube_node_gpu *sl_kube_node_gpu_of(
 	const struct sl_kube_node *node, const char *device);
-/* What the smallest GPU of the share can share; 0: one is not known. */
+/* What the smallest GPU of the share can share; 0: one of them is unknown. */
 uint64_t sl_kube_node_own_bytes(
 	const struct sl_kube_node *node, const struct sl_share *share);
 /* --- node.c --- */
 
-/* What a user is told of a GPU that does not work as it should; NULL: it does. */
+/* The text for users about a GPU with a fault; NULL: it has none. */
 const char *sl_kube_node_trouble(const struct sl_kube_node_gpu *gpu);
 
 /* --- prepare.c --- */
@@ -72,15 +72,16 @@ void sl_kube_node_prepare(void *context, const struct sl_kubelet_claim *claim,
 	struct sl_kubelet_work *work);
 void sl_kube_node_unprepare(void *context, const struct sl_kubelet_claim *claim,
 	struct sl_kubelet_work *work);
-/* sl_share_read() of a claim, as this node divides its memory. */
+/* sl_share_read() of a claim, with this node's memory factor. */
 SL_MUST_CHECK int sl_kube_node_share(const struct sl_kube_node *node, const json_t *claim,
 	struct sl_share *out, struct sl_error *err);
-/* The name that a share's workload asks for: NAMESPACE.POD, cut to what sluiced takes. */
+/* The name wanted for a share's workload: NAMESPACE.POD, cut to sluiced's limit. */
 void sl_kube_node_workload(const struct sl_share *share, char *name, size_t size);
-/* ENTRY_ADD of a share. 0 or negative errno (err): a GPU is not there, or a text is too long. */
+/* Fills ENTRY_ADD for a share. 0 or negative errno (err): a GPU is missing, or a text is too
+ * long. */
 SL_MUST_CHECK int sl_kube_node_entry(const struct sl_kube_node *node,
 	const struct sl_share *share, union sl_msg *msg, struct sl_error *err);
-/* What a container is given, with the storage of its texts. Zero-initialise. */
+/* A container's edits, with the storage of their texts. Zero-initialise. */
 struct sl_kube_edits {
 	char socket[64], visible[SL_KUBE_VISIBLE_MAX + 32];
 	const char *env[SL_KUBE_EXTRAS + 4];
@@ -89,20 +90,21 @@ struct sl_kube_edits {
 	char host_paths[SL_KUBE_EXTRAS][256];
 	struct sl_cdi_device device;
 };
-/* folder: its socket's on the node. visible: the UUIDs of its GPUs, with commas. Borrows both. */
+/* folder: the socket's folder on the node. visible: the UUIDs of the GPUs, with commas. Borrows
+ * both. */
 void sl_kube_node_edits(const struct sl_kube_node_options *options, const char *folder,
 	const char *visible, struct sl_kube_edits *edits);
-/* Whether the kubelet waits for something about the claim. */
+/* Does the kubelet wait for a request about the claim? */
 bool sl_kube_node_is_at_work(const struct sl_kube_node *node, const char *uid);
-/* Ends those that are open with an error. */
+/* Ends the open requests with an error. */
 void sl_kube_node_end_works(struct sl_kube_node *node);
 
 /* --- sync.c --- */
 
-/* Begins anew if it goes on already. */
+/* Starts again if a comparison is running. */
 void sl_kube_node_sync(struct sl_kube_node *node);
 void sl_kube_node_end_sync(struct sl_kube_node *node);
-/* The claim was prepared or unprepared: what goes on knows nothing of it any more. */
+/* The claim was prepared or unprepared: the running comparison drops it. */
 void sl_kube_node_sync_leave(struct sl_kube_node *node, const char *uid);
 
 /* --- units_node.c --- */
@@ -110,11 +112,11 @@ void sl_kube_node_sync_leave(struct sl_kube_node *node, const char *uid);
 /* 0 or negative errno (err). */
 SL_MUST_CHECK int sl_kube_units_new(
 	struct sl_kube_node *node, struct sl_kube_units **out, struct sl_error *err);
-/* Returns NULL; takes it, too. */
+/* Returns NULL; accepts NULL. */
 struct sl_kube_units *sl_kube_units_free(struct sl_kube_units *units);
-/* The node's GPUs are known, or changed. */
+/* The node's GPUs became known or changed. */
 void sl_kube_units_tell(struct sl_kube_units *units);
-/* Compares what sluiced has with what the kubelet has handed out. */
+/* Compares sluiced's workloads with the kubelet's allocations. */
 void sl_kube_units_round(struct sl_kube_units *units);
 
 #endif

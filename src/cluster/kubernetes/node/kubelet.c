@@ -1,8 +1,8 @@
 /*
  * kubelet - see the header
  *
- * The field numbers are those of the kubelet's published messages. A call's claims are its works;
- * each adds its part to the answer, a map from the claim's uid, and the last one sends it.
+ * The field numbers are those of the kubelet's published messages. Each claim of a call is a work.
+ * It adds its part to the answer, a map keyed by the claim's uid; the last one sends it.
  */
 #include "cluster/kubernetes/node/kubelet.h"
 
@@ -18,7 +18,7 @@
 #include "cluster/kubernetes/api/stream.h"
 #include "wire/wire.h"
 
-#define CLAIMS_MAX 256 /* of a call */
+#define CLAIMS_MAX 256 /* per call */
 
 struct sl_kubelet {
 	struct sl_kubelet_handler handler;
@@ -31,7 +31,7 @@ struct sl_kubelet {
 struct batch {
 	struct sl_grpc_call *call;
 	struct sl_proto_out answer;
-	size_t open; /* works, and one for the one who begins them */
+	size_t open; /* unfinished works, plus one while they are being started */
 };
 
 struct sl_kubelet_work {
@@ -71,7 +71,7 @@ void sl_kubelet_done(struct sl_kubelet_work *work,
 
 	for (size_t i = 0; !err && i < count; i++)
 		put_device(&value, &devices[i]);
-	/* Unpreparing has no devices, and its error is the first field. */
+	/* Unpreparing has no devices; its error is the first field. */
 	if (err)
 		sl_proto_put_text(&value, work->unprepares ? 1 : 2, err->text);
 	sl_proto_put_text(&entry, 1, work->uid);
@@ -107,7 +107,7 @@ static bool read_claim(const struct sl_proto_field *outer, struct sl_kubelet_cla
 	return r == SL_PROTO_END && fits && claim->uid[0] && claim->name[0];
 }
 
-/* All of them, before anything is done for one. False: no such message, or too many. */
+/* Reads all claims before any is handled. False: not such a message, or too many. */
 static bool read_claims(const uint8_t *message, size_t size,
 	struct sl_kubelet_claim *claims, size_t *count)
 {

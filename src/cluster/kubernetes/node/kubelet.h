@@ -1,13 +1,13 @@
 /*
- * kubelet - the services by which the kubelet of a node knows and uses this driver
+ * kubelet - the services through which a node's kubelet knows and uses this driver
  *
- * Two sockets. One says what is here (register.h). The other one, DIR/plugins/DRIVER/dra.sock, is
- * where pods' claims are prepared before their containers start and unprepared after they ended
- * (k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin), and where the kubelet hears how devices are
- * (v1.DRAResourceHealth, and its equal v1alpha1). DIR is the kubelet's root.
+ * Two sockets. One announces the driver (register.h). Through the other,
+ * DIR/plugins/DRIVER/dra.sock, the kubelet has claims prepared before containers start and
+ * unprepared after they ended (k8s.io.kubelet.pkg.apis.dra.v1.DRAPlugin), and learns the health of
+ * devices (v1.DRAResourceHealth, and its equal v1alpha1). DIR is the kubelet's root.
  *
- * A call may name many claims; it is answered when each of them is done. The kubelet repeats what
- * failed, and what it does not remember, so both must be idempotent. One thread, the loop's.
+ * A call may name many claims and is answered when all are done. The kubelet repeats failed and
+ * forgotten calls, so both must be idempotent. One thread, the loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_NODE_KUBELET_H
 #define SL_CLUSTER_KUBERNETES_NODE_KUBELET_H
@@ -25,7 +25,7 @@ struct sl_kubelet_claim {
 	char namespace[254], name[254], uid[64];
 };
 
-/* What a prepared claim has; texts are borrowed. */
+/* A device of a prepared claim; texts are borrowed. */
 struct sl_kubelet_device {
 	const char *request, *pool, *device;
 	const char *cdi[2]; /* "vendor/class=name"; the second may be NULL */
@@ -39,30 +39,30 @@ struct sl_kubelet_health {
 
 struct sl_kubelet_handler {
 	void *context;
-	/* Each is ended by exactly one sl_kubelet_done, now or later, also after the kubelet's line
-	 * was lost, or the whole was freed. */
+	/* End each with exactly one sl_kubelet_done, now or later, even after the kubelet's
+	 * connection was lost or everything was freed. */
 	void (*prepare)(void *context, const struct sl_kubelet_claim *claim,
 		struct sl_kubelet_work *work);
 	void (*unprepare)(void *context, const struct sl_kubelet_claim *claim,
 		struct sl_kubelet_work *work);
-	/* The kubelet took this driver in (it has deleted the node's slices before), or err says
+	/* The kubelet accepted this driver (it has deleted the node's slices before), or err says
 	 * why not. */
 	void (*registered)(void *context, const struct sl_error *err);
 };
 
-/* driver: its name. Makes the folders of its own. 0 or negative errno (err). */
+/* driver: its name. Makes its folders. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_kubelet_new(sd_event *loop, const char *dir, const char *driver,
 	const struct sl_kubelet_handler *handler, struct sl_kubelet **out,
 	struct sl_error *err);
-/* Not from within the handler's functions. Returns NULL; takes it, too. */
+/* Not from within the handler's functions. Returns NULL; accepts NULL. */
 struct sl_kubelet *sl_kubelet_free(struct sl_kubelet *kubelet);
 
-/* err NULL: it went well, and these are its devices (none for unprepare). */
+/* err NULL: success, with its devices (none for unprepare). */
 void sl_kubelet_done(struct sl_kubelet_work *work,
 	const struct sl_kubelet_device *devices, size_t count,
 	const struct sl_error *err);
 
-/* All devices as they are now. The kubelet calls unknown what it did not hear of for 30 s. */
+/* The present health of all devices. The kubelet calls a device unknown after 30 s without news. */
 void sl_kubelet_tell_health(struct sl_kubelet *kubelet,
 	const struct sl_kubelet_health *devices, size_t count);
 

@@ -26,7 +26,7 @@ struct call {
 	union sl_msg ask;
 	enum sl_msg_type want;
 	bool rows;
-	sl_line_fn fn; /* NULL: nobody waits for it any more */
+	sl_line_fn fn; /* NULL: the caller no longer waits */
 	void *context;
 };
 
@@ -34,10 +34,12 @@ struct sl_line {
 	sd_event *loop;
 	char path[SL_SOCKET_PATH_MAX];
 	struct sl_line_handler handler;
-	int fd; /* -1: down */
+	int fd; /* -1: disconnected */
 	sd_event_source *io;
-	sd_event_source *timer; /* down: the next attempt; up: the end of patience */
-	bool up, sent;          /* WELCOME came; the first call is out */
+	sd_event_source
+		*timer; /* disconnected: the next attempt; connected: the deadline of the
+				 * answer */
+	bool up, sent;  /* WELCOME came; the first call is sent */
 	sl_ns pause;
 	struct sl_link calls;
 	struct sl_error told;
@@ -68,7 +70,8 @@ static void lose(struct sl_line *line, const struct sl_error *err)
 		line->told = *err;
 		line->handler.down(line->handler.context, err);
 	}
-	/* While it is down no call is taken, so none of those that are told makes a new one. */
+	/* No call is accepted while the line is down, so a failed call's function cannot add
+	 * one. */
 	while (!sl_list_is_empty(&line->calls))
 		finish(SL_LIST_ENTRY(line->calls.next, struct call, link), err);
 }
@@ -87,14 +90,14 @@ static void lose_because(struct sl_line *line, const char *format, ...)
 	lose(line, &err);
 }
 
-/* What cannot be sent is found out by the loop, so that nobody is told in the middle of a call. */
+/* The loop notices a failed send, so no function is called within a caller's call. */
 static void send_msg(struct sl_line *line, const union sl_msg *msg)
 {
 	if (sl_wire_send(line->fd, msg) != SL_WIRE_OK)
 		(void)shutdown(line->fd, SHUT_RDWR);
 }
 
-/* One call at a time, so a message always has room in the socket. */
+/* One call at a time, so the socket always has space for a message. */
 static void send_next(struct sl_line *line)
 {
 	if (!line->up || line->sent)
@@ -186,7 +189,7 @@ static void try_to_connect(struct sl_line *line)
 	union sl_msg hello;
 	int r;
 
-	/* One that is stopped takes no connections: it is tried again, as one that is not there. */
+	/* A stopped daemon accepts no connections; try again, as if it were absent. */
 	line->fd = sl_wire_connect_now(line->path, &err);
 	if (line->fd < 0) {
 		lose(line, &err);

@@ -1,10 +1,10 @@
 /*
- * line - what sluice-kube asks of the sluiced of its node
+ * line - the connection from sluice-kube to its node's sluiced
  *
- * A connection of the command line's kind, on the loop. Calls wait in a queue and are made one
- * after the other, so a row belongs to the call that is first. A line that breaks, or does not
- * answer for SL_LINE_TIMEOUT, fails all calls; the next attempt follows after 0.1 s, then twice as
- * long each time up to 5 s. Loop's thread. Nothing blocks.
+ * A connection like the command line's, on the loop. Calls are queued and made one after the other,
+ * so a row belongs to the first call. If the line breaks, or does not answer for SL_LINE_TIMEOUT,
+ * all calls fail. The next attempt follows after 0.1 s, then twice as long each time up to 5 s.
+ * Loop's thread. Nothing blocks.
  */
 #ifndef SL_KUBE_LINE_H
 #define SL_KUBE_LINE_H
@@ -21,33 +21,31 @@ struct sl_line;
 
 struct sl_line_handler {
 	void *context;
-	/* sluiced is there, perhaps another one than before: what it does not know must be said
-	 * again. */
+	/* Connected, perhaps to a new daemon, which must be told again what it does not know. */
 	void (*up)(void *context);
-	/* It is not, any more or yet; err says why, and is told once per reason. */
+	/* Disconnected, or not connected yet; err has the reason, reported once per reason. */
 	void (*down)(void *context, const struct sl_error *err);
 };
 
-/* path is copied. The first attempt is made by the loop. 0 or negative errno. */
+/* path is copied. The loop makes the first attempt. 0 or negative errno. */
 SL_MUST_CHECK int sl_line_new(sd_event *loop, const char *path,
 	const struct sl_line_handler *handler, struct sl_line **out);
-/* Open calls are dropped without a word. Takes NULL. Returns NULL. */
+/* Drops open calls without calling their functions. Accepts NULL. Returns NULL. */
 struct sl_line *sl_line_free(struct sl_line *line);
 SL_MUST_CHECK bool sl_line_is_up(const struct sl_line *line);
 
 /*
- * msg: an answer, or a row; NULL: no more comes, either because all has come (err NULL) or because
- * the call failed (err). It is called for the last time then. It may make calls, and must not free
- * the line.
+ * msg: an answer or a row. NULL: the last call of the function, after the end (err NULL) or a
+ * failure (err). It may make calls, but must not free the line.
  */
 typedef void (*sl_line_fn)(
 	void *context, const union sl_msg *msg, const struct sl_error *err);
 
-/* Sends *ask (copied) in its turn. want: the answer's type, one message; or that of rows, which
- * LIST_END follows (rows true). -ENOTCONN: the line is down, fn is not called. -ENOMEM likewise. */
+/* Queues *ask (copied). want: the type of the one answer; or of the rows before LIST_END (rows
+ * true). -ENOTCONN (the line is down) or -ENOMEM: fn is not called. */
 SL_MUST_CHECK int sl_line_call(struct sl_line *line, const union sl_msg *ask,
 	enum sl_msg_type want, bool rows, sl_line_fn fn, void *context);
-/* fn is not called any more for this context. The calls themselves are made all the same. */
+/* fn is no longer called for this context. The calls themselves are still made. */
 void sl_line_forget(struct sl_line *line, const void *context);
 
 #endif

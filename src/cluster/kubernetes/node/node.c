@@ -170,7 +170,7 @@ static void ask_for_gpus(struct sl_kube_node *node)
 	if (node->asking)
 		return;
 	node->found_count = 0;
-	/* Answered before the GPUs are, and published with them. */
+	/* Its answer comes before that of the GPUs, and is published with them. */
 	list(node, SL_LIST_POOL, SL_MSG_POOL_ROW, on_pool);
 	list(node, SL_LIST_GPUS, SL_MSG_GPU_ROW, on_gpus);
 }
@@ -216,8 +216,8 @@ static void on_registered(void *context, const struct sl_error *err)
 		sl_warning("%s", err->text);
 	else
 		sl_info("the kubelet knows this driver");
-	/* It deletes the slices of its node when it starts, which the publisher sees; but not those
-	 * that it is only about to delete. */
+	/* A starting kubelet deletes the slices of its node. The publisher sees a deletion that
+	 * happened, but not one that is about to. */
 	if (node->gpu_count)
 		publish(node);
 }

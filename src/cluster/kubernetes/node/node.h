@@ -1,20 +1,20 @@
 /*
- * node - the driver of one node: between its kubelet, its sluiced and the API server
+ * node - the driver of one node, between its kubelet, its sluiced and the API server
  *
- * What it has of its own are questions that are open. GPUs are sluiced's and become the node's
- * ResourceSlice; claims are the API server's, and a claim that is prepared is a workload with a
- * socket of its own in sluiced (daemon/entry.h) and a CDI file, both under the claim's uid. So it
- * may end at any time and be started anew; what pods have stays.
+ * Its only own state is open requests. sluiced's GPUs become the node's ResourceSlice. A prepared
+ * claim of the API server is a workload with its own socket in sluiced (daemon/entry.h) and a CDI
+ * file, both under the claim's uid. So the driver may be restarted at any time; pods keep what they
+ * have.
  *
- *   GPUs      are asked for every 5 s, and when sluiced comes.
- *   prepare   GET the claim, ENTRY_ADD, the CDI file; each may be there already.
- *   unprepare ENTRY_END, then the file goes.
- *   sluiced   that comes, and every 5 minutes, is compared with the claims of this node's pods
- *             (sync.c): it is told of those that have a CDI file and are not known there; and of
- *             those without a claim on this node any more that they have ended.
+ *   GPUs      are read every 5 s, and when sluiced connects.
+ *   prepare   GET the claim, ENTRY_ADD, the CDI file; each may exist already.
+ *   unprepare ENTRY_END, then the file is removed.
+ *   sluiced   is compared with the claims of this node's pods when it connects, and every
+ *             5 minutes (sync.c). Claims with a CDI file that it lacks are added again, and
+ *             workloads without a claim on this node are ended.
  *
- * With the option device_plugin there is neither slice nor claim: units of memory are handed out by
- * the kubelet, and a container with units is a workload (units_node.c).
+ * With the option device_plugin there are no slice and no claims: the kubelet allocates units of
+ * memory, and a container with units is a workload (units_node.c).
  *
  * One thread, the loop's.
  */
@@ -29,22 +29,22 @@
 
 struct sl_kube_node;
 
-/* Texts outlive the node. */
+/* Texts must stay valid as long as the node. */
 struct sl_kube_node_options {
-	const char *name;       /* the node's, as Kubernetes has it */
+	const char *name;       /* the node's name in Kubernetes */
 	const char *kubeconfig; /* NULL: as config.h finds it */
 	const char *socket;     /* sluiced's */
 	const char *kubelet;    /* the kubelet's root */
 	const char *cdi;        /* folder of CDI files */
 	const char *library;    /* libsluice.so on the node */
-	/* Whose CDI kind has device nodes and driver of each GPU by its UUID, e.g.
-	 * nvidia.com/gpu; NULL: nobody's. */
+	/* The vendor whose CDI kind has device nodes and driver of each GPU by UUID, e.g.
+	 * nvidia.com/gpu; NULL: none. */
 	const char *vendor;
-	/* Preload by a file instead of LD_PRELOAD: its path on the node; NULL: not so. */
+	/* Preload by this file on the node instead of LD_PRELOAD; NULL: do not. */
 	const char *preload_file;
-	/* Hand out units of GPU memory as a device plugin instead of preparing claims. */
+	/* Offer units of GPU memory as a device plugin instead of preparing claims. */
 	bool device_plugin;
-	/* So much of what GPUs have may be claimed; 0: 100. Only of claims. */
+	/* Percentage of the GPUs' memory that may be claimed; 0: 100. For claims only. */
 	unsigned int memory_factor_pct;
 	/* For all containers: "NAME=VALUE", "/on/node:/in/container" (read-only), "/dev/node". */
 	const char *env[SL_KUBE_EXTRAS], *mounts[SL_KUBE_EXTRAS], *nodes[SL_KUBE_EXTRAS];
@@ -55,7 +55,7 @@ struct sl_kube_node_options {
 SL_MUST_CHECK int sl_kube_node_new(sd_event *loop,
 	const struct sl_kube_node_options *options, struct sl_kube_node **out,
 	struct sl_error *err);
-/* Returns NULL; takes it, too. */
+/* Returns NULL; accepts NULL. */
 struct sl_kube_node *sl_kube_node_free(struct sl_kube_node *node);
 
 #endif

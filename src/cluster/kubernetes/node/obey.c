@@ -1,9 +1,9 @@
 /*
- * obey - orders of a pod's annotations become SET and PARK of its workload
+ * obey - turns orders in a pod's annotations into SET and PARK of its workload
  *
- * What there is is compared with what is ordered each time sluiced was asked; nothing is
- * remembered that matters after a restart. A refusal is told on the pod, and tried again, since
- * what was in the way may go.
+ * Each time sluiced has answered, the present state is compared with the orders; nothing that
+ * matters after a restart is stored. A refusal is reported on the pod, and the order is tried again
+ * later.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static struct sl_kube_pod *add(struct sl_kube_story *story, const json_t *object
 	return pod;
 }
 
-/* Tells it once for each text. */
+/* Reports a refusal once per text. */
 static void refuse(struct sl_kube_story *story, const struct sl_kube_pod *pod,
 	const char *reason, struct sl_error *told, const struct sl_error *err)
 {
@@ -76,7 +76,7 @@ static void take(struct sl_kube_story *story, const json_t *object)
 	json_t *claims = sl_kube_order_claims(object);
 	struct sl_error err = {0};
 
-	/* Most pods of a node use no claim, or have no units. */
+	/* Most pods of a node use no claim and have no units. */
 	if (!pod && (story->node->units ? sl_holders_asks(object)
 					: json_array_size(claims) > 0))
 		pod = add(story, object);
@@ -126,7 +126,7 @@ void sl_kube_obey_pod(void *context, const struct sl_kube_event *event)
 	}
 }
 
-/* Of those that use the claim, the first by name that has what; NULL: none. */
+/* The first pod by name that uses the claim and has `what`; NULL: none. */
 static struct sl_kube_pod *first(
 	const struct sl_kube_holder *holder, bool (*has)(const struct sl_kube_pod *pod))
 {
@@ -171,7 +171,7 @@ static void on_namespace(void *context, const struct sl_kube_answer *answer)
 		refuse(pod->story, pod, "LimitRefused", &pod->limit_told, &err);
 }
 
-/* An order may not go where the claim itself could not. */
+/* An order must not exceed the bounds of a claim. */
 static bool knows_bound(struct sl_kube_pod *pod, sl_ns now)
 {
 	char path[SL_SHARE_NAME_BYTES + 32];
@@ -236,7 +236,7 @@ static void obey_limit(struct sl_kube_holder *holder, sl_ns now)
 {
 	const struct sl_share *share = &holder->share;
 	struct sl_kube_pod *pod = first(holder, has_limit);
-	/* Without an annotation the claim's own; of a whole GPU there is no other. */
+	/* Without an annotation the claim's own limit; a whole GPU has no other. */
 	uint64_t limit = share->limit                  ? share->limit
 			 : share->memory != UINT64_MAX ? share->memory
 						       : 0;
@@ -303,7 +303,7 @@ static void obey_park(struct sl_kube_holder *holder, sl_ns now)
 		holder->park_refusal.text[0] = '\0';
 	if (wanted == is_away(holder) || asked->is_open)
 		return;
-	/* A refusal is asked again later; a change of mind at once. */
+	/* Repeat a refused order later, a new one at once. */
 	if (asked->value == wanted && now < asked->again_at)
 		return;
 	sl_wire_init(&msg, SL_MSG_PARK);

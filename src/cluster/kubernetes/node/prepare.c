@@ -1,8 +1,8 @@
 /*
- * prepare - a claim becomes a workload with a socket of its own, and a CDI file
+ * prepare - turns a claim into a workload with its own socket, and a CDI file
  *
- * Each work goes through its steps by itself: several may be under way, also for one claim, since
- * each step does nothing where it was done before.
+ * Each request runs through its steps independently. Several may run at once, even for one claim,
+ * since a step changes nothing that is done already.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -242,7 +242,7 @@ static int write_cdi(const struct work *w, const char *folder, const char *visib
 	struct sl_kube_edits edits = {0};
 
 	sl_kube_node_edits(&w->node->options, folder, visible, &edits);
-	/* A container may use one request of the claim alone. */
+	/* A container may use a single request of the claim. */
 	for (uint32_t i = 0; i < w->share.count; i++)
 		devices[i] = edits.device;
 	return sl_cdi_write(
@@ -374,7 +374,7 @@ static void on_end(void *context, const union sl_msg *msg, const struct sl_error
 	finish(w, NULL, 0, NULL);
 }
 
-/* Those of the same claim: the kubelet does not wait for them any more. */
+/* Ends requests to prepare the same claim: the kubelet no longer waits for them. */
 static void end_prepares(const struct work *by)
 {
 	sl_list_foreach_safe (link, &by->node->works) {
@@ -394,7 +394,7 @@ void sl_kube_node_unprepare(
 
 	if (!w)
 		return;
-	/* What is under way for it would be nobody's afterwards. */
+	/* Requests in flight would recreate the workload afterwards. */
 	end_prepares(w);
 	sl_kube_story_forget(node->story, claim->uid);
 	if (!sl_cdi_is_uid(claim->uid)) {

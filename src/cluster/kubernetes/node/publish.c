@@ -1,13 +1,12 @@
 /*
  * publish - a watch, and one call at a time
  *
- * step() compares what is wanted with what is known to be there and starts the call that is due; it
- * is run again after everything that happens. A write begins by reading the Node, whose UID the
- * owner reference needs. That reading also is what waits after a failure, or after a write a moment
- * ago, so that what is written then is what is wanted then.
+ * step() compares the wanted slices with the known ones and starts the next call; it runs again
+ * after each event. A write begins by reading the Node, whose UID the owner reference needs. After
+ * a failure or a recent write that read is delayed, so the write then has the newest content.
  *
- * An API server without one of the features that the slice uses drops fields. What it made of the
- * slice is kept as `accepted`, or every look would find a difference and write again.
+ * An API server without a feature that the slice uses drops fields. Its version of the slice is
+ * kept as `accepted`; otherwise each comparison would find a difference and write again.
  */
 #include "cluster/kubernetes/node/publish.h"
 
@@ -20,7 +19,7 @@
 #include "base/log.h"
 #include "cluster/kubernetes/api/watch.h"
 
-/* Without a write for so long, the next one does not wait. */
+/* After so long without a write the next one is not delayed. */
 #define QUIET (10 * SL_S)
 
 struct sl_kube_publisher {
@@ -29,12 +28,12 @@ struct sl_kube_publisher {
 	struct sl_kube_call *call;
 	char *node, *name;
 	json_t *want;          /* a spec; NULL before the first set */
-	json_t *sent;          /* the one that is being written */
-	json_t *accepted;      /* what the server made of `want`, where that differs */
-	json_t *have;          /* the slice as the server has it, or NULL */
+	json_t *sent;          /* being written */
+	json_t *accepted;      /* the server's version of `want`, if different */
+	json_t *have;          /* the slice on the server, or NULL */
 	json_t *strays;        /* set of names: to be deleted */
-	char *stray;           /* the one that is being deleted */
-	json_int_t generation; /* the highest that was seen */
+	char *stray;           /* being deleted */
+	json_int_t generation; /* the highest seen */
 	struct sl_kube_backoff backoff;
 	sl_ns wrote_at; /* 0: never */
 	bool has_failed;
@@ -77,7 +76,7 @@ const char *sl_kube_publisher_trouble(const struct sl_kube_publisher *p)
 	return p->trouble.text;
 }
 
-/* --- what others do ------------------------------------------------------------------------ */
+/* --- changes by others ---------------------------------------------------------------------- */
 
 static bool is_ours(const struct sl_kube_publisher *p, const json_t *slice)
 {
@@ -97,8 +96,8 @@ static void meet(struct sl_kube_publisher *p, json_t *slice)
 		return;
 	}
 	(void)json_object_del(p->strays, name);
-	/* The watch may be behind an answer of ours, which it tells next. Versions do not say so:
-	 * they go back where etcd is restored. */
+	/* The watch may be older than an answer received before, and then corrects itself next.
+	 * Versions cannot order them: they go back when etcd is restored. */
 	set_have(p, slice);
 }
 
@@ -129,7 +128,7 @@ static void on_event(void *context, const struct sl_kube_event *event)
 	step(p);
 }
 
-/* --- what we do ---------------------------------------------------------------------------- */
+/* --- writes -------------------------------------------------------------------------------- */
 
 static void note_failure(struct sl_kube_publisher *p, const struct sl_kube_answer *answer)
 {
@@ -139,7 +138,7 @@ static void note_failure(struct sl_kube_publisher *p, const struct sl_kube_answe
 	sl_info("ResourceSlice %s: %s", p->name, answer->error);
 }
 
-/* Right away; but after a failure, or where writes follow each other, later and later. */
+/* At once; but after a failure, or when writes follow each other, with growing waits. */
 static sl_ns wait_before(struct sl_kube_publisher *p)
 {
 	bool is_quiet = !p->wrote_at || sl_clock_now() - p->wrote_at > QUIET;
@@ -167,7 +166,7 @@ static void ask(struct sl_kube_publisher *p, enum sl_kube_verb verb, const json_
 	request.path = path;
 	if (path)
 		r = sl_kube_call(p->kube, &request, &p->call);
-	/* The next change, or the next turn of the watch, tries again. */
+	/* The next change, or the next event of the watch, tries again. */
 	if (r < 0 && r != -ESHUTDOWN)
 		sl_error_set(&p->trouble, "cannot ask for %s: %s", name, strerror(-r));
 }
@@ -186,7 +185,7 @@ static void note_accepted(struct sl_kube_publisher *p, const json_t *slice)
 		p->name);
 }
 
-/* Ours, as the watch does not know it yet, or one of another driver or node. */
+/* The slice of this driver that the watch has not shown yet, or one of another driver or node. */
 static void on_namesake(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_kube_publisher *p = context;
@@ -219,7 +218,7 @@ static void on_written(void *context, const struct sl_kube_answer *answer)
 	step(p);
 }
 
-/* What is to be there: what is there, with the wanted spec and the Node as owner. */
+/* The slice to write: the present one, with the wanted spec and the Node as owner. */
 static json_t *slice_of(struct sl_kube_publisher *p, const json_t *node)
 {
 	json_t *slice = p->have ? json_deep_copy(p->have) : json_object();
@@ -250,7 +249,7 @@ static void on_node(void *context, const struct sl_kube_answer *answer)
 		step(p);
 		return;
 	}
-	/* Somebody else may have settled it, or a stray came up. */
+	/* Another writer may have done it, or a stray appeared. */
 	if (sl_kube_publisher_is_current(p) || json_object_size(p->strays) > 0) {
 		step(p);
 		return;

@@ -1,9 +1,9 @@
 /*
- * register - says to the kubelet what is here
+ * register - announces a plugin to the kubelet
  *
- * The kubelet finds sockets in DIR/plugins_registry by itself, at its start and whenever one
- * appears, and asks there for type, name, and the socket of the plugin
- * (pluginregistration.Registration). DIR is the kubelet's root. One thread, the loop's.
+ * The kubelet watches DIR/plugins_registry for sockets, at its start and whenever one appears. It
+ * asks each for type, name, and the plugin's own socket (pluginregistration.Registration). DIR is
+ * the kubelet's root. One thread, the loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_NODE_REGISTER_H
 #define SL_CLUSTER_KUBERNETES_NODE_REGISTER_H
@@ -19,24 +19,25 @@
 struct sl_register_plugin {
 	const char *type,
 		*name; /* "DRAPlugin" and the driver, "DevicePlugin" and the resource */
-	const char *file;     /* of the socket in plugins_registry, without "-reg.sock" */
-	const char *endpoint; /* the plugin's own socket */
-	const char *versions[4]; /* up to a NULL */
-	/* The kubelet took it in, or err says why not. */
+	const char
+		*file; /* name of the socket in plugins_registry, without "-reg.sock" */
+	const char *endpoint;    /* the plugin's own socket */
+	const char *versions[4]; /* ends with NULL */
+	/* The kubelet accepted it, or err says why not. */
 	void (*registered)(void *context, const struct sl_error *err);
 	void *context;
 };
 
 struct sl_register;
 
-/* 0 or negative errno (err). To be made last: the kubelet asks as soon as it sees the socket. */
+/* 0 or negative errno (err). Call it last: the kubelet asks as soon as it sees the socket. */
 SL_MUST_CHECK int sl_register_new(sd_event *loop, const char *dir,
 	const struct sl_register_plugin *plugin, struct sl_register **out,
 	struct sl_error *err);
-/* Not from within registered(). Returns NULL; takes it, too. */
+/* Not from within registered(). Returns NULL; accepts NULL. */
 struct sl_register *sl_register_free(struct sl_register *reg);
 
-/* DIR/plugins/NAME/FILE, of which the folders are made. 0 or negative errno (err). */
+/* Builds DIR/plugins/NAME/FILE and makes its folders. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_register_endpoint(const char *dir, const char *name,
 	const char *file, char path[SL_SOCKET_PATH_MAX], struct sl_error *err);
 /* Answers with out, which is freed. */

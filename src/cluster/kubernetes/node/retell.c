@@ -1,7 +1,7 @@
 /*
- * retell - what happened to a workload becomes Events on its pods
+ * retell - turns events of a workload into Events on its pods
  *
- * The sentences are those of sluice why; names and remedies are put as Kubernetes has them.
+ * The sentences are those of sluice why, with names and remedies of Kubernetes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "policy/words/reason.h"
 
 #define WHY_EVERY (10 * SL_S)
-/* Questions in a row during which it waits before that is told. */
+/* A wait is reported after so many questions in a row that found it waiting. */
 #define WAITS_LEAST 2
 
 void sl_kube_story_tell(struct sl_kube_story *story, const struct sl_kube_pod *pod,
@@ -27,7 +27,7 @@ void sl_kube_story_tell(struct sl_kube_story *story, const struct sl_kube_pod *p
 					   });
 }
 
-/* One word for each kind of thing that a pod's owner is told; NULL: it is not told. */
+/* The Event's reason for each kind of event; NULL: it is not reported. */
 static const char *word_of(uint32_t reason)
 {
 	static const struct {
@@ -73,7 +73,7 @@ static bool is_warning(uint32_t reason)
 	       kind == SL_REASON_KIND_STOP;
 }
 
-/* The other side as the pod's owner may name it. */
+/* The other side, as the pod's owner may name it. */
 static void name_other(const struct sl_kube_holder *holder,
 	const struct sl_msg_event_row *row, char *name, size_t size)
 {
@@ -91,7 +91,7 @@ static void name_other(const struct sl_kube_holder *holder,
 			share->pod[0] ? share->pod : share->name);
 }
 
-/* The remedies of the sentences, as they are in Kubernetes. */
+/* Replaces the remedies in the sentences by those of Kubernetes. */
 static void translate(const char *sentence, const char *pod, char *buf, size_t size)
 {
 	static const char resume[] = "`sluice resume`", why[] = "`sluice why ";
@@ -153,7 +153,7 @@ void sl_kube_retell(
 	}
 }
 
-/* The first thing that it waits for; the others follow from it. */
+/* Takes the first reason of its wait; the others follow from it. */
 static void on_why(void *context, const union sl_msg *msg, const struct sl_error *err)
 {
 	struct sl_kube_holder *holder = context;

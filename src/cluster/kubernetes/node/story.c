@@ -1,9 +1,9 @@
 /*
  * story - see the header
  *
- * One question to sluiced is four lists, in this order: claims' workloads, their uses, their swap,
- * and the events since the last question. So an event finds its workload, and what is written is of
- * one moment, nearly.
+ * One question to sluiced is four lists, in this order: workloads of claims, their uses, their
+ * swap, and events since the last question. So an event finds its workload, and a status is nearly
+ * of one moment.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -173,7 +173,7 @@ static void report(struct sl_kube_holder *holder, sl_ns now)
 	json_decref(devices);
 }
 
-/* --- what sluiced says -------------------------------------------------------------------- */
+/* --- answers of sluiced ------------------------------------------------------------------- */
 
 static struct sl_kube_use *use_of(
 	const struct sl_kube_story *story, uint64_t workload, uint32_t gpu)
@@ -305,7 +305,7 @@ static int ask(struct sl_kube_story *story)
 	return r;
 }
 
-/* Events and orders need all claims and pods: those that are not known yet would be missed. */
+/* Events and orders need all claims and pods: those of an unknown one would be missed. */
 static bool can_ask(const struct sl_kube_story *story)
 {
 	return story->is_whole && !sl_list_is_empty(&story->holders) &&

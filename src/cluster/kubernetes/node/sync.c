@@ -1,12 +1,12 @@
 /*
- * sync - a sluiced that has come is compared with the claims that the API server has
+ * sync - compares a newly connected sluiced with the claims of the API server
  *
- * sluiced keeps its workloads over its own restarts, not over the machine's, and a claim may have
- * gone while nobody was there to hear of it. First sluiced's list is taken; then the claims are
- * asked for by their names, one after the other, for the cluster has many more. Names are those of
- * claims that are prepared here, as the story has them, and those that a pod of this node uses: the
- * watch of pods may be behind the kubelet, but a claim that was prepared before this driver started
- * is of a pod in its first list. What the kubelet prepares or unprepares meanwhile is left alone.
+ * sluiced's workloads survive its own restarts but not the machine's, and a claim may be deleted
+ * while this driver does not run. First sluiced's list is read. Then the claims are read by name,
+ * one after the other, since the cluster has many more. The names are those of claims prepared
+ * here, from the story, and of claims that a pod of this node uses. The watch of pods may be behind
+ * the kubelet, but a claim prepared before this driver started belongs to a pod in the watch's
+ * first list. Claims that the kubelet prepares or unprepares meanwhile are left out.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@
 #include "cluster/kubernetes/node/story.h"
 #include "cluster/kubernetes/api/parse.h"
 
-/* In questions for GPUs, of 5 s. */
+/* In questions for GPUs, one every 5 s. */
 #define AGAIN      60
 #define AGAIN_SOON 6
 
@@ -29,13 +29,13 @@ struct trace {
 	char uid[SL_CDI_UID_MAX + 1];
 	bool entry, file; /* sluiced has it; it has a CDI file */
 	bool claim;       /* the API server has it */
-	bool is_left;     /* the kubelet did something with it since the list */
+	bool is_left;     /* the kubelet has prepared or unprepared it since the list */
 };
 
 struct sl_kube_sync {
 	struct sl_kube_node *node;
 	struct sl_kube_call *call;
-	json_t *names; /* set of NAMESPACE/NAME: claims that are still to be asked for */
+	json_t *names; /* set of NAMESPACE/NAME: claims still to be read */
 	struct trace *traces;
 	size_t count, room;
 };
@@ -49,7 +49,7 @@ static struct trace *find(const struct sl_kube_sync *sync, const char *uid)
 	return NULL;
 }
 
-/* NULL: no memory, or a key of somebody else's. */
+/* NULL: out of memory, or not the key of a claim. */
 static struct trace *trace_of(struct sl_kube_sync *sync, const char *uid)
 {
 	struct trace *trace = find(sync, uid);
@@ -99,7 +99,7 @@ static bool is_the_kubelets(const struct sl_kube_sync *sync, const struct trace 
 	return trace->is_left || sl_kube_node_is_at_work(sync->node, trace->uid);
 }
 
-/* --- what is to be done ------------------------------------------------------------------- */
+/* --- repairs ------------------------------------------------------------------------------ */
 
 static void on_told(void *context, const union sl_msg *msg, const struct sl_error *err)
 {
@@ -111,7 +111,7 @@ static void on_told(void *context, const union sl_msg *msg, const struct sl_erro
 	node->sync_in = AGAIN_SOON;
 }
 
-/* Nobody waits for the answer: what fails is tried again. */
+/* The answer is ignored: the next comparison repeats what failed. */
 static void tell(struct sl_kube_node *node, const union sl_msg *msg)
 {
 	if (sl_line_call(node->line, msg, SL_MSG_ENTRY_REPLY, false, on_told, node) < 0)
@@ -152,7 +152,7 @@ static void end_those_without_claims(struct sl_kube_sync *sync)
 	}
 }
 
-/* --- what there is ------------------------------------------------------------------------ */
+/* --- the present state ---------------------------------------------------------------------- */
 
 static void take_claim(struct sl_kube_sync *sync, const json_t *claim)
 {
@@ -164,9 +164,9 @@ static void take_claim(struct sl_kube_sync *sync, const json_t *claim)
 	if (!trace || is_the_kubelets(sync, trace))
 		return;
 	r = sl_kube_node_share(sync->node, claim, &share, &ignored);
-	/* It may have been placed elsewhere since. */
+	/* It may have been allocated elsewhere since. */
 	trace->claim = r != SL_SHARE_NONE;
-	/* A file without a workload: sluiced has forgotten it. */
+	/* A file without a workload: sluiced has lost it. */
 	if (r == SL_SHARE_OK && trace->file && !trace->entry)
 		add_again(sync->node, &share);
 	if (r == SL_SHARE_OK && trace->file)
@@ -188,7 +188,7 @@ static void on_claim(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_kube_sync *sync = context;
 
-	/* A 404 without that word is of a server that does not know claims. */
+	/* A 404 with another reason is from a server without claims. */
 	if (answer->error[0] && strcmp(answer->reason, "NotFound") != 0) {
 		try_soon(sync, answer->error);
 		return;
@@ -250,7 +250,7 @@ static void on_entries(void *context, const union sl_msg *msg, const struct sl_e
 			trace->entry = true;
 		return;
 	}
-	/* The next sluiced is asked anew. */
+	/* The next sluiced is compared from the start. */
 	if (err) {
 		sl_kube_node_end_sync(sync->node);
 		return;
@@ -262,7 +262,7 @@ static void on_entries(void *context, const union sl_msg *msg, const struct sl_e
 		return;
 	}
 	sync->names = sl_kube_story_claims(sync->node->story);
-	/* Without the pods it begins anew when they are known. */
+	/* Without the pods it starts again when they are known. */
 	if (sync->names)
 		ask_for_next(sync);
 	else

@@ -1,19 +1,18 @@
 /*
- * units_node - containers with units of GPU memory, and what sluiced has of them
+ * units_node - containers with units of GPU memory, and their workloads in sluiced
  *
- * The kubelet hands units out (Allocate) without a word about whom they are for, and asks again
- * right before each start of the container (PreStartContainer). By then it can be asked in turn
- * which container has which units. So the workload is made at the start, with the pod's name and
- * what its owner wrote; where that fails, the kubelet tries again, while what fails in Allocate
- * fails the pod for good.
+ * The kubelet allocates units (Allocate) without naming the container, and calls again right before
+ * each start of the container (PreStartContainer). By then its list tells which container has which
+ * units. So the workload is made at the start, with the pod's name and the owner's annotations. If
+ * that fails, the kubelet tries again, whereas a failure of Allocate fails the pod for good.
  *
- * A round compares: first the list of sluiced is taken, then the kubelet's, then the API server's
- * pods, where there is something to do. A workload whose units no container has is over. A kubelet
- * that has just started does not know its pods yet, so nothing ends as long as a pod of the API
- * server is missing in its list. Rounds are made every 5 s, and for each start.
+ * A round compares sluiced's list, then the kubelet's, then the API server's pods if something
+ * differs. A workload whose units no container has is ended. A kubelet that has just started does
+ * not know its pods yet, so nothing is ended while its list lacks a pod of the API server. Rounds
+ * run every 5 s, and for each start.
  *
- * A container that starts again keeps its workload, and needs no API server for that. The workload
- * has the name of its pod: with another name it is of a container before, which is gone.
+ * A container that starts again keeps its workload, without the API server. A workload has the name
+ * of its pod: one with another name belongs to an earlier container, which is gone.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,22 +39,22 @@ struct start {
 	struct sl_kube_units *units;
 	struct sl_grpc_call *call;
 	char key[SL_UNITS_KEY_MAX];
-	/* It was there when the round began; its workload is being made. */
+	/* It existed when the round began; its workload is being made. */
 	bool is_in_round, is_being_made;
-	struct sl_holder holder;         /* while it is */
-	struct sl_kube_call *call_bound; /* to its namespace */
+	struct sl_holder holder;         /* while that is so */
+	struct sl_kube_call *call_bound; /* reads its namespace */
 };
 
 struct sl_kube_units {
 	struct sl_kube_node *node;
 	struct sl_device_plugin *plugin;
 	struct sl_link starts;
-	/* Set of keys: handed out anew, or refused, so that what sluiced has under that key is of
-	 * another container, which is gone. */
+	/* Set of keys allocated again or refused: sluiced's workload under such a key belongs to an
+	 * earlier container, which is gone. */
 	json_t *fresh;
-	json_t *entries; /* key to the workload's name: what sluiced has in this round */
-	bool is_running, again; /* a round goes on; another one follows */
-	bool is_whole;          /* one was made since the start */
+	json_t *entries;        /* key to name of sluiced's workloads in this round */
+	bool is_running, again; /* a round is running; another one follows */
+	bool is_whole;          /* a round was completed since the start */
 	struct sl_grpc_ask *ask;
 	struct sl_kube_call *call;
 	struct sl_holders holders;
@@ -68,7 +67,7 @@ static void finish(struct start *start, const struct sl_error *err)
 {
 	if (err) {
 		sl_warning("units %s: %s", start->key, err->text);
-		/* No container runs with them: the next start makes its workload anew. */
+		/* No container runs with them; the next start makes its workload again. */
 		if (start->is_being_made)
 			(void)json_object_set_new(
 				start->units->fresh, start->key, json_true());
@@ -84,7 +83,7 @@ static void finish(struct start *start, const struct sl_error *err)
 	free(start);
 }
 
-/* Those of the round, or all. */
+/* Fails the starts of the round, or all. */
 static void fail_starts(struct sl_kube_units *units, bool all, const struct sl_error *err)
 {
 	sl_list_foreach_safe (link, &units->starts) {
@@ -112,7 +111,7 @@ static void round_end(struct sl_kube_units *units, const struct sl_error *err)
 		round_begin(units);
 }
 
-/* --- what sluiced is told ----------------------------------------------------------------- */
+/* --- orders for sluiced ------------------------------------------------------------------- */
 
 static int folder_of(const struct sl_kube_units *units, const char *key,
 	char folder[SL_SOCKET_PATH_MAX], struct sl_error *err)
@@ -153,7 +152,7 @@ static void on_added(void *context, const union sl_msg *msg, const struct sl_err
 	finish(start, text.text[0] ? &text : NULL);
 }
 
-/* No container waits for these. */
+/* No container waits for the answer. */
 static void on_told(void *context, const union sl_msg *msg, const struct sl_error *err)
 {
 	if (msg && !msg->entry_reply.ok)
@@ -185,7 +184,7 @@ static struct sl_share share_of(const struct sl_holder *holder)
 	return share;
 }
 
-/* start NULL: sluiced has forgotten the container's workload; its limit follows (story.h). */
+/* start NULL: sluiced has lost the container's workload; its limit follows (story.h). */
 static void add_entry(struct sl_kube_units *units, const struct sl_holder *holder,
 	uint64_t limit, struct start *start)
 {
@@ -237,7 +236,7 @@ static void begin(struct start *start, const struct sl_holder *holder)
 	start->holder = *holder;
 }
 
-/* Its limit is held to the bound of its namespace. */
+/* Bounds its limit by that of its namespace. */
 static void make(struct start *start, const struct sl_holder *holder)
 {
 	char path[SL_SHARE_NAME_BYTES + 32];
@@ -268,7 +267,7 @@ static void make(struct start *start, const struct sl_holder *holder)
 
 /* --- a round ------------------------------------------------------------------------------ */
 
-/* sluiced has the holder's workload, and no other one under its key. */
+/* Does sluiced have the holder's workload, under its own name? */
 static bool has_own(const struct sl_kube_units *units, const struct sl_holder *holder)
 {
 	const struct sl_share share = share_of(holder);
@@ -280,7 +279,7 @@ static bool has_own(const struct sl_kube_units *units, const struct sl_holder *h
 	       !json_object_get(units->fresh, holder->key);
 }
 
-/* Of containers that ran before. The workload's limit stays. */
+/* Starts of containers that ran before. The workload's limit stays. */
 static void begin_restarts(struct sl_kube_units *units)
 {
 	sl_list_foreach_safe (link, &units->starts) {
@@ -321,7 +320,7 @@ static void begin_starts(struct sl_kube_units *units)
 	}
 }
 
-/* Its start makes the workload, with the limit of its pod, or says why there is none. */
+/* Its start makes the workload, with the pod's limit, or reports why not. */
 static bool is_starting(const struct sl_kube_units *units, const char *key)
 {
 	sl_list_foreach (link, &units->starts) {
@@ -373,7 +372,7 @@ static void on_pods(void *context, const struct sl_kube_answer *answer)
 	round_end(units, NULL);
 }
 
-/* Whether there is anything to do: each workload has its container and the other way round. */
+/* Is there nothing to do? True if workloads and containers match. */
 static bool is_settled(const struct sl_kube_units *units)
 {
 	sl_list_foreach (link, &units->starts) {

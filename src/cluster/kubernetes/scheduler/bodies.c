@@ -47,7 +47,7 @@ json_t *sl_bodies_protect(const char *claim_uid, uint64_t version)
 	return json_pack("{so}", "metadata", meta);
 }
 
-/* It is protected from the start; one that is deleted before it is allocated goes all the same. */
+/* It is protected from the start; it can be deleted all the same until it is allocated. */
 json_t *sl_bodies_claim(const struct sl_facts_pod *pod, const json_t *extended)
 {
 	return json_pack("{ss ss s{ss ss s[s] s{ss} s[{ss ss ss ss sb}]} s{s{sO}}}",
@@ -83,7 +83,7 @@ static json_t *result(
 		compute);
 }
 
-/* The claim's own words for the driver come along. */
+/* Copies the claim's configuration for the driver. */
 static json_t *config_of(const struct sl_bodies_allocation *a)
 {
 	json_t *config = json_array(), *one;

@@ -1,5 +1,5 @@
 /*
- * bodies - what a scheduler of GPUs writes to the API
+ * bodies - the bodies of the scheduler's writes to the API
  *
  * Each function makes the body of one call; a new reference, NULL when out of memory. Pure, but for
  * the random numbers in the ids of shares.
@@ -22,19 +22,20 @@ struct sl_bodies_allocation {
 	const char *node, *pool;
 	const struct sl_bodies_device *devices;
 	size_t count;
-	/* Whom it is for. */
+	/* The pod that gets it. */
 	const char *pod, *pod_uid;
-	/* The claim as it was read: a write to another one, or to a newer one, is a conflict. */
+	/* The claim as it was read: a write to another one, or to a newer version, is a
+	 * conflict. */
 	const char *claim_uid;
 	uint64_t version;     /* 0: any */
 	const json_t *config; /* of the claim's spec, or NULL */
 };
 
-/* POST of the claim for what a pod asks for by limits; extended: of extended.h. */
+/* POST of the claim for the GPUs in a pod's limits; extended: from extended.h. */
 json_t *sl_bodies_claim(const struct sl_facts_pod *pod, const json_t *extended);
-/* PATCH (strategic) of the pod's status: which claim that is. */
+/* PATCH (strategic) of the pod's status: names that claim. */
 json_t *sl_bodies_know_claim(const struct sl_facts_pod *pod, const json_t *extended);
-/* PATCH (strategic) of the claim: it is not to go while it is allocated. */
+/* PATCH (strategic) of the claim: a finalizer keeps it while it is allocated. */
 json_t *sl_bodies_protect(const char *claim_uid, uint64_t version);
 /* PATCH (merge) of the claim's status. */
 json_t *sl_bodies_allocate(const struct sl_bodies_allocation *allocation);

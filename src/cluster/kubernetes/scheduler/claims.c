@@ -1,9 +1,9 @@
 /*
- * claims - what is allocated, whoever did it
+ * claims - all allocated claims, whichever scheduler allocated them
  *
- * A claim that is allocated to a pod of ours is that pod's place. Any other that has GPUs (another
- * scheduler's, or one whose pod is gone and which is not deallocated yet) is held by a job of its
- * own in the machine, until the API server says that it is not allocated any more.
+ * A claim allocated to a pod of this scheduler is that pod's place. Other claims with GPUs belong
+ * to another scheduler, or lost their pod before they were deallocated. For such a claim a job of
+ * the machine holds the GPUs until the API server reports the deallocation.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -18,8 +18,8 @@ void sl_ks_claim_changed(struct sl_ks *ks, struct sl_ks_claim *claim)
 	sl_ks_awake(ks);
 }
 
-/* Answers to calls overtake watches. Versions of claims are ordered, also those of another one that
- * had the name before; a uid that is gone does not come back. */
+/* Answers to calls may overtake watches. Versions of claims are ordered, even across claims of one
+ * name; a deleted uid does not come back. */
 static bool is_old(const struct sl_ks_claim *claim, const struct sl_facts_claim *facts)
 {
 	return claim->is_there ? facts->version < claim->facts.version
@@ -35,7 +35,7 @@ void sl_ks_on_claim(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t
 	if (!claim)
 		return;
 	if (kind == SL_KUBE_DELETED) {
-		/* Of another one of that name, which the answer to a write was newer than. */
+		/* An earlier claim of that name, older than an answer to a write. */
 		if (claim->is_there &&
 			strcmp(claim->facts.uid,
 				sl_kube_text_at(object, "metadata", "uid", NULL)) != 0)
@@ -102,14 +102,14 @@ static void let_go(struct sl_ks *ks, struct sl_ks_claim *claim)
 	claim->held = (struct sl_ks_place){0};
 }
 
-/* Has it GPUs that no task of ours accounts for? */
+/* Does it have GPUs that no task accounts for? */
 static bool is_to_be_held(const struct sl_ks_claim *claim)
 {
 	const struct sl_ks_pod *pod = claim->pod;
 
 	if (!claim->is_there || !claim->facts.is_allocated || !claim->facts.count)
 		return false;
-	/* Its task may stand there without them until its job is made anew. */
+	/* Its task may be placed there without them until its job is made anew. */
 	return !pod || !pod->believed_at.gpu_mask || !sl_ks_claim_is_for(claim, pod);
 }
 
@@ -128,7 +128,7 @@ static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
 	sl_ks_taken(&place, 1);
 }
 
-/* Another pod that names it gets it, if the one that had it is gone or is the wrong one. */
+/* Gives the claim to another pod that names it, if its present pod is gone or is the wrong one. */
 static void find_pod(struct sl_ks *ks, struct sl_ks_claim *claim)
 {
 	char key[SL_KS_NAME_MAX];

@@ -1,8 +1,8 @@
 /*
  * drive - the machine, its cycles and its actions
  *
- * Events cost a cycle together: one follows some milliseconds after the first of them, and those
- * that come meanwhile are in it. Actions are carried out after the step that emitted them.
+ * Events share a cycle: it follows some milliseconds after the first of them and includes those
+ * that come meanwhile. Actions are carried out after the step that emitted them.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -14,9 +14,9 @@
 
 /* From an event to its cycle. */
 #define CYCLE_SOON (5 * SL_MS)
-/* A cycle takes no more than a part of the time: so many times its length passes until the next. */
+/* Cycles use only a part of the time: the pause after a cycle is this many times its length. */
 #define CYCLE_PART 2
-/* No consolidation: a pod cannot be moved without being ended. */
+/* No consolidation: moving a pod would end it. */
 #define CYCLE (SL_CYCLE_ALLOCATE | SL_CYCLE_RECLAIM | SL_CYCLE_PREEMPT)
 
 uint64_t sl_ks_new_id(struct sl_ks *ks)
@@ -51,7 +51,7 @@ static void queue(struct sl_ks *ks, const struct sl_cluster_action *action)
 		struct sl_cluster_action *grown =
 			realloc(ks->todo, room * sizeof(*grown));
 
-		/* Without memory nothing is left that could be decided. */
+		/* Without memory no decision is possible. */
 		if (!grown)
 			abort();
 		ks->todo = grown;
@@ -152,7 +152,7 @@ static void bind(struct sl_ks *ks, const struct sl_cluster_action *action)
 		(struct sl_ks_place){node, action->bind.gpu_mask, action->bind.milli};
 	sl_ks_believe(pod, SL_KS_PLACED, &pod->place);
 	sl_ks_write(ks, pod);
-	/* The next one for this node sees that it is there. */
+	/* The next placement on this node counts it. */
 	sl_ks_pod_place(ks, pod);
 }
 
@@ -166,7 +166,7 @@ static void carry_out(struct sl_ks *ks)
 			bind(ks, &action);
 			continue;
 		}
-		/* All actions of a task begin with these two. */
+		/* All actions on a task begin with these two fields. */
 		pod = pod_of(ks, action.stop.job, action.stop.task);
 		if (pod && action.type == SL_CLUSTER_ACTION_LATE)
 			sl_ks_late(ks, pod);
@@ -201,7 +201,7 @@ static void build(struct sl_ks *ks)
 	sl_ks_add_jobs(ks);
 	sl_ks_add_holders(ks);
 	ks->nodes_changed = false;
-	/* Taking it apart asked for this again. */
+	/* Taking the machine apart has set this again. */
 	ks->rebuild = false;
 }
 
@@ -236,7 +236,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 	took = sl_clock_now() - began;
 	if (took > 50 * SL_MS)
 		sl_info("a cycle took %" PRIu64 " ms", (uint64_t)(took / SL_MS));
-	/* Whatever happened meanwhile, and what that led to. */
+	/* Includes later events, and their consequences. */
 	if (ks->cycle_at != SL_NS_NEVER)
 		ks->cycle_at =
 			sl_max_u64(ks->cycle_at, sl_clock_now() + CYCLE_PART * took);

@@ -13,13 +13,13 @@
 #include "cluster/kubernetes/claims/slice.h"
 #include "policy/placement/fit.h"
 
-/* What the DeviceClass says (class.yaml), and what each class is called without that. */
+/* The name in class.yaml, and the default name of each class. */
 static const char *const resources[] = {
 	"sluice.dev/gpu", "deviceclass.resource.kubernetes.io/" SL_KUBE_DRIVER};
 
 struct reading {
 	const json_t *spec;
-	size_t inits; /* the first of all containers */
+	size_t inits; /* number of init containers, which come first */
 	json_t *requests, *mappings;
 	uint64_t gpus;
 	struct sl_facts_refusal *refusal;
@@ -39,7 +39,7 @@ void sl_extended_name(const char *pod, const char *uid, char name[SL_EXTENDED_NA
 	char base[SL_FACTS_NAME + 32];
 
 	(void)snprintf(base, sizeof(base), "%s-extended-resources-", pod);
-	/* As long as the names that the API server makes up. */
+	/* Its length is that of names that the API server generates. */
 	(void)snprintf(
 		name, SL_EXTENDED_NAME, "%.55s%08x", base, sl_crc32(uid, strlen(uid)));
 }
@@ -52,7 +52,7 @@ static const json_t *container_at(const struct reading *r, size_t i)
 				 json_object_get(r->spec, "containers"), i - r->inits);
 }
 
-/* Until it has ended, nothing behind it runs. */
+/* True if the containers behind it start only after it has ended. */
 static bool ends_before(const struct reading *r, size_t i)
 {
 	return i < r->inits &&
@@ -69,7 +69,7 @@ static uint64_t asked(const json_t *container, const char *resource)
 	return sl_kube_quantity_parse(text, &count) ? count : 0;
 }
 
-/* As kube-scheduler calls it: by the places of container and resource, the latter by name. */
+/* kube-scheduler's form: the places of container and resource, the latter by name. */
 static void request_name(
 	const json_t *container, size_t i, const char *resource, char name[64])
 {
@@ -109,7 +109,7 @@ static void read_one_that_stays(struct reading *r, size_t i, const char *resourc
 	map(r, container, resource, name);
 }
 
-/* It uses what those behind it have. */
+/* Uses the requests of the containers behind it. */
 static void read_one_that_ends(struct reading *r, size_t i, const char *resource)
 {
 	const json_t *container = container_at(r, i), *behind;

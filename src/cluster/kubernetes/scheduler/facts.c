@@ -23,7 +23,7 @@ static void refuse(struct sl_facts_refusal *refusal, const char *format, ...)
 {
 	va_list args;
 
-	/* The first reason is told. */
+	/* Keep the first reason. */
 	if (refusal->text[0])
 		return;
 	va_start(args, format);
@@ -43,7 +43,7 @@ static uint32_t to_mib(uint64_t bytes)
 	return (uint32_t)sl_min_u64((bytes + SL_MIB - 1) / SL_MIB, UINT32_MAX / 4);
 }
 
-/* 0 where there is none. */
+/* 0 if absent. */
 static uint64_t amount(const json_t *object, const char *key, bool in_milli)
 {
 	const char *text = json_string_value(json_object_get(object, key));
@@ -60,7 +60,7 @@ uint32_t sl_facts_checksum(const char *text)
 	return text[0] ? sl_crc32(text, strlen(text)) | 1 : 0;
 }
 
-/* --- Pods: what they take of a node. ------------------------------------------------------ */
+/* --- Pods: resources of the node. ----------------------------------------------------------- */
 
 struct takes {
 	uint64_t cpu_milli, memory;
@@ -86,8 +86,8 @@ static void at_least(struct takes *sum, struct takes one)
 	sum->memory = sl_max_u64(sum->memory, one.memory);
 }
 
-/* As the kubelet counts: containers run together with the init containers that stay; the other init
- * containers run before, beside those that stay and came before them. */
+/* As the kubelet counts: lasting init containers run together with the containers; other init
+ * containers run before, beside the lasting ones in front of them. */
 static void read_takes(const json_t *spec, struct sl_facts_pod *out)
 {
 	const json_t *overhead = json_object_get(spec, "overhead"), *container;
@@ -112,7 +112,7 @@ static void read_takes(const json_t *spec, struct sl_facts_pod *out)
 		add(&sum, takes_of(container));
 	add(&sum, stay);
 	at_least(&sum, most);
-	/* Requests of the pod as a whole hold instead. */
+	/* Requests of the pod as a whole replace them. */
 	if (amount(whole, "cpu", true))
 		sum.cpu_milli = amount(whole, "cpu", true);
 	if (amount(whole, "memory", false))
@@ -123,7 +123,7 @@ static void read_takes(const json_t *spec, struct sl_facts_pod *out)
 	out->memory_mib = to_mib(sum.memory);
 }
 
-/* --- Pods: what this scheduler does not know. --------------------------------------------- */
+/* --- Pods: unsupported features. ------------------------------------------------------------ */
 
 static void refuse_container(const json_t *container, struct sl_facts_refusal *refusal)
 {
@@ -199,7 +199,7 @@ static void refuse_what_is_unknown(const json_t *spec, struct sl_facts_refusal *
 
 /* --- Pods: the rest. ---------------------------------------------------------------------- */
 
-/* Of annotations and labels; the former win. */
+/* From annotations or labels; annotations win. */
 static const char *mark(const json_t *pod, const char *key)
 {
 	const char *text = sl_kube_text_at(pod, "metadata", "annotations", key, NULL);
@@ -319,7 +319,7 @@ static bool is_true(const json_t *conditions, const char *type)
 		       "True") == 0;
 }
 
-/* Seconds since 1970 of a time as the API server writes it; 0: it is none. */
+/* Seconds since 1970 of a time in the API's form; 0: not a time. */
 static int64_t time_of(const char *text)
 {
 	struct tm utc = {0};
@@ -458,7 +458,7 @@ static void refuse_request(const json_t *request, struct sl_facts_refusal *refus
 				"does not read; use the pod's nodeSelector");
 }
 
-/* That its GPUs are different ones, which they always are here; the webhook writes that. */
+/* The constraint that the GPUs are distinct, which always holds here; the webhook writes it. */
 static bool are_kept_anyway(const json_t *constraints)
 {
 	const json_t *one;
@@ -481,7 +481,7 @@ static uint16_t count_of(const json_t *exactly, struct sl_facts_refusal *refusal
 	return (uint16_t)(count > 0 && count <= SL_FACTS_DEVICES ? count : 1);
 }
 
-/* All of its GPUs are of one size: so the machine places it as one. */
+/* All of its GPUs have one size, so the machine places the request as a unit. */
 static void read_request(
 	const json_t *request, struct sl_facts_claim *out, struct sl_facts_request *to)
 {
@@ -533,7 +533,7 @@ static bool read_requests(const json_t *claim, struct sl_facts_claim *out)
 	return true;
 }
 
-/* The pod that the claim belongs to, if it was made for what the pod asks for by limits. */
+/* The pod that owns the claim, if it was made for a pod's limits. */
 static void read_owner(const json_t *claim, struct sl_facts_claim *out)
 {
 	const json_t *owner;
@@ -672,7 +672,7 @@ bool sl_facts_node(const json_t *node, struct sl_facts_node *out)
 		json_is_true(sl_kube_at(node, "spec", "unschedulable", NULL)) ||
 		!is_true(sl_kube_at(node, "status", "conditions", NULL), "Ready") ||
 		sl_kube_text_at(node, "metadata", "deletionTimestamp", NULL)[0];
-	/* Those of the node's own state; pods tolerate them so as not to be ended at once. */
+	/* Taints of the node's own state: pods tolerate them so that they are not ended at once. */
 	json_array_foreach(sl_kube_at(node, "spec", "taints", NULL), i, taint)
 	{
 		if (strncmp(sl_kube_text_at(taint, "key", NULL), "node.kubernetes.io/",

@@ -1,7 +1,7 @@
 /*
  * groups - PodGroup of scheduling.k8s.io: how many pods of a gang must run together
  *
- * Where the API server does not serve them no pod can name one, and labels say it (facts.h).
+ * If the API server does not serve them no pod can name one, and labels are used (facts.h).
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -23,7 +23,7 @@ static uint32_t read_least(const json_t *object)
 	const json_t *gang = sl_kube_at(object, "spec", "schedulingPolicy", "gang", NULL);
 	json_int_t least = json_integer_value(json_object_get(gang, "minCount"));
 
-	/* The other policy, basic, is that of pods that come one by one. */
+	/* The other policy, basic, is for pods that start independently. */
 	return gang && least > 0 && least < 1000000 ? (uint32_t)least : 1;
 }
 

@@ -1,11 +1,11 @@
 /*
- * jobs - the machine's jobs, made of pods
+ * jobs - makes the machine's jobs from pods
  *
- * A job is made anew whenever its pods are not what the machine believes of them. That is rare:
- * what happens by the machine's own actions is told to it by events, and noted in pod->believed.
+ * A job is made anew whenever its pods differ from what the machine knows. That is rare: changes by
+ * the machine's own actions are reported by events, and recorded in pod->believed.
  *
- * Tasks of equal need are a part of the job. What stands has the need that it was placed with, so
- * that it is found again whatever sizes nodes have now.
+ * Tasks of equal need form a part of the job. A placed task keeps the need that it was placed with,
+ * so it is found again after sizes of nodes change.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -16,7 +16,7 @@
 #include "base/file.h"
 
 #define PARTS 8
-/* What parking is assumed to cost: both ways over a link of 10 GiB/s. */
+/* Assumed cost of parking: both ways over a link of 10 GiB/s. */
 #define SWAP_MIB_PER_S 5120
 
 struct part {
@@ -39,9 +39,9 @@ void sl_ks_job_changed(struct sl_ks *ks, struct sl_ks_job *job)
 	sl_ks_awake(ks);
 }
 
-/* --- What the machine should believe. ----------------------------------------------------- */
+/* --- Wanted state. ------------------------------------------------------------------------ */
 
-/* It comes back when its GPUs are free: not before they are known. */
+/* It resumes when its GPUs are free, so not before they are known. */
 static bool is_parked(const struct sl_ks_pod *pod)
 {
 	return pod->is_parked && pod->place.gpu_mask;
@@ -63,7 +63,7 @@ static bool is_at(const struct sl_ks_place *a, const struct sl_ks_place *b)
 	return a->node == b->node && a->gpu_mask == b->gpu_mask && a->milli == b->milli;
 }
 
-/* Does the machine believe of it what it should? */
+/* Does the machine know the pod's present state? */
 static bool pod_is_as_told(const struct sl_ks *ks, const struct sl_ks_pod *pod)
 {
 	enum sl_ks_believed should = wanted(pod);
@@ -123,7 +123,7 @@ static bool is_as_told(struct sl_ks *ks, const struct sl_ks_job *job)
 		       job->least == least_of(ks, job));
 }
 
-/* --- Telling it. -------------------------------------------------------------------------- */
+/* --- Reports to the machine. -------------------------------------------------------------- */
 
 static void take_out(struct sl_ks *ks, struct sl_ks_job *job)
 {
@@ -156,14 +156,14 @@ static struct sl_need need_of(struct sl_ks *ks, const struct sl_ks_pod *pod)
 		ks->is_clamped |= sl_ks_room_at(&place) < place.milli;
 		need.gpu_milli = sl_ks_room_at(&place);
 	}
-	/* More is allocated than there is. */
+	/* More is allocated than exists. */
 	if (!need.gpu_milli)
 		need.gpus = 0;
 	need.memory_mib += !need.gpus && !need.cpu_milli && !need.memory_mib;
 	return need;
 }
 
-/* The parts, those that stand first. 0: there are too many. */
+/* The parts, placed ones first. 0: too many. */
 static uint32_t sort_parts(struct sl_ks *ks, const struct sl_ks_job *job,
 	bool standing_only, struct part part[PARTS])
 {
@@ -216,7 +216,7 @@ static void number_tasks(struct sl_ks *ks, struct sl_ks_job *job, bool standing_
 	}
 }
 
-/* Of what one pod has, or may have. */
+/* From the memory that one pod has, or may have. */
 static sl_ns swap_cost(const struct sl_ks *ks, const struct sl_ks_pod *pod)
 {
 	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
@@ -261,7 +261,7 @@ static void add_parts(
 	}
 }
 
-/* It stands there: found so, or as it was told before. */
+/* The task is placed: found so, or as reported before. */
 static void place_task(struct sl_ks *ks, struct sl_ks_job *job, struct sl_ks_pod *pod)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
@@ -302,7 +302,7 @@ static void tell_it_stops(struct sl_ks *ks, struct sl_ks_pod *pod)
 	sl_ks_step(ks, &event);
 }
 
-/* False: the machine refused it, or it need not be there. */
+/* False: the machine refused it, or it need not be in it. */
 static bool put_in(struct sl_ks *ks, struct sl_ks_job *job, bool standing_only)
 {
 	struct part part[PARTS];
@@ -340,7 +340,7 @@ static bool put_in(struct sl_ks *ks, struct sl_ks_job *job, bool standing_only)
 	return true;
 }
 
-/* What there is of it. */
+/* Counts its members and its placed ones. */
 static void look_at(const struct sl_ks_job *job, uint32_t *members, uint32_t *standing)
 {
 	*members = *standing = 0;
@@ -384,7 +384,7 @@ static void make(struct sl_ks *ks, struct sl_ks_job *job)
 			PARTS);
 	if (!job->why[0] && put_in(ks, job, false))
 		return;
-	/* What stands is accounted for in any case. */
+	/* Placed pods are always accounted for. */
 	if (standing) {
 		bool is_refused = job->is_refused;
 
@@ -451,7 +451,7 @@ void sl_ks_settle_jobs(struct sl_ks *ks)
 	ks->retry_refused = false;
 }
 
-/* --- All of them. ------------------------------------------------------------------------- */
+/* --- All jobs. ---------------------------------------------------------------------------- */
 
 static int by_age(const void *a, const void *b)
 {
@@ -465,7 +465,7 @@ static int by_age(const void *a, const void *b)
 	return r ? r : strcmp(left->named.key, right->named.key);
 }
 
-/* What stands comes first, then by age: as the API server lists them, by name, says nothing. */
+/* Placed ones first, then by age: the API server's order, by name, has no meaning. */
 void sl_ks_add_jobs(struct sl_ks *ks)
 {
 	size_t count = 0;

@@ -1,17 +1,18 @@
 /*
  * lease - one of several replicas decides
  *
- * A Lease of coordination.k8s.io, as the components of Kubernetes use it. Whoever sees it unchanged
- * for as long as it holds, by the own clock, may take it; every write names the version that was
- * read, so of two that try one succeeds. The holder renews it five times while it holds; one that
- * could not, stops before others may take it: a call's time is measured from before it was sent.
+ * A Lease of coordination.k8s.io, as Kubernetes' own components use it. A replica that sees it
+ * unchanged for its whole duration, by its own clock, may take it. Every write names the version
+ * that was read, so of two attempts one succeeds. The holder renews it five times per duration. A
+ * holder that could not renew stops before others may take it: the time of a call counts from
+ * before it was sent.
  *
- * It stops for good: what was not written for lack of time is written by the next holder, not by
- * this one once it has the Lease again.
+ * It stops for good: the next holder writes what was left, not this one after getting the Lease
+ * again.
  *
- * Its own identity in the Lease may be that of a process before it, a write of which may still be
- * under way: it counts as another one's. One that ends in order has waited for its writes, and
- * leaves the Lease without a holder.
+ * Its own identity in the Lease may be that of an earlier process with a write still in flight, so
+ * it counts as another holder. A scheduler that ends orderly waits for its writes and leaves the
+ * Lease without a holder.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -25,11 +26,10 @@
 #include "base/log.h"
 #include "cluster/kubernetes/api/parse.h"
 
-/* Of a lease's time: when it is renewed, and how long before its end nothing is written any
- * more. */
+/* Parts of a lease's duration: time between renewals, and the last part, without new writes. */
 #define RENEWALS 5
 #define MARGIN   5
-/* Between looks at writes that are under way. */
+/* Between checks for writes in flight. */
 #define LEAVE_SOON (20 * SL_MS)
 
 struct sl_ks_lease {
@@ -39,12 +39,12 @@ struct sl_ks_lease {
 	void (*held)(struct sl_ks *ks);
 	void (*lost)(struct sl_ks *ks);
 	char path[400];
-	char seen[64];    /* version of the Lease, as it was read */
+	char seen[64];    /* version of the Lease last read */
 	sl_ns seen_at;    /* when that was new */
-	sl_ns seen_holds; /* how long its holder said */
-	sl_ns asked_at;   /* the write that is under way */
+	sl_ns seen_holds; /* its holder's duration */
+	sl_ns asked_at;   /* time of the write in flight */
 	bool is_ours, leaves;
-	sl_ns until; /* ours until then */
+	sl_ns until; /* held until then */
 };
 
 static sl_ns left(const struct sl_ks_lease *lease)
@@ -113,7 +113,7 @@ static json_t *body_of(const struct sl_ks_lease *lease, const char *holder, bool
 		text);
 }
 
-/* As it is in the API now. */
+/* Records the Lease's present state in the API. */
 static void note(struct sl_ks_lease *lease, const json_t *object)
 {
 	const char *version =
@@ -127,7 +127,7 @@ static void note(struct sl_ks_lease *lease, const json_t *object)
 	lease->seen_holds = (sl_ns)json_integer_value(holds) * SL_S;
 }
 
-/* True: it is over, and lost() was called. */
+/* True: the Lease is over, and lost() was called. */
 static bool end(struct sl_ks_lease *lease)
 {
 	if (!lease->is_ours || left(lease))
@@ -143,7 +143,7 @@ static int on_end(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* Until then, by the clock that was read before it was asked for. */
+/* Extends the Lease by the clock that was read before the request. */
 static void have(struct sl_ks_lease *lease)
 {
 	lease->is_ours = true;
@@ -159,13 +159,13 @@ static void on_written(void *context, const struct sl_kube_answer *answer)
 	sl_ns part = ks->options.lease / RENEWALS;
 	bool was_ours = lease->is_ours;
 
-	/* Also where the answer comes before the timer's turn. */
+	/* Also if the answer comes before the timer. */
 	if (end(lease))
 		return;
 	if (answer->error[0]) {
 		if (answer->status != 409)
 			sl_info("the Lease is not written: %s", answer->error);
-		/* Another one has it, or the version is old. */
+		/* Another replica has it, or the version is outdated. */
 		again(lease, answer->status == 409 ? 0 : part / 2);
 		return;
 	}
@@ -202,7 +202,7 @@ static void on_read(void *context, const struct sl_kube_answer *answer)
 		again(lease, lease->ks->options.lease / RENEWALS);
 }
 
-/* Whether it was written or not: there is no more to do. */
+/* Written or not: there is nothing more to do. */
 static void on_given_back(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_ks_lease *lease = context;
@@ -262,7 +262,7 @@ int sl_ks_lease_new(struct sl_ks *ks, void (*held)(struct sl_ks *ks),
 		ks->loop, &lease->end, CLOCK_MONOTONIC, 0, 1000, on_end, lease);
 	if (r == 0)
 		r = sd_event_source_set_enabled(lease->end, SD_EVENT_OFF);
-	/* Before all else that wants to be written after a pause. */
+	/* Runs before all other writers after a pause. */
 	if (r >= 0)
 		r = sd_event_source_set_priority(lease->end, SD_EVENT_PRIORITY_IMPORTANT);
 	if (r >= 0)

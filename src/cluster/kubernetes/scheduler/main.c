@@ -171,7 +171,7 @@ static int on_signal(
 {
 	struct sl_ks **ks = context;
 
-	/* The next one ends it at once. */
+	/* A second signal ends the process at once. */
 	(void)sd_event_source_set_userdata(source, NULL);
 	if (ks && *ks)
 		sl_kube_scheduler_end(*ks);

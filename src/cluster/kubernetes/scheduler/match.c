@@ -99,7 +99,7 @@ static bool compares(const char *text, const json_t *values, bool greater)
 	       (greater ? a > b : a < b);
 }
 
-/* text: NULL where the node has no such label. */
+/* text: NULL if the node lacks the label. */
 static bool expression_holds(const json_t *expression, const char *text)
 {
 	const char *op = sl_kube_text_at(expression, "operator", NULL);
@@ -131,14 +131,14 @@ static bool term_holds(const json_t *term, const json_t *node)
 						   sl_kube_text_at(one, "key", NULL)))))
 			return false;
 	}
-	/* There is one such field. */
+	/* There is only one such field. */
 	json_array_foreach(fields, i, one)
 	{
 		if (strcmp(sl_kube_text_at(one, "key", NULL), "metadata.name") != 0 ||
 			!expression_holds(one, sl_kube_text_at(node, "name", NULL)))
 			return false;
 	}
-	/* A term that says nothing matches nothing. */
+	/* An empty term matches nothing. */
 	return json_array_size(expressions) || json_array_size(fields);
 }
 

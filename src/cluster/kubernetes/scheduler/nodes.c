@@ -1,15 +1,15 @@
 /*
- * nodes - a Node and its ResourceSlice become a node of the machine
+ * nodes - turns a Node and its ResourceSlice into a node of the machine
  *
- * A node's GPUs keep their numbers: a device that vanished, as all do while a kubelet starts, is
- * closed and comes back under its number. What the machine cannot be told as an event (more GPUs
- * than there were, another kind of node) is told by making the machine anew, which is rare.
+ * A node's GPUs keep their numbers. A device that vanished, as all do while a kubelet starts, is
+ * closed and comes back under its number. Changes without an event (more GPUs, another kind of
+ * node) rebuild the machine, which is rare.
  *
- * Rules of pods (match.h) reach the machine as pools. Nodes of which the same rules hold are of one
- * kind, and each kind is a pool; the machine knows 31. Rules allow a kind if they hold of each of
- * its nodes, which differ in the last kind alone: it has all nodes that are left. A rule and a node
- * are compared when one of them changes; what holds of a node is a sum of marks, so that kinds are
- * told apart by numbers.
+ * Rules of pods (match.h) reach the machine as pools. Nodes that satisfy the same rules are of one
+ * kind, and each kind is a pool; the machine has 31. Rules allow a kind if all of its nodes satisfy
+ * them. Only in the last kind, which has all remaining nodes, do nodes differ. A rule and a node
+ * are compared when one of them changes. Each node has the sum of the marks of its rules, so kinds
+ * are distinguished by numbers.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -21,16 +21,16 @@
 #include "cluster/kubernetes/scheduler/match.h"
 #include "cluster/kubernetes/claims/slice.h"
 
-/* Host memory for those that are parked is the node's own matter. */
+/* The nodes themselves manage host memory for parked pods. */
 #define POOL_MIB (1ull << 40)
-/* A slice is named for its node: NODE-gpu.sluice.dev. */
+/* A slice is named after its node: NODE-gpu.sluice.dev. */
 #define SLICE_SUFFIX "-" SL_KUBE_DRIVER
-/* So many rules that no pod has any more stay: the next pods find the kinds as they were. */
+/* So many unused rules are kept: the next pods find the kinds unchanged. */
 #define UNUSED_RULES 256u
 
 /* --- Rules. ------------------------------------------------------------------------------- */
 
-/* splitmix64: sums of such numbers are equal by chance once in 2^64. */
+/* splitmix64: two sums of such numbers are equal by chance once in 2^64. */
 static uint64_t mark_of(uint64_t id)
 {
 	uint64_t x = id + 0x9e3779b97f4a7c15ull;
@@ -53,8 +53,8 @@ static uint64_t holds_of(const struct sl_ks *ks, const json_t *labels)
 	return holds;
 }
 
-/* The kinds of which the rules hold of each node. Of nodes with equal sums one is looked at; in the
- * last kind, some. */
+/* The kinds whose nodes all satisfy the rules. Checks one of the nodes with equal sums; in the last
+ * kind several. */
 static uint64_t kinds_of(const struct sl_ks *ks, const struct sl_ks_rules *rules)
 {
 	const struct sl_ks_node *seen[SL_KS_KINDS] = {NULL};
@@ -99,7 +99,7 @@ void sl_ks_forget_rules(struct sl_ks *ks, const struct sl_ks_rules *rules)
 	mark_nodes(ks, rules, -rules->mark);
 }
 
-/* --- What watches say. -------------------------------------------------------------------- */
+/* --- Events of watches. ------------------------------------------------------------------- */
 
 void sl_ks_on_node(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object)
 {
@@ -146,7 +146,7 @@ void sl_ks_on_slice(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t
 	struct sl_facts_slice facts;
 	struct sl_ks_node *node;
 
-	/* One that vanished unseen has no content but its name, which has that of its node. */
+	/* A slice that vanished unseen is known by name only, which contains its node's. */
 	if (!sl_facts_slice(object, &facts)) {
 		const char *name = sl_kube_text_at(object, "metadata", "name", NULL);
 		size_t length = strlen(name);
@@ -201,7 +201,7 @@ bool sl_ks_place_of(
 			if (strcmp(out->node->gpu[i].name, claim->device[d].name) == 0)
 				break;
 		}
-		/* What is not published is not given to others, either. */
+		/* A device that is not published is not offered. */
 		if (i == out->node->gpus)
 			continue;
 		if (mib < least)
@@ -248,7 +248,7 @@ static bool sort_nodes(struct sl_ks *ks)
 		struct sl_ks_rules *rules = SL_LIST_ENTRY(link, struct sl_ks_rules, link);
 		uint64_t kinds = kinds_of(ks, rules);
 
-		/* The machine was told the pools of jobs. */
+		/* The machine has the pools of jobs. */
 		ks->rebuild |= kinds != rules->kinds && rules->pods;
 		rules->kinds = kinds;
 	}
@@ -298,12 +298,12 @@ static uint32_t least_gpu_mib(const struct sl_ks_node *node)
 	return least;
 }
 
-/* The machine's model of a node: its GPUs' largest limit. Beyond 64 of them it is the last one. */
+/* The machine's model of a node: the largest limit of its GPUs. Beyond 64 values, the last one. */
 static uint8_t model_of(struct sl_ks *ks, const struct sl_ks_node *node)
 {
 	uint32_t least = UINT32_MAX, i;
 
-	/* What needs a GPU does not get there anyway. */
+	/* Without GPUs the model does not matter. */
 	if (!node->gpus)
 		return 0;
 	for (i = 0; i < node->gpus; i++)
@@ -381,8 +381,7 @@ static void close_node(struct sl_ks *ks, struct sl_ks_node *node)
 	sl_ks_step(ks, &event);
 }
 
-/* A job that fills what is free of a GPU which nothing new may go to. It is as large as what others
- * have leaves, so it follows them. */
+/* A job that occupies the free part of a closed GPU, and follows its size. */
 static void fill_gpu(struct sl_ks *ks, struct sl_ks_node *node, uint32_t i)
 {
 	struct sl_ks_gpu *gpu = &node->gpu[i];
@@ -428,7 +427,7 @@ uint16_t sl_ks_room_at(const struct sl_ks_place *place)
 	return (uint16_t)(most < place->milli ? (most > 0 ? most : 0) : place->milli);
 }
 
-/* What stands on a node whose Node is gone is still to be accounted for. */
+/* A pod may still be placed on a node whose Node is gone; it must be accounted for. */
 static bool is_known(const struct sl_ks_node *node)
 {
 	return node->labels && (node->is_there || node->pods);
@@ -452,14 +451,14 @@ void sl_ks_add_nodes(struct sl_ks *ks)
 	}
 }
 
-/* Could a machine that has this node be told of it as it is now? */
+/* Could a machine with this node be told its present state by an event? */
 static bool fits_machine(struct sl_ks *ks, const struct sl_ks_node *node)
 {
 	return node->gpus == node->told_gpus && model_of(ks, node) == node->told_model &&
 	       (node->swaps == node->told_swaps || !node->has_slice);
 }
 
-/* Nothing stands there that would have to be accounted for. */
+/* Is nothing placed there that must be accounted for? */
 static bool is_empty(const struct sl_ks_node *node)
 {
 	for (uint32_t i = 0; i < node->gpus; i++) {
@@ -483,7 +482,7 @@ static void lose_node(struct sl_ks *ks, struct sl_ks_node *node)
 	node->gpus = 0;
 }
 
-/* What claims have there is held from now on. */
+/* Holds the GPUs of claims there from now on. */
 static void look_at_claims(struct sl_ks *ks, const struct sl_ks_node *node)
 {
 	sl_list_foreach (link, &ks->claims) {
@@ -506,7 +505,7 @@ static void settle_node(struct sl_ks *ks, struct sl_ks_node *node)
 		lose_node(ks, node);
 }
 
-/* What has a place is counted there, and what the machine has on a node keeps that in it. */
+/* A node stays while something is placed on it, or while the machine has a job there. */
 static void drop_nodes(struct sl_ks *ks)
 {
 	sl_list_foreach_safe (link, &ks->nodes) {

@@ -1,7 +1,7 @@
 /*
- * objects - maps by name, and what stands in them
+ * objects - maps by name, and the objects in them
  *
- * glibc's search trees do for the maps: they are red-black, and 20,000 names are 15 comparisons.
+ * glibc's search trees suffice: they are red-black, and 20,000 names need 15 comparisons.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -44,7 +44,7 @@ bool sl_ks_retire(void **map, void *object, const char *uid)
 	struct sl_ks_named *named = object;
 	char *key = NULL;
 
-	/* No key of an object that is there has a blank. */
+	/* No key of a present object has a blank. */
 	if (asprintf(&key, "%s %s", named->key, uid) < 0)
 		return false;
 	sl_ks_take(map, named);
@@ -236,7 +236,7 @@ void sl_ks_drop_project(struct sl_ks *ks, struct sl_ks_project *project)
 
 void sl_ks_free_objects(struct sl_ks *ks)
 {
-	/* First: so no node has to forget rules. */
+	/* First, so nodes need not remove the rules. */
 	sl_list_foreach_safe (link, &ks->nodes)
 		sl_ks_drop_node(ks, SL_LIST_ENTRY(link, struct sl_ks_node, link));
 	sl_list_foreach_safe (link, &ks->pods)

@@ -1,18 +1,19 @@
 /*
- * order - a pod that runs is parked, resumed, or ended
+ * order - parks, resumes or ends a running pod
  *
- * To park is a condition of the pod, which the node reads; that it is parked is a condition of the
- * claim, which the node writes. The next order is written only when the node has confirmed the one
- * before: so a confirmation is never that of an earlier order. Until then its GPU is not free.
+ * The order to park is a condition of the pod, which the node reads; the confirmation is a
+ * condition of the claim, which the node writes. The next order is written only after the
+ * confirmation of the one before, so a confirmation never belongs to an earlier order. Until then
+ * the GPU is not free.
  *
- * A park that the node does not confirm in time is taken back: the pod has its GPU as before, and
- * the machine looks for others. The pod is left out for much longer than a call of its node can be
- * on its way, so a late confirmation is never that of the next order. A node that has not even
- * begun is silent, and all of its pods are left out. All of that is in the pod's condition, with
- * its time, so that the next leader goes on where this one was.
+ * An order to park that is not confirmed in time is cancelled: the pod keeps its GPU, and the
+ * machine chooses other victims. The pod is spared for much longer than its node's call can be in
+ * flight, so a late confirmation never belongs to the next order. A node that has not even begun is
+ * silent, and all of its pods are spared. All of that stands in the pod's condition, with its time,
+ * so the next leader continues from there.
  *
- * To end it is an eviction, so that disruption budgets count; one that they forbid is told to the
- * machine, which looks for others.
+ * Ending a pod is an eviction, so disruption budgets count. If a budget forbids it the machine is
+ * told, and chooses other victims.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -77,7 +78,7 @@ static void tell_machine(struct sl_ks *ks, const struct sl_ks_pod *pod, bool is_
 	sl_ks_step(ks, &event);
 	if (sl_cluster_task(ks->cluster, pod->job->index.id, pod->task).parked)
 		return;
-	/* A scheduler before this one had it parked. */
+	/* An earlier scheduler had it parked. */
 	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_PARKED};
 	event.task_parked.job = pod->job->index.id;
 	event.task_parked.task = pod->task;
@@ -86,7 +87,7 @@ static void tell_machine(struct sl_ks *ks, const struct sl_ks_pod *pod, bool is_
 	sl_ks_step(ks, &event);
 }
 
-/* What the node says of the order that stands. */
+/* Reads the node's reaction to the present order. */
 static void hear(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
@@ -175,9 +176,9 @@ static void evict(struct sl_ks *ks, struct sl_ks_pod *pod)
 		on_evicted, 0);
 }
 
-/* --- Taken back. -------------------------------------------------------------------------- */
+/* --- Cancellation. -------------------------------------------------------------------------- */
 
-/* Why it is not parked, and what to look at. */
+/* Explains why it is not parked, and what to check. */
 static void say_not_parked(struct sl_ks_pod *pod)
 {
 	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
@@ -227,7 +228,7 @@ void sl_ks_recall(struct sl_ks_pod *pod)
 	pod->is_node_silent = facts->is_node_silent;
 }
 
-/* The pod has its GPU as before. */
+/* The pod keeps its GPU. */
 static void take_back(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
@@ -242,12 +243,12 @@ static void take_back(struct sl_ks *ks, struct sl_ks_pod *pod)
 	refuse_stop(ks, pod, SPARED_FOR);
 }
 
-/* --- What is due. ------------------------------------------------------------------------- */
+/* --- Due orders. --------------------------------------------------------------------------- */
 
 void sl_ks_order(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	hear(ks, pod);
-	/* It says so before its time is over. */
+	/* The node reports it before the deadline. */
 	if (pod->is_ordered && pod->wants_parked && !pod->is_parked && !pod->order_call &&
 		pod->claim && pod->claim->facts.is_refused)
 		take_back(ks, pod);
@@ -260,8 +261,8 @@ void sl_ks_order(struct sl_ks *ks, struct sl_ks_pod *pod)
 		write_order(ks, pod, 0);
 }
 
-/* Its node says so without an order of ours: its owner parked it, or it has not resumed yet. What
- * the node would say of an order could not be told from that. */
+/* The node reports it parked without an order: its owner parked it, or it has not resumed yet. A
+ * confirmation of an order would look the same. */
 static bool is_parked_already(const struct sl_ks_pod *pod)
 {
 	return pod->claim && pod->claim->facts.is_parked && !pod->is_ordered;
@@ -318,7 +319,7 @@ void sl_ks_resume(struct sl_ks *ks, struct sl_ks_pod *pod)
 
 void sl_ks_late(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
-	/* An eviction cannot be taken back. */
+	/* An eviction cannot be cancelled. */
 	if (!pod->wants_parked || pod->is_parked || pod->facts.is_leaving)
 		return;
 	take_back(ks, pod);

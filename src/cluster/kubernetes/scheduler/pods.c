@@ -1,9 +1,9 @@
 /*
- * pods - what a pod wants, and where it stands
+ * pods - the needs of pods, and their places
  *
- * Where a pod of ours stands is said by its claim (or, without one, by spec.nodeName), or by a
- * write of ours that may have happened. A pod that is over or gone stands nowhere; what its claim
- * still has is then held for the claim (claims.c).
+ * The place of a pod comes from its claim (without one, from spec.nodeName), or from a write of
+ * this scheduler that may have happened. A pod that has ended has no place; the GPUs that its claim
+ * still has are held for the claim (claims.c).
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -15,7 +15,7 @@
 #include "cluster/kubernetes/api/parse.h"
 #include "cluster/kubernetes/scheduler/extended.h"
 
-/* --- Books. ------------------------------------------------------------------------------- */
+/* --- Accounts. ---------------------------------------------------------------------------- */
 
 void sl_ks_believe(struct sl_ks_pod *pod, enum sl_ks_believed believed,
 	const struct sl_ks_place *place)
@@ -48,7 +48,7 @@ static void count(struct sl_ks_pod *pod, struct sl_ks_node *node)
 		pod->counted->others_cpu -= pod->counted_cpu;
 		pod->counted->others_mib -= pod->counted_mib;
 	}
-	/* The machine counts those of ours itself. */
+	/* The machine itself counts pods of this scheduler. */
 	pod->ks->nodes_changed |= cpu || mib || pod->counted_cpu || pod->counted_mib;
 	pod->counted = node;
 	pod->counted_cpu = cpu;
@@ -60,9 +60,9 @@ static void count(struct sl_ks_pod *pod, struct sl_ks_node *node)
 	node->others_mib += mib;
 }
 
-/* --- What it wants. ----------------------------------------------------------------------- */
+/* --- Needs. -------------------------------------------------------------------------------- */
 
-/* Is it the one that is made for what the pod asks for by limits? */
+/* Is it the claim that is made for the pod's limits? */
 static bool is_of_limits(const struct sl_ks_pod *pod, const struct sl_ks_claim *claim)
 {
 	return strcmp(claim->facts.owner, pod->facts.uid) == 0 &&
@@ -135,10 +135,10 @@ struct sl_need sl_ks_pod_need(const struct sl_ks *ks, const struct sl_ks_pod *po
 	const struct sl_facts_claim *claim = pod->claim ? &pod->claim->facts : NULL;
 	struct sl_need need = {.cpu_milli = pod->facts.cpu_milli,
 		.memory_mib = pod->facts.memory_mib,
-		/* Bits that no node has: where no kind is allowed, nothing is. */
+		/* A bit of no pool: if no kind is allowed, no node is. */
 		.pools = pod->rules->kinds ? pod->rules->kinds : 1ull << 63};
 
-	/* One that asks for nothing at all is not known to the machine. */
+	/* The machine does not accept an empty need. */
 	need.memory_mib += !claim && !need.cpu_milli && !need.memory_mib;
 	if (pod->facts.gpus) {
 		need.gpus = (uint16_t)pod->facts.gpus;
@@ -181,7 +181,7 @@ bool sl_ks_pod_fits(const struct sl_ks *ks, const struct sl_ks_pod *pod)
 	       sl_fit_milli(&fit, &need) <= pod->place.milli;
 }
 
-/* --- Where it stands. --------------------------------------------------------------------- */
+/* --- Places. ------------------------------------------------------------------------------- */
 
 /* A claim has one pod: the one that it is allocated to, else the first that names it. */
 static void link_claim(struct sl_ks *ks, struct sl_ks_pod *pod)
@@ -218,7 +218,7 @@ static void link_claim(struct sl_ks *ks, struct sl_ks_pod *pod)
 	sl_ks_pod_look(ks, other);
 }
 
-/* What says so, if no write of ours is under way. */
+/* Its place according to the API, while no write is in flight. */
 static struct sl_ks_place place_of(struct sl_ks *ks, const struct sl_ks_pod *pod)
 {
 	struct sl_ks_place place = {0};
@@ -228,7 +228,7 @@ static struct sl_ks_place place_of(struct sl_ks *ks, const struct sl_ks_pod *pod
 	if (pod->claim && sl_ks_claim_is_for(pod->claim, pod) &&
 		sl_ks_place_of(ks, &pod->claim->facts, &place))
 		return place;
-	/* It has no devices, or unknown ones: its cores and memory are taken all the same. */
+	/* No devices, or unknown ones: its cores and memory are used all the same. */
 	place = (struct sl_ks_place){0};
 	if (pod->facts.node[0])
 		place.node = sl_ks_node_of(ks, pod->facts.node);
@@ -238,7 +238,7 @@ static struct sl_ks_place place_of(struct sl_ks *ks, const struct sl_ks_pod *pod
 void sl_ks_pod_place(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	pod->is_bound |= pod->facts.node[0] != '\0';
-	/* A write decides; until it is known to have failed the place is taken. */
+	/* A write in flight decides; the place stays taken until it is known to have failed. */
 	if (pod->step == SL_KS_IDLE)
 		pod->place = place_of(ks, pod);
 	count(pod, pod->place.node);
@@ -276,7 +276,7 @@ void sl_ks_pod_look(struct sl_ks *ks, struct sl_ks_pod *pod)
 	sl_ks_pod_finish(ks, pod);
 }
 
-/* --- What the watch says. ----------------------------------------------------------------- */
+/* --- Events of the watch. ----------------------------------------------------------------- */
 
 static void join_job(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
@@ -308,7 +308,7 @@ static void meet(struct sl_ks *ks, struct sl_ks_pod *pod, const json_t *object)
 	join_job(ks, pod);
 }
 
-/* Another one has its name. It stays, with its place, until its last write is answered. */
+/* Another pod has its name. It stays, with its place, until its last write is answered. */
 static bool retire(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	struct sl_ks_job *job = pod->job;
@@ -342,7 +342,7 @@ void sl_ks_on_pod(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *
 	if (!sl_facts_pod(object, ks->options.name, &facts))
 		return;
 	is_same = pod && strcmp(pod->facts.uid, facts.uid) == 0;
-	/* A uid does not come back: this is older than what we know. */
+	/* A deleted uid does not come back: this object is outdated. */
 	if (is_same && !pod->is_there)
 		return;
 	if (pod && !is_same && !retire(ks, pod))
@@ -351,7 +351,7 @@ void sl_ks_on_pod(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *
 		pod = sl_ks_pod_of(ks, key);
 	if (!pod)
 		return;
-	/* Nor does a pod leave its node, or forget its claim. */
+	/* A pod never leaves its node or drops its claim, either. */
 	if (!facts.node[0])
 		(void)memcpy(facts.node, pod->facts.node, sizeof(facts.node));
 	facts.knows_claim |= pod->facts.knows_claim;

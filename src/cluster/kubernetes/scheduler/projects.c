@@ -1,13 +1,13 @@
 /*
- * projects - Project resources become projects of the machine
+ * projects - turns Project resources into projects of the machine
  *
- * They are told to the machine when it is made, parents first; a change of one makes it anew. One
- * that cannot be taken (a cycle, an unknown parent, a namespace that another one has) is left out
- * with all below it, and says so in its conditions. A namespace without a project belongs to
- * project default, which is guaranteed nothing unless there is a Project of that name.
+ * They are added when the machine is made, parents first; a change of one rebuilds it. A project
+ * with an error (a cycle, an unknown parent, a namespace of another one) is left out with all below
+ * it, and its conditions have the reason. A namespace without a project belongs to project default,
+ * which has no guarantee unless there is a Project of that name.
  *
- * KAI's Queues are projects, too, where the API server has them and there is no Project of their
- * name; a pod names one by its label.
+ * KAI's Queues are projects, too, if the API server has them and there is no Project of their name;
+ * a pod names one by its label.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -30,13 +30,13 @@
 #define DEFAULT     "default"
 #define WEIGHT_MOST 1000000
 
-/* A namespace, and whose it is: by name, as that Project may be gone before the next cycle. */
+/* A namespace and its project, by name, since that Project may be deleted before the next cycle. */
 struct space {
 	struct sl_ks_named named;
 	char project[SL_FACTS_NAME];
 };
 
-/* --- What the watch says. ----------------------------------------------------------------- */
+/* --- Events of the watch. ----------------------------------------------------------------- */
 
 static struct sl_ks_project *meet(struct sl_ks *ks, const char *name)
 {
@@ -61,7 +61,7 @@ static bool is_gone(const struct sl_ks_project *project)
 	return !project->object && !project->queue;
 }
 
-/* object is taken; NULL: it is gone. */
+/* Takes object; NULL: deleted. */
 static void take(struct sl_ks *ks, const char *name, bool is_queue, json_t *object)
 {
 	struct sl_ks_project *project = sl_ks_find(&ks->projects_by_name, name);
@@ -74,7 +74,7 @@ static void take(struct sl_ks *ks, const char *name, bool is_queue, json_t *obje
 		return;
 	}
 	slot = is_queue ? &project->queue : &project->object;
-	/* Its status alone decides nothing. */
+	/* A change of its status decides nothing. */
 	if (!*slot || !object ||
 		!json_equal(json_object_get(*slot, "spec"),
 			json_object_get(object, "spec"))) {
@@ -99,13 +99,13 @@ void sl_ks_on_queue(struct sl_ks *ks, enum sl_kube_event_kind kind, json_t *obje
 		kind == SL_KUBE_DELETED ? NULL : sl_queue_to_project(object));
 }
 
-/* What counts. */
+/* The object that counts. */
 static const json_t *object_of(const struct sl_ks_project *project)
 {
 	return project->object ? project->object : project->queue;
 }
 
-/* --- What is said. ------------------------------------------------------------------------ */
+/* --- Messages. ----------------------------------------------------------------------------- */
 
 static void SL_PRINTF(2, 3)
 	complain(struct sl_ks_project *project, const char *format, ...)
@@ -117,11 +117,11 @@ static void SL_PRINTF(2, 3)
 	va_start(args, format);
 	(void)vsnprintf(project->trouble, sizeof(project->trouble), format, args);
 	va_end(args);
-	/* Cut within a character it is no text for JSON. */
+	/* JSON needs whole characters. */
 	sl_text_tame(project->trouble);
 }
 
-/* Thousandths of a GPU; absent where it is not said. */
+/* Thousandths of a GPU; absent: the value if the key is missing. */
 static int64_t gpus_of(struct sl_ks_project *project, const char *key, int64_t absent)
 {
 	const json_t *value = sl_kube_at(object_of(project), "spec", key, NULL);
@@ -176,7 +176,7 @@ static void put(struct sl_ks *ks, uint64_t id, uint64_t parent,
 	sl_ks_step(ks, &event);
 }
 
-/* Queues may be guaranteed more than the one above them: then they share what that has. */
+/* Queues may be guaranteed more than their parent; then they share the parent's quota. */
 static void fit_quota(struct sl_ks_project *project, struct sl_ks_project *parent,
 	struct sl_project_rules *rules)
 {
@@ -191,7 +191,7 @@ static void fit_quota(struct sl_ks_project *project, struct sl_ks_project *paren
 	project->left = *quota;
 }
 
-/* With those above it first. */
+/* Adds its ancestors first. */
 static void put_project(struct sl_ks *ks, struct sl_ks_project *project)
 {
 	const char *above = sl_kube_text_at(object_of(project), "spec", "parent", NULL);
@@ -228,7 +228,7 @@ void sl_ks_refuse_project(struct sl_ks *ks, uint64_t id, uint32_t outcome)
 		complain(ks->putting, "%s", sl_tree_outcome_text(outcome));
 }
 
-/* --- Whose a namespace is. ---------------------------------------------------------------- */
+/* --- Owners of namespaces. ---------------------------------------------------------------- */
 
 static void free_space(void *at)
 {
@@ -261,7 +261,7 @@ static void assign(struct sl_ks *ks, struct sl_ks_project *project, const char *
 		free_space(space);
 }
 
-/* The one that was made first has it; of equals the first by name. */
+/* The oldest project has the namespace; at equal age the first by name. */
 static int by_age(const void *a, const void *b)
 {
 	const struct sl_ks_project *left = *(struct sl_ks_project *const *)a;
@@ -337,14 +337,14 @@ void sl_ks_add_projects(struct sl_ks *ks)
 		put_project(ks, projects[i]);
 	for (size_t i = 0; i < count; i++) {
 		warn_of_quota(ks, projects[i]);
-		/* Its status is KAI's to write. */
+		/* KAI writes the status of its Queues. */
 		if (!projects[i]->object && projects[i]->trouble[0])
 			sl_info("Queue %s is not taken: %s", projects[i]->named.key,
 				projects[i]->trouble);
 	}
 }
 
-/* Of KAI's Queues alone: where there are none its label says nothing. */
+/* Is there such a Queue of KAI? Without Queues its label means nothing. */
 static bool has_queue(struct sl_ks *ks, const char *name)
 {
 	const struct sl_ks_project *project =
@@ -393,7 +393,7 @@ const char *sl_ks_project_name(void *context, uint64_t id)
 	return id == ks->others ? "of other schedulers" : DEFAULT;
 }
 
-/* --- What it is told. --------------------------------------------------------------------- */
+/* --- Conditions. -------------------------------------------------------------------------- */
 
 static void on_told(void *context, const struct sl_kube_answer *answer)
 {
@@ -417,7 +417,7 @@ static json_t *condition(
 		"lastTransitionTime", when);
 }
 
-/* Does its condition say that already? */
+/* Does its condition have that text already? */
 static bool says(const struct sl_ks_project *project, const char *type, const char *text)
 {
 	const json_t *one;

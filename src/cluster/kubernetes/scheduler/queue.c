@@ -7,7 +7,7 @@
 
 #include "cluster/kubernetes/api/parse.h"
 
-/* What KAI takes for no bound, and for the priority of a Queue that says none. */
+/* KAI's value for no bound, and for the priority of a Queue without one. */
 #define UNBOUNDED (-1.0)
 #define PRIORITY  100
 /* Far beyond any cluster. */
@@ -20,7 +20,7 @@ static double number_at(const json_t *gpu, const char *key)
 	return number > MOST ? MOST : number;
 }
 
-/* As a Project has it: thousandths of a GPU, rounded up. Below 0 it is none. */
+/* In the form of a Project: thousandths of a GPU, rounded up. Below 0: no bound. */
 static json_t *amount(double gpus)
 {
 	double milli = gpus * 1000;
@@ -31,7 +31,7 @@ static json_t *amount(double gpus)
 	return json_string(text);
 }
 
-/* A whole number; of parts counts only that there is one. */
+/* A whole number; a fraction rounds up to 1. */
 static json_t *weight(double given)
 {
 	return json_integer(given > 0 && given < 1 ? 1 : (json_int_t)(given + 0.5));

@@ -3,15 +3,15 @@
  *
  * scheduling.run.ai/v2: parentQueue, priority, and of resources.gpu quota, limit (-1: without
  * bound; 0 or none: nothing, or nothing beyond the quota) and overQuotaWeight. GPUs are numbers
- * with fractions. What it says of CPU and memory is not read. Pure.
+ * with fractions. CPU and memory are ignored. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_SCHEDULER_QUEUE_H
 #define SL_CLUSTER_KUBERNETES_SCHEDULER_QUEUE_H
 
 #include <jansson.h>
 
-/* An object with the spec of a Project (project.yaml), whose quota is -1 where it has no bound, and
- * with a priority. NULL: out of memory. */
+/* An object with the spec of a Project (project.yaml): quota -1 without a bound, and a priority.
+ * NULL: out of memory. */
 json_t *sl_queue_to_project(const json_t *queue);
 
 #endif

@@ -9,7 +9,7 @@
 #define SL_FACTS_NAME 254 /* names have at most 253 bytes */
 #define SL_FACTS_UID  64
 
-/* What a pod must be told to be served, or "": it may be placed. */
+/* The reason for the pod's user, or "": the pod may be placed. */
 struct sl_facts_refusal {
 	char text[256];
 };

@@ -1,8 +1,8 @@
 /*
- * scheduler - the parts put together
+ * scheduler - connects the parts
  *
- * Watches begin when the lease is ours, so that what they list has all that the holder before it
- * wrote; whoever waits for the lease remembers nothing.
+ * Watches begin once this replica has the Lease, so their lists include all writes of the previous
+ * holder; a waiting replica stores nothing.
  */
 #include "cluster/kubernetes/scheduler/scheduler.h"
 
@@ -34,8 +34,9 @@ static void on_event(struct sl_ks *ks, enum sl_ks_watch which,
 			sl_info("the cluster cannot be read: %s", event->error);
 			return;
 		}
-		/* There is no such kind of object: there are none. Projects and Queues may
-		 * come; what the API server does not serve comes with another. */
+		/* The API server does not serve this kind, so there are no such objects. Projects
+		 * and Queues may be installed later; built-in kinds come only with another
+		 * server. */
 		if (which == SL_KS_WATCH_GROUPS)
 			ks->watch[which] = sl_kube_watch_free(ks->watch[which]);
 	}
@@ -109,7 +110,7 @@ static void on_held(struct sl_ks *ks)
 			"fieldSelector=spec.driver%3D" SL_KUBE_DRIVER, on_slices},
 		[SL_KS_WATCH_CLAIMS] = {"/apis/resource.k8s.io/v1/resourceclaims", NULL,
 			on_claims},
-		/* All of them: what others' pods take of a node is not free. */
+		/* All pods, since other schedulers' pods use resources of the nodes. */
 		[SL_KS_WATCH_PODS] = {"/api/v1/pods", NULL, on_pods},
 		[SL_KS_WATCH_PROJECTS] = {"/apis/sluice.dev/v1/projects", NULL,
 			on_projects},

@@ -1,9 +1,9 @@
 /*
- * tell - pods that wait are told why
+ * tell - writes the reason of a wait to the pod
  *
- * As the condition PodScheduled=False of the pod, in the words of the machine. A pod that is placed
- * at once is told nothing. Numbers in a sentence change all the time: it is written again when its
- * reason is another one, and now and then.
+ * As the pod's condition PodScheduled=False, in the machine's words. A pod that is placed at once
+ * gets none. Numbers in a sentence change all the time, so it is written again only when the reason
+ * changes, and from time to time.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -24,7 +24,7 @@
 
 enum { KIND_TEXT = 1000, KIND_REFUSED = 2000 };
 
-/* Why it waits; a number that stands for the reason. */
+/* The reason of its wait; returns a number for the reason. */
 static uint32_t text_of(
 	struct sl_ks *ks, const struct sl_ks_pod *pod, char *text, size_t size)
 {
@@ -53,7 +53,7 @@ static uint32_t text_of(
 	return because.reason + (job->is_refused ? KIND_REFUSED : 0);
 }
 
-/* Of a namespace that no project names, where there are projects. */
+/* For a namespace without a project, if there are projects. */
 static void add_project(
 	struct sl_ks *ks, const struct sl_ks_pod *pod, char *text, size_t size)
 {

@@ -1,17 +1,17 @@
 /*
  * write - the calls that place a pod
  *
- * With a claim: its finalizer, its status, the binding; three calls, each the condition of the
- * next. Before each of them next_step() looks at pod, claim and node as they are by then. For GPUs
- * by limits (extended.h) the claim is created first, with its finalizer, and the pod's status names
- * it before it is allocated: an API server that does not keep that is found out in time.
- * Writes to a claim name the version that was read, so that nobody is overwritten. When an answer
- * says nothing about what happened (no connection, time, 5xx), the object is read, and the place
- * stays taken until that has shown that nothing was written. Only then may the machine give it to
- * others.
+ * With a claim there are three calls, each the condition of the next: its finalizer, its status,
+ * the binding. Before each of them next_step() checks the present pod, claim and node. For GPUs by
+ * limits (extended.h) the claim is created first, with its finalizer. The pod's status names it
+ * before it is allocated, so an API server that drops that field is noticed in time.
  *
- * A scheduler that finds a claim allocated to a pod that is not bound goes on where the one before
- * it ended.
+ * Writes to a claim name the version that was read, so they never overwrite a change. If an answer
+ * leaves the result open (no connection, time, 5xx), the object is read, and the place stays taken
+ * until it is certain that nothing was written. Only then may the machine give it to others.
+ *
+ * A scheduler that finds a claim allocated to an unbound pod continues where the previous one
+ * ended.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 
@@ -37,7 +37,7 @@ static bool is_write(enum sl_ks_step step)
 	return step >= SL_KS_CREATE && step <= SL_KS_BIND;
 }
 
-/* Of the pod; the others are of its claim. */
+/* A write to the pod; the others are to its claim. */
 static bool is_of_pod(enum sl_ks_step step)
 {
 	return step == SL_KS_KNOW_CLAIM || step == SL_KS_BIND || step == SL_KS_LOOK_POD;
@@ -63,14 +63,14 @@ static void end(struct sl_ks *ks, struct sl_ks_pod *pod)
 	pod->backoff = (struct sl_kube_backoff){0};
 }
 
-/* Which write is next, by what is known now. SL_KS_IDLE: none, and why says why. */
+/* The next write, by the present knowledge. SL_KS_IDLE: none, for the reason in why. */
 static enum sl_ks_step next_step(
 	const struct sl_ks *ks, const struct sl_ks_pod *pod, char *why, size_t size)
 {
 	const struct sl_ks_claim *claim = pod->claim;
 	bool stays = pod->is_there && !pod->facts.is_over && !pod->facts.is_leaving;
 
-	/* There is no other place for it any more, whatever becomes of claim and node. */
+	/* Its place is final, whatever happens to claim and node. */
 	if (stays && claim && sl_ks_claim_is_for(claim, pod))
 		return SL_KS_BIND;
 	if (!sl_ks_pod_is_ready(pod, why, size))
@@ -89,9 +89,9 @@ static enum sl_ks_step next_step(
 	return claim->facts.is_protected ? SL_KS_ALLOCATE : SL_KS_PROTECT;
 }
 
-/* --- What comes of it. -------------------------------------------------------------------- */
+/* --- Results. ------------------------------------------------------------------------------ */
 
-/* It has its place. */
+/* The pod has its place. */
 static void succeed(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
@@ -105,7 +105,7 @@ static void succeed(struct sl_ks *ks, struct sl_ks_pod *pod)
 		event.task_runs.task = pod->task;
 		sl_ks_step(ks, &event);
 	}
-	/* The watch will say so. */
+	/* The watch will show it. */
 	if (!pod->facts.node[0])
 		(void)snprintf(pod->facts.node, sizeof(pod->facts.node), "%s",
 			pod->place.node->named.key);
@@ -113,7 +113,7 @@ static void succeed(struct sl_ks *ks, struct sl_ks_pod *pod)
 	sl_ks_pod_look(ks, pod);
 }
 
-/* The machine queues it again; has_failed: not at once, and ever less often. */
+/* The machine queues it again; has_failed: with a growing delay. */
 static void queue_again(struct sl_ks *ks, struct sl_ks_pod *pod, bool has_failed)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
@@ -125,12 +125,12 @@ static void queue_again(struct sl_ks *ks, struct sl_ks_pod *pod, bool has_failed
 	event.task_ended.failed = has_failed;
 	sl_ks_step(ks, &event);
 	task = sl_cluster_task(ks->cluster, pod->job->index.id, pod->task);
-	/* Else its job is made anew. */
+	/* Otherwise its job is made anew. */
 	if (task.state == SL_TASK_PENDING && !task.parked)
 		sl_ks_believe(pod, SL_KS_QUEUED, NULL);
 }
 
-/* Nothing was written, or all of it can be seen. is_refused: by the API server. */
+/* Nothing was written, or the watch shows all of it. is_refused: by the API server. */
 static void give_up(
 	struct sl_ks *ks, struct sl_ks_pod *pod, const char *why, bool is_refused)
 {
@@ -163,7 +163,7 @@ static void advance(struct sl_ks *ks, struct sl_ks_pod *pod)
 	ask(ks, pod, 0);
 }
 
-/* A few pods that back off keep no others waiting; many do, for then it is the server that ails. */
+/* A few pods in back-off do not delay others. Many do, since then the server is in trouble. */
 static void serve_turns(struct sl_ks *ks)
 {
 	while (ks->writing < SL_KS_WRITES && ks->writing + ks->looking < SL_KS_CALLS &&
@@ -196,7 +196,7 @@ bool sl_ks_is_writing(const struct sl_ks *ks)
 	return ks->writing + ks->looking > 0;
 }
 
-/* A pod that has begun comes before those that have not. */
+/* A pod with some writes done comes before pods without any. */
 static void go_on(struct sl_ks *ks, struct sl_ks_pod *pod)
 {
 	enter(ks, pod, SL_KS_WAITS_FOR_TURN);
@@ -212,7 +212,7 @@ static void on_claim(
 		give_up(ks, pod, "its claim is gone", true);
 		return;
 	}
-	/* The handler of the watch takes it; the step is not idle, so the place stays. */
+	/* The watch's handler takes the object; the step is not idle, so the place stays taken. */
 	if (answer->status != 404)
 		sl_ks_on_claim(ks, SL_KUBE_MODIFIED, answer->body);
 	go_on(ks, pod);
@@ -225,7 +225,7 @@ static void on_pod(
 	const char *uid = sl_kube_text_at(answer->body, "metadata", "uid", NULL);
 
 	if (answer->status == 404 || strcmp(uid, pod->facts.uid) != 0) {
-		/* The watch will say so. */
+		/* The watch will show it. */
 		pod->is_there = false;
 		give_up(ks, pod, "the pod is gone", true);
 	} else if (node[0]) {
@@ -260,7 +260,7 @@ static void on_success(
 		on_claim(ks, pod, answer);
 }
 
-/* What was written, if anything? at_once: at first. */
+/* Reads the result of an unanswered write. at_once: without a delay. */
 static void look(struct sl_ks *ks, struct sl_ks_pod *pod,
 	const struct sl_kube_answer *answer, bool at_once)
 {
@@ -285,7 +285,7 @@ static void on_done(void *context, const struct sl_kube_answer *answer)
 		on_success(ks, pod, answer);
 	else if (is_of_pod(pod->step) && answer->status == 404)
 		on_pod(ks, pod, answer);
-	/* A claim that is allocated stays so; there is no other place for its pod. */
+	/* An allocated claim stays allocated; its pod has no other place. */
 	else if (is_unknown || looks || answer->status == 409 || pod->step == SL_KS_BIND)
 		look(ks, pod, answer, answer->status == 409);
 	else
@@ -309,7 +309,7 @@ static json_t *allocation(const struct sl_ks_pod *pod)
 		.claim_uid = claim->uid,
 		.version = claim->version,
 		.config = config};
-	uint32_t request = 0, given = 0; /* to it */
+	uint32_t request = 0, given = 0; /* to the present request */
 	json_t *allocated;
 
 	for (uint32_t mask = pod->place.gpu_mask; mask; mask &= mask - 1) {
@@ -331,7 +331,7 @@ static json_t *allocation(const struct sl_ks_pod *pod)
 	return allocated;
 }
 
-/* path gets the path of the step's call. */
+/* path receives the path of the step's call. */
 static struct sl_kube_request request_of(struct sl_ks_pod *pod, char *path, json_t **body)
 {
 	const char *space = pod->facts.namespace, *name = pod->facts.name;
@@ -387,7 +387,7 @@ static void ask(struct sl_ks *ks, struct sl_ks_pod *pod, sl_ns after)
 	request = request_of(pod, path, &body);
 	request.body = body;
 	request.after = after;
-	/* An answer that comes when the lease is over comes too late. */
+	/* An answer after the end of the Lease comes too late. */
 	request.timeout = sl_min_u64(SL_KUBE_TIMEOUT, sl_max_u64(left, SL_S));
 	ks->calls++;
 	r = left ? sl_kube_call(ks->kube, &request, &pod->call) : -ESHUTDOWN;

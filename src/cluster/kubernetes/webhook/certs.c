@@ -1,5 +1,5 @@
 /*
- * certs - GnuTLS makes them; what is there is trusted as far as it verifies
+ * certs - made with GnuTLS; stored ones are used if they verify
  */
 #include "cluster/kubernetes/webhook/certs.h"
 
@@ -14,7 +14,7 @@
 #include "base/file.h"
 
 #define AUTHORITIES_MAX 2
-/* Clocks of other machines may be behind. */
+/* Clocks of other machines may be slow. */
 #define SKEW_S 3600
 
 struct pair {
@@ -46,7 +46,7 @@ void sl_webhook_certs_fini(struct sl_webhook_certs *certs)
 	wipe(&certs->key);
 }
 
-/* --- what is there ------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------- */
 
 static gnutls_datum_t datum_of(const char *text)
 {
@@ -66,7 +66,7 @@ static bool read_key(const char *text, gnutls_x509_privkey_t *out)
 	return false;
 }
 
-/* As many as there are, at most AUTHORITIES_MAX. */
+/* Reads up to AUTHORITIES_MAX certificates. */
 static unsigned int read_authorities(
 	const char *text, gnutls_x509_crt_t out[AUTHORITIES_MAX])
 {
@@ -91,7 +91,7 @@ static bool belongs(gnutls_x509_crt_t crt, gnutls_x509_privkey_t key)
 	       a_size == b_size && memcmp(a, b, a_size) == 0;
 }
 
-/* A third of its life, of which it may have less, is left. */
+/* Is at least a third of its life left? */
 static bool is_fresh(gnutls_x509_crt_t crt, time_t now)
 {
 	time_t from = gnutls_x509_crt_get_activation_time(crt);
@@ -129,7 +129,7 @@ static bool is_signed(gnutls_x509_crt_t crt, const gnutls_x509_crt_t *authoritie
 	return false;
 }
 
-/* --- what is made -------------------------------------------------------------------------- */
+/* --- making -------------------------------------------------------------------------------- */
 
 static int failed(struct sl_error *err, int code)
 {
@@ -142,11 +142,11 @@ static int set_serial(gnutls_x509_crt_t crt)
 	unsigned char serial[16];
 	int r = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
 
-	serial[0] = (serial[0] & 0x7f) | 1; /* positive, and not shorter */
+	serial[0] = (serial[0] & 0x7f) | 1; /* positive, and of full length */
 	return r < 0 ? r : gnutls_x509_crt_set_serial(crt, serial, sizeof(serial));
 }
 
-/* Key, times and name. 0 or GnuTLS' code. */
+/* Sets key, times and name. 0 or GnuTLS' code. */
 static int begin(struct pair *pair, const char *name, time_t now, long long life_s)
 {
 	int r = gnutls_x509_privkey_init(&pair->key);
@@ -172,7 +172,7 @@ static int begin(struct pair *pair, const char *name, time_t now, long long life
 	return r;
 }
 
-/* The key's identifier tells apart authorities of one name. */
+/* The key's identifier distinguishes authorities of one name. */
 static int set_key_id(gnutls_x509_crt_t crt, gnutls_x509_crt_t of, bool is_issuer)
 {
 	unsigned char id[20];
@@ -266,7 +266,7 @@ static char *key_text(gnutls_x509_privkey_t key)
 	return take_datum(r, &datum);
 }
 
-/* first, and before it if given. */
+/* second may be NULL. */
 static char *two_texts(gnutls_x509_crt_t first, gnutls_x509_crt_t second)
 {
 	sl_cleanup(sl_freep) char *a = crt_text(first);
@@ -287,7 +287,7 @@ struct renewal {
 	struct sl_error *err;
 	gnutls_x509_crt_t known[AUTHORITIES_MAX];
 	unsigned int known_count;
-	struct pair authority; /* that signs */
+	struct pair authority; /* it signs */
 };
 
 static int new_authority(struct renewal *renewal)
@@ -319,7 +319,7 @@ static int new_authority(struct renewal *renewal)
 	return 0;
 }
 
-/* Whether what is there can go on; it is the renewal's authority then. */
+/* Is the stored authority good? Then it becomes the renewal's authority. */
 static bool keep_authority(struct renewal *renewal)
 {
 	gnutls_x509_privkey_t key = NULL;
@@ -383,7 +383,7 @@ static int renew(struct renewal *renewal, bool *changed)
 	int r = is_kept ? 0 : new_authority(renewal);
 
 	*changed = !is_kept;
-	/* The one before stays in the list, and what it signed is served on. */
+	/* The previous authority stays in the list, and its certificate in use. */
 	if (!is_kept && renewal->known_count > 1)
 		gnutls_x509_crt_deinit(renewal->known[--renewal->known_count]);
 	if (r < 0 || keep_certificate(renewal))

@@ -1,11 +1,11 @@
 /*
- * certs - the webhook's own authority and the certificate that it serves with
+ * certs - the webhook's own authority and its server certificate
  *
  * An authority (5 years) signs a certificate (90 days) for the names by which the API server calls.
- * Either is made anew when a third of its life is left, or when it is missing or no good. A new
- * authority goes in front of the one before it, which stays: the certificate that it signed is
- * served on until its own time, so that clients that do not have the new authority yet lose
- * nothing. Times are by the wall clock, in seconds since 1970. No state.
+ * Each is renewed when less than a third of its life is left, or when it is missing or invalid. A
+ * new authority stands before the previous one, which stays: its certificate is used until it
+ * expires, so clients without the new authority can still connect. Times are wall-clock seconds
+ * since 1970. No state.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_CERTS_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_CERTS_H
@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 
-/* PEM, owned; NULL where there is none. */
+/* PEM, owned; NULL if absent. */
 struct sl_webhook_certs {
 	char *authorities;   /* one or two certificates, the newest first */
 	char *authority_key; /* of the first */
@@ -25,8 +25,8 @@ struct sl_webhook_certs {
 #define SL_WEBHOOK_CERTIFICATE_S (90 * 86400ll)
 
 void sl_webhook_certs_fini(struct sl_webhook_certs *certs);
-/* Host names and addresses, NULL at the end. *changed: something was made anew; what was good
- * stays. 0 or negative errno (err). */
+/* names: host names and addresses, ending with NULL. *changed: something was renewed. On an error
+ * valid parts stay. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_webhook_certs_renew(struct sl_webhook_certs *certs,
 	const char *const *names, time_t now, bool *changed, struct sl_error *err);
 

@@ -1,12 +1,12 @@
 /*
  * keys - see the header
  *
- * settle() compares what the two watches have told with what should be, and starts the one call
- * that is missing; whatever comes of it, a watch or a timer has it called again.
+ * settle() compares the objects of the two watches with the wanted state, and starts the next call;
+ * afterwards a watch or a timer calls it again.
  *
- * The watch of the Secret may be behind, and then the bundle of another replica looks wrong. So the
- * Secret is read before the bundle is written; and where the bundle was written a moment ago, that
- * reading waits, longer each time: replicas, or whoever else writes it, do not chase each other.
+ * If the watch of the Secret is behind, another replica's bundle looks wrong. So the Secret is read
+ * before the bundle is written. After a recent write of the bundle that read is delayed, longer
+ * each time, so replicas or other writers do not overwrite each other in a loop.
  */
 #include "cluster/kubernetes/webhook/keys.h"
 
@@ -25,7 +25,7 @@
 #define SECRET_QUERY "fieldSelector=metadata.name%3D" SL_WEBHOOK_SECRET
 #define HOOK_QUERY   "fieldSelector=metadata.name%3D" SL_WEBHOOK_NAME
 #define LOOK_EVERY   (600 * SL_S)
-/* Without a write of the bundle for so long, the next one does not wait. */
+/* After so long without a write of the bundle the next one is not delayed. */
 #define QUIET (10 * SL_S)
 /* Of the configuration: one name each. */
 #define NAMES_MAX 8
@@ -36,15 +36,15 @@ struct sl_webhook_keys {
 	sl_webhook_keys_fn fn;
 	void *context;
 	struct sl_kube_watch *secret_watch, *hook_watch;
-	json_t *secret, *hook; /* NULL: not there, or not seen yet */
+	json_t *secret, *hook; /* NULL: absent, or not seen yet */
 	struct sl_kube_call *call;
-	json_t **changing;              /* which of both `call` reads or writes */
-	bool is_read;                   /* `secret` is what the API server has now */
-	struct sl_kube_backoff backoff; /* of calls that fail */
+	json_t **changing;              /* the one that `call` reads or writes */
+	bool is_read;                   /* `secret` is the API server's present object */
+	struct sl_kube_backoff backoff; /* after failed calls */
 	struct sl_kube_backoff pauses;  /* between writes of the bundle */
 	sl_ns wrote_at;                 /* the bundle; 0: never */
 	sd_event_source *timer;
-	char *served; /* the certificate that was handed out last */
+	char *served; /* the last certificate passed on */
 	bool is_missing_told;
 };
 
@@ -63,7 +63,7 @@ static char **part_of(struct sl_webhook_certs *certs, size_t i)
 
 /* --- base64 -------------------------------------------------------------------------------- */
 
-/* New text; NULL for what is no base64. */
+/* New text; NULL if it is not base64. */
 static char *decode(const char *coded)
 {
 	gnutls_datum_t in = {(unsigned char *)coded, (unsigned int)strlen(coded)};
@@ -93,7 +93,7 @@ static json_t *encode(const char *text)
 
 /* --- the configuration --------------------------------------------------------------------- */
 
-/* The host of https://HOST[:PORT][/PATH]; false: it is none. */
+/* The host of https://HOST[:PORT][/PATH]; false: another form. */
 static bool host_of(const char *url, char name[NAME_MAX])
 {
 	const char *at = strncmp(url, "https://", 8) == 0 ? url + 8 : "";
@@ -124,7 +124,7 @@ struct names {
 	size_t count;
 };
 
-/* By which the API server calls, each once. */
+/* The names by which the API server calls, each once. */
 static void read_names(const json_t *hook, struct names *out)
 {
 	const json_t *webhooks = json_object_get(hook, "webhooks"), *webhook;
@@ -152,7 +152,7 @@ static void look_again(struct sl_webhook_keys *keys, sl_ns after)
 	(void)sd_event_source_set_enabled(keys->timer, SD_EVENT_ONESHOT);
 }
 
-/* After a conflict the watch brings what another replica wrote. */
+/* After a conflict the watch brings the other replica's write. */
 static void on_done(void *context, const struct sl_kube_answer *answer)
 {
 	struct sl_webhook_keys *keys = context;
@@ -215,7 +215,7 @@ static void read_secret(struct sl_webhook_keys *keys)
 		is_quiet ? 0 : sl_kube_backoff_next(&keys->pauses, 0));
 }
 
-/* Takes list: the webhooks whose bundle is another one. */
+/* Takes list: the webhooks with another bundle. */
 static void write_bundle(struct sl_webhook_keys *keys, json_t *list)
 {
 	sl_info("the authority goes into MutatingWebhookConfiguration " SL_WEBHOOK_NAME);
@@ -224,7 +224,7 @@ static void write_bundle(struct sl_webhook_keys *keys, json_t *list)
 		json_pack("{so}", "webhooks", list), 0);
 }
 
-/* False: some webhook's caBundle is another one. The Secret is read again, then that is patched. */
+/* False: a webhook has another caBundle. Reads the Secret again, then patches the bundle. */
 static bool settle_bundle(struct sl_webhook_keys *keys, const char *authorities)
 {
 	const json_t *webhooks = json_object_get(keys->hook, "webhooks"), *webhook;
@@ -250,9 +250,9 @@ static bool settle_bundle(struct sl_webhook_keys *keys, const char *authorities)
 	return is_settled;
 }
 
-/* --- what should be ------------------------------------------------------------------------ */
+/* --- the wanted state ---------------------------------------------------------------------- */
 
-/* Both objects are there; else an administrator has to make them. */
+/* Do both objects exist? If not, an administrator must make them. */
 static bool has_objects(struct sl_webhook_keys *keys)
 {
 	bool has = keys->secret && keys->hook;

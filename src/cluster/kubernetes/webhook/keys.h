@@ -1,13 +1,13 @@
 /*
- * keys - certificates in a Secret, and the authority where the API server looks for it
+ * keys - keeps certificates in a Secret, and their authority in the webhook's configuration
  *
- * The Secret sluice/sluice-webhook has the webhook's certificates, and the
- * MutatingWebhookConfiguration "sluice" says by which names the API server calls. Both are watched.
- * What is missing or due in the Secret is made and written back; of two replicas that do so at once
- * the API server takes one, and the other reads what that wrote. The configuration's caBundle is
- * set to the Secret's authorities wherever it differs. Only then are certificates handed out.
+ * The Secret sluice/sluice-webhook has the webhook's certificates. The MutatingWebhookConfiguration
+ * "sluice" has the names by which the API server calls. Both are watched. Missing or expiring
+ * certificates are made and written to the Secret; if two replicas do so at once the API server
+ * accepts one, and the other replica reads its result. The configuration's caBundle is set to the
+ * Secret's authorities whenever it differs. Only then are certificates passed on.
  *
- * Looks again every 10 minutes, since time passes. Loop's thread; as api.h.
+ * Checks again every 10 minutes, since certificates expire. Loop's thread; as api.h.
  *
  * Needs: get, list, watch, update that secret; list, watch, patch that configuration.
  */
@@ -23,7 +23,7 @@
 
 struct sl_webhook_keys;
 
-/* Certificates to serve with from now on; the first time, and when they have changed. */
+/* The certificates to serve with; called at first and after each change. */
 typedef void (*sl_webhook_keys_fn)(void *context, const struct sl_webhook_certs *certs);
 
 /* 0 or negative errno. */

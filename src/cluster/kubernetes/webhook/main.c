@@ -84,7 +84,7 @@ static int add_signals(sd_event *loop)
 	(void)sigaddset(&signals, SIGTERM);
 	(void)sigaddset(&signals, SIGINT);
 	(void)sigprocmask(SIG_BLOCK, &signals, NULL);
-	/* Without a handler both end the loop. */
+	/* Without a handler both signals end the loop. */
 	r = sd_event_add_signal(loop, NULL, SIGTERM, NULL, NULL);
 	return r < 0 ? r : sd_event_add_signal(loop, NULL, SIGINT, NULL, NULL);
 }

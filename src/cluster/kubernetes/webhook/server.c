@@ -2,8 +2,8 @@
  * server - libmicrohttpd with GnuTLS inside sd-event
  *
  * The library waits in an epoll descriptor that the loop watches, as in the daemon (http.c). A
- * request whose answer comes later is suspended meanwhile. The certificate is asked for at each
- * handshake, so that a new one needs no restart; GnuTLS frees what it was given for it.
+ * request whose answer comes later is suspended. The certificate is looked up at each handshake, so
+ * a new one needs no restart; GnuTLS frees the copy that it gets.
  */
 #include "cluster/kubernetes/webhook/server.h"
 
@@ -24,13 +24,13 @@
 #include "base/list.h"
 #include "base/log.h"
 
-/* Head of a request, and a block on its way out. */
+/* The head of a request, and a block of the answer. */
 #define POOL_BYTES (32u << 10)
-/* Of a body, before more is asked for. */
+/* Bytes of a body before more memory is allocated. */
 #define FIRST_ROOM  (16u << 10)
 #define ACCURACY_US 1000
-/* Of the library in a row: each takes 16 KiB of a body, and the timer costs 1 ms. Then the rest of
- * the loop has its turn. */
+/* Runs of the library in a row, before the rest of the loop gets its turn: each takes 16 KiB of a
+ * body, and the timer costs 1 ms. */
 #define RUNS_MAX 64
 
 struct sl_webhook_server {
@@ -49,9 +49,10 @@ struct sl_webhook_server {
 struct connection {
 	struct sl_link link;
 	int fd;
-	sl_ns since;      /* it came, its request began, or had its answer */
-	bool has_request; /* which is being sent or answered */
-	bool is_busy;     /* its request waits for our answer */
+	sl_ns since; /* time of its connection, of the begin of its request, or of the
+			   * answer */
+	bool has_request; /* a request is being received or answered */
+	bool is_busy;     /* its request waits for the webhook's answer */
 };
 
 /* A request from its head to its end. */
@@ -60,9 +61,10 @@ struct sl_webhook_call {
 	struct MHD_Connection *http;
 	char *body;
 	size_t size, room;
-	unsigned int refused; /* status of what is no review; 0: it may be */
-	bool is_cut;          /* the rest of the body was thrown away */
-	bool has_begun;       /* the function has it */
+	unsigned int
+		refused; /* status for a request that is not a review; 0: it may be one */
+	bool is_cut;     /* the rest of the body was dropped */
+	bool has_begun;  /* the function has been called */
 	bool is_suspended;
 	bool is_answered;
 	unsigned int status;
@@ -76,10 +78,10 @@ static int on_certificate(gnutls_session_t session,
 	unsigned int *pcert_length, gnutls_ocsp_data_st **ocsp, unsigned int *ocsp_length,
 	gnutls_privkey_t *privkey, unsigned int *flags);
 
-/* GnuTLS gives no context to its callback; there is one server in a process. */
+/* GnuTLS passes no context to its callback; a process has one server. */
 static struct sl_webhook_server *serving;
 
-/* A copy of the certificate that GnuTLS may free. 0 or its code. */
+/* A copy of the certificate, for GnuTLS to free. 0 or its code. */
 static int load(const struct sl_webhook_server *server, gnutls_pcert_st **pcert,
 	gnutls_privkey_t *privkey)
 {
@@ -134,7 +136,7 @@ static void set_timer(sd_event_source *timer, sl_ns span)
 	(void)sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
 }
 
-/* Lets the library do what is ready, and asks to be called again for what it left. */
+/* Runs the library, and asks to be called again for the rest. */
 static void run(struct sl_webhook_server *server)
 {
 	MHD_UNSIGNED_LONG_LONG wait_ms = 0;
@@ -165,8 +167,8 @@ static int on_again(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* Without a request it has its place until others need it: the client may send one at any time, and
- * would be hung up on in that moment. */
+/* An idle connection keeps its slot until others need it: its client may send a request at any
+ * moment, and would be cut off just then. */
 static bool is_too_slow(const struct connection *connection, bool is_full, sl_ns now)
 {
 	sl_ns life = is_full ? SL_WEBHOOK_GIVE_WAY : SL_WEBHOOK_LIFE;
@@ -175,7 +177,7 @@ static bool is_too_slow(const struct connection *connection, bool is_full, sl_ns
 	       connection->since + life <= now;
 }
 
-/* Ends what sends too slowly, or nothing. The library sees a hang-up. */
+/* Ends connections that send too slowly or nothing. The library sees a hang-up. */
 static int on_life(sd_event_source *source, uint64_t usec, void *context)
 {
 	struct sl_webhook_server *server = context;
@@ -284,7 +286,7 @@ static void drop_body(struct sl_webhook_call *call)
 	call->size = call->room = 0;
 }
 
-/* For that many bytes in all. The first room is everyone's. */
+/* Makes space for that many bytes in all. Every connection has the first FIRST_ROOM bytes. */
 static bool make_room(struct sl_webhook_call *call, size_t bytes)
 {
 	struct sl_webhook_server *server = call->server;
@@ -309,7 +311,7 @@ static bool make_room(struct sl_webhook_call *call, size_t bytes)
 	return true;
 }
 
-/* To its beginning, which says what it is. */
+/* Cuts the body to its beginning, which identifies the review. */
 static void cut_body(struct sl_webhook_call *call)
 {
 	char *body = call->room > FIRST_ROOM ? realloc(call->body, FIRST_ROOM + 1) : NULL;
@@ -323,8 +325,8 @@ static void cut_body(struct sl_webhook_call *call)
 	call->room = FIRST_ROOM;
 }
 
-/* What cannot be taken is read to its end and thrown away: an answer before that is no answer to
- * most clients. A client that sends without an end is cut off after its time. */
+/* A body that is too large is read to its end and dropped, since most clients ignore an earlier
+ * answer. A client that sends without an end is cut off after its time. */
 static void gather(struct sl_webhook_call *call, const char *data, size_t size)
 {
 	if (call->refused || call->is_cut)
@@ -339,7 +341,7 @@ static void gather(struct sl_webhook_call *call, const char *data, size_t size)
 	call->size += size;
 }
 
-/* The body is there: the function has it, and its answer comes now or later. */
+/* The body is complete: calls the function, whose answer comes now or later. */
 static enum MHD_Result begin(struct sl_webhook_call *call)
 {
 	struct connection *connection = connection_of(call->http);
@@ -585,7 +587,7 @@ struct sl_webhook_server *sl_webhook_server_free(struct sl_webhook_server *serve
 	server->io = sd_event_source_disable_unref(server->io);
 	server->again = sd_event_source_disable_unref(server->again);
 	server->life = sd_event_source_disable_unref(server->life);
-	/* Closes the socket that it was given. */
+	/* Also closes the socket that it was given. */
 	if (server->http)
 		MHD_stop_daemon(server->http);
 	else if (server->fd >= 0)

@@ -1,7 +1,8 @@
 /*
  * webhook - see the header
  *
- * A review goes through its steps by itself: namespace, look-ups, templates, one call at a time.
+ * Each review runs through its steps independently: namespace, look-ups, templates, one call at a
+ * time.
  */
 #include "cluster/kubernetes/webhook/webhook.h"
 
@@ -24,12 +25,12 @@
 #define SLICES_QUERY "fieldSelector=spec.driver%3D" SL_KUBE_DRIVER
 /* Of one call; the API server waits 10 s for the answer. */
 #define CALL_TIMEOUT (4 * SL_S)
-/* Of a refusal that says nothing about the pod. */
+/* For a refusal that is not about the pod. */
 #define CODE_RETRY 503
 #define STATUS_OK  200
 #define STATUS_BAD 400
-/* With more on the heap no review is read. One takes up to 60 MiB; all bodies, which are not in it,
- * have 64 MiB, and the container has 256 MiB. */
+/* Above this size of the heap no review is read. A review takes up to 60 MiB; all bodies, which are
+ * outside it, 64 MiB; the container has 256 MiB. */
 #define HEAP_MAX_BYTES (64 * SL_MIB)
 
 struct sl_webhook {
@@ -51,12 +52,12 @@ struct review {
 	struct sl_webhook *webhook;
 	struct sl_webhook_call *call;
 	struct sl_kube_call *kube_call;
-	json_t *json; /* the texts of `is` are in it */
+	json_t *json; /* owns the texts of `is` */
 	struct sl_admit_review is;
 	json_t *namespace;
-	json_t *paths; /* to look up */
+	json_t *paths; /* paths to look up */
 	json_t *looked_up;
-	size_t at; /* of paths, then of the templates */
+	size_t at; /* index in paths, then in the templates */
 	struct sl_admit_answer answer;
 };
 
@@ -162,7 +163,7 @@ static void finish(struct review *review)
 	review_free(review);
 }
 
-/* The pod may be right: the caller may try again. */
+/* The pod may be valid: the caller may try again. */
 static void finish_later(struct review *review, const char *what, const char *error)
 {
 	sl_admit_answer_fini(&review->answer);
@@ -188,7 +189,7 @@ static void ask(struct review *review, enum sl_kube_verb verb, const char *path,
 
 static void make_templates(struct review *review);
 
-/* Of the template that is due: its name, or "" for the place where it is made. */
+/* Asks about the next template: by its name, or "" for the path that creates it. */
 static void ask_templates(struct review *review, enum sl_kube_verb verb, const char *name,
 	const json_t *body, sl_kube_done_fn done)
 {
@@ -210,7 +211,7 @@ static const char *template_name(const struct review *review)
 	return sl_kube_text_at(template_of(review), "metadata", "name", NULL);
 }
 
-/* Its name is that of its content; but anyone in the namespace may have made another one. */
+/* Its name derives from its content, but any user of the namespace may have made another one. */
 static void on_namesake(void *context, const struct sl_kube_answer *answer)
 {
 	struct review *review = context;
@@ -327,7 +328,7 @@ static void begin(struct review *review)
 	ask(review, SL_KUBE_GET, path, NULL, on_namespace);
 }
 
-/* A call that fails lets claims through, so what cannot be read is refused by an answer. */
+/* A failed call admits claims, so an unreadable review is refused by an answer. */
 static void refuse_unread(
 	struct review *review, const char *body, const struct sl_error *err)
 {
@@ -410,7 +411,7 @@ static void serve_waiting(struct sl_webhook *webhook)
 	drop_waiting(webhook);
 }
 
-/* The first ones wait until the GPUs are known. */
+/* The first certificates wait until the GPUs are known. */
 static void on_certs(void *context, const struct sl_webhook_certs *certs)
 {
 	struct sl_webhook *webhook = context;

@@ -1,11 +1,11 @@
 /*
- * webhook - what the API server asks before a pod or a claim is made
+ * webhook - the admission webhook for new pods and claims
  *
- * Serves reviews over HTTPS (server.h) with certificates of its own (keys.h), and
- * answers them by admit.h. For that it watches the GPUs that nodes publish, and for each review
- * that concerns it reads the namespace and the pod's claims, and makes the templates that the
- * answer names. Whatever of that fails is told in a refusal, which the asker may try again.
- * It has no state but that; several replicas may run. One thread, the loop's.
+ * Serves reviews over HTTPS (server.h) with certificates of its own (keys.h), and answers them by
+ * admit.h. It watches the GPUs that nodes publish. For each relevant review it reads the namespace
+ * and the pod's claims, and creates the templates in the answer. Any failure becomes a refusal,
+ * after which the caller may try again. It has no other state; several replicas may run. One
+ * thread, the loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_WEBHOOK_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_WEBHOOK_H
@@ -17,12 +17,12 @@
 
 struct sl_webhook;
 
-/* Takes config, in every case; listen as server.h has it. 0 or negative errno (err). */
+/* Takes config, in every case; listen as in server.h. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_webhook_new(struct sl_webhook **out, sd_event *loop,
 	struct sl_kube_config *config, const char *listen, struct sl_error *err);
 /* Returns NULL. */
 struct sl_webhook *sl_webhook_free(struct sl_webhook *webhook);
-/* The port that it listens at. */
+/* The port of the listening socket. */
 uint16_t sl_webhook_port(const struct sl_webhook *webhook);
 
 /* sluice-kube webhook ...: argv[0] is the role. Returns the exit status. */
