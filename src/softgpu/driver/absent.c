@@ -1,10 +1,9 @@
 /*
  * absent - the functions of the driver that the software GPU does not model
  *
- * A weak definition gives way to a real one anywhere in the library, so no list says which names
- * are
- * modelled: the linker knows. None takes its arguments, of whatever type they are, which the
- * calling conventions of our processors allow. See absent.h.
+ * Any real definition in the library replaces a weak one here, so the linker decides which names
+ * are modelled, without a list. None reads its arguments, of any type, which the calling
+ * conventions of x86-64 and aarch64 allow. See absent.h.
  */
 #include "softgpu/driver/absent.h"
 
@@ -24,8 +23,8 @@ enum name_id {
 static _Atomic bool told[N_COUNT];
 
 /*
- * Calls with the 32-bit sizes of CUDA before 3.2 belong to contexts made by the cuCtxCreate of that
- * time, which nobody has: their second version came with CUDA 3.2.
+ * Calls with the 32-bit sizes of CUDA before 3.2 need contexts of that version's cuCtxCreate, which
+ * no program has any more.
  */
 static bool is_of_32_bits(enum name_id id)
 {

@@ -1,9 +1,9 @@
 /*
  * absent - the functions of the driver that the software GPU does not model
  *
- * Every name of base/cuda_names.def is exported. What no other file defines is defined here,
- * weakly: it says so once on stderr and answers CUDA_ERROR_NOT_SUPPORTED. The table of all names
- * and where they lead, real or not, is the one that cuGetProcAddress looks in (lookup.c).
+ * Every name of base/cuda_names.def is exported. A name that no other file defines has a weak
+ * definition here, which reports itself once on stderr and answers CUDA_ERROR_NOT_SUPPORTED.
+ * cuGetProcAddress searches the table of all names, modelled or not (lookup.c).
  *
  * Included by absent.c, which must not see the prototypes of the driver: keep those out of here.
  */
@@ -14,7 +14,7 @@
 
 struct sl_absent_row {
 	const char *name;
-	int since; /* first driver version that had it */
+	int since; /* first driver version that has it */
 	void *fn;
 };
 
@@ -22,7 +22,7 @@ struct sl_absent_row {
 extern const struct sl_absent_row sl_absent_rows[];
 extern const size_t sl_absent_count;
 
-/* init.c: what a call must answer in this state of the driver; CUDA_SUCCESS: go on. */
+/* init.c: what a call must answer in the present state of the driver; CUDA_SUCCESS: go on. */
 int sl_absent_state(void);
 
 #endif

@@ -17,13 +17,13 @@
 			return CUDA_ERROR_INVALID_DEVICE; \
 	} while (0)
 
-/* The two default streams: what NULL means to a plain call and to its _ptsz or _ptds twin. */
+/* The two default streams: the meaning of NULL in a plain call and in its _ptsz or _ptds twin. */
 #define SL_PLAIN(stream)      ((stream) ? (stream) : CU_STREAM_LEGACY)
 #define SL_PER_THREAD(stream) ((stream) ? (stream) : CU_STREAM_PER_THREAD)
 
 /*
- * Defines `name` and its twin from do_name(args). `stream` is the parameter that names the stream;
- * a synchronous call has none: SL_TWIN_SYNC passes the default one as the last argument.
+ * Defines `name` and its twin from do_name(args). `stream` is the parameter that names the stream.
+ * A synchronous call has none: SL_TWIN_SYNC passes the default one as the last argument.
  */
 #define SL_TWIN(name, params, args_plain, args_twin) \
 	CUresult name params                         \
@@ -53,12 +53,12 @@ SL_MUST_CHECK CUresult sl_api_submit(CUstream handle, struct sl_op *op);
 /* Submits and waits: a synchronous call. Spoils a capture. Takes the op in every case. */
 SL_MUST_CHECK CUresult sl_api_run(CUstream handle, struct sl_op *op);
 
-/* queue.c: an operation on words, or why not. */
+/* queue.c: makes an operation on words; fails for an invalid list. */
 SL_MUST_CHECK CUresult sl_values_op(const CUstreamBatchMemOpParams *list, unsigned count,
 	unsigned flags, struct sl_op **out);
-/* queue.c: the stream waits for an event, if there is something to wait for. */
+/* queue.c: lets the stream wait for an event, if it is recorded and pending. */
 SL_MUST_CHECK CUresult sl_stream_wait_event(CUstream stream, CUevent event);
-/* event.c: records; the stream is no capturing one. */
+/* event.c: records in a stream that does not capture. */
 SL_MUST_CHECK CUresult sl_event_record(CUevent event, CUstream stream);
 
 /* launch.c: the operation of a launch; params or extra as in the interface. */

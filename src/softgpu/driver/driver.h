@@ -1,15 +1,15 @@
 /*
- * driver - inside of our libcuda.so.1
+ * driver - private parts of the software GPU's libcuda.so.1
  *
- * Objects of the driver interface are plain structures; a handle is a pointer to one. An object
- * that was destroyed is never given back to malloc (its magic word is cleared and it is kept for
- * the next of its kind), so a stale handle is recognised instead of crashing the program.
+ * Objects of the driver interface are plain structures; a handle is a pointer to one. The memory of
+ * a destroyed object is never given back to malloc: its magic word is cleared, and it serves the
+ * next object of its kind. So a stale handle is recognised instead of crashing the program.
  *
- * Locks, in this order; never the other way round, none held while waiting for work:
- *	ctx->lock	order of submission within a context
- *	stream->lock	one stream's queue
- *	sl_space.lock	everything about memory, and messages about it to companions
- *	sl_drv.lock	lists of objects, captures, the server's socket (leaf)
+ * Locks, in this order; never in another, and none held while waiting for work:
+ *  - ctx->lock: order of submission within a context
+ *  - stream->lock: one stream's queue
+ *  - sl_space.lock: all about memory, and messages about it to companions
+ *  - sl_drv.lock: lists of objects, captures, the server's socket (leaf)
  * The data path takes no lock that another process could hold. All calls may come from any thread.
  */
 #ifndef SL_SOFTGPU_DRIVER_DRIVER_H
@@ -29,7 +29,7 @@
 /* What calls on a lost GPU return. Programs on real ones report this (not DEVICE_UNAVAILABLE). */
 #define SL_DRV_LOST CUDA_ERROR_UNKNOWN
 
-#define SL_DRV_SMS 16 /* multiprocessors, as far as one asks */
+#define SL_DRV_SMS 16 /* multiprocessors */
 
 /* Entry points: one list (entry.def) gives ids, names, what each needs, and cuGetProcAddress. */
 enum sl_entry_need {
@@ -47,8 +47,8 @@ enum sl_entry_id {
 };
 
 /*
- * First line of every entry point: state of the driver, fault plan, context, capture rules.
- * Anything but CUDA_SUCCESS is returned to the program as it is.
+ * First line of every entry point: checks the state of the driver, the fault plan, the context and
+ * the rules of captures. Return anything but CUDA_SUCCESS to the program.
  */
 SL_MUST_CHECK CUresult sl_enter(enum sl_entry_id id);
 #define SL_ENTER(name)                                  \
@@ -80,18 +80,18 @@ SL_MUST_CHECK CUresult sl_enter(enum sl_entry_id id);
 /* First member of every object. */
 struct sl_object {
 	_Atomic uint32_t magic; /* 0: destroyed */
-	uint32_t kind;          /* the magic it has in life */
-	_Atomic uint32_t refs;  /* the handle is one, queued work others */
-	struct sl_link link;    /* in a list of its owner or of the spare ones */
+	uint32_t kind;          /* its magic while alive */
+	_Atomic uint32_t refs;  /* one for the handle, others for queued work */
+	struct sl_link link;    /* in a list of its owner, or of spare objects */
 	struct sl_object *all_next;
 };
 
 /* A zeroed object of `bytes` with magic set and one reference, or NULL. */
 void *sl_object_new(uint32_t magic, size_t bytes);
-/* Is the handle alive and of this kind? Also right for NULL. */
+/* Is the handle alive and of this kind? Also correct for NULL. */
 bool sl_object_is(const void *object, uint32_t magic);
 void sl_object_ref(void *object);
-/* One reference fewer; with the last the object may serve again as another of its kind. */
+/* Drops a reference; after the last one the memory may serve another object of its kind. */
 void sl_object_unref(void *object);
 /* Clears the magic; true for the one caller that did it. */
 bool sl_object_kill(void *object);
@@ -106,8 +106,8 @@ struct CUctx_st {
 	unsigned int api_version;
 	bool is_primary;
 	_Atomic bool usable;   /* false: destroyed, or a primary one that is not active */
-	_Atomic int error;     /* a CUresult that sticks */
-	_Atomic bool launched; /* first launch's hidden bytes are paid */
+	_Atomic int error;     /* a sticky CUresult */
+	_Atomic bool launched; /* the first launch's hidden bytes are charged */
 	uint64_t id;
 	struct sl_link streams; /* o.link of the streams; under lock */
 	struct CUstream_st *legacy;
@@ -133,11 +133,11 @@ enum sl_op_kind {
 	SL_OP_NOP
 };
 
-/* Work of the driver's own in a stream's order: the head of a structure with more. */
+/* An operation of the driver itself in a stream's order: the head of a larger structure. */
 struct sl_call {
 	_Atomic unsigned refs;
 	void (*run)(CUstream stream, struct sl_call *call);
-	void (*drop)(struct sl_call *call); /* the last reference went */
+	void (*drop)(struct sl_call *call); /* after the last reference */
 };
 
 struct sl_wait_for {
@@ -152,9 +152,8 @@ struct sl_copy {
 	bool pageable;           /* one of them is not pinned */
 	size_t width, rows, slices;
 	size_t dst_pitch, src_pitch, dst_slice, src_slice;
-	void *staged; /* freed with the op; then src points to it */
-	/* Between contexts each end is reached by its own device: number and one; 0: by the
-	 * stream's. */
+	void *staged; /* freed with the op; src points to it */
+	/* Copies between contexts: the device that accesses each end, plus one; 0: the stream's. */
 	uint8_t dst_by, src_by;
 };
 
@@ -163,12 +162,12 @@ struct sl_set {
 	uint64_t dst;
 	uint32_t value, size;
 	size_t width, rows, pitch;
-	uint8_t by; /* of a graph: the number of its node's GPU and one; 0: the stream's */
+	uint8_t by; /* in a graph: the number of its node's GPU, plus one; 0: the stream's */
 };
 
-/* A place in the count of records of an event that other processes know. */
+/* A record of an interprocess event, by its number. */
 struct sl_shared_point {
-	struct sl_sg_words *words; /* NULL: the event is this process's alone */
+	struct sl_sg_words *words; /* NULL: the event is not interprocess */
 	uint64_t generation, number;
 };
 
@@ -199,7 +198,7 @@ struct sl_op {
 		} event;
 		struct {
 			unsigned count;
-			CUstreamBatchMemOpParams *list; /* done one by one */
+			CUstreamBatchMemOpParams *list; /* executed one by one */
 		} value;
 		struct sl_call *call; /* a reference */
 		uint64_t free_address;
@@ -221,7 +220,8 @@ struct CUstream_st {
 	bool is_legacy, is_per_thread;
 	bool has_worker, closing;
 	CUstreamAttrValue attribute[SL_STREAM_ATTRIBUTES]; /* attributes.c */
-	pthread_mutex_t launching; /* nothing goes between the nodes of a graph */
+	pthread_mutex_t
+		launching; /* keeps other work from between the nodes of a graph */
 	_Atomic(struct sl_capture *) capture; /* not NULL: calls are recorded */
 	unsigned capture_member;
 	/* Only the worker's. */
@@ -235,10 +235,10 @@ struct CUevent_st {
 	unsigned int flags;
 	uint64_t record; /* counts cuEventRecord */
 	struct sl_wait_for
-		last;        /* where the last record is; stream NULL: never recorded */
-	uint64_t time_ns;    /* when the last record was reached; 0: not yet */
+		last;     /* position of the last record; stream NULL: never recorded */
+	uint64_t time_ns; /* when the last record was reached; 0: not yet */
 	uint64_t capture_id; /* not 0: recorded in that capture */
-	CUgraphNode *covers; /* what waiting for it there comes after */
+	CUgraphNode *covers; /* a wait for it in that capture depends on these nodes */
 	size_t cover_count;
 	struct {
 		struct sl_sg_words *words; /* NULL: no interprocess event */
@@ -281,7 +281,7 @@ struct CUmod_st {
 	struct CUfunc_st **functions;
 	struct sl_global *globals;
 	CUdeviceptr global_block; /* 0: no globals */
-	CUlibrary library;        /* that it came with, or NULL; may be gone */
+	CUlibrary library;        /* the library it belongs to, or NULL; may be gone */
 };
 
 /* The process's driver ------------------------------------------------------------------------ */
@@ -296,8 +296,9 @@ struct sl_drv {
 	_Atomic int state; /* enum sl_drv_state */
 	struct sl_sg_hello hello;
 	int memfd[SL_SOFTGPU_GPUS_MAX];
-	struct sl_sg_board *board;                /* the server's, but for the links */
-	uint32_t generation[SL_SOFTGPU_GPUS_MAX]; /* by our CUdevice, as we met it */
+	struct sl_sg_board *board; /* the server's; only the links are written
+						   * here */
+	uint32_t generation[SL_SOFTGPU_GPUS_MAX]; /* by CUdevice, as first seen */
 	struct CUctx_st
 		*primary[SL_SOFTGPU_GPUS_MAX]; /* made at first use, never freed */
 	unsigned primary_count[SL_SOFTGPU_GPUS_MAX];
@@ -308,16 +309,16 @@ struct sl_drv {
 };
 enum sl_drv_state { SL_DRV_NEW, SL_DRV_READY, SL_DRV_FORKED, SL_DRV_ENDED };
 extern struct sl_drv sl_drv;
-/* Set in the worker while a program's host function runs: it may make no calls. */
+/* Set in the worker while it runs a program's host function, which may make no calls. */
 extern __thread bool sl_in_callback;
 
 uint64_t sl_drv_now_ns(void);
-/* What a call costs beside its own work. */
+/* Simulates the cost of a call beside its own work. */
 void sl_drv_cost(uint64_t us);
 uint64_t sl_drv_next_id(void);
 bool sl_drv_device_ok(CUdevice device);
 
-/* link.c: the server. Results are CUresults. fd: passed along, or -1. */
+/* link.c: the server. Results are CUresults. fd: sent along, or -1. */
 SL_MUST_CHECK int sl_link_connect(
 	const char *path, struct sl_sg_hello *hello, int *memfds);
 SL_MUST_CHECK CUresult sl_link_call(const struct sl_sg_request *q, int fd,
@@ -326,17 +327,17 @@ SL_MUST_CHECK CUresult sl_link_call(const struct sl_sg_request *q, int fd,
 SL_MUST_CHECK CUresult sl_link_hide(CUdevice device, uint64_t bytes);
 void sl_link_unhide(CUdevice device, uint64_t bytes);
 void sl_link_context(CUdevice device, int change);
-/* The server's number of each of ours. */
+/* Sets the server's number of each device. */
 void sl_link_order(const int *list, int count);
 void sl_link_busy(CUdevice device, uint64_t ns);
-/* Has the GPU fallen off the bus since this process met it? For good, as far as we are
- * concerned. */
+/* Has the GPU fallen off the bus since this process first saw it? That is final for this
+ * process. */
 bool sl_link_is_lost(CUdevice device);
-/* When the link to the GPU, or from it, is free again. Atomic: all processes of the box share
- * it. */
+/* The time at which the link to or from the GPU is free again. Atomic: all processes of the box
+ * share it. */
 uint64_t *sl_link_way(CUdevice device, bool to_gpu);
 
-/* device.c: obeys CUDA_VISIBLE_DEVICES; once, after the server has told what there is. */
+/* device.c: applies CUDA_VISIBLE_DEVICES; once, after the server has listed its GPUs. */
 void sl_visible_init(void);
 
 /* fault.c: the plan. */
@@ -350,15 +351,16 @@ CUcontext sl_ctx_current(void); /* NULL: none; may be unusable */
 /* Waits for all the context's work; returns its sticky error. */
 CUresult sl_ctx_sync(CUcontext ctx);
 void sl_ctx_fail(CUcontext ctx, CUresult error); /* the first one sticks */
-/* What sticks to it; from the moment its GPU is lost that is SL_DRV_LOST. */
+/* Its sticky error; SL_DRV_LOST from the moment its GPU is lost. */
 CUresult sl_ctx_error(CUcontext ctx);
 CUresult sl_ctx_first_launch(CUcontext ctx);
 /* Makes a context and makes it current. */
 SL_MUST_CHECK CUresult sl_ctx_create(CUcontext *out, unsigned flags, CUdevice dev);
-/* A green context's, with the primary one retained. */
+/* The context of a green context; retains the primary one. */
 SL_MUST_CHECK CUresult sl_ctx_new_green(CUgreenCtx green, CUdevice dev, CUcontext *out);
 void sl_ctx_free_green(CUcontext ctx);
-/* context_calls.c: an event for all work of a context so far; all of it waits for one. */
+/* context_calls.c: an event for all submitted work of a context; and making all later work wait for
+ * one. */
 SL_MUST_CHECK CUresult sl_ctx_record_event(CUcontext ctx, CUevent event);
 SL_MUST_CHECK CUresult sl_ctx_wait_event(CUcontext ctx, CUevent event);
 
@@ -374,9 +376,9 @@ void sl_stream_close(CUstream stream);
 /* A zeroed op; fill and submit, or sl_op_free. */
 struct sl_op *sl_op_new(enum sl_op_kind kind);
 void sl_op_free(struct sl_op *op);
-/* The op waits for what was submitted to a stream so far; false: no memory. */
+/* The op waits for all work submitted to a stream so far; false: out of memory. */
 SL_MUST_CHECK bool sl_op_wait_add(struct sl_op *op, CUstream stream);
-/* The same for all blocking streams of a context that is not the op's. */
+/* The same for all blocking streams of another context. */
 SL_MUST_CHECK bool sl_op_wait_context(struct sl_op *op, CUcontext ctx);
 /* Takes the op in every case. Blocks while the queue is full. *seq may be NULL. */
 SL_MUST_CHECK CUresult sl_stream_submit(CUstream stream, struct sl_op *op, uint64_t *seq);
@@ -388,34 +390,34 @@ SL_MUST_CHECK CUresult sl_stream_run(CUstream stream, struct sl_op *op);
 /* execute.c: does one op, on the stream's worker. */
 void sl_op_execute(CUstream stream, struct sl_op *op);
 
-/* event.c: where a stream must wait for it; false: never recorded, or complete. */
+/* event.c: the point that a waiting stream must reach; false: never recorded, or complete. */
 bool sl_event_target(CUevent event, struct sl_wait_for *out);
 void sl_event_reached(CUevent event, uint64_t record);
 
 /* A new event in the current context, or NULL. */
 CUevent sl_event_new(unsigned flags);
 
-/* ipc_event.c: events that other processes know. */
+/* ipc_event.c: interprocess events. */
 SL_MUST_CHECK CUresult sl_shared_new(CUevent event);
 void sl_shared_close(CUevent event);
-/* The point a record makes, and that it was reached. */
+/* The point of a new record, and marking it as reached. */
 struct sl_shared_point sl_shared_record(CUevent event);
 void sl_shared_reached(const struct sl_shared_point *point);
 bool sl_shared_is_reached(const struct sl_shared_point *point);
-/* The last record of any process; false: it was reached, or the event is this process's alone. */
+/* The last record of any process; false: it was reached, or the event is not interprocess. */
 bool sl_shared_pending(CUevent event, struct sl_shared_point *out);
 /* Waits for a point, or until the context fails. */
 void sl_shared_wait(const struct sl_shared_point *point, CUcontext ctx);
-/* The stream waits for it. */
+/* Makes the stream wait for it. */
 SL_MUST_CHECK CUresult sl_shared_submit(
 	CUstream stream, const struct sl_shared_point *point);
 
 /* capture.c */
-/* CUDA_SUCCESS: calls of this kind are allowed here and now. Spoils the capture otherwise. */
+/* CUDA_SUCCESS: calls of this kind are allowed now. Otherwise spoils the capture. */
 CUresult sl_capture_check_unsafe(void);
 /* A call on `stream` that cannot be captured; also catches the legacy stream's implicit order. */
 CUresult sl_capture_check_stream(CUstream stream);
-/* Is it capturing? Then the op goes into the graph (taken) and *result says how that went. */
+/* If it captures, the op goes into the graph (taken) and *result has the outcome. */
 bool sl_capture_take(CUstream stream, struct sl_op *op, CUresult *result);
 /*
  * True: the stream captures, and the event now stands for a point in that capture; external: a node
@@ -428,7 +430,8 @@ CUresult sl_capture_check_context(CUcontext ctx);
 CUresult sl_capture_spoil_all(CUresult answer);
 /* The stream is about to be destroyed. */
 void sl_capture_forget(CUstream stream);
-/* True: stream or event belong to a capture, and *result is the answer. external: a node of it. */
+/* True: stream or event belong to a capture, and *result is the answer. external: a node of the
+ * graph waits. */
 bool sl_capture_wait(CUstream stream, CUevent event, bool external, CUresult *result);
 /*
  * Stream-ordered allocation: true if the stream captures, or the address is a graph's memory; then
@@ -438,18 +441,18 @@ bool sl_capture_alloc(CUstream stream, CUdeviceptr *ptr, size_t bytes, CUmemoryP
 	CUresult *result);
 bool sl_capture_free(CUstream stream, CUdeviceptr ptr, CUresult *result);
 
-/* memory.c: is this in memory of a graph, whether or not anything is behind it now? */
+/* memory.c: is this memory of a graph, backed or not? */
 bool sl_graph_mem_covers(CUdeviceptr at, uint64_t bytes, CUdevice *device);
 /* Frees as cuMemFree does. False: no graph's memory begins there. */
 bool sl_graph_mem_free_now(CUdeviceptr at, CUresult *result);
-/* A context went: what was kept for graphs to come goes. */
+/* A context is destroyed: frees the memory kept for future graphs. */
 void sl_graph_mem_drop_device(CUdevice device);
 
 /* module.c: unloads all of a context's modules. pool.c: the default pool, or NULL. */
 void sl_module_drop_context(CUcontext ctx);
 CUmemoryPool sl_pool_default(CUdevice device);
 
-/* space.c: addresses and what is behind them. See space.h. */
+/* space.c: addresses and the memory behind them. See space.h. */
 
 /* companion_link.c: this device's companion. Results are CUresults. */
 SL_MUST_CHECK CUresult sl_companion_start(CUdevice device);

@@ -1,10 +1,10 @@
 /*
  * object - handles that can be told from stale ones
  *
- * Real drivers crash or answer at random when a program uses a destroyed handle. Tests want to
- * know, so a dead object is kept: its magic word is zero, and its memory serves the next object of
- * its kind once nothing queued refers to it. One chain holds all objects ever made, so that a leak
- * checker does not blame the driver for what a program left undestroyed.
+ * Real drivers crash or answer at random when a program uses a destroyed handle. Here a dead object
+ * is kept, so tests notice: its magic word is zero, and its memory serves the next object of its
+ * kind once no queued work refers to it. One chain holds all objects ever made, so a leak checker
+ * does not blame the driver for objects that a program left undestroyed.
  */
 #include "softgpu/driver/driver.h"
 
@@ -62,7 +62,7 @@ bool sl_object_is(const void *object, uint32_t magic)
 {
 	const struct sl_object *o = object;
 
-	/* The two special streams and small numbers are no pointers. */
+	/* The two special streams and small numbers are not pointers. */
 	return (uintptr_t)o > 4096 &&
 	       atomic_load(&((struct sl_object *)o)->magic) == magic;
 }

@@ -1,12 +1,12 @@
 /*
- * capture - what spoils a capture, and its end
+ * capture - spoiling and ending captures
  *
- * Each stream that takes part has a list of nodes which its next node comes after: the last one it
- * made, and what it waited for. An event takes that list along to other streams. A stream was
- * joined if the stream that began the capture comes, by any way, after all that it did.
+ * Each stream in a capture has a list of nodes on which its next node depends: its last one, and
+ * those it waited for. An event carries that list to other streams. A stream has joined if the
+ * stream that began the capture depends, by any path, on all of its nodes.
  *
- * A capture is spoiled by calls that could not be replayed; it must still be ended. Its nodes:
- * capture_nodes.c; what programs ask of it: capture_calls.c.
+ * A call that could not be replayed spoils the capture, which must still be ended. capture_nodes.c
+ * makes its nodes; capture_calls.c has the entry points.
  */
 #include "softgpu/graph/capture.h"
 
@@ -95,7 +95,7 @@ CUresult sl_capture_check_stream(CUstream s)
 				 : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 		own->spoiled = true;
 	} else if (s->is_legacy) {
-		/* It would wait for a blocking stream whose work only exists on paper. */
+		/* It would wait for a blocking stream whose work is only recorded. */
 		sl_list_foreach (link, &sl_captures) {
 			struct sl_capture *c =
 				SL_LIST_ENTRY(link, struct sl_capture, link);
@@ -153,8 +153,8 @@ void sl_capture_take_apart(struct sl_capture *c)
 	free(c);
 }
 
-/* With the stream that began it a capture is over; another one spoils it, as it cannot be
- * joined. */
+/* If the stream that began a capture is destroyed the capture is over. Another stream spoils it,
+ * since it can no longer join. */
 void sl_capture_forget(CUstream s)
 {
 	CUgraph dropped = NULL;

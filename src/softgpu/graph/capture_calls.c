@@ -1,5 +1,5 @@
 /*
- * capture_calls - what programs ask of captures: begin, end, where it stands, what comes next
+ * capture_calls - entry points of captures: begin, end, state, dependencies
  */
 #include "softgpu/graph/capture.h"
 
@@ -73,13 +73,13 @@ static CUresult do_cuStreamBeginCaptureToGraph(CUstream handle, CUgraph graph,
 	const CUgraphNode *after, const CUgraphEdgeData *edges, size_t count,
 	CUstreamCaptureMode mode)
 {
-	(void)edges; /* ports of kernels that launch the next one early: none here */
+	(void)edges; /* ports of kernels that launch the next kernel early: not modelled */
 	if (!sl_graph_ok(graph) || (count && !after) || !nodes_ok(graph, after, count))
 		return CUDA_ERROR_INVALID_VALUE;
 	return begin(handle, graph, after, count, mode);
 }
 
-/* Marks in seen, by index, all that one of the nodes comes after, itself included. */
+/* Marks in seen, by index, the node and all on which it depends. */
 static void mark(CUgraphNode n, bool *seen)
 {
 	if (seen[n->index])
@@ -90,7 +90,7 @@ static void mark(CUgraphNode n, bool *seen)
 			mark(n->edge[i].from, seen);
 }
 
-/* Nodes stand behind those they come after, so one walk from the end marks all. */
+/* Nodes stand behind their dependencies, so one walk from the end marks all. */
 static bool all_joined(const struct sl_capture *c)
 {
 	const struct sl_graph_list *l = &c->graph->list;
@@ -162,12 +162,12 @@ struct info {
 	CUstreamCaptureStatus status;
 	cuuint64_t id;
 	CUgraph graph;
-	const CUgraphNode *after; /* good until the stream's next call */
+	const CUgraphNode *after; /* valid until the stream's next call */
 	const CUgraphEdgeData *edges;
 	size_t count;
 };
 
-/* Edges of a capture say nothing of their own. Under the lock. */
+/* Edges of a capture are plain. Under the lock. */
 static const CUgraphEdgeData *plain_edges(struct sl_capture_member *m)
 {
 	free(m->edges);
@@ -199,7 +199,7 @@ static CUresult info_of(CUstream handle, struct info *out)
 	return CUDA_SUCCESS;
 }
 
-/* The legacy stream cannot say while a blocking stream captures. */
+/* The legacy stream has no answer while a blocking stream captures. */
 static CUresult info_or_implicit(CUstream handle, struct info *info)
 {
 	CUresult r = info_of(handle, info);

@@ -86,7 +86,7 @@ bool sl_capture_child(CUstream s, CUgraph child, CUresult *result)
 	return true;
 }
 
-/* The event then stands for what the stream's part of the capture has reached. Under e->lock. */
+/* The event then stands for the present point of the stream in the capture. Under e->lock. */
 static CUresult cover(
 	CUevent e, const struct sl_capture *c, const struct sl_capture_member *m)
 {
@@ -153,14 +153,15 @@ bool sl_capture_join(struct sl_capture *c, CUstream s)
 	return true;
 }
 
-/* Under the lock: a wait in which the event, the stream, or both belong to a capture. */
+/* Under the lock: a wait with an event or a stream of a capture, or both. */
 static CUresult wait_locked(CUstream s, CUevent e, struct sl_capture *of_event)
 {
 	struct sl_capture *c = atomic_load(&s->capture);
 
 	if (!of_event) {
 		if (!e->capture_id)
-			c->spoiled = true; /* waits for real work from within a capture */
+			c->spoiled =
+				true; /* it would wait for real work within a capture */
 		return e->capture_id ? CUDA_ERROR_CAPTURED_EVENT
 				     : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 	}
@@ -197,7 +198,7 @@ bool sl_capture_wait(CUstream s, CUevent e, bool external, CUresult *result)
 	if (c && external)
 		*result = take_event(
 			c, sl_capture_member_of(c, s), CU_GRAPH_NODE_TYPE_WAIT_EVENT, e);
-	/* An event never recorded, or long complete, is no dependency. */
+	/* An event that was never recorded, or is complete, is no dependency. */
 	else if (concerns && !e->capture_id && !e->last.stream)
 		*result = CUDA_SUCCESS;
 	else if (concerns && e->capture_id && !of_event && !c)
@@ -209,8 +210,7 @@ bool sl_capture_wait(CUstream s, CUevent e, bool external, CUresult *result)
 	return concerns;
 }
 
-/* Memory
- * ---------------------------------------------------------------------------------------- */
+/* Memory --------------------------------------------------------------------------------------- */
 
 bool sl_capture_alloc(
 	CUstream s, CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUresult *result)
@@ -218,7 +218,7 @@ bool sl_capture_alloc(
 	CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC};
 	struct sl_payload does;
 
-	(void)pool; /* a graph has a pool of its own; of the program's only the place counts */
+	(void)pool; /* a graph has its own pool; the program's only gives the location */
 	if (!atomic_load(&s->capture))
 		return false;
 	p.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -242,7 +242,7 @@ bool sl_capture_free(CUstream s, CUdeviceptr ptr, CUresult *result)
 	struct sl_payload does = {.memory = sl_graph_mem_find(ptr)};
 
 	if (atomic_load(&s->capture) && !does.memory) {
-		/* What was allocated outside cannot be freed by a launch. */
+		/* A launch cannot free memory allocated outside. */
 		*result = CUDA_ERROR_INVALID_VALUE;
 		return true;
 	}

@@ -1,8 +1,8 @@
 /*
- * edges - entry points about graphs as a whole and about their shape
+ * edges - entry points about whole graphs and their edges
  *
- * Lists are given in the interface's way: without a place the count, with one as many as there is
- * room for and NULL for the rest.
+ * Lists follow the interface: without an array the count is returned; with one it is filled, and
+ * the rest set to NULL.
  */
 #include "softgpu/graph/internal.h"
 
@@ -88,12 +88,12 @@ CUresult cuGraphDestroyNode(CUgraphNode node)
 
 /* Lists --------------------------------------------------------------------------------------- */
 
-/* Gathers what a question finds. */
+/* Collects the results of a query. */
 struct answer {
 	CUgraphNode *node, *second;
 	CUgraphEdgeData *data;
 	size_t room, found;
-	bool lossy; /* an edge says more than there is a place for */
+	bool lossy; /* an edge has data, and there is no array for it */
 };
 
 static void give(
@@ -246,7 +246,7 @@ static bool pair_ok(CUgraph g, CUgraphNode from, CUgraphNode to)
 	       from != to;
 }
 
-/* All or nothing: the pairs are looked at before the first is made. */
+/* All or nothing: all pairs are checked before the first is made. */
 static CUresult add(CUgraph g, const CUgraphNode *from, const CUgraphNode *to,
 	const CUgraphEdgeData *edges, size_t count)
 {
@@ -280,7 +280,7 @@ static CUresult take_away(
 {
 	if (!sl_graph_ok(g) || (count && (!from || !to)))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* As with nodes: what memory was placed by could change. */
+	/* As with nodes: the placement of memory depends on the edges. */
 	if (count && has_memory(g))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t i = 0; i < count; i++)
@@ -306,7 +306,7 @@ CUresult cuGraphRemoveDependencies_v2(CUgraph graph, const CUgraphNode *from,
 	const CUgraphNode *to, const CUgraphEdgeData *edges, size_t count)
 {
 	SL_ENTER(cuGraphRemoveDependencies_v2);
-	(void)edges; /* no two edges join the same nodes here */
+	(void)edges; /* here no two edges join the same nodes */
 	return take_away(graph, from, to, count);
 }
 
@@ -338,7 +338,7 @@ CUresult cuGraphDebugDotPrint(CUgraph graph, const char *path, unsigned int flag
 	FILE *out;
 
 	SL_ENTER(cuGraphDebugDotPrint);
-	(void)flags; /* how much to tell of each node: always its kind */
+	(void)flags; /* how much detail per node: always its kind */
 	if (!sl_graph_ok(graph) || !path)
 		return CUDA_ERROR_INVALID_VALUE;
 	out = fopen(path, "we");

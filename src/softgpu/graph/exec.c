@@ -1,9 +1,9 @@
 /*
  * exec - instantiated graphs and their launch
  *
- * What is instantiated is a sorted copy of the graph; a launch submits its nodes one after the
- * other to the one stream, which is one of the orders the edges allow. Nodes know which node of the
- * graph they are a copy of, so that they can be changed by it.
+ * An instantiated graph is a sorted copy of the graph. A launch submits its nodes one after the
+ * other to the stream, one of the orders that the edges allow. Each node knows the node it is a
+ * copy of, by which it can be changed.
  */
 #include "softgpu/graph/internal.h"
 
@@ -11,11 +11,11 @@
 
 struct CUgraphExec_st {
 	struct sl_object o;
-	CUgraph graph;   /* a copy, nobody else's */
+	CUgraph graph;   /* a copy of its own */
 	uint64_t origin; /* id of the graph it came from */
-	CUgraph bound;   /* that graph if it has memory nodes; may be gone */
+	CUgraph bound;   /* that graph, if it has memory nodes; may be gone */
 	cuuint64_t flags;
-	CUstream last; /* where it was launched last, a reference; NULL: nowhere */
+	CUstream last; /* stream of the last launch, a reference; NULL: never launched */
 	uint64_t last_seq;
 };
 
@@ -24,11 +24,9 @@ static bool exec_ok(CUgraphExec e)
 	return sl_object_is(e, SL_MAGIC_EXEC);
 }
 
-/* Memory nodes
- * ---------------------------------------------------------------------------------- */
+/* Memory nodes --------------------------------------------------------------------------------- */
 
-/* Puts memory behind all addresses before the first node is submitted: all or nothing is
- * launched. */
+/* Backs all memory before the first node is submitted, so a launch happens whole or not at all. */
 static CUresult back(const struct CUgraph_st *g)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -44,7 +42,7 @@ static CUresult back(const struct CUgraph_st *g)
 	return r;
 }
 
-/* What a launch before this one allocated and nobody freed: freed now, or an error. */
+/* Memory that an earlier launch allocated and no call freed: freed now, or an error. */
 static CUresult settle_old(const struct CUgraph_st *g, CUstream s, bool free_it)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -62,8 +60,7 @@ static CUresult settle_old(const struct CUgraph_st *g, CUstream s, bool free_it)
 	return r;
 }
 
-/* Making
- * ---------------------------------------------------------------------------------------- */
+/* Making --------------------------------------------------------------------------------------- */
 
 #define FLAGS_KNOWN                                         \
 	(CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |  \
@@ -96,7 +93,7 @@ static CUresult instantiate(CUgraphExec *out, CUgraph graph, cuuint64_t flags)
 
 	if (!out || !sl_graph_ok(graph) || flags & ~(cuuint64_t)FLAGS_KNOWN)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* No kernel here could launch one; and memory can stand at its address only once. */
+	/* No kernel here launches graphs; and memory can be at its address only once. */
 	has_memory = sl_graph_has(graph, CU_GRAPH_NODE_TYPE_MEM_ALLOC);
 	if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH ||
 		(has_memory && exec_ok(graph->exec)))
@@ -171,7 +168,7 @@ SL_TWIN(cuGraphInstantiateWithParams,
 	(CUgraphExec * exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params),
 	(exec, graph, params), (exec, graph, params))
 
-/* Work that was launched goes on: it holds what it needs by itself. */
+/* Launched work goes on: it holds what it needs. */
 CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
 	SL_ENTER(cuGraphExecDestroy);
@@ -195,8 +192,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec exec, cuuint64_t *flags)
 	return CUDA_SUCCESS;
 }
 
-/* Changing
- * -------------------------------------------------------------------------------------- */
+/* Changing ------------------------------------------------------------------------------------- */
 
 static CUgraphNode find_copy(CUgraphExec e, CUgraphNode of)
 {
@@ -208,7 +204,7 @@ static CUgraphNode find_copy(CUgraphExec e, CUgraphNode of)
 	return NULL;
 }
 
-/* A child may change what its nodes do, not which there are. */
+/* A child graph may change its nodes' work, not its nodes. */
 static bool same_shape(const struct CUgraph_st *a, const struct CUgraph_st *b);
 
 CUresult sl_exec_set(CUgraphExec e, CUgraphNode node, const CUgraphNodeParams *params)
@@ -250,7 +246,7 @@ CUresult cuGraphNodeGetEnabled(CUgraphExec exec, CUgraphNode node, unsigned int 
 	return CUDA_SUCCESS;
 }
 
-/* Is b's node of the same position behind the same ones? */
+/* Does b's node at the same position have the same dependencies? */
 static bool same_edges(CUgraphNode a, CUgraphNode b)
 {
 	if (a->edge_count != b->edge_count)
@@ -266,7 +262,8 @@ static bool same_edges(CUgraphNode a, CUgraphNode b)
 	return true;
 }
 
-/* The first node in which two sorted graphs differ; *error says how. NULL with success: none. */
+/* The first node in which two sorted graphs differ; *error has the kind. NULL with success:
+ * none. */
 static CUgraphNode differ(const struct CUgraph_st *a, const struct CUgraph_st *b,
 	CUgraphExecUpdateResult *error)
 {
@@ -298,7 +295,7 @@ static bool same_shape(const struct CUgraph_st *a, const struct CUgraph_st *b)
 	return !differ(a, b, &error) && error == CU_GRAPH_EXEC_UPDATE_SUCCESS;
 }
 
-/* What the nodes do is taken over; they stay copies of the nodes they were copies of. */
+/* Takes the nodes' work; they stay copies of the same original nodes. */
 static void take_over(CUgraph to, CUgraph from)
 {
 	for (size_t i = 0; i < to->list.count; i++) {
@@ -362,10 +359,9 @@ CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_n
 	return r;
 }
 
-/* Launching
- * ------------------------------------------------------------------------------------- */
+/* Launching ------------------------------------------------------------------------------------ */
 
-/* Of all contexts that its kernels are of. */
+/* For all contexts of its kernels. */
 static CUresult first_launches(const struct CUgraph_st *g)
 {
 	CUresult r = CUDA_SUCCESS;

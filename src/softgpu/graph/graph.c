@@ -1,8 +1,8 @@
 /*
  * graph - graphs, their nodes and edges, and copies of them
  *
- * A copy keeps the order of the nodes, so edges are copied by position. What an instantiated graph
- * is made of is a sorted copy (exec.c).
+ * A copy keeps the order of the nodes, so edges are copied by position. An instantiated graph is a
+ * sorted copy (exec.c).
  */
 #include "softgpu/graph/internal.h"
 
@@ -136,8 +136,8 @@ static bool is_sorted(const struct CUgraph_st *g)
 }
 
 /*
- * Takes what waits for nothing, round after round, oldest first. Quadratic for nodes made in the
- * wrong order; programs and captures make them in a right one, which is seen first.
+ * Takes nodes without pending dependencies, round after round, oldest first. Quadratic for nodes
+ * made in a wrong order; programs and captures make them in a right one, which is checked first.
  */
 CUresult sl_graph_sort(CUgraph g)
 {
@@ -180,7 +180,7 @@ bool sl_graph_has(const struct CUgraph_st *g, CUgraphNodeType type)
 
 /* Copies -------------------------------------------------------------------------------------- */
 
-/* Templates have nothing to wait for and nothing staged. */
+/* Templates have no dependencies and no staged bytes. */
 struct sl_op *sl_op_copy(const struct sl_op *from)
 {
 	struct sl_op *op = sl_op_new(from->kind);

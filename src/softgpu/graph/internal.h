@@ -1,30 +1,29 @@
 /*
  * internal - what the files about graphs and capture share
  *
- * A graph is not locked: a program may use one graph from one thread at a time, and a graph being
- * captured belongs to its capture until that is ended. Nodes stand in the order in which they were
- * made; what depends on what is told by their edges (sl_graph_sort makes an order of them).
+ * A graph is not locked: a program may use a graph from one thread at a time, and a graph being
+ * captured belongs to its capture until that ends. Nodes stand in the order in which they were
+ * made; edges have the dependencies (sl_graph_sort orders the nodes by them).
  *
- *	graph.c         graphs, nodes, edges, copies of graphs
- *	nodes.c   what a node does, from and to the parameters of the interface
- *	params.c  entry points that make, read and change one node
- *	edges.c   entry points about the shape
- *	exec.c    instantiated graphs and their launch
- *	memory.c  memory nodes
- *	user.c    user objects
+ *  - graph.c: graphs, nodes, edges, copies of graphs
+ *  - nodes.c: a node's work, from and to the parameters of the interface
+ *  - params.c: entry points that make, read and change one node
+ *  - edges.c: entry points about edges and whole graphs
+ *  - exec.c: instantiated graphs and their launch
+ *  - memory.c: memory nodes
+ *  - user.c: user objects
  */
 #ifndef SL_SOFTGPU_GRAPH_INTERNAL_H
 #define SL_SOFTGPU_GRAPH_INTERNAL_H
 
 #include "softgpu/driver/api.h"
 
-/* Memory nodes
- * ---------------------------------------------------------------------------------- */
+/* Memory nodes --------------------------------------------------------------------------------- */
 
 /*
- * Memory of a graph: its address stands from the making of its node, the memory behind it comes
- * with the first launch and stays until a trim finds it free. Nodes, copies of them, queued work
- * and the allocation itself hold a reference; what is behind it outlives them.
+ * Memory of a graph: its address is fixed when its node is made. It is backed at the first launch,
+ * and stays backed until a trim finds it free. Nodes, their copies, queued work and the allocation
+ * itself hold references, and its backing may outlive them.
  */
 struct sl_graph_mem;
 
@@ -34,21 +33,21 @@ SL_MUST_CHECK CUresult sl_graph_mem_new(
 struct sl_graph_mem *sl_graph_mem_find(CUdeviceptr at);
 void sl_graph_mem_ref(struct sl_graph_mem *m);
 void sl_graph_mem_unref(struct sl_graph_mem *m);
-/* Puts memory behind it. */
+/* Backs it. */
 SL_MUST_CHECK CUresult sl_graph_mem_back(struct sl_graph_mem *m);
-/* Is it allocated, as far as calls were made? */
+/* Is it allocated, by the order of calls? */
 bool sl_graph_mem_is_held(const struct sl_graph_mem *m);
 /* Allocates or frees it in the stream's order. */
 SL_MUST_CHECK CUresult sl_graph_mem_submit(
 	struct sl_graph_mem *m, CUstream stream, bool allocate);
 void sl_graph_mem_params(const struct sl_graph_mem *m, CUDA_MEM_ALLOC_NODE_PARAMS *out);
 
-/* Nodes
- * ----------------------------------------------------------------------------------------- */
+/* Nodes ---------------------------------------------------------------------------------------- */
 
-/* What a node does. Which member counts follows from the node's type. */
+/* A node's work. Its type selects the valid member. */
 struct sl_payload {
-	struct sl_op *op; /* a template, never submitted itself; of work and semaphores */
+	struct sl_op
+		*op; /* a template, never submitted itself; for work and semaphores */
 	CUDA_MEMCPY3D *box; /* a copy as the program described it; NULL: captured */
 	CUevent event;      /* a reference */
 	CUgraph child;      /* owned */
@@ -65,17 +64,17 @@ struct CUgraphNode_st {
 	CUgraph graph;
 	CUgraphNodeType type;
 	uint64_t id;     /* never used twice */
-	uint64_t origin; /* id of the node it is a copy of; 0: of none */
+	uint64_t origin; /* id of the node it is a copy of; 0: none */
 	size_t index;    /* in its graph */
 	CUcontext ctx;
 	struct sl_payload does;
-	struct sl_edge *edge; /* what it comes after */
+	struct sl_edge *edge; /* its dependencies */
 	size_t edge_count;
 	bool disabled; /* in an instantiated graph */
 	unsigned attribute_count;
-	CUlaunchAttribute *attribute;      /* of a kernel */
-	void *param[SL_HOSTMODULE_PARAMS]; /* as cuGraphKernelNodeGetParams gives them */
-	CUDA_EXT_SEM_SIGNAL_NODE_PARAMS sems; /* room for what a read gives */
+	CUlaunchAttribute *attribute;         /* of a kernel */
+	void *param[SL_HOSTMODULE_PARAMS];    /* for cuGraphKernelNodeGetParams */
+	CUDA_EXT_SEM_SIGNAL_NODE_PARAMS sems; /* storage for a read */
 };
 
 struct sl_graph_list {
@@ -93,54 +92,53 @@ struct CUgraph_st {
 	struct sl_graph_list list;
 	uint64_t id, origin; /* origin: id of the graph it is a clone of */
 	bool is_child;       /* belongs to a node */
-	CUgraphExec exec;    /* with memory nodes: the one that exists; not a reference */
+	CUgraphExec exec;    /* with memory nodes: its only instance; not a reference */
 	struct sl_graph_user *user;
 	size_t user_count;
 };
 
-/* graph.c
- * --------------------------------------------------------------------------------------- */
+/* graph.c -------------------------------------------------------------------------------------- */
 
 bool sl_graph_ok(CUgraph graph);
 bool sl_node_ok(CUgraphNode node);
 /* An empty graph, or NULL. */
 CUgraph sl_graph_new(void);
-/* Frees it with its nodes; NULL and a graph that was dropped before are left alone. */
+/* Frees it with its nodes; ignores NULL and a graph that was dropped before. */
 void sl_graph_drop(CUgraph graph);
-/* A copy with everything but user objects; nodes keep order and know their origin. NULL: no
+/* A copy of everything but user objects; nodes keep their order and know their origin. NULL: out of
  * memory. */
 CUgraph sl_graph_copy(const struct CUgraph_st *from);
-/* Appends a node, which owns *does from then on. NULL: no memory, *does is the caller's. */
+/* Appends a node, which owns *does from then on. NULL: out of memory, and *does stays the
+ * caller's. */
 CUgraphNode sl_graph_add(
 	CUgraph graph, CUgraphNodeType type, const struct sl_payload *does);
 /* Frees one node and the edges to it. */
 void sl_graph_remove(CUgraphNode node);
-/* False: no memory. An edge that exists is left as it is. */
+/* Adds an edge, unless it exists. False: out of memory. */
 SL_MUST_CHECK bool sl_node_after(
 	CUgraphNode node, CUgraphNode from, const CUgraphEdgeData *data);
 struct sl_edge *sl_node_edge(CUgraphNode node, CUgraphNode from);
-/* Puts nodes behind those they depend on; CUDA_ERROR_INVALID_VALUE: there is a circle. */
+/* Orders nodes behind their dependencies; CUDA_ERROR_INVALID_VALUE: there is a cycle. */
 SL_MUST_CHECK CUresult sl_graph_sort(CUgraph graph);
 /* Has it, or a graph within it, a node of this type? */
 bool sl_graph_has(const struct CUgraph_st *graph, CUgraphNodeType type);
 /* A copy of a template, or NULL. */
 struct sl_op *sl_op_copy(const struct sl_op *from);
 
-/* nodes.c
- * --------------------------------------------------------------------------------- */
+/* nodes.c -------------------------------------------------------------------------------------- */
 
-/* What parameters say is to be done; alloc's address and a child taken over are told in *params. */
+/* Makes a node's work from parameters. Returns alloc's address and an adopted child in *params. */
 SL_MUST_CHECK CUresult sl_payload_make(CUgraphNodeParams *params, struct sl_payload *out);
 void sl_payload_free(struct sl_payload *does);
 SL_MUST_CHECK bool sl_payload_copy(struct sl_payload *to, const struct sl_payload *from);
-/* The node's parameters; pointers in them are good until the node changes. */
+/* The node's parameters; pointers in them are valid until the node changes. */
 void sl_node_params(CUgraphNode node, CUgraphNodeParams *out);
 /* New parameters for a node of the same type. */
 SL_MUST_CHECK CUresult sl_node_set(CUgraphNode node, const CUgraphNodeParams *params);
 /* The type of node an operation becomes when it is captured. */
 CUgraphNodeType sl_node_type_of(const struct sl_op *op);
 
-/* params.c: makes a node behind others. */
+/* params.c: makes a node with dependencies. */
 SL_MUST_CHECK CUresult sl_node_add(CUgraphNode *out, CUgraph graph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
 	CUgraphNodeParams *params);
@@ -151,7 +149,7 @@ SL_MUST_CHECK CUresult sl_exec_set(
 
 /* user.c */
 SL_MUST_CHECK bool sl_users_copy(CUgraph to, const struct CUgraph_st *from);
-/* Gives the graph's references back when the stream, NULL for at once, has reached seq. */
+/* Gives the graph's references back once the stream has reached seq; stream NULL: at once. */
 void sl_users_drop(CUgraph graph, CUstream after, uint64_t seq);
 
 /* capture.c: an instantiated graph launched into a capture is a child graph there. */

@@ -1,16 +1,15 @@
 /*
  * memory - memory that graphs allocate and free
  *
- * A piece has its address from the making of its node. The first launch (or an upload) puts a
- * handle of the server's behind it, which stays until a trim finds the piece free. A piece whose
- * last user is gone leaves its handle to the next one of its size. What the real driver shares
- * between graphs by mapping one handle at many addresses is not shared here: each piece has its
- * own.
+ * A piece gets its address when its node is made. The first launch (or an upload) backs it with a
+ * handle of the server, which stays until a trim finds the piece free. A piece without users leaves
+ * its handle to the next one of its size. The real driver shares one handle between graphs by
+ * mapping it at many addresses; here each piece has its own.
  *
- * Two views of "allocated": `held` as calls were made, for errors; `live` as the stream got there,
- * for the trim, which also leaves alone what a stream has yet to come to. The figure of used bytes
- * is neither: NVIDIA's tests of cuda-core find it above zero until a trim, and those of
- * cuda-bindings find it equal to what is reserved; so it is that.
+ * "Allocated" has two views: `held` in the order of calls, for errors; `live` in the order of the
+ * stream, for the trim, which also spares memory that a stream is yet to use. The figure of used
+ * bytes is neither: NVIDIA's tests of cuda-core find it above zero until a trim, and those of
+ * cuda-bindings find it equal to the reserved bytes; so it is the latter.
  */
 #include "softgpu/graph/internal.h"
 #include "softgpu/memory/space.h"
@@ -19,8 +18,8 @@
 
 struct sl_graph_mem {
 	struct sl_link link;
-	unsigned refs;      /* these under lock */
-	unsigned under_way; /* changes that their streams have not come to */
+	unsigned refs;      /* both under the lock */
+	unsigned under_way; /* changes that their streams have not reached */
 	bool held, live, backed;
 	uint64_t address, room; /* room: bytes rounded up to whole pages */
 	CUmemGenericAllocationHandle handle;
@@ -29,7 +28,7 @@ struct sl_graph_mem {
 	CUmemAccessDesc access[SL_SOFTGPU_GPUS_MAX];
 };
 
-/* Memory that was behind a piece and stands behind none. */
+/* Backing that no piece uses. */
 struct spare {
 	struct sl_link link;
 	CUmemGenericAllocationHandle handle;
@@ -46,7 +45,7 @@ static struct sl_link pieces = SL_LIST_INIT(pieces);
 static struct sl_link spares = SL_LIST_INIT(spares);
 static struct figures figures[SL_SOFTGPU_GPUS_MAX];
 
-/* Under lock, as all that follows to the next line. */
+/* Under the lock, like all functions up to the next line. */
 static struct sl_graph_mem *find(uint64_t at, uint64_t bytes)
 {
 	sl_list_foreach (link, &pieces) {
@@ -84,7 +83,7 @@ static void unback(struct sl_graph_mem *m, bool keep)
 	sl_list_push_tail(&spares, &s->link);
 }
 
-/* bytes 0: one of any size. */
+/* bytes 0: of any size. */
 static struct spare *find_spare(CUdevice device, uint64_t bytes)
 {
 	sl_list_foreach (link, &spares) {
@@ -177,7 +176,7 @@ CUresult sl_graph_mem_new(const CUDA_MEM_ALLOC_NODE_PARAMS *p, struct sl_graph_m
 	CUdeviceptr at = 0;
 	CUresult r;
 
-	/* From a pool of the graph's own: pinned, on a device, for this process alone. */
+	/* From the graph's own pool: pinned, on a device, for this process alone. */
 	if (p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
 		p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
 		p->poolProps.handleTypes || !p->bytesize ||
@@ -214,7 +213,7 @@ void sl_graph_mem_params(const struct sl_graph_mem *m, CUDA_MEM_ALLOC_NODE_PARAM
 	*out = m->params;
 }
 
-/* Under lock: memory for a piece, of one that is gone or new. */
+/* Under the lock: backing for a piece, spare or new. */
 static CUresult obtain(struct sl_graph_mem *m)
 {
 	CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -231,7 +230,7 @@ static CUresult obtain(struct sl_graph_mem *m)
 	}
 	r = sl_space_create(m->room, &prop, &m->handle);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY && find_spare(m->device, 0)) {
-		drop_spares(m->device); /* they may be enough, of other sizes */
+		drop_spares(m->device); /* together they may suffice */
 		r = sl_space_create(m->room, &prop, &m->handle);
 	}
 	if (r != CUDA_SUCCESS)
@@ -294,7 +293,7 @@ struct change {
 	bool allocate;
 };
 
-/* Under lock; once, whether it ran or not. */
+/* Under the lock; called once, whether it ran or not. */
 static void change_ended(struct change *c)
 {
 	if (!c->memory)
@@ -310,11 +309,11 @@ static void change_run(CUstream stream, struct sl_call *call)
 
 	(void)stream;
 	pthread_mutex_lock(&lock);
-	/* A trim may have come between the launch's look and its submission. */
+	/* A trim may have come between the launch's check and its submission. */
 	if (c->allocate && !c->memory->backed)
 		(void)!back(c->memory);
 	set_live(c->memory, c->allocate);
-	/* Here and not when the call is dropped: whoever waited for the stream may trim at once. */
+	/* Not later, when the call is dropped: a trim may follow as soon as the stream is idle. */
 	change_ended(c);
 	pthread_mutex_unlock(&lock);
 }
@@ -430,7 +429,7 @@ CUresult cuDeviceSetGraphMemAttribute(
 
 	SL_ENTER(cuDeviceSetGraphMemAttribute);
 	CHECK_DEVICE(dev);
-	/* High-water marks can be reset, and nothing else. */
+	/* High-water marks can only be reset. */
 	if (!value || *(const cuuint64_t *)value)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);

@@ -1,9 +1,9 @@
 /*
- * nodes - what a node does, from and to the parameters of the interface
+ * nodes - a node's work, from and to the parameters of the interface
  *
- * Work is kept as a template of the operation that a launch submits, as capture brings it along
- * anyway; the parameters of a captured node are read out of it. All kinds of parameters come as
- * CUgraphNodeParams here, so that the calls for one kind and those for any share everything.
+ * Work is kept as a template of the operation that a launch submits; capture provides it in that
+ * form, and the parameters of a captured node are read from it. All kinds of parameters are
+ * CUgraphNodeParams here, so the calls for one kind and for any kind share their code.
  */
 #include "softgpu/graph/internal.h"
 
@@ -76,7 +76,7 @@ static CUresult make_child(CUgraph child, bool take_over, struct sl_payload *out
 {
 	if (!sl_graph_ok(child) || child->is_child)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* A graph with memory of its own can be in one place only. */
+	/* A graph with memory can be in one place only. */
 	if (!take_over && (sl_graph_has(child, CU_GRAPH_NODE_TYPE_MEM_ALLOC) ||
 				  sl_graph_has(child, CU_GRAPH_NODE_TYPE_MEM_FREE)))
 		return CUDA_ERROR_NOT_SUPPORTED;
@@ -218,7 +218,7 @@ static void read_kernel(CUgraphNode n, CUDA_KERNEL_NODE_PARAMS *out)
 		.ctx = n->ctx};
 }
 
-/* A captured copy's description, as addresses. */
+/* A captured copy, described by addresses. */
 static void read_copy(const struct sl_copy *c, CUDA_MEMCPY3D *out)
 {
 	*out = (CUDA_MEMCPY3D){

@@ -1,7 +1,7 @@
 /*
  * params - entry points that make, read and change one node
  *
- * The calls for one kind of node put their parameters into the form of those for any kind.
+ * The calls for one kind of node convert their parameters to the form for any kind.
  */
 #include "softgpu/graph/internal.h"
 
@@ -21,7 +21,8 @@ static bool dependencies_ok(CUgraph g, const CUgraphNode *list, size_t count)
 	return true;
 }
 
-/* Freed twice in one graph, or allocated in one and freed without order: only the first is seen. */
+/* A second free in one graph. An allocation in one graph that another frees without order is not
+ * noticed. */
 static bool frees_again(CUgraph g, const struct sl_payload *does)
 {
 	for (size_t i = 0; i < g->list.count; i++)
@@ -79,7 +80,7 @@ CUresult sl_node_add(CUgraphNode *out, CUgraph graph, const CUgraphNode *depende
 
 /* Any kind ------------------------------------------------------------------------------------ */
 
-/* What is not told must be zero: a program of a later version would mean something by it. */
+/* Unused fields must be zero: a later version of CUDA may give them a meaning. */
 static bool rest_is_zero(const CUgraphNodeParams *p)
 {
 	return !p->reserved0[0] && !p->reserved0[1] && !p->reserved0[2] && !p->reserved2;
@@ -130,8 +131,8 @@ CUresult cuGraphExecNodeSetParams(
 	}
 
 /*
- * ADD and EXEC define calls from the parameter they have beyond the common ones and from statements
- * that put it into `p`; SET and GET likewise, GET from statements that take it out.
+ * ADD and EXEC define calls from the parameter that they have beyond the common ones, and from
+ * statements that store it in `p`; SET and GET likewise, GET with statements that read it.
  */
 #define ADD(name, kind, parameter, ...)                                                  \
 	CUresult name(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, \
@@ -299,8 +300,7 @@ CUresult cuGraphAddEmptyNode(
 	return sl_node_add(node, graph, dependencies, NULL, count, &p);
 }
 
-/* Attributes of kernels: kept and given back
- * ---------------------------------------------------- */
+/* Attributes of kernels: stored and returned --------------------------------------------------- */
 
 static bool attribute_ok(CUkernelNodeAttrID id)
 {

@@ -1,8 +1,8 @@
 /*
  * user - a program's resources that live as long as the graphs which use them
  *
- * The destructor of a user object runs on a thread of the driver's, may call nothing of it, and not
- * before the launches of the graphs that held the object are over.
+ * The destructor of a user object runs on a thread of the driver and may call no function of the
+ * driver. It runs only after the launches of the graphs that held the object are over.
  */
 #include "softgpu/graph/internal.h"
 
@@ -39,7 +39,7 @@ static void *end_one(void *arg)
 	return NULL;
 }
 
-/* On a thread of its own; here and now if there can be none. */
+/* On a new thread; directly if none can be made. */
 static void end_object(CUuserObject u, CUstream after, uint64_t seq)
 {
 	struct ending *e = malloc(sizeof(*e));
@@ -109,8 +109,7 @@ void sl_users_drop(CUgraph g, CUstream after, uint64_t seq)
 	g->user_count = 0;
 }
 
-/* Entry points
- * ---------------------------------------------------------------------------------- */
+/* Entry points --------------------------------------------------------------------------------- */
 
 CUresult cuUserObjectCreate(CUuserObject *object, void *data, CUhostFn destroy,
 	unsigned int references, unsigned int flags)
@@ -170,7 +169,7 @@ CUresult cuGraphRetainUserObject(
 		u = &more[graph->user_count++];
 		*u = (struct sl_graph_user){object, 0};
 	}
-	/* Moved: the references are the caller's so far. */
+	/* Moved: until now the caller holds the references. */
 	if (!(flags & CU_GRAPH_USER_OBJECT_MOVE))
 		r = change(object, count, NULL, 0);
 	u->count += count;

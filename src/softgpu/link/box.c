@@ -1,9 +1,9 @@
 /*
  * box - a server process, a private directory, two variables
  *
- * The server holds one end of a pipe whose other end only the starter has: when that is closed,
- * by sl_softgpu_stop() or by death, the server leaves. No signal could do this for a starter that
- * was killed. It tells "ready" over a second pipe, so that nobody polls for the socket.
+ * The server holds one end of a pipe whose other end only the starter has. When that is closed, by
+ * sl_softgpu_stop() or by death, the server ends; a signal could not do this for a starter that was
+ * killed. The server reports "ready" over a second pipe, so its socket need not be polled.
  */
 #include "softgpu/link/box.h"
 
@@ -44,7 +44,7 @@ void sl_softgpu_config_init(struct sl_softgpu_config *config)
 #undef PRESET
 }
 
-/* The first row outside its range, or NULL. The preset is always allowed. */
+/* The first setting outside its range, or NULL. Defaults are always allowed. */
 static const char *bad_setting(const struct sl_softgpu_config *c)
 {
 	const struct {
@@ -73,7 +73,8 @@ static bool has_program(const char *folder)
 	       access(path, X_OK) == 0;
 }
 
-/* In a build folder the libraries lie under src/softgpu of some parent; installed, under lib. */
+/* In a build folder the libraries are under src/softgpu of a parent folder; installed, under
+ * lib. */
 static int find_folder(char *out, size_t size)
 {
 	static const char *const below[] = {"src/softgpu", "lib/sluice/softgpu",
@@ -103,7 +104,7 @@ static int make_directory(struct sl_softgpu_box *box, bool shared)
 	const char *base = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
 
-	/* The socket's path must fit into 108 bytes, whatever the user's folders are called. */
+	/* The socket's path must fit into 108 bytes, even if the user's folders have long names. */
 	if (shared || !base || strlen(base) > 40 || stat(base, &st) < 0 ||
 		!S_ISDIR(st.st_mode) || access(base, W_OK) < 0)
 		base = "/tmp";
@@ -155,7 +156,7 @@ static int spawn_server(struct sl_softgpu_box *box, const struct sl_softgpu_conf
 	return -r;
 }
 
-/* Moves a descriptor out of the way of the numbers the server is given. */
+/* Moves a descriptor above the numbers that the server gets. */
 static int above(int *fd)
 {
 	int moved = fcntl(*fd, F_DUPFD_CLOEXEC, 10);
@@ -232,7 +233,7 @@ int sl_softgpu_start(struct sl_softgpu_box *box, const struct sl_softgpu_config 
 			bad);
 		return -EINVAL;
 	}
-	/* Cut short, its last rule would be lost or another one. */
+	/* A cut plan would lose its last rule or change it. */
 	if (config->faults && strlen(config->faults) >= FAULTS_BYTES) {
 		snprintf(why, size, "the fault plan is longer than %zu bytes",
 			FAULTS_BYTES - 1);
@@ -322,7 +323,7 @@ static int connect_to(const char *path)
 	return r;
 }
 
-/* One request and its answer; the server drops whoever names a GPU there is not. */
+/* One request and its answer; the server drops a client that names a missing GPU. */
 static int request(const char *path, const struct sl_sg_request *q)
 {
 	struct sl_sg_reply reply;

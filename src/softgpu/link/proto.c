@@ -1,8 +1,8 @@
 /*
  * proto - messages with descriptors over SOCK_SEQPACKET
  *
- * Interrupted calls are repeated here, so that no caller thinks of signals. A receiver that offers
- * no room for descriptors closes what comes: none may leak into a program by a broken peer.
+ * Interrupted calls are repeated here, so callers ignore signals. A receiver without space for
+ * descriptors closes those that come, so a faulty peer cannot leak them into a program.
  */
 #include "softgpu/link/proto.h"
 
@@ -98,7 +98,7 @@ struct sl_sg_board *sl_sg_board_map(int memfd, bool to_write)
 	return at == MAP_FAILED ? NULL : at;
 }
 
-/* Asked for before cuInit, when nobody has spoken to the server yet. */
+/* May be called before cuInit, without a connection to the server. */
 int sl_softgpu_cuda_version(void)
 {
 	static _Atomic int version;

@@ -1,10 +1,11 @@
 /*
- * proto - what the software GPU's processes say to each other
+ * proto - the messages between the software GPU's processes
  *
- * Three kinds of process: a *client* (any program with our libcuda or NVML loaded), the *server*
- * (stands for the kernel's driver; one per box), and a client's *companions* (one per device on
- * which it loaded a module; they run kernels). All talk over SOCK_SEQPACKET in fixed structures,
- * one request in flight per socket; all are built together, so a version word is enough.
+ * Three kinds of process: a *client* (any program with the software GPU's libcuda or NVML loaded),
+ * the *server* (stands for the kernel's driver; one per box), and a client's *companions* (one per
+ * device on which it loaded a module; they run kernels). All talk over SOCK_SEQPACKET in fixed
+ * structures, one request in flight per socket; all are built together, so a version word is
+ * enough.
  *
  * Device memory is one sparse memfd per GPU, cut in pages of SL_SG_PAGE. A handle is a list of
  * extents of pages; every process maps the extents it needs. Sizes are bytes unless named.
@@ -31,12 +32,11 @@ struct sl_sg_extent {
 };
 
 /*
- * What every process of a box may look at without asking: behind the last page of the first GPU's
- * memfd. Only the server writes, the links apart: at link_free_ns[GPU][way] (0: from the GPU, 1: to
- * it) the copies that have a link to themselves until then say so, whichever process they are of. A
- * GPU's generation is even while it is well and odd while it is lost; a process that has seen one
- * generation has no part in the next. Event n stands at event[n % SL_SG_EVENTS_MAX], written before
- * event_count says so.
+ * State that every process of a box may read without a request: behind the last page of the first
+ * GPU's memfd. Only the server writes it, except link_free_ns[GPU][way] (0: from the GPU, 1: to
+ * it): there a copy of any process records until when it has a link to itself. A GPU's generation
+ * is even while it works and odd while it is lost; a process that has seen one generation cannot
+ * use the next. Event n is at event[n % SL_SG_EVENTS_MAX], written before event_count includes it.
  */
 struct sl_sg_event {
 	uint32_t device, xid;
@@ -50,8 +50,8 @@ struct sl_sg_board {
 };
 
 /*
- * An event that several processes know. Whoever records it signs and counts; reached follows
- * recorded. A place may serve another event later, with another generation.
+ * An interprocess event. The recording process signs and counts; reached follows recorded. Another
+ * event may use the slot later, with another generation.
  */
 struct sl_sg_words {
 	uint64_t generation, recorded, reached, recorder;
@@ -64,7 +64,7 @@ enum sl_sg_op {
 		1,    /* value: SL_SG_VERSION; reply: struct sl_sg_hello and the memfds */
 	SL_SG_CREATE, /* device, value: bytes; reply: id, extents */
 	SL_SG_RELEASE,   /* id */
-	SL_SG_EXPORT,    /* id; reply: a descriptor that stands for the handle */
+	SL_SG_EXPORT,    /* id; reply: a descriptor for the handle */
 	SL_SG_IMPORT,    /* one descriptor; reply: id, device, value, extents */
 	SL_SG_HIDE,      /* device, value: bytes more on the GPU; all or nothing */
 	SL_SG_UNHIDE,    /* device, value: bytes fewer */
@@ -73,14 +73,14 @@ enum sl_sg_op {
 	SL_SG_INFO,      /* device; reply: live figures */
 	SL_SG_FIGURES,   /* device; reply: struct sl_sg_figures, as old as the lag */
 	SL_SG_COMPANION, /* device; one descriptor: the socket of a companion to start */
-	SL_SG_OPEN,      /* id of anybody; reply as for an import */
+	SL_SG_OPEN,      /* id of any client's handle; reply as for an import */
 	SL_SG_LOSE,      /* device: falls off the bus, with an Xid of value */
-	SL_SG_REVIVE,    /* device: works again, for processes that start anew */
-	SL_SG_XID,       /* device, value: an Xid is reported, and that is all */
+	SL_SG_REVIVE,    /* device: works again, for processes that start later */
+	SL_SG_XID,       /* device, value: only reports that Xid */
 	SL_SG_EVENT_WORDS, /* reply: the descriptor of all events' words */
-	SL_SG_EVENT_NEW,   /* reply: id, value: what this client signs with */
+	SL_SG_EVENT_NEW,   /* reply: id, value: the client's signature */
 	SL_SG_EVENT_OPEN,  /* id; reply as before */
-	SL_SG_EVENT_CLOSE, /* id: what the client signs with */
+	SL_SG_EVENT_CLOSE, /* id: the client's signature */
 };
 
 struct sl_sg_request {
@@ -90,7 +90,7 @@ struct sl_sg_request {
 	uint64_t value;
 };
 
-/* Outcome of a request: a CUresult's number; extents follow the structure. */
+/* Result of a request: a CUresult's number; extents follow the structure. */
 struct sl_sg_reply {
 	int32_t result;
 	uint32_t device;
@@ -136,9 +136,9 @@ struct sl_sg_figures {
 
 enum sl_cp_op {
 	SL_CP_INIT = 1, /* the memfds of all devices */
-	SL_CP_MAP, /* address, bytes, prot, device, extents; value 1: in place of another */
+	SL_CP_MAP, /* address, bytes, prot, device, extents; value 1: replaces another mapping */
 	SL_CP_MAP_FD, /* address, bytes, prot; one descriptor, from its start */
-	SL_CP_UNMAP,  /* address, bytes: nothing is reachable there any more */
+	SL_CP_UNMAP,  /* address, bytes: makes the range unreachable */
 	SL_CP_LOAD, /* one descriptor with the image, value: the driver's version; reply value:
 		       module. On failure the log, if there is one, is in place of the image */
 	SL_CP_UNLOAD,     /* value: module */
@@ -183,7 +183,7 @@ struct sl_cp_launch {
 	uint32_t kernel;
 	uint32_t grid[3], block[3];
 	uint32_t shared_bytes;
-	uint32_t param_bytes; /* in use: no more of the message is sent */
+	uint32_t param_bytes; /* used: no more of the message is sent */
 	_Alignas(16) uint8_t params[SL_CP_PARAM_BYTES];
 };
 #define SL_CP_LAUNCH_BYTES(l) (offsetof(struct sl_cp_launch, params) + (l)->param_bytes)
@@ -192,16 +192,16 @@ struct sl_cp_launch {
 SL_MUST_CHECK int sl_sg_send(int socket, const void *head, size_t head_bytes,
 	const void *tail, size_t tail_bytes, const int *fds, unsigned fd_count);
 
-/* The version of CUDA that the driver has, in this process: of its environment, or the preset. */
+/* The CUDA version of the driver in this process: from its environment, or the default. */
 int sl_softgpu_cuda_version(void);
 
 /* The board behind the memfd of the box's first GPU, or NULL. Read-only unless to_write. */
 struct sl_sg_board *sl_sg_board_map(int memfd, bool to_write);
 
 /*
- * Receives one message of at most `size` bytes. Returns its length, 0 at the end of the
- * connection, or -errno. Descriptors (the caller's now, close-on-exec) go to fds, their number to
- * *fd_count, which on entry says how many are welcome; others are closed. fds may be NULL.
+ * Receives one message of at most `size` bytes. Returns its length, 0 at the end of the connection,
+ * or -errno. Descriptors go to fds (the caller's now, close-on-exec) and their number to *fd_count,
+ * which has the capacity on entry; others are closed. fds may be NULL.
  */
 SL_MUST_CHECK ssize_t sl_sg_receive(
 	int socket, void *data, size_t size, int *fds, unsigned *fd_count);

@@ -1,5 +1,5 @@
 /*
- * settings - what a box can be told: the table, and variables in the environment of its programs
+ * settings - the settings of a box: the table, and variables in the environment of its programs
  */
 #ifndef SL_SOFTGPU_LINK_SETTINGS_H
 #define SL_SOFTGPU_LINK_SETTINGS_H
@@ -11,7 +11,7 @@
 #define SL_SOFTGPU_ENV         "SLUICE_SOFTGPU"
 /* Calls that fail or hang, see sl_softgpu_config.faults; may also be set for one program alone. */
 #define SL_SOFTGPU_ENV_FAULTS "SLUICE_SOFTGPU_FAULTS"
-/* A file with such a plan, for one program: read anew when another file has its name; fault.c. */
+/* A file with such a plan, for one program: read again when another file gets its name; fault.c. */
 #define SL_SOFTGPU_ENV_FAULTS_FILE "SLUICE_SOFTGPU_FAULTS_FILE"
 
 /* The CUDA version of the driver, as 1000 * major + 10 * minor; also for one program alone. */
@@ -69,17 +69,17 @@ struct sl_softgpu_config {
 	SL_SOFTGPU_SETTINGS(SL_SOFTGPU_FIELD)
 #undef SL_SOFTGPU_FIELD
 	/*
-	 * Fault plan for all programs in the box, or NULL: "call:N=what" joined by commas; what is
-	 * an error's name without CUDA_ERROR_ in any case ("out_of_memory", short "oom"), a
-	 * number, or "hang"; N counts that call in each process from 1, "@N" means every Nth.
+	 * Fault plan for all programs in the box, or NULL: "call:N=what" joined by commas. what is
+	 * an error's name without CUDA_ERROR_ in any case ("out_of_memory", short "oom"), a number,
+	 * or "hang". N counts that call in each process from 1; "@N" means every Nth.
 	 * "cuMemCreate:3=oom,cuMemMap:@5=unknown,cuMemcpyHtoD_v2:2=hang"
 	 */
 	const char *faults;
-	/* Models of the GPUs, joined by commas, the last one also of those behind it; or NULL: all
-	 * alike. Each is appended to the name that all have. */
+	/* Models of the GPUs, joined by commas, the last one for all further GPUs; or NULL: all
+	 * alike. Each is appended to the common name. */
 	const char *models;
-	bool shared; /* with all users of the machine, not with the own alone */
-	/* Folder of the libraries and the server, or NULL to find it beside this program. */
+	bool shared; /* for all users of the machine, not only the own user */
+	/* Folder of the libraries and the server, or NULL to search beside this program. */
 	const char *folder;
 };
 

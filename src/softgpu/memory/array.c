@@ -1,11 +1,11 @@
 /*
  * array - entry points of arrays and mipmapped arrays
  *
- * The memory of an array comes from the space like cuMemAlloc's: large ones have grains of the GPU
- * to themselves, small ones share slabs. It is padded as tiles of 64 bytes by 8 rows are, which is
- * what a real GPU takes; the texels themselves lie close together (array.h). An array with deferred
- * mapping has no memory until a handle's is mapped into it (array_map.c). Sparse arrays are not
- * supported, as the device's attributes say.
+ * The memory of an array comes from the space, like cuMemAlloc's: large arrays have grains of the
+ * GPU of their own, small ones share slabs. Its size is padded to tiles of 64 bytes by 8 rows, as
+ * on a real GPU; the texels themselves have no gaps (array.h). An array with deferred mapping has
+ * no memory until a handle is mapped into it (array_map.c). Sparse arrays are not supported, as the
+ * device's attributes say.
  */
 #include "softgpu/memory/array.h"
 #include "softgpu/driver/api.h"
@@ -22,7 +22,7 @@
 #define KNOWN_FLAGS 0x1ffu
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sl_link arrays = SL_LIST_INIT(arrays);   /* without levels */
+static struct sl_link arrays = SL_LIST_INIT(arrays);   /* not of a mipmap */
 static struct sl_link mipmaps = SL_LIST_INIT(mipmaps); /* both under the lock */
 
 /* Descriptions -------------------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ static bool layers_ok(const CUDA_ARRAY3D_DESCRIPTOR *d)
 		       (layered ? d->Depth % 6 == 0 : d->Depth == 6);
 	if (layered)
 		return d->Depth && d->Depth <= LAYERS_MAX;
-	/* A depth without a height would be one dimension too few. */
+	/* A depth needs a height. */
 	return !d->Depth || d->Height;
 }
 
@@ -120,7 +120,7 @@ static void list_add(struct sl_link *list, struct sl_object *o)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Takes the handle away from everybody else: true for the one caller that did. */
+/* Removes the handle from the list: true for the one caller that did. */
 static bool list_take(struct sl_object *o)
 {
 	bool mine;
@@ -145,7 +145,7 @@ static CUresult back(CUcontext ctx, const CUDA_ARRAY3D_DESCRIPTOR *d, uint64_t b
 	return r;
 }
 
-/* Also of what was mapped into it, which is the program's and stays. */
+/* Also for memory mapped into it, which stays the program's. */
 static void unback(const CUDA_ARRAY3D_DESCRIPTOR *d, uint64_t address)
 {
 	if (!address)
@@ -249,7 +249,7 @@ static CUDA_ARRAY3D_DESCRIPTOR level_desc(
 
 	l.Width = halved(d->Width, level);
 	l.Height = halved(d->Height, level);
-	/* Layers and faces do not become fewer. */
+	/* Layers and faces keep their number. */
 	if (!(d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)))
 		l.Depth = halved(d->Depth, level);
 	return l;
@@ -408,7 +408,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 	return r;
 }
 
-/* Their memory is the space's, which drops a context's blocks itself. */
+/* The space frees a context's blocks itself. */
 void sl_array_drop_context(CUcontext ctx)
 {
 	sl_texture_drop_context(ctx);
@@ -440,8 +440,7 @@ void sl_array_drop_context(CUcontext ctx)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Properties
- * ------------------------------------------------------------------------------------ */
+/* Properties ----------------------------------------------------------------------------------- */
 
 /* Only arrays with deferred mapping have any. */
 static CUresult requirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUdevice dev,
@@ -491,7 +490,7 @@ CUresult cuMipmappedArrayGetSparseProperties(
 	return sl_mipmap_is(array) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* No array here has planes. */
+/* Arrays here have no planes. */
 CUresult cuArrayGetPlane(CUarray *plane, CUarray array, unsigned int index)
 {
 	SL_ENTER(cuArrayGetPlane);

@@ -1,9 +1,9 @@
 /*
- * array_map - memory of handles mapped into arrays
+ * array_map - maps memory of handles into arrays
  *
- * For arrays with deferred mapping: all of the array at once, from an offset of a handle that was
- * made for it. A map holds from the call on; an unmap waits for what its stream has to do before,
- * and the handle's memory goes by the handle's own rules.
+ * For arrays with deferred mapping: the whole array, from an offset of a handle made for it. A map
+ * takes effect with the call; an unmap waits for the earlier work of its stream. The handle's
+ * memory follows the handle's own rules.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"
@@ -25,7 +25,7 @@ static CUresult find(const CUarrayMapInfo *info, struct target *t)
 		if (!sl_array_of(a))
 			return CUDA_ERROR_INVALID_HANDLE;
 		if (a->of)
-			return CUDA_ERROR_INVALID_VALUE; /* a level alone */
+			return CUDA_ERROR_INVALID_VALUE; /* a single level */
 		*t = (struct target){&a->desc, a->address, sl_array_bytes(&a->desc)};
 	} else if (info->resourceType == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY) {
 		if (!sl_mipmap_is(m))

@@ -1,10 +1,10 @@
 /*
  * copy - copies and memsets
  *
- * Who waits: a synchronous call waits, except between two places on the GPU. An asynchronous one
- * returns at once for pinned and device memory; from pageable memory it takes the bytes along
- * first; to pageable memory it waits. Addresses are checked when the call is made (an address with
- * nothing behind it is an invalid value) and again when it runs (then it is an illegal address).
+ * A synchronous call waits, except between two places on the GPU. An asynchronous one returns at
+ * once for pinned and device memory; pageable sources are staged first; for a pageable destination
+ * it waits. Addresses are checked in the call (an address without memory is an invalid value) and
+ * again when it runs (then it is an illegal address).
  */
 #include "softgpu/memory/copy.h"
 
@@ -13,12 +13,12 @@
 
 #define STAGE_BYTES (64 * 1024) /* larger pageable sources make the call wait instead */
 
-/* Gives a host or device end its true kind; false: nothing is there. */
+/* Finds whether an end is on the host or a device; false: there is no memory. */
 static bool classify(uint64_t address, uint64_t bytes, bool must_be_gpu, bool *is_host,
 	enum sl_place *place)
 {
 	if (*is_host) {
-		/* A device address given as a host one is taken for what it is. */
+		/* A device address passed as a host address counts as a device address. */
 		*place = sl_space_place(address, bytes, NULL);
 		*is_host = *place == SL_PLACE_PAGEABLE || *place == SL_PLACE_PINNED;
 		return *place != SL_PLACE_NOWHERE;
@@ -53,8 +53,8 @@ CUresult sl_copy_ends(
 	return CUDA_SUCCESS;
 }
 
-/* Memory of a pool whose access the stream's GPU was not given. An end that a context is named for
- * is reached by that. */
+/* Memory of a pool without access for the stream's GPU. An end with a named context is accessed
+ * through that context. */
 static bool is_shut(CUstream s, uint64_t address, uint8_t by)
 {
 	struct sl_mapping m;
@@ -87,7 +87,7 @@ CUresult sl_copy_submit(CUstream stream, struct sl_copy *c, bool is_async, bool 
 		sl_copy_is_between(c))
 		return sl_copy_between(s, op, !is_async && (c->dst_by || c->src_by));
 	if (!is_async) {
-		/* What goes between contexts is in order with both, so the host waits. */
+		/* A copy between contexts is ordered with both, so the host waits. */
 		bool on_gpu = !c->dst_host && !c->src_host && !c->dst_by && !c->src_by;
 
 		return on_gpu ? sl_api_submit(stream, op) : sl_api_run(stream, op);
@@ -165,7 +165,7 @@ SL_TWIN(cuMemcpyDtoDAsync_v2,
 	(SL_PLAIN(stream), GPU(dst), GPU(src), bytes, true, false),
 	(SL_PER_THREAD(stream), GPU(dst), GPU(src), bytes, true, false))
 
-/* Each context reaches its own memory, with or without access for the other. */
+/* Each context reaches its own memory, with or without access to the other. */
 static CUresult between(CUstream stream, CUdeviceptr dst, CUcontext dst_ctx,
 	CUdeviceptr src, CUcontext src_ctx, size_t bytes, bool is_async)
 {
@@ -242,8 +242,8 @@ static CUresult set(CUstream stream, CUdeviceptr dst, uint32_t value, uint32_t s
 	op = sl_op_new(SL_OP_SET);
 	if (op)
 		op->set = (struct sl_set){dst, value, size, width, rows, pitch};
-	/* Memory that the program can read is set when a synchronous call returns. The GPU's own is
-	 * set in order: what comes later sees it. */
+	/* Memory that the program can read is set when a synchronous call returns. The GPU's own
+	 * memory is set in stream order, so later work sees it. */
 	return !is_async && is_readable(dst, place) ? sl_api_run(stream, op)
 						    : sl_api_submit(stream, op);
 }

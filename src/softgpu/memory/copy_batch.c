@@ -1,9 +1,9 @@
 /*
- * copy_batch - many copies by one call, and copies with attributes
+ * copy_batch - many copies in one call, and copies with attributes
  *
- * A batch is submitted copy by copy in the order given, which is one of the orders it allows. All
- * of it is checked before any of it is submitted, so that a refused call has copied nothing. A
- * source to be read during the call is waited for where it is not taken along anyway.
+ * A batch is submitted in the given order, one of those it allows. All of it is checked before any
+ * of it is submitted, so a refused call copies nothing. A source to be read during the call is
+ * waited for unless it is staged.
  */
 #include "softgpu/memory/array.h"
 #include "softgpu/memory/copy.h"
@@ -25,13 +25,13 @@ static bool is_legacy(CUstream handle)
 	return s && s->is_legacy;
 }
 
-/* Every end is what its address says. */
+/* The address decides what each end is. */
 static CUresult submit(CUstream stream, struct sl_copy *c, CUmemcpySrcAccessOrder order)
 {
 	enum sl_place place = sl_space_place(c->src, 1, NULL);
 	CUresult r = sl_copy_submit(stream, c, true, true);
 
-	/* Pageable sources are taken along by the submission. */
+	/* Pageable sources are staged by the submission. */
 	if (r == CUDA_SUCCESS && order == CU_MEMCPY_SRC_ACCESS_ORDER_DURING_API_CALL &&
 		place == SL_PLACE_PINNED) {
 		struct sl_op *op = sl_op_new(SL_OP_NOP);
@@ -47,7 +47,7 @@ struct rows {
 	CUdeviceptr *dst, *src;
 	size_t *bytes, count;
 	CUmemcpyAttributes *attribute;
-	size_t *first, attributes; /* which apply from which copy on */
+	size_t *first, attributes; /* attributes, and the first copy of each */
 };
 
 static bool rows_ok(const struct rows *b)
@@ -69,7 +69,7 @@ static bool row_ok(const struct rows *b, size_t i)
 	       sl_space_place(b->src[i], b->bytes[i], NULL) != SL_PLACE_NOWHERE;
 }
 
-/* *failed: the first copy at fault, or NO_INDEX for all of the call. */
+/* *failed: the first faulty copy, or NO_INDEX for the whole call. */
 static CUresult run_rows(const struct rows *b, size_t *failed, CUstream stream)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -134,7 +134,7 @@ SL_TWIN(cuMemcpyWithAttributesAsync,
 
 /* Boxes --------------------------------------------------------------------------------------- */
 
-/* Bytes of an element: an array's, or 1 between two pointers; 0: the two do not go together. */
+/* Bytes of an element: an array's, or 1 between two pointers; 0: the two do not match. */
 static size_t element_of(const CUDA_MEMCPY3D_BATCH_OP *op)
 {
 	CUarray dst = op->dst.type == CU_MEMCPY_OPERAND_TYPE_ARRAY
@@ -152,7 +152,7 @@ static size_t element_of(const CUDA_MEMCPY3D_BATCH_OP *op)
 	return dst ? dst->element_bytes : src ? src->element_bytes : 1;
 }
 
-/* Row length and layer height in elements; 0 stands for the copy's own. */
+/* Row length and layer height in elements; 0: the copy's own. */
 static bool lengths_ok(const CUmemcpy3DOperand *o, const CUextent3D *x)
 {
 	if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)

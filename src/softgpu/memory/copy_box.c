@@ -1,9 +1,9 @@
 /*
  * copy_box - copies of two and three dimensions, and those with arrays
  *
- * Every one is turned into addresses, widths and pitches before it is submitted. A place in an
- * array is an address of its hidden block (array.h); that it lies inside is checked here, because
- * behind the array's end the block may go on.
+ * Each is turned into addresses, widths and pitches before it is submitted. A place in an array is
+ * an address in its hidden block (array.h). The bounds are checked here, since the block may
+ * continue behind the array's end.
  */
 #include "softgpu/memory/array.h"
 #include "softgpu/memory/copy.h"
@@ -145,13 +145,13 @@ static CUresult do_3d(CUstream stream, const CUDA_MEMCPY3D *p, bool is_async)
 	return r == CUDA_SUCCESS ? sl_copy_submit(stream, &c, is_async, unified) : r;
 }
 
-/* As struct sl_copy has it; 0 for none. */
+/* In the form of struct sl_copy; 0 for none. */
 static uint8_t by_context(CUcontext ctx)
 {
 	return sl_object_is(ctx, SL_MAGIC_CTX) ? (uint8_t)(ctx->device + 1) : 0;
 }
 
-/* The peer form has the same layout with contexts in the place of two reserved words. */
+/* The peer form has the same layout, with contexts instead of two reserved words. */
 static CUresult do_3d_peer(CUstream stream, const CUDA_MEMCPY3D_PEER *p, bool is_async)
 {
 	_Static_assert(
@@ -222,7 +222,7 @@ static CUresult linear(CUstream stream, struct linear dst, struct linear src,
 {
 	CUresult r;
 
-	/* A handle that is none is an error even where an address could stand. */
+	/* An invalid handle is an error even if an address could be meant. */
 	r = resolve(&dst, bytes);
 	if (r == CUDA_SUCCESS)
 		r = resolve(&src, bytes);

@@ -1,13 +1,13 @@
 /*
  * copy_order - copies between two GPUs in the legacy stream
  *
- * Such a copy starts after all work that either GPU was given before it, and ends before the work
- * that either is given later. The legacy stream keeps that order within its own context; here the
- * copy also waits for the blocking streams of the GPUs' other contexts, and their legacy streams
- * wait for the copy. Non-blocking streams stay outside, as they do on one GPU.
+ * Such a copy starts after all earlier work of both GPUs, and ends before all later work of both.
+ * The legacy stream keeps that order within its own context. In addition the copy waits for the
+ * blocking streams of the GPUs' other contexts, and their legacy streams wait for the copy.
+ * Non-blocking streams are not ordered, as on one GPU.
  *
- * A driver knows which GPU its own allocations are on. No manual promises the same for memory that
- * a program creates and maps, so a copy from or to such memory gets no order here.
+ * A driver knows the GPU of its own allocations. No manual promises the same for memory that a
+ * program creates and maps, so copies from or to such memory are not ordered here.
  */
 #include "softgpu/memory/copy.h"
 
@@ -66,7 +66,7 @@ static bool find_contexts(const struct sl_copy *c, CUcontext own, struct context
 	return enough;
 }
 
-/* As for any use of the legacy stream: a capture of a blocking stream forbids it. */
+/* As with any use of the legacy stream, a capture of a blocking stream forbids it. */
 static CUresult check_captures(CUstream legacy, const struct contexts *others)
 {
 	CUresult r = sl_capture_check_stream(legacy);
@@ -76,7 +76,7 @@ static CUresult check_captures(CUstream legacy, const struct contexts *others)
 	return r;
 }
 
-/* What a context is given from now on comes after the copy. One that is gone is given nothing. */
+/* Later work of the context waits for the copy. A destroyed context gets no more work. */
 static void hold_back(CUcontext ctx, CUstream stream, uint64_t seq)
 {
 	struct sl_op *op = sl_op_new(SL_OP_WAIT);

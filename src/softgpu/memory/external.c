@@ -1,10 +1,9 @@
 /*
  * external - semaphores of other interfaces
  *
- * What stands for another interface's semaphore: an eventfd for a binary one (OPAQUE_FD), a file of
- * at least eight bytes, usually a memfd, for a timeline; its first word is the timeline's value. A
- * successful import takes the descriptor over. Waits look now and then, so that a context that was
- * lost or a semaphore that nobody signals holds up its own stream alone.
+ * A binary semaphore (OPAQUE_FD) is an eventfd. A timeline is a file of at least eight bytes,
+ * usually a memfd, whose first word is its value. A successful import takes the descriptor. Waits
+ * poll, so a lost context or a semaphore that is never signalled blocks only its own stream.
  */
 #include "softgpu/memory/external.h"
 
@@ -57,7 +56,7 @@ static void signal_one(CUexternalSemaphore x, uint64_t value)
 			;
 }
 
-/* Takes one signal of a binary semaphore, and puts back those that came with it. */
+/* Takes one signal of a binary semaphore, and puts the others back. */
 static bool take_signal(int fd)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
@@ -94,7 +93,7 @@ static void run(CUstream stream, struct sl_call *call)
 	}
 }
 
-/* The last reference closes it: work that was queued may still need it. */
+/* The last reference closes it: queued work may still need it. */
 static void let_go(CUexternalSemaphore x)
 {
 	if (atomic_load(&x->o.refs) == 1) {
@@ -173,8 +172,7 @@ void sl_semaphores_params(struct sl_call *call, CUDA_EXT_SEM_SIGNAL_NODE_PARAMS 
 	*out = (CUDA_EXT_SEM_SIGNAL_NODE_PARAMS){s->semaphore, s->params, s->count};
 }
 
-/* Entry points
- * ---------------------------------------------------------------------------------- */
+/* Entry points --------------------------------------------------------------------------------- */
 
 static bool is_eventfd(int fd)
 {

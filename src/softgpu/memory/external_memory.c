@@ -3,8 +3,8 @@
  *
  * A descriptor stands for an allocation of another interface (Vulkan, say): one exported from a
  * handle of the software GPU, or a memfd, which is host memory that a GPU can reach. Each mapped
- * buffer is a mapping of the whole with a range of its own, to be freed by cuMemFree; the memory
- * stays while the import or a buffer of it is there. A successful import takes the descriptor over.
+ * buffer maps the whole allocation in a range of its own, freed by cuMemFree. The memory stays
+ * while the import or one of its buffers exists. A successful import takes the descriptor.
  */
 #include "softgpu/memory/external.h"
 
@@ -30,7 +30,7 @@ struct view {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_link views = SL_LIST_INIT(views);
 
-/* What another process allocated on our GPU, or any memory that has a descriptor. */
+/* Memory that another process allocated on this GPU, or any memory with a descriptor. */
 static CUresult import_fd(int fd, CUmemGenericAllocationHandle *out)
 {
 	struct sl_phys *phys;
@@ -111,7 +111,7 @@ static void unmap(uint64_t base, uint64_t room)
 	(void)!sl_space_unreserve(base, sl_round_up(room, SL_SG_PAGE));
 }
 
-/* Maps the whole somewhere. */
+/* Maps the whole allocation at a free address. */
 static CUresult map(CUexternalMemory x, uint64_t *base)
 {
 	CUdeviceptr at = 0;

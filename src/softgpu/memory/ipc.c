@@ -1,8 +1,8 @@
 /*
  * ipc - memory of one process used by another
  *
- * A handle names the server's handle and a place in it. Whoever has the 64 bytes may open it while
- * the maker still holds it, as with the real driver; opening it in the maker's process is refused.
+ * A handle names the server's handle and a place in it. Any process with its 64 bytes may open it
+ * while the maker holds it, as with the real driver, except the maker itself.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"

@@ -1,10 +1,9 @@
 /*
- * managed - advice, prefetches and questions about managed memory
+ * managed - advice, prefetches and queries about managed memory
  *
- * Managed memory here is one set of pages that both sides map, counted on the GPU it was made for:
- * nothing moves, so advice and prefetches change no contents, only what the range says of itself.
- * They are checked and remembered by byte ranges (struct sl_hint), a prefetch at the time of the
- * call.
+ * Managed memory is one set of pages that both sides map, charged to the GPU it was made for.
+ * Nothing moves, so advice and prefetches change only the answers to queries. They are checked and
+ * stored by byte ranges (struct sl_hint), a prefetch at the time of the call.
  */
 #include "softgpu/memory/managed.h"
 #include "softgpu/driver/api.h"
@@ -33,7 +32,7 @@ void sl_managed_free(struct sl_block *b)
 	}
 }
 
-/* Makes a border at the address, which lies in h or at its start. */
+/* Splits h at the address, which lies in h or at its start. */
 static bool split(struct sl_hint *h, uint64_t at)
 {
 	struct sl_hint *rest;
@@ -180,7 +179,7 @@ static CUresult advise(
 	}
 }
 
-/* The older calls name the host by a device of its own. */
+/* The older calls have a device number for the host. */
 static CUmemLocation place_of(CUdevice dev)
 {
 	return dev == CU_DEVICE_CPU ? (CUmemLocation){CU_MEM_LOCATION_TYPE_HOST, 0}
@@ -210,7 +209,7 @@ static CUresult check_stream(CUstream handle)
 	return s ? sl_capture_check_stream(s) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Takes its place in the stream; there is nothing to be done when that is reached. */
+/* Takes its place in the stream; it does nothing there. */
 static CUresult stand_in(CUstream handle)
 {
 	struct sl_op *op = sl_op_new(SL_OP_NOP);
@@ -252,7 +251,7 @@ struct batch {
 	size_t places;
 };
 
-/* Which place applies to which range is a list of first indices, rising from 0. */
+/* A list of first indices, rising from 0, assigns places to ranges. */
 static CUresult check_places(const struct batch *b)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -316,7 +315,7 @@ BATCH(cuMemDiscardBatchAsync, (RANGES, unsigned long long flags, CUstream stream
 
 /* Questions ----------------------------------------------------------------------------------- */
 
-/* The hint that holds for all of the range where all parts agree on what `pick` sees. */
+/* The hint of the whole range, if all parts agree in what `pick` reads. */
 static struct sl_hint summary(const struct sl_block *b, uint64_t start, uint64_t end)
 {
 	struct sl_hint all = no_hint;
@@ -340,7 +339,7 @@ static struct sl_hint summary(const struct sl_block *b, uint64_t start, uint64_t
 	return all;
 }
 
-/* As the older attributes name places. A NUMA node has no such name. */
+/* In the form of the older attributes, which cannot name a NUMA node. */
 static int old_name(const CUmemLocation *where)
 {
 	if (where->type == CU_MEM_LOCATION_TYPE_DEVICE)
@@ -434,7 +433,8 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *data_bytes,
 	return r;
 }
 
-/* Whose work may touch it; with concurrent access, which GPUs here have, nobody has to ask. */
+/* Attaches memory to a stream. With concurrent access, which GPUs here have, that changes
+ * nothing. */
 static CUresult do_cuStreamAttachMemAsync(
 	CUstream handle, bool is_default, CUdeviceptr ptr, size_t bytes, unsigned flags)
 {
@@ -443,7 +443,7 @@ static CUresult do_cuStreamAttachMemAsync(
 	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
 		flags != CU_MEM_ATTACH_SINGLE)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* To one stream: then it must be one of the program's. */
+	/* To a single stream, which must be one of the program's. */
 	if (flags == CU_MEM_ATTACH_SINGLE && is_default)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sl_space_block(ptr, &b) || b.kind != SL_BLOCK_MANAGED || b.address != ptr ||

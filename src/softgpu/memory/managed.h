@@ -1,5 +1,5 @@
 /*
- * managed - what managed memory was told about its use
+ * managed - hints about the use of managed memory
  */
 #ifndef SL_SOFTGPU_MEMORY_MANAGED_H
 #define SL_SOFTGPU_MEMORY_MANAGED_H
@@ -8,7 +8,7 @@
 
 #define SL_HINT_HOST (1u << 31)
 
-/* What holds for [start, end); a block's hints follow one another without gaps. */
+/* The hint for [start, end); a block's hints follow one another without gaps. */
 struct sl_hint {
 	struct sl_hint *next;
 	uint64_t start, end;
@@ -17,7 +17,7 @@ struct sl_hint {
 	CUmemLocation preferred, prefetched;
 };
 
-/* Ends what a block was told. Under sl_space_lock. */
+/* Frees a block's hints. Under sl_space_lock. */
 void sl_managed_free(struct sl_block *b);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * memory - entry points of plain, pinned and managed memory, and questions about pointers
+ * memory - entry points of plain, pinned and managed memory, and queries about pointers
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"
@@ -63,7 +63,7 @@ CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags)
 	return sl_space_alloc(sl_ctx_current(), bytes, SL_BLOCK_MANAGED, ptr);
 }
 
-/* Waits for the context's work first: what is freed may still be in use by it. */
+/* Waits for the context's work first, which may still use the memory. */
 CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	struct sl_block b;
@@ -82,7 +82,7 @@ CUresult cuMemFree_v2(CUdeviceptr ptr)
 	return r == CUDA_SUCCESS ? sl_space_free(ptr) : r;
 }
 
-/* The bounds of cuMemAlloc's block; of one mapping for the program's own. */
+/* The bounds of cuMemAlloc's block, or of one mapping of the program. */
 static bool range_of(uint64_t ptr, uint64_t *base, uint64_t *bytes)
 {
 	struct sl_mapping m;
@@ -216,7 +216,7 @@ static bool look(CUdeviceptr ptr, struct pointer *p)
 	if (!p->has_block && p->has_mapping && p->mapping.kind != SL_MAP_VMM)
 		return false; /* a free place in a slab or a pool */
 	if ((p->has_block && p->block.kind == SL_BLOCK_ARRAY) || p->mapping.for_array)
-		return false; /* its address was told to nobody */
+		return false; /* its address is hidden */
 	p->is_host = (p->has_block && p->block.kind >= SL_BLOCK_PINNED) ||
 		     (p->has_mapping && p->mapping.is_host);
 	p->base = p->has_block ? p->block.address : p->mapping.address;
@@ -224,7 +224,7 @@ static bool look(CUdeviceptr ptr, struct pointer *p)
 	return p->has_block || p->has_mapping;
 }
 
-/* In the ids of the program's own handles: the server counts those of all processes, this process
+/* Marks ids of the program's own handles: the server counts those of all processes, this process
  * counts its blocks. */
 #define MAPPED_ID (1ull << 61)
 

@@ -1,8 +1,8 @@
 /*
  * multicast - entry points of multicast objects
  *
- * What they do is in space_multicast.c. They stay within their process: one that is to be exported
- * cannot be made.
+ * space_multicast.c implements them. They stay within their process: an exportable one cannot be
+ * made.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"

@@ -1,9 +1,8 @@
 /*
  * pool - entry points of pools and stream-ordered allocation
  *
- * Memory is there when the allocating call returns; what was freed serves again as stream order
- * lets it (pool.h). Pools of the GPU and of the host can be made; of managed memory they are not
- * supported.
+ * Memory is valid when the allocating call returns; freed memory is reused in stream order
+ * (pool.h). Pools may be on a GPU or the host; pools of managed memory are not supported.
  */
 #include "softgpu/memory/pool.h"
 #include "softgpu/driver/api.h"
@@ -13,7 +12,7 @@
 
 #define HOST_POOLS 2 /* plain, and of a NUMA node: there is one node */
 
-/* Default and current ones; under sl_space_lock. The last two stand for the host. */
+/* The default and current pools; under sl_space_lock. The last two are the host's. */
 static struct {
 	CUmemoryPool of_default, current;
 } places[SL_SOFTGPU_GPUS_MAX + HOST_POOLS];
@@ -100,8 +99,7 @@ CUmemoryPool sl_pool_current(CUdevice device)
 	return current_of(device);
 }
 
-/* Which pool is used
- * ---------------------------------------------------------------------------- */
+/* Choosing a pool */
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice dev)
 {
@@ -139,7 +137,7 @@ CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return set_current(dev, pool);
 }
 
-/* The index, or the error that the location and type deserve. */
+/* The index, or an error for an invalid location or type. */
 static CUresult look_up(const CUmemLocation *where, CUmemAllocationType type, int *place)
 {
 	CHECK_OUT(where);
@@ -210,7 +208,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 	/* Plain host memory belongs to its process. */
 	if (props->location.type == CU_MEM_LOCATION_TYPE_HOST && props->handleTypes)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Between processes only the GPU's memory can be handed on. */
+	/* Only the GPU's memory can be shared between processes. */
 	if (props->handleTypes & ~(unsigned)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
 		(props->handleTypes &&
 			props->location.type != CU_MEM_LOCATION_TYPE_DEVICE))
@@ -265,7 +263,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attr, void
 		pool->release_threshold = *(const cuuint64_t *)value;
 		break;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: /* can only be made to start anew */
+	case CU_MEMPOOL_ATTR_USED_MEM_HIGH: /* can only be reset */
 		is_zero = *(const cuuint64_t *)value == 0;
 		if (!is_zero)
 			r = CUDA_ERROR_INVALID_VALUE;
@@ -328,7 +326,7 @@ static bool access_ok(CUmemoryPool pool, const CUmemAccessDesc *desc)
 		!sl_drv_device_ok(desc->location.id) || desc->flags == 2 ||
 		(unsigned)desc->flags > CU_MEM_ACCESS_FLAGS_PROT_READWRITE)
 		return false;
-	/* What the pool is on cannot be kept from it. */
+	/* The pool's own location always has access. */
 	return pool->is_host || desc->location.id != pool->device ||
 	       desc->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
@@ -373,7 +371,7 @@ CUresult cuMemPoolGetAccess(
 
 /* Allocation ---------------------------------------------------------------------------------- */
 
-/* pool NULL: the current one of the stream's device. */
+/* pool NULL: the current pool of the stream's device. */
 static CUresult alloc(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstream handle)
 {
 	CUstream s = sl_stream_of(handle, false);
@@ -384,7 +382,7 @@ static CUresult alloc(CUdeviceptr *ptr, size_t bytes, CUmemoryPool pool, CUstrea
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!s)
 		return CUDA_ERROR_INVALID_HANDLE;
-	/* Nothing happens in the stream, so a capture does not mind. */
+	/* Nothing happens in the stream, so this is allowed in a capture. */
 	if (!bytes) {
 		*ptr = 0;
 		return CUDA_SUCCESS;
@@ -423,7 +421,7 @@ SL_TWIN(cuMemAllocFromPoolAsync,
 	(CUdeviceptr * ptr, size_t bytes, CUmemoryPool pool, CUstream stream),
 	(ptr, bytes, pool, SL_PLAIN(stream)), (ptr, bytes, pool, SL_PER_THREAD(stream)))
 
-/* A point in the stream after which the block's place is free. */
+/* Marks the point in the stream after which the block's place is free. */
 static CUresult give(CUdeviceptr ptr, CUstream s)
 {
 	uint64_t seq = 0;
@@ -439,7 +437,7 @@ static CUresult give(CUdeviceptr ptr, CUstream s)
 	return r;
 }
 
-/* Memory of cuMemAlloc may be freed so, too; it goes when the stream gets there. */
+/* Memory of cuMemAlloc may be freed this way, too, in stream order. */
 static CUresult do_cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
 {
 	CUstream s = sl_stream_of(handle, false);

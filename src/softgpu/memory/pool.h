@@ -1,14 +1,13 @@
 /*
- * pool - pools of memory, and what stream order means to them
+ * pool - pools of memory with stream order
  *
- * A pool takes memory in chunks of SL_POOL_CHUNK (more where one allocation needs more) and cuts
- * them into blocks. A block freed in stream order leaves a *piece* that says after which point of
- * which stream the place is free again. At a synchronisation pieces that are over are forgotten,
- * and chunks with nothing in them go back to the GPU as far as the release threshold allows.
+ * A pool takes memory in chunks of SL_POOL_CHUNK (more if one allocation needs more) and cuts them
+ * into blocks. A block freed in stream order leaves a *piece*, which names the point of the stream
+ * after which its place is free again. At a synchronisation finished pieces are dropped, and empty
+ * chunks go back to the GPU as far as the release threshold allows.
  *
- * All of it under sl_space_lock, and streams' locks within it for a look at how far they are:
- * nothing that holds a stream's lock touches memory. pool.c has the entry points, space_pool.c the
- * chunks.
+ * All of it under sl_space_lock, which may take streams' locks to read their progress: nothing that
+ * holds a stream's lock touches memory. pool.c has the entry points, space_pool.c the chunks.
  */
 #ifndef SL_SOFTGPU_MEMORY_POOL_H
 #define SL_SOFTGPU_MEMORY_POOL_H
@@ -21,11 +20,11 @@
 struct CUmemPoolHandle_st {
 	struct sl_object o; /* o.link: in the list of all pools */
 	CUmemPoolProps props;
-	CUdevice device; /* of a pool on the host: 0, and of no meaning */
+	CUdevice device; /* of a pool on the host 0, without meaning */
 	bool is_host;
 	bool is_default, is_imported;
 	bool destroyed; /* waits for its last allocation */
-	uint64_t uid;   /* an export names it by this and pid */
+	uint64_t uid;   /* with the pid it names an export */
 	int64_t pid;
 	struct sl_link chunks; /* struct sl_mapping.link */
 	uint64_t release_threshold;
@@ -36,30 +35,30 @@ struct CUmemPoolHandle_st {
 };
 
 /*
- * Finds or makes room of `bytes` for work in `stream`. Where it depends on another stream's free,
- * waits for that are put into *wait (the caller's to submit or free). Takes the lock.
+ * Finds or makes space of `bytes` for work in `stream`. If it depends on another stream's free,
+ * *wait gets the waits, which the caller submits or frees. Takes the lock.
  */
 SL_MUST_CHECK CUresult sl_pool_take(CUmemoryPool pool, CUstream stream, uint64_t bytes,
 	struct sl_op **wait, CUdeviceptr *out);
 /* The block at the address is free once the stream has reached seq. Takes the lock. */
 SL_MUST_CHECK CUresult sl_pool_give(CUdeviceptr address, CUstream stream, uint64_t seq);
-/* Forgets what is over and gives back what is above `keep` (of all pools with pool NULL). */
+/* Drops finished pieces and gives back what exceeds `keep` (of all pools if pool is NULL). */
 void sl_pool_release(CUmemoryPool pool, uint64_t keep_bytes);
-/* The pool ends with the last free of what is still in use. It may be gone at return: a
+/* Ends the pool with the last free of memory in use. It may be gone at return, since a
  * synchronisation of another thread ends it, too. */
 void sl_pool_destroy(CUmemoryPool pool);
-/* A synchronisation happened: every pool gives back what is above its threshold. Cheap without. */
+/* After a synchronisation: every pool gives back what exceeds its threshold. Cheap without pools. */
 void sl_pool_synced(void);
 /* Access of a device, or the host with device -1, to all chunks. Takes the lock. */
 SL_MUST_CHECK CUresult sl_pool_open(
 	CUmemoryPool pool, CUdevice device, CUmemAccess_flags flags);
-/* A block another process's pool made, found by the server's id. Takes the lock. */
+/* A block of another process's pool, found by the server's id. Takes the lock. */
 SL_MUST_CHECK CUresult sl_pool_import_block(CUmemoryPool pool, uint64_t id,
 	uint64_t offset, uint64_t bytes, CUdeviceptr *out);
 
-/* pool.c: the list of all pools, and those of a device. The default one is made when asked for. */
+/* pool.c: the list of all pools, and those of a device. The default pool is made on demand. */
 extern struct sl_link sl_pools;
-/* A pool of nobody's yet, or NULL. The properties are checked. */
+/* A new pool, or NULL. The properties are checked. */
 CUmemoryPool sl_pool_new(const CUmemPoolProps *props);
 CUmemoryPool sl_pool_current(CUdevice device);
 

@@ -1,8 +1,8 @@
 /*
  * pool_share - pools of one process used by another
  *
- * An exported pool is a sealed file of our own with its name in it; an exported pointer names the
- * server's handle behind its chunk, which whoever knows it may open, as for cuIpc.
+ * An exported pool is a sealed file with its name. An exported pointer names the server's handle of
+ * its chunk, which any process with that name may open, as with cuIpc.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"
@@ -61,7 +61,7 @@ CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool,
 	return export_fd(pool, handle);
 }
 
-/* Our number of the GPU an export is on, or -1 where this process does not see it. */
+/* This process's number of the GPU of an export, or -1 if the GPU is not visible here. */
 static CUdevice device_of(const unsigned char *uuid)
 {
 	for (unsigned i = 0; i < sl_drv.hello.gpus; i++)

@@ -1,10 +1,10 @@
 /*
  * space - tables of reservations, mappings, blocks and handles
  *
- * Three arrays sorted by address, searched by bisection; thousands of entries are usual, so moving
- * them on insertion costs less than a tree would in code. Addresses come from regions far from
- * where the kernel puts other things, so that a companion can map them at the same place; under
- * sanitizers, which allow only some addresses, the kernel chooses.
+ * Three arrays sorted by address, searched by bisection. They have thousands of entries, and moving
+ * these on insertion is simpler than a tree. Addresses come from regions far from those that the
+ * kernel uses, so a companion can map them at the same place. Sanitizers allow only some addresses;
+ * under them the kernel chooses.
  */
 #include "softgpu/memory/internal.h"
 
@@ -85,7 +85,7 @@ void sl_table_remove(struct sl_table *t, void *row)
 /* Address ranges ------------------------------------------------------------------------------ */
 
 #define CLASHES_MAX 4
-#define SPAN_MAX    (1ull << 46) /* half of what a process has; above it sums would wrap */
+#define SPAN_MAX    (1ull << 46) /* half of a process's addresses; sums of more would wrap */
 
 static struct arena {
 	uint64_t start, end, cursor;
@@ -109,8 +109,8 @@ static bool reserve_at(uint64_t address, uint64_t bytes)
 }
 
 /*
- * First fit above the cursor, which goes back when something is freed. 0: no place. Where the
- * kernel gives other addresses than asked for again and again, the arena is given up for good.
+ * First fit above the cursor, which moves back after a free. 0: no free range. If the kernel
+ * repeatedly returns other addresses than asked for, the arena is given up.
  */
 static uint64_t reserve_in(struct arena *a, uint64_t bytes, uint64_t alignment)
 {
@@ -131,7 +131,7 @@ static uint64_t reserve_in(struct arena *a, uint64_t bytes, uint64_t alignment)
 			return at;
 		} else {
 			clashes++;
-			at += SL_GIB; /* something of somebody else's */
+			at += SL_GIB; /* a mapping of another library */
 		}
 	}
 	a->end = 0;
@@ -354,11 +354,11 @@ bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes
 	pthread_mutex_lock(&sl_space_lock);
 	m = sl_table_find(&sl_mappings, address);
 	if (m && !m->is_host && sl_link_is_lost(m->phys->device)) {
-		ok = false; /* from another GPU's point of view, too */
+		ok = false; /* another GPU cannot reach it, either */
 	} else if (m && (m->kind != SL_MAP_VMM || (m->access[device] & need) == need)) {
 		ok = pin_mapped(m, address, device, bytes, where, phys);
 	} else if (!m) {
-		/* No guess: what was device memory when the call was made may be nothing now. */
+		/* Look again: what was device memory in the call may be unmapped now. */
 		struct sl_block *b = sl_table_find(&sl_blocks, address);
 
 		*where = (char *)(uintptr_t)address;
@@ -409,7 +409,7 @@ enum sl_place sl_space_place(uint64_t address, uint64_t bytes, CUdevice *device)
 	pthread_mutex_lock(&sl_space_lock);
 	b = sl_table_find(&sl_blocks, address);
 	if (b && (b->kind == SL_BLOCK_PINNED || b->kind == SL_BLOCK_REGISTERED)) {
-		/* Half pinned is nothing: a driver refuses it, too. */
+		/* A half-pinned range is refused, as by the driver. */
 		place = bytes <= b->address + b->bytes - address ? SL_PLACE_PINNED
 								 : SL_PLACE_NOWHERE;
 	} else if (sl_table_find(&sl_reservations, address)) {
@@ -423,7 +423,7 @@ enum sl_place sl_space_place(uint64_t address, uint64_t bytes, CUdevice *device)
 			*device = m->phys->device;
 	}
 	pthread_mutex_unlock(&sl_space_lock);
-	/* A graph's memory counts from the making of its node. */
+	/* A graph's memory exists from the making of its node. */
 	if (place == SL_PLACE_NOWHERE &&
 		sl_graph_mem_covers(address, bytes ? bytes : 1, device))
 		place = SL_PLACE_DEVICE;

@@ -1,11 +1,11 @@
 /*
  * space - device addresses of this process and the memory behind them
  *
- * An address range is reserved (nothing is mapped in the program: a device pointer it touches
- * faults), then handles are mapped into it. For copies each handle has an *alias*, an ordinary
- * mapping elsewhere in this process, made at the first copy. Where the device has a companion, the
- * same handle is mapped there at the very address. One lock, sl_space_lock; functions take it
- * themselves unless named _locked. Sizes are bytes; CUresult as the driver gives it.
+ * First an address range is reserved. Nothing is mapped there in the program, so touching a device
+ * pointer faults. Then handles are mapped into the range. For copies each handle has an *alias*, an
+ * ordinary mapping elsewhere in this process, made at the first copy. If the device has a
+ * companion, the handle is mapped there at the same address. One lock, sl_space_lock; functions
+ * take it themselves unless named _locked. Sizes are bytes; results are the driver's CUresults.
  */
 #ifndef SL_SOFTGPU_MEMORY_SPACE_H
 #define SL_SOFTGPU_MEMORY_SPACE_H
@@ -14,13 +14,13 @@
 
 /* A handle of the server's, or host memory with a memfd of its own. */
 struct sl_phys {
-	uint64_t id;     /* the server's; host memory's own has SL_PHYS_HOST in it */
+	uint64_t id;     /* the server's; with SL_PHYS_HOST for host memory */
 	CUdevice device; /* 0 for host memory */
 	int fd;          /* host memory's; -1: pages of the device */
 	uint64_t bytes;
 	CUmemAllocationProp prop;
 	unsigned refs;    /* of handles, mappings and running copies */
-	unsigned handles; /* references the program has; released one by one */
+	unsigned handles; /* references of the program; released one by one */
 	CUmemGenericAllocationHandle handle; /* its name, 0: never had one */
 	char *alias;                         /* NULL: not mapped yet */
 	struct sl_multicast *multicast;      /* not NULL: stands for others */
@@ -40,16 +40,16 @@ struct sl_mapping {
 	uint64_t address, bytes;
 	struct sl_phys *phys;
 	enum sl_map_kind kind;
-	uint64_t phys_id; /* of phys, good in a copy; phys itself is not */
+	uint64_t phys_id; /* id of phys, valid in a copy; phys itself is not */
 	CUdevice device;
 	unsigned int handle_types;
-	CUcontext slab_of;   /* not NULL: small blocks of this context lie in it */
+	CUcontext slab_of;   /* not NULL: small blocks of this context are in it */
 	CUmemoryPool pool;   /* not NULL: a chunk of it */
 	struct sl_link link; /* in its pool's chunks */
 	uint64_t used;       /* bytes of a chunk's or slab's blocks, in grains */
-	uint64_t cursor;     /* where a chunk was last cut */
+	uint64_t cursor;     /* end of the last block cut from a chunk */
 	bool is_host;        /* phys is host memory */
-	bool for_array;      /* no program knows the address */
+	bool for_array;      /* its address is hidden */
 	bool rdma;           /* other devices of the machine may register it */
 	uint8_t host_access; /* the program's own, by CUmemAccess_flags */
 	uint8_t access[SL_SOFTGPU_GPUS_MAX]; /* CUmemAccess_flags per device */
@@ -61,13 +61,13 @@ struct sl_reservation {
 	bool by_program;
 };
 
-/* What the program knows as one allocation. */
+/* An allocation as the program knows it. */
 enum sl_block_kind {
 	SL_BLOCK_DEVICE,
 	SL_BLOCK_MANAGED,
 	SL_BLOCK_POOL,
 	SL_BLOCK_IPC,   /* another process made it */
-	SL_BLOCK_ARRAY, /* behind an array: no program knows the address */
+	SL_BLOCK_ARRAY, /* behind an array; its address is hidden */
 	SL_BLOCK_PINNED,
 	SL_BLOCK_REGISTERED
 };
@@ -79,7 +79,7 @@ struct sl_block {
 	uint64_t buffer_id;
 	unsigned int flags;  /* of cuMemHostAlloc and cuMemHostRegister */
 	int fd;              /* pinned memory's; -1 otherwise */
-	unsigned int opened; /* how often, of SL_BLOCK_IPC */
+	unsigned int opened; /* number of opens, for SL_BLOCK_IPC */
 	bool sync_memops;
 	struct sl_hint *hints; /* of SL_BLOCK_MANAGED, see managed.h */
 };
@@ -89,16 +89,17 @@ extern pthread_mutex_t sl_space_lock;
 /* Blocks. */
 SL_MUST_CHECK CUresult sl_space_alloc(
 	CUcontext ctx, uint64_t bytes, enum sl_block_kind kind, CUdeviceptr *out);
-/* The block's memory is gone at once: the caller has waited for the work on it. */
+/* Frees the block's memory at once: the caller has waited for its work. */
 SL_MUST_CHECK CUresult sl_space_free(CUdeviceptr address);
 SL_MUST_CHECK CUresult sl_space_free_array(CUdeviceptr address);
 SL_MUST_CHECK CUresult sl_space_host_alloc(
 	CUcontext ctx, uint64_t bytes, unsigned flags, void **out);
 SL_MUST_CHECK CUresult sl_space_host_register(
 	CUcontext ctx, void *address, uint64_t bytes, unsigned flags);
-/* kind says which call it is: unpinning memory that was allocated is an error, and vice versa. */
+/* kind is the kind of call: unpinning memory that was allocated is an error, and the reverse. */
 SL_MUST_CHECK CUresult sl_space_host_free(void *address, enum sl_block_kind kind);
-/* Opens `bytes` at an offset of a handle another process made; a second time: the same address. */
+/* Opens `bytes` at an offset of another process's handle; a second open returns the same
+ * address. */
 SL_MUST_CHECK CUresult sl_space_ipc_open(
 	CUcontext ctx, uint64_t id, uint64_t offset, uint64_t bytes, CUdeviceptr *out);
 SL_MUST_CHECK CUresult sl_space_ipc_close(CUdeviceptr address);
@@ -109,11 +110,11 @@ struct sl_block *sl_space_block_locked(uint64_t address);
 /* Copies the mapping around an address; false: none. */
 bool sl_space_mapping(uint64_t address, struct sl_mapping *out);
 void sl_space_set_sync_memops(uint64_t address, bool on);
-/* Frees all a context allocated. */
+/* Frees all allocations of a context. */
 void sl_space_drop_context(CUcontext ctx);
-/* Makes the peer's blocks, present and future, reachable from a device's kernels; or not. */
+/* Opens or closes the peer's blocks, present and future, to a device's kernels. */
 CUresult sl_space_peer(CUdevice from, CUdevice to, bool on);
-/* Maps everything the device may reach into its new companion. */
+/* Maps all memory that the device may reach into its new companion. */
 SL_MUST_CHECK CUresult sl_space_fill_companion(CUdevice device);
 
 /* Virtual memory management, as the driver's calls of similar name. */
@@ -128,7 +129,7 @@ SL_MUST_CHECK CUresult sl_space_map(
 SL_MUST_CHECK CUresult sl_space_unmap(uint64_t address, uint64_t bytes);
 SL_MUST_CHECK CUresult sl_space_access(
 	uint64_t address, uint64_t bytes, CUdevice device, CUmemAccess_flags flags);
-/* The program's own access; only host memory can give it. */
+/* The program's own access, which only host memory can have. */
 SL_MUST_CHECK CUresult sl_space_host_access(
 	uint64_t address, uint64_t bytes, CUmemAccess_flags flags);
 SL_MUST_CHECK CUresult sl_space_retain(
@@ -139,24 +140,23 @@ SL_MUST_CHECK CUresult sl_space_props(
 	CUmemGenericAllocationHandle handle, CUmemAllocationProp *out);
 
 /*
- * Pins what is behind [address, address + *bytes) for access by a device: *where is good until
- * sl_space_unpin(*phys), *bytes is cut to what is contiguous. Pinned host memory gives itself with
- * *phys NULL. False: an address no access is allowed to, pageable memory among them.
+ * Pins [address, address + *bytes) for access by a device: *where is valid until
+ * sl_space_unpin(*phys); *bytes is cut to the contiguous part. For pinned host memory *phys is
+ * NULL. False: an address without access, which includes pageable memory.
  */
 bool sl_space_pin(uint64_t address, CUdevice device, bool write, uint64_t *bytes,
 	char **where, struct sl_phys **phys);
 void sl_space_unpin(struct sl_phys *phys);
 /*
- * Maps a handle's memory where only copies find it, for an array; *bytes is the handle's size and
- * *prop what it was made as. The address must be given to sl_space_array_unmap() or that of a place
- * in it.
+ * Maps a handle's memory for copies only, for an array. *bytes is the handle's size, *prop its
+ * properties. Pass the address, or one within it, to sl_space_array_unmap().
  */
 SL_MUST_CHECK CUresult sl_space_array_map(CUmemGenericAllocationHandle handle,
 	uint64_t *address, uint64_t *bytes, CUmemAllocationProp *prop);
 void sl_space_array_unmap(uint64_t address);
 /*
- * What was written at the address, now standing at `where`, goes to all that a multicast object
- * there is bound to. Costs next to nothing where no such object exists.
+ * Copies bytes written at the address (now at `where`) to all memory bound to a multicast object
+ * there. Nearly free if no such object exists.
  */
 void sl_space_echo(uint64_t address, const char *where, uint64_t bytes);
 
@@ -166,7 +166,7 @@ SL_MUST_CHECK CUresult sl_space_multicast(
 	const CUmulticastObjectProp *prop, CUmemGenericAllocationHandle *out);
 SL_MUST_CHECK CUresult sl_space_multicast_add(
 	CUmemGenericAllocationHandle handle, CUdevice device);
-/* What is to be bound: a handle, or (mem 0) what is mapped at ptr. device -1: any of the team. */
+/* The memory to bind: a handle, or (mem 0) the mapping at ptr. device -1: any of the team. */
 struct sl_space_bind {
 	CUdevice device;
 	uint64_t offset, bytes;
@@ -186,7 +186,7 @@ enum sl_place {
 	SL_PLACE_DEVICE,
 	SL_PLACE_NOWHERE
 };
-/* What an address is: NOWHERE is a device address with nothing (or not enough) behind it. */
+/* The kind of an address: NOWHERE is a device address without enough memory behind it. */
 enum sl_place sl_space_place(uint64_t address, uint64_t bytes, CUdevice *device);
 
 #endif

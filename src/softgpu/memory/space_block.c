@@ -1,8 +1,8 @@
 /*
  * space_block - cuMemAlloc's blocks, pinned and registered memory
  *
- * A block above SMALL_BYTES has handle and range to itself. Smaller ones share slabs of one page of
- * the GPU, as they do with the real driver; a slab goes back when its last block does.
+ * A block above SMALL_BYTES has its own handle and range. Smaller ones share slabs of one page of
+ * the GPU, as with the real driver; a slab is freed with its last block.
  */
 #include "softgpu/memory/managed.h"
 #include "softgpu/memory/pool.h"
@@ -32,7 +32,7 @@ struct sl_block *sl_block_new(CUcontext ctx, enum sl_block_kind kind)
 	return b;
 }
 
-/* Who may use a device's native memory: itself, and those with peer access to its context. */
+/* Opens native memory to its own device, and to devices with peer access to its context. */
 static CUresult open_to_peers(struct sl_mapping *m, CUdevice owner)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -73,14 +73,14 @@ CUresult sl_native_map(
 	uint64_t at = sl_space_reserve_locked(phys->bytes, SL_SG_PAGE, 0, false);
 	struct sl_mapping *m = at ? sl_mapping_new(at, phys->bytes, phys, kind) : NULL;
 
-	sl_phys_unref(phys); /* the mapping has its own */
+	sl_phys_unref(phys); /* the mapping has its own reference */
 	if (!m && at)
 		sl_space_unreserve_locked(sl_table_find(&sl_reservations, at));
 	*out = m;
 	return m ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* Handle (made or opened, as the request says), range and mapping in one. All or nothing. */
+/* Makes or opens the handle, as the request asks, with range and mapping. All or nothing. */
 static CUresult native_get(
 	const struct sl_sg_request *q, bool managed, struct sl_mapping **out)
 {
@@ -136,7 +136,7 @@ static uint64_t gap_in(const struct sl_mapping *slab, uint64_t bytes)
 	return at + bytes <= end ? at : 0;
 }
 
-/* A slab is a native mapping with slab_of set; blocks of other contexts do not share it. */
+/* A slab is a native mapping with slab_of set; other contexts do not share it. */
 static CUresult small_place(CUcontext ctx, uint64_t bytes, uint64_t *at)
 {
 	struct sl_mapping *m;
@@ -267,8 +267,7 @@ void sl_space_drop_context(CUcontext ctx)
 	pthread_mutex_unlock(&sl_space_lock);
 }
 
-/* Between processes
- * ----------------------------------------------------------------------------- */
+/* Between processes ---------------------------------------------------------------------------- */
 
 static struct sl_block *find_opened(uint64_t id, uint64_t offset)
 {

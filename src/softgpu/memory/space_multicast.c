@@ -1,11 +1,11 @@
 /*
  * space_multicast - one range that stands for memory on several GPUs
  *
- * A multicast object is a handle without memory of its own: each device of its team has memory
- * bound at offsets of it. What a copy, a memset or a stream's write puts there goes to all of them:
- * it is written to one and then echoed. A kernel has what its own device bound under the address;
- * its writes go there alone, because nobody sees them (a real switch would). Reads take the
- * device's own.
+ * A multicast object is a handle without memory of its own: each device of its team binds memory at
+ * offsets of it. A copy, a memset or a stream's write goes to all of them: it is written to one and
+ * then echoed. A kernel sees the memory of its own device at the address. Its writes go only there,
+ * since they cannot be noticed (a real switch would forward them). Reads use the device's own
+ * memory.
  */
 #include "softgpu/memory/internal.h"
 
@@ -21,13 +21,13 @@ struct bind {
 };
 
 struct sl_multicast {
-	unsigned int team, added; /* how many devices there are to be, and are */
+	unsigned int team, added; /* devices of the complete team, and so far */
 	uint32_t devices;         /* a bit each */
 	uint64_t bytes;
 	struct bind *binds;
 };
 
-/* So that copies cost nothing while there is none. */
+/* So that copies cost nothing without such objects. */
 static _Atomic unsigned int object_count;
 static pthread_cond_t team_changed = PTHREAD_COND_INITIALIZER;
 
@@ -102,7 +102,7 @@ CUresult sl_space_multicast_add(CUmemGenericAllocationHandle handle, CUdevice de
 	return r;
 }
 
-/* As the driver does: whoever comes before the team is whole waits for the rest of it. */
+/* As in the driver, a call before the team is complete waits for the other devices. */
 struct sl_phys *sl_multicast_wait(CUmemGenericAllocationHandle handle)
 {
 	struct sl_phys *p;
@@ -141,7 +141,7 @@ static uint32_t extents_of(const struct sl_phys *p, uint64_t offset, uint64_t by
 	return n;
 }
 
-/* One bound piece appears in the device's companion, or disappears. */
+/* Maps or unmaps one bound piece in the device's companion. */
 static CUresult tell_piece(
 	const struct sl_mapping *m, const struct bind *b, CUdevice device, bool map)
 {
@@ -177,7 +177,7 @@ CUresult sl_multicast_tell(struct sl_mapping *m, CUdevice device)
 	return r;
 }
 
-/* After a bind, and before the end of one: the mappings that are there follow. */
+/* After a bind, and before an unbind: updates existing mappings. */
 static CUresult tell_mappings(struct sl_phys *object, const struct bind *b, bool map)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -203,7 +203,7 @@ static bool is_free(const struct sl_multicast *mc, const struct bind *want)
 	return true;
 }
 
-/* Finds the memory that is to be bound; false: there is none, or not enough. */
+/* Finds the memory to bind; false: there is none, or not enough. */
 static bool find_memory(const struct sl_space_bind *bind, struct bind *b)
 {
 	struct sl_mapping *m;
@@ -286,7 +286,7 @@ CUresult sl_space_multicast_unbind(CUmemGenericAllocationHandle handle, CUdevice
 
 /* Access -------------------------------------------------------------------------------------- */
 
-/* Of the device if it bound anything there, else of whoever did. */
+/* The device's own memory if it bound any there, else another device's. */
 struct sl_phys *sl_multicast_at(const struct sl_multicast *mc, CUdevice device,
 	uint64_t offset, uint64_t *within, uint64_t *bytes)
 {
@@ -310,7 +310,7 @@ static void echo_to(
 	uint64_t end = sl_min_u64(offset + bytes, b->offset + b->bytes);
 	char *alias = start < end ? sl_phys_alias(b->phys) : NULL;
 
-	/* Onto itself, too: that does no harm. */
+	/* Copying onto itself is harmless. */
 	if (alias)
 		memmove(alias + b->phys_offset + (start - b->offset),
 			where + (start - offset), end - start);

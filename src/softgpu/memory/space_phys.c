@@ -1,8 +1,8 @@
 /*
  * space_phys - the memory behind handles
  *
- * Pages of a GPU are the server's: it names the extents of the device's memfd, which are mapped as
- * needed. Host memory is a memfd of its own, which goes with its last holder anywhere.
+ * The server owns the pages of a GPU: it names the extents of the device's memfd, which are mapped
+ * as needed. Host memory is a memfd of its own, freed with its last holder in any process.
  */
 #include "softgpu/memory/internal.h"
 
@@ -42,7 +42,7 @@ static void release_remote(uint64_t id)
 	(void)!sl_link_call(&q, -1, &reply, NULL, 0, NULL);
 }
 
-/* Create or import, whichever the request says. */
+/* Creates or imports, as the request asks. */
 CUresult sl_phys_get(const struct sl_sg_request *q, int fd, struct sl_phys **out)
 {
 	static struct sl_sg_extent extent[SL_SG_EXTENTS_MAX]; /* under the lock */
@@ -65,7 +65,7 @@ CUresult sl_phys_host_get(int fd, struct sl_phys **out)
 
 	if (!p)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	/* Out of the way of programs that count on low numbers. */
+	/* Above the low numbers, which some programs rely on. */
 	p->fd = fcntl(fd, F_DUPFD_CLOEXEC, 200);
 	if (p->fd < 0 || fstat(fd, &st) < 0 || st.st_size <= 0) {
 		if (p->fd >= 0)
@@ -109,7 +109,7 @@ void sl_phys_unref(struct sl_phys *p)
 	free(p);
 }
 
-/* Maps the handle's pages at `at`, which must be reserved; false leaves the range unusable. */
+/* Maps the handle's pages at `at`, which must be reserved; on false the range is unusable. */
 bool sl_phys_map_at(const struct sl_phys *p, char *at, int prot)
 {
 	if (p->fd >= 0)

@@ -1,10 +1,10 @@
 /*
  * space_pool - chunks of pools, blocks in them, and pieces freed in stream order
  *
- * A chunk is a mapping like a slab; the gaps between its blocks are free but for pieces whose
- * stream has not got there yet. For the freeing stream itself such a piece is free at once: what it
- * does next comes later in its order. For others it is when the free is over (opportunistic reuse),
- * or when they wait for it (internal dependencies); without either they get memory from elsewhere.
+ * A chunk is a mapping like a slab. The gaps between its blocks are free, except for pieces whose
+ * stream has not reached the free. The freeing stream itself may reuse such a piece at once, since
+ * its later work is ordered behind. Other streams may when the free is over (opportunistic reuse),
+ * or if they wait for it (internal dependencies); otherwise they get other memory.
  */
 #include "softgpu/memory/pool.h"
 #include "softgpu/memory/internal.h"
@@ -14,17 +14,17 @@
 #define GRAIN_BYTES 512u
 
 struct sl_link sl_pools = SL_LIST_INIT(sl_pools);
-/* So that a synchronisation costs nothing while no pool has anything. */
+/* So that a synchronisation costs nothing without chunks. */
 static _Atomic uint64_t chunk_count;
 
 enum { REUSE_EVENTS, REUSE_OPPORTUNISTIC, REUSE_INTERNAL };
 
-/* Where freed blocks were: rows of a table, sorted by address. Neighbours of one stream are one
- * piece. */
+/* Places of freed blocks: rows of a table, sorted by address. Neighbours of one stream are
+ * merged. */
 struct piece {
 	uint64_t address, bytes;
 	CUstream stream; /* a reference */
-	uint64_t seq;    /* free when the stream has reached it */
+	uint64_t seq;    /* free once the stream has reached it */
 };
 static struct sl_table pieces;
 
@@ -49,7 +49,7 @@ static struct piece *piece_in(uint64_t address, uint64_t end)
 	return p && p->address < end ? p : NULL;
 }
 
-/* Takes over what p says, if it is the stream's and touches [address, ...) on either side. */
+/* Merges p if it is of the same stream and touches [address, ...) on either side. */
 static bool piece_grows(
 	struct piece *p, uint64_t address, uint64_t bytes, CUstream stream, uint64_t seq)
 {
@@ -93,7 +93,7 @@ static bool piece_blocks(
 	return !pool->reuse[REUSE_OPPORTUNISTIC] || !piece_is_over(p);
 }
 
-/* The end of what stands in the way of [at, at + bytes), or 0. */
+/* The end of an obstacle in [at, at + bytes), or 0. */
 static uint64_t obstacle(
 	CUmemoryPool pool, CUstream stream, bool may_wait, uint64_t at, uint64_t bytes)
 {
@@ -110,7 +110,7 @@ static uint64_t obstacle(
 	return 0;
 }
 
-/* From where the chunk was last cut to its end, then from its start. */
+/* From the chunk's last cut to its end, then from its start. */
 static uint64_t gap_in(CUmemoryPool pool, struct sl_mapping *chunk, CUstream stream,
 	bool may_wait, uint64_t bytes)
 {
@@ -160,7 +160,7 @@ static bool op_waits(struct sl_op **op, const struct piece *p)
 	return true;
 }
 
-/* Takes [at, end) out of the piece; what is left of it on either side stays. False: no memory. */
+/* Removes [at, end) from the piece and keeps the rest on either side. False: out of memory. */
 static bool piece_cut(
 	const struct sl_mapping *chunk, struct piece *p, uint64_t at, uint64_t end)
 {
@@ -180,7 +180,7 @@ static bool piece_cut(
 	return true;
 }
 
-/* Takes the place out of the pieces it lies in. */
+/* Removes the place from the pieces that it touches. */
 static bool claim(struct sl_mapping *chunk, CUstream stream, uint64_t at, uint64_t bytes,
 	struct sl_op **wait)
 {
@@ -255,7 +255,7 @@ static CUresult chunk_new(CUmemoryPool pool, uint64_t bytes, struct sl_mapping *
 	struct sl_phys *phys = NULL;
 	CUresult r;
 
-	/* A pool is of whole granules, however little it was made for. */
+	/* A pool has whole granules, however small its maximum. */
 	if (pool->props.maxSize &&
 		pool->reserved + bytes > sl_round_up(pool->props.maxSize, SL_SG_PAGE))
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -268,7 +268,7 @@ static bool chunk_is_empty(const struct sl_mapping *m)
 	return !m->used && !piece_in(m->address, m->address + m->bytes);
 }
 
-/* Pieces that are over are free places like any other. */
+/* Finished pieces become free places. */
 static void forget(const struct sl_mapping *chunk)
 {
 	uint64_t end = chunk->address + chunk->bytes;
@@ -332,7 +332,7 @@ void sl_pool_synced(void)
 	pthread_mutex_unlock(&sl_space_lock);
 }
 
-/* A context went: nobody keeps memory for the next allocation of a program that may be at its
+/* A context is destroyed: keeps no memory for later allocations, since the program may be about to
  * end. */
 void sl_pool_drop_device(CUdevice device)
 {
@@ -349,7 +349,7 @@ void sl_pool_drop_device(CUdevice device)
 
 /* Blocks -------------------------------------------------------------------------------------- */
 
-/* A chunk of the usual size, or just what is needed where that does not fit. */
+/* A chunk of the usual size, or of the needed size if that does not fit. */
 static CUresult grow(CUmemoryPool pool, uint64_t bytes, struct sl_mapping **out)
 {
 	uint64_t usual = sl_round_up(bytes, SL_POOL_CHUNK);
@@ -359,7 +359,8 @@ static CUresult grow(CUmemoryPool pool, uint64_t bytes, struct sl_mapping **out)
 	if (r == CUDA_ERROR_OUT_OF_MEMORY && least < usual)
 		r = chunk_new(pool, least, out);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY) {
-		release(pool, 0); /* chunks that are too small, one by one, for this */
+		release(pool,
+			0); /* frees chunks that are too small, one by one, to make space */
 		r = chunk_new(pool, least, out);
 	}
 	return r;
@@ -424,7 +425,7 @@ void sl_pool_block_gone(struct sl_mapping *chunk, const struct sl_block *b)
 
 	chunk->used -= bytes;
 	pool->used -= bytes;
-	/* Who called has waited for the work: as good as a synchronisation. */
+	/* The caller has waited for the work, which counts as a synchronisation. */
 	release(pool, pool->destroyed ? 0 : pool->release_threshold);
 }
 

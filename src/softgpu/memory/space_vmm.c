@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Names of handles: a slot's number and how often it was used, so that stale names are told. */
+/* A handle's name is its slot's number and the slot's count of uses, so stale names are
+ * recognised. */
 static struct slot {
 	struct sl_phys *phys;
 	uint32_t uses;
@@ -84,7 +85,7 @@ CUresult sl_space_unreserve(uint64_t address, uint64_t bytes)
 	return r;
 }
 
-/* Names a new handle; drops it where that fails. */
+/* Names a new handle; on failure drops it. */
 CUresult sl_handle_new(struct sl_phys *phys, CUmemGenericAllocationHandle *out)
 {
 	if (!name_phys(phys)) {
@@ -215,7 +216,7 @@ CUresult sl_space_host_access(uint64_t address, uint64_t bytes, CUmemAccess_flag
 		for (uint64_t at = address; at < address + bytes && r == CUDA_SUCCESS;) {
 			struct sl_mapping *m = sl_table_find(&sl_mappings, at);
 
-			/* The program cannot look at a GPU's memory. */
+			/* The program cannot access a GPU's memory. */
 			r = m->is_host ? sl_mapping_open(m, flags)
 				       : CUDA_ERROR_INVALID_VALUE;
 			at += m->bytes;
@@ -275,7 +276,7 @@ CUresult sl_space_array_map(CUmemGenericAllocationHandle handle, uint64_t *addre
 		r = sl_native_map(phys, SL_MAP_VMM, &m);
 	}
 	if (r == CUDA_SUCCESS) {
-		/* Of copies, whichever GPU makes them; companions are not told. */
+		/* For copies of any GPU; companions are not told. */
 		memset(m->access, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, sizeof(m->access));
 		m->for_array = true;
 		*address = m->address;
@@ -295,7 +296,7 @@ void sl_space_array_unmap(uint64_t address)
 	pthread_mutex_unlock(&sl_space_lock);
 }
 
-/* Host memory's own descriptor stands for it. */
+/* Host memory's own descriptor is the export. */
 static CUresult export_host(const struct sl_phys *phys, int *fd)
 {
 	*fd = fcntl(phys->fd, F_DUPFD_CLOEXEC, 0);

@@ -1,9 +1,9 @@
 /*
- * absent - the names of NVML that nothing stands behind
+ * absent - the names of NVML that are not modelled
  *
- * A program may look any of them up and call it; a real GPU answers many of them with "not
- * supported", and so do these. None touches its arguments, so one function with no parameters
- * stands for all shapes (the caller cleans up after its own arguments on this platform).
+ * A program may look up and call any of them. A real GPU answers many with "not supported", and so
+ * do these. None reads its arguments, so one function without parameters serves all prototypes
+ * (callers clean up their own arguments on this platform).
  */
 #include "softgpu/nvml/nvml.h"
 

@@ -1,5 +1,5 @@
 /*
- * events - sets of events, read off the server's board without asking it
+ * events - sets of events, read from the server's board without a request
  */
 #include "softgpu/nvml/nvml.h"
 
@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What a set waits for; events before the registration of a GPU are not for it. */
+/* The events that a set waits for; those before a GPU was registered do not count. */
 struct nvmlEventSet_st {
 	uint32_t magic, seen; /* events of the sl_nvml_board */
 	bool wanted[SL_SOFTGPU_GPUS_MAX];
@@ -76,7 +76,7 @@ static bool take_event(struct nvmlEventSet_st *set, struct sl_sg_event *out)
 {
 	uint32_t now = event_count();
 
-	/* Whoever slept too long misses the oldest, as with any queue of a kernel's. */
+	/* A late reader misses the oldest events, as with any bounded queue. */
 	if (now - set->seen > SL_SG_EVENTS_MAX / 2)
 		set->seen = now - SL_SG_EVENTS_MAX / 2;
 	while (set->seen != now) {
@@ -126,7 +126,7 @@ nvmlReturn_t nvmlEventSetWait(
 
 	NEED(data);
 	r = nvmlEventSetWait_v2(set, &whole, timeout_ms);
-	/* The older call knows no instances: its structure ends before them. */
+	/* The older call has no instances: its structure ends before them. */
 	if (r == NVML_SUCCESS)
 		memcpy(data, &whole, offsetof(nvmlEventData_t, gpuInstanceId));
 	return r;

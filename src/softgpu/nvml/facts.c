@@ -1,8 +1,8 @@
 /*
- * facts - what NVML says of a device that never changes
+ * facts - NVML's constant answers about a device
  *
- * Monitors ask for clocks, power and errors before they show a line about memory, and leave GPUs
- * out that answer nothing. None of this is measured; memory and processes are (usage.c).
+ * Monitors ask for clocks, power and errors before they show memory, and skip GPUs that answer
+ * nothing. These values are not measured; memory and processes are (usage.c).
  */
 #include "softgpu/nvml/nvml.h"
 
@@ -12,7 +12,7 @@
 #define SAMPLING_US 167000
 #define CELSIUS     30
 
-/* Those that take enumerations, which travel as unsigned int. */
+/* Calls with enumerations, which travel as unsigned int. */
 #pragma GCC visibility push(default)
 nvmlReturn_t nvmlDeviceGetTemperatureThreshold(
 	nvmlDevice_t device, unsigned int kind, unsigned int *celsius);
@@ -51,7 +51,7 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(
 #include "softgpu/nvml/facts.def"
 #undef SL_NVML_FACT
 
-/* --- with a second question or answer ---------------------------------------------------- */
+/* --- with a second parameter ---------------------------------------------------------------- */
 
 nvmlReturn_t nvmlDeviceGetTemperature(
 	nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *celsius)
@@ -105,7 +105,7 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(
 	return NVML_SUCCESS;
 }
 
-/* MHz by nvmlClockType_t: graphics, SM, memory, video. Always at its highest. */
+/* MHz by nvmlClockType_t: graphics, SM, memory, video. Always the maximum. */
 static nvmlReturn_t clock_of(nvmlDevice_t device, unsigned int type, unsigned int *mhz)
 {
 	static const unsigned int clocks[] = {1410, 1410, 1593, 1290};
@@ -136,7 +136,7 @@ nvmlReturn_t nvmlDeviceGetClock(
 	return clock_of(device, type, mhz);
 }
 
-/* There are no such engines, and nothing runs on them. */
+/* These engines do not exist, so they are idle. */
 #define ENGINE(name)                                                                     \
 	nvmlReturn_t name(nvmlDevice_t device, unsigned int *pct, unsigned int *span_us) \
 	{                                                                                \
@@ -204,7 +204,7 @@ nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, unsigned int t
 	return nvmlDeviceGetTotalEccErrors(device, type, counter, errors);
 }
 
-/* As a GPU answers that cannot be partitioned. */
+/* As on a GPU without partitions. */
 nvmlReturn_t nvmlDeviceGetMigMode(
 	nvmlDevice_t device, unsigned int *current, unsigned int *pending)
 {
@@ -237,7 +237,7 @@ nvmlReturn_t nvmlDeviceGetVbiosVersion(
 
 /* --- pairs ------------------------------------------------------------------------------- */
 
-/* All hang off one host bridge, as their buses' numbers say, and reach each other. */
+/* All are on one host bridge, as their bus numbers say, and reach each other. */
 #define HOST_BRIDGE 30u
 #define P2P_OK      0u
 #define P2P_NONE    5u /* not supported */
@@ -297,7 +297,7 @@ nvmlReturn_t nvmlGetExcludedDeviceCount(unsigned int *count)
 
 /* --- field values ------------------------------------------------------------------------ */
 
-/* Those whose answer is known; the rest are NOT_SUPPORTED each by itself, as on any GPU. */
+/* The known ones; each other value is NOT_SUPPORTED, as on any GPU. */
 static const struct {
 	unsigned int id;
 	unsigned long long value;

@@ -1,9 +1,9 @@
 /*
- * nvml - our libnvidia-ml.so.1
+ * nvml - the software GPU's libnvidia-ml.so.1
  *
- * Figures come from the server over a connection of its own, as old as the box's lag makes them;
- * nothing of the driver's state is shared with our libcuda, and a process that only asks is no user
- * of a GPU. After a fork the connection is the parent's: the child starts anew with nvmlInit.
+ * Figures come from the server over a separate connection, as old as the box's lag makes them. The
+ * library shares no state with libcuda, and a process that only queries does not count as a user of
+ * a GPU. After a fork the connection stays the parent's; the child starts again with nvmlInit.
  */
 #include "softgpu/nvml/nvml.h"
 
@@ -17,7 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* The driver that goes with the box's version of CUDA; NVML puts the major one before. */
+/* The driver version for the box's CUDA version; NVML puts the major number in front. */
 #define DRIVER_OF_13 "580.65.99"
 #define DRIVER_OF_12 "550.54.99"
 #define BRANCH_OF_13 "r580_00"
@@ -29,13 +29,13 @@ static int server = -1;
 static pid_t owner; /* process that made the connection */
 static unsigned users;
 struct sl_sg_hello sl_nvml_hello;
-/* Of that server; kept when it is another's turn. */
+/* The board of that server; kept when the connection changes. */
 const struct sl_sg_board *sl_nvml_board;
 __thread struct sl_sg_figures sl_nvml_figures;
 
 /* The connection ------------------------------------------------------------------------------ */
 
-/* Descriptors of the GPUs' memory come with the greeting; only the board behind them is wanted. */
+/* The greeting brings descriptors of the GPUs' memory; only the board behind it is needed. */
 static void take_board(const int *memfds, unsigned count)
 {
 	sl_nvml_board = count ? sl_sg_board_map(memfds[0], false) : NULL;
@@ -323,7 +323,7 @@ nvmlReturn_t nvmlDeviceGetHandleByUUIDV(const nvmlUUID_t *uuid, nvmlDevice_t *de
 	return NVML_ERROR_NOT_FOUND;
 }
 
-/* They have no serial numbers, so none has this one. */
+/* No GPU here has a serial number. */
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
 {
 	NEED_READY;

@@ -1,9 +1,9 @@
 /*
- * nvml - what the parts of our libnvidia-ml.so.1 share
+ * nvml - what the parts of the software GPU's libnvidia-ml.so.1 share
  *
- * nvml.c: the connection, the system, and which devices there are; usage.c: memory, processes,
- * utilisation; events.c: sets of events; facts.c: what is fixed; absent.c: all other
- * names of the interface, which answer "not supported". Any thread; the lock is nvml.c's.
+ * nvml.c: the connection, the system, and the list of devices; usage.c: memory, processes,
+ * utilisation; events.c: sets of events; facts.c: constants; absent.c: all other names, which
+ * answer "not supported". Any thread; nvml.c has the lock.
  */
 #ifndef SL_SOFTGPU_NVML_NVML_H
 #define SL_SOFTGPU_NVML_NVML_H
@@ -23,10 +23,10 @@ extern const struct sl_sg_board *sl_nvml_board;
 extern __thread struct sl_sg_figures sl_nvml_figures;
 
 bool sl_nvml_is_ready(void);
-/* A device handle is its number and one, as a pointer. */
+/* A device handle is its number plus one, as a pointer. */
 bool sl_nvml_device(nvmlDevice_t device, uint32_t *index);
 bool sl_nvml_is_lost(uint32_t index);
-/* Into sl_nvml_figures. */
+/* Stores the figures in sl_nvml_figures. */
 nvmlReturn_t sl_nvml_ask(uint32_t index);
 nvmlReturn_t sl_nvml_put_text(char *out, unsigned length, const char *text);
 

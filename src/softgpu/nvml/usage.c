@@ -94,7 +94,7 @@ static nvmlReturn_t processes(
 	return r;
 }
 
-/* No process of ours draws, and none uses MPS. */
+/* No process here uses graphics or MPS. */
 static nvmlReturn_t no_processes(nvmlDevice_t device, unsigned *count)
 {
 	uint32_t i;
@@ -127,7 +127,7 @@ LISTS(, nvmlProcessInfo_v1_t)
 LISTS(_v2, nvmlProcessInfo_v2_t)
 LISTS(_v3, nvmlProcessInfo_t)
 
-/* --- what single processes do ------------------------------------------------------------ */
+/* --- single processes ----------------------------------------------------------------------- */
 
 static unsigned long long now_us(void)
 {
@@ -138,8 +138,8 @@ static unsigned long long now_us(void)
 	       (unsigned long long)now.tv_nsec / 1000u;
 }
 
-/* Figures are there for all listed processes: NVML offers one sample each, or asks for room; some
- * GPUs have none. *count is in and out; rows are then 0 to *count - 1 of the figures. */
+/* All listed processes have figures: NVML returns one sample each, or asks for more space; some
+ * GPUs have none. *count is in and out; the rows are 0 to *count - 1 of the figures. */
 static nvmlReturn_t samples(nvmlDevice_t device, unsigned *count, bool has_array)
 {
 	unsigned room = *count;
@@ -263,7 +263,7 @@ nvmlReturn_t nvmlDeviceGetAccountingStats_v2(
 	return NVML_ERROR_NOT_SUPPORTED;
 }
 
-/* One sample of the last second, of what is counted: the GPU's utilisation. */
+/* One sample of the last second: the GPU's utilisation. */
 #define SAMPLES_OF_GPU 1u
 
 SL_NVML_EXPORT nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, unsigned int what,

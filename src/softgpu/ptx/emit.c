@@ -2,8 +2,8 @@
  * emit - a module as the C text of a host module
  *
  * Each kernel becomes one C function, with a structure of its registers. If its threads wait for
- * each other, it returns where one waits and goes on from there at its next call; the structure is
- * copied out and in. The text starts with hostmodule.h and prelude.def.
+ * each other, the function returns where a thread waits and continues there at its next call; the
+ * structure is copied out and in. The text starts with hostmodule.h and prelude.def.
  */
 #include "softgpu/ptx/internal.h"
 
@@ -16,7 +16,7 @@ extern const char sl_ptx_prelude[]; /* embed.S */
 
 typedef unsigned long long ull;
 
-/* The type as bits, which is how memory and moves see it. */
+/* The type as bits, as memory and moves use it. */
 static enum ptx_type raw(enum ptx_type type)
 {
 	static const enum ptx_type bits[] = {
@@ -154,7 +154,7 @@ void ptx_emit_brx(struct module *m, struct function *f, struct instruction *in)
 	say(m, "default: fail_launch(); }\n");
 }
 
-/* The table has the whole of it. */
+/* The table has the whole C text. */
 void ptx_emit_text(struct module *m, struct function *f, struct instruction *in)
 {
 	say(m, "%s\n", in->form->expr);
@@ -162,7 +162,7 @@ void ptx_emit_text(struct module *m, struct function *f, struct instruction *in)
 
 /* Barriers ------------------------------------------------------------------------------------ */
 
-/* Without a number of threads, all of the block. */
+/* Without a number of threads: all of the block. */
 void ptx_emit_bar(struct module *m, struct function *f, struct instruction *in)
 {
 	say(m, "arrive(t, ");
@@ -266,7 +266,7 @@ static void emit_variable(struct module *m, uint32_t i)
 		(ull)sl_max_u64(v->bytes, 1));
 }
 
-/* All of them are one structure, which is copied where a thread waits and where it goes on. */
+/* All registers are one structure, which is copied when a thread waits and when it continues. */
 static void emit_registers(struct module *m, const struct function *f)
 {
 	say(m, "struct s%u {\n\tuint32_t cc;\n", f->index);
@@ -276,7 +276,7 @@ static void emit_registers(struct module *m, const struct function *f)
 	say(m, "\tstruct s%u s = {0};\n", f->index);
 }
 
-/* Where a thread that waited goes on. */
+/* The places where a waiting thread continues. */
 static void emit_resumes(struct module *m, const struct function *f)
 {
 	say(m, "\ts = *(struct s%u *)t->state;\n\tswitch (t->at) {\n", f->index);
@@ -371,7 +371,7 @@ static void emit(struct module *m)
 	}
 }
 
-/* A comment that says that one of NVIDIA's compilers made the text. */
+/* A comment that names one of NVIDIA's compilers as the text's author. */
 static const char *maker(const char *text)
 {
 	static const char *const marks[] = {"NVIDIA NVVM", "NVRTC",

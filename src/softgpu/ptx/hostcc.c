@@ -1,10 +1,10 @@
 /*
  * hostcc - C text to a shared object, by the system's compiler
  *
- * `cc` is found by PATH and runs in a folder of its own with a bound on its time and memory, since
- * the text is made from what a program handed in. Objects are kept in the user's cache folder
- * under a hash of the C text, with a checksum behind them, and moved into place whole. That folder
- * must be the user's own and no other's to write to; without one nothing is kept.
+ * `cc` is found by PATH. It runs in a folder of its own with bounds on time and memory, since the
+ * text derives from a program's input. Objects are stored in the user's cache folder under a hash
+ * of the C text, with a checksum, and moved into place whole. The folder must belong to the user
+ * and be writable to no other; otherwise nothing is stored.
  */
 #include "softgpu/ptx/image.h"
 
@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define SECONDS_MAX 300
-#define QUICK_BYTES (4 * SL_MIB) /* of longer text the compiler is asked for less */
+#define QUICK_BYTES (4 * SL_MIB) /* above this size the compiler optimises less */
 #define NO_COMPILER 127
 #define FILES_MAX   2000u
 
@@ -78,7 +78,7 @@ static char *read_file(const char *path, size_t *bytes)
 
 /* The cache ----------------------------------------------------------------------------------- */
 
-/* Under $XDG_CACHE_HOME or ~/.cache, each folder made where it is not there. */
+/* Under $XDG_CACHE_HOME or ~/.cache; missing folders are made. */
 static bool cache_path(const char *c, char *path, size_t size)
 {
 	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -110,7 +110,7 @@ static bool cache_path(const char *c, char *path, size_t size)
 	return strlen(path) + 8 < size;
 }
 
-/* The folder stays bounded: where there are too many, the one unused for longest goes. */
+/* Bounds the folder: removes the object unused for longest if there are too many. */
 static void forget_oldest(const char *path)
 {
 	char folder[PATH_MAX], oldest[NAME_MAX + 1] = "";
@@ -175,7 +175,7 @@ static void keep(const char *path, const char *object, size_t bytes)
 
 /* The compiler -------------------------------------------------------------------------------- */
 
-/* Instructions that this processor has, and that the text gains most from. */
+/* The instructions of this processor from which the text gains most. */
 static char *processor(void)
 {
 #if defined(__x86_64__)
@@ -200,8 +200,7 @@ __attribute__((noreturn)) static void run_compiler(int text, int complaints, cha
 		"-lm", NULL};
 
 	lseek(text, 0, SEEK_SET);
-	prctl(PR_SET_PDEATHSIG,
-		SIGKILL); /* of no use to anybody once the companion is gone */
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* useless without the companion */
 	dup2(text, STDIN_FILENO);
 	dup2(complaints, STDOUT_FILENO);
 	dup2(complaints, STDERR_FILENO);
@@ -265,7 +264,7 @@ CUresult sl_hostcc(const char *c, int *fd, struct sl_image_log *log)
 	size_t bytes = 0;
 
 	*fd = -1;
-	/* Another processor may not have the instructions of this one. */
+	/* Another processor may lack instructions of this one. */
 	if (asprintf(&key, "%s\n%s", processor(), c) < 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	is_kept = cache_path(key, path, sizeof(path));

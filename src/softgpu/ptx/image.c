@@ -1,5 +1,5 @@
 /*
- * image - what an image is by its first bytes; this much the program's own process looks at
+ * image - identifies an image by its first bytes; the program's own process reads no more of it
  */
 #include "softgpu/ptx/image.h"
 

@@ -1,10 +1,10 @@
 /*
- * internal - PTX as it is between text and C
+ * internal - the form of PTX between text and C
  *
  * A module is symbols and functions; a function is registers and instructions. Names are resolved
- * while the text is read, labels later. Everything lies in growing arrays and goes
- * with the module. The first error is kept (bad), and the text then looks as if it had ended, so
- * nobody needs to look at errors but loops.
+ * while the text is read, labels later. All data are in growing arrays and freed with the module.
+ * The first error is stored (bad), and from then on the text seems to have ended, so only loops
+ * must check for errors.
  */
 #ifndef SL_SOFTGPU_PTX_INTERNAL_H
 #define SL_SOFTGPU_PTX_INTERNAL_H
@@ -33,8 +33,8 @@ struct name {
 };
 #define NAME(n) (int)sl_min_u64((n).length, 200), (n).at /* for "%.*s" */
 
-/* A register; a family of registers below count; .global and .const; .shared, whose offset is of
- * the function that placed it; extern shared; .local; .param; a kernel; a list of labels; one. */
+/* A register; a family of registers below count; .global and .const; .shared, with an offset in the
+ * function that placed it; extern shared; .local; .param; a kernel; a list of labels; one label. */
 enum symbol_kind {
 	SYM_REG,
 	SYM_REGS,
@@ -59,7 +59,7 @@ struct symbol {
 };
 
 /* _; a register; a number, a float's or a double's bits; an address; a special register; a label or
- * what is not declared; a list: {a, b}, (a, b) or a|b. */
+ * an undeclared name; a list: {a, b}, (a, b) or a|b. */
 enum operand_kind {
 	OP_NONE,
 	OP_REG,
@@ -92,7 +92,7 @@ struct instruction {
 	struct name op;
 	int32_t guard; /* register, or -1 */
 	bool guard_negated;
-	const struct mod *mod; /* these three, once all of the text has been read */
+	const struct mod *mod; /* these three after all of the text has been read */
 	const struct operand *arg;
 	const struct form *form;
 };
@@ -115,7 +115,7 @@ struct parameter {
 struct function {
 	struct name name;
 	uint32_t line, index, max_threads;
-	bool waits; /* for other threads */
+	bool waits; /* it waits for other threads */
 	VECTOR(struct parameter) params;
 	VECTOR(enum ptx_type) regs;
 	VECTOR(struct instruction) code;
@@ -140,7 +140,7 @@ struct module {
 	FILE *out;
 };
 
-/* One element more, zeroed; after an error, one that does not matter. */
+/* One more element, zeroed; after an error a dummy. */
 void *ptx_grow(struct module *m, void *vector, size_t element_bytes);
 #define ADD(m, v) ((__typeof__((v)->at))ptx_grow(m, v, sizeof(*(v)->at)))
 
@@ -155,22 +155,22 @@ static inline bool failed(const struct module *m)
 	return m->result != CUDA_SUCCESS;
 }
 
-/* text.c; declarations are those of the scope that is open. */
+/* text.c; declarations go into the open scope. */
 enum token_kind { TOK_END, TOK_NAME, TOK_DOT, TOK_NUMBER, TOK_STRING, TOK_CHAR };
 struct token {
 	enum token_kind kind;
-	struct name name; /* of a dotted word: without the dot */
+	struct name name; /* of a dotted word without the dot */
 	uint32_t line;
 };
 bool ptx_same(struct name name, const char *text);
 struct token ptx_next(struct module *m);
 struct token ptx_peek(struct module *m);
-bool ptx_take(struct module *m, char ch); /* if it comes next */
+bool ptx_take(struct module *m, char ch); /* true if it comes next */
 void ptx_want(struct module *m, char ch);
 void ptx_skip_to(struct module *m, char ch);
 void ptx_number(struct module *m, struct name text, struct operand *out);
 struct symbol *ptx_declare(struct module *m, struct name name, enum symbol_kind kind);
-/* NULL: not in scope. A family's register is made when it is first seen. */
+/* NULL: not in scope. A register of a family is made at first use. */
 struct symbol *ptx_find(
 	struct module *m, struct function *f, struct name name, uint32_t scope);
 void ptx_scope_open(struct module *m);
@@ -180,7 +180,7 @@ uint32_t ptx_new_reg(struct module *m, struct function *f, enum ptx_type type);
 void ptx_free(struct module *m);
 void ptx_parse(struct module *m); /* parse.c */
 
-/* form.c: what forms.def says. */
+/* form.c: the forms of forms.def. */
 enum form_kind { FORM_VALUE, FORM_WARP, FORM_ATOM, FORM_OTHER };
 typedef void ptx_emitter(struct module *m, struct function *f, struct instruction *in);
 struct form {
@@ -193,7 +193,7 @@ struct form {
 };
 const struct form *ptx_form(struct module *m, const struct instruction *in);
 const struct form *ptx_form_at(size_t i);            /* NULL behind the last */
-bool ptx_among(struct name word, const char *words); /* one of those in a row? */
+bool ptx_among(struct name word, const char *words); /* is it one of those words? */
 bool ptx_has(const struct instruction *in, const char *mod);
 enum ptx_type ptx_nth_type(const struct instruction *in, unsigned n);
 

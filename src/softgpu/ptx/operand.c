@@ -1,10 +1,10 @@
 /*
- * operand - operands as C, and the instructions that forms.def says all of
+ * operand - operands as C, and the instructions that forms.def describes completely
  *
  * A register is an unsigned integer of its width, whatever it holds; get_TYPE and put_TYPE of
- * prelude.def make values of its bits and bits of values. The operands become typed variables a, b,
- * c and e of a block, and the form's expression is put behind them. Rounding other than to nearest,
- * saturation and flushing of small numbers to zero are modifiers of any of them.
+ * prelude.def convert between bits and values. The operands become typed variables a, b, c and e of
+ * a block, followed by the form's expression. Rounding modes, saturation and flushing of small
+ * numbers to zero are modifiers of any of them.
  */
 #include "softgpu/ptx/internal.h"
 
@@ -35,7 +35,7 @@ uint32_t ptx_width(const struct operand *o)
 	return o->kind == OP_LIST ? o->count : 1;
 }
 
-/* The bits that a constant has as a value of so many bytes. */
+/* The bits of a constant as a value of that many bytes. */
 static uint64_t constant(const struct operand *o, unsigned bytes)
 {
 	union {
@@ -71,7 +71,7 @@ static void read_constant(struct module *m, const struct instruction *in,
 			(unsigned long long)constant(o, info->bytes));
 }
 
-/* A block's memory is laid out per kernel, as its variables are met. */
+/* A block's memory is laid out per kernel, in the order of its variables' use. */
 static uint64_t place(struct function *f, struct symbol *s)
 {
 	if (s->placed_in != f->index + 1) {
@@ -172,7 +172,7 @@ void ptx_write(struct module *m, struct function *f, const struct instruction *i
 			value);
 }
 
-/* "shared", "local" or nothing: which window the address is in. */
+/* "shared", "local" or nothing: the window of the address. */
 static const char *window(const struct instruction *in, const struct symbol *s)
 {
 	bool is_shared = ptx_has(in, "shared") || ptx_has(in, "shared::cta");
@@ -286,7 +286,7 @@ static bool flushes(const struct instruction *in, enum ptx_type type)
 	       (type == T_f32 || !ptx_same(in->op, "cvt"));
 }
 
-/* lane: -1, or which half of a register it is. */
+/* lane: -1, or the half of a register. */
 static void declare(struct module *m, struct function *f, const struct instruction *in,
 	const struct operand *o, char name, enum ptx_type type, int lane)
 {
@@ -316,7 +316,7 @@ static void declare_operands(struct module *m, struct function *f,
 			letter[i] == 'T' ? lane : -1);
 }
 
-/* v, from the operands: rounded, saturated, flushed. */
+/* Declares v from the operands: rounded, saturated, flushed. */
 static void declare_value(struct module *m, const struct instruction *in,
 	enum ptx_type type, enum ptx_type result)
 {
@@ -336,7 +336,7 @@ static void declare_value(struct module *m, const struct instruction *in,
 		say(m, "v = flush_%s(get_%s(put_%s(v))); ", word, word, word);
 }
 
-/* setp and set may join the comparison with a predicate: how, or NULL. */
+/* setp and set may combine the comparison with a predicate: the operator, or NULL. */
 static const char *joined_by(const struct instruction *in)
 {
 	if (!ptx_same(in->op, "setp") && !ptx_same(in->op, "set"))
@@ -347,7 +347,7 @@ static const char *joined_by(const struct instruction *in)
 				    : NULL;
 }
 
-/* setp.lt.and p|q, a, b, c: both ways of the comparison are joined with c. */
+/* setp.lt.and p|q, a, b, c: both results of the comparison are combined with c. */
 static void compare(struct module *m, struct function *f, const struct instruction *in,
 	enum ptx_type result)
 {
@@ -431,7 +431,7 @@ void ptx_take_out(struct module *m, struct function *f, struct instruction *in)
 	say(m, "}\n");
 }
 
-/* A loop of compare-and-swap over the bits, whatever they mean. */
+/* A loop of compare-and-swap over the bits, whatever their type. */
 void ptx_emit_atom(struct module *m, struct function *f, struct instruction *in)
 {
 	enum ptx_type type = ptx_nth_type(in, 0);

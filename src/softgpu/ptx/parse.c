@@ -1,8 +1,7 @@
 /*
- * parse - a PTX module: variables, kernels, and the instructions inside these
+ * parse - a PTX module: variables, kernels, and their instructions
  *
- * Operands are read by their looks alone: what an instruction may take is the table's business
- * (forms.def).
+ * Operands are read by their form only; the table decides what an instruction accepts (forms.def).
  */
 #include "softgpu/ptx/internal.h"
 
@@ -24,7 +23,7 @@ static void declaration(struct module *m, struct declaration *d);
 
 static struct operand operand(struct module *m, struct function *f);
 
-/* In one row behind one another, which those of lists inside are not a part of. */
+/* In one row; elements of inner lists are not part of it. */
 static uint32_t keep_operands(
 	struct module *m, const struct operand *list, uint32_t count)
 {
@@ -353,7 +352,7 @@ static uint64_t want_integer(struct module *m)
 #define SPACES  "reg param global const shared local"
 #define LINKING "visible extern weak common"
 
-/* Behind .ptr stand the space and alignment of what is pointed to, which do not matter. */
+/* .ptr is followed by space and alignment of the target, which do not matter. */
 static void declared_word(struct module *m, struct declaration *d, struct token t)
 {
 	if (ptx_type_of(t.name) != T_NONE)
@@ -519,7 +518,7 @@ static void check_params(struct module *m, const struct function *f)
 			NAME(f->name), PARAMS_MAX, PARAM_BYTES);
 }
 
-/* .maxntid x, y, z and the like; what only tunes is passed over. */
+/* .maxntid x, y, z and the like; tuning hints are skipped. */
 static void bounds(struct module *m, struct function *f)
 {
 	f->max_threads = THREADS_MAX;
@@ -563,7 +562,7 @@ static void kernel(struct module *m)
 
 static void version(struct module *m, struct token t)
 {
-	int newest = m->driver_version / 1000 - 4; /* CUDA 12 came with PTX 8 */
+	int newest = m->driver_version / 1000 - 4; /* CUDA 12 has PTX 8 */
 
 	if (t.kind != TOK_NUMBER)
 		bad(m, t.line, "no version follows");
@@ -600,7 +599,8 @@ static void directive(struct module *m, struct token t, const char *start)
 	} else if (ptx_same(t.name, "func")) {
 		if (ptx_take(m, '('))
 			ptx_skip_to(m, ')');
-		(void)ptx_next(m); /* the name: libdevice is refused by it */
+		(void)ptx_next(
+			m); /* the name: libdevice is recognised and refused by it */
 		bad(m, t.line,
 			"functions are not supported: have the compiler inline them");
 	} else if (ptx_same(t.name, "section")) {

@@ -1,10 +1,10 @@
 /*
  * text - words, numbers and signs of PTX, and the names that it declares
  *
- * A word with its dot is one token, so that an opcode is a name followed by dotted words. Behind an
- * error there is only the end. Names are in one hash table by scope; a look-up goes outwards.
- * Registers come as families (%r<100>), of which a text may declare millions: each is made when it
- * is first used, and is found by its family instead of a scope.
+ * A word with its dot is one token, so an opcode is a name followed by dotted words. After an error
+ * the text seems to have ended. Names are in one hash table by scope; a look-up goes outwards.
+ * Registers come as families (%r<100>), of which a text may declare millions: each is made at first
+ * use, and found by its family instead of a scope.
  */
 #include "softgpu/ptx/internal.h"
 

@@ -1,15 +1,14 @@
 /*
  * companion - runs kernels apart from the program that launches them
  *
- * A kernel here is machine code from a shared object. It runs in a process of its own so that it
- * can do no harm to the program: memory is mapped at the addresses the program knows, and nothing
- * else of the program is here. A bad access is a signal in the thread that runs the kernel; the
- * handler jumps out of it and the launch is answered with an error, which the client's context
- * keeps.
+ * A kernel is machine code from a shared object. It runs in a separate process, so it cannot harm
+ * the program: memory is mapped at the program's addresses, and nothing else of the program is
+ * there. A bad access is a signal in the kernel's thread; the handler jumps out of the kernel, and
+ * the launch is answered with an error, which sticks to the client's context.
  *
- * The first thread serves the control socket (mapping, loading) and watches the client; every
- * stream of the client has a socket and a thread of its own, so that streams run at the same time.
- * When the client dies the whole process leaves, endless kernels and all.
+ * The first thread serves the control socket (mapping, loading) and watches the client. Every
+ * stream of the client has its own socket and thread, so streams run at the same time. When the
+ * client dies the whole process ends, endless kernels included.
  */
 #include "softgpu/server/companion.h"
 
@@ -40,26 +39,26 @@
 
 #define MODULES_MAX 4096
 #define STACK_BYTES \
-	(64 * SL_MIB) /* of a kernel thread: SL_SHARED lives on it; touched lazily */
+	(64 * SL_MIB) /* of a kernel thread: SL_SHARED is on it; touched lazily */
 #define SIGNAL_BYTES (64 * 1024)
-#define THREADS_MAX  1024u /* of a block, where the kernel does not say */
+#define THREADS_MAX  1024u /* of a block, if the kernel has no bound */
 #define REGISTERS    32u   /* of a thread, likewise */
 #define MESSAGE_BYTES \
 	(sizeof(struct sl_cp_request) + SL_SG_EXTENTS_MAX * sizeof(struct sl_sg_extent))
 
 struct module {
 	void *handle; /* of dlopen */
-	int fd; /* kept open: the loader tells objects apart by the name made from it */
+	int fd; /* kept open: the loader identifies objects by the name made from it */
 	const struct sl_host_module *table;
 };
 
 static struct companion {
 	int memfd[SL_SOFTGPU_GPUS_MAX];
-	/* Written by the first thread before the client hears of a module; then only read. */
+	/* Written by the first thread before the client learns of a module; then only read. */
 	struct module module[MODULES_MAX];
 } c;
 
-/* Where a kernel thread goes on after a signal. */
+/* Where a kernel thread continues after a signal. */
 static __thread sigjmp_buf escape;
 static __thread volatile sig_atomic_t in_kernel;
 
@@ -94,7 +93,7 @@ static void catch_faults(void)
 	sigaction(SIGFPE, &fault, NULL);
 	sigaction(SIGABRT, &fault, NULL);
 	sigaction(SIGSYS, &fault, NULL);
-	/* Meant for the program; the companion goes when the program does. */
+	/* Meant for the program; the companion ends when the program does. */
 	sigaction(SIGINT, &ignore, NULL);
 	sigaction(SIGHUP, &ignore, NULL);
 	sigaction(SIGTERM, &ignore, NULL);
@@ -138,8 +137,8 @@ static void run_blocks(const struct sl_kernel_entry *k, const struct sl_cp_launc
 static int run_guarded(const struct sl_kernel_entry *k, const struct sl_cp_launch *l,
 	struct sl_kernel_ctx *ctx)
 {
-	/* The mask is not saved: SA_NODEFER keeps it as it is, and saving costs a call each
-	 * time. */
+	/* The mask is not saved: SA_NODEFER keeps it unchanged, and saving it costs a system call
+	 * each time. */
 	int signal = sigsetjmp(escape, 0);
 
 	if (!signal) {
@@ -150,7 +149,7 @@ static int run_guarded(const struct sl_kernel_entry *k, const struct sl_cp_launc
 	return signal;
 }
 
-/* Memory for one block at a time; false: there is none. */
+/* Memory for one block at a time; false: out of memory. */
 static bool block_memory(const struct sl_kernel_entry *k, const struct sl_cp_launch *l,
 	struct sl_kernel_ctx *ctx, char **shared)
 {
@@ -232,7 +231,7 @@ static int protection(uint32_t prot)
 	return prot == CU_MEM_ACCESS_FLAGS_PROT_READ ? PROT_READ : PROT_NONE;
 }
 
-/* Takes the whole range first, so that a clash with something of ours leaves nothing half done. */
+/* Takes the whole range first, so a clash with another mapping leaves nothing half done. */
 static int take_range(uint64_t address, uint64_t bytes, bool replace)
 {
 	void *want = (void *)(uintptr_t)address;
@@ -244,7 +243,7 @@ static int take_range(uint64_t address, uint64_t bytes, bool replace)
 		return -errno;
 	if (got == want)
 		return 0;
-	munmap(got, bytes); /* a kernel that does not know NOREPLACE */
+	munmap(got, bytes); /* a kernel without MAP_FIXED_NOREPLACE */
 	return -EEXIST;
 }
 
@@ -281,7 +280,7 @@ static int map_fd(const struct sl_cp_request *q, int fd)
 
 /* Modules ------------------------------------------------------------------------------------ */
 
-/* PTX becomes a host module; why it does not goes into the descriptor that the text came in. */
+/* Turns PTX into a host module; a failure's reason goes into the descriptor of the text. */
 static CUresult build_text(int fd, const char *text, int version, int *built)
 {
 	struct sl_image_log log = {""};
@@ -296,7 +295,8 @@ static CUresult build_text(int fd, const char *text, int version, int *built)
 	return r;
 }
 
-/* A descriptor of the host module in *module: the image itself, or what its text became. */
+/* A descriptor of the host module in *module: the image itself, or the module made from its
+ * text. */
 static CUresult host_module(int fd, int version, int *module)
 {
 	struct stat st;
@@ -483,16 +483,16 @@ int sl_companion_serve(int socket)
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
-	/* Inherited from the server by accident of its own set-up: none is ours. */
+	/* Inherited from the server by mistake. */
 	syscall(SYS_close_range, 4u, ~0u, 0u);
 	setrlimit(RLIMIT_CORE, &no_core);
 	catch_faults();
 	memset(c.memfd, -1, sizeof(c.memfd));
-	/* The socket alone would not do: a forked child of the client may keep it open. */
+	/* The socket alone does not suffice: a forked child of the client may keep it open. */
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0)
 		watch[1].fd = (int)syscall(SYS_pidfd_open, peer.pid, 0);
 	if (watch[1].fd < 0 && errno == ESRCH)
-		_exit(0); /* the client died before we came; nobody else would tell us */
+		_exit(0); /* the client died before the watch began */
 	for (;;) {
 		if (poll(watch, 2, -1) < 0 && errno != EINTR)
 			break;

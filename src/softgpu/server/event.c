@@ -1,10 +1,10 @@
 /*
- * event - events that several processes know
+ * event - interprocess events
  *
- * An event of that kind is a few words in a memfd which all processes of the box map; they count
- * records in it and say how many were reached, without asking anybody. The server only hands the
- * places out, knows who has which, and ends what a dead process had recorded: whoever waits for it
- * goes on, as after the real driver took a process's context apart.
+ * Such an event is a few words in a memfd that all processes of the box map. They count records
+ * there and the reached ones, without requests. The server only assigns slots, knows their holders,
+ * and ends the records of a dead process: waits for them go on, as after the real driver has
+ * destroyed a process's context.
  */
 #include "softgpu/server/internal.h"
 
@@ -17,17 +17,17 @@
 static int memfd = -1;
 static struct sl_sg_words *words; /* SL_SG_WORDS_MAX places */
 static uint32_t holders[SL_SG_WORDS_MAX];
-static uint32_t search; /* where the next free place is looked for */
+static uint32_t search; /* where the search for a free slot continues */
 static uint64_t last_holder;
 
-/* One client's knowledge of one event; opened twice it has two. */
+/* A client's hold of an event; a second open is a second hold. */
 struct hold {
 	struct sl_link link;
 	uint64_t id;
-	uint64_t holder; /* what the client signs its records with */
+	uint64_t holder; /* the client's signature on its records */
 };
 
-/* The name of a place says how often it was handed out, so that an old one leads nowhere. */
+/* A name contains how often its slot was assigned, so an old name is invalid. */
 static uint64_t name_of(uint32_t place)
 {
 	return words[place].generation << 16 | place;
@@ -102,7 +102,7 @@ static void let_go(struct hold *h, bool died)
 {
 	struct sl_sg_words *w = &words[h->id & 0xffff];
 
-	/* Nobody will reach what the dead one recorded last. */
+	/* The dead process's last record will not be reached. */
 	if (died && __atomic_load_n(&w->recorder, __ATOMIC_ACQUIRE) == h->holder)
 		__atomic_store_n(&w->reached,
 			__atomic_load_n(&w->recorded, __ATOMIC_ACQUIRE),

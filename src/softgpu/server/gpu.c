@@ -1,5 +1,5 @@
 /*
- * gpu - the GPUs as the server shows them: figures, health, events
+ * gpu - figures, health and events of the GPUs
  */
 #include "softgpu/server/internal.h"
 
@@ -22,7 +22,7 @@ static void figures_row(struct sl_sg_figures *f, const struct client *c, uint32_
 	if (f->process_count == SL_SG_PROCS_MAX ||
 		(!used && c->holder.contexts[device] <= 0))
 		return;
-	/* One process may have several connections (a forked child's own, say): one row each. */
+	/* A process may have several connections (a forked child's own, say), but gets one row. */
 	for (uint32_t i = 0; i < f->process_count; i++)
 		if (f->process[i].pid == c->pid) {
 			f->process[i].used_bytes += used;
@@ -60,7 +60,7 @@ static void client_busy_step(struct client *c, uint64_t span)
 	}
 }
 
-/* Utilisation is the share of the last whole second in which work ran. */
+/* Utilisation is the part of the last whole second in which work ran. */
 void sl_server_busy_step(uint64_t now)
 {
 	uint64_t span = now - s->busy_since_ns;
@@ -83,7 +83,7 @@ static bool is_lost(uint32_t device)
 	return s->board->generation[device] & 1;
 }
 
-/* Tells everybody who waits for events. */
+/* Wakes all processes that wait for events. */
 static void post_event(uint32_t device, uint32_t xid)
 {
 	struct sl_sg_board *b = s->board;
@@ -99,7 +99,7 @@ void sl_server_companion_kill(const struct companion *o)
 	syscall(SYS_pidfd_send_signal, o->watch.fd, SIGKILL, NULL, 0);
 }
 
-/* Whatever runs there ends at once; clients find the error where they wait for it. */
+/* Ends all kernels there at once; clients find the error when they wait. */
 static void stop_kernels(uint32_t device)
 {
 	sl_list_foreach (link, &s->clients) {
@@ -114,7 +114,7 @@ static void stop_kernels(uint32_t device)
 	}
 }
 
-/* A CUresult: what is so already is an error of the caller's. */
+/* A CUresult: an error if the GPU is in that state already. */
 int sl_server_health(const struct sl_sg_request *q)
 {
 	uint32_t *generation = &s->board->generation[q->device];

@@ -1,5 +1,5 @@
 /*
- * internal - what server.c and gpu.c share, and nobody else
+ * internal - shared by server.c, gpu.c and event.c only
  *
  * One thread; no lock.
  */
@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-/* What epoll hands back: every watched thing starts with its kind. */
+/* Tags in epoll's data: every watched object begins with its kind. */
 enum kind { KIND_LISTEN, KIND_KEEP, KIND_CLIENT, KIND_EXPORT, KIND_COMPANION };
 
 struct watch {
@@ -26,19 +26,19 @@ struct client {
 	struct sl_ledger_holder holder;
 	uint32_t pid;
 	bool is_owner;    /* of the box, or root */
-	uint64_t gone_ns; /* when a dying client's memory goes */
+	uint64_t gone_ns; /* when a dying client's memory is freed */
 	uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
 	uint32_t busy_pct[SL_SOFTGPU_GPUS_MAX];
 };
 
-/* A process that runs a client's kernels; fd is a pidfd, readable when it is gone. */
+/* A process that runs a client's kernels; fd is a pidfd, readable after its end. */
 struct companion {
 	struct watch watch;
 	struct sl_link link;
 	uint32_t device;
 };
 
-/* A handle sent to other processes: one end of a pipe. It holds until all copies are closed. */
+/* A handle sent to other processes: one end of a pipe, which lives until all copies are closed. */
 struct export
 {
 	struct watch watch;
@@ -60,17 +60,18 @@ struct sl_server {
 	uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
 	uint32_t busy_pct[SL_SOFTGPU_GPUS_MAX];
 	uint64_t busy_since_ns;
-	uint64_t door_opens_ns; /* not 0: no connections are taken until then */
+	uint64_t door_opens_ns; /* not 0: no connections are accepted until then */
 	int epoll;
 	const char *path;
 };
 extern struct sl_server sl_server;
 
-/* gpu.c: the figures that NVML is told, as of now. */
+/* gpu.c: the present figures for NVML. */
 void sl_server_figures_take(uint64_t now_ns);
-/* Utilisation is the share of the last whole second in which work ran. */
+/* Utilisation is the part of the last whole second in which work ran. */
 void sl_server_busy_step(uint64_t now_ns);
-/* Loses a GPU, brings it back, or reports an Xid. A CUresult: what is so already is an error. */
+/* Loses a GPU, revives it, or reports an Xid. A CUresult: an error if the GPU is in that state
+ * already. */
 SL_MUST_CHECK int sl_server_health(const struct sl_sg_request *q);
 /* event.c. Results are CUresults' numbers. */
 SL_MUST_CHECK int sl_server_event_new(struct client *c, struct sl_sg_reply *reply);
@@ -79,7 +80,7 @@ SL_MUST_CHECK int sl_server_event_open(
 SL_MUST_CHECK int sl_server_event_close(struct client *c, uint64_t holder);
 /* The descriptor that every process of the box maps, or -1. The server's. */
 int sl_server_event_memfd(void);
-/* The client is gone: what it recorded will not be reached by itself. */
+/* The client is gone: ends its records. */
 void sl_server_event_drop(struct client *c);
 void sl_server_companion_kill(const struct companion *o);
 

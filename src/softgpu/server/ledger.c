@@ -1,13 +1,12 @@
 /*
- * ledger - pages of a sparse memfd, and who has them
+ * ledger - pages of a sparse memfd, and their holders
  *
- * A freed page keeps its bytes, because on a GPU it does: whoever creates memory in the same
- * process finds what was there, with a little of it spoilt. A page that changes hands between
- * processes is scrubbed first (a hole is punched), as the driver does, which also gives its memory
- * back to the host.
+ * A freed page keeps its bytes, as on a GPU: memory created by the same process has the old
+ * content, with a little of it spoilt. A page that moves to another process is scrubbed first (a
+ * hole is punched), as the driver does; that also gives its memory back to the host.
  *
- * Pages are searched from a roving position, one contiguous run if there is one, scattered ones
- * otherwise; a GPU's page tables do not care, and neither do ours.
+ * Pages are searched from a roving position: one contiguous run if there is one, scattered ones
+ * otherwise, as a GPU's page tables allow.
  */
 #include "softgpu/server/ledger.h"
 
@@ -21,7 +20,7 @@
 #include <unistd.h>
 
 #define RUBBISH_BYTES 4096
-/* Of a page that the same process had, what is before the rubbish shows whose it was. */
+/* In a page that returns to its process, the bytes before the rubbish show its former content. */
 #define KEPT_BYTES 64
 
 static uint64_t clamp(uint64_t v, uint64_t lowest, uint64_t highest)
@@ -120,9 +119,8 @@ static void punch(struct sl_ledger_device *d, uint32_t first, uint32_t count)
 		memset(&d->tenant[first], 0, count * sizeof(*d->tenant));
 }
 
-/* Makes one extent ready for its new tenant: other processes' bytes go, rubbish comes. Pages that
- * it had itself are spoilt, each of them: were they given back as they were, nobody would see that
- * something was not written anew. */
+/* Prepares one extent for its new holder: scrubs other processes' bytes and writes rubbish. Each
+ * page that was the holder's own is spoilt, so a missing initialisation is noticed. */
 static void prepare(struct sl_ledger *l, struct sl_ledger_device *d, uint32_t serial,
 	const struct sl_sg_extent *e)
 {
@@ -144,7 +142,7 @@ static void prepare(struct sl_ledger *l, struct sl_ledger_device *d, uint32_t se
 		if ((d->tenant[p] || i == 0 || i == e->count - 1) && l->config.stale &&
 			pwrite(d->memfd, page, sizeof(page) - kept,
 				(off_t)(p * SL_SG_PAGE + kept)) < 0)
-			scrub = true; /* the host is full; zeros then, nothing to be done */
+			scrub = true; /* the host is full; zeros instead of rubbish */
 		d->tenant[p] = serial;
 		d->taken[p] = 1;
 	}
@@ -322,7 +320,7 @@ void sl_ledger_unhide(
 	h->hidden_bytes[device] -= bytes;
 }
 
-/* Gives the host back what only this holder had touched. */
+/* Frees host memory that only this holder had touched. */
 static void scrub_after(struct sl_ledger *l, uint32_t serial)
 {
 	for (unsigned i = 0; i < l->config.gpus; i++) {

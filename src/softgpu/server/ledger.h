@@ -1,9 +1,9 @@
 /*
- * ledger - who holds which bytes of the software GPUs
+ * ledger - the holders of the software GPUs' memory
  *
- * The server's books: pages, handles, holders, hidden bytes. Pure state and the memfds behind it;
- * no sockets, no clock. One thread. A holder is a client process or an exported descriptor; a
- * handle lives while anyone holds it. Sizes are bytes; results are CUresult numbers where noted.
+ * The server's accounts: pages, handles, holders, hidden bytes. Pure state and the memfds behind
+ * it; no sockets, no clock. One thread. A holder is a client process or an exported descriptor; a
+ * handle lives while it has a holder. Sizes are bytes; results are CUresult numbers where noted.
  */
 #ifndef SL_SOFTGPU_SERVER_LEDGER_H
 #define SL_SOFTGPU_SERVER_LEDGER_H
@@ -15,9 +15,8 @@ struct sl_ledger_device {
 	int memfd;
 	uint32_t page_count, used_pages;
 	uint64_t hidden_bytes;
-	uint32_t *
-		tenant; /* per page: serial of the last holder to have had it; 0: clean */
-	uint8_t *taken; /* per page */
+	uint32_t *tenant; /* per page: serial of the last holder; 0: clean */
+	uint8_t *taken;   /* per page */
 };
 
 struct sl_ledger_handle {
@@ -25,7 +24,7 @@ struct sl_ledger_handle {
 	struct sl_link holds; /* struct sl_ledger_hold.of_handle */
 	uint64_t id, bytes;
 	uint32_t device, extent_count;
-	struct sl_ledger_holder *owner; /* who made it and still is there, or NULL */
+	struct sl_ledger_holder *owner; /* its maker while that lives, or NULL */
 	struct sl_sg_extent extent[];
 };
 
@@ -46,7 +45,7 @@ struct sl_ledger_holder {
 #define SL_LEDGER_BUCKETS 4096
 
 struct sl_ledger {
-	struct sl_softgpu_config config; /* no SL_SOFTGPU_AUTO left in it */
+	struct sl_softgpu_config config; /* without SL_SOFTGPU_AUTO */
 	struct sl_ledger_device device[SL_SOFTGPU_GPUS_MAX];
 	struct sl_link bucket[SL_LEDGER_BUCKETS];
 	uint64_t next_id;
@@ -58,19 +57,19 @@ SL_MUST_CHECK int sl_ledger_init(
 	struct sl_ledger *l, const struct sl_softgpu_config *config);
 
 void sl_ledger_holder_init(struct sl_ledger *l, struct sl_ledger_holder *h);
-/* Lets go of everything the holder has, hidden bytes too. */
+/* Releases all that the holder has, hidden bytes too. */
 void sl_ledger_holder_fini(struct sl_ledger *l, struct sl_ledger_holder *h);
 
 /* A CUresult; *out only on success. All or nothing. Bytes are rounded up to pages. */
 SL_MUST_CHECK int sl_ledger_create(struct sl_ledger *l, struct sl_ledger_holder *h,
 	uint32_t device, uint64_t bytes, struct sl_ledger_handle **out);
-/* NULL: no such handle, or the holder has no part in it. With h NULL: anybody's. */
+/* NULL: no such handle, or it is not the holder's. h NULL: any holder's. */
 struct sl_ledger_handle *sl_ledger_find(
 	struct sl_ledger *l, const struct sl_ledger_holder *h, uint64_t id);
 /* 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_ledger_hold(
 	struct sl_ledger *l, struct sl_ledger_holder *h, struct sl_ledger_handle *handle);
-/* One hold fewer; the handle goes with the last one. A CUresult. */
+/* Drops one hold; the handle is freed with the last one. A CUresult. */
 SL_MUST_CHECK int sl_ledger_release(
 	struct sl_ledger *l, struct sl_ledger_holder *h, uint64_t id);
 /* A CUresult. */
@@ -82,7 +81,7 @@ void sl_ledger_unhide(
 uint64_t sl_ledger_capacity(
 	const struct sl_ledger *l); /* of each device, without the reserve */
 uint64_t sl_ledger_used(const struct sl_ledger *l, uint32_t device); /* hidden included */
-/* What NVML charges the holder with: handles it made, and its hidden bytes. */
+/* What NVML charges to the holder: handles it made, and its hidden bytes. */
 uint64_t sl_ledger_used_by(
 	const struct sl_ledger *l, const struct sl_ledger_holder *h, uint32_t device);
 

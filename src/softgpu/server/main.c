@@ -2,8 +2,8 @@
  * main - sluice-softgpu: the server of a box, or a companion
  *
  * sluice-softgpu serve SOCKET KEEP_FD READY_FD KEY=VALUE...
- *	keys are those of SL_SOFTGPU_SETTINGS, faults and models; a byte on READY_FD says that it
- *	serves.
+ *	keys are those of SL_SOFTGPU_SETTINGS, faults and models; a byte on READY_FD reports
+ *	that it serves.
  * sluice-softgpu companion
  *	with the client's socket as descriptor 3.
  *

@@ -1,13 +1,14 @@
 /*
  * server - stands for the kernel's part of the driver
  *
- * One thread, one epoll. A client is a connected socket; everything it holds goes when the last
- * copy of that socket is closed, as a real GPU's memory goes when the kernel closes the last copy
- * of the device file: a forked child that keeps it open keeps the memory, on both. Where a teardown
- * time is set, a dead client's bytes stay for that long and stay in NVML's lists. They stay in any
- * case until its companions are gone: a kernel that still runs there writes into those very pages.
+ * One thread, one epoll. A client is a connected socket. Its memory is freed when the last copy of
+ * that socket is closed, as a real GPU's memory is when the last copy of the device file is closed;
+ * a forked child that keeps it open keeps the memory. With a teardown time a dead client's bytes
+ * stay that long, also in NVML's lists. They stay in any case until its companions are gone, since
+ * a running kernel still writes to those pages.
  *
- * A client that sends rubbish, or does not read its reply, is dropped. Nothing here waits for one.
+ * A client that sends invalid messages, or does not read its reply, is dropped. The server never
+ * waits for a client.
  */
 #include "softgpu/server/ledger.h"
 
@@ -34,7 +35,7 @@
 #include "softgpu/server/server.h"
 #include "softgpu/server/internal.h"
 
-/* How often it is tried again to let somebody in. */
+/* Pause before accepting connections is tried again. */
 #define DOOR_NS 100000000u
 
 struct sl_server sl_server;
@@ -57,8 +58,8 @@ static int watch_add(struct watch *w, uint32_t events)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, w->fd, &e) < 0 ? -errno : 0;
 }
 
-/* Closing alone is not enough: a companion on its way into exec holds a copy for a moment, and as
- * long as there is one epoll hands back what is watched, though it is freed. */
+/* Closing is not enough: a companion on its way into exec holds a copy for a moment, and while a
+ * copy exists epoll reports the freed watch. */
 static void watch_close(struct watch *w)
 {
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
@@ -75,14 +76,15 @@ static void client_free(struct client *c)
 	free(c);
 }
 
-/* The socket is gone; the memory follows its companions, after the teardown time. */
+/* The socket is closed; the memory is freed after its companions are gone and the teardown time is
+ * over. */
 static void client_drop(struct client *c)
 {
 	struct sl_link *link;
 
 	watch_close(&c->watch);
 	sl_server_event_drop(c);
-	/* They leave by themselves as soon as they see it; a stopped one never would. */
+	/* They end by themselves once they notice; a stopped one never would. */
 	for (link = c->companions.next; link != &c->companions; link = link->next)
 		sl_server_companion_kill(SL_LIST_ENTRY(link, struct companion, link));
 	if (!s->ledger.config.teardown_ms && sl_list_is_empty(&c->companions)) {
@@ -94,8 +96,8 @@ static void client_drop(struct client *c)
 	sl_list_push_tail(&s->dying, &c->link);
 }
 
-/* Without descriptors nobody can be let in, and who waits at the door would keep epoll awake: it is
- * left out for a while. */
+/* Without descriptors no connection can be accepted, and a waiting one would keep epoll awake. So
+ * the listening socket is left out for a while. */
 static void door_close(void)
 {
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, s->listen.fd, NULL);
@@ -164,7 +166,7 @@ static int export_new(struct sl_ledger_handle *handle, int *fd)
 	sl_list_push_tail(&s->exports, &e->link);
 	if (fstat(ends[0], &st) < 0 ||
 		sl_ledger_hold(&s->ledger, &e->holder, handle) < 0 ||
-		watch_add(&e->watch, 0) < 0) { /* a hang-up is always told */
+		watch_add(&e->watch, 0) < 0) { /* a hang-up is always reported */
 		close(ends[1]);
 		export_free(e);
 		return CUDA_ERROR_OPERATING_SYSTEM;
@@ -233,7 +235,7 @@ static int do_export(
 	return r;
 }
 
-/* The client becomes a holder of what another made. */
+/* Makes the client a holder of another's handle. */
 static int do_share(
 	struct client *c, struct sl_ledger_handle *handle, struct sl_sg_reply *reply)
 {
@@ -243,7 +245,7 @@ static int do_share(
 	return answer(c, reply, handle, NULL, 0);
 }
 
-/* Remembers a companion until it is gone. One that cannot be watched is not allowed to be. */
+/* Tracks a companion until it is gone. Without that it may not run. */
 static int companion_watch(struct client *c, pid_t pid, uint32_t device)
 {
 	struct companion *o = calloc(1, sizeof(*o));
@@ -275,7 +277,8 @@ static void companion_gone(struct companion *o)
 	free(o);
 }
 
-/* Starts a companion as a child of ours: a program must not find children it did not make. */
+/* Starts a companion as the server's child: a program must not get children that it did not
+ * start. */
 static int do_companion(
 	struct client *c, uint32_t device, int fd, struct sl_sg_reply *reply)
 {
@@ -326,7 +329,7 @@ static int do_event_words(struct client *c, struct sl_sg_reply *reply)
 	return answer(c, reply, NULL, &fd, fd >= 0);
 }
 
-/* Serves one request. Negative: the client is to be dropped. */
+/* Serves one request. Negative: drop the client. */
 static int serve_request(struct client *c, const struct sl_sg_request *q, int fd)
 {
 	struct sl_sg_reply reply = {.result = CUDA_SUCCESS, .device = q->device};
@@ -345,7 +348,7 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 	case SL_SG_LOSE:
 	case SL_SG_REVIVE:
 	case SL_SG_XID:
-		/* Those whom a box was opened for use it, and break nothing in it. */
+		/* Other users of a shared box may use it, but not cause events in it. */
 		reply.result =
 			c->is_owner ? sl_server_health(q) : CUDA_ERROR_NOT_PERMITTED;
 		break;
@@ -403,7 +406,7 @@ static void on_stop(int signal)
 	stopping = 1;
 }
 
-/* Ends what is due. Milliseconds until the next thing is, or -1. */
+/* Carries out what is due. Returns the milliseconds until the next time, or -1. */
 static int step(void)
 {
 	uint64_t now = now_ns(), next = UINT64_MAX,
@@ -458,7 +461,7 @@ static int listen_at(const char *path)
 	return watch_add(&s->listen, EPOLLIN);
 }
 
-/* " H100", from the list of models, whose last one goes on; "" without a list. */
+/* " H100", from the list of models, whose last one repeats; "" without a list. */
 static const char *model_of(const char *models, uint32_t gpu, char *buf, size_t size)
 {
 	buf[0] = '\0';
@@ -499,7 +502,7 @@ static void fill_hello(const struct sl_softgpu_config *c)
 		h->device[i].bus = 0x10 + i;
 		if (getrandom(h->device[i].uuid, 16, 0) != 16)
 			h->device[i].uuid[0] = (unsigned char)i;
-		/* Marks a random identifier, as RFC 4122 wants it. */
+		/* Marks a random identifier, as RFC 4122 demands. */
 		h->device[i].uuid[6] = (h->device[i].uuid[6] & 0x0f) | 0x40;
 		h->device[i].uuid[8] = (h->device[i].uuid[8] & 0x3f) | 0x80;
 	}
@@ -514,7 +517,7 @@ static int start(const struct sl_softgpu_config *config, const char *path, int k
 
 	sigaction(SIGTERM, &stop, NULL);
 	sigaction(SIGINT, &ignore,
-		NULL); /* the terminal's; the box ends with its command */
+		NULL); /* from the terminal; the box ends with its command */
 	sigaction(SIGHUP, &ignore, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);
 	sigaction(SIGCHLD, &no_zombies, NULL);
@@ -566,6 +569,6 @@ int sl_softgpu_serve(const struct sl_softgpu_config *config, const char *path,
 	}
 	unlink(path);
 	snprintf(directory, sizeof(directory), "%s", path);
-	rmdir(dirname(directory)); /* stays where somebody else put something into it */
+	rmdir(dirname(directory)); /* stays if another program put a file into it */
 	return 0;
 }

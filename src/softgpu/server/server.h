@@ -9,7 +9,7 @@
 /*
  * Serves at a socket path until SIGTERM, or until the other end of keep_fd is closed (-1: none).
  * Writes one byte to ready_fd and closes it once it serves; removes the socket and its directory at
- * the end. Returns the process's exit status; a failure to start is told on stderr.
+ * the end. Returns the process's exit status; reports a failure to start on stderr.
  */
 SL_MUST_CHECK int sl_softgpu_serve(const struct sl_softgpu_config *config,
 	const char *path, int keep_fd, int ready_fd);

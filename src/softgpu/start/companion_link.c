@@ -1,9 +1,9 @@
 /*
  * companion_link - this process's companions, one per device
  *
- * A companion is started when the first module is loaded on its device and then told of all memory
- * the device may reach; programs without kernels never have one. The server starts it, so that the
- * program has no child it did not make. When a companion is gone (killed), calls fail.
+ * A companion is started when the first module is loaded on its device. It is then told of all
+ * memory that the device may reach; programs without kernels never have one. The server starts it,
+ * so the program gets no child that it did not start. If a companion was killed, calls fail.
  */
 #include "softgpu/driver/driver.h"
 #include "softgpu/memory/space.h"
@@ -53,7 +53,7 @@ CUresult sl_companion_call(CUdevice device, const struct sl_cp_request *q,
 	return r;
 }
 
-/* Has a companion started and handed the GPUs' memory. Under its lock. */
+/* Has a companion started, with the GPUs' memory. Under its lock. */
 static CUresult start_locked(struct sl_companion *c, CUdevice device)
 {
 	struct sl_sg_request q = {.op = SL_SG_COMPANION, .device = (uint32_t)device};

@@ -1,10 +1,9 @@
 /*
  * context - contexts, the stack of current ones, the primary one
  *
- * A primary context is one object per device for the process's life; it is usable while somebody
- * retains it. Reset takes everything out of it and leaves the count alone; the next retain makes it
- * usable again. An error that sticks (bad access in a kernel) is the context's until it is
- * destroyed.
+ * A primary context is one object per device for the process's life, usable while it is retained. A
+ * reset empties it and keeps the count; the next retain makes it usable again. A sticky error (a
+ * bad access in a kernel) stays with the context until it is destroyed.
  */
 #include "softgpu/memory/array.h"
 #include "softgpu/driver/driver.h"
@@ -43,7 +42,7 @@ CUresult sl_ctx_error(CUcontext ctx)
 	return (CUresult)atomic_load(&ctx->error);
 }
 
-/* Waits for all that was submitted to any stream of the context so far. */
+/* Waits for all work submitted to any stream of the context so far. */
 CUresult sl_ctx_sync(CUcontext ctx)
 {
 	struct sl_wait_for *list = NULL;
@@ -113,13 +112,13 @@ static CUcontext ctx_new(CUdevice dev, unsigned flags)
 	return ctx;
 }
 
-/* A green context lives in the primary one, which is paid for. */
+/* A green context uses the primary one, which is charged already. */
 static uint64_t context_bytes(const struct CUctx_st *ctx)
 {
 	return ctx->green ? 0 : sl_drv.hello.context_bytes;
 }
 
-/* Pays for the context and gives it its legacy stream. */
+/* Charges the context and gives it its legacy stream. */
 static CUresult ctx_open(CUcontext ctx, unsigned api_version)
 {
 	uint64_t bytes = context_bytes(ctx);
@@ -143,7 +142,7 @@ static CUresult ctx_open(CUcontext ctx, unsigned api_version)
 	return r;
 }
 
-/* All work is waited for, then all that belongs to the context goes. The object stays. */
+/* Waits for all work, then frees all that belongs to the context. The object stays. */
 static void ctx_close(CUcontext ctx)
 {
 	sl_ctx_sync(ctx);
@@ -309,7 +308,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 	return sl_drv_device_ok(dev) ? primary_release(dev) : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* The part of a GPU that a green context is: it needs the primary one and takes nothing beyond. */
+/* The context for a part of a GPU: it needs the primary one and charges nothing more. */
 CUresult sl_ctx_new_green(CUgreenCtx green, CUdevice dev, CUcontext *out)
 {
 	CUcontext primary, ctx;
@@ -383,7 +382,7 @@ CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice dev, unsigned int flags)
 	return CUDA_SUCCESS;
 }
 
-/* Old names of the same. */
+/* Old names of the same calls. */
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
 	SL_ENTER(cuDevicePrimaryCtxRelease);

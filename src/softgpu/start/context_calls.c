@@ -1,9 +1,9 @@
 /*
- * context_calls - what else is asked of contexts, and events of a whole context
+ * context_calls - further calls on contexts, and events of a whole context
  *
- * A point in all of a context's work is a stream of its own that waits for every other; the event
- * is recorded there. While a stream of the context captures there is no such point, and the
- * captures are spoiled by the question.
+ * A point in all of a context's work is a new stream that waits for every other; the event is
+ * recorded there. While a stream of the context captures there is no such point, and the call
+ * spoils the captures.
  */
 #include "softgpu/driver/api.h"
 
@@ -83,7 +83,7 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffinityType typ
 {
 	SL_ENTER(cuCtxGetExecAffinity);
 	CHECK_OUT(param);
-	(void)type; /* of clients of MPS */
+	(void)type; /* for clients of MPS */
 	return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
 }
 
@@ -104,8 +104,7 @@ CUresult cuCtxSetSharedMemConfig(CUsharedconfig config)
 		       : CUDA_SUCCESS;
 }
 
-/* Events of all work
- * ---------------------------------------------------------------------------- */
+/* Events of all work --------------------------------------------------------------------------- */
 
 /* Makes s wait for all that was submitted to the context so far. */
 static CUresult wait_for_all(CUcontext ctx, CUstream s)
@@ -144,7 +143,7 @@ CUresult sl_ctx_record_event(CUcontext ctx, CUevent event)
 	return r;
 }
 
-/* Streams made later are not told: none of what they do was there to be held back. */
+/* Streams made later are not told: the event holds back only earlier ones. */
 CUresult sl_ctx_wait_event(CUcontext ctx, CUevent event)
 {
 	CUresult r = sl_capture_check_context(ctx);
@@ -193,7 +192,7 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent event)
 						   : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* There is no profiler to start; programs that do so go on without one. */
+/* There is no profiler; programs that start one go on without it. */
 CUresult cuProfilerStart(void)
 {
 	SL_ENTER(cuProfilerStart);

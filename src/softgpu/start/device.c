@@ -1,9 +1,9 @@
 /*
- * device - which GPUs the program sees, and what they say about themselves
+ * device - the visible GPUs, and their properties
  *
- * CUDA_VISIBLE_DEVICES is the driver's to obey, so it is obeyed here: indices or UUIDs, comma
- * between, cut at the first that names nothing. A CUdevice is a position in that list; all tables
- * are put into its order at the start, and only link.c knows the server's numbers.
+ * The driver evaluates CUDA_VISIBLE_DEVICES, so this does: indices or UUIDs, separated by commas,
+ * cut at the first invalid one. A CUdevice is a position in that list. All tables are put into its
+ * order at the start, and only link.c knows the server's numbers.
  */
 #include "softgpu/driver/driver.h"
 
@@ -52,7 +52,7 @@ static int read_mask(const char *mask, int *list)
 		for (int n = 0; n < count; n++)
 			if (list[n] == i) {
 				free(copy);
-				return 0; /* named twice: none at all, as with the real one */
+				return 0; /* named twice: no device at all, as in the real driver */
 			}
 		list[count++] = i;
 	}
@@ -160,7 +160,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 	return CUDA_SUCCESS;
 }
 
-/* Answers that do not depend on the device; what is not here is 0. */
+/* Answers that do not depend on the device; other attributes are 0. */
 static const struct {
 	CUdevice_attribute attribute;
 	int value;
@@ -350,7 +350,7 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(
 	return CUDA_SUCCESS;
 }
 
-/* No atomic operation reaches over the link. */
+/* No atomic operation works across the link. */
 static CUresult no_capabilities(
 	unsigned int *capabilities, const CUatomicOperation *operations, unsigned count)
 {

@@ -2,14 +2,14 @@
  * fault - makes chosen calls fail or hang
  *
  * "cuMemCreate:3=oom,cuMemMap:@5=unknown,cuMemcpyHtoD_v2:2=hang": the third cuMemCreate of this
- * process answers out-of-memory, every fifth cuMemMap an unknown error, the second copy never
- * returns. Grammar and names: box.h. A row that cannot be read is told on stderr and left out; a
- * silent mistake here would be a test that tests nothing.
+ * process returns out-of-memory, every fifth cuMemMap an unknown error, the second copy never
+ * returns. Grammar and names: box.h. An invalid row is reported on stderr and left out, since a
+ * test with a silently ignored row would test nothing.
  *
- * A plan may stand in a file instead, which is read anew, and counted from, whenever another file
- * was moved to that name: so that calls fail at a moment of the test's choosing. Each row that
- * failed a call is then written to FILE.met, and a call that hangs goes on, with no error, once the
- * file is another.
+ * A plan may be in a file instead. The file is read again, and counting starts again, whenever
+ * another file is moved to that name; so a test chooses the moment of a failure. Each row that
+ * failed a call is written to FILE.met, and a hanging call goes on, without error, once the file is
+ * replaced.
  */
 #include "softgpu/driver/driver.h"
 
@@ -58,7 +58,7 @@ const char *sl_entry_name(enum sl_entry_id id)
 	return entry_names[id];
 }
 
-/* Digits alone, from 1: strtoul by itself takes signs and blanks, and -1 would be a hang. */
+/* Digits only, from 1: strtoul also accepts signs and blanks, and -1 would mean a hang. */
 static bool read_number(const char *text, unsigned long *out)
 {
 	char *end;
@@ -196,7 +196,7 @@ static void tell_met(const struct rule *r)
 		close(fd);
 }
 
-/* What the file's plan has for this call: a CUresult or HANG. */
+/* The file's plan for this call: a CUresult or HANG. */
 static int next_filed(enum sl_entry_id id, ino_t *inode)
 {
 	int what = CUDA_SUCCESS;

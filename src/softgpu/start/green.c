@@ -1,9 +1,9 @@
 /*
  * green - parts of a GPU, and contexts that use only a part
  *
- * A green context shares the primary context's memory on the GPU, which it retains; the context
- * made of it has streams and allocations of its own. Kernels run on the host here, so a part is a
- * number of multiprocessors that is kept and told, and the rules by which parts can be made.
+ * A green context shares the memory of the primary context, which it retains; its own context has
+ * its own streams and allocations. Kernels run on the host, so a part is only a number of
+ * multiprocessors, and the rules by which parts can be made.
  */
 #include "softgpu/driver/api.h"
 
@@ -49,8 +49,7 @@ static bool green_ok(CUgreenCtx g)
 	return sl_object_is(g, SL_MAGIC_GREEN);
 }
 
-/* Resources
- * ------------------------------------------------------------------------------------- */
+/* Resources ------------------------------------------------------------------------------------ */
 
 CUresult cuDeviceGetDevResource(
 	CUdevice dev, CUdevResource *resource, CUdevResourceType type)
@@ -61,8 +60,8 @@ CUresult cuDeviceGetDevResource(
 }
 
 /*
- * As many equal groups as asked for or as there can be, of at least min_count multiprocessors;
- * without a place for them only their number is told.
+ * As many equal groups as asked for or possible, of at least min_count multiprocessors. Without an
+ * array only their number is returned.
  */
 CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *groups,
 	const CUdevResource *input, CUdevResource *rest, unsigned int flags,
@@ -113,12 +112,11 @@ CUresult cuDevResourceGenerateDesc(
 	if (!d)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	d->sms = sms;
-	*desc = d; /* nothing in the interface frees one */
+	*desc = d; /* no call of the interface frees it */
 	return CUDA_SUCCESS;
 }
 
-/* Green contexts
- * -------------------------------------------------------------------------------- */
+/* Green contexts ------------------------------------------------------------------------------- */
 
 CUresult cuGreenCtxCreate(
 	CUgreenCtx *ctx, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
@@ -190,7 +188,7 @@ CUresult cuGreenCtxStreamCreate(
 	SL_ENTER(cuGreenCtxStreamCreate);
 	if (!green_ok(ctx))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* Its streams never follow the legacy one. */
+	/* Its streams never synchronise with the legacy one. */
 	if (!stream || flags != CU_STREAM_NON_BLOCKING)
 		return CUDA_ERROR_INVALID_VALUE;
 	priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
@@ -215,8 +213,7 @@ CUresult cuGreenCtxWaitEvent(CUgreenCtx ctx, CUevent event)
 						   : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* What a context or a stream has of the GPU
- * ----------------------------------------------------- */
+/* The part of the GPU that a context or stream has */
 
 static unsigned sms_of(const struct CUctx_st *ctx)
 {

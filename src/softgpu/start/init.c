@@ -1,9 +1,9 @@
 /*
  * init - start, end, fork, and the names of errors
  *
- * Nothing happens before cuInit: no thread, no socket, no allocation. After it, a forked child is
- * told NOT_INITIALIZED for ever (the real driver cannot follow a fork either), and at the end of
- * the process DEINITIALIZED.
+ * Before cuInit there is no thread, no socket, no allocation. After cuInit a forked child always
+ * gets NOT_INITIALIZED (the real driver cannot follow a fork either), and calls at the end of the
+ * process get DEINITIALIZED.
  */
 #include "softgpu/driver/absent.h"
 #include "softgpu/driver/driver.h"
@@ -105,7 +105,7 @@ static void at_end(void)
 	atomic_compare_exchange_strong(&sl_drv.state, &ready, SL_DRV_ENDED);
 }
 
-/* Locks may be held by threads that do not exist in the child; nothing there takes one again. */
+/* Threads that hold locks do not exist in the child; the child takes no lock again. */
 static void in_child(void)
 {
 	atomic_store(&sl_drv.state, SL_DRV_FORKED);

@@ -1,8 +1,8 @@
 /*
  * launch - kernel launches and questions about functions
  *
- * Parameters are copied when the call is made, by the sizes the module's table gives. The first
- * launch of a context pays hidden bytes (stacks, lazily loaded code) and may fail for them.
+ * Parameters are copied in the call, by the sizes in the module's table. The first launch of a
+ * context charges hidden bytes (stacks, lazily loaded code) and may fail for lack of them.
  */
 #include "softgpu/driver/api.h"
 
@@ -358,8 +358,7 @@ CUresult cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction f)
 	return sl_object_is(f, SL_MAGIC_FUNC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Occupancy of one multiprocessor by threads alone
- * ---------------------------------------------- */
+/* Occupancy of one multiprocessor by threads alone --------------------------------------------- */
 
 static CUresult blocks_of(int *blocks, CUfunction f, int block_size, size_t shared_bytes)
 {
@@ -426,7 +425,7 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(
 	return CUDA_SUCCESS;
 }
 
-/* Clusters came with GPUs after the one that is modelled. */
+/* Clusters came with later GPUs than the modelled one. */
 static CUresult no_clusters(int *out, CUfunction f, const CUlaunchConfig *config)
 {
 	CHECK_OUT(out && config);

@@ -1,7 +1,8 @@
 /*
- * launch_old - launches as before CUDA 4: shape and parameters are set on the function first
+ * launch_old - launches in the form before CUDA 4: shape and parameters are set on the function
+ * first
  *
- * Still exported by drivers of CUDA 12 and 13. The shape is the function's, for all threads.
+ * Drivers of CUDA 12 and 13 still export them. The shape belongs to the function, for all threads.
  */
 #include "softgpu/driver/api.h"
 

@@ -1,8 +1,8 @@
 /*
  * link - this process's socket to the server
  *
- * One request at a time under the driver's lock: the server answers at once or not at all. When it
- * is gone, so is the GPU: every call that needs it fails, none hangs.
+ * One request at a time under the driver's lock; the server answers at once or not at all. Without
+ * the server the GPU is lost: every call that needs it fails, and none hangs.
  */
 #include "softgpu/driver/driver.h"
 
@@ -29,7 +29,7 @@ void sl_link_order(const int *list, int count)
 			&sl_drv.board->generation[list[i]], __ATOMIC_ACQUIRE);
 }
 
-/* Turns the server's number in a reply into ours; one we do not see is no success. */
+/* Replaces the server's number in a reply by this process's; an invisible device is an error. */
 static CUresult renumber(struct sl_sg_reply *reply)
 {
 	for (int i = 0; i < device_count; i++)
@@ -64,7 +64,7 @@ int sl_link_connect(const char *path, struct sl_sg_hello *out, int *memfds)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	/* Out of the way of programs that count on low numbers. */
+	/* Above the low numbers, which some programs rely on. */
 	high = fcntl(fd, F_DUPFD_CLOEXEC, 200);
 	if (high >= 0) {
 		close(fd);
@@ -99,7 +99,7 @@ uint64_t *sl_link_way(CUdevice device, bool to_gpu)
 			    : NULL;
 }
 
-/* The others are only books, and those must be right whatever became of the GPU. */
+/* The others only keep accounts, which must be right even if the GPU is lost. */
 static bool touches_gpu(uint32_t op)
 {
 	return op == SL_SG_CREATE || op == SL_SG_HIDE || op == SL_SG_INFO ||

@@ -2,8 +2,8 @@
  * lookup - functions of the driver by name and version
  *
  * The version that a program asks for chooses the variant: from CUDA 13 on plain cuCtxCreate,
- * cuMemAdvise or cuGraphAddNode mean another function than before. Nothing newer than the driver is
- * found, however new the version asked for.
+ * cuMemAdvise or cuGraphAddNode mean another function than before. A function newer than the driver
+ * is never found, even for a newer version.
  */
 #include "softgpu/driver/absent.h"
 #include "softgpu/driver/driver.h"
@@ -18,7 +18,7 @@ CUresult cuDriverGetVersion(int *version)
 	return CUDA_SUCCESS;
 }
 
-/* Names that since some version mean a function of another name. */
+/* Names that mean a function of another name from some version on. */
 static const struct renamed {
 	const char *symbol;
 	int since;
@@ -46,8 +46,8 @@ static size_t split(const char *name, bool *per_thread, int *version)
 }
 
 /*
- * The newest variant not newer than cuda_version; of two, the one with the wanted default stream.
- * A name that itself ends in a version asks for that one. *too_old: there is a newer one only.
+ * The newest variant not newer than cuda_version; of two, the one with the wanted default stream. A
+ * name that ends in a version asks for that one. *too_old: there is only a newer one.
  */
 static const struct sl_absent_row *look_up(
 	const char *symbol, int cuda_version, bool per_thread, bool *too_old)
@@ -110,7 +110,7 @@ CUresult cuGetProcAddress(
 	return cuGetProcAddress_v2(symbol, fn, cuda_version, flags, NULL);
 }
 
-/* Private tables by which NVIDIA's own libraries know their driver: we are not it. */
+/* Private tables by which NVIDIA's own libraries recognise their driver: refused. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	(void)id;

@@ -2,10 +2,10 @@
  * module - host modules: loading, functions, variables
  *
  * An image is an ELF shared object for this machine (base/hostmodule.h). It goes to the device's
- * companion in a memfd and is opened there; this process never runs a line of it. PTX goes there as
- * it is and becomes a host module (ptx/). Whatever else is given (a GPU's own code) is refused the
- * way a driver refuses code for another GPU. A library is a module that no context was named for;
- * it is loaded into the current one.
+ * companion in a memfd and is opened there; this process never runs any of it. PTX goes there
+ * unchanged and becomes a host module (ptx/). Anything else (a GPU's own code) is refused, as a
+ * driver refuses code for another GPU. A library is a module without a named context; it is loaded
+ * into the current one.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"
@@ -35,8 +35,8 @@ struct CUlib_st {
 /* A kernel of a library is its function, under another type. */
 
 /*
- * Size of the image, or 0 and why. In memory its own headers are all there is to go by; of a file
- * `limit` bytes are there, and no header is believed beyond them.
+ * Size of the image, or 0 and the reason. In memory only its own headers give it; a file has
+ * `limit` bytes, and no header may point beyond them.
  */
 static uint64_t image_bytes(
 	const void *image, uint64_t limit, CUresult *why, struct sl_image_log *log)
@@ -136,7 +136,7 @@ static CUresult read_functions(CUmodule m)
 	return r;
 }
 
-/* At once: nobody knows the memory yet, and no stream is to wait for a module. */
+/* Synchronous: no other call knows the memory yet, and no stream should wait for a module. */
 static bool zero_out(CUdevice device, uint64_t address, uint64_t bytes)
 {
 	while (bytes) {
@@ -210,7 +210,7 @@ static void module_free(CUmodule m)
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_link modules = SL_LIST_INIT(modules);
 
-/* The companion left its log in place of an image that it refused. */
+/* The companion wrote its log in place of a refused image. */
 static void read_log(int fd, struct sl_image_log *log)
 {
 	ssize_t n = pread(fd, log->text, sizeof(log->text) - 1, 0);
@@ -256,7 +256,7 @@ static CUresult load_fd(CUcontext ctx, int fd, struct sl_image_log *log, CUmodul
 	return r;
 }
 
-/* What the program wants to know of the compiler. Sizes go back where they came from. */
+/* The program's requests to the compiler. Sizes are returned in place. */
 struct jit {
 	unsigned count;
 	CUjit_option *options;
@@ -350,7 +350,7 @@ static CUresult load_file(const char *path, const struct jit *jit, CUmodule *out
 		return CUDA_ERROR_FILE_NOT_FOUND;
 	if (fstat(fd, &st) == 0 && st.st_size > 0) {
 		size_t bytes = (size_t)st.st_size;
-		/* One byte more: the file may be text, and is looked at as a string. */
+		/* One byte more: the file may be text, and is read as a string. */
 		char *image = calloc(1, sl_max_u64(bytes + 1, sizeof(Elf64_Ehdr)));
 
 		if (!image)
@@ -652,7 +652,7 @@ CUresult cuKernelGetLibrary(CUlibrary *library, CUkernel kernel)
 	return CUDA_SUCCESS;
 }
 
-/* What host modules do not have: managed variables, functions for both sides, references. */
+/* Host modules lack managed variables, functions for both sides, and references. */
 static CUresult not_in(CUlibrary l, const void *out, const char *name)
 {
 	CHECK_OUT(out && name);

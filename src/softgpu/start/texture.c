@@ -1,8 +1,8 @@
 /*
  * texture - texture and surface objects
  *
- * Kernels here cannot read textures, so an object is what it was made of: the description is
- * checked, kept and told. Its resource need not outlive it, as with the real driver.
+ * Kernels here cannot read textures, so an object is only its description: checked, stored and
+ * returned. Its resource need not outlive it, as with the real driver.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"
@@ -140,7 +140,7 @@ CUresult cuTexObjectCreate(CUtexObject *texture, const CUDA_RESOURCE_DESC *resou
 	CHECK_OUT(texture && resource && desc);
 	if (!resource_ok(resource) || !texture_ok(desc))
 		return CUDA_ERROR_INVALID_VALUE;
-	/* Only arrays can be looked at in another way. */
+	/* Only arrays can have a view. */
 	if (view && resource->resType != CU_RESOURCE_TYPE_ARRAY &&
 		resource->resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;

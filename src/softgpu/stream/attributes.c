@@ -1,11 +1,11 @@
 /*
- * attributes - what a program sets on streams: kept and given back
+ * attributes - attributes of streams: stored and returned
  */
 #include "softgpu/driver/api.h"
 
 #include <string.h>
 
-/* The place of an attribute among those a stream keeps; -1: none of a stream's. */
+/* The index of an attribute of streams; -1: not one. */
 static int place_of(CUstreamAttrID attr)
 {
 	switch (attr) {

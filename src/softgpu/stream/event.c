@@ -100,7 +100,7 @@ CUresult sl_event_record(CUevent e, CUstream s)
 	return r;
 }
 
-/* A green context's streams also take events of the primary one that it is a part of. */
+/* A green context's streams also accept events of its primary context. */
 static bool may_record(const struct CUctx_st *event, const struct CUctx_st *stream)
 {
 	return event == stream ||
@@ -196,7 +196,7 @@ CUresult cuEventSynchronize(CUevent e)
 	return sl_ctx_error(e->ctx);
 }
 
-/* When it was reached: a CUresult as cuEventElapsedTime gives it. */
+/* The time at which it was reached: a CUresult as from cuEventElapsedTime. */
 static CUresult time_of(CUevent e, uint64_t *ns)
 {
 	struct sl_wait_for w;

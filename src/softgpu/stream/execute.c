@@ -1,8 +1,8 @@
 /*
- * execute - what a stream's worker does with one operation
+ * execute - one operation on a stream's worker
  *
- * Copies go in pieces: each piece is looked up and held while it is copied, so memory that is
- * unmapped meanwhile ends the context with an illegal address, as the hardware does, and never the
+ * Copies go in pieces. Each piece is looked up and held while it is copied. So memory that is
+ * unmapped meanwhile ends the context with an illegal address, as in hardware, and never the
  * program with a signal. A context with an error does nothing more; its operations just complete.
  */
 #include "softgpu/driver/driver.h"
@@ -15,12 +15,12 @@
 
 #define PIECE_BYTES (4 * SL_MIB)
 #define HOLE_BYTES \
-	SL_SG_PAGE /* zeros from this size on are holes: nothing need be touched */
+	SL_SG_PAGE /* zeros of at least this size become holes, without touching memory */
 #define POLL_NS 50000
 
 /* Links --------------------------------------------------------------------------------------- */
 
-/* A copy asks for the link again after each piece; until it does it still has it. */
+/* A copy asks for the link again after each piece, and keeps it that long. */
 #define BETWEEN_NS 2000000u
 
 static void sleep_until(uint64_t ns)
@@ -32,8 +32,8 @@ static void sleep_until(uint64_t ns)
 }
 
 /*
- * What is left of the way in while the way out is busy: on real links the GPU's own reads lose, its
- * writes do not (half the speed was published for an A100).
+ * The part of the way in that is left while the way out is busy: on real links the GPU's own reads
+ * slow down, its writes do not (half the speed was published for an A100).
  */
 static double share_of(CUdevice device, bool to_gpu, uint64_t now_ns)
 {
@@ -44,8 +44,8 @@ static double share_of(CUdevice device, bool to_gpu, uint64_t now_ns)
 		       : 1;
 }
 
-/* Takes the link, of which all processes share one, for as long as `bytes` need at its speed;
- * returns when they are over, or 0. A process that dies has taken one piece too many at most. */
+/* Takes the link, shared by all processes, for the time that `bytes` need at its speed; returns the
+ * end of that time, or 0. A process that dies has taken at most one piece too many. */
 static uint64_t pace(CUdevice device, bool to_gpu, bool pageable, uint64_t bytes)
 {
 	uint64_t speed =
@@ -70,9 +70,8 @@ static uint64_t pace(CUdevice device, bool to_gpu, bool pageable, uint64_t bytes
 
 /* Copies and sets ----------------------------------------------------------------------------- */
 
-/* One end of a piece. Host ends are plain pointers. A copy between devices that may not reach each
- * other's memory is made in two steps by the driver, so it is enough that the memory's own device
- * has access at each end. */
+/* One end of a piece. Host ends are plain pointers. For devices without mutual access the driver
+ * copies in two steps, so at each end access by the memory's own device suffices. */
 static bool pin_end(uint64_t address, bool is_host, CUdevice device, bool write,
 	uint64_t *bytes, char **where, struct sl_phys **phys)
 {
@@ -86,7 +85,7 @@ static bool pin_end(uint64_t address, bool is_host, CUdevice device, bool write,
 	       sl_space_pin(address, m.device, write, bytes, where, phys);
 }
 
-/* Whose access counts for an end. */
+/* The device whose access counts for an end. */
 static CUdevice device_of(CUstream s, uint8_t by)
 {
 	return by ? (CUdevice)by - 1 : s->ctx->device;
@@ -157,7 +156,7 @@ static void fill(char *where, uint32_t value, uint32_t size, uint64_t bytes)
 	}
 }
 
-/* Zeros over whole host pages are made by taking the pages away: a large GPU stays sparse. */
+/* Zeros over whole host pages free the pages, so a large GPU stays sparse. */
 static bool punch_zeros(char *where, uint64_t bytes, bool is_gpu)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -213,7 +212,7 @@ static CUresult launch_by(int fd, const struct sl_cp_launch *l)
 	return (CUresult)reply.result;
 }
 
-/* A kernel runs on the GPU of its function. Only a graph can bring another than the stream's. */
+/* A kernel runs on the GPU of its function. Only in a graph that may differ from the stream's. */
 static CUresult launch(CUstream s, CUcontext ctx, const struct sl_cp_launch *l)
 {
 	CUresult r = sl_ctx_error(ctx);
@@ -229,7 +228,7 @@ static CUresult launch(CUstream s, CUcontext ctx, const struct sl_cp_launch *l)
 		if (fd >= 0)
 			close(fd);
 	}
-	/* The kernel of a lost GPU died of that, whatever its companion could still say. */
+	/* On a lost GPU that is the error, whatever its companion reports. */
 	if (r != CUDA_SUCCESS && sl_ctx_error(ctx) == CUDA_SUCCESS)
 		sl_ctx_fail(ctx, r);
 	return r;
@@ -250,7 +249,7 @@ static bool value_met(uint64_t now, uint64_t want, uint32_t bytes, uint32_t flag
 	}
 }
 
-/* One try: false where the address is illegal; *met says whether the wait is over. */
+/* One attempt: false if the address is illegal; *met: the wait is over. */
 static bool touch_value(CUstream s, const CUstreamBatchMemOpParams *p, bool *met)
 {
 	const struct CUstreamMemOpWaitValueParams_st *v = &p->waitValue;
@@ -287,7 +286,7 @@ static void do_value(CUstream s, const CUstreamBatchMemOpParams *p)
 
 	if (p->operation == CU_STREAM_MEM_OP_BARRIER ||
 		p->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
-		return; /* everything here is done in order and seen at once */
+		return; /* operations here run in order and are visible at once */
 	while (!met && sl_ctx_error(s->ctx) == CUDA_SUCCESS) {
 		if (!touch_value(s, p, &met))
 			sl_ctx_fail(s->ctx, CUDA_ERROR_ILLEGAL_ADDRESS);
@@ -315,10 +314,9 @@ void sl_op_execute(CUstream s, struct sl_op *op)
 	uint64_t start = sl_drv_now_ns();
 	CUresult r = CUDA_SUCCESS;
 
-	/* A stream callback hears of errors; everything else is skipped in a broken context. */
+	/* A stream callback gets errors; all other operations are skipped in a broken context. */
 	if (op->kind == SL_OP_EVENT)
-		sl_shared_reached(
-			&op->event.shared); /* others wait for it, come what may */
+		sl_shared_reached(&op->event.shared); /* others wait for it in any case */
 	if (broken && op->kind != SL_OP_CALLBACK)
 		return;
 	switch (op->kind) {
@@ -340,7 +338,7 @@ void sl_op_execute(CUstream s, struct sl_op *op)
 	case SL_OP_WAIT:
 	case SL_OP_NOP: return;
 	}
-	/* Waits for the stream hear of it, too. */
+	/* Waits for the stream get the error, too. */
 	if (r != CUDA_SUCCESS && sl_ctx_error(s->ctx) == CUDA_SUCCESS)
 		sl_ctx_fail(s->ctx, r);
 	sl_link_busy(device, sl_drv_now_ns() - start);

@@ -1,10 +1,10 @@
 /*
- * ipc_event - events that several processes know
+ * ipc_event - interprocess events
  *
- * Each interprocess event has a few words that all processes of the box map (event.c). A
- * record takes the next number and, when its stream gets there, writes it as reached; to wait for
- * the event is to wait until what was recorded by the time of the call is reached, by whomever.
- * Waits look again and again: a process that dies is seen by the server, which ends its records.
+ * Each has a few words that all processes of the box map (event.c). A record takes the next number
+ * and, when its stream gets there, writes it as reached. A wait ends when the number recorded by
+ * any process at the time of the call is reached. Waits poll: the server notices a dead process and
+ * ends its records.
  */
 #include "softgpu/driver/api.h"
 
@@ -52,7 +52,7 @@ static bool map_words(void)
 	return words;
 }
 
-/* op: a new one, or the one of an id. */
+/* op: a new event, or the one with an id. */
 static CUresult attach(CUevent e, enum sl_sg_op op, uint64_t id)
 {
 	struct sl_sg_reply reply;
@@ -112,7 +112,7 @@ void sl_shared_reached(const struct sl_shared_point *p)
 
 bool sl_shared_is_reached(const struct sl_shared_point *p)
 {
-	/* A place that serves another event now: this one is gone, and all with it. */
+	/* The slot serves another event now, so this one was freed with all its records. */
 	return __atomic_load_n(&p->words->generation, __ATOMIC_ACQUIRE) !=
 		       p->generation ||
 	       __atomic_load_n(&p->words->reached, __ATOMIC_ACQUIRE) >= p->number;
@@ -137,8 +137,7 @@ void sl_shared_wait(const struct sl_shared_point *p, CUcontext ctx)
 		nanosleep(&t, NULL);
 }
 
-/* In a stream's order
- * --------------------------------------------------------------------------- */
+/* In a stream's order -------------------------------------------------------------------------- */
 
 struct waiting {
 	struct sl_call call;
@@ -170,8 +169,7 @@ CUresult sl_shared_submit(CUstream s, const struct sl_shared_point *p)
 	return sl_stream_submit(s, op, NULL);
 }
 
-/* Entry points
- * ---------------------------------------------------------------------------------- */
+/* Entry points --------------------------------------------------------------------------------- */
 
 CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {

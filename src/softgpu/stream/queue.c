@@ -86,7 +86,7 @@ static CUresult synchronize(CUstream handle)
 	r = sl_capture_check_stream(s);
 	if (r != CUDA_SUCCESS)
 		return r;
-	/* The legacy stream's own order reaches the blocking streams: an empty operation waits. */
+	/* The legacy stream's order includes the blocking streams: wait by an empty operation. */
 	if (s->is_legacy)
 		return sl_stream_run(s, sl_op_new(SL_OP_NOP));
 	sl_object_ref(s);
@@ -261,7 +261,7 @@ STREAM_TWIN(cuStreamAddCallback,
 
 /* Words --------------------------------------------------------------------------------------- */
 
-/* Bytes of the word; 0: no word; -1: there is no such operation. */
+/* Bytes of the word; 0: no word; -1: unknown operation. */
 static int word_bytes(CUstreamBatchMemOpType operation)
 {
 	switch (operation) {
@@ -351,7 +351,7 @@ static CUresult do_cuStreamWaitValue64_v2(
 	return value_op(stream, address, value, 8, flags, true);
 }
 
-/* The names of before CUDA 11.7 take the same: their switch in the kernel module is on here. */
+/* The names from before CUDA 11.7; their switch in the kernel module is on here. */
 #define do_cuStreamWriteValue32 do_cuStreamWriteValue32_v2
 #define do_cuStreamWriteValue64 do_cuStreamWriteValue64_v2
 #define do_cuStreamWaitValue32  do_cuStreamWaitValue32_v2

@@ -1,12 +1,12 @@
 /*
  * stream - queues with a thread each
  *
- * A stream's operations are numbered; `completed` follows `submitted`. To depend on something is to
- * name a stream and a number, so events, the legacy stream's implicit order and synchronisation are
- * all the same wait. Dependencies only point to what was submitted before: no cycle can arise.
+ * A stream's operations are numbered; `completed` follows `submitted`. A dependency is a stream and
+ * a number, so events, the legacy stream's implicit order and synchronisation are the same kind of
+ * wait. Dependencies only point to earlier submissions, so no cycle can arise.
  *
- * The worker starts with the first operation and leaves with the closed and emptied stream. It
- * blocks all signals: a program's handlers run on the program's threads.
+ * The worker starts with the first operation and ends with the closed and emptied stream. It blocks
+ * all signals: a program's handlers run on the program's threads.
  */
 #include "softgpu/driver/driver.h"
 
@@ -111,7 +111,8 @@ static void run_one(CUstream s, struct sl_op *op)
 	sl_op_free(op);
 }
 
-/* A closed stream stays in its context's list until its work is done: others must wait for it. */
+/* A closed stream stays in its context's list until its work is done, since others must wait for
+ * it. */
 static void retire(CUstream s)
 {
 	CUcontext ctx = s->ctx;
@@ -211,7 +212,7 @@ bool sl_op_wait_context(struct sl_op *op, CUcontext ctx)
 	return added;
 }
 
-/* The legacy stream's order: it waits for all blocking streams, and they for it. Under
+/* The legacy stream's order: it waits for all blocking streams, and they wait for it. Under
  * ctx->lock. */
 static bool add_implicit(CUstream s, struct sl_op *op)
 {
@@ -304,7 +305,7 @@ void sl_stream_close(CUstream s)
 
 /* Per-thread default streams ------------------------------------------------------------------ */
 
-/* A reference each, so that a dead one's memory cannot become a stream of another thread. */
+/* Holds a reference each, so a dead stream's memory cannot become a stream of another thread. */
 struct own_streams {
 	unsigned count;
 	CUstream stream[];
@@ -313,13 +314,13 @@ struct own_streams {
 static pthread_key_t own_key;
 static pthread_once_t own_once = PTHREAD_ONCE_INIT;
 
-/* At the end of a thread its streams close; their work is finished first. */
+/* At the end of a thread its streams close after their work is finished. */
 static void own_free(void *arg)
 {
 	struct own_streams *own = arg;
 
 	for (unsigned i = 0; i < own->count; i++) {
-		sl_stream_close(own->stream[i]); /* nothing, if its context is gone */
+		sl_stream_close(own->stream[i]); /* does nothing if its context is gone */
 		sl_object_unref(own->stream[i]);
 	}
 	free(own);
@@ -341,7 +342,7 @@ static CUstream own_stream(CUcontext ctx)
 	count = own ? own->count : 0;
 	for (unsigned i = count; i-- > 0;) {
 		s = own->stream[i];
-		if (!sl_object_is(s, SL_MAGIC_STREAM)) { /* went with its context */
+		if (!sl_object_is(s, SL_MAGIC_STREAM)) { /* freed with its context */
 			own->stream[i] = own->stream[--count];
 			own->count = count;
 			sl_object_unref(s);

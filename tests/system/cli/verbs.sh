@@ -18,7 +18,7 @@ same 'set: all' "$(told)" \
 	'SET workload=2 name=a-model-server-1 which=31 flags=3 request=1:250000 limit=1:500000 priority=9 wait=90000'
 expect 'set: back to the longest wait of the daemon' 0 ", longest wait the daemon's$" "$sluice" set a-model-server-1 --longest-wait 0
 same 'set: back' "$(told | cut -d' ' -f4,9)" 'which=16 wait=0'
-expect 'set: below what it holds' 0 '^It holds 1.25 GiB above its limit.* first to be stopped' \
+expect 'set: below what it holds' 0 '^It holds 1.25 GiB above its limit.* stops it first' \
 	"$sluice" set a-model-server-1 --limit 2GiB
 expect 'set: nothing' 64 'nothing to change; give at least one of --request, --limit, --priority, --keep-resident, --swap, --oom-first, --longest-wait, --warm-after, --idle-grace$' \
 	"$sluice" set a-model-server-1
