@@ -1,14 +1,15 @@
 /*
- * advice - requests and limits that would do, by name, and the GPUs that they would save
+ * advice - requests and limits that would suffice, by name, and the GPUs that they would save
  *
- * What it says is that of `sluice advise`; the last week, whatever else is looked at, for a proposal from an hour is a guess.
+ * The same as `sluice advise`. Always of the last week, whatever else is shown: a proposal from an
+ * hour is a guess.
  */
 import {h, text, attr, keyed} from "./dom.js";
 import {bytes, percent, span, count} from "./units.js";
 import * as api from "./api.js";
 
 const WEEK_MS = 7 * 86400 * 1000;
-/* Of each; the rest is a click away. */
+/* Rows of each table at first; a click shows the rest. */
 const FIRST = 10;
 
 /* "GPUs" of whole ones. */
@@ -58,11 +59,11 @@ export function advice() {
 	const sum = h("p");
 	const body = h("tbody");
 	const table = h("div", {class: "scroll"}, h("table", {class: "rows"},
-		h("caption", null, "Of the last seven days, by name; memory on each of its GPUs. The same is told by “sluice advise”."),
+		h("caption", null, "Of the last seven days, by name; memory on each of its GPUs. “sluice advise” prints the same."),
 		h("thead", null, h("tr", null, head("Name"), head("Ran", 1), head("With work", 1), head("Needed on average", 1), head("Request", 1), head("Proposed request", 1),
 			head("Limit", 1), head("Proposed limit", 1), head("Why"))), body));
 	const none = h("p", {class: "empty", hidden: true},
-		"Nothing is known of any program yet. One that has run for ten minutes gets a proposal; to find out what a new one needs, watch it without any limit: ",
+		"No data yet. A program gets a proposal after ten minutes; to measure a new one without limits: ",
 		h("code", null, "sluice run --observe -- python train.py"));
 	const wrong = h("p", {class: "notice", hidden: true});
 	let asked = 0, all = false, latest = null;

@@ -1,11 +1,11 @@
 /*
  * api - requests to sluiced
  *
- * The token lies in this tab's session and goes out as a header, never in an address or a cookie. A stream is read with fetch, for an
- * EventSource cannot send that header.
+ * The token is in this tab's session storage and is sent as a header, never in an address or a
+ * cookie. Streams use fetch, since an EventSource cannot send that header.
  */
 const KEY = "sluice-token";
-let memory = null; /* for a browser that keeps nothing */
+let memory = null; /* for a browser without storage */
 
 export function token() {
 	try {
@@ -23,13 +23,14 @@ export function setToken(value) {
 		else
 			sessionStorage.removeItem(KEY);
 	} catch (error) {
-		/* It is kept until the page is closed. */
+		/* Without storage it lasts until the page is closed. */
 	}
 }
 
 /*
- * The address that "sluice page" prints has a token behind its hash. It is taken out at once, before the history of the browser or a picture of
- * the screen has it, and the address is that of route again. True if there was one.
+ * The address that "sluice page" prints has a token behind its hash. Takes it out at once, before
+ * the browser's history or a screenshot has it, and restores the address of route. True if there
+ * was one.
  */
 export function takeToken(route) {
 	const found = /^#token=([A-Za-z0-9_-]+)$/.exec(location.hash);
@@ -62,7 +63,7 @@ async function refusal(answer) {
 	try {
 		words = (await answer.json()).error || words;
 	} catch (error) {
-		/* Something in between answered. */
+		/* Another program answered, for example a proxy. */
 	}
 	return new Refused(answer.status, words);
 }
@@ -103,7 +104,7 @@ export async function remove(path) {
 	return (await request("DELETE", path, {})).json();
 }
 
-/* Here at once, there as soon as it can be told. */
+/* Forgets the token here at once, and tells the daemon as soon as possible. */
 export function endToken() {
 	if (token())
 		remove("/api/token").catch(() => {});
@@ -125,7 +126,8 @@ function tell(block, each) {
 		each(name, JSON.parse(data.join("\n")));
 }
 
-/* each(name, object) for every message, until the stream ends; beat() whenever anything comes. */
+/* Calls each(name, object) for every message until the stream ends, and beat() whenever bytes
+ * arrive. */
 export async function stream(path, signal, each, beat) {
 	const answer = await fetch(path, {headers: headers({Accept: "text/event-stream"}), cache: "no-store", signal});
 

@@ -1,7 +1,8 @@
 /*
- * app - routes, and what stands around the views
+ * app - routes, and the frame around the views
  *
- * A view is {title, mount(place, parameters), update(store), unmount()}. It is loaded when it is first asked for.
+ * A view is {title, mount(place, parameters), update(store), unmount()}. It is loaded when it is
+ * first shown.
  */
 import {store, subscribe, run, reconnect} from "./store.js";
 import {h, text, attr, keyed} from "./dom.js";
@@ -21,10 +22,10 @@ const VIEWS = {
 const main = document.getElementById("main");
 let view = null;
 let shown = null;
-let here = "#/node"; /* the address of what is shown */
+let here = "#/node"; /* the present address */
 let turn = 0;
 
-/* Anybody may write an address: "%" alone stands for nothing, so it stands for itself. */
+/* An address may be typed by hand: a single "%" is invalid and stays as it is. */
 function decoded(words) {
 	try {
 		return decodeURIComponent(words);
@@ -65,7 +66,7 @@ async function show() {
 	view.mount(main, argument, query);
 	markCurrent(name);
 	document.title = view.title + " – Sluice";
-	/* A reader of the screen hears where it is; the first time the page itself is told. */
+	/* A screen reader hears the new title; at the first load it reads the page itself. */
 	if (shown !== null) {
 		main.focus({preventScroll: true});
 		scrollTo(0, 0);
@@ -75,7 +76,9 @@ async function show() {
 		view.update(store);
 }
 
-/* --- around it --------------------------------------------------------------------------------------------------- */
+/* --- the frame
+ *
+ * ----------------------------------------------------------------------------------------------------- */
 
 const LINKS = {
 	connecting: "connecting",
@@ -92,7 +95,7 @@ function troubles() {
 		list.push("Not connected: " + store.words + (state ? ". What you see is of " + new Date(state.now_ms).toLocaleTimeString("en-GB") + "." : ""));
 	if (store.link === "refused" && !store.expired)
 		list.push(store.words);
-	/* It stays until somebody signs in: the page goes on without, and would be read only without a word. */
+	/* Shown until the user signs in again; meanwhile the page can only read. */
 	if (store.expired)
 		list.push("You are not signed in any more: " + store.expired + ".");
 	if (!state)
@@ -144,7 +147,7 @@ function switchTheme() {
 	try {
 		localStorage.setItem("sluice-theme", chosen);
 	} catch (error) {
-		/* For this time only, then. */
+		/* Without storage it lasts for this visit. */
 	}
 	showTheme();
 	dispatchEvent(new Event("sluice-theme"));
@@ -173,7 +176,7 @@ subscribe(() => {
 	if (view && store.state)
 		view.update(store);
 });
-/* The address with a token may be opened in a tab that has the page already. */
+/* The address with a token may be opened in a tab that shows the page already. */
 addEventListener("hashchange", () => {
 	if (!takeToken(here))
 		return void show();

@@ -1,13 +1,13 @@
 /*
- * chart - uPlot with our colours, for times on the x axis
+ * chart - uPlot with the page's colours, for times on the x axis
  *
- * A chart is for the eye; what it shows stands in a table or list beside it, too. Colours are asked of the style sheet, and asked again when
- * they change.
+ * Charts are only for the eye: a table or list beside them has the same data. Colours come from the
+ * style sheet, and are read again when they change.
  */
 import uPlot from "./uPlot.esm.js";
 import {h, text} from "./dom.js";
 
-/* What a canvas can be told: it knows no variables, and not which of two colours is wanted. */
+/* Resolved colours: a canvas knows neither variables nor light-dark(). */
 const asked = new Map();
 let probe = null;
 
@@ -32,7 +32,7 @@ export function colour(name) {
 	return resolve("var(" + name + ")", 0);
 }
 
-/* A hue as the style sheet has it: "edge" for lines, "seg" for areas. */
+/* A hue in the style sheet's lightness: "edge" for lines, "seg" for areas. */
 export function hueColour(hue, of, alpha) {
 	return resolve(alpha === undefined ? "var(--" + of + ")" : "color-mix(in oklch, var(--" + of + ") " + alpha * 100 + "%, transparent)", hue);
 }
@@ -71,8 +71,11 @@ function clock(u, splits) {
 }
 
 /*
- * place: where it goes. options: height, series (as uPlot's), y (values of the axis as text), bytes (the axis counts those), read(index, u)
- * (nodes for the line under it), draw(u), select(from_s, to_s), label (for who cannot see it).
+ * place: the parent element. Options:
+ *  - height, and series as in uPlot.
+ *  - y: text for a value of the axis; bytes: the axis counts bytes.
+ *  - read(index, u): nodes for the line under the chart; draw(u).
+ *  - select(from_s, to_s); label: the description for screen readers.
  */
 export function chart(place, options) {
 	const read = h("p", {class: "read"});
@@ -148,7 +151,7 @@ export function chart(place, options) {
 	};
 }
 
-/* What only explains lines goes with them. */
+/* Text that only explains lines is hidden with them. */
 document.documentElement.classList.toggle("no-charts", uPlot.missing === true);
 
 export const stepped = uPlot.paths.stepped({align: 1});

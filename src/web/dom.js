@@ -1,13 +1,14 @@
 /*
- * dom - elements made and changed, and never from text
+ * dom - makes and changes elements, never from HTML text
  *
- * Names come from other people, so nothing here or elsewhere on the page takes HTML: text goes in as text. What is shown is changed in
- * place and only where it differs, so that a page of 200 workloads costs little each second, and focus and selection stay.
+ * Names come from other people, so no code of the page inserts HTML: text goes in as text. Elements
+ * are changed in place and only if they differ, so a page of 200 workloads costs little each
+ * second, and focus and selection stay.
  */
 
 /*
- * Characters that are none, or that turn the direction of what follows, would let a name speak for its neighbours: they are shown as what they
- * are, something else.
+ * Control characters, and characters that change the direction of text, could alter how a name's
+ * neighbours look. They are replaced by a visible sign.
  */
 const HARMFUL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
@@ -63,8 +64,8 @@ export function style(element, name, value) {
 }
 
 /*
- * Makes the children of parent be one per item, in their order: create(item) makes one, update(child, item) is called for each. Children
- * that stay are the same elements as before.
+ * Gives parent one child per item, in order: create(item) makes one, update(child, item) is called
+ * for each. Children that stay keep their elements.
  */
 export function keyed(parent, items, keyOf, create, update) {
 	const before = parent.sluiceRows || new Map();
@@ -98,7 +99,7 @@ export function keyed(parent, items, keyOf, create, update) {
 	return now;
 }
 
-/* What a screen reader is to say now. */
+/* Makes a screen reader say the words. */
 export function say(words) {
 	const place = document.getElementById("said");
 
@@ -106,7 +107,7 @@ export function say(words) {
 	setTimeout(() => { place.textContent = tame(words); }, 50);
 }
 
-/* A modal dialog; what it resolves to is what close(value) was called with, undefined for Escape. */
+/* A modal dialog; resolves to the argument of close(value), undefined for Escape. */
 export function dialog(title, build) {
 	return new Promise((resolve) => {
 		let result;
@@ -126,7 +127,7 @@ export function dialog(title, build) {
 	});
 }
 
-/* Asks before something is done that others feel. */
+/* Asks for confirmation of an action that affects others. */
 export function confirm(title, sentences, verb, extra) {
 	return dialog(title, (close) => h("form", {
 		onsubmit: (event) => {

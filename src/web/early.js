@@ -1,7 +1,7 @@
 /*
- * early - what must have happened before the first paint: the chosen colours
+ * early - sets the chosen colours before the first paint
  *
- * A plain script on purpose: modules run later, and a dark page that flashes up white is unpleasant.
+ * A plain script on purpose: modules run later, and a dark page would flash white first.
  */
 "use strict";
 (function () {
@@ -11,6 +11,6 @@
 		if (theme === "light" || theme === "dark")
 			document.documentElement.dataset.theme = theme;
 	} catch (error) {
-		/* A browser that keeps nothing has the page as it comes. */
+		/* Without storage the page has its default colours. */
 	}
 })();

@@ -1,8 +1,8 @@
 /*
- * events - what happened and why, the latest first
+ * events - past events and their reasons, the latest first
  *
- * The store has the latest. What is searched for is asked of the daemon, whose history goes back further, and kept here. "Older ones" goes on from
- * there, back in time.
+ * The store has the latest. A search asks the daemon, whose history reaches further back; the
+ * answers are kept here. "Older ones" continues further back in time.
  */
 import {h, text, attr, keyed} from "./dom.js";
 import {moment, date, count} from "./units.js";
@@ -10,11 +10,11 @@ import {store} from "./store.js";
 import {KINDS} from "./words.js";
 import * as api from "./api.js";
 
-/* Rows at first, and by how many more. */
+/* Rows at first, and added by each click. */
 const SHOWN = 300;
-/* Where the filter would leave no room for events: as in style.css. */
+/* Screens on which the filter would leave no space for events; as in style.css. */
 const NARROW = "(max-width: 46rem)";
-/* Of an answer; what is kept here. */
+/* ASKED: events per answer; KEPT: most events kept here. */
 const ASKED = 500, KEPT = 20000;
 const TYPING_MS = 300;
 
@@ -38,7 +38,8 @@ function matches(event, filter) {
 	return filter.words.toLowerCase().split(/\s+/).every((word) => all.includes(word));
 }
 
-/* The same for the daemon. Its names and reasons are whole ones: parts of them are words to it, which may find more than is looked for. */
+/* The filter for the daemon, which knows only whole names and reasons: a part of one is a word to
+ * search for, which may match more. */
 function parametersOf(filter) {
 	const number = isNumber(filter.name);
 	const words = [number ? "" : filter.name, filter.reason, filter.words].filter(Boolean).join(" ");
@@ -49,7 +50,7 @@ function parametersOf(filter) {
 
 function newRow(event) {
 	const who = event.name || "";
-	/* One that has ended has a page, too. */
+	/* An ended workload has a page, too. */
 	const link = event.workload ? h("a", {href: "#/workload/" + event.workload}, who) : h("span", {class: "label"}, who);
 
 	return h("tr", null,
@@ -60,8 +61,8 @@ function newRow(event) {
 }
 
 export default function events() {
-	const mine = new Map(); /* by serial: what was asked for, beyond what the store has */
-	const reached = new Map(); /* how far back each question has come: {serial, end, gap} */
+	const mine = new Map(); /* by serial: answers beyond the store's events */
+	const reached = new Map(); /* how far back each search has come: {serial, end, gap} */
 	const narrow = matchMedia(NARROW);
 	let form, fold, head, table, body, none, sum, wrong, more, known = "", names, reasons, held = null, shown = SHOWN, typing = 0, asking = false;
 
@@ -72,7 +73,7 @@ export default function events() {
 		return {kind: value("kind"), name: value("name"), reason: value("reason").toUpperCase(), words: value("words"), from_ms: from || 0};
 	}
 
-	/* What it leaves out is said where it is folded, too. */
+	/* The folded filter shows its terms, too. */
 	function drawHead() {
 		const {kind, name, reason, words} = filter();
 		const set = [KINDS[kind], name, reason, words, form.elements.from.value.replace("T", " "), held === null ? "" : "held still"].filter(Boolean);
@@ -84,7 +85,7 @@ export default function events() {
 		fold.open = !narrow.matches;
 	}
 
-	/* All that there is, by serial. */
+	/* All known events, by serial. */
 	function have() {
 		const all = new Map(mine);
 
@@ -95,7 +96,7 @@ export default function events() {
 		return held === null ? list : list.filter((event) => event.serial <= held);
 	}
 
-	/* The last question with these words has come so far; without any the store has. */
+	/* How far this search has come; without a filter, how far the store reaches. */
 	function reach(wanted) {
 		const key = JSON.stringify(parametersOf(wanted));
 
@@ -114,7 +115,7 @@ export default function events() {
 			(news ? "; " + count(news, "new one waits", "new ones wait") : ""));
 		attr(table, "hidden", !found.length);
 		attr(none, "hidden", found.length > 0);
-		text(none, asking ? "Looking …" : all.length ? "No event is like that" + (reach(wanted).end ? "." : ", of those that were looked at.") : "Nothing has happened yet.");
+		text(none, asking ? "Looking …" : all.length ? "No event matches" + (reach(wanted).end ? "." : " among those searched.") : "Nothing has happened yet.");
 		attr(more, "disabled", store.link !== "live" || asking);
 		drawHead();
 	}
@@ -124,14 +125,15 @@ export default function events() {
 			mine.set(event.serial, event);
 	}
 
-	/* One answer further back; how many of it are looked for. */
+	/* Asks for one more answer further back; returns how many of its events match. */
 	async function further(wanted) {
 		const at = reach(wanted);
 		const {events: list, complete, reached: seen, text: gap} = await api.get("/api/events", {last: ASKED, ...parametersOf(wanted), ...(at.serial === null ? {} : {before: at.serial})});
 
 		reached.set(at.key, at);
-		/* What the history did not come to is not "none": the next question goes on from where this one stopped. */
-		at.gap = complete ? "" : gap || "the history could not be asked";
+		/* An incomplete answer is not an empty one: the next request continues where this
+		 * one stopped. */
+		at.gap = complete ? "" : gap || "the history did not answer";
 		at.end = complete && list.length < ASKED;
 		if (list.length)
 			at.serial = list[0].serial;
@@ -144,7 +146,7 @@ export default function events() {
 	async function ask(isOlder) {
 		const wanted = filter();
 
-		/* What was typed is asked for now, and its answer stays. */
+		/* Search for the typed words now, and keep the answer. */
 		clearTimeout(typing);
 		text(wrong, "");
 		asking = true;
@@ -155,7 +157,7 @@ export default function events() {
 			const {gap, end} = reach(wanted);
 
 			if (gap)
-				text(wrong, "Not all that is kept was looked at: " + gap + ". \"Older ones\" looks further.");
+				text(wrong, "Not everything was searched: " + gap + ". \"Older ones\" searches further.");
 			else if (isOlder && !found)
 				text(wrong, end ? "Nothing older is kept." : "None in the " + ASKED + " before; press again to look further back.");
 		} catch (error) {
@@ -168,14 +170,14 @@ export default function events() {
 	function older() {
 		const all = have().filter((event) => matches(event, filter()));
 
-		/* What is here already comes first. */
+		/* Show what is here first. */
 		if (all.length > shown) {
 			shown += SHOWN;
 			draw();
 			return;
 		}
 		if (mine.size >= KEPT) {
-			text(wrong, "This page keeps no more than these; look for something narrower.");
+			text(wrong, "This page shows no more; narrow the search.");
 			return;
 		}
 		shown += SHOWN;
@@ -187,14 +189,14 @@ export default function events() {
 		shown = SHOWN;
 		text(wrong, "");
 		draw();
-		/* The daemon is asked for it, once. */
+		/* Ask the daemon once typing pauses. */
 		typing = setTimeout(() => {
 			if (Object.keys(parametersOf(filter())).length && reach(filter()).serial === null)
 				ask(false);
 		}, TYPING_MS);
 	}
 
-	/* Names and reasons to choose from, without a list of two hundred made each second. */
+	/* Suggests names and reasons, without rebuilding a list of two hundred each second. */
 	function drawNames() {
 		const distinct = (key) => [...new Set(store.events.map((event) => event[key]).filter(Boolean))].sort().slice(0, 300);
 		const lists = [[names, distinct("name")], [reasons, distinct("reason")]];
@@ -231,7 +233,7 @@ export default function events() {
 			more = h("button", {type: "button", onclick: older}, "Older ones");
 			at.append(h("h1", null, "Events"),
 				h("section", {class: "card", "aria-label": "Filter"}, fold = h("details", {class: "fold"}, head = h("summary"), form,
-					h("p", {class: "hint"}, "All that is kept is searched, the latest first. Parts of names, reasons and words will do."))),
+					h("p", {class: "hint"}, "Searches all stored events, the latest first. Parts of names, reasons and words match."))),
 				h("section", {class: "card", "aria-label": "Events"}, sum,
 					table = h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", {class: "sr"}, "Events, the latest first"),
 						h("thead", null, h("tr", null, ["Time", "Kind", "Workload", "What happened, and why"].map((words) => h("th", {scope: "col"}, words)))), body)),
@@ -242,7 +244,8 @@ export default function events() {
 				typed();
 		},
 		update() {
-			/* The store lets go of its oldest; a list that was followed back has no hole there. */
+			/* The store drops its oldest events; keep them here, so a list that goes
+			 * further back has no gap. */
 			if (mine.size && mine.size < KEPT)
 				keep(store.events);
 			drawNames();

@@ -1,18 +1,19 @@
 /*
- * figures - what the history answers, made into what is drawn and written
+ * figures - turns answers of the history into data for charts and tables
  *
- * Nothing here touches the page. Seconds of a GPU per step become GPUs; what nobody knows is null, and never 0.
+ * Never touches the page. GPU-seconds per step become GPUs; unknown values are null, never 0.
  */
 const HOUR = 3600;
-/* As many as a chart of a thousand pixels shows; the daemon chooses longer ones where so many keys would be too much for a browser. */
+/* As many as a chart of a thousand pixels can show. The daemon chooses longer steps if so many rows
+ * would be too much for a browser. */
 export const STEPS = 400;
-/* Lengths that people think in; from a minute and an hour on the daemon reads sums of those. */
+/* Lengths that people expect; from a minute or an hour on the daemon has precomputed sums. */
 const LENGTHS = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, 24 * HOUR];
-/* Told apart by eye; the rest is one. */
+/* Bands that the eye can tell apart; the rest is one band. */
 const STACKED = 8;
 export const OTHERS = "\u0000others";
 
-/* Where the daemon is not asked to choose. */
+/* The step's length, if the daemon does not choose it. */
 export function stepOf(range) {
 	const wanted = (range.to_ms - range.from_ms) / 1000 / STEPS;
 
@@ -20,8 +21,8 @@ export function stepOf(range) {
 }
 
 /*
- * Of what was allocated the part that was used; null where nothing was. What is used is a part of what is allocated (docs/metrics.md); where a row
- * has more, as one of an earlier version may, that is not another's.
+ * The used part of the allocated time; null if nothing was allocated. Use is a part of the
+ * allocation (docs/metrics.md), so cut a row with more, which earlier versions could write.
  */
 export function usedOfAll(rows) {
 	const allocated = rows.reduce((sum, row) => sum + row.allocated_gpu_s, 0);
@@ -30,13 +31,14 @@ export function usedOfAll(rows) {
 	return allocated > 0 ? used / allocated : null;
 }
 
-/* Where steps begin (seconds), how long the part of each is that was asked for, and whether anything is known of it. */
+/* For each step: its begin (seconds), the length of its part in the period, and whether there are
+ * data. */
 function stepsOf(answer, gpus) {
 	const step = answer.step_s;
 	const from = Math.floor(answer.from_ms / 1000), to = Math.ceil(answer.to_ms / 1000);
 	const known = new Set([...gpus.rows, ...answer.rows].map((row) => row.t_ms / 1000));
 	const earliest = known.size ? Math.min(...known) : from;
-	/* What is before the first that is known does not take the room of what is. */
+	/* Start at the first step with data. */
 	const first = Math.max(Math.floor(from / step) * step, earliest - step);
 	const t = [], part = [];
 
@@ -47,7 +49,7 @@ function stepsOf(answer, gpus) {
 	return {t, part, step, first};
 }
 
-/* GPUs used in each step, of all: null where no GPU says what it did. */
+/* GPUs used in each step, of all; null if no GPU reported its use. */
 function putUsed(answer, gpus, at, used) {
 	const heard = new Set(gpus.rows.filter((row) => row.utilisation !== null).map((row) => row.t_ms));
 	const silent = new Set(gpus.rows.filter((row) => !heard.has(row.t_ms)).map((row) => row.t_ms));
@@ -61,8 +63,8 @@ function putUsed(answer, gpus, at, used) {
 }
 
 /*
- * Rows of an answer as columns by key, those with most first and the rest together; gpus: the same time by GPU, which has a row wherever the daemon
- * ran. Values are GPUs.
+ * Rows of an answer as columns by key, the largest first and the rest together. gpus: the same
+ * period by GPU, with a row for each time the daemon ran. Values are GPUs.
  */
 export function columns(answer, gpus) {
 	const {t, part, step, first} = stepsOf(answer, gpus);
@@ -94,7 +96,7 @@ export function columns(answer, gpus) {
 	return {t, keys, allocated, used, step};
 }
 
-/* Bytes that the workloads of all GPUs had in each step; null where the daemon did not run. */
+/* Bytes of the workloads on all GPUs in each step; null if the daemon did not run. */
 export function memoryOf(answer) {
 	const {t, part, step, first} = stepsOf(answer, answer);
 	const empty = () => part.map((length) => (length > 0 ? 0 : null));
@@ -109,7 +111,7 @@ export function memoryOf(answer) {
 	return table;
 }
 
-/* One on the other: the topmost first, so that each is painted over by what stands under it. */
+/* Stacked, the topmost first, so lower ones are painted over it. */
 export function stacked(table) {
 	const sums = [];
 	let below = table.t.map(() => 0);
@@ -121,7 +123,7 @@ export function stacked(table) {
 	return [table.t, ...sums.reverse(), table.used];
 }
 
-/* GPUs by hour. A null is an hour of which nobody knows what the GPU did. */
+/* GPUs by hour; null: an hour without data about the GPU. */
 export function heatOf(answer, nameOf) {
 	const rows = new Map();
 	const hours = [];

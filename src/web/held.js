@@ -1,5 +1,6 @@
 /*
- * held - the memory of all GPUs over time: what workloads had there and on the host, under what the GPUs can share
+ * held - the memory of all GPUs over time: resident, hidden and evicted, under what the GPUs can
+ * share
  */
 import {h, text, attr} from "./dom.js";
 import {bytes, moment} from "./units.js";
@@ -11,7 +12,7 @@ import {STEPS, memoryOf} from "./figures.js";
 const PERIODS = [[3600, "1h"], [86400, "24h"]];
 const HUE = 255;
 const ASK_EACH_MS = 30000;
-/* The history is behind by a second or two. */
+/* The history lags by a second or two. */
 const BEHIND_MS = 2000;
 
 const mean = (list) => {
@@ -38,7 +39,7 @@ export function held() {
 	const line = (name, width) => ({stroke: () => colour(name), width, paths: stepped, points: {show: false}});
 	let plot = null;
 
-	/* What is drawn is as wide as its place, which has to be on the page. */
+	/* The chart is as wide as its parent, which must be on the page. */
 	function make() {
 		plot = chart(place, {
 			height: 180,
@@ -52,7 +53,7 @@ export function held() {
 				{stroke: () => hueColour(HUE, "edge"), width: 2, fill: () => hueColour(HUE, "seg", 0.75), paths: stepped, points: {show: false}},
 				line("--text", 1.5),
 			],
-			read: (at) => [h("b", null, moment(table.t[at] * 1000)), "   ", ...(table.resident[at] === null ? ["nothing is known"] : [...figure("resident", table.resident[at]),
+			read: (at) => [h("b", null, moment(table.t[at] * 1000)), "   ", ...(table.resident[at] === null ? ["no data"] : [...figure("resident", table.resident[at]),
 				...figure("hidden", table.hidden[at]), ...figure("evicted", table.evicted[at]), ...figure("free", Math.max(0, shareable() - table.resident[at] - table.hidden[at]))])],
 		});
 	}
@@ -65,7 +66,7 @@ export function held() {
 
 		plot.set([table.t, above(here, table.evicted), here, table.resident, table.t.map(() => all)]);
 		text(sum, answer.rows.length ? "On average " + bytes(mean(table.resident)) + " resident, " + bytes(mean(table.hidden)) + " hidden, " + bytes(mean(table.evicted)) + " evicted, " +
-			bytes(Math.max(0, all - mean(here))) + " free." : "Nothing is known of this time yet.");
+			bytes(Math.max(0, all - mean(here))) + " free." : "No data for this period yet.");
 	}
 
 	async function ask() {
@@ -75,7 +76,8 @@ export function held() {
 		for (const button of periods.children)
 			attr(button, "aria-pressed", String(Number(button.dataset.s) === period));
 		try {
-			/* No second more than is kept in full: steps would be of a minute. */
+			/* No longer than the history keeps single seconds; otherwise steps would be
+			 * minutes. */
 			const answer = await api.get("/api/history", {from_ms: to_ms - period * 1000 + BEHIND_MS, to_ms, by: "gpu", steps: STEPS});
 
 			if (mine === asked)
@@ -96,9 +98,9 @@ export function held() {
 
 	return {
 		element,
-		/* Once it is on the page, and the state is there. */
+		/* Once the element is on the page, and the state has arrived. */
 		begin() {
-			/* Built without uPlot the whole of it is left out. */
+			/* In a build without uPlot the whole part is left out. */
 			if (plot || document.documentElement.classList.contains("no-charts"))
 				return;
 			make();

@@ -1,6 +1,6 @@
 /*
- * memory - the chart of a workload's memory on one GPU: what is resident and evicted between request and limit, marks for what happened, and a band
- * at its foot for its turns
+ * memory - the chart of a workload's memory on one GPU: resident and evicted, between request and
+ * limit, with marks for events and a band at its foot for turns
  */
 import {h} from "./dom.js";
 import {bytes, moment} from "./units.js";
@@ -20,7 +20,8 @@ export function bandColour(where, id) {
 	}
 }
 
-/* turn: the share of each step that it had; what is less than all of a step is less high, before what it did else. */
+/* turn: the part of each step in which it had its turn; a partial turn is drawn lower, before the
+ * other states. */
 function drawBand(u, where, turn, id) {
 	const t = u.data[0];
 	const height = 7 * devicePixelRatio;
@@ -50,7 +51,8 @@ function drawBand(u, where, turn, id) {
 	}
 }
 
-/* Seconds that the band shows of each, since `begin` (seconds); "" is the time in which there is nothing to tell. */
+/* Seconds of each state in the band, since `begin` (seconds); "" is time without a state to
+ * show. */
 export function addBand(seconds, series, begin) {
 	for (let i = 0; i + 1 < series.t.length; i++) {
 		const length = series.t[i + 1] / 1000 - Math.max(series.t[i] / 1000, begin);
@@ -85,7 +87,7 @@ function drawMarks(u, marks) {
 		u.ctx.moveTo(x, u.bbox.top);
 		u.ctx.lineTo(x, u.bbox.top + u.bbox.height);
 		u.ctx.stroke();
-		/* Signs that would stand on each other are left out; the list has them all. */
+		/* Marks that would overlap are left out; the list has them all. */
 		if (x - last > 11 * ratio) {
 			u.ctx.fillText(MARKS[mark.kind].sign, x, u.bbox.top - 2 * ratio);
 			last = x;
@@ -103,12 +105,12 @@ export function memoryChart(place, id, use) {
 	const line = (name, dash) => ({stroke: () => colour(name), width: 1.5, dash, paths: stepped, points: {show: false}});
 	const made = chart(place, {
 		height: 240,
-		label: "Memory on GPU " + use.gpu_number + " over time, between request and limit; the list below tells what happened",
+		label: "Memory on GPU " + use.gpu_number + " over time, between request and limit; the list below has the events",
 		bytes: true,
 		y: bytes,
 		data: [[], [], [], [], [], []],
 		series: () => [
-			/* resident and what was evicted, one on the other */
+			/* resident, and evicted stacked on it */
 			{stroke: () => hueColour(hue(id), "edge"), width: 1, dash: [4, 3], fill: () => hueColour(hue(id), "seg", 0.22), paths: stepped, points: {show: false}},
 			{stroke: () => hueColour(hue(id), "edge"), width: 2, fill: () => hueColour(hue(id), "seg", 0.75), paths: stepped, points: {show: false}},
 			{stroke: () => colour("--soft"), width: 1, paths: stepped, points: {show: false}},
@@ -124,7 +126,7 @@ export function memoryChart(place, id, use) {
 			const near = shown.marks.filter((mark) => Math.abs(u.valToPos(mark.ms / 1000, "x") - u.cursor.left) < 6).slice(-2);
 
 			return [h("b", null, moment(ms)), "   ",
-				...(u.data[2][at] === null ? ["nothing is known   "] : [...figure("resident", bytes(u.data[2][at])), ...figure("hidden", bytes(u.data[3][at])), ...figure("evicted", bytes(shown.evicted[at])),
+				...(u.data[2][at] === null ? ["no data   "] : [...figure("resident", bytes(u.data[2][at])), ...figure("hidden", bytes(u.data[3][at])), ...figure("evicted", bytes(shown.evicted[at])),
 				...figure("request", bytes(u.data[4][at])), ...figure("limit", bytes(u.data[5][at]))]),
 				shown.where[at] ? WHERE[shown.where[at]] : "",
 				...near.map((mark) => h("span", null, " · " + MARKS[mark.kind].word + ": " + mark.text))].flat();
@@ -144,7 +146,7 @@ export function memoryChart(place, id, use) {
 	};
 }
 
-/* What the history has, with what was seen since at its end. */
+/* The history, followed by the samples seen since. */
 export function joined(older, live) {
 	if (!older || !older.t.length)
 		return live;
@@ -164,13 +166,13 @@ export function ofHistory(answer, gpu) {
 	const rows = answer.gpus && answer.gpus[gpu];
 	let end = answer.t_ms.length;
 
-	/* The history is a second or two behind: what it has not at the end is not missing, but to come. */
+	/* The history lags by a second or two: its missing end is not a gap. */
 	while (rows && end && (rows.resident[end - 1] === null || rows.resident[end - 1] === undefined))
 		end--;
 	if (!rows || !end)
 		return null;
 	const t = answer.t_ms.slice(0, end);
-	/* Null: nothing is known of that time; the line has a gap. */
+	/* Null: no data; the line has a gap. */
 	const number = (list) => t.map((_, i) => (list && list[i] !== undefined ? list[i] : null));
 
 	return {

@@ -1,5 +1,5 @@
 /*
- * node - a bar per GPU: whose memory is on it, whose is on the host instead, and what each was promised
+ * node - a bar per GPU: the workloads' resident and evicted memory, and their requests
  */
 import {h, text, attr, style, keyed} from "./dom.js";
 import {bytes, percent, gpus as gpuCount, count} from "./units.js";
@@ -16,7 +16,7 @@ function legend() {
 
 /* --- the bar ------------------------------------------------------------------------------------------------------ */
 
-/* What stands on a GPU, in the order of workloads: one part for resident, one for hidden. */
+/* The parts of a GPU's bar, in the order of workloads: one for resident, one for hidden memory. */
 function partsOf(gpu, workloads) {
 	const parts = [];
 
@@ -38,7 +38,7 @@ function partsOf(gpu, workloads) {
 	if (gpu.unmanaged_bytes)
 		parts.push({key: "unmanaged", bytes: gpu.unmanaged_bytes, name: "unmanaged", kind: "unmanaged",
 			words: bytes(gpu.unmanaged_bytes) + " used without Sluice"});
-	/* Free is what lies between. */
+	/* The rest is free. */
 	parts.push({key: "free", kind: "free"});
 	if (gpu.reserve_bytes)
 		parts.push({key: "reserve", bytes: gpu.reserve_bytes, name: "reserve", kind: "reserve", words: bytes(gpu.paid_bytes) + " of " + bytes(gpu.reserve_bytes) + " kept for contexts and code are used"});
@@ -66,14 +66,14 @@ function putPart(capacity, width) {
 		const inner = outer.firstChild;
 
 		style(outer, "--part", share.toFixed(5));
-		/* Half a name is worse than none; what it is stands in its title, and in the table. */
+		/* Half a name is worse than none; the title and the table have it. */
 		text(inner, share * width > 16 + 8 * part.name.length ? part.name : "");
 		attr(inner, "title", part.words);
 		attr(inner, "aria-label", part.words);
 	};
 }
 
-/* One stop for the Tab key; arrows go from part to part. */
+/* One stop for the Tab key; arrow keys move between parts. */
 function rove(bar) {
 	const links = () => [...bar.querySelectorAll("a")];
 
@@ -225,13 +225,13 @@ function putGpu(byGpu) {
 
 const POOL = [
 	["evicted", "evicted_bytes", 255, "evicted memory of workloads"],
-	["copies", "copies_bytes", 155, "made ahead, or copies of what is resident, so that it can leave quickly; dropped first"],
-	["lent", "lent_bytes", 55, "kept for what was lent, so that it can be taken back"],
+	["copies", "copies_bytes", 155, "allocated ahead, or copies of resident memory that speed up its eviction; dropped first"],
+	["lent", "lent_bytes", 55, "reserved for lent memory, so that it can be taken back"],
 ];
 
 function newPool() {
 	return h("section", {class: "card", "aria-labelledby": "pool"},
-		h("div", {class: "head"}, h("h2", {id: "pool"}, "Host pool"), h("span", {class: "soft"}, "host memory for what is evicted"),
+		h("div", {class: "head"}, h("h2", {id: "pool"}, "Host pool"), h("span", {class: "soft"}, "host memory for eviction"),
 			h("span", {class: "push soft", id: "pool-of"})),
 		h("ul", {class: "bar low", "aria-label": "Host pool"}), h("ul", {class: "under"}));
 }

@@ -1,5 +1,5 @@
 /*
- * queue - projects with what they are guaranteed and use, jobs with the sentence why, compute resources
+ * queue - projects with quotas and use, jobs with the reason of their waits, compute resources
  */
 import {h, text, attr, style, keyed, dialog, confirm, say} from "./dom.js";
 import {bytes, gpus as gpuCount, span, date, amount, count} from "./units.js";
@@ -10,7 +10,7 @@ import {split} from "./shell-words.js";
 
 const OVER = ["done", "failed", "stopped"];
 const ENDED_SHOWN = 20;
-/* The project of what was given none. */
+/* The project of jobs without one. */
 const DEFAULT = "default";
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]*";
 
@@ -18,7 +18,7 @@ function quotaWords(value, format) {
 	return value === null || value === undefined ? "no bound" : format(value);
 }
 
-/* Why who reads this may not; "": may. */
+/* Why the reader may not do that; "": may. */
 function onlyAdmin(does) {
 	const me = store.state.me;
 
@@ -27,7 +27,7 @@ function onlyAdmin(does) {
 
 /* --- projects ----------------------------------------------------------------------------------------------------- */
 
-/* As a tree: each after its parent; what a parent uses is what those below it use, too. */
+/* As a tree, each after its parent; a parent's use includes its children's. */
 function ordered(projects) {
 	const children = new Map();
 	const result = [];
@@ -127,7 +127,7 @@ async function showLog(job) {
 		h("div", {class: "buttons"}, h("button", {type: "button", autofocus: true, onclick: () => close()}, "Close"))));
 }
 
-/* One in the foreground has a terminal, but no number and no log. */
+/* A foreground job has a terminal, but no number and no log. */
 const isFront = (job) => job.job === null;
 
 async function stopJob(job, tell) {
@@ -273,13 +273,13 @@ function jobOf(form) {
 		body.observe = true;
 	body.command = split(form.elements.command.value);
 	if (!body.command.length)
-		throw new Error("Say what is to run.");
+		throw new Error("Enter a command.");
 	if (env)
 		body.env = env;
 	return body;
 }
 
-/* It goes without what it is to find out. */
+/* An observed job has no request and no limit. */
 function observed(event) {
 	for (const key of ["resource", "request", "limit"]) {
 		const other = event.target.form.elements[key];
@@ -302,7 +302,7 @@ function submitForm() {
 	h("label", null, "When it is reclaimed", h("select", {name: "on_reclaim"}, h("option", {value: ""}, "park it"), h("option", {value: "terminate"}, "end it, and start it again"))),
 	field("Folder", "dir", {placeholder: "home", spellcheck: "false"}),
 	h("label", {class: "line wide"}, h("input", {type: "checkbox", name: "observe", onchange: observed}),
-		"Only watch it: no request, no limit. When it has run for a while, Use says what it needs."),
+		"Only measure it: no request, no limit. Later, Use shows what it needs."),
 	h("label", {class: "wide"}, "Environment, NAME=VALUE in each line", h("textarea", {name: "env", rows: "2", spellcheck: "false"}))];
 }
 
@@ -355,7 +355,7 @@ export default function queue() {
 		}
 	}
 
-	/* A state is for all who look at it, and has none that are one user's. */
+	/* The state is the same for all readers, so it lacks what belongs to one user. */
 	async function askOwn() {
 		const {me} = store.state;
 
@@ -377,7 +377,7 @@ export default function queue() {
 			(resource) => h("option", {value: resource.name}, resource.name || "none"), () => {});
 	}
 
-	/* What is left empty is no bound; the fields that are not here stay as they are. */
+	/* Empty fields mean no bound; properties without a field stay unchanged. */
 	async function putOne(event) {
 		event.preventDefault();
 		const {project, parent, quota, limit, weight} = Object.fromEntries(new FormData(parts.project));
@@ -451,12 +451,12 @@ export default function queue() {
 			h("div", {class: "fields"}, field("Project", "project", {required: true, pattern: NAME, maxlength: "63", list: "project-names"}),
 				parts.projectNames = h("datalist", {id: "project-names"}), h("label", null, "Parent", h("select", {name: "parent"})),
 				field("Quota, in GPUs", "quota", {...inGpus, value: "0"}), field("Limit, in GPUs", "limit", inGpus),
-				field("Over-quota weight", "weight", {type: "number", min: "0", max: "1000000", step: "1", value: "1"}, "Its share of what is over, against its siblings.")),
+				field("Over-quota weight", "weight", {type: "number", min: "0", max: "1000000", step: "1", value: "1"}, "Its weight for GPUs beyond quotas, relative to its siblings.")),
 			h("div", {class: "buttons"}, h("button", {type: "submit"}, "Save"), h("button", {type: "reset", class: "quiet"}, "Clear"))));
 		at.append(
 			h("div", null, h("h1", null, "Queue"), parts.sum),
 			h("section", {class: "card", "aria-labelledby": "p"}, h("h2", {id: "p"}, "Projects"),
-				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "In GPUs. What is over a project’s quota can be reclaimed by those who are under theirs."),
+				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "In GPUs. What is over a project’s quota can be reclaimed by projects under theirs."),
 					heads([["Project"], ["Quota", 1], ["Used", 1], ["Over quota", 1], ["Weight", 1], ["Limit", 1], ["Workloads", 1], [h("span", {class: "sr"}, "Used, of the limit or quota")],
 						[h("span", {class: "sr"}, "Actions")]]), parts.projects)),
 				outcome("project"), parts.projectMore = h("details", null, h("summary", null, "Create or change one"), parts.projectHint = h("p", {class: "hint"}), parts.project)),

@@ -1,7 +1,7 @@
 /*
- * shell-words - a command as people type it, as the words of a program and its arguments
+ * shell-words - splits a typed command into a program and its arguments
  *
- * Quotes and backslashes are understood as a shell would; nothing is expanded, because no shell runs.
+ * Quotes and backslashes work as in a shell; nothing is expanded, since no shell runs.
  */
 export function split(line) {
 	const words = [];

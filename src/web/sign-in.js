@@ -1,7 +1,8 @@
 /*
- * sign-in - who asks
+ * sign-in - signing in with a token
  *
- * Without a token everything can be read (on this machine), and what would change something says what is needed.
+ * Without a token everything can be read (on this machine); controls that change something say what
+ * is needed.
  */
 import * as api from "./api.js";
 import {h, text, attr, dialog, say} from "./dom.js";
@@ -13,7 +14,7 @@ export function mayChange(uid) {
 	return Boolean(me) && (me.admin || uid === undefined || me.uid === uid);
 }
 
-/* Why a change is not possible, in a sentence; "" if it is. Without uid: whoever is signed in may. */
+/* Why a change is not possible, in a sentence; "" if it is. Without uid: any signed-in user may. */
 export function hindrance(uid, user) {
 	const me = store.state && store.state.me;
 
@@ -24,7 +25,7 @@ export function hindrance(uid, user) {
 	return "";
 }
 
-/* A token, or the whole address that it came in. */
+/* The token in the words: alone, or in its address. */
 function tokenIn(words) {
 	const found = /token=([A-Za-z0-9_-]+)/.exec(words) || /^\s*([A-Za-z0-9_-]+)\s*$/.exec(words);
 
@@ -44,7 +45,7 @@ async function tryToken(words) {
 		if (state.me)
 			return "";
 		api.setToken(before);
-		return "The token is of nobody that sluiced knows; ask “sluice page” for another.";
+		return "sluiced does not know this token; get another from “sluice page”.";
 	} catch (error) {
 		api.setToken(before);
 		return error.message;
@@ -79,7 +80,7 @@ export async function signIn() {
 }
 
 export function signOut() {
-	/* Whoever has seen it is not to have it any longer. */
+	/* Ends the token: other people may have seen it. */
 	api.endToken();
 	say("Signed out");
 	reconnect();

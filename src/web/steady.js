@@ -1,20 +1,21 @@
 /*
- * steady - what has the focus stays where it is in the window
+ * steady - keeps the focused element at its place in the window
  *
- * Rows come and go each second. Above a field that somebody types into, they would push the field down, out of the window. A browser's own
- * scroll anchoring does not prevent that: it holds what stands first in the window, and nothing at all while the page is not scrolled.
+ * Rows come and go each second. Above a focused field they would push it down, out of the window.
+ * The browser's scroll anchoring does not prevent that: it holds the first element in the window,
+ * and nothing while the page is not scrolled.
  */
 
-/* inside: focus elsewhere, in the header or a dialog, is not moved by rows. */
+/* inside: rows do not move a focus elsewhere, in the header or a dialog. */
 export function steady(inside) {
 	let held = null, top = 0;
-	/* On the page, not in the window: scrolling leaves it as it is. */
+	/* The place on the page, not in the window: scrolling does not change it. */
 	const place = () => held.getBoundingClientRect().top + scrollY;
 
 	function hold(element) {
 		held = element !== inside && inside.contains(element) && element.getClientRects().length ? element : null;
 		top = held ? place() : 0;
-		/* Two that correct the same movement would correct it twice. */
+		/* Turn scroll anchoring off; two corrections would add up. */
 		document.documentElement.classList.toggle("steady", Boolean(held));
 	}
 
@@ -24,7 +25,7 @@ export function steady(inside) {
 		const moved = place() - top, seen = top - scrollY < innerHeight && top + held.offsetHeight > scrollY;
 
 		top += moved;
-		/* Who has scrolled away from it reads something else. */
+		/* After scrolling away the user reads something else. */
 		if (moved && seen)
 			scrollBy(0, moved);
 	}
@@ -32,7 +33,7 @@ export function steady(inside) {
 	addEventListener("focusin", (event) => hold(event.target));
 	addEventListener("focusout", () => hold(inside));
 	addEventListener("resize", () => hold(document.activeElement));
-	/* What a button adds above itself is what its user wants to see. */
+	/* A button's user wants to see what it adds above itself. */
 	addEventListener("click", (event) => {
 		if (event.target === held && held.matches("button, summary"))
 			hold(inside);

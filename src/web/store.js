@@ -1,20 +1,22 @@
 /*
- * store - what sluiced said last, and a little of what it said before
+ * store - the latest state of sluiced, and a little of the past
  *
- * Follows /api/live. Views subscribe; they are told at most once per frame. While the page is hidden nothing is asked for: a browser has few
- * connections to one place, and the daemon few for those who watch. Where all of these are taken the state is asked for every few seconds instead.
- * Of each workload and GPU the latest quarter of an hour is kept, a value a second, so that a chart has something to show at once, and goes on where
- * the history ends.
+ * Follows /api/live. Views subscribe and are called at most once per frame. A hidden page asks for
+ * nothing, since a browser has few connections to one place, and the daemon few for streams. If all
+ * of the daemon's are taken, the state is polled every few seconds instead.
+ *
+ * Of each workload and GPU the last 15 minutes are kept, a value a second. So a chart has data at
+ * once, and continues where the history ends.
  */
 import * as api from "./api.js";
 
 const SAMPLES = 900;
 const EVENTS = 2000;
-/* Where nothing changes a comment comes every 5 seconds. */
+/* Without changes a comment comes every 5 seconds. */
 const SILENCE_MS = 16000;
-/* Who looks at another tab for a moment comes back to a page that has gone on. */
+/* After a short look at another tab the page has gone on. */
 const HIDDEN_MS = 3000;
-/* Without a stream. */
+/* If there is no stream. */
 const POLL_MS = 3000, POLL_FOR_MS = 60000;
 
 const subscribers = new Set();
@@ -23,14 +25,15 @@ let frame = 0;
 export const store = {
 	state: null,
 	events: [], /* oldest first, by serial */
-	byId: new Map(), /* workloads of the state */
+	byId: new Map(), /* workloads of the present state */
 	samples: new Map(), /* "ID UUID" -> {t: [], request: [], ...} */
-	gone: new Map(), /* workloads that have ended, as they were last */
+	gone: new Map(), /* ended workloads, in their last state */
 	link: "connecting", /* "live", "lost", "refused" */
 	words: "", /* why it is not live */
-	expired: "", /* why the token that there was is one no more, until there is another */
-	connection: 0, /* which one it is: views ask again for what they missed */
-	ahead_ms: 0, /* of the daemon's clock before ours */
+	expired: "", /* why the former token is invalid, until there is a new one */
+	connection: 0, /* number of the connection; when it changes views ask for what they
+		        * missed */
+	ahead_ms: 0, /* the daemon's clock minus this one */
 };
 
 function tellNow() {
@@ -66,7 +69,7 @@ function sampleOf(key) {
 	return series;
 }
 
-/* GPUs on which somebody waits to come back, and those on which somebody waits for more memory. */
+/* GPUs with workloads that wait to return, and those with workloads that wait for more memory. */
 function crowded(workloads) {
 	const gpus = {returning: new Set(), asking: new Set()};
 
@@ -81,7 +84,8 @@ function crowded(workloads) {
 	return gpus;
 }
 
-/* What a workload is doing on a GPU, for the band under its line; "" where there is nothing to tell: it runs, and all fit. The history counts turns so, too. */
+/* The state of a workload on a GPU, for the band under its line; "" if it runs and all fit. The
+ * history counts turns alike. */
 function where(workload, use, gpus) {
 	if (workload.state === "waiting" && workload.residency !== "parked")
 		return "wait";
@@ -95,7 +99,7 @@ function where(workload, use, gpus) {
 	case "parked": return "away";
 	default: break;
 	}
-	/* A client runs only when all of it is resident. */
+	/* A client runs only while all of it is resident. */
 	if (workload.uses.some((one) => one.evicted_bytes))
 		return "away";
 	const waitedFor = gpus.returning.has(use.gpu) || (gpus.asking.has(use.gpu) && workload.turn_left_ms > 0);
@@ -103,7 +107,7 @@ function where(workload, use, gpus) {
 	return waitedFor && !workload.waited_ms && workload.uses.some((one) => one.resident_bytes) ? "turn" : "";
 }
 
-/* Between two connections nothing is known: lines have a gap there. */
+/* Between two connections there are no data: lines have a gap there. */
 function remember(state) {
 	const gpus = crowded(state.workloads);
 
@@ -131,7 +135,7 @@ function remember(state) {
 	}
 }
 
-/* Somebody else's numbers may return after a restart of the daemon. Serials of events do not: they go on. */
+/* After a restart of the daemon ids of workloads may be reused. Serials of events continue. */
 function forget() {
 	store.samples.clear();
 	store.gone.clear();
@@ -163,7 +167,7 @@ function takeState(state) {
 	remember(state);
 }
 
-/* Nothing has changed since the state came, but the time: so much has gone on by itself. */
+/* Nothing has changed since the last state but the time: advances ages and waits by that. */
 function advance(ms) {
 	const state = store.state;
 
@@ -180,7 +184,7 @@ function advance(ms) {
 	remember(state);
 }
 
-/* A state comes when something changed; the lines of the charts go on meanwhile. */
+/* States come only with changes; charts go on meanwhile. */
 function tick() {
 	const gone = store.state ? now() - store.state.now_ms : 0;
 
@@ -212,7 +216,7 @@ function setLink(link, words) {
 
 let ending = null; /* ends the stream */
 let wake = () => {}; /* ends a pause */
-let hurry = false; /* somebody asked for a connection now */
+let hurry = false; /* a connection was asked for now */
 
 async function follow() {
 	const mine = new AbortController();
@@ -242,7 +246,7 @@ async function loadEvents() {
 		addEvents((await api.get("/api/events", {last: 500})).events);
 		tell();
 	} catch (error) {
-		/* The stream says what is wrong. */
+		/* The stream reports the error. */
 	}
 }
 
@@ -257,7 +261,7 @@ function rest(ms) {
 	});
 }
 
-/* Reads anew, at once: for example with another token. */
+/* Connects again at once, for example with another token. */
 export function reconnect() {
 	hurry = true;
 	if (ending)
@@ -265,7 +269,7 @@ export function reconnect() {
 	wake();
 }
 
-/* In place of a stream, while there is room for no further one. */
+/* Instead of a stream, while the daemon has no slot for one. */
 async function poll() {
 	const end = Date.now() + POLL_FOR_MS;
 
@@ -279,10 +283,11 @@ async function poll() {
 	}
 }
 
-/* What is to be done about a connection that ended, and whether there is anything that time may mend. token: what it was asked for with. */
+/* Handles the end of a connection; returns whether a later attempt may succeed. token: the one that
+ * was used. */
 function ended(error, token) {
 	if (error instanceof api.Refused && error.status === 401) {
-		/* Another may have come meanwhile. */
+		/* The token may have changed meanwhile. */
 		if (api.token() === token)
 			api.setToken(null);
 		if (token) {
@@ -295,13 +300,13 @@ function ended(error, token) {
 	} else if (!error || error.name !== "AbortError") {
 		setLink("lost", !error ? "sluiced ended the connection" : error instanceof api.Refused ? error.message : "sluiced does not answer");
 	} else {
-		/* By us: for another token, a hidden page, or silence. */
+		/* Ended here: for another token, a hidden page, or silence. */
 		setLink(hurry || document.hidden ? "connecting" : "lost", "sluiced says nothing");
 	}
 	return true;
 }
 
-/* Returns whether it is worth while to try again by itself. */
+/* Returns whether to try again. */
 async function connect() {
 	const token = api.token();
 

@@ -3,13 +3,13 @@
  */
 const THIN = "\u00a0";
 
-/* As the tables of `sluice` have them: three digits. */
+/* As in the tables of `sluice`: three digits. */
 export function bytes(value) {
 	const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 	let unit = 0;
 	let amount = value || 0;
 
-	/* "1001 MiB" would need a digit more than "0.98 GiB". */
+	/* "1001 MiB" needs one digit more than "0.98 GiB". */
 	while (Math.abs(amount) >= 999.5 && unit < units.length - 1) {
 		amount /= 1024;
 		unit++;
@@ -18,7 +18,7 @@ export function bytes(value) {
 }
 
 export function percent(fraction) {
-	/* Not 0, which would say that nothing was done. */
+	/* Not 0, which would mean that nothing was done. */
 	if (fraction === null || fraction === undefined)
 		return "not known";
 	if (!isFinite(fraction))
@@ -30,7 +30,7 @@ export function gpus(value) {
 	return (Math.round(value * 100) / 100).toString();
 }
 
-/* As the tables of `sluice` have it, "90s", "12m", "26h", "7d", and what is shorter than a second with its milliseconds. */
+/* As in the tables of `sluice`, "90s", "12m", "26h", "7d"; below a second with milliseconds. */
 export function span(ms) {
 	if (ms === null || ms === undefined)
 		return "–";
@@ -42,7 +42,7 @@ export function span(ms) {
 	return Math.floor(s / seconds) + unit;
 }
 
-/* As `sluice history` has it: time of a whole GPU. */
+/* As in `sluice history`: time of a whole GPU. */
 export function gpuTime(seconds) {
 	const [unit, size] = [["h", 3600], ["m", 60], ["s", 1]].find(([, least]) => seconds >= least) || ["s", 1];
 
@@ -53,7 +53,7 @@ const clockFormat = new Intl.DateTimeFormat("en-GB", {hour: "2-digit", minute: "
 const dayFormat = new Intl.DateTimeFormat("en-GB", {day: "numeric", month: "short"});
 const wholeFormat = new Intl.DateTimeFormat("en-GB", {dateStyle: "medium", timeStyle: "medium"});
 
-/* The time of day, with the day where it is another. */
+/* The time of day, with the date if it is not today. */
 export function moment(ms) {
 	const date = new Date(ms);
 	const today = date.toDateString() === new Date().toDateString();
@@ -65,7 +65,7 @@ export function date(ms) {
 	return wholeFormat.format(new Date(ms));
 }
 
-/* "4 GiB", "0.25", as the command line takes them; null: the field was left empty; NaN-free: a text that is neither stays a text. */
+/* "4 GiB", "0.25", as on the command line; null: empty field; other text is returned as it is. */
 export function amount(words) {
 	const trimmed = words.trim();
 

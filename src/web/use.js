@@ -1,8 +1,8 @@
 /*
- * use - what is allocated against what is used, over time
+ * use - allocated against used GPU time
  *
- * All figures are the history's (docs/metrics.md has the formulas): allocated, used and idle GPU-seconds per step and user, project, GPU or
- * program.
+ * All figures come from the history (docs/metrics.md has the formulas): allocated, used and idle
+ * GPU-seconds per step and user, project, GPU or program.
  */
 import {h, text, attr, keyed} from "./dom.js";
 import {percent, span, moment, date, gpus as gpuCount, gpuTime} from "./units.js";
@@ -16,14 +16,14 @@ import {OTHERS, STEPS, usedOfAll, columns, stacked, heatOf} from "./figures.js";
 const PERIODS = [[3600, "1h"], [86400, "24h"], [604800, "7d"], [2592000, "30d"]];
 const BY = [["user", "User"], ["project", "Project"], ["gpu", "GPU"], ["program", "Program"], ["workload", "Workload"]];
 const HOUR = 3600, DAY_MS = 86400000;
-/* More columns than that are no longer told apart. */
+/* With more columns cells cannot be told apart. */
 const HEAT_MS = 31 * DAY_MS;
-/* The history is behind by a second or two: what is not there yet is no time without work. */
+/* The history lags by a second or two: its missing end is not idle time. */
 const BEHIND_MS = 2000;
-/* Lines of a table; CSV has all. */
+/* Most rows of a table; CSV has all. */
 const TABLE_MOST = 100;
 
-/* What a key of the history is called: a GPU has a number here, its name may be that of all. */
+/* The label of a key of the history: a GPU has a number here, since all may have the same name. */
 function nameOf(by, row) {
 	const gpu = by === "gpu" && store.state ? store.state.gpus.find((one) => one.uuid === row.key) : null;
 
@@ -32,19 +32,19 @@ function nameOf(by, row) {
 	return by === "gpu" ? (row.name || "GPU") + " " + row.key.slice(4, 12) : row.name || row.key || "\u2013";
 }
 
-/* As the field for it has a time: of the clock on the wall. */
+/* Local time, in the form of its input field. */
 function localTime(ms) {
 	return new Date(ms - new Date(ms).getTimezoneOffset() * 60000).toISOString().slice(0, 19);
 }
 
-/* A workload has a page, also when it has ended. */
+/* A workload has a page, even after its end. */
 function nameCell(by, row) {
 	const name = nameOf(by, row);
 
 	return by === "workload" && isWorkload(row.key) ? h("a", {href: "#/workload/" + row.key}, name) : h("span", {class: "label"}, name);
 }
 
-/* A part of the page that has an answer of its own, or says why it has none. */
+/* A part of the page with its own answer, or the reason for having none. */
 function part(id, title, ...content) {
 	const wrong = h("p", {class: "notice", role: "alert", hidden: true});
 	const body = h("div", {class: "stack"}, content);
@@ -124,7 +124,7 @@ export default function use() {
 		const names = new Map([...answer.totals.map((row) => [row.key, nameOf(by, row)]), [OTHERS, "others"]]);
 		const order = table.keys.slice().reverse();
 
-		/* By name, so that it does not depend on who has most. */
+		/* By name, so that the order does not depend on the figures. */
 		if (by !== "workload")
 			table.keys.filter((key) => key !== OTHERS).sort().forEach(hueOf);
 
@@ -141,7 +141,7 @@ export default function use() {
 			select(from, to) {
 				choose(from * 1000, to * 1000);
 			},
-			read: (at) => [h("b", null, moment(table.t[at] * 1000)), "   ", ...(table.used[at] === null ? ["what was used is not known"] : ["used ", h("b", null, gpuCount(table.used[at]) + " GPUs")]),
+			read: (at) => [h("b", null, moment(table.t[at] * 1000)), "   ", ...(table.used[at] === null ? ["use is unknown"] : ["used ", h("b", null, gpuCount(table.used[at]) + " GPUs")]),
 				...table.keys.flatMap((key, i) => (table.allocated[i][at] > 0.004 ? ["   " + (names.get(key) || key) + " ", h("b", null, gpuCount(table.allocated[i][at]))] : []))],
 		});
 		keyed(parts.legend, [...table.keys, "\u0000used"], (key) => key, (key) => {
@@ -176,7 +176,7 @@ export default function use() {
 		});
 		text(parts.cut, rows.length > TABLE_MOST ? "The " + TABLE_MOST + " with most idle time, of " + rows.length + "; CSV has all." : "");
 		text(parts.of, BY.find(([key]) => key === by)[1]);
-		/* Of a GPU it is what NVML says, whoever used it. */
+		/* For a GPU it is NVML's figure, of all its users. */
 		text(parts.share, by === "gpu" ? "Utilisation" : "Used of allocated");
 	}
 
@@ -207,7 +207,7 @@ export default function use() {
 		});
 	}
 
-	/* --- asking: each part its own question, so that one that cannot be answered takes nothing from the others */
+	/* --- asking: each part asks separately, so a failed answer affects only its own part */
 
 	async function askOver(range, mine) {
 		const answer = await api.get("/api/history", {...range, by, steps: STEPS});
@@ -215,7 +215,7 @@ export default function use() {
 
 		if (mine !== asked)
 			return;
-		/* A daemon that is new has nothing to show of a day. */
+		/* A new daemon has no data for a whole day. */
 		if (!settled && gpus.rows.length && gpus.rows[0].t_ms + 1000 * gpus.step_s > range.to_ms - 3600000) {
 			settled = true;
 			chosen = 3600;
@@ -267,13 +267,13 @@ export default function use() {
 				place.say(words);
 			return words;
 		};
-		/* Two at a time, which is as many as the daemon works on: others ask, too. */
+		/* Two at a time, as many as the daemon works on: other pages ask, too. */
 		const others = async () => [await put(parts.hours, askHeat), mine === asked ? await put(parts.idler, askIdle) : ""];
 		const words = (await Promise.all([put(parts.over, askOver), others()])).flat();
 
 		if (mine !== asked)
 			return;
-		/* Without a history all say the same: once is enough. */
+		/* Without a history all parts have the same message: show it once. */
 		const all = words[0] && words.every((one) => one === words[0]);
 
 		attr(parts.all, "hidden", Boolean(all));
@@ -290,12 +290,12 @@ export default function use() {
 		ask();
 	}
 
-	/* The same as by dragging, for the keyboard. */
+	/* The keyboard's way to choose what dragging does. */
 	function chooseTimes(event) {
 		const [from, to] = ["from", "to"].map((key) => new Date(parts.times.elements[key].value).getTime());
 
 		event.preventDefault();
-		text(parts.timesWrong, from < to ? "" : "Let it begin before it ends.");
+		text(parts.timesWrong, from < to ? "" : "The period must start before it ends.");
 		if (from < to)
 			choose(from, Math.min(to, now() - BEHIND_MS));
 	}
@@ -305,7 +305,7 @@ export default function use() {
 		parts.times.elements.to.value = localTime(period[1]);
 	}
 
-	/* With the token, which no link could carry. */
+	/* With the token, which a link could not carry. */
 	async function csv(event) {
 		event.preventDefault();
 		try {
@@ -366,11 +366,11 @@ export default function use() {
 			parts.times = h("form", {class: "times", onsubmit: chooseTimes}, time("from", "From"), time("to", "To"), h("button", {type: "submit"}, "Show"), parts.timesWrong);
 			parts.advice = advice();
 			parts.over = part("over", "Allocated against used", parts.sum,
-				h("p", {class: "hint"}, "GPUs, over time. Drag over the chart to look closer, or choose a time above. Where there is no line nothing is known."), parts.chart, parts.legend, parts.nothing,
+				h("p", {class: "hint"}, "GPUs, over time. Drag over the chart to look closer, or choose a time above. No line means no data."), parts.chart, parts.legend, parts.nothing,
 				h("div", {class: "scroll"}, h("table", {class: "rows"}, h("caption", null, "Totals of the period; times are those of a whole GPU. Idle is what was allocated while no work was done at all."),
 					h("thead", null, h("tr", null, parts.of, head("Allocated", 1), head("Used", 1), parts.share, head("Idle", 1), head("Waited", 1))), parts.totals)), parts.cut);
 			parts.hours = part("heat", "Utilisation by hour and GPU", parts.heat, parts.heatCut,
-				h("p", {class: "hint scale", "aria-hidden": "true"}, "0\u00a0% ", h("i"), " 100\u00a0%; nothing where it is not known"),
+				h("p", {class: "hint scale", "aria-hidden": "true"}, "0\u00a0% ", h("i"), " 100\u00a0%; empty without data"),
 				h("details", null, h("summary", null, "As a table"), h("div", {class: "scroll"}, h("table", null, h("caption", {class: "sr"}, "Utilisation by hour and GPU"),
 					h("thead", null, h("tr", null, head("GPU"), head("Hour"), head("Utilisation", 1))), parts.heatTable))));
 			parts.idler = part("idle", "Allocated, and idle", h("div", {class: "scroll"},

@@ -1,8 +1,8 @@
 /*
- * words - what states are called, how workloads are coloured, and what kind of mark an event makes
+ * words - names of states, colours of workloads, and marks of events
  *
- * The words are those of the documentation. A colour follows from a workload's number, so it is the same in each view, each window and
- * after a reload; neighbours differ most.
+ * The words are those of the documentation. A colour derives from a workload's number, so it is the
+ * same in each view, each window and after a reload; neighbours differ most.
  */
 const HUES = [255, 55, 155, 340, 95, 210, 300, 25, 130, 180];
 
@@ -12,7 +12,7 @@ export function hue(id) {
 	return (HUES[(id - 1) % HUES.length] + 17 * round) % 360;
 }
 
-/* A number, or NUMBER@BEGUN of an earlier one that had it (docs/metrics.md). */
+/* A number, or NUMBER@BEGUN of an earlier workload with that number (docs/metrics.md). */
 export const isWorkload = (key) => /^\d+(@\d+)?$/.test(key);
 
 export function paint(element, id) {
@@ -22,7 +22,8 @@ export function paint(element, id) {
 		element.style.setProperty("--hue", value);
 }
 
-/* A hue for each name that is no workload (a user, a project): in turn, so that the first ten differ, and the same until the page is left. */
+/* A hue for each name of a user or project: in turn, so the first ten differ; fixed until the page
+ * is left. */
 const named = new Map();
 
 export function hueOf(name) {
@@ -34,10 +35,10 @@ export function hueOf(name) {
 const TONES = {stopping: "stop", "gpu lost": "stop", untakeable: "wait", "over limit": "wait", waiting: "wait", resuming: "wait", leaving: "move", returning: "move", parking: "move",
 	bound: "run"};
 
-/* Until it is resumed no part of its GPUs is kept for it. */
+/* Its request does not count until it is resumed. */
 export const gaveUpRequest = ({residency}) => ["parking", "parked", "resuming"].includes(residency);
 
-/* One word for how a workload stands, that of `sluice ps`, and whether it needs attention. */
+/* The state of a workload in one word, as in `sluice ps`, and whether it needs attention. */
 export function stateOf(workload) {
 	const {flags, residency, state} = workload;
 	const isAway = residency !== "reserved" && residency !== "bound" && state !== "gone";
@@ -47,7 +48,7 @@ export function stateOf(workload) {
 	return {word, tone: TONES[word] || "away"};
 }
 
-/* What it holds above its request; hidden memory counts. */
+/* Its memory above its request, hidden memory included. */
 export function burstOf(use) {
 	return Math.max(0, use.resident_bytes + use.hidden_bytes - use.request_bytes);
 }
@@ -63,7 +64,7 @@ export const MARKS = {
 	denied: {word: "denied", sign: "!"},
 };
 
-/* The kind of mark that an event makes on a workload's line; null: none. */
+/* The mark of an event on a workload's line; null: none. */
 export function markOf(event) {
 	const reason = event.reason;
 

@@ -1,5 +1,6 @@
 /*
- * workload - one workload: its memory over time between request and limit, what happened to it and why, and what can be changed
+ * workload - one workload: its memory over time, its events and their reasons, and controls to
+ * change it
  */
 import {h, text, attr, keyed, confirm, say} from "./dom.js";
 import {bytes, span, moment, date, amount, count, percent} from "./units.js";
@@ -11,16 +12,16 @@ import {stepOf} from "./figures.js";
 import {hindrance} from "./sign-in.js";
 
 const SPANS = [[300, "5m"], [900, "15m"], [3600, "1h"], [86400, "24h"], [604800, "7d"], [0, "all"]];
-/* The history is asked again before the store forgets what came since. */
+/* The history is asked again before the store drops newer samples. */
 const ASK_EACH_MS = 300000;
-/* Of the list of marks: at first, and ever. */
+/* Of the list of marks: at first, and at most. */
 const MARKS_FIRST = 12, MARKS_MOST = 300;
 
 function find(id) {
 	return store.byId.get(id) || store.gone.get(id);
 }
 
-/* One that ended before this page was opened, as the history has it. */
+/* A workload that ended before this page was opened, from the history. */
 function ofThePast(id, answer) {
 	const numbers = new Map((store.state ? store.state.gpus : []).map((gpu) => [gpu.uuid, gpu.gpu]));
 
@@ -38,7 +39,7 @@ function marksOfEvents(id, name) {
 	for (const event of store.events) {
 		const kind = markOf(event);
 
-		/* What it did to others stands there, not here; but who made it leave does. */
+		/* What it did to others is on their pages; what evicted it is here. */
 		if (!kind || (event.workload ? event.workload !== id : event.name !== name))
 			continue;
 		marks.push({ms: event.ms, kind, text: event.text, other: event.other, other_name: event.other_name, gpu: event.gpu, serial: event.serial});
@@ -46,7 +47,7 @@ function marksOfEvents(id, name) {
 	return marks;
 }
 
-/* Where a line crosses its request: nobody decides that, so there is no event. */
+/* Crossings of its request: they are no decisions, so they have no event. */
 function marksOfBurst(series, number) {
 	const marks = [];
 	let was = null;
@@ -63,7 +64,7 @@ function marksOfBurst(series, number) {
 	return marks;
 }
 
-/* A mark that belongs to no GPU belongs to each. */
+/* A mark without a GPU belongs to each. */
 function isOn(mark, use) {
 	if (mark.uuid)
 		return mark.uuid === use.gpu;
@@ -114,7 +115,7 @@ export default function view() {
 	let id, hueId, given, charts = new Map(), period = 300, all = false, older = null, asked_ms = 0, olderMarks = [], olderWords = "", asking = 0, why_ms = 0, tone = "", knownMarks = null;
 	let unheard = true, past = null, unknown = "", ends = false, connection = 0;
 
-	/* What the history said of a GPU, as a line; made once, for it is drawn each second. */
+	/* The history of a GPU as a line; made once, since it is drawn each second. */
 	function ofBefore(gpu) {
 		if (older && !older.lines.has(gpu))
 			older.lines.set(gpu, ofHistory(older, gpu));
@@ -128,7 +129,8 @@ export default function view() {
 
 		asked_ms = Date.now();
 		try {
-			/* Without a period: all of its life. A chart shows no more than some hundred steps; of an hour each second may be looked for. */
+			/* Without a period: its whole life, in some hundred steps; for an hour each
+			 * second is asked for. */
 			const ask = (to, begun) => {
 				const range = {from_ms: Math.round(period ? to - period * 1000 : begun - 2000), to_ms: Math.round(to)};
 
@@ -137,7 +139,7 @@ export default function view() {
 			const known = past || (find(id) ? {begun_ms: now() - find(id).age_ms} : {begun_ms: now() - 60000});
 			let answer = await ask(past ? past.ended_ms + 1000 : now(), known.begun_ms);
 
-			/* Who looks at one that has ended wants to know how it went. */
+			/* For an ended workload show its whole life. */
 			if (mine === asking && !past && !find(id) && answer.ended_ms) {
 				press(0);
 				answer = await ask(answer.ended_ms + 1000, answer.begun_ms);
@@ -146,7 +148,8 @@ export default function view() {
 				return;
 			if (!find(id) && answer.ended_ms)
 				past = ofThePast(hueId, answer);
-			/* It has ended just now, or is about to begin: one of the two knows soon. */
+			/* It has just ended, or is about to begin: state or history will show
+			 * which. */
 			ends = !find(id) && !past;
 			older = {...answer, lines: new Map()};
 			olderWords = "";
@@ -172,7 +175,7 @@ export default function view() {
 		}
 	}
 
-	/* One change, with its outcome told where it was asked for. */
+	/* Makes one change, with its result shown beside the control. */
 	async function change(path, body, words) {
 		text(parts.wrong, "");
 		text(parts.done, "");
@@ -253,7 +256,7 @@ export default function view() {
 				draw();
 			}}, words)));
 		parts.list = h("tbody");
-		parts.none = h("p", {class: "empty"}, "Nothing has happened to it, as far as that is kept.");
+		parts.none = h("p", {class: "empty"}, "There are no stored events about it.");
 		parts.more = h("button", {type: "button", onclick: () => {
 			all = true;
 			draw();
@@ -319,7 +322,7 @@ export default function view() {
 
 			const before = ofBefore(use.gpu);
 
-			/* The history has its own until it was asked. */
+			/* Marks come from the samples until the history has answered. */
 			for (const mark of series ? marksOfBurst(series, use.gpu_number) : []) {
 				if (!before || mark.ms > before.t[before.t.length - 1])
 					marks.set("burst" + mark.ms, mark);
@@ -357,7 +360,7 @@ export default function view() {
 
 				addBand(seconds, series, begin);
 				made.set(series, marks.filter((mark) => isOn(mark, use)),
-					/* Before its start there is nothing to see. */
+					/* Before its start there are no data. */
 					[begin, to]);
 			}
 		});
@@ -367,7 +370,8 @@ export default function view() {
 		drawList(marks);
 	}
 
-	/* Only what the band shows: who never had to take turns has none. For who cannot see it the shares say what it does. */
+	/* Only the states in the band: without turns there is no legend for them. For screen
+	 * readers the shares are text. */
 	function drawBandLegend(seconds) {
 		const whole = Object.values(seconds).reduce((sum, one) => sum + one, 0);
 
@@ -392,7 +396,7 @@ export default function view() {
 			h("td", {class: "when"}, h("span", {class: "mark", "aria-hidden": "true"}, MARKS[mark.kind].sign), MARKS[mark.kind].word),
 			h("td", {class: "whole"}, mark.text),
 			h("td", {"data-of": mark.other_name ? "other side" : null}, !mark.other_name ? "" : mark.other ? h("a", {href: "#/workload/" + mark.other}, mark.other_name) : mark.other_name)), () => {});
-		/* Said once, when it is news. */
+		/* Announced once, when it is new. */
 		const latest = rows.length ? rows[0].serial : null;
 
 		if (!unheard && latest !== null && latest !== knownMarks)
@@ -405,7 +409,7 @@ export default function view() {
 		title: "Workload",
 		mount(at, argument) {
 			given = argument;
-			/* One of a number that another has now is only in the history. */
+			/* A workload whose number was reused is only in the history. */
 			id = Number(argument);
 			hueId = parseInt(argument, 10) || 1;
 			build(at);
@@ -429,13 +433,13 @@ export default function view() {
 
 				if (ends && Date.now() - asked_ms > 2000)
 					askHistory();
-				text(parts.gone, unknown ? nobody + ", and nothing is known of one that was: " + unknown : isWorkload(given) ? nobody + "; the history is asked …" : nobody + ".");
+				text(parts.gone, unknown ? nobody + ", and no record of an earlier one: " + unknown : isWorkload(given) ? nobody + "; the history is asked …" : nobody + ".");
 				return;
 			}
 			const state = here ? stateOf(workload) : {word: "ended", tone: "idle"};
 
 			if (!here)
-				text(parts.gone, "It has ended" + (workload === past ? ", " + date(past.ended_ms) + "; this is what the history has of it." : "; this is what was seen of it."));
+				text(parts.gone, "It has ended" + (workload === past ? ", " + date(past.ended_ms) + "; these data are from the history." : "; these data are what this page saw."));
 			self.title = workload.name;
 			document.title = workload.name + " – Sluice";
 			paint(parts.chip, hueId);
@@ -466,7 +470,7 @@ export default function view() {
 			if (here && (state.word !== tone || Date.now() - why_ms > (state.tone === "run" ? 15000 : 2000)))
 				askWhy();
 			tone = state.word;
-			/* What was missed while there was no connection is in the history. */
+			/* The history has what was missed without a connection. */
 			if (connection !== store.connection || Date.now() - asked_ms > ASK_EACH_MS) {
 				connection = store.connection;
 				askHistory();

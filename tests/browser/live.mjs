@@ -174,7 +174,7 @@ async function workload() {
 		await page.getByRole("button", {name: "Stop it"}).click();
 		check("Stop ends " + name, await until(15, async () => !(await named(name))));
 	}
-	check("and the page keeps what it saw", await until(5, async () => (await page.innerText("main")).includes("It has ended; this is what was seen of it.")));
+	check("and the page keeps what it saw", await until(5, async () => (await page.innerText("main")).includes("It has ended; these data are what this page saw.")));
 	await page.reload();
 	check("after a reload the history has it", await until(8, async () => /^It has ended, .* history has/.test(await page.innerText("main .notice")) && await page.isVisible(".u-over")));
 }

@@ -110,7 +110,7 @@ async function workload() {
 	check("also one whose number another has now", (await page.innerText("h1")) === "yesterday");
 	web.refusal(404, /\/api\/workloads\/777\/history/);
 	await go(page, "workload/777");
-	check("one that never was is told", await until(3, async () => (await page.innerText("main .notice")).includes("nothing is known of one")));
+	check("one that never was is told", await until(3, async () => (await page.innerText("main .notice")).includes("no record of an earlier one")));
 	same("without empty frames", await page.$$eval("main section", (all) => all.filter((one) => one.checkVisibility()).length), 0);
 	await go(page, "workload/1");
 	await page.waitForSelector(".u-over");
@@ -327,9 +327,9 @@ async function events() {
 	await page.fill("[name=words]", "\u00c4RGER idle");
 	check("words go as they are typed", await until(3, () => words.includes("\u00c4RGER idle")), words);
 	await page.fill("[name=words]", "given up");
-	check("what was not looked at is not none", await until(4, async () => (await page.innerText("main .wrong")).startsWith("Not all that is kept was looked at: reading the history")),
+	check("what was not looked at is not none", await until(4, async () => (await page.innerText("main .wrong")).startsWith("Not everything was searched: reading the history")),
 		await page.innerText("main .wrong"));
-	await becomes("of those that were looked at", () => page.innerText("main .empty"), "No event is like that, of those that were looked at.");
+	await becomes("among those searched", () => page.innerText("main .empty"), "No event matches among those searched.");
 	await page.getByRole("button", {name: "Older ones"}).click();
 	check("and is looked at next", await until(4, async () => (await page.innerText("main .wrong")) === "Nothing older is kept."), await page.innerText("main .wrong"));
 	await page.fill("[name=words]", "no such words");

@@ -1,7 +1,7 @@
 /*
- * uPlot - a stand-in for builds that could not fetch it: it says so where a chart would be
+ * uPlot - a stand-in for builds that could not fetch it: shows a note instead of a chart
  *
- * What charts show stands in tables and lists beside them, too.
+ * Tables and lists beside a chart have the same data.
  */
 export default class Plot {
 	static missing = true;
