@@ -150,7 +150,8 @@ static int parse_fraction(const char *text, const struct number *number,
 	millionths = (uint64_t)((unsigned __int128)number->mantissa * SL_AMOUNT_WHOLE /
 				number->scale);
 	if (millionths == 0 && !is_zero)
-		return bad(err, text, "it is too small; the least fraction is 0.000001");
+		return bad(
+			err, text, "it is too small; the smallest fraction is 0.000001");
 	*out = (struct sl_amount){.kind = is_zero ? SL_AMOUNT_BYTES : SL_AMOUNT_FRACTION,
 		.value = millionths};
 	return SL_AMOUNT_OK;

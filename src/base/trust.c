@@ -125,10 +125,8 @@ int sl_trust_daemon(int fd, const char *path, struct sl_error *err)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
 		!is_believed(&peer)) {
 		sl_error_set(err,
-			"the daemon at %.108s runs as user %u, who is neither root nor "
-			"you; "
-			"it is not trusted. Check SLUICE_SOCKET, or start a daemon of "
-			"your "
+			"the daemon at %.108s runs as user %u, neither root nor you, and "
+			"is not trusted. Check SLUICE_SOCKET, or start a daemon of your "
 			"own",
 			path, (unsigned int)peer.uid);
 		return SL_TRUST_NO;
@@ -140,9 +138,8 @@ int sl_trust_daemon(int fd, const char *path, struct sl_error *err)
 	if (sl_trust_folder(folder, &owner))
 		return SL_TRUST_OK;
 	sl_error_set(err,
-		"the folder of %.108s belongs to user %u, who is neither root nor you "
-		"and "
-		"decides what listens there; it is not trusted. Set SLUICE_SOCKET to a "
+		"the folder of %.108s belongs to user %u, neither root nor you, who "
+		"could replace the socket; it is not trusted. Set SLUICE_SOCKET to a "
 		"socket in a folder of root's or your own",
 		path, (unsigned int)owner);
 	return SL_TRUST_NO;

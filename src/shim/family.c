@@ -141,7 +141,7 @@ void sl_shim_family_tell(void)
 	for (size_t i = 0; all && i < count; i++) {
 		if (all[i].ours)
 			(void)dprintf(STDERR_FILENO,
-				"sluice-shim: process %d does not end, and is left "
+				"sluice-shim: process %d does not end and is left "
 				"behind\n",
 				all[i].pid);
 	}

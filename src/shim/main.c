@@ -72,8 +72,8 @@ static bool record_begin(struct task *task)
 		return true;
 	}
 	(void)dprintf(STDERR_FILENO,
-		"sluice-shim: cannot write down that the program begins, so it does "
-		"not: %s\n",
+		"sluice-shim: cannot record the start of the program, so it is not "
+		"started: %s\n",
 		strerror(errno));
 	/* A part of the line would read as a started task. */
 	if (ftruncate(SL_SHIM_RECORD_FD, 0) < 0)
@@ -92,7 +92,7 @@ static void write_record(const struct task *task, const char *line)
 			fsync(SL_SHIM_RECORD_FD) == 0)
 			return;
 		(void)dprintf(STDERR_FILENO,
-			"sluice-shim: cannot write down how the program ended: %s\n",
+			"sluice-shim: cannot record how the program ended: %s\n",
 			strerror(errno));
 		sl_clock_sleep(SL_S);
 	}

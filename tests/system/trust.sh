@@ -40,7 +40,7 @@ status_of() {
 # --- a stranger, from the first
 stranger_start "$T/n/s"
 status_of 77 env SLUICE_SOCKET="$T/n/s" "$S" ps
-check_file "it is named, with the remedy" "$T/said" 'runs as user 65534, who is neither root nor you.*start a daemon of your own'
+check_file "it is named, with the remedy" "$T/said" 'runs as user 65534, neither root nor you.*start a daemon of your own'
 status_of 77 env SLUICE_SOCKET="$T/n/s" "$S" run -- touch "$T/ran"
 check "nothing ran" "$([ -e "$T/ran" ] && echo ran)" = ""
 # The link to root's socket is not the owner's to give.
@@ -51,7 +51,7 @@ check_file "the folder is named" "$T/said" 'folder of .*/n/link belongs to user 
 LD_PRELOAD=$LIBRARY SLUICE_SOCKET=$T/n/s SLUICE_LOG=warning timeout 20 "$P/memhog" --piece 8MiB --rounds 1 >"$T/hog" 2>"$T/hog.err"
 check "a program that meets it fails, and does not hang" $? = 4
 check_file "as not permitted" "$T/hog" CUDA_ERROR_NOT_PERMITTED
-check_file "and says why" "$T/hog.err" 'runs as user 65534, who is neither root nor you'
+check_file "and says why" "$T/hog.err" 'runs as user 65534, neither root nor you'
 status_of 0 $nobody env SLUICE_SOCKET="$T/n/s" "$S" ps
 stranger_end
 

@@ -175,7 +175,7 @@ expect 'a daemon that answers something else' 76 'answered WELCOME instead of RU
 if [ "$(id -u)" = 0 ]; then
 	fake stranger
 	# Root believes root only; for root, the stranger is user 65534.
-	expect 'a socket that is not ours' 77 'runs as user 65534, who is neither root nor you' \
+	expect 'a socket that is not ours' 77 'runs as user 65534, neither root nor you' \
 		"$sluice" ps
 	expect 'nothing is run for a stranger' 77 'not trusted' "$sluice" run -- touch "$work/ran"
 	[ ! -e "$work/ran" ] || fail 'CMD ran on the word of a stranger'

@@ -72,7 +72,7 @@ static void projects_are_told_in_utf8(void **state)
 	call = stage_find_call("/projects/a/status");
 	assert_non_null(call);
 	assert_non_null(call->body);
-	assert_non_null(strstr(message_of(call), "to be its parent"));
+	assert_non_null(strstr(message_of(call), "does not exist"));
 	conditions = json_dumps(sl_kube_at(call->body, "status", NULL), 0);
 	stage_answer(call, 200, NULL);
 	stage_event(SL_KS_WATCH_PROJECTS, SL_KUBE_MODIFIED,

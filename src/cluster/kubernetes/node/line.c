@@ -175,8 +175,8 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *context
 			lose_because(line, "%s",
 				r == SL_WIRE_CLOSED ? "the connection is lost"
 				: r == SL_WIRE_OTHER_VERSION
-					? "it is of another version; "
-					  "install both of one"
+					? "it has another version; install both from one "
+					  "release"
 				: r < 0 ? strerror(-r)
 					: err.text);
 	}

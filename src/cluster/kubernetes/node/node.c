@@ -160,7 +160,7 @@ static void list(struct sl_kube_node *node, enum sl_list_what what, enum sl_msg_
 	sl_wire_init(&msg, SL_MSG_LIST);
 	msg.list.what = what;
 	if (sl_line_call(node->line, &msg, rows, true, fn, node) < 0)
-		sl_debug("sluiced is not there");
+		sl_debug("sluiced does not answer");
 	else if (what == SL_LIST_GPUS)
 		node->asking = true;
 }
@@ -194,7 +194,7 @@ static void on_up(void *context)
 {
 	struct sl_kube_node *node = context;
 
-	sl_info("sluiced is there");
+	sl_info("sluiced answers");
 	list(node, SL_LIST_STATUS, SL_MSG_STATUS_ROW, on_status);
 	ask_for_gpus(node);
 	if (node->units)
@@ -215,7 +215,7 @@ static void on_registered(void *context, const struct sl_error *err)
 	if (err)
 		sl_warning("%s", err->text);
 	else
-		sl_info("the kubelet knows this driver");
+		sl_info("the kubelet has accepted this driver");
 	/* A starting kubelet deletes the slices of its node. The publisher sees a deletion that
 	 * happened, but not one that is about to. */
 	if (node->gpu_count)

@@ -90,7 +90,7 @@ void sl_kube_node_end_works(struct sl_kube_node *node)
 {
 	while (!sl_list_is_empty(&node->works))
 		fail(SL_LIST_ENTRY(node->works.next, struct work, link),
-			"the driver ends; another one follows");
+			"the driver is restarting");
 }
 
 /* --- the claim's workload ----------------------------------------------------------------- */
@@ -104,9 +104,8 @@ static int visible_of(const struct sl_kube_node *node, const struct sl_share *sh
 
 	if (!node->knows_gpus) {
 		sl_error_set(err,
-			"sluiced at %s has not said yet which GPUs there are; is it "
-			"running "
-			"on this node?",
+			"sluiced at %s has not listed its GPUs yet; is it running on "
+			"this node?",
 			node->options.socket);
 		return sl_err_origin(-EAGAIN);
 	}
@@ -133,8 +132,7 @@ static int visible_of(const struct sl_kube_node *node, const struct sl_share *sh
 			buf + used, size - used, "%s%s", i ? "," : "", gpus[i]->uuid);
 	if (used < size)
 		return 0;
-	sl_error_set(err,
-		"the claim has more GPUs than sluiced can be told of; ask for fewer");
+	sl_error_set(err, "the claim has more GPUs than sluiced accepts; ask for fewer");
 	return sl_err_origin(-E2BIG);
 }
 
@@ -350,7 +348,7 @@ void sl_kube_node_prepare(
 			&w->call);
 	}
 	if (r < 0)
-		fail(w, "the claim cannot be asked for: %s", strerror(-r));
+		fail(w, "the claim cannot be read: %s", strerror(-r));
 }
 
 /* --- unprepare ---------------------------------------------------------------------------- */

@@ -53,7 +53,7 @@ static void get_status(const struct sl_register *reg, struct sl_grpc_call *call,
 		if (field.number == 1 && !field.is_bytes)
 			registered = field.value != 0;
 		if (field.number == 2 && sl_proto_text(&field, text, sizeof(text)))
-			sl_error_set(&err, "the kubelet does not take %s %s: %s",
+			sl_error_set(&err, "the kubelet refuses %s %s: %s",
 				reg->plugin.type, reg->plugin.name, text);
 	}
 	if (r == SL_PROTO_BAD) {

@@ -107,7 +107,7 @@ static void on_told(void *context, const union sl_msg *msg, const struct sl_erro
 
 	if (!msg || msg->entry_reply.ok)
 		return;
-	sl_warning("a claim is not what it was: sluiced: %s", msg->entry_reply.text);
+	sl_warning("sluiced refused to update a claim: %s", msg->entry_reply.text);
 	node->sync_in = AGAIN_SOON;
 }
 
@@ -115,7 +115,7 @@ static void on_told(void *context, const union sl_msg *msg, const struct sl_erro
 static void tell(struct sl_kube_node *node, const union sl_msg *msg)
 {
 	if (sl_line_call(node->line, msg, SL_MSG_ENTRY_REPLY, false, on_told, node) < 0)
-		sl_debug("sluiced went away while it was told of claims");
+		sl_debug("the connection to sluiced was lost while claims were updated");
 }
 
 static void add_again(struct sl_kube_node *node, const struct sl_share *share)
@@ -127,8 +127,7 @@ static void add_again(struct sl_kube_node *node, const struct sl_share *share)
 		sl_warning("claim %s/%s: %s", share->namespace, share->name, err.text);
 		return;
 	}
-	sl_info("claim %s/%s: sluiced is told of it again", share->namespace,
-		share->name);
+	sl_info("claim %s/%s is added to sluiced again", share->namespace, share->name);
 	tell(node, &msg);
 }
 
@@ -141,7 +140,8 @@ static void end_those_without_claims(struct sl_kube_sync *sync)
 
 		if (trace->claim || is_the_kubelets(sync, trace))
 			continue;
-		sl_info("claim %s is gone, and so is what it had here", trace->uid);
+		sl_info("claim %s is gone; its workload and file are removed",
+			trace->uid);
 		sl_kube_story_forget(sync->node->story, trace->uid);
 		if (trace->file &&
 			sl_cdi_remove(sync->node->options.cdi, trace->uid, &err) < 0)
@@ -177,7 +177,7 @@ static void try_soon(struct sl_kube_sync *sync, const char *why)
 {
 	struct sl_kube_node *node = sync->node;
 
-	sl_warning("claims are compared later: %s", why);
+	sl_warning("claims will be compared later: %s", why);
 	sl_kube_node_end_sync(node);
 	node->sync_in = AGAIN_SOON;
 }

@@ -163,13 +163,13 @@ static void end_entry(struct sl_kube_units *units, const char *key)
 {
 	union sl_msg msg;
 
-	sl_info("units %s are of another container now, or of none", key);
+	sl_info("units %s now belong to another container, or to none", key);
 	sl_kube_story_forget(units->node->story, key);
 	sl_wire_init(&msg, SL_MSG_ENTRY_END);
 	sl_wire_str(msg.entry_end.key, sizeof(msg.entry_end.key), key);
 	if (sl_line_call(units->node->line, &msg, SL_MSG_ENTRY_REPLY, false, on_told,
 		    units) < 0)
-		sl_debug("sluiced went away while it was told of units");
+		sl_debug("the connection to sluiced was lost while units were updated");
 }
 
 static struct sl_share share_of(const struct sl_holder *holder)
@@ -298,7 +298,7 @@ static void begin_starts(struct sl_kube_units *units)
 {
 	struct sl_error unknown = {0}, away = {0};
 
-	sl_error_set(&away, "sluiced went away; it is asked again");
+	sl_error_set(&away, "the connection to sluiced was lost; retrying");
 	sl_error_set(&unknown,
 		"the kubelet names no container that has these units; an init container "
 		"cannot have " SL_HOLDERS_RESOURCE
@@ -397,7 +397,7 @@ static void on_holders(
 	int r;
 
 	if (!err && !sl_holders_read(&units->holders, message, size))
-		sl_error_set(&text, "the kubelet's list of pods is none");
+		sl_error_set(&text, "the kubelet's list of pods is invalid");
 	if (err || text.text[0]) {
 		round_end(units, err ? err : &text);
 		return;
@@ -548,7 +548,7 @@ static bool on_allocate(void *context, const struct sl_units_gpu *gpu,
 		sl_proto_put_text(&device, 1, vendor);
 		sl_proto_put_message(out, 5, &device);
 	}
-	sl_info("units %s are handed out", key);
+	sl_info("units %s are allocated", key);
 	return json_object_set_new(units->fresh, key, json_true()) == 0;
 }
 

@@ -184,7 +184,7 @@ static void build(struct sl_ks *ks)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
 
-	sl_info("the machine is made anew of what the API server says");
+	sl_info("the machine is rebuilt from the API server's objects");
 	ks->rebuild = false;
 	ks->is_clamped = false;
 	ks->arena = sl_arena_free(ks->arena);

@@ -87,7 +87,7 @@ static void call(struct sl_ks_lease *lease, enum sl_kube_verb verb, json_t *body
 		&lease->call);
 	json_decref(body);
 	if (r < 0)
-		sl_error_log("the Lease cannot be asked for: %s", strerror(-r));
+		sl_error_log("the Lease cannot be requested: %s", strerror(-r));
 }
 
 static json_t *body_of(const struct sl_ks_lease *lease, const char *holder, bool is_new)
@@ -208,7 +208,7 @@ static void on_given_back(void *context, const struct sl_kube_answer *answer)
 	struct sl_ks_lease *lease = context;
 
 	if (answer->error[0])
-		sl_info("the Lease is not given back: %s", answer->error);
+		sl_info("the Lease cannot be given up: %s", answer->error);
 	lease->is_ours = false;
 	lease->lost(lease->ks);
 }

@@ -56,7 +56,8 @@ static void call(struct sl_ks *ks, struct sl_ks_pod *pod, enum sl_kube_verb verb
 		 : -ESHUTDOWN;
 	json_decref(body);
 	if (r < 0)
-		sl_error_log("pod %s cannot be told: %s", pod->named.key, strerror(-r));
+		sl_error_log("the order for pod %s cannot be written: %s", pod->named.key,
+			strerror(-r));
 }
 
 /* --- Park and resume. --------------------------------------------------------------------- */
@@ -312,8 +313,7 @@ void sl_ks_resume(struct sl_ks *ks, struct sl_ks_pod *pod)
 	pod->is_parked = false;
 	pod->resumes = true;
 	pod->order_reason = "Resumed";
-	(void)snprintf(
-		pod->order_why, sizeof(pod->order_why), "there is room for it again");
+	(void)snprintf(pod->order_why, sizeof(pod->order_why), "its GPUs are free again");
 	sl_ks_order(ks, pod);
 }
 

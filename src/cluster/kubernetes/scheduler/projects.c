@@ -204,14 +204,14 @@ static void put_project(struct sl_ks *ks, struct sl_ks_project *project)
 	project->visited = 1;
 	rules = rules_of(project);
 	if (above[0] && !parent)
-		complain(project, "there is no Project %.63s to be its parent", above);
+		complain(project, "its parent, Project %.63s, does not exist", above);
 	if (parent && parent->visited == 1)
-		complain(project, "it stands above itself: its parent %.63s is below it",
+		complain(project, "it is its own ancestor: its parent %.63s is below it",
 			above);
 	else if (parent)
 		put_project(ks, parent);
 	if (parent && parent->visited == 2 && parent->trouble[0])
-		complain(project, "its parent %.63s is not taken: %.120s", above,
+		complain(project, "its parent %.63s is refused: %.120s", above,
 			parent->trouble);
 	project->visited = 2;
 	if (project->trouble[0])
@@ -339,7 +339,7 @@ void sl_ks_add_projects(struct sl_ks *ks)
 		warn_of_quota(ks, projects[i]);
 		/* KAI writes the status of its Queues. */
 		if (!projects[i]->object && projects[i]->trouble[0])
-			sl_info("Queue %s is not taken: %s", projects[i]->named.key,
+			sl_info("Queue %s is refused: %s", projects[i]->named.key,
 				projects[i]->trouble);
 	}
 }
@@ -458,7 +458,7 @@ static void tell_project(struct sl_ks *ks, struct sl_ks_project *project)
 			    .done = on_told,
 			    .context = project},
 		    &project->call) < 0)
-		sl_info("Project %s is not told how it is", project->named.key);
+		sl_info("the status of Project %s cannot be written", project->named.key);
 	json_decref(body);
 }
 

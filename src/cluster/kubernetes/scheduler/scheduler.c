@@ -120,7 +120,7 @@ static void on_held(struct sl_ks *ks)
 			on_groups},
 	};
 
-	sl_info("the Lease is ours; the cluster is being read");
+	sl_info("this replica has the Lease; reading the cluster");
 	for (int i = 0; i < SL_KS_WATCHES; i++) {
 		int r = sl_kube_watch_new(&ks->watch[i], ks->kube, watches[i].path,
 			watches[i].query, watches[i].fn, ks);

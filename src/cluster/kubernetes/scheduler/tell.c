@@ -84,7 +84,8 @@ static void on_told(void *context, const struct sl_kube_answer *answer)
 	pod->ks->telling--;
 	if (!answer->error[0] || answer->status == 404)
 		return;
-	sl_info("pod %s is not told why it waits: %s", pod->named.key, answer->error);
+	sl_info("the reason for pod %s's wait cannot be written: %s", pod->named.key,
+		answer->error);
 	pod->told = 0;
 }
 

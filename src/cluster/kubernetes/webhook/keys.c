@@ -167,7 +167,7 @@ static void on_done(void *context, const struct sl_kube_answer *answer)
 		return;
 	}
 	if (answer->status == 409)
-		sl_info("another replica made the certificates; its are taken");
+		sl_info("another replica made the certificates; using those");
 	else
 		sl_warning("certificates: %s", answer->error);
 	look_again(keys, sl_kube_backoff_next(&keys->backoff, answer->retry_after_s));

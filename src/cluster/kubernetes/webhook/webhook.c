@@ -464,7 +464,7 @@ struct sl_webhook *sl_webhook_free(struct sl_webhook *webhook)
 		return NULL;
 	while (!sl_list_is_empty(&webhook->reviews))
 		finish_later(SL_LIST_ENTRY(webhook->reviews.next, struct review, link),
-			"the webhook ends", "another one follows");
+			"the webhook is restarting", "another one follows");
 	webhook->server = sl_webhook_server_free(webhook->server);
 	webhook->keys = sl_webhook_keys_free(webhook->keys);
 	webhook->slices_watch = sl_kube_watch_free(webhook->slices_watch);
