@@ -107,9 +107,8 @@ typedef long long int64_t;
 #include <stddef.h>
 #include <stdint.h>
 
-#define SL_HOSTMODULE_ABI 2u
-#define SL_HOSTMODULE_PARAMS \
-	64 /* maximum for kernels of another compiler; SL_KERNEL takes 8 */
+#define SL_HOSTMODULE_ABI    2u
+#define SL_HOSTMODULE_PARAMS 64 /* for other compilers; SL_KERNEL takes 8 */
 /* The symbol by which the companion finds the table. */
 #define SL_HOSTMODULE_SYMBOL "sl_host_module"
 
@@ -129,8 +128,7 @@ struct sl_kernel_entry {
 	/* The fields below may be 0. Alignment 0: by the sizes of the parameters. */
 	uint16_t param_align[SL_HOSTMODULE_PARAMS];
 	uint32_t shared_bytes; /* in front of ctx->shared; a multiple of 16 */
-	uint32_t
-		local_bytes; /* per thread; reported to programs, as are the next three */
+	uint32_t local_bytes;  /* per thread; only reported, as are the next three */
 	uint32_t max_threads, registers;
 	uint32_t const_bytes;
 	uint64_t block_bytes,

@@ -61,9 +61,7 @@ struct sl_world {
 	struct sl_timers timers;
 	struct sl_cluster_action *actions; /* not carried out yet: [first..count) */
 	uint32_t action_first, action_count, action_room;
-	sl_ns now,
-		next_cycle; /* next_cycle: earliest time of the next cycle if ask->cycle is
-			        * set */
+	sl_ns now, next_cycle; /* the next cycle not before, if ask->cycle is set */
 	uint64_t random, stops, busy; /* busy: tasks that have a place */
 	uint32_t arrived, over, down, idle;
 	bool owes_cycle;

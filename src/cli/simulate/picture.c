@@ -51,14 +51,13 @@ void sl_report_csv(const void *what, FILE *out)
 		csv_run(report, i, out);
 }
 
-#define SVG_WIDTH  860
-#define SVG_HEIGHT 440
-#define SVG_LEFT   60
-#define SVG_TOP    40
-#define SVG_INNER  600 /* width of the plot */
-#define SVG_TALL   340
-#define SVG_COLOURS \
-	9 /* bands of their own for so many projects, less one for the others */
+#define SVG_WIDTH   860
+#define SVG_HEIGHT  440
+#define SVG_LEFT    60
+#define SVG_TOP     40
+#define SVG_INNER   600 /* width of the plot */
+#define SVG_TALL    340
+#define SVG_COLOURS 9 /* bands, the last one for all other projects */
 
 static const char *const colours[SVG_COLOURS] = {"#1668b3", "#e08e0b", "#2e8b57",
 	"#8e44ad", "#16a0a0", "#b5651d", "#d35489", "#7a8b2d", "#9aa0a6"};

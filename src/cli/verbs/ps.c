@@ -167,8 +167,7 @@ static bool add_job(struct sl_table *table, const struct sl_msg_job_row *row,
 	const struct lists *lists)
 {
 	static const int nothing[] = {GPU, EVICTED, WAITING, MAX_WAIT};
-	bool same =
-		!row->limit_kind; /* a limit alone is also the request, and the reverse */
+	bool same = !row->limit_kind; /* a limit alone is the request, too */
 	char text[64];
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(nothing); i++)

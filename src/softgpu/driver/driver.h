@@ -220,8 +220,7 @@ struct CUstream_st {
 	bool is_legacy, is_per_thread;
 	bool has_worker, closing;
 	CUstreamAttrValue attribute[SL_STREAM_ATTRIBUTES]; /* attributes.c */
-	pthread_mutex_t
-		launching; /* keeps other work from between the nodes of a graph */
+	pthread_mutex_t launching; /* no other work between the nodes of a graph */
 	_Atomic(struct sl_capture *) capture; /* not NULL: calls are recorded */
 	unsigned capture_member;
 	/* Only the worker's. */
@@ -296,8 +295,7 @@ struct sl_drv {
 	_Atomic int state; /* enum sl_drv_state */
 	struct sl_sg_hello hello;
 	int memfd[SL_SOFTGPU_GPUS_MAX];
-	struct sl_sg_board *board; /* the server's; only the links are written
-						   * here */
+	struct sl_sg_board *board;                /* the server's, except the links */
 	uint32_t generation[SL_SOFTGPU_GPUS_MAX]; /* by CUdevice, as first seen */
 	struct CUctx_st
 		*primary[SL_SOFTGPU_GPUS_MAX]; /* made at first use, never freed */

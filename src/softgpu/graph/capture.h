@@ -13,8 +13,7 @@ struct sl_capture_member {
 	CUstream stream;     /* a reference */
 	size_t count;        /* length of `after` */
 	CUgraphNode *after;
-	CUgraphEdgeData
-		*edges; /* zeros, for calls that return edges; NULL: not needed yet */
+	CUgraphEdgeData *edges; /* zeros, for queries; NULL: none yet */
 };
 
 struct sl_capture {

@@ -160,8 +160,7 @@ static CUresult wait_locked(CUstream s, CUevent e, struct sl_capture *of_event)
 
 	if (!of_event) {
 		if (!e->capture_id)
-			c->spoiled =
-				true; /* it would wait for real work within a capture */
+			c->spoiled = true; /* it would wait for real work */
 		return e->capture_id ? CUDA_ERROR_CAPTURED_EVENT
 				     : CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
 	}

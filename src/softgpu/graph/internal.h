@@ -46,8 +46,7 @@ void sl_graph_mem_params(const struct sl_graph_mem *m, CUDA_MEM_ALLOC_NODE_PARAM
 
 /* A node's work. Its type selects the valid member. */
 struct sl_payload {
-	struct sl_op
-		*op; /* a template, never submitted itself; for work and semaphores */
+	struct sl_op *op;   /* a template, for work and semaphores */
 	CUDA_MEMCPY3D *box; /* a copy as the program described it; NULL: captured */
 	CUevent event;      /* a reference */
 	CUgraph child;      /* owned */

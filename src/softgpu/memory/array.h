@@ -21,9 +21,8 @@ struct CUarray_st {
 	CUcontext ctx;
 	CUDA_ARRAY3D_DESCRIPTOR desc;
 	unsigned int element_bytes;
-	uint64_t address; /* 0: no memory is mapped into it yet */
-	CUmipmappedArray
-		of; /* not NULL: it is a level of that one and is freed with it */
+	uint64_t address;    /* 0: no memory is mapped into it yet */
+	CUmipmappedArray of; /* not NULL: a level of that, freed with it */
 };
 
 struct sl_array_shape {

@@ -359,8 +359,7 @@ static CUresult grow(CUmemoryPool pool, uint64_t bytes, struct sl_mapping **out)
 	if (r == CUDA_ERROR_OUT_OF_MEMORY && least < usual)
 		r = chunk_new(pool, least, out);
 	if (r == CUDA_ERROR_OUT_OF_MEMORY) {
-		release(pool,
-			0); /* frees chunks that are too small, one by one, to make space */
+		release(pool, 0); /* frees chunks that are too small */
 		r = chunk_new(pool, least, out);
 	}
 	return r;

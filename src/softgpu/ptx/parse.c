@@ -599,8 +599,7 @@ static void directive(struct module *m, struct token t, const char *start)
 	} else if (ptx_same(t.name, "func")) {
 		if (ptx_take(m, '('))
 			ptx_skip_to(m, ')');
-		(void)ptx_next(
-			m); /* the name: libdevice is recognised and refused by it */
+		(void)ptx_next(m); /* the name, by which libdevice is refused */
 		bad(m, t.line,
 			"functions are not supported: have the compiler inline them");
 	} else if (ptx_same(t.name, "section")) {

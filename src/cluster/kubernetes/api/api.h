@@ -47,9 +47,8 @@ struct sl_kube_answer {
 	/* "" after success; else the request, the fault and the server's text. Also set, with
 	 * status 200, when a stream broke. */
 	const char *error;
-	const char *reason; /* from the Status, e.g. "Conflict"; or "" */
-	unsigned int
-		retry_after_s; /* as the server asked, at most an hour; 0: it did not */
+	const char *reason;         /* from the Status, e.g. "Conflict"; or "" */
+	unsigned int retry_after_s; /* from the server, at most an hour; 0: none */
 	bool is_too_large;
 };
 

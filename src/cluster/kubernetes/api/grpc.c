@@ -52,16 +52,14 @@ struct connection {
 	sd_event_source *io;
 	nghttp2_session *session;
 	struct sl_link calls;
-	bool busy,
-		dead; /* busy: within nghttp2; dead: to be freed when that has returned */
+	bool busy, dead; /* within nghttp2; freed when that returns */
 };
 
 struct sl_grpc_call {
 	struct sl_link link;     /* in the connection's list */
 	struct connection *from; /* NULL: the stream is closed */
 	int32_t stream;
-	bool asked,
-		answered; /* asked: the handler has it; answered: the handler is done */
+	bool asked, answered;    /* the handler has it; is done with it */
 	char method[METHOD_MAX]; /* "": too long, which matches no method */
 	uint8_t *message;        /* with the prefix */
 	size_t size, room;

@@ -36,10 +36,8 @@ struct sl_line {
 	struct sl_line_handler handler;
 	int fd; /* -1: disconnected */
 	sd_event_source *io;
-	sd_event_source
-		*timer; /* disconnected: the next attempt; connected: the deadline of the
-				 * answer */
-	bool up, sent;  /* WELCOME came; the first call is sent */
+	sd_event_source *timer; /* of the next attempt, or of the answer */
+	bool up, sent;          /* WELCOME came; the first call is sent */
 	sl_ns pause;
 	struct sl_link calls;
 	struct sl_error told;

@@ -19,8 +19,7 @@
 struct sl_register_plugin {
 	const char *type,
 		*name; /* "DRAPlugin" and the driver, "DevicePlugin" and the resource */
-	const char
-		*file; /* name of the socket in plugins_registry, without "-reg.sock" */
+	const char *file;        /* in plugins_registry, without "-reg.sock" */
 	const char *endpoint;    /* the plugin's own socket */
 	const char *versions[4]; /* ends with NULL */
 	/* The kubelet accepted it, or err says why not. */

@@ -106,8 +106,7 @@ struct sl_facts_claim {
 	char *config;
 	char pod_uid[SL_FACTS_UID]; /* the first that it is reserved for, or "" */
 	uint32_t pods;
-	bool is_parked,
-		says_parked; /* status.devices: Parked is True; Parked is present on all */
+	bool is_parked, says_parked; /* Parked: is True; is present on all devices */
 	bool is_parking,
 		is_refused; /* for any device: memory is moving to the host, or cannot move */
 };

@@ -87,9 +87,8 @@ struct sl_ks_node {
 	/* GPUs keep their numbers as long as the machine exists. */
 	struct sl_ks_gpu gpu[SL_FIT_GPUS_MAX];
 	uint32_t gpus;
-	uint64_t others_cpu,
-		others_mib; /* used by pods that this scheduler did not place */
-	uint32_t pods;      /* all pods placed here */
+	uint64_t others_cpu, others_mib; /* of pods that others placed */
+	uint32_t pods;                   /* all pods placed here */
 	sl_ns spared_until; /* it did not answer: none of its pods is preempted before */
 	uint64_t holds;     /* sum of the marks of the rules that it satisfies */
 	uint32_t kind;
@@ -123,9 +122,8 @@ struct sl_ks_claim {
 	struct sl_link link;
 	bool is_there;
 	struct sl_facts_claim facts;
-	struct sl_ks_pod
-		*pod; /* the pod to which it is allocated, or the first that names it */
-	bool is_named_again; /* other pods name it, too */
+	struct sl_ks_pod *pod; /* that has it, or the first that names it */
+	bool is_named_again;   /* other pods name it, too */
 	/* The machine's job for an allocation to no pod of this scheduler. */
 	uint64_t holder;
 	struct sl_ks_place held;
@@ -244,8 +242,7 @@ struct sl_ks {
 	sd_event *loop;
 	sd_event_source *timer, *teller;
 	struct sl_kube *kube;
-	struct sl_kube
-		*lease_kube; /* a client of its own, so other calls never delay it */
+	struct sl_kube *lease_kube; /* its own, so other calls never delay it */
 	struct sl_kube_watch *watch[SL_KS_WATCHES];
 	uint32_t synced;
 	struct sl_ks_lease *lease;
@@ -256,8 +253,7 @@ struct sl_ks {
 		*groups_by_name; /* for tsearch(3) */
 	struct sl_link nodes, claims, pods, jobs, rules, projects, groups;
 	struct sl_link changed_jobs, changed_claims;
-	struct sl_ks_project
-		nameless; /* project default, if there is no Project for it */
+	struct sl_ks_project nameless; /* project default without a Project */
 	struct sl_ks_project *putting; /* the one that is being reported to the machine */
 
 	struct sl_arena *arena; /* owns the machine's memory */

@@ -61,10 +61,9 @@ struct sl_webhook_call {
 	struct MHD_Connection *http;
 	char *body;
 	size_t size, room;
-	unsigned int
-		refused; /* status for a request that is not a review; 0: it may be one */
-	bool is_cut;     /* the rest of the body was dropped */
-	bool has_begun;  /* the function has been called */
+	unsigned int refused; /* status if it is no review; 0: it may be one */
+	bool is_cut;          /* the rest of the body was dropped */
+	bool has_begun;       /* the function has been called */
 	bool is_suspended;
 	bool is_answered;
 	unsigned int status;
