@@ -124,7 +124,7 @@ int sl_shim_fail(struct sl_shim_failure *failure, int error, const char *what)
 	return SL_SHIM_FAILED;
 }
 
-/* --- What happens. --- */
+/* --- Events. --- */
 
 /* False once no descendant is left. */
 static bool reap(struct task *task)

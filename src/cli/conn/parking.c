@@ -109,7 +109,7 @@ static bool is_done(const struct parking *p)
 	return !s->resuming && (!s->evicted_bytes || s->turns > p->before.turns);
 }
 
-/* --- what is said --- */
+/* --- messages --- */
 
 static uint64_t moved_bytes(const struct parking *p)
 {
@@ -216,7 +216,7 @@ static int print_begun(const struct parking *p, char *text)
 	return sl_cli_finish(p->verb, SL_EXIT_OK);
 }
 
-/* --- what is done --- */
+/* --- the wait --- */
 
 static int gave_up(const struct parking *p)
 {

@@ -71,7 +71,7 @@ const struct sl_option sl_verb_submit_options[] = {
 
 #define VERB SL_VERB_submit
 
-/* --- what goes along --- */
+/* --- the spec --- */
 
 /* The daemon sets these for each task. LD_PRELOAD is handled separately. */
 static bool is_sluices(const char *name, size_t len)
@@ -249,7 +249,7 @@ static int fill(const struct settings *s, char *const *words, union sl_msg *ask)
 		VERB, launch->json, msg->visible, sizeof(msg->visible), &msg->flags);
 }
 
-/* --- what is said --- */
+/* --- messages --- */
 
 static int print(const struct settings *s, struct sl_msg_submit_reply *reply)
 {

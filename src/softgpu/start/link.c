@@ -16,7 +16,7 @@
 #define BUSY_REPORT_NS 50000000u
 
 static int server = -1;
-static int server_number[SL_SOFTGPU_GPUS_MAX]; /* by our CUdevice */
+static int server_number[SL_SOFTGPU_GPUS_MAX]; /* by CUdevice */
 static int device_count;
 static _Atomic uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
 

@@ -44,7 +44,7 @@ sl_ns sl_kube_backoff_next(struct sl_kube_backoff *backoff, unsigned int retry_a
 	return span + span / 4 * (chance % 1000) / 1000;
 }
 
-/* --- what libcurl calls -------------------------------------------------------------------- */
+/* --- callbacks of libcurl -------------------------------------------------------------------- */
 
 static void settle(struct sl_kube *kube);
 

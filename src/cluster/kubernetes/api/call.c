@@ -20,7 +20,7 @@
 #define RETRY_AFTER_MAX_S  3600
 #define KEEPALIVE_IDLE_S   30L
 #define KEEPALIVE_EVERY_S  10L
-/* After so long without an acknowledgement of sent bytes the server counts as gone. */
+/* After this time without an acknowledgement of sent bytes the server counts as gone. */
 #define UNACKNOWLEDGED_MS 30000
 
 static const struct {
@@ -44,7 +44,7 @@ static bool is_path(const char *path)
 	return path[0] == '/';
 }
 
-/* --- what libcurl calls -------------------------------------------------------------------- */
+/* --- callbacks of libcurl -------------------------------------------------------------------- */
 
 static int set_up_socket(void *context, curl_socket_t fd, curlsocktype purpose)
 {

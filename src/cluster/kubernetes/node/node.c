@@ -222,7 +222,7 @@ static void on_registered(void *context, const struct sl_error *err)
 		publish(node);
 }
 
-/* --- all of it ---------------------------------------------------------------------------- */
+/* --- new and free ------------------------------------------------------------------------- */
 
 static int open_all(struct sl_kube_node *node, struct sl_error *err)
 {

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "cluster/kubernetes/api/watch.h"
 
-/* After so long without a write the next one is not delayed. */
+/* After this time without a write the next one is not delayed. */
 #define QUIET (10 * SL_S)
 
 struct sl_kube_publisher {

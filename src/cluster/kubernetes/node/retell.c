@@ -10,7 +10,7 @@
 #include "policy/words/reason.h"
 
 #define WHY_EVERY (10 * SL_S)
-/* A wait is reported after so many questions in a row that found it waiting. */
+/* Questions in a row that must find it waiting before the wait is reported. */
 #define WAITS_LEAST 2
 
 void sl_kube_story_tell(struct sl_kube_story *story, const struct sl_kube_pod *pod,

@@ -434,7 +434,7 @@ void sl_kube_story_is_whole(struct sl_kube_story *story)
 	sl_kube_story_hurry(story);
 }
 
-/* --- all of it ---------------------------------------------------------------------------- */
+/* --- new and free ------------------------------------------------------------------------- */
 
 int sl_kube_story_new(struct sl_kube_node *node, struct sl_kube_story **out)
 {

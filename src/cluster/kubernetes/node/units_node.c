@@ -560,7 +560,7 @@ static void on_registered(void *context, const struct sl_error *err)
 		sl_info("the kubelet knows " SL_UNITS_RESOURCE);
 }
 
-/* --- all of it ---------------------------------------------------------------------------- */
+/* --- new and free ------------------------------------------------------------------------- */
 
 void sl_kube_units_tell(struct sl_kube_units *units)
 {

@@ -25,7 +25,7 @@
 #define POOL_MIB (1ull << 40)
 /* A slice is named after its node: NODE-gpu.sluice.dev. */
 #define SLICE_SUFFIX "-" SL_KUBE_DRIVER
-/* So many unused rules are kept: the next pods find the kinds unchanged. */
+/* Unused rules kept, so that the next pods find the kinds unchanged. */
 #define UNUSED_RULES 256u
 
 /* --- Rules. ------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@
 #define SECRET_QUERY "fieldSelector=metadata.name%3D" SL_WEBHOOK_SECRET
 #define HOOK_QUERY   "fieldSelector=metadata.name%3D" SL_WEBHOOK_NAME
 #define LOOK_EVERY   (600 * SL_S)
-/* After so long without a write of the bundle the next one is not delayed. */
+/* After this time without a write of the bundle the next one is not delayed. */
 #define QUIET (10 * SL_S)
 /* Of the configuration: one name each. */
 #define NAMES_MAX 8
