@@ -114,7 +114,7 @@ static void notice(const struct stream *stream, const char *text)
 	json_decref(object);
 }
 
-/* True if only some of the daemon's events are wanted; the daemon then must not count them. */
+/* True if some of the daemon's events are dropped here; then the daemon must not apply --last. */
 static bool is_choosy(const struct settings *s)
 {
 	return s->kinds || s->owned;
