@@ -98,7 +98,7 @@ expect 'why: without a bound' 0 '^Longest wait for its turn: no bound: the host 
 expect 'why: the longest wait' 0 '^Longest wait for its turn: 12s\.$' "$sluice" why a-model-server-3
 expect 'doctor: host memory' 1 '' "$sluice" doctor
 rows=$((rows + 1))
-grep -q '^ok    host  *16.* GiB of host memory for swapping: 12.* GiB evicted, 1.* GiB made ahead or copies .* 60.* GiB left' "$work/out" ||
+grep -q '^ok    host  *16.* GiB of host memory for swapping: 12.* GiB evicted, 1.* GiB allocated ahead or copies .* 60.* GiB left' "$work/out" ||
 	fail "doctor: host memory: $(cat "$work/out")"
 rows=$((rows + 1))
 grep -q '^ok    daemon .*, protocol 4, ' "$work/out" || fail "doctor: protocol: $(cat "$work/out")"
