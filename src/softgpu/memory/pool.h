@@ -47,7 +47,8 @@ void sl_pool_release(CUmemoryPool pool, uint64_t keep_bytes);
 /* Ends the pool with the last free of memory in use. It may be gone at return, since a
  * synchronisation of another thread ends it, too. */
 void sl_pool_destroy(CUmemoryPool pool);
-/* After a synchronisation: every pool gives back what exceeds its threshold. Cheap without pools. */
+/* After a synchronisation: every pool gives back what exceeds its threshold. Cheap without
+ * pools. */
 void sl_pool_synced(void);
 /* Access of a device, or the host with device -1, to all chunks. Takes the lock. */
 SL_MUST_CHECK CUresult sl_pool_open(
