@@ -1,5 +1,5 @@
 /*
- * control - one registration, many rows
+ * control - one message after another, or the rows of an answer
  *
  * `sluice run` execs the program in the very process that sent RUN, so the sender is the root of
  * the workload (jobs/front.c). If it dies before it execs, its pidfd says so like any other death.

@@ -1,9 +1,8 @@
 /*
  * control - what the command line asks
  *
- * RUN checks the form of what was asked and hands it to the policy, which admits or refuses;
- * the words of a refusal are made here, from the policy's numbers. LIST is for everyone, as
- * ps(1) is, and is answered row by row as the peer reads.
+ * A message goes to its subject from here. RUN is checked first, and the queue proposes it
+ * (jobs/front.c). Every user may LIST, as with ps(1); rows are made as the peer reads.
  */
 #ifndef SL_DAEMON_CONTROL_CONTROL_H
 #define SL_DAEMON_CONTROL_CONTROL_H
