@@ -7,8 +7,8 @@
 #include "base/sl.h"
 
 /*
- * Serves the client at the other end of `socket` (base: softgpu/link/proto.h) until it is gone, whatever
- * kernels still run. Returns the exit status.
+ * Serves the client at the other end of `socket` (base: softgpu/link/proto.h) until it is gone,
+ * whatever kernels still run. Returns the exit status.
  */
 SL_MUST_CHECK int sl_companion_serve(int socket);
 
