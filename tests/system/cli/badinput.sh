@@ -23,7 +23,7 @@ expect 'limit 0' 64 'limit 0 is below 2 MiB.*raise it, or leave it out' "$sluice
 expect 'limit below a piece' 64 'limit 2097151 is below 2 MiB' "$sluice" run --limit 2097151 -- true
 expect 'request below a piece' 64 'request 1MiB, which alone is also the limit,.*add --limit' \
 	"$sluice" run --request 1MiB -- true
-expect 'fraction too small' 64 'too small; the least fraction' "$sluice" run --limit 0.0000001 -- true
+expect 'fraction too small' 64 'too small; the smallest fraction' "$sluice" run --limit 0.0000001 -- true
 expect 'fraction above 1' 64 'at most 1' "$sluice" run --request 1.5 -- true
 expect 'negative' 64 'negative' "$sluice" run --limit -1 -- true
 expect 'junk amount' 64 'write a fraction like 0.25' "$sluice" run --limit lots -- true
