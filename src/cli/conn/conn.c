@@ -67,7 +67,7 @@ static int open_failure(struct sl_error *err, int negative_errno, const char *so
 		return SL_EXIT_USAGE;
 	switch (-negative_errno) {
 	case ENOENT: return not_running(err, socket, "there is no such socket");
-	case ECONNREFUSED: return not_running(err, socket, "nobody listens");
+	case ECONNREFUSED: return not_running(err, socket, "nothing listens there");
 	case EAGAIN: return not_running(err, socket, "its queue is full");
 	case ENOTDIR: return not_running(err, socket, "its folder is not a folder");
 	case ENOTSOCK:

@@ -81,7 +81,7 @@ static void test_timeout(void **state)
 	strcpy(address.sun_path, path);
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(sl_conn_open(&conn, &err), SL_EXIT_NO_DAEMON);
-	assert_row_contains("bound only", err.text, "nobody listens");
+	assert_row_contains("bound only", err.text, "nothing listens there");
 	assert_int_equal(listen(listener, 1), 0);
 	setenv("SLUICE_TIMEOUT", "20ms", 1);
 	assert_int_equal(sl_conn_open(&conn, &err), SL_EXIT_NO_DAEMON);
