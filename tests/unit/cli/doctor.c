@@ -69,7 +69,7 @@ static void make_well(struct sl_facts *f)
 	X(no_daemon_gpus, gpus, UNKNOWN, "without the daemon", "",                      \
 		f->daemon_status = SL_EXIT_NO_DAEMON;                                   \
 		f->gpus.count = 0)                                                      \
-	X(mute_daemon, daemon, FAIL, "does not report", "restart", f->status.count = 0)    \
+	X(mute_daemon, daemon, FAIL, "does not report", "restart", f->status.count = 0) \
 	X(old_daemon, daemon, WARN, "sluiced 0.0.9", "restart the daemon",              \
 		strcpy(status_row.status_row.version, "0.0.9"))                         \
 	X(young_daemon, daemon, WARN, "just started", "again",                          \
