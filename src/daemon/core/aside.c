@@ -64,7 +64,7 @@ bool sl_aside(uid_t uid, void (*body)(void *work), void *work)
 		return false;
 	look->body = body;
 	look->work = work;
-	/* Signals are the loop's. */
+	/* The loop takes all signals. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&thread, NULL, thread_main, look);

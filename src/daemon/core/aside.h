@@ -1,10 +1,10 @@
 /*
- * aside - looks at processes that may take long, or for ever
+ * aside - looks at processes that may take long, or never end
  *
- * The kernel reads a process's memory and mappings under locks that the process can keep for as
- * long as it likes, and a user may have thousands of processes with megabytes each. So such a look
- * has a thread of its own, which nobody waits for, not even the daemon's end. A user whose
- * processes make looks hang keeps only his own from being looked at.
+ * The kernel reads a process's memory and mappings under locks that the process can hold as long as
+ * it likes. A user may have thousands of processes with megabytes each. So each look has a thread
+ * of its own, and nothing waits for that thread, not even the daemon's end. If a user's processes
+ * make looks hang, only that user's processes are no longer looked at.
  */
 #ifndef SL_DAEMON_CORE_ASIDE_H
 #define SL_DAEMON_CORE_ASIDE_H
@@ -13,12 +13,12 @@
 
 #include "base/sl.h"
 
-/* At once: altogether, and at processes of one user. */
+/* Looks in progress at once: in all, and at processes of one user. */
 #define SL_ASIDE_MOST 16
 #define SL_ASIDE_EACH 2
 
-/* Calls body(work) in a thread; work is the thread's. False: there are too many, or no memory;
- * nothing is called, and work stays the caller's. Any thread. */
+/* Calls body(work) in a new thread, which then owns work. False: too many looks in progress, or no
+ * memory; body is not called, and work stays the caller's. Any thread. */
 SL_MUST_CHECK bool sl_aside(uid_t uid, void (*body)(void *work), void *work);
 
 #endif

@@ -14,8 +14,8 @@
 /* No GPU is larger than this; sums of a few stay far from 2^64. */
 #define AMOUNT_MAX (1ull << 56)
 
-/* Control characters reach other users' terminals through `sluice ps`; in UTF-8 the second range
- * of them is written C2 80 to C2 9F. */
+/* Control characters would reach other users' terminals through `sluice ps`. In UTF-8 the second
+ * range of them is C2 80 to C2 9F. */
 static bool is_control(const char *c)
 {
 	unsigned char byte = (unsigned char)c[0], next = (unsigned char)c[1];
@@ -33,7 +33,7 @@ static bool is_name(const char *text)
 	return text[0] != '-';
 }
 
-/* It would be taken for the number of another workload or job. */
+/* Such a name would be taken for the number of another workload or job. */
 static bool is_number(const char *text)
 {
 	return text[0] && !text[strspn(text, "0123456789")];
@@ -53,7 +53,7 @@ bool sl_field_is_priority(uint32_t biased)
 	return priority >= -SL_PRIORITY_MAX && priority <= SL_PRIORITY_MAX;
 }
 
-/* What the command line checks too; but not every sender is our command line. */
+/* The command line checks the same, but other programs can send a RUN, too. */
 const char *sl_field_mistake(const struct sl_msg_run *run)
 {
 	if (run->gpu_count < 1 || run->gpu_count > SL_NODE_GPUS_MAX)
@@ -80,7 +80,7 @@ const char *sl_field_mistake(const struct sl_msg_run *run)
 	return NULL;
 }
 
-/* "python" of "/usr/bin/python train.py", in letters, digits and dots. */
+/* "python" from "/usr/bin/python train.py", in letters, digits and dots. */
 void sl_field_make_name(const char *command, const char *mark, uint64_t id, char name[64])
 {
 	char word[40] = "";

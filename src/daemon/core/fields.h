@@ -1,20 +1,20 @@
 /*
- * fields - what messages may carry, and names made of it
+ * fields - values that messages may carry, and names made from them
  */
 #ifndef SL_DAEMON_CORE_FIELDS_H
 #define SL_DAEMON_CORE_FIELDS_H
 
 #include "wire/wire.h"
 
-/* What RUN and SET may carry. */
+/* May RUN and SET carry this amount? */
 bool sl_field_is_amount(uint32_t kind, uint64_t value);
 bool sl_field_is_priority(uint32_t biased);
-/* What is wrong with these fields of a RUN, and the remedy; NULL: nothing. */
+/* What is wrong with these fields of a RUN, and the remedy; NULL if nothing is. */
 const char *sl_field_mistake(const struct sl_msg_run *run);
-/* "python-7" of "/usr/bin/python train.py", mark and number. */
+/* Makes "python-7" from "/usr/bin/python train.py", mark and id. */
 void sl_field_make_name(
 	const char *command, const char *mark, uint64_t id, char name[64]);
-/* Takes out what a terminal would act on. */
+/* Removes the characters that a terminal would act on. */
 void sl_field_tame(char *text);
 
 #endif

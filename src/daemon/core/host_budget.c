@@ -1,9 +1,9 @@
 /*
  * host_budget - meminfo, and control groups from the daemon's own up to the top
  *
- * MemAvailable knows nothing of control groups, and a group that is full is told so by a kill. So
- * what is available is the least of all levels; pages of files that nobody uses count, as they do
- * in MemAvailable. Both hierarchies are read: on many machines memory is still in the first.
+ * MemAvailable ignores control groups, and the kernel kills processes in a group that is full. So
+ * the least of all levels is what is available. Unused pages of files count as available, as they
+ * do in MemAvailable. Both hierarchies are read: on many machines memory is still in version 1.
  */
 #include "daemon/core/host_budget.h"
 
@@ -21,7 +21,7 @@
 #define FILE_MAX   (64u << 10)
 #define PATH_BYTES 1024
 
-/* The number behind `key` at a line's beginning; false if there is none. */
+/* The number behind `key` at the beginning of a line; false if the line is missing. */
 static bool number_of(const char *text, const char *key, uint64_t *out)
 {
 	size_t length = strlen(key);
@@ -41,8 +41,8 @@ static bool number_of(const char *text, const char *key, uint64_t *out)
 	return true;
 }
 
-/* Not sl_file_read: most of what is looked for here is not there, and that is no error worth a
- * trace. */
+/* sl_file_read would trace an error for each missing file, and most files looked for here are
+ * missing. */
 static char *read_text(const char *root, const char *folder, const char *name)
 {
 	sl_cleanup(sl_freep) char *text = malloc(FILE_MAX + 1);
@@ -80,7 +80,7 @@ static const struct hierarchy first = {"/sys/fs/cgroup/memory", "/memory.limit_i
 static const struct hierarchy unified = {
 	"/sys/fs/cgroup", "/memory.max", "/memory.current", "inactive_file"};
 
-/* One level: "max" is no number, and no limit. */
+/* One level. "max" does not parse as a number and means no limit. */
 static void look_at(const char *root, const char *folder, const struct hierarchy *in,
 	struct sl_host_budget *room)
 {
@@ -117,8 +117,8 @@ static void look_up(const char *root, const char *path, const struct hierarchy *
 	}
 }
 
-/* Lines "4:memory:/path" and "0::/path". A path outside of what is mounted here leads nowhere, and
- * the top, which is always looked at, is then the daemon's own group. */
+/* Lines "4:memory:/path" and "0::/path". A path outside the mounted hierarchy leads nowhere; then
+ * the top, which is always looked at, is the daemon's own group. */
 static void look_at_groups(const char *root, struct sl_host_budget *room)
 {
 	sl_cleanup(sl_freep) char *text = read_text(root, "/proc/self/cgroup", "");
@@ -161,8 +161,8 @@ uint64_t sl_host_budget_margin(const struct sl_host_budget *room)
 	return sl_min_u64(4 * SL_GIB, sl_max_u64(128 * SL_MIB, room->total_bytes / 32));
 }
 
-/* The choice is "always within_size [advise] never deny force". Newer kernels have one per size
- * besides. */
+/* The choice is "always within_size [advise] never deny force". Newer kernels also have one per
+ * page size. */
 static bool is_advise(const char *root, const char *folder)
 {
 	sl_cleanup(sl_freep) char *text = read_text(root, folder, "/shmem_enabled");
@@ -189,6 +189,6 @@ int sl_host_budget_node(const char *root, const char *pci)
 		"/sys/bus/pci/devices/%04x:%02x:%02x.%x/numa_node", domain, bus, device,
 		function);
 	text = read_text(root, folder, "");
-	/* "-1" where the machine has one node, or does not say. */
+	/* "-1": the machine has one node, or does not say. */
 	return number_of(text, "", &node) && node < 1024 ? (int)node : -1;
 }

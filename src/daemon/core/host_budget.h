@@ -1,8 +1,8 @@
 /*
- * host_budget - how much memory this machine still has for this daemon, and where a GPU's is
- * nearest
+ * host_budget - how much host memory the daemon may still use, and which NUMA node is nearest to a
+ * GPU
  *
- * Reads a few small files of /proc and /sys. root stands before their paths: "" but in tests.
+ * Reads a few small files of /proc and /sys. Tests put root before their paths; otherwise it is "".
  * Bytes. Any thread.
  */
 #ifndef SL_DAEMON_CORE_HOST_BUDGET_H
@@ -10,7 +10,7 @@
 
 #include "base/sl.h"
 
-/* Of the memory files of evicted bytes: by it a process that maps one is known. */
+/* Name of the memory files of evicted bytes: a process that maps one is recognised by it. */
 #define SL_HOST_FILE_NAME "sluice-host"
 
 struct sl_host_budget {
@@ -22,11 +22,11 @@ struct sl_host_budget {
 
 /* 0, or negative errno: /proc/meminfo cannot be read. */
 SL_MUST_CHECK int sl_host_budget_read(const char *root, struct sl_host_budget *out);
-/* What is left alone for everybody else: the kernel kills processes before it says no. */
+/* Left free for other programs: the kernel kills processes before an allocation fails. */
 uint64_t sl_host_budget_margin(const struct sl_host_budget *room);
-/* Does a memory file get transparent huge pages where its mapping asks for them, and only there? */
+/* Does a memory file get transparent huge pages exactly where its mapping asks for them? */
 SL_MUST_CHECK bool sl_host_budget_advises(const char *root);
-/* The NUMA node of the GPU at this place ("00000000:3B:00.0"), or -1. */
+/* The NUMA node of the GPU at this PCI address ("00000000:3B:00.0"), or -1. */
 int sl_host_budget_node(const char *root, const char *pci);
 
 #endif

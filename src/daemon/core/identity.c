@@ -3,10 +3,10 @@
  *
  * Why the nonce is sound: the pidfd is opened before the nonce is sent, and shows its process alive
  * after the answer has come. So that process had the number all the time between, and an answer
- * whose sender has the number is its own. The nonce is random, so no answer can lie in the queue
- * from before. A child that kept the socket answers under its own number; the stranger who got the
- * number has no socket to answer on. A sender may name another number only with CAP_SYS_ADMIN over
- * its pid namespace, and only one from within that namespace.
+ * whose sender has the number is its own. The nonce is random, so no earlier message in the queue
+ * can answer it. A child that kept the socket answers under its own number; the process that got
+ * the number has no socket to answer on. Only a sender with CAP_SYS_ADMIN over its pid namespace
+ * may name another number, and only one from within that namespace.
  */
 #include "daemon/core/identity.h"
 
@@ -39,7 +39,7 @@ static bool is_shortage(int error)
 	return error == EMFILE || error == ENFILE || error == ENOMEM;
 }
 
-/* 0, or an errno. The variable is for tests: as on a kernel before 6.5. */
+/* 0, or an errno. Tests set the variable to get the behaviour of kernels before 6.5. */
 static int ask_kernel(int fd, int *pidfd)
 {
 	socklen_t size = sizeof(*pidfd);
@@ -60,8 +60,9 @@ static int open_pidfd(int fd, struct sl_identity *out)
 	}
 	if (is_shortage(error))
 		return sl_err_origin(-error);
-	/* ESRCH, ENODATA, and EINVAL before Linux 6.9: it is dead. Whatever else newer kernels may
-	 * say, its number must not be looked up: that may be a stranger's by now. */
+	/* ESRCH, ENODATA, and EINVAL before Linux 6.9: the process is dead. On any other error of
+	 * newer kernels its number must not be looked up either: another process may have it by
+	 * now. */
 	return error ? SL_IDENTITY_GONE : SL_IDENTITY_OK;
 }
 
@@ -74,7 +75,7 @@ int sl_identity_of_socket(int fd, struct sl_identity *out)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &size) < 0)
 		return sl_err_origin(-errno);
-	/* A process of a namespace that we cannot see has no number here. */
+	/* A process of a namespace that the daemon cannot see has no number here. */
 	if (cred.pid <= 0)
 		return SL_IDENTITY_GONE;
 	found.pid = cred.pid;
@@ -82,7 +83,7 @@ int sl_identity_of_socket(int fd, struct sl_identity *out)
 	r = open_pidfd(fd, &found);
 	if (r != SL_IDENTITY_OK)
 		return r;
-	/* Read while the pidfd shows the process alive, it is that process's. */
+	/* The pidfd shows the process alive, so the start time read here is that process's. */
 	r = sl_file_pid_start(found.pid, &found.start_ticks);
 	if (!sl_identity_is_alive(found.pidfd)) {
 		sl_closep(&found.pidfd);
@@ -136,6 +137,6 @@ int sl_identity_prove(pid_t sender, pid_t pid, int pidfd, uid_t uid)
 	/* A program that changes its user inherits sockets, and may be made to write to them. */
 	int r = sender == pid ? check_user(pid, uid) : SL_IDENTITY_OTHER;
 
-	/* Last, so that what was looked at was this process. */
+	/* Checked last: it proves that the checks above looked at this process. */
 	return r == SL_IDENTITY_OK && !sl_identity_is_alive(pidfd) ? SL_IDENTITY_GONE : r;
 }

@@ -1,15 +1,17 @@
 /*
- * lock - files whose name is checked after the lock is had
+ * lock - files whose name is checked after they are locked
  *
- * The holder removes its file before it unlocks, so that the UUIDs of GPUs long gone do not
- * pile up. Whoever opened the file before that then holds a lock without a name, while the
- * next one makes a new file; therefore a lock counts only if the path still leads to it.
- * Another user's file in a sticky folder may not be opened with O_CREAT
- * (fs.protected_regular), so it is tried without first. O_NOFOLLOW, because a socket may lie in
- * /tmp, which is everyone's.
+ * The holder removes its file before it unlocks, so that files of GPUs long gone do not pile up. A
+ * process that opened the file before that then holds a lock without a name, while the next one
+ * makes a new file. So a lock counts only if the path still leads to it.
  *
- * Users cannot open each other's files, so daemons of two users do not exclude each other, but for
- * the system's: its files can be seen in /run/sluice, and /proc/locks says which are locked.
+ * Another user's file in a sticky folder may not be opened with O_CREAT (fs.protected_regular), so
+ * opening is first tried without. O_NOFOLLOW, because a socket may be in /tmp, where every user may
+ * write.
+ *
+ * Users cannot open each other's files, so daemons of two users do not exclude each other. The
+ * system's daemon is an exception: its files can be seen in /run/sluice, and /proc/locks says which
+ * are locked.
  */
 #include "daemon/core/lock.h"
 
@@ -28,7 +30,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 
-/* A line for each lock of the machine. */
+/* /proc/locks has a line for each lock of the machine. */
 #define LOCKS_BYTES_MAX (4u << 20)
 
 static bool is_foreign(const struct stat *stat)
@@ -36,7 +38,7 @@ static bool is_foreign(const struct stat *stat)
 	return !S_ISREG(stat->st_mode) || stat->st_uid != geteuid() || stat->st_nlink > 1;
 }
 
-/* Also SL_LOCK_FOREIGN, which is positive and no descriptor: *fd stays as it is. */
+/* May return SL_LOCK_FOREIGN, which is positive but not a descriptor; *fd is then unchanged. */
 static int open_file(const char *path, int *fd)
 {
 	int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
@@ -63,7 +65,7 @@ static int read_holder(int fd)
 	return atoi(text);
 }
 
-/* Files of older daemons were open to all. */
+/* Older daemons made their files readable for all users. */
 static void write_holder(int fd)
 {
 	char text[16];
@@ -97,7 +99,7 @@ int sl_lock_take(const char *path, int *out_fd, int *holder)
 			*holder = read_holder(fd);
 			return SL_LOCK_BUSY;
 		}
-		/* Removed by its last holder meanwhile: once more, with the new one. */
+		/* Its last holder removed it meanwhile: try again with the new file. */
 		if (!is_named(fd, path))
 			continue;
 		write_holder(fd);
@@ -120,7 +122,7 @@ struct folders {
 	const char *list[SL_LOCK_DIRS_MAX + 1];
 };
 
-/* Not by the environment, which may differ between two daemons of one user. */
+/* The environment does not decide: it may differ between two daemons of one user. */
 static const char *const *own_folders(struct folders *folders)
 {
 	unsigned int uid = (unsigned int)geteuid();
@@ -153,14 +155,14 @@ int sl_lock_holder_in(const char *locks, uint64_t device, uint64_t inode)
 		line += *line == '\n';
 		end = line + strcspn(line, "\n");
 		at = strstr(line, wanted);
-		/* "1: -> FLOCK" is one that waits. */
+		/* "1: -> FLOCK" is a lock that is still waited for. */
 		if (at && at < end && sscanf(line, "%*d: FLOCK %*s %*s %d", &pid) == 1)
 			return pid;
 	}
 	return 0;
 }
 
-/* Of the system's daemon, which manages this GPU; 0: it does not, or cannot be seen. */
+/* The pid of the system's daemon if it manages this GPU; 0: it does not, or cannot be seen. */
 static int system_holder(const char *uuid_text)
 {
 	sl_cleanup(sl_freep) char *locks = NULL;
@@ -174,7 +176,7 @@ static int system_holder(const char *uuid_text)
 	return sl_lock_holder_in(locks, stat.st_dev, stat.st_ino);
 }
 
-/* Made if it can be. Others must not put files in it, nor take ours away. */
+/* Makes the folder if possible. Other users must not be able to add files or remove ours. */
 static bool is_own_folder(const char *dir)
 {
 	struct stat stat;

@@ -1,8 +1,8 @@
 /*
- * map - one flat table, linear probing, graves for what was taken
+ * map - one flat table, linear probing, a grave for each object taken out
  *
- * The daemon looks up a client for every message, so a look-up is one multiplication and
- * mostly one cache line. Graves are swept when the table is rebuilt.
+ * The daemon looks up a client for every message, so a look-up is one multiplication and mostly one
+ * cache line. Graves are swept when the table is rebuilt.
  */
 #include "daemon/core/map.h"
 
@@ -16,7 +16,7 @@
 static char grave_object;
 #define GRAVE ((void *)&grave_object)
 
-/* Fibonacci hashing: ids grow by one and pids are small, the product spreads both. */
+/* Fibonacci hashing: ids grow by one and pids are small; the product spreads both. */
 static size_t place_of(const struct sl_map *map, uint64_t key)
 {
 	return (size_t)((key * 0x9e3779b97f4a7c15ull) >> 32) & (map->room - 1);

@@ -25,7 +25,7 @@ struct sl_map {
 void sl_map_fini(struct sl_map *map);
 /* The object, or NULL. */
 void *sl_map_get(const struct sl_map *map, uint64_t key);
-/* Puts value (not NULL) under key, in place of what was there. 0 or -ENOMEM. */
+/* Puts value (not NULL) under key and replaces an earlier one. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_map_put(struct sl_map *map, uint64_t key, void *value);
 /* Takes the object out and returns it, or NULL. */
 void *sl_map_take(struct sl_map *map, uint64_t key);

@@ -1,16 +1,16 @@
 /*
  * stream - an answer of many rows, made as the peer reads them
  *
- * One at a time per peer; while it is going out nothing more is read from that peer. Each kind
- * has a function that makes the next row. What a stream needs beyond its cursor is one block of
- * memory, bounded by the kind, freed with it.
+ * A peer has one stream at a time, and nothing more is read from it until the stream has gone out.
+ * Each kind has a function that makes the next row. Beyond its cursor a stream has one block of
+ * memory, bounded by the kind and freed with the stream.
  */
 #ifndef SL_DAEMON_CORE_STREAM_H
 #define SL_DAEMON_CORE_STREAM_H
 
 #include "wire/wire.h"
 
-/* Rows made for one peer before others get their turn. */
+/* Rows made for one peer before other peers get their turn. */
 #define SL_STREAM_TURN 32
 
 enum sl_stream_kind {
@@ -22,10 +22,10 @@ enum sl_stream_kind {
 };
 
 enum sl_stream_outcome {
-	SL_STREAM_ROW = 0, /* *msg is the next one */
+	SL_STREAM_ROW = 0, /* *msg is the next row */
 	SL_STREAM_END,
-	SL_STREAM_AGAIN, /* nothing yet, and enough done for this turn */
-	SL_STREAM_WAIT,  /* nothing until something happens */
+	SL_STREAM_AGAIN, /* no row yet, and this turn has done enough */
+	SL_STREAM_WAIT,  /* no row until something happens */
 };
 
 #endif

@@ -44,7 +44,7 @@ static bool number_of(const char *status, const char *line, int base, uint64_t *
 	return end != at;
 }
 
-/* Before Linux 5.9 the number is not told: any counts as one. */
+/* Before Linux 5.9 the kernel does not tell the number: a filter counts as one. */
 static uint64_t filters_in(const char *status)
 {
 	uint64_t mode = 0, filters = 0;
@@ -66,8 +66,8 @@ bool sl_user_rights_parse(
 		!number_of(status, "\nCapPrm:\t", 16, &permitted) ||
 		!number_of(status, "\nNoNewPrivs:\t", 10, &no_new_privs))
 		return false;
-	/* Root gets with execve what it may have, which others do not: what of that it has given up
-	 * it may have given up for good, which cannot be seen from here. */
+	/* On execve only root gets all its permitted capabilities. A capability that root has given
+	 * up counts as lost: from here it cannot be seen whether root could regain it. */
 	out->caps = uid == 0 ? bounding & permitted : bounding;
 	out->no_new_privs = no_new_privs != 0;
 	out->filtered = filters_in(status) > common_filters;
@@ -82,7 +82,7 @@ static char *status_of(pid_t pid)
 	return sl_file_read(path, STATUS_BYTES_MAX, &text, NULL) < 0 ? NULL : text;
 }
 
-/* A kernel without an audit trail has none. */
+/* A kernel without an audit trail has no login users. */
 static uint32_t login_of(pid_t pid)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -104,8 +104,8 @@ static bool take_limit(const char *word, rlim_t *out)
 	return !end || (end != word && !*end);
 }
 
-/* Behind a header a line for each, in the order of their numbers: what it is in so many columns,
- * soft, hard. */
+/* After a header, a line for each limit in the order of their numbers: its name in a column of
+ * fixed width, soft, hard. */
 static bool parse_limits(const char *text, struct rlimit limits[RLIM_NLIMITS])
 {
 	enum { COLUMN = 26 };
@@ -122,7 +122,7 @@ static bool parse_limits(const char *text, struct rlimit limits[RLIM_NLIMITS])
 	return true;
 }
 
-/* Not by prlimit, which tells those of other users with CAP_SYS_RESOURCE only. */
+/* prlimit needs CAP_SYS_RESOURCE for processes of other users, so /proc is read. */
 static bool limits_of(pid_t pid, struct rlimit limits[RLIM_NLIMITS])
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -179,7 +179,7 @@ struct sl_user *sl_user_of_socket(int fd)
 	return who_new(cred.uid, gids, sl_user_groups_of_socket(fd, gids));
 }
 
-/* Who has gone may have left its number to somebody else, so it is looked at afterwards. */
+/* If the process has gone, another may have its number. So pidfd is checked after the reads. */
 void sl_user_ask_rights(struct sl_user *who, pid_t pid, int pidfd)
 {
 	struct pollfd death = {.fd = pidfd, .events = POLLIN};

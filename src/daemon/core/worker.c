@@ -25,7 +25,7 @@ int sl_worker_start(struct sl_worker *worker, void *(*body)(void *), void *argum
 	worker->stop = false;
 	(void)pthread_mutex_init(&worker->mutex, NULL);
 	(void)pthread_cond_init(&worker->wake, NULL);
-	/* Signals are the loop's. */
+	/* The loop takes all signals. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&worker->thread, NULL, body, argument);

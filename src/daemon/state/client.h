@@ -1,7 +1,7 @@
 /*
- * client - one process of a workload, from its HELLO until the device has its bytes back
+ * client - one process of a workload, from its HELLO until the device has released its bytes
  *
- * The loop's. Made and buried by clients/client.h; what it holds is in the policy's books.
+ * The loop owns it. clients/client.h makes and buries it; the policy accounts for what it holds.
  */
 #ifndef SL_DAEMON_STATE_CLIENT_H
 #define SL_DAEMON_STATE_CLIENT_H
@@ -29,30 +29,30 @@ enum sl_client_state {
 struct sl_client_demand {
 	uint64_t ask, epoch, bytes; /* epoch 0: waiting */
 	uint32_t ordinal;
-	bool former; /* granted on a connection that is lost; the next report counts it */
+	bool former; /* granted on a lost connection; the next report counts it */
 };
 
 struct sl_client_gpu {
 	uint64_t hidden_bytes;  /* as told to the policy */
 	uint64_t sampled_bytes; /* hidden by the last good sample */
-	uint64_t listed_bytes;  /* of its process, by the last sample that looked at it */
-	uint32_t busy_pct;      /* what it did, by the last look at all */
+	uint64_t listed_bytes;  /* of its process, by the last sample of it */
+	uint32_t busy_pct;      /* by the last look at all processes */
 	bool sampled, was_listed;
-	uint64_t dying_bytes; /* what is still to be released */
+	uint64_t dying_bytes; /* not released yet */
 	uint64_t
-		near_bytes; /* of the host memory it has and that is being made: near this GPU */
-	sl_ns unlisted_since; /* NVML stopped to list the process, 0: it does list it */
-	sl_ns measure_by;     /* an answer to MEASURE is due then, 0: none */
+		near_bytes; /* of its host memory, made or in the making: near this GPU */
+	sl_ns unlisted_since; /* since when NVML does not list the process; 0: it does */
+	sl_ns measure_by;     /* when the answer to MEASURE is due; 0: none is */
 	sl_ns measure_from;
 	struct sl_msg_gpu sent; /* last view; type 0: none */
-	/* A REPORT that is not booked yet: what of it is evicted comes after it. */
+	/* A REPORT waits to be booked until the report of its evicted bytes has come. */
 	bool reported;
 	uint64_t reported_bytes;
 };
 
 enum sl_order_state {
 	SL_ORDER_NONE = 0,
-	SL_ORDER_MAKING, /* host memory for it is being made */
+	SL_ORDER_MAKING, /* its host memory is being made */
 	SL_ORDER_SENT,
 	SL_ORDER_OVER /* refused; the policy is told when the daemon settles */
 };
@@ -61,12 +61,12 @@ enum sl_order_state {
 struct sl_client_order {
 	struct sl_link link; /* sl_daemon.swap_over */
 	uint64_t id, bytes, tell_bytes;
-	uint64_t host_bytes; /* it can be sent with so much on the host; more is better */
+	uint64_t host_bytes; /* enough on the host to send the order; more is better */
 	uint32_t ordinal;
 	enum sl_order_state state;
-	enum sl_swap_cause cause; /* when it is over */
+	enum sl_swap_cause cause; /* set when the order is over */
 	bool restore;
-	bool host_less; /* what was wanted for it could not be had, and less is tried */
+	bool host_less; /* the host memory wanted was not available; less is tried */
 	sl_ns drain, since;
 	sl_ns sent; /* to the client */
 };
@@ -88,36 +88,36 @@ struct sl_client {
 	enum sl_probe probe;
 	enum sl_client_condition condition; /* as told to the policy */
 	bool probe_asked;                   /* its protocol knows PROBE */
-	sl_ns pulse_due;                    /* 0: it need not say anything */
+	sl_ns pulse_due;                    /* 0: no sign of life is due */
 	bool expected;                      /* the policy waits for its report */
-	/* The journal of an earlier daemon names it: it may have memory on the host */
+	/* The journal of an earlier daemon names it, so it may have host memory. */
 	bool outlived;
-	bool known;      /* has reported to this daemon: the books are right about it */
-	bool doubted;    /* a report of it was cut, and the log says so */
-	bool superseded; /* its process lives on with another program */
-	sl_ns measure_second;   /* when the second began in which it asked */
-	uint32_t measure_asked; /* so often to be measured */
-	bool view_owed;         /* views were held back because it does not read */
+	bool known;      /* it has reported to this daemon, so the accounts are right */
+	bool doubted;    /* one of its reports was cut, and the log says so */
+	bool superseded; /* its process now runs another program */
+	sl_ns measure_second;   /* second in which it last asked to be measured */
+	uint32_t measure_asked; /* number of requests in that second */
+	bool view_owed;         /* views are held back until it reads */
 	sl_ns changed_at;       /* its accounts last changed, for judging samples */
 	sl_ns died_at, lost_at;
 	struct sl_client_demand *demands;
 	uint32_t demand_count, demand_room;
 	/* swap.c, hostpool.c */
 	bool swaps;       /* as the policy knows */
-	bool host_failed; /* one of the files that are being made could not be */
+	bool host_failed; /* making one of its files has failed */
 	struct sl_client_order order;
-	sl_ns moved_at; /* when its last order ended, 0: there was none */
+	sl_ns moved_at; /* when its last order ended; 0: never */
 	struct sl_link host_files;
 	uint64_t host_bytes, host_making_bytes, host_short_bytes;
-	uint64_t chunk_bytes;  /* the largest that it moves as a whole; 0: not told */
-	sl_ns host_not_before; /* nothing is made ahead of need until then */
-	sl_ns host_given_at;   /* when its last file was, 0: never */
-	uint32_t host_making, host_next; /* files that are being made; the last number */
+	uint64_t chunk_bytes;            /* largest chunk; 0: not told */
+	sl_ns host_not_before;           /* until then no file is made ahead of need */
+	sl_ns host_given_at;             /* when it got its last file; 0: never */
+	uint32_t host_making, host_next; /* files in the making; number of the last one */
 	/* ipc.c */
 	struct sl_link offers;
-	uid_t ipc_uid;               /* whose descriptors they are */
+	uid_t ipc_uid;               /* user of the passed descriptors */
 	uint32_t ipc_fds, ipc_waits; /* charged; opens that wait */
-	bool ipc_unsettled;          /* it is back and may offer more of what it had */
+	bool ipc_unsettled;          /* it is back; it may still repeat earlier offers */
 	struct sl_link grave;
 	uint32_t gpu_count;
 	uint8_t gpu_numbers[SL_NODE_GPUS_MAX];

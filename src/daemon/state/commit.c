@@ -7,7 +7,7 @@ void sl_commit_soon(struct sl_daemon *daemon)
 {
 	struct sl_commit *commit = &daemon->commit;
 
-	/* What the daemon before left is read before it is replaced. */
+	/* The earlier daemon's journal is replaced only after it was read. */
 	if (commit->pending || !commit->source || !daemon->recovered)
 		return;
 	commit->pending = true;

@@ -1,13 +1,13 @@
 /*
- * daemon - what the folders of the daemon share, and what they tell each other upwards
+ * daemon - state that the daemon's folders share, and their calls to folders above them
  *
- * One thread (the loop) owns everything here; the measuring thread talks through gpu/measure.h.
- * The daemon decides nothing about memory: sockets, pidfds, NVML and timers become events of
+ * One thread (the loop) owns everything here; the measuring thread talks through gpu/measure.h. The
+ * policy takes all decisions about memory: sockets, pidfds, NVML and timers become events of
  * policy/node (drive.h), and its actions become messages, timers and log lines (loop/actions.h).
  *
  * Lifetimes: peers, clients, workloads and processes are unlinked at once, and freed by settling
- * (loop/settle.h). That runs after each callback of the loop, so nothing in the middle of a
- * callback points at freed memory.
+ * (loop/settle.h). Settling runs after each callback of the loop, so pointers stay valid within a
+ * callback.
  */
 #ifndef SL_DAEMON_STATE_DAEMON_H
 #define SL_DAEMON_STATE_DAEMON_H
@@ -23,11 +23,12 @@
 #include "policy/node.h"
 #include "wire/wire.h"
 
-/* Deaths before messages: a demand for what a dead process held must find it on its way. */
+/* Deaths come before messages: a demand must find the memory of a dead process already on its
+ * way. */
 #define SL_PRIORITY_DEATH   (-20)
 #define SL_PRIORITY_MEASURE (-10)
 #define SL_PRIORITY_TIMER   (-5)
-#define SL_PRIORITY_PEER    0 /* clients; link/peer.c gives others a place behind */
+#define SL_PRIORITY_PEER    0 /* clients; link/peer.c puts other peers behind them */
 #define SL_PRIORITY_CONTROL 2
 #define SL_PRIORITY_FOLLOW  4
 #define SL_PRIORITY_ACCEPT  5
@@ -60,18 +61,18 @@ struct sl_registry;
 struct sl_resources;
 struct sl_shares;
 
-/* What HTTP serves, each without the other if need be (serving.h). */
+/* What HTTP serves; each works without the other (serving.h). */
 enum { SL_SERVED_METRICS = 0, SL_SERVED_PAGE, SL_SERVED };
 
 /* The journal's writing: state/commit.h, loop/saving.c. */
 struct sl_commit {
 	struct sl_journal_writer *writer;
-	sd_event_source *io, *source; /* source: NULL until the thread is there */
-	int error;                    /* errno of the last writing, 0: it is well */
+	sd_event_source *io, *source; /* source: NULL until the thread runs */
+	int error;                    /* errno of the last writing; 0: it succeeded */
 	bool pending, writing;        /* to be written; being written */
 	sl_ns since;
-	uint64_t begun, done; /* writings so far; the last that is over */
-	/* Peers whose output waits for the journal to be written, and being written. */
+	uint64_t begun, done; /* writings so far; the last one that is over */
+	/* Peers whose output waits: for the next writing, and for the one in progress. */
 	struct sl_link held, held_writing;
 };
 
@@ -79,34 +80,36 @@ struct sl_commit {
 struct sl_admission {
 	uint64_t workload;
 	bool admitted, refused;
-	uint32_t gpu_mask, reason, gpu; /* gpu: the one that decided a refusal */
+	uint32_t gpu_mask, reason, gpu; /* gpu: the one that caused a refusal */
 	uint64_t request_bytes, limit_bytes, wanted_bytes, available_bytes;
-	uint64_t over_bytes; /* of a change */
+	uint64_t over_bytes; /* set for a change */
 };
 
 /*
- * What a folder tells those above it, which it does not include. Each is called where it happened;
- * loop/start.c names the functions.
+ * Calls from a folder to the folders above it, which it does not include. Each call is made at
+ * once; loop/start.c sets the functions.
  */
 struct sl_upcalls {
-	/* The policy wants that done; context is the daemon. It must not be stepped meanwhile. */
+	/* Carries out an action of the policy; context is the daemon. The policy must not be
+	 * stepped meanwhile. */
 	void (*act)(void *context, const struct sl_action *action);
-	/* After every callback of the loop: frees the dead, sends ready views, sets timers. Cheap
-	 * when idle. */
+	/* After every callback of the loop: frees dead objects, sends ready views, sets timers.
+	 * Cheap when idle. */
 	void (*settle)(struct sl_daemon *daemon);
-	/* A peer's HELLO, of a process that is proven to be the one that connected. */
+	/* A peer's HELLO, from a process proven to be the one that connected. */
 	void (*peer_greeting)(struct sl_peer *peer, const union sl_msg *msg);
-	/* A message of a greeted peer. What is left in fds is closed afterwards. */
+	/* A message of a greeted peer. Descriptors left in fds are closed afterwards. */
 	void (*peer_message)(
 		struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
-	/* All that waited for the peer is out: there is room for more. */
+	/* All queued output of the peer is sent: there is room for more. */
 	void (*peer_drained)(struct sl_peer *peer);
-	/* Its connection is closed, legally inside an action; it is freed when settling. */
+	/* The peer's connection is closed, possibly inside an action. The peer is freed when
+	 * settling. */
 	void (*peer_gone)(struct sl_peer *peer);
 	void (*process_died)(struct sl_process *process);
-	/* It is still in the lists, for the last time. */
+	/* The workload is still in the lists, for the last time. */
 	void (*workload_over)(struct sl_daemon *daemon, struct sl_workload *workload);
-	void (*recovered)(struct sl_daemon *daemon); /* no report is awaited any more */
+	void (*recovered)(struct sl_daemon *daemon);    /* no report is awaited now */
 	void (*gpus_changed)(struct sl_daemon *daemon); /* found, lost, back, resized */
 	void (*projects_changed)(struct sl_daemon *daemon);
 	/* A job of this project has not ended: err says which, and the remedy. */
@@ -153,24 +156,24 @@ struct sl_daemon {
 	struct sl_link dying;     /* clients: state_link */
 	struct sl_link measuring; /* clients that wait for an answer to MEASURE */
 	struct sl_link dead_clients, dead_workloads, dead_processes;
-	uint64_t next_workload; /* and job: one space, so that a number means one thing */
+	uint64_t next_workload; /* of jobs, too: a number means one thing */
 	uint64_t next_client;
 	uint32_t workload_count, client_count, expected_count;
 
 	/* The journal (commit.h). */
 	struct sl_commit commit;
-	bool recovered; /* it was read; before that none is written */
-	bool rebooted; /* what was written before is of another boot, or there is nothing */
+	bool recovered; /* the journal was read; none is written before */
+	bool rebooted;  /* the journal is of an earlier boot, or there is none */
 
-	/* What arises inside an action, for when the policy's step is over. */
+	/* Found during an action, handled when the policy's step is over. */
 	struct sl_link stop_failures; /* workloads/stopper.c */
 	struct sl_link swap_over;     /* swap/swap.c: clients, by order.link */
 
-	/* What is counted. */
+	/* Counters. */
 	uint64_t messages, grants, denials;
 	uint64_t reasons[SL_REASONS];  /* events so far */
 	uint64_t refusals[SL_REASONS]; /* of workloads and changes */
-	/* Orders that ended so: evictions, restores. */
+	/* Orders by outcome: evictions, restores. */
 	uint64_t swap_causes[2][SL_SWAP_CAUSES];
 	uint32_t dump_count;
 	struct {
@@ -178,12 +181,12 @@ struct sl_daemon {
 		uint32_t lines, dropped;
 	} notes[SL_REASONS]; /* lines of the log */
 
-	/* What modules keep for themselves; NULL until opened. */
+	/* State of modules; NULL until opened. */
 	struct sl_events *events;
-	struct sl_history *history; /* NULL: none is written */
+	struct sl_history *history; /* NULL: no history is written */
 	struct sl_hostpool *hostpool;
 	struct sl_http *http;          /* NULL: metrics are not served */
-	struct sl_inside_door *inside; /* by which the daemon's own threads come in */
+	struct sl_inside_door *inside; /* the daemon's own threads connect through it */
 	struct sl_ipc *ipc;            /* NULL until used */
 	struct sl_jobs *jobs;
 	struct sl_listener *listener;
@@ -196,7 +199,7 @@ struct sl_daemon {
 	struct sl_shares *shares; /* NULL until used */
 	struct sl_strangers *strangers;
 	struct sl_views *views;
-	/* web/serving.h: why a part is not open though it should be; "" if it is well */
+	/* web/serving.h: why an enabled part is not open; "" if it is */
 	struct sl_error not_served[SL_SERVED];
 	sd_event_source *serving_timer;
 };

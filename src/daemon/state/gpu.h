@@ -1,7 +1,8 @@
 /*
  * gpu - one GPU, as NVML shows it and as the policy knows it
  *
- * The loop's. inventory.c finds it, asking.c says when it is measured, reconcile.c what that means.
+ * The loop owns it. inventory.c finds it, asking.c decides when it is measured, reconcile.c uses
+ * the measurements.
  */
 #ifndef SL_DAEMON_STATE_GPU_H
 #define SL_DAEMON_STATE_GPU_H
@@ -10,12 +11,13 @@
 #include "daemon/core/lock.h"
 #include "wire/wire.h"
 
-/* What crossed the link for a workload on one GPU, and what need not, since we know it. */
+/* Bytes moved over the link for a workload on one GPU; clean_bytes were spared because the host
+ * still had a valid copy. */
 struct sl_moved {
 	uint64_t out_bytes, in_bytes, clean_bytes;
 };
 
-/* One GPU, by UUID. Its place in sl_daemon.gpus is its number in the policy, for good. */
+/* One GPU, by UUID. Its index in sl_daemon.gpus is its number in the policy and never changes. */
 struct sl_gpu {
 	bool known;   /* this place is taken */
 	bool present; /* in NVML's latest list */
@@ -27,27 +29,28 @@ struct sl_gpu {
 	uint64_t pci_key;
 	uint32_t rank; /* CUDA's number with CUDA_DEVICE_ORDER=PCI_BUS_ID */
 	uint64_t capacity_bytes, reserve_bytes;
-	bool reserve_is_ours;  /* context_reserve is more than it has */
-	uint64_t driver_bytes; /* of the reserve, as NVML last said: the driver's own */
-	char why_not[160];     /* why it is not managed, or lost */
-	bool lost;             /* as the policy knows; clients/gpu_loss.c */
-	bool unreachable;      /* since it is lost, NVML could not be asked about it */
-	sl_ns reopen_at;       /* while it is lost: when to try with a new NVML session */
+	bool reserve_is_ours; /* context_reserve is larger than the GPU: the default is used */
+	uint64_t
+		driver_bytes; /* the driver's own part of the reserve, as NVML last said */
+	char why_not[160];    /* why it is not managed, or lost */
+	bool lost;            /* as told to the policy; clients/gpu_loss.c */
+	bool unreachable;     /* lost, and NVML could not answer about it */
+	sl_ns reopen_at;      /* lost: when to try a new NVML session */
 	int lock_fds[SL_LOCK_DIRS_MAX];
 	/* measuring (reconcile.c) */
 	bool asked;
-	sl_ns asked_at, due, pause; /* next question; distance between urgent ones */
+	sl_ns asked_at, due, pause; /* next question; interval between urgent ones */
 	sl_ns hurried_at;
 	sl_ns measured_at, full_at; /* 0: never */
-	sl_ns counted_at;           /* the look began then that found unmanaged_bytes */
-	sl_ns look_from; /* a message waits for one that begins no earlier; 0: none */
+	sl_ns counted_at;           /* when the look that found unmanaged_bytes began */
+	sl_ns look_from; /* a message waits for a look that begins no earlier; 0: none does */
 	uint64_t used_bytes, unmanaged_bytes, overhead_bytes, overhead_before;
 	bool unsure;
 	uint32_t utilisation_pct;
-	bool by_process;       /* NVML says what each process did, as of full_at */
+	bool by_process;       /* NVML reports the use per process, as of full_at */
 	uint32_t busy_sum_pct; /* of all processes */
 	bool complained;
-	/* Bytes per second of orders so far, smoothed, and as the policy knows them; 0: unknown
+	/* Bytes per second of past orders, smoothed, and as told to the policy; 0: unknown
 	 * (swap.c) */
 	struct sl_link_rate {
 		uint64_t measured, told;

@@ -1,9 +1,9 @@
 /*
- * part - what the daemon needs for projects, jobs and its history, and whether it is well
+ * part - health of what projects, jobs and history depend on
  *
- * The daemon shares GPUs also without them, so what is wrong with one stops nothing but is told
- * here, to `sluice doctor`: the supervisor's program is looked for now, of database and folder it
- * is what was met last. Only the loop calls.
+ * The daemon shares GPUs without these parts, too. So a fault in one stops nothing else; `sluice
+ * doctor` shows it. The supervisor's program is looked for at the time of the question; database
+ * and folder report their last error. Loop only.
  */
 #ifndef SL_DAEMON_STATE_PART_H
 #define SL_DAEMON_STATE_PART_H
@@ -14,8 +14,8 @@
 struct sl_part {
 	enum sl_health health;
 	uint64_t count;       /* as in PART_ROW */
-	char path[256];       /* "": it was not found */
-	struct sl_error text; /* what is wrong, with the remedy; "" if it is well */
+	char path[256];       /* "": not found */
+	struct sl_error text; /* the fault, with the remedy; "" if there is none */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * process - one process that the daemon watches
  *
- * The loop's. Made, counted and buried by workloads/process.h.
+ * The loop owns it. workloads/process.h makes, counts and buries it.
  */
 #ifndef SL_DAEMON_STATE_PROCESS_H
 #define SL_DAEMON_STATE_PROCESS_H
@@ -15,7 +15,7 @@ struct sl_client;
 struct sl_daemon;
 struct sl_process_look;
 
-/* One living process that matters: a client's, or the root of a workload. */
+/* A living process: a client's, or the root of a workload. */
 struct sl_process {
 	struct sl_daemon *daemon;
 	pid_t pid;
@@ -26,7 +26,7 @@ struct sl_process {
 	bool dead;
 	struct sl_client *client;     /* the living one, or NULL */
 	struct sl_link roots;         /* workloads */
-	struct sl_process_look *look; /* at what it maps; process.c */
+	struct sl_process_look *look; /* a look at its mappings; process.c */
 	struct sl_link grave;
 };
 

@@ -18,7 +18,7 @@ int sl_timer_new(struct sl_daemon *daemon, int64_t priority,
 
 void sl_timer_set(sd_event_source *timer, sl_ns at)
 {
-	/* Up to the next microsecond: a timer that fires early would fire twice. */
+	/* Rounded up to the next microsecond: a timer that fires early would fire twice. */
 	if (at != SL_NS_NEVER)
 		(void)sd_event_source_set_time(timer, at / SL_US + 1);
 	(void)sd_event_source_set_enabled(

@@ -1,8 +1,8 @@
 /*
- * workload - the unit that shares, and what was asked for it
+ * workload - the unit that shares, and its settings
  *
- * The loop's. Made, ended and buried by workloads/workload.h; what it holds is in the policy's
- * books.
+ * The loop owns it. workloads/workload.h makes, ends and buries it; the policy accounts for what it
+ * holds.
  */
 #ifndef SL_DAEMON_STATE_WORKLOAD_H
 #define SL_DAEMON_STATE_WORKLOAD_H
@@ -30,39 +30,38 @@ struct sl_workload {
 	uint64_t root_start;
 	struct sl_process *root; /* NULL once dead */
 	struct sl_link root_link;
-	struct sl_entry
-		*entry; /* entry.c; NULL: it has no socket of its own, or no more */
-	/* Its processes come by that socket, and which users they are says nothing. */
+	struct sl_entry *entry; /* entry.c; NULL: no socket of its own, or closed */
+	/* Its processes connect through that socket; their user numbers mean nothing. */
 	bool is_contained;
 	char name[64], project[64], command[128];
 	struct sl_amount request, limit;
 	uint64_t request_bytes, limit_bytes;
 	uint64_t
-		former_limit_bytes; /* a larger one that what it has may be of; 0: none */
+		former_limit_bytes; /* an earlier, larger one that its memory may be of; 0: none */
 	int32_t priority;
 	uint32_t flags;   /* SL_WORKLOAD_* */
-	sl_ns wait_max;   /* its own longest wait, 0: the configuration's */
+	sl_ns wait_max;   /* its own longest wait; 0: the configured one */
 	sl_ns warm_after; /* 0: never */
-	sl_ns idle_grace; /* 0: within its request, too, it takes turns with bursts */
+	sl_ns idle_grace; /* 0: takes turns with bursts even within its request */
 	enum sl_park_state park;
 	struct sl_moved moved[SL_NODE_GPUS_MAX]; /* by ordinal */
-	/* Who asked for its end: user number + 1, as {user} travels; 0: the daemon before knew. */
+	/* The user who asked to stop it, plus 1, as {user} travels; 0: unknown after a restart. */
 	uint64_t stop_asker;
-	sl_ns kill_at; /* `sluice stop`: when SIGKILL follows; 0: it was not asked for */
-	sl_ns events_second; /* events.c: when events of it were counted, and how many */
+	sl_ns kill_at;       /* `sluice stop`: when SIGKILL follows; 0: not stopped */
+	sl_ns events_second; /* events.c: second and number of its last events */
 	uint32_t events_count;
-	uint64_t denials; /* of its demands */
+	uint64_t denials; /* denied demands */
 	uint32_t gpu_count;
 	uint8_t gpus
-		[SL_NODE_GPUS_MAX]; /* numbers, by rank: CUDA ordinals of its processes */
+		[SL_NODE_GPUS_MAX]; /* GPU numbers by rank: the CUDA ordinals of its processes */
 	sl_ns born;
 	struct sl_link clients; /* living ones */
 	bool over;
 	struct sl_job_task
 		*task; /* jobs/queue.c; NULL: a `sluice run` without a request */
-	bool has_shim; /* its root is a shim of ours, not the program */
-	bool by_queue; /* as the journal had it: parked for others, not by a person */
-	bool leaving;  /* the same, and on its way there */
+	bool has_shim; /* its root is our shim, not the program */
+	bool by_queue; /* from the journal: parked for other workloads, not by a person */
+	bool leaving;  /* likewise, but still leaving */
 	/* views.c */
 	uint32_t view_mask; /* bit per ordinal */
 	sl_ns view_sent;
