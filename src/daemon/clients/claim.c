@@ -16,7 +16,7 @@ static uint64_t sum_of(const struct sl_node_use_view *use)
 	return use->backing_bytes + use->granted_bytes + use->hidden_bytes;
 }
 
-/* What the others' requests still lack on this GPU. */
+/* What other workloads' requests still lack on this GPU. */
 static uint64_t unclaimed_by_others(const struct sl_client *client, uint32_t gpu)
 {
 	struct sl_daemon *daemon = client->daemon;
@@ -34,8 +34,8 @@ static uint64_t unclaimed_by_others(const struct sl_client *client, uint32_t gpu
 	return bytes;
 }
 
-/* The larger one where it was lowered below what it may have, of who may have had it by then: who
- * came later got nothing of that. */
+/* The earlier, larger limit counts for clients of a former daemon only: a later client got nothing
+ * under it. */
 static uint64_t limit_of(const struct sl_client *client)
 {
 	const struct sl_workload *workload = client->workload;
@@ -45,8 +45,8 @@ static uint64_t limit_of(const struct sl_client *client)
 		       : workload->limit_bytes;
 }
 
-/* What a demand for everything could get, if the client held nothing yet. Its hidden bytes are
- * counted as its own: before a report, backing is measured as hidden. */
+/* What a demand for everything could get if the client held nothing yet. Its hidden bytes count as
+ * its own, because before a report backing is measured as hidden. */
 static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
 {
 	const struct sl_node *node = client->daemon->node;
@@ -66,7 +66,7 @@ static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
 		sl_sub_sat(limit_of(client), sl_sub_sat(sum_of(&of_workload), replaced)));
 }
 
-/* What it says to have on the host is on no GPU: it counts against the limit alone. */
+/* Evicted bytes are on no GPU, so only the limit bounds them. */
 static uint64_t most_evicted(const struct sl_client *client, uint32_t gpu)
 {
 	const struct sl_node *node = client->daemon->node;
@@ -129,7 +129,7 @@ void sl_claim_reported(struct sl_daemon *daemon, struct sl_client *client,
 	sl_asking_now(daemon, client->gpu_numbers[ordinal]);
 }
 
-/* A demand above the limit is denied, so what is below it stays there. */
+/* Demands above the limit are denied, so a workload once below the limit stays there. */
 void sl_claim_forget_former(struct sl_daemon *daemon, struct sl_workload *workload)
 {
 	if (!workload->former_limit_bytes)

@@ -1,11 +1,11 @@
 /*
  * client - a translator with a short memory
  *
- * It remembers only demands between ASK and COMMIT. After a lost connection the client reports
- * what it holds, grants that reached it included, and asks again for what did not. So its report
- * takes the place of every grant of the connection before: each becomes backing in the moment
- * before the report sets the backing right, and in between nothing is free that is not, and
- * nothing is booked twice. What was waiting was cancelled when the connection broke.
+ * It remembers only demands between ASK and COMMIT. After a lost connection the client reports what
+ * it holds, including grants that reached it, and asks again for the rest. So its report replaces
+ * the grants of the old connection: each is committed as backing just before the report sets the
+ * backing right. In between no byte is free by mistake or booked twice. Demands that waited were
+ * cancelled when the connection broke.
  */
 #include "daemon/clients/client.h"
 
@@ -149,7 +149,7 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer)
 	struct sl_peer *old = client->peer;
 
 	client->peer = NULL;
-	/* The loss of the old line may not have been noticed yet. */
+	/* The old connection's loss may not have been noticed yet. */
 	sl_swap_lost(client);
 	if (old) {
 		old->client = NULL;
@@ -173,20 +173,20 @@ void sl_client_disconnected(struct sl_client *client)
 	struct sl_daemon *daemon = client->daemon;
 	struct sl_client_demand *demand;
 
-	/* Noticed while settling: it may be back, or dead, by now. */
+	/* Noticed while settling: the client may be back, or dead, by now. */
 	if (client->peer || client->state == SL_CLIENT_DYING)
 		return;
 	client->lost_at = sl_clock_now();
 	sl_swap_lost(client);
-	/* It asks again when it is back; meanwhile nothing is kept for who cannot take it.
-	 * Grants stay: their bytes may exist already. */
+	/* The client asks again when it is back; it cannot take a grant meanwhile. Grants stay:
+	 * their bytes may exist already. */
 	while ((demand = demand_of_epoch(client, 0))) {
 		struct sl_event event = {.type = SL_EVENT_CANCEL};
 
 		event.cancel.client = client->id;
 		event.cancel.ask = demand->ask;
 		demand_remove(client, demand);
-		/* May grant or deny others of its demands. */
+		/* May grant or deny other demands of the client. */
 		sl_drive(daemon, &event);
 	}
 	sl_asking_soon(daemon, client, SL_S);
@@ -208,7 +208,7 @@ static void forget(struct sl_daemon *daemon, struct sl_client *client)
 	sl_list_push_tail(&daemon->dead_clients, &client->grave);
 }
 
-/* Of a dead one, with what the reserve pays until it is gone. */
+/* A dead client's bytes, with what the reserve pays for until they are gone. */
 static uint64_t dying_of(const struct sl_client *client, uint32_t ordinal)
 {
 	struct sl_node_use_view use = sl_node_client_use(
@@ -217,7 +217,7 @@ static uint64_t dying_of(const struct sl_client *client, uint32_t ordinal)
 	return use.dying_bytes + use.paid_bytes;
 }
 
-/* Notes what the policy calls dying; false if the client held nothing anywhere. */
+/* Notes the bytes that are dying now; false if the client held none. */
 static bool start_dying(struct sl_daemon *daemon, struct sl_client *client)
 {
 	bool any = false;
@@ -307,7 +307,7 @@ static struct sl_client_demand *former_grant(
 	return NULL;
 }
 
-/* Ends the grants of the connection before on one GPU; all: on every GPU that no report named. */
+/* Ends the grants of the old connection on one GPU; all: on every GPU that no report named. */
 static void end_former(struct sl_client *client, uint32_t ordinal, bool all)
 {
 	struct sl_client_demand *demand;
@@ -323,7 +323,7 @@ static void end_former(struct sl_client *client, uint32_t ordinal, bool all)
 	}
 }
 
-/* Of a REPORT, evicted bytes are not on the GPU: what else there is of it must be believable. */
+/* Books a REPORT. Its evicted bytes are not on the GPU; the rest must be believable. */
 static void book_report(struct sl_client *client, uint32_t ordinal, uint64_t evicted)
 {
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];
@@ -345,11 +345,11 @@ static void book_report(struct sl_client *client, uint32_t ordinal, uint64_t evi
 	if (client->peer->version >= SL_SWAP_VERSION)
 		sl_drive(client->daemon, &on_host);
 	sl_step(D_REPORT_BOOKED);
-	/* What was measured before the report took these bytes for hidden ones. */
+	/* Earlier samples took these bytes for hidden ones. */
 	sl_claim_reported(client->daemon, client, ordinal, resident);
 }
 
-/* A report of all GPUs is from one moment, so one look serves it. */
+/* A report of all GPUs is from one moment, so one sample serves it. */
 uint32_t sl_client_unseen(const struct sl_client *client)
 {
 	uint32_t mask = 0;
@@ -429,8 +429,8 @@ static void on_reported(struct sl_peer *peer)
 		tell_reported(client);
 		return;
 	}
-	/* What it has besides is not in its report: the policy waits until that is measured, too,
-	 * or it would give others the room of a context. */
+	/* The report lacks hidden memory: the policy waits until that is measured, too, or it would
+	 * give the place of a context to others. */
 	for (uint32_t i = 0; i < client->gpu_count; i++)
 		sl_asking_measure(peer->daemon, client, i);
 }
@@ -445,7 +445,7 @@ void sl_client_measured(struct sl_client *client)
 		sl_step(D_RECOVERED);
 }
 
-/* In older protocols the place of the flags has no meaning. */
+/* Older protocols have no flags: ignore the field. */
 static uint32_t flags_of(const struct sl_peer *peer, const struct sl_msg_ask *ask)
 {
 	if (peer->version < sl_wire_since(SL_MSG_HELD))
@@ -465,7 +465,7 @@ static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
 	if (gpu < 0)
 		return;
 	if (demand)
-		return; /* it waits already, or its GRANT is on the way */
+		return; /* the demand waits already, or its GRANT is on the way */
 	demand = demand_add(client, ask->ask, ask->ordinal);
 	if (!demand) {
 		sl_peer_reject(peer, SL_REJECT_PROTOCOL, "more than %d open demands",
@@ -487,7 +487,7 @@ static void on_cancel(struct sl_peer *peer, const struct sl_msg_cancel *cancel)
 	struct sl_event event = {.type = SL_EVENT_CANCEL};
 	struct sl_client_demand *demand = demand_of(peer->client, cancel->ask);
 
-	/* A grant that crossed the cancel on the wire is answered by the client itself. */
+	/* The client itself answers a grant that crossed the cancel on the wire. */
 	if (!demand || demand->epoch)
 		return;
 	event.cancel.client = peer->client->id;
@@ -503,7 +503,7 @@ static void on_commit(struct sl_peer *peer, const struct sl_msg_commit *commit)
 	struct sl_client_demand *demand = epoch ? demand_of_epoch(client, epoch) : NULL;
 
 	if (!demand) {
-		/* Of a daemon before this one: its bytes are in the client's report. */
+		/* A grant of an earlier daemon: its bytes are in the client's report. */
 		sl_debug("client %" PRIu64 " commits a grant that is not open",
 			client->id);
 		return;
@@ -556,7 +556,7 @@ static void on_freed(struct sl_peer *peer, const struct sl_msg_freed *freed)
 	sl_step(D_FREED);
 }
 
-/* A measurement costs the driver milliseconds, for everybody who waits for one. */
+/* A measurement takes the driver milliseconds, in which all other clients wait. */
 static bool asks_too_often(struct sl_client *client)
 {
 	sl_ns now = sl_clock_now();
@@ -615,7 +615,7 @@ void sl_client_take(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds)
 {
 	if (!peer->client)
-		return; /* its process is dead; a child reads on with its socket */
+		return; /* the process is dead; a child reads on with its socket */
 	switch (msg->head.type) {
 	case SL_MSG_REPORT: on_report(peer, &msg->report); break;
 	case SL_MSG_REPORTED: on_reported(peer); break;
@@ -638,7 +638,7 @@ void sl_client_take(
 	case SL_MSG_STORE_HELD:
 		sl_hostpool_on_store_held(peer, &msg->store_held, fds);
 		break;
-	case SL_MSG_GATE_DONE: break; /* nothing closes gates yet */
+	case SL_MSG_GATE_DONE: break; /* no gate is ever closed yet */
 	case SL_MSG_IPC_OFFER:
 	case SL_MSG_IPC_GIVE:
 	case SL_MSG_IPC_WITHDRAW:
@@ -666,7 +666,7 @@ void sl_client_granted(struct sl_daemon *daemon, uint64_t id, uint64_t ask,
 	client->changed_at = sl_clock_now();
 	sl_step(D_GRANTED);
 	if (!client->peer)
-		return; /* it has not heard of it: its next report lacks it */
+		return; /* the client has not heard of it: its next report lacks it */
 	sl_wire_init(&msg, SL_MSG_GRANT);
 	msg.grant.ask = ask;
 	msg.grant.epoch = epoch + daemon->grant_salt;

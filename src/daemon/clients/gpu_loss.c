@@ -53,7 +53,7 @@ static void lose(struct sl_daemon *daemon, uint32_t number, uint64_t xid, const 
 	let_go_of_the_dead(daemon, number);
 }
 
-/* Where NVML's calls failed before the driver said why: the first Xid stays. */
+/* NVML's calls may fail before the driver names the cause. The first Xid stays. */
 static void say_better(struct sl_daemon *daemon, struct sl_gpu *gpu, const char *why)
 {
 	if (!gpu->lost || strncmp(gpu->why_not, "Xid", 3) == 0)
@@ -82,7 +82,7 @@ void sl_gpu_loss_xid(struct sl_daemon *daemon, const struct sl_measure_answer *a
 	char why[96];
 
 	if (answer->gpu >= daemon->gpu_count) {
-		/* Some GPU is lost, and the news does not say which. */
+		/* Some GPU is lost; the event does not say which. */
 		for (uint32_t i = 0; i < daemon->gpu_count; i++)
 			sl_asking_now(daemon, i);
 		return;
@@ -106,7 +106,7 @@ sl_ns sl_gpu_loss_unanswered(
 	sl_ns now = sl_clock_now();
 
 	if (!gpu->lost && sample->absent && gpu->present) {
-		/* One word against another: the list decides. */
+		/* NVML contradicts itself: its list decides. */
 		sl_measure_ask_inventory(daemon->measure);
 		return now + SL_S;
 	}

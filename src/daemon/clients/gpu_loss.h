@@ -1,12 +1,12 @@
 /*
  * gpu_loss - GPUs that fall off the bus or report an error that ends all work on them
  *
- * A managed GPU is lost when NVML says so (GPU_IS_LOST, a reset is required), when neither NVML's
- * list nor its UUID finds it any more, or when an Xid says so that is fatal for the whole GPU
- * (xid.def). The policy is told (GPU_LOST) and tells everybody concerned. While it is lost NVML
- * is asked about it every few seconds, and now and then through a session opened anew. It is back
- * (GPU_ADD) when it is listed, answers, and either did not answer before or has nobody left on it
- * (a GPU can only be reset when nobody uses it). Loop's thread.
+ * A managed GPU is lost when NVML says so (GPU_IS_LOST, a reset is required), or when neither
+ * NVML's list nor its UUID finds it any more. An Xid that is fatal for the whole GPU (xid.def)
+ * means the same. The policy gets GPU_LOST and tells the clients. While a GPU is lost, NVML is
+ * asked about it every few seconds, now and then through a new session. It is back (GPU_ADD) when
+ * it is listed, answers, and either did not answer before or has no process left on it: a GPU can
+ * only be reset when unused. Loop's thread.
  */
 #ifndef SL_DAEMON_CLIENTS_GPU_LOSS_H
 #define SL_DAEMON_CLIENTS_GPU_LOSS_H
@@ -20,7 +20,7 @@ struct sl_measure_answer;
 
 /* An Xid from the watching thread. */
 void sl_gpu_loss_xid(struct sl_daemon *daemon, const struct sl_measure_answer *answer);
-/* A sample that says that the GPU is lost or unknown. Returns when to ask again. */
+/* A sample failed because the GPU is lost or unknown. Returns when to ask again. */
 SL_MUST_CHECK sl_ns sl_gpu_loss_unanswered(
 	struct sl_daemon *daemon, const struct sl_measure_answer *sample);
 /* A sample of a GPU that counts as lost: true if it is back. */

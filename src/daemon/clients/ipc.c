@@ -1,11 +1,10 @@
 /*
  * ipc - see ipc.h
  *
- * Descriptors are charged when an offer begins, not when they come, so who offers much and gives
- * nothing has used up its own share; and until they are closed, not until the offer ends: who
- * withdraws while somebody has not read them, or whose files are never done with, has used up its
- * own, too. Keys are the clients' to choose, so the table is salted; two keys that agree in their
- * first half cannot stand beside each other, and random ones never do.
+ * Descriptors are charged from the beginning of an offer, so a client that announces many and sends
+ * none uses up its own share. They stay charged until they are closed, so a client that withdraws
+ * offers before they were read does, too. Clients choose the keys, so the table is salted; two keys
+ * with equal first halves cannot coexist, and random ones never have them.
  */
 #include "daemon/clients/ipc.h"
 
@@ -31,12 +30,12 @@ struct offer {
 	uid_t uid;
 	uint32_t gpu; /* the daemon's number */
 	uint64_t bytes, chunk_bytes;
-	struct sl_bundle *bundle; /* whole when it is full */
+	struct sl_bundle *bundle; /* complete when it is full */
 };
 
-/* An open of a key that may yet come. */
+/* An open that waits for its key. */
 struct wait {
-	struct sl_link link; /* in the order of their ends */
+	struct sl_link link; /* ordered by `until` */
 	struct sl_client *client;
 	uint8_t key[16];
 	uid_t uid;
@@ -53,7 +52,7 @@ struct sl_ipc {
 
 /* --- bounds ----------------------------------------------------------------------------------- */
 
-/* What clients, processes and files need comes first. */
+/* The needs of clients, processes and files come first. */
 static uint32_t most_of(const struct sl_daemon *daemon)
 {
 	uint64_t base = 64 + 3ull * daemon->config.max_clients, room;
@@ -95,7 +94,7 @@ uint32_t sl_ipc_most(const struct sl_daemon *daemon)
 	return daemon->ipc ? daemon->ipc->most : most_of(daemon);
 }
 
-/* Half of all for one client; the last quarter for users who have less than a quarter
+/* One client gets at most half; the last quarter is for users with less than a quarter
  * (places.h). */
 static bool is_full(const struct sl_daemon *daemon, const struct sl_client *client,
 	uid_t uid, uint32_t count)
@@ -127,7 +126,7 @@ static uint64_t place_of(const struct sl_daemon *daemon, const uint8_t key[16])
 	return hash ^ hash >> 32;
 }
 
-/* Takes as long for any key. */
+/* Constant time, so that it reveals nothing about a key. */
 static bool same_key(const uint8_t a[16], const uint8_t b[16])
 {
 	uint8_t differ = 0;
@@ -286,7 +285,7 @@ static void hand_over(struct sl_client *client, uint64_t ask, const struct offer
 	if (client->peer)
 		sl_peer_send(client->peer, &msg);
 	sl_step(D_IPC_OPENED);
-	/* The peer may be lost with any of them. */
+	/* Each send may lose the peer. */
 	while (done < bundle->count && client->peer) {
 		uint32_t fds =
 			(uint32_t)sl_min_u64(bundle->count - done, SL_WIRE_FDS_MAX);
@@ -300,7 +299,8 @@ static void hand_over(struct sl_client *client, uint64_t ask, const struct offer
 	sl_step(D_IPC_TAKEN);
 }
 
-/* Of one user, or root; of what runs in containers, where users say nothing, of one workload. */
+/* May this user open that client's memory? The same user and root may; where a container is
+ * involved, only the same workload, because users in containers prove nothing. */
 static bool is_one_of(const struct sl_client *opener, uid_t uid,
 	const struct sl_client *maker, uid_t other)
 {
@@ -323,7 +323,7 @@ static bool may_yet_offer(
 	       is_one_of(opener, uid, client, client->workload->uid);
 }
 
-/* Is there anybody whose offer may be on its way? */
+/* May an offer still be on its way from some client? */
 static bool may_come(
 	const struct sl_daemon *daemon, const struct sl_client *opener, uid_t uid)
 {
@@ -353,7 +353,7 @@ static void end_wait(struct wait *wait)
 	free(wait);
 }
 
-/* False: there is no place to wait. */
+/* False: too many waits, or no memory. */
 static bool wait_for(struct sl_peer *peer, const struct sl_msg_ipc_open *msg)
 {
 	struct sl_client *client = peer->client;
@@ -387,7 +387,7 @@ static void on_open(struct sl_peer *peer, const struct sl_msg_ipc_open *msg)
 				   "%u, and may not open it",
 				(int)peer->pid, (unsigned int)peer->uid,
 				(unsigned int)offer->uid);
-		/* As if there were none: whether a key exists is nobody else's business. */
+		/* The same answer as for an unknown key, so that it does not reveal the key. */
 		refuse(peer->client, msg->ask, SL_IPC_UNKNOWN);
 	} else if (offer && is_whole(offer)) {
 		hand_over(peer->client, msg->ask, offer);
@@ -415,7 +415,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* Somebody has settled or is gone: what nobody may offer any more is not waited for. */
+/* A client has settled or is gone: ends waits for offers that cannot come any more. */
 static void look_at_waits(struct sl_daemon *daemon)
 {
 	if (!daemon->ipc)
@@ -447,9 +447,8 @@ static void answer_waits(struct sl_daemon *daemon, const struct offer *offer)
 	arm(daemon->ipc);
 }
 
-/* No driver's memory is a socket, and a socket may hold others and more. Asked so that nobody but
- * the kernel
- * answers: fstat(2) would ask the file's server, which may be the one who sent it. */
+/* Memory of the driver is never a socket, and a socket may hold further descriptors. The kernel
+ * alone answers this call; fstat(2) would ask the file's server, which may be the sender. */
 static bool has_socket(const struct sl_wire_fds *fds)
 {
 	for (uint32_t i = 0; i < fds->count; i++) {
@@ -469,7 +468,7 @@ static void on_give(
 	struct sl_daemon *daemon = peer->daemon;
 	struct offer *offer = find(daemon, msg->key);
 
-	/* Of an offer that was refused: the rest was on its way. */
+	/* The offer was refused while the rest was on its way. */
 	if (!offer || offer->client != peer->client || is_whole(offer))
 		return;
 	if (fds->count > offer->bundle->room - offer->bundle->count) {
@@ -542,7 +541,7 @@ static void drop_all(struct sl_client *client)
 void sl_ipc_client_back(struct sl_client *client)
 {
 	drop_all(client);
-	/* One that does not know of offers has none. */
+	/* A client of an older protocol has no offers. */
 	client->ipc_unsettled =
 		client->peer->version >= sl_wire_since(SL_MSG_IPC_SETTLED);
 	if (!client->ipc_unsettled)

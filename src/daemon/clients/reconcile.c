@@ -1,9 +1,9 @@
 /*
  * reconcile - samples become HIDDEN, UNMANAGED and RELEASED
  *
- * Urgent samples (somebody is dying, or asked) look only at those concerned; once per
- * measure_interval all clients are looked at. So a thousand clients do not make a death
- * expensive, and a death does not make a thousand clients expensive.
+ * Urgent samples (a client is dying, or asked to be measured) examine only the clients concerned;
+ * all clients are examined once per measure_interval. So a thousand clients do not make a death
+ * expensive, nor a death a thousand clients.
  */
 #include "daemon/clients/reconcile.h"
 
@@ -25,15 +25,15 @@
 #include "daemon/workloads/strangers.h"
 #include "daemon/workloads/workload.h"
 
-/* Rounding of the driver's own sums; and what a context may shift meanwhile. */
+/* Rounding in the driver's own sums, and what a context may vary meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
-/* Releases told to the policy per sample, each a step of it: a thousand processes that die at once
- * do not keep the loop from everybody else. The next sample, asked for at once, finds the rest. */
+/* Releases per sample, each a step of the policy: when a thousand processes die at once, the loop
+ * still serves others. The next sample, asked for at once, finds the rest. */
 #define RELEASES_MOST 200
 
 /* --- what is late ------------------------------------------------------------------------- */
 
-/* NVML does not answer: time stands in for it. */
+/* NVML does not answer: dying bytes are released by time instead. */
 static void without_nvml(struct sl_daemon *daemon, sl_ns now)
 {
 	sl_list_foreach_safe (link, &daemon->dying) {
@@ -59,7 +59,7 @@ static void without_nvml(struct sl_daemon *daemon, sl_ns now)
 	}
 }
 
-/* Answers those who waited long enough; returns when the next one has. */
+/* Answers clients that waited long enough; returns when the next one will have. */
 static sl_ns answer_late(struct sl_daemon *daemon, sl_ns now)
 {
 	sl_ns next = SL_NS_NEVER;
@@ -111,9 +111,9 @@ struct view {
 	const struct sl_measure_answer *sample;
 	uint32_t gpu;
 	uint64_t listed_bytes; /* sum of all rows */
-	bool unsure;           /* another look soon would tell more */
-	bool is_cut;           /* more were released than one look may tell */
-	bool is_whole;         /* all are looked at */
+	bool unsure;           /* another sample soon would tell more */
+	bool is_cut;           /* more were released than one sample may tell */
+	bool is_whole;         /* all clients are examined */
 };
 
 static const struct sl_nvml_process *listed(const struct view *view, pid_t pid)
@@ -143,12 +143,12 @@ static int ordinal_of(const struct sl_client *client, uint32_t gpu)
 	return -1;
 }
 
-/* The sample shows this client as the books do: nothing was on its way. */
+/* The sample is comparable with the books: nothing was in flight for this client. */
 static bool is_judgeable(const struct view *view, const struct sl_client *client)
 {
 	const struct sl_daemon *daemon = client->daemon;
 
-	/* One that may still report its backing would have it counted twice. */
+	/* A client that may still report its backing would be counted twice. */
 	if (client->expected && !client->known &&
 		view->sample->begin < daemon->started + daemon->config.recover_wait)
 		return false;
@@ -156,8 +156,7 @@ static bool is_judgeable(const struct view *view, const struct sl_client *client
 	       !sl_swap_is_moving(client, view->sample->begin);
 }
 
-/* A program that left CUDA behind (exec of something else) is listed nowhere, connected
- * nowhere, and alive. */
+/* A program that left CUDA behind (it exec'ed another) is not listed, not connected, and alive. */
 static bool has_left(const struct view *view, struct sl_client *client, uint32_t ordinal)
 {
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];
@@ -169,16 +168,16 @@ static bool has_left(const struct view *view, struct sl_client *client, uint32_t
 	if (view->sample->begin <= client->lost_at + 2 * SL_S ||
 		view->sample->begin <= gpu->unlisted_since + 2 * SL_S)
 		return false;
-	/* One that may have all it has on the host is looked at itself. */
+	/* A client that may be evicted entirely is checked by its process. */
 	return !sl_node_client_use(client->daemon->node, client->id, view->gpu)
 			.evicted_bytes ||
 	       sl_process_is_without_cuda(client->process, client->workload->uid);
 }
 
 /*
- * What to believe of a sample: a change in either direction counts once two samples in a row
- * show it, the smaller change of the two. One sample alone may have caught memory on its way
- * in or out, or a list that lags. Who asked to be measured just made something: a rise is it.
+ * What to believe of a sample. A change counts once two samples in a row show it, by the smaller of
+ * the two changes: one sample may have caught memory on its way in or out, or a list that lags. A
+ * client that asked to be measured has just made something, so a rise counts at once.
  */
 static void believe(
 	struct view *view, struct sl_client *client, uint32_t ordinal, uint64_t bytes)
@@ -237,7 +236,7 @@ static void judge(struct view *view, struct sl_client *client)
 	}
 }
 
-/* The sum of all rows explains what the GPU holds; so nothing unlisted lingers. */
+/* The rows account for the GPU's use, so no unlisted memory lingers. */
 static bool is_explained(const struct view *view)
 {
 	const struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
@@ -246,7 +245,7 @@ static bool is_explained(const struct view *view)
 	       view->listed_bytes + gpu->overhead_bytes + OVERHEAD_SLACK;
 }
 
-/* True: the policy was told of memory that is released. */
+/* True: the policy was told of released memory. */
 static bool bury(const struct view *view, struct sl_client *client)
 {
 	int ordinal = ordinal_of(client, view->gpu);
@@ -257,7 +256,7 @@ static bool bury(const struct view *view, struct sl_client *client)
 	if (!gpu || !gpu->dying_bytes || begin <= client->died_at)
 		return false;
 	if (row && client->superseded) {
-		/* The number is in use by what came after it; its row is the sum of both. */
+		/* The process goes on with another program; its row is the sum of both. */
 		if (row->used_bytes >= gpu->dying_bytes &&
 			begin <= client->died_at + SL_RECONCILE_LEFT_NS)
 			return false;
@@ -279,7 +278,7 @@ static bool bury(const struct view *view, struct sl_client *client)
 	return true;
 }
 
-/* Marks the rows of our dead: they are dying, not unmanaged. */
+/* Marks the rows of our dead clients: they are dying, not unmanaged. */
 static void mark_dying(const struct view *view)
 {
 	sl_list_foreach (link, &view->daemon->dying) {
@@ -309,7 +308,7 @@ static void count_unmanaged(const struct view *view)
 	sl_strangers_begin(view->daemon);
 	for (uint32_t i = 0; i < view->sample->usage.count; i++) {
 		const struct sl_nvml_process *row = &view->sample->usage.processes[i];
-		/* Whatever NVML says, a process cannot hold more than there is. */
+		/* A process cannot hold more than the GPU has, whatever NVML says. */
 		uint64_t held = sl_min_u64(row->used_bytes, gpu->capacity_bytes);
 
 		if (is_ours(view, row))
@@ -327,8 +326,8 @@ static void count_unmanaged(const struct view *view)
 	sl_strangers_end(view->daemon, view->gpu);
 }
 
-/* What the GPU holds beyond all listed processes, learnt while nobody dies; the smaller of two
- * samples, since one may have caught an allocation between its two questions. */
+/* What the GPU uses beyond all listed processes, learnt while no client is dying. The smaller of
+ * two samples counts, since one may have caught an allocation between its two questions. */
 static void learn_overhead(const struct view *view)
 {
 	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];
@@ -392,7 +391,7 @@ static void judge_urgent(struct view *view)
 	bury_all(view);
 }
 
-/* Whether this GPU has somebody who cannot wait for the next round. */
+/* Does some client on this GPU need a sample before the next interval? */
 static bool is_urgent(const struct sl_daemon *daemon, uint32_t gpu)
 {
 	const struct sl_link *lists[] = {&daemon->dying, &daemon->measuring};
@@ -428,7 +427,7 @@ static void after_sample(struct sl_daemon *daemon, uint32_t number)
 		sl_max_u64(now, gpu->full_at + daemon->config.measure_interval));
 }
 
-/* NVML failed as a whole, as far as we can see: the inventory opens it anew. */
+/* NVML failed as a whole, as far as we can see: the inventory opens it again. */
 static void sample_failed(
 	struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
@@ -444,7 +443,7 @@ static void sample_failed(
 	sl_asking_at(daemon, gpu, sl_clock_now() + sl_max_u64(gpu->pause, 100 * SL_MS));
 }
 
-/* The sample needs no further look. */
+/* True: the sample needs no further examination. */
 static bool is_about_loss(
 	struct sl_daemon *daemon, const struct sl_measure_answer *sample)
 {
@@ -483,7 +482,7 @@ static void look_at_all(struct view *view)
 	view->is_whole = true;
 	judge_all(view);
 	view->is_whole = false;
-	/* Once more soon, but not for ever: somebody may allocate all the time. */
+	/* Another sample soon, but only once: a client may allocate all the time. */
 	if (view->unsure && !gpu->unsure)
 		gpu->full_at -= sl_min_u64(gpu->full_at,
 			sl_sub_sat(view->daemon->config.measure_interval, 50 * SL_MS));

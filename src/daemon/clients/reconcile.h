@@ -1,15 +1,15 @@
 /*
- * reconcile - what the driver says, against what the books say
+ * reconcile - compares what the driver says with what the books say
  *
  * Per sample of a GPU:
- *   hidden(client) = what NVML lists for its process - its backing, judged only while no grant
- *	is open and nothing changed since the sample began; a change counts when two samples
- *	agree, because memory on its way in or out looks like hidden memory
- *   unmanaged(GPU) = what NVML lists for processes that are no clients
- *   dying(client)  = released when NVML no longer lists its dead process *and* the sum of the
- *	listed processes accounts for the whole GPU's use again (some drivers drop the process
- *	from the list before its memory is back); at the latest 500 ms after it left the list.
- *	A driver that lags beyond that refuses a creation, which the policy handles.
+ *   hidden(client) = what NVML lists for its process - its backing, judged only while no grant is
+ *                    open and nothing changed since the sample began. A change counts when two
+ *                    samples agree: memory on its way in or out looks like hidden memory.
+ *   unmanaged(GPU) = what NVML lists for processes that are not clients.
+ *   dying(client)  = released when NVML no longer lists its dead process *and* the listed processes
+ *                    account for the whole GPU's use again; at the latest 500 ms after it left the
+ *                    list. Some drivers drop a process from the list before its memory is back. If
+ *                    the driver lags longer, it refuses an allocation; the policy handles that.
  * Nothing waits for NVML: where it gives no sample for 5 s, dying bytes count as released.
  */
 #ifndef SL_DAEMON_CLIENTS_RECONCILE_H
@@ -20,7 +20,7 @@
 
 #define SL_RECONCILE_LEFT_NS (500 * SL_MS)
 
-/* A usage from the measuring thread. */
+/* A sample from the measuring thread. */
 void sl_reconcile_sample(
 	struct sl_daemon *daemon, const struct sl_measure_answer *sample);
 /* Handler of measure_timer. */

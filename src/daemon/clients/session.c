@@ -1,13 +1,11 @@
 /*
  * session - greeting
  *
- * One living process is at most one client. A process that connects again is, by what it says
- * of itself:
+ * One living process is at most one client. HELLO tells which it is when a process connects again:
  *   - the same program that lost its connection (daemon_epoch set): the same client;
  *   - another program in the same process (exec; daemon_epoch 0): the old client's bytes died
  *     with its address space, so it exits, and a new client joins.
- * The journal is written before WELCOME leaves, so a client that was welcomed is known to
- * every later daemon.
+ * The journal is written before WELCOME leaves, so every later daemon knows a welcomed client.
  */
 #include "daemon/clients/session.h"
 
@@ -92,7 +90,7 @@ static void greet_client(struct sl_peer *peer, const struct sl_msg_hello *hello)
 		sl_client_exit(client, true);
 		client = NULL;
 	}
-	/* That exit, or the news of a death, may have ended the workload. */
+	/* That exit, or a death noticed meanwhile, may have ended the workload. */
 	if (workload->over) {
 		process = sl_process_put(process);
 		sl_peer_reject(peer, SL_REJECT_WORKLOAD,
@@ -131,7 +129,7 @@ void sl_session_greet(struct sl_peer *peer, const union sl_msg *msg)
 			sl_wire_name(msg->head.type));
 		return;
 	}
-	/* A thread of ours has no memory of its own to share. */
+	/* A thread of the daemon has no GPU memory of its own to share. */
 	if (peer->who && msg->hello.role != SL_ROLE_CONTROL) {
 		sl_peer_reject(peer, SL_REJECT_DENIED, "no client is inside of sluiced");
 		return;

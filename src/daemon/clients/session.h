@@ -1,8 +1,8 @@
 /*
  * session - the first message of a peer
  *
- * Decides who somebody is, never what they get: CONTROL peers are welcomed as such, CLIENT
- * peers become a new client of their workload, or take up the one they were before.
+ * Decides what a peer is, never what it gets: a CONTROL peer is welcomed as such; a CLIENT peer
+ * becomes a new client of its workload, or takes up the one that it was before.
  */
 #ifndef SL_DAEMON_CLIENTS_SESSION_H
 #define SL_DAEMON_CLIENTS_SESSION_H

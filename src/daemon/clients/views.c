@@ -1,8 +1,8 @@
 /*
  * views - two lists of workloads
  *
- * `ready` may be told now, `later` was told less than 10 ms ago. A change costs O(1) whatever
- * the number of clients; telling costs one message per client whose numbers really differ.
+ * Those in `ready` may be told now; those in `later` were told less than 10 ms ago. A change costs
+ * O(1) whatever the number of clients; telling costs one message per client whose numbers differ.
  */
 #include "daemon/clients/views.h"
 
@@ -67,7 +67,8 @@ static void fill(const struct sl_client *client, uint32_t ordinal,
 	msg->gpu.request_bytes = workload.request_bytes;
 	msg->gpu.total_bytes =
 		sl_min_u64(workload.limit_bytes, daemon->gpus[gpu].capacity_bytes);
-	/* Grants of others are as good as backing: they will be, or be given back and told. */
+	/* Others' grants count like backing: they become backing, or are given back, which is
+	 * told. */
 	msg->gpu.others_bytes = all->hidden_bytes +
 				sl_sub_sat(all->backing_bytes, own.backing_bytes) +
 				sl_sub_sat(all->granted_bytes, own.granted_bytes);

@@ -1,8 +1,8 @@
 /*
  * views - the GPU messages: what a client may see of its GPUs
  *
- * A workload whose numbers changed is told at once, then at most every 10 ms; the last value
- * always arrives. A client that does not read gets the newest value when it does, not a queue.
+ * Clients of a workload whose numbers changed are told at once, then at most every 10 ms; the last
+ * value always arrives. A client that reads slowly gets the newest value, not a queue.
  */
 #ifndef SL_DAEMON_CLIENTS_VIEWS_H
 #define SL_DAEMON_CLIENTS_VIEWS_H
@@ -13,13 +13,13 @@ struct sl_client;
 
 #define SL_VIEWS_PAUSE_NS (10 * SL_MS)
 
-/* The policy says that this workload's numbers on this GPU changed. O(1). */
+/* This workload's numbers on this GPU changed, says the policy. O(1). */
 void sl_views_changed(struct sl_daemon *daemon, uint64_t workload, uint32_t gpu);
 /* One GPU message per ordinal, after WELCOME. */
 void sl_views_send_all(struct sl_client *client);
-/* One GPU message whether something changed or not: the answer to MEASURE. */
+/* One GPU message, changed or not: the answer to MEASURE. */
 void sl_views_answer(struct sl_client *client, uint32_t ordinal);
-/* Its queue is empty again. */
+/* The client's queue is empty again. */
 void sl_views_catch_up(struct sl_client *client);
 /* Sends what is ready; part of settling. */
 void sl_views_settle(struct sl_daemon *daemon);

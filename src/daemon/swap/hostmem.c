@@ -1,16 +1,14 @@
 /*
  * hostmem - one thread, one queue of jobs, which become their own answers
  *
- * Pages come by fallocate(2) and not by touching a mapping: it says no with an error where a touch
- * would end in SIGBUS. Where a control group is full neither says no, but the kernel kills; so the
- * room is looked at before each file, and a margin stays. Between pieces the thread looks whether
- * it is to stop.
+ * Pages come from fallocate(2), not from touching a mapping: it fails with an error where a touch
+ * would raise SIGBUS. In a full control group both get the process killed, so the thread measures
+ * the room before each file and leaves a margin. Between pieces it checks whether to stop.
  *
- * Where transparent huge pages are for those who ask, fallocate(2) cannot ask, and what it has made
- * stays small whatever the client's mapping asks for later. There a mapping of ours asks first, and
- * MADV_POPULATE_WRITE then makes the
- * pages: it, too, says no with an error. It is three times slower where they come out small, so it
- * is not done elsewhere.
+ * Where transparent huge pages are on request only (madvise), fallocate(2) cannot request them, and
+ * its pages stay small. There the thread maps the file, requests them for the mapping, and
+ * MADV_POPULATE_WRITE makes the pages; it fails with an error, too. It is three times slower where
+ * pages come out small, so it is used nowhere else.
  */
 #include "daemon/swap/hostmem.h"
 
@@ -82,7 +80,7 @@ static bool is_wanted(struct sl_hostmem *hostmem, const struct sl_hostmem_answer
 	return wanted;
 }
 
-/* This thread's pages come from that node as long as it has any. Where the kernel refuses, from
+/* This thread's pages come from that node while it has any. If the kernel refuses, from
  * anywhere. */
 static void prefer(struct sl_hostmem *hostmem, int node)
 {
@@ -111,7 +109,7 @@ static int open_file(unsigned int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-/* False: it could not be done here, or not all of it. */
+/* False: not possible here, or not for all bytes. */
 static bool fill_advised(int fd, uint64_t at, uint64_t bytes)
 {
 	size_t room = bytes + SL_HOSTMEM_GRAIN;
@@ -122,8 +120,8 @@ static bool fill_advised(int fd, uint64_t at, uint64_t bytes)
 
 	if (space == MAP_FAILED)
 		return false;
-	/* A huge page needs a place that is as far from the beginning of one as it is in the
-	 * file. */
+	/* For huge pages, the address must have the same offset within a huge page as the place in
+	 * the file. */
 	map = space + (-(uintptr_t)space & (SL_HOSTMEM_GRAIN - 1));
 	filled = mmap(map, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 			 (off_t)at) != MAP_FAILED &&
@@ -199,7 +197,7 @@ static void make(struct sl_hostmem *hostmem, struct sl_hostmem_answer *job)
 	job->fd = job->error ? -1 : job->fd;
 }
 
-/* Emptied first: it is a dead or a lying client's to keep a mapping. */
+/* Empties the file first: a dead or lying client may keep its mapping. */
 static void drop(struct sl_hostmem_answer *job)
 {
 	for (uint64_t at = 0; at < job->bytes; at += PIECE) {
@@ -274,7 +272,7 @@ static int start(struct sl_hostmem *hostmem)
 	sigset_t all, before;
 	int r;
 
-	/* Signals are the loop's; SIGXFSZ, where the size of files is limited, is an error of
+	/* The loop handles signals; SIGXFSZ, where file sizes are limited, becomes an error of
 	 * fallocate. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -367,7 +365,7 @@ bool sl_hostmem_make(
 
 void sl_hostmem_drop(struct sl_hostmem *hostmem, int fd, uint64_t bytes)
 {
-	/* Without memory for the job its pages go when the last mapping does. */
+	/* Without memory for the job, the pages go with the last mapping. */
 	if (!add(hostmem,
 		    &(struct sl_hostmem_answer){.kind = DROP, .fd = fd, .bytes = bytes}))
 		(void)close(fd);
@@ -378,7 +376,7 @@ void sl_hostmem_look(struct sl_hostmem *hostmem)
 	(void)add(hostmem, &(struct sl_hostmem_answer){.kind = LOOK, .fd = -1});
 }
 
-/* Takes a client's jobs out of a list, whose end *last is. */
+/* Takes a client's jobs out of a list, whose end is *last. */
 static struct sl_hostmem_answer *pick(
 	struct sl_hostmem_answer **at, struct sl_hostmem_answer ***last, uint64_t client)
 {
@@ -411,7 +409,7 @@ void sl_hostmem_cancel(struct sl_hostmem *hostmem, uint64_t client)
 		hostmem->current->forget = true;
 	(void)pthread_mutex_unlock(&hostmem->mutex);
 	free_list(waiting);
-	/* What is made is closed by the thread. */
+	/* The thread closes files that are made already. */
 	while (done) {
 		struct sl_hostmem_answer *next = done->next;
 

@@ -1,13 +1,13 @@
 /*
  * hostpool - see hostpool.h
  *
- * A file is the client's and ours: it maps it, we can empty it. Its descriptor is kept so that the
- * pages can be had back from a client that says it does not need them, and does not unmap them.
+ * The client maps a file; we can empty it. We keep the descriptor to get pages back from a client
+ * that says it does not need them, but does not unmap them.
  *
- * What a client that outlived a daemon hands back is believed only as far as it is what a daemon
- * makes: a memfd (F_GET_SEALS asks nobody but the kernel, unlike fstat(2) of a stranger's file),
- * sealed as ours, of the size it says, with all its pages, and nobody else's. Whoever made it,
- * then, has paid for it.
+ * A client that outlived a daemon hands back descriptors. One is accepted only if it is what a
+ * daemon makes: a memfd with our seals, of the size it claims, with all its pages, and not another
+ * client's. F_GET_SEALS is answered by the kernel alone, unlike fstat(2) of a foreign file system.
+ * Such a file's pages are paid for, whichever process made it.
  */
 #include "daemon/swap/hostpool.h"
 
@@ -36,10 +36,10 @@ struct file {
 	struct sl_link link; /* client->host_files */
 	uint64_t bytes, inode;
 	uint32_t number;
-	uint32_t near; /* ordinals whose GPUs it is near to, a bit each */
+	uint32_t near; /* GPUs that it is near to, one bit per ordinal */
 	int fd;
 	bool huge;
-	bool told; /* given or named on the connection of now */
+	bool told; /* sent or named on the current connection */
 };
 
 static struct sl_hostpool *pool_of(const struct sl_client *client)
@@ -73,7 +73,7 @@ static void tell_size(struct sl_daemon *daemon, uint64_t bytes)
 					  : SL_NS_NEVER);
 }
 
-/* What could be had in all, as the host is now. */
+/* The most that all files could have, as the host is now. */
 static uint64_t possible(const struct sl_hostpool *pool)
 {
 	uint64_t more = sl_sub_sat(
@@ -84,8 +84,8 @@ static uint64_t possible(const struct sl_hostpool *pool)
 					   SL_HOSTMEM_GRAIN * SL_HOSTMEM_GRAIN);
 }
 
-/* Down as soon as a file could not be made; up again by an eighth, or all the way, so that the
- * policy is not told of every page. */
+/* Shrinks the pool as soon as a file could not be made; grows it by an eighth, or all the way, so
+ * that the policy is not told of every page. */
 static void judge_size(struct sl_daemon *daemon, bool failed)
 {
 	struct sl_hostpool *pool = daemon->hostpool;
@@ -101,8 +101,8 @@ static void judge_size(struct sl_daemon *daemon, bool failed)
 		sl_timer_set(pool->timer, sl_clock_now() + SL_HOSTPOOL_LOOK_NS);
 }
 
-/* Half of what there was for us when the daemon started: what clients have of a former one counts,
- * or each restart would leave less. */
+/* Half of what the host had for us when the daemon started. Files from an earlier daemon count as
+ * available, or each restart would leave less. */
 static uint64_t configured(const struct sl_daemon *daemon)
 {
 	const struct sl_hostpool *pool = daemon->hostpool;
@@ -161,7 +161,7 @@ static void take_near(struct sl_client *client, uint32_t near, uint64_t bytes)
 
 /* --- files ---------------------------------------------------------------------------------- */
 
-/* Inodes of memory files are numbered per kind of page. */
+/* Inode numbers of memory files are unique per kind of page only. */
 static bool key_of(int fd, uint64_t *key, struct stat *stat)
 {
 	if (fstat(fd, stat) < 0)
@@ -181,7 +181,7 @@ static struct file *find(const struct sl_client *client, uint32_t number)
 	return NULL;
 }
 
-/* Takes fd. NULL without memory, or if it is known as another: fd is then closed by the thread. */
+/* Takes fd, unless it returns NULL: no memory, or the file is known already. */
 static struct file *file_new(struct sl_client *client, const struct file *what)
 {
 	struct sl_hostpool *pool = pool_of(client);
@@ -220,7 +220,7 @@ static void file_leave(struct sl_client *client, struct file *file)
 	pool->files--;
 }
 
-/* Nobody needs what is in it. */
+/* The contents are not needed any more. */
 static void file_drop(struct sl_client *client, struct file *file)
 {
 	file_leave(client, file);
@@ -230,8 +230,8 @@ static void file_drop(struct sl_client *client, struct file *file)
 
 /* --- making --------------------------------------------------------------------------------- */
 
-/* So many times as many files as may be made are taken of who has them from a daemon that had more
- * descriptors: refused, they would not be gone. */
+/* The pool accepts this many times its own limit from clients of a daemon that had more
+ * descriptors: refusing the files would not free them. */
 #define HELD_TIMES 2
 
 /* A quarter of the descriptors: connections and processes come first. */
@@ -243,7 +243,8 @@ static uint32_t files_max(void)
 	return (uint32_t)sl_min_u64(limit.rlim_cur / 4, SL_HOSTPOOL_FILES_MAX);
 }
 
-/* Small needs get small files, but not a file each: an eighth of what the client has at least. */
+/* A small need gets a small file, but at least an eighth of what the client has, to keep files
+ * few. */
 static uint64_t next_size(const struct sl_client *client, uint64_t lacks)
 {
 	uint64_t have = client->host_bytes + client->host_making_bytes;
@@ -305,7 +306,7 @@ enum sl_hostpool_outcome sl_hostpool_want(
 {
 	uint64_t have = client->host_bytes + client->host_making_bytes;
 	uint64_t lacks = sl_round_up(sl_sub_sat(bytes, have), SL_HOSTMEM_GRAIN);
-	/* Where one of its chunks is larger than what is left of its bound it would never leave. */
+	/* A chunk larger than the rest of the workload's bound could otherwise never leave. */
 	uint64_t beyond = sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX);
 	uint64_t left = sl_hostpool_left(client, beyond);
 	uint64_t easy = sl_min_u64(left, sl_hostpool_at_hand(pool_of(client)));
@@ -315,12 +316,12 @@ enum sl_hostpool_outcome sl_hostpool_want(
 
 	if (lacks > left)
 		return SL_HOSTPOOL_FULL;
-	/* Files near another GPU would do, but slowly. */
+	/* Files near another GPU work, but slowly. */
 	lacks = sl_max_u64(lacks, sl_min_u64(far, easy - easy % SL_HOSTMEM_GRAIN));
 	while (lacks > 0) {
 		uint64_t size = next_size(client, lacks);
 
-		/* What a bigger file would be good for is no reason to refuse. */
+		/* A bigger file is only a convenience: never fail for it. */
 		if (size > easy)
 			size = sl_min_u64(lacks, SL_HOSTMEM_FILE_MAX);
 		if (!sl_hostpool_make(client, size, ordinal))
@@ -340,8 +341,7 @@ void sl_hostpool_trimmed(struct sl_client *client)
 
 /* --- giving --------------------------------------------------------------------------------- */
 
-/* The descriptor that goes to the client is one of its own: ours stays whatever becomes of the
- * message. */
+/* The client gets a descriptor of its own: ours stays whatever happens to the message. */
 static bool give(struct sl_client *client, const struct file *file)
 {
 	struct sl_bundle *bundle;
@@ -367,7 +367,7 @@ static bool give(struct sl_client *client, const struct file *file)
 	return true;
 }
 
-/* False: the client does not have it. */
+/* False: the client did not get it. */
 static bool hand_over(struct sl_client *client, struct sl_hostmem_answer *answer)
 {
 	struct file *file = NULL;
@@ -395,7 +395,7 @@ static void on_made(struct sl_daemon *daemon, struct sl_hostmem_answer *answer)
 	char size[32];
 	uint64_t before;
 
-	/* A dead client's were cancelled. */
+	/* The requests of a dead client were cancelled. */
 	if (!client || client->state == SL_CLIENT_DYING)
 		return;
 	pool->making--;
@@ -443,7 +443,7 @@ static int on_answer(sd_event_source *source, int fd, uint32_t events, void *con
 			on_made(daemon, answer);
 		else
 			judge_size(daemon, false);
-		/* What nobody took is closed by the thread, like all of its size. */
+		/* The thread closes a file that no client took: it can be large. */
 		if (answer->fd >= 0)
 			sl_hostmem_drop(
 				pool->hostmem, sl_steal_fd(&answer->fd), answer->bytes);
@@ -471,7 +471,7 @@ void sl_hostpool_on_store_back(struct sl_peer *peer, const struct sl_msg_store_b
 	tell_store(client);
 }
 
-/* Why this is no file that a daemon has made, or NULL. */
+/* Why no daemon can have made this file, or NULL. */
 static const char *fault_of(int fd, uint64_t bytes)
 {
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -492,7 +492,7 @@ static const char *fault_of(int fd, uint64_t bytes)
 	return NULL;
 }
 
-/* A file of this daemon: nothing but the same again will do. */
+/* A file of this daemon: only the very same one is accepted. */
 static bool is_same(const struct file *file, int fd, uint64_t bytes)
 {
 	struct stat stat;
@@ -531,7 +531,7 @@ static void take_held(struct sl_peer *peer, const struct sl_msg_store_held *msg,
 			"STORE_HELD of file %u, which somebody has already", msg->number);
 		return;
 	}
-	/* It tries again, and may have what others no longer need then. */
+	/* The client tries again; other clients may have freed files by then. */
 	if (pool->files + pool->making >= HELD_TIMES * pool->files_max ||
 		!file_new(client, &(struct file){.number = msg->number,
 					  .fd = *fd,
@@ -546,7 +546,7 @@ static void take_held(struct sl_peer *peer, const struct sl_msg_store_held *msg,
 		return;
 	}
 	*fd = -1;
-	/* Huge pages are set aside, and never were available. */
+	/* Huge pages are set aside, and never counted as available. */
 	pool->found_bytes += msg->flags & SL_STORE_HUGE ? 0 : msg->bytes;
 }
 
@@ -591,9 +591,9 @@ void sl_hostpool_reported(struct sl_client *client)
 	sl_list_foreach_safe (link, &client->host_files) {
 		struct file *file = SL_LIST_ENTRY(link, struct file, link);
 
-		/* A STORE or STORE_BACK that was lost with the line: then its pages go with our
-		 * descriptor. Or a program that has closed all of its descriptors: then the mapping
-		 * is there, and what it holds is needed. */
+		/* Either a STORE or STORE_BACK was lost with the connection: then the pages go with
+		 * our descriptor. Or the program closed all its descriptors: then its mapping still
+		 * needs the contents. */
 		if (file->told)
 			continue;
 		file_leave(client, file);

@@ -1,8 +1,8 @@
 /*
  * hostpool_ahead - see hostpool_ahead.h
  *
- * Workloads are looked at in turns, in the order of their ids; a client that lacks more than one
- * file is looked at again, after the file is there.
+ * Workloads are examined in the order of their ids. A client that lacks more than one file is
+ * examined again once the file is there.
  */
 #include "daemon/swap/hostpool_ahead.h"
 
@@ -12,7 +12,7 @@
 #include "daemon/swap/hostpool.h"
 #include "daemon/workloads/workload.h"
 
-/* A shorter file than at need: an order that comes meanwhile waits for it. */
+/* Smaller than a file on need: an order that arrives meanwhile waits for it. */
 #define AHEAD_BYTES (256 * SL_MIB)
 
 static bool is_contended(const struct sl_daemon *daemon, uint32_t gpu)
@@ -23,7 +23,7 @@ static bool is_contended(const struct sl_daemon *daemon, uint32_t gpu)
 	       (view.waiting || view.free_bytes < view.shareable_bytes / 4);
 }
 
-/* What of the client may have to leave, of each GPU. */
+/* Bytes of the client that may be evicted, per GPU. */
 static void may_leave(const struct sl_client *client, uint64_t bytes[SL_NODE_GPUS_MAX])
 {
 	struct sl_daemon *daemon = client->daemon;
@@ -40,7 +40,7 @@ static void may_leave(const struct sl_client *client, uint64_t bytes[SL_NODE_GPU
 	}
 }
 
-/* How much lacks near the GPU, *ordinal, near which most does. */
+/* The largest lack of memory near one GPU; *ordinal: that GPU. */
 static uint64_t lacks_near(const struct sl_client *client, uint32_t *ordinal)
 {
 	uint64_t bytes[SL_NODE_GPUS_MAX], most = 0;
@@ -77,7 +77,7 @@ static bool make_ahead(struct sl_client *client, sl_ns now)
 	return sl_hostpool_make(client, lacks, ordinal);
 }
 
-/* One file at a time, so that who needs one at once does not wait for many. */
+/* One file at a time, so that an urgent request does not wait for many. */
 static bool look_ahead_at(struct sl_workload *workload, sl_ns now)
 {
 	if (workload->flags & SL_WORKLOAD_NO_SWAP)
@@ -101,7 +101,7 @@ static void look_ahead(struct sl_daemon *daemon, sl_ns now)
 		if (workload->id <= pool->ahead_workload)
 			continue;
 		if (look_ahead_at(workload, now) || ++looked == SL_HOSTPOOL_AHEAD_MAX) {
-			/* It is looked at again: it may lack more than one file. */
+			/* Examine the same workload again: it may lack more than one file. */
 			pool->ahead_workload = workload->id - (looked == 0);
 			return;
 		}

@@ -1,9 +1,9 @@
 /*
  * swap - see swap.h
  *
- * An order has three states: it waits for host memory, it is with the client, or it is over and the
- * policy does not know yet, because it may not be stepped inside an action; such clients stand in a
- * list until the daemon settles.
+ * An order is in one of three states: waiting for host memory, sent to the client, or over. The
+ * policy must not be stepped inside an action, so clients whose order ended there wait in a list
+ * until the daemon settles.
  */
 #include "daemon/swap/swap.h"
 
@@ -20,9 +20,9 @@
 
 #define UNIT (64 * SL_MIB)
 
-/* Less than that is mostly overhead; and what no link is below or above. */
+/* Rates of smaller moves are mostly overhead; no link is slower or faster than the two bounds. */
 #define LINK_BYTES_MIN (8 * SL_MIB)
-/* From here on the overhead does not matter much. */
+/* From this size on the overhead hardly matters. */
 #define LINK_BYTES_BIG (64 * SL_MIB)
 #define LINK_RATE_MIN  (16 * SL_MIB)
 #define LINK_RATE_MAX  (2048 * SL_GIB)
@@ -53,8 +53,8 @@ static void end(struct sl_client *client, struct sl_event *event)
 	sl_drive(client->daemon, event);
 }
 
-/* Nothing moved, as far as we know. A restore that the client has may have been carried out: of
- * what is on the host as much as was ordered is then back. */
+/* As far as we know nothing moved. A restore that was sent may have been carried out: then the
+ * bytes ordered are back from the host. */
 static void end_refused(struct sl_client *client)
 {
 	struct sl_client_order *order = &client->order;
@@ -68,7 +68,7 @@ static void end_refused(struct sl_client *client)
 	end(client, &event);
 }
 
-/* Inside an action. */
+/* For use inside an action. */
 static void refuse_later(struct sl_client *client, enum sl_swap_cause cause)
 {
 	client->order.state = SL_ORDER_OVER;
@@ -83,7 +83,8 @@ void sl_swap_settle(struct sl_daemon *daemon)
 			daemon->swap_over.next, struct sl_client, order.link);
 		uint64_t id = client->id;
 
-		/* First why: or it would be told the same again. */
+		/* Look first at why it is stopped, or the policy would send the same order
+		 * again. */
 		if (client->order.cause == SL_SWAP_STOPPED) {
 			sl_probing_look(client);
 			client = sl_map_get(&daemon->clients, id);
@@ -121,7 +122,7 @@ static int ordinal_of(const struct sl_client *client, uint32_t gpu)
 	return -1;
 }
 
-/* Books the order; false if it is over already. */
+/* Books the order; false if it ended at once. */
 static bool begin(struct sl_daemon *daemon, struct sl_client *client, uint64_t id,
 	uint32_t gpu, uint64_t bytes, bool restore)
 {
@@ -146,7 +147,7 @@ static bool begin(struct sl_daemon *daemon, struct sl_client *client, uint64_t i
 	return false;
 }
 
-/* What is told to leave may be more by so much. */
+/* An eviction may move up to this many bytes more than ordered. */
 static uint64_t chunk_of(const struct sl_client *client)
 {
 	return client->chunk_bytes
@@ -154,14 +155,14 @@ static uint64_t chunk_of(const struct sl_client *client)
 		       : SL_HOSTPOOL_CHUNK_MAX;
 }
 
-/* What must be on the host for an order: at least, in round figures, and with a chunk to spare. */
+/* Host memory for an order: the least, a round figure, and with a chunk to spare. */
 struct host_need {
 	uint64_t bare, round, spare;
 };
 
 /*
- * What is there, of the client's GPUs with these ordinals, and what is to come of the one of the
- * order; never more than it has. The last chunk may be nearly all more than was asked for.
+ * What is evicted already from the GPUs in `ordinals`, plus what the order will evict from its own;
+ * never more than the client has. The last chunk may exceed the order by nearly its size.
  */
 static struct host_need need_of(
 	const struct sl_client *client, uint32_t ordinals, uint64_t bytes)
@@ -179,7 +180,7 @@ static struct host_need need_of(
 	return need;
 }
 
-/* So much it may have, as far as anybody knows. */
+/* Host memory that the client can have, as far as is known now. */
 static uint64_t easily_had(const struct sl_client *client)
 {
 	uint64_t chunk = sl_min_u64(client->host_short_bytes, SL_HOSTPOOL_CHUNK_MAX);
@@ -189,8 +190,8 @@ static uint64_t easily_had(const struct sl_client *client)
 		       sl_hostpool_at_hand(client->daemon->hostpool));
 }
 
-/* Where the round figure cannot be had: what the order cannot do without; if that was in pieces
- * that were too small for a chunk before, as much of the rest as there is. */
+/* Where the round figure is not available: the least that the order needs. If files were too small
+ * for a chunk last time, as much of the rest as there is. */
 static enum sl_hostpool_outcome want_less(struct sl_client *client, uint64_t near_bytes)
 {
 	struct sl_client_order *order = &client->order;
@@ -203,8 +204,8 @@ static enum sl_hostpool_outcome want_less(struct sl_client *client, uint64_t nea
 	return sl_hostpool_want(client, bytes, near_bytes, order->ordinal);
 }
 
-/* What is to spare comes in a file of its own where there is room, so that it can be had back while
- * nothing is in it. */
+/* The spare chunk gets a file of its own where there is room, so that the file can be taken back
+ * while empty. */
 static enum sl_hostpool_outcome want_host(struct sl_client *client, uint64_t bytes)
 {
 	uint32_t ordinal = client->order.ordinal;
@@ -248,7 +249,7 @@ void sl_swap_host_ready(struct sl_client *client, bool ok)
 
 	if (order->state != SL_ORDER_MAKING)
 		return;
-	/* What could not be made may have been to spare, or nearer; or more than is needed. */
+	/* What failed may have been the spare, or nearer, or more than is needed. */
 	ok = ok || client->host_bytes >= order->host_bytes;
 	if (!ok && !order->host_less) {
 		switch (want_less(client, 0)) {
@@ -273,7 +274,7 @@ void sl_swap_restore(struct sl_daemon *daemon, const struct sl_action *action)
 	if (!client || !begin(daemon, client, action->id, action->restore.gpu,
 			       action->restore.bytes, true))
 		return;
-	/* It would have its room on the GPU kept until it goes on, whenever that is. */
+	/* A stopped process would keep its place on the GPU reserved until it is continued. */
 	if (sl_probing_is_stopped(client)) {
 		refuse_later(client, SL_SWAP_STOPPED);
 		return;
@@ -330,7 +331,7 @@ void sl_swap_lost(struct sl_client *client)
 		client->order.cause = SL_SWAP_LOST;
 		end_refused(client);
 	}
-	/* It says so again when it is back. */
+	/* The client sends WANT again when it is back. */
 	want.want.client = client->id;
 	sl_drive(client->daemon, &want);
 }
@@ -363,7 +364,7 @@ static enum sl_swap_cause cause_of(uint32_t wire)
 	return wire < SL_WIRE_SWAP_CAUSES ? causes[wire] : SL_SWAP_NO_CAUSE;
 }
 
-/* It had as many bytes as it needed, in pieces that were too small: next time it gets more. */
+/* The client had enough bytes, in files too small for its chunks: next time it gets more. */
 static void note_short(struct sl_client *client, const struct sl_msg_swapped *msg)
 {
 	if (client->order.restore)
@@ -376,8 +377,8 @@ static void note_short(struct sl_client *client, const struct sl_msg_swapped *ms
 			2 * SL_GIB);
 }
 
-/* A quarter of the way to the new figure; less for a small move, so that small ones count where
- * there are no others. */
+/* A quarter of the way to the new figure; a sixteenth for a small move, so that a GPU with small
+ * moves only learns, too. */
 static void note_rate(struct sl_link_rate *rate, uint64_t bytes_s, uint64_t moved_bytes)
 {
 	uint64_t part = moved_bytes < LINK_BYTES_BIG ? 16 : 4;
@@ -396,7 +397,7 @@ static bool is_news(const struct sl_link_rate *rate)
 	return apart > rate->told / 10;
 }
 
-/* It may have gone through memory that was not pinned yet. */
+/* The move may have used memory that was not pinned yet. */
 static bool has_new_files(const struct sl_client *client)
 {
 	return client->host_given_at &&
@@ -404,8 +405,8 @@ static bool has_new_files(const struct sl_client *client)
 }
 
 /*
- * The client's word for how long it took, within what our own clock says: no longer than it had the
- * order, and no less than a quarter of that, but for the time that its work had to end.
+ * The client's own figure, bounded by our clock: no longer than it had the order, and at least a
+ * quarter of that without the time to drain.
  */
 static uint64_t span_us(const struct sl_client *client, const struct sl_msg_swapped *msg)
 {
@@ -420,10 +421,10 @@ static uint64_t span_us(const struct sl_client *client, const struct sl_msg_swap
 }
 
 /*
- * What moving costs here, hashing and all: bytes that left or came, over the time since the work
- * had ended. A first move costs more, once, and would make turns long for nothing. Only orders that
- * crossed the link with most of what they moved, and enough of it, tell something about it; a liar
- * is bounded by what it has, and by what links can be.
+ * Learns the cost of moving on this GPU, hashing included: bytes moved, over the time since the
+ * work was drained. A client's first move costs more, once, and would make turns too long. Only
+ * orders whose bytes mostly crossed the link, and enough of them, count. A false figure is bounded
+ * by what the client has, and by what links can do.
  */
 static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *msg)
 {
@@ -453,7 +454,7 @@ static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *ms
 	sl_drive(daemon, &event);
 }
 
-/* A liar cannot count for more than it has. */
+/* Bounds a false figure by what the client has. */
 static uint64_t at_most(uint64_t bytes, uint64_t *left)
 {
 	bytes = sl_min_u64(bytes, *left);
@@ -486,8 +487,8 @@ static void count(struct sl_client *client, const struct sl_msg_swapped *msg)
 		&moved);
 }
 
-/* Nobody has more on the host than in all. But of whom the books say less than he did, he speaks of
- * all he has: what was not believed then counts as little now. */
+/* More on the host than in all is impossible. Where the books have less than the client reported,
+ * its figures are clipped instead: what was not believed then does not count now. */
 static bool is_possible(
 	const struct sl_client *client, uint32_t ordinal, uint64_t *evicted)
 {

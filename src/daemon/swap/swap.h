@@ -1,33 +1,33 @@
 /*
  * swap - the policy's orders to move memory, from the action to its one answer
  *
- * An EVICT waits until the client has host memory for it (hostpool.h), goes out, and is answered by
- * SWAPPED; a RESTORE goes out at once. Whatever becomes of the client, its connection or the host,
- * the policy hears DONE exactly once per order. What may be on the GPU counts as there: an eviction
- * that was cut short took nothing away, a restore that was brought all back, until the client's
- * next report tells. One order per client.
+ * An EVICT waits until the client has host memory for it (hostpool.h), is sent, and is answered by
+ * SWAPPED; a RESTORE is sent at once. Whatever happens to the client, its connection or the host,
+ * the policy gets exactly one DONE per order. In doubt, memory counts as on the GPU until the
+ * client's next report: an eviction that was cut short moved nothing, a restore moved everything.
+ * One order per client.
  */
 #ifndef SL_DAEMON_SWAP_SWAP_H
 #define SL_DAEMON_SWAP_SWAP_H
 
 #include "daemon/link/peer.h"
 
-/* The protocol that brought it. */
+/* The first protocol that has it. */
 #define SL_SWAP_VERSION 4
-/* After an order samples are not judged for so long: NVML's own figures lag. */
+/* After an order, samples are not judged for this long: NVML's figures lag. */
 #define SL_SWAP_CALM_NS (100 * SL_MS)
 
-/* Actions; clients that are unknown are ignored, the policy has forgotten them as well. */
+/* Actions. Unknown clients are ignored: the policy has forgotten them as well. */
 void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action);
 void sl_swap_restore(struct sl_daemon *daemon, const struct sl_action *action);
 void sl_swap_abort(struct sl_daemon *daemon, const struct sl_action *action);
 void sl_swap_trim(struct sl_daemon *daemon, const struct sl_action *action);
-/* Tells the policy what it could not be told inside an action; part of settling. */
+/* Sends the policy the DONEs that arose inside an action; part of settling. */
 void sl_swap_settle(struct sl_daemon *daemon);
 
-/* The host memory that its order waited for is there, or cannot be had. */
+/* The host memory for the client's order is there, or not available. */
 void sl_swap_host_ready(struct sl_client *client, bool ok);
-/* Its connection, or it, is gone. Never inside an action. */
+/* The client or its connection is gone. Never inside an action. */
 void sl_swap_lost(struct sl_client *client);
 
 /* Messages; may reject the peer. */
