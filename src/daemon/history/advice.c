@@ -1,9 +1,9 @@
 /*
  * advice - see the header
  *
- * How much a program needed for 99 % of the time is read off a histogram of what it had at most in
- * each row (a minute, or what was alike), weighed by time. Its steps are a 32nd of what the next
- * power of two below is, and the upper end of one is taken: 3 % too much at most.
+ * The need of a program for 99 % of the time comes from a histogram of its maximum in each row,
+ * weighted by time. A row is a minute at most. Each power of two has 32 buckets, and the upper end
+ * of a bucket is taken: 3 % too much at most.
  */
 #include "daemon/history/advice.h"
 
@@ -19,7 +19,7 @@
 #define OCTAVES 42
 #define PER     32
 #define BUCKETS (OCTAVES * PER)
-/* Names that are told of, at most. */
+/* Most names in an answer. */
 #define PROGRAMS_MOST 2000
 
 struct run {
@@ -33,7 +33,7 @@ struct run {
 struct program {
 	char name[128];
 	struct sl_advise_program figures;
-	size_t runs;                 /* also those of which nothing was seen */
+	size_t runs;                 /* also those without rows */
 	uint64_t span_ms, active_ms; /* of runs */
 	uint64_t row_s, sum_kib;     /* of rows: one per GPU of a run */
 	uint64_t *histogram;         /* seconds by KiB */
@@ -50,7 +50,7 @@ struct advising {
 	bool failed;
 };
 
-/* --- who ran ------------------------------------------------------------------------------ */
+/* --- runs --------------------------------------------------------------------------------- */
 
 static uint32_t program_of(struct advising *advising, const char *name)
 {
@@ -184,7 +184,7 @@ static bool take_use(void *context, const struct sl_history_row *row)
 	figures = &program->figures;
 	span = (uint64_t)row->span;
 	shareable = row->gpu < 256 ? advising->shareable_kib[row->gpu] * 1024 : 0;
-	/* Files of before have no more than what it had. */
+	/* Older files have 0 in `asked`. */
 	asked = 1024 * sl_max_u64((uint64_t)row->value[SL_HISTORY_USE_most],
 			       (uint64_t)row->value[SL_HISTORY_USE_asked]);
 	run->seen = true;
@@ -321,8 +321,8 @@ static int by_use(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* Programs are counted as often as each ran at once, though not all at the same time: together they
- * never had more GPUs than there are. 0: not known. */
+/* The total adds up each program's most simultaneous runs, which were not all at the same time.
+ * Together they never had more GPUs than the node has. UINT32_MAX: not known. */
 static uint32_t gpus_there(const struct advising *advising)
 {
 	uint32_t count = 0;
@@ -347,7 +347,7 @@ static int advise(struct advising *advising, FILE *out, struct sl_error *err)
 	if (advising->program_count)
 		qsort(advising->programs, advising->program_count,
 			sizeof(*advising->programs), by_use);
-	/* Those of which nothing was seen in the time are the last. */
+	/* Programs without rows in this time come last. */
 	while (count < advising->program_count && advising->programs[count].row_s) {
 		figures[count] = advising->programs[count].figures;
 		advice[count] = sl_advise(&figures[count]);
@@ -374,7 +374,7 @@ static int read_all(
 {
 	int64_t from = (int64_t)(advising->ask->from_ms / 1000);
 	int64_t to = (int64_t)((advising->ask->to_ms + 999) / 1000);
-	/* Minutes are fine enough, and hours where a week would be many. */
+	/* Minutes are exact enough; hours, where a week would be many rows. */
 	enum sl_history_level level =
 		to - from > 8 * 86400 ? SL_HISTORY_HOURS : SL_HISTORY_MINUTES;
 	int r;

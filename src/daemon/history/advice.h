@@ -1,8 +1,7 @@
 /*
- * advice - what programs needed, as policy/figures/advise.h wants it, and what it makes of
- * it
+ * advice - feeds the history of programs to policy/figures/advise.h, and writes what it advises
  *
- * As history/query.h, whose sl_history_query() calls it. Writes JSON to out; SL_HISTORY_STORE_*.
+ * Called by sl_history_query() (history/query.h). Writes JSON to out; returns SL_HISTORY_STORE_*.
  */
 #ifndef SL_DAEMON_HISTORY_ADVICE_H
 #define SL_DAEMON_HISTORY_ADVICE_H

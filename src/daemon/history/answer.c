@@ -1,10 +1,10 @@
 /*
  * answer - see the header
  *
- * Rows are dealt out to cells, one per key and step of time in which there is something; a row that
- * reaches over several steps gives each its part, so that the cells add up to exactly what the rows
- * have. Who leaves the length of steps to us gets the shortest that are not too many, which is
- * known beforehand from when everybody began and ended.
+ * Rows are divided into cells, one per key and time step with figures. A row that spans several
+ * steps gives each its part, so the cells add up to exactly the rows. Without a step length in the
+ * question, the shortest one is chosen that does not exceed the bounds; begin and end of the
+ * workloads tell that beforehand.
  */
 #include "daemon/history/query.h"
 
@@ -20,7 +20,7 @@
 
 /* --- what is asked ------------------------------------------------------------------------ */
 
-/* As fine as what is kept of so long a time. */
+/* As fine as the levels kept for so long a time. */
 static int64_t shortest_step(uint64_t span_s)
 {
 	return span_s <= 3600 ? 1 : span_s <= 7 * 86400 ? 60 : 3600;
@@ -40,7 +40,7 @@ bool sl_history_ask_complete(
 		return false;
 	}
 	span_s = (ask->to_ms - ask->from_ms + 999) / 1000;
-	/* Of figures it is chosen when it is known of how many. */
+	/* Of usage, the step is chosen later, when the number of keys is known. */
 	if (!ask->step_s && ask->what != SL_HISTORY_USAGE)
 		ask->step_s = (uint32_t)shortest_step(span_s);
 	if (ask->step_s && span_s / ask->step_s >= SL_HISTORY_ROWS_MAX) {
@@ -72,7 +72,7 @@ static struct sl_history_key *key_new(
 		if (strcmp(table->keys[i]->key, key) == 0)
 			return table->keys[i];
 	}
-	/* Room is doubled at powers of two. */
+	/* The array doubles at powers of two. */
 	all = table->keys;
 	if ((table->key_count & (table->key_count - 1)) == 0)
 		all = realloc(table->keys, sl_max_u64(1, table->key_count * 2) *
@@ -101,7 +101,7 @@ static bool is_asked_for(
 	return !only[0] || strcmp(only, key) == 0 || strcmp(only, name) == 0;
 }
 
-/* A row of an hour, or minute, reaches beyond who began or ended in it; the caller allows for
+/* Widens the key's time. A row of a minute or hour may reach beyond it; cells_of() allows for
  * that. */
 static void widen(struct sl_history_table *table, struct sl_history_key *key,
 	int64_t begun, int64_t ended)
@@ -114,7 +114,7 @@ static void widen(struct sl_history_table *table, struct sl_history_key *key,
 		key->last = ended;
 }
 
-/* Rows of the statement are id, key, name, begun_ms, ended_ms (0: not yet). */
+/* sql returns id, key, name, begun_ms, ended_ms (0: not yet). */
 static bool read_keys(
 	struct sl_history_table *table, struct sl_history_reader *reader, const char *sql)
 {
@@ -152,8 +152,8 @@ static bool find_keys(struct sl_history_table *table, struct sl_history_reader *
 			"SELECT id, project, project, begun_ms, ended_ms FROM workloads",
 		[SL_HISTORY_BY_GPU] = "SELECT id, uuid, name, 0, 0 FROM gpus",
 		[SL_HISTORY_BY_WORKLOAD] =
-			/* Numbers begin anew with the machine: earlier ones have their begin
-			 * besides. */
+			/* Numbers start over with the machine: all but the newest get their begin
+			 * time appended. */
 		"SELECT id, CASE WHEN id IN (SELECT max(id) FROM workloads GROUP BY "
 		"number) THEN number ELSE number || '@' || begun_ms END, name, "
 		"begun_ms, ended_ms FROM workloads",
@@ -164,16 +164,16 @@ static bool find_keys(struct sl_history_table *table, struct sl_history_reader *
 
 	if (table->ask->by == SL_HISTORY_BY_GPU)
 		return read_keys(table, reader, sql[table->ask->by]);
-	/* Who had ended before need not be looked at. */
+	/* Leaves out workloads that ended before. */
 	(void)snprintf(text, sizeof(text),
 		"%s WHERE ended_ms = 0 OR ended_ms >= %" PRId64 " ORDER BY id",
 		sql[table->ask->by], (table->from - 3600) * 1000);
 	return read_keys(table, reader, text);
 }
 
-/* --- dealing out -------------------------------------------------------------------------- */
+/* --- dividing ----------------------------------------------------------------------------- */
 
-/* NULL: there are too many, or no memory. */
+/* NULL: too many cells, or no memory. */
 static struct sl_history_figures *cell_new(
 	struct sl_history_table *table, struct sl_history_key *key, size_t step)
 {
@@ -205,7 +205,7 @@ static struct sl_history_figures *cell_new(
 static struct sl_history_figures *cell_of(
 	struct sl_history_table *table, struct sl_history_key *key, size_t step)
 {
-	/* Rows come by time, so mostly it is that of the row before. */
+	/* Rows come by time, so it is mostly the last row's cell. */
 	if (!key->cell || table->cells[key->cell - 1].step != step)
 		key->cell = (uintptr_t)sl_map_get(
 			&table->by_place, (uint64_t)key->number << 32 | step);
@@ -221,7 +221,7 @@ static void fold(int64_t *into, enum sl_history_kind kind, uint32_t column, int6
 		*into = value;
 }
 
-/* What a row has of [from, to). */
+/* Adds the part of a row within [from, to). */
 static void add_part(struct sl_history_figures *figures, enum sl_history_kind kind,
 	const struct sl_history_row *row, int64_t from, int64_t to)
 {
@@ -282,10 +282,10 @@ static bool take_gpu(void *context, const struct sl_history_row *row)
 
 /* --- all of it ---------------------------------------------------------------------------- */
 
-/* So many cells there are at most. */
+/* The most cells there may be. */
 static uint64_t cells_of(const struct sl_history_table *table, int64_t step)
 {
-	/* A row is about all of its minute or hour. */
+	/* A row may be about all of its minute or hour. */
 	int64_t reach = step > 60 ? 3600 : 60;
 	uint64_t cells = 0;
 
@@ -328,7 +328,7 @@ static void table_fini(struct sl_history_table *table)
 
 static int read_all(struct sl_history_table *table, struct sl_history_reader *reader)
 {
-	/* Of the whole hours are as exact as anything. */
+	/* Totals are exact with whole hours, too. */
 	enum sl_history_level level =
 		table->ask->only_totals ? SL_HISTORY_HOURS
 					: sl_history_level_of((uint32_t)table->step);

@@ -1,12 +1,12 @@
 /*
- * back - the machine's clock went back: time that was written down is still to come
+ * back - the machine's clock went back: the file has rows of the future
  *
- * Which of the two clocks was wrong nobody knows: the one of before may have been ahead for a
- * moment, or this one is of a machine whose battery is empty. So nothing is thrown away. Levels are
- * rolled up from now on again, and how far they had come is remembered (meta, level + SAVED): if
- * the clock jumps to behind that it was this one that was wrong, and all is as it was. What lies
- * ahead is seen by nobody who asks up to now, gives way where time gets there (roll-up and every
- * write delete what is in their place), and is the first to go when room is short.
+ * Which clock was wrong is unknown: the earlier one may have been ahead for a moment, or this
+ * machine's battery may be empty. So nothing is thrown away. Levels are rolled up from now on
+ * again, and meta remembers how far they had come (level + SAVED). If the clock then jumps beyond
+ * that, the present one was wrong, and the saved state returns. Questions that end at now do not
+ * see rows ahead. Those rows are replaced as time reaches them, by roll-ups and by every write.
+ * They go first when space is short.
  */
 #include "daemon/history/store_internal.h"
 
@@ -14,11 +14,11 @@
 #include <stdio.h>
 
 #define SAVED 10
-/* Of seconds, the next few that lie ahead are deleted at each write: more than time goes by between
- * two. */
+/* Each write deletes this many of the seconds that lie ahead: more than passes between two
+ * writes. */
 #define CLEAR_S 60
 
-/* Seconds of [from, to), of a time that is written anew. */
+/* Deletes the seconds in [from, to), which are written anew. */
 static bool clear_seconds(struct sl_history_store *store, int64_t from, int64_t to)
 {
 	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
@@ -38,7 +38,7 @@ bool sl_history_clear_ahead(struct sl_history_store *store, int64_t now)
 	return clear_seconds(store, now + 1, now + CLEAR_S);
 }
 
-/* Behind which the first level is read from where it had come to. */
+/* Where minutes had been rolled up to before the clock went back; 0: it did not. */
 static bool saved_until(struct sl_history_store *store, int64_t *out)
 {
 	char sql[128];
@@ -49,8 +49,8 @@ static bool saved_until(struct sl_history_store *store, int64_t *out)
 	return sl_history_sql_ask(store, sql, out);
 }
 
-/* Time has got to where it had been. Where it came there second by second, all is rolled up already
- * and this changes nothing. */
+/* Restores the saved state once time has reached it. If time got there second by second, all is
+ * rolled up already and nothing changes. */
 bool sl_history_come_again(struct sl_history_store *store, int64_t now)
 {
 	int64_t until = 0;
@@ -58,7 +58,7 @@ bool sl_history_come_again(struct sl_history_store *store, int64_t now)
 
 	if (!saved_until(store, &until))
 		return false;
-	/* The minute before is rolled up after this. */
+	/* Waits until the minute before is rolled up. */
 	if (!until || now < until + 120)
 		return true;
 	(void)snprintf(sql, sizeof(sql),
@@ -73,7 +73,7 @@ bool sl_history_come_again(struct sl_history_store *store, int64_t now)
 	return sl_history_sql_run(store, sql);
 }
 
-/* Whole units of the next level, so that what is read of each is all of it. */
+/* Sets levels back to whole units of the next level, so that readers see each unit whole. */
 static bool set_back(struct sl_history_store *store, int64_t now)
 {
 	int64_t minute = now / 60 * 60, hour = now / 3600 * 3600;
@@ -118,8 +118,7 @@ int sl_history_store_events_before(
 		return sl_history_store_failed(store, "read", err);
 	if ((uint64_t)last < first)
 		return SL_HISTORY_STORE_OK;
-	/* Their order, and how far they are from each other, stays. What has no place is one in a
-	 * million. */
+	/* Shifts them all by the same amount. The few without room below are deleted. */
 	(void)snprintf(sql, sizeof(sql),
 		"BEGIN IMMEDIATE; UPDATE OR IGNORE events SET serial = serial - %" PRId64
 		" WHERE serial >= %" PRId64
@@ -132,8 +131,8 @@ int sl_history_store_events_before(
 
 /* --- what lies ahead ---------------------------------------------------------------------- */
 
-/* Where rows of a level that begin before `before` end: the last row begins last, but an earlier
- * one of the last minute may end later. */
+/* End of the rows that begin before `before`: the last row begins last, but one that began up to 60
+ * s earlier may end later. */
 static bool end_before(
 	struct sl_history_store *store, const char *table, int64_t before, int64_t *out)
 {
@@ -178,7 +177,7 @@ bool sl_history_read_end(
 		return false;
 	if (done >= limit && done > *ahead)
 		*ahead = done;
-	/* It has been dealt with, and nothing came since. */
+	/* The clock was already set back, and nothing came since. */
 	if (saved && done < limit)
 		*ahead = 0;
 	return true;

@@ -1,8 +1,8 @@
 /*
  * database - see the header
  *
- * All SQL is made from the table of columns. What lies in the file is history/tables.c's, what
- * becomes of rows later history/tidy.c's.
+ * All SQL is made from the table of columns. history/tables.c has the tables, history/tidy.c what
+ * happens to rows later.
  */
 #include "daemon/history/store_internal.h"
 
@@ -24,11 +24,11 @@
 #include "base/paths.h"
 #include "policy/words/reason.h"
 
-/* How long somebody else's lock is waited for, by a thread that nobody waits for. */
+/* How long to wait for another process' lock; only the scribe waits. */
 #define BUSY_MS 1000
-/* Files that were damaged, the newest. */
+/* Number of damaged files that are kept. */
 #define DAMAGED_KEPT 3
-/* How long it is looked at for damage. */
+/* Longest check for damage. */
 #define CHECK_S 20
 
 /* --- SQLite ------------------------------------------------------------------------------- */
@@ -79,7 +79,7 @@ bool sl_history_sql_run(struct sl_history_store *store, const char *sql)
 	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* What rolling back says is said: the next transaction would not begin. */
+/* A failed ROLLBACK shows when the next transaction cannot begin. */
 int sl_history_store_undo(
 	struct sl_history_store *store, const char *what, struct sl_error *err)
 {
@@ -95,7 +95,6 @@ static void statement_end(sqlite3_stmt **statement)
 	*statement = NULL;
 }
 
-/* The first number that sql gives; 0 where it is NULL. */
 bool sl_history_sql_ask(struct sl_history_store *store, const char *sql, int64_t *out)
 {
 	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
@@ -189,8 +188,8 @@ static int set_up(struct sl_history_store *store, struct sl_error *err)
 	return SL_HISTORY_STORE_OK;
 }
 
-/* Who ran what is shown by the daemon, not by the file. SQLite's other files get the same mode;
- * what goes wrong is SQLite's to say. */
+/* The file is for the daemon's user only: the daemon decides what other users may see. SQLite gives
+ * its other files the same mode, and reports an error here when it opens the file. */
 static void shut_to_others(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -235,8 +234,7 @@ struct sl_history_store *sl_history_store_close(struct sl_history_store *store)
 	return NULL;
 }
 
-/* Files that were set aside may be of use to somebody, who needs not all of many. Their names tell
- * their order. */
+/* Damaged files are kept for repair, but only the newest few. Their names sort by date. */
 static int is_damaged(const struct dirent *entry)
 {
 	const char *mark = ".damaged-";
@@ -315,7 +313,7 @@ static void take_text(sqlite3_stmt *statement, int column, char *out, size_t siz
 
 static void *grown(void *all, size_t count, size_t size)
 {
-	/* Doubled at powers of two. */
+	/* The array doubles at powers of two. */
 	if (count && (count & (count - 1)))
 		return all;
 	return realloc(all, sl_max_u64(count * 2, 1) * size);
@@ -412,7 +410,7 @@ static bool step(sqlite3_stmt *statement)
 {
 	int r = sqlite3_step(statement);
 
-	/* The outcome is the step's; reset says it again. */
+	/* reset only repeats the outcome of the step. */
 	(void)sqlite3_reset(statement);
 	return r == SQLITE_DONE;
 }

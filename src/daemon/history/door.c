@@ -1,11 +1,11 @@
 /*
  * door - questions about the past, and their answers
  *
- * Those of the command line come in by the loop and are answered one at a time by a thread of their
- * own (history/turns.h says whose is next); other threads of the daemon ask by themselves. An
- * answer is a file in memory: who asked gets a descriptor of it, and the daemon keeps another until
- * that connection is gone or HANDED_S are over; then it empties the file, so that nobody can keep
- * the daemon's memory by keeping a descriptor.
+ * The loop receives the command line's questions; a thread answers them one at a time, in the order
+ * of history/turns.h. Other threads of the daemon read the file themselves. An answer is a memory
+ * file: the asker gets a descriptor, and the daemon keeps another until the connection ends or
+ * HANDED_S are over. Then it empties the file, so that a kept descriptor does not keep the daemon's
+ * memory.
  */
 #include "daemon/history/internal.h"
 
@@ -22,18 +22,18 @@
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
 
-/* What an answer waits for the scribe, which may be waiting for a disk itself. Then it is without
- * the last seconds. */
+/* How long an answer waits for the scribe, which may wait for the disk itself. Beyond that the
+ * answer lacks the last seconds. */
 #define TOLD_MS 3000
-/* Within which an answer is to be read. */
+/* How long an answer stays readable. */
 #define HANDED_S 60
-/* How often the answerer looks for answers that were kept long enough. */
+/* How often the answerer looks for answers kept long enough. */
 #define LOOK_S 5
 
 /* One question of a connection. */
 struct wait {
 	struct sl_history_turn turn; /* until it is answered */
-	struct sl_link link;         /* answered or handed */
+	struct sl_link link;         /* in answered or handed */
 	struct sl_link open;         /* the loop's */
 	struct sl_peer *peer;        /* the loop's; NULL: gone */
 	struct sl_history_ask ask;
@@ -52,7 +52,7 @@ static struct wait *of_link(struct sl_link *link)
 
 /* --- answering ---------------------------------------------------------------------------- */
 
-/* What is open is written, soon; as of which the history is. */
+/* Has the scribe write open rows. Returns the second up to which the history is complete. */
 static int64_t have_told(struct sl_history *history)
 {
 	struct timespec until = {0};
@@ -73,8 +73,7 @@ static int64_t have_told(struct sl_history *history)
 	return t;
 }
 
-/* While what was written is put in its place, nobody begins to read: for so long that all who did
- * have ended. */
+/* Waits while the -wal is copied into the file, at most until all earlier readers have ended. */
 static void pass_gate(struct sl_history *history)
 {
 	struct timespec until = {0};
@@ -114,7 +113,7 @@ static struct sl_history_text *answer(struct sl_history *history,
 	pass_gate(history);
 	r = sl_history_query(history->path, ask,
 		t ? (uint64_t)t * 1000 : sl_history_realtime_ms(), out, err);
-	/* What the question itself is wrong with comes first. */
+	/* An error in the question itself comes first. */
 	if (r != SL_HISTORY_STORE_OK) {
 		struct sl_error other;
 
@@ -157,7 +156,7 @@ static struct wait *take_kept(struct sl_history *history, sl_ns now)
 	return NULL;
 }
 
-/* The loop has to do with it next. Under the mutex. */
+/* Passes it to the loop. Under the mutex. */
 static void pass_on(struct sl_history *history, struct wait *wait)
 {
 	sl_list_push_tail(&history->answered, &wait->link);
@@ -225,7 +224,7 @@ static void refuse(struct sl_peer *peer, enum sl_history_what what, const char *
 	sl_peer_send(peer, &msg);
 }
 
-/* The thread has nothing to do with it any more. */
+/* Call it once the thread is done with it. */
 static struct wait *wait_free(struct wait *wait)
 {
 	sl_list_unlink(&wait->link);
@@ -253,7 +252,7 @@ static bool send_file(struct sl_peer *peer, struct wait *wait)
 	return fd >= 0;
 }
 
-/* From now on it is kept for who reads it. Under the mutex. */
+/* Keeps the answer while the asker may read it. Under the mutex. */
 static void hand(struct sl_history *history, struct wait *wait)
 {
 	wait->is_handed = true;
@@ -272,7 +271,7 @@ static void deal_with(struct sl_history *history, struct wait *wait)
 		(void)wait_free(wait);
 		return;
 	}
-	/* Its memory is many pages: the thread gives them back. */
+	/* Freeing many pages takes time: the thread does it. */
 	(void)pthread_mutex_lock(&history->answerer.mutex);
 	hand(history, wait);
 	(void)pthread_mutex_unlock(&history->answerer.mutex);
@@ -310,7 +309,7 @@ int sl_history_on_answered(
 	return 0;
 }
 
-/* Nobody reads what this peer was given any more, or waits for what it asked for. */
+/* The peer is gone: cancels its question, or gives up its answer. */
 static void let_go(struct sl_history *history, struct wait *wait)
 {
 	bool waited;
@@ -344,7 +343,7 @@ void sl_history_peer_gone(struct sl_peer *peer)
 	}
 }
 
-/* One that was answered was read before the next is asked. */
+/* Whether the peer still has an open question. An answered one counts as read. */
 static bool is_asking(struct sl_history *history, const struct sl_peer *peer)
 {
 	sl_list_foreach_safe (link, &history->open) {

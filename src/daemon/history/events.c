@@ -1,9 +1,9 @@
 /*
  * events - see the header
  *
- * Times, serials, names and reasons are columns, and SQLite looks for them. A sentence is made of
- * an event when it is shown, and its kind follows from its
- * reason: what is asked for by those is read from the newest on, until there is enough of it.
+ * SQLite selects by times, serials, names and reasons, which are columns. An event's sentence and
+ * kind are only known after reading, so a question about these reads from the newest event
+ * backwards until it has enough.
  */
 #include "daemon/history/events.h"
 
@@ -20,7 +20,7 @@
 
 /* --- which -------------------------------------------------------------------------------- */
 
-/* Each word is somewhere in it, in small letters or capitals as far as ASCII goes. */
+/* Whether each word occurs in it; case is ignored within ASCII. */
 static bool has_words(const struct sl_msg_event_row *row, const char *words)
 {
 	char text[SL_TELL_TEXT_MAX], all[SL_TELL_TEXT_MAX + 256], word[256];
@@ -93,7 +93,7 @@ static struct sl_msg_event_row read_event(sqlite3_stmt *statement)
 	char reason[64];
 
 	sl_history_take_text(statement, 2, reason, sizeof(reason));
-	/* One of a later daemon is a number without a name. */
+	/* A newer daemon's reason is a number without a name. */
 	row.reason = sl_reason_named(reason);
 	sl_history_take_text(statement, 13, row.name, sizeof(row.name));
 	sl_history_take_text(statement, 14, row.other_name, sizeof(row.other_name));
@@ -112,7 +112,7 @@ int64_t sl_history_number_of(const char *name)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* What was found, the newest first. */
+/* Events found, the newest first. */
 struct found {
 	struct sl_msg_event_row *rows;
 	size_t count;
@@ -120,7 +120,7 @@ struct found {
 
 static bool keep(struct found *found, const struct sl_msg_event_row *row)
 {
-	/* Room is doubled at powers of two. */
+	/* The array doubles at powers of two. */
 	if ((found->count & (found->count - 1)) == 0) {
 		struct sl_msg_event_row *rows = realloc(
 			found->rows, sl_max_u64(1, found->count * 2) * sizeof(*rows));
@@ -159,7 +159,7 @@ static sqlite3_stmt *prepare(
 	(void)sqlite3_bind_text(statement, 5, ask->name, -1, SQLITE_STATIC);
 	(void)sqlite3_bind_int64(statement, 6, sl_history_number_of(ask->name));
 	(void)sqlite3_bind_text(statement, 7, ask->reason, -1, SQLITE_STATIC);
-	/* Negative: all. */
+	/* -1: all. */
 	(void)sqlite3_bind_int64(
 		statement, 8, sl_history_events_sift(ask) ? -1 : (int64_t)last);
 	return statement;
@@ -220,7 +220,7 @@ static void put_event(void *context, const struct sl_msg_event_row *event)
 	sl_history_list_put(context, sl_tell_event(event));
 }
 
-/* Nobody may take what was not looked at for what is not there. */
+/* Says that the answer is incomplete, and how far back it reaches. */
 static void put_gap(FILE *out, uint64_t reached, const char *why)
 {
 	json_t *gap = json_pack("{s:b, s:I, s:o}", "complete", 0, "reached",

@@ -1,8 +1,8 @@
 /*
- * ids - which of the daemon's workloads and GPUs is which of the history's
+ * ids - maps the daemon's workloads and GPUs to numbers of the history
  *
- * The daemon's numbers begin anew, or go on, with each daemon; those of the history are its own. A
- * workload that outlives a daemon stays the same one.
+ * The daemon's numbers may start over with each daemon; the history has numbers of its own. A
+ * workload that outlives a daemon keeps its number in the history.
  */
 #include "daemon/history/scribe_internal.h"
 
@@ -37,7 +37,7 @@ static void user_name(uint32_t uid, char *buf, size_t size)
 	sl_text_tame(buf);
 }
 
-/* The same begin, as far as two looks and a daemon's start tell it. */
+/* Begin times that differ less are equal: samples and a daemon's start are only so exact. */
 #define SAME_MS 10000
 
 static bool is_about(uint64_t a, uint64_t b)
@@ -45,8 +45,8 @@ static bool is_about(uint64_t a, uint64_t b)
 	return a <= b + SAME_MS && b <= a + SAME_MS;
 }
 
-/* One of before, if it is the same: numbers come again after a reboot, and in a container the
- * process' may, too. A clock that was ahead says nothing of when it began. */
+/* The same workload in the file, if any. Its number and pid alone may repeat after a reboot, or in
+ * a container. If the clock was ahead, the begin time is not compared. */
 static const struct sl_history_workload *known_one(const struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t begun_ms)
 {
@@ -117,7 +117,7 @@ struct sl_history_living *sl_history_ids_living(struct sl_history_scribe *scribe
 	return living;
 }
 
-/* In place of what is to be written of the same one already. False: there is no such. */
+/* Replaces the queued row of the same workload. False: none is queued. */
 static bool say_again(
 	struct sl_history_scribe *scribe, const struct sl_history_workload *row)
 {
@@ -130,9 +130,9 @@ static bool say_again(
 	return false;
 }
 
-/* To be written with the next batch. Without memory it is tried again: it stays dirty. Where
- * nothing can be written for long, who comes last is lost, but for those that still live when it
- * can: their end says all of them. */
+/* Queues a row for the next batch. False: no memory; the caller tries again. When the queue is
+ * full, a new workload is dropped; if it still lives once writing works again, its end writes all
+ * of its row. */
 static bool say(struct sl_history_scribe *scribe, const struct sl_history_workload *row)
 {
 	struct sl_history_workload *all;
@@ -150,14 +150,14 @@ static bool say(struct sl_history_scribe *scribe, const struct sl_history_worklo
 	return true;
 }
 
-/* Those that the daemon does not name any more have ended: when, its event says; else not before
- * they were seen last. */
+/* Queues changed workloads. A workload that the daemon no longer lists has ended: its event says
+ * when; without it, its last sample counts. */
 void sl_history_ids_say(struct sl_history_scribe *scribe)
 {
 	for (size_t i = scribe->living_count; i-- > 0;) {
 		struct sl_history_living *living = scribe->living[i];
 
-		/* The event comes on another line, and may be late. */
+		/* The event comes over another connection, and may be late. */
 		if (!living->seen && !living->row.ended_ms && !living->missed) {
 			living->missed = true;
 			continue;
@@ -176,7 +176,7 @@ void sl_history_ids_say(struct sl_history_scribe *scribe)
 	}
 }
 
-/* Of before, and not there any more: they ended while nobody looked. */
+/* Ends workloads that ended while no daemon ran. */
 void sl_history_ids_end_former(struct sl_history_scribe *scribe)
 {
 	for (size_t i = 0; i < scribe->known.living_count; i++) {

@@ -1,6 +1,6 @@
 /*
- * internal - what history/recorder.c (the scribe's thread, start and end) and history/door.c
- * (questions) share; nobody else includes it
+ * internal - shared by history/recorder.c (the scribe's thread, start and end) and history/door.c
+ * (questions)
  */
 #ifndef SL_DAEMON_HISTORY_INTERNAL_H
 #define SL_DAEMON_HISTORY_INTERNAL_H
@@ -18,25 +18,26 @@ struct sl_history {
 	struct sl_link open;      /* the loop's: struct wait, of history/door.c */
 	char path[SL_PATH_MAX];
 	struct sl_inside_door *door;
-	uint64_t first_serial;             /* of this daemon's events */
-	struct sl_worker scribe, answerer; /* mutex of scribe: the next few */
+	uint64_t first_serial;             /* the first event of this daemon */
+	struct sl_worker scribe, answerer; /* scribe's mutex: the next few */
 	struct sl_history_keep keep;
-	uint64_t told, tell_asked; /* what is open was written so often; is to be */
+	uint64_t told, tell_asked; /* requests to write open rows: done, asked for */
 	pthread_cond_t is_told;
 	struct sl_part health;
-	struct sl_error moved; /* what was dealt with, and stays to be known */
-	int64_t t;             /* the history reaches up to then; 0: nothing yet */
+	struct sl_error moved; /* the last problem dealt with, for the report */
+	int64_t t; /* the history is complete up to this second; 0: nothing yet */
 	/* mutex of answerer: struct wait in each */
 	struct sl_history_turns turns;
 	struct sl_link answered, handed;
 	struct sl_history_budget room; /* locks itself */
 	atomic_bool ending;
-	atomic_bool suspect; /* a reader met with damage */
-	/* Readers inside, of which none is let in while it is shut; locks itself. */
+	atomic_bool suspect; /* a reader found damage */
+	/* Readers inside. While it is shut, no reader enters. Locks itself. */
 	pthread_mutex_t gate;
 	pthread_cond_t is_open;
 	bool is_shut;
-	/* The scribe's newest, until the loop takes them; what it took last is the loop's. */
+	/* The scribe's newest sums until the loop takes them; shown, which the loop took last, is
+	 * the loop's. */
 	_Atomic(struct sl_history_sums *) fresh;
 	struct sl_history_sums *shown;
 };
@@ -45,13 +46,13 @@ uint64_t sl_history_realtime_ms(void);
 
 /* The thread that answers; its argument is the history. */
 void *sl_history_answerer(void *argument);
-/* The loop's: something is answered. */
+/* The loop's: an answer is ready. */
 int sl_history_on_answered(
 	sd_event_source *source, int fd, uint32_t events, void *context);
-/* Whether questions wait before they begin to read. */
+/* Makes questions wait before they begin to read, or lets them in again. */
 void sl_history_shut(struct sl_history *history, bool is_shut);
 void sl_history_door_init(struct sl_history *history);
-/* Ends what is being answered; then, once the thread has ended, frees what there is. */
+/* stop cancels running questions; fini, once the thread has ended, frees the rest. */
 void sl_history_door_stop(struct sl_history *history);
 void sl_history_door_fini(struct sl_history *history);
 

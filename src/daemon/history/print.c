@@ -1,8 +1,8 @@
 /*
  * print - see the header
  *
- * What is shown of memory is the mean over the step (the part of it that was asked for): a user who
- * had 4 GiB for half of the hour had 2 GiB in that hour, so that areas under curves are right.
+ * Memory is shown as the mean over the requested part of a step: a user with 4 GiB for half an hour
+ * had 2 GiB in that hour, so areas under curves are right.
  */
 #include "daemon/history/print.h"
 
@@ -17,13 +17,14 @@ static const char *const words[SL_HISTORY_BYS] = {
 
 enum unit { BYTES, GPU_SECONDS, PLAIN };
 
-/* What is shown of a cell. Means are over `length` seconds. */
+/* A field of a cell. Means are over `length` seconds. */
 static const struct field {
 	const char *name;
 	enum unit unit;
 	bool mean;
 	enum sl_history_use_column column;
-	/* Of a GPU its own figure is shown: this one, less 1. 0: the sum of its workloads'. */
+	/* Grouped by GPU: 1 + the column of the GPU's own figure to show; 0: the sum of its
+	 * workloads. */
 	uint32_t of_gpu;
 } fields[] = {
 	{"request_bytes", BYTES, true, SL_HISTORY_USE_request},
@@ -47,7 +48,7 @@ static const struct field {
 	{"in_bytes", BYTES, false, SL_HISTORY_USE_in},
 	{"clean_bytes", BYTES, false, SL_HISTORY_USE_clean},
 };
-/* Of GPUs only, besides. */
+/* Further fields, only when grouped by GPU. */
 static const struct gpu_field {
 	const char *name;
 	enum unit unit;
@@ -83,7 +84,7 @@ static void print_value(
 	}
 }
 
-/* Of a GPU what NVML says, of others what of their allocation was used. False: it is not known. */
+/* Of a GPU, utilisation by NVML; else the used share of the allocation. False: not known. */
 static bool utilisation(const struct sl_history_table *table,
 	const struct sl_history_figures *cell, double *share)
 {
@@ -138,8 +139,7 @@ static void print_json(const struct sl_history_table *table, FILE *out,
 		(void)fputs(",\"utilisation\":null}", out);
 }
 
-/* A field with anything in it that would end it is put in quotation marks, and what would be taken
- * for a formula is not begun like one. */
+/* Quotes the text, and marks it with ' if a spreadsheet would read it as a formula. */
 static void print_csv_text(FILE *out, const char *text)
 {
 	char tame[128];
@@ -193,7 +193,7 @@ static void print_csv(const struct sl_history_table *table, FILE *out,
 		(void)fputs(",\n", out);
 }
 
-/* The part of step i that was asked for. */
+/* Length of the requested part of step i. */
 static int64_t part_of(const struct sl_history_table *table, size_t i, int64_t *begin)
 {
 	int64_t from = table->first + (int64_t)i * table->step;
@@ -205,7 +205,7 @@ static int64_t part_of(const struct sl_history_table *table, size_t i, int64_t *
 	return to - from;
 }
 
-/* Who allocated most comes first. */
+/* The largest allocation comes first. */
 static int by_allocated(const void *left, const void *right)
 {
 	const struct sl_history_key *a = *(struct sl_history_key *const *)left,
@@ -218,7 +218,7 @@ static int by_allocated(const void *left, const void *right)
 	return strcmp(a->key, b->key);
 }
 
-/* By time, and who comes first of all in each step. */
+/* By time, and within a step by rank in the totals. */
 static int by_time(const void *left, const void *right)
 {
 	const struct sl_history_cell *a = left, *b = right;

@@ -1,16 +1,14 @@
 /*
  * read - see the header
  *
- * A stretch of time is in one level only: in hours as far as they are rolled up (or as far as
- * minutes are gone), then in minutes, then in seconds. Where the levels meet is on whole hours and
- * minutes, which the store sees to. What is asked for in hours may begin in the middle of one: then
- * the first and the last are read from minutes, and their first and last from seconds, as far as
- * they are still there.
+ * Each second is read from one level only: from hours as far as they are rolled up (or minutes are
+ * deleted), then from minutes, then from seconds. The store makes levels meet at whole hours and
+ * minutes. A range read in hours may begin within an hour: then its ends are read from minutes, and
+ * their ends from seconds, as far as those still exist.
  *
- * Rows stand in the order of time, with those of all others between a workload's own. One workload
- * is thus not looked for by going through all of them, but by asking for each of its moments: there
- * are few of those (a week of minutes has 10,080), and when they are is known. That needs no index,
- * which would have to be written for each row.
+ * Rows are in the order of time, so other workloads' rows lie between those of one workload. One
+ * workload is read by a lookup for each moment at which a row may begin: those are few (10,080
+ * minutes a week) and known. An index would do it too, but would have to be written for each row.
  */
 #include "daemon/history/read.h"
 
@@ -19,10 +17,10 @@
 #include <string.h>
 
 #define BUSY_MS 2000
-/* Instructions of SQLite's machine between two looks at the clock: some hundred microseconds. */
+/* SQLite instructions between two checks of the clock: some hundred microseconds. */
 #define LOOK_EVERY 20000
 
-/* A row of minutes or hours is about all of its minute (hour). */
+/* Seconds that values of a row are spread over. */
 static const int64_t steps[SL_HISTORY_LEVELS] = {1, 60, 3600};
 
 static int look(void *context)
@@ -107,7 +105,7 @@ void sl_history_reader_close(struct sl_history_reader *reader)
 
 /* --- rows --------------------------------------------------------------------------------- */
 
-/* When rows of a workload may begin, and on which GPUs. */
+/* A table of the moments at which the workload's rows may begin, and one of its GPUs. */
 static size_t put_moments(const struct sl_history_reader *reader,
 	enum sl_history_level level, char *sql, size_t size)
 {
@@ -154,7 +152,7 @@ static bool prepare(struct sl_history_reader *reader, enum sl_history_kind kind,
 	return sqlite3_prepare_v2(reader->db, sql, -1, out, NULL) == SQLITE_OK;
 }
 
-/* Rows of one level that begin before `to` and have a part in [from, to). */
+/* Rows of one level that begin before `to` and overlap [from, to). */
 static int read_level(struct sl_history_reader *reader, enum sl_history_kind kind,
 	enum sl_history_level level, int64_t first, int64_t from, int64_t to,
 	int64_t only, sl_history_row_fn fn, void *context, bool *ended,
@@ -166,7 +164,7 @@ static int read_level(struct sl_history_reader *reader, enum sl_history_kind kin
 
 	if (from >= to || first >= to || *ended)
 		return SL_HISTORY_STORE_OK;
-	/* A row begins on a whole minute (hour) or later, and ends with it. */
+	/* Rows start at or after a whole minute (hour) and end within it. */
 	from = from / sl_history_grains[level] * sl_history_grains[level];
 	if (!prepare(reader, kind, level, only, &statement))
 		return sl_history_reader_failed(reader, err);
@@ -199,12 +197,12 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* All of [from, to) at one level, where it has it. */
+/* Reads [from, to) at one level, and elsewhere where it has no rows. */
 static int read_at(struct sl_history_reader *reader, enum sl_history_kind kind,
 	enum sl_history_level finest, int64_t from, int64_t to, int64_t only,
 	sl_history_row_fn fn, void *context, bool *ended, struct sl_error *err)
 {
-	/* Hours end, and seconds begin, there. */
+	/* Where hours end and seconds begin. */
 	int64_t hours_end =
 		finest == SL_HISTORY_HOURS ? reader->hours_done : reader->minutes_from;
 	int64_t seconds_begin = finest == SL_HISTORY_SECONDS ? reader->seconds_from
@@ -270,7 +268,7 @@ int64_t sl_history_part(
 
 	if (begin >= end)
 		return 0;
-	/* KiB of a large machine for an hour, times an hour, is more than 64 bits have. */
+	/* KiB of a large machine for an hour, times an hour, exceed 64 bits. */
 	return (int64_t)((__int128)value * end / row->reach -
 			 (__int128)value * begin / row->reach);
 }

@@ -1,9 +1,9 @@
 /*
- * read - rows of history.db for those who read it
+ * read - reads rows of history.db
  *
- * Any thread, each with a reader of its own; the file is opened read-only, and what is read is as
- * of one moment, however long it takes and whatever is written meanwhile. A reader gives up after
- * SL_HISTORY_READ_MS, so that nobody keeps the file from being tidied up.
+ * Any thread, each with a reader of its own. The file is opened read-only, and a reader sees it as
+ * of one moment, whatever is written meanwhile. A reader gives up after SL_HISTORY_READ_MS, because
+ * an open reader keeps the file from being tidied.
  */
 #ifndef SL_DAEMON_HISTORY_READ_H
 #define SL_DAEMON_HISTORY_READ_H
@@ -20,28 +20,28 @@ struct sl_history_reader {
 	sqlite3 *db;
 	char path[4096];
 	sl_ns give_up;
-	const atomic_bool *cancel; /* NULL: nothing does */
-	/* Levels end where they are rolled up to, and begin behind what was deleted. */
+	const atomic_bool *cancel; /* ends the reading when it turns true; may be NULL */
+	/* Where rows of a level end (rolled up to) and begin (deleted up to). */
 	int64_t minutes_done, hours_done, seconds_from, minutes_from;
-	/* Of the workload that is asked for alone, as its row has it. 0: not known. */
+	/* GPUs of the one workload asked for, from its row. 0: not known. */
 	int64_t gpu_mask;
 };
 
-/* SL_HISTORY_STORE_*; *reader may be closed after every outcome. cancel: reading ends when it turns
- * true; may be NULL. */
+/* SL_HISTORY_STORE_*; close *reader after every outcome. cancel: reading ends when it turns true;
+ * may be NULL. */
 SL_MUST_CHECK int sl_history_reader_open(struct sl_history_reader *reader,
 	const char *path, const atomic_bool *cancel, struct sl_error *err);
 void sl_history_reader_close(struct sl_history_reader *reader);
-/* What the last call on its database said. */
+/* The outcome and error of the last call on its database. */
 SL_MUST_CHECK int sl_history_reader_failed(
 	struct sl_history_reader *reader, struct sl_error *err);
 
-/* False ends the reading; the caller knows why. */
+/* Returns false to end the reading. */
 typedef bool (*sl_history_row_fn)(void *context, const struct sl_history_row *row);
-/* Every row that has a part in [from, to), of this level; of finer ones at the ends and where
- * nothing is rolled up yet, of the one above where it does not reach back any more.
- * No second of a GPU and workload comes twice. only: this workload, 0: all. SL_HISTORY_STORE_OK,
- * also where fn ended it. */
+/* Calls fn with every row of this level that overlaps [from, to). Finer levels fill the ends and
+ * what is not rolled up yet; the coarser level fills what this one no longer has. Each second of a
+ * GPU and workload comes once. only: a single workload, 0: all. SL_HISTORY_STORE_OK, also if fn
+ * ended it. */
 SL_MUST_CHECK int sl_history_read_rows(struct sl_history_reader *reader,
 	enum sl_history_kind kind, enum sl_history_level level, int64_t from, int64_t to,
 	int64_t only, sl_history_row_fn fn, void *context, struct sl_error *err);

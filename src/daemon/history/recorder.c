@@ -1,8 +1,8 @@
 /*
  * recorder - see the header
  *
- * Two workers. The scribe wakes with each second, and whenever somebody is about to read: then it
- * writes what is open, so that an answer reaches up to now. The answerer is in history/door.c.
+ * Two workers. The scribe wakes every second, and whenever a reader asks: then it writes open rows,
+ * so that the answer reaches up to now. The answerer is in history/door.c.
  */
 #include "daemon/history/internal.h"
 
@@ -22,13 +22,13 @@
 #include "daemon/link/peer.h"
 #include "daemon/report/events.h"
 
-/* Of what waits to be put in its place; some minutes of a thousand busy workloads. */
+/* Bytes in the -wal before readers are held back: some minutes of a thousand busy workloads. */
 #define WAL_MOST    (64ull << 20)
 #define WAL_AGAIN_S 300
 
 struct wal {
 	bool is_shut;
-	sl_ns again; /* by when it is to be done, or is tried again */
+	sl_ns again; /* deadline of the checkpoint, or time of the next try */
 };
 
 uint64_t sl_history_realtime_ms(void)
@@ -52,7 +52,7 @@ static struct sl_history_keep keep_of(const struct sl_config *config)
 
 /* --- the scribe --------------------------------------------------------------------------- */
 
-/* Once when it begins, and once when it is over; what was dealt with whenever it happens. */
+/* Logs a failure when it begins and when it ends, and a note whenever there is one. */
 static void log_report(
 	const struct sl_history_report *report, int *before, uint64_t dropped_before)
 {
@@ -67,8 +67,8 @@ static void log_report(
 	*before = report->outcome;
 }
 
-/* Waits for the next second, or for somebody who is about to read. The machine's clock says when
- * seconds begin, another how long that is. False: the end. */
+/* Waits for the next second of the machine's clock, or for a reader's request. The wait itself uses
+ * the monotonic clock. False: the end. */
 static bool wait_for_second(struct sl_history *history, bool *is_second)
 {
 	struct timespec now = {0}, until = {0};
@@ -76,7 +76,7 @@ static bool wait_for_second(struct sl_history *history, bool *is_second)
 	int r = 0;
 
 	(void)clock_gettime(CLOCK_REALTIME, &now);
-	/* A little into it, so that nobody's clock says that it is the one before. */
+	/* 5 ms into the second, so that all clocks agree which second it is. */
 	left_ns = SL_S - (uint64_t)now.tv_nsec + 5 * SL_MS;
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += (time_t)((uint64_t)until.tv_nsec + left_ns) / (time_t)SL_S;
@@ -100,7 +100,7 @@ static void note_report(struct sl_history *history,
 	(void)pthread_mutex_lock(&history->scribe.mutex);
 	health->count = report->rows;
 	is_large = history->keep.bytes && report->bytes > history->keep.bytes;
-	/* That one was moved aside stays to be known until the next start. */
+	/* A note (the file was moved aside) is reported until the next start. */
 	if (report->note.text[0]) {
 		health->health = SL_HEALTH_PARTLY;
 		health->text = history->moved = report->note;
@@ -125,7 +125,7 @@ static void note_report(struct sl_history *history,
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
 }
 
-/* What nobody took meanwhile is of no use any more. */
+/* Replaces sums that the loop has not taken. */
 static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
 {
 	if (sums)
@@ -133,10 +133,10 @@ static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
 }
 
 /*
- * What is written is put in its place only when nobody reads what was there before, so readers who
- * take turns would let it grow without end. Above WAL_MOST nobody begins to read until it is done;
- * readers end within SL_HISTORY_READ_MS. Where it is not done by then, another program reads the
- * file: ours are let in again, and it is tried later.
+ * Copies the -wal into the file once it exceeds WAL_MOST. SQLite cannot do that while an older
+ * state is being read, so overlapping readers would let the -wal grow without end. So new readers
+ * wait until it is done; running readers end within SL_HISTORY_READ_MS. If it still fails then,
+ * another program reads the file: readers may go on, and it is retried later.
  */
 static void hold_wal(
 	struct sl_history *history, struct sl_history_scribe *scribe, struct wal *wal)
@@ -288,8 +288,8 @@ int sl_history_open(struct sl_daemon *daemon)
 
 	if (!daemon->config.history)
 		return 0;
-	/* The folder may be one that nothing was kept in yet. If it cannot be made, the file
-	 * cannot, and that is said then. */
+	/* The folder may not exist yet. If it cannot be made, opening the file fails, which is
+	 * reported. */
 	if (sl_file_make_dirs(daemon->data_dir, 0755) < 0)
 		sl_debug("cannot make %s", daemon->data_dir);
 	history = calloc(1, sizeof(*history));

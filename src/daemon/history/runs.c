@@ -26,7 +26,7 @@ void sl_history_rows_fini(struct sl_history_rows *rows)
 	*rows = (struct sl_history_rows){0};
 }
 
-/* Numbers of GPUs are few, so the two fit one key. */
+/* GPU numbers are small, so both fit one key. */
 static uint64_t key_of(const struct sl_history_row *row)
 {
 	return (uint64_t)row->workload << 16 | ((uint64_t)row->gpu & 0xffff);
@@ -63,7 +63,7 @@ static void drop(struct sl_history_runs *runs, size_t i)
 	free(run);
 }
 
-/* Where it has no memory nothing has happened. */
+/* NULL: no memory; nothing has changed. */
 static struct sl_history_run *begin(
 	struct sl_history_runs *runs, const struct sl_history_row *row)
 {
@@ -107,8 +107,8 @@ int sl_history_runs_add(struct sl_history_runs *runs, const struct sl_history_ro
 	}
 	run->last = *row;
 	run->told = false;
-	/* A minute is rolled up as soon as it is over. The run stays, empty: its place is needed
-	 * again at once. */
+	/* A minute is rolled up as soon as it is over, so the run ends. Its memory stays: the next
+	 * minute needs it at once. */
 	if ((row->t + row->span) % 60 == 0 && r == 0) {
 		r = sl_history_rows_add(out, &run->row);
 		run->row.span = 0;

@@ -1,8 +1,8 @@
 /*
- * runs - seconds that are alike become one row
+ * runs - merges equal seconds into one row
  *
- * What does nothing must cost nothing: a row is kept open as long as each next stretch is like the
- * one before, at most until the minute is over. Pure; memory from malloc. One thread.
+ * An idle workload must cost nothing: a row stays open while each next stretch equals the one
+ * before, at most until the end of the minute. Pure; memory from malloc. One thread.
  */
 #ifndef SL_DAEMON_HISTORY_RUNS_H
 #define SL_DAEMON_HISTORY_RUNS_H
@@ -10,7 +10,7 @@
 #include "daemon/core/map.h"
 #include "daemon/history/store.h"
 
-/* Rows that are to be written. */
+/* Rows to be written. */
 struct sl_history_rows {
 	struct sl_history_row *all;
 	size_t count, room;
@@ -34,15 +34,16 @@ struct sl_history_runs {
 	size_t count, room;
 };
 
-/* One stretch: span seconds from t of one GPU and workload, with what row has of its columns for
- * the whole of it; within one minute, and behind what was added before for the same two. What it
- * ends goes to out. 0 or -ENOMEM. */
+/* Adds one stretch: span seconds from t of one GPU and workload. row has its column values for the
+ * whole stretch, which lies within one minute and after what was added before for the same key.
+ * Rows that this ends go to out. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_history_runs_add(struct sl_history_runs *runs,
 	const struct sl_history_row *row, struct sl_history_rows *out);
-/* Ends those that do not reach `end`: nothing was added for them. */
+/* Ends the runs that nothing was added to up to `end`. */
 SL_MUST_CHECK int sl_history_runs_sweep(
 	struct sl_history_runs *runs, int64_t end, struct sl_history_rows *out);
-/* What is open, as it is now; it stays open, and the same key comes again with a longer span. */
+/* Puts copies of open rows into out. They stay open: the same key comes again later with a longer
+ * span. */
 SL_MUST_CHECK int sl_history_runs_tell(
 	struct sl_history_runs *runs, struct sl_history_rows *out);
 void sl_history_runs_fini(struct sl_history_runs *runs);

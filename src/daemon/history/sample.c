@@ -1,11 +1,11 @@
 /*
  * sample - see the header
  *
- * NVML says how much of the time a GPU was used at all, and on most GPUs how much each process did:
- * the one is divided in proportion to the other, so that what processes without Sluice did is
- * nobody's. Where it does not say the second, it is divided evenly among those that had work in
- * that second. Who had is then known from what clients say where the daemon asks them anyway; of
- * the others, all that have memory there may have had.
+ * NVML reports a GPU's utilisation, and on most GPUs the share of each process. Where it reports
+ * shares, utilisation is divided by them; the share of unmanaged processes is left out. Where it
+ * does not, utilisation is divided evenly among workloads that worked in that second. Whether a
+ * workload worked is then known from its clients if the daemon asks them anyway; any other workload
+ * with memory there may have worked.
  */
 #include "daemon/history/sample.h"
 
@@ -111,7 +111,7 @@ static void take_swap(struct sl_history_sample *sample, const struct sl_msg_swap
 	use->waited_ms = row->waited_ms;
 	use->turn_left_ms = row->turn_left_ms;
 	use->work_pm = row->work_pm;
-	/* Given up until it comes back. */
+	/* A parked workload has given up its request. */
 	if (sl_wire_gave_up_request(row->residency))
 		use->request_bytes = 0;
 }
@@ -152,10 +152,10 @@ void sl_history_sample_take(struct sl_history_sample *sample, const union sl_msg
 struct between {
 	const struct sl_history_sample *before, *now;
 	struct sl_history_tables *tables;
-	/* by GPU: how many had work, wait to come back, wait for memory; thousandths of
-	 * utilisation, what is there and asked for, what is allocated of it */
+	/* By GPU: workloads that worked, wait to return, wait for memory; utilisation in
+	 * thousandths; use; and millionths that are allocated. */
 	uint32_t active[SL_HISTORY_GPU_NUMBERS];
-	bool by_process[SL_HISTORY_GPU_NUMBERS]; /* the driver says who did what */
+	bool by_process[SL_HISTORY_GPU_NUMBERS]; /* NVML reports shares of processes */
 	uint32_t told_pm[SL_HISTORY_GPU_NUMBERS], gone_pm[SL_HISTORY_GPU_NUMBERS];
 	uint32_t returning[SL_HISTORY_GPU_NUMBERS], asking[SL_HISTORY_GPU_NUMBERS];
 	int64_t utilisation_pm[SL_HISTORY_GPU_NUMBERS]; /* -1: not known */
@@ -163,15 +163,15 @@ struct between {
 	int64_t allocated_ppm[SL_HISTORY_GPU_NUMBERS];
 };
 
-/* One stretch of it within one minute. */
+/* A part of it within one minute. */
 struct piece {
 	int64_t t, span;
-	bool first; /* what was counted is in the first one */
+	bool first; /* counters go into the first */
 };
 
 static int64_t kib(uint64_t bytes)
 {
-	/* A petabyte at most, so that a sum over an hour fits. */
+	/* 1 PiB at most, so that a sum over an hour fits. */
 	return (int64_t)(sl_min_u64(bytes, 1ull << 50) >> 10);
 }
 
@@ -194,7 +194,7 @@ static struct sl_usage_look look_of(const struct sl_history_seen *use)
 		.work_pm = use->work_pm <= 1000 ? use->work_pm : SL_USAGE_UNTOLD};
 }
 
-/* Had it work there between the two? later: NULL if it is gone. */
+/* Whether it worked between the samples. later: NULL if it is gone. */
 static enum sl_usage_work work_of(const struct between *between,
 	const struct sl_history_seen *use, const struct sl_history_seen *later)
 {
@@ -210,7 +210,7 @@ static enum sl_usage_work work_of(const struct between *between,
 		(uint64_t)(between->now->t - between->before->t) * 1000);
 }
 
-/* Millionths of the GPU. */
+/* In millionths of the GPU. */
 static uint32_t allocated_of(
 	const struct between *between, const struct sl_history_seen *use)
 {
@@ -223,8 +223,8 @@ static bool is_gone(const struct sl_history_seen *later)
 	return !later || !later->clients;
 }
 
-/* Among those that had work, and what the driver said of it: of those that are gone what they did
- * last. */
+/* Counts a workload that worked, and adds up its share: the later sample's, or if it is gone the
+ * last one known. */
 static void count_work(struct between *between, const struct sl_history_seen *use)
 {
 	const struct sl_history_seen *later =
@@ -241,7 +241,8 @@ static void count_work(struct between *between, const struct sl_history_seen *us
 		between->told_pm[use->gpu] += later->work_pm;
 }
 
-/* Of the work on its GPU, as the driver says. Those that are gone have what the others leave. */
+/* Its share of the GPU's work in millionths. Workloads that are gone divide what the others
+ * leave. */
 static uint32_t told_ppm(const struct between *between, const struct sl_history_seen *use,
 	const struct sl_history_seen *later)
 {
@@ -254,7 +255,7 @@ static uint32_t told_ppm(const struct between *between, const struct sl_history_
 			  gone_pm);
 }
 
-/* Millionths, too, of one that had work. */
+/* In millionths; for a workload that worked. */
 static uint32_t used_of(const struct between *between, const struct sl_history_seen *use,
 	const struct sl_history_seen *later)
 {
@@ -279,7 +280,7 @@ static void look_at_gpus(struct between *between)
 			between->utilisation_pm[g] =
 				(int64_t)sl_min_u64(row->utilisation_pct, 100) * 10;
 	}
-	/* It says so of all on the GPU, or of none. */
+	/* NVML reports shares for all workloads of a GPU, or for none. */
 	for (size_t i = 0; i < between->now->count; i++)
 		between->by_process[between->now->uses[i].gpu] |=
 			between->now->uses[i].work_pm != UINT32_MAX;
@@ -297,9 +298,9 @@ static void look_at_gpus(struct between *between)
 	}
 }
 
-/* Others wait for what it has, and it may run: all of it is resident, on each of its GPUs, which
- * follow each other. Who asks for more memory is only waited for by turns where its turn is counted
- * down. */
+/* Whether it has a turn: it is entirely resident on all its GPUs (consecutive rows) while others
+ * wait for its memory. Demands for more memory only count as waiting for a turn while its turn is
+ * counted down. */
 static bool has_turn(const struct between *between, const struct sl_history_seen *use)
 {
 	const struct sl_history_sample *sample = between->before;
@@ -319,7 +320,7 @@ static bool has_turn(const struct between *between, const struct sl_history_seen
 	return backing > 0;
 }
 
-/* What of a counter is new; one that begins anew has all of it. */
+/* The growth of a counter; one that started over counts whole. */
 static int64_t grown(uint64_t before, uint64_t now)
 {
 	return (int64_t)(now >= before ? now - before : now);
@@ -329,7 +330,7 @@ static void count_use(int64_t *value, const struct sl_history_seen *use,
 	const struct sl_history_seen *later)
 {
 	static const struct sl_history_seen nothing;
-	/* What it did before it was seen first is in nothing yet. */
+	/* Nothing that it did before its first sample is counted yet. */
 	const struct sl_history_seen *from = use->fresh ? &nothing : use;
 	const struct sl_history_seen *to = later ? later : use;
 
@@ -475,7 +476,7 @@ uint64_t sl_history_clock_ms(struct sl_history_clock *clock, uint64_t real_ms, s
 
 /* --- programs ----------------------------------------------------------------------------- */
 
-/* The word at *at without its folder, into word; *at is moved behind it. False at the end. */
+/* Copies the word at *at without its folder, and moves *at behind it. False at the end. */
 static bool next_word(const char **at, char *word, size_t size)
 {
 	const char *begin, *base;
@@ -489,14 +490,14 @@ static bool next_word(const char **at, char *word, size_t size)
 		if (**at == '/' && (*at)[1] && (*at)[1] != ' ')
 			base = *at + 1;
 	}
-	/* An option is told by its dash, not by what stands behind a slash in it. */
+	/* Options are recognised by their dash, before any slash is looked for. */
 	if (*begin == '-')
 		base = begin;
 	(void)snprintf(word, size, "%.*s", (int)(*at - base), base);
 	return true;
 }
 
-/* They run what is said next. Numbers of versions follow some. */
+/* Programs that run the file named next; some have a version in their name. */
 static bool is_interpreter(char *word)
 {
 	static const char *const names[] = {"python", "pypy", "bash", "sh", "dash", "zsh",
@@ -524,7 +525,7 @@ void sl_history_program(const char *command, char *buf, size_t size)
 	buf[0] = '\0';
 	if (!next_word(&command, buf, size) || !is_interpreter(buf))
 		return;
-	/* The first that is no option of its; "-m module" is a program, too. */
+	/* The first argument that is no option; "-m module" is a program, too. */
 	while (next_word(&command, word, sizeof(word))) {
 		bool is_module = strcmp(word, "-m") == 0;
 

@@ -1,10 +1,9 @@
 /*
- * sample - from what the daemon says each second to rows of the history
+ * sample - turns the daemon's lists of each second into rows of the history
  *
- * A sample is what the lists of the command line say at a moment. What a sample says of memory
- * holds until the next one; what the next one has counted since, and the utilisation it measured,
- * belong to the time between the two. Pure: times are arguments, nothing is read or written. One
- * thread.
+ * A sample is the content of the command line's lists at one moment. Memory figures hold until the
+ * next sample; what counters gained by the next sample, and the utilisation that it measured,
+ * belong to the time in between. Pure: times are arguments, nothing is read or written. One thread.
  */
 #ifndef SL_DAEMON_HISTORY_SAMPLE_H
 #define SL_DAEMON_HISTORY_SAMPLE_H
@@ -12,10 +11,9 @@
 #include "daemon/history/runs.h"
 #include "daemon/history/sums.h"
 
-/* A stretch between samples that is longer is unknown: the machine slept, or the daemon was
- * stopped. */
+/* A longer stretch between samples is unknown: the machine slept, or the daemon was stopped. */
 #define SL_HISTORY_GAP_S 60
-/* A utilisation that was measured longer ago is not known any more. */
+/* An older utilisation counts as unknown. */
 #define SL_HISTORY_MEASURED_MS 5000
 
 #define SL_HISTORY_GPU_NUMBERS 64
@@ -27,15 +25,16 @@ struct sl_history_seen {
 	uint32_t residency, ordinal; /* enum sl_wire_residency; 0: its first GPU */
 	uint64_t request_bytes, limit_bytes, backing_bytes, hidden_bytes, evicted_bytes;
 	uint64_t turns, out_bytes, in_bytes, clean_bytes, waits, waits_ms, denials;
-	uint64_t waited_ms, turn_left_ms; /* since when it waits to be back */
+	uint64_t waited_ms, turn_left_ms; /* waited_ms: to be back on its GPUs */
 	uint32_t waiting;
 	uint64_t waiting_bytes;
 	uint32_t clients, idle_clients;
-	uint64_t idle_ms;       /* of those that are idle, the shortest */
-	uint32_t work_pm;       /* of what was done on the GPU; UINT32_MAX: not known */
-	int64_t id;             /* the workload's in the history */
-	bool fresh;             /* it was in no look before: all it counted is new */
-	uint32_t user, project; /* places of its sums */
+	uint64_t idle_ms; /* the shortest idle time among its idle clients */
+	uint32_t work_pm; /* its share of the GPU's work in thousandths; UINT32_MAX: not
+				 * known */
+	int64_t id;       /* the workload's number in the history */
+	bool fresh;       /* in no earlier sample: all it counted is new */
+	uint32_t user, project; /* indices of its sums */
 };
 
 struct sl_history_sample {
@@ -46,16 +45,15 @@ struct sl_history_sample {
 	struct {
 		bool there;
 		int64_t id;
-		uint32_t place; /* of its sums */
+		uint32_t place; /* index of its sums */
 		struct sl_msg_gpu_row row;
 	} gpus[SL_HISTORY_GPU_NUMBERS];
-	/* Workloads that waited: for whether a wait is a new one. */
-	bool failed; /* no memory for all of it */
+	bool failed; /* not all of it is there: no memory */
 };
 
 void sl_history_sample_clear(struct sl_history_sample *sample);
 void sl_history_sample_fini(struct sl_history_sample *sample);
-/* Rows of the lists GPUS, USES, SWAP, CLIENTS, in this order. */
+/* Takes rows of the lists GPUS, USES, SWAP, CLIENTS, in this order. */
 void sl_history_sample_take(struct sl_history_sample *sample, const union sl_msg *row);
 struct sl_history_seen *sl_history_sample_find(
 	const struct sl_history_sample *sample, uint64_t workload, uint32_t gpu);
@@ -63,28 +61,28 @@ struct sl_history_seen *sl_history_sample_find(
 struct sl_history_tables {
 	struct sl_history_runs runs[SL_HISTORY_KINDS];
 	struct sl_history_rows out[SL_HISTORY_KINDS]; /* to be written */
-	struct sl_history_summing *summing;           /* NULL: nobody asks */
+	struct sl_history_summing *summing;           /* NULL: no sums */
 };
-/* What was between the two, into rows. 0 or -ENOMEM. */
+/* Makes rows of the time between two samples. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_history_sample_rows(const struct sl_history_sample *before,
 	const struct sl_history_sample *now, struct sl_history_tables *tables);
 
-/* Time as the history has it. */
+/* The history's clock. */
 struct sl_history_clock {
 	uint64_t last_ms;
 	sl_ns at;
 };
-/* Milliseconds since 1970; real_ms: of the machine's clock; now: monotonic. Where the machine's
- * clock is a little behind, time goes on from where it was, half as fast, until that has caught up:
- * no time is twice. One that is more than SL_HISTORY_BEHIND_S behind is followed, and what is
- * returned is less than it was. */
+/* Milliseconds since 1970 in the history's time. real_ms: the machine's clock; now: monotonic. If
+ * the machine's clock is a little behind, the history's time continues at half speed until the
+ * machine catches up, so that no second comes twice. If it is more than SL_HISTORY_BEHIND_S behind,
+ * the history follows it, and the result is less than the one before. */
 uint64_t sl_history_clock_ms(struct sl_history_clock *clock, uint64_t real_ms, sl_ns now);
 
-/* What of a command says which program it is: "python train.py" of "/usr/bin/python3.11 -u train.py
- * --lr 0.1". */
+/* Writes the part of a command that identifies the program: "python train.py" for
+ * "/usr/bin/python3.11 -u train.py --lr 0.1". */
 void sl_history_program(const char *command, char *buf, size_t size);
 
-/* What runs of a workload are grouped by: its name, or its program where the daemon chose the name
+/* The name that groups runs of a workload: its own, or its program's if the daemon chose the name
  * ("python-12", "python-j3"; see sl_field_make_name()). Returns one of its arguments. */
 const char *sl_history_group(const char *name, const char *command, const char *program);
 

@@ -1,22 +1,21 @@
 /*
- * scribe_internal - what history/writer.c and history/ids.c share; nobody else includes it
- * but their test
+ * scribe_internal - shared by history/writer.c, history/ids.c and their test
  */
 #ifndef SL_DAEMON_HISTORY_SCRIBE_INTERNAL_H
 #define SL_DAEMON_HISTORY_SCRIBE_INTERNAL_H
 
 #include "daemon/history/scribe.h"
 
-/* Workloads that wait for being written. */
+/* Most workloads that wait to be written. */
 #define SL_HISTORY_WHO_MAX 10000
 
-/* A workload that the daemon names. */
+/* A workload in the daemon's lists. */
 struct sl_history_living {
 	struct sl_history_workload row;
-	uint32_t user, project; /* places of its sums */
+	uint32_t user, project; /* indices of its sums */
 	bool seen, dirty;       /* in the last sample; to be written */
-	bool missed;            /* it was not, and how long it lived was not heard yet */
-	uint64_t met_ms, seen_ms; /* in its first look, its last */
+	bool missed; /* gone from the samples, but its end event has not come yet */
+	uint64_t met_ms, seen_ms; /* times of its first and last sample */
 };
 
 struct sl_history_scribe {
@@ -26,10 +25,10 @@ struct sl_history_scribe {
 	bool asking, hearing;
 	struct sl_history_store *store;
 	int64_t reopen_at, told_at;
-	int outcome; /* of the last try to open it, and why */
+	int outcome; /* of the last attempt to open the file, and why */
 	struct sl_error err;
 	struct sl_history_clock clock;
-	/* The file is to be told that the clock went back, as it was ahead until then. */
+	/* The file must be told that the clock went back, because it was ahead until then. */
 	bool goes_back;
 	bool suspects; /* it may be damaged */
 	int64_t was_ahead, back_to;
@@ -37,11 +36,11 @@ struct sl_history_scribe {
 	struct sl_history_sample samples[2];
 	unsigned int current;
 	struct sl_history_tables tables;
-	/* Workloads that live, by number. */
+	/* Living workloads, by number. */
 	struct sl_map by_number;
 	struct sl_history_living **living;
 	size_t living_count, living_room;
-	struct sl_history_known known; /* those of before, until they were looked for */
+	struct sl_history_known known; /* of the file, until matched */
 	bool first;                    /* no sample was taken yet */
 	bool knows;                    /* the file was read: numbers can be given */
 	struct sl_history_workload *workloads; /* to be written */
@@ -51,22 +50,21 @@ struct sl_history_scribe {
 	int64_t next_gpu, next_workload;
 	struct sl_msg_event_row *events;
 	size_t event_count, event_room;
-	uint64_t event_serial,
-		first_serial; /* the last that was heard; the first of this daemon */
+	uint64_t event_serial, first_serial; /* the last one heard; this daemon's first */
 	struct sl_history_summing summing;
 	uint64_t rows, dropped, bytes, written_ms;
 };
 
-/* Room for one more of size bytes; NULL without memory. */
+/* Makes room for one more item of size bytes; NULL: no memory. */
 void *sl_history_grow(void *all, size_t count, size_t *room, size_t size);
 
-/* The one that the row is of; a new one gets its number in the history. NULL: no memory. */
+/* The living workload of this row; a new one gets its number in the history. NULL: no memory. */
 struct sl_history_living *sl_history_ids_living(struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t now_ms);
-/* After a sample: those that changed are to be written, and those that the daemon does not name any
- * more have ended. */
+/* After a sample: queues changed workloads for writing, and ends those that the daemon no longer
+ * lists. */
 void sl_history_ids_say(struct sl_history_scribe *scribe);
-/* After the first sample: those of before that are not there any more ended while nobody looked. */
+/* After the first sample: ends workloads of an earlier daemon that are gone. */
 void sl_history_ids_end_former(struct sl_history_scribe *scribe);
 /* A GPU's number in the history; 0: no memory. */
 int64_t sl_history_ids_gpu(

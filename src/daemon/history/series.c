@@ -12,12 +12,12 @@
 #include "policy/node.h"
 #include "policy/words/reason.h"
 
-/* Marks of a series; the newest. */
+/* Most marks of a series; the newest. */
 #define MARKS_MOST 2000
 
 /* --- one workload ------------------------------------------------------------------------- */
 
-/* One GPU of it. */
+/* The workload on one GPU. */
 struct line {
 	int64_t gpu;
 	char uuid[41];
@@ -38,7 +38,7 @@ struct series {
 	bool failed;
 };
 
-/* The newest of this number or name. */
+/* The newest workload with this number or name. */
 static int find_workload(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, struct series *series, struct sl_error *err)
 {
@@ -163,7 +163,7 @@ static void put_numbers(
 	}
 }
 
-/* The share of each step that so many milliseconds of it are. */
+/* Writes a field in milliseconds as its share of each step. */
 static void put_share(FILE *out, const struct series *series, const struct line *line,
 	const char *name, size_t offset)
 {
@@ -173,7 +173,8 @@ static void put_share(FILE *out, const struct series *series, const struct line 
 		int64_t ms = *(const int64_t *)((const char *)point + offset);
 		double share = point->span ? (double)ms / 1000 / (double)point->span : 0;
 
-		/* What was counted is of the time up to a look, which may have been late. */
+		/* A counter's growth counts until its sample, which may be late: more than a step
+		 * is cut. */
 		if (point->span)
 			(void)fprintf(out, "%s%.3g", i ? "," : "", share < 1 ? share : 1);
 		else
@@ -241,7 +242,7 @@ static void put_mark(void *context, const struct sl_msg_event_row *row)
 	const char *kind = mark_of(row->reason);
 	char text[SL_TELL_TEXT_MAX];
 
-	/* What it did to others is theirs. */
+	/* Events that it caused to others belong to those. */
 	if (!kind || row->workload != marking->series->number)
 		return;
 	sl_history_list_put(&marking->list,
@@ -254,7 +255,7 @@ static void put_mark(void *context, const struct sl_msg_event_row *row)
 			(json_int_t)row->bytes));
 }
 
-/* It had more than its request, and had not in the step before. */
+/* Marks the steps in which a burst begins. */
 static void put_bursts(struct marking *marking)
 {
 	const struct series *series = marking->series;
@@ -295,7 +296,7 @@ static int put_marks(struct sl_history_reader *reader, const struct series *seri
 		.to_ms = (uint64_t)series->to * 1000,
 	};
 
-	/* Another one may have had its number before, or after. */
+	/* The number may have been another workload's before or after. */
 	if (series->ended_ms)
 		ask.to_ms = sl_min_u64(ask.to_ms, series->ended_ms + 1000);
 	(void)snprintf(ask.name, sizeof(ask.name), "%" PRIu64, series->number);
@@ -304,7 +305,7 @@ static int put_marks(struct sl_history_reader *reader, const struct series *seri
 		reader, &ask, MARKS_MOST, put_mark, &marking, NULL, err);
 }
 
-/* Who it was: all that is left of one that has ended. */
+/* Describes the workload; one that ended is in no list of the daemon. */
 static void put_who(FILE *out, const struct series *series)
 {
 	const struct {
@@ -365,7 +366,7 @@ int sl_history_series(struct sl_history_reader *reader, const struct sl_history_
 	series.first = series.from / series.step * series.step;
 	series.steps =
 		(size_t)((series.to - series.first + series.step - 1) / series.step);
-	/* Others' rows lie between its own: not looked at before it began and after it ended. */
+	/* Limits reading to its lifetime, because rows of all workloads lie mixed. */
 	from = series.from > (int64_t)(series.begun_ms / 1000) - 1
 		       ? series.from
 		       : (int64_t)(series.begun_ms / 1000) - 1;

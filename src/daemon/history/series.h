@@ -1,7 +1,7 @@
 /*
- * series - one workload over time, with what happened to it
+ * series - one workload over time, with its events
  *
- * As history/query.h, whose sl_history_query() calls it. Writes JSON to out; SL_HISTORY_STORE_*.
+ * Called by sl_history_query() (history/query.h). Writes JSON to out; returns SL_HISTORY_STORE_*.
  */
 #ifndef SL_DAEMON_HISTORY_SERIES_H
 #define SL_DAEMON_HISTORY_SERIES_H

@@ -1,28 +1,28 @@
 /*
- * size - the file is to have no more than history_size in use
+ * size - holds the used part of the file below history_size
  *
- * What goes is the oldest of what takes most room, so that what is small and wanted for long (the
- * hours of GPUs, events) stays. How much room a table takes is not told by SQLite without walking
- * it: it is estimated from how many rows there are at both its ends, once a minute while room is
- * short. What is not rolled up yet never goes.
+ * It deletes the oldest rows of what takes most space, so that small tables meant for long keeping
+ * (hours of GPUs, events) stay. SQLite can only tell a table's size by walking it, so the size is
+ * estimated from the number of rows at both ends, once a minute while space is short. Rows not
+ * rolled up yet are never deleted.
  */
 #include "daemon/history/store_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of each end so many steps are counted. */
+/* Steps counted at each end. */
 #define WINDOW_STEPS 32
-/* In one call; a call comes once a second. */
+/* Rounds in one call; a call comes once a second. */
 #define ROUNDS   16
 #define ROWS     20000
 #define EVENTS   500
 #define CHOOSE_S 60
-/* Against a row's column: what an event is made of, in about the same unit. */
+/* Size of an event in the unit of a row's column. */
 #define EVENT_WEIGHT 60
 
-/* What can go by itself. Hours of workloads and of GPUs are read independently, what is finer is
- * not. */
+/* What can be deleted separately. Hours of workloads and of GPUs are read independently; finer
+ * levels are not. */
 enum victim { OF_SECONDS = 0, OF_MINUTES, OF_HOURS, OF_GPU_HOURS, OF_EVENTS, VICTIMS };
 
 static const struct {
@@ -46,7 +46,7 @@ static bool ask_of(struct sl_history_store *store, const char *what, const char 
 	return sl_history_sql_ask(store, sql, out);
 }
 
-/* How much of it could go, in columns of rows. */
+/* Estimates how much of the table could be deleted, in columns of rows. */
 static bool weigh_table(
 	struct sl_history_store *store, enum victim victim, int64_t before, uint64_t *out)
 {
@@ -71,7 +71,7 @@ static bool weigh_table(
 	return true;
 }
 
-/* Up to where it is rolled up, or where now is. */
+/* Up to where rows may go: where the level is rolled up to, or now. */
 static bool end_of(
 	struct sl_history_store *store, enum victim victim, int64_t now, int64_t *out)
 {
@@ -105,7 +105,7 @@ static bool choose(struct sl_history_store *store, int64_t now)
 	return true;
 }
 
-/* The oldest few. */
+/* Deletes a few of the oldest. */
 static bool drop_some(struct sl_history_store *store, int64_t now)
 {
 	int64_t end = now, first = 0;
@@ -132,7 +132,7 @@ static bool drop_some(struct sl_history_store *store, int64_t now)
 	return sl_history_sql_run(store, sql);
 }
 
-/* What the clock has not come to yet (history/back.c) is the first to go, the last of it first. */
+/* Rows ahead of the clock (history/back.c) go first, the latest of them first. */
 static bool drop_ahead(struct sl_history_store *store, int64_t now, bool *any)
 {
 	int64_t limit = now + SL_HISTORY_BEHIND_S;
@@ -177,7 +177,7 @@ static bool make_room(struct sl_history_store *store, uint64_t bytes, int64_t no
 			return true;
 		if (!ahead && !drop_some(store, now))
 			return false;
-		/* Nothing of it is left that could go. */
+		/* Nothing of it is left to delete: choose again. */
 		if (sqlite3_total_changes(store->db) == changes && !ahead)
 			store->victim = -1;
 		if (sl_history_store_bytes(store) <= bytes ||
@@ -191,7 +191,7 @@ bool sl_history_hold_size(
 	struct sl_history_store *store, const struct sl_history_keep *keep, int64_t now)
 {
 	uint64_t used = sl_history_store_bytes(store);
-	/* A little before it is full, so that the roll-up of an hour has room. */
+	/* Starts before the bound, so that rolling up an hour has room. */
 	uint64_t bytes = keep->bytes - keep->bytes / 16;
 	int64_t unused = 0;
 
@@ -201,8 +201,8 @@ bool sl_history_hold_size(
 		return make_room(store, bytes, now);
 	if (!sl_history_sql_ask(store, "PRAGMA freelist_count", &unused))
 		return false;
-	/* Pages that are free are filled again; so many are not needed any more, or too many for
-	 * what it may have. */
+	/* Free pages are reused. Gives some back if they outnumber the used ones, or exceed the
+	 * bound with them. */
 	if (unused > 1024 && ((uint64_t)unused * 4096 > used ||
 				     used + (uint64_t)unused * 4096 > keep->bytes))
 		return sl_history_sql_run(store, "PRAGMA incremental_vacuum(64)");

@@ -1,18 +1,17 @@
 /*
- * store - what is kept of the past: data_dir/history.db
+ * store - the file of the history: data_dir/history.db
  *
  * SQLite in WAL mode. One thread (the scribe) owns a struct sl_history_store and is the only
- * writer; who reads opens the file by itself, read-only (history/query.h). Everything written at a
- * time is one transaction: after a crash the file has all of it or none.
+ * writer; readers open the file themselves, read-only (history/query.h). Each write is one
+ * transaction: after a crash the file has all of it or none.
  *
- * Three levels: seconds, minutes, hours. Rows are written to the first, rolled up into the next
- * when a minute or an hour is over, and deleted when they are older than what is to be kept; what
- * is not rolled up yet is never deleted. How far each level is rolled up stands in the table `meta`
- * and changes with it, so a roll-up happens exactly once, also when it has to be made up for after
- * a crash.
+ * Three levels: seconds, minutes, hours. Rows enter at seconds, are rolled up into the next level
+ * when a minute or hour is over, and are deleted once older than configured; a row is never deleted
+ * before it is rolled up. The table `meta` holds how far each level is rolled up and changes in the
+ * same transaction. So each roll-up happens exactly once, even after a crash.
  *
- * Times are whole seconds since 1970 that do not go back without sl_history_store_go_back(); the
- * caller sees to that.
+ * Times are whole seconds since 1970. The caller makes sure that they never go back without
+ * sl_history_store_go_back().
  */
 #ifndef SL_DAEMON_HISTORY_STORE_H
 #define SL_DAEMON_HISTORY_STORE_H
@@ -23,7 +22,8 @@
 #include "wire/wire.h"
 
 #define SL_HISTORY_FILE "history.db"
-/* A clock that is further behind what is in the file is believed: the one before was ahead. */
+/* If the clock is further than this behind the file, the clock is believed: the one before was
+ * ahead. */
 #define SL_HISTORY_BEHIND_S 600
 
 enum sl_history_use_column {
@@ -53,21 +53,20 @@ enum sl_history_level {
 };
 enum sl_history_fold { SL_HISTORY_SUM = 0, SL_HISTORY_MAX };
 
-/* What a kind is made of. */
+/* The columns of a kind of row. */
 struct sl_history_columns {
 	const char *const *names;
 	const uint8_t *folds; /* enum sl_history_fold */
 	uint32_t count;
 };
 extern const struct sl_history_columns sl_history_columns[SL_HISTORY_KINDS];
-/* "seconds", "gpu_hours" */
+/* names of tables: "seconds", "gpu_hours" */
 extern const char *const sl_history_tables[SL_HISTORY_KINDS][SL_HISTORY_LEVELS];
-/* Seconds that a row of a level spans at most; t of minutes and hours is a multiple of it. */
+/* Most seconds that a row of a level spans; t of minutes and hours is a multiple of it. */
 extern const int64_t sl_history_grains[SL_HISTORY_LEVELS];
 
-/* gpu, workload: numbers of the tables of those names. workload 0 for SL_HISTORY_GPUS. span: for so
- * long there was something to say; reach, of rows that were read: values are spread over so many
- * seconds from t. */
+/* gpu, workload: numbers in the tables of those names; workload 0 in SL_HISTORY_GPUS. span: seconds
+ * with figures; reach, of rows read: seconds from t that the values are spread over. */
 struct sl_history_row {
 	int64_t t, span, reach, gpu, workload;
 	int64_t value[SL_HISTORY_COLUMNS_MAX];
@@ -84,12 +83,12 @@ struct sl_history_workload {
 	uint32_t uid, pid, gpus;
 	int32_t priority;
 	bool observed;
-	int64_t gpu_mask; /* bit i: it has rows of GPU i; below 0: of nobody knows which */
-	uint64_t begun_ms, ended_ms; /* ended_ms 0: it lives, as far as is known */
+	int64_t gpu_mask; /* bit i: it has rows of GPU i; negative: unknown which GPUs */
+	uint64_t begun_ms, ended_ms; /* ended_ms 0: still alive, as far as is known */
 	char name[64], project[64], program[128], command[128], user[64];
 };
 
-/* One transaction. What is in it is the caller's. */
+/* What one transaction writes; the memory is the caller's. */
 struct sl_history_batch {
 	const struct sl_history_gpu *gpus;
 	size_t gpu_count;
@@ -101,8 +100,8 @@ struct sl_history_batch {
 	size_t event_count;
 };
 
-/* How long rows stay, and how large it may get. 0 seconds: not longer than it takes to roll them
- * up; of hours: none. */
+/* How long rows stay, and how large the file may get. 0 seconds: rows go once rolled up; of hours:
+ * none are kept. */
 struct sl_history_keep {
 	int64_t seconds[SL_HISTORY_LEVELS];
 	uint64_t bytes, events;
@@ -110,13 +109,13 @@ struct sl_history_keep {
 
 enum sl_history_store_outcome {
 	SL_HISTORY_STORE_OK = 0,
-	SL_HISTORY_STORE_BUSY, /* somebody else holds it; again later */
-	SL_HISTORY_STORE_FULL, /* no room on the disk, or it does not work; again later */
-	SL_HISTORY_STORE_DAMAGED, /* it is no database any more; see sl_history_store_set_aside */
-	SL_HISTORY_STORE_BAD /* it cannot be opened, or a newer sluiced made it */
+	SL_HISTORY_STORE_BUSY, /* another process holds its lock; try later */
+	SL_HISTORY_STORE_FULL, /* the disk is full or failing; try later */
+	SL_HISTORY_STORE_DAMAGED, /* not a database any more; see sl_history_store_set_aside */
+	SL_HISTORY_STORE_BAD      /* it cannot be opened, or is from a newer sluiced */
 };
 
-/* For the mask of a workload that has a row of this GPU. */
+/* The bit of this GPU in gpu_mask. */
 static inline int64_t sl_history_gpu_bit(int64_t gpu)
 {
 	return gpu > 0 && gpu < 63 ? (int64_t)1 << gpu : INT64_MIN;
@@ -124,22 +123,23 @@ static inline int64_t sl_history_gpu_bit(int64_t gpu)
 
 struct sl_history_store;
 
-/* Opens or makes it. err says what is wrong and the remedy on all but OK. */
+/* Opens or creates the file. On all but OK, err says what is wrong and the remedy. */
 SL_MUST_CHECK int sl_history_store_open(
 	const char *path, struct sl_history_store **out, struct sl_error *err);
 /* NULL is fine; returns NULL. */
 struct sl_history_store *sl_history_store_close(struct sl_history_store *store);
-/* Moves a damaged one, which nobody has open any more, to PATH.damaged-DATE, keeps the newest three
- * of those, and says in err what was done. 0 or negative errno. */
+/* Moves a damaged file, which must be closed, to PATH.damaged-DATE, and keeps the newest three of
+ * those. err says what was done. 0 or negative errno. */
 SL_MUST_CHECK int sl_history_store_set_aside(
 	const char *path, time_t now, struct sl_error *err);
 
-/* What it has, for who goes on with it. */
+/* What the file has, for a scribe that continues it. */
 struct sl_history_known {
-	int64_t end; /* no row reaches beyond it, but for those ahead; 0: there are none */
-	/* Rows begin more than SL_HISTORY_BEHIND_S after now, the last there; 0: none do */
+	int64_t end; /* no row reaches beyond it, except rows ahead; 0: no rows */
+	/* Start of the last row, if rows begin more than SL_HISTORY_BEHIND_S after now; 0: none
+	 * do */
 	int64_t ahead;
-	int64_t gpu_id, workload_id;        /* the largest that were given */
+	int64_t gpu_id, workload_id;        /* the largest given out */
 	uint64_t event_serial;              /* the largest */
 	struct sl_history_gpu *gpus;        /* all; free(3) */
 	struct sl_history_workload *living; /* those without an end; free(3) */
@@ -148,31 +148,30 @@ struct sl_history_known {
 SL_MUST_CHECK int sl_history_store_known(struct sl_history_store *store, int64_t now,
 	struct sl_history_known *out, struct sl_error *err);
 
-/* Writing goes on from now, though there are later rows. They stay where they are until time gets
- * there. */
+/* Continues writing from now although the file has later rows. They stay until time reaches
+ * them. */
 SL_MUST_CHECK int sl_history_store_go_back(
 	struct sl_history_store *store, int64_t now, struct sl_error *err);
-/* Events that have the serials from first on, which are to come, get smaller ones in the same
- * order. */
+/* Lowers the serials of stored events from first on, in the same order, to make room for this
+ * daemon's. */
 SL_MUST_CHECK int sl_history_store_events_before(
 	struct sl_history_store *store, uint64_t first, struct sl_error *err);
 
-/* Writes a batch, a row in place of one with the same key; then rolls up what is over at `now`, and
- * deletes some of what is not to be kept (so that no call takes long; what is left is the next
- * ones'). All or nothing. */
+/* Writes a batch, replacing rows with the same key; then rolls up what is complete at `now`, and
+ * deletes some of what is too old. It deletes only a part, to stay short; later calls continue. All
+ * or nothing. */
 SL_MUST_CHECK int sl_history_store_write(struct sl_history_store *store,
 	const struct sl_history_batch *batch, int64_t now,
 	const struct sl_history_keep *keep, struct sl_error *err);
-/* Looks at all of it, for who was told by a reader that it is damaged: OK or DAMAGED. Takes CHECK_S
- * at most; what is not looked at by then is as the reader says. */
+/* Checks the whole file after a reader found damage: OK or DAMAGED. Takes CHECK_S at most; if that
+ * is too short, the reader is believed. */
 SL_MUST_CHECK int sl_history_store_check(
 	struct sl_history_store *store, struct sl_error *err);
-/* Bytes of what is written and not in the file itself yet (its -wal). Readers keep it from
- * beginning anew. */
+/* Bytes in the -wal that are not in the file yet. Readers keep the -wal from starting over. */
 uint64_t sl_history_store_wal_bytes(const struct sl_history_store *store);
-/* Begins it anew. False: somebody reads. */
+/* Copies the -wal into the file and starts it over. False: a reader prevented it. */
 SL_MUST_CHECK bool sl_history_store_checkpoint(struct sl_history_store *store);
-/* Bytes that are in use in the file. */
+/* Bytes in use in the file. */
 uint64_t sl_history_store_bytes(struct sl_history_store *store);
 
 #endif

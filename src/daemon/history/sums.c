@@ -10,7 +10,7 @@ uint32_t sl_history_summing_find(struct sl_history_summing *summing,
 	uint32_t *count = &summing->count[of], place = 0;
 	struct sl_history_sum *sum;
 
-	/* Asked once for each workload, and for each GPU once a second: few enough to be walked. */
+	/* Called once for each workload, and once a second for each GPU: few enough to walk. */
 	while (place < *count && strcmp(summing->all[of][place].key, key) != 0)
 		place++;
 	if (place < *count)

@@ -1,8 +1,8 @@
 /*
- * tables - how the history lies in its file, and what becomes of a file of before
+ * tables - the tables of the file, and the upgrade of an older one
  *
- * All of it is made from the list of columns. A file of an older sluiced gets what is new, and
- * keeps what it has; one of a newer sluiced is left alone.
+ * All tables are made from the list of columns. An older sluiced's file gets the new columns and
+ * keeps its rows; a newer sluiced's is left alone.
  */
 #include "daemon/history/store_internal.h"
 
@@ -77,8 +77,8 @@ static bool make_table(struct sl_history_store *store, enum sl_history_kind kind
 
 static bool make_tables(struct sl_history_store *store)
 {
-	/* Rolled up to `done`, which is where the rows of the level end; what is before `dropped`
-	 * was deleted, or some of it. */
+	/* done: rows of the level end there. dropped: rows before it were deleted, perhaps not all
+	 * yet. */
 	static const char others[] =
 		"CREATE TABLE meta (level INTEGER PRIMARY KEY, done INTEGER NOT NULL, "
 		"dropped INTEGER NOT NULL);"
@@ -106,7 +106,7 @@ static bool make_tables(struct sl_history_store *store)
 	return sl_history_sql_run(store, others) && sl_history_sql_run(store, version);
 }
 
-/* A column that came later than the file. */
+/* Adds a column that the file lacks. */
 static bool add_column(struct sl_history_store *store, const char *table,
 	const char *column, const char *preset)
 {
@@ -124,11 +124,11 @@ static bool add_column(struct sl_history_store *store, const char *table,
 	return there || sl_history_sql_run(store, sql);
 }
 
-/* A file of an older sluiced: in what it has nobody counted what is new, and it is not known which
- * GPUs a workload had. */
+/* Upgrades an older sluiced's file: new columns of old rows are 0, and which GPUs a workload had is
+ * unknown. */
 static bool change_tables(struct sl_history_store *store)
 {
-	/* What it has was called otherwise once. */
+	/* An older name of a column. */
 	static const char backing[] = "SELECT count(*) FROM pragma_table_info('seconds') "
 				      "WHERE name = 'charged'";
 	static const char rename[] =
@@ -165,7 +165,7 @@ bool sl_history_tables_look(struct sl_history_store *store, bool *is_newer)
 	*is_newer = version > TABLES;
 	if (version >= TABLES)
 		return true;
-	/* So that deleted rows can be given back to the disk; only before the first table. */
+	/* Lets deleted pages be given back to the disk; only works before the first table. */
 	if (!sl_history_sql_run(store, "PRAGMA auto_vacuum = INCREMENTAL") ||
 		!sl_history_sql_run(store, "BEGIN IMMEDIATE"))
 		return false;

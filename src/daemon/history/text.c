@@ -1,9 +1,9 @@
 /*
  * text - see the header
  *
- * Room is taken in steps as the text grows, since nobody knows before how long it will be. A file
- * in memory is sealed against growing and writing, but not against shrinking: that is how memory is
- * taken back from somebody who keeps the file and never reads it.
+ * Room is reserved in steps as the text grows, because its length is not known before. A memory
+ * file is sealed against growing and writing, but not against shrinking: so its memory can be taken
+ * back even if its receiver keeps the file open.
  */
 #include "daemon/history/text.h"
 
@@ -31,7 +31,7 @@ void sl_history_budget_fini(struct sl_history_budget *room)
 	(void)pthread_mutex_destroy(&room->mutex);
 }
 
-/* Of this key, or the first that is not in use. False: there is no place left. */
+/* Index of this key, or of the first unused entry. False: all are in use. */
 static bool place_of(const struct sl_history_budget *room, uint64_t key, size_t *out)
 {
 	size_t empty = SL_HISTORY_ROOM_KEYS;
@@ -85,7 +85,7 @@ static void give(struct sl_history_text *text, size_t bytes)
 
 static bool grow(struct sl_history_text *text, size_t size)
 {
-	/* Half as much again, so that little is copied; a file is not. */
+	/* Grows memory by half, to copy little; a file needs no copy. */
 	size_t more = text->fd >= 0 ? STEP : sl_max_u64(STEP, text->taken / 2);
 	char *bytes;
 
@@ -173,7 +173,7 @@ struct sl_history_text *sl_history_text_free(struct sl_history_text *text)
 {
 	if (!text)
 		return NULL;
-	/* Whoever holds it reads no further; its memory is free at once. */
+	/* Other holders of the descriptor find it empty; its memory is free at once. */
 	if (text->fd >= 0 && ftruncate(text->fd, 0) < 0)
 		text->error = errno;
 	sl_closep(&text->fd);

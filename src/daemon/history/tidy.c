@@ -1,25 +1,24 @@
 /*
- * tidy - rows of the history become those of the next level, and old ones go
+ * tidy - rolls rows up into the next level, and deletes old ones
  *
- * Rows are WITHOUT ROWID, so a table is its key, in the order of time: what is old lies together,
- * and deleting it touches few pages. How much is deleted per call is bounded by time (a few times
- * what comes in meanwhile), not by number.
+ * Tables are WITHOUT ROWID: rows lie in the order of their key, which begins with time. Old rows
+ * are therefore adjacent, and deleting them touches few pages. Each call deletes a span of time (a
+ * few times what arrives meanwhile), not a number of rows.
  */
 #include "daemon/history/store_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Of seconds that are too old, so many are deleted per call, and the same in minutes and hours. A
- * call comes once a second. */
+/* Seconds deleted per call once too old, likewise minutes and hours. A call comes once a second. */
 #define OLD_STEPS 4
 
-/* Of the level: what a row of it is aligned to. */
+/* Seconds that rows of a level are aligned to. */
 static const int64_t steps[SL_HISTORY_LEVELS] = {1, 60, 3600};
 
 /* --- rolling up --------------------------------------------------------------------------- */
 
-/* From the level below, what begins in [from, to). */
+/* Rolls up rows of the level below that begin in [from, to). */
 static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind kind,
 	enum sl_history_level level, int64_t from, int64_t to)
 {
@@ -27,7 +26,7 @@ static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind ki
 	int64_t grain = sl_history_grains[level];
 	struct sl_history_sql text = {.used = 0};
 
-	/* What is there already was ahead (history/back.c), or is told again. */
+	/* Replaces rows that were ahead (history/back.c), or were rolled up before. */
 	sl_history_sql_add(&text,
 		"DELETE FROM %s WHERE t >= %" PRId64 " AND t < %" PRId64 ";",
 		sl_history_tables[kind][level], from, to);
@@ -49,7 +48,6 @@ static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind ki
 	return sl_history_sql_run(store, text.sql);
 }
 
-/* Rolled up to where. */
 bool sl_history_done_of(
 	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
 {
@@ -60,9 +58,8 @@ bool sl_history_done_of(
 	return sl_history_sql_ask(store, sql, out);
 }
 
-/* Up to the last whole minute (hour) of which all rows are there. An hour at a time of minutes, a
- * day of hours: what was missed while the daemon was away is little (rows end with it), but the
- * file may be of any age. */
+/* Rolls up to the last whole minute (hour) that is complete. One call covers at most an hour of
+ * minutes or 60 hours: rows stop with the daemon, but the file may be of any age. */
 static bool roll_up(
 	struct sl_history_store *store, enum sl_history_level level, int64_t now)
 {
@@ -87,7 +84,7 @@ static bool roll_up(
 		until, below, done, until, gpus, done, until);
 	if (!sl_history_sql_ask(store, sql, &first))
 		return false;
-	/* What lies between is empty. */
+	/* Nothing lies in between. */
 	first = first / grain * grain;
 	if (first < until) {
 		if (until > first + 60 * grain)
@@ -114,7 +111,7 @@ static int64_t least(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* When the oldest row of a level begins, of either kind; INT64_MAX: there is none. */
+/* Start of the oldest row of a level, of either kind; INT64_MAX: no rows. */
 static bool oldest_of(
 	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
 {
@@ -133,8 +130,8 @@ static bool oldest_of(
 	return true;
 }
 
-/* The oldest rows of a level before `before`, a few. Readers are told first how far the level is to
- * be gone: by whole units of the one above, which has them, so that nobody reads a part of one. */
+/* Deletes a few of the oldest rows of a level before `before`. `dropped` in meta advances first, by
+ * whole units of the level above. Readers use that level there, so they never see half a unit. */
 bool sl_history_drop_oldest(
 	struct sl_history_store *store, enum sl_history_level level, int64_t before)
 {
@@ -192,7 +189,7 @@ static bool let_go_events(struct sl_history_store *store, uint64_t most)
 	int64_t count = 0;
 	char sql[256];
 
-	/* Counted by walking; so once in a while only, and then more at a time. */
+	/* Counting walks the table, so it is done only once a minute. */
 	if (!sl_history_sql_ask(store, "SELECT count(*) FROM events", &count))
 		return false;
 	if (count <= (int64_t)most)
@@ -204,7 +201,7 @@ static bool let_go_events(struct sl_history_store *store, uint64_t most)
 	return sl_history_sql_run(store, sql);
 }
 
-/* Those of which no row is left. */
+/* Deletes workloads without rows. */
 static bool let_go_workloads(struct sl_history_store *store, int64_t now)
 {
 	int64_t oldest = now;

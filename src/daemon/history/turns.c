@@ -28,7 +28,7 @@ enum sl_history_enter sl_history_turns_enter(
 		if (other->uid != turn->uid)
 			continue;
 		mine++;
-		/* One round behind the last of his that waits, or is being answered. */
+		/* One round after the user's last question. */
 		turn->round = sl_max_u64(turn->round, other->round + 1);
 	}
 	if (mine >= SL_HISTORY_WAITS_OF_USER)

@@ -1,9 +1,8 @@
 /*
  * writer - see the header
  *
- * What is to be written stands in memory until a transaction has taken it. So a disk that is full
- * for a minute, or somebody's lock, costs nothing; one that is for long costs what there is no room
- * for here.
+ * Rows wait in memory until a transaction has written them. So a disk that is full for a minute, or
+ * another process' lock, costs nothing; a longer failure costs what exceeds the bounds below.
  */
 #include "daemon/history/scribe_internal.h"
 
@@ -16,20 +15,20 @@
 #include "base/text.h"
 #include "policy/words/reason.h"
 
-/* What waits for being written, at most: some 20 MiB of each kind of rows, and less than 10 MiB of
- * the others. */
+/* Most rows and events that wait to be written: about 20 MiB for each kind of rows, and less than
+ * 10 MiB for the rest. */
 #define ROWS_MAX   100000
 #define EVENTS_MAX 4000
-/* What is open is written so often: what a crash costs at most. */
+/* How often open rows are written: the most that a crash can cost. */
 #define TELL_EVERY_S 15
-/* After a failure to open. */
+/* Time from a failed open to the next try. */
 #define REOPEN_S 5
-/* A clock that is so far ahead of all that is known may be wrong: for a while nothing is too
- * old. */
+/* A clock further than this ahead of the file may be wrong: for PATIENCE_S nothing is deleted for
+ * its age. */
 #define STRANGE_S  86400
 #define PATIENCE_S 3600
 #define ASK_MS     5000
-/* What a look for events may take, and how many are taken at a time. */
+/* Longest wait for events in one step, and the most taken then. */
 #define LISTEN_MS  1
 #define LISTEN_MAX 2000
 
@@ -84,7 +83,7 @@ struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scrib
 
 /* --- the file ----------------------------------------------------------------------------- */
 
-/* What is far from the clock tells that one of both is wrong. */
+/* Puts off deletion if the clock is far ahead of the file. */
 static void compare_clocks(struct sl_history_scribe *scribe, int64_t end, int64_t now)
 {
 	if (end && now > end + STRANGE_S)
@@ -97,7 +96,7 @@ static void set_back(struct sl_history_scribe *scribe, int64_t was_ahead, uint64
 	scribe->was_ahead = was_ahead;
 	scribe->back_to = (int64_t)(now_ms / 1000);
 	scribe->told_at = 0;
-	/* Who lives began before now. */
+	/* A living workload began before now. */
 	for (size_t i = 0; i < scribe->known.living_count; i++)
 		scribe->known.living[i].begun_ms =
 			sl_min_u64(scribe->known.living[i].begun_ms, now_ms);
@@ -110,8 +109,8 @@ static void set_back(struct sl_history_scribe *scribe, int64_t was_ahead, uint64
 	}
 }
 
-/* Serials of events say which was first, also over restarts: a daemon whose clock was ahead gave
- * those that are ours. */
+/* Serials of events keep their order over restarts. If the file has serials from first_serial on, a
+ * daemon whose clock was ahead used them. */
 static bool order_events(struct sl_history_scribe *scribe, struct sl_history_known *known,
 	struct sl_error *err)
 {
@@ -122,7 +121,7 @@ static bool order_events(struct sl_history_scribe *scribe, struct sl_history_kno
 	       SL_HISTORY_STORE_OK;
 }
 
-/* Numbers go on from what the file has; GPUs keep theirs. */
+/* Continues the numbers of the file; known GPUs keep theirs. */
 static bool take_known(
 	struct sl_history_scribe *scribe, uint64_t real_ms, struct sl_error *err)
 {
@@ -138,7 +137,7 @@ static bool take_known(
 		return false;
 	}
 	scribe->knows = true;
-	/* A file that was set aside meanwhile takes nothing of what we know with it. */
+	/* If the file was set aside meanwhile, what this process knows remains valid. */
 	if (known.gpu_id >= scribe->next_gpu)
 		scribe->next_gpu = known.gpu_id + 1;
 	if (known.workload_id >= scribe->next_workload)
@@ -162,7 +161,7 @@ static bool take_known(
 	return true;
 }
 
-/* A new file knows nobody: all are said again. */
+/* A new file is empty: queues all workloads and GPUs for writing again. */
 static void say_all_again(struct sl_history_scribe *scribe)
 {
 	for (size_t i = 0; i < scribe->living_count; i++)
@@ -308,7 +307,7 @@ static int ask_lists(struct sl_history_scribe *scribe, struct sl_history_sample 
 	return r;
 }
 
-/* In the history's time, in which it began. */
+/* ended_ms is computed from begun_ms, so that both are in the history's time. */
 static void note_end(struct sl_history_scribe *scribe, const struct sl_msg_event_row *row)
 {
 	struct sl_history_living *living = sl_map_get(&scribe->by_number, row->workload);
@@ -381,7 +380,7 @@ static void written(struct sl_history_scribe *scribe)
 	scribe->workload_count = scribe->new_gpu_count = scribe->event_count = 0;
 }
 
-/* What there is no room for any more. */
+/* Drops rows beyond the bound. */
 static void drop_rows(struct sl_history_scribe *scribe)
 {
 	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
@@ -394,7 +393,7 @@ static void drop_rows(struct sl_history_scribe *scribe)
 	}
 }
 
-/* Said once: what is ahead is known to the file from then on. */
+/* Done once: from then on the file knows how far it is ahead. */
 static void tell_of_clock(
 	struct sl_history_scribe *scribe, struct sl_history_report *report)
 {
@@ -438,7 +437,7 @@ static int write_batch(struct sl_history_scribe *scribe, int64_t now,
 	return sl_history_store_write(scribe->store, &batch, now, &patient, &report->err);
 }
 
-/* Rolled up is what all is known of: up to the last sample, and not up to now. */
+/* Rolls up to the last sample, not to now: only until then are all rows known. */
 static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 	const struct sl_history_keep *keep, struct sl_history_report *report)
 {
@@ -446,7 +445,7 @@ static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 
 	if (scribe->store && scribe->goes_back)
 		tell_of_clock(scribe, report);
-	/* Until then nothing can be rolled up. */
+	/* Until the file is told, nothing may be rolled up. */
 	if (scribe->store && !scribe->goes_back) {
 		report->outcome = write_batch(scribe, now, keep, report);
 		if (report->outcome == SL_HISTORY_STORE_OK) {
@@ -485,8 +484,8 @@ void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
 	write_all(scribe, real_ms, keep, report);
 }
 
-/* The time of this step. Where the machine's clock was set back, what is open ends, and nothing is
- * known of the time between. */
+/* The history's time of this step. If the machine's clock was set back, open rows end, and the time
+ * in between is unknown. */
 static uint64_t time_of_step(struct sl_history_scribe *scribe, uint64_t real_ms)
 {
 	uint64_t before_ms = scribe->clock.last_ms;
@@ -498,7 +497,7 @@ static uint64_t time_of_step(struct sl_history_scribe *scribe, uint64_t real_ms)
 		return now_ms;
 	}
 	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
-		/* Without memory for the last seconds, they are lost. */
+		/* Without memory, the last seconds are lost. */
 		if (sl_history_runs_sweep(&scribe->tables.runs[kind], INT64_MAX,
 			    &scribe->tables.out[kind]) < 0)
 			scribe->dropped++;
@@ -516,7 +515,7 @@ static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
 	struct sl_error err = {0};
 	int r;
 
-	/* Time that waits for the machine's clock has not come to its next second yet. */
+	/* The history waits for the machine's clock: its next second has not begun. */
 	if (before->t && (int64_t)(now_ms / 1000) <= before->t)
 		return;
 	r = ask_lists(scribe, now, now_ms, &err);
