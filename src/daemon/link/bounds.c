@@ -1,5 +1,5 @@
 /*
- * bounds - the kernel's facts, the configuration's rows
+ * bounds - facts from the kernel, rows from the configuration
  *
  * A peer whose groups cannot be read counts as being in its primary group alone.
  */

@@ -1,12 +1,14 @@
 /*
  * bundle - charges, and threads that close
  *
- * A line is what waits to be closed for one user. The list of lines is short: one goes with its
- * last descriptor. Connections have a line of their own with more threads: what was sent along them
- * has never been a descriptor of this process, so its end asks nobody to flush anything. It may
- * linger (SO_LINGER), as a socket of its own may: that wait ends with a signal, so a thread that is
- * long about something gets some, and one that is pending ends all the waits of one close. To empty
- * or to set such sockets first would take their lock, which a stranger can hold.
+ * A line holds the descriptors to close for one user. The list of lines is short: a line goes with
+ * its last descriptor.
+ *
+ * Connections have a line of their own with more threads. Descriptors in unread messages were never
+ * open in this process, so closing a connection flushes nothing of theirs. A socket's close may
+ * linger (SO_LINGER), also that of a socket among them. A signal ends that wait: a thread that
+ * takes long over a close gets signals, and a pending signal ends all waits of one close. Emptying
+ * such sockets or setting options first would take their lock, which another process can hold.
  */
 #include "daemon/link/bundle.h"
 
@@ -26,7 +28,7 @@
 #define sigev_notify_thread_id _sigev_un._tid
 #endif
 
-#define NOBODY ((uid_t)-1) /* whose line the connections are in */
+#define NOBODY ((uid_t)-1) /* key of the line of connections */
 
 #define THREADS_OF_USER 2
 #define THREADS_OF_OURS 8
@@ -43,9 +45,9 @@ struct item {
 struct line {
 	struct line *next;
 	uid_t uid;
-	uint32_t kept, strays; /* charged; neither, and not closed yet */
+	uint32_t kept, strays; /* charged ones; uncharged ones not closed yet */
 	unsigned int threads, idle;
-	sl_ns taken_at; /* when the last one was taken off the list */
+	sl_ns taken_at; /* when an item was last taken off the list */
 	pthread_cond_t more;
 	struct item *items;
 	size_t count, room;
@@ -142,7 +144,7 @@ static bool make_tick(timer_t *out)
 	return timer_create(CLOCK_MONOTONIC, &event, out) == 0;
 }
 
-/* Without a timer it may take as long as it likes, and be the user's loss. */
+/* Without a timer the close may take as long as it likes, at the user's expense. */
 static void close_one(int fd, const timer_t *tick)
 {
 	static const struct itimerspec on = {{0, TICK_NS}, {0, TICK_NS}}, off;
@@ -154,7 +156,7 @@ static void close_one(int fd, const timer_t *tick)
 		(void)timer_settime(*tick, 0, &off, NULL);
 }
 
-/* False: nothing came for a while. */
+/* False: nothing to close for IDLE_S. */
 static bool await(struct line *line)
 {
 	struct timespec end = {0};
@@ -199,7 +201,7 @@ static void *closer_main(void *arg)
 	return NULL;
 }
 
-/* Under the lock. Is another thread needed, and may there be one? */
+/* Called under the lock. Is another thread needed and allowed? */
 static bool wants_thread(const struct line *line)
 {
 	unsigned int most = line->uid == NOBODY ? THREADS_OF_OURS : THREADS_OF_USER;
@@ -211,7 +213,7 @@ static bool wants_thread(const struct line *line)
 	       (line->idle == 0 && sl_clock_now() - line->taken_at > STUCK_NS);
 }
 
-/* Under the lock. Where it fails the next one to close tries again. */
+/* Called under the lock. If it fails, the next close tries again. */
 static void start(struct line *line)
 {
 	struct sigaction action = {.sa_handler = on_tick};
@@ -234,7 +236,7 @@ static void start(struct line *line)
 	(void)pthread_attr_destroy(&attr);
 }
 
-/* Under the lock. Without memory to note it, it stays open and charged: never closed here. */
+/* Called under the lock. Without memory to list it, the descriptor stays open and charged. */
 static void close_soon(struct line *line, struct item item)
 {
 	if (!line || !list(line, item))
@@ -329,7 +331,7 @@ struct sl_bundle *sl_bundle_unref(struct sl_bundle *bundle)
 	if (!bundle || --bundle->users > 0)
 		return NULL;
 	(void)pthread_mutex_lock(&closer.lock);
-	line = find(bundle->uid); /* there while anything is charged to it */
+	line = find(bundle->uid); /* exists while anything is charged to it */
 	uncharge(line, bundle->room - bundle->count);
 	for (uint32_t i = 0; i < bundle->count; i++)
 		close_soon(line, (struct item){bundle->fd[i], false});

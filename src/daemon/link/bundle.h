@@ -1,17 +1,17 @@
 /*
- * bundle - descriptors of other processes, that several here point at, and their end
+ * bundle - descriptors of other processes: shared here, and closed by threads
  *
- * What a client passes along may be anything, and almost every call on it is answered by who made
- * it: close(2), fstat(2) and the end of the last reference may take as long as a stranger likes. So
- * the loop only receives such descriptors, sends them on, and asks getsockopt(SO_DOMAIN), which
- * looks no further than the descriptor; it never closes one, nor a connection, which may have some
- * among what was not read.
+ * A client may pass descriptors of any kind, and the process behind one can delay most calls on it:
+ * close(2), fstat(2) and the end of the last reference may take as long as that process likes. So
+ * the loop receives such descriptors and sends them on. Its only call on them is
+ * getsockopt(SO_DOMAIN), which looks no further than the descriptor. It never closes one, nor a
+ * connection, which may contain some among its unread messages.
  *
- * Threads do that, for each user its own: what one user's take is lost to that user. They are
- * started at need. A close that hangs keeps its thread; both of a user's may, and then the user's
- * descriptors stay: those of bundles are charged to it until they are closed (ipc.c), and of others
- * it has so many (sl_bundle_is_crowded) before no more are taken. Bundles are the loop's; the rest
- * any thread's.
+ * Threads close them, separate ones for each user, so a descriptor that hangs harms its own user
+ * only. Threads are started at need. A close that hangs keeps its thread. Once both threads of a
+ * user hang, the user's descriptors stay open. Those in bundles are charged to the user until they
+ * are closed (ipc.c). Of other descriptors a user may have SL_BUNDLE_STRAYS_MAX open before no more
+ * are taken (sl_bundle_is_crowded). Bundles belong to the loop; any thread may call the rest.
  */
 #ifndef SL_DAEMON_LINK_BUNDLE_H
 #define SL_DAEMON_LINK_BUNDLE_H
@@ -21,39 +21,38 @@
 
 #include "base/sl.h"
 
-/* Of one user, that nobody wanted and that are not closed yet. */
+/* Descriptors of one user outside bundles that are not closed yet. */
 #define SL_BUNDLE_STRAYS_MAX 256
 
 struct sl_daemon;
 
 struct sl_bundle {
 	uint32_t users, room, count;
-	uid_t uid;       /* who is charged for it */
-	uint64_t client; /* and which of its clients, until the last user is gone */
+	uid_t uid;       /* user charged for it */
+	uint64_t client; /* its client charged for it, until the last use ends */
 	int fd[];
 };
 
-/* With one user, and room for so many, which is charged from now on. NULL without memory. */
+/* A bundle with one use and `room` places, which are charged from now on. NULL: no memory. */
 struct sl_bundle *sl_bundle_new(uint32_t room, uid_t uid, uint64_t client);
 struct sl_bundle *sl_bundle_ref(struct sl_bundle *bundle);
-/* The last user's closes them. NULL is fine; returns NULL. */
+/* Ends one use; the last one closes the descriptors. Accepts NULL; returns NULL. */
 struct sl_bundle *sl_bundle_unref(struct sl_bundle *bundle);
-/* Ends one use of a bundle, and with the last one what its client is charged. NULL is fine; returns
- * NULL. */
+/* Like unref; with the last use its client is no longer charged. Accepts NULL; returns NULL. */
 struct sl_bundle *sl_bundle_put(struct sl_daemon *daemon, struct sl_bundle *bundle);
-/* Takes the descriptors, which must fit. */
+/* Takes ownership of the descriptors, which must fit. */
 void sl_bundle_add(struct sl_bundle *bundle, const int *fds, uint32_t count);
-/* Charged: of everybody, and of one user. */
+/* Descriptors charged: to all users, and to one. */
 uint32_t sl_bundle_kept(void);
 uint32_t sl_bundle_kept_of(uid_t uid);
 
-/* Closes a descriptor that came from this user, soon. -1 is fine. */
+/* Soon closes a descriptor that came from this user. fd may be -1. */
 void sl_bundle_close(int fd, uid_t uid);
-/* There are too many such that are not closed yet: none should be taken. */
+/* This user has too many such descriptors still open: take no more. */
 SL_MUST_CHECK bool sl_bundle_is_crowded(uid_t uid);
-/* Closes a connection, soon: with what was sent along it and never received. -1 is fine. */
+/* Soon closes a connection, together with unread messages in it. fd may be -1. */
 void sl_bundle_hang_up(int fd);
-/* Waits until all of them are closed, for a second at most. */
+/* Waits at most 1 s until all of them are closed. */
 void sl_bundle_finish(void);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * inside - a pair of sockets each, handed to the loop through a list and an eventfd
+ * inside - a socket pair each, handed to the loop through a list and an eventfd
  *
- * The thread makes the pair, so the loop only has to take one end over, which cannot fail but for
- * memory. The end of the door is a shutdown of every thread's end: whoever waits in recv or send
- * wakes, which no flag could do.
+ * The thread makes the pair, so the loop only takes one end over, which cannot fail except for
+ * memory. Ending the door shuts down every thread's end: that wakes threads in recv or send, which
+ * a flag could not do.
  */
 #include "daemon/link/inside.h"
 
@@ -21,7 +21,7 @@
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
 
-/* Taken over before others get their turn. */
+/* Taken over before other events get their turn. */
 #define TAKE_BUDGET 8
 
 struct entry {
@@ -192,7 +192,7 @@ static int receive_with(struct sl_inside *inside, union sl_msg *msg,
 	return SL_INSIDE_REFUSED;
 }
 
-/* A message of type want or alt; anything else is none of ours, and the line out of step. */
+/* A message of type want or alt. Any other means that the connection is out of step. */
 static int receive(struct sl_inside *inside, uint32_t want, uint32_t alt,
 	union sl_msg *msg, struct sl_error *err)
 {
@@ -211,13 +211,14 @@ static int transmit(
 
 	if (r == SL_WIRE_AGAIN)
 		return late(err);
-	/* CLOSED: a REJECT may lie in the queue and says why, so go on to read. */
+	/* The connection may be closed with a REJECT still to read, which says why: go on to
+	 * read. */
 	if (r >= 0 || r == -ECONNRESET || r == -EPIPE)
 		return SL_INSIDE_OK;
 	return system_failure(err, r);
 }
 
-/* The loop's end is in the door's list afterwards, and *inside among those who are inside. */
+/* Afterwards the loop's end is in the door's list, and *inside is among the open ones. */
 static int enter(
 	struct sl_inside *inside, struct sl_inside_door *door, struct entry *entry)
 {

@@ -1,16 +1,15 @@
 /*
- * inside - how a thread of sluiced talks with its loop: as `sluice` does
+ * inside - how a thread of sluiced talks to the loop: with the command line's messages
  *
- * The loop owns everything that the daemon knows, so a thread that wants to know or to change
- * something says so in the messages of the command line, over a pair of sockets whose one end the
- * loop treats as a CONTROL peer of the user it is opened for. Permissions, bounds, fairness and
- * texts are thereby the command line's, and there is no second door. RUN is refused (it makes the
- * sender the program), and no other role than CONTROL.
+ * The loop owns all state of the daemon. A thread that reads or changes state sends the messages of
+ * the command line over a socket pair. The loop treats the other end as a CONTROL peer of a given
+ * user. So permissions, bounds, fairness and texts are those of the command line. RUN is refused,
+ * because it would make the sender the program, and so is any role but CONTROL.
  *
- * Blocking, with a deadline per message. One thread per struct sl_inside at a time; any number of
- * them. The door is made and ended by the loop's thread: once it has ended every call fails at once
- * with SL_INSIDE_GONE, also one that waits, and so does opening; threads are to end then, and to be
- * joined before sl_inside_door_free().
+ * Calls block, with a deadline per message. Any number of struct sl_inside may be open, each used
+ * by one thread at a time. The loop's thread makes and ends the door. Once it has ended, every call
+ * fails at once with SL_INSIDE_GONE, even one that waits, and so does opening. Threads must then
+ * end and be joined before sl_inside_door_free().
  */
 #ifndef SL_DAEMON_LINK_INSIDE_H
 #define SL_DAEMON_LINK_INSIDE_H
@@ -34,52 +33,52 @@ struct sl_inside {
 
 enum sl_inside_outcome {
 	SL_INSIDE_OK = 0,
-	SL_INSIDE_END,   /* of rows: LIST_END came */
-	SL_INSIDE_AGAIN, /* nothing came in time; err says so */
-	/* The daemon's REJECT, whose text is in err; the line is of no more use */
+	SL_INSIDE_END,   /* rows are over: LIST_END came */
+	SL_INSIDE_AGAIN, /* no message in time; err says so */
+	/* the daemon's REJECT, with its text in err; close the connection */
 	SL_INSIDE_REFUSED,
-	SL_INSIDE_GONE,  /* the daemon is ending, or the line is lost; err says so */
-	SL_INSIDE_SYSTEM /* no descriptors or memory left; err says which */
+	SL_INSIDE_GONE, /* the daemon is ending, or the connection is lost; err says so */
+	SL_INSIDE_SYSTEM /* no descriptors or memory; err says which */
 };
 
 /* --- a thread's; err may be NULL -------------------------------------------------------------- */
 
-/* Connects as that user (copied), NULL: as the daemon's own. *inside need not be initialised, and
- * may be closed after every outcome. OK, GONE, AGAIN, REFUSED, SYSTEM. */
+/* Connects as that user (copied); NULL: as the daemon's own. *inside may be uninitialised, and may
+ * be closed after every outcome. OK, GONE, AGAIN, REFUSED, SYSTEM. */
 SL_MUST_CHECK int sl_inside_open(struct sl_inside *inside, struct sl_inside_door *door,
 	const struct sl_user *who, struct sl_error *err);
 /* Safe to call twice. */
 void sl_inside_close(struct sl_inside *inside);
-/* What each call waits at most; SL_INSIDE_TIMEOUT_MS until said otherwise. At least 1. */
+/* The longest wait of each call, at least 1; SL_INSIDE_TIMEOUT_MS unless set. */
 void sl_inside_set_timeout(struct sl_inside *inside, uint64_t ms);
 
-/* Sends *ask and waits for an answer of type want. OK, AGAIN, REFUSED, GONE, SYSTEM; after all but
- * OK the line is to be closed, for an answer that came late would be taken for the next one. */
+/* Sends *ask and waits for an answer of type want. OK, AGAIN, REFUSED, GONE, SYSTEM. Close the
+ * connection after any outcome but OK: a late answer would be taken for the next one. */
 SL_MUST_CHECK int sl_inside_call(struct sl_inside *inside, const union sl_msg *ask,
 	uint32_t want, union sl_msg *answer, struct sl_error *err);
-/* The same, and the descriptor file goes along; it stays the caller's. */
+/* Likewise, and sends the descriptor file along, which stays the caller's. */
 SL_MUST_CHECK int sl_inside_call_giving(struct sl_inside *inside, const union sl_msg *ask,
 	int file, uint32_t want, union sl_msg *answer, struct sl_error *err);
-/* The same, for an answer of type want with a descriptor, which becomes the caller's, or one of
- * type else_want without (*file is -1). */
+/* Likewise, for an answer of type want with a descriptor, which becomes the caller's, or one of
+ * type else_want without one (*file is -1). */
 SL_MUST_CHECK int sl_inside_call_taking(struct sl_inside *inside, const union sl_msg *ask,
 	uint32_t want, uint32_t else_want, union sl_msg *answer, int *file,
 	struct sl_error *err);
 
 typedef void (*sl_inside_row_fn)(void *context, const union sl_msg *row);
-/* Sends *ask and hands out the rows of row_type before LIST_END. Outcomes as of sl_inside_call;
- * rows may have been handed out before a failure. */
+/* Sends *ask and hands out the rows of row_type up to LIST_END. Outcomes as of sl_inside_call; rows
+ * may have been handed out before a failure. */
 SL_MUST_CHECK int sl_inside_rows(struct sl_inside *inside, const union sl_msg *ask,
 	uint32_t row_type, sl_inside_row_fn fn, void *context, struct sl_error *err);
 /* The rows of LIST of `what`. */
 SL_MUST_CHECK int sl_inside_list(struct sl_inside *inside, enum sl_list_what what,
 	uint32_t row_type, sl_inside_row_fn fn, void *context, struct sl_error *err);
 
-/* Sends *msg alone. OK, AGAIN, GONE, SYSTEM. */
+/* Sends *msg without awaiting an answer. OK, AGAIN, GONE, SYSTEM. */
 SL_MUST_CHECK int sl_inside_send(
 	struct sl_inside *inside, const union sl_msg *msg, struct sl_error *err);
-/* The next row of row_type; END at LIST_END; AGAIN leaves the line as it was, so that one who
- * follows goes on. */
+/* The next row of row_type; END at LIST_END. AGAIN leaves the connection usable, so that a follower
+ * can go on. */
 SL_MUST_CHECK int sl_inside_next(struct sl_inside *inside, uint32_t row_type,
 	union sl_msg *row, struct sl_error *err);
 
@@ -88,9 +87,9 @@ SL_MUST_CHECK int sl_inside_next(struct sl_inside *inside, uint32_t row_type,
 /* 0 or negative errno. */
 SL_MUST_CHECK int sl_inside_door_new(
 	struct sl_daemon *daemon, struct sl_inside_door **out);
-/* Nobody gets in any more, and who waits goes on with GONE. Takes NULL, too. */
+/* Closes the door: no thread gets in, and waiting calls return GONE. Accepts NULL. */
 void sl_inside_door_end(struct sl_inside_door *door);
-/* Everybody is out. Returns NULL. */
+/* Every struct sl_inside must be closed before. Returns NULL. */
 struct sl_inside_door *sl_inside_door_free(struct sl_inside_door *door);
 
 #endif

@@ -24,7 +24,7 @@
 #include "daemon/link/places.h"
 #include "daemon/link/share.h"
 
-/* Connections accepted before others get their turn. */
+/* Connections accepted before other events get their turn. */
 #define ACCEPT_BUDGET 16
 
 struct sl_listener {
@@ -92,7 +92,7 @@ static int make_folder(const char *path, struct sl_error *err)
 	return sl_listener_check_folder(folder, "socket", err);
 }
 
-/* We hold the lock, so a program that listens there is no sluiced. */
+/* We hold the lock, so a program that listens there is not sluiced. */
 static int clear_stale(const char *path, struct sl_error *err)
 {
 	int r = sl_file_clear_socket(path);
@@ -157,7 +157,7 @@ int sl_listener_lock(struct sl_daemon *daemon, struct sl_error *err)
 
 /* --- accepting ---------------------------------------------------------------------------- */
 
-/* No descriptor is left: give up the spare one for as long as it takes to say so. */
+/* Descriptors ran out: gives up the spare one while it turns the peer away. */
 static void turn_one_away(struct sl_daemon *daemon, int listen_fd)
 {
 	int fd;
@@ -173,7 +173,7 @@ static void turn_one_away(struct sl_daemon *daemon, int listen_fd)
 	daemon->listener->spare_fd = open_spare();
 }
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 static void take_one(struct sl_daemon *daemon, int fd, uint64_t workload)
 {
 	struct ucred cred = {0};
@@ -224,7 +224,7 @@ int sl_listener_permit(const struct sl_daemon *daemon, struct sl_error *err)
 {
 	const char *path = daemon->socket_path;
 
-	/* No group in the configuration: the daemon's own, also after a SIGHUP took one away. */
+	/* Without a configured group it is the daemon's own, even after a SIGHUP removed one. */
 	if (chown(path, (uid_t)-1,
 		    daemon->config.socket_group == SL_CONFIG_GROUP_NONE
 			    ? getegid()

@@ -2,9 +2,9 @@
  * peer - sockets that can never stop the loop
  *
  * A datagram socket that keeps its order makes this short: one recv is one message. The queue
- * exists for three cases: output held until the journal is written, a peer that reads slowly,
- * and a list longer than the socket's buffer. While a control peer's list is going out nothing
- * more is read from it, so a queue of lists cannot build up.
+ * exists for three cases: output held until the journal is written, a peer that reads slowly, and a
+ * list longer than the socket's buffer. While a control peer's list is going out nothing more is
+ * read from it, so a queue of lists cannot build up.
  */
 #include "daemon/link/peer.h"
 
@@ -77,7 +77,7 @@ void sl_peer_doom(struct sl_peer *peer)
 		return;
 	peer->doomed = true;
 	peer->io = sd_event_source_disable_unref(peer->io);
-	/* Descriptors may be among what was not read. */
+	/* Unread messages may contain descriptors. */
 	sl_bundle_hang_up(sl_steal_fd(&peer->fd));
 	sl_closep(&peer->pidfd);
 	drop_queue(peer);
@@ -88,8 +88,9 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_list_unlink(&peer->link);
 	sl_list_push_tail(&peer->daemon->peers->dead, &peer->link);
 	peer->daemon->peers->count -= !peer->who;
-	/* An action of the policy may be what found the connection broken, and the node must not
-	 * be stepped from inside an action: the client's demands go when the peer is buried. */
+	/* This may run inside an action of the policy that found the connection broken, and the
+	 * node must not be stepped then. So the client's demands are withdrawn when the peer is
+	 * buried. */
 	if (peer->client)
 		peer->client->peer = NULL;
 }
@@ -111,8 +112,8 @@ void sl_peer_free(struct sl_peer *peer)
 	free(peer);
 }
 
-/* EPOLLIN unless a list is going out; EPOLLOUT while something waits that may leave, or more rows
- * can be made. Who rests is only watched for its end. */
+/* EPOLLIN unless a list is going out; EPOLLOUT while output may be sent or more rows can be made. A
+ * resting peer is watched for its end only. */
 static void watch(struct sl_peer *peer)
 {
 	bool more = peer->list.active && !peer->list.waits;
@@ -127,7 +128,7 @@ static void watch(struct sl_peer *peer)
 		events |= EPOLLOUT;
 	if (sl_list_is_linked(&peer->rest_link))
 		events = 0;
-	/* Setting what is set already costs no syscall. */
+	/* Setting the same value again costs no syscall. */
 	if (sd_event_source_set_io_events(peer->io, events) < 0)
 		sl_peer_doom(peer);
 }
@@ -183,7 +184,7 @@ static int64_t place_of(const struct sl_peer *peer, const struct sl_share_use *u
 						 : SL_PRIORITY_PEER;
 }
 
-/* Charges it, sets its place in the loop's order, and lets a control peer over its share rest. */
+/* Charges the peer, sets its priority in the loop, and lets a control peer over its share rest. */
 static void place(struct sl_peer *peer, uint64_t spent_ns)
 {
 	struct sl_share_use use;
@@ -192,7 +193,7 @@ static void place(struct sl_peer *peer, uint64_t spent_ns)
 	if (!sl_share_charge(peer->daemon, peer->share_key, peer->uid, spent_ns, &use) ||
 		peer->doomed)
 		return;
-	/* Setting what is set already costs nothing. */
+	/* Setting the same value again costs nothing. */
 	(void)sd_event_source_set_priority(peer->io, place_of(peer, &use));
 	over_ns = sl_sub_sat(sl_max_u64(use.process_ns, peer->uid ? use.user_ns : 0),
 		SL_SHARE_CONTROL_NS);
@@ -200,7 +201,7 @@ static void place(struct sl_peer *peer, uint64_t spent_ns)
 		rest(peer, over_ns);
 }
 
-/* Its turn lasted until now. */
+/* Charges the time since the turn began. */
 static void charge(struct sl_peer *peer, const struct sl_share_turn *turn)
 {
 	uint64_t spent_ns = sl_share_spent_ns(turn);
@@ -257,8 +258,8 @@ void sl_peer_send(struct sl_peer *peer, union sl_msg *msg)
 	watch(peer);
 }
 
-/* Too many descriptors of this user are on their way: it is as if the line were lost, and whoever
- * is served by it asks again on the next one. */
+/* With too many descriptors of this user in flight, sending fails and the peer is dropped, as if
+ * the connection were lost. Its client asks again on the next one. */
 void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
 	uint32_t first, uint32_t count)
 {
@@ -294,7 +295,7 @@ static int send_out(const struct sl_peer *peer, const struct sl_peer_out *out)
 			   : sl_wire_send(peer->fd, msg);
 }
 
-/* Sends what waits, as far as the kernel takes it. */
+/* Sends queued output as far as the kernel takes it. */
 static void flush(struct sl_peer *peer)
 {
 	while (!peer->doomed && !peer->held && peer->first) {
@@ -330,9 +331,9 @@ void sl_peer_hold(struct sl_peer *peer)
 {
 	if (peer->doomed)
 		return;
-	/* Who waits for the journal being written waits for the next one, too. */
+	/* A peer held for the writing in progress is then held for the next one, too. */
 	peer->held = true;
-	/* Who waits for the store of jobs comes here after that. */
+	/* A peer held for the store of jobs comes here again afterwards. */
 	if (peer->held_ticket)
 		return;
 	sl_list_unlink(&peer->held_link);
@@ -361,10 +362,9 @@ static void close_fds(struct sl_wire_fds *fds, uid_t uid)
 }
 
 /*
- * Closing a socket with unread messages makes the kernel report ECONNRESET at the other end
- * before what we sent last. So: no more in, take what is there, and only then close. Of whoever has
- * sent descriptors there is nothing more to take: they would have to be closed, and there may be
- * thousands.
+ * If a socket is closed with unread messages, the kernel reports ECONNRESET to the other end before
+ * our last message. So: stop input, read what is there, and only then close. Stop at a message with
+ * descriptors: they would have to be closed, and there may be thousands.
  */
 static void drain(int fd)
 {
@@ -437,7 +437,7 @@ void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *for
 	sl_peer_doom(peer);
 }
 
-/* Keeps the HELLO of a process that is not proven, and asks. */
+/* Keeps the HELLO of an unproven process and sends the nonce. */
 static void challenge(struct sl_peer *peer, const union sl_msg *msg)
 {
 	union sl_msg question;
@@ -487,7 +487,8 @@ static bool check_proof(struct sl_peer *peer, pid_t sender)
 	return r == SL_IDENTITY_OK;
 }
 
-/* The first message; two where the kernel does not hand out the process that connected. */
+/* The first message; the first two where the kernel does not hand out the process that
+ * connected. */
 static void take_greeting(struct sl_peer *peer, const union sl_msg *msg, pid_t sender)
 {
 	union sl_msg hello = {.hello = peer->hello};
@@ -606,7 +607,7 @@ static int identify(struct sl_peer *peer)
 	return 0;
 }
 
-/* The process is this one, which the daemon need not watch. */
+/* The process is the daemon itself and need not be watched. */
 static void identify_inside(struct sl_peer *peer, struct sl_user *who)
 {
 	static uint64_t number;
@@ -615,11 +616,11 @@ static void identify_inside(struct sl_peer *peer, struct sl_user *who)
 	peer->proven = true;
 	peer->uid = who->uid;
 	peer->pid = getpid();
-	/* Beyond all pids: each is as a process of its user's. */
+	/* Numbers beyond all pids: each such peer counts as one process of its user. */
 	peer->share_key = 1ull << 32 | (number++ & UINT32_MAX);
 }
 
-/* Takes who only if it goes well. */
+/* Takes ownership of the user only on success. */
 static int peer_new(
 	struct sl_daemon *daemon, int fd, struct sl_user *who, struct sl_peer **out)
 {
@@ -748,7 +749,7 @@ static void drop(const struct sl_link *list)
 
 		if (peer->client)
 			peer->client->peer = NULL;
-		peer->client = NULL; /* the policy need not hear of it any more */
+		peer->client = NULL; /* the policy is not told any more */
 		sl_peer_doom(peer);
 	}
 }

@@ -1,9 +1,9 @@
 /*
- * peer - one connection: who is at the other end, what comes in, what waits to go out
+ * peer - one connection: the process at the other end, its messages, its queued output
  *
- * Reading is budgeted per turn of the loop, so that a flood delays nobody else. Sending never
- * blocks: what the kernel does not take is queued, up to a bound, and a peer beyond it is
- * dropped; whoever sends too much or nonsense loses its own connection and nothing more.
+ * Reading is budgeted per turn of the loop, so that a flood delays no other peer. Sending never
+ * blocks: what the kernel does not take is queued, up to a bound, and a peer beyond the bound is
+ * dropped. A peer that sends too much or nonsense loses its own connection and nothing more.
  */
 #ifndef SL_DAEMON_LINK_PEER_H
 #define SL_DAEMON_LINK_PEER_H
@@ -12,11 +12,11 @@
 #include "daemon/core/stream.h"
 #include "daemon/state/daemon.h"
 
-/* Messages handled for one peer before the others get their turn. */
+/* Messages handled for one peer before other peers get their turn. */
 #define SL_PEER_BUDGET 32
-/* Bytes that may wait for a peer that does not read: 250 grants, 20 rows. */
+/* Bytes that may be queued for a peer that does not read: 250 grants, 20 rows. */
 #define SL_PEER_QUEUE_MAX (16u * 1024)
-/* Lines of the log per second that peers can cause. */
+/* Log lines per second that peers can cause. */
 #define SL_PEER_LINES_PER_SECOND 50
 /* Time for the first message. */
 #define SL_PEER_GREETING_NS (10 * SL_S)
@@ -27,20 +27,20 @@ struct sl_peer_out;
 struct sl_projects_change;
 struct sl_user;
 
-/* What is being answered in many rows; see stream.h. */
+/* An answer in progress that has many rows; see stream.h. */
 struct sl_peer_list {
 	bool active;
-	bool waits; /* follows, and has told everything */
+	bool waits; /* follows, and has sent all kept rows */
 	enum sl_stream_kind kind;
 	uint32_t what, rows;
 	uint64_t workload; /* next row: this or the next larger id */
-	uint64_t client;   /* the last one told */
+	uint64_t client;   /* the last one sent */
 	uint32_t place;    /* GPU or ordinal of the next row */
-	/* events: the next serial; where the kept ones end; how many to go back for */
+	/* events: next serial; end of those kept at the start; events lost so far */
 	uint64_t serial, until, lost;
 	uint32_t last;
 	bool rewinds, follows;
-	bool ended; /* a follower was told where the kept ones end */
+	bool ended; /* follower: the end of the kept ones was sent */
 	char name[64];
 	void *state; /* of why and dump */
 	void (*free_state)(void *state);
@@ -57,17 +57,17 @@ struct sl_peer {
 	uint64_t
 		start_ticks; /* of the process that connected; 0: /proc does not show it */
 	uid_t uid;
-	/* False: pid, pidfd and start_ticks may be a stranger's; only a HELLO was taken yet. */
+	/* False: another process may have pid, pidfd and start_ticks. Only a HELLO was taken so
+	 * far. */
 	bool proven;
-	bool asked; /* the nonce is out, and its answer is awaited */
+	bool asked; /* the nonce is sent, its answer awaited */
 	uint8_t nonce[SL_IDENTITY_NONCE_BYTES];
-	struct sl_msg_hello hello; /* what it said before it was asked */
+	struct sl_msg_hello hello; /* its HELLO, kept until it is proven */
 	struct sl_user
-		*who; /* of a thread of ours (inside.h); NULL: whoever the socket says */
-	uint64_t entry; /* the workload whose own socket it came by; 0: the daemon's */
-	uint64_t
-		share_key; /* whose share of the loop's time it uses, beside its user's */
-	uint32_t version;  /* of the protocol, as its HELLO had it */
+		*who;       /* for a thread of ours (inside.h); NULL: the socket's user */
+	uint64_t entry;     /* workload whose own socket it used; 0: the daemon's */
+	uint64_t share_key; /* its bucket of the loop's time (share.h) */
+	uint32_t version;   /* protocol version from its HELLO */
 	sl_ns since;
 	bool greeted, control, held, doomed, writing;
 	struct sl_client *client; /* NULL for others, and after the client's death */
@@ -77,7 +77,7 @@ struct sl_peer {
 	struct sl_link follow_link;        /* events.c */
 	struct sl_projects_change *change; /* projects/registry.c; NULL: none */
 	struct sl_recount
-		*look; /* control/recount.c; NULL: what it says is served at once */
+		*look; /* control/recount.c; NULL: its messages are served at once */
 	struct sl_link rest_link; /* sl_peers.resting: nothing is done for it */
 	sl_ns rest_until;
 };
@@ -89,59 +89,59 @@ struct sl_peers {
 	sd_event_source *rest_timer;
 	sl_ns rest_at;
 	struct sl_link dead;
-	uint32_t count; /* those of max_clients */
-	/* Lines of the log, of one second */
+	uint32_t count; /* counted against max_clients */
+	/* Log lines within one second. */
 	sl_ns lines_second;
 	uint32_t lines, lines_dropped;
 };
 
-/* Takes a connected socket (in every case) and watches it. A peer that cannot be had is told
- * so and closed. workload: whose own socket it came by (entry.h), 0: the daemon's. */
+/* Takes ownership of a connected socket (in every case) and watches it. A peer that cannot be
+ * served is told so and closed. workload: the one whose own socket it used (entry.h); 0: the
+ * daemon's. */
 void sl_peer_accept(struct sl_daemon *daemon, int fd, uint64_t workload);
-/* Takes over one end of a pair whose other end a thread of ours speaks at, for who (both in every
- * case): a CONTROL peer of that user, with no process of its own. It has no place in
- * max_clients. */
+/* Takes ownership of fd and the user (in every case). fd is one end of a pair whose other end a thread
+ * of ours uses: a CONTROL peer of that user, without a process of its own. It does not count
+ * against max_clients. */
 void sl_peer_adopt(struct sl_daemon *daemon, int fd, struct sl_user *who);
-/* Sends or queues; may doom the peer. Sets the message's version to the peer's; a message that its
- * version does not have is not sent. */
+/* Sends or queues; may doom the peer. Sets the message's version to the peer's; drops a message
+ * unknown to that version. */
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);
-/* The same with count of the bundle's descriptors, which stay there; the bundle is kept until they
- * are sent. */
+/* Likewise, with count of the bundle's descriptors. They stay in the bundle, which is kept until
+ * they are sent. */
 void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
 	uint32_t first, uint32_t count);
-/* There may be more to tell to a peer whose rows waited. */
+/* Tells a peer whose rows waited that there may be more. */
 void sl_peer_list_wake(struct sl_peer *peer);
-/* It is listened to again: its rest, or what it waited for, is over. */
+/* Reads from the peer again: its rest or its wait is over. */
 void sl_peer_rested(struct sl_peer *peer);
-/* Ends what is being answered in rows, and frees what it held. */
+/* Ends the answer in progress and frees its state. */
 void sl_peer_list_end(struct sl_peer *peer);
-/* Tells why, then dooms. */
+/* Sends the reason, then dooms. */
 void sl_peer_reject(struct sl_peer *peer, enum sl_reject reason, const char *format, ...)
 	SL_PRINTF(3, 4);
-/* Closes the connection; legal inside an action. What follows for its client happens when the
- * peer is buried. */
+/* Closes the connection; legal inside an action. Its client hears of it when the peer is buried. */
 void sl_peer_doom(struct sl_peer *peer);
-/* Output waits from here on until sl_peer_release. */
+/* Queues all output from here on until sl_peer_release. */
 void sl_peer_hold(struct sl_peer *peer);
 void sl_peer_release(struct sl_peer *peer);
-/* What is held or queued may still be changed, in place: of fn's message only the fields of its
- * type exist. */
+/* Changes held or queued messages in place. fn may touch only the fields of the message's own
+ * type. */
 void sl_peer_revise(
 	struct sl_peer *peer, void (*fn)(struct sl_peer *peer, union sl_msg *msg));
-/* Nothing waits to go out. */
+/* Is all output sent? */
 bool sl_peer_is_drained(const struct sl_peer *peer);
-/* Is a log line about what somebody did still to be written? So many in a second are; then how
- * many more there were is said once. A log can be a disk's end, or slow. */
+/* May a log line about a peer's behaviour be written? A fixed number per second are; then one line
+ * says how many more there were. Logging without bound could fill the disk, or be slow. */
 SL_MUST_CHECK bool sl_peer_may_log(struct sl_daemon *daemon, int level);
-/* Best effort, for a socket that is no peer. */
+/* Best effort, for a socket that is not a peer yet. */
 void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text);
-/* A doomed one, which nothing names any more but its client; NULL: there is none. It is to be
- * freed. */
+/* A doomed peer, which only its client may still refer to; NULL: there is none. The caller frees
+ * it. */
 struct sl_peer *sl_peer_take_dead(struct sl_daemon *daemon);
 void sl_peer_free(struct sl_peer *peer);
-/* Before the first of them. 0 or negative errno. */
+/* Call before the first peer. 0 or negative errno. */
 SL_MUST_CHECK int sl_peer_open(struct sl_daemon *daemon);
-/* Closes and frees all of them; the policy hears nothing of that. */
+/* Closes and frees all peers without telling the policy. */
 void sl_peer_close(struct sl_daemon *daemon);
 
 #endif

@@ -1,11 +1,11 @@
 /*
  * pids - numbers of processes, inside and outside
  *
- * The kernel tells all numbers of a process, one per nested namespace, in NSpid of its status.
- * Which of them is the asker's follows from the namespaces themselves: from the process' own we go
- * outwards until we meet the asker's, and count. A process that is not below the asker's namespace
- * has no number there, as for any `ps` inside. An asker in the daemon's own namespace, which is the
- * usual case, costs one look at its status, and no other process is looked at.
+ * NSpid of a process's status lists its numbers, one per nested namespace. To find the asker's, we
+ * go outwards from the process's own namespace until we meet the asker's, and count. A process that
+ * is not below the asker's namespace has no number there, just as `ps` inside does not show it.
+ * Usually the asker is in the daemon's own namespace. That costs one look at its status, and no
+ * look at other processes.
  */
 #include "daemon/link/pids.h"
 
@@ -36,7 +36,7 @@ static bool is_same(const struct space *a, const struct space *b)
 	return a->device == b->device && a->inode == b->inode;
 }
 
-/* Of an open descriptor of a namespace. */
+/* From an open descriptor of a namespace. */
 static bool space_of(int fd, struct space *out)
 {
 	struct stat st;
@@ -101,7 +101,7 @@ const char *sl_pids_apart(pid_t pid, uint64_t start_ticks)
 		apart = "is in a chroot (its root directory is not sluiced's)";
 	else if (!share_kind(pid, getpid(), "net") || !share_kind(pid, getpid(), "ipc"))
 		apart = "is in another network or IPC namespace than sluiced";
-	/* Last, so that what was looked at was this process. */
+	/* Checked last: it proves that the checks above looked at this process. */
 	return apart || (sl_file_pid_start(pid, &start) == 0 && start == start_ticks)
 		       ? apart
 		       : SL_PIDS_CONTAINED;
@@ -144,8 +144,8 @@ static uint32_t levels_of(pid_t pid, pid_t out[LEVELS_MAX])
 	return sl_pids_levels(status, out, LEVELS_MAX);
 }
 
-/* How many levels lie between the process' own namespace and `space` outside of it; -1: it is not
- * below that one, or we may not look. */
+/* The number of levels from the process's own namespace outwards to `space`; -1: it is not below
+ * `space`, or we may not look. */
 static int depth_below(pid_t pid, const struct space *space)
 {
 	sl_cleanup(sl_closep) int fd = open_space(pid);
@@ -190,7 +190,7 @@ struct answer {
 	struct sl_peer *peer;
 	union sl_msg msg;
 	uint32_t told;
-	bool same;          /* the asker lives in our own namespace */
+	bool same;          /* the asker is in the daemon's namespace */
 	struct space space; /* the asker's */
 };
 
@@ -216,7 +216,7 @@ static void add_row(struct answer *answer, pid_t pid, uint64_t used_bytes)
 	answer->told++;
 }
 
-/* NVML lists who has a context; whoever only asks it has none. */
+/* NVML lists processes that have a context; a client that only sends a PIDS has none. */
 static bool uses(const struct sl_client *client, uint32_t ordinal, uint64_t used_bytes)
 {
 	return used_bytes > 0 || client->gpus[ordinal].listed_bytes > 0;
@@ -248,9 +248,9 @@ void sl_pids_tell(struct sl_peer *peer, const struct sl_msg_pids *ask)
 			ask->ordinal, peer->client->gpu_count);
 		return;
 	}
-	/* Whoever has one number only has it in the namespace of our /proc. */
+	/* A process with one number only has it in the namespace of our /proc. */
 	answer.same = levels_of(peer->pid, levels) == 1;
-	/* Where we may not look at it, the asker is taken for one that sees nobody. */
+	/* If we may not look at the asker's namespace, it sees no processes. */
 	if (!answer.same)
 		(void)space_of_pid(peer->pid, &answer.space);
 	sl_wire_init(&answer.msg, SL_MSG_PIDS_ROWS);

@@ -1,23 +1,23 @@
 /*
- * places - how many connections, workloads and clients there may be
+ * places - limits on the number of connections, workloads and clients
  *
- * max_clients of each. Workloads and clients outlive their connections, so counting those is not
- * enough. The last quarter of each is kept for users who have less than a quarter, so that no
- * user alone can shut the others out; root and the daemon's own user are not held to that.
+ * Each may reach max_clients. Workloads and clients outlive their connections, so counting
+ * connections is not enough. The last quarter of each is kept for users with less than a quarter,
+ * so that one user cannot shut out others. This does not bind root and the daemon's own user.
  */
 #ifndef SL_DAEMON_LINK_PLACES_H
 #define SL_DAEMON_LINK_PLACES_H
 
 #include "daemon/state/daemon.h"
 
-/* One more for this user has no place. O(1) until three quarters are taken. */
+/* No place for one more of this user. O(1) until three quarters are taken. */
 bool sl_places_peers_full(const struct sl_daemon *daemon, uid_t uid);
 bool sl_places_workloads_full(const struct sl_daemon *daemon, uid_t uid);
 bool sl_places_clients_full(const struct sl_daemon *daemon, uid_t uid);
-/* A workload with its own socket (entry.h) has a quarter of all connections, and of all clients,
- * whoever its users are: one more has no place. */
+/* No place for one more by the workload's own socket (entry.h): it may have a quarter of all
+ * connections and a quarter of all clients, for all its users together. */
 bool sl_places_entry_full(const struct sl_daemon *daemon, uint64_t workload);
-/* Those that are not over. O(workloads). */
+/* Workloads that are not over. O(workloads). */
 uint32_t sl_places_workloads_of(const struct sl_daemon *daemon, uid_t uid);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * share - leaky buckets
  *
- * A bucket's level is how much more than its share somebody has used of late. Levels are brought up
- * to date when they are looked at, so nobody has to tick.
+ * A bucket's level is how much a process or user has recently used beyond its share. A level is
+ * updated when it is used, so no timer is needed.
  */
 #include "daemon/link/share.h"
 
@@ -37,7 +37,7 @@ void sl_share_fini(struct sl_daemon *daemon)
 	daemon->shares = NULL;
 }
 
-/* The salt is nobody's to know, so nobody can aim at another's bucket. */
+/* The salt is secret, so no process can aim at the bucket of another. */
 static struct bucket *find(
 	const struct sl_daemon *daemon, struct bucket *table, size_t size, uint64_t key)
 {
