@@ -1,9 +1,9 @@
 /*
  * capture - which streams are recording a graph
  *
- * While one is, nothing of ours may synchronise: it would spoil the capture. Hooks count captures
- * in and out. A thread that wants to synchronise asks first, and a capture that begins at that
- * moment waits until the synchronisation is over. Thread-safe.
+ * While a stream records, nothing of ours may synchronise: it would invalidate the capture. The
+ * hooks count captures in and out. A thread that wants to synchronise asks first; a capture that
+ * begins meanwhile waits until the synchronisation is over. Thread-safe.
  */
 #ifndef SL_RUNTIME_CONTEXTS_CAPTURE_H
 #define SL_RUNTIME_CONTEXTS_CAPTURE_H
@@ -14,22 +14,23 @@
 bool sl_capture_is_open(void);
 /* True if the driver would refuse an allocation of this thread because of an open capture. */
 bool sl_capture_forbids(void);
-/* False: a capture is open, do not synchronise. True: do, then call sl_capture_sync_end. */
+/* False: a capture is open, do not synchronise. True: synchronise, then call
+ * sl_capture_sync_end. */
 SL_MUST_CHECK bool sl_capture_sync_begin(void);
 void sl_capture_sync_end(void);
-/* The stream is gone, or the context and its streams with it. */
+/* The stream was destroyed, or the context with all its streams. */
 void sl_capture_drop_stream(CUstream stream);
 void sl_capture_drop_context(CUcontext ctx);
 
 /* --- for the hooks (hooks/capture.c); per_thread: stream 0 is the thread's own --- */
 
-/* Before the driver's call that begins one. */
+/* Before the driver's call that begins a capture. */
 void sl_capture_announce(void);
-/* After it; returns result. */
+/* After that call; returns result. */
 CUresult sl_capture_began(
 	CUstream stream, bool per_thread, CUstreamCaptureMode mode, CUresult result);
-/* After the call that ends one, while one is open; returns result. An attempt by the wrong thread
- * leaves the capture open: the driver knows. */
+/* After the call that ends a capture, while one is open; returns result. An attempt by the wrong
+ * thread leaves the capture open, as the driver's answer shows. */
 CUresult sl_capture_ended(CUstream stream, bool per_thread, CUresult result);
 
 /* In the child of a fork. */

@@ -1,8 +1,8 @@
 /*
  * space - what one CUDA context has allocated through us
  *
- * Found by the current context at an allocation, made at its first. One lock ("the books")
- * guards all spaces, regions, slabs and the page map; it is held for table work only, never
+ * An allocation finds the space by the current context; the first one makes it. One lock ("the
+ * books") guards all spaces, regions, slabs and the page map. It is held for table work only, never
  * during a driver call or a wait. A space is freed when it is dead and no thread uses it.
  */
 #ifndef SL_RUNTIME_CONTEXTS_SPACE_H
@@ -25,21 +25,21 @@ struct sl_space {
 	uint32_t users;         /* threads that hold the pointer without the lock */
 	bool dead;              /* its context is gone */
 	bool ending;            /* its context is being destroyed: no flush begins */
-	bool detached;          /* and it is no longer found by its context */
+	bool detached;          /* no longer found by its context */
 	CUresult broken;        /* its sticky error, or CUDA_SUCCESS; atomic */
 	bool flushing;          /* a thread is between taking a batch and settling it */
-	pthread_t flusher;      /* which one; good while it is */
+	pthread_t flusher;      /* that thread; valid while flushing */
 	uint32_t flushes;       /* futex: counts flushes that have ended */
-	uint32_t round;         /* of sl_memory_flush_all, that saw it last */
+	uint32_t round;         /* the last sl_memory_flush_all that visited the space */
 	struct sl_link regions; /* live ones */
-	struct sl_link leaving; /* regions freed, still mapped */
+	struct sl_link leaving; /* freed regions, still mapped */
 	struct sl_link slabs;
-	struct sl_link in_hands;   /* blocks: see there */
-	struct sl_link with_freed; /* slabs that have freed slots in quarantine */
+	struct sl_link in_hands;   /* blocks that a thread is working on: block.h */
+	struct sl_link with_freed; /* slabs with freed slots in quarantine */
 	struct sl_link with_room[SL_SLAB_CLASSES];
 	uint64_t freed_bytes; /* of slots in quarantine */
-	uint32_t idle_slabs;  /* without a live slot */
-	uint32_t empty_slabs; /* of these: without a quarantined slot either */
+	uint32_t idle_slabs;  /* slabs without a live slot */
+	uint32_t empty_slabs; /* of these, slabs without a quarantined slot either */
 };
 
 void sl_books_lock(void);
@@ -49,23 +49,23 @@ enum sl_space_outcome {
 	SL_SPACE_OK = 0,
 	/* The device is not the workload's, or cannot map memory: leave it alone */
 	SL_SPACE_FOREIGN,
-	SL_SPACE_FAILED, /* *result tells */
+	SL_SPACE_FAILED, /* *result has the error */
 };
 
-/* The current context's space, made if need be. On OK the caller uses it until sl_space_leave. */
+/* The current context's space, made if needed. On OK the caller uses it until sl_space_leave. */
 SL_MUST_CHECK int sl_space_enter(struct sl_space **out, CUresult *result);
 void sl_space_leave(struct sl_space *space);
 /* The space of ctx that is not detached, or NULL. Under the lock. */
 struct sl_space *sl_space_find(CUcontext ctx);
-/* The same, without the lock; used until sl_space_leave. */
+/* The same, without the lock; the caller uses it until sl_space_leave. */
 struct sl_space *sl_space_of(CUcontext ctx);
 /* All spaces, under the lock. */
 extern struct sl_link sl_spaces;
-/* There were spaces on two GPUs; atomic. */
+/* There were spaces on two or more GPUs; atomic. */
 extern uint32_t sl_space_several;
-/* Something that was freed, or is empty, has not gone back. Under the lock. */
+/* The space holds freed memory or empty slabs that have not gone back. Under the lock. */
 bool sl_space_hoards(const struct sl_space *space);
-/* Takes it off the list; it is freed when its last user leaves. Under the lock. */
+/* Takes the space off the list; it is freed when its last user leaves. Under the lock. */
 void sl_space_kill(struct sl_space *space);
 /* In the child of a fork. */
 void sl_space_forget(void);

@@ -1,8 +1,8 @@
 /*
- * usable - contexts of the program's in which a thread of ours may work for a while
+ * usable - contexts of the program in which our threads may work for a while
  *
- * Contexts with a space come first: they belong to a known GPU and are in use. Then come all others
- * that are known. A context that is about to be destroyed is left out; one that is gone may be
+ * Contexts with a space come first: they belong to a known GPU and are in use. Then come all other
+ * known contexts. A context that is about to be destroyed is left out. A destroyed one may be
  * listed (a green context's), so a caller that cannot push one tries the next. Thread-safe.
  */
 #ifndef SL_RUNTIME_CONTEXTS_USABLE_H
@@ -15,11 +15,12 @@
 
 struct sl_gpu;
 
-/* gpu NULL: of any; else those of other spaces are left out, but for what has no space it is not
- * known. *broken (may be NULL): there is one of a space that is broken. Returns how many. */
+/* gpu NULL: contexts of any GPU. Otherwise spaces of other GPUs are left out, but contexts without
+ * a space stay in, since their GPU is not known. *broken (may be NULL): a space has a broken
+ * context. Returns the number. */
 size_t sl_usable_list(
 	const struct sl_gpu *gpu, CUcontext out[SL_USABLE_MAX], bool *broken);
-/* Is it a context of that GPU, as the driver says? */
+/* Does the driver say that ctx is on that GPU? */
 bool sl_usable_is_on(CUcontext ctx, const struct sl_gpu *gpu);
 
 #endif

@@ -2,10 +2,9 @@
  * graph - memory that graphs allocate when they run
  *
  * A graph with allocation nodes takes memory of the device's graph pool (pool.h) at its first
- * launch or upload, and the driver keeps it until it is trimmed. So the first launch of an
- * executable graph, and the first after a trim, asks for what its nodes take; a graph that could
- * never have it is refused when it is instantiated. Other launches cost one load here. Thread-safe;
- * no lock may be held.
+ * launch or upload; the driver keeps that memory until a trim. So the first launch of an executable
+ * graph, and the first after a trim, asks for what its nodes take. A graph that could never have it
+ * is refused at instantiation. Other launches cost one load here. Thread-safe; no lock may be held.
  */
 #ifndef SL_RUNTIME_DRIVER_GRAPH_H
 #define SL_RUNTIME_DRIVER_GRAPH_H
@@ -15,7 +14,7 @@
 
 struct sl_gate_thread;
 
-/* A graph has or will have a node that allocates: from now on they are looked for. */
+/* A graph has or will have an allocation node: from now on the hooks look for them. */
 void sl_graph_has_memory(void);
 
 /* Executable graphs whose next launch may take memory. */
@@ -26,11 +25,12 @@ static inline bool sl_graph_is_pending(void)
 	return __atomic_load_n(&sl_graph_pending, __ATOMIC_RELAXED) != 0;
 }
 
-/* A launch or upload (real) while there are some: asks first if exec is one of them. */
+/* A launch or upload (real) while sl_graph_pending is above 0: asks first if exec is one of
+ * them. */
 CUresult sl_graph_launch(CUresult (*real)(CUgraphExec exec, CUstream stream),
 	struct sl_gate_thread *self, CUgraphExec exec, CUstream stream) SL_COLD;
 
-/* The device has given back what graphs do not use now. */
+/* The device has given back the graph memory that is not in use. */
 void sl_graph_trimmed(void);
 /* In the child of a fork. */
 void sl_graph_forget(void);

@@ -1,9 +1,9 @@
 /*
  * internal - a pool's record, which pool.c and pool_ask.c share
  *
- * Bytes of a pool: charged ones are settled with the daemon; granted ones belong to calls that are
- * under way, pending ones are what those calls may take. One lock for all pools, never held during
- * a call of the driver or a demand.
+ * Bytes of a pool: charged ones are settled with the daemon; granted ones belong to calls under
+ * way; pending ones are what those calls may take. One lock for all pools, never held during a
+ * driver call or a demand.
  */
 #ifndef SL_RUNTIME_DRIVER_INTERNAL_H
 #define SL_RUNTIME_DRIVER_INTERNAL_H
@@ -18,28 +18,28 @@ struct sl_pool_growth;
 struct sl_pool {
 	struct sl_link link;
 	bool of_graphs;
-	CUmemoryPool handle; /* unless of graphs */
+	CUmemoryPool handle; /* not of a graph pool */
 	CUdevice dev;
 	struct sl_gpu *gpu; /* NULL: not charged */
-	bool homeless;      /* will be, to the first context that uses it */
+	bool homeless;      /* charged to the first context that uses it */
 	uint32_t users;
 	bool gone;
 	bool watched;
 	uint32_t version; /* counts beginnings and ends of calls */
 	uint64_t charged_bytes, granted_bytes, pending_bytes;
-	/* Of graphs: reserved beyond what was asked for, when it was last seen */
+	/* Graph pools: reserved beyond what was asked for, when last looked at */
 	uint64_t owed_bytes;
-	bool learned;   /* from its own growth: */
-	bool in_chunks; /* it takes chunks of at least so many bytes, else what it lacks */
-	uint64_t chunk_bytes;     /* the least chunk */
-	uint64_t threshold_bytes; /* a synchronisation leaves it so much */
+	bool learned; /* from its own growth, the two below: */
+	bool in_chunks; /* it grows by chunks of at least chunk_bytes, else by what it lacks */
+	uint64_t chunk_bytes;     /* the smallest chunk */
+	uint64_t threshold_bytes; /* a synchronisation leaves this much reserved */
 };
 
 void sl_pool_lock(void);
 void sl_pool_unlock(void);
 
-/* Pools that have something charged; the n-th of them, used, or NULL. From the last to the first:
- * one that comes to nothing by being looked at moves only those behind. */
+/* Pools that have something charged; the n-th of them, in use, or NULL. Walk from the last to the
+ * first: a pool whose charge falls to 0 moves only those behind it. */
 size_t sl_pool_count_charged(void);
 struct sl_pool *sl_pool_nth_charged(size_t n);
 uint64_t sl_pool_all_charged(void);
@@ -48,8 +48,9 @@ uint64_t sl_pool_all_charged(void);
 SL_MUST_CHECK CUresult sl_pool_used(const struct sl_pool *pool, uint64_t *bytes);
 SL_MUST_CHECK CUresult sl_pool_reserved(const struct sl_pool *pool, uint64_t *bytes);
 
-/* What is charged falls to what is reserved or promised. growth (may be NULL): its call is over,
- * and grant of its bytes become charged, but for *unused. Returns what else is to be given back. */
+/* Lowers the charge to what is reserved or promised. growth (may be NULL): its call is over, and
+ * `grant` of its bytes become charged, except *unused. Returns the bytes to give back beside
+ * those. */
 uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
 	uint64_t grant, uint64_t *unused);
 

@@ -1,9 +1,9 @@
 /*
  * range - the addresses that the program has reserved
  *
- * What it maps lies in them, and what it frees is looked up here, so that only its own reservations
- * are given back to the driver. A record is made before the driver is called and put into the table
- * after, so that missing host memory shows while nothing has happened yet. One lock, never held
+ * The program's mappings lie in them. A free is looked up here, so that only the program's own
+ * reservations go back to the driver. A record is made before the driver is called and put into the
+ * table after, so missing host memory shows before anything has happened. One lock, never held
  * during a driver call; functions take it themselves.
  */
 #ifndef SL_RUNTIME_DRIVER_RANGE_H
@@ -13,26 +13,26 @@
 
 struct sl_range;
 
-/* A record that nobody knows yet, with room in the table, or NULL without host memory. */
+/* A record in no table yet, with room for it in the table. NULL: no host memory. */
 struct sl_range *sl_range_new(void);
-/* The driver said no after all. */
-void sl_range_discard(struct sl_range *range);
-/* The driver reserved it; what we thought to be there before is not. Bytes. */
-void sl_range_add(struct sl_range *range, uint64_t address, uint64_t bytes);
-/* Takes it out before the driver frees it; NULL if it is not the program's. */
-struct sl_range *sl_range_take(uint64_t address);
 /* The driver refused. */
+void sl_range_discard(struct sl_range *range);
+/* The driver reserved it; older records of that range are dropped. Bytes. */
+void sl_range_add(struct sl_range *range, uint64_t address, uint64_t bytes);
+/* Takes the record out before the driver frees the range; NULL: not the program's. */
+struct sl_range *sl_range_take(uint64_t address);
+/* The driver refused to free it. */
 void sl_range_put_back(struct sl_range *range);
 /* The driver has freed it. */
 void sl_range_drop(struct sl_range *range);
 
-/* What there is, and rooms for what is being made; for tests. */
+/* Records, and rooms for those being made; for tests. */
 struct sl_range_counts {
 	size_t ranges, promised;
 };
 struct sl_range_counts sl_range_count(void);
 
-/* In the child of a fork: nothing is left, nothing is freed. */
+/* In the child of a fork: empties the table without freeing. */
 void sl_range_forget(void);
 
 #endif

@@ -1,18 +1,18 @@
 /*
  * gate - the place where new GPU work of this process is held back
  *
- * Every thread that submits has a record; while it is inside a submitting driver call its depth
- * is above 0. The closer waits until all depths are 0 and then knows that no
- * submission is under way and none will start. Waits and queries never pass the gate.
+ * Every thread that submits has a record; its depth is above 0 while it is inside a submitting
+ * driver call. The closer waits until all depths are 0; then no submission is under way and none
+ * will start. Waits and queries never pass the gate.
  *
- * The open path has no lock, no system call and no shared write: depth++, compiler barrier, load
- * of the gate word. The closer makes that safe with membarrier(2), which puts a full fence into
- * every running thread. Where membarrier is refused the word carries SL_GATE_FENCED and each
- * entry makes a fence of its own.
+ * The open path has no lock, no system call and no shared write: depth++, compiler barrier, load of
+ * the gate word. The closer makes that safe with membarrier(2), which puts a full fence into every
+ * running thread. Where membarrier is refused, the word carries SL_GATE_FENCED and each entry makes
+ * its own fence.
  *
- * A signal handler of the program may leave a call by siglongjmp, and our depth stays behind. What
- * is nested lies deeper in the stack than what it is nested in; an entry that does not proves that
- * the former one was left, and takes its place. A thread that left and never calls again looks
+ * A signal handler of the program may leave a call by siglongjmp, and our depth stays behind. A
+ * nested entry lies deeper in the stack than the outer one. An entry that does not proves that the
+ * outer one was left, and takes its place. A thread that jumped out and never calls again looks
  * inside for ever: a drain ends by its deadline.
  *
  * Closing nests. Records are never unmapped, so a closer may look at them at any time.
@@ -27,40 +27,40 @@ struct sl_gate_thread {
 	uint32_t in_use;
 	uint64_t submissions; /* outermost entries so far; written by its thread only */
 	uintptr_t stack;      /* the stack's end at the outermost entry */
-	uintptr_t entry;      /* and where the gate was last found not to be open */
+	uintptr_t entry;      /* the stack's end where the gate was last found not open */
 	struct sl_gate_thread *next;
 	bool lent; /* see sl_gate_borrow() */
-	sl_ns parked_ns; /* when it last said that it stands at the closed gate; 0: it does not */
+	sl_ns parked_ns; /* when it last reported that it waits at the closed gate; 0: it does not
+			  * wait */
 } __attribute__((aligned(64)));
 
 /* The word: two bits, and above them the number of closers. 0 is the fast path. */
-#define SL_GATE_FENCED 1u
-#define SL_GATE_LISTENS \
-	2u /* the next thread that enters says so, and takes the bit away */
-#define SL_GATE_CLOSER 4u
+#define SL_GATE_FENCED  1u
+#define SL_GATE_LISTENS 2u /* the next thread that enters reports it and clears the bit */
+#define SL_GATE_CLOSER  4u
 
 extern __thread struct sl_gate_thread *sl_gate_self
 	__attribute__((tls_model("initial-exec")));
 extern uint32_t sl_gate_word;
 
-/* The calling thread's record, made and published now. NULL in bypass or without memory: then
- * the thread is not gated. */
+/* The calling thread's record, made and published now. NULL in bypass or without memory: the thread
+ * is not gated. */
 struct sl_gate_thread *sl_gate_attach(void) SL_COLD;
-/* The calling thread's record as above, for a call that passes the gate and is no submission: a
- * thread that has none gets one until sl_gate_give_back. */
+/* The calling thread's record, for a call that passes the gate without being a submission. A thread
+ * without one gets a record until sl_gate_give_back. */
 struct sl_gate_thread *sl_gate_borrow(void);
 /* Leaves, without counting a submission. NULL is fine. */
 void sl_gate_give_back(struct sl_gate_thread *self);
-/* As sl_gate_enter, but false instead of a wait; until then or sl_gate_give_up the thread counts as
- * parked. */
+/* Like sl_gate_enter, but returns false instead of waiting. The thread then counts as parked until
+ * it enters or calls sl_gate_give_up. */
 SL_MUST_CHECK bool sl_gate_try(struct sl_gate_thread *self);
-/* It no longer tries. */
+/* The thread stops trying. */
 void sl_gate_give_up(struct sl_gate_thread *self);
 void sl_gate_enter_slowly(struct sl_gate_thread *self) SL_COLD;
 /* An entry at a depth above 0: a nested one, or one after a jump. */
 void sl_gate_enter_again(struct sl_gate_thread *self, uintptr_t stack) SL_COLD;
 
-/* On a stack for signal handlers addresses tell nothing. */
+/* Stack addresses prove nothing on a signal handler's alternate stack. */
 bool sl_gate_is_on_signal_stack(void) SL_COLD;
 
 /* Not the address of a local variable: a sanitizer may keep those elsewhere. */
@@ -72,9 +72,9 @@ static inline uintptr_t sl_gate_stack(void)
 	return stack;
 }
 
-/* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. In line
- * wherever it stands: left to itself the compiler makes one function of it for the hooks with many
- * arguments, launches among them. */
+/* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. Always
+ * inlined: otherwise the compiler shares one function among hooks with many arguments, launches
+ * among them. */
 static inline __attribute__((always_inline)) void sl_gate_enter_at(
 	struct sl_gate_thread *self, uintptr_t stack)
 {
@@ -96,7 +96,7 @@ static inline __attribute__((always_inline)) void sl_gate_enter(
 	sl_gate_enter_at(self, sl_gate_stack());
 }
 
-/* sl_gate_attach, and it enters from here. */
+/* Attaches the thread and enters with the stack end of this frame. */
 static inline __attribute__((always_inline)) struct sl_gate_thread *sl_gate_attach_here(
 	void)
 {
@@ -107,9 +107,9 @@ static inline __attribute__((always_inline)) struct sl_gate_thread *sl_gate_atta
 	return self;
 }
 
-/* The same where nothing is in the way. False: it has only noted where the stack ends, and
- * sl_gate_enter_at does the rest from there: two calls from one frame have the same end, whichever
- * way they take, or the second would look nested in a first one that was left by a jump. */
+/* The fast path of an open gate. False: it has only noted the stack's end, and sl_gate_enter_at
+ * does the rest from there. Both paths must note the same end for one frame: otherwise a second
+ * call would look nested in a first one that was left by a jump. */
 SL_MUST_CHECK static inline __attribute__((always_inline)) bool sl_gate_enter_open(
 	struct sl_gate_thread *self)
 {
@@ -143,7 +143,7 @@ static inline void sl_gate_leave(struct sl_gate_thread *self)
 
 /* Registers with membarrier(2) and drops SL_GATE_FENCED if that works. Once, at the join. */
 void sl_gate_start(bool may_use_membarrier);
-/* Holds new submissions back from now on. Returns at once; sl_gate_is_drained tells when all
+/* Holds new submissions back from now on. Returns at once; sl_gate_is_drained says when all threads
  * are out. Each close needs one open. */
 void sl_gate_close(void);
 void sl_gate_open(void);
@@ -151,26 +151,26 @@ void sl_gate_open(void);
 bool sl_gate_is_drained(void);
 /* Polls sl_gate_is_drained for at most span_ns. */
 SL_MUST_CHECK bool sl_gate_drain(sl_ns span_ns);
-/* Threads parked in front of the closed gate now. One that jumped out of there counts for seconds
- * more. */
+/* Threads parked at the closed gate now. A thread that jumped out of the wait still counts for a
+ * few seconds. */
 uint32_t sl_gate_parked(void);
-/* From now on the next entry is told by sl_gate_on_entry, once. What entered before shows in the
- * depths or the submissions once this returns. */
+/* Reports the next entry through sl_gate_on_entry, once. Entries before this returns show in the
+ * depths or the submissions. */
 void sl_gate_listen(void);
-/* Nobody entered since. */
+/* No thread has entered since sl_gate_listen. */
 bool sl_gate_is_listening(void);
 /* Submissions of all threads since the start, including ended ones. */
 uint64_t sl_gate_submissions(void);
-/* Records there are, in use or not; for tests. */
+/* Number of records, in use or not; for tests. */
 uint32_t sl_gate_records(void);
 /* In the child of a fork: no records, open, fenced as before the start. */
 void sl_gate_forget(void);
 /* Called once per thread at its first submission; may be NULL. Set before threads run. */
 extern void (*sl_gate_on_attach)(void);
-/* Called by a thread that is about to wait at the closed gate, and when it has left it; may be
- * NULL. Async-signal-safe; keeps errno. Set before threads run. */
+/* Called by a thread before it waits at the closed gate and after; may be NULL. Async-signal-safe;
+ * keeps errno. Set before threads run. */
 extern void (*sl_gate_on_park)(void);
-/* Called by the thread that entered while the gate listened, inside; likewise. */
+/* Called by the thread that entered while the gate listened, from inside; same rules. */
 extern void (*sl_gate_on_entry)(void);
 
 #endif
