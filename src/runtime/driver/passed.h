@@ -22,7 +22,8 @@ enum sl_passed_flags {
 
 /* One call that takes memory. On the caller's stack from ask to settle. */
 struct sl_passed {
-	struct sl_gpu *gpu; /* NULL: not charged (bypass, a foreign device, a capture) */
+	struct sl_gpu *
+		gpu; /* NULL: not for us to charge (bypass, a foreign device, a capture) */
 	uint64_t
 		bytes; /* after sl_passed_settle: for sl_passed_free; 0 if nothing was charged */
 	uint32_t flags;

@@ -35,9 +35,10 @@ struct sl_gate_thread {
 } __attribute__((aligned(64)));
 
 /* The word: two bits, and above them the number of closers. 0 is the fast path. */
-#define SL_GATE_FENCED  1u
-#define SL_GATE_LISTENS 2u /* the next thread that enters reports it and clears the bit */
-#define SL_GATE_CLOSER  4u
+#define SL_GATE_FENCED 1u
+#define SL_GATE_LISTENS \
+	2u /* the next thread that enters calls sl_gate_on_entry and clears this bit */
+#define SL_GATE_CLOSER 4u
 
 extern __thread struct sl_gate_thread *sl_gate_self
 	__attribute__((tls_model("initial-exec")));

@@ -1,7 +1,7 @@
 /*
  * embed - both images of the hash's kernel as bytes of libsluice.so
  *
- * The host module is built just before; meson.build puts its path and that of the PTX here.
+ * The build makes the host module first; meson.build puts its path and that of the PTX here.
  */
 	.section .rodata
 	.balign 64

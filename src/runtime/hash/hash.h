@@ -1,10 +1,10 @@
 /*
  * hash - has a chunk changed since it was copied to the host, and is it all zeros?
  *
- * A keyed 128-bit hash, defined once (math.h: definition and bound on collisions) and run in
- * three places: on the GPU from PTX, on the software GPU from a host module, both made from
- * kernel.c, and on the CPU here. The key is random, one per process, and never leaves it: a
- * program that knew it could make two chunks look equal. Thread-safe. Bytes.
+ * A keyed 128-bit hash. math.h defines it and bounds its collisions. It runs in three places: on
+ * the GPU from PTX, on the software GPU from a host module (both made from kernel.c), and on the
+ * CPU here. The key is random, one per process, and never leaves it: a program that knew it could
+ * make two chunks look equal. Thread-safe. Bytes.
  */
 #ifndef SL_RUNTIME_HASH_HASH_H
 #define SL_RUNTIME_HASH_HASH_H
@@ -12,38 +12,39 @@
 #include "base/cuda_types.h"
 #include "base/sl.h"
 
-/* The smallest piece that the GPU hashes. */
+/* The smallest unit that the GPU hashes. */
 #define SL_HASH_UNIT_BYTES (2 * SL_MIB)
 
-/* a and b of the first half, then of the second; any random bits will do. */
+/* a and b of the first half, then of the second; any random bits are valid. */
 struct sl_hash_key {
 	uint64_t word[4];
 };
 
-/* Of chunks of one size only. */
+/* Comparable only between chunks of one size. */
 struct sl_hash {
 	uint64_t low, high;
 	bool zero; /* all bytes are 0 */
 };
 
-/* data is aligned for words of 32 bits, size a multiple of 4. For where there is no hasher. */
+/* Hashes on the CPU, for where no hasher is ready. data is aligned to 4 bytes, size a multiple of
+ * 4. */
 void sl_hash_bytes(const struct sl_hash_key *key, const void *data, uint64_t size,
 	struct sl_hash *out);
 
-/* This process's key. NULL: the system has no random numbers; then nothing can be hashed. */
+/* This process's key. NULL: the system has no random numbers, so nothing can be hashed. */
 const struct sl_hash_key *sl_hash_own_key(void);
-/* In the child of a fork: it makes a key of its own. */
+/* In the child of a fork: it will make its own key. */
 void sl_hash_forget(void);
 
 /* --- on the GPU (hasher.c) ---------------------------------------------------------------- */
 
-/* Loads the code into a context, from a thread of ours that does nothing else, some time after the
- * context was made and never while something is being moved. Twice does no harm. Never blocks. */
+/* A helper thread loads the code into the context some time after the context was made, never while
+ * something is being moved. Twice does no harm. Never blocks. */
 void sl_hasher_context(CUcontext ctx, CUdevice dev);
-/* The context is about to go: returns when nothing of ours is being done in it. What was loaded
- * goes with it. One we do not know, or NULL, is nothing. */
+/* The context is about to be destroyed: returns when our threads have left it. The loaded code goes
+ * with it. An unknown context or NULL is ignored. */
 void sl_hasher_drop_context(CUcontext ctx);
-/* Is there a context of dev in which sl_hasher_run works? It then is current for the caller. */
+/* Can sl_hasher_run work in a context of dev? If so, makes that context current for the caller. */
 SL_MUST_CHECK bool sl_hasher_ready(CUdevice dev, CUcontext *ctx);
 
 struct sl_hash_item {
@@ -51,12 +52,12 @@ struct sl_hash_item {
 	uint64_t bytes; /* a multiple of SL_HASH_UNIT_BYTES */
 	struct sl_hash out;
 };
-/* Hashes all of them on the GPU with our own key and waits. The context is current. On failure no
- * `out` counts: CUDA_ERROR_INVALID_CONTEXT if it is not ready (any more), what the driver said
- * else. */
+/* Hashes all items on the GPU with our own key and waits. The context is current. On failure no
+ * `out` is valid: CUDA_ERROR_INVALID_CONTEXT if the context is not ready, otherwise the driver's
+ * error. */
 SL_MUST_CHECK CUresult sl_hasher_run(
 	CUcontext ctx, struct sl_hash_item *items, uint32_t count);
-/* In the child of a fork. Also sl_hash_forget. */
+/* In the child of a fork; includes sl_hash_forget. */
 void sl_hasher_forget(void);
 
 #endif

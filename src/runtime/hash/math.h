@@ -1,25 +1,24 @@
 /*
  * math - the arithmetic of the hash: its definition, and what the CPU and the kernel share
  *
- * Let p = 2^61 - 1. A chunk is a row of 32-bit words, little-endian; word i stands in column c = i
- * mod 1024 of line r = i div 1024, so that a line is one page of 4 KiB; what a last line lacks is
- * 0. With a key (a, b), two numbers below p, one half of the hash is
+ * Let p = 2^61 - 1. A chunk is a row of 32-bit words, little-endian. Word i stands in column c = i
+ * mod 1024 of line r = i div 1024, so a line is one page of 4 KiB; missing words of the last line
+ * are 0. With a key (a, b), two numbers below p, one half of the hash is
  *
- *	h(a, b) = sum over i of  word(i) * a^c * b^r   mod p
+ *     h(a, b) = sum over i of  word(i) * a^c * b^r   mod p
  *
- * and the hash is h under two keys that know nothing of each other, `low` and `high`, each below
- * 2^61.
+ * and the hash is h under two independent keys, `low` and `high`, each below 2^61.
  *
- * Bound. Two different chunks of the same size differ by a polynomial in a and b that is not 0 (no
- * two words share a monomial, and a difference of two words is below p in size), of degree d <=
- * 1023 + lines - 1. A random point is a root of it with a probability of at most d / p (Schwartz,
- * Zippel), whatever the chunks are, as long as they were chosen without knowledge of the key. Both
- * halves collide with at most (d / p)^2: 2^-103 for 2 MiB, 2^-93 for 64 MiB, 2^-85 for 1 GiB. Every
- * comparison is one such chance. Chunks of different sizes are not to be compared.
+ * Bound. The difference of two chunks of the same size is a polynomial in a and b. It is not 0,
+ * since no two words share a monomial and a difference of two words is below p in size. Its degree
+ * is d <= 1023 + lines - 1. A random point is a root of it with a probability of at most d / p
+ * (Schwartz, Zippel). This holds for any chunks chosen without knowledge of the key. Both halves
+ * collide with at most (d / p)^2: 2^-103 for 2 MiB, 2^-93 for 64 MiB, 2^-85 for 1 GiB. Every
+ * comparison is one such chance. Chunks of different sizes must not be compared.
  *
- * Why this one: the sum commutes, so any number of threads may add their parts in any order; each
- * needs three multiplications and one reduction for 16 bytes and half; the key is 32 bytes and is
- * expanded by nothing whose strength would have to be believed.
+ * Why this hash: the sum commutes, so any number of threads may add their parts in any order. Each
+ * needs three multiplications and one reduction for 16 bytes and half. The key is 32 bytes, and no
+ * expansion of unproven strength is needed.
  *
  * Plain C for the CPU, for a host module and for PTX; includes nothing.
  */
@@ -34,24 +33,24 @@
 #define SL_HASH_LINE_WORDS 1024u /* of 32 bits */
 #define SL_HASH_LINE_BYTES (4 * SL_HASH_LINE_WORDS)
 
-/* How the kernel divides the work: a block of threads takes one tile, a thread four columns of
- * it. */
+/* How the kernel divides the work: a block of threads takes one tile, a thread four of its
+ * columns. */
 #define SL_HASH_TILE_LINES 256u
 #define SL_HASH_TILE_BYTES ((unsigned long long)SL_HASH_TILE_LINES * SL_HASH_LINE_BYTES)
 #define SL_HASH_THREADS    (SL_HASH_LINE_WORDS / 4)
-/* So many chunks in one launch. */
+/* Most chunks in one launch. */
 #define SL_HASH_JOBS 1024u
 
 typedef unsigned __int128 sl_hash_wide;
 
-/* A chunk in the kernel's list, and what it found. A sum of numbers below 2^61 is kept in two
- * halves of 32 bits, which cannot overflow in 2^32 additions. */
+/* A chunk in the kernel's list, and its result. A sum of numbers below 2^61 is kept in two halves
+ * of 32 bits, which cannot overflow in 2^32 additions. */
 struct sl_hash_job {
 	unsigned long long address;
 	unsigned long long tile; /* number of its first tile in this launch */
 	unsigned long long bottom[2],
-		top[2];          /* of both halves of the hash: to be 0 before */
-	unsigned long long bits; /* a sum that is 0 if and only if all bytes are */
+		top[2];          /* of both halves of the hash; must start at 0 */
+	unsigned long long bits; /* a sum that is 0 if and only if all bytes are 0 */
 };
 
 /* A key, and the powers of a that one step needs. */
@@ -59,7 +58,7 @@ struct sl_hash_powers {
 	unsigned long long a, a2, a3, b;
 };
 
-/* Four words that lie together. */
+/* Four consecutive words. */
 struct sl_hash_quad {
 	unsigned int word[4];
 } __attribute__((aligned(16)));
@@ -73,7 +72,7 @@ SL_HASH_FN unsigned long long sl_hash_fold(sl_hash_wide x)
 	return (once & SL_HASH_PRIME) + (once >> 61);
 }
 
-/* The one number below p that a folded one stands for. */
+/* The number below p that equals a folded one modulo p. */
 SL_HASH_FN unsigned long long sl_hash_final(unsigned long long folded)
 {
 	return folded >= SL_HASH_PRIME ? folded - SL_HASH_PRIME : folded;
@@ -142,7 +141,7 @@ SL_HASH_FN void sl_hash_columns_init(struct sl_hash_columns *columns,
 }
 
 /* The sum of a line's words times their powers of a, folded; 1024 products of 93 bits do not
- * overflow. What is returned is 0 if all of them are. */
+ * overflow. Returns 0 if all words are 0. */
 SL_HASH_FN unsigned int sl_hash_line(const struct sl_hash_columns *columns,
 	const unsigned int *words, unsigned int count, unsigned long long sum[2])
 {

@@ -1,10 +1,10 @@
 /*
  * nvml - NVML as the process sees it
  *
- * A workload's GPUs show the workload's memory and processes, and the machine has no GPUs behind
- * its last one; everything else is NVML's own. nvml.c looks functions up and tells memory,
- * nvml_devices.c which GPUs there are, nvml_processes.c which processes use them. Thread-safe; no
- * lock is held while NVML is called.
+ * A workload's GPUs show the workload's memory and processes, and the list of GPUs ends with the
+ * workload's last one. Everything else is NVML's own. nvml.c looks functions up and reports memory,
+ * nvml_devices.c the GPUs, nvml_processes.c the processes on them. Thread-safe; no lock is held
+ * while NVML is called.
  */
 #ifndef SL_RUNTIME_HOOKS_NVML_H
 #define SL_RUNTIME_HOOKS_NVML_H
@@ -18,7 +18,7 @@
 #include "runtime/hooks/nvml.def"
 #undef SL_NVML
 
-/* What programs get in place of NVML's function of that name, or NULL. */
+/* The hook for NVML's function of that name, or NULL. */
 void *sl_nvml_hook(const char *symbol);
 /* NVML's own function, if the library is loaded. */
 void *sl_nvml_address(const char *symbol);
@@ -32,12 +32,12 @@ void *sl_nvml_address(const char *symbol);
 	if (!(real))                                  \
 	return NVML_ERROR_FUNCTION_NOT_FOUND
 
-/* Whether we have a say: joins at the first call. False in bypass and for whom the daemon
- * rejects. */
+/* Do our hooks answer? Joins at the first call. False in bypass, or if the daemon rejects the
+ * process. */
 bool sl_nvml_is_active(void);
-/* The workload's GPU behind a handle, or NULL: not its own, or we have no say. */
+/* The workload's GPU behind a handle. NULL: not the workload's, or our hooks do not answer. */
 struct sl_gpu *sl_nvml_gpu(nvmlDevice_t device);
-/* Lets the daemon measure, and waits for a moment. */
+/* Asks the daemon to measure, and waits briefly. */
 void sl_nvml_measure(struct sl_gpu *gpu);
 
 #endif

@@ -11,17 +11,17 @@
 #include "base/cuda_types.h"
 #include "base/sl.h"
 
-/* What dlsym and dlvsym end in for a name that is known and any handle but RTLD_NEXT. */
+/* The common end of dlsym and dlvsym, for a known name and any handle but RTLD_NEXT. */
 SL_HIDDEN void *sl_route_dlsym(void *handle, const char *name);
 SL_HIDDEN void *sl_route_dlvsym(void *handle, const char *name, const char *version);
 /* True if name has a hook in hooks.def or nvml.def. Called for names in "cu" and "nv". */
 SL_HIDDEN bool sl_route_knows(const char *name);
 /*
- * The flags that dlopen passes on. In a workload RTLD_DEEPBIND is taken away: a library opened with
- * it binds to the driver before it binds to our hooks, and its memory then has no limit.
+ * The flags to pass on to dlopen. In a workload RTLD_DEEPBIND is removed: a library opened with it
+ * would bind to the driver before our hooks, and its memory would have no limit.
  */
 SL_HIDDEN int sl_route_open_flags(int flags);
-/* The C library's own, found at the first call; NULL if there is none. */
+/* The C library's dlopen, found at the first call; NULL if there is none. */
 SL_HIDDEN void *sl_route_real_dlopen(void);
 SL_HIDDEN void *sl_route_real_dlsym(void);
 SL_HIDDEN void *sl_route_real_dlvsym(void);

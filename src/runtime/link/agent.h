@@ -1,17 +1,18 @@
 /*
  * agent - the one thread that listens to the daemon
  *
- * Detached, all signals blocked, ends only when the daemon rejects us. It makes the connection
- * (and makes it again), hands messages to the session and orders to the swap thread, carries out
- * GATE orders, answers PROBEs and asks for measurements after the program's first submissions.
+ * Detached, all signals blocked, ends only when the daemon rejects us. It makes the connection and
+ * remakes it after a loss. It hands messages to the session and orders to the swap thread, carries
+ * out GATE orders and answers PROBEs. After the program's first submissions it asks for
+ * measurements.
  */
 #ifndef SL_RUNTIME_LINK_AGENT_H
 #define SL_RUNTIME_LINK_AGENT_H
 
 #include "base/sl.h"
 
-/* Starts the thread, which will connect to path (kept by reference). Called once per process,
- * by the session's join. Negative errno or 0. */
+/* Starts the thread, which will connect to path (kept by reference). The session's join calls it
+ * once per process. Negative errno or 0. */
 SL_MUST_CHECK int sl_agent_start(const char *path);
 /* In the child of a fork. */
 void sl_agent_forget(void);

@@ -13,15 +13,15 @@ enum sl_dispatch_outcome {
 	SL_DISPATCH_LOST,     /* drop the line and try again */
 	SL_DISPATCH_AGAIN,    /* drop the line and try again at once */
 	SL_DISPATCH_REJECTED, /* drop the line; the agent ends */
-	SL_DISPATCH_AGENT, /* GATE, PROBE, EVICT and the like: the agent's own to carry out */
+	SL_DISPATCH_AGENT,    /* GATE, PROBE, EVICT and the like: for the agent */
 };
 
 /* Says HELLO on a new line. False: lost. */
 bool sl_dispatch_greet(struct sl_line *line);
-/* What listens at the socket is a stranger's. LOST: this process is a client, and the daemon may
- * come back; REJECTED: it is not, and joining has failed. */
+/* A process that is not our daemon listens at the socket. LOST: this process is a client, and the
+ * daemon may come back. REJECTED: it is no client yet, and joining has failed. */
 SL_MUST_CHECK int sl_dispatch_distrust(const char *why);
-/* Descriptors that are wanted are taken out of fds. */
+/* Takes the descriptors that the message needs out of fds. */
 SL_MUST_CHECK int sl_dispatch_message(const union sl_msg *msg, struct sl_wire_fds *fds);
 
 #endif

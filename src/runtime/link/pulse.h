@@ -1,9 +1,9 @@
 /*
- * pulse - tells the daemon how this process's GPU work stands, when it asks
+ * pulse - tells the daemon on request how this process's GPU work stands
  *
- * Only the agent's thread calls it. Not probed, it does nothing at all; watched, it compares the
- * number of submissions with what it was a span ago; asked to prove, it also has prove.h find out
- * whether all of them are finished. The messages are those of messages.def.
+ * Only the agent's thread calls it. Without a PROBE it does nothing. When watching, it compares the
+ * number of submissions with the one a span ago. When asked to prove, it also lets prove.h find out
+ * whether all of them are finished. messages.def has the messages.
  */
 #ifndef SL_RUNTIME_LINK_PULSE_H
 #define SL_RUNTIME_LINK_PULSE_H
@@ -11,13 +11,13 @@
 #include "base/clock.h"
 #include "wire/wire.h"
 
-/* From now on as the message says; the first answer is sent by the next look. */
+/* Follows the message from now on; the next look sends the first answer. */
 void sl_pulse_probe(const struct sl_msg_probe *msg);
 /* Sends what is due. False: the line is lost. */
 SL_MUST_CHECK bool sl_pulse_look(void);
-/* When to look next; SL_NS_NEVER if nobody asked. */
+/* When to look next; SL_NS_NEVER without a PROBE. */
 sl_ns sl_pulse_due(void);
-/* The line is lost: the next daemon will ask by itself. */
+/* The line is lost: the next daemon sends a PROBE of its own. */
 void sl_pulse_stop(void);
 /* In the child of a fork. */
 void sl_pulse_forget(void);

@@ -1,5 +1,5 @@
 /*
- * block - the head of a region or a slab: what lies at an address
+ * block - the head of a region or a slab, as found by address
  */
 #ifndef SL_RUNTIME_MEMORY_BLOCK_H
 #define SL_RUNTIME_MEMORY_BLOCK_H
@@ -11,14 +11,13 @@ struct sl_block {
 	enum { SL_BLOCK_REGION, SL_BLOCK_SLAB } kind;
 	struct sl_space *space;
 	struct sl_backing backing;
-	/* In space->in_hands while a thread has it in its hands, to end it or to use it anew, and
-	 * it is in none of the other lists: what of it is on the host comes back with the rest,
-	 * however long that takes. */
+	/* In space->in_hands, and in no other list, while a thread ends the block or puts it to new
+	 * use. Its part on the host is restored like the rest, however long that takes. */
 	struct sl_link in_hands;
 };
 
-/* Both under the books' lock; twice is harmless. What may be evicted is let go of inside the
- * control lock, or when nothing is left of it. */
+/* Both under the books' lock; twice is harmless. A block that may be evicted is let go inside the
+ * control lock, or when it is empty. */
 static inline void sl_block_take(struct sl_block *block)
 {
 	sl_list_unlink(&block->in_hands);

@@ -2,10 +2,10 @@
  * oom - retries a call for which the driver had no memory
  *
  * Contexts, modules, first launches, arrays and pools take memory that the driver does not ask us
- * for. When such a call fails with out-of-memory, the workload may still be owed the bytes: they
- * are demanded like any other memory, and the call is made again while the grant keeps them free.
- * The amount is unknown, so the estimate doubles. The bytes are then measured as hidden. Outside
- * of captures only. Thread-safe; no lock may be held.
+ * for. When such a call runs out of memory, the workload may still be entitled to the bytes. They
+ * are demanded like any other memory, and the call is repeated while the grant keeps them free. The
+ * amount is unknown, so the estimate doubles. The bytes are then measured as hidden. Outside of
+ * captures only. Thread-safe; no lock may be held.
  */
 #ifndef SL_RUNTIME_MEMORY_OOM_H
 #define SL_RUNTIME_MEMORY_OOM_H
@@ -13,8 +13,8 @@
 #include "runtime/session/demand.h"
 
 struct sl_oom {
-	struct sl_gpu *gpu; /* NULL: it is not for us to help */
-	uint64_t bytes;     /* asked for last */
+	struct sl_gpu *gpu; /* NULL: not for us to retry */
+	uint64_t bytes;     /* of the last demand */
 	unsigned int rounds;
 	bool granted;
 	struct sl_demand demand;
@@ -28,7 +28,7 @@ void sl_oom_open(struct sl_oom *oom, CUdevice dev) SL_COLD;
 SL_MUST_CHECK bool sl_oom_make(struct sl_oom *oom) SL_COLD;
 void sl_oom_close(struct sl_oom *oom) SL_COLD;
 
-/* Makes the call again as long as it is out of memory and there is more room. */
+/* Repeats the call while it runs out of memory and more room can be made. */
 #define SL_OOM_RETRY(result, dev, call)                                  \
 	do {                                                             \
 		if (sl_unlikely((result) == CUDA_ERROR_OUT_OF_MEMORY)) { \
