@@ -1,34 +1,33 @@
 /*
- * internal - what the daemon remembers of jobs; for jobs*.c only
+ * internal - what the daemon remembers of jobs; for this folder only
  *
- *	jobs/queue.c         open, close, when a cycle is due, and what its actions lead to
- *	jobs/books.c   nodes, projects, jobs and workloads as the cluster machine knows them
- *	jobs/kinds.c   the GPUs of this machine as its nodes
- *	jobs/submit.c  SUBMIT
- *	jobs/left.c    what a killed supervisor leaves behind
- *	jobs/rights.c  limits and capabilities of who submits
- *	jobs/names.c   what jobs and tasks are called
- *	jobs/user.c    what one user may have in the queue
- *	jobs/start.c   BIND
- *	jobs/bounds.c  how many workloads a user may have
- *	jobs/rules.c   what rules (limits, quotas) leave to one in the foreground
- *	jobs/front.c   RUN: jobs in the foreground, which wait with whoever asked for them, or do
- *	               not wait at all
- *	jobs/end.c     STOP, park and resume; ends of tasks and jobs
- *	jobs/stop.c    from the wish that a task ends to the signal
- *	jobs/wire.c    rows, waits, stops and logs
- *	jobs/news.c    what the rest of the daemon tells and asks
- *	jobs/recover.c what the daemon before left
- *	jobs/alone.c   a task whose workload is not known any more, and whose supervisor lives
+ *	queue.c      open, close, when a cycle is due, and what its actions lead to.
+ *	books.c      nodes, projects, jobs and workloads as the cluster machine knows them.
+ *	kinds.c      the GPUs of this computer as nodes.
+ *	submit.c     SUBMIT.
+ *	left.c       what a killed supervisor leaves behind.
+ *	rights.c     limits and capabilities of the submitter.
+ *	names.c      names of jobs and tasks.
+ *	user.c       what one user may have in the queue.
+ *	start.c      BIND.
+ *	bounds.c     how many workloads a user may have.
+ *	rules.c      what limits and quotas leave to a `sluice run`.
+ *	front.c      RUN: foreground jobs, which start at once or wait with their client.
+ *	end.c        STOP, park and resume; ends of tasks and jobs.
+ *	stop.c       from the decision that a task ends to the signal.
+ *	wire.c       rows, waits, stops and logs.
+ *	news.c       calls from the rest of the daemon.
+ *	recover.c    what the earlier daemon left.
+ *	alone.c      a task whose supervisor lives, but whose workload is unknown.
  *
- * A task is in one phase, on this side of the machine:
+ * A task is in one phase, on this side of the cluster machine (below: the machine):
  *
  *	WAITING -> CHOSEN -> STARTING -> RUNS -> PARKING -> PARKED -> RESUMING -> RUNS
  *	any of them with a workload -> STOPPING -> WAITING or OVER
  *
- * The machine must not be stepped from within its own actions, so these are queued; nor from the
- * middle of other people's callbacks, so what they tell is noted in the task, and all of it is
- * carried out by sl_jobs_settle().
+ * The machine must not be stepped from within its own actions, so these are queued. Nor may it be
+ * stepped from callbacks of other modules, so their news is noted in the task. sl_jobs_settle()
+ * carries all of it out.
  */
 #ifndef SL_DAEMON_JOBS_INTERNAL_H
 #define SL_DAEMON_JOBS_INTERNAL_H
@@ -43,22 +42,22 @@
 /* Jobs that have not ended, and their tasks. */
 #define SL_JOBS_MOST       10000
 #define SL_JOBS_TASKS_MOST 100000
-/* So long a task may take to leave its GPUs, or to come back to them. */
+/* How long a task may take to leave its GPUs, or to come back to them. */
 #define SL_JOBS_PARK_NS   (30 * SL_S)
 #define SL_JOBS_RESUME_NS (30 * SL_S)
-/* So long the signal waits for the disk. */
+/* How long a signal waits for the disk. */
 #define SL_JOBS_STORE_NS (5 * SL_S)
-/* Cycles are so far apart at least. */
+/* Least time between cycles. */
 #define SL_JOBS_CYCLE_NS (50 * SL_MS)
-/* Of every job, while no GPU can be used. */
+/* Reason of every job, while no GPU can be used. */
 #define SL_JOBS_NO_GPU                                                               \
 	"there is no GPU here that works now; it runs when there is one again, and " \
 	"sluice doctor says what is wrong"
 
 enum sl_job_phase {
 	SL_PHASE_WAITING = 0,
-	SL_PHASE_CHOSEN,   /* a place was found, and its job is not stored yet */
-	SL_PHASE_STARTING, /* its shim waits until it is written down who runs */
+	SL_PHASE_CHOSEN,   /* a place was found; its job is not stored yet */
+	SL_PHASE_STARTING, /* its shim waits until its process is recorded */
 	SL_PHASE_RUNS,
 	SL_PHASE_PARKING,
 	SL_PHASE_PARKED,
@@ -74,78 +73,76 @@ struct sl_job_task {
 	struct sl_job *job;
 	uint32_t number;
 	enum sl_job_phase phase;
-	uint64_t node; /* the machine's, and its mask there */
+	uint64_t node; /* node in the machine, and mask there */
 	uint32_t gpu_mask;
-	struct sl_shim
-		shim; /* STARTING; of later phases its pid alone, 0: it is not our child */
-	/* The journal's writing that must be over before it goes, or is signalled; 0: not noted
-	 * there yet */
+	struct sl_shim shim; /* while STARTING; later only its pid, 0: not our child */
+	/* The commit of the journal that must be done before the go, or the signal; 0: not noted
+	 * yet */
 	uint64_t commit;
-	uint64_t ticket; /* of the state with it; 0: that is stored */
-	/* Of PARKING and RESUMING; of STOPPING until it is told; when it is looked at, while alone
-	 */
+	uint64_t ticket; /* of the state stored with it; 0: that is stored */
+	/* Of PARKING and RESUMING; of STOPPING until the signal; of a task alone, its next check */
 	sl_ns deadline;
-	sl_ns grace;    /* of STOPPING: from SIGTERM to SIGKILL */
-	sl_ns retry_at; /* of a job without request: not before */
-	sl_ns kill_at;  /* alone and told to end: SIGKILL */
-	bool alone; /* its supervisor lives, and its workload is not known: jobs/alone.c */
-	bool went;  /* of this attempt: that it was told to go is known, and counted */
-	bool stopped;   /* it is to end for others */
-	bool bereft;    /* of this attempt: a GPU of it is lost */
-	bool told;      /* of STOPPING: it was signalled, or was never to begin */
-	bool asked;     /* somebody asked for its end */
+	sl_ns grace;    /* of STOPPING: time from SIGTERM to SIGKILL */
+	sl_ns retry_at; /* of a job without request: next try */
+	sl_ns kill_at;  /* alone and told to end: time of SIGKILL */
+	bool alone; /* its supervisor lives, but its workload is unknown: jobs/alone.c */
+	bool went;  /* of this attempt: known to have its go, and counted */
+	bool stopped;   /* ends to make place for others */
+	bool bereft;    /* of this attempt: a GPU of it was lost */
+	bool told;      /* of STOPPING: it was signalled, or never began */
+	bool asked;     /* a user asked for its end */
 	bool failed;    /* it ended, and its gang misses it */
-	bool unwritten; /* it did not begin, for nobody could write down that it would */
-	bool former;    /* this daemon has not seen anything of this attempt */
-	/* Of PARKING: begun by the daemon before, so its end may have been told before there was
-	 * anybody to hear it */
+	bool unwritten; /* it did not begin: its start could not be recorded */
+	bool former;    /* this attempt ended before this daemon started */
+	/* Of PARKING: an earlier daemon began it, so its end may have been told before this one
+	 * listened */
 	bool unheard;
-	bool is_over, is_parked, is_resumed; /* told, and not yet acted on */
-	/* Of this attempt: the last demand that its limit denied. 0: none was */
+	bool is_over, is_parked, is_resumed; /* told, not handled yet */
+	/* Of this attempt: the last demand that its limit denied; 0: none */
 	sl_ns denied_at;
 	struct sl_node_because denied;
-	sl_ns spared_until; /* as the machine before knew: no victim before */
+	sl_ns spared_until; /* from before a rebuild of the machine: not a victim until then */
 };
 
 struct sl_job {
 	struct sl_link link; /* sl_jobs.all, by number */
 	struct sl_jobs_row row;
 	struct sl_need need;
-	bool is_free; /* no request: the queue does not count it */
+	bool is_free; /* without request: the machine does not count it */
 	bool counted; /* the machine has it */
-	bool bound; /* its user may have no more now, so the machine is not told of it */
-	uint32_t most; /* so many tasks of jobs its user may have, as the machine knows */
-	bool stored;   /* its first state is on disk */
-	bool over;     /* row.state is the last one */
-	bool parks;    /* reclaim parks it */
+	bool bound; /* its user may have no more workloads now, so the machine does not get it */
+	uint32_t most;             /* its user's bound on tasks, as told to the machine */
+	bool stored;               /* its first state is on disk */
+	bool over;                 /* row.state is final */
+	bool parks;                /* reclaim parks it */
 	uint64_t ticket;           /* of its first state */
 	struct sl_peer *submitter; /* waits for that */
 	bool reply_due;
-	uint64_t park_mib; /* as the machine knows */
-	sl_ns swap_cost;   /* the same */
-	/* As the machine before knew: not started before held_until, and nobody stopped for it
-	 * before paused_until. */
+	uint64_t park_mib; /* as told to the machine */
+	sl_ns swap_cost;   /* likewise */
+	/* From before a rebuild of the machine: not started before held_until, and no task stopped
+	 * for it before paused_until. */
 	uint32_t failures;
 	sl_ns held_until, paused_until;
-	sl_ns waits_since; /* it wants something that it has not got; 0: it does not */
-	struct sl_pending_because refused; /* why it is not counted */
+	sl_ns waits_since; /* since when it wants something that it lacks; 0: it lacks nothing */
+	struct sl_pending_because refused; /* why the machine does not count it */
 	struct sl_cluster_forecast
-		forecast;    /* before it was counted, for its submitter */
-	char node_said[256]; /* why the node's ledger refused it, last */
-	bool drops;          /* of its user's that have ended some go once it is stored */
-	uint64_t used_bytes; /* of the disk */
-	bool used_known;     /* that is so, and stays so until it starts */
-	/* Of jobs in the foreground. Their numbers are those of their workloads, with
+		forecast;    /* from before it was counted, for its submitter */
+	char node_said[256]; /* the last refusal of the node's ledger */
+	bool drops; /* once it is stored, some ended jobs of its user are removed */
+	uint64_t used_bytes; /* on the disk */
+	bool used_known;     /* used_bytes is right until it starts */
+	/* Of foreground jobs. Their numbers are those of their workloads, with
 	 * SL_JOB_FOREGROUND. */
 	bool foreground;
 	bool patient; /* may wait for its start */
-	bool waits;   /* for its start; submitter is told why */
-	bool apart; /* the machine has no word for the GPUs it may use: it is tried beside it */
-	bool hurries; /* something has come free since it was looked at */
-	/* Waits, for those before it to have had their cycle: the machine is not told yet */
+	bool waits;   /* waits for its start; submitter is told why */
+	bool apart; /* waits outside of the machine, which cannot express the GPUs it may use */
+	bool hurries; /* something was freed since it was last tried */
+	/* Waits until earlier jobs have had their cycle: the machine does not have it yet */
 	bool early;
-	struct sl_process *process; /* that is to become the program */
-	uint32_t told;              /* what it waits for, as its submitter knows */
+	struct sl_process *process; /* the process that becomes the program */
+	uint32_t told;              /* what it waits for, as told to its submitter */
 	sl_ns told_at;
 	struct sl_job_task *tasks;
 };
@@ -158,7 +155,7 @@ struct sl_jobs_kind {
 	uint8_t gpus[SL_NODE_GPUS_MAX]; /* place in the machine's mask -> number */
 };
 
-/* The machine with what it was told; also made for a question alone. */
+/* The machine with what it was told; also made just to answer a question. */
 struct sl_jobs_books {
 	struct sl_arena *arena;
 	struct sl_cluster *cluster;
@@ -169,10 +166,10 @@ struct sl_jobs_books {
 	bool refused_project; /* a change was out of order */
 };
 
-/* For the end of a job, or for the log of a task to be open. */
+/* Waits for the end of a job, or for the log of a task to be opened. */
 struct sl_jobs_wait {
 	struct sl_link link;
-	struct sl_peer *peer; /* of a log: NULL once it is gone */
+	struct sl_peer *peer; /* of a log: NULL once the peer is gone */
 	uint64_t job;
 	uint32_t task;
 	uint64_t ticket;
@@ -190,28 +187,28 @@ struct sl_jobs {
 	struct sl_link held; /* peers whose answers wait for the store */
 	uint64_t next_ticket;
 	uint32_t living, tasks; /* jobs that have not ended, and their tasks */
-	uint32_t bounded;       /* jobs whose user may have so many workloads at a time */
-	/* Actions of the machine that are still to be carried out. */
+	uint32_t bounded;       /* jobs whose user has a bound on workloads */
+	/* Actions of the machine that are not carried out yet. */
 	struct sl_cluster_action *todo;
 	size_t todo_count, todo_room;
-	struct sl_pending_because refusal; /* of the JOB_ADD that is being said */
+	struct sl_pending_because refusal; /* of the JOB_ADD in progress */
 	bool was_refused;
 	bool awake;           /* something was noted */
-	bool dirty;           /* a cycle may do something */
-	bool rebuild;         /* other GPUs than before */
-	bool forget;          /* there is one more that has ended */
-	bool promises;        /* the machine may keep places for some */
-	uint32_t front_waits; /* jobs in the foreground that wait */
+	bool dirty;           /* a cycle may have an effect */
+	bool rebuild;         /* the machine must be made anew */
+	bool forget;          /* another job has ended */
+	bool promises;        /* the machine may keep places for some jobs */
+	uint32_t front_waits; /* foreground jobs that wait */
 	sl_ns tell_at;        /* when one of them is to be told something */
 	sl_ns cycle_at;       /* not before */
-	sl_ns wake_at;        /* the machine's wish */
-	sl_ns free_at;        /* when a task without request is to be tried again */
+	sl_ns wake_at;        /* when the machine wants a cycle */
+	sl_ns free_at;        /* next try of a task without request */
 	char preload
-		[SL_CONFIG_TEXT_MAX];  /* what LD_PRELOAD gets; "": not looked for yet */
+		[SL_CONFIG_TEXT_MAX];  /* value of LD_PRELOAD; "": not looked for yet */
 	struct sl_error unread;        /* what could not be read at the start */
-	bool is_unread;                /* that is the folder as a whole */
-	struct sl_error unstored;      /* why the last writing failed; "" if it did not */
-	uint64_t ended[SL_JOB_STATES]; /* since the start, by how */
+	bool is_unread;                /* it is the folder as a whole */
+	struct sl_error unstored;      /* why the last write failed; "" if it did not */
+	uint64_t ended[SL_JOB_STATES]; /* since the start, by outcome */
 };
 
 /* --- jobs/queue.c --- */
@@ -221,146 +218,146 @@ void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job);
 /* "job 7", or "run 12" by its workload, for the log. Returns buf. */
 #define SL_JOBS_LABEL_MAX 32
 const char *sl_jobs_label(const struct sl_job *job, char buf[SL_JOBS_LABEL_MAX]);
-/* sl_jobs_settle is to look. */
+/* sl_jobs_settle has work. */
 void sl_jobs_awake(struct sl_jobs *jobs);
 void sl_jobs_phase(struct sl_job_task *task, enum sl_job_phase phase);
-/* What was noted in tasks is acted on, and what is late by now. */
+/* Handles what was noted in tasks, and deadlines that have passed. */
 void sl_jobs_look(struct sl_jobs *jobs, sl_ns now);
-/* How the job stands, by its tasks. */
+/* The job's state, from its tasks. */
 enum sl_job_state sl_jobs_state_of(const struct sl_job *job);
-/* It does not go: a daemon after this one would not know of it, and start it a second time. It is
- * tried again. */
+/* Calls the start off and tries again later: an unrecorded start would be unknown to the next
+ * daemon, which would start the task a second time. */
 void sl_jobs_unstart(struct sl_job_task *task, const char *why);
-/* Writes it down; ticket 0: nobody waits for that. */
+/* Stores the job; ticket 0: without an answer. */
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
 uint64_t sl_jobs_now_ms(void);
-/* Of the attempt that is under way; NULL: none is, or it is over. */
+/* The current attempt's workload; NULL: none, or it is over. */
 struct sl_workload *sl_jobs_workload_of(
 	const struct sl_jobs *jobs, const struct sl_job_task *task);
-/* Places may be chosen: what stands on the GPUs is known. */
+/* May places be chosen? Only once the GPUs' use is known. */
 bool sl_jobs_may_choose(const struct sl_jobs *jobs);
-/* A cycle of these parts (SL_CYCLE_*), and what it decides. */
+/* Runs these parts of a cycle (SL_CYCLE_*), and carries out its decisions. */
 void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which);
 
 /* --- jobs/books.c --- */
-/* One event to the machine in force; its actions are queued. */
+/* Sends one event to the machine in force; its actions are queued. */
 void sl_jobs_tell(struct sl_jobs *jobs, const struct sl_cluster_event *event);
-/* Everything anew: nodes, projects, jobs, who runs. */
+/* Makes the machine anew: nodes, projects, jobs, running tasks. */
 void sl_jobs_rebuild(struct sl_jobs *jobs);
-/* Into *books, which was empty, with no effect on what is in force. */
+/* Fills *books, which must be empty, without effect on the ones in force. */
 void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
 	sl_cluster_action_fn emit, void *context);
 void sl_jobs_books_fini(struct sl_jobs_books *books);
 void sl_jobs_put_projects(struct sl_jobs *jobs);
-/* What one of its tasks needs, by its row. */
+/* Computes from its row what one of its tasks needs. */
 void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job);
 struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job);
-/* Tells the machine of it, as it stands. */
+/* Tells the machine of the job, as it stands. */
 void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
-/* The machine is to forget it; what only it knows of it is kept for when it is told again. */
+/* Makes the machine forget the job; keeps what only the machine knows, for when it is told
+ * again. */
 void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job);
-/* The same job in the foreground as its row has it now; before: as it was added. Where nothing has
- * changed for the machine, it is told nothing. */
+/* Tells the machine of a foreground job as its row is now; before: as it was added. Without a
+ * change that matters to the machine, tells nothing. */
 void sl_jobs_put_again(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before);
-/* True: the machine took it; else job->refused. */
+/* True: the machine took it; else see job->refused. */
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job);
 uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
 /* For sl_pending_text(). context: the daemon. */
 const char *sl_jobs_project_name(void *context, uint64_t id);
 
 /* --- jobs/kinds.c --- */
-/* The GPUs that can be used, by kind, with their sizes and that of the pool. */
+/* Finds the usable GPUs by kind, with their sizes and the pool's. */
 void sl_jobs_find_kinds(const struct sl_daemon *daemon, struct sl_jobs_books *books);
-/* The machine's mask on that node -> numbers of GPUs, 0: there is no such place; and back, false
- * likewise. */
+/* From the machine's mask on a node to GPU numbers (0: no such place), and back (false: none). */
 uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask);
 bool sl_jobs_place_of(
 	const struct sl_jobs_books *books, uint32_t gpus, uint64_t *node, uint32_t *mask);
-/* The bits of the pools that this list of names stands for; bit 63: of none that is there. */
+/* The bits of the pools that this list names; bit 63: none of them exists. */
 uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list);
-/* The GPUs that its CUDA_VISIBLE_DEVICES leaves are these pools of the machine; false: not whole
- * ones. */
+/* The machine's pools that the job's CUDA_VISIBLE_DEVICES selects; false: not whole pools. */
 bool sl_jobs_pools_of(
 	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools);
-/* Sizes of GPUs and pool, and of what jobs have on them, if they have changed. */
+/* Tells the machine sizes of GPUs, pool and jobs that have changed. */
 void sl_jobs_measure(struct sl_jobs *jobs);
 
 /* --- jobs/start.c --- */
-/* The library that programs are started with is there; else err says the remedy. */
+/* Finds the library that programs are started with; if there is none, err names the remedy. */
 bool sl_jobs_find_library(struct sl_jobs *jobs, struct sl_error *err);
 void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *action);
-/* A task whose place is known, and whose job is stored. */
+/* Starts a task whose place is known and whose job is stored. */
 void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task);
-/* A new workload of the task, in the lists; it is the ledger's, with its GPUs, if *took. NULL: no
- * memory. */
+/* Makes a workload for the task, in the lists; *took: the ledger admitted it, with its GPUs. NULL:
+ * no memory. */
 struct sl_workload *sl_jobs_propose(
 	struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus, bool *took);
-/* What STARTING waited for may be there. */
+/* What STARTING waits for may be done. */
 void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task);
-/* Tasks of jobs without request that do not run, and whose time has come. */
+/* Starts tasks of jobs without request whose time has come. */
 void sl_jobs_start_free(struct sl_jobs *jobs);
-/* A task was told to go, then: it is counted. */
+/* Counts a task that got its go at that time. */
 void sl_jobs_note_begun(struct sl_job_task *task, uint64_t when_ms);
-/* A task of such a job is to be started then. */
+/* Sets the next try of such a task. */
 void sl_jobs_free_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns at);
 
 /* --- jobs/end.c --- */
 void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *action);
 void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task);
-/* The same in the foreground. */
+/* The same for a foreground job. */
 void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task);
-/* PARKING, as the daemon before left it. */
+/* Goes on with PARKING that the earlier daemon began. */
 void sl_jobs_goes_on_parking(struct sl_job_task *task);
-/* Has such a one all on the host by now? */
+/* Is all of that task on the host now? */
 SL_MUST_CHECK bool sl_jobs_has_left(
 	const struct sl_jobs *jobs, const struct sl_job_task *task);
 void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task);
-/* A task of the daemon before: counts it as begun if its record says so, and nobody had written
- * that down. */
+/* A task of the earlier daemon: counts it as begun if its record says so and the job's state does
+ * not. */
 void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task);
-/* Its supervisor has gone without saying how its program ended, so it was killed. */
+/* Was its supervisor killed? It is gone, and its record does not say how the program ended. */
 SL_MUST_CHECK bool sl_jobs_was_killed(
 	const struct sl_jobs *jobs, const struct sl_job_task *task);
-/* Is everything of it over? Then so is it. */
+/* Ends the job once all its tasks are over. */
 void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job);
-/* A task that waits is over for good. */
+/* Ends a waiting task for good. */
 void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task);
 /* Removes jobs that ended long ago, or are too many. */
 void sl_jobs_forget_old(struct sl_jobs *jobs);
 
 /* --- jobs/stop.c --- */
-/* As `sluice stop`, once that is written down. asked: for good. Returns how many processes will be
- * signalled. */
+/* Stops it as `sluice stop` does, once that is stored. asked: for good. Returns how many processes
+ * will be signalled. */
 uint32_t sl_jobs_end_task(
 	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked);
-/* What STOPPING waited for may be written. */
+/* What STOPPING waits for may be stored. */
 void sl_jobs_try_stop(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_stop_now(struct sl_jobs *jobs, struct sl_job_task *task);
-/* It cannot be written, for that reason: all the same. */
+/* Stops it although that cannot be stored; why: the reason. */
 void sl_jobs_stop_unwritten(
 	struct sl_jobs *jobs, struct sl_job_task *task, const char *why);
-/* Stores how the job stands; what is said to that peer from here on waits for it, and then for the
+/* Stores the job's state; messages to that peer wait from now on for that, and then for the
  * journal. */
 void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer);
-/* Of those: what that ticket was for is over. */
+/* The write of that ticket is done: its peers wait for the journal only. */
 void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket);
-/* At the end: none of them is in a list of jobs any more. */
+/* At the end: takes the peers out of the lists. */
 void sl_jobs_let_go(struct sl_jobs *jobs);
 
 /* --- jobs/user.c --- */
-/* May this user have another job, with so many tasks and bytes? Else err says of what there are too
- * many, and the remedy. */
+/* May this user have another job, with so many tasks and bytes? If not, err says which bound is
+ * hit, and the remedy. */
 SL_MUST_CHECK bool sl_jobs_user_may(struct sl_jobs *jobs, uid_t uid, uint32_t tasks,
 	uint64_t bytes, struct sl_queue_verdict *verdict, struct sl_error *err);
-/* A new one is stored, and not before: removes what has ended and has to go for it. */
+/* The new job is stored: removes ended jobs as far as its space needs. */
 void sl_jobs_user_make_room(struct sl_jobs *jobs, struct sl_job *new);
 
 /* --- jobs/rights.c --- */
-/* Of that peer's process. False: no job may be started with them; err says why, and the remedy. */
+/* The rights of that peer's process. False: a job cannot have them; err says why, and the
+ * remedy. */
 SL_MUST_CHECK bool sl_jobs_ask_rights(
 	const struct sl_peer *peer, struct sl_user_rights *out, struct sl_error *err);
 /* 0 or negative errno. */
@@ -368,73 +365,73 @@ SL_MUST_CHECK int sl_jobs_add_rights(
 	const struct sl_user_rights *rights, struct sl_jobspec *spec);
 
 /* --- jobs/bounds.c --- */
-/* Its user and the bound that it came with, to the machine; 0 without a bound. */
+/* The job's user and bound, as one number for the machine; 0 without a bound. */
 uint64_t sl_jobs_owner_of(const struct sl_job *job);
-/* What the user has is counted once for all jobs of a row. Begins with {0}. */
+/* Counts of one user, shared by consecutive jobs. Begins with {0}. */
 struct sl_jobs_counted {
 	uint64_t owner;
 	uint32_t living,
-		standing; /* workloads; of these, tasks of jobs with that owner */
+		standing; /* workloads; and of these, tasks of jobs with that owner */
 };
-/* How many tasks of jobs its owner may have now, for one that has a bound. */
+/* Tells how many tasks of jobs the owner may have now; for a job with a bound. */
 struct sl_cluster_event sl_jobs_most_event(const struct sl_jobs *jobs,
 	const struct sl_job *job, struct sl_jobs_counted *counted);
-/* Would its user have too many with what of it starts next? Then *because says so. */
+/* Would starting its next tasks exceed its user's bound? Then *because says so. */
 SL_MUST_CHECK bool sl_jobs_bound_holds(const struct sl_jobs *jobs,
 	const struct sl_job *job, struct sl_pending_because *because);
-/* Jobs that wait are held, or not any more, as their users have workloads now. */
+/* Holds waiting jobs, or releases them, by their users' current workloads. */
 void sl_jobs_look_at_bounds(struct sl_jobs *jobs);
 
 /* --- jobs/rules.c --- */
-/* Do limits and quotas leave what it asks for now? Else *because and text say why not, and what
+/* Do limits and quotas leave what the job asks for now? If not, *because and text say why, and what
  * would help. */
 SL_MUST_CHECK bool sl_jobs_rules_allow(struct sl_jobs *jobs, const struct sl_job *job,
 	struct sl_pending_because *because, struct sl_error *text);
 
 /* --- jobs/front.c --- */
-/* A place was found; false: it did not start there. */
+/* A place was found; false: the job did not start there. */
 bool sl_jobs_front_start(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus);
-/* One that waits beside the machine is tried again. */
+/* Tries a job that waits outside of the machine. */
 void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job);
-/* May it be taken from? As flags and swapping are. */
+/* Sets whether the job can be preempted, by its flags and whether swapping is on. */
 void sl_jobs_front_set_flags(const struct sl_jobs *jobs, struct sl_job *job);
-/* Those that came before have had their turn. */
+/* Tries foreground jobs that let earlier ones have their cycle first. */
 void sl_jobs_front_after_cycle(struct sl_jobs *jobs);
-/* Those who wait are told why, or have gone. */
+/* Tells waiting jobs' peers why they wait, and drops those that are gone. */
 void sl_jobs_front_settle(struct sl_jobs *jobs);
-/* It is over; if it waited, its submitter is told. */
+/* The job is over; if it waited, its submitter is told. */
 void sl_jobs_front_ended(struct sl_jobs *jobs, struct sl_job *job);
-/* Something has come free. */
+/* Something was freed. */
 void sl_jobs_front_hurry(struct sl_jobs *jobs);
-/* What the node refused it for may be there: the machine may choose that place again. */
+/* The cause of the node's refusal may be gone: the machine may choose that place again. */
 void sl_jobs_front_again(struct sl_jobs *jobs, struct sl_job *job);
-/* Is it among what the queue holds: not a workload like others? */
+/* Is it held by the queue, and so listed as a job, not as a workload? */
 bool sl_jobs_front_is_listed(const struct sl_job *job);
-/* Of the daemon before. */
+/* Finds foreground jobs of the earlier daemon. */
 void sl_jobs_front_recover(struct sl_jobs *jobs);
 
 /* --- jobs/alone.c --- */
-/* Does the supervisor of its last attempt live, though there is no workload of it? Then the task is
- * alone from now on. */
+/* Does the last attempt's supervisor live, though its workload is unknown? Then the task is alone
+ * from now on. */
 SL_MUST_CHECK bool sl_jobs_alone_find(struct sl_jobs *jobs, struct sl_job_task *task);
-/* SIGTERM now, and after its grace SIGKILL to all that descends from the supervisor. */
+/* SIGTERM now, and after its grace SIGKILL to all descendants of the supervisor. */
 void sl_jobs_alone_stop(const struct sl_jobs *jobs, struct sl_job_task *task);
-/* It is looked at again: the end of its supervisor is that of the task. */
+/* Checks it again: its supervisor's end is the task's. */
 void sl_jobs_alone_look(struct sl_jobs *jobs, struct sl_job_task *task);
 bool sl_jobs_alone_any(const struct sl_job *job);
 
 /* --- jobs/submit.c, jobs/wire.c, jobs/recover.c --- */
-/* The answer to SUBMIT: it is stored. */
+/* Answers SUBMIT: the job is stored. */
 void sl_jobs_reply_submit(struct sl_jobs *jobs, struct sl_job *job);
 void sl_jobs_store_failed(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_error *err);
-/* Why it waits, or what of it does; or how it ended badly; "" if there is nothing to say. Returns
+/* Why it waits, what part of it waits, or how it failed; "" if there is nothing to tell. Returns
  * buf. */
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size);
-/* The store has opened a log, or says why not; fd is taken. False: it was something else. */
+/* The store has opened a log, or says why not; takes fd. False: the ticket is not a log's. */
 SL_MUST_CHECK bool sl_jobs_log_is_open(struct sl_jobs *jobs, uint64_t ticket, int fd);
-/* Those who wait for it are told. */
+/* Tells the peers that wait for the job's end. */
 void sl_jobs_tell_waits(struct sl_jobs *jobs, const struct sl_job *job);
 SL_MUST_CHECK int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err);
 
