@@ -1,13 +1,13 @@
 /*
- * bounds - who may ask for how much
+ * bounds - how much each user may request
  *
  *	bounds:
  *	  default: {max_request: 0.5, max_workloads: 8}
  *	  group ml: {max_request: 40GiB, max_priority: 10}
  *	  user alice: {max_priority: 100}
  *
- * Names become numbers when the file is read, and the kernel says which user and groups a peer
- * has, so that no name service is asked while programs wait.
+ * Names become numbers when the file is read, and the kernel says which user and groups a peer has,
+ * so that no name service is asked while programs wait.
  */
 #include "daemon/config/value.h"
 
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Below one page of a GPU nothing can be held. */
+/* GPU memory comes in pages of 2 MiB; a smaller limit allows none. */
 #define LIMIT_LEAST (2 * SL_MIB)
 
 enum { REQUEST = 1, LIMIT = 2, PRIORITY = 4, WORKLOADS = 8 };

@@ -1,9 +1,9 @@
 /*
  * config - the daemon's options: one table (options.def), read from YAML
  *
- * A struct sl_config is a value. Parsing is pure but for GROUP and BOUNDS, which ask the system's
- * databases of users and groups. Times are nanoseconds, sizes bytes. A file is taken whole or not
- * at all. One thread at a time.
+ * A struct sl_config is a value. Parsing is pure except for GROUP and BOUNDS, which ask the
+ * system's databases of users and groups. Times are nanoseconds, sizes bytes. A file is taken whole
+ * or not at all. One thread at a time.
  */
 #ifndef SL_DAEMON_CONFIG_CONFIG_H
 #define SL_DAEMON_CONFIG_CONFIG_H
@@ -41,7 +41,7 @@ enum sl_config_address_kind {
 	SL_CONFIG_IPV4,
 	SL_CONFIG_IPV6,
 	SL_CONFIG_SOCKET, /* text is its path */
-	SL_CONFIG_AUTO    /* the daemon chooses */
+	SL_CONFIG_AUTO    /* chosen by the daemon */
 };
 struct sl_config_address {
 	uint32_t kind; /* enum sl_config_address_kind */
@@ -52,9 +52,9 @@ struct sl_config_address {
 
 enum sl_config_whom { SL_CONFIG_DEFAULT = 0, SL_CONFIG_USER, SL_CONFIG_OF_GROUP };
 struct sl_config_bound {
-	uint32_t whom; /* enum sl_config_whom */
+	uint32_t whom; /* SL_CONFIG_DEFAULT ... */
 	uint32_t id;   /* uid or gid */
-	uint32_t set;  /* mask of the bounds that were written */
+	uint32_t set;  /* mask of the bounds that are set */
 	uint32_t pad;
 	struct sl_bounds bounds;
 };
@@ -89,16 +89,15 @@ struct sl_config {
 
 enum { SL_CONFIG_OK = 0, SL_CONFIG_BAD /* err names place, key and remedy */ };
 
-/* The table's defaults. */
+/* Sets the table's defaults. */
 void sl_config_defaults(struct sl_config *config);
 /*
- * Reads size bytes of YAML into *config, over the defaults. name is what errors call the file.
- * *config is untouched on SL_CONFIG_BAD. size may be 0: all defaults; more than
- * SL_CONFIG_FILE_MAX is refused.
+ * Reads size bytes of YAML into *config, over the defaults. Errors call the file `name`. *config is
+ * untouched on SL_CONFIG_BAD. size may be 0: all defaults; more than SL_CONFIG_FILE_MAX is refused.
  */
 SL_MUST_CHECK int sl_config_parse(const char *text, size_t size, const char *name,
 	struct sl_config *config, struct sl_error *err);
-/* The same from a file of at most SL_CONFIG_FILE_MAX bytes. The usual file (sl_paths_config) may be
+/* Likewise from a file of at most SL_CONFIG_FILE_MAX bytes. The usual file (sl_paths_config) may be
  * absent: all defaults. */
 SL_MUST_CHECK int sl_config_load(
 	const char *path, struct sl_config *config, struct sl_error *err);
@@ -106,25 +105,24 @@ SL_MUST_CHECK int sl_config_load(
 SL_MUST_CHECK int sl_config_set(struct sl_config *config, const char *key,
 	const char *value, struct sl_error *err);
 
-/* The known key nearest to key, by edits. */
+/* The known key closest to key in edits. */
 const char *sl_config_nearest(const char *key);
 /*
- * The bounds of a user with these groups: the user's row, else of each bound the most generous that
- * the rows of its groups have, else the default row. free: root or the daemon's own user, who
- * is held to a row of its own only. Amounts are compared as on a GPU that can share
- * shareable_bytes.
+ * The bounds of a user with these groups: the user's own row; else, bound by bound, the most
+ * generous of its groups' rows; else the default row. free: root or the daemon's own user, whom
+ * only a row of their own binds. Amounts are compared as on a GPU with shareable_bytes.
  */
 struct sl_bounds sl_config_bounds_of(const struct sl_config_bounds *bounds, uint32_t uid,
 	bool free, const uint32_t gids[], size_t gid_count, uint64_t shareable_bytes);
 /* "wait priority": a chain in words; returns buf. */
 const char *sl_config_chain_format(uint32_t chain, char *buf, size_t size);
-/* The word of a CHOICE's value, "?" if it has none. */
+/* The word for a value of a CHOICE; "?" if there is none. */
 const char *sl_config_choice_word(const char *key, uint32_t value);
-/* What `sluiced --help-config` prints for a value: every option of the configuration as text, for
- * dumps; returns buf. NULL: no such key. */
+/* The text that `sluiced --help-config` prints for a value. Works for every option, for dumps.
+ * Returns buf; NULL: no such key. */
 const char *sl_config_show(
 	const struct sl_config *config, const char *key, char *buf, size_t size);
-/* The keys, in the order of the table; NULL behind the last. */
+/* The keys in the order of the table; NULL after the last. */
 const char *sl_config_key(size_t index);
 
 enum sl_config_form {

@@ -1,8 +1,8 @@
 /*
  * load - rows in, values out
  *
- * The YAML is loaded as a document rather than as a stream of events: the file is small, and
- * every node then knows its line, which is what a message to the user needs.
+ * The YAML is loaded as a document, not as a stream of events: the file is small, and every node
+ * then knows its line, which messages need.
  */
 #include "daemon/config/config.h"
 
@@ -45,8 +45,8 @@ void sl_config_defaults(struct sl_config *config)
 
 	memset(config, 0, sizeof(*config));
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
-		/* A default out of its own range is a mistake in the table; a unit test and
-		 * every start would meet it. */
+		/* A default outside its own range is a mistake in the table; a unit test and every
+		 * start would find it. */
 		if (sl_config_value(&rows[i], rows[i].def, config, &err) !=
 			SL_CONFIG_OK) {
 			sl_error_log("the option table is wrong: %s", err.text);
@@ -119,7 +119,7 @@ static int set_list(struct document *yaml, struct sl_config *config,
 	return sl_config_list_end(row, config, err);
 }
 
-/* The bounds of one user, group, or everybody. */
+/* Sets one bound of one user, one group, or the default row. */
 static int set_bound(struct document *yaml, struct sl_config_bound *bound,
 	const yaml_node_t *mapping, struct sl_error *err)
 {
@@ -226,7 +226,7 @@ static int read_root(struct document *yaml, struct sl_config *config, const char
 	unsigned long lines[SL_ARRAY_LEN(rows)] = {0};
 	const char *text = scalar(root);
 
-	/* An empty file, or one of comments only, is a file of defaults. */
+	/* An empty file, or one with only comments, means all defaults. */
 	if (!root || (text && text[0] == '\0'))
 		return SL_CONFIG_OK;
 	if (root->type != YAML_MAPPING_NODE) {
@@ -291,7 +291,7 @@ int sl_config_load(const char *path, struct sl_config *config, struct sl_error *
 	char usual[SL_PATH_MAX];
 	int r = sl_file_read(path, SL_CONFIG_FILE_MAX, &text, &size);
 
-	/* HOME may be another user's: what is there is no configuration of ours. */
+	/* HOME may belong to another user: such a file is not our configuration. */
 	if ((r == -ENOENT || r == -EACCES) &&
 		sl_paths_config(usual, sizeof(usual), err) == SL_PATHS_OK &&
 		strcmp(path, usual) == 0)
@@ -333,7 +333,7 @@ static void print_range(FILE *out, const struct sl_config_row *row)
 			sl_config_format(row, row->max, high, sizeof(high)));
 }
 
-/* mdoc wants each sentence on a line of its own. */
+/* mdoc wants each sentence on its own line. */
 static void print_sentences(FILE *out, const char *text, const char *before)
 {
 	while (*text) {
@@ -345,7 +345,7 @@ static void print_sentences(FILE *out, const char *text, const char *before)
 	}
 }
 
-/* Its comments take no more columns than a terminal has. */
+/* Wraps comments to the width of a terminal. */
 static void print_comment(FILE *out, const char *text)
 {
 	size_t column = 1;

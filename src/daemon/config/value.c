@@ -1,7 +1,7 @@
 /*
  * value - a parser per type
  *
- * A value's text is judged by its row's type; libyaml's own guesses at types are not used.
+ * The row's type decides how a text is read; libyaml's own guesses at types are not used.
  */
 #include "daemon/config/value.h"
 
@@ -16,7 +16,7 @@
 
 #include "base/amount.h"
 
-/* The first word is the article that messages need. */
+/* The first word is the article for messages. */
 static const char *const type_words[] = {
 	[SL_CONFIG_PATH] = "a path",
 	[SL_CONFIG_TIME] = "a time",
@@ -45,7 +45,7 @@ static const struct {
 #undef SL_CHOICE
 };
 
-/* A word that stands for bytes is the default of its option. */
+/* A word that an option accepts in place of bytes is also its default. */
 static const char *with_article(const struct sl_config_row *row)
 {
 	static const char *const pools[] = {"half, or bytes", "auto, or bytes"};
@@ -469,7 +469,7 @@ static int parse_host(const struct sl_config_row *row, const char *text,
 	return SL_CONFIG_BAD;
 }
 
-/* "auto" where that is the default. */
+/* Accepts "auto" if that is the option's default. */
 static int parse_address(const struct sl_config_row *row, const char *text,
 	struct sl_config_address *out, struct sl_error *err)
 {

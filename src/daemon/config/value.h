@@ -1,9 +1,9 @@
 /*
  * value - one option's value, from text; inside config only
  *
- * A row is a line of options.def. Values are written into a field of struct sl_config, whose
- * type is the row's. On SL_CONFIG_BAD err names key, what was written, and what to write. Pure but
- * for GROUP and BOUNDS, which ask the system's databases. One thread at a time.
+ * A row is a line of options.def. The value goes into the row's field of struct sl_config. On
+ * SL_CONFIG_BAD err names the key, the given text, and a right form. Pure except for GROUP and
+ * BOUNDS, which ask the system's databases. One thread at a time.
  */
 #ifndef SL_DAEMON_CONFIG_VALUE_H
 #define SL_DAEMON_CONFIG_VALUE_H
@@ -38,15 +38,15 @@ struct sl_config_row {
 	const char *help;
 };
 
-/* "time", "list of UUIDs": what a value of this type is called in messages and help. */
+/* The name of this type in messages and help: "time", "list of UUIDs". */
 const char *sl_config_type_words(const struct sl_config_row *row);
-/* A number of the row's type as one would write it; returns buf. 32 bytes suffice. */
+/* A number of the row's type as written in the file; returns buf. 32 bytes suffice. */
 const char *sl_config_format(
 	const struct sl_config_row *row, uint64_t value, char *buf, size_t size);
 /* "fail or stop": the words of a CHOICE; returns buf. */
 const char *sl_config_words(const char *key, char *buf, size_t size);
 
-/* Sets the field from a single text. */
+/* Sets the field from a text that holds one value. */
 SL_MUST_CHECK int sl_config_value(const struct sl_config_row *row, const char *text,
 	struct sl_config *config, struct sl_error *err);
 

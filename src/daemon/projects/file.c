@@ -1,9 +1,9 @@
 /*
  * file - YAML in, rows out
  *
- * The text is read twice: once as a stream of events, which refuses deep nesting and aliases
- * (libyaml takes time quadratic in the depth, and a file of projects needs four levels), and once
- * as a document, whose nodes know their lines.
+ * The text is read twice. The first pass is a stream of events. It refuses aliases and deep
+ * nesting: libyaml takes time quadratic in the depth, and a file of projects needs four levels. The
+ * second pass loads a document, whose nodes know their lines.
  */
 #include "daemon/projects/projects.h"
 
@@ -82,7 +82,7 @@ static SL_PRINTF(3, 4) int bad(
 	return SL_PROJECTS_BAD;
 }
 
-/* How far look_through is. */
+/* Progress of look_through. */
 struct look {
 	int levels, documents;
 	bool done;
@@ -150,7 +150,7 @@ static const char *scalar(const yaml_node_t *node)
 	return (const char *)node->data.scalar.value;
 }
 
-/* "gpu:" with nothing behind it is an empty mapping. */
+/* "gpu:" without a value is an empty mapping. */
 static bool is_nothing(const yaml_node_t *node)
 {
 	const char *text = scalar(node);
@@ -158,7 +158,7 @@ static bool is_nothing(const yaml_node_t *node)
 	return text && !text[0] && node->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 }
 
-/* Was this key of the mapping there before? Its line then; 0: no. */
+/* The line of an earlier occurrence of this key in the mapping; 0: none. */
 static unsigned long line_before(
 	struct reader *reader, const yaml_node_t *mapping, const yaml_node_pair_t *pair)
 {
@@ -174,7 +174,7 @@ static unsigned long line_before(
 	return 0;
 }
 
-/* What sl_error says of a field, with the place before it. */
+/* Puts the place before an error about a field. */
 static int blame(struct reader *reader, unsigned long line, const char *project,
 	const struct sl_error *said)
 {

@@ -34,7 +34,7 @@ static bool add_id(struct sl_members *who, uint32_t id)
 	return true;
 }
 
-/* *count of the names of list are known. False: no memory. */
+/* Adds the ids of the known names of list to *count. False: no memory. */
 static bool look_up(struct sl_members *who, const struct sl_project_row *row,
 	const char *list, bool is_user, uint32_t *count)
 {
@@ -95,7 +95,7 @@ bool sl_members_admits(const struct sl_members *who, const struct sl_projects *s
 	const struct sl_project_who *of;
 	const uint32_t *ids;
 
-	/* Names that are unknown still say that it is not for everybody. */
+	/* Unknown names still restrict the project. */
 	while (row && !row->users[0] && !row->groups[0])
 		row = row->parent[0] ? sl_projects_find(set, row->parent) : NULL;
 	if (!row)

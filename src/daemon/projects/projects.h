@@ -1,12 +1,12 @@
 /*
- * projects - what people say about projects: files, rows, and whether they fit together
+ * projects - files and rows of projects, and checks that they fit together
  *
  * A set is an array of rows that belongs to its holder. A file (YAML, see sluice-project(1)) is
- * read into a set whole or not at all; a set is then laid over another one, and the outcome is
- * judged as a whole: parents exist, nothing stands above itself, children are not guaranteed more
- * than their parent. The rows say who may use what by name; numbers (of pools, of users) are found
- * where they are needed. No threads; no clock; asks no database of users. Used by the daemon, and
- * by the command line without one.
+ * read into a set whole or not at all. A set is then laid over another one, and the outcome is
+ * checked as a whole: parents exist, no project is its own ancestor, children are not guaranteed
+ * more than their parent. Rows name users and pools; their numbers are looked up where they are
+ * needed. No threads, no clock, no look-ups of users. Used by the daemon, and by the command line
+ * without one.
  *
  *	projects:
  *	  research:
@@ -31,22 +31,22 @@
 #define SL_PROJECT_NAME_MAX  64 /* with its NUL */
 #define SL_PROJECT_LIST_MAX  256
 #define SL_PROJECT_WEIGHT    1000000
-/* The project of everything that was given none; it is always there. */
+/* The project of work that was given none; it always exists. */
 #define SL_PROJECT_DEFAULT "default"
 
 struct sl_project_row {
 	char name[SL_PROJECT_NAME_MAX],
-		parent[SL_PROJECT_NAME_MAX]; /* parent "": the top */
+		parent[SL_PROJECT_NAME_MAX]; /* parent "": at the top */
 	struct sl_quantity quota, limit;
 	uint32_t weight[SL_RESOURCES];
 	int32_t priority;
 	sl_ns preempt_min_runtime, reclaim_min_runtime;
 	bool no_swap;
-	/* Names with a comma between, "": everybody, or everything. */
+	/* Names separated by commas; "": all users, or all pools. */
 	char users[SL_PROJECT_LIST_MAX], groups[SL_PROJECT_LIST_MAX],
 		pools[SL_PROJECT_LIST_MAX];
-	uint64_t id;        /* for the policy; 0: not given yet */
-	unsigned long line; /* of the file, 0: none */
+	uint64_t id;        /* for the policy; 0: none yet */
+	unsigned long line; /* in the file; 0: none */
 };
 
 struct sl_projects {
@@ -54,18 +54,18 @@ struct sl_projects {
 	size_t count, room;
 };
 
-enum { SL_PROJECTS_OK = 0, SL_PROJECTS_BAD /* err names the thing and the remedy */ };
+enum { SL_PROJECTS_OK = 0, SL_PROJECTS_BAD /* err names the fault and the remedy */ };
 
 void sl_projects_fini(struct sl_projects *set);
 
-/* What a project is where nothing was said: no guarantee of GPUs, all it asks for of the rest, no
- * limit. */
+/* The settings of a project that has none: no GPUs guaranteed, all it asks for of the other
+ * resources, no limit. */
 void sl_project_defaults(struct sl_project_row *row, const char *name);
 
 /*
- * Reads size bytes of YAML into *set, which was empty. name is what errors call the file: they
- * begin with "NAME, line N: ". *set stays empty on SL_PROJECTS_BAD. That the projects fit together
- * is not looked at: parents may stand elsewhere.
+ * Reads size bytes of YAML into *set, which was empty. Errors begin with "NAME, line N: ". *set
+ * stays empty on SL_PROJECTS_BAD. Does not check that the projects fit together: parents may be in
+ * another set.
  */
 SL_MUST_CHECK int sl_projects_parse(const char *text, size_t size, const char *name,
 	struct sl_projects *set, struct sl_error *err);
@@ -73,25 +73,25 @@ SL_MUST_CHECK int sl_projects_parse(const char *text, size_t size, const char *n
 SL_MUST_CHECK int sl_projects_load(
 	const char *path, struct sl_projects *set, struct sl_error *err);
 
-/* NULL: unknown. The row is the set's, and moves when the set grows. */
+/* NULL: unknown. The row belongs to the set, and moves when the set grows. */
 struct sl_project_row *sl_projects_find(const struct sl_projects *set, const char *name);
-/* Adds a copy of row, or puts it in the place of the one of that name, whose id it keeps. -ENOMEM,
- * or -ENOSPC beyond SL_PROJECTS_MAX. */
+/* Adds a copy of row, or replaces the row of that name, whose id is kept. -ENOMEM, or -ENOSPC
+ * beyond SL_PROJECTS_MAX. */
 SL_MUST_CHECK int sl_projects_put(
 	struct sl_projects *set, const struct sl_project_row *row);
-/* Nothing happens if it is unknown. */
+/* Harmless if it is unknown. */
 void sl_projects_drop(struct sl_projects *set, const char *name);
 SL_MUST_CHECK int sl_projects_copy(
 	struct sl_projects *to, const struct sl_projects *from);
 
-/* The values of one row, for rows that did not come from a file. */
+/* Checks the values of one row that did not come from a file. */
 SL_MUST_CHECK int sl_project_check(
 	const struct sl_project_row *row, struct sl_error *err);
-/* Do they fit together? *culprit (may be NULL) is the row that err is about. O(rows x (levels + log
- * rows)). */
+/* Do the rows fit together? *culprit (may be NULL) is the row that err is about. O(rows x (levels +
+ * log rows)). */
 SL_MUST_CHECK int sl_projects_check(const struct sl_projects *set,
 	const struct sl_project_row **culprit, struct sl_error *err);
-/* Sorts the rows so that each stands behind its parent, siblings by name. Only of a set that was
+/* Sorts the rows so that each follows its parent, siblings by name. The set must have been
  * checked. */
 void sl_projects_sort(struct sl_projects *set);
 
@@ -100,9 +100,9 @@ bool sl_project_is_name(const char *text);
 /* Is word one of the names of list? An empty list has none. */
 bool sl_project_lists(const char *list, const char *word);
 
-/* What the policy takes. pool_bit gives the number of a pool, below 32, or -1: then *pools of the
- * answer lacks it (a project none of whose pools exist may use none that exists: bit 63 is set
- * alone). */
+/* The rules for the policy. pool_bit gives the number of a pool, below 32, or -1: then the answer's
+ * *pools lacks it. Bit 63 alone means that none of the project's pools exist, so it may use
+ * none. */
 struct sl_project_rules sl_project_rules_of(const struct sl_project_row *row,
 	int (*pool_bit)(void *context, const char *name), void *context);
 

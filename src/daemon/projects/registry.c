@@ -21,19 +21,19 @@
 #include "daemon/projects/wire.h"
 #include "daemon/state/workload.h"
 
-/* What somebody wants to be changed. */
+/* A change that a peer asks for. */
 struct sl_projects_change {
 	struct sl_link link;  /* sl_registry.waiting, once it is whole */
 	struct sl_peer *peer; /* NULL: it has gone */
 	struct sl_projects put;
 	char remove[SL_PROJECT_NAME_MAX];  /* "": none */
-	uint32_t count;                    /* of PUTs that there will be */
-	struct sl_error err;               /* the first mistake among them, */
-	char culprit[SL_PROJECT_NAME_MAX]; /* and whose it is */
+	uint32_t count;                    /* number of PUTs to come */
+	struct sl_error err;               /* the first fault among them, */
+	char culprit[SL_PROJECT_NAME_MAX]; /* and the project at fault */
 };
 
 struct sl_registry {
-	struct sl_projects_stored now, fresh; /* fresh: is being stored */
+	struct sl_projects_stored now, fresh; /* fresh: being stored */
 	struct sl_projects_store *store;
 	sd_event_source *io;
 	struct sl_members who; /* of now */
@@ -57,7 +57,7 @@ static void change_free(struct sl_projects_change *change)
 	free(change);
 }
 
-/* --- Who may use them. --- */
+/* --- Admission of users. --- */
 
 void sl_registry_look_up(struct sl_daemon *daemon)
 {
@@ -69,14 +69,14 @@ void sl_registry_look_up(struct sl_daemon *daemon)
 			     "the next SIGHUP");
 }
 
-/* A mistyped name would be nobody's quota, and its work would not be found again. */
+/* A mistyped name would be a project without a quota, and its work would be hard to find again. */
 static bool is_there(
 	const struct sl_registry *room, const char *project, struct sl_error *err)
 {
 	const struct sl_projects *set = &room->now.set;
 	struct sl_nearest near = sl_nearest_to(project);
 
-	/* What could not be read may be there: sharing goes on without it. */
+	/* An unread database may contain the project: GPUs are shared without it. */
 	if (!project[0] || room->trouble.text[0] || sl_projects_find(set, project))
 		return true;
 	for (size_t i = 0; i < set->count; i++)
@@ -158,7 +158,7 @@ static void succeed(const struct sl_registry *room, struct sl_projects_change *c
 	struct sl_msg_project_reply said = {
 		.ok = 1, .removed = change->remove[0] != '\0'};
 
-	/* Compared with what there was: `fresh` holds that after the exchange. */
+	/* After the exchange `fresh` holds the former set: compare with that. */
 	for (size_t i = 0; i < change->put.count; i++) {
 		const struct sl_project_row *row = &change->put.rows[i];
 		const struct sl_project_row *old =
@@ -175,7 +175,7 @@ static void succeed(const struct sl_registry *room, struct sl_projects_change *c
 
 /* --- Judging. --- */
 
-/* Who has to go before this project can. False: nobody. */
+/* Does anything still need this project? err says what. */
 static bool is_needed(
 	const struct sl_daemon *daemon, const char *name, struct sl_error *err)
 {
@@ -217,7 +217,8 @@ static bool is_needed(
 	return daemon->up->project_is_needed(daemon, name, err);
 }
 
-/* Makes `fresh` of what there is and the change; false: it cannot be, and why. */
+/* Makes `fresh` from the present set and the change; false: the change is refused with the
+ * reason. */
 static bool compose(struct sl_daemon *daemon, struct sl_projects_change *change)
 {
 	struct sl_registry *room = daemon->projects;
@@ -256,7 +257,7 @@ static bool compose(struct sl_daemon *daemon, struct sl_projects_change *change)
 	return false;
 }
 
-/* Begins with the next change, if none is being stored. */
+/* Begins the next change, unless one is being stored. */
 static void go_on(struct sl_daemon *daemon)
 {
 	struct sl_registry *room = daemon->projects;
@@ -400,7 +401,7 @@ void sl_registry_leave(struct sl_peer *peer)
 
 	if (!change)
 		return;
-	/* Whole, it is carried out, as if the answer had been on its way. */
+	/* A complete change is carried out, as if only the answer were lost. */
 	change->peer = NULL;
 	peer->change = NULL;
 	if (sl_list_is_empty(&change->link) && change != peer->daemon->projects->writing)
@@ -450,7 +451,7 @@ void sl_registry_part(const struct sl_daemon *daemon, struct sl_part *part)
 
 /* --- Start and end. --- */
 
-/* Where the configuration names no folder. */
+/* For a configuration that names no folder. */
 static void choose_folder(struct sl_daemon *daemon)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
@@ -472,7 +473,7 @@ static void choose_folder(struct sl_daemon *daemon)
 		(void)snprintf(to, size, "%s", daemon->state_dir);
 }
 
-/* Everybody's project is there, also where nobody ever said anything of projects. */
+/* The default project exists even if no project was ever configured. */
 static int add_default(struct sl_projects_stored *stored)
 {
 	struct sl_project_row row;

@@ -234,7 +234,7 @@ static int check_parents(const struct index *index, const struct sl_project_row 
 	return SL_PROJECTS_OK;
 }
 
-/* From row upwards: it stands above itself, and this is how. */
+/* A cycle upwards from row: the project is its own ancestor, and this is how. */
 static void say_the_cycle(
 	const struct index *index, const struct sl_project_row *row, struct sl_error *err)
 {
@@ -268,7 +268,8 @@ static int check_levels(const struct index *index, const struct sl_project_row *
 			say_the_cycle(index, at, err);
 			return SL_PROJECTS_BAD;
 		}
-		/* Above the count it runs into a cycle that another row will be blamed for. */
+		/* More levels than rows: the walk is in a cycle, which another row is blamed
+		 * for. */
 		if (levels <= SL_PROJECT_DEEP || levels > index->count)
 			continue;
 		*culprit = index->at[i];
@@ -381,7 +382,7 @@ static int parent_is(const void *name, const void *b)
 	return strcmp(name, (*row)->parent);
 }
 
-/* The children of parent, each followed by its own, to out. */
+/* Writes the children of parent, each followed by its own children, to out. */
 static size_t lay_out(const struct index *sorted, const char *parent,
 	struct sl_project_row *out, size_t at)
 {
@@ -406,7 +407,7 @@ void sl_projects_sort(struct sl_projects *set)
 	struct index index = {.at = sorted, .count = set->count};
 	struct sl_project_row *out = calloc(set->room ? set->room : 1, sizeof(out[0]));
 
-	/* Without memory they stay as they stand: an order is a kindness. */
+	/* Without memory the order stays as it is: it serves readers only. */
 	if (sorted && out && lay_out(&index, "", out, 0) == set->count) {
 		free(set->rows);
 		set->rows = out;

@@ -20,7 +20,7 @@
 
 /* Version of the tables (PRAGMA user_version). */
 #define TABLES 1
-/* How long somebody else's lock is waited for. */
+/* Longest wait for another program's lock. */
 #define BUSY_MS 2000
 
 #define QUOTA(r, offset) offsetof(struct sl_project_row, offset.of[r])
@@ -139,7 +139,7 @@ static bool open_it(struct database *database, const char *folder, int flags)
 	return run(database, "PRAGMA synchronous = FULL");
 }
 
-/* The first number that sql gives. */
+/* The first number that sql returns. */
 static bool ask(struct database *database, const char *sql, int64_t *out)
 {
 	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
@@ -151,7 +151,7 @@ static bool ask(struct database *database, const char *sql, int64_t *out)
 	return true;
 }
 
-/* 0: it was made and never filled. What a newer sluiced wrote is not touched. */
+/* Version 0: made but never filled. A database of a newer sluiced is not touched. */
 static int look_at_version(struct database *database, const char *what, int64_t *version,
 	struct sl_error *err)
 {
@@ -169,7 +169,7 @@ static size_t list_columns(char *sql, size_t size, size_t used, const char *form
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(columns) && used < size; i++) {
 		used += (size_t)snprintf(sql + used, size - used, "%s", i ? ", " : "");
-		/* "groups" is a word of SQL. */
+		/* "groups" is a keyword of SQL. */
 		used += (size_t)snprintf(sql + used, size - used, format, columns[i].name,
 			columns[i].type == TEXT ? "TEXT" : "INTEGER");
 	}
@@ -267,7 +267,7 @@ int sl_projects_store_load(
 		SL_PROJECTS_STORE_FILE);
 	if (stat(database.path, &there) < 0 && errno == ENOENT)
 		return SL_PROJECTS_STORE_OK;
-	/* For writing: what a crash left half done is taken back first. */
+	/* Opened for writing: SQLite first rolls back what a crash left unfinished. */
 	if (!open_it(&database, folder, SQLITE_OPEN_READWRITE))
 		return failed(&database, "read", err);
 	r = read_all(&database, out, err);
@@ -398,7 +398,7 @@ static void *thread_main(void *argument)
 	struct sl_projects_store *store = argument;
 
 	(void)pthread_mutex_lock(&store->worker.mutex);
-	/* What was handed over is written before the end. */
+	/* A set that was handed over is written before the end. */
 	while (store->turn == WRITING || !store->worker.stop) {
 		struct sl_error err = {0};
 		int r;

@@ -1,9 +1,9 @@
 /*
  * text - a row as the file that it could have come from
  *
- * What is as if nothing had been said is left out. Names need no quotes: they have neither blanks
- * nor anything that YAML takes for more than text, but for words such as `yes` and numbers, which
- * our reader takes as text, too.
+ * Leaves out fields that equal the default. Names need no quotes: they contain neither blanks nor
+ * any character special to YAML. A word such as `yes` or a number is special to YAML, but our
+ * reader takes it as text.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -124,7 +124,7 @@ static int read_integer(const char *key, const char *text, long least, long most
 
 static int read_time(const char *key, const char *text, sl_ns *out, struct sl_error *err)
 {
-	/* A hundred years: what is longer is a mistake, or means for ever. */
+	/* A hundred years: a longer time is a mistake, or meant as no limit. */
 	const sl_ns most = 36500ull * 24 * 3600 * SL_S;
 
 	if (sl_duration_parse(text, out, err) != SL_AMOUNT_OK) {

@@ -1,14 +1,14 @@
 /*
  * value - one field of a project from its text
  *
- * Between projects/file.c, which knows lines, and the values. Pure.
+ * projects/file.c knows the lines; this knows the values. Pure.
  */
 #ifndef SL_DAEMON_PROJECTS_VALUE_H
 #define SL_DAEMON_PROJECTS_VALUE_H
 
 #include "daemon/projects/projects.h"
 
-/* What stands behind a field. */
+/* The kind of value that a field has. */
 enum sl_project_field_type {
 	SL_PROJECT_FIELD_WORD,     /* a single value */
 	SL_PROJECT_FIELD_LIST,     /* names */

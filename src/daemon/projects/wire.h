@@ -1,7 +1,7 @@
 /*
  * wire - projects as messages: PROJECT_PUT and PROJECT_ROW
  *
- * Both have the same fields. What comes in is to be checked with sl_project_check(). Pure.
+ * Both have the same fields. Check received ones with sl_project_check(). Pure.
  */
 #ifndef SL_DAEMON_PROJECTS_WIRE_H
 #define SL_DAEMON_PROJECTS_WIRE_H
@@ -11,7 +11,7 @@
 
 void sl_project_to_put(const struct sl_project_row *row, struct sl_msg_project_put *msg);
 void sl_project_to_row(const struct sl_project_row *row, struct sl_msg_project_row *msg);
-/* The id of a PUT does not count. */
+/* The id of a PUT is ignored. */
 void sl_project_from_put(
 	const struct sl_msg_project_put *msg, struct sl_project_row *row);
 void sl_project_from_row(

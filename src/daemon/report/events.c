@@ -1,9 +1,9 @@
 /*
  * events - a ring, and cursors that read it
  *
- * The event of serial s is in slot s % room. A follower is a cursor; those that have told
- * everything wait in one list, and when an event comes the list becomes the one of those that are
- * behind, in O(1). A source of low priority then serves a few of them per turn of the loop.
+ * The event of serial s is in slot s % room. A follower is a cursor. Followers that have sent all
+ * events are in one list, `waiting`; an event appends that list to `behind` in O(1). A source of
+ * low priority then serves a few of them per turn of the loop.
  */
 #include "daemon/report/events.h"
 
@@ -26,23 +26,23 @@
 struct sl_events {
 	struct sl_daemon *daemon;
 	struct sl_event_kept *ring;
-	uint64_t room, first, next;     /* first: serial of the first of this daemon */
+	uint64_t room, first, next;     /* first: serial of this daemon's first one */
 	uint64_t dropped;               /* since the last kept one */
 	struct sl_link waiting, behind; /* peers: follow_link */
 	sd_event_source *pump;
 	bool pumping;
 };
 
-/* Lines per reason and second; a queue of thousands must not turn into a log of thousands. */
+/* Log lines per reason and second; a queue of thousands must not become a log of thousands. */
 #define LINES_PER_SECOND 5
 
-/* Waiting and limits are what the daemon is for; what breaks a promise should be rare. */
+/* Waits and limits are the daemon's normal work; broken promises should be rare. */
 static int level_of(uint32_t reason)
 {
 	switch (sl_reason_kind(reason)) {
 	case SL_REASON_KIND_WAIT:
 	case SL_REASON_KIND_DENY:
-	case SL_REASON_KIND_REFUSE: return SL_LOG_DEBUG; /* who asked is told, in words */
+	case SL_REASON_KIND_REFUSE: return SL_LOG_DEBUG; /* it is the peer's answer */
 	case SL_REASON_KIND_NOTE: break;
 	default: return SL_LOG_WARNING;
 	}
@@ -50,14 +50,14 @@ static int level_of(uint32_t reason)
 		return SL_LOG_INFO;
 	switch (reason) {
 	case SL_REASON_STRAY:
-	case SL_REASON_CANCELLED: /* its process ended, or is to end */
+	case SL_REASON_CANCELLED: /* its process ended, or will be stopped */
 	case SL_REASON_JOINED:
 	case SL_REASON_LEFT:
 	case SL_REASON_SERVED_AFTER_WAIT: return SL_LOG_DEBUG;
 	case SL_REASON_STARTED:
 	case SL_REASON_ENDED:
 	case SL_REASON_JOURNAL_WORKS:
-	/* What a person asked for, and turns, which may change every second. */
+	/* Requests of users, and turns, which may change every second. */
 	case SL_REASON_PARK_BEGINS:
 	case SL_REASON_PARKED:
 	case SL_REASON_PARKED_FOR_JOB:
@@ -140,7 +140,7 @@ void sl_events_resize(struct sl_daemon *daemon)
 		span.oldest = span.next - room;
 	for (uint64_t serial = span.oldest; serial < span.next; serial++)
 		ring[serial % room] = events->ring[serial % events->room];
-	/* What a larger ring does not have must not look as if it were kept. */
+	/* Events that the old ring had already lost must not look kept in a larger one. */
 	events->first = sl_max_u64(events->first, span.oldest);
 	free(events->ring);
 	events->ring = ring;
@@ -181,7 +181,7 @@ struct sl_event_kept sl_events_fill(
 	return event;
 }
 
-/* What breaks or ends something is always kept. */
+/* Events of damage or of an end are always kept. */
 static bool is_ordinary(uint32_t reason)
 {
 	switch (sl_reason_kind(reason)) {
@@ -212,7 +212,7 @@ static void wake_followers(struct sl_events *events)
 	struct sl_link *first = events->waiting.next, *last = events->waiting.prev;
 
 	if (!sl_list_is_empty(&events->waiting)) {
-		/* All of them, behind those that are there. */
+		/* Append all of `waiting` to `behind`. */
 		sl_list_init(&events->waiting);
 		first->prev = events->behind.prev;
 		events->behind.prev->next = first;
@@ -242,7 +242,7 @@ void sl_events_add_of(
 		.pid = event.pid,
 	};
 
-	/* For the metrics: all of them, also those that are too many to keep. */
+	/* For the metrics: counts all events, also those too many to keep. */
 	if (facts.reason < SL_REASONS)
 		daemon->reasons[facts.reason]++;
 	log_line(daemon, &facts);
@@ -350,21 +350,21 @@ void sl_events_begin(struct sl_peer *peer, const struct sl_msg_events *asked)
 		.last = asked->last,
 		.follows = asked->flags & SL_EVENTS_FOLLOW};
 	memcpy(list->name, asked->name, sizeof(list->name));
-	/* `after` of a daemon before this one is no loss that we know of. */
+	/* An `after` of an earlier daemon does not count as a loss. */
 	if (asked->after && peer->daemon->events &&
 		asked->after >= peer->daemon->events->first &&
 		asked->after + 1 < span.oldest)
 		list->lost = span.oldest - asked->after - 1;
 	list->serial = sl_min_u64(list->serial, span.next);
 	if (asked->last) {
-		/* Back from the newest until so many were met, then forward. */
+		/* Go back from the newest until `last` matches are found, then forward. */
 		list->workload = list->serial;
 		list->serial = span.next;
 		list->rewinds = true;
 	}
 }
 
-/* One turn's worth of going back; true when it is over. */
+/* Goes back for one turn; true when it is done. */
 static bool rewind_some(const struct sl_daemon *daemon, struct sl_peer_list *list)
 {
 	uint64_t lowest = sl_max_u64(list->workload, sl_events_span(daemon).oldest);
@@ -379,7 +379,7 @@ static bool rewind_some(const struct sl_daemon *daemon, struct sl_peer_list *lis
 	return false;
 }
 
-/* The next kept one that the peer wants, or NULL: *outcome says why. */
+/* The next kept event that the peer wants, or NULL: *outcome says why. */
 static const struct sl_event_kept *next_kept(const struct sl_daemon *daemon,
 	struct sl_peer_list *list, enum sl_stream_outcome *outcome)
 {
@@ -423,7 +423,7 @@ enum sl_stream_outcome sl_events_next(struct sl_peer *peer, union sl_msg *msg)
 		list->lost = 0;
 		return SL_STREAM_ROW;
 	}
-	/* A follower hears where the kept ones end. */
+	/* A follower is told where the kept ones end. */
 	if (outcome == SL_STREAM_END && list->follows) {
 		list->ended = true;
 		sl_wire_init(msg, SL_MSG_LIST_END);

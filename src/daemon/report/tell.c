@@ -14,7 +14,7 @@
 #include "policy/quota/explain.h"
 #include "policy/words/reason.h"
 
-/* The daemon measures several times a second; a figure older than this is marked. */
+/* The daemon measures several times a second; an older figure is marked. */
 #define STALE_MS 5000
 
 /* --- words ------------------------------------------------------------------------------------ */
@@ -63,7 +63,7 @@ const char *sl_tell_shown(
 		return "gpu lost";
 	if (row->flags & SL_USE_UNTAKEABLE)
 		return "untakeable";
-	/* What it gets above its limit matters when it is back. */
+	/* "Over limit" matters only once its memory is back. */
 	if (sl_tell_is_away(swap) && row->state != SL_STATE_GONE)
 		return sl_tell_residency(swap->residency);
 	if (row->flags & SL_USE_OVER_LIMIT)
@@ -98,7 +98,7 @@ const char *sl_tell_ending(uint32_t state, uint32_t exit_status, char *buf, size
 {
 	const char *how = state == SL_JOB_STOPPED ? "was stopped" : "failed";
 	int number = WIFSIGNALED((int)exit_status) ? WTERMSIG((int)exit_status) : 0;
-	/* strsignal() is not for threads. */
+	/* strsignal() is not thread-safe. */
 	const char *signal = number ? sigdescr_np(number) : NULL;
 
 	if (!sl_tell_job_is_over(state))
@@ -118,7 +118,7 @@ const char *sl_tell_ending(uint32_t state, uint32_t exit_status, char *buf, size
 	return buf;
 }
 
-/* Names in an event are other people's, so the sentence is tamed after it was made. */
+/* Users choose the names in an event, so the finished sentence is tamed. */
 const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size_t size)
 {
 	const struct sl_reason_facts facts = {
@@ -247,7 +247,7 @@ json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted)
 		NUMBER(workloads),
 		NUMBER(waiting),
 #undef NUMBER
-		/* The lists are moments apart. */
+		/* The two lists were read at slightly different times. */
 		{"resident_bytes", sl_sub_sat(row->backing_bytes, evicted)},
 		{"evicted_bytes", evicted},
 	};
@@ -296,7 +296,7 @@ json_t *sl_tell_amount(uint32_t kind, uint64_t value)
 		    : json_null();
 }
 
-/* Null until it happened. */
+/* Null until it has happened. */
 static json_t *moment(uint64_t ms)
 {
 	return ms ? json_integer((json_int_t)ms) : json_null();

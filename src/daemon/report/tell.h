@@ -1,8 +1,8 @@
 /*
- * tell - what the daemon's messages say, in words and as JSON
+ * tell - the daemon's messages in words and as JSON
  *
- * One place for the command line's --json and for the page, so that both have the same keys. Names
- * come from others: what is no UTF-8 becomes U+FFFD, and JSON escapes the rest; only sentences are
+ * Serves both the command line's --json and the page, so that both have the same keys. Names come
+ * from users: bytes that are not UTF-8 become U+FFFD, and JSON escapes the rest; only sentences are
  * tamed. Pure, thread-safe. JSON is a new reference; NULL when out of memory.
  */
 #ifndef SL_DAEMON_REPORT_TELL_H
@@ -12,16 +12,17 @@
 
 #include <jansson.h>
 
-/* A sentence of an event, with room. */
+/* Room for a sentence of an event. */
 #define SL_TELL_TEXT_MAX 640
 
 /* --- words; "?" if a newer daemon has another ------------------------------------------------- */
 
 const char *sl_tell_state(uint32_t state);         /* "bound" */
 const char *sl_tell_residency(uint32_t residency); /* "evicted" */
-/* Is it on the host, or on its way, so that its processes may have to wait? */
+/* Is its memory on the host, or on its way there or back, so that its processes may have to
+ * wait? */
 bool sl_tell_is_away(const struct sl_msg_swap_row *swap);
-/* How a workload stands on a GPU: "stopping", "gpu lost", "untakeable", else where its memory is
+/* State of a workload on a GPU: "stopping", "gpu lost", "untakeable", else where its memory is
  * ("evicted"), "over limit", or the state. swap may be NULL. */
 const char *sl_tell_shown(
 	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap);
@@ -29,42 +30,42 @@ const char *sl_tell_shown(
 const char *sl_tell_gpu_state(const struct sl_msg_gpu_row *row);
 /* Has a job in this state ended? */
 bool sl_tell_job_is_over(uint32_t state);
-/* As a shell has it, 0 if nothing is known. */
+/* As in a shell; 0 if nothing is known. */
 int sl_tell_exit(uint32_t exit_status);
-/* "is done", "failed: exit status 3", "failed: killed by signal 9 (Killed)", "was stopped"; of one
- * that has not ended its state. Returns buf; 96 bytes suffice. */
+/* "is done", "failed: exit status 3", "failed: killed by signal 9 (Killed)", "was stopped"; for a
+ * job that has not ended, its state. Returns buf; 96 bytes suffice. */
 const char *sl_tell_ending(uint32_t state, uint32_t exit_status, char *buf, size_t size);
-/* The sentence without final stop, harmless to show. Of a reason that a newer daemon has, its
- * number. Returns buf. */
+/* The sentence without its full stop, safe for a terminal. For a reason that only a newer daemon
+ * knows, its number. Returns buf. */
 const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size_t size);
 
-/* Two changes, two answers: what was remarked on the first stands before what is on the second.
- * Either may be "". */
+/* Merges the remarks of two changes: puts the first one's before the second one's. Either may be
+ * "". */
 void sl_tell_remark_before(struct sl_msg_set_reply *reply, const char *first);
 
-/* Since it was submitted; and how long it ran, or runs, 0 if it did not. */
+/* Time since it was submitted; and its run time so far, 0 if it has not run. */
 uint64_t sl_tell_job_age_ms(const struct sl_msg_job_row *row, uint64_t now_ms);
 uint64_t sl_tell_job_ran_ms(const struct sl_msg_job_row *row, uint64_t now_ms);
 
 /* --- rows ------------------------------------------------------------------------------------- */
 
 json_t *sl_tell_event(const struct sl_msg_event_row *row);
-/* The way back. What is missing, or of another type, is 0 or "". */
+/* The reverse. Missing fields, and those of another type, become 0 or "". */
 struct sl_msg_event_row sl_tell_event_row(const json_t *object);
-/* evicted_bytes: backing of it that is on the host, by the rows of SL_LIST_SWAP. */
+/* evicted_bytes: its backing on the host, summed from the rows of SL_LIST_SWAP. */
 json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted_bytes);
 json_t *sl_tell_pool(const struct sl_msg_pool_row *row);
-/* Null: of what runs in somebody's foreground, which has no number that anybody knows. */
+/* Null for a program run in the foreground: its number is never shown. */
 json_t *sl_tell_job_number(uint64_t job);
 json_t *sl_tell_job(const struct sl_msg_job_row *row, uint64_t now_ms);
 json_t *sl_tell_project(const struct sl_msg_project_row *row);
 json_t *sl_tell_resource(const struct sl_msg_resource_row *row);
-/* Whether the user means it by that name. One's own stand behind those for all, and go before
- * them: the last that is meant counts. */
+/* Does the user mean this resource by that name? A user's own ones come after the common ones and
+ * take precedence: the last match counts. */
 bool sl_tell_resource_is(
 	const struct sl_msg_resource_row *row, const char *name, uint32_t uid);
 json_t *sl_tell_trouble(const struct sl_msg_trouble_row *row);
-/* An amount as people write it, "0.25" or "4GiB"; null if unset. */
+/* An amount as users write it, "0.25" or "4GiB"; null if unset. */
 json_t *sl_tell_amount(uint32_t kind, uint64_t value);
 
 /* Milliseconds since 1970. */

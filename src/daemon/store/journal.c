@@ -1,9 +1,9 @@
 /*
  * journal - three lists of flat objects
  *
- * Reading checks every record's checksum, every field's presence, type, range and length, and that
- * ids are unique and references lead somewhere. What does not pass is left out and said, so nothing
- * after this file has to doubt what it gets.
+ * Reading checks every record's checksum, every field's presence, type, range and length, that ids
+ * are unique, and that references have a target. A record that fails is left out and reported, so
+ * later code can trust what it gets.
  */
 #include "daemon/store/journal.h"
 
@@ -32,8 +32,8 @@ void sl_journal_fini(struct sl_journal *journal)
 	*journal = (struct sl_journal){0};
 }
 
-/* At least one, so that the pointer is none of an error. Nothing of what was there is kept where it
- * grows. */
+/* Makes room for at least one, so that NULL means an error. Growing does not keep the old
+ * contents. */
 static bool make_room(void *list_of_anything, size_t *room, size_t count, size_t size)
 {
 	void **list = list_of_anything;
@@ -71,7 +71,7 @@ static void json_unrefp(json_t **json)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* bad: of the record that is being read. Of all that is wrong the first is told. */
+/* bad: of the record being read. Only the first fault is reported. */
 struct reader {
 	char kind[16];
 	size_t line;
@@ -100,7 +100,7 @@ static uint64_t get_number(
 	return (uint64_t)json_integer_value(json);
 }
 
-/* What journals of before do not have is 0. */
+/* Fields that older journals lack are 0. */
 static uint64_t get_late(
 	struct reader *reader, const json_t *object, const char *key, uint64_t max)
 {
@@ -216,7 +216,7 @@ static int compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Clients of workloads that were left out, or never were, go. */
+/* Drops clients whose workload was left out or missing. */
 static int drop_orphans(struct reader *reader, struct sl_journal *journal)
 {
 	sl_cleanup(sl_freep) uint64_t *ids =
@@ -239,7 +239,7 @@ static int drop_orphans(struct reader *reader, struct sl_journal *journal)
 	return 0;
 }
 
-/* Head and GPUs come twice, so that one damage costs none of them. */
+/* Head and GPUs come twice, so that damage in one place loses none of them. */
 struct heads {
 	unsigned int found;
 	size_t gpus, workloads, clients;
@@ -267,7 +267,7 @@ static void read_head(struct reader *reader, const json_t *json,
 	*heads = counts;
 }
 
-/* The next place of a list whose members are `size` large; it grows. NULL: no memory. */
+/* The next place of a list with members of `size` bytes; grows the list. NULL: no memory. */
 static void *next_place(void *list_of_anything, size_t count, size_t *room, size_t size)
 {
 	void **list = list_of_anything;
@@ -326,7 +326,7 @@ static int take_client(
 	return 0;
 }
 
-/* The object of one record, whose checksum is right. 0 or -ENOMEM. */
+/* Reads the object of one record whose checksum is right. 0 or -ENOMEM. */
 static int take_record(struct reader *reader, const char *text, size_t size,
 	struct sl_journal *journal, struct heads *heads)
 {
@@ -367,7 +367,7 @@ static bool take_digits(const char *text, uint32_t *out)
 	return text[SL_JOURNAL_DIGITS] == ' ';
 }
 
-/* The size of the object of the record that begins there; 0: it is damaged. */
+/* The size of the object of the record that begins there; 0: damaged. */
 static size_t object_at(const char *text, size_t left)
 {
 	uint32_t crc, size;
@@ -421,7 +421,7 @@ static uint64_t id_of_client(const void *list, size_t i)
 	return ((const struct sl_journal_client *)list)[i].id;
 }
 
-/* Whether an id comes twice: then nobody knows which of them is meant. */
+/* Does an id come twice? Which record it means would be unknown. Or negative errno. */
 static int comes_twice(
 	const void *list, size_t count, uint64_t (*id)(const void *list, size_t i))
 {
@@ -453,7 +453,7 @@ static int check_whole(struct reader *reader, struct sl_journal *journal)
 	return SL_JOURNAL_BAD;
 }
 
-/* What of what the head promises is not there. */
+/* Reports how many of the records that the head promises are missing. */
 static void say_missing(struct reader *reader, const struct sl_journal *journal,
 	const struct heads *heads)
 {
@@ -510,7 +510,7 @@ int sl_journal_write(const char *path, const struct sl_journal *journal)
 	return r < 0 ? r : sl_file_replace(path, text, size, false);
 }
 
-/* The names that sl_file_replace gives: six letters and digits behind a dot. */
+/* A name made by sl_file_replace: a dot, then six letters and digits. */
 static bool is_leftover(const char *name, const char *journal)
 {
 	size_t length = strlen(journal);
@@ -543,8 +543,8 @@ void sl_journal_sweep(const char *path)
 		(void)closedir(dir);
 }
 
-/* stays: also where it is, so that a daemon that is killed before it writes another still has
- * it. */
+/* stays: keep it in place, too. A daemon that is killed before it writes another journal then still
+ * has it. */
 static void put_aside(const char *path, bool stays, struct sl_error *err)
 {
 	char aside[SL_PATH_MAX + 16];

@@ -2,13 +2,13 @@
  * journal_text - the journal as text
  *
  * A record is a line "CRC SIZE {...}\n", eight hexadecimal digits each: the size of the JSON
- * object, and the checksum of all from the size to the object's end. So a reader finds the next
- * record also behind one that is damaged. The head and the GPUs, which all else depends on, come
- * twice, first and last.
+ * object, and the checksum from the size to the object's end. So a reader finds the next record
+ * even after a damaged one. The head and the GPUs, which all else depends on, come twice, first and
+ * last.
  *
- * Written by hand and not by a JSON library: the objects are flat and known, and building a tree of
- * them first takes ten times as long, for each of a thousand workloads whenever one comes. Reading,
- * which happens once and must doubt everything, is journal.c's, with the library.
+ * The text is written without a JSON library: the objects are flat and known, and building a tree
+ * first takes ten times as long, for each of a thousand workloads whenever one starts. journal.c
+ * reads it with the library: reading happens once and must check everything.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -55,7 +55,7 @@ static void put_key(struct text *text, const char *key)
 	put_text(text, "\":");
 }
 
-/* Numbers are signed 64 bit for the reader; nothing here comes near 2^63. */
+/* The reader takes signed 64-bit numbers; nothing here comes near 2^63. */
 static void put_number(struct text *text, const char *key, uint64_t value)
 {
 	char digits[24], *at = digits + sizeof(digits);
@@ -78,7 +78,7 @@ static void put_signed(struct text *text, const char *key, int64_t value)
 	put_text(text, digits);
 }
 
-/* Bytes of the UTF-8 character at c, 0 if it is none (a surrogate, or longer than need be). */
+/* Length of the UTF-8 character at c; 0 if it is invalid (a surrogate, or overlong). */
 static size_t character(const unsigned char *c)
 {
 	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -114,7 +114,7 @@ static bool is_utf8(const char *bytes)
 	return true;
 }
 
-/* Names were checked, commands are the user's bytes: what is no UTF-8 is no JSON. */
+/* Names were checked, but commands are the user's bytes, and JSON must be UTF-8. */
 static void put_string(struct text *text, const char *key, const char *bytes)
 {
 	size_t plain;
@@ -141,7 +141,7 @@ static void put_string(struct text *text, const char *key, const char *bytes)
 
 /* --- records ------------------------------------------------------------------------------ */
 
-/* Returns where it begins. */
+/* Returns where the record begins. */
 static size_t open_record(struct text *text, const char *kind)
 {
 	size_t at = text->size;
@@ -275,7 +275,7 @@ int sl_journal_encode(const struct sl_journal *journal, char **out, size_t *size
 		free(text.data);
 		return sl_err_origin(-ENOMEM);
 	}
-	text.data[text.size] = '\0'; /* put() keeps room for it */
+	text.data[text.size] = '\0'; /* put() leaves room for it */
 	*out = text.data;
 	*size = text.size;
 	return 0;

@@ -1,8 +1,7 @@
 /*
- * journal_writer - one journal that belongs to the loop or to the thread, never to both
+ * journal_writer - one journal, owned in turn by the loop and the thread
  *
- * The mutex guards whose it is; it is held for a few instructions only, never while the file is
- * written.
+ * The mutex guards the turn. It is held for a few instructions, never while the file is written.
  */
 #include "daemon/store/journal_writer.h"
 
@@ -21,7 +20,7 @@ struct sl_journal_writer {
 	/* Under its mutex. */
 	enum turn turn;
 	int result;
-	/* The loop's or the thread's, as turn says. */
+	/* Owned by the loop or the thread, as turn says. */
 	struct sl_journal journal;
 	/* Constant. */
 	char path[SL_PATH_MAX];
@@ -32,7 +31,7 @@ static void *thread_main(void *argument)
 	struct sl_journal_writer *writer = argument;
 
 	(void)pthread_mutex_lock(&writer->worker.mutex);
-	/* What was handed over is written before the end. */
+	/* A journal that was handed over is written before the end. */
 	while (writer->turn == THREADS || !writer->worker.stop) {
 		int r;
 
