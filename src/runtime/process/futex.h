@@ -1,8 +1,8 @@
 /*
  * futex - sleep on a word until another thread changes it
  *
- * Raw system calls: no cancellation point, so that a cancelled thread of the host never leaves
- * us half-way. errno is preserved. Spans are nanoseconds, SL_NS_NEVER waits without end.
+ * Raw system calls have no cancellation point, so a cancelled thread of the program never leaves
+ * our code half-way. errno is preserved. Spans are nanoseconds; SL_NS_NEVER waits without end.
  */
 #ifndef SL_RUNTIME_PROCESS_FUTEX_H
 #define SL_RUNTIME_PROCESS_FUTEX_H
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Sleeps while *word == seen, for at most span_ns; returns early for any reason: loop. */
+/* Sleeps while *word == seen, for at most span_ns. May return early for any reason: loop. */
 static inline void sl_futex_wait(uint32_t *word, uint32_t seen, sl_ns span_ns)
 {
 	struct timespec span = {
@@ -27,7 +27,7 @@ static inline void sl_futex_wait(uint32_t *word, uint32_t seen, sl_ns span_ns)
 	errno = saved_errno;
 }
 
-/* Lets others have the core while *word == seen, for at most span_ns: for what comes sooner than an
+/* Yields the core while *word == seen, for at most span_ns: for changes that come sooner than an
  * idle core wakes up. */
 static inline void sl_futex_yield(const uint32_t *word, uint32_t seen, sl_ns span_ns)
 {
@@ -37,7 +37,7 @@ static inline void sl_futex_yield(const uint32_t *word, uint32_t seen, sl_ns spa
 		(void)syscall(SYS_sched_yield);
 }
 
-/* Sleeps for span_ns, without a cancellation point in it. */
+/* Sleeps for span_ns without a cancellation point. */
 static inline void sl_futex_pause(sl_ns span_ns)
 {
 	uint32_t nobody_wakes = 0;
@@ -45,7 +45,7 @@ static inline void sl_futex_pause(sl_ns span_ns)
 	sl_futex_wait(&nobody_wakes, 0, span_ns);
 }
 
-/* Wakes at most count sleepers. The word may be gone already: an address is all that is used. */
+/* Wakes at most count sleepers. The word's memory may be gone already: only its address is used. */
 static inline void sl_futex_wake(uint32_t *word, int count)
 {
 	int saved_errno = errno;

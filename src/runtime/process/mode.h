@@ -1,9 +1,9 @@
 /*
- * mode - are we to do anything at all, and the options of the environment
+ * mode - whether we interpose at all, and the options of the environment
  *
  * Bypass (SLUICE_BYPASS=1, or neither SLUICE_SOCKET nor SLUICE_WORKLOAD set) means no
- * interposition: look-ups give the driver's own functions, exported ones call through. The
- * answer is found once and kept. Options are read once, at the join. Thread-safe.
+ * interposition: look-ups return the driver's own functions, exported ones call through. The answer
+ * is found once and kept. Options are read once, at the join. Thread-safe.
  */
 #ifndef SL_RUNTIME_PROCESS_MODE_H
 #define SL_RUNTIME_PROCESS_MODE_H
@@ -20,9 +20,9 @@ struct sl_options {
 extern struct sl_options sl_options;
 
 bool sl_mode_is_active(void);
-/* A value that is no number or out of range leaves the default. */
+/* An invalid or out-of-range value leaves the default. */
 void sl_mode_read_options(void);
-/* For tests and for the child of a fork: as if nothing had been looked at. */
+/* For tests and for the child of a fork: forgets the mode and the options. */
 void sl_mode_forget(void);
 
 #endif

@@ -10,14 +10,15 @@
 SL_MUST_CHECK int sl_wake_open(void);
 /* Also in the child of a fork. */
 void sl_wake_close(void);
-/* The agent looks at its duties again. Does nothing unless open. Async-signal-safe; keeps errno. */
+/* Makes the agent look at its duties again. Does nothing unless open. Async-signal-safe; keeps
+ * errno. */
 void sl_wake_agent(void);
 
 /* --- for the agent --- */
 
-/* What it polls, or -1 (which poll ignores) once the program has closed it under us. */
+/* The descriptor to poll, or -1 (which poll ignores) if the program has closed it. */
 int sl_wake_fd(void);
-/* Takes what has woken it. */
+/* Empties the pipe. */
 void sl_wake_drain(void);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * real - the driver's own functions, and the hooks that programs get in their place
  *
- * From hooks.def: ids, a typed table of real functions (sl_real), rows for look-ups, prototypes of
- * the hooks. A slot of the table first holds a small function that finds the real one in the
- * loaded libcuda.so.1, stores it and calls it, so modules just call sl_real.cuX(...). We never load
- * a driver. Slots are written idempotently and atomically; no lock.
+ * hooks.def generates ids, a typed table of real functions (sl_real), rows for look-ups and
+ * prototypes of the hooks. A slot of the table first holds a small function. It finds the real one
+ * in the loaded libcuda.so.1, stores it and calls it, so modules simply call sl_real.cuX(...). We
+ * never load a driver. Slots are written idempotently and atomically; no lock.
  */
 #ifndef SL_RUNTIME_REAL_REAL_H
 #define SL_RUNTIME_REAL_REAL_H
@@ -60,11 +60,11 @@ union sl_real_table {
 
 struct sl_hook_row {
 	const char *symbol;
-	uint16_t length; /* of symbol: tells most rows apart without a look at the text */
+	uint16_t length; /* of symbol: rules most rows out without comparing the text */
 	int since;
 	enum sl_hook_class class;
 	void *hook;  /* what programs get in its place; NULL for class USE */
-	void *first; /* what its slot holds until the real one is found */
+	void *first; /* in its slot until the real one is found */
 };
 
 extern SL_HIDDEN union sl_real_table sl_real_table;
@@ -79,9 +79,9 @@ extern const struct sl_hook_row sl_hook_rows[SL_HOOKS];
 
 /* Fills the slot of id. False if the driver lacks the function or is not loaded. */
 bool sl_real_find(enum sl_hook_id id);
-/* Makes handle the driver's if none is known yet and it looks like a driver. */
+/* Makes handle the driver's, if none is known yet and it looks like a driver. */
 void sl_real_offer(void *handle);
-/* The row whose real function is `function`, or NULL. Fills all slots at first. */
+/* The row whose real function is `function`, or NULL. The first call fills all slots. */
 const struct sl_hook_row *sl_real_row_of(const void *function);
 /* The driver's function of that exported name, or NULL. */
 void *sl_real_address(const char *symbol);

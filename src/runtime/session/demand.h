@@ -1,7 +1,7 @@
 /*
  * demand - asks the daemon for bytes and waits for the answer
  *
- * A demand is a record on the stack of the thread that waits; the agent fills it in and wakes the
+ * A demand is a record on the stack of the waiting thread; the agent fills it in and wakes the
  * thread. After a lost connection it is asked again. Thread-safe; no lock may be held. Bytes.
  */
 #ifndef SL_RUNTIME_SESSION_DEMAND_H
@@ -13,8 +13,8 @@
 
 enum sl_demand_outcome {
 	SL_DEMAND_GRANTED = 0, /* create, then sl_demand_commit or sl_demand_failed */
-	SL_DEMAND_DENIED,      /* demand.denial tells what the program gets */
-	SL_DEMAND_REFUSED, /* the daemon no longer wants us; sl_session_join tells the result */
+	SL_DEMAND_DENIED,      /* demand.denial is the program's result */
+	SL_DEMAND_REFUSED,     /* the daemon has dropped us: result of sl_session_join */
 };
 
 enum sl_demand_state { SL_DEMAND_WAITING = 0, SL_DEMAND_DONE };
@@ -28,26 +28,27 @@ struct sl_demand {
 	uint32_t generation; /* connection that granted it */
 	uint32_t state;      /* futex, enum sl_demand_state */
 	int outcome;
-	CUresult denial; /* what the program is to get when it is denied */
+	CUresult denial; /* the program's result if denied */
 };
 
 /* Asks and waits without end. on_slow (may be NULL) is called once if the answer takes more than
  * a few milliseconds, so that the caller can give back what it hoards. */
 SL_MUST_CHECK int sl_demand_ask(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, void (*on_slow)(void));
-/* The same of memory that is something special, or of a context: flags are SL_ASK_* of wire.h. With
- * SL_ASK_HELD what is committed counts as held; with SL_ASK_THERE nothing is committed or failed:
- * granted, it is. */
+/* The same for a context, or for memory of a special kind: flags are SL_ASK_* of wire.h. With
+ * SL_ASK_HELD the committed bytes count as held. With SL_ASK_THERE a grant is final: neither commit
+ * it nor report a failure. */
 SL_MUST_CHECK int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu,
 	uint64_t bytes, uint32_t flags, void (*on_slow)(void));
-/* The driver had no memory after all: back into the queue. Outcomes as sl_demand_ask. */
+/* The driver had no memory after all: the demand goes back into the queue. Outcomes as
+ * sl_demand_ask. */
 SL_MUST_CHECK int sl_demand_failed(struct sl_demand *demand, CUresult result);
-/* Of the grant, used_bytes exist now. */
+/* used_bytes of the grant exist now. */
 void sl_demand_commit(struct sl_demand *demand, uint64_t used_bytes);
 
 /* --- for the agent's thread, under the session's lock --- */
 
-/* On a new line: asks again for everything that is waited for. */
+/* On a new line: asks again for every waiting demand. */
 void sl_demand_ask_again(void);
 /* The daemon no longer wants us. */
 void sl_demand_refuse_all(void);

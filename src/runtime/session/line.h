@@ -1,9 +1,9 @@
 /*
  * line - the connection to the daemon
  *
- * Sends never block: messages that the socket does not take at once are kept in order for
- * sl_line_flush, and descriptors that go with them are kept open. No lock here: the session's lock
- * guards a line; sl_line_recv alone belongs to the agent.
+ * Sends never block. Messages that the socket does not take at once are kept in order for
+ * sl_line_flush, with their descriptors open. No lock here: the session's lock guards a line; only
+ * sl_line_recv belongs to the agent.
  */
 #ifndef SL_RUNTIME_SESSION_LINE_H
 #define SL_RUNTIME_SESSION_LINE_H
@@ -13,12 +13,12 @@
 
 struct sl_line {
 	struct sl_fd socket;
-	uint32_t version;    /* of the protocol, that is spoken on it */
-	unsigned char *kept; /* messages end to end */
+	uint32_t version;    /* of the protocol on this line */
+	unsigned char *kept; /* unsent messages, end to end */
 	size_t kept_bytes, kept_room;
-	int *kept_fds; /* of the kept messages, in order */
+	int *kept_fds; /* of the unsent messages, in order */
 	size_t kept_fd_count, kept_fd_room;
-	bool crowded; /* too many descriptors of this user are on their way */
+	bool crowded; /* too many descriptors of this user are in flight */
 };
 
 #define SL_LINE_NONE                 \
@@ -26,32 +26,33 @@ struct sl_line {
 		.socket = SL_FD_NONE \
 	}
 
-enum { SL_LINE_OK = 0, SL_LINE_UNTRUSTED /* a stranger listens there */ };
+enum { SL_LINE_OK = 0, SL_LINE_UNTRUSTED /* an untrusted process listens there */ };
 
-/* Connects to path. Also negative errno; err names path and remedy on all but OK. */
+/* Connects to path. Negative errno or one of the above; on all but OK, err names path and
+ * remedy. */
 SL_MUST_CHECK int sl_line_open(
 	struct sl_line *line, const char *path, struct sl_error *err);
-/* Forgets what was kept. Harmless when closed. */
+/* Drops unsent messages. Harmless when closed. */
 void sl_line_close(struct sl_line *line);
 bool sl_line_is_open(const struct sl_line *line);
 
-/* Sends or keeps msg, in the line's version; what that does not know is left out. False if the line
- * is
- * lost: close it. Keeps errno. */
+/* Sends or keeps msg in the line's version of the protocol, without what that version lacks. False:
+ * the line is lost, so close it. Keeps errno. */
 bool sl_line_send(struct sl_line *line, union sl_msg *msg);
-/* The same with count descriptors, at most SL_WIRE_FDS_MAX, which it takes in every case. */
+/* The same with count descriptors, at most SL_WIRE_FDS_MAX. Takes them over, also on failure. */
 bool sl_line_send_fds(
 	struct sl_line *line, union sl_msg *msg, const int *fds, uint32_t count);
-/* The line is lost although both ends are open: sl_line_recv says so, too, after what has come. */
+/* Declares the line lost although both ends are open; sl_line_recv reports that after the messages
+ * that have arrived. */
 void sl_line_break(const struct sl_line *line);
-/* Sends what was kept, as far as the socket takes it. False if the line is lost. */
+/* Sends kept messages as far as the socket takes them. False: the line is lost. */
 bool sl_line_flush(struct sl_line *line);
 bool sl_line_has_kept(const struct sl_line *line);
-/* What is kept waits for others to take descriptors, not for the socket: nothing tells when to
- * flush. */
+/* Kept messages wait until other processes receive descriptors, not for the socket: no event says
+ * when to flush. */
 bool sl_line_is_crowded(const struct sl_line *line);
-/* One message from the daemon: SL_WIRE_OK, SL_WIRE_AGAIN, or anything else: the line is lost.
- * Descriptors that came with it are in *fds, and the caller's. */
+/* One message from the daemon. SL_WIRE_OK, SL_WIRE_AGAIN, or anything else: the line is lost. The
+ * caller owns the descriptors in *fds. */
 SL_MUST_CHECK int sl_line_recv(const struct sl_line *line, union sl_msg *out,
 	struct sl_wire_fds *fds, struct sl_error *err);
 

@@ -1,8 +1,8 @@
 /*
- * state - the session as the modules see it that speak to the daemon themselves
+ * state - the session as seen by the modules that talk to the daemon themselves
  *
  * The session's table and its lock; messages to the daemon under that lock. A message is dropped
- * while the daemon has not welcomed us: what counts is told anew on the next line.
+ * until the daemon has welcomed us: whatever matters is reported anew on the next line.
  */
 #ifndef SL_RUNTIME_SESSION_STATE_H
 #define SL_RUNTIME_SESSION_STATE_H
@@ -19,7 +19,7 @@
 enum sl_session_state {
 	SL_SESSION_IDLE = 0,
 	SL_SESSION_JOINING,
-	SL_SESSION_STARVED, /* as JOINING, but the process had no descriptor for it */
+	SL_SESSION_STARVED, /* JOINING, but no file descriptor was left */
 	SL_SESSION_JOINED,
 	SL_SESSION_REFUSED,
 };
@@ -29,20 +29,19 @@ struct sl_session {
 	uint32_t state; /* futex, enum sl_session_state */
 	CUresult rejection;
 	struct sl_line line;
-	bool welcomed; /* reported on this line: messages may flow */
-	uint32_t
-		version; /* of the protocol: what we speak, or what an older daemon does */
-	bool older;      /* the next HELLO is for that older daemon */
-	bool forked;     /* this process came from a fork of a client */
+	bool welcomed;    /* reported on this line: messages may flow */
+	uint32_t version; /* of the protocol: ours, or that of an older daemon */
+	bool older;       /* the next HELLO is for that older daemon */
+	bool forked;      /* this process came from a fork of a client */
 	bool rdma; /* atomic: memory is made so that other devices can register it */
 	uint32_t generation;
 	uint64_t daemon_epoch;
-	uint8_t token[SL_WIRE_TOKEN_BYTES]; /* zeros if the environment lost it */
+	uint8_t token[SL_WIRE_TOKEN_BYTES]; /* zeros if the environment has none */
 	char path[SL_SOCKET_PATH_MAX];
 	uint32_t gpus_expected, gpus_seen, gpu_count;
 	struct sl_gpu gpus[SL_GPUS_MAX];
 	struct sl_link demands;
-	uint64_t chunk_bytes; /* the largest that was ever to be moved as a whole */
+	uint64_t chunk_bytes; /* the largest piece that ever moved as a whole */
 	uint64_t last_number;
 	sl_ns work_sent_ns;
 	uint64_t work_sent;
@@ -55,38 +54,39 @@ void sl_session_unlock(void);
 
 /* All under the lock. */
 void sl_session_say(union sl_msg *msg);
-/* The daemon that we speak with, or spoke with last, takes HELD and ASK.flags. */
+/* The current or last daemon supports HELD and ASK.flags. */
 bool sl_session_knows_held(void);
-/* With descriptors, which it takes in every case. */
+/* With descriptors, which it takes over, also on failure. */
 void sl_session_say_fds(union sl_msg *msg, const int *fds, uint32_t count);
 /* flags: SL_FREED_* of wire.h. */
 void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);
-/* The daemon that we speak with takes what is about memory on the host. */
+/* The current daemon supports messages about memory on the host. */
 bool sl_session_knows_swap(void);
 
-/* Of bytes that two threads share, one may drop before the other has added. */
+/* Never below 0: of two threads sharing bytes, one may drop them before the other has added
+ * them. */
 static inline uint64_t sl_session_held_bytes(const struct sl_gpu *gpu)
 {
 	return gpu->held_bytes > 0 ? (uint64_t)gpu->held_bytes : 0;
 }
-/* What is held where that has changed; everything: all of it. */
+/* Reports changed held bytes; everything: all of them. */
 void sl_session_say_held(bool everything);
-/* The largest that moves as a whole, if there is any. */
+/* Reports the largest piece that moves as a whole, if there is any. */
 void sl_session_say_chunk(void);
 /* The GPU of that UUID, or NULL. */
 struct sl_gpu *sl_session_gpu_of(const uint8_t uuid[SL_WIRE_UUID_BYTES]);
-/* Wakes all who wait to join. */
+/* Wakes all threads that wait to join. */
 void sl_session_set_state(enum sl_session_state state);
 
 /* --- for the agent's thread, not under the lock --- */
 
-/* The process has no descriptor left for a line. Calls that wait for the first one fail, as the
- * driver's own would, instead of waiting for as long as that lasts; the next one tries again. */
+/* The process has no descriptor left for a line. Calls waiting for the first line fail as the
+ * driver's would, instead of waiting on; the next call tries again. */
 void sl_session_starve(void);
 /* Reads into *out; outcomes of sl_line_recv. */
 SL_MUST_CHECK int sl_session_recv(union sl_msg *out, struct sl_wire_fds *fds);
 bool sl_session_send(union sl_msg *msg);
-/* Sends what was kept. False: lost. */
+/* Sends kept messages. False: the line is lost. */
 bool sl_session_flush(void);
 bool sl_session_has_kept(void);
 /* See sl_line_is_crowded(). */
@@ -94,7 +94,7 @@ bool sl_session_is_crowded(void);
 void sl_session_drop_line(void);
 int sl_session_fd(void);
 
-/* In the child of a fork: everything is forgotten, nothing of the parent's is touched. */
+/* In the child of a fork: clears the session without touching anything of the parent's. */
 void sl_session_forget(void);
 
 #endif

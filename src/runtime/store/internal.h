@@ -9,8 +9,8 @@
 #include "runtime/process/fd.h"
 #include "runtime/store/host_copy.h"
 
-/* Pinned at a time. A registration keeps the driver busy for 20 to 100 ms a GiB and more, which is
- * what a mover may find itself behind. */
+/* Pinned at a time. A registration keeps the driver busy for 20 to 100 ms per GiB and more, and a
+ * mover may have to wait for it. */
 #define SL_STORE_PIECE (256 * SL_MIB)
 
 struct sl_store_file {
@@ -20,22 +20,22 @@ struct sl_store_file {
 	struct sl_fd fd;
 	char *map;
 	uint64_t bytes;
-	uint32_t grains, free;       /* in all, and nobody's */
+	uint32_t grains, free;       /* all grains, and unowned ones */
 	struct sl_host_copy **owner; /* of each grain */
-	CUcontext *pinned; /* of each piece: in which context; NULL: it is not */
+	CUcontext *pinned; /* of each piece: the context that pinned it, or NULL */
 	uint32_t pieces;
-	/* The driver refused to pin it: the ring will do until it is asked again, twice as late
+	/* The driver refused to pin it. Copies use the ring until the next try; the span doubles
 	 * each time. */
 	sl_ns refused_ns, due_ns;
-	bool leaving; /* it is being given back: nothing new comes into it */
+	bool leaving; /* being given back: takes no new copies */
 };
 
 struct sl_store {
 	struct sl_link files;
 	bool moving;
-	bool started;        /* the thread */
-	CUcontext pinning;   /* the thread pins something in it */
-	uint64_t trim_bytes; /* wanted back, by the last TRIM */
+	bool started;        /* the pinning thread */
+	CUcontext pinning;   /* the thread is pinning in this context */
+	uint64_t trim_bytes; /* requested by the last TRIM */
 };
 
 extern struct sl_store sl_store;
@@ -47,7 +47,7 @@ void sl_store_unlock(void);
 void sl_store_give_locked(struct sl_host_copy *host);
 /* There may be something to pin or to give back. Under the lock. */
 void sl_store_wake(void);
-/* The file is in no list any more, and nothing of it is pinned. Not under the lock. */
+/* The file is off the list, and no part of it is pinned. Not under the lock. */
 void sl_store_close(struct sl_store_file *file);
 /* In the child of a fork. */
 void sl_store_pinning_forget(void);

@@ -1,11 +1,11 @@
 /*
  * swap - carries out the daemon's orders to move this process's memory to the host and back
  *
- * A thread of its own does it, in the order of design.md section 5 and no other: look for captures,
- * close the gate, wait until no thread is inside, look again, wait until every context is idle,
- * close the control lock, move (mover.h), answer, open what may be opened. The gate stays closed
- * while anything is on the host. One order at a time; a failure before anything was released leaves
- * all as it was.
+ * A helper thread follows the order of design.md section 5: look for captures, close the gate, wait
+ * until no thread is inside, look again. Then it waits until every context is idle, closes the
+ * control lock, moves (mover.h), answers, and opens what may be opened. The gate stays closed while
+ * anything is on the host. One order at a time; a failure before anything was released leaves all
+ * as it was.
  */
 #ifndef SL_RUNTIME_SWAP_SWAP_H
 #define SL_RUNTIME_SWAP_SWAP_H
@@ -21,28 +21,26 @@ void sl_swap_start(void);
 
 /* EVICT, RESTORE or ABORT has come. */
 void sl_swap_order(const union sl_msg *msg);
-/* Sends WANT where it is due. */
+/* Sends WANT where due. */
 void sl_swap_look(void);
 /* When to look next; SL_NS_NEVER: when woken. */
 sl_ns sl_swap_due(void);
-/* The line is lost: of an order that was begun nothing more is released; what has left is told in
- * the next report. */
+/* The line is lost: the current order releases nothing more; the next report has what has left. */
 void sl_swap_stop(void);
-/* A daemon is to be connected to: nothing comes back by itself until it has our report or the line
- * is lost. False: an order is being carried out, or waits for that, and no report can be given now;
+/* Before connecting to a daemon: nothing comes back without an order until the daemon has our
+ * report or the line is lost. False: an order is running or queued, so no report is possible now;
  * the agent is woken when it has ended. */
 SL_MUST_CHECK bool sl_swap_connects(void);
 
 /* --- under the session's lock --- */
 
-/* A daemon has our report. One that knows nothing of memory on the host orders nothing back, nor
- * does one that rejects
- * us: then all that is out comes back by itself. */
+/* A daemon has our report. A daemon that does not know memory on the host, or rejects us, orders
+ * nothing back: then all evicted memory comes back without an order. */
 void sl_swap_joined(bool knows_swap);
 /* In the child of a fork. */
 void sl_swap_forget(void);
 
-/* Who moves: mover.h. Tests of the order of things put their own there. */
+/* The functions that move memory (mover.h); tests of the order of steps replace them. */
 struct sl_swap_mover {
 	void (*evict)(struct sl_gpu *gpu, uint64_t bytes, const uint32_t *stop,
 		struct sl_moved *out);
