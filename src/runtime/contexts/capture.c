@@ -2,10 +2,10 @@
  * capture - see capture.h
  *
  * Dekker's pattern: a capture announces itself, then looks for synchronisations; a synchronisation
- * announces itself, then looks for captures. A capture that begins at the same time as one waits
- * for it, at most until it is a second old (work that waits for the very thread that begins the
- * capture would otherwise hang it). None begins while the gate is closed: memory does not move
- * during one. Open captures are kept by stream, so that a destroyed stream or context ends its own.
+ * announces itself, then looks for captures. A capture that begins during a synchronisation waits
+ * until that ends or is 1 s old: the synchronised work may itself wait for the thread that begins
+ * the capture. No capture begins while the gate is closed, so memory does not move during one. Open
+ * captures are listed by stream, so a destroyed stream or context ends its own.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/process/futex.h"
@@ -21,16 +21,16 @@ struct capture {
 	struct capture *next;
 	CUstream stream;
 	CUcontext ctx;
-	pthread_t owner; /* for the thread's own default stream; 0 else */
+	pthread_t owner; /* for the thread's own default stream; otherwise 0 */
 	pthread_t beginner;
 	CUstreamCaptureMode mode;
 };
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct capture *captures;
-static uint32_t open_count;  /* listed ones, and those about to be */
+static uint32_t open_count;  /* listed captures, and those about to begin */
 static uint32_t syncs;       /* futex */
-static sl_ns syncs_since_ns; /* when the first of these began */
+static sl_ns syncs_since_ns; /* when the first of these synchronisations began */
 
 bool sl_capture_is_open(void)
 {
@@ -54,7 +54,7 @@ void sl_capture_sync_end(void)
 		sl_futex_wake(&syncs, INT_MAX);
 }
 
-/* per_thread: the call takes 0 for the thread's own default stream. */
+/* per_thread: in this call stream 0 is the thread's own default stream. */
 static pthread_t owner_of(CUstream stream, bool per_thread)
 {
 	bool own = stream == CU_STREAM_PER_THREAD || (per_thread && !stream);
@@ -62,7 +62,7 @@ static pthread_t owner_of(CUstream stream, bool per_thread)
 	return own ? pthread_self() : 0;
 }
 
-/* That stream has two names where 0 stands for it. */
+/* The thread's default stream has two names: 0 and CU_STREAM_PER_THREAD. */
 static CUstream named(CUstream stream, bool per_thread)
 {
 	return per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
@@ -76,7 +76,8 @@ void sl_capture_announce(void)
 	__atomic_fetch_add(&open_count, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&syncs, __ATOMIC_SEQ_CST))
 		return;
-	/* From its start, not from now on: one that never ends delays a second's captures only. */
+	/* Counted from the start of the synchronisation, so one that never ends delays only the
+	 * captures of its first second. */
 	deadline_ns = __atomic_load_n(&syncs_since_ns, __ATOMIC_RELAXED) + BEGIN_WAIT_NS;
 	while ((now = __atomic_load_n(&syncs, __ATOMIC_SEQ_CST)) != 0 &&
 		sl_clock_now() < deadline_ns)
@@ -112,8 +113,8 @@ CUresult sl_capture_began(
 	return result;
 }
 
-/* The driver's rule for calls that are not safe while a stream captures: they fail for a capture of
- * this thread that is not relaxed, and in a thread of global mode for any global capture. */
+/* The driver's rule for calls that are unsafe during a capture. They fail if this thread has a
+ * capture that is not relaxed. In a thread of global mode they fail for any global capture. */
 static bool is_forbidden(CUstreamCaptureMode mode)
 {
 	bool forbidden = false;
@@ -137,7 +138,7 @@ bool sl_capture_forbids(void)
 
 	if (sl_likely(!sl_capture_is_open()))
 		return false;
-	/* The only way to read the thread's mode is to exchange it, and back. */
+	/* The thread's mode can only be read by exchanging it, and then exchanging it back. */
 	if (sl_real.cuThreadExchangeStreamCaptureMode(&mode) != CUDA_SUCCESS)
 		return false;
 	{
@@ -148,7 +149,7 @@ bool sl_capture_forbids(void)
 	}
 }
 
-/* Takes the captures of that stream, or of that context, off the list. */
+/* Takes the captures of that stream or context off the list. */
 static void end(CUstream stream, pthread_t owner, CUcontext ctx)
 {
 	struct capture **at = &captures, *ended = NULL, *next;
@@ -175,7 +176,7 @@ static void end(CUstream stream, pthread_t owner, CUcontext ctx)
 	}
 }
 
-/* The legacy stream never captures, and to ask about it spoils the captures of others. */
+/* The legacy stream never captures, and a query of it would invalidate other captures. */
 static bool may_capture(CUstream stream, bool per_thread)
 {
 	CUstream name = named(stream, per_thread);

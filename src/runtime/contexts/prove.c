@@ -1,9 +1,9 @@
 /*
  * prove - see prove.h
  *
- * The driver has no call that merely asks whether a context is idle and covers all its streams,
- * also non-blocking ones; so a thread waits. With a kernel that never ends it stays in the
- * driver for good, which is an answer, too: started_ns tells since when.
+ * The driver cannot tell without waiting whether all streams of a context, non-blocking ones
+ * included, are idle; so a thread waits. If a kernel never ends the thread stays in the driver,
+ * which is an answer, too: started_ns says since when.
  */
 #include "runtime/contexts/prove.h"
 #include "runtime/contexts/settle.h"
@@ -26,23 +26,23 @@ struct context {
 	struct sl_link link;
 	CUcontext ctx;
 	CUdevice dev;
-	uint32_t round;    /* of the proof that saw it last */
-	bool inside;       /* the thread is in the driver with it */
+	uint32_t round;    /* of the last proof that visited it */
+	bool inside;       /* the thread is in a driver call for it */
 	unsigned int held; /* threads that may destroy it */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* All under the lock. */
 static struct sl_link contexts = SL_LIST_INIT(contexts);
-static bool forgot_one; /* no memory for a context: nothing can be proved any more */
+static bool forgot_one; /* no memory for a context: nothing can be proved from now on */
 static struct sl_proof proof;
 static bool started, hashes;
 static uint32_t rounds;
 /* Atomic. */
-static uint32_t wanted; /* futex: counts proofs asked for */
-static uint32_t ended;  /* futex: counts those that have ended */
+static uint32_t wanted; /* futex: counts requested proofs */
+static uint32_t ended;  /* futex: counts ended proofs */
 
-/* Who waits for one looks this often whether it is to stop. */
+/* A thread that waits for a proof checks *stop this often. */
 #define STOP_SPAN_NS (10 * SL_MS)
 
 static struct context *find(CUcontext ctx)
@@ -58,7 +58,7 @@ static struct context *find(CUcontext ctx)
 
 /* --- the thread ------------------------------------------------------------------------- */
 
-/* The next one of this round, inside from now on. *ok: false if one had to be passed over. */
+/* The next context of this round, with `inside` set. *ok: false if one had to be skipped. */
 static struct context *next_of_round(uint32_t round, bool *ok)
 {
 	struct context *found = NULL;
@@ -111,12 +111,11 @@ static bool prove_all(uint32_t round, bool *failed)
 
 static void prove_once(void)
 {
-	/* Whoever is inside a submission now is counted when it leaves, so after this. */
+	/* Threads inside a submission now are counted when they leave, so after this. */
 	uint64_t submissions = sl_gate_submissions();
 	bool ok, failed = false;
 
-	/* A machine on which this thread had to wait for its turn does not make work last
-	 * longer. */
+	/* The thread's own wait for a CPU is not part of the work's time. */
 	(void)pthread_mutex_lock(&lock);
 	proof.started_ns = sl_clock_now();
 	(void)pthread_mutex_unlock(&lock);
@@ -140,7 +139,7 @@ static void *prove_main(void *arg)
 	uint32_t seen = 0;
 
 	(void)prctl(PR_SET_NAME, "sluice-prove", 0, 0, 0);
-	/* Another thread's capture is not to be spoilt by our calls. */
+	/* Our calls must not invalidate another thread's capture. */
 	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		uint32_t now = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
@@ -155,7 +154,7 @@ static void *prove_main(void *arg)
 	return arg;
 }
 
-/* --- everybody else --------------------------------------------------------------------- */
+/* --- the other threads ------------------------------------------------------------------- */
 
 void sl_prove_ask(void)
 {

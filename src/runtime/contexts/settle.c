@@ -11,8 +11,8 @@ static bool is_gone(CUresult r)
 	return r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-/* What waiting in the current context came to. Every call tells of a context that is broken; an
- * error that only one call returns says nothing about the work. */
+/* The outcome of waiting in the current context. A broken context fails every call; an error of a
+ * single call says nothing about the work. */
 static int classify(CUresult r)
 {
 	if (r == CUDA_SUCCESS || is_gone(r))

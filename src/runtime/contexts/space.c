@@ -75,7 +75,7 @@ static bool grain_fits(CUdevice dev)
 	       bytes > 0 && SL_DEVICE_GRAIN % bytes == 0;
 }
 
-/* Not yet on the list. NULL: outcome and *result tell why. */
+/* Not yet on the list. NULL: outcome and *result have the reason. */
 static struct sl_space *make(CUcontext ctx, int *outcome, CUresult *result)
 {
 	struct sl_space *space;

@@ -1,8 +1,8 @@
 /*
  * sticky - see sticky.h
  *
- * A call may tell of another context than the current one (an event's), so the current one is
- * asked before it is marked.
+ * A call may return the error of another context than the current one (an event's), so the current
+ * one is queried before it is marked.
  */
 #include "runtime/contexts/sticky.h"
 #include "runtime/contexts/space.h"

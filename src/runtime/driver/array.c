@@ -1,10 +1,10 @@
 /*
  * array - arrays and mipmapped arrays: asked for, charged, passed through
  *
- * The driver tells what an array takes only of those that take nothing yet (deferred mapping), so
- * the size is computed: tiles of 64 bytes by 8 rows, which is what GPUs have had for long. What the
- * driver takes beyond that is measured as hidden. Sparse and deferred arrays take nothing
- * themselves; what is mapped into them are handles, charged where those are made.
+ * The driver reports the size only of arrays without memory yet (deferred mapping). So the size is
+ * computed, in the tiles of 64 bytes by 8 rows that GPUs have long used. What the driver takes
+ * beyond that is measured as hidden. Sparse and deferred arrays take nothing themselves; the
+ * handles mapped into them are charged where they are made.
  */
 #include "runtime/driver/charge.h"
 #include "runtime/real/real.h"
@@ -14,8 +14,8 @@
 #define TILE_ROWS  8u
 #define UNBACKED   (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 #define LAYERS     (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)
-/* No GPU has longer sides or more layers: the driver refuses what is not possible, and for another
- * reason than memory. On one that had, such an array would be measured. */
+/* No GPU has longer sides or more layers: the driver rejects such an array as invalid. On a GPU
+ * that allows more, it would only be measured. */
 #define SIDE_MAX   131072u
 #define VOLUME_MAX 16384u
 #define LAYERS_MAX 2048u
@@ -32,7 +32,7 @@ struct CUDA_ARRAY3D_DESCRIPTOR_v1_st {
 	unsigned int channels, flags;
 };
 
-/* Bits per texel of formats from first to last: of one channel, or of all (whole). */
+/* Bits per texel of the formats from first to last: of one channel, or of all (whole). */
 static const struct {
 	unsigned char first, last, bits;
 	bool whole;
@@ -89,7 +89,7 @@ static const struct {
 	{0xcb, 0xcb, 64, true},
 };
 
-/* 0: not a format of ours to judge. */
+/* 0: not a known format. */
 static uint64_t texel_bits(CUarray_format format, unsigned int channels)
 {
 	for (size_t i = 0; i < SL_ARRAY_LEN(formats); i++) {
@@ -126,8 +126,8 @@ static bool is_possible(const CUDA_ARRAY3D_DESCRIPTOR *desc)
 	       (desc->Height || !desc->Depth || has_layers);
 }
 
-/* What it takes of the GPU; 0 where it takes nothing, or the driver is to say what is wrong with
- * it. */
+/* The GPU bytes of an array; 0 if it takes none, or if the driver must report an invalid
+ * description. */
 static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels)
 {
 	uint64_t width = desc->Width, height = desc->Height,
@@ -138,7 +138,7 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int level
 		return 0;
 	for (unsigned int i = 0; i < levels; i++) {
 		bytes += level_bytes(width, height, depth, bits);
-		/* The driver makes no more levels than down to one texel. */
+		/* The driver makes no levels beyond one texel. */
 		if (width <= 1 && height <= 1 && (depth <= 1 || (desc->Flags & LAYERS)))
 			break;
 		width = half(width);
@@ -149,7 +149,7 @@ static uint64_t bytes_of(const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int level
 	return bytes;
 }
 
-/* call makes an array described so and puts its handle into *array. */
+/* `call` makes an array described by desc and puts its handle into *array. */
 #define MAKE(desc, levels, call)                                                     \
 	do {                                                                         \
 		uint64_t bytes_ = array ? bytes_of(desc, levels) : 0;                \

@@ -24,7 +24,7 @@ void sl_charge_put(const struct sl_passed *passed, enum sl_object_kind kind, uin
 
 	if (!passed->gpu || !passed->bytes)
 		return;
-	/* One that ended without our seeing it. */
+	/* An object with this key ended without a call that we saw. */
 	if (sl_objects_take(kind, key, &old))
 		give_back(&old);
 	(void)sl_real.cuCtxGetCurrent(&object.ctx);

@@ -29,7 +29,7 @@ void sl_extents_unpromise(struct sl_extents *set)
 	set->promised--;
 }
 
-/* The first that ends above address. */
+/* The first extent that ends above address. */
 static size_t index_from(const struct sl_extents *set, uint64_t address)
 {
 	size_t low = 0, high = set->count;

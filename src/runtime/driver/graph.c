@@ -1,11 +1,11 @@
 /*
  * graph - see graph.h
  *
- * What a graph takes is the union of the address ranges of its allocation nodes: nodes that the
- * driver lets share memory have overlapping ones. It is found at instantiation, from the driver's
- * own list of nodes, so that it does not matter how they came to be there; graphs are looked at
- * only once such a node was made. Different graphs share the pool's memory; what a launch asked for
- * in vain goes back when the driver has told what it reserved.
+ * A graph takes the union of the address ranges of its allocation nodes: nodes that share memory
+ * have overlapping ranges. The union is computed at instantiation from the driver's own list of
+ * nodes, so their origin does not matter. Graphs are inspected only once an allocation node was
+ * made. Different graphs share the pool's memory. Bytes that a launch asked for without need go
+ * back when the driver has reported its reserve.
  */
 #include "runtime/driver/graph.h"
 #include "runtime/contexts/capture.h"
@@ -27,17 +27,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Handles are aligned, so an executable graph's next addresses serve as keys for further
- * devices. */
+/* Handles are aligned, so the addresses after an executable graph's handle serve as keys for
+ * further devices. */
 #define DEVICES_MAX 8
-/* Graphs within graphs that are looked into. */
+/* Depth of nested graphs that are inspected. */
 #define DEPTH_MAX 16
 
 uint32_t sl_graph_pending;
 
 static int memory_seen;
-/* Guards what follows and the objects of kind EXEC: bytes, and extra: device and epoch of the last
- * launch. */
+/* Guards what follows and the objects of kind EXEC. Their `bytes` and `extra`: device and epoch of
+ * the last launch. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t epoch = 1; /* counts trims */
 static uint32_t exec_count;
@@ -67,7 +67,7 @@ struct footprint {
 	} on[DEVICES_MAX];
 };
 
-/* False: no host memory, or the driver does not tell. */
+/* False: no host memory, or the driver returns no answer. */
 static bool add_range(struct ranges *ranges, CUgraphNode node)
 {
 	CUDA_MEM_ALLOC_NODE_PARAMS params = {0};
@@ -154,7 +154,7 @@ static void add_bytes(struct footprint *footprint, CUdevice dev, uint64_t bytes)
 	footprint->on[i].bytes += bytes;
 }
 
-/* Of what cannot be found out the bytes are measured when they are there. */
+/* If the size cannot be found, the bytes are measured once they exist. */
 static void measure_graph(CUgraph graph, struct footprint *out)
 {
 	struct ranges ranges = {0};
@@ -209,7 +209,7 @@ static void put(const struct sl_object *object)
 	count_pending(is_pending(object));
 }
 
-/* Takes all there is about exec off the table. */
+/* Takes all records of exec off the table. */
 static unsigned int take(CUgraphExec exec, struct sl_object out[DEVICES_MAX])
 {
 	unsigned int count = 0;
@@ -229,7 +229,7 @@ static void remember(CUgraphExec exec, const struct footprint *footprint, bool l
 {
 	struct sl_object old[DEVICES_MAX];
 
-	/* One with this handle that ended without our seeing it. */
+	/* An executable graph with this handle ended without a call that we saw. */
 	(void)take(exec, old);
 	(void)pthread_mutex_lock(&lock);
 	for (unsigned int i = 0; i < footprint->count; i++)
@@ -240,7 +240,7 @@ static void remember(CUgraphExec exec, const struct footprint *footprint, bool l
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* What the next launch of exec may take; nothing if it has what it needs. */
+/* The bytes that the next launch of exec may take; 0 if it has what it needs. */
 static void find(CUgraphExec exec, struct footprint *out)
 {
 	struct sl_object object;
@@ -311,7 +311,8 @@ static bool again(struct launch *launch, CUresult *result)
 	return false;
 }
 
-/* The launch of a captured stream runs nothing, and what it would run cannot be told from here. */
+/* The launch in a capturing stream runs nothing, and what will be launched later is unknown
+ * here. */
 static bool may_ask(void)
 {
 	return sl_mode_is_active() && !sl_capture_is_open();
@@ -353,7 +354,7 @@ CUresult sl_graph_launch(CUresult (*real)(CUgraphExec exec, CUstream stream),
 
 /* --- hooks ------------------------------------------------------------------------------------ */
 
-/* More than the limit on a GPU is out of memory whatever the others do. */
+/* False: the graph exceeds the limit on a GPU, so it is out of memory whatever other graphs use. */
 static bool fits(const struct footprint *footprint)
 {
 	uint64_t free_bytes, total_bytes;
@@ -376,8 +377,7 @@ static bool is_looked_at(CUgraphExec *exec, CUgraph graph)
 	       sl_mode_is_active() && sl_session_is_joined();
 }
 
-/* call makes *exec of graph; uploads: and gives it its memory at once. */
-/* The driver looks at the memory that copies name. */
+/* The driver accesses memory named by copy nodes. */
 #define NEEDED(call)                  \
 	({                            \
 		CUresult needed_;     \
@@ -387,6 +387,7 @@ static bool is_looked_at(CUgraphExec *exec, CUgraph graph)
 		sl_residency_leave(); \
 		needed_;              \
 	})
+/* `call` makes *exec from graph; uploads: it also gives exec its memory at once. */
 #define INSTANTIATE(uploads, on_refusal, call)                   \
 	do {                                                     \
 		struct footprint footprint_ = {0}, asked_ = {0}; \
@@ -494,7 +495,7 @@ SL_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 void sl_graph_trimmed(void)
 {
 	(void)pthread_mutex_lock(&lock);
-	/* Never 0: that is of a graph that was not launched. */
+	/* Never 0, which means that the graph was not launched. */
 	epoch = epoch == UINT32_MAX ? 1 : epoch + 1;
 	__atomic_store_n(&sl_graph_pending, exec_count, __ATOMIC_RELAXED);
 	(void)pthread_mutex_unlock(&lock);

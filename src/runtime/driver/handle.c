@@ -1,10 +1,9 @@
 /*
  * handle - see handle.h
  *
- * Ids count up and are never used again, so a stale one is told from a live one. The table of
- * handles is hashed by id; mappings are sorted by address. A driver that maps at an address has
- * nothing else there: whatever the tables still hold for it then is a leftover of threads that
- * raced for it, and goes.
+ * Ids count up and are never reused, so a stale id is recognised. The table of handles is hashed by
+ * id; mappings are sorted by address. If the driver maps at an address, nothing else is mapped
+ * there. Table entries for it are leftovers of racing threads, and are dropped.
  */
 #include "runtime/driver/handle.h"
 #include "runtime/driver/passed.h"
@@ -19,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Not an address, and unlike any handle a driver has been seen to give out. */
+/* Not an address, and unlike any handle that a driver is known to return. */
 #define ID_TAG        0x5ac0000000000000ull
 #define ID_TAG_MASK   0xffff000000000000ull
 #define BUCKETS_FIRST 256u
@@ -40,7 +39,8 @@ static void drop_lock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* --- what the driver still has of one that stayed half-way ------------------------------------ */
+/* --- what the driver still has of a handle that stayed half-way
+ * --------------------------------- */
 
 CUresult sl_handle_give_back(struct sl_handle *handle)
 {
@@ -60,7 +60,7 @@ CUresult sl_handle_drop_own(struct sl_handle *handle)
 	r = sl_real.cuMemUnmap(handle->own, handle->bytes);
 	if (r != CUDA_SUCCESS)
 		return r;
-	/* Addresses that the driver keeps cost nobody anything. */
+	/* Addresses that the driver keeps cost no memory. */
 	if (sl_real.cuMemAddressFree(handle->own, handle->bytes) != CUDA_SUCCESS)
 		sl_warning("addresses at %#llx were not freed", handle->own);
 	handle->own = 0;
@@ -91,7 +91,7 @@ static struct sl_link *bucket_of(uint64_t id)
 	return &buckets[id & (bucket_count - 1)];
 }
 
-/* Without host memory the buckets just get longer; the first ones are needed. */
+/* Without host memory the buckets just get longer; only the first table is required. */
 static bool grow_table(void)
 {
 	size_t count = bucket_count ? 4 * bucket_count : BUCKETS_FIRST;
@@ -133,7 +133,8 @@ static struct sl_handle *find(uint64_t id)
 	return NULL;
 }
 
-/* Out of the table if nothing is left of it: then the caller ends it without the lock. */
+/* Takes the handle out of the table if nothing refers to it; the caller then ends it without the
+ * lock. */
 static bool is_over(struct sl_handle *handle)
 {
 	if (handle->references || handle->users || handle->bound ||
@@ -207,7 +208,7 @@ struct sl_handle *sl_handle_use(
 	return handle;
 }
 
-/* Nobody knows it any more. */
+/* The handle is in no table any more. */
 static void end(struct sl_handle *handle)
 {
 	if (handle->on_end)
@@ -271,7 +272,8 @@ int sl_handle_unreference(struct sl_handle *handle, CUmemGenericAllocationHandle
 void sl_handle_released(struct sl_handle *handle, bool released)
 {
 	take_lock();
-	/* Revived meanwhile through its address, it is another reference of the driver's. */
+	/* If it was revived through its address meanwhile, that is another reference of the
+	 * driver's. */
 	if (!released && handle->references == 0)
 		handle->references = 1;
 	drop_lock();
@@ -304,7 +306,8 @@ bool sl_handle_revive(struct sl_handle *handle, CUmemGenericAllocationHandle rea
 
 /* --- held ------------------------------------------------------------------------------------- */
 
-/* Under the lock: these are to be told of as held; 0 if they are, or are no GPU's. */
+/* Under the lock: the bytes still to be reported as held. 0 if they are held already or on no
+ * GPU. */
 static uint64_t bytes_to_hold(const struct sl_handle *handle)
 {
 	if (handle->charge_flags & SL_PASSED_HELD || handle->held_bytes)
@@ -317,7 +320,7 @@ bool sl_handle_hold(struct sl_handle *handle, enum sl_handle_why why)
 	uint64_t bytes, asked = 0, surplus = 0;
 
 	take_lock();
-	/* What another thread does meanwhile may take the reason away that stood before. */
+	/* Another thread may meanwhile remove the earlier reason for holding, which adds bytes. */
 	while ((bytes = bytes_to_hold(handle)) > asked) {
 		drop_lock();
 		if (!sl_held_take(handle->gpu, bytes))
@@ -338,7 +341,7 @@ bool sl_handle_hold(struct sl_handle *handle, enum sl_handle_why why)
 	return true;
 }
 
-/* Memory that becomes evictable again, under the lock; to be told without it. */
+/* Under the lock: makes memory evictable again. Returns the bytes to report without the lock. */
 static uint64_t unhold(struct sl_handle *handle)
 {
 	uint64_t bytes = 0;
@@ -419,8 +422,8 @@ static struct sl_mapping *mapping_from(uint64_t address)
 	return (struct sl_mapping *)sl_extents_from(&mappings, address);
 }
 
-/* Under the lock: out of the index, with room to be put back. whole: not those that begin or end
- * outside. */
+/* Under the lock: takes mappings out of the index, keeping the room to put them back. whole: only
+ * mappings entirely inside the range. */
 static void take(uint64_t address, uint64_t bytes, bool whole, struct sl_link *taken)
 {
 	uint64_t end = address + bytes;
@@ -502,7 +505,7 @@ static bool is_same(const CUmemLocation *a, const CUmemLocation *b)
 		       a->type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT);
 }
 
-/* Under the lock. A mapping whose accesses cannot be remembered is held, and so is its handle. */
+/* Under the lock. Without memory to record its accesses, the mapping and its handle become held. */
 static void allow(struct sl_mapping *mapping, const CUmemAccessDesc *access)
 {
 	struct sl_access *more;
@@ -595,7 +598,7 @@ bool sl_mappings_next(uint64_t end, uint64_t *address, uint64_t *bytes)
 	return found;
 }
 
-/* --- all of them ------------------------------------------------------------------------------ */
+/* --- all handles ------------------------------------------------------------------------------ */
 
 void sl_handle_each(void (*on_each)(struct sl_handle *handle, void *arg), void *arg)
 {

@@ -1,8 +1,8 @@
 /*
  * objects - see objects.h
  *
- * A chained hash table that doubles when it has as many objects as chains. Nothing here is in a hot
- * path: each object stands for a driver call that made or unmade memory.
+ * A chained hash table that doubles when it has as many objects as chains. It is in no hot path:
+ * each object stands for a driver call that made or freed memory.
  */
 #include "runtime/driver/objects.h"
 
@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_objects_taken **chains;
 static size_t chain_count, item_count;
 
-/* Keys are addresses: their low bits say little. */
+/* Keys are addresses, so their low bits vary little. */
 static size_t hash_of(enum sl_object_kind kind, uint64_t key)
 {
 	uint64_t mixed = (key ^ ((uint64_t)kind << 56)) * 0x9e3779b97f4a7c15ull;
@@ -28,7 +28,7 @@ static size_t hash_of(enum sl_object_kind kind, uint64_t key)
 	return (size_t)(mixed >> 32);
 }
 
-/* Under the lock. Where the object is linked in, or the end of its chain. */
+/* Under the lock. The link that points to the object, or the end of its chain. */
 static struct sl_objects_taken **find(enum sl_object_kind kind, uint64_t key)
 {
 	struct sl_objects_taken **at = &chains[hash_of(kind, key) & (chain_count - 1)];
@@ -38,7 +38,7 @@ static struct sl_objects_taken **find(enum sl_object_kind kind, uint64_t key)
 	return at;
 }
 
-/* Under the lock. False: there is no table at all. */
+/* Under the lock. False: there is no table. */
 static bool grow(void)
 {
 	size_t old_count = chain_count,
@@ -46,7 +46,7 @@ static bool grow(void)
 	struct sl_objects_taken **old = chains, **new = calloc(new_count, sizeof(*new)),
 				*item, *next;
 
-	/* Longer chains serve as well. */
+	/* Without memory to grow, longer chains still work. */
 	if (!new)
 		return old != NULL;
 	chains = new;
@@ -152,8 +152,8 @@ void sl_objects_end_taken(
 
 	for (item = taken; item; item = next) {
 		next = item->next;
-		/* The table had room for it a moment ago: if not even an item can be had, it stays
-		 * charged. */
+		/* There was room a moment ago; if even one item cannot be allocated, the object
+		 * stays charged. */
 		if (fn)
 			fn(&item->object);
 		else

@@ -1,13 +1,13 @@
 /*
  * passed - see passed.h
  *
- * Per GPU two accounts, of held bytes and of others: what exists or is about to, and the grains
- * charged for it. A new object first uses what its account has left of its last grain, at once and
- * for itself alone; only what goes beyond is asked for. So a thousand small arrays ask once per 2
- * MiB, and threads that ask at the same time never count on each other's bytes. When small objects
- * go, one grain of them stays charged as a spare, so that making and ending one again and again
- * asks nothing; it goes when bytes are needed. Figures stay right: what is charged and not there is
- * missing in what is measured as hidden.
+ * Each GPU has two accounts, for held and for other bytes. An account has the bytes that exist or
+ * are about to, and the grains charged for them. A new object first uses the room in its account's
+ * last grain, reserved for it at once; only the rest is asked for. So a thousand small arrays ask
+ * once per 2 MiB, and concurrent threads never count on each other's bytes. When small objects go,
+ * one of their grains stays charged as a spare, so a loop that makes and frees one asks for
+ * nothing. The spare goes back when bytes are needed. The sum stays right: measured hidden bytes
+ * are lower by what is charged but not in use.
  */
 #include "runtime/driver/passed.h"
 #include "runtime/contexts/capture.h"
@@ -26,12 +26,12 @@
 #include <pthread.h>
 #include <string.h>
 
-/* No GPU has as many: nobody need be asked, the driver says no. */
+/* No GPU has as many bytes: the driver refuses without our asking. */
 #define BYTES_MAX (1ull << 56)
 
-/* charged_bytes are whole grains, and at least bytes but for an instant after a refusal. open_bytes
- * of them are granted and not yet committed: nobody but the call they were granted to may give them
- * back. */
+/* charged_bytes are whole grains and at least `bytes`, except for an instant after a refusal.
+ * open_bytes of them are granted but not yet committed: only the call they were granted to may give
+ * them back. */
 struct account {
 	uint64_t bytes, charged_bytes, open_bytes;
 };
@@ -42,7 +42,7 @@ static struct {
 	struct account held, other;
 } books[SL_GPUS_MAX];
 
-/* Under the lock. There are as many rows as GPUs, so there is always one. */
+/* Under the lock. There are as many rows as GPUs, so one is always found. */
 static struct account *account_of(struct sl_gpu *gpu, uint32_t flags)
 {
 	size_t i = 0;
@@ -60,7 +60,7 @@ static uint64_t surplus_of(const struct account *account)
 		account->charged_bytes, sl_round_up(account->bytes, SL_DEVICE_GRAIN));
 }
 
-/* Under the lock: of the surplus all but keep_bytes is taken off and returned. */
+/* Under the lock: removes the surplus beyond keep_bytes from the charge and returns it. */
 static uint64_t take_surplus(struct account *account, uint64_t keep_bytes)
 {
 	uint64_t surplus = sl_min_u64(surplus_of(account),
@@ -90,8 +90,8 @@ static struct sl_gpu *gpu_of(CUdevice dev)
 	return sl_device_gpu(dev);
 }
 
-/* Counts the bytes that the last grain has room for; the rest is to be asked for, in whole
- * grains. */
+/* Counts the bytes that fit into the last grain. Returns the rest, in whole grains, to be asked
+ * for. */
 static uint64_t use_grain(struct sl_passed *passed, uint64_t *taken)
 {
 	struct account *account;
@@ -107,8 +107,7 @@ static uint64_t use_grain(struct sl_passed *passed, uint64_t *taken)
 	return missing;
 }
 
-/* Of what was counted, bytes will not be. What this leaves over is no longer charged, and
- * returned. */
+/* Uncounts bytes that will not exist. Returns the surplus, which is no longer charged. */
 static uint64_t drop(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 {
 	struct account *account;
@@ -117,13 +116,14 @@ static uint64_t drop(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags)
 	(void)pthread_mutex_lock(&lock);
 	account = account_of(gpu, flags);
 	uncount(account, bytes);
-	/* Small things come and go; after a large one the program looks whether it is all back. */
+	/* Small objects come and go; after freeing a large one the program checks that it is all
+	 * back. */
 	surplus = take_surplus(account, bytes < SL_DEVICE_GRAIN ? SL_DEVICE_GRAIN : 0);
 	(void)pthread_mutex_unlock(&lock);
 	return surplus;
 }
 
-/* What is charged, and counts as held since its demand was committed. */
+/* Gives back charged bytes, which count as held since their demand was committed. */
 static void give_back(struct sl_gpu *gpu, uint64_t surplus, uint32_t flags)
 {
 	if (!surplus)
@@ -145,8 +145,8 @@ static void enter_grant(struct sl_passed *passed, uint64_t more_bytes)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* A broken context answers everything with what broke it, and so does the driver before it looks
- * for memory. Asked only when there is none: the question may not be put while a stream
+/* A broken context answers every call with its sticky error; the driver does so before it looks for
+ * memory. Queried only when memory is out, since the query is not allowed while a stream
  * captures. */
 static CUresult denial_of(CUresult denial, uint32_t flags)
 {
@@ -159,7 +159,8 @@ static CUresult denial_of(CUresult denial, uint32_t flags)
 	return sl_sticky_is(state) ? state : denial;
 }
 
-/* Asks until it is granted or final; before out-of-memory is, what all spaces hoard goes. */
+/* Asks until the answer is a grant or final. Before a final out-of-memory, everything that spaces
+ * hoard is given back. */
 static bool ask(struct sl_passed *passed, uint64_t bytes, CUresult *result)
 {
 	for (bool again = false;; again = true) {
@@ -193,7 +194,7 @@ bool sl_passed_ask(struct sl_passed *passed, CUdevice dev, uint64_t bytes, uint3
 	if (*result != CUDA_SUCCESS)
 		return false;
 	passed->flags = flags;
-	/* A capture that forbids the call is spoilt by it, as it would be without us. */
+	/* A capture that forbids the call is invalidated by it, as without us. */
 	if (!sl_capture_forbids())
 		passed->gpu = gpu_of(dev);
 	if (!passed->gpu || (flags & SL_PASSED_QUICK))
@@ -213,15 +214,15 @@ bool sl_passed_ask(struct sl_passed *passed, CUdevice dev, uint64_t bytes, uint3
 	return granted;
 }
 
-/* --- when the driver has no memory after all -------------------------------------------------- */
+/* --- when the driver is out of memory after all ----------------------------------------------- */
 
-/* The grant goes back into the queue. False: it is gone for good, *result tells why. */
+/* The grant goes back into the queue. False: it is lost for good, *result has the reason. */
 static bool ask_again(struct sl_passed *passed, CUresult *result)
 {
 	struct account *account;
 	int outcome;
 
-	/* While it waits it is charged to nobody. */
+	/* While it waits it is not charged. */
 	(void)pthread_mutex_lock(&lock);
 	account = account_of(passed->gpu, passed->flags);
 	account->charged_bytes -= passed->granted_bytes;
@@ -239,9 +240,9 @@ static bool ask_again(struct sl_passed *passed, CUresult *result)
 	return false;
 }
 
-/* At first the bytes that were granted may just not be free yet: others' memory goes slowly. If
- * they do not suffice a second time, the driver takes more than the program asks for, and gets
- * it. */
+/* The first time, the granted bytes may just not be free yet: other workloads' memory leaves
+ * slowly. If the driver fails a second time it needs more than the program asked for, so that is
+ * demanded, too. */
 bool sl_passed_again(struct sl_passed *passed, CUresult *result)
 {
 	int saved_errno = errno;
@@ -261,7 +262,7 @@ bool sl_passed_again(struct sl_passed *passed, CUresult *result)
 
 /* --- settling and giving back ----------------------------------------------------------------- */
 
-/* Of the grant, what is needed is committed; only then may anybody give it back. */
+/* Commits the part of the grant that is needed; only then may other calls give it back. */
 static uint64_t close_grant(struct sl_passed *passed, uint64_t unused_bytes)
 {
 	struct account *account;

@@ -1,8 +1,8 @@
 /*
  * pool - see pool.h
  *
- * Which pools there are, what the driver says of them, and how what is charged follows it. Where
- * the driver reserved more than anybody asked for, the rest is measured as hidden bytes.
+ * The list of pools, the driver's figures, and how the charge follows them. If the driver reserved
+ * more than was asked for, the rest is measured as hidden bytes.
  */
 #include "runtime/driver/pool.h"
 #include "runtime/driver/internal.h"
@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The least chunk of drivers so far, and more than any will be: what looks like it is several
+/* The smallest chunk of drivers so far, and an upper bound: larger growth looks like several
  * calls. */
 #define CHUNK_FIRST (32 * SL_MIB)
 #define CHUNK_MAX   (64 * SL_MIB)
-/* Others may take or give back meanwhile so often; then what is charged stays too high until
- * later. */
+/* Tries while other threads take or give back meanwhile; after these the charge stays too high
+ * until later. */
 #define LOOKS_MAX 3
 
 uint32_t sl_pool_watched;
@@ -74,7 +74,7 @@ static struct sl_pool *add(
 	return pool;
 }
 
-/* Under the lock. A pool that is not charged is not used either. */
+/* Under the lock. NULL for a pool that is not charged. */
 static struct sl_pool *use(struct sl_pool *pool)
 {
 	if (!pool || !pool->gpu)
@@ -110,7 +110,7 @@ static int device_count(void)
 	return count;
 }
 
-/* The device whose own pool it is, or -1. */
+/* The device whose own pool handle is, or -1. */
 static CUdevice device_of_pool(CUmemoryPool handle)
 {
 	CUmemoryPool own;
@@ -123,8 +123,8 @@ static CUdevice device_of_pool(CUmemoryPool handle)
 	return -1;
 }
 
-/* A pool that we did not see being made is a device's own (dev, -1 if unknown), or it is of host
- * memory or imported. */
+/* A pool whose creation we did not see is a device's own (dev, -1 if unknown), of host memory, or
+ * imported. */
 static struct sl_pool *add_unknown(CUmemoryPool handle, CUdevice dev)
 {
 	struct sl_pool *pool;
@@ -140,7 +140,8 @@ static struct sl_pool *add_unknown(CUmemoryPool handle, CUdevice dev)
 	return pool;
 }
 
-/* Managed memory of no device, from a pool that was made without a context: the first one pays. */
+/* Managed memory of no device, from a pool that was made without a context: charged to the first
+ * context that uses it. */
 static struct sl_pool *find_home(CUmemoryPool handle)
 {
 	struct sl_gpu *gpu = NULL;
@@ -182,7 +183,8 @@ struct sl_pool *sl_pool_of_handle(CUmemoryPool handle)
 	return handle && have_say() ? pool_of(handle, -1) : NULL;
 }
 
-/* With one GPU there is no question; else the stream may be of another device than the context. */
+/* With one GPU the answer is known; otherwise the stream may be of another device than the
+ * context. */
 static CUresult device_of(CUstream stream, CUdevice *dev)
 {
 	bool implied =
@@ -201,7 +203,7 @@ static struct sl_pool *current_pool(CUdevice dev)
 
 	if (sl_real.cuDeviceGetMemPool(&handle, dev) != CUDA_SUCCESS)
 		return NULL;
-	/* What changed meanwhile is not kept. */
+	/* Keeps the answer only if nothing changed meanwhile. */
 	sl_pool_lock();
 	if (changes == __atomic_load_n(&current_changes, __ATOMIC_RELAXED))
 		__atomic_store_n(&current_of[dev], handle, __ATOMIC_RELAXED);
@@ -273,7 +275,7 @@ CUresult sl_pool_reserved(const struct sl_pool *pool, uint64_t *bytes)
 
 /* --- settling --------------------------------------------------------------------------------- */
 
-/* Under the lock: whether a synchronisation may make it give something back. */
+/* Under the lock: whether a synchronisation may make the pool give something back. */
 static void watch(struct sl_pool *pool)
 {
 	bool now = !pool->gone && pool->charged_bytes > pool->threshold_bytes;
@@ -283,7 +285,7 @@ static void watch(struct sl_pool *pool)
 	pool->watched = now;
 }
 
-/* Under the lock: what the driver made of a growth that was asked for. */
+/* Under the lock: learns from how the driver served a growth. */
 static void learn(
 	struct sl_pool *pool, const struct sl_pool_growth *growth, uint64_t reserved)
 {
@@ -297,9 +299,6 @@ static void learn(
 		pool->chunk_bytes = sl_min_u64(grown, CHUNK_MAX);
 }
 
-/* Takes what no call needs off what is charged, up to what is reserved. Of `grant`, which is not
- * yet charged, *unused goes back; the result is what else does. The growth's call is over: growth
- * may be NULL. */
 uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
 	uint64_t grant, uint64_t *unused)
 {
@@ -317,7 +316,7 @@ uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
 	for (int i = 0; i < LOOKS_MAX && !sure; i++) {
 		version = pool->version;
 		sl_pool_unlock();
-		/* Who cannot tell keeps what it has: a sticky error, for one. */
+		/* Without an answer (a sticky error, for example) the pool keeps its charge. */
 		if (sl_pool_reserved(pool, &reserved) != CUDA_SUCCESS)
 			reserved = UINT64_MAX / 2;
 		sl_pool_lock();
@@ -327,7 +326,7 @@ uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
 	target = reserved + pool->pending_bytes;
 	if (sure)
 		surplus = sl_sub_sat(total, target);
-	/* One that has ended meanwhile is charged nothing any more. */
+	/* A pool that has ended meanwhile loses its whole charge. */
 	if (pool->gone)
 		surplus = total;
 	if (growth && sure)
@@ -353,7 +352,7 @@ void sl_pool_look(struct sl_pool *pool)
 
 /* --- the life of pools ------------------------------------------------------------------------ */
 
-/* Under the lock, of a used pool: off the list. Returns what is charged no more. */
+/* Under the lock, for a pool in use: takes it off the list. Returns what is no longer charged. */
 static uint64_t end(struct sl_pool *pool)
 {
 	uint64_t bytes = pool->charged_bytes;
@@ -377,8 +376,8 @@ struct sl_pool *sl_pool_hold(CUmemoryPool handle)
 	return pool;
 }
 
-/* What is still in use of an ended pool the driver keeps until it is freed; nobody can ask how much
- * that is, so it is measured. */
+/* The driver keeps memory still in use of an ended pool until it is freed; its size cannot be
+ * queried, so it is measured. */
 void sl_pool_unhold(struct sl_pool *pool, bool ended)
 {
 	uint64_t bytes = 0;
@@ -405,7 +404,8 @@ void sl_pool_seen(
 
 	if (!have_say())
 		return;
-	/* Managed memory that prefers no device is the current one's, as cuMemAllocManaged's is. */
+	/* Managed memory without a preferred device counts on the current one, as with
+	 * cuMemAllocManaged. */
 	if (!sl_device_of_place(where, &dev) &&
 		(!managed || sl_real.cuCtxGetDevice(&dev) != CUDA_SUCCESS))
 		dev = -1;
@@ -421,7 +421,7 @@ void sl_pool_seen(
 
 void sl_pool_made(CUmemoryPool handle, const CUmemPoolProps *props)
 {
-	/* One with this handle that ended without our seeing it. */
+	/* A pool with this handle ended without a call that we saw. */
 	sl_pool_unhold(sl_pool_hold(handle), true);
 	sl_pool_seen(handle, &props->location, props->allocType);
 }
@@ -439,7 +439,6 @@ void sl_pool_keeps(CUmemoryPool handle, uint64_t threshold_bytes)
 	sl_pool_leave(pool);
 }
 
-/* The n-th pool that has something charged, used. */
 struct sl_pool *sl_pool_nth_charged(size_t n)
 {
 	struct sl_pool *found = NULL;
@@ -457,8 +456,6 @@ struct sl_pool *sl_pool_nth_charged(size_t n)
 	return found;
 }
 
-/* From the last to the first: one that comes to nothing by being looked at moves only those
- * behind. */
 size_t sl_pool_count_charged(void)
 {
 	size_t count = 0;

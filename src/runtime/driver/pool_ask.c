@@ -1,20 +1,19 @@
 /*
- * pool_ask - what a growth of a pool is asked for; see pool.h
+ * pool_ask - what a growth of a pool asks for; see pool.h
  *
  * A new call asks for
- *     used + pending + its own - max(charged, reserved) - granted
- * so it never counts on what another one was granted. When a call is done, charged falls to what
- * the driver says is reserved, or pending calls may yet take. What graphs made a pool reserve
- * beyond what was asked for is owed: the next launch that would ask nothing asks for it, or is
- * denied.
+ *    used + pending + its own - max(charged, reserved) - granted
+ * so it never counts on bytes granted to another call. When a call is done, the charge falls to
+ * what the driver reports as reserved, or what pending calls may yet take. What graphs made a pool
+ * reserve beyond what was asked for is owed. The next launch that would ask for nothing asks for
+ * that, or is denied.
  *
- * Drivers take memory for a pool in chunks: of a least size, and large enough for the one
- * allocation that needs it. So that is what is asked for, and what comes of it teaches how this
- * pool grows. What a pool has reserved beyond what was asked for is measured as hidden bytes, and
- * asked for with its next growth.
+ * Drivers take memory for a pool in chunks: of a minimum size, and large enough for the allocation.
+ * We ask for such a chunk, and learn from the result how this pool grows. What a pool has reserved
+ * beyond what was asked for is measured as hidden bytes, and asked for with its next growth.
  *
- * Memory that was freed on a stream still counts as used until the stream is there. If a demand is
- * denied, a synchronisation and a trim show what is used in truth, before the program hears of it.
+ * Memory freed on a stream counts as used until the stream gets there. If a demand is denied, a
+ * synchronisation and a trim show the true use before the program gets the error.
  */
 #include "runtime/driver/internal.h"
 #include "runtime/driver/pool.h"
@@ -22,12 +21,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* A trim may turn a reserve that a demand counted on into free memory; then the rest is asked
+/* A trim may turn a reserve that a demand counted on into free memory; the rest is then asked
  * for. */
 #define ASKS_MAX 4
 
-/* Under the lock: the growth is sure of what it needs, and others count it in. One that is still
- * asking is nobody's business: it may be denied. */
+/* Under the lock: the growth has what it needs, and others count it from now on. A growth that
+ * still asks may be denied, so others do not count it. */
 static void promise(struct sl_pool_growth *growth)
 {
 	growth->pool->pending_bytes += growth->bytes - growth->pending_bytes;
@@ -35,7 +34,7 @@ static void promise(struct sl_pool_growth *growth)
 	growth->pool->version++;
 }
 
-/* Under the lock, with what the driver said: what the reserve lacks. */
+/* Under the lock: what the reserve lacks by the driver's figures. */
 static uint64_t compare(struct sl_pool_growth *growth, uint64_t used, uint64_t reserved,
 	uint64_t *unasked)
 {
@@ -55,15 +54,15 @@ static uint64_t compare(struct sl_pool_growth *growth, uint64_t used, uint64_t r
 	return sl_sub_sat(wanted, have);
 }
 
-/* What the pool's reserve lacks for the growth; 0: it is promised. *unasked: what the pool has
- * reserved and nobody asked for. */
+/* What the pool's reserve lacks for the growth; 0: it is promised. *unasked: bytes the pool has
+ * reserved beyond what was asked for. */
 static uint64_t lacking(struct sl_pool_growth *growth, uint64_t *unasked)
 {
 	uint64_t used, reserved = 0, lack;
 	bool known = sl_pool_used(growth->pool, &used) == CUDA_SUCCESS;
 
 	*unasked = 0;
-	/* The first time without the second question, which is seldom needed. */
+	/* The first round skips the second query, which is seldom needed. */
 	for (int i = 0; i < 2; i++) {
 		if (i == 1)
 			known = known &&
@@ -87,8 +86,8 @@ static bool ask_once(struct sl_pool_growth *growth, uint64_t bytes, CUresult *re
 		&growth->passed, growth->pool->dev, bytes, SL_PASSED_HELD, result);
 }
 
-/* What the driver will take, and what was not asked for earlier; that is measured, so it need not
- * be had. Nor, of a pool that nobody has seen grow, a whole chunk. */
+/* Asks for what the driver will take, and for `unasked`, which is optional since it is measured
+ * already. If the pool has not been seen to grow, a whole chunk is optional, too. */
 static bool ask_for(
 	struct sl_pool_growth *growth, uint64_t bytes, uint64_t unasked, CUresult *result)
 {
@@ -110,8 +109,8 @@ static bool ask_for(
 	       ask_once(growth, bytes, result);
 }
 
-/* The grant is the call's, and with it comes the promise, so that no other call counts on it; an
- * earlier one of the same call is the pool's from now on. */
+/* The grant belongs to the call, and the promise comes with it, so no other call counts on it. An
+ * earlier grant of the same call becomes the pool's. */
 static void enter_grant(struct sl_pool_growth *growth)
 {
 	sl_pool_lock();
@@ -145,8 +144,7 @@ static bool ask_until_enough(struct sl_pool_growth *growth, CUresult *result)
 	uint64_t bytes = lacking(growth, &unasked);
 
 	for (int i = 0; i < ASKS_MAX && sl_unlikely(bytes); i++) {
-		/* Before a denial is final everybody has given back what nobody uses: was it
-		 * enough? */
+		/* Before a denial is final all unused memory has gone back: is that enough? */
 		if (bytes >= denied_bytes)
 			return false;
 		keep_grant(growth);
@@ -180,7 +178,7 @@ bool sl_pool_ask(struct sl_pool_growth *growth, struct sl_pool *pool, uint64_t b
 	growth->bytes = bytes;
 	ok = ask_until_enough(growth, result);
 	if (ok) {
-		/* Out of memory in spite of the reserve is for us to help, too. */
+		/* Out of memory in spite of the reserve: retry as for other memory. */
 		if (!growth->granted_bytes) {
 			memset(&growth->passed, 0, sizeof(growth->passed));
 			growth->passed.flags = SL_PASSED_HELD;

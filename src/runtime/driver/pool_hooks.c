@@ -1,7 +1,7 @@
 /*
  * pool_hooks - stream-ordered allocation and the pools behind it, as programs call them
  *
- * Nothing is asked for what a capturing stream allocates: it becomes a node of the graph, and is
+ * An allocation in a capturing stream asks for nothing: it becomes a node of the graph, and is
  * asked for when that is launched (graph.h).
  */
 #include "runtime/contexts/capture.h"
@@ -11,7 +11,7 @@
 #include "runtime/real/real.h"
 #include "runtime/session/measure.h"
 
-/* Only of the capture of another stream does the call know nothing. */
+/* False only if the stream itself does not capture; captures of other streams do not matter. */
 static bool is_captured(CUstream stream, bool per_thread)
 {
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -27,7 +27,7 @@ static bool is_captured(CUstream stream, bool per_thread)
 	return true;
 }
 
-/* The arguments are the driver's to judge; what it would refuse anyway is not asked for. */
+/* The driver checks the arguments; a call that it would refuse asks for nothing. */
 #define TAKE(symbol, per_thread, pool_of, params, args)                \
 	SL_EXPORT CUresult symbol params                               \
 	{                                                              \
@@ -105,7 +105,7 @@ SL_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 	return result;
 }
 
-/* Only here a default pool tells where its memory is, and of what kind. */
+/* Only here does the driver report a default pool's place and type. */
 SL_EXPORT CUresult cuMemGetDefaultMemPool(
 	CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
 {

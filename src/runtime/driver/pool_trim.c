@@ -10,12 +10,12 @@
 #include "runtime/process/futex.h"
 #include "runtime/real/real.h"
 
-/* Until a proof is asked for again that was refused. */
+/* Pause before repeating a refused proof. */
 #define ASK_AGAIN_NS (10 * SL_MS)
 
-/* Work that lasts longer than that keeps what it uses, no more. A context that is just being
- * destroyed refuses a proof: it is asked for again, and at the end done without. False: nothing may
- * be trimmed. */
+/* Waits for the work, at most until end_ns; longer work simply keeps what it uses. A context under
+ * destruction refuses a proof: it is requested again, and skipped in the end. False: nothing may be
+ * trimmed. */
 static bool await_work(CUcontext ctx, sl_ns end_ns)
 {
 	static const uint32_t never;

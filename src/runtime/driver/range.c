@@ -1,8 +1,8 @@
 /*
  * range - see range.h
  *
- * Sorted by address. A driver that reserves has nothing else there: whatever the table still holds
- * for those addresses then is a leftover of threads that raced for them, and goes.
+ * Sorted by address. If the driver reserves addresses, nothing else is there. Table entries for
+ * them are leftovers of racing threads, and are dropped.
  */
 #include "runtime/driver/range.h"
 #include "runtime/driver/extents.h"
