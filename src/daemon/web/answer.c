@@ -1,9 +1,8 @@
 /*
- * answer - how every answer looks
+ * answer - headers and form of all answers
  *
- * The headers say to a browser what the page may do: load and ask its own server, and nothing else;
- * be in no frame, and leak no address. Even if a hostile name got into the page as code, there
- * would be nothing that it could run or reach.
+ * The headers let the page only load from and ask its own server, be in no frame, and leak no
+ * address. Even if a hostile name became code in the page, it could neither run nor reach anything.
  */
 #include "daemon/link/pids.h"
 #include "daemon/web/internal.h"
@@ -17,13 +16,13 @@
 #include "base/text.h"
 #include "daemon/report/tell.h"
 
-/* An answer of so many bytes is large. */
+/* A larger answer counts in the asker's share. */
 #define LARGE (64u << 10)
-/* The kernel gives it to nobody. */
+/* The kernel gives this number to no user. */
 #define NO_UID ((uid_t)-1)
 
-/* No Strict-Transport-Security with TLS: it would hold for every port of that machine's name, and
- * for what else is served there. */
+/* No Strict-Transport-Security with TLS: it would apply to every port of this host name, and to
+ * other services there. */
 static const struct {
 	const char *name, *value;
 } headers[] = {
@@ -148,14 +147,14 @@ enum MHD_Result sl_page_refuse(
 		(void)MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
 	if (response && status == 429)
 		(void)MHD_add_response_header(response, "Retry-After", "1");
-	/* What is left of its body is nobody's. */
+	/* The rest of the body is not read. */
 	if (response && (status == 413 || status == 431 || !request->route))
 		(void)MHD_add_response_header(response, "Connection", "close");
 	return sl_page_send(request, status, response, "application/json");
 }
 
-/* Whoever brings no token is nobody, and may do what anybody may. His number is no user's: what he
- * asks for is charged to none. */
+/* The user of a request without a token: it has the rights that all users have. Its number is no
+ * user's, so its requests count for none. */
 static struct sl_user *nobody(void)
 {
 	struct sl_user *who = calloc(1, sizeof(*who) + sizeof(who->gids[0]));

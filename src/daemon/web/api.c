@@ -14,7 +14,7 @@
 #include "daemon/web/assets.h"
 #include "daemon/web/state.h"
 
-/* A state that is so old is one of now. */
+/* A snapshot of this age still counts as the present. */
 #define STATE_FRESH (300 * SL_MS)
 
 /* --- files ------------------------------------------------------------------------------------ */
@@ -68,7 +68,7 @@ static enum MHD_Result send_asset(
 	if (!response)
 		return MHD_NO;
 	(void)MHD_add_response_header(response, "ETag", asset->etag);
-	/* Asked about each time: after an update the parts must fit together. */
+	/* Revalidated each time: after an update the page's files must match. */
 	(void)MHD_add_response_header(response, "Cache-Control", "no-cache");
 	return sl_page_send(
 		request, same ? 304 : 200, response, same ? NULL : type_of(asset->name));
@@ -113,7 +113,7 @@ static json_t *me_json(const struct sl_page_request *request)
 		"admin", sl_page_is_admin(request->who));
 }
 
-/* {"me":..., before what all get. */
+/* The head of a state, before what is the same for all users. */
 char *sl_page_me(const struct sl_page_request *request)
 {
 	json_t *me = me_json(request);

@@ -1,5 +1,5 @@
 /*
- * assets - the files of the page (src/web), as they were when this was built
+ * assets - the files of the page (src/web), built into the program
  *
  * Made by tools/embed-files. Constant.
  */

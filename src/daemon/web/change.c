@@ -1,7 +1,8 @@
 /*
- * change - what can be done to a workload: set, park, resume, stop
+ * change - changes to a workload: set, park, resume, stop
  *
- * The same messages that `sluice` sends; the daemon judges and answers, and a refusal is its text.
+ * Sends the messages that `sluice` sends; the daemon decides and answers, and a refusal has its
+ * text.
  */
 #include "daemon/web/values.h"
 
@@ -15,7 +16,7 @@
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* 409: it is understood and allowed, and does not go as things are. */
+/* 409: understood and allowed, but not possible at present. */
 static enum MHD_Result refused(
 	struct sl_page_request *request, uint32_t reason, const char *text)
 {
@@ -23,7 +24,7 @@ static enum MHD_Result refused(
 		"%s", text[0] ? text : "sluiced refused without a word");
 }
 
-/* One question, one answer, over a line of the user's. */
+/* One message and its answer, over a line of the request's user. */
 static bool ask(struct sl_page_request *request, const union sl_msg *question,
 	uint32_t want, union sl_msg *answer, enum MHD_Result *r)
 {
@@ -78,7 +79,7 @@ static json_t *set_json(const struct sl_msg_set_reply *reply)
 		sl_text_json(reply->text));
 }
 
-/* True: it was done, or there was nothing to do; else it was refused. */
+/* True: done, or nothing to do; else the request was refused. */
 static bool set_warm(struct sl_page_request *request, uint64_t id, union sl_msg *answer,
 	enum MHD_Result *r)
 {
@@ -92,7 +93,7 @@ static bool set_warm(struct sl_page_request *request, uint64_t id, union sl_msg 
 		return true;
 	sl_wire_init(&msg, SL_MSG_SET_WARM);
 	msg.set_warm.workload = id;
-	/* Below 0: as it is (SL_WARM_AS_IT_IS). */
+	/* Negative: unchanged (SL_WARM_AS_IT_IS). */
 	msg.set_warm.warm_after_ms = (uint64_t)warm;
 	msg.set_warm.idle_grace_ms = (uint64_t)grace;
 	if (!ask(request, &msg, SL_MSG_SET_REPLY, answer, r))

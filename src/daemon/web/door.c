@@ -1,11 +1,10 @@
 /*
- * door - who is let in, and who is shown out
+ * door - accepts connections, and closes slow ones
  *
- * libmicrohttpd would take connections until its table is full, and turn further ones away, whoever
- * has the table. So a thread of ours
- * accepts: it knows since when each connection sends its request or takes its answer, ends those
- * that take too long, earlier where others wait, and leaves the rest in the kernel's queue until
- * there is room.
+ * libmicrohttpd would accept connections until its table is full and refuse all others, even if one
+ * client fills it. So a thread here accepts. It knows when each connection began to send its
+ * request or to read its answer, and closes those that take too long, earlier if others wait. The
+ * rest stay in the kernel's queue until there is room.
  */
 #include "daemon/web/server.h"
 
@@ -23,19 +22,19 @@
 #include "daemon/link/pids.h"
 #include "daemon/web/page.h"
 
-/* How long a request may be on its way in, or awaited; and its answer on its way out. */
+/* How long a connection may wait for or send a request; how long it may read an answer. */
 #define READING_LIFE   (15 * SL_S)
 #define ANSWERING_LIFE (60 * SL_S)
-/* For others who wait: that of everybody, and of an answer to whoever has more than SHARE
+/* The same while the table is full. The second applies to an asker with more than SHARE
  * connections. */
 #define GIVE_WAY_LIFE        (1 * SL_S)
 #define GIVE_WAY_ANSWER_LIFE (5 * SL_S)
 #define SHARE                (SL_PAGE_CONNECTIONS / 4)
 #define LOOK_ROUND_MS        500
 
-/* --- the doorman ------------------------------------------------------------------------------ */
+/* --- the thread ------------------------------------------------------------------------------- */
 
-/* Under the page's mutex. */
+/* Whether the connection's asker has more than SHARE. Under the page's mutex. */
 static bool has_many(struct sl_page *page, const struct sl_page_connection *connection)
 {
 	unsigned int count = 0;
@@ -58,14 +57,14 @@ static sl_ns life_of(
 	case SL_PAGE_ANSWERING:
 		return full && has_many(page, connection) ? GIVE_WAY_ANSWER_LIFE
 							  : ANSWERING_LIFE;
-	/* The library ends those that do not read. */
+	/* The library closes streams that are not read. */
 	case SL_PAGE_WATCHING:
 	default: return SL_NS_NEVER;
 	}
 }
 
-/* Ends who takes too long; where the table is full the oldest of them only. Its thread sees the end
- * of the socket like any hang-up. */
+/* Closes connections that take too long; while the table is full, only the oldest of them. The
+ * library sees the closed socket like any hang-up. */
 static void show_out(struct sl_page *page, bool full)
 {
 	sl_ns now = sl_clock_now();
@@ -103,11 +102,11 @@ static void let_in(struct sl_page *page)
 		SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0) {
-		/* It counts from now on, not from when its thread begins. */
+		/* Counted now, not when its thread begins. */
 		(void)pthread_mutex_lock(&page->mutex);
 		page->connection_count++;
 		(void)pthread_mutex_unlock(&page->mutex);
-		/* Takes the socket, also when it fails. */
+		/* Takes the socket, even if it fails. */
 		if (MHD_add_connection(page->server, fd, (struct sockaddr *)&address,
 			    size) == MHD_YES)
 			return;
@@ -119,7 +118,8 @@ static void let_in(struct sl_page *page)
 	}
 	if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS)
 		return;
-	/* It stays in the queue and would wake us for ever. */
+	/* Pauses: the waiting connection stays in the queue and would wake this thread again at
+	 * once. */
 	sl_warning("page: no descriptors or memory are left; trying again");
 	sl_clock_sleep(LOOK_ROUND_MS * SL_MS);
 }
@@ -158,7 +158,7 @@ static uint64_t key_of(const struct MHD_Connection *connection)
 	if (address && address->sa_family == AF_INET)
 		key = ((const struct sockaddr_in *)(const void *)address)
 			      ->sin_addr.s_addr;
-	/* A network of 64 bits is one neighbour's. */
+	/* One user has a whole network of 64 bits. */
 	if (address && address->sa_family == AF_INET6)
 		memcpy(&key,
 			&((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
@@ -174,9 +174,9 @@ struct sl_page_connection *sl_page_connection_of(struct MHD_Connection *mhd)
 	return info ? info->socket_context : NULL;
 }
 
-/* As a token would stand for the user. HTTP has no place for a nonce (identity.h): on kernels
- * that do not hand out the process, it counts as one in a container, and its rights as
- * unknown. */
+/* The user who opened the connection, as a token would stand for the user. HTTP has no place for a
+ * nonce (identity.h). So on kernels that do not report the process, it counts as one in a container
+ * with unknown rights. */
 static struct sl_user *who_connects(int fd)
 {
 	struct sl_user *who = sl_user_of_socket(fd);
@@ -263,7 +263,7 @@ void sl_page_door_phase(
 	if (connection->phase != phase) {
 		connection->phase = phase;
 		connection->since = sl_clock_now();
-		/* In the order of `since`. */
+		/* The list is sorted by `since`. */
 		sl_list_unlink(&connection->link);
 		sl_list_push_tail(&page->connections, &connection->link);
 	}

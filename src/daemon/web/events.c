@@ -1,5 +1,5 @@
 /*
- * events - what happened, and why somebody waits
+ * events - past events, and why a workload waits
  */
 #include "daemon/history/events.h"
 #include "daemon/web/history.h"
@@ -39,9 +39,9 @@ static int64_t serial_of(const json_t *event)
 }
 
 /*
- * What the daemon has kept ends somewhere, and a new daemon has nothing of the one before: what
- * came earlier is in the history. Serials grow, also over restarts. Without a history there are
- * those that are kept; where it was not asked, or gave up, *gap is what the answer says of that.
+ * Adds older events from the history: the daemon keeps only the latest of its own, and none of an
+ * earlier daemon. Serials grow, also over restarts. If the history was not reached or gave up, *gap
+ * becomes what the answer says about that.
  */
 static void add_older(
 	struct sl_page_request *request, struct events *events, json_t **gap)
@@ -126,13 +126,13 @@ static bool read_ask(
 			request, "from_ms", INT64_MAX, 0, &ask->from_ms, r) ||
 		!sl_page_query_number(request, "to_ms", INT64_MAX, 0, &ask->to_ms, r))
 		return false;
-	/* Names have so many bytes at most, also in the message to the loop. */
+	/* The name must also fit into the message to the loop. */
 	return read_text(request, "name", ask->name, sizeof(line.name), r) &&
 	       read_text(request, "words", ask->words, sizeof(ask->words), r) &&
 	       read_reason(request, ask, r) && read_kinds(request, ask, r);
 }
 
-/* "complete" is of what was asked for: no more than `last`, of the time that is kept. */
+/* "complete": all that was asked for, within `last` and the time that is kept. */
 static json_t *events_json(struct sl_page_request *request, struct events *events)
 {
 	json_t *gap = NULL, *answer;
@@ -161,7 +161,7 @@ enum MHD_Result sl_page_events(struct sl_page_request *request)
 		return r;
 	sl_wire_init(&ask, SL_MSG_EVENTS);
 	ask.events.after = wanted->after;
-	/* All that may be among the last of those that are wanted. */
+	/* With filters here, all kept events are needed; else the last ones. */
 	ask.events.last = wanted->reason[0] || wanted->before || wanted->from_ms ||
 					  wanted->to_ms || sl_history_events_sift(wanted)
 				  ? 0

@@ -11,8 +11,7 @@
 
 #define HOST_MAX 256
 
-/* "name", "name:80", "[::1]:80": the name without port and brackets. False: nothing that could be
- * one. */
+/* Takes the name out of "name", "name:80" or "[::1]:80". False: it cannot be a name. */
 static bool take_name(const char *host, char name[HOST_MAX])
 {
 	bool bracket = host[0] == '[';
@@ -27,7 +26,7 @@ static bool take_name(const char *host, char name[HOST_MAX])
 	return name[0] != '\0';
 }
 
-/* The attack needs a name that its maker owns; an address is nobody's to point elsewhere. */
+/* DNS rebinding needs a name that the attacker owns; an address cannot be redirected. */
 static bool is_address(const char *name)
 {
 	unsigned char address[16];
@@ -65,7 +64,7 @@ static bool is_ours(const struct sl_page_rules *rules, const char *host)
 		       (rules->machine[0] && strcasecmp(rules->machine, name) == 0));
 }
 
-/* Origin is scheme, "://" and what Host says. */
+/* Whether Origin is this server's scheme, "://" and the value of Host. */
 static bool is_same_origin(
 	const struct sl_page_rules *rules, const struct sl_page_headers *headers)
 {
@@ -77,13 +76,13 @@ static bool is_same_origin(
 	return headers->host && strcasecmp(rest, headers->host) == 0;
 }
 
-/* A browser says so in every request to a trustworthy origin, and no script can change it. */
+/* Browsers send Sec-Fetch-Site to every trustworthy origin, and no script can change it. */
 static bool is_of_another_site(const struct sl_page_headers *headers)
 {
 	if (!headers->site || strcmp(headers->site, "same-origin") == 0 ||
 		strcmp(headers->site, "none") == 0)
 		return false;
-	/* A link to the page may stand anywhere. */
+	/* Any site may link to the page. */
 	return !(headers->is_front && headers->mode &&
 		 strcmp(headers->mode, "navigate") == 0);
 }

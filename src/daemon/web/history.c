@@ -1,8 +1,8 @@
 /*
- * history - what was, of the history (history.h), by the connection's own thread
+ * history - asks the history (history.h) in the connection's own thread
  *
- * A question about two years may take seconds of a core, and anybody may ask: so PLACES of them are
- * worked on at a time, by threads that stand behind the loop, and others wait.
+ * A question about two years may take seconds of CPU time, and any user may ask. So at most PLACES
+ * questions are worked on at a time; others wait.
  */
 #include "daemon/web/history.h"
 
@@ -13,14 +13,14 @@
 #include "daemon/report/tell.h"
 
 #define PLACES 2
-/* Others are before it for so long: then it is told to come again. */
+/* Longest wait for a place; then the client should try again. */
 #define WAIT_NS (20 * SL_S)
-/* Of JSON: ten megabytes, which a browser keeps as values. CSV goes to a file. */
+/* Most rows of JSON: 10 MB, which a browser keeps as values. CSV goes to a file. */
 #define ROWS_MOST 20000
-/* Before a time that was left out. */
+/* The time asked for if from_ms is absent. */
 #define SPAN_MS (3600 * 1000)
 
-/* One is for those who have a token. */
+/* Waits for a place. One is reserved for users with a token. */
 static bool take_place(struct sl_page *page, bool known)
 {
 	sl_ns end = sl_clock_now() + WAIT_NS;
@@ -41,7 +41,7 @@ struct sl_history_text *sl_page_ask_history(
 	struct sl_page *page = request->page;
 	struct sl_history_text *text;
 
-	/* Whoever waits has a thread, and there are few. */
+	/* Each waiting question holds a thread, and there are few. */
 	if (sl_page_share_take(page->share, request->asker, SL_PAGE_QUESTIONS, 1) !=
 		SL_PAGE_TAKEN) {
 		sl_error_set(err,
@@ -92,7 +92,7 @@ static enum MHD_Result answer(
 	text = sl_page_ask_history(request, ask, &err);
 	if (!text)
 		return sl_page_refuse(request, statuses[fault], "%s", err.text);
-	/* Freed when it is read, or when its reader is shown out. */
+	/* The text is freed when it was read, or the connection is closed. */
 	response = MHD_create_response_from_callback(
 		text->size, 64u << 10, read_some, text, let_go);
 	if (!response)
@@ -103,7 +103,7 @@ static enum MHD_Result answer(
 	return sl_page_send(request, 200, response, type);
 }
 
-/* from_ms, to_ms, step_s. */
+/* Reads from_ms, to_ms, step_s. */
 static bool read_times(
 	struct sl_page_request *request, struct sl_history_ask *ask, enum MHD_Result *r)
 {
@@ -119,7 +119,7 @@ static bool read_times(
 	return true;
 }
 
-/* One of the words; not there: the first. */
+/* Reads one of the words; absent: the first. */
 static bool read_word(struct sl_page_request *request, const char *key,
 	const char *const words[], uint32_t *out, enum MHD_Result *r)
 {
@@ -186,7 +186,7 @@ enum MHD_Result sl_page_history(struct sl_page_request *request)
 					     : "application/json");
 }
 
-/* By the daemon's number, or by name; of one that has ended, too. */
+/* By the daemon's number, or by name; also workloads that have ended. */
 enum MHD_Result sl_page_series(struct sl_page_request *request)
 {
 	struct sl_history_ask ask = {.what = SL_HISTORY_SERIES};

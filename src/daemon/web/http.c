@@ -1,11 +1,11 @@
 /*
- * http - libmicrohttpd inside sd-event
+ * http - libmicrohttpd within the loop
  *
- * The library keeps its own epoll set; its descriptor is a source of our loop. It also wants a call
- * when nothing is readable but work is left (a response half sent to a reader that keeps up), which
- * a timer of ours gives; between two of those calls the loop serves whatever is more urgent. We
- * accept ourselves and hand it sockets: so a full table or a lack of descriptors is ours to settle,
- * and each connection's age is known.
+ * The library has its own epoll descriptor, which is a source of the loop. It also wants a call
+ * when nothing is readable but work is left (an answer half sent to a fast client): a timer gives
+ * it that. Between two such calls the loop serves whatever is more urgent. This file accepts
+ * connections itself and hands their sockets to the library. So it controls a full table or a lack
+ * of descriptors, and knows each connection's age.
  */
 #include "daemon/web/http.h"
 
@@ -27,13 +27,13 @@
 #include "daemon/web/http_socket.h"
 #include "daemon/web/metrics.h"
 
-/* After everything else: who asks for memory does not wait for who asks for numbers. */
+/* Lower than everything else: a demand for memory must not wait for metrics. */
 #define PRIORITY 20
 /* Text per turn and connection: some sixty lines. */
 #define BLOCK_BYTES 8192
-/* Accepted per turn. */
+/* Most connections accepted per turn. */
 #define ACCEPT_BUDGET 8
-/* What a connection's pool holds: the request, and a block on its way out. */
+/* A connection's memory in the library: the request, and a block of the answer. */
 #define POOL_BYTES (SL_HTTP_REQUEST_BYTES + 2 * BLOCK_BYTES)
 
 struct connection {
@@ -51,12 +51,12 @@ struct sl_http {
 	unsigned int connection_count;
 	struct sl_metrics_books *books; /* the latest copy, or NULL */
 	sl_ns start_unix_ns;
-	bool copies_ahead;   /* the next turn is for a copy, if that is stale */
-	sl_ns starved_until; /* no descriptors were left; 0: there are some */
+	bool copies_ahead; /* the next turn only copies the numbers, if the copy is stale */
+	sl_ns starved_until; /* out of descriptors until then; 0: not */
 	uint64_t scrapes;
 };
 
-/* One answer on its way: text that was rendered and not yet taken is in block. */
+/* An answer being sent; block has text that was rendered and not sent yet. */
 struct answer {
 	struct sl_http *http;
 	struct sl_metrics_books *books;
@@ -65,9 +65,9 @@ struct answer {
 	char block[BLOCK_BYTES];
 };
 
-/* --- who may ask -------------------------------------------------------------------------- */
+/* --- which hosts -------------------------------------------------------------------------- */
 
-/* Nothing, or ":" and digits. */
+/* "", or ":" and digits. */
 static bool is_port(const char *text)
 {
 	if (text[0] == '\0')
@@ -129,7 +129,7 @@ static bool is_stale(const struct sl_http *http)
 	return !http->books || sl_clock_now() - http->books->taken_at > SL_HTTP_FRESH_NS;
 }
 
-/* The copy for an answer that begins now. */
+/* The copy of the numbers for an answer that begins now. */
 static struct sl_metrics_books *fresh_books(struct sl_http *http)
 {
 	struct sl_metrics_books *books = http->books;
@@ -231,7 +231,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* --- turns -------------------------------------------------------------------------------- */
 
-/* Lets the library do what is ready, and asks to be called again for what it left. */
+/* Lets the library do what is ready, and sets the timer for what it left. */
 static void run(struct sl_http *http)
 {
 	MHD_UNSIGNED_LONG_LONG wait_ms = 0;
@@ -242,14 +242,14 @@ static void run(struct sl_http *http)
 						: SL_NS_NEVER);
 }
 
-/* How long a connection may last: less when others wait for its place. */
+/* How long a connection may last: less if others wait for its place. */
 static sl_ns life_of(const struct sl_http *http)
 {
 	return http->connection_count < SL_HTTP_CONNECTIONS ? SL_HTTP_LIFE_NS
 							    : SL_HTTP_GIVE_WAY_NS;
 }
 
-/* When to look at connections next; and whether there is room for another. */
+/* Sets when to check connections next, and whether to accept more. */
 static void arm(struct sl_http *http)
 {
 	bool has_room =
@@ -267,10 +267,10 @@ static void arm(struct sl_http *http)
 		http->listen_io, has_room ? SD_EVENT_ON : SD_EVENT_OFF);
 }
 
-/* When a turn began, and what this thread had until then. */
+/* Begin of a turn, and the CPU time of this thread until then. */
 struct turn {
 	sl_ns begin, on_core;
-	long taken_away; /* times that it lost its core to others */
+	long taken_away; /* involuntary context switches */
 };
 
 static sl_ns time_on_core(void)
@@ -289,8 +289,8 @@ static struct turn begin_turn(void)
 	return (struct turn){sl_clock_now(), time_on_core(), usage.ru_nivcsw};
 }
 
-/* By the wall clock, as nothing here may block; but a machine that runs somebody else meanwhile is
- * not the fault of metrics: then only the time on the core counts. */
+/* Elapsed time, because nothing here may block. If the kernel ran other threads meanwhile, only CPU
+ * time counts: that delay is not caused by metrics. */
 static sl_ns turn_took(const struct turn *turn)
 {
 	struct turn now = begin_turn();
@@ -312,9 +312,9 @@ static void end_turn(struct sl_http *http, const struct turn *turn)
 }
 
 /*
- * Somebody has come: what he will be told is copied in a turn of its own. To accept him, to copy
- * the numbers of a thousand workloads and to send the first of them at once would hold the loop for
- * the sum of it. Whoever asks later than the copy is fresh pays for his own.
+ * After a connection was accepted, one turn copies the numbers and does nothing else. Accepting,
+ * copying the numbers of a thousand workloads and sending the first block in one turn would hold
+ * the loop too long. A request that comes after SL_HTTP_FRESH_NS needs another copy.
  */
 static void copy_ahead(struct sl_http *http)
 {
@@ -346,9 +346,9 @@ static int on_again(sd_event_source *source, uint64_t usec, void *context)
 }
 
 /*
- * Ends what has lived long enough, from the oldest on; for others that wait, one at a time. The
- * library sees the end of the socket like any hang-up. Who finds all places taken by the young
- * waits in the kernel's queue.
+ * Closes connections that lasted too long, the oldest first; if others wait, only one at a time.
+ * The library sees the closed socket like any hang-up. While all connections are young, others wait
+ * in the kernel's queue.
  */
 static int on_life(sd_event_source *source, uint64_t usec, void *context)
 {
@@ -403,7 +403,7 @@ static void on_notify(void *context, struct MHD_Connection *mhd_connection,
 	*socket_context = connection;
 }
 
-/* False: nobody else is waiting, or nobody can be taken now. */
+/* False: no connection waits, or none can be accepted now. */
 static bool accept_one(struct sl_http *http)
 {
 	struct sockaddr_storage address = {0};
@@ -412,14 +412,15 @@ static bool accept_one(struct sl_http *http)
 		SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0) {
-		/* Takes the socket, also when it fails. */
+		/* Takes the socket, even if it fails. */
 		if (MHD_add_connection(http->server, fd, (struct sockaddr *)&address,
 			    size) != MHD_YES)
 			sl_debug("metrics: a connection could not be taken");
 		return true;
 	}
 	if (errno == EMFILE || errno == ENFILE) {
-		/* It stays in the queue and would wake us for ever. */
+		/* Pauses: the waiting connection stays in the queue and would wake the loop again
+		 * at once. */
 		http->starved_until = sl_clock_now() + SL_HTTP_GIVE_WAY_NS;
 		sl_warning("metrics: no descriptors are left; trying again in a second");
 		return false;
@@ -437,7 +438,7 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
 		more && i < ACCEPT_BUDGET && http->connection_count < SL_HTTP_CONNECTIONS;
 		i++)
 		more = accept_one(http);
-	/* They are served in the next turns. */
+	/* Requests are served in later turns. */
 	http->copies_ahead = true;
 	sl_timer_set(http->again_timer, turn.begin);
 	arm(http);
@@ -483,7 +484,7 @@ static int add_sources(struct sl_http *http)
 	return 0;
 }
 
-/* When the daemon started by the wall clock, once, so that the number never moves. */
+/* The daemon's start by the real-time clock; computed once, so that it never changes. */
 static sl_ns start_by_wall_clock(const struct sl_daemon *daemon)
 {
 	struct timespec now = {0};

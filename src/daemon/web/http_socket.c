@@ -92,7 +92,7 @@ static int bind_and_listen(int fd, const struct sl_config_address *address,
 {
 	int on = 1;
 
-	/* A port that our predecessor used is in TIME_WAIT for a minute. */
+	/* The daemon's previous run leaves its port in TIME_WAIT for a minute. */
 	if (address->kind != SL_CONFIG_SOCKET)
 		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (address->kind == SL_CONFIG_IPV6)
@@ -102,7 +102,7 @@ static int bind_and_listen(int fd, const struct sl_config_address *address,
 	return 0;
 }
 
-/* Which of the free ports the kernel took. */
+/* Notes the port that the kernel chose. */
 static void note_port(int fd, struct sl_config_address *address)
 {
 	union any_address any;

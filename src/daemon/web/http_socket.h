@@ -1,7 +1,7 @@
 /*
- * http_socket - the socket at which metrics, or the page, are asked for: TCP, or a path
+ * http_socket - the listening socket of metrics or the page: TCP, or a path
  *
- * Loop's thread; nothing blocks but one connect(2) to a socket that may be stale.
+ * Loop's thread; blocks only in one connect(2) to a socket that may be stale.
  */
 #ifndef SL_DAEMON_WEB_HTTP_SOCKET_H
 #define SL_DAEMON_WEB_HTTP_SOCKET_H
@@ -12,23 +12,23 @@
 
 struct sl_http_socket {
 	int fd;             /* -1: not open */
-	const char *option; /* of the configuration, for messages */
+	const char *option; /* its name in the configuration, for messages */
 	struct sl_config_address address;
-	uint64_t device, inode; /* of the path that we made */
+	uint64_t device, inode; /* of the path that it created */
 };
 
-/* Whether only this machine reaches it; a path, too. */
+/* Whether only this machine reaches it, as with a path. */
 bool sl_http_socket_is_loopback(const struct sl_config_address *address);
-/* Listens, non-blocking. A stale socket at the path is replaced, one that answers is not. On an
- * error err names the address and the remedy. 0 or negative errno. */
+/* Listens, non-blocking. Replaces a stale socket at the path, but not one that answers. On an error
+ * err names the address and the remedy. 0 or negative errno. */
 SL_MUST_CHECK int sl_http_socket_open(struct sl_http_socket *out, const char *option,
 	const struct sl_config_address *address, struct sl_error *err);
-/* Sets mode and group (SL_CONFIG_GROUP_NONE: our own) of a path; nothing to do for TCP. */
+/* Sets mode and group (SL_CONFIG_GROUP_NONE: the daemon's own) of a path; does nothing for TCP. */
 SL_MUST_CHECK int sl_http_socket_permit(const struct sl_http_socket *listener,
 	unsigned int mode, uint32_t group, struct sl_error *err);
-/* Closes, and unlinks the path if it still is the socket that we made. */
+/* Closes it, and unlinks the path if it is still the socket that open created. */
 void sl_http_socket_close(struct sl_http_socket *listener);
-/* For libmicrohttpd: what it has to say, at debug level. part: a string, what it serves. */
+/* Log function for libmicrohttpd; writes at debug level. part: a string, what is served. */
 void sl_http_log(void *part, const char *format, va_list args);
 
 #endif

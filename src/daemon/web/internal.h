@@ -1,8 +1,8 @@
 /*
- * internal - what the parts of the page's server share
+ * internal - shared by the parts of the page's server
  *
- * struct sl_page belongs to the loop until the threads start, and is not changed then but for what
- * locks itself. A request belongs to its connection's thread.
+ * The loop owns struct sl_page until the threads start. From then on only members that lock
+ * themselves change. A request belongs to its connection's thread.
  */
 #ifndef SL_DAEMON_WEB_INTERNAL_H
 #define SL_DAEMON_WEB_INTERNAL_H
@@ -21,10 +21,10 @@
 #include "daemon/web/snapshot.h"
 #include "daemon/web/tokens.h"
 
-/* Bodies of requests; of jobs, which bring words and environment. */
+/* Most bytes of a body; of a job's, which has its command and environment. */
 #define SL_PAGE_BODY_MAX     (64u << 10)
 #define SL_PAGE_JOB_BODY_MAX (256u << 10)
-/* Method, target and headers. */
+/* Most bytes of method, target and headers. */
 #define SL_PAGE_HEAD_MAX (16u << 10)
 
 struct sl_history;
@@ -43,10 +43,10 @@ struct sl_page {
 	struct sl_page_rate *reads, *changes, *failures;
 	struct sl_page_share *share;
 	struct sl_history *history; /* NULL: none is written */
-	atomic_uint questions;      /* that it works on */
-	/* When something was changed by way of the page: what is older is no state of now. */
+	atomic_uint questions;      /* to the history, being worked on */
+	/* Time of the last change through the page: an older snapshot is stale. */
 	_Atomic sl_ns changed_at;
-	/* The doorman, who accepts and shows the slow out (page.c). */
+	/* The thread that accepts connections and closes slow ones (web/door.c). */
 	pthread_t doorman;
 	bool has_doorman;
 	int stop_fd;
@@ -59,7 +59,7 @@ struct sl_page {
 };
 
 enum sl_page_phase {
-	SL_PAGE_READING = 0, /* a request is awaited, or on its way */
+	SL_PAGE_READING = 0, /* waiting for a request, or receiving it */
 	SL_PAGE_ANSWERING,
 	SL_PAGE_WATCHING
 };
@@ -69,7 +69,7 @@ struct sl_page_connection {
 	int fd;
 	enum sl_page_phase phase; /* under the page's mutex */
 	sl_ns since;
-	uint64_t key;               /* whose rate it uses: its address, or user */
+	uint64_t key;               /* whose rate it uses: an address, or a user */
 	struct sl_page_asker asker; /* of its latest request; under the page's mutex */
 	struct sl_user *who;        /* of a Unix socket; else NULL */
 };
@@ -81,12 +81,12 @@ struct sl_page_request {
 	struct MHD_Connection *connection;
 	const struct sl_page_route *route;
 	char argument[128];  /* what stands for the * in the route */
-	struct sl_user *who; /* NULL: nobody in particular */
+	struct sl_user *who; /* NULL: not known */
 	struct sl_page_asker asker;
-	uint64_t answer_bytes; /* of its share, until it is completed */
+	uint64_t answer_bytes; /* of the asker's share, until completed */
 	char *body;
 	size_t size, room;
-	json_t *json;  /* of a body */
+	json_t *json;  /* parsed from the body */
 	bool answered; /* before its body came */
 	bool too_long;
 };
@@ -94,65 +94,65 @@ struct sl_page_request {
 typedef enum MHD_Result (*sl_page_fn)(struct sl_page_request *request);
 
 enum sl_page_access {
-	SL_PAGE_FRONT = 0, /* the page's own parts, which hold no secret */
-	SL_PAGE_READ,      /* needs a token where reading does */
+	SL_PAGE_FRONT = 0, /* the page's files, which hold no secret */
+	SL_PAGE_READ,      /* needs a token if reading does */
 	SL_PAGE_OWN,       /* always needs a token */
-	SL_PAGE_CHANGE     /* the same, and JSON */
+	SL_PAGE_CHANGE     /* the same; the body must be JSON */
 };
 
 struct sl_page_route {
-	const char *method, *path; /* one * for a segment */
+	const char *method, *path; /* path: a * matches one segment */
 	enum sl_page_access access;
 	size_t body_max;
 	sl_page_fn fn;
 };
 
-/* The route of a target; NULL: none. *allowed, if not NULL then: the methods that there are at that
- * path, "" if there is none. */
+/* The route of a target; NULL: none. *allowed is then the methods that exist at that path, "" if
+ * none. */
 const struct sl_page_route *sl_page_route_find(
 	const char *method, const char *path, char argument[128], char allowed[32]);
-/* The routes in order; NULL behind the last. */
+/* The routes in order; NULL after the last. */
 const struct sl_page_route *sl_page_route_at(size_t index);
 
-/* --- answers; each once per request ----------------------------------------------------------- */
+/* --- answers; one per request ----------------------------------------------------------------- */
 
 /* Takes json; NULL: out of memory. */
 enum MHD_Result sl_page_answer(
 	struct sl_page_request *request, unsigned int status, json_t *json);
-/* {"error": text}. */
+/* Answers {"error": text}. */
 enum MHD_Result sl_page_refuse(struct sl_page_request *request, unsigned int status,
 	const char *format, ...) SL_PRINTF(3, 4);
-/* Takes response, NULL: out of memory; with the headers of every answer of the API. */
+/* Takes response (NULL: out of memory), and adds the headers of all answers. */
 enum MHD_Result sl_page_send(struct sl_page_request *request, unsigned int status,
 	struct MHD_Response *response, const char *type);
 
-/* Whose rates, and other shares, a request uses: a user's, or an address's. */
+/* The key of a request's rates and shares: its user, or its address. */
 uint64_t sl_page_rate_key(const struct sl_page_request *request);
-/* JSON; takes text, NULL: out of memory. A large one is of the asker's share until it is read to
- * its end. */
+/* JSON; takes text (NULL: out of memory). A large answer counts in the asker's share until the
+ * request completes. */
 enum MHD_Result sl_page_answer_whole(
 	struct sl_page_request *request, char *text, size_t size);
-/* What is given back when a request is completed. */
+/* Returns what the request holds of the asker's share. */
 void sl_page_answer_over(struct sl_page_request *request);
-/* The token that it brings, "" if none. */
+/* The token in the request, "" if none. */
 const char *sl_page_token(const struct sl_page_request *request);
 
-/* Opens a line as whoever asks, or as nobody. True: it is open; else the request was refused, *r is
- * its result. */
+/* Opens a line as the request's user, or as an unknown user without a token. True: it is open; else
+ * the request was refused, with result *r. */
 SL_MUST_CHECK bool sl_page_line(
 	struct sl_page_request *request, struct sl_inside *line, enum MHD_Result *r);
-/* What a call of inside.h came to, as a refusal. */
+/* Refuses the request because a call of inside.h failed. */
 enum MHD_Result sl_page_failed(struct sl_page_request *request,
 	const struct sl_inside *line, int outcome, const struct sl_error *err);
 /* A value of the query, or NULL. */
 const char *sl_page_query(const struct sl_page_request *request, const char *key);
-/* The same as a number of at most `most`; fallback where it is missing. False: it is none, and the
- * request was refused. */
+/* The same as a number of at most `most`; fallback if absent. False: it is not such a number, and
+ * the request was refused. */
 SL_MUST_CHECK bool sl_page_query_number(struct sl_page_request *request, const char *key,
 	uint64_t most, uint64_t fallback, uint64_t *out, enum MHD_Result *r);
-/* {"me":WHO, before a state; the caller frees it. NULL: no memory. */
+/* {"me":USER, as the head of a state; the caller frees it. NULL: no memory. */
 SL_MUST_CHECK char *sl_page_me(const struct sl_page_request *request);
-/* Root, or the daemon's own user. */
+/* Whether it is root, or the daemon's own user. */
 bool sl_page_is_admin(const struct sl_user *who);
 void sl_page_set_phase(struct sl_page_request *request, enum sl_page_phase phase);
 

@@ -1,8 +1,8 @@
 /*
- * jobs - submit, stop, and what a job wrote
+ * jobs - submitting, stopping, and the output of a job
  *
- * A job from the page has no shell behind it, so it gets the environment of a fresh login, its
- * user's home as its folder, and what the request adds to both.
+ * A job from the page has no shell. So it gets the environment of a fresh login, its user's home as
+ * its folder, and what the request adds to both.
  */
 #include "daemon/web/values.h"
 
@@ -22,7 +22,7 @@
 
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 #define WORDS_MAX    4096
-/* Of a log, from its end. */
+/* Bytes from the end of a log. */
 #define LOG_DEFAULT (256u << 10)
 #define LOG_MOST    (4u << 20)
 
@@ -39,7 +39,7 @@ static int add_variable(struct sl_jobspec *spec, const char *name, const char *v
 	return sl_jobspec_add(spec, SL_JOBSPEC_ENV, entry);
 }
 
-/* *home is set, also of a user that the system does not know. */
+/* Adds the environment of a login. Sets *home even if the system does not know the user. */
 static int add_login(struct sl_jobspec *spec, uid_t uid, char home[4096])
 {
 	struct passwd entry, *found = NULL;
@@ -50,7 +50,7 @@ static int add_login(struct sl_jobspec *spec, uid_t uid, char home[4096])
 	(void)snprintf(number, sizeof(number), "%u", (unsigned int)uid);
 	if (getpwuid_r(uid, &entry, room, sizeof(room), &found) != 0)
 		found = NULL;
-	/* Users of services have homes that are not there. */
+	/* Homes of service users may not exist. */
 	(void)snprintf(home, 4096, "%s",
 		found && found->pw_dir[0] == '/' && stat(found->pw_dir, &there) == 0 &&
 				S_ISDIR(there.st_mode)
@@ -125,7 +125,7 @@ static bool is_env(struct sl_page_request *request, enum MHD_Result *r)
 	return ok;
 }
 
-/* A sealed file of it, for the caller to close; -1: it was refused. */
+/* A sealed memfd of the job, which the caller closes; -1: the request was refused. */
 static int make_spec(struct sl_page_request *request, uint32_t *bytes, enum MHD_Result *r)
 {
 	sl_cleanup(sl_jobspec_fini) struct sl_jobspec spec = {0};
@@ -163,7 +163,7 @@ static int make_spec(struct sl_page_request *request, uint32_t *bytes, enum MHD_
 
 /* --- what it needs ---------------------------------------------------------------------------- */
 
-/* "python3 train.py", as lists show it. */
+/* "python3 train.py", as in lists. */
 static void set_command(
 	const struct sl_page_request *request, struct sl_msg_submit *submit)
 {
@@ -194,14 +194,14 @@ static bool set_kind(
 	}
 	submit->flags |= preemptible ? SL_SUBMIT_PREEMPTIBLE : 0;
 	submit->flags |= swap ? 0 : SL_RUN_NO_SWAP;
-	/* What may not be moved to the host cannot be parked there. */
+	/* Without swapping it cannot be parked. */
 	if (strcmp(on_reclaim, "terminate") == 0 || (!on_reclaim[0] && !swap))
 		submit->flags |= SL_SUBMIT_TERMINATES;
 	return true;
 }
 
-/* As `sluice submit --observe`: to see what it needs, nothing may keep it small, and nothing is
- * guaranteed that nobody knows it needs. */
+/* As `sluice submit --observe`: no limit hides what it needs, and no request is guaranteed, because
+ * its need is not known yet. */
 static bool read_observe(struct sl_page_request *request, struct sl_msg_submit *submit,
 	struct sl_amount *amount, enum MHD_Result *r)
 {
@@ -243,7 +243,7 @@ static bool set_amounts(
 		return false;
 	amount = amount.kind ? amount : resource.request;
 	limit = limit.kind ? limit : resource.limit;
-	/* A request of nothing guarantees nothing, and so says nothing about the limit either. */
+	/* A request of 0 guarantees nothing, and says nothing about the limit either. */
 	if (!limit.kind && amount.kind == SL_AMOUNT_BYTES && !amount.value)
 		limit = (struct sl_amount){
 			.kind = SL_AMOUNT_FRACTION, .value = SL_AMOUNT_WHOLE};
@@ -328,8 +328,7 @@ static enum MHD_Result job_refused(
 	return sl_page_refuse(request, reply->job ? 409 : 404, "%s", reply->text);
 }
 
-/* "7", or "front-7": who waits or is parked in the foreground has a number that JSON cannot
- * write. */
+/* "7", or "front-7": a workload in the foreground has a number that JSON cannot write. */
 static bool job_id(struct sl_page_request *request, uint64_t *out, enum MHD_Result *r)
 {
 	static const char front[] = "front-";
@@ -379,7 +378,7 @@ enum MHD_Result sl_page_job_stop(struct sl_page_request *request)
 
 /* --- what it wrote ---------------------------------------------------------------------------- */
 
-/* The end of the file, as text that no browser takes for anything else. */
+/* Sends the end of the file as plain text, which a browser displays and never runs. */
 static enum MHD_Result send_end(struct sl_page_request *request, int file, uint64_t most)
 {
 	struct MHD_Response *response;
@@ -389,7 +388,7 @@ static enum MHD_Result send_end(struct sl_page_request *request, int file, uint6
 	ssize_t got;
 
 	(void)fstat(file, &about);
-	/* Behind what was dropped of it. */
+	/* Not before the part that was dropped. */
 	size = sl_min_u64(
 		sl_sub_sat((uint64_t)about.st_size, (uint64_t)sl_file_first(file)), most);
 	from = (uint64_t)about.st_size - size;

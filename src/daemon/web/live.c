@@ -1,9 +1,9 @@
 /*
- * live - server-sent events, for as long as the reader likes
+ * live - server-sent events, for as long as the client reads
  *
- * The library asks for text in the connection's thread, which waits for the looker's news. A
- * message is head, text that all share, and tail, so nothing is copied but into the library's
- * buffer. Who reads slowly holds one text and skips states; it is ended when nothing moves at all.
+ * The library asks for text in the connection's thread, which waits for news of the snapshot
+ * thread. A message is a head, shared text, and a tail, so only the library's buffer gets a copy. A
+ * slow client holds one text and skips states; its stream ends if it reads nothing at all.
  */
 #include "daemon/web/internal.h"
 
@@ -14,12 +14,12 @@
 #include "daemon/web/page.h"
 #include "daemon/web/server.h"
 
-/* A line that says nothing, so that whoever is in between keeps the line open, and who reads knows
- * that we are there. */
+/* A comment keeps proxies from closing the connection, and tells the client that the server is
+ * there. */
 #define COMMENT_EACH (5 * SL_S)
 #define BLOCK_BYTES  (16u << 10)
-/* How often is looked whether he who reads is still there: nothing is written meanwhile, so nothing
- * else would tell. */
+/* How often to check whether the client is still there: without writing, nothing else would
+ * tell. */
 #define GLANCE_EACH (1 * SL_S)
 
 struct piece {
@@ -29,10 +29,10 @@ struct piece {
 
 struct stream {
 	struct sl_page *page;
-	int fd; /* of the connection, which outlives the stream */
+	int fd; /* the connection's; it outlives the stream */
 	struct sl_page_watch watch;
 	struct sl_page_asker asker;
-	char token[SL_PAGE_TOKEN_ROOM]; /* "": it has none */
+	char token[SL_PAGE_TOKEN_ROOM]; /* "": none */
 	struct sl_page_text *text;
 	char *me;
 	struct piece pieces[4];
@@ -46,7 +46,7 @@ static void add(struct stream *stream, const char *text, size_t size)
 	stream->pieces[stream->count++] = (struct piece){text, size};
 }
 
-/* He hung up; one who only asks and never will again has no use for a stream either. */
+/* Whether the client hung up, or closed its sending side: then it needs no stream either. */
 static bool is_gone(const struct stream *stream)
 {
 	struct pollfd at = {.fd = stream->fd, .events = POLLRDHUP};
@@ -68,7 +68,7 @@ static enum sl_page_news wait_for_news(struct stream *stream)
 	return news;
 }
 
-/* It was good when the stream began. */
+/* Whether a token that was valid when the stream began has ended. */
 static bool has_lost_token(const struct stream *stream)
 {
 	struct sl_user *who;
@@ -80,7 +80,7 @@ static bool has_lost_token(const struct stream *stream)
 	return !who;
 }
 
-/* Waits for something to say. */
+/* Waits for the next message, and lays it out in pieces. */
 static void fill(struct stream *stream)
 {
 	enum sl_page_news news;
@@ -195,7 +195,7 @@ enum MHD_Result sl_page_live(struct sl_page_request *request)
 		end_stream(stream);
 		return MHD_NO;
 	}
-	/* A proxy is not to gather what is meant for now. */
+	/* A proxy must not buffer events. */
 	(void)MHD_add_response_header(response, "X-Accel-Buffering", "no");
 	r = sl_page_send(request, 200, response, "text/event-stream");
 	sl_page_set_phase(request, SL_PAGE_WATCHING);

@@ -1,14 +1,14 @@
 /*
  * metrics - a cursor over families, things and kinds
  *
- * The format wants all samples of a family together, so the text goes family by family, and each
- * family over the things it has samples for. A cursor of four numbers says where it stands,
- * and nothing points into the text that was written before: it may have been sent long ago.
+ * The format wants all samples of a family together, so the text goes family by family, and within
+ * it thing by thing. The cursor is four numbers; nothing refers to text written earlier, which may
+ * have been sent long ago.
  *
- * Names come from users. The format has three characters to escape, and must be UTF-8 or the whole
- * answer is thrown away by who reads it; what is not UTF-8, and control characters, become
- * U+FFFD. Numbers are written by hand, not by printf: a thousand workloads are twelve thousand
- * lines, and this runs in the daemon's loop.
+ * Names come from users. The format escapes three characters, and a client rejects the whole answer
+ * if it is not UTF-8. So bytes that are not UTF-8, and control characters, become U+FFFD. Numbers
+ * are written without printf: a thousand workloads make twelve thousand lines, and this runs in the
+ * daemon's loop.
  */
 #include "daemon/web/metrics.h"
 
@@ -66,7 +66,7 @@ static const struct {
 #undef SL_METRIC_VALUE
 };
 
-/* What a sample is about. What its scope has nothing to do with is NULL. */
+/* The thing that a sample is about. Members outside its scope are NULL. */
 struct place {
 	const struct sl_metrics_books *books;
 	const struct sl_metrics_gpu *gpu;
@@ -89,7 +89,7 @@ struct place {
 #undef SL_METRIC
 #undef SL_METRIC_VALUE
 
-/* In the order of the list, so that those of a family stand together. */
+/* In the order of metrics.def, so that rows of a family are adjacent. */
 static const struct {
 	enum metric metric;
 	const char *kind;
@@ -111,7 +111,7 @@ struct out {
 	size_t used, size;
 };
 
-/* What does not fit is cut; callers leave room for a line, and no line is that long. */
+/* Text that does not fit is cut; callers leave room for a line, and no line is longer. */
 static void put_bytes(struct out *out, const char *text, size_t length)
 {
 	length = (size_t)sl_min_u64(length, out->size - out->used);
@@ -136,7 +136,7 @@ static void put_number(struct out *out, uint64_t number)
 	put_bytes(out, digits + at, sizeof(digits) - at);
 }
 
-/* number / 10^places, without zeros at the end. */
+/* number / 10^places, without trailing zeros. */
 static void put_fraction(struct out *out, uint64_t number, unsigned int places)
 {
 	char digits[20];
@@ -172,8 +172,8 @@ static void put_value(struct out *out, enum unit unit, uint64_t value)
 		put_number(out, value);
 }
 
-/* Bytes of the character that begins here, 0 if it is none: RFC 3629, no overlong forms, no
- * surrogates. The terminator is no continuation, so nothing behind it is read. */
+/* Length of the character at c, 0 if invalid: RFC 3629, no overlong forms, no surrogates. Never
+ * reads beyond the terminator, which is no continuation byte. */
 static size_t utf8_length(const unsigned char *c)
 {
 	static const struct {
@@ -206,7 +206,7 @@ static size_t utf8_length(const unsigned char *c)
 	return 0;
 }
 
-/* Characters that stand for themselves: nearly all of nearly all names. */
+/* Length of the part that needs no escape: nearly all of nearly all names. */
 static size_t plain_length(const char *text)
 {
 	size_t length = 0;
@@ -259,7 +259,7 @@ static void put_label_number(struct out *out, const char *name, uint64_t value)
 
 /* --- scopes ------------------------------------------------------------------------------- */
 
-/* False: the scope is of none. */
+/* False: the scope is not about sums. */
 static bool is_sum(enum scope scope, enum sl_history_sum_of *of)
 {
 	switch (scope) {
@@ -273,7 +273,7 @@ static bool is_sum(enum scope scope, enum sl_history_sum_of *of)
 	}
 }
 
-/* How many things there may be; not all of them have a sample. */
+/* Number of things that may have samples. */
 static uint32_t scope_size(enum scope scope, const struct sl_metrics_books *books)
 {
 	enum sl_history_sum_of of;
@@ -345,8 +345,8 @@ static bool find_place(enum scope scope, struct place *at)
 		at->gpu = &books->gpus[at->item];
 		return at->gpu->out_bytes_s || at->gpu->in_bytes_s;
 	case SCOPE_QUOTA: at->quota = &books->quotas[at->item]; return true;
-	/* The supervisor's program is looked for on the disk, which is not the loop's business
-	 * here; and metrics that are read are served. */
+	/* Left out: finding the supervisor's program reads the disk, which the loop must not; and
+	 * metrics that are read are served. */
 	case SCOPE_PART:
 		return at->item != SL_PART_SHIM && at->item != SL_PART_METRICS &&
 		       (at->item != SL_PART_HISTORY || books->sums);
@@ -477,7 +477,7 @@ static void put_sample(struct out *out, uint32_t row, const struct place *at)
 	put(out, "\n");
 }
 
-/* The first row of a family in values. Families are few, and each is begun once per answer. */
+/* First row of a family in values. Families are few, and each begins once per answer. */
 static uint32_t first_value(uint32_t metric)
 {
 	uint32_t row = 0;
@@ -487,7 +487,7 @@ static uint32_t first_value(uint32_t metric)
 	return row;
 }
 
-/* One line or title at most; false: the family is at its end. */
+/* Writes one line or title at most; false: the family has ended. */
 static bool put_next(struct out *out, const struct sl_metrics_books *books,
 	struct sl_metrics_cursor *cursor)
 {

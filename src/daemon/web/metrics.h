@@ -1,12 +1,12 @@
 /*
- * metrics - the books as numbers for Prometheus (text format 0.0.4)
+ * metrics - the daemon's numbers for Prometheus (text format 0.0.4)
  *
- * In two steps, because they have different rules. Taking (metrics_books.c) copies every number at
- * one moment, in the loop's thread, so that the figures of one answer go together. Rendering is
- * pure: it makes text of the copy, piece by piece, whenever the reader has room. The list of
- * metrics is metrics.def. Bytes are backing bytes; a GPU is named by its UUID, a workload by its
- * id, which is never reused, beside its name. There are samples for living workloads only, so their
- * number is bounded by max_clients. What the history sums up is bounded by history/sums.h.
+ * Two steps with different rules. Taking (metrics_books.c) copies all numbers at one moment, in the
+ * loop's thread, so that the figures of one answer match. Rendering is pure: it turns the copy into
+ * text piece by piece, as the client has room. metrics.def lists the metrics. Bytes are backing
+ * bytes; a GPU is named by its UUID, a workload by its id, which is never reused, and its name.
+ * Only living workloads have samples, so max_clients bounds their number; history/sums.h bounds the
+ * sums of the history.
  */
 #ifndef SL_DAEMON_WEB_METRICS_H
 #define SL_DAEMON_WEB_METRICS_H
@@ -17,7 +17,7 @@
 #include "policy/node.h"
 #include "wire/wire.h"
 
-/* No line is longer: a name, and three values of 63 bytes of which each may become three. */
+/* Longest line: a name, and three values of 63 bytes, each of which may triple when escaped. */
 #define SL_METRICS_LINE_MAX 1024
 
 struct sl_daemon;
@@ -25,7 +25,7 @@ struct sl_daemon;
 struct sl_metrics_gpu {
 	char uuid[48], name[64], pci[32];
 	struct sl_node_gpu_view view;
-	bool measured; /* the next two are known */
+	bool measured; /* the next three are known */
 	uint32_t utilisation_pct;
 	bool by_process;
 	sl_ns measured_age;
@@ -38,27 +38,27 @@ struct sl_metrics_workload {
 	uid_t uid;
 	char name[64], project[64];
 	struct sl_node_workload_view
-		view; /* of it alone: no turn_left, no longest_wait */
+		view; /* of it alone: turn_left and longest_wait are not set */
 };
 
-/* One workload on one GPU; indices into the arrays of the books. */
+/* One workload on one GPU; workload and gpu are indices into the arrays of the books. */
 struct sl_metrics_use {
 	uint32_t workload, gpu;
 	struct sl_node_use_view view;
 	uint64_t out_bytes, in_bytes, clean_bytes;
 };
 
-/* What was said of a project, in thousandths of a GPU. */
-#define SL_METRICS_ALL UINT64_MAX /* all there is */
+/* A project's configured quota, in thousandths of a GPU. */
+#define SL_METRICS_ALL UINT64_MAX /* unlimited */
 struct sl_metrics_quota {
 	char project[64];
 	uint64_t quota, limit;
 };
-/* Projects whose quota is told; of more than these the first by name. */
+/* Most projects with a quota in metrics: the first by name. */
 #define SL_METRICS_QUOTAS_MAX 256
 
 struct sl_metrics_books {
-	unsigned int users; /* who reads it; the last one frees it */
+	unsigned int users; /* references; the last one put frees it */
 	sl_ns taken_at, start_unix_ns, longest_turn;
 	bool nvml_up;
 	char version[32], driver[32];
@@ -67,8 +67,8 @@ struct sl_metrics_books {
 	uint64_t jobs[SL_JOB_STATES], job_ends[SL_JOB_STATES];
 	struct sl_node_pool_view pool;
 	uint64_t host_made_bytes, host_huge_bytes, host_available_bytes, host_failures;
-	uint64_t evictions[SL_SWAP_CAUSES],
-		restores[SL_SWAP_CAUSES]; /* by how they ended */
+	/* By result. */
+	uint64_t evictions[SL_SWAP_CAUSES], restores[SL_SWAP_CAUSES];
 	uint32_t client_count, expected_count, peer_count;
 	bool well[SL_WIRE_PARTS];
 	struct sl_history_sums *sums; /* NULL: there are none */
@@ -79,24 +79,24 @@ struct sl_metrics_books {
 	struct sl_metrics_quota *quotas;
 };
 
-/* Copies the daemon's numbers; one user. The caller sets start, scrapes and longest_turn. NULL
- * without memory. O(workloads x their GPUs + clients). */
+/* Copies the daemon's numbers, with one reference. The caller sets start, scrapes and longest_turn.
+ * NULL: no memory. O(workloads x their GPUs + clients). */
 struct sl_metrics_books *sl_metrics_take(const struct sl_daemon *daemon);
-/* Gives one use back; NULL is fine; returns NULL. */
+/* Drops one reference; NULL is fine; returns NULL. */
 struct sl_metrics_books *sl_metrics_put(struct sl_metrics_books *books);
 
-/* Where rendering stands; zeroed: at the beginning. */
+/* The position of rendering; zeroed: the beginning. */
 struct sl_metrics_cursor {
 	uint32_t metric, item, kind;
 	bool titled;
 };
 
-/* Writes the next whole lines, as many as fit, and returns their bytes; 0: that was all. size is
- * SL_METRICS_LINE_MAX at least. */
+/* Writes as many of the next whole lines as fit, and returns their bytes; 0: the end. size is at
+ * least SL_METRICS_LINE_MAX. */
 size_t sl_metrics_render(const struct sl_metrics_books *books,
 	struct sl_metrics_cursor *cursor, char *buf, size_t size);
 
-/* Prints the tables of docs/metrics.md to a stream of the caller. */
+/* Prints the tables of docs/metrics.md, line by line to put. */
 void sl_metrics_document(void (*put)(void *context, const char *line), void *context);
 
 #endif

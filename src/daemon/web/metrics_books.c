@@ -1,10 +1,10 @@
 /*
- * metrics_books - all numbers, copied at one moment
+ * metrics_books - copies all numbers at one moment
  *
- * A copy rather than a walk while the reader reads: sums of workloads and numbers of GPUs then go
- * together, and a reader who takes his time sees no mixture. It costs a few hundred bytes per
- * workload, for as long as the answer takes, and the loop is held for one walk over the workloads:
- * nothing here may look at all others for each.
+ * A copy, rather than reading while the answer is sent, so that sums of workloads match figures of
+ * GPUs even for a slow client. It costs a few hundred bytes per workload while the answer is sent.
+ * The loop is held for one walk over the workloads: for each workload, nothing here may look at all
+ * others.
  */
 #include "daemon/web/metrics.h"
 
@@ -41,7 +41,7 @@ static void take_counters(struct sl_metrics_books *books, const struct sl_daemon
 	sl_wire_str(books->driver, sizeof(books->driver), daemon->driver);
 }
 
-/* places[number] becomes the GPU's place in the books. */
+/* places[number] becomes the GPU's index in the books. */
 static void take_gpus(struct sl_metrics_books *books, const struct sl_daemon *daemon,
 	uint32_t places[SL_NODE_GPUS_MAX])
 {
@@ -97,7 +97,7 @@ static void take_workload(struct sl_metrics_books *books, const struct sl_daemon
 	books->workload_count++;
 }
 
-/* Room for the uses of another workload; false: there is no memory. */
+/* Makes room for another workload's uses; false: no memory. */
 static bool make_room(
 	struct sl_metrics_books *books, const struct sl_workload *workload, size_t *room)
 {
@@ -114,13 +114,13 @@ static bool make_room(
 	return true;
 }
 
-/* In one walk: most of what it costs is to fetch workloads that nothing has touched for a while. */
+/* One walk: most of its cost is to fetch workloads that are not in the cache. */
 static bool take_workloads(struct sl_metrics_books *books, const struct sl_daemon *daemon)
 {
 	uint32_t places[SL_NODE_GPUS_MAX];
 	size_t room = 0;
 
-	memset(places, 0xff, sizeof(places)); /* UINT32_MAX: none of ours */
+	memset(places, 0xff, sizeof(places)); /* UINT32_MAX: not managed */
 	take_gpus(books, daemon, places);
 	for (const struct sl_link *link = daemon->workload_list.next;
 		link != &daemon->workload_list; link = link->next) {
@@ -157,7 +157,7 @@ static bool take_quotas(struct sl_metrics_books *books, const struct sl_daemon *
 	return true;
 }
 
-/* Of the history its sums say it: nobody is waited for. */
+/* The history's state comes from its sums, so the loop does not wait for the scribe. */
 static void take_parts(struct sl_metrics_books *books, const struct sl_daemon *daemon)
 {
 	static void (*const parts[SL_WIRE_PARTS])(

@@ -1,9 +1,9 @@
 /*
- * page - start, end, and the loop's part of it
+ * page - start, end, and the loop's part of the page
  *
- * The threads are started last and ended first: libmicrohttpd waits for each connection's, and each
- * of them waits at most for the loop, which the end of the door ends, or for news, which the end of
- * the looker ends.
+ * Threads start last and end first. libmicrohttpd waits for the threads of all connections. Each
+ * may wait for the loop, which the end of the door ends, or for news, which the end of the snapshot
+ * thread ends.
  */
 #include "daemon/web/page.h"
 
@@ -23,12 +23,12 @@
 #include "daemon/web/internal.h"
 #include "daemon/web/server.h"
 
-/* A user's browser asks once a second, and a few times at once when it opens. */
+/* A browser asks once a second, and more often at once when the page opens. */
 #define READS_PER_SECOND   50
 #define READS_BURST        300
 #define CHANGES_PER_SECOND 10
 #define CHANGES_BURST      40
-/* Of wrong tokens. */
+/* Wrong tokens. */
 #define FAILURES_PER_SECOND 1
 #define FAILURES_BURST      10
 
@@ -43,7 +43,7 @@ static bool make_parts(struct sl_page *page)
 	       page->share;
 }
 
-/* What a browser on this machine is to open. */
+/* The address for a browser on this machine. */
 static void set_address(struct sl_page *page, const struct sl_config_address *address)
 {
 	const char *scheme = page->rules.tls ? "https" : "http";
@@ -80,7 +80,7 @@ static void set_rules(
 	set_address(page, address);
 }
 
-/* Passwords and what they open must not go over a network for everybody to read. */
+/* Refuses to send tokens over a network in clear text, unless page_open allows it. */
 static int check_reach(const struct sl_config *config,
 	const struct sl_config_address *address, struct sl_error *err)
 {
@@ -108,8 +108,8 @@ static bool is_of_machine(const struct sl_daemon *daemon)
 	return geteuid() == 0 && strcmp(daemon->socket_path, SL_PATHS_SYSTEM_SOCKET) == 0;
 }
 
-/* At its usual place a daemon serves the page without being told to: root's to all of the machine,
- * and any other to its own user, at a free port and by token only. */
+/* Without a configured address, a daemon at its usual socket serves the page: root's to the whole
+ * machine, any other to its own user, at a free port and with tokens for reading. */
 static bool chooses(const struct sl_daemon *daemon, struct sl_config_address *out)
 {
 	*out = daemon->config.page;
@@ -246,7 +246,7 @@ void sl_page_give_token(struct sl_peer *peer)
 		sl_peer_send(peer, &msg);
 		return;
 	}
-	/* A token is no way to another token. */
+	/* A token cannot be used to get another one. */
 	if (!peer->who)
 		who = sl_user_of_socket(peer->fd);
 	if (who) {

@@ -2,8 +2,8 @@
  * projects - creating, changing and deleting projects
  *
  * A body has the fields of a project's file (sluice-project(1)) as JSON, and only those that
- * change: the project is read, the fields are laid over it, and it is sent as `sluice project
- * apply` does.
+ * change. The project is read, the fields replace its own, and it is sent as `sluice project apply`
+ * does.
  */
 #include "daemon/web/values.h"
 
@@ -16,7 +16,7 @@
 #include "daemon/projects/wire.h"
 
 struct search {
-	struct sl_project_row *row; /* with the name that is looked for */
+	struct sl_project_row *row; /* its name is the one searched */
 	bool found;
 };
 
@@ -32,7 +32,7 @@ static void take_row(void *context, const union sl_msg *msg)
 	*search->row = row;
 }
 
-/* Of a project that there is *row becomes what it is. False: the request was failed. */
+/* Reads the project into *row, if it exists. False: the request was refused. */
 static bool find(struct sl_page_request *request, struct sl_inside *line,
 	struct sl_project_row *row, bool *found, enum MHD_Result *r)
 {
@@ -49,7 +49,7 @@ static bool find(struct sl_page_request *request, struct sl_inside *line,
 
 /* --- fields ----------------------------------------------------------------------------------- */
 
-/* As a file has it; null: `nothing`. NULL: it is no single value. */
+/* The value as a project's file has it; null becomes `nothing`. NULL: not a single value. */
 static const char *as_text(const json_t *value, const char *nothing, char buf[32])
 {
 	if (json_is_string(value))
@@ -115,7 +115,7 @@ static int lay_field(const struct sl_project_field *field, const json_t *value,
 	return text ? sl_project_set_word(field, text, row, err) : SL_PROJECTS_BAD;
 }
 
-/* What the body says, over *row. False: it was refused. */
+/* Replaces fields of *row by those of the body. False: the request was refused. */
 static bool lay_body(
 	struct sl_page_request *request, struct sl_project_row *row, enum MHD_Result *r)
 {
@@ -136,7 +136,7 @@ static bool lay_body(
 				key, sl_project_field_words(words, sizeof(words)));
 		else if (lay_field(field, value, row, &err) == SL_PROJECTS_OK)
 			continue;
-		/* A value of another shape has no text that could be judged. */
+		/* A value of the wrong type was not parsed, so there is no other message. */
 		if (!err.text[0])
 			sl_error_set(&err, "%s: write it as /api/state has it", key);
 		*r = sl_page_refuse(request, 400, "%s", err.text);

@@ -1,7 +1,7 @@
 /*
  * rate - see the header
  *
- * What is kept is by when a bucket will be full again, so that nobody has to tick.
+ * A bucket stores when it will be full again, so nothing needs to refill it.
  */
 #include "daemon/web/rate.h"
 

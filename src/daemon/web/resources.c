@@ -65,7 +65,8 @@ static void take_visible(void *context, const union sl_msg *msg)
 	(void)json_array_append_new(context, sl_tell_resource(&msg->resource_row));
 }
 
-/* Those for all, and the caller's own, which /api/state has not: it is the same for everybody. */
+/* Shared resources and the caller's own. /api/state lacks the latter, because it is the same for
+ * all callers. */
 enum MHD_Result sl_page_resources(struct sl_page_request *request)
 {
 	json_t *list = json_array();

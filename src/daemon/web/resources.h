@@ -7,8 +7,8 @@
 #include "daemon/jobs/resources_file.h"
 #include "daemon/web/values.h"
 
-/* Of the member `resource`; without it one GPU, and nothing else said. False: it was refused, *r is
- * the result. */
+/* Reads the member `resource`; without it: one GPU, nothing else set. False: it was refused, with
+ * result *r. */
 SL_MUST_CHECK bool sl_page_resource_of(
 	struct sl_page_request *request, struct sl_compute *out, enum MHD_Result *r);
 

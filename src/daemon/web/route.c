@@ -18,7 +18,7 @@ const struct sl_page_route *sl_page_route_at(size_t index)
 	return index < SL_ARRAY_LEN(routes) ? &routes[index] : NULL;
 }
 
-/* One segment, not empty, stands for the star. */
+/* Whether path matches; a * stands for one segment, not empty. */
 static bool matches(const char *pattern, const char *path, char argument[128])
 {
 	const char *star = strchr(pattern, '*');
@@ -42,7 +42,7 @@ const struct sl_page_route *sl_page_route_find(
 	size_t used = 0;
 
 	allowed[0] = '\0';
-	/* What has no body is asked for in the same way. */
+	/* HEAD uses the routes of GET. */
 	if (strcmp(method, MHD_HTTP_METHOD_HEAD) == 0)
 		method = MHD_HTTP_METHOD_GET;
 	for (size_t i = 0; i < SL_ARRAY_LEN(routes); i++) {

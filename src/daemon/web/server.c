@@ -1,8 +1,8 @@
 /*
- * server - libmicrohttpd, and what a request passes
+ * server - libmicrohttpd, and the checks of a request
  *
- * A request passes, in this order: rate, guard (web/guard.h), route, token, size; then its body is
- * gathered, and the handler runs, once, in the connection's thread, where it may block.
+ * A request passes, in this order: rate, guard (web/guard.h), route, token, size. Then its body is
+ * read, and the handler runs once, in the connection's thread, where it may block.
  */
 #include "daemon/web/server.h"
 
@@ -17,15 +17,16 @@
 #include "base/file.h"
 #include "base/log.h"
 
-/* A thread needs little; names and rows lie on it. */
+/* Little is needed: names and rows are on the stack. */
 #define STACK_BYTES (512u << 10)
-/* The library's pool per connection: the head, and a block on its way out. */
+/* The library's memory per connection: the head, and a block of the answer. */
 #define POOL_BYTES (SL_PAGE_HEAD_MAX + (16u << 10))
-/* Seconds in which nothing moves at all; more than the time between two comments to who watches. */
+/* Seconds without any transfer until the library closes a connection; longer than the time between
+ * two comments of a stream. */
 #define STILL_S 40
-/* Nesting of JSON that anybody needs is 3; the parser's depth costs stack. */
+/* JSON of the API nests 3 levels; each level costs stack. */
 #define DEPTH_MAX 16
-/* What a wrong token costs whoever brought it. */
+/* The delay of an answer to a wrong token. */
 #define FAILURE_PAUSE (200 * SL_MS)
 
 void sl_page_set_phase(struct sl_page_request *request, enum sl_page_phase phase)
@@ -79,8 +80,8 @@ static void pause_after_failure(struct sl_page *page)
 		sl_clock_sleep(20 * SL_MS);
 }
 
-/* True: *r is the result of a refusal. A token that is wrong is worse than none, so that nobody
- * thinks he has the rights of one. */
+/* True: refused, with result *r. A wrong token is refused even where none is needed, so that the
+ * user notices. */
 static bool is_stranger(struct sl_page_request *request, enum MHD_Result *r)
 {
 	struct sl_page *page = request->page;
@@ -131,9 +132,8 @@ static bool needs_token(const struct sl_page *page, const struct sl_page_route *
 	       (route->access == SL_PAGE_READ && page->reads_need_token);
 }
 
-/* Whoever is known has a share of his own, so that nobody who shares an address with him can use it
- * up. Users lie beyond all addresses of IPv4; who has the numbers of one of IPv6 shares with it at
- * worst. */
+/* A known user has a key of its own, so that others at the same address cannot use up its share.
+ * Users' keys lie above all IPv4 addresses; an IPv6 network may share one at worst. */
 uint64_t sl_page_rate_key(const struct sl_page_request *request)
 {
 	const struct sl_page_connection *connection =
@@ -144,7 +144,7 @@ uint64_t sl_page_rate_key(const struct sl_page_request *request)
 	return connection ? connection->key : 0;
 }
 
-/* True: it may go on; else it was answered, with *r. */
+/* False: the request was answered, with result *r. */
 static bool may_enter(struct sl_page_request *request, const char *method,
 	const char *url, enum MHD_Result *r)
 {
@@ -202,7 +202,7 @@ static bool is_too_long(const struct sl_page_request *request)
 	return length && strtoull(length, NULL, 10) > request->route->body_max;
 }
 
-/* False: no room. */
+/* False: no memory. */
 static bool gather(struct sl_page_request *request, const char *data, size_t size)
 {
 	if (request->size + size > request->room) {
@@ -319,8 +319,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 		*upload_data_size = 0;
 		if (request->answered || request->too_long)
 			return MHD_YES;
-		/* The library takes no answer before the body has ended; whoever never ends it is
-		 * shown out. */
+		/* The library takes no answer before the body has ended. A client that never ends
+		 * it is closed in time. */
 		request->too_long = request->size + size > request->route->body_max;
 		return request->too_long || gather(request, upload_data, size) ? MHD_YES
 									       : MHD_NO;
@@ -402,7 +402,7 @@ static int start_threads(struct sl_page *page)
 	page->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (page->stop_fd < 0)
 		return sl_err_origin(-errno);
-	/* Signals are the loop's. */
+	/* The loop handles signals. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	page->server = start_server(page);

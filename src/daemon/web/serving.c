@@ -1,5 +1,5 @@
 /*
- * serving - one row per part; a failure is kept as text until the part is open
+ * serving - a row for each part; a failure is kept as text until the part is open
  */
 #include "daemon/web/serving.h"
 
@@ -34,7 +34,7 @@ static int open_one(struct sl_daemon *daemon, int which, struct sl_error *err)
 	if (!err->text[0])
 		sl_error_set(err, "%s cannot be served: %s; end what takes up memory",
 			rows[which].name, strerror(-r));
-	/* Said once, not at each try. */
+	/* Logged once, not at each retry. */
 	if (r != -EINVAL && strcmp(trouble->text, err->text) != 0)
 		sl_warning("%s; going on without it, and trying again", err->text);
 	*trouble = *err;

@@ -1,7 +1,7 @@
 /*
- * share - a row for each asker who has something
+ * share - a row for each asker that has taken something
  *
- * Who has something has a connection, so there are no more rows than connections.
+ * Such an asker has a connection, so there are no more rows than connections.
  */
 #include "daemon/web/share.h"
 
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One more than are served: its last answer may be on its way out while the next has been let
- * in. */
+/* More than connections: an answer may still be on its way out when the next connection is
+ * accepted. */
 #define ROWS (SL_PAGE_CONNECTIONS + 2)
 
 static const struct {
@@ -64,7 +64,7 @@ static bool has_nothing(const struct row *row)
 	return true;
 }
 
-/* The asker's, or one that is free; NULL: none is. */
+/* The asker's row, or a free one; NULL: none is free. */
 static struct row *row_of(struct sl_page_share *share, uint64_t key)
 {
 	struct row *unused = NULL;
@@ -83,7 +83,7 @@ static struct row *row_of(struct sl_page_share *share, uint64_t key)
 static int judge(const struct sl_page_share *share, const struct row *row,
 	struct sl_page_asker asker, enum sl_page_good good, uint64_t amount)
 {
-	/* A free row has nothing, whosever it was. */
+	/* A free row counts nothing, whichever key it has. */
 	uint64_t own = row ? row->has[good] : 0;
 
 	if (own + amount > bounds[good].each)

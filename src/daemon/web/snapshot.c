@@ -1,9 +1,9 @@
 /*
- * snapshot - one thread, two lines inside: one for lists, one that follows events
+ * snapshot - one thread, two lines: one for lists, one that follows events
  *
- * It sleeps in poll(2) on an eventfd and on the second line. What it has made stands under the
- * mutex, and whoever waits for news waits for the condition. Events are kept in a ring; one who
- * reads too slowly to see them all misses the oldest, and sees by the serials that it did.
+ * It sleeps in poll(2) on an eventfd and on the second line. Its results are under the mutex, and
+ * watchers wait for the condition. Events are in a ring; a watcher that reads too slowly misses the
+ * oldest, and notices by the serials.
  */
 #include "daemon/web/snapshot.h"
 
@@ -22,12 +22,12 @@
 #include "daemon/report/tell.h"
 #include "daemon/web/state.h"
 
-/* Between looks, while somebody watches. */
+/* Between snapshots, while there is a watcher. */
 #define LOOK_EACH (1 * SL_S)
-/* However often it is asked for: between the end of one and the next. */
+/* From the end of one snapshot to the next, however often one is asked for. */
 #define LOOK_PAUSE (50 * SL_MS)
 #define RING       256
-/* Events taken before the next look. */
+/* Most events taken before the next snapshot. */
 #define EVENTS_TURN 256
 /* After a failure. */
 #define RETRY (1 * SL_S)
@@ -38,17 +38,17 @@ struct sl_page_snapshot {
 	int wake_fd;
 	/* the thread's own */
 	struct sl_inside line, events_line;
-	bool line_open, events_open, lists; /* lists: the kept events still come */
+	bool line_open, events_open, lists; /* lists: earlier events still come */
 	struct sl_page_users users;
 	/* under the mutex */
 	pthread_mutex_t mutex;
 	pthread_cond_t news;
-	bool ending, hurried; /* hurried: somebody has begun to watch */
+	bool ending, hurried; /* hurried: a new watcher waits for its first state */
 	unsigned int watchers, askers;
-	sl_ns begun, ended;             /* the latest look */
-	uint64_t looks, states, events; /* states: that differ from the one before */
-	uint64_t digest;                /* of the state, without what time alone moves */
-	struct sl_page_text *state; /* NULL: the latest look failed, and err says why */
+	sl_ns begun, ended;             /* of the latest snapshot */
+	uint64_t looks, states, events; /* states: those that differed */
+	uint64_t digest;            /* of the state, without what time alone changes */
+	struct sl_page_text *state; /* NULL: the latest failed, and err says why */
 	struct sl_error err;
 	struct sl_page_text *ring[RING]; /* event n stands at n % RING */
 };
@@ -151,7 +151,7 @@ static void do_look(struct sl_page_snapshot *look)
 	look->begun = begun;
 	look->ended = sl_clock_now();
 	look->looks++;
-	/* Who watches is told what is new to him, not each second that nothing is. */
+	/* Watchers are told of changed states only. */
 	look->states += state && digest != look->digest;
 	look->digest = state ? digest : 0;
 	look->hurried = false;
@@ -177,7 +177,7 @@ static void keep_event(struct sl_page_snapshot *look, const struct sl_msg_event_
 	(void)pthread_mutex_unlock(&look->mutex);
 }
 
-/* Only what happens from now on is news. */
+/* Follows events from now on; earlier ones are skipped. */
 static void begin_events(struct sl_page_snapshot *look)
 {
 	struct sl_error err = {0};
@@ -221,7 +221,7 @@ static void take_events(struct sl_page_snapshot *look)
 	}
 }
 
-/* When the next look is due; SL_NS_NEVER: nobody wants one. */
+/* When the next snapshot is due; SL_NS_NEVER: it is not wanted. */
 static sl_ns next_look(struct sl_page_snapshot *look, bool *follows)
 {
 	sl_ns at = SL_NS_NEVER;
@@ -248,7 +248,7 @@ static bool is_ending(struct sl_page_snapshot *look)
 	return ending;
 }
 
-/* Sleeps until `at`, or until something happens. */
+/* Sleeps until `at`, or until woken. */
 static void rest(struct sl_page_snapshot *look, sl_ns at)
 {
 	struct pollfd fds[2] = {{.fd = look->wake_fd, .events = POLLIN},
@@ -304,7 +304,7 @@ int sl_page_snapshot_new(struct sl_inside_door *door, struct sl_page_snapshot **
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&look->news, &attr);
 	(void)pthread_condattr_destroy(&attr);
-	/* Signals are the loop's. */
+	/* The loop handles signals. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = look->wake_fd < 0 ? EMFILE : pthread_create(&look->thread, NULL, run, look);
@@ -343,7 +343,7 @@ struct sl_page_snapshot *sl_page_snapshot_free(struct sl_page_snapshot *look)
 	return NULL;
 }
 
-/* --- anybody's -------------------------------------------------------------------------------- */
+/* --- any thread's ----------------------------------------------------------------------------- */
 
 static bool wait_until(struct sl_page_snapshot *look, sl_ns end)
 {
@@ -353,7 +353,7 @@ static bool wait_until(struct sl_page_snapshot *look, sl_ns end)
 	return pthread_cond_timedwait(&look->news, &look->mutex, &at) != ETIMEDOUT;
 }
 
-/* A look that fails is an answer, too, if it began after `since`. */
+/* A failed snapshot answers, too, if it began at or after `since`. */
 struct sl_page_text *sl_page_snapshot_state(
 	struct sl_page_snapshot *look, sl_ns since, struct sl_error *err)
 {
@@ -388,7 +388,7 @@ void sl_page_snapshot_watch(struct sl_page_snapshot *look, struct sl_page_watch 
 		.since = sl_clock_now(),
 		.lacks = true,
 		.counts = true};
-	/* The first one is seen at once: what others look at, or a new one. */
+	/* The first state comes at once: the latest one if it is fresh, else a new one. */
 	if (look->state && look->begun + LOOK_EACH > watch->since)
 		watch->since = look->begun;
 	else
@@ -408,7 +408,7 @@ void sl_page_snapshot_unwatch(struct sl_page_snapshot *look, struct sl_page_watc
 	(void)pthread_mutex_unlock(&look->mutex);
 }
 
-/* Events first: they happened before the state that comes next. */
+/* Events first: they happened before the next state. */
 static enum sl_page_news take_news(struct sl_page_snapshot *look,
 	struct sl_page_watch *watch, struct sl_page_text **text)
 {

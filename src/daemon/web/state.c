@@ -1,8 +1,8 @@
 /*
- * state - lists in, one object out
+ * state - makes one object of all lists
  *
- * A workload has a row per GPU in two lists; the rows of both come in the order of workloads, but
- * moments apart, so a workload may be in one of them only. An array by id finds the object again.
+ * A workload has a row per GPU in two lists. Both are in the order of workloads, but are taken
+ * moments apart, so a workload may be missing in one. An array sorted by id finds its object.
  */
 #include "daemon/web/state.h"
 
@@ -18,7 +18,7 @@
 #include "policy/node.h"
 
 #define USER_REMEMBERED (300 * SL_S)
-/* Jobs that have ended are shown up to here; living ones all. */
+/* Most ended jobs that are shown; living ones are all shown. */
 #define ENDED_JOBS 200
 
 struct gpu {
@@ -79,7 +79,7 @@ static void append(struct draft *draft, json_t *array, json_t *value)
 
 static json_t *number(uint64_t value)
 {
-	/* Only what has no bound is that large. */
+	/* So large only if unlimited. */
 	return value > INT64_MAX ? json_null() : json_integer((json_int_t)value);
 }
 
@@ -159,7 +159,7 @@ static void take_use(void *context, const union sl_msg *msg)
 			return;
 		remember(draft, row->workload, workload);
 	} else if (row->state == SL_STATE_WAITING) {
-		/* On one of its GPUs, so it waits. */
+		/* Waiting on one GPU means that the workload waits. */
 		put(draft, workload, "state", json_string(sl_tell_state(row->state)));
 	}
 	append(draft, json_object_get(workload, "uses"),
@@ -203,7 +203,7 @@ static json_t *find_use(const json_t *workload, uint32_t gpu)
 	return NULL;
 }
 
-/* On the row of its first GPU stands what is so of the whole workload. */
+/* Figures of the whole workload; they are in the row of its first GPU. */
 static void put_residency(
 	struct draft *draft, json_t *workload, const struct sl_msg_swap_row *row)
 {
@@ -282,8 +282,8 @@ static void take_job(void *context, const union sl_msg *msg)
 	char user[64], id[32];
 
 	if (job) {
-		/* Who is in the foreground has no number as a job, but it has a place in the queue,
-		 * and can be stopped. */
+		/* A workload in the foreground has no job number, but it is in the queue and can be
+		 * stopped. */
 		(void)snprintf(id, sizeof(id), "%s%" PRIu64,
 			row->job & SL_JOB_FOREGROUND ? "front-" : "",
 			row->job & ~(uint64_t)SL_JOB_FOREGROUND);
@@ -307,7 +307,7 @@ static void take_resource(void *context, const union sl_msg *msg)
 {
 	struct draft *draft = context;
 
-	/* A state is for all who look at it. */
+	/* A state is the same for all users, so it has shared resources only. */
 	if (msg->resource_row.shared)
 		append(draft, draft->resources, sl_tell_resource(&msg->resource_row));
 }
@@ -325,7 +325,7 @@ static void take_status(void *context, const union sl_msg *msg)
 	const struct sl_msg_status_row *row = &msg->status_row;
 	char epoch[24];
 
-	/* A number of 64 bits is not safe in JSON. */
+	/* JSON numbers cannot hold 64 bits safely. */
 	(void)snprintf(epoch, sizeof(epoch), "%016" PRIx64, row->daemon_epoch);
 	json_decref(draft->daemon);
 	draft->daemon = json_pack("{s:o, s:s, s:o, s:I, s:b, s:o, s:i}", "version",
@@ -335,7 +335,7 @@ static void take_status(void *context, const union sl_msg *msg)
 		"recovering", (int)row->recovering);
 }
 
-/* What the requests of a project's workloads are, in GPUs: thousandths of what each can share. */
+/* Requests of a project's workloads in GPUs: fractions of what each GPU can share. */
 static double gpus_of_project(const struct draft *draft, const char *project)
 {
 	double gpus = 0;
@@ -389,7 +389,7 @@ static json_t *gpus_json(struct draft *draft)
 	return array;
 }
 
-/* Workloads follow GPUs, whose UUIDs their rows get. */
+/* Workloads come after GPUs, because their rows get the UUIDs. */
 static int gather(struct draft *draft, struct sl_inside *line, struct sl_error *err)
 {
 	static const struct {
@@ -418,9 +418,9 @@ static int gather(struct draft *draft, struct sl_inside *line, struct sl_error *
 	return SL_INSIDE_OK;
 }
 
-/* --- whether it is another one ---------------------------------------------------------------- */
+/* --- has it changed? -------------------------------------------------------------------------- */
 
-/* What time alone moves, or the rest of the machine: no change that anybody is to be told of. */
+/* Removes what changes with time alone, or with other processes: it is no change to report. */
 static void still(json_t *json)
 {
 	static const char *const moving[] = {"now_ms", "uptime_ms", "age_ms",
@@ -445,7 +445,7 @@ static int add_to_digest(const char *text, size_t size, void *context)
 	return 0;
 }
 
-/* Takes the members out that do not count. */
+/* Removes members that do not count. */
 static uint64_t digest_of(json_t *root)
 {
 	uint64_t digest = 0xcbf29ce484222325ull;

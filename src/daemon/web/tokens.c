@@ -1,5 +1,5 @@
 /*
- * tokens - a table that is gone through whole
+ * tokens - a table that each lookup walks entirely
  */
 #include "daemon/web/tokens.h"
 
@@ -13,7 +13,7 @@
 #include "base/error.h"
 
 struct token {
-	struct sl_user *who; /* NULL: a free place */
+	struct sl_user *who; /* NULL: unused */
 	sl_ns ends;
 	char text[SL_PAGE_TOKEN_ROOM];
 };
@@ -58,8 +58,8 @@ static unsigned int count_of(const struct sl_page_tokens *tokens, uid_t uid)
 	return count;
 }
 
-/* Where there are no free places: the oldest of whoever has most, so that nobody with one loses it
- * to those who make many. */
+/* The oldest token of the user with most, for when the table is full: a user with many must not
+ * displace a user with one. */
 static struct token *oldest_of_most(struct sl_page_tokens *tokens)
 {
 	struct token *found = NULL;
@@ -77,8 +77,8 @@ static struct token *oldest_of_most(struct sl_page_tokens *tokens)
 	return found;
 }
 
-/* Where the next one goes: in place of the user's oldest if it has its number, else a free place,
- * else another's. */
+/* Where a new token goes: the user's oldest if it has SL_PAGE_TOKENS_EACH, else a free place, else
+ * another user's. Drops expired tokens. */
 static struct token *place_for(struct sl_page_tokens *tokens, uid_t uid, sl_ns now)
 {
 	struct token *unused = NULL, *own = NULL;
@@ -129,7 +129,7 @@ int sl_page_tokens_make(struct sl_page_tokens *tokens, const struct sl_user *who
 	return 0;
 }
 
-/* 1 if all bytes are equal, else 0; the time does not say where they differ. */
+/* 1 if all bytes are equal, else 0; the time does not depend on where they differ. */
 static unsigned int is_equal(const char *a, const char *b, size_t size)
 {
 	unsigned char differ = 0;
@@ -139,7 +139,7 @@ static unsigned int is_equal(const char *a, const char *b, size_t size)
 	return differ == 0;
 }
 
-/* Under the lock: the one that is it, in a time that does not say which. NULL: none. */
+/* The matching token, or NULL; the time does not depend on which. Under the lock. */
 static struct token *token_of(struct sl_page_tokens *tokens, const char *text)
 {
 	char wanted[SL_PAGE_TOKEN_ROOM] = "";

@@ -104,7 +104,7 @@ bool sl_page_string(struct sl_page_request *request, const char *key, char *out,
 		*r = sl_page_refuse(request, 400, "%s must be text", key);
 		return false;
 	}
-	/* jansson takes no NUL, unless asked to. */
+	/* jansson rejects NUL in strings by default. */
 	if (strlen(text) >= size) {
 		*r = sl_page_refuse(request, 400, "%s has %zu bytes, and may have %zu",
 			key, strlen(text), size - 1);
