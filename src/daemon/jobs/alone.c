@@ -1,11 +1,11 @@
 /*
- * alone - a task whose supervisor lives, and of whose workload nothing is known
+ * alone - a task whose supervisor lives, but whose workload is unknown
  *
- * The journal was damaged or lost, or the workload could not be taken in again. Then all there is
- * of the task is its supervisor, which the lock on the exit record names. The task counts as
- * running and is never started beside it; when the supervisor is gone, the record says how it
- * ended. The machine is told that the task is over, for nobody knows on which GPUs it stands; what
- * it has there counts as unmanaged. Nothing tells of the supervisor's end, so it is looked for.
+ * The journal was damaged or lost, or the workload could not be taken in again. All that is left of
+ * the task is its supervisor, which the lock on the exit record names. The task counts as running
+ * and is never started beside it; once the supervisor is gone, the record says how the task ended.
+ * The cluster machine is told that the task is over: its GPUs are unknown, and what it uses there
+ * counts as unmanaged. No event tells of the supervisor's end, so a timer looks for it.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ bool sl_jobs_alone_find(struct sl_jobs *jobs, struct sl_job_task *task)
 		   "workload is not known any more; its memory counts as unmanaged",
 		job->row.id, job->row.name, task->number, (int)pid);
 	task->alone = true;
-	/* That number may be given to another one. */
+	/* That number may be given to another workload. */
 	row->workload = 0;
 	task->went = row->state != SL_TASK_BINDING;
 	sl_jobs_find_begun(jobs, task);
@@ -58,7 +58,7 @@ bool sl_jobs_alone_find(struct sl_jobs *jobs, struct sl_job_task *task)
 	return true;
 }
 
-/* Opened, then looked at again: what is signalled is the supervisor and no other. */
+/* Checks the lock again after opening the pidfd, so that only the supervisor is signalled. */
 static void signal_it(
 	const struct sl_jobs *jobs, const struct sl_job_task *task, int number)
 {
@@ -86,11 +86,11 @@ void sl_jobs_alone_look(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (!supervisor_of(jobs, task)) {
 		task->alone = false;
 		sl_jobs_task_over(jobs, task);
-		/* The machine took it for one that is over. */
+		/* The machine was told that the task is over: tell it anew. */
 		jobs->rebuild = true;
 		sl_jobs_awake(jobs);
 	} else if (task->phase == SL_PHASE_STOPPING && now >= task->kill_at) {
-		/* It has the shim kill all that descends from it. */
+		/* The shim then kills all its descendants. */
 		signal_it(jobs, task, SIGUSR1);
 	}
 }

@@ -1,10 +1,10 @@
 /*
- * books - nodes, projects, jobs and workloads, in the machine's words
+ * books - nodes, projects, jobs and workloads, as told to the cluster machine
  *
- * GPUs of one kind (model and size) are one node: what a task gets on one of them it would get on
- * any other. The machine has no word for a node that has fewer GPUs than before, and that is rare;
- * then, as at the start, it is made anew and told what there is: the same code as for a question
- * ("what would become of this job?"), which is put to a machine of its own.
+ * GPUs of one kind (model and size) are one node: they are interchangeable for a task. The machine
+ * cannot express that a node loses GPUs, which is rare; then, as at the start, it is made anew and
+ * told everything. The same code fills a second machine to answer a question ("what would become of
+ * this job?").
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -40,8 +40,7 @@ const char *sl_jobs_project_name(void *context, uint64_t id)
 
 typedef void (*tell_fn)(void *context, const struct sl_cluster_event *event);
 
-/* Parents stand before their children, and the set was judged as a whole, so this order is legal
- * throughout. */
+/* Legal at every step: parents stand before their children, and the set was judged as a whole. */
 static void put_projects(const struct sl_daemon *daemon,
 	const struct sl_jobs_books *books, tell_fn tell, void *context)
 {
@@ -87,13 +86,13 @@ static void queue_action(void *context, const struct sl_cluster_action *action)
 		jobs->books.refused_project = true;
 		return;
 	case SL_CLUSTER_ACTION_PIPELINE: jobs->promises = true; return;
-	/* What parks has a deadline here; what ends is waited for. */
+	/* Parking tasks have a deadline here; ending ones are waited for. */
 	case SL_CLUSTER_ACTION_LATE: return;
 	default: break;
 	}
 	if (jobs->todo_count == jobs->todo_room) {
 		todo = realloc(jobs->todo, room * sizeof(todo[0]));
-		/* What is lost is told again: nobody answered it. */
+		/* A lost action was never answered, so a rebuild leads to it again. */
 		if (!todo) {
 			jobs->rebuild = true;
 			return;
@@ -113,7 +112,7 @@ void sl_jobs_tell(struct sl_jobs *jobs, const struct sl_cluster_event *event)
 	}
 }
 
-/* Events for a machine that is being filled. */
+/* Context of the events that fill a machine. */
 struct filling {
 	struct sl_jobs *jobs;
 	struct sl_jobs_books *books;
@@ -167,7 +166,7 @@ static uint32_t milli_of(const struct sl_amount *amount)
 void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job)
 {
 	const struct sl_jobs_row *row = &job->row;
-	/* As admission has it: a missing one equals the other. */
+	/* As in admission: a missing one equals the other. */
 	const struct sl_amount *request =
 		row->request.kind != SL_AMOUNT_UNSET ? &row->request : &row->limit;
 	uint64_t pools;
@@ -179,7 +178,7 @@ void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job)
 	else
 		job->need.gpu_mib = (uint32_t)sl_min_u64(
 			(request->value + SL_MIB - 1) / SL_MIB, UINT32_MAX);
-	/* Where its GPUs are others by now than it was told it may use any. */
+	/* If its GPUs have changed since it was accepted, it may use any. */
 	job->need.pools = sl_jobs_pools_of(jobs, row, &pools) ? pools : 0;
 	job->parks = !(row->flags & SL_SUBMIT_TERMINATES);
 	if (job->foreground)
@@ -193,7 +192,7 @@ struct sl_cluster_event sl_jobs_add_event(
 
 	event.job_add.job = job->row.id;
 	event.job_add.project = sl_jobs_project_id(jobs->daemon, job->row.project);
-	/* A `sluice run` may name one that is not there. */
+	/* A `sluice run` may name a project that does not exist. */
 	if (!event.job_add.project && job->foreground)
 		event.job_add.project =
 			sl_jobs_project_id(jobs->daemon, SL_PROJECT_DEFAULT);
@@ -216,7 +215,7 @@ struct sl_cluster_event sl_jobs_add_event(
 	return event;
 }
 
-/* What only the machine knows of a job and is not to be forgotten with it. */
+/* Keeps what only the machine knows of a job. */
 static void remember(struct sl_jobs *jobs, struct sl_job *job)
 {
 	const struct sl_cluster *cluster = jobs->books.cluster;
@@ -250,7 +249,7 @@ bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
 	return job->counted;
 }
 
-/* It has its place, as a fact. False: there is no such place any more. */
+/* Tells the task's place as a fact. False: that place is gone. */
 static bool fill_running(const struct filling *filling, uint64_t job,
 	const struct sl_job_task *task, const struct sl_workload *workload)
 {
@@ -324,8 +323,8 @@ static void fill_task(const struct filling *filling, struct sl_job_task *task)
 	}
 }
 
-/* Has a job in the foreground its place in these books? One that a person parked gave its request
- * up; one on GPUs of several kinds, or lost ones, is not in the machine's world. */
+/* Has a foreground job a place in these books? A job that a user parked has given up its request;
+ * one on GPUs of several kinds, or on lost GPUs, has no node in the machine. */
 static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books,
 	const struct sl_job *job)
 {
@@ -391,7 +390,7 @@ void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
 	*books = (struct sl_jobs_books){.arena = sl_arena_new()};
 	books->cluster = sl_cluster_new(books->arena, SL_NODE_GPUS_MAX, SL_PROJECTS_MAX);
 	event.config.placement = daemon->config.job_placement;
-	/* Judged by the set as a whole; on the way to it sums may be passed for a moment. */
+	/* The set was judged as a whole; on the way sums may be exceeded for a moment. */
 	event.config.sums_free = 1;
 	fill_in(&filling, &event);
 	fill_nodes(&filling);
@@ -406,7 +405,7 @@ void sl_jobs_books_fini(struct sl_jobs_books *books)
 	*books = (struct sl_jobs_books){0};
 }
 
-/* A GPU that is lost took with it what its programs had there: they begin anew. */
+/* A lost GPU took its programs' memory with it: their tasks are started anew. */
 static void end_misplaced(struct sl_jobs *jobs)
 {
 	sl_list_foreach_safe (link, &jobs->active) {
@@ -431,8 +430,8 @@ static void end_misplaced(struct sl_jobs *jobs)
 	}
 }
 
-/* In the words of these books: who comes back has its place kept there, and of who ends it is asked
- * whether its GPU is lost. */
+/* Translates places into these books: resuming tasks keep theirs, and of ending ones it tells
+ * whether a GPU was lost. */
 static void find_places(struct sl_jobs *jobs)
 {
 	sl_list_foreach (link, &jobs->active) {
@@ -484,7 +483,7 @@ static void remove_projects(struct sl_jobs *jobs)
 	const struct sl_tree *tree = sl_cluster_tree(jobs->books.cluster);
 	const struct sl_projects *set = sl_registry_set(jobs->daemon);
 
-	/* Those without children first: deep ones before shallow ones. */
+	/* Children before parents: by falling depth. */
 	for (uint32_t depth = SL_PROJECT_DEEP + 1; depth-- > 0;) {
 		for (uint32_t i = 0; i < tree->high; i++) {
 			struct sl_cluster_event event = {
@@ -509,7 +508,7 @@ void sl_jobs_put_projects(struct sl_jobs *jobs)
 	remove_projects(jobs);
 	if (jobs->books.refused_project)
 		jobs->rebuild = true;
-	/* Those that had no project, or no GPU of its pools. */
+	/* Jobs without a project, or without a GPU in its pools, may fit now. */
 	sl_list_foreach (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 
@@ -564,8 +563,8 @@ void sl_jobs_put_again(
 		return;
 	sl_jobs_take_job(jobs, job);
 	sl_jobs_put_job(jobs, job);
-	/* It would stand behind all that wait, and what is promised on its place would be lost;
-	 * told anew, all are in the order of their numbers. */
+	/* Added now, it would stand behind all waiting jobs, and lose places promised to it. A
+	 * rebuild adds all jobs in the order of their numbers. */
 	if (job->counted && job->tasks[0].phase != SL_PHASE_RUNS)
 		jobs->rebuild = true;
 }

@@ -1,16 +1,16 @@
 /*
- * bounds - how many workloads its user may have at a time holds for a job, too
+ * bounds - a user's bound on workloads holds for jobs, too
  *
- * A job waits until all its tasks that start together may stand beside what its user has. As long
- * as they may not, the machine is not told of it: nothing is taken from others for it, and others
- * of that user that are smaller have their turn. The machine is told how many tasks of all jobs of
- * that user may stand. The node's ledger has the last word, for each task.
+ * A job waits until all its tasks that start together fit beside its user's workloads. Until then
+ * the machine does not have it: no other job is stopped for it, and smaller jobs of that user may
+ * go first. The machine is told how many tasks of all jobs of that user may run. The node's ledger
+ * has the last word, for each task.
  */
 #include "daemon/jobs/internal.h"
 #include "daemon/link/bounds.h"
 #include "daemon/link/places.h"
 
-/* It has a workload that counts. */
+/* Does the task have a workload that counts? */
 static bool stands(const struct sl_job_task *task)
 {
 	return task->phase != SL_PHASE_WAITING && task->phase != SL_PHASE_CHOSEN &&
@@ -23,7 +23,7 @@ uint64_t sl_jobs_owner_of(const struct sl_job *job)
 	       (job->row.workloads_most ? job->row.uid : 0);
 }
 
-/* Tasks that the machine counts as theirs. */
+/* Tasks that the machine counts as this owner's. */
 static uint32_t standing_of(const struct sl_jobs *jobs, uint64_t owner)
 {
 	uint32_t standing = 0;
@@ -50,7 +50,7 @@ static void count(const struct sl_jobs *jobs, const struct sl_job *job,
 	counted->standing = standing_of(jobs, owner);
 }
 
-/* Tasks that it needs beside those that stand, to go on or to begin. */
+/* Tasks that it still needs, to go on or to begin. */
 static uint32_t needed(const struct sl_job *job)
 {
 	uint32_t standing = 0;
@@ -84,7 +84,7 @@ bool sl_jobs_bound_holds(const struct sl_jobs *jobs, const struct sl_job *job,
 	return job->row.workloads_most && exceeds(jobs, job, &counted, because);
 }
 
-/* Of one that has begun nothing, all of it can wait outside of the machine. */
+/* A job that has begun nothing can wait outside of the machine as a whole. */
 static bool waits_whole(const struct sl_job *job)
 {
 	bool waits = false;
@@ -111,7 +111,7 @@ struct sl_cluster_event sl_jobs_most_event(const struct sl_jobs *jobs,
 	return event;
 }
 
-/* Nothing is taken from others for tasks that the ledger would refuse. */
+/* Without this, others would be stopped for tasks that the ledger refuses. */
 static void tell_most(
 	struct sl_jobs *jobs, struct sl_job *job, struct sl_jobs_counted *counted)
 {
@@ -142,7 +142,7 @@ void sl_jobs_look_at_bounds(struct sl_jobs *jobs)
 		holds = exceeds(jobs, job, &counted, &because);
 		if (holds)
 			job->refused = because;
-		/* Told anew, all are in the order of their numbers. */
+		/* A rebuild adds all jobs in the order of their numbers. */
 		jobs->rebuild |= holds != job->bound && !job->is_free;
 		if (job->bound && !holds && job->is_free)
 			jobs->free_at = 0;

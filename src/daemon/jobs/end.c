@@ -1,5 +1,5 @@
 /*
- * end - tasks that are stopped, parked, brought back, and over; and jobs with them
+ * end - tasks that are stopped, parked, resumed, and over; and jobs with them
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "daemon/workloads/workload.h"
 #include "policy/quota/retry.h"
 
-/* What dies so soon after a demand was denied by its limit has probably died of it; unwinding and
- * a message may take their time. */
+/* A program that dies this soon after its limit denied a demand has probably died of it; unwinding
+ * and printing a message take time. */
 #define DENIED_LATELY (60 * SL_S)
 
 static struct sl_cluster_event event_of(
@@ -24,7 +24,7 @@ static struct sl_cluster_event event_of(
 {
 	struct sl_cluster_event event = {.type = type};
 
-	/* All events of a task begin with these two. */
+	/* All events of a task begin with these two fields. */
 	event.task_ended.job = task->job->row.id;
 	event.task_ended.task = task->number;
 	return event;
@@ -55,7 +55,7 @@ static void terminate(struct sl_jobs *jobs, struct sl_job_task *task)
 	(void)sl_jobs_end_task(jobs, task, jobs->daemon->config.stop_grace, false);
 }
 
-/* Bytes that parking would leave on its GPUs, beside its contexts. */
+/* Bytes that parking would leave on its GPUs, besides its contexts. */
 static uint64_t held_by(const struct sl_jobs *jobs, const struct sl_workload *workload)
 {
 	uint64_t held = 0;
@@ -74,7 +74,7 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 	char size[32];
 
 	if (!workload)
-		return; /* it is over, and will be told so */
+		return; /* the task is over, and its end will be told */
 	if (held) {
 		sl_error_set(&text,
 			"%s of it are shared with others or known to the driver, and "
@@ -84,9 +84,9 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	}
 	task->is_parked = false;
-	/* First, because PARKED may come in the very step, and is told as the queue's doing. */
+	/* First, because PARKED may come in this very step, and must count as the queue's. */
 	sl_jobs_phase(task, SL_PHASE_PARKING);
-	/* By hand, before: then all that is left to do is to call it so. */
+	/* If a user has parked it already, only the phase changes. */
 	if (workload->park == SL_PARK_NOT &&
 		!sl_park_workload(jobs->daemon, workload, true, &text)) {
 		sl_jobs_phase(task, SL_PHASE_RUNS);
@@ -127,7 +127,7 @@ void sl_jobs_on_stop(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 	} else if (task->phase == SL_PHASE_STARTING) {
 		terminate(jobs, task);
 	} else if (task->phase != SL_PHASE_RUNS) {
-		/* On its way already, or not here. */
+		/* It is on its way already, or not on a GPU. */
 		if (task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKING)
 			stop_failed(jobs, task, "it is being resumed");
 	} else if (action->stop.how == SL_STOP_MOVE && job->parks) {
@@ -151,18 +151,18 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 	const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 
 	task->is_parked = task->unheard = false;
-	/* By hand: it keeps its place in the books, until it is resumed by hand. */
+	/* A user parked it: it keeps its place in the books until a user resumes it. */
 	if (task->phase != SL_PHASE_PARKING || !workload)
 		return;
 	sl_jobs_phase(task, SL_PHASE_PARKED);
 	ended.task_ended.again = 1;
 	tell(jobs, task, &ended);
-	/* Where the machine did not know that it was to be parked. */
+	/* A machine made anew meanwhile did not know that it was being parked. */
 	if (sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload),
 		    &parked.task_parked.node, &parked.task_parked.gpu_mask))
 		tell(jobs, task, &parked);
 	sl_step(D_JOB_PARKED);
-	/* The journal has it that one in the foreground was on its way. */
+	/* The journal still has a foreground job as being parked. */
 	if (task->job->foreground)
 		sl_commit_soon(jobs->daemon);
 	sl_jobs_save(jobs, task->job, 0);
@@ -178,7 +178,7 @@ bool sl_jobs_has_left(const struct sl_jobs *jobs, const struct sl_job_task *task
 {
 	const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 
-	/* Before its processes have reported it seems to have nothing. */
+	/* Before its processes have reported, it seems to hold nothing. */
 	return workload && sl_jobs_may_choose(jobs) &&
 	       sl_park_is_done(jobs->daemon, workload);
 }
@@ -232,7 +232,7 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 
 /* --- Over. --- */
 
-/* Negative errno: nobody knows what stands there. */
+/* Negative errno: the record cannot be read. */
 static int read_record(const struct sl_jobs *jobs, const struct sl_job_task *task,
 	struct sl_shim_record *record)
 {
@@ -246,9 +246,8 @@ static int read_record(const struct sl_jobs *jobs, const struct sl_job_task *tas
 }
 
 /*
- * The shim says that it begins before it does, so the record tells whether it went, whatever this
- * daemon or the one before came to know or to store of that. Only a machine that went down may have
- * taken that line with it.
+ * The shim writes that it begins before it does, so the record says whether the task got its go,
+ * whatever a daemon knew or stored. Only a crash of the computer can lose that line.
  */
 static enum sl_retry_ending how_it_ended(const struct sl_jobs *jobs,
 	const struct sl_job_task *task, struct sl_shim_record *record)
@@ -288,7 +287,7 @@ void sl_jobs_find_begun(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_note_begun(task, record.started_ms);
 }
 
-/* What its record says of the attempt, for the row. */
+/* Copies what the record says of the attempt into the row. */
 static void note_record(struct sl_job_task *task, enum sl_retry_ending ending,
 	const struct sl_shim_record *record)
 {
@@ -297,11 +296,11 @@ static void note_record(struct sl_job_task *task, enum sl_retry_ending ending,
 	row->exit_status = ending == SL_RETRY_EXITED ? record->status : SL_JOB_LOST;
 	if (!task->went && record->ending != SL_SHIM_NONE)
 		sl_jobs_note_begun(task, record->started_ms);
-	/* It had its go, and did not begin: killed at once, or with no room for its record. */
+	/* It got its go and did not begin: killed at once, or no disk space for its record. */
 	task->unwritten |= task->went && ending == SL_RETRY_NEVER_WENT;
 }
 
-/* Adds what its limit denied it before it died. */
+/* Adds the demand that its limit denied before it died. */
 static void blame_limit(const struct sl_job_task *task, char *why, size_t size)
 {
 	const struct sl_node_because *denied = &task->denied;
@@ -356,7 +355,7 @@ static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
 		row->exit_status = row->tasks[task->number].exit_status;
 }
 
-/* It does not come back. */
+/* Ends the task for good. */
 static void for_good(struct sl_jobs *jobs, struct sl_job_task *task, bool failed)
 {
 	struct sl_cluster_event event = event_of(SL_CLUSTER_EVENT_TASK_ENDED, task);
@@ -389,7 +388,7 @@ static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
 
 	sl_jobs_phase(task, SL_PHASE_WAITING);
 	event.task_ended.again = 1;
-	/* Not at once: what kept it from being written down has to end first. */
+	/* Not at once: the cause that kept its start from being recorded must end first. */
 	event.task_ended.failed = verdict->counts || task->unwritten;
 	if (task->job->is_free)
 		sl_jobs_free_at(jobs, task,
@@ -400,7 +399,7 @@ static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
 	task->unwritten = false;
 }
 
-/* The shim is our child, or that of a daemon before. */
+/* The shim is our child, or an earlier daemon's. */
 static void reap(struct sl_job_task *task)
 {
 	sl_shim_reap(task->shim.pid);
@@ -408,7 +407,7 @@ static void reap(struct sl_job_task *task)
 	task->shim.pid = 0;
 }
 
-/* Who started it saw how it ended, and nobody else did. */
+/* Only the process that started it saw how it ended. */
 void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task)
 {
 	task->is_over = task->is_parked = task->is_resumed = false;
@@ -417,8 +416,8 @@ void sl_jobs_front_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_check_end(jobs, task->job);
 }
 
-/* Most programs end by themselves at their next call then, before anybody has told them to; that is
- * no failure of theirs. */
+/* Has a GPU of the task been lost? Most programs then exit at their next call, before they are
+ * signalled; that is no failure of theirs. */
 static bool is_bereft(const struct sl_jobs *jobs, const struct sl_job_task *task)
 {
 	uint32_t gpus = sl_jobs_gpus_at(&jobs->books, task->node, task->gpu_mask);
@@ -465,7 +464,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	case SL_RETRY_AGAIN: once_more(jobs, task, &verdict); break;
 	case SL_RETRY_STOPPED:
 		task->asked = true;
-		/* By what, if anybody saw it. */
+		/* The exit status, if it is known. */
 		if (!job->row.exit_status && row->exit_status != SL_JOB_LOST)
 			job->row.exit_status = row->exit_status;
 		for_good(jobs, task, true);
@@ -484,7 +483,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 
 /* --- Jobs. --- */
 
-/* What is left of it cannot do without those that failed. */
+/* The rest of a gang cannot go on without the tasks that failed. */
 static void end_rest(struct sl_jobs *jobs, struct sl_job *job)
 {
 	for (uint32_t i = 0; i < job->row.task_count; i++) {
@@ -500,7 +499,7 @@ static enum sl_job_state last_state(const struct sl_job *job)
 {
 	bool asked = job->row.state == SL_JOB_STOPPING;
 
-	/* The first cause: what ended because of it was asked for by us. */
+	/* The first failure is the cause: what ended after it was stopped by us. */
 	if (job->row.why[0])
 		return SL_JOB_FAILED;
 	for (uint32_t i = 0; i < job->row.task_count; i++)
@@ -563,7 +562,7 @@ void sl_jobs_forget_old(struct sl_jobs *jobs)
 		if (job->over && job->foreground)
 			sl_jobs_drop_job(jobs, job);
 	}
-	/* By number: the oldest first, near enough. */
+	/* By number, which is roughly by age. */
 	sl_list_foreach_safe (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 		bool old = keep_ms && job->row.ended_ms + keep_ms < now_ms;

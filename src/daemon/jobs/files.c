@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/log.h"
 
-/* Room for an exit record, kept free on the disk from the start on. */
+/* Disk space for an exit record, reserved from the start. */
 #define RECORD_BYTES 128
 
 int sl_jobs_files_path(char path[SL_PATH_MAX], const char *folder, uint64_t id,
@@ -52,13 +52,13 @@ int sl_jobs_files_put(int folder_fd, const char *name, const void *data, size_t 
 
 int sl_jobs_files_sync(int folder_fd)
 {
-	/* Some file systems know no such thing of folders. */
+	/* Some file systems cannot fsync folders. */
 	return fsync(folder_fd) < 0 && errno != EINVAL ? sl_err_origin(-errno) : 0;
 }
 
 int sl_jobs_files_folder(int parent_fd, const char *name)
 {
-	/* The folder of jobs may be a link to another disk; in it nothing is. */
+	/* The folder of jobs may be a link to another disk; nothing in it may be a link. */
 	int link = parent_fd == AT_FDCWD ? 0 : O_NOFOLLOW;
 	int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | link);
 
@@ -109,7 +109,7 @@ int sl_jobs_files_failed(
 	return SL_JOBS_STORE_BAD;
 }
 
-/* As `du` counts them: holes take nothing, and a file takes whole blocks. */
+/* As `du` counts: holes take nothing, and a file takes whole blocks. */
 static uint64_t used_by(int folder_fd, const char *name)
 {
 	struct stat st;
@@ -154,7 +154,7 @@ int sl_jobs_files_open(const char *path, int flags)
 		return sl_err_origin(-errno);
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	/* It is given to programs that do not expect it. */
+	/* Programs get this descriptor, and do not expect O_NONBLOCK. */
 	if (fcntl(fd, F_SETFL, flags & O_APPEND) < 0)
 		return sl_err_origin(-errno);
 	return sl_steal_fd(&fd);
@@ -179,8 +179,8 @@ int sl_jobs_store_open_record(
 
 	if (fd < 0)
 		return sl_err_origin(fd);
-	/* A disk that is full when the program ends must not cost its status. Where the file system
-	 * cannot promise it, it does not. */
+	/* A disk that is full when the program ends must not lose its status. File systems that
+	 * cannot reserve space go without. */
 	if (fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, RECORD_BYTES) < 0 &&
 		errno != EOPNOTSUPP && errno != ENOSYS) {
 		r = -errno;

@@ -1,25 +1,23 @@
 /*
- * front - RUN: a job of one task in the foreground, whose program is the very process that
- * asks
+ * front - RUN: a foreground job of one task, whose program is the process that asks
  *
- * Nothing of it is stored, and nobody starts it: the process becomes the program once RUN is
- * answered, and its end is the job's. So all that a daemon that follows has to know is in the
- * journal, with the workload.
+ * Nothing of it is stored, and the daemon does not start it: the process becomes the program once
+ * RUN is answered, and its end is the job's. So the journal holds all that a later daemon needs,
+ * with the workload.
  *
- * What it may have is for rules to say (limits and quotas of its project, GPUs of its pools, places
- * that are kept for others), and that is asked of the machine; where it fits is for the node, which
- * sees bytes where the machine counts GPUs. So a RUN that rules allow is proposed to the node at
- * once, and told to the machine as a fact. Where places are kept, the machine itself has to find
- * one, in a cycle that takes nothing from anybody.
+ * Rules (limits and quotas of its project, GPUs of its pools, places kept for others) are judged by
+ * the cluster machine. Whether it fits is judged by the node, which sees bytes where the machine
+ * counts GPUs. So a RUN within the rules is proposed to the node at once, and told to the machine
+ * as a fact. Where places are kept, the machine must find one, in a cycle that stops no other job.
  *
- * What cannot start so is refused, or waits (SL_RUN_WAIT) in the machine's queue like any job, and
- * others are parked for it like for any job. The machine has no word for some of the GPUs of a
- * kind, nor for GPUs of several kinds: who asks for these waits beside it, tried again whenever
- * something ends, and nothing is taken back for him.
+ * A RUN that cannot start is refused, or waits (SL_RUN_WAIT) in the machine's queue like any job,
+ * and others are parked for it. The machine cannot express some of the GPUs of a kind, nor GPUs of
+ * several kinds. A job that asks for these waits outside of it and is tried again whenever a
+ * workload ends; nothing is reclaimed for it.
  *
- * Once it runs, it may be parked for others, and comes back by itself; it is never stopped for
- * them, because nobody could start it anew. What cannot be parked counts as what cannot be
- * preempted.
+ * A running foreground job may be parked for others, and resumes by itself. It is never stopped for
+ * them, because the daemon could not start it again. If it cannot be parked, it counts as not
+ * preemptible.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,21 +37,21 @@
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
 
-/* What it waits for is told so far apart at least. */
+/* Least time between two messages about what it waits for. */
 #define TELL_NS (3 * SL_S)
-/* One that waits beside the machine is tried that often, whatever happens. */
+/* How often a job outside of the machine is tried, even if nothing ends. */
 #define AGAIN_NS (5 * SL_S)
-/* What it waits for, beside the reasons of the machine. */
+/* What it waits for, in addition to the machine's reasons. */
 #define TOLD_PROMISED 1000u
 #define TOLD_APART    1001u
 
 /* Why it cannot start now. */
 struct no {
 	struct sl_error text;
-	uint32_t reason; /* the node's, if it was asked */
-	bool passes;     /* others are in its way, who may go */
-	bool later;      /* places are kept, and there may be others */
-	bool is_fixed;   /* ... or rules, that somebody has to change */
+	uint32_t reason; /* the node's, if the node refused it */
+	bool passes;     /* other workloads are in its way, and may end */
+	bool later;      /* places are kept; the machine may find another one */
+	bool is_fixed; /* rules are in its way, which only an administrator can change */
 };
 
 static uint32_t usable_by(const struct sl_jobs *jobs, const struct sl_job *job)
@@ -105,7 +103,7 @@ static bool rules_allow(struct sl_jobs *jobs, const struct sl_job *job, struct n
 	return false;
 }
 
-/* Those that pools and swapping leave to its project. */
+/* GPUs that pools and swapping leave to its project. */
 static uint32_t gpus_of_project(const struct sl_jobs *jobs, const struct sl_job *job)
 {
 	struct sl_cluster_event add = sl_jobs_add_event(jobs, job);
@@ -123,8 +121,8 @@ static uint32_t gpus_of_project(const struct sl_jobs *jobs, const struct sl_job 
 	return gpus;
 }
 
-/* Where the machine keeps places, or what comes back or starts has not claimed its own in the
- * ledger yet. */
+/* GPUs where the machine keeps places, and where starting or resuming tasks have not claimed theirs
+ * in the ledger yet. */
 static uint32_t kept_gpus(struct sl_jobs *jobs)
 {
 	uint32_t gpus = 0;
@@ -169,7 +167,7 @@ static void waits_no_more(struct sl_jobs *jobs, struct sl_job *job)
 	job->waits = job->apart = job->early = job->hurries = false;
 }
 
-/* The workload is the ledger's. */
+/* The ledger has admitted the workload. */
 static void begin(
 	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_workload *workload)
 {
@@ -186,7 +184,7 @@ static void begin(
 	sl_jobs_phase(task, SL_PHASE_RUNS);
 	if (!sl_list_is_linked(&task->active))
 		sl_list_push_tail(&jobs->active, &task->active);
-	/* What asks for nothing is in no books but the node's. */
+	/* A job without request is in the node's books only. */
 	workload->task = job->is_free ? NULL : task;
 	sl_workload_set_root(workload, sl_steal(&job->process));
 	if (sl_peer_may_log(daemon, SL_LOG_INFO))
@@ -215,7 +213,7 @@ static void tell_refused(struct sl_daemon *daemon, const struct sl_workload *wor
 				      .other_bytes = (uint64_t)workload->uid + 1});
 }
 
-/* GPUs are not there that may be: nobody has seen them yet, or they are lost. */
+/* May more GPUs appear? Some are lost, or NVML has not listed them yet. */
 static bool gpus_may_come(const struct sl_daemon *daemon)
 {
 	bool lost = false;
@@ -225,7 +223,7 @@ static bool gpus_may_come(const struct sl_daemon *daemon)
 	return lost || !daemon->nvml_ok;
 }
 
-/* Is it the node's word about others, who may go, or about GPUs that may come? */
+/* May the node's refusal pass: other workloads may end, or GPUs may appear? */
 static bool may_pass(const struct sl_daemon *daemon, uint32_t reason)
 {
 	return (reason == SL_REASON_TOO_FEW_GPUS && gpus_may_come(daemon)) ||
@@ -258,7 +256,7 @@ static struct sl_workload *propose(
 	return NULL;
 }
 
-/* The GPUs that it may stand on; false: too few are its project's. */
+/* The GPUs that it may use; false: its project has too few. */
 static bool find_gpus(
 	struct sl_jobs *jobs, const struct sl_job *job, uint32_t *gpus, struct no *no)
 {
@@ -278,8 +276,7 @@ static bool find_gpus(
 	return false;
 }
 
-/* What the node would say if rules were not in its way: what is never to be had is not worth
- * waiting for them, and *no says so then. */
+/* A job that the node could never admit need not wait for rules to change: *no then says so. */
 static void look_behind_rules(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 {
 	struct no never = {0};
@@ -298,7 +295,7 @@ static void look_behind_rules(struct sl_jobs *jobs, struct sl_job *job, struct n
 		*no = never;
 }
 
-/* By the node's choice, if rules allow it. */
+/* Starts it where the node chooses, if rules allow. */
 static bool start_here(
 	struct sl_jobs *jobs, struct sl_job *job, uint32_t kept, bool loud, struct no *no)
 {
@@ -347,7 +344,7 @@ bool sl_jobs_front_start(struct sl_jobs *jobs, struct sl_job_task *task, uint32_
 
 /* --- It waits. --- */
 
-/* Into the machine's queue, if it has a word for what is asked. */
+/* Adds it to the machine's queue, if the machine can express what it asks for. */
 static bool enqueue(struct sl_jobs *jobs, struct sl_job *job)
 {
 	uint64_t pools;
@@ -357,7 +354,7 @@ static bool enqueue(struct sl_jobs *jobs, struct sl_job *job)
 	return !job->apart && sl_jobs_count(jobs, job);
 }
 
-/* The machine has a word for it, and that it is never to be had. */
+/* Can it never run, by the machine's word? */
 static bool is_never(const struct sl_jobs *jobs, const struct sl_job *job)
 {
 	return jobs->books.kinds && !job->apart && !job->counted &&
@@ -397,7 +394,7 @@ static bool wait_for_it(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 	return true;
 }
 
-/* What it waits for does not come: GPUs or projects are others by now. */
+/* It cannot start any more: GPUs or projects have changed. */
 static void give_up(struct sl_jobs *jobs, struct sl_job *job, const struct no *no)
 {
 	struct sl_peer *peer = job->submitter;
@@ -406,8 +403,8 @@ static void give_up(struct sl_jobs *jobs, struct sl_job *job, const struct no *n
 		job->row.uid, no->text.text);
 	job->submitter = NULL;
 	sl_jobs_answer_run(peer, NULL, no->reason, no->text.text);
-	/* It is in no books, and who goes through the jobs is not to lose his place: it is
-	 * forgotten when they are settled. */
+	/* Only its submitter is gone now; settling frees it, because a caller may be walking the
+	 * list. */
 	sl_jobs_awake(jobs);
 }
 
@@ -417,7 +414,7 @@ void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job)
 	sl_ns now = sl_clock_now();
 	struct no no = {0};
 
-	/* What a dead process leaves may be what makes room for it. */
+	/* Its own process may be dead, too: that may be what made place. */
 	if (task->phase != SL_PHASE_WAITING || !job->submitter || job->process->dead)
 		return;
 	if (task->retry_at > now) {
@@ -462,7 +459,7 @@ void sl_jobs_front_hurry(struct sl_jobs *jobs)
 	}
 }
 
-/* 0: nothing has looked at it yet. */
+/* 0: no cycle has judged it yet. */
 static uint32_t waits_for(const struct sl_jobs *jobs, const struct sl_job *job)
 {
 	struct sl_cluster_job_view view =
@@ -584,7 +581,7 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 		sl_field_make_name(row->command, "", workload, row->name);
 }
 
-/* Takes what the row owns, also where there is no memory for it. */
+/* Takes what the row owns, also if memory runs out. */
 static struct sl_job *new_job(struct sl_jobs *jobs, struct sl_jobs_row *row)
 {
 	struct sl_job *job;
@@ -609,7 +606,7 @@ void sl_jobs_front_set_flags(const struct sl_jobs *jobs, struct sl_job *job)
 	job->row.flags |= parks ? SL_SUBMIT_PREEMPTIBLE : 0;
 }
 
-/* no->later: the machine is to say where it may go. */
+/* no->later: the machine must say where it may go. */
 static bool start_now(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 {
 	bool loud = !job->patient;
@@ -635,7 +632,7 @@ static void say_more(struct no *no, const char *text)
 	(void)snprintf(no->text.text + used, sizeof(no->text.text) - used, "%s", text);
 }
 
-/* What --wait would lead to, where others would have to go. */
+/* Adds what --wait would lead to, where others would have to be stopped. */
 static bool add_hope(struct sl_jobs *jobs, const struct sl_job *job, struct no *no)
 {
 	struct sl_cluster_event add = sl_jobs_add_event(jobs, job);
@@ -650,7 +647,7 @@ static bool add_hope(struct sl_jobs *jobs, const struct sl_job *job, struct no *
 		return false;
 	(void)sl_forecast_text(
 		&forecast, sl_jobs_project_name, jobs->daemon, text, sizeof(text));
-	/* The first of its sentences. */
+	/* The first sentence only. */
 	if (strstr(text, ". "))
 		*strstr(text, ". ") = '\0';
 	say_more(no, "; with --wait ");
@@ -669,7 +666,7 @@ static void refuse(
 		say_more(no,
 			"; --wait waits for what a --request asks for, and sluice submit "
 			"waits without one, too");
-	/* The node's own words have the remedy from whoever prints them. */
+	/* Texts of the node get their remedy from the program that prints them. */
 	else if (!add_hope(jobs, job, no) && no->passes && !no->is_fixed &&
 		 no->reason == SL_REASON_NONE)
 		say_more(no, "; --wait waits for that, and sluice submit queues it");
@@ -684,9 +681,9 @@ static void does_not_start(struct sl_jobs *jobs, struct sl_job *job, struct no *
 }
 
 /*
- * Those that came before it have their turn before it, in a cycle that comes when it is due: a RUN
- * makes none of its own, or a loop of them would be one after the other, and after a start places
- * would be chosen before it is known what stands on the GPUs.
+ * Earlier jobs go first, in the cycle that comes when it is due. A RUN starts no cycle of its own:
+ * a loop of RUNs would cause one each, and right after a start places would be chosen before the
+ * GPUs' use is known.
  */
 static void let_others_first(struct sl_jobs *jobs, struct sl_job *job)
 {
@@ -696,7 +693,7 @@ static void let_others_first(struct sl_jobs *jobs, struct sl_job *job)
 	sl_jobs_awake(jobs);
 }
 
-/* The machine has found no place for it among those that are not kept. */
+/* The machine has found no place for it beside those that it keeps. */
 static void finds_no_place(struct sl_jobs *jobs, struct sl_job *job)
 {
 	struct sl_cluster_job_view view =
@@ -711,14 +708,14 @@ static void finds_no_place(struct sl_jobs *jobs, struct sl_job *job)
 	does_not_start(jobs, job, &no);
 }
 
-/* Who has gone is forgotten in a moment. */
+/* A job whose process is gone is forgotten soon. */
 static bool is_next(const struct sl_job *job)
 {
 	return job->early && !job->over && job->submitter && !job->process->dead;
 }
 
-/* Others have places that they must not take, so the machine says where they may go; nothing is
- * taken from anybody. */
+/* Where places are kept for others, the machine says where a job may go; it stops nothing for
+ * it. */
 void sl_jobs_front_after_cycle(struct sl_jobs *jobs)
 {
 	bool asked = false;
@@ -740,7 +737,7 @@ void sl_jobs_front_after_cycle(struct sl_jobs *jobs)
 	}
 	if (asked)
 		sl_jobs_cycle(jobs, SL_CYCLE_ALLOCATE);
-	/* If it is to be told everything anew, they are asked about again. */
+	/* A rebuild asks about them again. */
 	if (!asked || jobs->rebuild)
 		return;
 	sl_list_foreach_safe (link, &jobs->all) {
@@ -786,7 +783,7 @@ void sl_jobs_run(
 
 /* --- Workloads that are there. --- */
 
-/* As the workload has it now. */
+/* Copies the workload's values of now. */
 static void follow(struct sl_job *job, const struct sl_workload *workload)
 {
 	struct sl_jobs_row *row = &job->row;
@@ -810,7 +807,7 @@ static enum sl_job_phase phase_of(const struct sl_workload *workload)
 	return SL_PHASE_RESUMING;
 }
 
-/* Found after a restart, or given a request it did not have. */
+/* Makes a job of a workload found after a restart, or given a request only now. */
 static struct sl_job *adopt(struct sl_jobs *jobs, struct sl_workload *workload)
 {
 	struct sl_jobs_row row = {.id = workload->id | SL_JOB_FOREGROUND,
@@ -840,7 +837,7 @@ static struct sl_job *adopt(struct sl_jobs *jobs, struct sl_workload *workload)
 	sl_jobs_note_begun(task, sl_jobs_now_ms());
 	sl_list_push_tail(&jobs->active, &task->active);
 	sl_jobs_phase(task, phase_of(workload));
-	/* Who goes on with that is recover.c. */
+	/* loop/recover.c goes on with stopping it. */
 	task->told = task->phase == SL_PHASE_STOPPING;
 	if (task->phase == SL_PHASE_RESUMING)
 		task->deadline = sl_clock_now() + SL_JOBS_RESUME_NS;
@@ -849,8 +846,7 @@ static struct sl_job *adopt(struct sl_jobs *jobs, struct sl_workload *workload)
 	return job;
 }
 
-/* Parked for others, and the queue knows nothing of it any more: nobody else would bring it
- * back. */
+/* The queue parked it, but counts it no more, so nothing else would resume it. */
 static void let_back(
 	struct sl_jobs *jobs, struct sl_job_task *task, struct sl_workload *workload)
 {
@@ -859,7 +855,7 @@ static void let_back(
 
 	if (task->job->counted || (!parked && task->phase != SL_PHASE_RESUMING))
 		return;
-	/* First, because it may be back in this very step. */
+	/* First, because it may resume in this very step. */
 	sl_jobs_phase(task, SL_PHASE_RUNS);
 	if (parked && !sl_park_workload(jobs->daemon, workload, false, &text))
 		sl_warning("%s was parked for others and cannot be resumed (%s); resume "

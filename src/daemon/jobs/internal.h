@@ -90,7 +90,7 @@ struct sl_job_task {
 	bool stopped;   /* ends to make place for others */
 	bool bereft;    /* of this attempt: a GPU of it was lost */
 	bool told;      /* of STOPPING: it was signalled, or never began */
-	bool asked;     /* a user asked for its end */
+	bool asked;     /* its end for good was requested */
 	bool failed;    /* it ended, and its gang misses it */
 	bool unwritten; /* it did not begin: its start could not be recorded */
 	bool former;    /* this attempt ended before this daemon started */

@@ -1,6 +1,5 @@
 /*
- * kinds - the GPUs of this machine as nodes of the queue: which are alike, what a pool's name
- * stands for, what is measured
+ * kinds - the GPUs of this computer as nodes of the machine: kinds, pools, and what is measured
  */
 #include <ctype.h>
 #include <string.h>
@@ -10,7 +9,7 @@
 #include "daemon/state/workload.h"
 #include "daemon/swap/hostpool.h"
 
-/* --- Which are alike. --- */
+/* --- Kinds. --- */
 
 static bool is_usable(const struct sl_daemon *daemon, uint32_t gpu)
 {
@@ -33,7 +32,7 @@ static struct sl_jobs_kind *kind_of(struct sl_jobs_books *books, const struct sl
 	return kind;
 }
 
-/* The smallest of them counts: a task may get any. */
+/* The smallest counts: a task may get any of them. */
 static uint32_t shareable_mib(
 	const struct sl_daemon *daemon, const struct sl_jobs_kind *kind)
 {
@@ -105,7 +104,7 @@ bool sl_jobs_place_of(
 
 /* --- Pools. --- */
 
-/* Does a word of the model's name, whatever its case, stand at `at`, and as long as length? */
+/* Has the model's name that word, in any case? */
 static bool has_word(const char *model, const char *word, size_t length)
 {
 	while (*model) {
@@ -120,7 +119,7 @@ static bool has_word(const char *model, const char *word, size_t length)
 	return false;
 }
 
-/* A pool names the GPUs in the name of whose model all its words stand: "h100", "nvidia-h100". */
+/* A pool's name selects GPUs whose model's name has all its words: "h100", "nvidia-h100". */
 static bool is_of_pool(const char *model, const char *pool, size_t length)
 {
 	bool any = false;
@@ -151,7 +150,7 @@ uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list
 		}
 		at += length + (at[length] == ',');
 	}
-	/* None of them is there: it may use none that is. */
+	/* No such GPU here: the project may use none. */
 	return list[0] && !pools ? 1ull << 63 : pools;
 }
 
@@ -178,13 +177,12 @@ bool sl_jobs_pools_of(
 	return *pools != 0;
 }
 
-/* --- What is measured. --- */
+/* --- Measuring. --- */
 
-/* Bytes per second that leave a GPU, before any did. */
+/* Bytes per second leaving a GPU, until a move was measured. */
 #define LINK_RATE (8ull << 30)
 
-/* What one of its tasks has on its GPUs and would take on the host; and how long moving it takes,
- * both ways. */
+/* Measures how much of the task would go to the host, and how long moving it out and back takes. */
 static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 {
 	const struct sl_daemon *daemon = jobs->daemon;
@@ -203,10 +201,10 @@ static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 				 .backing_bytes;
 		rate += gpu->link_out.measured ? gpu->link_out.measured : LINK_RATE;
 	}
-	/* Even nothing needs a pool that is there. */
+	/* Even an empty task needs a pool that exists. */
 	mib = bytes / SL_MIB + 1;
-	/* Of several tasks the largest, as long as they are much alike; small changes are no
-	 * news. */
+	/* The largest of several tasks counts, since they are much alike. Small changes are not
+	 * told. */
 	if (mib <= job->park_mib &&
 		(job->row.task_count > 1 || mib * 8 >= job->park_mib * 7))
 		return;

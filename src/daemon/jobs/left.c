@@ -1,14 +1,11 @@
 /*
- * left - what a task's program has started, and its supervisor was killed before it could end
- * it
+ * left - kills what a task's program left behind when its supervisor was killed
  *
- * The kernel takes the program along with the supervisor, and leaves its descendants to the
- * machine's init: nothing tells any more whose they were, but for the token of the workload in the
- * environment that they were started with. Nobody else has that, so whoever has it is one of them.
- * One that was started with another environment is not found, and runs on.
+ * The kernel kills the program along with the supervisor; its descendants become init's. All that
+ * still identifies them is the workload's token in their initial environment, which no other
+ * process has. A descendant started with another environment is not found, and runs on.
  *
- * All processes of the user are looked at, by a thread; it is done only when a supervisor has been
- * killed.
+ * A thread examines all processes of the user, and only if a supervisor was killed.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -28,9 +25,9 @@
 #include "daemon/jobs/internal.h"
 #include "daemon/workloads/workload.h"
 
-/* What is born while the others die is found in the next look. */
+/* Processes born while others are killed are found in the next pass. */
 #define LOOKS_MOST 4
-/* As much as execve takes. */
+/* The most that execve takes. */
 #define ENVIRONMENT_MOST (6u << 20)
 
 struct sweep {
@@ -38,7 +35,7 @@ struct sweep {
 	char entry[64];
 };
 
-/* The environment it was started with has that entry. */
+/* Does its initial environment have that entry? */
 static bool has_entry(pid_t pid, const char *entry)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -56,7 +53,7 @@ static bool has_entry(pid_t pid, const char *entry)
 	return false;
 }
 
-/* Opened first: what is read of the number after that is its own as long as it lives. */
+/* Opens the pidfd first, so that /proc and the signal mean the same process. */
 static bool kill_one(int proc, const char *name, uid_t uid, const char *entry)
 {
 	pid_t pid = (pid_t)strtol(name, NULL, 10);

@@ -1,8 +1,8 @@
 /*
- * load - the jobs that were stored, at the start of the daemon
+ * load - reads the stored jobs at the start of the daemon
  *
- * A job that cannot be read is nobody's to mend or to remove but the administrator's: it may be the
- * only trace of what runs. It costs its number, and a line in the log.
+ * A job that cannot be read may be the only trace of what runs, so only the administrator may mend
+ * or remove it. Its number stays taken, and the log says so.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +24,7 @@ void sl_jobs_row_fini(struct sl_jobs_row *row)
 	row->tasks = NULL;
 }
 
-/* Of a folder's name: a number as we write it, or 0. */
+/* The number that a folder's name spells as we write it, or 0. */
 static uint64_t id_of(const char *name)
 {
 	char again[24], *end;

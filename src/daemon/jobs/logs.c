@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "daemon/jobs/files.h"
 
-/* So far it is looked for the end of a line to cut at. */
+/* How far to look for the end of a line to cut at. */
 #define LINE_MOST 65536
 
 static off_t behind_line(int fd, off_t at)
@@ -55,8 +55,8 @@ static uint64_t disk_of(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512;
 }
 
-/* A file system keeps room behind the end for what comes, which does not count; its user may have
- * it keep any amount. */
+/* File systems allocate space behind the end, which does not count; but a user could make that any
+ * size. */
 static int drop_behind_end(int fd, uint64_t most_bytes)
 {
 	struct stat st;
@@ -80,7 +80,7 @@ int sl_jobs_logs_trim(const char *folder, uint64_t id, uint32_t task, uint64_t m
 		return r;
 	if (lstat(path, &st) < 0)
 		return -errno;
-	/* Holes take nothing. */
+	/* Holes take no space. */
 	if (!most_bytes || disk_of(&st) <= most_bytes)
 		return 0;
 	fd = sl_jobs_files_open(path, O_RDWR);

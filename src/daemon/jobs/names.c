@@ -1,9 +1,9 @@
 /*
  * names - see the header
  *
- * Two gangs of different names cannot meet in the names of their tasks: what stands behind the last
- * dot is the number, and all of what stands before it the name, which is never cut. So each name
- * has to be held against the other's name and tasks only.
+ * Tasks of two gangs with different names never collide: the number stands behind the last dot, and
+ * all before it is the name, which is never cut. So each name is compared with another's name and
+ * tasks only.
  */
 #include "daemon/jobs/names.h"
 
@@ -35,13 +35,13 @@ static bool is_task_of(const char *name, const char *job, uint32_t tasks)
 
 	if (tasks < 2 || strncmp(name, job, length) != 0 || name[length] != '.')
 		return false;
-	/* As we write it: no blanks, signs, or zeros in front. */
+	/* Digits as we write them: no blanks, signs, or leading zeros. */
 	if (digits[0] < '0' || digits[0] > '9' || (digits[0] == '0' && digits[1]))
 		return false;
 	return strtoul(digits, &end, 10) < tasks && !*end;
 }
 
-/* other: the name of a job of so many tasks, or of a workload, that is there. */
+/* other: the name of an existing workload, or of a job of so many tasks. */
 static bool collide(const char *name, uint32_t tasks, const char *other,
 	uint32_t other_tasks, struct sl_error *err)
 {

@@ -1,9 +1,8 @@
 /*
- * news - what the rest of the daemon tells the queue of workloads, GPUs and projects, and asks
- * it
+ * news - calls from the rest of the daemon about workloads, GPUs and projects
  *
- * Each may be called from the middle of anything, so it notes what it hears in the task;
- * sl_jobs_settle() acts on it.
+ * They may come from anywhere, so each only notes its news in the task; sl_jobs_settle() acts on
+ * it.
  */
 #include "daemon/jobs/internal.h"
 #include "daemon/workloads/workload.h"
@@ -29,7 +28,7 @@ void sl_jobs_workload_over(struct sl_daemon *daemon, uint64_t workload)
 
 	if (!daemon->jobs)
 		return;
-	/* What the node refused had nothing that could come free. */
+	/* A workload that the node refused had no GPUs to free. */
 	if (over && over->gpu_count)
 		sl_jobs_front_hurry(daemon->jobs);
 	if (daemon->jobs->bounded)
@@ -58,7 +57,7 @@ bool sl_jobs_makes_room(struct sl_daemon *daemon, uint64_t workload)
 	return task && task->stopped && !task->asked;
 }
 
-/* The task that the queue parked there, or NULL. */
+/* The task that the queue has parked there, or NULL. */
 static const struct sl_job_task *parked_task(
 	const struct sl_daemon *daemon, uint64_t workload)
 {
@@ -76,7 +75,7 @@ uint32_t sl_jobs_reason(
 
 	switch (reason) {
 	case SL_REASON_STOP_ASKED:
-		/* By a person, or by the job of which it is a task. */
+		/* By a user, or by the job of which it is a task. */
 		stopped = sl_map_get(&daemon->workloads, workload);
 		return stopped && stopped->task && !stopped->stop_asker
 			       ? SL_REASON_STOP_WITH_JOB
@@ -115,7 +114,7 @@ bool sl_jobs_bring_back(
 		return false;
 	event.job_resume.job = task->job->row.id;
 	sl_jobs_tell(daemon->jobs, &event);
-	/* Not an ordinary one, which follows: this is only for the answer. */
+	/* An extra cycle, only for the answer; an ordinary one follows. */
 	if (sl_jobs_may_choose(daemon->jobs))
 		sl_jobs_cycle(daemon->jobs, SL_CYCLE_ALL & ~SL_CYCLE_STALE);
 	task = parked_task(daemon, workload);
@@ -153,7 +152,7 @@ void sl_jobs_resumed(struct sl_daemon *daemon, uint64_t workload)
 
 	if (!task)
 		return;
-	/* By hand: from now on it counts again. */
+	/* A user parked and resumed it: from now on it counts again. */
 	if (task->job->foreground && task->phase == SL_PHASE_RUNS && back) {
 		sl_jobs_workload_changed(daemon, back);
 		return;
@@ -162,8 +161,8 @@ void sl_jobs_resumed(struct sl_daemon *daemon, uint64_t workload)
 	note(daemon, task);
 }
 
-/* Who waits in the foreground has no workload whose end would tell, and its connection may live on
- * in a child. */
+/* A waiting foreground job has no workload whose end would be told, and its connection may live on
+ * in a child process. */
 void sl_jobs_process_died(struct sl_daemon *daemon)
 {
 	if (daemon->jobs && daemon->jobs->front_waits)

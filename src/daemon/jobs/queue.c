@@ -1,5 +1,5 @@
 /*
- * queue - see jobs/internal.h for who does what
+ * queue - see jobs/internal.h for the parts of this folder
  */
 #include "daemon/jobs/jobs.h"
 
@@ -18,9 +18,9 @@
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/workload.h"
 
-/* So often it is looked at what nobody will tell. */
+/* How often to check what no event tells. */
 #define UNHEARD_NS (100 * SL_MS)
-/* What one thing leads to may lead to the next; then the loop has its turn. */
+/* Handling one thing may cause the next; after so many rounds the loop has its turn. */
 #define ROUNDS_MOST 16
 
 uint64_t sl_jobs_now_ms(void)
@@ -46,7 +46,7 @@ struct sl_job *sl_jobs_find(const struct sl_jobs *jobs, uint64_t id)
 
 const char *sl_jobs_label(const struct sl_job *job, char buf[SL_JOBS_LABEL_MAX])
 {
-	/* The number of one in the foreground is its workload's, which others name it by. */
+	/* A foreground job is known by its workload's number. */
 	if (job->foreground)
 		(void)snprintf(buf, SL_JOBS_LABEL_MAX, "run %" PRIu64,
 			job->row.id & ~(uint64_t)SL_JOB_FOREGROUND);
@@ -172,10 +172,10 @@ enum sl_job_state sl_jobs_state_of(const struct sl_job *job)
 	return runs ? SL_JOB_RUNNING : parked ? SL_JOB_PARKED : SL_JOB_QUEUED;
 }
 
-/* As the one that follows is to find it. */
+/* The state that a later daemon shall find. */
 static uint32_t stored_state(const struct sl_job_task *task)
 {
-	/* Asked for: also while it is not gone yet. */
+	/* Its end for good was requested; it may still run. */
 	if (task->asked)
 		return SL_TASK_ENDED;
 	switch (task->phase) {
@@ -194,7 +194,7 @@ static uint32_t stored_state(const struct sl_job_task *task)
 
 void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
 {
-	/* The journal has what there is to know of its workload. */
+	/* The journal has all there is to know of its workload. */
 	if (job->foreground)
 		return;
 	job->row.state = sl_jobs_state_of(job);
@@ -268,7 +268,7 @@ static void look_at(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns now)
 		sl_jobs_task_late(jobs, task);
 }
 
-/* What happens to one may end others, so nothing is held on to but the list. */
+/* Handling one task may end others, so only the head of the list is relied on. */
 void sl_jobs_look(struct sl_jobs *jobs, sl_ns now)
 {
 	struct sl_link looking;
@@ -297,7 +297,7 @@ void sl_jobs_look_now(struct sl_daemon *daemon)
 
 static void carry_out(struct sl_jobs *jobs)
 {
-	/* What is carried out may be answered at once, and that may queue more. */
+	/* An action may be answered at once, and that may queue more. */
 	for (size_t i = 0; i < jobs->todo_count; i++) {
 		struct sl_cluster_action action = jobs->todo[i];
 
@@ -330,9 +330,8 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 	carry_out(jobs);
 }
 
-/* What the processes of the daemon before keep on the GPUs is not known until they have reported:
- * the room of their contexts would be promised to others. Like grants, new places wait for that,
- * and no longer than these. */
+/* What processes of an earlier daemon hold is unknown until they report: places would be promised
+ * where their contexts are. Like grants, new places wait for that, up to recover_wait. */
 static sl_ns choosing_at(const struct sl_jobs *jobs)
 {
 	const struct sl_daemon *daemon = jobs->daemon;
@@ -359,7 +358,7 @@ static void arm(struct sl_jobs *jobs)
 	sl_ns at = sl_min_u64(cycle_due(jobs), jobs->free_at);
 
 	at = sl_min_u64(at, jobs->tell_at);
-	/* More than fitted into a turn of the loop. */
+	/* More than fitted into one turn of the loop. */
 	if (jobs->awake)
 		at = 0;
 	sl_list_foreach (link, &jobs->active) {
@@ -374,7 +373,7 @@ static void arm(struct sl_jobs *jobs)
 	sl_timer_set(jobs->timer, at);
 }
 
-/* Once a cycle has looked at them. */
+/* Only once a cycle has judged the jobs. */
 static void answer_submitters(struct sl_jobs *jobs)
 {
 	if (jobs->dirty)
@@ -479,7 +478,7 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 		if (ticket)
 			take_ticket(jobs, ticket, result, &err);
 		err.text[0] = '\0';
-		/* A new one may start, and what waits to go may. */
+		/* A new job may start, and waiting tasks may get their go. */
 		jobs->dirty = true;
 		sl_jobs_awake(jobs);
 	}
@@ -522,7 +521,7 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 	}
 	sl_jobs_front_recover(jobs);
 	sl_jobs_rebuild(jobs);
-	/* Those of which nothing was left to do but to say so. */
+	/* Jobs whose tasks are all over need only their end told. */
 	sl_list_foreach_safe (link, &jobs->all) {
 		sl_jobs_check_end(jobs, SL_LIST_ENTRY(link, struct sl_job, link));
 	}
@@ -546,12 +545,12 @@ void sl_jobs_close(struct sl_daemon *daemon)
 		sl_list_unlink(link);
 		free(SL_LIST_ENTRY(link, struct sl_jobs_wait, link));
 	}
-	/* Peers outlive this. */
+	/* Peers outlive the jobs. */
 	sl_jobs_let_go(jobs);
 	while (!sl_list_is_empty(&jobs->all)) {
 		struct sl_job *job = SL_LIST_ENTRY(jobs->all.next, struct sl_job, link);
 
-		/* Who did not go yet is not to go: the next daemon starts it anew. */
+		/* Tasks without their go are dropped: the next daemon starts them anew. */
 		for (uint32_t i = 0; i < job->row.task_count; i++) {
 			if (job->tasks[i].phase == SL_PHASE_STARTING)
 				sl_shim_forget(&job->tasks[i].shim);

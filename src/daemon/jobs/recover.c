@@ -1,11 +1,10 @@
 /*
- * recover - what the daemon before left: who still runs, who ended meanwhile, who never went
+ * recover - what the earlier daemon left: tasks that run, have ended, or never got their go
  *
- * The journal has brought back the workloads whose shims live (recover.c: the same pid that began
- * at the same time in the same boot). A task whose workload is not among them has ended, and its
- * record says how, or that it was killed, or that it never got its go; unless its supervisor lives
- * all the same (jobs/alone.c). Where the machine was down, what ran did so in another boot, and the
- * journal of that is void.
+ * The journal has brought back the workloads whose shims live (loop/recover.c: the same pid with
+ * the same start time in the same boot). A task without such a workload has ended: its record says
+ * how, or that it was killed, or that it never got its go. If its supervisor lives all the same,
+ * see jobs/alone.c. After a reboot nothing runs, and the journal is void.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -16,8 +15,8 @@
 #include "daemon/state/drive.h"
 #include "daemon/workloads/workload.h"
 
-/* RUNNING is stored once it was told to go, and what is on its way back from being parked went long
- * ago. Of one that is still BINDING its record knows. */
+/* RUNNING is stored after the go, and a parked task got its go long ago. For other tasks that are
+ * BINDING, the record tells. */
 static bool has_gone(const struct sl_jobs_task *row)
 {
 	return row->state != SL_TASK_BINDING || row->parked;
@@ -34,18 +33,17 @@ static void adopt(
 		jobs->daemon->config.job_log_max);
 	task->went = has_gone(row);
 	sl_jobs_find_begun(jobs, task);
-	/* Others of it live. */
+	/* The supervisor is dead, other processes live. */
 	if (!workload->root)
 		sl_jobs_supervisor_gone(jobs->daemon, workload);
 	sl_list_push_tail(&jobs->active, &task->active);
 	if (row->state == SL_TASK_RELEASING || row->state == SL_TASK_ENDED) {
-		/* Stopped for others, or asked for. Where the journal does not say so yet, nobody
-		 * has been signalled. */
+		/* Stopped for others, or by a user. If the journal does not have that yet, no
+		 * process was signalled. */
 		task->phase = SL_PHASE_STOPPING;
 		task->told = workload->kill_at != 0;
 		task->grace = jobs->daemon->config.stop_grace;
-		/* As for one that is stopped now: a disk that does not answer keeps it no
-		 * longer. */
+		/* As for a task stopped now: a disk that does not answer delays it no longer. */
 		if (!task->told)
 			task->deadline = sl_clock_now() + SL_JOBS_STORE_NS;
 		sl_jobs_awake(jobs);
@@ -77,7 +75,7 @@ static void recover_task(struct sl_jobs *jobs, struct sl_job_task *task)
 	} else if (sl_jobs_alone_find(jobs, task)) {
 		return;
 	} else if (row->workload) {
-		/* As if the news of its end came now. */
+		/* As if its end were told now. */
 		task->phase = SL_PHASE_STOPPING;
 		task->told = true;
 		task->asked = row->state == SL_TASK_ENDED;

@@ -17,12 +17,12 @@
 #include "daemon/jobs/store.h"
 #include "daemon/projects/registry.h"
 
-/* That wait to be written; each is of a connection of root or the daemon's user. */
+/* Most changes that wait to be written. */
 #define WAITING_MOST 64
 
 struct change {
 	struct sl_link link;
-	struct sl_peer *peer; /* NULL: it has gone */
+	struct sl_peer *peer; /* NULL: the peer is gone */
 	bool drops;
 	struct sl_compute resource;
 };
@@ -32,7 +32,7 @@ struct sl_resources {
 	struct sl_worker worker;
 	sd_event_source *io;
 	char folder[SL_CONFIG_TEXT_MAX];
-	struct sl_error trouble; /* why it could not be read */
+	struct sl_error trouble; /* why the list could not be read */
 	struct sl_compute_list list;
 	struct sl_link waiting; /* changes, oldest first: the first is being written */
 	uint32_t waiting_count;
@@ -62,7 +62,7 @@ static bool is_free(const struct sl_peer *peer)
 	return peer->uid == 0 || peer->uid == geteuid();
 }
 
-/* Others' are their own affair, and root's. */
+/* A user sees shared resources and their own; root and the daemon's user see all. */
 static bool may_see(const struct sl_peer_list *list, const struct sl_compute *row)
 {
 	const struct sl_peer *peer = SL_LIST_ENTRY(list, struct sl_peer, list);
@@ -110,7 +110,7 @@ static void *run(void *context)
 
 		while (!worker->stop && (!resources->busy || resources->done))
 			(void)pthread_cond_wait(&worker->wake, &worker->mutex);
-		/* What was answered for, or will be, is written first. */
+		/* A change that was handed over is written before the end. */
 		if (!resources->busy || resources->done)
 			break;
 		(void)pthread_mutex_unlock(&worker->mutex);
@@ -143,7 +143,7 @@ static void drop_first(struct sl_resources *resources, bool known, const char *t
 	free(change);
 }
 
-/* Puts the first change that can be made into `next`, and hands that over. */
+/* Applies the first valid change to `next`, and hands that to the thread. */
 static void start(struct sl_resources *resources)
 {
 	struct change *change;
@@ -203,7 +203,7 @@ static bool may_change(struct sl_peer *peer, const char *name)
 {
 	struct sl_resources *resources = peer->daemon->resources;
 
-	/* What is there would be lost. */
+	/* The unreadable list would be overwritten. */
 	if (resources->trouble.text[0]) {
 		reply(peer, name, false, resources->trouble.text);
 		return false;
@@ -214,7 +214,7 @@ static bool may_change(struct sl_peer *peer, const char *name)
 	return false;
 }
 
-/* Of an ordinary user's: what could never start is refused, and so is what would fill the list. */
+/* Bounds of ordinary users: refuses resources that could never start, and too many of them. */
 static bool may_have(
 	struct sl_peer *peer, const struct sl_compute *resource, struct sl_error *text)
 {
@@ -272,7 +272,7 @@ void sl_resources_put(struct sl_peer *peer, const struct sl_msg_resource_put *pu
 	if (!may_change(peer, put->name))
 		return;
 	memcpy(resource.name, put->name, sizeof(resource.name));
-	/* Beyond what is allowed stays so. */
+	/* Out of range stays out of range. */
 	resource.priority = priority > INT32_MAX ? INT32_MAX : (int32_t)priority;
 	memcpy(resource.project, put->project, sizeof(resource.project));
 	resource.shared = is_free(peer);

@@ -38,7 +38,7 @@ const char *sl_compute_mistake(const struct sl_compute *resource)
 	return "";
 }
 
-/* Those for all, then each owner's; by name. */
+/* Shared ones first, then each owner's; by name. */
 static int compare(const struct sl_compute *a, const struct sl_compute *b)
 {
 	if (a->shared != b->shared)

@@ -1,10 +1,10 @@
 /*
- * rights - what a job starts with is what its submitter has: limits, capabilities, sandbox
+ * rights - a job starts with its submitter's limits, capabilities and sandbox
  *
  * The daemon's own are a service's: more descriptors, other bounds on locked memory and processes,
- * capabilities that a submitter may have given up for good. What the submitter has is asked of the
- * kernel and not of the submitter, so a job gets no more than that. A process that has ended, or
- * whose seccomp filters the job could not have, submits nothing.
+ * capabilities that a submitter may have dropped for good. The kernel is asked for the submitter's,
+ * so a job gets no more than its submitter has. A process that has ended, or whose seccomp filters
+ * the job could not have, cannot submit.
  */
 #include <inttypes.h>
 #include <stdio.h>

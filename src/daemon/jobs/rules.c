@@ -1,9 +1,9 @@
 /*
  * rules - what limits and quotas leave to a `sluice run`
  *
- * They hold for what it has, not for how it came to it: when it starts, when more is asked for it
- * with `sluice set`, and when a person brings back what a person parked, which had given its part
- * up meanwhile. Who is above them already, because they were lowered, may still ask for less.
+ * They hold for all that it has, however it got it: when it starts, when `sluice set` raises it,
+ * and when a user resumes it after parking, which had freed its part. A workload above them
+ * already, because they were lowered, may still ask for less.
  */
 #include <string.h>
 
@@ -30,7 +30,7 @@ bool sl_jobs_rules_allow(struct sl_jobs *jobs, const struct sl_job *job,
 	return false;
 }
 
-/* As the queue would have it with these. */
+/* A job with these values, as the queue would have it. */
 static struct sl_job job_with(const struct sl_jobs *jobs,
 	const struct sl_workload *workload, const struct sl_amount *request,
 	const struct sl_amount *limit, uint32_t flags)
@@ -52,8 +52,7 @@ static struct sl_job job_with(const struct sl_jobs *jobs,
 	return job;
 }
 
-/* It waits for its place in any case: what is over for ever is refused, and not what is taken
- * now. */
+/* A parked workload waits for its place anyway: refuse only violations that can never clear. */
 static bool may_wait(const struct sl_workload *workload, enum sl_pending_reason reason)
 {
 	return workload->task && workload->task->phase == SL_PHASE_PARKED &&

@@ -1,9 +1,9 @@
 /*
  * shim - see the header
  *
- * posix_spawn, which neither copies the daemon's memory nor lets it go on before the child has its
- * descriptors. What the child gets is moved to high numbers first, so that none of them is
- * overwritten while it is put in its place.
+ * posix_spawn neither copies the daemon's memory, nor returns before the child has its descriptors.
+ * Descriptors for the child are moved to high numbers first, so that putting one in its place
+ * overwrites no other.
  */
 #include "daemon/jobs/shim.h"
 
@@ -25,7 +25,7 @@
 #include "base/paths.h"
 
 #define NAME "sluice-shim"
-/* Above all that the child gets. */
+/* Above all of the child's descriptors. */
 #define HIGH 16
 
 /* --- Where it is. --- */
@@ -114,7 +114,7 @@ static int add_actions(struct plan *plan)
 	return r;
 }
 
-/* All signals blocked, so that none is lost before it takes them itself; none ignored. */
+/* All signals are blocked until the shim handles them itself; none is ignored. */
 static int set_attributes(posix_spawnattr_t *attributes)
 {
 	sigset_t all;
@@ -134,7 +134,7 @@ static int spawn(struct plan *plan, const struct sl_jobspec *spec, pid_t *pid)
 {
 	char *no_environment[] = {NULL};
 	size_t at = 0;
-	/* For those who look at lists of processes. */
+	/* For people who read lists of processes. */
 	char *args[] = {(char *)(uintptr_t)NAME,
 		(char *)(uintptr_t)sl_jobspec_next(spec, SL_JOBSPEC_ARG, &at), NULL};
 	int r = posix_spawn_file_actions_init(&plan->actions);
@@ -155,7 +155,7 @@ static int spawn(struct plan *plan, const struct sl_jobspec *spec, pid_t *pid)
 	return -r;
 }
 
-/* Puts a copy of fd where the child's numbers do not reach; negative errno. */
+/* A copy of fd above the child's numbers; negative errno. */
 static int lift(int fd)
 {
 	int high = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
@@ -163,7 +163,7 @@ static int lift(int fd)
 	return high < 0 && fd >= 0 ? -errno : high;
 }
 
-/* The spec as a file, the pipe, and what the caller has. 0 or negative errno. */
+/* The spec as a file, the pipe, and the caller's descriptors. 0 or negative errno. */
 static int fill(struct plan *plan, const struct sl_shim_start *start, int *go_fd)
 {
 	sl_cleanup(sl_closep) int spec = sl_jobspec_to_fd(start->spec);
@@ -206,7 +206,7 @@ static int start_it(struct plan *plan, const struct sl_shim_start *start,
 			plan->path, strerror(-r));
 		return sl_err_origin(r);
 	}
-	/* Not waited for yet, so the number is still its own. */
+	/* The child is not reaped yet, so the pid is still its own. */
 	out->pidfd = (int)syscall(SYS_pidfd_open, out->pid, 0);
 	if (out->pidfd >= 0)
 		return 0;
@@ -237,15 +237,15 @@ int sl_shim_start(
 
 void sl_shim_go(struct sl_shim *shim)
 {
-	/* SIGPIPE is ignored: of one that is dead the pidfd tells. */
+	/* SIGPIPE is ignored: the pidfd tells if the shim is dead. */
 	if (shim->go_fd >= 0 && write(shim->go_fd, "g", 1) < 0)
 		sl_debug("the shim %d did not hear that it may go: %s", (int)shim->pid,
 			strerror(errno));
 	sl_closep(&shim->go_fd);
 }
 
-/* As long as it waits for the word it has begun nothing, is our child, and not waited for, so the
- * number is its own and its end a matter of moments. */
+/* Before its go the shim has begun nothing and is an unreaped child of ours. So its pid is its own,
+ * and it dies within moments. */
 void sl_shim_forget(struct sl_shim *shim)
 {
 	if (shim->pid > 0 && shim->go_fd >= 0) {
@@ -266,7 +266,7 @@ void sl_shim_reap(pid_t pid)
 
 /* --- The record. --- */
 
-/* The number at *at, which is followed by `end`; *at moves behind that. */
+/* Parses a number that ends with `end`; moves *at behind that. */
 static bool take_number(const char **at, uint64_t most, char end, uint64_t *out)
 {
 	uint64_t number = 0;
@@ -311,7 +311,7 @@ static bool parse_exit(const char *at, struct sl_shim_record *record)
 	return true;
 }
 
-/* *at moves behind the line, if it is there whole. */
+/* Moves *at behind the line, if the line is complete. */
 static bool take_begun(const char **at, struct sl_shim_record *record)
 {
 	const char *c = *at;

@@ -1,10 +1,10 @@
 /*
- * start - a place was found: admitted there, written down, and only then told to go
+ * start - a place was found: the task is admitted, recorded, and only then gets its go
  *
- * Order is all. The node's ledger first: it has the last word. Then a shim, which waits. Then the
- * journal says which process is the root of the workload, and the job's state that its task is
- * being started; a daemon that is killed in between leaves a shim that leaves, and a task that the
- * next daemon starts anew. Only when both are written does the shim hear its go.
+ * The order matters. First the node's ledger, which has the last word. Then a shim, which waits.
+ * Then the journal records the root process of the workload, and the job's state that its task is
+ * being started. If the daemon is killed in between, the shim exits, and the next daemon starts the
+ * task anew. Only when both are written does the shim get its go.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
 
-/* A task without request that could not be started is tried again. */
+/* Next try of a task without request that could not be started. */
 #define FREE_AGAIN_NS (5 * SL_S)
 
 /* --- The library. --- */
@@ -39,7 +39,7 @@ bool sl_jobs_find_library(struct sl_jobs *jobs, struct sl_error *err)
 {
 	char path[SL_PATH_MAX];
 
-	/* Each time: it may have been installed since, or be another one. */
+	/* Each time: it may have been installed or replaced since. */
 	if (sl_library_find(path, sizeof(path), err) != SL_LIBRARY_OK)
 		return false;
 	sl_library_by_loader(path, jobs->preload, sizeof(jobs->preload));
@@ -67,7 +67,7 @@ static int add_env_number(struct sl_jobspec *spec, const char *name, uint64_t va
 	return add_env(spec, name, text);
 }
 
-/* The last one counts. */
+/* The last entry counts. */
 static const char *env_of(const struct sl_jobspec *spec, const char *name)
 {
 	const char *found = NULL, *text;
@@ -80,7 +80,7 @@ static const char *env_of(const struct sl_jobspec *spec, const char *name)
 	return found;
 }
 
-/* As `sluice run` sets it, and who it is. */
+/* The variables that `sluice run` sets, and the task's identity. */
 static int add_environment(const struct sl_jobs *jobs, struct sl_jobspec *spec,
 	const struct sl_job_task *task, const struct sl_workload *workload)
 {
@@ -123,7 +123,7 @@ static int add_number(struct sl_jobspec *spec, const char *key, uint32_t value)
 	return sl_jobspec_add(spec, key, text);
 }
 
-/* Who it is came with SUBMIT, from the kernel, and is stored with the rest. */
+/* Its user came from the kernel with SUBMIT, and is stored with the rest. */
 static int complete(const struct sl_jobs *jobs, struct sl_jobspec *spec,
 	const struct sl_job_task *task, const struct sl_workload *workload)
 {
@@ -172,8 +172,8 @@ static struct sl_workload *new_workload(
 	return workload;
 }
 
-/* Whose bounds hold: what a job asks for was judged when it was submitted; how many there are is
- * judged now. */
+/* A job's size was judged when it was submitted; the number of its user's workloads is judged
+ * now. */
 static struct sl_event proposal(const struct sl_daemon *daemon, const struct sl_job *job,
 	const struct sl_workload *workload, uint32_t gpus)
 {
@@ -184,9 +184,9 @@ static struct sl_event proposal(const struct sl_daemon *daemon, const struct sl_
 		event.workload_add.bounds = sl_bounds_of_peer(job->submitter);
 	else
 		event.workload_add.bounds.workloads = job->row.workloads_most;
-	/* A parked program keeps its contexts on the GPU, a few hundred MiB that cannot be moved.
-	 * Who asked for a part of the GPU and has its place from the machine gets that part of what
-	 * is there then; who asked for bytes gets these or waits. */
+	/* Parked programs keep their contexts on the GPU: some hundred MiB that cannot be moved. A
+	 * job with a fraction and a place from the machine gets that fraction of what is left; one
+	 * with bytes gets these or waits. */
 	event.workload_add.may_take_less = job->counted || !job->foreground;
 	return event;
 }
@@ -280,7 +280,7 @@ static int start_shim(struct sl_jobs *jobs, struct sl_job_task *task,
 
 /* --- From BIND to go. --- */
 
-/* phase: what it is again, WAITING or PARKED. */
+/* phase: its phase from now on, WAITING or PARKED. */
 static void answer_refused(
 	struct sl_jobs *jobs, struct sl_job_task *task, enum sl_job_phase phase)
 {
@@ -311,7 +311,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 			answer_refused(jobs, task, SL_PHASE_WAITING);
 		return;
 	}
-	/* Of a gang all or none. */
+	/* All tasks of a gang or none. */
 	if (sl_jobs_bound_holds(jobs, job, &because))
 		gpus = 0;
 	workload = gpus ? admit(jobs, task, gpus) : NULL;
@@ -390,7 +390,7 @@ void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task)
 		sl_jobs_tell(jobs, &event);
 }
 
-/* It is parked where it was chosen to run. */
+/* Resumes the task: it was parked on the place that was chosen. */
 static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
 {
 	struct sl_workload *workload = sl_map_get(
@@ -405,7 +405,7 @@ static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
 		sl_jobs_save(jobs, task->job, 0);
 		return;
 	}
-	/* By hand, meanwhile. */
+	/* A user resumed it meanwhile. */
 	if (workload && workload->park == SL_PARK_NOT) {
 		task->is_resumed = true;
 		sl_jobs_awake(jobs);
@@ -435,14 +435,14 @@ void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 		if (job->stored)
 			sl_jobs_start(jobs, task);
 	} else if (task->phase == SL_PHASE_STOPPING && task->bereft) {
-		/* The machine of now never knew it on its lost GPU. Refused, it would keep off this
-		 * node for long; it is chosen anew when the end of what it was is told, in a
-		 * moment. */
+		/* The machine, made anew, never knew it on its lost GPU. A refusal would keep the
+		 * job off this node for long; it is chosen anew once its old attempt's end is told,
+		 * in a moment. */
 		return;
 	} else {
 		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_REFUSED};
 
-		/* What it was is not gone yet. */
+		/* Its old attempt is not gone yet. */
 		event.bind_refused.job = job->row.id;
 		event.bind_refused.task = task->number;
 		sl_jobs_tell(jobs, &event);

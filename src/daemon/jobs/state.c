@@ -1,10 +1,10 @@
 /*
  * state - see the header
  *
- * One table of fields for writing and reading, for the job and for its tasks. Numbers of 64 bits
- * are signed in JSON; the highest ones (a time that never comes) stand there as negative ones.
- * Texts are JSON's as long as they are UTF-8, and else an object with their bytes in hex: a command
- * is the user's bytes.
+ * One table of fields for writing and reading, for the job and for its tasks. JSON numbers are
+ * signed, so 64-bit values of 2^63 and more (a time that never comes) are written as negative ones.
+ * A text is a JSON string if it is UTF-8, else an object with its bytes in hex: a command is the
+ * user's bytes.
  */
 #include "daemon/jobs/state.h"
 
@@ -15,7 +15,7 @@
 
 #include "policy/cluster.h"
 
-/* Of the file; a higher one is a newer sluiced's. */
+/* Of the file; a newer sluiced writes a higher one. */
 #define FORMAT   1
 #define GPUS_MAX 64
 
@@ -223,7 +223,7 @@ static bool read_field(const struct field *field, const json_t *json, void *obje
 	return false;
 }
 
-/* more: keys besides the fields. */
+/* more: number of keys besides the fields. */
 static bool read_object(const struct field *fields, size_t count, size_t more,
 	const json_t *json, void *object, struct sl_error *err)
 {

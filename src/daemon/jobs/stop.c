@@ -1,12 +1,11 @@
 /*
- * stop - a task is to end: first that is written down, then it is told
+ * stop - ends a task: first that is stored, then the task is signalled
  *
- * A daemon that finds a task RUNNING takes its end by SIGTERM for a failure, so nobody is signalled
- * before the state says that the task is being stopped, and why; nor before the journal has when
- * SIGKILL follows, for the next daemon would give it another grace. Both are a matter of
- * milliseconds. Where the disk is full or does not answer, it is stopped all the same: a job that
- * nobody can stop, and whose GPUs nobody gets, is worse than one that counts as failed if sluiced
- * dies in the seconds until it has ended.
+ * A daemon that finds a task RUNNING takes its end by SIGTERM for a failure. So it is signalled
+ * only once its state says that it is being stopped, and why; and once the journal has the time of
+ * SIGKILL, or the next daemon would grant another grace period. Both take milliseconds. If the disk
+ * is full or does not answer, the task is stopped all the same. A job that cannot be stopped, and
+ * blocks its GPUs, is worse than one that counts as failed if sluiced dies before it has ended.
  */
 #include <inttypes.h>
 
@@ -16,7 +15,7 @@
 #include "daemon/state/commit.h"
 #include "daemon/workloads/workload.h"
 
-/* The machine does not count on it any more: it gives its place back by itself. */
+/* It ends for good: its place frees itself, without an order of the machine. */
 static void tell_it_stops(struct sl_jobs *jobs, const struct sl_job_task *task)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
@@ -27,7 +26,7 @@ static void tell_it_stops(struct sl_jobs *jobs, const struct sl_job_task *task)
 		sl_jobs_tell(jobs, &event);
 }
 
-/* Nothing of its program has run, and nothing will. */
+/* Its program has not run, and never will. */
 static void forget_shim(struct sl_job_task *task)
 {
 	sl_shim_forget(&task->shim);
@@ -77,13 +76,13 @@ uint32_t sl_jobs_end_task(
 		sl_jobs_save(jobs, task->job, 0);
 		return 1;
 	}
-	/* Of a job in the foreground the journal has all there is. */
+	/* The journal has all there is of a foreground job. */
 	if (task->job->foreground && task->phase != SL_PHASE_STOPPING) {
 		sl_jobs_phase(task, SL_PHASE_STOPPING);
 		task->told = true;
 	}
 	if (task->phase == SL_PHASE_STOPPING && task->told) {
-		/* Perhaps it is for good now. */
+		/* It may be for good now. */
 		sl_jobs_save(jobs, task->job, 0);
 		return sl_workload_stop(jobs->daemon, workload, grace);
 	}
@@ -124,7 +123,7 @@ void sl_jobs_stop_now(struct sl_jobs *jobs, struct sl_job_task *task)
 		(void)sl_workload_stop(jobs->daemon, workload, task->grace);
 }
 
-/* The journal has what has been stored since. */
+/* What was stored since needs the journal, too. */
 static void hold_for_journal(struct sl_peer *peer)
 {
 	peer->held_ticket = 0;
@@ -132,7 +131,7 @@ static void hold_for_journal(struct sl_peer *peer)
 	sl_commit_soon(peer->daemon);
 }
 
-/* A disk that does not answer keeps nobody waiting for ever. */
+/* Peers do not wait for ever for a disk that does not answer. */
 static void release_all(struct sl_jobs *jobs)
 {
 	while (!sl_list_is_empty(&jobs->held))
@@ -154,7 +153,7 @@ void sl_jobs_stop_unwritten(
 	release_all(jobs);
 }
 
-/* --- Who asked. --- */
+/* --- Peers that asked. --- */
 
 void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer)
 {

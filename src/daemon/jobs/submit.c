@@ -1,9 +1,9 @@
 /*
  * submit - a job comes in: checked as RUN is, counted, stored, and only then answered
  *
- * A question (SL_SUBMIT_TRY) is put to a machine of its own, which is told all that the one in
- * force knows, and does one cycle for those that wait already: what it foresees then is the answer,
- * and nothing of it happens.
+ * A question (SL_SUBMIT_TRY) goes to a second machine, which is told all that the one in force
+ * knows, and does one cycle for the jobs that wait already. Its forecast is the answer; it has no
+ * effect.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,8 +24,6 @@
 #include "daemon/projects/registry.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
-
-/* Without a request there is nothing to wait for, and nothing to take back. */
 
 static void reply(
 	struct sl_peer *peer, const struct sl_job *job, bool ok, const char *text)
@@ -53,7 +51,7 @@ static void refuse(struct sl_peer *peer, const char *text)
 
 /* --- What is wrong with it. --- */
 
-/* Its fields that RUN has, too, so that one rule judges both. */
+/* The fields that RUN has, too, so that one rule judges both. */
 static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 {
 	struct sl_msg_run run = {.request_kind = submit->request_kind,
@@ -130,7 +128,7 @@ static bool may_submit(
 			(unsigned int)geteuid());
 		return false;
 	}
-	/* Its number would be taken for that of a user out here, and root in there for root. */
+	/* A uid in a container would be taken for that of a user outside, and its root for root. */
 	apart = peer->who ? peer->who->contained
 			  : sl_pids_apart(peer->pid, peer->start_ticks);
 	if (apart) {
@@ -152,7 +150,7 @@ static bool may_submit(
 	return has_place(daemon->jobs, submit, text);
 }
 
-/* --- What becomes of it. --- */
+/* --- The job. --- */
 
 static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 	const struct sl_msg_submit *submit, struct sl_jobs_row *row)
@@ -188,7 +186,7 @@ static void fill_row(struct sl_jobs *jobs, const struct sl_peer *peer,
 		sl_field_make_name(row->command, "j", row->id, row->name);
 }
 
-/* Who it runs as: the kernel's word for whoever submitted it. */
+/* Adds the user and groups that it runs as: the submitter's, from the kernel. */
 static int add_owner(
 	const struct sl_peer *peer, struct sl_jobs_row *row, struct sl_jobspec *spec)
 {
@@ -217,7 +215,7 @@ static int add_owner(
 	return r;
 }
 
-/* The one that can share most; *bytes 0 if there is none. */
+/* The GPU with most shareable bytes; *bytes 0 if there is none. */
 static uint32_t largest_gpu(const struct sl_daemon *daemon, uint64_t *bytes)
 {
 	uint32_t largest = 0;
@@ -239,7 +237,7 @@ bool sl_jobs_within_bounds(
 {
 	struct sl_daemon *daemon = peer->daemon;
 	struct sl_bounds bounds = sl_bounds_of_peer(peer);
-	/* More than there may ever be are refused; what is too much now waits. */
+	/* Refuse what exceeds the bounds for ever; what exceeds them now waits. */
 	struct sl_bounds_ask ask = {.priority = row->priority, .workloads = row->least};
 	struct sl_bounds_verdict verdict;
 	struct sl_workload asked = {.uid = row->uid};
@@ -275,7 +273,7 @@ bool sl_jobs_within_bounds(
 	return false;
 }
 
-/* GPUs that the project names are here, or nobody can say now. */
+/* Are GPUs of the project's pools here, or unknown yet? */
 static bool has_pool(
 	const struct sl_jobs *jobs, const char *project, struct sl_error *text)
 {
@@ -317,9 +315,9 @@ static bool has_sense(
 	return false;
 }
 
-/* --- In words. --- */
+/* --- Texts. --- */
 
-/* Without request only its user's bound can keep it, and there is nothing to take from it. */
+/* Without request only its user's bound delays it; it cannot be preempted. */
 static const char *describe_free(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {
@@ -335,8 +333,7 @@ static const char *describe_free(
 	return buf;
 }
 
-/* What has become of it in the cycle since, and of what was foreseen what reclaim would do to
- * it. */
+/* What the cycle since has made of it; what reclaim would do for it is taken from the forecast. */
 static const char *describe(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {
@@ -352,7 +349,7 @@ static const char *describe(
 			job->row.task_count);
 		return buf;
 	}
-	/* What it took may have been taken by now. */
+	/* The forecast's stops may have happened by now. */
 	if (runs && forecast.fate == SL_FORECAST_TAKES)
 		return sl_forecast_text(
 			&forecast, sl_jobs_project_name, jobs->daemon, buf, size);
@@ -363,7 +360,7 @@ static const char *describe(
 	else if (forecast.fate != SL_FORECAST_TAKES)
 		forecast.fate = SL_FORECAST_FOLLOWS;
 	forecast.because = view.known ? view.because : job->refused;
-	/* Not looked at yet: as it was foreseen. */
+	/* No cycle has judged it yet: use the forecast. */
 	if (forecast.fate == SL_FORECAST_WAITS && !forecast.because.reason)
 		forecast = job->forecast;
 	return sl_forecast_text(&forecast, sl_jobs_project_name, jobs->daemon, buf, size);
@@ -375,7 +372,7 @@ static void nothing_happens(void *context, const struct sl_cluster_action *actio
 {
 }
 
-/* Not even if it were alone, and no change of its project would help. */
+/* Can it never run, even alone and with other rules for its project? */
 static bool is_hopeless(
 	const struct sl_jobs_books *books, const struct sl_cluster_forecast *forecast)
 {
@@ -392,7 +389,7 @@ static struct sl_cluster_forecast foresee(const struct sl_jobs *jobs,
 	return sl_cluster_forecast(books->cluster, sl_clock_now(), &add);
 }
 
-/* It waits for others of its user, whatever room there is. */
+/* Holds it if its user's bound is reached, whatever is free. */
 static void hold_to_bound(const struct sl_jobs *jobs, struct sl_job *job,
 	struct sl_cluster_forecast *forecast)
 {
@@ -419,7 +416,7 @@ static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job
 		return;
 	}
 	sl_jobs_books_init(jobs, &books, nothing_happens, NULL);
-	/* Those that came before it have their turn before it. */
+	/* Earlier jobs go first. */
 	cycle.cycle.which = SL_CYCLE_ALL;
 	sl_cluster_step(books.cluster, sl_clock_now(), &cycle, nothing_happens, NULL);
 	forecast = foresee(jobs, &books, job);
@@ -448,8 +445,7 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 	} else {
 		job->bound = sl_jobs_bound_holds(jobs, job, &job->refused);
 	}
-	/* More tasks at a time than there could ever be; what one task asks for is judged with the
-	 * rest. */
+	/* Refuse gangs that can never run together, and what the machine rejects. */
 	if (!job->is_free && (job->refused.reason == SL_PENDING_GANG_NEVER ||
 				     !(job->bound || sl_jobs_count(jobs, job)))) {
 		refuse(peer, sl_pending_text(&job->refused, sl_jobs_project_name,
@@ -481,7 +477,7 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 
 	fill_row(jobs, peer, submit, &row);
 	row.preempt_delay = sl_jobspec_number(spec, SL_JOBSPEC_DELAY, 0) * SL_MS;
-	/* Also the name that was made for it: somebody may have chosen that. */
+	/* A generated name may be taken, too. */
 	may = sl_jobs_name_is_free(
 		      peer->daemon, peer->uid, row.name, row.task_count, &text) &&
 	      sl_jobs_user_may(
@@ -502,7 +498,7 @@ static void judge(struct sl_jobs *jobs, struct sl_peer *peer,
 		refuse(peer, text.text);
 		sl_jobs_drop_job(jobs, job);
 	} else if (submit->flags & SL_SUBMIT_TRY) {
-		/* Not among those that are told to the machine of its own. */
+		/* The second machine must not be told of it as a job of the queue. */
 		sl_list_unlink(&job->link);
 		answer_try(jobs, peer, job);
 		sl_jobs_drop_job(jobs, job);

@@ -1,10 +1,10 @@
 /*
- * user - what one user may have in the queue, and on the disk
+ * user - what one user may have in the queue and on the disk
  *
- * Everybody who may connect may submit, and what he submits is kept by the daemon: without a bound
- * one user fills the queue, or the disk of all. The bounds hold for root, too, whose loops run wild
- * as others' do; they are far from what people need. Sizes are looked at when something is
- * submitted, and only of this user's jobs that may have written since.
+ * Every user may submit, and the daemon keeps what they submit: without a bound one user could fill
+ * the queue, or the disk of all. The bounds hold for root, too, whose loops run wild like others';
+ * they are far above normal needs. Sizes are measured when a job is submitted, and only of this
+ * user's jobs that may have written since.
  */
 #include <inttypes.h>
 
@@ -18,7 +18,7 @@ static uint64_t used_by(const struct sl_jobs *jobs, struct sl_job *job)
 
 	if (job->used_known && !writes)
 		return job->used_bytes;
-	/* Not on the disk yet: it is as large as was said. */
+	/* Not on the disk yet: the size was set when it was submitted. */
 	if (!job->stored)
 		return job->used_bytes;
 	job->used_bytes =
@@ -27,13 +27,13 @@ static uint64_t used_by(const struct sl_jobs *jobs, struct sl_job *job)
 	return job->used_bytes;
 }
 
-/* Its end is told, and nobody waits for the disk. */
+/* May it be removed? Its end is told, and no write is pending. */
 static bool may_go(const struct sl_job *job)
 {
 	return job->over && !job->reply_due && !job->ticket;
 }
 
-/* stored: only of those that are. */
+/* stored: count stored jobs only. */
 static struct sl_queue_share share_of(struct sl_jobs *jobs, uid_t uid, bool stored)
 {
 	struct sl_queue_share share = {0};
@@ -120,12 +120,12 @@ void sl_jobs_user_make_room(struct sl_jobs *jobs, struct sl_job *new)
 	if (!new->drops)
 		return;
 	new->drops = false;
-	/* As it is by now: others of his may have come, and made room for themselves. */
+	/* The share of now: later jobs of that user may have removed some already. */
 	share = share_of(jobs, uid, true);
 	verdict = sl_queue_excess(&share, &bounds);
 	left = verdict.drop_jobs;
 	bytes = verdict.drop_bytes;
-	/* By number: the oldest first, near enough. */
+	/* By number, which is roughly by age. */
 	sl_list_foreach_safe (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 

@@ -14,9 +14,9 @@
 #include "daemon/link/bundle.h"
 #include "daemon/workloads/workload.h"
 
-/* --- Which one is meant. --- */
+/* --- Finding the job. --- */
 
-/* One of `sluice run` is a workload like others, unless the queue holds it. */
+/* A `sluice run` is listed as a workload, unless the queue holds it. */
 static bool is_listed(const struct sl_job *job)
 {
 	return !job->foreground || sl_jobs_front_is_listed(job);
@@ -32,8 +32,8 @@ static uint64_t number_of(const char *name)
 	return end && !*end ? id : 0;
 }
 
-/* By number; or by name: one's own before others', who lives before who has ended, the newest; or
- * the number that the name is written as. */
+/* By number; or by name: the caller's own before others', living before ended, then the newest; or
+ * by the number that the name spells. */
 static struct sl_job *pick(
 	const struct sl_peer *peer, uint64_t id, const char *name, struct sl_error *text)
 {
@@ -126,7 +126,7 @@ void sl_jobs_wait(struct sl_peer *peer, const struct sl_msg_job_wait *asked)
 		reply(peer, job, 0, text.text);
 		return;
 	}
-	/* One that is never answered costs memory for as long as the job runs. */
+	/* An unanswered wait costs memory as long as the job runs. */
 	sl_list_foreach (link, &peer->daemon->jobs->waits) {
 		if (SL_LIST_ENTRY(link, struct sl_jobs_wait, link)->peer != peer)
 			continue;
@@ -179,8 +179,7 @@ void sl_jobs_peer_gone(struct sl_peer *peer)
 		if (wait->peer == peer)
 			wait->peer = NULL;
 	}
-	/* What it submitted is done all the same: the answer was on its way. What was to run in it
-	 * is not. */
+	/* Jobs that the peer submitted stay: they were accepted. Its foreground job does not. */
 	sl_list_foreach (at, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(at, struct sl_job, link);
 
@@ -230,7 +229,7 @@ void sl_jobs_stop(struct sl_peer *peer, const struct sl_msg_job_stop *stop)
 	for (uint32_t i = 0; i < job->row.task_count; i++)
 		processes += sl_jobs_end_task(jobs, &job->tasks[i], grace, true);
 	sl_jobs_check_end(jobs, job);
-	/* A daemon that follows must go on with it, so the answer waits for the disk. */
+	/* A later daemon must go on with the stop, so the answer waits for the disk. */
 	sl_jobs_hold_for(jobs, job, peer);
 	reply(peer, job, processes, "");
 }
@@ -298,7 +297,7 @@ bool sl_jobs_log_is_open(struct sl_jobs *jobs, uint64_t ticket, int fd)
 	return false;
 }
 
-/* By the store's thread, which may wait for the disk. */
+/* The store's thread opens it, as it may wait for the disk. */
 static void ask_for_log(struct sl_jobs *jobs, struct sl_peer *peer,
 	const struct sl_job *job, uint32_t task)
 {
@@ -358,7 +357,7 @@ void sl_jobs_log(struct sl_peer *peer, const struct sl_msg_job_log *log)
 
 /* --- Rows. --- */
 
-/* It runs with some of its tasks, and others would, too. */
+/* Do some of its tasks wait while others run? */
 static bool waits_in_part(const struct sl_job *job)
 {
 	for (uint32_t i = 0; i < job->row.task_count; i++) {
@@ -369,7 +368,7 @@ static bool waits_in_part(const struct sl_job *job)
 	return false;
 }
 
-/* It would fit if they were back: it was taken when they were there. */
+/* It fitted when it was accepted: the lost GPUs would hold it. */
 static bool say_lost(const struct sl_daemon *daemon, char *buf, size_t size)
 {
 	unsigned int lost = 0;
@@ -424,7 +423,7 @@ const char *sl_jobs_why(
 	view = sl_cluster_job(jobs->books.cluster, job->row.id);
 	if (view.known)
 		because = &view.because;
-	/* In today's numbers. */
+	/* With the numbers of now. */
 	if ((job->bound || because->reason == SL_PENDING_BOUND) &&
 		sl_jobs_bound_holds(jobs, job, &now))
 		because = &now;
@@ -515,7 +514,7 @@ bool sl_jobs_row_at(const struct sl_daemon *daemon, uint64_t *after, union sl_ms
 	return true;
 }
 
-/* The number of those that wait is taken with the first row, and told with each. */
+/* Counted with the first row, and sent with each. */
 static uint64_t count_waiting(const struct sl_jobs *jobs)
 {
 	uint64_t waiting = 0;
@@ -567,7 +566,7 @@ void sl_jobs_part(const struct sl_daemon *daemon, struct sl_part *part)
 		const struct sl_job *job =
 			SL_CONTAINER_OF((struct sl_link *)link, struct sl_job, link);
 
-		/* Nothing of a `sluice run` is in there. */
+		/* A `sluice run` stores nothing there. */
 		part->count += !job->over && !job->foreground;
 	}
 	if (jobs->unstored.text[0] || jobs->is_unread) {

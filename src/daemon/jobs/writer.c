@@ -2,13 +2,12 @@
  * writer - see the header
  *
  * A new job is made in a folder of another name, which is renamed once all of it is on the disk; a
- * removed one is renamed first and then taken apart. So a folder with a number is always a whole
- * job, and any other name is a leftover. A state is replaced by renaming, too, from a fixed name:
- * only the thread writes.
+ * removed job's folder is renamed first and then emptied. So a folder named by a number is always a
+ * whole job, and any other name is a leftover. A state is replaced by renaming a fixed temporary
+ * name, since only the thread writes.
  *
- * Orders wait in a list. The newest state of a job that still waits takes the place of the one
- * before, so that a slow disk sees each job at most once more, however often it has changed
- * meanwhile.
+ * Orders wait in a list. A job's newest state replaces the one that still waits, so a slow disk
+ * sees each job at most once more, however often it has changed meanwhile.
  */
 #include "daemon/jobs/store.h"
 
@@ -36,20 +35,20 @@ struct order {
 	struct sl_link link;
 	uint64_t id;
 	bool removes;
-	bool reads_log; /* of this task; log_fd is it, or why not */
+	bool reads_log; /* of this task; log_fd: the descriptor, or negative errno */
 	uint32_t task;
 	int log_fd;
 	struct sl_jobs_row row;
-	char *spec; /* NULL: it is there already */
+	char *spec; /* NULL: stored already */
 	size_t spec_size;
 	uint64_t *tickets;
 	size_t tickets_count;
-	/* once it is over */
+	/* Once it is done. */
 	int result;
 	struct sl_error err;
 };
 
-/* A log that is written to. */
+/* A log that is being written. */
 struct log {
 	struct sl_link link;
 	uint64_t id, most_bytes;
@@ -61,10 +60,10 @@ struct sl_jobs_store {
 	struct sl_worker worker;
 	/* Under the worker's mutex. */
 	struct sl_link waiting, done; /* orders */
-	struct sl_map newest;         /* waiting order of a job that puts */
+	struct sl_map newest;         /* job -> its waiting order that stores a state */
 	struct sl_link logs;          /* only the thread removes some */
-	/* The thread's. */
-	sl_ns look_at; /* at the logs, next */
+	/* The thread's own. */
+	sl_ns look_at; /* next check of the logs */
 	int folder_fd;
 	uint64_t next_stored, next;
 	/* Constant. */
@@ -95,7 +94,7 @@ static int sync_folder(const char *path)
 	return fd < 0 ? sl_err_origin(fd) : sl_jobs_files_sync(fd);
 }
 
-/* The folder itself is shut to others: what jobs execute and print is their users' business. */
+/* The folder is closed to others: what jobs run and print is their users' business. */
 static int make_folder(const char *folder)
 {
 	char parent[SL_PATH_MAX], *slash;
@@ -112,7 +111,7 @@ static int make_folder(const char *folder)
 	return r < 0 || errno == EEXIST ? r : sl_err_origin(-errno);
 }
 
-/* What was given before. */
+/* Finds which numbers were given already. */
 static int find_numbers(struct sl_jobs_store *store)
 {
 	sl_cleanup(sl_jobs_files_ids_fini) struct sl_jobs_files_ids ids = {0};
@@ -127,7 +126,7 @@ static int find_numbers(struct sl_jobs_store *store)
 	return 0;
 }
 
-/* Made with the first job, so a daemon that never had one leaves no trace. */
+/* The first job makes the folder, so a daemon without jobs leaves no trace. */
 static int have_folder(struct sl_jobs_store *store)
 {
 	int r;
@@ -183,7 +182,7 @@ static int put_new(struct sl_jobs_store *store, const struct order *order)
 		return r;
 	}
 	r = sl_jobs_files_sync(store->folder_fd);
-	/* Whoever submitted it hears that it was not taken, so it must not come back. */
+	/* Its submitter is told that it failed, so the job must not reappear. */
 	if (r < 0)
 		sl_jobs_files_clear(store->folder_fd, name);
 	return r;
@@ -199,7 +198,8 @@ static int put_again(struct sl_jobs_store *store, const struct order *order)
 	return fd < 0 ? sl_err_origin(fd) : put_state(fd, &order->row);
 }
 
-/* Before the job with the highest number goes: nothing else would tell that it was given. */
+/* Before the job with the highest number is removed: only the file keeps that number from being
+ * given again. */
 static int keep_number(struct sl_jobs_store *store, uint64_t id)
 {
 	char text[32];
@@ -281,7 +281,7 @@ static struct order *next_order(struct sl_jobs_store *store)
 
 #define LOOK_NS SL_S
 
-/* Under the mutex, which is not held while the disk is waited for. */
+/* Under the mutex, which is released while the disk works. */
 static void trim(struct sl_jobs_store *store, struct log *log)
 {
 	bool last = log->last;
@@ -303,7 +303,7 @@ static void trim(struct sl_jobs_store *store, struct log *log)
 
 static void trim_all(struct sl_jobs_store *store)
 {
-	/* New ones come behind the end that was there. */
+	/* Stops at the current end: logs added meanwhile come behind it. */
 	struct sl_link *end = store->logs.prev;
 
 	sl_list_foreach_safe (link, &store->logs) {
@@ -315,7 +315,7 @@ static void trim_all(struct sl_jobs_store *store)
 	}
 }
 
-/* Under the mutex, also while there is always work. */
+/* Under the mutex; also when there is always other work. */
 static void look_at_logs(struct sl_jobs_store *store)
 {
 	if (sl_list_is_empty(&store->logs) || sl_clock_now() < store->look_at)
@@ -324,7 +324,7 @@ static void look_at_logs(struct sl_jobs_store *store)
 	store->look_at = sl_clock_now() + LOOK_NS;
 }
 
-/* Under the mutex: until there is work, or logs are to be looked at. */
+/* Under the mutex: until there is work, or logs are due for a check. */
 static void wait_for_work(struct sl_jobs_store *store)
 {
 	struct timespec until = {.tv_sec = (time_t)(store->look_at / SL_S),
@@ -337,7 +337,7 @@ static void wait_for_work(struct sl_jobs_store *store)
 			CLOCK_MONOTONIC, &until);
 }
 
-/* Under the mutex. False: it is to end, and all is written. */
+/* Under the mutex. False: the thread must end, and all is written. */
 static bool next_turn(struct sl_jobs_store *store, struct order **order)
 {
 	look_at_logs(store);
@@ -352,7 +352,7 @@ static void *thread_main(void *argument)
 	struct order *order;
 
 	(void)pthread_mutex_lock(&worker->mutex);
-	/* What was handed over is written before the end. */
+	/* Orders that were handed over are written before the end. */
 	while (next_turn(store, &order)) {
 		if (!order) {
 			wait_for_work(store);
@@ -467,7 +467,7 @@ static struct order *order_new(uint64_t id)
 	return order;
 }
 
-/* Under the mutex: true if an order that waits took the newer row. */
+/* Under the mutex: true if a waiting order took the newer row. */
 static bool overtake(struct sl_jobs_store *store, struct order *order)
 {
 	struct order *older = sl_map_get(&store->newest, order->id);
@@ -517,7 +517,7 @@ int sl_jobs_store_remove(struct sl_jobs_store *store, uint64_t id)
 		return sl_err_origin(-ENOMEM);
 	order->removes = true;
 	(void)pthread_mutex_lock(&store->worker.mutex);
-	/* What is put from now on is not to come before this. */
+	/* Later states must not replace one that stands before this removal. */
 	(void)sl_map_take(&store->newest, id);
 	sl_list_push_tail(&store->waiting, &order->link);
 	(void)pthread_cond_signal(&store->worker.wake);
