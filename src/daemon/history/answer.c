@@ -18,7 +18,7 @@
 #include "daemon/history/read.h"
 #include "daemon/history/series.h"
 
-/* --- what is asked ------------------------------------------------------------------------ */
+/* --- the question ------------------------------------------------------------------------- */
 
 /* As fine as the levels kept for so long a time. */
 static int64_t shortest_step(uint64_t span_s)

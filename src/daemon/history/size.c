@@ -2,7 +2,7 @@
  * size - holds the used part of the file below history_size
  *
  * It deletes the oldest rows of what takes most space, so that small tables meant for long keeping
- * (hours of GPUs, events) stay. SQLite can only tell a table's size by walking it, so the size is
+ * (hours of GPUs, events) stay. SQLite can only tell a table's size by walking it. So the size is
  * estimated from the number of rows at both ends, once a minute while space is short. Rows not
  * rolled up yet are never deleted.
  */

@@ -1,10 +1,9 @@
 /*
  * metrics_books - copies all numbers at one moment
  *
- * A copy, rather than reading while the answer is sent, so that sums of workloads match figures of
- * GPUs even for a slow client. It costs a few hundred bytes per workload while the answer is sent.
- * The loop is held for one walk over the workloads: for each workload, nothing here may look at all
- * others.
+ * The copy makes sums of workloads match figures of GPUs even for a slow client. It costs a few
+ * hundred bytes per workload while the answer is sent. The loop is held for one walk over the
+ * workloads: for each workload, nothing here may look at all others.
  */
 #include "daemon/web/metrics.h"
 

@@ -1,9 +1,9 @@
 /*
  * share - bounds how much of the page's server one asker may use at a time
  *
- * Streams, questions to the history, and bytes of unread answers are limited, and any user of the
- * machine may ask. So each asker has a bound, and all askers without a token together have another;
- * the rest is for askers with one. An asker is a number: a user, or an address. Thread-safe.
+ * Streams, questions to the history and bytes of unread answers are limited, and any user may ask.
+ * So each asker has a bound, and all askers without a token together have another; the rest is for
+ * askers with one. An asker is a number: a user, or an address. Thread-safe.
  */
 #ifndef SL_DAEMON_WEB_SHARE_H
 #define SL_DAEMON_WEB_SHARE_H
