@@ -399,7 +399,7 @@ void sl_config_help(FILE *out, enum sl_config_form form)
 	}
 }
 
-/* --- what is in force ---------------------------------------------------------------------- */
+/* --- values as text ------------------------------------------------------------------------ */
 
 static const char *show_gpus(const struct sl_config_gpus *gpus, char *buf, size_t size)
 {

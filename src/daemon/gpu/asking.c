@@ -1,5 +1,5 @@
 /*
- * asking - a time per GPU, and one timer for the earliest of them
+ * asking - a due time per GPU, and one timer for the earliest
  */
 #include "daemon/gpu/asking.h"
 
@@ -72,7 +72,7 @@ void sl_asking_measure(
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];
 
 	if (gpu->measure_by)
-		return; /* the answer to the first is the answer to both */
+		return; /* the pending answer serves both requests */
 	gpu->measure_from = sl_clock_now();
 	gpu->measure_by = gpu->measure_from + SL_ASKING_ANSWER_NS;
 	if (!sl_list_is_linked(&client->state_link))

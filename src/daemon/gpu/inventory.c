@@ -2,8 +2,8 @@
  * inventory - by UUID, never by index
  *
  * A GPU keeps its number in the policy for the life of the daemon, whatever NVML's order does
- * (peer-failures row 19). CUDA's ordinals follow from the PCI bus among all GPUs that NVML
- * shows, managed or not, because that is what the driver counts in CUDA_VISIBLE_DEVICES.
+ * (peer-failures row 19). CUDA's ordinals follow the PCI bus among all GPUs that NVML shows,
+ * managed or not, because the driver counts those in CUDA_VISIBLE_DEVICES.
  */
 #include "daemon/gpu/inventory.h"
 
@@ -22,11 +22,11 @@
 #include "daemon/state/timer.h"
 
 #define RETRY_NS (3 * SL_S)
-/* A GPU of this size has the whole reserve. */
+/* From this size on a GPU has the whole reserve. */
 #define RESERVE_WHOLE_AT (16 * SL_GIB)
 #define RESERVE_BYTES    (2 * SL_GIB)
 #define RESERVE_PERCENT  3
-/* Smaller ones have a part of it: so much as to meet the whole there. */
+/* Smaller GPUs reserve a part of it, which reaches the whole at that size. */
 #define RESERVE_SMALL_DIVISOR 16
 #define RESERVE_MORE_ABOVE    (4 * SL_GIB)
 #define RESERVE_MORE_DIVISOR  12
@@ -161,7 +161,7 @@ uint64_t sl_inventory_reserve(uint64_t capacity_bytes)
 	       sl_sub_sat(capacity_bytes, RESERVE_MORE_ABOVE) / RESERVE_MORE_DIVISOR;
 }
 
-/* One that leaves nothing to share is meant for larger GPUs. */
+/* A configured reserve that leaves nothing to share is meant for larger GPUs. */
 static void set_reserve(struct sl_gpu *gpu, uint64_t wanted_bytes, const char *uuid)
 {
 	char wanted[32], size[32], reserve[32];
@@ -179,7 +179,7 @@ static void set_reserve(struct sl_gpu *gpu, uint64_t wanted_bytes, const char *u
 			sl_bytes_format(gpu->reserve_bytes, reserve, sizeof(reserve)));
 }
 
-/* Merges one device of the list; says whether a later try could have another end. */
+/* Merges one device of the list. Returns whether a later try could end differently. */
 static bool merge(
 	struct sl_daemon *daemon, const struct sl_nvml_device *device, uint32_t rank)
 {
@@ -200,7 +200,7 @@ static bool merge(
 		return false;
 	gpu->capacity_bytes = device->capacity_bytes;
 	if (!is_listed(&daemon->config.gpus, device->uuid)) {
-		/* As wanted, so no warning. */
+		/* As configured, so no warning. */
 		sl_debug("not managing %s: the configuration does not list it",
 			device->uuid_text);
 		return false;
@@ -224,8 +224,8 @@ static bool merge(
 	return false;
 }
 
-/* What NVML does not list any more is asked about by its UUID; what it says of that decides
- * (clients/gpu_loss.c). Says whether a later list could be another. */
+/* Asks NVML by UUID about GPUs that have left its list; the answer decides (clients/gpu_loss.c).
+ * Returns whether a later list could differ. */
 static bool note_absence(struct sl_daemon *daemon, bool was_present[SL_NODE_GPUS_MAX])
 {
 	bool again = false;
@@ -247,8 +247,8 @@ static bool note_absence(struct sl_daemon *daemon, bool was_present[SL_NODE_GPUS
 }
 
 /*
- * CUDA's number of a listed GPU. A lost one that NVML still counts, but that does not say who it
- * is, is counted by CUDA too: the others keep their numbers.
+ * CUDA's number of a listed GPU. NVML may count a lost GPU without giving its UUID; CUDA then
+ * counts it too, so the other GPUs keep their numbers.
  */
 static uint32_t rank_of(const struct sl_daemon *daemon,
 	const struct sl_nvml_inventory *list, uint32_t place)
@@ -363,7 +363,7 @@ uint32_t sl_inventory_usable(const struct sl_daemon *daemon, const char *visible
 		uuids[gpu->rank] = texts[i];
 		count = sl_max_u64(count, gpu->rank + 1);
 	}
-	/* A rank may be empty where NVML shows more GPUs than there are places. */
+	/* A rank may be empty if NVML shows more GPUs than there are places. */
 	for (uint32_t i = 0; i < count; i++)
 		uuids[i] = uuids[i] ? uuids[i] : "";
 	if (visible)

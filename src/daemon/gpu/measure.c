@@ -1,8 +1,8 @@
 /*
  * measure - one thread, one mutex, one list of answers
  *
- * The mutex is held for a few instructions only, never while NVML is called. If NVML hangs,
- * the loop sees answers grow old and says so; it decides on what it knows.
+ * The mutex is held for a few instructions, never while NVML is called. If NVML hangs, the loop
+ * sees answers grow old, says so, and decides on the last ones.
  */
 #include "daemon/gpu/measure.h"
 
@@ -31,9 +31,9 @@ struct sl_measure {
 	struct sl_measure_answer *first, **last;
 	/* Constant. */
 	int event_fd;
-	/* The thread's own. */
+	/* Used by the thread only. */
 	struct sl_nvml *nvml;
-	bool nvml_failed; /* open it anew at the next inventory */
+	bool nvml_failed; /* open NVML again at the next inventory */
 	uint32_t listed;  /* GPUs of the last list */
 	struct sl_watcher *watcher;
 };
@@ -62,7 +62,7 @@ static void publish(struct sl_measure *measure, struct sl_measure_answer *answer
 			strerror(errno));
 }
 
-/* Memory for an answer; without it the question is dropped, and the loop asks again later. */
+/* Memory for an answer. Without it the question is dropped, and the loop asks again later. */
 static struct sl_measure_answer *answer_new(void)
 {
 	struct sl_measure_answer *answer = calloc(1, sizeof(*answer));
@@ -72,7 +72,7 @@ static struct sl_measure_answer *answer_new(void)
 	return answer;
 }
 
-/* On the watcher's thread. */
+/* Runs on the watcher's thread. */
 static void on_xid(void *context, const char *uuid_text, uint64_t xid)
 {
 	struct sl_measure *measure = context;
@@ -93,7 +93,7 @@ static void on_xid(void *context, const char *uuid_text, uint64_t xid)
 	publish(measure, answer);
 }
 
-/* NVML lives on while a session is open, so the watcher's goes first. */
+/* NVML stays open while any session is, so the watcher's is closed first. */
 static void close_all(struct sl_measure *measure)
 {
 	sl_watcher_pause(measure->watcher);
@@ -119,7 +119,7 @@ static void do_inventory(struct sl_measure *measure)
 	if (!answer->ok) {
 		measure->nvml_failed = true;
 	} else {
-		/* GPUs that were not there when it began to watch are not watched. */
+		/* The watcher does not see GPUs that appeared after it began: restart it. */
 		if (measure->listed != answer->inventory->count)
 			sl_watcher_pause(measure->watcher);
 		measure->listed = answer->inventory->count;
@@ -146,7 +146,7 @@ static void do_usage(struct sl_measure *measure, uint32_t gpu, const char *uuid_
 	answer->lost = r == SL_NVML_LOST;
 	answer->absent = r == SL_NVML_ABSENT;
 	if (!answer->ok) {
-		/* One lost GPU says nothing about NVML. */
+		/* One lost GPU does not mean that NVML has failed. */
 		measure->nvml_failed |= r == SL_NVML_FAILED;
 		sl_wire_str(answer->text, sizeof(answer->text), err.text);
 	}
@@ -201,7 +201,7 @@ int sl_measure_new(struct sl_measure **out)
 	measure->last = &measure->first;
 	(void)pthread_mutex_init(&measure->mutex, NULL);
 	(void)pthread_cond_init(&measure->wake, NULL);
-	/* Signals are the loop's. */
+	/* The loop takes all signals. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = -sl_watcher_new(&measure->watcher, on_xid, measure);
@@ -238,7 +238,7 @@ struct sl_measure *sl_measure_free(struct sl_measure *measure)
 		return NULL;
 	}
 	if (!sl_watcher_free(measure->watcher))
-		return NULL; /* it may still publish something */
+		return NULL; /* it may still publish an answer */
 	while ((answer = sl_measure_take(measure)))
 		(void)sl_measure_answer_free(answer);
 	(void)close(measure->event_fd);

@@ -1,10 +1,9 @@
 /*
  * nvml - one table of functions, each looked up by its exported name
  *
- * The daemon must start on a machine without a driver, and the functions have versions that
- * came and went over the years; so nothing is linked, and a missing optional function narrows
- * what is known instead of failing. UUIDs are the only key: indices change when a GPU falls off
- * the bus.
+ * The daemon must start on a machine without a driver, and functions have had several versions over
+ * the years. So nothing is linked, and without an optional function less is known, but nothing
+ * fails. UUIDs are the only key: indices change when a GPU falls off the bus.
  */
 #include "daemon/gpu/nvml.h"
 
@@ -59,7 +58,7 @@ struct sl_nvml {
 	void *library;
 	bool initialised;
 	struct calls call;
-	/* Of GPUs that were asked about, by UUID: numbers change. */
+	/* Samples of GPUs asked about, by UUID, because indices change. */
 	struct {
 		char uuid[41];
 		struct sl_nvml_samples samples;
@@ -241,7 +240,7 @@ int sl_nvml_list(
 		nvmlDevice_t handle = NULL;
 		int r;
 
-		/* A GPU that fell off the bus must not take the others along. */
+		/* A GPU that fell off the bus must not make the whole list fail. */
 		memset(device, 0, sizeof(*device));
 		result = nvml->call.nvmlDeviceGetHandleByIndex_v2(i, &handle);
 		r = result == NVML_SUCCESS ? describe(nvml, handle, device, err)
@@ -282,7 +281,7 @@ static int rows_add(struct rows *rows, uint32_t pid, unsigned long long used)
 typedef __typeof__(&nvmlDeviceGetComputeRunningProcesses) list_v1_fn;
 typedef __typeof__(&nvmlDeviceGetComputeRunningProcesses_v2) list_v2_fn;
 
-/* Asks with growing room until all rows fit; processes may come while we ask. */
+/* Asks with growing room until all rows fit; processes may start meanwhile. */
 static nvmlReturn_t list_some(
 	nvmlDevice_t handle, list_v1_fn v1, list_v2_fn v2, struct rows *rows)
 {
@@ -375,8 +374,8 @@ static struct sl_nvml_samples *samples_of(struct sl_nvml *nvml, const char *uuid
 	return &nvml->asked[i].samples;
 }
 
-/* Who did how much of it. Where the GPU worked and nobody did anything by that account, it is not
- * to be believed: it lags, or knows not all. */
+/* Adds the use of the GPU per process. If the GPU worked but no process did, the account is not
+ * used: it lags or is incomplete. */
 static void by_process(struct sl_nvml *nvml, nvmlDevice_t handle, const char *uuid,
 	struct sl_nvml_usage *out)
 {
@@ -409,9 +408,9 @@ int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_us
 		sl_error_set(err, "NVML knows no GPU of this UUID any more");
 		return SL_NVML_ABSENT;
 	}
-	/* The whole first, the parts after it: memory that comes in between then looks like a
-	 * part without a whole, which the reconciler takes for nothing, and not like bytes that
-	 * nobody owns. */
+	/* The whole is read first, the parts after it. Memory allocated in between then appears as
+	 * a part without a whole, which the reconciler ignores. The other way round it would look
+	 * like unmanaged memory. */
 	if (result == NVML_SUCCESS)
 		result = device_used(nvml, handle, out);
 	if (result == NVML_SUCCESS)
@@ -424,7 +423,7 @@ int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_us
 		free(rows.list);
 		return failed(err, "measuring a GPU", result);
 	}
-	/* Data-centre GPUs refuse the graphics list; then there are none. */
+	/* Data-centre GPUs refuse the graphics list and have no such processes. */
 	(void)list_some(handle, call->nvmlDeviceGetGraphicsRunningProcesses,
 		call->nvmlDeviceGetGraphicsRunningProcesses_v3
 			? call->nvmlDeviceGetGraphicsRunningProcesses_v3
@@ -446,7 +445,7 @@ struct sl_nvml_watch {
 	struct sl_nvml *nvml;
 	nvmlEventSet_t set;
 	uint32_t count;
-	/* A lost GPU does not tell its UUID any more, so they are asked for before. */
+	/* A lost GPU no longer tells its UUID, so UUIDs are read beforehand. */
 	struct {
 		nvmlDevice_t handle;
 		char uuid_text[41];
@@ -544,5 +543,5 @@ int sl_nvml_watch_wait(struct sl_nvml_watch *watch, unsigned int ms, char uuid_t
 		*xid = data.eventData;
 		return SL_NVML_OK;
 	}
-	return SL_NVML_NONE; /* of a GPU that we do not know */
+	return SL_NVML_NONE; /* of an unknown GPU */
 }

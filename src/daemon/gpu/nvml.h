@@ -1,8 +1,8 @@
 /*
- * nvml - NVML, loaded at run time, in the few questions the daemon has
+ * nvml - NVML, loaded at run time, reduced to the daemon's few questions
  *
- * Every call may block for as long as the driver likes, so only the measuring thread
- * (measure.h) calls these. A struct sl_nvml belongs to one thread at a time. Bytes throughout.
+ * Every call may block as long as the driver likes, so only the measuring thread (measure.h) calls
+ * these. A struct sl_nvml belongs to one thread at a time. Bytes throughout.
  */
 #ifndef SL_DAEMON_GPU_NVML_H
 #define SL_DAEMON_GPU_NVML_H
@@ -20,34 +20,34 @@ struct sl_nvml_device {
 	char uuid_text[41];
 	char name[64];
 	char pci[32];
-	uint64_t pci_key; /* grows in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID */
+	uint64_t pci_key; /* ascends in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID */
 	uint64_t capacity_bytes;
 	bool mig;       /* split into MIG instances */
-	bool exclusive; /* compute mode admits one process, or none */
+	bool exclusive; /* its compute mode admits one process, or none */
 };
 
 struct sl_nvml_inventory {
 	uint32_t count;
-	uint32_t unnamed; /* counted by NVML, but lost: they do not tell who they are */
+	uint32_t unnamed; /* lost ones that NVML counts without a UUID */
 	char driver[32];
 	struct sl_nvml_device devices[SL_NVML_DEVICES_MAX]; /* by pci_key */
 };
 
 struct sl_nvml_process {
 	uint32_t pid;
-	uint64_t used_bytes; /* 0 where NVML does not tell */
-	uint32_t busy_pct;   /* of the GPU's processors, lately; only with by_process */
-	bool ours;           /* for whoever judges the list */
+	uint64_t used_bytes; /* 0 if NVML does not tell */
+	uint32_t
+		busy_pct; /* recent share of the GPU's processors; only with by_process */
+	bool ours;        /* scratch for the code that judges the list */
 };
 
 struct sl_nvml_usage {
 	uint64_t
-		used_bytes; /* of the whole GPU, without the driver's reserve where NVML tells */
-	uint64_t
-		driver_bytes; /* what the driver keeps for itself; 0 where NVML does not tell */
+		used_bytes; /* of the whole GPU, without the driver's reserve if NVML tells it */
+	uint64_t driver_bytes; /* the driver's own; 0 if NVML does not tell */
 	uint32_t utilisation_pct;
-	bool by_process;       /* NVML tells how much each process did */
-	uint32_t busy_sum_pct; /* of all of them; may be more than 100 */
+	bool by_process;       /* NVML tells the use per process */
+	uint32_t busy_sum_pct; /* of all processes; may be more than 100 */
 	uint32_t count;
 	struct sl_nvml_process *processes; /* by pid, each once; the caller frees */
 };
@@ -56,33 +56,33 @@ enum {
 	SL_NVML_OK = 0,
 	SL_NVML_FAILED, /* err says what failed and what to do */
 	SL_NVML_LOST,   /* this GPU fell off the bus, or waits for a reset; err says so */
-	SL_NVML_ABSENT, /* NVML knows no GPU of this UUID (any more) */
-	SL_NVML_NONE,   /* nothing happened in time */
+	SL_NVML_ABSENT, /* NVML does not know this UUID (any longer) */
+	SL_NVML_NONE,   /* no event in time */
 };
 
 /* Loads and initialises the library. *out is set only on SL_NVML_OK. */
 SL_MUST_CHECK int sl_nvml_open(struct sl_nvml **out, struct sl_error *err);
-/* Shuts it down. NULL is fine; returns NULL. */
+/* Shuts it down. Accepts NULL; returns NULL. */
 struct sl_nvml *sl_nvml_close(struct sl_nvml *nvml);
 
 SL_MUST_CHECK int sl_nvml_list(
 	struct sl_nvml *nvml, struct sl_nvml_inventory *out, struct sl_error *err);
-/* Who uses the GPU with this UUID, and how much. */
+/* The memory used on the GPU with this UUID, by process. */
 SL_MUST_CHECK int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text,
 	struct sl_nvml_usage *out, struct sl_error *err);
 
 /*
- * Errors of GPUs (Xids) as NVML tells them. A watch has an NVML session of its own; sessions are
- * counted by the library, so NVML is opened anew in earnest only while no watch is open. Where the
- * functions are missing or refused, SL_NVML_FAILED.
+ * Errors of GPUs (Xids) as NVML reports them. A watch has an NVML session of its own. The library
+ * counts sessions, so NVML is really reopened only while no watch is open. SL_NVML_FAILED if the
+ * functions are missing or refused.
  */
 struct sl_nvml_watch;
 
 SL_MUST_CHECK int sl_nvml_watch_open(struct sl_nvml_watch **out, struct sl_error *err);
-/* SL_NVML_OK: *xid of the GPU with this UUID. SL_NVML_LOST: some GPU is, ask all of them. */
+/* SL_NVML_OK: *xid of the GPU with this UUID. SL_NVML_LOST: some GPU is lost, ask all of them. */
 SL_MUST_CHECK int sl_nvml_watch_wait(struct sl_nvml_watch *watch, unsigned int ms,
 	char uuid_text[41], uint64_t *xid, struct sl_error *err);
-/* NULL is fine; returns NULL. */
+/* Accepts NULL; returns NULL. */
 struct sl_nvml_watch *sl_nvml_watch_close(struct sl_nvml_watch *watch);
 
 #endif

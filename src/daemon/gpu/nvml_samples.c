@@ -1,30 +1,29 @@
 /*
  * nvml_samples - see the header
  *
- * Whose clock the samples have is not said for sure, so the moment since which is asked is reckoned
- * from the newest sample that was seen, and from how long ago that was. Drivers have been seen to
- * give shares of millions of percent, and samples older than what was asked for: such rows are
- * passed over.
+ * NVML does not document which clock its samples use. So the start of the requested window is
+ * computed from the newest sample seen, and from how long ago that was. Some drivers return shares
+ * of millions of percent, and samples older than requested: such rows are skipped.
  */
 #include "daemon/gpu/nvml_samples.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Samples come several times a second; where nobody is known to work, and somebody does, it is
- * asked sooner. */
+/* Samples come several times a second. If the GPU is busy but no process is known to be, the next
+ * request comes sooner. */
 #define AGAIN_NS (900 * SL_MS)
 #define SOON_NS  (100 * SL_MS)
-/* What is asked for reaches back so far: shorter, and a GPU at work may have no sample yet. */
+/* Length of the requested window: in a shorter one a busy GPU may have no sample yet. */
 #define WINDOW_NS (2 * SL_S)
-/* More processes than a GPU has. */
+/* More processes than a GPU can have. */
 #define ROOM_MOST 4096
 
 static unsigned long long since_of(const struct sl_nvml_samples *samples, sl_ns now)
 {
 	sl_ns gone = sl_sub_sat(now, samples->newest_at);
 
-	/* All that is kept, at first; then what came since, but at most a little while. */
+	/* At first all that NVML keeps, then what is new, but never beyond the window. */
 	if (!samples->newest_us)
 		return 0;
 	return samples->newest_us + sl_sub_sat(gone, WINDOW_NS) / 1000;
@@ -91,7 +90,7 @@ static void ask(struct sl_nvml_samples *samples, sl_nvml_samples_fn call,
 	unsigned int count = 0;
 	nvmlReturn_t result = call(device, NULL, &count, since);
 
-	/* How many there may be, which is more than there are. */
+	/* count is now an upper bound. */
 	if (result == NVML_ERROR_INSUFFICIENT_SIZE && count && count <= ROOM_MOST) {
 		rows = calloc(count, sizeof(*rows));
 		if (rows && make_room(samples, count)) {
@@ -106,7 +105,7 @@ static void ask(struct sl_nvml_samples *samples, sl_nvml_samples_fn call,
 	} else if (result == NVML_SUCCESS) {
 		samples->count = 0;
 	}
-	/* Nobody did anything since, or the next sample is still to come. */
+	/* No process worked since, or the next sample is still to come. */
 	if (result == NVML_ERROR_NOT_FOUND) {
 		if (now - samples->newest_at >= WINDOW_NS)
 			samples->count = 0;

@@ -1,9 +1,10 @@
 /*
  * nvml_samples - how much each process uses a GPU, as far as NVML tells
  *
- * NVML keeps samples of the last seconds, and gives for each process that did something since a
- * given moment what share of the time it used the GPU's processors. Not all GPUs have it, and it
- * lags; so what it says is asked for once a second at most, and kept. One thread's, as NVML is.
+ * NVML keeps samples of the last seconds. For each process that worked since a given moment it
+ * gives the share of the time that the process used the GPU's processors. Not all GPUs have this,
+ * and it lags. So NVML is asked about once a second, and the answer is kept. Used by one thread,
+ * like NVML.
  */
 #ifndef SL_DAEMON_GPU_NVML_SAMPLES_H
 #define SL_DAEMON_GPU_NVML_SAMPLES_H
@@ -17,21 +18,21 @@ struct sl_nvml_busy {
 	uint32_t pid, busy_pct; /* 1 to 100 */
 };
 
-/* Of one GPU. Zeroed: nothing was asked yet. */
+/* Samples of one GPU. Zeroed: not asked yet. */
 struct sl_nvml_samples {
-	bool refused;                 /* it does not tell; it is not asked again */
-	bool known;                   /* what follows was said */
-	unsigned long long newest_us; /* by NVML's clock; 0: there was no sample yet */
+	bool refused;                 /* NVML does not tell; it is not asked again */
+	bool known;                   /* the fields below were answered */
+	unsigned long long newest_us; /* by NVML's clock; 0: no sample yet */
 	sl_ns asked_at, newest_at;
 	uint32_t count, room;
 	struct sl_nvml_busy *all; /* by pid, each once */
 };
 
-/* Asks, if it was not asked just now. call may be NULL: this NVML has no such function. works: the
- * GPU does, so somebody must. */
+/* Asks, unless it was asked a moment ago. call may be NULL: this NVML lacks the function. works:
+ * the GPU is busy, so a process must be. */
 void sl_nvml_samples_ask(struct sl_nvml_samples *samples, sl_nvml_samples_fn call,
 	nvmlDevice_t device, bool works, sl_ns now);
-/* 0: it did nothing. */
+/* 0: it did not work. */
 uint32_t sl_nvml_samples_of(const struct sl_nvml_samples *samples, uint32_t pid);
 uint32_t sl_nvml_samples_sum(const struct sl_nvml_samples *samples);
 void sl_nvml_samples_fini(struct sl_nvml_samples *samples);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Place of the GPU that the entry names, or -1. */
+/* Index of the GPU that the entry names, or -1. */
 static int find(
 	const char *entry, size_t length, const char *const uuids[], uint32_t count)
 {
@@ -32,7 +32,7 @@ static int find(
 		if (strncasecmp(uuids[i], text, length) != 0)
 			continue;
 		if (found >= 0)
-			return -1; /* a prefix of two */
+			return -1; /* a prefix of two UUIDs */
 		found = (int)i;
 	}
 	return found;

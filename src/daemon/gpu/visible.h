@@ -12,9 +12,9 @@
 #define SL_VISIBLE_GPUS_MAX 64
 
 /*
- * The GPUs that text admits: integers, or UUIDs ("GPU-..." or a prefix of one that fits one
- * GPU only), separated by commas. As with the driver, the first entry that names no GPU ends
- * the list, and the empty text admits none. uuids[i]: "GPU-...".
+ * The GPUs that text admits: integers, or UUIDs ("GPU-..." or a unique prefix of one), separated by
+ * commas. As with the driver, the first invalid entry ends the list, and the empty text admits
+ * none. uuids[i]: "GPU-...".
  */
 uint64_t sl_visible_mask(const char *text, const char *const uuids[], uint32_t count);
 

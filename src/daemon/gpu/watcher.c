@@ -12,11 +12,11 @@
 #include "base/file.h"
 #include "base/log.h"
 
-/* A pause and an end are noticed after one piece. */
+/* One piece: the longest time until a pause or an end is noticed. */
 #define PIECE_MS 200
-/* Where NVML refuses to watch, it is asked again after this long. */
+/* If NVML refuses to watch, the next try comes after this. */
 #define RETRY_S 30
-/* After an error of the wait itself: not at once again. */
+/* After an error of the wait itself, pause before the next. */
 #define ERROR_S  1
 #define CLOSED_S 1
 #define END_MS   500
@@ -40,7 +40,7 @@ static void wait_s(pthread_cond_t *cond, pthread_mutex_t *mutex, time_t seconds)
 	(void)pthread_cond_timedwait(cond, mutex, &until);
 }
 
-/* Waits with an open session until there is a reason not to. Without the mutex. */
+/* Waits with an open session until it must stop. Called without the mutex. */
 static void watch(struct sl_watcher *watcher, struct sl_nvml_watch *session)
 {
 	for (;;) {
@@ -110,7 +110,7 @@ int sl_watcher_new(struct sl_watcher **out, sl_watcher_fn fn, void *context)
 	(void)pthread_mutex_init(&watcher->mutex, NULL);
 	(void)pthread_cond_init(&watcher->wake, NULL);
 	(void)pthread_cond_init(&watcher->closed, NULL);
-	/* Signals are the loop's. */
+	/* The loop takes all signals. */
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = pthread_create(&watcher->thread, NULL, thread_main, watcher);

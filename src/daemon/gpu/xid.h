@@ -1,5 +1,5 @@
 /*
- * xid - what the driver's numbered errors mean for those who share a GPU (xid.def)
+ * xid - what the driver's numbered errors mean on a shared GPU (xid.def)
  *
  * No state. Thread-safe.
  */
@@ -10,7 +10,7 @@
 
 enum sl_xid_scope { SL_XID_NOTED = 0, SL_XID_PROCESS, SL_XID_GPU };
 
-/* NOTED for what the table lacks. */
+/* NOTED for errors that are not in the table. */
 enum sl_xid_scope sl_xid_scope(uint64_t xid);
 /* Half a sentence; never NULL. */
 const char *sl_xid_meaning(uint64_t xid);

@@ -138,7 +138,7 @@ void sl_peer_rested(struct sl_peer *peer)
 	watch(peer);
 }
 
-/* --- its share of the loop's time --------------------------------------------------------- */
+/* --- share of the loop's time ------------------------------------------------------------- */
 
 static int on_rested(sd_event_source *source, uint64_t usec, void *context)
 {
@@ -720,7 +720,7 @@ static int on_greeting_timeout(sd_event_source *source, uint64_t usec, void *con
 	return 0;
 }
 
-/* --- all of them -------------------------------------------------------------------------- */
+/* --- all peers ---------------------------------------------------------------------------- */
 
 int sl_peer_open(struct sl_daemon *daemon)
 {

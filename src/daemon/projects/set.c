@@ -1,8 +1,8 @@
 /*
  * set - see the header
  *
- * Questions about names of a whole set go through an index of pointers sorted by name, made for the
- * question: sets are small, change rarely, and an index that is kept would have to be kept right.
+ * Checks of a whole set look names up in an index of pointers sorted by name, made for each check.
+ * Sets are small and change rarely, and a kept index would need upkeep.
  */
 #include "daemon/projects/projects.h"
 
@@ -182,7 +182,7 @@ int sl_project_check(const struct sl_project_row *row, struct sl_error *err)
 	return check_amounts(row, err);
 }
 
-/* --- All of them. --- */
+/* --- A whole set. --- */
 
 /* Pointers to the rows, sorted. */
 struct index {

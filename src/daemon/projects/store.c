@@ -1,8 +1,8 @@
 /*
  * store - see the header
  *
- * A few thousand rows at most, so the table is emptied and filled again; SQLite's rollback journal
- * makes that one change. The list of columns is one table for creating, reading and writing.
+ * There are a few thousand rows at most, so a write empties the table and fills it again; SQLite's
+ * rollback journal makes that one change. One list of columns serves creating, reading and writing.
  */
 #include "daemon/projects/store.h"
 

@@ -1,9 +1,8 @@
 /*
  * value - see the header
  *
- * Amounts of GPUs and cores are decimal numbers with three digits behind the point at most, read as
- * whole
- * thousandths: nothing is rounded, and 0.1 is a tenth.
+ * Amounts of GPUs and cores are decimal numbers with up to three digits after the point, read as
+ * whole thousandths: nothing is rounded, and 0.1 is exactly a tenth.
  */
 #include "daemon/projects/value.h"
 

@@ -1,7 +1,7 @@
 /*
  * wire - see the header
  *
- * One list of the fields for both messages and both ways.
+ * One list of the fields serves both messages and both directions.
  */
 #include "daemon/projects/wire.h"
 

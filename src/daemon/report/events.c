@@ -293,7 +293,7 @@ struct sl_node_because sl_events_of_action(const struct sl_action *action)
 	}
 }
 
-/* --- telling ------------------------------------------------------------------------------ */
+/* --- sending ------------------------------------------------------------------------------ */
 
 void sl_events_row(const struct sl_event_kept *event, bool current, union sl_msg *msg)
 {

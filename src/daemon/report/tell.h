@@ -15,7 +15,7 @@
 /* Room for a sentence of an event. */
 #define SL_TELL_TEXT_MAX 640
 
-/* --- words; "?" if a newer daemon has another ------------------------------------------------- */
+/* --- words; "?" for one that only a newer daemon knows ---------------------------------------- */
 
 const char *sl_tell_state(uint32_t state);         /* "bound" */
 const char *sl_tell_residency(uint32_t residency); /* "evicted" */

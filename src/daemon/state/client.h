@@ -54,7 +54,7 @@ enum sl_order_state {
 	SL_ORDER_NONE = 0,
 	SL_ORDER_MAKING, /* its host memory is being made */
 	SL_ORDER_SENT,
-	SL_ORDER_OVER /* refused; the policy is told when the daemon settles */
+	SL_ORDER_OVER /* refused; settling tells the policy */
 };
 
 /* The open EVICT or RESTORE of a client; swap.c. */

@@ -17,7 +17,7 @@ bool sl_park_propose(struct sl_daemon *daemon, struct sl_workload *workload,
 	sl_drive(daemon, event);
 	if (daemon->admission.admitted)
 		return true;
-	/* A sentence of its own, which names the remedy. */
+	/* That reason has a better sentence, which names the remedy. */
 	if (daemon->admission.reason != SL_REASON_UNKNOWN_WORKLOAD)
 		sl_error_set(text, "%s",
 			sl_refusal_sentence(
@@ -47,7 +47,7 @@ bool sl_park_workload(struct sl_daemon *daemon, struct sl_workload *workload, bo
 	struct sl_event event = event_of(workload, parked);
 	enum sl_park_state before = workload->park;
 
-	/* First, because RESUMED may come in this very step. */
+	/* Set before the proposal, because RESUMED may come within it. */
 	workload->park = parked ? SL_PARK_PARKED : SL_PARK_RESUMING;
 	if (sl_park_propose(daemon, workload, &event, text)) {
 		sl_commit_soon(daemon);

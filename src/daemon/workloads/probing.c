@@ -1,9 +1,9 @@
 /*
- * probing - two clocks per client: when it was last looked at, and when its next word is due
+ * probing - two clocks per client: its last look, and when its next PULSE is due
  *
- * A client with work says so every span; one without says so once. So `due` is set by a PROBE and
- * by each PULSE that admits to work, and a client whose word is overdue is silent. Time during
- * which the process could not run, or we did not, is not held against it.
+ * A client with work sends a PULSE every span; a client without sends one. So pulse_due is set by a
+ * PROBE and by each PULSE that reports work, and a client is silent if its PULSE is overdue. Time
+ * in which the process or the daemon could not run does not count.
  */
 #include "daemon/workloads/probing.h"
 
@@ -19,10 +19,10 @@
 #include "daemon/state/drive.h"
 #include "daemon/state/timer.h"
 
-/* We were away ourselves (stopped, starved): nobody is judged by that. */
+/* After such a gap the daemon itself was stopped or starved: no client is judged by it. */
 #define AWAY_NS (2 * SL_S)
 
-/* Where the unified hierarchy is mounted. */
+/* Mount point of the unified hierarchy. */
 #define CGROUPS "/sys/fs/cgroup"
 
 enum sl_wire_probe sl_probing_wire_mode(enum sl_probe mode)
@@ -50,7 +50,7 @@ enum sl_wire_condition sl_probing_wire_condition(enum sl_client_condition condit
 
 /* --- asking ------------------------------------------------------------------------------- */
 
-/* It can answer, or could if it were connected. */
+/* Can it answer, now or once it is connected? */
 static bool is_asked(const struct sl_client *client)
 {
 	return client->probe_asked && client->probe != SL_PROBE_OFF;
@@ -60,7 +60,7 @@ static void ask(struct sl_client *client)
 {
 	union sl_msg msg;
 
-	/* Before REPORTED it has not been welcomed; sl_probing_connected comes then. */
+	/* Before REPORTED it is not welcomed yet; sl_probing_connected asks then. */
 	if (!client->peer || client->state != SL_CLIENT_LIVE ||
 		client->peer->version < SL_PROBING_VERSION)
 		return;
@@ -72,7 +72,7 @@ static void ask(struct sl_client *client)
 	sl_peer_send(client->peer, &msg);
 }
 
-/* Often enough that everybody is looked at once per LOOK_NS. */
+/* Often enough to look at every client once per LOOK_NS. */
 static void arm(struct sl_daemon *daemon, sl_ns now)
 {
 	uint32_t slices =
@@ -115,7 +115,7 @@ void sl_probing_end(struct sl_client *client)
 {
 	client->probe = SL_PROBE_OFF;
 	client->pulse_due = 0;
-	/* Who is not told of any more runs, as the policy has it, or is gone. */
+	/* The policy takes a client that is not reported as running. */
 	client->condition = SL_CONDITION_RUNNING;
 	if (!sl_list_is_linked(&client->probe_link))
 		return;
@@ -123,7 +123,7 @@ void sl_probing_end(struct sl_client *client)
 	client->daemon->probing->count--;
 }
 
-/* --- being told --------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------------ */
 
 static void set_condition(struct sl_client *client, enum sl_client_condition condition)
 {
@@ -138,7 +138,7 @@ static void set_condition(struct sl_client *client, enum sl_client_condition con
 	sl_drive(client->daemon, &event);
 }
 
-/* Nothing has lasted longer than this machine is up, whatever a client says. */
+/* Longer than the machine has been up cannot be true, whatever a client says. */
 static sl_ns span_of(uint64_t ms)
 {
 	sl_ns now = sl_clock_now();
@@ -150,7 +150,7 @@ void sl_probing_pulse(struct sl_client *client, const struct sl_msg_pulse *pulse
 {
 	struct sl_event event = {.type = SL_EVENT_PULSE};
 
-	/* One that crossed the end of the probing on the wire. */
+	/* It crossed the end of the probing on the wire. */
 	if (client->probe == SL_PROBE_OFF)
 		return;
 	client->pulse_due = pulse->idle_ms == 0 ? sl_clock_now() + SL_PROBING_SPAN_NS : 0;
@@ -165,7 +165,7 @@ void sl_probing_pulse(struct sl_client *client, const struct sl_msg_pulse *pulse
 
 /* --- looking ------------------------------------------------------------------------------ */
 
-/* The path of the process in the unified hierarchy; "" if there is none. */
+/* The path of the process in the unified hierarchy; "" if it has none. */
 static void read_cgroup(pid_t pid, char *buf, size_t size)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -197,7 +197,8 @@ static bool is_frozen(pid_t pid)
 	return sl_file_read(path, 4096, &text, NULL) == 0 && strstr(text, "frozen 1");
 }
 
-/* What the system says of it. False: the news of its death is on its way. */
+/* The process's condition as the system sees it. False: it is dead, and the event of its death will
+ * follow. */
 static bool read_condition(
 	const struct sl_client *client, enum sl_client_condition *condition)
 {
@@ -264,7 +265,8 @@ int sl_probing_timer(sd_event_source *source, uint64_t usec, void *context)
 		struct sl_client *client = SL_LIST_ENTRY(
 			daemon->probing->clients.next, struct sl_client, probe_link);
 
-		/* Round robin; the look may end the probing, or the client. */
+		/* Round robin. Relinked first, because the look may end the probing or the
+		 * client. */
 		sl_list_unlink(&client->probe_link);
 		sl_list_push_tail(&daemon->probing->clients, &client->probe_link);
 		look(client, now);

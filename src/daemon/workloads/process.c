@@ -22,10 +22,10 @@
 #include "daemon/core/identity.h"
 #include "daemon/link/share.h"
 
-/* A process maps a few thousand files at most; this is where a look gives up. */
+/* A process maps a few thousand files at most; a look gives up beyond this. */
 #define MAPS_BYTES_MAX (16u << 20)
 
-/* Shared by the process and the thread that looks at it; the last of them frees it. */
+/* Shared by the process and the thread that looks at it; the last one frees it. */
 struct sl_process_look {
 	atomic_uint users;
 	atomic_int outcome;
@@ -41,7 +41,7 @@ static bool maps_no_cuda(pid_t pid)
 	char path[32];
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-	/* Empty: it is ending, which its pidfd tells. */
+	/* Empty: the process is ending, which its pidfd will tell. */
 	return sl_file_read(path, MAPS_BYTES_MAX, &text, &bytes) == 0 && bytes &&
 	       !strstr(text, "/libcuda.so") && !strstr(text, SL_HOST_FILE_NAME);
 }
@@ -90,7 +90,7 @@ void sl_process_died(struct sl_process *process)
 	process->dead = true;
 	(void)sl_map_take(&process->daemon->processes, (uint64_t)process->pid);
 	process->source = sd_event_source_disable_unref(process->source);
-	/* Keeps it until we are done. */
+	/* Keeps the process until this function is done. */
 	process->users++;
 	process->daemon->up->process_died(process);
 	(void)sl_process_put(process);
@@ -108,7 +108,8 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *cont
 	return 0;
 }
 
-/* The descriptor was opened by number after the start time was read: still the same process? */
+/* The descriptor was opened by number after the start time was read: is it still the same
+ * process? */
 static bool is_same(pid_t pid, uint64_t start_ticks)
 {
 	uint64_t now_ticks = 0;
@@ -153,7 +154,7 @@ static int watch(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t start
 	return SL_PROCESS_OK;
 }
 
-/* A descriptor that shows its process alive saves reading /proc. */
+/* If the pidfd shows the process alive, /proc need not be read. */
 static int start_of(pid_t pid, int pidfd, uint64_t start_ticks, uint64_t *out)
 {
 	if (pidfd < 0 || !start_ticks)
@@ -172,8 +173,8 @@ int sl_process_get(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t sta
 	if (r < 0 || (start_ticks && now_ticks != start_ticks))
 		return SL_PROCESS_GONE;
 	if (process && process->start_ticks != now_ticks) {
-		/* The number has a new owner, and the news of the old one's death is still on
-		 * its way to us. */
+		/* Another process has the number, and the event of the old one's death has not come
+		 * yet. */
 		sl_process_died(process);
 		process = NULL;
 	}

@@ -54,7 +54,7 @@ static void too_few(const struct sl_daemon *daemon, uint32_t gpu_count, uint32_t
 			daemon->nvml_text[0] ? "; " : "", daemon->nvml_text);
 }
 
-/* The administrator's bounds; true if the refusal was one. */
+/* A refusal by the administrator's bounds; false: it has another reason. */
 static bool is_bound(const struct sl_admission *said, const char *wanted,
 	const char *available, struct sl_error *text)
 {
@@ -168,7 +168,7 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text)
 {
 	const struct sl_admission *said = &daemon->admission;
-	uint32_t gpu = said->gpu; /* whose numbers they are */
+	uint32_t gpu = said->gpu; /* the numbers are this GPU's */
 	char wanted[32], available[32], gpus[48] = "", sentence[512];
 	const char *why;
 
@@ -215,7 +215,7 @@ void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *w
 	default:
 		(void)sl_refusal_sentence(
 			daemon, workload->name, sentence, sizeof(sentence));
-		/* Who was refused what is for those who read of it in the events. */
+		/* Leaves out "... was refused ...:", which is for readers of the events. */
 		why = strstr(sentence, " was refused ") ? strstr(sentence, ": ") : NULL;
 		sl_error_set(text, why ? "%s" : "refused: %s", why ? why + 2 : sentence);
 	}

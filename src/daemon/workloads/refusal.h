@@ -6,17 +6,18 @@
 
 #include "daemon/state/daemon.h"
 
-/* From daemon->admission: what was wanted, what there is, on which GPU, what to do. */
+/* Makes the sentence from daemon->admission: what was wanted, what is available, on which GPU, and
+ * the remedy. */
 void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text);
-/* The same for a workload that was not changed. */
+/* Likewise, for a change that was refused. */
 void sl_refusal_of_set(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	struct sl_error *text);
 
-/* Adds to *text that the limit that was asked for is cut to what the GPUs can share, if it is. */
+/* If the GPUs can share less than the requested limit, adds to *text that the limit is cut. */
 void sl_refusal_add_cut(const struct sl_workload *workload, struct sl_error *text);
 
-/* The policy's own sentence for its last refusal, of a workload of that name; returns buf. */
+/* The policy's own sentence for its last refusal, about a workload of that name; returns buf. */
 const char *sl_refusal_sentence(
 	const struct sl_daemon *daemon, const char *name, char *buf, size_t size);
 

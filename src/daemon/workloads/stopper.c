@@ -1,9 +1,9 @@
 /*
  * stopper - signals through pidfds
  *
- * A client's pidfd was opened when it was known to be this process, and stays with it whatever
- * happens to the number. A stranger has no such history: its pidfd is opened first, and what is
- * read from /proc after that counts only while the pidfd shows the process alive.
+ * A client's pidfd was opened when it was known to be this process, and refers to it whatever
+ * happens to the number. A stranger has no such history: its pidfd is opened first, and facts read
+ * from /proc afterwards count only while the pidfd shows the process alive.
  */
 #include "daemon/workloads/stopper.h"
 
@@ -32,10 +32,10 @@
 #include "daemon/workloads/strangers.h"
 #include "daemon/workloads/workload.h"
 
-/* A process maps a few thousand files at most; this is where a look gives up. */
+/* A process maps a few thousand files at most; a look gives up beyond this. */
 #define MAPS_BYTES_MAX (16u << 20)
 
-/* What is to be told when the policy's step is over. */
+/* A failure to report when the policy's step is over. */
 struct failure {
 	struct sl_link link;
 	struct sl_node_because because;
@@ -60,15 +60,15 @@ static int send_signal(int pidfd, int number)
 	return (int)syscall(SYS_pidfd_send_signal, pidfd, number, NULL, 0);
 }
 
-/* 0, or a negative errno. A process that is dead already is as good as signalled. */
+/* 0, or a negative errno. A process that is already dead counts as signalled. */
 static int signal_process(int pidfd, pid_t pid, int number)
 {
 	struct sl_pid_stat stat = {0};
 
 	if (send_signal(pidfd, number) < 0)
 		return errno == ESRCH ? 0 : -errno;
-	/* All but SIGKILL would wait for ever in a stopped process. Only there: a program that runs
-	 * may have a meaning of its own for SIGCONT. */
+	/* In a stopped process every signal but SIGKILL would stay pending. A running program does
+	 * not get SIGCONT: it may use that signal itself. */
 	if (number != SIGKILL && sl_file_pid_stat((int)pid, &stat) == 0 &&
 		stat.state == 'T')
 		(void)send_signal(pidfd, SIGCONT);
@@ -101,9 +101,9 @@ static void stop_process(struct sl_daemon *daemon, const struct sl_process *proc
 }
 
 /*
- * The root of a job's task is its shim, which passes SIGTERM on to the program and its group: once,
- * so its clients get none from here. SIGKILL would take the record from it, and leave alive what
- * the program has started; SIGUSR1 has it kill all of that.
+ * The root of a job's task is its shim, which passes SIGTERM on to the program and its group; so
+ * the clients get none from here. SIGKILL would end the shim before it records the outcome, and
+ * leave the program's processes alive. SIGUSR1 makes the shim kill all of them.
  */
 static void stop_workload(struct sl_daemon *daemon, struct sl_workload *workload,
 	const struct sl_action *action)
@@ -120,7 +120,7 @@ static void stop_workload(struct sl_daemon *daemon, struct sl_workload *workload
 			stop_process(daemon, client->process, client->id, number, action);
 		}
 	}
-	/* The root that is a client was signalled as one. */
+	/* A root that is a client was signalled as one. */
 	if (workload->root &&
 		(!workload->root->client || workload->root->client->workload != workload))
 		stop_process(daemon, workload->root, 0, root, action);
@@ -189,12 +189,12 @@ static bool maps_library(pid_t pid)
 	       strstr(text, "/libnvidia-");
 }
 
-/* Shared with the thread that looks; the last of both frees it. */
+/* Shared with the thread that looks; the last one frees it. */
 struct look {
 	atomic_uint users;
 	sem_t done;
 	pid_t pid;
-	atomic_bool shows_gpu; /* once it is done */
+	atomic_bool shows_gpu; /* valid once done */
 };
 
 static void look_unref(struct look *look)
@@ -214,7 +214,7 @@ static void look_at(void *work)
 	look_unref(look);
 }
 
-/* Not waited for longer than that: the process may make it hang. */
+/* Longest wait for a look: the process may make it hang. */
 #define LOOK_NS SL_S
 
 static const char *look_for_gpu(pid_t pid, uid_t uid)
@@ -240,7 +240,7 @@ static const char *look_for_gpu(pid_t pid, uid_t uid)
 	return why;
 }
 
-/* Why this process must not be signalled, or NULL. The pidfd is open already. */
+/* Why this process must not be signalled, or NULL. The pidfd is already open. */
 static const char *objection(
 	struct sl_daemon *daemon, const struct sl_stranger *stranger, int pidfd)
 {
@@ -284,7 +284,7 @@ void sl_stopper_stranger(struct sl_daemon *daemon, const struct sl_action *actio
 		return;
 	pidfd = (int)syscall(SYS_pidfd_open, stranger->pid, 0);
 	if (pidfd < 0)
-		return; /* dead: the next sample says so */
+		return; /* dead: the next sample will show it */
 	why = objection(daemon, stranger, pidfd);
 	if (!why) {
 		r = signal_process(
@@ -299,7 +299,7 @@ void sl_stopper_stranger(struct sl_daemon *daemon, const struct sl_action *actio
 	}
 }
 
-/* --- what failed -------------------------------------------------------------------------- */
+/* --- failures ----------------------------------------------------------------------------- */
 
 static struct failure *next_failure(struct sl_daemon *daemon)
 {
@@ -324,7 +324,8 @@ void sl_stopper_settle(struct sl_daemon *daemon)
 
 		sl_events_add_of(daemon, &failure->because, failure->pid);
 		free(failure);
-		/* Nobody may wait for what will not come; this may stop somebody else. */
+		/* A waiting demand must not wait for this stop. Telling the policy may stop another
+		 * process. */
 		if (is_client)
 			sl_drive(daemon, &event);
 	}

@@ -1,9 +1,9 @@
 /*
  * strangers - a table by number and by id
  *
- * Start times are read when a process is first seen and when what it holds changed, not at every
- * sample: a thousand unmanaged processes would cost the loop milliseconds each second. A number
- * that changed hands in between is found out before a signal is sent (stopper.c).
+ * Start times are read when a process is first seen and when its memory has changed. Reading them
+ * at every sample would cost the loop milliseconds per second with a thousand unmanaged processes.
+ * If a number has passed to another process in between, stopper.c notices before it signals.
  */
 #include "daemon/workloads/strangers.h"
 
@@ -50,7 +50,7 @@ static void tell(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_
 	sl_drive(daemon, &event);
 }
 
-/* Gone, as far as we can see: the policy forgets it, and so do we. */
+/* It is gone, as far as can be seen: the policy forgets it, and so does the table. */
 static void forget(struct sl_daemon *daemon, struct sl_stranger *stranger)
 {
 	for (uint32_t gpu = 0; gpu < daemon->gpu_count; gpu++)
@@ -90,8 +90,8 @@ static uid_t user_of(pid_t pid)
 	return stat(path, &stat_now) == 0 ? stat_now.st_uid : 0;
 }
 
-/* A process is seen first with little more than its context: the event is repeated as it grows.
- * (peer-failures row 23: a limit that is silently absent.) */
+/* A process is first seen with little more than its context, so the event is repeated as its memory
+ * grows. (peer-failures row 23: a limit that is silently absent.) */
 static void warn(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_t gpu)
 {
 	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];
@@ -145,7 +145,8 @@ static bool is_anywhere(const struct sl_stranger *stranger)
 	return false;
 }
 
-/* One of ours may still be on its way to us: after a start, and right after its first memory. */
+/* A client may not have connected yet: after the daemon's start, and right after its first
+ * memory. */
 static bool is_certain(const struct sl_daemon *daemon, const struct sl_stranger *stranger)
 {
 	sl_ns now = sl_clock_now();

@@ -1,7 +1,7 @@
 /*
  * workload - lists, look-ups, and the end
  *
- * Bytes of dead clients stay in the policy's books as dying after the workload is over; the
+ * The policy keeps counting bytes of dead clients as dying after the workload is over. The
  * workload's request is given back at once, because the next `sluice run` in a script must not be
  * refused for the milliseconds that the driver takes to clean up.
  */
@@ -24,7 +24,7 @@
 #include "daemon/state/drive.h"
 #include "daemon/workloads/process.h"
 
-/* More generations than that between a process and its `sluice run` are not looked at. */
+/* The search for the `sluice run` above a process stops after this many generations. */
 #define ANCESTORS_MAX 256
 
 struct sl_workload *sl_workload_new(struct sl_daemon *daemon, uint64_t id)
@@ -42,7 +42,7 @@ struct sl_workload *sl_workload_new(struct sl_daemon *daemon, uint64_t id)
 	sl_list_init(&workload->clients);
 	sl_list_init(&workload->view_link);
 	sl_list_init(&workload->grave);
-	/* By id; ids grow, so this is the tail but for a shuffled journal. */
+	/* By id. Ids grow, so this is the tail, except for a shuffled journal. */
 	while (place != &daemon->workload_list &&
 		SL_LIST_ENTRY(place, struct sl_workload, link)->id > id)
 		place = place->prev;
@@ -153,7 +153,7 @@ uint32_t sl_workload_processes(const struct sl_workload *workload)
 	return count;
 }
 
-/* Asked twice, the earlier end counts; asked again after that, a new one begins. */
+/* Of two requests the earlier end counts; a request after that end begins anew. */
 void sl_workload_note_stop(
 	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace)
 {
@@ -256,7 +256,7 @@ static struct sl_workload *by_token(
 	return NULL;
 }
 
-/* The workload that this very process is the root or a client of; the newest wins. */
+/* The workload that has this very process as root or client; the newest wins. */
 static struct sl_workload *of_process(struct sl_daemon *daemon, pid_t pid)
 {
 	struct sl_process *process = sl_map_get(&daemon->processes, (uint64_t)pid);
@@ -300,7 +300,7 @@ struct sl_workload *sl_workload_named(
 	return NULL;
 }
 
-/* The number that a name of digits only is, else 0. */
+/* The number, if the name has only digits; else 0. */
 static uint64_t number_of(const char *name)
 {
 	char *end = NULL;
@@ -313,7 +313,7 @@ static uint64_t number_of(const char *name)
 	return *end || errno ? 0 : id;
 }
 
-/* Which of them is meant cannot be told: name some, and how to choose. */
+/* The name is ambiguous: names some of the workloads, and how to choose. */
 static void say_many(struct sl_daemon *daemon, const char *name, struct sl_error *err)
 {
 	char list[160] = "";

@@ -1,9 +1,9 @@
 /*
- * workload - what `sluice run` registered, and who belongs to it
+ * workload - registered by `sluice run`, and the processes that belong to it
  *
  * A workload lives until its root process and all its clients are dead, and its own socket, if it
- * has one (entry.h), is closed. A process belongs to it by that socket, by token, or by having its
- * root, or one of its clients, among its ancestors.
+ * has one (entry.h), is closed. A process belongs to it if it connects through that socket, has its
+ * token, or has its root or one of its clients among its ancestors.
  */
 #ifndef SL_DAEMON_WORKLOADS_WORKLOAD_H
 #define SL_DAEMON_WORKLOADS_WORKLOAD_H
@@ -13,33 +13,33 @@
 
 enum {
 	SL_WORKLOAD_OK = 0,
-	SL_WORKLOAD_NONE, /* nobody's process */
+	SL_WORKLOAD_NONE, /* in no workload */
 	SL_WORKLOAD_USER, /* of another user */
 	SL_WORKLOAD_MANY, /* several have this name */
 };
 
-/* A workload in the lists, without GPUs and root, not known to the policy. NULL without memory. */
+/* A workload in the lists, without GPUs and root, unknown to the policy. NULL: no memory. */
 struct sl_workload *sl_workload_new(struct sl_daemon *daemon, uint64_t id);
 /* Sets its GPUs from the policy's mask, in the order of CUDA ordinals. */
 void sl_workload_bind(
 	struct sl_daemon *daemon, struct sl_workload *workload, uint32_t gpu_mask);
-/* Their numbers, as a mask. */
+/* The numbers of its GPUs, as a mask. */
 uint32_t sl_workload_gpus(const struct sl_workload *workload);
 /* Takes over one use of process. */
 void sl_workload_set_root(struct sl_workload *workload, struct sl_process *process);
-/* Called when its root is dead. */
+/* Call when its root is dead. */
 void sl_workload_root_died(struct sl_workload *workload);
-/* Ends the workload if nobody of it lives: tells the policy, unlinks. */
+/* Ends the workload if all its processes are dead: tells the policy, unlinks. */
 void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workload);
-/* Unlinks a workload that the policy does not have (refused). */
+/* Unlinks a workload that the policy refused. */
 void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload);
-/* The same for one that was admitted and is not to be, after all: nothing of it has begun. */
+/* Likewise, for one that the policy admitted but that will not start after all. */
 void sl_workload_dismiss(struct sl_daemon *daemon, struct sl_workload *workload);
-/* What the policy is told of it, on so many of those GPUs; whose bounds hold, and whether it ran
- * before, is added by whom it concerns. */
+/* The policy's event for it, on gpu_count of the GPUs in gpu_mask. The caller adds the bounds, and
+ * whether it ran before. */
 struct sl_event sl_workload_event(
 	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask);
-/* Is it admitted? daemon->admission says what with, or why not. */
+/* Does the policy admit it? daemon->admission has the details, or the reason why not. */
 bool sl_workload_propose(struct sl_daemon *daemon, const struct sl_event *event);
 /* Finds the workload of a process. */
 SL_MUST_CHECK int sl_workload_find(struct sl_daemon *daemon,
@@ -49,24 +49,23 @@ SL_MUST_CHECK int sl_workload_find(struct sl_daemon *daemon,
 struct sl_workload *sl_workload_named(
 	struct sl_daemon *daemon, uid_t uid, const char *name);
 /*
- * The living workload of a number, or, if id is 0, of a name: the caller's own first, else
- * another user's, else the one of the number that the name is written as. Outcomes OK, NONE,
- * MANY; but for OK err says what to do.
+ * The living workload of a number; if id is 0, of a name: the caller's own first, then another
+ * user's, then the one whose number the name is. OK, NONE, MANY; unless OK, err has the remedy.
  */
 SL_MUST_CHECK int sl_workload_pick(struct sl_daemon *daemon, uid_t uid, uint64_t id,
 	const char *name, struct sl_workload **out, struct sl_error *err);
 /* Ordinal of a GPU number in the workload, or -1. */
 int sl_workload_ordinal(const struct sl_workload *workload, uint32_t gpu);
-/* Its processes that a signal would go to. */
+/* The number of its processes that a signal would reach. */
 uint32_t sl_workload_processes(const struct sl_workload *workload);
-/* That it is being stopped, for the journal: a daemon that finds this there goes on with it. Nobody
- * is signalled yet. */
+/* Notes in the journal that it is being stopped, so that a later daemon continues. Sends no signal
+ * yet. */
 void sl_workload_note_stop(
 	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
-/* SIGTERM to all of it now, SIGKILL after grace. How many processes there are. */
+/* SIGTERM to all its processes now, SIGKILL after grace. Returns how many processes there are. */
 uint32_t sl_workload_stop(
 	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
-/* SL_WORKLOAD_* of SL_RUN_*. */
+/* SL_WORKLOAD_* for SL_RUN_*. */
 uint32_t sl_workload_flags(const struct sl_daemon *daemon, uint32_t run_flags);
 /* The value of CUDA_VISIBLE_DEVICES for its programs; 128 bytes suffice. */
 void sl_workload_visible(const struct sl_daemon *daemon,
