@@ -1,12 +1,12 @@
 /*
  * control - see control.h
  *
- * One shared counter of threads inside and one word that says closed, in Dekker's pattern: a thread
+ * One shared counter of threads inside and one word that says closed, in Dekker's pattern. A thread
  * that enters counts itself, then looks at the word; the closer writes the word, then looks at the
  * count. These calls go to the driver and cost it microseconds, so a shared counter is cheap.
  *
- * As with the gate a signal handler may leave a call by siglongjmp: an entry that does not lie
- * deeper in the stack than the one before it shows that the former was left, and takes its place. A
+ * As with the gate, a signal handler may leave a call by siglongjmp. An entry that lies no deeper
+ * in the stack than the one before it proves that the former was left, and takes its place. A
  * thread that ends inside is counted out when it ends.
  */
 #include "runtime/gate/control.h"
@@ -16,7 +16,7 @@
 
 #include <limits.h>
 
-static bool active;     /* atomic: there may be somebody who closes it */
+static bool active;     /* atomic: a thread may close the lock */
 static uint32_t closed; /* futex */
 static uint32_t inside; /* futex */
 
@@ -70,7 +70,7 @@ void sl_control_enter(void)
 	if (self.depth && (stack < self.stack || sl_gate_is_on_signal_stack())) {
 		self.depth++;
 	} else {
-		/* Above 0: the former entry was left by a jump, and is still counted. */
+		/* Above 0: the former entry was left by a jump and is still counted. */
 		if (!self.depth)
 			count_in();
 		self.stack = stack;
@@ -107,7 +107,7 @@ bool sl_control_close(sl_ns span_ns)
 		}
 		sl_futex_wait(&inside, count, deadline_ns - now_ns);
 	}
-	/* What it calls may enter: it is inside as far as that is concerned. */
+	/* The closer's own calls may enter: it counts as inside. */
 	__atomic_fetch_add(&inside, 1, __ATOMIC_SEQ_CST);
 	self.stack = UINTPTR_MAX;
 	self.depth = 1;

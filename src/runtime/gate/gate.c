@@ -1,11 +1,11 @@
 /*
  * gate - close, drain, open
  *
- * Why it is right: a thread stores its depth before it loads the word; the closer stores the
- * word, forces a fence in every thread, then loads the depths. So for each thread either the
- * closer sees its depth, or the thread sees the gate closed and takes its depth back.
- * A thread's record is on the list before its first entry, so the same argument covers threads
- * that start while the gate closes.
+ * Correctness: a thread stores its depth before it loads the word; the closer stores the word,
+ * forces a fence in every thread, then loads the depths. So for each thread either the closer sees
+ * its depth, or the thread sees the gate closed and takes its depth back. A thread's record is on
+ * the list before its first entry, so the same argument covers threads that start while the gate
+ * closes.
  *
  * Leaving wakes no thread, which keeps it a plain store; the closer polls. Closing is rare and a
  * submission takes microseconds, so polling costs less than a check in every leave.
@@ -31,7 +31,7 @@ void (*sl_gate_on_attach)(void);
 void (*sl_gate_on_park)(void);
 void (*sl_gate_on_entry)(void);
 
-/* A parked thread says so again and again: one that left by a jump out of a signal handler
+/* A parked thread reports that repeatedly; a thread that left by a jump out of a signal handler
  * cannot. */
 #define PARK_SPAN_NS  (1 * SL_S)
 #define PARK_STALE_NS (3 * SL_S)
@@ -101,7 +101,7 @@ static struct sl_gate_thread *take_record(void)
 			record = make_records();
 	}
 	if (record) {
-		/* Unwatched its record is lost when it ends, no more. */
+		/* If the exit cannot be watched, only the ended thread's record is lost. */
 		sl_libc_watch_exit(&watch, on_thread_exit, record);
 		sl_gate_self = record;
 	}
@@ -169,7 +169,7 @@ static void tell_parked(struct sl_gate_thread *self, sl_ns now_ns)
 		sl_gate_on_park();
 }
 
-/* A signal handler that enters on its own account finds the thread outside. */
+/* While parked the thread counts as outside, also for a signal handler that enters. */
 static void park(struct sl_gate_thread *self, uint32_t word)
 {
 	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
@@ -177,7 +177,7 @@ static void park(struct sl_gate_thread *self, uint32_t word)
 	sl_futex_wait(&sl_gate_word, word, PARK_SPAN_NS);
 }
 
-/* It is inside, so whoever is woken by it sees that it works. */
+/* The thread is inside, so the agent that this wakes sees it at work. */
 static void tell_entry(uint32_t word)
 {
 	if (word & SL_GATE_LISTENS &&
@@ -187,7 +187,7 @@ static void tell_entry(uint32_t word)
 		sl_gate_on_entry();
 }
 
-/* Sequentially consistent on both sides, so this is right without membarrier, too. */
+/* Sequentially consistent on both sides, so correct without membarrier, too. */
 void sl_gate_enter_slowly(struct sl_gate_thread *self)
 {
 	uint32_t word;
@@ -266,8 +266,9 @@ static void fence_all_threads(void)
 		return;
 	if (syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0) == 0)
 		return;
-	/* Refused although it was granted at the start (a sandbox was entered since). From now on
-	 * entries fence for themselves; those on their way have long been seen after 1 ms. */
+	/* membarrier is refused now although it worked at the start (a sandbox was entered since).
+	 * From now on entries make their own fences; entries already on their way are visible after
+	 * 1 ms. */
 	__atomic_fetch_or(&sl_gate_word, SL_GATE_FENCED, __ATOMIC_SEQ_CST);
 	sl_futex_pause(SL_MS);
 }

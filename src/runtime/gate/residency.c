@@ -1,8 +1,8 @@
 /*
  * residency - see residency.h
  *
- * The swap thread alone changes what is on the host. What it sleeps on stands here, so that a free
- * of the last byte can wake it.
+ * Only the swap thread changes what is on the host. The futex it sleeps on is here, so that the
+ * free of the last byte can wake it.
  */
 #include "runtime/gate/residency.h"
 #include "runtime/gate/gate.h"
@@ -11,13 +11,13 @@
 #include "runtime/process/mode.h"
 #include "runtime/process/wake.h"
 
-/* The kernel puts more than that on the stack before a handler runs. */
+/* The kernel puts more than this on the stack before a signal handler runs. */
 #define SIGNAL_FRAME_BYTES 1024
-/* Between looks at the gate of a thread that may have to give up. */
+/* A thread that may have to give up looks at the gate this often. */
 #define TRY_SPAN_NS (5 * SL_MS)
 
 /* Atomic. */
-static bool partial;     /* something is on the host, or may be in a moment */
+static bool partial;     /* memory is on the host, or may be in a moment */
 static uint32_t trips;   /* how often `partial` was set */
 static uint32_t keepers; /* threads with a depth above 0 */
 uint32_t sl_residency_wanted;
@@ -59,7 +59,7 @@ void sl_residency_nothing_left(void)
 		sl_residency_wake();
 }
 
-/* --- needing it ------------------------------------------------------------------------------- */
+/* --- needing memory -------------------------------------------------------------------------- */
 
 void sl_residency_enter(void)
 {
@@ -90,7 +90,7 @@ bool sl_residency_enter_unless(uint32_t *word, uint32_t value)
 	return true;
 }
 
-/* --- keeping it ------------------------------------------------------------------------------- */
+/* --- keeping memory -------------------------------------------------------------------------- */
 
 static void count_out(void)
 {
@@ -107,7 +107,7 @@ static void on_thread_exit(void *arg)
 	count_out();
 }
 
-/* Does the outermost entry go on, with a call from so deep in it? */
+/* Is a call at this stack address nested in the outermost entry? */
 static bool goes_on(uintptr_t stack)
 {
 	return stack < self.stack || sl_gate_is_on_signal_stack();
@@ -125,7 +125,7 @@ static void keep(uintptr_t stack)
 	if (self.depth && goes_on(stack)) {
 		self.depth++;
 	} else {
-		/* Above 0: the former entry was left by a jump, and is still counted. */
+		/* Above 0: the former entry was left by a jump and is still counted. */
 		if (!self.depth)
 			__atomic_fetch_add(&keepers, 1, __ATOMIC_ACQ_REL);
 		self.stack = stack;
@@ -134,12 +134,13 @@ static void keep(uintptr_t stack)
 	errno = saved_errno;
 }
 
-/* The calling thread comes to the closed gate with that stack. */
+/* The calling thread has come to the closed gate with that stack. */
 static void look(uintptr_t stack)
 {
 	int saved_errno = errno;
 
-	/* Only a signal handler comes there, from beyond its frame. */
+	/* A keeping thread reaches the gate only from a signal handler, beyond the handler's
+	 * frame. */
 	if (self.depth && !goes_on(stack + SIGNAL_FRAME_BYTES))
 		count_out();
 	errno = saved_errno;
@@ -166,7 +167,7 @@ bool sl_residency_is_kept(void)
 	return __atomic_load_n(&keepers, __ATOMIC_ACQUIRE) > 0;
 }
 
-/* A thread stands at the gate, or has left it. */
+/* A thread waits at the gate, or has left it. */
 static void on_park(void)
 {
 	if (sl_gate_self)

@@ -1,8 +1,8 @@
 /*
  * hash - see hash.h; the definition is in math.h
  *
- * 16 KiB of powers are made first, then it goes line by line, without a division or a reduction
- * inside a line.
+ * Makes 16 KiB of powers first, then goes line by line, without a division or a reduction inside a
+ * line.
  */
 #include "runtime/hash/hash.h"
 #include "runtime/hash/math.h"
@@ -49,7 +49,7 @@ static pthread_mutex_t key_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct sl_hash_key own_key;
 static bool own_key_made;
 
-/* Kernels before 3.17 have only the file. */
+/* Kernels before 3.17 have no getrandom, only the file. */
 static bool random_from_file(struct sl_hash_key *key)
 {
 	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);

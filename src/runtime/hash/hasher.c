@@ -1,14 +1,14 @@
 /*
  * hasher - the hash on GPUs: loading the kernel, launching it
  *
- * Loading compiles PTX and takes memory of the GPU, so it is done early and aside: a thread waits
- * until a context is a little old and nothing of the process on the host, then loads the module and
- * launches it once, empty, so that a driver that loads code lazily has it, too. Inside the control
- * lock, so never while something is being moved; what is launched is waited for outside of it. PTX
- * comes first; only the software GPU refuses that and takes the host module.
+ * Loading compiles PTX and takes GPU memory, so it is done early and in the background. A thread
+ * waits until a context is 200 ms old and no memory of the process is on the host. Then it loads
+ * the module and launches it once, empty, so that a lazily loading driver has the code, too. That
+ * happens inside the control lock, so never while something is being moved; the wait for the launch
+ * is outside of it. PTX comes first; only the software GPU refuses PTX and takes the host module.
  *
- * A run copies the list into a variable of the module, launches a block per megabyte, copies it
- * back.
+ * A run copies the list into a variable of the module, launches a block per megabyte, and copies
+ * the list back.
  */
 #include "runtime/gate/control.h"
 #include "runtime/gate/residency.h"
@@ -31,12 +31,12 @@
 extern const unsigned char sl_hash_ptx_image[] __attribute__((visibility("hidden")));
 extern const unsigned char sl_hash_host_image[] __attribute__((visibility("hidden")));
 
-/* A program loads its own code when it has made a context; ours is in no hurry. */
+/* A program loads its own code right after it has made a context; ours can wait. */
 #define LOAD_DELAY_NS (200 * SL_MS)
-/* Without memory for it: again after so long, twice as long each time. */
+/* Pause after a load without memory; doubles with each failure. */
 #define RETRY_NS     (1 * SL_S)
 #define RETRY_MAX_NS (64 * SL_S)
-/* Between looks whether the empty launch is over. */
+/* Pause between queries of the empty launch. */
 #define LOOK_NS (2 * SL_MS)
 
 struct hasher {
@@ -44,7 +44,7 @@ struct hasher {
 	CUcontext ctx;
 	CUdevice dev;
 	bool ready, failed, gone;
-	unsigned int busy; /* threads of ours in the driver with it */
+	unsigned int busy; /* our threads that are in a driver call for it */
 	sl_ns due_ns, retry_ns;
 	CUmodule module;
 	CUfunction function;
@@ -93,7 +93,7 @@ static CUresult launch(struct hasher *h, unsigned int tiles, uint32_t count)
 		h->stream, params, NULL);
 }
 
-/* The context is current. All of it or nothing. */
+/* The context is current. Loads everything or nothing. */
 static CUresult load_image(struct hasher *h, const void *image)
 {
 	size_t bytes = 0;
@@ -126,7 +126,7 @@ static CUresult load(struct hasher *h)
 {
 	static const unsigned char *const images[] = {
 		sl_hash_ptx_image, sl_hash_host_image};
-	/* The software GPU takes PTX, too, and runs it more slowly. */
+	/* The software GPU accepts PTX, too, but runs it more slowly. */
 	size_t first = getenv("SLUICE_SOFTGPU") != NULL;
 	CUresult r = CUDA_ERROR_INVALID_IMAGE;
 
@@ -148,7 +148,7 @@ static bool is_gone(struct hasher *h)
 	return gone;
 }
 
-/* Behind a kernel that fills the GPU it may take a while. */
+/* Behind a kernel that fills the GPU the launch may take a while. */
 static CUresult wait_for_launch(struct hasher *h)
 {
 	CUresult r;
@@ -169,7 +169,7 @@ static void note_outcome(struct hasher *h, CUresult r)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* The one that is due first, or NULL; *due_ns: when. Under the lock. */
+/* The hasher that is due first, or NULL; *due_ns: when. Under the lock. */
 static struct hasher *next_due(sl_ns *due_ns)
 {
 	struct hasher *found = NULL;
@@ -196,7 +196,8 @@ static sl_ns next_due_at(void)
 	return due_ns;
 }
 
-/* Chosen inside the control lock: whoever drops a context may be inside, too, and waits for us. */
+/* Chosen inside the control lock: a thread that drops a context may be inside, too, and waits for
+ * this one. */
 static struct hasher *take_due(void)
 {
 	sl_ns due_ns, now_ns = sl_clock_now();
@@ -206,7 +207,7 @@ static struct hasher *take_due(void)
 	h = next_due(&due_ns);
 	if (h && due_ns > now_ns)
 		h = NULL;
-	/* A process that is on the host is not to grow on the GPU. */
+	/* A process with memory on the host must not grow on the GPU. */
 	if (h && sl_residency_is_partial()) {
 		h->due_ns = now_ns + LOAD_DELAY_NS;
 		h = NULL;
@@ -248,7 +249,7 @@ static void *hasher_main(void *arg)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	(void)prctl(PR_SET_NAME, "sluice-hash", 0, 0, 0);
-	/* Another thread's capture is not to be spoilt by our calls. */
+	/* Our calls must not invalidate another thread's capture. */
 	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&wanted, __ATOMIC_ACQUIRE);
@@ -263,7 +264,7 @@ static void *hasher_main(void *arg)
 	return arg;
 }
 
-/* --- everybody else ----------------------------------------------------------------------- */
+/* --- the other threads -------------------------------------------------------------------- */
 
 void sl_hasher_context(CUcontext ctx, CUdevice dev)
 {
@@ -305,7 +306,7 @@ void sl_hasher_drop_context(CUcontext ctx)
 	free(h);
 }
 
-/* The ready one of ctx (NULL: of any context of dev), in which the caller now is. */
+/* The ready hasher of ctx (NULL: of any context of dev); its context becomes current. */
 static struct hasher *enter_ready(CUcontext ctx, CUdevice dev)
 {
 	struct hasher *found = NULL;
@@ -339,7 +340,7 @@ bool sl_hasher_ready(CUdevice dev, CUcontext *ctx)
 
 /* --- runs --------------------------------------------------------------------------------- */
 
-/* The list as the kernel wants it. *tiles: how many it has. */
+/* Fills in the kernel's list. *tiles: how many tiles it has. */
 static CUresult list_jobs(struct sl_hash_job *jobs, const struct sl_hash_item *items,
 	uint32_t count, uint64_t *tiles)
 {
@@ -351,7 +352,7 @@ static CUresult list_jobs(struct sl_hash_job *jobs, const struct sl_hash_item *i
 			(struct sl_hash_job){.address = items[i].address, .tile = *tiles};
 		*tiles += items[i].bytes / SL_HASH_TILE_BYTES;
 	}
-	/* As many blocks as a grid takes in x: 2 PiB. */
+	/* A grid takes so many blocks in x: 2 PiB. */
 	return *tiles <= INT32_MAX ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -375,7 +376,7 @@ static CUresult run_batch(struct hasher *h, struct sl_hash_job *jobs,
 		r = launch(h, (unsigned int)tiles, count);
 	if (r == CUDA_SUCCESS)
 		r = sl_real.cuMemcpyDtoHAsync_v2(jobs, h->jobs, bytes, h->stream);
-	/* Also after a failure: what was begun may still write into the list. */
+	/* Also after a failure: work already submitted may still write into the list. */
 	waited = sl_real.cuStreamSynchronize(h->stream);
 	if (r == CUDA_SUCCESS)
 		r = waited;

@@ -1,19 +1,18 @@
 /*
  * kernel - the hash of math.h, of many chunks in one launch
  *
- * One text, two builds, both embedded in libsluice.so (embed.S): kernel.ptx for real GPUs, made by
- * clang (tools/hash-ptx) and kept in the tree so that a build needs no NVPTX back-end, and a host
- * module for the software GPU.
+ * One source, two builds, both embedded in libsluice.so (embed.S): kernel.ptx for real GPUs, and a
+ * host module for the software GPU. clang makes the PTX (tools/hash-ptx); it is kept in the tree so
+ * that a build needs no NVPTX back-end.
  *
- * A block takes one tile of 256 lines, a thread four columns of it: neighbours read 16 bytes side
- * by side, and a thread multiplies by nothing but the key on its way from the last line to the
- * first. The rest, where in the chunk its columns and its tile stand, is two powers at the end of a
- * megabyte.
+ * A block takes one tile of 256 lines, a thread four columns of it. Neighbours read 16 bytes side
+ * by side. From the last line to the first a thread multiplies only by the key. The position of its
+ * columns and tile in the chunk is two powers at the end of a megabyte.
  *
- * The list is a variable of the module, so nothing has to be allocated: the host copies jobs there,
- * launches as many blocks as there are tiles, and copies them back.
+ * The list is a variable of the module, so no allocation is needed: the host copies jobs there,
+ * launches a block per tile, and copies them back.
  */
-#if defined(__clang__) && defined(__CUDA__) /* clang alone, without a toolkit's headers */
+#if defined(__clang__) && defined(__CUDA__) /* only clang, without a toolkit's headers */
 #define __CUDACC__
 #define __CUDACC_RTC__
 #define __global__  __attribute__((global))
@@ -39,7 +38,7 @@
 
 SL_GLOBAL_ARRAY(struct sl_hash_job, sl_hash_jobs, SL_HASH_JOBS);
 
-/* The job whose tile this is: the last that does not begin behind it. */
+/* The job that contains this tile: the last one that begins at or before it. */
 SL_DEVICE struct sl_hash_job *find_job(
 	struct sl_hash_job *jobs, uint32_t count, uint64_t tile)
 {
@@ -63,7 +62,7 @@ SL_DEVICE void add_sum(struct sl_hash_job *job, uint32_t half, uint64_t sum)
 }
 
 #if defined(__CUDACC__) || defined(SL_HASH_AS_ON_GPU)
-/* What a thread's four columns of the tile add to the sums. */
+/* Adds the thread's four columns of the tile to the sums. */
 SL_DEVICE void sum_columns(const struct sl_hash_quad *at, uint32_t thread,
 	const struct sl_hash_powers k[2], uint64_t *low, uint64_t *high, uint32_t *bits)
 {
@@ -84,8 +83,8 @@ SL_DEVICE void sum_columns(const struct sl_hash_quad *at, uint32_t thread,
 	*high = sl_hash_times(sum1, sl_hash_power(k[1].a, 4 * thread));
 }
 #else
-/* One core does the work of all threads: the first adds the tile, line by line, the others nothing.
- * The test of this text builds it both ways. */
+/* One core does the work of all threads: the first adds the tile line by line, the others add
+ * nothing. The test of this file builds it both ways. */
 SL_DEVICE void sum_columns(const struct sl_hash_quad *at, uint32_t thread,
 	const struct sl_hash_powers k[2], uint64_t *low, uint64_t *high, uint32_t *bits)
 {
@@ -116,7 +115,7 @@ SL_DEVICE void sum_columns(const struct sl_hash_quad *at, uint32_t thread,
 }
 #endif
 
-/* One launch with count 0 makes a driver load all there is to load. */
+/* A launch with count 0 makes a driver load everything it needs. */
 SL_KERNEL(sl_hash_tiles, uint64_t, a0, uint64_t, b0, uint64_t, a1, uint64_t, b1, uint32_t,
 	count)
 {

@@ -7,7 +7,8 @@
 #include "runtime/process/mode.h"
 #include "runtime/real/real.h"
 
-/* None begins while the gate is closed. Where none has begun, what had to wait for it is due. */
+/* No capture begins while the gate is closed. If the call began none, frees that waited for it are
+ * due. */
 #define BEGIN(symbol, per_thread, mode, params, args)                                    \
 	SL_EXPORT CUresult symbol params                                                 \
 	{                                                                                \
@@ -57,7 +58,7 @@ BEGIN(cuStreamBeginRecaptureToGraph, false, mode, RECAPTURE_PARAMS,
 	(stream, mode, graph, callback, user_data))
 BEGIN(cuStreamBeginRecaptureToGraph_ptsz, true, mode, RECAPTURE_PARAMS,
 	(stream, mode, graph, callback, user_data))
-/* Into a command list of a graphics API; which calls that forbids is the driver's to say. */
+/* A capture into a command list of a graphics API; the driver decides which calls it forbids. */
 BEGIN(cuStreamBeginCaptureToCig, false, CU_STREAM_CAPTURE_MODE_RELAXED,
 	(CUstream stream, struct CUstreamCigCaptureParams_st *params), (stream, params))
 BEGIN(cuStreamBeginCaptureToCig_ptsz, true, CU_STREAM_CAPTURE_MODE_RELAXED,

@@ -1,10 +1,10 @@
 /*
  * context - start and contexts
  *
- * cuInit joins the daemon: it is the first call every CUDA program makes, and from then on totals
- * must be right. A context never leaves its GPU, so the daemon is asked before the first one there.
- * It makes hidden bytes, which the daemon is asked to measure; its creation waits for that, so that
- * the program's first demands meet right books. Destroying a context ends its regions and slabs
+ * cuInit joins the daemon: it is the first call of every CUDA program, and from then on totals must
+ * be right. A context never leaves its GPU, so the daemon is asked before the first one there. A
+ * context makes hidden bytes, which the daemon must measure; its creation waits for that, so that
+ * the program's first demands find correct books. Destroying a context ends its regions and slabs
  * with it.
  */
 #include "runtime/contexts/capture.h"
@@ -31,7 +31,7 @@
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
 
-/* Primary contexts as seen at their last retain, and how often they are retained. */
+/* Primary contexts as seen at their last retain, and their retain counts. */
 static CUcontext primaries[SL_GPUS_MAX];
 static int retained[SL_GPUS_MAX];
 
@@ -53,13 +53,13 @@ SL_EXPORT CUresult cuInit(unsigned int flags)
 
 /* --- creating ------------------------------------------------------------------------------ */
 
-/* The question whether this process may have its first context on a GPU. */
+/* The demand for this process's first context on a GPU. */
 struct asked {
 	bool granted;
 	struct sl_demand demand;
 };
 
-/* CUDA_SUCCESS: make it, then answered(). May wait as long as a demand does. */
+/* CUDA_SUCCESS: make the context, then call answered(). May wait as long as a demand does. */
 static CUresult ask(struct asked *asked, CUdevice dev)
 {
 	struct sl_gpu *gpu = have_say() ? sl_device_gpu(dev) : NULL;
@@ -122,7 +122,7 @@ CREATE(cuCtxCreate_v4,
 	(CUcontext * ctx, CUctxCreateParams *params, unsigned int flags, CUdevice dev),
 	(ctx, params, flags, dev))
 
-/* A green context has a context of the usual kind, in which memory and work are. */
+/* A green context has an ordinary context, which holds its memory and work. */
 static CUcontext context_of(CUgreenCtx green)
 {
 	CUcontext ctx = NULL;
@@ -192,7 +192,7 @@ static CUcontext primary_of(CUdevice dev)
 		       : NULL;
 }
 
-/* NULL where a release is not the last one: it waits for nothing, and so nor may we. */
+/* NULL if a release is not the last one: such a release does not wait, so neither may we. */
 static CUcontext last_of(CUdevice dev)
 {
 	CUcontext ctx = primary_of(dev);
@@ -200,24 +200,24 @@ static CUcontext last_of(CUdevice dev)
 	return ctx && __atomic_load_n(&retained[dev], __ATOMIC_RELAXED) <= 1 ? ctx : NULL;
 }
 
-/* Around a call that may end ctx; dying: NULL where it is known that it will not. From here on
- * nothing of ours is done in it. Then comes HOLD_STILL. */
+/* Before a call that may end ctx; dying: NULL if it certainly does not. From here on none of our
+ * threads uses the context. Then comes HOLD_STILL. */
 static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 {
 	struct sl_space *space;
 
 	sl_prove_hold(dying);
 	space = sl_memory_hold(ctx, hide);
-	/* Its thread may be about to enter the control lock. */
+	/* The hasher's thread may be about to enter the control lock. */
 	if (dying)
 		sl_hasher_drop_context(dying);
 	return space;
 }
 
-/* No memory moves until `destroyed`: who evicts has proved before that no context has work left, so
- * the driver does not wait in there while it is waited for. In the frame of the program's call
- * itself, since what `destroyed` calls enters again and must lie deeper in the stack than this
- * (control.c). */
+/* No memory moves until `destroyed`. An eviction proves beforehand that no context has work left,
+ * so the driver does not wait in the destruction while the eviction waits for us. This is a macro,
+ * in the frame of the program's call: `destroyed` calls functions that enter again, and they must
+ * lie deeper in the stack (control.c). */
 #define HOLD_STILL(dying)                             \
 	do {                                          \
 		sl_control_enter();                   \
@@ -225,10 +225,9 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 			sl_store_drop_context(dying); \
 	} while (0)
 
-/* Memory goes after its context, never before: the driver may refuse (a primary context cannot be
- * destroyed, only released), and then all must be as it was; and it waits for the context's
- * work, which may wait for something that another context's thread has yet to do, so nobody
- * may be held back meanwhile. */
+/* Memory goes after its context, never before. The driver may refuse (a primary context cannot be
+ * destroyed, only released), and then all must be as before. It also waits for the context's work,
+ * which may depend on another context's thread, so no thread may be blocked meanwhile. */
 static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 {
 	if (!gone) {
@@ -249,7 +248,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 	sl_measure_soon();
 }
 
-/* dev_of: whose primary context it is, or -1. */
+/* dev_of: the device whose primary context it is, or -1. */
 #define DESTROY(symbol, params, args, ctx_of, dev_of)            \
 	SL_EXPORT CUresult symbol params                         \
 	{                                                        \
@@ -271,7 +270,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 		destroyed(dying, space, result == CUDA_SUCCESS); \
 		return result;                                   \
 	}
-/* The last reference to a context may or may not have been given up: the driver knows. */
+/* Only the driver knows whether the last reference to the context was given up. */
 #define RELEASE(symbol)                                                          \
 	SL_EXPORT CUresult symbol(CUdevice dev)                                  \
 	{                                                                        \
@@ -321,9 +320,9 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 	return r;
 }
 
-/* Whether memory that was allocated in it ends with a green context no manual says, and the primary
- * context, which it is a part of, lives on: regions stay until they are freed. Of what the driver
- * made it knows what is left, and that is measured. */
+/* No manual says whether memory allocated in a green context ends with it, and its primary context
+ * lives on: so regions stay until they are freed. The driver's own objects that remain are
+ * measured. */
 SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
 	CUcontext ctx = context_of(green);

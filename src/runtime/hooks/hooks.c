@@ -1,8 +1,8 @@
 /*
  * hooks - the hooks that hooks.def describes completely
  *
- * Written by hand are the functions that do more than pass the gate; here are those of the classes
- * GATE, COPY, LAUNCH, GRAPH, LOAD, WATCH and NEED.
+ * These are the hooks of the classes GATE, COPY, LAUNCH, GRAPH, LOAD, WATCH and NEED. The others do
+ * more than pass the gate and are written by hand.
  */
 #include "runtime/contexts/sticky.h"
 #include "runtime/driver/graph.h"
@@ -16,12 +16,12 @@
 
 /*
  * Fast path: one thread-local load, two thread-private stores, one load of a word that is shared
- * and almost never written, one indirect call. No lock, no system call, no fence. Budget 5 ns
- * over the bare call. Without a record (bypass) the call goes straight through.
+ * and almost never written, one indirect call. No lock, no system call, no fence. Budget 5 ns over
+ * the bare call. Without a record (bypass) the call goes straight through.
  *
- * Whatever else there is to do is another function with the same arguments, so that the fast one
- * need not keep them for calls that it hardly ever makes: slowly_X when the thread has no record or
- * the gate is not open, again_X when there was no memory.
+ * Everything else is in another function with the same arguments, so that the fast one need not
+ * save them for rare calls: slowly_X when the thread has no record or the gate is not open, again_X
+ * when the driver is out of memory.
  */
 #define GATED(self, stack, symbol, args)       \
 	({                                     \
@@ -32,8 +32,8 @@
 		sl_gate_leave(self);           \
 		gated_;                        \
 	})
-/* No jump: where one is possible the compiler gets all arguments out of the caller's frame at the
- * beginning, which was a third of what a launch took longer. */
+/* Prevents a tail call: otherwise the compiler loads all arguments from the caller's frame first,
+ * which was a third of a launch's overhead. */
 #define CALLED(call)                                  \
 	({                                            \
 		CUresult called_ = (call);            \
@@ -61,7 +61,7 @@
 		sl_gate_leave(self);                                              \
 		return CALLED(sl_sticky_note(result));                            \
 	}
-/* As GATE, and one more load: copies between two GPUs are ordered (order.h). */
+/* As GATE, plus one load: copies between two GPUs are ordered (order.h). */
 #define EXPORT_COPY(symbol, params, args)                                      \
 	static SL_COLD CUresult slowly_##symbol params                         \
 	{                                                                      \
@@ -93,12 +93,12 @@
 		sl_gate_leave(self);                                           \
 		return CALLED(sl_sticky_note(result));                         \
 	}
-/* The ends of each, and whether its stream is the legacy one: the calls of _ptsz and _ptds mean the
- * thread's own stream by NULL, and by no stream at all. */
+/* The ends of each copy, and whether its stream is the legacy one: in _ptsz and _ptds calls NULL,
+ * or no stream argument, means the thread's own stream. */
 #define ENDS(dst, src, legacy) ((struct sl_order_ends){dst, src, legacy})
 #define IS_LEGACY(stream)      (!(stream) || (stream) == CU_STREAM_LEGACY)
 #define IS_LEGACY_PTSZ(stream) ((stream) == CU_STREAM_LEGACY)
-/* Of arrays and memory of the host there is no address. */
+/* Arrays and host memory have no device address. */
 #define END(copy, side)                                                         \
 	((copy)->side##MemoryType == CU_MEMORYTYPE_HOST ||                      \
 				(copy)->side##MemoryType == CU_MEMORYTYPE_ARRAY \
@@ -131,8 +131,8 @@
 #define ENDS_cuMemcpy3D_v2_ptds(copy)              ENDS_BOX(copy, false)
 #define ENDS_cuMemcpy3DAsync_v2(copy, stream)      ENDS_BOX(copy, IS_LEGACY(stream))
 #define ENDS_cuMemcpy3DAsync_v2_ptsz(copy, stream) ENDS_BOX(copy, IS_LEGACY_PTSZ(stream))
-/* Dearer by the stores that keep the arguments for another call. slow: what the slow one does
- * instead of the call. */
+/* Costs more by the stores that keep the arguments for a second call. slow: what the slow function
+ * does instead of the call. */
 #define EXPORT_RETRIED(symbol, params, args, slow)                                  \
 	static SL_COLD CUresult again_##symbol params                               \
 	{                                                                           \
@@ -174,7 +174,7 @@
 #define EXPORT_LAUNCH(symbol, params, args)           \
 	EXPORT_RETRIED(symbol, params, args, (void)0) \
 	EXPORT_OPEN(symbol, params, args, false)
-/* As LAUNCH, and one more load: of graphs with memory of their own some may have to ask for it. */
+/* As LAUNCH, plus one load: some graphs with memory of their own may have to ask for it. */
 #define EXPORT_GRAPH(symbol, params, args)                         \
 	EXPORT_RETRIED(symbol, params, args,                       \
 		if (sl_graph_is_pending()) return sl_graph_launch( \

@@ -1,8 +1,8 @@
 /*
  * memory - cuMemAlloc, cuMemFree and their kin, as programs call them
  *
- * Thin: argument rules of the driver on this side, memory.c on the other. Without Sluice's say
- * (bypass, a foreign device, a pointer that is not ours) the call goes to the driver unchanged.
+ * Thin: the driver's argument rules here, memory.c behind them. In bypass, for a foreign device or
+ * a pointer that is not ours, the call goes to the driver unchanged.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/driver/managed.h"
@@ -10,7 +10,7 @@
 #include "runtime/process/mode.h"
 #include "runtime/real/real.h"
 
-/* The driver's pitch on every GPU so far; rows then begin where any kind of access may. */
+/* The driver's pitch on every GPU so far; it aligns rows for any kind of access. */
 #define PITCH_GRAIN 512u
 
 SL_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
@@ -23,7 +23,7 @@ SL_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 	return result;
 }
 
-/* Calls with 32-bit sizes are of contexts of before CUDA 3.2; in any other the driver refuses
+/* Calls with 32-bit sizes belong to contexts from before CUDA 3.2; in any other the driver refuses
  * them. */
 static bool context_is_old(void)
 {
@@ -33,8 +33,8 @@ static bool context_is_old(void)
 	       version < 3020;
 }
 
-/* Before CUDA 3.2 addresses had 32 bits. Ours never fit, so this fails; it must not slip past
- * the books either. */
+/* Before CUDA 3.2 addresses had 32 bits. Ours never fit, so this fails, but the memory must be
+ * counted. */
 SL_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int bytes)
 {
 	CUdeviceptr wide = 0;
@@ -66,7 +66,7 @@ SL_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t wi
 	size_t row_bytes = possible ? sl_round_up(width_bytes, PITCH_GRAIN) : 0;
 	CUresult result;
 
-	/* Zero bytes are refused as the driver would refuse these arguments. */
+	/* Zero bytes are refused, as the driver would refuse these arguments. */
 	if (!sl_mode_is_active() ||
 		sl_memory_alloc(ptr, row_bytes * height, &result) == SL_MEMORY_FOREIGN)
 		return sl_real.cuMemAllocPitch_v2(
@@ -90,7 +90,7 @@ SL_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
 	CUresult result;
 
-	/* In a capture the driver refuses, and spoils the capture, before it looks at the
+	/* In a capture the driver refuses and invalidates the capture before it looks at the
 	 * address. */
 	if (!ptr || !sl_mode_is_active() || sl_capture_forbids())
 		return sl_real.cuMemFree_v2(ptr);
@@ -112,7 +112,7 @@ static bool free_later(CUdeviceptr ptr, CUstreamCaptureStatus status, CUresult *
 	       sl_memory_free(ptr, false, result) != SL_MEMORY_FOREIGN;
 }
 
-/* Whether the program may name ptr in a free. */
+/* May the program free ptr? */
 static bool is_ours(CUdeviceptr ptr)
 {
 	struct sl_memory_info info;
@@ -125,7 +125,8 @@ SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult result;
 
-	/* The legacy stream while a stream captures: a query is refused, and spoils, alike. */
+	/* The legacy stream while a stream captures: a query is refused, and invalidates the
+	 * capture, just as the free would. */
 	if (sl_capture_is_open() &&
 		sl_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS &&
 		is_ours(ptr))

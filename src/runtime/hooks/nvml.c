@@ -2,9 +2,9 @@
  * nvml - see nvml.h
  *
  * NVML is asked first, so that its errors and its checks of the struct are its own. Devices are
- * told apart by UUID. Asking for figures is a need to join: many programs size themselves
- * by NVML before they make a context. Without the daemon's word (bypass, rejected, a GPU that is
- * not the workload's) NVML's answer stands.
+ * identified by UUID. A query for figures joins the daemon, since many programs choose their size
+ * by NVML before they make a context. In bypass, if rejected, or for a GPU that is not the
+ * workload's, NVML's answer stands.
  */
 #include "runtime/hooks/nvml.h"
 #include "runtime/process/libc.h"
@@ -28,7 +28,7 @@ static const struct {
 
 void *sl_nvml_hook(const char *symbol)
 {
-	/* Nearly every name that is looked up is none of NVML's. */
+	/* Few of the names that programs look up are NVML's. */
 	if (strncmp(symbol, "nvml", 4) != 0)
 		return NULL;
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
@@ -72,7 +72,8 @@ struct sl_gpu *sl_nvml_gpu(nvmlDevice_t device)
 
 void sl_nvml_measure(struct sl_gpu *gpu)
 {
-	/* NVML is what people watch other processes with, and never cheap: figures are fetched. */
+	/* NVML is used to watch other processes and is never cheap, so figures are measured
+	 * anew. */
 	sl_session_measure(gpu, MEASURE_WAIT_NS);
 }
 
@@ -113,7 +114,7 @@ SL_EXPORT nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(
 	nvmlReturn_t r = real(device, memory);
 
 	if (r == NVML_SUCCESS && view(device, &memory->total, &memory->free)) {
-		/* The driver's reserve is not the workload's affair: its limit does not hold it. */
+		/* The driver's reserve is not part of the workload's limit. */
 		memory->reserved = 0;
 		memory->used = memory->total - memory->free;
 	}

@@ -1,12 +1,11 @@
 /*
  * nvml_devices - which GPUs NVML has, for a workload
  *
- * NVML numbers the machine's GPUs, and so does CUDA_VISIBLE_DEVICES where it holds numbers, as
- * `sluice run` sets it: programs look GPU 2 of the variable up as GPU 2 of NVML, and count on NVML
- * having more than two (PyTorch sees no GPU at all otherwise). So numbers are never changed. What
- * can be left out is what comes behind the workload's last GPU: the machine ends there. GPUs in
- * front of it stay, as they are there for any program with such a variable, but tell nothing of
- * their processes.
+ * NVML numbers the machine's GPUs, and so does CUDA_VISIBLE_DEVICES if it has numbers, as `sluice
+ * run` sets it. Programs look up GPU 2 of the variable as GPU 2 of NVML, and expect NVML to have
+ * more than two (PyTorch sees no GPU at all otherwise). So numbers never change. Only GPUs behind
+ * the workload's last one can be hidden: the list ends there. GPUs in front of it stay, as for any
+ * program with such a variable, but report no processes.
  */
 #include "runtime/hooks/nvml.h"
 
@@ -15,11 +14,11 @@
 
 #define ALL UINT32_MAX
 
-/* Where the machine ends, once known. It stays: a workload's GPUs do not change. */
+/* Where the list ends, once known. It stays: a workload's GPUs do not change. */
 static uint32_t known_end;
 
-/* One more than the number of the workload's last GPU, by NVML's own count; ALL if it has none here
- * or one cannot be asked now. */
+/* The NVML index of the workload's last GPU, plus 1; ALL if it has none here or a GPU cannot be
+ * queried now. */
 static SL_COLD uint32_t find_end(void)
 {
 	__typeof__(&nvmlDeviceGetCount_v2) count_of;
@@ -34,7 +33,7 @@ static SL_COLD uint32_t find_end(void)
 	for (unsigned int i = 0; i < count; i++) {
 		nvmlDevice_t device;
 
-		/* A lost GPU may be ours. */
+		/* A lost GPU may be the workload's. */
 		if (handle_of(i, &device) != NVML_SUCCESS)
 			return ALL;
 		if (sl_nvml_gpu(device))
@@ -57,7 +56,7 @@ static uint32_t end_of_machine(void)
 	return end;
 }
 
-/* NVML found it: is it there for the workload? */
+/* NVML found the device: may the workload see it? */
 static nvmlReturn_t show(nvmlReturn_t r, nvmlDevice_t found, nvmlDevice_t *device)
 {
 	__typeof__(&nvmlDeviceGetIndex) index_of;

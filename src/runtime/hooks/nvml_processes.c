@@ -1,10 +1,10 @@
 /*
  * nvml_processes - which processes use a GPU, for a workload
  *
- * A workload sees its own processes and no others. They come from the daemon, not from NVML:
- * NVML's numbers are the host's, or a container's, or a mixture, by driver. What NVML knows more of
- * a process than its memory (utilisation, accounting) goes by number alone, so it is told only
- * where no pid namespace lies between. NVML is asked first in every case, with no room, so that its
+ * A workload sees its own processes and no others. The daemon lists them, since NVML's numbers are
+ * the host's, a container's, or a mixture, depending on the driver. What NVML knows beyond a
+ * process's memory (utilisation, accounting) is found by number alone, so it is reported only
+ * within the same pid namespace. NVML is asked first in every case, with no room, so that its
  * errors are its own.
  */
 #include "runtime/hooks/nvml.h"
@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* What an instance is called without MIG. */
+/* The instance id without MIG. */
 #define NO_INSTANCE (~0u)
 
 static bool has(const struct sl_pids *pids, unsigned int pid)
@@ -26,8 +26,8 @@ static bool has(const struct sl_pids *pids, unsigned int pid)
 	return false;
 }
 
-/* Nobody, on a GPU that is not the workload's. What the reserve pays of a context is no memory of
- * the workload, so that no process has more than all of it together. */
+/* Empty for a GPU that is not the workload's. The part of a context that the reserve pays for is
+ * not the workload's memory, so no process shows more than the workload has. */
 static void list(nvmlDevice_t device, struct sl_pids *out)
 {
 	int saved_errno = errno;
@@ -49,7 +49,7 @@ static void list(nvmlDevice_t device, struct sl_pids *out)
 
 /* --- lists ----------------------------------------------------------------------------- */
 
-/* Rows of `stride` bytes; the longer form has the instance ids behind the short one's members. */
+/* Rows of `stride` bytes; the longer form has the instance ids after the short form's members. */
 static nvmlReturn_t give(
 	const struct sl_pids *pids, unsigned int *count, void *infos, size_t stride)
 {
@@ -67,13 +67,13 @@ static nvmlReturn_t give(
 	return NVML_SUCCESS;
 }
 
-/* Whether r, NVML's answer to a question without room, is an answer at all. */
+/* Is r, NVML's answer to a query without room, a success? */
 static bool is_answer(nvmlReturn_t r)
 {
 	return r == NVML_SUCCESS || r == NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
-/* Nothing of ours draws, and MPS is refused at the join: those lists are empty. */
+/* Our processes use no graphics, and MPS is refused at the join: those lists are empty. */
 static nvmlReturn_t tell(nvmlDevice_t device, unsigned int *count, void *infos,
 	size_t stride, bool compute)
 {
@@ -139,9 +139,9 @@ SL_EXPORT nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(
 	return NVML_SUCCESS;
 }
 
-/* --- what goes by number --------------------------------------------------------------- */
+/* --- figures by process number ------------------------------------------------------------- */
 
-/* Keeps the rows of our own processes; the pid lies at `offset` of each. */
+/* Keeps the rows of our own processes; the pid is at `offset` in each row. */
 static unsigned int keep_ours(
 	nvmlDevice_t device, void *rows, unsigned int count, size_t stride, size_t offset)
 {
@@ -169,7 +169,7 @@ SL_EXPORT nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 		return r;
 	*count = keep_ours(device, samples, *count, sizeof(*samples),
 		offsetof(nvmlProcessUtilizationSample_t, pid));
-	/* As NVML says it where nobody did anything. */
+	/* NVML's answer when no process was active. */
 	return *count ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
@@ -187,7 +187,8 @@ SL_EXPORT nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(
 	return info->processSamplesCount ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
 }
 
-/* NVML keeps these of the dead, too; of those only the daemon would know whose they were. */
+/* NVML keeps accounts of ended processes, too; they are left out, since their workload is unknown
+ * here. */
 SL_EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(
 	nvmlDevice_t device, unsigned int *count, unsigned int *pids)
 {
@@ -199,7 +200,7 @@ SL_EXPORT nvmlReturn_t nvmlDeviceGetAccountingPids(
 	return r;
 }
 
-/* Whether what NVML knows of that pid is for us. */
+/* May this workload see what NVML knows of that pid? */
 static bool is_told(nvmlDevice_t device, unsigned int pid)
 {
 	struct sl_pids pids;

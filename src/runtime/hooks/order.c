@@ -1,9 +1,9 @@
 /*
  * order - see order.h
  *
- * Events live for one wait: the driver keeps a destroyed one until it is reached. A wait that
- * cannot be made is left out, and the copy is made as the driver orders it. Not seen are ends in
- * arrays, and memory of other processes: that of another GPU has no context here to wait for.
+ * Events live for one wait: the driver keeps a destroyed event until it is reached. If a wait
+ * cannot be made, the copy is made as the driver orders it. Ends in arrays and memory of other
+ * processes are not recognised: another process's GPU may have no context here to wait for.
  */
 #include "runtime/hooks/order.h"
 #include "runtime/contexts/capture.h"
@@ -15,7 +15,7 @@
 /* One end of a copy. */
 struct end {
 	CUdevice dev;    /* -1: host memory */
-	CUcontext owner; /* NULL: memory of the driver's own, whose GPU it knows */
+	CUcontext owner; /* NULL: the driver's own memory, whose GPU it knows */
 };
 
 static struct end end_of(CUdeviceptr address)
@@ -44,7 +44,7 @@ static void add(struct sl_order *order, CUcontext owner, CUcontext current)
 		order->other[order->count++] = owner;
 }
 
-/* What `waiter` is given from now on comes after what `first` was given so far. */
+/* Later work of `waiter` starts after earlier work of `first`. */
 static void wait_for(CUcontext waiter, CUcontext first)
 {
 	CUevent event = NULL;

@@ -1,11 +1,11 @@
 /*
- * query - what the program is told about memory
+ * query - the answers to a program's queries about memory
  *
- * Figures are the workload's: total is its limit, free what it may still have. Towards pointer
- * queries a region or slot looks like memory of the driver's own cuMemAlloc. The driver is always
- * asked first where it can fail, so that its errors are its own; NULL for what the program does
- * not want to know is passed on and honoured. Of memory that is on the host the driver knows
- * nothing: then the answers are from the records, as they would be if it were there.
+ * Figures are the workload's: total is its limit, free what it may still have. In pointer queries a
+ * region or slot looks like memory of the driver's own cuMemAlloc. The driver is always asked first
+ * where it can fail, so that its errors are its own. NULL for an answer that the program does not
+ * want is passed on and honoured. The driver does not know memory that is on the host: then the
+ * records give the answers, as if it were on the GPU.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/driver/handle.h"
@@ -25,7 +25,7 @@
 /* The daemon answers within 200 ms (messages.def). */
 #define MEASURE_WAIT_NS (250 * SL_MS)
 
-/* GPU of the workload behind dev, while we have a say. */
+/* The workload's GPU behind dev, once joined; NULL in bypass. */
 static struct sl_gpu *gpu_of(CUdevice dev)
 {
 	return sl_mode_is_active() && sl_session_is_joined() ? sl_device_gpu(dev) : NULL;
@@ -41,18 +41,18 @@ static struct sl_gpu *current_gpu(void)
 	return sl_device_gpu(dev);
 }
 
-/* Waits for a measurement if one is due, once what is charged for nothing has gone. */
+/* If a measurement is due, gives back unused charged bytes and waits for it. */
 static void settle(struct sl_gpu *gpu)
 {
 	if (!sl_measure_take(SL_MEASURE_FOR_VIEW))
 		return;
-	/* What is charged and not there would be missing in what is measured, and be told as free
-	 * twice once it is used: spare grains, and what the driver took from its pools in its own
-	 * time. */
+	/* Bytes charged but not in use (spare grains, or pool memory that the driver has released
+	 * by itself) lower the measured hidden bytes. Later use would then count them as free
+	 * twice. */
 	(void)sl_passed_trim();
 	if (!sl_capture_is_open())
 		sl_pool_synced();
-	/* The daemon believes a fall only when two measurements in a row show it. */
+	/* The daemon accepts a lower figure only after two measurements in a row. */
 	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
 	sl_session_measure(gpu, MEASURE_WAIT_NS / 2);
 }
@@ -117,8 +117,8 @@ SL_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 	return r;
 }
 
-/* What is allocated around ptr: by this process, or by another one whose memory is opened here.
- * Outcomes of sl_memory_find. */
+/* The allocation around ptr: of this process, or of another process and opened here. Outcomes of
+ * sl_memory_find. */
 static int find(CUdeviceptr ptr, struct sl_memory_info *info, bool *opened)
 {
 	int found = sl_memory_find(ptr, info);
@@ -131,7 +131,7 @@ static int find(CUdeviceptr ptr, struct sl_memory_info *info, bool *opened)
 	return found;
 }
 
-/* The driver answers for a mapping of the program's own, unless that is, or was meanwhile, on the
+/* The driver answers for the program's own mapping, unless the mapping is, or was meanwhile, on the
  * host. */
 static CUresult range_of_mapping(CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
@@ -178,15 +178,15 @@ SL_EXPORT CUresult cuMemGetAddressRange_v2(
 	return CUDA_SUCCESS;
 }
 
-/* Ours lie above 4 GiB. */
+/* Our addresses lie above 4 GiB. */
 SL_EXPORT CUresult cuMemGetAddressRange(
 	CUdeviceptr_v1 *base, unsigned int *bytes, CUdeviceptr_v1 ptr)
 {
 	return sl_real.cuMemGetAddressRange(base, bytes, ptr);
 }
 
-/* Writes the answer that native memory would give, where the driver's own differs for mapped
- * handles. False: the driver's is right. */
+/* Writes the answer that native memory would give, where the driver's answer for mapped handles
+ * differs. False: the driver's answer is right. */
 static bool answer(const struct sl_memory_info *info, bool opened,
 	CUpointer_attribute attribute, void *data)
 {
@@ -225,7 +225,7 @@ static bool answer(const struct sl_memory_info *info, bool opened,
 
 /* --- what is on the host ------------------------------------------------------------------- */
 
-/* An allocation (memory), or a mapping of the program's own. */
+/* An allocation (memory), or one of the program's own mappings. */
 struct about {
 	CUdeviceptr ptr;
 	bool is_memory, is_mapping, opened;
@@ -245,8 +245,7 @@ static CUmemAccess_flags access_of_current(CUdeviceptr ptr)
 	return (CUmemAccess_flags)flags;
 }
 
-/* What the driver says of mapped memory of a device that is there. NONE: it refuses the
- * question. */
+/* The driver's answer for a resident mapping of device memory. NONE: it refuses the query. */
 static int record_of_mapping(
 	const struct about *about, CUpointer_attribute attribute, void *data)
 {
@@ -284,7 +283,7 @@ static int record_of_mapping(
 	}
 }
 
-/* Of either kind, beyond what `answer` and the above know. */
+/* For either kind: also the attributes that `answer` and the above do not know. */
 static int record(const struct about *about, CUpointer_attribute attribute, void *data)
 {
 	if (about->is_memory && answer(&about->memory, about->opened, attribute, data))
@@ -310,13 +309,13 @@ static int record(const struct about *about, CUpointer_attribute attribute, void
 		*(unsigned int *)data =
 			about->is_memory && sl_backing_is_registrable(about->memory.dev);
 		return KNOWN;
-	/* What has it cannot be evicted. */
+	/* Such memory cannot be evicted. */
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned int *)data = 0; return KNOWN;
 	default: return UNKNOWN;
 	}
 }
 
-/* False: it is none that can be on the host. */
+/* False: no memory that can be on the host. */
 static bool look_up(CUdeviceptr ptr, struct about *about)
 {
 	about->ptr = ptr;
@@ -328,14 +327,14 @@ static bool look_up(CUdeviceptr ptr, struct about *about)
 				: about->is_mapping;
 }
 
-/* The driver's number of it would change when it comes back from the host. */
+/* The driver's value would change when the memory comes back from the host. */
 static bool is_number(CUpointer_attribute attribute)
 {
 	return attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID ||
 	       attribute == CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID;
 }
 
-/* One that no record has: the driver's answer, once it is there. */
+/* An attribute that no record has: the driver's answer, once the memory is on the GPU. */
 static CUresult ask_there(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
 	CUresult r;
@@ -371,7 +370,7 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 	switch (find(ptr, &info, &opened)) {
 	case SL_MEMORY_DEAD: return CUDA_ERROR_INVALID_VALUE;
 	case SL_MEMORY_OURS:
-		/* In a broken context the driver answers nothing but that. */
+		/* In a broken context the driver answers everything with the sticky error. */
 		if (data && info.broken == CUDA_SUCCESS &&
 			answer(&info, opened, attribute, data))
 			return CUDA_SUCCESS;
@@ -381,17 +380,18 @@ SL_EXPORT CUresult cuPointerGetAttribute(
 	if (data && sl_residency_is_partial())
 		return ask_record(data, attribute, ptr);
 	r = sl_real.cuPointerGetAttribute(data, attribute, ptr);
-	/* A number is the record's, where the driver has one: in a broken context it has none. */
+	/* Ids come from the record, if the driver has one; in a broken context it has none. */
 	if (!data || (r == CUDA_SUCCESS ? !is_number(attribute)
 					: trips == sl_residency_trips()))
 		return r;
 	return ask_record(data, attribute, ptr);
 }
 
-/* In the first page, which nobody ever maps. */
+/* In the first page, which is never mapped. */
 #define NOWHERE ((CUdeviceptr)1)
 
-/* All from the records. False: nothing is written, or something is asked that they do not know. */
+/* Answers all attributes from the records. False: nothing is written, or an attribute is unknown to
+ * them. */
 static SL_COLD bool record_all(const struct about *about, unsigned int count,
 	const CUpointer_attribute *attributes, void **data)
 {
@@ -406,7 +406,7 @@ static SL_COLD bool record_all(const struct about *about, unsigned int count,
 	return true;
 }
 
-/* While something is on the host, or came back just now. */
+/* While memory is on the host, or came back just now. */
 static SL_COLD CUresult ask_records(
 	unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
@@ -423,7 +423,7 @@ static SL_COLD CUresult ask_records(
 	return r;
 }
 
-/* What the driver has written, corrected. */
+/* Corrects the driver's answers. */
 static void correct(unsigned int count, const CUpointer_attribute *attributes,
 	void **data, CUdeviceptr ptr)
 {
@@ -448,8 +448,8 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 	struct sl_memory_info info;
 	bool opened;
 	int found = find(ptr, &info, &opened);
-	/* Of a freed slot the driver would tell what it knows of the slab around it; of an address
-	 * that is nobody's it tells what it would of freed memory of its own. */
+	/* For a freed slot the driver would describe the slab around it. For an address without any
+	 * allocation it answers as for its own freed memory. */
 	CUdeviceptr at = found == SL_MEMORY_DEAD ? NOWHERE : ptr;
 	CUresult r;
 
@@ -466,8 +466,8 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 
 /* --- registrations ---------------------------------------------------------------------------- */
 
-/* Some drivers know the attribute for their own allocations alone; then the whole context promises
- * it. */
+/* Some drivers know the attribute only for their own allocations; then it is set for the whole
+ * context. */
 static CUresult promise_for_context(CUcontext ctx)
 {
 	unsigned int flags = 0;
@@ -483,7 +483,7 @@ static CUresult promise_for_context(CUcontext ctx)
 	return r;
 }
 
-/* The driver may not know the attribute for memory that is mapped: then the context keeps it. */
+/* The driver may not know the attribute for mapped memory: then the context has it. */
 static CUresult ask_for_sync(const struct sl_memory_info *info)
 {
 	const unsigned int yes = 1;
@@ -495,9 +495,9 @@ static CUresult ask_for_sync(const struct sl_memory_info *info)
 		       : r;
 }
 
-/* A library that is about to register memory with a NIC asks for this first. The registration
- * itself goes past us and keeps the pages of now, so the memory is held. The driver knows the slab
- * around a small allocation only, so what one of them has asked for is never taken back there. */
+/* A library that is about to register memory with a NIC sets this first. The registration itself
+ * does not call us and keeps the current pages, so the memory becomes held. The driver knows only
+ * the slab around a small allocation, so there the attribute is never cleared. */
 static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -516,8 +516,7 @@ static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 	return r;
 }
 
-/* Of another process's memory, which is held there. A mapped handle may not have the attribute at
- * all. */
+/* For another process's memory, which is held there. A mapped handle may not have the attribute. */
 static CUresult set_sync_opened(const struct sl_memory_info *info, bool on)
 {
 	CUresult r = on && !info->sync_memops ? ask_for_sync(info) : CUDA_SUCCESS;

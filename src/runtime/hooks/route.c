@@ -1,8 +1,8 @@
 /*
  * route - see route.h
  *
- * Nothing starts here and nothing of ours is locked: dlsym may be called from constructors, from
- * other libraries' initialisation, and long before anybody uses CUDA.
+ * Starts nothing and takes no lock of ours: dlsym may be called from constructors, from other
+ * libraries' initialisation, and long before CUDA is used.
  */
 #include "runtime/hooks/route.h"
 #include "runtime/hooks/nvml.h"
@@ -40,7 +40,7 @@ void *sl_route_real_dlvsym(void)
 	return (void *)sl_libc_dlvsym();
 }
 
-/* found is what the C library found for the name, in whatever object. */
+/* found: the C library's result for the name. */
 static void *replace(void *handle, const char *name, void *found)
 {
 	const struct sl_hook_row *row = sl_hook_row_named(name);
@@ -49,7 +49,7 @@ static void *replace(void *handle, const char *name, void *found)
 	if (row && found != hook)
 		sl_real_offer(handle);
 	driver = row ? sl_real_address(name) : sl_nvml_address(name);
-	/* Our own export came up, because we are in the global scope and it was searched. */
+	/* The search found our own export, because we are in the global scope. */
 	if (found == hook)
 		return driver && sl_mode_is_active() ? hook : driver;
 	return found == driver && sl_mode_is_active() ? hook : found;
@@ -64,8 +64,8 @@ void *sl_route_dlsym(void *handle, const char *name)
 		found = replace(handle, name, found);
 	if (found || !look_up)
 		return found;
-	/* Where only we had it there is no driver: fail as without us, with dlerror() set. Behind
-	 * us means behind this very function, so it must not become a jump. */
+	/* If only we have the name there is no driver: fail as without us, with dlerror() set.
+	 * RTLD_NEXT is relative to this function, so the call must not become a jump. */
 	found = look_up(RTLD_NEXT, name);
 	__asm__ volatile("" : "+r"(found));
 	return found;
@@ -102,7 +102,7 @@ static size_t base_length(const char *exported, bool *per_thread)
 	return length;
 }
 
-/* The newest row of that base name that is not newer than cuda_version. */
+/* The newest row of that base name up to cuda_version. */
 static const struct sl_hook_row *row_of_version(
 	const char *symbol, int cuda_version, bool per_thread)
 {
@@ -131,8 +131,8 @@ void *sl_route_function(
 
 	if (row)
 		return row->hook;
-	/* A function that the driver exports under a name is that and nothing else: one that we do
-	 * not know (a newer variant, or one that needs no hook) is handed on. */
+	/* An exported function is identified by its exported name. One that we do not hook (a newer
+	 * variant, or one that needs no hook) is passed on. */
 	exported = sl_libc_name_of(function);
 	if (exported) {
 		row = sl_hook_row_named(exported);

@@ -1,19 +1,19 @@
 /*
  * vmm - virtual memory management, as programs call it
  *
- * The driver makes, maps and judges; we put ids in place of its handles and remember (handle.h).
- * Device memory is asked for before it is made and charged until the last reference and the last
- * mapping are gone. What the program has no business with, our own ranges behind cuMemAlloc, is
- * refused as the driver refuses its own.
+ * The driver creates, maps and checks; we replace its handles by ids and keep records (handle.h).
+ * Device memory is asked for before it is made, and charged until the last reference and the last
+ * mapping are gone. Calls on our own ranges behind cuMemAlloc are refused, as the driver refuses
+ * them for its own.
  *
- * Order: what is to be remembered gets its memory before the driver's call, so that nothing can
- * fail after it. What a call makes is entered after it, what it ends is taken out before it and put
- * back if the driver refuses: addresses and handles may be another thread's as soon as the driver
- * has ended them.
+ * Order: memory for a record is allocated before the driver's call, so nothing can fail after it.
+ * New objects are entered after the call. Ending objects are taken out before it and put back if
+ * the driver refuses: once the driver has ended them, another thread may get their addresses and
+ * handles.
  *
- * A handle may be on the host (handle->evicted), and then the driver knows neither it nor its
- * mappings. What ends something works on the record alone; what would make the driver look waits
- * until all is back. Either happens inside the control lock, so that nothing moves meanwhile.
+ * A handle may be on the host (handle->evicted); then the driver knows neither it nor its mappings.
+ * A call that ends something works on the record alone; a call that needs the driver waits until
+ * all memory is back. Both happen inside the control lock, so that nothing moves meanwhile.
  */
 #include "runtime/contexts/space.h"
 #include "runtime/driver/handle.h"
@@ -29,11 +29,11 @@
 #include "runtime/session/session.h"
 #include "runtime/share/import.h"
 
-/* May be a sparse array's. */
+/* May be used by a sparse array. */
 #define USAGE_TILE_POOL 1
 
-/* Is any of the range behind a region or a slab, or does it begin in opened memory of
- * another process? */
+/* Does any of the range belong to a region or a slab, or does it begin in opened memory of another
+ * process? */
 static bool is_ours(CUdeviceptr ptr, size_t bytes)
 {
 	struct sl_memory_info info;
@@ -56,7 +56,7 @@ static uint32_t why_held(const CUmemAllocationProp *prop)
 	       (prop->allocFlags.usage & USAGE_TILE_POOL ? SL_WHY_TILES : 0u);
 }
 
-/* Nobody waits for bytes that the driver will refuse to make. */
+/* Bytes that the driver will refuse to make are not asked for. */
 static bool is_possible(
 	const CUmemAllocationProp *prop, CUdevice dev, size_t bytes, uint64_t flags)
 {
@@ -145,8 +145,8 @@ SL_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle value)
 	return r;
 }
 
-/* The handle's record outlives the driver's handle: a mapping keeps the memory, and the address
- * gives a handle again, which may have a new value. The program gets the id it knows. */
+/* The record outlives the driver's handle: a mapping keeps the memory, and its address gives a
+ * handle again, which may have a new value. The program gets the id it knows. */
 static CUresult revive(struct sl_handle *handle, void *addr)
 {
 	CUmemGenericAllocationHandle real = 0;
@@ -172,8 +172,8 @@ static CUresult retain(CUmemGenericAllocationHandle *out, void *addr)
 	return r;
 }
 
-/* On what cuMemAlloc gave there is no handle to have, as with the driver. One of several would be
- * worse than none: users map the first and believe they have all. */
+/* Memory of cuMemAlloc has no handle, as with the driver. Returning one of several would be worse:
+ * programs map the first and take it for the whole. */
 SL_EXPORT CUresult cuMemRetainAllocationHandle(
 	CUmemGenericAllocationHandle *out, void *addr)
 {
@@ -205,7 +205,7 @@ SL_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 		*prop = handle->prop;
 	else
 		r = sl_real.cuMemGetAllocationPropertiesFromHandle(prop, real);
-	/* Inside: it may be the last of one that a mover would have in its hands otherwise. */
+	/* Inside the control lock: this may end a handle that a mover would otherwise be moving. */
 	sl_handle_leave(handle);
 	sl_control_leave();
 	return r;
@@ -232,7 +232,7 @@ SL_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t al
 	return r;
 }
 
-/* Is something mapped there that the driver does not know of now? Inside the control lock. */
+/* Does the range have a mapping that the driver does not know now? Inside the control lock. */
 static bool has_evicted(CUdeviceptr ptr, size_t bytes)
 {
 	uint64_t end = ptr + bytes, at = ptr, size = 0;
@@ -260,7 +260,7 @@ SL_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	sl_control_enter();
 	range = sl_range_take(ptr);
-	/* The driver refuses a range in which something is mapped. */
+	/* The driver refuses to free a range with mappings. */
 	r = has_evicted(ptr, bytes) ? CUDA_ERROR_INVALID_VALUE
 				    : sl_real.cuMemAddressFree(ptr, bytes);
 	if (range && r == CUDA_SUCCESS)
@@ -295,7 +295,7 @@ static CUresult map(CUdeviceptr ptr, size_t bytes, size_t offset,
 	return r;
 }
 
-/* On the host there may be mappings at these addresses: they, too, must not be mapped over. */
+/* Mappings at these addresses may be on the host: they must not be mapped over, either. */
 SL_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
 	CUmemGenericAllocationHandle value, unsigned long long flags)
 {
@@ -313,7 +313,7 @@ SL_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
 	return r;
 }
 
-/* One by one, since some of them are on the host. What is taken must fill the range. */
+/* One by one, since some of them are on the host. The mappings taken must fill the range. */
 static CUresult unmap_each(size_t bytes, struct sl_link *taken)
 {
 	struct sl_link gone = SL_LIST_INIT(gone);
@@ -373,8 +373,8 @@ static void ask_access(CUdeviceptr at, const CUmemLocation *where)
 	sl_mappings_allow(at, 1, &now);
 }
 
-/* The call failed, perhaps half-way: what each mapping has now is the driver's to tell. The
- * program's list is not looked at again, since it may be what was wrong. */
+/* The call failed, perhaps half-way: the driver says which access each mapping has now. The
+ * program's list is not used, since it may be the error. */
 static SL_COLD void ask_accesses(CUdeviceptr ptr, size_t bytes)
 {
 	CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE};

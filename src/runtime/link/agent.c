@@ -1,8 +1,8 @@
 /*
  * agent - a poll loop over the line and the pipe that wakes it
  *
- * It never calls the driver: a driver call may wait for the GPU for as long as a kernel runs, and
- * meanwhile no grant would reach a waiting thread. Freeing what is quarantined is the sweeper's.
+ * It never calls the driver: a driver call may wait for the GPU as long as a kernel runs, and
+ * meanwhile no grant would reach a waiting thread. The sweeper frees what is quarantined.
  */
 #include "runtime/link/agent.h"
 #include "runtime/gate/gate.h"
@@ -25,17 +25,17 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
-/* Tries to connect: first pause, longest pause. */
+/* Pauses between tries to connect: first and longest. */
 #define RETRY_MIN_NS (50 * SL_MS)
 #define RETRY_MAX_NS (1 * SL_S)
-/* A closed gate is looked at this often until the last thread is out. */
+/* While the gate is closed the agent checks this often whether the last thread is out. */
 #define DRAIN_POLL_MS 1
-/* Between tries to send more descriptors than may be on their way. No lock is held meanwhile. */
+/* Between tries to send while too many descriptors are in flight. No lock is held meanwhile. */
 #define CROWDED_POLL_MS 1
-/* Without its pipe the agent cannot be woken and looks by itself. */
+/* Without its pipe the agent cannot be woken and polls. */
 #define DEAF_POLL_MS 100
 
-/* The gate as the daemon has ordered it. Only the agent's thread touches it. */
+/* The gate as ordered by the daemon. Only the agent's thread touches it. */
 static struct {
 	bool closed, pending;
 	uint64_t order;
@@ -92,7 +92,7 @@ static bool look_at_gate(void)
 
 /* --- one connection --------------------------------------------------------------------- */
 
-/* What is the agent's own to carry out. False: the line is lost. */
+/* Messages that the agent carries out itself. False: the line is lost. */
 static bool obey(const union sl_msg *msg)
 {
 	switch (msg->head.type) {
@@ -102,7 +102,7 @@ static bool obey(const union sl_msg *msg)
 	}
 }
 
-/* Reads all there is. Outcomes of sl_dispatch_message. */
+/* Reads all available messages. Outcomes of sl_dispatch_message. */
 static int read_messages(void)
 {
 	struct sl_wire_fds fds;
@@ -154,7 +154,7 @@ static int serve(void)
 			{.fd = sl_wake_fd(), .events = POLLIN},
 		};
 
-		/* The socket of a crowded line has room: poll would come back at once. */
+		/* The socket of a crowded line has room: poll would return at once. */
 		if (!crowded && sl_session_has_kept())
 			items[0].events |= POLLOUT;
 		(void)poll(items, 2, wait_ms(crowded));
@@ -177,7 +177,8 @@ static int connect_once(const char *path)
 	struct sl_line line = SL_LINE_NONE;
 	int r;
 
-	/* The report would tell of something in the middle. Woken when it is over. */
+	/* A report during an order would be inconsistent. The agent is woken when the order has
+	 * ended. */
 	if (!sl_swap_connects())
 		return SL_DISPATCH_LOST;
 	r = sl_line_open(&line, path, &err);
@@ -185,7 +186,7 @@ static int connect_once(const char *path)
 		return sl_dispatch_distrust(err.text);
 	if (r < 0) {
 		sl_warning("waiting for the daemon: %s", err.text);
-		/* Without a descriptor it may stay so for ever. */
+		/* The process may never get a free descriptor. */
 		if (r == -EMFILE || r == -ENFILE)
 			sl_session_starve();
 		return SL_DISPATCH_LOST;
@@ -206,7 +207,7 @@ static void *agent_main(void *arg)
 			sl_ns start_ns = sl_clock_now();
 
 			r = serve();
-			/* A line that lasted was a good one: begin with short pauses again. */
+			/* A line that lasted was good: start with short pauses again. */
 			if (sl_clock_now() - start_ns > RETRY_MAX_NS)
 				retry_ns = RETRY_MIN_NS;
 		}

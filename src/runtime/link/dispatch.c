@@ -33,7 +33,7 @@ bool sl_dispatch_greet(struct sl_line *line)
 	msg.hello.flags = sl_session.forked ? SL_HELLO_FORKED : 0;
 	msg.hello.daemon_epoch = sl_session.daemon_epoch;
 	sl_line_close(&sl_session.line);
-	/* Every new daemon is met with the newest we have. */
+	/* Each new daemon is greeted with our newest version. */
 	if (!sl_session.older)
 		sl_session.version = SL_PROTOCOL_VERSION;
 	sl_session.older = false;
@@ -46,7 +46,7 @@ bool sl_dispatch_greet(struct sl_line *line)
 	return sent;
 }
 
-/* What of it is on the host, and the files it is in. */
+/* Reports the bytes on the host, and the files they are in. */
 static void say_evicted(void)
 {
 	union sl_msg msg;
@@ -65,7 +65,8 @@ static void say_evicted(void)
 	}
 }
 
-/* All GPUs are known: tell what is held, ask again for what is wanted, let everybody in. */
+/* All GPUs are known: reports what is held, repeats waiting requests, and lets waiting threads
+ * in. */
 static void finish_join(void)
 {
 	bool again = sl_session.generation > 0;
@@ -101,7 +102,7 @@ static void finish_join(void)
 		sl_session.gpu_count);
 }
 
-/* An older daemon is spoken to in its own words; a newer one may or may not know ours. */
+/* To an older daemon we speak its version; a newer one may or may not know ours. */
 static int on_other_version(const struct sl_msg_reject *msg)
 {
 	if (msg->daemon_version < SL_PROTOCOL_OLDEST ||
@@ -120,12 +121,12 @@ static int on_other_version(const struct sl_msg_reject *msg)
 static int refuse(CUresult rejection)
 {
 	sl_session.rejection = rejection;
-	/* The state first: whoever is refused asks sl_session_join for the reason. */
+	/* The state first: threads that are refused ask sl_session_join for the reason. */
 	sl_session_set_state(SL_SESSION_REFUSED);
 	sl_demand_refuse_all();
 	sl_fetch_refuse_all();
 	sl_offer_refuse_all();
-	/* Nobody will ever order back what is on the host. */
+	/* No daemon will order memory on the host back. */
 	sl_swap_joined(false);
 	return SL_DISPATCH_REJECTED;
 }
@@ -180,7 +181,7 @@ static int on_gpu(const struct sl_msg_gpu *msg)
 		gpu = &sl_session.gpus[sl_session.gpu_count++];
 		memcpy(gpu->uuid, msg->uuid, sizeof(gpu->uuid));
 	}
-	/* Told with each change of the rest; threads that move memory read it without a lock. */
+	/* GPU messages repeat it; threads that move memory read it without a lock. */
 	if (gpu->ordinal != msg->ordinal)
 		gpu->ordinal = msg->ordinal;
 	gpu->total_bytes = msg->total_bytes;
@@ -194,7 +195,7 @@ static int on_gpu(const struct sl_msg_gpu *msg)
 	return SL_DISPATCH_OK;
 }
 
-/* Nothing but HELLO was sent yet, so nothing is kept and this goes out at once. */
+/* Only HELLO was sent before, so nothing is kept and this goes out at once. */
 static int on_challenge(const union sl_msg *msg)
 {
 	union sl_msg proof;

@@ -1,9 +1,9 @@
 /*
  * errands - see errands.h
  *
- * Two deadlines and a look-out. The first wish of a burst sets the deadline; those that come until
- * then are served with it, and one that comes while the message is being sent sets the next. The
- * look-out reads the gate's counter of submissions, which costs the submitting threads nothing.
+ * Two deadlines and a look-out. The first change of a burst sets the deadline; later ones up to it
+ * are sent with it. A change during the sending sets the next deadline. The look-out reads the
+ * gate's counter of submissions, which costs the submitting threads nothing.
  */
 #include "runtime/link/errands.h"
 #include "runtime/gate/gate.h"
@@ -13,18 +13,17 @@
 
 #include <string.h>
 
-/* From a first launch or load to its measurement: the driver takes what it takes by then. */
+/* From a first launch or load to its measurement: by then the driver has taken its memory. */
 #define MEASURE_DELAY_NS (50 * SL_MS)
-/* The daemon measures everybody about once a second: what comes later is its affair. */
+/* The daemon itself measures every process about once a second and finds later changes. */
 #define LOOK_OUT_NS (1 * SL_S)
 /* Between looks at the counter of submissions. */
 #define LOOK_SPAN_NS (100 * SL_MS)
-/* What becomes held is known to the daemon already, or within the request: nobody waits for
- * this. */
+/* The daemon knows already, or the bytes are within the request, so no thread waits for this. */
 #define HELD_DELAY_NS (5 * SL_MS)
 
 static struct {
-	bool measures, holds, looks_out; /* which of the times are meant */
+	bool measures, holds, looks_out; /* which of the times are set */
 	sl_ns measure_at, held_at, look_at, look_out_end;
 	uint64_t work_seen; /* submissions at the last measurement or look */
 } errands;
@@ -49,7 +48,7 @@ static void measure_soon(sl_ns now_ns)
 	errands.measures = true;
 }
 
-/* Contexts or modules changed: what they hold grows with the work to come. */
+/* Contexts or modules changed: their memory grows with the work to come. */
 static void look_out(sl_ns now_ns)
 {
 	if (!errands.looks_out)
@@ -81,14 +80,14 @@ static void look_at_hidden(sl_ns now_ns)
 	}
 	if (!errands.measures || now_ns < errands.measure_at)
 		return;
-	/* Not heard while there is no daemon: it is told when there is one. */
+	/* Not sent while there is no daemon: it is sent to the next one. */
 	errands.measures = !sl_session_measure_all();
 	errands.measure_at = now_ns + LOOK_SPAN_NS;
 }
 
 static void look_at_held(sl_ns now_ns)
 {
-	/* Taken also while a message is due already: what comes after this look wakes the agent
+	/* Also cleared while a message is due already: a change after this wakes the agent
 	 * again. */
 	if (sl_held_is_due() && !errands.holds) {
 		errands.holds = true;

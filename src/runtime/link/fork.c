@@ -1,10 +1,10 @@
 /*
  * fork - see fork.h
  *
- * The handler runs in the child's only thread. Other threads of the parent may have held our
- * locks at the time, so locks are made anew, not unlocked; what they guarded is thrown away
- * whole, so it does not matter in which state it was. Nothing is freed: the heap's own lock is
- * the C library's affair, and the parent's pages are shared copy-on-write anyway.
+ * The handler runs in the child's only thread. Other threads of the parent may have held our locks
+ * at the fork, so locks are made anew instead of unlocked. The data they guarded is discarded as a
+ * whole, in whatever state it was. Nothing is freed: the C library handles the heap's own lock, and
+ * the parent's pages are shared copy-on-write anyway.
  */
 #include "runtime/link/fork.h"
 #include "runtime/contexts/capture.h"

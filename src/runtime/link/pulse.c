@@ -1,11 +1,10 @@
 /*
  * pulse - see pulse.h
  *
- * The daemon moves idle clients for busy ones, so it must not believe for a whole span what was
- * true for a moment: between two pieces of work a busy program has none. A client that was told to
- * be idle has the gate listen, and what is submitted next is told at once. A thread that stands at
- * the closed gate is work, too: it begins as soon as the gate opens, and how long the program did
- * nothing before says nothing about it.
+ * The daemon moves idle clients for busy ones, so a moment without work must not count for a whole
+ * span: a busy program has such moments between two pieces of work. After a client is reported idle
+ * its gate listens, and the next submission is reported at once. A thread waiting at the closed
+ * gate is work, too: it begins when the gate opens, however idle the program was before.
  */
 #include "runtime/link/pulse.h"
 #include "runtime/contexts/prove.h"
@@ -15,24 +14,24 @@
 
 #include <string.h>
 
-/* A daemon that asks for more would have us do nothing else. */
+/* A shorter span would leave us no time for anything else. */
 #define SPAN_MIN_NS (10 * SL_MS)
-/* A proof that took less had nothing to wait for: the work was over before. */
+/* A shorter proof had nothing to wait for: the work had ended before. */
 #define PROMPT_NS (20 * SL_MS)
 
 static struct {
 	uint32_t mode; /* enum sl_wire_probe */
 	sl_ns span_ns, due_ns;
 	bool fresh;     /* asked, and not answered yet */
-	bool proving;   /* the end of a proof is waited for */
-	bool listening; /* the gate was told to say when work begins */
-	/* Kept while nobody asks: what has not changed since has not changed. */
+	bool proving;   /* waiting for a proof to end */
+	bool listening; /* the gate will report when work begins */
+	/* Kept while no PROBE is active: an unchanged count stays valid. */
 	bool looked;
 	uint64_t seen;
 	sl_ns changed_ns;
-	/* As told last. */
+	/* As last reported. */
 	bool working, proven, busy;
-	uint32_t trips; /* so often was memory away by then */
+	uint32_t trips; /* residency trips at the last look */
 } pulse;
 
 void sl_pulse_probe(const struct sl_msg_probe *msg)
@@ -58,8 +57,8 @@ void sl_pulse_forget(void)
 	memset(&pulse, 0, sizeof(pulse));
 }
 
-/* A thread is about to submit. Asked in this order: who leaves the gate is inside before he is no
- * longer parked. */
+/* A thread is about to submit. Checked in this order: a thread that leaves the gate is inside
+ * before it is no longer parked. */
 static bool is_inside(void)
 {
 	bool parked = sl_gate_parked() > 0;
@@ -67,14 +66,14 @@ static bool is_inside(void)
 	return !sl_gate_is_drained() || parked;
 }
 
-/* It was told to be idle, and something was submitted since, or is about to be. */
+/* Work was submitted, or is about to be, since the client was reported idle. */
 static bool has_begun(void)
 {
 	return pulse.listening && !sl_gate_is_listening();
 }
 
-/* What is back counts as busy, whatever was told before it left, until something is told anew: a
- * call that submits nothing may have brought it back, and that would be all there is to hear. */
+/* Memory that came back makes the daemon count the client as busy, so a new report is sent. It may
+ * be the only one: a call that submits nothing may have brought the memory back. */
 static void look_at_trips(void)
 {
 	uint32_t trips = sl_residency_trips();
@@ -85,7 +84,7 @@ static void look_at_trips(void)
 	pulse.fresh = true;
 }
 
-/* What was submitted before the gate listened is looked at soon. */
+/* Work submitted before the gate listened is looked at soon. */
 static void listen_for_work(void)
 {
 	if (pulse.listening)
@@ -108,8 +107,8 @@ static bool has_moved(uint64_t submissions, bool inside, sl_ns now_ns)
 	return moved;
 }
 
-/* What the proof makes of it. `moved` alone tells where it came to nothing; where the driver
- * failed, nothing does, and who is not known to be idle works. */
+/* Evaluates the proof. If it was refused, only `moved` counts. If the driver failed, nothing is
+ * known, and the client counts as working. */
 static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns now_ns,
 	struct sl_msg_pulse *out)
 {
@@ -123,8 +122,8 @@ static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns n
 	return false;
 }
 
-/* Sends it if it is news, or if there is work and a span is over. That a piece of work has ended is
- * news: who hears nothing takes it for as busy as it was. */
+/* Sends the message if something changed, or at the end of a span with work. The end of a piece of
+ * work is a change: without a message the daemon assumes that it still runs. */
 static bool tell(union sl_msg *msg, bool working, bool tick, sl_ns now_ns)
 {
 	bool proven = msg->pulse.proven, busy = msg->pulse.busy_ms > 0;
@@ -153,7 +152,7 @@ bool sl_pulse_look(void)
 	if (pulse.mode == SL_WIRE_PROBE_OFF)
 		return true;
 	look_at_trips();
-	/* A proof is looked at before the submissions: it covers no later ones. */
+	/* The proof is read before the submissions: it covers no later ones. */
 	sl_prove_look(&proof);
 	begun = has_begun();
 	if (!tick && !(pulse.proving && !proof.running) && !begun)
@@ -168,7 +167,7 @@ bool sl_pulse_look(void)
 		working = judge(&proof, working, inside, now_ns, &msg.pulse);
 	if (tick)
 		pulse.due_ns = now_ns + pulse.span_ns;
-	/* Once a span: a busy process is not to be asked without pause. */
+	/* At most one proof per span, to leave a busy process time to work. */
 	if (tick && pulse.mode == SL_WIRE_PROBE_PROVE && !msg.pulse.proven) {
 		sl_prove_ask();
 		pulse.proving = true;

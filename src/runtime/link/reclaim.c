@@ -19,12 +19,13 @@
 
 /* --- spaces ----------------------------------------------------------------------------------- */
 
-/* One space that is flushed. Its thread stays in the driver with the space, or waits some seconds
- * for another flush of it: there are never many. */
+/* A space that is being flushed. Its thread stays in the driver with the space, or waits some
+ * seconds for another flush of it: there are never many. */
 struct task {
 	struct task *next; /* of the same call */
 	struct sl_space *space;
-	uint32_t users; /* futex: its thread and the one that waits; the last frees it */
+	uint32_t
+		users; /* futex: the flushing and the waiting thread; the last frees it */
 };
 
 static void leave_task(struct task *task)
@@ -50,7 +51,7 @@ static void *task_main(void *arg)
 	return NULL;
 }
 
-/* One for each space that hoards. Without memory for one the space is left as it is. */
+/* A task for each space that hoards. If there is no memory for one, its space is skipped. */
 static struct task *take_tasks(void)
 {
 	struct task *tasks = NULL;
@@ -98,9 +99,9 @@ void sl_reclaim_spaces(sl_ns end_ns)
 
 /* --- everything ------------------------------------------------------------------------------- */
 
-/* What was freed is back when the work that may use it has ended. A driver would not have had it
- * either way: so work that lasts longer, or waits for what the caller is to do next, makes
- * out-of-memory final. */
+/* Freed memory is back when the work that may use it has ended; a driver would have to wait for
+ * that, too. Work that lasts longer, or waits for the caller's next step, makes out-of-memory
+ * final. */
 #define GIVE_BACK_NS (10 * SL_S)
 
 static bool is_hoarded(void)
@@ -130,7 +131,7 @@ static bool give_back_now(uint32_t frees)
 		sl_reclaim_spaces(end_ns);
 	hoarded |= sl_pool_give_back(end_ns);
 	hoarded |= sl_passed_trim();
-	/* What another thread has in its hands is no longer hoarded, and not yet free. */
+	/* Memory that another thread is just giving back is no longer hoarded, but not free yet. */
 	sl_memory_await_flushes();
 	return hoarded || sl_session_frees() != frees;
 }

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The environment is read here, on the program's own thread: it may change it later. */
+/* The environment is read here, on the program's own thread: the program may change it later. */
 static int start(void)
 {
 	const char *token = getenv("SLUICE_WORKLOAD");

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Programs dup2 to small numbers and count on the next free one being small, too. */
+/* Programs dup2 to small numbers and expect the next free one to be small, too. */
 #define LOWEST_FD      200
 #define LOWEST_FD_POOR 10
 

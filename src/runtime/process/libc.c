@@ -1,9 +1,9 @@
 /*
  * libc - one look-up per function, kept
  *
- * A slot is filled idempotently with a relaxed store: two threads may look up the same thing
- * and find the same answer, so no lock is needed (dlsym may be called under anybody's lock).
- * Built with a sanitizer the thread functions are linked, or its interceptors would be missed.
+ * A slot is filled idempotently with a relaxed store: two threads may look up the same function and
+ * find the same answer. So no lock is needed; dlsym may be called under any lock of the program.
+ * With a sanitizer the thread functions are linked, or its interceptors would be missed.
  */
 #include "runtime/process/libc.h"
 #include "runtime/process/symbol.h"

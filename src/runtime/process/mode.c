@@ -1,7 +1,7 @@
 /*
  * mode - the environment, read as rarely as possible
  *
- * getenv takes no lock and allocates nothing, so the one look at it is fine even inside dlsym.
+ * getenv takes no lock and allocates nothing, so this one read is safe even inside dlsym.
  */
 #include "runtime/process/mode.h"
 

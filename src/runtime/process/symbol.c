@@ -1,13 +1,13 @@
 /*
- * symbol - walks the loader's list of what is loaded, and there the GNU hash table
+ * symbol - walks the loader's list of loaded objects and their GNU hash tables
  *
- * The list is read where the loader keeps it for debuggers (_r_debug), and names are compared
- * here: a sanitizer's runtime looks functions up, through our dlsym, before its own
- * dl_iterate_phdr and strcmp may be called. What a program starts with stands at the front of
- * the list and is never unloaded, so the walk to the C library needs no lock.
- * The dynamic section of a loaded object holds addresses (glibc relocates them in place), so
- * hash table, symbols and strings can be read where they lie. A name may be there in several
- * versions; the one without the hidden bit is what a newly linked program would get.
+ * The list is read where the loader keeps it for debuggers (_r_debug), and names are compared here.
+ * A sanitizer's runtime looks functions up, through our dlsym, before its own dl_iterate_phdr and
+ * strcmp may be called. Objects that a program starts with are at the front of the list and are
+ * never unloaded, so the walk to the C library needs no lock. The dynamic section of a loaded
+ * object holds addresses (glibc relocates them in place), so hash table, symbols and strings are
+ * read in place. A name may have several versions; the one without the hidden bit is the one that a
+ * newly linked program would get.
  */
 #include "runtime/process/symbol.h"
 
@@ -50,7 +50,7 @@ static const char *file_of(const char *path)
 
 static const void *table_at(const struct link_map *object, Elf64_Addr address)
 {
-	/* Left unrelocated only where the dynamic section is read-only. */
+	/* Not relocated only if the dynamic section is read-only. */
 	return (const void *)(address < object->l_addr ? address + object->l_addr
 						       : address);
 }

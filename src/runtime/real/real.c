@@ -1,9 +1,8 @@
 /*
  * real - looks the driver's functions up in the loaded library
  *
- * RTLD_NOLOAD by the library's own name finds it whatever path it was loaded from. The handle is
- * kept for the life of the process: our table points into the library, so it must not be
- * unloaded under us.
+ * RTLD_NOLOAD with the library's soname finds it whatever path it was loaded from. The handle is
+ * kept for the life of the process: our table points into the library, so it must not be unloaded.
  */
 #include "runtime/real/real.h"
 #include "runtime/process/libc.h"
@@ -110,7 +109,7 @@ static SL_COLD void find_all(void)
 		return;
 	for (int id = 0; id < SL_HOOKS; id++)
 		(void)sl_real_find((enum sl_hook_id)id);
-	/* A driver older than a row lacks its function: nothing for the program to hear of. */
+	/* A driver older than a row lacks its function: the program must not see the error. */
 	sl_libc_clear_dlerror();
 	__atomic_store_n(&all_found, 1, __ATOMIC_RELEASE);
 }
@@ -133,7 +132,7 @@ const struct sl_hook_row *sl_hook_row_named(const char *symbol)
 {
 	size_t length = strlen(symbol);
 
-	/* Programs look hundreds of names up when they start. */
+	/* Programs look up hundreds of names when they start. */
 	for (int id = 0; id < SL_HOOKS; id++) {
 		if (sl_hook_rows[id].length == length &&
 			memcmp(sl_hook_rows[id].symbol, symbol, length) == 0)
