@@ -1,8 +1,8 @@
 /*
  * control - one message after another, or the rows of an answer
  *
- * `sluice run` execs the program in the very process that sent RUN, so the sender is the root of
- * the workload (jobs/front.c). If it dies before it execs, its pidfd says so like any other death.
+ * `sluice run` execs the program in the process that sent RUN, so the sender is the root of the
+ * workload (jobs/front.c). If it dies before it execs, its pidfd tells, as for any other death.
  */
 #include "daemon/control/control.h"
 
@@ -30,8 +30,8 @@
 
 /* --- RUN ---------------------------------------------------------------------------------- */
 
-/* A process that runs `sluice run` again has left the program it was; its workload without
- * clients would keep its request for nobody. */
+/* A process that runs `sluice run` again has left its former program; that workload, without
+ * clients, would keep its request in vain. */
 static void end_former(struct sl_daemon *daemon, const struct sl_process *process)
 {
 	bool ended = false;
@@ -45,7 +45,7 @@ static void end_former(struct sl_daemon *daemon, const struct sl_process *proces
 		sl_workload_root_died(former);
 		ended = true;
 	}
-	/* Its name and its part of a limit are free for the one that follows. */
+	/* Frees its name and its part of a limit for the new workload. */
 	if (ended)
 		sl_jobs_look_now(daemon);
 }
@@ -58,7 +58,7 @@ static void on_run(struct sl_peer *peer, const struct sl_msg_run *run)
 	struct sl_error text = {0};
 
 	sl_step(D_RUN_TAKEN);
-	/* The sender becomes the program, and a thread of ours is not to. */
+	/* The sender becomes the program; a thread of the daemon must not. */
 	if (peer->who) {
 		sl_jobs_answer_run(peer, NULL, SL_REASON_NONE,
 			"sluiced starts nothing in itself; submit a job");

@@ -1,8 +1,8 @@
 /*
  * dump - phases, each a list of objects, each object one line of text
  *
- * Ids are taken down when the dump begins; who is gone when its turn comes is left out. Bytes and
- * times carry their unit in the key, as everywhere.
+ * Ids are collected when the dump begins; objects gone by their turn are left out. Bytes and times
+ * carry their unit in the key, as everywhere.
  */
 #include "daemon/control/dump.h"
 
@@ -36,7 +36,7 @@ struct dump {
 	struct sl_node_demand_view *demands;
 	size_t demand_count, demand_room;
 	uint64_t demands_left_out;
-	uint64_t job; /* the last one told */
+	uint64_t job; /* the last one sent */
 	bool demands_taken, failed;
 	char *text;
 	size_t size, room, sent;
@@ -114,7 +114,7 @@ static json_t *number(uint64_t value)
 	return json_integer((json_int_t)sl_min_u64(value, INT64_MAX));
 }
 
-/* Commands are the user's bytes; what is no UTF-8 is shown as "?". */
+/* Commands are the user's bytes; anything but UTF-8 is shown as "?". */
 static json_t *string(const char *text)
 {
 	json_t *json = json_string(text);
@@ -166,7 +166,7 @@ static json_t *peers_json(const struct sl_daemon *daemon)
 		number(followers), "older_protocol", number(old));
 }
 
-/* How long the loop was busy with one thing: what others may have waited for. */
+/* How long the loop was busy with one thing, while everything else waited. */
 static json_t *turns_json(const struct sl_daemon *daemon,
 	uint64_t (*turn_ns)(const struct sl_daemon *, enum sl_share_kind))
 {
@@ -401,7 +401,7 @@ static const char *state_word(enum sl_client_state state)
 	return (uint32_t)state < SL_ARRAY_LEN(words) ? words[state] : "?";
 }
 
-/* Its open order to move memory; null: none. */
+/* The client's open order to move memory; null: none. */
 static json_t *order_json(const struct sl_client_order *order)
 {
 	static const char *const states[] = {[SL_ORDER_NONE] = "none",
@@ -496,7 +496,7 @@ static void take_demand(void *context, const struct sl_node_demand_view *demand)
 		dump->demands_left_out++;
 }
 
-/* Also those that come meanwhile; they are told by number. */
+/* Sends jobs by number, including those that arrive meanwhile. */
 static void put_job(struct dump *dump)
 {
 	json_t *object;

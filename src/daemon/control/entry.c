@@ -63,7 +63,7 @@ static struct sl_workload *find(struct sl_daemon *daemon, const char *key)
 
 /* --- folder and socket -------------------------------------------------------------------- */
 
-/* FOLDER, or FOLDER/KEY. 0, or -ENAMETOOLONG (err): its socket would have too long a path. */
+/* FOLDER, or FOLDER/KEY. 0, or -ENAMETOOLONG (err): the path of its socket would be too long. */
 static int folder_path(const struct sl_daemon *daemon, const char *key,
 	char path[SL_SOCKET_PATH_MAX], struct sl_error *err)
 {
@@ -81,7 +81,7 @@ static int folder_path(const struct sl_daemon *daemon, const char *key,
 	return sl_err_origin(-ENAMETOOLONG);
 }
 
-/* Ours, whatever the umask is. */
+/* Makes a folder of our user, with that mode whatever the umask. */
 static int make_folder(const char *path, mode_t mode, struct sl_error *err)
 {
 	struct stat stat = {0};
@@ -123,7 +123,7 @@ static int open_socket(struct sl_entry *entry, struct sl_error *err)
 		r = make_folder(path, 0755, err);
 	if (r < 0)
 		return r;
-	/* It fits: folder_path() saw to that. */
+	/* folder_path() has made sure that it fits. */
 	strcat(path, SOCKET_NAME);
 	sl_closep(&entry->fd);
 	if (unlink(path) < 0 && errno != ENOENT) {
@@ -231,7 +231,7 @@ static void answer(struct sl_peer *peer, const struct sl_workload *workload,
 	sl_peer_send(peer, &msg);
 }
 
-/* Root's, and the daemon's own user's; nobody who is only let in by a token. */
+/* Only root and the daemon's own user may, and not with a token of the page. */
 static bool may(struct sl_peer *peer)
 {
 	if ((peer->uid == 0 || peer->uid == geteuid()) && !peer->who)
@@ -331,7 +331,7 @@ static const char *mistake_of(const struct sl_msg_entry_add *add)
 	return sl_field_mistake(&run);
 }
 
-/* It has these GPUs, and its socket is open. Amounts may have been changed since. */
+/* Does the workload have these GPUs, and an open socket? Amounts may have changed since. */
 static bool is_same(struct sl_daemon *daemon, const struct sl_msg_entry_add *add,
 	const struct sl_workload *workload, struct sl_error *err)
 {
@@ -391,7 +391,7 @@ void sl_entry_add(struct sl_peer *peer, const struct sl_msg_entry_add *add)
 
 /* --- ENTRY_END ---------------------------------------------------------------------------- */
 
-/* Also what a daemon left that knew the workload, and this one does not. */
+/* Also removes a folder that an earlier daemon left, of a workload unknown to this one. */
 static void remove_folder(const struct sl_daemon *daemon, const char *key)
 {
 	char path[SL_SOCKET_PATH_MAX];

@@ -14,7 +14,7 @@
 #include "daemon/state/workload.h"
 #include "daemon/workloads/park.h"
 
-/* A day short of 50: what a person may mean; more does not fit a timer in milliseconds. */
+/* 50 days less some hours, more than any user needs; more does not fit a timer in milliseconds. */
 #define WARM_MAX_MS UINT32_MAX
 
 /* --- PARK --------------------------------------------------------------------------------- */
@@ -71,7 +71,7 @@ void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park)
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))
 			sl_info("did not %s %s for user %u: %s", verb, workload->name,
 				(unsigned int)peer->uid, text.text);
-		/* Parked by the queue, it comes back by itself: that is said instead. */
+		/* The queue parked it, so it resumes by itself: say that instead. */
 		if (daemon->admission.reason == SL_REASON_PARKED_ALREADY &&
 			sl_jobs_keeps_parked(daemon, workload->id, &queue))
 			text = queue;

@@ -1,7 +1,8 @@
 /*
  * parking - PARK and SET_WARM
  *
- * A user may park what it may SET (set.h). What was answered with ok is in the journal before.
+ * A user may park the workloads that they may SET (set.h). Before an ok is sent, the journal has
+ * the change.
  */
 #ifndef SL_DAEMON_CONTROL_PARKING_H
 #define SL_DAEMON_CONTROL_PARKING_H

@@ -1,5 +1,5 @@
 /*
- * parts - each is asked of the module that knows it
+ * parts - asks the module in charge of each
  */
 #include "daemon/control/parts.h"
 

@@ -1,7 +1,7 @@
 /*
  * recount - see the header
  *
- * Those who wait stand in a list by age; a message waits at most once.
+ * Waiting messages stand in a list by age; a peer has at most one.
  */
 #include "daemon/control/recount.h"
 
@@ -19,7 +19,7 @@ struct sl_recount {
 	struct sl_link link; /* sl_recounts.looks */
 	struct sl_peer *peer;
 	sl_ns since;
-	uint32_t gpus; /* bit per number: to be counted no earlier than since */
+	uint32_t gpus; /* bit per number: to be sampled no earlier than `since` */
 	union sl_msg msg;
 };
 
@@ -28,7 +28,7 @@ struct sl_recounts {
 	sd_event_source *timer;
 };
 
-/* What it is judged by: GPUs, a bit per number. */
+/* GPUs that the message is judged by, one bit per number. */
 static uint32_t judged_by(const struct sl_peer *peer, const union sl_msg *msg)
 {
 	switch (msg->head.type) {
@@ -46,7 +46,8 @@ static uint32_t judged_by(const struct sl_peer *peer, const union sl_msg *msg)
 	}
 }
 
-/* NVML has answered lately. Where only others matter, they were seen there. */
+/* May the last sample be out of date? Not if NVML does not answer. others: only unmanaged processes
+ * matter, so some must have been seen there. */
 static bool may_be_out_of_date(const struct sl_gpu *gpu, bool others, sl_ns now)
 {
 	return gpu->managed && !gpu->lost && (gpu->unmanaged_bytes || !others) &&
@@ -99,7 +100,7 @@ static bool is_seen(
 	return seen || now >= look->since + SL_RECOUNT_NS;
 }
 
-/* One by one from the head: what goes on may make others go, or come. */
+/* One by one from the head: handling one may remove or add others. */
 static struct sl_recount *next_seen(struct sl_daemon *daemon, sl_ns now)
 {
 	sl_list_foreach (link, &daemon->recounts->looks) {

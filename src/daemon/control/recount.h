@@ -1,14 +1,14 @@
 /*
- * recount - a message that is judged by what the driver shows waits for a fresh look at the GPUs
+ * recount - messages judged by what the driver shows wait for a fresh sample of the GPUs
  *
- * What processes hold is read from NVML once per measure_interval, and two kinds of message need to
- * know it as it is now:
- *   - RUN, and SET of an amount, where processes without us were seen: they may be gone since. Who
- *	ends such a program and then says `sluice run --limit 1.0` means the whole GPU, and would
- *	have what was beside the dead one, for as long as it runs.
+ * NVML's figures of processes are read once per measure_interval. Two kinds of message need the
+ * figures of now:
+ *   - RUN, and SET of an amount, where unmanaged processes were seen: they may be gone since.
+ *     A user ends such a program, then types `sluice run --limit 1.0` and means the whole GPU.
+ *     Without a fresh sample the workload would be limited for life to what was beside it.
  *   - the first REPORT of a process that outlived a daemon: it is believed as far as NVML lists its
- *	memory (claim.h), and there may be no sample yet, or one from before its memory came back.
- * Nothing waits for NVML longer than SL_RECOUNT_NS, nor at all where it does not answer. Loop's
+ *     memory (claim.h), and the last sample may be from before its memory came back.
+ * Nothing waits for NVML longer than SL_RECOUNT_NS, nor at all if it does not answer. Loop's
  * thread.
  */
 #ifndef SL_DAEMON_CONTROL_RECOUNT_H
@@ -18,13 +18,12 @@
 
 #define SL_RECOUNT_NS (2 * SL_S)
 
-/* True: the message was copied and comes back by sl_recount_next; until then nothing more is read
+/* True: the message was copied and comes back from sl_recount_next; until then nothing more is read
  * from the peer. False: it need not wait. */
 SL_MUST_CHECK bool sl_recount_first(struct sl_peer *peer, const union sl_msg *msg);
-/* The next peer whose message waits no longer: its GPUs were counted, or could not be. NULL:
- * there is none. */
+/* The next peer whose message is ready: its GPUs were sampled, or could not be. NULL: none. */
 struct sl_peer *sl_recount_next(struct sl_daemon *daemon, sl_ns now, union sl_msg *msg);
-/* Sets the timer to the end of the longest wait; after the last sl_recount_next. */
+/* Sets the timer to the end of the longest wait; call after the last sl_recount_next. */
 void sl_recount_arm(struct sl_daemon *daemon);
 /* The peer is gone. */
 void sl_recount_forget(struct sl_peer *peer);

@@ -71,7 +71,7 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 	memcpy(msg->use_row.command, workload->command, sizeof(msg->use_row.command));
 }
 
-/* The workload with this id or the next larger one, or NULL. Usually the map knows it. */
+/* The workload with this id or the next larger one, or NULL. Usually the map has it. */
 static struct sl_workload *from_id(const struct sl_daemon *daemon, uint64_t id)
 {
 	struct sl_workload *exact = sl_map_get(&daemon->workloads, id);
@@ -172,7 +172,7 @@ static uint64_t host_bytes_of(const struct sl_workload *workload)
 	return bytes;
 }
 
-/* What its processes did of all that was done there. */
+/* The share of the GPU's work done by the workload's processes, in thousandths. */
 static uint32_t work_of(const struct sl_daemon *daemon,
 	const struct sl_workload *workload, uint32_t ordinal)
 {
@@ -403,7 +403,7 @@ static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_ms
 	msg->gpu_row.hidden_bytes = view.hidden_bytes;
 	msg->gpu_row.paid_bytes = view.paid_bytes;
 	msg->gpu_row.dying_bytes = view.dying_bytes;
-	/* Nobody can get what a lost GPU has free, and what it did last is no news. */
+	/* A lost GPU's free memory cannot be used, and its last utilisation is out of date. */
 	msg->gpu_row.free_bytes = view.lost ? 0 : view.free_bytes;
 	msg->gpu_row.utilisation_pct = view.lost ? 0 : gpu->utilisation_pct;
 	msg->gpu_row.measured_age_ms = UINT32_MAX; /* never */

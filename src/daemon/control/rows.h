@@ -6,8 +6,8 @@
 
 #include "daemon/link/peer.h"
 
-/* The next row of the list, by its cursor; false at the end. Rows of workloads that came or
- * went meanwhile may be in it or not; none comes twice. */
+/* The next row of the list, by its cursor; false at the end. Workloads that come or go meanwhile
+ * may be missing; none comes twice. */
 bool sl_rows_next(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg);
 

@@ -98,7 +98,8 @@ static const char *mistake_in(const struct sl_msg_set *set)
 	return NULL;
 }
 
-/* What a device has registered is where it was: nobody may move it later. */
+/* Memory that other devices may have registered must stay in place: swapping cannot be turned
+ * on. */
 static const char *mistake_for(
 	const struct sl_workload *workload, const struct sl_msg_set *set)
 {
@@ -131,8 +132,8 @@ static struct sl_event event_of(const struct sl_peer *peer,
 }
 
 /*
- * A lower limit takes nothing away. What is above it now a daemon that follows us would otherwise
- * not believe; nor would we, of who has not reported yet, who may have as much as before.
+ * A lower limit takes no memory away. The earlier limit is kept for reports that exceed the new
+ * one: to a later daemon, or to this one by clients that have not reported yet.
  */
 static uint64_t former_limit(
 	const struct sl_workload *workload, const struct sl_admission *said)
@@ -150,7 +151,7 @@ static uint64_t former_limit(
 	return bytes > said->limit_bytes ? bytes : 0;
 }
 
-/* What the policy took becomes what the daemon knows, and the journal. */
+/* Copies what the policy accepted into the workload, and so into the journal. */
 static void take_over(struct sl_workload *workload, const struct sl_event *event,
 	const struct sl_admission *said)
 {
@@ -179,7 +180,7 @@ static void tell_change(const struct sl_peer *peer, const struct sl_workload *wo
 	sl_events_add_of(peer->daemon, &because, peer->pid);
 }
 
-/* One event for each kind of change; of the flags, for those that are not as they were. */
+/* One event for each kind of change; of the flags, for those that changed. */
 static void tell_changes(const struct sl_peer *peer, const struct sl_workload *workload,
 	uint32_t which, uint32_t flags_before)
 {
@@ -210,7 +211,7 @@ static void tell_changes(const struct sl_peer *peer, const struct sl_workload *w
 #undef TELL
 }
 
-/* What is parked by hand has given its part up; it is asked about when it comes back. */
+/* A workload that a user parked has given up its part; rules are checked when it resumes. */
 static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *workload,
 	const struct sl_event *event, struct sl_error *text)
 {
@@ -226,8 +227,7 @@ static bool rules_allow(struct sl_daemon *daemon, const struct sl_workload *work
 		which & SL_SET_FLAGS ? event->workload_set.flags : workload->flags, text);
 }
 
-/* Its request is nobody's promise while it is parked, so it was not held against those of the
- * others. */
+/* A parked workload's request is not guaranteed, so it was not checked against the others'. */
 static void remark_on_parked(
 	const struct sl_workload *workload, uint32_t which, struct sl_error *text)
 {
@@ -321,13 +321,13 @@ void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop)
 	workload->stop_asker = (uint64_t)peer->uid + 1;
 	grace = stop->grace_ms == UINT32_MAX ? daemon->config.stop_grace
 					     : (sl_ns)stop->grace_ms * SL_MS;
-	/* Of a job: for good, as the job's own end. */
+	/* A job's task ends for good, as if the job had ended it. */
 	if (workload->task)
 		msg.stop_reply.processes =
 			sl_jobs_workload_stopped(daemon, workload->id, grace);
 	else
 		msg.stop_reply.processes = sl_workload_stop(daemon, workload, grace);
-	/* A daemon that follows must go on with it, so the answer waits for the journal. */
+	/* A later daemon must go on with the stop, so the answer waits for the journal. */
 	sl_peer_hold(peer);
 	sl_commit_soon(daemon);
 	sl_jobs_hold(peer, workload->id);

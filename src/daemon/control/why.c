@@ -1,8 +1,8 @@
 /*
- * why - the policy's reasons are copied when the question comes, the events searched in turns
+ * why - copies the policy's reasons at once, and searches the events in turns of the loop
  *
- * The search goes back from the newest event, so that a long history costs only as far as it is
- * looked at, and a bounded number of steps per turn of the loop.
+ * The search goes back from the newest event, so its cost depends on how far it must look, and
+ * takes a bounded number of steps per turn.
  */
 #include "daemon/control/why.h"
 
@@ -19,11 +19,11 @@ struct why {
 	struct sl_daemon *daemon;
 	uint64_t workload; /* 0: ended, known by name */
 	char name[64];
-	uint64_t at;   /* the serial below which is to be searched */
-	bool searched; /* all that is wanted was found */
+	uint64_t at;   /* the serial below which to search next */
+	bool searched; /* the search is over */
 	uint32_t current, current_told, count, told;
 	uint64_t found[SL_WHY_EVENTS];            /* serials, newest first */
-	struct sl_event_kept now[SL_WHY_CURRENT]; /* touched as far as used */
+	struct sl_event_kept now[SL_WHY_CURRENT]; /* `current` of them are used */
 };
 
 static void note_current(void *context, const struct sl_node_because *because)
@@ -55,7 +55,8 @@ void sl_why_begin(struct sl_peer *peer, const struct sl_msg_why *asked)
 	if (asked->workload)
 		(void)snprintf(why->name, sizeof(why->name), "%llu",
 			(unsigned long long)asked->workload);
-	/* Of several users' workloads of one name, none the caller's: the events of all. */
+	/* No single workload is meant (it has ended, or several users have one of that name, but
+	 * not the caller): search by name. */
 	if (sl_workload_pick(daemon, peer->uid, asked->workload, asked->name, &workload,
 		    &ignored) != SL_WORKLOAD_OK)
 		return;
@@ -64,7 +65,7 @@ void sl_why_begin(struct sl_peer *peer, const struct sl_msg_why *asked)
 	sl_node_why(daemon->node, workload->id, note_current, why);
 }
 
-/* About it, not merely with it on the other side. */
+/* Is the event about the workload, and not about another one that names it? */
 static bool is_about(const struct why *why, const struct sl_event_kept *event)
 {
 	struct sl_event_kept subject;
@@ -77,7 +78,7 @@ static bool is_about(const struct why *why, const struct sl_event_kept *event)
 	return why->name[0] && sl_events_concerns(&subject, why->name);
 }
 
-/* False: more is to be searched in the next turn. */
+/* False: the next turn searches on. */
 static bool search(struct why *why)
 {
 	uint64_t oldest = sl_events_span(why->daemon).oldest;
@@ -113,7 +114,7 @@ enum sl_stream_outcome sl_why_next(struct sl_peer *peer, union sl_msg *msg)
 			sl_events_at(why->daemon, why->found[why->count - ++why->told]);
 
 		if (!event)
-			continue; /* the ring went over it meanwhile */
+			continue; /* the ring has overwritten it meanwhile */
 		sl_events_row(event, false, msg);
 		return SL_STREAM_ROW;
 	}

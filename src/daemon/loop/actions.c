@@ -1,8 +1,8 @@
 /*
- * actions - what the policy decided becomes messages, signals and events
+ * actions - the policy's decisions become messages, signals and events
  *
- * Demands are remembered by client.c only as far as the wire needs it: which ask a grant's epoch
- * belongs to, and which grants a lost connection left open. The books are the node's alone.
+ * client.c remembers demands only as far as the wire needs it: which ask a grant's epoch belongs
+ * to, and which grants a lost connection left open. The books are the node's alone.
  */
 #include "daemon/loop/actions.h"
 
@@ -55,7 +55,7 @@ static void tell(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	struct sl_node_because because = sl_events_of_action(action);
 
-	/* Told already, when it was seen (strangers.c); `client` is a stranger's number here. */
+	/* Told when it was first seen (strangers.c); `client` is a stranger's number here. */
 	if (because.reason == SL_REASON_UNMANAGED_SEEN)
 		return;
 	because.reason = sl_jobs_reason(daemon, because.workload, because.reason);
@@ -105,7 +105,7 @@ static void on_stop(struct sl_daemon *daemon, const struct sl_action *action)
 {
 	uint32_t reason = action->stop.reason;
 
-	/* The node knows that it was asked for, and not that the queue did. */
+	/* The node knows that a stop was requested, but not that the queue did. */
 	if (reason == SL_REASON_STOP_ASKED &&
 		sl_jobs_makes_room(daemon, action->stop.workload))
 		reason = SL_REASON_STOP_FOR_JOB;

@@ -40,7 +40,7 @@ void sl_dispatch_recounted(struct sl_daemon *daemon)
 	union sl_msg msg;
 
 	while ((peer = sl_recount_next(daemon, now, &msg))) {
-		struct sl_wire_fds none = {0}; /* none of those that wait brings any */
+		struct sl_wire_fds none = {0}; /* messages that wait bring none */
 
 		take(peer, &msg, &none);
 		sl_peer_rested(peer);

@@ -1,8 +1,8 @@
 /*
- * dispatch - what comes from below goes to its subject: messages, and news of ends
+ * dispatch - passes messages and news of ends to their modules
  *
- * The functions of struct sl_upcalls (state/daemon.h) that concern more than one folder. A message
- * that is judged by what the driver shows waits for a fresh look first (control/recount.h).
+ * The functions of struct sl_upcalls (state/daemon.h) that concern more than one folder. Messages
+ * judged by what the driver shows wait for a fresh sample first (control/recount.h).
  */
 #ifndef SL_DAEMON_LOOP_DISPATCH_H
 #define SL_DAEMON_LOOP_DISPATCH_H
@@ -16,7 +16,7 @@ void sl_dispatch_gone(struct sl_peer *peer);
 void sl_dispatch_process_died(struct sl_process *process);
 void sl_dispatch_workload_over(struct sl_daemon *daemon, struct sl_workload *workload);
 
-/* Messages whose look has come, or comes no more, go on. */
+/* Handles messages whose sample has come, or will not come. */
 void sl_dispatch_recounted(struct sl_daemon *daemon);
 /* The same when the longest wait is over. */
 int sl_dispatch_late(sd_event_source *source, uint64_t usec, void *context);

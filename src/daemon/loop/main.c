@@ -53,7 +53,7 @@ static void help(FILE *out)
 		out);
 }
 
-/* The process never changes its folder, but its messages should name whole paths. */
+/* The process never changes its folder, but its messages should name full paths. */
 static int absolute(const char *option, const char *path, char *buf, size_t size)
 {
 	char here[SL_PATH_MAX] = "";
@@ -91,7 +91,7 @@ static int print_table(const char *form)
 	return EXIT_USAGE;
 }
 
-/* -1: go on; else the exit status. */
+/* -1: go on; otherwise the exit status. */
 static int parse(int argc, char **argv, struct arguments *out)
 {
 	static const struct option options[] = {
@@ -143,7 +143,7 @@ static int configure(const struct arguments *arguments, struct sl_config *config
 	int r;
 
 	r = sl_config_load(arguments->config, config, &err);
-	/* Longer than a socket's path may be is for the listener to say, in its words. */
+	/* The listener refuses too long a path for a socket, in its own words. */
 	if (r == SL_CONFIG_OK && arguments->socket[0])
 		sl_wire_str(config->socket.text, sizeof(config->socket.text),
 			arguments->socket);
@@ -164,8 +164,7 @@ static int configure(const struct arguments *arguments, struct sl_config *config
 	return 0;
 }
 
-/* The usual one, or the one that is named; whole, since SIGHUP reads it from wherever we are
- * then. */
+/* The usual file, or the one named on the command line; absolute, since SIGHUP reads it again. */
 static int find_config(struct arguments *arguments, char *buf, size_t size)
 {
 	struct sl_error err = {0};

@@ -1,8 +1,8 @@
 /*
- * recover - who lives is who it was
+ * recover - finds the processes of the journal that still live
  *
- * A pid with the same start time in the same boot is the same process. Dead clients need no
- * mention: what they still hold is counted as unmanaged until the driver has cleaned up.
+ * A pid with the same start time in the same boot is the same process. Dead clients are ignored:
+ * what they still hold counts as unmanaged until the driver has cleaned up.
  */
 #include "daemon/loop/recover.h"
 
@@ -138,7 +138,7 @@ int sl_recover_save(struct sl_daemon *daemon)
 
 /* --- loading ------------------------------------------------------------------------------ */
 
-/* Its processes cannot be moved to other GPUs, nor do with fewer than their ordinals name. */
+/* Its processes cannot move to other GPUs, nor lose one of the GPUs that their ordinals name. */
 static void note_lost(const struct sl_daemon *daemon,
 	const struct sl_journal_workload *in, const uint8_t uuid[SL_WIRE_UUID_BYTES])
 {
@@ -153,7 +153,7 @@ static void note_lost(const struct sl_daemon *daemon,
 		in->id, in->name, text, why[0] ? ": " : "", why);
 }
 
-/* The policy's mask of a recorded workload's GPUs, 0 if one cannot be had. */
+/* The policy's mask of a recorded workload's GPUs; 0 if one is missing. */
 static uint32_t recall_gpus(struct sl_daemon *daemon, const struct sl_journal *journal,
 	const struct sl_journal_workload *in)
 {
@@ -208,7 +208,7 @@ static bool policy_takes(
 	struct sl_event event =
 		sl_workload_event(workload, (uint32_t)__builtin_popcount(mask), mask);
 
-	/* The promise was made in bytes; a fraction of today's share could be another one. */
+	/* The guarantee was in bytes; the same fraction of today's share could differ. */
 	event.workload_add.request = (struct sl_amount){
 		.kind = SL_AMOUNT_BYTES, .value = workload->request_bytes};
 	event.workload_add.limit = (struct sl_amount){
@@ -294,10 +294,9 @@ static void load_client(struct sl_daemon *daemon, const struct sl_journal_client
 }
 
 /*
- * Who asked for a workload's end was told that it will come. The clock is the machine's, so the
- * grace goes on where it was; SIGTERM is sent again, because the daemon before may have died before
- * it sent it. What the policy had decided itself, to stop a borrower, it decides anew on what
- * is true now.
+ * A stop that was acknowledged must happen. The clock is the boot's, so the grace period goes on;
+ * SIGTERM is sent again, because the earlier daemon may have died before it. Stops that the policy
+ * decided itself, of borrowers, it decides anew from the state of now.
  */
 static void stop_again(struct sl_daemon *daemon)
 {
@@ -326,9 +325,9 @@ static void load_clients(
 }
 
 /*
- * Each gives up its request before another is taken in, which may have it now: together they would
- * be more than the GPU has. And before their processes report, so that nothing of theirs is ever
- * brought back unasked.
+ * Each parked workload gives up its request before another is taken in that may have it now:
+ * together they would exceed the GPU. This is before their processes report, so none of their
+ * memory is restored unasked.
  */
 static void load_parked(struct sl_daemon *daemon, const struct sl_journal *journal)
 {
@@ -344,7 +343,7 @@ static void load_parked(struct sl_daemon *daemon, const struct sl_journal *journ
 	}
 }
 
-/* Once everybody's request is known. */
+/* Once all requests are known. */
 static void resume_again(struct sl_daemon *daemon)
 {
 	sl_list_foreach (link, &daemon->workload_list) {
@@ -353,7 +352,7 @@ static void resume_again(struct sl_daemon *daemon)
 	}
 }
 
-/* Those whose last process died between the look and the watch. */
+/* Ends workloads whose last process died while they were taken in. */
 static void end_empty(struct sl_daemon *daemon)
 {
 	sl_list_foreach_safe (link, &daemon->workload_list) {
@@ -378,7 +377,7 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 			"unmanaged",
 			err->text);
 		err->text[0] = '\0';
-		/* Ids of the lost journal may be in use by clients: stay clear of them. */
+		/* Clients may use ids of the lost journal: choose ids far from them. */
 		daemon->next_workload = daemon->next_client = sl_clock_now() / SL_MS;
 		return 0;
 	}
@@ -387,7 +386,7 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 		err->text[0] = '\0';
 		r = SL_JOURNAL_OK;
 	}
-	/* The folder of the journal does not outlive the machine's end, that of the jobs does. */
+	/* The journal's folder does not outlive a reboot; the jobs' folder does. */
 	daemon->rebooted = r == SL_JOURNAL_NONE;
 	if (r != SL_JOURNAL_OK)
 		return r == SL_JOURNAL_NONE ? 0 : r;
@@ -396,7 +395,7 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 	read_boot(boot);
 	daemon->rebooted = strcmp(boot, journal.boot) != 0;
 	if (daemon->rebooted)
-		return 0; /* the machine was started anew: nobody of it lives */
+		return 0; /* after a reboot none of its processes lives */
 	sl_step(D_JOURNAL_READ);
 	load_parked(daemon, &journal);
 	for (size_t i = 0; i < journal.workload_count; i++) {

@@ -1,5 +1,5 @@
 /*
- * saving - two lists of peers that wait: for the journal being written, and for the next
+ * saving - two lists of peers that wait: for the current write of the journal, and for the next
  */
 #include "daemon/loop/saving.h"
 
@@ -17,7 +17,7 @@
 #include "daemon/store/journal_writer.h"
 
 #define COMMIT_MOST_NS (5 * SL_MS)
-/* What could not be written is tried again, also when nothing else changes. */
+/* A failed write is tried again, even if nothing else changes. */
 #define RETRY_NS SL_S
 
 static void enable(struct sl_daemon *daemon, bool on)
@@ -43,7 +43,7 @@ static void say(struct sl_daemon *daemon, int r)
 	daemon->commit.error = failed ? -r : 0;
 }
 
-/* An answer that promises something does so without the journal. */
+/* Adds a warning to an answer whose change is not in the journal. */
 static void admit_loss(struct sl_peer *peer, union sl_msg *msg)
 {
 	const struct sl_daemon *daemon = peer->daemon;
@@ -65,7 +65,7 @@ static void admit_loss(struct sl_peer *peer, union sl_msg *msg)
 			msg->stop_reply.text, sizeof(msg->stop_reply.text), text.text);
 }
 
-/* The journal is in its place, or cannot be: peers that waited for it are told. */
+/* The write is done, or has failed: answers the peers that waited for it. */
 static void written(struct sl_daemon *daemon, int r)
 {
 	daemon->commit.writing = false;

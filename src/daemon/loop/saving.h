@@ -1,8 +1,8 @@
 /*
- * saving - the journal is written, and the peers that wait for it are told
+ * saving - the journal is written, and the peers that wait for it are answered
  *
- * Changes that come together are written together, and those that come while the thread writes,
- * with the next (state/commit.h).
+ * Changes that come together are written together; changes that come while the thread writes go
+ * into the next write (state/commit.h).
  */
 #ifndef SL_DAEMON_LOOP_SAVING_H
 #define SL_DAEMON_LOOP_SAVING_H
@@ -11,10 +11,10 @@
 
 /* Makes the thread, and the loop's sources for it. 0 or negative errno. */
 SL_MUST_CHECK int sl_saving_open(struct sl_daemon *daemon);
-/* Part of settling: what waits for the journal waits at most 5 ms until its writing begins,
- * however busy the loop is. */
+/* Part of settling: a change waits at most 5 ms for its write to begin, however busy the loop
+ * is. */
 void sl_saving_settle(struct sl_daemon *daemon);
-/* The loop has ended: writes what is still to be written, and waits for it. */
+/* The loop has ended: writes the rest, and waits for it. */
 void sl_saving_finish(struct sl_daemon *daemon);
 void sl_saving_close(struct sl_daemon *daemon);
 

@@ -28,7 +28,7 @@ static void bury_peers(struct sl_daemon *daemon)
 
 void sl_settle(struct sl_daemon *daemon)
 {
-	/* First: it may step the policy, and what that does is to be settled as well. */
+	/* First: it may step the policy, and the results need settling as well. */
 	sl_stopper_settle(daemon);
 	sl_swap_settle(daemon);
 	sl_jobs_settle(daemon);

@@ -1,15 +1,15 @@
 /*
  * settle - what follows each callback of the loop
  *
- * What was only noted is done now, in the order in which the one may need the other: nothing
- * of it may be done in the middle of a callback, or inside an action of the policy.
+ * Callbacks, and actions of the policy, only note some of their work. It is done here, in the order
+ * in which one part may need another.
  */
 #ifndef SL_DAEMON_LOOP_SETTLE_H
 #define SL_DAEMON_LOOP_SETTLE_H
 
 struct sl_daemon;
 
-/* After every callback: frees the dead, sends ready views, sets timers. Cheap when idle. */
+/* After every callback: frees dead objects, sends ready views, sets timers. Cheap when idle. */
 void sl_settle(struct sl_daemon *daemon);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * start - start, loop, end
  *
- * The order of a start matters: the lock first (two daemons must not read one journal), then
- * the GPUs, then the journal, which refers to them, and the socket last, so that whoever connects
- * finds a daemon that knows what the one before knew.
+ * The order of a start matters: first the lock (two daemons must not read one journal), then the
+ * GPUs, then the journal, which refers to them. The socket comes last, so that peers find a daemon
+ * that knows what the earlier one knew.
  */
 #include "daemon/loop/start.h"
 
@@ -62,7 +62,7 @@
 #include "daemon/workloads/strangers.h"
 #include "daemon/workloads/workload.h"
 
-/* NVML takes seconds on a machine whose driver has just been loaded. */
+/* NVML takes seconds just after the driver was loaded. */
 #define INVENTORY_WAIT_MS 10000
 /* NVML's, the loop's, the socket's, and a few clients'. */
 #define DESCRIPTORS_MIN 64
@@ -183,9 +183,8 @@ static int on_measured(sd_event_source *source, int fd, uint32_t events, void *c
 
 /* --- start -------------------------------------------------------------------------------- */
 
-/* Two descriptors per client, and those of memory that clients share; the default of 1,024 is soon
- * used up. With fewer than it takes to start, everything that needs one would fail in words of its
- * own. */
+/* Each client needs two descriptors, shared memory needs more, and the default of 1,024 is soon
+ * used up. With fewer than a start takes, each part would fail with an error of its own. */
 static int raise_descriptors(struct sl_error *err)
 {
 	struct rlimit limit = {0};
@@ -207,9 +206,9 @@ static int raise_descriptors(struct sl_error *err)
 	return sl_err_origin(-EMFILE);
 }
 
-/* With threads about, the kernel grows a table of descriptors under readers of it, and whoever
- * opened the one too many waits for all of them: tens of milliseconds, in the loop. So it is grown
- * now; it never shrinks. Three for each client: connection, process, and what is looked at. */
+/* Grows the table of descriptors now; it never shrinks. In a process with threads, growing it takes
+ * tens of milliseconds, in the loop, because the kernel waits for readers of the table. Three per
+ * client: connection, process, and what is examined. */
 static void grow_descriptors(const struct sl_daemon *daemon)
 {
 	struct rlimit limit = {.rlim_cur = DESCRIPTORS_MIN};
@@ -233,7 +232,7 @@ static int choose_paths(struct sl_daemon *daemon, struct sl_error *err)
 		sl_paths_socket(daemon->socket_path, sizeof(daemon->socket_path), err) !=
 			SL_PATHS_OK)
 		return sl_err_origin(-EINVAL);
-	/* The rule for clients led there, and root's daemon holds the GPUs. */
+	/* Clients go to that socket, and root's daemon holds the GPUs. */
 	if (geteuid() != 0 && !config->socket.text[0] &&
 		strcmp(daemon->socket_path, SL_PATHS_SYSTEM_SOCKET) == 0) {
 		sl_error_set(err,
@@ -305,7 +304,7 @@ static int open_parts(struct sl_daemon *daemon)
 	return r < 0 ? r : sl_hostpool_ahead_open(daemon);
 }
 
-/* What the folders below tell those above. */
+/* What lower folders report to higher ones. */
 static const struct sl_upcalls upcalls = {
 	.act = sl_actions_carry_out,
 	.settle = sl_settle,
@@ -344,12 +343,12 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	daemon->epoch |= 1; /* 0 means none */
 	if (getrandom(&daemon->share_salt, sizeof(daemon->share_salt), 0) < 0)
 		daemon->share_salt = daemon->epoch;
-	/* Grants of an earlier daemon must not look like ours; the low half counts. */
+	/* Grants of an earlier daemon must not look like ours; the low half is a counter. */
 	daemon->grant_salt = daemon->epoch & 0xffffffff00000000ull;
 }
 
-/* Who is told "ready" expects GPUs, so the first list is waited for. Not for ever, and in the loop,
- * so that a signal ends it. */
+/* A client that sees "ready" expects GPUs, so the start waits for the first list. The wait has an
+ * end, and runs in the loop, so that a signal can end it. */
 static int wait_for_gpus(struct sl_daemon *daemon)
 {
 	sl_ns end = sl_clock_now() + INVENTORY_WAIT_MS * SL_MS;
@@ -413,7 +412,7 @@ static int init(struct sl_daemon *daemon, struct sl_error *err)
 	r = start_measuring(daemon);
 	if (daemon->ended)
 		return 0;
-	/* A daemon that shares no GPU with anybody would only be in the way. */
+	/* A daemon that can share no GPU would only be in the way. */
 	if (r == 0 && sl_inventory_is_taken(daemon, err))
 		r = sl_err_origin(-EBUSY);
 	if (r == 0)
@@ -462,8 +461,8 @@ int sl_daemon_run(struct sl_daemon *daemon)
 	sl_settle(daemon);
 	sl_info("sluiced: ready on %s, %u GPU%s", daemon->socket_path, gpus,
 		gpus == 1 ? "" : "s");
-	/* Where the service manager asks for it (WatchdogSec=): a loop that stands still is
-	 * ended, and the next daemon finds all that runs. */
+	/* If the service manager asks for it (WatchdogSec=), it kills a loop that hangs; the next
+	 * daemon finds all that runs. */
 	(void)sd_event_set_watchdog(daemon->loop, true);
 	(void)sd_notifyf(0, "READY=1\nSTATUS=%u GPUs on %s", gpus, daemon->socket_path);
 	r = sd_event_loop(daemon->loop);
@@ -511,7 +510,7 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 		&daemon->measure_timer, &daemon->inventory_timer};
 
 	sl_inside_door_end(daemon->inside);
-	/* Threads that come in by it end here. */
+	/* This ends threads that enter through it. */
 	sl_serving_close(daemon);
 	sl_page_close(daemon);
 	sl_history_close(daemon);
