@@ -45,8 +45,8 @@ void sl_config_defaults(struct sl_config *config)
 
 	memset(config, 0, sizeof(*config));
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
-		/* A default outside its own range is a mistake in the table; a unit test and every
-		 * start would find it. */
+		/* A default outside its own range is a mistake in the table, which every start
+		 * would find. */
 		if (sl_config_value(&rows[i], rows[i].def, config, &err) !=
 			SL_CONFIG_OK) {
 			sl_error_log("the option table is wrong: %s", err.text);

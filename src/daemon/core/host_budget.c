@@ -41,8 +41,7 @@ static bool number_of(const char *text, const char *key, uint64_t *out)
 	return true;
 }
 
-/* sl_file_read would trace an error for each missing file, and most files looked for here are
- * missing. */
+/* sl_file_read would trace each missing file as an error, and most of these are missing. */
 static char *read_text(const char *root, const char *folder, const char *name)
 {
 	sl_cleanup(sl_freep) char *text = malloc(FILE_MAX + 1);
@@ -161,8 +160,7 @@ uint64_t sl_host_budget_margin(const struct sl_host_budget *room)
 	return sl_min_u64(4 * SL_GIB, sl_max_u64(128 * SL_MIB, room->total_bytes / 32));
 }
 
-/* The choice is "always within_size [advise] never deny force". Newer kernels also have one per
- * page size. */
+/* The choice is "always within_size [advise] never deny force". Newer kernels also have one per size. */
 static bool is_advise(const char *root, const char *folder)
 {
 	sl_cleanup(sl_freep) char *text = read_text(root, folder, "/shmem_enabled");

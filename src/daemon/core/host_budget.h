@@ -1,9 +1,8 @@
 /*
- * host_budget - how much host memory the daemon may still use, and which NUMA node is nearest to a
- * GPU
+ * host_budget - host memory that the daemon may still use, and the NUMA node of a GPU
  *
- * Reads a few small files of /proc and /sys. Tests put root before their paths; otherwise it is "".
- * Bytes. Any thread.
+ * Reads a few small files of /proc and /sys. root precedes their paths, "" but in tests. Bytes. Any
+ * thread.
  */
 #ifndef SL_DAEMON_CORE_HOST_BUDGET_H
 #define SL_DAEMON_CORE_HOST_BUDGET_H

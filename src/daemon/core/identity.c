@@ -60,9 +60,8 @@ static int open_pidfd(int fd, struct sl_identity *out)
 	}
 	if (is_shortage(error))
 		return sl_err_origin(-error);
-	/* ESRCH, ENODATA, and EINVAL before Linux 6.9: the process is dead. On any other error of
-	 * newer kernels its number must not be looked up either: another process may have it by
-	 * now. */
+	/* ESRCH, ENODATA, and EINVAL before Linux 6.9: the process is dead. On other errors, too,
+	 * its number must not be looked up: another process may have it. */
 	return error ? SL_IDENTITY_GONE : SL_IDENTITY_OK;
 }
 

@@ -4,8 +4,7 @@
  * The kernel names the user. Its process number is not enough: a process may queue messages, leave
  * the socket to a child and exit, and the number then belongs to an unrelated process. Linux 6.5
  * and later hand out a pidfd of the process itself. On older kernels the process must prove itself:
- * it answers a nonce that was sent after its pidfd was opened, and the kernel names the sender of
- * the answer. No locks.
+ * it answers a nonce sent after its pidfd was opened, and the kernel names the sender. No locks.
  */
 #ifndef SL_DAEMON_CORE_IDENTITY_H
 #define SL_DAEMON_CORE_IDENTITY_H
@@ -43,8 +42,7 @@ SL_MUST_CHECK int sl_identity_ask(int fd, uint8_t nonce[SL_IDENTITY_NONCE_BYTES]
 /* The kernel stops naming senders. Harmless if it never did. */
 void sl_identity_asked(int fd);
 /* The nonce came back in a message from `sender`. Is that the process that pidfd has referred to
- * since before the nonce was sent, and still of user uid? OK, GONE, OTHER; negative errno: no
- * descriptors or memory. */
+ * since before the nonce was sent, and still of user uid? OK, GONE, OTHER; negative errno: no descriptors or memory. */
 SL_MUST_CHECK int sl_identity_prove(pid_t sender, pid_t pid, int pidfd, uid_t uid);
 
 #endif

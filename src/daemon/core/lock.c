@@ -6,12 +6,12 @@
  * makes a new file. So a lock counts only if the path still leads to it.
  *
  * Another user's file in a sticky folder may not be opened with O_CREAT (fs.protected_regular), so
- * opening is first tried without. O_NOFOLLOW, because a socket may be in /tmp, where every user may
- * write.
+ * opening is first tried without. O_NOFOLLOW, because all users may write in /tmp, where a socket
+ * may be.
  *
  * Users cannot open each other's files, so daemons of two users do not exclude each other. The
- * system's daemon is an exception: its files can be seen in /run/sluice, and /proc/locks says which
- * are locked.
+ * system's daemon excludes all: its files can be seen in /run/sluice, and /proc/locks lists their
+ * locks.
  */
 #include "daemon/core/lock.h"
 

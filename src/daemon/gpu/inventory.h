@@ -2,8 +2,8 @@
  * inventory - which GPUs exist, and which of them this daemon manages
  *
  * NVML's list is merged into sl_daemon.gpus by UUID. A GPU is managed if the configuration lists
- * it, it is whole (no MIG) and open to several processes, and no other daemon has its lock. The
- * reason why one is not managed is kept for `sluice doctor` and for refusals.
+ * it, it is whole (no MIG), open to several processes, and not locked by another daemon. The reason
+ * why one is not managed is kept for `sluice doctor` and for refusals.
  */
 #ifndef SL_DAEMON_GPU_INVENTORY_H
 #define SL_DAEMON_GPU_INVENTORY_H

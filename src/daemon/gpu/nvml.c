@@ -409,8 +409,8 @@ int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_us
 		return SL_NVML_ABSENT;
 	}
 	/* The whole is read first, the parts after it. Memory allocated in between then appears as
-	 * a part without a whole, which the reconciler ignores. The other way round it would look
-	 * like unmanaged memory. */
+	 * a part without a whole, which the reconciler ignores. Otherwise it would look
+	 * unmanaged. */
 	if (result == NVML_SUCCESS)
 		result = device_used(nvml, handle, out);
 	if (result == NVML_SUCCESS)

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Samples come several times a second. If the GPU is busy but no process is known to be, the next
- * request comes sooner. */
+/* Samples come several times a second. If the GPU is busy but no process is known to be, ask
+ * sooner. */
 #define AGAIN_NS (900 * SL_MS)
 #define SOON_NS  (100 * SL_MS)
 /* Length of the requested window: in a shorter one a busy GPU may have no sample yet. */

@@ -1,8 +1,7 @@
 /*
  * visible - CUDA_VISIBLE_DEVICES, read as the driver reads it
  *
- * Pure. GPUs are given in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID; masks have bit i for the
- * i-th of them.
+ * Pure. GPUs are in the order of CUDA_DEVICE_ORDER=PCI_BUS_ID; bit i of a mask is the i-th GPU.
  */
 #ifndef SL_DAEMON_GPU_VISIBLE_H
 #define SL_DAEMON_GPU_VISIBLE_H

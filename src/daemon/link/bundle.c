@@ -1,8 +1,8 @@
 /*
  * bundle - charges, and threads that close
  *
- * A line holds the descriptors to close for one user. The list of lines is short: a line goes with
- * its last descriptor.
+ * A line holds the descriptors to close for one user. A line goes with its last descriptor, so
+ * their list is short.
  *
  * Connections have a line of their own with more threads. Descriptors in unread messages were never
  * open in this process, so closing a connection flushes nothing of theirs. A socket's close may

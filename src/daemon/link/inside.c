@@ -2,8 +2,8 @@
  * inside - a socket pair each, handed to the loop through a list and an eventfd
  *
  * The thread makes the pair, so the loop only takes one end over, which cannot fail except for
- * memory. Ending the door shuts down every thread's end: that wakes threads in recv or send, which
- * a flag could not do.
+ * memory. Ending the door shuts down every thread's end: a flag would not wake threads in recv or
+ * send.
  */
 #include "daemon/link/inside.h"
 
@@ -211,8 +211,7 @@ static int transmit(
 
 	if (r == SL_WIRE_AGAIN)
 		return late(err);
-	/* The connection may be closed with a REJECT still to read, which says why: go on to
-	 * read. */
+	/* Even on a closed connection a REJECT may be left to read, which says why. */
 	if (r >= 0 || r == -ECONNRESET || r == -EPIPE)
 		return SL_INSIDE_OK;
 	return system_failure(err, r);

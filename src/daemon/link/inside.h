@@ -77,8 +77,7 @@ SL_MUST_CHECK int sl_inside_list(struct sl_inside *inside, enum sl_list_what wha
 /* Sends *msg without awaiting an answer. OK, AGAIN, GONE, SYSTEM. */
 SL_MUST_CHECK int sl_inside_send(
 	struct sl_inside *inside, const union sl_msg *msg, struct sl_error *err);
-/* The next row of row_type; END at LIST_END. AGAIN leaves the connection usable, so that a follower
- * can go on. */
+/* The next row of row_type; END at LIST_END. After AGAIN a follower can go on. */
 SL_MUST_CHECK int sl_inside_next(struct sl_inside *inside, uint32_t row_type,
 	union sl_msg *row, struct sl_error *err);
 

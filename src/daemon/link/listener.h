@@ -22,8 +22,7 @@ SL_MUST_CHECK int sl_listener_open(struct sl_daemon *daemon, struct sl_error *er
 /* Gives the socket the configured group and mode. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_listener_permit(
 	const struct sl_daemon *daemon, struct sl_error *err);
-/* Makes a socket at path, which is free; connecting is not possible yet. 0 or negative errno
- * (err). */
+/* Makes a socket at path, which is free; nothing can connect yet. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_listener_bind(const char *path, int *fd, struct sl_error *err);
 /* Allows connections: handler calls sl_listener_take. 0 or negative errno (err). */
 SL_MUST_CHECK int sl_listener_start(struct sl_daemon *daemon, const char *path, int fd,

@@ -89,8 +89,7 @@ void sl_peer_doom(struct sl_peer *peer)
 	sl_list_push_tail(&peer->daemon->peers->dead, &peer->link);
 	peer->daemon->peers->count -= !peer->who;
 	/* This may run inside an action of the policy that found the connection broken, and the
-	 * node must not be stepped then. So the client's demands are withdrawn when the peer is
-	 * buried. */
+	 * node must not be stepped then. So the client's demands are withdrawn at the burial. */
 	if (peer->client)
 		peer->client->peer = NULL;
 }
@@ -487,8 +486,7 @@ static bool check_proof(struct sl_peer *peer, pid_t sender)
 	return r == SL_IDENTITY_OK;
 }
 
-/* The first message; the first two where the kernel does not hand out the process that
- * connected. */
+/* The first message; the first two where the kernel hands out no pidfd. */
 static void take_greeting(struct sl_peer *peer, const union sl_msg *msg, pid_t sender)
 {
 	union sl_msg hello = {.hello = peer->hello};

@@ -57,8 +57,7 @@ struct sl_peer {
 	uint64_t
 		start_ticks; /* of the process that connected; 0: /proc does not show it */
 	uid_t uid;
-	/* False: another process may have pid, pidfd and start_ticks. Only a HELLO was taken so
-	 * far. */
+	/* False: pid, pidfd and start_ticks may be another process's. Only a HELLO was taken. */
 	bool proven;
 	bool asked; /* the nonce is sent, its answer awaited */
 	uint8_t nonce[SL_IDENTITY_NONCE_BYTES];
@@ -96,18 +95,16 @@ struct sl_peers {
 };
 
 /* Takes ownership of a connected socket (in every case) and watches it. A peer that cannot be
- * served is told so and closed. workload: the one whose own socket it used (entry.h); 0: the
- * daemon's. */
+ * served is told so. workload: owner of the socket it used (entry.h); 0: the daemon's. */
 void sl_peer_accept(struct sl_daemon *daemon, int fd, uint64_t workload);
-/* Takes ownership of fd and the user (in every case). fd is one end of a pair whose other end a thread
- * of ours uses: a CONTROL peer of that user, without a process of its own. It does not count
- * against max_clients. */
+/* Takes ownership of fd and the user (in every case). A thread of ours uses the other end of the
+ * pair: a CONTROL peer of that user, without a process of its own, not counted in max_clients. */
 void sl_peer_adopt(struct sl_daemon *daemon, int fd, struct sl_user *who);
 /* Sends or queues; may doom the peer. Sets the message's version to the peer's; drops a message
  * unknown to that version. */
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);
-/* Likewise, with count of the bundle's descriptors. They stay in the bundle, which is kept until
- * they are sent. */
+/* Likewise, with count of the bundle's descriptors. The bundle keeps them, and is kept until
+ * then. */
 void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
 	uint32_t first, uint32_t count);
 /* Tells a peer whose rows waited that there may be more. */
@@ -124,8 +121,7 @@ void sl_peer_doom(struct sl_peer *peer);
 /* Queues all output from here on until sl_peer_release. */
 void sl_peer_hold(struct sl_peer *peer);
 void sl_peer_release(struct sl_peer *peer);
-/* Changes held or queued messages in place. fn may touch only the fields of the message's own
- * type. */
+/* Changes held or queued messages in place. fn may touch only the fields of its type. */
 void sl_peer_revise(
 	struct sl_peer *peer, void (*fn)(struct sl_peer *peer, union sl_msg *msg));
 /* Is all output sent? */
@@ -135,8 +131,7 @@ bool sl_peer_is_drained(const struct sl_peer *peer);
 SL_MUST_CHECK bool sl_peer_may_log(struct sl_daemon *daemon, int level);
 /* Best effort, for a socket that is not a peer yet. */
 void sl_peer_turn_away(int fd, enum sl_reject reason, const char *text);
-/* A doomed peer, which only its client may still refer to; NULL: there is none. The caller frees
- * it. */
+/* A doomed peer, which only its client may still refer to, for the caller to free; or NULL. */
 struct sl_peer *sl_peer_take_dead(struct sl_daemon *daemon);
 void sl_peer_free(struct sl_peer *peer);
 /* Call before the first peer. 0 or negative errno. */

@@ -216,7 +216,7 @@ static void add_row(struct answer *answer, pid_t pid, uint64_t used_bytes)
 	answer->told++;
 }
 
-/* NVML lists processes that have a context; a client that only sends a PIDS has none. */
+/* NVML lists processes that have a context; a client that only asks NVML has none. */
 static bool uses(const struct sl_client *client, uint32_t ordinal, uint64_t used_bytes)
 {
 	return used_bytes > 0 || client->gpus[ordinal].listed_bytes > 0;

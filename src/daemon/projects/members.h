@@ -29,8 +29,7 @@ SL_MUST_CHECK int sl_members_look_up(
 	struct sl_members *who, const struct sl_projects *set);
 void sl_members_fini(struct sl_members *who);
 
-/* May a user with these groups put work into it? An unknown project admits all users: its name is a
- * label only. */
+/* May a user with these groups put work into it? An unknown project is a label, open to all. */
 bool sl_members_admits(const struct sl_members *who, const struct sl_projects *set,
 	const char *project, uint32_t uid, const uint32_t gids[], size_t gid_count);
 

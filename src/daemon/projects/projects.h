@@ -5,8 +5,7 @@
  * read into a set whole or not at all. A set is then laid over another one, and the outcome is
  * checked as a whole: parents exist, no project is its own ancestor, children are not guaranteed
  * more than their parent. Rows name users and pools; their numbers are looked up where they are
- * needed. No threads, no clock, no look-ups of users. Used by the daemon, and by the command line
- * without one.
+ * needed. No threads, no clock, no look-ups of users. Used by daemon and command line.
  *
  *	projects:
  *	  research:
@@ -58,14 +57,13 @@ enum { SL_PROJECTS_OK = 0, SL_PROJECTS_BAD /* err names the fault and the remedy
 
 void sl_projects_fini(struct sl_projects *set);
 
-/* The settings of a project that has none: no GPUs guaranteed, all it asks for of the other
- * resources, no limit. */
+/* The settings of a project that has none: no guaranteed GPUs, all of the rest, no limit. */
 void sl_project_defaults(struct sl_project_row *row, const char *name);
 
 /*
  * Reads size bytes of YAML into *set, which was empty. Errors begin with "NAME, line N: ". *set
- * stays empty on SL_PROJECTS_BAD. Does not check that the projects fit together: parents may be in
- * another set.
+ * stays empty on SL_PROJECTS_BAD. Parents may be in another set: whether projects fit together is
+ * not checked.
  */
 SL_MUST_CHECK int sl_projects_parse(const char *text, size_t size, const char *name,
 	struct sl_projects *set, struct sl_error *err);
@@ -87,12 +85,11 @@ SL_MUST_CHECK int sl_projects_copy(
 /* Checks the values of one row that did not come from a file. */
 SL_MUST_CHECK int sl_project_check(
 	const struct sl_project_row *row, struct sl_error *err);
-/* Do the rows fit together? *culprit (may be NULL) is the row that err is about. O(rows x (levels +
- * log rows)). */
+/* Do the rows fit together? *culprit (or NULL) is the row at fault. O(rows x (levels + log
+ * rows)). */
 SL_MUST_CHECK int sl_projects_check(const struct sl_projects *set,
 	const struct sl_project_row **culprit, struct sl_error *err);
-/* Sorts the rows so that each follows its parent, siblings by name. The set must have been
- * checked. */
+/* Sorts the rows of a checked set: each follows its parent, siblings by name. */
 void sl_projects_sort(struct sl_projects *set);
 
 /* Letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 63. */
@@ -101,8 +98,7 @@ bool sl_project_is_name(const char *text);
 bool sl_project_lists(const char *list, const char *word);
 
 /* The rules for the policy. pool_bit gives the number of a pool, below 32, or -1: then the answer's
- * *pools lacks it. Bit 63 alone means that none of the project's pools exist, so it may use
- * none. */
+ * *pools lacks it. Bit 63 alone: none of its pools exist, so it may use none. */
 struct sl_project_rules sl_project_rules_of(const struct sl_project_row *row,
 	int (*pool_bit)(void *context, const char *name), void *context);
 

@@ -217,8 +217,7 @@ static bool is_needed(
 	return daemon->up->project_is_needed(daemon, name, err);
 }
 
-/* Makes `fresh` from the present set and the change; false: the change is refused with the
- * reason. */
+/* Makes `fresh` from the present set and the change; false: refused with the reason. */
 static bool compose(struct sl_daemon *daemon, struct sl_projects_change *change)
 {
 	struct sl_registry *room = daemon->projects;

@@ -268,8 +268,7 @@ static int check_levels(const struct index *index, const struct sl_project_row *
 			say_the_cycle(index, at, err);
 			return SL_PROJECTS_BAD;
 		}
-		/* More levels than rows: the walk is in a cycle, which another row is blamed
-		 * for. */
+		/* More levels than rows: it meets a cycle, for which another row is blamed. */
 		if (levels <= SL_PROJECT_DEEP || levels > index->count)
 			continue;
 		*culprit = index->at[i];

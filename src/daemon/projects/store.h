@@ -24,8 +24,7 @@ enum {
 	SL_PROJECTS_STORE_BAD /* err names the database, the fault and the remedy */
 };
 
-/* Reads the database in `folder` into *out, which was empty; it stays empty if there is none.
- * Blocks for up to 2 s. */
+/* Reads the database in `folder`, if there is one, into *out, which was empty. Blocks up to 2 s. */
 SL_MUST_CHECK int sl_projects_store_load(
 	const char *folder, struct sl_projects_stored *out, struct sl_error *err);
 /* Writes the database; makes folder and database if they do not exist. */

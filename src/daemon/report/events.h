@@ -5,11 +5,10 @@
  * were then; those of ended workloads stay. Loop's thread. Adding is O(1) and never fails: an event
  * that cannot be kept is counted as lost. At most SL_EVENTS_PER_SECOND ordinary events per workload
  * are kept, so that a program refused a thousand times a second does not push out other events. A
- * follower that does not read loses events (its next row says how many), never its connection, and
- * never delays others.
+ * follower that does not read loses events (its next row says how many), not its connection; it
+ * delays no other.
  *
- * Serials grow by one from the microsecond of the daemon's start, so they also grow from one daemon
- * to the next.
+ * Serials grow by one from the microsecond of the daemon's start, so a later daemon's are larger.
  */
 #ifndef SL_DAEMON_REPORT_EVENTS_H
 #define SL_DAEMON_REPORT_EVENTS_H

@@ -19,8 +19,7 @@
 
 const char *sl_tell_state(uint32_t state);         /* "bound" */
 const char *sl_tell_residency(uint32_t residency); /* "evicted" */
-/* Is its memory on the host, or on its way there or back, so that its processes may have to
- * wait? */
+/* Is its memory on the host or moving, so that its processes may have to wait? */
 bool sl_tell_is_away(const struct sl_msg_swap_row *swap);
 /* State of a workload on a GPU: "stopping", "gpu lost", "untakeable", else where its memory is
  * ("evicted"), "over limit", or the state. swap may be NULL. */
@@ -39,8 +38,7 @@ const char *sl_tell_ending(uint32_t state, uint32_t exit_status, char *buf, size
  * knows, its number. Returns buf. */
 const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size_t size);
 
-/* Merges the remarks of two changes: puts the first one's before the second one's. Either may be
- * "". */
+/* Puts the remark on a first change before that on a second. Either may be "". */
 void sl_tell_remark_before(struct sl_msg_set_reply *reply, const char *first);
 
 /* Time since it was submitted; and its run time so far, 0 if it has not run. */

@@ -6,8 +6,7 @@
  * policy/node (drive.h), and its actions become messages, timers and log lines (loop/actions.h).
  *
  * Lifetimes: peers, clients, workloads and processes are unlinked at once, and freed by settling
- * (loop/settle.h). Settling runs after each callback of the loop, so pointers stay valid within a
- * callback.
+ * (loop/settle.h). Settling follows each callback of the loop, so pointers stay valid within one.
  */
 #ifndef SL_DAEMON_STATE_DAEMON_H
 #define SL_DAEMON_STATE_DAEMON_H
@@ -23,8 +22,7 @@
 #include "policy/node.h"
 #include "wire/wire.h"
 
-/* Deaths come before messages: a demand must find the memory of a dead process already on its
- * way. */
+/* Deaths come before messages: a demand must find a dead process's memory on its way. */
 #define SL_PRIORITY_DEATH   (-20)
 #define SL_PRIORITY_MEASURE (-10)
 #define SL_PRIORITY_TIMER   (-5)
@@ -90,11 +88,10 @@ struct sl_admission {
  * once; loop/start.c sets the functions.
  */
 struct sl_upcalls {
-	/* Carries out an action of the policy; context is the daemon. The policy must not be
-	 * stepped meanwhile. */
+	/* Carries out an action; context is the daemon. The policy must not be stepped
+	 * meanwhile. */
 	void (*act)(void *context, const struct sl_action *action);
-	/* After every callback of the loop: frees dead objects, sends ready views, sets timers.
-	 * Cheap when idle. */
+	/* After every callback: frees dead objects, sends views, sets timers. Cheap when idle. */
 	void (*settle)(struct sl_daemon *daemon);
 	/* A peer's HELLO, from a process proven to be the one that connected. */
 	void (*peer_greeting)(struct sl_peer *peer, const union sl_msg *msg);
@@ -103,8 +100,7 @@ struct sl_upcalls {
 		struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
 	/* All queued output of the peer is sent: there is room for more. */
 	void (*peer_drained)(struct sl_peer *peer);
-	/* The peer's connection is closed, possibly inside an action. The peer is freed when
-	 * settling. */
+	/* The connection is closed, possibly inside an action. Settling frees the peer. */
 	void (*peer_gone)(struct sl_peer *peer);
 	void (*process_died)(struct sl_process *process);
 	/* The workload is still in the lists, for the last time. */

@@ -1,8 +1,8 @@
 /*
  * gpu - one GPU, as NVML shows it and as the policy knows it
  *
- * The loop owns it. inventory.c finds it, asking.c decides when it is measured, reconcile.c uses
- * the measurements.
+ * The loop owns it. inventory.c finds it, asking.c says when it is measured, reconcile.c uses the
+ * answers.
  */
 #ifndef SL_DAEMON_STATE_GPU_H
 #define SL_DAEMON_STATE_GPU_H
@@ -50,8 +50,7 @@ struct sl_gpu {
 	bool by_process;       /* NVML reports the use per process, as of full_at */
 	uint32_t busy_sum_pct; /* of all processes */
 	bool complained;
-	/* Bytes per second of past orders, smoothed, and as told to the policy; 0: unknown
-	 * (swap.c) */
+	/* Smoothed bytes per second of past orders, and as told to the policy; 0: unknown. */
 	struct sl_link_rate {
 		uint64_t measured, told;
 	} link_out, link_in;

@@ -1,7 +1,7 @@
 /*
  * workload - the unit that shares, and its settings
  *
- * The loop owns it. workloads/workload.h makes, ends and buries it; the policy accounts for what it
+ * The loop owns it. workloads/workload.h makes and buries it; the policy accounts for what it
  * holds.
  */
 #ifndef SL_DAEMON_STATE_WORKLOAD_H

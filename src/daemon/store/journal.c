@@ -32,8 +32,7 @@ void sl_journal_fini(struct sl_journal *journal)
 	*journal = (struct sl_journal){0};
 }
 
-/* Makes room for at least one, so that NULL means an error. Growing does not keep the old
- * contents. */
+/* Makes room for at least one, so that NULL means an error. Growing loses the old contents. */
 static bool make_room(void *list_of_anything, size_t *room, size_t count, size_t size)
 {
 	void **list = list_of_anything;
@@ -543,8 +542,7 @@ void sl_journal_sweep(const char *path)
 		(void)closedir(dir);
 }
 
-/* stays: keep it in place, too. A daemon that is killed before it writes another journal then still
- * has it. */
+/* stays: keep it in place, too. A daemon killed before its next write then still has it. */
 static void put_aside(const char *path, bool stays, struct sl_error *err)
 {
 	char aside[SL_PATH_MAX + 16];

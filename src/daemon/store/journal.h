@@ -47,8 +47,7 @@ struct sl_journal_workload {
 	uint32_t by_queue;   /* `sluice run`: parked for others; resumes by itself */
 	uint32_t leaving;    /* likewise, but not all of it had reached the host */
 	uint64_t kill_at;    /* when it is killed; 0: not being stopped */
-	/* An earlier, larger limit that its memory may be of; 0: none. Lowering a limit takes no
-	 * memory away. */
+	/* An earlier, larger limit, which its memory may still reach; 0: none. */
 	uint64_t former_limit_bytes;
 	uint32_t gpu_count;
 	uint8_t gpus[SL_NODE_GPUS_MAX][SL_WIRE_UUID_BYTES]; /* by ordinal */
@@ -88,8 +87,7 @@ SL_MUST_CHECK int sl_journal_reserve(
 SL_MUST_CHECK int sl_journal_encode(
 	const struct sl_journal *journal, char **text, size_t *size);
 /* SL_JOURNAL_OK, _PARTLY or _BAD; *journal must be zeroed, and is empty on BAD. Leaves out a record
- * with a wrong checksum or an invalid value, and the clients of a workload left out. A repeated id
- * is BAD. */
+ * with a wrong checksum or value, and the clients of a workload left out. A repeated id is BAD. */
 SL_MUST_CHECK int sl_journal_decode(
 	const char *text, size_t size, struct sl_journal *journal, struct sl_error *err);
 

@@ -3,7 +3,7 @@
  *
  * A record is a line "CRC SIZE {...}\n", eight hexadecimal digits each: the size of the JSON
  * object, and the checksum from the size to the object's end. So a reader finds the next record
- * even after a damaged one. The head and the GPUs, which all else depends on, come twice, first and
+ * even after a damaged one. The head and the GPUs, which all else needs, come twice, first and
  * last.
  *
  * The text is written without a JSON library: the objects are flat and known, and building a tree

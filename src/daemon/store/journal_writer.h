@@ -18,12 +18,11 @@ SL_MUST_CHECK int sl_journal_writer_new(const char *path, struct sl_journal_writ
 struct sl_journal_writer *sl_journal_writer_free(struct sl_journal_writer *writer);
 /* Readable when a write is over. */
 int sl_journal_writer_fd(const struct sl_journal_writer *writer);
-/* The journal to fill for the next write; it still holds the last one. NULL while the thread has
- * it. */
+/* The journal to fill; it still holds the last one. NULL while the thread has it. */
 struct sl_journal *sl_journal_writer_begin(struct sl_journal_writer *writer);
 /* Hands it to the thread. */
 void sl_journal_writer_start(struct sl_journal_writer *writer);
-/* True once for each write that is over; *result is 0, or a negative errno and the old file is
+/* True once for each write that is over; *result is 0, or negative errno with the old file
  * unchanged. */
 SL_MUST_CHECK bool sl_journal_writer_take(struct sl_journal_writer *writer, int *result);
 /* Blocks until sl_journal_writer_take() would return true. */

@@ -115,7 +115,7 @@ void sl_probing_end(struct sl_client *client)
 {
 	client->probe = SL_PROBE_OFF;
 	client->pulse_due = 0;
-	/* The policy takes a client that is not reported as running. */
+	/* The policy takes it as running while it is not probed; or it is gone. */
 	client->condition = SL_CONDITION_RUNNING;
 	if (!sl_list_is_linked(&client->probe_link))
 		return;
@@ -197,8 +197,8 @@ static bool is_frozen(pid_t pid)
 	return sl_file_read(path, 4096, &text, NULL) == 0 && strstr(text, "frozen 1");
 }
 
-/* The process's condition as the system sees it. False: it is dead, and the event of its death will
- * follow. */
+/* The process's condition as the system sees it. False: it is dead, and its death is yet to be
+ * handled. */
 static bool read_condition(
 	const struct sl_client *client, enum sl_client_condition *condition)
 {
@@ -265,8 +265,7 @@ int sl_probing_timer(sd_event_source *source, uint64_t usec, void *context)
 		struct sl_client *client = SL_LIST_ENTRY(
 			daemon->probing->clients.next, struct sl_client, probe_link);
 
-		/* Round robin. Relinked first, because the look may end the probing or the
-		 * client. */
+		/* Round robin. Relinked first: the look may end the probing or the client. */
 		sl_list_unlink(&client->probe_link);
 		sl_list_push_tail(&daemon->probing->clients, &client->probe_link);
 		look(client, now);

@@ -108,8 +108,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *cont
 	return 0;
 }
 
-/* The descriptor was opened by number after the start time was read: is it still the same
- * process? */
+/* The pidfd was opened by number after the start time was read: is it the same process? */
 static bool is_same(pid_t pid, uint64_t start_ticks)
 {
 	uint64_t now_ticks = 0;
@@ -173,8 +172,7 @@ int sl_process_get(struct sl_daemon *daemon, pid_t pid, int *pidfd, uint64_t sta
 	if (r < 0 || (start_ticks && now_ticks != start_ticks))
 		return SL_PROCESS_GONE;
 	if (process && process->start_ticks != now_ticks) {
-		/* Another process has the number, and the event of the old one's death has not come
-		 * yet. */
+		/* Another process has the number; the old one's death was not handled yet. */
 		sl_process_died(process);
 		process = NULL;
 	}

@@ -6,8 +6,7 @@
 
 #include "daemon/state/daemon.h"
 
-/* Makes the sentence from daemon->admission: what was wanted, what is available, on which GPU, and
- * the remedy. */
+/* From daemon->admission: what was wanted, what is available, on which GPU, and the remedy. */
 void sl_refusal_text(const struct sl_daemon *daemon, const struct sl_workload *workload,
 	uint32_t gpu_count, uint32_t usable, bool masked, struct sl_error *text);
 /* Likewise, for a change that was refused. */

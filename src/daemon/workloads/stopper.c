@@ -324,8 +324,7 @@ void sl_stopper_settle(struct sl_daemon *daemon)
 
 		sl_events_add_of(daemon, &failure->because, failure->pid);
 		free(failure);
-		/* A waiting demand must not wait for this stop. Telling the policy may stop another
-		 * process. */
+		/* Demands must not wait for this stop. The policy may stop another process. */
 		if (is_client)
 			sl_drive(daemon, &event);
 	}

@@ -1,8 +1,8 @@
 /*
  * stopper - sends signals to the processes that the policy names, and to no others
  *
- * A signal goes through a pidfd that is known to be that very process (pid and start time), so that
- * another process with the same number is never hit. A failure to signal becomes an event
+ * A signal goes through a pidfd that is known to be that very process (pid and start time). So
+ * another process that got the number is never hit. A failure to signal becomes an event
  * (STOP_FAILED). Loop's thread.
  */
 #ifndef SL_DAEMON_WORKLOADS_STOPPER_H
@@ -15,8 +15,8 @@
 void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action);
 /*
  * Carries out an action STOP_STRANGER, under the same rules and stricter ones, because NVML alone
- * is not trusted for this. The process's identity must be certain, and it must show signs of using
- * a GPU (a device file of the driver, a CUDA or NVML library). It must not be a client, a root of a
+ * is not trusted for this. The process's identity must be certain. It must show signs of using a
+ * GPU: a device file of the driver, a CUDA or NVML library. It must not be a client, a root of a
  * workload, this process, process 1 or a kernel thread; nor another user's, unless we are root.
  */
 void sl_stopper_stranger(struct sl_daemon *daemon, const struct sl_action *action);

@@ -145,8 +145,7 @@ static bool is_anywhere(const struct sl_stranger *stranger)
 	return false;
 }
 
-/* A client may not have connected yet: after the daemon's start, and right after its first
- * memory. */
+/* A client may not have connected yet: after our start, and right after its first memory. */
 static bool is_certain(const struct sl_daemon *daemon, const struct sl_stranger *stranger)
 {
 	sl_ns now = sl_clock_now();

@@ -37,8 +37,7 @@ struct sl_strangers {
 	uint32_t count, round;
 };
 
-/* One full sample of a GPU: begin, then each process that is not ours, then end. Steps the
- * policy. */
+/* One full sample of a GPU: begin, each process that is not ours, end. Steps the policy. */
 void sl_strangers_begin(struct sl_daemon *daemon);
 void sl_strangers_seen(
 	struct sl_daemon *daemon, uint32_t gpu, uint32_t pid, uint64_t bytes);

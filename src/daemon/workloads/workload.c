@@ -2,8 +2,8 @@
  * workload - lists, look-ups, and the end
  *
  * The policy keeps counting bytes of dead clients as dying after the workload is over. The
- * workload's request is given back at once, because the next `sluice run` in a script must not be
- * refused for the milliseconds that the driver takes to clean up.
+ * workload's request is given back at once: the driver takes milliseconds to clean up, and the next
+ * `sluice run` in a script must not be refused for that.
  */
 #include "daemon/workloads/workload.h"
 

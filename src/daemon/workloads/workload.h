@@ -2,8 +2,8 @@
  * workload - registered by `sluice run`, and the processes that belong to it
  *
  * A workload lives until its root process and all its clients are dead, and its own socket, if it
- * has one (entry.h), is closed. A process belongs to it if it connects through that socket, has its
- * token, or has its root or one of its clients among its ancestors.
+ * has one (entry.h), is closed. A process belongs to it by that socket, by its token, or by having
+ * its root or one of its clients as an ancestor.
  */
 #ifndef SL_DAEMON_WORKLOADS_WORKLOAD_H
 #define SL_DAEMON_WORKLOADS_WORKLOAD_H
@@ -35,8 +35,8 @@ void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workloa
 void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload);
 /* Likewise, for one that the policy admitted but that will not start after all. */
 void sl_workload_dismiss(struct sl_daemon *daemon, struct sl_workload *workload);
-/* The policy's event for it, on gpu_count of the GPUs in gpu_mask. The caller adds the bounds, and
- * whether it ran before. */
+/* The policy's event for it, on gpu_count of the GPUs in gpu_mask. The caller adds bounds and
+ * history. */
 struct sl_event sl_workload_event(
 	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask);
 /* Does the policy admit it? daemon->admission has the details, or the reason why not. */
@@ -58,8 +58,7 @@ SL_MUST_CHECK int sl_workload_pick(struct sl_daemon *daemon, uid_t uid, uint64_t
 int sl_workload_ordinal(const struct sl_workload *workload, uint32_t gpu);
 /* The number of its processes that a signal would reach. */
 uint32_t sl_workload_processes(const struct sl_workload *workload);
-/* Notes in the journal that it is being stopped, so that a later daemon continues. Sends no signal
- * yet. */
+/* Notes for the journal that it is being stopped: a later daemon goes on. Sends no signal. */
 void sl_workload_note_stop(
 	struct sl_daemon *daemon, struct sl_workload *workload, sl_ns grace);
 /* SIGTERM to all its processes now, SIGKILL after grace. Returns how many processes there are. */
