@@ -97,7 +97,8 @@ void sl_config_defaults(struct sl_config *config);
  */
 SL_MUST_CHECK int sl_config_parse(const char *text, size_t size, const char *name,
 	struct sl_config *config, struct sl_error *err);
-/* Likewise from a file of at most SL_CONFIG_FILE_MAX bytes. The usual file (sl_paths_config) may be absent: all defaults. */
+/* Likewise from a file of at most SL_CONFIG_FILE_MAX bytes. The usual file (sl_paths_config) may be
+ * absent: all defaults. */
 SL_MUST_CHECK int sl_config_load(
 	const char *path, struct sl_config *config, struct sl_error *err);
 /* Sets one option from text, as --socket and the defaults do. */

@@ -160,7 +160,8 @@ uint64_t sl_host_budget_margin(const struct sl_host_budget *room)
 	return sl_min_u64(4 * SL_GIB, sl_max_u64(128 * SL_MIB, room->total_bytes / 32));
 }
 
-/* The choice is "always within_size [advise] never deny force". Newer kernels also have one per size. */
+/* The choice is "always within_size [advise] never deny force". Newer kernels also have one per
+ * size. */
 static bool is_advise(const char *root, const char *folder)
 {
 	sl_cleanup(sl_freep) char *text = read_text(root, folder, "/shmem_enabled");

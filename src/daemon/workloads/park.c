@@ -17,7 +17,7 @@ bool sl_park_propose(struct sl_daemon *daemon, struct sl_workload *workload,
 	sl_drive(daemon, event);
 	if (daemon->admission.admitted)
 		return true;
-	/* That reason has a better sentence, which names the remedy. */
+	/* Every other reason has a sentence of its own, which names the remedy. */
 	if (daemon->admission.reason != SL_REASON_UNKNOWN_WORKLOAD)
 		sl_error_set(text, "%s",
 			sl_refusal_sentence(
