@@ -1,7 +1,7 @@
 /*
  * measure - the thread that asks NVML, and (watcher.h) the one that waits for errors of GPUs
  *
- * NVML may take milliseconds or hang for good, so only this thread calls it. The loop asks without
+ * NVML may take milliseconds or hang for good, so only these threads call it. The loop asks without
  * blocking; the thread answers in the order of the requests. The descriptor turns readable when an
  * answer is there. Requests for the same GPU that the thread has not begun are one request. All
  * functions but the thread's own are called by the loop's thread.
