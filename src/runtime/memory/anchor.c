@@ -1,16 +1,16 @@
 /*
  * anchor - see anchor.h
  *
- * The daemon is asked without a lock. The block is looked up again afterwards: it may be gone by
- * then, or anchored by another thread, and then the held bytes are dropped again.
+ * The daemon is asked without a lock. Then the block is looked up again: if it is gone, or another
+ * thread has anchored it, the held bytes are dropped again.
  */
 #include "runtime/memory/anchor.h"
 #include "runtime/memory/block.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/session/held.h"
 
-/* Takes the bytes of the block at `at` as held unless they are. *next: where it ends; 0: there is
- * none. */
+/* Makes the bytes of the block at `at` held unless they are. *next: where the block ends; 0: no
+ * block. */
 static bool anchor_one(CUdeviceptr at, CUdeviceptr *next)
 {
 	struct sl_gpu *gpu = NULL;
@@ -53,7 +53,7 @@ bool sl_anchor_range(CUdeviceptr ptr, uint64_t bytes)
 {
 	CUdeviceptr at = ptr, next;
 
-	/* A range that the driver knows as one piece has no gaps. */
+	/* A range that the driver treats as one piece has no gaps. */
 	do {
 		if (!anchor_one(at, &next)) {
 			if (at != ptr)

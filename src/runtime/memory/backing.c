@@ -1,8 +1,8 @@
 /*
  * backing - see backing.h
  *
- * Every chunk remembers how far it got, so unwinding after a failure, destroying, and going on
- * after a destroy that failed half-way are one function.
+ * Every chunk records how far it got. So one function unwinds after a failure, destroys, and
+ * continues after a destroy that failed half-way.
  */
 #include "runtime/memory/backing.h"
 #include "runtime/process/mode.h"
@@ -29,10 +29,10 @@ struct sl_chunk {
 
 /*
  * Ranges below `below` get chunks of `chunk`, so most have one to four handles and none has many.
- * Costs are per handle, not per byte (create, map, access, unmap and release sum to 100-300 us
- * each, published for the A100), while an allocation may cost 50 us and a quarter more than the
- * driver's own. On the other side a chunk is what can be evicted alone, and what a pipeline of
- * copies hands on: 256 MiB cross a Gen5 link in 5 ms.
+ * Costs are per handle, not per byte: create, map, access, unmap and release sum to 100-300 us
+ * each, published for the A100. An allocation may cost 50 us and a quarter more than the driver's
+ * own. But a chunk is also the unit of eviction and of a pipeline of copies: 256 MiB cross a Gen5
+ * link in 5 ms.
  */
 static const struct {
 	uint64_t below, chunk;
@@ -86,7 +86,8 @@ static CUresult undo_chunk(struct sl_backing *b, uint32_t index)
 	return r;
 }
 
-/* Nothing is left of it. What is evicted counts as that, whatever the driver still had of it. */
+/* Ends the chunk completely. An evicted chunk counts as evicted bytes, whatever the driver still
+ * had of it. */
 static CUresult end_chunk(
 	struct sl_backing *b, uint32_t index, struct sl_released *released)
 {
@@ -119,7 +120,7 @@ CUresult sl_backing_destroy(struct sl_backing *b, struct sl_released *released)
 	}
 	if (first != CUDA_SUCCESS)
 		return first;
-	/* Addresses that the driver keeps cost nobody anything; the memory is gone. */
+	/* Addresses that the driver keeps cost no memory. */
 	r = b->base ? sl_real.cuMemAddressFree(b->base, b->bytes) : CUDA_SUCCESS;
 	if (r != CUDA_SUCCESS)
 		sl_warning(
@@ -160,9 +161,9 @@ static CUresult make_chunk(
 	return r;
 }
 
-/* What is known of a device: can its handles be exported? Asked once; one that says so and then
- * refuses to make such handles is not asked again. */
-static int8_t exports[SL_GPUS_MAX]; /* 0: not asked; 1: yes; -1: no */
+/* Can the device's handles be exported? Queried once; a device that says yes and then refuses to
+ * make such handles counts as no. */
+static int8_t exports[SL_GPUS_MAX]; /* 0: not queried; 1: yes; -1: no */
 
 static bool is_exportable(CUdevice dev)
 {
@@ -197,7 +198,7 @@ static bool is_about_the_type(const struct sl_backing *b, CUresult r)
 		       r == CUDA_ERROR_INVALID_VALUE);
 }
 
-/* Rarely asked, so nothing is kept of the answer. */
+/* Rarely called, so the answer is not kept. */
 bool sl_backing_is_registrable(CUdevice dev)
 {
 	int yes = 0;
@@ -302,7 +303,7 @@ CUdeviceptr sl_backing_chunk(const struct sl_backing *b, uint32_t index, uint64_
 	return b->base + index * b->chunk_bytes;
 }
 
-/* Its own device and all that were let in. */
+/* Gives access to its own device and to all allowed ones. */
 static CUresult allow_chunk(const struct sl_backing *b, uint32_t index)
 {
 	CUmemAccessDesc access[1 + 64];

@@ -1,11 +1,11 @@
 /*
- * flush - what is quarantined or hoarded goes back
+ * flush - gives back what is quarantined or hoarded
  *
- * A flush takes a batch (what was freed before), waits until the context's work is complete, and
- * only then reuses or unmaps it; frees that come meanwhile make the next batch. One flush per
- * space at a time: a thread that must have back what it freed waits for the one that works, as it
- * would wait in the driver. Otherwise a thread that frees and allocates would run ahead of the GPU
- * until there is nothing left. Declared in memory.h.
+ * A flush takes a batch (everything freed before) and waits until the context's work is complete.
+ * Only then does it reuse or unmap the batch; later frees make the next batch. One flush per space
+ * at a time. A thread that must have its freed memory back waits for a running flush, as it would
+ * wait in the driver. Otherwise a thread that frees and allocates would run ahead of the GPU until
+ * no memory is left. Declared in memory.h.
  */
 #include "runtime/contexts/settle.h"
 #include "runtime/gate/control.h"
@@ -24,12 +24,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Who frees waits so long for another thread's flush: work that lasts longer slows it down, no
- * more. */
+/* A thread that frees waits at most this long for another thread's flush: longer work only delays
+ * it. */
 #define FLUSH_WAIT_NS (10 * SL_S)
 
-/* Futex: flushes that have taken memory out of their space and not yet given it back. It is in no
- * list then, so who looks for what is hoarded does not find it. */
+/* Futex: flushes that have taken memory out of their space and not yet given it back. That memory
+ * is in no list, so a search for hoarded memory does not find it. */
 static uint32_t giving;
 
 static void move_all(struct sl_link *from, struct sl_link *to)
@@ -52,7 +52,7 @@ static void take_empty_slabs(struct sl_space *space, uint32_t keep, struct sl_li
 	}
 }
 
-/* Under the lock: between the space's list and a thread's hands. */
+/* Under the lock: moves regions between the space's list and a flush. */
 static void move_regions(struct sl_link *from, struct sl_link *to, bool into_hands)
 {
 	sl_list_foreach (link, from) {
@@ -73,7 +73,7 @@ static void discard_slabs(struct sl_gpu *gpu, struct sl_link *slabs)
 		struct sl_slab *slab = SL_LIST_ENTRY(link, struct sl_slab, all);
 
 		sl_list_unlink(link);
-		/* A mover may have it in its list, if the driver keeps it. */
+		/* If the driver keeps the slab, a mover may have it in its list. */
 		sl_control_enter();
 		sl_supply_discard(gpu, &slab->block.backing);
 		sl_books_lock();
@@ -84,7 +84,7 @@ static void discard_slabs(struct sl_gpu *gpu, struct sl_link *slabs)
 	}
 }
 
-/* Under the lock: what was quarantined is free for reuse, or to go. */
+/* Under the lock: quarantined slots become free for reuse, quarantined regions can be released. */
 static void clear_batch(
 	struct sl_space *space, struct sl_link *batch, struct sl_link *regions)
 {
@@ -110,18 +110,19 @@ static void release_regions(struct sl_space *space, struct sl_link *regions)
 }
 
 enum flush_kind {
-	FLUSH_IDLE,   /* nothing needs to be waited for */
-	FLUSH_CHANCE, /* waits for the work, but for no other flush: that one is as good */
-	FLUSH_FULLY,  /* all that was freed before is back when it returns */
+	FLUSH_IDLE,   /* does not wait for the work */
+	FLUSH_CHANCE, /* waits for the work; does nothing during another flush */
+	FLUSH_FULLY,  /* on return all memory freed before is back */
 };
 
-/* Under the lock, which is not held while it waits. False: there is nothing to do here, or, after a
- * long time, not yet. */
+/* Under the lock, which is released during the wait. False: nothing to do here, or another flush
+ * takes too long. */
 static bool begin_flush(struct sl_space *space, enum flush_kind kind)
 {
 	sl_ns end_ns = sl_clock_now() + FLUSH_WAIT_NS, now_ns;
 
-	/* Our own, and still at it: a jump out of a signal handler has ended it. */
+	/* If this thread is the flusher, a jump out of a signal handler ended its flush: do not
+	 * wait for it. */
 	while (kind == FLUSH_FULLY && space->flushing && !space->ending && !space->dead &&
 		!pthread_equal(space->flusher, pthread_self()) &&
 		(now_ns = sl_clock_now()) < end_ns) {
@@ -184,14 +185,14 @@ static CUresult flush_here(struct sl_space *space, bool everything, enum flush_k
 		__atomic_fetch_sub(&giving, 1, __ATOMIC_RELEASE);
 		sl_futex_wake(&giving, INT_MAX);
 	}
-	/* What was freed is freed: it goes another time. */
+	/* The frees have succeeded; the memory goes back later. */
 	if (r == SL_SETTLE_CAPTURING || r == SL_SETTLE_FAILED)
 		sl_sweep_owe();
 	return r == SL_SETTLE_BROKEN ? result : CUDA_SUCCESS;
 }
 
-/* A thread that is cancelled while it waits in the driver would take the batch with it, and with it
- * every later flush of the space: it is cancelled when it is through. */
+/* A thread cancelled during the driver's wait would lose the batch and block all later flushes of
+ * the space. So its cancellation waits until the flush has ended. */
 static CUresult flush(struct sl_space *space, bool everything, enum flush_kind kind)
 {
 	CUresult result;
@@ -275,7 +276,7 @@ void sl_memory_forget_flushes(void)
 	giving = 0;
 }
 
-/* Under the lock: everything leaves lists and page map. */
+/* Under the lock: takes everything out of the lists and the page map. */
 static void take_everything(
 	struct sl_space *space, struct sl_link *regions, struct sl_link *slabs)
 {
@@ -300,7 +301,8 @@ static void take_everything(
 	}
 }
 
-/* A flush by another thread has slots of this space in its hands; it ends with the work. */
+/* Waits for another thread's flush, which works on slots of this space; it ends with the GPU
+ * work. */
 struct sl_space *sl_memory_hold(CUcontext ctx, bool hide)
 {
 	struct sl_space *space;

@@ -1,14 +1,13 @@
 /*
  * memory - see memory.h
  *
- * Freeing. The driver's cuMemFree waits for the work of the context before memory goes, and so
- * do we, in the thread that frees: for a region at once; for slots when 1 MiB of them has
- * gathered, or more slabs than we would keep anyway could go. That is where a program expects to
- * wait; an allocation never waits for the GPU (but before it fails for good), so a kernel that
- * waits for something the program does after an allocation cannot hang. Waiting in the thread
- * that frees also means that memory is back with the daemon when cuMemFree returns, as
- * cuMemGetInfo is expected to show. While a capture is open no thread may synchronise: frees
- * then queue, and the sweeper does them afterwards.
+ * Freeing. The driver's cuMemFree waits for the work of the context before memory goes, and so do
+ * we, in the thread that frees. A region waits at once. Slots wait when 1 MiB of them has gathered,
+ * or when more slabs than we keep could go. A program expects that wait in a free. An allocation
+ * waits for the GPU only before it fails for good, so a kernel that waits for the program's next
+ * step after an allocation cannot hang. It also means that the daemon has the memory back when
+ * cuMemFree returns, as cuMemGetInfo should show. While a capture is open no thread may
+ * synchronise: frees then queue, and the sweeper does them afterwards.
  */
 #include "runtime/memory/memory.h"
 #include "runtime/contexts/capture.h"
@@ -25,9 +24,9 @@
 
 #include <stdlib.h>
 
-/* Freed slots that may gather before their free waits for the GPU. */
+/* Freed slots that may gather before a free waits for the GPU. */
 #define FREED_BYTES_MAX (1 * SL_MIB)
-/* Ids apart from the driver's own, which count up from 1. */
+/* Different from the driver's own ids, which count up from 1. */
 #define FIRST_ID (1ull << 48)
 
 uint64_t sl_memory_new_id(void)
@@ -39,7 +38,7 @@ uint64_t sl_memory_new_id(void)
 
 /* --- allocating --------------------------------------------------------------------------- */
 
-/* Its backing is gone. */
+/* The slab's backing is gone. */
 static void free_slab(struct sl_slab *slab)
 {
 	sl_books_lock();
@@ -48,7 +47,7 @@ static void free_slab(struct sl_slab *slab)
 	free(slab);
 }
 
-/* A slab of that class that is in none of the lists but that of what is in hands, with backing. */
+/* A slab of that class with backing, in no list but in_hands. */
 static CUresult fresh_slab(
 	struct sl_space *space, unsigned int class, struct sl_slab **out)
 {
@@ -58,7 +57,7 @@ static CUresult fresh_slab(
 	if (!slab)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	slab->block.space = space;
-	/* A mover may have the backing in its hands. */
+	/* A mover may be working on the backing. */
 	sl_control_enter();
 	sl_books_lock();
 	empty = sl_slab_take_empty(space);
@@ -155,7 +154,7 @@ int sl_memory_alloc(CUdeviceptr *out, size_t bytes, CUresult *result)
 	CUdeviceptr made = 0;
 	int r;
 
-	/* The driver refuses and spoils the capture, as it would without us. */
+	/* The driver refuses and invalidates the capture, as without us. */
 	if (sl_capture_forbids())
 		return SL_MEMORY_FOREIGN;
 	r = sl_space_enter(&space, result);
@@ -183,8 +182,8 @@ static bool is_due(const struct sl_space *space)
 	       space->idle_slabs - space->empty_slabs > SL_EMPTY_SLABS_KEPT;
 }
 
-/* Under the lock. What begins at ptr is taken from the program, and the space used. False: nothing
- * that is live begins there. */
+/* Under the lock. Takes what begins at ptr from the program and uses the space. False: nothing live
+ * begins there. */
 static bool take_from_program(struct sl_block *block, CUdeviceptr ptr)
 {
 	CUdeviceptr base;

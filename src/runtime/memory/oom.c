@@ -15,10 +15,11 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of code, and of a context: too little costs a call, too much may wait for what nobody has. */
+/* For code, and for a context: too little costs another call, too much may wait for memory that is
+ * not free. */
 #define FIRST_BYTES         (2 * SL_MIB)
 #define FIRST_CONTEXT_BYTES (16 * SL_MIB)
-/* The first, and then of 2 MiB doubled so often 2 GiB are had, more than any context takes. */
+/* Doubling 2 MiB this often gives 2 GiB, more than any context takes. */
 #define ROUNDS_MAX      12
 #define MEASURE_WAIT_NS (250 * SL_MS)
 
@@ -44,8 +45,8 @@ static bool has_context(const struct sl_oom *oom)
 	return __atomic_load_n(&oom->gpu->has_context, __ATOMIC_RELAXED);
 }
 
-/* What to ask for next: twice as much, but first all that is left of the request, and at last all
- * that is left of the limit; 0 if that was not enough. */
+/* The next amount: twice the last one, but first all that is left of the request, and finally all
+ * that is left of the limit. 0 if even that was not enough. */
 static uint64_t next_bytes(const struct sl_oom *oom)
 {
 	uint64_t entitled_bytes, free_bytes, total_bytes;
@@ -64,8 +65,8 @@ static uint64_t next_bytes(const struct sl_oom *oom)
 	return bytes > oom->bytes ? bytes : 0;
 }
 
-/* The first grant may have been of memory that was free when it was measured last: code that was
- * loaded since has it. So all is measured, and asked for anew. */
+/* The first grant may have been memory that only an old measurement shows as free: code loaded
+ * since has it. So everything is measured, and the demand starts anew. */
 static void catch_up(struct sl_oom *oom)
 {
 	if (oom->rounds != 1 || !has_context(oom))

@@ -2,8 +2,8 @@
  * pagemap - see pagemap.h
  *
  * The root costs 128 KiB of untouched zero pages; a leaf covers 32 GiB of addresses. Leaves are
- * never freed: the driver hands the same addresses out again. Which GPU a page is of stands beside
- * its block: blocks come and go, but that can be read without the lock.
+ * never freed: the driver reuses addresses. A page's GPU is stored beside its block: blocks come
+ * and go, but the GPU can be read without the lock.
  */
 #include "runtime/memory/pagemap.h"
 #include "runtime/memory/block.h"
@@ -21,7 +21,7 @@ _Static_assert(SL_DEVICE_GRAIN == 1ull << PAGE_SHIFT, "one page per grain");
 
 struct leaf {
 	struct sl_block *block[LEAF_SIZE];
-	uint8_t gpu[LEAF_SIZE]; /* its number and one, or 0; atomic */
+	uint8_t gpu[LEAF_SIZE]; /* ordinal plus 1, or 0; atomic */
 };
 
 static struct leaf *root[1u << ROOT_BITS]; /* atomic */
@@ -99,7 +99,7 @@ bool sl_pagemap_touches(CUdeviceptr base, uint64_t bytes)
 	uint64_t past = bytes > UINT64_MAX - base ? UINT64_MAX : base + bytes;
 	uint64_t page = base >> PAGE_SHIFT, end = sl_round_up(past, SL_DEVICE_GRAIN);
 
-	/* Rounded up beyond the last address, or beyond what the map covers. */
+	/* Rounded up beyond the last address, or beyond the covered addresses. */
 	end = end && past < (uint64_t)SL_ARRAY_LEN(root) << (PAGE_SHIFT + LEAF_BITS)
 		      ? end >> PAGE_SHIFT
 		      : (uint64_t)SL_ARRAY_LEN(root) << LEAF_BITS;

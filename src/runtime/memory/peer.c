@@ -2,9 +2,9 @@
  * peer - see peer.h
  *
  * A pair says that context `user` on device `dev` may use the memory of context `owner`. Several
- * contexts of a device may be users of one owner; the driver's access is the device's, so it goes
- * with the last of them. The lock is for the table of pairs; blocks are looked up under the books'
- * lock, and opened without either: one that has gone meanwhile needs no access.
+ * contexts of a device may be users of one owner; the driver's access is per device, so it goes
+ * with the last of them. The lock guards the table of pairs. Blocks are looked up under the books'
+ * lock and opened without either lock: a block that has gone meanwhile needs no access.
  */
 #include "runtime/memory/peer.h"
 #include "runtime/gate/control.h"
@@ -73,7 +73,7 @@ static void leave(struct pair *pair)
 	__atomic_fetch_sub(&pair_count, 1, __ATOMIC_RELEASE);
 }
 
-/* Takes out one pair that has the context as user (owner: any if NULL). */
+/* Takes out one pair with that user and owner (NULL: any owner). */
 static struct pair *take_pair(CUcontext owner, CUcontext user)
 {
 	struct pair *found = NULL;
@@ -95,7 +95,7 @@ static struct pair *take_pair(CUcontext owner, CUcontext user)
 
 /* --- opening and closing blocks --------------------------------------------------------------- */
 
-/* Turns the device's bit of the block that begins at base. False: there is no such block, or the
+/* Sets or clears the device's bit of the block that begins at base. False: no such block, or the
  * bit was so already. */
 static bool turn(CUdeviceptr base, uint64_t bit, bool on, uint64_t *bytes)
 {
@@ -114,7 +114,7 @@ static bool turn(CUdeviceptr base, uint64_t bit, bool on, uint64_t *bytes)
 	return turned;
 }
 
-/* All chunks must be there: those of a block that is held are, or come back. */
+/* All chunks must be on the GPU: a held block's chunks are, or come back. */
 static CUresult allow(
 	CUdeviceptr base, uint64_t bytes, CUdevice dev, CUmemAccess_flags flags)
 {
@@ -141,7 +141,7 @@ static CUresult open_block(CUdeviceptr base, CUdevice dev)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	r = allow(base, bytes, dev, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	/* If the block is no longer there its memory was freed meanwhile. */
+	/* If the block is gone, its memory was freed meanwhile. */
 	if (r == CUDA_SUCCESS || !turn(base, bit_of(dev), false, &again))
 		return CUDA_SUCCESS;
 	sl_anchor_drop(base, 1);
@@ -155,7 +155,7 @@ static void close_block(CUdeviceptr base, CUdevice dev)
 
 	if (!turn(base, bit_of(dev), false, &bytes))
 		return;
-	/* Held since it was opened, so it is there. */
+	/* Held since it was opened, so it is on the GPU. */
 	sl_control_enter();
 	r = sl_backing_allow(base, bytes, dev, CU_MEM_ACCESS_FLAGS_PROT_NONE);
 	sl_control_leave();
@@ -171,7 +171,8 @@ struct bases {
 	size_t count;
 };
 
-/* Where all regions and slabs of the space begin; those freed but not yet unmapped, too. */
+/* The base addresses of all regions and slabs of the space, including those freed but not yet
+ * unmapped. */
 static bool list_bases(struct sl_space *space, struct bases *out)
 {
 	size_t room = 0;
@@ -214,7 +215,7 @@ static void close_space(CUcontext owner, CUdevice dev)
 	sl_space_leave(space);
 }
 
-/* All that the owner has, to the device. Undone whole if something of it cannot be. */
+/* Opens all of the owner's memory to the device. Undone as a whole if any part fails. */
 static CUresult open_space(CUcontext owner, CUdevice dev)
 {
 	struct sl_space *space = sl_space_of(owner);
@@ -236,13 +237,13 @@ static CUresult admit(struct sl_space *space, struct sl_backing *backing, CUdevi
 {
 	CUresult r;
 
-	/* A slab that was empty before is open already. */
+	/* A slab that is reused is open already. */
 	if (backing->allowed & bit_of(dev))
 		return CUDA_SUCCESS;
 	if (!sl_anchor_backing(backing, space->gpu))
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	backing->allowed |= bit_of(dev);
-	/* Nobody knows it yet, so it is not moved. */
+	/* It is in no list yet, so it is not moved. */
 	sl_control_enter();
 	r = sl_backing_allow(
 		backing->base, backing->bytes, dev, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
@@ -302,7 +303,7 @@ SL_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 	return r;
 }
 
-/* The driver's access is the device's: it stays while another context there is a user. */
+/* The driver's access is per device: it stays while another context there is a user. */
 static void close_pair(struct pair *pair)
 {
 	if (!(users_of(pair->owner) & bit_of(pair->dev)))
@@ -333,7 +334,7 @@ void sl_peer_drop_context(CUcontext ctx)
 		return;
 	while ((pair = take_pair(NULL, ctx)))
 		close_pair(pair);
-	/* What it owned is gone with it. */
+	/* The memory that it owned is gone with it. */
 	(void)pthread_mutex_lock(&lock);
 	sl_list_foreach_safe (link, &pairs) {
 		pair = SL_LIST_ENTRY(link, struct pair, link);

@@ -47,7 +47,7 @@ CUresult sl_region_free(struct sl_space *space, struct sl_region *region, bool m
 	int r = may_block ? sl_settle(space, &result) : SL_SETTLE_CAPTURING;
 
 	sl_books_lock();
-	/* Its context was destroyed meanwhile, and with it all work; no list is looked at again. */
+	/* Its context was destroyed meanwhile with all its work; lists no longer matter. */
 	if (space->dead)
 		r = SL_SETTLED;
 	switch (r) {
@@ -57,8 +57,8 @@ CUresult sl_region_free(struct sl_space *space, struct sl_region *region, bool m
 		sl_list_push_tail(&space->leaving, &region->link);
 		break;
 	default:
-		/* It is not freed. Of a context that is broken the bytes stay charged until the
-		 * process ends. */
+		/* It is not freed. In a broken context the bytes stay charged until the process
+		 * ends. */
 		region->live = true;
 		sl_block_let_go(&region->block);
 		sl_list_push_tail(&space->regions, &region->link);

@@ -1,9 +1,9 @@
 /*
  * slab - see slab.h
  *
- * Slot records lie beside the slab in host memory, never in device memory. Chains are indices, so
- * a record is 16 bytes (3 % of the smallest slots). A slab's figures in its space (idle, empty)
- * change where its counts do: in took() and in settled().
+ * Slot records lie beside the slab in host memory, never in device memory. Chains are indices, so a
+ * record is 16 bytes (3 % of the smallest slots). A slab's counts in its space (idle, empty) change
+ * together with its own, in took() and in settled().
  */
 #include "runtime/memory/slab.h"
 #include "runtime/session/session.h"
@@ -15,7 +15,7 @@ static bool is_empty(const struct sl_slab *slab)
 	return slab->free == slab->slots;
 }
 
-/* Bytes that would come back if the space were flushed: what cuMemGetInfo counts as free. */
+/* Bytes that a flush of the space would free; cuMemGetInfo counts them as free. */
 static void count_idle(struct sl_slab *slab, int by)
 {
 	slab->block.space->idle_slabs += (uint32_t)by;
@@ -185,7 +185,7 @@ static void settled(struct sl_slab *slab)
 		space->empty_slabs++;
 }
 
-/* Freed slots that came while the batch was out wait for the next one. */
+/* Slots freed while the batch was out wait for the next one. */
 static void relist(struct sl_space *space, struct sl_slab *slab)
 {
 	sl_list_unlink(&slab->with_freed);

@@ -1,7 +1,7 @@
 /*
  * supply - see supply.h
  *
- * The one place where a demand, the driver's calls and the answer to the daemon come together.
+ * The only place that combines a demand, the driver's calls and the answer to the daemon.
  */
 #include "runtime/memory/supply.h"
 #include "runtime/gate/control.h"
@@ -22,7 +22,7 @@ static CUresult create_granted(struct sl_demand *demand, struct sl_space *space,
 		r = sl_backing_create(out, space->dev, bytes, &stuck_bytes);
 		if (r == CUDA_ERROR_OUT_OF_MEMORY && stuck_bytes == 0) {
 			sl_control_leave();
-			/* What is in its way may be our own. */
+			/* Our own hoarded memory may be the obstacle. */
 			sl_supply_on_slow();
 			*outcome = sl_demand_failed(demand, r);
 			continue;

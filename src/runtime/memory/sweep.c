@@ -18,7 +18,7 @@ void sl_sweep_begin_thread(void)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	(void)prctl(PR_SET_NAME, "sluice-sweep", 0, 0, 0);
-	/* Another thread's capture is not to be spoilt by our calls. */
+	/* Our calls must not invalidate another thread's capture. */
 	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
 }
 
@@ -59,7 +59,7 @@ void sl_sweep_soon(bool everything)
 void sl_sweep_owe(void)
 {
 	__atomic_store_n(&owed, 1, __ATOMIC_SEQ_CST);
-	/* The capture that was in the way may have ended in between. */
+	/* The capture that prevented the flush may have ended meanwhile. */
 	sl_sweep_if_owed();
 }
 

@@ -1,10 +1,9 @@
 /*
  * demand - see demand.h
  *
- * What makes the daemon's death harmless: `generation` counts the connections on which this process
- * has reported what it holds, and a grant remembers its own. An answer that belongs to an older
- * generation is not sent; the new daemon has counted the grant as held, so only what was not used
- * is given back.
+ * `generation` makes the daemon's death harmless. It counts the connections on which this process
+ * has reported what it holds, and a grant records its own. An answer to an older generation is not
+ * sent: the new daemon has counted the grant as held, so only the unused part is given back.
  */
 #include "runtime/session/demand.h"
 #include "runtime/gate/gate.h"
@@ -15,10 +14,10 @@
 
 #include <string.h>
 
-/* An answer by return takes 20 to 30 us, and a thread that sleeps on an idle core another 10 to 20
- * to wake: so long the core goes to others, if any, and not to sleep. */
+/* A usual answer takes 20 to 30 us, and a thread that sleeps on an idle core another 10 to 20 us to
+ * wake. So for this long the thread yields its core instead of sleeping. */
 #define USUAL_ANSWER_NS (50 * SL_US)
-/* Longer waits make the thread give back what it hoards; shorter ones are the usual answer. */
+/* After a longer wait the thread gives back what it hoards; usual answers are faster. */
 #define SLOW_ANSWER_NS (5 * SL_MS)
 /* WORK is sent at most this often (messages.def). */
 #define WORK_SPAN_NS (250 * SL_MS)
@@ -45,7 +44,7 @@ static void say_commit(uint64_t epoch, uint64_t used_bytes)
 	sl_session_say(&msg);
 }
 
-/* Denials that are more than out-of-memory, and what the program gets for them. */
+/* Denials other than out-of-memory, and the program's results for them. */
 static const struct {
 	uint32_t flag;
 	CUresult result;
@@ -69,7 +68,7 @@ static void finish_demand(struct sl_demand *demand, int outcome)
 	sl_list_unlink(&demand->link);
 	demand->outcome = outcome;
 	__atomic_store_n(&demand->state, SL_DEMAND_DONE, __ATOMIC_RELEASE);
-	/* The record may be gone as soon as the state is out; waking needs its address only. */
+	/* The record may be gone once the state is written; waking needs only its address. */
 	sl_futex_wake(&demand->state, 1);
 }
 
@@ -84,7 +83,7 @@ static struct sl_demand *demand_of(uint64_t number)
 	return NULL;
 }
 
-/* Bytes of its own, granted before, are held from now on. The daemon learns it from the COMMIT. */
+/* Bytes granted earlier become held. The COMMIT tells the daemon. */
 static void hold(struct sl_demand *demand, uint64_t epoch)
 {
 	demand->gpu->held_bytes += (int64_t)demand->bytes;
@@ -108,8 +107,8 @@ void sl_demand_on_grant(const struct sl_msg_grant *msg)
 {
 	struct sl_demand *demand = demand_of(msg->ask);
 
-	/* Grants are whole; one that is not, or that nobody waits for, goes back. That of a context
-	 * has no bytes. */
+	/* A grant is for the whole demand. A smaller one, or one for a demand that is gone, goes
+	 * back. The grant for a context has no bytes. */
 	if (!demand ||
 		(msg->bytes < demand->bytes && !(demand->flags & SL_ASK_CONTEXT))) {
 		say_commit(msg->epoch, 0);
@@ -158,8 +157,8 @@ void sl_demand_refuse_all(void)
 /* --- asking ----------------------------------------------------------------------------- */
 
 /* Tells the daemon that other threads still work while this one waits, so that it is no deadlock.
- * What was submitted before the wait says nothing: the client would count as busy, as its pulse,
- * which has not changed, would not say again that it is idle. */
+ * Submissions before the wait do not count: the client would be taken for busy, and its unchanged
+ * pulse would not report it idle again. */
 static void tell_work(uint64_t before)
 {
 	uint64_t work = sl_gate_submissions();
@@ -217,8 +216,8 @@ int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t byte
 	sl_list_init(&demand->link);
 	sl_session_lock();
 	refused = sl_session.state == SL_SESSION_REFUSED;
-	/* Above the limit whatever the others do. The daemon says so at once, and remembers it for
-	 * who asks why; without one it is said here. */
+	/* Above the limit whatever other processes use. The daemon denies that at once and keeps
+	 * the reason for `sluice why`; without a daemon it is denied here. */
 	hopeless = bytes > gpu->limit_bytes && !sl_session.welcomed;
 	if (!refused && !hopeless) {
 		demand->number = ++sl_session.last_number;

@@ -1,8 +1,8 @@
 /*
  * device - see device.h
  *
- * A GPU once known never moves and never leaves the session's table, so a kept pointer is good
- * for ever. That a device is not the workload's is not kept: the daemon may add it.
+ * A known GPU never moves and never leaves the session's table, so a kept pointer stays valid. The
+ * answer that a device is not the workload's is not kept: the daemon may add it.
  */
 #include "runtime/session/device.h"
 #include "runtime/real/real.h"
@@ -53,8 +53,8 @@ static CUresult device_of_context(CUcontext ctx, CUdevice *dev)
 	return r;
 }
 
-/* A driver before 12.8 tells the stream's context only. That the function is missing is found out
- * once: each search for it takes longer than the call. */
+/* A driver before 12.8 knows only the stream's context. A missing function is remembered, since
+ * each search for it takes longer than the call. */
 CUresult sl_device_of_stream(CUstream stream, CUdevice *dev)
 {
 	static int missing;
@@ -65,7 +65,7 @@ CUresult sl_device_of_stream(CUstream stream, CUdevice *dev)
 		r = sl_real.cuStreamGetDevice(stream, dev);
 		if (r == CUDA_SUCCESS)
 			return r;
-		/* What a function says that the driver lacks (real.c). */
+		/* The result of a function that the driver lacks (real.c). */
 		if (r == CUDA_ERROR_NOT_SUPPORTED)
 			__atomic_store_n(&missing, 1, __ATOMIC_RELAXED);
 	}

@@ -1,12 +1,11 @@
 /*
  * held - see held.h
  *
- * The count is one field of the GPU's figures, under the session's lock, so that it changes in the
- * same moment as the messages which tell of it. Within the request nothing need be asked: that much
- * is promised to this workload alone. Beyond it the daemon alone knows what the others were
- * promised, and is asked with an ordinary demand for bytes that are there already. A daemon that
- * knows of no held memory takes nothing away but by stopping processes, so it need not be asked
- * either.
+ * The count is a field of the GPU's figures, under the session's lock, so it changes together with
+ * the messages that report it. Within the request no question is needed: those bytes are promised
+ * to this workload alone. Beyond it only the daemon knows what other workloads were promised. It is
+ * asked with an ordinary demand for bytes that exist already. A daemon that does not know held
+ * memory takes memory away only by stopping processes, so it is not asked either.
  */
 #include "runtime/session/held.h"
 #include "runtime/process/wake.h"
@@ -15,7 +14,7 @@
 
 #include <errno.h>
 
-static uint32_t due; /* atomic: something may be left to be told */
+static uint32_t due; /* atomic: a change may still have to be reported */
 
 static void tell_soon(void)
 {
@@ -29,7 +28,7 @@ bool sl_held_is_due(void)
 	       __atomic_exchange_n(&due, 0, __ATOMIC_ACQ_REL);
 }
 
-/* What others of the workload have may be held as well, as far as this process knows. */
+/* Leaves room for the workload's other processes, as far as this process knows. */
 static bool is_within_request(const struct sl_gpu *gpu, uint64_t bytes)
 {
 	uint64_t room = sl_sub_sat(gpu->request_bytes, gpu->others_bytes);
@@ -52,7 +51,7 @@ bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes)
 		tell_soon();
 		return true;
 	}
-	/* Once granted they are counted already: demand.c. */
+	/* If granted, the bytes are counted already: demand.c. */
 	outcome = sl_demand_ask_as(&demand, gpu, bytes, SL_ASK_HELD | SL_ASK_THERE, NULL);
 	errno = saved_errno;
 	return outcome == SL_DEMAND_GRANTED;

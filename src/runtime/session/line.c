@@ -1,9 +1,8 @@
 /*
  * line - see line.h
  *
- * System calls are made directly: send(2) and friends are cancellation points in the C library,
- * and a thread of the program that is cancelled while it holds our lock would take the process
- * with it.
+ * System calls are made directly. send(2) and friends are cancellation points in the C library, and
+ * a program's thread cancelled while it holds our lock would hang the process.
  */
 #include "runtime/session/line.h"
 
@@ -16,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A daemon that does not read 1 MiB of messages is as good as gone: a new line reports all. */
+/* A daemon that leaves 1 MiB of messages unread counts as lost: a new line reports everything. */
 #define KEPT_MAX (1024 * 1024)
 
 int sl_line_open(struct sl_line *line, const char *path, struct sl_error *err)
@@ -66,7 +65,7 @@ bool sl_line_has_kept(const struct sl_line *line)
 	return line->kept_bytes > 0;
 }
 
-/* With count descriptors, which stay open here. */
+/* Sends count descriptors along, which stay open here. */
 static int send_bytes(struct sl_line *line, const void *data, size_t size, const int *fds,
 	uint32_t count)
 {
@@ -132,7 +131,7 @@ static bool send_or_keep(struct sl_line *line, union sl_msg *msg, const int *fds
 	int r = SL_WIRE_AGAIN;
 
 	msg->head.version = line->version;
-	/* Behind what is kept already, so that the order stays. */
+	/* After messages already kept, so that the order stays. */
 	if (line->kept_bytes == 0)
 		r = send_bytes(line, msg, size, fds, count);
 	*kept = r == SL_WIRE_AGAIN && (!count || keep_fds(line, fds, count));
@@ -175,7 +174,7 @@ void sl_line_break(const struct sl_line *line)
 	errno = saved_errno;
 }
 
-/* How many descriptors go with a message that is kept. */
+/* Number of descriptors that go with a kept message. */
 static uint32_t fds_of(const unsigned char *data)
 {
 	struct sl_msg_ipc_give give;

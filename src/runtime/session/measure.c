@@ -12,7 +12,7 @@
 
 uint32_t sl_measure_due;
 
-/* The GPU of the current context is one to be measured. */
+/* Notes that the current context's GPU must be measured. */
 static void note_context(void)
 {
 	struct sl_gpu *gpu;
@@ -32,7 +32,7 @@ void sl_measure_soon(void)
 	if (!sl_mode_is_active() || !sl_session_is_joined())
 		return;
 	note_context();
-	/* Whoever finds it due already need not wake the agent again. */
+	/* If it is due already the agent has been woken. */
 	if (!(__atomic_fetch_or(&sl_measure_due, SL_MEASURE_ALL, __ATOMIC_ACQ_REL) &
 		    SL_MEASURE_FOR_AGENT))
 		sl_wake_agent();

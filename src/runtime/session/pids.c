@@ -1,9 +1,9 @@
 /*
  * pids - see pids.h
  *
- * One question at a time, so that one list is enough: the asking thread has `asking` locked also
- * while it waits, and no thread needs it to answer. The session's lock guards the question under
- * way; the agent's thread fills it in and wakes the asker.
+ * One query at a time, so one list is enough. The asking thread keeps `asking` locked while it
+ * waits; no thread needs that lock to answer. The session's lock guards the current query; the
+ * agent's thread fills it in and wakes the asking thread.
  */
 #include "runtime/session/pids.h"
 #include "runtime/process/futex.h"
@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 #define ANSWER_WAIT_NS (250 * SL_MS)
-/* Of the protocol, that brought PIDS. */
+/* The protocol version that introduced PIDS. */
 #define PIDS_VERSION 3
 
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
-/* The session lock's, but for `done`. */
+/* Under the session's lock, except `done`. */
 static struct {
 	uint64_t ask;  /* the last question's number */
-	uint32_t done; /* futex: 1 once its answer is whole, or nobody waits */
+	uint32_t done; /* futex: 1 if the answer is complete or none is awaited */
 	struct sl_pids list;
 } now = {.done = 1};
 
@@ -44,7 +44,7 @@ void sl_pids_on_rows(const struct sl_msg_pids_rows *msg)
 	sl_futex_wake(&now.done, INT_MAX);
 }
 
-/* False: there is nobody who could answer. */
+/* False: no daemon that could answer. */
 static bool ask(const struct sl_gpu *gpu)
 {
 	union sl_msg msg;
@@ -65,7 +65,7 @@ static bool ask(const struct sl_gpu *gpu)
 	return asked;
 }
 
-/* Takes the answer if it is whole; a late one then finds nobody. */
+/* Takes the answer if it is complete, and ends the wait, so that a late answer is ignored. */
 static bool take(struct sl_pids *out)
 {
 	bool whole;

@@ -1,7 +1,7 @@
 /*
  * session - see session.h
  *
- * Joining and figures. What the daemon says is taken in by link/dispatch.c.
+ * Joining and figures. link/dispatch.c handles the daemon's messages.
  */
 #include "runtime/session/session.h"
 #include "runtime/gate/residency.h"
@@ -13,7 +13,7 @@
 
 /* --- joining ---------------------------------------------------------------------------- */
 
-/* 0: begun, now or before. */
+/* 0: joining has begun, now or before. */
 static SL_COLD int begin(void)
 {
 	int r = 0;
@@ -115,7 +115,7 @@ uint64_t sl_session_entitled(struct sl_gpu *gpu)
 	return bytes;
 }
 
-static uint32_t frees; /* counts what was told to be free */
+static uint32_t frees; /* counts reports of freed bytes */
 
 void sl_session_freed(struct sl_gpu *gpu, uint64_t bytes)
 {

@@ -26,7 +26,7 @@ void sl_session_unlock(void)
 	(void)pthread_mutex_unlock(&sl_session.lock);
 }
 
-/* Under the lock. A message that could not even be kept must not be missing among later ones: the
+/* Under the lock. If a message can be neither sent nor kept, later ones would be inconsistent: the
  * line is given up, and the next one begins with a report. */
 void sl_session_say_fds(union sl_msg *msg, const int *fds, uint32_t count)
 {
@@ -75,7 +75,7 @@ void sl_session_say_held(bool everything)
 			continue;
 		if (everything && !sl_session_held_bytes(gpu) &&
 			sl_session.generation == 1)
-			continue; /* a daemon that met us now knows of none */
+			continue; /* a new daemon knows of none */
 		sl_wire_init(&msg, SL_MSG_HELD);
 		msg.held.ordinal = gpu->ordinal;
 		msg.held.held_bytes = sl_session_held_bytes(gpu);
@@ -197,7 +197,7 @@ void sl_session_forget(void)
 {
 	bool forked = sl_session.forked || sl_session.state != SL_SESSION_IDLE;
 
-	/* The parent's end stays open in the parent; ours is one more reference to it. */
+	/* The parent's end stays open in the parent; ours is another reference to it. */
 	sl_fd_close(&sl_session.line.socket);
 	memset(&sl_session, 0, sizeof(sl_session));
 	(void)pthread_mutex_init(&sl_session.lock, NULL);

@@ -1,9 +1,9 @@
 /*
- * export - handles and addresses that go to others: processes, NICs, sparse arrays
+ * export - handles and addresses given to other processes, NICs and sparse arrays
  *
- * They keep the pages that were behind such a piece of memory then, so it must stay where it is. A
- * descriptor that the driver made is taken back if the memory may not become held; where nothing
- * could be taken back, the memory is made held first.
+ * The receiver keeps the pages that are behind the memory at that time, so the memory must stay in
+ * place. A descriptor made by the driver is taken back if the memory may not become held. If
+ * nothing could be taken back, the memory becomes held first.
  */
 #include "runtime/driver/handle.h"
 #include "runtime/gate/control.h"
@@ -27,7 +27,7 @@ static void close_quietly(int fd)
 	errno = saved_errno;
 }
 
-/* Other nodes may import a fabric handle at once, so those are held before they are made. */
+/* Other nodes may import a fabric handle at once, so its memory is held from its creation. */
 SL_EXPORT CUresult cuMemExportToShareableHandle(void *out,
 	CUmemGenericAllocationHandle value, CUmemAllocationHandleType type,
 	unsigned long long flags)
@@ -51,8 +51,7 @@ SL_EXPORT CUresult cuMemExportToShareableHandle(void *out,
 	return r;
 }
 
-/* The exporter is charged for it. What the driver counts on this process beside that is
- * measured. */
+/* The exporter is charged. What the driver counts on this process beside that is measured. */
 SL_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out,
 	void *os_handle, CUmemAllocationHandleType type)
 {
@@ -100,10 +99,10 @@ SL_EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr ptr, siz
 
 /* --- sparse arrays ---------------------------------------------------------------------------- */
 
-/* So many entries need no memory. */
+/* Lists up to this length need no allocation. */
 #define TILES_SHORT 16
 
-/* A copy of the program's list with the driver's handles in it, and who uses them. */
+/* A copy of the program's list with the driver's handles, and the records in use for them. */
 struct tiles {
 	CUarrayMapInfo short_list[TILES_SHORT], *list;
 	struct sl_handle *short_used[TILES_SHORT], **used;
@@ -119,7 +118,7 @@ static void tiles_fini(struct tiles *tiles, unsigned int count)
 		free(tiles->used);
 }
 
-/* False: no host memory, or a handle may not be held; nothing is left in use. */
+/* False: no host memory, or a handle may not be held; no record stays in use. */
 static bool tiles_init(
 	struct tiles *tiles, const CUarrayMapInfo *list, unsigned int count)
 {
@@ -157,9 +156,9 @@ static bool tiles_init(
 		gated_;                                      \
 	})
 
-/* Nothing moves until all handles are held; from then on these stay, whatever else goes while the
- * call waits at the gate. What the array keeps of a handle that the program releases meanwhile
- * shows up as hidden bytes. */
+/* Nothing moves until all handles are held. From then on they stay, even if other memory leaves
+ * while the call waits at the gate. If the program releases a handle meanwhile, the part that the
+ * array keeps shows up as hidden bytes. */
 #define MAP_ARRAY(symbol)                                                  \
 	SL_EXPORT CUresult symbol(                                         \
 		CUarrayMapInfo *list, unsigned int count, CUstream stream) \

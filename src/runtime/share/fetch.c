@@ -1,7 +1,7 @@
 /*
  * fetch - see fetch.h
  *
- * The daemon's answer is checked like a stranger's: the figures must fit together, and no more
+ * The daemon's answer is checked like untrusted input: the figures must fit together, and no more
  * descriptors are taken than were announced.
  */
 #include "runtime/share/fetch.h"
@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* As many pieces as any region can have, and more than a table of descriptors usually holds. */
+/* The most chunks that any region can have, and more than a descriptor table usually holds. */
 #define COUNT_MAX 65536u
 
-/* The session lock's. */
+/* Under the session's lock. */
 static struct sl_link fetches = SL_LIST_INIT(fetches);
 
 static void say_fetch(const struct sl_fetch *fetch)
@@ -50,7 +50,7 @@ static void finish(struct sl_fetch *fetch, CUresult result)
 	sl_list_unlink(&fetch->link);
 	fetch->result = result;
 	__atomic_store_n(&fetch->state, 1, __ATOMIC_RELEASE);
-	/* The record may be gone as soon as the state is out; waking needs its address only. */
+	/* The record may be gone once the state is written; waking needs only its address. */
 	sl_futex_wake(&fetch->state, INT_MAX);
 }
 
@@ -65,7 +65,7 @@ static struct sl_fetch *fetch_of(uint64_t number)
 	return NULL;
 }
 
-/* What the driver says to a handle that is no good, or not for this process. */
+/* The driver's result for a handle that is invalid, or not for this process. */
 static CUresult result_of(uint32_t reason)
 {
 	switch (reason) {

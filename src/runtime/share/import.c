@@ -1,10 +1,10 @@
 /*
  * import - see import.h
  *
- * A mapping is being made or unmade by one thread, or it is ready; other threads wait for the next
- * change and look again. Closing waits for work, which may take any time: a thread that opens the
- * mapping meanwhile gets it at once, and it is not unmade. Mappings lie in an array in the order
- * of their addresses, since every query about an unknown pointer looks here.
+ * One thread makes or unmakes a mapping, or it is ready; other threads wait for the next change and
+ * look again. Closing waits for work, which may take any time. A thread that opens the mapping
+ * meanwhile gets it at once, and it stays. Mappings are in an array sorted by address, since every
+ * query about an unknown pointer searches here.
  */
 #include "runtime/share/import.h"
 #include "runtime/contexts/settle.h"
@@ -24,20 +24,20 @@
 #include <string.h>
 
 enum state {
-	MAKING = 0, /* no address yet: in no place of the array */
+	MAKING = 0, /* no address yet: not in the array */
 	READY,      /* with openings */
-	LEFT,       /* without; to be unmapped when nothing is in the way */
-	LEAVING,    /* without; who closed it waits for the work that may use it */
+	LEFT,       /* without openings; to be unmapped as soon as possible */
+	LEAVING,    /* without openings; its closer waits for the work on it */
 	UNMAKING,
-	GONE, /* in no place of the array; freed by the last that waits for work */
+	GONE, /* not in the array; freed by the last thread that waits for work */
 };
 
 struct block {
 	uint64_t offset, bytes;
-	uint64_t maker_id; /* tells a block made anew at the same place */
-	uint64_t id;       /* here, where the maker's would be another allocation's */
+	uint64_t maker_id; /* distinguishes a block made anew at the same place */
+	uint64_t id;       /* in this process, where the maker's id may be in use */
 	uint32_t openings;
-	bool sync_memops; /* as set here: the maker's own is another matter */
+	bool sync_memops; /* as set here, independent of the maker's */
 };
 
 struct mapping {
@@ -46,7 +46,7 @@ struct mapping {
 	CUcontext ctx;
 	CUdevice dev; /* where the memory is */
 	enum state state;
-	uint32_t closes, settlers; /* so often LEAVING; threads that wait for work */
+	uint32_t closes, settlers; /* number of closes; threads that wait for work */
 	CUdeviceptr base;
 	uint64_t bytes, chunk_bytes;
 	uint32_t mapped; /* chunks */
@@ -55,7 +55,7 @@ struct mapping {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct mapping **mappings, *making; /* by address; without one yet */
+static struct mapping **mappings, *making; /* by address; without an address yet */
 static uint32_t count, room;               /* count is atomic */
 static uint32_t changes;                   /* futex */
 static bool any_left;                      /* atomic */
@@ -70,7 +70,7 @@ static void leave_lock(void)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* Under the lock, which is left meanwhile. */
+/* Under the lock, which is released during the wait. */
 static void wait_for_change(void)
 {
 	uint32_t seen = __atomic_load_n(&changes, __ATOMIC_ACQUIRE);
@@ -88,7 +88,7 @@ static void tell_change(void)
 
 /* --- the table, under the lock ---------------------------------------------------------------- */
 
-/* The first mapping that ends behind at. */
+/* The index of the first mapping that ends above `at`. */
 static uint32_t lower(CUdeviceptr at)
 {
 	uint32_t low = 0, high = count;
@@ -181,8 +181,8 @@ static struct block *block_at(const struct mapping *m, uint64_t offset)
 	return NULL;
 }
 
-/* One more opening. A block that was freed and made anew at the same place in the maker is the new
- * one. */
+/* Counts one more opening. A block that the maker freed and made anew at the same place replaces
+ * the old one. */
 static CUresult count_opening(
 	struct mapping *m, const struct sl_offered *offered, CUdeviceptr *out)
 {
@@ -225,7 +225,7 @@ static uint64_t bytes_of(const struct mapping *m, uint32_t index)
 	return sl_min_u64(m->chunk_bytes, m->bytes - index * m->chunk_bytes);
 }
 
-/* No work may use it. */
+/* No work may use the mapping. */
 static void unmap(struct mapping *m)
 {
 	CUresult r = CUDA_SUCCESS, one;
@@ -245,8 +245,7 @@ static void unmap(struct mapping *m)
 	sl_step(C_IPC_CLOSED);
 }
 
-/* The driver's number of the workload's GPU, or -1: the program sees fewer than its workload
- * has. */
+/* The driver's number of the workload's GPU. -1: the program does not see that GPU. */
 static CUdevice device_of(uint32_t ordinal)
 {
 	struct sl_gpu *gpu;
@@ -262,7 +261,7 @@ static CUdevice device_of(uint32_t ordinal)
 	return -1;
 }
 
-/* The handle goes at once: what is mapped lives on. */
+/* The handle is released at once; the mapping keeps the memory. */
 static CUresult map_chunk(struct mapping *m, uint32_t index, int fd)
 {
 	CUmemGenericAllocationHandle handle;
@@ -330,7 +329,7 @@ static CUresult ask_and_map(
 	return r;
 }
 
-/* Under the lock, which is left meanwhile: a new mapping, made. */
+/* Under the lock, which is released meanwhile: makes a new mapping. */
 static CUresult make(CUcontext ctx, CUdevice dev, bool peers,
 	const struct sl_offered *block, CUdeviceptr *out)
 {
@@ -383,7 +382,7 @@ CUresult sl_import_open(CUcontext ctx, CUdevice dev, bool peers,
 
 /* --- closing ---------------------------------------------------------------------------------- */
 
-/* Unmapped. */
+/* The mapping is unmapped. */
 static void be_gone(struct mapping *m)
 {
 	take_out(m);
@@ -392,8 +391,8 @@ static void be_gone(struct mapping *m)
 		mapping_free(m);
 }
 
-/* Under the lock, which is left meanwhile. Whether it is to be unmapped now: not if it was opened
- * meanwhile; if it was closed again after that, who did so unmaps it. */
+/* Under the lock, which is released meanwhile. Returns whether this thread must unmap now: not if
+ * the mapping was opened meanwhile, since the thread of the later close unmaps it. */
 static bool settle(struct mapping *m, CUresult *result, int *outcome)
 {
 	uint32_t close = ++m->closes;
@@ -413,7 +412,7 @@ static bool settle(struct mapping *m, CUresult *result, int *outcome)
 	return is_ours;
 }
 
-/* Under the lock, which is left meanwhile. The mapping is READY without openings, or LEFT. */
+/* Under the lock, which is released meanwhile. The mapping is READY without openings, or LEFT. */
 static CUresult unmake(struct mapping *m)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -482,7 +481,7 @@ void sl_import_sweep(void)
 	if (!__atomic_exchange_n(&any_left, false, __ATOMIC_RELAXED))
 		return;
 	take_lock();
-	/* One that is left again stands in the way of the others until next time. */
+	/* A mapping that is LEFT again delays the others until the next sweep. */
 	while ((m = next_left()) && !__atomic_load_n(&any_left, __ATOMIC_RELAXED))
 		(void)unmake(m);
 	leave_lock();
@@ -498,8 +497,8 @@ void sl_import_drop_context(CUcontext ctx)
 	while (i < count) {
 		struct mapping *m = mappings[i];
 
-		/* The work is gone with the context, also for who still waits for it: another
-		 * context may be made at this address before he is back. */
+		/* The work is gone with the context, also for threads that still wait for it:
+		 * another context may have this address before they return. */
 		if (m->ctx != ctx || m->state == UNMAKING) {
 			i++;
 			continue;

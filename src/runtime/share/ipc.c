@@ -1,15 +1,14 @@
 /*
  * ipc - memory of one process used by another, as programs call it
  *
- * The driver gives no IPC handle for memory that is made of mapped handles, and ours is; so the 64
- * bytes that a program hands on are ours: a key under which the daemon has descriptors of the
+ * The driver gives no IPC handle for mapped handles, and our memory is made of those. So the 64
+ * bytes that a program passes on are ours: a key under which the daemon has descriptors of the
  * memory (offer.h), and the block's place in it. A process that opens them maps the same handles
- * (import.h). A handle of the driver's own (of a pool, or of a process without us) is told by its
- * first bytes and goes to the driver.
+ * (import.h). The driver's own handle (of a pool, or of a process without us) has other first bytes
+ * and goes to the driver.
  *
- * Events are passed through: an IPC event is the driver's own between two processes, no memory of
- * ours is in it, and waiting for one is never gated. Work that is ordered by it has passed the gate
- * in its process.
+ * Events are passed through: an IPC event belongs to the driver, involves no memory of ours, and
+ * waiting for it is never gated. The work that it orders has passed the gate in its process.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/process/mode.h"
@@ -19,11 +18,11 @@
 
 #include <string.h>
 
-/* "sluice\x8f\x01": not what a driver's own begins with, which is a small number or an address. */
+/* "sluice\x8f\x01": the driver's own handles begin with a small number or an address. */
 #define HANDLE_MAGIC   0x018f656369756c73ull
 #define HANDLE_VERSION 1u
 
-/* What a CUipcMemHandle of ours holds. */
+/* The contents of our CUipcMemHandle. */
 struct handle {
 	uint64_t magic;
 	uint32_t version, pad;
@@ -32,7 +31,7 @@ struct handle {
 };
 _Static_assert(sizeof(struct handle) == sizeof(CUipcMemHandle), "64 bytes");
 
-/* The current context and its device, as any call that needs one would say. */
+/* The current context and its device; the same errors as any call that needs a context. */
 static CUresult current(CUcontext *ctx, CUdevice *dev)
 {
 	CUresult r = sl_real.cuCtxGetCurrent(ctx);
@@ -77,7 +76,7 @@ static CUresult open_ours(
 		r = CUDA_ERROR_INVALID_VALUE;
 	if (r == CUDA_SUCCESS)
 		r = sl_session_join();
-	/* As the driver says it in the process that made the memory. */
+	/* The driver's answer in the process that made the memory. */
 	if (r == CUDA_SUCCESS && sl_offer_is_ours(handle->offered.key))
 		r = CUDA_ERROR_INVALID_CONTEXT;
 	if (r != CUDA_SUCCESS)
@@ -86,8 +85,8 @@ static CUresult open_ours(
 		&handle->offered, ptr);
 }
 
-/* While a capture forbids it the driver refuses before it looks at the handle, and spoils the
- * capture. */
+/* While a capture forbids the call, the driver refuses it and invalidates the capture before it
+ * looks at the handle. */
 #define OPEN(symbol)                                                         \
 	SL_EXPORT CUresult symbol(                                           \
 		CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags) \
@@ -113,7 +112,7 @@ SL_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 		sl_import_find(ptr, &info) == SL_MEMORY_FOREIGN)
 		return sl_real.cuIpcCloseMemHandle(ptr);
 	result = current(&ctx, &dev);
-	/* The driver's close waits for the current context's work, whoever else has the memory
+	/* The driver's close waits for the current context's work, even if the memory stays
 	 * open. */
 	if (result == CUDA_SUCCESS && sl_capture_sync_begin()) {
 		result = sl_real.cuCtxSynchronize();

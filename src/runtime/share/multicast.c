@@ -1,11 +1,11 @@
 /*
  * multicast - one address for the memory of several GPUs
  *
- * A multicast object is a handle of the program's like others (handle.h), without memory of its own
- * to charge. What is bound to it is reached by other GPUs, so it is held until it is unbound or the
- * object is gone; it lives on while bound, even released. Bindings are remembered per object, under
- * a lock of their own that is held for table work only. An unbind names a device and a place in the
- * object, as the bind did.
+ * A multicast object is one of the program's handles (handle.h), without memory of its own to
+ * charge. Memory bound to it is used by other GPUs, so it is held until it is unbound or the object
+ * is gone; the object lives while memory is bound, even if released. Bindings are recorded per
+ * object, under a separate lock that is held for table work only. An unbind names a device and an
+ * offset in the object, as the bind did.
  */
 #include "runtime/share/multicast.h"
 #include "runtime/driver/handle.h"
@@ -20,14 +20,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* Bound without naming a device: unbound by any. */
+/* Bound without a device: any unbind matches. */
 #define DEV_ANY (-1)
 
 struct binding {
 	struct sl_link link; /* handle->bindings of the object */
 	CUdevice dev;
 	uint64_t offset;       /* in the object */
-	struct sl_handle *mem; /* bound, and held; or NULL: */
+	struct sl_handle *mem; /* bound and held; or NULL, with: */
 	CUdeviceptr ptr;       /* a range of regions */
 	uint64_t bytes;
 };
@@ -95,7 +95,7 @@ SL_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle value, CUde
 
 /* --- binding ---------------------------------------------------------------------------------- */
 
-/* What one call binds: held before the driver is asked, listed if it agrees. */
+/* The bindings of one call: held before the driver is called, listed if it agrees. */
 struct bind {
 	struct sl_handle *object, *mem;
 	CUmemGenericAllocationHandle real_object, real_mem;
@@ -114,7 +114,7 @@ static struct binding *new_binding(struct bind *bind, CUdevice dev, uint64_t off
 	return binding;
 }
 
-/* Where the memory lies tells the device that an unbind will name. */
+/* The device that an unbind will name: that of the memory's location. */
 static CUdevice device_of(const struct sl_handle *mem, CUdevice dev)
 {
 	if (dev != DEV_ANY || mem->prop.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
@@ -155,7 +155,7 @@ static bool bind_regions(
 	return true;
 }
 
-/* Regions, or mappings of the program's own. */
+/* Binds regions, or the program's own mappings. */
 static bool bind_range(
 	struct bind *bind, CUdeviceptr ptr, uint64_t bytes, CUdevice dev, uint64_t offset)
 {
@@ -171,7 +171,7 @@ static bool bind_range(
 	return bound;
 }
 
-/* All memory is there from here to bind_fini. */
+/* All memory is on the GPU from here to bind_fini. */
 static void bind_init(struct bind *bind, CUmemGenericAllocationHandle object,
 	CUmemGenericAllocationHandle mem)
 {
@@ -181,8 +181,7 @@ static void bind_init(struct bind *bind, CUmemGenericAllocationHandle object,
 	sl_list_init(&bind->list);
 }
 
-/* An object that is none of ours cannot tell when it ends: what is bound to it stays held for
- * good. */
+/* The end of an object that is not ours cannot be seen: memory bound to it stays held for good. */
 static void keep_bindings(struct bind *bind)
 {
 	(void)pthread_mutex_lock(&lock);
@@ -196,7 +195,7 @@ static void keep_bindings(struct bind *bind)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* The driver has spoken. */
+/* After the driver's answer. */
 static CUresult bind_fini(struct bind *bind, CUresult result)
 {
 	if (result != CUDA_SUCCESS)
@@ -295,16 +294,17 @@ SL_EXPORT CUresult cuMulticastUnbind(
 	if (r == CUDA_SUCCESS)
 		drop_bindings(&bind.list);
 	sl_control_leave();
-	/* What is left on the list stays bound, since the driver refused. */
+	/* Bindings left on the list stay, since the driver refused. */
 	keep_bindings(&bind);
 	sl_handle_leave(bind.object);
 	(void)sl_measure_after(r);
 	return r;
 }
 
-/* --- logical endpoints: the same across machines ---------------------------------------------- */
+/* --- logical endpoints: multicast across machines
+ * ---------------------------------------------- */
 
-/* Nobody tells us when an endpoint's memory is free of it again, so it stays held. */
+/* The end of an endpoint's use of the memory cannot be seen, so the memory stays held. */
 SL_EXPORT CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId endpoint, CUdevice dev,
 	cuuint64_t offset, CUmemGenericAllocationHandle value, cuuint64_t mem_offset,
 	cuuint64_t bytes, unsigned long long flags)

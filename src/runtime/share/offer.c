@@ -2,9 +2,9 @@
  * offer - see offer.h
  *
  * An offer is idle, being worked on by one thread (anchor the memory, export it, tell the daemon),
- * sent, or offered; whatever fails makes it idle again, and the next thread that asks tries anew.
+ * sent, or offered. A failure makes it idle again, and the next thread that asks tries anew.
  * `generation` is the connection on which it was sent. A new connection does not change the state:
- * a thread that was told "offered" was told right, and one that waits goes on waiting.
+ * a thread that got "offered" may use it, and a thread that waits goes on waiting.
  */
 #include "runtime/share/offer.h"
 #include "runtime/gate/control.h"
@@ -31,15 +31,15 @@ struct sl_offer {
 	struct sl_link link;
 	uint8_t key[SL_OFFER_KEY_BYTES];
 	struct sl_gpu *gpu;
-	struct sl_backing view; /* the backing's figures and chunks; not its owner */
+	struct sl_backing view; /* a copy of the backing's figures; does not own it */
 	uint32_t state;         /* futex, enum state */
-	uint32_t users;         /* threads that have it in their hands */
+	uint32_t users;         /* threads that use the record */
 	uint32_t generation;    /* connection on which it was sent; 0: none */
-	CUresult result;        /* why it is idle again */
-	bool anchored;          /* the worker's */
+	CUresult result;        /* why it became idle again */
+	bool anchored;          /* only the working thread uses it */
 };
 
-/* The session lock's. */
+/* Under the session's lock. */
 static struct sl_link offers = SL_LIST_INIT(offers);
 static bool again_running;
 
@@ -61,7 +61,7 @@ static CUresult result_of(uint32_t reason)
 
 /* --- finding ---------------------------------------------------------------------------------- */
 
-/* Under the books' lock. False: nothing that is live lies there. */
+/* Under the books' lock. False: nothing live is there. */
 static bool describe(struct sl_block *block, CUdeviceptr ptr, struct sl_offered *out)
 {
 	CUdeviceptr base = block->backing.base;
@@ -108,7 +108,7 @@ static struct sl_offer *offer_new(struct sl_block *block)
 	return offer;
 }
 
-/* Its memory is about to go: withdrawn. Waits for a thread that exports it now. */
+/* The memory is about to go: withdraws the offer. Waits for a thread that is exporting it. */
 static void end(struct sl_backing *backing)
 {
 	struct sl_offer *offer = backing->offer;
@@ -134,7 +134,7 @@ static void end(struct sl_backing *backing)
 	backing->on_destroy = NULL;
 }
 
-/* One more user of the block's offer, made if need be. */
+/* The block's offer, made if needed, with one more user. */
 static int find(CUdeviceptr ptr, struct sl_offered *out, struct sl_offer **offer,
 	CUresult *result)
 {
@@ -187,7 +187,7 @@ static void close_fds(const int *fds, uint32_t count)
 	errno = saved_errno;
 }
 
-/* A descriptor of each chunk, or none. */
+/* A descriptor of each chunk, or none at all. */
 static CUresult export_all(const struct sl_offer *offer, int **out)
 {
 	int *fds = malloc(offer->view.count * sizeof(*fds));
@@ -218,8 +218,8 @@ static bool daemon_knows_offers(void)
 	return sl_session.version >= sl_wire_since(SL_MSG_IPC_OFFER);
 }
 
-/* Under the session's lock; takes the descriptors. Without a line nothing leaves, and the next line
- * makes it leave. */
+/* Under the session's lock; takes over the descriptors. Without a line nothing is sent; the next
+ * line sends the offer again. */
 static void say_offer(struct sl_offer *offer, const int *fds)
 {
 	union sl_msg msg;
@@ -245,8 +245,8 @@ static void say_offer(struct sl_offer *offer, const int *fds)
 	}
 }
 
-/* What was on the host when it became held comes back first. Who frees it meanwhile waits for us,
- * and ends the offer before. */
+/* Memory that was on the host when it became held comes back first. A thread that frees it
+ * meanwhile ends the offer, then waits for this export. */
 static CUresult export_resident(struct sl_offer *offer, int **fds)
 {
 	CUresult r;
@@ -258,7 +258,8 @@ static CUresult export_resident(struct sl_offer *offer, int **fds)
 	return r;
 }
 
-/* Holds, exports and sends. What is held once stays so: others may have it already. */
+/* Holds, exports and sends. The memory stays held afterwards: other processes may have it
+ * already. */
 static void work(struct sl_offer *offer)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -294,7 +295,7 @@ static void work(struct sl_offer *offer)
 	sl_step(C_IPC_GIVEN);
 }
 
-/* Under the session's lock, which is left for work and waits. */
+/* Under the session's lock, which is released for work and waits. */
 static CUresult see_to(struct sl_offer *offer)
 {
 	bool tried = false;
@@ -366,7 +367,7 @@ void sl_offer_refuse_all(void)
 
 /* --- again ------------------------------------------------------------------------------------ */
 
-/* Under the session's lock: an offer of a former connection, with one more user. */
+/* Under the session's lock: an offer of an earlier connection, with one more user. */
 static struct sl_offer *next_of_former(void)
 {
 	sl_list_foreach (link, &offers) {
@@ -389,7 +390,7 @@ static void say_settled(void)
 	sl_session_say(&msg);
 }
 
-/* Under the session's lock, which is left while the driver is called. */
+/* Under the session's lock, which is released during the driver's call. */
 static void offer_again(struct sl_offer *offer)
 {
 	int *fds = NULL;
@@ -420,7 +421,7 @@ static void *again_main(void *arg)
 	sl_session_lock();
 	while (sl_session.welcomed && (offer = next_of_former()))
 		offer_again(offer);
-	/* Lost meanwhile: the next line starts another one. */
+	/* If the line was lost meanwhile, the next line starts another thread. */
 	say_settled();
 	again_running = false;
 	sl_session_unlock();

@@ -1,11 +1,11 @@
 /*
  * pinning - pins the store's files in the background, and gives files back
  *
- * One thread, started with the first file. Pinning is dear (0.1 s a GiB with small pages) and per
- * process, so it is done ahead of need, a piece at a time, and never begun while something is being
- * moved. A file that the driver will not pin is used through the ring until it will. Giving back: a
- * file is taken out when no place in it is needed, its copies are forgotten, and then the daemon
- * is told.
+ * One thread, started with the first file. Pinning is expensive (0.1 s per GiB with small pages)
+ * and per process. So it is done ahead of need, a piece at a time, and never begins while something
+ * is being moved. A file that the driver refuses to pin is used through the ring meanwhile. A file
+ * goes back when no place in it is needed: it is taken out, its copies are dropped, and then the
+ * daemon is told.
  */
 #include "runtime/contexts/sticky.h"
 #include "runtime/contexts/usable.h"
@@ -23,7 +23,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-/* Atomic. Counts wishes. */
+/* Atomic. Counts requests. */
 static uint32_t wishes; /* futex */
 
 static struct sl_store_file *file_of(struct sl_link *link)
@@ -38,11 +38,11 @@ static uint64_t piece_bytes(const struct sl_store_file *file, uint32_t piece)
 
 /* --- pinning ---------------------------------------------------------------------------------- */
 
-/* How long a file is left alone that the driver refused to pin. */
+/* Pause after the driver refused to pin a file. */
 #define REFUSED_NS     (1 * SL_S)
 #define REFUSED_MAX_NS (64 * SL_S)
 
-/* Under the lock: a piece to pin; if not, *due_ns is lowered to when there may be one. */
+/* Under the lock: a piece to pin. If there is none, lowers *due_ns to the time of the next try. */
 static bool next_piece(struct sl_store_file **file, uint32_t *piece, sl_ns *due_ns)
 {
 	sl_ns now_ns = sl_clock_now();
@@ -69,8 +69,9 @@ static bool next_piece(struct sl_store_file **file, uint32_t *piece, sl_ns *due_
 	return false;
 }
 
-/* Under the lock, so that who drops a context waits for us, or we no longer find it. What is pinned
- * in one is pinned for all; the n-th of those there are, or NULL. */
+/* Under the lock: a thread that drops a context either waits for this thread or has removed the
+ * context already. Memory pinned in one context is pinned for all. Returns the n-th usable context,
+ * or NULL. */
 static CUcontext nth_context(size_t n)
 {
 	CUcontext contexts[SL_USABLE_MAX];
@@ -92,7 +93,7 @@ static CUresult with_context(CUcontext ctx, void *at, uint64_t bytes, bool *insi
 	return r;
 }
 
-/* Files go by this thread alone, so this one stays. */
+/* Only this thread removes files, so the file still exists. */
 static void note_pinned(
 	struct sl_store_file *file, uint32_t piece, CUresult r, bool inside)
 {
@@ -113,8 +114,8 @@ static void note_pinned(
 		sl_info("host memory %u is not pinned: error %d", file->number, (int)r);
 }
 
-/* One piece, in the first context that lets us. False: there is none, or not now, but perhaps
- * then. */
+/* Pins one piece, in the first context that allows it. False: no piece or no context now; *due_ns
+ * has the time of the next try. */
 static bool pin_one(sl_ns *due_ns)
 {
 	struct sl_store_file *file = NULL;
@@ -138,7 +139,7 @@ static bool pin_one(sl_ns *due_ns)
 	}
 }
 
-/* Under the lock: one that is pinned in the context, no longer known to be. */
+/* Under the lock: a piece pinned in that context, which then no longer counts as pinned. */
 static bool take_pinned(CUcontext ctx, char **at)
 {
 	sl_list_foreach (link, &sl_store.files) {
@@ -171,7 +172,7 @@ void sl_store_drop_context(CUcontext ctx)
 	more = take_pinned(ctx, &at);
 	sl_store_unlock();
 	while (more) {
-		/* Gone already, it took the registration along. */
+		/* If the context is gone already, its registration is gone, too. */
 		(void)with_context(ctx, at, 0, &inside);
 		sl_store_lock();
 		more = take_pinned(ctx, &at);
@@ -191,9 +192,9 @@ static bool is_needed(const struct sl_store_file *file)
 	return false;
 }
 
-/* Under the lock: one that leaves now, if something is wanted back that can be had. Copies whose
- * places lie in other files, too, are forgotten as a whole. It stays in the list until nothing of
- * it is pinned. */
+/* Under the lock: a file to give back now, if any is wanted and not needed. Copies that also have
+ * places in other files are dropped as a whole. The file stays in the list until no part of it is
+ * pinned. */
 static struct sl_store_file *take_file(void)
 {
 	if (sl_store.moving || !sl_store.trim_bytes)
@@ -214,7 +215,7 @@ static struct sl_store_file *take_file(void)
 	return NULL;
 }
 
-/* Who drops a context finds the piece, or finds us in it and waits. */
+/* A thread that drops a context finds the piece, or sees this thread in it and waits. */
 static void unpin(struct sl_store_file *file, uint32_t piece)
 {
 	CUcontext ctx;
@@ -247,9 +248,9 @@ static bool give_back_one(void)
 		unpin(file, i);
 	sl_wire_init(&msg, SL_MSG_STORE_BACK);
 	msg.store_back.number = file->number;
-	/* In one moment: were the line lost in between, the report on the next one would not name
-	 * it, and what is said then would be of no file of that connection, or of a new one with
-	 * the same number. */
+	/* Both under the session's lock. If the line were lost between the two, the report on the
+	 * next line would omit the file. The message would then name no file there, or a new one
+	 * with the same number. */
 	sl_session_lock();
 	sl_store_lock();
 	sl_list_unlink(&file->link);
@@ -276,7 +277,7 @@ static void *pinning_main(void *arg)
 	CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
 
 	(void)prctl(PR_SET_NAME, "sluice-store", 0, 0, 0);
-	/* Another thread's capture is not to be spoilt by our calls. */
+	/* Our calls must not invalidate another thread's capture. */
 	(void)sl_real.cuThreadExchangeStreamCaptureMode(&mode);
 	for (;;) {
 		uint32_t seen = __atomic_load_n(&wishes, __ATOMIC_ACQUIRE);

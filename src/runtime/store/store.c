@@ -1,10 +1,10 @@
 /*
  * store - see store.h
  *
- * A file is cut into grains, and each grain knows its owner: so finding out what a file is still
- * needed for is a walk through its grains, and there is no second account to go wrong. Looking for
- * room walks the grains of files that have enough: 512 pointers for each GiB, once per chunk of
- * mostly 64 MiB and more.
+ * A file is cut into grains, and each grain has its owner. So a walk through the grains shows what
+ * a file is still needed for, without a second account that could be wrong. A search for room walks
+ * the grains of files with enough free ones: 512 pointers per GiB, once per chunk of mostly 64 MiB
+ * and more.
  */
 #include "runtime/store/store.h"
 #include "runtime/session/state.h"
@@ -50,7 +50,7 @@ static struct sl_store_file *file_of(struct sl_link *link)
 
 /* --- places: under the lock ------------------------------------------------------------------ */
 
-/* The longest run of grains that are nobody's, up to `most`: its length, and where it begins. */
+/* The longest run of unowned grains, up to `most`: its length, and where it begins. */
 static uint32_t longest_run(const struct sl_store_file *file, uint32_t most, uint32_t *at)
 {
 	uint32_t best = 0, length = 0;
@@ -70,8 +70,8 @@ static bool is_near(const struct sl_store_file *file, uint32_t ordinal)
 	return ordinal < 32 && (file->near >> ordinal & 1);
 }
 
-/* Of the files that are near, or of those that are not: the first run that is long enough, or the
- * longest of all. 0: nothing is free. */
+/* Among the near files, or the others: the first run that is long enough, or the longest. 0:
+ * nothing is free. */
 static uint32_t find_run_of(uint32_t grains, uint32_t ordinal, bool near,
 	struct sl_store_file **in, uint32_t *at)
 {
@@ -95,8 +95,8 @@ static uint32_t find_run_of(uint32_t grains, uint32_t ordinal, bool near,
 	return best;
 }
 
-/* Another node's memory is reached through the link between the nodes, which GPUs share: rather
- * near in pieces. */
+/* Another NUMA node's memory is reached through the link between the nodes, which GPUs share. So
+ * several near runs are better than a far one. */
 static uint32_t find_run(
 	uint32_t grains, uint32_t ordinal, struct sl_store_file **in, uint32_t *at)
 {
@@ -125,10 +125,10 @@ static bool add_place(struct sl_host_copy *host, struct sl_store_file *file, uin
 	return true;
 }
 
-/* Of places that are lost: it needs them for ever. */
+/* Owner of lost places, so that they stay in use. */
 static struct sl_host_copy lost = {.where = SL_EVICTED};
 
-/* Under the lock: to another, or to nobody. */
+/* Under the lock: gives all places to heir (NULL: frees them). */
 static void hand_over(struct sl_host_copy *host, struct sl_host_copy *heir)
 {
 	struct sl_places *places = &host->places;
@@ -159,7 +159,7 @@ void sl_store_lose(struct sl_host_copy *host)
 	sl_store_unlock();
 }
 
-/* A copy of what is on the GPU anyway makes room. False: there is none. */
+/* Drops a copy of a chunk that is on the GPU, to make room. False: there is none. */
 static bool drop_a_copy(uint32_t ordinal, bool near)
 {
 	sl_list_foreach (link, &sl_store.files) {
@@ -177,7 +177,7 @@ static bool drop_a_copy(uint32_t ordinal, bool near)
 	return false;
 }
 
-/* Under the lock: all or nothing of what is free. */
+/* Under the lock: takes free places, all or nothing. */
 static bool take(uint32_t left, uint32_t ordinal, struct sl_host_copy *host)
 {
 	struct sl_store_file *file = NULL;
@@ -208,8 +208,8 @@ bool sl_store_take(uint64_t bytes, uint32_t ordinal, struct sl_host_copy *host)
 
 void sl_store_give(struct sl_host_copy *host)
 {
-	/* Also when there is nothing: a copy may just be being given up, and the record goes after
-	 * this. */
+	/* Takes the lock even without places: another thread may be giving up the copy, and the
+	 * record goes after this. */
 	sl_store_lock();
 	sl_store_give_locked(host);
 	sl_store_unlock();
@@ -221,7 +221,7 @@ struct sl_run sl_store_run(const struct sl_place *place, uint64_t offset)
 	uint64_t at = place->offset + offset;
 	uint64_t piece_end = (at / SL_STORE_PIECE + 1) * SL_STORE_PIECE;
 
-	/* Copies that reach from one registration into another are refused by some drivers. */
+	/* Some drivers refuse copies that cross from one registration into another. */
 	return (struct sl_run){
 		.at = file->map + at,
 		.bytes = sl_min_u64(place->bytes - offset, piece_end - at),
@@ -232,7 +232,7 @@ struct sl_run sl_store_run(const struct sl_place *place, uint64_t offset)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* NULL if all is as it must be. */
+/* NULL if the file is valid. */
 static const char *fault_of(int fd, uint64_t bytes)
 {
 	struct stat info;
@@ -282,7 +282,7 @@ static struct sl_store_file *file_new(const struct sl_msg_store *msg)
 	return NULL;
 }
 
-/* Takes fd in every case. */
+/* Takes over fd, also on failure. */
 static bool map_file(struct sl_store_file *file, int fd)
 {
 	const char *fault = fault_of(fd, file->bytes);
@@ -296,7 +296,7 @@ static bool map_file(struct sl_store_file *file, int fd)
 		NULL, file->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd.fd, 0);
 	if (file->map == MAP_FAILED)
 		return false;
-	/* A child never reads what its parent has there; a core dump is none of its places. */
+	/* A child of a fork never reads it, and core dumps leave it out. */
 	(void)madvise(file->map, file->bytes, MADV_DONTFORK);
 	(void)madvise(file->map, file->bytes, MADV_DONTDUMP);
 	(void)madvise(file->map, file->bytes, MADV_HUGEPAGE);
@@ -318,8 +318,7 @@ static void say(enum sl_msg_type type, const struct sl_store_file *file)
 	msg.store_held.flags = file->flags;
 	msg.store_held.near = file->near;
 	msg.store_held.bytes = file->bytes;
-	/* A program that closes all descriptors leaves us the mapping, which cannot be passed
-	 * on. */
+	/* If the program has closed our descriptor, the mapping remains but cannot be passed on. */
 	if (sl_fd_is_ours(&file->fd))
 		fd = (int)syscall(SYS_fcntl, file->fd.fd, F_DUPFD_CLOEXEC, 0);
 	if (fd >= 0)
@@ -386,7 +385,8 @@ struct sl_store_counts sl_store_count(void)
 	return counts;
 }
 
-/* Mappings do not come along, nor do the contexts in which pieces are pinned; descriptors do. */
+/* The child inherits neither the mappings nor the contexts that pinned pieces, but it inherits
+ * descriptors. */
 void sl_store_forget(void)
 {
 	sl_list_foreach (link, &sl_store.files)

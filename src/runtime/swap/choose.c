@@ -1,13 +1,13 @@
 /*
  * choose - which chunks leave, and in which order; see piece.h
  *
- * Hashing runs at the speed of the GPU's memory, some fifty times that of the link, so nearly all
- * is hashed: what is zero needs no copy and no place, and what is as it was when it was copied last
- * needs no copy. A chunk that had changed many times in a row is likely to change again, and is
- * left alone for a while: not for long, since a copy in vain costs as much as fifty hashes. Where
- * all is to leave, a part that is likely to be copied is hashed first: a thirty-second, the copy of
- * which takes longer than the hash of the rest. No larger one: reading a hash back from the GPU may
- * have to wait for that copy, and what is clean leaves as much later.
+ * Hashing runs at the speed of the GPU's memory, some fifty times that of the link, so nearly every
+ * chunk is hashed. A zero chunk needs no copy and no place; a chunk unchanged since its last copy
+ * needs no copy. A chunk that changed many times in a row will probably change again and is not
+ * hashed for a while. Not for long: a needless copy costs as much as fifty hashes. If all chunks
+ * leave, a part that probably needs a copy is hashed first: 1/32 of the bytes, whose copy takes
+ * longer than the hash of the rest. A larger part would delay clean chunks, since reading a hash
+ * back from the GPU may have to wait for that copy.
  */
 #include "runtime/real/real.h"
 #include "runtime/swap/piece.h"
@@ -16,15 +16,15 @@
 
 #include <stdlib.h>
 
-/* A chunk is not hashed for one eviction for each so many changes in a row, up to so many changes.
- * Should it change no longer, what is copied in vain is an eighth of what had to be copied before,
- * and once more to know its hash. */
+/* A chunk skips hashing in one eviction per DIRTY_PER_REST changes in a row, counted up to
+ * DIRTY_MAX. If it then stops changing, the needless copies are an eighth of the earlier necessary
+ * ones, plus one to learn its hash. */
 #define DIRTY_PER_REST 8
 #define DIRTY_MAX      64
-/* What a chunk costs whatever its size (unmap, release, create, map, access: 0.2 to 0.3 ms), in
- * bytes of the link. */
+/* A chunk's fixed cost (unmap, release, create, map, access: 0.2 to 0.3 ms), in bytes of the
+ * link. */
 #define CHUNK_COST_BYTES (8 * SL_MIB)
-/* Of all bytes, the part that is hashed before the rest. */
+/* 1/LIKELY_SHARE of all bytes is hashed before the rest. */
 #define LIKELY_SHARE 32
 
 struct sl_piece_hasher sl_piece_hasher = {
@@ -129,8 +129,8 @@ static int by_descent(uint64_t a, uint64_t b)
 	return a == b ? 0 : a > b ? -1 : 1;
 }
 
-/* What needs no new room comes first, of that what is not even hashed, and what had changed most
- * often in a row. */
+/* First pieces that need no new room; among them those that are not even hashed, then those with
+ * the most changes in a row. */
 static int likely_first(const void *a, const void *b)
 {
 	const struct sl_piece *x = a, *y = b;
@@ -168,27 +168,27 @@ static int order_of(const void *a, const void *b)
 		return x->class < y->class ? -1 : 1;
 	if (x->begun != y->begun)
 		return x->begun ? -1 : 1;
-	/* Tickets are waited for as they were given: the place of one is another's once it has been
+	/* Tickets are waited for in the order they were given, since their events are reused
 	 * (copier.h). */
 	if (x->begun)
 		return by_descent(y->ticket, x->ticket);
 	return by_descent(x->bytes, y->bytes);
 }
 
-/* Little more than is wanted, or no more: rather than many small ones. */
+/* At most little more than wanted: better a slightly larger piece than many small ones. */
 static bool is_fitting(uint64_t bytes, uint64_t wanted_bytes)
 {
 	return bytes <= wanted_bytes ||
 	       bytes - wanted_bytes <= wanted_bytes / 4 + CHUNK_COST_BYTES;
 }
 
-/* Out and back. */
+/* Cost of the copies out and back. */
 static uint64_t cost_of(const struct sl_piece *piece)
 {
 	return piece->bytes * piece->class;
 }
 
-/* What the last one made superfluous stays, the dearest first. */
+/* Unmarks pieces that the last one made unnecessary, the most expensive first. */
 static void unmark(struct sl_pieces *pieces, uint64_t surplus_bytes)
 {
 	for (size_t i = pieces->count; i--;) {
@@ -212,7 +212,7 @@ static void mark(struct sl_pieces *pieces, uint64_t bytes)
 		piece->chosen = is_fitting(piece->bytes, bytes - sum);
 		sum += piece->chosen ? piece->bytes : 0;
 	}
-	/* Each one that is left is larger than what is missing. */
+	/* Each remaining piece is larger than what is missing. */
 	for (size_t i = 0; i < pieces->count && sum < bytes; i++)
 		if (!pieces->at[i].chosen &&
 			(!best || cost_of(&pieces->at[i]) < cost_of(best)))

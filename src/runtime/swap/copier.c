@@ -1,8 +1,8 @@
 /*
  * copier - see copier.h
  *
- * Copies of one direction follow each other on one stream: a copy engine does them one after the
- * other anyway, and an event behind each tells when it is complete. Events sleep instead of
+ * Copies of one direction follow each other on one stream, as a copy engine does them one by one
+ * anyway; an event behind each tells when it is complete. Waits for events sleep instead of
  * spinning: with several copies begun, waking late costs nothing.
  */
 #include "runtime/swap/copier.h"
@@ -83,14 +83,14 @@ void sl_copier_close(struct sl_copier *copier)
 		(void)sl_real.cuStreamDestroy_v2(copier->stream);
 	}
 	drop_events(copier->done, SL_COPIER_DEPTH);
-	/* Better lost than written to by a copy that nobody knows the end of. */
+	/* Unknown state: leak the ring, since a copy may still write to it. */
 	if (settled)
 		close_ring(copier);
 	(void)sl_real.cuCtxPopCurrent_v2(&popped);
 	memset(copier, 0, sizeof(*copier));
 }
 
-/* False: there is none to have, and copies go without. */
+/* False: no ring is available, and copies go without it. */
 static bool need_ring(struct sl_copier *copier)
 {
 	void *ring;
@@ -144,7 +144,7 @@ static uint64_t slice_bytes(uint64_t bytes, uint64_t slice)
 	return sl_min_u64(SL_COPIER_SLOT_BYTES, bytes - slice * SL_COPIER_SLOT_BYTES);
 }
 
-/* Complete when it returns: the last slices are taken out of the ring by then. */
+/* Complete on return: the last slices are taken out of the ring by then. */
 static CUresult ring_out(
 	struct sl_copier *copier, CUdeviceptr address, char *at, uint64_t bytes)
 {

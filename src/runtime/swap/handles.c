@@ -1,15 +1,15 @@
 /*
  * handles - the program's own handles leave the GPU and come back
  *
- * Its ids stay; behind them the driver's handle is released and made anew as it was first made, and
- * every mapping is mapped again where it was, with the accesses it had. Contents are copied through
- * any mapping of all of it that its own device may write, or through one of ours that is there for
- * the copy only. A handle that the program has no reference to any more lives by its mappings: the
- * driver lends us its handle for the while.
+ * The ids stay. Behind them the driver's handle is released and made anew as at first, and every
+ * mapping is mapped again in place, with its accesses. Contents are copied through any mapping of
+ * the whole handle that its own device may write, or else through a mapping of ours made for the
+ * copy. A handle without references of the program lives by its mappings; for the move we take a
+ * reference from the driver.
  *
- * What goes wrong is undone. Where the driver refuses that, too, the handle counts as evicted, and
- * what the driver still has of it is remembered (`made`, `there`; `lent` and `own` if it keeps what
- * was ours): the next move goes on from there, and whatever ends the handle or a mapping clears it.
+ * A failure is undone. If the driver refuses that, too, the handle counts as evicted, and the
+ * record says what the driver still has of it: `made` and `there`, and `lent` and `own` for what
+ * was ours. The next move continues from there; the end of the handle or of a mapping clears it.
  */
 #include "runtime/driver/handle.h"
 #include "runtime/driver/passed.h"
@@ -49,7 +49,7 @@ static CUresult allow(const struct sl_mapping *mapping)
 	return r;
 }
 
-/* Has the driver a reference by `real`? */
+/* Does the driver have a reference for `real`? */
 static bool has_real(const struct sl_handle *handle)
 {
 	return handle->evicted ? handle->made : handle->references > 0;
@@ -60,7 +60,7 @@ static CUmemGenericAllocationHandle current(const struct sl_handle *handle)
 	return handle->lent ? handle->lent : handle->real;
 }
 
-/* All of them that are not there. */
+/* Maps all mappings that the driver does not have. */
 static CUresult map_all(struct sl_handle *handle)
 {
 	sl_list_foreach (link, &handle->mappings) {
@@ -81,7 +81,7 @@ static CUresult map_all(struct sl_handle *handle)
 	return CUDA_SUCCESS;
 }
 
-/* All of them that are there. */
+/* Unmaps all mappings that the driver has. */
 static CUresult unmap_all(struct sl_handle *handle)
 {
 	CUresult r, first = CUDA_SUCCESS;
@@ -106,7 +106,7 @@ static void mark_all(struct sl_handle *handle, bool there)
 		mapping_of(link)->there = there;
 }
 
-/* Where the program has no reference, one that is ours. */
+/* Takes a reference of ours if the program has none. */
 static CUresult borrow(struct sl_handle *handle)
 {
 	if (handle->lent || has_real(handle))
@@ -201,7 +201,7 @@ static CUresult prepare(struct sl_piece *piece)
 	return r;
 }
 
-/* Nothing is mapped any more: all references go, *has tells whether that by `real` is left. */
+/* Nothing is mapped any more: releases all references. *has: whether that of `real` is left. */
 static CUresult release_all(struct sl_handle *handle, bool *has)
 {
 	CUresult r = sl_handle_give_back(handle);
@@ -227,7 +227,7 @@ static CUresult detach(struct sl_piece *piece, bool *absent)
 	sl_step(C_EVICT_HANDLE_UNMAPPED);
 	if (r == CUDA_SUCCESS)
 		r = release_all(handle, &has);
-	/* Could not leave: whole again, if the driver lets us. */
+	/* It could not leave: restores it, if the driver allows that. */
 	if (r != CUDA_SUCCESS && !was_evicted && map_all(handle) == CUDA_SUCCESS) {
 		mark_all(handle, false);
 		return r;
@@ -269,8 +269,8 @@ static CUresult attach(struct sl_piece *piece)
 	return r;
 }
 
-/* The program's reference, which it gave up meanwhile, or did not; or which we could not give back
- * and it has again. */
+/* The program may have dropped its reference meanwhile, or regained one that we could not release:
+ * makes `real` and `lent` match. */
 static void sort_references(struct sl_handle *handle)
 {
 	if (handle->references && !handle->made) {
@@ -303,7 +303,8 @@ static const struct sl_piece_kind handle_kind = {
 	.arrive = arrive,
 };
 
-/* --- which ones ------------------------------------------------------------------------------- */
+/* --- choosing the handles
+ * ---------------------------------------------------------------------- */
 
 struct search {
 	struct sl_pieces *pieces;
@@ -311,7 +312,7 @@ struct search {
 	enum sl_where where;
 };
 
-/* Threads in a call with it, or charged with parts of grains: not now, not at all. */
+/* Not now while threads are in a call with it; never if it is charged for parts of grains. */
 static bool may_leave(const struct sl_handle *handle)
 {
 	return !handle->why_held && !handle->held_bytes && !handle->users &&

@@ -1,11 +1,11 @@
 /*
  * mover - see mover.h
  *
- * A pipeline on one stream. Leaving: copies of the next chunks are under way while one that has
- * been copied is unmapped and released; where all is to leave, the first of them already while the
- * others are hashed. Returning: while one is copied, the next is created and mapped. So the link is
- * busy as long as calls per chunk cost less than its copy. A chunk goes through its states here and
- * nowhere else; whatever fails, it ends either resident or evicted, and what it is the books say.
+ * A pipeline on one stream. Leaving: while a copied chunk is unmapped and released, the copies of
+ * the next ones are under way; if all chunks leave, the first copies run while the other chunks are
+ * hashed. Returning: while one chunk is copied, the next is created and mapped. So the link is busy
+ * as long as the calls per chunk take less time than its copy. Only this file changes a chunk's
+ * state; after any failure the chunk is either resident or evicted, and the books agree.
  */
 #include "runtime/swap/mover.h"
 #include "runtime/contexts/sticky.h"
@@ -28,7 +28,7 @@ struct job {
 	struct sl_copier copier;
 	const uint32_t *stop;
 	struct sl_moved *out;
-	bool failed; /* nothing further is begun */
+	bool failed; /* no further piece is begun */
 };
 
 void (*sl_mover_on_left)(const struct sl_gpu *gpu, const struct sl_moved *moved);
@@ -38,7 +38,7 @@ static void set_where(struct sl_host_copy *host, enum sl_where where)
 	__atomic_store_n(&host->where, (uint8_t)where, __ATOMIC_RELEASE);
 }
 
-/* The first failure is the one that is told. */
+/* Only the first failure is reported. */
 static void fail(struct job *job, enum sl_wire_swap_cause cause, CUresult r)
 {
 	job->failed = true;
@@ -60,7 +60,7 @@ static bool is_stopped(const struct job *job)
 
 /* --- where copies are made -------------------------------------------------------------------- */
 
-/* In the first context that lets us. Nobody destroys one now: that needs the control lock. */
+/* In the first context that works. No context is destroyed now: that needs the control lock. */
 static bool open_copier(struct job *job)
 {
 	CUcontext contexts[SL_USABLE_MAX];
@@ -91,8 +91,7 @@ static void stays(struct sl_piece *piece)
 		piece->kind->settle(piece);
 }
 
-/* Better its room on the host is lost than written to by a copy that nobody knows the end of, when
- * it is another's. */
+/* If the copy's end is unknown its places are abandoned, since the copy may still write to them. */
 static void give_up_copy(struct job *job, struct sl_piece *piece)
 {
 	if (!sl_copier_settle(&job->copier))
@@ -104,7 +103,7 @@ static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
 	struct sl_host_copy *host = piece->host;
 	CUresult r;
 
-	/* From here on what the host has is neither the old nor the new contents. */
+	/* From here on the copy on the host is neither the old nor the new contents. */
 	host->valid = host->hashed = false;
 	sl_piece_note_copy(piece);
 	r = sl_copier_out(&job->copier, piece->address, host, &piece->ticket);
@@ -112,8 +111,7 @@ static CUresult begin_copy_out(struct job *job, struct sl_piece *piece)
 	return r;
 }
 
-/* Is there a copy to be made? What was taken for clean may have lost its copy to one that needed
- * room. */
+/* Must the piece be copied? A clean piece may have lost its copy to another that needed room. */
 static bool needs_copy(struct sl_piece *piece)
 {
 	if (piece->class == SL_PIECE_CLEAN && !piece->host->valid)
@@ -136,7 +134,7 @@ static void begin_out(struct job *job, struct sl_piece *piece)
 		return;
 	piece->copying = needs_copy(piece);
 	if (piece->copying && !has_place(job, piece)) {
-		/* Smaller ones may still find room. */
+		/* Smaller pieces may still find room. */
 		fail(job, SL_WIRE_SWAP_NO_HOST, CUDA_SUCCESS);
 		job->failed = false;
 		stays(piece);
@@ -157,7 +155,7 @@ static void begin_out(struct job *job, struct sl_piece *piece)
 	stays(piece);
 }
 
-/* Its contents are on the host. */
+/* The contents are on the host. */
 static void leave(struct job *job, struct sl_piece *piece)
 {
 	bool absent;
@@ -244,9 +242,9 @@ static void list_pieces(
 	sl_handles_to_pieces(pieces, gpu, where);
 }
 
-/* All are to leave: a few that are likely to have changed are hashed first and their copies begun,
- * under which the others, which are left in `others`, can be hashed. One that finds no room now may
- * find it when zero ones have left. */
+/* If all pieces leave: hashes a few that have probably changed and begins their copies. Meanwhile
+ * the rest, returned in `others`, can be hashed. A piece without room now may find some when zero
+ * pieces have left. */
 static void begin_likely(
 	struct job *job, struct sl_pieces *pieces, struct sl_pieces *others)
 {
@@ -261,8 +259,8 @@ static void begin_likely(
 	others->count -= likely.count;
 }
 
-/* Which of them leave, and in which order. Where that is not all, nothing is known until all have
- * been looked at. */
+/* Decides which pieces leave, and in which order. If not all leave, that is known only after all
+ * are classified. */
 static void sort_out(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
 {
 	struct sl_pieces others = *pieces;
@@ -273,7 +271,7 @@ static void sort_out(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
 	sl_pieces_choose(pieces, bytes);
 }
 
-/* All that could leave, with addresses, in the order in which as much as is wanted is to leave. */
+/* All pieces that could leave, with addresses, reduced to those that should, in order. */
 static void pick(struct job *job, struct sl_pieces *pieces, uint64_t bytes)
 {
 	CUresult r = CUDA_SUCCESS;
@@ -319,8 +317,8 @@ void sl_mover_evict(
 
 /* --- restoring -------------------------------------------------------------------------------- */
 
-/* Back to where it was; its contents are on the host, whatever was copied. While a copy may be
- * under way it stays as it is, and the next restore goes on with it. */
+/* Takes a piece off the GPU again; its contents are on the host anyway. If a copy may still be
+ * running it stays as it is, and the next restore continues with it. */
 static void undo_in(struct job *job, struct sl_piece *piece)
 {
 	CUresult r = CUDA_ERROR_NOT_READY;
@@ -348,7 +346,7 @@ static void begin_in(struct job *job, struct sl_piece *piece)
 	}
 	piece->begun = true;
 	set_where(host, SL_RETURNING);
-	/* The driver gives out memory with what was in it before. */
+	/* New memory from the driver has undefined contents. */
 	r = host->zero ? sl_copier_zero(&job->copier, piece->address, piece->bytes,
 				 &piece->ticket)
 		       : sl_copier_in(&job->copier, piece->address, host, &piece->ticket);
@@ -385,8 +383,7 @@ static void finish_in(struct job *job, struct sl_piece *piece)
 	sl_step(C_RETURNED);
 }
 
-/* Of those that are on the host, as many as so many bytes have room for. The others are as they
- * were. */
+/* Keeps as many evicted pieces as fit into `bytes`. The others stay unchanged. */
 static void keep_what_fits(struct sl_pieces *pieces, uint64_t bytes)
 {
 	size_t kept = 0;

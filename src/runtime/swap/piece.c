@@ -35,7 +35,7 @@ static CUresult attach(struct sl_piece *piece)
 
 static const struct sl_piece_kind chunk_kind = {.detach = detach, .attach = attach};
 
-/* Under the books' lock. What is held stays; but what has left, comes back. */
+/* Under the books' lock. Held blocks do not leave, but evicted chunks of theirs come back. */
 static void add_block(
 	struct sl_pieces *pieces, struct sl_block *block, enum sl_where where)
 {
@@ -68,7 +68,7 @@ void sl_pieces_of_blocks(
 
 		if (space->gpu != gpu)
 			continue;
-		/* What is in a broken context stays until the process ends. */
+		/* Memory of a broken context stays until the process ends. */
 		if (where == SL_RESIDENT &&
 			(space->ending ||
 				__atomic_load_n(&space->broken, __ATOMIC_RELAXED)))
@@ -82,7 +82,7 @@ void sl_pieces_of_blocks(
 		sl_list_foreach (at, &space->slabs)
 			add_block(pieces, &SL_LIST_ENTRY(at, struct sl_slab, all)->block,
 				where);
-		/* Nothing of these leaves. */
+		/* These blocks only come back. */
 		if (where != SL_EVICTED)
 			continue;
 		sl_list_foreach (at, &space->in_hands)

@@ -1,15 +1,15 @@
 /*
  * swap - see swap.h
  *
- * The agent's thread puts orders into a short queue; the swap thread takes them one by one. It
- * alone closes and opens the gate for this, and the gate stays closed as long as anything is on the
- * host, whatever becomes of the daemon. An answer goes out while the control lock is still closed:
- * what is freed afterwards is told after it, so the daemon's books and ours change in the same
- * order. The same holds for what is told while an EVICT is under way: others come back into what
- * has left, while the rest still leaves.
+ * The agent's thread puts orders into a short queue; the swap thread takes them one by one. Only
+ * the swap thread closes and opens the gate for this. The gate stays closed as long as anything is
+ * on the host, whatever becomes of the daemon. An answer goes out while the control lock is still
+ * closed: later frees are reported after it, so the daemon's books and ours change in the same
+ * order. The same holds for progress messages of an EVICT: other clients return into the freed
+ * memory while the rest still leaves.
  *
- * A GPU whose context is broken, or whose driver has ended with the process, gets nothing back:
- * what was on the host then holds no thread at the gate, since every call fails by itself.
+ * A GPU whose context is broken, or whose driver has shut down with the process, gets nothing back.
+ * Its memory on the host then keeps no thread at the gate, since every call fails by itself.
  */
 #include "runtime/swap/swap.h"
 #include "runtime/contexts/capture.h"
@@ -31,21 +31,20 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* The daemon sends one order at a time; an ABORT and what follows it may come on its heels. */
+/* The daemon sends one order at a time; an ABORT and the next order may follow immediately. */
 #define ORDERS_MAX 4
-/* A stop is looked for this often while work is waited for. */
+/* While waiting for work, `stop` is checked this often. */
 #define STOP_SPAN_NS (10 * SL_MS)
-/* Who changes what is mapped is inside for a few driver calls. */
+/* Calls that change mappings are inside for a few driver calls. */
 #define CONTROL_SPAN_NS (10 * SL_S)
-/* Who wants something that only a jump out of a signal handler can have ended is looked for
- * again. */
+/* Pause between looks for threads that want memory; a jump out of a signal handler may have ended
+ * the wish unseen. */
 #define WANT_SPAN_NS (1 * SL_S)
-/* Frees that are under way take a few calls of the driver: looked for so often, a millisecond
- * apart. */
+/* Running frees take a few driver calls: checked so often, 1 ms apart. */
 #define LEFT_TRIES 1000
-/* How long threads are waited for that keep memory where it is. */
+/* Longest wait for threads that keep memory in place. */
 #define KEEP_SPAN_NS (20 * SL_MS)
-/* Between tries to bring back what a daemon that knows nothing of it will never order back. */
+/* Between tries to restore memory without a daemon that could order it. */
 #define ALONE_SPAN_NS (1 * SL_S)
 
 struct order {
@@ -62,16 +61,15 @@ static struct order orders[ORDERS_MAX];
 static uint32_t order_count;
 static uint64_t running_number;
 static bool running, started;
-static bool connecting; /* a daemon is to be told what is out, and nothing changes that */
+static bool connecting; /* a report is being made: nothing may be restored alone */
 /* Atomic. */
-static uint32_t stop; /* the order that is carried out is not needed any more */
-static bool alone;    /* the daemon is too old to order anything back */
+static uint32_t stop; /* the running order is no longer needed */
+static bool alone;    /* the daemon does not order memory back */
 /* The swap thread's. */
 static bool gate_closed;
-static bool given_up[SL_GPUS_MAX]; /* nothing can come back to it */
-static const struct order
-	*telling;           /* the EVICT of which is told how far it is, or NULL */
-static uint64_t told_bytes; /* that have left of it */
+static bool given_up[SL_GPUS_MAX];  /* nothing can come back to this GPU */
+static const struct order *telling; /* EVICT whose progress is being reported, or NULL */
+static uint64_t told_bytes;         /* bytes reported as having left */
 /* The agent's. */
 static bool told_want;
 static uint32_t told_generation, told_trips;
@@ -96,7 +94,7 @@ static struct sl_gpu *gpu_at(uint32_t ordinal)
 
 /* --- answers ------------------------------------------------------------------------------- */
 
-/* An order of a connection that is lost is told of in the report on the next one. */
+/* If an order's connection is lost, the report on the next one covers it. */
 static void answer(const struct order *order, uint32_t outcome,
 	const struct sl_moved *moved, sl_ns drained_ns)
 {
@@ -162,7 +160,7 @@ static void close_gate(void)
 	gate_closed = true;
 }
 
-/* Opens it unless something is out. */
+/* Opens the gate unless memory is on the host. */
 static void settle_gate(void)
 {
 	if (is_anything_out())
@@ -190,7 +188,7 @@ static enum sl_wire_swap_cause late_cause(void)
 	return is_stopped() ? SL_WIRE_SWAP_ABORTED : SL_WIRE_SWAP_BUSY;
 }
 
-/* Nobody is inside any more. */
+/* Waits until no thread is inside. */
 static bool drain(const struct order *order)
 {
 	while (!sl_gate_drain(STOP_SPAN_NS)) {
@@ -200,8 +198,8 @@ static bool drain(const struct order *order)
 	return true;
 }
 
-/* All that was submitted has ended. A context that is just being destroyed refuses a proof: it is
- * asked for again. */
+/* Waits until all submitted work has ended. A context under destruction refuses the proof: it is
+ * requested again. */
 static enum sl_wire_swap_cause prove(const struct order *order)
 {
 	for (;;) {
@@ -217,9 +215,9 @@ static enum sl_wire_swap_cause prove(const struct order *order)
 	}
 }
 
-/* Nobody keeps it. They count themselves inside of the gate. One that jumped away is found out when
- * it comes to the closed gate, so that is left closed for a moment; most of the others are done in
- * that time. */
+/* Waits until no thread keeps memory in place. Such threads count themselves inside the gate. One
+ * that jumped away is found when it comes to the closed gate, so the gate stays closed for a
+ * moment; most other threads finish within it. */
 static bool is_left_to_us(const struct order *order)
 {
 	sl_ns until_ns = sl_min_u64(sl_clock_now() + KEEP_SPAN_NS, order->deadline_ns);
@@ -232,7 +230,7 @@ static bool is_left_to_us(const struct order *order)
 	return true;
 }
 
-/* All that comes before the first copy, in the order of design.md. On success the control lock is
+/* Everything before the first copy, in the order of design.md. On success the control lock is
  * closed. */
 static enum sl_wire_swap_cause prepare(const struct order *order)
 {
@@ -257,7 +255,7 @@ static enum sl_wire_swap_cause prepare(const struct order *order)
 	return SL_WIRE_SWAP_NO_CAUSE;
 }
 
-/* The last piece is told by the answer. */
+/* The answer reports the last piece. */
 static void on_left(const struct sl_gpu *gpu, const struct sl_moved *moved)
 {
 	union sl_msg msg;
@@ -317,10 +315,10 @@ static bool is_for_good(const struct sl_moved *moved)
 	       moved->driver_result == CUDA_ERROR_DEINITIALIZED;
 }
 
-/* As much as was ordered, with the control lock closed before and after. What a thread has in its
- * hands to free it comes back with the rest. What is still out after that is waited for where all
- * is to come back, so that the answer says what is. What has not gone then is told as left out by
- * those who are busy with it. False: the lock could not be closed again. */
+/* Restores what was ordered; the control lock is closed before and after. Blocks that a thread is
+ * freeing come back with the rest. If all memory must come back, this waits for what is still out,
+ * so that the answer is accurate. What remains then is reported as busy. False: the lock could not
+ * be closed again. */
 static bool move_in(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *moved)
 {
 	bool all = bytes >= sl_session_evicted_bytes(gpu);
@@ -394,7 +392,7 @@ static void end_order(void)
 	(void)pthread_mutex_lock(&lock);
 	running = false;
 	(void)pthread_mutex_unlock(&lock);
-	/* Someone may want it back by now, or the agent has waited to connect. */
+	/* A thread may want the memory back by now, or the agent has waited to connect. */
 	sl_wake_agent();
 }
 
@@ -407,7 +405,7 @@ static void carry_out(const struct order *order)
 	end_order();
 }
 
-/* Has the GPU of that index something on the host that can come back? */
+/* Does the GPU of that index have memory on the host that can come back? */
 static bool is_out_of(uint32_t index, uint32_t *ordinal)
 {
 	bool is_out;
@@ -420,7 +418,7 @@ static bool is_out_of(uint32_t index, uint32_t *ordinal)
 	return is_out;
 }
 
-/* No order of a daemon has the number 0. */
+/* A daemon's orders never have the number 0. */
 static bool begin_alone(void)
 {
 	bool begins;
@@ -432,9 +430,9 @@ static bool begin_alone(void)
 	return begins;
 }
 
-/* As an order of our own for every GPU: what is held is in the report, so there is room for it.
- * Nobody connects and reports in the middle, nor does this begin then: a newer daemon would never
- * hear of what came back after its report. */
+/* Like an order for every GPU; the report counts the memory, so there is room for it. Meanwhile the
+ * agent does not connect and report, nor does this begin during a report: otherwise a newer daemon
+ * would never learn of memory that came back after its report. */
 static void restore_alone(void)
 {
 	struct order order = {
@@ -543,8 +541,8 @@ void sl_swap_order(const union sl_msg *msg)
 	}
 }
 
-/* A daemon takes what has come back for wanted no more. Where it has left again before this looks,
- * that is wanted anew, though nothing seems to have changed. */
+/* Once memory is back, the daemon no longer counts it as wanted. If it has left again before this
+ * looks, WANT is due again although nothing seems to have changed: the trips show it. */
 void sl_swap_look(void)
 {
 	uint32_t now_trips = sl_residency_trips();
