@@ -125,7 +125,7 @@ daemon_start
 check_file 'the log says it' "$T/daemon.log" 'cannot read the projects in .*projects.db: file is not a database; it is damaged; move it away'
 refused 'and so does apply' 75 'it is damaged; move it away, restart sluiced, and apply' apply "$T/lab.yaml"
 project list
-check_file 'and the list, that it is not whole' "$T/err" 'sluiced could not read its projects when it started'
+check_file 'and the list, that it is not whole' "$T/err" 'sluiced could not read all projects when it started'
 check 'it is left as it is' "$(cmp "$DB" "$T/copy" 2>&1)" = ''
 $RUN --request 10MiB -- true
 check 'programs run' $? = 0

@@ -47,7 +47,7 @@ check_file "it says why, and what to do" "$T/no" 'it wants 0.4 GPUs, but the lim
 "$B/sluice" run --request 0.8 --name no -- true >"$T/no" 2>&1
 check "no room" $? = 75
 check_file "it says why, too" "$T/no" 'a request of .* does not fit.*'
-check_file "and what to do" "$T/no" '--wait waits until there is room'
+check_file "and what to do" "$T/no" '--wait waits until it fits'
 "$B/sluice" run --project capped --name shares -- true
 check "without a request it starts at once" $? = 0
 "$B/sluice" run --wait --request 700GiB -- true >"$T/no" 2>&1
