@@ -34,7 +34,7 @@ enum sl_prove_outcome {
 	SL_PROVE_REFUSED,
 	SL_PROVE_LATE, /* the deadline has passed, or *stop was set (atomic) */
 };
-/* Starts a proof after this call and waits until it has ended. */
+/* Waits for a proof that begins after this call. */
 SL_MUST_CHECK int sl_prove_idle(sl_ns deadline_ns, const uint32_t *stop);
 
 /* ctx was created on dev (-1: a device that we do not swap). Twice does no harm. */

@@ -36,7 +36,7 @@
 uint32_t sl_graph_pending;
 
 static int memory_seen;
-/* Guards what follows and the objects of kind EXEC. Their `bytes` and `extra`: device and epoch of
+/* Guards what follows and the objects of kind EXEC, whose `extra` has the device and the epoch of
  * the last launch. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t epoch = 1; /* counts trims */

@@ -18,8 +18,8 @@ void sl_residency_start(void);
 
 /* Is any memory of this process on the host, or on its way there? One load. */
 bool sl_residency_is_partial(void);
-/* Counts how often residency became partial. A driver's answer from a time of another count may
- * concern memory that was not on the GPU. */
+/* Counts how often residency became partial. If it changed during a driver call, the driver's
+ * answer may be about memory that was not on the GPU. */
 uint32_t sl_residency_trips(void);
 /* For a call that needs memory on the GPU without being a submission: like sl_gate_enter and
  * sl_gate_leave, and the daemon learns that a thread waits. Hold no lock, nor the control lock;

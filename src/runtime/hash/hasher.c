@@ -5,7 +5,7 @@
  * waits until a context is 200 ms old and no memory of the process is on the host. Then it loads
  * the module and launches it once, empty, so that a lazily loading driver has the code, too. That
  * happens inside the control lock, so never while something is being moved; the wait for the launch
- * is outside of it. PTX comes first; only the software GPU refuses PTX and takes the host module.
+ * is outside of it. The software GPU gets the host module, every other GPU the PTX.
  *
  * A run copies the list into a variable of the module, launches a block per megabyte, and copies
  * the list back.
@@ -126,7 +126,7 @@ static CUresult load(struct hasher *h)
 {
 	static const unsigned char *const images[] = {
 		sl_hash_ptx_image, sl_hash_host_image};
-	/* The software GPU accepts PTX, too, but runs it more slowly. */
+	/* On the software GPU the host module comes first, since PTX runs more slowly there. */
 	size_t first = getenv("SLUICE_SOFTGPU") != NULL;
 	CUresult r = CUDA_ERROR_INVALID_IMAGE;
 

@@ -2,12 +2,13 @@
  * memory - see memory.h
  *
  * Freeing. The driver's cuMemFree waits for the work of the context before memory goes, and so do
- * we, in the thread that frees. A region waits at once. Slots wait when 1 MiB of them has gathered,
- * or when more slabs than we keep could go. A program expects that wait in a free. An allocation
- * waits for the GPU only before it fails for good, so a kernel that waits for the program's next
- * step after an allocation cannot hang. It also means that the daemon has the memory back when
- * cuMemFree returns, as cuMemGetInfo should show. While a capture is open no thread may
- * synchronise: frees then queue, and the sweeper does them afterwards.
+ * we, in the thread that frees. Freeing a region waits at once. Freeing slots waits when 1 MiB of
+ * them has gathered, or when more slabs than we keep could go. A program expects that wait in a
+ * free. An allocation waits for the GPU only before it fails for good, so a kernel that waits for
+ * the program's next step after an allocation cannot hang. Waiting in the freeing thread also means
+ * that the daemon has the memory back when cuMemFree returns, as cuMemGetInfo should show. While a
+ * capture is open no thread may synchronise: frees then queue, and the sweeper does them
+ * afterwards.
  */
 #include "runtime/memory/memory.h"
 #include "runtime/contexts/capture.h"

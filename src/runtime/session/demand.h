@@ -14,7 +14,7 @@
 enum sl_demand_outcome {
 	SL_DEMAND_GRANTED = 0, /* create, then sl_demand_commit or sl_demand_failed */
 	SL_DEMAND_DENIED,      /* demand.denial is the program's result */
-	SL_DEMAND_REFUSED,     /* the daemon has dropped us: result of sl_session_join */
+	SL_DEMAND_REFUSED,     /* the daemon rejects us: see sl_session_join */
 };
 
 enum sl_demand_state { SL_DEMAND_WAITING = 0, SL_DEMAND_DONE };
