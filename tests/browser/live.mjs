@@ -176,7 +176,7 @@ async function workload() {
 	}
 	check("and the page keeps what it saw", await until(5, async () => (await page.innerText("main")).includes("It has ended; these data are what this page saw.")));
 	await page.reload();
-	check("after a reload the history has it", await until(8, async () => /^It has ended, .* history has/.test(await page.innerText("main .notice")) && await page.isVisible(".u-over")));
+	check("after a reload the history has it", await until(8, async () => /^It has ended, .* from the history/.test(await page.innerText("main .notice")) && await page.isVisible(".u-over")));
 }
 
 async function queue() {

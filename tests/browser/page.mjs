@@ -462,10 +462,10 @@ async function useless() {
 	const read = (part) => readAt(page, "section[aria-labelledby=over]", part);
 
 	check("before and after it the line is there", await until(3, async () => /used [\d.]+ GPUs/.test(await read(0.3))), await read(0.3));
-	check("time without a daemon is not known", await until(3, async () => /not known/.test(await read((7200 - 3700) / 4200))), await read((7200 - 3700) / 4200));
+	check("time without a daemon is not known", await until(3, async () => /use is unknown/.test(await read((7200 - 3700) / 4200))), await read((7200 - 3700) / 4200));
 	await page.fill("[name=to]", local(now - 8000000));
 	await page.keyboard.press("Enter");
-	check("a time that ends before it begins is refused", await until(3, async () => (await page.innerText(".times .wrong")).includes("begin before")));
+	check("a time that ends before it begins is refused", await until(3, async () => (await page.innerText(".times .wrong")).includes("The period must start before it ends.")));
 	await page.getByRole("button", {name: "1h"}).click();
 	await page.selectOption("[name=by]", "gpu");
 	await until(3, async () => (await rows(page, "section[aria-labelledby=over] tbody")).some((row) => row[0] === "GPU 1"));

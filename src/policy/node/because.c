@@ -92,7 +92,7 @@ static uint64_t ending_on(
 {
 	uint64_t bytes = 0;
 
-	if (sl_node_is_stopped(workload))
+	if (sl_node_goes(workload))
 		return here_on(node, workload, gpu);
 	sl_node_each_client_of (client, workload)
 		bytes += sl_node_is_told_to_end(client)

@@ -100,6 +100,28 @@ static const struct scene_row kept_for_whom_they_stop[] = {
 	{4, RELEASED(1, 0, 0), "GRANT 2/1 g0 80 e2; GRANT 3/1 g0 10 e3"},
 };
 
+/* A kill did nothing, so the node does not count on that process, nor name it: the demand waits for
+ * the memory of a dead one. */
+static const struct scene_row killed_in_vain[] = {
+	{0, SETTINGS(.chain = CHAIN), ""},
+	G100,
+	{0, WORKLOAD(1, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r0 l100"},
+	{0, WORKLOAD(2, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r0 l100"},
+	{0, WORKLOAD(3, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 3 m1 r0 l100"},
+	WATCHED(1, 1),
+	WATCHED(2, 2),
+	WATCHED(3, 3),
+	HAS(1, 30, 1),
+	HAS(3, 40, 2),
+	{1, STOP_WORKLOAD(1, 0), "STOP 0/1 TERM STOP_ASKED; STOP 0/1 KILL STOP_ASKED"},
+	{60000, TIME, ""},
+	{60000, EXIT(3), ""},
+	{60000, ASK(2, 1, 0, 60), ""},
+	{61000, TIME, "NOTE DYING_WAITS g0 2/0 60"},
+	{62000, RELEASED(3, 0, 0),
+		"GRANT 2/1 g0 60 e3; NOTE SERVED_AFTER_WAIT g0 2/0 60"},
+};
+
 /* A process that cannot be signalled is not counted on. Another is stopped, and this one is not
  * tried for a minute. */
 static const struct scene_row cannot_be_signalled[] = {
@@ -266,6 +288,7 @@ const struct scene stop_scenes[] = {
 	SCENE(never_within_its_request),
 	SCENE(needed_no_more),
 	SCENE(kept_for_whom_they_stop),
+	SCENE(killed_in_vain),
 	SCENE(cannot_be_signalled),
 	SCENE(entitled_one_by_one),
 	SCENE(idle_longest_first),
