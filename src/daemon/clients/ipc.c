@@ -84,16 +84,6 @@ static struct sl_ipc *ipc_of(struct sl_daemon *daemon)
 	return ipc;
 }
 
-uint32_t sl_ipc_kept(const struct sl_daemon *daemon)
-{
-	return daemon->ipc ? sl_bundle_kept() : 0;
-}
-
-uint32_t sl_ipc_most(const struct sl_daemon *daemon)
-{
-	return daemon->ipc ? daemon->ipc->most : most_of(daemon);
-}
-
 /* One client gets at most half; the last quarter is for users with less than a quarter
  * (places.h). */
 static bool is_full(const struct sl_daemon *daemon, const struct sl_client *client,

@@ -32,9 +32,6 @@ void sl_ipc_message(
 void sl_ipc_client_back(struct sl_client *client);
 /* The client exits, or is dropped. */
 void sl_ipc_client_gone(struct sl_client *client);
-/* The descriptors that are kept, and how many there may be. */
-uint32_t sl_ipc_kept(const struct sl_daemon *daemon);
-uint32_t sl_ipc_most(const struct sl_daemon *daemon);
 void sl_ipc_fini(struct sl_daemon *daemon);
 
 #endif

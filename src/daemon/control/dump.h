@@ -24,7 +24,5 @@
 /* DUMP came in: sets up the peer's stream. */
 void sl_dump_begin(struct sl_peer *peer);
 enum sl_stream_outcome sl_dump_next(struct sl_peer *peer, union sl_msg *msg);
-/* Frees the state of a dump; NULL is fine. */
-void sl_dump_free(void *state);
 
 #endif

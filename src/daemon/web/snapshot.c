@@ -45,8 +45,8 @@ struct sl_page_snapshot {
 	pthread_cond_t news;
 	bool ending, hurried; /* hurried: a new watcher waits for its first state */
 	unsigned int watchers, askers;
-	sl_ns begun, ended;             /* of the latest snapshot */
-	uint64_t looks, states, events; /* states: those that differed */
+	sl_ns begun, ended;         /* of the latest snapshot */
+	uint64_t states, events;    /* states: those that differed */
 	uint64_t digest;            /* of the state, without what time alone changes */
 	struct sl_page_text *state; /* NULL: the latest failed, and err says why */
 	struct sl_error err;
@@ -150,7 +150,6 @@ static void do_look(struct sl_page_snapshot *look)
 	look->err = err;
 	look->begun = begun;
 	look->ended = sl_clock_now();
-	look->looks++;
 	/* Watchers are told of changed states only. */
 	look->states += state && digest != look->digest;
 	look->digest = state ? digest : 0;
@@ -445,14 +444,4 @@ enum sl_page_news sl_page_snapshot_next(struct sl_page_snapshot *look,
 	} while (true);
 	(void)pthread_mutex_unlock(&look->mutex);
 	return news;
-}
-
-uint64_t sl_page_snapshot_count(struct sl_page_snapshot *look)
-{
-	uint64_t count;
-
-	(void)pthread_mutex_lock(&look->mutex);
-	count = look->looks;
-	(void)pthread_mutex_unlock(&look->mutex);
-	return count;
 }

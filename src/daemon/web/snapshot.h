@@ -57,9 +57,6 @@ enum sl_page_news {
 enum sl_page_news sl_page_snapshot_next(struct sl_page_snapshot *look,
 	struct sl_page_watch *watch, sl_ns at_most, struct sl_page_text **text);
 
-/* Number of snapshots so far. */
-uint64_t sl_page_snapshot_count(struct sl_page_snapshot *look);
-
 /* Turns the JSON of an event as `sluice` prints it into the API's: times are called ms, sentences
  * text. object may be NULL; returns it. */
 json_t *sl_page_event_of(json_t *object);

@@ -42,11 +42,6 @@ bool sl_mode_is_active(void)
 	return (sl_likely(mode) ? mode : find_mode()) == MODE_ACTIVE;
 }
 
-void sl_mode_forget(void)
-{
-	__atomic_store_n(&mode_now, MODE_UNKNOWN, __ATOMIC_RELAXED);
-}
-
 /* Digits only; strtoull has another symbol version on newer systems. */
 static bool parse_number(const char *text, uint64_t *out)
 {

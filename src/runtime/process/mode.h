@@ -22,7 +22,5 @@ extern struct sl_options sl_options;
 bool sl_mode_is_active(void);
 /* An invalid or out-of-range value leaves the default. */
 void sl_mode_read_options(void);
-/* For tests and for the child of a fork: forgets the mode and the options. */
-void sl_mode_forget(void);
 
 #endif

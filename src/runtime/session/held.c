@@ -57,14 +57,6 @@ bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes)
 	return outcome == SL_DEMAND_GRANTED;
 }
 
-void sl_held_add(struct sl_gpu *gpu, uint64_t bytes)
-{
-	sl_session_lock();
-	gpu->held_bytes += (int64_t)bytes;
-	sl_session_unlock();
-	tell_soon();
-}
-
 void sl_held_drop(struct sl_gpu *gpu, uint64_t bytes)
 {
 	sl_session_lock();

@@ -11,11 +11,9 @@
 
 #include "runtime/session/gpu.h"
 
-/* May bytes of gpu that exist already become held? Counts them if so. */
+/* May bytes of gpu that exist already become held? Counts them if so. Bytes granted with
+ * SL_ASK_HELD count as held from sl_demand_commit on. Both are dropped in the same way. */
 SL_MUST_CHECK bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes);
-/* As above where refusing is impossible. Not for bytes granted with SL_ASK_HELD: they count as held
- * from sl_demand_commit on. Both are dropped in the same way. */
-void sl_held_add(struct sl_gpu *gpu, uint64_t bytes);
 void sl_held_drop(struct sl_gpu *gpu, uint64_t bytes);
 uint64_t sl_held_bytes(const struct sl_gpu *gpu);
 /* For the agent: reports changes to the daemon; everything: all figures, after a reconnect. */

@@ -342,7 +342,6 @@ void sl_visible_init(void);
 void sl_fault_init(const char *of_box);
 /* A CUresult, or does not return. */
 CUresult sl_fault_check(enum sl_entry_id id);
-const char *sl_entry_name(enum sl_entry_id id);
 
 /* context.c */
 CUcontext sl_ctx_current(void); /* NULL: none; may be unusable */
@@ -446,9 +445,8 @@ bool sl_graph_mem_free_now(CUdeviceptr at, CUresult *result);
 /* A context is destroyed: frees the memory kept for future graphs. */
 void sl_graph_mem_drop_device(CUdevice device);
 
-/* module.c: unloads all of a context's modules. pool.c: the default pool, or NULL. */
+/* module.c: unloads all of a context's modules. */
 void sl_module_drop_context(CUcontext ctx);
-CUmemoryPool sl_pool_default(CUdevice device);
 
 /* space.c: addresses and the memory behind them. See space.h. */
 

@@ -89,16 +89,6 @@ static CUmemoryPool current_of(int place)
 	return p ? p : default_of(place);
 }
 
-CUmemoryPool sl_pool_default(CUdevice device)
-{
-	return default_of(device);
-}
-
-CUmemoryPool sl_pool_current(CUdevice device)
-{
-	return current_of(device);
-}
-
 /* Choosing a pool */
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice dev)

@@ -57,10 +57,9 @@ SL_MUST_CHECK CUresult sl_pool_open(
 SL_MUST_CHECK CUresult sl_pool_import_block(CUmemoryPool pool, uint64_t id,
 	uint64_t offset, uint64_t bytes, CUdeviceptr *out);
 
-/* pool.c: the list of all pools, and those of a device. The default pool is made on demand. */
+/* pool.c: the list of all pools. */
 extern struct sl_link sl_pools;
 /* A new pool, or NULL. The properties are checked. */
 CUmemoryPool sl_pool_new(const CUmemPoolProps *props);
-CUmemoryPool sl_pool_current(CUdevice device);
 
 #endif

@@ -53,11 +53,6 @@ static const char *const entry_names[] = {
 #undef SL_ENTRY
 };
 
-const char *sl_entry_name(enum sl_entry_id id)
-{
-	return entry_names[id];
-}
-
 /* Digits only, from 1: strtoul also accepts signs and blanks, and -1 would mean a hang. */
 static bool read_number(const char *text, unsigned long *out)
 {
