@@ -244,6 +244,19 @@ void sl_node_list_claims(struct sl_node_step *step, struct sl_node_workload *wor
 
 /* --- competitors --- */
 
+/* A demand within its request may bring a body that exceeds the request on another GPU: that body
+ * is a burst. */
+static void add_entitled(
+	const struct sl_node *node, const struct sl_node_claim *claim, uint64_t needs[])
+{
+	if (!claim->entitled)
+		return;
+	if (SL_MUTANT(CROWDED_BY_BODY, claim->client->workload->sums->is_within, true))
+		sl_node_add_needs(node, claim, needs);
+	else
+		needs[claim->demand->gpu] += claim->demand->bytes;
+}
+
 /* Seats what bursts compete with in the end: everything entitled gets its turn. If not all of it
  * fits beside what lasts, it takes turns itself. */
 static void seat_entitled(struct sl_node *node)
@@ -252,10 +265,8 @@ static void seat_entitled(struct sl_node *node)
 	uint64_t needs[SL_NODE_GPUS_MAX] = {0};
 
 	plan->crowded = 0;
-	for (uint32_t i = 0; i < plan->claims_count; i++) {
-		if (plan->claims[i].entitled)
-			sl_node_add_needs(node, &plan->claims[i], needs);
-	}
+	for (uint32_t i = 0; i < plan->claims_count; i++)
+		add_entitled(node, &plan->claims[i], needs);
 	for (uint32_t gpu = 0; gpu < plan->lasts.gpus; gpu++) {
 		if (SL_MUTANT(CROWDED_UNSEEN,
 			    plan->lasts.gpu[gpu].fixed_bytes + needs[gpu],

@@ -374,6 +374,15 @@ static void is_active(struct swap_rules *r, uint64_t workload)
 	m->active_at = r->now;
 }
 
+/* One more process of its workload waits: the wait told before was for the others. */
+static void is_joined(struct swap_rules *r, const struct swap_party *p)
+{
+	struct swap_member *m = swap_member_of(r, p->workload);
+
+	if (m && !p->wants)
+		m->contest = 0;
+}
+
 static void on_remove(struct swap_rules *r, struct swap_member *m)
 {
 	m->removed = true;
@@ -490,9 +499,11 @@ static void party_event(
 	case SL_EVENT_WANT:
 		if (e->want.wants && !p->wants && !p->resumed)
 			p->wants_at = r->now;
-		p->wants = e->want.wants;
-		if (p->wants)
+		if (e->want.wants) {
+			is_joined(r, p);
 			is_active(r, p->workload);
+		}
+		p->wants = e->want.wants;
 		break;
 	case SL_EVENT_DONE: on_done(r, p, e); break;
 	case SL_EVENT_MOVED: on_moved(r, p, e); break;

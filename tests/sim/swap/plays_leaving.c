@@ -728,6 +728,44 @@ static void lent_no_more(struct swap_world *w)
 	expect(!how_many(SL_ACTION_DENY, d, 0), "D is denied what is lent no more");
 }
 
+/* A is within its request and has just thought for a second. B, which exceeds its request on the
+ * same GPU and is partly on the host, asks for memory within its request on another GPU. That moves
+ * no memory of A, whose grace goes on. */
+static void brings_a_burst(struct swap_world *w)
+{
+	uint64_t b = 1001;
+	uint32_t a;
+
+	stage(w, 2, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 8 * GIB,
+			     .size = 8 * GIB,
+			     .mask = 1,
+			     .pieces = 1,
+			     .pause = 1000 * SL_S,
+			     .idle_grace = 20 * SL_S});
+	until(w, 2);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
+			     .workload_add = {.workload = 1000,
+				     .request = {SL_AMOUNT_BYTES, 0, 4 * GIB},
+				     .limit = {SL_AMOUNT_BYTES, 0, 15 * GIB},
+				     .gpu_count = 2,
+				     .gpu_mask = 3}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+			     .client_join = {b, 1000, 0, true}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_REPORT,
+			     .client_report = {b, 0, 11 * GIB}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_EVICTED,
+			     .client_evicted = {b, 0, 4 * GIB}});
+	swap_step(w, (struct sl_event){
+			     .type = SL_EVENT_CLIENT_REPORTED, .client_reported = {b}});
+	asks_on(w, 1, b, GIB);
+	until(w, 10);
+	expect(client(w, a)->resident[0] == 8 * GIB && client(w, a)->idle_since,
+		"A is not idle on its GPU");
+	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A leaves for a burst");
+}
+
 static void commits(struct swap_world *w, uint64_t client, uint64_t epoch, uint64_t bytes)
 {
 	swap_step(w, (struct sl_event){
@@ -956,5 +994,6 @@ const struct swap_play swap_plays_leaving[] = {
 	{"told to leave while others are moved for it", told_to_leave},
 	{"what is left to the head is not kept from the host", yields},
 	{"a client that asks in vain has no share for another", share_in_vain, true},
+	{"a demand within a request does not make its burst entitled", brings_a_burst},
 	{0},
 };
