@@ -206,7 +206,7 @@ struct sl_action {
 	};
 };
 
-/* Called once per action, in order, before sl_node_step returns; must not call the node. */
+/* Called once per action, in order, before the step returns; must not call the node. */
 typedef void (*sl_action_fn)(void *context, const struct sl_action *action);
 
 struct sl_node;
@@ -220,6 +220,10 @@ struct sl_node *sl_node_new(struct sl_arena *arena);
  */
 void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 	sl_action_fn emit, void *context);
+/* The same for several events of one moment, in order, with one plan after all of them: that of a
+ * thousand clients takes longer than their events. */
+void sl_node_steps(struct sl_node *node, sl_ns now, const struct sl_event events[],
+	uint32_t count, sl_action_fn emit, void *context);
 
 /* --- Views: values as of the last step. --- */
 

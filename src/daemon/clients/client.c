@@ -714,21 +714,17 @@ void sl_client_gone_with_gpu(struct sl_client *client, uint32_t ordinal)
 		forget(client->daemon, client);
 }
 
-void sl_client_released(
-	struct sl_client *client, uint32_t ordinal, uint64_t remaining_bytes)
+bool sl_client_released(struct sl_client *client, uint32_t ordinal,
+	uint64_t remaining_bytes, struct sl_event *event)
 {
-	struct sl_event event = {.type = SL_EVENT_RELEASED};
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];
-	struct sl_daemon *daemon = client->daemon;
 
 	if (remaining_bytes >= gpu->dying_bytes && remaining_bytes != 0)
-		return;
+		return false;
 	gpu->dying_bytes = remaining_bytes;
-	event.released.client = client->id;
-	event.released.gpu = client->gpu_numbers[ordinal];
-	event.released.remaining_bytes = remaining_bytes;
+	*event = (struct sl_event){.type = SL_EVENT_RELEASED,
+		.released = {client->id, client->gpu_numbers[ordinal], remaining_bytes}};
 	if (dying_anywhere(client) == 0)
-		forget(daemon, client);
-	sl_drive(daemon, &event);
-	sl_step(D_RELEASED);
+		forget(client->daemon, client);
+	return true;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/step.h"
 #include "daemon/clients/claim.h"
 #include "daemon/clients/client.h"
 #include "daemon/clients/gpu_loss.h"
@@ -27,15 +28,39 @@
 
 /* Rounding in the driver's own sums, and what a context may vary meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
-/* Releases per sample, each a step of the policy: when a thousand processes die at once, the loop
- * still serves others. The next sample, asked for at once, finds the rest. */
+/* Releases per sample: when a thousand processes die at once, the loop still serves others. The next
+ * sample, asked for at once, finds the rest. */
 #define RELEASES_MOST 200
+
+/* One step of the policy. */
+struct releases {
+	uint32_t count;
+	struct sl_event event[RELEASES_MOST];
+};
+
+static void release(struct releases *all, struct sl_client *client, uint32_t ordinal,
+	uint64_t remaining_bytes)
+{
+	all->count += sl_client_released(
+		client, ordinal, remaining_bytes, &all->event[all->count]);
+}
+
+static void tell(struct sl_daemon *daemon, struct releases *all)
+{
+	if (!all->count)
+		return;
+	sl_drive_all(daemon, all->event, all->count);
+	sl_step(D_RELEASED);
+	all->count = 0;
+}
 
 /* --- what is late ------------------------------------------------------------------------- */
 
 /* NVML does not answer: dying bytes are released by time instead. */
 static void without_nvml(struct sl_daemon *daemon, sl_ns now)
 {
+	struct releases all = {0};
+
 	sl_list_foreach_safe (link, &daemon->dying) {
 		struct sl_client *client =
 			SL_LIST_ENTRY(link, struct sl_client, state_link);
@@ -52,11 +77,14 @@ static void without_nvml(struct sl_daemon *daemon, sl_ns now)
 				   "dead "
 				   "process %d for released",
 				client->gpu_numbers[i], (int)client->pid);
-			sl_client_released(client, i, 0);
+			release(&all, client, i, 0);
+			if (all.count == RELEASES_MOST)
+				tell(daemon, &all);
 			if (client->state_link.next == &client->state_link)
 				break; /* forgotten */
 		}
 	}
+	tell(daemon, &all);
 }
 
 /* Answers clients that waited long enough; returns when the next one will have. */
@@ -246,7 +274,7 @@ static bool is_explained(const struct view *view)
 }
 
 /* True: the policy was told of released memory. */
-static bool bury(const struct view *view, struct sl_client *client)
+static void bury(const struct view *view, struct sl_client *client, struct releases *all)
 {
 	int ordinal = ordinal_of(client, view->gpu);
 	const struct sl_nvml_process *row = listed(view, client->pid);
@@ -254,28 +282,25 @@ static bool bury(const struct view *view, struct sl_client *client)
 	sl_ns begin = view->sample->begin;
 
 	if (!gpu || !gpu->dying_bytes || begin <= client->died_at)
-		return false;
+		return;
 	if (row && client->superseded) {
 		/* The process goes on with another program; its row is the sum of both. */
 		if (row->used_bytes >= gpu->dying_bytes &&
 			begin <= client->died_at + SL_RECONCILE_LEFT_NS)
-			return false;
-		sl_client_released(client, (uint32_t)ordinal, 0);
-		return true;
+			return;
+		release(all, client, (uint32_t)ordinal, 0);
+		return;
 	}
 	if (row && row->used_bytes) {
 		gpu->unlisted_since = 0;
-		if (row->used_bytes >= gpu->dying_bytes)
-			return false;
-		sl_client_released(client, (uint32_t)ordinal, row->used_bytes);
-		return true;
+		release(all, client, (uint32_t)ordinal, row->used_bytes);
+		return;
 	}
 	if (!gpu->unlisted_since)
 		gpu->unlisted_since = begin;
 	if (!is_explained(view) && begin < gpu->unlisted_since + SL_RECONCILE_LEFT_NS)
-		return false;
-	sl_client_released(client, (uint32_t)ordinal, 0);
-	return true;
+		return;
+	release(all, client, (uint32_t)ordinal, 0);
 }
 
 /* Marks the rows of our dead clients: they are dying, not unmanaged. */
@@ -365,15 +390,16 @@ static bool is_answered(const struct sl_client *client)
 
 static void bury_all(struct view *view)
 {
-	uint32_t released = 0;
+	struct releases all = {0};
 
 	sl_list_foreach_safe (dead, &view->daemon->dying) {
-		if (released == RELEASES_MOST) {
+		if (all.count == RELEASES_MOST) {
 			view->is_cut = true;
-			return;
+			break;
 		}
-		released += bury(view, SL_LIST_ENTRY(dead, struct sl_client, state_link));
+		bury(view, SL_LIST_ENTRY(dead, struct sl_client, state_link), &all);
 	}
+	tell(view->daemon, &all);
 }
 
 static void judge_urgent(struct view *view)

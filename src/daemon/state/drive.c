@@ -5,9 +5,16 @@
 
 #include "daemon/state/timer.h"
 
+void sl_drive_all(
+	struct sl_daemon *daemon, const struct sl_event events[], uint32_t count)
+{
+	sl_node_steps(
+		daemon->node, sl_clock_now(), events, count, daemon->up->act, daemon);
+}
+
 void sl_drive(struct sl_daemon *daemon, const struct sl_event *event)
 {
-	sl_node_step(daemon->node, sl_clock_now(), event, daemon->up->act, daemon);
+	sl_drive_all(daemon, event, 1);
 }
 
 void sl_drive_time(struct sl_daemon *daemon)

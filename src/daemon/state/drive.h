@@ -10,6 +10,9 @@
 #include "daemon/state/daemon.h"
 
 void sl_drive(struct sl_daemon *daemon, const struct sl_event *event);
+/* Events of one moment: the policy plans once, after all of them. */
+void sl_drive_all(
+	struct sl_daemon *daemon, const struct sl_event events[], uint32_t count);
 /* Tells the policy the time. Call it before asking the policy how long something has lasted: its
  * answers are as of its last step. */
 void sl_drive_time(struct sl_daemon *daemon);

@@ -253,6 +253,7 @@ void sl_node_on_client_exit(struct sl_node_step *step, const struct sl_event *ev
 		if (client->holding.cell[gpu].dying_bytes)
 			sl_node_tell_view(step, client->workload, gpu, 1);
 	}
+	sl_node_tell_left(step); /* of an earlier one of the same moment */
 	step->left = (struct sl_action){.type = SL_ACTION_LEFT,
 		.left = {.workload = client->workload->index.id,
 			.client = client->index.id,

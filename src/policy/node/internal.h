@@ -24,6 +24,8 @@ struct sl_node_step {
 
 /* --- node.c --- */
 /* Returns the id of the action. */
+/* LEFT, if it is still to be told. */
+void sl_node_tell_left(struct sl_node_step *step);
 uint64_t sl_node_emit(struct sl_node_step *step, struct sl_action action);
 void sl_node_note(struct sl_node_step *step, enum sl_reason reason, uint32_t gpu,
 	uint64_t workload, uint64_t other, uint64_t bytes);

@@ -107,6 +107,13 @@ void sl_node_on_time(struct sl_node_step *step, const struct sl_event *event)
 	(void)event;
 }
 
+void sl_node_tell_left(struct sl_node_step *step)
+{
+	if (step->left.type == SL_ACTION_LEFT)
+		sl_node_emit(step, step->left);
+	step->left.type = SL_ACTIONS;
+}
+
 static void (*const handlers[SL_EVENTS])(
 	struct sl_node_step *step, const struct sl_event *event) = {
 #define SL_EVENT(NAME, name, fields) [SL_EVENT_##NAME] = sl_node_on_##name,
@@ -114,8 +121,8 @@ static void (*const handlers[SL_EVENTS])(
 #undef SL_EVENT
 };
 
-void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
-	sl_action_fn emit, void *context)
+void sl_node_steps(struct sl_node *node, sl_ns now, const struct sl_event events[],
+	uint32_t count, sl_action_fn emit, void *context)
 {
 	struct sl_node_step step = {.node = node,
 		.now = sl_max_u64(node->now, now),
@@ -126,16 +133,17 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 		.left.type = SL_ACTIONS};
 
 	node->now = step.now;
-	if ((uint32_t)event->type < SL_EVENTS)
-		handlers[event->type](&step, event);
+	for (uint32_t i = 0; i < count; i++) {
+		if ((uint32_t)events[i].type < SL_EVENTS)
+			handlers[events[i].type](&step, &events[i]);
+	}
 	sl_node_tell_degraded(&step);
 	if (step.plans || step.now >= step.due) {
 		step.due = SL_NS_NEVER;
 		sl_node_plan(&step);
 		sl_node_tell_degraded(&step);
 	}
-	if (step.left.type == SL_ACTION_LEFT)
-		sl_node_emit(&step, step.left);
+	sl_node_tell_left(&step);
 	/* A due time in the past is told again, even if it is the same. */
 	if (SL_MUTANT(
 		    NO_WAKE, step.due != node->told_due || step.due <= step.now, false)) {
@@ -143,4 +151,10 @@ void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 		sl_node_emit(&step, (struct sl_action){.type = SL_ACTION_WAKE_AT,
 					    .wake_at = {.at = step.due}});
 	}
+}
+
+void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
+	sl_action_fn emit, void *context)
+{
+	sl_node_steps(node, now, event, 1, emit, context);
 }

@@ -286,7 +286,8 @@ static void judge_reality(struct swap_world *w)
 	}
 }
 
-void swap_step(struct swap_world *w, struct sl_event event)
+void swap_steps(
+	struct swap_world *w, const struct sl_event events[], uint32_t events_count)
 {
 	struct sl_action queued[SL_ARRAY_LEN(w->reaction)];
 	struct sl_error err = {0};
@@ -294,14 +295,16 @@ void swap_step(struct swap_world *w, struct sl_event event)
 
 	if (w->failed[0])
 		return;
-	w->stats.events++;
-	sl_trace_event(&w->trace, w->now, w->stats.events, &event);
-	if (w->stats.events == w->print_from)
-		swap_rules_print(&w->rules, stdout);
-	print_if_asked(w);
-	swap_rules_before(&w->rules, w->now, &event);
+	for (uint32_t i = 0; i < events_count; i++) {
+		w->stats.events++;
+		sl_trace_event(&w->trace, w->now, w->stats.events, &events[i]);
+		if (w->stats.events == w->print_from)
+			swap_rules_print(&w->rules, stdout);
+		print_if_asked(w);
+		swap_rules_before(&w->rules, w->now, &events[i]);
+	}
 	w->reactions = 0;
-	sl_node_step(w->node, w->now, &event, on_action, w);
+	sl_node_steps(w->node, w->now, events, events_count, on_action, w);
 	swap_rules_after(&w->rules, w->node);
 	w->stats.waited_after += w->rules.wanting > 0;
 	if (w->rules.failed[0])
@@ -314,6 +317,32 @@ void swap_step(struct swap_world *w, struct sl_event event)
 	memcpy(queued, w->reaction, count * sizeof(queued[0]));
 	for (uint32_t i = 0; i < count && !w->failed[0]; i++)
 		react(w, &queued[i]);
+}
+
+void swap_step(struct swap_world *w, struct sl_event event)
+{
+	swap_steps(w, &event, 1);
+}
+
+/* One sample finds what was released in a span of it. */
+static void release(struct swap_world *w, const struct sim_later *first)
+{
+	struct sim_later later = *first;
+	struct sl_event found[8];
+	uint32_t count = 0;
+
+	for (;;) {
+		found[count++] = (struct sl_event){.type = SL_EVENT_RELEASED,
+			.released = {later.id, later.gpu, later.number}};
+		if (count == SL_ARRAY_LEN(found) || !w->later.count ||
+			w->later.room[0].kind != LATER_RELEASED ||
+			sim_later_next(&w->later) > first->at + 50 * SL_MS ||
+			w->rules.wake <= sim_later_next(&w->later))
+			break;
+		later = sim_later_take(&w->later);
+		w->now = later.at;
+	}
+	swap_steps(w, found, count);
 }
 
 /* --- episodes --- */
@@ -462,10 +491,7 @@ static void happen(struct swap_world *w, const struct sim_later *later)
 	case LATER_PEOPLE: swap_people(w); return;
 	case LATER_TROUBLE: swap_trouble(w); return;
 	case LATER_BACK: swap_back(w, later->gpu); return;
-	case LATER_RELEASED:
-		swap_step(w, (struct sl_event){.type = SL_EVENT_RELEASED,
-				     .released = {later->id, later->gpu, later->number}});
-		return;
+	case LATER_RELEASED: release(w, later); return;
 	default: break;
 	}
 	if (!same)

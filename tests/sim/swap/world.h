@@ -219,6 +219,8 @@ bool swap_world_until(struct swap_world *world, sl_ns at);
 
 /* --- between the files of the world --- */
 void swap_step(struct swap_world *w, struct sl_event event);
+/* Several of one moment. */
+void swap_steps(struct swap_world *w, const struct sl_event events[], uint32_t count);
 sl_ns swap_draw_grace(const struct swap_world *w);
 void swap_fail(struct swap_world *w, const char *format, ...) SL_PRINTF(2, 3);
 void swap_later(struct swap_world *w, sl_ns after, struct sim_later later);

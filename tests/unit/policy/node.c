@@ -212,6 +212,40 @@ static void config_may_be_for_ever(void **state)
 	sl_arena_free(arena);
 }
 
+/* Two processes end at once, and what they had is found to be gone at once: the node tells both, and
+ * plans once. */
+static void several_at_once(void **state)
+{
+	const struct sl_event ends[] = {EVENT(CLIENT_EXIT, client_exit, {70}),
+		EVENT(CLIENT_EXIT, client_exit, {71})};
+	const struct sl_event gone[] = {EVENT(RELEASED, released, {70, 2, 0}),
+		EVENT(RELEASED, released, {71, 2, 0})};
+	struct sl_arena *arena = sl_arena_new();
+	struct log log;
+	struct sl_node *node = begin(arena, &log);
+	struct sl_amount none = {0};
+
+	step(node, 0, EVENT(ASK, ask, {70, 1, 2, 30}), &log);
+	step(node, 0, EVENT(COMMIT, commit, {70, 1, 30}), &log);
+	step(node, 0, EVENT(ASK, ask, {71, 1, 2, 30}), &log);
+	step(node, 0, EVENT(COMMIT, commit, {71, 2, 30}), &log);
+	step(node, 0, EVENT(WORKLOAD_ADD, workload_add, {8, none, none, 1, 4, 0, 0}),
+		&log);
+	step(node, 0, EVENT(CLIENT_JOIN, client_join, {80, 8, 0}), &log);
+	step(node, 0, EVENT(ASK, ask, {80, 1, 2, 55}), &log); /* 40 are free */
+
+	memset(&log, 0, sizeof(log));
+	sl_node_steps(node, SL_S, ends, SL_ARRAY_LEN(ends), on_action, &log);
+	assert_row_u64("LEFT", log.count[SL_ACTION_LEFT], 2);
+	assert_row_u64("granted beside dying bytes", log.count[SL_ACTION_GRANT], 0);
+	memset(&log, 0, sizeof(log));
+	sl_node_steps(node, SL_S, gone, SL_ARRAY_LEN(gone), on_action, &log);
+	assert_row_u64("GRANT", log.count[SL_ACTION_GRANT], 1);
+	assert_row_u64("WAKE_AT", log.count[SL_ACTION_WAKE_AT], 1);
+	assert_row_u64("clients left", sl_node_workload(node, 7).clients, 0);
+	sl_arena_free(arena);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +255,7 @@ int main(void)
 		cmocka_unit_test(is_steady),
 		cmocka_unit_test(time_does_not_go_back),
 		cmocka_unit_test(config_may_be_for_ever),
+		cmocka_unit_test(several_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
