@@ -22,14 +22,14 @@ for i in 1 2; do
 done
 doctor
 check_file "where the supervisor is" "$T/doctor" "^ok +shim +$B/sluice-shim starts jobs$"
-check_file "projects" "$T/doctor" "^ok +projects +2 projects in $T/data/projects.db$"
+check_file "projects" "$T/doctor" "^ok +projects +2 projects in $T/data/state.db$"
 check_file "jobs" "$T/doctor" "^ok +jobs +2 jobs in $T/data/jobs$"
 
 # The second one's; a job of one task shares its number with the workload.
 second=$(ls "$T/data/jobs" | sort -n | tail -n 1)
 note "--- damaged, and a supervisor that cannot be executed"
 daemon_stop
-head -c 8192 /dev/zero | tr '\0' x >"$T/data/projects.db"
+head -c 8192 /dev/zero | tr '\0' x >"$T/data/state.db"
 echo nonsense >"$T/data/jobs/$second/state"
 cp "$B/sluice-shim" "$T/shut-shim"
 chmod 644 "$T/shut-shim"
@@ -38,8 +38,8 @@ doctor
 check "doctor fails" $? = 1
 check_file "the supervisor: file" "$T/doctor" "^FAIL +shim +$T/shut-shim cannot be executed, .*no job can run$"
 check_file "the supervisor: remedy" "$T/doctor" '-> chmod 755 it, or set SLUICE_SHIM'
-check_file "the database: file" "$T/doctor" "^FAIL +projects +cannot read the projects in $T/data/projects.db: file is not a database$"
-check_file "the database: remedy" "$T/doctor" '-> it is damaged; move it away, restart sluiced, and apply the files of projects again'
+check_file "the database: file" "$T/doctor" "^FAIL +projects +cannot read the projects in $T/data/state.db: file is not a database$"
+check_file "the database: remedy" "$T/doctor" '-> it is damaged; put back a copy, save what `sqlite3 FILE .recover` still finds, or move it away; then restart sluiced'
 check_file "a job: file" "$T/doctor" "^warn +jobs +job $second is left alone: $T/data/jobs/$second/state: "
 check_file "a job: remedy" "$T/doctor" '-> repair it or remove its folder, then restart sluiced$'
 check "the other job is there" "$("$S" ps --all --json | json '#')" = 1
@@ -48,7 +48,7 @@ check "a program runs all the same" $? = 0
 
 note "--- repaired"
 daemon_stop
-rm -rf "$T/data/projects.db" "$T/data/jobs/$second"
+rm -rf "$T/data/state.db" "$T/data/jobs/$second"
 daemon_start
 doctor
 check "nothing is wrong with any of them" "$(grep -cE '^ok +(shim|projects|jobs) ' "$T/doctor")" = 3
@@ -69,7 +69,7 @@ if mount -t tmpfs -o size=64k tmpfs "$T/small" 2>/dev/null; then
 	"$S" submit --name none -- true >"$T/said" 2>&1
 	check "a job for which there is no room is refused" $? = 75
 	doctor
-	check_file "projects that were not stored" "$T/doctor" "^warn +projects +cannot store the projects in $T/small/projects.db: .* full$"
+	check_file "projects that were not stored" "$T/doctor" "^warn +projects +cannot store the projects in $T/small/state.db: .* full$"
 	check_file "jobs that were not stored" "$T/doctor" "^FAIL +jobs +cannot store job [0-9]+ in $T/small/jobs: No space left on device$"
 	check_file "make room" "$T/doctor" '-> the disk is full; make room, and try again$'
 	rm "$T/small/fill"

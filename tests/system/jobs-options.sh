@@ -8,9 +8,8 @@ software_only "two GPUs"
 S="$B/sluice"
 config 'host_memory: 256MiB'
 config "data_dir: $T/data"
-mkdir "$T/data"
-echo '[{"name": "small", "request": "24MiB", "limit": null, "gpus": 1, "priority": 3}]' >"$T/data/resources.json"
 daemon_start
+"$S" resource apply small --request 24MiB --priority 3 >"$T/said" 2>&1 || fail "$(cat "$T/said")"
 printf 'projects:\n  lab:\n    gpu: {quota: 1}\n' >"$T/projects.yaml"
 "$S" project apply "$T/projects.yaml" >"$T/said" 2>&1 || fail "$(cat "$T/said")"
 

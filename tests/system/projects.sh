@@ -4,7 +4,7 @@
 LIMIT=110
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
-DB=$T/data/projects.db
+DB=$T/data/state.db
 config "data_dir: $T/data"
 
 # project WORDS...: its output into $T/out, its errors into $T/err, its status into $STATUS.
@@ -122,8 +122,8 @@ daemon_stop
 printf 'this is no database any more, it is only text' >"$DB"
 cp "$DB" "$T/copy"
 daemon_start
-check_file 'the log says it' "$T/daemon.log" 'cannot read the projects in .*projects.db: file is not a database; it is damaged; move it away'
-refused 'and so does apply' 75 'it is damaged; move it away, restart sluiced, and apply' apply "$T/lab.yaml"
+check_file 'the log says it' "$T/daemon.log" 'cannot read the projects in .*state.db: file is not a database; it is damaged; put back a copy'
+refused 'and so does apply' 75 'it is damaged; put back a copy' apply "$T/lab.yaml"
 project list
 check_file 'and the list, that it is not whole' "$T/err" 'sluiced could not read all projects when it started'
 check 'it is left as it is' "$(cmp "$DB" "$T/copy" 2>&1)" = ''
@@ -131,7 +131,10 @@ $RUN --request 10MiB -- true
 check 'programs run' $? = 0
 daemon_stop
 rm "$DB"
+echo old >"$T/data/projects.db"
 daemon_start
+check_file 'a file of an earlier sluiced is named' "$T/daemon.log" 'data/projects.db is of an earlier sluiced and is not read; start that one, or remove it'
+check 'and left alone' "$(cat "$T/data/projects.db")" = old
 project apply "$T/lab.yaml"
 check_file 'moved away, all is well' "$T/out" '^2 added'
 daemon_stop

@@ -1,5 +1,5 @@
 /*
- * resources - a list, a queue of changes, and the thread that writes
+ * resources - a list, and a queue of changes
  */
 #include "daemon/jobs/resources.h"
 
@@ -7,13 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "daemon/core/worker.h"
 #include "daemon/jobs/jobs.h"
-#include "daemon/jobs/resources_file.h"
+#include "daemon/jobs/compute.h"
 #include "daemon/jobs/store.h"
 #include "daemon/projects/registry.h"
 
@@ -29,18 +27,10 @@ struct change {
 
 struct sl_resources {
 	struct sl_daemon *daemon;
-	struct sl_worker worker;
-	sd_event_source *io;
-	char folder[SL_CONFIG_TEXT_MAX];
-	struct sl_error trouble; /* why the list could not be read */
-	struct sl_compute_list list;
+	struct sl_error trouble;           /* why the list could not be read */
+	struct sl_compute_list list, next; /* next: being written */
 	struct sl_link waiting; /* changes, oldest first: the first is being written */
 	uint32_t waiting_count;
-	/* under the worker's mutex; `next` is the loop's unless busy */
-	bool busy, done;
-	struct sl_compute_list next;
-	int result;
-	struct sl_error err;
 };
 
 /* --- answers ---------------------------------------------------------------------------------- */
@@ -98,33 +88,6 @@ bool sl_resources_next(
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
-static void *run(void *context)
-{
-	struct sl_resources *resources = context;
-	struct sl_worker *worker = &resources->worker;
-
-	(void)pthread_mutex_lock(&worker->mutex);
-	for (;;) {
-		struct sl_error err = {0};
-		int result;
-
-		while (!worker->stop && (!resources->busy || resources->done))
-			(void)pthread_cond_wait(&worker->wake, &worker->mutex);
-		/* A change that was handed over is written before the end. */
-		if (!resources->busy || resources->done)
-			break;
-		(void)pthread_mutex_unlock(&worker->mutex);
-		result = sl_resources_save(resources->folder, &resources->next, &err);
-		(void)pthread_mutex_lock(&worker->mutex);
-		resources->result = result;
-		resources->err = err;
-		resources->done = true;
-		sl_worker_tell(worker);
-	}
-	(void)pthread_mutex_unlock(&worker->mutex);
-	return NULL;
-}
-
 static struct change *first(struct sl_resources *resources)
 {
 	return sl_list_is_empty(&resources->waiting)
@@ -143,7 +106,23 @@ static void drop_first(struct sl_resources *resources, bool known, const char *t
 	free(change);
 }
 
-/* Applies the first valid change to `next`, and hands that to the thread. */
+static void on_stored(void *context, const struct sl_error *trouble);
+
+/* `next` is the list with this change. */
+static int store(struct sl_resources *resources, const struct change *change)
+{
+	struct sl_store_change *records = sl_store_change_new();
+
+	if (change->drops)
+		sl_store_drop(records, SL_KIND_RESOURCE,
+			sl_compute_find(&resources->list, &change->resource)->number);
+	else
+		sl_compute_store(
+			records, sl_compute_find(&resources->next, &change->resource));
+	return sl_store_commit(resources->daemon->store, records, on_stored, resources);
+}
+
+/* Applies the first valid change to `next`, and hands it to the store. */
 static void start(struct sl_resources *resources)
 {
 	struct change *change;
@@ -153,48 +132,36 @@ static void start(struct sl_resources *resources)
 
 		resources->next = resources->list;
 		there = sl_compute_find(&resources->next, &change->resource) != NULL;
-		if (change->drops ? sl_compute_drop(&resources->next, &change->resource)
-				  : sl_compute_put(&resources->next, &change->resource))
-			break;
-		drop_first(resources, there,
-			change->drops
-				? "there is no compute resource of that name; `sluice "
-				  "resource list` says which there are"
-				: "there are " SL_STRINGIFY(
-					  SL_RESOURCES_MOST) " compute resources, which "
-							     "is the most; delete some");
+		if (change->drops ? !sl_compute_drop(&resources->next, &change->resource)
+				  : !sl_compute_put(&resources->next, &change->resource))
+			drop_first(resources, there,
+				change->drops
+					? "there is no compute resource of that name; "
+					  "`sluice resource list` says which there are"
+					: "there are " SL_STRINGIFY(
+						  SL_RESOURCES_MOST) " compute "
+								     "resources, which "
+								     "is the most; "
+								     "delete "
+								     "some");
+		else if (store(resources, change) == 0)
+			return;
+		else
+			drop_first(
+				resources, there, "sluiced is out of memory; try again");
 	}
-	if (!change)
-		return;
-	(void)pthread_mutex_lock(&resources->worker.mutex);
-	resources->busy = true;
-	resources->done = false;
-	(void)pthread_cond_signal(&resources->worker.wake);
-	(void)pthread_mutex_unlock(&resources->worker.mutex);
 }
 
-static int on_written(sd_event_source *source, int fd, uint32_t events, void *context)
+static void on_stored(void *context, const struct sl_error *trouble)
 {
-	struct sl_resources *resources = ((struct sl_daemon *)context)->resources;
-	bool done;
+	struct sl_resources *resources = context;
 
-	sl_worker_hear(&resources->worker);
-	(void)pthread_mutex_lock(&resources->worker.mutex);
-	done = resources->busy && resources->done;
-	if (done)
-		resources->busy = resources->done = false;
-	(void)pthread_mutex_unlock(&resources->worker.mutex);
-	if (!done)
-		return 0;
-	if (resources->result == SL_RESOURCES_OK)
-		resources->list = resources->next;
+	if (trouble)
+		sl_error_log("%s", trouble->text);
 	else
-		sl_error_log("%s", resources->err.text);
-	drop_first(resources, true,
-		resources->result == SL_RESOURCES_OK ? "" : resources->err.text);
+		resources->list = resources->next;
+	drop_first(resources, true, trouble ? trouble->text : "");
 	start(resources);
-	resources->daemon->up->settle(resources->daemon);
-	return 0;
 }
 
 /* --- changes ---------------------------------------------------------------------------------- */
@@ -203,7 +170,6 @@ static bool may_change(struct sl_peer *peer, const char *name)
 {
 	struct sl_resources *resources = peer->daemon->resources;
 
-	/* The unreadable list would be overwritten. */
 	if (resources->trouble.text[0]) {
 		reply(peer, name, false, resources->trouble.text);
 		return false;
@@ -326,19 +292,14 @@ int sl_resources_open(struct sl_daemon *daemon)
 		return sl_err_origin(-ENOMEM);
 	resources->daemon = daemon;
 	sl_list_init(&resources->waiting);
-	sl_wire_str(resources->folder, sizeof(resources->folder), daemon->data_dir);
-	if (sl_resources_load(resources->folder, &resources->list, &resources->trouble) !=
-		SL_RESOURCES_OK)
+	r = sl_compute_load(daemon->store, &resources->list, &resources->trouble);
+	if (r != SL_STORE_OK)
 		sl_error_log("%s", resources->trouble.text);
-	r = sl_worker_start(&resources->worker, run, resources);
-	if (r < 0) {
-		free(resources);
-		return r;
-	}
+	/* With the others, changes go on. */
+	if (r == SL_STORE_PARTLY)
+		resources->trouble.text[0] = '\0';
 	daemon->resources = resources;
-	r = sd_event_add_io(daemon->loop, &resources->io, resources->worker.event_fd,
-		EPOLLIN, on_written, daemon);
-	return r < 0 ? sl_err_origin(r) : 0;
+	return 0;
 }
 
 void sl_resources_close(struct sl_daemon *daemon)
@@ -347,8 +308,6 @@ void sl_resources_close(struct sl_daemon *daemon)
 
 	if (!resources)
 		return;
-	resources->io = sd_event_source_disable_unref(resources->io);
-	sl_worker_end(&resources->worker);
 	sl_list_foreach_safe (link, &resources->waiting) {
 		sl_list_unlink(link);
 		free(SL_LIST_ENTRY(link, struct change, link));

@@ -50,6 +50,7 @@
 #include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
 #include "daemon/state/timer.h"
+#include "daemon/store/store.h"
 #include "daemon/swap/hostpool.h"
 #include "daemon/swap/hostpool_ahead.h"
 #include "daemon/swap/swap.h"
@@ -221,6 +222,28 @@ static void grow_descriptors(const struct sl_daemon *daemon)
 	sl_closep(&fd);
 }
 
+/* For a configuration that names no folder. */
+static void choose_data_dir(struct sl_daemon *daemon)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	const char *chosen = getenv("SLUICE_STATE");
+	char *to = daemon->data_dir;
+	size_t size = sizeof(daemon->data_dir);
+
+	if (daemon->config.data_dir.text[0])
+		(void)snprintf(to, size, "%s", daemon->config.data_dir.text);
+	else if (daemon->config.state_dir.text[0] || (chosen && chosen[0]))
+		(void)snprintf(to, size, "%s", daemon->state_dir);
+	else if (geteuid() == 0)
+		(void)snprintf(to, size, "/var/lib/sluice");
+	else if (state && state[0] == '/')
+		(void)snprintf(to, size, "%s/sluice", state);
+	else if (home && home[0] == '/')
+		(void)snprintf(to, size, "%s/.local/state/sluice", home);
+	else
+		(void)snprintf(to, size, "%s", daemon->state_dir);
+}
+
 static int choose_paths(struct sl_daemon *daemon, struct sl_error *err)
 {
 	const struct sl_config *config = &daemon->config;
@@ -247,6 +270,7 @@ static int choose_paths(struct sl_daemon *daemon, struct sl_error *err)
 		sl_paths_state_dir(daemon->state_dir, sizeof(daemon->state_dir), err) !=
 			SL_PATHS_OK)
 		return sl_err_origin(-EINVAL);
+	choose_data_dir(daemon);
 	r = sl_file_make_dirs(daemon->state_dir, 0755);
 	if (r < 0)
 		sl_error_set(err,
@@ -264,10 +288,33 @@ static int add_signal(
 	return r < 0 ? sl_err_origin(r) : 0;
 }
 
+static int on_stored(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+	struct sl_daemon *daemon = context;
+
+	sl_store_take(daemon->store);
+	sl_settle(daemon);
+	return 0;
+}
+
+static int open_store(struct sl_daemon *daemon)
+{
+	int r = sl_store_new(daemon->state_dir, daemon->data_dir, &daemon->store);
+
+	if (r == 0)
+		r = sd_event_add_io(daemon->loop, &daemon->store_io,
+			sl_store_fd(daemon->store), EPOLLIN, on_stored, daemon);
+	if (r >= 0)
+		r = sd_event_source_set_priority(daemon->store_io, SL_PRIORITY_TIMER);
+	return r < 0 ? sl_err_origin(r) : 0;
+}
+
 static int add_sources(struct sl_daemon *daemon)
 {
-	int r = sl_saving_open(daemon);
+	int r = open_store(daemon);
 
+	if (r >= 0)
+		r = sl_saving_open(daemon);
 	if (r >= 0)
 		r = add_signal(daemon, SIGTERM, on_end);
 	if (r >= 0)
@@ -532,6 +579,8 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_hostpool_close(daemon);
 	sl_share_fini(daemon);
 	sl_saving_close(daemon);
+	daemon->store_io = sd_event_source_disable_unref(daemon->store_io);
+	daemon->store = sl_store_free(daemon->store);
 	for (size_t i = 0; i < SL_ARRAY_LEN(sources); i++)
 		*sources[i] = sd_event_source_disable_unref(*sources[i]);
 	daemon->measure = sl_measure_free(daemon->measure);

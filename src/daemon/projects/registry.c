@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -34,9 +33,7 @@ struct sl_projects_change {
 
 struct sl_registry {
 	struct sl_projects_stored now, fresh; /* fresh: being stored */
-	struct sl_projects_store *store;
-	sd_event_source *io;
-	struct sl_members who; /* of now */
+	struct sl_members who;                /* of now */
 	struct sl_link waiting;
 	struct sl_projects_change *writing;
 	struct sl_error trouble;  /* why the database could not be read at the start */
@@ -256,6 +253,27 @@ static bool compose(struct sl_daemon *daemon, struct sl_projects_change *change)
 	return false;
 }
 
+static void on_stored(void *context, const struct sl_error *trouble);
+
+/* Hands `fresh` to the store. The default project is stored with the first change. */
+static int store(struct sl_daemon *daemon, const struct sl_projects_change *change)
+{
+	const struct sl_registry *room = daemon->projects;
+	struct sl_store_change *records = sl_store_change_new();
+	uint64_t next_id = room->fresh.next_id;
+
+	sl_projects_store_put(
+		records, sl_projects_find(&room->fresh.set, SL_PROJECT_DEFAULT), next_id);
+	for (size_t i = 0; i < change->put.count; i++)
+		sl_projects_store_put(records,
+			sl_projects_find(&room->fresh.set, change->put.rows[i].name),
+			next_id);
+	if (change->remove[0])
+		sl_store_drop(records, SL_KIND_PROJECT,
+			sl_projects_find(&room->now.set, change->remove)->id);
+	return sl_store_commit(daemon->store, records, on_stored, daemon);
+}
+
 /* Begins the next change, unless one is being stored. */
 static void go_on(struct sl_daemon *daemon)
 {
@@ -272,23 +290,21 @@ static void go_on(struct sl_daemon *daemon)
 			refuse(change, change->culprit, change->err.text);
 			continue;
 		}
-		room->writing = change;
-		sl_projects_store_start(room->store, &room->fresh);
+		if (store(daemon, change) == 0)
+			room->writing = change;
+		else
+			refuse(change, NULL, "sluiced is out of memory; try again");
 	}
 }
 
-static int on_stored(sd_event_source *source, int fd, uint32_t events, void *context)
+static void on_stored(void *context, const struct sl_error *trouble)
 {
 	struct sl_daemon *daemon = context;
 	struct sl_registry *room = daemon->projects;
-	struct sl_projects_change *change = room->writing;
-	struct sl_error err = {0};
-	int result;
+	struct sl_projects_change *change = sl_steal(&room->writing);
 
-	if (!sl_projects_store_take(room->store, &result, &err))
-		return 0;
-	room->writing = NULL;
-	if (result == SL_PROJECTS_STORE_OK) {
+	room->unstored = trouble ? *trouble : (struct sl_error){0};
+	if (!trouble) {
 		struct sl_projects_stored before = room->now;
 
 		room->now = room->fresh;
@@ -297,13 +313,10 @@ static int on_stored(sd_event_source *source, int fd, uint32_t events, void *con
 		daemon->up->projects_changed(daemon);
 		succeed(room, change);
 	} else {
-		sl_error_log("%s", err.text);
-		refuse(change, NULL, err.text);
+		sl_error_log("%s", trouble->text);
+		refuse(change, NULL, trouble->text);
 	}
-	room->unstored = err;
 	go_on(daemon);
-	daemon->up->settle(daemon);
-	return 0;
 }
 
 /* --- Messages. --- */
@@ -436,8 +449,8 @@ void sl_registry_part(const struct sl_daemon *daemon, struct sl_part *part)
 {
 	const struct sl_registry *room = daemon->projects;
 
-	(void)snprintf(part->path, sizeof(part->path), "%.200s/" SL_PROJECTS_STORE_FILE,
-		daemon->data_dir);
+	(void)snprintf(part->path, sizeof(part->path), "%.250s",
+		sl_store_path(daemon->store, SL_KIND_PROJECT));
 	part->count = room->now.set.count;
 	if (room->trouble.text[0]) {
 		part->health = SL_HEALTH_BROKEN;
@@ -449,28 +462,6 @@ void sl_registry_part(const struct sl_daemon *daemon, struct sl_part *part)
 }
 
 /* --- Start and end. --- */
-
-/* For a configuration that names no folder. */
-static void choose_folder(struct sl_daemon *daemon)
-{
-	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	const char *chosen = getenv("SLUICE_STATE");
-	char *to = daemon->data_dir;
-	size_t size = sizeof(daemon->data_dir);
-
-	if (daemon->config.data_dir.text[0])
-		(void)snprintf(to, size, "%s", daemon->config.data_dir.text);
-	else if (daemon->config.state_dir.text[0] || (chosen && chosen[0]))
-		(void)snprintf(to, size, "%s", daemon->state_dir);
-	else if (geteuid() == 0)
-		(void)snprintf(to, size, "/var/lib/sluice");
-	else if (state && state[0] == '/')
-		(void)snprintf(to, size, "%s/sluice", state);
-	else if (home && home[0] == '/')
-		(void)snprintf(to, size, "%s/.local/state/sluice", home);
-	else
-		(void)snprintf(to, size, "%s", daemon->state_dir);
-}
 
 /* The default project exists even if no project was ever configured. */
 static int add_default(struct sl_projects_stored *stored)
@@ -496,11 +487,10 @@ int sl_registry_open(struct sl_daemon *daemon, struct sl_error *err)
 		return sl_err_origin(-ENOMEM);
 	sl_list_init(&room->waiting);
 	daemon->projects = room;
-	choose_folder(daemon);
-	if (sl_projects_store_load(daemon->data_dir, &room->now, &said) !=
-		SL_PROJECTS_STORE_OK) {
-		sl_error_log("%s; until then there is only the project default, and "
-			     "projects cannot be changed",
+	if (sl_projects_store_load(daemon->store, &room->now, &said) != SL_STORE_OK) {
+		sl_error_log(
+			"%s; until then projects that were not read are missing, and "
+			"none can be changed",
 			said.text);
 		sl_error_set(&room->trouble,
 			"%.400s; sluiced met this at its start: restart it then",
@@ -509,14 +499,9 @@ int sl_registry_open(struct sl_daemon *daemon, struct sl_error *err)
 	r = add_default(&room->now);
 	sl_projects_sort(&room->now.set);
 	sl_registry_look_up(daemon);
-	if (r == 0)
-		r = sl_projects_store_new(daemon->data_dir, &room->store);
-	if (r == 0)
-		r = sd_event_add_io(daemon->loop, &room->io,
-			sl_projects_store_fd(room->store), EPOLLIN, on_stored, daemon);
 	if (r < 0)
 		sl_error_set(err, "cannot keep projects: %s", strerror(-r));
-	return r < 0 ? r : 0;
+	return r;
 }
 
 void sl_registry_close(struct sl_daemon *daemon)
@@ -525,8 +510,6 @@ void sl_registry_close(struct sl_daemon *daemon)
 
 	if (!room)
 		return;
-	room->io = sd_event_source_disable_unref(room->io);
-	room->store = sl_projects_store_free(room->store);
 	if (room->writing)
 		change_free(room->writing);
 	while (!sl_list_is_empty(&room->waiting))

@@ -2,7 +2,7 @@
  * registry - this daemon's projects, and changes to them
  *
  * A change (PROJECT_PUTs, or PROJECT_DELETE) is checked as a whole against the present set and
- * stored by the thread of projects/store.h. Once stored, it takes effect and is answered. Changes
+ * stored (store/store.h). Once stored, it takes effect and is answered. Changes
  * are carried out one at a time, in the order of their arrival. Loop only.
  */
 #ifndef SL_DAEMON_PROJECTS_REGISTRY_H
@@ -16,7 +16,7 @@
 /* Reads the database. A database that cannot be read is logged: the daemon still shares GPUs, and
  * refuses changes of projects with the reason. 0 or negative errno. */
 SL_MUST_CHECK int sl_registry_open(struct sl_daemon *daemon, struct sl_error *err);
-/* Finishes the write in progress. */
+/* A change that is being stored is stored, and not answered. */
 void sl_registry_close(struct sl_daemon *daemon);
 
 void sl_registry_put(struct sl_peer *peer, const struct sl_msg_project_put *put);

@@ -48,6 +48,7 @@ struct sl_measure;
 struct sl_page;
 struct sl_peer;
 struct sl_peers;
+struct sl_store;
 struct sl_strangers;
 struct sl_views;
 struct sl_wire_fds;
@@ -176,6 +177,10 @@ struct sl_daemon {
 		sl_ns second;
 		uint32_t lines, dropped;
 	} notes[SL_REASONS]; /* lines of the log */
+
+	/* What outlives the daemon (store/store.h). */
+	struct sl_store *store;
+	sd_event_source *store_io;
 
 	/* State of modules; NULL until opened. */
 	struct sl_events *events;

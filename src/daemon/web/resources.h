@@ -4,7 +4,7 @@
 #ifndef SL_DAEMON_WEB_RESOURCES_H
 #define SL_DAEMON_WEB_RESOURCES_H
 
-#include "daemon/jobs/resources_file.h"
+#include "daemon/jobs/compute.h"
 #include "daemon/web/values.h"
 
 /* Reads the member `resource`; without it: one GPU, nothing else set. False: it was refused, with

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "daemon/jobs/resources_file.h"
+#include "daemon/jobs/compute.h"
 #include "daemon/web/assets.h"
 #include "daemon/web/guard.h"
 #include "daemon/web/internal.h"
@@ -418,17 +418,32 @@ static struct sl_compute compute(const char *name, uint64_t request)
 	return row;
 }
 
+static void ignore(void *context, const struct sl_error *trouble)
+{
+	if (trouble)
+		fail_msg("%s", trouble->text);
+}
+
+static void commit(struct sl_store *store, struct sl_store_change *change)
+{
+	assert_int_equal(sl_store_commit(store, change, ignore, NULL), 0);
+	sl_store_finish(store);
+}
+
 static void resources_are_kept(void **state)
 {
 	static struct sl_compute_list list, again;
 	char folder[] = "/tmp/sluice-page.XXXXXX", path[128];
 	struct sl_compute b = compute("b", 250000), a = compute("a.1", 1000000),
 			  b2 = compute("b", 500000), own = compute("b", 300000);
+	struct sl_store_change *change = sl_store_change_new();
+	struct sl_store *store = NULL;
 	struct sl_error err = {0};
 
 	assert_non_null(mkdtemp(folder));
 	(void)snprintf(path, sizeof(path), "%s/deep", folder);
-	assert_int_equal(sl_resources_load(path, &list, &err), SL_RESOURCES_OK);
+	assert_int_equal(sl_store_new(path, path, &store), 0);
+	assert_int_equal(sl_compute_load(store, &list, &err), SL_STORE_OK);
 	assert_int_equal(list.count, 0);
 	assert_true(sl_compute_put(&list, &b));
 	assert_true(sl_compute_put(&list, &a));
@@ -442,9 +457,15 @@ static void resources_are_kept(void **state)
 	assert_true(sl_compute_put(&list, &own));
 	assert_false(sl_compute_drop(
 		&list, &(struct sl_compute){.name = "c", .shared = true}));
-	assert_int_equal(sl_resources_save(path, &list, &err), SL_RESOURCES_OK);
-	assert_int_equal(sl_resources_load(path, &again, &err), SL_RESOURCES_OK);
+	for (uint32_t i = 0; i < list.count; i++)
+		sl_compute_store(change, &list.all[i]);
+	commit(store, change);
+	assert_int_equal(sl_compute_load(store, &again, &err), SL_STORE_OK);
 	assert_int_equal(again.count, 3);
+	assert_memory_equal(&again.all, &list.all, 3 * sizeof(a));
+	a.number = 2;
+	b2.number = 1;
+	own.number = 3;
 	assert_memory_equal(&again.all[0], &a, sizeof(a));
 	assert_memory_equal(&again.all[1], &b2, sizeof(b2));
 	assert_memory_equal(&again.all[2], &own, sizeof(own));
@@ -453,38 +474,42 @@ static void resources_are_kept(void **state)
 		&again, &(struct sl_compute){.name = "a.1", .shared = true}));
 	assert_int_equal(again.count, 1);
 	assert_string_equal(again.all[0].name, "b");
-	(void)snprintf(path, sizeof(path), "%s/deep/%s", folder, SL_RESOURCES_FILE);
-	assert_int_equal(unlink(path), 0);
-	(void)snprintf(path, sizeof(path), "%s/deep", folder);
-	assert_int_equal(rmdir(path), 0);
-	assert_int_equal(rmdir(folder), 0);
+	store = sl_store_free(store);
+	(void)snprintf(path, sizeof(path), "rm -r %s", folder);
+	assert_int_equal(system(path), 0);
 }
 
+/* A record that no sluiced wrote costs itself alone. */
 static void damaged_resources_are_told(void **state)
 {
-	static const char *const texts[] = {"", "{}", "[1]", "[{\"name\": \"a\"}]",
-		"[{\"name\": \"<b>\", \"gpus\": 1, \"request\": \"0.5\"}]",
-		"[{\"name\": \"a\", \"gpus\": 99, \"request\": \"0.5\"}]",
-		"[{\"name\": \"a\", \"gpus\": 1, \"request\": 5}]",
-		("[{\"name\": \"a\", \"gpus\": 1, \"request\": \"0.5\", \"limit\": "
-		 "\"0.25\"}]")};
+	static const char *const texts[] = {"", "{}", "[1]", "{\"name\": \"a\"}", "5"};
 	static struct sl_compute_list list;
 	char folder[] = "/tmp/sluice-page.XXXXXX", path[128];
+	struct sl_compute odd[] = {compute("<b>", 1), compute("a", 1), compute("a", 1),
+		compute("a", SL_AMOUNT_WHOLE), compute("good", 1)};
+	struct sl_store_change *change = sl_store_change_new();
+	struct sl_store *store = NULL;
+	struct sl_error err = {0};
 
+	odd[1].gpus = 99;
+	odd[2].request.kind = 77;
+	odd[3].limit = (struct sl_amount){.kind = SL_AMOUNT_FRACTION, .value = 1};
 	assert_non_null(mkdtemp(folder));
-	(void)snprintf(path, sizeof(path), "%s/%s", folder, SL_RESOURCES_FILE);
-	for (size_t i = 0; i < SL_ARRAY_LEN(texts); i++) {
-		struct sl_error err = {0};
-
-		assert_int_equal(
-			sl_file_replace(path, texts[i], strlen(texts[i]), false), 0);
-		if (sl_resources_load(folder, &list, &err) != SL_RESOURCES_BAD)
-			fail_msg("taken: %s", texts[i]);
-		assert_int_equal(list.count, 0);
-		assert_non_null(strstr(err.text, "are damaged"));
+	assert_int_equal(sl_store_new(folder, folder, &store), 0);
+	for (size_t i = 0; i < SL_ARRAY_LEN(texts); i++)
+		sl_store_put(change, SL_KIND_RESOURCE, i + 1, texts[i]);
+	for (size_t i = 0; i < SL_ARRAY_LEN(odd); i++) {
+		odd[i].number = 10 + i;
+		sl_compute_store(change, &odd[i]);
 	}
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(rmdir(folder), 0);
+	commit(store, change);
+	assert_int_equal(sl_compute_load(store, &list, &err), SL_STORE_PARTLY);
+	assert_int_equal(list.count, 1);
+	assert_string_equal(list.all[0].name, "good");
+	assert_non_null(strstr(err.text, "compute resource 1 in "));
+	store = sl_store_free(store);
+	(void)snprintf(path, sizeof(path), "rm -r %s", folder);
+	assert_int_equal(system(path), 0);
 }
 
 static void the_list_of_resources_is_bounded(void **state)
