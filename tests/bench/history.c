@@ -252,12 +252,12 @@ static void fill_day(const char *path)
 		"+ n %% %d, n, 60, n * 60, n * 600, n * 10, 15000000 FROM m CROSS JOIN "
 		"w; "
 		"WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM w WHERE n "
-		"< %d) INSERT INTO workloads (id, number, name, begun_ms, ended_ms, "
-		"gpu_mask) SELECT n, n, 'w' || n, %lld, 0, 1 << (1 + n %% %d) FROM w; "
-		"UPDATE meta SET done = %lld, dropped = CASE level WHEN 0 THEN %lld "
-		"ELSE 0 END; COMMIT",
+		"< %d) INSERT INTO workloads (id, number, name, begun_ms, ended_ms) "
+		"SELECT n, n, 'w' || n, %lld, 0 FROM w; INSERT INTO gpus WITH RECURSIVE "
+		"g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < %d) SELECT n, "
+		"'GPU-' || n, '' FROM g; UPDATE meta SET done = %lld; COMMIT",
 		(long long)T0, (long long)end, WORKLOADS, GPUS, WORKLOADS, T0 * 1000,
-		GPUS, (long long)end, (long long)end);
+		GPUS, (long long)end);
 	bench_require(sqlite3_open(path, &db) == SQLITE_OK &&
 			      sqlite3_exec(db, sql, NULL, NULL, &said) == SQLITE_OK,
 		"%s: %s", path, said);

@@ -128,10 +128,9 @@ check "those whose askers are gone are in nobody's way" $? = 0
 "$B/sluice" history --last 729d --by workload --step 1h --json >"$T/err" 2>&1
 check "what is too much is refused" "$?-$(grep -c "longer steps" "$T/err")" = 75-1
 
-# The clock was three years ahead for a second, and then right again: what was is kept, what comes is written and shown.
+# The clock was a month ahead when the daemon started, and is right now: the history goes on from there, and answers count back from now.
 daemon_stop
-hours=$(file number 'SELECT count(*) FROM hours')
-file run "UPDATE meta SET done = done + 94608000, dropped = dropped + 94608000; INSERT INTO gpu_seconds (t, span, gpu, workload) SELECT max(t) + 94608000, 1, gpu, 0 FROM gpu_seconds;
+file run "UPDATE meta SET done = done + 2592000; INSERT INTO gpu_seconds (t, span, gpu, workload) SELECT max(t) + 2592000, 1, gpu, 0 FROM gpu_seconds;
 	INSERT INTO events (serial, ms, reason, name) SELECT max(serial) + 94608000000000, ms, 'JOINED', 'ahead' FROM events"
 daemon_start
 $RUN --name later -- true >/dev/null 2>&1
@@ -139,7 +138,7 @@ later() { [ "$(file number "SELECT count(*) > 0 FROM events WHERE name = 'later'
 until_true 10 later || fail "events after the clock was ahead are not written, or before: $(file number "SELECT group_concat(serial || name, ' ') FROM (SELECT * FROM events ORDER BY serial DESC LIMIT 5)")"
 seen() { [ "$("$B/sluice" history --last 3s --by gpu --json | json 'totals.#' 2>/dev/null)" = 1 ]; }
 until_true 10 seen || fail "after the clock was ahead nothing is shown: $("$B/sluice" history --last 3s --by gpu 2>&1)"
-check "no hour is gone" "$(file number 'SELECT count(*) FROM hours')" -ge "$hours"
+check "its time has not gone back" "$(file number 'SELECT max(t) > unixepoch() + 2500000 FROM gpu_seconds')" = 1
 check "doctor says that the clock was ahead" "$("$B/sluice" doctor 2>&1 | tr -d '\n' | grep -c 'clock was ahead')" = 1
 
 # Damaged where only readers look: moved aside, said, begun anew.

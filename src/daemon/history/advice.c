@@ -1,410 +1,309 @@
 /*
  * advice - see the header
  *
- * The need of a program for 99 % of the time comes from a histogram of its maximum in each row,
- * weighted by time. A row is a minute at most. Each power of two has 32 buckets, and the upper end
- * of a bucket is taken: 3 % too much at most.
+ * SQLite adds up what each run needed, and how long each program needed how much. A row is a minute
+ * at most, and its need its maximum. A program's need for 99 % of the time is exact to 1 MiB.
  */
 #include "daemon/history/advice.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
-#include "daemon/core/map.h"
+#include "daemon/history/events.h"
 #include "daemon/history/sample.h"
 #include "policy/figures/advise.h"
 
-#define OCTAVES 42
-#define PER     32
-#define BUCKETS (OCTAVES * PER)
 /* Most names in an answer. */
 #define PROGRAMS_MOST 2000
 
-struct run {
-	int64_t id;
-	uint32_t program, gpus;
-	bool observed, seen, kept; /* kept: see sl_advise_is_kept */
-	uint64_t begun_ms, ended_ms, peak_bytes;
-};
+/* --- functions for SQL -------------------------------------------------------------------- */
 
-/* All runs of one name (sl_history_group()). */
-struct program {
-	char name[128];
-	struct sl_advise_program figures;
-	size_t runs;                 /* also those without rows */
-	uint64_t span_ms, active_ms; /* of runs */
-	uint64_t row_s, sum_kib;     /* of rows: one per GPU of a run */
-	uint64_t *histogram;         /* seconds by KiB */
-};
-
-struct advising {
-	const struct sl_history_ask *ask;
-	struct run *runs;
-	size_t run_count, run_room;
-	struct sl_map by_id; /* of runs: index + 1 */
-	struct program *programs;
-	size_t program_count, program_room;
-	uint64_t shareable_kib[256]; /* by number of the GPU in the history; 0: unknown */
-	bool failed;
-};
-
-/* --- runs --------------------------------------------------------------------------------- */
-
-static uint32_t program_of(struct advising *advising, const char *name)
+static const char *text_of(sqlite3_value *value)
 {
-	struct program *program;
-
-	for (size_t i = 0; i < advising->program_count; i++) {
-		if (strcmp(advising->programs[i].name, name) == 0)
-			return (uint32_t)i;
-	}
-	if (advising->program_count == PROGRAMS_MOST)
-		return UINT32_MAX;
-	if (advising->program_count == advising->program_room) {
-		size_t room = sl_max_u64(16, advising->program_room * 2);
-		struct program *all = realloc(advising->programs, room * sizeof(*all));
-
-		if (!all)
-			return UINT32_MAX;
-		advising->programs = all;
-		advising->program_room = room;
-	}
-	program = &advising->programs[advising->program_count];
-	*program = (struct program){.histogram = calloc(BUCKETS, sizeof(uint64_t))};
-	if (!program->histogram)
-		return UINT32_MAX;
-	sl_wire_str(program->name, sizeof(program->name), name);
-	return (uint32_t)advising->program_count++;
-}
-
-static bool add_run(struct advising *advising, const struct run *run)
-{
-	if (advising->run_count == advising->run_room) {
-		size_t room = sl_max_u64(64, advising->run_room * 2);
-		struct run *all = realloc(advising->runs, room * sizeof(*all));
-
-		if (!all)
-			return false;
-		advising->runs = all;
-		advising->run_room = room;
-	}
-	if (sl_map_put(&advising->by_id, (uint64_t)run->id,
-		    (void *)(uintptr_t)(advising->run_count + 1)) < 0)
-		return false;
-	advising->runs[advising->run_count++] = *run;
-	return true;
-}
-
-static const char *text_of(sqlite3_stmt *statement, int column)
-{
-	const char *text = (const char *)sqlite3_column_text(statement, column);
+	const char *text = (const char *)sqlite3_value_text(value);
 
 	return text ? text : "";
 }
 
-static bool read_runs(struct advising *advising, struct sl_history_reader *reader)
+/* grouped(name, command, program): the name of all its runs. */
+static void grouped(sqlite3_context *context, int count, sqlite3_value **values)
 {
-	static const char sql[] =
-		"SELECT id, gpus, observed, begun_ms, ended_ms, name, command, program "
-		"FROM workloads WHERE (ended_ms = 0 OR ended_ms >= ?1) AND begun_ms < ?2 "
-		"ORDER BY id";
-	const struct sl_history_ask *ask = advising->ask;
-	sqlite3_stmt *statement = NULL;
-	int r = SQLITE_ERROR;
-
-	if (sqlite3_prepare_v2(reader->db, sql, -1, &statement, NULL) != SQLITE_OK)
-		return false;
-	(void)sqlite3_bind_int64(statement, 1, (int64_t)ask->from_ms);
-	(void)sqlite3_bind_int64(statement, 2, (int64_t)ask->to_ms);
-	while (!advising->failed && (r = sqlite3_step(statement)) == SQLITE_ROW) {
-		const char *group = sl_history_group(text_of(statement, 5),
-			text_of(statement, 6), text_of(statement, 7));
-		struct run run = {
-			.id = sqlite3_column_int64(statement, 0),
-			.gpus = (uint32_t)sqlite3_column_int64(statement, 1),
-			.observed = sqlite3_column_int64(statement, 2) != 0,
-			.begun_ms = (uint64_t)sqlite3_column_int64(statement, 3),
-			.ended_ms = (uint64_t)sqlite3_column_int64(statement, 4),
-		};
-
-		if (!*group || (ask->name[0] && strcmp(group, ask->name) != 0))
-			continue;
-		run.program = program_of(advising, group);
-		if (!run.gpus)
-			run.gpus = 1;
-		if (run.program == UINT32_MAX)
-			continue;
-		advising->programs[run.program].runs++;
-		advising->failed = !add_run(advising, &run);
-	}
-	(void)sqlite3_finalize(statement);
-	return advising->failed || r == SQLITE_DONE;
+	(void)count;
+	sqlite3_result_text(context,
+		sl_history_group(
+			text_of(values[0]), text_of(values[1]), text_of(values[2])),
+		-1, SQLITE_TRANSIENT);
 }
 
-/* --- what they needed --------------------------------------------------------------------- */
-
-/* The bucket whose upper end is not below kib. */
-static size_t bucket_of(uint64_t kib)
+/* is_kept(peak, limit, shareable in KiB, denials) */
+static void is_kept(sqlite3_context *context, int count, sqlite3_value **values)
 {
-	uint64_t octave, part;
+	uint64_t of[4];
 
-	if (kib < PER)
-		return (size_t)kib;
-	octave = 63 - (uint64_t)__builtin_clzll(kib);
-	part = (kib - (1ull << octave)) >> (octave - 5);
-	return sl_min_u64((octave - 4) * PER + part, BUCKETS - 1);
+	for (int i = 0; i < count; i++)
+		of[i] = (uint64_t)sqlite3_value_int64(values[i]);
+	sqlite3_result_int(context,
+		sl_advise_is_kept(of[0] * 1024, of[1] * 1024, of[2] * 1024, of[3]));
 }
 
-static uint64_t upper_end(size_t bucket)
-{
-	uint64_t octave, part;
+/* --- reading ------------------------------------------------------------------------------ */
 
-	if (bucket < PER)
-		return bucket;
-	octave = bucket / PER + 4;
-	part = bucket % PER;
-	return (1ull << octave) + ((part + 1) << (octave - 5)) - 1;
+/* The tables runs, shares (KiB of each GPU), took (sums of a run) and needs (seconds by MiB). */
+static bool make_tables(
+	struct sl_history_reader *reader, const struct sl_history_ask *ask)
+{
+	int64_t ahead_ms = ask->ahead_s * 1000;
+
+	return sqlite3_create_function(reader->db, "grouped", 3,
+		       SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, grouped, NULL,
+		       NULL) == SQLITE_OK &&
+	       sqlite3_create_function(reader->db, "is_kept", 4,
+		       SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, is_kept, NULL,
+		       NULL) == SQLITE_OK &&
+	       sl_history_reader_run(reader,
+		       "CREATE TEMP TABLE shares (gpu INTEGER PRIMARY KEY, share "
+		       "INTEGER); "
+		       "CREATE TEMP TABLE took (run INTEGER PRIMARY KEY, row_s INTEGER, "
+		       "active_ms INTEGER, kib INTEGER, request INTEGER, \"limit\" "
+		       "INTEGER, "
+		       "share INTEGER, peak INTEGER, kept INTEGER); CREATE TEMP TABLE "
+		       "needs "
+		       "(program TEXT, mib INTEGER, s INTEGER, PRIMARY KEY (program, "
+		       "mib)) "
+		       "WITHOUT ROWID; CREATE TEMP TABLE runs (id INTEGER PRIMARY KEY, "
+		       "program TEXT, gpus INTEGER, observed INTEGER, begun INTEGER, "
+		       "ended "
+		       "INTEGER); INSERT INTO runs SELECT * FROM (SELECT id, "
+		       "grouped(name, "
+		       "command, program) AS program, max(gpus, 1), observed, begun_ms, "
+		       "ended_ms FROM workloads WHERE (ended_ms = 0 OR ended_ms >= "
+		       "%" PRId64 ") AND begun_ms < %" PRId64
+		       ") WHERE program <> '' AND (%Q = '' OR program = %Q)",
+		       (int64_t)ask->from_ms + ahead_ms, (int64_t)ask->to_ms + ahead_ms,
+		       ask->name, ask->name);
 }
 
-static bool take_use(void *context, const struct sl_history_row *row)
+/* The largest of each GPU. */
+static bool read_shares(
+	struct sl_history_reader *reader, const struct sl_history_part *part)
 {
-	struct advising *advising = context;
-	uintptr_t at = (uintptr_t)sl_map_get(&advising->by_id, (uint64_t)row->workload);
-	struct sl_advise_program *figures;
-	struct program *program;
-	uint64_t span, shareable, asked;
-	struct run *run;
-
-	if (!at)
-		return true;
-	run = &advising->runs[at - 1];
-	program = &advising->programs[run->program];
-	figures = &program->figures;
-	span = (uint64_t)row->span;
-	shareable = row->gpu < 256 ? advising->shareable_kib[row->gpu] * 1024 : 0;
-	/* Older files have 0 in `asked`. */
-	asked = 1024 * sl_max_u64((uint64_t)row->value[SL_HISTORY_USE_most],
-			       (uint64_t)row->value[SL_HISTORY_USE_asked]);
-	run->seen = true;
-	program->row_s += span;
-	program->span_ms += span * 1000 / run->gpus;
-	program->active_ms += (uint64_t)row->value[SL_HISTORY_USE_active_ms] / run->gpus;
-	program->sum_kib += (uint64_t)row->value[SL_HISTORY_USE_backing] +
-			    (uint64_t)row->value[SL_HISTORY_USE_hidden];
-	program->histogram[bucket_of(asked / 1024)] += span;
-	figures->peak_bytes = sl_max_u64(figures->peak_bytes, asked);
-	run->peak_bytes = sl_max_u64(run->peak_bytes, asked);
-	run->kept |= sl_advise_is_kept(asked,
-		(uint64_t)row->value[SL_HISTORY_USE_limit] / span * 1024, shareable,
-		/* Programs that are given the whole GPU also try how much there is. */
-		run->observed ? 0 : (uint64_t)row->value[SL_HISTORY_USE_denials]);
-	figures->request_bytes = sl_max_u64(figures->request_bytes,
-		(uint64_t)row->value[SL_HISTORY_USE_request] / span * 1024);
-	figures->limit_bytes = sl_max_u64(figures->limit_bytes,
-		(uint64_t)row->value[SL_HISTORY_USE_limit] / span * 1024);
-	if (shareable &&
-		(!figures->shareable_bytes || shareable < figures->shareable_bytes))
-		figures->shareable_bytes = shareable;
-	return true;
+	return sl_history_reader_run(reader,
+		"INSERT INTO shares SELECT gpu, max(shareable / span) FROM %s WHERE t >= "
+		"%" PRId64 " AND t < %" PRId64 " AND span > 0 AND shareable > 0 GROUP BY "
+		"gpu ON CONFLICT (gpu) DO UPDATE SET share = max(share, excluded.share)",
+		sl_history_tables[SL_HISTORY_GPUS][part->level], part->from, part->to);
 }
 
-static bool take_gpu(void *context, const struct sl_history_row *row)
+static bool read_uses(
+	struct sl_history_reader *reader, const struct sl_history_part *part)
 {
-	struct advising *advising = context;
-	int64_t kib = row->value[SL_HISTORY_GPU_shareable] / row->span;
+	const char *table = sl_history_tables[SL_HISTORY_USES][part->level];
 
-	if (row->gpu < 256 && kib > 0 &&
-		(uint64_t)kib > advising->shareable_kib[row->gpu])
-		advising->shareable_kib[row->gpu] = (uint64_t)kib;
-	return true;
+	/* Programs that are given the whole GPU also try how much there is. */
+	return sl_history_reader_run(reader,
+		       "INSERT INTO took SELECT workload, span, active_ms, backing + "
+		       "hidden, request / span, \"limit\" / span, share, max(most, "
+		       "asked), "
+		       "is_kept(max(most, asked), \"limit\" / span, share, denials * NOT "
+		       "observed) FROM %s CROSS JOIN runs ON id = workload LEFT JOIN "
+		       "shares "
+		       "USING (gpu) WHERE t >= %" PRId64 " AND t < %" PRId64
+		       " AND span > 0 ON CONFLICT (run) DO UPDATE SET row_s = row_s + "
+		       "excluded.row_s, active_ms = active_ms + excluded.active_ms, kib "
+		       "= "
+		       "kib + excluded.kib, request = max(request, excluded.request), "
+		       "\"limit\" = max(\"limit\", excluded.\"limit\"), share = "
+		       "min(ifnull(share, excluded.share), ifnull(excluded.share, "
+		       "share)), "
+		       "peak = max(peak, excluded.peak), kept = max(kept, excluded.kept)",
+		       table, part->from, part->to) &&
+	       sl_history_reader_run(reader,
+		       "INSERT INTO needs SELECT program, (max(most, asked) + 1023) / "
+		       "1024, "
+		       "span FROM %s CROSS JOIN runs ON id = workload WHERE t >= %" PRId64
+		       " AND t < %" PRId64
+		       " ON CONFLICT (program, mib) DO UPDATE SET s = s "
+		       "+ excluded.s",
+		       table, part->from, part->to);
+}
+
+static bool read_all(struct sl_history_reader *reader, const struct sl_history_ask *ask)
+{
+	struct sl_history_part parts[SL_HISTORY_PARTS_MAX];
+	struct sl_history_cut cut = sl_history_cut_of(ask);
+	/* Minutes are exact enough; hours, where a week would be many rows. */
+	enum sl_history_level level =
+		cut.to - cut.from > 8 * 86400 ? SL_HISTORY_HOURS : SL_HISTORY_MINUTES;
+	size_t count =
+		sl_history_parts(reader, SL_HISTORY_HOURS, cut.from, cut.to, parts);
+	bool ok = make_tables(reader, ask);
+
+	for (size_t i = 0; ok && i < count; i++)
+		ok = read_shares(reader, &parts[i]);
+	count = sl_history_parts(reader, level, cut.from, cut.to, parts);
+	for (size_t i = 0; ok && i < count; i++)
+		ok = read_uses(reader, &parts[i]);
+	return ok;
 }
 
 /* --- figures ------------------------------------------------------------------------------ */
 
-static uint64_t p99_of(const struct program *program)
-{
-	uint64_t wanted = program->row_s - program->row_s / 100, met = 0;
+struct program {
+	char name[128];
+	struct sl_advise_program figures;
+};
 
-	for (size_t i = 0; i < BUCKETS; i++) {
-		met += program->histogram[i];
-		if (met >= wanted)
-			return sl_min_u64(
-				upper_end(i) * 1024, program->figures.peak_bytes);
-	}
-	return program->figures.peak_bytes;
+static bool count_at_once(
+	struct sl_history_reader *reader, struct program *program, struct sl_arena *arena)
+{
+	sl_cleanup(sl_history_statement_end) sqlite3_stmt *statement =
+		sl_history_reader_ask(reader,
+			"SELECT begun, ended FROM runs JOIN took ON run = id WHERE "
+			"program = "
+			"%Q",
+			program->name);
+	struct sl_advise_run *runs =
+		sl_arena_take(arena, (program->figures.runs + 1) * sizeof(*runs));
+	size_t count = 0;
+
+	while (statement && count < program->figures.runs &&
+		sqlite3_step(statement) == SQLITE_ROW)
+		runs[count++] = (struct sl_advise_run){
+			(uint64_t)sqlite3_column_int64(statement, 0),
+			(uint64_t)sqlite3_column_int64(statement, 1)};
+	program->figures.at_once = sl_advise_at_once(arena, runs, count);
+	return count == program->figures.runs;
 }
 
-static void complete(struct advising *advising, uint32_t number, struct sl_arena *arena)
+/* Programs by use, at most PROGRAMS_MOST. False: SQLite says why. */
+static bool read_programs(struct sl_history_reader *reader, struct program *programs,
+	size_t *count, struct sl_arena *arena)
 {
-	struct program *program = &advising->programs[number];
-	struct sl_advise_program *figures = &program->figures;
-	struct sl_advise_run *runs =
-		sl_arena_take(arena, (program->runs + 1) * sizeof(*runs));
+	sl_cleanup(sl_history_statement_end) sqlite3_stmt *statement =
+		sl_history_reader_ask(reader,
+			"SELECT program, count(*), sum(observed), max(gpus), sum(row_s * "
+			"1000 "
+			"/ gpus) / 1000, sum(active_ms / gpus) / 1000, max(request), "
+			"max(\"limit\"), min(share), max(peak), max(peak * kept), "
+			"max(peak * "
+			"NOT kept), sum(kib) / sum(row_s), (SELECT min(mib) FROM (SELECT "
+			"mib, "
+			"sum(s) OVER (ORDER BY mib) AS met, sum(s) OVER () AS of FROM "
+			"needs n "
+			"WHERE n.program = r.program) WHERE met >= of - of / 100) FROM "
+			"runs r "
+			"JOIN took ON run = id GROUP BY program ORDER BY sum(row_s) "
+			"DESC, "
+			"program LIMIT %d",
+			PROGRAMS_MOST);
+	int r = SQLITE_ERROR;
 
-	for (size_t i = 0; i < advising->run_count; i++) {
-		const struct run *run = &advising->runs[i];
+	while (statement && (r = sqlite3_step(statement)) == SQLITE_ROW) {
+		struct program *one = &programs[(*count)++];
+		uint64_t of[14];
 
-		if (run->program != number || !run->seen)
-			continue;
-		runs[figures->runs++] =
-			(struct sl_advise_run){run->begun_ms, run->ended_ms};
-		figures->observed += run->observed;
-		figures->gpus = (uint32_t)sl_max_u64(figures->gpus, run->gpus);
-		if (run->kept)
-			figures->kept_peak_bytes =
-				sl_max_u64(figures->kept_peak_bytes, run->peak_bytes);
-		else
-			figures->free_peak_bytes =
-				sl_max_u64(figures->free_peak_bytes, run->peak_bytes);
+		for (int i = 1; i < 14; i++)
+			of[i] = (uint64_t)sqlite3_column_int64(statement, i);
+		sl_wire_str(one->name, sizeof(one->name),
+			(const char *)sqlite3_column_text(statement, 0));
+		one->figures = (struct sl_advise_program){
+			.runs = (uint32_t)of[1],
+			.observed = (uint32_t)of[2],
+			.gpus = (uint32_t)of[3],
+			.span_s = of[4],
+			.active_s = sl_min_u64(of[5], of[4]),
+			.request_bytes = of[6] * 1024,
+			.limit_bytes = of[7] * 1024,
+			.shareable_bytes = of[8] * 1024,
+			.peak_bytes = of[9] * 1024,
+			.kept_peak_bytes = of[10] * 1024,
+			.free_peak_bytes = of[11] * 1024,
+			.mean_bytes = sl_min_u64(of[12], of[9]) * 1024,
+			.p99_bytes = sl_min_u64(of[13] * 1024, of[9]) * 1024,
+		};
+		if (!count_at_once(reader, one, arena))
+			return false;
 	}
-	figures->at_once = sl_advise_at_once(arena, runs, figures->runs);
-	figures->span_s = program->span_ms / 1000;
-	figures->active_s = sl_min_u64(program->active_ms / 1000, figures->span_s);
-	figures->p99_bytes = program->row_s ? p99_of(program) : 0;
-	figures->mean_bytes =
-		program->row_s ? sl_min_u64(program->sum_kib / program->row_s * 1024,
-					 figures->peak_bytes)
-			       : 0;
+	return r == SQLITE_DONE;
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static void put_program(FILE *out, const struct program *program,
-	const struct sl_advice *advice, bool first)
+static json_t *describe(const struct program *program, const struct sl_advice *advice)
 {
 	const struct sl_advise_program *figures = &program->figures;
-	const struct {
-		const char *name;
-		uint64_t value;
-	} numbers[] = {
-		{"runs", figures->runs},
-		{"observed", figures->observed},
-		{"gpus", figures->gpus},
-		{"at_once", figures->at_once},
-		{"span_s", figures->span_s},
-		{"active_s", figures->active_s},
-		{"peak_bytes", figures->peak_bytes},
-		{"p99_bytes", figures->p99_bytes},
-		{"mean_bytes", figures->mean_bytes},
-		{"request_bytes", figures->request_bytes},
-		{"limit_bytes", figures->limit_bytes},
-		{"shareable_bytes", figures->shareable_bytes},
-	};
-	json_t *name = sl_text_json(program->name);
+	bool has_advice =
+		advice->verdict == SL_ADVISE_CHANGE || advice->verdict == SL_ADVISE_KEEP;
 
-	(void)fputs(first ? "{\"name\":" : ",\n{\"name\":", out);
-	if (name)
-		(void)json_dumpf(name, out, JSON_ENCODE_ANY);
-	else
-		(void)fputs("\"?\"", out);
-	json_decref(name);
-	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++)
-		(void)fprintf(out, ",\"%s\":%" PRIu64, numbers[i].name, numbers[i].value);
-	(void)fprintf(out, ",\"verdict\":\"%s\",\"text\":\"%s\",\"advice\":",
-		sl_advise_word(advice->verdict), sl_advise_text(advice->verdict));
-	if (advice->verdict == SL_ADVISE_CHANGE || advice->verdict == SL_ADVISE_KEEP)
-		(void)fprintf(out,
-			"{\"request_bytes\":%" PRIu64 ",\"limit_bytes\":%" PRIu64 "}}",
-			advice->request_bytes, advice->limit_bytes);
-	else
-		(void)fputs("null}", out);
-}
-
-static int by_use(const void *left, const void *right)
-{
-	const struct program *a = left, *b = right;
-
-	if (a->row_s != b->row_s)
-		return a->row_s < b->row_s ? 1 : -1;
-	return strcmp(a->name, b->name);
+#define NUMBER(name) #name, (json_int_t)figures->name
+	return json_pack(
+		"{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, "
+		"s:s, s:o}",
+		"name", sl_text_json(program->name), NUMBER(runs), NUMBER(observed),
+		NUMBER(gpus), NUMBER(at_once), NUMBER(span_s), NUMBER(active_s),
+		NUMBER(peak_bytes), NUMBER(p99_bytes), NUMBER(mean_bytes),
+		NUMBER(request_bytes), NUMBER(limit_bytes), NUMBER(shareable_bytes),
+		"verdict", sl_advise_word(advice->verdict), "text",
+		sl_advise_text(advice->verdict), "advice",
+		has_advice ? json_pack("{s:I, s:I}", "request_bytes",
+				     (json_int_t)advice->request_bytes, "limit_bytes",
+				     (json_int_t)advice->limit_bytes)
+			   : json_null());
+#undef NUMBER
 }
 
 /* The total adds up each program's most simultaneous runs, which were not all at the same time.
- * Together they never had more GPUs than the node has. UINT32_MAX: not known. */
-static uint32_t gpus_there(const struct advising *advising)
+ * Together they never had more GPUs than the node has. */
+static uint32_t gpus_there(struct sl_history_reader *reader)
 {
-	uint32_t count = 0;
+	sl_cleanup(sl_history_statement_end) sqlite3_stmt *statement =
+		sl_history_reader_ask(
+			reader, "SELECT count(*) FROM shares HAVING count(*) > 0");
 
-	for (size_t i = 0; i < SL_ARRAY_LEN(advising->shareable_kib); i++)
-		count += advising->shareable_kib[i] != 0;
-	return count ? count : UINT32_MAX;
+	return statement && sqlite3_step(statement) == SQLITE_ROW
+		       ? (uint32_t)sqlite3_column_int64(statement, 0)
+		       : UINT32_MAX;
 }
 
-static int advise(struct advising *advising, FILE *out, struct sl_error *err)
+static bool advise(struct sl_history_reader *reader, const struct sl_history_ask *ask,
+	struct sl_arena *arena, FILE *out)
 {
-	struct sl_arena *arena = sl_arena_new();
+	struct program *programs =
+		sl_arena_take(arena, PROGRAMS_MOST * sizeof(*programs));
 	struct sl_advise_program *figures =
-		sl_arena_take(arena, (advising->program_count + 1) * sizeof(*figures));
-	struct sl_advice *advice =
-		sl_arena_take(arena, (advising->program_count + 1) * sizeof(*advice));
+		sl_arena_take(arena, PROGRAMS_MOST * sizeof(*figures));
+	struct sl_advice *advice = sl_arena_take(arena, PROGRAMS_MOST * sizeof(*advice));
+	struct sl_history_list list = {.out = out};
+	uint32_t most = gpus_there(reader);
 	struct sl_advise_total total;
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < advising->program_count; i++)
-		complete(advising, i, arena);
-	if (advising->program_count)
-		qsort(advising->programs, advising->program_count,
-			sizeof(*advising->programs), by_use);
-	/* Programs without rows in this time come last. */
-	while (count < advising->program_count && advising->programs[count].row_s) {
-		figures[count] = advising->programs[count].figures;
-		advice[count] = sl_advise(&figures[count]);
-		count++;
+	if (!read_programs(reader, programs, &count, arena))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		figures[i] = programs[i].figures;
+		advice[i] = sl_advise(&figures[i]);
 	}
 	total = sl_advise_total(arena, figures, advice, count);
 	(void)fprintf(out,
 		"{\"from_ms\":%" PRIu64 ",\"to_ms\":%" PRIu64
 		",\"gpus_before\":%u,\"gpus_after\":%u,\"tasks\":%u,\"cut\":%s,"
 		"\"names\":[",
-		advising->ask->from_ms, advising->ask->to_ms,
-		(uint32_t)sl_min_u64(total.gpus_before, gpus_there(advising)),
-		(uint32_t)sl_min_u64(total.gpus_after, gpus_there(advising)), total.tasks,
+		ask->from_ms, ask->to_ms, (uint32_t)sl_min_u64(total.gpus_before, most),
+		(uint32_t)sl_min_u64(total.gpus_after, most), total.tasks,
 		total.cut ? "true" : "false");
 	for (size_t i = 0; i < count; i++)
-		put_program(out, &advising->programs[i], &advice[i], i == 0);
+		sl_history_list_put(&list, describe(&programs[i], &advice[i]));
 	(void)fputs("]}\n", out);
-	(void)sl_arena_free(arena);
-	return SL_HISTORY_STORE_OK;
-}
-
-static int read_all(
-	struct advising *advising, struct sl_history_reader *reader, struct sl_error *err)
-{
-	int64_t from = (int64_t)(advising->ask->from_ms / 1000);
-	int64_t to = (int64_t)((advising->ask->to_ms + 999) / 1000);
-	/* Minutes are exact enough; hours, where a week would be many rows. */
-	enum sl_history_level level =
-		to - from > 8 * 86400 ? SL_HISTORY_HOURS : SL_HISTORY_MINUTES;
-	int r;
-
-	if (!read_runs(advising, reader))
-		return sl_history_reader_failed(reader, err);
-	if (advising->failed) {
-		sl_error_set(err, "sluiced is out of memory; try again");
-		return SL_HISTORY_STORE_BAD;
-	}
-	r = sl_history_read_rows(reader, SL_HISTORY_GPUS, SL_HISTORY_HOURS, from, to, 0,
-		take_gpu, advising, err);
-	if (r == SL_HISTORY_STORE_OK)
-		r = sl_history_read_rows(reader, SL_HISTORY_USES, level, from, to, 0,
-			take_use, advising, err);
-	return r;
+	return true;
 }
 
 int sl_history_advice(struct sl_history_reader *reader, const struct sl_history_ask *ask,
 	FILE *out, struct sl_error *err)
 {
-	struct advising advising = {.ask = ask};
-	int r = read_all(&advising, reader, err);
+	struct sl_arena *arena = sl_arena_new();
+	bool ok = read_all(reader, ask) && advise(reader, ask, arena, out);
 
-	if (r == SL_HISTORY_STORE_OK)
-		r = advise(&advising, out, err);
-	for (size_t i = 0; i < advising.program_count; i++)
-		free(advising.programs[i].histogram);
-	free(advising.programs);
-	free(advising.runs);
-	sl_map_fini(&advising.by_id);
-	return r;
+	(void)sl_arena_free(arena);
+	return ok ? SL_HISTORY_STORE_OK : sl_history_reader_failed(reader, err);
 }

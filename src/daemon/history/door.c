@@ -52,12 +52,12 @@ static struct wait *of_link(struct sl_link *link)
 
 /* --- answering ---------------------------------------------------------------------------- */
 
-/* Has the scribe write open rows. Returns the second up to which the history is complete. */
-static int64_t have_told(struct sl_history *history)
+/* Has the scribe write open rows. Returns up to when the history is complete, and how far its time
+ * is ahead of the machine's clock. */
+static uint64_t have_told(struct sl_history *history, int64_t *ahead_s)
 {
 	struct timespec until = {0};
-	uint64_t mine;
-	int64_t t;
+	uint64_t mine, now_ms;
 	int r = 0;
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
@@ -68,39 +68,16 @@ static int64_t have_told(struct sl_history *history)
 	while (history->told < mine && r == 0 && !history->scribe.stop)
 		r = pthread_cond_clockwait(&history->is_told, &history->scribe.mutex,
 			CLOCK_MONOTONIC, &until);
-	t = history->t;
+	now_ms = (uint64_t)history->t * 1000;
+	*ahead_s = history->ahead_ms / 1000;
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
-	return t;
-}
-
-/* Waits while the -wal is copied into the file, at most until all earlier readers have ended. */
-static void pass_gate(struct sl_history *history)
-{
-	struct timespec until = {0};
-	int r = 0;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += SL_HISTORY_READ_MS / 1000;
-	(void)pthread_mutex_lock(&history->gate);
-	while (history->is_shut && r == 0 && !atomic_load(&history->ending))
-		r = pthread_cond_clockwait(
-			&history->is_open, &history->gate, CLOCK_MONOTONIC, &until);
-	(void)pthread_mutex_unlock(&history->gate);
-}
-
-void sl_history_shut(struct sl_history *history, bool is_shut)
-{
-	(void)pthread_mutex_lock(&history->gate);
-	history->is_shut = is_shut;
-	(void)pthread_cond_broadcast(&history->is_open);
-	(void)pthread_mutex_unlock(&history->gate);
+	return now_ms ? now_ms : sl_history_realtime_ms();
 }
 
 static struct sl_history_text *answer(struct sl_history *history,
-	const struct sl_history_ask *ask, uint64_t key, bool as_file,
-	struct sl_error *err)
+	struct sl_history_ask *ask, uint64_t key, bool as_file, struct sl_error *err)
 {
-	int64_t t = have_told(history);
+	uint64_t now_ms = have_told(history, &ask->ahead_s);
 	FILE *out = NULL;
 	struct sl_history_text *text =
 		sl_history_text_new(&history->room, key, as_file, &out);
@@ -110,9 +87,7 @@ static struct sl_history_text *answer(struct sl_history *history,
 		sl_error_set(err, "sluiced is out of memory; try again");
 		return NULL;
 	}
-	pass_gate(history);
-	r = sl_history_query(history->path, ask,
-		t ? (uint64_t)t * 1000 : sl_history_realtime_ms(), out, err);
+	r = sl_history_query(history->path, ask, now_ms, out, err);
 	/* An error in the question itself comes first. */
 	if (r != SL_HISTORY_STORE_OK) {
 		struct sl_error other;
@@ -432,14 +407,11 @@ void sl_history_door_init(struct sl_history *history)
 	sl_list_init(&history->handed);
 	sl_history_turns_init(&history->turns);
 	sl_history_budget_init(&history->room);
-	(void)pthread_mutex_init(&history->gate, NULL);
-	(void)pthread_cond_init(&history->is_open, NULL);
 }
 
 void sl_history_door_stop(struct sl_history *history)
 {
 	atomic_store(&history->ending, true);
-	sl_history_shut(history, false);
 	sl_list_foreach (link, &history->open)
 		atomic_store(&SL_LIST_ENTRY(link, struct wait, open)->cancel, true);
 }
@@ -449,6 +421,4 @@ void sl_history_door_fini(struct sl_history *history)
 	sl_list_foreach_safe (link, &history->open)
 		(void)wait_free(SL_LIST_ENTRY(link, struct wait, open));
 	sl_history_budget_fini(&history->room);
-	(void)pthread_cond_destroy(&history->is_open);
-	(void)pthread_mutex_destroy(&history->gate);
 }

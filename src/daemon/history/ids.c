@@ -46,7 +46,7 @@ static bool is_about(uint64_t a, uint64_t b)
 }
 
 /* The same workload in the file, if any. Its number and pid alone may repeat after a reboot, or in
- * a container. If the clock was ahead, the begin time is not compared. */
+ * a container. */
 static const struct sl_history_workload *known_one(const struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t begun_ms)
 {
@@ -55,7 +55,7 @@ static const struct sl_history_workload *known_one(const struct sl_history_scrib
 
 		if (one->number == row->workload && one->uid == row->uid &&
 			one->pid == row->pid && one->id &&
-			(scribe->goes_back || is_about(one->begun_ms, begun_ms)))
+			is_about(one->begun_ms, begun_ms))
 			return one;
 	}
 	return NULL;
@@ -73,7 +73,6 @@ static void describe(struct sl_history_scribe *scribe, struct sl_history_workloa
 		.uid = row->uid,
 		.pid = row->pid,
 		.observed = row->flags & SL_USE_OBSERVED,
-		.gpu_mask = one ? one->gpu_mask : 0,
 		.begun_ms = one ? one->begun_ms : begun_ms,
 	};
 	memcpy(out->name, row->name, sizeof(out->name));

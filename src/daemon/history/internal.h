@@ -25,17 +25,14 @@ struct sl_history {
 	pthread_cond_t is_told;
 	struct sl_part health;
 	struct sl_error moved; /* the last problem dealt with, for the report */
-	int64_t t; /* the history is complete up to this second; 0: nothing yet */
+	int64_t t;        /* the history is complete up to this second; 0: nothing yet */
+	int64_t ahead_ms; /* its time less the machine's clock */
 	/* mutex of answerer: struct wait in each */
 	struct sl_history_turns turns;
 	struct sl_link answered, handed;
 	struct sl_history_budget room; /* locks itself */
 	atomic_bool ending;
 	atomic_bool suspect; /* a reader found damage */
-	/* Readers inside. While it is shut, no reader enters. Locks itself. */
-	pthread_mutex_t gate;
-	pthread_cond_t is_open;
-	bool is_shut;
 	/* The scribe's newest sums until the loop takes them; shown, which the loop took last, is
 	 * the loop's. */
 	_Atomic(struct sl_history_sums *) fresh;
@@ -49,8 +46,6 @@ void *sl_history_answerer(void *argument);
 /* The loop's: an answer is ready. */
 int sl_history_on_answered(
 	sd_event_source *source, int fd, uint32_t events, void *context);
-/* Makes questions wait before they begin to read, or lets them in again. */
-void sl_history_shut(struct sl_history *history, bool is_shut);
 void sl_history_door_init(struct sl_history *history);
 /* stop cancels running questions; fini, once the thread has ended, frees the rest. */
 void sl_history_door_stop(struct sl_history *history);

@@ -35,8 +35,10 @@ struct sl_history_ask {
 	uint32_t rows_most;  /* 0: SL_HISTORY_ROWS_MAX */
 	bool only_totals;    /* no rows */
 	uint64_t from_ms, to_ms; /* to_ms 0: now */
-	uint64_t workload;       /* of a series, the daemon's number; 0: by name */
-	char name[128];          /* "": all */
+	/* The history's time less the machine's clock, which the question and the answer use. */
+	int64_t ahead_s;
+	uint64_t workload; /* of a series, the daemon's number; 0: by name */
+	char name[128];    /* "": all */
 	/* Of events: between these serials (0: no bound), and at most the newest `last` (0:
 	 * 1,000). */
 	uint64_t after, before, last;
@@ -47,7 +49,7 @@ struct sl_history_ask {
 	enum sl_history_fault *fault; /* set where there is no answer; may be NULL */
 };
 
-/* Writes the answer to out. now_ms: real-time clock. SL_HISTORY_STORE_*; on all but OK err says
+/* Writes the answer to out. now_ms: the history's time. SL_HISTORY_STORE_*; on all but OK err says
  * why, and out is useless. The caller checks out for write errors. */
 SL_MUST_CHECK int sl_history_query(const char *path, const struct sl_history_ask *ask,
 	uint64_t now_ms, FILE *out, struct sl_error *err);
@@ -56,6 +58,10 @@ SL_MUST_CHECK int sl_history_query(const char *path, const struct sl_history_ask
 SL_MUST_CHECK bool sl_history_ask_complete(
 	struct sl_history_ask *ask, uint64_t now_ms, struct sl_error *err);
 
+struct sl_history_cut;
+/* What to cut rows into for this question, in the history's time; a step length of 0 is to be
+ * chosen. */
+struct sl_history_cut sl_history_cut_of(const struct sl_history_ask *ask);
 /* The coarsest level whose rows give exact figures for steps of this length. */
 enum sl_history_level sl_history_level_of(uint32_t step_s);
 

@@ -22,14 +22,9 @@
 #include "daemon/link/peer.h"
 #include "daemon/report/events.h"
 
-/* Bytes in the -wal before readers are held back: some minutes of a thousand busy workloads. */
+/* Bytes in the -wal before writing waits for readers: some minutes of a thousand busy workloads. */
 #define WAL_MOST    (64ull << 20)
 #define WAL_AGAIN_S 300
-
-struct wal {
-	bool is_shut;
-	sl_ns again; /* deadline of the checkpoint, or time of the next try */
-};
 
 uint64_t sl_history_realtime_ms(void)
 {
@@ -67,17 +62,14 @@ static void log_report(
 	*before = report->outcome;
 }
 
-/* Waits for the next second of the machine's clock, or for a reader's request. The wait itself uses
- * the monotonic clock. False: the end. */
-static bool wait_for_second(struct sl_history *history, bool *is_second)
+/* Waits for the history's next second after now_ms, or for a reader's request. False: the end. */
+static bool wait_for_second(struct sl_history *history, uint64_t now_ms, bool *is_second)
 {
-	struct timespec now = {0}, until = {0};
-	uint64_t left_ns;
+	/* 5 ms into the second, so that all clocks agree which second it is. */
+	uint64_t left_ns = (1005 - now_ms % 1000) * SL_MS;
+	struct timespec until = {0};
 	int r = 0;
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	/* 5 ms into the second, so that all clocks agree which second it is. */
-	left_ns = SL_S - (uint64_t)now.tv_nsec + 5 * SL_MS;
 	(void)clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += (time_t)((uint64_t)until.tv_nsec + left_ns) / (time_t)SL_S;
 	until.tv_nsec = (long)(((uint64_t)until.tv_nsec + left_ns) % SL_S);
@@ -120,6 +112,7 @@ static void note_report(struct sl_history *history,
 		health->text = history->moved;
 	}
 	history->t = report->t;
+	history->ahead_ms = report->ahead_ms;
 	history->told = sl_max_u64(history->told, tells);
 	(void)pthread_cond_broadcast(&history->is_told);
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
@@ -132,39 +125,21 @@ static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
 		(void)sl_history_sums_put(atomic_exchange(&history->fresh, sums));
 }
 
-/*
- * Copies the -wal into the file once it exceeds WAL_MOST. SQLite cannot do that while an older
- * state is being read, so overlapping readers would let the -wal grow without end. So new readers
- * wait until it is done; running readers end within SL_HISTORY_READ_MS. If it still fails then,
- * another program reads the file: readers may go on, and it is retried later.
- */
+/* Copies the -wal into the file once it exceeds WAL_MOST, because overlapping readers keep SQLite
+ * from doing so. Meanwhile nothing is written, so each reader delays it only until its end. */
 static void hold_wal(
-	struct sl_history *history, struct sl_history_scribe *scribe, struct wal *wal)
+	struct sl_history *history, struct sl_history_scribe *scribe, sl_ns *again)
 {
 	sl_ns now = sl_clock_now();
 
-	if (!wal->is_shut &&
-		(now < wal->again || sl_history_scribe_wal_bytes(scribe) <= WAL_MOST))
+	if (now < *again || sl_history_scribe_wal_bytes(scribe) <= WAL_MOST ||
+		sl_history_scribe_checkpoint(scribe, SL_HISTORY_READ_MS + 5000))
 		return;
-	if (!wal->is_shut) {
-		wal->is_shut = true;
-		wal->again = now + (SL_HISTORY_READ_MS + 5000) * SL_MS;
-		sl_history_shut(history, true);
-	}
-	if (!sl_history_scribe_checkpoint(scribe)) {
-		if (now < wal->again)
-			return;
-		sl_warning("%s-wal has %" PRIu64
-			   " MiB, and another program that reads it "
-			   "keeps it from being written to %s; end that program",
-			history->path, sl_history_scribe_wal_bytes(scribe) >> 20,
-			history->path);
-		wal->again = now + WAL_AGAIN_S * SL_S;
-	} else {
-		wal->again = 0;
-	}
-	wal->is_shut = false;
-	sl_history_shut(history, false);
+	sl_warning("%s-wal has %" PRIu64
+		   " MiB, and another program that reads it keeps it from being written "
+		   "to %s; end that program",
+		history->path, sl_history_scribe_wal_bytes(scribe) >> 20, history->path);
+	*again = now + WAL_AGAIN_S * SL_S;
 }
 
 static void *scribe_body(void *argument)
@@ -175,7 +150,7 @@ static void *scribe_body(void *argument)
 	struct sl_history_report report = {.outcome = SL_HISTORY_STORE_OK};
 	int before = SL_HISTORY_STORE_OK;
 	bool goes_on = scribe != NULL, is_second = true;
-	struct wal wal = {0};
+	sl_ns wal_again = 0;
 
 	while (goes_on) {
 		struct sl_history_keep keep;
@@ -196,8 +171,9 @@ static void *scribe_body(void *argument)
 		log_report(&report, &before, dropped);
 		note_report(history, &report, tells);
 		hand_over(history, sl_history_scribe_sums(scribe, &report));
-		hold_wal(history, scribe, &wal);
-		goes_on = wait_for_second(history, &is_second);
+		hold_wal(history, scribe, &wal_again);
+		goes_on = wait_for_second(
+			history, sl_history_scribe_now(scribe), &is_second);
 		if (!goes_on)
 			sl_history_scribe_tell(
 				scribe, sl_history_realtime_ms(), &keep, &report);

@@ -49,7 +49,7 @@ static void lengthen(const struct sl_history_runs *runs, struct sl_history_run *
 
 	run->row.span += row->span;
 	for (uint32_t i = 0; i < columns->count; i++) {
-		if (columns->folds[i] == SL_HISTORY_SUM)
+		if (!columns->all[i].is_max)
 			run->row.value[i] += row->value[i];
 	}
 }

@@ -460,20 +460,6 @@ int sl_history_sample_rows(const struct sl_history_sample *before,
 	return r;
 }
 
-/* --- time --------------------------------------------------------------------------------- */
-
-uint64_t sl_history_clock_ms(struct sl_history_clock *clock, uint64_t real_ms, sl_ns now)
-{
-	uint64_t gone_ms = sl_sub_sat(now, clock->at) / SL_MS;
-
-	if (real_ms < clock->last_ms &&
-		clock->last_ms - real_ms <= SL_HISTORY_BEHIND_S * 1000ull)
-		real_ms = clock->last_ms + (clock->at ? gone_ms / 2 : 0);
-	clock->last_ms = real_ms;
-	clock->at = now;
-	return real_ms;
-}
-
 /* --- programs ----------------------------------------------------------------------------- */
 
 /* Copies the word at *at without its folder, and moves *at behind it. False at the end. */

@@ -67,17 +67,6 @@ struct sl_history_tables {
 SL_MUST_CHECK int sl_history_sample_rows(const struct sl_history_sample *before,
 	const struct sl_history_sample *now, struct sl_history_tables *tables);
 
-/* The history's clock. */
-struct sl_history_clock {
-	uint64_t last_ms;
-	sl_ns at;
-};
-/* Milliseconds since 1970 in the history's time. real_ms: the machine's clock; now: monotonic.
- * While the machine's clock is a little behind, the history's time runs at half speed, so that no
- * second comes twice. If it is more than SL_HISTORY_BEHIND_S behind, the history follows it, and
- * the result is less than the one before. */
-uint64_t sl_history_clock_ms(struct sl_history_clock *clock, uint64_t real_ms, sl_ns now);
-
 /* Writes the part of a command that identifies the program: "python train.py" for
  * "/usr/bin/python3.11 -u train.py --lr 0.1". */
 void sl_history_program(const char *command, char *buf, size_t size);

@@ -22,8 +22,9 @@ struct sl_history_report {
 	struct sl_error err;  /* why it is not OK */
 	struct sl_error note; /* a problem that was dealt with; "" if none */
 	uint64_t rows, dropped, bytes;
-	int64_t t; /* complete up to this second; 0: nothing yet */
-	bool gone; /* the daemon is ending */
+	int64_t t;        /* complete up to this second; 0: nothing yet */
+	int64_t ahead_ms; /* the history's time less the machine's clock */
+	bool gone;        /* the daemon is ending */
 };
 
 /* One second: samples, and writes what is due. tell: also writes rows that are still open, because
@@ -36,7 +37,11 @@ void sl_history_scribe_suspect(struct sl_history_scribe *scribe);
 /* wal_bytes: written to the -wal, which cannot be copied into the file while readers use it.
  * checkpoint copies it. False: a reader prevented it. */
 uint64_t sl_history_scribe_wal_bytes(const struct sl_history_scribe *scribe);
-SL_MUST_CHECK bool sl_history_scribe_checkpoint(struct sl_history_scribe *scribe);
+SL_MUST_CHECK bool sl_history_scribe_checkpoint(
+	struct sl_history_scribe *scribe, int patience_ms);
+/* The history's time in milliseconds: since 1970, as far as the machine's clock was right when
+ * sluiced started. It never goes back, and runs on if the clock is set. */
+uint64_t sl_history_scribe_now(const struct sl_history_scribe *scribe);
 /* Writes open rows, without taking a sample. */
 void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
 	const struct sl_history_keep *keep, struct sl_history_report *report);

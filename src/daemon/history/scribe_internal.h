@@ -27,12 +27,9 @@ struct sl_history_scribe {
 	int64_t reopen_at, told_at;
 	int outcome; /* of the last attempt to open the file, and why */
 	struct sl_error err;
-	struct sl_history_clock clock;
-	/* The file must be told that the clock went back, because it was ahead until then. */
-	bool goes_back;
+	/* The history's time is CLOCK_BOOTTIME and this, chosen when the file was first read. */
+	int64_t offset_ms;
 	bool suspects; /* it may be damaged */
-	int64_t was_ahead, back_to;
-	int64_t patient_until; /* monotonic, seconds */
 	struct sl_history_sample samples[2];
 	unsigned int current;
 	struct sl_history_tables tables;
@@ -42,7 +39,7 @@ struct sl_history_scribe {
 	size_t living_count, living_room;
 	struct sl_history_known known; /* of the file, until matched */
 	bool first;                    /* no sample was taken yet */
-	bool knows;                    /* the file was read: numbers can be given */
+	bool knows; /* the file was read: numbers and times can be given */
 	struct sl_history_workload *workloads; /* to be written */
 	size_t workload_count, workload_room;
 	struct sl_history_gpu *gpus, *new_gpus;

@@ -1,4 +1,9 @@
-/* history_series - see the header */
+/*
+ * series - see the header
+ *
+ * A series is figures by GPU and step of time (history/read.h) of a single workload, which SQLite
+ * prints as arrays.
+ */
 #include "daemon/history/series.h"
 
 #include <inttypes.h>
@@ -14,68 +19,50 @@
 
 /* Most marks of a series; the newest. */
 #define MARKS_MOST 2000
-
-/* --- one workload ------------------------------------------------------------------------- */
-
-/* The workload on one GPU. */
-struct line {
-	int64_t gpu;
-	char uuid[41];
-	struct point {
-		int64_t request, limit, resident, evicted, hidden, turn_ms, waiting_ms,
-			span;
-	} * points;
-};
+/* Columns of find_workload that describe it in the answer. */
+#define DESCRIBED 9
 
 struct series {
-	int64_t id, from, to, step, first;
-	uint64_t number, begun_ms, ended_ms;
-	int priority;
-	char name[64], user[64], project[64], command[256];
-	size_t steps;
-	struct line lines[SL_NODE_GPUS_MAX];
-	size_t line_count;
-	bool failed;
+	struct sl_history_cut cut;
+	int64_t ahead_s;
+	uint64_t number, begun_ms, ended_ms; /* by the machine's clock */
 };
 
-/* The newest workload with this number or name. */
+/* Finds the newest workload with this number or name, and describes it: one that ended is in no
+ * list of the daemon. */
 static int find_workload(struct sl_history_reader *reader,
-	const struct sl_history_ask *ask, struct series *series, struct sl_error *err)
+	const struct sl_history_ask *ask, struct series *series, FILE *out,
+	struct sl_error *err)
 {
-	static const char sql[] =
-		"SELECT id, number, name, begun_ms, ended_ms, gpu_mask, "
-		"priority, user, project, command FROM workloads WHERE (?1 > "
-		"0 "
-		"AND number = ?1) OR (?1 = 0 AND (name = ?2 OR number = ?3 OR "
-		"number || '@' || begun_ms = ?2)) ORDER BY id "
-		"DESC LIMIT 1";
-	sqlite3_stmt *statement = NULL;
+	sl_cleanup(sl_history_statement_end) sqlite3_stmt *statement =
+		sl_history_reader_ask(reader,
+			"SELECT number AS id, priority, name, user, project, command, "
+			"begun_ms - %" PRId64 " AS begun_ms, CASE ended_ms WHEN 0 THEN 0 "
+			"ELSE ended_ms - %" PRId64
+			" END AS ended_ms, %u AS step_s, id FROM "
+			"workloads WHERE (?1 > 0 AND number = ?1) OR (?1 = 0 AND (name = "
+			"?2 "
+			"OR number = ?3 OR number || '@' || begun_ms = ?2)) ORDER BY id "
+			"DESC "
+			"LIMIT 1",
+			ask->ahead_s * 1000, ask->ahead_s * 1000, ask->step_s);
 	int r = SQLITE_ERROR;
 
-	if (sqlite3_prepare_v2(reader->db, sql, -1, &statement, NULL) != SQLITE_OK)
-		return sl_history_reader_failed(reader, err);
-	(void)sqlite3_bind_int64(
-		statement, 1, (int64_t)sl_min_u64(ask->workload, INT64_MAX));
-	(void)sqlite3_bind_text(statement, 2, ask->name, -1, SQLITE_STATIC);
-	(void)sqlite3_bind_int64(statement, 3, sl_history_number_of(ask->name));
-	r = sqlite3_step(statement);
-	if (r == SQLITE_ROW) {
-		series->id = sqlite3_column_int64(statement, 0);
-		series->number = (uint64_t)sqlite3_column_int64(statement, 1);
-		sl_history_take_text(statement, 2, series->name, sizeof(series->name));
-		series->begun_ms = (uint64_t)sqlite3_column_int64(statement, 3);
-		series->ended_ms = (uint64_t)sqlite3_column_int64(statement, 4);
-		reader->gpu_mask = sqlite3_column_int64(statement, 5);
-		series->priority = sqlite3_column_int(statement, 6);
-		sl_history_take_text(statement, 7, series->user, sizeof(series->user));
-		sl_history_take_text(
-			statement, 8, series->project, sizeof(series->project));
-		sl_history_take_text(
-			statement, 9, series->command, sizeof(series->command));
+	if (statement) {
+		(void)sqlite3_bind_int64(
+			statement, 1, (int64_t)sl_min_u64(ask->workload, INT64_MAX));
+		(void)sqlite3_bind_text(statement, 2, ask->name, -1, SQLITE_STATIC);
+		(void)sqlite3_bind_int64(statement, 3, sl_history_number_of(ask->name));
+		r = sqlite3_step(statement);
 	}
-	(void)sqlite3_finalize(statement);
-	if (r == SQLITE_ROW)
+	if (r == SQLITE_ROW) {
+		series->number = (uint64_t)sqlite3_column_int64(statement, 0);
+		series->begun_ms = (uint64_t)sqlite3_column_int64(statement, 6);
+		series->ended_ms = (uint64_t)sqlite3_column_int64(statement, 7);
+		series->cut.only = sqlite3_column_int64(statement, DESCRIBED);
+		sl_history_print_members(statement, DESCRIBED, out);
 		return SL_HISTORY_STORE_OK;
+	}
 	if (r != SQLITE_DONE)
 		return sl_history_reader_failed(reader, err);
 	if (ask->fault)
@@ -86,126 +73,79 @@ static int find_workload(struct sl_history_reader *reader,
 	return SL_HISTORY_STORE_BAD;
 }
 
-static void name_gpu(struct sl_history_reader *reader, struct line *line)
+/* Adds its rows up. Only its lifetime is read, because rows of all workloads lie mixed. */
+static int fill(struct sl_history_reader *reader, const struct series *series,
+	struct sl_error *err)
 {
-	sqlite3_stmt *statement = NULL;
+	struct sl_history_cut cut = series->cut;
+	int64_t begun = (int64_t)(series->begun_ms / 1000) + series->ahead_s - 1;
+	int64_t ended = (int64_t)(series->ended_ms / 1000) + series->ahead_s + 1;
 
-	(void)snprintf(line->uuid, sizeof(line->uuid), "?");
-	if (sqlite3_prepare_v2(reader->db, "SELECT uuid FROM gpus WHERE id = ?", -1,
-		    &statement, NULL) != SQLITE_OK)
-		return;
-	(void)sqlite3_bind_int64(statement, 1, line->gpu);
-	if (sqlite3_step(statement) == SQLITE_ROW)
-		sl_history_take_text(statement, 0, line->uuid, sizeof(line->uuid));
-	(void)sqlite3_finalize(statement);
+	cut.from = cut.from > begun ? cut.from : begun;
+	if (series->ended_ms && cut.to > ended)
+		cut.to = ended;
+	if (!sl_history_cells_make(reader, false) ||
+		!sl_history_reader_run(
+			reader, "INSERT INTO keys SELECT id, uuid, '', 0, 0 FROM gpus"))
+		return sl_history_reader_failed(reader, err);
+	return sl_history_cells_fill(reader, SL_HISTORY_USES, &cut, err);
 }
 
-static struct line *line_of(struct series *series, int64_t gpu)
+/* Times of the steps, and arrays of each GPU's figures. A counter's growth counts until its sample,
+ * which may be late: more than a step is cut. */
+static bool put_lines(
+	struct sl_history_reader *reader, const struct series *series, FILE *out)
 {
-	struct line *line;
+	static const char *const means[] = {
+		"request", "limit", "resident", "evicted", "hidden"};
+	static const char *const shares[][2] = {
+		{"turn", "turn_ms"}, {"wait", "waiting_ms"}};
+	sqlite3_str *sql = sqlite3_str_new(reader->db);
+	sl_cleanup(sl_history_statement_end) sqlite3_stmt *lines = NULL;
+	sl_cleanup(sl_history_statement_end) sqlite3_stmt *times = NULL;
+	bool any = false;
+	char *text;
 
-	for (size_t i = 0; i < series->line_count; i++) {
-		if (series->lines[i].gpu == gpu)
-			return &series->lines[i];
+	sqlite3_str_appendall(sql, "SELECT uuid");
+	for (size_t i = 0; i < SL_ARRAY_LEN(means); i++)
+		sqlite3_str_appendf(sql,
+			", (SELECT json_group_array(\"%s\" / covered * 1024) FROM n LEFT "
+			"JOIN cells ON s = i AND key = uuid WHERE i < ?1) AS \"%s\"",
+			means[i], means[i]);
+	for (size_t i = 0; i < SL_ARRAY_LEN(shares); i++)
+		sqlite3_str_appendf(sql,
+			", (SELECT json_group_array(min(1, round(%s / 1e3 / covered, "
+			"4))) "
+			"FROM n LEFT JOIN cells ON s = i AND key = uuid WHERE i < ?1) AS "
+			"%s",
+			shares[i][1], shares[i][0]);
+	sqlite3_str_appendall(
+		sql, " FROM gpus WHERE uuid IN (SELECT key FROM cells) ORDER BY id");
+	text = sqlite3_str_finish(sql);
+	if (text)
+		(void)sqlite3_prepare_v2(reader->db, text, -1, &lines, NULL);
+	sqlite3_free(text);
+	times = sl_history_reader_ask(reader,
+		"SELECT json_group_array((%" PRId64 " + i * %" PRId64
+		") * 1000) FROM n WHERE i < %" PRIu64,
+		series->cut.first - series->ahead_s, series->cut.step, series->cut.steps);
+	if (!lines || !times || sqlite3_step(times) != SQLITE_ROW)
+		return false;
+	(void)sqlite3_bind_int64(lines, 1, (int64_t)series->cut.steps);
+	(void)fprintf(out, ",\"t_ms\":%s,\"gpus\":{",
+		(const char *)sqlite3_column_text(times, 0));
+	while (sqlite3_step(lines) == SQLITE_ROW) {
+		(void)fprintf(out, "%s\"%s\":{", any ? "," : "",
+			(const char *)sqlite3_column_text(lines, 0));
+		for (int i = 1; i < sqlite3_column_count(lines); i++)
+			(void)fprintf(out, "%s\"%s\":%s", i > 1 ? "," : "",
+				sqlite3_column_name(lines, i),
+				(const char *)sqlite3_column_text(lines, i));
+		(void)fputc('}', out);
+		any = true;
 	}
-	if (series->line_count == SL_ARRAY_LEN(series->lines))
-		return NULL;
-	line = &series->lines[series->line_count];
-	line->points = calloc(series->steps, sizeof(*line->points));
-	if (!line->points) {
-		series->failed = true;
-		return NULL;
-	}
-	line->gpu = gpu;
-	series->line_count++;
-	return line;
-}
-
-static bool take_row(void *context, const struct sl_history_row *row)
-{
-	struct series *series = context;
-	struct line *line = line_of(series, row->gpu);
-	int64_t at = row->t > series->from ? row->t : series->from;
-	int64_t end = row->t + row->reach < series->to ? row->t + row->reach : series->to;
-
-	while (line && at < end) {
-		size_t i = (size_t)((at - series->first) / series->step);
-		int64_t to = series->first + (int64_t)(i + 1) * series->step;
-		struct point *point = &line->points[i];
-
-		to = to < end ? to : end;
-		point->request += sl_history_part(row, SL_HISTORY_USE_request, at, to);
-		point->limit += sl_history_part(row, SL_HISTORY_USE_limit, at, to);
-		point->resident += sl_history_part(row, SL_HISTORY_USE_resident, at, to);
-		point->evicted += sl_history_part(row, SL_HISTORY_USE_evicted, at, to);
-		point->hidden += sl_history_part(row, SL_HISTORY_USE_hidden, at, to);
-		point->turn_ms += sl_history_part(row, SL_HISTORY_USE_turn_ms, at, to);
-		point->waiting_ms +=
-			sl_history_part(row, SL_HISTORY_USE_waiting_ms, at, to);
-		point->span += to - at;
-		at = to;
-	}
-	return !series->failed;
-}
-
-static void put_numbers(
-	FILE *out, const struct series *series, const struct line *line, size_t offset)
-{
-	for (size_t i = 0; i < series->steps; i++) {
-		const struct point *point = &line->points[i];
-		int64_t sum = *(const int64_t *)((const char *)point + offset);
-
-		if (point->span)
-			(void)fprintf(out, "%s%" PRId64, i ? "," : "",
-				sum / point->span * 1024);
-		else
-			(void)fprintf(out, "%snull", i ? "," : "");
-	}
-}
-
-/* Writes a field in milliseconds as its share of each step. */
-static void put_share(FILE *out, const struct series *series, const struct line *line,
-	const char *name, size_t offset)
-{
-	(void)fprintf(out, "\"%s\":[", name);
-	for (size_t i = 0; i < series->steps; i++) {
-		const struct point *point = &line->points[i];
-		int64_t ms = *(const int64_t *)((const char *)point + offset);
-		double share = point->span ? (double)ms / 1000 / (double)point->span : 0;
-
-		/* A counter's growth counts until its sample, which may be late: more than a step
-		 * is cut. */
-		if (point->span)
-			(void)fprintf(out, "%s%.3g", i ? "," : "", share < 1 ? share : 1);
-		else
-			(void)fprintf(out, "%snull", i ? "," : "");
-	}
-	(void)fputs("]", out);
-}
-
-static void put_line(FILE *out, const struct series *series, const struct line *line)
-{
-	static const struct {
-		const char *name;
-		size_t offset;
-	} numbers[] = {
-		{"request", offsetof(struct point, request)},
-		{"limit", offsetof(struct point, limit)},
-		{"resident", offsetof(struct point, resident)},
-		{"evicted", offsetof(struct point, evicted)},
-		{"hidden", offsetof(struct point, hidden)},
-	};
-
-	(void)fprintf(out, "\"%s\":{", line->uuid);
-	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++) {
-		(void)fprintf(out, "\"%s\":[", numbers[i].name);
-		put_numbers(out, series, line, numbers[i].offset);
-		(void)fputs("],", out);
-	}
-	put_share(out, series, line, "turn", offsetof(struct point, turn_ms));
-	(void)fputs(",", out);
-	put_share(out, series, line, "wait", offsetof(struct point, waiting_ms));
 	(void)fputs("}", out);
+	return sqlite3_reset(lines) == SQLITE_OK;
 }
 
 /* --- what happened to it ------------------------------------------------------------------ */
@@ -255,134 +195,85 @@ static void put_mark(void *context, const struct sl_msg_event_row *row)
 			(json_int_t)row->bytes));
 }
 
-/* Marks the steps in which a burst begins. */
-static void put_bursts(struct marking *marking)
+/* Marks the steps in which a burst begins; steps without figures do not end one. */
+static bool put_bursts(struct sl_history_reader *reader, struct marking *marking)
 {
 	const struct series *series = marking->series;
+	sl_cleanup(sl_history_statement_end) sqlite3_stmt *statement =
+		sl_history_reader_ask(reader, "SELECT key, s, request / covered, "
+					      "(resident + hidden) / covered FROM "
+					      "cells ORDER BY key, s");
+	struct sl_usage_bursting so_far = {0};
+	char uuid[41] = "";
+	bool before = false;
+	int r = SQLITE_ERROR;
 
-	for (size_t l = 0; l < series->line_count; l++) {
-		const struct line *line = &series->lines[l];
-		struct sl_usage_bursting so_far = {0};
-		bool before = false;
+	while (statement && (r = sqlite3_step(statement)) == SQLITE_ROW) {
+		const char *key = (const char *)sqlite3_column_text(statement, 0);
+		bool bursts;
 
-		for (size_t i = 0; i < series->steps; i++) {
-			const struct point *p = &line->points[i];
-			bool bursts =
-				p->span &&
-				sl_usage_bursts(&so_far, (uint64_t)(p->request / p->span),
-					(uint64_t)((p->resident + p->hidden) / p->span));
-
-			if (bursts && !before)
-				sl_history_list_put(&marking->list,
-					json_pack("{s:I, s:s, s:n, s:s, s:s, s:s}", "ms",
-						(json_int_t)(series->first +
-							     (int64_t)i * series->step) *
-							1000,
-						"kind", "burst", "reason", "text",
-						"it has more than its request",
-						"other_name", "", "uuid", line->uuid));
-			before = bursts || (!p->span && before);
+		if (strcmp(key, uuid) != 0) {
+			so_far = (struct sl_usage_bursting){0};
+			before = false;
+			sl_wire_str(uuid, sizeof(uuid), key);
 		}
+		bursts = sl_usage_bursts(&so_far,
+			(uint64_t)sqlite3_column_int64(statement, 2),
+			(uint64_t)sqlite3_column_int64(statement, 3));
+		if (bursts && !before)
+			sl_history_list_put(&marking->list,
+				json_pack("{s:I, s:s, s:n, s:s, s:s, s:s}", "ms",
+					(json_int_t)(series->cut.first - series->ahead_s +
+						     sqlite3_column_int64(statement, 1) *
+							     series->cut.step) *
+						1000,
+					"kind", "burst", "reason", "text",
+					"it has more than its request", "other_name", "",
+					"uuid", uuid));
+		before = bursts;
 	}
+	return r == SQLITE_DONE;
 }
 
 static int put_marks(struct sl_history_reader *reader, const struct series *series,
-	FILE *out, struct sl_error *err)
+	const struct sl_history_ask *asked, FILE *out, struct sl_error *err)
 {
 	struct marking marking = {.list = {.out = out}, .series = series};
 	struct sl_history_ask ask = {
-		.from_ms = sl_max_u64((uint64_t)series->from * 1000,
-			sl_sub_sat(series->begun_ms, 1000)),
-		.to_ms = (uint64_t)series->to * 1000,
+		.from_ms = sl_max_u64(asked->from_ms, sl_sub_sat(series->begun_ms, 1000)),
+		.to_ms = asked->to_ms,
 	};
 
 	/* The number may have been another workload's before or after. */
 	if (series->ended_ms)
 		ask.to_ms = sl_min_u64(ask.to_ms, series->ended_ms + 1000);
 	(void)snprintf(ask.name, sizeof(ask.name), "%" PRIu64, series->number);
-	put_bursts(&marking);
+	if (!put_bursts(reader, &marking))
+		return sl_history_reader_failed(reader, err);
 	return sl_history_events_each(
 		reader, &ask, MARKS_MOST, put_mark, &marking, NULL, err);
-}
-
-/* Describes the workload; one that ended is in no list of the daemon. */
-static void put_who(FILE *out, const struct series *series)
-{
-	const struct {
-		const char *key, *text;
-	} texts[] = {{"name", series->name}, {"user", series->user},
-		{"project", series->project}, {"command", series->command}};
-
-	for (size_t i = 0; i < SL_ARRAY_LEN(texts); i++) {
-		json_t *text = sl_text_json(texts[i].text);
-
-		(void)fprintf(out, ",\"%s\":", texts[i].key);
-		if (text)
-			(void)json_dumpf(text, out, JSON_ENCODE_ANY);
-		else
-			(void)fputs("null", out);
-		json_decref(text);
-	}
-}
-
-static int put_series(struct sl_history_reader *reader, struct series *series,
-	const struct sl_history_ask *ask, FILE *out, struct sl_error *err)
-{
-	int r;
-
-	(void)fprintf(out, "{\"id\":%" PRIu64 ",\"priority\":%d", series->number,
-		series->priority);
-	put_who(out, series);
-	(void)fprintf(out,
-		",\"begun_ms\":%" PRIu64 ",\"ended_ms\":%" PRIu64
-		",\"step_s\":%u,\"t_ms\":[",
-		series->begun_ms, series->ended_ms, ask->step_s);
-	for (size_t i = 0; i < series->steps; i++)
-		(void)fprintf(out, "%s%" PRId64, i ? "," : "",
-			(series->first + (int64_t)i * series->step) * 1000);
-	(void)fputs("],\"gpus\":{", out);
-	for (size_t i = 0; i < series->line_count; i++) {
-		name_gpu(reader, &series->lines[i]);
-		(void)fputs(i ? "," : "", out);
-		put_line(out, series, &series->lines[i]);
-	}
-	(void)fputs("},\"marks\":[", out);
-	r = put_marks(reader, series, out, err);
-	(void)fputs("]}\n", out);
-	return r;
 }
 
 int sl_history_series(struct sl_history_reader *reader, const struct sl_history_ask *ask,
 	FILE *out, struct sl_error *err)
 {
-	struct series series = {.from = (int64_t)(ask->from_ms / 1000),
-		.to = (int64_t)((ask->to_ms + 999) / 1000),
-		.step = ask->step_s};
-	int64_t from, to;
-	int r = find_workload(reader, ask, &series, err);
+	struct series series = {.cut = sl_history_cut_of(ask), .ahead_s = ask->ahead_s};
+	int r;
 
-	if (r != SL_HISTORY_STORE_OK)
-		return r;
-	series.first = series.from / series.step * series.step;
-	series.steps =
-		(size_t)((series.to - series.first + series.step - 1) / series.step);
-	/* Limits reading to its lifetime, because rows of all workloads lie mixed. */
-	from = series.from > (int64_t)(series.begun_ms / 1000) - 1
-		       ? series.from
-		       : (int64_t)(series.begun_ms / 1000) - 1;
-	to = series.ended_ms && series.to > (int64_t)(series.ended_ms / 1000) + 1
-		     ? (int64_t)(series.ended_ms / 1000) + 1
-		     : series.to;
-	r = sl_history_read_rows(reader, SL_HISTORY_USES,
-		sl_history_level_of(ask->step_s), from, to, series.id, take_row, &series,
-		err);
-	if (r == SL_HISTORY_STORE_OK && series.failed) {
-		sl_error_set(err, "sluiced is out of memory; try again");
-		r = SL_HISTORY_STORE_BAD;
-	}
+	series.cut.steps =
+		(uint64_t)((series.cut.to - series.cut.first + series.cut.step - 1) /
+			   series.cut.step);
+	/* One for each step and GPU. */
+	series.cut.most *= SL_NODE_GPUS_MAX;
+	(void)fputc('{', out);
+	r = find_workload(reader, ask, &series, out, err);
 	if (r == SL_HISTORY_STORE_OK)
-		r = put_series(reader, &series, ask, out, err);
-	for (size_t i = 0; i < series.line_count; i++)
-		free(series.lines[i].points);
+		r = fill(reader, &series, err);
+	if (r == SL_HISTORY_STORE_OK && !put_lines(reader, &series, out))
+		r = sl_history_reader_failed(reader, err);
+	(void)fputs(",\"marks\":[", out);
+	if (r == SL_HISTORY_STORE_OK)
+		r = put_marks(reader, &series, ask, out, err);
+	(void)fputs("]}\n", out);
 	return r;
 }

@@ -2,29 +2,27 @@
  * store - the file of the history: data_dir/history.db
  *
  * SQLite in WAL mode. One thread (the scribe) owns a struct sl_history_store and is the only
- * writer; readers open the file themselves, read-only (history/query.h). Each write is one
+ * writer; readers open the file themselves, read-only (history/read.h). Each write is one
  * transaction: after a crash the file has all of it or none.
  *
  * Three levels: seconds, minutes, hours. Rows enter at seconds, are rolled up into the next level
- * when a minute or hour is over, and are deleted once older than configured; a row is never deleted
- * before it is rolled up. The table `meta` holds how far each level is rolled up and changes in the
- * same transaction. So each roll-up happens exactly once, even after a crash.
+ * when a minute or hour is over, and are deleted once older than configured. The table `meta` holds
+ * how far minutes and hours are rolled up and changes in the same transaction: each roll-up happens
+ * exactly once, and no row goes before it is rolled up. Whole minutes of seconds and whole hours of
+ * minutes go at once, so a level has all of its rows from its first one on.
  *
- * Times are whole seconds since 1970. The caller makes sure that they never go back without
- * sl_history_store_go_back().
+ * Times are seconds of the history (history/sample.h), which never go back.
  */
 #ifndef SL_DAEMON_HISTORY_STORE_H
 #define SL_DAEMON_HISTORY_STORE_H
 
+#include <sqlite3.h>
 #include <time.h>
 
 #include "base/error.h"
 #include "wire/wire.h"
 
 #define SL_HISTORY_FILE "history.db"
-/* If the clock is further than this behind the file, the clock is believed: the one before was
- * ahead. */
-#define SL_HISTORY_BEHIND_S 600
 
 enum sl_history_use_column {
 #define SL_HISTORY_USE(name, fold, what) SL_HISTORY_USE_##name,
@@ -51,24 +49,29 @@ enum sl_history_level {
 	SL_HISTORY_HOURS,
 	SL_HISTORY_LEVELS
 };
-enum sl_history_fold { SL_HISTORY_SUM = 0, SL_HISTORY_MAX };
 
 /* The columns of a kind of row. */
+struct sl_history_column {
+	const char *name;
+	bool is_max; /* rolled up by its maximum, not its sum */
+};
 struct sl_history_columns {
-	const char *const *names;
-	const uint8_t *folds; /* enum sl_history_fold */
+	const struct sl_history_column *all;
 	uint32_t count;
 };
 extern const struct sl_history_columns sl_history_columns[SL_HISTORY_KINDS];
+/* Appends sum or max for each column, as it is rolled up; its name replaces up to four %s. */
+void sl_history_sql_columns(
+	sqlite3_str *sql, enum sl_history_kind kind, const char *sum, const char *max);
 /* names of tables: "seconds", "gpu_hours" */
 extern const char *const sl_history_tables[SL_HISTORY_KINDS][SL_HISTORY_LEVELS];
 /* Most seconds that a row of a level spans; t of minutes and hours is a multiple of it. */
 extern const int64_t sl_history_grains[SL_HISTORY_LEVELS];
 
 /* gpu, workload: numbers in the tables of those names; workload 0 in SL_HISTORY_GPUS. span: seconds
- * with figures; reach, of rows read: seconds from t that the values are spread over. */
+ * with figures. */
 struct sl_history_row {
-	int64_t t, span, reach, gpu, workload;
+	int64_t t, span, gpu, workload;
 	int64_t value[SL_HISTORY_COLUMNS_MAX];
 };
 
@@ -83,7 +86,6 @@ struct sl_history_workload {
 	uint32_t uid, pid, gpus;
 	int32_t priority;
 	bool observed;
-	int64_t gpu_mask; /* bit i: it has rows of GPU i; negative: unknown which GPUs */
 	uint64_t begun_ms, ended_ms; /* ended_ms 0: still alive, as far as is known */
 	char name[64], project[64], program[128], command[128], user[64];
 };
@@ -112,14 +114,9 @@ enum sl_history_store_outcome {
 	SL_HISTORY_STORE_BUSY, /* another process holds its lock; try later */
 	SL_HISTORY_STORE_FULL, /* the disk is full or failing; try later */
 	SL_HISTORY_STORE_DAMAGED, /* not a database any more; see sl_history_store_set_aside */
-	SL_HISTORY_STORE_BAD      /* it cannot be opened, or is from a newer sluiced */
+	SL_HISTORY_STORE_OTHER, /* of another version of sluiced; set it aside */
+	SL_HISTORY_STORE_BAD    /* of a question: it cannot be answered */
 };
-
-/* The bit of this GPU in gpu_mask. */
-static inline int64_t sl_history_gpu_bit(int64_t gpu)
-{
-	return gpu > 0 && gpu < 63 ? (int64_t)1 << gpu : INT64_MIN;
-}
 
 struct sl_history_store;
 
@@ -128,30 +125,23 @@ SL_MUST_CHECK int sl_history_store_open(
 	const char *path, struct sl_history_store **out, struct sl_error *err);
 /* NULL is fine; returns NULL. */
 struct sl_history_store *sl_history_store_close(struct sl_history_store *store);
-/* Moves a damaged file, which must be closed, to PATH.damaged-DATE, and keeps the newest three of
- * those. err says what was done. 0 or negative errno. */
+/* Moves a closed file to PATH.damaged-DATE or PATH.other-DATE, by outcome. Of damaged ones the
+ * newest three are kept. err says what was done. 0 or negative errno. */
 SL_MUST_CHECK int sl_history_store_set_aside(
-	const char *path, time_t now, struct sl_error *err);
+	const char *path, int outcome, time_t now, struct sl_error *err);
 
-/* What the file has, for a scribe that continues it. */
+/* Reads what a new daemon must know of the file. out must be freed: gpus, living. */
 struct sl_history_known {
-	int64_t end; /* no row reaches beyond it, except rows ahead; 0: no rows */
-	/* Start of the last row, if rows begin more than SL_HISTORY_BEHIND_S after now; 0: none
-	 * do */
-	int64_t ahead;
-	int64_t gpu_id, workload_id;        /* the largest given out */
-	uint64_t event_serial;              /* the largest */
-	struct sl_history_gpu *gpus;        /* all; free(3) */
-	struct sl_history_workload *living; /* those without an end; free(3) */
-	size_t gpu_count, living_count;
+	int64_t end;                 /* where its rows end; 0: it has none */
+	int64_t workload_id, gpu_id; /* highest in use */
+	uint64_t event_serial;       /* highest in use */
+	struct sl_history_gpu *gpus;
+	size_t gpu_count;
+	struct sl_history_workload *living; /* that have not ended, as far as it knows */
+	size_t living_count;
 };
-SL_MUST_CHECK int sl_history_store_known(struct sl_history_store *store, int64_t now,
+SL_MUST_CHECK int sl_history_store_known(struct sl_history_store *store,
 	struct sl_history_known *out, struct sl_error *err);
-
-/* Continues writing from now although the file has later rows. They stay until time reaches
- * them. */
-SL_MUST_CHECK int sl_history_store_go_back(
-	struct sl_history_store *store, int64_t now, struct sl_error *err);
 /* Lowers the serials of stored events from first on, in the same order, to make room for this
  * daemon's. */
 SL_MUST_CHECK int sl_history_store_events_before(
@@ -169,8 +159,10 @@ SL_MUST_CHECK int sl_history_store_check(
 	struct sl_history_store *store, struct sl_error *err);
 /* Bytes in the -wal that are not in the file yet. Readers keep the -wal from starting over. */
 uint64_t sl_history_store_wal_bytes(const struct sl_history_store *store);
-/* Copies the -wal into the file and starts it over. False: a reader prevented it. */
-SL_MUST_CHECK bool sl_history_store_checkpoint(struct sl_history_store *store);
+/* Copies the -wal into the file and starts it over, waiting for readers up to patience_ms. False: a
+ * reader prevented it. */
+SL_MUST_CHECK bool sl_history_store_checkpoint(
+	struct sl_history_store *store, int patience_ms);
 /* Bytes in use in the file. */
 uint64_t sl_history_store_bytes(struct sl_history_store *store);
 

@@ -1,238 +1,196 @@
 /*
- * tidy - rolls rows up into the next level, and deletes old ones
+ * tidy - rolls rows up into the next level, deletes old ones, and holds the file's size
  *
  * Tables are WITHOUT ROWID: rows lie in the order of their key, which begins with time. Old rows
- * are therefore adjacent, and deleting them touches few pages. Each call deletes a span of time (a
- * few times what arrives meanwhile), not a number of rows.
+ * are therefore adjacent, and deleting them touches few pages. A call, once a second, deletes one
+ * unit of the level above at most, so that its transaction stays short.
  */
 #include "daemon/history/store_internal.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-/* Seconds deleted per call once too old, likewise minutes and hours. A call comes once a second. */
-#define OLD_STEPS 4
+/* What can be deleted separately. Hours of workloads and of GPUs are read independently; finer
+ * levels are not. */
+enum victim { OF_SECONDS = 0, OF_MINUTES, OF_HOURS, OF_GPU_HOURS, OF_EVENTS, VICTIMS };
 
-/* Seconds that rows of a level are aligned to. */
-static const int64_t steps[SL_HISTORY_LEVELS] = {1, 60, 3600};
+/* A table per kind, the seconds that go at once, and how far they are rolled up. */
+static const struct {
+	const char *tables[SL_HISTORY_KINDS];
+	int64_t unit;
+	const char *done;
+} victims[OF_EVENTS] = {
+	[OF_SECONDS] = {{"seconds", "gpu_seconds"}, 60,
+		"(SELECT done FROM meta WHERE level = 1)"},
+	[OF_MINUTES] = {{"minutes", "gpu_minutes"}, 3600,
+		"(SELECT done FROM meta WHERE level = 2)"},
+	[OF_HOURS] = {{"hours", "hours"}, 3600, "9000000000000000000"},
+	[OF_GPU_HOURS] = {{"gpu_hours", "gpu_hours"}, 3600, "9000000000000000000"},
+};
+/* How often the largest table is looked for while space is short: SQLite counts rows by walking
+ * the table. */
+#define CHOOSE_S 600
+/* Deletions in one call while space is short. */
+#define ROUNDS 16
+#define EVENTS 500
+/* Values in a row of any table but events, about as many bytes each. */
+#define EVENT_WEIGHT 60
 
 /* --- rolling up --------------------------------------------------------------------------- */
 
-/* Rolls up rows of the level below that begin in [from, to). */
+/* Rolls rows of the level below up to `until`, from where that ended last. */
 static bool roll_up_kind(struct sl_history_store *store, enum sl_history_kind kind,
-	enum sl_history_level level, int64_t from, int64_t to)
+	enum sl_history_level level, int64_t until)
 {
-	const struct sl_history_columns *columns = &sl_history_columns[kind];
 	int64_t grain = sl_history_grains[level];
-	struct sl_history_sql text = {.used = 0};
+	sqlite3_str *sql = sqlite3_str_new(store->db);
 
-	/* Replaces rows that were ahead (history/back.c), or were rolled up before. */
-	sl_history_sql_add(&text,
-		"DELETE FROM %s WHERE t >= %" PRId64 " AND t < %" PRId64 ";",
-		sl_history_tables[kind][level], from, to);
-	sl_history_sql_add(
-		&text, "INSERT OR REPLACE INTO %s (", sl_history_tables[kind][level]);
-	sl_history_sql_add_names(&text, kind);
-	sl_history_sql_add(&text,
-		") SELECT t / %" PRId64 " * %" PRId64
-		" AS begins, gpu, workload, sum(span)",
-		grain, grain);
-	for (uint32_t i = 0; i < columns->count; i++)
-		sl_history_sql_add(&text, ", %s(\"%s\")",
-			columns->folds[i] == SL_HISTORY_MAX ? "max" : "sum",
-			columns->names[i]);
-	sl_history_sql_add(&text,
-		" FROM %s WHERE t >= %" PRId64 " AND t < %" PRId64
-		" GROUP BY begins, gpu, workload",
-		sl_history_tables[kind][level - 1], from, to);
-	return sl_history_sql_run(store, text.sql);
+	sqlite3_str_appendf(sql,
+		"INSERT OR REPLACE INTO %s SELECT t / %lld * %lld, gpu, workload, "
+		"sum(span)",
+		sl_history_tables[kind][level], (long long)grain, (long long)grain);
+	sl_history_sql_columns(sql, kind, ", sum(\"%s\")", ", max(\"%s\")");
+	sqlite3_str_appendf(sql,
+		" FROM %s WHERE t >= (SELECT done FROM meta WHERE level = %d) AND t < "
+		"%lld GROUP BY 1, 2, 3",
+		sl_history_tables[kind][level - 1], (int)level, (long long)until);
+	return sl_history_sql_take(store, sql);
 }
 
-bool sl_history_done_of(
-	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
-{
-	char sql[96];
-
-	(void)snprintf(
-		sql, sizeof(sql), "SELECT done FROM meta WHERE level = %d", (int)level);
-	return sl_history_sql_ask(store, sql, out);
-}
-
-/* Rolls up to the last whole minute (hour) that is complete. One call covers at most an hour of
- * minutes or 60 hours: rows stop with the daemon, but the file may be of any age. */
+/* Rolls up to the last whole minute (hour) before `end`. */
 static bool roll_up(
-	struct sl_history_store *store, enum sl_history_level level, int64_t now)
+	struct sl_history_store *store, enum sl_history_level level, int64_t end)
 {
-	int64_t grain = sl_history_grains[level], done = 0, first = 0, until = 0;
-	const char *below = sl_history_tables[SL_HISTORY_USES][level - 1];
-	const char *gpus = sl_history_tables[SL_HISTORY_GPUS][level - 1];
-	char sql[512];
+	int64_t until = end / sl_history_grains[level] * sl_history_grains[level];
+	int64_t done = 0;
 
-	if (!sl_history_done_of(store, level, &done))
+	if (!sl_history_sql_ask(
+		    store, &done, "SELECT done FROM meta WHERE level = %d", (int)level))
 		return false;
-	if (level == SL_HISTORY_MINUTES)
-		until = now;
-	else if (!sl_history_done_of(store, level - 1, &until))
-		return false;
-	until = until / grain * grain;
-	if (until <= done)
-		return true;
-	(void)snprintf(sql, sizeof(sql),
-		"SELECT ifnull(min((SELECT ifnull(min(t), %" PRId64
-		") FROM %s WHERE t >= %" PRId64 "), (SELECT ifnull(min(t), %" PRId64
-		") FROM %s WHERE t >= %" PRId64 ")), %" PRId64 ")",
-		until, below, done, until, gpus, done, until);
-	if (!sl_history_sql_ask(store, sql, &first))
-		return false;
-	/* Nothing lies in between. */
-	first = first / grain * grain;
-	if (first < until) {
-		if (until > first + 60 * grain)
-			until = first + 60 * grain;
-		if (!roll_up_kind(store, SL_HISTORY_USES, level, first, until) ||
-			!roll_up_kind(store, SL_HISTORY_GPUS, level, first, until))
-			return false;
-	}
-	(void)snprintf(sql, sizeof(sql),
-		"UPDATE meta SET done = %" PRId64 " WHERE level = %d", until, (int)level);
-	return sl_history_sql_run(store, sql);
+	return until <= done ||
+	       (roll_up_kind(store, SL_HISTORY_USES, level, until) &&
+		       roll_up_kind(store, SL_HISTORY_GPUS, level, until) &&
+		       sl_history_sql(store,
+			       "UPDATE meta SET done = %" PRId64 " WHERE level = %d",
+			       until, (int)level));
 }
 
-bool sl_history_roll_up(struct sl_history_store *store, int64_t now)
+/* --- deleting ----------------------------------------------------------------------------- */
+
+/* Deletes the oldest unit of rows, if it is before `before` and rolled up. */
+static bool drop_oldest(
+	struct sl_history_store *store, enum victim victim, int64_t before)
 {
-	return roll_up(store, SL_HISTORY_MINUTES, now) &&
-	       roll_up(store, SL_HISTORY_HOURS, now);
-}
+	const char *const *tables = victims[victim].tables;
+	int64_t unit = victims[victim].unit, edge = 0;
 
-/* --- letting go --------------------------------------------------------------------------- */
-
-static int64_t least(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Start of the oldest row of a level, of either kind; INT64_MAX: no rows. */
-static bool oldest_of(
-	struct sl_history_store *store, enum sl_history_level level, int64_t *out)
-{
-	*out = INT64_MAX;
-	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
-		int64_t t = 0;
-		char sql[128];
-
-		(void)snprintf(sql, sizeof(sql),
-			"SELECT ifnull(min(t), %" PRId64 ") FROM %s", INT64_MAX,
-			sl_history_tables[kind][level]);
-		if (!sl_history_sql_ask(store, sql, &t))
-			return false;
-		*out = t < *out ? t : *out;
-	}
-	return true;
-}
-
-/* Deletes a few of the oldest rows of a level before `before`. `dropped` in meta advances first, by
- * whole units of the level above. Readers use that level there, so they never see half a unit. */
-bool sl_history_drop_oldest(
-	struct sl_history_store *store, enum sl_history_level level, int64_t before)
-{
-	int64_t oldest = 0, edge = before;
-	char sql[192];
-
-	if (!oldest_of(store, level, &oldest))
+	/* min of several is NULL, hence 0, if one of them is. */
+	if (!sl_history_sql_ask(store, &edge,
+		    "SELECT min((SELECT min(m) FROM (SELECT min(t) AS m FROM %s UNION "
+		    "SELECT min(t) FROM %s)) / %" PRId64 " + 1, %" PRId64 " / %" PRId64
+		    ", %s / %" PRId64 ") * %" PRId64,
+		    tables[0], tables[1], unit, before, unit, victims[victim].done, unit,
+		    unit))
 		return false;
-	if (oldest >= before)
-		return true;
-	if (level + 1 < SL_HISTORY_LEVELS) {
-		int64_t unit = sl_history_grains[level + 1];
+	return sl_history_sql(store,
+		"DELETE FROM %s WHERE t < %" PRId64 "; DELETE FROM %s WHERE t < %" PRId64,
+		tables[0], edge, tables[1], edge);
+}
 
-		edge = least(oldest / unit * unit + unit, before / unit * unit);
-		(void)snprintf(sql, sizeof(sql),
-			"UPDATE meta SET dropped = %" PRId64
-			" WHERE level = %d AND dropped < %" PRId64,
-			edge, (int)level, edge);
-		if (!sl_history_sql_run(store, sql))
+/* Deletes events but the newest, and workloads without rows. */
+static bool drop_others(struct sl_history_store *store, int64_t now, uint64_t events)
+{
+	if (now % 60 == 0 &&
+		!sl_history_sql(store,
+			"DELETE FROM events WHERE serial <= (SELECT serial FROM events "
+			"ORDER BY serial DESC LIMIT 1 OFFSET %" PRIu64 ")",
+			events))
+		return false;
+	return now % 3600 != 0 ||
+	       sl_history_sql(store,
+		       "DELETE FROM workloads WHERE ended_ms BETWEEN 1 AND 1000 * "
+		       "(SELECT "
+		       "min(t) FROM (SELECT min(t) AS t FROM seconds UNION SELECT min(t) "
+		       "FROM minutes UNION SELECT min(t) FROM hours UNION SELECT %" PRId64
+		       ")) - 1",
+		       now);
+}
+
+/* --- size --------------------------------------------------------------------------------- */
+
+/* Chooses the largest table. */
+static bool choose(struct sl_history_store *store, int64_t now)
+{
+	int64_t most = 0, count = 0;
+
+	store->victim = -1;
+	store->chosen_at = now;
+	for (int v = 0; v < VICTIMS; v++) {
+		int64_t width = EVENT_WEIGHT;
+
+		if (v != OF_EVENTS)
+			width = 4 + (v == OF_GPU_HOURS ? SL_HISTORY_GPU_COLUMNS
+						       : SL_HISTORY_USE_COLUMNS);
+		if (!sl_history_sql_ask(store, &count, "SELECT count(*) FROM %s",
+			    v == OF_EVENTS ? "events" : victims[v].tables[0]))
 			return false;
-	}
-	edge = least(edge, oldest + OLD_STEPS * steps[level]);
-	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
-		(void)snprintf(sql, sizeof(sql), "DELETE FROM %s WHERE t < %" PRId64,
-			sl_history_tables[kind][level], edge);
-		if (!sl_history_sql_run(store, sql))
-			return false;
+		if (count * width > most) {
+			store->victim = v;
+			most = count * width;
+		}
 	}
 	return true;
 }
 
-static bool let_go_level(struct sl_history_store *store, enum sl_history_level level,
-	int64_t now, const struct sl_history_keep *keep)
+static bool make_room(struct sl_history_store *store, uint64_t bytes, int64_t now)
 {
-	int64_t before = now - keep->seconds[level], done = INT64_MAX;
+	for (int i = 0; i < ROUNDS && sl_history_store_bytes(store) > bytes; i++) {
+		int64_t changes = sqlite3_total_changes(store->db);
 
-	if (level + 1 < SL_HISTORY_LEVELS && !sl_history_done_of(store, level + 1, &done))
-		return false;
-	return sl_history_drop_oldest(store, level, before < done ? before : done);
-}
-
-uint64_t sl_history_store_bytes(struct sl_history_store *store)
-{
-	int64_t pages = 0, unused = 0, size = 0;
-
-	if (!sl_history_sql_ask(store, "PRAGMA page_count", &pages) ||
-		!sl_history_sql_ask(store, "PRAGMA freelist_count", &unused) ||
-		!sl_history_sql_ask(store, "PRAGMA page_size", &size))
-		return 0;
-	return (uint64_t)((pages - unused) * size);
-}
-
-static bool let_go_events(struct sl_history_store *store, uint64_t most)
-{
-	int64_t count = 0;
-	char sql[256];
-
-	/* Counting walks the table, so it is done only once a minute. */
-	if (!sl_history_sql_ask(store, "SELECT count(*) FROM events", &count))
-		return false;
-	if (count <= (int64_t)most)
-		return true;
-	(void)snprintf(sql, sizeof(sql),
-		"DELETE FROM events WHERE serial IN (SELECT serial FROM events ORDER BY "
-		"serial LIMIT %" PRId64 ")",
-		count - (int64_t)most);
-	return sl_history_sql_run(store, sql);
-}
-
-/* Deletes workloads without rows. */
-static bool let_go_workloads(struct sl_history_store *store, int64_t now)
-{
-	int64_t oldest = now;
-	char sql[160];
-
-	for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
-		int64_t t = 0;
-
-		(void)snprintf(sql, sizeof(sql),
-			"SELECT ifnull(min(t), %" PRId64 ") FROM %s", INT64_MAX,
-			sl_history_tables[SL_HISTORY_USES][level]);
-		if (!sl_history_sql_ask(store, sql, &t))
+		if ((store->victim < 0 || now >= store->chosen_at + CHOOSE_S) &&
+			!choose(store, now))
 			return false;
-		oldest = least(oldest, t);
+		if (store->victim < 0)
+			return true;
+		if (store->victim == OF_EVENTS
+				? !sl_history_sql(store,
+					  "DELETE FROM events WHERE serial IN (SELECT "
+					  "serial FROM events ORDER BY serial LIMIT %d)",
+					  EVENTS)
+				: !drop_oldest(store, (enum victim)store->victim, now))
+			return false;
+		/* Nothing of it is left to delete: choose again in the next second. */
+		if (sqlite3_total_changes(store->db) == changes) {
+			store->victim = -1;
+			return true;
+		}
 	}
-	(void)snprintf(sql, sizeof(sql),
-		"DELETE FROM workloads WHERE ended_ms > 0 AND ended_ms < %" PRId64,
-		oldest * 1000);
-	return sl_history_sql_run(store, sql);
+	return true;
+}
+
+static bool hold_size(struct sl_history_store *store, uint64_t most, int64_t now)
+{
+	int64_t pages = 0, unused = 0;
+
+	/* Starts before the bound, so that rolling up an hour has room. */
+	if (most && !make_room(store, most - most / 16, now))
+		return false;
+	if (!sl_history_sql_ask(store, &pages, "PRAGMA page_count") ||
+		!sl_history_sql_ask(store, &unused, "PRAGMA freelist_count"))
+		return false;
+	/* Free pages are reused; many go back to the disk, a few at a time. */
+	return unused < 1024 || unused < pages / 16 ||
+	       sl_history_sql(store, "PRAGMA incremental_vacuum(64)");
 }
 
 bool sl_history_tidy(
 	struct sl_history_store *store, int64_t now, const struct sl_history_keep *keep)
 {
-	for (int level = 0; level < SL_HISTORY_LEVELS; level++) {
-		if (!let_go_level(store, level, now, keep))
-			return false;
-	}
-	if (now % 60 == 0 && !let_go_events(store, keep->events))
-		return false;
-	if (now % 3600 == 0 && !let_go_workloads(store, now))
-		return false;
-	return sl_history_hold_size(store, keep, now);
+	return roll_up(store, SL_HISTORY_MINUTES, now) &&
+	       roll_up(store, SL_HISTORY_HOURS, now) &&
+	       drop_oldest(store, OF_SECONDS, now - keep->seconds[SL_HISTORY_SECONDS]) &&
+	       drop_oldest(store, OF_MINUTES, now - keep->seconds[SL_HISTORY_MINUTES]) &&
+	       drop_oldest(store, OF_HOURS, now - keep->seconds[SL_HISTORY_HOURS]) &&
+	       drop_oldest(store, OF_GPU_HOURS, now - keep->seconds[SL_HISTORY_HOURS]) &&
+	       drop_others(store, now, keep->events) &&
+	       hold_size(store, keep->bytes, now);
 }

@@ -23,11 +23,9 @@
 #define TELL_EVERY_S 15
 /* Time from a failed open to the next try. */
 #define REOPEN_S 5
-/* A clock further than this ahead of the file may be wrong: for PATIENCE_S nothing is deleted for
- * its age. */
-#define STRANGE_S  86400
-#define PATIENCE_S 3600
-#define ASK_MS     5000
+/* A file that is further than this ahead of the machine's clock is told. */
+#define AHEAD_S 600
+#define ASK_MS  5000
 /* Longest wait for events in one step, and the most taken then. */
 #define LISTEN_MS  1
 #define LISTEN_MAX 2000
@@ -83,30 +81,38 @@ struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scrib
 
 /* --- the file ----------------------------------------------------------------------------- */
 
-/* Puts off deletion if the clock is far ahead of the file. */
-static void compare_clocks(struct sl_history_scribe *scribe, int64_t end, int64_t now)
+static uint64_t boot_ms(void)
 {
-	if (end && now > end + STRANGE_S)
-		scribe->patient_until = (int64_t)(sl_clock_now() / SL_S) + PATIENCE_S;
+	struct timespec now = {0};
+
+	(void)clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / SL_MS;
 }
 
-static void set_back(struct sl_history_scribe *scribe, int64_t was_ahead, uint64_t now_ms)
+uint64_t sl_history_scribe_now(const struct sl_history_scribe *scribe)
 {
-	scribe->goes_back = true;
-	scribe->was_ahead = was_ahead;
-	scribe->back_to = (int64_t)(now_ms / 1000);
-	scribe->told_at = 0;
-	/* A living workload began before now. */
-	for (size_t i = 0; i < scribe->known.living_count; i++)
-		scribe->known.living[i].begun_ms =
-			sl_min_u64(scribe->known.living[i].begun_ms, now_ms);
-	for (size_t i = 0; i < scribe->living_count; i++) {
-		struct sl_history_living *living = scribe->living[i];
+	return boot_ms() + (uint64_t)scribe->offset_ms;
+}
 
-		living->dirty |= living->row.begun_ms > now_ms;
-		living->row.begun_ms = sl_min_u64(living->row.begun_ms, now_ms);
-		living->seen_ms = sl_min_u64(living->seen_ms, now_ms);
-	}
+/* Begins at the machine's clock, or where the file ends if that is later. */
+static void start_clock(struct sl_history_scribe *scribe, uint64_t real_ms, int64_t end,
+	struct sl_history_report *report)
+{
+	uint64_t now_ms = sl_max_u64(real_ms, (uint64_t)end * 1000);
+	time_t until = (time_t)end;
+	char date[32] = "some day";
+	struct tm tm;
+
+	scribe->offset_ms = (int64_t)(now_ms - boot_ms());
+	if (now_ms < real_ms + AHEAD_S * 1000ull)
+		return;
+	if (localtime_r(&until, &tm))
+		(void)strftime(date, sizeof(date), "%F %H:%M", &tm);
+	sl_error_set(&report->note,
+		"the history in %.200s reaches to %s, which is still to come: the "
+		"machine's clock was ahead, or is behind now. It goes on from there, and "
+		"answers count back from now",
+		scribe->path, date);
 }
 
 /* Serials of events keep their order over restarts. If the file has serials from first_serial on, a
@@ -122,20 +128,21 @@ static bool order_events(struct sl_history_scribe *scribe, struct sl_history_kno
 }
 
 /* Continues the numbers of the file; known GPUs keep theirs. */
-static bool take_known(
-	struct sl_history_scribe *scribe, uint64_t real_ms, struct sl_error *err)
+static bool take_known(struct sl_history_scribe *scribe, uint64_t real_ms,
+	struct sl_history_report *report)
 {
 	struct sl_history_known known;
-	int64_t now = (int64_t)(real_ms / 1000);
 
-	if (sl_history_store_known(scribe->store, now, &known, err) !=
+	if (sl_history_store_known(scribe->store, &known, &report->err) !=
 		SL_HISTORY_STORE_OK)
 		return false;
-	if (!order_events(scribe, &known, err)) {
+	if (!order_events(scribe, &known, &report->err)) {
 		free(known.gpus);
 		free(known.living);
 		return false;
 	}
+	if (!scribe->knows)
+		start_clock(scribe, real_ms, known.end, report);
 	scribe->knows = true;
 	/* If the file was set aside meanwhile, what this process knows remains valid. */
 	if (known.gpu_id >= scribe->next_gpu)
@@ -143,8 +150,6 @@ static bool take_known(
 	if (known.workload_id >= scribe->next_workload)
 		scribe->next_workload = known.workload_id + 1;
 	scribe->event_serial = sl_max_u64(scribe->event_serial, known.event_serial);
-	scribe->clock.last_ms =
-		sl_max_u64(scribe->clock.last_ms, (uint64_t)known.end * 1000);
 	if (scribe->first && !scribe->gpus && !scribe->known.living) {
 		scribe->gpus = sl_steal(&known.gpus);
 		scribe->gpu_count = known.gpu_count;
@@ -154,10 +159,6 @@ static bool take_known(
 		free(known.gpus);
 		free(known.living);
 	}
-	compare_clocks(scribe, known.end, now);
-	if (known.ahead)
-		set_back(scribe, known.ahead,
-			sl_max_u64(real_ms, (uint64_t)known.end * 1000));
 	return true;
 }
 
@@ -174,12 +175,13 @@ static void say_all_again(struct sl_history_scribe *scribe)
 			scribe->new_gpu_count * sizeof(*scribe->gpus));
 }
 
-static void damaged(struct sl_history_scribe *scribe, uint64_t real_ms,
+/* Moves a file that cannot be used away, and begins a new one. */
+static void begin_anew(struct sl_history_scribe *scribe, uint64_t real_ms,
 	struct sl_history_report *report)
 {
 	scribe->store = sl_history_store_close(scribe->store);
-	if (sl_history_store_set_aside(
-		    scribe->path, (time_t)(real_ms / 1000), &report->note) < 0) {
+	if (sl_history_store_set_aside(scribe->path, report->outcome,
+		    (time_t)(real_ms / 1000), &report->note) < 0) {
 		report->err = report->note;
 		report->note = (struct sl_error){0};
 		return;
@@ -204,9 +206,10 @@ static void open_store(struct sl_history_scribe *scribe, uint64_t real_ms,
 	}
 	report->outcome =
 		sl_history_store_open(scribe->path, &scribe->store, &report->err);
-	if (report->outcome == SL_HISTORY_STORE_DAMAGED)
-		damaged(scribe, real_ms, report);
-	if (scribe->store && !take_known(scribe, real_ms, &report->err)) {
+	if (report->outcome == SL_HISTORY_STORE_DAMAGED ||
+		report->outcome == SL_HISTORY_STORE_OTHER)
+		begin_anew(scribe, real_ms, report);
+	if (scribe->store && !take_known(scribe, real_ms, report)) {
 		scribe->store = sl_history_store_close(scribe->store);
 		report->outcome = SL_HISTORY_STORE_FULL;
 	}
@@ -230,7 +233,6 @@ static void take(void *context, const union sl_msg *row)
 	struct sl_history_seen *seen;
 	struct sl_history_living *living;
 	char uuid[41];
-	int64_t mask;
 
 	sl_history_sample_take(sample, row);
 	if (row->head.type == SL_MSG_GPU_ROW &&
@@ -251,10 +253,6 @@ static void take(void *context, const union sl_msg *row)
 	living->missed = false;
 	living->seen_ms = asking->now_ms;
 	living->row.gpus = (uint32_t)sl_max_u64(living->row.gpus, seen->ordinal + 1);
-	mask = living->row.gpu_mask |
-	       sl_history_gpu_bit(sample->gpus[row->use_row.gpu].id);
-	living->dirty |= mask != living->row.gpu_mask;
-	living->row.gpu_mask = mask;
 	seen->id = living->row.id;
 	seen->fresh = living->met_ms == asking->now_ms;
 	seen->user = living->user;
@@ -393,28 +391,6 @@ static void drop_rows(struct sl_history_scribe *scribe)
 	}
 }
 
-/* Done once: from then on the file knows how far it is ahead. */
-static void tell_of_clock(
-	struct sl_history_scribe *scribe, struct sl_history_report *report)
-{
-	time_t until = (time_t)scribe->was_ahead;
-	char date[32] = "some day";
-	struct tm tm;
-
-	report->outcome =
-		sl_history_store_go_back(scribe->store, scribe->back_to, &report->err);
-	if (report->outcome != SL_HISTORY_STORE_OK)
-		return;
-	scribe->goes_back = false;
-	if (localtime_r(&until, &tm))
-		(void)strftime(date, sizeof(date), "%F %H:%M", &tm);
-	sl_error_set(&report->note,
-		"the history in %.200s reaches to %s, which is still to come: the "
-		"machine's clock was ahead, or is behind now. It goes on from now; if "
-		"the clock is wrong, set it, and nothing is lost",
-		scribe->path, date);
-}
-
 static int write_batch(struct sl_history_scribe *scribe, int64_t now,
 	const struct sl_history_keep *keep, struct sl_history_report *report)
 {
@@ -428,13 +404,8 @@ static int write_batch(struct sl_history_scribe *scribe, int64_t now,
 		.events = scribe->events,
 		.event_count = scribe->event_count,
 	};
-	struct sl_history_keep patient = *keep;
 
-	if ((int64_t)(sl_clock_now() / SL_S) < scribe->patient_until) {
-		for (int level = 0; level < SL_HISTORY_LEVELS; level++)
-			patient.seconds[level] = INT64_MAX / 2;
-	}
-	return sl_history_store_write(scribe->store, &batch, now, &patient, &report->err);
+	return sl_history_store_write(scribe->store, &batch, now, keep, &report->err);
 }
 
 /* Rolls up to the last sample, not to now: only until then are all rows known. */
@@ -443,21 +414,20 @@ static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 {
 	int64_t now = scribe->samples[scribe->current].t;
 
-	if (scribe->store && scribe->goes_back)
-		tell_of_clock(scribe, report);
-	/* Until the file is told, nothing may be rolled up. */
-	if (scribe->store && !scribe->goes_back) {
+	if (scribe->store) {
 		report->outcome = write_batch(scribe, now, keep, report);
 		if (report->outcome == SL_HISTORY_STORE_OK) {
 			written(scribe);
 			scribe->written_ms = real_ms;
 			scribe->bytes = sl_history_store_bytes(scribe->store);
 		} else if (report->outcome == SL_HISTORY_STORE_DAMAGED) {
-			damaged(scribe, real_ms, report);
+			begin_anew(scribe, real_ms, report);
 		}
 	}
 	drop_rows(scribe);
 	report->t = now;
+	report->ahead_ms =
+		scribe->knows ? (int64_t)(sl_history_scribe_now(scribe) - real_ms) : 0;
 	report->rows = scribe->rows;
 	report->dropped = scribe->dropped;
 	report->bytes = scribe->bytes;
@@ -484,29 +454,6 @@ void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
 	write_all(scribe, real_ms, keep, report);
 }
 
-/* The history's time of this step. If the machine's clock was set back, open rows end, and the time
- * in between is unknown. */
-static uint64_t time_of_step(struct sl_history_scribe *scribe, uint64_t real_ms)
-{
-	uint64_t before_ms = scribe->clock.last_ms;
-	uint64_t now_ms = sl_history_clock_ms(&scribe->clock, real_ms, sl_clock_now());
-
-	if (now_ms >= before_ms) {
-		compare_clocks(
-			scribe, (int64_t)(before_ms / 1000), (int64_t)(now_ms / 1000));
-		return now_ms;
-	}
-	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++) {
-		/* Without memory, the last seconds are lost. */
-		if (sl_history_runs_sweep(&scribe->tables.runs[kind], INT64_MAX,
-			    &scribe->tables.out[kind]) < 0)
-			scribe->dropped++;
-	}
-	scribe->samples[scribe->current].t = 0;
-	set_back(scribe, (int64_t)(before_ms / 1000), now_ms);
-	return now_ms;
-}
-
 static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
 	struct sl_history_report *report)
 {
@@ -515,7 +462,7 @@ static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
 	struct sl_error err = {0};
 	int r;
 
-	/* The history waits for the machine's clock: its next second has not begun. */
+	/* Its next second has not begun. */
 	if (before->t && (int64_t)(now_ms / 1000) <= before->t)
 		return;
 	r = ask_lists(scribe, now, now_ms, &err);
@@ -541,9 +488,9 @@ uint64_t sl_history_scribe_wal_bytes(const struct sl_history_scribe *scribe)
 	return scribe->store ? sl_history_store_wal_bytes(scribe->store) : 0;
 }
 
-bool sl_history_scribe_checkpoint(struct sl_history_scribe *scribe)
+bool sl_history_scribe_checkpoint(struct sl_history_scribe *scribe, int patience_ms)
 {
-	return !scribe->store || sl_history_store_checkpoint(scribe->store);
+	return !scribe->store || sl_history_store_checkpoint(scribe->store, patience_ms);
 }
 
 static void look_for_damage(struct sl_history_scribe *scribe, uint64_t real_ms,
@@ -554,7 +501,7 @@ static void look_for_damage(struct sl_history_scribe *scribe, uint64_t real_ms,
 	scribe->suspects = false;
 	report->outcome = sl_history_store_check(scribe->store, &report->err);
 	if (report->outcome == SL_HISTORY_STORE_DAMAGED)
-		damaged(scribe, real_ms, report);
+		begin_anew(scribe, real_ms, report);
 }
 
 void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
@@ -566,7 +513,7 @@ void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
 	open_store(scribe, real_ms, report);
 	look_for_damage(scribe, real_ms, report);
 	if (scribe->knows)
-		look(scribe, time_of_step(scribe, real_ms), report);
+		look(scribe, sl_history_scribe_now(scribe), report);
 	t = scribe->samples[scribe->current].t;
 	if (told || t >= scribe->told_at + TELL_EVERY_S) {
 		scribe->told_at = t;

@@ -106,8 +106,7 @@ static void write_world(struct sl_history_store *store, int from, int to, int te
 }
 
 struct sums {
-	int64_t from, to, seconds[WORKLOADS], resident[WORKLOADS], out[WORKLOADS],
-		most[WORKLOADS];
+	int64_t from, to, resident[WORKLOADS], out[WORKLOADS], most[WORKLOADS];
 };
 
 static struct sums reference(int64_t from, int64_t to)
@@ -118,7 +117,6 @@ static struct sums reference(int64_t from, int64_t to)
 		for (int w = 0; w < WORKLOADS; w++) {
 			if (t < T0 || t >= T0 + SECONDS || !truth[t - T0][w].lives)
 				continue;
-			sums.seconds[w]++;
 			sums.resident[w] += truth[t - T0][w].resident;
 			sums.out[w] += truth[t - T0][w].out;
 			if (truth[t - T0][w].most > sums.most[w])
@@ -128,35 +126,41 @@ static struct sums reference(int64_t from, int64_t to)
 	return sums;
 }
 
-static bool sum_row(void *context, const struct sl_history_row *row)
-{
-	struct sums *sums = context;
-	int64_t begin = row->t > sums->from ? row->t : sums->from;
-	int64_t end = row->t + row->reach < sums->to ? row->t + row->reach : sums->to;
-	int w = (int)row->workload - 1;
-
-	assert_in_range(w, 0, WORKLOADS - 1);
-	if (end > begin)
-		sums->seconds[w] += row->reach == row->span ? end - begin : row->span;
-	sums->resident[w] +=
-		sl_history_part(row, SL_HISTORY_USE_resident, sums->from, sums->to);
-	sums->out[w] += sl_history_part(row, SL_HISTORY_USE_out, sums->from, sums->to);
-	if (row->value[SL_HISTORY_USE_most] > sums->most[w])
-		sums->most[w] = row->value[SL_HISTORY_USE_most];
-	return true;
-}
-
+/* What SQLite adds up, as a single step of time. */
 static struct sums as_read(enum sl_history_level finest, int64_t from, int64_t to)
 {
+	const struct sl_history_cut cut = {.from = from,
+		.to = to,
+		.first = from,
+		.step = to - from,
+		.level = finest,
+		.most = WORKLOADS};
 	struct sl_history_reader reader;
 	struct sums sums = {.from = from, .to = to};
 	struct sl_error err = {0};
+	sqlite3_stmt *statement;
 
 	if (sl_history_reader_open(&reader, history_path, NULL, &err) !=
 			SL_HISTORY_STORE_OK ||
-		sl_history_read_rows(&reader, SL_HISTORY_USES, finest, from, to, 0,
-			sum_row, &sums, &err) != SL_HISTORY_STORE_OK)
-		fail_msg("%s", err.text);
+		!sl_history_cells_make(&reader, false) ||
+		!sl_history_reader_run(&reader,
+			"INSERT INTO keys VALUES (1, 1, '', 0, 0), (2, 2, '', 0, 0), (3, "
+			"3, '', 0, 0)") ||
+		sl_history_cells_fill(&reader, SL_HISTORY_USES, &cut, &err) !=
+			SL_HISTORY_STORE_OK)
+		fail_msg("%s %s", err.text, sqlite3_errmsg(reader.db));
+	statement = sl_history_reader_ask(
+		&reader, "SELECT key, resident, \"out\", most FROM cells");
+	assert_non_null(statement);
+	while (sqlite3_step(statement) == SQLITE_ROW) {
+		int w = sqlite3_column_int(statement, 0) - 1;
+
+		assert_in_range(w, 0, WORKLOADS - 1);
+		sums.resident[w] = sqlite3_column_int64(statement, 1);
+		sums.out[w] = sqlite3_column_int64(statement, 2);
+		sums.most[w] = sqlite3_column_int64(statement, 3);
+	}
+	(void)sqlite3_finalize(statement);
 	sl_history_reader_close(&reader);
 	return sums;
 }
@@ -164,19 +168,10 @@ static struct sums as_read(enum sl_history_level finest, int64_t from, int64_t t
 static void expect_same(const char *row, struct sums got, struct sums wanted)
 {
 	for (int w = 0; w < WORKLOADS; w++) {
-		assert_row_u64(row, got.seconds[w], wanted.seconds[w]);
 		assert_row_u64(row, got.resident[w], wanted.resident[w]);
 		assert_row_u64(row, got.out[w], wanted.out[w]);
 		assert_row_u64(row, got.most[w], wanted.most[w]);
 	}
-}
-
-static void go_back(struct sl_history_store *store, int64_t now)
-{
-	struct sl_error err = {0};
-
-	if (sl_history_store_go_back(store, now, &err) != SL_HISTORY_STORE_OK)
-		fail_msg("%s", err.text);
 }
 
 /* --- tests ------------------------------------------------------------------------------------ */
@@ -277,8 +272,8 @@ static void a_crash_loses_what_was_not_written(void **state)
 	write_world(store, 0, 4000, 15, &history_everything, &written);
 	store = sl_history_store_close(store);
 	store = history_open_store();
-	assert_int_equal(sl_history_store_known(store, T0 + 4000, &known, &err),
-		SL_HISTORY_STORE_OK);
+	assert_int_equal(
+		sl_history_store_known(store, &known, &err), SL_HISTORY_STORE_OK);
 	assert_int_equal(known.end, T0 + 4000);
 	free(known.gpus);
 	free(known.living);
@@ -292,154 +287,6 @@ static void a_crash_loses_what_was_not_written(void **state)
 	expect_same("hours", as_read(SL_HISTORY_HOURS, T0 + 7, T0 + SECONDS),
 		reference(T0 + 7, T0 + SECONDS));
 	assert_int_equal(history_number("SELECT count(*) FROM minutes WHERE t % 60"), 0);
-	sl_history_store_close(store);
-}
-
-/* Rows of the future, by the clock, go before anything else. */
-static void what_is_ahead_goes_first(void **state)
-{
-	struct sl_history_keep keep = {
-		.seconds = {86400, 86400, 1 << 30}, .bytes = 1 << 20, .events = 10};
-	static struct sl_history_row rows[200];
-	struct sl_history_store *store = history_open_store();
-	struct sl_history_batch batch = {.rows = {rows}, .row_count = {1}};
-
-	rows[0] = (struct sl_history_row){.t = T0, .span = 1, .gpu = 1, .workload = 1};
-	history_write(store, &batch, T0 + 1, &history_everything);
-	batch.row_count[0] = SL_ARRAY_LEN(rows);
-	for (int m = 0; m < 60; m++) {
-		for (size_t w = 0; w < SL_ARRAY_LEN(rows); w++) {
-			rows[w] = (struct sl_history_row){.t = T0 * 2 + m * 60,
-				.span = 1,
-				.gpu = 1,
-				.workload = (int64_t)w + 1};
-			for (int c = 0; c < SL_HISTORY_USE_COLUMNS; c++)
-				rows[w].value[c] = (int64_t)rand() << 8;
-		}
-		history_write(store, &batch, T0 * 2 + m * 60 + 1, &history_everything);
-	}
-	go_back(store, T0 + 2);
-	batch.row_count[0] = 0;
-	for (int s = 0; s < 30; s++)
-		history_write(store, &batch, T0 + 2 + s, &keep);
-	assert_in_range(sl_history_store_bytes(store), 1, 1 << 20);
-	assert_int_equal(history_number("SELECT min(t) FROM seconds"), T0);
-	assert_in_range(
-		history_number("SELECT min(t) FROM seconds WHERE t > 2000 * 3600"),
-		T0 * 2, T0 * 2 + 60);
-	sl_history_store_close(store);
-}
-
-static struct sl_history_known known_at(struct sl_history_store *store, int64_t now)
-{
-	struct sl_history_known known;
-	struct sl_error err = {0};
-
-	if (sl_history_store_known(store, now, &known, &err) != SL_HISTORY_STORE_OK)
-		fail_msg("%s", err.text);
-	free(known.gpus);
-	free(known.living);
-	return known;
-}
-
-/* For some seconds the clock was years ahead: later rows are rolled up and read as if it had not
- * been. */
-static void a_clock_that_was_ahead_costs_nothing(void **state)
-{
-	struct sl_history_store *store = history_open_store();
-	struct sl_history_row ahead = {
-		.t = T0 + 3ll * 365 * 86400 + 100, .span = 5, .gpu = 1};
-	struct sl_history_batch batch = {.rows = {[SL_HISTORY_GPUS] = &ahead},
-		.row_count = {[SL_HISTORY_GPUS] = 1}};
-	struct sl_history_known known;
-	size_t written = 0;
-
-	invent(11);
-	memset(truth, 0, 2000 * sizeof(truth[0]));
-	memset(truth[7000], 0, (SECONDS - 7000) * sizeof(truth[0]));
-	write_world(store, 2000, 4000, 15, &history_everything, &written);
-	for (int s = 0; s < 70; s++)
-		history_write(store, s ? &(struct sl_history_batch){0} : &batch,
-			ahead.t + 5 + s, &history_everything);
-	known = known_at(store, T0 + 4000);
-	assert_int_equal(known.end, T0 + 4000);
-	assert_in_range(known.ahead, ahead.t / 60 * 60, ahead.t + 100);
-	go_back(store, T0 + 4000);
-	/* It is told once. */
-	known = known_at(store, T0 + 4000);
-	assert_int_equal(known.ahead, 0);
-	write_world(store, 4000, 7000, 15, &history_everything, &written);
-	expect_same("seconds", as_read(SL_HISTORY_SECONDS, T0, T0 + 7000),
-		reference(T0, T0 + 7000));
-	expect_same("minutes", as_read(SL_HISTORY_MINUTES, T0, T0 + 7000),
-		reference(T0, T0 + 7000));
-	expect_same("hours", as_read(SL_HISTORY_HOURS, T0, T0 + 7000),
-		reference(T0, T0 + 7000));
-	assert_int_equal(
-		history_number("SELECT count(*) FROM hours WHERE t < 2000 * 3600"),
-		history_number("SELECT count(*) FROM hours"));
-	assert_in_range(history_number("SELECT count(*) FROM minutes"), 100, 1000);
-	sl_history_store_close(store);
-}
-
-/* Ten minutes are lived twice: they are there once, as they were the second time. */
-static void ten_minutes_ahead_are_there_once(void **state)
-{
-	struct sl_history_store *store = history_open_store();
-	/* The minute in which it went back has a part of each. */
-	int64_t from = (T0 + 4100) / 60 * 60;
-	size_t written = 0;
-
-	invent(12);
-	write_world(store, 3000, 4600, 15, &history_everything, &written);
-	go_back(store, T0 + 4000);
-	for (int s = 4000; s < 4600; s++) {
-		for (int w = 0; w < WORKLOADS; w++)
-			truth[s][w].resident += 11, truth[s][w].lives = w != 1;
-	}
-	write_world(store, 4000, 5400, 15, &history_everything, &written);
-	expect_same("seconds", as_read(SL_HISTORY_SECONDS, from, T0 + 5400),
-		reference(from, T0 + 5400));
-	expect_same("minutes", as_read(SL_HISTORY_MINUTES, from, T0 + 5400),
-		reference(from, T0 + 5400));
-	sl_history_store_close(store);
-}
-
-/* A battery was empty, so it is 1970 for some minutes: nothing of what there was is gone when the
- * clock is set. */
-static void a_clock_that_is_behind_costs_nothing(void **state)
-{
-	struct sl_history_keep keep = {.seconds = {600, 3600, 1 << 30}, .events = 10};
-	struct sl_history_store *store = history_open_store();
-	struct sl_history_batch none = {0};
-	size_t written = 0;
-	char before[64], after[64];
-
-	invent(13);
-	memset(truth, 0, 3000 * sizeof(truth[0]));
-	write_world(store, 3000, 7000, 15, &keep, &written);
-	(void)snprintf(before, sizeof(before), "%lld %lld",
-		(long long)history_number(
-			"SELECT sum(resident) FROM minutes WHERE t BETWEEN "
-			"3606000 AND 3608000"),
-		(long long)history_number(
-			"SELECT sum(resident) FROM hours WHERE t < 3603600"));
-	go_back(store, 1000);
-	for (int s = 0; s < 70; s++)
-		history_write(store, &none, 1000 + s, &keep);
-	history_write(store, &none, T0 + 7200, &keep);
-	(void)snprintf(after, sizeof(after), "%lld %lld",
-		(long long)history_number(
-			"SELECT sum(resident) FROM minutes WHERE t BETWEEN "
-			"3606000 AND 3608000"),
-		(long long)history_number(
-			"SELECT sum(resident) FROM hours WHERE t < 3603600"));
-	assert_string_equal(after, before);
-	memset(truth[7000], 0, 200 * sizeof(truth[0]));
-	write_world(store, 7200, 8000, 15, &keep, &written);
-	expect_same("minutes",
-		as_read(SL_HISTORY_MINUTES, (T0 + 6000) / 60 * 60, T0 + 8000),
-		reference((T0 + 6000) / 60 * 60, T0 + 8000));
 	sl_history_store_close(store);
 }
 
@@ -540,6 +387,49 @@ static void answers_add_up(void **state)
 			json_decref(answer);
 		}
 	}
+	sl_history_store_close(store);
+}
+
+/* The history's time is a day ahead of the machine's clock, in which questions and answers are. */
+static void answers_are_in_the_machines_time(void **state)
+{
+	enum { AHEAD_S = 86400 };
+	struct sl_history_store *store = history_open_store();
+	struct sl_history_ask ask = {.by = SL_HISTORY_BY_WORKLOAD,
+		.step_s = 60,
+		.from_ms = (uint64_t)(T0 + 100) * 1000};
+	json_t *answer, *later;
+	size_t n;
+	json_t *row;
+
+	invent(9);
+	fill_for_queries(store);
+	answer = query(ask, (uint64_t)(T0 + SECONDS) * 1000);
+	ask.ahead_s = AHEAD_S;
+	ask.from_ms -= AHEAD_S * 1000;
+	later = query(ask, (uint64_t)(T0 + SECONDS) * 1000);
+#define FIRST(of, name)     \
+	json_integer_value( \
+		json_object_get(json_array_get(json_object_get(of, "rows"), 0), name))
+	assert_int_equal(FIRST(later, "t_ms"), FIRST(answer, "t_ms") - AHEAD_S * 1000);
+	json_array_foreach(json_object_get(answer, "rows"), n, row)
+		json_object_del(row, "t_ms");
+	json_array_foreach(json_object_get(later, "rows"), n, row)
+		json_object_del(row, "t_ms");
+	assert_true(json_array_size(json_object_get(answer, "rows")) > 100);
+	assert_true(json_equal(
+		json_object_get(answer, "rows"), json_object_get(later, "rows")));
+	assert_int_equal(json_integer_value(json_object_get(later, "to_ms")),
+		(int64_t)(T0 + SECONDS - AHEAD_S) * 1000);
+	json_decref(answer);
+	json_decref(later);
+	ask.what = SL_HISTORY_SERIES;
+	ask.workload = 7;
+	later = query(ask, (uint64_t)(T0 + SECONDS) * 1000);
+	assert_int_equal(
+		json_integer_value(json_array_get(json_object_get(later, "t_ms"), 0)),
+		(int64_t)((T0 + 100) / 60 * 60 - AHEAD_S) * 1000);
+	json_decref(later);
 	sl_history_store_close(store);
 }
 
@@ -972,11 +862,8 @@ int main(void)
 		IN_A_FOLDER(what_is_old_goes),
 		IN_A_FOLDER(what_is_not_rolled_up_stays),
 		IN_A_FOLDER(a_crash_loses_what_was_not_written),
-		IN_A_FOLDER(what_is_ahead_goes_first),
-		IN_A_FOLDER(a_clock_that_was_ahead_costs_nothing),
-		IN_A_FOLDER(ten_minutes_ahead_are_there_once),
-		IN_A_FOLDER(a_clock_that_is_behind_costs_nothing),
 		IN_A_FOLDER(answers_add_up),
+		IN_A_FOLDER(answers_are_in_the_machines_time),
 		IN_A_FOLDER(rows_are_where_something_is),
 		IN_A_FOLDER(a_query_has_means_and_names),
 		IN_A_FOLDER(a_number_that_came_again_is_told_apart),

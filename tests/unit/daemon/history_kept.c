@@ -1,4 +1,4 @@
-/* Size and age of the kept history, and a clock that was wrong. */
+/* Size and age of the kept history, and serials of events. */
 #include "history_file.h"
 
 #include <stdio.h>

@@ -450,28 +450,6 @@ static void a_long_gap_is_unknown(void **state)
 	assert_int_equal(tables.out[SL_HISTORY_GPUS].count, 0);
 }
 
-static void time_goes_back_only_where_it_was_ahead(void **state)
-{
-	struct sl_history_clock clock = {0};
-
-	assert_int_equal(sl_history_clock_ms(&clock, 5000000, 10 * SL_S), 5000000);
-	assert_int_equal(sl_history_clock_ms(&clock, 5001000, 11 * SL_S), 5001000);
-	/* The clock is set ten seconds back: in twenty seconds from now it is right again. */
-	assert_int_equal(sl_history_clock_ms(&clock, 4992000, 12 * SL_S), 5001500);
-	assert_int_equal(sl_history_clock_ms(&clock, 4993000, 13 * SL_S), 5002000);
-	assert_int_equal(sl_history_clock_ms(&clock, 5011000, 31 * SL_S), 5011000);
-	/* Forwards is believed. */
-	assert_int_equal(sl_history_clock_ms(&clock, 9000000, 3614 * SL_S), 9000000);
-	/* A file that was written by a clock that was a little ahead. */
-	clock = (struct sl_history_clock){.last_ms = 8000000};
-	assert_int_equal(sl_history_clock_ms(&clock, 7900000, 5 * SL_S), 8000000);
-	assert_int_equal(sl_history_clock_ms(&clock, 7901000, 6 * SL_S), 8000500);
-	/* By an hour: it was wrong, or this is. */
-	clock = (struct sl_history_clock){.last_ms = 8000000};
-	assert_int_equal(sl_history_clock_ms(&clock, 4400000, 5 * SL_S), 4400000);
-	assert_int_equal(sl_history_clock_ms(&clock, 4401000, 6 * SL_S), 4401000);
-}
-
 /* The disk is full for long, and one workload after the other runs. The number of rows that
  * wait to be written is bounded, and a known workload's waiting row is its newest. */
 static void who_cannot_be_written_is_bounded(void **state)
@@ -566,7 +544,6 @@ int main(void)
 		FRESH(parked_requests_are_not_allocated),
 		FRESH(minutes_are_not_crossed),
 		FRESH(a_long_gap_is_unknown),
-		cmocka_unit_test(time_goes_back_only_where_it_was_ahead),
 		cmocka_unit_test(who_cannot_be_written_is_bounded),
 		cmocka_unit_test(programs_are_told_from_commands),
 		cmocka_unit_test(runs_are_grouped_by_name),

@@ -34,7 +34,9 @@ static void a_damaged_one_is_set_aside(void **state)
 	assert_int_equal(sl_history_store_open(history_path, &store, &err),
 		SL_HISTORY_STORE_DAMAGED);
 	assert_null(store);
-	assert_int_equal(sl_history_store_set_aside(history_path, 1000000000, &err), 0);
+	assert_int_equal(sl_history_store_set_aside(history_path,
+				 SL_HISTORY_STORE_DAMAGED, 1000000000, &err),
+		0);
 	assert_row_contains("said", err.text, "history.db.damaged-20010909T014640Z");
 	(void)snprintf(command, sizeof(command), "test -f '%s.damaged-20010909T014640Z'",
 		history_path);
@@ -42,8 +44,8 @@ static void a_damaged_one_is_set_aside(void **state)
 	/* Of many the newest three stay. */
 	for (int i = 1; i <= 4; i++) {
 		store = sl_history_store_close(history_open_store());
-		assert_int_equal(
-			sl_history_store_set_aside(history_path, 1000000000 + i, &err),
+		assert_int_equal(sl_history_store_set_aside(history_path,
+					 SL_HISTORY_STORE_DAMAGED, 1000000000 + i, &err),
 			0);
 	}
 	(void)snprintf(command, sizeof(command),
@@ -111,69 +113,41 @@ static void a_reader_keeps_what_is_written_waiting(void **state)
 			.t = T0 + i, .span = 1, .gpu = 1, .workload = 1};
 	history_write(store, &batch, T0 + 1000, &history_everything);
 	assert_in_range(sl_history_store_wal_bytes(store), 1000, 1 << 30);
-	assert_false(sl_history_store_checkpoint(store));
+	assert_false(sl_history_store_checkpoint(store, 10));
 	sl_history_reader_close(&reader);
-	assert_true(sl_history_store_checkpoint(store));
+	assert_true(sl_history_store_checkpoint(store, 10));
 	assert_int_equal(sl_history_store_wal_bytes(store), 0);
 	assert_null(sl_history_store_close(store));
 }
 
-/* A file from before a column was added keeps its rows, and gets the column. */
-static void an_older_one_is_changed(void **state)
-{
-	struct sl_history_store *store = history_open_store();
-	const struct sl_history_row row = {.t = T0,
-		.span = 60,
-		.gpu = 1,
-		.value = {[SL_HISTORY_GPU_known_ms] = 7,
-			[SL_HISTORY_GPU_by_process_ms] = 5}};
-	struct sl_history_batch batch = {0};
-
-	batch.rows[SL_HISTORY_GPUS] = &row;
-	batch.row_count[SL_HISTORY_GPUS] = 1;
-	history_write(store, &batch, T0, &history_everything);
-	assert_null(sl_history_store_close(store));
-	history_run(
-		"ALTER TABLE gpu_seconds DROP COLUMN by_process_ms; ALTER TABLE "
-		"gpu_minutes DROP COLUMN by_process_ms; ALTER TABLE gpu_hours DROP "
-		"COLUMN by_process_ms; ALTER TABLE seconds DROP COLUMN turn_ms; ALTER "
-		"TABLE "
-		"minutes DROP COLUMN turn_ms; ALTER TABLE hours DROP COLUMN turn_ms; "
-		"ALTER TABLE seconds DROP COLUMN denials; ALTER TABLE minutes DROP "
-		"COLUMN denials; ALTER TABLE hours DROP COLUMN denials; "
-		"ALTER TABLE seconds DROP COLUMN asked; ALTER TABLE minutes DROP "
-		"COLUMN asked; ALTER TABLE hours DROP COLUMN asked; "
-		"ALTER TABLE seconds RENAME COLUMN backing TO charged; ALTER TABLE "
-		"minutes RENAME COLUMN backing TO charged; ALTER TABLE hours RENAME "
-		"COLUMN backing TO charged; "
-		"ALTER TABLE workloads DROP COLUMN gpu_mask; "
-		"PRAGMA user_version = 1");
-	store = history_open_store();
-	assert_int_equal(history_number("PRAGMA user_version"), 6);
-	assert_int_equal(
-		history_number("SELECT known_ms + by_process_ms FROM gpu_seconds"), 7);
-	batch.row_count[SL_HISTORY_GPUS] = 1;
-	history_write(store, &batch, T0, &history_everything);
-	assert_int_equal(history_number("SELECT by_process_ms FROM gpu_seconds"), 5);
-	assert_int_equal(history_number("SELECT count(turn_ms) FROM hours"), 0);
-	assert_int_equal(history_number("SELECT count(backing) FROM hours"), 0);
-	assert_null(sl_history_store_close(store));
-}
-
-static void a_newer_one_is_left_alone(void **state)
+/* A file of another version is moved away as it is, and a new one takes its place. */
+static void another_version_is_left_alone(void **state)
 {
 	struct sl_history_store *store = history_open_store();
 	struct sl_error err = {0};
-	sqlite3 *db = NULL;
+	char command[256];
 
-	store = sl_history_store_close(store);
-	assert_int_equal(sqlite3_open(history_path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL),
-		SQLITE_OK);
-	(void)sqlite3_close(db);
-	assert_int_equal(
-		sl_history_store_open(history_path, &store, &err), SL_HISTORY_STORE_BAD);
-	assert_row_contains("said", err.text, "newer sluiced");
+	for (int version = 1; version < 100; version += 98) {
+		char sql[64];
+
+		store = sl_history_store_close(store);
+		(void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", version);
+		history_run(sql);
+		assert_int_equal(sl_history_store_open(history_path, &store, &err),
+			SL_HISTORY_STORE_OTHER);
+		assert_null(store);
+		assert_row_contains("said", err.text, "another version of sluiced");
+		assert_int_equal(
+			sl_history_store_set_aside(history_path, SL_HISTORY_STORE_OTHER,
+				1000000000 + version, &err),
+			0);
+		assert_row_contains("said", err.text, "history.db.other-20010909T0");
+		store = history_open_store();
+	}
+	(void)sl_history_store_close(store);
+	(void)snprintf(command, sizeof(command), "test $(ls '%s.other-'*Z | wc -l) = 2",
+		history_path);
+	assert_int_equal(system(command), 0);
 }
 
 static void a_locked_one_is_told(void **state)
@@ -291,8 +265,7 @@ int main(void)
 		IN_A_FOLDER(a_damaged_one_is_set_aside),
 		IN_A_FOLDER(damage_is_met_by_readers),
 		IN_A_FOLDER(a_reader_keeps_what_is_written_waiting),
-		IN_A_FOLDER(an_older_one_is_changed),
-		IN_A_FOLDER(a_newer_one_is_left_alone),
+		IN_A_FOLDER(another_version_is_left_alone),
 		IN_A_FOLDER(a_locked_one_is_told),
 		IN_A_FOLDER(a_full_disk_costs_nothing_that_was_there),
 		IN_A_FOLDER(what_was_found_before_giving_up_is_told),

@@ -82,16 +82,13 @@ static int make_history(void **state)
 		"WITH RECURSIVE w(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM w WHERE n "
 		"< "
 		"%d) INSERT INTO workloads SELECT n, n, 'w' || n, n %% 7, 'u' || (n %% "
-		"7), 'p', 'prog' || (n %% 5), '', 1, 1, 0, 0, %lld, 0, 1 << (1 + n %% 8) "
+		"7), 'p', 'prog' || (n %% 5), '', 1, 1, 0, 0, %lld, 0 "
 		"FROM w",
 		WORKLOADS, (NOW - HOURS * 3600ll) * 1000);
 	run(db, sql);
 	run(db, "INSERT INTO gpus WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + "
 		"1 FROM g WHERE n < 8) SELECT n, 'GPU-' || n, '' FROM g");
-	(void)snprintf(sql, sizeof(sql),
-		"UPDATE meta SET done = %lld, dropped = CASE level WHEN 0 THEN %lld "
-		"WHEN 1 THEN %lld ELSE 0 END; COMMIT",
-		NOW, NOW, NOW - WEEK);
+	(void)snprintf(sql, sizeof(sql), "UPDATE meta SET done = %lld; COMMIT", NOW);
 	run(db, sql);
 	(void)sqlite3_close(db);
 	return 0;
@@ -161,39 +158,38 @@ static void two_years_are_answered(void **state)
 	}
 }
 
-/* A workload is looked for by its moments or, if its GPUs are not known, among all rows; the result
- * is the same. */
-static void one_workload_is_found_either_way(void **state)
+/* One of many workloads has the rows that it would have alone. */
+static void one_workload_is_found(void **state)
 {
 	static const struct {
 		uint32_t step_s;
 		int64_t span_s;
 	} rows[] = {{60, WEEK}, {3600, HOURS * 3600ll}, {60, 20000}, {1, 20000}};
-	char *by_moments[SL_ARRAY_LEN(rows)];
-	sqlite3 *db;
 
-	for (int way = 0; way < 2; way++) {
-		for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
-			char *text = answer(&(struct sl_history_ask){
-				.what = SL_HISTORY_SERIES,
-				.workload = 77,
-				.step_s = rows[i].step_s,
-				.from_ms = (uint64_t)(NOW - rows[i].span_s) * 1000,
-				.to_ms = (uint64_t)NOW * 1000});
+	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
+		char *text = answer(&(struct sl_history_ask){.what = SL_HISTORY_SERIES,
+			.workload = 77,
+			.step_s = rows[i].step_s,
+			.from_ms = (uint64_t)(NOW - rows[i].span_s) * 1000,
+			.to_ms = (uint64_t)NOW * 1000});
+		json_t *object = json_loads(text, 0, NULL), *line;
+		int64_t there = 0, steps = rows[i].span_s / rows[i].step_s;
 
-			assert_non_null(strstr(text, "\"GPU-6\":{\"request\":"));
-			assert_non_null(strstr(text, "78848"));
-			if (way == 0) {
-				by_moments[i] = text;
-				continue;
-			}
-			assert_string_equal(text, by_moments[i]);
-			free(text);
-			free(by_moments[i]);
+		line = json_object_get(json_object_get(object, "gpus"), "GPU-6");
+		assert_int_equal(json_object_size(json_object_get(object, "gpus")), 1);
+		line = json_object_get(line, "resident");
+		assert_in_range(json_array_size(line), steps, steps + 1);
+		for (size_t n = 0; n < json_array_size(line); n++) {
+			json_t *value = json_array_get(line, n);
+
+			there += !json_is_null(value);
+			if (!json_is_null(value))
+				assert_int_equal(json_integer_value(value), 77 * 1024);
 		}
-		db = open_file();
-		run(db, "UPDATE workloads SET gpu_mask = -1");
-		(void)sqlite3_close(db);
+		/* In every eighth hour. */
+		assert_in_range(there, steps / 8 / 2, steps / 8 + 3600);
+		json_decref(object);
+		free(text);
 	}
 }
 
@@ -271,7 +267,7 @@ int main(void)
 	/* In this order, on one file: the last two change it. */
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_years_are_answered),
-		cmocka_unit_test(one_workload_is_found_either_way),
+		cmocka_unit_test(one_workload_is_found),
 		cmocka_unit_test(what_is_too_old_goes),
 		cmocka_unit_test(it_shrinks_to_what_it_may_have),
 	};

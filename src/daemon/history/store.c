@@ -1,8 +1,7 @@
 /*
- * database - see the header
+ * store - see the header
  *
- * All SQL is made from the table of columns. history/tables.c has the tables, history/tidy.c what
- * happens to rows later.
+ * history/tables.c has the tables, history/tidy.c what happens to rows later.
  */
 #include "daemon/history/store_internal.h"
 
@@ -33,8 +32,7 @@
 
 /* --- SQLite ------------------------------------------------------------------------------- */
 
-int sl_history_store_failed(
-	struct sl_history_store *store, const char *what, struct sl_error *err)
+static int failed(struct sl_history_store *store, const char *what, struct sl_error *err)
 {
 	int code = store->db ? sqlite3_errcode(store->db) : SQLITE_NOMEM;
 	const char *said = store->db ? sqlite3_errmsg(store->db) : "no memory";
@@ -74,16 +72,30 @@ int sl_history_store_failed(
 	return outcome;
 }
 
-bool sl_history_sql_run(struct sl_history_store *store, const char *sql)
+bool sl_history_sql_take(struct sl_history_store *store, sqlite3_str *text)
 {
-	return sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+	char *sql = sqlite3_str_finish(text);
+	bool ok = sql && sqlite3_exec(store->db, sql, NULL, NULL, NULL) == SQLITE_OK;
+
+	sqlite3_free(sql);
+	return ok;
+}
+
+bool sl_history_sql(struct sl_history_store *store, const char *format, ...)
+{
+	sqlite3_str *text = sqlite3_str_new(store->db);
+	va_list args;
+
+	va_start(args, format);
+	sqlite3_str_vappendf(text, format, args);
+	va_end(args);
+	return sl_history_sql_take(store, text);
 }
 
 /* A failed ROLLBACK shows when the next transaction cannot begin. */
-int sl_history_store_undo(
-	struct sl_history_store *store, const char *what, struct sl_error *err)
+static int undo(struct sl_history_store *store, const char *what, struct sl_error *err)
 {
-	int r = sl_history_store_failed(store, what, err);
+	int r = failed(store, what, err);
 
 	(void)sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
 	return r;
@@ -95,80 +107,57 @@ static void statement_end(sqlite3_stmt **statement)
 	*statement = NULL;
 }
 
-bool sl_history_sql_ask(struct sl_history_store *store, const char *sql, int64_t *out)
+bool sl_history_sql_ask(
+	struct sl_history_store *store, int64_t *out, const char *format, ...)
 {
 	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	va_list args;
+	char *sql;
+	bool ok;
 
-	if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) != SQLITE_OK ||
-		sqlite3_step(statement) != SQLITE_ROW)
+	va_start(args, format);
+	sql = sqlite3_vmprintf(format, args);
+	va_end(args);
+	ok = sql && sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) == SQLITE_OK;
+	sqlite3_free(sql);
+	if (!ok || sqlite3_step(statement) != SQLITE_ROW)
 		return false;
 	*out = sqlite3_column_int64(statement, 0);
 	return true;
-}
-
-void sl_history_sql_add(struct sl_history_sql *text, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(
-		text->sql + text->used, sizeof(text->sql) - text->used, format, args);
-	va_end(args);
-	if (n > 0)
-		text->used = sl_min_u64(text->used + (size_t)n, sizeof(text->sql) - 1);
 }
 
 /* --- opening ---------------------------------------------------------------------------- */
 
 static int look_at_tables(struct sl_history_store *store, struct sl_error *err)
 {
-	bool is_newer = false;
+	bool is_other = false;
 
-	if (!sl_history_tables_look(store, &is_newer))
-		return sl_history_store_undo(store, "open", err);
-	if (!is_newer)
+	if (!sl_history_tables_look(store, &is_other))
+		return undo(store, "open", err);
+	if (!is_other)
 		return SL_HISTORY_STORE_OK;
-	sl_error_set(err,
-		"%.200s was written by a newer sluiced; start that one, or move it away",
+	sl_error_set(err, "the history in %.200s is of another version of sluiced",
 		store->path);
-	return SL_HISTORY_STORE_BAD;
+	return SL_HISTORY_STORE_OTHER;
 }
 
-static bool prepare(
-	struct sl_history_store *store, enum sl_history_statement which, const char *sql)
+/* Prepares an INSERT into the table with count values. */
+static bool prepare(struct sl_history_store *store, enum sl_history_statement which,
+	const char *what, uint32_t count)
 {
-	return sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
-		       &store->statements[which], NULL) == SQLITE_OK;
-}
+	sqlite3_str *text = sqlite3_str_new(store->db);
+	bool ok;
+	char *sql;
 
-static bool prepare_insert(struct sl_history_store *store,
-	enum sl_history_statement which, enum sl_history_kind kind)
-{
-	struct sl_history_sql text = {.used = 0};
-
-	sl_history_sql_add(&text, "INSERT OR REPLACE INTO %s (",
-		sl_history_tables[kind][SL_HISTORY_SECONDS]);
-	sl_history_sql_add_names(&text, kind);
-	sl_history_sql_add(&text, ") VALUES (?, ?, ?, ?");
-	for (uint32_t i = 0; i < sl_history_columns[kind].count; i++)
-		sl_history_sql_add(&text, ", ?");
-	sl_history_sql_add(&text, ")");
-	return prepare(store, which, text.sql);
-}
-
-static bool prepare_all(struct sl_history_store *store)
-{
-	return prepare_insert(store, INSERT_USE, SL_HISTORY_USES) &&
-	       prepare_insert(store, INSERT_GPU, SL_HISTORY_GPUS) &&
-	       prepare(store, PUT_GPU, "INSERT OR REPLACE INTO gpus VALUES (?, ?, ?)") &&
-	       prepare(store, PUT_WORKLOAD,
-		       "INSERT OR REPLACE INTO workloads VALUES (?, ?, ?, ?, ?, ?, ?, ?, "
-		       "?, ?, ?, ?, ?, ?, ?)") &&
-	       prepare(store, PUT_EVENT,
-		       "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, "
-		       "?, "
-		       "?, ?, ?, ?, ?)");
+	sqlite3_str_appendf(text, "INSERT OR %s VALUES (?", what);
+	for (uint32_t i = 1; i < count; i++)
+		sqlite3_str_appendall(text, ", ?");
+	sqlite3_str_appendall(text, ")");
+	sql = sqlite3_str_finish(text);
+	ok = sql && sqlite3_prepare_v3(store->db, sql, -1, SQLITE_PREPARE_PERSISTENT,
+			    &store->statements[which], NULL) == SQLITE_OK;
+	sqlite3_free(sql);
+	return ok;
 }
 
 static int set_up(struct sl_history_store *store, struct sl_error *err)
@@ -180,11 +169,16 @@ static int set_up(struct sl_history_store *store, struct sl_error *err)
 	if (r != SL_HISTORY_STORE_OK)
 		return r;
 	/* NORMAL: a crash of the machine may cost the last seconds, never the database. */
-	if (!sl_history_sql_run(store, "PRAGMA journal_mode = WAL") ||
-		!sl_history_sql_run(store, "PRAGMA synchronous = NORMAL") ||
-		!sl_history_sql_run(store, "PRAGMA journal_size_limit = 16777216") ||
-		!prepare_all(store))
-		return sl_history_store_failed(store, "open", err);
+	if (!sl_history_sql(store, "PRAGMA journal_mode = WAL; PRAGMA synchronous = "
+				   "NORMAL; PRAGMA journal_size_limit = 16777216") ||
+		!prepare(store, PUT_USE, "REPLACE INTO seconds",
+			4 + SL_HISTORY_USE_COLUMNS) ||
+		!prepare(store, PUT_GPU_ROW, "REPLACE INTO gpu_seconds",
+			4 + SL_HISTORY_GPU_COLUMNS) ||
+		!prepare(store, PUT_GPU, "REPLACE INTO gpus", 3) ||
+		!prepare(store, PUT_WORKLOAD, "REPLACE INTO workloads", 14) ||
+		!prepare(store, PUT_EVENT, "IGNORE INTO events", 15))
+		return failed(store, "open", err);
 	return SL_HISTORY_STORE_OK;
 }
 
@@ -214,7 +208,7 @@ int sl_history_store_open(
 		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
 			    SQLITE_OPEN_EXRESCODE,
 		    NULL) != SQLITE_OK)
-		r = sl_history_store_failed(store, "open", err);
+		r = failed(store, "open", err);
 	else
 		r = set_up(store, err);
 	if (r != SL_HISTORY_STORE_OK)
@@ -269,9 +263,12 @@ static void let_go_damaged(const char *path)
 	free(all);
 }
 
-int sl_history_store_set_aside(const char *path, time_t now, struct sl_error *err)
+int sl_history_store_set_aside(
+	const char *path, int outcome, time_t now, struct sl_error *err)
 {
 	static const char *const suffixes[] = {"-wal", "-shm", ""};
+	bool is_other = outcome == SL_HISTORY_STORE_OTHER;
+	const char *what = is_other ? "of another version of sluiced" : "damaged";
 	char from[SL_PATH_MAX + 8], to[SL_PATH_MAX + 48], date[32] = "";
 	struct tm tm;
 
@@ -279,26 +276,23 @@ int sl_history_store_set_aside(const char *path, time_t now, struct sl_error *er
 		(void)strftime(date, sizeof(date), "%Y%m%dT%H%M%SZ", &tm);
 	for (size_t i = 0; i < SL_ARRAY_LEN(suffixes); i++) {
 		(void)snprintf(from, sizeof(from), "%s%s", path, suffixes[i]);
-		(void)snprintf(
-			to, sizeof(to), "%s.damaged-%s%s", path, date, suffixes[i]);
+		(void)snprintf(to, sizeof(to), "%s.%s-%s%s", path,
+			is_other ? "other" : "damaged", date, suffixes[i]);
 		if (rename(from, to) < 0 && (errno != ENOENT || !suffixes[i][0])) {
 			int r = -errno;
 
 			sl_error_set(err,
-				"the history in %.200s is damaged and cannot be moved "
-				"away "
-				"(%s); move "
-				"it away by hand and restart sluiced",
-				path, strerror(errno));
+				"the history in %.200s is %s and cannot be moved away "
+				"(%s); move it away by hand and restart sluiced",
+				path, what, strerror(errno));
 			return sl_err_origin(r);
 		}
 	}
 	let_go_damaged(path);
 	sl_error_set(err,
-		"the history in %.200s was damaged; it was moved to %.250s, and a new "
-		"one "
+		"the history in %.200s was %s; it was moved to %.250s, and a new one "
 		"begun",
-		path, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
+		path, what, strrchr(to, '/') ? strrchr(to, '/') + 1 : to);
 	return 0;
 }
 
@@ -353,7 +347,6 @@ static void read_workload(sqlite3_stmt *statement, struct sl_history_workload *o
 		.priority = (int32_t)sqlite3_column_int64(statement, 10),
 		.observed = sqlite3_column_int64(statement, 11) != 0,
 		.begun_ms = (uint64_t)sqlite3_column_int64(statement, 12),
-		.gpu_mask = sqlite3_column_int64(statement, 14),
 	};
 	take_text(statement, 2, out->name, sizeof(out->name));
 	take_text(statement, 4, out->user, sizeof(out->user));
@@ -383,17 +376,23 @@ static bool read_living(struct sl_history_store *store, struct sl_history_known 
 	return r == SQLITE_DONE;
 }
 
-int sl_history_store_known(struct sl_history_store *store, int64_t now,
-	struct sl_history_known *out, struct sl_error *err)
+int sl_history_store_known(struct sl_history_store *store, struct sl_history_known *out,
+	struct sl_error *err)
 {
+	/* The last row begins last, but one that began up to 60 s earlier may end later. */
+	static const char end[] =
+		"SELECT max((SELECT max(done) FROM meta), (SELECT ifnull(max(t + span), "
+		"0) FROM seconds WHERE t >= (SELECT max(t) - 60 FROM seconds)), (SELECT "
+		"ifnull(max(t + span), 0) FROM gpu_seconds WHERE t >= (SELECT max(t) - "
+		"60 FROM gpu_seconds)))";
 	int64_t serial = 0;
 
 	*out = (struct sl_history_known){0};
-	if (sl_history_read_end(store, now, &out->end, &out->ahead) &&
-		sl_history_sql_ask(store, "SELECT max(id) FROM gpus", &out->gpu_id) &&
+	if (sl_history_sql_ask(store, &out->end, end) &&
+		sl_history_sql_ask(store, &out->gpu_id, "SELECT max(id) FROM gpus") &&
 		sl_history_sql_ask(
-			store, "SELECT max(id) FROM workloads", &out->workload_id) &&
-		sl_history_sql_ask(store, "SELECT max(serial) FROM events", &serial) &&
+			store, &out->workload_id, "SELECT max(id) FROM workloads") &&
+		sl_history_sql_ask(store, &serial, "SELECT max(serial) FROM events") &&
 		read_gpus(store, out) && read_living(store, out)) {
 		out->event_serial = (uint64_t)serial;
 		return SL_HISTORY_STORE_OK;
@@ -401,7 +400,21 @@ int sl_history_store_known(struct sl_history_store *store, int64_t now,
 	free(out->gpus);
 	free(out->living);
 	*out = (struct sl_history_known){0};
-	return sl_history_store_failed(store, "read", err);
+	return failed(store, "read", err);
+}
+
+int sl_history_store_events_before(
+	struct sl_history_store *store, uint64_t first, struct sl_error *err)
+{
+	/* Shifts them all by the same amount. The few without room below are deleted. */
+	if (sl_history_sql(store,
+		    "BEGIN IMMEDIATE; UPDATE OR IGNORE events SET serial = serial - "
+		    "(SELECT max(serial) FROM events) + %" PRId64
+		    " WHERE serial >= %" PRId64 "; DELETE FROM events WHERE serial >= "
+		    "%" PRId64 "; COMMIT",
+		    (int64_t)first - 1, (int64_t)first, (int64_t)first))
+		return SL_HISTORY_STORE_OK;
+	return undo(store, "write", err);
 }
 
 /* --- writing ------------------------------------------------------------------------------ */
@@ -424,7 +437,7 @@ static bool put_rows(struct sl_history_store *store, enum sl_history_kind kind,
 	const struct sl_history_row *rows, size_t count)
 {
 	sqlite3_stmt *statement =
-		store->statements[kind == SL_HISTORY_USES ? INSERT_USE : INSERT_GPU];
+		store->statements[kind == SL_HISTORY_USES ? PUT_USE : PUT_GPU_ROW];
 
 	for (size_t i = 0; i < count; i++) {
 		int at = 1;
@@ -470,7 +483,6 @@ static bool put_workload(
 	(void)sqlite3_bind_int64(statement, 12, workload->observed);
 	(void)sqlite3_bind_int64(statement, 13, (int64_t)workload->begun_ms);
 	(void)sqlite3_bind_int64(statement, 14, (int64_t)workload->ended_ms);
-	(void)sqlite3_bind_int64(statement, 15, workload->gpu_mask);
 	return step(statement);
 }
 
@@ -521,13 +533,12 @@ int sl_history_store_write(struct sl_history_store *store,
 	const struct sl_history_batch *batch, int64_t now,
 	const struct sl_history_keep *keep, struct sl_error *err)
 {
-	if (!sl_history_sql_run(store, "BEGIN IMMEDIATE"))
-		return sl_history_store_failed(store, "write", err);
-	if (put_batch(store, batch) && sl_history_clear_ahead(store, now) &&
-		sl_history_come_again(store, now) && sl_history_roll_up(store, now) &&
-		sl_history_tidy(store, now, keep) && sl_history_sql_run(store, "COMMIT"))
+	if (!sl_history_sql(store, "BEGIN IMMEDIATE"))
+		return failed(store, "write", err);
+	if (put_batch(store, batch) && sl_history_tidy(store, now, keep) &&
+		sl_history_sql(store, "COMMIT"))
 		return SL_HISTORY_STORE_OK;
-	return sl_history_store_undo(store, "write", err);
+	return undo(store, "write", err);
 }
 
 /* --- care --------------------------------------------------------------------------------- */
@@ -566,8 +577,24 @@ uint64_t sl_history_store_wal_bytes(const struct sl_history_store *store)
 	return stat(path, &stat_buf) == 0 ? (uint64_t)stat_buf.st_size : 0;
 }
 
-bool sl_history_store_checkpoint(struct sl_history_store *store)
+bool sl_history_store_checkpoint(struct sl_history_store *store, int patience_ms)
 {
-	return sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE,
-		       NULL, NULL) == SQLITE_OK;
+	bool ok;
+
+	(void)sqlite3_busy_timeout(store->db, patience_ms);
+	ok = sqlite3_wal_checkpoint_v2(store->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL,
+		     NULL) == SQLITE_OK;
+	(void)sqlite3_busy_timeout(store->db, BUSY_MS);
+	return ok;
+}
+
+uint64_t sl_history_store_bytes(struct sl_history_store *store)
+{
+	int64_t bytes = 0;
+
+	if (!sl_history_sql_ask(store, &bytes,
+		    "SELECT (page_count - freelist_count) * page_size FROM "
+		    "pragma_page_count, pragma_freelist_count, pragma_page_size"))
+		return 0;
+	return (uint64_t)bytes;
 }
