@@ -19,7 +19,7 @@
 #define ENUM(name, end)   +4
 #define STR(name, size)   +(size)
 #define BYTES(name, size) +(size)
-#define SL_MSG(NAME, name, number, since, sender, fields)                          \
+#define SL_MSG(NAME, name, number, sender, fields)                                 \
 	_Static_assert(                                                            \
 		sizeof(struct sl_msg_##name) == sizeof(struct sl_msg_head) fields, \
 		#NAME " has padding");
@@ -46,7 +46,7 @@ static bool string_is_ok(const char *text, size_t size)
 #define STR(name, size)                   \
 	if (!string_is_ok(m->name, size)) \
 		return #name;
-#define SL_MSG(NAME, name, number, since, sender, fields)              \
+#define SL_MSG(NAME, name, number, sender, fields)                     \
 	static const char *check_##name(const struct sl_msg_##name *m) \
 	{                                                              \
 		(void)m;                                               \
@@ -64,12 +64,12 @@ static bool string_is_ok(const char *text, size_t size)
 
 struct row {
 	const char *name;
-	uint32_t size, since, from;
+	uint32_t size, from;
 };
 
 static const struct row rows[] = {
-#define SL_MSG(NAME, name, number, since, sender, fields) \
-	[number] = {#NAME, sizeof(struct sl_msg_##name), since, SL_FROM_##sender},
+#define SL_MSG(NAME, name, number, sender, fields) \
+	[number] = {#NAME, sizeof(struct sl_msg_##name), SL_FROM_##sender},
 #include "wire/messages.def"
 #undef SL_MSG
 };
@@ -82,8 +82,8 @@ static const struct row *row_of(uint32_t type)
 static const char *bad_field(const union sl_msg *msg)
 {
 	switch (msg->head.type) {
-#define SL_MSG(NAME, name, number, since, sender, fields) \
-	case number:                                      \
+#define SL_MSG(NAME, name, number, sender, fields) \
+	case number:                               \
 		return check_##name(&msg->name);
 #include "wire/messages.def"
 #undef SL_MSG
@@ -112,18 +112,6 @@ const char *sl_wire_name(uint32_t type)
 	return row ? row->name : "?";
 }
 
-uint32_t sl_wire_since(uint32_t type)
-{
-	const struct row *row = row_of(type);
-
-	return row ? row->since : UINT32_MAX;
-}
-
-static bool is_spoken(uint32_t version)
-{
-	return version >= SL_PROTOCOL_OLDEST && version <= SL_PROTOCOL_VERSION;
-}
-
 int sl_wire_decode(const void *data, size_t size, unsigned int from, union sl_msg *out,
 	struct sl_error *err)
 {
@@ -139,12 +127,14 @@ int sl_wire_decode(const void *data, size_t size, unsigned int from, union sl_ms
 	row = row_of(out->head.type);
 	/* HELLO and REJECT are the same in every version, so both ends can name the version that
 	 * differs. */
-	if (!is_spoken(out->head.version) && out->head.type != SL_MSG_REJECT) {
-		sl_error_set(err, "protocol version %u, and this is version %u",
+	if (out->head.version != SL_PROTOCOL_VERSION && out->head.type != SL_MSG_REJECT) {
+		sl_error_set(err,
+			"it speaks protocol version %u, and this is version %u; install "
+			"all of Sluice from one release",
 			out->head.version, SL_PROTOCOL_VERSION);
 		return SL_WIRE_OTHER_VERSION;
 	}
-	if (!row || !(row->from & from) || (row->since > out->head.version)) {
+	if (!row || !(row->from & from)) {
 		sl_error_set(err, "message type %u (%s), which is not for this direction",
 			out->head.type, row ? row->name : "unknown");
 		return SL_WIRE_BAD;

@@ -14,9 +14,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* The version that this build speaks, and the oldest that it still understands. */
-#define SL_PROTOCOL_VERSION 4
-#define SL_PROTOCOL_OLDEST  1
+/* Both ends must speak the same version. Raise it with every change of what a message means. */
+#define SL_PROTOCOL_VERSION 1
 
 #define SL_WIRE_TOKEN_BYTES 16
 #define SL_WIRE_UUID_BYTES  16
@@ -37,17 +36,17 @@ enum sl_list_what {
 	SL_LIST_USES = 0,
 	SL_LIST_GPUS,
 	SL_LIST_STATUS,
-	SL_LIST_CLIENTS,   /* since version 2 */
-	SL_LIST_TROUBLES,  /* since version 2 */
-	SL_LIST_HELD,      /* since version 3 */
-	SL_LIST_SWAP,      /* since version 4 */
-	SL_LIST_POOL,      /* since version 4 */
-	SL_LIST_PROJECTS,  /* since version 4 */
-	SL_LIST_JOBS,      /* since version 4 */
-	SL_LIST_QUEUE,     /* since version 4 */
-	SL_LIST_PARTS,     /* since version 4 */
-	SL_LIST_RESOURCES, /* since version 4 */
-	SL_LIST_ENTRIES,   /* since version 4 */
+	SL_LIST_CLIENTS,
+	SL_LIST_TROUBLES,
+	SL_LIST_HELD,
+	SL_LIST_SWAP,
+	SL_LIST_POOL,
+	SL_LIST_PROJECTS,
+	SL_LIST_JOBS,
+	SL_LIST_QUEUE,
+	SL_LIST_PARTS,
+	SL_LIST_RESOURCES,
+	SL_LIST_ENTRIES,
 	SL_LISTS
 };
 enum sl_state {
@@ -172,7 +171,7 @@ enum sl_wire_residency {
 };
 /* SWAP_ROW.endless: why the longest wait has no bound. */
 enum sl_wire_endless {
-	SL_WIRE_ENDLESS_UNSAID = 0, /* it has a bound, or the daemon is too old to tell */
+	SL_WIRE_ENDLESS_UNSAID = 0, /* it has a bound */
 	SL_WIRE_ENDLESS_STAYS,
 	SL_WIRE_ENDLESS_HOST,
 	SL_WIRE_ENDLESS_POOL,
@@ -192,7 +191,7 @@ static inline bool sl_wire_gave_up_request(uint32_t residency)
 }
 /* STORE.flags: the file has huge pages. */
 #define SL_STORE_HUGE 1u
-/* FREED.flags, since version 4: the bytes were on the host. */
+/* FREED.flags: the bytes were on the host. */
 #define SL_FREED_EVICTED 1u
 
 /* A fault in the daemon itself. */
@@ -219,34 +218,31 @@ enum sl_health {
 
 #define SL_HELLO_FORKED    1u /* the parent of this process is a client too */
 #define SL_RUN_VISIBLE_SET 1u
-#define SL_RUN_NO_SWAP     2u /* since version 2 */
-#define SL_RUN_OOM_FIRST   4u /* since version 2 */
-#define SL_RUN_OOM_WAIT \
-	8u /* since version 2: wait, even if the daemon's default is oom_first */
-/* Since version 4: its memory may be registered with other devices; SL_RUN_NO_SWAP is set, too, and
- * cannot be cleared. */
+#define SL_RUN_NO_SWAP     2u
+#define SL_RUN_OOM_FIRST   4u
+#define SL_RUN_OOM_WAIT    8u /* wait, even if the daemon's default is oom_first */
+/* Its memory may be registered with other devices; SL_RUN_NO_SWAP is set, too, and cannot be
+ * cleared. */
 #define SL_RUN_RDMA 16u
 #define SL_RUN_ALL  31u
-/* RUN only, since version 4: if it cannot start at once it is queued, and RUN_WAITS tells why. */
+/* RUN only: if it cannot start at once it is queued, and RUN_WAITS tells why. */
 #define SL_RUN_WAIT 32u
-/* RUN only, since version 4: no limit holds; its use is only measured, for advice. */
+/* RUN only: no limit holds; its use is only measured, for advice. */
 #define SL_RUN_OBSERVE 64u
-/* WELCOME.flags, since version 4: allocate memory so that it can be registered. */
+/* WELCOME.flags: allocate memory so that it can be registered. */
 #define SL_WELCOME_RDMA 1u
-#define SL_RDMA_SINCE   4
-/* ASK.flags, since version 3: the new bytes cannot be evicted, so they may not use the request of
- * another workload. */
+/* ASK.flags: the new bytes cannot be evicted, so they may not use the request of another
+ * workload. */
 #define SL_ASK_HELD 1u
 /* With SL_ASK_HELD: the bytes exist and are charged; this asks only that they may become held.
  * Answered without a wait (except while the daemon starts); COMMIT says that they are held. */
 #define SL_ASK_THERE 2u
 /* Announces the first context of the process on that GPU; bytes is 1, without meaning. COMMIT of 0
- * bytes follows once the context is made and measured, or could not be made. A daemon that does not
- * know the flag grants the byte. */
+ * bytes follows once the context is made and measured, or could not be made. */
 #define SL_ASK_CONTEXT 4u
 /* Most descriptors that one message carries. */
 #define SL_WIRE_FDS_MAX 32
-/* PIDS_ROWS, since version 3: flags and rows. */
+/* PIDS_ROWS: flags and rows. */
 #define SL_PIDS_LAST 1u
 /* The client's pid namespace is the daemon's, so NVML's pids are valid for it. */
 #define SL_PIDS_SAME     2u
@@ -255,7 +251,7 @@ struct sl_wire_pid {
 	uint32_t pid, pad;
 	uint64_t used_bytes; /* backing and hidden */
 };
-/* DENY.flags, since version 2. */
+/* DENY.flags. */
 #define SL_DENY_GPU_LOST 1u /* the device is unavailable */
 /* GPU_ROW.condition */
 #define SL_GPU_DEGRADED 1u
@@ -269,7 +265,7 @@ struct sl_wire_pid {
 #define SL_USE_STOPPING   8u
 #define SL_USE_UNTAKEABLE 16u
 #define SL_USE_LOST       32u /* the GPU of this row is lost */
-#define SL_USE_OBSERVED   64u /* since version 4: only measured, see SL_RUN_OBSERVE */
+#define SL_USE_OBSERVED   64u /* only measured, see SL_RUN_OBSERVE */
 /* CLIENT_ROW.flags */
 #define SL_CLIENT_STOPPING   1u
 #define SL_CLIENT_UNTAKEABLE 2u
@@ -291,10 +287,10 @@ struct sl_msg_head {
 #define ENUM(name, end)   uint32_t name;
 #define STR(name, size)   char name[size];
 #define BYTES(name, size) uint8_t name[size];
-#define SL_MSG(NAME, name, number, since, sender, fields) \
-	struct sl_msg_##name {                            \
-		struct sl_msg_head head;                  \
-		fields                                    \
+#define SL_MSG(NAME, name, number, sender, fields) \
+	struct sl_msg_##name {                     \
+		struct sl_msg_head head;           \
+		fields                             \
 	};
 #include "wire/messages.def"
 #undef SL_MSG
@@ -305,14 +301,14 @@ struct sl_msg_head {
 #undef BYTES
 
 enum sl_msg_type {
-#define SL_MSG(NAME, name, number, since, sender, fields) SL_MSG_##NAME = number,
+#define SL_MSG(NAME, name, number, sender, fields) SL_MSG_##NAME = number,
 #include "wire/messages.def"
 #undef SL_MSG
 };
 
 union sl_msg {
 	struct sl_msg_head head;
-#define SL_MSG(NAME, name, number, since, sender, fields) struct sl_msg_##name name;
+#define SL_MSG(NAME, name, number, sender, fields) struct sl_msg_##name name;
 #include "wire/messages.def"
 #undef SL_MSG
 };
@@ -326,20 +322,18 @@ enum sl_wire_outcome {
 	SL_WIRE_OK = 0,
 	SL_WIRE_CLOSED, /* the other end is gone */
 	SL_WIRE_AGAIN,  /* non-blocking, and no message there (or no space to send) */
-	SL_WIRE_OTHER_VERSION, /* a version that is not spoken here; msg->head is valid */
+	SL_WIRE_OTHER_VERSION, /* msg->head is valid */
 	SL_WIRE_BAD,           /* not a message; err says why; drop the peer */
 };
 
 /* "queued" and so on, for people and their programs; "?" if there is no such state. */
 const char *sl_wire_job_state(uint32_t state);
 
-/* Zeroes *msg and sets its head with SL_PROTOCOL_VERSION; lower it to talk to an older peer. */
+/* Zeroes *msg and sets its head. */
 void sl_wire_init(union sl_msg *msg, enum sl_msg_type type);
 /* Size of a message of this type in bytes, 0 if there is none. */
 size_t sl_wire_size(uint32_t type);
 const char *sl_wire_name(uint32_t type); /* "ASK"; "?" if unknown */
-/* The version that introduced it; UINT32_MAX if there is none of this type. */
-uint32_t sl_wire_since(uint32_t type);
 
 /* Checks the length, version, type, sender, enums and strings of bytes from a sender in the mask
  * `from`. Copies them into *out on OK. Outcomes OK, OTHER_VERSION, BAD. err may be NULL. */

@@ -17,7 +17,7 @@
 /* As long as the largest number of a message, and one more. */
 enum {
 	TYPES = sizeof((const char[]){
-#define SL_MSG(NAME, name, number, since, sender, fields) [number] = 1,
+#define SL_MSG(NAME, name, number, sender, fields) [number] = 1,
 #include "wire/messages.def"
 #undef SL_MSG
 	})

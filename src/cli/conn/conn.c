@@ -134,9 +134,7 @@ static int rejected(
 	struct sl_conn *conn, const struct sl_msg_reject *reject, struct sl_error *err)
 {
 	switch (reject->reason) {
-	case SL_REJECT_VERSION:
-		conn->daemon_protocol = reject->daemon_version;
-		return other_version(conn, reject->daemon_version, err);
+	case SL_REJECT_VERSION: return other_version(conn, reject->daemon_version, err);
 	case SL_REJECT_FULL:
 		sl_error_set(err, "the daemon at %s has no room: %s. Try again later",
 			conn->socket, reject->text);
@@ -184,7 +182,6 @@ static int receive_with(struct sl_conn *conn, uint32_t want, uint32_t alt,
 		 * another program. */
 		if (!sl_wire_size(msg->head.type))
 			return not_sluiced(conn, detail.text, err);
-		conn->daemon_protocol = msg->head.version;
 		return other_version(conn, msg->head.version, err);
 	default: return not_sluiced(conn, detail.text, err);
 	}
@@ -207,12 +204,8 @@ static int receive(struct sl_conn *conn, uint32_t want, uint32_t alt, union sl_m
 static int transmit_with(
 	struct sl_conn *conn, const union sl_msg *msg, int file, struct sl_error *err)
 {
-	union sl_msg spoken = *msg;
-	int r;
-
-	spoken.head.version = conn->speaks;
-	r = file < 0 ? sl_wire_send(conn->fd, &spoken)
-		     : sl_wire_send_fds(conn->fd, &spoken, &file, 1);
+	int r = file < 0 ? sl_wire_send(conn->fd, msg)
+			 : sl_wire_send_fds(conn->fd, msg, &file, 1);
 
 	if (r < 0)
 		return system_failure(err, r, "sending to the daemon");
@@ -251,7 +244,7 @@ static int hello(struct sl_conn *conn, struct sl_error *err)
 	return transmit(conn, &msg, err);
 }
 
-static int welcomed(struct sl_conn *conn, struct sl_error *err)
+int sl_conn_await(struct sl_conn *conn, struct sl_error *err)
 {
 	union sl_msg msg;
 	int r = receive(conn, SL_MSG_WELCOME, SL_MSG_CHALLENGE, &msg, err);
@@ -261,19 +254,16 @@ static int welcomed(struct sl_conn *conn, struct sl_error *err)
 	if (r)
 		return r;
 	conn->welcome = msg.welcome;
-	/* The daemon answers in the older of the two versions. */
-	if (msg.head.version < conn->speaks)
-		conn->speaks = msg.head.version;
-	if (!conn->daemon_protocol)
-		conn->daemon_protocol = msg.head.version;
 	return SL_EXIT_OK;
 }
 
-static int begin_speaking(struct sl_conn *conn, uint32_t version, struct sl_error *err)
+static int begin_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
 {
 	int r;
 
-	conn->speaks = version;
+	*conn = (struct sl_conn){.fd = -1, .timeout_ms = ms};
+	if (sl_paths_socket(conn->socket, sizeof(conn->socket), err))
+		return SL_EXIT_USAGE;
 	conn->fd = sl_wire_connect(conn->socket, NULL);
 	if (conn->fd < 0)
 		return open_failure(err, conn->fd, conn->socket);
@@ -285,33 +275,9 @@ static int begin_speaking(struct sl_conn *conn, uint32_t version, struct sl_erro
 	return hello(conn, err);
 }
 
-static int begin_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
-{
-	*conn = (struct sl_conn){.fd = -1, .timeout_ms = ms};
-	if (sl_paths_socket(conn->socket, sizeof(conn->socket), err))
-		return SL_EXIT_USAGE;
-	return begin_speaking(conn, SL_PROTOCOL_VERSION, err);
-}
-
 int sl_conn_begin(struct sl_conn *conn, struct sl_error *err)
 {
 	return begin_within(conn, timeout_ms(), err);
-}
-
-int sl_conn_await(struct sl_conn *conn, struct sl_error *err)
-{
-	int r = welcomed(conn, err);
-
-	/* Older daemons close after their REJECT, so this is a new connection. Try once only: a
-	 * peer that then names yet another version is not a daemon. */
-	if (r == SL_EXIT_PROTOCOL && conn->daemon_protocol >= SL_PROTOCOL_OLDEST &&
-		conn->daemon_protocol < SL_PROTOCOL_VERSION) {
-		sl_conn_close(conn);
-		r = begin_speaking(conn, conn->daemon_protocol, err);
-		if (!r)
-			r = welcomed(conn, err);
-	}
-	return r;
 }
 
 int sl_conn_open_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
@@ -324,16 +290,6 @@ int sl_conn_open_within(struct sl_conn *conn, uint64_t ms, struct sl_error *err)
 int sl_conn_open(struct sl_conn *conn, struct sl_error *err)
 {
 	return sl_conn_open_within(conn, timeout_ms(), err);
-}
-
-int sl_conn_needs(const struct sl_conn *conn, uint32_t version, const char *what,
-	struct sl_error *err)
-{
-	if (conn->speaks >= version)
-		return SL_EXIT_OK;
-	sl_error_set(err, "sluiced at %s speaks protocol %u, which has no %s; restart it",
-		conn->socket, conn->speaks, what);
-	return SL_EXIT_PROTOCOL;
 }
 
 void sl_conn_close(struct sl_conn *conn)
@@ -419,32 +375,25 @@ int sl_conn_rows(struct sl_conn *conn, const union sl_msg *ask, uint32_t row_typ
 int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn,
 	void *context, struct sl_error *err)
 {
-	static const struct {
-		uint32_t row_type;
-		const char *name;
-	} lists[SL_LISTS] = {
-		[SL_LIST_SWAP] = {SL_MSG_SWAP_ROW, "list of memory on the host"},
-		[SL_LIST_POOL] = {SL_MSG_POOL_ROW, "host memory"},
-		[SL_LIST_JOBS] = {SL_MSG_JOB_ROW, "list of jobs"},
-		[SL_LIST_RESOURCES] = {SL_MSG_RESOURCE_ROW, "list of compute resources"},
-		[SL_LIST_QUEUE] = {SL_MSG_QUEUE_ROW, "queue of jobs"},
-		[SL_LIST_PARTS] = {SL_MSG_PART_ROW, "health of its files"},
-		[SL_LIST_PROJECTS] = {SL_MSG_PROJECT_ROW, "list of projects"},
-		[SL_LIST_ENTRIES] = {SL_MSG_ENTRY_ROW, "list of workloads with sockets"},
-		[SL_LIST_USES] = {SL_MSG_USE_ROW, "list of workloads"},
-		[SL_LIST_GPUS] = {SL_MSG_GPU_ROW, "list of GPUs"},
-		[SL_LIST_STATUS] = {SL_MSG_STATUS_ROW, "status"},
-		[SL_LIST_CLIENTS] = {SL_MSG_CLIENT_ROW, "list of clients"},
-		[SL_LIST_HELD] = {SL_MSG_HELD_ROW, "list of held memory"},
-		[SL_LIST_TROUBLES] = {SL_MSG_TROUBLE_ROW, "list of troubles"},
+	static const uint32_t row_types[SL_LISTS] = {
+		[SL_LIST_SWAP] = SL_MSG_SWAP_ROW,
+		[SL_LIST_POOL] = SL_MSG_POOL_ROW,
+		[SL_LIST_JOBS] = SL_MSG_JOB_ROW,
+		[SL_LIST_RESOURCES] = SL_MSG_RESOURCE_ROW,
+		[SL_LIST_QUEUE] = SL_MSG_QUEUE_ROW,
+		[SL_LIST_PARTS] = SL_MSG_PART_ROW,
+		[SL_LIST_PROJECTS] = SL_MSG_PROJECT_ROW,
+		[SL_LIST_ENTRIES] = SL_MSG_ENTRY_ROW,
+		[SL_LIST_USES] = SL_MSG_USE_ROW,
+		[SL_LIST_GPUS] = SL_MSG_GPU_ROW,
+		[SL_LIST_STATUS] = SL_MSG_STATUS_ROW,
+		[SL_LIST_CLIENTS] = SL_MSG_CLIENT_ROW,
+		[SL_LIST_HELD] = SL_MSG_HELD_ROW,
+		[SL_LIST_TROUBLES] = SL_MSG_TROUBLE_ROW,
 	};
 	union sl_msg ask;
-	int r = sl_conn_needs(
-		conn, sl_wire_since(lists[what].row_type), lists[what].name, err);
 
-	if (r)
-		return r;
 	sl_wire_init(&ask, SL_MSG_LIST);
 	ask.list.what = what;
-	return sl_conn_rows(conn, &ask, lists[what].row_type, fn, context, err);
+	return sl_conn_rows(conn, &ask, row_types[what], fn, context, err);
 }

@@ -3,9 +3,6 @@
  *
  * Blocking, with a deadline per message (10 s, or SLUICE_TIMEOUT), so a daemon that hangs is
  * reported. One thread per connection.
- *
- * If an older daemon rejects this version of the protocol, the connection uses the daemon's;
- * sl_conn_needs says what is then missing.
  */
 #ifndef SL_CLI_CONN_CONN_H
 #define SL_CLI_CONN_CONN_H
@@ -18,8 +15,6 @@ struct sl_conn {
 	int fd;                          /* close-on-exec; -1 when not open */
 	char socket[SL_SOCKET_PATH_MAX]; /* absolute */
 	struct sl_msg_welcome welcome;   /* from the daemon, once open */
-	uint32_t daemon_protocol; /* the newest that the daemon speaks; 0: unknown */
-	uint32_t speaks;          /* the version used on this connection */
 	uint64_t timeout_ms;
 };
 
@@ -37,12 +32,7 @@ SL_MUST_CHECK int sl_conn_await(struct sl_conn *conn, struct sl_error *err);
 /* Safe to call twice. */
 void sl_conn_close(struct sl_conn *conn);
 
-/* OK if the connection speaks `version` or newer; else PROTOCOL, and err says that the daemon lacks
- * `what` and needs a restart. */
-SL_MUST_CHECK int sl_conn_needs(const struct sl_conn *conn, uint32_t version,
-	const char *what, struct sl_error *err);
-
-/* Sends *msg in the connection's version and waits for an answer of type `want`. Outcomes as
+/* Sends *msg and waits for an answer of type `want`. Outcomes as
  * sl_conn_open. */
 SL_MUST_CHECK int sl_conn_call(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t want, union sl_msg *answer, struct sl_error *err);
@@ -69,7 +59,7 @@ typedef void (*sl_conn_row_fn)(void *context, const union sl_msg *row);
  * have been passed on before a failure. */
 SL_MUST_CHECK int sl_conn_rows(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t row_type, sl_conn_row_fn fn, void *context, struct sl_error *err);
-/* Sends *msg alone, in the connection's version. Outcomes as sl_conn_open. */
+/* Sends *msg alone. Outcomes as sl_conn_open. */
 SL_MUST_CHECK int sl_conn_send(
 	struct sl_conn *conn, const union sl_msg *msg, struct sl_error *err);
 /* Receives the next row of row_type, or LIST_END, after sl_conn_send. Outcomes as sl_conn_open. */

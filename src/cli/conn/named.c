@@ -240,8 +240,7 @@ static const struct sl_msg_use_row *look_among_jobs(struct sl_conn *conn,
 	const struct sl_msg_job_row *job;
 	const union sl_msg *row;
 
-	if (conn->speaks < sl_wire_since(SL_MSG_JOB_ROW) ||
-		sl_rows_list(&jobs, conn, SL_LIST_JOBS, &ignored))
+	if (sl_rows_list(&jobs, conn, SL_LIST_JOBS, &ignored))
 		return NULL;
 	job = sl_named_task(&jobs, name, geteuid());
 	if (job)
@@ -259,8 +258,7 @@ static const struct sl_msg_use_row *look_among_jobs(struct sl_conn *conn,
 }
 
 int sl_named_open(struct sl_conn *conn, struct sl_rows *uses, const char *name,
-	uint32_t since, const char *what, const struct sl_msg_use_row **row,
-	struct sl_error *err)
+	const char *what, const struct sl_msg_use_row **row, struct sl_error *err)
 {
 	int status;
 
@@ -271,8 +269,6 @@ int sl_named_open(struct sl_conn *conn, struct sl_rows *uses, const char *name,
 		return SL_EXIT_USAGE;
 	}
 	status = sl_conn_open(conn, err);
-	if (!status)
-		status = sl_conn_needs(conn, since, what, err);
 	if (!status)
 		status = sl_rows_list(uses, conn, SL_LIST_USES, err);
 	if (!status) {
@@ -287,10 +283,8 @@ int sl_named_open(struct sl_conn *conn, struct sl_rows *uses, const char *name,
 }
 
 int sl_named_open_job(struct sl_conn *conn, struct sl_rows *rows, const char *name,
-	bool with_workloads, const char *what, const union sl_msg **row,
-	struct sl_error *err)
+	bool with_workloads, const union sl_msg **row, struct sl_error *err)
 {
-	uint32_t since = sl_wire_since(SL_MSG_JOB_ROW);
 	int status;
 
 	*row = NULL;
@@ -301,11 +295,9 @@ int sl_named_open_job(struct sl_conn *conn, struct sl_rows *rows, const char *na
 		return SL_EXIT_USAGE;
 	}
 	status = sl_conn_open(conn, err);
-	if (!status)
-		status = sl_conn_needs(conn, with_workloads ? 2 : since, what, err);
 	if (!status && with_workloads)
 		status = sl_rows_list(rows, conn, SL_LIST_USES, err);
-	if (!status && conn->speaks >= since)
+	if (!status)
 		status = sl_rows_list(rows, conn, SL_LIST_JOBS, err);
 	if (!status && sl_named_find_any(rows, with_workloads ? "workload" : "job", name,
 			       geteuid(), row, err))
@@ -323,8 +315,7 @@ bool sl_named_has_ended(struct sl_conn *conn, const char *name)
 	int found;
 
 	if (sl_rows_list(&rows, conn, SL_LIST_USES, &ignored) ||
-		(conn->speaks >= sl_wire_since(SL_MSG_JOB_ROW) &&
-			sl_rows_list(&rows, conn, SL_LIST_JOBS, &ignored)))
+		sl_rows_list(&rows, conn, SL_LIST_JOBS, &ignored))
 		return false;
 	found = sl_named_find_any(&rows, "", name, geteuid(), &row, &ignored);
 	if (found == SL_NAMED_OK)

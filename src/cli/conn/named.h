@@ -29,16 +29,14 @@ SL_MUST_CHECK int sl_named_find_any(const struct sl_rows *rows, const char *noun
 
 /* Connects and finds the workload. Outcomes: those of sl_conn_open; REFUSED (err set as above);
  * USAGE if name is NULL. On OK and REFUSED the connection stays open and uses hold the list; for a
- * job without such a workload err gives its state. what: the verb, for the message that the daemon
- * is too old for it; since: the version that introduced it. */
+ * job without such a workload err gives its state. what: the verb, for that message. */
 SL_MUST_CHECK int sl_named_open(struct sl_conn *conn, struct sl_rows *uses,
-	const char *name, uint32_t since, const char *what,
-	const struct sl_msg_use_row **row, struct sl_error *err);
+	const char *name, const char *what, const struct sl_msg_use_row **row,
+	struct sl_error *err);
 
-/* As sl_named_open, for jobs. with_workloads: for workloads, too, and for those alone if the daemon
- * is too old for jobs. */
+/* As sl_named_open, for jobs. with_workloads: for workloads, too. */
 SL_MUST_CHECK int sl_named_open_job(struct sl_conn *conn, struct sl_rows *rows,
-	const char *name, bool with_workloads, const char *what, const union sl_msg **row,
+	const char *name, bool with_workloads, const union sl_msg **row,
 	struct sl_error *err);
 
 /* Splits "alice/train", the form in which lists show another user's name ("1000/train" if the user

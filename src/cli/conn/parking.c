@@ -298,8 +298,7 @@ static int order(struct parking *p, union sl_msg *reply, struct sl_error *err)
 	int status;
 
 	snprintf(what, sizeof(what), "sluice %s", sl_verbs[p->verb].name);
-	status = sl_named_open(
-		&p->conn, &uses, p->asked, sl_wire_since(SL_MSG_PARK), what, &row, err);
+	status = sl_named_open(&p->conn, &uses, p->asked, what, &row, err);
 	if (status)
 		return status;
 	p->workload = row->workload;

@@ -62,9 +62,6 @@ static int fetch(const struct sl_msg_history *ask, uint64_t timeout_ms, char **t
 			     ? sl_conn_open(&conn, err)
 			     : sl_conn_open_within(&conn, timeout_ms, err);
 
-	if (!status)
-		status = sl_conn_needs(
-			&conn, sl_wire_since(SL_MSG_HISTORY), "history", err);
 	if (!status) {
 		sl_wire_init(&msg, SL_MSG_HISTORY);
 		head = msg.head;

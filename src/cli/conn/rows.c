@@ -64,7 +64,6 @@ int sl_rows_fetch_two(struct sl_rows *rows, enum sl_list_what what, struct sl_ro
 		status = sl_rows_list(rows2, &conn, what2, err);
 	strcpy(rows->socket, conn.socket);
 	rows->welcome = conn.welcome;
-	rows->daemon_protocol = conn.daemon_protocol;
 	return status;
 }
 

@@ -19,11 +19,10 @@ struct sl_rows {
 	bool failed;                   /* out of memory */
 	char socket[108];              /* the socket of the daemon */
 	struct sl_msg_welcome welcome; /* from the daemon */
-	uint32_t daemon_protocol;      /* 0: unknown */
 };
 
 /* Connects, asks, disconnects. *rows must be zeroed; fini it after every outcome. Outcomes of
- * sl_conn_open. socket and daemon_protocol are set also on failure, if known. */
+ * sl_conn_open. socket is set also on failure, if known. */
 SL_MUST_CHECK int sl_rows_fetch(
 	struct sl_rows *rows, enum sl_list_what what, struct sl_error *err);
 /* Two lists over one connection, read a moment apart: `what` into *rows, then what2 into *rows2,

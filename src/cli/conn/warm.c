@@ -1,12 +1,6 @@
 /* See warm.h; run and set share it. */
 #include "cli/conn/warm.h"
 
-int sl_warm_check(const struct sl_conn *conn, struct sl_error *err)
-{
-	return sl_conn_needs(conn, sl_wire_since(SL_MSG_SET_WARM),
-		"--warm-after and --idle-grace", err);
-}
-
 static uint64_t in_ms(sl_ns span)
 {
 	return span == SL_WARM_UNSET ? SL_WARM_AS_IT_IS : span / SL_MS;

@@ -15,9 +15,6 @@
 /* The setting stays unchanged. */
 #define SL_WARM_UNSET SL_NS_NEVER
 
-/* OK, or PROTOCOL if the daemon is too old for it (err says so). */
-SL_MUST_CHECK int sl_warm_check(const struct sl_conn *conn, struct sl_error *err);
-
 /* warm_after 0: never; each may be SL_WARM_UNSET. Outcomes of sl_conn_open; a refusal is in *reply,
  * a SET_REPLY. */
 SL_MUST_CHECK int sl_warm_tell(struct sl_conn *conn, uint64_t workload, const char *name,

@@ -44,13 +44,6 @@ static void say_unknown(struct sl_finding *f)
 	say(f, SL_LEVEL_UNKNOWN, "not known without the daemon");
 }
 
-static void say_too_old(struct sl_finding *f, const char *for_what)
-{
-	say(f, SL_LEVEL_WARN, "this daemon is too old %s", for_what);
-	advise(f, "restart the daemon from this installation; running programs survive "
-		  "that");
-}
-
 static const char *plural(size_t n)
 {
 	return n == 1 ? "" : "s";
@@ -116,14 +109,6 @@ static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 			row->version, facts->status.socket, SL_VERSION);
 		advise(f, "restart the daemon from this installation; running programs "
 			  "survive that");
-	} else if (facts->status.daemon_protocol &&
-		   facts->status.daemon_protocol < SL_PROTOCOL_VERSION) {
-		say(f, SL_LEVEL_WARN,
-			"sluiced %s at %s speaks protocol %u, and this sluice %u",
-			row->version, facts->status.socket, facts->status.daemon_protocol,
-			SL_PROTOCOL_VERSION);
-		advise(f, "restart the daemon from this installation; running programs "
-			  "survive that");
 	} else if (row->recovering) {
 		say(f, SL_LEVEL_WARN,
 			"sluiced at %s has just started and waits for programs to report",
@@ -133,8 +118,8 @@ static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 		say(f, SL_LEVEL_OK,
 			"sluiced %s at %s, protocol %u, process %u, %u workload%s, %u "
 			"client%s",
-			row->version, facts->status.socket, facts->status.daemon_protocol,
-			row->pid, row->workloads, plural(row->workloads), row->clients,
+			row->version, facts->status.socket, SL_PROTOCOL_VERSION, row->pid,
+			row->workloads, plural(row->workloads), row->clients,
 			plural(row->clients));
 	}
 }
@@ -407,10 +392,7 @@ static void check_host(const struct sl_facts *facts, struct sl_finding *f)
 	uint64_t unmade;
 
 	if (!pool) {
-		if (facts->daemon_status)
-			say_unknown(f);
-		else
-			say_too_old(f, "to swap");
+		say_unknown(f);
 		return;
 	}
 	unmade = pool->pool_bytes - (pool->made_bytes < pool->pool_bytes
@@ -491,10 +473,7 @@ static void check_part(const struct sl_facts *facts, struct sl_finding *f,
 				path);
 		return;
 	}
-	if (facts->daemon_status)
-		say_unknown(f);
-	else
-		say_too_old(f, "for jobs");
+	say_unknown(f);
 }
 
 /* Counts each workload once, though it has a row per GPU. */

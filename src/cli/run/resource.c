@@ -53,9 +53,6 @@ static int change(const struct settings *s, const union sl_msg *msg, const char 
 	int status = sl_conn_open(&conn, &err);
 
 	if (!status)
-		status = sl_conn_needs(&conn, sl_wire_since(SL_MSG_RESOURCE_PUT),
-			"sluice resource", &err);
-	if (!status)
 		status = sl_conn_call(&conn, msg, SL_MSG_RESOURCE_REPLY, &reply, &err);
 	if (status)
 		return fail(s, status, err.text);

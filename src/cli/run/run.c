@@ -47,23 +47,6 @@ const struct sl_option sl_verb_run_options[] = {
 	SL_OPT_END,
 };
 
-/* Refuses options that an older daemon would ignore. */
-static int check_daemon(
-	const struct sl_launch *s, const struct sl_conn *conn, struct sl_error *err)
-{
-	const char *what = s->swap == SL_SWITCH_OFF ? "--swap"
-			   : s->oom_first           ? "--oom-first"
-			   : s->longest_wait        ? "--longest-wait"
-						    : NULL;
-
-	if ((s->warm_after != SL_WARM_UNSET || s->idle_grace != SL_WARM_UNSET) &&
-		sl_warm_check(conn, err))
-		return SL_EXIT_PROTOCOL;
-	if (s->rdma && sl_conn_needs(conn, SL_RDMA_SINCE, "--rdma", err))
-		return SL_EXIT_PROTOCOL;
-	return what ? sl_conn_needs(conn, 2, what, err) : SL_EXIT_OK;
-}
-
 static int fill_request(const struct sl_launch *s, char *const *words, union sl_msg *msg)
 {
 	char command[sizeof(msg->run.command)] = "";
@@ -178,12 +161,9 @@ static int get_place(struct settings *settings, struct sl_conn *conn, union sl_m
 	const struct sl_launch *s = &settings->launch;
 	struct sl_error err = {0};
 	union sl_msg reply;
-	int status = check_daemon(s, conn, &err);
+	int status = SL_EXIT_OK;
 
-	if (!status && s->observe)
-		status = sl_conn_needs(
-			conn, sl_wire_since(SL_MSG_HISTORY), "--observe", &err);
-	if (!status && !settings->wait)
+	if (!settings->wait)
 		status = sl_conn_send(conn, ask, &err);
 	/* Test-loads the library while the daemon writes its journal. */
 	sl_library_by_loader(

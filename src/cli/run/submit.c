@@ -170,7 +170,6 @@ static int fill_spec(
 		r = sl_jobspec_add(spec, SL_JOBSPEC_UMASK, octal);
 	snprintf(delay, sizeof(delay), "%llu",
 		(unsigned long long)(s->preempt_delay / SL_MS));
-	/* An older sluiced refuses the entry, so add it only if it is needed. */
 	if (!r && s->preempt_delay)
 		r = sl_jobspec_add(spec, SL_JOBSPEC_DELAY, delay);
 	for (char **entry = environ; !r && *entry; entry++)
@@ -328,9 +327,6 @@ static int submit(const struct settings *s, char *const *words)
 	if (file < 0)
 		return status;
 	status = sl_conn_open(&conn, &err);
-	if (!status)
-		status = sl_conn_needs(
-			&conn, sl_wire_since(SL_MSG_SUBMIT), "queue of jobs", &err);
 	/* From here on an interruption must not leave a job that the user was not told of. */
 	if (s->wait)
 		sl_interrupt_catch(&unblocked);

@@ -71,13 +71,9 @@ static int look_for_daemon(struct wait *wait, struct sl_error *err)
 
 static int ask(struct wait *wait, struct sl_error *err)
 {
-	int status = sl_conn_needs(
-		wait->conn, sl_wire_since(SL_MSG_RUN_WAITS), "run --wait", err);
+	int status = sl_conn_send(wait->conn, wait->ask, err);
 
-	if (status)
-		return status;
 	wait->asked = true;
-	status = sl_conn_send(wait->conn, wait->ask, err);
 	return status == SL_EXIT_NO_DAEMON ? lost(wait) : status;
 }
 

@@ -29,18 +29,17 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	sl_cleanup(sl_rows_fini) struct sl_rows held = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows queue = {0};
-	bool has_clients = conn->speaks >= sl_wire_since(SL_MSG_CLIENT_ROW);
 	int status = sl_rows_list(&gpus, conn, SL_LIST_GPUS, err);
 
 	if (!status)
 		status = sl_rows_list(&uses, conn, SL_LIST_USES, err);
-	if (!status && has_clients)
+	if (!status)
 		status = sl_rows_list(&clients, conn, SL_LIST_CLIENTS, err);
-	if (!status && conn->speaks >= sl_wire_since(SL_MSG_HELD_ROW))
+	if (!status)
 		status = sl_rows_list(&held, conn, SL_LIST_HELD, err);
-	if (!status && conn->speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+	if (!status)
 		status = sl_rows_list(&swap, conn, SL_LIST_SWAP, err);
-	if (!status && conn->speaks >= sl_wire_since(SL_MSG_QUEUE_ROW))
+	if (!status)
 		status = sl_rows_list(&queue, conn, SL_LIST_QUEUE, err);
 	if (status)
 		return status;
@@ -50,7 +49,6 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	move_rows(&data->held, &held);
 	move_rows(&data->swap, &swap);
 	move_rows(&data->queue, &queue);
-	data->has_clients = has_clients;
 	if (sl_top_join(data))
 		return SL_EXIT_OK;
 	sl_error_set(err, "out of memory");
@@ -91,8 +89,6 @@ int sl_top_fetch_whys(struct sl_top_data *data, struct sl_conn *conn,
 	size_t end = view->scroll + rows, asked = 0;
 	int status = SL_EXIT_OK;
 
-	if (conn->speaks < sl_wire_since(SL_MSG_WHY))
-		return SL_EXIT_OK;
 	for (size_t i = view->scroll; i < end && i < data->count && !status; i++) {
 		if (!may_wait(&data->lines[i]) || asked == SL_TOP_WHYS_MAX ||
 			asked_before(data, view->scroll, i))

@@ -68,10 +68,6 @@ static void say_why(struct sl_top_said *pane, const struct sl_top_data *data,
 {
 	uint64_t now = realtime_ms();
 
-	if (!data->has_clients) {
-		say(pane, "This daemon is too old to say why; restart it.");
-		return;
-	}
 	say_reasons(pane, &data->pane);
 	if (!pane->count)
 		say(pane, "Nothing is in the way of %s.", line->use->name);

@@ -39,7 +39,6 @@ struct sl_top_data {
 		pane; /* EVENT_ROWs about the selected workload, while the pane is open */
 	struct sl_top_line *lines;
 	size_t count;
-	bool has_clients; /* the daemon can list clients and give reasons */
 	bool has_evicted; /* some memory is on the host */
 };
 

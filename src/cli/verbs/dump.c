@@ -79,8 +79,6 @@ int sl_verb_dump(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	status = sl_conn_open(&conn, &err);
-	if (!status)
-		status = sl_conn_needs(&conn, 2, "sluice dump", &err);
 	if (!status) {
 		sl_wire_init(&ask, SL_MSG_DUMP);
 		status = sl_conn_rows(&conn, &ask, SL_MSG_DUMP_ROW, keep, &text, &err);

@@ -127,8 +127,6 @@ static int ask(struct stream *stream, struct sl_error *err)
 	union sl_msg msg;
 	int status = sl_conn_open(&stream->conn, err);
 
-	if (!status)
-		status = sl_conn_needs(&stream->conn, 2, "sluice events", err);
 	if (status)
 		return status;
 	sl_wire_init(&msg, SL_MSG_EVENTS);

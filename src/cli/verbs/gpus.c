@@ -113,7 +113,7 @@ static int fetch(struct sl_rows *rows, struct sl_rows *swap, struct sl_error *er
 
 	if (!status)
 		status = sl_rows_list(rows, &conn, SL_LIST_GPUS, err);
-	if (!status && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+	if (!status)
 		status = sl_rows_list(swap, &conn, SL_LIST_SWAP, err);
 	return status;
 }

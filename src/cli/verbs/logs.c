@@ -204,8 +204,7 @@ int sl_verb_logs(int argc, char **argv)
 	status = sl_cli_parse(VERB, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	status =
-		sl_named_open_job(&conn, &rows, s.name, false, "sluice logs", &row, &err);
+	status = sl_named_open_job(&conn, &rows, s.name, false, &row, &err);
 	if (status)
 		return sl_cli_fail(VERB, false, (enum sl_exit)status, "%s", err.text);
 	if (s.follow)

@@ -30,9 +30,6 @@ static int ask(union sl_msg *reply, struct sl_error *err)
 	union sl_msg msg;
 	int status = sl_conn_open(&conn, err);
 
-	if (!status)
-		status = sl_conn_needs(
-			&conn, sl_wire_since(SL_MSG_PAGE_TOKEN), "sluice page", err);
 	if (status)
 		return status;
 	sl_wire_init(&msg, SL_MSG_PAGE_TOKEN);

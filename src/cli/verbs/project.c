@@ -45,17 +45,6 @@ static int fail(const struct settings *s, int status, const char *text)
 
 /* --- Changes. --- */
 
-/* Outcomes of sl_conn_open. */
-static int open_conn(struct sl_conn *conn, struct sl_error *err)
-{
-	int status = sl_conn_open(conn, err);
-
-	if (!status)
-		status = sl_conn_needs(
-			conn, sl_wire_since(SL_MSG_PROJECT_PUT), "sluice project", err);
-	return status;
-}
-
 static int send_all(const struct sl_projects *set, struct sl_conn *conn,
 	union sl_msg *reply, struct sl_error *err)
 {
@@ -169,7 +158,7 @@ static int apply_set(const struct settings *s, const struct sl_projects *set)
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	struct sl_error err = {0};
 	union sl_msg reply;
-	int status = open_conn(&conn, &err);
+	int status = sl_conn_open(&conn, &err);
 	const struct sl_msg_project_reply *said = &reply.project_reply;
 
 	if (!status)
@@ -226,7 +215,7 @@ static int delete (const void *settings)
 		return sl_cli_fail(SL_VERB_project, s->json, SL_EXIT_USAGE,
 			"'%.64s' is no name of a project; sluice project list shows all",
 			s->word);
-	status = open_conn(&conn, &err);
+	status = sl_conn_open(&conn, &err);
 	sl_wire_init(&msg, SL_MSG_PROJECT_DELETE);
 	sl_wire_str(msg.project_delete.name, sizeof(msg.project_delete.name), s->word);
 	if (!status)
@@ -379,7 +368,7 @@ static int fetch(struct sl_project_use *use, struct sl_error *err)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	const struct sl_rows *rows = &use->projects;
-	int status = open_conn(&conn, err);
+	int status = sl_conn_open(&conn, err);
 
 	if (!status)
 		status = sl_project_use_fetch(use, &conn, err);

@@ -221,7 +221,7 @@ static uint64_t held_bytes(
 	return bytes;
 }
 
-/* Adds the figures of its memory on the host; null if an older daemon lacks them. */
+/* Adds the figures of its memory on the host; null if there is no row. */
 static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
 {
 	static const struct sl_msg_swap_row none;
@@ -472,16 +472,13 @@ static void look_for_waiting(struct lists *lists)
 	}
 }
 
-/* An older daemon lacks the lists of held memory, evicted memory and jobs, and then there are
- * none. */
 static int fetch(const struct settings *s, struct lists *lists, struct sl_error *err)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	int status = sl_conn_open(&conn, err);
 
 	/* Jobs first, so one that starts in between is still seen. */
-	if (!status && !s->clients &&
-		(s->jobs || conn.speaks >= sl_wire_since(SL_MSG_JOB_ROW)))
+	if (!status && !s->clients)
 		status = sl_rows_list(&lists->jobs, &conn, SL_LIST_JOBS, err);
 	look_for_waiting(lists);
 	if (status || s->jobs)
@@ -490,9 +487,9 @@ static int fetch(const struct settings *s, struct lists *lists, struct sl_error 
 		&lists->rows, &conn, s->clients ? SL_LIST_CLIENTS : SL_LIST_USES, err);
 	if (!status && s->json && !s->clients)
 		status = sl_rows_list(&lists->gpus, &conn, SL_LIST_GPUS, err);
-	if (!status && conn.speaks >= sl_wire_since(SL_MSG_HELD_ROW))
+	if (!status)
 		status = sl_rows_list(&lists->held, &conn, SL_LIST_HELD, err);
-	if (!status && !s->clients && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+	if (!status && !s->clients)
 		status = sl_rows_list(&lists->swap, &conn, SL_LIST_SWAP, err);
 	return status;
 }

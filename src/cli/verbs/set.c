@@ -201,9 +201,7 @@ static int tell(const struct settings *s, const struct sl_msg_use_row *row,
 	union sl_msg ask, first = {0};
 	int status = SL_EXIT_OK;
 
-	if (has_times(s))
-		status = sl_warm_check(conn, err);
-	if (!status && which(s)) {
+	if (which(s)) {
 		fill(s, row, &ask);
 		status = sl_conn_call(conn, &ask, SL_MSG_SET_REPLY, reply, err);
 		if (!status && !reply->set_reply.ok)
@@ -247,7 +245,7 @@ int sl_verb_set(int argc, char **argv)
 	status = sl_amounts_check(SL_VERB_set, s.json, &s.request, &s.limit, false);
 	if (status >= 0)
 		return status;
-	status = sl_named_open(&conn, &uses, s.name, 2, "sluice set", &row, &err);
+	status = sl_named_open(&conn, &uses, s.name, "sluice set", &row, &err);
 	if (!status)
 		status = tell(&s, row, &conn, &reply, &err);
 	if (status)

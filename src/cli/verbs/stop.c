@@ -160,8 +160,7 @@ static int stop_one(const struct settings *s, const char *name)
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
 	struct sl_error err = {0};
 	const union sl_msg *row;
-	int status =
-		sl_named_open_job(&conn, &rows, name, true, "sluice stop", &row, &err);
+	int status = sl_named_open_job(&conn, &rows, name, true, &row, &err);
 
 	if (status == SL_EXIT_REFUSED && sl_named_has_ended(&conn, name))
 		return say_over(s, 0, name);

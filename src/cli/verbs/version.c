@@ -24,8 +24,8 @@ static json_t *to_json(
 
 	if (row)
 		daemon = json_pack("{s:s, s:i, s:i, s:s}", "version", row->version,
-			"protocol", (int)rows->daemon_protocol, "pid", (int)row->pid,
-			"driver", row->driver);
+			"protocol", SL_PROTOCOL_VERSION, "pid", (int)row->pid, "driver",
+			row->driver);
 	return json_pack("{s:s, s:i, s:s?, s:s?, s:o?, s:s?}", "version", SL_VERSION,
 		"protocol", SL_PROTOCOL_VERSION, "library", library[0] ? library : NULL,
 		"socket", rows->socket[0] ? rows->socket : NULL, "daemon", daemon,
@@ -54,9 +54,8 @@ int sl_verb_version(int argc, char **argv)
 	printf("sluice   %s, protocol %d\n", SL_VERSION, SL_PROTOCOL_VERSION);
 	printf("library  %s\n", library[0] ? library : no_library.text);
 	if (rows.count)
-		printf("daemon   %s, protocol %u, at %s\n",
-			rows.all[0].status_row.version, rows.daemon_protocol,
-			rows.socket);
+		printf("daemon   %s, protocol %d, at %s\n",
+			rows.all[0].status_row.version, SL_PROTOCOL_VERSION, rows.socket);
 	else
 		printf("daemon   %s\n", no_daemon.text);
 	return sl_cli_finish(SL_VERB_version, SL_EXIT_OK);

@@ -94,8 +94,7 @@ static int find(const struct settings *s, uint64_t *ids, struct sl_conn *conn)
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
 	struct sl_error err = {0};
 	const union sl_msg *row;
-	int status = sl_named_open_job(
-		conn, &rows, s->names.all[0], false, "sluice wait", &row, &err);
+	int status = sl_named_open_job(conn, &rows, s->names.all[0], false, &row, &err);
 
 	for (size_t i = 0; i < s->names.count && !status; i++)
 		if (sl_named_find_any(

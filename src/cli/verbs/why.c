@@ -412,14 +412,14 @@ int sl_verb_why(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_why, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	status = sl_named_open_job(&conn, &known, s.name, true, "sluice why", &row, &err);
+	status = sl_named_open_job(&conn, &known, s.name, true, &row, &err);
 	if (!status) {
 		it = found_in(&known, row);
 		status = ask(&conn, &s, it, NULL, &rows, &err);
 	} else if (status == SL_EXIT_REFUSED) {
 		status = ask_unlisted(&conn, &s, &known, &it, &rows, &err);
 	}
-	if (!status && it.use && conn.speaks >= sl_wire_since(SL_MSG_SWAP_ROW))
+	if (!status && it.use)
 		status = sl_rows_list(&swap, &conn, SL_LIST_SWAP, &err);
 	if (status)
 		return sl_cli_fail(

@@ -126,7 +126,7 @@ void sl_client_join(struct sl_client *client, struct sl_peer *peer)
 	client->expected = client->outlived = !peer;
 	client->peer = peer;
 	if (peer)
-		client->swaps = peer->version >= SL_SWAP_VERSION;
+		client->swaps = true;
 	client->changed_at = sl_clock_now();
 	if (peer)
 		peer->client = client;
@@ -342,8 +342,7 @@ static void book_report(struct sl_client *client, uint32_t ordinal, uint64_t evi
 	on_host.client_evicted.client = client->id;
 	on_host.client_evicted.gpu = client->gpu_numbers[ordinal];
 	on_host.client_evicted.bytes = evicted;
-	if (client->peer->version >= SL_SWAP_VERSION)
-		sl_drive(client->daemon, &on_host);
+	sl_drive(client->daemon, &on_host);
 	sl_step(D_REPORT_BOOKED);
 	/* Earlier samples took these bytes for hidden ones. */
 	sl_claim_reported(client->daemon, client, ordinal, resident);
@@ -374,8 +373,6 @@ static void on_report(struct sl_peer *peer, const struct sl_msg_report *report)
 	}
 	client->gpus[report->ordinal].reported = true;
 	client->gpus[report->ordinal].reported_bytes = report->backing_bytes;
-	if (peer->version < SL_SWAP_VERSION)
-		book_report(client, report->ordinal, 0);
 }
 
 static void on_evicted(struct sl_peer *peer, const struct sl_msg_evicted *evicted)
@@ -445,11 +442,8 @@ void sl_client_measured(struct sl_client *client)
 		sl_step(D_RECOVERED);
 }
 
-/* Older protocols have no flags: ignore the field. */
-static uint32_t flags_of(const struct sl_peer *peer, const struct sl_msg_ask *ask)
+static uint32_t flags_of(const struct sl_msg_ask *ask)
 {
-	if (peer->version < sl_wire_since(SL_MSG_HELD))
-		return 0;
 	return (ask->flags & SL_ASK_HELD ? SL_NODE_ASK_HELD : 0) |
 	       (ask->flags & SL_ASK_THERE ? SL_NODE_ASK_THERE : 0) |
 	       (ask->flags & SL_ASK_CONTEXT ? SL_NODE_ASK_CONTEXT : 0);
@@ -477,7 +471,7 @@ static void on_ask(struct sl_peer *peer, const struct sl_msg_ask *ask)
 	event.ask.ask = ask->ask;
 	event.ask.gpu = (uint32_t)gpu;
 	event.ask.bytes = ask->bytes;
-	event.ask.flags = flags_of(peer, ask);
+	event.ask.flags = flags_of(ask);
 	sl_drive(peer->daemon, &event);
 	sl_step(D_ASK_DECIDED);
 }
@@ -549,8 +543,7 @@ static void on_freed(struct sl_peer *peer, const struct sl_msg_freed *freed)
 	event.freed.client = peer->client->id;
 	event.freed.gpu = (uint32_t)gpu;
 	event.freed.bytes = freed->bytes;
-	event.freed.evicted =
-		peer->version >= SL_SWAP_VERSION && (freed->flags & SL_FREED_EVICTED);
+	event.freed.evicted = freed->flags & SL_FREED_EVICTED;
 	sl_drive(peer->daemon, &event);
 	sl_claim_forget_former(peer->daemon, peer->client->workload);
 	sl_step(D_FREED);

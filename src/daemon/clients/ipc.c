@@ -531,11 +531,7 @@ static void drop_all(struct sl_client *client)
 void sl_ipc_client_back(struct sl_client *client)
 {
 	drop_all(client);
-	/* A client of an older protocol has no offers. */
-	client->ipc_unsettled =
-		client->peer->version >= sl_wire_since(SL_MSG_IPC_SETTLED);
-	if (!client->ipc_unsettled)
-		look_at_waits(client->daemon);
+	client->ipc_unsettled = true;
 }
 
 void sl_ipc_client_gone(struct sl_client *client)

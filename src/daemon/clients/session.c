@@ -141,7 +141,6 @@ void sl_session_greet(struct sl_peer *peer, const union sl_msg *msg)
 		return;
 	}
 	peer->greeted = true;
-	peer->version = msg->head.version;
 	peer->control = msg->hello.role == SL_ROLE_CONTROL;
 	sl_list_unlink(&peer->link);
 	sl_list_push_tail(&peer->daemon->peers->all, &peer->link);

@@ -145,29 +145,6 @@ void sl_control_list_more(struct sl_peer *peer)
 
 static void begin_list(struct sl_peer *peer, const struct sl_msg_list *list)
 {
-	static const struct {
-		uint32_t since;
-		const char *rows;
-	} kinds[SL_LISTS] = {
-		[SL_LIST_CLIENTS] = {2, "processes"},
-		[SL_LIST_TROUBLES] = {2, "troubles"},
-		[SL_LIST_HELD] = {3, "held memory"},
-		[SL_LIST_SWAP] = {4, "memory on the host"},
-		[SL_LIST_POOL] = {4, "host memory"},
-		[SL_LIST_PROJECTS] = {4, "projects"},
-		[SL_LIST_JOBS] = {4, "jobs"},
-		[SL_LIST_RESOURCES] = {4, "compute resources"},
-		[SL_LIST_QUEUE] = {4, "the queue"},
-		[SL_LIST_PARTS] = {4, "parts"},
-		[SL_LIST_ENTRIES] = {4, "workloads with a socket of their own"},
-	};
-
-	if (peer->version < kinds[list->what].since) {
-		sl_peer_reject(peer, SL_REJECT_PROTOCOL,
-			"LIST of %s, which protocol %u does not have",
-			kinds[list->what].rows, peer->version);
-		return;
-	}
 	peer->list = (struct sl_peer_list){
 		.active = true, .kind = SL_STREAM_LIST, .what = list->what};
 }

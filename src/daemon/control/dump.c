@@ -149,7 +149,7 @@ static json_t *options_json(const struct sl_daemon *daemon)
 
 static json_t *peers_json(const struct sl_daemon *daemon)
 {
-	uint64_t greeting = 0, control = 0, clients = 0, followers = 0, old = 0;
+	uint64_t greeting = 0, control = 0, clients = 0, followers = 0;
 
 	sl_list_foreach (link, &daemon->peers->greeting)
 		greeting++;
@@ -159,11 +159,10 @@ static json_t *peers_json(const struct sl_daemon *daemon)
 		control += peer->control;
 		clients += !peer->control;
 		followers += peer->list.active && peer->list.follows;
-		old += peer->version < SL_PROTOCOL_VERSION;
 	}
-	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "greeting", number(greeting),
-		"control", number(control), "clients", number(clients), "followers",
-		number(followers), "older_protocol", number(old));
+	return json_pack("{s:o, s:o, s:o, s:o}", "greeting", number(greeting), "control",
+		number(control), "clients", number(clients), "followers",
+		number(followers));
 }
 
 /* How long the loop was busy with one thing, while everything else waited. */
@@ -435,7 +434,6 @@ static void put_client(struct dump *dump, const struct sl_client *client)
 	set(object, "start_ticks", number(client->start_ticks));
 	set(object, "state", json_string(state_word(client->state)));
 	set(object, "connected", json_boolean(client->peer != NULL));
-	set(object, "protocol", number(client->peer ? client->peer->version : 0));
 	set(object, "condition", json_string(condition_word(view.condition)));
 	set(object, "probe",
 		json_string((uint32_t)view.probe < SL_PROBES ? probes[view.probe] : "?"));

@@ -242,9 +242,8 @@ void sl_peer_send(struct sl_peer *peer, union sl_msg *msg)
 {
 	int r = SL_WIRE_AGAIN;
 
-	if (peer->doomed || sl_wire_since(msg->head.type) > peer->version)
+	if (peer->doomed)
 		return;
-	msg->head.version = peer->version;
 	if (!peer->first && !peer->held)
 		r = sl_wire_send(peer->fd, msg);
 	if (r == SL_WIRE_OK)
@@ -265,9 +264,8 @@ void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle 
 	struct sl_peer_out *out;
 	int r = SL_WIRE_AGAIN;
 
-	if (peer->doomed || sl_wire_since(msg->head.type) > peer->version)
+	if (peer->doomed)
 		return;
-	msg->head.version = peer->version;
 	if (!peer->first && !peer->held)
 		r = sl_wire_send_fds(peer->fd, msg, bundle->fd + first, count);
 	if (r == SL_WIRE_OK)
@@ -448,15 +446,6 @@ static void challenge(struct sl_peer *peer, const union sl_msg *msg)
 			sl_wire_name(msg->head.type));
 		return;
 	}
-	if (msg->head.version < sl_wire_since(SL_MSG_CHALLENGE)) {
-		sl_peer_reject(peer, SL_REJECT_VERSION,
-			"before Linux 6.5 sluiced asks programs who they are, which "
-			"protocol "
-			"%u does not know; restart this one with the installed "
-			"libsluice.so",
-			msg->head.version);
-		return;
-	}
 	r = sl_identity_ask(peer->fd, peer->nonce);
 	if (r < 0) {
 		sl_peer_reject(peer, SL_REJECT_FULL,
@@ -465,7 +454,6 @@ static void challenge(struct sl_peer *peer, const union sl_msg *msg)
 	}
 	peer->hello = msg->hello;
 	peer->asked = true;
-	peer->version = msg->head.version;
 	memcpy(question.challenge.nonce, peer->nonce, sizeof(peer->nonce));
 	sl_peer_send(peer, &question);
 }
@@ -528,12 +516,7 @@ static void take_message(struct sl_peer *peer)
 	switch (r) {
 	case SL_WIRE_OK:
 		peer->daemon->messages++;
-		if (peer->greeted && msg.head.version != peer->version)
-			sl_peer_reject(peer, SL_REJECT_PROTOCOL,
-				"%s of protocol %u after a HELLO of protocol %u",
-				sl_wire_name(msg.head.type), msg.head.version,
-				peer->version);
-		else if (!peer->greeted)
+		if (!peer->greeted)
 			take_greeting(peer, &msg, fds.sender);
 		else
 			peer->daemon->up->peer_message(peer, &msg, &fds);
@@ -542,10 +525,10 @@ static void take_message(struct sl_peer *peer)
 	case SL_WIRE_OTHER_VERSION:
 		sl_peer_reject(peer, SL_REJECT_VERSION,
 			"sluiced " SL_VERSION
-			" speaks protocols %u to %u, and this program "
-			"%u; install sluice, sluiced and libsluice.so of one version (%s "
+			" speaks protocol %u, and this program %u; install sluice, "
+			"sluiced and libsluice.so of one version (%s "
 			"is the older)",
-			SL_PROTOCOL_OLDEST, SL_PROTOCOL_VERSION, msg.head.version,
+			SL_PROTOCOL_VERSION, msg.head.version,
 			msg.head.version > SL_PROTOCOL_VERSION ? "sluiced"
 							       : "the program");
 		break;

@@ -66,7 +66,6 @@ struct sl_peer {
 		*who;       /* for a thread of ours (inside.h); NULL: the socket's user */
 	uint64_t entry;     /* workload whose own socket it used; 0: the daemon's */
 	uint64_t share_key; /* its bucket of the loop's time (share.h) */
-	uint32_t version;   /* protocol version from its HELLO */
 	sl_ns since;
 	bool greeted, control, held, doomed, writing;
 	struct sl_client *client; /* NULL for others, and after the client's death */
@@ -100,8 +99,7 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd, uint64_t workload);
 /* Takes ownership of fd and the user (in every case). A thread of ours uses the other end of the
  * pair: a CONTROL peer of that user, without a process of its own, not counted in max_clients. */
 void sl_peer_adopt(struct sl_daemon *daemon, int fd, struct sl_user *who);
-/* Sends or queues; may doom the peer. Sets the message's version to the peer's; drops a message
- * unknown to that version. */
+/* Sends or queues; may doom the peer. */
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);
 /* Likewise, with count of the bundle's descriptors. The bundle keeps them, and is kept until
  * then. */

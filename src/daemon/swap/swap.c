@@ -140,8 +140,7 @@ static bool begin(struct sl_daemon *daemon, struct sl_client *client, uint64_t i
 		.since = sl_clock_now(),
 		.restore = restore};
 	sl_list_init(&client->order.link);
-	if (client->peer && client->peer->version >= SL_SWAP_VERSION &&
-		client->state == SL_CLIENT_LIVE)
+	if (client->peer && client->state == SL_CLIENT_LIVE)
 		return true;
 	refuse_later(client, SL_SWAP_LOST);
 	return false;

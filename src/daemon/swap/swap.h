@@ -12,8 +12,6 @@
 
 #include "daemon/link/peer.h"
 
-/* The first protocol that has it. */
-#define SL_SWAP_VERSION 4
 /* After an order, samples are not judged for this long: NVML's figures lag. */
 #define SL_SWAP_CALM_NS (100 * SL_MS)
 

@@ -61,8 +61,7 @@ static void ask(struct sl_client *client)
 	union sl_msg msg;
 
 	/* Before REPORTED it is not welcomed yet; sl_probing_connected asks then. */
-	if (!client->peer || client->state != SL_CLIENT_LIVE ||
-		client->peer->version < SL_PROBING_VERSION)
+	if (!client->peer || client->state != SL_CLIENT_LIVE)
 		return;
 	sl_wire_init(&msg, SL_MSG_PROBE);
 	msg.probe.mode = sl_probing_wire_mode(client->probe);

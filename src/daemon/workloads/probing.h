@@ -14,8 +14,6 @@
 
 struct sl_client;
 
-/* The first protocol with PROBE and PULSE. */
-#define SL_PROBING_VERSION 2
 /* How often a client with work sends a PULSE. */
 #define SL_PROBING_SPAN_NS   (1 * SL_S)
 #define SL_PROBING_SILENT_NS (5 * SL_S)

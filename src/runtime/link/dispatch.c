@@ -33,12 +33,7 @@ bool sl_dispatch_greet(struct sl_line *line)
 	msg.hello.flags = sl_session.forked ? SL_HELLO_FORKED : 0;
 	msg.hello.daemon_epoch = sl_session.daemon_epoch;
 	sl_line_close(&sl_session.line);
-	/* Each new daemon is greeted with our newest version. */
-	if (!sl_session.older)
-		sl_session.version = SL_PROTOCOL_VERSION;
-	sl_session.older = false;
 	sl_session.line = *line;
-	sl_session.line.version = sl_session.version;
 	*line = (struct sl_line)SL_LINE_NONE;
 	sent = sl_line_send(&sl_session.line, &msg);
 	sl_session_unlock();
@@ -51,8 +46,6 @@ static void say_evicted(void)
 {
 	union sl_msg msg;
 
-	if (!sl_session_knows_swap())
-		return;
 	sl_store_report();
 	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
 		if (sl_session.gpus[i].evicted_bytes == 0)
@@ -88,7 +81,7 @@ static void finish_join(void)
 	sl_session_say_chunk();
 	sl_wire_init(&msg, SL_MSG_REPORTED);
 	sl_session_say(&msg);
-	sl_swap_joined(sl_session_knows_swap());
+	sl_swap_joined(true);
 	if (again)
 		sl_step(C_RECONNECTED);
 	else
@@ -100,22 +93,6 @@ static void finish_join(void)
 	sl_session_set_state(SL_SESSION_JOINED);
 	sl_info("joined as client of generation %u with %u GPUs", sl_session.generation,
 		sl_session.gpu_count);
-}
-
-/* To an older daemon we speak its version; a newer one may or may not know ours. */
-static int on_other_version(const struct sl_msg_reject *msg)
-{
-	if (msg->daemon_version < SL_PROTOCOL_OLDEST ||
-		msg->daemon_version >= sl_session.version) {
-		sl_warning("the daemon speaks protocol %u, this library %u to %u",
-			msg->daemon_version, SL_PROTOCOL_OLDEST, SL_PROTOCOL_VERSION);
-		return SL_DISPATCH_REJECTED;
-	}
-	sl_info("the daemon speaks protocol %u, this library %u: going on with %u",
-		msg->daemon_version, SL_PROTOCOL_VERSION, msg->daemon_version);
-	sl_session.version = msg->daemon_version;
-	sl_session.older = true;
-	return SL_DISPATCH_AGAIN;
 }
 
 static int refuse(CUresult rejection)
@@ -145,9 +122,6 @@ int sl_dispatch_distrust(const char *why)
 
 static int on_reject(const struct sl_msg_reject *msg)
 {
-	if (msg->reason == SL_REJECT_VERSION &&
-		on_other_version(msg) == SL_DISPATCH_AGAIN)
-		return SL_DISPATCH_AGAIN;
 	sl_warning("the daemon says no: %.255s", msg->text);
 	if (msg->reason == SL_REJECT_FULL)
 		return SL_DISPATCH_LOST;
@@ -160,9 +134,8 @@ static int on_welcome(const struct sl_msg_welcome *msg)
 	if (sl_session.welcomed || msg->gpu_count > SL_GPUS_MAX)
 		return SL_DISPATCH_LOST;
 	sl_session.gpus_expected = msg->gpu_count;
-	__atomic_store_n(&sl_session.rdma,
-		sl_session.version >= SL_RDMA_SINCE && msg->flags & SL_WELCOME_RDMA,
-		__ATOMIC_RELAXED);
+	__atomic_store_n(
+		&sl_session.rdma, (msg->flags & SL_WELCOME_RDMA) != 0, __ATOMIC_RELAXED);
 	sl_session.gpus_seen = 0;
 	sl_step(C_WELCOMED);
 	if (msg->gpu_count == 0)

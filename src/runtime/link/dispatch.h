@@ -11,7 +11,6 @@
 enum sl_dispatch_outcome {
 	SL_DISPATCH_OK = 0,
 	SL_DISPATCH_LOST,     /* drop the line and try again */
-	SL_DISPATCH_AGAIN,    /* drop the line and try again at once */
 	SL_DISPATCH_REJECTED, /* drop the line; the agent ends */
 	SL_DISPATCH_AGENT,    /* GATE, PROBE, EVICT and the like: for the agent */
 };

@@ -22,14 +22,14 @@
 /* WORK is sent at most this often (messages.def). */
 #define WORK_SPAN_NS (250 * SL_MS)
 
-static void send_ask(const struct sl_demand *demand)
+static void say_ask(const struct sl_demand *demand)
 {
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_ASK);
 	msg.ask.ask = demand->number;
 	msg.ask.ordinal = demand->gpu->ordinal;
-	msg.ask.flags = sl_session_knows_held() ? demand->flags : 0;
+	msg.ask.flags = demand->flags;
 	msg.ask.bytes = demand->bytes;
 	sl_session_say(&msg);
 }
@@ -89,17 +89,6 @@ static void hold(struct sl_demand *demand, uint64_t epoch)
 	demand->gpu->held_bytes += (int64_t)demand->bytes;
 	demand->gpu->told_held_bytes += demand->bytes;
 	say_commit(epoch, demand->bytes);
-	finish_demand(demand, SL_DEMAND_GRANTED);
-}
-
-static void say_ask(struct sl_demand *demand)
-{
-	if (!(demand->flags & SL_ASK_THERE) || sl_session_knows_held()) {
-		send_ask(demand);
-		return;
-	}
-	/* The daemon is an older one now: see held.c. */
-	demand->gpu->held_bytes += (int64_t)demand->bytes;
 	finish_demand(demand, SL_DEMAND_GRANTED);
 }
 

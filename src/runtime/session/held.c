@@ -4,8 +4,7 @@
  * The count is a field of the GPU's figures, under the session's lock, so it changes together with
  * the messages that report it. Within the request no question is needed: those bytes are promised
  * to this workload alone. Beyond it only the daemon knows what other workloads were promised. It is
- * asked with an ordinary demand for bytes that exist already. A daemon that does not know held
- * memory takes memory away only by stopping processes, so it is not asked either.
+ * asked with an ordinary demand for bytes that exist already.
  */
 #include "runtime/session/held.h"
 #include "runtime/process/wake.h"
@@ -43,7 +42,7 @@ bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes)
 	bool taken;
 
 	sl_session_lock();
-	taken = is_within_request(gpu, bytes) || !sl_session_knows_held();
+	taken = is_within_request(gpu, bytes);
 	if (taken)
 		gpu->held_bytes += (int64_t)bytes;
 	sl_session_unlock();

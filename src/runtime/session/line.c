@@ -130,7 +130,6 @@ static bool send_or_keep(struct sl_line *line, union sl_msg *msg, const int *fds
 	size_t size = sl_wire_size(msg->head.type);
 	int r = SL_WIRE_AGAIN;
 
-	msg->head.version = line->version;
 	/* After messages already kept, so that the order stays. */
 	if (line->kept_bytes == 0)
 		r = send_bytes(line, msg, size, fds, count);
@@ -151,8 +150,6 @@ bool sl_line_send_fds(
 
 	if (!sl_line_is_open(line))
 		sent = false;
-	else if (sl_wire_since(msg->head.type) > line->version)
-		sent = true;
 	else
 		sent = send_or_keep(line, msg, fds, count, &kept);
 	if (!kept)

@@ -13,7 +13,6 @@
 
 struct sl_line {
 	struct sl_fd socket;
-	uint32_t version;    /* of the protocol on this line */
 	unsigned char *kept; /* unsent messages, end to end */
 	size_t kept_bytes, kept_room;
 	int *kept_fds; /* of the unsent messages, in order */
@@ -36,8 +35,7 @@ SL_MUST_CHECK int sl_line_open(
 void sl_line_close(struct sl_line *line);
 bool sl_line_is_open(const struct sl_line *line);
 
-/* Sends or keeps msg in the line's version of the protocol, without what that version lacks. False:
- * the line is lost, so close it. Keeps errno. */
+/* Sends or keeps msg. False: the line is lost, so close it. Keeps errno. */
 bool sl_line_send(struct sl_line *line, union sl_msg *msg);
 /* The same with count descriptors, at most SL_WIRE_FDS_MAX. Takes them over, also on failure. */
 bool sl_line_send_fds(

@@ -14,8 +14,6 @@
 #include <unistd.h>
 
 #define ANSWER_WAIT_NS (250 * SL_MS)
-/* The protocol version that introduced PIDS. */
-#define PIDS_VERSION 3
 
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 
@@ -52,7 +50,7 @@ static bool ask(const struct sl_gpu *gpu)
 
 	sl_wire_init(&msg, SL_MSG_PIDS);
 	sl_session_lock();
-	asked = sl_session.welcomed && sl_session.version >= PIDS_VERSION;
+	asked = sl_session.welcomed;
 	if (asked) {
 		now.list.count = 0;
 		now.list.same = false;

@@ -58,7 +58,7 @@ void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes, uint32_t fla
 	sl_wire_init(&msg, SL_MSG_FREED);
 	msg.freed.ordinal = gpu->ordinal;
 	msg.freed.bytes = bytes;
-	msg.freed.flags = sl_session_knows_swap() ? flags : 0;
+	msg.freed.flags = flags;
 	sl_session_say(&msg);
 }
 
@@ -66,7 +66,7 @@ void sl_session_say_held(bool everything)
 {
 	union sl_msg msg;
 
-	if (!sl_session.welcomed || !sl_session_knows_held())
+	if (!sl_session.welcomed)
 		return;
 	for (uint32_t i = 0; i < sl_session.gpu_count; i++) {
 		struct sl_gpu *gpu = &sl_session.gpus[i];
@@ -88,21 +88,11 @@ void sl_session_say_chunk(void)
 {
 	union sl_msg msg;
 
-	if (!sl_session.chunk_bytes || !sl_session_knows_swap())
+	if (!sl_session.chunk_bytes)
 		return;
 	sl_wire_init(&msg, SL_MSG_CHUNK);
 	msg.chunk.bytes = sl_session.chunk_bytes;
 	sl_session_say(&msg);
-}
-
-bool sl_session_knows_held(void)
-{
-	return sl_session.version >= sl_wire_since(SL_MSG_HELD);
-}
-
-bool sl_session_knows_swap(void)
-{
-	return sl_session.version >= sl_wire_since(SL_MSG_SWAPPED);
 }
 
 struct sl_gpu *sl_session_gpu_of(const uint8_t uuid[SL_WIRE_UUID_BYTES])

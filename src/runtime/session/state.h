@@ -29,11 +29,9 @@ struct sl_session {
 	uint32_t state; /* futex, enum sl_session_state */
 	CUresult rejection;
 	struct sl_line line;
-	bool welcomed;    /* reported on this line: messages may flow */
-	uint32_t version; /* of the protocol: ours, or that of an older daemon */
-	bool older;       /* the next HELLO is for that older daemon */
-	bool forked;      /* this process came from a fork of a client */
-	bool rdma; /* atomic: memory is made so that other devices can register it */
+	bool welcomed; /* reported on this line: messages may flow */
+	bool forked;   /* this process came from a fork of a client */
+	bool rdma;     /* atomic: memory is made so that other devices can register it */
 	uint32_t generation;
 	uint64_t daemon_epoch;
 	uint8_t token[SL_WIRE_TOKEN_BYTES]; /* zeros if the environment has none */
@@ -54,14 +52,10 @@ void sl_session_unlock(void);
 
 /* All under the lock. */
 void sl_session_say(union sl_msg *msg);
-/* The current or last daemon supports HELD and ASK.flags. */
-bool sl_session_knows_held(void);
 /* With descriptors, which it takes over, also on failure. */
 void sl_session_say_fds(union sl_msg *msg, const int *fds, uint32_t count);
 /* flags: SL_FREED_* of wire.h. */
 void sl_session_say_freed(const struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);
-/* The current daemon supports messages about memory on the host. */
-bool sl_session_knows_swap(void);
 
 /* Never below 0: of two threads sharing bytes, one may drop them before the other has added
  * them. */

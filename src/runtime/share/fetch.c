@@ -126,21 +126,12 @@ void sl_fetch_on_take(const struct sl_msg_ipc_take *msg, struct sl_wire_fds *fds
 	finish(fetch, CUDA_SUCCESS);
 }
 
-static bool daemon_knows_fetches(void)
-{
-	return sl_session.version >= sl_wire_since(SL_MSG_IPC_OPEN);
-}
-
 void sl_fetch_ask_again(void)
 {
 	sl_list_foreach_safe (link, &fetches) {
 		struct sl_fetch *fetch = SL_LIST_ENTRY(link, struct sl_fetch, link);
 
 		drop_fds(fetch);
-		if (!daemon_knows_fetches()) {
-			finish(fetch, CUDA_ERROR_NOT_SUPPORTED);
-			continue;
-		}
 		say_fetch(fetch);
 		sl_step(C_IPC_ASKED_AGAIN);
 	}
@@ -158,11 +149,8 @@ CUresult sl_fetch_ask(struct sl_fetch *fetch, const uint8_t key[SL_OFFER_KEY_BYT
 	sl_list_init(&fetch->link);
 	memcpy(fetch->key, key, sizeof(fetch->key));
 	sl_session_lock();
-	if (sl_session.state == SL_SESSION_REFUSED)
+	if (sl_session.state == SL_SESSION_REFUSED) {
 		fetch->result = sl_session.rejection;
-	else if (!daemon_knows_fetches())
-		fetch->result = CUDA_ERROR_NOT_SUPPORTED;
-	if (fetch->result != CUDA_SUCCESS) {
 		sl_session_unlock();
 		return fetch->result;
 	}

@@ -213,11 +213,6 @@ static CUresult export_all(const struct sl_offer *offer, int **out)
 	return r;
 }
 
-static bool daemon_knows_offers(void)
-{
-	return sl_session.version >= sl_wire_since(SL_MSG_IPC_OFFER);
-}
-
 /* Under the session's lock; takes over the descriptors. Without a line nothing is sent; the next
  * line sends the offer again. */
 static void say_offer(struct sl_offer *offer, const int *fds)
@@ -280,8 +275,6 @@ static void work(struct sl_offer *offer)
 	if (r == CUDA_SUCCESS)
 		sl_step(C_IPC_EXPORTED);
 	sl_session_lock();
-	if (r == CUDA_SUCCESS && !daemon_knows_offers())
-		r = CUDA_ERROR_NOT_SUPPORTED;
 	if (r == CUDA_SUCCESS && sl_session.state == SL_SESSION_REFUSED)
 		r = sl_session.rejection;
 	if (r == CUDA_SUCCESS)
@@ -430,7 +423,7 @@ static void *again_main(void *arg)
 
 void sl_offer_again(void)
 {
-	struct sl_offer *offer = daemon_knows_offers() ? next_of_former() : NULL;
+	struct sl_offer *offer = next_of_former();
 
 	if (!offer) {
 		say_settled();

@@ -590,10 +590,10 @@ bool sl_swap_connects(void)
 	return connects;
 }
 
-void sl_swap_joined(bool knows_swap)
+void sl_swap_joined(bool accepted)
 {
 	(void)pthread_mutex_lock(&lock);
-	__atomic_store_n(&alone, !knows_swap, __ATOMIC_RELEASE);
+	__atomic_store_n(&alone, !accepted, __ATOMIC_RELEASE);
 	connecting = false;
 	(void)pthread_mutex_unlock(&lock);
 	if (sl_residency_is_partial())

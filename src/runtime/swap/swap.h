@@ -34,9 +34,9 @@ SL_MUST_CHECK bool sl_swap_connects(void);
 
 /* --- under the session's lock --- */
 
-/* A daemon has our report. A daemon that does not know memory on the host, or rejects us, orders
- * nothing back: then all evicted memory comes back without an order. */
-void sl_swap_joined(bool knows_swap);
+/* A daemon has our report, or (false) rejects us and orders nothing back: then all evicted memory
+ * comes back without an order. */
+void sl_swap_joined(bool accepted);
 /* In the child of a fork. */
 void sl_swap_forget(void);
 

@@ -23,8 +23,7 @@
 #define USER_NOBODY 65534
 
 static const char *mode;
-/* What both ends speak on this connection, and how many connections there were. */
-static uint32_t speaks, connections;
+static uint32_t connections;
 
 static bool is(const char *name)
 {
@@ -33,12 +32,8 @@ static bool is(const char *name)
 
 static void send_with(int fd, const union sl_msg *made, int file)
 {
-	union sl_msg spoken = *made;
-
-	if (spoken.head.version == SL_PROTOCOL_VERSION && speaks)
-		spoken.head.version = speaks;
-	if ((file < 0 ? sl_wire_send(fd, &spoken)
-		      : sl_wire_send_fds(fd, &spoken, &file, 1)) < 0)
+	if ((file < 0 ? sl_wire_send(fd, made) : sl_wire_send_fds(fd, made, &file, 1)) <
+		0)
 		perror("fake-daemon: send");
 }
 
@@ -510,10 +505,6 @@ static bool open_with(int fd)
 {
 	if (is("version"))
 		reject(fd, SL_REJECT_VERSION, SL_PROTOCOL_VERSION + 1, "another version");
-	else if (is("old-3") && speaks != 3)
-		reject(fd, SL_REJECT_VERSION, 3, "another version");
-	else if (is("old") && speaks != 1)
-		reject(fd, SL_REJECT_VERSION, 1, "another version");
 	else if (is("full"))
 		reject(fd, SL_REJECT_FULL, SL_PROTOCOL_VERSION, "no descriptors left");
 	else if (is("denied"))
@@ -526,7 +517,7 @@ static bool open_with(int fd)
 	else if (is("silent"))
 		pause();
 	else if (!is("close")) {
-		welcome(fd, speaks);
+		welcome(fd, SL_PROTOCOL_VERSION);
 		return true;
 	}
 	return false;
@@ -564,18 +555,12 @@ static void serve(int fd)
 	struct sl_wire_fds fds;
 	struct sl_error err;
 
-	speaks = 0;
 	connections++;
 	if (sl_wire_recv(fd, SL_FROM_CONTROL, &msg, &err))
 		return;
-	speaks = msg.head.version;
 	if (!open_with(fd))
 		return;
 	while (!sl_wire_recv_fds(fd, SL_FROM_CONTROL, &msg, &fds, &err)) {
-		/* The versions of one conversation do not change. */
-		if (msg.head.version != speaks)
-			fprintf(stderr, "fake-daemon: version %u after %u\n",
-				msg.head.version, speaks);
 		/* As a daemon that is restarted while a client waits. */
 		if (is("jobs-restart") && msg.head.type == SL_MSG_JOB_WAIT &&
 			connections % 2)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # submit, logs, wait, and what ps, stop and why say of jobs: what the daemon is told, what is shown, and daemons
-# that refuse, are old, or go away in the middle.
+# that refuse or go away in the middle.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
@@ -233,15 +233,6 @@ expect 'submit: refused' 75 '^sluice submit: refused: no GPU has?\[2J 64 GiB; as
 expect 'submit: refused, as JSON' 75 '^{"ok": false, "exit": 75, "error": "refused: no GPU has' "$sluice" submit --json true
 expect 'stop: refused' 75 'refused: it has ended' "$sluice" stop train
 
-# --- a daemon that has no jobs
-fake old-3
-expect 'old: submit' 76 'speaks protocol 3, which has no queue of jobs; restart it' "$sluice" submit true
-expect 'old: wait' 76 'has no sluice wait; restart it' "$sluice" wait x
-expect 'old: logs' 76 'has no sluice logs; restart it' "$sluice" logs x
-expect 'old: ps --jobs' 76 'has no list of jobs; restart it' "$sluice" ps --jobs
-expect 'old: ps' 0 '^ *ID  *NAME .* COMMAND$' "$sluice" ps
-expect 'old: stop' 0 '^a-model-server-0: SIGTERM' "$sluice" stop a-model-server-0
-expect 'old: why' 0 'nothing is in its way' "$sluice" why a-model-server-1
 SLUICE_SOCKET=$work/none.sock
 expect 'no daemon: submit' 69 'no daemon answers' "$sluice" submit true
 expect 'no daemon: wait' 69 'no daemon answers' "$sluice" wait x

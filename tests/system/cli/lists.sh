@@ -23,7 +23,7 @@ expect 'gpus' 0 '80GiB  *78GiB  *40GiB .*38GiB  *97%  *ok$' "$sluice" gpus
 expect 'gpus: degraded' 0 ' degraded$' "$sluice" gpus
 expect 'gpus: stale' 0 ' stale$' "$sluice" gpus
 expect 'gpus: uuid' 0 'GPU-00000000-0000-0000-0000-000000000002' "$sluice" gpus
-expect 'version' 0 "^daemon   0.1.0, protocol 4, at $SLUICE_SOCKET" "$sluice" version
+expect 'version' 0 "^daemon   0.1.0, protocol 1, at $SLUICE_SOCKET" "$sluice" version
 expect 'doctor' 1 '' "$sluice" doctor
 expect 'watch ends with its reader' 0 '' sh -c "'$sluice' ps --watch 1 | head -n 2"
 
@@ -40,7 +40,7 @@ if command -v python3 >/dev/null; then
 		"3 degraded 2 83751862272"
 	run "$sluice" version --json
 	same 'version --json' "$(json 'd["protocol"], d["daemon"]["driver"], d["daemon_error"]')" \
-		"4 535.1 None"
+		"1 535.1 None"
 	run "$sluice" doctor --json
 	same 'doctor --json' "$(json 'd["ok"], d["checks"][0]["check"], d["checks"][1]["level"]')" \
 		"False library ok"
@@ -101,7 +101,7 @@ rows=$((rows + 1))
 grep -q '^ok    host  *16.* GiB of host memory for swapping: 12.* GiB evicted, 1.* GiB allocated ahead or copies .* 60.* GiB left' "$work/out" ||
 	fail "doctor: host memory: $(cat "$work/out")"
 rows=$((rows + 1))
-grep -q '^ok    daemon .*, protocol 4, ' "$work/out" || fail "doctor: protocol: $(cat "$work/out")"
+grep -q '^ok    daemon .*, protocol 1, ' "$work/out" || fail "doctor: protocol: $(cat "$work/out")"
 if command -v python3 >/dev/null; then
 	run "$sluice" ps --json
 	same 'ps --json: swap' "$(json '[(r["residency"], r["evicted_bytes"] >> 30, r["turns"]) for r in d][5], d[3]["longest_wait_ms"], d[6]["longest_wait_ms"]')" \
@@ -112,13 +112,4 @@ if command -v python3 >/dev/null; then
 	same 'why --json: swap' "$(json 'd["residency"]')" warm
 fi
 
-# --- a daemon of protocol 3 knows of none
-fake old-3
-expect 'old: ps' 0 ' a-model-server-1 .* bound .* 3.25GiB  *-  *-  *-  *1 ' "$sluice" ps
-expect 'old: gpus' 0 '80GiB  *78GiB' "$sluice" gpus
-expect 'old: why' 0 'a-model-server-1 runs on GPU 1' "$sluice" why a-model-server-1
-run "$sluice" doctor
-rows=$((rows + 2))
-grep -q '^warn  host  *this daemon is too old to swap' "$work/out" || fail "old: doctor: $(cat "$work/out")"
-grep -q '^warn  daemon .* speaks protocol 3, and this sluice 4' "$work/out" || fail "old: doctor: $(cat "$work/out")"
 finish

@@ -1,6 +1,6 @@
 #!/bin/sh
 # park, resume and --warm-after: what the daemon is told, what is waited for, what is said, and daemons
-# that refuse or are old.
+# that refuse.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 
@@ -83,15 +83,4 @@ fake refuse-warm
 expect 'run: warm refused' 75 '^sluice run: refused: it has just ended$' "$sluice" run --warm-after 1s -- touch "$work/ran"
 same 'run: warm refused, nothing runs' "$(ls "$work/ran" 2>/dev/null)" ''
 
-# --- a daemon of protocol 3
-fake old-3 2>"$work/old"
-for words in 'park a-model-server-1' 'resume a-model-server-1'; do
-	# shellcheck disable=SC2086 # words are meant
-	expect "old: $words" 76 "speaks protocol 3, which has no sluice ${words%% *}; restart it" "$sluice" $words
-done
-expect 'old: run --warm-after' 76 'protocol 3, which has no --warm-after and --idle-grace; restart it' \
-	"$sluice" run --warm-after 1s -- touch "$work/ran"
-expect 'old: set --warm-after' 76 'protocol 3, which has no --warm-after and --idle-grace; restart it' \
-	"$sluice" set a-model-server-1 --warm-after 1s --priority 1
-same 'old: nothing was done' "$(grep -c -e '^RUN' -e '^SET' "$work/old")$(ls "$work/ran" 2>/dev/null)" 0
 finish

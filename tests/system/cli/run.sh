@@ -14,7 +14,7 @@ expect 'all options' 0 '' env CUDA_VISIBLE_DEVICES=2,1 "$sluice" run --request 0
 	--gpus 2 --priority -7 --project p --name n true a 'b c'
 same 'all options' "$(told)" \
 	'RUN request=1:250000 limit=2:10737418240 gpus=2 priority=-7 flags=0 wait=0 visible=set:2,1 name=n project=p command=true a b c'
-expect 'what came with protocol 2' 0 '' "$sluice" run --swap off --oom-first=on --longest-wait 30s -- true
+expect 'swap, oom-first, longest-wait' 0 '' "$sluice" run --swap off --oom-first=on --longest-wait 30s -- true
 same 'no swap, out-of-memory first' "$(told | cut -d' ' -f6-7)" 'flags=6 wait=30000'
 expect 'not out-of-memory first' 0 '' "$sluice" run --swap on --oom-first off -- true
 same 'waits' "$(told | cut -d' ' -f6-7)" 'flags=8 wait=0'

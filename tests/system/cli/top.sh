@@ -1,6 +1,6 @@
 #!/bin/sh
 # sluice top on a terminal: what it shows, its keys, sizes, terminals that are not fit, and daemons
-# that go away or are old. Against the real daemon, what is shown is what `ps --json` says.
+# that go away. Against the real daemon, what is shown is what `ps --json` says.
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname "$0")/lib.sh"
 : "${SCREEN:?names the terminal}"
@@ -144,13 +144,7 @@ expect 'no terminal' 64 "no terminal; use 'sluice ps --watch'" "$sluice" top
 expect 'no such interval' 64 'not within 250ms to 64s$' "$sluice" top --interval 0.1
 expect 'no daemon' 69 'no daemon answers' env SLUICE_SOCKET="$work/none.sock" "$sluice" top
 
-# --- a daemon that goes away, and one that is old
-fake old 2>/dev/null
-on '80 24' 'an old daemon' "expect A>a-model-server-0
-keys w
-expect too old to say why; restart it
-keys q
-exit 0"
+# --- a daemon that goes away
 SLUICE_SOCKET=$work/again.sock
 export SLUICE_SOCKET
 "$FAKE_DAEMON" "$SLUICE_SOCKET" lists 2>/dev/null &

@@ -121,24 +121,6 @@ fake bad-dump
 expect 'a dump that is no JSON' 76 'is no JSON' "$sluice" dump
 same 'a bad dump is not printed' "$out" ''
 
-# --- a daemon of protocol 1 keeps working, and what it has not is said
-fake old 2>"$work/old"
-expect 'old: ps' 0 ' a-model-server-0' "$sluice" ps
-expect 'old: run' 0 '' "$sluice" run --limit 1GiB -- true
-expect 'old: version' 0 "^daemon   0.1.0, protocol 1, at" "$sluice" version
-for words in 'set x --limit 1GiB' 'stop x' 'why x' events 'events -f' dump; do
-	# shellcheck disable=SC2086 # words are meant
-	expect "old: $words" 76 "sluiced at $work/old.sock speaks protocol 1, which has no sluice ${words%% *}; restart it" \
-		"$sluice" $words
-done
-expect 'old: as JSON' 76 '^{"ok": false, "exit": 76' "$sluice" events --json
-expect 'old: clients' 76 'protocol 1, which has no list of clients' "$sluice" ps --clients
-for option in '--swap off' '--oom-first on' '--longest-wait 5s'; do
-	# shellcheck disable=SC2086 # words are meant
-	expect "old: run $option" 76 "has no ${option%% *}; restart it" "$sluice" run $option -- true
-done
-same 'old: one version in a conversation' "$(grep -c fake-daemon "$work/old")" 0
-
 # --- a daemon that starts anew under a reader
 fake restart 2>"$work/restarts"
 "$sluice" events -f >"$work/follow" 2>"$work/follow.err" &

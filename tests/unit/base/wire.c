@@ -16,7 +16,7 @@ static const struct {
 	uint32_t number;
 	size_t size;
 } messages[] = {
-#define SL_MSG(NAME, name, number, since, sender, fields) \
+#define SL_MSG(NAME, name, number, sender, fields) \
 	{#NAME, number, sizeof(struct sl_msg_##name)},
 #include "wire/messages.def"
 #undef SL_MSG
@@ -72,17 +72,6 @@ static void test_refused(void **state)
 		SL_WIRE_OTHER_VERSION);
 	assert_row_contains("version", err.text,
 		"this is version " SL_STRINGIFY(SL_PROTOCOL_VERSION));
-	/* An older version is understood, except for later messages. */
-	msg.head.version = SL_PROTOCOL_OLDEST;
-	assert_int_equal(
-		sl_wire_decode(&msg, sizeof(msg.ask), SL_FROM_CLIENT, &back, &err),
-		SL_WIRE_OK);
-	sl_wire_init(&msg, SL_MSG_PULSE);
-	msg.head.version = SL_PROTOCOL_OLDEST;
-	assert_int_equal(
-		sl_wire_decode(&msg, sizeof(msg.pulse), SL_FROM_CLIENT, &back, &err),
-		SL_WIRE_BAD);
-	sl_wire_init(&msg, SL_MSG_ASK);
 	msg.head.version = SL_PROTOCOL_VERSION;
 	msg.head.type = 9999;
 	assert_int_equal(

@@ -37,10 +37,12 @@ static void make_well(struct sl_facts *f)
 		.library_loads = true,
 		.glibc_needed = 17,
 		.glibc_present = 36,
-		.status = {.all = &status_row,
-			.count = 1,
-			.socket = "/run/sluice/sluiced.sock",
-			.daemon_protocol = SL_PROTOCOL_VERSION},
+		.status =
+			{
+				.all = &status_row,
+				.count = 1,
+				.socket = "/run/sluice/sluiced.sock",
+			},
 		.pool = {.all = &pool_row, .count = 1},
 		.parts = {.all = part_rows, .count = SL_WIRE_PARTS},
 		.gpus = {.all = gpu_rows, .count = 2},
@@ -114,8 +116,6 @@ static void make_well(struct sl_facts *f)
 		"sluiced.conf", gpu_rows[1].gpu_row.condition = SL_GPU_RESERVE)         \
 	X(unmanaged, gpus, WARN, "programs outside Sluice use 3 GiB", "sluice run",     \
 		gpu_rows[0].gpu_row.unmanaged_bytes = 3ull << 30)                       \
-	X(daemon_of_old_protocol, daemon, WARN, "protocol 3", "restart the daemon",     \
-		f->status.daemon_protocol = 3)                                          \
 	X(endless, waits, WARN, "1 workload may wait for its GPU without end: train",   \
 		"sluice why", sl_wire_init(&swap_rows[1], SL_MSG_SWAP_ROW);             \
 		strcpy(swap_rows[1].swap_row.name, "train");                            \
@@ -124,7 +124,7 @@ static void make_well(struct sl_facts *f)
 		f->swap.all = swap_rows; f->swap.count = 2)                             \
 	X(no_daemon_waits, waits, UNKNOWN, "without the daemon", "",                    \
 		f->daemon_status = SL_EXIT_NO_DAEMON)                                   \
-	X(no_pool_row, host, WARN, "too old", "restart", f->pool.count = 0)             \
+	X(no_pool_row, host, UNKNOWN, "without the daemon", "", f->pool.count = 0)      \
 	X(no_daemon_host, host, UNKNOWN, "without the daemon", "", f->pool.count = 0;   \
 		f->daemon_status = SL_EXIT_NO_DAEMON)                                   \
 	X(no_host_memory, host, WARN, "host_memory is 0", "leave host_memory out",      \
@@ -157,7 +157,7 @@ static void make_well(struct sl_facts *f)
 		part_rows[SL_PART_JOBS].part_row.health = SL_HEALTH_PARTLY;             \
 		strcpy(part_rows[SL_PART_JOBS].part_row.text,                           \
 			"job 3 is left alone; repair it"))                              \
-	X(no_parts, jobs, WARN, "too old for jobs", "restart", f->parts.count = 0)      \
+	X(no_parts, jobs, UNKNOWN, "without the daemon", "", f->parts.count = 0)        \
 	X(no_daemon_parts, jobs, UNKNOWN, "without the daemon", "", f->parts.count = 0; \
 		f->daemon_status = SL_EXIT_NO_DAEMON)                                   \
 	X(page_served, page, OK, "served at /var/lib/sluice", "", (void)f)              \

@@ -94,7 +94,6 @@ static struct world *new_world(void)
 	w->data.clients.all = w->clients;
 	w->data.whys.all = w->whys;
 	w->data.swap.all = w->swap;
-	w->data.has_clients = true;
 	w->view.is_connected = true;
 	w->view.interval = SL_S;
 	strcpy(w->view.clock, "12:00:05");

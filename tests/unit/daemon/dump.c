@@ -141,7 +141,6 @@ static void everything_is_in_it(void **state)
 	object = item(root, "clients", 0, 2);
 	assert_int_equal(integer(object, "pid"), client.pid);
 	assert_string_equal(text(object, "state"), "live");
-	assert_int_equal(integer(object, "protocol"), SL_PROTOCOL_VERSION);
 	(void)item(root, "demands", 0, 0);
 	assert_int_equal(integer(root, "demands_left_out"), 0);
 	json_decref(root);

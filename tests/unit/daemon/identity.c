@@ -322,14 +322,6 @@ static void a_proof_is_checked(void **state)
 	assert_int_equal(msg.reject.reason, SL_REJECT_PROTOCOL);
 	assert_non_null(strstr(msg.reject.text, "HELLO instead of an answer"));
 	rig_peer_end(&peer);
-	/* A protocol that has no such question. */
-	peer = rig_peer(&rig);
-	sl_wire_init(&msg, SL_MSG_HELLO);
-	msg.head.version = sl_wire_since(SL_MSG_CHALLENGE) - 1;
-	rig_send(&peer, &msg);
-	rig_expect(&peer, SL_MSG_REJECT, &msg);
-	assert_int_equal(msg.reject.reason, SL_REJECT_VERSION);
-	rig_peer_end(&peer);
 	rig_fini(&rig);
 }
 

@@ -219,25 +219,6 @@ static void pulses_reach_the_policy(void **state)
 	expect_probe(SL_WIRE_PROBE_OFF);
 }
 
-/* libsluice.so of version 1 does not know the message: it must never get one. */
-static void an_old_runtime_is_not_asked(void **state)
-{
-	struct inside *inside = *state;
-	struct rig_peer old = rig_join(&inside->rig, &run);
-	struct sl_client *client = inside_client(inside, &old);
-
-	inside_turn(inside);
-	client->peer->version = 1;
-	sl_probing_set(&inside->daemon, old.client, SL_PROBE_PROVE);
-	rig_expect_silence(&old, 50);
-	assert_int_equal(client->pulse_due, 0);
-	/* The system still tells. */
-	assert_int_equal(kill(old.pid, SIGSTOP), 0);
-	inside_until(inside, client->condition == SL_CONDITION_STOPPED);
-	rig_peer_end(&old);
-	inside_until(inside, inside->daemon.probing->count == 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -255,8 +236,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			our_own_absence_is_forgiven, setup_watched, teardown),
 		cmocka_unit_test_setup_teardown(pulses_reach_the_policy, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			an_old_runtime_is_not_asked, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -427,22 +427,6 @@ void rig_send(const struct rig_peer *peer, const union sl_msg *msg)
 	assert_int_equal(sl_wire_send(peer->fd, msg), SL_WIRE_OK);
 }
 
-bool rig_kernel_names_processes(void)
-{
-	int pair[2], pidfd = -1;
-	socklen_t size = sizeof(pidfd);
-	bool names;
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-	names = !getenv("SLUICE_NO_PEERPIDFD") &&
-		getsockopt(pair[0], SOL_SOCKET, 77 /* SO_PEERPIDFD */, &pidfd, &size) ==
-			0;
-	sl_closep(&pidfd);
-	(void)close(pair[0]);
-	(void)close(pair[1]);
-	return names;
-}
-
 int rig_receive(const struct rig_peer *peer, int ms, union sl_msg *out)
 {
 	struct pollfd ready = {.fd = peer->fd, .events = POLLIN};

@@ -87,8 +87,6 @@ void rig_send(const struct rig_peer *peer, const union sl_msg *msg);
 /* The next message within ms, as sl_wire_recv says. The process that connected answers the question
  * for its identity. */
 int rig_receive(const struct rig_peer *peer, int ms, union sl_msg *out);
-/* Does it tell the daemon which process connected? Else peers must speak protocol 4. */
-bool rig_kernel_names_processes(void);
 /* The next message, which must be of this type (GPU messages may be skipped). */
 void rig_expect(const struct rig_peer *peer, enum sl_msg_type type, union sl_msg *out);
 /* Nothing but GPU messages arrives within ms. */

@@ -445,20 +445,6 @@ static void one_that_never_answers(void **state)
 	assert_true(causes(inside) == over_ + 3);
 }
 
-static void older_clients_are_never_asked(void **state)
-{
-	struct inside *inside = *state;
-	struct holder a = holder_of(inside, 4 * MIB);
-	BEGIN(LOST);
-
-	client_of(inside, &a)->peer->version = 3;
-	(void)order_evict(inside, &a, 4 * MIB);
-	OVER(LOST);
-	rig_expect_silence(&a.peer, 20);
-	client_of(inside, &a)->peer->version = 4;
-	holder_end(inside, &a);
-}
-
 /* --- lies ------------------------------------------------------------------------------------- */
 
 /* The liar says this after an EVICT of all it has; its books stay as they were. */
@@ -596,7 +582,6 @@ int main(void)
 		cmocka_unit_test(too_little_on_the_host),
 		cmocka_unit_test(aborted_in_every_state),
 		cmocka_unit_test(one_that_never_answers),
-		cmocka_unit_test(older_clients_are_never_asked),
 		cmocka_unit_test(lies_end_the_line_and_nothing_else),
 		cmocka_unit_test(two_hundred_at_once),
 	};

@@ -45,7 +45,6 @@ void fake_unlock(void)
 
 static void say(union sl_msg *msg)
 {
-	msg->head.version = fake.speaks;
 	if (client >= 0 && sl_wire_send(client, msg) < 0)
 		fake.protocol_error = true;
 }
@@ -92,17 +91,15 @@ static void on_hello(const struct sl_msg_hello *hello)
 	fake.hellos++;
 	fake.hello_flags = hello->flags;
 	fake.last_epoch_seen = hello->daemon_epoch;
-	fake.hello_version = hello->head.version;
 	if (fake.mute)
 		return;
-	if (hello->head.version > fake.speaks ||
-		(fake.reject >= 0 && fake.reject_count > 0)) {
-		bool older = hello->head.version > fake.speaks;
-
-		fake.reject_count -= !older;
+	if (fake.reject >= 0 && fake.reject_count > 0) {
+		fake.reject_count--;
 		sl_wire_init(&msg, SL_MSG_REJECT);
-		msg.reject.reason = older ? SL_REJECT_VERSION : (uint32_t)fake.reject;
-		msg.reject.daemon_version = fake.claims ? fake.claims : fake.speaks;
+		msg.reject.reason = (uint32_t)fake.reject;
+		if (fake.reject == SL_REJECT_VERSION)
+			msg.head.version = SL_PROTOCOL_VERSION + 1;
+		msg.reject.daemon_version = msg.head.version;
 		sl_wire_str(
 			msg.reject.text, sizeof(msg.reject.text), "as the test wants it");
 		say(&msg);
@@ -307,12 +304,12 @@ static int handle_file(uint64_t bytes)
 static void on_open(const struct sl_msg_ipc_open *open_msg)
 {
 	uint64_t left = fake.opened.bytes;
-	union sl_msg msg;
+	union sl_msg msg, head;
 
 	fake.opens++;
-	sl_wire_init(&msg, SL_MSG_IPC_OPENED);
 	msg.ipc_opened = fake.opened;
-	msg.ipc_opened.head.type = SL_MSG_IPC_OPENED;
+	sl_wire_init(&head, SL_MSG_IPC_OPENED);
+	msg.head = head.head;
 	msg.ipc_opened.ask = open_msg->ask;
 	msg.ipc_opened.reason = fake.open_reason;
 	say(&msg);
@@ -322,7 +319,6 @@ static void on_open(const struct sl_msg_ipc_open *open_msg)
 		int fd = handle_file(bytes);
 
 		sl_wire_init(&msg, SL_MSG_IPC_TAKE);
-		msg.head.version = fake.speaks;
 		msg.ipc_take.ask = open_msg->ask;
 		msg.ipc_take.fds = 1;
 		if (client >= 0 && sl_wire_send_fds(client, &msg, &fd, 1) < 0)
@@ -334,9 +330,6 @@ static void on_open(const struct sl_msg_ipc_open *open_msg)
 
 static void handle(const union sl_msg *msg)
 {
-	/* HELLO alone may be of a version that is then refused. */
-	if (msg->head.type != SL_MSG_HELLO && msg->head.version != fake.speaks)
-		fake.protocol_error = true;
 	switch (msg->head.type) {
 	case SL_MSG_HELLO: on_hello(&msg->hello); break;
 	case SL_MSG_ASK: on_ask(&msg->ask); break;
@@ -451,7 +444,6 @@ void fake_start(bool later)
 	waiting_count = 0;
 	fake.gpus = 1;
 	fake.limit_bytes = 8 * SL_GIB;
-	fake.speaks = SL_PROTOCOL_VERSION;
 	fake.reject = -1;
 	fake.reject_count = 1;
 	if (!mkdtemp(folder))

@@ -25,9 +25,6 @@ struct fake {
 	uint32_t hello_flags;
 	uint64_t last_gate_order;
 	uint32_t last_gate_closed;
-	uint32_t speaks;           /* version of the protocol, no newer HELLO is taken */
-	uint32_t hello_version;    /* of the last one */
-	uint32_t claims;           /* REJECT.daemon_version, if not its own */
 	int reject;                /* SL_REJECT_* to answer HELLO with, -1: welcome */
 	unsigned int reject_count; /* so many times; then welcome */
 	bool silent;               /* does not answer ASK */

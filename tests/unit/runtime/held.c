@@ -14,14 +14,13 @@
 
 static struct sl_gpu *gpu;
 
-static void start_with(uint32_t version, uint64_t request_bytes)
+static void start_with(uint64_t request_bytes)
 {
 	CUdeviceptr a;
 	CUuuid uuid;
 
 	stub_install();
 	fake_start(true);
-	fake.speaks = version;
 	fake.request_bytes = request_bytes;
 	fake_listen();
 	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
@@ -44,7 +43,7 @@ static void body_within(void)
 {
 	unsigned int asks;
 
-	start_with(SL_PROTOCOL_VERSION, 256 * SL_MIB);
+	start_with(256 * SL_MIB);
 	asks = FAKE(asks);
 	for (int i = 0; i < 32; i++)
 		CHECK(sl_held_take(gpu, 2 * SL_MIB));
@@ -62,7 +61,7 @@ static void body_beyond(void)
 {
 	unsigned int commits;
 
-	start_with(SL_PROTOCOL_VERSION, 64 * SL_MIB);
+	start_with(64 * SL_MIB);
 	commits = FAKE(commits);
 	CHECK(sl_held_take(gpu, 96 * SL_MIB));
 	CHECK_EQ(FAKE(ask_flags), SL_ASK_HELD | SL_ASK_THERE);
@@ -85,7 +84,7 @@ static void body_demand(void)
 {
 	struct sl_demand demand;
 
-	start_with(SL_PROTOCOL_VERSION, 64 * SL_MIB);
+	start_with(64 * SL_MIB);
 	CHECK_EQ(sl_demand_ask_as(&demand, gpu, 8 * SL_MIB, SL_ASK_HELD, NULL),
 		SL_DEMAND_GRANTED);
 	CHECK_EQ(FAKE(ask_flags), SL_ASK_HELD);
@@ -101,7 +100,7 @@ static void body_daemon_dies(void)
 {
 	unsigned int reporteds;
 
-	start_with(SL_PROTOCOL_VERSION, 64 * SL_MIB);
+	start_with(64 * SL_MIB);
 	CHECK(sl_held_take(gpu, 32 * SL_MIB));
 	CHECK(fake_wait_u64(&fake.unevictable_bytes, 32 * SL_MIB));
 	reporteds = FAKE(reporteds);
@@ -113,64 +112,16 @@ static void body_daemon_dies(void)
 	stop();
 }
 
-/* A daemon that knows of no held memory is neither asked nor told. */
-static void body_older(void)
-{
-	struct sl_demand demand;
-	unsigned int asks;
-
-	start_with(2, 64 * SL_MIB);
-	asks = FAKE(asks);
-	CHECK(sl_held_take(gpu, 128 * SL_MIB));
-	CHECK_EQ(FAKE(asks), asks);
-	CHECK_EQ(sl_demand_ask_as(&demand, gpu, 8 * SL_MIB, SL_ASK_HELD, NULL),
-		SL_DEMAND_GRANTED);
-	CHECK_EQ(FAKE(ask_flags), 0);
-	sl_demand_commit(&demand, 8 * SL_MIB);
-	CHECK_EQ(sl_held_bytes(gpu), 136 * SL_MIB);
-	CHECK_EQ(FAKE(helds), 0);
-	stop();
-}
-
-/* An older daemon that takes over need not answer an open question. */
-static void *take(void *arg)
-{
-	CHECK(sl_held_take(gpu, 128 * SL_MIB));
-	return arg;
-}
-
-static void body_replaced(void)
-{
-	pthread_t thread;
-	unsigned int asks;
-
-	start_with(SL_PROTOCOL_VERSION, 64 * SL_MIB);
-	fake_lock();
-	fake.silent = true;
-	asks = fake.asks;
-	fake_unlock();
-	CHECK_EQ(pthread_create(&thread, NULL, take, NULL), 0);
-	CHECK(fake_wait(&fake.asks, asks + 1));
-	fake_die();
-	fake.speaks = 2;
-	fake_listen();
-	CHECK_EQ(pthread_join(thread, NULL), 0);
-	CHECK_EQ(sl_held_bytes(gpu), 128 * SL_MIB);
-	stop();
-}
-
 #define TEST(name)                            \
 	static void test_##name(void **state) \
 	{                                     \
 		in_child(body_##name, 60);    \
 	}
-#define TESTS(X)       \
-	X(within)      \
-	X(beyond)      \
-	X(demand)      \
-	X(daemon_dies) \
-	X(older)       \
-	X(replaced)
+#define TESTS(X)  \
+	X(within) \
+	X(beyond) \
+	X(demand) \
+	X(daemon_dies)
 TESTS(TEST)
 #define ROW(name) cmocka_unit_test(test_##name),
 

@@ -131,27 +131,6 @@ static void body_cannot_export(void)
 	finish();
 }
 
-/* A daemon that knows of no offers. */
-static void body_older_daemon(void)
-{
-	CUipcMemHandle handle = {{0}};
-	CUdeviceptr a;
-
-	stub_install();
-	fake_start(false);
-	fake_lock();
-	fake.speaks = 2;
-	fake_unlock();
-	CHECK_EQ(cuInit(0), CUDA_SUCCESS);
-	ctx = stub_make_current(0);
-	CHECK_EQ(cuMemAlloc_v2(&a, 64 * SL_MIB), CUDA_SUCCESS);
-	CHECK_EQ(cuIpcGetMemHandle(&handle, a), CUDA_ERROR_NOT_SUPPORTED);
-	/* Not ours: the driver's affair. */
-	CHECK_EQ(
-		cuIpcOpenMemHandle_v2(&a, handle, OPEN_FLAGS), CUDA_ERROR_INVALID_HANDLE);
-	finish();
-}
-
 /* peer-failures row 35: the next daemon is offered everything again, under the same keys. */
 static void body_next_daemon(void)
 {
@@ -559,7 +538,6 @@ static void body_open_storm(void)
 	X(offer)                 \
 	X(refused)               \
 	X(cannot_export)         \
-	X(older_daemon)          \
 	X(next_daemon)           \
 	X(open)                  \
 	X(open_ids)              \

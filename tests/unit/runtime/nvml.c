@@ -236,14 +236,6 @@ static void body_no_answer(void)
 	alone();
 }
 
-static void body_older_daemon(void)
-{
-	start();
-	SET(speaks, 2);
-	alone();
-	CHECK_EQ(FAKE(pids_asked), 0);
-}
-
 /* The stub daemon's workload has the first two of three: the machine ends there. */
 static void body_devices(void)
 {
@@ -321,7 +313,6 @@ static void body_rejected(void)
 	X(many_processes) \
 	X(by_number)      \
 	X(no_answer)      \
-	X(older_daemon)   \
 	X(devices)        \
 	X(bypass)         \
 	X(rejected)

@@ -502,88 +502,8 @@ static void body_gone_moving(void)
 	stop();
 }
 
-/* A daemon that does not know of this orders nothing back: the memory comes by itself. */
-static void body_older_daemon(void)
-{
-	struct submitter s;
-
-	start();
-	order(SL_MSG_EVICT, 1);
-	check_ok(1, BYTES);
-	start_submitting(&s);
-	fake_die();
-	fail_with(SL_WIRE_SWAP_NO_ROOM, CUDA_SUCCESS);
-	fake.speaks = sl_wire_since(SL_MSG_SWAPPED) - 1;
-	fake_listen();
-	CHECK(fake_wait(&fake.reporteds, 2));
-	usleep(20000);
-	CHECK_EQ(__atomic_load_n(&s.done, __ATOMIC_ACQUIRE), 0);
-	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
-	check_submitted(&s);
-	CHECK_EQ(FAKE(evicteds), 0);
-	stop();
-}
-
-/* A newer daemon comes in the middle of that: it is told the resident bytes once it is over. */
-static void body_newer_daemon(void)
-{
-	start();
-	order(SL_MSG_EVICT, 1);
-	check_ok(1, BYTES);
-	fake_die();
-	__atomic_store_n(&mover.hold, 1, __ATOMIC_RELEASE);
-	fake.speaks = sl_wire_since(SL_MSG_SWAPPED) - 1;
-	fake_listen();
-	CHECK(fake_wait(&fake.reporteds, 2));
-	CHECK(becomes(&mover.inside, 1));
-	fake_die();
-	fake.speaks = SL_PROTOCOL_VERSION;
-	fake_listen();
-	usleep(300000);
-	CHECK_EQ(FAKE(reporteds), 2);
-	__atomic_store_n(&mover.hold, 0, __ATOMIC_RELEASE);
-	CHECK(fake_wait(&fake.reporteds, 3));
-	CHECK_EQ(FAKE(evicteds), 0);
-	CHECK(gate_opens());
-	stop();
-}
-
-/* Nor does that begin while the library connects to a newer one: what it reports is true. */
-static void body_slow_daemon(void)
-{
-	unsigned int tries;
-
-	start();
-	order(SL_MSG_EVICT, 1);
-	check_ok(1, BYTES);
-	fake_die();
-	fail_with(SL_WIRE_SWAP_NO_ROOM, CUDA_SUCCESS);
-	fake.speaks = sl_wire_since(SL_MSG_SWAPPED) - 1;
-	fake_listen();
-	CHECK(becomes(&mover.restores, 1));
-	fake_die();
-	fake.speaks = SL_PROTOCOL_VERSION;
-	fake.mute = true;
-	tries = fake.hellos;
-	fake_listen();
-	CHECK(fake_wait(&fake.hellos, tries + 1));
-	tries = __atomic_load_n(&mover.restores, __ATOMIC_ACQUIRE);
-	/* It would be tried each second. */
-	usleep(1500000);
-	CHECK_EQ(__atomic_load_n(&mover.restores, __ATOMIC_ACQUIRE), tries);
-	fake_die();
-	fake.mute = false;
-	fake_listen();
-	CHECK(fake_wait(&fake.evicteds, 1));
-	CHECK(sl_residency_is_partial());
-	fail_with(SL_WIRE_SWAP_NO_CAUSE, CUDA_SUCCESS);
-	order(SL_MSG_RESTORE, 2);
-	check_ok(2, 0);
-	CHECK(gate_opens());
-	stop();
-}
-
-/* Nor will a daemon that does not know us any more; its later messages are ignored. */
+/* A daemon that does not know us any more orders nothing back: the memory comes by itself, and
+ * the daemon's later messages are ignored. */
 static void body_rejected(void)
 {
 	struct submitter s;
@@ -661,9 +581,6 @@ static void body_all_freed(void)
 	X(gone_evicted, 30)    \
 	X(gone_draining, 30)   \
 	X(gone_moving, 30)     \
-	X(older_daemon, 30)    \
-	X(newer_daemon, 30)    \
-	X(slow_daemon, 30)     \
 	X(rejected, 30)        \
 	X(all_freed, 30)
 TESTS(TEST)

@@ -172,11 +172,8 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *context
 		else
 			lose_because(line, "%s",
 				r == SL_WIRE_CLOSED ? "the connection is lost"
-				: r == SL_WIRE_OTHER_VERSION
-					? "it has another version; install both from one "
-					  "release"
-				: r < 0 ? strerror(-r)
-					: err.text);
+				: r < 0             ? strerror(-r)
+						    : err.text);
 	}
 	return 0;
 }
