@@ -159,7 +159,7 @@ expect 400 GET '/api/history?from_ms=0&step_s=1'
 expect 400 GET '/api/history?format=csv&rows=no'
 expect 200 GET /api/workloads/quiet/history
 check "over time, by GPU" "$(body "gpus.$(json 1.gpu_uuid <"$T/ps").request.#")" = "$(body 't_ms.#')"
-check "no turns where all fit" "$(tr '{' '\n' <"$T/body" | sed -n 's/.*"turn":\[\([^]]*\)\].*/\1/p' | tr -d '0,nul')" = ""
+check "no turns where all fit" "$(tr '{' '\n' <"$T/body" | sed -n 's/.*"turn":\[\([^]]*\)\].*/\1/p' | tr -d '0.,nul')" = ""
 expect 404 GET /api/workloads/nobody/history
 expect 400 GET '/api/history?by=colour'
 expect 200 GET /api/advice

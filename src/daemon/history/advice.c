@@ -4,12 +4,11 @@
  * SQLite adds up what each run needed, and how long each program needed how much. A row is a minute
  * at most, and its need its maximum. A program's need for 99 % of the time is exact to 1 MiB.
  */
-#include "daemon/history/advice.h"
+#include "daemon/history/answers.h"
 
 #include <inttypes.h>
 
 #include "base/text.h"
-#include "daemon/history/events.h"
 #include "daemon/history/sample.h"
 #include "policy/figures/advise.h"
 

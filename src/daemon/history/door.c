@@ -21,6 +21,7 @@
 #include "daemon/link/bundle.h"
 #include "daemon/link/peer.h"
 #include "daemon/link/share.h"
+#include "daemon/report/tell.h"
 
 /* How long an answer waits for the scribe, which may wait for the disk itself. Beyond that the
  * answer lacks the last seconds. */
@@ -71,16 +72,15 @@ static uint64_t have_told(struct sl_history *history, int64_t *ahead_s)
 	now_ms = (uint64_t)history->t * 1000;
 	*ahead_s = history->ahead_ms / 1000;
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
-	return now_ms ? now_ms : sl_history_realtime_ms();
+	return now_ms ? now_ms : sl_tell_now_ms();
 }
 
 static struct sl_history_text *answer(struct sl_history *history,
-	struct sl_history_ask *ask, uint64_t key, bool as_file, struct sl_error *err)
+	struct sl_history_ask *ask, uint64_t key, struct sl_error *err)
 {
 	uint64_t now_ms = have_told(history, &ask->ahead_s);
 	FILE *out = NULL;
-	struct sl_history_text *text =
-		sl_history_text_new(&history->room, key, as_file, &out);
+	struct sl_history_text *text = sl_history_text_new(&history->room, key, &out);
 	int r;
 
 	if (!text) {
@@ -112,7 +112,7 @@ struct sl_history_text *sl_history_answer(struct sl_history *history,
 	}
 	if (!ask.cancel)
 		ask.cancel = &history->ending;
-	return answer(history, &ask, key, false, err);
+	return answer(history, &ask, key, err);
 }
 
 /* --- the thread --------------------------------------------------------------------------- */
@@ -178,7 +178,7 @@ void *sl_history_answerer(void *argument)
 		}
 		wait = SL_CONTAINER_OF(turn, struct wait, turn);
 		(void)pthread_mutex_unlock(&worker->mutex);
-		wait->text = answer(history, &wait->ask, turn->uid, true, &wait->err);
+		wait->text = answer(history, &wait->ask, turn->uid, &wait->err);
 		(void)pthread_mutex_lock(&worker->mutex);
 		sl_history_turns_leave(turn);
 		pass_on(history, wait);

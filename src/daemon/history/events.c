@@ -5,7 +5,7 @@
  * kind are only known after reading, so a question about these reads from the newest event
  * backwards until it has enough.
  */
-#include "daemon/history/events.h"
+#include "daemon/history/answers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,13 +67,6 @@ static const char columns[] =
 	"serial, ms, reason, gpu, workload, other, bytes, available_bytes, other_bytes, "
 	"span_ms, pid, uid, lost, name, other_name";
 
-void sl_history_take_text(sqlite3_stmt *statement, int column, char *out, size_t size)
-{
-	const unsigned char *text = sqlite3_column_text(statement, column);
-
-	sl_wire_str(out, size, text ? (const char *)text : "");
-}
-
 static struct sl_msg_event_row read_event(sqlite3_stmt *statement)
 {
 	struct sl_msg_event_row row = {
@@ -115,20 +108,17 @@ int64_t sl_history_number_of(const char *name)
 /* Events found, the newest first. */
 struct found {
 	struct sl_msg_event_row *rows;
-	size_t count;
+	size_t count, room;
 };
 
 static bool keep(struct found *found, const struct sl_msg_event_row *row)
 {
-	/* The array doubles at powers of two. */
-	if ((found->count & (found->count - 1)) == 0) {
-		struct sl_msg_event_row *rows = realloc(
-			found->rows, sl_max_u64(1, found->count * 2) * sizeof(*rows));
+	struct sl_msg_event_row *rows =
+		sl_history_grow(found->rows, found->count, &found->room, sizeof(*rows));
 
-		if (!rows)
-			return false;
-		found->rows = rows;
-	}
+	if (!rows)
+		return false;
+	found->rows = rows;
 	found->rows[found->count++] = *row;
 	return true;
 }

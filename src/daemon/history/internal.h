@@ -39,8 +39,6 @@ struct sl_history {
 	struct sl_history_sums *shown;
 };
 
-uint64_t sl_history_realtime_ms(void);
-
 /* The thread that answers; its argument is the history. */
 void *sl_history_answerer(void *argument);
 /* The loop's: an answer is ready. */

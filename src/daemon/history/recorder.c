@@ -21,18 +21,11 @@
 #include "daemon/history/scribe.h"
 #include "daemon/link/peer.h"
 #include "daemon/report/events.h"
+#include "daemon/report/tell.h"
 
 /* Bytes in the -wal before writing waits for readers: some minutes of a thousand busy workloads. */
 #define WAL_MOST    (64ull << 20)
 #define WAL_AGAIN_S 300
-
-uint64_t sl_history_realtime_ms(void)
-{
-	struct timespec now = {0};
-
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / SL_MS;
-}
 
 static struct sl_history_keep keep_of(const struct sl_config *config)
 {
@@ -130,15 +123,16 @@ static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
 static void hold_wal(
 	struct sl_history *history, struct sl_history_scribe *scribe, sl_ns *again)
 {
+	struct sl_history_store *store = scribe->store;
 	sl_ns now = sl_clock_now();
 
-	if (now < *again || sl_history_scribe_wal_bytes(scribe) <= WAL_MOST ||
-		sl_history_scribe_checkpoint(scribe, SL_HISTORY_READ_MS + 5000))
+	if (!store || now < *again || sl_history_store_wal_bytes(store) <= WAL_MOST ||
+		sl_history_store_checkpoint(store, SL_HISTORY_READ_MS + 5000))
 		return;
 	sl_warning("%s-wal has %" PRIu64
 		   " MiB, and another program that reads it keeps it from being written "
 		   "to %s; end that program",
-		history->path, sl_history_scribe_wal_bytes(scribe) >> 20, history->path);
+		history->path, sl_history_store_wal_bytes(store) >> 20, history->path);
 	*again = now + WAL_AGAIN_S * SL_S;
 }
 
@@ -161,13 +155,9 @@ static void *scribe_body(void *argument)
 		tells = history->tell_asked;
 		(void)pthread_mutex_unlock(&history->scribe.mutex);
 		if (atomic_exchange(&history->suspect, false))
-			sl_history_scribe_suspect(scribe);
-		if (is_second)
-			sl_history_scribe_step(scribe, sl_history_realtime_ms(), &keep,
-				tells != history->told, &report);
-		else
-			sl_history_scribe_tell(
-				scribe, sl_history_realtime_ms(), &keep, &report);
+			scribe->suspects = true;
+		sl_history_scribe_step(scribe, sl_tell_now_ms(), &keep, is_second,
+			tells != history->told, &report);
 		log_report(&report, &before, dropped);
 		note_report(history, &report, tells);
 		hand_over(history, sl_history_scribe_sums(scribe, &report));
@@ -175,8 +165,8 @@ static void *scribe_body(void *argument)
 		goes_on = wait_for_second(
 			history, sl_history_scribe_now(scribe), &is_second);
 		if (!goes_on)
-			sl_history_scribe_tell(
-				scribe, sl_history_realtime_ms(), &keep, &report);
+			sl_history_scribe_step(
+				scribe, sl_tell_now_ms(), &keep, false, true, &report);
 	}
 	(void)sl_history_scribe_free(scribe);
 	return NULL;

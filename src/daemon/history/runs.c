@@ -7,15 +7,12 @@
 
 int sl_history_rows_add(struct sl_history_rows *rows, const struct sl_history_row *row)
 {
-	if (rows->count == rows->room) {
-		size_t room = sl_max_u64(64, rows->room * 2);
-		struct sl_history_row *all = realloc(rows->all, room * sizeof(*all));
+	struct sl_history_row *all =
+		sl_history_grow(rows->all, rows->count, &rows->room, sizeof(*all));
 
-		if (!all)
-			return sl_err_origin(-ENOMEM);
-		rows->all = all;
-		rows->room = room;
-	}
+	if (!all)
+		return sl_err_origin(-ENOMEM);
+	rows->all = all;
 	rows->all[rows->count++] = *row;
 	return 0;
 }
@@ -67,18 +64,12 @@ static void drop(struct sl_history_runs *runs, size_t i)
 static struct sl_history_run *begin(
 	struct sl_history_runs *runs, const struct sl_history_row *row)
 {
-	struct sl_history_run *run;
+	struct sl_history_run *run,
+		**all = sl_history_grow(runs->all, runs->count, &runs->room, sizeof(run));
 
-	if (runs->count == runs->room) {
-		size_t room = sl_max_u64(64, runs->room * 2);
-		struct sl_history_run **all =
-			realloc(runs->all, room * sizeof(struct sl_history_run *));
-
-		if (!all)
-			return NULL;
-		runs->all = all;
-		runs->room = room;
-	}
+	if (!all)
+		return NULL;
+	runs->all = all;
 	run = calloc(1, sizeof(*run));
 	if (!run || sl_map_put(&runs->by_key, key_of(row), run) < 0) {
 		free(run);

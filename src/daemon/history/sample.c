@@ -58,20 +58,11 @@ static void take_use(struct sl_history_sample *sample, const struct sl_msg_use_r
 	if (row->gpu >= SL_HISTORY_GPU_NUMBERS ||
 		sl_history_sample_find(sample, row->workload, row->gpu))
 		return;
-	if (sample->count == sample->room) {
-		size_t room = sl_max_u64(64, sample->room * 2);
-		struct sl_history_seen *uses =
-			realloc(sample->uses, room * sizeof(*uses));
-
-		if (!uses) {
-			sample->failed = true;
-			return;
-		}
-		sample->uses = uses;
-		sample->room = room;
-	}
-	if (sl_map_put(&sample->by_key, key_of(row->workload, row->gpu),
-		    (void *)(uintptr_t)(sample->count + 1)) < 0) {
+	use = sl_history_grow(sample->uses, sample->count, &sample->room, sizeof(*use));
+	if (use)
+		sample->uses = use;
+	if (!use || sl_map_put(&sample->by_key, key_of(row->workload, row->gpu),
+			    (void *)(uintptr_t)(sample->count + 1)) < 0) {
 		sample->failed = true;
 		return;
 	}
@@ -171,8 +162,8 @@ struct piece {
 
 static int64_t kib(uint64_t bytes)
 {
-	/* 1 PiB at most, so that a sum over an hour fits. */
-	return (int64_t)(sl_min_u64(bytes, 1ull << 50) >> 10);
+	/* 256 TiB at most, so that a sum over an hour fits, and its product with an hour. */
+	return (int64_t)(sl_min_u64(bytes, 1ull << 48) >> 10);
 }
 
 static uint64_t resident_of(const struct sl_history_seen *use)

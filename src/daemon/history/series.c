@@ -4,14 +4,13 @@
  * A series is figures by GPU and step of time (history/read.h) of a single workload, which SQLite
  * prints as arrays.
  */
-#include "daemon/history/series.h"
+#include "daemon/history/answers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "daemon/history/events.h"
 #include "daemon/report/tell.h"
 #include "policy/figures/usage.h"
 #include "policy/node.h"

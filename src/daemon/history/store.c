@@ -298,24 +298,27 @@ int sl_history_store_set_aside(
 
 /* --- what it has -------------------------------------------------------------------------- */
 
-static void take_text(sqlite3_stmt *statement, int column, char *out, size_t size)
+void *sl_history_grow(void *all, size_t count, size_t *room, size_t size)
+{
+	size_t more = count < *room ? *room : sl_max_u64(32, *room * 2);
+	void *grown = count < *room ? all : realloc(all, more * size);
+
+	if (grown)
+		*room = more;
+	return grown;
+}
+
+void sl_history_take_text(sqlite3_stmt *statement, int column, char *out, size_t size)
 {
 	const unsigned char *text = sqlite3_column_text(statement, column);
 
 	sl_wire_str(out, size, text ? (const char *)text : "");
 }
 
-static void *grown(void *all, size_t count, size_t size)
-{
-	/* The array doubles at powers of two. */
-	if (count && (count & (count - 1)))
-		return all;
-	return realloc(all, sl_max_u64(count * 2, 1) * size);
-}
-
 static bool read_gpus(struct sl_history_store *store, struct sl_history_known *out)
 {
 	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	size_t room = 0;
 	int r;
 
 	if (sqlite3_prepare_v2(store->db, "SELECT id, uuid, name FROM gpus ORDER BY id",
@@ -323,15 +326,15 @@ static bool read_gpus(struct sl_history_store *store, struct sl_history_known *o
 		return false;
 	while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct sl_history_gpu *all =
-			grown(out->gpus, out->gpu_count, sizeof(*all));
+			sl_history_grow(out->gpus, out->gpu_count, &room, sizeof(*all));
 
 		if (!all)
 			return false;
 		out->gpus = all;
 		all += out->gpu_count++;
 		all->id = sqlite3_column_int64(statement, 0);
-		take_text(statement, 1, all->uuid, sizeof(all->uuid));
-		take_text(statement, 2, all->name, sizeof(all->name));
+		sl_history_take_text(statement, 1, all->uuid, sizeof(all->uuid));
+		sl_history_take_text(statement, 2, all->name, sizeof(all->name));
 	}
 	return r == SQLITE_DONE;
 }
@@ -348,16 +351,17 @@ static void read_workload(sqlite3_stmt *statement, struct sl_history_workload *o
 		.observed = sqlite3_column_int64(statement, 11) != 0,
 		.begun_ms = (uint64_t)sqlite3_column_int64(statement, 12),
 	};
-	take_text(statement, 2, out->name, sizeof(out->name));
-	take_text(statement, 4, out->user, sizeof(out->user));
-	take_text(statement, 5, out->project, sizeof(out->project));
-	take_text(statement, 6, out->program, sizeof(out->program));
-	take_text(statement, 7, out->command, sizeof(out->command));
+	sl_history_take_text(statement, 2, out->name, sizeof(out->name));
+	sl_history_take_text(statement, 4, out->user, sizeof(out->user));
+	sl_history_take_text(statement, 5, out->project, sizeof(out->project));
+	sl_history_take_text(statement, 6, out->program, sizeof(out->program));
+	sl_history_take_text(statement, 7, out->command, sizeof(out->command));
 }
 
 static bool read_living(struct sl_history_store *store, struct sl_history_known *out)
 {
 	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	size_t room = 0;
 	int r;
 
 	if (sqlite3_prepare_v2(store->db,
@@ -365,8 +369,8 @@ static bool read_living(struct sl_history_store *store, struct sl_history_known 
 		    &statement, NULL) != SQLITE_OK)
 		return false;
 	while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
-		struct sl_history_workload *all =
-			grown(out->living, out->living_count, sizeof(*all));
+		struct sl_history_workload *all = sl_history_grow(
+			out->living, out->living_count, &room, sizeof(*all));
 
 		if (!all)
 			return false;
@@ -428,11 +432,6 @@ static bool step(sqlite3_stmt *statement)
 	return r == SQLITE_DONE;
 }
 
-static void bind_text(sqlite3_stmt *statement, int at, const char *text)
-{
-	(void)sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
-}
-
 static bool put_rows(struct sl_history_store *store, enum sl_history_kind kind,
 	const struct sl_history_row *rows, size_t count)
 {
@@ -454,63 +453,55 @@ static bool put_rows(struct sl_history_store *store, enum sl_history_kind kind,
 	return true;
 }
 
-static bool put_gpu(struct sl_history_store *store, const struct sl_history_gpu *gpu)
+/* Writes a row; types has a letter for each value: i for int64_t, t for a text. */
+static bool put(sqlite3_stmt *statement, const char *types, ...)
 {
-	sqlite3_stmt *statement = store->statements[PUT_GPU];
+	va_list args;
 
-	(void)sqlite3_bind_int64(statement, 1, gpu->id);
-	bind_text(statement, 2, gpu->uuid);
-	bind_text(statement, 3, gpu->name);
+	va_start(args, types);
+	for (int at = 1; types[at - 1]; at++) {
+		if (types[at - 1] == 'i')
+			(void)sqlite3_bind_int64(statement, at, va_arg(args, int64_t));
+		else
+			(void)sqlite3_bind_text(statement, at, va_arg(args, const char *),
+				-1, SQLITE_STATIC);
+	}
+	va_end(args);
 	return step(statement);
 }
+
+#define INT(value) ((int64_t)(value))
 
 static bool put_workload(
-	struct sl_history_store *store, const struct sl_history_workload *workload)
+	struct sl_history_store *store, const struct sl_history_workload *row)
 {
-	sqlite3_stmt *statement = store->statements[PUT_WORKLOAD];
-
-	(void)sqlite3_bind_int64(statement, 1, workload->id);
-	(void)sqlite3_bind_int64(statement, 2, (int64_t)workload->number);
-	bind_text(statement, 3, workload->name);
-	(void)sqlite3_bind_int64(statement, 4, workload->uid);
-	bind_text(statement, 5, workload->user);
-	bind_text(statement, 6, workload->project);
-	bind_text(statement, 7, workload->program);
-	bind_text(statement, 8, workload->command);
-	(void)sqlite3_bind_int64(statement, 9, workload->pid);
-	(void)sqlite3_bind_int64(statement, 10, workload->gpus);
-	(void)sqlite3_bind_int64(statement, 11, workload->priority);
-	(void)sqlite3_bind_int64(statement, 12, workload->observed);
-	(void)sqlite3_bind_int64(statement, 13, (int64_t)workload->begun_ms);
-	(void)sqlite3_bind_int64(statement, 14, (int64_t)workload->ended_ms);
-	return step(statement);
+	return put(store->statements[PUT_WORKLOAD],
+		"iititttt"
+		"iiiiii",
+		row->id, INT(row->number), row->name, INT(row->uid), row->user,
+		row->project, row->program, row->command, INT(row->pid), INT(row->gpus),
+		INT(row->priority), INT(row->observed), INT(row->begun_ms),
+		INT(row->ended_ms));
 }
 
-static bool put_event(
-	struct sl_history_store *store, const struct sl_msg_event_row *event)
+static bool put_event(struct sl_history_store *store, const struct sl_msg_event_row *row)
 {
-	sqlite3_stmt *statement = store->statements[PUT_EVENT];
-	const uint64_t before[] = {event->serial, event->realtime_ms};
-	const uint64_t behind[] = {event->gpu, event->workload, event->other,
-		event->bytes, event->available_bytes, event->other_bytes, event->span_ms,
-		event->pid, event->uid, event->lost};
-	int at = 1;
-
-	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
-		(void)sqlite3_bind_int64(statement, at++, (int64_t)before[i]);
-	bind_text(statement, at++, sl_reason_name(event->reason));
-	for (size_t i = 0; i < SL_ARRAY_LEN(behind); i++)
-		(void)sqlite3_bind_int64(statement, at++, (int64_t)behind[i]);
-	bind_text(statement, at++, event->name);
-	bind_text(statement, at, event->other_name);
-	return step(statement);
+	return put(store->statements[PUT_EVENT],
+		"iit"
+		"iiiiiiiiii"
+		"tt",
+		INT(row->serial), INT(row->realtime_ms), sl_reason_name(row->reason),
+		INT(row->gpu), INT(row->workload), INT(row->other), INT(row->bytes),
+		INT(row->available_bytes), INT(row->other_bytes), INT(row->span_ms),
+		INT(row->pid), INT(row->uid), INT(row->lost), row->name, row->other_name);
 }
 
 static bool put_batch(
 	struct sl_history_store *store, const struct sl_history_batch *batch)
 {
 	for (size_t i = 0; i < batch->gpu_count; i++) {
-		if (!put_gpu(store, &batch->gpus[i]))
+		if (!put(store->statements[PUT_GPU], "itt", batch->gpus[i].id,
+			    batch->gpus[i].uuid, batch->gpus[i].name))
 			return false;
 	}
 	for (size_t i = 0; i < batch->workload_count; i++) {

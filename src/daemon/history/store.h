@@ -118,6 +118,10 @@ enum sl_history_store_outcome {
 	SL_HISTORY_STORE_BAD    /* of a question: it cannot be answered */
 };
 
+void sl_history_take_text(sqlite3_stmt *statement, int column, char *out, size_t size);
+/* Makes room for one more item of size bytes; NULL: no memory. */
+void *sl_history_grow(void *all, size_t count, size_t *room, size_t size);
+
 struct sl_history_store;
 
 /* Opens or creates the file. On all but OK, err says what is wrong and the remedy. */

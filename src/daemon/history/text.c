@@ -83,63 +83,39 @@ static void give(struct sl_history_text *text, size_t bytes)
 
 /* --- text --------------------------------------------------------------------------------- */
 
-static bool grow(struct sl_history_text *text, size_t size)
-{
-	/* Grows memory by half, to copy little; a file needs no copy. */
-	size_t more = text->fd >= 0 ? STEP : sl_max_u64(STEP, text->taken / 2);
-	char *bytes;
-
-	if (size <= text->taken)
-		return true;
-	more = sl_max_u64(more, size - text->taken);
-	if (!take(text, more)) {
-		text->error = EDQUOT;
-		return false;
-	}
-	if (text->fd >= 0)
-		return true;
-	bytes = realloc(text->bytes, text->taken);
-	if (!bytes) {
-		text->error = ENOMEM;
-		return false;
-	}
-	text->bytes = bytes;
-	return true;
-}
-
 static ssize_t put(void *cookie, const char *buf, size_t count)
 {
 	struct sl_history_text *text = cookie;
-	int r = 0;
+	size_t size = text->size + count;
+	int r;
 
-	if (text->error || !grow(text, text->size + count))
+	if (text->error)
 		return 0;
-	if (text->fd >= 0)
-		r = sl_file_write_all(text->fd, buf, count);
-	else
-		memcpy(text->bytes + text->size, buf, count);
+	if (size > text->taken && !take(text, sl_max_u64(STEP, size - text->taken))) {
+		text->error = EDQUOT;
+		return 0;
+	}
+	r = sl_file_write_all(text->fd, buf, count);
 	if (r < 0) {
 		text->error = -r;
 		return 0;
 	}
-	text->size += count;
+	text->size = size;
 	return (ssize_t)count;
 }
 
 struct sl_history_text *sl_history_text_new(
-	struct sl_history_budget *room, uint64_t key, bool as_file, FILE **out)
+	struct sl_history_budget *room, uint64_t key, FILE **out)
 {
 	struct sl_history_text *text = calloc(1, sizeof(*text));
 
+	*out = NULL;
 	if (!text)
 		return NULL;
 	text->room = room;
 	text->key = key;
-	text->fd =
-		as_file ? memfd_create("sluice-history", MFD_CLOEXEC | MFD_ALLOW_SEALING)
-			: -1;
-	*out = NULL;
-	if (text->fd >= 0 || !as_file)
+	text->fd = memfd_create("sluice-history", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (text->fd >= 0)
 		*out = fopencookie(text, "w", (cookie_io_functions_t){.write = put});
 	if (!*out)
 		return sl_history_text_free(text);
@@ -152,9 +128,10 @@ bool sl_history_text_end(struct sl_history_text *text, FILE **out, struct sl_err
 	if (fclose(*out) != 0 && !text->error)
 		text->error = EIO;
 	*out = NULL;
-	if (!text->error && text->fd >= 0 &&
-		fcntl(text->fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_GROW | F_SEAL_WRITE) <
-			0)
+	if (lseek(text->fd, 0, SEEK_SET) < 0 && !text->error)
+		text->error = errno;
+	if (!text->error && fcntl(text->fd, F_ADD_SEALS,
+				    F_SEAL_SEAL | F_SEAL_GROW | F_SEAL_WRITE) < 0)
 		text->error = errno;
 	if (!text->error)
 		return true;
@@ -177,7 +154,6 @@ struct sl_history_text *sl_history_text_free(struct sl_history_text *text)
 	if (text->fd >= 0 && ftruncate(text->fd, 0) < 0)
 		text->error = errno;
 	sl_closep(&text->fd);
-	free(text->bytes);
 	if (text->taken)
 		give(text, text->taken);
 	free(text);

@@ -33,20 +33,18 @@ struct sl_history_text {
 	struct sl_history_budget *room;
 	uint64_t key;
 	size_t size, taken; /* taken: bytes reserved in room */
-	char *bytes;        /* NULL: it is in fd */
-	int fd;             /* a file in memory; -1: it is in bytes */
+	int fd;             /* a file in memory */
 	int error;          /* why it takes no more: an errno; EDQUOT: no room */
 };
 
-/* A new text that *out writes to. as_file: in a memory file, whose descriptor can be passed on.
- * NULL: no memory. */
+/* A new text that *out writes to. NULL: no memory. */
 SL_MUST_CHECK struct sl_history_text *sl_history_text_new(
-	struct sl_history_budget *room, uint64_t key, bool as_file, FILE **out);
+	struct sl_history_budget *room, uint64_t key, FILE **out);
 /* Closes *out. True: the text is complete and constant; else err says why not. */
 SL_MUST_CHECK bool sl_history_text_end(
 	struct sl_history_text *text, FILE **out, struct sl_error *err);
-/* Gives the memory back; a memory file is emptied, even if others hold its descriptor. NULL is
- * fine; returns NULL. */
+/* Gives the memory back: the file is emptied, even if others hold its descriptor. NULL is fine;
+ * returns NULL. */
 struct sl_history_text *sl_history_text_free(struct sl_history_text *text);
 
 #endif

@@ -13,18 +13,15 @@
  * levels are not. */
 enum victim { OF_SECONDS = 0, OF_MINUTES, OF_HOURS, OF_GPU_HOURS, OF_EVENTS, VICTIMS };
 
-/* A table per kind, the seconds that go at once, and how far they are rolled up. */
+/* A table per kind, and the seconds that go at once. */
 static const struct {
 	const char *tables[SL_HISTORY_KINDS];
 	int64_t unit;
-	const char *done;
 } victims[OF_EVENTS] = {
-	[OF_SECONDS] = {{"seconds", "gpu_seconds"}, 60,
-		"(SELECT done FROM meta WHERE level = 1)"},
-	[OF_MINUTES] = {{"minutes", "gpu_minutes"}, 3600,
-		"(SELECT done FROM meta WHERE level = 2)"},
-	[OF_HOURS] = {{"hours", "hours"}, 3600, "9000000000000000000"},
-	[OF_GPU_HOURS] = {{"gpu_hours", "gpu_hours"}, 3600, "9000000000000000000"},
+	[OF_SECONDS] = {{"seconds", "gpu_seconds"}, 60},
+	[OF_MINUTES] = {{"minutes", "gpu_minutes"}, 3600},
+	[OF_HOURS] = {{"hours", "hours"}, 3600},
+	[OF_GPU_HOURS] = {{"gpu_hours", "gpu_hours"}, 3600},
 };
 /* How often the largest table is looked for while space is short: SQLite counts rows by walking
  * the table. */
@@ -76,7 +73,7 @@ static bool roll_up(
 
 /* --- deleting ----------------------------------------------------------------------------- */
 
-/* Deletes the oldest unit of rows, if it is before `before` and rolled up. */
+/* Deletes the oldest unit of rows, if it is before `before`. Whole units before now are rolled up. */
 static bool drop_oldest(
 	struct sl_history_store *store, enum victim victim, int64_t before)
 {
@@ -84,16 +81,15 @@ static bool drop_oldest(
 	int64_t unit = victims[victim].unit, edge = 0;
 
 	/* min of several is NULL, hence 0, if one of them is. */
-	if (!sl_history_sql_ask(store, &edge,
-		    "SELECT min((SELECT min(m) FROM (SELECT min(t) AS m FROM %s UNION "
-		    "SELECT min(t) FROM %s)) / %" PRId64 " + 1, %" PRId64 " / %" PRId64
-		    ", %s / %" PRId64 ") * %" PRId64,
-		    tables[0], tables[1], unit, before, unit, victims[victim].done, unit,
-		    unit))
-		return false;
-	return sl_history_sql(store,
-		"DELETE FROM %s WHERE t < %" PRId64 "; DELETE FROM %s WHERE t < %" PRId64,
-		tables[0], edge, tables[1], edge);
+	return sl_history_sql_ask(store, &edge,
+		       "SELECT min((SELECT min(m) FROM (SELECT min(t) AS m FROM %s UNION "
+		       "SELECT min(t) FROM %s)) / %" PRId64 " + 1, %" PRId64
+		       ") * %" PRId64,
+		       tables[0], tables[1], unit, before / unit, unit) &&
+	       sl_history_sql(store,
+		       "DELETE FROM %s WHERE t < %" PRId64
+		       "; DELETE FROM %s WHERE t < %" PRId64,
+		       tables[0], edge, tables[1], edge);
 }
 
 /* Deletes events but the newest, and workloads without rows. */

@@ -12,10 +12,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/history/advice.h"
-#include "daemon/history/events.h"
+#include "daemon/history/answers.h"
 #include "daemon/history/read.h"
-#include "daemon/history/series.h"
 
 static const char *const words[SL_HISTORY_BYS] = {
 	"user", "project", "gpu", "workload", "program"};
@@ -133,7 +131,6 @@ static bool find_keys(struct sl_history_reader *reader, const struct sl_history_
 		[SL_HISTORY_BY_PROGRAM] = "program AS key, program AS name",
 	};
 
-	/* Leaves out workloads that ended before. */
 	return sl_history_reader_run(reader,
 		"INSERT INTO keys SELECT id, key, ifnull(name, ''), begun, ended FROM "
 		"(SELECT "

@@ -4,7 +4,7 @@
  * Rows wait in memory until a transaction has written them. So a disk that is full for a minute, or
  * another process' lock, costs nothing; a longer failure costs what exceeds the bounds below.
  */
-#include "daemon/history/scribe_internal.h"
+#include "daemon/history/scribe.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,11 +69,8 @@ struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scrib
 		free(scribe->living[i]);
 	free(scribe->living);
 	sl_map_fini(&scribe->by_number);
-	free(scribe->known.gpus);
-	free(scribe->known.living);
 	free(scribe->workloads);
 	free(scribe->gpus);
-	free(scribe->new_gpus);
 	free(scribe->events);
 	free(scribe);
 	return NULL;
@@ -132,17 +129,29 @@ static bool take_known(struct sl_history_scribe *scribe, uint64_t real_ms,
 	struct sl_history_report *report)
 {
 	struct sl_history_known known;
+	bool ok;
 
 	if (sl_history_store_known(scribe->store, &known, &report->err) !=
 		SL_HISTORY_STORE_OK)
 		return false;
-	if (!order_events(scribe, &known, &report->err)) {
-		free(known.gpus);
-		free(known.living);
-		return false;
-	}
-	if (!scribe->knows)
+	ok = order_events(scribe, &known, &report->err);
+	if (ok && !scribe->knows) {
 		start_clock(scribe, real_ms, known.end, report);
+		scribe->former_end = known.end;
+		scribe->gpus = sl_steal(&known.gpus);
+		scribe->gpu_count = known.gpu_count;
+		for (size_t i = 0; i < known.living_count; i++) {
+			struct sl_history_living *one =
+				sl_history_ids_add(scribe, &known.living[i]);
+
+			if (one)
+				one->former = true;
+		}
+	}
+	free(known.gpus);
+	free(known.living);
+	if (!ok)
+		return false;
 	scribe->knows = true;
 	/* If the file was set aside meanwhile, what this process knows remains valid. */
 	if (known.gpu_id >= scribe->next_gpu)
@@ -150,15 +159,6 @@ static bool take_known(struct sl_history_scribe *scribe, uint64_t real_ms,
 	if (known.workload_id >= scribe->next_workload)
 		scribe->next_workload = known.workload_id + 1;
 	scribe->event_serial = sl_max_u64(scribe->event_serial, known.event_serial);
-	if (scribe->first && !scribe->gpus && !scribe->known.living) {
-		scribe->gpus = sl_steal(&known.gpus);
-		scribe->gpu_count = known.gpu_count;
-		scribe->known = known;
-		scribe->known.gpus = NULL;
-	} else {
-		free(known.gpus);
-		free(known.living);
-	}
 	return true;
 }
 
@@ -167,12 +167,7 @@ static void say_all_again(struct sl_history_scribe *scribe)
 {
 	for (size_t i = 0; i < scribe->living_count; i++)
 		scribe->living[i]->dirty = true;
-	free(scribe->new_gpus);
-	scribe->new_gpus = calloc(scribe->gpu_count + 1, sizeof(*scribe->new_gpus));
-	scribe->new_gpu_count = scribe->new_gpus ? scribe->gpu_count : 0;
-	if (scribe->gpu_count)
-		memcpy(scribe->new_gpus, scribe->gpus,
-			scribe->new_gpu_count * sizeof(*scribe->gpus));
+	scribe->gpus_dirty = true;
 }
 
 /* Moves a file that cannot be used away, and begins a new one. */
@@ -252,6 +247,7 @@ static void take(void *context, const union sl_msg *row)
 	living->seen = true;
 	living->missed = false;
 	living->seen_ms = asking->now_ms;
+	living->dirty |= seen->ordinal + 1 > living->row.gpus;
 	living->row.gpus = (uint32_t)sl_max_u64(living->row.gpus, seen->ordinal + 1);
 	seen->id = living->row.id;
 	seen->fresh = living->met_ms == asking->now_ms;
@@ -375,7 +371,8 @@ static void written(struct sl_history_scribe *scribe)
 		scribe->rows += scribe->tables.out[kind].count;
 		scribe->tables.out[kind].count = 0;
 	}
-	scribe->workload_count = scribe->new_gpu_count = scribe->event_count = 0;
+	scribe->event_count = 0;
+	scribe->gpus_dirty = false;
 }
 
 /* Drops rows beyond the bound. */
@@ -394,17 +391,18 @@ static void drop_rows(struct sl_history_scribe *scribe)
 static int write_batch(struct sl_history_scribe *scribe, int64_t now,
 	const struct sl_history_keep *keep, struct sl_history_report *report)
 {
-	const struct sl_history_batch batch = {
-		.gpus = scribe->new_gpus,
-		.gpu_count = scribe->new_gpu_count,
-		.workloads = scribe->workloads,
-		.workload_count = scribe->workload_count,
+	struct sl_history_batch batch = {
+		.gpus = scribe->gpus,
+		.gpu_count = scribe->gpus_dirty ? scribe->gpu_count : 0,
 		.rows = {scribe->tables.out[0].all, scribe->tables.out[1].all},
 		.row_count = {scribe->tables.out[0].count, scribe->tables.out[1].count},
 		.events = scribe->events,
 		.event_count = scribe->event_count,
 	};
 
+	sl_history_ids_collect(scribe);
+	batch.workloads = scribe->workloads;
+	batch.workload_count = scribe->workload_count;
 	return sl_history_store_write(scribe->store, &batch, now, keep, &report->err);
 }
 
@@ -413,9 +411,11 @@ static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 	const struct sl_history_keep *keep, struct sl_history_report *report)
 {
 	int64_t now = scribe->samples[scribe->current].t;
+	bool ok = false;
 
 	if (scribe->store) {
 		report->outcome = write_batch(scribe, now, keep, report);
+		ok = report->outcome == SL_HISTORY_STORE_OK;
 		if (report->outcome == SL_HISTORY_STORE_OK) {
 			written(scribe);
 			scribe->written_ms = real_ms;
@@ -425,6 +425,7 @@ static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 		}
 	}
 	drop_rows(scribe);
+	sl_history_ids_written(scribe, ok);
 	report->t = now;
 	report->ahead_ms =
 		scribe->knows ? (int64_t)(sl_history_scribe_now(scribe) - real_ms) : 0;
@@ -442,16 +443,6 @@ static bool tell(struct sl_history_scribe *scribe)
 			     &scribe->tables.out[kind]) == 0 &&
 		     ok;
 	return ok;
-}
-
-void sl_history_scribe_tell(struct sl_history_scribe *scribe, uint64_t real_ms,
-	const struct sl_history_keep *keep, struct sl_history_report *report)
-{
-	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
-	open_store(scribe, real_ms, report);
-	if (!tell(scribe))
-		report->outcome = SL_HISTORY_STORE_FULL;
-	write_all(scribe, real_ms, keep, report);
 }
 
 static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
@@ -473,24 +464,9 @@ static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
 		sl_history_ids_end_former(scribe);
 	scribe->first = false;
 	hear_events(scribe, &err);
-	sl_history_ids_say(scribe);
+	sl_history_ids_end(scribe);
 	if (sl_history_sample_rows(before, now, &scribe->tables) == 0)
 		scribe->current = 1 - scribe->current;
-}
-
-void sl_history_scribe_suspect(struct sl_history_scribe *scribe)
-{
-	scribe->suspects = true;
-}
-
-uint64_t sl_history_scribe_wal_bytes(const struct sl_history_scribe *scribe)
-{
-	return scribe->store ? sl_history_store_wal_bytes(scribe->store) : 0;
-}
-
-bool sl_history_scribe_checkpoint(struct sl_history_scribe *scribe, int patience_ms)
-{
-	return !scribe->store || sl_history_store_checkpoint(scribe->store, patience_ms);
 }
 
 static void look_for_damage(struct sl_history_scribe *scribe, uint64_t real_ms,
@@ -505,14 +481,16 @@ static void look_for_damage(struct sl_history_scribe *scribe, uint64_t real_ms,
 }
 
 void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
-	const struct sl_history_keep *keep, bool told, struct sl_history_report *report)
+	const struct sl_history_keep *keep, bool is_second, bool told,
+	struct sl_history_report *report)
 {
 	int64_t t;
 
 	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
 	open_store(scribe, real_ms, report);
-	look_for_damage(scribe, real_ms, report);
-	if (scribe->knows)
+	if (is_second)
+		look_for_damage(scribe, real_ms, report);
+	if (is_second && scribe->knows)
 		look(scribe, sl_history_scribe_now(scribe), report);
 	t = scribe->samples[scribe->current].t;
 	if (told || t >= scribe->told_at + TELL_EVERY_S) {

@@ -1,7 +1,7 @@
 /*
  * events - past events, and why a workload waits
  */
-#include "daemon/history/events.h"
+#include "daemon/history/answers.h"
 #include "daemon/web/history.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void add_older(
 	if (json_array_size(events->array))
 		ask.before = (uint64_t)serial_of(json_array_get(events->array, 0));
 	text = sl_page_ask_history(request, &ask, &err);
-	root = text ? json_loadb(text->bytes, text->size, 0, NULL) : NULL;
+	root = text ? json_loadfd(text->fd, 0, NULL) : NULL;
 	if (text && !root)
 		sl_error_set(&err, "sluiced is out of memory; try again");
 	(void)sl_history_text_free(text);

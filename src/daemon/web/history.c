@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/report/tell.h"
 
@@ -65,11 +66,11 @@ static ssize_t read_some(void *context, uint64_t offset, char *buf, size_t room)
 {
 	const struct sl_history_text *text = context;
 
-	if (offset >= text->size)
-		return MHD_CONTENT_READER_END_OF_STREAM;
-	room = sl_min_u64(room, text->size - offset);
-	memcpy(buf, text->bytes + offset, room);
-	return (ssize_t)room;
+	ssize_t got = pread(text->fd, buf, room, (off_t)offset);
+
+	return got > 0    ? got
+	       : got == 0 ? MHD_CONTENT_READER_END_OF_STREAM
+			  : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 static void let_go(void *context)

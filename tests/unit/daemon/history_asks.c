@@ -106,12 +106,12 @@ static void nobody_takes_all_places(void **state)
 static struct sl_history_budget room;
 
 /* mib of them; NULL: they do not fit. */
-static struct sl_history_text *text_of(uint64_t key, bool as_file, unsigned int mib)
+static struct sl_history_text *text_of(uint64_t key, unsigned int mib)
 {
 	static const char line[1 << 20];
 	struct sl_error err = {0};
 	FILE *out = NULL;
-	struct sl_history_text *text = sl_history_text_new(&room, key, as_file, &out);
+	struct sl_history_text *text = sl_history_text_new(&room, key, &out);
 
 	assert_non_null(text);
 	for (unsigned int i = 0; i < mib; i++)
@@ -127,20 +127,20 @@ static void answers_have_room_together(void **state)
 	struct sl_history_text *texts[3];
 
 	sl_history_budget_init(&room);
-	texts[0] = text_of(1, false, 40);
+	texts[0] = text_of(1, 40);
 	assert_non_null(texts[0]);
 	assert_int_equal(texts[0]->size, 40 << 20);
 	/* Of one key so much, of all twice as much. */
-	assert_null(text_of(1, true, 30));
-	texts[1] = text_of(2, true, 60);
-	texts[2] = text_of(1, true, 1);
+	assert_null(text_of(1, 30));
+	texts[1] = text_of(2, 60);
+	texts[2] = text_of(1, 1);
 	assert_non_null(texts[1]);
 	assert_non_null(texts[2]);
-	assert_null(text_of(3, true, 40));
+	assert_null(text_of(3, 40));
 	for (int i = 0; i < 3; i++)
 		texts[i] = sl_history_text_free(texts[i]);
 	assert_int_equal(room.taken, 0);
-	texts[0] = text_of(3, true, 60);
+	texts[0] = text_of(3, 60);
 	assert_non_null(texts[0]);
 	(void)sl_history_text_free(texts[0]);
 	sl_history_budget_fini(&room);
@@ -154,7 +154,7 @@ static void a_file_is_taken_back(void **state)
 	int kept;
 
 	sl_history_budget_init(&room);
-	text = text_of(1, true, 3);
+	text = text_of(1, 3);
 	assert_non_null(text);
 	kept = dup(text->fd);
 	assert_int_equal(fstat(kept, &before), 0);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/history/sample.h"
-#include "daemon/history/scribe_internal.h"
+#include "daemon/history/scribe.h"
 
 #define GIB (1ull << 30)
 #define T0  (6000 * 60)
@@ -451,30 +451,32 @@ static void a_long_gap_is_unknown(void **state)
 }
 
 /* The disk is full for long, and one workload after the other runs. The number of rows that
- * wait to be written is bounded, and a known workload's waiting row is its newest. */
+ * wait to be written is bounded, and living ones are among them. */
 static void who_cannot_be_written_is_bounded(void **state)
 {
 	struct sl_history_scribe *scribe = sl_history_scribe_new("/nowhere", NULL, 0);
-	struct sl_history_living *living = calloc(1, sizeof(*living));
+	struct sl_msg_use_row row = {.workload = 1};
 
 	assert_non_null(scribe);
-	scribe->living = calloc(1, sizeof(*scribe->living));
-	scribe->living[0] = living;
-	scribe->living_count = scribe->living_room = 1;
-	for (int i = 0; i < SL_HISTORY_WHO_MAX + 100; i++) {
-		living->row.id = i + 1;
-		living->seen = living->dirty = true;
-		sl_history_ids_say(scribe);
-		assert_false(living->dirty);
+	for (; row.workload <= SL_HISTORY_WHO_MAX + 100; row.workload++) {
+		struct sl_history_living *living =
+			sl_history_ids_living(scribe, &row, 1000);
+
+		assert_non_null(living);
+		living->row.ended_ms = 2000;
+		sl_history_ids_end(scribe);
 	}
-	assert_int_equal(scribe->workload_count, SL_HISTORY_WHO_MAX);
+	assert_non_null(sl_history_ids_living(scribe, &row, 1000));
+	sl_history_ids_collect(scribe);
+	assert_int_equal(scribe->workload_count, SL_HISTORY_WHO_MAX + 101);
+	sl_history_ids_written(scribe, false);
 	assert_int_equal(scribe->dropped, 100);
-	living->row.id = 5;
-	living->row.gpus = 3;
-	living->seen = living->dirty = true;
-	sl_history_ids_say(scribe);
-	assert_int_equal(scribe->dropped, 100);
-	assert_int_equal(scribe->workloads[4].gpus, 3);
+	assert_int_equal(scribe->living_count, SL_HISTORY_WHO_MAX + 1);
+	assert_false(scribe->living[SL_HISTORY_WHO_MAX]->over);
+	sl_history_ids_collect(scribe);
+	sl_history_ids_written(scribe, true);
+	assert_int_equal(scribe->living_count, 1);
+	assert_false(scribe->living[0]->dirty);
 	(void)sl_history_scribe_free(scribe);
 }
 

@@ -1,11 +1,11 @@
 /*
- * events - the events that a question asks for, as far back as they are kept
+ * answers - what questions are answered with (history/usage.c has the most frequent)
  *
  * Called by sl_history_query() (history/query.h). The daemon filters the latest events, which it
  * keeps itself, by the same rule: sl_history_event_wanted().
  */
-#ifndef SL_DAEMON_HISTORY_EVENTS_H
-#define SL_DAEMON_HISTORY_EVENTS_H
+#ifndef SL_DAEMON_HISTORY_ANSWERS_H
+#define SL_DAEMON_HISTORY_ANSWERS_H
 
 #include <jansson.h>
 
@@ -31,6 +31,13 @@ SL_MUST_CHECK int sl_history_events_each(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, uint64_t last, sl_history_event_fn fn,
 	void *context, uint64_t *reached, struct sl_error *err);
 
+/* One workload over time, with its events; likewise. */
+SL_MUST_CHECK int sl_history_series(struct sl_history_reader *reader,
+	const struct sl_history_ask *ask, FILE *out, struct sl_error *err);
+/* The history of programs, as policy/figures/advise.h sees it; likewise. */
+SL_MUST_CHECK int sl_history_advice(struct sl_history_reader *reader,
+	const struct sl_history_ask *ask, FILE *out, struct sl_error *err);
+
 /* --- shared by the writers of JSON answers ---------------------------------------------------- */
 
 /* A JSON array that is being written, one member a line. */
@@ -42,6 +49,5 @@ struct sl_history_list {
 void sl_history_list_put(struct sl_history_list *list, json_t *object);
 /* The workload number that name is ("7"); -1: it is not a number. */
 int64_t sl_history_number_of(const char *name);
-void sl_history_take_text(sqlite3_stmt *statement, int column, char *out, size_t size);
 
 #endif
