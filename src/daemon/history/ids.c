@@ -33,8 +33,8 @@ static bool is_about(uint64_t a, uint64_t b)
 	return a <= b + SAME_MS && b <= a + SAME_MS;
 }
 
-/* The same workload of an earlier daemon, if any. Its number and pid alone may repeat after a reboot,
- * or in a container. */
+/* The same workload of an earlier daemon, if any. Its number and pid alone may repeat after a
+ * reboot, or in a container. */
 static struct sl_history_living *former_one(struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t begun_ms)
 {

@@ -73,7 +73,8 @@ static bool roll_up(
 
 /* --- deleting ----------------------------------------------------------------------------- */
 
-/* Deletes the oldest unit of rows, if it is before `before`. Whole units before now are rolled up. */
+/* Deletes the oldest unit of rows, if it is before `before`. Whole units before now are rolled
+ * up. */
 static bool drop_oldest(
 	struct sl_history_store *store, enum victim victim, int64_t before)
 {
