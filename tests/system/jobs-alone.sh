@@ -16,12 +16,12 @@ begun() { [ -s "$T/$1.begun" ]; }
 # damage HOW: one bit of the record of the only workload, or all of the journal.
 damage() {
 	[ "$1" = bit ] || {
-		rm "$T/state/journal"
+		rm "$T/state/run.db"
 		return
 	}
-	sed '/"record":"workload"/ s/"name"/"nbme"/' "$T/state/journal" >"$T/damaged"
-	cmp -s "$T/damaged" "$T/state/journal" && fail "nothing of the journal is damaged"
-	cat "$T/damaged" >"$T/state/journal"
+	LC_ALL=C sed 's/"name":"\([a-z]*-\)/"nbme":"\1/g' "$T/state/run.db" >"$T/damaged"
+	cmp -s "$T/damaged" "$T/state/run.db" && fail "nothing of the journal is damaged"
+	cat "$T/damaged" >"$T/state/run.db"
 }
 # runs NAME HOW RETRIES: a job that goes on until its file is there, and a daemon that has lost it.
 runs() {

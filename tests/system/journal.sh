@@ -11,8 +11,8 @@ daemon_start
 check_file "well" "$T/well" 'ok +daemon'
 
 # As the superuser may write everywhere, a folder stands where the file has to be.
-rm -f "$T/state/journal"
-mkdir "$T/state/journal"
+rm -f "$T/state/run.db"
+mkdir "$T/state/run.db"
 $RUN --request 0.2 --limit 0.4 --name one -- "$P/tenant" --bytes 64MiB --ms 60000 >"$T/one" 2>"$T/one.err" &
 one=$!
 wait_event "$T/one" held
@@ -31,7 +31,7 @@ check_file "and names the folder" "$T/ill" "FAIL +daemon +sluiced cannot write i
 check_file "and what to do" "$T/ill" 'make room in|give the folder back'
 check "it is in the dump" "$("$B/sluice" dump | json journal.failed)" = 1
 
-rmdir "$T/state/journal"
+rmdir "$T/state/run.db"
 until_true 10 happened JOURNAL_WORKS
 check "it is written again, and told" $? = 0
 "$B/sluice" set one --priority 5 >"$T/set" 2>"$T/set.err"

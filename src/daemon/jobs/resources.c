@@ -106,7 +106,7 @@ static void drop_first(struct sl_resources *resources, bool known, const char *t
 	free(change);
 }
 
-static void on_stored(void *context, const struct sl_error *trouble);
+static void on_stored(void *context, int r, const struct sl_error *err);
 
 /* `next` is the list with this change. */
 static int store(struct sl_resources *resources, const struct change *change)
@@ -152,15 +152,15 @@ static void start(struct sl_resources *resources)
 	}
 }
 
-static void on_stored(void *context, const struct sl_error *trouble)
+static void on_stored(void *context, int r, const struct sl_error *err)
 {
 	struct sl_resources *resources = context;
 
-	if (trouble)
-		sl_error_log("%s", trouble->text);
+	if (r < 0)
+		sl_error_log("%s", err->text);
 	else
 		resources->list = resources->next;
-	drop_first(resources, true, trouble ? trouble->text : "");
+	drop_first(resources, true, err->text);
 	start(resources);
 }
 

@@ -8,29 +8,21 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/step.h"
 #include "daemon/clients/client.h"
 #include "daemon/control/entry.h"
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/state/drive.h"
-#include "daemon/store/journal_writer.h"
 #include "daemon/workloads/park.h"
 #include "daemon/workloads/process.h"
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
-
-void sl_recover_path(const struct sl_daemon *daemon, char *buf, size_t size)
-{
-	(void)snprintf(buf, size, "%s/journal", daemon->state_dir);
-}
 
 static void read_boot(char boot[40])
 {
@@ -88,6 +80,7 @@ static void save_workload(const struct sl_daemon *daemon,
 	out->leaving = sl_jobs_run_leaves(workload);
 	out->former_limit_bytes = workload->former_limit_bytes;
 	out->gpu_count = workload->gpu_count;
+	memset(out->gpus, 0, sizeof(out->gpus));
 	for (uint32_t i = 0; i < workload->gpu_count; i++)
 		memcpy(out->gpus[i], daemon->gpus[workload->gpus[i]].uuid,
 			sizeof(out->gpus[i]));
@@ -119,10 +112,9 @@ static void save_all(const struct sl_daemon *daemon, struct sl_journal *journal)
 
 int sl_recover_save(struct sl_daemon *daemon)
 {
-	struct sl_journal *journal = sl_journal_writer_begin(daemon->commit.writer);
-	int r = journal ? sl_journal_reserve(journal, daemon->gpu_count,
-				  daemon->workload_count, daemon->client_count)
-			: sl_err_origin(-EBUSY);
+	struct sl_journal *journal = &daemon->commit.journal;
+	int r = sl_journal_reserve(
+		journal, daemon->gpu_count, daemon->workload_count, daemon->client_count);
 
 	if (r < 0)
 		return r;
@@ -132,7 +124,6 @@ int sl_recover_save(struct sl_daemon *daemon)
 	journal->next_client = daemon->next_client;
 	save_gpus(daemon, journal);
 	save_all(daemon, journal);
-	sl_journal_writer_start(daemon->commit.writer);
 	return 0;
 }
 
@@ -364,14 +355,12 @@ static void end_empty(struct sl_daemon *daemon)
 int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 {
 	sl_cleanup(sl_journal_fini) struct sl_journal journal = {0};
-	char path[SL_PATH_MAX + 32], boot[40];
+	char boot[40];
 	int r;
 
 	daemon->next_workload = daemon->next_client = 1;
-	sl_recover_path(daemon, path, sizeof(path));
-	sl_journal_sweep(path);
-	r = sl_journal_read(path, &journal, err);
-	if (r == SL_JOURNAL_BAD) {
+	r = sl_journal_load(daemon->store, &journal, err);
+	if (r == SL_STORE_BAD) {
 		sl_warning(
 			"%s; starting without it, what lives of its workloads counts as "
 			"unmanaged",
@@ -381,15 +370,16 @@ int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err)
 		daemon->next_workload = daemon->next_client = sl_clock_now() / SL_MS;
 		return 0;
 	}
-	if (r == SL_JOURNAL_PARTLY) {
-		sl_warning("%s; what is left out counts as unmanaged", err->text);
+	if (r == SL_STORE_PARTLY) {
+		sl_warning("%s; what is left out counts as unmanaged; there are %zu "
+			   "workloads and %zu clients",
+			err->text, journal.workload_count, journal.client_count);
 		err->text[0] = '\0';
-		r = SL_JOURNAL_OK;
 	}
 	/* The journal's folder does not outlive a reboot; the jobs' folder does. */
-	daemon->rebooted = r == SL_JOURNAL_NONE;
-	if (r != SL_JOURNAL_OK)
-		return r == SL_JOURNAL_NONE ? 0 : r;
+	daemon->rebooted = !journal.boot[0];
+	if (daemon->rebooted)
+		return 0;
 	daemon->next_workload = sl_max_u64(1, journal.next_workload);
 	daemon->next_client = sl_max_u64(1, journal.next_client);
 	read_boot(boot);

@@ -6,14 +6,12 @@
 
 #include "daemon/state/daemon.h"
 
-/* The journal's path. */
-void sl_recover_path(const struct sl_daemon *daemon, char *buf, size_t size);
-/* Copies the state of now and has the journal's thread write it. A few hundred nanoseconds per
- * workload. Negative errno: without memory nothing is written. */
+/* Copies the state of now to commit.journal. A few hundred nanoseconds per workload. 0 or
+ * -ENOMEM. */
 SL_MUST_CHECK int sl_recover_save(struct sl_daemon *daemon);
 /*
  * Reads the earlier daemon's journal: takes in its workloads whose processes live, with their
- * clients as expected. A damaged journal is set aside and logged. 0 or negative errno (err).
+ * clients as expected. Damage is logged. 0 or negative errno (err).
  */
 SL_MUST_CHECK int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err);
 

@@ -4,7 +4,6 @@
 #include "daemon/loop/saving.h"
 
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "base/log.h"
 #include "base/step.h"
@@ -14,7 +13,6 @@
 #include "daemon/loop/recover.h"
 #include "daemon/report/events.h"
 #include "daemon/state/commit.h"
-#include "daemon/store/journal_writer.h"
 
 #define COMMIT_MOST_NS (5 * SL_MS)
 /* A failed write is tried again, even if nothing else changes. */
@@ -86,6 +84,39 @@ static void written(struct sl_daemon *daemon, int r)
 		enable(daemon, true);
 }
 
+static void on_stored(void *context, int r, const struct sl_error *err);
+
+static int hand_over(struct sl_daemon *daemon)
+{
+	struct sl_commit *commit = &daemon->commit;
+
+	return sl_store_commit(daemon->store,
+		sl_journal_change(
+			commit->whole ? NULL : &commit->before, &commit->journal),
+		on_stored, daemon);
+}
+
+static void on_stored(void *context, int r, const struct sl_error *err)
+{
+	struct sl_daemon *daemon = context;
+	struct sl_commit *commit = &daemon->commit;
+
+	if (r == 0) {
+		struct sl_journal before = commit->before;
+
+		commit->before = commit->journal;
+		commit->journal = before;
+		commit->whole = false;
+	} else if (!commit->whole) {
+		/* Perhaps it was moved away, or is damaged: then all of it can be written. */
+		commit->whole = true;
+		r = hand_over(daemon);
+		if (r == 0)
+			return;
+	}
+	written(daemon, r);
+}
+
 static void start(struct sl_daemon *daemon)
 {
 	struct sl_share_turn turn = sl_share_begin();
@@ -101,6 +132,8 @@ static void start(struct sl_daemon *daemon)
 		sl_list_unlink(link);
 		sl_list_push_tail(&daemon->commit.held_writing, link);
 	}
+	if (r == 0)
+		r = hand_over(daemon);
 	sl_share_note(daemon, SL_SHARE_JOURNAL, &turn);
 	if (r < 0)
 		written(daemon, r);
@@ -116,17 +149,6 @@ static int on_commit(sd_event_source *source, void *context)
 	return 0;
 }
 
-static int on_written(sd_event_source *source, int fd, uint32_t events, void *context)
-{
-	struct sl_daemon *daemon = context;
-	int r = 0;
-
-	if (sl_journal_writer_take(daemon->commit.writer, &r))
-		written(daemon, r);
-	daemon->up->settle(daemon);
-	return 0;
-}
-
 void sl_saving_settle(struct sl_daemon *daemon)
 {
 	if (daemon->commit.error && !daemon->commit.writing &&
@@ -137,47 +159,26 @@ void sl_saving_settle(struct sl_daemon *daemon)
 		start(daemon);
 }
 
-static void finish_writing(struct sl_daemon *daemon)
-{
-	int r = 0;
-
-	if (!daemon->commit.writing)
-		return;
-	sl_journal_writer_wait(daemon->commit.writer);
-	if (sl_journal_writer_take(daemon->commit.writer, &r))
-		written(daemon, r);
-}
-
 void sl_saving_finish(struct sl_daemon *daemon)
 {
-	finish_writing(daemon);
+	sl_store_finish(daemon->store);
 	if (!daemon->commit.pending)
 		return;
 	start(daemon);
-	finish_writing(daemon);
+	sl_store_finish(daemon->store);
 }
 
 int sl_saving_open(struct sl_daemon *daemon)
 {
-	char path[SL_CONFIG_TEXT_MAX + 32];
-	int r;
+	int r = sd_event_add_defer(
+		daemon->loop, &daemon->commit.source, on_commit, daemon);
 
-	sl_recover_path(daemon, path, sizeof(path));
-	r = sl_journal_writer_new(path, &daemon->commit.writer);
-	if (r < 0)
-		return r;
-	r = sd_event_add_io(daemon->loop, &daemon->commit.io,
-		sl_journal_writer_fd(daemon->commit.writer), EPOLLIN, on_written, daemon);
-	if (r >= 0)
-		r = sd_event_source_set_priority(daemon->commit.io, SL_PRIORITY_TIMER);
-	if (r >= 0)
-		r = sd_event_add_defer(
-			daemon->loop, &daemon->commit.source, on_commit, daemon);
 	if (r >= 0)
 		r = sd_event_source_set_priority(
 			daemon->commit.source, SL_PRIORITY_COMMIT);
 	if (r < 0)
 		return sl_err_origin(r);
+	daemon->commit.whole = true;
 	enable(daemon, false);
 	return 0;
 }
@@ -185,6 +186,6 @@ int sl_saving_open(struct sl_daemon *daemon)
 void sl_saving_close(struct sl_daemon *daemon)
 {
 	daemon->commit.source = sd_event_source_disable_unref(daemon->commit.source);
-	daemon->commit.io = sd_event_source_disable_unref(daemon->commit.io);
-	daemon->commit.writer = sl_journal_writer_free(daemon->commit.writer);
+	sl_journal_fini(&daemon->commit.before);
+	sl_journal_fini(&daemon->commit.journal);
 }

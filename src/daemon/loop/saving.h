@@ -1,7 +1,7 @@
 /*
  * saving - the journal is written, and the peers that wait for it are answered
  *
- * Changes that come together are written together; changes that come while the thread writes go
+ * Changes that come together are written together; changes that come while the store writes go
  * into the next write (state/commit.h).
  */
 #ifndef SL_DAEMON_LOOP_SAVING_H
@@ -9,7 +9,7 @@
 
 #include "daemon/state/daemon.h"
 
-/* Makes the thread, and the loop's sources for it. 0 or negative errno. */
+/* Makes the loop's source for it. 0 or negative errno. */
 SL_MUST_CHECK int sl_saving_open(struct sl_daemon *daemon);
 /* Part of settling: a change waits at most 5 ms for its write to begin, however busy the loop
  * is. */

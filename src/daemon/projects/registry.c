@@ -253,7 +253,7 @@ static bool compose(struct sl_daemon *daemon, struct sl_projects_change *change)
 	return false;
 }
 
-static void on_stored(void *context, const struct sl_error *trouble);
+static void on_stored(void *context, int r, const struct sl_error *err);
 
 /* Hands `fresh` to the store. The default project is stored with the first change. */
 static int store(struct sl_daemon *daemon, const struct sl_projects_change *change)
@@ -297,14 +297,14 @@ static void go_on(struct sl_daemon *daemon)
 	}
 }
 
-static void on_stored(void *context, const struct sl_error *trouble)
+static void on_stored(void *context, int r, const struct sl_error *err)
 {
 	struct sl_daemon *daemon = context;
 	struct sl_registry *room = daemon->projects;
 	struct sl_projects_change *change = sl_steal(&room->writing);
 
-	room->unstored = trouble ? *trouble : (struct sl_error){0};
-	if (!trouble) {
+	room->unstored = *err;
+	if (r == 0) {
 		struct sl_projects_stored before = room->now;
 
 		room->now = room->fresh;
@@ -313,8 +313,8 @@ static void on_stored(void *context, const struct sl_error *trouble)
 		daemon->up->projects_changed(daemon);
 		succeed(room, change);
 	} else {
-		sl_error_log("%s", trouble->text);
-		refuse(change, NULL, trouble->text);
+		sl_error_log("%s", err->text);
+		refuse(change, NULL, err->text);
 	}
 	go_on(daemon);
 }

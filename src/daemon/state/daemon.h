@@ -19,6 +19,7 @@
 #include "daemon/config/config.h"
 #include "daemon/core/map.h"
 #include "daemon/state/gpu.h"
+#include "daemon/store/journal.h"
 #include "policy/node.h"
 #include "wire/wire.h"
 
@@ -42,7 +43,6 @@ struct sl_http;
 struct sl_inside_door;
 struct sl_ipc;
 struct sl_jobs;
-struct sl_journal_writer;
 struct sl_listener;
 struct sl_measure;
 struct sl_page;
@@ -65,10 +65,12 @@ enum { SL_SERVED_METRICS = 0, SL_SERVED_PAGE, SL_SERVED };
 
 /* The journal's writing: state/commit.h, loop/saving.c. */
 struct sl_commit {
-	struct sl_journal_writer *writer;
-	sd_event_source *io, *source; /* source: NULL until the thread runs */
-	int error;                    /* errno of the last writing; 0: it succeeded */
-	bool pending, writing;        /* to be written; being written */
+	/* The last one that is stored, and the next; whole: what is stored is not known. */
+	struct sl_journal before, journal;
+	bool whole;
+	sd_event_source *source; /* NULL until the journal was read */
+	int error;               /* errno of the last writing; 0: it succeeded */
+	bool pending, writing;   /* to be written; being written */
 	sl_ns since;
 	uint64_t begun, done; /* writings so far; the last one that is over */
 	/* Peers whose output waits: for the next writing, and for the one in progress. */

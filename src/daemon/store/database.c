@@ -16,10 +16,13 @@
 
 #include "base/crc.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/step.h"
 
 /* Version of the tables (PRAGMA user_version). */
 #define TABLES 1
+/* Most damaged databases that are kept. */
+#define ASIDE_MAX 1000
 /* Longest wait for another program's lock. */
 #define BUSY_MS 2000
 
@@ -59,37 +62,47 @@ static void statement_end(sqlite3_stmt **statement)
 	(void)sqlite3_finalize(*statement);
 }
 
-/* What SQLite says, and what to do about it. */
-static bool failed(const struct sl_database *database, const char *what,
-	enum sl_store_kind kind, struct sl_error *err)
+/* What SQLite says, as an errno and as a remedy. */
+static int errno_of(const struct sl_database *database, const char **remedy)
 {
 	int code = database->db ? sqlite3_errcode(database->db) : SQLITE_NOMEM;
-	const char *said = database->db ? sqlite3_errmsg(database->db) : "no memory";
-	const char *remedy;
 
+	*remedy = "look at the disk, and try again";
 	switch (code & 0xff) {
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
-		remedy = "another program has it open for writing; end it, and try again";
-		break;
+		*remedy =
+			"another program has it open for writing; end it, and try again";
+		return -EBUSY;
 	case SQLITE_NOTADB:
 	case SQLITE_CORRUPT:
-		remedy = "it is damaged; put back a copy, save what `sqlite3 FILE "
-			 ".recover` "
-			 "still finds, or move it away; then restart sluiced";
-		break;
-	case SQLITE_FULL: remedy = "the disk is full; make room, and try again"; break;
+		*remedy = "it is damaged; put back a copy, save what `sqlite3 FILE "
+			  ".recover` still finds, or move it away; then restart sluiced";
+		return -EUCLEAN;
+	case SQLITE_FULL:
+		*remedy = "the disk is full; make room, and try again";
+		return -ENOSPC;
 	case SQLITE_READONLY:
 	case SQLITE_PERM:
 	case SQLITE_CANTOPEN:
-		remedy = "let sluiced's user write there, or choose another folder with "
-			 "data_dir";
-		break;
-	default: remedy = "look at the disk, and try again"; break;
+		*remedy = "let sluiced's user write there, or choose another folder with "
+			  "data_dir";
+		return -EACCES;
+	case SQLITE_NOMEM: return -ENOMEM;
+	default: return -EIO;
 	}
+}
+
+static int failed(const struct sl_database *database, const char *what,
+	enum sl_store_kind kind, struct sl_error *err)
+{
+	const char *remedy;
+	int r = errno_of(database, &remedy);
+
 	sl_error_set(err, "cannot %s the %s in %.180s: %.100s; %s", what,
-		kinds[kind].many, database->path, said, remedy);
-	return false;
+		kinds[kind].many, database->path,
+		database->db ? sqlite3_errmsg(database->db) : "no memory", remedy);
+	return r;
 }
 
 static bool run(struct sl_database *database, const char *sql)
@@ -134,7 +147,7 @@ static bool is_replaced(const struct sl_database *database)
 }
 
 /* Tables of another sluiced are not touched. */
-static bool look_at_version(struct sl_database *database, const char *what,
+static int look_at_version(struct sl_database *database, const char *what,
 	enum sl_store_kind kind, int64_t *version, struct sl_error *err)
 {
 	char text[32];
@@ -142,24 +155,25 @@ static bool look_at_version(struct sl_database *database, const char *what,
 	if (!ask(database, "PRAGMA user_version", version, text, sizeof(text)))
 		return failed(database, what, kind, err);
 	if (*version == 0 || *version == TABLES)
-		return true;
+		return 0;
 	sl_error_set(err,
 		"%.200s was written by another version of sluiced; start that one, or "
 		"move "
 		"it away",
 		database->path);
-	return false;
+	return sl_err_origin(-EUCLEAN);
 }
 
 /* Opens the file that is there. */
-static bool open_it(struct sl_database *database, const char *what,
+static int open_it(struct sl_database *database, const char *what,
 	enum sl_store_kind kind, struct sl_error *err)
 {
 	int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
 	struct stat there;
+	int r;
 
 	if (database->db)
-		return true;
+		return 0;
 	if (stat(database->path, &there) == 0 &&
 		sqlite3_open_v2(database->path, &database->db, flags, NULL) ==
 			SQLITE_OK &&
@@ -169,11 +183,11 @@ static bool open_it(struct sl_database *database, const char *what,
 				      ? "PRAGMA synchronous = OFF"
 				      : "PRAGMA synchronous = FULL")) {
 		database->inode = there.st_ino;
-		return true;
+		return 0;
 	}
-	(void)failed(database, what, kind, err);
+	r = failed(database, what, kind, err);
 	sl_database_close(database);
-	return false;
+	return r;
 }
 
 /* --- Reading. --- */
@@ -299,8 +313,8 @@ int sl_database_load(struct sl_database *database, enum sl_store_kind kind,
 
 	if (access(database->path, F_OK) < 0 && errno == ENOENT)
 		return SL_STORE_OK;
-	if (!open_it(database, "read", kind, err) ||
-		!look_at_version(database, "read", kind, &version, err))
+	if (open_it(database, "read", kind, err) < 0 ||
+		look_at_version(database, "read", kind, &version, err) < 0)
 		return SL_STORE_BAD;
 	/* 0: the daemon was killed between making the file and filling it. */
 	return version ? read_table(&reading) : SL_STORE_OK;
@@ -308,7 +322,7 @@ int sl_database_load(struct sl_database *database, enum sl_store_kind kind,
 
 /* --- Writing. --- */
 
-static bool make_file(struct sl_database *database, bool whole, enum sl_store_kind kind,
+static int make_file(struct sl_database *database, bool whole, enum sl_store_kind kind,
 	struct sl_error *err)
 {
 	sl_cleanup(sl_closep) int fd = -1;
@@ -331,15 +345,14 @@ static bool make_file(struct sl_database *database, bool whole, enum sl_store_ki
 			"sluiced's user write there, or choose another folder with "
 			"data_dir",
 			kinds[kind].many, database->path, strerror(-r));
-	return r == 0;
+	return r;
 }
 
-static bool have_file(struct sl_database *database, const struct sl_store_change *change,
+static int have_file(struct sl_database *database, bool whole, enum sl_store_kind kind,
 	struct sl_error *err)
 {
-	bool whole = change->items[0].what == SL_ITEM_CLEAR;
-	enum sl_store_kind kind = change->items[0].kind;
 	int64_t version;
+	int r = 0;
 
 	if (is_replaced(database)) {
 		sl_database_close(database);
@@ -349,13 +362,15 @@ static bool have_file(struct sl_database *database, const struct sl_store_change
 				"put "
 				"it back, or restart sluiced",
 				database->path);
-			return false;
+			return sl_err_origin(-ESTALE);
 		}
 		database->inode = 0;
 	}
-	return (database->inode || make_file(database, whole, kind, err)) &&
-	       open_it(database, "store", kind, err) &&
-	       look_at_version(database, "store", kind, &version, err);
+	if (!database->inode)
+		r = make_file(database, whole, kind, err);
+	if (r == 0)
+		r = open_it(database, "store", kind, err);
+	return r < 0 ? r : look_at_version(database, "store", kind, &version, err);
 }
 
 static bool make_tables(struct sl_database *database)
@@ -400,21 +415,53 @@ static bool write_item(struct sl_database *database, const struct sl_store_item 
 	return ok && sqlite3_step(statement) == SQLITE_DONE;
 }
 
-bool sl_database_write(struct sl_database *database, const struct sl_store_change *change,
-	struct sl_error *err)
+static int write_all(struct sl_database *database, const struct sl_store_change *change,
+	bool whole, struct sl_error *err)
 {
+	int r = have_file(database, whole, change->items[0].kind, err);
 	bool ok;
 
-	if (!have_file(database, change, err))
-		return false;
+	if (r < 0)
+		return r;
 	ok = run(database, "BEGIN IMMEDIATE") && make_tables(database);
 	for (size_t i = 0; i < change->count && ok; i++)
 		ok = write_item(database, &change->items[i]);
+	sl_step(D_STORE_FILLED);
 	if (ok && run(database, "COMMIT")) {
 		database->ready = true;
+		return 0;
+	}
+	r = failed(database, "store", change->items[0].kind, err);
+	(void)run(database, "ROLLBACK");
+	return r;
+}
+
+static bool put_aside(struct sl_database *database)
+{
+	char aside[SL_PATH_MAX + 32];
+
+	sl_database_close(database);
+	database->inode = 0;
+	for (int i = 1; i <= ASIDE_MAX; i++) {
+		(void)snprintf(aside, sizeof(aside), "%s.bad-%d", database->path, i);
+		if (access(aside, F_OK) == 0)
+			continue;
+		if (rename(database->path, aside) < 0)
+			return false;
+		sl_warning("%s is damaged (kept as %s)", database->path, aside);
 		return true;
 	}
-	(void)failed(database, "store", change->items[0].kind, err);
-	(void)run(database, "ROLLBACK");
 	return false;
+}
+
+int sl_database_write(struct sl_database *database, const struct sl_store_change *change,
+	struct sl_error *err)
+{
+	bool whole = change->items[0].what == SL_ITEM_CLEAR;
+	int r = write_all(database, change, whole, err);
+
+	/* What is damaged stays until all of it is written anew. */
+	if (r == -EUCLEAN && whole && put_aside(database))
+		r = write_all(database, change, whole, err);
+	return r;
 }

@@ -26,9 +26,11 @@ struct sl_store_change {
 	struct sl_store_item *items;
 	size_t count, room;
 	bool failed; /* no memory for an item */
-	void (*done)(void *context, const struct sl_error *trouble);
+	void (*done)(void *context, int r, const struct sl_error *err);
 	void *context;
-	struct sl_error trouble; /* once it is over */
+	/* Once it is over. */
+	int result;
+	struct sl_error err;
 };
 
 struct sl_database {
@@ -49,8 +51,8 @@ SL_MUST_CHECK int sl_database_load(struct sl_database *database, enum sl_store_k
 	bool (*take)(
 		void *context, uint64_t number, const char *text, struct sl_error *why),
 	void *context, struct sl_error *err);
-/* False: err says why, and the database is as before. */
-SL_MUST_CHECK bool sl_database_write(struct sl_database *database,
+/* 0, or negative errno: err says why, and the database is as before. */
+SL_MUST_CHECK int sl_database_write(struct sl_database *database,
 	const struct sl_store_change *change, struct sl_error *err);
 
 #endif

@@ -1,28 +1,21 @@
 /*
- * journal - three lists of flat objects
+ * journal - three lists as records of run.db
  *
- * Reading checks every record's checksum, every field's presence, type, range and length, that ids
- * are unique, and that references have a target. A record that fails is left out and reported, so
- * later code can trust what it gets.
+ * The loop fills a struct sl_journal and compares it with the last one that was written, so that a
+ * change costs the records that differ, not a thousand workloads. The head and the GPUs, which all
+ * else needs, come twice.
  */
 #include "daemon/store/journal.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/crc.h"
-#include "base/file.h"
-#include "base/paths.h"
+#include "daemon/store/record.h"
 
-#define ARRAY_MAX    1000000
-#define BAD_KEPT_MAX 1000
+/* The second copies have numbers from here on. */
+#define COPIES 1000
 
 void sl_journal_fini(struct sl_journal *journal)
 {
@@ -63,207 +56,92 @@ int sl_journal_reserve(
 	return 0;
 }
 
-static void json_unrefp(json_t **json)
+/* --- fields ------------------------------------------------------------------------------- */
+
+#define HEAD(what, member) SL_FIELD_AT(sl_journal, what, member, 0, 0)
+#define GPU(what, member)  SL_FIELD_AT(sl_journal_gpu, what, member, 0, 0)
+#define WORKLOAD(what, member, most) \
+	SL_FIELD_AT(sl_journal_workload, what, member, 0, most)
+#define CLIENT(what, member, most) SL_FIELD_AT(sl_journal_client, what, member, 0, most)
+
+static const struct sl_field head_fields[] = {
+	HEAD(TEXT, boot),
+	HEAD(U64, next_workload),
+	HEAD(U64, next_client),
+};
+
+static const struct sl_field gpu_fields[] = {
+	GPU(BYTES, uuid),
+	GPU(TEXT, name),
+	GPU(TEXT, pci),
+	GPU(U64, pci_key),
+	GPU(U64, capacity_bytes),
+	GPU(U64, reserve_bytes),
+};
+
+static const struct sl_field workload_fields[] = {
+	WORKLOAD(BYTES, token, 0),
+	WORKLOAD(U32, uid, UINT32_MAX),
+	WORKLOAD(I32, root_pid, INT32_MAX),
+	WORKLOAD(U64, root_start, 0),
+	WORKLOAD(TEXT, name, 0),
+	WORKLOAD(TEXT, project, 0),
+	WORKLOAD(TEXT, command, 0),
+	WORKLOAD(TEXT, entry, 0),
+	WORKLOAD(U32, request.kind, SL_AMOUNT_KINDS - 1),
+	WORKLOAD(U64, request.value, 0),
+	WORKLOAD(U32, limit.kind, SL_AMOUNT_KINDS - 1),
+	WORKLOAD(U64, limit.value, 0),
+	WORKLOAD(U64, request_bytes, 0),
+	WORKLOAD(U64, limit_bytes, 0),
+	WORKLOAD(U64, born, 0),
+	SL_FIELD_AT(
+		sl_journal_workload, I32, priority, -SL_PRIORITY_MAX, SL_PRIORITY_MAX),
+	WORKLOAD(U32, flags, SL_WORKLOAD_FLAGS),
+	WORKLOAD(U64, wait_max, 0),
+	WORKLOAD(U64, warm_after, 0),
+	WORKLOAD(U64, idle_grace, 0),
+	WORKLOAD(U32, park, SL_PARK_STATES - 1),
+	WORKLOAD(U32, by_queue, 1),
+	WORKLOAD(U32, leaving, 1),
+	WORKLOAD(U64, kill_at, 0),
+	WORKLOAD(U64, former_limit_bytes, 0),
+	WORKLOAD(U32, gpu_count, SL_NODE_GPUS_MAX),
+	/* All places, in one: those that are not taken are 0. */
+	WORKLOAD(BYTES, gpus, 0),
+};
+
+static const struct sl_field client_fields[] = {
+	CLIENT(U64, workload, 0),
+	CLIENT(I32, pid, INT32_MAX),
+	CLIENT(U32, swaps, 1),
+	CLIENT(U64, start_ticks, 0),
+};
+
+#define TABLE(kind, list) [SL_KIND_##kind] = {list, SL_ARRAY_LEN(list)}
+
+static const struct {
+	const struct sl_field *fields;
+	size_t count;
+} tables[] = {
+	TABLE(HEAD, head_fields),
+	TABLE(GPU, gpu_fields),
+	TABLE(WORKLOAD, workload_fields),
+	TABLE(CLIENT, client_fields),
+};
+
+static bool read_it(
+	enum sl_store_kind kind, const char *text, void *object, struct sl_error *why)
 {
-	json_decref(*json);
+	return sl_record_read(tables[kind].fields, tables[kind].count, text, object, why);
 }
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* bad: of the record being read. Only the first fault is reported. */
-struct reader {
-	char kind[16];
-	size_t line;
-	bool bad, damaged;
-	struct sl_error *err;
-};
-
-static void mistake(struct reader *reader, const char *key, const char *what)
+static bool no_memory(struct sl_error *why)
 {
-	if (!reader->damaged)
-		sl_error_set(reader->err, "line %zu (%s): %s%s%s", reader->line,
-			reader->kind, key, key[0] ? " " : "", what);
-	reader->bad = reader->damaged = true;
-}
-
-static uint64_t get_number(
-	struct reader *reader, const json_t *object, const char *key, uint64_t max)
-{
-	const json_t *json = json_object_get(object, key);
-
-	if (!json_is_integer(json) || json_integer_value(json) < 0 ||
-		(uint64_t)json_integer_value(json) > max) {
-		mistake(reader, key, "is not a number in range");
-		return 0;
-	}
-	return (uint64_t)json_integer_value(json);
-}
-
-/* Fields that older journals lack are 0. */
-static uint64_t get_late(
-	struct reader *reader, const json_t *object, const char *key, uint64_t max)
-{
-	return json_object_get(object, key) ? get_number(reader, object, key, max) : 0;
-}
-
-static const char *get_text(
-	struct reader *reader, const json_t *object, const char *key, size_t room)
-{
-	const json_t *json = json_object_get(object, key);
-
-	if (!json_is_string(json) || json_string_length(json) >= room ||
-		strlen(json_string_value(json)) != json_string_length(json)) {
-		mistake(reader, key, "is not a text that fits");
-		return "";
-	}
-	return json_string_value(json);
-}
-
-#define COPY_TEXT(reader, object, field, key) \
-	sl_wire_str((field), sizeof(field),   \
-		get_text((reader), (object), (key), sizeof(field)))
-
-static void get_uuid(
-	struct reader *reader, const json_t *json, uint8_t uuid[SL_WIRE_UUID_BYTES])
-{
-	if (!json_is_string(json) || !sl_wire_uuid_parse(json_string_value(json), uuid))
-		mistake(reader, "uuid", "is not the UUID of a GPU");
-}
-
-static void read_gpu(
-	struct reader *reader, const json_t *json, struct sl_journal_gpu *gpu)
-{
-	get_uuid(reader, json_object_get(json, "uuid"), gpu->uuid);
-	COPY_TEXT(reader, json, gpu->name, "name");
-	COPY_TEXT(reader, json, gpu->pci, "pci");
-	gpu->pci_key = get_number(reader, json, "pci_key", INT64_MAX);
-	gpu->capacity_bytes = get_number(reader, json, "capacity_bytes", INT64_MAX);
-	gpu->reserve_bytes =
-		get_number(reader, json, "reserve_bytes", gpu->capacity_bytes);
-}
-
-static void read_gpus_of(
-	struct reader *reader, const json_t *json, struct sl_journal_workload *workload)
-{
-	if (!json_is_array(json) || json_array_size(json) == 0 ||
-		json_array_size(json) > SL_NODE_GPUS_MAX) {
-		mistake(reader, "gpus", "is not a list of GPUs");
-		return;
-	}
-	workload->gpu_count = (uint32_t)json_array_size(json);
-	for (uint32_t i = 0; i < workload->gpu_count; i++)
-		get_uuid(reader, json_array_get(json, i), workload->gpus[i]);
-}
-
-static void read_workload(
-	struct reader *reader, const json_t *json, struct sl_journal_workload *workload)
-{
-	const json_t *priority = json_object_get(json, "priority");
-
-	workload->id = get_number(reader, json, "id", INT64_MAX);
-	if (!sl_wire_token_parse(get_text(reader, json, "token", 33), workload->token))
-		mistake(reader, "token", "is not 32 hex digits");
-	workload->uid = (uint32_t)get_number(reader, json, "uid", UINT32_MAX);
-	workload->root_pid = (int32_t)get_number(reader, json, "root_pid", INT32_MAX);
-	workload->root_start = get_number(reader, json, "root_start", INT64_MAX);
-	COPY_TEXT(reader, json, workload->name, "name");
-	COPY_TEXT(reader, json, workload->project, "project");
-	COPY_TEXT(reader, json, workload->command, "command");
-	if (json_object_get(json, "entry"))
-		COPY_TEXT(reader, json, workload->entry, "entry");
-	workload->request.kind =
-		(uint32_t)get_number(reader, json, "request_kind", SL_AMOUNT_KINDS - 1);
-	workload->request.value = get_number(reader, json, "request_value", INT64_MAX);
-	workload->limit.kind =
-		(uint32_t)get_number(reader, json, "limit_kind", SL_AMOUNT_KINDS - 1);
-	workload->limit.value = get_number(reader, json, "limit_value", INT64_MAX);
-	workload->request_bytes = get_number(reader, json, "request_bytes", INT64_MAX);
-	workload->limit_bytes = get_number(reader, json, "limit_bytes", INT64_MAX);
-	workload->born = get_number(reader, json, "born", INT64_MAX);
-	if (!json_is_integer(priority) ||
-		llabs(json_integer_value(priority)) > SL_PRIORITY_MAX)
-		mistake(reader, "priority", "is not a number in range");
-	else
-		workload->priority = (int32_t)json_integer_value(priority);
-	workload->flags = (uint32_t)get_late(reader, json, "flags", SL_WORKLOAD_FLAGS);
-	workload->wait_max = get_late(reader, json, "wait_max", INT64_MAX);
-	workload->kill_at = get_late(reader, json, "kill_at", INT64_MAX);
-	workload->warm_after = get_late(reader, json, "warm_after", INT64_MAX);
-	workload->idle_grace = get_late(reader, json, "idle_grace", INT64_MAX);
-	workload->park = (uint32_t)get_late(reader, json, "park", SL_PARK_STATES - 1);
-	workload->by_queue = (uint32_t)get_late(reader, json, "by_queue", 1);
-	workload->leaving = (uint32_t)get_late(reader, json, "leaving", 1);
-	workload->former_limit_bytes =
-		get_late(reader, json, "former_limit_bytes", INT64_MAX);
-	read_gpus_of(reader, json_object_get(json, "gpus"), workload);
-}
-
-static void read_client(
-	struct reader *reader, const json_t *json, struct sl_journal_client *client)
-{
-	client->id = get_number(reader, json, "id", INT64_MAX);
-	client->workload = get_number(reader, json, "workload", INT64_MAX);
-	client->pid = (int32_t)get_number(reader, json, "pid", INT32_MAX);
-	client->start_ticks = get_number(reader, json, "start_ticks", INT64_MAX);
-	client->swaps = (uint32_t)get_late(reader, json, "swaps", 1);
-}
-
-static int compare_ids(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* Drops clients whose workload was left out or missing. */
-static int drop_orphans(struct reader *reader, struct sl_journal *journal)
-{
-	sl_cleanup(sl_freep) uint64_t *ids =
-		calloc(journal->workload_count + 1, sizeof(*ids));
-	size_t kept = 0;
-
-	if (!ids)
-		return sl_err_origin(-ENOMEM);
-	for (size_t i = 0; i < journal->workload_count; i++)
-		ids[i] = journal->workloads[i].id;
-	qsort(ids, journal->workload_count, sizeof(*ids), compare_ids);
-	for (size_t i = 0; i < journal->client_count; i++) {
-		if (bsearch(&journal->clients[i].workload, ids, journal->workload_count,
-			    sizeof(*ids), compare_ids))
-			journal->clients[kept++] = journal->clients[i];
-		else
-			mistake(reader, "workload", "names none that was read");
-	}
-	journal->client_count = kept;
-	return 0;
-}
-
-/* Head and GPUs come twice, so that damage in one place loses none of them. */
-struct heads {
-	unsigned int found;
-	size_t gpus, workloads, clients;
-};
-
-static void read_head(struct reader *reader, const json_t *json,
-	struct sl_journal *journal, struct heads *heads)
-{
-	struct sl_journal in = {0};
-	struct heads counts = {.found = 1};
-
-	if (get_number(reader, json, "format", UINT32_MAX) != SL_JOURNAL_FORMAT)
-		mistake(reader, "format", "is another version's");
-	COPY_TEXT(reader, json, in.boot, "boot");
-	in.next_workload = get_number(reader, json, "next_workload", INT64_MAX);
-	in.next_client = get_number(reader, json, "next_client", INT64_MAX);
-	counts.gpus = get_number(reader, json, "gpus", ARRAY_MAX);
-	counts.workloads = get_number(reader, json, "workloads", ARRAY_MAX);
-	counts.clients = get_number(reader, json, "clients", ARRAY_MAX);
-	if (reader->bad || heads->found++)
-		return;
-	memcpy(journal->boot, in.boot, sizeof(journal->boot));
-	journal->next_workload = in.next_workload;
-	journal->next_client = in.next_client;
-	*heads = counts;
+	sl_error_set(why, "there is no memory to read it");
+	return false;
 }
 
 /* The next place of a list with members of `size` bytes; grows the list. NULL: no memory. */
@@ -283,296 +161,199 @@ static void *next_place(void *list_of_anything, size_t count, size_t *room, size
 	return memset((char *)*list + count * size, 0, size);
 }
 
-static int take_gpu(struct reader *reader, const json_t *json, struct sl_journal *journal)
+static bool take_head(
+	void *context, uint64_t number, const char *text, struct sl_error *why)
 {
+	struct sl_journal *journal = context, in = {0};
+
+	if (!read_it(SL_KIND_HEAD, text, &in, why))
+		return false;
+	memcpy(journal->boot, in.boot, sizeof(journal->boot));
+	journal->next_workload = in.next_workload;
+	journal->next_client = in.next_client;
+	return true;
+}
+
+static bool take_gpu(
+	void *context, uint64_t number, const char *text, struct sl_error *why)
+{
+	struct sl_journal *journal = context;
 	struct sl_journal_gpu *gpu = next_place(
 		&journal->gpus, journal->gpu_count, &journal->gpu_room, sizeof(*gpu));
 
 	if (!gpu)
-		return sl_err_origin(-ENOMEM);
-	read_gpu(reader, json, gpu);
+		return no_memory(why);
+	if (!read_it(SL_KIND_GPU, text, gpu, why))
+		return false;
 	for (size_t i = 0; i < journal->gpu_count; i++) {
 		if (memcmp(journal->gpus[i].uuid, gpu->uuid, sizeof(gpu->uuid)) == 0)
-			return 0;
+			return true;
 	}
-	journal->gpu_count += !reader->bad;
-	return 0;
+	journal->gpu_count++;
+	return true;
 }
 
-static int take_workload(
-	struct reader *reader, const json_t *json, struct sl_journal *journal)
+static bool take_workload(
+	void *context, uint64_t number, const char *text, struct sl_error *why)
 {
+	struct sl_journal *journal = context;
 	struct sl_journal_workload *workload = next_place(&journal->workloads,
 		journal->workload_count, &journal->workload_room, sizeof(*workload));
 
 	if (!workload)
-		return sl_err_origin(-ENOMEM);
-	read_workload(reader, json, workload);
-	journal->workload_count += !reader->bad;
-	return 0;
+		return no_memory(why);
+	workload->id = number;
+	if (!read_it(SL_KIND_WORKLOAD, text, workload, why))
+		return false;
+	if (workload->gpu_count == 0) {
+		sl_error_set(why, "'gpu_count' is 0");
+		return false;
+	}
+	journal->workload_count++;
+	return true;
 }
 
-static int take_client(
-	struct reader *reader, const json_t *json, struct sl_journal *journal)
+static bool take_client(
+	void *context, uint64_t number, const char *text, struct sl_error *why)
 {
+	struct sl_journal *journal = context;
 	struct sl_journal_client *client = next_place(&journal->clients,
 		journal->client_count, &journal->client_room, sizeof(*client));
 
 	if (!client)
-		return sl_err_origin(-ENOMEM);
-	read_client(reader, json, client);
-	journal->client_count += !reader->bad;
-	return 0;
-}
-
-/* Reads the object of one record whose checksum is right. 0 or -ENOMEM. */
-static int take_record(struct reader *reader, const char *text, size_t size,
-	struct sl_journal *journal, struct heads *heads)
-{
-	json_error_t where = {0};
-	sl_cleanup(json_unrefp) json_t *json =
-		json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
-	const char *kind = json_string_value(json_object_get(json, "record"));
-
-	reader->bad = false;
-	if (kind)
-		(void)snprintf(reader->kind, sizeof(reader->kind), "%s", kind);
-	if (!json)
-		mistake(reader, "", where.text);
-	else if (kind && strcmp(kind, "head") == 0)
-		read_head(reader, json, journal, heads);
-	else if (kind && strcmp(kind, "gpu") == 0)
-		return take_gpu(reader, json, journal);
-	else if (kind && strcmp(kind, "workload") == 0)
-		return take_workload(reader, json, journal);
-	else if (kind && strcmp(kind, "client") == 0)
-		return take_client(reader, json, journal);
-	else
-		mistake(reader, "record", "is of no kind that there is");
-	return 0;
-}
-
-static bool take_digits(const char *text, uint32_t *out)
-{
-	*out = 0;
-	for (size_t i = 0; i < SL_JOURNAL_DIGITS; i++) {
-		const char *digit = memchr("0123456789abcdef", text[i], 16);
-
-		if (!digit)
-			return false;
-		*out = *out << 4 |
-		       (uint32_t)(digit[0] <= '9' ? digit[0] - '0' : digit[0] - 'a' + 10);
-	}
-	return text[SL_JOURNAL_DIGITS] == ' ';
-}
-
-/* The size of the object of the record that begins there; 0: damaged. */
-static size_t object_at(const char *text, size_t left)
-{
-	uint32_t crc, size;
-
-	if (left < SL_JOURNAL_FRAME || !take_digits(text, &crc) ||
-		!take_digits(text + SL_JOURNAL_DIGITS + 1, &size) ||
-		size > left - SL_JOURNAL_FRAME)
-		return 0;
-	return sl_crc32(text + SL_JOURNAL_DIGITS + 1,
-		       SL_JOURNAL_FRAME - SL_JOURNAL_DIGITS - 1 + size) == crc
-		       ? size
-		       : 0;
-}
-
-static int read_records(struct reader *reader, const char *text, size_t size,
-	struct sl_journal *journal, struct heads *heads)
-{
-	size_t at = 0;
-
-	for (reader->line = 1; at < size; reader->line++) {
-		size_t object = object_at(text + at, size - at);
-		const char *end;
-
-		(void)snprintf(reader->kind, sizeof(reader->kind), "a record");
-		if (object) {
-			int r = take_record(reader, text + at + SL_JOURNAL_FRAME, object,
-				journal, heads);
-
-			if (r < 0)
-				return r;
-			at += SL_JOURNAL_FRAME + object;
-			if (at == size || text[at] != '\n')
-				mistake(reader, "", "does not end where it should");
-			at++;
-			continue;
-		}
-		mistake(reader, "", "has the wrong checksum");
-		end = memchr(text + at, '\n', size - at);
-		at = end ? (size_t)(end - text) + 1 : size;
-	}
-	return 0;
-}
-
-static uint64_t id_of_workload(const void *list, size_t i)
-{
-	return ((const struct sl_journal_workload *)list)[i].id;
-}
-
-static uint64_t id_of_client(const void *list, size_t i)
-{
-	return ((const struct sl_journal_client *)list)[i].id;
-}
-
-/* Does an id come twice? Which record it means would be unknown. Or negative errno. */
-static int comes_twice(
-	const void *list, size_t count, uint64_t (*id)(const void *list, size_t i))
-{
-	sl_cleanup(sl_freep) uint64_t *ids = calloc(count + 1, sizeof(*ids));
-	bool twice = false;
-
-	if (!ids)
-		return sl_err_origin(-ENOMEM);
-	for (size_t i = 0; i < count; i++)
-		ids[i] = id(list, i);
-	qsort(ids, count, sizeof(*ids), compare_ids);
-	for (size_t i = 0; i + 1 < count; i++)
-		twice |= ids[i] == ids[i + 1];
-	return twice;
-}
-
-static int check_whole(struct reader *reader, struct sl_journal *journal)
-{
-	int workloads =
-		comes_twice(journal->workloads, journal->workload_count, id_of_workload);
-	int clients = comes_twice(journal->clients, journal->client_count, id_of_client);
-
-	if (workloads < 0 || clients < 0)
-		return workloads < 0 ? workloads : clients;
-	if (!workloads && !clients)
-		return drop_orphans(reader, journal);
-	sl_error_set(reader->err, "the id of a %s comes twice",
-		workloads ? "workload" : "client");
-	return SL_JOURNAL_BAD;
-}
-
-/* Reports how many of the records that the head promises are missing. */
-static void say_missing(struct reader *reader, const struct sl_journal *journal,
-	const struct heads *heads)
-{
-	size_t used = strlen(reader->err->text);
-
-	if (journal->gpu_count == heads->gpus &&
-		journal->workload_count == heads->workloads &&
-		journal->client_count == heads->clients)
-		return;
-	if (!reader->damaged)
-		sl_error_set(reader->err, "some of it is missing");
-	used = strlen(reader->err->text);
-	(void)snprintf(reader->err->text + used, sizeof(reader->err->text) - used,
-		"; without it there are %zu of %zu workloads and %zu of %zu clients",
-		journal->workload_count, heads->workloads, journal->client_count,
-		heads->clients);
-	reader->damaged = true;
-}
-
-int sl_journal_decode(
-	const char *text, size_t size, struct sl_journal *journal, struct sl_error *err)
-{
-	struct reader reader = {.err = err};
-	struct heads heads = {0};
-	int r = read_records(&reader, text, size, journal, &heads);
-
-	if (r == 0 && !heads.found) {
-		if (!reader.damaged)
-			sl_error_set(err, "it has no head");
-		r = SL_JOURNAL_BAD;
-	}
-	if (r == 0)
-		r = check_whole(&reader, journal);
-	if (r < 0)
-		sl_error_set(err, "there is no memory to read it");
-	if (r != 0) {
-		sl_journal_fini(journal);
-		return SL_JOURNAL_BAD;
-	}
-	if (heads.found < 2)
-		mistake(&reader, "", "the end is missing");
-	say_missing(&reader, journal, &heads);
-	return reader.damaged ? SL_JOURNAL_PARTLY : SL_JOURNAL_OK;
-}
-
-/* --- the file ----------------------------------------------------------------------------- */
-
-int sl_journal_write(const char *path, const struct sl_journal *journal)
-{
-	sl_cleanup(sl_freep) char *text = NULL;
-	size_t size = 0;
-	int r = sl_journal_encode(journal, &text, &size);
-
-	return r < 0 ? r : sl_file_replace(path, text, size, false);
-}
-
-/* A name made by sl_file_replace: a dot, then six letters and digits. */
-static bool is_leftover(const char *name, const char *journal)
-{
-	size_t length = strlen(journal);
-
-	if (strncmp(name, journal, length) != 0 || name[length] != '.' ||
-		strlen(name + length + 1) != 6)
+		return no_memory(why);
+	client->id = number;
+	if (!read_it(SL_KIND_CLIENT, text, client, why))
 		return false;
-	for (const char *c = name + length + 1; *c; c++) {
-		if (!isalnum((unsigned char)*c))
-			return false;
-	}
+	journal->client_count++;
 	return true;
 }
 
-void sl_journal_sweep(const char *path)
+/* Both begin with their id. */
+static int compare_ids(const void *a, const void *b)
 {
-	const char *slash = strrchr(path, '/');
-	char folder[SL_PATH_MAX];
-	struct dirent *entry;
-	DIR *dir;
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
-	(void)snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) : 1,
-		slash ? path : ".");
-	dir = opendir(folder);
-	while (dir && (entry = readdir(dir))) {
-		if (is_leftover(entry->d_name, slash ? slash + 1 : path))
-			(void)unlinkat(dirfd(dir), entry->d_name, 0);
-	}
-	if (dir)
-		(void)closedir(dir);
+	return x < y ? -1 : x > y;
 }
 
-/* stays: keep it in place, too. A daemon killed before its next write then still has it. */
-static void put_aside(const char *path, bool stays, struct sl_error *err)
+static void sort(struct sl_journal *journal)
 {
-	char aside[SL_PATH_MAX + 16];
+	if (journal->workload_count)
+		qsort(journal->workloads, journal->workload_count,
+			sizeof(*journal->workloads), compare_ids);
+	if (journal->client_count)
+		qsort(journal->clients, journal->client_count, sizeof(*journal->clients),
+			compare_ids);
+}
 
-	for (int i = 1; i <= BAD_KEPT_MAX; i++) {
-		(void)snprintf(aside, sizeof(aside), "%s.bad-%d", path, i);
-		if (access(aside, F_OK) == 0)
-			continue;
-		if ((stays ? link(path, aside) : rename(path, aside)) == 0)
-			sl_error_wrap(err, "%s is damaged (kept as %s)", path, aside);
-		else
-			sl_error_wrap(err, "%s is damaged", path);
-		return;
+/* Drops clients whose workload was left out. */
+static void drop_orphans(struct sl_journal *journal)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < journal->client_count; i++) {
+		if (journal->workload_count &&
+			bsearch(&journal->clients[i].workload, journal->workloads,
+				journal->workload_count, sizeof(*journal->workloads),
+				compare_ids))
+			journal->clients[kept++] = journal->clients[i];
+	}
+	journal->client_count = kept;
+}
+
+int sl_journal_load(
+	struct sl_store *store, struct sl_journal *journal, struct sl_error *err)
+{
+	static const struct {
+		enum sl_store_kind kind;
+		bool (*take)(void *context, uint64_t number, const char *text,
+			struct sl_error *why);
+	} lists[] = {{SL_KIND_HEAD, take_head}, {SL_KIND_GPU, take_gpu},
+		{SL_KIND_WORKLOAD, take_workload}, {SL_KIND_CLIENT, take_client}};
+	int worst = SL_STORE_OK;
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(lists); i++) {
+		struct sl_error said = {0};
+		int r = sl_store_load(
+			store, lists[i].kind, lists[i].take, journal, &said);
+
+		if (r != SL_STORE_OK && worst == SL_STORE_OK)
+			*err = said;
+		worst = r > worst ? r : worst;
+	}
+	/* Without a head nothing says which boot the processes are of. */
+	if (worst == SL_STORE_PARTLY && !journal->boot[0])
+		worst = SL_STORE_BAD;
+	if (worst == SL_STORE_BAD)
+		sl_journal_fini(journal);
+	sort(journal);
+	drop_orphans(journal);
+	return worst;
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static void put(struct sl_store_change *change, enum sl_store_kind kind, uint64_t number,
+	const void *object)
+{
+	char *text = sl_record_write(tables[kind].fields, tables[kind].count, object);
+
+	sl_store_put(change, kind, number, text);
+	free(text);
+}
+
+/* Two lists, sorted by the ids that their members of `size` bytes begin with. */
+static void put_changed(struct sl_store_change *change, enum sl_store_kind kind,
+	const void *before, size_t before_count, const void *now, size_t count,
+	size_t size)
+{
+	const char *old = before, *old_end = old + before_count * size;
+	const char *new = now, *new_end = new + count *size;
+
+	while (old < old_end || new < new_end) {
+		int order = old == old_end   ? 1
+			    : new == new_end ? -1
+					     : compare_ids(old, new);
+
+		if (order < 0)
+			sl_store_drop(change, kind, *(const uint64_t *)old);
+		else if (order > 0 || memcmp(old, new, size) != 0)
+			put(change, kind, *(const uint64_t *)new, new);
+		old += order <= 0 ? size : 0;
+		new += order >= 0 ? size : 0;
 	}
 }
 
-int sl_journal_read(const char *path, struct sl_journal *journal, struct sl_error *err)
+static bool has_same_head(const struct sl_journal *a, const struct sl_journal *b)
 {
-	sl_cleanup(sl_freep) char *text = NULL;
-	size_t size = 0;
-	int r = sl_file_read(path, SL_JOURNAL_BYTES_MAX, &text, &size);
+	return strcmp(a->boot, b->boot) == 0 && a->next_workload == b->next_workload &&
+	       a->next_client == b->next_client && a->gpu_count == b->gpu_count &&
+	       memcmp(a->gpus, b->gpus, a->gpu_count * sizeof(*a->gpus)) == 0;
+}
 
-	if (r == -ENOENT)
-		return SL_JOURNAL_NONE;
-	if (r < 0) {
-		sl_error_set(err, "cannot read %.200s: %s", path, strerror(-r));
-		return r;
+struct sl_store_change *sl_journal_change(
+	const struct sl_journal *before, struct sl_journal *now)
+{
+	static const struct sl_journal nothing;
+	struct sl_store_change *change = sl_store_change_new();
+
+	sort(now);
+	if (!before) {
+		before = &nothing;
+		sl_store_clear(change, SL_KIND_HEAD);
+		sl_store_clear(change, SL_KIND_GPU);
+		sl_store_clear(change, SL_KIND_WORKLOAD);
+		sl_store_clear(change, SL_KIND_CLIENT);
 	}
-	r = sl_journal_decode(text, size, journal, err);
-	if (r == SL_JOURNAL_BAD || r == SL_JOURNAL_PARTLY)
-		put_aside(path, r == SL_JOURNAL_PARTLY, err);
-	return r;
+	for (uint64_t i = 0; i < 2 && !has_same_head(before, now); i++) {
+		put(change, SL_KIND_HEAD, i * COPIES, now);
+		for (size_t gpu = 0; gpu < now->gpu_count; gpu++)
+			put(change, SL_KIND_GPU, i * COPIES + gpu, &now->gpus[gpu]);
+	}
+	put_changed(change, SL_KIND_WORKLOAD, before->workloads, before->workload_count,
+		now->workloads, now->workload_count, sizeof(*now->workloads));
+	put_changed(change, SL_KIND_CLIENT, before->clients, before->client_count,
+		now->clients, now->client_count, sizeof(*now->clients));
+	return change;
 }

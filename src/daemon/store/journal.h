@@ -1,23 +1,18 @@
 /*
  * journal - facts about this daemon's workloads and clients for a later daemon
  *
- * One file of records, each with a checksum, replaced whole. It holds identities and promises,
- * never bytes held: clients report those themselves. It is not fsynced: after a reboot it is
- * useless, because the processes it names are gone. A struct sl_journal owns its arrays.
+ * Records of run.db. They are identities and promises, never bytes held: clients report those
+ * themselves. After a reboot they are useless, because the processes they name are gone. A struct
+ * sl_journal owns its arrays. Loop only.
  */
 #ifndef SL_DAEMON_STORE_JOURNAL_H
 #define SL_DAEMON_STORE_JOURNAL_H
 
 #include "base/amount.h"
 #include "base/error.h"
+#include "daemon/store/store.h"
 #include "policy/node.h"
 #include "wire/wire.h"
-
-#define SL_JOURNAL_BYTES_MAX (256u << 20)
-#define SL_JOURNAL_FORMAT    2
-/* Length of a record's checksum and size, and the text before its object. */
-#define SL_JOURNAL_DIGITS 8
-#define SL_JOURNAL_FRAME  18
 
 /* RESUMING: resumed, but its request is not claimed again yet. */
 enum sl_park_state { SL_PARK_NOT = 0, SL_PARK_PARKED, SL_PARK_RESUMING, SL_PARK_STATES };
@@ -70,34 +65,18 @@ struct sl_journal {
 	size_t gpu_room, workload_room, client_room;
 };
 
-enum {
-	SL_JOURNAL_OK = 0,
-	SL_JOURNAL_NONE, /* no file: a first start */
-	/* Damaged in part: err says what, and how much is missing. */
-	SL_JOURNAL_PARTLY,
-	SL_JOURNAL_BAD, /* not a journal; err says why. The file was put aside */
-};
-
 void sl_journal_fini(struct sl_journal *journal);
 /* Makes room and sets the counts. New room is zeroed; old room is reused as it is, so that a writer
  * seldom allocates. -ENOMEM: the journal is empty. */
 SL_MUST_CHECK int sl_journal_reserve(
 	struct sl_journal *journal, size_t gpus, size_t workloads, size_t clients);
-/* The caller frees *text, which ends with NUL. 0 or negative errno. */
-SL_MUST_CHECK int sl_journal_encode(
-	const struct sl_journal *journal, char **text, size_t *size);
-/* SL_JOURNAL_OK, _PARTLY or _BAD; *journal must be zeroed, and is empty on BAD. Leaves out a record
- * with a wrong checksum or value, and the clients of a workload left out. A repeated id is BAD. */
-SL_MUST_CHECK int sl_journal_decode(
-	const char *text, size_t size, struct sl_journal *journal, struct sl_error *err);
-
-/* Replaces the file, or leaves the old one as it is. 0 or negative errno. */
-SL_MUST_CHECK int sl_journal_write(const char *path, const struct sl_journal *journal);
-/* Removes files that killed writers left beside it. */
-void sl_journal_sweep(const char *path);
-/* Reads the journal. A damaged one is kept as PATH.bad-N, with the first free number N; a bad one
- * is moved away from PATH. Negative errno: the file cannot be read. */
-SL_MUST_CHECK int sl_journal_read(
-	const char *path, struct sl_journal *journal, struct sl_error *err);
+/* Reads into a zeroed journal. SL_STORE_*: a damaged record is left out, and so are clients of a
+ * workload that is left out. SL_STORE_BAD: the journal is empty. */
+SL_MUST_CHECK int sl_journal_load(
+	struct sl_store *store, struct sl_journal *journal, struct sl_error *err);
+/* The change from one journal to the next, whose lists it sorts by id. before: NULL: replaces
+ * whatever is stored. NULL: no memory. */
+struct sl_store_change *sl_journal_change(
+	const struct sl_journal *before, struct sl_journal *now);
 
 #endif

@@ -153,10 +153,10 @@ bool sl_record_from(const struct sl_field *fields, size_t count, size_t more,
 	return false;
 }
 
-json_t *sl_record_parse(const char *text, struct sl_error *why)
+json_t *sl_record_parse(const char *text, size_t size, struct sl_error *why)
 {
 	json_error_t where;
-	json_t *json = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+	json_t *json = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
 
 	if (!json)
 		sl_error_set(why, "byte %d: %.150s", where.position, where.text);
@@ -166,7 +166,7 @@ json_t *sl_record_parse(const char *text, struct sl_error *why)
 bool sl_record_read(const struct sl_field *fields, size_t count, const char *text,
 	void *object, struct sl_error *why)
 {
-	json_t *json = sl_record_parse(text, why);
+	json_t *json = sl_record_parse(text, strlen(text), why);
 	bool ok = json && sl_record_from(fields, count, 0, json, object, why);
 
 	json_decref(json);

@@ -40,7 +40,7 @@ char *sl_record_write(const struct sl_field *fields, size_t count, const void *o
 SL_MUST_CHECK bool sl_record_from(const struct sl_field *fields, size_t count,
 	size_t more, const json_t *json, void *object, struct sl_error *why);
 /* NULL: not JSON, and why says where. */
-json_t *sl_record_parse(const char *text, struct sl_error *why);
+json_t *sl_record_parse(const char *text, size_t size, struct sl_error *why);
 /* Both. */
 SL_MUST_CHECK bool sl_record_read(const struct sl_field *fields, size_t count,
 	const char *text, void *object, struct sl_error *why);

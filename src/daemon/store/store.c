@@ -126,11 +126,9 @@ static void *thread_main(void *argument)
 			continue;
 		}
 		(void)pthread_mutex_unlock(&worker->mutex);
-		if (!sl_database_write(&store->databases[sl_store_database_of(
-					       change->items[0].kind)],
-			    change, &change->trouble) &&
-			!change->trouble.text[0])
-			sl_error_set(&change->trouble, "cannot write; try again");
+		change->result = sl_database_write(
+			&store->databases[sl_store_database_of(change->items[0].kind)],
+			change, &change->err);
 		(void)pthread_mutex_lock(&worker->mutex);
 		sl_list_push_tail(&store->done, &change->link);
 		sl_worker_tell(worker);
@@ -141,15 +139,20 @@ static void *thread_main(void *argument)
 
 /* --- The loop's side. --- */
 
-static const char *const old_state[] = {"projects.db", "resources.json"};
-
 /* Files of an earlier sluiced are named, and left alone. */
-static void name_old_files(const char *folder, const char *const names[], size_t count)
+static void name_old_files(const char *run_folder, const char *state_folder)
 {
+	static const struct {
+		enum sl_store_database folder;
+		const char *name;
+	} old[] = {{SL_STORE_RUN, "journal"}, {SL_STORE_STATE, "projects.db"},
+		{SL_STORE_STATE, "resources.json"}};
 	char path[SL_PATH_MAX];
 
-	for (size_t i = 0; i < count; i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+	for (size_t i = 0; i < SL_ARRAY_LEN(old); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s",
+			old[i].folder == SL_STORE_RUN ? run_folder : state_folder,
+			old[i].name);
 		if (access(path, F_OK) == 0)
 			sl_warning("%s is of an earlier sluiced and is not read; start "
 				   "that one, or remove it",
@@ -170,7 +173,7 @@ int sl_store_new(const char *run_folder, const char *state_folder, struct sl_sto
 			i == SL_STORE_RUN ? run_folder : state_folder);
 	}
 	sl_list_init(&store->done);
-	name_old_files(state_folder, old_state, SL_ARRAY_LEN(old_state));
+	name_old_files(run_folder, state_folder);
 	r = sl_worker_start(&store->worker, thread_main, store);
 	if (r < 0)
 		free(store);
@@ -210,7 +213,7 @@ int sl_store_load(struct sl_store *store, enum sl_store_kind kind,
 }
 
 int sl_store_commit(struct sl_store *store, struct sl_store_change *change,
-	void (*done)(void *context, const struct sl_error *trouble), void *context)
+	void (*done)(void *context, int r, const struct sl_error *err), void *context)
 {
 	struct sl_worker *worker = &store->worker;
 
@@ -259,8 +262,7 @@ void sl_store_take(struct sl_store *store)
 	sl_worker_hear(&store->worker);
 	while ((change = take_one(store))) {
 		store->under_way--;
-		change->done(change->context,
-			change->trouble.text[0] ? &change->trouble : NULL);
+		change->done(change->context, change->result, &change->err);
 		change = sl_store_change_free(change);
 	}
 }

@@ -46,12 +46,13 @@ void sl_store_clear(struct sl_store_change *change, enum sl_store_kind kind);
 /* Hands the change over, in every case. done: see sl_store_take(). All records belong to one
  * database. 0, or -ENOMEM: nothing will change, and done is not called. */
 SL_MUST_CHECK int sl_store_commit(struct sl_store *store, struct sl_store_change *change,
-	void (*done)(void *context, const struct sl_error *trouble), void *context);
+	void (*done)(void *context, int r, const struct sl_error *err), void *context);
 
 /* Readable when changes are over. */
 int sl_store_fd(const struct sl_store *store);
-/* Calls done for each change that is over. trouble: NULL, or what failed and the remedy; then the
- * database is as before. (If the last fsync failed, the change may be there.) */
+/* Calls done for each change that is over. r: 0, or negative errno, and err says what failed and
+ * the remedy; then the database is as before. (If the last fsync failed, the change may be
+ * there.) */
 void sl_store_take(struct sl_store *store);
 /* The same until no change is under way. */
 void sl_store_finish(struct sl_store *store);

@@ -143,7 +143,7 @@ static void test_damaged_text(void **state)
 		{"\"uid\":1000", "\"uid\":4294967295", "uid"},
 		{"\"uid\":1000", "\"uid\":1000.5", "uid"},
 		{"\"uid\":1000,", "", "'uid' is missing"},
-		{"\"uid\":1000,", "\"uid\":1000,\"more\":1,", "nobody knows"},
+		{"\"uid\":1000,", "\"uid\":1000,\"more\":1,", "unknown keys"},
 		{"\"name\":\"train\"", "\"name\":7", "name"},
 		{"\"name\":\"train\"", "\"name\":\"a\\u0000b\"", ""},
 		{"\"name\":\"train\"", "\"name\":{\"hex\":\"zz\"}", "name"},

@@ -418,10 +418,10 @@ static struct sl_compute compute(const char *name, uint64_t request)
 	return row;
 }
 
-static void ignore(void *context, const struct sl_error *trouble)
+static void ignore(void *context, int r, const struct sl_error *err)
 {
-	if (trouble)
-		fail_msg("%s", trouble->text);
+	if (r < 0)
+		fail_msg("%s", err->text);
 }
 
 static void commit(struct sl_store *store, struct sl_store_change *change)

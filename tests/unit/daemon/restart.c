@@ -1,5 +1,6 @@
 /* The daemon's death: no client dies with it, nothing is forgotten, nothing is granted twice. */
 #include <signal.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,16 +212,26 @@ static void other_boot(struct sl_journal *journal)
 	sl_wire_str(journal->boot, sizeof(journal->boot), "another");
 }
 
+static void on_stored(void *context, int r, const struct sl_error *err)
+{
+	if (r < 0)
+		fail_msg("%s", err->text);
+}
+
 static void edit_journal(const struct rig *rig, void (*edit)(struct sl_journal *journal))
 {
 	sl_cleanup(sl_journal_fini) struct sl_journal journal = {0};
+	struct sl_store *store = NULL;
 	struct sl_error err = {0};
-	char path[96];
 
-	(void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
-	assert_int_equal(sl_journal_read(path, &journal, &err), SL_JOURNAL_OK);
+	assert_int_equal(sl_store_new(rig->dir, rig->dir, &store), 0);
+	assert_int_equal(sl_journal_load(store, &journal, &err), SL_STORE_OK);
 	edit(&journal);
-	assert_int_equal(sl_journal_write(path, &journal), 0);
+	assert_int_equal(sl_store_commit(store, sl_journal_change(NULL, &journal),
+				 on_stored, NULL),
+		0);
+	sl_store_finish(store);
+	store = sl_store_free(store);
 }
 
 /* The number of a process may belong to another one by now. */
@@ -265,12 +276,12 @@ static void a_damaged_journal_is_put_aside(void **state)
 
 	rig_hold(rig, &a, 1, 2 * RIG_GIB);
 	rig_kill_daemon(rig);
-	(void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
+	(void)snprintf(path, sizeof(path), "%s/run.db", rig->dir);
 	(void)snprintf(aside, sizeof(aside), "%s.bad-1", path);
 	assert_int_equal(truncate(path, 100), 0);
 	rig_start(rig, CONFIG);
+	assert_true(rig_log_gets(rig, "is damaged (kept as"));
 	assert_int_equal(access(aside, F_OK), 0);
-	assert_true(rig_log_has(rig, "is damaged (kept as"));
 	assert_int_equal(rig_uses(rig, NULL, 0), 0);
 	/* The lost workload's bytes are in no account, but not free either. */
 	rig_until(rig_gpu(rig).unmanaged_bytes == 2 * RIG_GIB);
@@ -295,22 +306,22 @@ static void damage_costs_what_is_damaged(void **state)
 	struct rig_peer run = rig_run(rig, RIG_GIB, RIG_GIB),
 			other = rig_run(rig, 2 * RIG_GIB, 2 * RIG_GIB);
 	struct rig_peer a = rig_join(rig, &run), b = rig_join(rig, &other);
-	sl_cleanup(sl_freep) char *text = NULL;
-	char path[96], *at;
-	size_t size = 0;
+	char path[96], change[160];
+	sqlite3 *db = NULL;
 
 	rig_kill_daemon(rig);
-	(void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
-	assert_int_equal(sl_file_read(path, 1 << 20, &text, &size), 0);
-	at = strstr(text, "\"record\":\"workload\"");
-	assert_non_null(at);
-	at = strstr(at, "\"limit_bytes\":");
-	at[strlen("\"limit_bytes\":")]++;
-	assert_int_equal(sl_file_replace(path, text, size, false), 0);
+	(void)snprintf(path, sizeof(path), "%s/run.db", rig->dir);
+	(void)snprintf(change, sizeof(change),
+		"UPDATE workload SET text = replace(text, '\"limit_bytes\":1', "
+		"'\"limit_bytes\":2') WHERE number = %llu",
+		(unsigned long long)run.workload);
+	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+	assert_int_equal(sqlite3_exec(db, change, NULL, NULL, NULL), SQLITE_OK);
+	(void)sqlite3_close(db);
 	rig_start(rig, CONFIG);
-	assert_true(rig_log_has(
-		rig, "without it there are 1 of 2 workloads and 1 of 2 clients"));
-	assert_true(rig_log_has(rig, "is damaged (kept as"));
+	assert_true(rig_log_has(rig, "run.db is damaged: its checksum is wrong"));
+	assert_true(rig_log_has(rig,
+		"is left out counts as unmanaged; there are 1 workloads and 1 clients"));
 	assert_int_equal(rig_uses(rig, NULL, 0), 1);
 	assert_int_equal(rig_status(rig).clients, 1);
 	rig_reconnect(rig, &b);

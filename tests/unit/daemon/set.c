@@ -129,7 +129,7 @@ static void a_promise_without_a_journal_says_so(void **state)
 	self = greeted(rig);
 	run(&peer, "alpha", RIG_GIB, 4 * RIG_GIB);
 	expect_troubles(&self, 0);
-	shell("rm %s/journal && mkdir %s/journal", rig->dir);
+	shell("rm %s/run.db && mkdir %s/run.db", rig->dir);
 	reply = set(&self, set_bytes("alpha", 2 * RIG_GIB, 0));
 	assert_int_equal(reply.ok, 1);
 	assert_non_null(strstr(reply.text, words));
@@ -144,7 +144,7 @@ static void a_promise_without_a_journal_says_so(void **state)
 	assert_int_equal(reply.ok, 0);
 	assert_null(strstr(reply.text, words));
 	/* Tried again, though the change stays the same. */
-	shell("rmdir %s/journal", rig->dir);
+	shell("rmdir %s/run.db", rig->dir);
 	assert_true(rig_log_gets(rig, "JOURNAL_WORKS"));
 	expect_troubles(&self, 0);
 	reply = set(&self, set_bytes("alpha", 3 * RIG_GIB, 0));

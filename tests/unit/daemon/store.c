@@ -117,9 +117,10 @@ static void expect_error(int wanted, const char *what)
 static struct sl_error trouble;
 static unsigned int over;
 
-static void on_done(void *context, const struct sl_error *said)
+static void on_done(void *context, int r, const struct sl_error *err)
 {
-	trouble = said ? *said : (struct sl_error){0};
+	assert_int_equal(r < 0, err->text[0] != '\0');
+	trouble = *err;
 	over++;
 }
 
