@@ -109,7 +109,8 @@ struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *wo
 	sl_list_init(&client->state_link);
 	sl_list_init(&client->probe_link);
 	sl_list_init(&client->offers);
-	sl_list_init(&client->order.link);
+	sl_list_init(&client->order_over.link);
+	sl_list_init(&client->stop_failed.link);
 	sl_list_init(&client->host_files);
 	sl_list_init(&client->grave);
 	sl_list_push_tail(&workload->clients, &client->link);
@@ -278,6 +279,8 @@ void sl_client_bury(struct sl_daemon *daemon)
 		struct sl_client *client = SL_LIST_ENTRY(link, struct sl_client, grave);
 
 		sl_list_unlink(link);
+		sl_list_unlink(&client->order_over.link);
+		sl_list_unlink(&client->stop_failed.link);
 		free(client->demands);
 		free(client);
 	}

@@ -9,9 +9,7 @@
 #include "daemon/link/peer.h"
 #include "daemon/loop/saving.h"
 #include "daemon/state/drive.h"
-#include "daemon/swap/swap.h"
 #include "daemon/workloads/process.h"
-#include "daemon/workloads/stopper.h"
 #include "daemon/workloads/workload.h"
 
 static void bury_peers(struct sl_daemon *daemon)
@@ -29,8 +27,7 @@ static void bury_peers(struct sl_daemon *daemon)
 void sl_settle(struct sl_daemon *daemon)
 {
 	/* First: it may step the policy, and the results need settling as well. */
-	sl_stopper_settle(daemon);
-	sl_swap_settle(daemon);
+	sl_drive_open_inbox(daemon);
 	sl_jobs_settle(daemon);
 	sl_saving_settle(daemon);
 	sl_views_settle(daemon);

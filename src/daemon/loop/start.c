@@ -59,7 +59,6 @@
 #include "daemon/web/serving.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/process.h"
-#include "daemon/workloads/stopper.h"
 #include "daemon/workloads/strangers.h"
 #include "daemon/workloads/workload.h"
 
@@ -373,7 +372,7 @@ static void set_up(struct sl_daemon *daemon, const struct sl_config *config,
 	struct sl_link *lists[] = {&daemon->workload_list, &daemon->dying,
 		&daemon->measuring, &daemon->commit.held, &daemon->commit.held_writing,
 		&daemon->dead_clients, &daemon->dead_workloads, &daemon->dead_processes,
-		&daemon->stop_failures, &daemon->swap_over};
+		&daemon->inbox};
 
 	*daemon = (struct sl_daemon){.up = &upcalls};
 	for (size_t i = 0; i < SL_ARRAY_LEN(lists); i++)
@@ -527,7 +526,6 @@ static void drop_client(struct sl_daemon *daemon, struct sl_client *client)
 	sl_probing_end(client);
 	sl_ipc_client_gone(client);
 	sl_hostpool_leave(client);
-	sl_list_unlink(&client->order.link);
 	client->process = sl_process_put(client->process);
 	sl_list_push_tail(&daemon->dead_clients, &client->grave);
 }
@@ -565,7 +563,6 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_listener_close(daemon);
 	sl_jobs_close(daemon);
 	sl_http_close(daemon);
-	sl_stopper_fini(daemon);
 	sl_strangers_close(daemon);
 	sl_peer_close(daemon);
 	sl_recount_close(daemon);

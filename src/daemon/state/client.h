@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "daemon/state/drive.h"
 #include "policy/node.h"
 #include "wire/wire.h"
 
-struct sl_daemon;
 struct sl_peer;
 struct sl_process;
 struct sl_workload;
@@ -59,7 +59,6 @@ enum sl_order_state {
 
 /* The open EVICT or RESTORE of a client; swap.c. */
 struct sl_client_order {
-	struct sl_link link; /* sl_daemon.swap_over */
 	uint64_t id, bytes, tell_bytes;
 	uint64_t host_bytes; /* enough on the host to send the order; more is better */
 	uint32_t ordinal;
@@ -106,7 +105,9 @@ struct sl_client {
 	bool swaps;       /* as the policy knows */
 	bool host_failed; /* making one of its files has failed */
 	struct sl_client_order order;
-	sl_ns moved_at; /* when its last order ended; 0: never */
+	struct sl_letter order_over;  /* swap.c */
+	struct sl_letter stop_failed; /* stopper.c */
+	sl_ns moved_at;               /* when its last order ended; 0: never */
 	struct sl_link host_files;
 	uint64_t host_bytes, host_making_bytes, host_short_bytes;
 	uint64_t chunk_bytes;            /* largest chunk; 0: not told */

@@ -164,9 +164,7 @@ struct sl_daemon {
 	bool recovered; /* the journal was read; none is written before */
 	bool rebooted;  /* the journal is of an earlier boot, or there is none */
 
-	/* Found during an action, handled when the policy's step is over. */
-	struct sl_link stop_failures; /* workloads/stopper.c */
-	struct sl_link swap_over;     /* swap/swap.c: clients, by order.link */
+	struct sl_link inbox; /* of sl_letter; drive.h */
 
 	/* Counters. */
 	uint64_t messages, grants, denials;

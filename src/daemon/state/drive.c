@@ -22,6 +22,26 @@ void sl_drive_time(struct sl_daemon *daemon)
 	sl_drive(daemon, &(struct sl_event){.type = SL_EVENT_TIME});
 }
 
+void sl_drive_post(struct sl_daemon *daemon, struct sl_letter *letter,
+	void (*open)(struct sl_letter *letter))
+{
+	if (sl_list_is_linked(&letter->link))
+		return;
+	letter->open = open;
+	sl_list_push_tail(&daemon->inbox, &letter->link);
+}
+
+void sl_drive_open_inbox(struct sl_daemon *daemon)
+{
+	while (!sl_list_is_empty(&daemon->inbox)) {
+		struct sl_letter *letter =
+			SL_LIST_ENTRY(daemon->inbox.next, struct sl_letter, link);
+
+		sl_list_unlink(&letter->link);
+		letter->open(letter);
+	}
+}
+
 void sl_drive_arm(struct sl_daemon *daemon)
 {
 	if (!daemon->wake_changed)

@@ -46,9 +46,8 @@ static void end(struct sl_client *client, struct sl_event *event)
 	event->done.span = sl_sub_sat(sl_clock_now(), order->since);
 	if (event->done.cause < SL_SWAP_CAUSES)
 		client->daemon->swap_causes[order->restore][event->done.cause]++;
-	sl_list_unlink(&order->link);
+	sl_list_unlink(&client->order_over.link);
 	*order = (struct sl_client_order){0};
-	sl_list_init(&order->link);
 	client->moved_at = client->changed_at = sl_clock_now();
 	sl_drive(client->daemon, event);
 }
@@ -68,30 +67,27 @@ static void end_refused(struct sl_client *client)
 	end(client, &event);
 }
 
+static void open_order_over(struct sl_letter *letter)
+{
+	struct sl_client *client = SL_CONTAINER_OF(letter, struct sl_client, order_over);
+	struct sl_daemon *daemon = client->daemon;
+	uint64_t id = client->id;
+
+	/* Look first at why it is stopped, or the policy would send the same order again. */
+	if (client->order.cause == SL_SWAP_STOPPED) {
+		sl_probing_look(client);
+		client = sl_map_get(&daemon->clients, id);
+	}
+	if (client && client->order.state == SL_ORDER_OVER)
+		end_refused(client);
+}
+
 /* For use inside an action. */
 static void refuse_later(struct sl_client *client, enum sl_swap_cause cause)
 {
 	client->order.state = SL_ORDER_OVER;
 	client->order.cause = cause;
-	sl_list_push_tail(&client->daemon->swap_over, &client->order.link);
-}
-
-void sl_swap_settle(struct sl_daemon *daemon)
-{
-	while (!sl_list_is_empty(&daemon->swap_over)) {
-		struct sl_client *client = SL_LIST_ENTRY(
-			daemon->swap_over.next, struct sl_client, order.link);
-		uint64_t id = client->id;
-
-		/* Look first at why it is stopped, or the policy would send the same order
-		 * again. */
-		if (client->order.cause == SL_SWAP_STOPPED) {
-			sl_probing_look(client);
-			client = sl_map_get(&daemon->clients, id);
-		}
-		if (client && client->order.state == SL_ORDER_OVER)
-			end_refused(client);
-	}
+	sl_drive_post(client->daemon, &client->order_over, open_order_over);
 }
 
 /* --- orders --------------------------------------------------------------------------------- */
@@ -139,7 +135,6 @@ static bool begin(struct sl_daemon *daemon, struct sl_client *client, uint64_t i
 		.bytes = bytes,
 		.since = sl_clock_now(),
 		.restore = restore};
-	sl_list_init(&client->order.link);
 	if (client->peer && client->state == SL_CLIENT_LIVE)
 		return true;
 	refuse_later(client, SL_SWAP_LOST);

@@ -20,8 +20,6 @@ void sl_swap_evict(struct sl_daemon *daemon, const struct sl_action *action);
 void sl_swap_restore(struct sl_daemon *daemon, const struct sl_action *action);
 void sl_swap_abort(struct sl_daemon *daemon, const struct sl_action *action);
 void sl_swap_trim(struct sl_daemon *daemon, const struct sl_action *action);
-/* Sends the policy the DONEs that arose inside an action; part of settling. */
-void sl_swap_settle(struct sl_daemon *daemon);
 
 /* The host memory for the client's order is there, or not available. */
 void sl_swap_host_ready(struct sl_client *client, bool ok);

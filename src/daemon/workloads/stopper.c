@@ -35,24 +35,20 @@
 /* A process maps a few thousand files at most; a look gives up beyond this. */
 #define MAPS_BYTES_MAX (16u << 20)
 
-/* A failure to report when the policy's step is over. */
-struct failure {
-	struct sl_link link;
-	struct sl_node_because because;
-	pid_t pid;
-};
-
-static void remember(struct sl_daemon *daemon, const struct sl_node_because *because,
+static void tell_failure(struct sl_daemon *daemon, const struct sl_node_because *because,
 	pid_t pid, const char *why)
 {
-	struct failure *failure = calloc(1, sizeof(*failure));
-
 	sl_warning("process %d cannot be signalled: %s", (int)pid, why);
-	if (!failure)
-		return; /* the log has it */
-	failure->because = *because;
-	failure->pid = pid;
-	sl_list_push_tail(&daemon->stop_failures, &failure->link);
+	sl_events_add_of(daemon, because, pid);
+}
+
+/* Demands must not wait for this stop. The policy may stop another process. */
+static void open_stop_failed(struct sl_letter *letter)
+{
+	struct sl_client *client = SL_CONTAINER_OF(letter, struct sl_client, stop_failed);
+
+	sl_drive(client->daemon, &(struct sl_event){.type = SL_EVENT_STOP_FAILED,
+					 .stop_failed = {client->id}});
 }
 
 static int send_signal(int pidfd, int number)
@@ -82,22 +78,25 @@ static int number_of(uint32_t stage)
 }
 
 static void stop_process(struct sl_daemon *daemon, const struct sl_process *process,
-	uint64_t client, int number, const struct sl_action *action)
+	struct sl_client *client, int number, const struct sl_action *action)
 {
 	int r;
 
 	if (!process || process->dead)
 		return;
 	r = signal_process(process->pidfd, process->pid, number);
-	if (r < 0)
-		remember(daemon,
-			&(struct sl_node_because){.reason = SL_REASON_STOP_FAILED,
-				.gpu = action->stop.gpu,
-				.workload = action->stop.workload,
-				.other = action->stop.other,
-				.client = client,
-				.bytes = action->stop.bytes},
-			process->pid, strerror(-r));
+	if (r == 0)
+		return;
+	tell_failure(daemon,
+		&(struct sl_node_because){.reason = SL_REASON_STOP_FAILED,
+			.gpu = action->stop.gpu,
+			.workload = action->stop.workload,
+			.other = action->stop.other,
+			.client = client ? client->id : 0,
+			.bytes = action->stop.bytes},
+		process->pid, strerror(-r));
+	if (client)
+		sl_drive_post(daemon, &client->stop_failed, open_stop_failed);
 }
 
 /*
@@ -117,13 +116,13 @@ static void stop_workload(struct sl_daemon *daemon, struct sl_workload *workload
 			struct sl_client *client =
 				SL_LIST_ENTRY(link, struct sl_client, link);
 
-			stop_process(daemon, client->process, client->id, number, action);
+			stop_process(daemon, client->process, client, number, action);
 		}
 	}
 	/* A root that is a client was signalled as one. */
 	if (workload->root &&
 		(!workload->root->client || workload->root->client->workload != workload))
-		stop_process(daemon, workload->root, 0, root, action);
+		stop_process(daemon, workload->root, NULL, root, action);
 }
 
 void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action)
@@ -135,7 +134,7 @@ void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action)
 	sl_step(D_STOP_BOOKED);
 	if (action->stop.client) {
 		if (client)
-			stop_process(daemon, client->process, client->id,
+			stop_process(daemon, client->process, client,
 				number_of(action->stop.stage), action);
 		return;
 	}
@@ -293,47 +292,8 @@ void sl_stopper_stranger(struct sl_daemon *daemon, const struct sl_action *actio
 	}
 	if (why) {
 		because.reason = SL_REASON_STOP_FAILED_UNMANAGED;
-		remember(daemon, &because, stranger->pid, why);
+		tell_failure(daemon, &because, stranger->pid, why);
 	} else if (action->stop_stranger.stage == SL_STOP_TERM) {
 		sl_events_add_of(daemon, &because, stranger->pid);
 	}
-}
-
-/* --- failures ----------------------------------------------------------------------------- */
-
-static struct failure *next_failure(struct sl_daemon *daemon)
-{
-	struct failure *failure;
-
-	if (sl_list_is_empty(&daemon->stop_failures))
-		return NULL;
-	failure = SL_LIST_ENTRY(daemon->stop_failures.next, struct failure, link);
-	sl_list_unlink(&failure->link);
-	return failure;
-}
-
-void sl_stopper_settle(struct sl_daemon *daemon)
-{
-	struct failure *failure;
-
-	while ((failure = next_failure(daemon))) {
-		struct sl_event event = {.type = SL_EVENT_STOP_FAILED,
-			.stop_failed = {failure->because.client}};
-		bool is_client = failure->because.reason == SL_REASON_STOP_FAILED &&
-				 failure->because.client;
-
-		sl_events_add_of(daemon, &failure->because, failure->pid);
-		free(failure);
-		/* Demands must not wait for this stop. The policy may stop another process. */
-		if (is_client)
-			sl_drive(daemon, &event);
-	}
-}
-
-void sl_stopper_fini(struct sl_daemon *daemon)
-{
-	struct failure *failure;
-
-	while ((failure = next_failure(daemon)))
-		free(failure);
 }

@@ -20,8 +20,5 @@ void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action);
  * workload, this process, process 1 or a kernel thread; nor another user's, unless we are root.
  */
 void sl_stopper_stranger(struct sl_daemon *daemon, const struct sl_action *action);
-/* Reports failures to signal as events and to the policy; part of settling. */
-void sl_stopper_settle(struct sl_daemon *daemon);
-void sl_stopper_fini(struct sl_daemon *daemon);
 
 #endif
