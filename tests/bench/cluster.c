@@ -142,13 +142,13 @@ static void begin(struct one *o, uint32_t nodes)
 		sl_cluster_new(o->arena, nodes, DEPARTMENTS * PROJECTS + DEPARTMENTS);
 	o->now = 1000 * SL_S;
 	for (uint32_t i = 0; i < nodes; i++) {
-		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
 
-		event.node_add.node = i + 1;
-		event.node_add.cpu_milli = 128000;
-		event.node_add.memory_mib = 1024 * 1024;
-		event.node_add.gpus = GPUS;
-		event.node_add.gpu_mib = 80 * 1024;
+		event.node_put.node = i + 1;
+		event.node_put.cpu_milli = 128000;
+		event.node_put.memory_mib = 1024 * 1024;
+		event.node_put.gpus = GPUS;
+		event.node_put.gpu_mib = 80 * 1024;
 		(void)step(o, &event);
 	}
 	for (uint32_t d = 0; d < DEPARTMENTS; d++) {

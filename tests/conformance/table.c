@@ -115,7 +115,7 @@ static void add_nodes(struct table *t)
 	json_object_foreach((json_t *)nodes, name, node)
 	{
 		double memory = number(node, "CPUMemory", 0);
-		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
 		uint32_t i = t->nodes++;
 
 		if (memory > 0 && memory < 1e6)
@@ -124,15 +124,15 @@ static void add_nodes(struct table *t)
 		t->gpus[i] = (uint32_t)number(node, "GPUs", 0);
 		for (uint32_t g = 0; g < t->gpus[i]; g++)
 			t->left[i][g] = SL_FIT_WHOLE;
-		event.node_add.node = i + 1;
-		event.node_add.cpu_milli = (uint32_t)number(node, "CPUMillis", GIVEN_CPU);
-		event.node_add.memory_mib =
+		event.node_put.node = i + 1;
+		event.node_put.cpu_milli = (uint32_t)number(node, "CPUMillis", GIVEN_CPU);
+		event.node_put.memory_mib =
 			memory > 0 ? (uint32_t)(memory / t->unit) : GIVEN_GB;
-		event.node_add.gpus = (uint16_t)t->gpus[i];
-		event.node_add.gpu_mib = (uint32_t)number(node, "GPUMemory", GIVEN_GPU);
-		sl_fit_node_init(&t->fit[i], event.node_add.cpu_milli,
-			event.node_add.memory_mib, event.node_add.gpus,
-			event.node_add.gpu_mib, 0, 0);
+		event.node_put.gpus = (uint16_t)t->gpus[i];
+		event.node_put.gpu_mib = (uint32_t)number(node, "GPUMemory", GIVEN_GPU);
+		sl_fit_node_init(&t->fit[i], event.node_put.cpu_milli,
+			event.node_put.memory_mib, event.node_put.gpus,
+			event.node_put.gpu_mib, 0, 0);
 		step(t, event);
 	}
 }

@@ -111,17 +111,17 @@ static void node_fails(struct sl_world *w, uint32_t node)
 static void add_node(struct sl_world *w, uint32_t number)
 {
 	const struct sl_fit_node *node = &w->nodes[number];
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
 
-	event.node_add.node = SL_NODE_ID(number, w->repairs[number]);
-	event.node_add.cpu_milli = node->cpu_milli;
-	event.node_add.memory_mib = node->memory_mib;
-	event.node_add.gpus = node->gpus;
-	event.node_add.gpu_mib = node->gpu_mib;
-	event.node_add.model = node->model;
-	event.node_add.pool = node->pool;
-	event.node_add.swaps = w->trace->work_nodes[number].swaps;
-	event.node_add.pool_mib = w->trace->work_nodes[number].host_mib;
+	event.node_put.node = SL_NODE_ID(number, w->repairs[number]);
+	event.node_put.cpu_milli = node->cpu_milli;
+	event.node_put.memory_mib = node->memory_mib;
+	event.node_put.gpus = node->gpus;
+	event.node_put.gpu_mib = node->gpu_mib;
+	event.node_put.model = node->model;
+	event.node_put.pool = node->pool;
+	event.node_put.swaps = w->trace->work_nodes[number].swaps;
+	event.node_put.pool_mib = w->trace->work_nodes[number].host_mib;
 	sl_world_send(w, event);
 	sl_gauge_node(&w->gauge, number, node);
 	if (w->ask->failures)

@@ -86,8 +86,11 @@ void sl_jobs_alone_look(struct sl_jobs *jobs, struct sl_job_task *task)
 	if (!supervisor_of(jobs, task)) {
 		task->alone = false;
 		sl_jobs_task_over(jobs, task);
-		/* The machine was told that the task is over: tell it anew. */
-		jobs->rebuild = true;
+		/* The machine was told that the task is over. */
+		if (task->job->counted && task->phase != SL_PHASE_OVER) {
+			sl_jobs_take_job(jobs, task->job);
+			sl_jobs_put_job(jobs, task->job);
+		}
 		sl_jobs_awake(jobs);
 	} else if (task->phase == SL_PHASE_STOPPING && now >= task->kill_at) {
 		/* The shim then kills all its descendants. */

@@ -1,15 +1,13 @@
 /*
  * books - nodes, projects, jobs and workloads, as told to the cluster machine
  *
- * GPUs of one kind (model and size) are one node: they are interchangeable for a task. The machine
- * cannot express that a node loses GPUs, which is rare; then, as at the start, it is made anew and
- * told everything. The same code fills a second machine to answer a question ("what would become of
- * this job?").
+ * GPUs of one kind (model and size) are one node: they are interchangeable for a task. A GPU keeps
+ * its place there; while it is lost, it is shut. The machine lives as long as the daemon. Jobs and
+ * tasks with a past are told at the start, when a task's lost supervisor ends, and when the values
+ * of a job change.
  */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "daemon/jobs/internal.h"
@@ -38,34 +36,11 @@ const char *sl_jobs_project_name(void *context, uint64_t id)
 	return "?";
 }
 
-typedef void (*tell_fn)(void *context, const struct sl_cluster_event *event);
-
-/* Legal at every step: parents stand before their children, and the set was judged as a whole. */
-static void put_projects(const struct sl_daemon *daemon,
-	const struct sl_jobs_books *books, tell_fn tell, void *context)
-{
-	const struct sl_projects *set = sl_registry_set(daemon);
-
-	for (size_t i = 0; i < set->count; i++) {
-		const struct sl_project_row *row = &set->rows[i];
-		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_PROJECT_PUT};
-
-		event.project_put.project = row->id;
-		event.project_put.parent =
-			row->parent[0] ? sl_jobs_project_id(daemon, row->parent) : 0;
-		event.project_put.rules = sl_project_rules_of(row, NULL, NULL);
-		event.project_put.rules.pools = sl_jobs_pools_named(books, row->pools);
-		tell(context, &event);
-	}
-}
-
 /* --- The machine. --- */
 
 static void queue_action(void *context, const struct sl_cluster_action *action)
 {
 	struct sl_jobs *jobs = context;
-	size_t room = jobs->todo_room ? 2 * jobs->todo_room : 64;
-	struct sl_cluster_action *todo;
 
 	switch (action->type) {
 	case SL_CLUSTER_ACTION_WAKE_AT: jobs->wake_at = action->wake_at.at; return;
@@ -78,12 +53,7 @@ static void queue_action(void *context, const struct sl_cluster_action *action)
 			.available = action->refuse_job.available};
 		return;
 	case SL_CLUSTER_ACTION_REFUSE_PROJECT:
-		sl_warning("the queue could not take project %s over (%u); it is told "
-			   "everything anew",
-			sl_jobs_project_name(
-				jobs->daemon, action->refuse_project.project),
-			action->refuse_project.outcome);
-		jobs->books.refused_project = true;
+		jobs->refused_project = action->refuse_project.project;
 		return;
 	case SL_CLUSTER_ACTION_PIPELINE: jobs->promises = true; return;
 	/* Parking tasks have a deadline here; ending ones are waited for. */
@@ -91,14 +61,13 @@ static void queue_action(void *context, const struct sl_cluster_action *action)
 	default: break;
 	}
 	if (jobs->todo_count == jobs->todo_room) {
-		todo = realloc(jobs->todo, room * sizeof(todo[0]));
-		/* A lost action was never answered, so a rebuild leads to it again. */
-		if (!todo) {
-			jobs->rebuild = true;
-			return;
-		}
-		jobs->todo = todo;
-		jobs->todo_room = room;
+		struct sl_cluster_action *old = jobs->todo;
+
+		jobs->todo_room = old ? 2 * jobs->todo_room : 64;
+		jobs->todo = sl_arena_take(
+			jobs->books.arena, jobs->todo_room * sizeof(old[0]));
+		if (old)
+			memcpy(jobs->todo, old, jobs->todo_count * sizeof(old[0]));
 	}
 	jobs->todo[jobs->todo_count++] = *action;
 }
@@ -109,49 +78,6 @@ void sl_jobs_tell(struct sl_jobs *jobs, const struct sl_cluster_event *event)
 	if (event->type != SL_CLUSTER_EVENT_CYCLE) {
 		jobs->dirty = true;
 		sl_jobs_awake(jobs);
-	}
-}
-
-/* Context of the events that fill a machine. */
-struct filling {
-	struct sl_jobs *jobs;
-	struct sl_jobs_books *books;
-	sl_cluster_action_fn emit;
-	void *context;
-	struct sl_jobs_counted counted;
-};
-
-static void fill_in(void *context, const struct sl_cluster_event *event)
-{
-	const struct filling *filling = context;
-
-	sl_cluster_step(filling->books->cluster, sl_clock_now(), event, filling->emit,
-		filling->context);
-}
-
-static void fill_nodes(const struct filling *filling)
-{
-	const struct sl_daemon *daemon = filling->jobs->daemon;
-	struct sl_jobs_books *books = filling->books;
-	long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
-	uint64_t memory_mib =
-		pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) / SL_MIB
-			  : 0;
-
-	sl_jobs_find_kinds(daemon, books);
-	for (uint32_t k = 0; k < books->kinds; k++) {
-		const struct sl_jobs_kind *kind = &books->kind[k];
-		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
-
-		event.node_add.node = k + 1;
-		event.node_add.cpu_milli = cores > 0 ? (uint32_t)cores * 1000 : 0;
-		event.node_add.memory_mib = (uint32_t)sl_min_u64(memory_mib, UINT32_MAX);
-		event.node_add.gpus = (uint16_t)kind->count;
-		event.node_add.gpu_mib = kind->mib;
-		event.node_add.model = event.node_add.pool = (uint8_t)sl_min_u64(k, 30);
-		event.node_add.swaps = books->swaps;
-		event.node_add.pool_mib = books->pool_mib;
-		fill_in((void *)filling, &event);
 	}
 }
 
@@ -205,37 +131,14 @@ struct sl_cluster_event sl_jobs_add_event(
 	event.job_add.need = job->need;
 	event.job_add.park_mib = sl_max_u64(1, job->park_mib);
 	event.job_add.swap_cost = job->swap_cost;
-	event.job_add.failures = job->failures;
-	event.job_add.held_for = sl_sub_sat(job->held_until, sl_clock_now());
-	event.job_add.paused_for = sl_sub_sat(job->paused_until, sl_clock_now());
 	event.job_add.preempt_delay = job->row.preempt_delay;
 	event.job_add.owner = sl_jobs_owner_of(job);
-	if (job->waits_since)
-		event.job_add.waited = sl_sub_sat(sl_clock_now(), job->waits_since);
+	event.job_add.order = job->row.id & ~(uint64_t)SL_JOB_FOREGROUND;
+	/* It has not run yet. */
+	if (job->row.tasks && !job->row.tasks[0].attempt)
+		event.job_add.waited =
+			sl_sub_sat(sl_jobs_now_ms(), job->row.submitted_ms) * SL_MS;
 	return event;
-}
-
-/* Keeps what only the machine knows of a job. */
-static void remember(struct sl_jobs *jobs, struct sl_job *job)
-{
-	const struct sl_cluster *cluster = jobs->books.cluster;
-	struct sl_cluster_job_view view = sl_cluster_job(cluster, job->row.id);
-
-	if (job->over || !view.known)
-		return;
-	job->failures = view.failures;
-	job->held_until = view.held_until;
-	job->paused_until = view.paused_until;
-	job->waits_since = view.waits_since;
-	for (uint32_t i = 0; i < job->row.task_count; i++)
-		job->tasks[i].spared_until =
-			sl_cluster_task(cluster, job->row.id, i).spared_until;
-}
-
-static void remember_all(struct sl_jobs *jobs)
-{
-	sl_list_foreach (link, &jobs->all)
-		remember(jobs, SL_LIST_ENTRY(link, struct sl_job, link));
 }
 
 bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
@@ -249,87 +152,64 @@ bool sl_jobs_count(struct sl_jobs *jobs, struct sl_job *job)
 	return job->counted;
 }
 
-/* Tells the task's place as a fact. False: that place is gone. */
-static bool fill_running(const struct filling *filling, uint64_t job,
-	const struct sl_job_task *task, const struct sl_workload *workload)
+/* Tells where the task is, as a fact of that type; false: the machine has no such place. */
+static bool tell_place(struct sl_jobs *jobs, enum sl_cluster_event_type type,
+	struct sl_job_task *task, const struct sl_workload *workload)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
-	uint64_t node;
-	uint32_t mask;
+	struct sl_cluster_event event = {.type = type};
 
-	if (!sl_jobs_place_of(filling->books, sl_workload_gpus(workload), &node, &mask))
+	if (!workload || !sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload),
+				 &task->node, &task->gpu_mask))
 		return false;
-	event.task_runs.job = job;
-	event.task_runs.task = task ? task->number : 0;
-	event.task_runs.node = node;
-	event.task_runs.gpu_mask = mask;
-	event.task_runs.ago = sl_sub_sat(sl_clock_now(), workload->born);
-	event.task_runs.spared_for =
-		task ? sl_sub_sat(task->spared_until, sl_clock_now()) : 0;
-	fill_in((void *)filling, &event);
+	/* Both events begin alike. */
+	event.task_runs.job = task->job->row.id;
+	event.task_runs.task = task->number;
+	event.task_runs.node = task->node;
+	event.task_runs.gpu_mask = task->gpu_mask;
+	if (type == SL_CLUSTER_EVENT_TASK_RUNS)
+		event.task_runs.ago = sl_sub_sat(sl_clock_now(), workload->born);
+	sl_jobs_tell(jobs, &event);
 	return true;
 }
 
-static void fill_parked(const struct filling *filling, const struct sl_job_task *task,
-	const struct sl_workload *workload)
+static void put_task(struct sl_jobs *jobs, struct sl_job_task *task)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_PARKED};
-	uint64_t node;
-	uint32_t mask;
-
-	if (!sl_jobs_place_of(filling->books, sl_workload_gpus(workload), &node, &mask))
-		return;
-	event.task_parked.job = task->job->row.id;
-	event.task_parked.task = task->number;
-	event.task_parked.node = node;
-	event.task_parked.gpu_mask = mask;
-	fill_in((void *)filling, &event);
-}
-
-static void fill_task(const struct filling *filling, struct sl_job_task *task)
-{
-	const struct sl_workload *workload = sl_map_get(&filling->jobs->daemon->workloads,
-		task->job->row.tasks[task->number].workload);
+	const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
 
 	event.task_stops.job = task->job->row.id;
 	event.task_stops.task = task->number;
 	switch (task->alone ? SL_PHASE_OVER : task->phase) {
-	case SL_PHASE_WAITING:
-	case SL_PHASE_CHOSEN: break;
+	/* Its BIND is forgotten with the job that the machine had. */
+	case SL_PHASE_CHOSEN: sl_jobs_phase(task, SL_PHASE_WAITING); break;
+	case SL_PHASE_WAITING: break;
 	case SL_PHASE_OVER:
 		event.type = SL_CLUSTER_EVENT_TASK_ENDED;
-		event.task_ended.job = task->job->row.id;
-		event.task_ended.task = task->number;
 		event.task_ended.again = 0;
 		event.task_ended.failed = task->failed;
-		fill_in((void *)filling, &event);
+		sl_jobs_tell(jobs, &event);
 		break;
 	case SL_PHASE_PARKED:
-		if (workload)
-			fill_parked(filling, task, workload);
+		(void)tell_place(jobs, SL_CLUSTER_EVENT_TASK_PARKED, task, workload);
 		break;
 	case SL_PHASE_STARTING:
 	case SL_PHASE_RUNS:
 	case SL_PHASE_PARKING:
 	case SL_PHASE_RESUMING:
 	case SL_PHASE_STOPPING:
-		if (!workload ||
-			!fill_running(filling, task->job->row.id, task, workload))
-			break;
-		if (task->phase == SL_PHASE_STOPPING || task->phase == SL_PHASE_PARKING)
-			fill_in((void *)filling, &event);
+		if (tell_place(jobs, SL_CLUSTER_EVENT_TASK_RUNS, task, workload) &&
+			(task->phase == SL_PHASE_STOPPING ||
+				task->phase == SL_PHASE_PARKING))
+			sl_jobs_tell(jobs, &event);
 		break;
 	}
 }
 
-/* Has a foreground job a place in these books? A job that a user parked has given up its request;
- * one on GPUs of several kinds, or on lost GPUs, has no node in the machine. */
-static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books,
-	const struct sl_job *job)
+/* Has a foreground job a place in the machine? A job that a user parked has given up its request;
+ * one on GPUs of several kinds, or on lost GPUs, has no place. */
+static bool stands(const struct sl_jobs *jobs, const struct sl_job *job)
 {
-	const struct sl_workload *workload =
-		sl_map_get(&jobs->daemon->workloads, job->row.tasks[0].workload);
+	const struct sl_workload *workload = sl_jobs_workload_of(jobs, &job->tasks[0]);
 	uint64_t node;
 	uint32_t mask;
 
@@ -338,144 +218,107 @@ static bool stands(const struct sl_jobs *jobs, const struct sl_jobs_books *books
 	if (!workload || !workload->request_bytes ||
 		(job->tasks[0].phase == SL_PHASE_RUNS && workload->park != SL_PARK_NOT))
 		return false;
-	return sl_jobs_place_of(books, sl_workload_gpus(workload), &node, &mask);
+	return sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload), &node, &mask) &&
+	       !sl_jobs_is_lost(&jobs->books, node, mask);
 }
 
-static void fill_job(struct filling *filling, struct sl_job *job)
+void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job)
 {
-	struct sl_jobs *jobs = filling->jobs;
+	struct sl_jobs_counted counted = {0};
 	struct sl_cluster_event event;
-	uint64_t pools;
 
-	if (job->over)
+	if (!sl_jobs_count(jobs, job)) {
+		job->apart |= job->waits;
 		return;
-	sl_jobs_set_need(jobs, job);
-	if (job->bound && &jobs->books == filling->books)
-		job->counted = false;
-	if (job->is_free || job->bound)
-		return;
-	if (job->waits && !job->early && &jobs->books == filling->books)
-		job->apart = !sl_jobs_pools_of(jobs, &job->row, &pools);
-	if (job->foreground && !stands(jobs, filling->books, job)) {
-		job->counted &= &jobs->books != filling->books;
-		return;
-	}
-	event = sl_jobs_add_event(jobs, job);
-	jobs->was_refused = false;
-	fill_in((void *)filling, &event);
-	if (&jobs->books == filling->books) {
-		job->counted = !jobs->was_refused;
-		job->refused = jobs->refusal;
-		job->apart |= job->waits && !job->counted;
 	}
 	if (sl_jobs_owner_of(job)) {
-		event = sl_jobs_most_event(jobs, job, &filling->counted);
-		if (&jobs->books == filling->books)
-			job->most = event.owner_most.most;
-		fill_in((void *)filling, &event);
+		event = sl_jobs_most_event(jobs, job, &counted);
+		job->most = event.owner_most.most;
+		sl_jobs_tell(jobs, &event);
 	}
 	for (uint32_t i = 0; i < job->row.task_count; i++)
-		fill_task(filling, &job->tasks[i]);
+		put_task(jobs, &job->tasks[i]);
 }
 
-void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
-	sl_cluster_action_fn emit, void *context)
+void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job)
 {
-	const struct sl_daemon *daemon = jobs->daemon;
-	struct filling filling = {jobs, books, emit, context, {0}};
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
 
-	if (jobs->books.cluster)
-		remember_all(jobs);
-	*books = (struct sl_jobs_books){.arena = sl_arena_new()};
-	books->cluster = sl_cluster_new(books->arena, SL_NODE_GPUS_MAX, SL_PROJECTS_MAX);
-	event.config.placement = daemon->config.job_placement;
-	/* The set was judged as a whole; on the way sums may be exceeded for a moment. */
-	event.config.sums_free = 1;
-	fill_in(&filling, &event);
-	fill_nodes(&filling);
-	put_projects(daemon, books, fill_in, &filling);
-	sl_list_foreach (at, &jobs->all)
-		fill_job(&filling, SL_LIST_ENTRY(at, struct sl_job, link));
+	if (!job->counted)
+		return;
+	/* Its actions are void. */
+	for (size_t i = 0; i < jobs->todo_count; i++) {
+		if (jobs->todo[i].bind.job == job->row.id)
+			jobs->todo[i].type = SL_CLUSTER_ACTION_WAKE_AT;
+	}
+	event.job_remove.job = job->row.id;
+	sl_jobs_tell(jobs, &event);
+	job->counted = false;
 }
 
-void sl_jobs_books_fini(struct sl_jobs_books *books)
+static bool is_same(const struct sl_cluster_event *a, const struct sl_cluster_event *b)
 {
-	books->arena = sl_arena_free(books->arena);
-	*books = (struct sl_jobs_books){0};
+	const struct sl_need *one = &a->job_add.need, *other = &b->job_add.need;
+
+	return a->job_add.project == b->job_add.project &&
+	       a->job_add.priority == b->job_add.priority &&
+	       a->job_add.flags == b->job_add.flags && one->gpus == other->gpus &&
+	       one->gpu_milli == other->gpu_milli && one->gpu_mib == other->gpu_mib &&
+	       one->pools == other->pools;
 }
 
-/* A lost GPU took its programs' memory with it: their tasks are started anew. */
-static void end_misplaced(struct sl_jobs *jobs)
+void sl_jobs_put_again(
+	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before)
 {
-	sl_list_foreach_safe (link, &jobs->active) {
-		struct sl_job_task *task =
-			SL_LIST_ENTRY(link, struct sl_job_task, active);
-		const struct sl_workload *workload = sl_map_get(&jobs->daemon->workloads,
-			task->job->row.tasks[task->number].workload);
-		uint64_t node;
-		uint32_t mask;
+	struct sl_cluster_event now;
+	uint64_t pools;
+	bool counts;
 
-		if (!workload || task->job->is_free || task->job->foreground ||
-			task->phase == SL_PHASE_STOPPING ||
-			sl_jobs_place_of(
-				&jobs->books, sl_workload_gpus(workload), &node, &mask))
+	sl_jobs_set_need(jobs, job);
+	now = sl_jobs_add_event(jobs, job);
+	if (job->waits && !job->early)
+		job->apart = !sl_jobs_pools_of(jobs, &job->row, &pools);
+	counts = !job->is_free && !job->bound && (!job->foreground || stands(jobs, job));
+	if (counts == job->counted && (!counts || is_same(before, &now)))
+		return;
+	sl_jobs_take_job(jobs, job);
+	if (counts)
+		sl_jobs_put_job(jobs, job);
+}
+
+static void put_jobs(struct sl_jobs *jobs)
+{
+	sl_list_foreach (link, &jobs->all) {
+		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
+		struct sl_cluster_event before;
+
+		if (job->over)
 			continue;
-		sl_info("job %" PRIu64 " (%s): a GPU of task %u is lost; it is ended, "
-			"and started anew",
-			task->job->row.id, task->job->row.name, task->number);
-		task->stopped = task->bereft = true;
-		(void)sl_jobs_end_task(
-			jobs, task, jobs->daemon->config.stop_grace, false);
+		before = sl_jobs_add_event(jobs, job);
+		sl_jobs_put_again(jobs, job, &before);
 	}
-}
-
-/* Translates places into these books: resuming tasks keep theirs, and of ending ones it tells
- * whether a GPU was lost. */
-static void find_places(struct sl_jobs *jobs)
-{
-	sl_list_foreach (link, &jobs->active) {
-		struct sl_job_task *task =
-			SL_LIST_ENTRY(link, struct sl_job_task, active);
-		const struct sl_workload *workload = sl_jobs_workload_of(jobs, task);
-
-		if (!workload || task->job->is_free)
-			continue;
-		if (!sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload),
-			    &task->node, &task->gpu_mask))
-			task->node = task->gpu_mask = 0;
-	}
-}
-
-void sl_jobs_rebuild(struct sl_jobs *jobs)
-{
-	if (jobs->books.cluster)
-		remember_all(jobs);
-	sl_jobs_books_fini(&jobs->books);
-	jobs->rebuild = false;
-	jobs->todo_count = 0;
-	jobs->wake_at = SL_NS_NEVER;
-	sl_list_foreach_safe (link, &jobs->active) {
-		struct sl_job_task *task =
-			SL_LIST_ENTRY(link, struct sl_job_task, active);
-
-		if (task->phase == SL_PHASE_CHOSEN)
-			sl_jobs_phase(task, SL_PHASE_WAITING);
-	}
-	sl_jobs_books_init(jobs, &jobs->books, queue_action, jobs);
-	sl_jobs_front_hurry(jobs);
-	jobs->books.refused_project = false;
-	find_places(jobs);
-	end_misplaced(jobs);
-	jobs->dirty = true;
-	sl_jobs_awake(jobs);
 }
 
 /* --- What changes. --- */
 
-static void tell_it(void *context, const struct sl_cluster_event *event)
+/* Parents stand before their children. */
+static void put_projects(struct sl_jobs *jobs)
 {
-	sl_jobs_tell(context, event);
+	const struct sl_projects *set = sl_registry_set(jobs->daemon);
+
+	for (size_t i = 0; i < set->count; i++) {
+		const struct sl_project_row *row = &set->rows[i];
+		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_PROJECT_PUT};
+
+		event.project_put.project = row->id;
+		event.project_put.parent =
+			row->parent[0] ? sl_jobs_project_id(jobs->daemon, row->parent)
+				       : 0;
+		event.project_put.rules = sl_project_rules_of(row, NULL, NULL);
+		event.project_put.rules.pools =
+			sl_jobs_pools_named(&jobs->books, row->pools);
+		sl_jobs_tell(jobs, &event);
+	}
 }
 
 static void remove_projects(struct sl_jobs *jobs)
@@ -502,69 +345,71 @@ static void remove_projects(struct sl_jobs *jobs)
 	}
 }
 
-void sl_jobs_put_projects(struct sl_jobs *jobs)
+/* The set was judged as a whole. A change may be too deep, or one too many, until another one is
+ * made, so what was refused is told again. */
+static void follow_projects(struct sl_jobs *jobs)
 {
-	put_projects(jobs->daemon, &jobs->books, tell_it, jobs);
-	remove_projects(jobs);
-	if (jobs->books.refused_project)
-		jobs->rebuild = true;
-	/* Jobs without a project, or without a GPU in its pools, may fit now. */
-	sl_list_foreach (link, &jobs->all) {
-		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
-
-		if (!job->over && !job->counted && !job->is_free && !job->bound)
-			jobs->rebuild = true;
+	for (uint32_t i = 0; i <= SL_PROJECT_DEEP; i++) {
+		jobs->refused_project = 0;
+		put_projects(jobs);
+		remove_projects(jobs);
+		if (!jobs->refused_project)
+			return;
 	}
-	sl_jobs_awake(jobs);
+	sl_warning("the queue could not take project %s over",
+		sl_jobs_project_name(jobs->daemon, jobs->refused_project));
 }
 
-void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job)
+void sl_jobs_put_projects(struct sl_jobs *jobs)
 {
-	struct filling filling = {jobs, &jobs->books, queue_action, jobs, {0}};
+	follow_projects(jobs);
+	put_jobs(jobs);
+}
 
-	fill_job(&filling, job);
+/* A lost GPU took its programs' memory with it: their tasks are started anew. */
+static void end_misplaced(struct sl_jobs *jobs)
+{
+	sl_list_foreach_safe (link, &jobs->active) {
+		struct sl_job_task *task =
+			SL_LIST_ENTRY(link, struct sl_job_task, active);
+
+		if (!task->job->counted || task->job->foreground ||
+			task->phase == SL_PHASE_STOPPING ||
+			!sl_jobs_is_lost(&jobs->books, task->node, task->gpu_mask))
+			continue;
+		sl_info("job %" PRIu64 " (%s): a GPU of task %u is lost; it is ended, "
+			"and started anew",
+			task->job->row.id, task->job->row.name, task->number);
+		task->stopped = task->bereft = true;
+		(void)sl_jobs_end_task(
+			jobs, task, jobs->daemon->config.stop_grace, false);
+	}
+}
+
+void sl_jobs_follow_gpus(struct sl_jobs *jobs)
+{
+	jobs->gpus_changed = false;
+	sl_jobs_find_kinds(jobs);
+	sl_jobs_put_nodes(jobs);
+	/* Pools of projects and jobs are kinds of GPUs. */
+	follow_projects(jobs);
+	put_jobs(jobs);
+	end_misplaced(jobs);
+	sl_jobs_front_hurry(jobs);
 	jobs->dirty = true;
 	sl_jobs_awake(jobs);
 }
 
-void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job)
+void sl_jobs_books_open(struct sl_jobs *jobs)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_CONFIG};
 
-	if (!job->counted)
-		return;
-	remember(jobs, job);
-	event.job_remove.job = job->row.id;
+	jobs->books.arena = sl_arena_new();
+	jobs->books.cluster =
+		sl_cluster_new(jobs->books.arena, SL_NODE_GPUS_MAX, SL_PROJECTS_MAX);
+	event.config.placement = jobs->daemon->config.job_placement;
+	/* The set was judged as a whole; on the way sums may be exceeded for a moment. */
+	event.config.sums_free = 1;
 	sl_jobs_tell(jobs, &event);
-	job->counted = false;
-}
-
-static bool is_same(const struct sl_cluster_event *a, const struct sl_cluster_event *b)
-{
-	const struct sl_need *one = &a->job_add.need, *other = &b->job_add.need;
-
-	return a->job_add.project == b->job_add.project &&
-	       a->job_add.priority == b->job_add.priority &&
-	       a->job_add.flags == b->job_add.flags && one->gpus == other->gpus &&
-	       one->gpu_milli == other->gpu_milli && one->gpu_mib == other->gpu_mib &&
-	       one->pools == other->pools;
-}
-
-void sl_jobs_put_again(
-	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before)
-{
-	struct sl_cluster_event now;
-	bool counts;
-
-	sl_jobs_set_need(jobs, job);
-	now = sl_jobs_add_event(jobs, job);
-	counts = !job->is_free && stands(jobs, &jobs->books, job);
-	if (counts == job->counted && (!counts || is_same(before, &now)))
-		return;
-	sl_jobs_take_job(jobs, job);
-	sl_jobs_put_job(jobs, job);
-	/* Added now, it would stand behind all waiting jobs, and lose places promised to it. A
-	 * rebuild adds all jobs in the order of their numbers. */
-	if (job->counted && job->tasks[0].phase != SL_PHASE_RUNS)
-		jobs->rebuild = true;
+	sl_jobs_follow_gpus(jobs);
 }

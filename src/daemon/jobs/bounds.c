@@ -132,6 +132,7 @@ void sl_jobs_look_at_bounds(struct sl_jobs *jobs)
 	sl_list_foreach (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 		struct sl_pending_because because;
+		struct sl_cluster_event before;
 		bool holds;
 
 		if (!job->row.workloads_most || job->over)
@@ -142,10 +143,12 @@ void sl_jobs_look_at_bounds(struct sl_jobs *jobs)
 		holds = exceeds(jobs, job, &counted, &because);
 		if (holds)
 			job->refused = because;
-		/* A rebuild adds all jobs in the order of their numbers. */
-		jobs->rebuild |= holds != job->bound && !job->is_free;
 		if (job->bound && !holds && job->is_free)
 			jobs->free_at = 0;
+		if (holds == job->bound)
+			continue;
+		before = sl_jobs_add_event(jobs, job);
 		job->bound = holds;
+		sl_jobs_put_again(jobs, job, &before);
 	}
 }

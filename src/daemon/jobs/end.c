@@ -157,10 +157,10 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_jobs_phase(task, SL_PHASE_PARKED);
 	ended.task_ended.again = 1;
 	tell(jobs, task, &ended);
-	/* A machine made anew meanwhile did not know that it was being parked. */
-	if (sl_jobs_place_of(&jobs->books, sl_workload_gpus(workload),
-		    &parked.task_parked.node, &parked.task_parked.gpu_mask))
-		tell(jobs, task, &parked);
+	/* An earlier daemon began to park it, and the machine knows only that it stops. */
+	parked.task_parked.node = task->node;
+	parked.task_parked.gpu_mask = task->gpu_mask;
+	tell(jobs, task, &parked);
 	sl_step(D_JOB_PARKED);
 	/* The journal still has a foreground job as being parked. */
 	if (task->job->foreground)

@@ -357,7 +357,7 @@ static bool enqueue(struct sl_jobs *jobs, struct sl_job *job)
 /* Can it never run, by the machine's word? */
 static bool is_never(const struct sl_jobs *jobs, const struct sl_job *job)
 {
-	return jobs->books.kinds && !job->apart && !job->counted &&
+	return jobs->books.works && !job->apart && !job->counted &&
 	       !gpus_may_come(jobs->daemon);
 }
 
@@ -737,8 +737,7 @@ void sl_jobs_front_after_cycle(struct sl_jobs *jobs)
 	}
 	if (asked)
 		sl_jobs_cycle(jobs, SL_CYCLE_ALLOCATE);
-	/* A rebuild asks about them again. */
-	if (!asked || jobs->rebuild)
+	if (!asked)
 		return;
 	sl_list_foreach_safe (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);

@@ -101,7 +101,6 @@ struct sl_job_task {
 	/* Of this attempt: the last demand that its limit denied; 0: none */
 	sl_ns denied_at;
 	struct sl_node_because denied;
-	sl_ns spared_until; /* from before a rebuild of the machine: not a victim until then */
 };
 
 struct sl_job {
@@ -118,13 +117,8 @@ struct sl_job {
 	uint64_t ticket;           /* of its first state */
 	struct sl_peer *submitter; /* waits for that */
 	bool reply_due;
-	uint64_t park_mib; /* as told to the machine */
-	sl_ns swap_cost;   /* likewise */
-	/* From before a rebuild of the machine: not started before held_until, and no task stopped
-	 * for it before paused_until. */
-	uint32_t failures;
-	sl_ns held_until, paused_until;
-	sl_ns waits_since; /* since when it wants something that it lacks; 0: it lacks nothing */
+	uint64_t park_mib;                 /* as told to the machine */
+	sl_ns swap_cost;                   /* likewise */
 	struct sl_pending_because refused; /* why the machine does not count it */
 	struct sl_cluster_forecast
 		forecast;    /* from before it was counted, for its submitter */
@@ -151,19 +145,20 @@ struct sl_job {
 struct sl_jobs_kind {
 	char name[64];
 	uint64_t capacity_bytes;
-	uint32_t count, mib;
+	uint32_t count, lost;           /* lost: a bit per place */
 	uint8_t gpus[SL_NODE_GPUS_MAX]; /* place in the machine's mask -> number */
+	struct sl_cluster_event told;   /* the last NODE_PUT */
 };
 
-/* The machine with what it was told; also made just to answer a question. */
+/* The machine, and what its nodes are. */
 struct sl_jobs_books {
 	struct sl_arena *arena;
 	struct sl_cluster *cluster;
 	struct sl_jobs_kind kind[SL_NODE_GPUS_MAX];
 	uint32_t kinds;
-	uint64_t pool_mib;
+	uint32_t known; /* GPUs that have a place, a bit each */
+	bool works;     /* a GPU can be used */
 	bool swaps;
-	bool refused_project; /* a change was out of order */
 };
 
 /* Waits for the end of a job, or for the log of a task to be opened. */
@@ -193,16 +188,17 @@ struct sl_jobs {
 	size_t todo_count, todo_room;
 	struct sl_pending_because refusal; /* of the JOB_ADD in progress */
 	bool was_refused;
-	bool awake;           /* something was noted */
-	bool dirty;           /* a cycle may have an effect */
-	bool rebuild;         /* the machine must be made anew */
-	bool forget;          /* another job has ended */
-	bool promises;        /* the machine may keep places for some jobs */
-	uint32_t front_waits; /* foreground jobs that wait */
-	sl_ns tell_at;        /* when one of them is to be told something */
-	sl_ns cycle_at;       /* not before */
-	sl_ns wake_at;        /* when the machine wants a cycle */
-	sl_ns free_at;        /* next try of a task without request */
+	uint64_t refused_project; /* in this telling of all projects */
+	bool awake;               /* something was noted */
+	bool dirty;               /* a cycle may have an effect */
+	bool gpus_changed;        /* lost, back, found or resized */
+	bool forget;              /* another job has ended */
+	bool promises;            /* the machine may keep places for some jobs */
+	uint32_t front_waits;     /* foreground jobs that wait */
+	sl_ns tell_at;            /* when one of them is to be told something */
+	sl_ns cycle_at;           /* not before */
+	sl_ns wake_at;            /* when the machine wants a cycle */
+	sl_ns free_at;            /* next try of a task without request */
 	char preload
 		[SL_CONFIG_TEXT_MAX];  /* value of LD_PRELOAD; "": not looked for yet */
 	struct sl_error unread;        /* what could not be read at the start */
@@ -242,23 +238,21 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which);
 /* --- jobs/books.c --- */
 /* Sends one event to the machine in force; its actions are queued. */
 void sl_jobs_tell(struct sl_jobs *jobs, const struct sl_cluster_event *event);
-/* Makes the machine anew: nodes, projects, jobs, running tasks. */
-void sl_jobs_rebuild(struct sl_jobs *jobs);
-/* Fills *books, which must be empty, without effect on the ones in force. */
-void sl_jobs_books_init(struct sl_jobs *jobs, struct sl_jobs_books *books,
-	sl_cluster_action_fn emit, void *context);
-void sl_jobs_books_fini(struct sl_jobs_books *books);
+/* Makes the machine, and tells it everything: nodes, projects, jobs, running tasks. */
+void sl_jobs_books_open(struct sl_jobs *jobs);
+/* GPUs were lost, came back, were found or changed: tells the machine, and acts on it. */
+void sl_jobs_follow_gpus(struct sl_jobs *jobs);
+/* Projects have changed. */
 void sl_jobs_put_projects(struct sl_jobs *jobs);
 /* Computes from its row what one of its tasks needs. */
 void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job);
 struct sl_cluster_event sl_jobs_add_event(
 	const struct sl_jobs *jobs, const struct sl_job *job);
-/* Tells the machine of the job, as it stands. */
+/* Tells the machine of the job, as it stands; it must not have it. */
 void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
-/* Makes the machine forget the job; keeps what only the machine knows, for when it is told
- * again. */
+/* Makes the machine forget the job. */
 void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job);
-/* Tells the machine of a foreground job as its row is now; before: as it was added. Without a
+/* Tells the machine of the job as it is now, or takes it out; before: as it was added. Without a
  * change that matters to the machine, tells nothing. */
 void sl_jobs_put_again(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before);
@@ -269,8 +263,12 @@ uint64_t sl_jobs_project_id(const struct sl_daemon *daemon, const char *name);
 const char *sl_jobs_project_name(void *context, uint64_t id);
 
 /* --- jobs/kinds.c --- */
-/* Finds the usable GPUs by kind, with their sizes and the pool's. */
-void sl_jobs_find_kinds(const struct sl_daemon *daemon, struct sl_jobs_books *books);
+/* Finds the GPUs by kind, and which of them are lost. */
+void sl_jobs_find_kinds(struct sl_jobs *jobs);
+/* Tells the machine the kinds whose GPUs or sizes have changed. */
+void sl_jobs_put_nodes(struct sl_jobs *jobs);
+/* Is one of these GPUs of that node lost? */
+bool sl_jobs_is_lost(const struct sl_jobs_books *books, uint64_t node, uint32_t mask);
 /* From the machine's mask on a node to GPU numbers (0: no such place), and back (false: none). */
 uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask);
 bool sl_jobs_place_of(

@@ -3,6 +3,7 @@
  */
 #include <ctype.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/gpu/inventory.h"
 #include "daemon/jobs/internal.h"
@@ -10,11 +11,6 @@
 #include "daemon/swap/hostpool.h"
 
 /* --- Kinds. --- */
-
-static bool is_usable(const struct sl_daemon *daemon, uint32_t gpu)
-{
-	return daemon->gpus[gpu].managed && !daemon->gpus[gpu].lost;
-}
 
 static struct sl_jobs_kind *kind_of(struct sl_jobs_books *books, const struct sl_gpu *gpu)
 {
@@ -32,15 +28,17 @@ static struct sl_jobs_kind *kind_of(struct sl_jobs_books *books, const struct sl
 	return kind;
 }
 
-/* The smallest counts: a task may get any of them. */
+/* The smallest of those that work counts: a task may get any of them. */
 static uint32_t shareable_mib(
 	const struct sl_daemon *daemon, const struct sl_jobs_kind *kind)
 {
 	uint64_t least = UINT64_MAX;
 
-	for (uint32_t i = 0; i < kind->count; i++)
-		least = sl_min_u64(
-			least, sl_node_gpu(daemon->node, kind->gpus[i]).shareable_bytes);
+	for (uint32_t i = 0; i < kind->count; i++) {
+		if (!(kind->lost >> i & 1))
+			least = sl_min_u64(least,
+				sl_node_gpu(daemon->node, kind->gpus[i]).shareable_bytes);
+	}
 	return (uint32_t)sl_min_u64(least / SL_MIB, UINT32_MAX);
 }
 
@@ -51,20 +49,73 @@ static uint64_t pool_mib(const struct sl_daemon *daemon)
 	return sl_sub_sat(view.pool_bytes, view.slack_bytes) / SL_MIB;
 }
 
-void sl_jobs_find_kinds(const struct sl_daemon *daemon, struct sl_jobs_books *books)
+void sl_jobs_find_kinds(struct sl_jobs *jobs)
 {
+	const struct sl_daemon *daemon = jobs->daemon;
+	struct sl_jobs_books *books = &jobs->books;
+
+	books->works = false;
 	for (uint32_t i = 0; i < daemon->gpu_count; i++) {
 		struct sl_jobs_kind *kind;
 
-		if (!is_usable(daemon, i))
+		if (!daemon->gpus[i].managed || books->known >> i & 1)
 			continue;
+		books->known |= 1u << i;
 		kind = kind_of(books, &daemon->gpus[i]);
 		kind->gpus[kind->count++] = (uint8_t)i;
 	}
-	for (uint32_t k = 0; k < books->kinds; k++)
-		books->kind[k].mib = shareable_mib(daemon, &books->kind[k]);
+	for (uint32_t k = 0; k < books->kinds; k++) {
+		struct sl_jobs_kind *kind = &books->kind[k];
+
+		kind->lost = 0;
+		for (uint32_t i = 0; i < kind->count; i++)
+			kind->lost |= (uint32_t)daemon->gpus[kind->gpus[i]].lost << i;
+		books->works |= (uint32_t)__builtin_popcount(kind->lost) < kind->count;
+	}
 	books->swaps = sl_hostpool_swap_is_on(daemon);
-	books->pool_mib = books->swaps ? pool_mib(daemon) : 0;
+}
+
+/* Its cores and memory do not change. */
+static void first_put(struct sl_cluster_event *event, uint32_t k)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN), pages = sysconf(_SC_PHYS_PAGES);
+	uint64_t memory_mib =
+		pages > 0 ? (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) / SL_MIB
+			  : 0;
+
+	event->type = SL_CLUSTER_EVENT_NODE_PUT;
+	event->node_put.node = k + 1;
+	event->node_put.cpu_milli = cores > 0 ? (uint32_t)cores * 1000 : 0;
+	event->node_put.memory_mib = (uint32_t)sl_min_u64(memory_mib, UINT32_MAX);
+	event->node_put.model = event->node_put.pool = (uint8_t)sl_min_u64(k, 30);
+}
+
+void sl_jobs_put_nodes(struct sl_jobs *jobs)
+{
+	struct sl_jobs_books *books = &jobs->books;
+	uint64_t pool = books->swaps ? pool_mib(jobs->daemon) : 0;
+
+	for (uint32_t k = 0; k < books->kinds; k++) {
+		struct sl_jobs_kind *kind = &books->kind[k];
+		struct sl_cluster_event event = kind->told;
+
+		if (!event.node_put.node)
+			first_put(&event, k);
+		event.node_put.gpus = (uint16_t)kind->count;
+		event.node_put.shut = kind->lost;
+		event.node_put.gpu_mib = shareable_mib(jobs->daemon, kind);
+		event.node_put.swaps = books->swaps;
+		event.node_put.pool_mib = pool;
+		if (memcmp(&event, &kind->told, sizeof(event)) == 0)
+			continue;
+		kind->told = event;
+		sl_jobs_tell(jobs, &event);
+	}
+}
+
+bool sl_jobs_is_lost(const struct sl_jobs_books *books, uint64_t node, uint32_t mask)
+{
+	return node && node <= books->kinds && books->kind[node - 1].lost & mask;
 }
 
 uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask)
@@ -169,7 +220,8 @@ bool sl_jobs_pools_of(
 
 		for (uint32_t i = 0; i < kind->count; i++)
 			seen += usable >> kind->gpus[i] & 1;
-		if (seen && seen != kind->count)
+		if (seen &&
+			seen != kind->count - (uint32_t)__builtin_popcount(kind->lost))
 			return false;
 		if (seen)
 			*pools |= 1ull << (k < 30 ? k : 30);
@@ -218,28 +270,11 @@ static void measure_task(struct sl_jobs *jobs, const struct sl_job_task *task)
 
 void sl_jobs_measure(struct sl_jobs *jobs)
 {
-	struct sl_jobs_books *books = &jobs->books;
-	bool swaps = sl_hostpool_swap_is_on(jobs->daemon);
-	uint64_t pool = swaps ? pool_mib(jobs->daemon) : 0;
-
-	if (swaps != books->swaps) {
-		jobs->rebuild = true;
-		return;
-	}
-	for (uint32_t k = 0; k < books->kinds; k++) {
-		struct sl_jobs_kind *kind = &books->kind[k];
-		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_SIZE};
-		uint32_t mib = shareable_mib(jobs->daemon, kind);
-
-		if (mib == kind->mib && pool == books->pool_mib)
-			continue;
-		kind->mib = mib;
-		event.node_size.node = k + 1;
-		event.node_size.gpu_mib = mib;
-		event.node_size.pool_mib = pool;
-		sl_jobs_tell(jobs, &event);
-	}
-	books->pool_mib = pool;
+	/* Without swapping, foreground jobs cannot be preempted. */
+	if (jobs->books.swaps != sl_hostpool_swap_is_on(jobs->daemon))
+		sl_jobs_follow_gpus(jobs);
+	else
+		sl_jobs_put_nodes(jobs);
 	sl_list_foreach (link, &jobs->active)
 		measure_task(jobs, SL_LIST_ENTRY(link, struct sl_job_task, active));
 }

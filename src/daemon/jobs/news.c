@@ -179,7 +179,7 @@ void sl_jobs_gpus_changed(struct sl_daemon *daemon)
 {
 	if (!daemon->jobs)
 		return;
-	daemon->jobs->rebuild = true;
+	daemon->jobs->gpus_changed = true;
 	sl_jobs_awake(daemon->jobs);
 }
 

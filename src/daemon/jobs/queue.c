@@ -305,8 +305,6 @@ static void carry_out(struct sl_jobs *jobs)
 			sl_jobs_on_bind(jobs, &action);
 		else if (action.type == SL_CLUSTER_ACTION_STOP)
 			sl_jobs_on_stop(jobs, &action);
-		if (jobs->rebuild)
-			break;
 	}
 	jobs->todo_count = 0;
 }
@@ -317,8 +315,6 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 	sl_ns now = sl_clock_now();
 
 	sl_jobs_measure(jobs);
-	if (jobs->rebuild)
-		return;
 	if (which == SL_CYCLE_ALL) {
 		jobs->dirty = false;
 		jobs->cycle_at = now + SL_JOBS_CYCLE_NS;
@@ -398,14 +394,13 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 		jobs->awake = false;
 		sl_jobs_look(jobs, now);
 		sl_jobs_look_at_bounds(jobs);
-		if (jobs->rebuild)
-			sl_jobs_rebuild(jobs);
+		if (jobs->gpus_changed)
+			sl_jobs_follow_gpus(jobs);
 		sl_jobs_start_free(jobs);
 		if (now < cycle_due(jobs))
 			continue;
 		sl_jobs_cycle(jobs, SL_CYCLE_ALL);
-		if (!jobs->rebuild)
-			sl_jobs_front_after_cycle(jobs);
+		sl_jobs_front_after_cycle(jobs);
 	}
 	answer_submitters(jobs);
 	sl_jobs_front_settle(jobs);
@@ -520,7 +515,7 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 		return r;
 	}
 	sl_jobs_front_recover(jobs);
-	sl_jobs_rebuild(jobs);
+	sl_jobs_books_open(jobs);
 	/* Jobs whose tasks are all over need only their end told. */
 	sl_list_foreach_safe (link, &jobs->all) {
 		sl_jobs_check_end(jobs, SL_LIST_ENTRY(link, struct sl_job, link));
@@ -558,9 +553,8 @@ void sl_jobs_close(struct sl_daemon *daemon)
 		sl_jobs_drop_job(jobs, job);
 	}
 	jobs->store = sl_jobs_store_free(jobs->store);
-	sl_jobs_books_fini(&jobs->books);
+	jobs->books.arena = sl_arena_free(jobs->books.arena);
 	sl_map_fini(&jobs->by_id);
-	free(jobs->todo);
 	free(jobs);
 	daemon->jobs = NULL;
 }

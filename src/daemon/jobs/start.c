@@ -434,11 +434,6 @@ void sl_jobs_on_bind(struct sl_jobs *jobs, const struct sl_cluster_action *actio
 		sl_list_push_tail(&jobs->active, &task->active);
 		if (job->stored)
 			sl_jobs_start(jobs, task);
-	} else if (task->phase == SL_PHASE_STOPPING && task->bereft) {
-		/* The machine, made anew, never knew it on its lost GPU. A refusal would keep the
-		 * job off this node for long; it is chosen anew once its old attempt's end is told,
-		 * in a moment. */
-		return;
 	} else {
 		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_BIND_REFUSED};
 

@@ -15,7 +15,7 @@
 #include "daemon/state/commit.h"
 #include "daemon/workloads/workload.h"
 
-/* It ends for good: its place frees itself, without an order of the machine. */
+/* Its place frees itself, without an order of the machine. */
 static void tell_it_stops(struct sl_jobs *jobs, const struct sl_job_task *task)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
@@ -69,7 +69,7 @@ uint32_t sl_jobs_end_task(
 		forget_shim(task);
 		return 0;
 	}
-	if (asked && task->phase != SL_PHASE_STOPPING && task->phase != SL_PHASE_PARKED)
+	if (task->phase != SL_PHASE_STOPPING)
 		tell_it_stops(jobs, task);
 	if (task->alone && task->told) {
 		task->kill_at = sl_min_u64(task->kill_at, sl_clock_now() + grace);

@@ -280,7 +280,7 @@ static bool has_pool(
 	const struct sl_project_row *row =
 		sl_projects_find(sl_registry_set(jobs->daemon), project);
 
-	if (!row || !jobs->books.kinds ||
+	if (!row || !jobs->books.works ||
 		sl_jobs_pools_named(&jobs->books, row->pools) != 1ull << 63)
 		return true;
 	sl_error_set(text,
@@ -323,7 +323,7 @@ static const char *describe_free(
 {
 	char why[SL_FORECAST_MAX];
 
-	if (!jobs->books.kinds)
+	if (!jobs->books.works)
 		return "it waits: " SL_JOBS_NO_GPU;
 	if (!job->bound)
 		return "it starts at once";
@@ -342,7 +342,7 @@ static const char *describe(
 	struct sl_cluster_forecast forecast = job->forecast;
 	uint32_t runs = view.in[SL_TASK_RUNNING] + view.in[SL_TASK_BINDING];
 
-	if (job->is_free || !jobs->books.kinds)
+	if (job->is_free || !jobs->books.works)
 		return describe_free(jobs, job, buf, size);
 	if (runs && runs < job->row.task_count) {
 		(void)snprintf(buf, size, "%u of its %u tasks start at once", runs,
@@ -368,25 +368,20 @@ static const char *describe(
 
 /* --- A question. --- */
 
-static void nothing_happens(void *context, const struct sl_cluster_action *action)
-{
-}
-
 /* Can it never run, even alone and with other rules for its project? */
-static bool is_hopeless(
-	const struct sl_jobs_books *books, const struct sl_cluster_forecast *forecast)
+static bool is_hopeless(const struct sl_cluster_forecast *forecast)
 {
-	return books->kinds && forecast->fate == SL_FORECAST_NEVER &&
+	return forecast->fate == SL_FORECAST_NEVER &&
 	       forecast->because.reason != SL_PENDING_OVER_LIMIT &&
 	       forecast->because.reason != SL_PENDING_OVER_QUOTA;
 }
 
-static struct sl_cluster_forecast foresee(const struct sl_jobs *jobs,
-	const struct sl_jobs_books *books, const struct sl_job *job)
+static struct sl_cluster_forecast foresee(
+	const struct sl_jobs *jobs, const struct sl_job *job)
 {
 	struct sl_cluster_event add = sl_jobs_add_event(jobs, job);
 
-	return sl_cluster_forecast(books->cluster, sl_clock_now(), &add);
+	return sl_cluster_forecast(jobs->books.cluster, sl_clock_now(), &add);
 }
 
 /* Holds it if its user's bound is reached, whatever is free. */
@@ -405,30 +400,23 @@ static void hold_to_bound(const struct sl_jobs *jobs, struct sl_job *job,
 
 static void answer_try(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *job)
 {
-	struct sl_cluster_event cycle = {.type = SL_CLUSTER_EVENT_CYCLE};
 	char text[SL_FORECAST_MAX];
-	struct sl_jobs_books books;
 	struct sl_cluster_forecast forecast;
 
-	if (job->is_free || !jobs->books.kinds) {
+	if (job->is_free || !jobs->books.works) {
 		job->bound = sl_jobs_bound_holds(jobs, job, &job->refused);
 		reply(peer, NULL, true, describe_free(jobs, job, text, sizeof(text)));
 		return;
 	}
-	sl_jobs_books_init(jobs, &books, nothing_happens, NULL);
-	/* Earlier jobs go first. */
-	cycle.cycle.which = SL_CYCLE_ALL;
-	sl_cluster_step(books.cluster, sl_clock_now(), &cycle, nothing_happens, NULL);
-	forecast = foresee(jobs, &books, job);
+	forecast = foresee(jobs, job);
 	hold_to_bound(jobs, job, &forecast);
-	if (is_hopeless(&books, &forecast))
+	if (is_hopeless(&forecast))
 		refuse(peer, sl_pending_text(&forecast.because, sl_jobs_project_name,
 				     jobs->daemon, text, sizeof(text)));
 	else
 		reply(peer, NULL, true,
 			sl_forecast_text(&forecast, sl_jobs_project_name, jobs->daemon,
 				text, sizeof(text)));
-	sl_jobs_books_fini(&books);
 }
 
 /* --- SUBMIT. --- */
@@ -439,7 +427,7 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 	char why[600];
 
 	if (!job->is_free) {
-		job->forecast = foresee(jobs, &jobs->books, job);
+		job->forecast = foresee(jobs, job);
 		job->refused = job->forecast.because;
 		hold_to_bound(jobs, job, &job->forecast);
 	} else {

@@ -407,7 +407,7 @@ const char *sl_jobs_why(
 	}
 	if (state == SL_JOB_RUNNING && !waits_in_part(job))
 		return buf;
-	if (!jobs->books.kinds) {
+	if (!jobs->books.works) {
 		(void)snprintf(buf, size, "%s", SL_JOBS_NO_GPU);
 		return buf;
 	}

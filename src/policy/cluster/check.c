@@ -35,6 +35,8 @@ static void begin(struct sl_cluster *cl)
 
 		sl_fit_node_init(&cl->audit_fit[i], fit->cpu_milli, fit->memory_mib,
 			fit->gpus, fit->gpu_mib, fit->model, fit->pool);
+		sl_fit_resize(&cl->audit_fit[i], fit->cpu_milli, fit->memory_mib,
+			fit->gpus, fit->shut);
 		cl->audit_parked[i] = cl->audit_promises[i] = 0;
 	}
 	memset(cl->audit_has, 0, cl->tree.high * sizeof(cl->audit_has[0]));
@@ -88,6 +90,9 @@ static int audit_task(
 	if (task->promised) {
 		const struct sl_need comes = sl_cl_moves(task, task->next.node);
 
+		if (cl->fit[task->next.node].shut & task->next.gpu_mask)
+			return BROKEN(
+				"task %u is promised a GPU that is shut", task->number);
 		sl_fit_pipeline(&cl->audit_fit[task->next.node], &comes, task->next);
 		cl->audit_promises[task->next.node]++;
 	}
@@ -206,7 +211,7 @@ static int audit_node(struct sl_cluster *cl, uint32_t number, struct sl_error *e
 		return BROKEN("%u promises, booked %u", cl->audit_promises[number],
 			node->promises);
 	for (uint32_t i = 0; node->promises && i < fit->gpus; i++) {
-		if (fit->later.left[i] < 0)
+		if (fit->later.left[i] < 0 && !(fit->shut >> i & 1))
 			return BROKEN("GPU %u is promised twice", i);
 	}
 	if (node->promises && (fit->later.cpu_milli < 0 || fit->later.memory_mib < 0))

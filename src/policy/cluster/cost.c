@@ -482,7 +482,7 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 	s.fit = &cl->fit[number];
 	s.need = &need;
 	s.room = s.fit->later;
-	s.gpus = s.usable = wanted->parked ? wanted->place.gpu_mask : UINT32_MAX;
+	s.gpus = s.usable = wanted->parked ? wanted->place.gpu_mask : ~s.fit->shut;
 	s.milli = wanted->parked ? wanted->place.milli : sl_fit_milli(s.fit, s.need);
 	s.count = 0;
 	s.plan = plan;

@@ -493,8 +493,7 @@ static void give_up(struct sl_cluster *cl, struct sl_cl_job *job)
 
 			if (!task->parked || task->state != SL_TASK_PENDING)
 				continue;
-			task->giving_up = true;
-			job->giving_up++;
+			sl_cl_task_drop(cl, task);
 			sl_cl_emit(cl,
 				(struct sl_cluster_action){.type = SL_CLUSTER_ACTION_STOP,
 					.stop = {.job = job->index.id,

@@ -36,7 +36,7 @@
 
 struct sl_cl_node {
 	struct sl_index_node index;
-	bool used, shut, swaps; /* shut: NODE_CLOSE */
+	bool used, shut, swaps; /* shut: it was put so */
 	uint64_t pool_mib, parked_mib;
 	uint32_t promises;     /* tasks that count on its room */
 	uint64_t mark;         /* of the last search that saw it */
@@ -80,7 +80,7 @@ struct sl_cl_task {
 	uint8_t state, was; /* was: before RELEASING */
 	bool promised, parked, was_parked, stuck, failed;
 	bool pooled;    /* host memory is reserved for it */
-	bool giving_up; /* parked, and told to drop that */
+	bool giving_up; /* parked, and that is being dropped */
 	/* KEEPS_HOST: its cores and memory at `place` are booked apart from its GPUs, also while it
 	 * is parked. */
 	bool keeps;
@@ -285,11 +285,8 @@ struct sl_cl_task *sl_cl_find_task(
 	const struct sl_cluster *cl, uint64_t job, uint32_t task);
 
 /* --- nodes.c --- */
-void sl_cl_on_node_add(struct sl_cluster *cl, const struct sl_cluster_event *event);
+void sl_cl_on_node_put(struct sl_cluster *cl, const struct sl_cluster_event *event);
 void sl_cl_on_node_lost(struct sl_cluster *cl, const struct sl_cluster_event *event);
-void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *event);
-void sl_cl_on_node_host(struct sl_cluster *cl, const struct sl_cluster_event *event);
-void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *event);
 uint32_t sl_cl_find_node(const struct sl_cluster *cl, uint64_t id);
 /* Withdraws promises that can no longer be kept, the latest first. */
 void sl_cl_node_repair(struct sl_cluster *cl, uint32_t number);
@@ -406,6 +403,8 @@ void sl_cl_task_untake(struct sl_cluster *cl, struct sl_cl_task *task);
 /* Gives back all its places and promises: PENDING or ENDED. */
 void sl_cl_task_clear(
 	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_task_state state);
+/* A parked task's memory is being dropped; sl_cl_task_unpark follows. */
+void sl_cl_task_drop(struct sl_cluster *cl, struct sl_cl_task *task);
 /* Makes a parked task an ordinary pending one. */
 void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task);
 /* PENDING -> PIPELINED, or RELEASING -> RELEASING with a new place; and back. */

@@ -397,11 +397,22 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 	book_asks(cl, job, &part->each, tasks, 1);
 }
 
+/* There are GPUs, and all of them are shut: which will open is not known. */
+static bool all_are_shut(const struct sl_cluster *cl)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < cl->nodes_high && !cl->capacity.of[SL_RES_GPU]; i++)
+		any |= cl->node[i].used && cl->fit[i].shut;
+	return any;
+}
+
 static bool never(struct sl_cluster *cl, uint32_t project, const struct sl_need *asked)
 {
 	struct sl_need need = sl_cl_effective(cl, project, asked);
 
-	return cl->nodes && !sl_cl_ever(cl, sl_cl_class(cl, &need));
+	return cl->nodes && !sl_cl_ever(cl, sl_cl_class(cl, &need)) &&
+	       !(asked->gpus && all_are_shut(cl));
 }
 
 /* Could a node that it may use run one of its tasks if it were empty? */
@@ -454,15 +465,12 @@ void sl_cl_on_job_add(struct sl_cluster *cl, const struct sl_cluster_event *even
 	job->park_mib = event->job_add.park_mib;
 	job->swap_cost = event->job_add.swap_cost;
 	job->resume_wait = event->job_add.resume_wait;
-	job->failures = event->job_add.failures;
 	job->preempt_delay = event->job_add.preempt_delay;
 	job->stale_grace = event->job_add.stale_grace;
 	job->owner = sl_cl_owner(cl, event->job_add.owner);
 	job->waits_since = sl_max_u64(1, sl_sub_sat(cl->now, event->job_add.waited));
-	job->held_until = sl_cl_later(cl, event->job_add.held_for);
-	job->paused_until = sl_cl_later(cl, event->job_add.paused_for);
 	job->submitted = cl->now;
-	job->seq = ++cl->next_seq;
+	job->seq = event->job_add.order ? event->job_add.order : ++cl->next_seq;
 	sl_list_init(&job->all);
 	sl_list_init(&job->running);
 	sl_list_init(&job->promised);

@@ -141,11 +141,8 @@ static void on_project_remove(struct sl_cluster *cl, const struct sl_cluster_eve
 static void (*const handlers[SL_CLUSTER_EVENTS])(
 	struct sl_cluster *cl, const struct sl_cluster_event *event) = {
 	[SL_CLUSTER_EVENT_CONFIG] = on_config,
-	[SL_CLUSTER_EVENT_NODE_ADD] = sl_cl_on_node_add,
+	[SL_CLUSTER_EVENT_NODE_PUT] = sl_cl_on_node_put,
 	[SL_CLUSTER_EVENT_NODE_LOST] = sl_cl_on_node_lost,
-	[SL_CLUSTER_EVENT_NODE_SIZE] = sl_cl_on_node_size,
-	[SL_CLUSTER_EVENT_NODE_HOST] = sl_cl_on_node_host,
-	[SL_CLUSTER_EVENT_NODE_CLOSE] = sl_cl_on_node_close,
 	[SL_CLUSTER_EVENT_PROJECT_PUT] = on_project_put,
 	[SL_CLUSTER_EVENT_PROJECT_REMOVE] = on_project_remove,
 	[SL_CLUSTER_EVENT_JOB_ADD] = sl_cl_on_job_add,

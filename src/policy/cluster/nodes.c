@@ -390,8 +390,8 @@ static int64_t most_gpu(
 				node->gpu_mib);
 	*wanted = (int64_t)milli * need->gpus;
 	/* Of each GPU no more than the need wants of one: the rest is useless to it. */
-	return (int64_t)sl_min_u64(milli, SL_FIT_WHOLE) *
-	       (node->gpus < need->gpus ? node->gpus : need->gpus);
+	return (int64_t)(sl_min_u64(milli, SL_FIT_WHOLE) *
+			 sl_min_u64(sl_fit_open(node), need->gpus));
 }
 
 struct sl_pending_because sl_cl_never_because(
@@ -510,81 +510,71 @@ static uint32_t take_number(struct sl_cluster *cl)
 
 static void add_capacity(struct sl_cluster *cl, const struct sl_fit_node *fit, int sign)
 {
-	cl->capacity.of[SL_RES_GPU] += sign * (int64_t)fit->gpus * SL_FIT_WHOLE;
+	cl->capacity.of[SL_RES_GPU] += sign * (int64_t)sl_fit_open(fit) * SL_FIT_WHOLE;
 	cl->capacity.of[SL_RES_CPU] += sign * (int64_t)fit->cpu_milli;
 	cl->capacity.of[SL_RES_MEMORY] += sign * (int64_t)fit->memory_mib;
 	cl->nodes_version++;
 	cl->nodes += (uint32_t)sign;
 }
 
-static uint32_t least_gpu_mib(const struct sl_cluster *cl)
+/* What the node counts for the smallest GPUs; 0: it has none. */
+static uint32_t gpu_mib_of(const struct sl_cluster *cl, uint32_t number)
 {
-	uint32_t least = 0;
-
-	for (uint32_t i = 0; i < cl->nodes_high; i++) {
-		uint32_t mib =
-			cl->node[i].used && cl->fit[i].gpus ? cl->fit[i].gpu_mib : 0;
-
-		if (mib && (!least || mib < least))
-			least = mib;
-	}
-	return least;
+	return cl->node[number].used && sl_fit_open(&cl->fit[number])
+		       ? cl->fit[number].gpu_mib
+		       : 0;
 }
 
-static void set_least(struct sl_cluster *cl, uint32_t least)
+/* The node's GPUs had that many MiB. */
+static void set_least(struct sl_cluster *cl, uint32_t number, uint32_t had)
 {
+	uint32_t mib = gpu_mib_of(cl, number), least = cl->least_gpu_mib;
+
+	if (mib == had)
+		return;
+	if (had && had == least) {
+		least = UINT32_MAX;
+		for (uint32_t i = 0; i < cl->nodes_high; i++)
+			least = gpu_mib_of(cl, i) && gpu_mib_of(cl, i) < least
+					? gpu_mib_of(cl, i)
+					: least;
+		least = least == UINT32_MAX ? 0 : least;
+	}
+	if (mib && (!least || mib < least))
+		least = mib;
 	if (cl->least_gpu_mib == least)
 		return;
 	cl->least_gpu_mib = least;
 	sl_cl_requote(cl);
 }
 
-void sl_cl_on_node_add(struct sl_cluster *cl, const struct sl_cluster_event *event)
+/* May the task still be promised its place? */
+static bool may_come(const struct sl_cluster *cl, const struct sl_cl_task *task)
 {
-	uint32_t number;
-	struct sl_cl_node *node;
+	const struct sl_fit_node *fit = &cl->fit[task->next.node];
+	struct sl_need need = sl_cl_moves(task, task->next.node);
 
-	if (event->node_add.gpus > SL_FIT_GPUS_MAX ||
-		event->node_add.pool >= SL_CL_POOLS ||
-		sl_cl_find_node(cl, event->node_add.node) != SL_CL_NO_NODE)
-		return;
-	number = take_number(cl);
-	if (number == SL_CL_NO_NODE)
-		return;
-	node = &cl->node[number];
-	*node = (struct sl_cl_node){.used = true,
-		.swaps = event->node_add.swaps,
-		.pool_mib = event->node_add.pool_mib};
-	node->index.id = event->node_add.node;
-	sl_list_init(&node->tasks);
-	sl_list_init(&node->parked);
-	sl_index_add(&cl->nodes_by_id, &node->index);
-	sl_fit_node_init(&cl->fit[number], event->node_add.cpu_milli,
-		event->node_add.memory_mib, event->node_add.gpus, event->node_add.gpu_mib,
-		event->node_add.model,
-		(uint8_t)(event->node_add.pool + (event->node_add.swaps ? 32 : 0)));
-	count(cl, number, 1);
-	add_capacity(cl, &cl->fit[number], 1);
-	changed(cl, number, true);
-	if (event->node_add.gpus &&
-		(!cl->least_gpu_mib || event->node_add.gpu_mib < cl->least_gpu_mib))
-		set_least(cl, event->node_add.gpu_mib);
+	return !fit->closed && !(fit->shut & task->next.gpu_mask) &&
+	       sl_fit_ever(fit, &need) &&
+	       (task->parked || sl_fit_milli(fit, &need) == task->next.milli);
 }
 
+/* Withdraws promises of jobs of which a task may not come any more to this node. */
 static void drop_promises(struct sl_cluster *cl, uint32_t number)
 {
 	sl_list_foreach_safe (link, &cl->promised) {
 		struct sl_cl_job *job = SL_CL_ENTRY(link, sl_cl_job, promised);
-		bool here = false;
+		bool drop = false;
 
 		for (uint32_t p = 0; p < job->parts; p++) {
 			for (uint32_t i = 0; i < job->part[p]->tasks; i++) {
 				const struct sl_cl_task *task = &job->part[p]->task[i];
 
-				here |= task->promised && task->next.node == number;
+				drop |= task->promised && task->next.node == number &&
+					!may_come(cl, task);
 			}
 		}
-		if (here) {
+		if (drop) {
 			sl_cl_job_unpromise(cl, job);
 			sl_cl_job_settle(cl, job);
 		}
@@ -599,7 +589,7 @@ static bool keeps(const struct sl_cluster *cl, uint32_t number)
 	if (later->cpu_milli < 0 || later->memory_mib < 0)
 		return false;
 	for (uint32_t i = 0; i < cl->fit[number].gpus; i++) {
-		if (later->left[i] < 0)
+		if (later->left[i] < 0 && !(cl->fit[number].shut >> i & 1))
 			return false;
 	}
 	return true;
@@ -627,10 +617,13 @@ void sl_cl_on_node_lost(struct sl_cluster *cl, const struct sl_cluster_event *ev
 {
 	uint32_t number = sl_cl_find_node(cl, event->node_lost.node);
 	struct sl_cl_node *node;
+	uint32_t had;
 
 	if (number == SL_CL_NO_NODE)
 		return;
 	node = &cl->node[number];
+	had = gpu_mib_of(cl, number);
+	sl_cl_node_shut(cl, number, true);
 	drop_promises(cl, number);
 	sl_list_foreach_safe (link, &node->tasks) {
 		struct sl_cl_task *task = SL_CL_ENTRY(link, sl_cl_task, on_node);
@@ -645,63 +638,66 @@ void sl_cl_on_node_lost(struct sl_cluster *cl, const struct sl_cluster_event *ev
 		sl_cl_job_settle(cl, task->part->job);
 	}
 	sl_index_remove(&cl->nodes_by_id, &node->index);
-	count(cl, number, -1);
 	node->used = false;
-	cl->fit[number].closed = true;
 	add_capacity(cl, &cl->fit[number], -1);
 	changed(cl, number, false);
 	cl->node_free[cl->node_frees++] = number;
-	if (cl->fit[number].gpus && cl->fit[number].gpu_mib == cl->least_gpu_mib)
-		set_least(cl, least_gpu_mib(cl));
+	set_least(cl, number, had);
 }
 
-void sl_cl_on_node_close(struct sl_cluster *cl, const struct sl_cluster_event *event)
+/* A node without anything; SL_CL_NO_NODE: there are too many. */
+static uint32_t new_node(struct sl_cluster *cl, uint64_t id)
 {
-	uint32_t number = sl_cl_find_node(cl, event->node_close.node);
+	uint32_t number = take_number(cl);
+	struct sl_cl_node *node;
 
 	if (number == SL_CL_NO_NODE)
-		return;
-	cl->node[number].shut = event->node_close.closed;
-	sl_cl_node_shut(cl, number, event->node_close.closed);
-	if (event->node_close.closed)
-		drop_promises(cl, number);
+		return number;
+	node = &cl->node[number];
+	*node = (struct sl_cl_node){.used = true};
+	node->index.id = id;
+	sl_list_init(&node->tasks);
+	sl_list_init(&node->parked);
+	sl_index_add(&cl->nodes_by_id, &node->index);
+	cl->fit[number] = (struct sl_fit_node){0};
+	add_capacity(cl, &cl->fit[number], 1);
+	count(cl, number, 1);
+	return number;
 }
 
-/* Placed tasks keep their thousandths; later needs in MiB count by the new size. */
-void sl_cl_on_node_size(struct sl_cluster *cl, const struct sl_cluster_event *event)
+/* What tasks have stays theirs, so less than nothing may be left; later needs count by the new
+ * size. */
+void sl_cl_on_node_put(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {
-	uint32_t number = sl_cl_find_node(cl, event->node_size.node);
-
-	if (number == SL_CL_NO_NODE)
-		return;
-	cl->node[number].pool_mib = event->node_size.pool_mib;
-	cl->fit[number].gpu_mib = event->node_size.gpu_mib;
-	cl->nodes_version++;
-	changed(cl, number, true);
-	set_least(cl, least_gpu_mib(cl));
-}
-
-/* Placed tasks keep what they have, so less than nothing may be free; promises that can no longer
- * be kept are withdrawn. */
-void sl_cl_on_node_host(struct sl_cluster *cl, const struct sl_cluster_event *event)
-{
-	uint32_t number = sl_cl_find_node(cl, event->node_host.node);
+	uint32_t number = sl_cl_find_node(cl, event->node_put.node), had;
+	struct sl_cl_node *node;
 	struct sl_fit_node *fit;
-	int64_t cpu_milli, memory_mib;
 
+	if (event->node_put.gpus > SL_FIT_GPUS_MAX || event->node_put.pool >= SL_CL_POOLS)
+		return;
+	if (number == SL_CL_NO_NODE)
+		number = new_node(cl, event->node_put.node);
 	if (number == SL_CL_NO_NODE)
 		return;
+	node = &cl->node[number];
 	fit = &cl->fit[number];
-	cpu_milli = (int64_t)event->node_host.cpu_milli - fit->cpu_milli;
-	memory_mib = (int64_t)event->node_host.memory_mib - fit->memory_mib;
+	had = gpu_mib_of(cl, number);
+	count(cl, number, -1);
 	add_capacity(cl, fit, -1);
-	fit->cpu_milli = event->node_host.cpu_milli;
-	fit->memory_mib = event->node_host.memory_mib;
-	fit->now.cpu_milli += cpu_milli;
-	fit->later.cpu_milli += cpu_milli;
-	fit->now.memory_mib += memory_mib;
-	fit->later.memory_mib += memory_mib;
+	node->swaps = event->node_put.swaps;
+	node->pool_mib = event->node_put.pool_mib;
+	node->shut = fit->closed = event->node_put.closed;
+	fit->gpu_mib = event->node_put.gpu_mib;
+	fit->model = event->node_put.model;
+	fit->pool = (uint8_t)(event->node_put.pool + (node->swaps ? 32 : 0));
+	sl_fit_resize(fit, event->node_put.cpu_milli, event->node_put.memory_mib,
+		event->node_put.gpus,
+		SL_MUTANT(CLUSTER_SHUT_OPEN, event->node_put.shut, 0));
 	add_capacity(cl, fit, 1);
-	changed(cl, number, cpu_milli > 0 || memory_mib > 0);
+	count(cl, number, 1);
+	changed(cl, number, true);
+	if (SL_MUTANT(CLUSTER_SHUT_PROMISED, true, false))
+		drop_promises(cl, number);
 	sl_cl_node_repair(cl, number);
+	set_least(cl, number, had);
 }

@@ -88,6 +88,14 @@ void sl_cl_task_unpark(struct sl_cluster *cl, struct sl_cl_task *task)
 	task->giving_up = false;
 }
 
+void sl_cl_task_drop(struct sl_cluster *cl, struct sl_cl_task *task)
+{
+	if (task->promised)
+		sl_cl_job_unpromise(cl, task->part->job);
+	task->part->job->giving_up += !task->giving_up;
+	task->giving_up = true;
+}
+
 void sl_cl_task_take(struct sl_cluster *cl, struct sl_cl_task *task,
 	struct sl_place place, enum sl_task_state state)
 {
@@ -198,13 +206,14 @@ void sl_cl_task_bind(struct sl_cluster *cl, struct sl_cl_task *task)
 static void leave(
 	struct sl_cluster *cl, struct sl_cl_task *task, enum sl_stop_how how, sl_ns since)
 {
-	struct sl_link *before = cl->leaving.prev;
-
 	bool promised = task->promised && task->keeps && how != SL_STOP_PARK;
 	struct sl_place next = task->next;
+	struct sl_link *before;
 
 	task->how = (uint8_t)how;
 	task->since = since;
+	sl_list_unlink(&task->leaving);
+	before = cl->leaving.prev;
 	while (before != &cl->leaving &&
 		SL_CL_ENTRY(before, sl_cl_task, leaving)->since > since)
 		before = before->prev;
@@ -464,10 +473,23 @@ void sl_cl_on_task_stops(struct sl_cluster *cl, const struct sl_cluster_event *e
 	struct sl_cl_task *task =
 		sl_cl_find_task(cl, event->task_stops.job, event->task_stops.task);
 
-	if (!task || (task->state != SL_TASK_BINDING && task->state != SL_TASK_RUNNING))
+	sl_ns since = sl_sub_sat(cl->now, event->task_stops.ago);
+
+	if (!task)
 		return;
-	sl_cl_task_release(cl, task);
-	leave(cl, task, SL_STOP_TERMINATE, sl_sub_sat(cl->now, event->task_stops.ago));
+	if (task->parked) {
+		sl_cl_task_drop(cl, task);
+	} else if (task->state == SL_TASK_BINDING || task->state == SL_TASK_RUNNING) {
+		sl_cl_task_release(cl, task);
+		leave(cl, task, SL_STOP_TERMINATE, since);
+	} else if (task->state == SL_TASK_RELEASING &&
+		   SL_MUTANT(CLUSTER_PARKS_DEAD, task->how == SL_STOP_PARK, false)) {
+		/* It will not be parked when it has ended. */
+		if (task->stuck)
+			sl_cl_node_release(cl, task);
+		task->stuck = false;
+		leave(cl, task, SL_STOP_TERMINATE, since);
+	}
 	sl_cl_job_settle(cl, task->part->job);
 }
 

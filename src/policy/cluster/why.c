@@ -34,7 +34,8 @@ static uint64_t room_of_empty(struct sl_cluster *cl, struct sl_cl_class *class)
 			uint32_t milli = sl_fit_milli(node, need);
 			uint32_t each = SL_FIT_WHOLE / (milli ? milli : 1);
 
-			here = sl_min_u64(here, (uint64_t)node->gpus * each / need->gpus);
+			here = sl_min_u64(
+				here, (uint64_t)sl_fit_open(node) * each / need->gpus);
 		}
 		class->most += here;
 	}

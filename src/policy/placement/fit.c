@@ -6,27 +6,6 @@
  */
 #include "policy/placement/fit.h"
 
-#include <string.h>
-
-void sl_fit_node_init(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
-	uint16_t gpus, uint32_t gpu_mib, uint8_t model, uint8_t pool)
-{
-	memset(node, 0, sizeof(*node));
-	node->cpu_milli = cpu_milli;
-	node->memory_mib = memory_mib;
-	node->gpu_mib = gpu_mib;
-	node->gpus = gpus;
-	node->model = model;
-	node->pool = pool;
-	node->now.cpu_milli = cpu_milli;
-	node->now.memory_mib = memory_mib;
-	node->now.gpu_milli = gpus * SL_FIT_WHOLE;
-	node->now.whole = (int16_t)gpus;
-	for (uint16_t i = 0; i < gpus; i++)
-		node->now.left[i] = SL_FIT_WHOLE;
-	node->later = node->now;
-}
-
 uint32_t sl_fit_milli(const struct sl_fit_node *node, const struct sl_need *need)
 {
 	uint64_t milli;
@@ -54,7 +33,7 @@ bool sl_fit_ever(const struct sl_fit_node *node, const struct sl_need *need)
 		return false;
 	if (!need->gpus)
 		return true;
-	return need->gpus <= node->gpus && allows(need->models, node->model) &&
+	return need->gpus <= sl_fit_open(node) && allows(need->models, node->model) &&
 	       sl_fit_milli(node, need) <= SL_FIT_WHOLE;
 }
 
@@ -105,6 +84,11 @@ uint32_t sl_fit_gpus(const struct sl_fit_node *node, const struct sl_room *room,
 	return mask;
 }
 
+static int16_t above_zero(int16_t left)
+{
+	return left > 0 ? left : 0;
+}
+
 /* sign -1: the room shrinks by a task at place; 1: it grows. */
 static void add(
 	struct sl_room *room, const struct sl_need *need, struct sl_place place, int sign)
@@ -115,10 +99,54 @@ static void add(
 		int16_t *left = &room->left[__builtin_ctz(mask)];
 
 		room->whole = (int16_t)(room->whole - (*left == SL_FIT_WHOLE));
+		room->gpu_milli -= above_zero(*left);
 		*left = (int16_t)(*left + sign * place.milli);
+		room->gpu_milli += above_zero(*left);
 		room->whole = (int16_t)(room->whole + (*left == SL_FIT_WHOLE));
-		room->gpu_milli += sign * place.milli;
 	}
+}
+
+/* A shut GPU has all of it taken once more than tasks have it. */
+static void add_gpus(struct sl_fit_node *node, uint32_t gpus, int sign)
+{
+	const struct sl_need none = {0};
+	const struct sl_place all = {.gpu_mask = gpus, .milli = SL_FIT_WHOLE};
+
+	add(&node->now, &none, all, sign);
+	add(&node->later, &none, all, sign);
+}
+
+static uint32_t first_gpus(uint16_t count)
+{
+	return count < 32 ? (UINT32_C(1) << count) - 1 : UINT32_MAX;
+}
+
+void sl_fit_resize(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
+	uint16_t gpus, uint32_t shut)
+{
+	uint32_t had = first_gpus(node->gpus), has = first_gpus(gpus);
+	int64_t cpu = (int64_t)cpu_milli - node->cpu_milli;
+	int64_t memory = (int64_t)memory_mib - node->memory_mib;
+
+	node->now.cpu_milli += cpu;
+	node->later.cpu_milli += cpu;
+	node->now.memory_mib += memory;
+	node->later.memory_mib += memory;
+	node->cpu_milli = cpu_milli;
+	node->memory_mib = memory_mib;
+	shut = (shut & has) | (had & ~has);
+	add_gpus(node, has & ~had, 1);
+	add_gpus(node, shut & ~node->shut, -1);
+	add_gpus(node, node->shut & ~shut, 1);
+	node->gpus = (uint16_t)(gpus > node->gpus ? gpus : node->gpus);
+	node->shut = shut;
+}
+
+void sl_fit_node_init(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
+	uint16_t gpus, uint32_t gpu_mib, uint8_t model, uint8_t pool)
+{
+	*node = (struct sl_fit_node){.gpu_mib = gpu_mib, .model = model, .pool = pool};
+	sl_fit_resize(node, cpu_milli, memory_mib, gpus, 0);
 }
 
 void sl_fit_take(

@@ -35,7 +35,7 @@ struct sl_need {
  */
 struct sl_room {
 	int64_t cpu_milli, memory_mib;
-	int32_t gpu_milli;             /* sum over gpus */
+	int32_t gpu_milli;             /* sum over gpus of what is above zero */
 	int16_t whole;                 /* unused GPUs */
 	int16_t left[SL_FIT_GPUS_MAX]; /* thousandths, per GPU */
 };
@@ -45,6 +45,7 @@ struct sl_fit_node {
 	uint16_t gpus;
 	uint8_t model, pool; /* bit numbers in sl_need */
 	bool closed;         /* lost, or drained by a person: no new tasks */
+	uint32_t shut; /* GPUs that take no tasks, a bit each: nothing is left of them */
 	struct sl_room now, later;
 };
 
@@ -57,6 +58,17 @@ struct sl_place {
 /* An empty node. gpus <= SL_FIT_GPUS_MAX. */
 void sl_fit_node_init(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
 	uint16_t gpus, uint32_t gpu_mib, uint8_t model, uint8_t pool);
+
+/* Changes its size and which GPUs are shut; what tasks have stays theirs, so less than nothing may
+ * be left. GPUs beyond `gpus` that it has had are shut. */
+void sl_fit_resize(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
+	uint16_t gpus, uint32_t shut);
+
+/* GPUs that are not shut. */
+static inline uint32_t sl_fit_open(const struct sl_fit_node *node)
+{
+	return node->gpus - (uint32_t)__builtin_popcount(node->shut);
+}
 
 /* Thousandths of each GPU of this node that need asks for, 0 without GPUs; above SL_FIT_WHOLE it
  * never fits here. */

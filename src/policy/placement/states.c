@@ -50,12 +50,10 @@ void sl_state_make(struct sl_fit_node *state, const struct sl_fit_node *node,
 	*state = *node;
 	state->now = now;
 	memset(&state->later, 0, sizeof(state->later));
-	/* Where promises overlap nothing is left. */
+	/* Where promises overlap, or a shut GPU has tasks, nothing is left. */
 	for (uint16_t i = 0; i < state->gpus; i++)
-		if (now.left[i] < 0) {
-			state->now.gpu_milli -= now.left[i];
+		if (now.left[i] < 0)
 			state->now.left[i] = 0;
-		}
 	if (sorted)
 		sort(state->now.left, state->gpus);
 }

@@ -230,18 +230,18 @@ static void draw_job(struct day *d, struct job *job)
 
 static void begin(struct day *d, uint64_t seed)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
 
 	d->rng.state = seed;
 	d->arena = sl_arena_new();
 	d->cluster = sl_cluster_new(d->arena, 1, PROJECTS);
 	d->wake = SL_NS_NEVER;
-	event.node_add.node = 1;
-	event.node_add.cpu_milli = 64000;
-	event.node_add.memory_mib = 262144;
-	event.node_add.gpus = GPUS;
-	event.node_add.gpu_mib = 40960;
-	event.node_add.pool_mib = 32768;
+	event.node_put.node = 1;
+	event.node_put.cpu_milli = 64000;
+	event.node_put.memory_mib = 262144;
+	event.node_put.gpus = GPUS;
+	event.node_put.gpu_mib = 40960;
+	event.node_put.pool_mib = 32768;
 	send(d, event);
 	for (uint32_t p = 0; p < PROJECTS; p++) {
 		struct sl_project_rules *rules = &event.project_put.rules;

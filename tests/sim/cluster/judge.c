@@ -147,8 +147,11 @@ struct sl_room cw_room(const struct cw *w, uint32_t node, bool later)
 		}
 	}
 	room.whole = 0;
-	for (uint32_t g = 0; g < w->node[node].fit.gpus; g++)
+	for (uint32_t g = 0; g < w->node[node].fit.gpus; g++) {
+		if (w->node[node].shut >> g & 1)
+			room.left[g] = 0;
 		room.whole = (int16_t)(room.whole + (room.left[g] == SL_FIT_WHOLE));
+	}
 	return room;
 }
 
@@ -209,12 +212,16 @@ static void judge_place(struct cw *w, struct cw_job *job, const struct cw_task *
 
 	if (node->closed)
 		cw_break(w, "job %lu is bound to a closed node", (unsigned long)job->id);
+	if (node->shut & place.gpu_mask)
+		cw_break(w, "job %lu is bound to a GPU that is shut",
+			(unsigned long)job->id);
 	if (!may_use(w, job, need, place.node) ||
 		(need->gpus && need->models && !(need->models >> node->fit.model & 1)))
 		cw_break(w, "job %lu is bound to a node that it may not use",
 			(unsigned long)job->id);
 	if (__builtin_popcount(place.gpu_mask) != need->gpus ||
-		(need->gpus && place.milli != sl_fit_milli(&node->fit, need)))
+		(need->gpus && !task->parked &&
+			place.milli != sl_fit_milli(&node->fit, need)))
 		cw_break(w, "job %lu gets other GPUs than it needs",
 			(unsigned long)job->id);
 	if (job->refused_until[place.node] > w->now)
@@ -516,7 +523,14 @@ static void judge_leaving(struct cw *w)
 	for (uint32_t j = 0; j < CW_JOBS; j++) {
 		for (uint32_t p = 0; w->job[j].used && p < w->job[j].parts; p++) {
 			for (uint32_t i = 0; i < w->job[j].tasks[p]; i++) {
-				if (is_overdue(w, &w->job[j].task[p][i]))
+				const struct cw_task *task = &w->job[j].task[p][i];
+
+				if (task->promised && w->node[task->next.node].shut &
+							      task->next.gpu_mask)
+					cw_break(w,
+						"job %lu is promised a GPU that is shut",
+						(unsigned long)w->job[j].id);
+				if (is_overdue(w, task))
 					cw_break(w,
 						"job %lu does not go, and is waited for",
 						(unsigned long)w->job[j].id);
@@ -867,7 +881,7 @@ static bool is_in_the_way(
 		return false;
 	room = cw_room(w, task->place.node, true);
 	for (uint32_t g = 0; g < SL_FIT_GPUS_MAX; g++) {
-		if (task->place.gpu_mask >> g & 1)
+		if ((task->place.gpu_mask & ~w->node[task->place.node].shut) >> g & 1)
 			room.left[g] = (int16_t)(room.left[g] + task->place.milli);
 	}
 	if (!(victim->flags & SL_JOB_KEEPS_HOST)) {

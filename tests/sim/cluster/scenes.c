@@ -83,18 +83,25 @@ static void add_job(
 }
 
 /* A node like the first, with so many GPUs of that model. */
+static void put_node(
+	struct stage *s, uint64_t id, uint16_t gpus, uint8_t model, uint8_t closed)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
+
+	event.node_put.node = id;
+	event.node_put.cpu_milli = 64000;
+	event.node_put.memory_mib = 65536;
+	event.node_put.gpus = gpus;
+	event.node_put.gpu_mib = 40960;
+	event.node_put.model = model;
+	event.node_put.pool_mib = 4096;
+	event.node_put.closed = closed;
+	send(s, event);
+}
+
 static void add_node(struct stage *s, uint64_t id, uint16_t gpus, uint8_t model)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
-
-	event.node_add.node = id;
-	event.node_add.cpu_milli = 64000;
-	event.node_add.memory_mib = 65536;
-	event.node_add.gpus = gpus;
-	event.node_add.gpu_mib = 40960;
-	event.node_add.model = model;
-	event.node_add.pool_mib = 4096;
-	send(s, event);
+	put_node(s, id, gpus, model, 0);
 }
 
 /* It is found to run there. */
@@ -128,15 +135,12 @@ static void begin(struct stage *s)
 		int64_t quota;
 		uint32_t weight;
 	} projects[] = {{1000, 0}, {3000, 3}, {0, 0}};
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_CLOSE};
+	struct sl_cluster_event event;
 
 	*s = (struct stage){.arena = sl_arena_new(), .now = 1000 * SL_S};
 	s->cluster = sl_cluster_new(s->arena, 8, 4);
 	add_node(s, 1, 4, 0);
-	add_node(s, 2, 4, 0);
-	event.node_close.node = 2;
-	event.node_close.closed = 1;
-	send(s, event);
+	put_node(s, 2, 4, 0, 1);
 	for (uint32_t i = 0; i < SL_ARRAY_LEN(projects); i++) {
 		struct sl_project_rules *rules = &event.project_put.rules;
 
@@ -292,10 +296,8 @@ static const char *only_what_moved_comes_back(struct stage *s)
 	event.job_add.flags = SL_JOB_PREEMPTIBLE;
 	event.job_add.tasks = 2;
 	event.job_add.least = 1;
-	event.job_add.failures = 5;
 	event.job_add.need = (struct sl_need){1000, 1024, 1, SL_FIT_WHOLE, 0, 0, 0};
 	send(s, event);
-	runs(s, 1, 0, 3, 1);
 	runs(s, 1, 1, 1, 1);
 	add_job(s, 4, 3, 1, 50);
 	runs(s, 4, 0, 4, 1);
@@ -304,7 +306,12 @@ static const char *only_what_moved_comes_back(struct stage *s)
 	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_TASK_ENDED};
 	event.task_ended.job = 1;
 	event.task_ended.again = event.task_ended.failed = 1;
-	send(s, event);
+	/* Its back-off is 32 s in the end. */
+	for (int i = 0; i < 6; i++) {
+		s->now += 20 * SL_S;
+		runs(s, 1, 0, 3, 1);
+		send(s, event);
+	}
 	add_job(s, 2, 2, 1, 50);
 	runs(s, 2, 0, 3, 1);
 	task_event(s, SL_CLUSTER_EVENT_TASK_ENDED, 5, 0, false);

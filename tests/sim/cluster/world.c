@@ -227,10 +227,28 @@ static void put_project(struct cw *w, uint32_t i)
 	send(w, event);
 }
 
+static void put_node(struct cw *w, uint32_t i)
+{
+	const struct cw_node *node = &w->node[i];
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
+
+	event.node_put.node = node->id;
+	event.node_put.cpu_milli = node->fit.cpu_milli;
+	event.node_put.memory_mib = node->fit.memory_mib;
+	event.node_put.gpus = node->fit.gpus;
+	event.node_put.shut = node->shut;
+	event.node_put.gpu_mib = node->fit.gpu_mib;
+	event.node_put.model = node->fit.model;
+	event.node_put.pool = node->pool;
+	event.node_put.swaps = node->swaps;
+	event.node_put.pool_mib = node->pool_mib;
+	event.node_put.closed = node->closed;
+	send(w, event);
+}
+
 static void add_node(struct cw *w, uint32_t i)
 {
 	struct cw_node *node = &w->node[i];
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
 	uint32_t gpus = one_in(w, 6) ? 0 : 1u << below(w, 4);
 
 	*node = (struct cw_node){.used = true, .id = ++w->next_id};
@@ -240,16 +258,7 @@ static void add_node(struct cw *w, uint32_t i)
 	sl_fit_node_init(&node->fit, (uint32_t)sl_rng_between(&w->rng, 4, 32) * 1000,
 		(uint32_t)sl_rng_between(&w->rng, 4, 64) * 1024, (uint16_t)gpus,
 		one_in(w, 3) ? 16384 : 40960, (uint8_t)below(w, 3), node->pool);
-	event.node_add.node = node->id;
-	event.node_add.cpu_milli = node->fit.cpu_milli;
-	event.node_add.memory_mib = node->fit.memory_mib;
-	event.node_add.gpus = node->fit.gpus;
-	event.node_add.gpu_mib = node->fit.gpu_mib;
-	event.node_add.model = node->fit.model;
-	event.node_add.pool = node->pool;
-	event.node_add.swaps = node->swaps;
-	event.node_add.pool_mib = node->pool_mib;
-	send(w, event);
+	put_node(w, i);
 }
 
 static void lose_node(struct cw *w, uint32_t i)
@@ -275,31 +284,6 @@ static void lose_node(struct cw *w, uint32_t i)
 		}
 		job->refused_until[i] = 0;
 	}
-	send(w, event);
-}
-
-static void close_node(struct cw *w, uint32_t i)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_CLOSE};
-
-	w->node[i].closed = !w->node[i].closed;
-	event.node_close.node = w->node[i].id;
-	event.node_close.closed = w->node[i].closed;
-	send(w, event);
-}
-
-/* Other schedulers use more of the node, or less; tasks that run there stay. */
-static void change_host(struct cw *w, uint32_t i)
-{
-	struct cw_node *node = &w->node[i];
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_HOST};
-
-	event.node_host.node = node->id;
-	event.node_host.cpu_milli = (uint32_t)below(w, 33) * 1000;
-	event.node_host.memory_mib = (uint32_t)below(w, 65) * 1024;
-	sl_fit_node_init(&node->fit, event.node_host.cpu_milli,
-		event.node_host.memory_mib, node->fit.gpus, node->fit.gpu_mib,
-		node->fit.model, node->fit.pool);
 	send(w, event);
 }
 
@@ -527,26 +511,108 @@ static void leave(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 	}
 }
 
-/* A user ends it; the machine hears of that late. */
-static void stop_one(struct cw *w, struct cw_job *job)
+/* Its end is asked for, and the machine hears of that late. */
+static void stop_task(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
 {
-	uint32_t p = (uint32_t)below(w, job->parts);
-	uint32_t i = (uint32_t)below(w, job->tasks[p]);
 	struct cw_task *task = &job->task[p][i];
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};
+	bool runs = task->state == SL_TASK_RUNNING || task->state == SL_TASK_BINDING;
 
-	if (task->state != SL_TASK_RUNNING)
-		return;
 	event.task_stops.job = job->id;
 	event.task_stops.task = number_of(job, p, i);
 	event.task_stops.ago = below(w, 60) * SL_S;
-	task->was = task->state;
-	task->state = SL_TASK_RELEASING;
-	task->how = SL_STOP_TERMINATE;
-	task->late = false;
-	task->told_at = w->now - event.task_stops.ago;
+	if (task->parked) {
+		task->giving_up = true;
+	} else if (runs ||
+		   (task->state == SL_TASK_RELEASING && task->how == SL_STOP_PARK)) {
+		if (runs)
+			task->was = task->state;
+		task->state = SL_TASK_RELEASING;
+		task->how = SL_STOP_TERMINATE;
+		task->late = false;
+		task->told_at = w->now - event.task_stops.ago;
+	} else {
+		return;
+	}
 	task->due = w->now + below(w, 20) * SL_S;
 	send(w, event);
+}
+
+static void stop_one(struct cw *w, struct cw_job *job)
+{
+	uint32_t p = (uint32_t)below(w, job->parts);
+
+	stop_task(w, job, p, (uint32_t)below(w, job->tasks[p]));
+}
+
+/* --- Nodes that change. --- */
+
+/* What runs, is parked or is being parked on these GPUs is stopped. */
+static void stop_there(struct cw *w, uint32_t node, uint32_t gpus)
+{
+	for (uint32_t j = 0; j < CW_JOBS; j++) {
+		struct cw_job *job = &w->job[j];
+
+		for (uint32_t p = 0; job->used && p < job->parts; p++) {
+			for (uint32_t i = 0; i < job->tasks[p]; i++) {
+				const struct cw_task *task = &job->task[p][i];
+
+				if (task->state != SL_TASK_ENDED &&
+					task->place.node == node &&
+					task->place.gpu_mask & gpus)
+					stop_task(w, job, p, i);
+			}
+		}
+	}
+}
+
+/* Some of its GPUs are lost or drained, others come back, and more may be there than before. */
+static void change_gpus(struct cw *w, uint32_t i)
+{
+	struct cw_node *node = &w->node[i];
+	uint32_t before = node->shut;
+
+	if (node->fit.gpus && node->fit.gpus < 8 && one_in(w, 4))
+		sl_fit_node_init(&node->fit, node->fit.cpu_milli, node->fit.memory_mib,
+			(uint16_t)(node->fit.gpus + 1), node->fit.gpu_mib,
+			node->fit.model, node->pool);
+	node->shut = one_in(w, 3) ? 0 : (uint32_t)below(w, 1u << node->fit.gpus);
+	put_node(w, i);
+	if (one_in(w, 2))
+		stop_there(w, i, node->shut & ~before);
+}
+
+/* Others use more of the node, or less; its GPUs or its host memory can be shared otherwise. */
+static void change_size(struct cw *w, uint32_t i)
+{
+	struct cw_node *node = &w->node[i];
+	uint32_t cpu_milli = node->fit.cpu_milli, memory_mib = node->fit.memory_mib;
+	uint32_t gpu_mib = node->fit.gpu_mib;
+
+	if (one_in(w, 2)) {
+		cpu_milli = (uint32_t)below(w, 33) * 1000;
+		memory_mib = (uint32_t)below(w, 65) * 1024;
+	} else if (one_in(w, 2)) {
+		gpu_mib = one_in(w, 3) ? 16384 : 40960;
+	} else {
+		node->pool_mib = below(w, 5) * 1000;
+		node->swaps = one_in(w, 3);
+	}
+	sl_fit_node_init(&node->fit, cpu_milli, memory_mib, node->fit.gpus, gpu_mib,
+		node->fit.model, node->pool);
+	put_node(w, i);
+}
+
+static void change_node(struct cw *w, uint32_t i)
+{
+	switch (below(w, 3)) {
+	case 0:
+		w->node[i].closed = !w->node[i].closed;
+		put_node(w, i);
+		break;
+	case 1: change_gpus(w, i); break;
+	default: change_size(w, i);
+	}
 }
 
 static void go_on(struct cw *w, struct cw_job *job, uint32_t p, uint32_t i)
@@ -655,10 +721,8 @@ static void something_happens(struct cw *w)
 			lose_node(w, n);
 		break;
 	case 1:
-		if (w->node[n].used && one_in(w, 3))
-			close_node(w, n);
-		else if (w->node[n].used && one_in(w, 3))
-			change_host(w, n);
+		if (w->node[n].used && one_in(w, 2))
+			change_node(w, n);
 		break;
 	case 2:
 		if (one_in(w, 4))

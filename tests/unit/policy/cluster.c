@@ -113,7 +113,7 @@ static void ignores_strays(void **state)
 
 		if (type == SL_CLUSTER_EVENT_CONFIG || type == SL_CLUSTER_EVENT_CYCLE ||
 			type == SL_CLUSTER_EVENT_PROJECT_PUT ||
-			type == SL_CLUSTER_EVENT_NODE_ADD)
+			type == SL_CLUSTER_EVENT_NODE_PUT)
 			continue;
 		event.task_runs.job = 77;
 		event.task_runs.task = 5;
@@ -363,16 +363,16 @@ static void parks_by_what_was_measured(void **state)
 static void counts_by_the_new_size(void **state)
 {
 	struct sl_cluster_event event = job(1, 3, 1, 1, 1);
-	struct sl_cluster_event size = {.type = SL_CLUSTER_EVENT_NODE_SIZE};
 
 	event.job_add.need.gpu_milli = 0;
 	event.job_add.need.gpu_mib = 20480;
 	send(event);
 	run_all();
 	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).place.milli, 500);
-	size.node_size.gpu_mib = 20480;
-	for (uint64_t node = 1; node <= 3; node++) {
-		size.node_size.node = node;
+	for (uint64_t node = 1; node <= 2; node++) {
+		struct sl_cluster_event size = node_put(node);
+
+		size.node_put.gpu_mib = 20480;
 		send(size);
 	}
 	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).place.milli, 500);
@@ -548,30 +548,14 @@ static void late_counts_from_the_order(void **state)
 	assert_int_equal(s.seen[0].late.job, 1);
 }
 
-/* A new machine is told: a failed job waits on, its next failure costs more, and a job that could
- * not be stopped is spared as before. */
-static void is_told_what_another_knew(void **state)
+/* After a restart: a task that was found is spared as before. */
+static void is_told_how_long_it_is_spared(void **state)
 {
-	struct sl_cluster_event fails = job(1, 1, 1, 1, 1), stays = job(2, 3, 1, 1, 2);
+	struct sl_cluster_event stays = job(2, 3, 1, 1, 2);
 	struct sl_cluster_event runs = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
-	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_TASK_ENDED};
 
-	fails.job_add.failures = 2;
-	fails.job_add.held_for = 3 * SL_S;
-	send(fails);
-	assert_int_equal(
-		sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_BACK_OFF);
+	send(job(1, 1, 1, 1, 1));
 	run_all();
-	assert_int_equal(in(1, SL_TASK_PENDING), 1);
-	s.now += 3 * SL_S;
-	run_all();
-	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
-	failed.task_ended.job = failed.task_ended.again = failed.task_ended.failed = 1;
-	send(failed);
-	/* The third one, after 1 s and 2 s. */
-	assert_int_equal(sl_cluster_job(s.cluster, 1).held_until, s.now + 4 * SL_S);
-	assert_int_equal(sl_cluster_job(s.cluster, 1).failures, 3);
-
 	send(stays);
 	runs.task_runs.job = runs.task_runs.node = 2;
 	runs.task_runs.gpu_mask = 3;
@@ -593,13 +577,142 @@ static void is_told_what_another_knew(void **state)
 /* Spans beyond all time never end; they are not over at once. */
 static void waits_for_ever_if_told(void **state)
 {
-	struct sl_cluster_event held = job(1, 1, 1, 1, 1);
+	struct sl_cluster_event runs = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
 
-	held.job_add.held_for = SL_NS_NEVER;
-	send(held);
+	send(job(1, 1, 1, 1, 1));
+	runs.task_runs.job = runs.task_runs.node = runs.task_runs.gpu_mask = 1;
+	runs.task_runs.spared_for = SL_NS_NEVER;
+	send(runs);
+	assert_int_equal(sl_cluster_task(s.cluster, 1, 0).spared_until, SL_NS_NEVER);
+}
+
+/* The caller's order counts, whatever order jobs are told in. */
+static void keeps_the_callers_order(void **state)
+{
+	struct sl_cluster_event late = job(1, 1, 1, 1, 2), early = job(2, 1, 1, 1, 2);
+
+	send(job(3, 2, 2, 2, 2));
 	run_all();
+	late.job_add.order = 20;
+	early.job_add.order = 10;
+	send(late);
+	send(early);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_BIND), 1);
+	assert_int_equal(s.seen[0].bind.job, 2);
+}
+
+/* --- GPUs that are shut. --- */
+
+static struct sl_cluster_event shut_at(uint64_t node, uint32_t gpus)
+{
+	struct sl_cluster_event event = node_put(node);
+
+	event.node_put.shut = gpus;
+	return event;
+}
+
+/* What runs there stays until it is stopped, and starts again elsewhere; then it is open again. */
+static void no_task_goes_to_a_shut_gpu(void **state)
+{
+	struct sl_cluster_task_view at;
+
+	send(job(1, 1, 1, 1, 2));
+	run_all();
+	at = sl_cluster_task(s.cluster, 1, 0);
+	send(shut_at(at.node, 1));
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	assert_int_equal(sl_cluster_totals(s.cluster).capacity.of[SL_RES_GPU], 3000);
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	assert_int_equal(in(1, SL_TASK_RELEASING), 1);
+	send(job(2, 1, 2, 1, 1));
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, true);
+	run_all();
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	assert_int_not_equal(sl_cluster_task(s.cluster, 1, 0).node, at.node);
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_true(sl_cluster_task(s.cluster, 2, i).state != SL_TASK_RUNNING ||
+			    sl_cluster_task(s.cluster, 2, i).place.gpu_mask == 2);
+	send(shut_at(at.node, 0));
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 2);
+}
+
+/* Its memory was on the lost GPU's host file: it starts anew where there is room. */
+static void a_parked_task_is_dropped(void **state)
+{
+	struct sl_cluster_event parks = job(1, 3, 1, 1, 2), second = job(2, 2, 1, 1, 2);
+	uint64_t node;
+
+	parks.job_add.flags |= SL_JOB_PARKS;
+	parks.job_add.park_mib = 100;
+	second.job_add.flags = 0;
+	send(parks);
+	send(job(3, 1, 1, 1, 2));
+	run_all();
+	send(second);
+	run_all();
+	run_all();
+	assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
+	node = sl_cluster_task(s.cluster, 1, 0).node;
+	send(shut_at(node, 3));
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 3, 0, false);
+	run_all();
+	assert_true(sl_cluster_task(s.cluster, 1, 0).parked);
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	run_all();
+	assert_int_equal(
+		sl_cluster_job(s.cluster, 1).because.reason, SL_PENDING_GIVEN_UP);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, true);
+	run_all();
+	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
+	assert_int_not_equal(sl_cluster_task(s.cluster, 1, 0).node, node);
+}
+
+/* It is stopped for good reason while it is being parked: nothing of it stays. */
+static void a_parking_task_that_is_stopped_is_not_parked(void **state)
+{
+	struct sl_cluster_event parks = job(1, 3, 1, 1, 2);
+
+	parks.job_add.flags |= SL_JOB_PARKS;
+	parks.job_add.park_mib = 100;
+	send(parks);
+	send(job(3, 1, 1, 1, 2));
+	run_all();
+	send(job(2, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(s.seen[0].stop.how, SL_STOP_PARK);
+	task(SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	task(SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, true);
+	assert_false(sl_cluster_task(s.cluster, 1, 0).parked);
 	assert_int_equal(in(1, SL_TASK_PENDING), 1);
-	assert_int_equal(sl_cluster_job(s.cluster, 1).held_until, SL_NS_NEVER);
+}
+
+/* A promise on a GPU that is lost is withdrawn; more GPUs come and are used. */
+static void promises_go_with_the_gpu(void **state)
+{
+	struct sl_cluster_event more = node_put(1);
+
+	send(job(1, 3, 1, 1, 2));
+	send(job(3, 1, 1, 1, 2));
+	run_all();
+	send(job(2, 2, 1, 1, 2));
+	cycle();
+	assert_int_equal(in(2, SL_TASK_PIPELINED), 1);
+	send(shut_at(sl_cluster_task(s.cluster, 2, 0).node, 2));
+	assert_int_equal(in(2, SL_TASK_PIPELINED), 0);
+	more.node_put.gpus = 4;
+	more.node_put.shut = 3;
+	send(more);
+	run_all();
+	assert_int_equal(in(2, SL_TASK_RUNNING), 1);
+	assert_int_equal(sl_cluster_task(s.cluster, 2, 0).place.gpu_mask, 12);
+	/* Fewer than before: those beyond are shut. */
+	send(node_put(1));
+	assert_int_equal(sl_cluster_totals(s.cluster).capacity.of[SL_RES_GPU], 3000);
 }
 
 static void outlives_its_nodes(void **state)
@@ -676,7 +789,12 @@ int main(void)
 		TEST(spares_who_cannot_be_stopped),
 		TEST(what_does_not_go_is_late),
 		TEST(late_counts_from_the_order),
-		TEST(is_told_what_another_knew),
+		TEST(is_told_how_long_it_is_spared),
+		TEST(keeps_the_callers_order),
+		TEST(no_task_goes_to_a_shut_gpu),
+		TEST(a_parked_task_is_dropped),
+		TEST(a_parking_task_that_is_stopped_is_not_parked),
+		TEST(promises_go_with_the_gpu),
 		TEST(waits_for_ever_if_told),
 		TEST(outlives_its_nodes),
 		TEST(ends_stale_gangs),

@@ -28,17 +28,17 @@ static uint32_t draw(uint32_t below)
 
 static void open_node(void)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
 
 	s.arena = sl_arena_new();
 	s.cluster = sl_cluster_new(s.arena, 1, 2);
 	s.now = 1000 * SL_S;
-	event.node_add.node = 1;
-	event.node_add.cpu_milli = 64000;
-	event.node_add.memory_mib = 65536;
-	event.node_add.gpus = GPUS;
-	event.node_add.gpu_mib = 40960;
-	event.node_add.pool_mib = 1000000;
+	event.node_put.node = 1;
+	event.node_put.cpu_milli = 64000;
+	event.node_put.memory_mib = 65536;
+	event.node_put.gpus = GPUS;
+	event.node_put.gpu_mib = 40960;
+	event.node_put.pool_mib = 1000000;
 	send(event);
 	put_project(1, 0, SL_QUOTA_ALL, SL_QUOTA_ALL);
 	put_project(2, 0, 0, SL_QUOTA_ALL);
@@ -394,18 +394,19 @@ static void nobody_goes_where_it_cannot_run(void **state)
 	static const char *const rows[] = {"closed", "lost", "taken", "free to take"};
 
 	for (uint32_t how = 0; how < SL_ARRAY_LEN(rows); how++) {
-		struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+		struct sl_cluster_event third = {.type = SL_CLUSTER_EVENT_NODE_PUT},
+					event;
 		struct sl_cluster_event part = {.type = SL_CLUSTER_EVENT_TASKS_ADD};
 		uint32_t stops = 0;
 
 		(void)open_machine(state);
-		event.node_add.node = 3;
-		event.node_add.cpu_milli = 16000;
-		event.node_add.memory_mib = 65536;
-		event.node_add.gpus = 1;
-		event.node_add.gpu_mib = 40960;
-		event.node_add.model = 5;
-		send(event);
+		third.node_put.node = 3;
+		third.node_put.cpu_milli = 16000;
+		third.node_put.memory_mib = 65536;
+		third.node_put.gpus = 1;
+		third.node_put.gpu_mib = 40960;
+		third.node_put.model = 5;
+		send(third);
 		event = job(7, how == 2 ? 2 : 3, 1, 1, 1);
 		event.job_add.flags = how == 2 ? 0 : SL_JOB_PREEMPTIBLE;
 		event.job_add.need.models = 1u << 5;
@@ -423,12 +424,11 @@ static void nobody_goes_where_it_cannot_run(void **state)
 		part.tasks_add.need = event.job_add.need;
 		part.tasks_add.need.models = 1u << 5;
 		send(part);
-		event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_NODE_CLOSE};
-		event.node_close.node = 3;
-		event.node_close.closed = how == 0;
+		third.node_put.closed = how == 0;
+		/* All events of nodes begin with the node. */
 		if (how == 1)
-			event.type = SL_CLUSTER_EVENT_NODE_LOST;
-		send(event);
+			third.type = SL_CLUSTER_EVENT_NODE_LOST;
+		send(third);
 		cycle();
 		for (uint32_t i = 0; i < s.count; i++)
 			stops += s.seen[i].type == SL_CLUSTER_ACTION_STOP &&

@@ -103,15 +103,14 @@ static void keeps_its_cores(void **state)
 /* Others take cores of a node, and give them back; what runs stays. */
 static void hosts_shrink_and_grow(void **state)
 {
-	struct sl_cluster_event host = {.type = SL_CLUSTER_EVENT_NODE_HOST};
+	struct sl_cluster_event host;
 	struct sl_cluster_event second = job(2, 2, 1, 1, 1);
 
 	send(job(1, 1, 1, 1, 1));
 	run_all();
 	for (uint64_t node = 1; node <= 2; node++) {
-		host.node_host.node = node;
-		host.node_host.cpu_milli = 500;
-		host.node_host.memory_mib = 65536;
+		host = node_put(node);
+		host.node_put.cpu_milli = 500;
 		send(host);
 	}
 	assert_int_equal(in(1, SL_TASK_RUNNING), 1);
@@ -125,8 +124,8 @@ static void hosts_shrink_and_grow(void **state)
 	send(second);
 	run_all();
 	assert_int_equal(in(3, SL_TASK_RUNNING), 0);
-	host.node_host.cpu_milli = 1500;
-	host.node_host.node = sl_cluster_task(s.cluster, 1, 0).node;
+	host.node_put.cpu_milli = 1500;
+	host.node_put.node = sl_cluster_task(s.cluster, 1, 0).node;
 	send(host);
 	run_all();
 	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
@@ -423,17 +422,26 @@ static void is_resumed_in_its_pause(void **state)
 	send(resume);
 }
 
-/* The pause of what another machine stopped; and one that was not stopped, of the same want, does
- * not wait for it. */
+/* A job of the same want that was not stopped does not wait for the pause of one that was. */
 static void holds_nobody_else_in_its_pause(void **state)
 {
 	struct sl_cluster_event paused = job(1, 2, 1, 1, 2), equal = job(2, 2, 1, 1, 2);
+	struct sl_cluster_event first = job(6, 2, 1, 1, 2);
+	struct sl_cluster_event runs = {.type = SL_CLUSTER_EVENT_TASK_RUNS};
 
-	paused.job_add.paused_for = 60 * SL_S;
-	send(job(4, 3, 1, 1, 2));
+	paused.job_add.swap_cost = 6 * SL_S;
+	first.job_add.priority++;
+	send(paused);
 	send(job(5, 1, 1, 1, 2));
 	run_all();
-	send(paused);
+	runs.task_runs.job = 4;
+	runs.task_runs.node = sl_cluster_task(s.cluster, 1, 0).node;
+	runs.task_runs.gpu_mask = 3;
+	send(first);
+	run_all();
+	end_job(6);
+	send(job(4, 3, 1, 1, 2));
+	send(runs);
 	cycle();
 	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
 	assert_in_range(sl_cluster_job(s.cluster, 1).paused_until, s.now + 59 * SL_S,

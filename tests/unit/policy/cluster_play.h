@@ -62,17 +62,22 @@ static inline void cycle(void)
 	send(event);
 }
 
+static inline struct sl_cluster_event node_put(uint64_t id)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
+
+	event.node_put.node = id;
+	event.node_put.cpu_milli = 16000;
+	event.node_put.memory_mib = 65536;
+	event.node_put.gpus = 2;
+	event.node_put.gpu_mib = 40960;
+	event.node_put.pool_mib = 10240;
+	return event;
+}
+
 static inline void add_node(uint64_t id)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
-
-	event.node_add.node = id;
-	event.node_add.cpu_milli = 16000;
-	event.node_add.memory_mib = 65536;
-	event.node_add.gpus = 2;
-	event.node_add.gpu_mib = 40960;
-	event.node_add.pool_mib = 10240;
-	send(event);
+	send(node_put(id));
 }
 
 static inline void put_project(uint64_t id, uint64_t parent, int64_t quota, int64_t limit)

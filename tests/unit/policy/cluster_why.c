@@ -474,13 +474,13 @@ static void asks_no_quota_of_who_is_alone(void **state)
 
 static void knows_where_a_project_may_stand(void **state)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
 
-	event.node_add.node = 3;
-	event.node_add.gpus = 2;
-	event.node_add.gpu_mib = 40960;
-	event.node_add.pool = 1;
-	event.node_add.swaps = 1;
+	event.node_put.node = 3;
+	event.node_put.gpus = 2;
+	event.node_put.gpu_mib = 40960;
+	event.node_put.pool = 1;
+	event.node_put.swaps = 1;
 	send(event);
 	assert_true(sl_cluster_may_stand(s.cluster, 1, 1));
 	assert_true(sl_cluster_may_stand(s.cluster, 1, 3));

@@ -239,18 +239,18 @@ static const struct {
 static struct sl_cluster *two_nodes(struct sl_arena *arena)
 {
 	struct sl_cluster *cluster = sl_cluster_new(arena, 4, 4);
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_PUT};
 
-	event.node_add.node = 1;
-	event.node_add.cpu_milli = 8000;
-	event.node_add.memory_mib = 2048;
-	event.node_add.gpus = 4;
-	event.node_add.gpu_mib = 1000;
+	event.node_put.node = 1;
+	event.node_put.cpu_milli = 8000;
+	event.node_put.memory_mib = 2048;
+	event.node_put.gpus = 4;
+	event.node_put.gpu_mib = 1000;
 	sl_cluster_step(cluster, 1, &event, note, NULL);
-	event.node_add.node = 2;
-	event.node_add.cpu_milli = 32000;
-	event.node_add.memory_mib = 1024;
-	event.node_add.gpus = 0;
+	event.node_put.node = 2;
+	event.node_put.cpu_milli = 32000;
+	event.node_put.memory_mib = 1024;
+	event.node_put.gpus = 0;
 	sl_cluster_step(cluster, 1, &event, note, NULL);
 	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_PROJECT_PUT};
 	event.project_put.project = 1;

@@ -65,7 +65,31 @@ bool sl_ks_claim_is_for(const struct sl_ks_claim *claim, const struct sl_ks_pod 
 	       strcmp(claim->facts.pod_uid, pod->facts.uid) == 0;
 }
 
-uint64_t sl_ks_hold(struct sl_ks *ks, const struct sl_ks_place *place)
+static void let_go(struct sl_ks *ks, struct sl_ks_claim *claim)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
+
+	event.job_remove.job = claim->holder;
+	sl_ks_step(ks, &event);
+	sl_ks_taken(&claim->held, -1);
+	ks->rebuild |= ks->is_clamped;
+	claim->holder = 0;
+	claim->held = (struct sl_ks_place){0};
+}
+
+/* Does it have GPUs that no task accounts for? */
+static bool is_to_be_held(const struct sl_ks_claim *claim)
+{
+	const struct sl_ks_pod *pod = claim->pod;
+
+	if (!claim->is_there || !claim->facts.is_allocated || !claim->facts.count)
+		return false;
+	/* Its task may be placed there without them until its job is made anew. */
+	return !pod || !pod->believed_at.gpu_mask || !sl_ks_claim_is_for(claim, pod);
+}
+
+/* Adds a job that holds the place; returns its number. */
+static uint64_t add_holder(struct sl_ks *ks, const struct sl_ks_place *place)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
 	uint64_t holder = sl_ks_new_id(ks);
@@ -84,35 +108,6 @@ uint64_t sl_ks_hold(struct sl_ks *ks, const struct sl_ks_place *place)
 	return holder;
 }
 
-void sl_ks_let_go(struct sl_ks *ks, uint64_t holder)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_REMOVE};
-
-	event.job_remove.job = holder;
-	if (holder)
-		sl_ks_step(ks, &event);
-}
-
-static void let_go(struct sl_ks *ks, struct sl_ks_claim *claim)
-{
-	sl_ks_let_go(ks, claim->holder);
-	sl_ks_taken(&claim->held, -1);
-	ks->rebuild |= ks->is_clamped;
-	claim->holder = 0;
-	claim->held = (struct sl_ks_place){0};
-}
-
-/* Does it have GPUs that no task accounts for? */
-static bool is_to_be_held(const struct sl_ks_claim *claim)
-{
-	const struct sl_ks_pod *pod = claim->pod;
-
-	if (!claim->is_there || !claim->facts.is_allocated || !claim->facts.count)
-		return false;
-	/* Its task may be placed there without them until its job is made anew. */
-	return !pod || !pod->believed_at.gpu_mask || !sl_ks_claim_is_for(claim, pod);
-}
-
 static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
 {
 	struct sl_ks_place place;
@@ -123,7 +118,7 @@ static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
 	place.milli = sl_ks_room_at(&place);
 	if (!place.milli)
 		return;
-	claim->holder = sl_ks_hold(ks, &place);
+	claim->holder = add_holder(ks, &place);
 	claim->held = place;
 	sl_ks_taken(&place, 1);
 }

@@ -214,7 +214,6 @@ static void settle(struct sl_ks *ks)
 	sl_ks_settle_claims(ks);
 	if (ks->rebuild)
 		build(ks);
-	sl_ks_fill_nodes(ks);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *context)

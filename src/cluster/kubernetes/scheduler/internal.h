@@ -68,9 +68,6 @@ struct sl_ks_gpu {
 	char name[64];
 	uint32_t memory_mib, limit_mib;
 	bool is_closed;
-	/* A job of the machine that fills a closed GPU, and its size. */
-	uint64_t filler;
-	uint16_t filler_milli;
 	int32_t taken; /* thousandths, by pods and claims, as reported to the machine */
 };
 
@@ -92,10 +89,8 @@ struct sl_ks_node {
 	sl_ns spared_until; /* it did not answer: none of its pods is preempted before */
 	uint64_t holds;     /* sum of the marks of the rules that it satisfies */
 	uint32_t kind;
-	/* As reported to the machine. */
-	bool in_machine, told_closed, told_swaps;
-	uint32_t told_cpu, told_mib, told_gpus, told_gpu_mib;
-	uint8_t told_model;
+	bool in_machine;
+	struct sl_cluster_event told; /* the last NODE_PUT */
 };
 
 /* A place on a node. */
@@ -308,12 +303,10 @@ void sl_ks_free_objects(struct sl_ks *ks);
 /* --- nodes.c --- */
 void sl_ks_on_node(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object);
 void sl_ks_on_slice(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object);
-/* Reports changes to the machine; may ask for a rebuild. */
+/* Reports changes to the machine; may ask for a rebuild, if rules changed. */
 void sl_ks_settle_nodes(struct sl_ks *ks);
 /* Adds all nodes to a machine that has none. */
 void sl_ks_add_nodes(struct sl_ks *ks);
-/* Fills closed GPUs. */
-void sl_ks_fill_nodes(struct sl_ks *ks);
 /* Updates the accounts of GPUs for a report to the machine. */
 void sl_ks_taken(const struct sl_ks_place *place, int sign);
 /* place->milli, or less if the GPUs are full: more was allocated there than exists. */
@@ -330,10 +323,6 @@ bool sl_ks_place_of(
 /* --- claims.c --- */
 void sl_ks_on_claim(struct sl_ks *ks, enum sl_kube_event_kind kind, const json_t *object);
 void sl_ks_claim_changed(struct sl_ks *ks, struct sl_ks_claim *claim);
-/* Makes a job of the machine that occupies that place. Returns its id. */
-uint64_t sl_ks_hold(struct sl_ks *ks, const struct sl_ks_place *place);
-/* Ends that job. 0: there is none. */
-void sl_ks_let_go(struct sl_ks *ks, uint64_t holder);
 /* Is it allocated to this pod? */
 bool sl_ks_claim_is_for(const struct sl_ks_claim *claim, const struct sl_ks_pod *pod);
 void sl_ks_settle_claims(struct sl_ks *ks);

@@ -223,7 +223,7 @@ static sl_ns swap_cost(const struct sl_ks *ks, const struct sl_ks_pod *pod)
 	uint64_t mib = claim ? claim->memory_mib : 0;
 
 	if (claim && !mib)
-		mib = pod->place.node   ? pod->place.node->told_gpu_mib
+		mib = pod->place.node   ? pod->place.node->told.node_put.gpu_mib
 		      : ks->limit_count ? ks->limits[0]
 					: 0;
 	return mib * SL_S / SWAP_MIB_PER_S;

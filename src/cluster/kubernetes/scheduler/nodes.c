@@ -2,8 +2,8 @@
  * nodes - turns a Node and its ResourceSlice into a node of the machine
  *
  * A node's GPUs keep their numbers. A device that vanished, as all do while a kubelet starts, is
- * closed and comes back under its number. Changes without an event (more GPUs, another kind of
- * node) rebuild the machine, which is rare.
+ * closed and comes back under its number. More GPUs on a node that has pods rebuild the machine,
+ * which is rare.
  *
  * Rules of pods (match.h) reach the machine as pools. Nodes that satisfy the same rules are of one
  * kind, and each kind is a pool; the machine has 31. Rules allow a kind if all of its nodes satisfy
@@ -192,7 +192,7 @@ bool sl_ks_place_of(
 	*out = (struct sl_ks_place){.node = sl_ks_find(&ks->nodes_by_name, claim->pool)};
 	if (!out->node)
 		return false;
-	least = out->node->told_gpu_mib;
+	least = out->node->told.node_put.gpu_mib;
 	for (uint32_t d = 0; d < claim->count; d++) {
 		uint64_t mib = claim->device[d].memory_mib, part = SL_FIT_WHOLE;
 		uint32_t i;
@@ -234,7 +234,6 @@ static bool number_kinds(struct sl_ks *ks)
 			first[kinds++] = node;
 		all = all && kind < SL_KS_KINDS;
 		kind = (uint32_t)sl_min_u64(kind, SL_KS_KINDS - 1);
-		ks->rebuild |= kind != node->kind && node->in_machine;
 		node->kind = kind;
 	}
 	return all;
@@ -317,95 +316,40 @@ static uint8_t model_of(struct sl_ks *ks, const struct sl_ks_node *node)
 	return (uint8_t)sl_min_u64(i, 63);
 }
 
-static void add_node(struct sl_ks *ks, struct sl_ks_node *node)
+/* The GPUs that take no pods. */
+static uint32_t closed_gpus(const struct sl_ks_node *node)
 {
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_ADD};
+	uint32_t closed = 0;
 
+	for (uint32_t i = 0; i < node->gpus; i++)
+		closed |= (uint32_t)node->gpu[i].is_closed << i;
+	return closed;
+}
+
+/* Reports the node as it is now, if the machine does not know it so. */
+static void put_node(struct sl_ks *ks, struct sl_ks_node *node)
+{
+	struct sl_cluster_event event;
+
+	memset(&event, 0, sizeof(event));
+	event.type = SL_CLUSTER_EVENT_NODE_PUT;
+	event.node_put.node = node->id;
+	event.node_put.cpu_milli = left(node->facts.cpu_milli, node->others_cpu);
+	event.node_put.memory_mib = left(node->facts.memory_mib, node->others_mib);
+	event.node_put.gpus = (uint16_t)node->gpus;
+	event.node_put.shut = closed_gpus(node);
+	event.node_put.gpu_mib = least_gpu_mib(node);
+	event.node_put.model = model_of(ks, node);
+	event.node_put.pool = (uint8_t)node->kind;
+	event.node_put.swaps = node->swaps;
+	event.node_put.pool_mib = node->swaps ? POOL_MIB : 0;
+	event.node_put.closed = node->facts.is_closed;
+	if (node->in_machine && memcmp(&event, &node->told, sizeof(event)) == 0)
+		return;
 	node->in_machine = true;
-	node->told_closed = false;
-	node->told_swaps = node->swaps;
-	node->told_cpu = left(node->facts.cpu_milli, node->others_cpu);
-	node->told_mib = left(node->facts.memory_mib, node->others_mib);
-	node->told_gpus = node->gpus;
-	node->told_gpu_mib = least_gpu_mib(node);
-	event.node_add.node = node->id;
-	event.node_add.cpu_milli = node->told_cpu;
-	event.node_add.memory_mib = node->told_mib;
-	event.node_add.gpus = (uint16_t)node->gpus;
-	event.node_add.gpu_mib = node->told_gpu_mib;
-	node->told_model = model_of(ks, node);
-	event.node_add.model = node->told_model;
-	event.node_add.pool = (uint8_t)node->kind;
-	event.node_add.swaps = node->swaps;
-	event.node_add.pool_mib = node->swaps ? POOL_MIB : 0;
+	node->told = event;
 	sl_ks_step(ks, &event);
 	ks->retry_refused = true;
-}
-
-static void size_node(struct sl_ks *ks, struct sl_ks_node *node)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_SIZE};
-	uint32_t cpu = left(node->facts.cpu_milli, node->others_cpu);
-	uint32_t mib = left(node->facts.memory_mib, node->others_mib);
-	uint32_t gpu_mib = least_gpu_mib(node);
-
-	if (gpu_mib != node->told_gpu_mib) {
-		node->told_gpu_mib = gpu_mib;
-		event.node_size.node = node->id;
-		event.node_size.gpu_mib = gpu_mib;
-		event.node_size.pool_mib = node->swaps ? POOL_MIB : 0;
-		sl_ks_step(ks, &event);
-		ks->retry_refused = true;
-	}
-	if (cpu == node->told_cpu && mib == node->told_mib)
-		return;
-	ks->retry_refused |= cpu > node->told_cpu || mib > node->told_mib;
-	node->told_cpu = cpu;
-	node->told_mib = mib;
-	event = (struct sl_cluster_event){.type = SL_CLUSTER_EVENT_NODE_HOST};
-	event.node_host.node = node->id;
-	event.node_host.cpu_milli = cpu;
-	event.node_host.memory_mib = mib;
-	sl_ks_step(ks, &event);
-}
-
-static void close_node(struct sl_ks *ks, struct sl_ks_node *node)
-{
-	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_CLOSE};
-
-	if (node->facts.is_closed == node->told_closed)
-		return;
-	node->told_closed = node->facts.is_closed;
-	event.node_close.node = node->id;
-	event.node_close.closed = node->told_closed;
-	sl_ks_step(ks, &event);
-}
-
-/* A job that occupies the free part of a closed GPU, and follows its size. */
-static void fill_gpu(struct sl_ks *ks, struct sl_ks_node *node, uint32_t i)
-{
-	struct sl_ks_gpu *gpu = &node->gpu[i];
-	struct sl_ks_place rest = {.node = node, .gpu_mask = UINT32_C(1) << i};
-
-	if (gpu->is_closed && gpu->taken < SL_FIT_WHOLE)
-		rest.milli = (uint16_t)(SL_FIT_WHOLE - gpu->taken);
-	if (rest.milli == gpu->filler_milli)
-		return;
-	sl_ks_let_go(ks, gpu->filler);
-	gpu->filler_milli = rest.milli;
-	gpu->filler = rest.milli ? sl_ks_hold(ks, &rest) : 0;
-}
-
-void sl_ks_fill_nodes(struct sl_ks *ks)
-{
-	sl_list_foreach (link, &ks->nodes) {
-		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
-
-		for (uint32_t i = 0; node->in_machine && i < node->told_gpus; i++) {
-			if (node->gpu[i].is_closed || node->gpu[i].filler)
-				fill_gpu(ks, node, i);
-		}
-	}
 }
 
 void sl_ks_taken(const struct sl_ks_place *place, int sign)
@@ -438,24 +382,12 @@ void sl_ks_add_nodes(struct sl_ks *ks)
 	sl_list_foreach (link, &ks->nodes) {
 		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
 
-		for (uint32_t i = 0; i < node->gpus; i++) {
-			node->gpu[i].filler = 0;
-			node->gpu[i].filler_milli = 0;
+		for (uint32_t i = 0; i < node->gpus; i++)
 			node->gpu[i].taken = 0;
-		}
 		node->in_machine = false;
-		if (!is_known(node))
-			continue;
-		add_node(ks, node);
-		close_node(ks, node);
+		if (is_known(node))
+			put_node(ks, node);
 	}
-}
-
-/* Could a machine with this node be told its present state by an event? */
-static bool fits_machine(struct sl_ks *ks, const struct sl_ks_node *node)
-{
-	return node->gpus == node->told_gpus && model_of(ks, node) == node->told_model &&
-	       (node->swaps == node->told_swaps || !node->has_slice);
 }
 
 /* Is nothing placed there that must be accounted for? */
@@ -472,10 +404,6 @@ static void lose_node(struct sl_ks *ks, struct sl_ks_node *node)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_NODE_LOST};
 
-	for (uint32_t i = 0; i < node->gpus; i++) {
-		node->gpu[i].is_closed = false;
-		fill_gpu(ks, node, i);
-	}
 	event.node_lost.node = node->id;
 	sl_ks_step(ks, &event);
 	node->in_machine = false;
@@ -495,12 +423,11 @@ static void look_at_claims(struct sl_ks *ks, const struct sl_ks_node *node)
 
 static void settle_node(struct sl_ks *ks, struct sl_ks_node *node)
 {
-	if (!node->in_machine) {
-		add_node(ks, node);
+	bool is_new = !node->in_machine;
+
+	put_node(ks, node);
+	if (is_new)
 		look_at_claims(ks, node);
-	}
-	size_node(ks, node);
-	close_node(ks, node);
 	if (!node->is_there && is_empty(node))
 		lose_node(ks, node);
 }
@@ -523,10 +450,12 @@ void sl_ks_settle_nodes(struct sl_ks *ks)
 		return;
 	drop_nodes(ks);
 	sl_ks_sort_nodes(ks);
+	/* What comes to be known may be a pod's. */
 	sl_list_foreach (link, &ks->nodes) {
 		struct sl_ks_node *node = SL_LIST_ENTRY(link, struct sl_ks_node, link);
 
-		ks->rebuild |= node->in_machine && !fits_machine(ks, node);
+		ks->rebuild |= node->in_machine && node->pods &&
+			       node->gpus > node->told.node_put.gpus;
 	}
 	if (ks->rebuild)
 		return;

@@ -164,7 +164,7 @@ static void on_evicted(void *context, const struct sl_kube_answer *answer)
 	if (!answer->error[0] || answer->status == 404)
 		return;
 	sl_info("pod %s is not evicted: %s", pod->named.key, answer->error);
-	pod->wants_end = pod->is_evicted = false;
+	pod->wants_end = pod->is_evicted = pod->told_stops = false;
 	pod->stops_since = 0;
 	refuse_stop(pod->ks, pod, 0);
 }
@@ -289,6 +289,7 @@ void sl_ks_stop(struct sl_ks *ks, struct sl_ks_pod *pod, uint32_t how,
 		return;
 	}
 	pod->stops_since = sl_clock_now();
+	pod->told_stops = true; /* by the machine itself */
 	pod->order_reason = "Reclaimed";
 	if (how == SL_STOP_PARK)
 		pod->wants_parked = true;

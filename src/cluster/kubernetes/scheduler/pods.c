@@ -172,10 +172,12 @@ bool sl_ks_pod_fits(const struct sl_ks *ks, const struct sl_ks_pod *pod)
 {
 	const struct sl_ks_node *node = pod->place.node;
 	struct sl_need need = sl_ks_pod_need(ks, pod);
+	const struct sl_cluster_event *told = &node->told;
 	struct sl_fit_node fit;
 
-	sl_fit_node_init(&fit, node->told_cpu, node->told_mib, (uint16_t)node->told_gpus,
-		node->told_gpu_mib, node->told_model, (uint8_t)node->kind);
+	sl_fit_node_init(&fit, told->node_put.cpu_milli, told->node_put.memory_mib,
+		told->node_put.gpus, told->node_put.gpu_mib, told->node_put.model,
+		told->node_put.pool);
 	return !is_closed(&pod->place) && sl_fit_ever(&fit, &need) &&
 	       need.gpus == __builtin_popcount(pod->place.gpu_mask) &&
 	       sl_fit_milli(&fit, &need) <= pod->place.milli;
