@@ -136,8 +136,6 @@ int sl_compute_load(
 
 void sl_compute_store(struct sl_store_change *change, const struct sl_compute *resource)
 {
-	char *text = sl_record_write(fields, SL_ARRAY_LEN(fields), resource);
-
-	sl_store_put(change, SL_KIND_RESOURCE, resource->number, text);
-	free(text);
+	sl_store_put_object(change, SL_KIND_RESOURCE, resource->number, fields,
+		SL_ARRAY_LEN(fields), resource, sizeof(*resource));
 }

@@ -108,11 +108,10 @@ int sl_projects_store_load(
 void sl_projects_store_put(struct sl_store_change *change,
 	const struct sl_project_row *row, uint64_t next_id)
 {
-	char *text = sl_record_write(fields, SL_ARRAY_LEN(fields), row);
 	char number[24];
 
 	(void)snprintf(number, sizeof(number), "%" PRIu64, next_id);
-	sl_store_put(change, SL_KIND_PROJECT, row->id, text);
+	sl_store_put_object(change, SL_KIND_PROJECT, row->id, fields,
+		SL_ARRAY_LEN(fields), row, sizeof(*row));
 	sl_store_put(change, SL_KIND_NUMBER, SL_KIND_PROJECT, number);
-	free(text);
 }

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/step.h"
+#include "daemon/store/record.h"
 
 /* Version of the tables (PRAGMA user_version). */
 #define TABLES 1
@@ -65,7 +66,7 @@ static void statement_end(sqlite3_stmt **statement)
 /* What SQLite says, as an errno and as a remedy. */
 static int errno_of(const struct sl_database *database, const char **remedy)
 {
-	int code = database->db ? sqlite3_errcode(database->db) : SQLITE_NOMEM;
+	int code = database->db ? sqlite3_errcode(database->db) : SQLITE_OK;
 
 	*remedy = "look at the disk, and try again";
 	switch (code & 0xff) {
@@ -88,6 +89,7 @@ static int errno_of(const struct sl_database *database, const char **remedy)
 		*remedy = "let sluiced's user write there, or choose another folder with "
 			  "data_dir";
 		return -EACCES;
+	case SQLITE_OK: /* without memory SQLite was not even asked */
 	case SQLITE_NOMEM: return -ENOMEM;
 	default: return -EIO;
 	}
@@ -101,7 +103,7 @@ static int failed(const struct sl_database *database, const char *what,
 
 	sl_error_set(err, "cannot %s the %s in %.180s: %.100s; %s", what,
 		kinds[kind].many, database->path,
-		database->db ? sqlite3_errmsg(database->db) : "no memory", remedy);
+		r == -ENOMEM ? "no memory" : sqlite3_errmsg(database->db), remedy);
 	return r;
 }
 
@@ -390,6 +392,26 @@ static bool make_tables(struct sl_database *database)
 	return ok;
 }
 
+/* Runs sql with the number and, unless it is NULL, the text. */
+static bool write_record(struct sl_database *database, const struct sl_store_item *item,
+	const char *sql, const char *text)
+{
+	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
+	int64_t number = (int64_t)item->number;
+	bool ok =
+		sqlite3_prepare_v2(database->db, sql, -1, &statement, NULL) == SQLITE_OK;
+
+	if (ok && item->what != SL_ITEM_CLEAR)
+		ok = sqlite3_bind_int64(statement, 1, number) == SQLITE_OK;
+	if (ok && text)
+		ok = sqlite3_bind_text(statement, 2, text, -1, SQLITE_STATIC) ==
+			     SQLITE_OK &&
+		     sqlite3_bind_int64(statement, 3,
+			     checksum(item->kind, number, text, strlen(text))) ==
+			     SQLITE_OK;
+	return ok && sqlite3_step(statement) == SQLITE_DONE;
+}
+
 static bool write_item(struct sl_database *database, const struct sl_store_item *item)
 {
 	static const char *const format[] = {
@@ -397,22 +419,15 @@ static bool write_item(struct sl_database *database, const struct sl_store_item 
 		[SL_ITEM_DROP] = "DELETE FROM %s WHERE number = ?",
 		[SL_ITEM_CLEAR] = "DELETE FROM %s",
 	};
-	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
-	int64_t number = (int64_t)item->number;
+	sl_cleanup(sl_freep) char *made = NULL;
 	char sql[96];
-	bool ok;
 
+	if (item->object)
+		made = sl_record_write(item->fields, item->field_count, item->object);
+	if (item->object && !made)
+		return false;
 	(void)snprintf(sql, sizeof(sql), format[item->what], kinds[item->kind].table);
-	ok = sqlite3_prepare_v2(database->db, sql, -1, &statement, NULL) == SQLITE_OK;
-	if (ok && item->what != SL_ITEM_CLEAR)
-		ok = sqlite3_bind_int64(statement, 1, number) == SQLITE_OK;
-	if (ok && item->what == SL_ITEM_PUT)
-		ok = sqlite3_bind_text(statement, 2, item->text, -1, SQLITE_STATIC) ==
-			     SQLITE_OK &&
-		     sqlite3_bind_int64(statement, 3,
-			     checksum(item->kind, number, item->text,
-				     strlen(item->text))) == SQLITE_OK;
-	return ok && sqlite3_step(statement) == SQLITE_DONE;
+	return write_record(database, item, sql, made ? made : item->text);
 }
 
 static int write_all(struct sl_database *database, const struct sl_store_change *change,

@@ -18,7 +18,11 @@ struct sl_store_item {
 	enum sl_store_kind kind;
 	enum { SL_ITEM_PUT, SL_ITEM_DROP, SL_ITEM_CLEAR } what;
 	uint64_t number;
-	char *text; /* of PUT */
+	/* Of PUT: the text, or an object that it is made of. */
+	char *text;
+	void *object;
+	const struct sl_field *fields;
+	size_t field_count;
 };
 
 struct sl_store_change {

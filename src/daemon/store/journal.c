@@ -295,12 +295,10 @@ int sl_journal_load(
 /* --- writing ------------------------------------------------------------------------------ */
 
 static void put(struct sl_store_change *change, enum sl_store_kind kind, uint64_t number,
-	const void *object)
+	const void *object, size_t size)
 {
-	char *text = sl_record_write(tables[kind].fields, tables[kind].count, object);
-
-	sl_store_put(change, kind, number, text);
-	free(text);
+	sl_store_put_object(change, kind, number, tables[kind].fields, tables[kind].count,
+		object, size);
 }
 
 /* Two lists, sorted by the ids that their members of `size` bytes begin with. */
@@ -319,7 +317,7 @@ static void put_changed(struct sl_store_change *change, enum sl_store_kind kind,
 		if (order < 0)
 			sl_store_drop(change, kind, *(const uint64_t *)old);
 		else if (order > 0 || memcmp(old, new, size) != 0)
-			put(change, kind, *(const uint64_t *)new, new);
+			put(change, kind, *(const uint64_t *)new, new, size);
 		old += order <= 0 ? size : 0;
 		new += order >= 0 ? size : 0;
 	}
@@ -347,9 +345,10 @@ struct sl_store_change *sl_journal_change(
 		sl_store_clear(change, SL_KIND_CLIENT);
 	}
 	for (uint64_t i = 0; i < 2 && !has_same_head(before, now); i++) {
-		put(change, SL_KIND_HEAD, i * COPIES, now);
+		put(change, SL_KIND_HEAD, i * COPIES, now, sizeof(*now));
 		for (size_t gpu = 0; gpu < now->gpu_count; gpu++)
-			put(change, SL_KIND_GPU, i * COPIES + gpu, &now->gpus[gpu]);
+			put(change, SL_KIND_GPU, i * COPIES + gpu, &now->gpus[gpu],
+				sizeof(*now->gpus));
 	}
 	put_changed(change, SL_KIND_WORKLOAD, before->workloads, before->workload_count,
 		now->workloads, now->workload_count, sizeof(*now->workloads));

@@ -39,8 +39,10 @@ struct sl_store_change *sl_store_change_new(void)
 struct sl_store_change *sl_store_change_free(struct sl_store_change *change)
 {
 	if (change) {
-		for (size_t i = 0; i < change->count; i++)
+		for (size_t i = 0; i < change->count; i++) {
 			free(change->items[i].text);
+			free(change->items[i].object);
+		}
 		free(change->items);
 		free(change);
 	}
@@ -77,6 +79,22 @@ void sl_store_put(struct sl_store_change *change, enum sl_store_kind kind,
 		return;
 	item->text = text ? strdup(text) : NULL;
 	change->failed = !item->text;
+}
+
+void sl_store_put_object(struct sl_store_change *change, enum sl_store_kind kind,
+	uint64_t number, const struct sl_field *fields, size_t field_count,
+	const void *object, size_t size)
+{
+	struct sl_store_item *item = add(change, kind, number);
+
+	if (!item)
+		return;
+	item->fields = fields;
+	item->field_count = field_count;
+	item->object = malloc(size);
+	change->failed = !item->object;
+	if (item->object)
+		memcpy(item->object, object, size);
 }
 
 void sl_store_drop(

@@ -14,6 +14,7 @@
 
 #include "daemon/store/kinds.h"
 
+struct sl_field;
 struct sl_store;
 struct sl_store_change;
 
@@ -38,6 +39,11 @@ struct sl_store_change *sl_store_change_free(struct sl_store_change *change);
 /* Copies text; NULL: there was no memory for it. Replaces the record of that number. */
 void sl_store_put(struct sl_store_change *change, enum sl_store_kind kind,
 	uint64_t number, const char *text);
+/* The same with an object of `size` bytes, which is copied; the thread makes the text of it
+ * (store/record.h). fields are constant. */
+void sl_store_put_object(struct sl_store_change *change, enum sl_store_kind kind,
+	uint64_t number, const struct sl_field *fields, size_t field_count,
+	const void *object, size_t size);
 void sl_store_drop(
 	struct sl_store_change *change, enum sl_store_kind kind, uint64_t number);
 /* Drops all records of a kind, damaged ones, too. A change that begins so is whole: it may begin a
