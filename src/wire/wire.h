@@ -68,7 +68,7 @@ enum sl_job_state {
 	SL_JOB_STOPPED,    /* it ended because of a stop */
 	SL_JOB_STATES
 };
-/* Flags of SUBMIT and JOB_ROW, beside SL_RUN_*. */
+/* Flags of SUBMIT and JOB_ROW, beside SL_RUN_*; the last two also of RUN. */
 #define SL_SUBMIT_PREEMPTIBLE 0x100u
 #define SL_SUBMIT_TERMINATES \
 	0x200u               /* reclaim ends and requeues it; without: reclaim parks it */
@@ -77,8 +77,6 @@ enum sl_job_state {
 #define SL_SUBMIT_NEVER_WARM 0x800u
 /* idle_grace_ms is set; without, the daemon's default holds */
 #define SL_SUBMIT_GRACE 0x1000u
-/* In SET_WARM: keep the present value. */
-#define SL_WARM_AS_IT_IS UINT64_MAX
 /* Job numbers with this bit are `sluice run`s that wait or were preempted; the other bits are the
  * workload's number. */
 #define SL_JOB_FOREGROUND (1ull << 63)

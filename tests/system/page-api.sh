@@ -193,7 +193,7 @@ expect 409 POST "/api/workloads/$id/park" '{}'
 expect 200 POST "/api/workloads/$id/set" '{"request": "50MiB", "warm_after_ms": 3600000}'
 check_file "what is to be remarked is told" "$T/body" '"text": ?"quiet is parked: '
 "$B/sluice" set quiet --request 50MiB --warm-after 0 >"$T/set" 2>&1
-check_file "also where two answers make one" "$T/set" 'warning: quiet is parked: '
+check_file "also by the command line" "$T/set" 'warning: quiet is parked: '
 expect 200 POST "/api/workloads/$id/resume" ''
 expect 200 POST /api/projects '{"project": "lab", "gpu": {"quota": 1.5, "limit": null}, "memory": {"quota": "64MiB"}, "groups": ["staff"], "priority": 3}'
 check "a project is added" "$(body added) $(body changed)" = "1 0"

@@ -12,4 +12,9 @@ SL_MUST_CHECK int sl_amounts_check(enum sl_verb_id verb, bool json,
 	const struct sl_amount *request, const struct sl_amount *limit,
 	bool request_is_limit);
 
+/* --warm-after and --idle-grace: at most 30 days; for longer times there is "never". */
+#define SL_WARM_AFTER_MS_MAX (30LL * 24 * 3600 * 1000)
+/* The setting stays unchanged. */
+#define SL_WARM_UNSET SL_NS_NEVER
+
 #endif

@@ -202,7 +202,9 @@ uint32_t sl_launch_flags(const struct sl_launch *s)
 	       (s->observe ? SL_RUN_OBSERVE : 0) |
 	       (s->swap == SL_SWITCH_OFF ? SL_RUN_NO_SWAP : 0) |
 	       (s->oom_first == SL_SWITCH_ON ? SL_RUN_OOM_FIRST : 0) |
-	       (s->oom_first == SL_SWITCH_OFF ? SL_RUN_OOM_WAIT : 0);
+	       (s->oom_first == SL_SWITCH_OFF ? SL_RUN_OOM_WAIT : 0) |
+	       (s->warm_after ? 0 : SL_SUBMIT_NEVER_WARM) |
+	       (s->idle_grace != SL_WARM_UNSET ? SL_SUBMIT_GRACE : 0);
 }
 
 int sl_launch_visible(

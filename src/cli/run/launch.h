@@ -9,7 +9,7 @@
 
 #include "base/paths.h"
 #include "cli/line/cli.h"
-#include "cli/conn/warm.h"
+#include "cli/line/amounts.h"
 #include "wire/wire.h"
 
 struct sl_launch {

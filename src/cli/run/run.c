@@ -14,7 +14,6 @@
 #include "cli/run/wait.h"
 #include "cli/line/text.h"
 #include "cli/conn/told.h"
-#include "cli/conn/warm.h"
 
 #include "base/file.h"
 #include "policy/node.h"
@@ -56,6 +55,10 @@ static int fill_request(const struct sl_launch *s, char *const *words, union sl_
 	msg->run.request_value = s->request.value;
 	msg->run.limit_kind = s->limit.kind;
 	msg->run.limit_value = s->limit.value;
+	if (s->warm_after != SL_WARM_UNSET)
+		msg->run.warm_after_ms = s->warm_after / SL_MS;
+	if (s->idle_grace != SL_WARM_UNSET)
+		msg->run.idle_grace_ms = s->idle_grace / SL_MS;
 	msg->run.gpu_count = (uint32_t)s->gpus;
 	msg->run.priority_biased = (uint32_t)(s->priority + SL_PRIORITY_BIAS);
 	msg->run.flags = sl_launch_flags(s);
@@ -130,30 +133,6 @@ static int become(const struct sl_launch *s, char **words)
 		"%.200s: %s", words[0], strerror(error));
 }
 
-/* Sends the settings that RUN has no field for. -1 to go on, else the exit status; the workload
- * then ends with this process. */
-static int set_rest(const struct sl_launch *s, struct sl_conn *conn,
-	const struct sl_msg_run_reply *admitted)
-{
-	struct sl_error err = {0};
-	union sl_msg reply;
-	int status;
-
-	if (s->warm_after == SL_WARM_UNSET && s->idle_grace == SL_WARM_UNSET)
-		return -1;
-	status = sl_warm_tell(conn, admitted->workload, admitted->name, s->warm_after,
-		s->idle_grace, &reply, &err);
-	if (status)
-		return sl_cli_fail(
-			SL_VERB_run, s->json, (enum sl_exit)status, "%s", err.text);
-	if (!reply.set_reply.ok)
-		return sl_told_refusal(SL_VERB_run, s->json, reply.set_reply.reason,
-			reply.set_reply.text, NULL);
-	if (!s->json)
-		sl_told_warning(SL_VERB_run, reply.set_reply.text);
-	return -1;
-}
-
 /* -1 to go on, else the exit status. A signal ends the wait and the process. */
 static int get_place(struct settings *settings, struct sl_conn *conn, union sl_msg *ask,
 	struct sl_msg_run_reply *got)
@@ -219,8 +198,6 @@ static int register_and_become(struct settings *settings, char **words)
 		return sl_cli_fail(
 			SL_VERB_run, s->json, (enum sl_exit)meets, "%s", unmet.text);
 	status = get_place(settings, &conn, &ask, &got);
-	if (status < 0)
-		status = set_rest(s, &conn, &got);
 	if (status >= 0)
 		return status;
 	if (s->json)

@@ -215,8 +215,6 @@ static uint32_t flags(const struct settings *s)
 	return sl_launch_flags(&s->launch) |
 	       (s->preemptible == SL_SWITCH_OFF ? 0 : SL_SUBMIT_PREEMPTIBLE) |
 	       (terminates(s) ? SL_SUBMIT_TERMINATES : 0) |
-	       (s->launch.warm_after ? 0 : SL_SUBMIT_NEVER_WARM) |
-	       (s->launch.idle_grace != SL_WARM_UNSET ? SL_SUBMIT_GRACE : 0) |
 	       (s->try_only ? SL_SUBMIT_TRY : 0);
 }
 

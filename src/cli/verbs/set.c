@@ -9,7 +9,6 @@
 #include "cli/conn/named.h"
 #include "cli/line/text.h"
 #include "cli/conn/told.h"
-#include "cli/conn/warm.h"
 
 #include "daemon/report/tell.h"
 #include "policy/node.h"
@@ -66,7 +65,9 @@ static uint32_t which(const struct settings *s)
 	       (s->limit.kind ? SL_SET_LIMIT : 0) |
 	       (s->priority != NO_PRIORITY ? SL_SET_PRIORITY : 0) |
 	       (s->swap || s->oom_first ? SL_SET_FLAGS : 0) |
-	       (s->longest_wait != NO_WAIT ? SL_SET_WAIT : 0);
+	       (s->longest_wait != NO_WAIT ? SL_SET_WAIT : 0) |
+	       (s->warm_after != SL_WARM_UNSET ? SL_SET_WARM : 0) |
+	       (s->idle_grace != SL_WARM_UNSET ? SL_SET_GRACE : 0);
 }
 
 static int nothing_to_change(const struct settings *s)
@@ -107,6 +108,10 @@ static void fill(
 					   : (uint32_t)(s->priority + SL_PRIORITY_BIAS);
 	if (s->longest_wait != NO_WAIT)
 		msg->set.longest_wait_ms = (uint32_t)(s->longest_wait / SL_MS);
+	if (s->warm_after != SL_WARM_UNSET)
+		msg->set.warm_after_ms = s->warm_after / SL_MS;
+	if (s->idle_grace != SL_WARM_UNSET)
+		msg->set.idle_grace_ms = s->idle_grace / SL_MS;
 	sl_wire_str(msg->set.name, sizeof(msg->set.name), row->name);
 }
 
@@ -187,36 +192,6 @@ static int print(const struct settings *s, struct sl_msg_set_reply *reply)
 	return sl_cli_finish(SL_VERB_set, SL_EXIT_OK);
 }
 
-/* True if a setting is named that SET has no field for. */
-static bool has_times(const struct settings *s)
-{
-	return s->warm_after != SL_WARM_UNSET || s->idle_grace != SL_WARM_UNSET;
-}
-
-/* Sends one message for the older settings named, and one for the times. Outcomes of sl_conn_open;
- * a refusal is in *reply, and ends it. */
-static int tell(const struct settings *s, const struct sl_msg_use_row *row,
-	struct sl_conn *conn, union sl_msg *reply, struct sl_error *err)
-{
-	union sl_msg ask, first = {0};
-	int status = SL_EXIT_OK;
-
-	if (which(s)) {
-		fill(s, row, &ask);
-		status = sl_conn_call(conn, &ask, SL_MSG_SET_REPLY, reply, err);
-		if (!status && !reply->set_reply.ok)
-			return SL_EXIT_OK;
-		first = *reply;
-	}
-	if (status || !has_times(s))
-		return status;
-	status = sl_warm_tell(
-		conn, row->workload, row->name, s->warm_after, s->idle_grace, reply, err);
-	if (!status && reply->set_reply.ok)
-		sl_tell_remark_before(&reply->set_reply, first.set_reply.text);
-	return status;
-}
-
 int sl_verb_set(int argc, char **argv)
 {
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
@@ -227,7 +202,7 @@ int sl_verb_set(int argc, char **argv)
 		.idle_grace = SL_WARM_UNSET};
 	const struct sl_msg_use_row *row;
 	struct sl_error err = {0};
-	union sl_msg reply;
+	union sl_msg ask, reply;
 	int first, status;
 
 	status = sl_cli_parse(SL_VERB_set, &s, argc, argv, &first);
@@ -235,7 +210,7 @@ int sl_verb_set(int argc, char **argv)
 		return status;
 	if (s.keep_resident)
 		s.swap = s.keep_resident == SL_SWITCH_ON ? SL_SWITCH_OFF : SL_SWITCH_ON;
-	if (!which(&s) && !has_times(&s))
+	if (!which(&s))
 		return nothing_to_change(&s);
 	if (s.swap == SL_SWITCH_OFF && s.warm_after && s.warm_after != SL_WARM_UNSET)
 		return sl_cli_fail(SL_VERB_set, s.json, SL_EXIT_USAGE,
@@ -246,8 +221,10 @@ int sl_verb_set(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	status = sl_named_open(&conn, &uses, s.name, "sluice set", &row, &err);
-	if (!status)
-		status = tell(&s, row, &conn, &reply, &err);
+	if (!status) {
+		fill(&s, row, &ask);
+		status = sl_conn_call(&conn, &ask, SL_MSG_SET_REPLY, &reply, &err);
+	}
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_set, s.json, (enum sl_exit)status, "%s", err.text);

@@ -159,7 +159,6 @@ void sl_control_take(
 	case SL_MSG_LIST: begin_list(peer, &msg->list); break;
 	case SL_MSG_SET: sl_set_set(peer, &msg->set); break;
 	case SL_MSG_PARK: sl_parking_park(peer, &msg->park); break;
-	case SL_MSG_SET_WARM: sl_parking_set_warm(peer, &msg->set_warm); break;
 	case SL_MSG_PROJECT_PUT: sl_registry_put(peer, &msg->project_put); break;
 	case SL_MSG_PROJECT_DELETE: sl_registry_delete(peer, &msg->project_delete); break;
 	case SL_MSG_SUBMIT: sl_jobs_submit(peer, &msg->submit, fds); break;

@@ -1,5 +1,5 @@
 /*
- * parking - PARK and SET_WARM
+ * parking - PARK
  *
  * A user may park the workloads that they may SET (set.h). Before an ok is sent, the journal has
  * the change.
@@ -10,6 +10,5 @@
 #include "daemon/link/peer.h"
 
 void sl_parking_park(struct sl_peer *peer, const struct sl_msg_park *park);
-void sl_parking_set_warm(struct sl_peer *peer, const struct sl_msg_set_warm *set);
 
 #endif

@@ -18,8 +18,9 @@
 #include "daemon/workloads/refusal.h"
 #include "daemon/workloads/workload.h"
 
-#define WHICH_ALL \
-	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT)
+#define WHICH_ALL                                                                       \
+	(SL_SET_REQUEST | SL_SET_LIMIT | SL_SET_PRIORITY | SL_SET_FLAGS | SL_SET_WAIT | \
+		SL_SET_WARM | SL_SET_GRACE)
 
 struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
 	const char *verb, struct sl_error *text)
@@ -64,23 +65,12 @@ static void answer(struct sl_peer *peer, const struct sl_workload *workload, boo
 	sl_peer_send(peer, &msg);
 }
 
-void sl_set_reply_done(
-	struct sl_peer *peer, const struct sl_workload *workload, const char *remark)
-{
-	answer(peer, workload, true, SL_REASON_NONE, remark);
-}
-
-void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
-	uint32_t reason, const char *text)
-{
-	answer(peer, workload, reason == SL_REASON_NONE && !text[0], reason, text);
-}
-
 static const char *mistake_in(const struct sl_msg_set *set)
 {
 	if (!(set->which & WHICH_ALL) || set->which & ~WHICH_ALL)
 		return "nothing that can be set was named; give --request, --limit, "
-		       "--priority, --swap, --oom-first or --longest-wait";
+		       "--priority, --swap, --oom-first, --longest-wait, --warm-after or "
+		       "--idle-grace";
 	if (set->which & SL_SET_REQUEST &&
 		!sl_field_is_amount(set->request_kind, set->request_value))
 		return "--request is no amount; write a fraction up to 1, or bytes like "
@@ -95,6 +85,10 @@ static const char *mistake_in(const struct sl_msg_set *set)
 		set->flags & ~(SL_WORKLOAD_NO_SWAP | SL_WORKLOAD_OOM_FIRST))
 		return "a flag that this sluiced does not know; install sluice and "
 		       "sluiced of one version";
+	if (set->which & SL_SET_WARM && set->warm_after_ms > SL_FIELD_TIME_MAX_MS)
+		return "--warm-after is too long; write at most 30d, or 0 for never";
+	if (set->which & SL_SET_GRACE && set->idle_grace_ms > SL_FIELD_TIME_MAX_MS)
+		return "--idle-grace is too long; write at most 30d, or --keep-resident";
 	return NULL;
 }
 
@@ -127,6 +121,8 @@ static struct sl_event event_of(const struct sl_peer *peer,
 		set->flags |
 		(workload->flags & (SL_WORKLOAD_RDMA | SL_WORKLOAD_OBSERVED));
 	event.workload_set.wait_max = (sl_ns)set->longest_wait_ms * SL_MS;
+	event.workload_set.warm_after = set->warm_after_ms * SL_MS;
+	event.workload_set.idle_grace = set->idle_grace_ms * SL_MS;
 	event.workload_set.bounds = sl_bounds_of_peer(peer);
 	return event;
 }
@@ -167,6 +163,10 @@ static void take_over(struct sl_workload *workload, const struct sl_event *event
 		workload->flags = event->workload_set.flags;
 	if (which & SL_SET_WAIT)
 		workload->wait_max = event->workload_set.wait_max;
+	if (which & SL_SET_WARM)
+		workload->warm_after = event->workload_set.warm_after;
+	if (which & SL_SET_GRACE)
+		workload->idle_grace = event->workload_set.idle_grace;
 	workload->former_limit_bytes = former_limit(workload, said);
 	workload->request_bytes = said->request_bytes;
 	workload->limit_bytes = said->limit_bytes;
@@ -208,6 +208,12 @@ static void tell_changes(const struct sl_peer *peer, const struct sl_workload *w
 		TELL(CHANGED_OOM_FIRST);
 	else if (turned & SL_WORKLOAD_OOM_FIRST)
 		TELL(CHANGED_OOM_WAIT);
+	if (which & SL_SET_WARM && workload->warm_after)
+		TELL(CHANGED_WARM, .span = workload->warm_after);
+	else if (which & SL_SET_WARM)
+		TELL(CHANGED_WARM_OFF);
+	if (which & SL_SET_GRACE)
+		TELL(CHANGED_GRACE, .span = workload->idle_grace);
 #undef TELL
 }
 
@@ -238,6 +244,22 @@ static void remark_on_parked(
 			workload->name);
 }
 
+static void remark_on_warm(
+	const struct sl_workload *workload, uint32_t which, struct sl_error *text)
+{
+	const struct sl_error before = *text;
+
+	if (which & (SL_SET_WARM | SL_SET_GRACE) && workload->warm_after &&
+		workload->flags & SL_WORKLOAD_NO_SWAP)
+		sl_error_set(text,
+			"%s%sthe memory of %s is not to be moved, so it never goes to "
+			"the host; %s",
+			before.text, before.text[0] ? "; " : "", workload->name,
+			workload->flags & SL_WORKLOAD_RDMA
+				? "other devices may have registered it (--rdma)"
+				: "--swap on of 'sluice set' changes that");
+}
+
 void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 {
 	struct sl_daemon *daemon = peer->daemon;
@@ -253,14 +275,14 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	if (workload && !mistake)
 		mistake = mistake_for(workload, set);
 	if (!workload || mistake) {
-		sl_set_reply(peer, workload,
+		answer(peer, workload, false,
 			workload ? SL_REASON_NONE : SL_REASON_UNKNOWN_WORKLOAD,
 			workload ? mistake : text.text);
 		return;
 	}
 	event = event_of(peer, workload, set);
 	if (!rules_allow(daemon, workload, &event, &text)) {
-		sl_set_reply(peer, workload, SL_REASON_NONE, text.text);
+		answer(peer, workload, false, SL_REASON_NONE, text.text);
 		return;
 	}
 	daemon->admission = (struct sl_admission){.workload = workload->id};
@@ -270,7 +292,7 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 		if (sl_peer_may_log(daemon, SL_LOG_INFO))
 			sl_info("left %s as it is, against user %u: %s", workload->name,
 				(unsigned int)peer->uid, text.text);
-		sl_set_reply(peer, workload, daemon->admission.reason, text.text);
+		answer(peer, workload, false, daemon->admission.reason, text.text);
 		return;
 	}
 	flags_before = workload->flags;
@@ -283,7 +305,8 @@ void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set)
 	remark_on_parked(workload, set->which, &text);
 	if (set->which & SL_SET_LIMIT)
 		sl_refusal_add_cut(workload, &text);
-	sl_set_reply_done(peer, workload, text.text);
+	remark_on_warm(workload, set->which, &text);
+	answer(peer, workload, true, SL_REASON_NONE, text.text);
 }
 
 /* --- STOP --------------------------------------------------------------------------------- */

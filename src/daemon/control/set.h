@@ -14,13 +14,6 @@
  * peer. */
 struct sl_workload *sl_set_changeable(struct sl_peer *peer, uint64_t id, const char *name,
 	const char *verb, struct sl_error *text);
-/* Answers a change that was made; remark: what the user should know about it, "" for nothing. */
-void sl_set_reply_done(
-	struct sl_peer *peer, const struct sl_workload *workload, const char *remark);
-/* Answers a change that was made (reason NONE, no text), or one that was not. */
-void sl_set_reply(struct sl_peer *peer, const struct sl_workload *workload,
-	uint32_t reason, const char *text);
-
 void sl_set_set(struct sl_peer *peer, const struct sl_msg_set *set);
 void sl_set_stop(struct sl_peer *peer, const struct sl_msg_stop *stop);
 

@@ -6,6 +6,10 @@
 
 #include "wire/wire.h"
 
+/* Most of warm_after_ms and idle_grace_ms: 50 days less some hours, more than any user needs; more
+ * does not fit a timer in milliseconds. */
+#define SL_FIELD_TIME_MAX_MS UINT32_MAX
+
 /* May RUN and SET carry this amount? */
 bool sl_field_is_amount(uint32_t kind, uint64_t value);
 bool sl_field_is_priority(uint32_t biased);

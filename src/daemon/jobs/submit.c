@@ -61,7 +61,9 @@ static struct sl_msg_run as_run(const struct sl_msg_submit *submit)
 		.gpu_count = submit->gpu_count,
 		.priority_biased = submit->priority_biased,
 		.flags = submit->flags,
-		.longest_wait_ms = submit->longest_wait_ms};
+		.longest_wait_ms = submit->longest_wait_ms,
+		.warm_after_ms = submit->warm_after_ms,
+		.idle_grace_ms = submit->idle_grace_ms};
 
 	memcpy(run.name, submit->name, sizeof(run.name));
 	memcpy(run.project, submit->project, sizeof(run.project));
@@ -92,10 +94,6 @@ static const char *mistake_in(const struct sl_msg_submit *submit)
 		return "--min must not be more than --gang";
 	if (submit->retries > SL_JOB_RETRIES_MAX)
 		return "--retries must be from 0 to " SL_STRINGIFY(SL_JOB_RETRIES_MAX);
-	if (submit->warm_after_ms > UINT32_MAX)
-		return "--warm-after is too long; write at most 30d, or 0 for never";
-	if (submit->idle_grace_ms > UINT32_MAX)
-		return "--idle-grace is too long; write at most 30d, or --keep-resident";
 	return NULL;
 }
 

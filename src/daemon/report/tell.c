@@ -302,15 +302,6 @@ static json_t *moment(uint64_t ms)
 	return ms ? json_integer((json_int_t)ms) : json_null();
 }
 
-void sl_tell_remark_before(struct sl_msg_set_reply *reply, const char *first)
-{
-	char both[2 * sizeof(reply->text) + 2];
-
-	(void)snprintf(both, sizeof(both), "%s%s%s", first,
-		first[0] && reply->text[0] ? "; " : "", reply->text);
-	sl_wire_str(reply->text, sizeof(reply->text), both);
-}
-
 /* The real-time clock may have been set back. */
 uint64_t sl_tell_job_age_ms(const struct sl_msg_job_row *row, uint64_t now_ms)
 {

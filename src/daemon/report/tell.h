@@ -38,9 +38,6 @@ const char *sl_tell_ending(uint32_t state, uint32_t exit_status, char *buf, size
  * knows, its number. Returns buf. */
 const char *sl_tell_sentence(const struct sl_msg_event_row *row, char *buf, size_t size);
 
-/* Puts the remark on a first change before that on a second. Either may be "". */
-void sl_tell_remark_before(struct sl_msg_set_reply *reply, const char *first);
-
 /* Time since it was submitted; and its run time so far, 0 if it has not run. */
 uint64_t sl_tell_job_age_ms(const struct sl_msg_job_row *row, uint64_t now_ms);
 uint64_t sl_tell_job_ran_ms(const struct sl_msg_job_row *row, uint64_t now_ms);

@@ -47,13 +47,16 @@ static bool fill_set(
 	struct sl_page_request *request, struct sl_msg_set *set, enum MHD_Result *r)
 {
 	struct sl_amount request_of, limit;
-	int64_t priority, wait;
+	int64_t priority, wait, warm, grace;
 
 	if (!sl_page_amount(request, "request", &request_of, r) ||
 		!sl_page_amount(request, "limit", &limit, r) ||
 		!sl_page_integer(request, "priority", -SL_PRIORITY_MAX, SL_PRIORITY_MAX,
 			0, &priority, r) ||
-		!sl_page_integer(request, "longest_wait_ms", 1, UINT32_MAX, 0, &wait, r))
+		!sl_page_integer(
+			request, "longest_wait_ms", 1, UINT32_MAX, 0, &wait, r) ||
+		!sl_page_integer(request, "warm_after_ms", 0, INT64_MAX, -1, &warm, r) ||
+		!sl_page_integer(request, "idle_grace_ms", 0, INT64_MAX, -1, &grace, r))
 		return false;
 	set->request_kind = request_of.kind;
 	set->request_value = request_of.value;
@@ -61,10 +64,13 @@ static bool fill_set(
 	set->limit_value = limit.value;
 	set->priority_biased = (uint32_t)(priority + (int64_t)SL_PRIORITY_BIAS);
 	set->longest_wait_ms = (uint32_t)wait;
+	set->warm_after_ms = (uint64_t)warm;
+	set->idle_grace_ms = (uint64_t)grace;
 	set->which = (request_of.kind ? SL_SET_REQUEST : 0) |
 		     (limit.kind ? SL_SET_LIMIT : 0) |
 		     (sl_page_has(request, "priority") ? SL_SET_PRIORITY : 0) |
-		     (wait ? SL_SET_WAIT : 0);
+		     (wait ? SL_SET_WAIT : 0) | (warm >= 0 ? SL_SET_WARM : 0) |
+		     (grace >= 0 ? SL_SET_GRACE : 0);
 	return true;
 }
 
@@ -77,33 +83,6 @@ static json_t *set_json(const struct sl_msg_set_reply *reply)
 		(json_int_t)reply->over_bytes, "priority",
 		(int)(reply->priority_biased - SL_PRIORITY_BIAS), "text",
 		sl_text_json(reply->text));
-}
-
-/* True: done, or nothing to do; else the request was refused. */
-static bool set_warm(struct sl_page_request *request, uint64_t id, union sl_msg *answer,
-	enum MHD_Result *r)
-{
-	union sl_msg msg, first = *answer;
-	int64_t warm, grace;
-
-	if (!sl_page_integer(request, "warm_after_ms", 0, INT64_MAX, -1, &warm, r) ||
-		!sl_page_integer(request, "idle_grace_ms", 0, INT64_MAX, -1, &grace, r))
-		return false;
-	if (warm < 0 && grace < 0)
-		return true;
-	sl_wire_init(&msg, SL_MSG_SET_WARM);
-	msg.set_warm.workload = id;
-	/* Negative: unchanged (SL_WARM_AS_IT_IS). */
-	msg.set_warm.warm_after_ms = (uint64_t)warm;
-	msg.set_warm.idle_grace_ms = (uint64_t)grace;
-	if (!ask(request, &msg, SL_MSG_SET_REPLY, answer, r))
-		return false;
-	if (answer->set_reply.ok) {
-		sl_tell_remark_before(&answer->set_reply, first.set_reply.text);
-		return true;
-	}
-	*r = refused(request, answer->set_reply.reason, answer->set_reply.text);
-	return false;
 }
 
 enum MHD_Result sl_page_set(struct sl_page_request *request)
@@ -119,21 +98,15 @@ enum MHD_Result sl_page_set(struct sl_page_request *request)
 		!fill_set(request, &msg.set, &r))
 		return r;
 	msg.set.workload = id;
-	if (!msg.set.which && !sl_page_has(request, "warm_after_ms") &&
-		!sl_page_has(request, "idle_grace_ms"))
+	if (!msg.set.which)
 		return sl_page_refuse(request, 400,
 			"nothing that can be set was named; give request, limit, "
 			"priority, "
 			"longest_wait_ms, warm_after_ms or idle_grace_ms");
-	if (msg.set.which) {
-		if (!ask(request, &msg, SL_MSG_SET_REPLY, &answer, &r))
-			return r;
-		if (!answer.set_reply.ok)
-			return refused(
-				request, answer.set_reply.reason, answer.set_reply.text);
-	}
-	if (!set_warm(request, id, &answer, &r))
+	if (!ask(request, &msg, SL_MSG_SET_REPLY, &answer, &r))
 		return r;
+	if (!answer.set_reply.ok)
+		return refused(request, answer.set_reply.reason, answer.set_reply.text);
 	return sl_page_answer(request, 200, set_json(&answer.set_reply));
 }
 

@@ -81,11 +81,13 @@ static void run_reply(int fd, const struct sl_msg_run *run)
 	}
 	fprintf(stderr,
 		"RUN request=%u:%llu limit=%u:%llu gpus=%u priority=%d flags=%u wait=%u "
-		"visible=%s%s name=%s project=%s command=%s\n",
+		"warm=%llu grace=%llu visible=%s%s name=%s project=%s command=%s\n",
 		run->request_kind, (unsigned long long)run->request_value,
 		run->limit_kind, (unsigned long long)run->limit_value, run->gpu_count,
 		(int)(run->priority_biased - SL_PRIORITY_BIAS),
 		run->flags & ~SL_RUN_VISIBLE_SET, run->longest_wait_ms,
+		(unsigned long long)run->warm_after_ms,
+		(unsigned long long)run->idle_grace_ms,
 		run->flags & SL_RUN_VISIBLE_SET ? "set:" : "unset", run->visible,
 		run->name, run->project, run->command);
 	msg.run_reply.ok = 1;
@@ -289,34 +291,6 @@ static void park_reply(int fd, const struct sl_msg_park *park)
 	send_msg(fd, &msg);
 }
 
-static void warm_reply(int fd, const struct sl_msg_set_warm *warm)
-{
-	union sl_msg msg;
-
-	fprintf(stderr, "SET_WARM workload=%llu name=%s after=",
-		(unsigned long long)warm->workload, warm->name);
-	if (warm->warm_after_ms == SL_WARM_AS_IT_IS)
-		fputs("as it is", stderr);
-	else
-		fprintf(stderr, "%llu", (unsigned long long)warm->warm_after_ms);
-	if (warm->idle_grace_ms != SL_WARM_AS_IT_IS)
-		fprintf(stderr, " grace=%llu", (unsigned long long)warm->idle_grace_ms);
-	fputc('\n', stderr);
-	sl_wire_init(&msg, SL_MSG_SET_REPLY);
-	msg.set_reply.workload = warm->workload;
-	msg.set_reply.ok = !is("refuse-warm");
-	if (!msg.set_reply.ok) {
-		msg.set_reply.reason = SL_REASON_UNKNOWN_WORKLOAD;
-		sl_wire_str(msg.set_reply.text, sizeof(msg.set_reply.text),
-			"it has just ended");
-	}
-	msg.set_reply.request_bytes = SL_GIB;
-	msg.set_reply.limit_bytes = 2 * SL_GIB;
-	msg.set_reply.priority_biased = SL_PRIORITY_BIAS;
-	sl_wire_str(msg.set_reply.name, sizeof(msg.set_reply.name), warm->name);
-	send_msg(fd, &msg);
-}
-
 static void end_list(int fd, uint32_t rows)
 {
 	union sl_msg msg;
@@ -375,11 +349,13 @@ static void set_reply(int fd, const struct sl_msg_set *set)
 	fprintf(stderr,
 		"SET workload=%llu name=%s which=%u flags=%u request=%u:%llu "
 		"limit=%u:%llu "
-		"priority=%d wait=%u\n",
+		"priority=%d wait=%u warm=%llu grace=%llu\n",
 		(unsigned long long)set->workload, set->name, set->which, set->flags,
 		set->request_kind, (unsigned long long)set->request_value,
 		set->limit_kind, (unsigned long long)set->limit_value,
-		(int)(set->priority_biased - SL_PRIORITY_BIAS), set->longest_wait_ms);
+		(int)(set->priority_biased - SL_PRIORITY_BIAS), set->longest_wait_ms,
+		(unsigned long long)set->warm_after_ms,
+		(unsigned long long)set->idle_grace_ms);
 	sl_wire_init(&msg, SL_MSG_SET_REPLY);
 	if (is("refuse")) {
 		msg.set_reply.reason = SL_REASON_BOUND_LIMIT;
@@ -538,7 +514,6 @@ static void answer(int fd, const union sl_msg *msg, const struct sl_wire_fds *fd
 		break;
 	case SL_MSG_LIST: list(fd, msg->list.what); break;
 	case SL_MSG_SET: set_reply(fd, &msg->set); break;
-	case SL_MSG_SET_WARM: warm_reply(fd, &msg->set_warm); break;
 	case SL_MSG_PARK: park_reply(fd, &msg->park); break;
 	case SL_MSG_STOP: stop_reply(fd, &msg->stop); break;
 	case SL_MSG_EVENTS: events(fd, &msg->events); break;

@@ -32,15 +32,16 @@ expect 'park: two' 0 '^a-model-server-1 is being parked$' "$sluice" park --no-wa
 expect 'park: unknown' 75 "no workload 'a-model-sever-1'; did you mean 'a-model-server-1'?" "$sluice" park a-model-sever-1
 expect 'resume: unknown, as JSON' 75 '^{"ok": false, "exit": 75, "error": "there is no workload' "$sluice" resume zzz --json
 
-# --- --warm-after, behind RUN and SET on the same connection
+# --- --warm-after and --idle-grace; of the flags 2048: never, 4096: a grace is set
+sent_times() { tail -n 1 "$work/told" | grep -o '^[A-Z]*\|which=[0-9]*\|flags=[0-9]*\|warm=[0-9]*\|grace=[0-9]*' | tr '\n' ' '; }
 expect 'run: warm' 0 '' "$sluice" run --warm-after 10m -- true
-same 'run: warm' "$(told)" 'SET_WARM workload=7 name=w7 after=600000'
+same 'run: warm' "$(sent_times)" 'RUN flags=0 warm=600000 grace=0 '
 expect 'run: never' 0 '' "$sluice" run --warm-after 0 -- true
-same 'run: never' "$(told)" 'SET_WARM workload=7 name=w7 after=0'
+same 'run: never' "$(sent_times)" 'RUN flags=2048 warm=0 grace=0 '
 expect 'run: grace' 0 '' "$sluice" run --idle-grace 5s -- true
-same 'run: grace' "$(told)" 'SET_WARM workload=7 name=w7 after=as it is grace=5000'
+same 'run: grace' "$(sent_times)" 'RUN flags=4096 warm=0 grace=5000 '
 expect 'run: no grace' 0 '' "$sluice" run --idle-grace 0 --warm-after 1s -- true
-same 'run: no grace' "$(told)" 'SET_WARM workload=7 name=w7 after=1000 grace=0'
+same 'run: no grace' "$(sent_times)" 'RUN flags=4096 warm=1000 grace=0 '
 expect 'run: stays' 64 '--warm-after and --keep-resident exclude each other' "$sluice" run --keep-resident --warm-after 1s -- true
 expect 'run: stays and goes' 64 '--keep-resident and --swap on exclude each other' "$sluice" run --keep-resident --swap on -- true
 expect 'set: grace' 0 '^a-model-server-1: .*, idle grace 90s$' "$sluice" set a-model-server-1 --idle-grace 90s
@@ -50,10 +51,9 @@ expect 'run: registered' 64 '--warm-after and --rdma exclude each other' "$sluic
 expect 'set: too short' 64 'warm-after 0.5ms is less than 1ms; write 0 or at least 1ms$' "$sluice" set a-model-server-1 --warm-after 0.5ms
 expect 'set: not to be moved' 64 '--warm-after and --swap off exclude each other' "$sluice" set a-model-server-1 --swap off --warm-after 1s
 expect 'set: warm' 0 '^a-model-server-1: .*, warm after 90s$' "$sluice" set a-model-server-1 --warm-after 90s
-same 'set: warm' "$(tail -n 1 "$work/told")" 'SET_WARM workload=2 name=a-model-server-1 after=90000'
+same 'set: warm' "$(sent_times)" 'SET which=32 flags=0 warm=90000 grace=0 '
 expect 'set: never' 0 ', never warm for being idle$' "$sluice" set a-model-server-1 --priority 3 --warm-after 0
-same 'set: both' "$(tail -n 2 "$work/told" | cut -d' ' -f1-2)" 'SET workload=2
-SET_WARM workload=2'
+same 'set: both' "$(sent_times)" 'SET which=36 flags=0 warm=0 grace=0 '
 expect 'set: warm, as JSON' 0 '"warm_after_ms": 1500' "$sluice" set a-model-server-1 --warm-after 1500ms --json
 
 # --- what is in the way is found, and an interruption takes nothing back
@@ -79,8 +79,4 @@ expect 'park refused' 75 '^sluice park: refused: x cannot be parked: its 3 GiB d
 	"$sluice" park a-model-server-1
 expect 'park refused, with a hint' 75 '^(sluice doctor shows what uses it)$' "$sluice" park a-model-server-1
 expect 'park refused, as JSON' 75 '^{"ok": false, "exit": 75, "reason": "PARK_NO_POOL"' "$sluice" park 2 --json
-fake refuse-warm
-expect 'run: warm refused' 75 '^sluice run: refused: it has just ended$' "$sluice" run --warm-after 1s -- touch "$work/ran"
-same 'run: warm refused, nothing runs' "$(ls "$work/ran" 2>/dev/null)" ''
-
 finish

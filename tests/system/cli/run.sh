@@ -9,11 +9,11 @@ told() { tail -n 1 "$work/told"; }
 # --- what the daemon is told
 expect 'defaults' 0 '' "$sluice" run -- true
 same 'defaults' "$(told)" \
-	'RUN request=0:0 limit=0:0 gpus=1 priority=0 flags=0 wait=0 visible=unset name= project=default command=true'
+	'RUN request=0:0 limit=0:0 gpus=1 priority=0 flags=0 wait=0 warm=0 grace=0 visible=unset name= project=default command=true'
 expect 'all options' 0 '' env CUDA_VISIBLE_DEVICES=2,1 "$sluice" run --request 0.25 --limit=10GiB \
 	--gpus 2 --priority -7 --project p --name n true a 'b c'
 same 'all options' "$(told)" \
-	'RUN request=1:250000 limit=2:10737418240 gpus=2 priority=-7 flags=0 wait=0 visible=set:2,1 name=n project=p command=true a b c'
+	'RUN request=1:250000 limit=2:10737418240 gpus=2 priority=-7 flags=0 wait=0 warm=0 grace=0 visible=set:2,1 name=n project=p command=true a b c'
 expect 'swap, oom-first, longest-wait' 0 '' "$sluice" run --swap off --oom-first=on --longest-wait 30s -- true
 same 'no swap, out-of-memory first' "$(told | cut -d' ' -f6-7)" 'flags=6 wait=30000'
 expect 'not out-of-memory first' 0 '' "$sluice" run --swap on --oom-first off -- true

@@ -11,11 +11,11 @@ escapes() { tr -dc '\033\200-\377' <"$work/out" | wc -c; }
 # --- set
 expect 'set' 0 '^a-model-server-1: request 1 GiB, limit 2 GiB, priority -4$' "$sluice" set a-model-server-1 --request 1GiB
 same 'set: the request alone' "$(told)" \
-	'SET workload=2 name=a-model-server-1 which=1 flags=0 request=2:1073741824 limit=0:0 priority=-4 wait=0'
+	'SET workload=2 name=a-model-server-1 which=1 flags=0 request=2:1073741824 limit=0:0 priority=-4 wait=0 warm=0 grace=0'
 expect 'set: all' 0 'priority 9, no swap, out-of-memory first, longest wait 90s$' "$sluice" set --limit 0.5 2 --request=0.25 --priority 9 \
 	--swap off --oom-first on --longest-wait 90s
 same 'set: all' "$(told)" \
-	'SET workload=2 name=a-model-server-1 which=31 flags=3 request=1:250000 limit=1:500000 priority=9 wait=90000'
+	'SET workload=2 name=a-model-server-1 which=31 flags=3 request=1:250000 limit=1:500000 priority=9 wait=90000 warm=0 grace=0'
 expect 'set: back to the longest wait of the daemon' 0 ", longest wait the daemon's$" "$sluice" set a-model-server-1 --longest-wait 0
 same 'set: back' "$(told | cut -d' ' -f4,9)" 'which=16 wait=0'
 expect 'set: below what it holds' 0 '^It holds 1.25 GiB above its limit.* stops it first' \

@@ -357,10 +357,10 @@ static struct sl_msg_set_reply set_warm(
 	struct rig_peer self = control(rig);
 	union sl_msg msg;
 
-	sl_wire_init(&msg, SL_MSG_SET_WARM);
-	msg.set_warm.workload = workload;
-	msg.set_warm.warm_after_ms = ms;
-	msg.set_warm.idle_grace_ms = SL_WARM_AS_IT_IS;
+	sl_wire_init(&msg, SL_MSG_SET);
+	msg.set.workload = workload;
+	msg.set.which = SL_SET_WARM;
+	msg.set.warm_after_ms = ms;
 	rig_send(&self, &msg);
 	rig_expect(&self, SL_MSG_SET_REPLY, &msg);
 	(void)close(self.fd);
@@ -451,10 +451,10 @@ static struct sl_msg_set_reply set_grace(
 	struct rig_peer self = control(rig);
 	union sl_msg msg;
 
-	sl_wire_init(&msg, SL_MSG_SET_WARM);
-	msg.set_warm.workload = workload;
-	msg.set_warm.warm_after_ms = SL_WARM_AS_IT_IS;
-	msg.set_warm.idle_grace_ms = ms;
+	sl_wire_init(&msg, SL_MSG_SET);
+	msg.set.workload = workload;
+	msg.set.which = SL_SET_GRACE;
+	msg.set.idle_grace_ms = ms;
 	rig_send(&self, &msg);
 	rig_expect(&self, SL_MSG_SET_REPLY, &msg);
 	(void)close(self.fd);
