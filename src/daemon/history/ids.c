@@ -35,15 +35,15 @@ static bool is_about(uint64_t a, uint64_t b)
 
 /* The same workload of an earlier daemon, if any. Its number and pid alone may repeat after a
  * reboot, or in a container. */
-static struct sl_history_living *former_one(struct sl_history_scribe *scribe,
-	const struct sl_msg_use_row *row, uint64_t begun_ms)
+static const struct sl_history_workload *former_one(
+	const struct sl_history_scribe *scribe, const struct sl_msg_use_row *row,
+	uint64_t begun_ms)
 {
-	for (size_t i = 0; i < scribe->living_count; i++) {
-		struct sl_history_living *one = scribe->living[i];
+	for (size_t i = 0; i < scribe->former_count; i++) {
+		const struct sl_history_workload *one = &scribe->former[i];
 
-		if (one->former && one->row.number == row->workload &&
-			one->row.uid == row->uid && one->row.pid == row->pid &&
-			is_about(one->row.begun_ms, begun_ms))
+		if (one->number == row->workload && one->uid == row->uid &&
+			one->pid == row->pid && is_about(one->begun_ms, begun_ms))
 			return one;
 	}
 	return NULL;
@@ -65,52 +65,40 @@ static void describe(struct sl_history_workload *out, const struct sl_msg_use_ro
 	user_name(row->uid, out->user, sizeof(out->user));
 }
 
-struct sl_history_living *sl_history_ids_add(
-	struct sl_history_scribe *scribe, const struct sl_history_workload *row)
-{
-	struct sl_history_living *one = calloc(1, sizeof(*one)),
-				 **all = sl_history_grow(scribe->living,
-					 scribe->living_count, &scribe->living_room,
-					 sizeof(one));
-
-	if (all)
-		scribe->living = all;
-	if (!one || !all) {
-		free(one);
-		return NULL;
-	}
-	one->row = *row;
-	scribe->living[scribe->living_count++] = one;
-	return one;
-}
-
 struct sl_history_living *sl_history_ids_living(struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t now_ms)
 {
-	struct sl_history_living *living = sl_map_get(&scribe->by_number, row->workload);
-	struct sl_history_workload fresh = {
-		.id = scribe->next_workload, .begun_ms = sl_sub_sat(now_ms, row->age_ms)};
+	struct sl_history_living *living = sl_map_get(&scribe->by_number, row->workload),
+				 **all;
+	uint64_t begun_ms = sl_sub_sat(now_ms, row->age_ms);
+	const struct sl_history_workload *former;
 	char user[16];
 
 	if (living)
 		return living;
-	living = former_one(scribe, row, fresh.begun_ms);
-	if (!living) {
-		living = sl_history_ids_add(scribe, &fresh);
-		scribe->next_workload++;
+	all = sl_history_grow(
+		scribe->living, scribe->living_count, &scribe->living_room, sizeof(*all));
+	if (!all)
+		return NULL;
+	scribe->living = all;
+	living = calloc(1, sizeof(*living));
+	if (!living || sl_map_put(&scribe->by_number, row->workload, living) < 0) {
+		free(living);
+		return NULL;
 	}
-	if (!living)
-		return NULL;
-	living->over = sl_map_put(&scribe->by_number, row->workload, living) < 0;
-	if (living->over)
-		return NULL;
+	scribe->living[scribe->living_count++] = living;
+	former = former_one(scribe, row, begun_ms);
+	if (former)
+		living->row = *former;
+	else
+		living->row = (struct sl_history_workload){
+			.id = scribe->next_workload++, .begun_ms = begun_ms};
 	describe(&living->row, row);
 	(void)snprintf(user, sizeof(user), "%u", row->uid);
 	living->user = sl_history_summing_find(
 		&scribe->summing, SL_HISTORY_OF_USER, user, living->row.user);
 	living->project = sl_history_summing_find(&scribe->summing, SL_HISTORY_OF_PROJECT,
 		living->row.project, living->row.project);
-	living->former = false;
 	living->dirty = true;
 	living->met_ms = now_ms;
 	return living;
@@ -125,7 +113,7 @@ void sl_history_ids_end(struct sl_history_scribe *scribe)
 		bool was_seen = living->seen;
 
 		living->seen = false;
-		if (was_seen || living->former || living->over)
+		if (was_seen || living->over)
 			continue;
 		/* The event comes over another connection, and may be late. */
 		if (!living->row.ended_ms && !living->missed) {
@@ -136,21 +124,6 @@ void sl_history_ids_end(struct sl_history_scribe *scribe)
 			living->row.ended_ms = living->seen_ms;
 		living->over = living->dirty = true;
 		(void)sl_map_take(&scribe->by_number, living->row.number);
-	}
-}
-
-/* Ends workloads that ended while no daemon ran. */
-void sl_history_ids_end_former(struct sl_history_scribe *scribe)
-{
-	for (size_t i = 0; i < scribe->living_count; i++) {
-		struct sl_history_living *one = scribe->living[i];
-
-		if (!one->former)
-			continue;
-		one->row.ended_ms = sl_max_u64(
-			(uint64_t)scribe->former_end * 1000, one->row.begun_ms + 1);
-		one->former = false;
-		one->over = one->dirty = true;
 	}
 }
 

@@ -19,7 +19,6 @@ struct sl_history_living {
 	uint32_t user, project; /* indices of its sums */
 	bool seen, dirty;       /* in the last sample; to be written */
 	bool missed; /* gone from the samples, but its end event has not come yet */
-	bool former; /* of an earlier daemon, and in no sample of this one yet */
 	bool over;   /* freed once it is written */
 	uint64_t met_ms, seen_ms; /* times of its first and last sample */
 };
@@ -42,8 +41,9 @@ struct sl_history_scribe {
 	struct sl_map by_number; /* of living workloads */
 	struct sl_history_living **living;
 	size_t living_count, living_room;
-	int64_t former_end; /* where the file ended when it was first read */
-	bool first;         /* no sample was taken yet */
+	struct sl_history_workload *former; /* living ones of an earlier daemon */
+	size_t former_count;                /* 0 after the first sample */
+	int64_t former_end; /* where the file ends, until that is written to them */
 	bool knows;         /* the file was read: numbers and times can be given */
 	struct sl_history_workload *workloads; /* being written */
 	size_t workload_count, workload_room;
@@ -88,13 +88,8 @@ struct sl_history_sums *sl_history_scribe_sums(
 /* The living workload of this row; a new one gets its number in the history. NULL: no memory. */
 struct sl_history_living *sl_history_ids_living(struct sl_history_scribe *scribe,
 	const struct sl_msg_use_row *row, uint64_t now_ms);
-/* Adds one with this row; NULL: no memory. */
-struct sl_history_living *sl_history_ids_add(
-	struct sl_history_scribe *scribe, const struct sl_history_workload *row);
 /* After a sample: ends workloads that the daemon no longer lists. */
 void sl_history_ids_end(struct sl_history_scribe *scribe);
-/* After the first sample: ends workloads of an earlier daemon that are gone. */
-void sl_history_ids_end_former(struct sl_history_scribe *scribe);
 /* Copies rows to be written into `workloads`; and drops ended workloads that were written (ok), or
  * that are too many. */
 void sl_history_ids_collect(struct sl_history_scribe *scribe);

@@ -339,25 +339,7 @@ static bool read_gpus(struct sl_history_store *store, struct sl_history_known *o
 	return r == SQLITE_DONE;
 }
 
-static void read_workload(sqlite3_stmt *statement, struct sl_history_workload *out)
-{
-	*out = (struct sl_history_workload){
-		.id = sqlite3_column_int64(statement, 0),
-		.number = (uint64_t)sqlite3_column_int64(statement, 1),
-		.uid = (uint32_t)sqlite3_column_int64(statement, 3),
-		.pid = (uint32_t)sqlite3_column_int64(statement, 8),
-		.gpus = (uint32_t)sqlite3_column_int64(statement, 9),
-		.priority = (int32_t)sqlite3_column_int64(statement, 10),
-		.observed = sqlite3_column_int64(statement, 11) != 0,
-		.begun_ms = (uint64_t)sqlite3_column_int64(statement, 12),
-	};
-	sl_history_take_text(statement, 2, out->name, sizeof(out->name));
-	sl_history_take_text(statement, 4, out->user, sizeof(out->user));
-	sl_history_take_text(statement, 5, out->project, sizeof(out->project));
-	sl_history_take_text(statement, 6, out->program, sizeof(out->program));
-	sl_history_take_text(statement, 7, out->command, sizeof(out->command));
-}
-
+/* What tells a workload from another one. */
 static bool read_living(struct sl_history_store *store, struct sl_history_known *out)
 {
 	sl_cleanup(statement_end) sqlite3_stmt *statement = NULL;
@@ -365,8 +347,9 @@ static bool read_living(struct sl_history_store *store, struct sl_history_known 
 	int r;
 
 	if (sqlite3_prepare_v2(store->db,
-		    "SELECT * FROM workloads WHERE ended_ms = 0 ORDER BY id", -1,
-		    &statement, NULL) != SQLITE_OK)
+		    "SELECT id, number, uid, pid, gpus, begun_ms FROM workloads WHERE "
+		    "ended_ms = 0",
+		    -1, &statement, NULL) != SQLITE_OK)
 		return false;
 	while ((r = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct sl_history_workload *all = sl_history_grow(
@@ -375,7 +358,14 @@ static bool read_living(struct sl_history_store *store, struct sl_history_known 
 		if (!all)
 			return false;
 		out->living = all;
-		read_workload(statement, all + out->living_count++);
+		all[out->living_count++] = (struct sl_history_workload){
+			.id = sqlite3_column_int64(statement, 0),
+			.number = (uint64_t)sqlite3_column_int64(statement, 1),
+			.uid = (uint32_t)sqlite3_column_int64(statement, 2),
+			.pid = (uint32_t)sqlite3_column_int64(statement, 3),
+			.gpus = (uint32_t)sqlite3_column_int64(statement, 4),
+			.begun_ms = (uint64_t)sqlite3_column_int64(statement, 5),
+		};
 	}
 	return r == SQLITE_DONE;
 }
@@ -499,6 +489,11 @@ static bool put_event(struct sl_history_store *store, const struct sl_msg_event_
 static bool put_batch(
 	struct sl_history_store *store, const struct sl_history_batch *batch)
 {
+	if (batch->living_end && !sl_history_sql(store,
+					 "UPDATE workloads SET ended_ms = max(%" PRId64
+					 ", begun_ms + 1) WHERE ended_ms = 0",
+					 batch->living_end * 1000))
+		return false;
 	for (size_t i = 0; i < batch->gpu_count; i++) {
 		if (!put(store->statements[PUT_GPU], "itt", batch->gpus[i].id,
 			    batch->gpus[i].uuid, batch->gpus[i].name))

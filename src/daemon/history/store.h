@@ -94,6 +94,8 @@ struct sl_history_workload {
 struct sl_history_batch {
 	const struct sl_history_gpu *gpus;
 	size_t gpu_count;
+	/* Ends all living workloads at this second first; 0: does not. */
+	int64_t living_end;
 	const struct sl_history_workload *workloads;
 	size_t workload_count;
 	const struct sl_history_row *rows[SL_HISTORY_KINDS];
@@ -141,7 +143,8 @@ struct sl_history_known {
 	uint64_t event_serial;       /* highest in use */
 	struct sl_history_gpu *gpus;
 	size_t gpu_count;
-	struct sl_history_workload *living; /* that have not ended, as far as it knows */
+	/* That have not ended, as far as it knows; without texts. */
+	struct sl_history_workload *living;
 	size_t living_count;
 };
 SL_MUST_CHECK int sl_history_store_known(struct sl_history_store *store,

@@ -42,7 +42,6 @@ struct sl_history_scribe *sl_history_scribe_new(
 	(void)snprintf(scribe->path, sizeof(scribe->path), "%s", path);
 	scribe->door = door;
 	scribe->first_serial = first_serial;
-	scribe->first = true;
 	scribe->asks.fd = scribe->hears.fd = -1;
 	scribe->tables.summing = &scribe->summing;
 	for (int kind = 0; kind < SL_HISTORY_KINDS; kind++)
@@ -69,6 +68,7 @@ struct sl_history_scribe *sl_history_scribe_free(struct sl_history_scribe *scrib
 		free(scribe->living[i]);
 	free(scribe->living);
 	sl_map_fini(&scribe->by_number);
+	free(scribe->former);
 	free(scribe->workloads);
 	free(scribe->gpus);
 	free(scribe->events);
@@ -137,16 +137,11 @@ static bool take_known(struct sl_history_scribe *scribe, uint64_t real_ms,
 	ok = order_events(scribe, &known, &report->err);
 	if (ok && !scribe->knows) {
 		start_clock(scribe, real_ms, known.end, report);
-		scribe->former_end = known.end;
 		scribe->gpus = sl_steal(&known.gpus);
 		scribe->gpu_count = known.gpu_count;
-		for (size_t i = 0; i < known.living_count; i++) {
-			struct sl_history_living *one =
-				sl_history_ids_add(scribe, &known.living[i]);
-
-			if (one)
-				one->former = true;
-		}
+		scribe->former_end = known.end;
+		scribe->former = sl_steal(&known.living);
+		scribe->former_count = known.living_count;
 	}
 	free(known.gpus);
 	free(known.living);
@@ -373,6 +368,7 @@ static void written(struct sl_history_scribe *scribe)
 	}
 	scribe->event_count = 0;
 	scribe->gpus_dirty = false;
+	scribe->former_end = 0;
 }
 
 /* Drops rows beyond the bound. */
@@ -394,6 +390,7 @@ static int write_batch(struct sl_history_scribe *scribe, int64_t now,
 	struct sl_history_batch batch = {
 		.gpus = scribe->gpus,
 		.gpu_count = scribe->gpus_dirty ? scribe->gpu_count : 0,
+		.living_end = scribe->former_end,
 		.rows = {scribe->tables.out[0].all, scribe->tables.out[1].all},
 		.row_count = {scribe->tables.out[0].count, scribe->tables.out[1].count},
 		.events = scribe->events,
@@ -460,9 +457,7 @@ static void look(struct sl_history_scribe *scribe, uint64_t now_ms,
 	report->gone = r == SL_INSIDE_GONE;
 	if (r != SL_INSIDE_OK || now->failed)
 		return;
-	if (scribe->first)
-		sl_history_ids_end_former(scribe);
-	scribe->first = false;
+	scribe->former_count = 0;
 	hear_events(scribe, &err);
 	sl_history_ids_end(scribe);
 	if (sl_history_sample_rows(before, now, &scribe->tables) == 0)

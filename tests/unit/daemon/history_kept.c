@@ -124,6 +124,43 @@ static void what_is_kept_of_hours_ends(void **state)
 	sl_history_store_close(store);
 }
 
+/* A new daemon ends what an earlier one left living, where the file ends. */
+static void what_lived_on_is_ended(void **state)
+{
+	struct sl_history_store *store = history_open_store();
+	struct sl_history_workload rows[] = {
+		{.id = 1, .number = 7, .uid = 3, .pid = 5, .gpus = 2, .begun_ms = 1000},
+		{.id = 2, .number = 8, .begun_ms = 2000, .ended_ms = 3000},
+		{.id = 3, .number = 9, .begun_ms = 4000},
+		{.id = 4, .number = 9, .begun_ms = 60000000}};
+	struct sl_history_batch batch = {.workloads = rows, .workload_count = 4};
+	struct sl_history_known known;
+	struct sl_error err = {0};
+
+	history_write(store, &batch, T0, &history_everything);
+	assert_int_equal(
+		sl_history_store_known(store, &known, &err), SL_HISTORY_STORE_OK);
+	assert_int_equal(known.living_count, 3);
+	assert_int_equal(known.living[0].pid, 5);
+	assert_int_equal(known.living[0].gpus, 2);
+	free(known.gpus);
+	free(known.living);
+	/* One of them lives on. */
+	rows[0].gpus = 3;
+	batch = (struct sl_history_batch){
+		.workloads = rows, .workload_count = 1, .living_end = 5000};
+	history_write(store, &batch, T0, &history_everything);
+	assert_int_equal(
+		history_number("SELECT ended_ms FROM workloads WHERE id = 1"), 0);
+	assert_int_equal(
+		history_number("SELECT ended_ms FROM workloads WHERE id = 2"), 3000);
+	assert_int_equal(
+		history_number("SELECT ended_ms FROM workloads WHERE id = 3"), 5000000);
+	assert_int_equal(
+		history_number("SELECT ended_ms FROM workloads WHERE id = 4"), 60000001);
+	sl_history_store_close(store);
+}
+
 /* --- a clock that was wrong ------------------------------------------------------------------- */
 
 /* Serials of a daemon whose clock was ahead are before those of this one, in their order. */
@@ -163,6 +200,7 @@ int main(void)
 		IN_A_FOLDER(it_stays_within_its_size),
 		IN_A_FOLDER(what_takes_most_room_goes),
 		IN_A_FOLDER(what_is_kept_of_hours_ends),
+		IN_A_FOLDER(what_lived_on_is_ended),
 		IN_A_FOLDER(events_of_a_clock_that_was_ahead_are_before),
 	};
 
