@@ -70,7 +70,7 @@ static uint64_t have_told(struct sl_history *history, int64_t *ahead_s)
 		r = pthread_cond_clockwait(&history->is_told, &history->scribe.mutex,
 			CLOCK_MONOTONIC, &until);
 	now_ms = (uint64_t)history->t * 1000;
-	*ahead_s = history->ahead_ms / 1000;
+	*ahead_s = history->ahead_s;
 	(void)pthread_mutex_unlock(&history->scribe.mutex);
 	return now_ms ? now_ms : sl_tell_now_ms();
 }

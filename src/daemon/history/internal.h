@@ -25,8 +25,8 @@ struct sl_history {
 	pthread_cond_t is_told;
 	struct sl_part health;
 	struct sl_error moved; /* the last problem dealt with, for the report */
-	int64_t t;        /* the history is complete up to this second; 0: nothing yet */
-	int64_t ahead_ms; /* its time less the machine's clock */
+	int64_t t;       /* the history is complete up to this second; 0: nothing yet */
+	int64_t ahead_s; /* its time less the machine's clock */
 	/* mutex of answerer: struct wait in each */
 	struct sl_history_turns turns;
 	struct sl_link answered, handed;

@@ -105,7 +105,7 @@ static void note_report(struct sl_history *history,
 		health->text = history->moved;
 	}
 	history->t = report->t;
-	history->ahead_ms = report->ahead_ms;
+	history->ahead_s = report->ahead_s;
 	history->told = sl_max_u64(history->told, tells);
 	(void)pthread_cond_broadcast(&history->is_told);
 	(void)pthread_mutex_unlock(&history->scribe.mutex);

@@ -68,9 +68,9 @@ struct sl_history_report {
 	struct sl_error err;  /* why it is not OK */
 	struct sl_error note; /* a problem that was dealt with; "" if none */
 	uint64_t rows, dropped, bytes;
-	int64_t t;        /* complete up to this second; 0: nothing yet */
-	int64_t ahead_ms; /* the history's time less the machine's clock */
-	bool gone;        /* the daemon is ending */
+	int64_t t;       /* complete up to this second; 0: nothing yet */
+	int64_t ahead_s; /* the history's time less the machine's clock */
+	bool gone;       /* the daemon is ending */
 };
 
 /* Writes what is due. is_second: takes a sample first. tell: also writes rows that are still open,

@@ -424,8 +424,6 @@ static void write_all(struct sl_history_scribe *scribe, uint64_t real_ms,
 	drop_rows(scribe);
 	sl_history_ids_written(scribe, ok);
 	report->t = now;
-	report->ahead_ms =
-		scribe->knows ? (int64_t)(sl_history_scribe_now(scribe) - real_ms) : 0;
 	report->rows = scribe->rows;
 	report->dropped = scribe->dropped;
 	report->bytes = scribe->bytes;
@@ -483,6 +481,12 @@ void sl_history_scribe_step(struct sl_history_scribe *scribe, uint64_t real_ms,
 
 	*report = (struct sl_history_report){.outcome = SL_HISTORY_STORE_OK};
 	open_store(scribe, real_ms, report);
+	/* A small difference is only the time between looking at the two clocks. */
+	if (scribe->knows)
+		report->ahead_s =
+			(int64_t)(sl_history_scribe_now(scribe) - real_ms) / 1000;
+	if (report->ahead_s >= -1 && report->ahead_s <= 1)
+		report->ahead_s = 0;
 	if (is_second)
 		look_for_damage(scribe, real_ms, report);
 	if (is_second && scribe->knows)
