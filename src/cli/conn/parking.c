@@ -50,15 +50,10 @@ struct parking {
 static void add_uses(struct standing *s, const struct sl_rows *rows, uint64_t workload)
 {
 	for (size_t i = 0; i < rows->count; i++)
-		if (rows->all[i].use_row.workload == workload)
+		if (rows->all[i].use_row.workload == workload) {
 			s->backing_bytes += rows->all[i].use_row.backing_bytes;
-}
-
-static void add_held(struct standing *s, const struct sl_rows *rows, uint64_t workload)
-{
-	for (size_t i = 0; i < rows->count; i++)
-		if (rows->all[i].held_row.workload == workload)
-			s->held_bytes += rows->all[i].held_row.held_bytes;
+			s->held_bytes += rows->all[i].use_row.held_bytes;
+		}
 }
 
 static void add_swap(
@@ -85,17 +80,13 @@ static void add_swap(
 static int look(struct parking *p, struct standing *s, struct sl_error *err)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
-	sl_cleanup(sl_rows_fini) struct sl_rows held = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	int status = sl_rows_list(&uses, &p->conn, SL_LIST_USES, err);
 
 	if (!status)
-		status = sl_rows_list(&held, &p->conn, SL_LIST_HELD, err);
-	if (!status)
 		status = sl_rows_list(&swap, &p->conn, SL_LIST_SWAP, err);
 	*s = (struct standing){0};
 	add_uses(s, &uses, p->workload);
-	add_held(s, &held, p->workload);
 	add_swap(s, &swap, p->workload, p->parks);
 	return status;
 }

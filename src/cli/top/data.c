@@ -26,7 +26,6 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	sl_cleanup(sl_rows_fini) struct sl_rows gpus = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows clients = {0};
-	sl_cleanup(sl_rows_fini) struct sl_rows held = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows queue = {0};
 	int status = sl_rows_list(&gpus, conn, SL_LIST_GPUS, err);
@@ -36,8 +35,6 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	if (!status)
 		status = sl_rows_list(&clients, conn, SL_LIST_CLIENTS, err);
 	if (!status)
-		status = sl_rows_list(&held, conn, SL_LIST_HELD, err);
-	if (!status)
 		status = sl_rows_list(&swap, conn, SL_LIST_SWAP, err);
 	if (!status)
 		status = sl_rows_list(&queue, conn, SL_LIST_QUEUE, err);
@@ -46,7 +43,6 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	move_rows(&data->gpus, &gpus);
 	move_rows(&data->uses, &uses);
 	move_rows(&data->clients, &clients);
-	move_rows(&data->held, &held);
 	move_rows(&data->swap, &swap);
 	move_rows(&data->queue, &queue);
 	if (sl_top_join(data))
@@ -260,7 +256,6 @@ void sl_top_fini(struct sl_top_data *data)
 	sl_rows_fini(&data->gpus);
 	sl_rows_fini(&data->uses);
 	sl_rows_fini(&data->clients);
-	sl_rows_fini(&data->held);
 	sl_rows_fini(&data->swap);
 	sl_rows_fini(&data->queue);
 	sl_rows_fini(&data->whys);

@@ -85,19 +85,6 @@ static void say_why(struct sl_top_said *pane, const struct sl_top_data *data,
 	}
 }
 
-/* Its held memory there. */
-static uint64_t held_by(
-	const struct sl_top_data *data, const struct sl_msg_client_row *client)
-{
-	for (size_t i = 0; i < data->held.count; i++) {
-		const struct sl_msg_held_row *row = &data->held.all[i].held_row;
-
-		if (row->client == client->client && row->gpu == client->gpu)
-			return row->held_bytes;
-	}
-	return 0;
-}
-
 /* Where its memory is, if any of it ever was on the host or may be moved there. */
 static void say_swap(struct sl_top_said *pane, const struct sl_msg_swap_row *swap)
 {
@@ -156,7 +143,7 @@ static void say_details(struct sl_top_said *pane, const struct sl_top_data *data
 				sl_state_of_client(client, state, sizeof(state)),
 				sl_bytes_short(client->backing_bytes, a, sizeof(a)),
 				sl_bytes_short(client->hidden_bytes, b, sizeof(b)),
-				sl_bytes_short(held_by(data, client), d, sizeof(d)),
+				sl_bytes_short(client->held_bytes, d, sizeof(d)),
 				sl_bytes_short(client->granted_bytes, c, sizeof(c)));
 	}
 }

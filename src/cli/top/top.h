@@ -31,10 +31,9 @@ struct sl_top_line {
 };
 
 struct sl_top_data {
-	struct sl_rows gpus, uses, clients;
-	struct sl_rows held, swap; /* empty if the daemon has no such list */
-	struct sl_rows queue;      /* likewise: the first few jobs that wait */
-	struct sl_rows whys;       /* EVENT_ROWs of waiting workloads on the screen */
+	struct sl_rows gpus, uses, clients, swap;
+	struct sl_rows queue; /* the first few jobs that wait */
+	struct sl_rows whys;  /* EVENT_ROWs of waiting workloads on the screen */
 	struct sl_rows
 		pane; /* EVENT_ROWs about the selected workload, while the pane is open */
 	struct sl_top_line *lines;

@@ -86,7 +86,7 @@ static int32_t priority(const struct sl_msg_use_row *row)
 
 /* The answers of the daemon; all but rows only if needed and known. */
 struct lists {
-	struct sl_rows rows, gpus, held, swap, jobs;
+	struct sl_rows rows, gpus, swap, jobs;
 	bool waits; /* one of the jobs waits */
 };
 
@@ -205,22 +205,6 @@ static const char *gpu_uuid(const struct sl_rows *gpus, uint32_t gpu, char text[
 	return NULL;
 }
 
-/* Held memory of a workload, or of one of its clients, on a GPU. */
-static uint64_t held_bytes(
-	const struct sl_rows *held, uint64_t workload, uint64_t client, uint32_t gpu)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < held->count; i++) {
-		const struct sl_msg_held_row *row = &held->all[i].held_row;
-
-		if (row->workload == workload && row->gpu == gpu &&
-			(!client || row->client == client))
-			bytes += row->held_bytes;
-	}
-	return bytes;
-}
-
 /* Adds the figures of its memory on the host; null if there is no row. */
 static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
 {
@@ -257,7 +241,6 @@ static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
 
 static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lists)
 {
-	uint64_t held = held_bytes(&lists->held, row->workload, 0, row->gpu);
 	char user[64], uuid[41];
 	json_t *object;
 
@@ -273,7 +256,7 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 		(json_int_t)row->request_bytes, "limit_bytes",
 		(json_int_t)row->limit_bytes, "backing_bytes",
 		(json_int_t)row->backing_bytes, "hidden_bytes",
-		(json_int_t)row->hidden_bytes, "held_bytes", (json_int_t)held,
+		(json_int_t)row->hidden_bytes, "held_bytes", (json_int_t)row->held_bytes,
 		"dying_bytes", (json_int_t)row->dying_bytes, "waiting_bytes",
 		(json_int_t)row->waiting_bytes, "waiting", (int)row->waiting, "clients",
 		(int)row->clients, "age_ms", (json_int_t)row->age_ms, "swap",
@@ -326,10 +309,8 @@ static const struct sl_column client_columns[C_COLUMNS] = {
 	[C_BUSY] = {"BUSY", true, 0, 2},
 };
 
-static bool add_client(struct sl_table *table, const struct sl_msg_client_row *row,
-	const struct lists *lists)
+static bool add_client(struct sl_table *table, const struct sl_msg_client_row *row)
 {
-	uint64_t held = held_bytes(&lists->held, row->workload, row->client, row->gpu);
 	char text[32];
 
 	sl_table_set(table, C_NAME, "%s", row->name);
@@ -341,7 +322,8 @@ static bool add_client(struct sl_table *table, const struct sl_msg_client_row *r
 	sl_table_set(table, C_HIDDEN, "%s",
 		sl_bytes_short(row->hidden_bytes, text, sizeof(text)));
 	sl_table_set(table, C_HELD, "%s",
-		held ? sl_bytes_short(held, text, sizeof(text)) : "-");
+		row->held_bytes ? sl_bytes_short(row->held_bytes, text, sizeof(text))
+				: "-");
 	sl_table_set(table, C_GRANTED, "%s",
 		sl_bytes_short(row->granted_bytes, text, sizeof(text)));
 	sl_table_set(table, C_WAITING, "%s",
@@ -357,10 +339,8 @@ static bool add_client(struct sl_table *table, const struct sl_msg_client_row *r
 	return sl_table_end_row(table);
 }
 
-static json_t *client_to_json(
-	const struct sl_msg_client_row *row, const struct lists *lists)
+static json_t *client_to_json(const struct sl_msg_client_row *row)
 {
-	uint64_t held = held_bytes(&lists->held, row->workload, row->client, row->gpu);
 	json_t *idle = row->flags & SL_CLIENT_IDLE
 			       ? json_integer((json_int_t)row->idle_ms)
 			       : json_null();
@@ -374,7 +354,7 @@ static json_t *client_to_json(
 		!!(row->flags & SL_CLIENT_STOPPING), "untakeable",
 		!!(row->flags & SL_CLIENT_UNTAKEABLE), "backing_bytes",
 		(json_int_t)row->backing_bytes, "hidden_bytes",
-		(json_int_t)row->hidden_bytes, "held_bytes", (json_int_t)held,
+		(json_int_t)row->hidden_bytes, "held_bytes", (json_int_t)row->held_bytes,
 		"granted_bytes", (json_int_t)row->granted_bytes, "waiting_bytes",
 		(json_int_t)row->waiting_bytes, "idle_ms", idle, "busy_ms",
 		(json_int_t)row->busy_ms);
@@ -409,9 +389,9 @@ static int print_json(const struct settings *s, const struct lists *lists)
 
 	array = json_array();
 	for (size_t i = 0; i < rows->count; i++)
-		json_array_append_new(array,
-			s->clients ? client_to_json(&rows->all[i].client_row, lists)
-				   : to_json(&rows->all[i].use_row, lists));
+		json_array_append_new(
+			array, s->clients ? client_to_json(&rows->all[i].client_row)
+					  : to_json(&rows->all[i].use_row, lists));
 	for (size_t i = 0; i < lists->jobs.count; i++)
 		if (sl_ps_job_is_alone(&lists->jobs.all[i].job_row, rows))
 			json_array_append_new(
@@ -429,7 +409,7 @@ static struct sl_table *make_table(const struct settings *s, const struct lists 
 	table = s->clients ? sl_table_new(client_columns, C_COLUMNS)
 			   : sl_table_new(columns, lists->waits ? COLUMNS : WHY);
 	for (size_t i = 0; table && i < rows->count; i++)
-		if (!(s->clients ? add_client(table, &rows->all[i].client_row, lists)
+		if (!(s->clients ? add_client(table, &rows->all[i].client_row)
 				 : add_row(table, &rows->all[i].use_row, lists)))
 			table = sl_table_free(table);
 	for (size_t i = 0; table && i < jobs->count; i++)
@@ -455,7 +435,6 @@ static void fini_lists(struct lists *lists)
 {
 	sl_rows_fini(&lists->rows);
 	sl_rows_fini(&lists->gpus);
-	sl_rows_fini(&lists->held);
 	sl_rows_fini(&lists->swap);
 	sl_rows_fini(&lists->jobs);
 }
@@ -487,8 +466,6 @@ static int fetch(const struct settings *s, struct lists *lists, struct sl_error 
 		&lists->rows, &conn, s->clients ? SL_LIST_CLIENTS : SL_LIST_USES, err);
 	if (!status && s->json && !s->clients)
 		status = sl_rows_list(&lists->gpus, &conn, SL_LIST_GPUS, err);
-	if (!status)
-		status = sl_rows_list(&lists->held, &conn, SL_LIST_HELD, err);
 	if (!status && !s->clients)
 		status = sl_rows_list(&lists->swap, &conn, SL_LIST_SWAP, err);
 	return status;

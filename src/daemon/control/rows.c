@@ -63,6 +63,7 @@ static void use_row(const struct sl_daemon *daemon, const struct sl_workload *wo
 	msg->use_row.limit_bytes = view.limit_bytes;
 	msg->use_row.backing_bytes = use.backing_bytes;
 	msg->use_row.hidden_bytes = use.hidden_bytes;
+	msg->use_row.held_bytes = use.held_bytes;
 	msg->use_row.dying_bytes = use.dying_bytes;
 	msg->use_row.waiting_bytes = use.waiting_bytes;
 	msg->use_row.age_ms = sl_sub_sat(sl_clock_now(), workload->born) / SL_MS;
@@ -284,6 +285,7 @@ static void client_row(const struct sl_daemon *daemon, const struct sl_client *c
 				(view.idle ? SL_CLIENT_IDLE : 0);
 	msg->client_row.backing_bytes = use.backing_bytes;
 	msg->client_row.hidden_bytes = use.hidden_bytes + use.paid_bytes;
+	msg->client_row.held_bytes = use.held_bytes;
 	msg->client_row.granted_bytes = use.granted_bytes;
 	msg->client_row.waiting_bytes = use.waiting_bytes;
 	msg->client_row.idle_ms = view.idle / SL_MS;
@@ -354,30 +356,6 @@ static bool next_client(
 	if (client)
 		client_row(daemon, client, ordinal, msg);
 	return client != NULL;
-}
-
-static bool next_held(
-	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
-{
-	const struct sl_client *client;
-	uint32_t ordinal;
-
-	while ((client = step_client(daemon, list, &ordinal))) {
-		uint32_t gpu = client->gpu_numbers[ordinal];
-		uint64_t held =
-			sl_node_client_use(daemon->node, client->id, gpu).held_bytes;
-
-		if (!held)
-			continue;
-		sl_wire_init(msg, SL_MSG_HELD_ROW);
-		msg->held_row.client = client->id;
-		msg->held_row.workload = client->workload->id;
-		msg->held_row.gpu = gpu;
-		msg->held_row.pid = (uint32_t)client->pid;
-		msg->held_row.held_bytes = held;
-		return true;
-	}
-	return false;
 }
 
 static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_msg *msg)
@@ -492,7 +470,6 @@ bool sl_rows_next(
 	case SL_LIST_QUEUE: return sl_jobs_queue_next(daemon, list, msg);
 	case SL_LIST_PARTS: return sl_parts_next(daemon, list, msg);
 	case SL_LIST_PROJECTS: return sl_registry_next(daemon, list, msg);
-	case SL_LIST_HELD: return next_held(daemon, list, msg);
 	case SL_LIST_ENTRIES: return sl_entry_next(daemon, list, msg);
 	case SL_LIST_RESOURCES: return sl_resources_next(daemon, list, msg);
 	case SL_LIST_TROUBLES: return next_trouble(daemon, list, msg);

@@ -122,6 +122,7 @@ static void use_row(int fd, unsigned int i)
 	msg.use_row.limit_bytes = 12 * SL_GIB;
 	msg.use_row.backing_bytes = 3 * SL_GIB;
 	msg.use_row.hidden_bytes = SL_GIB / 4;
+	msg.use_row.held_bytes = i == 1 ? SL_GIB / 2 : 0;
 	msg.use_row.age_ms = 65000;
 	if (is("states"))
 		msg.use_row.flags = flags[i];
@@ -177,6 +178,7 @@ static void client_row(int fd, unsigned int i)
 					: SL_CLIENT_STOPPING | SL_CLIENT_UNTAKEABLE;
 	msg.client_row.backing_bytes = SL_GIB;
 	msg.client_row.hidden_bytes = SL_GIB / 2;
+	msg.client_row.held_bytes = i == 1 ? SL_GIB / 2 : 0;
 	msg.client_row.waiting_bytes = i == 2 ? 300 * SL_MIB : 0;
 	msg.client_row.idle_ms = i == 0 ? 65000 : 0;
 	msg.client_row.busy_ms = i == 1 ? 45000 : 0;
@@ -254,19 +256,6 @@ static void pool_row(int fd)
 	send_msg(fd, &msg);
 }
 
-static void held_row(int fd)
-{
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_HELD_ROW);
-	msg.held_row.client = 11;
-	msg.held_row.workload = 2;
-	msg.held_row.gpu = 1;
-	msg.held_row.pid = 201;
-	msg.held_row.held_bytes = SL_GIB / 2;
-	send_msg(fd, &msg);
-}
-
 static void park_reply(int fd, const struct sl_msg_park *park)
 {
 	union sl_msg msg;
@@ -324,8 +313,6 @@ static void list(int fd, uint32_t what)
 		fake_jobs_list(fd, send_with);
 	if (what == SL_LIST_QUEUE && is_about_jobs())
 		fake_jobs_queue(fd, send_with);
-	if (what == SL_LIST_HELD)
-		held_row(fd);
 	if (what == SL_LIST_STATUS) {
 		sl_wire_init(&msg, SL_MSG_STATUS_ROW);
 		msg.status_row.pid = (uint32_t)getpid();

@@ -700,7 +700,7 @@ unsigned int rig_uses(
 
 uint64_t rig_held(const struct rig *rig)
 {
-	struct rig_peer self = ask_list(rig, SL_LIST_HELD);
+	struct rig_peer self = ask_list(rig, SL_LIST_USES);
 	uint64_t bytes = 0;
 	union sl_msg msg;
 
@@ -708,9 +708,8 @@ uint64_t rig_held(const struct rig *rig)
 		assert_int_equal(rig_receive(&self, PATIENCE_MS, &msg), SL_WIRE_OK);
 		if (msg.head.type == SL_MSG_LIST_END)
 			break;
-		assert_int_equal(msg.head.type, SL_MSG_HELD_ROW);
-		assert_true(msg.held_row.held_bytes > 0);
-		bytes += msg.held_row.held_bytes;
+		assert_int_equal(msg.head.type, SL_MSG_USE_ROW);
+		bytes += msg.use_row.held_bytes;
 	}
 	(void)close(self.fd);
 	return bytes;
