@@ -180,8 +180,7 @@ static void put_task(struct sl_jobs *jobs, struct sl_job_task *task)
 	event.task_stops.job = task->job->row.id;
 	event.task_stops.task = task->number;
 	switch (task->alone ? SL_PHASE_OVER : task->phase) {
-	/* Its BIND is forgotten with the job that the machine had. */
-	case SL_PHASE_CHOSEN: sl_jobs_phase(task, SL_PHASE_WAITING); break;
+	case SL_PHASE_CHOSEN:
 	case SL_PHASE_WAITING: break;
 	case SL_PHASE_OVER:
 		event.type = SL_CLUSTER_EVENT_TASK_ENDED;
@@ -246,10 +245,14 @@ void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job)
 
 	if (!job->counted)
 		return;
-	/* Its actions are void. */
+	/* What the machine decided of it is void. */
 	for (size_t i = 0; i < jobs->todo_count; i++) {
 		if (jobs->todo[i].bind.job == job->row.id)
 			jobs->todo[i].type = SL_CLUSTER_ACTION_WAKE_AT;
+	}
+	for (uint32_t i = 0; i < job->row.task_count; i++) {
+		if (job->tasks[i].phase == SL_PHASE_CHOSEN)
+			sl_jobs_phase(&job->tasks[i], SL_PHASE_WAITING);
 	}
 	event.job_remove.job = job->row.id;
 	sl_jobs_tell(jobs, &event);

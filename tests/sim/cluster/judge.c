@@ -683,6 +683,28 @@ static void judge_conserving(struct cw *w, const struct cw_job *job)
 	}
 }
 
+/* In this cycle, a task there was ended that would have kept its cores on the host: that it would
+ * not be parked was known only when all victims were chosen. */
+static bool left_cores(const struct cw *w, uint32_t node)
+{
+	for (uint32_t j = 0; j < CW_JOBS; j++) {
+		const struct cw_job *job = &w->job[j];
+
+		for (uint32_t p = 0;
+			job->used && job->flags & SL_JOB_KEEPS_HOST && p < job->parts;
+			p++) {
+			for (uint32_t i = 0; i < job->tasks[p]; i++) {
+				const struct cw_task *task = &job->task[p][i];
+
+				if (task->told && task->how != SL_STOP_PARK &&
+					task->place.node == node)
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
 /* All tasks of a job were stopped for another job, though they would still fit. */
 static void judge_vain(struct cw *w, const struct cw_job *job)
 {
@@ -697,6 +719,8 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 
 			if (!task->told || task->how == SL_STOP_STALE || task->promised)
 				continue;
+			if (left_cores(w, task->place.node))
+				return;
 			told++;
 			taken = amount_of(&job->need[p], task->place);
 			room = cw_room(w, task->place.node, true);
