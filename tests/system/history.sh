@@ -59,13 +59,13 @@ wait_event "$T/c" held
 sleep 2.5
 # a and b stand on what c asked for; nothing is counted twice, so all of it is allocated, and no more.
 for by in gpu user; do
-	"$B/sluice" history --last 1s --by $by --json >"$T/one"
+	"$B/sluice" history --last 2s --by $by --json >"$T/one"
 	check "by $by: as many GPU-seconds as there were" "$(json totals.0.allocated_gpu_s <"$T/one" | cut -c1-4 | tr -d .)" -le "$(json totals.0.span_s <"$T/one")00"
 	check "by $by: and all of them" "$(json totals.0.allocated_gpu_s <"$T/one" | cut -c1-4 | tr -d .)" -ge "$(($(json totals.0.span_s <"$T/one") * 100 - 100))"
 done
 : >"$T/c.end"
 wait $c || fail "c did not run: $(tail -n 3 "$T/c")"
-ended() { [ "$("$B/sluice" history --last 1s --by project --json | json 'rows.key=gone.key' 2>/dev/null)" = "" ]; }
+ended() { "$B/sluice" history --last 3s --by project --json >"$T/one" 2>&1 && [ "$(json 'rows.key=gone.key' <"$T/one" 2>/dev/null)" = "" ]; }
 until_true 10 ended
 for kind in allocated used idle; do
 	value=$(total project gone ${kind}_gpu_s)
