@@ -37,7 +37,6 @@ enum sl_list_what {
 	SL_LIST_GPUS,
 	SL_LIST_STATUS,
 	SL_LIST_CLIENTS,
-	SL_LIST_TROUBLES,
 	SL_LIST_SWAP,
 	SL_LIST_POOL,
 	SL_LIST_PROJECTS,
@@ -190,9 +189,6 @@ static inline bool sl_wire_gave_up_request(uint32_t residency)
 #define SL_STORE_HUGE 1u
 /* FREED.flags: the bytes were on the host. */
 #define SL_FREED_EVICTED 1u
-
-/* A fault in the daemon itself. */
-enum sl_wire_trouble { SL_TROUBLE_JOURNAL = 0, SL_WIRE_TROUBLES };
 
 /* What the daemon needs for projects and jobs (the supervisor's program, the database, the folder),
  * the history, the page and the metrics. */

@@ -388,7 +388,6 @@ int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn
 		[SL_LIST_GPUS] = SL_MSG_GPU_ROW,
 		[SL_LIST_STATUS] = SL_MSG_STATUS_ROW,
 		[SL_LIST_CLIENTS] = SL_MSG_CLIENT_ROW,
-		[SL_LIST_TROUBLES] = SL_MSG_TROUBLE_ROW,
 	};
 	union sl_msg ask;
 

@@ -71,16 +71,16 @@ static void check_library(const struct sl_facts *facts, struct sl_finding *f)
 		facts->library, facts->glibc_needed, facts->glibc_present);
 }
 
-static void say_journal(const struct sl_msg_trouble_row *row, struct sl_finding *f)
+static void say_journal(const struct sl_msg_status_row *row, struct sl_finding *f)
 {
-	char folder[sizeof(row->path)];
+	char folder[sizeof(row->journal)];
 
-	memcpy(folder, row->path, sizeof(folder));
+	memcpy(folder, row->journal, sizeof(folder));
 	sl_text_tame(folder);
 	say(f, SL_LEVEL_FAIL,
 		"sluiced cannot write its journal in %s (%s): workloads and changes "
 		"since then are lost when it restarts",
-		folder, strerror((int)row->error));
+		folder, strerror((int)row->journal_error));
 	snprintf(f->remedy, sizeof(f->remedy),
 		"make room in %s, or give the folder back to sluiced's user; it tries "
 		"again every second",
@@ -102,8 +102,8 @@ static void check_daemon(const struct sl_facts *facts, struct sl_finding *f)
 		return;
 	}
 	row = &facts->status.all[0].status_row;
-	if (facts->troubles.count) {
-		say_journal(&facts->troubles.all[0].trouble_row, f);
+	if (row->journal_error) {
+		say_journal(row, f);
 	} else if (strcmp(row->version, SL_VERSION)) {
 		say(f, SL_LEVEL_WARN, "sluiced %s at %s, and this is sluice %s",
 			row->version, facts->status.socket, SL_VERSION);

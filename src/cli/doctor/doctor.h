@@ -40,13 +40,10 @@ struct sl_facts {
 	unsigned int glibc_present; /* minor */
 	int daemon_status;          /* enum sl_exit of the attempt to ask it */
 	struct sl_error daemon_error;
-	struct sl_rows status, gpus; /* valid with daemon_status 0 */
-	struct sl_rows troubles;     /* likewise; none from a daemon without that list */
-	struct sl_rows swap;         /* likewise */
-	struct sl_rows pool;         /* likewise; none from a daemon that cannot swap */
-	struct sl_rows parts;        /* likewise; none from a daemon without jobs */
-	uint64_t huge_free_bytes;    /* in unused huge pages */
-	char numa[128];              /* NUMA nodes of the GPUs; "" if there is only one */
+	/* Valid with daemon_status 0. */
+	struct sl_rows status, gpus, swap, pool, parts;
+	uint64_t huge_free_bytes; /* in unused huge pages */
+	char numa[128];           /* NUMA nodes of the GPUs; "" if there is only one */
 	struct sl_nvml_report nvml;
 	bool software; /* software GPUs are in use here */
 	int devices;   /* SL_DEVICES_* */

@@ -104,25 +104,17 @@ static uint64_t nofile_of(uint32_t pid)
 
 static void gather_daemon(struct sl_facts *f)
 {
-	struct sl_error ignored = {0};
+	const struct {
+		struct sl_rows *rows;
+		enum sl_list_what what;
+	} lists[] = {{&f->status, SL_LIST_STATUS}, {&f->gpus, SL_LIST_GPUS},
+		{&f->pool, SL_LIST_POOL}, {&f->swap, SL_LIST_SWAP},
+		{&f->parts, SL_LIST_PARTS}};
 
-	f->daemon_status = sl_rows_fetch(&f->status, SL_LIST_STATUS, &f->daemon_error);
-	if (!f->daemon_status)
+	f->daemon_status = SL_EXIT_OK;
+	for (size_t i = 0; i < SL_ARRAY_LEN(lists) && !f->daemon_status; i++)
 		f->daemon_status =
-			sl_rows_fetch(&f->gpus, SL_LIST_GPUS, &f->daemon_error);
-	/* A daemon without that list has told all it can. */
-	if (!f->daemon_status &&
-		sl_rows_fetch(&f->troubles, SL_LIST_TROUBLES, &ignored) != SL_EXIT_OK)
-		f->troubles.count = 0;
-	if (!f->daemon_status &&
-		sl_rows_fetch(&f->pool, SL_LIST_POOL, &ignored) != SL_EXIT_OK)
-		f->pool.count = 0;
-	if (!f->daemon_status &&
-		sl_rows_fetch(&f->swap, SL_LIST_SWAP, &ignored) != SL_EXIT_OK)
-		f->swap.count = 0;
-	if (!f->daemon_status &&
-		sl_rows_fetch(&f->parts, SL_LIST_PARTS, &ignored) != SL_EXIT_OK)
-		f->parts.count = 0;
+			sl_rows_fetch(lists[i].rows, lists[i].what, &f->daemon_error);
 	if (!f->daemon_status && f->status.count)
 		f->daemon_nofile = nofile_of(f->status.all[0].status_row.pid);
 }
@@ -295,7 +287,6 @@ void sl_doctor_facts_fini(struct sl_facts *f)
 {
 	sl_rows_fini(&f->status);
 	sl_rows_fini(&f->gpus);
-	sl_rows_fini(&f->troubles);
 	sl_rows_fini(&f->swap);
 	sl_rows_fini(&f->pool);
 	sl_rows_fini(&f->parts);

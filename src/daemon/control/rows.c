@@ -430,6 +430,9 @@ static bool next_status(
 	msg->status_row.clients = daemon->client_count;
 	msg->status_row.recovering = daemon->expected_count;
 	msg->status_row.nvml_ok = daemon->nvml_ok && !is_silent(daemon);
+	msg->status_row.journal_error = (uint32_t)daemon->commit.error;
+	sl_wire_str(msg->status_row.journal, sizeof(msg->status_row.journal),
+		daemon->state_dir);
 	sl_wire_str(msg->status_row.version, sizeof(msg->status_row.version), SL_VERSION);
 	sl_wire_str(
 		msg->status_row.driver, sizeof(msg->status_row.driver), daemon->driver);
@@ -440,19 +443,6 @@ static bool next_status(
 			? "NVML has not answered for 5 s; is the "
 			  "driver stuck? (dmesg)"
 			: daemon->nvml_text);
-	return true;
-}
-
-static bool next_trouble(
-	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
-{
-	if (list->place++ > 0 || !daemon->commit.error)
-		return false;
-	sl_wire_init(msg, SL_MSG_TROUBLE_ROW);
-	msg->trouble_row.what = SL_TROUBLE_JOURNAL;
-	msg->trouble_row.error = (uint32_t)daemon->commit.error;
-	sl_wire_str(
-		msg->trouble_row.path, sizeof(msg->trouble_row.path), daemon->state_dir);
 	return true;
 }
 
@@ -472,7 +462,6 @@ bool sl_rows_next(
 	case SL_LIST_PROJECTS: return sl_registry_next(daemon, list, msg);
 	case SL_LIST_ENTRIES: return sl_entry_next(daemon, list, msg);
 	case SL_LIST_RESOURCES: return sl_resources_next(daemon, list, msg);
-	case SL_LIST_TROUBLES: return next_trouble(daemon, list, msg);
 	}
 	return false;
 }

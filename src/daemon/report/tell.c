@@ -417,15 +417,12 @@ bool sl_tell_resource_is(
 	return strcmp(row->name, name) == 0 && (row->shared || row->owner == uid);
 }
 
-json_t *sl_tell_trouble(const struct sl_msg_trouble_row *row)
+json_t *sl_tell_journal_trouble(const struct sl_msg_status_row *row)
 {
-	static const char *const names[SL_WIRE_TROUBLES] = {
-		[SL_TROUBLE_JOURNAL] = "journal",
-	};
 	char buf[128];
 
-	return json_pack("{s:s, s:i, s:s, s:o}", "what",
-		row->what < SL_WIRE_TROUBLES ? names[row->what] : "?", "errno",
-		(int)row->error, "error", strerror_r((int)row->error, buf, sizeof(buf)),
-		"path", sl_text_json(row->path));
+	return json_pack("{s:s, s:i, s:s, s:o}", "what", "journal", "errno",
+		(int)row->journal_error, "error",
+		strerror_r((int)row->journal_error, buf, sizeof(buf)), "path",
+		sl_text_json(row->journal));
 }

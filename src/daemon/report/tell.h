@@ -59,7 +59,7 @@ json_t *sl_tell_resource(const struct sl_msg_resource_row *row);
  * take precedence: the last match counts. */
 bool sl_tell_resource_is(
 	const struct sl_msg_resource_row *row, const char *name, uint32_t uid);
-json_t *sl_tell_trouble(const struct sl_msg_trouble_row *row);
+json_t *sl_tell_journal_trouble(const struct sl_msg_status_row *row);
 /* An amount as users write it, "0.25" or "4GiB"; null if unset. */
 json_t *sl_tell_amount(uint32_t kind, uint64_t value);
 

@@ -312,13 +312,6 @@ static void take_resource(void *context, const union sl_msg *msg)
 		append(draft, draft->resources, sl_tell_resource(&msg->resource_row));
 }
 
-static void take_trouble(void *context, const union sl_msg *msg)
-{
-	struct draft *draft = context;
-
-	append(draft, draft->troubles, sl_tell_trouble(&msg->trouble_row));
-}
-
 static void take_status(void *context, const union sl_msg *msg)
 {
 	struct draft *draft = context;
@@ -333,6 +326,8 @@ static void take_status(void *context, const union sl_msg *msg)
 		sl_text_json(row->driver), "uptime_ms", (json_int_t)row->uptime_ms,
 		"nvml_ok", row->nvml_ok != 0, "nvml_text", sl_text_json(row->nvml_text),
 		"recovering", (int)row->recovering);
+	if (row->journal_error)
+		append(draft, draft->troubles, sl_tell_journal_trouble(row));
 }
 
 /* Requests of a project's workloads in GPUs: fractions of what each GPU can share. */
@@ -405,7 +400,6 @@ static int gather(struct draft *draft, struct sl_inside *line, struct sl_error *
 		{SL_LIST_PROJECTS, SL_MSG_PROJECT_ROW, take_project},
 		{SL_LIST_JOBS, SL_MSG_JOB_ROW, take_job},
 		{SL_LIST_RESOURCES, SL_MSG_RESOURCE_ROW, take_resource},
-		{SL_LIST_TROUBLES, SL_MSG_TROUBLE_ROW, take_trouble},
 	};
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(lists); i++) {

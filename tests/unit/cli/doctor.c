@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static union sl_msg status_row, gpu_rows[2], trouble_row, pool_row, swap_rows[2],
+static union sl_msg status_row, gpu_rows[2], pool_row, swap_rows[2],
 	part_rows[SL_WIRE_PARTS];
 
 /* A machine on which nothing is wrong. */
@@ -24,7 +24,6 @@ static void make_well(struct sl_facts *f)
 	pool_row.pool_row.made_bytes = 4 * SL_GIB;
 	pool_row.pool_row.huge_bytes = 4 * SL_GIB;
 	pool_row.pool_row.available_bytes = 64 * SL_GIB;
-	sl_wire_init(&trouble_row, SL_MSG_TROUBLE_ROW);
 	for (uint32_t i = 0; i < SL_WIRE_PARTS; i++) {
 		sl_wire_init(&part_rows[i], SL_MSG_PART_ROW);
 		part_rows[i].part_row.part = i;
@@ -78,9 +77,9 @@ static void make_well(struct sl_facts *f)
 		status_row.status_row.recovering = 1)                                   \
 	X(no_journal, daemon, FAIL,                                                     \
 		"journal in /var/lib/s?luice (No space left on device)",                \
-		"make room in /var/lib/s?luice", f->troubles.all = &trouble_row;        \
-		f->troubles.count = 1; trouble_row.trouble_row.error = 28;              \
-		strcpy(trouble_row.trouble_row.path, "/var/lib/s\033luice"))            \
+		"make room in /var/lib/s?luice",                                        \
+		status_row.status_row.journal_error = 28;                               \
+		strcpy(status_row.status_row.journal, "/var/lib/s\033luice"))           \
 	X(no_nvml, nvml, FAIL, "not installed", "sluice softgpu",                       \
 		f->nvml.outcome = SL_NVML_NO_LIBRARY)                                   \
 	X(nvml_error, nvml, FAIL, "does not work", "/proc/driver/nvidia/version",       \

@@ -96,14 +96,11 @@ static void expect_troubles(const struct rig_peer *self, unsigned int count)
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_LIST);
-	msg.list.what = SL_LIST_TROUBLES;
+	msg.list.what = SL_LIST_STATUS;
 	rig_send(self, &msg);
-	for (; count; count--) {
-		rig_expect(self, SL_MSG_TROUBLE_ROW, &msg);
-		assert_int_equal(msg.trouble_row.what, SL_TROUBLE_JOURNAL);
-		assert_int_not_equal(msg.trouble_row.error, 0);
-		assert_int_equal(msg.trouble_row.path[0], '/');
-	}
+	rig_expect(self, SL_MSG_STATUS_ROW, &msg);
+	assert_int_equal(msg.status_row.journal_error != 0, count);
+	assert_int_equal(msg.status_row.journal[0], '/');
 	rig_expect(self, SL_MSG_LIST_END, &msg);
 }
 
