@@ -277,6 +277,39 @@ static void each_byte_is_checked(void **state)
 	assert_true(texts > 1000);
 }
 
+/* A damaged page costs the records on it: those behind it are read from the other end. */
+static void a_page_costs_its_records(void **state)
+{
+	sl_cleanup(sl_freep) char *bytes = NULL;
+	struct sl_store *store = new_store();
+	struct sl_store_change *change = sl_store_change_new();
+	static struct records is;
+	struct sl_error err;
+	size_t size = 0;
+	char text[1024], *at;
+
+	for (uint64_t i = 1; i <= 40; i++) {
+		(void)snprintf(text, sizeof(text), "%01000llu", (unsigned long long)i);
+		sl_store_put(change, KIND, i, text);
+	}
+	assert_string_equal(commit(store, change), "");
+	store = sl_store_free(store);
+	assert_int_equal(sl_file_read(path, 1 << 20, &bytes, &size), 0);
+	(void)snprintf(text, sizeof(text), "%01000d", 20);
+	at = memmem(bytes, size, text, strlen(text));
+	assert_non_null(at);
+	/* The kind of the page. */
+	flip((size_t)(at - bytes) / 4096 * 4096, 3);
+	store = new_store();
+	assert_int_equal(load(store, &is, &err), SL_STORE_PARTLY);
+	assert_row_contains(
+		"page", err.text, "cannot read all of the compute resources in");
+	assert_row_contains("page", err.text, "it is damaged; put back a copy");
+	assert_in_range(is.count, 30, 39);
+	assert_int_equal(is.number[0], 1);
+	store = sl_store_free(store);
+}
+
 static void write_text(const char *text)
 {
 	assert_int_equal(sl_file_replace(path, text, strlen(text), false), 0);
@@ -692,6 +725,7 @@ int main(void)
 		TEST(reads_what_it_wrote),
 		TEST(changes_keep_their_order),
 		TEST(each_byte_is_checked),
+		TEST(a_page_costs_its_records),
 		TEST(says_that_it_is_damaged),
 		TEST(says_that_it_is_locked),
 		TEST(says_that_it_was_moved),
