@@ -173,6 +173,13 @@ static bool is_before(
 	return demand->sequence < claim->demand->sequence;
 }
 
+/* Its client's memory comes along, and exceeds the request on another GPU. */
+static bool brings_burst(const struct sl_node_claim *claim)
+{
+	return claim->demand && !claim->client->look->is_whole &&
+	       !claim->client->workload->sums->is_within;
+}
+
 /* All that it needs at its turn, including earlier demands of its client. */
 static void whole_need(struct sl_node *node, const struct sl_node_claim *claim,
 	struct sl_room_workload *in, struct sl_room_claim *of)
@@ -190,13 +197,13 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 {
 	struct sl_node_plan *plan = node->plan;
 	struct sl_node_sums *sums = claim->client->workload->sums;
-	struct sl_room *room = claim->entitled ? &plan->lasts : &plan->lasts_bursts;
+	bool burst = !claim->entitled || brings_burst(claim);
+	struct sl_room *room = burst ? &plan->lasts_bursts : &plan->lasts;
 	struct sl_room_claim of;
 	struct sl_room_verdict verdict;
 	const struct sl_room_need *need;
 
-	whole_need(
-		node, claim, claim->entitled ? &sums->lasts : &sums->lasts_bursts, &of);
+	whole_need(node, claim, burst ? &sums->lasts_bursts : &sums->lasts, &of);
 	verdict = sl_room_for(room, &of);
 	need = &of.need[verdict.gpu];
 	switch (verdict.code) {
@@ -210,7 +217,7 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 	if (need->there_bytes + need->away_bytes + need->asks_bytes >
 		room->gpu[verdict.gpu].shareable_bytes)
 		return SL_ENDLESS_WHOLE;
-	if (!claim->entitled && verdict.code == SL_ROOM_GPU) {
+	if (burst && verdict.code == SL_ROOM_GPU) {
 		whole_need(node, claim, &sums->lasts, &of);
 		of.stays = false;
 		verdict = sl_room_for(&plan->lasts, &of);

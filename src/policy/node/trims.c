@@ -125,12 +125,26 @@ static bool trim_within(struct sl_node_step *step, const struct sl_node_client *
 	return !missing || coming < missing;
 }
 
+/* A client whose last EVICT lacked host memory may leave in larger pieces than the node asked for. */
+static uint64_t leaves(const struct sl_node_client *client, uint64_t bytes)
+{
+	uint64_t all = 0;
+
+	if (!client->back_off.times ||
+		client->back_off.cause !=
+			SL_MUTANT(TRIM_AS_ASKED, SL_REASON_EVICT_NO_HOST, SL_REASONS))
+		return bytes;
+	sl_each_gpu (gpu, client->holding.touched)
+		all += sl_ledger_evictable(&client->holding.cell[gpu]);
+	return sl_max_u64(bytes, all);
+}
+
 bool sl_node_trim_for(
 	struct sl_node_step *step, const struct sl_node_client *client, uint64_t bytes)
 {
 	const struct sl_event *config = &step->node->config;
-	uint64_t part = config->config.pool_member_bytes;
+	uint64_t part = config->config.pool_member_bytes, all = leaves(client, bytes);
 
-	return trim_within(step, client, bytes, NULL, config->config.pool_bytes) &&
-	       (!part || trim_within(step, client, bytes, client->workload, part));
+	return trim_within(step, client, all, NULL, config->config.pool_bytes) &&
+	       (!part || trim_within(step, client, all, client->workload, part));
 }

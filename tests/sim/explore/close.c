@@ -109,10 +109,23 @@ static void look_at_wait(struct explore *x, struct closing *k, uint32_t i)
 			'A' + (int)i, (unsigned)((x->s.now - w->bound) / SL_MS));
 }
 
+/* A demand within its request is not denied, and waits for its client's memory, which may exceed the
+ * request on another GPU and wait on the host. */
+static bool waits_for_its_body(const struct explore *x, uint32_t i)
+{
+	const struct explore_client *c = &x->s.client[i];
+	uint32_t workload = x->world->of[i];
+	const struct explore_workload *wl = explore_workload_of(x, i);
+
+	return explore_is_out(c) && !explore_is_within(x, workload) &&
+	       explore_use(x, workload, c->ask_gpu) + c->ask_units <= wl->request;
+}
+
 /* What waits on the host may have to wait, but no call of a program does without end. */
 static bool is_to_be_answered(const struct explore *x, uint32_t i)
 {
-	return x->s.client[i].ask_units && !x->s.parked[x->world->of[i]];
+	return x->s.client[i].ask_units && !x->s.parked[x->world->of[i]] &&
+	       !waits_for_its_body(x, i);
 }
 
 static bool is_over(struct explore *x, struct closing *k)

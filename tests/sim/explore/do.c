@@ -37,6 +37,7 @@ static void do_commit(struct explore *x, struct explore_client *c)
 		c->held[c->ask_gpu] += units;
 	c->ask_units = 0;
 	c->granted = false;
+	x->s.contest++;
 	EXPLORE_STEP(x, COMMIT, commit, explore_id(x, c), c->epoch, explore_bytes(units));
 }
 

@@ -52,6 +52,30 @@ static void copies_freed(struct swap_world *w)
 	expect(!client(w, c)->resident[0], "C is not parked, for mere copies");
 }
 
+/* A works within its request, and has copies of 6 GiB in the 9 of the host. B leaves in pieces of 4
+ * for C, which lacks 1: for that much A's copies need not go. They go once B has found no memory. */
+static void copies_for_a_grain(struct swap_world *w)
+{
+	uint32_t a, b, c;
+
+	stage(w, 1, 9 * GIB);
+	b = enter_idle(w, 8 * GIB);
+	client(w, b)->grain = 4 * GIB;
+	until(w, 1);
+	a = enter(w, (struct swap_workload){.request = 6 * GIB, .size = 6 * GIB});
+	until(w, 2);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 4);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 6);
+	expect(client(w, a)->resident[0] == 6 * GIB && client(w, a)->store == 6 * GIB,
+		"A has no copies");
+	c = enter(w, (struct swap_workload){.size = 2 * GIB});
+	until(w, 20);
+	expect(client(w, b)->evicted[0] == 4 * GIB, "B did not leave");
+	expect(client(w, c)->resident[0] == 2 * GIB, "C waits for mere copies");
+}
+
 static void say_condition(
 	struct swap_world *w, uint32_t slot, enum sl_client_condition condition)
 {
@@ -384,6 +408,8 @@ static void someone_runs(struct swap_world *w)
 const struct swap_play swap_plays_host[] = {
 	{"copies that could not be given are asked for again", copies_later},
 	{"copies of what was freed are asked for again", copies_freed},
+	{"a client that leaves in larger pieces has copies make room for them",
+		copies_for_a_grain},
 	{"no memory is kept for a stopped process", stopped_resumed},
 	{"nor for one that is stopped half way", stopped_half_way},
 	{"a process stopped on its way back is ended for a request", stuck_half_way},
