@@ -277,9 +277,10 @@ static void seat_entitled(struct sl_node *node)
 		struct sl_node_claim *claim = &plan->claims[i];
 		struct sl_room_claim of;
 
-		/* A demand adds its own bytes, which fit. */
-		if (!claim->entitled || (!claim->demand && sl_node_endless(node, claim) !=
-								   SL_ENDLESS_NOT))
+		/* Whether a burst that comes along ever fits depends on what is added here. */
+		if (!claim->entitled ||
+			(!sl_node_brings_burst(claim) &&
+				sl_node_endless(node, claim) != SL_ENDLESS_NOT))
 			continue;
 		sl_node_room_claim(node, claim, !claim->demand,
 			&claim->client->workload->sums->lasts_bursts, &of);

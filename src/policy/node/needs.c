@@ -173,8 +173,7 @@ static bool is_before(
 	return demand->sequence < claim->demand->sequence;
 }
 
-/* Its client's memory comes along, and exceeds the request on another GPU. */
-static bool brings_burst(const struct sl_node_claim *claim)
+bool sl_node_brings_burst(const struct sl_node_claim *claim)
 {
 	return claim->demand && !claim->client->look->is_whole &&
 	       !claim->client->workload->sums->is_within;
@@ -197,7 +196,7 @@ static enum sl_endless endless_of(struct sl_node *node, struct sl_node_claim *cl
 {
 	struct sl_node_plan *plan = node->plan;
 	struct sl_node_sums *sums = claim->client->workload->sums;
-	bool burst = !claim->entitled || brings_burst(claim);
+	bool burst = !claim->entitled || sl_node_brings_burst(claim);
 	struct sl_room *room = burst ? &plan->lasts_bursts : &plan->lasts;
 	struct sl_room_claim of;
 	struct sl_room_verdict verdict;
