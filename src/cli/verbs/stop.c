@@ -30,8 +30,8 @@ const struct sl_option sl_verb_stop_options[] = {
 	SL_OPT_END,
 };
 
-/* The common fields of the answers about jobs and workloads. name is tamed for people, raw for
- * JSON. */
+/* Fields common to the answers about jobs and workloads. print() replaces control characters in
+ * name; print_json() keeps them. */
 struct stopped {
 	uint64_t workload, job; /* one of them is 0 */
 	uint32_t processes, state;

@@ -16,7 +16,7 @@
 
 #include "base/amount.h"
 
-/* The first word is the article for messages. */
+/* With an article where the noun takes one. */
 static const char *const type_words[] = {
 	[SL_CONFIG_PATH] = "a path",
 	[SL_CONFIG_TIME] = "a time",

@@ -30,11 +30,11 @@ struct sl_event_kept {
 
 /* Adds an event and writes its log line. because->client names the process where it matters. */
 void sl_events_add(struct sl_daemon *daemon, const struct sl_node_because *because);
-/* The event of an action: NOTE, PARKED, RESUMED, LEFT. */
-struct sl_node_because sl_events_of_action(const struct sl_action *action);
 /* Likewise, about a process that is not a client (any longer): pid names it. */
 void sl_events_add_of(
 	struct sl_daemon *daemon, const struct sl_node_because *because, pid_t pid);
+/* The event of an action: NOTE, PARKED, RESUMED, LEFT. */
+struct sl_node_because sl_events_of_action(const struct sl_action *action);
 
 /* Makes the ring. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_events_init(struct sl_daemon *daemon);
@@ -48,7 +48,7 @@ struct sl_events_span {
 struct sl_events_span sl_events_span(const struct sl_daemon *daemon);
 /* The event of a serial; NULL if it is not kept. Valid until the next sl_events_add. */
 const struct sl_event_kept *sl_events_at(const struct sl_daemon *daemon, uint64_t serial);
-/* Does the event concern the workload of this name or number, on either side? */
+/* Does the event concern the workload of this name or number, on either side? "" matches all. */
 bool sl_events_concerns(const struct sl_event_kept *event, const char *name);
 /* The event as it would be kept now: names and process filled in. */
 struct sl_event_kept sl_events_fill(

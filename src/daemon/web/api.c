@@ -1,5 +1,6 @@
 /*
- * api - the page's own files, and the state
+ * api - the requests for the page's files, the daemon's state, the signed-in user, and the end of a
+ * token
  */
 #include "daemon/web/internal.h"
 

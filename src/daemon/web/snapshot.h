@@ -57,8 +57,8 @@ enum sl_page_news {
 enum sl_page_news sl_page_snapshot_next(struct sl_page_snapshot *look,
 	struct sl_page_watch *watch, sl_ns at_most, struct sl_page_text **text);
 
-/* Turns the JSON of an event as `sluice` prints it into the API's: times are called ms, sentences
- * text. object may be NULL; returns it. */
+/* Renames an event's members from those of `sluice events --json` to the API's: `realtime_ms` to
+ * `ms`, `sentence` to `text`. Returns object, which may be NULL. */
 json_t *sl_page_event_of(json_t *object);
 /* The JSON of an event in the API. NULL: no memory. */
 json_t *sl_page_event_json(const struct sl_msg_event_row *row);

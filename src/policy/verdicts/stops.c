@@ -17,7 +17,7 @@ static bool is_over_limit(const struct sl_stop *s)
 	return s->workload_bytes > s->limit_bytes;
 }
 
-/* Every program has less than 1s without work between two kernels. */
+/* Whole seconds: gaps below 1 s between kernels must not decide the order. */
 static sl_ns idle_seconds(const struct sl_stop *s)
 {
 	return s->idle / SL_S;

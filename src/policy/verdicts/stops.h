@@ -29,7 +29,7 @@ struct sl_stop {
 	bool told;   /* to end, already; whether it still must is decided anew */
 	bool taken;  /* out: to be stopped */
 	bool prove;  /* out: would be taken if its idleness were proven */
-	/* out, if taken: STOP_OVER_LIMIT, STOP_IDLE, STOP_PRIORITY */
+	/* out, if taken: STOP_OVER_LIMIT, STOP_IDLE, STOP_PRIORITY, STOP_LAST_RESORT */
 	enum sl_reason reason;
 	uint64_t gone_bytes; /* scratch */
 };
@@ -47,12 +47,14 @@ struct sl_stops_ask {
 
 /*
  * Sorts stop[0..count) and takes the fewest from the front without which the claim fits. Then puts
- * back, last first, each one that proves unnecessary. Processes end in any order. So each process
- * taken of a workload is one that would leave that still above its request (or limit, if that is
- * the reason) with all the others gone. Otherwise a workload that is within its request by then
- * could lose a process. Returns the number taken; 0, with no marks but `prove`, if all together do
- * not suffice. No process is removed from the copy at the end. O(n log n), and a few calls of
- * fits() per taken process.
+ * back, last first, each one that proves unnecessary.
+ *
+ * Processes end in any order. So a process is taken only if its workload is still above its request
+ * (or limit, if that is the reason) after all its other taken processes have ended. Otherwise a
+ * workload that is within its request by then could lose a process.
+ *
+ * Returns the number taken; 0, with no marks but `prove`, if all together do not suffice. At the
+ * end the copy has all processes again. O(n^2), and a few calls of fits() per taken process.
  */
 SL_MUST_CHECK uint32_t sl_stops_choose(
 	struct sl_stop stop[], uint32_t count, const struct sl_stops_ask *ask);

@@ -2,8 +2,8 @@
  * capture - which streams are recording a graph
  *
  * While a stream records, nothing of ours may synchronise: it would invalidate the capture. The
- * hooks count captures in and out. A thread that wants to synchronise asks first; a capture that
- * begins meanwhile waits until the synchronisation is over. Thread-safe.
+ * hooks count captures in and out. A thread that wants to synchronise asks first. A capture that
+ * begins during a synchronisation waits until that ends, at most 1 s. Thread-safe.
  */
 #ifndef SL_RUNTIME_CONTEXTS_CAPTURE_H
 #define SL_RUNTIME_CONTEXTS_CAPTURE_H

@@ -287,9 +287,9 @@ static void on_give(const struct sl_msg_ipc_give *give)
 		say_offered(SL_IPC_OK);
 }
 
-/* A file that the stub takes for a handle of so many bytes. Its number may have been one of the
- * library's just now; TSan takes that for a race of descriptors where it sees the write, or the
- * close. */
+/* Makes a file that the stub accepts as a memory handle of `bytes`. Uses raw system calls: the fd
+ * number may be one that the library has just closed, and TSan would report that reuse as a race.
+ */
 static int handle_file(uint64_t bytes)
 {
 	char name[] = "/tmp/sluice-fake-handle-XXXXXX";

@@ -1,10 +1,12 @@
 /*
  * write - the calls that place a pod
  *
- * With a claim there are three calls, each the condition of the next: its finalizer, its status,
- * the binding. Before each of them next_step() checks the present pod, claim and node. For GPUs by
- * limits (extended.h) the claim is created first, with its finalizer. The pod's status names it
- * before it is allocated, so an API server that drops that field is noticed in time.
+ * A pod with a claim takes three calls, in this order: add the claim's finalizer, allocate it in
+ * its status, bind the pod. Before each call next_step() checks the present pod, claim and node.
+ *
+ * For a pod that asks for GPUs by limits (extended.h) the scheduler first creates the claim, with
+ * its finalizer. It then writes the claim's name into the pod's status, before it allocates: if the
+ * API server drops that field, nothing is allocated yet.
  *
  * Writes to a claim name the version that was read, so they never overwrite a change. If an answer
  * leaves the result open (no connection, time, 5xx), the object is read, and the place stays taken

@@ -27,7 +27,7 @@
 #define LOOK_EVERY   (600 * SL_S)
 /* After this time without a write of the bundle the next one is not delayed. */
 #define QUIET (10 * SL_S)
-/* Of the configuration: one name each. */
+/* Most webhooks of the configuration; each has one name. */
 #define NAMES_MAX 8
 #define NAME_MAX  254
 
