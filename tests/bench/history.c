@@ -58,7 +58,8 @@ static void look(struct sl_history_sample *sample, int64_t t, uint32_t changing)
 		sl_wire_init(&msg, SL_MSG_USE_ROW);
 		msg.use_row.workload = w;
 		msg.use_row.gpu = w % GPUS;
-		msg.use_row.backing_bytes = (w + (changes ? (uint64_t)t : 0)) << 20;
+		msg.use_row.backing_bytes = (w + (changes ? (uint64_t)(t - T0) : 0))
+					    << 20;
 		msg.use_row.request_bytes = 512ull << 20;
 		msg.use_row.limit_bytes = 8ull << 30;
 		sl_history_sample_take(sample, &msg);
