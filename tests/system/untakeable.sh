@@ -74,7 +74,7 @@ check "with the process" "$("$B/sluice" events --json | grep UNTAKEABLE_BEGINS |
 until_true 5 happened LIMIT_DROPPED
 check "its workload gets no burst" $? = 0
 "$B/sluice" events --name borrower >"$T/events"
-check_file "and is told why" "$T/events" 'borrower was denied .*: its limit is what it holds as long as one of its processes cannot'
+check_file "and is told why" "$T/events" 'borrower was denied .*: it gets no more memory while one of its processes cannot'
 before=$(bursts)
 kill -CONT "$stuck"
 until_true 10 ends_again 1
