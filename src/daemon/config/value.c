@@ -110,7 +110,8 @@ static int parse_number(const struct sl_config_row *row, const char *text, uint6
 
 	errno = 0;
 	*out = strtoull(text, &end, base);
-	if (!isdigit((unsigned char)text[0]) || *end || errno) {
+	/* Of digits alone that exceed 64 bits strtoull returns the largest number. */
+	if (!isdigit((unsigned char)text[0]) || *end || (errno && errno != ERANGE)) {
 		sl_error_set(err, "%s: '%.64s' is not %s; write %s", row->key, text,
 			base == 8 ? "an octal mode" : "a number",
 			row->type == SL_CONFIG_MODE ? "for example 0660" : "digits only");
@@ -185,20 +186,16 @@ static int parse_time(const struct sl_config_row *row, const char *text, uint64_
 static int parse_group(const struct sl_config_row *row, const char *text, uint32_t *out,
 	struct sl_error *err)
 {
-	struct group *group;
-
 	*out = SL_CONFIG_GROUP_NONE;
 	if (text[0] == '\0')
 		return SL_CONFIG_OK;
-	group = getgrnam(text);
-	if (!group) {
+	if (!sl_config_find_id(text, false, out)) {
 		sl_error_set(err,
 			"%s: there is no group '%.64s'; create it with groupadd, or name "
 			"another",
 			row->key, text);
 		return SL_CONFIG_BAD;
 	}
-	*out = group->gr_gid;
 	return SL_CONFIG_OK;
 }
 

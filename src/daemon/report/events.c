@@ -26,8 +26,9 @@
 struct sl_events {
 	struct sl_daemon *daemon;
 	struct sl_event_kept *ring;
-	uint64_t room, first, next;     /* first: serial of this daemon's first one */
-	uint64_t dropped;               /* since the last kept one */
+	uint64_t began;             /* serial of this daemon's first one */
+	uint64_t room, first, next; /* first: the oldest that a ring of any size had */
+	uint64_t dropped;           /* since the last kept one */
 	struct sl_link waiting, behind; /* peers: follow_link */
 	sd_event_source *pump;
 	bool pumping;
@@ -352,7 +353,7 @@ void sl_events_begin(struct sl_peer *peer, const struct sl_msg_events *asked)
 	memcpy(list->name, asked->name, sizeof(list->name));
 	/* An `after` of an earlier daemon does not count as a loss. */
 	if (asked->after && peer->daemon->events &&
-		asked->after >= peer->daemon->events->first &&
+		asked->after >= peer->daemon->events->began &&
 		asked->after + 1 < span.oldest)
 		list->lost = span.oldest - asked->after - 1;
 	list->serial = sl_min_u64(list->serial, span.next);
@@ -472,7 +473,7 @@ int sl_events_init(struct sl_daemon *daemon)
 	daemon->events = events;
 	events->daemon = daemon;
 	events->room = daemon->config.events_kept;
-	events->first = events->next = realtime_ms() * 1000;
+	events->began = events->first = events->next = realtime_ms() * 1000;
 	sl_list_init(&events->waiting);
 	sl_list_init(&events->behind);
 	events->ring = calloc(events->room, sizeof(*events->ring));

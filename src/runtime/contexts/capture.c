@@ -39,9 +39,13 @@ bool sl_capture_is_open(void)
 
 bool sl_capture_sync_begin(void)
 {
+	sl_ns now = sl_clock_now();
+
 	if (!__atomic_load_n(&syncs, __ATOMIC_RELAXED))
-		__atomic_store_n(&syncs_since_ns, sl_clock_now(), __ATOMIC_RELAXED);
-	__atomic_fetch_add(&syncs, 1, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&syncs_since_ns, now, __ATOMIC_RELAXED);
+	/* The last of the others may have ended since. */
+	if (__atomic_fetch_add(&syncs, 1, __ATOMIC_SEQ_CST) == 0)
+		__atomic_store_n(&syncs_since_ns, now, __ATOMIC_RELAXED);
 	if (!sl_capture_is_open())
 		return true;
 	sl_capture_sync_end();
@@ -70,7 +74,7 @@ static CUstream named(CUstream stream, bool per_thread)
 
 void sl_capture_announce(void)
 {
-	sl_ns deadline_ns;
+	sl_ns deadline_ns, now_ns;
 	uint32_t now;
 
 	__atomic_fetch_add(&open_count, 1, __ATOMIC_SEQ_CST);
@@ -80,8 +84,8 @@ void sl_capture_announce(void)
 	 * captures of its first second. */
 	deadline_ns = __atomic_load_n(&syncs_since_ns, __ATOMIC_RELAXED) + BEGIN_WAIT_NS;
 	while ((now = __atomic_load_n(&syncs, __ATOMIC_SEQ_CST)) != 0 &&
-		sl_clock_now() < deadline_ns)
-		sl_futex_wait(&syncs, now, BEGIN_WAIT_NS);
+		(now_ns = sl_clock_now()) < deadline_ns)
+		sl_futex_wait(&syncs, now, deadline_ns - now_ns);
 }
 
 static void retract(void)
@@ -92,13 +96,17 @@ static void retract(void)
 CUresult sl_capture_began(
 	CUstream stream, bool per_thread, CUstreamCaptureMode mode, CUresult result)
 {
-	struct capture *capture =
-		result == CUDA_SUCCESS ? malloc(sizeof(*capture)) : NULL;
+	struct capture *capture;
 
-	if (!capture) {
+	if (result != CUDA_SUCCESS) {
 		retract();
 		return result;
 	}
+	capture = malloc(sizeof(*capture));
+	/* Without its record the capture counts for ever, and nothing of ours synchronises: that
+	 * would invalidate the program's graph. */
+	if (!capture)
+		return result;
 	*capture = (struct capture){
 		.stream = named(stream, per_thread),
 		.owner = owner_of(stream, per_thread),

@@ -23,7 +23,7 @@ static size_t chain_count, item_count;
 /* Keys are addresses, so their low bits vary little. */
 static size_t hash_of(enum sl_object_kind kind, uint64_t key)
 {
-	uint64_t mixed = (key ^ ((uint64_t)kind << 56)) * 0x9e3779b97f4a7c15ull;
+	uint64_t mixed = (key ^ (uint64_t)kind) * 0x9e3779b97f4a7c15ull;
 
 	return (size_t)(mixed >> 32);
 }
@@ -65,28 +65,37 @@ static bool grow(void)
 	return true;
 }
 
-bool sl_objects_put(const struct sl_object *object)
+/* Takes the item. */
+static bool put_item(struct sl_objects_taken *item)
 {
-	struct sl_objects_taken *item = malloc(sizeof(*item)), **at;
-	bool done = false;
+	struct sl_objects_taken **at;
+	bool done;
 
-	if (!item)
-		return false;
-	*item = (struct sl_objects_taken){.object = *object};
 	(void)pthread_mutex_lock(&lock);
-	if (item_count < chain_count || grow()) {
-		at = find(object->kind, object->key);
+	done = item_count < chain_count || grow();
+	if (done) {
+		at = find(item->object.kind, item->object.key);
 		if (*at) {
-			(*at)->object = *object;
+			(*at)->object = item->object;
 		} else {
+			item->next = NULL;
 			*at = sl_steal(&item);
 			item_count++;
 		}
-		done = true;
 	}
 	(void)pthread_mutex_unlock(&lock);
 	free(item);
 	return done;
+}
+
+bool sl_objects_put(const struct sl_object *object)
+{
+	struct sl_objects_taken *item = malloc(sizeof(*item));
+
+	if (!item)
+		return false;
+	item->object = *object;
+	return put_item(item);
 }
 
 bool sl_objects_take(enum sl_object_kind kind, uint64_t key, struct sl_object *out)
@@ -152,13 +161,13 @@ void sl_objects_end_taken(
 
 	for (item = taken; item; item = next) {
 		next = item->next;
-		/* There was room a moment ago; if even one item cannot be allocated, the object
-		 * stays charged. */
-		if (fn)
+		if (fn) {
 			fn(&item->object);
-		else
-			(void)!sl_objects_put(&item->object);
-		free(item);
+			free(item);
+		} else {
+			/* The table that it was taken from is there. */
+			(void)!put_item(item);
+		}
 	}
 }
 

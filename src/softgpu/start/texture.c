@@ -48,13 +48,16 @@ static bool pitch_ok(const CUDA_RESOURCE_DESC *r)
 {
 	size_t row = r->res.pitch2D.width * r->res.pitch2D.numChannels *
 		     sl_array_format_bytes(r->res.pitch2D.format);
+	size_t bytes;
 
 	return r->res.pitch2D.width && r->res.pitch2D.height &&
 	       r->res.pitch2D.pitchInBytes >= row &&
 	       r->res.pitch2D.pitchInBytes % PITCH_ALIGNMENT == 0 &&
+	       !__builtin_mul_overflow(
+		       r->res.pitch2D.height - 1, r->res.pitch2D.pitchInBytes, &bytes) &&
+	       !__builtin_add_overflow(bytes, row, &bytes) &&
 	       memory_ok(r->res.pitch2D.devPtr, r->res.pitch2D.format,
-		       r->res.pitch2D.numChannels,
-		       (r->res.pitch2D.height - 1) * r->res.pitch2D.pitchInBytes + row);
+		       r->res.pitch2D.numChannels, bytes);
 }
 
 static bool resource_ok(const CUDA_RESOURCE_DESC *r)
@@ -83,7 +86,10 @@ static bool texture_ok(const CUDA_TEXTURE_DESC *t)
 	       !(t->flags & ~KNOWN_FLAGS);
 }
 
-static struct object *object_new(uint32_t magic, const CUDA_RESOURCE_DESC *resource)
+/* Listed when it is complete: another thread may destroy its context at once. texture, view: or
+ * NULL. */
+static struct object *object_new(uint32_t magic, const CUDA_RESOURCE_DESC *resource,
+	const CUDA_TEXTURE_DESC *texture, const CUDA_RESOURCE_VIEW_DESC *view)
 {
 	struct object *t = sl_object_new(magic, sizeof(*t));
 
@@ -91,6 +97,11 @@ static struct object *object_new(uint32_t magic, const CUDA_RESOURCE_DESC *resou
 		return NULL;
 	t->ctx = sl_ctx_current();
 	t->resource = *resource;
+	if (texture)
+		t->texture = *texture;
+	t->has_view = view;
+	if (view)
+		t->view = *view;
 	pthread_mutex_lock(&lock);
 	sl_list_push_tail(&objects, &t->o.link);
 	pthread_mutex_unlock(&lock);
@@ -144,13 +155,9 @@ CUresult cuTexObjectCreate(CUtexObject *texture, const CUDA_RESOURCE_DESC *resou
 	if (view && resource->resType != CU_RESOURCE_TYPE_ARRAY &&
 		resource->resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
 		return CUDA_ERROR_INVALID_VALUE;
-	t = object_new(SL_MAGIC_TEXTURE, resource);
+	t = object_new(SL_MAGIC_TEXTURE, resource, desc, view);
 	if (!t)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	t->texture = *desc;
-	t->has_view = view;
-	if (view)
-		t->view = *view;
 	*texture = (uintptr_t)t;
 	return CUDA_SUCCESS;
 }
@@ -203,7 +210,7 @@ CUresult cuSurfObjectCreate(CUsurfObject *surface, const CUDA_RESOURCE_DESC *res
 	if (!resource_ok(resource) || resource->resType != CU_RESOURCE_TYPE_ARRAY ||
 		!(resource->res.array.hArray->desc.Flags & CUDA_ARRAY3D_SURFACE_LDST))
 		return CUDA_ERROR_INVALID_VALUE;
-	t = object_new(SL_MAGIC_SURFACE, resource);
+	t = object_new(SL_MAGIC_SURFACE, resource, NULL, NULL);
 	if (!t)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*surface = (uintptr_t)t;

@@ -86,7 +86,8 @@ static void assert_sums(const char *at, const struct sl_fit_node *node)
 		int64_t milli = 0, whole = 0;
 
 		for (uint16_t i = 0; i < node->gpus; i++) {
-			milli += rooms[r]->left[i];
+			/* A GPU that is shut, or whose task is still leaving, has none left. */
+			milli += rooms[r]->left[i] > 0 ? rooms[r]->left[i] : 0;
 			whole += rooms[r]->left[i] == WHOLE;
 		}
 		assert_row_u64(at, (uint64_t)rooms[r]->gpu_milli, (uint64_t)milli);
@@ -120,7 +121,7 @@ static void tells_now_from_later(void **state)
 	/* It goes on all the same: the promise stands on its place until taken back. */
 	sl_fit_unrelease(&node, &need, place);
 	assert_sums("overlap", &node);
-	assert_int_equal(node.later.gpu_milli, -2 * WHOLE);
+	assert_int_equal(node.later.gpu_milli, 0);
 	assert_int_equal(node.later.left[1], -WHOLE);
 	sl_fit_unpipeline(&node, &need, place);
 	assert_sums("no overlap", &node);

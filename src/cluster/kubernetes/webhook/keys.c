@@ -29,7 +29,7 @@
 #define QUIET (10 * SL_S)
 /* Most webhooks of the configuration; each has one name. */
 #define NAMES_MAX 8
-#define NAME_MAX  254
+#define HOST_MAX  254 /* a name of DNS and its end */
 
 struct sl_webhook_keys {
 	struct sl_kube *kube;
@@ -44,8 +44,8 @@ struct sl_webhook_keys {
 	struct sl_kube_backoff pauses;  /* between writes of the bundle */
 	sl_ns wrote_at;                 /* the bundle; 0: never */
 	sd_event_source *timer;
-	char *served; /* the last certificate passed on */
-	bool is_missing_told;
+	char *served;             /* the last certificate passed on */
+	const char *told_missing; /* the object that was last warned about */
 };
 
 static const struct {
@@ -94,32 +94,32 @@ static json_t *encode(const char *text)
 /* --- the configuration --------------------------------------------------------------------- */
 
 /* The host of https://HOST[:PORT][/PATH]; false: another form. */
-static bool host_of(const char *url, char name[NAME_MAX])
+static bool host_of(const char *url, char name[HOST_MAX])
 {
 	const char *at = strncmp(url, "https://", 8) == 0 ? url + 8 : "";
 	size_t length = at[0] == '[' ? strcspn(++at, "]") : strcspn(at, ":/");
 
-	if (length == 0 || length >= NAME_MAX)
+	if (length == 0 || length >= HOST_MAX)
 		return false;
-	(void)snprintf(name, NAME_MAX, "%.*s", (int)length, at);
+	(void)snprintf(name, HOST_MAX, "%.*s", (int)length, at);
 	return true;
 }
 
-static bool name_of(const json_t *webhook, char name[NAME_MAX])
+static bool name_of(const json_t *webhook, char name[HOST_MAX])
 {
 	const json_t *service = sl_kube_at(webhook, "clientConfig", "service", NULL);
 
 	if (!service)
 		return host_of(
 			sl_kube_text_at(webhook, "clientConfig", "url", NULL), name);
-	(void)snprintf(name, NAME_MAX, "%.63s.%.63s.svc",
+	(void)snprintf(name, HOST_MAX, "%.63s.%.63s.svc",
 		sl_kube_text_at(service, "name", NULL),
 		sl_kube_text_at(service, "namespace", NULL));
 	return true;
 }
 
 struct names {
-	char text[NAMES_MAX][NAME_MAX];
+	char text[NAMES_MAX][HOST_MAX];
 	const char *list[NAMES_MAX + 1];
 	size_t count;
 };
@@ -130,14 +130,20 @@ static void read_names(const json_t *hook, struct names *out)
 	const json_t *webhooks = json_object_get(hook, "webhooks"), *webhook;
 
 	*out = (struct names){0};
-	for (size_t i = 0;
-		out->count < NAMES_MAX && (webhook = json_array_get(webhooks, i)); i++) {
-		char *name = out->text[out->count];
-		bool is_known = !name_of(webhook, name);
+	for (size_t i = 0; (webhook = json_array_get(webhooks, i)); i++) {
+		char *name = out->text[out->count], more[HOST_MAX];
+		bool is_full = out->count == NAMES_MAX;
+		bool is_skipped = !name_of(webhook, is_full ? more : name);
 
 		for (size_t k = 0; k < out->count; k++)
-			is_known = is_known || strcmp(out->text[k], name) == 0;
-		if (!is_known)
+			is_skipped = is_skipped ||
+				     strcmp(out->text[k], is_full ? more : name) == 0;
+		if (!is_skipped && is_full)
+			sl_warning(
+				"MutatingWebhookConfiguration " SL_WEBHOOK_NAME
+				" has more than %d names; %s is not in the certificate",
+				NAMES_MAX, more);
+		else if (!is_skipped)
 			out->list[out->count++] = name;
 	}
 }
@@ -252,18 +258,19 @@ static bool settle_bundle(struct sl_webhook_keys *keys, const char *authorities)
 
 /* --- the wanted state ---------------------------------------------------------------------- */
 
-/* Do both objects exist? If not, an administrator must make them. */
-static bool has_objects(struct sl_webhook_keys *keys)
+/* NULL: both objects exist. An administrator must make what is missing. */
+static const char *missing_of(const struct sl_webhook_keys *keys)
 {
-	bool has = keys->secret && keys->hook;
+	if (!keys->secret)
+		return "Secret " SL_WEBHOOK_NAMESPACE "/" SL_WEBHOOK_SECRET;
+	return keys->hook ? NULL : "MutatingWebhookConfiguration " SL_WEBHOOK_NAME;
+}
 
-	if (!has && !keys->is_missing_told)
-		sl_warning("%s is not there: kubectl apply -f webhook.yaml",
-			keys->secret ? "MutatingWebhookConfiguration " SL_WEBHOOK_NAME
-				     : "Secret " SL_WEBHOOK_NAMESPACE
-				       "/" SL_WEBHOOK_SECRET);
-	keys->is_missing_told = !has;
-	return has;
+static void tell_missing(struct sl_webhook_keys *keys, const char *missing)
+{
+	if (missing && missing != keys->told_missing)
+		sl_warning("%s is not there: kubectl apply -f webhook.yaml", missing);
+	keys->told_missing = missing;
 }
 
 static void hand_out(struct sl_webhook_keys *keys, const struct sl_webhook_certs *certs)
@@ -300,10 +307,15 @@ static void settle_certs(struct sl_webhook_keys *keys, struct sl_webhook_certs *
 static void settle(struct sl_webhook_keys *keys)
 {
 	struct sl_webhook_certs certs = {0};
+	const char *missing;
 
 	look_again(keys, LOOK_EVERY);
 	if (keys->call || !sl_kube_watch_is_synced(keys->secret_watch) ||
-		!sl_kube_watch_is_synced(keys->hook_watch) || !has_objects(keys))
+		!sl_kube_watch_is_synced(keys->hook_watch))
+		return;
+	missing = missing_of(keys);
+	tell_missing(keys, missing);
+	if (missing)
 		return;
 	for (size_t i = 0; i < SL_ARRAY_LEN(parts); i++)
 		*part_of(&certs, i) =
@@ -356,8 +368,8 @@ int sl_webhook_keys_new(struct sl_webhook_keys **out, sd_event *loop,
 	keys->kube = kube;
 	keys->fn = fn;
 	keys->context = context;
-	r = sd_event_add_time_relative(loop, &keys->timer, CLOCK_MONOTONIC,
-		LOOK_EVERY / SL_US, SL_S / SL_US, on_timer, keys);
+	r = sl_err_origin(sd_event_add_time_relative(loop, &keys->timer, CLOCK_MONOTONIC,
+		LOOK_EVERY / SL_US, SL_S / SL_US, on_timer, keys));
 	if (r >= 0)
 		r = sl_kube_watch_new(&keys->secret_watch, kube, SECRETS_PATH,
 			SECRET_QUERY, on_secret, keys);
