@@ -12,6 +12,7 @@
 #define EVICT_AGAIN_FIRST   (100 * SL_MS)
 #define EVICT_AGAIN_MOST    (5 * SL_S)
 #define ABORTED_AGAIN       (10 * SL_MS)
+#define ABORTED_AGAIN_MOST  (320 * SL_MS)
 #define RESTORE_AGAIN_FIRST (20 * SL_MS)
 #define RESTORE_AGAIN_MOST  (2 * SL_S)
 
@@ -175,6 +176,19 @@ static enum sl_reason refusal_of(uint32_t cause)
 	}
 }
 
+/* Each further one within a second waits twice as long: with an EVICT open the plan may find that
+ * the pool does not let it go on, and without it that it does (0037, BOUND). */
+static void aborted(struct sl_node_step *step, struct sl_node_back_off *off)
+{
+	sl_ns span = off->times ? 0 : sl_sub_sat(off->until, off->since);
+	bool again = SL_MUTANT(ABORTS_FOR_EVER,
+		span && step->now < sl_node_later(off->until, SL_S), false);
+
+	span = again ? sl_min_u64(2 * span, ABORTED_AGAIN_MOST) : ABORTED_AGAIN;
+	*off = (struct sl_node_back_off){
+		.since = step->now, .until = sl_node_later(step->now, span)};
+}
+
 static void evict_done(struct sl_node_step *step, struct sl_node_client *client,
 	const struct sl_node_order *order, uint64_t bytes, const struct sl_event *event)
 {
@@ -197,8 +211,7 @@ static void evict_done(struct sl_node_step *step, struct sl_node_client *client,
 	}
 	if (order->kind == SL_NODE_ABORTED && event->done.cause == SL_SWAP_ABORTED) {
 		if (!moved)
-			client->back_off = (struct sl_node_back_off){
-				.until = sl_node_later(step->now, ABORTED_AGAIN)};
+			aborted(step, &client->back_off);
 		return;
 	}
 	if (refused && (!client->back_off.times ||

@@ -307,7 +307,7 @@ static void mistakes_name_line_and_remedy(void **state)
 		{"max_clients: 0\n", "line 1:", "from 1 to 100000"},
 		{"max_clients: ten\n", "line 1:", "digits only"},
 		{"max_clients: 10x\n", "line 1:", "digits only"},
-		{"max_clients: 99999999999999999999999\n", "line 1:", "not a number"},
+		{"max_clients: 99999999999999999999999\n", "line 1:", "from 1 to 100000"},
 		{"socket_mode: 0999\n",
 			"line 1:", "is not an octal mode; write for example 0660"},
 		{"max_clients: -1\n", "line 1:", "is not a number; write digits only"},

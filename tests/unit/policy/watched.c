@@ -98,8 +98,8 @@ static void gives_up(struct play *p, uint64_t ask, double at_ms)
 				SL_SWAP_ABORTED, 0}));
 }
 
-/* A client that was told to leave and then to stay may be asked again. After two such changes at
- * once, others are asked for a moment (10 ms). */
+/* A client that was told to leave and then to stay may be asked again. After two such changes in a
+ * row, others are asked for twice as long (20 ms). */
 static void test_not_back_and_forth(void **state)
 {
 	struct play p;
@@ -114,7 +114,7 @@ static void test_not_back_and_forth(void **state)
 	says(&p, "B asks again", 5012, (struct sl_event)ASK(2, 2, 0, 20),
 		"EVICT 1 g0 10 EVICTED_FOR");
 	gives_up(&p, 2, 5013);
-	says(&p, "and again", 5013, (struct sl_event)ASK(2, 3, 0, 20),
+	says(&p, "and again", 5024, (struct sl_event)ASK(2, 3, 0, 20),
 		"EVICT 3 g0 10 EVICTED_FOR");
 	play_close(&p);
 }
