@@ -181,8 +181,7 @@ static enum sl_reason refusal_of(uint32_t cause)
 static void aborted(struct sl_node_step *step, struct sl_node_back_off *off)
 {
 	sl_ns span = off->times ? 0 : sl_sub_sat(off->until, off->since);
-	bool again = SL_MUTANT(ABORTS_FOR_EVER,
-		span && step->now < sl_node_later(off->until, SL_S), false);
+	bool again = span && step->now < sl_node_later(off->until, SL_S);
 
 	span = again ? sl_min_u64(2 * span, ABORTED_AGAIN_MOST) : ABORTED_AGAIN;
 	*off = (struct sl_node_back_off){
