@@ -192,8 +192,25 @@ static bool draw_sort(struct making *m, int sort)
 	return true;
 }
 
-static bool make(struct making *m)
+/* A sort that is wanted, of which the trace has no job; SORTS: none. */
+static int lacking_sort(const struct making *m)
 {
+	int sort = 0;
+
+	while (sort < SORTS && !(m->wanted[sort] && !m->count[sort]))
+		sort++;
+	return sort;
+}
+
+static bool make(struct making *m, struct sl_error *err)
+{
+	static const char *const names[SORTS] = {[NO_GPU] = "no GPU",
+		[SHARE] = "a part of a GPU",
+		[ONE] = "one GPU",
+		[MULTI] = "several GPUs"};
+	int lacking;
+
+	sl_error_set(err, "out of memory");
 	if (!sort_out(m))
 		return false;
 	count_models(m);
@@ -203,10 +220,20 @@ static bool make(struct making *m)
 		set_part(m, MULTI, m->mix->multi);
 	if (m->mix->cpu_jobs >= 0)
 		m->wanted[NO_GPU] = m->wanted[NO_GPU] * (uint64_t)m->mix->cpu_jobs / 100;
+	lacking = lacking_sort(m);
+	if (lacking < SORTS) {
+		sl_error_set(err,
+			"the mix '%s' needs jobs with %s, and the trace has none; choose "
+			"another trace or mix",
+			m->mix->name, names[lacking]);
+		return false;
+	}
 	for (int sort = 0; sort < SORTS; sort++)
 		if (!draw_sort(m, sort))
 			return false;
-	return true;
+	if (!m->made)
+		sl_error_set(err, "the trace has no jobs to mix");
+	return m->made;
 }
 
 int sl_simulate_mix(
@@ -222,13 +249,11 @@ int sl_simulate_mix(
 		sl_error_set(err, "there is no mix '%s'; `--mix list` names them", name);
 		return SL_TRACE_BAD;
 	}
-	made = make(&m);
+	made = make(&m, err);
 	for (int sort = 0; sort < SORTS; sort++)
 		free(m.of[sort]);
-	if (!made || !m.made) {
+	if (!made) {
 		free(m.jobs);
-		sl_error_set(
-			err, made ? "the trace has no jobs to mix" : "out of memory");
 		return SL_TRACE_BAD;
 	}
 	free(trace->jobs);

@@ -270,6 +270,19 @@ static void play(const struct sl_trace *trace, enum sl_placement_policy policy,
 	}
 }
 
+static void says_which_jobs_a_trace_lacks(void **state)
+{
+	struct sl_trace trace;
+	struct sl_error err = {{0}};
+
+	make_trace(&trace);
+	for (uint32_t i = 0; i < trace.job_count; i++)
+		trace.jobs[i].need.gpus = trace.jobs[i].need.gpus ? 1 : 0;
+	assert_int_equal(sl_simulate_mix(&trace, "multi30", 1, &err), SL_TRACE_BAD);
+	assert_non_null(strstr(err.text, "'multi30' needs jobs with several GPUs"));
+	sl_trace_fini(&trace);
+}
+
 /* PACK keeps rare models for jobs that can use no other. In the end both policies leave nearly the
  * least idle that is possible. */
 static void constrained_jobs_find_their_models(void **state)
@@ -306,6 +319,7 @@ int main(void)
 		cmocka_unit_test(shuffles_as_published),
 		cmocka_unit_test(keeps_the_order_of_creation),
 		cmocka_unit_test(mixes_as_named),
+		cmocka_unit_test(says_which_jobs_a_trace_lacks),
 		cmocka_unit_test(draws_mixes_by_the_seed),
 		cmocka_unit_test(constrained_jobs_find_their_models),
 		cmocka_unit_test(counts_what_is_placed),
