@@ -15,6 +15,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
+
 enum type { GAUGE, COUNTER };
 enum unit { NUMBER, SIGNED, BYTES, RATIO, SECONDS, MILLI };
 
@@ -172,40 +174,6 @@ static void put_value(struct out *out, enum unit unit, uint64_t value)
 		put_number(out, value);
 }
 
-/* Length of the character at c, 0 if invalid: RFC 3629, no overlong forms, no surrogates. Never
- * reads beyond the terminator, which is no continuation byte. */
-static size_t utf8_length(const unsigned char *c)
-{
-	static const struct {
-		unsigned char low, high, second_low, second_high, length;
-	} forms[] = {
-		{0x20, 0x7e, 0, 0, 1},
-		{0xc2, 0xdf, 0x80, 0xbf, 2},
-		{0xe0, 0xe0, 0xa0, 0xbf, 3},
-		{0xe1, 0xec, 0x80, 0xbf, 3},
-		{0xed, 0xed, 0x80, 0x9f, 3},
-		{0xee, 0xef, 0x80, 0xbf, 3},
-		{0xf0, 0xf0, 0x90, 0xbf, 4},
-		{0xf1, 0xf3, 0x80, 0xbf, 4},
-		{0xf4, 0xf4, 0x80, 0x8f, 4},
-	};
-
-	for (size_t i = 0; i < SL_ARRAY_LEN(forms); i++) {
-		if (c[0] < forms[i].low || c[0] > forms[i].high)
-			continue;
-		if (forms[i].length == 1)
-			return 1;
-		if (c[1] < forms[i].second_low || c[1] > forms[i].second_high)
-			return 0;
-		for (size_t k = 2; k < forms[i].length; k++) {
-			if ((c[k] & 0xc0) != 0x80)
-				return 0;
-		}
-		return forms[i].length;
-	}
-	return 0;
-}
-
 /* Length of the part that needs no escape: nearly all of nearly all names. */
 static size_t plain_length(const char *text)
 {
@@ -221,21 +189,24 @@ static void put_escaped(struct out *out, const char *text)
 {
 	for (;;) {
 		size_t length = plain_length(text);
+		const char *next;
+		uint32_t c;
 
 		put_bytes(out, text, length);
 		text += length;
 		if (!*text)
 			return;
-		length = utf8_length((const unsigned char *)text);
-		if (*text == '\n')
+		next = text;
+		c = sl_text_next(&next);
+		if (c == '\n')
 			put(out, "\\n");
-		else if (*text == '\\' || *text == '"')
+		else if (c == '\\' || c == '"')
 			put_bytes(out, (const char[]){'\\', *text}, 2);
-		else if (length)
-			put_bytes(out, text, length);
-		else
+		else if (c == UINT32_MAX || c < ' ' || (c >= 0x7f && c < 0xa0))
 			put(out, "\xef\xbf\xbd");
-		text += length ? length : 1;
+		else
+			put_bytes(out, text, (size_t)(next - text));
+		text = next;
 	}
 }
 

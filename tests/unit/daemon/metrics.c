@@ -340,6 +340,7 @@ static void hostile_names_do_no_harm(void **state)
 		{"tab\there", "tab" BAD "here"},
 		{"\x01\x1b[31m\x7f", BAD BAD "[31m" BAD},
 		{"alone \x80", "alone " BAD},
+		{"control \x01\x7f \xc2\x9b", "control " BAD BAD " " BAD},
 		{"overlong \xc0\xaf", "overlong " BAD BAD},
 		{"overlong \xe0\x80\xaf", "overlong " BAD BAD BAD},
 		{"surrogate \xed\xa0\x80", "surrogate " BAD BAD BAD},
