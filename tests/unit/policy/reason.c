@@ -98,8 +98,8 @@ static const struct {
 		{SL_REASON_UNTAKEABLE_BEGINS, 0, "alice", NULL, 0, SL_CONDITION_RUNNING,
 			0, 3 * SL_S, 4711},
 		"process 4711 of alice cannot give memory back: it has been busy with "
-		"one piece of GPU work for 3s; until it can, the limit of alice is "
-		"what it holds"},
+		"one piece of GPU work for 3s; until it can, alice gets no more "
+		"memory than it holds"},
 	{"of an evicted one nothing runs on",
 		{SL_REASON_EVICT_NO_HOST, 0, "alice", NULL, 18ull << 20, 0, 0, 0, 0},
 		"alice could not be moved off GPU 0: the host has no memory for 18 "
