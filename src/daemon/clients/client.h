@@ -29,8 +29,8 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer);
 void sl_client_disconnected(struct sl_client *client);
 /* The client's process is dead, or (superseded) runs another program: its bytes are dying now. */
 void sl_client_exit(struct sl_client *client, bool superseded);
-/* The client's remaining bytes on this GPU. Forgets the client once none remain anywhere. True: they
- * are fewer, and *event tells the policy. */
+/* The client's remaining bytes on this GPU. Forgets the client once none remain anywhere. True:
+ * they are fewer, and *event tells the policy. */
 bool sl_client_released(struct sl_client *client, uint32_t ordinal,
 	uint64_t remaining_bytes, struct sl_event *event);
 /* The same because the GPU is lost: the policy knows already. */

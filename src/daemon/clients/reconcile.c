@@ -28,8 +28,8 @@
 
 /* Rounding in the driver's own sums, and what a context may vary meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
-/* Releases per sample: when a thousand processes die at once, the loop still serves others. The next
- * sample, asked for at once, finds the rest. */
+/* Releases per sample: when a thousand processes die at once, the loop still serves others. The
+ * next sample, asked for at once, finds the rest. */
 #define RELEASES_MOST 200
 
 /* One step of the policy. */

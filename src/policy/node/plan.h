@@ -238,7 +238,7 @@ static inline bool sl_node_stays_for_good(const struct sl_node_demand *demand)
 	return demand->flags & SL_NODE_DEMAND_HELD ||
 	       client->workload->flags & SL_WORKLOAD_NO_SWAP || !client->swaps;
 }
-/* A demand whose client is partly on the host, and exceeds the request on another GPU: a burst comes
+/* The demand's client is partly on the host, and exceeds the request on another GPU: a burst comes
  * along. */
 bool sl_node_brings_burst(const struct sl_node_claim *claim);
 /* By the books: the demand is entitled, or I2 holds with its bytes. */

@@ -125,7 +125,7 @@ static bool trim_within(struct sl_node_step *step, const struct sl_node_client *
 	return !missing || coming < missing;
 }
 
-/* A client whose last EVICT lacked host memory may leave in larger pieces than the node asked for. */
+/* After an EVICT that lacked host memory: it may leave in larger pieces than the node asked for. */
 static uint64_t leaves(const struct sl_node_client *client, uint64_t bytes)
 {
 	uint64_t all = 0;

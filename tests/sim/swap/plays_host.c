@@ -53,7 +53,7 @@ static void copies_freed(struct swap_world *w)
 }
 
 /* A works within its request, and has copies of 6 GiB in the 9 of the host. B leaves in pieces of 4
- * for C, which lacks 1: for that much A's copies need not go. They go once B has found no memory. */
+ * for C, which lacks 1: for that much A's copies need not go. They go once B found no memory. */
 static void copies_for_a_grain(struct swap_world *w)
 {
 	uint32_t a, b, c;

@@ -212,7 +212,7 @@ static void config_may_be_for_ever(void **state)
 	sl_arena_free(arena);
 }
 
-/* Two processes end at once, and what they had is found to be gone at once: the node tells both ends. */
+/* Two processes end at once, and their memory is found to be gone at once: both ends are told. */
 static void several_at_once(void **state)
 {
 	const struct sl_event ends[] = {EVENT(CLIENT_EXIT, client_exit, {70}),
