@@ -8,7 +8,8 @@
  * cannot make such a listener or folder, unless the namespace has a user 65534. So such a listener
  * is outside if there is no such user, or if it is in another pid namespace, too. Its user outside
  * cannot be seen, so the folder decides: the owner of the namespace chose which outside folders it
- * shows. Only in a folder that all users may write to (/tmp) could a stranger have put a socket.
+ * shows. Only in a folder that all users may write to (/tmp), or in a folder of theirs there, could
+ * a stranger have put a socket.
  */
 #include "base/trust.h"
 
@@ -96,7 +97,8 @@ bool sl_trust_folder(const char *path, uid_t *owner)
 	memcpy(above, path, strlen(path) + 1);
 	cut(above);
 	return info.st_uid == OVERFLOW_UID && in_user_namespace(&ignored) &&
-	       look(above, &info) && !(info.st_mode & S_IWOTH);
+	       !(info.st_mode & S_IWOTH) && look(above, &info) &&
+	       !(info.st_mode & S_IWOTH);
 }
 
 bool sl_trust_is_own(const char *path)

@@ -1,10 +1,10 @@
 /*
  * swapper - what the parts of the program share: memory of every kind, and work on it
  *
- * The contents of a piece of memory follow from its seed: word i of part p is mix(seed + p, i).
- * It may have been zeroed instead, and a few words may have been poked since. So every byte can
- * be checked at any time. The thread that obeys makes, changes and frees things; workers have
- * their own. Bytes.
+ * A thing is a piece of memory. Its contents follow from its seed: word i of part p is
+ * mix(seed + p, i). The thing records whether it was zeroed instead, and words that were poked
+ * since, so every byte can be checked at any time. Only the thread that reads commands makes,
+ * changes and frees things; workers allocate memory of their own. Sizes are bytes.
  */
 #ifndef SL_TESTS_SWAPPER_H
 #define SL_TESTS_SWAPPER_H

@@ -1,10 +1,10 @@
 /*
  * peer - see peer.h
  *
- * A pair says that context `user` on device `dev` may use the memory of context `owner`. Several
- * contexts of a device may be users of one owner; the driver's access is per device, so it goes
- * with the last of them. The lock guards the table of pairs. Blocks are looked up under the books'
- * lock and opened without either lock: a block that has gone meanwhile needs no access.
+ * A pair says that context `user` on device `dev` may use the memory of context `owner`. The driver
+ * grants access per device, so access is revoked only when the last user of that owner on the
+ * device leaves. The lock guards the table of pairs. Blocks are looked up under the books' lock.
+ * Access is granted with neither lock held; a failure is ignored if the block was freed meanwhile.
  */
 #include "runtime/memory/peer.h"
 #include "runtime/gate/control.h"

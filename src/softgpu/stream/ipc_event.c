@@ -1,10 +1,10 @@
 /*
  * ipc_event - interprocess events
  *
- * Each has a few words that all processes of the box map (event.c). A record takes the next number
- * and, when its stream gets there, writes it as reached. A wait ends when the number recorded by
- * any process at the time of the call is reached. Waits poll: the server notices a dead process and
- * ends its records.
+ * Each event has counters in memory that all processes of the box map (server/event.c). A record
+ * takes the next number; its stream writes that number as reached when it gets there. A wait reads
+ * the latest number, whichever process recorded it, and polls until it is reached. If a process
+ * dies, the server marks its records as reached.
  */
 #include "softgpu/driver/api.h"
 

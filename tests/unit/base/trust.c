@@ -177,13 +177,16 @@ static void the_outside_is_believed_by_its_place(void **state)
 	static const struct {
 		const char *name, *parent;
 		uid_t owner, listener;
+		mode_t mode;
 		int want;
 	} rows[] = {
-		{"root's, in /run", "/run", 0, 0, SL_TRUST_OK},
-		{"one's own outside", "/tmp", ALICE, ALICE, SL_TRUST_OK},
-		{"what Bob put into /tmp", "/tmp", BOB, BOB, SL_TRUST_NO},
-		/* Which cannot be told from Bob's. */
-		{"what root put into /tmp", "/tmp", 0, 0, SL_TRUST_NO},
+		{"root's, in /run", "/run", 0, 0, 0755, SL_TRUST_OK},
+		{"one's own outside", "/tmp", ALICE, ALICE, 0755, SL_TRUST_OK},
+		{"what Bob put into /tmp", "/tmp", BOB, BOB, 0755, SL_TRUST_NO},
+		/* It cannot be told from Bob's. */
+		{"what root put into /tmp", "/tmp", 0, 0, 0755, SL_TRUST_NO},
+		{"Bob's, in a folder like /tmp itself", "/run", 0, BOB, 01777,
+			SL_TRUST_NO},
 	};
 
 	(void)state;
@@ -192,8 +195,10 @@ static void the_outside_is_believed_by_its_place(void **state)
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		struct place place =
 			make_place(rows[i].parent, rows[i].owner, rows[i].listener);
-		int r = as_user(ALICE, judge_inside, &place);
+		int r;
 
+		assert_int_equal(chmod(place.folder, rows[i].mode), 0);
+		r = as_user(ALICE, judge_inside, &place);
 		end_place(&place);
 		if (r == 97) {
 			print_message("skipped: users may make no namespaces here\n");
