@@ -371,13 +371,13 @@ static bool is_kept_out(
 	return lacks;
 }
 
-/* PROGRESS: a client that wants memory back within its request gets it from borrowers that
- * may be stopped, whether they can be moved or not. */
+/* PROGRESS: a client of a workload that is within its request on each of its GPUs gets memory back
+ * from borrowers that may be stopped, whether they can be moved or not. */
 static void judge_owed(
 	struct swap_rules *r, struct swap_party *p, const struct swap_member *m)
 {
 	if (!r->has_priority || !r->quiet || !could_come(r, p, m) ||
-		!swap_is_owed(r, p, m) || !is_kept_out(r, p, m))
+		!swap_is_within(r, m) || !is_kept_out(r, p, m))
 		p->owed_since = 0;
 	else if (!p->owed_since)
 		p->owed_since = r->now;
