@@ -155,7 +155,7 @@ static bool make_room(struct sl_history_store *store, uint64_t bytes, int64_t no
 					  EVENTS)
 				: !drop_oldest(store, (enum victim)store->victim, now))
 			return false;
-		/* Nothing of it is left to delete: choose again in the next second. */
+		/* That table has no row left: choose again in the next second. */
 		if (sqlite3_total_changes(store->db) == changes) {
 			store->victim = -1;
 			return true;

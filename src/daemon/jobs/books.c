@@ -245,7 +245,7 @@ void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job)
 
 	if (!job->counted)
 		return;
-	/* What the machine decided of it is void. */
+	/* The machine's decisions about this job are void. */
 	for (size_t i = 0; i < jobs->todo_count; i++) {
 		if (jobs->todo[i].bind.job == job->row.id)
 			jobs->todo[i].type = SL_CLUSTER_ACTION_WAKE_AT;

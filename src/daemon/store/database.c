@@ -475,7 +475,7 @@ int sl_database_write(struct sl_database *database, const struct sl_store_change
 	bool whole = change->items[0].what == SL_ITEM_CLEAR;
 	int r = write_all(database, change, whole, err);
 
-	/* What is damaged stays until all of it is written anew. */
+	/* A damaged file stays until all records are written anew. */
 	if (r == -EUCLEAN && whole && put_aside(database))
 		r = write_all(database, change, whole, err);
 	return r;

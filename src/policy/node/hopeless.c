@@ -57,14 +57,13 @@ static bool is_still(struct sl_node_step *step, const struct sl_node_client *cli
 static bool gives(
 	const struct sl_node *node, const struct sl_node_client *client, uint64_t *room)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes;
 
 	if (client->order.id || sl_node_is_out(client))
 		return true;
 	if (client->look->lasts)
 		return false;
-	sl_each_gpu (gpu, client->holding.touched)
-		bytes += sl_ledger_evictable(&client->holding.cell[gpu]);
+	bytes = sl_ledger_evictable_on(client->holding.cell, client->holding.touched);
 	if (SL_MUTANT(DEADLOCK_SWAP_UNSEEN, bytes > *room, true))
 		return false;
 	*room -= bytes;

@@ -128,15 +128,12 @@ static bool trim_within(struct sl_node_step *step, const struct sl_node_client *
 /* After an EVICT that lacked host memory: it may leave in larger pieces than the node asked for. */
 static uint64_t leaves(const struct sl_node_client *client, uint64_t bytes)
 {
-	uint64_t all = 0;
-
 	if (!client->back_off.times ||
 		client->back_off.cause !=
 			SL_MUTANT(TRIM_AS_ASKED, SL_REASON_EVICT_NO_HOST, SL_REASONS))
 		return bytes;
-	sl_each_gpu (gpu, client->holding.touched)
-		all += sl_ledger_evictable(&client->holding.cell[gpu]);
-	return sl_max_u64(bytes, all);
+	return sl_max_u64(bytes,
+		sl_ledger_evictable_on(client->holding.cell, client->holding.touched));
 }
 
 bool sl_node_trim_for(

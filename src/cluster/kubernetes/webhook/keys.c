@@ -131,20 +131,22 @@ static void read_names(const json_t *hook, struct names *out)
 
 	*out = (struct names){0};
 	for (size_t i = 0; (webhook = json_array_get(webhooks, i)); i++) {
-		char *name = out->text[out->count], more[HOST_MAX];
-		bool is_full = out->count == NAMES_MAX;
-		bool is_skipped = !name_of(webhook, is_full ? more : name);
+		char name[HOST_MAX] = "";
+		bool is_skipped = !name_of(webhook, name);
 
 		for (size_t k = 0; k < out->count; k++)
-			is_skipped = is_skipped ||
-				     strcmp(out->text[k], is_full ? more : name) == 0;
-		if (!is_skipped && is_full)
+			is_skipped = is_skipped || strcmp(out->text[k], name) == 0;
+		if (is_skipped)
+			continue;
+		if (out->count == NAMES_MAX) {
 			sl_warning(
 				"MutatingWebhookConfiguration " SL_WEBHOOK_NAME
 				" has more than %d names; %s is not in the certificate",
-				NAMES_MAX, more);
-		else if (!is_skipped)
-			out->list[out->count++] = name;
+				NAMES_MAX, name);
+			continue;
+		}
+		out->list[out->count] = memcpy(out->text[out->count], name, sizeof(name));
+		out->count++;
 	}
 }
 
