@@ -1,5 +1,6 @@
 /* history_file - see the header */
 #include "history_file.h"
+#include "sql.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
@@ -52,13 +53,7 @@ void history_write(struct sl_history_store *store, const struct sl_history_batch
 
 void history_run(const char *sql)
 {
-	sqlite3 *db = NULL;
-	char *said = NULL;
-
-	assert_int_equal(sqlite3_open(history_path, &db), SQLITE_OK);
-	if (sqlite3_exec(db, sql, NULL, NULL, &said) != SQLITE_OK)
-		fail_msg("%s", said);
-	(void)sqlite3_close(db);
+	sql_run(history_path, sql);
 }
 
 int64_t history_number(const char *sql)

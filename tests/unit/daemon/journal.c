@@ -10,6 +10,7 @@
 #include "base/crc.h"
 #include "base/file.h"
 #include "daemon/store/journal.h"
+#include "sql.h"
 
 static char folder[64], path[128];
 
@@ -160,16 +161,6 @@ static void what_is_written_is_read(void **state)
 	sl_journal_fini(&out);
 }
 
-static void sql(const char *text)
-{
-	sqlite3 *db = NULL;
-
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
-		fail_msg("%s: %s", text, sqlite3_errmsg(db));
-	(void)sqlite3_close(db);
-}
-
 /* A change writes the records that differ and no others; a whole one writes all. */
 static void a_change_costs_what_differs(void **state)
 {
@@ -181,7 +172,7 @@ static void a_change_costs_what_differs(void **state)
 	fill(&now);
 	commit(store, NULL, &before);
 	/* Damage shows which records are written again. */
-	sql("UPDATE workload SET checksum = 1; UPDATE client SET checksum = 1");
+	sql_run(path, "UPDATE workload SET checksum = 1; UPDATE client SET checksum = 1");
 	now.workloads[1].priority = 7;
 	now.clients[0].id = 99; /* 88 has gone */
 	commit(store, &before, &now);
@@ -192,7 +183,7 @@ static void a_change_costs_what_differs(void **state)
 	assert_int_equal(out.workloads[0].priority, 7);
 	/* Client 99 is written, and goes with its workload, 70. */
 	assert_int_equal(out.client_count, 0);
-	sql("UPDATE workload SET checksum = 1; UPDATE head SET checksum = 1");
+	sql_run(path, "UPDATE workload SET checksum = 1; UPDATE head SET checksum = 1");
 	commit(store, NULL, &now);
 	assert_int_equal(load(&out, &err), SL_STORE_OK);
 	assert_int_equal(out.workload_count, 2);
@@ -224,15 +215,15 @@ static void a_second_copy_serves(void **state)
 	fill(&in);
 	commit(store, NULL, &in);
 	store = sl_store_free(store);
-	sql("UPDATE head SET checksum = 1 WHERE number = 0");
-	sql("UPDATE gpu SET checksum = 1 WHERE number IN (0, 1)");
+	sql_run(path, "UPDATE head SET checksum = 1 WHERE number = 0");
+	sql_run(path, "UPDATE gpu SET checksum = 1 WHERE number IN (0, 1)");
 	assert_int_equal(load(&out, &err), SL_STORE_PARTLY);
 	assert_row_contains("named", err.text, "head 0 in ");
 	assert_string_equal(out.boot, "boot-1");
 	assert_int_equal(out.gpu_count, 2);
 	assert_int_equal(out.client_count, 3);
 	check_part(&in, &out);
-	sql("UPDATE head SET checksum = 1");
+	sql_run(path, "UPDATE head SET checksum = 1");
 	assert_int_equal(load(&out, &err), SL_STORE_BAD);
 	assert_null(out.workloads);
 	sl_journal_fini(&in);

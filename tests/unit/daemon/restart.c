@@ -1,6 +1,5 @@
 /* The daemon's death: no client dies with it, nothing is forgotten, nothing is granted twice. */
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "base/file.h"
 #include "daemon/store/journal.h"
 #include "rig.h"
+#include "sql.h"
 
 #define CONFIG "context_reserve: 1GiB\nmeasure_interval: 50ms\nrecover_wait: 1s\n"
 
@@ -307,7 +307,6 @@ static void damage_costs_what_is_damaged(void **state)
 			other = rig_run(rig, 2 * RIG_GIB, 2 * RIG_GIB);
 	struct rig_peer a = rig_join(rig, &run), b = rig_join(rig, &other);
 	char path[96], change[160];
-	sqlite3 *db = NULL;
 
 	rig_kill_daemon(rig);
 	(void)snprintf(path, sizeof(path), "%s/run.db", rig->dir);
@@ -315,9 +314,7 @@ static void damage_costs_what_is_damaged(void **state)
 		"UPDATE workload SET text = replace(text, '\"limit_bytes\":1', "
 		"'\"limit_bytes\":2') WHERE number = %llu",
 		(unsigned long long)run.workload);
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, change, NULL, NULL, NULL), SQLITE_OK);
-	(void)sqlite3_close(db);
+	sql_run(path, change);
 	rig_start(rig, CONFIG);
 	assert_true(rig_log_has(rig, "run.db is damaged: its checksum is wrong"));
 	assert_true(rig_log_has(rig,

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "daemon/projects/store.h"
 #include "daemon/store/store.h"
+#include "sql.h"
 
 #define KIND SL_KIND_RESOURCE
 
@@ -141,16 +142,6 @@ static const char *commit(struct sl_store *store, struct sl_store_change *change
 	sl_store_finish(store);
 	assert_int_equal(over, 1);
 	return trouble.text;
-}
-
-static void sql(const char *text)
-{
-	sqlite3 *db = NULL;
-
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
-		fail_msg("%s: %s", text, sqlite3_errmsg(db));
-	(void)sqlite3_close(db);
 }
 
 /* --- Tests. --- */
@@ -322,21 +313,21 @@ static void says_that_it_is_damaged(void **state)
 	struct sl_error err;
 
 	assert_string_equal(commit(store, put(3, "a")), "");
-	sql("UPDATE resource SET text = 'b' WHERE number = 2");
+	sql_run(path, "UPDATE resource SET text = 'b' WHERE number = 2");
 	store = sl_store_free(store);
 	expect_error(SL_STORE_PARTLY, "compute resource 2 in ");
 	/* As the remedy says. */
-	sql("DELETE FROM resource WHERE number = 2");
+	sql_run(path, "DELETE FROM resource WHERE number = 2");
 	expect_again("1=a 3=a");
 	/* Records change places. */
-	sql("UPDATE resource SET number = 7 WHERE number = 3");
+	sql_run(path, "UPDATE resource SET number = 7 WHERE number = 3");
 	expect_error(SL_STORE_PARTLY, "compute resource 7 in ");
 	store = new_store();
 	assert_int_equal(load(store, &records, &err), SL_STORE_PARTLY);
 	assert_string_equal(commit(store, put(7, "wrong")), "");
 	store = sl_store_free(store);
 	expect_error(SL_STORE_PARTLY, "it is wrong");
-	sql("PRAGMA user_version = 2");
+	sql_run(path, "PRAGMA user_version = 2");
 	expect_error(SL_STORE_BAD, "written by another version of sluiced");
 	store = new_store();
 	assert_row_contains(
@@ -655,7 +646,7 @@ static void projects_are_kept(void **state)
 	sl_projects_fini(&got.set);
 	store = sl_store_free(store);
 	/* A damaged parent costs its own settings alone. */
-	sql("UPDATE project SET checksum = 1 WHERE number = 10");
+	sql_run(path, "UPDATE project SET checksum = 1 WHERE number = 10");
 	store = new_store();
 	assert_int_equal(sl_projects_store_load(store, &got, &err), SL_STORE_PARTLY);
 	assert_row_contains("damaged", err.text, "project 10 in ");
