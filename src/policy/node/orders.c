@@ -202,8 +202,10 @@ static void evict_done(struct sl_node_step *step, struct sl_node_client *client,
 	else if (moved && !order->other)
 		note_of(step, client, SL_REASON_EVICTED_IDLE, order, moved,
 			sl_node_idle(client, step->now));
-	if (!sl_node_is_out(client))
-		client->wants_since = 0; /* its gate is open */
+	if (!sl_node_is_out(client)) { /* its gate is open */
+		client->wants_since = 0;
+		client->told &= ~SL_NODE_COMES_BACK;
+	}
 	if (event->done.outcome == SL_SWAP_OK && moved) {
 		client->back_off = (struct sl_node_back_off){0};
 		return;

@@ -119,6 +119,36 @@ static void test_not_back_and_forth(void **state)
 	play_close(&p);
 }
 
+/* A is resumed before anything of it has left: it need not come back. Later some of it leaves, and it
+ * wants nothing any more: that is so. */
+static void test_resumed_before_it_left(void **state)
+{
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	play_rows(&p, full, SL_ARRAY_LEN(full));
+	(void)play(&p, "A is parked", 5000, (struct sl_event)PARK(1));
+	(void)play(&p, "and resumed", 5001,
+		(struct sl_event)EVENT(WORKLOAD_RESUME, workload_resume, {1}));
+	(void)play(&p, "A stays", 5002,
+		(struct sl_event)EVENT(DONE, done,
+			{1, p.last[SL_ACTION_EVICT].id, 0, SL_SWAP_REFUSED,
+				SL_SWAP_ABORTED, 0}));
+	(void)play(&p, "B asks", 7000, (struct sl_event)ASK(2, 1, 0, 20));
+	assert_row_u64("evicted", p.last[SL_ACTION_EVICT].evict.client, 1);
+	(void)play(&p, "A leaves", 7010,
+		(struct sl_event)EVENT(DONE, done,
+			{1, p.last[SL_ACTION_EVICT].id, 0, SL_SWAP_OK, 0, 10, 10}));
+	(void)play(&p, "wants", 7020, (struct sl_event)EVENT(WANT, want, {1, 1}));
+	assert_row_u64(
+		"waits", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_EVICTED);
+	(void)play(&p, "gives up", 7030, (struct sl_event)EVENT(WANT, want, {1, 0}));
+	assert_row_u64("wants nothing", sl_node_workload(p.node, 1).residency,
+		SL_RESIDENCY_PARTIAL);
+	play_close(&p);
+}
+
 /* A was busy by its last report, and has been on the host since: nothing of it runs there. */
 static void test_on_the_host_nothing_is_busy(void **state)
 {
@@ -150,6 +180,7 @@ int main(void)
 		cmocka_unit_test(test_whom_somebody_counts_on),
 		cmocka_unit_test(test_until_it_goes_on),
 		cmocka_unit_test(test_not_back_and_forth),
+		cmocka_unit_test(test_resumed_before_it_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
