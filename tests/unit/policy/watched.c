@@ -119,8 +119,8 @@ static void test_not_back_and_forth(void **state)
 	play_close(&p);
 }
 
-/* A is resumed before anything of it has left: it need not come back. Later some of it leaves, and it
- * wants nothing any more: that is so. */
+/* A is resumed before any of its memory has left, so it need not come back. Some of it
+ * leaves later. When A then gives up, it wants nothing. */
 static void test_resumed_before_it_left(void **state)
 {
 	struct play p;
