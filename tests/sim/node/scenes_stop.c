@@ -122,6 +122,24 @@ static const struct scene_row killed_in_vain[] = {
 		"GRANT 2/1 g0 60 e3; NOTE SERVED_AFTER_WAIT g0 2/0 60"},
 };
 
+/* A person stopped both; the first was removed, so it is not killed, and is not counted on. */
+static const struct scene_row removed_is_not_counted_on[] = {
+	{0, CONFIG_NO_PASS, ""},
+	G100,
+	{0, WORKLOAD(1, BYTES(0), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r0 l100"},
+	C(1, 1),
+	HAS(1, 80, 1),
+	{0, WORKLOAD(2, BYTES(60), BYTES(100), 1, 1, 0), "ADMIT 2 m1 r60 l100"},
+	C(2, 2),
+	{1, CONDITION(1, SL_CONDITION_STOPPED), "PROBE 1 WATCH"},
+	{2, STOP_WORKLOAD(1, 30000), "STOP 0/1 TERM STOP_ASKED"},
+	{11000, TIME, "NOTE UNTAKEABLE_BEGINS g0 1/0 0; PROBE 1 PROVE"},
+	{11001, ASK(2, 1, 0, 60), ""},
+	{13000, TIME, "NOTE ENTITLED_WAITS g0 2/1 60"},
+	{13001, REMOVE(1), "DENY 2/1 UNTAKEABLE 20"},
+	{31000, TIME, ""},
+};
+
 /* A process that cannot be signalled is not counted on. Another is stopped, and this one is not
  * tried for a minute. */
 static const struct scene_row cannot_be_signalled[] = {
@@ -289,6 +307,7 @@ const struct scene stop_scenes[] = {
 	SCENE(needed_no_more),
 	SCENE(kept_for_whom_they_stop),
 	SCENE(killed_in_vain),
+	SCENE(removed_is_not_counted_on),
 	SCENE(cannot_be_signalled),
 	SCENE(entitled_one_by_one),
 	SCENE(idle_longest_first),

@@ -136,9 +136,9 @@ static bool is_due(const struct shadow *s, const struct shadow_client *c)
 /* The same of a workload that a person wants ended. */
 static bool is_ending(const struct shadow *s, const struct shadow_workload *w)
 {
-	/* A removed workload is not killed. */
-	return w->stop_asked &&
-	       ((!w->stop_killed && !w->leaving) || s->now < w->kill_at + STUBBORN_AFTER);
+	/* Removing it ends that, too: its processes are not killed, nor counted on. */
+	return w->stop_asked && !w->leaving &&
+	       (!w->stop_killed || s->now < w->kill_at + STUBBORN_AFTER);
 }
 
 static void mark_stopping(const struct shadow *s, bool gone[SHADOW_CLIENTS])
