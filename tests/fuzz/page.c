@@ -19,7 +19,6 @@
 #include "daemon/link/inside.h"
 #include "daemon/state/daemon.h"
 #include "daemon/web/internal.h"
-#include "daemon/web/server.h"
 
 #define ANSWER_MAX (256u << 10)
 #define HEAD_MAX   2048
@@ -49,7 +48,8 @@ static int dial(void)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 ||
-		getsockname(page.listener.fd, (struct sockaddr *)&address, &size) < 0 ||
+		getsockname(page.http.listener.fd, (struct sockaddr *)&address, &size) <
+			0 ||
 		connect(fd, (struct sockaddr *)&address, size) < 0)
 		abort();
 	return fd;
@@ -85,9 +85,10 @@ static void start(void)
 	page.changes = sl_page_rate_new(1000000, 1000000);
 	page.failures = sl_page_rate_new(1, 1);
 	page.share = sl_page_share_new();
-	sl_list_init(&page.connections);
-	(void)pthread_mutex_init(&page.mutex, NULL);
-	page.listener.fd = make_listener();
+	page.http.site = &sl_page_site;
+	sl_list_init(&page.http.connections);
+	(void)pthread_mutex_init(&page.http.mutex, NULL);
+	page.http.listener.fd = make_listener();
 	if (sl_page_server_start(&page, "", "", &err) < 0)
 		abort();
 }

@@ -155,7 +155,7 @@ for how in trickle idle deaf; do
 	check "$how: descriptors come back" "$(find "/proc/$DAEMON/fd" -type l | wc -l)" -lt 60
 done
 # It ends as soon as the place is taken away.
-ask "$A" idle 1 60000 >"$T/idle"
+ask "$A" idle 1 30000 >"$T/idle"
 check "nobody stays longer than 10 s" "$(cat "$T/idle")" = 1
 
 kill -KILL $a
@@ -171,8 +171,8 @@ checked "idle"
 daemon_stop
 check "the daemon ends well" $? = 0
 
-# A port that is taken costs the metrics alone, and only until it is free; and addresses that are not ours to open.
-refused() { timeout 15 "$B/sluiced" --config "$1" --socket "$T/s2" --state "$T/state2" >"$T/second" 2>&1; }
+# A port that is taken costs the metrics alone, and only until it is free; what is no address prevents the start.
+refused() { timeout 60 "$B/sluiced" --config "$1" --socket "$T/s2" --state "$T/state2" >"$T/second" 2>&1; }
 listens() { grep -q listening "$T/other"; }
 "$B/tests/system/http-client" "$A" listen 30000 >"$T/other" &
 other=$!
@@ -189,10 +189,10 @@ check "metrics are served once it is free" $? = 0
 "$B/sluice" doctor >"$T/doctor"
 check_file "doctor says where" "$T/doctor" "metrics  *served at $A"
 daemon_stop
-for wrong in 0.0.0.0:9464 192.168.1.1:9464 '[::]:9464' '*:9464' 9464 127.0.0.1 example.com:80; do
+for wrong in '*:9464' 9464 127.0.0.1 example.com:80; do
 	echo "metrics: \"$wrong\"" >"$T/wrong"
 	refused "$T/wrong"
-	check "$wrong: no start" $? -ne 0
+	check "$wrong: no start" $? = 2
 	check_file "$wrong: and says why" "$T/second" 'metrics'
 done
 
@@ -223,15 +223,20 @@ check "the socket is gone" "$([ -e "$S" ] && echo there)" = ""
 "$B/tests/system/http-client" "$S" listen 30000 >"$T/other" &
 other=$!
 until_true 5 listens || fail "nobody listens"
-refused "$CONFIG"
-check "a path where somebody listens: no start" $? -ne 0
-check_file "and says why" "$T/second" 'another program listens on'
-check "and it is left to him" "$([ -S "$S" ] && echo there)" = there
+not_served() { # WHAT WHY
+	daemon_start
+	check "$1: the daemon runs" $? = 0
+	"$B/sluice" doctor >"$T/doctor"
+	check_file "$1: doctor says why" "$T/doctor" "$2"
+	daemon_stop
+}
+not_served "a path where another program listens" "metrics: another program listens on $S"
+check "and it keeps the path" "$([ -S "$S" ] && echo there)" = there
 kill -KILL $other
+wait $other 2>/dev/null
 rm -f "$S"
 echo precious >"$S"
-refused "$CONFIG"
-check "a file at the path: no start" $? -ne 0
+not_served "a file at the path" "metrics: $S exists and is not a socket"
 check "and it is left alone" "$(cat "$S")" = precious
 # Off by default: nothing but its own socket is listened on.
 : >"$CONFIG"

@@ -53,7 +53,7 @@ void sl_worker_tell(struct sl_worker *worker)
 	uint64_t one = 1;
 
 	if (write(worker->event_fd, &one, sizeof(one)) < 0)
-		sl_debug("a writing thread could not wake the loop: %s", strerror(errno));
+		sl_debug("an event of a thread: %s", strerror(errno));
 }
 
 void sl_worker_hear(struct sl_worker *worker)
@@ -61,5 +61,5 @@ void sl_worker_hear(struct sl_worker *worker)
 	uint64_t count;
 
 	if (read(worker->event_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		sl_debug("the event of a writing thread: %s", strerror(errno));
+		sl_debug("the event of a thread: %s", strerror(errno));
 }

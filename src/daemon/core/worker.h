@@ -1,8 +1,9 @@
 /*
- * worker - the common part of the daemon's writing threads
+ * worker - the common part of the daemon's own threads
  *
  * The loop hands work to a thread, and the thread tells the loop by an event when some work is
- * done. The owner defines the work and keeps its data under the mutex. All signals go to the loop.
+ * done; a thread that polls is told by the event instead. The owner defines the work and keeps its
+ * data under the mutex. All signals go to the loop.
  */
 #ifndef SL_DAEMON_CORE_WORKER_H
 #define SL_DAEMON_CORE_WORKER_H
@@ -24,9 +25,9 @@ SL_MUST_CHECK int sl_worker_start(
 	struct sl_worker *worker, void *(*body)(void *), void *argument);
 /* Sets stop, and waits until the body returns. */
 void sl_worker_end(struct sl_worker *worker);
-/* For the thread: makes event_fd readable. */
+/* Makes event_fd readable. */
 void sl_worker_tell(struct sl_worker *worker);
-/* For the loop: event_fd is not readable until the next tell. */
+/* event_fd is not readable until the next tell. */
 void sl_worker_hear(struct sl_worker *worker);
 
 #endif

@@ -10,6 +10,8 @@
 #ifndef SL_DAEMON_HISTORY_SUMS_H
 #define SL_DAEMON_HISTORY_SUMS_H
 
+#include <stdatomic.h>
+
 #include "daemon/history/store.h"
 
 #define SL_HISTORY_SUMS_MAX 256
@@ -48,8 +50,8 @@ void sl_history_summing_gpu(struct sl_history_summing *summing, uint32_t gpu,
 
 /* The copy that is handed over. */
 struct sl_history_sums {
-	unsigned int users; /* references; once handed over, only the loop counts them */
-	bool well;          /* the file is being written without errors */
+	atomic_uint users; /* references */
+	bool well;         /* the file is being written without errors */
 	uint64_t rows, dropped, bytes;
 	uint64_t written_ms; /* milliseconds since 1970; 0: not yet */
 	uint32_t first[SL_HISTORY_OFS], count[SL_HISTORY_OFS]; /* ranges in all */

@@ -54,8 +54,6 @@
 #include "daemon/swap/hostpool.h"
 #include "daemon/swap/hostpool_ahead.h"
 #include "daemon/swap/swap.h"
-#include "daemon/web/http.h"
-#include "daemon/web/page.h"
 #include "daemon/web/serving.h"
 #include "daemon/workloads/probing.h"
 #include "daemon/workloads/process.h"
@@ -557,12 +555,10 @@ void sl_daemon_fini(struct sl_daemon *daemon)
 	sl_inside_door_end(daemon->inside);
 	/* This ends threads that enter through it. */
 	sl_serving_close(daemon);
-	sl_page_close(daemon);
 	sl_history_close(daemon);
 	daemon->inside = sl_inside_door_free(daemon->inside);
 	sl_listener_close(daemon);
 	sl_jobs_close(daemon);
-	sl_http_close(daemon);
 	sl_strangers_close(daemon);
 	sl_peer_close(daemon);
 	sl_recount_close(daemon);

@@ -39,7 +39,6 @@ struct sl_error;
 struct sl_events;
 struct sl_history;
 struct sl_hostpool;
-struct sl_http;
 struct sl_inside_door;
 struct sl_ipc;
 struct sl_jobs;
@@ -58,6 +57,7 @@ struct sl_process;
 struct sl_recounts;
 struct sl_registry;
 struct sl_resources;
+struct sl_scrape;
 struct sl_shares;
 
 /* What HTTP serves; each works without the other (serving.h). */
@@ -186,7 +186,6 @@ struct sl_daemon {
 	struct sl_events *events;
 	struct sl_history *history; /* NULL: no history is written */
 	struct sl_hostpool *hostpool;
-	struct sl_http *http;          /* NULL: metrics are not served */
 	struct sl_inside_door *inside; /* the daemon's own threads connect through it */
 	struct sl_ipc *ipc;            /* NULL until used */
 	struct sl_jobs *jobs;
@@ -197,6 +196,7 @@ struct sl_daemon {
 	struct sl_recounts *recounts;
 	struct sl_registry *projects;
 	struct sl_resources *resources;
+	struct sl_scrape *scrape; /* NULL: metrics are not served */
 	struct sl_shares *shares; /* NULL until used */
 	struct sl_strangers *strangers;
 	struct sl_views *views;

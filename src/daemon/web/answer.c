@@ -55,7 +55,7 @@ enum MHD_Result sl_page_send(struct sl_page_request *request, unsigned int statu
 		(void)MHD_add_response_header(response, "Content-Type", type);
 	if (!MHD_get_response_header(response, "Cache-Control"))
 		(void)MHD_add_response_header(response, "Cache-Control", "no-store");
-	sl_page_set_phase(request, SL_PAGE_ANSWERING);
+	sl_http_set_phase(&request->page->http, request->connection, SL_HTTP_ANSWERING);
 	r = MHD_queue_response(request->connection, status, response);
 	MHD_destroy_response(response);
 	return r;

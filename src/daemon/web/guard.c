@@ -7,9 +7,34 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/web/http.h"
-
 #define HOST_MAX 256
+
+/* "", or ":" and digits. */
+static bool is_port(const char *text)
+{
+	if (text[0] == '\0')
+		return true;
+	return text[0] == ':' && text[1] &&
+	       text[1 + strspn(text + 1, "0123456789")] == '\0';
+}
+
+bool sl_page_is_local_host(const char *host)
+{
+	char name[16] = "";
+	struct in_addr address;
+	size_t length;
+
+	if (strncmp(host, "[::1]", 5) == 0)
+		return is_port(host + 5);
+	length = strcspn(host, ":");
+	if (length >= sizeof(name) || !is_port(host + length))
+		return false;
+	memcpy(name, host, length);
+	if (strcasecmp(name, "localhost") == 0)
+		return true;
+	return inet_pton(AF_INET, name, &address) == 1 &&
+	       ntohl(address.s_addr) >> 24 == 127;
+}
 
 /* Takes the name out of "name", "name:80" or "[::1]:80". False: it cannot be a name. */
 static bool take_name(const char *host, char name[HOST_MAX])
@@ -53,7 +78,7 @@ static bool is_ours(const struct sl_page_rules *rules, const char *host)
 {
 	char name[HOST_MAX];
 
-	if (sl_http_is_local_host(host))
+	if (sl_page_is_local_host(host))
 		return true;
 	if (!take_name(host, name))
 		return false;

@@ -34,4 +34,8 @@ struct sl_page_headers {
 SL_MUST_CHECK unsigned int sl_page_guard(const struct sl_page_rules *rules,
 	const struct sl_page_headers *headers, struct sl_error *why);
 
+/* Whether a Host header names this machine's loopback: localhost, 127.0.0.0/8 or [::1], with or
+ * without a port. */
+bool sl_page_is_local_host(const char *host);
+
 #endif

@@ -1,38 +1,76 @@
 /*
- * http - GET /metrics, served by the loop
+ * http - the HTTP server: a listener, its connections, and a thread for each of them
  *
- * One listener for Prometheus (option `metrics`; off by default), TCP or a Unix socket, all in the
- * loop's thread. libmicrohttpd waits in an epoll descriptor that the loop watches, and gets a turn
- * when nothing more urgent is ready. A turn renders at most one block of text per connection. A
- * hostile or slow client is bounded: 16 connections, 8 KiB of request, one request and 10 s each.
- * When all 16 are taken, one older than a second is closed. Numbers are copied at most every 100
- * ms, however often they are asked for.
- *
- * Over TCP any client that reaches the address may ask; the Unix socket has the permissions of the
- * daemon's own (socket_mode, socket_group). At a loopback address, requests that name another host
- * are refused, so that no web page can read the numbers through a browser on this machine.
+ * The page and the metrics have one each; struct sl_http_site says how they differ. Requests run in
+ * their connection's thread, which may block and touches nothing that the loop owns. Slow and idle
+ * connections are closed, earlier if others wait for a place.
  */
 #ifndef SL_DAEMON_WEB_HTTP_H
 #define SL_DAEMON_WEB_HTTP_H
 
-#include "daemon/state/daemon.h"
+#include <microhttpd.h>
 
-#define SL_HTTP_CONNECTIONS   16
-#define SL_HTTP_REQUEST_BYTES 8192
-#define SL_HTTP_LIFE_NS       (10 * SL_S)
-#define SL_HTTP_GIVE_WAY_NS   (1 * SL_S)
-#define SL_HTTP_FRESH_NS      (100 * SL_MS)
+#include "base/list.h"
+#include "daemon/core/user.h"
+#include "daemon/core/worker.h"
+#include "daemon/web/http_socket.h"
+#include "daemon/web/share.h"
 
-/* Opens the configured listener, if any. On an error err says what is wrong and the remedy. 0 or
- * negative errno. */
-SL_MUST_CHECK int sl_http_open(struct sl_daemon *daemon, struct sl_error *err);
-/* Sets mode and group again, after SIGHUP. 0 or negative errno. */
-SL_MUST_CHECK int sl_http_permit(const struct sl_daemon *daemon, struct sl_error *err);
-/* Ends all connections; also after a failed open. */
-void sl_http_close(struct sl_daemon *daemon);
+struct sl_http_site {
+	const char *name; /* the option with its address, for messages */
+	unsigned int connections;
+	size_t head_max_bytes; /* of method, target and headers */
+	sl_ns reading_life;    /* how long a connection may be in SL_HTTP_READING */
+	bool identifies_users; /* at a Unix socket */
+	MHD_AccessHandlerCallback on_request;      /* gets the context of sl_http_start */
+	MHD_RequestCompletedCallback on_completed; /* the same; may be NULL */
+};
 
-/* Whether a Host header of a request over TCP names this machine's loopback: localhost, 127.0.0.0/8
- * or [::1], with or without a port. */
-bool sl_http_is_local_host(const char *host);
+enum sl_http_phase {
+	SL_HTTP_READING = 0, /* waiting for a request, or receiving it */
+	SL_HTTP_ANSWERING,
+	SL_HTTP_WATCHING /* without an end */
+};
+
+struct sl_http {
+	const struct sl_http_site *site;
+	void *context;
+	struct sl_http_socket listener;
+	struct MHD_Daemon *server; /* NULL: not started */
+	struct sl_worker doorman;  /* accepts connections and closes slow ones */
+	pthread_mutex_t mutex;
+	struct sl_link connections; /* struct sl_http_connection, under the mutex */
+	unsigned int connection_count;
+};
+
+struct sl_http_connection {
+	struct sl_link link;
+	int fd;
+	enum sl_http_phase phase; /* under the mutex */
+	sl_ns since;
+	uint64_t key;               /* whose rate it uses: an address, or a user */
+	struct sl_page_asker asker; /* of its latest request; under the mutex */
+	struct sl_user *who;        /* if the site identifies users; else NULL */
+};
+
+/* Listens with the configured permissions; connections wait until sl_http_start. On an error err
+ * says what is wrong and the remedy. 0 or negative errno. */
+SL_MUST_CHECK int sl_http_listen(struct sl_http *http, const struct sl_http_site *site,
+	const struct sl_config_address *address, const struct sl_config *config,
+	struct sl_error *err);
+/* Starts the threads. certificate and key: PEM, or both NULL for no TLS. 0 or negative errno;
+ * -ENOTSUP: libmicrohttpd does not start. */
+SL_MUST_CHECK int sl_http_start(
+	struct sl_http *http, void *context, const char *certificate, const char *key);
+/* Ends the threads, and so waits for all requests; also after a failed listen or start. */
+void sl_http_close(struct sl_http *http);
+
+/* NULL: there was no memory for it. */
+struct sl_http_connection *sl_http_connection_of(struct MHD_Connection *mhd);
+/* Sets the asker of the connection's present request. */
+void sl_http_set_asker(
+	struct sl_http *http, struct MHD_Connection *mhd, struct sl_page_asker asker);
+void sl_http_set_phase(
+	struct sl_http *http, struct MHD_Connection *mhd, enum sl_http_phase phase);
 
 #endif

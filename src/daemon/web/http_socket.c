@@ -179,14 +179,3 @@ void sl_http_socket_close(struct sl_http_socket *listener)
 	if (unlink(path) < 0)
 		sl_warning("cannot remove %s: %s", path, strerror(errno));
 }
-
-void sl_http_log(void *part, const char *format, va_list args)
-{
-	char text[256];
-
-	if (!sl_log_on(SL_LOG_DEBUG))
-		return;
-	(void)vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = '\0';
-	sl_debug("%s: %s", (const char *)part, text);
-}

@@ -6,8 +6,6 @@
 #ifndef SL_DAEMON_WEB_HTTP_SOCKET_H
 #define SL_DAEMON_WEB_HTTP_SOCKET_H
 
-#include <stdarg.h>
-
 #include "daemon/config/config.h"
 
 struct sl_http_socket {
@@ -28,7 +26,5 @@ SL_MUST_CHECK int sl_http_socket_permit(const struct sl_http_socket *listener,
 	unsigned int mode, uint32_t group, struct sl_error *err);
 /* Closes it, and unlinks the path if it is still the socket that open created. */
 void sl_http_socket_close(struct sl_http_socket *listener);
-/* Log function for libmicrohttpd; writes at debug level. part: a string, what is served. */
-void sl_http_log(void *part, const char *format, va_list args);
 
 #endif

@@ -8,36 +8,29 @@
 #define SL_DAEMON_WEB_INTERNAL_H
 
 #include <jansson.h>
-#include <microhttpd.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/list.h"
 #include "daemon/link/inside.h"
 #include "daemon/web/guard.h"
-#include "daemon/web/http_socket.h"
+#include "daemon/web/http.h"
 #include "daemon/web/rate.h"
-#include "daemon/web/share.h"
 #include "daemon/web/snapshot.h"
 #include "daemon/web/tokens.h"
 
 /* Most bytes of a body; of a job's, which has its command and environment. */
 #define SL_PAGE_BODY_MAX     (64u << 10)
 #define SL_PAGE_JOB_BODY_MAX (256u << 10)
-/* Most bytes of method, target and headers. */
-#define SL_PAGE_HEAD_MAX (16u << 10)
 
 struct sl_history;
 
 struct sl_page {
 	struct sl_inside_door *door;
-	struct sl_http_socket listener;
+	struct sl_http http;
 	struct sl_page_rules rules;
 	char names[1024], machine[256];
 	bool reads_need_token;
 	char data_dir[SL_CONFIG_TEXT_MAX];
 	char address[192]; /* for a browser on this machine; "" for a Unix socket */
-	struct MHD_Daemon *server;
 	struct sl_page_snapshot *look;
 	struct sl_page_tokens *tokens;
 	struct sl_page_rate *reads, *changes, *failures;
@@ -46,32 +39,8 @@ struct sl_page {
 	atomic_uint questions;      /* to the history, being worked on */
 	/* Time of the last change through the page: an older snapshot is stale. */
 	_Atomic sl_ns changed_at;
-	/* The thread that accepts connections and closes slow ones (web/door.c). */
-	pthread_t doorman;
-	bool has_doorman;
-	int stop_fd;
-	pthread_mutex_t mutex;
-	struct sl_link connections; /* struct sl_page_connection, under the mutex */
-	unsigned int connection_count;
-	uint64_t requests, refused;
 	char *certificate, *key; /* PEM; NULL: no TLS */
 	atomic_bool ending;
-};
-
-enum sl_page_phase {
-	SL_PAGE_READING = 0, /* waiting for a request, or receiving it */
-	SL_PAGE_ANSWERING,
-	SL_PAGE_WATCHING
-};
-
-struct sl_page_connection {
-	struct sl_link link;
-	int fd;
-	enum sl_page_phase phase; /* under the page's mutex */
-	sl_ns since;
-	uint64_t key;               /* whose rate it uses: an address, or a user */
-	struct sl_page_asker asker; /* of its latest request; under the page's mutex */
-	struct sl_user *who;        /* of a Unix socket; else NULL */
 };
 
 struct sl_page_route;
@@ -154,7 +123,11 @@ SL_MUST_CHECK bool sl_page_query_number(struct sl_page_request *request, const c
 SL_MUST_CHECK char *sl_page_me(const struct sl_page_request *request);
 /* Whether it is root, or the daemon's own user. */
 bool sl_page_is_admin(const struct sl_user *who);
-void sl_page_set_phase(struct sl_page_request *request, enum sl_page_phase phase);
+
+/* Starts the threads. certificate "": no TLS. 0 or negative errno; err may say more. */
+SL_MUST_CHECK int sl_page_server_start(struct sl_page *page, const char *certificate,
+	const char *key, struct sl_error *err);
+extern const struct sl_http_site sl_page_site;
 
 /* The handlers of the routes. */
 #define SL_ROUTE(METHOD, path, ACCESS, body, fn) \

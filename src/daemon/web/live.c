@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "daemon/web/page.h"
-#include "daemon/web/server.h"
 
 /* A comment keeps proxies from closing the connection, and tells the client that the server is
  * there. */
@@ -146,8 +145,8 @@ static void end_stream(void *context)
 
 static struct stream *begin_stream(struct sl_page_request *request)
 {
-	const struct sl_page_connection *connection =
-		sl_page_connection_of(request->connection);
+	const struct sl_http_connection *connection =
+		sl_http_connection_of(request->connection);
 	struct stream *stream = calloc(1, sizeof(*stream));
 	char *me = sl_page_me(request);
 
@@ -198,6 +197,6 @@ enum MHD_Result sl_page_live(struct sl_page_request *request)
 	/* A proxy must not buffer events. */
 	(void)MHD_add_response_header(response, "X-Accel-Buffering", "no");
 	r = sl_page_send(request, 200, response, "text/event-stream");
-	sl_page_set_phase(request, SL_PAGE_WATCHING);
+	sl_http_set_phase(&request->page->http, request->connection, SL_HTTP_WATCHING);
 	return r;
 }

@@ -11,6 +11,7 @@
 #ifndef SL_DAEMON_WEB_METRICS_H
 #define SL_DAEMON_WEB_METRICS_H
 
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "daemon/history/sums.h"
@@ -58,7 +59,7 @@ struct sl_metrics_quota {
 #define SL_METRICS_QUOTAS_MAX 256
 
 struct sl_metrics_books {
-	unsigned int users; /* references; the last one put frees it */
+	atomic_uint users; /* references; the last one put frees it */
 	sl_ns taken_at, start_unix_ns, longest_turn;
 	bool nvml_up;
 	char version[32], driver[32];
@@ -82,7 +83,8 @@ struct sl_metrics_books {
 /* Copies the daemon's numbers, with one reference. The caller sets start, scrapes and longest_turn.
  * NULL: no memory. O(workloads x their GPUs + clients). */
 struct sl_metrics_books *sl_metrics_take(const struct sl_daemon *daemon);
-/* Drops one reference; NULL is fine; returns NULL. */
+/* Any thread may take and drop references; NULL is fine. The second returns NULL. */
+struct sl_metrics_books *sl_metrics_ref(struct sl_metrics_books *books);
 struct sl_metrics_books *sl_metrics_put(struct sl_metrics_books *books);
 
 /* The position of rendering; zeroed: the beginning. */

@@ -196,6 +196,13 @@ struct sl_metrics_books *sl_metrics_take(const struct sl_daemon *daemon)
 	return books;
 }
 
+struct sl_metrics_books *sl_metrics_ref(struct sl_metrics_books *books)
+{
+	if (books)
+		books->users++;
+	return books;
+}
+
 struct sl_metrics_books *sl_metrics_put(struct sl_metrics_books *books)
 {
 	if (!books || --books->users)

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -21,7 +20,6 @@
 #include "daemon/link/pids.h"
 #include "daemon/state/part.h"
 #include "daemon/web/internal.h"
-#include "daemon/web/server.h"
 
 /* A browser asks once a second, and more often at once when the page opens. */
 #define READS_PER_SECOND   50
@@ -65,7 +63,7 @@ static void set_address(struct sl_page *page, const struct sl_config_address *ad
 static void set_rules(
 	struct sl_page *page, const struct sl_config *config, bool is_private)
 {
-	const struct sl_config_address *address = &page->listener.address;
+	const struct sl_config_address *address = &page->http.listener.address;
 
 	(void)gethostname(page->machine, sizeof(page->machine) - 1);
 	sl_wire_str(page->names, sizeof(page->names), config->page_names.text);
@@ -139,10 +137,7 @@ static int start(struct sl_daemon *daemon, struct sl_page *page,
 	int r = check_reach(config, address, err);
 
 	if (r == 0)
-		r = sl_http_socket_open(&page->listener, "page", address, err);
-	if (r == 0)
-		r = sl_http_socket_permit(
-			&page->listener, config->socket_mode, config->socket_group, err);
+		r = sl_http_listen(&page->http, &sl_page_site, address, config, err);
 	if (r < 0)
 		return r;
 	set_rules(page, config,
@@ -171,9 +166,7 @@ int sl_page_open(struct sl_daemon *daemon, struct sl_error *err)
 	daemon->page = page;
 	page->door = daemon->inside;
 	page->history = daemon->history;
-	page->listener.fd = page->stop_fd = -1;
-	sl_list_init(&page->connections);
-	(void)pthread_mutex_init(&page->mutex, NULL);
+	page->http.listener.fd = -1;
 	sl_wire_str(page->data_dir, sizeof(page->data_dir), daemon->data_dir);
 	r = start(daemon, page, &address, err);
 	if (r == 0)
@@ -185,8 +178,8 @@ int sl_page_permit(const struct sl_daemon *daemon, struct sl_error *err)
 {
 	if (!daemon->page)
 		return 0;
-	return sl_http_socket_permit(&daemon->page->listener, daemon->config.socket_mode,
-		daemon->config.socket_group, err);
+	return sl_http_socket_permit(&daemon->page->http.listener,
+		daemon->config.socket_mode, daemon->config.socket_group, err);
 }
 
 void sl_page_close(struct sl_daemon *daemon)
@@ -198,15 +191,15 @@ void sl_page_close(struct sl_daemon *daemon)
 	atomic_store(&page->ending, true);
 	if (page->look)
 		sl_page_snapshot_end(page->look);
-	sl_page_server_end(page);
+	sl_http_close(&page->http);
+	free(page->certificate);
+	free(page->key);
 	page->look = sl_page_snapshot_free(page->look);
 	page->tokens = sl_page_tokens_free(page->tokens);
 	page->reads = sl_page_rate_free(page->reads);
 	page->changes = sl_page_rate_free(page->changes);
 	page->failures = sl_page_rate_free(page->failures);
 	page->share = sl_page_share_free(page->share);
-	sl_http_socket_close(&page->listener);
-	(void)pthread_mutex_destroy(&page->mutex);
 	free(page);
 }
 
@@ -228,7 +221,7 @@ const char *sl_page_address(const struct sl_daemon *daemon)
 
 	if (!page)
 		return "";
-	return page->address[0] ? page->address : page->listener.address.text;
+	return page->address[0] ? page->address : page->http.listener.address.text;
 }
 
 void sl_page_give_token(struct sl_peer *peer)

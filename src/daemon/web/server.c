@@ -4,35 +4,20 @@
  * A request passes, in this order: rate, guard (web/guard.h), route, token, size. Then its body is
  * read, and the handler runs once, in the connection's thread, where it may block.
  */
-#include "daemon/web/server.h"
+#include "daemon/web/internal.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
 
-/* Little is needed: names and rows are on the stack. */
-#define STACK_BYTES (512u << 10)
-/* The library's memory per connection: the head, and a block of the answer. */
-#define POOL_BYTES (SL_PAGE_HEAD_MAX + (16u << 10))
-/* Seconds without any transfer until the library closes a connection; longer than the time between
- * two comments of a stream. */
-#define STILL_S 40
 /* JSON of the API nests 3 levels; each level costs stack. */
 #define DEPTH_MAX 16
 /* The delay of an answer to a wrong token. */
 #define FAILURE_PAUSE (200 * SL_MS)
-
-void sl_page_set_phase(struct sl_page_request *request, enum sl_page_phase phase)
-{
-	sl_page_door_phase(request->page, request->connection, phase);
-}
 
 /* --- may it? ---------------------------------------------------------------------------------- */
 
@@ -85,8 +70,8 @@ static void pause_after_failure(struct sl_page *page)
 static bool is_stranger(struct sl_page_request *request, enum MHD_Result *r)
 {
 	struct sl_page *page = request->page;
-	struct sl_page_connection *connection =
-		sl_page_connection_of(request->connection);
+	struct sl_http_connection *connection =
+		sl_http_connection_of(request->connection);
 	const char *value = header(request->connection, "Authorization");
 	uint64_t key = connection ? connection->key : 0;
 
@@ -116,8 +101,8 @@ const char *sl_page_token(const struct sl_page_request *request)
 
 static struct sl_user *who_asks(struct sl_page_request *request)
 {
-	struct sl_page_connection *connection =
-		sl_page_connection_of(request->connection);
+	struct sl_http_connection *connection =
+		sl_http_connection_of(request->connection);
 
 	if (request->page->rules.is_socket)
 		return connection && connection->who ? sl_user_copy(connection->who)
@@ -136,8 +121,8 @@ static bool needs_token(const struct sl_page *page, const struct sl_page_route *
  * Users' keys lie above all IPv4 addresses; an IPv6 network may share one at worst. */
 uint64_t sl_page_rate_key(const struct sl_page_request *request)
 {
-	const struct sl_page_connection *connection =
-		sl_page_connection_of(request->connection);
+	const struct sl_http_connection *connection =
+		sl_http_connection_of(request->connection);
 
 	if (request->who)
 		return 1ull << 40 | request->who->uid;
@@ -157,7 +142,7 @@ static bool may_enter(struct sl_page_request *request, const char *method,
 	request->who = who_asks(request);
 	request->asker =
 		(struct sl_page_asker){sl_page_rate_key(request), request->who != NULL};
-	sl_page_door_asker(page, request->connection, request->asker);
+	sl_http_set_asker(&page->http, request->connection, request->asker);
 	if (!sl_page_rate_take(page->reads, request->asker.key, sl_clock_now())) {
 		*r = sl_page_refuse(request, 429, "too many requests; wait a second");
 		return false;
@@ -274,7 +259,7 @@ static enum MHD_Result handle(struct sl_page_request *request)
 {
 	enum MHD_Result r = MHD_NO;
 
-	sl_page_set_phase(request, SL_PAGE_ANSWERING);
+	sl_http_set_phase(&request->page->http, request->connection, SL_HTTP_ANSWERING);
 	if (request->route->access == SL_PAGE_CHANGE && !read_json(request, &r))
 		return r;
 	r = request->route->fn(request);
@@ -337,7 +322,7 @@ static void on_completed(void *context, struct MHD_Connection *connection,
 
 	if (!request)
 		return;
-	sl_page_door_phase(context, connection, SL_PAGE_READING);
+	sl_http_set_phase(&request->page->http, connection, SL_HTTP_READING);
 	sl_page_answer_over(request);
 	(void)sl_user_free(request->who);
 	json_decref(request->json);
@@ -369,51 +354,15 @@ static void look_at_key(const char *path)
 		sl_warning("page_key: others may read %.300s; chmod 600 it", path);
 }
 
-static struct MHD_Daemon *start_server(struct sl_page *page)
-{
-	unsigned int flags = MHD_USE_INTERNAL_POLLING_THREAD |
-			     MHD_USE_THREAD_PER_CONNECTION | MHD_USE_NO_LISTEN_SOCKET |
-			     MHD_USE_ITC | MHD_USE_POLL | MHD_USE_ERROR_LOG |
-			     (page->certificate ? MHD_USE_TLS : 0);
-	struct MHD_OptionItem tls[] = {
-		{page->certificate ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0,
-			page->certificate},
-		{MHD_OPTION_HTTPS_MEM_KEY, 0, page->key},
-		{MHD_OPTION_HTTPS_PRIORITIES, 0,
-			(void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
-		{MHD_OPTION_END, 0, NULL}};
-
-	return MHD_start_daemon(flags, 0, NULL, NULL, on_request, page,
-		MHD_OPTION_EXTERNAL_LOGGER, sl_http_log, (void *)(uintptr_t) "page",
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SL_PAGE_CONNECTIONS + 1,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)STILL_S,
-		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
-		MHD_OPTION_NOTIFY_CONNECTION, sl_page_door_notify, page,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, page,
-		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
-}
-
-static int start_threads(struct sl_page *page)
-{
-	sigset_t all, before;
-	int r = 0;
-
-	page->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (page->stop_fd < 0)
-		return sl_err_origin(-errno);
-	/* The loop handles signals. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	page->server = start_server(page);
-	if (page->server)
-		r = pthread_create(&page->doorman, NULL, sl_page_door_keep, page);
-	page->has_doorman = page->server && r == 0;
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!page->server)
-		return sl_err_origin(-ENOTSUP);
-	return r ? sl_err_origin(-r) : 0;
-}
+const struct sl_http_site sl_page_site = {
+	.name = "page",
+	.connections = SL_PAGE_CONNECTIONS,
+	.head_max_bytes = 16u << 10,
+	.reading_life = 15 * SL_S,
+	.identifies_users = true,
+	.on_request = on_request,
+	.on_completed = on_completed,
+};
 
 int sl_page_server_start(struct sl_page *page, const char *certificate, const char *key,
 	struct sl_error *err)
@@ -428,7 +377,7 @@ int sl_page_server_start(struct sl_page *page, const char *certificate, const ch
 		look_at_key(key);
 	if (r < 0)
 		return r;
-	r = start_threads(page);
+	r = sl_http_start(&page->http, page, page->certificate, page->key);
 	if (r != -ENOTSUP)
 		return r;
 	sl_error_set(err, "page: libmicrohttpd does not start%s",
@@ -436,21 +385,4 @@ int sl_page_server_start(struct sl_page *page, const char *certificate, const ch
 				 "belong together?"
 			       : "");
 	return certificate[0] ? sl_err_origin(-EINVAL) : r;
-}
-
-void sl_page_server_end(struct sl_page *page)
-{
-	uint64_t one = 1;
-
-	if (page->has_doorman) {
-		if (write(page->stop_fd, &one, sizeof(one)) < 0)
-			sl_debug("page: %s", strerror(errno));
-		(void)pthread_join(page->doorman, NULL);
-	}
-	if (page->server)
-		MHD_stop_daemon(page->server);
-	page->server = NULL;
-	free(page->certificate);
-	free(page->key);
-	sl_closep(&page->stop_fd);
 }

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "daemon/state/timer.h"
-#include "daemon/web/http.h"
 #include "daemon/web/page.h"
+#include "daemon/web/scrape.h"
 
 static const struct {
 	const char *name;
@@ -17,7 +17,8 @@ static const struct {
 	void (*close)(struct sl_daemon *daemon);
 	int (*permit)(const struct sl_daemon *daemon, struct sl_error *err);
 } rows[SL_SERVED] = {
-	[SL_SERVED_METRICS] = {"metrics", sl_http_open, sl_http_close, sl_http_permit},
+	[SL_SERVED_METRICS] = {"metrics", sl_scrape_open, sl_scrape_close,
+		sl_scrape_permit},
 	[SL_SERVED_PAGE] = {"the page", sl_page_open, sl_page_close, sl_page_permit},
 };
 
@@ -96,6 +97,8 @@ int sl_serving_permit(struct sl_daemon *daemon, struct sl_error *err)
 void sl_serving_close(struct sl_daemon *daemon)
 {
 	daemon->serving_timer = sd_event_source_disable_unref(daemon->serving_timer);
+	for (int i = 0; i < SL_SERVED; i++)
+		rows[i].close(daemon);
 }
 
 static void part_of(const struct sl_daemon *daemon, int which, const char *address,
@@ -110,7 +113,7 @@ static void part_of(const struct sl_daemon *daemon, int which, const char *addre
 void sl_serving_metrics_part(const struct sl_daemon *daemon, struct sl_part *part)
 {
 	part_of(daemon, SL_SERVED_METRICS,
-		daemon->http ? daemon->config.metrics.text : "", part);
+		daemon->scrape ? daemon->config.metrics.text : "", part);
 }
 
 void sl_serving_page_part(const struct sl_daemon *daemon, struct sl_part *part)

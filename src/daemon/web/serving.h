@@ -19,7 +19,7 @@ struct sl_daemon;
 SL_MUST_CHECK int sl_serving_open(struct sl_daemon *daemon, struct sl_error *err);
 /* Sets mode and group again, after SIGHUP. 0 or negative errno. */
 SL_MUST_CHECK int sl_serving_permit(struct sl_daemon *daemon, struct sl_error *err);
-/* Ends the retries; metrics and page are closed separately. */
+/* Closes both. */
 void sl_serving_close(struct sl_daemon *daemon);
 
 /* For `sluice doctor`: path is the address, "" if it is not served. */

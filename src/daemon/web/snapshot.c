@@ -9,16 +9,13 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/core/worker.h"
 #include "daemon/report/tell.h"
 #include "daemon/web/state.h"
 
@@ -34,16 +31,14 @@
 
 struct sl_page_snapshot {
 	struct sl_inside_door *door;
-	pthread_t thread;
-	int wake_fd;
+	struct sl_worker worker; /* its event wakes the thread */
 	/* the thread's own */
 	struct sl_inside line, events_line;
 	bool line_open, events_open, lists; /* lists: earlier events still come */
 	struct sl_page_users users;
-	/* under the mutex */
-	pthread_mutex_t mutex;
+	/* under the worker's mutex */
 	pthread_cond_t news;
-	bool ending, hurried; /* hurried: a new watcher waits for its first state */
+	bool hurried; /* a new watcher waits for its first state */
 	unsigned int watchers, askers;
 	sl_ns begun, ended;         /* of the latest snapshot */
 	uint64_t states, events;    /* states: those that differed */
@@ -102,14 +97,6 @@ json_t *sl_page_event_json(const struct sl_msg_event_row *row)
 
 /* --- the thread's ----------------------------------------------------------------------------- */
 
-static void wake(struct sl_page_snapshot *look)
-{
-	uint64_t one = 1;
-
-	if (write(look->wake_fd, &one, sizeof(one)) < 0)
-		sl_debug("page: its thread could not be woken: %s", strerror(errno));
-}
-
 static void close_line(struct sl_inside *line, bool *is_open)
 {
 	if (*is_open)
@@ -144,7 +131,7 @@ static void do_look(struct sl_page_snapshot *look)
 
 	if (made && !state)
 		sl_error_set(&err, "sluiced is out of memory");
-	(void)pthread_mutex_lock(&look->mutex);
+	(void)pthread_mutex_lock(&look->worker.mutex);
 	(void)sl_page_text_unref(look->state);
 	look->state = state;
 	look->err = err;
@@ -155,7 +142,7 @@ static void do_look(struct sl_page_snapshot *look)
 	look->digest = state ? digest : 0;
 	look->hurried = false;
 	(void)pthread_cond_broadcast(&look->news);
-	(void)pthread_mutex_unlock(&look->mutex);
+	(void)pthread_mutex_unlock(&look->worker.mutex);
 }
 
 static void keep_event(struct sl_page_snapshot *look, const struct sl_msg_event_row *row)
@@ -168,12 +155,12 @@ static void keep_event(struct sl_page_snapshot *look, const struct sl_msg_event_
 	json_decref(object);
 	if (!text)
 		return;
-	(void)pthread_mutex_lock(&look->mutex);
+	(void)pthread_mutex_lock(&look->worker.mutex);
 	(void)sl_page_text_unref(look->ring[look->events % RING]);
 	look->ring[look->events % RING] = text;
 	look->events++;
 	(void)pthread_cond_broadcast(&look->news);
-	(void)pthread_mutex_unlock(&look->mutex);
+	(void)pthread_mutex_unlock(&look->worker.mutex);
 }
 
 /* Follows events from now on; earlier ones are skipped. */
@@ -225,15 +212,15 @@ static sl_ns next_look(struct sl_page_snapshot *look, bool *follows)
 {
 	sl_ns at = SL_NS_NEVER;
 
-	(void)pthread_mutex_lock(&look->mutex);
+	(void)pthread_mutex_lock(&look->worker.mutex);
 	*follows = look->watchers > 0;
 	if (look->askers || look->hurried)
 		at = look->ended + (look->state ? LOOK_PAUSE : RETRY / 4);
 	else if (look->watchers)
 		at = look->begun + (look->state ? LOOK_EACH : RETRY);
-	if (look->ending)
+	if (look->worker.stop)
 		at = 0;
-	(void)pthread_mutex_unlock(&look->mutex);
+	(void)pthread_mutex_unlock(&look->worker.mutex);
 	return at;
 }
 
@@ -241,26 +228,24 @@ static bool is_ending(struct sl_page_snapshot *look)
 {
 	bool ending;
 
-	(void)pthread_mutex_lock(&look->mutex);
-	ending = look->ending;
-	(void)pthread_mutex_unlock(&look->mutex);
+	(void)pthread_mutex_lock(&look->worker.mutex);
+	ending = look->worker.stop;
+	(void)pthread_mutex_unlock(&look->worker.mutex);
 	return ending;
 }
 
 /* Sleeps until `at`, or until woken. */
 static void rest(struct sl_page_snapshot *look, sl_ns at)
 {
-	struct pollfd fds[2] = {{.fd = look->wake_fd, .events = POLLIN},
+	struct pollfd fds[2] = {{.fd = look->worker.event_fd, .events = POLLIN},
 		{.fd = look->events_open ? look->events_line.fd : -1, .events = POLLIN}};
 	sl_ns now = sl_clock_now();
-	uint64_t count;
 	int ms = at == SL_NS_NEVER ? -1
 		 : at <= now       ? 0
 				   : (int)((at - now + SL_MS - 1) / SL_MS);
 
-	if (poll(fds, 2, ms) > 0 && fds[0].revents &&
-		read(look->wake_fd, &count, sizeof(count)) < 0)
-		sl_debug("page: %s", strerror(errno));
+	if (poll(fds, 2, ms) > 0 && fds[0].revents)
+		sl_worker_hear(&look->worker);
 }
 
 static void *run(void *context)
@@ -291,39 +276,30 @@ int sl_page_snapshot_new(struct sl_inside_door *door, struct sl_page_snapshot **
 {
 	struct sl_page_snapshot *look = calloc(1, sizeof(*look));
 	pthread_condattr_t attr;
-	sigset_t all, before;
 	int r;
 
 	if (!look)
 		return sl_err_origin(-ENOMEM);
 	look->door = door;
-	look->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	(void)pthread_mutex_init(&look->mutex, NULL);
 	(void)pthread_condattr_init(&attr);
 	(void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	(void)pthread_cond_init(&look->news, &attr);
 	(void)pthread_condattr_destroy(&attr);
-	/* The loop handles signals. */
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &before);
-	r = look->wake_fd < 0 ? EMFILE : pthread_create(&look->thread, NULL, run, look);
-	(void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (r != 0) {
-		sl_closep(&look->wake_fd);
+	r = sl_worker_start(&look->worker, run, look);
+	if (r == 0)
+		*out = look;
+	else
 		free(look);
-		return sl_err_origin(-r);
-	}
-	*out = look;
-	return 0;
+	return r;
 }
 
 void sl_page_snapshot_end(struct sl_page_snapshot *look)
 {
-	(void)pthread_mutex_lock(&look->mutex);
-	look->ending = true;
+	(void)pthread_mutex_lock(&look->worker.mutex);
+	look->worker.stop = true;
 	(void)pthread_cond_broadcast(&look->news);
-	(void)pthread_mutex_unlock(&look->mutex);
-	wake(look);
+	(void)pthread_mutex_unlock(&look->worker.mutex);
+	sl_worker_tell(&look->worker);
 }
 
 struct sl_page_snapshot *sl_page_snapshot_free(struct sl_page_snapshot *look)
@@ -331,13 +307,11 @@ struct sl_page_snapshot *sl_page_snapshot_free(struct sl_page_snapshot *look)
 	if (!look)
 		return NULL;
 	sl_page_snapshot_end(look);
-	(void)pthread_join(look->thread, NULL);
+	sl_worker_end(&look->worker);
 	(void)sl_page_text_unref(look->state);
 	for (size_t i = 0; i < RING; i++)
 		(void)sl_page_text_unref(look->ring[i]);
-	sl_closep(&look->wake_fd);
 	(void)pthread_cond_destroy(&look->news);
-	(void)pthread_mutex_destroy(&look->mutex);
 	free(look);
 	return NULL;
 }
@@ -349,7 +323,7 @@ static bool wait_until(struct sl_page_snapshot *look, sl_ns end)
 	struct timespec at = {
 		.tv_sec = (time_t)(end / SL_S), .tv_nsec = (long)(end % SL_S)};
 
-	return pthread_cond_timedwait(&look->news, &look->mutex, &at) != ETIMEDOUT;
+	return pthread_cond_timedwait(&look->news, &look->worker.mutex, &at) != ETIMEDOUT;
 }
 
 /* A failed snapshot answers, too, if it began at or after `since`. */
@@ -360,14 +334,14 @@ struct sl_page_text *sl_page_snapshot_state(
 	struct sl_page_text *state = NULL;
 	bool in_time = true;
 
-	(void)pthread_mutex_lock(&look->mutex);
+	(void)pthread_mutex_lock(&look->worker.mutex);
 	if (look->begun < since)
-		wake(look);
+		sl_worker_tell(&look->worker);
 	look->askers++;
-	while (!look->ending && in_time && look->begun < since)
+	while (!look->worker.stop && in_time && look->begun < since)
 		in_time = wait_until(look, end);
 	look->askers--;
-	if (look->ending)
+	if (look->worker.stop)
 		sl_error_set(err, "sluiced is ending; try again");
 	else if (look->begun < since)
 		sl_error_set(err, "sluiced did not answer itself in time; try again");
@@ -375,13 +349,13 @@ struct sl_page_text *sl_page_snapshot_state(
 		state = text_ref(look->state);
 	else if (err)
 		*err = look->err;
-	(void)pthread_mutex_unlock(&look->mutex);
+	(void)pthread_mutex_unlock(&look->worker.mutex);
 	return state;
 }
 
 void sl_page_snapshot_watch(struct sl_page_snapshot *look, struct sl_page_watch *watch)
 {
-	(void)pthread_mutex_lock(&look->mutex);
+	(void)pthread_mutex_lock(&look->worker.mutex);
 	*watch = (struct sl_page_watch){.states = look->states,
 		.events = look->events,
 		.since = sl_clock_now(),
@@ -393,8 +367,8 @@ void sl_page_snapshot_watch(struct sl_page_snapshot *look, struct sl_page_watch 
 	else
 		look->hurried = true;
 	look->watchers++;
-	(void)pthread_mutex_unlock(&look->mutex);
-	wake(look);
+	(void)pthread_mutex_unlock(&look->worker.mutex);
+	sl_worker_tell(&look->worker);
 }
 
 void sl_page_snapshot_unwatch(struct sl_page_snapshot *look, struct sl_page_watch *watch)
@@ -402,9 +376,9 @@ void sl_page_snapshot_unwatch(struct sl_page_snapshot *look, struct sl_page_watc
 	if (!watch->counts)
 		return;
 	watch->counts = false;
-	(void)pthread_mutex_lock(&look->mutex);
+	(void)pthread_mutex_lock(&look->worker.mutex);
 	look->watchers--;
-	(void)pthread_mutex_unlock(&look->mutex);
+	(void)pthread_mutex_unlock(&look->worker.mutex);
 }
 
 /* Events first: they happened before the next state. */
@@ -434,14 +408,15 @@ enum sl_page_news sl_page_snapshot_next(struct sl_page_snapshot *look,
 	enum sl_page_news news;
 	bool in_time = true;
 
-	(void)pthread_mutex_lock(&look->mutex);
+	(void)pthread_mutex_lock(&look->worker.mutex);
 	do {
-		news = look->ending ? SL_PAGE_NEWS_END : take_news(look, watch, text);
+		news = look->worker.stop ? SL_PAGE_NEWS_END
+					 : take_news(look, watch, text);
 		if (news == SL_PAGE_NEWS_NONE && in_time)
 			in_time = wait_until(look, end);
 		else
 			break;
 	} while (true);
-	(void)pthread_mutex_unlock(&look->mutex);
+	(void)pthread_mutex_unlock(&look->worker.mutex);
 	return news;
 }

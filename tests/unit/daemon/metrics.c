@@ -1,5 +1,5 @@
 /*
- * metrics: the text for given books, and which Host headers pass.
+ * metrics: the text for given books.
  *
  * `metrics docs` prints the tables of docs/metrics.md instead.
  */
@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/web/http.h"
 #include "daemon/web/metrics.h"
 
 #define ROOM (4u << 20)
@@ -426,49 +425,6 @@ static void users_are_bounded(void **state)
 	(void)sl_metrics_put(books);
 }
 
-static void hosts_pass_or_not(void **state)
-{
-	static const struct {
-		const char *host;
-		bool passes;
-	} cases[] = {
-		{"localhost", true},
-		{"LocalHost:9464", true},
-		{"127.0.0.1", true},
-		{"127.0.0.1:9464", true},
-		{"127.1.2.3:80", true},
-		{"[::1]", true},
-		{"[::1]:9464", true},
-		{"", false},
-		{":9464", false},
-		{"evil.example", false},
-		{"evil.example:9464", false},
-		{"localhost.evil.example", false},
-		{"127.0.0.1.evil.example", false},
-		{"localhost:", false},
-		{"localhost:80x", false},
-		{"localhost:80:80", false},
-		{"127.0.0.1 evil", false},
-		{"127.1", false},
-		{"0x7f.0.0.1", false},
-		{"2130706433", false},
-		{"128.0.0.1", false},
-		{"10.0.0.1", false},
-		{"0.0.0.0", false},
-		{"[::1]evil", false},
-		{"[::2]", false},
-		{"::1", false},
-		{"[::1", false},
-		{"localhost,evil.example", false},
-	};
-
-	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
-		if (sl_http_is_local_host(cases[i].host) != cases[i].passes)
-			fail_msg("Host: %s must %spass", cases[i].host,
-				cases[i].passes ? "" : "not ");
-	}
-}
-
 static void print_line(void *context, const char *line)
 {
 	(void)puts(line);
@@ -486,7 +442,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(series_are_bounded),
 		cmocka_unit_test(hostile_names_do_no_harm),
 		cmocka_unit_test(the_longest_line_fits),
-		cmocka_unit_test(hosts_pass_or_not),
 	};
 
 	if (argc > 1 && strcmp(argv[1], "docs") == 0) {

@@ -149,6 +149,49 @@ static void who_is_let_in(void **state)
 	}
 }
 
+static void hosts_pass_or_not(void **state)
+{
+	static const struct {
+		const char *host;
+		bool passes;
+	} cases[] = {
+		{"localhost", true},
+		{"LocalHost:9464", true},
+		{"127.0.0.1", true},
+		{"127.0.0.1:9464", true},
+		{"127.1.2.3:80", true},
+		{"[::1]", true},
+		{"[::1]:9464", true},
+		{"", false},
+		{":9464", false},
+		{"evil.example", false},
+		{"evil.example:9464", false},
+		{"localhost.evil.example", false},
+		{"127.0.0.1.evil.example", false},
+		{"localhost:", false},
+		{"localhost:80x", false},
+		{"localhost:80:80", false},
+		{"127.0.0.1 evil", false},
+		{"127.1", false},
+		{"0x7f.0.0.1", false},
+		{"2130706433", false},
+		{"128.0.0.1", false},
+		{"10.0.0.1", false},
+		{"0.0.0.0", false},
+		{"[::1]evil", false},
+		{"[::2]", false},
+		{"::1", false},
+		{"[::1", false},
+		{"localhost,evil.example", false},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(cases); i++) {
+		if (sl_page_is_local_host(cases[i].host) != cases[i].passes)
+			fail_msg("Host: %s must %spass", cases[i].host,
+				cases[i].passes ? "" : "not ");
+	}
+}
+
 /* --- routes ----------------------------------------------------------------------------------- */
 
 static void paths_lead_to_routes(void **state)
@@ -534,6 +577,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_is_let_in),
+		cmocka_unit_test(hosts_pass_or_not),
 		cmocka_unit_test(paths_lead_to_routes),
 		cmocka_unit_test(changes_take_tokens),
 		cmocka_unit_test(tokens_stand_for_users),

@@ -1,9 +1,9 @@
 /*
  * server - libmicrohttpd with GnuTLS inside sd-event
  *
- * The library waits in an epoll descriptor that the loop watches, as in the daemon (http.c). A
- * request whose answer comes later is suspended. The certificate is looked up at each handshake, so
- * a new one needs no restart; GnuTLS frees the copy that it gets.
+ * The library waits in an epoll descriptor that the loop watches. A request whose answer comes
+ * later is suspended. The certificate is looked up at each handshake, so a new one needs no
+ * restart; GnuTLS frees the copy that it gets.
  */
 #include "cluster/kubernetes/webhook/server.h"
 
