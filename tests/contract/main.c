@@ -5,7 +5,10 @@
  * 77 cannot be asked here) and by its output. If a child crashes or outlives its limit, the fact
  * does not hold.
  *
- *   contract [--list] [--only PATTERN] [--json] [--observed]
+ *   contract [--list] [--only PATTERN] [--json] [--observed] [--jobs N]
+ *
+ * With --jobs several facts are asked at a time. They share a GPU then, so one that fails is asked
+ * again alone, and that answer counts.
  *
  * Exit status: 0 if no fact failed.
  */
@@ -15,8 +18,11 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fnmatch.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,14 +124,13 @@ static struct outcome ask(const struct contract_fact *fact)
 		snprintf(outcome.text, sizeof(outcome.text), "about the bare driver\n");
 		return outcome;
 	}
-	if (pipe(ends) < 0 || (pid = fork()) < 0) {
+	/* Closed in the processes of other facts, or their ends would be this one's. */
+	if (pipe2(ends, O_CLOEXEC) < 0 || (pid = fork()) < 0) {
 		snprintf(outcome.text, sizeof(outcome.text), "no process: %m\n");
 		return outcome;
 	}
 	if (pid == 0) {
 		dup2(ends[1], STDOUT_FILENO);
-		close(ends[0]);
-		close(ends[1]);
 		execl("/proc/self/exe", "contract", "--fact", fact->name, (char *)NULL);
 		_exit(FACT_FAILS);
 	}
@@ -193,32 +198,77 @@ static int run_one(const char *name)
 	return FACT_FAILS;
 }
 
-static int run_all(const char *only, bool list, bool json, bool observed)
+/* The facts that are asked, with their answers. */
+struct questions {
+	const struct contract_fact *const *facts;
+	struct outcome *outcomes;
+	size_t count;
+	_Atomic size_t next;
+};
+
+static void *ask_some(void *arg)
 {
+	struct questions *questions = arg;
+	size_t i;
+
+	while ((i = questions->next++) < questions->count)
+		questions->outcomes[i] = ask(questions->facts[i]);
+	return NULL;
+}
+
+static void ask_beside(struct questions *questions, uint64_t jobs)
+{
+	pthread_t threads[64];
+	uint64_t started = 0;
+
+	while (started < jobs && started < SL_ARRAY_LEN(threads) &&
+		!pthread_create(&threads[started], NULL, ask_some, questions))
+		started++;
+	ask_some(questions);
+	while (started)
+		pthread_join(threads[--started], NULL);
+	for (size_t i = 0; i < questions->count; i++)
+		if (questions->outcomes[i].status == FACT_FAILS)
+			questions->outcomes[i] = ask(questions->facts[i]);
+}
+
+static int run_all(const char *only, bool list, bool json, bool observed, uint64_t jobs)
+{
+	size_t all = (size_t)(__stop_contract_facts - __start_contract_facts);
+	const struct contract_fact **facts = calloc(all, sizeof(*facts));
+	struct outcome *outcomes = calloc(all, sizeof(*outcomes));
+	struct questions questions = {.facts = facts, .outcomes = outcomes};
 	unsigned int counts[3] = {0}, assumed = 0;
 
-	for (const struct contract_fact *const *at = __start_contract_facts;
-		at < __stop_contract_facts; at++) {
-		struct outcome outcome;
+	if (!facts || !outcomes)
+		return PROG_USAGE;
+	for (size_t i = 0; i < all; i++)
+		if (!only || !fnmatch(only, __start_contract_facts[i]->name, 0))
+			facts[questions.count++] = __start_contract_facts[i];
+	if (jobs > 1 && !list)
+		ask_beside(&questions, jobs - 1);
+	for (size_t i = 0; i < questions.count; i++) {
+		const struct contract_fact *fact = facts[i];
 
-		if (only && fnmatch(only, (*at)->name, 0))
-			continue;
-		assumed += !strcmp(tag(*at), "assumed");
+		assumed += !strcmp(tag(fact), "assumed");
 		if (list) {
-			printf("%-32s %s [%s; %s]\n", (*at)->name, (*at)->text, tag(*at),
-				(*at)->source);
+			printf("%-32s %s [%s; %s]\n", fact->name, fact->text, tag(fact),
+				fact->source);
 			counts[0]++;
 			continue;
 		}
-		outcome = ask(*at);
-		if (observed && outcome.status == FACT_HOLDS)
-			print_observed(*at);
+		if (jobs <= 1)
+			outcomes[i] = ask(fact);
+		if (observed && outcomes[i].status == FACT_HOLDS)
+			print_observed(fact);
 		else if (!observed)
-			report(*at, &outcome, json);
-		counts[outcome.status == FACT_HOLDS      ? 0
-			: outcome.status == FACT_SKIPPED ? 2
-							 : 1]++;
+			report(fact, &outcomes[i], json);
+		counts[outcomes[i].status == FACT_HOLDS      ? 0
+			: outcomes[i].status == FACT_SKIPPED ? 2
+							     : 1]++;
 	}
+	free(facts);
+	free(outcomes);
 	if (only && !counts[0] && !counts[1] && !counts[2]) {
 		fprintf(stderr, "contract: no fact is called %s\n", only);
 		return PROG_USAGE;
@@ -240,12 +290,14 @@ int main(int argc, char **argv)
 {
 	const char *only = NULL, *fact = NULL, *helper = NULL;
 	bool list = false, json = false, observed = false;
+	uint64_t jobs = 1;
 	const struct prog_option options[] = {
 		{"list", PROG_FLAG, &list, "list the facts"},
 		{"only", PROG_TEXT, &only,
 			"run facts of this name alone; * stands for anything"},
 		{"json", PROG_FLAG, &json, "one JSON object per line"},
 		{"observed", PROG_FLAG, &observed, "print rows for observed.def"},
+		{"jobs", PROG_NUMBER, &jobs, "facts asked at a time, 64 at most"},
 		{"fact", PROG_TEXT, &fact, "be the process of one fact"},
 		{"helper", PROG_TEXT, &helper, "be a second process of a fact"},
 	};
@@ -257,5 +309,5 @@ int main(int argc, char **argv)
 		return run_one(fact);
 	if (helper)
 		return contract_helper(helper);
-	return run_all(only, list, json, observed);
+	return run_all(only, list, json, observed, jobs);
 }

@@ -28,6 +28,22 @@ before=$(grep -c . "$T/out/rows.tsv")
 check "one row again: status" $? = 0
 check "as many rows as before" "$(grep -c . "$T/out/rows.tsv")" = "$before"
 
+"$top/tools/gpu-check" --card --seconds 0 --only system/limit "$T/late" >"$T/said" 2>&1
+check "what no time was left for" "$(cells "$T/late" system 'all of it')" = "not run | not run: the time given was over |"
+
+# Packed for another machine, it is whole.
+"$top/tools/gpu-pack" "$T/pack" "$B" >"$T/said" 2>&1
+check "it can be packed" $? = 0
+env -u BUILD "$T/pack/run" --card --only "contract system/limit" "$T/packed" >"$T/said" 2>&1
+check "the pack: status" $? = 0
+check "the pack: a test" "$(cells "$T/packed" system limit)" = "not run | ok |"
+check "the pack: facts" "$(cells "$T/packed" contract 'facts with another answer under Sluice')" = "not run | none |"
+# A test that leaves a process on the card.
+echo 'setsid sleep 300 & echo $! >"$LEFT"' >"$T/pack/tests/scenes/leaves.sh"
+echo 'leaves  something' >"$T/pack/tests/scenes/scenes.list"
+env -u BUILD LEFT="$T/left" "$T/pack/run" --card --only scenes/leaves "$T/packed" >"$T/said" 2>&1
+check "it is ended before the next one" "$(until_true 10 gone "$(cat "$T/left")" && echo yes)" = yes
+
 # Without a GPU the column says why.
 env -u LD_LIBRARY_PATH -u SLUICE_SOFTGPU "$top/tools/gpu-check" --card --only "machine scenes" "$T/none" >"$T/said" 2>&1
 check "no GPU: status" $? = 0

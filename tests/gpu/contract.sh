@@ -28,14 +28,16 @@ facts() {
 	# Name and outcome of each, for the comparison.
 	awk '/^(ok|FAIL|skip)/ { print $2, $1 }' "$T/$facts_name" | sort >"$T/$facts_name.answers"
 }
-facts native "$B/tests/contract/contract"
+# On a card each fact takes a second or so, mostly to start.
+jobs=$(nproc)
+facts native "$B/tests/contract/contract" --jobs "$jobs"
 if [ -n "${SLUICE_TEST_REAL-}" ] && [ -z "${SLUICE_SOFTGPU-}" ]; then
 	gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader -i 0 2>/dev/null | sed 's/, /", "/')
 	sed -n "s/ ok\$/, \"$gpu\")/p" "$T/native.answers" | sed 's/^/OBSERVED(/' >"$T/observed"
 	LOG_LINES=1000 row "facts for tests/contract/observed.def" figure "$(wc -l <"$T/observed")" "$T/observed"
 fi
 daemon_start
-facts "under Sluice" $RUN --limit 0.9 -- "$B/tests/contract/contract"
+facts "under Sluice" $RUN --limit 0.9 -- "$B/tests/contract/contract" --jobs "$jobs"
 # Facts about the bare driver are not asked under Sluice.
 grep -A1 '^skip' "$T/under Sluice" | awk '/^skip/ { name = $2 } /bare driver/ { print name }' | sort >"$T/bare"
 join -v 1 "$T/native.answers" "$T/bare" >"$T/left"

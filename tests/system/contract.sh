@@ -3,13 +3,13 @@
 export LIMIT=280
 export BOX="--gpus 1 --memory 4GiB"
 . "$(dirname "$0")/lib.sh"
-"$B/tests/contract/contract" >"$T/native"
+"$B/tests/contract/contract" --jobs 4 >"$T/native"
 check "bare: facts that do not hold" "$(grep -c ^FAIL "$T/native")" = 0
 grep -A1 ^FAIL "$T/native"
 check "facts that hold" "$(grep -c ^ok "$T/native")" -ge 80
 tail -n 1 "$T/native"
 daemon_start
-$RUN -- "$B/tests/contract/contract" >"$T/sluice"
+$RUN -- "$B/tests/contract/contract" --jobs 4 >"$T/sluice"
 check "under Sluice: facts that do not hold" "$(grep -c ^FAIL "$T/sluice")" = 0
 grep -A1 ^FAIL "$T/sluice"
 tail -n 1 "$T/sluice"
