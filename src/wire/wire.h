@@ -37,7 +37,6 @@ enum sl_list_what {
 	SL_LIST_GPUS,
 	SL_LIST_STATUS,
 	SL_LIST_CLIENTS,
-	SL_LIST_SWAP,
 	SL_LIST_POOL,
 	SL_LIST_PROJECTS,
 	SL_LIST_JOBS,
@@ -165,7 +164,7 @@ enum sl_wire_residency {
 	SL_WIRE_PARKING,
 	SL_WIRE_RESIDENCIES
 };
-/* SWAP_ROW.endless: why the longest wait has no bound. */
+/* USE_ROW.endless: why the longest wait has no bound. */
 enum sl_wire_endless {
 	SL_WIRE_ENDLESS_UNSAID = 0, /* it has a bound */
 	SL_WIRE_ENDLESS_STAYS,

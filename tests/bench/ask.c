@@ -144,14 +144,10 @@ static bool list(int fd, enum sl_list_what what, const char *name, union sl_msg 
 	msg.list.what = what;
 	bench_send(fd, &msg);
 	for (;;) {
-		const char *of;
-
 		receive_any(fd, &msg);
 		if (msg.head.type == SL_MSG_LIST_END)
 			return found;
-		of = msg.head.type == SL_MSG_SWAP_ROW ? msg.swap_row.name
-						      : msg.use_row.name;
-		if (found || (name && strcmp(of, name) != 0))
+		if (found || (name && strcmp(msg.use_row.name, name) != 0))
 			continue;
 		*out = msg;
 		found = true;
@@ -184,35 +180,23 @@ bool bench_use(int fd, const char *name, struct sl_msg_use_row *out)
 	return true;
 }
 
-bool bench_swap_row(int fd, const char *name, struct sl_msg_swap_row *out)
-{
-	union sl_msg msg;
-
-	if (!list(fd, SL_LIST_SWAP, name, &msg))
-		return false;
-	*out = msg.swap_row;
-	return true;
-}
-
 /* Often enough for what takes a second, and rarely enough for the daemon. */
 #define LOOK_NS      (2 * SL_MS)
 #define MOVE_LIMIT_S 60
 
 static bool is_parked(int fd, const char *name)
 {
-	struct sl_msg_swap_row row;
-	struct sl_msg_use_row use;
+	struct sl_msg_use_row row;
 
-	bench_require(bench_swap_row(fd, name, &row) && bench_use(fd, name, &use),
-		"%s is no workload", name);
-	return row.residency == SL_WIRE_PARKED && use.backing_bytes <= row.evicted_bytes;
+	bench_require(bench_use(fd, name, &row), "%s is no workload", name);
+	return row.residency == SL_WIRE_PARKED && row.backing_bytes <= row.evicted_bytes;
 }
 
 static bool is_resident(int fd, const char *name)
 {
-	struct sl_msg_swap_row row;
+	struct sl_msg_use_row row;
 
-	bench_require(bench_swap_row(fd, name, &row), "%s is no workload", name);
+	bench_require(bench_use(fd, name, &row), "%s is no workload", name);
 	return !sl_wire_gave_up_request(row.residency) && !row.evicted_bytes &&
 	       !row.returning_bytes;
 }

@@ -42,7 +42,6 @@ void bench_gpu(int fd, struct sl_msg_gpu_row *out);
 SL_MUST_CHECK bool bench_use(int fd, const char *name, struct sl_msg_use_row *out);
 
 /* Of a workload on its first GPU; false: no such workload. */
-SL_MUST_CHECK bool bench_swap_row(int fd, const char *name, struct sl_msg_swap_row *out);
 /* Parks it, or resumes it, and waits until all of its memory has moved. Returns how long that
  * took. */
 sl_ns bench_park(int fd, const char *name, bool parked);

@@ -62,12 +62,8 @@ static void look(struct sl_history_sample *sample, int64_t t, uint32_t changing)
 					    << 20;
 		msg.use_row.request_bytes = 512ull << 20;
 		msg.use_row.limit_bytes = 8ull << 30;
-		sl_history_sample_take(sample, &msg);
-		sl_wire_init(&msg, SL_MSG_SWAP_ROW);
-		msg.swap_row.workload = w;
-		msg.swap_row.gpu = w % GPUS;
-		msg.swap_row.residency = SL_WIRE_BOUND;
-		msg.swap_row.out_bytes = changes ? (uint64_t)(t - T0) << 22 : 0;
+		msg.use_row.residency = SL_WIRE_BOUND;
+		msg.use_row.out_bytes = changes ? (uint64_t)(t - T0) << 22 : 0;
 		sl_history_sample_take(sample, &msg);
 		sl_wire_init(&msg, SL_MSG_CLIENT_ROW);
 		msg.client_row.workload = w;

@@ -149,12 +149,12 @@ static void measure_dirty(struct scene *scene)
 static void measure_clean(struct scene *scene)
 {
 	struct bench_samples *samples = bench_samples_new();
-	struct sl_msg_swap_row before, after;
+	struct sl_msg_use_row before, after;
 
 	for (int i = 0; i < ROUNDS - 1; i++) {
-		bench_require(bench_swap_row(scene->control, A, &before), "no " A);
+		bench_require(bench_use(scene->control, A, &before), "no " A);
 		bench_samples_add(samples, move(scene, true));
-		bench_require(bench_swap_row(scene->control, A, &after), "no " A);
+		bench_require(bench_use(scene->control, A, &after), "no " A);
 		bench_require(after.out_bytes - before.out_bytes < scene->bytes / 8,
 			"%llu bytes of clean memory were copied",
 			(unsigned long long)(after.out_bytes - before.out_bytes));
@@ -211,7 +211,7 @@ static void measure_clean_exchange(struct scene *scene)
  * than there is room for beside A. */
 static void measure_part(struct scene *scene)
 {
-	struct sl_msg_swap_row row;
+	struct sl_msg_use_row row;
 	struct sl_msg_gpu_row gpu;
 	uint64_t want;
 
@@ -223,7 +223,7 @@ static void measure_part(struct scene *scene)
 	want = scene->bytes / 4;
 	(void)do_timed(
 		&scene->b, BENCH_DO_HOLD, 1, (gpu.free_bytes + want) & ~(2 * SL_MIB - 1));
-	bench_require(bench_swap_row(scene->control, A, &row), "no " A);
+	bench_require(bench_use(scene->control, A, &row), "no " A);
 	bench_emit(BENCH_EVICT_PART, NULL, (double)row.evicted_bytes / (double)want);
 	(void)do_timed(&scene->b, BENCH_DO_LET_GO, 0, 0);
 	(void)do_timed(&scene->a, BENCH_DO_READ, 0, 0);

@@ -376,7 +376,6 @@ int sl_conn_list(struct sl_conn *conn, enum sl_list_what what, sl_conn_row_fn fn
 	void *context, struct sl_error *err)
 {
 	static const uint32_t row_types[SL_LISTS] = {
-		[SL_LIST_SWAP] = SL_MSG_SWAP_ROW,
 		[SL_LIST_POOL] = SL_MSG_POOL_ROW,
 		[SL_LIST_JOBS] = SL_MSG_JOB_ROW,
 		[SL_LIST_RESOURCES] = SL_MSG_RESOURCE_ROW,

@@ -1,6 +1,6 @@
 /*
- * Three lists show the progress: what the workload has (USE), what of it is on the host (SWAP), and
- * what cannot be moved (HELD). A workload is parked if its state says so and only its held memory
+ * The rows of the workload show the progress: what it has, what of it is on the host, and what
+ * cannot be moved. A workload is parked if its state says so and only its held memory
  * is on a GPU; it is back if nothing of it is on the host. A workload that takes turns may be
  * evicted again between two looks, so a turn since then counts as being back, too.
  */
@@ -47,47 +47,29 @@ struct parking {
 	bool queued; /* the queue resumes it later */
 };
 
-static void add_uses(struct standing *s, const struct sl_rows *rows, uint64_t workload)
+/* Outcomes of sl_conn_open. */
+static int look(struct parking *p, struct standing *s, struct sl_error *err)
 {
-	for (size_t i = 0; i < rows->count; i++)
-		if (rows->all[i].use_row.workload == workload) {
-			s->backing_bytes += rows->all[i].use_row.backing_bytes;
-			s->held_bytes += rows->all[i].use_row.held_bytes;
-		}
-}
+	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
+	int status = sl_rows_list(&uses, &p->conn, SL_LIST_USES, err);
 
-static void add_swap(
-	struct standing *s, const struct sl_rows *rows, uint64_t workload, bool parks)
-{
-	s->parked = true;
-	for (size_t i = 0; i < rows->count; i++) {
-		const struct sl_msg_swap_row *row = &rows->all[i].swap_row;
+	*s = (struct standing){.parked = true};
+	for (size_t i = 0; i < uses.count; i++) {
+		const struct sl_msg_use_row *row = &uses.all[i].use_row;
 
-		if (row->workload != workload)
+		if (row->workload != p->workload)
 			continue;
 		s->gpus++;
 		s->parked &= sl_wire_is_parked(row->residency);
 		s->resuming |= sl_wire_is_parked(row->residency) ||
 			       row->residency == SL_WIRE_RESUMING;
+		s->backing_bytes += row->backing_bytes;
+		s->held_bytes += row->held_bytes;
 		s->evicted_bytes += row->evicted_bytes;
-		s->moved_bytes += parks ? row->out_bytes : row->in_bytes;
+		s->moved_bytes += p->parks ? row->out_bytes : row->in_bytes;
 		s->clean_bytes += row->clean_bytes;
 		s->turns += row->turns;
 	}
-}
-
-/* Outcomes of sl_conn_open. */
-static int look(struct parking *p, struct standing *s, struct sl_error *err)
-{
-	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
-	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
-	int status = sl_rows_list(&uses, &p->conn, SL_LIST_USES, err);
-
-	if (!status)
-		status = sl_rows_list(&swap, &p->conn, SL_LIST_SWAP, err);
-	*s = (struct standing){0};
-	add_uses(s, &uses, p->workload);
-	add_swap(s, &swap, p->workload, p->parks);
 	return status;
 }
 

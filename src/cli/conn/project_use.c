@@ -17,7 +17,6 @@ int sl_project_use_fetch(
 	} lists[] = {
 		{&use->jobs, SL_LIST_JOBS},
 		{&use->uses, SL_LIST_USES},
-		{&use->swap, SL_LIST_SWAP},
 		{&use->gpus, SL_LIST_GPUS},
 		{&use->projects, SL_LIST_PROJECTS},
 	};
@@ -32,7 +31,6 @@ void sl_project_use_fini(struct sl_project_use *use)
 {
 	sl_rows_fini(&use->projects);
 	sl_rows_fini(&use->uses);
-	sl_rows_fini(&use->swap);
 	sl_rows_fini(&use->gpus);
 	sl_rows_fini(&use->jobs);
 }
@@ -71,10 +69,7 @@ static bool is_within(
 static int64_t requested(
 	const struct sl_project_use *use, const struct sl_msg_use_row *row)
 {
-	const struct sl_msg_swap_row *swap =
-		sl_state_swap_of(&use->swap, row->workload, row->gpu);
-
-	if (swap && sl_wire_gave_up_request(swap->residency))
+	if (sl_wire_gave_up_request(row->residency))
 		return 0;
 	for (size_t i = 0; i < use->gpus.count; i++) {
 		const struct sl_msg_gpu_row *gpu = &use->gpus.all[i].gpu_row;

@@ -11,7 +11,7 @@
 #include "cli/conn/rows.h"
 
 struct sl_project_use {
-	struct sl_rows projects, uses, swap, gpus, jobs;
+	struct sl_rows projects, uses, gpus, jobs;
 };
 
 /* Outcomes of sl_conn_open. *use must be zeroed; fini it after every outcome. */

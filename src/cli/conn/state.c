@@ -7,36 +7,23 @@
 #include <stdio.h>
 #include <unistd.h>
 
-const struct sl_msg_swap_row *sl_state_swap_of(
-	const struct sl_rows *swap, uint64_t workload, uint32_t gpu)
+const char *sl_state_request(const struct sl_msg_use_row *row, char *buf, size_t size)
 {
-	for (size_t i = 0; i < swap->count; i++) {
-		const struct sl_msg_swap_row *row = &swap->all[i].swap_row;
-
-		if (row->workload == workload && row->gpu == gpu)
-			return row;
-	}
-	return NULL;
-}
-
-const char *sl_state_request(const struct sl_msg_use_row *row,
-	const struct sl_msg_swap_row *swap, char *buf, size_t size)
-{
-	if (swap && sl_wire_gave_up_request(swap->residency))
+	if (sl_wire_gave_up_request(row->residency))
 		snprintf(buf, size, "-");
 	else
 		sl_bytes_short(row->request_bytes, buf, size);
 	return buf;
 }
 
-const char *sl_state_longest(const struct sl_msg_swap_row *swap, char *buf, size_t size)
+const char *sl_state_longest(const struct sl_msg_use_row *row, char *buf, size_t size)
 {
-	if (!swap || !swap->longest_wait_ms)
+	if (!row->longest_wait_ms)
 		snprintf(buf, size, "-");
-	else if (swap->longest_wait_ms == UINT64_MAX)
+	else if (row->longest_wait_ms == UINT64_MAX)
 		snprintf(buf, size, "endless");
 	else
-		sl_table_age(swap->longest_wait_ms, buf, size);
+		sl_table_age(row->longest_wait_ms, buf, size);
 	return buf;
 }
 

@@ -10,15 +10,11 @@
 #include "cli/line/table.h"
 #include "daemon/report/tell.h"
 
-/* The workload's row on that GPU among rows of SL_LIST_SWAP (an older daemon has none), or NULL. */
-const struct sl_msg_swap_row *sl_state_swap_of(
-	const struct sl_rows *swap, uint64_t workload, uint32_t gpu);
 /* The request: "288Mi", or "-" while it is given up. Returns buf; 16 bytes suffice. */
-const char *sl_state_request(const struct sl_msg_use_row *row,
-	const struct sl_msg_swap_row *swap, char *buf, size_t size);
+const char *sl_state_request(const struct sl_msg_use_row *row, char *buf, size_t size);
 /* Its longest wait to be resident: "12s", "endless", "-" if it competes with no workload. Returns
  * buf; 16 bytes suffice. */
-const char *sl_state_longest(const struct sl_msg_swap_row *swap, char *buf, size_t size);
+const char *sl_state_longest(const struct sl_msg_use_row *row, char *buf, size_t size);
 
 const char *sl_state_condition(uint32_t condition); /* "running" */
 /* "stopping", "untakeable (traced)", "waiting", "running"; returns buf, 32 bytes suffice. */

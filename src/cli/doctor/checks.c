@@ -479,7 +479,7 @@ static void check_part(const struct sl_facts *facts, struct sl_finding *f,
 /* Counts each workload once, though it has a row per GPU. */
 static void check_waits(const struct sl_facts *facts, struct sl_finding *f)
 {
-	const struct sl_msg_swap_row *first = NULL;
+	const struct sl_msg_use_row *first = NULL;
 	uint64_t last = 0;
 	size_t n = 0;
 	char name[64];
@@ -488,8 +488,8 @@ static void check_waits(const struct sl_facts *facts, struct sl_finding *f)
 		say_unknown(f);
 		return;
 	}
-	for (size_t i = 0; i < facts->swap.count; i++) {
-		const struct sl_msg_swap_row *row = &facts->swap.all[i].swap_row;
+	for (size_t i = 0; i < facts->uses.count; i++) {
+		const struct sl_msg_use_row *row = &facts->uses.all[i].use_row;
 
 		if (row->longest_wait_ms != UINT64_MAX || row->workload == last)
 			continue;

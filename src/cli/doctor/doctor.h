@@ -41,7 +41,7 @@ struct sl_facts {
 	int daemon_status;          /* enum sl_exit of the attempt to ask it */
 	struct sl_error daemon_error;
 	/* Valid with daemon_status 0. */
-	struct sl_rows status, gpus, swap, pool, parts;
+	struct sl_rows status, gpus, uses, pool, parts;
 	uint64_t huge_free_bytes; /* in unused huge pages */
 	char numa[128];           /* NUMA nodes of the GPUs; "" if there is only one */
 	struct sl_nvml_report nvml;

@@ -108,7 +108,7 @@ static void gather_daemon(struct sl_facts *f)
 		struct sl_rows *rows;
 		enum sl_list_what what;
 	} lists[] = {{&f->status, SL_LIST_STATUS}, {&f->gpus, SL_LIST_GPUS},
-		{&f->pool, SL_LIST_POOL}, {&f->swap, SL_LIST_SWAP},
+		{&f->pool, SL_LIST_POOL}, {&f->uses, SL_LIST_USES},
 		{&f->parts, SL_LIST_PARTS}};
 
 	f->daemon_status = SL_EXIT_OK;
@@ -287,7 +287,7 @@ void sl_doctor_facts_fini(struct sl_facts *f)
 {
 	sl_rows_fini(&f->status);
 	sl_rows_fini(&f->gpus);
-	sl_rows_fini(&f->swap);
+	sl_rows_fini(&f->uses);
 	sl_rows_fini(&f->pool);
 	sl_rows_fini(&f->parts);
 }

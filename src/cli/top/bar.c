@@ -82,16 +82,15 @@ static uint64_t used_by(const struct sl_top_line *line)
 /* A parked workload has given its request up until it is back. */
 static uint64_t request_of(const struct sl_top_line *line)
 {
-	return line->swap && sl_wire_gave_up_request(line->swap->residency)
-		       ? 0
-		       : line->use->request_bytes;
+	return sl_wire_gave_up_request(line->use->residency) ? 0
+							     : line->use->request_bytes;
 }
 
 static uint64_t unused_request(const struct sl_top_line *line)
 {
 	uint64_t used = used_by(line), request = request_of(line);
 
-	used += line->swap ? line->swap->returning_bytes : 0;
+	used += line->use->returning_bytes;
 	return request > used ? request - used : 0;
 }
 
@@ -168,8 +167,7 @@ size_t sl_top_bar(const struct sl_msg_gpu_row *gpu, const struct sl_top_line *li
 		unused = (uint64_t)((wide)unused_request(&lines[i]) * ppm / 1000000);
 		promised += unused;
 		add(pieces, &n, (uint32_t)lines[i].letter, style, resident(&lines[i]));
-		if (lines[i].swap)
-			returning += lines[i].swap->returning_bytes;
+		returning += use->returning_bytes;
 		add(pieces, &n, (uint32_t)tolower(lines[i].letter), style,
 			use->hidden_bytes);
 		add(pieces, &n, '-', style, unused);

@@ -26,7 +26,6 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	sl_cleanup(sl_rows_fini) struct sl_rows gpus = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows uses = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows clients = {0};
-	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows queue = {0};
 	int status = sl_rows_list(&gpus, conn, SL_LIST_GPUS, err);
 
@@ -35,15 +34,12 @@ int sl_top_fetch(struct sl_top_data *data, struct sl_conn *conn, struct sl_error
 	if (!status)
 		status = sl_rows_list(&clients, conn, SL_LIST_CLIENTS, err);
 	if (!status)
-		status = sl_rows_list(&swap, conn, SL_LIST_SWAP, err);
-	if (!status)
 		status = sl_rows_list(&queue, conn, SL_LIST_QUEUE, err);
 	if (status)
 		return status;
 	move_rows(&data->gpus, &gpus);
 	move_rows(&data->uses, &uses);
 	move_rows(&data->clients, &clients);
-	move_rows(&data->swap, &swap);
 	move_rows(&data->queue, &queue);
 	if (sl_top_join(data))
 		return SL_EXIT_OK;
@@ -64,7 +60,7 @@ static int ask_why(struct sl_rows *rows, struct sl_conn *conn, uint64_t workload
 /* May something be in its way? True if it waits for memory, or to be back on its GPU. */
 static bool may_wait(const struct sl_top_line *line)
 {
-	return line->use->waiting || sl_tell_is_away(line->swap);
+	return line->use->waiting || sl_tell_is_away(line->use);
 }
 
 /* Asks once for a workload on two GPUs. */
@@ -170,8 +166,7 @@ bool sl_top_join(struct sl_top_data *data)
 	for (size_t i = 0; i < data->count; i++) {
 		const struct sl_msg_use_row *use = &data->uses.all[i].use_row;
 
-		lines[i] = (struct sl_top_line){.use = use,
-			.swap = sl_state_swap_of(&data->swap, use->workload, use->gpu)};
+		lines[i] = (struct sl_top_line){.use = use};
 		data->has_evicted |= sl_top_evicted(&lines[i]) > 0;
 		set_idle(&lines[i], &data->clients);
 	}
@@ -181,7 +176,7 @@ bool sl_top_join(struct sl_top_data *data)
 
 uint64_t sl_top_evicted(const struct sl_top_line *line)
 {
-	return line->swap ? line->swap->evicted_bytes : 0;
+	return line->use->evicted_bytes;
 }
 
 uint64_t sl_top_queued(const struct sl_top_data *data)
@@ -256,7 +251,6 @@ void sl_top_fini(struct sl_top_data *data)
 	sl_rows_fini(&data->gpus);
 	sl_rows_fini(&data->uses);
 	sl_rows_fini(&data->clients);
-	sl_rows_fini(&data->swap);
 	sl_rows_fini(&data->queue);
 	sl_rows_fini(&data->whys);
 	sl_rows_fini(&data->pane);

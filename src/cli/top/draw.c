@@ -245,8 +245,8 @@ static const char *cell_text(
 
 	switch (column) {
 	case GPU: snprintf(buf, size, "%u", use->gpu); return buf;
-	case STATE: return sl_tell_shown(use, line->swap);
-	case REQUEST: return sl_state_request(use, line->swap, buf, size);
+	case STATE: return sl_tell_shown(use);
+	case REQUEST: return sl_state_request(use, buf, size);
 	case LIMIT: return sl_bytes_short(use->limit_bytes, buf, size);
 	case USED:
 		return sl_bytes_short(use->backing_bytes + use->hidden_bytes, buf, size);
@@ -288,7 +288,7 @@ static enum sl_style style_of_line(const struct sl_top_line *line)
 	if (line->use->flags & (SL_USE_STOPPING | SL_USE_UNTAKEABLE | SL_USE_LOST))
 		return SL_STYLE_BAD;
 	return line->use->waiting || line->use->flags & SL_USE_OVER_LIMIT ||
-			       sl_tell_is_away(line->swap)
+			       sl_tell_is_away(line->use)
 		       ? SL_STYLE_WARN
 		       : SL_STYLE_PLAIN;
 }

@@ -86,29 +86,28 @@ static void say_why(struct sl_top_said *pane, const struct sl_top_data *data,
 }
 
 /* Where its memory is, if any of it ever was on the host or may be moved there. */
-static void say_swap(struct sl_top_said *pane, const struct sl_msg_swap_row *swap)
+static void say_swap(struct sl_top_said *pane, const struct sl_msg_use_row *use)
 {
 	char a[16], b[16], c[16], d[16], longest[16], left[40] = "";
 
-	if (!swap || (!swap->evicted_bytes && !swap->out_bytes && !swap->turns &&
-			     !swap->warm_after_ms))
+	if (!use->evicted_bytes && !use->out_bytes && !use->turns && !use->warm_after_ms)
 		return;
-	if (swap->turn_left_ms)
+	if (use->turn_left_ms)
 		snprintf(left, sizeof(left), ", %llu ms left of one",
-			(unsigned long long)swap->turn_left_ms);
+			(unsigned long long)use->turn_left_ms);
 	say(pane,
 		"%s  evicted %s  host memory %s  copied out %s, in %s  turns %llu%s  "
 		"max wait %s",
-		sl_tell_residency(swap->residency),
-		sl_bytes_short(swap->evicted_bytes, a, sizeof(a)),
-		sl_bytes_short(swap->host_bytes, b, sizeof(b)),
-		sl_bytes_short(swap->out_bytes, c, sizeof(c)),
-		sl_bytes_short(swap->in_bytes, d, sizeof(d)),
-		(unsigned long long)swap->turns, left,
-		sl_state_longest(swap, longest, sizeof(longest)));
-	if (swap->warm_after_ms)
+		sl_tell_residency(use->residency),
+		sl_bytes_short(use->evicted_bytes, a, sizeof(a)),
+		sl_bytes_short(use->host_bytes, b, sizeof(b)),
+		sl_bytes_short(use->out_bytes, c, sizeof(c)),
+		sl_bytes_short(use->in_bytes, d, sizeof(d)),
+		(unsigned long long)use->turns, left,
+		sl_state_longest(use, longest, sizeof(longest)));
+	if (use->warm_after_ms)
 		say(pane, "goes to the host after %s without work",
-			sl_table_age(swap->warm_after_ms, a, sizeof(a)));
+			sl_table_age(use->warm_after_ms, a, sizeof(a)));
 }
 
 static void say_details(struct sl_top_said *pane, const struct sl_top_data *data,
@@ -123,14 +122,14 @@ static void say_details(struct sl_top_said *pane, const struct sl_top_data *data
 		(int)(use->priority_biased - SL_PRIORITY_BIAS),
 		sl_table_age(use->age_ms, a, sizeof(a)));
 	say(pane, "GPU %u  state %s%s%s  backing %s  hidden %s  dying %s  waiting %s",
-		use->gpu, sl_tell_shown(use, line->swap),
+		use->gpu, sl_tell_shown(use),
 		use->flags & SL_USE_NO_SWAP ? "  no swap" : "",
 		use->flags & SL_USE_OOM_FIRST ? "  out-of-memory first" : "",
 		sl_bytes_short(use->backing_bytes, a, sizeof(a)),
 		sl_bytes_short(use->hidden_bytes, b, sizeof(b)),
 		sl_bytes_short(use->dying_bytes, c, sizeof(c)),
 		sl_bytes_short(use->waiting_bytes, d, sizeof(d)));
-	say_swap(pane, line->swap);
+	say_swap(pane, use);
 	say(pane, "command %s", use->command);
 	for (size_t i = 0; i < data->clients.count; i++) {
 		const struct sl_msg_client_row *client = &data->clients.all[i].client_row;

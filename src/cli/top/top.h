@@ -24,14 +24,13 @@
 /* A workload on one GPU. */
 struct sl_top_line {
 	const struct sl_msg_use_row *use;
-	const struct sl_msg_swap_row *swap; /* NULL if the daemon has no such list */
 	char letter;
 	uint64_t idle_ms;
 	bool is_idle, is_busy; /* neither: unknown */
 };
 
 struct sl_top_data {
-	struct sl_rows gpus, uses, clients, swap;
+	struct sl_rows gpus, uses, clients;
 	struct sl_rows queue; /* the first few jobs that wait */
 	struct sl_rows whys;  /* EVENT_ROWs of waiting workloads on the screen */
 	struct sl_rows

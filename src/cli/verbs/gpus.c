@@ -53,25 +53,7 @@ static const struct sl_column columns[COLUMNS] = {
 	[STATE] = {"STATE", false, 0, 0},
 };
 
-/* Backing on the host: charged to the workloads, but not on this GPU. */
-static uint64_t evicted_bytes(const struct sl_rows *swap, uint32_t gpu)
-{
-	uint64_t bytes = 0;
-
-	for (size_t i = 0; i < swap->count; i++)
-		if (swap->all[i].swap_row.gpu == gpu)
-			bytes += swap->all[i].swap_row.evicted_bytes;
-	return bytes;
-}
-
-/* Saturates, since the lists are read moments apart. */
-static uint64_t resident_bytes(const struct sl_msg_gpu_row *row, uint64_t evicted)
-{
-	return row->backing_bytes > evicted ? row->backing_bytes - evicted : 0;
-}
-
-static bool add_row(
-	struct sl_table *table, const struct sl_msg_gpu_row *row, uint64_t evicted)
+static bool add_row(struct sl_table *table, const struct sl_msg_gpu_row *row)
 {
 	const struct {
 		int column;
@@ -80,8 +62,9 @@ static bool add_row(
 		{CAPACITY, row->capacity_bytes},
 		{SHAREABLE, row->shareable_bytes},
 		{REQUESTED, row->requests_bytes},
-		{RESIDENT, resident_bytes(row, evicted)},
-		{EVICTED, evicted},
+		{RESIDENT, row->backing_bytes - row->evicted_bytes},
+		/* Charged to the workloads, but not on this GPU. */
+		{EVICTED, row->evicted_bytes},
 		{HIDDEN, row->hidden_bytes + row->paid_bytes},
 		{DYING, row->dying_bytes},
 		{UNMANAGED, row->unmanaged_bytes},
@@ -106,22 +89,9 @@ static bool add_row(
 	return sl_table_end_row(table);
 }
 
-static int fetch(struct sl_rows *rows, struct sl_rows *swap, struct sl_error *err)
-{
-	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
-	int status = sl_conn_open(&conn, err);
-
-	if (!status)
-		status = sl_rows_list(rows, &conn, SL_LIST_GPUS, err);
-	if (!status)
-		status = sl_rows_list(swap, &conn, SL_LIST_SWAP, err);
-	return status;
-}
-
 int sl_verb_gpus(int argc, char **argv)
 {
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
-	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	sl_cleanup(sl_table_freep) struct sl_table *table = NULL;
 	struct settings s = {0};
 	struct sl_error err = {0};
@@ -130,7 +100,7 @@ int sl_verb_gpus(int argc, char **argv)
 	status = sl_cli_parse(SL_VERB_gpus, &s, argc, argv, &first);
 	if (status >= 0)
 		return status;
-	status = fetch(&rows, &swap, &err);
+	status = sl_rows_fetch(&rows, SL_LIST_GPUS, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_gpus, s.json, (enum sl_exit)status, "%s", err.text);
@@ -138,15 +108,12 @@ int sl_verb_gpus(int argc, char **argv)
 		json_t *array = json_array();
 
 		for (size_t i = 0; i < rows.count; i++)
-			json_array_append_new(array,
-				sl_tell_gpu(&rows.all[i].gpu_row,
-					evicted_bytes(&swap, rows.all[i].gpu_row.gpu)));
+			json_array_append_new(array, sl_tell_gpu(&rows.all[i].gpu_row));
 		return sl_rows_print_json(SL_VERB_gpus, array);
 	}
 	table = sl_table_new(columns, COLUMNS);
 	for (size_t i = 0; table && i < rows.count; i++)
-		if (!add_row(table, &rows.all[i].gpu_row,
-			    evicted_bytes(&swap, rows.all[i].gpu_row.gpu)))
+		if (!add_row(table, &rows.all[i].gpu_row))
 			table = sl_table_free(table);
 	if (!table)
 		return sl_cli_fail(SL_VERB_gpus, false, SL_EXIT_SYSTEM, "out of memory");

@@ -86,7 +86,7 @@ static int32_t priority(const struct sl_msg_use_row *row)
 
 /* The answers of the daemon; all but rows only if needed and known. */
 struct lists {
-	struct sl_rows rows, gpus, swap, jobs;
+	struct sl_rows rows, gpus, jobs;
 	bool waits; /* one of the jobs waits */
 };
 
@@ -98,11 +98,6 @@ static void set_why(struct sl_table *table, const struct sl_msg_job_row *job,
 	if (lists->waits)
 		sl_table_set(table, WHY, "%s",
 			job ? sl_ps_job_why(job, why, sizeof(why)) : "");
-}
-
-static bool is_parked(const struct sl_msg_swap_row *swap)
-{
-	return swap && sl_wire_is_parked(swap->residency);
 }
 
 /* A job of one task and its workload are the same, with the number that submit printed. */
@@ -117,8 +112,6 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	const struct lists *lists)
 {
 	const struct sl_msg_job_row *job;
-	const struct sl_msg_swap_row *swap =
-		sl_state_swap_of(&lists->swap, row->workload, row->gpu);
 	char text[64];
 
 	sl_table_set(table, ID, "%llu", (unsigned long long)id_of(row, &lists->jobs));
@@ -126,19 +119,18 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	sl_table_set(table, PROJECT, "%s", row->project);
 	sl_table_set(table, GPU, "%u", row->gpu);
 	sl_table_set(table, PRIO, "%d", priority(row));
-	sl_table_set(table, STATE, "%s", sl_tell_shown(row, swap));
-	sl_table_set(
-		table, REQUEST, "%s", sl_state_request(row, swap, text, sizeof(text)));
+	sl_table_set(table, STATE, "%s", sl_tell_shown(row));
+	sl_table_set(table, REQUEST, "%s", sl_state_request(row, text, sizeof(text)));
 	sl_table_set(
 		table, LIMIT, "%s", sl_bytes_short(row->limit_bytes, text, sizeof(text)));
 	sl_table_set(table, USED, "%s",
 		sl_bytes_short(
 			row->backing_bytes + row->hidden_bytes, text, sizeof(text)));
 	sl_table_set(table, EVICTED, "%s",
-		swap && swap->evicted_bytes
-			? sl_bytes_short(swap->evicted_bytes, text, sizeof(text))
+		row->evicted_bytes
+			? sl_bytes_short(row->evicted_bytes, text, sizeof(text))
 			: "-");
-	sl_table_set(table, MAX_WAIT, "%s", sl_state_longest(swap, text, sizeof(text)));
+	sl_table_set(table, MAX_WAIT, "%s", sl_state_longest(row, text, sizeof(text)));
 	sl_table_set(table, WAITING, "%s",
 		row->waiting ? sl_bytes_short(row->waiting_bytes, text, sizeof(text))
 			     : "-");
@@ -147,7 +139,7 @@ static bool add_row(struct sl_table *table, const struct sl_msg_use_row *row,
 	sl_table_set(table, COMMAND, "%s", row->command);
 	/* Of a running job, its parked tasks wait. */
 	job = sl_ps_job_of(&lists->jobs, row);
-	if (job && job->state == SL_JOB_RUNNING && !is_parked(swap))
+	if (job && job->state == SL_JOB_RUNNING && !sl_wire_is_parked(row->residency))
 		job = NULL;
 	set_why(table, job, lists);
 	return sl_table_end_row(table);
@@ -205,16 +197,14 @@ static const char *gpu_uuid(const struct sl_rows *gpus, uint32_t gpu, char text[
 	return NULL;
 }
 
-/* Adds the figures of its memory on the host; null if there is no row. */
-static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
+/* Adds the figures of its memory on the host. */
+static void add_swap_json(json_t *object, const struct sl_msg_use_row *row)
 {
-	static const struct sl_msg_swap_row none;
-	const struct sl_msg_swap_row *swap = row ? row : &none;
 	const struct {
 		const char *key;
 		uint64_t value;
 	} numbers[] = {
-#define NUMBER(field) {#field, swap->field}
+#define NUMBER(field) {#field, row->field}
 		NUMBER(evicted_bytes),
 		NUMBER(returning_bytes),
 		NUMBER(host_bytes),
@@ -229,8 +219,8 @@ static void add_swap_json(json_t *object, const struct sl_msg_swap_row *row)
 #undef NUMBER
 	};
 
-	json_object_set_new(object, "residency",
-		row ? json_string(sl_tell_residency(row->residency)) : json_null());
+	json_object_set_new(
+		object, "residency", json_string(sl_tell_residency(row->residency)));
 	/* Only the longest wait may have no bound. */
 	for (size_t i = 0; i < SL_ARRAY_LEN(numbers); i++)
 		json_object_set_new(object, numbers[i].key,
@@ -269,8 +259,7 @@ static json_t *to_json(const struct sl_msg_use_row *row, const struct lists *lis
 	if (object) {
 		const struct sl_msg_job_row *job = sl_ps_job_of(&lists->jobs, row);
 
-		add_swap_json(
-			object, sl_state_swap_of(&lists->swap, row->workload, row->gpu));
+		add_swap_json(object, row);
 		json_object_set_new(
 			object, "job", job ? sl_tell_job_number(job->job) : json_null());
 		json_object_set_new(
@@ -435,7 +424,6 @@ static void fini_lists(struct lists *lists)
 {
 	sl_rows_fini(&lists->rows);
 	sl_rows_fini(&lists->gpus);
-	sl_rows_fini(&lists->swap);
 	sl_rows_fini(&lists->jobs);
 }
 
@@ -466,8 +454,6 @@ static int fetch(const struct settings *s, struct lists *lists, struct sl_error 
 		&lists->rows, &conn, s->clients ? SL_LIST_CLIENTS : SL_LIST_USES, err);
 	if (!status && s->json && !s->clients)
 		status = sl_rows_list(&lists->gpus, &conn, SL_LIST_GPUS, err);
-	if (!status && !s->clients)
-		status = sl_rows_list(&lists->swap, &conn, SL_LIST_SWAP, err);
 	return status;
 }
 

@@ -59,11 +59,10 @@ static size_t count(const struct sl_rows *rows, bool current)
 	return n;
 }
 
-/* Its state if nothing is in its way. swap may be NULL. */
-static const char *doing(
-	const struct sl_msg_use_row *use, const struct sl_msg_swap_row *swap)
+/* Its state if nothing is in its way. */
+static const char *doing(const struct sl_msg_use_row *use)
 {
-	switch (swap ? swap->residency : SL_WIRE_BOUND) {
+	switch (use->residency) {
 	case SL_WIRE_LEAVING: return "is being moved to the host";
 	case SL_WIRE_EVICTED: return "is on the host";
 	case SL_WIRE_PARTIAL: return "rests";
@@ -99,13 +98,11 @@ static const char *endless_because(uint32_t endless)
 }
 
 /* The longest wait, now or after an eviction, if other workloads compete with it. */
-static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_row *found)
+static void print_longest(const struct sl_msg_use_row *row)
 {
-	const struct sl_msg_swap_row *row =
-		sl_state_swap_of(swap, found->workload, found->gpu);
 	char longest[16];
 
-	if (!row || !row->longest_wait_ms)
+	if (!row->longest_wait_ms)
 		return;
 	if (row->longest_wait_ms == UINT64_MAX)
 		printf("Longest wait for its turn: no bound%s.\n",
@@ -116,14 +113,12 @@ static void print_longest(const struct sl_rows *swap, const struct sl_msg_use_ro
 }
 
 /* Nothing is in its way: prints its state on each GPU. */
-static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
-	const struct sl_msg_use_row *found, bool by_queue)
+static void print_free(
+	const struct sl_rows *uses, const struct sl_msg_use_row *found, bool by_queue)
 {
 	for (size_t i = 0; i < uses->count; i++) {
 		const struct sl_msg_use_row *row = &uses->all[i].use_row;
 		uint64_t used = row->backing_bytes + row->hidden_bytes;
-		const struct sl_msg_swap_row *away =
-			sl_state_swap_of(swap, row->workload, row->gpu);
 		char name[64], host[48] = "", a[32], b[32], c[32];
 
 		if (uses->all[i].head.type != SL_MSG_USE_ROW ||
@@ -131,18 +126,16 @@ static void print_free(const struct sl_rows *uses, const struct sl_rows *swap,
 			continue;
 		snprintf(name, sizeof(name), "%s", row->name);
 		sl_text_tame(name);
-		if (away && away->evicted_bytes)
+		if (row->evicted_bytes)
 			snprintf(host, sizeof(host), ", %s of it on the host",
-				sl_bytes_format(away->evicted_bytes, a, sizeof(a)));
+				sl_bytes_format(row->evicted_bytes, a, sizeof(a)));
 		printf("%s %s on GPU %u: %s of request %s%s, limit %s%s; %s.\n", name,
-			doing(row, away), row->gpu, sl_bytes_format(used, a, sizeof(a)),
+			doing(row), row->gpu, sl_bytes_format(used, a, sizeof(a)),
 			sl_bytes_format(row->request_bytes, b, sizeof(b)),
-			away && sl_wire_gave_up_request(away->residency)
-				? " (given up meanwhile)"
-				: "",
+			sl_wire_gave_up_request(row->residency) ? " (given up meanwhile)"
+								: "",
 			sl_bytes_format(row->limit_bytes, c, sizeof(c)), host,
-			!away || away->residency != SL_WIRE_PARKED
-				? "nothing is in its way"
+			row->residency != SL_WIRE_PARKED ? "nothing is in its way"
 			: by_queue ? "it comes back by itself when its GPUs are free"
 				   : "`sluice resume` brings it back");
 	}
@@ -217,8 +210,7 @@ static void print_job(const struct sl_msg_job_row *row)
 	putchar('\n');
 }
 
-static int print(const struct sl_rows *rows, const struct sl_rows *uses,
-	const struct sl_rows *swap, struct found it)
+static int print(const struct sl_rows *rows, const struct sl_rows *uses, struct found it)
 {
 	const struct sl_msg_use_row *found = it.use;
 	char text[SL_TELL_TEXT_MAX], age[16];
@@ -237,9 +229,9 @@ static int print(const struct sl_rows *rows, const struct sl_rows *uses,
 	if (!found && !it.job)
 		print_ended(rows);
 	else if (found && !by_queue && !count(rows, true))
-		print_free(uses, swap, found, is_parked_task(uses, found));
+		print_free(uses, found, is_parked_task(uses, found));
 	if (found && !by_queue)
-		print_longest(swap, found);
+		print_longest(found);
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct sl_msg_event_row *row = &rows->all[i].event_row;
 
@@ -273,11 +265,8 @@ static json_t *some(const struct sl_rows *rows, bool current)
 	return array;
 }
 
-static int print_json(
-	const struct sl_rows *rows, const struct sl_rows *swap, struct found it)
+static int print_json(const struct sl_rows *rows, struct found it)
 {
-	const struct sl_msg_swap_row *away =
-		it.use ? sl_state_swap_of(swap, it.use->workload, it.use->gpu) : NULL;
 	const char *name = it.use   ? it.use->name
 			   : it.job ? it.job->name
 				    : last(rows)->name;
@@ -294,8 +283,8 @@ static int print_json(
 
 	if (object)
 		json_object_set_new(object, "residency",
-			away ? json_string(sl_tell_residency(away->residency))
-			     : json_null());
+			it.use ? json_string(sl_tell_residency(it.use->residency))
+			       : json_null());
 	return sl_rows_print_json(SL_VERB_why, object);
 }
 
@@ -402,7 +391,6 @@ int sl_verb_why(int argc, char **argv)
 	sl_cleanup(sl_conn_close) struct sl_conn conn = {.fd = -1};
 	sl_cleanup(sl_rows_fini) struct sl_rows known = {0};
 	sl_cleanup(sl_rows_fini) struct sl_rows rows = {0};
-	sl_cleanup(sl_rows_fini) struct sl_rows swap = {0};
 	struct sl_error err = {0};
 	struct settings s = {0};
 	struct found it = {0};
@@ -419,10 +407,8 @@ int sl_verb_why(int argc, char **argv)
 	} else if (status == SL_EXIT_REFUSED) {
 		status = ask_unlisted(&conn, &s, &known, &it, &rows, &err);
 	}
-	if (!status && it.use)
-		status = sl_rows_list(&swap, &conn, SL_LIST_SWAP, &err);
 	if (status)
 		return sl_cli_fail(
 			SL_VERB_why, s.json, (enum sl_exit)status, "%s", err.text);
-	return s.json ? print_json(&rows, &swap, it) : print(&rows, &known, &swap, it);
+	return s.json ? print_json(&rows, it) : print(&rows, &known, it);
 }

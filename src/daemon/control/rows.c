@@ -40,94 +40,6 @@ static uint32_t use_flags(const struct sl_node_workload_view *view,
 	       (view->untakeable ? SL_USE_UNTAKEABLE : 0) | (lost ? SL_USE_LOST : 0);
 }
 
-static void use_row(const struct sl_daemon *daemon, const struct sl_workload *workload,
-	uint32_t ordinal, union sl_msg *msg)
-{
-	uint32_t gpu = workload->gpus[ordinal];
-	struct sl_node_use_view use = sl_node_use(daemon->node, workload->id, gpu);
-	struct sl_node_workload_view view =
-		sl_node_workload_alone(daemon->node, workload->id);
-
-	sl_wire_init(msg, SL_MSG_USE_ROW);
-	msg->use_row.workload = workload->id;
-	msg->use_row.gpu = gpu;
-	msg->use_row.clients = view.clients;
-	msg->use_row.uid = workload->uid;
-	msg->use_row.pid = (uint32_t)workload->root_pid;
-	msg->use_row.priority_biased =
-		(uint32_t)((int64_t)workload->priority + (int64_t)SL_PRIORITY_BIAS);
-	msg->use_row.state = state_of(workload, &use);
-	msg->use_row.waiting = use.waiting;
-	msg->use_row.flags = use_flags(&view, &use, sl_node_gpu(daemon->node, gpu).lost);
-	msg->use_row.request_bytes = view.request_bytes;
-	msg->use_row.limit_bytes = view.limit_bytes;
-	msg->use_row.backing_bytes = use.backing_bytes;
-	msg->use_row.hidden_bytes = use.hidden_bytes;
-	msg->use_row.held_bytes = use.held_bytes;
-	msg->use_row.dying_bytes = use.dying_bytes;
-	msg->use_row.waiting_bytes = use.waiting_bytes;
-	msg->use_row.age_ms = sl_sub_sat(sl_clock_now(), workload->born) / SL_MS;
-	memcpy(msg->use_row.name, workload->name, sizeof(msg->use_row.name));
-	memcpy(msg->use_row.project, workload->project, sizeof(msg->use_row.project));
-	memcpy(msg->use_row.command, workload->command, sizeof(msg->use_row.command));
-}
-
-/* The workload with this id or the next larger one, or NULL. Usually the map has it. */
-static struct sl_workload *from_id(const struct sl_daemon *daemon, uint64_t id)
-{
-	struct sl_workload *exact = sl_map_get(&daemon->workloads, id);
-
-	if (exact)
-		return exact;
-	for (const struct sl_link *link = daemon->workload_list.next;
-		link != &daemon->workload_list; link = link->next) {
-		struct sl_workload *workload =
-			SL_CONTAINER_OF((struct sl_link *)link, struct sl_workload, link);
-
-		if (workload->id >= id)
-			return workload;
-	}
-	return NULL;
-}
-
-/* The next workload, on the next of its GPUs; NULL at the end. */
-static struct sl_workload *step_workload(
-	const struct sl_daemon *daemon, struct sl_peer_list *list, uint32_t *ordinal)
-{
-	struct sl_workload *workload = from_id(daemon, list->workload);
-
-	if (workload && workload->id != list->workload) {
-		list->workload = workload->id;
-		list->place = 0;
-	}
-	if (!workload)
-		return NULL;
-	if (list->place >= workload->gpu_count) {
-		struct sl_link *next = workload->link.next;
-
-		if (next == &daemon->workload_list)
-			return NULL;
-		workload = SL_LIST_ENTRY(next, struct sl_workload, link);
-		list->workload = workload->id;
-		list->place = 0;
-	}
-	*ordinal = list->place++;
-	return workload;
-}
-
-static bool next_use(
-	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
-{
-	uint32_t ordinal;
-	const struct sl_workload *workload = step_workload(daemon, list, &ordinal);
-
-	if (workload)
-		use_row(daemon, workload, ordinal, msg);
-	return workload != NULL;
-}
-
-/* --- memory on the host ------------------------------------------------------------------- */
-
 static enum sl_wire_residency residency_of(enum sl_residency residency)
 {
 	static const enum sl_wire_residency residencies[SL_RESIDENCIES] = {
@@ -192,42 +104,108 @@ static uint32_t work_of(const struct sl_daemon *daemon,
 		       : 0;
 }
 
-static bool next_swap(
+static void use_row(const struct sl_daemon *daemon, const struct sl_workload *workload,
+	uint32_t ordinal, union sl_msg *msg)
+{
+	uint32_t gpu = workload->gpus[ordinal];
+	struct sl_node_use_view use = sl_node_use(daemon->node, workload->id, gpu);
+	struct sl_node_workload_view view = sl_node_workload(daemon->node, workload->id);
+
+	sl_wire_init(msg, SL_MSG_USE_ROW);
+	msg->use_row.workload = workload->id;
+	msg->use_row.gpu = gpu;
+	msg->use_row.clients = view.clients;
+	msg->use_row.uid = workload->uid;
+	msg->use_row.pid = (uint32_t)workload->root_pid;
+	msg->use_row.priority_biased =
+		(uint32_t)((int64_t)workload->priority + (int64_t)SL_PRIORITY_BIAS);
+	msg->use_row.state = state_of(workload, &use);
+	msg->use_row.waiting = use.waiting;
+	msg->use_row.flags = use_flags(&view, &use, sl_node_gpu(daemon->node, gpu).lost);
+	msg->use_row.request_bytes = view.request_bytes;
+	msg->use_row.limit_bytes = view.limit_bytes;
+	msg->use_row.backing_bytes = use.backing_bytes;
+	msg->use_row.hidden_bytes = use.hidden_bytes;
+	msg->use_row.held_bytes = use.held_bytes;
+	msg->use_row.dying_bytes = use.dying_bytes;
+	msg->use_row.waiting_bytes = use.waiting_bytes;
+	msg->use_row.age_ms = sl_sub_sat(sl_clock_now(), workload->born) / SL_MS;
+	msg->use_row.residency = residency_of(view.residency);
+	msg->use_row.evicted_bytes = use.evicted_bytes;
+	msg->use_row.returning_bytes = use.returning_bytes;
+	msg->use_row.host_bytes = ordinal ? 0 : host_bytes_of(workload);
+	msg->use_row.turn_left_ms = view.turn_left / SL_MS;
+	msg->use_row.waited_ms = view.wants_since / SL_MS;
+	msg->use_row.longest_wait_ms =
+		view.longest_wait == SL_NS_NEVER ? UINT64_MAX : view.longest_wait / SL_MS;
+	msg->use_row.endless = endless_of(view.endless);
+	msg->use_row.turns = view.turns;
+	msg->use_row.waits = view.waits;
+	msg->use_row.waits_ms = view.waited / SL_MS;
+	msg->use_row.denials = workload->denials;
+	msg->use_row.out_bytes = workload->moved[ordinal].out_bytes;
+	msg->use_row.in_bytes = workload->moved[ordinal].in_bytes;
+	msg->use_row.clean_bytes = workload->moved[ordinal].clean_bytes;
+	msg->use_row.warm_after_ms = workload->warm_after / SL_MS;
+	msg->use_row.idle_grace_ms = workload->idle_grace / SL_MS;
+	msg->use_row.work_pm = work_of(daemon, workload, ordinal);
+	memcpy(msg->use_row.name, workload->name, sizeof(msg->use_row.name));
+	memcpy(msg->use_row.project, workload->project, sizeof(msg->use_row.project));
+	memcpy(msg->use_row.command, workload->command, sizeof(msg->use_row.command));
+}
+
+/* The workload with this id or the next larger one, or NULL. Usually the map has it. */
+static struct sl_workload *from_id(const struct sl_daemon *daemon, uint64_t id)
+{
+	struct sl_workload *exact = sl_map_get(&daemon->workloads, id);
+
+	if (exact)
+		return exact;
+	for (const struct sl_link *link = daemon->workload_list.next;
+		link != &daemon->workload_list; link = link->next) {
+		struct sl_workload *workload =
+			SL_CONTAINER_OF((struct sl_link *)link, struct sl_workload, link);
+
+		if (workload->id >= id)
+			return workload;
+	}
+	return NULL;
+}
+
+/* The next workload, on the next of its GPUs; NULL at the end. */
+static struct sl_workload *step_workload(
+	const struct sl_daemon *daemon, struct sl_peer_list *list, uint32_t *ordinal)
+{
+	struct sl_workload *workload = from_id(daemon, list->workload);
+
+	if (workload && workload->id != list->workload) {
+		list->workload = workload->id;
+		list->place = 0;
+	}
+	if (!workload)
+		return NULL;
+	if (list->place >= workload->gpu_count) {
+		struct sl_link *next = workload->link.next;
+
+		if (next == &daemon->workload_list)
+			return NULL;
+		workload = SL_LIST_ENTRY(next, struct sl_workload, link);
+		list->workload = workload->id;
+		list->place = 0;
+	}
+	*ordinal = list->place++;
+	return workload;
+}
+
+static bool next_use(
 	const struct sl_daemon *daemon, struct sl_peer_list *list, union sl_msg *msg)
 {
 	uint32_t ordinal;
 	const struct sl_workload *workload = step_workload(daemon, list, &ordinal);
-	struct sl_node_workload_view view;
-	struct sl_node_use_view use;
 
-	if (!workload)
-		return false;
-	view = sl_node_workload(daemon->node, workload->id);
-	use = sl_node_use(daemon->node, workload->id, workload->gpus[ordinal]);
-	sl_wire_init(msg, SL_MSG_SWAP_ROW);
-	msg->swap_row.workload = workload->id;
-	msg->swap_row.gpu = workload->gpus[ordinal];
-	msg->swap_row.residency = residency_of(view.residency);
-	msg->swap_row.evicted_bytes = use.evicted_bytes;
-	msg->swap_row.returning_bytes = use.returning_bytes;
-	msg->swap_row.host_bytes = ordinal ? 0 : host_bytes_of(workload);
-	msg->swap_row.turn_left_ms = view.turn_left / SL_MS;
-	msg->swap_row.waited_ms = view.wants_since / SL_MS;
-	msg->swap_row.longest_wait_ms =
-		view.longest_wait == SL_NS_NEVER ? UINT64_MAX : view.longest_wait / SL_MS;
-	msg->swap_row.endless = endless_of(view.endless);
-	msg->swap_row.turns = view.turns;
-	msg->swap_row.waits = view.waits;
-	msg->swap_row.waits_ms = view.waited / SL_MS;
-	msg->swap_row.denials = workload->denials;
-	msg->swap_row.out_bytes = workload->moved[ordinal].out_bytes;
-	msg->swap_row.in_bytes = workload->moved[ordinal].in_bytes;
-	msg->swap_row.clean_bytes = workload->moved[ordinal].clean_bytes;
-	msg->swap_row.warm_after_ms = workload->warm_after / SL_MS;
-	msg->swap_row.idle_grace_ms = workload->idle_grace / SL_MS;
-	msg->swap_row.work_pm = work_of(daemon, workload, ordinal);
-	memcpy(msg->swap_row.name, workload->name, sizeof(msg->swap_row.name));
-	return true;
+	if (workload)
+		use_row(daemon, workload, ordinal, msg);
+	return workload != NULL;
 }
 
 static bool next_pool(
@@ -377,6 +355,7 @@ static void gpu_row(const struct sl_daemon *daemon, uint32_t number, union sl_ms
 	msg->gpu_row.shareable_bytes = view.shareable_bytes;
 	msg->gpu_row.requests_bytes = view.requests_bytes;
 	msg->gpu_row.backing_bytes = view.backing_bytes;
+	msg->gpu_row.evicted_bytes = view.evicted_bytes;
 	msg->gpu_row.granted_bytes = view.granted_bytes;
 	msg->gpu_row.hidden_bytes = view.hidden_bytes;
 	msg->gpu_row.paid_bytes = view.paid_bytes;
@@ -454,7 +433,6 @@ bool sl_rows_next(
 	case SL_LIST_GPUS: return next_gpu(daemon, list, msg);
 	case SL_LIST_STATUS: return next_status(daemon, list, msg);
 	case SL_LIST_CLIENTS: return next_client(daemon, list, msg);
-	case SL_LIST_SWAP: return next_swap(daemon, list, msg);
 	case SL_LIST_POOL: return next_pool(daemon, list, msg);
 	case SL_LIST_JOBS: return sl_jobs_row_at(daemon, &list->workload, msg);
 	case SL_LIST_QUEUE: return sl_jobs_queue_next(daemon, list, msg);

@@ -71,40 +71,28 @@ static void take_use(struct sl_history_sample *sample, const struct sl_msg_use_r
 		.workload = row->workload,
 		.gpu = row->gpu,
 		.ordinal = follows ? use[-1].ordinal + 1 : 0,
-		.residency = SL_WIRE_BOUND,
-		.request_bytes = row->request_bytes,
+		.residency = row->residency,
+		/* A parked workload has given up its request. */
+		.request_bytes =
+			sl_wire_gave_up_request(row->residency) ? 0 : row->request_bytes,
 		.limit_bytes = row->limit_bytes,
 		.backing_bytes = row->backing_bytes,
 		.hidden_bytes = row->hidden_bytes,
 		.waiting = row->waiting,
 		.waiting_bytes = row->waiting_bytes,
 		.idle_ms = UINT64_MAX,
-		.work_pm = UINT32_MAX,
+		.work_pm = row->work_pm,
+		.evicted_bytes = row->evicted_bytes,
+		.turns = row->turns,
+		.out_bytes = row->out_bytes,
+		.in_bytes = row->in_bytes,
+		.clean_bytes = row->clean_bytes,
+		.waits = row->waits,
+		.waits_ms = row->waits_ms,
+		.denials = row->denials,
+		.waited_ms = row->waited_ms,
+		.turn_left_ms = row->turn_left_ms,
 	};
-}
-
-static void take_swap(struct sl_history_sample *sample, const struct sl_msg_swap_row *row)
-{
-	struct sl_history_seen *use =
-		sl_history_sample_find(sample, row->workload, row->gpu);
-
-	if (!use)
-		return;
-	use->residency = row->residency;
-	use->evicted_bytes = row->evicted_bytes;
-	use->turns = row->turns;
-	use->out_bytes = row->out_bytes;
-	use->in_bytes = row->in_bytes;
-	use->clean_bytes = row->clean_bytes;
-	use->waits = row->waits;
-	use->waits_ms = row->waits_ms;
-	use->denials = row->denials;
-	use->waited_ms = row->waited_ms;
-	use->turn_left_ms = row->turn_left_ms;
-	use->work_pm = row->work_pm;
-	/* A parked workload has given up its request. */
-	if (sl_wire_gave_up_request(row->residency))
-		use->request_bytes = 0;
 }
 
 static void take_client(
@@ -132,7 +120,6 @@ void sl_history_sample_take(struct sl_history_sample *sample, const union sl_msg
 		sample->gpus[row->gpu_row.gpu].row = row->gpu_row;
 		break;
 	case SL_MSG_USE_ROW: take_use(sample, &row->use_row); break;
-	case SL_MSG_SWAP_ROW: take_swap(sample, &row->swap_row); break;
 	case SL_MSG_CLIENT_ROW: take_client(sample, &row->client_row); break;
 	default: break;
 	}

@@ -276,7 +276,6 @@ static int ask_lists(struct sl_history_scribe *scribe, struct sl_history_sample 
 	} lists[] = {
 		{SL_LIST_GPUS, SL_MSG_GPU_ROW},
 		{SL_LIST_USES, SL_MSG_USE_ROW},
-		{SL_LIST_SWAP, SL_MSG_SWAP_ROW},
 		{SL_LIST_CLIENTS, SL_MSG_CLIENT_ROW},
 	};
 	struct asking asking = {scribe, sample, now_ms};

@@ -49,13 +49,12 @@ const char *sl_tell_residency(uint32_t residency)
 	return residency < SL_WIRE_RESIDENCIES ? names[residency] : "?";
 }
 
-bool sl_tell_is_away(const struct sl_msg_swap_row *swap)
+bool sl_tell_is_away(const struct sl_msg_use_row *row)
 {
-	return swap && swap->residency > SL_WIRE_BOUND;
+	return row->residency > SL_WIRE_BOUND;
 }
 
-const char *sl_tell_shown(
-	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap)
+const char *sl_tell_shown(const struct sl_msg_use_row *row)
 {
 	if (row->flags & SL_USE_STOPPING)
 		return "stopping";
@@ -64,8 +63,8 @@ const char *sl_tell_shown(
 	if (row->flags & SL_USE_UNTAKEABLE)
 		return "untakeable";
 	/* "Over limit" matters only once its memory is back. */
-	if (sl_tell_is_away(swap) && row->state != SL_STATE_GONE)
-		return sl_tell_residency(swap->residency);
+	if (sl_tell_is_away(row) && row->state != SL_STATE_GONE)
+		return sl_tell_residency(row->residency);
 	if (row->flags & SL_USE_OVER_LIMIT)
 		return "over limit";
 	return sl_tell_state(row->state);
@@ -224,7 +223,7 @@ static void add_numbers(json_t *object, const struct number *numbers, size_t cou
 			json_integer((json_int_t)numbers[i].value));
 }
 
-json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted)
+json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row)
 {
 	json_t *object = json_object();
 	char uuid[41];
@@ -237,6 +236,7 @@ json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted)
 		NUMBER(shareable_bytes),
 		NUMBER(requests_bytes),
 		NUMBER(backing_bytes),
+		NUMBER(evicted_bytes),
 		NUMBER(granted_bytes),
 		NUMBER(hidden_bytes),
 		NUMBER(paid_bytes),
@@ -247,9 +247,7 @@ json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted)
 		NUMBER(workloads),
 		NUMBER(waiting),
 #undef NUMBER
-		/* The two lists were read at slightly different times. */
-		{"resident_bytes", sl_sub_sat(row->backing_bytes, evicted)},
-		{"evicted_bytes", evicted},
+		{"resident_bytes", row->backing_bytes - row->evicted_bytes},
 	};
 
 	sl_wire_uuid_format(row->uuid, uuid);

@@ -20,11 +20,10 @@
 const char *sl_tell_state(uint32_t state);         /* "bound" */
 const char *sl_tell_residency(uint32_t residency); /* "evicted" */
 /* Is its memory on the host or moving, so that its processes may have to wait? */
-bool sl_tell_is_away(const struct sl_msg_swap_row *swap);
+bool sl_tell_is_away(const struct sl_msg_use_row *row);
 /* State of a workload on a GPU: "stopping", "gpu lost", "untakeable", else where its memory is
- * ("evicted"), "over limit", or the state. swap may be NULL. */
-const char *sl_tell_shown(
-	const struct sl_msg_use_row *row, const struct sl_msg_swap_row *swap);
+ * ("evicted"), "over limit", or the state. */
+const char *sl_tell_shown(const struct sl_msg_use_row *row);
 /* "lost", "degraded", "stale" (not measured for 5 s), "ok". */
 const char *sl_tell_gpu_state(const struct sl_msg_gpu_row *row);
 /* Has a job in this state ended? */
@@ -47,8 +46,7 @@ uint64_t sl_tell_job_ran_ms(const struct sl_msg_job_row *row, uint64_t now_ms);
 json_t *sl_tell_event(const struct sl_msg_event_row *row);
 /* The reverse. Missing fields, and those of another type, become 0 or "". */
 struct sl_msg_event_row sl_tell_event_row(const json_t *object);
-/* evicted_bytes: its backing on the host, summed from the rows of SL_LIST_SWAP. */
-json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row, uint64_t evicted_bytes);
+json_t *sl_tell_gpu(const struct sl_msg_gpu_row *row);
 json_t *sl_tell_pool(const struct sl_msg_pool_row *row);
 /* Null for a program run in the foreground: its number is never shown. */
 json_t *sl_tell_job_number(uint64_t job);

@@ -24,7 +24,7 @@
 struct gpu {
 	bool known;
 	char uuid[41];
-	uint64_t shareable_bytes, evicted_bytes;
+	uint64_t shareable_bytes;
 	struct sl_msg_gpu_row row;
 };
 
@@ -108,6 +108,20 @@ static json_t *flags_of(const struct sl_msg_use_row *row)
 	return array;
 }
 
+/* Figures of the whole workload; they are in the row of its first GPU. */
+static void put_residency(
+	struct draft *draft, json_t *workload, const struct sl_msg_use_row *row)
+{
+	put(draft, workload, "residency", json_string(sl_tell_residency(row->residency)));
+	put(draft, workload, "longest_wait_ms", number(row->longest_wait_ms));
+	put(draft, workload, "turns", number(row->turns));
+	put(draft, workload, "turn_left_ms", number(row->turn_left_ms));
+	put(draft, workload, "waited_ms", number(row->waited_ms));
+	put(draft, workload, "warm_after_ms", number(row->warm_after_ms));
+	put(draft, workload, "idle_grace_ms", number(row->idle_grace_ms));
+	put(draft, workload, "host_bytes", number(row->host_bytes));
+}
+
 static json_t *add_workload(struct draft *draft, const struct sl_msg_use_row *row)
 {
 	char user[64];
@@ -123,6 +137,8 @@ static json_t *add_workload(struct draft *draft, const struct sl_msg_use_row *ro
 		flags_of(row), "age_ms", (json_int_t)row->age_ms, "uses");
 
 	append(draft, draft->workloads, object);
+	if (object)
+		put_residency(draft, object, row);
 	return object;
 }
 
@@ -163,15 +179,21 @@ static void take_use(void *context, const union sl_msg *msg)
 		put(draft, workload, "state", json_string(sl_tell_state(row->state)));
 	}
 	append(draft, json_object_get(workload, "uses"),
-		json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i}",
+		json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+			  "s:I, s:I, s:i}",
 			"gpu", draft->gpus[row->gpu].uuid, "gpu_number", (int)row->gpu,
 			"request_bytes", (json_int_t)row->request_bytes, "limit_bytes",
 			(json_int_t)row->limit_bytes, "backing_bytes",
 			(json_int_t)row->backing_bytes, "resident_bytes",
-			(json_int_t)row->backing_bytes, "evicted_bytes", (json_int_t)0,
-			"hidden_bytes", (json_int_t)row->hidden_bytes, "dying_bytes",
+			(json_int_t)(row->backing_bytes - row->evicted_bytes),
+			"evicted_bytes", (json_int_t)row->evicted_bytes, "hidden_bytes",
+			(json_int_t)row->hidden_bytes, "dying_bytes",
 			(json_int_t)row->dying_bytes, "waiting_bytes",
-			(json_int_t)row->waiting_bytes, "waiting", (int)row->waiting));
+			(json_int_t)row->waiting_bytes, "returning_bytes",
+			(json_int_t)row->returning_bytes, "out_bytes",
+			(json_int_t)row->out_bytes, "in_bytes", (json_int_t)row->in_bytes,
+			"clean_bytes", (json_int_t)row->clean_bytes, "waiting",
+			(int)row->waiting));
 }
 
 static int compare_places(const void *a, const void *b)
@@ -188,58 +210,6 @@ static struct place *find_place(const struct draft *draft, uint64_t id)
 	return draft->place_count ? bsearch(&key, draft->places, draft->place_count,
 					    sizeof(key), compare_places)
 				  : NULL;
-}
-
-static json_t *find_use(const json_t *workload, uint32_t gpu)
-{
-	const json_t *uses = json_object_get(workload, "uses");
-
-	for (size_t i = 0; i < json_array_size(uses); i++) {
-		json_t *use = json_array_get(uses, i);
-
-		if (json_integer_value(json_object_get(use, "gpu_number")) == gpu)
-			return use;
-	}
-	return NULL;
-}
-
-/* Figures of the whole workload; they are in the row of its first GPU. */
-static void put_residency(
-	struct draft *draft, json_t *workload, const struct sl_msg_swap_row *row)
-{
-	put(draft, workload, "residency", json_string(sl_tell_residency(row->residency)));
-	put(draft, workload, "longest_wait_ms", number(row->longest_wait_ms));
-	put(draft, workload, "turns", number(row->turns));
-	put(draft, workload, "turn_left_ms", number(row->turn_left_ms));
-	put(draft, workload, "waited_ms", number(row->waited_ms));
-	put(draft, workload, "warm_after_ms", number(row->warm_after_ms));
-	put(draft, workload, "idle_grace_ms", number(row->idle_grace_ms));
-	put(draft, workload, "host_bytes", number(row->host_bytes));
-}
-
-static void take_swap(void *context, const union sl_msg *msg)
-{
-	struct draft *draft = context;
-	const struct sl_msg_swap_row *row = &msg->swap_row;
-	struct place *place = find_place(draft, row->workload);
-	uint64_t backing;
-	json_t *use;
-
-	if (row->gpu < SL_NODE_GPUS_MAX)
-		draft->gpus[row->gpu].evicted_bytes += row->evicted_bytes;
-	use = place ? find_use(place->workload, row->gpu) : NULL;
-	if (!use)
-		return;
-	if (!json_object_get(place->workload, "residency"))
-		put_residency(draft, place->workload, row);
-	backing = (uint64_t)json_integer_value(json_object_get(use, "backing_bytes"));
-	put(draft, use, "evicted_bytes", number(row->evicted_bytes));
-	put(draft, use, "resident_bytes",
-		number(sl_sub_sat(backing, row->evicted_bytes)));
-	put(draft, use, "returning_bytes", number(row->returning_bytes));
-	put(draft, use, "out_bytes", number(row->out_bytes));
-	put(draft, use, "in_bytes", number(row->in_bytes));
-	put(draft, use, "clean_bytes", number(row->clean_bytes));
 }
 
 /* --- the rest --------------------------------------------------------------------------------- */
@@ -377,9 +347,7 @@ static json_t *gpus_json(struct draft *draft)
 
 	for (uint32_t i = 0; array && i < SL_NODE_GPUS_MAX; i++) {
 		if (draft->gpus[i].known)
-			append(draft, array,
-				sl_tell_gpu(&draft->gpus[i].row,
-					draft->gpus[i].evicted_bytes));
+			append(draft, array, sl_tell_gpu(&draft->gpus[i].row));
 	}
 	return array;
 }
@@ -395,7 +363,6 @@ static int gather(struct draft *draft, struct sl_inside *line, struct sl_error *
 		{SL_LIST_STATUS, SL_MSG_STATUS_ROW, take_status},
 		{SL_LIST_GPUS, SL_MSG_GPU_ROW, take_gpu},
 		{SL_LIST_USES, SL_MSG_USE_ROW, take_use},
-		{SL_LIST_SWAP, SL_MSG_SWAP_ROW, take_swap},
 		{SL_LIST_POOL, SL_MSG_POOL_ROW, take_pool},
 		{SL_LIST_PROJECTS, SL_MSG_PROJECT_ROW, take_project},
 		{SL_LIST_JOBS, SL_MSG_JOB_ROW, take_job},

@@ -100,6 +100,50 @@ static void run_reply(int fd, const struct sl_msg_run *run)
 	send_msg(fd, &msg);
 }
 
+/* The last PARK, and how often it has been looked at since. */
+static bool is_parked;
+static unsigned int looks;
+
+/* The second workload is the one that is parked: a gibibyte per look, but for held memory. */
+static uint64_t evicted_bytes(void)
+{
+	uint64_t most = 5 * SL_GIB / 2, bytes = looks * SL_GIB;
+
+	if (is("stuck"))
+		return 0;
+	bytes = bytes < most ? bytes : most;
+	return is_parked ? bytes : most - bytes;
+}
+
+static void add_residency(struct sl_msg_use_row *row, unsigned int i)
+{
+	row->residency = SL_WIRE_BOUND;
+	if (i == 1 && (is_parked || looks)) {
+		row->residency = is_parked         ? SL_WIRE_PARKED
+				 : is("stuck")     ? SL_WIRE_RESUMING
+				 : evicted_bytes() ? SL_WIRE_RETURNING
+						   : SL_WIRE_BOUND;
+		row->evicted_bytes = evicted_bytes();
+		row->out_bytes = is_parked ? evicted_bytes() : 0;
+		row->in_bytes = is_parked ? 0 : 5 * SL_GIB / 2 - evicted_bytes();
+		looks += !!is("park");
+	}
+	if (is("swap")) {
+		row->residency = i;
+		row->evicted_bytes = i > SL_WIRE_BOUND ? 2 * SL_GIB : 0;
+		row->returning_bytes = i == SL_WIRE_RETURNING ? SL_GIB : 0;
+		row->longest_wait_ms = i == SL_WIRE_EVICTED  ? 12000
+				       : i == SL_WIRE_PARKED ? UINT64_MAX
+							     : 0;
+		row->endless = i == SL_WIRE_PARKED ? SL_WIRE_ENDLESS_HOST : 0;
+		row->turns = i;
+	}
+	if (is("jobs-parked") && i != 1) {
+		row->residency = SL_WIRE_PARKED;
+		row->evicted_bytes = 2 * SL_GIB;
+	}
+}
+
 static void use_row(int fd, unsigned int i)
 {
 	static const uint32_t flags[] = {SL_USE_NO_SWAP,
@@ -132,6 +176,7 @@ static void use_row(int fd, unsigned int i)
 		/* Its place comes before the note that its limit was lowered. */
 		msg.use_row.flags = i == SL_WIRE_PARKED ? SL_USE_OVER_LIMIT : 0;
 	}
+	add_residency(&msg.use_row, i);
 	snprintf(msg.use_row.name, sizeof(msg.use_row.name), "a-model-server-%u", i);
 	sl_wire_str(
 		msg.use_row.project, sizeof(msg.use_row.project), "research-and-more");
@@ -184,60 +229,6 @@ static void client_row(int fd, unsigned int i)
 	msg.client_row.busy_ms = i == 1 ? 45000 : 0;
 	snprintf(
 		msg.client_row.name, sizeof(msg.client_row.name), "a-model-server-%u", i);
-	send_msg(fd, &msg);
-}
-
-/* --- memory on the host --- */
-
-/* The last PARK, and how often it has been looked at since. */
-static bool is_parked;
-static unsigned int looks;
-
-/* The second workload is the one that is parked: a gibibyte per look, but for held memory. */
-static uint64_t evicted_bytes(void)
-{
-	uint64_t most = 5 * SL_GIB / 2, bytes = looks * SL_GIB;
-
-	if (is("stuck"))
-		return 0;
-	bytes = bytes < most ? bytes : most;
-	return is_parked ? bytes : most - bytes;
-}
-
-static void swap_row(int fd, unsigned int i)
-{
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_SWAP_ROW);
-	msg.swap_row.workload = i + 1;
-	msg.swap_row.gpu = i == 2 ? 9 : i;
-	msg.swap_row.residency = SL_WIRE_BOUND;
-	if (i == 1 && (is_parked || looks)) {
-		msg.swap_row.residency = is_parked         ? SL_WIRE_PARKED
-					 : is("stuck")     ? SL_WIRE_RESUMING
-					 : evicted_bytes() ? SL_WIRE_RETURNING
-							   : SL_WIRE_BOUND;
-		msg.swap_row.evicted_bytes = evicted_bytes();
-		msg.swap_row.out_bytes = is_parked ? evicted_bytes() : 0;
-		msg.swap_row.in_bytes = is_parked ? 0 : 5 * SL_GIB / 2 - evicted_bytes();
-		looks += !!is("park");
-	}
-	if (is("swap")) {
-		msg.swap_row.gpu = 0;
-		msg.swap_row.residency = i;
-		msg.swap_row.evicted_bytes = i > SL_WIRE_BOUND ? 2 * SL_GIB : 0;
-		msg.swap_row.returning_bytes = i == SL_WIRE_RETURNING ? SL_GIB : 0;
-		msg.swap_row.longest_wait_ms = i == SL_WIRE_EVICTED  ? 12000
-					       : i == SL_WIRE_PARKED ? UINT64_MAX
-								     : 0;
-		msg.swap_row.endless = i == SL_WIRE_PARKED ? SL_WIRE_ENDLESS_HOST : 0;
-		msg.swap_row.turns = i;
-	}
-	if (is("jobs-parked") && i != 1) {
-		msg.swap_row.residency = SL_WIRE_PARKED;
-		msg.swap_row.evicted_bytes = 2 * SL_GIB;
-	}
-	snprintf(msg.swap_row.name, sizeof(msg.swap_row.name), "a-model-server-%u", i);
 	send_msg(fd, &msg);
 }
 
@@ -305,8 +296,6 @@ static void list(int fd, uint32_t what)
 		gpu_row(fd, i);
 	for (unsigned int i = 0; i < workloads && what == SL_LIST_CLIENTS; i++)
 		client_row(fd, i);
-	for (unsigned int i = 0; i < workloads && what == SL_LIST_SWAP; i++)
-		swap_row(fd, i);
 	if (what == SL_LIST_POOL)
 		pool_row(fd);
 	if (what == SL_LIST_JOBS && is_about_jobs())

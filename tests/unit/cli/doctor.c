@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-static union sl_msg status_row, gpu_rows[2], pool_row, swap_rows[2],
+static union sl_msg status_row, gpu_rows[2], pool_row, use_rows[2],
 	part_rows[SL_WIRE_PARTS];
 
 /* A machine on which nothing is wrong. */
@@ -116,11 +116,11 @@ static void make_well(struct sl_facts *f)
 	X(unmanaged, gpus, WARN, "programs outside Sluice use 3 GiB", "sluice run",     \
 		gpu_rows[0].gpu_row.unmanaged_bytes = 3ull << 30)                       \
 	X(endless, waits, WARN, "1 workload may wait for its GPU without end: train",   \
-		"sluice why", sl_wire_init(&swap_rows[1], SL_MSG_SWAP_ROW);             \
-		strcpy(swap_rows[1].swap_row.name, "train");                            \
-		swap_rows[1].swap_row.workload = 7;                                     \
-		swap_rows[1].swap_row.longest_wait_ms = UINT64_MAX;                     \
-		f->swap.all = swap_rows; f->swap.count = 2)                             \
+		"sluice why", sl_wire_init(&use_rows[1], SL_MSG_USE_ROW);               \
+		strcpy(use_rows[1].use_row.name, "train");                              \
+		use_rows[1].use_row.workload = 7;                                       \
+		use_rows[1].use_row.longest_wait_ms = UINT64_MAX;                       \
+		f->uses.all = use_rows; f->uses.count = 2)                              \
 	X(no_daemon_waits, waits, UNKNOWN, "without the daemon", "",                    \
 		f->daemon_status = SL_EXIT_NO_DAEMON)                                   \
 	X(no_pool_row, host, UNKNOWN, "without the daemon", "", f->pool.count = 0)      \

@@ -81,7 +81,7 @@ static void test_spread_sums(void **state)
 struct world {
 	struct sl_top_data data;
 	struct sl_top_view view;
-	union sl_msg gpus[8], uses[64], clients[64], whys[4], swap[64];
+	union sl_msg gpus[8], uses[64], clients[64], whys[4];
 };
 
 static struct world *new_world(void)
@@ -93,7 +93,6 @@ static struct world *new_world(void)
 	w->data.uses.all = w->uses;
 	w->data.clients.all = w->clients;
 	w->data.whys.all = w->whys;
-	w->data.swap.all = w->swap;
 	w->view.is_connected = true;
 	w->view.interval = SL_S;
 	strcpy(w->view.clock, "12:00:05");
@@ -141,18 +140,14 @@ static struct sl_msg_use_row *add_use(struct world *w, const char *name, uint32_
 }
 
 /* Of the use that was added last, so much is on the host. */
-static struct sl_msg_swap_row *add_swap(
+static void set_swap(
 	struct world *w, uint32_t residency, uint64_t evicted_gib, uint64_t returning_gib)
 {
-	const struct sl_msg_use_row *use = &w->uses[w->data.uses.count - 1].use_row;
-	struct sl_msg_swap_row *swap = &w->swap[w->data.swap.count++].swap_row;
+	struct sl_msg_use_row *use = &w->uses[w->data.uses.count - 1].use_row;
 
-	swap->workload = use->workload;
-	swap->gpu = use->gpu;
-	swap->residency = residency;
-	swap->evicted_bytes = evicted_gib * SL_GIB;
-	swap->returning_bytes = returning_gib * SL_GIB;
-	return swap;
+	use->residency = residency;
+	use->evicted_bytes = evicted_gib * SL_GIB;
+	use->returning_bytes = returning_gib * SL_GIB;
 }
 
 static void add_client(struct world *w, uint64_t workload, uint32_t gpu, uint32_t flags,
@@ -242,11 +237,11 @@ static void test_bar(void **state)
 	w = new_world();
 	add_gpu(w, 29);
 	add_use(w, "a", 0, 8, 6, 1);
-	add_swap(w, SL_WIRE_EVICTED, 4, 0);
+	set_swap(w, SL_WIRE_EVICTED, 4, 0);
 	add_use(w, "b", 0, 4, 4, 0);
-	add_swap(w, SL_WIRE_RETURNING, 4, 4);
+	set_swap(w, SL_WIRE_RETURNING, 4, 4);
 	add_use(w, "c", 0, 10, 10, 2);
-	add_swap(w, SL_WIRE_PARKED, 10, 0);
+	set_swap(w, SL_WIRE_PARKED, 10, 0);
 	check_bar(
 		"evicted", w, 40, "AAa-----cc++++........................##", "       ^");
 	w = new_world();
@@ -331,7 +326,7 @@ static void test_sort(void **state)
 
 	(void)state;
 	add_use(w, "b", 0, 1, 2, 0);
-	add_swap(w, SL_WIRE_WARM, 1, 0);
+	set_swap(w, SL_WIRE_WARM, 1, 0);
 	add_use(w, "c", 0, 1, 3, 0);
 	add_use(w, "a", 1, 1, 1, 0)->waiting_bytes = 5;
 	add_client(w, 2, 0, SL_CLIENT_IDLE, 0, 0);
@@ -484,9 +479,9 @@ static void test_evicted(void **state)
 	(void)state;
 	add_gpu(w, 20)->backing_bytes = 16 * SL_GIB;
 	add_use(w, "model-server", 0, 8, 12, 1);
-	add_swap(w, SL_WIRE_EVICTED, 10, 0);
+	set_swap(w, SL_WIRE_EVICTED, 10, 0);
 	add_use(w, "notebook", 0, 4, 4, 0);
-	add_swap(w, SL_WIRE_BOUND, 0, 0);
+	set_swap(w, SL_WIRE_BOUND, 0, 0);
 	join(w);
 	for (size_t i = 0; i < SL_ARRAY_LEN(rows); i++) {
 		assert_true(sl_canvas_init(&canvas, rows[i].width, 24, true));

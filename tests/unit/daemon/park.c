@@ -75,14 +75,14 @@ static void must_not(
 			reply->text, sl_reason_name(reason), text);
 }
 
-static struct sl_msg_swap_row row_of(const struct rig *rig, uint64_t workload)
+static struct sl_msg_use_row row_of(const struct rig *rig, uint64_t workload)
 {
 	struct rig_peer self = control(rig);
-	struct sl_msg_swap_row row = {0};
+	struct sl_msg_use_row row = {0};
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_LIST);
-	msg.list.what = SL_LIST_SWAP;
+	msg.list.what = SL_LIST_USES;
 	rig_send(&self, &msg);
 	for (;;) {
 		struct sl_error err = {0};
@@ -91,9 +91,9 @@ static struct sl_msg_swap_row row_of(const struct rig *rig, uint64_t workload)
 			fail_msg("no row: %s", err.text);
 		if (msg.head.type == SL_MSG_LIST_END)
 			break;
-		assert_int_equal(msg.head.type, SL_MSG_SWAP_ROW);
-		if (msg.swap_row.workload == workload)
-			row = msg.swap_row;
+		assert_int_equal(msg.head.type, SL_MSG_USE_ROW);
+		if (msg.use_row.workload == workload)
+			row = msg.use_row;
 	}
 	(void)close(self.fd);
 	return row;

@@ -62,15 +62,15 @@ static uint32_t work_of(const struct rig *rig, uint64_t workload)
 	union sl_msg msg;
 
 	sl_wire_init(&msg, SL_MSG_LIST);
-	msg.list.what = SL_LIST_SWAP;
+	msg.list.what = SL_LIST_USES;
 	rig_send(&peer, &msg);
 	for (;;) {
 		assert_int_equal(
 			sl_wire_recv(peer.fd, SL_FROM_DAEMON, &msg, NULL), SL_WIRE_OK);
 		if (msg.head.type == SL_MSG_LIST_END)
 			break;
-		if (msg.swap_row.workload == workload)
-			work_pm = msg.swap_row.work_pm;
+		if (msg.use_row.workload == workload)
+			work_pm = msg.use_row.work_pm;
 	}
 	rig_peer_end(&peer);
 	return work_pm;

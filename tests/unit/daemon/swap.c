@@ -249,12 +249,12 @@ static void lists_tell_who_is_where(void **state)
 	expect_evict(&a.peer, order, 16 * MIB);
 	answer(&a.peer, order, 12 * MIB, 4 * MIB, 1000);
 	OVER(NO_CAUSE);
-	self = list_of(inside, SL_LIST_SWAP);
-	rig_expect(&self, SL_MSG_SWAP_ROW, &msg);
-	assert_true(msg.swap_row.workload == a.run.workload);
-	assert_true(msg.swap_row.host_bytes == 16 * MIB);
-	assert_true(msg.swap_row.out_bytes == 12 * MIB);
-	assert_true(msg.swap_row.clean_bytes == 4 * MIB);
+	self = list_of(inside, SL_LIST_USES);
+	rig_expect(&self, SL_MSG_USE_ROW, &msg);
+	assert_true(msg.use_row.workload == a.run.workload);
+	assert_true(msg.use_row.host_bytes == 16 * MIB);
+	assert_true(msg.use_row.out_bytes == 12 * MIB);
+	assert_true(msg.use_row.clean_bytes == 4 * MIB);
 	rig_expect(&self, SL_MSG_LIST_END, &msg);
 	assert_int_equal(msg.list_end.rows, 1);
 	(void)close(self.fd);

@@ -263,8 +263,8 @@ static void obey_limit(struct sl_kube_holder *holder, sl_ns now)
 static bool is_away(const struct sl_kube_holder *holder)
 {
 	for (uint32_t i = 0; i < holder->share.count; i++) {
-		if (holder->uses[i].swaps &&
-			sl_wire_is_parked(holder->uses[i].swap.residency))
+		if (holder->uses[i].is_there &&
+			sl_wire_is_parked(holder->uses[i].row.residency))
 			return true;
 	}
 	return false;

@@ -175,8 +175,7 @@ static bool waits(const struct sl_kube_holder *holder)
 	for (uint32_t i = 0; i < holder->share.count; i++) {
 		const struct sl_kube_use *use = &holder->uses[i];
 
-		if ((use->is_there && use->row.waiting) ||
-			(use->swaps && use->swap.waited_ms))
+		if (use->is_there && (use->row.waiting || use->row.waited_ms))
 			return true;
 	}
 	return false;

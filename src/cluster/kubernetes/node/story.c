@@ -73,8 +73,7 @@ const struct sl_kube_holder *sl_kube_story_holder(
 static void fill(const struct sl_kube_holder *holder, const struct sl_kube_use *use,
 	struct sl_kube_figures *out)
 {
-	const struct sl_msg_swap_row *swap = use->swaps ? &use->swap : NULL;
-	uint32_t residency = swap ? swap->residency : SL_WIRE_BOUND;
+	uint32_t residency = use->row.residency;
 	uint64_t used = use->row.backing_bytes + use->row.hidden_bytes;
 	uint64_t whole = holder->share.memory == UINT64_MAX ? 0 : holder->share.memory;
 
@@ -84,10 +83,10 @@ static void fill(const struct sl_kube_holder *holder, const struct sl_kube_use *
 		.is_ready = holder->workload != 0};
 	if (!use->is_there)
 		return;
-	out->state = sl_tell_shown(&use->row, swap);
+	out->state = sl_tell_shown(&use->row);
 	out->request_bytes = use->row.request_bytes;
 	out->limit_bytes = use->row.limit_bytes;
-	out->evicted_bytes = swap ? swap->evicted_bytes : 0;
+	out->evicted_bytes = use->row.evicted_bytes;
 	out->resident_bytes = used - sl_min_u64(used, out->evicted_bytes);
 	out->park = residency == SL_WIRE_PARKED     ? SL_KUBE_IS_PARKED
 		    : residency == SL_WIRE_PARKING  ? SL_KUBE_PARKING
@@ -222,13 +221,6 @@ static void take_row(struct sl_kube_story *story, const union sl_msg *msg)
 			use->row = msg->use_row;
 		}
 		break;
-	case SL_MSG_SWAP_ROW:
-		use = use_of(story, msg->swap_row.workload, msg->swap_row.gpu);
-		if (use) {
-			use->swaps = true;
-			use->swap = msg->swap_row;
-		}
-		break;
 	default: break;
 	}
 }
@@ -295,8 +287,6 @@ static int ask(struct sl_kube_story *story)
 
 	if (r == 0)
 		r = list(story, SL_LIST_USES, SL_MSG_USE_ROW);
-	if (r == 0)
-		r = list(story, SL_LIST_SWAP, SL_MSG_SWAP_ROW);
 	sl_wire_init(&msg, SL_MSG_EVENTS);
 	msg.events.after = story->serial;
 	if (r == 0)
@@ -326,7 +316,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *context)
 
 		holder->workload = 0;
 		for (uint32_t i = 0; i < holder->share.count; i++)
-			holder->uses[i].is_there = holder->uses[i].swaps = false;
+			holder->uses[i].is_there = false;
 	}
 	story->has_failed = false;
 	story->is_asking = ask(story) == 0;

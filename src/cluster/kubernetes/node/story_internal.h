@@ -11,9 +11,8 @@
 
 /* sluiced's latest figures of a claim on one GPU. */
 struct sl_kube_use {
-	bool is_there, swaps; /* which of the two rows arrived */
+	bool is_there;
 	struct sl_msg_use_row row;
-	struct sl_msg_swap_row swap;
 };
 
 /* The latest request to sluiced, to limit its repetition. */
