@@ -69,6 +69,7 @@ struct sl_node_sums {
 	sl_ns longest_wait;
 	uint32_t gpus; /* where it has movable memory, or asks */
 	sl_ns cost, slice;
+	uint64_t needs_bytes[SL_NODE_GPUS_MAX]; /* of its claims, beside what lasts */
 	const struct sl_rank_facts *sibling;
 	struct sl_room_workload now, lasts, lasts_bursts;
 };

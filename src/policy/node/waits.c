@@ -17,7 +17,6 @@ __extension__ typedef unsigned __int128 wide;
 
 struct set {
 	wide all, entitled, guarded; /* what each class adds, summed */
-	uint64_t needs[SL_NODE_GPUS_MAX];
 };
 
 static uint32_t row_of(const struct sl_node_workload *workload)
@@ -129,7 +128,7 @@ static void add_claim(
 	if (claim->demand) {
 		sums->asks_within &= claim->entitled;
 	}
-	sl_node_add_needs(node, claim, set->needs);
+	sl_node_add_needs(node, claim, sums->needs_bytes);
 }
 
 /* It would not fit even alone. */
@@ -144,17 +143,41 @@ static bool is_too_large(
 	return false;
 }
 
-/* GPUs of its set where not all claims fit beside what lasts. */
-static uint32_t full_of(
-	const struct sl_node_plan *plan, const struct set sets[], uint32_t root)
+/* GPUs where a burst that stays asks: it must leave requests room. */
+static uint32_t held_gpus(const struct sl_node_plan *plan)
 {
-	uint32_t full = 0;
+	uint32_t gpus = 0;
+
+	for (uint32_t i = 0; i < plan->claims_count; i++) {
+		const struct sl_node_claim *claim = &plan->claims[i];
+
+		if (claim->demand && !claim->entitled && !claim->is_over &&
+			sl_node_stays_for_good(claim->demand))
+			gpus |= 1u << claim->demand->gpu;
+	}
+	return SL_MUTANT(HELD_COUNT_ALONE, gpus, 0);
+}
+
+/* Sets of GPUs where not all claims fit beside what lasts, with what they must leave free. */
+static uint32_t full_sets(const struct sl_node *node)
+{
+	const struct sl_node_plan *plan = node->plan;
+	uint32_t full = 0, held = held_gpus(plan);
 
 	for (uint32_t gpu = 0; gpu < plan->now.gpus; gpu++) {
-		if (plan->set_of[gpu] == root &&
-			plan->lasts.gpu[gpu].fixed_bytes + sets[root].needs[gpu] >
-				plan->lasts.gpu[gpu].shareable_bytes)
-			full |= 1u << gpu;
+		uint64_t bytes = plan->lasts.gpu[gpu].fixed_bytes;
+
+		sl_node_each_workload (workload, node) {
+			const struct sl_node_sums *sums = workload->sums;
+			const struct sl_room_share *lasts = &sums->lasts.on[gpu];
+
+			bytes += sums->needs_bytes[gpu];
+			if (held >> gpu & 1)
+				bytes += sl_sub_sat(lasts->request_bytes,
+					lasts->fixed_bytes + sums->needs_bytes[gpu]);
+		}
+		if (bytes > plan->lasts.gpu[gpu].shareable_bytes)
+			full |= 1u << plan->set_of[gpu];
 	}
 	return full;
 }
@@ -177,6 +200,7 @@ void sl_node_measure_waits(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;
 	struct set sets[SL_NODE_GPUS_MAX];
+	uint32_t full;
 
 	/* Without moving there are no turns. */
 	if (!sl_node_swaps(node))
@@ -185,11 +209,12 @@ void sl_node_measure_waits(struct sl_node *node)
 		sets[gpu] = (struct set){0};
 	for (uint32_t i = 0; i < plan->claims_count; i++)
 		add_claim(node, sets, plan->order[i]);
+	full = full_sets(node);
 	sl_node_each_workload (workload, node) {
 		struct sl_node_sums *sums = workload->sums;
 		uint32_t root = sl_node_set_of(plan, workload);
 
-		if (!sums->competes || !full_of(plan, sets, root))
+		if (!sums->competes || !(full >> root & 1))
 			continue;
 		if (!sums->fits_together && !sums->endless)
 			sums->endless = is_too_large(plan, workload) ? SL_ENDLESS_WHOLE

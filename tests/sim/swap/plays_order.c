@@ -198,6 +198,35 @@ static void made_meanwhile(struct swap_world *w)
 	expect(!client(w, a)->used && client(w, b)->resident[0], "A does not end for B");
 }
 
+/*
+ * N wants 1 GiB that never moves. It must leave free the 4 GiB that A's workload has requested and
+ * does not use, but P, of higher priority, uses them: N waits. Meanwhile no memory moves for A,
+ * although all that is wanted would fit. A is told that it may wait for longer than a move takes.
+ */
+static void behind_what_stays(struct swap_world *w)
+{
+	uint32_t a;
+
+	stage(w, 1, 64 * GIB);
+	a = enter(w, (struct swap_workload){.shape = SWAP_NOTEBOOK,
+			     .request = 9 * GIB,
+			     .size = 5 * GIB,
+			     .pieces = 1,
+			     .pause = 20 * SL_S});
+	until(w, 10);
+	a = swap_world_client(w, client(w, a)->workload);
+	until(w, 12);
+	(void)enter(w, (struct swap_workload){.size = 8 * GIB, .priority = 5});
+	until(w, 24);
+	(void)enter(w, (struct swap_workload){.size = GIB, .flags = SL_WORKLOAD_NO_SWAP});
+	until(w, 32);
+	expect(client(w, a)->evicted[0] == 3 * GIB &&
+			client(w, a)->thread == THREAD_STANDS,
+		"A has %" PRIu64 " on the host", client(w, a)->evicted[0]);
+	expect(until(w, 50), "%s", w->failed);
+	expect(!client(w, a)->evicted[0], "A did not come back");
+}
+
 const struct swap_play swap_plays_order[] = {
 	{"waiting comes before moving others", wait_first},
 	{"memory is kept for a returning client", kept},
@@ -206,5 +235,6 @@ const struct swap_play swap_plays_order[] = {
 	{"what is asked is asked on each connection", asked_on_each_connection},
 	{"what comes in the place of another is judged anew", judged_anew},
 	{"what is being made counts in the pool", made_meanwhile},
+	{"a burst that stays counts with what it leaves free", behind_what_stays},
 	{0},
 };

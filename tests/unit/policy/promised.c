@@ -327,6 +327,46 @@ static void test_exchange_that_stands_still(void **state)
 	play_close(&p);
 }
 
+/* N's held burst waits for its turn: it must leave the unused part of A's request free, which P
+ * uses. Meanwhile no memory moves for A2, though all that is wanted would fit. A2 is told how long
+ * that may last. */
+static void test_behind_a_held_burst(void **state)
+{
+	enum { A = 1, A2, P, N };
+	static const struct sl_event before[] = {
+		CHAIN(SL_RESOLVER_SWAP, SL_RESOLVER_WAIT), GPU(0, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(60), BYTES(70), 1, 1, 0}),
+		OTHER(2, 5), OTHER(3, 0), COMES(A2, 1), REPORT(A2, 0, 30), OUT(A2, 30),
+		REPORTED(A2), SWAPPER(A, 1), SWAPPER(P, 2), SWAPPER(N, 3)};
+	bool is_back = false;
+	struct play p;
+	sl_ns wait;
+
+	(void)state;
+	play_open(&p);
+	all(&p, before, SL_ARRAY_LEN(before), 0);
+	play_has(&p, A, 1, 40);
+	play_has(&p, P, 1, 50);
+	idles(&p, 2000, A, 2 * SL_S);
+	(void)play(&p, "N asks", 2000,
+		(struct sl_event)EVENT(ASK, ask, {N, 1, 0, 10, SL_NODE_ASK_HELD}));
+	(void)play(&p, "A2 wants", 2001, (struct sl_event)WANT(A2, 1));
+	wait = sl_node_workload(p.node, 1).longest_wait;
+	assert_true(wait && wait != SL_NS_NEVER);
+	for (uint64_t ms = 2001; ms <= 2001 + wait / SL_MS && !is_back; ms += 10) {
+		const char *got = play(&p, "later", ms, (struct sl_event)TIME);
+
+		for (uint64_t out = 0; order_of(&p, P);) {
+			out += p.last[SL_ACTION_EVICT].evict.bytes;
+			got = play(&p, "P leaves", ms,
+				(struct sl_event)DONE(P, order_of(&p, P), out));
+		}
+		is_back = strstr(got, "RESTORE 2 g0 30");
+	}
+	assert_true(is_back);
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_has_what_is_left),
 		cmocka_unit_test(test_turn_that_is_over),
 		cmocka_unit_test(test_burst_has_its_first_part),
+		cmocka_unit_test(test_behind_a_held_burst),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
