@@ -100,7 +100,7 @@ static bool are_bounds(const struct sl_config_bounds *bounds)
 	for (uint32_t i = 0; i < bounds->count && i < SL_CONFIG_BOUNDS_MAX; i++) {
 		const struct sl_config_bound *row = &bounds->rows[i];
 
-		if (row->whom > SL_CONFIG_OF_GROUP || row->set > 15 ||
+		if (row->subject > SL_CONFIG_OF_GROUP || row->set > 15 ||
 			row->bounds.priority > SL_PRIORITY_MAX ||
 			row->bounds.priority < -SL_PRIORITY_MAX ||
 			row->bounds.request.kind >= SL_AMOUNT_KINDS ||

@@ -73,7 +73,7 @@ static int read_subject(
 			subject);
 		return SL_CONFIG_BAD;
 	}
-	row->whom = is_user ? SL_CONFIG_USER : SL_CONFIG_OF_GROUP;
+	row->subject = is_user ? SL_CONFIG_USER : SL_CONFIG_OF_GROUP;
 	if (sl_config_find_id(name, is_user, &row->id))
 		return SL_CONFIG_OK;
 	sl_error_set(err,
@@ -95,7 +95,8 @@ int sl_config_bounds_row(struct sl_config_bounds *bounds, const char *subject,
 	if (read_subject(subject, &row, err) != SL_CONFIG_OK)
 		return SL_CONFIG_BAD;
 	for (uint32_t i = 0; i < bounds->count; i++) {
-		if (bounds->rows[i].whom == row.whom && bounds->rows[i].id == row.id) {
+		if (bounds->rows[i].subject == row.subject &&
+			bounds->rows[i].id == row.id) {
 			sl_error_set(
 				err, "bounds: %.64s comes twice; remove one", subject);
 			return SL_CONFIG_BAD;
@@ -225,11 +226,12 @@ struct sl_bounds sl_config_bounds_of(const struct sl_config_bounds *bounds, uint
 	for (uint32_t i = 0; i < bounds->count; i++) {
 		const struct sl_config_bound *row = &bounds->rows[i];
 
-		if (row->whom == SL_CONFIG_USER && row->id == uid)
+		if (row->subject == SL_CONFIG_USER && row->id == uid)
 			return row->bounds;
-		if (row->whom == SL_CONFIG_DEFAULT)
+		if (row->subject == SL_CONFIG_DEFAULT)
 			everybody = row->bounds;
-		if (row->whom != SL_CONFIG_OF_GROUP || !is_in(row->id, gids, gid_count))
+		if (row->subject != SL_CONFIG_OF_GROUP ||
+			!is_in(row->id, gids, gid_count))
 			continue;
 		found = any ? more_generous(&found, &row->bounds, shareable_bytes)
 			    : row->bounds;

@@ -50,11 +50,11 @@ struct sl_config_address {
 	char text[112];
 };
 
-enum sl_config_whom { SL_CONFIG_DEFAULT = 0, SL_CONFIG_USER, SL_CONFIG_OF_GROUP };
+enum sl_config_subject { SL_CONFIG_DEFAULT = 0, SL_CONFIG_USER, SL_CONFIG_OF_GROUP };
 struct sl_config_bound {
-	uint32_t whom; /* SL_CONFIG_DEFAULT ... */
-	uint32_t id;   /* uid or gid */
-	uint32_t set;  /* mask of the bounds that are set */
+	uint32_t subject; /* SL_CONFIG_DEFAULT ... */
+	uint32_t id;      /* uid or gid */
+	uint32_t set;     /* mask of the bounds that are set */
 	uint32_t pad;
 	struct sl_bounds bounds;
 };

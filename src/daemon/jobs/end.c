@@ -17,7 +17,7 @@
 
 /* A program that dies this soon after its limit denied a demand has probably died of it; unwinding
  * and printing a message take time. */
-#define DENIED_LATELY (60 * SL_S)
+#define DENIED_RECENTLY (60 * SL_S)
 
 static struct sl_cluster_event event_of(
 	enum sl_cluster_event_type type, const struct sl_job_task *task)
@@ -349,7 +349,7 @@ static void explain(struct sl_job_task *task, enum sl_retry_ending ending,
 	}
 	(void)snprintf(row->why, sizeof(row->why), "%s %s", which, what);
 	if (ending == SL_RETRY_EXITED && task->denied_at &&
-		sl_clock_now() - task->denied_at < DENIED_LATELY)
+		sl_clock_now() - task->denied_at < DENIED_RECENTLY)
 		blame_limit(task, row->why, sizeof(row->why));
 	if (!row->exit_status)
 		row->exit_status = row->tasks[task->number].exit_status;

@@ -5,7 +5,7 @@
  * taken from them, so that no project is always the first. To preempt: jobs of lower priority of
  * the same project. To consolidate: tasks on the nodes that are nearly empty enough.
  */
-#include "policy/cluster/hunt.h"
+#include "policy/cluster/search.h"
 #include "policy/quota/reclaim.h"
 
 #include "policy/mutant.h"
@@ -18,7 +18,7 @@
 /* Set in the rank of jobs that would lose their work. */
 #define ENDS (1u << 31)
 
-static sl_ns min_runtime(const struct sl_hunt *h, const struct sl_cl_job *job)
+static sl_ns min_runtime(const struct sl_search *h, const struct sl_cl_job *job)
 {
 	for (uint32_t i = job->project; i != SL_PROJECT_NONE;
 		i = h->cl->tree.all[i].parent) {
@@ -33,7 +33,7 @@ static sl_ns min_runtime(const struct sl_hunt *h, const struct sl_cl_job *job)
 }
 
 /* May it be taken, as far as the job itself is concerned? */
-static bool is_candidate(struct sl_hunt *h, const struct sl_cl_job *job)
+static bool is_candidate(struct sl_search *h, const struct sl_cl_job *job)
 {
 	struct sl_cluster *cl = h->cl;
 	sl_ns least = min_runtime(h, job);
@@ -62,7 +62,7 @@ static bool is_candidate(struct sl_hunt *h, const struct sl_cl_job *job)
 	return true;
 }
 
-static void add_near(struct sl_hunt *h, uint32_t number)
+static void add_near(struct sl_search *h, uint32_t number)
 {
 	struct sl_cl_node *node = &h->cl->node[number];
 
@@ -73,7 +73,7 @@ static void add_near(struct sl_hunt *h, uint32_t number)
 }
 
 /* Would it lose its work? Not if it moves, or if host memory has room for it. */
-static bool would_end(const struct sl_hunt *h, const struct sl_cl_job *job)
+static bool would_end(const struct sl_search *h, const struct sl_cl_job *job)
 {
 	if (h->mode == SL_CL_CONSOLIDATE || !(job->flags & SL_JOB_PARKS))
 		return h->mode != SL_CL_CONSOLIDATE;
@@ -102,7 +102,7 @@ static uint32_t tier_of(const struct sl_cluster *cl, const struct sl_cl_job *job
 }
 
 /* True: enough. Jobs that would be parked come before jobs that would lose their work. */
-static bool add_candidate(struct sl_hunt *h, struct sl_cl_job *job, uint32_t enough)
+static bool add_candidate(struct sl_search *h, struct sl_cl_job *job, uint32_t enough)
 {
 	bool last = SL_MUTANT(CLUSTER_POOL_LAST, would_end(h, job), !would_end(h, job));
 
@@ -123,7 +123,7 @@ static bool add_candidate(struct sl_hunt *h, struct sl_cl_job *job, uint32_t eno
 }
 
 static bool add_project(
-	struct sl_hunt *h, uint32_t project, int32_t below, uint32_t enough)
+	struct sl_search *h, uint32_t project, int32_t below, uint32_t enough)
 {
 	uint64_t looked = 0;
 
@@ -145,7 +145,7 @@ static bool add_project(
 }
 
 /* The next job of this project that goes first and is no candidate yet. */
-static struct sl_cl_job *next_of(struct sl_hunt *h, struct sl_cl_from *from)
+static struct sl_cl_job *next_of(struct sl_search *h, struct sl_cl_from *from)
 {
 	uint64_t looked = 0;
 	struct sl_cl_job *found = NULL;
@@ -175,7 +175,7 @@ static struct sl_cl_from from_start(const struct sl_cluster *cl, uint32_t projec
 	return (struct sl_cl_from){project, rank, rank ? rank->jobs.prev : NULL};
 }
 
-static bool may_lose(const struct sl_hunt *h, uint32_t project)
+static bool may_lose(const struct sl_search *h, uint32_t project)
 {
 	const struct sl_quantity none = {{0}};
 
@@ -185,7 +185,7 @@ static bool may_lose(const struct sl_hunt *h, uint32_t project)
 }
 
 /* The first FROM_MOST projects to take from, in order. */
-static uint32_t collect_projects(struct sl_hunt *h)
+static uint32_t collect_projects(struct sl_search *h)
 {
 	struct sl_cluster *cl = h->cl;
 	uint32_t count = 0;
@@ -224,7 +224,7 @@ static void pretend(struct sl_cluster *cl, const struct sl_cl_job *job, int sign
 
 /* Of other projects, as if one job after the other were taken, so that no project is always the
  * first. */
-static void collect_reclaim(struct sl_hunt *h, uint32_t enough)
+static void collect_reclaim(struct sl_search *h, uint32_t enough)
 {
 	struct sl_cluster *cl = h->cl;
 	uint32_t count = collect_projects(h);
@@ -276,7 +276,7 @@ static int64_t size_of(const struct sl_cl_job *job)
 /* Order: lower priority, then younger. In the second sweep smaller first, which find a new place
  * more easily. */
 static bool moves_before(
-	const struct sl_hunt *h, const struct sl_cl_job *a, const struct sl_cl_job *b)
+	const struct sl_search *h, const struct sl_cl_job *a, const struct sl_cl_job *b)
 {
 	if (h->by_size && size_of(a) != size_of(b))
 		return size_of(a) < size_of(b);
@@ -285,7 +285,7 @@ static bool moves_before(
 
 /* The fullest nodes that are nearly empty enough, and the tasks there. */
 static void collect_movable(
-	struct sl_hunt *h, const struct sl_need *need, uint32_t enough)
+	struct sl_search *h, const struct sl_need *need, uint32_t enough)
 {
 	struct sl_cluster *cl = h->cl;
 	struct sl_cl_job *job[4 * NODES_FIRST];
@@ -343,7 +343,7 @@ static void collect_movable(
 	cl->effort -= sl_min_u64(cl->effort, cl->nodes_high / 4 + jobs);
 }
 
-void sl_hunt_collect(struct sl_hunt *h, const struct sl_need *need, uint32_t wanted)
+void sl_search_collect(struct sl_search *h, const struct sl_need *need, uint32_t wanted)
 {
 	uint32_t enough = TASKS_FIRST > 4 * wanted ? TASKS_FIRST : 4 * wanted;
 

@@ -6,7 +6,7 @@
  * that could be cheaper are tried. With more, the result is exact for one victim and greedy for
  * several. The room is tried out on a copy.
  */
-#include "policy/cluster/hunt.h"
+#include "policy/cluster/search.h"
 
 #include <string.h>
 
@@ -31,15 +31,15 @@ static void add_room(struct sl_room *room, const struct sl_cl_task *task, int si
 	}
 }
 
-uint32_t sl_hunt_spare(const struct sl_cl_part *part)
+uint32_t sl_search_spare(const struct sl_cl_part *part)
 {
 	uint32_t has = sl_cl_placed(part) + part->done;
 
 	return has > part->least ? has - part->least : 0;
 }
 
-void sl_hunt_weigh(
-	const struct sl_hunt *h, const struct sl_need *need, struct sl_hunt_plan *plan)
+void sl_search_weigh(const struct sl_search *h, const struct sl_need *need,
+	struct sl_search_plan *plan)
 {
 	bool moves = h->mode == SL_CL_CONSOLIDATE;
 
@@ -49,34 +49,34 @@ void sl_hunt_weigh(
 }
 
 /* Of `tasks` tasks with `each`. No sum of HERE_MOST of them overflows. */
-static sl_hunt_cost_t cost_of(
-	const struct sl_hunt_plan *plan, const struct sl_quantity *each, uint32_t tasks)
+static sl_search_cost_t cost_of(
+	const struct sl_search_plan *plan, const struct sl_quantity *each, uint32_t tasks)
 {
 	uint64_t milli = (uint64_t)each->of[SL_RES_GPU] * plan->per_gpu +
 			 (uint64_t)each->of[SL_RES_CPU] * plan->per_cpu;
 
 	milli = sl_min_u64(milli * tasks, UINT64_C(1) << 35);
-	return milli * SL_HUNT_ONE_MILLI + tasks * SL_HUNT_ONE_TASK;
+	return milli * SL_SEARCH_ONE_MILLI + tasks * SL_SEARCH_ONE_TASK;
 }
 
-sl_hunt_cost_t sl_hunt_cost(
-	const struct sl_hunt_plan *plan, const struct sl_cl_task *task)
+sl_search_cost_t sl_search_cost(
+	const struct sl_search_plan *plan, const struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
-	sl_hunt_cost_t rest = SL_HUNT_ONE_TASK;
+	sl_search_cost_t rest = SL_SEARCH_ONE_TASK;
 	uint32_t of_part = 0;
 	bool torn = false;
 
 	for (uint32_t i = 0; i < plan->count; i++)
 		of_part += plan->task[i]->part == task->part;
-	if (of_part < sl_hunt_spare(task->part))
+	if (of_part < sl_search_spare(task->part))
 		return cost_of(plan, &task->booked, 1);
 	for (uint32_t p = 0; p < job->parts; p++) {
 		uint32_t chosen = 0;
 
 		for (uint32_t i = 0; i < plan->count; i++)
 			chosen += plan->task[i]->part == job->part[p];
-		torn |= chosen > sl_hunt_spare(job->part[p]);
+		torn |= chosen > sl_search_spare(job->part[p]);
 		rest += cost_of(plan, &job->part[p]->each,
 			job->part[p]->in[SL_TASK_RUNNING] - chosen);
 	}
@@ -89,8 +89,8 @@ static uint64_t rank_of(const struct sl_cl_task *task)
 	return ((uint64_t)task->part->job->rank << 32) + (UINT32_MAX - task->number);
 }
 
-bool sl_hunt_before(const struct sl_cl_task *a, sl_hunt_cost_t cost_a,
-	const struct sl_cl_task *b, sl_hunt_cost_t cost_b)
+bool sl_search_before(const struct sl_cl_task *a, sl_search_cost_t cost_a,
+	const struct sl_cl_task *b, sl_search_cost_t cost_b)
 {
 	if (a->part->job->tier != b->part->job->tier)
 		return a->part->job->tier < b->part->job->tier;
@@ -108,14 +108,14 @@ struct scene {
 	struct sl_cl_task *here[HERE_MOST];
 	bool gone[HERE_MOST]; /* in the plan */
 	uint32_t count, alone;
-	struct sl_hunt_plan *plan;
+	struct sl_search_plan *plan;
 };
 
 static void choose(struct scene *s, uint32_t at)
 {
-	struct sl_hunt_plan *plan = s->plan;
+	struct sl_search_plan *plan = s->plan;
 
-	plan->cost[plan->count] = sl_hunt_cost(plan, s->here[at]);
+	plan->cost[plan->count] = sl_search_cost(plan, s->here[at]);
 	plan->lost += plan->cost[plan->count];
 	plan->at[plan->count] = at;
 	plan->task[plan->count++] = s->here[at];
@@ -125,7 +125,7 @@ static void choose(struct scene *s, uint32_t at)
 
 static void unchoose(struct scene *s, uint32_t count)
 {
-	struct sl_hunt_plan *plan = s->plan;
+	struct sl_search_plan *plan = s->plan;
 
 	while (plan->count > count) {
 		uint32_t at = plan->at[--plan->count];
@@ -139,7 +139,7 @@ static void unchoose(struct scene *s, uint32_t count)
 /* A task that may go. does: with it nothing is lacking any more. */
 struct choice {
 	uint32_t index;
-	sl_hunt_cost_t cost;
+	sl_search_cost_t cost;
 	bool does;
 };
 
@@ -149,7 +149,7 @@ static void take_better(const struct scene *s, struct choice *best, struct choic
 	if (best->index != UINT32_MAX &&
 		(other.does != best->does
 				? !other.does
-				: !sl_hunt_before(s->here[other.index], other.cost,
+				: !sl_search_before(s->here[other.index], other.cost,
 					  s->here[best->index], best->cost)))
 		return;
 	*best = other;
@@ -164,12 +164,12 @@ static bool empty_gpu(struct scene *s, uint32_t gpu, uint64_t *rank)
 
 		for (uint32_t i = 0; i < s->count; i++) {
 			const struct sl_cl_task *task = s->here[i];
-			sl_hunt_cost_t cost;
+			sl_search_cost_t cost;
 			bool does;
 
 			if (s->gone[i] || !(task->place.gpu_mask >> gpu & 1))
 				continue;
-			cost = sl_hunt_cost(s->plan, task);
+			cost = sl_search_cost(s->plan, task);
 			does = s->room.left[gpu] + task->place.milli >= (int32_t)s->milli;
 			take_better(s, &best, (struct choice){i, cost, does});
 		}
@@ -185,10 +185,10 @@ static bool empty_gpus(struct scene *s)
 {
 	for (uint32_t done = 0; done < s->need->gpus; done++) {
 		uint32_t best_gpu = 0, before = s->plan->count;
-		uint64_t best = SL_HUNT_NEVER, best_rank = 0, rank;
+		uint64_t best = SL_SEARCH_NEVER, best_rank = 0, rank;
 
 		for (uint32_t gpu = 0; gpu < s->fit->gpus && best; gpu++) {
-			sl_hunt_cost_t lost = s->plan->lost;
+			sl_search_cost_t lost = s->plan->lost;
 			bool can = s->gpus >> gpu & 1 && empty_gpu(s, gpu, &rank);
 
 			lost = s->plan->lost - lost;
@@ -199,7 +199,7 @@ static bool empty_gpus(struct scene *s)
 			best_rank = rank;
 			best_gpu = gpu;
 		}
-		if (best == SL_HUNT_NEVER || !empty_gpu(s, best_gpu, &rank))
+		if (best == SL_SEARCH_NEVER || !empty_gpu(s, best_gpu, &rank))
 			return false;
 		s->gpus &= ~(1u << best_gpu);
 	}
@@ -220,13 +220,13 @@ static bool free_rest(struct scene *s)
 
 		for (uint32_t i = 0; i < s->count; i++) {
 			struct sl_need need;
-			sl_hunt_cost_t cost;
+			sl_search_cost_t cost;
 			bool does;
 
 			if (s->gone[i])
 				continue;
 			need = sl_cl_moves(s->here[i], s->here[i]->place.node);
-			cost = sl_hunt_cost(s->plan, s->here[i]);
+			cost = sl_search_cost(s->plan, s->here[i]);
 			/* It keeps its cores and memory: its going does not help. */
 			if (s->here[i]->keeps)
 				continue;
@@ -252,20 +252,20 @@ static bool fits_now(const struct scene *s, const struct sl_cl_task *wanted)
 
 /* The task whose going alone makes room; UINT32_MAX: none does. */
 static uint32_t alone_suffices(
-	struct scene *s, const struct sl_cl_task *wanted, sl_hunt_cost_t *lost)
+	struct scene *s, const struct sl_cl_task *wanted, sl_search_cost_t *lost)
 {
 	uint32_t best = UINT32_MAX;
 
-	*lost = SL_HUNT_NEVER;
+	*lost = SL_SEARCH_NEVER;
 	for (uint32_t i = 0; i < s->count; i++) {
 		bool does;
-		sl_hunt_cost_t cost;
+		sl_search_cost_t cost;
 
 		choose(s, i);
 		cost = s->plan->lost;
 		does = fits_now(s, wanted);
 		unchoose(s, 0);
-		if (!does || (best != UINT32_MAX && !sl_hunt_before(s->here[i], cost,
+		if (!does || (best != UINT32_MAX && !sl_search_before(s->here[i], cost,
 							    s->here[best], *lost)))
 			continue;
 		best = i;
@@ -283,7 +283,7 @@ static void choose_all(struct scene *s, const uint32_t *at, uint32_t count)
 }
 
 /* Sets tier and rank of the most valuable task. */
-static void value(struct sl_hunt_plan *plan)
+static void value(struct sl_search_plan *plan)
 {
 	plan->tier = 0;
 	plan->rank = 0;
@@ -298,11 +298,11 @@ static void value(struct sl_hunt_plan *plan)
 /* The cheapest set so far. */
 struct best {
 	uint32_t at[EXACT_MOST], count, looks, tier;
-	sl_hunt_cost_t lost;
+	sl_search_cost_t lost;
 	uint64_t rank;
 };
 
-static bool is_better(const struct sl_hunt_plan *plan, const struct best *best)
+static bool is_better(const struct sl_search_plan *plan, const struct best *best)
 {
 	if (plan->tier != best->tier)
 		return plan->tier < best->tier;
@@ -315,7 +315,7 @@ static bool is_better(const struct sl_hunt_plan *plan, const struct best *best)
 static void look_further(struct scene *s, const struct sl_cl_task *wanted, uint32_t from,
 	struct best *best)
 {
-	struct sl_hunt_plan *plan = s->plan;
+	struct sl_search_plan *plan = s->plan;
 
 	best->looks++;
 	value(plan);
@@ -389,13 +389,13 @@ static bool is_least(const struct scene *s)
 	}
 	for (uint32_t i = 0; i < s->need->gpus && i < count; i++)
 		sum += shorts[i];
-	return s->plan->lost / SL_HUNT_ONE_MILLI <= sum;
+	return s->plan->lost / SL_SEARCH_ONE_MILLI <= sum;
 }
 
 /* Drops tasks that prove unnecessary. */
 static void trim(struct scene *s, const struct sl_cl_task *wanted)
 {
-	struct sl_hunt_plan *plan = s->plan;
+	struct sl_search_plan *plan = s->plan;
 	uint32_t keep[HERE_MOST], count = 0, most = plan->count;
 
 	for (uint32_t i = 0; i < most; i++) {
@@ -415,7 +415,7 @@ static void trim(struct scene *s, const struct sl_cl_task *wanted)
 }
 
 /* Host memory has room for the task, if it goes there. */
-bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task)
+bool sl_search_has_pool(struct sl_search *h, const struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
 	const struct sl_cl_node *node = &h->cl->node[task->place.node];
@@ -432,7 +432,7 @@ bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task)
 	return false;
 }
 
-static bool may_go(struct sl_hunt *h, const struct sl_cl_task *task)
+static bool may_go(struct sl_search *h, const struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
 
@@ -443,14 +443,14 @@ static bool may_go(struct sl_hunt *h, const struct sl_cl_task *task)
 		h->barred_until = sl_min_u64(h->barred_until, task->spared_until);
 		return false;
 	}
-	return job->flags & SL_JOB_GIVES_UP || sl_hunt_has_pool(h, task);
+	return job->flags & SL_JOB_GIVES_UP || sl_search_has_pool(h, task);
 }
 
 /* Plans one task whose going alone makes room, or several, whichever is cheaper. False: no set was
  * found. */
 static bool plan_some(struct scene *s, const struct sl_cl_task *wanted)
 {
-	sl_hunt_cost_t lost;
+	sl_search_cost_t lost;
 	bool greedy;
 
 	s->alone = alone_suffices(s, wanted, &lost);
@@ -463,8 +463,8 @@ static bool plan_some(struct scene *s, const struct sl_cl_task *wanted)
 	return s->plan->count;
 }
 
-bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_task *wanted,
-	struct sl_hunt_plan *plan)
+bool sl_search_evaluate(struct sl_search *h, uint32_t number,
+	const struct sl_cl_task *wanted, struct sl_search_plan *plan)
 {
 	struct sl_cluster *cl = h->cl;
 	struct sl_need need = sl_cl_moves(wanted, number);
@@ -473,7 +473,7 @@ bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_tas
 
 	plan->count = 0;
 	plan->lost = plan->rank = 0;
-	sl_hunt_weigh(h, &wanted->part->class->need, plan);
+	sl_search_weigh(h, &wanted->part->class->need, plan);
 	if (cl->fit[number].closed ||
 		!sl_fit_ever(&cl->fit[number], &wanted->part->class->need))
 		return false;

@@ -13,7 +13,7 @@
  * parked take no part. When it fails, it is repeated without the node that it began with, up to
  * search_most times.
  */
-#include "policy/cluster/hunt.h"
+#include "policy/cluster/search.h"
 #include "policy/quota/reclaim.h"
 
 #include "policy/mutant.h"
@@ -23,27 +23,27 @@
 
 /* --- Taking, and taking back. --- */
 
-static bool reserve_pool(struct sl_hunt *h, struct sl_cl_task *task)
+static bool reserve_pool(struct sl_search *h, struct sl_cl_task *task)
 {
 	const struct sl_cl_job *job = task->part->job;
 
 	if (!(job->flags & SL_JOB_PARKS) || h->mode == SL_CL_CONSOLIDATE)
 		return true;
-	if (!sl_hunt_has_pool(h, task))
+	if (!sl_search_has_pool(h, task))
 		return job->flags & SL_JOB_GIVES_UP;
 	h->cl->node[task->place.node].parked_mib += job->park_mib;
 	task->pooled = true;
 	return true;
 }
 
-static void unreserve_pool(struct sl_hunt *h, struct sl_cl_task *task)
+static void unreserve_pool(struct sl_search *h, struct sl_cl_task *task)
 {
 	if (task->pooled)
 		h->cl->node[task->place.node].parked_mib -= task->part->job->park_mib;
 	task->pooled = false;
 }
 
-static void back_to(struct sl_hunt *h, uint32_t evicted, uint32_t given)
+static void back_to(struct sl_search *h, uint32_t evicted, uint32_t given)
 {
 	struct sl_cluster *cl = h->cl;
 
@@ -59,7 +59,7 @@ static void back_to(struct sl_hunt *h, uint32_t evicted, uint32_t given)
 	}
 }
 
-static bool evict_task(struct sl_hunt *h, struct sl_cl_task *task)
+static bool evict_task(struct sl_search *h, struct sl_cl_task *task)
 {
 	if ((task->spared_until > h->cl->now && !h->relaxed) || !reserve_pool(h, task))
 		return false;
@@ -70,10 +70,10 @@ static bool evict_task(struct sl_hunt *h, struct sl_cl_task *task)
 
 /* Evicts the task, and the rest of its job if that cannot spare it. False: it may not go; part of
  * it may have gone. */
-static bool evict(struct sl_hunt *h, struct sl_cl_task *task)
+static bool evict(struct sl_search *h, struct sl_cl_task *task)
 {
 	struct sl_cl_job *job = task->part->job;
-	bool whole = !sl_hunt_spare(task->part);
+	bool whole = !sl_search_spare(task->part);
 	struct sl_quantity taken = {{0}};
 
 	for (int r = 0; r < SL_RESOURCES; r++) {
@@ -112,7 +112,7 @@ static bool is_below(const struct sl_cl_near *a, const struct sl_cl_near *b)
 
 /* The node that costs least; its cost holds until the node changes. */
 static struct sl_cl_near *cheapest(
-	struct sl_hunt *h, const struct sl_cl_task *wanted, struct sl_hunt_plan *plan)
+	struct sl_search *h, const struct sl_cl_task *wanted, struct sl_search_plan *plan)
 {
 	for (;;) {
 		struct sl_cl_near *best = NULL;
@@ -126,13 +126,14 @@ static struct sl_cl_near *cheapest(
 				continue;
 			if (near->changes != changes + 1) {
 				near->changes = changes + 1;
-				near->lost = sl_hunt_evaluate(h, near->node, wanted, plan)
-						     ? plan->lost
-						     : SL_HUNT_NEVER;
+				near->lost =
+					sl_search_evaluate(h, near->node, wanted, plan)
+						? plan->lost
+						: SL_SEARCH_NEVER;
 				near->rank = plan->rank;
 				near->tier = plan->tier;
 			}
-			if (near->lost != SL_HUNT_NEVER &&
+			if (near->lost != SL_SEARCH_NEVER &&
 				(!best || is_below(near, best)))
 				best = near;
 		}
@@ -140,8 +141,8 @@ static struct sl_cl_near *cheapest(
 			return NULL;
 		lost = best->lost;
 		rank = best->rank;
-		if (!sl_hunt_evaluate(h, best->node, wanted, plan))
-			plan->lost = SL_HUNT_NEVER;
+		if (!sl_search_evaluate(h, best->node, wanted, plan))
+			plan->lost = SL_SEARCH_NEVER;
 		if (plan->lost == lost && plan->rank == rank)
 			return best;
 		best->lost = plan->lost;
@@ -150,7 +151,7 @@ static struct sl_cl_near *cheapest(
 	}
 }
 
-static bool promise(struct sl_hunt *h, struct sl_cl_task *wanted, struct sl_place place)
+static bool promise(struct sl_search *h, struct sl_cl_task *wanted, struct sl_place place)
 {
 	struct sl_quantity amount = sl_cl_quantity(&wanted->part->class->need, place);
 
@@ -164,7 +165,8 @@ static bool promise(struct sl_hunt *h, struct sl_cl_task *wanted, struct sl_plac
 
 /* A job that may not be taken at first may be when another one was: repeats while that helps. NULL:
  * all went; else one that may not. */
-static struct sl_cl_job *evict_plan(struct sl_hunt *h, const struct sl_hunt_plan *plan)
+static struct sl_cl_job *evict_plan(
+	struct sl_search *h, const struct sl_search_plan *plan)
 {
 	uint32_t left = plan->count, before;
 	struct sl_cl_job *job;
@@ -185,7 +187,7 @@ static struct sl_cl_job *evict_plan(struct sl_hunt *h, const struct sl_hunt_plan
 }
 
 static bool place_one(
-	struct sl_hunt *h, struct sl_cl_task *wanted, struct sl_hunt_plan *plan)
+	struct sl_search *h, struct sl_cl_task *wanted, struct sl_search_plan *plan)
 {
 	struct sl_cluster *cl = h->cl;
 	struct sl_cl_near *near;
@@ -215,16 +217,16 @@ static bool place_one(
 }
 
 /* In a project at its limit a job must go first, wherever it runs. */
-static bool below_limit(struct sl_hunt *h, struct sl_cl_part *part)
+static bool below_limit(struct sl_search *h, struct sl_cl_part *part)
 {
 	struct sl_cluster *cl = h->cl;
 
 	while (!sl_tree_allows(
 		&cl->tree, h->job->project, &part->each, false, NULL, NULL)) {
 		struct sl_cl_task *best = NULL;
-		struct sl_hunt_plan none = {.count = 0};
+		struct sl_search_plan none = {.count = 0};
 
-		sl_hunt_weigh(h, &part->asked, &none);
+		sl_search_weigh(h, &part->asked, &none);
 		for (uint32_t i = 0; i < h->nears; i++) {
 			sl_list_foreach (link, &cl->node[cl->near[i].node].tasks) {
 				struct sl_cl_task *task =
@@ -232,9 +234,10 @@ static bool below_limit(struct sl_hunt *h, struct sl_cl_part *part)
 
 				if (task->state == SL_TASK_RUNNING &&
 					task->part->job->mark == h->mark &&
-					(!best || sl_hunt_before(task,
-							  sl_hunt_cost(&none, task), best,
-							  sl_hunt_cost(&none, best))))
+					(!best ||
+						sl_search_before(task,
+							sl_search_cost(&none, task), best,
+							sl_search_cost(&none, best))))
 					best = task;
 			}
 		}
@@ -244,9 +247,9 @@ static bool below_limit(struct sl_hunt *h, struct sl_cl_part *part)
 	return true;
 }
 
-static bool build(struct sl_hunt *h, const struct sl_cl_want *want, uint32_t wants)
+static bool build(struct sl_search *h, const struct sl_cl_want *want, uint32_t wants)
 {
-	struct sl_hunt_plan plan;
+	struct sl_search_plan plan;
 
 	for (uint32_t w = 0; w < wants; w++) {
 		struct sl_cl_part *part = h->job->part[want[w].part];
@@ -270,7 +273,7 @@ static bool build(struct sl_hunt *h, const struct sl_cl_want *want, uint32_t wan
 /* --- Which jobs stay, which move. --- */
 
 /* The evicted job of the highest rank below `below`: the most valuable first. */
-static struct sl_cl_job *next_evicted(const struct sl_hunt *h, uint32_t below)
+static struct sl_cl_job *next_evicted(const struct sl_search *h, uint32_t below)
 {
 	struct sl_cl_job *best = NULL;
 
@@ -283,7 +286,7 @@ static struct sl_cl_job *next_evicted(const struct sl_hunt *h, uint32_t below)
 	return best;
 }
 
-static bool stays(struct sl_hunt *h, struct sl_cl_task *task)
+static bool stays(struct sl_search *h, struct sl_cl_task *task)
 {
 	struct sl_need need = sl_cl_moves(task, task->place.node);
 	struct sl_cluster *cl = h->cl;
@@ -312,7 +315,7 @@ static bool is_torn(const struct sl_cl_job *job)
 }
 
 /* Removes tasks that run again from the trail. */
-static void compact(struct sl_hunt *h)
+static void compact(struct sl_search *h)
 {
 	struct sl_cl_trail *trail = &h->cl->evicted;
 	uint32_t count = 0;
@@ -324,7 +327,7 @@ static void compact(struct sl_hunt *h)
 	trail->count = count;
 }
 
-static void prune(struct sl_hunt *h)
+static void prune(struct sl_search *h)
 {
 	struct sl_cluster *cl = h->cl;
 	struct sl_cl_job *job;
@@ -365,7 +368,7 @@ static bool is_kept(const struct sl_cluster *cl, const struct sl_cl_job *job)
 }
 
 /* Finds a new place for every evicted task; or, unless all is set, for as many jobs as possible. */
-static bool move(struct sl_hunt *h, bool all)
+static bool move(struct sl_search *h, bool all)
 {
 	struct sl_cluster *cl = h->cl;
 	struct sl_cl_job *job;
@@ -406,7 +409,7 @@ static bool move(struct sl_hunt *h, bool all)
 }
 
 /* A moved job is on the books again, so what was allowed without it may not be now. */
-static bool is_fair(const struct sl_hunt *h, const struct sl_quantity *wants)
+static bool is_fair(const struct sl_search *h, const struct sl_quantity *wants)
 {
 	const struct sl_cluster *cl = h->cl;
 
@@ -431,7 +434,7 @@ static void tell_place(struct sl_cluster *cl, const struct sl_cl_task *task)
 				       .gpu_mask = task->next.gpu_mask}});
 }
 
-static void commit(struct sl_hunt *h)
+static void commit(struct sl_search *h)
 {
 	struct sl_cluster *cl = h->cl;
 	uint64_t done;
@@ -471,7 +474,7 @@ static void commit(struct sl_hunt *h)
 }
 
 /* Tells what commit would do. */
-static void tell_would(struct sl_hunt *h)
+static void tell_would(struct sl_search *h)
 {
 	struct sl_cluster *cl = h->cl;
 	uint64_t done = ++cl->next_mark;
@@ -493,7 +496,7 @@ static void tell_would(struct sl_hunt *h)
 	}
 }
 
-bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
+bool sl_search_run(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants)
 {
 	struct sl_cluster *cl = h->cl;
@@ -505,7 +508,7 @@ bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
 	h->rest = group->order.wants;
 	h->nears = h->ranks = h->tasks = 0;
 	h->barred_until = SL_NS_NEVER;
-	sl_hunt_collect(h, &want[0].class->need, wanted);
+	sl_search_collect(h, &want[0].class->need, wanted);
 	for (uint32_t tries = 0; h->nears && tries < cl->search_most && cl->effort;
 		tries++) {
 		bool done;
@@ -547,7 +550,7 @@ bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
  * guaranteed job of their own project with a lower priority, which then takes from the other
  * project.
  */
-static bool takes_back(const struct sl_hunt *h, const struct sl_quantity *wants)
+static bool takes_back(const struct sl_search *h, const struct sl_quantity *wants)
 {
 	const struct sl_cluster *cl = h->cl;
 
@@ -595,7 +598,7 @@ static bool may_search(struct sl_cluster *cl, const struct sl_cl_group *group,
 bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_mode mode)
 {
 	struct sl_cl_want want[SL_CL_PARTS];
-	struct sl_hunt h = {.cl = cl, .job = group->heap[0], .mode = mode};
+	struct sl_search h = {.cl = cl, .job = group->heap[0], .mode = mode};
 	uint32_t extra, wants = sl_cl_job_wants(h.job, want, &extra);
 	bool back, found;
 
@@ -607,12 +610,12 @@ bool sl_cl_search(struct sl_cluster *cl, struct sl_cl_group *group, enum sl_cl_m
 		return true;
 	back = mode != SL_CL_CONSOLIDATE &&
 	       SL_MUTANT(CLUSTER_TAKES_BACK, takes_back(&h, &group->order.wants), false);
-	found = !back && sl_hunt_run(&h, group, want, wants);
+	found = !back && sl_search_run(&h, group, want, wants);
 	if (!found && mode == SL_CL_CONSOLIDATE) {
 		h.by_size = true;
-		found = sl_hunt_run(&h, group, want, wants);
+		found = sl_search_run(&h, group, want, wants);
 	}
 	if (!found && mode != SL_CL_CONSOLIDATE)
-		sl_hunt_explain(&h, group, want, wants, back);
+		sl_search_explain(&h, group, want, wants, back);
 	return found;
 }

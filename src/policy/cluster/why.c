@@ -7,7 +7,7 @@
  * would succeed, it is the reason. These trials stop nothing, and have a budget of their own, so
  * that explaining never takes from deciding.
  */
-#include "policy/cluster/hunt.h"
+#include "policy/cluster/search.h"
 
 /* --- No room. --- */
 
@@ -132,7 +132,7 @@ static bool others_have(const struct sl_tree *tree, uint32_t project, enum sl_re
 }
 
 /* Nothing is reclaimed for a project above its share: the reason, if that resource is short. */
-static void explain_share(const struct sl_hunt *h, const struct sl_quantity *wants,
+static void explain_share(const struct sl_search *h, const struct sl_quantity *wants,
 	struct sl_pending_because *because)
 {
 	const struct sl_cluster *cl = h->cl;
@@ -157,12 +157,12 @@ static void explain_share(const struct sl_hunt *h, const struct sl_quantity *wan
 }
 
 /* Repeats the search without passing obstacles. */
-static bool would_help(struct sl_hunt *h, struct sl_cl_group *group,
+static bool would_help(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool above,
 	struct sl_cl_would *would)
 {
 	struct sl_cluster *cl = h->cl;
-	struct sl_hunt trial = {.cl = cl,
+	struct sl_search trial = {.cl = cl,
 		.job = h->job,
 		.mode = h->mode,
 		.dry = true,
@@ -173,7 +173,7 @@ static bool would_help(struct sl_hunt *h, struct sl_cl_group *group,
 
 	cl->dry = true;
 	cl->effort = cl->why_effort;
-	helps = cl->effort && sl_hunt_run(&trial, group, want, wants);
+	helps = cl->effort && sl_search_run(&trial, group, want, wants);
 	cl->why_effort = cl->effort;
 	cl->effort = effort;
 	cl->dry = false;
@@ -181,7 +181,7 @@ static bool would_help(struct sl_hunt *h, struct sl_cl_group *group,
 	return helps;
 }
 
-static void explain_reclaim(struct sl_hunt *h, struct sl_cl_group *group,
+static void explain_reclaim(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool back)
 {
 	struct sl_pending_because *because = &group->because;
@@ -215,7 +215,7 @@ static bool has_above(const struct sl_cluster *cl, const struct sl_cl_job *job)
 	return false;
 }
 
-static void explain_preempt(struct sl_hunt *h, struct sl_cl_group *group,
+static void explain_preempt(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants)
 {
 	struct sl_pending_because *because = &group->because;
@@ -234,7 +234,7 @@ static void explain_preempt(struct sl_hunt *h, struct sl_cl_group *group,
 			.ahead = would.jobs};
 }
 
-void sl_hunt_explain(struct sl_hunt *h, struct sl_cl_group *group,
+void sl_search_explain(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool back)
 {
 	if (h->mode == SL_CL_RECLAIM)

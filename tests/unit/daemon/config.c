@@ -155,14 +155,14 @@ static void every_key_is_read(void **state)
 	assert_int_equal(config.metrics.port, 9464);
 	assert_int_equal(config.metrics.host[0], 127);
 	assert_int_equal(config.bounds.count, 3);
-	assert_int_equal(config.bounds.rows[0].whom, SL_CONFIG_DEFAULT);
+	assert_int_equal(config.bounds.rows[0].subject, SL_CONFIG_DEFAULT);
 	assert_int_equal(config.bounds.rows[0].bounds.request.value, 500000);
-	assert_int_equal(config.bounds.rows[1].whom, SL_CONFIG_USER);
+	assert_int_equal(config.bounds.rows[1].subject, SL_CONFIG_USER);
 	assert_int_equal(config.bounds.rows[1].id, 0);
 	assert_true(config.bounds.rows[1].bounds.has_priority);
 	assert_int_equal(config.bounds.rows[1].bounds.priority, -7);
 	assert_int_equal(config.bounds.rows[1].bounds.limit.value, 8 * SL_GIB);
-	assert_int_equal(config.bounds.rows[2].whom, SL_CONFIG_OF_GROUP);
+	assert_int_equal(config.bounds.rows[2].subject, SL_CONFIG_OF_GROUP);
 	assert_int_equal(config.bounds.rows[2].id, 12345);
 	assert_int_equal(config.bounds.rows[2].bounds.workloads, 3);
 }

@@ -1,11 +1,11 @@
 /*
- * hunt - what the parts of a search for victims share
+ * search - what the parts of a search for victims share
  *
  * search.c drives it; candidates.c says which tasks may go, in which order; cost.c says what room
  * on one node costs. For these and why.c only.
  */
-#ifndef SL_POLICY_CLUSTER_HUNT_H
-#define SL_POLICY_CLUSTER_HUNT_H
+#ifndef SL_POLICY_CLUSTER_SEARCH_H
+#define SL_POLICY_CLUSTER_SEARCH_H
 
 #include "policy/cluster/internal.h"
 
@@ -17,24 +17,24 @@
  * all of it beyond the need is wasted: GPUs in thousandths, and cores if no GPU is needed; nothing
  * if tasks only move. Then the number of tasks, plus one for each gang that ends.
  */
-typedef uint64_t sl_hunt_cost_t;
-#define SL_HUNT_ONE_TASK  UINT64_C(1)
-#define SL_HUNT_ONE_MILLI (UINT64_C(1) << 22)
-#define SL_HUNT_NEVER     UINT64_MAX
+typedef uint64_t sl_search_cost_t;
+#define SL_SEARCH_ONE_TASK  UINT64_C(1)
+#define SL_SEARCH_ONE_MILLI (UINT64_C(1) << 22)
+#define SL_SEARCH_NEVER     UINT64_MAX
 
 /* Tasks of one node that would have to go, each with the rest of its job if that cannot spare
  * it. */
-struct sl_hunt_plan {
+struct sl_search_plan {
 	struct sl_cl_task *task[HERE_MOST];
 	uint32_t at[HERE_MOST]; /* during construction */
-	sl_hunt_cost_t cost[HERE_MOST], lost;
+	sl_search_cost_t cost[HERE_MOST], lost;
 	uint32_t count;
 	uint32_t per_gpu, per_cpu; /* weights of what becomes free */
 	uint32_t tier;             /* the highest of its tasks: see sl_cl_job */
 	uint64_t rank;             /* of the most valuable of them */
 };
 
-struct sl_hunt {
+struct sl_search {
 	struct sl_cluster *cl;
 	struct sl_cl_job *job;
 	enum sl_cl_mode mode;
@@ -54,33 +54,33 @@ struct sl_hunt {
 };
 
 /* Runs the search from its present state. False: it found nothing, and everything is as before. */
-bool sl_hunt_run(struct sl_hunt *h, struct sl_cl_group *group,
+bool sl_search_run(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants);
 
 /* --- why.c --- */
 /* It found nothing: sets the group's reason as exactly as the mode can tell. back: it may not take
  * back what was taken from it. */
-void sl_hunt_explain(struct sl_hunt *h, struct sl_cl_group *group,
+void sl_search_explain(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool back);
 
 /* Collects candidates and their nodes (cluster->near) for `wanted` tasks of that need. */
-void sl_hunt_collect(struct sl_hunt *h, const struct sl_need *need, uint32_t wanted);
+void sl_search_collect(struct sl_search *h, const struct sl_need *need, uint32_t wanted);
 
 /* Fills plan with the tasks that would have to leave that node. False: nothing helps. */
-bool sl_hunt_evaluate(struct sl_hunt *h, uint32_t number, const struct sl_cl_task *wanted,
-	struct sl_hunt_plan *plan);
+bool sl_search_evaluate(struct sl_search *h, uint32_t number,
+	const struct sl_cl_task *wanted, struct sl_search_plan *plan);
 /* Tasks that a part can lose without falling below its least. */
-uint32_t sl_hunt_spare(const struct sl_cl_part *part);
+uint32_t sl_search_spare(const struct sl_cl_part *part);
 /* Sets the weights for a task with that need. */
-void sl_hunt_weigh(
-	const struct sl_hunt *h, const struct sl_need *need, struct sl_hunt_plan *plan);
+void sl_search_weigh(const struct sl_search *h, const struct sl_need *need,
+	struct sl_search_plan *plan);
 /* What is lost when this task goes, besides those of plan. */
-sl_hunt_cost_t sl_hunt_cost(
-	const struct sl_hunt_plan *plan, const struct sl_cl_task *task);
+sl_search_cost_t sl_search_cost(
+	const struct sl_search_plan *plan, const struct sl_cl_task *task);
 /* a is lost rather than b: lower tier; else cheaper; else first in rank. */
-bool sl_hunt_before(const struct sl_cl_task *a, sl_hunt_cost_t cost_a,
-	const struct sl_cl_task *b, sl_hunt_cost_t cost_b);
+bool sl_search_before(const struct sl_cl_task *a, sl_search_cost_t cost_a,
+	const struct sl_cl_task *b, sl_search_cost_t cost_b);
 /* Host memory has room for the task, if that is where it goes. */
-bool sl_hunt_has_pool(struct sl_hunt *h, const struct sl_cl_task *task);
+bool sl_search_has_pool(struct sl_search *h, const struct sl_cl_task *task);
 
 #endif
