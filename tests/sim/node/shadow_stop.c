@@ -161,18 +161,14 @@ bool shadow_is_stopping(const struct shadow *s, uint32_t gpu)
 	return any;
 }
 
-/* Processes that are being stopped, or dying ones, will give bytes of its GPU, and enough. */
+/* Processes that are being stopped, by a person or for a demand, or dying ones, will give bytes of
+ * its GPU, and enough. */
 bool shadow_stops_for(const struct shadow *s, const struct shadow_demand *d)
 {
-	bool any = false;
+	bool any = shadow_is_stopping(s, d->gpu);
 
-	for (uint32_t i = 0; i < s->clients_top; i++) {
-		const struct shadow_client *c = &s->client[i];
-
-		any |= c->used &&
-		       (c->dying[d->gpu] ||
-			       (shadow_is_going(s, c) && shadow_held(s, c, d->gpu)));
-	}
+	for (uint32_t i = 0; i < s->clients_top; i++)
+		any |= s->client[i].used && s->client[i].dying[d->gpu];
 	return any && shadow_has_resolver(s, SL_RESOLVER_PRIORITY) &&
 	       shadow_comes_back(s, d, SL_REASON_STOPPING_WAITS);
 }
