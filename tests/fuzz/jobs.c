@@ -77,8 +77,7 @@ static void state(const uint8_t *data, size_t size)
 
 	if (!base) {
 		base = good();
-		if (sl_jobs_state_read(base, strlen(base), ID, &row, &err) !=
-			SL_JOBS_STORE_OK)
+		if (!sl_jobs_state_read(base, ID, &row, &err))
 			abort();
 		sl_jobs_row_fini(&row);
 	}
@@ -86,12 +85,11 @@ static void state(const uint8_t *data, size_t size)
 	text = strdup(base);
 	for (size_t i = 1; i + 1 < size && i < 9; i += 2)
 		text[(data[i] * 7u + data[0]) % length] = (char)data[i + 1];
-	if (sl_jobs_state_read(text, length, ID, &row, &err) == SL_JOBS_STORE_OK) {
+	if (sl_jobs_state_read(text, ID, &row, &err)) {
 		struct sl_jobs_row second;
 
 		again = sl_jobs_state_write(&row);
-		if (sl_jobs_state_read(again, strlen(again), ID, &second, &err) !=
-			SL_JOBS_STORE_OK)
+		if (!sl_jobs_state_read(again, ID, &second, &err))
 			abort();
 		free(text);
 		text = sl_jobs_state_write(&second);

@@ -23,14 +23,14 @@ done
 doctor
 check_file "where the supervisor is" "$T/doctor" "^ok +shim +$B/sluice-shim starts jobs$"
 check_file "projects" "$T/doctor" "^ok +projects +2 projects in $T/data/state.db$"
-check_file "jobs" "$T/doctor" "^ok +jobs +2 jobs in $T/data/jobs$"
+check_file "jobs" "$T/doctor" "^ok +jobs +2 jobs in $T/data/state.db$"
 
 # The second one's; a job of one task shares its number with the workload.
 second=$(ls "$T/data/jobs" | sort -n | tail -n 1)
-note "--- damaged, and a supervisor that cannot be executed"
+note "--- a damaged job, and a supervisor that cannot be executed"
+sql() { "$B/tests/system/history-file" "$T/data/state.db" run "$1"; }
 daemon_stop
-head -c 8192 /dev/zero | tr '\0' x >"$T/data/state.db"
-echo nonsense >"$T/data/jobs/$second/state"
+sql "UPDATE job SET checksum = 1 WHERE number = $second"
 cp "$B/sluice-shim" "$T/shut-shim"
 chmod 644 "$T/shut-shim"
 SLUICE_SHIM="$T/shut-shim" daemon_start
@@ -38,17 +38,32 @@ doctor
 check "doctor fails" $? = 1
 check_file "the supervisor: file" "$T/doctor" "^FAIL +shim +$T/shut-shim cannot be executed, .*no job can run$"
 check_file "the supervisor: remedy" "$T/doctor" '-> chmod 755 it, or set SLUICE_SHIM'
-check_file "the database: file" "$T/doctor" "^FAIL +projects +cannot read the projects in $T/data/state.db: file is not a database$"
-check_file "the database: remedy" "$T/doctor" '-> it is damaged; put back a copy, save what `sqlite3 FILE .recover` still finds, or move it away; then restart sluiced'
-check_file "a job: file" "$T/doctor" "^warn +jobs +job $second is left alone: $T/data/jobs/$second/state: "
-check_file "a job: remedy" "$T/doctor" '-> repair it or remove its folder, then restart sluiced$'
+check_file "a job: file" "$T/doctor" "^warn +jobs +job $second in $T/data/state.db is damaged: its checksum is wrong$"
+check_file "a job: remedy" "$T/doctor" "-> put back a copy, or remove it with .DELETE FROM job WHERE number = $second. in sqlite3, and restart sluiced$"
 check "the other job is there" "$("$S" ps --all --json | json '#')" = 1
+
+note "--- nothing can be read"
+daemon_stop
+cp "$T/data/state.db" "$T/copy"
+head -c 8192 /dev/zero | tr '\0' x >"$T/data/state.db"
+daemon_start
+doctor
+for what in projects jobs; do
+	check_file "the database: file" "$T/doctor" "^FAIL +$what +cannot read the $what in $T/data/state.db: file is not a database$"
+done
+check_file "the database: remedy" "$T/doctor" '-> it is damaged; put back a copy, save what `sqlite3 FILE .recover` still finds, or move it away; then restart sluiced'
 "$S" run --name beside -- true >"$T/said" 2>&1
 check "a program runs all the same" $? = 0
 
 note "--- repaired"
 daemon_stop
-rm -rf "$T/data/state.db" "$T/data/jobs/$second"
+cp "$T/copy" "$T/data/state.db"
+sql "DELETE FROM job WHERE number = $second"
+daemon_start
+doctor
+check_file "a folder without a job" "$T/doctor" "^warn +jobs +folders without a job in $T/data/state.db are left alone: 1 in $T/data/jobs, $second for one$"
+daemon_stop
+rm -r "$T/data/jobs/$second"
 daemon_start
 doctor
 check "nothing is wrong with any of them" "$(grep -cE '^ok +(shim|projects|jobs) ' "$T/doctor")" = 3

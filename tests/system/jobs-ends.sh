@@ -147,9 +147,10 @@ check 'as many jobs as were submitted' "$("$B/sluice" ps --all --json | json '#'
 # A damaged one costs itself only.
 broken=$(job good job)
 daemon_stop
-echo '{}' >"$T/data/jobs/$broken/state"
+sql() { "$B/tests/system/history-file" "$T/data/state.db" run "$1"; }
+sql "UPDATE job SET text = '{}' WHERE number = $broken"
 daemon_start
-check 'a damaged job is named' "$(grep -c "job $broken is left alone: .*format" "$T/daemon.log")" = 1
+check 'a damaged job is named' "$(grep -c "job $broken in .* is damaged: its checksum is wrong" "$T/daemon.log")" = 1
 ended seven 7
 # shellcheck disable=SC2086
 submit after $small -- true
@@ -159,15 +160,13 @@ check 'its number is not given again' "$(job after job)" -gt "$broken"
 submit before --gpus 2 -- sh -c "while [ ! -e $T/on ]; do sleep 0.05; done"
 until_true 10 is before running || fail "before does not run"
 submit unwritten --gpus 2 -- sh -c 'echo begun'
-folder=$T/data/jobs/$(job unwritten job)
-mv "$folder/state" "$T/state"
-mkdir -p "$folder/state/in-the-way"
+sql "CREATE TRIGGER jam BEFORE INSERT ON job WHEN new.number = $(job unwritten job) BEGIN SELECT RAISE(ABORT, 'jammed'); END"
 touch "$T/on"
 ended before 0
-said_so() { grep -q "cannot .* job $(job unwritten job) in" "$T/daemon.log"; }
+said_so() { grep -q "cannot store the jobs in .*: jammed" "$T/daemon.log"; }
 until_true 10 said_so || fail "nobody says that it cannot be written"
 check 'it has not gone' "$(logs unwritten | grep -c begun)" = 0
-rm -r "$folder/state"
+sql "DROP TRIGGER jam"
 ended unwritten 0
 check 'it went once' "$(logs unwritten | grep -c begun)" = 1
 finish

@@ -46,8 +46,6 @@ bool sl_jobs_alone_find(struct sl_jobs *jobs, struct sl_job_task *task)
 	row->workload = 0;
 	task->went = row->state != SL_TASK_BINDING;
 	sl_jobs_find_begun(jobs, task);
-	sl_jobs_store_bound_log(
-		jobs->store, job->row.id, task->number, jobs->daemon->config.job_log_max);
 	task->asked = row->state == SL_TASK_ENDED;
 	task->stopped = row->state == SL_TASK_RELEASING;
 	task->phase = task->asked || task->stopped ? SL_PHASE_STOPPING : SL_PHASE_RUNS;

@@ -97,7 +97,7 @@ static void park(struct sl_jobs *jobs, struct sl_job_task *task)
 		task->is_parked = true;
 	task->deadline = sl_clock_now() + SL_JOBS_PARK_NS;
 	sl_step(D_JOB_PARK_TAKEN);
-	sl_jobs_save(jobs, task->job, 0);
+	(void)sl_jobs_save(jobs, task->job);
 	sl_jobs_awake(jobs);
 }
 
@@ -165,7 +165,7 @@ void sl_jobs_task_parked(struct sl_jobs *jobs, struct sl_job_task *task)
 	/* The journal still has a foreground job as being parked. */
 	if (task->job->foreground)
 		sl_commit_soon(jobs->daemon);
-	sl_jobs_save(jobs, task->job, 0);
+	(void)sl_jobs_save(jobs, task->job);
 }
 
 void sl_jobs_goes_on_parking(struct sl_job_task *task)
@@ -192,7 +192,7 @@ void sl_jobs_task_resumed(struct sl_jobs *jobs, struct sl_job_task *task)
 		return;
 	sl_jobs_phase(task, SL_PHASE_RUNS);
 	sl_step(D_JOB_RESUMED);
-	sl_jobs_save(jobs, task->job, 0);
+	(void)sl_jobs_save(jobs, task->job);
 	tell(jobs, task, &event);
 }
 
@@ -227,7 +227,7 @@ void sl_jobs_task_late(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_wire_str(task->job->node_said, sizeof(task->job->node_said),
 		"there was no room for its request within 30 s");
 	tell(jobs, task, &event);
-	sl_jobs_save(jobs, task->job, 0);
+	(void)sl_jobs_save(jobs, task->job);
 }
 
 /* --- Over. --- */
@@ -449,8 +449,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	task->is_over = task->is_parked = task->is_resumed = false;
 	note_record(task, ending, &record);
 	reap(task);
-	sl_jobs_store_bound_log(
-		jobs->store, job->row.id, task->number, SL_JOBS_STORE_LAST);
+	sl_jobs_trim_last(jobs, task);
 	row->workload = 0;
 	row->failures += verdict.counts;
 	sl_info("job %" PRIu64 " (%s): task %u ended (%s)", job->row.id, job->row.name,
@@ -478,7 +477,7 @@ void sl_jobs_task_over(struct sl_jobs *jobs, struct sl_job_task *task)
 	sl_step(D_JOB_OVER);
 	sl_jobs_check_end(jobs, job);
 	if (!job->over)
-		sl_jobs_save(jobs, job, 0);
+		(void)sl_jobs_save(jobs, job);
 }
 
 /* --- Jobs. --- */
@@ -542,7 +541,7 @@ void sl_jobs_check_end(struct sl_jobs *jobs, struct sl_job *job)
 		: job->row.state == SL_JOB_FAILED ? "failed: "
 						  : "was stopped",
 		job->row.state == SL_JOB_FAILED ? job->row.why : "", "");
-	sl_jobs_save(jobs, job, 0);
+	(void)sl_jobs_save(jobs, job);
 	sl_step(D_JOB_ENDED);
 	sl_jobs_tell_waits(jobs, job);
 	jobs->forget = true;
@@ -567,12 +566,11 @@ void sl_jobs_forget_old(struct sl_jobs *jobs)
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 		bool old = keep_ms && job->row.ended_ms + keep_ms < now_ms;
 
-		if (!job->over || job->reply_due || job->ticket ||
+		if (!job->over || job->reply_due || !job->stored ||
 			(ended <= jobs->daemon->config.keep_jobs && !old))
 			continue;
-		if (sl_jobs_store_remove(jobs->store, job->row.id) < 0)
+		if (!sl_jobs_remove(jobs, job))
 			return;
-		sl_jobs_drop_job(jobs, job);
 		ended--;
 	}
 }

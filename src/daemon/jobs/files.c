@@ -29,27 +29,6 @@ int sl_jobs_files_path(char path[SL_PATH_MAX], const char *folder, uint64_t id,
 	return n > 0 && n < SL_PATH_MAX ? 0 : sl_err_origin(-ENAMETOOLONG);
 }
 
-int sl_jobs_files_put(int folder_fd, const char *name, const void *data, size_t size)
-{
-	sl_cleanup(sl_closep) int fd = -1;
-	char fresh[64];
-	int r;
-
-	(void)snprintf(fresh, sizeof(fresh), "%s.new", name);
-	fd = openat(folder_fd, fresh,
-		O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (fd < 0)
-		return sl_err_origin(-errno);
-	r = sl_file_write_all(fd, data, size);
-	if (r == 0 && fsync(fd) < 0)
-		r = sl_err_origin(-errno);
-	if (r == 0 && renameat(folder_fd, fresh, folder_fd, name) < 0)
-		r = sl_err_origin(-errno);
-	if (r < 0)
-		(void)unlinkat(folder_fd, fresh, 0);
-	return r;
-}
-
 int sl_jobs_files_sync(int folder_fd)
 {
 	/* Some file systems cannot fsync folders. */
@@ -83,7 +62,7 @@ void sl_jobs_files_clear(int parent_fd, const char *name)
 			strerror(errno));
 }
 
-const char *sl_jobs_files_remedy(int error)
+static const char *remedy(int error)
 {
 	switch (error) {
 	case ENOSPC:
@@ -105,8 +84,8 @@ int sl_jobs_files_failed(
 	const char *what, const char *folder, uint64_t id, int r, struct sl_error *err)
 {
 	sl_error_set(err, "cannot %s job %" PRIu64 " in %.200s: %s; %s", what, id, folder,
-		strerror(-r), sl_jobs_files_remedy(-r));
-	return SL_JOBS_STORE_BAD;
+		strerror(-r), remedy(-r));
+	return r;
 }
 
 /* As `du` counts: holes take nothing, and a file takes whole blocks. */
@@ -205,7 +184,7 @@ pid_t sl_jobs_store_supervisor(
 	return lock.l_pid;
 }
 
-int sl_jobs_store_read_spec(
+bool sl_jobs_store_read_spec(
 	const char *folder, uint64_t id, struct sl_jobspec *spec, struct sl_error *err)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -216,15 +195,16 @@ int sl_jobs_store_read_spec(
 	if (r == 0)
 		r = sl_file_read(
 			path, SL_JOBSPEC_BYTES_MAX + SL_JOBSPEC_MORE_BYTES, &text, &size);
-	if (r < 0)
-		return sl_jobs_files_failed(
-			"read what to execute of", folder, id, r, err);
+	if (r < 0) {
+		(void)sl_jobs_files_failed("read what to execute of", folder, id, r, err);
+		return false;
+	}
 	if (sl_jobspec_check(text, size, true, err) != SL_JOBSPEC_OK) {
 		sl_error_wrap(err, "%.200s is damaged", path);
-		return SL_JOBS_STORE_BAD;
+		return false;
 	}
 	sl_jobspec_take(spec, sl_steal(&text), size);
-	return SL_JOBS_STORE_OK;
+	return true;
 }
 
 ssize_t sl_jobs_store_read_record(const char *folder, uint64_t id, uint32_t task,

@@ -4,6 +4,7 @@
  *	queue.c      open, close, when a cycle is due, and what its actions lead to.
  *	books.c      nodes, projects, jobs and workloads as the cluster machine knows them.
  *	kinds.c      the GPUs of this computer as nodes.
+ *	save.c       hands jobs to the store.
  *	submit.c     SUBMIT.
  *	left.c       what a killed supervisor leaves behind.
  *	rights.c     limits and capabilities of the submitter.
@@ -79,7 +80,7 @@ struct sl_job_task {
 	/* The commit of the journal that must be done before the go, or the signal; 0: not noted
 	 * yet */
 	uint64_t commit;
-	uint64_t ticket; /* of the state stored with it; 0: that is stored */
+	uint64_t ticket; /* the write that stores it; 0: it is stored */
 	/* Of PARKING and RESUMING; of STOPPING until the signal; of a task alone, its next check */
 	sl_ns deadline;
 	sl_ns grace;    /* of STOPPING: time from SIGTERM to SIGKILL */
@@ -93,6 +94,7 @@ struct sl_job_task {
 	bool asked;     /* its end for good was requested */
 	bool failed;    /* it ended, and its gang misses it */
 	bool unwritten; /* it did not begin: its start could not be recorded */
+	bool unbounded; /* its log cannot be trimmed, which was said */
 	bool former;    /* this attempt ended before this daemon started */
 	/* Of PARKING: an earlier daemon began it, so its end may have been told before this one
 	 * listened */
@@ -104,18 +106,19 @@ struct sl_job_task {
 };
 
 struct sl_job {
-	struct sl_link link; /* sl_jobs.all, by number */
+	struct sl_link link;  /* sl_jobs.all, by number */
+	struct sl_link write; /* sl_jobs.unsaved or .saving */
+	struct sl_jobs *jobs;
 	struct sl_jobs_row row;
 	struct sl_need need;
 	bool is_free; /* without request: the machine does not count it */
 	bool counted; /* the machine has it */
 	bool bound; /* its user may have no more workloads now, so the machine does not get it */
 	uint32_t most;             /* its user's bound on tasks, as told to the machine */
-	bool stored;               /* its first state is on disk */
+	bool stored;               /* its first state is on the disk */
 	bool over;                 /* row.state is final */
 	bool parks;                /* reclaim parks it */
-	uint64_t ticket;           /* of its first state */
-	struct sl_peer *submitter; /* waits for that */
+	struct sl_peer *submitter; /* waits for the first state */
 	bool reply_due;
 	uint64_t park_mib;                 /* as told to the machine */
 	sl_ns swap_cost;                   /* likewise */
@@ -164,23 +167,31 @@ struct sl_jobs_books {
 /* Waits for the end of a job, or for the log of a task to be opened. */
 struct sl_jobs_wait {
 	struct sl_link link;
+	struct sl_jobs *jobs;
 	struct sl_peer *peer; /* of a log: NULL once the peer is gone */
 	uint64_t job;
 	uint32_t task;
-	uint64_t ticket;
+	int fd; /* of the log, or negative errno, once the store has opened it */
 };
 
 struct sl_jobs {
 	struct sl_daemon *daemon;
 	char folder[SL_CONFIG_TEXT_MAX + 8];
-	struct sl_jobs_store *store;
-	sd_event_source *io, *timer;
+	sd_event_source *timer;
 	struct sl_jobs_books books;
 	struct sl_map by_id;
 	struct sl_link all, active, waits;
 	struct sl_link logs; /* sl_jobs_wait */
 	struct sl_link held; /* peers whose answers wait for the store */
-	uint64_t next_ticket;
+	/* Jobs whose state is to be written, and those in the write in progress. */
+	struct sl_link unsaved, saving;
+	uint64_t ticket;        /* the next write */
+	bool unwritten;         /* that write is wanted */
+	bool writes;            /* one is in progress */
+	bool trims;             /* likewise logs */
+	bool closes;            /* what is done is not handled any more */
+	sl_ns write_at;         /* not before */
+	sl_ns trim_at;          /* next check of the logs */
 	uint32_t living, tasks; /* jobs that have not ended, and their tasks */
 	uint32_t bounded;       /* jobs whose user has a bound on workloads */
 	/* Actions of the machine that are not carried out yet. */
@@ -202,7 +213,7 @@ struct sl_jobs {
 	char preload
 		[SL_CONFIG_TEXT_MAX];  /* value of LD_PRELOAD; "": not looked for yet */
 	struct sl_error unread;        /* what could not be read at the start */
-	bool is_unread;                /* it is the folder as a whole */
+	bool is_unread;                /* it is all of them */
 	struct sl_error unstored;      /* why the last write failed; "" if it did not */
 	uint64_t ended[SL_JOB_STATES]; /* since the start, by outcome */
 };
@@ -224,8 +235,6 @@ enum sl_job_state sl_jobs_state_of(const struct sl_job *job);
 /* Calls the start off and tries again later: an unrecorded start would be unknown to the next
  * daemon, which would start the task a second time. */
 void sl_jobs_unstart(struct sl_job_task *task, const char *why);
-/* Stores the job; ticket 0: without an answer. */
-void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket);
 uint64_t sl_jobs_now_ms(void);
 /* The current attempt's workload; NULL: none, or it is over. */
 struct sl_workload *sl_jobs_workload_of(
@@ -234,6 +243,27 @@ struct sl_workload *sl_jobs_workload_of(
 bool sl_jobs_may_choose(const struct sl_jobs *jobs);
 /* Runs these parts of a cycle (SL_CYCLE_*), and carries out its decisions. */
 void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which);
+
+/* --- jobs/save.c --- */
+/* A write stores all jobs that wait for one; while it is in progress, the next one waits. So a slow
+ * disk sees each job at most once more, however often it has changed. A failed write is repeated
+ * every second. */
+/* Notes how the job stands, for the next write, and returns its number. */
+uint64_t sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job);
+/* Starts the next write, if it is wanted. */
+void sl_jobs_write(struct sl_jobs *jobs);
+/* Stores a new job. */
+void sl_jobs_keep(
+	struct sl_jobs *jobs, struct sl_job *job, const struct sl_jobspec *spec);
+/* Removes an ended job, here and on the disk. False: no memory. */
+SL_MUST_CHECK bool sl_jobs_remove(struct sl_jobs *jobs, struct sl_job *job);
+/* When logs are to be checked again because of this task; SL_NS_NEVER: it writes none. */
+sl_ns sl_jobs_trim_due(const struct sl_jobs *jobs, const struct sl_job_task *task);
+/* Keeps logs within job_log_max: that of an ended task, or, once a second, of all that run. */
+void sl_jobs_trim_last(struct sl_jobs *jobs, const struct sl_job_task *task);
+void sl_jobs_trim(struct sl_jobs *jobs, sl_ns now);
+/* At the end: writes what is unsaved, and waits for the disk. */
+void sl_jobs_write_last(struct sl_jobs *jobs);
 
 /* --- jobs/books.c --- */
 /* Sends one event to the machine in force; its actions are queued. */
@@ -340,7 +370,7 @@ void sl_jobs_stop_unwritten(
 /* Stores the job's state; messages to that peer wait from now on for that, and then for the
  * journal. */
 void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *peer);
-/* The write of that ticket is done: its peers wait for the journal only. */
+/* That write is done: its peers wait for the journal only. */
 void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket);
 /* At the end: takes the peers out of the lists. */
 void sl_jobs_let_go(struct sl_jobs *jobs);
@@ -427,10 +457,8 @@ void sl_jobs_store_failed(
  * buf. */
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size);
-/* The store has opened a log, or says why not; takes fd. False: the ticket is not a log's. */
-SL_MUST_CHECK bool sl_jobs_log_is_open(struct sl_jobs *jobs, uint64_t ticket, int fd);
 /* Tells the peers that wait for the job's end. */
 void sl_jobs_tell_waits(struct sl_jobs *jobs, const struct sl_job *job);
-SL_MUST_CHECK int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err);
+void sl_jobs_recover(struct sl_jobs *jobs);
 
 #endif

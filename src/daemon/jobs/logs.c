@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,4 +91,26 @@ int sl_jobs_logs_trim(const char *folder, uint64_t id, uint32_t task, uint64_t m
 	if ((uint64_t)st.st_size > most_bytes)
 		r = drop_until(fd, behind_line(fd, cut), most_bytes);
 	return r < 0 ? r : drop_behind_end(fd, most_bytes);
+}
+
+static int trim_all(struct sl_store_step *step, struct sl_error *err)
+{
+	struct sl_jobs_trim *trim = SL_CONTAINER_OF(step, struct sl_jobs_trim, step);
+
+	for (size_t i = 0; i < trim->count; i++)
+		trim->logs[i].r = sl_jobs_logs_trim(trim->folder, trim->logs[i].id,
+			trim->logs[i].task, trim->most_bytes);
+	return 0;
+}
+
+struct sl_jobs_trim *sl_jobs_trim_new(
+	const char *folder, uint64_t most_bytes, size_t room)
+{
+	struct sl_jobs_trim *trim = malloc(sizeof(*trim) + room * sizeof(trim->logs[0]));
+
+	if (trim)
+		*trim = (struct sl_jobs_trim){.step = {.before = trim_all},
+			.folder = folder,
+			.most_bytes = most_bytes};
+	return trim;
 }

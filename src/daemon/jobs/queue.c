@@ -7,11 +7,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <time.h>
 
-#include "base/log.h"
-#include "base/step.h"
+#include "base/file.h"
 #include "daemon/jobs/internal.h"
 #include "daemon/link/share.h"
 #include "daemon/state/timer.h"
@@ -99,6 +97,8 @@ struct sl_job *sl_jobs_new_job(struct sl_jobs *jobs, struct sl_jobs_row *row)
 		free(job);
 		return NULL;
 	}
+	sl_list_init(&job->write);
+	job->jobs = jobs;
 	job->row = *row;
 	*row = (struct sl_jobs_row){0};
 	for (uint32_t i = 0; i < job->row.task_count; i++) {
@@ -130,6 +130,7 @@ void sl_jobs_drop_job(struct sl_jobs *jobs, struct sl_job *job)
 		sl_list_unlink(&job->tasks[i].active);
 	(void)sl_map_take(&jobs->by_id, job->row.id);
 	sl_list_unlink(&job->link);
+	sl_list_unlink(&job->write);
 	job_free(job);
 }
 
@@ -170,54 +171,6 @@ enum sl_job_state sl_jobs_state_of(const struct sl_job *job)
 	if (asked && runs && job->row.task_count == 1)
 		return SL_JOB_STOPPING;
 	return runs ? SL_JOB_RUNNING : parked ? SL_JOB_PARKED : SL_JOB_QUEUED;
-}
-
-/* The state that a later daemon shall find. */
-static uint32_t stored_state(const struct sl_job_task *task)
-{
-	/* Its end for good was requested; it may still run. */
-	if (task->asked)
-		return SL_TASK_ENDED;
-	switch (task->phase) {
-	case SL_PHASE_STARTING:
-	case SL_PHASE_RESUMING: return SL_TASK_BINDING;
-	case SL_PHASE_RUNS:
-	case SL_PHASE_PARKING: return SL_TASK_RUNNING;
-	case SL_PHASE_STOPPING: return SL_TASK_RELEASING;
-	case SL_PHASE_OVER: return SL_TASK_ENDED;
-	case SL_PHASE_WAITING:
-	case SL_PHASE_CHOSEN:
-	case SL_PHASE_PARKED:
-	default: return SL_TASK_PENDING;
-	}
-}
-
-void sl_jobs_save(struct sl_jobs *jobs, struct sl_job *job, uint64_t ticket)
-{
-	/* The journal has all there is to know of its workload. */
-	if (job->foreground)
-		return;
-	job->row.state = sl_jobs_state_of(job);
-	for (uint32_t i = 0; i < job->row.task_count; i++) {
-		struct sl_jobs_task *row = &job->row.tasks[i];
-
-		row->state = stored_state(&job->tasks[i]);
-		row->parked = job->tasks[i].phase == SL_PHASE_PARKED ||
-			      job->tasks[i].phase == SL_PHASE_PARKING ||
-			      job->tasks[i].phase == SL_PHASE_RESUMING;
-	}
-	if (sl_jobs_store_put(jobs->store, &job->row, NULL, ticket) == 0)
-		return;
-	sl_error_log("out of memory: how job %" PRIu64 " (%s) stands is not written down",
-		job->row.id, job->row.name);
-	for (uint32_t i = 0; ticket && i < job->row.task_count; i++) {
-		if (job->tasks[i].ticket != ticket)
-			continue;
-		job->tasks[i].ticket = 0;
-		sl_jobs_unstart(&job->tasks[i], "sluiced is out of memory");
-	}
-	if (ticket)
-		sl_jobs_release(jobs, ticket);
 }
 
 void sl_jobs_numbers(const struct sl_daemon *daemon, uint64_t in[SL_JOB_STATES],
@@ -354,6 +307,8 @@ static void arm(struct sl_jobs *jobs)
 	sl_ns at = sl_min_u64(cycle_due(jobs), jobs->free_at);
 
 	at = sl_min_u64(at, jobs->tell_at);
+	if (jobs->unwritten && jobs->write_at > sl_clock_now())
+		at = sl_min_u64(at, jobs->write_at);
 	/* More than fitted into one turn of the loop. */
 	if (jobs->awake)
 		at = 0;
@@ -365,6 +320,7 @@ static void arm(struct sl_jobs *jobs)
 			at = sl_min_u64(at, task->deadline);
 		if (task->phase == SL_PHASE_PARKING && task->unheard)
 			at = sl_min_u64(at, sl_clock_now() + UNHEARD_NS);
+		at = sl_min_u64(at, sl_jobs_trim_due(jobs, task));
 	}
 	sl_timer_set(jobs->timer, at);
 }
@@ -386,7 +342,7 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 {
 	struct sl_jobs *jobs = daemon->jobs;
 
-	if (!jobs || !jobs->awake)
+	if (!jobs || (!jobs->awake && (!jobs->unwritten || jobs->writes)))
 		return;
 	for (int round = 0; round < ROUNDS_MOST && jobs->awake; round++) {
 		sl_ns now = sl_clock_now();
@@ -406,6 +362,8 @@ void sl_jobs_settle(struct sl_daemon *daemon)
 	sl_jobs_front_settle(jobs);
 	if (jobs->forget)
 		sl_jobs_forget_old(jobs);
+	sl_jobs_write(jobs);
+	sl_jobs_trim(jobs, sl_clock_now());
 	arm(jobs);
 }
 
@@ -414,69 +372,6 @@ static int on_time(sd_event_source *source, uint64_t usec, void *context)
 	struct sl_daemon *daemon = context;
 
 	sl_jobs_awake(daemon->jobs);
-	daemon->up->settle(daemon);
-	return 0;
-}
-
-/* --- The store. --- */
-
-static void take_ticket(
-	struct sl_jobs *jobs, uint64_t ticket, int result, const struct sl_error *err)
-{
-	sl_list_foreach_safe (link, &jobs->all) {
-		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
-
-		if (job->ticket != ticket)
-			continue;
-		job->ticket = 0;
-		if (result == SL_JOBS_STORE_OK) {
-			sl_step(D_JOB_STORED);
-			job->stored = job->reply_due = true;
-			sl_jobs_user_make_room(jobs, job);
-			if (job->is_free)
-				jobs->free_at = 0;
-		} else {
-			sl_jobs_store_failed(jobs, job, err);
-		}
-		return;
-	}
-	sl_list_foreach (link, &jobs->active) {
-		struct sl_job_task *task =
-			SL_LIST_ENTRY(link, struct sl_job_task, active);
-
-		if (task->ticket != ticket)
-			continue;
-		task->ticket = 0;
-		if (result != SL_JOBS_STORE_OK) {
-			sl_jobs_unstart(task, err->text);
-			sl_jobs_stop_unwritten(jobs, task, "the disk refuses it");
-		}
-		return;
-	}
-	sl_jobs_release(jobs, ticket);
-}
-
-static int on_stored(sd_event_source *source, int fd, uint32_t events, void *context)
-{
-	struct sl_daemon *daemon = context;
-	struct sl_jobs *jobs = daemon->jobs;
-	struct sl_error err = {0};
-	uint64_t ticket;
-	int result, log_fd;
-
-	while (sl_jobs_store_take(jobs->store, &ticket, &result, &log_fd, &err)) {
-		if (sl_jobs_log_is_open(jobs, ticket, log_fd))
-			continue;
-		if (result != SL_JOBS_STORE_OK)
-			sl_error_log("%s", err.text);
-		jobs->unstored = err;
-		if (ticket)
-			take_ticket(jobs, ticket, result, &err);
-		err.text[0] = '\0';
-		/* A new job may start, and waiting tasks may get their go. */
-		jobs->dirty = true;
-		sl_jobs_awake(jobs);
-	}
 	daemon->up->settle(daemon);
 	return 0;
 }
@@ -492,28 +387,23 @@ int sl_jobs_open(struct sl_daemon *daemon, struct sl_error *err)
 		return sl_err_origin(-ENOMEM);
 	jobs->daemon = daemon;
 	jobs->wake_at = jobs->free_at = jobs->tell_at = SL_NS_NEVER;
-	jobs->next_ticket = 1;
+	jobs->ticket = 1;
 	sl_list_init(&jobs->all);
 	sl_list_init(&jobs->active);
 	sl_list_init(&jobs->waits);
 	sl_list_init(&jobs->logs);
 	sl_list_init(&jobs->held);
+	sl_list_init(&jobs->unsaved);
+	sl_list_init(&jobs->saving);
 	(void)snprintf(jobs->folder, sizeof(jobs->folder), "%s/jobs", daemon->data_dir);
 	daemon->jobs = jobs;
-	r = sl_jobs_store_new(jobs->folder, &jobs->store);
-	if (r == 0)
-		r = sd_event_add_io(daemon->loop, &jobs->io,
-			sl_jobs_store_fd(jobs->store), EPOLLIN, on_stored, daemon);
-	if (r >= 0)
-		r = sl_timer_new(daemon, SL_PRIORITY_TIMER, on_time, &jobs->timer);
-	if (r >= 0)
-		r = sl_jobs_recover(jobs, err);
+	r = sl_timer_new(daemon, SL_PRIORITY_TIMER, on_time, &jobs->timer);
 	if (r < 0) {
-		if (!err->text[0])
-			sl_error_set(err, "cannot keep jobs in %.200s: %s", jobs->folder,
-				strerror(-r));
+		sl_error_set(err, "cannot keep jobs in %.200s: %s", jobs->folder,
+			strerror(-r));
 		return r;
 	}
+	sl_jobs_recover(jobs);
 	sl_jobs_front_recover(jobs);
 	sl_jobs_books_open(jobs);
 	/* Jobs whose tasks are all over need only their end told. */
@@ -530,15 +420,19 @@ void sl_jobs_close(struct sl_daemon *daemon)
 
 	if (!jobs)
 		return;
-	jobs->io = sd_event_source_disable_unref(jobs->io);
+	sl_jobs_write_last(jobs);
 	jobs->timer = sd_event_source_disable_unref(jobs->timer);
 	sl_list_foreach_safe (link, &jobs->waits) {
 		sl_list_unlink(link);
 		free(SL_LIST_ENTRY(link, struct sl_jobs_wait, link));
 	}
 	sl_list_foreach_safe (link, &jobs->logs) {
+		struct sl_jobs_wait *wait =
+			SL_LIST_ENTRY(link, struct sl_jobs_wait, link);
+
 		sl_list_unlink(link);
-		free(SL_LIST_ENTRY(link, struct sl_jobs_wait, link));
+		sl_closep(&wait->fd);
+		free(wait);
 	}
 	/* Peers outlive the jobs. */
 	sl_jobs_let_go(jobs);
@@ -552,7 +446,6 @@ void sl_jobs_close(struct sl_daemon *daemon)
 		}
 		sl_jobs_drop_job(jobs, job);
 	}
-	jobs->store = sl_jobs_store_free(jobs->store);
 	jobs->books.arena = sl_arena_free(jobs->books.arena);
 	sl_map_fini(&jobs->by_id);
 	free(jobs);

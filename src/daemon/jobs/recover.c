@@ -29,8 +29,6 @@ static void adopt(
 
 	workload->task = task;
 	workload->has_shim = true;
-	sl_jobs_store_bound_log(jobs->store, task->job->row.id, task->number,
-		jobs->daemon->config.job_log_max);
 	task->went = has_gone(row);
 	sl_jobs_find_begun(jobs, task);
 	/* The supervisor is dead, other processes live. */
@@ -121,20 +119,16 @@ static void take_row(void *context, struct sl_jobs_row *row)
 			job->tasks[i].phase = SL_PHASE_OVER;
 }
 
-int sl_jobs_recover(struct sl_jobs *jobs, struct sl_error *err)
+void sl_jobs_recover(struct sl_jobs *jobs)
 {
-	struct sl_error said = {0};
 	uint64_t next_id = 1;
-	int r = sl_jobs_store_load(jobs->folder, take_row, jobs, &next_id, &said);
+	int r = sl_jobs_store_load(jobs->daemon->store, jobs->folder, take_row, jobs,
+		&next_id, &jobs->unread);
 
-	if (r < 0)
-		return r;
-	if (r != SL_JOBS_STORE_OK)
-		sl_error_log("%s", said.text);
-	jobs->unread = said;
-	jobs->is_unread = r != SL_JOBS_STORE_OK;
+	if (r != SL_STORE_OK)
+		sl_error_log("%s", jobs->unread.text);
+	jobs->is_unread = r == SL_STORE_BAD;
 	jobs->daemon->next_workload = sl_max_u64(jobs->daemon->next_workload, next_id);
 	if (jobs->living)
 		sl_info("took in %u jobs with %u tasks", jobs->living, jobs->tasks);
-	return 0;
 }

@@ -244,9 +244,8 @@ static int start_shim(struct sl_jobs *jobs, struct sl_job_task *task,
 
 	if (!sl_jobs_find_library(jobs, err))
 		return sl_err_origin(-ENOENT);
-	r = sl_jobs_store_read_spec(jobs->folder, row->id, &spec, err);
-	if (r != SL_JOBS_STORE_OK)
-		return r < 0 ? r : sl_err_origin(-EBADMSG);
+	if (!sl_jobs_store_read_spec(jobs->folder, row->id, &spec, err))
+		return sl_err_origin(-EBADMSG);
 	r = complete(jobs, &spec, task, workload);
 	if (r < 0)
 		return r;
@@ -337,8 +336,6 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 	}
 	workload->task = task;
 	workload->has_shim = true;
-	sl_jobs_store_bound_log(
-		jobs->store, job->row.id, task->number, jobs->daemon->config.job_log_max);
 	sl_step(D_JOB_WAITS);
 	job->node_said[0] = '\0';
 	sl_jobs_phase(task, SL_PHASE_STARTING);
@@ -346,8 +343,7 @@ void sl_jobs_start(struct sl_jobs *jobs, struct sl_job_task *task)
 		sl_list_push_tail(&jobs->active, &task->active);
 	sl_commit_soon(jobs->daemon);
 	task->commit = sl_commit_next(jobs->daemon);
-	task->ticket = jobs->next_ticket++;
-	sl_jobs_save(jobs, job, task->ticket);
+	task->ticket = sl_jobs_save(jobs, job);
 }
 
 void sl_jobs_note_begun(struct sl_job_task *task, uint64_t when_ms)
@@ -383,7 +379,7 @@ void sl_jobs_try_go(struct sl_jobs *jobs, struct sl_job_task *task)
 		&(struct sl_node_because){
 			.reason = SL_REASON_STARTED, .workload = row->workload},
 		workload->root_pid);
-	sl_jobs_save(jobs, job, 0);
+	(void)sl_jobs_save(jobs, job);
 	event.task_runs.job = job->row.id;
 	event.task_runs.task = task->number;
 	if (job->counted)
@@ -402,7 +398,7 @@ static void resume(struct sl_jobs *jobs, struct sl_job_task *task)
 	task->is_resumed = false;
 	if (workload && sl_park_workload(jobs->daemon, workload, false, &text)) {
 		sl_step(D_JOB_RESUME_TAKEN);
-		sl_jobs_save(jobs, task->job, 0);
+		(void)sl_jobs_save(jobs, task->job);
 		return;
 	}
 	/* A user resumed it meanwhile. */

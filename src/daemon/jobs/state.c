@@ -12,8 +12,6 @@
 #include "daemon/store/record.h"
 #include "policy/cluster.h"
 
-/* Of the file; a newer sluiced writes a higher one. */
-#define FORMAT   1
 #define GPUS_MAX 64
 
 #define ROW(what, member, least, most) SL_FIELD_AT(sl_jobs_row, what, member, least, most)
@@ -24,7 +22,6 @@
 	}
 
 static const struct sl_field job_fields[] = {
-	ROW(U64, id, 0, 0),
 	ROW(U32, uid, 0, UINT32_MAX - 1),
 	ROW(U32, gid, 0, UINT32_MAX - 1),
 	ROW(TEXT, name, 0, 0),
@@ -64,6 +61,12 @@ static const struct sl_field task_fields[] = {
 	TASK(U32, exit_status, UINT32_MAX),
 };
 
+void sl_jobs_row_fini(struct sl_jobs_row *row)
+{
+	free(row->tasks);
+	row->tasks = NULL;
+}
+
 /* --- Writing. --- */
 
 char *sl_jobs_state_write(const struct sl_jobs_row *row)
@@ -77,9 +80,7 @@ char *sl_jobs_state_write(const struct sl_jobs_row *row)
 		ok = json_array_append_new(
 			     tasks, sl_record_json(task_fields, SL_ARRAY_LEN(task_fields),
 					    &row->tasks[i])) == 0;
-	ok = ok && json_object_set(json, "tasks", tasks) == 0 &&
-	     json_object_set_new(json, "format", json_integer(FORMAT)) == 0;
-	if (ok)
+	if (ok && json_object_set(json, "tasks", tasks) == 0)
 		text = json_dumps(json, JSON_COMPACT);
 	json_decref(tasks);
 	json_decref(json);
@@ -94,14 +95,11 @@ static bool amount_is_fine(const struct sl_amount *amount)
 	       (amount->value >= 1 && amount->value <= SL_AMOUNT_WHOLE);
 }
 
-static bool fits_together(
-	const struct sl_jobs_row *row, uint64_t id, struct sl_error *err)
+static bool fits_together(const struct sl_jobs_row *row, struct sl_error *err)
 {
 	const char *wrong = NULL;
 
-	if (row->id != id)
-		wrong = "it is another job's";
-	else if (!amount_is_fine(&row->request) || !amount_is_fine(&row->limit))
+	if (!amount_is_fine(&row->request) || !amount_is_fine(&row->limit))
 		wrong = "'request_value' or 'limit_value' is not what it may be";
 	else if (row->least > row->task_count)
 		wrong = "'least' is more than 'task_count'";
@@ -131,37 +129,22 @@ static bool read_tasks(const json_t *tasks, struct sl_jobs_row *row, struct sl_e
 	return true;
 }
 
-static bool read_all(
-	const json_t *json, uint64_t id, struct sl_jobs_row *row, struct sl_error *err)
+bool sl_jobs_state_read(
+	const char *text, uint64_t id, struct sl_jobs_row *row, struct sl_error *err)
 {
-	const json_t *format = json_object_get(json, "format");
-
-	if (!json_is_integer(format) || json_integer_value(format) < 1) {
-		sl_error_set(err, "'format' is not what it may be");
-		return false;
-	}
-	if (json_integer_value(format) > FORMAT) {
-		sl_error_set(err, "it was written by a newer sluiced; start that one");
-		return false;
-	}
-	/* Two more: format and tasks. */
-	return sl_record_from(job_fields, SL_ARRAY_LEN(job_fields), 2, json, row, err) &&
-	       fits_together(row, id, err) &&
-	       read_tasks(json_object_get(json, "tasks"), row, err);
-}
-
-int sl_jobs_state_read(const char *text, size_t size, uint64_t id,
-	struct sl_jobs_row *row, struct sl_error *err)
-{
-	json_t *json = sl_record_parse(text, size, err);
+	json_t *json = sl_record_parse(text, strlen(text), err);
 	bool ok;
 
-	*row = (struct sl_jobs_row){0};
-	ok = json && read_all(json, id, row, err);
+	*row = (struct sl_jobs_row){.id = id};
+	/* One more: tasks. */
+	ok = json &&
+	     sl_record_from(job_fields, SL_ARRAY_LEN(job_fields), 1, json, row, err) &&
+	     fits_together(row, err) &&
+	     read_tasks(json_object_get(json, "tasks"), row, err);
 	json_decref(json);
-	if (ok)
-		return SL_JOBS_STORE_OK;
-	sl_jobs_row_fini(row);
-	*row = (struct sl_jobs_row){0};
-	return SL_JOBS_STORE_BAD;
+	if (!ok) {
+		sl_jobs_row_fini(row);
+		*row = (struct sl_jobs_row){0};
+	}
+	return ok;
 }

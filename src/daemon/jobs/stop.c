@@ -46,8 +46,7 @@ static void write_down(struct sl_jobs *jobs, struct sl_job_task *task, sl_ns gra
 	if (!task->deadline)
 		task->deadline = sl_clock_now() + SL_JOBS_STORE_NS;
 	task->commit = 0;
-	task->ticket = jobs->next_ticket++;
-	sl_jobs_save(jobs, task->job, task->ticket);
+	task->ticket = sl_jobs_save(jobs, task->job);
 	sl_step(D_JOB_STOP_TAKEN);
 	sl_jobs_awake(jobs);
 }
@@ -73,7 +72,7 @@ uint32_t sl_jobs_end_task(
 		tell_it_stops(jobs, task);
 	if (task->alone && task->told) {
 		task->kill_at = sl_min_u64(task->kill_at, sl_clock_now() + grace);
-		sl_jobs_save(jobs, task->job, 0);
+		(void)sl_jobs_save(jobs, task->job);
 		return 1;
 	}
 	/* The journal has all there is of a foreground job. */
@@ -83,7 +82,7 @@ uint32_t sl_jobs_end_task(
 	}
 	if (task->phase == SL_PHASE_STOPPING && task->told) {
 		/* It may be for good now. */
-		sl_jobs_save(jobs, task->job, 0);
+		(void)sl_jobs_save(jobs, task->job);
 		return sl_workload_stop(jobs->daemon, workload, grace);
 	}
 	write_down(jobs, task, grace);
@@ -161,10 +160,9 @@ void sl_jobs_hold_for(struct sl_jobs *jobs, struct sl_job *job, struct sl_peer *
 	sl_commit_soon(jobs->daemon);
 	if (peer->doomed || job->foreground)
 		return;
-	peer->held_ticket = jobs->next_ticket++;
+	peer->held_ticket = sl_jobs_save(jobs, job);
 	sl_list_unlink(&peer->held_link);
 	sl_list_push_tail(&jobs->held, &peer->held_link);
-	sl_jobs_save(jobs, job, peer->held_ticket);
 }
 
 void sl_jobs_hold(struct sl_peer *peer, uint64_t workload)
@@ -180,7 +178,7 @@ void sl_jobs_release(struct sl_jobs *jobs, uint64_t ticket)
 	sl_list_foreach_safe (link, &jobs->held) {
 		struct sl_peer *peer = SL_LIST_ENTRY(link, struct sl_peer, held_link);
 
-		if (peer->held_ticket == ticket)
+		if (peer->held_ticket <= ticket)
 			hold_for_journal(peer);
 	}
 }

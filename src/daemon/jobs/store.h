@@ -1,19 +1,22 @@
 /*
  * store - the part of jobs that outlives the daemon and the boot
  *
- * `folder` is data_dir/jobs; in it ID/ holds for each job:
+ * How a job stands is a record of state.db (store/store.h). Programs open the rest, so that is
+ * files: `folder` is data_dir/jobs, and in it ID/ holds for each job:
  *	spec        as submitted, with the submitter's uid, gid and groups (jobspec.h).
- *	state       what the daemon knows of it, JSON, replaced whole.
  *	log.T       output of task T, all attempts.
  *	exit.T.A    exit record of attempt A of task T (jobs/shim.h).
  *
- * The file `next` holds a number above those of removed jobs, so that none is given twice.
+ * The store's thread moves folder and record together, in this order:
+ *	new job     part.ID/ is made with its spec, all of it fsynced; then the record is stored;
+ *	            then part.ID/ becomes ID/.
+ *	removed     ID/ becomes part.ID/; then the record is dropped; then part.ID/ is emptied.
+ * So the record decides, whenever the daemon or the computer dies in between: at the next start the
+ * part.ID/ of a job with a record becomes ID/ again, and any other is removed. A job counts as
+ * accepted, and its submitter is answered, once all three steps are done.
  *
- * The loop loads at the start. A thread of its own writes and removes, in order, with fsync, and
- * waits for slow or full disks. A job counts as accepted, and its submitter is answered, once its
- * spec and first state are stored. Its folder appears and disappears as a whole, whenever the
- * daemon or the computer dies. A folder that cannot be read stays as it is, is logged, and its
- * number is not given again.
+ * A folder ID/ without a record is left alone and named in the log: an earlier sluiced made it, or
+ * its record is damaged. Its number is not given again.
  */
 #ifndef SL_DAEMON_JOBS_STORE_H
 #define SL_DAEMON_JOBS_STORE_H
@@ -21,6 +24,7 @@
 #include "base/amount.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "daemon/store/store.h"
 #include "wire/jobspec.h"
 #include "wire/wire.h"
 
@@ -56,50 +60,25 @@ struct sl_jobs_row {
 
 void sl_jobs_row_fini(struct sl_jobs_row *row);
 
-struct sl_jobs_store;
-
-enum {
-	SL_JOBS_STORE_OK = 0,
-	SL_JOBS_STORE_BAD /* err names the file, what is wrong, and the remedy */
-};
-
-/* Calls each(context, row) for every job, by number; passes on what row owns. *next_id: above every
- * number ever given. No folder means no jobs. Removes unfinished folders that a crash left.
- * SL_JOBS_STORE_BAD: the folder as a whole cannot be read. With SL_JOBS_STORE_OK, err names what
- * was skipped, "" if nothing was. */
-SL_MUST_CHECK int sl_jobs_store_load(const char *folder,
+/* Calls each(context, row) for every job; passes on what row owns. *next_id: above every number
+ * ever given. Finishes what a crash left of folders. SL_STORE_*; err names what was left out, or is
+ * left alone. */
+SL_MUST_CHECK int sl_jobs_store_load(struct sl_store *store, const char *folder,
 	void (*each)(void *context, struct sl_jobs_row *row), void *context,
 	uint64_t *next_id, struct sl_error *err);
 
-/* Starts the thread, after sl_jobs_store_load; the first job makes the folder (0700). 0 or negative
- * errno. */
-SL_MUST_CHECK int sl_jobs_store_new(const char *folder, struct sl_jobs_store **out);
-/* Writes what is queued, then ends. NULL is fine; returns NULL. */
-struct sl_jobs_store *sl_jobs_store_free(struct sl_jobs_store *store);
-/* Readable when an order is done. */
-int sl_jobs_store_fd(const struct sl_jobs_store *store);
-
-/* Stores state, and spec if it is not NULL (a new job). Copies both. sl_jobs_store_take returns
- * ticket when done. A newer state of the same job replaces one that is still queued; then both
- * tickets come back. 0 or -ENOMEM. */
-SL_MUST_CHECK int sl_jobs_store_put(struct sl_jobs_store *store,
-	const struct sl_jobs_row *row, const struct sl_jobspec *spec, uint64_t ticket);
-/* Removes the folder and its contents, after everything put before. Failures are logged. 0 or
- * -ENOMEM. */
-SL_MUST_CHECK int sl_jobs_store_remove(struct sl_jobs_store *store, uint64_t id);
-/* Keeps that log within so many bytes on the disk, checked every second (0: not at all).
- * SL_JOBS_STORE_LAST: once more, then no longer. */
-#define SL_JOBS_STORE_LAST UINT64_MAX
-void sl_jobs_store_bound_log(
-	struct sl_jobs_store *store, uint64_t id, uint32_t task, uint64_t most_bytes);
-/* Opens that log for reading; the descriptor comes with the ticket. 0 or -ENOMEM. */
-SL_MUST_CHECK int sl_jobs_store_read_log(
-	struct sl_jobs_store *store, uint64_t id, uint32_t task, uint64_t ticket);
-/* True once for each ticket; *result: SL_JOBS_STORE_*; *log_fd: the log's descriptor (the
- * caller's), or negative errno. Call it whenever the descriptor is readable, until it returns
- * false. */
-SL_MUST_CHECK bool sl_jobs_store_take(struct sl_jobs_store *store, uint64_t *ticket,
-	int *result, int *log_fd, struct sl_error *err);
+/* These add to a change what it is to do for a job. It copies all but folder, which must last until
+ * done. */
+void sl_jobs_store_put(struct sl_store_change *change, const struct sl_jobs_row *row);
+/* A new job; the first one makes the folder (0700). No other step fits into the change, nor into
+ * the ones below. */
+void sl_jobs_store_add(struct sl_store_change *change, const char *folder,
+	const struct sl_jobs_row *row, const struct sl_jobspec *spec);
+/* Removes record and folder. */
+void sl_jobs_store_drop(struct sl_store_change *change, const char *folder, uint64_t id);
+/* Opens that log for reading; *fd: when done, its descriptor, or negative errno. */
+void sl_jobs_store_read_log(struct sl_store_change *change, const char *folder,
+	uint64_t id, uint32_t task, int *fd);
 
 /* Files of a job that the loop opens itself (small, local), unlike logs for reading. Descriptor or
  * negative errno; never waits for the job's user: -EAGAIN while that user holds a lease, -EINVAL if
@@ -109,8 +88,8 @@ SL_MUST_CHECK int sl_jobs_store_open_log(
 	const char *folder, uint64_t id, uint32_t task, bool append);
 SL_MUST_CHECK int sl_jobs_store_open_record(
 	const char *folder, uint64_t id, uint32_t task, uint32_t attempt);
-/* SL_JOBS_STORE_*; *spec must be empty. */
-SL_MUST_CHECK int sl_jobs_store_read_spec(
+/* False: err says why; *spec must be empty. */
+SL_MUST_CHECK bool sl_jobs_store_read_spec(
 	const char *folder, uint64_t id, struct sl_jobspec *spec, struct sl_error *err);
 /* Reads at most size - 1 bytes of the exit record; returns how many, or negative errno (-ENOENT:
  * none). */

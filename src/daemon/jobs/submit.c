@@ -442,14 +442,8 @@ static void take_in(struct sl_jobs *jobs, struct sl_peer *peer, struct sl_job *j
 	jobs->daemon->next_workload++;
 	job->drops = share->drop_jobs || share->drop_bytes;
 	sl_step(D_JOB_TAKEN);
-	job->ticket = jobs->next_ticket++;
 	job->submitter = peer;
-	if (sl_jobs_store_put(jobs->store, &job->row, spec, job->ticket) < 0) {
-		struct sl_error err = {0};
-
-		sl_error_set(&err, "sluiced is out of memory; try again");
-		sl_jobs_store_failed(jobs, job, &err);
-	}
+	sl_jobs_keep(jobs, job, spec);
 }
 
 static void judge(struct sl_jobs *jobs, struct sl_peer *peer,

@@ -30,7 +30,7 @@ static uint64_t used_by(const struct sl_jobs *jobs, struct sl_job *job)
 /* May it be removed? Its end is told, and no write is pending. */
 static bool may_go(const struct sl_job *job)
 {
-	return job->over && !job->reply_due && !job->ticket;
+	return job->over && !job->reply_due && job->stored;
 }
 
 /* stored: count stored jobs only. */
@@ -133,12 +133,11 @@ void sl_jobs_user_make_room(struct sl_jobs *jobs, struct sl_job *new)
 			return;
 		if (job->row.uid != uid || job->foreground || !may_go(job))
 			continue;
-		if (sl_jobs_store_remove(jobs->store, job->row.id) < 0)
-			return;
 		sl_info("job %" PRIu64 " (%s) of user %u is removed for a new one",
 			job->row.id, job->row.name, job->row.uid);
 		left -= left > 0;
 		bytes = sl_sub_sat(bytes, job->used_bytes);
-		sl_jobs_drop_job(jobs, job);
+		if (!sl_jobs_remove(jobs, job))
+			return;
 	}
 }

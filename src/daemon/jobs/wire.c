@@ -274,33 +274,28 @@ static void answer_log(const struct sl_jobs *jobs, struct sl_peer *peer,
 	}
 }
 
-bool sl_jobs_log_is_open(struct sl_jobs *jobs, uint64_t ticket, int fd)
+static void on_log(void *context, int r, const struct sl_error *err)
 {
-	sl_list_foreach (link, &jobs->logs) {
-		struct sl_jobs_wait *wait =
-			SL_LIST_ENTRY(link, struct sl_jobs_wait, link);
-		const struct sl_job *job = sl_jobs_find(jobs, wait->job);
+	struct sl_jobs_wait *wait = context;
+	struct sl_jobs *jobs = wait->jobs;
+	const struct sl_job *job = sl_jobs_find(jobs, wait->job);
 
-		if (wait->ticket != ticket)
-			continue;
-		if (wait->peer && job) {
-			answer_log(jobs, wait->peer, job, wait->task, fd);
-			fd = -1;
-		} else if (wait->peer) {
-			reply(wait->peer, NULL, 0, "the job was removed meanwhile");
-		}
-		sl_closep(&fd);
-		sl_list_unlink(&wait->link);
-		free(wait);
-		return true;
-	}
-	return false;
+	if (jobs->closes)
+		return;
+	if (wait->peer && job)
+		answer_log(jobs, wait->peer, job, wait->task, sl_steal_fd(&wait->fd));
+	else if (wait->peer)
+		reply(wait->peer, NULL, 0, "the job was removed meanwhile");
+	sl_closep(&wait->fd);
+	sl_list_unlink(&wait->link);
+	free(wait);
 }
 
 /* The store's thread opens it, as it may wait for the disk. */
 static void ask_for_log(struct sl_jobs *jobs, struct sl_peer *peer,
 	const struct sl_job *job, uint32_t task)
 {
+	struct sl_store_change *change;
 	struct sl_jobs_wait *wait;
 
 	/* Each costs a descriptor. */
@@ -312,17 +307,22 @@ static void ask_for_log(struct sl_jobs *jobs, struct sl_peer *peer,
 		return;
 	}
 	wait = calloc(1, sizeof(*wait));
-	if (!wait || sl_jobs_store_read_log(
-			     jobs->store, job->row.id, task, jobs->next_ticket) < 0) {
+	change = wait ? sl_store_change_new() : NULL;
+	if (wait) {
+		*wait = (struct sl_jobs_wait){.jobs = jobs,
+			.peer = peer,
+			.job = job->row.id,
+			.task = task,
+			.fd = -1};
+		sl_list_init(&wait->link);
+		sl_jobs_store_read_log(
+			change, jobs->folder, job->row.id, task, &wait->fd);
+	}
+	if (sl_store_commit(jobs->daemon->store, change, on_log, wait) < 0) {
 		free(wait);
 		sl_peer_reject(peer, SL_REJECT_FULL, "sluiced is out of memory");
 		return;
 	}
-	*wait = (struct sl_jobs_wait){.peer = peer,
-		.job = job->row.id,
-		.task = task,
-		.ticket = jobs->next_ticket++};
-	sl_list_init(&wait->link);
 	sl_list_push_tail(&jobs->logs, &wait->link);
 }
 
@@ -560,7 +560,8 @@ void sl_jobs_part(const struct sl_daemon *daemon, struct sl_part *part)
 {
 	const struct sl_jobs *jobs = daemon->jobs;
 
-	sl_wire_str(part->path, sizeof(part->path), jobs->folder);
+	sl_wire_str(part->path, sizeof(part->path),
+		sl_store_path(daemon->store, SL_KIND_JOB));
 	for (const struct sl_link *link = jobs->all.next; link != &jobs->all;
 		link = link->next) {
 		const struct sl_job *job =

@@ -3,9 +3,6 @@
  */
 #include "daemon/projects/store.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/store/record.h"
@@ -42,17 +39,6 @@ static const struct sl_field fields[] = {
 	FIELD(TEXT, pools, 0, 0),
 };
 
-static bool take_number(
-	void *context, uint64_t number, const char *text, struct sl_error *why)
-{
-	struct sl_projects_stored *out = context;
-	char *end;
-
-	if (number == SL_KIND_PROJECT)
-		out->next_id = strtoull(text, &end, 10);
-	return true;
-}
-
 static bool take_row(
 	void *context, uint64_t number, const char *text, struct sl_error *why)
 {
@@ -85,7 +71,7 @@ int sl_projects_store_load(
 	struct sl_store *store, struct sl_projects_stored *out, struct sl_error *err)
 {
 	struct sl_error why = {0};
-	int numbers = sl_store_load(store, SL_KIND_NUMBER, take_number, out, err);
+	int numbers = sl_store_load_number(store, SL_KIND_PROJECT, &out->next_id, err);
 	int r = sl_store_load(store, SL_KIND_PROJECT, take_row, out, err);
 
 	if (r == SL_STORE_PARTLY)
@@ -108,10 +94,7 @@ int sl_projects_store_load(
 void sl_projects_store_put(struct sl_store_change *change,
 	const struct sl_project_row *row, uint64_t next_id)
 {
-	char number[24];
-
-	(void)snprintf(number, sizeof(number), "%" PRIu64, next_id);
 	sl_store_put_object(change, SL_KIND_PROJECT, row->id, fields,
 		SL_ARRAY_LEN(fields), row, sizeof(*row));
-	sl_store_put(change, SL_KIND_NUMBER, SL_KIND_PROJECT, number);
+	sl_store_put_number(change, SL_KIND_PROJECT, next_id);
 }

@@ -21,7 +21,7 @@
 #include "daemon/store/record.h"
 
 /* Version of the tables (PRAGMA user_version). */
-#define TABLES 1
+#define TABLES 2
 /* Most damaged databases that are kept. */
 #define ASIDE_MAX 1000
 /* Longest wait for another program's lock. */
@@ -66,10 +66,17 @@ static void statement_end(sqlite3_stmt **statement)
 /* What SQLite says, as an errno and as a remedy. */
 static int errno_of(const struct sl_database *database, const char **remedy)
 {
-	int code = database->db ? sqlite3_errcode(database->db) : SQLITE_OK;
+	int code = database->db ? sqlite3_errcode(database->db) & 0xff : SQLITE_OK;
+	int number = 0;
 
 	*remedy = "look at the disk, and try again";
-	switch (code & 0xff) {
+	/* Of a quota, for one, SQLite says no more than that. */
+	if (code == SQLITE_IOERR &&
+		sqlite3_file_control(database->db, NULL, SQLITE_FCNTL_LAST_ERRNO,
+			&number) == SQLITE_OK &&
+		(number == EDQUOT || number == EFBIG))
+		code = SQLITE_FULL;
+	switch (code) {
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
 		*remedy =

@@ -25,10 +25,13 @@ struct sl_store_item {
 	size_t field_count;
 };
 
+struct sl_store_step;
+
 struct sl_store_change {
 	struct sl_link link;
 	struct sl_store_item *items;
 	size_t count, room;
+	struct sl_store_step *step;
 	bool failed; /* no memory for an item */
 	void (*done)(void *context, int r, const struct sl_error *err);
 	void *context;

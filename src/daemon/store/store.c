@@ -4,6 +4,7 @@
 #include "daemon/store/store.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ struct sl_store_change *sl_store_change_free(struct sl_store_change *change)
 			free(change->items[i].object);
 		}
 		free(change->items);
+		free(change->step);
 		free(change);
 	}
 	return NULL;
@@ -114,6 +116,25 @@ void sl_store_clear(struct sl_store_change *change, enum sl_store_kind kind)
 		item->what = SL_ITEM_CLEAR;
 }
 
+void sl_store_put_number(
+	struct sl_store_change *change, enum sl_store_kind kind, uint64_t next)
+{
+	char text[24];
+
+	(void)snprintf(text, sizeof(text), "%" PRIu64, next);
+	sl_store_put(change, SL_KIND_NUMBER, (uint64_t)kind, text);
+}
+
+void sl_store_add_step(struct sl_store_change *change, struct sl_store_step *step)
+{
+	if (change) {
+		change->step = step;
+		change->failed |= !step;
+	} else {
+		free(step);
+	}
+}
+
 /* --- The thread. --- */
 
 /* Under the mutex. */
@@ -130,6 +151,27 @@ static struct sl_store_change *next_change(struct sl_store *store)
 	return NULL;
 }
 
+/* That of a step alone is state.db. */
+static enum sl_store_database database_of(const struct sl_store_change *change)
+{
+	return change->count ? sl_store_database_of(change->items[0].kind)
+			     : SL_STORE_STATE;
+}
+
+static void carry_out(struct sl_store *store, struct sl_store_change *change)
+{
+	struct sl_store_step *step = change->step;
+	int r = step ? step->before(step, &change->err) : 0;
+	bool begun = r == 0;
+
+	if (begun && change->count)
+		r = sl_database_write(
+			&store->databases[database_of(change)], change, &change->err);
+	if (begun && step && step->after)
+		step->after(step, r);
+	change->result = r;
+}
+
 static void *thread_main(void *argument)
 {
 	struct sl_store *store = argument;
@@ -144,9 +186,7 @@ static void *thread_main(void *argument)
 			continue;
 		}
 		(void)pthread_mutex_unlock(&worker->mutex);
-		change->result = sl_database_write(
-			&store->databases[sl_store_database_of(change->items[0].kind)],
-			change, &change->err);
+		carry_out(store, change);
 		(void)pthread_mutex_lock(&worker->mutex);
 		sl_list_push_tail(&store->done, &change->link);
 		sl_worker_tell(worker);
@@ -230,6 +270,29 @@ int sl_store_load(struct sl_store *store, enum sl_store_kind kind,
 		&store->databases[sl_store_database_of(kind)], kind, take, context, err);
 }
 
+struct number {
+	enum sl_store_kind kind;
+	uint64_t *next;
+};
+
+static bool take_number(
+	void *context, uint64_t number, const char *text, struct sl_error *why)
+{
+	const struct number *wanted = context;
+
+	if (number == (uint64_t)wanted->kind)
+		*wanted->next = strtoull(text, NULL, 10);
+	return true;
+}
+
+int sl_store_load_number(struct sl_store *store, enum sl_store_kind kind, uint64_t *next,
+	struct sl_error *err)
+{
+	struct number wanted = {.kind = kind, .next = next};
+
+	return sl_store_load(store, SL_KIND_NUMBER, take_number, &wanted, err);
+}
+
 int sl_store_commit(struct sl_store *store, struct sl_store_change *change,
 	void (*done)(void *context, int r, const struct sl_error *err), void *context)
 {
@@ -243,10 +306,8 @@ int sl_store_commit(struct sl_store *store, struct sl_store_change *change,
 	change->context = context;
 	store->under_way++;
 	(void)pthread_mutex_lock(&worker->mutex);
-	if (change->count) {
-		sl_list_push_tail(
-			&store->waiting[sl_store_database_of(change->items[0].kind)],
-			&change->link);
+	if (change->count || change->step) {
+		sl_list_push_tail(&store->waiting[database_of(change)], &change->link);
 		(void)pthread_cond_signal(&worker->wake);
 	} else {
 		sl_list_push_tail(&store->done, &change->link);

@@ -18,6 +18,14 @@ struct sl_field;
 struct sl_store;
 struct sl_store_change;
 
+/* What the thread does beside the records of a change; the caller's struct begins with it. */
+struct sl_store_step {
+	/* Before they are written. 0, or negative errno, and err says why: then they are not. */
+	int (*before)(struct sl_store_step *step, struct sl_error *err);
+	/* Then, unless before failed. r: what done is told. NULL: nothing. */
+	void (*after)(struct sl_store_step *step, int r);
+};
+
 /* Starts the thread. The folders are made when something is written. 0 or negative errno. */
 SL_MUST_CHECK int sl_store_new(
 	const char *run_folder, const char *state_folder, struct sl_store **out);
@@ -49,6 +57,15 @@ void sl_store_drop(
 /* Drops all records of a kind, damaged ones, too. A change that begins so is whole: it may begin a
  * new database, too, where the old one was moved away or replaced. Other changes then fail. */
 void sl_store_clear(struct sl_store_change *change, enum sl_store_kind kind);
+/* The next number of that kind, as a record of state.db. */
+void sl_store_put_number(
+	struct sl_store_change *change, enum sl_store_kind kind, uint64_t next);
+/* As sl_store_load(); *next stays as it was without such a record. */
+SL_MUST_CHECK int sl_store_load_number(struct sl_store *store, enum sl_store_kind kind,
+	uint64_t *next, struct sl_error *err);
+/* The change frees the step after done; it may have no records then. NULL: there was no memory for
+ * it. */
+void sl_store_add_step(struct sl_store_change *change, struct sl_store_step *step);
 /* Hands the change over, in every case. done: see sl_store_take(). All records belong to one
  * database. 0, or -ENOMEM: nothing will change, and done is not called. */
 SL_MUST_CHECK int sl_store_commit(struct sl_store *store, struct sl_store_change *change,

@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "job_record.h"
 #include "policy/words/reason.h"
+#include "sql.h"
 #include "submitting.h"
 
 #define OTHER_USER 12345
@@ -362,7 +364,7 @@ static void old_results_go_once_the_new_job_is_stored(void **state)
 	/* A foreign file stands where the third job would be made, whose number follows that of
 	 * the second's workload. */
 	third = (int)row_of(&peer, "second").job + 2;
-	(void)snprintf(command, sizeof(command), "mkdir -p %s/jobs/new.%d/in-the-way",
+	(void)snprintf(command, sizeof(command), "mkdir -p %s/jobs/part.%d/in-the-way",
 		rig->dir, third);
 	assert_int_equal(system(command), 0);
 	(void)snprintf(words, sizeof(words), "cannot store job %d", third);
@@ -472,39 +474,11 @@ static void path_of(const struct rig *rig, const char *file, char *path, size_t 
 	}
 }
 
-/* The thing to be replaced must be there. */
-static void edit_state(const struct rig *rig, const char *from, const char *to)
-{
-	sl_cleanup(sl_freep) char *text = NULL, *edited = NULL;
-	char path[128];
-	char *at;
-	int size;
-
-	path_of(rig, "state", path, sizeof(path));
-	assert_int_equal(sl_file_read(path, 1 << 20, &text, NULL), 0);
-	at = strstr(text, from);
-	if (!at)
-		fail_msg("no %s in %s", from, text);
-	*at = '\0';
-	size = asprintf(&edited, "%s%s%s", text, to, at + strlen(from));
-	assert_true(size > 0);
-	assert_int_equal(sl_file_replace(path, edited, (size_t)size, false), 0);
-}
-
 static bool has_bytes(const char *path)
 {
 	struct stat stat_now;
 
 	return stat(path, &stat_now) == 0 && stat_now.st_size > 0;
-}
-
-static bool state_has(const struct rig *rig, const char *words)
-{
-	sl_cleanup(sl_freep) char *text = NULL;
-	char path[128];
-
-	path_of(rig, "state", path, sizeof(path));
-	return sl_file_read(path, 1 << 20, &text, NULL) == 0 && strstr(text, words);
 }
 
 /* The only child of the daemon. */
@@ -563,7 +537,7 @@ static void knows_what_began(void **state)
 		rig_until(row_of(&peer, "job").started == 1);
 		path_of(rig, "exit.0.1", path, sizeof(path));
 		rig_until(has_bytes(path));
-		rig_until(state_has(rig, "\"tasks\":[{\"state\":3"));
+		rig_until(job_record_has(rig->dir, "\"tasks\":[{\"state\":3"));
 		shim = shim_of(rig);
 		rig_kill_daemon(rig);
 		rig_peer_end(&peer);
@@ -572,9 +546,9 @@ static void knows_what_began(void **state)
 			rig_until(is_dead(shim));
 		}
 		if (rows[i].binding) {
-			edit_state(rig, "\"tasks\":[{\"state\":3",
+			job_record_edit(rig->dir, "\"tasks\":[{\"state\":3",
 				"\"tasks\":[{\"state\":2");
-			edit_state(rig, "\"started\":1", "\"started\":0");
+			job_record_edit(rig->dir, "\"started\":1", "\"started\":0");
 		}
 		if (!rows[i].begun)
 			assert_int_equal(truncate(path, 0), 0);
@@ -587,29 +561,31 @@ static void knows_what_began(void **state)
 				row.state, row.started);
 		rig_peer_end(&peer);
 		rig_stop(rig);
-		(void)snprintf(path, sizeof(path), "rm -rf %s/jobs", rig->dir);
+		(void)snprintf(
+			path, sizeof(path), "cd %s && rm -rf jobs state.db*", rig->dir);
 		assert_int_equal(system(path), 0);
 	}
 }
 
-/* From now on, and until it is lifted, how job `id` stands cannot be written: a folder that is not
- * empty is in the file's place. */
+/* From now on, and until it is lifted, how job `id` stands cannot be written. */
 static void jam(const struct rig *rig, int id)
 {
-	char command[256];
+	char path[160], sql[160];
 
-	(void)snprintf(command, sizeof(command),
-		"cd %s/jobs/%d && rm -f state && mkdir -p state/in-the-way", rig->dir,
+	(void)snprintf(path, sizeof(path), "%s/" SL_STORE_STATE_FILE, rig->dir);
+	(void)snprintf(sql, sizeof(sql),
+		"CREATE TRIGGER jam BEFORE INSERT ON job WHEN new.number = %d BEGIN "
+		"SELECT RAISE(ABORT, 'jammed'); END",
 		id);
-	assert_int_equal(system(command), 0);
+	sql_run(path, sql);
 }
 
-static void lift(const struct rig *rig, int id)
+static void lift(const struct rig *rig)
 {
-	char command[256];
+	char path[160];
 
-	(void)snprintf(command, sizeof(command), "rm -r %s/jobs/%d/state", rig->dir, id);
-	assert_int_equal(system(command), 0);
+	(void)snprintf(path, sizeof(path), "%s/" SL_STORE_STATE_FILE, rig->dir);
+	sql_run(path, "DROP TRIGGER jam");
 }
 
 /* A start that cannot be written down does not happen; once it can, it happens once. */
@@ -618,7 +594,7 @@ static void does_not_go_unwritten(void **state)
 	struct rig *rig = *state;
 	union sl_msg msg = submit_msg("before");
 	struct rig_peer peer;
-	char path[128], words[64];
+	char path[128];
 	int after;
 
 	rig_start(rig, NULL);
@@ -630,11 +606,10 @@ static void does_not_go_unwritten(void **state)
 	after = (int)row_of(&peer, "after").job;
 	jam(rig, after);
 	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "before").ok);
-	(void)snprintf(words, sizeof(words), "cannot store job %d in", after);
-	assert_true(rig_log_gets(rig, words));
+	assert_true(rig_log_gets(rig, "state.db: jammed"));
 	rig_until(row_of(&peer, "after").state == SL_JOB_QUEUED);
 	assert_int_equal(row_of(&peer, "after").started, 0);
-	lift(rig, after);
+	lift(rig);
 	rig_until(row_of(&peer, "after").state == SL_JOB_DONE);
 	assert_int_equal(row_of(&peer, "after").started, 1);
 	(void)snprintf(
@@ -653,7 +628,7 @@ static void is_stopped_unwritten(void **state)
 	peer = greet(rig_peer(rig));
 	assert_true(submit(&peer, submit_msg("job"), "exec sleep 60").ok);
 	rig_until(row_of(&peer, "job").state == SL_JOB_RUNNING);
-	rig_until(state_has(rig, "\"tasks\":[{\"state\":3"));
+	rig_until(job_record_has(rig->dir, "\"tasks\":[{\"state\":3"));
 	jam(rig, 1);
 	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "job").ok);
 	assert_true(rig_log_gets(rig, "is stopped without that being written down"));
@@ -661,8 +636,8 @@ static void is_stopped_unwritten(void **state)
 	rig_peer_end(&peer);
 }
 
-/* A client that was told that a job is being stopped need not check whether the next daemon
- * knows. */
+/* A client that was told that a job is taken, or is being stopped, need not check whether the next
+ * daemon knows. */
 static void answers_once_stored(void **state)
 {
 	struct rig *rig = *state;
@@ -673,11 +648,44 @@ static void answers_once_stored(void **state)
 	assert_true(submit(
 		&peer, submit_msg("job"), "trap '' TERM; while :; do sleep 0.05; done")
 			    .ok);
+	assert_true(job_record_has(rig->dir, "\"name\":\"job\""));
 	rig_until(row_of(&peer, "job").state == SL_JOB_RUNNING);
 	assert_true(reply_of(&peer, SL_MSG_JOB_STOP, "job").ok);
 	/* ENDED, as the next daemon will find it. */
-	assert_true(state_has(rig, "\"tasks\":[{\"state\":5"));
+	assert_true(job_record_has(rig->dir, "\"tasks\":[{\"state\":5"));
 	rig_until(row_of(&peer, "job").state == SL_JOB_STOPPED);
+	rig_peer_end(&peer);
+}
+
+static bool has_log(const char *path, off_t size)
+{
+	struct stat log;
+
+	return stat(path, &log) == 0 && log.st_size == size &&
+	       log.st_blocks * 512 <= 65536;
+}
+
+/* While it runs, and what it writes last. */
+static void output_keeps_within_its_bound(void **state)
+{
+	struct rig *rig = *state;
+	struct rig_peer peer;
+	char words[256], path[128];
+
+	rig_start(rig, "job_log_max: 64KiB\n");
+	peer = greet(rig_peer(rig));
+	(void)snprintf(words, sizeof(words),
+		"yes | head -c 1000000; until [ -e %s/go ]; do sleep 0.05; done; "
+		"yes | head -c 1000000",
+		rig->dir);
+	assert_true(submit(&peer, submit_msg("job"), words).ok);
+	rig_until(row_of(&peer, "job").state == SL_JOB_RUNNING);
+	path_of(rig, "log.0", path, sizeof(path));
+	rig_until(has_log(path, 1000000));
+	(void)snprintf(words, sizeof(words), "%s/go", rig->dir);
+	assert_int_equal(sl_file_replace(words, "", 0, false), 0);
+	rig_until(row_of(&peer, "job").state == SL_JOB_DONE);
+	rig_until(has_log(path, 2000000));
 	rig_peer_end(&peer);
 }
 
@@ -746,6 +754,7 @@ int main(void)
 		TEST(does_not_go_unwritten),
 		TEST(is_stopped_unwritten),
 		TEST(answers_once_stored),
+		TEST(output_keeps_within_its_bound),
 		TEST(outlives_its_peers),
 		TEST(is_its_owners),
 	};
