@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "daemon/jobs/internal.h"
+#include "daemon/state/commit.h"
 #include "daemon/state/drive.h"
 #include "daemon/workloads/workload.h"
 #include "job_record.h"
@@ -113,6 +114,26 @@ static void end(struct inside *inside, struct sl_job_task *task)
 	(void)sl_jobs_end_task(jobs_of(inside), task, 0, true);
 	sl_jobs_check_end(jobs_of(inside), job);
 	inside_until(inside, job->over);
+}
+
+/* A task gets its go once its state is stored, too, not only the journal. */
+static void waits_for_both_writes(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_jobs *jobs = jobs_of(inside);
+	struct sl_job_task *task;
+
+	/* As if an earlier write of states were in progress. */
+	jobs->writes = true;
+	task = submitted(inside, "job", "exec sleep 60");
+	inside_until(inside, task->phase == SL_PHASE_STARTING &&
+				     sl_commit_is_done(&inside->daemon, task->commit));
+	inside_turn(inside);
+	assert_int_equal(task->phase, SL_PHASE_STARTING);
+	jobs->writes = false;
+	sl_jobs_awake(jobs);
+	inside_until(inside, task->phase == SL_PHASE_RUNS);
+	end(inside, task);
 }
 
 /* --- What takes too long. --- */
@@ -418,6 +439,7 @@ static void an_end_lets_go_of_who_waits_for_the_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(waits_for_both_writes),
 		TEST(who_does_not_leave_stays),
 		TEST(who_finds_no_room_is_parked_again),
 		TEST(a_back_off_outlives_a_gpu),
