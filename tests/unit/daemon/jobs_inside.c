@@ -122,6 +122,8 @@ static void waits_for_both_writes(void **state)
 	struct inside *inside = *state;
 	struct sl_jobs *jobs = jobs_of(inside);
 	struct sl_job_task *task;
+	struct rig_peer asks;
+	struct sl_peer *peer;
 
 	/* As if an earlier write of states were in progress. */
 	jobs->writes = true;
@@ -133,6 +135,18 @@ static void waits_for_both_writes(void **state)
 	jobs->writes = false;
 	sl_jobs_awake(jobs);
 	inside_until(inside, task->phase == SL_PHASE_RUNS);
+	/* So does an answer to a peer. */
+	asks = greet(rig_peer(&inside->rig));
+	peer = SL_LIST_ENTRY(inside->daemon.peers->all.prev, struct sl_peer, link);
+	inside_until(inside, !jobs->unwritten && !jobs->writes);
+	jobs->writes = true;
+	sl_jobs_hold_for(jobs, task->job, peer);
+	inside_turn(inside);
+	assert_true(sl_list_is_linked(&peer->held_link));
+	jobs->writes = false;
+	sl_jobs_awake(jobs);
+	inside_until(inside, !sl_list_is_linked(&peer->held_link));
+	rig_peer_end(&asks);
 	end(inside, task);
 }
 
