@@ -24,7 +24,7 @@ static pid_t supervisor_of(const struct sl_jobs *jobs, const struct sl_job_task 
 	const struct sl_jobs_row *row = &task->job->row;
 	uint32_t attempt = row->tasks[task->number].attempt;
 
-	return attempt ? sl_jobs_store_supervisor(
+	return attempt ? sl_jobs_files_supervisor(
 				 jobs->folder, row->id, task->number, attempt)
 		       : 0;
 }

@@ -238,7 +238,7 @@ static int read_record(const struct sl_jobs *jobs, const struct sl_job_task *tas
 {
 	const struct sl_job *job = task->job;
 	char text[256];
-	ssize_t size = sl_jobs_store_read_record(jobs->folder, job->row.id, task->number,
+	ssize_t size = sl_jobs_files_read_record(jobs->folder, job->row.id, task->number,
 		job->row.tasks[task->number].attempt, text, sizeof(text));
 
 	*record = sl_shim_record_parse(text, size > 0 ? (size_t)size : 0);

@@ -139,7 +139,7 @@ int sl_jobs_files_open(const char *path, int flags)
 	return sl_steal_fd(&fd);
 }
 
-int sl_jobs_store_open_log(const char *folder, uint64_t id, uint32_t task, bool append)
+int sl_jobs_files_open_log(const char *folder, uint64_t id, uint32_t task, bool append)
 {
 	char path[SL_PATH_MAX];
 	int r = sl_jobs_files_path(path, folder, id, "log.%u", task, 0);
@@ -149,7 +149,7 @@ int sl_jobs_store_open_log(const char *folder, uint64_t id, uint32_t task, bool 
 			       path, append ? O_WRONLY | O_APPEND | O_CREAT : O_RDONLY);
 }
 
-int sl_jobs_store_open_record(
+int sl_jobs_files_open_record(
 	const char *folder, uint64_t id, uint32_t task, uint32_t attempt)
 {
 	char path[SL_PATH_MAX];
@@ -169,7 +169,7 @@ int sl_jobs_store_open_record(
 	return fd;
 }
 
-pid_t sl_jobs_store_supervisor(
+pid_t sl_jobs_files_supervisor(
 	const char *folder, uint64_t id, uint32_t task, uint32_t attempt)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -184,7 +184,7 @@ pid_t sl_jobs_store_supervisor(
 	return lock.l_pid;
 }
 
-bool sl_jobs_store_read_spec(
+bool sl_jobs_files_read_spec(
 	const char *folder, uint64_t id, struct sl_jobspec *spec, struct sl_error *err)
 {
 	sl_cleanup(sl_freep) char *text = NULL;
@@ -207,7 +207,7 @@ bool sl_jobs_store_read_spec(
 	return true;
 }
 
-ssize_t sl_jobs_store_read_record(const char *folder, uint64_t id, uint32_t task,
+ssize_t sl_jobs_files_read_record(const char *folder, uint64_t id, uint32_t task,
 	uint32_t attempt, char *buf, size_t size)
 {
 	sl_cleanup(sl_closep) int fd = -1;

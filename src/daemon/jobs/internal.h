@@ -34,6 +34,7 @@
 #define SL_DAEMON_JOBS_INTERNAL_H
 
 #include "daemon/core/user.h"
+#include "daemon/jobs/files.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/shim.h"
 #include "daemon/jobs/store.h"

@@ -9,7 +9,7 @@
 #define SL_DAEMON_JOBS_NAMES_H
 
 #include "base/error.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/state.h"
 
 struct sl_daemon;
 struct sl_jobs;

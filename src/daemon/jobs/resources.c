@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "daemon/jobs/jobs.h"
 #include "daemon/jobs/compute.h"
-#include "daemon/jobs/store.h"
+#include "daemon/jobs/state.h"
 #include "daemon/projects/registry.h"
 
 /* Most changes that wait to be written. */

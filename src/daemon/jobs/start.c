@@ -244,13 +244,13 @@ static int start_shim(struct sl_jobs *jobs, struct sl_job_task *task,
 
 	if (!sl_jobs_find_library(jobs, err))
 		return sl_err_origin(-ENOENT);
-	if (!sl_jobs_store_read_spec(jobs->folder, row->id, &spec, err))
+	if (!sl_jobs_files_read_spec(jobs->folder, row->id, &spec, err))
 		return sl_err_origin(-EBADMSG);
 	r = complete(jobs, &spec, task, workload);
 	if (r < 0)
 		return r;
-	log = sl_jobs_store_open_log(jobs->folder, row->id, task->number, true);
-	record = sl_jobs_store_open_record(jobs->folder, row->id, task->number, attempt);
+	log = sl_jobs_files_open_log(jobs->folder, row->id, task->number, true);
+	record = sl_jobs_files_open_record(jobs->folder, row->id, task->number, attempt);
 	if (log < 0 || record < 0) {
 		r = log < 0 ? log : record;
 		sl_error_set(err, "its files in %.200s/%" PRIu64 " cannot be written: %s",

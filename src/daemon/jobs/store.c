@@ -204,7 +204,7 @@ static int open_log(struct sl_store_step *base, struct sl_error *err)
 {
 	const struct step *step = step_of(base);
 
-	*step->fd = sl_jobs_store_open_log(step->folder, step->id, step->task, false);
+	*step->fd = sl_jobs_files_open_log(step->folder, step->id, step->task, false);
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/jobs/files.h"
 #include "daemon/jobs/logs.h"
 #include "daemon/jobs/state.h"
 #include "daemon/jobs/store.h"
@@ -358,10 +359,10 @@ static void test_there_and_back(void **state)
 	assert_int_equal(loaded->rows[2].id, 100);
 	forget(loaded);
 	sl_jobs_row_fini(&row);
-	assert_true(sl_jobs_store_read_spec(folder, 10, &spec, &err));
+	assert_true(sl_jobs_files_read_spec(folder, 10, &spec, &err));
 	assert_string_equal(sl_jobspec_next(&spec, SL_JOBSPEC_ARG, &at_), "train");
 	sl_jobspec_fini(&spec);
-	assert_false(sl_jobs_store_read_spec(folder, 11, &spec, &err));
+	assert_false(sl_jobs_files_read_spec(folder, 11, &spec, &err));
 	assert_non_null(strstr(err.text, "job 11"));
 }
 
@@ -377,7 +378,7 @@ static void test_remove(void **state)
 
 	(void)state;
 	store_jobs(ids, SL_ARRAY_LEN(ids));
-	fd = sl_jobs_store_open_log(folder, 3, 0, true);
+	fd = sl_jobs_files_open_log(folder, 3, 0, true);
 	assert_true(fd >= 0);
 	close(fd);
 	store = open_store();
@@ -446,7 +447,7 @@ static void test_damaged(void **state)
 	forget(loaded);
 	/* The command of a job whose spec was overwritten. */
 	run("echo -n arg=a >4/spec");
-	assert_false(sl_jobs_store_read_spec(folder, 4, &(struct sl_jobspec){0}, &err));
+	assert_false(sl_jobs_files_read_spec(folder, 4, &(struct sl_jobspec){0}, &err));
 	assert_row_contains("spec", err.text, "4/spec is damaged");
 }
 
@@ -655,14 +656,14 @@ static void test_disk_full(void **state)
 		skip();
 	fill_and_store();
 	/* A record that was opened before has room when the disk is full; a new one says so. */
-	record = sl_jobs_store_open_record(folder, 2, 0, 1);
+	record = sl_jobs_files_open_record(folder, 2, 0, 1);
 	assert_true(record >= 0);
-	fd = sl_jobs_store_open_log(folder, 2, 0, true);
+	fd = sl_jobs_files_open_log(folder, 2, 0, true);
 	assert_true(fd >= 0);
 	while (write(fd, block, sizeof(block)) > 0)
 		;
 	assert_int_equal(errno, ENOSPC);
-	more = sl_jobs_store_open_record(folder, 2, 0, 2);
+	more = sl_jobs_files_open_record(folder, 2, 0, 2);
 	written = pwrite(record, "exit", 4, 0);
 	close(fd);
 	close(record);
@@ -684,41 +685,41 @@ static void test_files(void **state)
 
 	(void)state;
 	store_jobs(ids, 1);
-	assert_int_equal(sl_jobs_store_open_log(folder, 5, 3, false), -ENOENT);
-	assert_int_equal(sl_jobs_store_open_log(folder, 6, 3, true), -ENOENT);
+	assert_int_equal(sl_jobs_files_open_log(folder, 5, 3, false), -ENOENT);
+	assert_int_equal(sl_jobs_files_open_log(folder, 6, 3, true), -ENOENT);
 	for (int i = 0; i < 2; i++) {
-		fd = sl_jobs_store_open_log(folder, 5, 3, true);
+		fd = sl_jobs_files_open_log(folder, 5, 3, true);
 		assert_true(fd >= 0);
 		assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 		assert_int_equal(write(fd, "abc", 3), 3);
 		assert_int_equal(read(fd, text, 1), -1);
 		close(fd);
 	}
-	fd = sl_jobs_store_open_log(folder, 5, 3, false);
+	fd = sl_jobs_files_open_log(folder, 5, 3, false);
 	assert_int_equal(read(fd, text, sizeof(text)), 6);
 	assert_int_equal(write(fd, "abc", 3), -1);
 	close(fd);
 	assert_int_equal(
-		sl_jobs_store_read_record(folder, 5, 3, 1, text, sizeof(text)), -ENOENT);
+		sl_jobs_files_read_record(folder, 5, 3, 1, text, sizeof(text)), -ENOENT);
 	for (int i = 0; i < 2; i++) {
-		fd = sl_jobs_store_open_record(folder, 5, 3, 1);
+		fd = sl_jobs_files_open_record(folder, 5, 3, 1);
 		assert_true(fd >= 0);
 		assert_int_equal(fstat(fd, &stat_of), 0);
 		assert_int_equal(stat_of.st_size, 0);
 		assert_int_equal(stat_of.st_mode & 0777, 0600);
 		assert_int_equal(
-			sl_jobs_store_read_record(folder, 5, 3, 1, text, sizeof(text)),
+			sl_jobs_files_read_record(folder, 5, 3, 1, text, sizeof(text)),
 			0);
 		assert_int_equal(write(fd, "0123456789abcdefg", 17), 17);
 		close(fd);
 	}
 	assert_int_equal(
-		sl_jobs_store_read_record(folder, 5, 3, 1, text, sizeof(text)), 15);
+		sl_jobs_files_read_record(folder, 5, 3, 1, text, sizeof(text)), 15);
 	assert_string_equal(text, "0123456789abcde");
 	/* Links are not followed. */
 	(void)snprintf(path, sizeof(path), "%s/5/log.4", folder);
 	assert_int_equal(symlink("/dev/null", path), 0);
-	assert_int_equal(sl_jobs_store_open_log(folder, 5, 4, true), -ELOOP);
+	assert_int_equal(sl_jobs_files_open_log(folder, 5, 4, true), -ELOOP);
 }
 
 /* Whatever its user has put in a log's place, or does with it, keeps no other waiting. */
@@ -732,16 +733,16 @@ static void test_files_that_would_hang(void **state)
 	store_jobs(ids, 1);
 	(void)snprintf(path, sizeof(path), "%s/8/log.0", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_int_equal(sl_jobs_store_open_log(folder, 8, 0, false), -EINVAL);
+	assert_int_equal(sl_jobs_files_open_log(folder, 8, 0, false), -EINVAL);
 	/* It has no reader: -ENXIO. */
-	assert_int_equal(sl_jobs_store_open_log(folder, 8, 0, true), -ENXIO);
+	assert_int_equal(sl_jobs_files_open_log(folder, 8, 0, true), -ENXIO);
 	(void)snprintf(path, sizeof(path), "%s/8/exit.0.1", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
 	assert_int_equal(
-		sl_jobs_store_read_record(folder, 8, 0, 1, text, sizeof(text)), -EINVAL);
+		sl_jobs_files_read_record(folder, 8, 0, 1, text, sizeof(text)), -EINVAL);
 
 	(void)signal(SIGIO, SIG_IGN);
-	fd = sl_jobs_store_open_log(folder, 8, 1, true);
+	fd = sl_jobs_files_open_log(folder, 8, 1, true);
 	assert_true(fd >= 0);
 	/* It is as it would be without all this. */
 	assert_int_equal(fcntl(fd, F_GETFL) & (O_APPEND | O_NONBLOCK), O_APPEND);
@@ -749,10 +750,10 @@ static void test_files_that_would_hang(void **state)
 	(void)snprintf(path, sizeof(path), "%s/8/log.1", folder);
 	mine = open(path, O_RDONLY | O_CLOEXEC);
 	assert_int_equal(fcntl(mine, F_SETLEASE, F_WRLCK), 0);
-	assert_int_equal(sl_jobs_store_open_log(folder, 8, 1, false), -EAGAIN);
-	assert_int_equal(sl_jobs_store_open_log(folder, 8, 1, true), -EAGAIN);
+	assert_int_equal(sl_jobs_files_open_log(folder, 8, 1, false), -EAGAIN);
+	assert_int_equal(sl_jobs_files_open_log(folder, 8, 1, true), -EAGAIN);
 	close(mine);
-	fd = sl_jobs_store_open_log(folder, 8, 1, false);
+	fd = sl_jobs_files_open_log(folder, 8, 1, false);
 	assert_true(fd >= 0);
 	close(fd);
 }
@@ -809,8 +810,8 @@ static void test_log_is_trimmed(void **state)
 	(void)state;
 	store_jobs(ids, 1);
 	assert_int_equal(sl_jobs_logs_trim(folder, 9, 0, LOG_MOST), -ENOENT);
-	fd = sl_jobs_store_open_log(folder, 9, 0, true);
-	reading = sl_jobs_store_open_log(folder, 9, 0, false);
+	fd = sl_jobs_files_open_log(folder, 9, 0, true);
+	reading = sl_jobs_files_open_log(folder, 9, 0, false);
 	assert_true(fd >= 0 && reading >= 0);
 	write_lines(fd, 0, 1000);
 	assert_int_equal(sl_jobs_logs_trim(folder, 9, 0, LOG_MOST), 0);
