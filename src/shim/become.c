@@ -127,9 +127,9 @@ static void set_login(uint32_t login)
 	sl_closep(&fd);
 }
 
-/* Called while this process has the rights of root. A daemon of another user cannot drop
- * capabilities, which its tasks could get only from set-user-ID programs; no_new_privs then stops
- * those. */
+/* Called while this process still has the daemon's rights. A daemon that is not root cannot drop
+ * capabilities that its tasks must not get. The tasks could get those only by executing set-user-ID
+ * programs. no_new_privs is set then, so such programs give no rights. */
 static int give_up_rights(const struct sl_jobspec *spec, struct sl_shim_failure *failure)
 {
 	struct sl_jobspec_rights rights;

@@ -1,9 +1,10 @@
 /*
  * holder - holds memory until told otherwise
  *
- * Says "ask" before and "held" after the allocation, so that a test can kill it while it waits or
- * while it holds. With --fork a child is forked first, or after (--fork-late), that outlives it
- * and only sleeps. The child keeps copies of every descriptor, but does not use the GPU.
+ * Says "ask" before each allocation and "held" after the last, so that a test can kill it while it
+ * waits or while it holds. --fork forks a child before the first allocation, --fork-late after the
+ * last. The child sleeps for --child-ms, so it can outlive its parent. It does not use the GPU, and
+ * keeps copies of all descriptors but stdout.
  */
 #include "prog.h"
 

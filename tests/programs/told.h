@@ -2,9 +2,9 @@
  * told - programs that obey commands on stdin, a line at a time
  *
  * Every command is answered by one line of JSON with the driver's result and a value; the test
- * decides what should have been. A thread of its own does "& COMMAND", in the context that is
- * current now: its answer comes when it comes, and says so ("async":1). A line that is no command
- * is answered by "nothing".
+ * decides what should have been. "& COMMAND" runs COMMAND in a new thread, in the context that is
+ * current when the line is read. Its answer has "async":1, and may come after answers to later
+ * lines. A line that is no command is answered by "nothing".
  */
 #ifndef SL_TESTS_TOLD_H
 #define SL_TESTS_TOLD_H

@@ -37,45 +37,9 @@ struct sl_events {
 /* Log lines per reason and second; a queue of thousands must not become a log of thousands. */
 #define LINES_PER_SECOND 5
 
-/* Waits and limits are the daemon's normal work; broken promises should be rare. */
-static int level_of(uint32_t reason)
-{
-	switch (sl_reason_kind(reason)) {
-	case SL_REASON_KIND_WAIT:
-	case SL_REASON_KIND_DENY:
-	case SL_REASON_KIND_REFUSE: return SL_LOG_DEBUG; /* it is the peer's answer */
-	case SL_REASON_KIND_NOTE: break;
-	default: return SL_LOG_WARNING;
-	}
-	if (sl_reason_is_change(reason))
-		return SL_LOG_INFO;
-	switch (reason) {
-	case SL_REASON_STRAY:
-	case SL_REASON_CANCELLED: /* its process ended, or will be stopped */
-	case SL_REASON_JOINED:
-	case SL_REASON_LEFT:
-	case SL_REASON_SERVED_AFTER_WAIT: return SL_LOG_DEBUG;
-	case SL_REASON_STARTED:
-	case SL_REASON_ENDED:
-	case SL_REASON_JOURNAL_WORKS:
-	/* Requests of users, and turns, which may change every second. */
-	case SL_REASON_PARK_BEGINS:
-	case SL_REASON_PARKED:
-	case SL_REASON_PARKED_FOR_JOB:
-	case SL_REASON_RESUMED:
-	case SL_REASON_EVICTED_IDLE: return SL_LOG_INFO;
-	case SL_REASON_EVICTED_FOR:
-	case SL_REASON_RESTORED:
-	case SL_REASON_EVICT_CAPTURE:
-	case SL_REASON_EVICT_BUSY: return SL_LOG_DEBUG;
-	case SL_REASON_DAEMON_STARTED: return SL_LOG_INFO;
-	default: return SL_LOG_WARNING;
-	}
-}
-
 static void log_line(struct sl_daemon *daemon, const struct sl_reason_facts *facts)
 {
-	int level = level_of(facts->reason);
+	int level = sl_reason_level(facts->reason);
 	sl_ns second = sl_clock_now() / SL_S;
 	char text[512];
 

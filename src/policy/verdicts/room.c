@@ -328,8 +328,9 @@ static struct sl_room_verdict fits_gpu(
 	return lacks(SL_ROOM_GPU, g, sl_sub_sat(bytes, gpu->shareable_bytes));
 }
 
-/* The parts of workloads may not keep more leaving bytes than before. Even a claim that moves
- * nothing can take the only leaver with some of its part left. */
+/* What must leave but may not, because its workloads' parts of the pool are used up; 0 if that is
+ * no more than without the claim. A claim that moves nothing can raise it: the bytes that it seats
+ * may be the only ones whose workload had some of its part left. */
 static uint64_t kept_more(uint64_t out_bytes, uint64_t lets_bytes, uint64_t out_before,
 	uint64_t lets_before)
 {

@@ -46,15 +46,16 @@ struct sl_stops_ask {
 };
 
 /*
- * Sorts stop[0..count) and takes the fewest from the front without which the claim fits. Then puts
- * back, last first, each one that proves unnecessary.
+ * Sorts stop[0..count) and takes processes from the front until the claim fits without them. Then
+ * puts back, last first, each one that need not end.
  *
  * Processes end in any order. So a process is taken only if its workload is still above its request
- * (or limit, if that is the reason) after all its other taken processes have ended. Otherwise a
- * workload that is within its request by then could lose a process.
+ * (or limit, if that is the reason) after all its other taken processes have ended. Otherwise the
+ * last of them could be stopped although its workload is within its request by then.
  *
- * Returns the number taken; 0, with no marks but `prove`, if all together do not suffice. At the
- * end the copy has all processes again. O(n^2), and a few calls of fits() per taken process.
+ * Returns the number taken. If all together do not suffice: 0, with no marks but `prove`. At the
+ * end the caller's copy (see `move`) has all processes again. O(n^2), and a few calls of fits() per
+ * taken process.
  */
 SL_MUST_CHECK uint32_t sl_stops_choose(
 	struct sl_stop stop[], uint32_t count, const struct sl_stops_ask *ask);

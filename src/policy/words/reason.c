@@ -11,15 +11,21 @@
 #include <string.h>
 
 #include "base/amount.h"
+#include "base/log.h"
 
 static const struct {
 	const char *name, *text;
 	enum sl_reason_kind kind;
+	enum { PLAIN = 0, CAUSE, CHANGE } about;
+	int level; /* of a note */
 } reasons[SL_REASONS] = {
 #define SL_REASON(NAME, kind, text) \
-	[SL_REASON_##NAME] = {#NAME, text, SL_REASON_KIND_##kind},
+	[SL_REASON_##NAME] = {#NAME, text, SL_REASON_KIND_##kind, PLAIN, 0},
+#define SL_NOTE(NAME, level, about, text) \
+	[SL_REASON_##NAME] = {#NAME, text, SL_REASON_KIND_NOTE, about, SL_LOG_##level},
 #include "policy/words/reason.def"
 #undef SL_REASON
+#undef SL_NOTE
 };
 
 const char *sl_reason_name(uint32_t reason)
@@ -196,53 +202,30 @@ const char *sl_reason_sentence(
 	return buf;
 }
 
+int sl_reason_level(uint32_t reason)
+{
+	switch (sl_reason_kind(reason)) {
+	/* Waits and refusals are the daemon's normal work, and the peer's answer says them. */
+	case SL_REASON_KIND_WAIT:
+	case SL_REASON_KIND_DENY:
+	case SL_REASON_KIND_REFUSE: return SL_LOG_DEBUG;
+	case SL_REASON_KIND_NOTE:
+		return reason < SL_REASONS ? reasons[reason].level : SL_LOG_WARNING;
+	default: return SL_LOG_WARNING;
+	}
+}
+
 bool sl_reason_is_change(uint32_t reason)
 {
-	switch (reason) {
-	case SL_REASON_CHANGED:
-	case SL_REASON_CHANGED_PRIORITY:
-	case SL_REASON_CHANGED_WAIT:
-	case SL_REASON_CHANGED_SWAP_ON:
-	case SL_REASON_CHANGED_SWAP_OFF:
-	case SL_REASON_CHANGED_OOM_FIRST:
-	case SL_REASON_CHANGED_OOM_WAIT:
-	case SL_REASON_CHANGED_WARM:
-	case SL_REASON_CHANGED_WARM_OFF:
-	case SL_REASON_CHANGED_GRACE: return true;
-	default: return false;
-	}
+	return reason < SL_REASONS && reasons[reason].about == CHANGE;
 }
 
 bool sl_reason_explains(uint32_t reason)
 {
 	switch (sl_reason_kind(reason)) {
-	case SL_REASON_KIND_DENY:
-	case SL_REASON_KIND_EXCEPT:
-	case SL_REASON_KIND_REFUSE:
-	case SL_REASON_KIND_STOP: return true;
-	default: break;
-	}
-	if (sl_reason_is_change(reason))
-		return true;
-	switch (reason) {
-	case SL_REASON_ENDED:
-	case SL_REASON_LOST_FOR:
-	case SL_REASON_CREATE_FAILED:
-	case SL_REASON_STOP_REVOKED:
-	case SL_REASON_STOP_FAILED:
-	case SL_REASON_UNTAKEABLE_BEGINS:
-	case SL_REASON_UNTAKEABLE_ENDS:
-	case SL_REASON_REPORT_MISSING:
-	case SL_REASON_EVICT_BUSY:
-	case SL_REASON_EVICT_CAPTURE:
-	case SL_REASON_EVICT_NO_HOST:
-	case SL_REASON_EVICT_FAILED:
-	case SL_REASON_RESTORE_FAILED:
-	case SL_REASON_POOL_FULL:
-	case SL_REASON_POOL_BOUND:
-	case SL_REASON_WARM_POOL_FULL:
-	case SL_REASON_WARM_POOL_BOUND:
-	case SL_REASON_SERVED_AFTER_WAIT: return true;
-	default: return false;
+	case SL_REASON_KIND_WAIT: return false;
+	case SL_REASON_KIND_NOTE:
+		return reason < SL_REASONS && reasons[reason].about != PLAIN;
+	default: return true;
 	}
 }

@@ -9,9 +9,11 @@
 #include "base/clock.h"
 
 enum sl_reason {
-#define SL_REASON(NAME, kind, text) SL_REASON_##NAME,
+#define SL_REASON(NAME, kind, text)       SL_REASON_##NAME,
+#define SL_NOTE(NAME, level, about, text) SL_REASON_##NAME,
 #include "policy/words/reason.def"
 #undef SL_REASON
+#undef SL_NOTE
 	SL_REASONS
 };
 
@@ -45,6 +47,8 @@ SL_MUST_CHECK bool sl_reason_kinds_read(const char *text, uint32_t *out);
 /* The template; "?" if out of range. For people use sl_reason_sentence. */
 const char *sl_reason_text(uint32_t reason);
 
+/* Of its line in the daemon's log: enum sl_log_level; a warning if out of range. */
+int sl_reason_level(uint32_t reason);
 /* A person changed a workload. */
 bool sl_reason_is_change(uint32_t reason);
 /* An event of this reason tells a workload's owner how it came to its present state; starting and

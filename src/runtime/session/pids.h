@@ -1,9 +1,9 @@
 /*
  * pids - which processes of the workload use a GPU
  *
- * The daemon reports them, numbered as in our own pid namespace (messages.def, PIDS). Threads ask
- * one after the other and wait at most 250 ms; without an answer the list has only this process.
- * Bytes.
+ * The daemon reports them, with pids of our own pid namespace (messages.def, PIDS). One thread asks
+ * at a time, and waits for the answer at most 250 ms. Without an answer the list has only this
+ * process. Sizes are bytes.
  */
 #ifndef SL_RUNTIME_SESSION_PIDS_H
 #define SL_RUNTIME_SESSION_PIDS_H

@@ -2,8 +2,9 @@
  * piece - one thing that the mover moves as a whole: a chunk of a region or slab, or a handle of
  * the program's
  *
- * A table of calls hides the differences. Made anew for each order; inside the closed control lock
- * the owners neither disappear nor move.
+ * Each kind has a table of calls, which hides the differences. The mover lists the pieces anew for
+ * each order, with the control lock closed. Until the lock opens, no owner is freed or changes its
+ * address.
  */
 #ifndef SL_RUNTIME_SWAP_PIECE_H
 #define SL_RUNTIME_SWAP_PIECE_H

@@ -541,8 +541,9 @@ void sl_swap_order(const union sl_msg *msg)
 	}
 }
 
-/* Once memory is back, the daemon no longer counts it as wanted. If it has left again before this
- * looks, WANT is due again although nothing seems to have changed: the trips show it. */
+/* When all memory is back, the daemon drops the client's WANT. If memory has left again before this
+ * call, the waiting threads need a new WANT, although told_want is still set. A changed number of
+ * trips shows that. */
 void sl_swap_look(void)
 {
 	uint32_t now_trips = sl_residency_trips();

@@ -1,8 +1,9 @@
 #include "cluster_play.h"
 
 /*
- * Jobs that are stopped and come back: parked where host memory has space, given up when that has
- * waited too long, tried again ever less often when they fail.
+ * Jobs that are stopped and come back. A job is parked where host memory has space. One that has
+ * been parked for its resume_wait is given up: it ends and is queued again for any node. One that
+ * fails is tried again, after a longer pause each time.
  */
 
 /* One task on whole GPUs that parks, and may end instead. */

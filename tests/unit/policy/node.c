@@ -125,9 +125,11 @@ static void shows_nothing_of_what_is_not(void **state)
 static void names(void **state)
 {
 	static const char *const texts[] = {
-#define SL_REASON(NAME, kind, text) #NAME,
+#define SL_REASON(NAME, kind, text)       #NAME,
+#define SL_NOTE(NAME, level, about, text) #NAME,
 #include "policy/words/reason.def"
 #undef SL_REASON
+#undef SL_NOTE
 	};
 
 	assert_row_text("reason", sl_reason_name(SL_REASON_OVER_LIMIT), "OVER_LIMIT");

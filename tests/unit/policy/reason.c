@@ -2,6 +2,7 @@
 
 #include "../base/test.h"
 
+#include "base/log.h"
 #include "policy/node.h"
 #include "policy/words/reason.h"
 
@@ -246,6 +247,37 @@ static void kinds(void **state)
 	assert_row_text("out of range", sl_reason_kind_name(SL_REASON_KINDS), "?");
 }
 
+static void notes_have_a_level_and_may_explain(void **state)
+{
+	static const struct {
+		uint32_t reason;
+		uint64_t level;
+		bool explains, is_change;
+	} some[] = {
+		{SL_REASON_HOPELESS, SL_LOG_DEBUG, true, false},
+		{SL_REASON_GPU_LOST, SL_LOG_WARNING, true, false},
+		{SL_REASON_KEPT_FOR_HEAD, SL_LOG_DEBUG, false, false},
+		{SL_REASON_STOP_ASKED, SL_LOG_WARNING, true, false},
+		{SL_REASON_STARTED, SL_LOG_INFO, false, false},
+		{SL_REASON_ENDED, SL_LOG_INFO, true, false},
+		{SL_REASON_EVICT_BUSY, SL_LOG_DEBUG, true, false},
+		{SL_REASON_CHANGED_GRACE, SL_LOG_INFO, true, true},
+		{SL_REASON_LOST_FOR, SL_LOG_WARNING, true, false},
+		{SL_REASONS, SL_LOG_WARNING, false, false},
+	};
+
+	for (size_t i = 0; i < SL_ARRAY_LEN(some); i++) {
+		const char *name = sl_reason_name(some[i].reason);
+
+		assert_row_u64(
+			name, (uint64_t)sl_reason_level(some[i].reason), some[i].level);
+		assert_row_u64(
+			name, sl_reason_explains(some[i].reason), some[i].explains);
+		assert_row_u64(
+			name, sl_reason_is_change(some[i].reason), some[i].is_change);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -256,6 +288,7 @@ int main(void)
 		cmocka_unit_test(times_are_read_by_people),
 		cmocka_unit_test(is_cut_to_size),
 		cmocka_unit_test(kinds),
+		cmocka_unit_test(notes_have_a_level_and_may_explain),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
