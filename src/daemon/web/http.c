@@ -20,8 +20,6 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "daemon/core/identity.h"
-#include "daemon/link/pids.h"
 
 /* How long a connection may read an answer. */
 #define ANSWERING_LIFE (60 * SL_S)
@@ -34,9 +32,6 @@
 #define STACK_BYTES (512u << 10)
 /* The library's memory for a block of the answer, besides the head. */
 #define BLOCK_BYTES (16u << 10)
-/* Seconds without any transfer until the library closes a connection; longer than the time between
- * two comments of a stream. */
-#define STILL_S 40
 
 /* --- the thread ------------------------------------------------------------------------------- */
 
@@ -60,6 +55,7 @@ static sl_ns life_of(
 {
 	switch (connection->phase) {
 	case SL_HTTP_READING: return full ? GIVE_WAY_LIFE : http->site->reading_life;
+	case SL_HTTP_IDLE: return full ? GIVE_WAY_LIFE : SL_NS_NEVER;
 	case SL_HTTP_ANSWERING:
 		return full && has_many(http, connection) ? GIVE_WAY_ANSWER_LIFE
 							  : ANSWERING_LIFE;
@@ -69,8 +65,8 @@ static sl_ns life_of(
 	}
 }
 
-/* Closes connections that take too long; while the table is full, only the oldest of them. The
- * library sees the closed socket like any hang-up. */
+/* Closes connections that take too long; while the table is full, only the oldest answer, since its
+ * asker may not have too many without it. The library sees the closed socket like any hang-up. */
 static void show_out(struct sl_http *http, bool full)
 {
 	sl_ns now = sl_clock_now();
@@ -84,7 +80,7 @@ static void show_out(struct sl_http *http, bool full)
 		if (life == SL_NS_NEVER || connection->since + life > now)
 			continue;
 		(void)shutdown(connection->fd, SHUT_RDWR);
-		if (full)
+		if (full && connection->phase == SL_HTTP_ANSWERING)
 			break;
 	}
 	(void)pthread_mutex_unlock(&http->mutex);
@@ -182,27 +178,6 @@ struct sl_http_connection *sl_http_connection_of(struct MHD_Connection *mhd)
 	return info ? info->socket_context : NULL;
 }
 
-/* The user who opened the connection, as a token would stand for the user. HTTP has no place for a
- * nonce (identity.h). So on kernels that do not report the process, it counts as one in a container
- * with unknown rights. */
-static struct sl_user *who_connects(int fd)
-{
-	struct sl_user *who = sl_user_of_socket(fd);
-	struct sl_identity identity;
-
-	if (!who)
-		return NULL;
-	who->contained = SL_PIDS_CONTAINED;
-	if (sl_identity_of_socket(fd, &identity) != SL_IDENTITY_OK)
-		return who;
-	if (identity.proven) {
-		sl_user_ask_rights(who, identity.pid, identity.pidfd);
-		who->contained = sl_pids_apart(identity.pid, identity.start_ticks);
-	}
-	sl_closep(&identity.pidfd);
-	return who;
-}
-
 static void begin_connection(
 	struct sl_http *http, struct MHD_Connection *mhd, void **socket_context)
 {
@@ -217,11 +192,8 @@ static void begin_connection(
 	connection->since = sl_clock_now();
 	sl_list_init(&connection->link);
 	connection->key = key_of(mhd);
-	if (http->site->identifies_users &&
-		http->listener.address.kind == SL_CONFIG_SOCKET) {
-		connection->who = who_connects(connection->fd);
-		connection->key = connection->who ? connection->who->uid : 0;
-	}
+	if (http->site->greet)
+		connection->guest = http->site->greet(http, connection->fd);
 	connection->asker.key = connection->key;
 	(void)pthread_mutex_lock(&http->mutex);
 	sl_list_push_tail(&http->connections, &connection->link);
@@ -243,8 +215,8 @@ static void on_connection(void *context, struct MHD_Connection *mhd,
 		sl_list_unlink(&connection->link);
 	http->connection_count--;
 	(void)pthread_mutex_unlock(&http->mutex);
-	if (connection)
-		(void)sl_user_free(connection->who);
+	if (connection && http->site->see_off)
+		http->site->see_off(connection->guest);
 	free(connection);
 	*socket_context = NULL;
 }
@@ -296,16 +268,18 @@ static struct MHD_Daemon *start_server(
 	struct sl_http *http, const char *certificate, const char *key)
 {
 	const struct sl_http_site *site = http->site;
+	bool has_tls = certificate || site->on_certificate;
 	unsigned int flags = MHD_USE_INTERNAL_POLLING_THREAD |
 			     MHD_USE_THREAD_PER_CONNECTION | MHD_USE_NO_LISTEN_SOCKET |
 			     MHD_USE_ITC | MHD_USE_POLL | MHD_USE_ERROR_LOG |
-			     (certificate ? MHD_USE_TLS : 0);
+			     (has_tls ? MHD_USE_TLS : 0);
 	struct MHD_OptionItem tls[] = {
+		{has_tls ? MHD_OPTION_HTTPS_PRIORITIES : MHD_OPTION_END, 0,
+			(void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+		{MHD_OPTION_HTTPS_CERT_CALLBACK2, 0, site->on_certificate},
 		{certificate ? MHD_OPTION_HTTPS_MEM_CERT : MHD_OPTION_END, 0,
 			(void *)(uintptr_t)certificate},
 		{MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)key},
-		{MHD_OPTION_HTTPS_PRIORITIES, 0,
-			(void *)(uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
 		{MHD_OPTION_END, 0, NULL}};
 	sigset_t all, before;
 	struct MHD_Daemon *server;
@@ -317,7 +291,7 @@ static struct MHD_Daemon *start_server(
 		MHD_OPTION_EXTERNAL_LOGGER, log_debug, (void *)(uintptr_t)site->name,
 		MHD_OPTION_CONNECTION_LIMIT, site->connections + 1,
 		MHD_OPTION_CONNECTION_MEMORY_LIMIT, site->head_max_bytes + BLOCK_BYTES,
-		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)STILL_S,
+		MHD_OPTION_CONNECTION_TIMEOUT, site->still_s,
 		MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES,
 		MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
 		MHD_OPTION_NOTIFY_COMPLETED, site->on_completed, http->context,
@@ -327,7 +301,7 @@ static struct MHD_Daemon *start_server(
 }
 
 int sl_http_listen(struct sl_http *http, const struct sl_http_site *site,
-	const struct sl_config_address *address, const struct sl_config *config,
+	const struct sl_config_address *address, unsigned int mode, uint32_t group,
 	struct sl_error *err)
 {
 	int r;
@@ -336,9 +310,7 @@ int sl_http_listen(struct sl_http *http, const struct sl_http_site *site,
 	sl_list_init(&http->connections);
 	(void)pthread_mutex_init(&http->mutex, NULL);
 	r = sl_http_socket_open(&http->listener, site->name, address, err);
-	return r < 0 ? r
-		     : sl_http_socket_permit(&http->listener, config->socket_mode,
-			       config->socket_group, err);
+	return r < 0 ? r : sl_http_socket_permit(&http->listener, mode, group, err);
 }
 
 int sl_http_start(

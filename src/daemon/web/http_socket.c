@@ -137,9 +137,8 @@ int sl_http_socket_open(struct sl_http_socket *out, const char *option,
 		r = remember_path(out);
 	if (r < 0) {
 		sl_error_set(err,
-			"%s: cannot listen on %.107s: %s; choose another address in "
-			"the configuration",
-			option, address->text, strerror(-r));
+			"%s: cannot listen on %.107s: %s; choose another address", option,
+			address->text, strerror(-r));
 		return r;
 	}
 	if (!is_path && !address->port)

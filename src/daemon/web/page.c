@@ -137,7 +137,8 @@ static int start(struct sl_daemon *daemon, struct sl_page *page,
 	int r = check_reach(config, address, err);
 
 	if (r == 0)
-		r = sl_http_listen(&page->http, &sl_page_site, address, config, err);
+		r = sl_http_listen(&page->http, &sl_page_site, address,
+			config->socket_mode, config->socket_group, err);
 	if (r < 0)
 		return r;
 	set_rules(page, config,

@@ -246,7 +246,8 @@ static int start(struct sl_scrape *scrape, struct sl_error *err)
 		.on_request = on_request,
 	};
 	const struct sl_config *config = &scrape->daemon->config;
-	int r = sl_http_listen(&scrape->http, &site, &config->metrics, config, err);
+	int r = sl_http_listen(&scrape->http, &site, &config->metrics,
+		config->socket_mode, config->socket_group, err);
 
 	if (r < 0)
 		return r;

@@ -4,7 +4,7 @@
  * The loop copies the numbers at one moment, at most every SL_SCRAPE_FRESH_NS and after everything
  * more urgent; the connections' threads (web/http.h) make text of the copy. A hostile or slow
  * client is bounded: 16 connections, 8 KiB of request, one request and 10 s each. When all 16 are
- * taken, one older than a second is closed.
+ * taken, those older than a second are closed.
  *
  * Over TCP any client that reaches the address may ask; the Unix socket has the permissions of the
  * daemon's own (socket_mode, socket_group). At a loopback address, requests that name another host

@@ -13,11 +13,40 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "daemon/core/identity.h"
+#include "daemon/link/pids.h"
 
 /* JSON of the API nests 3 levels; each level costs stack. */
 #define DEPTH_MAX 16
 /* The delay of an answer to a wrong token. */
 #define FAILURE_PAUSE (200 * SL_MS)
+
+/* At a Unix socket: the user who opened the connection, as a token would stand for the user. HTTP
+ * has no place for a nonce (identity.h). So on kernels that do not report the process, it counts as
+ * one in a container with unknown rights. */
+static void *identify(struct sl_http *http, int fd)
+{
+	bool is_socket = http->listener.address.kind == SL_CONFIG_SOCKET;
+	struct sl_user *who = is_socket ? sl_user_of_socket(fd) : NULL;
+	struct sl_identity identity;
+
+	if (!who)
+		return NULL;
+	who->contained = SL_PIDS_CONTAINED;
+	if (sl_identity_of_socket(fd, &identity) != SL_IDENTITY_OK)
+		return who;
+	if (identity.proven) {
+		sl_user_ask_rights(who, identity.pid, identity.pidfd);
+		who->contained = sl_pids_apart(identity.pid, identity.start_ticks);
+	}
+	sl_closep(&identity.pidfd);
+	return who;
+}
+
+static void see_off(void *guest)
+{
+	(void)sl_user_free(guest);
+}
 
 /* --- may it? ---------------------------------------------------------------------------------- */
 
@@ -105,8 +134,8 @@ static struct sl_user *who_asks(struct sl_page_request *request)
 		sl_http_connection_of(request->connection);
 
 	if (request->page->rules.is_socket)
-		return connection && connection->who ? sl_user_copy(connection->who)
-						     : NULL;
+		return connection && connection->guest ? sl_user_copy(connection->guest)
+						       : NULL;
 	return sl_page_tokens_find(
 		request->page->tokens, sl_page_token(request), sl_clock_now());
 }
@@ -359,7 +388,9 @@ const struct sl_http_site sl_page_site = {
 	.connections = SL_PAGE_CONNECTIONS,
 	.head_max_bytes = 16u << 10,
 	.reading_life = 15 * SL_S,
-	.identifies_users = true,
+	.still_s = 40, /* more than between two comments of a stream */
+	.greet = identify,
+	.see_off = see_off,
 	.on_request = on_request,
 	.on_completed = on_completed,
 };

@@ -1,81 +1,61 @@
 /*
- * server - libmicrohttpd with GnuTLS inside sd-event
+ * server - reviews come in by the HTTP server's threads, and are answered in the event loop
  *
- * The library waits in an epoll descriptor that the loop watches. A request whose answer comes
- * later is suspended. The certificate is looked up at each handshake, so a new one needs no
- * restart; GnuTLS frees the copy that it gets.
+ * A thread hands its request to the loop by a list and an eventfd, and waits for the answer. The
+ * certificate is looked up at each handshake, so a new one needs no restart; GnuTLS frees the copy
+ * that it gets.
  */
 #include "cluster/kubernetes/webhook/server.h"
 
 #include <errno.h>
 #include <gnutls/abstract.h>
-#include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
-#include "base/list.h"
 #include "base/log.h"
+#include "daemon/web/http.h"
 
-/* The head of a request, and a block of the answer. */
-#define POOL_BYTES (32u << 10)
 /* Bytes of a body before more memory is allocated. */
-#define FIRST_ROOM  (16u << 10)
-#define ACCURACY_US 1000
-/* Runs of the library in a row, before the rest of the loop gets its turn: each takes 16 KiB of a
- * body, and the timer costs 1 ms. */
-#define RUNS_MAX 64
+#define FIRST_ROOM (16u << 10)
 
 struct sl_webhook_server {
-	sd_event *loop;
 	sl_webhook_fn fn;
 	void *context;
-	int fd;
-	struct MHD_Daemon *http; /* NULL: no certificates yet */
-	char *certificate, *key;
-	sd_event_source *io, *again, *life;
-	struct sl_link connections; /* struct connection */
-	unsigned int connection_count;
+	struct sl_http http;
+	int event_fd; /* calls wait for the loop */
+	sd_event_source *io;
+	pthread_mutex_t mutex;
+	pthread_cond_t answered;
+	/* under the mutex */
+	bool ending;
+	struct sl_link waiting;  /* calls that the loop has not taken yet */
+	char *certificate, *key; /* NULL: nothing is served yet */
 	size_t bodies_bytes;
 };
 
-struct connection {
-	struct sl_link link;
-	int fd;
-	sl_ns since; /* time of its connection, of the begin of its request, or of the
-			   * answer */
-	bool has_request; /* a request is being received or answered */
-	bool is_busy;     /* its request waits for the webhook's answer */
-};
-
-/* A request from its head to its end. */
+/* A request from its head to its end. Its thread owns it, and the loop while it waits. */
 struct sl_webhook_call {
+	struct sl_link link;
 	struct sl_webhook_server *server;
-	struct MHD_Connection *http;
 	char *body;
 	size_t size, room;
 	unsigned int refused; /* status if it is no review; 0: it may be one */
-	bool is_cut;          /* the rest of the body was dropped */
-	bool has_begun;       /* the function has been called */
-	bool is_suspended;
-	bool is_answered;
+	bool is_health;
+	bool is_cut;      /* the rest of the body was dropped */
+	bool is_answered; /* under the mutex */
 	unsigned int status;
 	char *text;
 };
 
 /* --- certificates -------------------------------------------------------------------------- */
-
-static int on_certificate(gnutls_session_t session,
-	const struct gnutls_cert_retr_st *info, gnutls_pcert_st **pcert,
-	unsigned int *pcert_length, gnutls_ocsp_data_st **ocsp, unsigned int *ocsp_length,
-	gnutls_privkey_t *privkey, unsigned int *flags);
 
 /* GnuTLS passes no context to its callback; a process has one server. */
 static struct sl_webhook_server *serving;
@@ -118,7 +98,12 @@ static int on_certificate(gnutls_session_t session,
 	unsigned int *pcert_length, gnutls_ocsp_data_st **ocsp, unsigned int *ocsp_length,
 	gnutls_privkey_t *privkey, unsigned int *flags)
 {
-	if (!serving || load(serving, pcert, privkey) < 0)
+	int r;
+
+	(void)pthread_mutex_lock(&serving->mutex);
+	r = load(serving, pcert, privkey);
+	(void)pthread_mutex_unlock(&serving->mutex);
+	if (r < 0)
 		return -1;
 	*pcert_length = 1;
 	*ocsp = NULL;
@@ -127,126 +112,10 @@ static int on_certificate(gnutls_session_t session,
 	return 0;
 }
 
-/* --- turns --------------------------------------------------------------------------------- */
-
-static void set_timer(sd_event_source *timer, sl_ns span)
-{
-	(void)sd_event_source_set_time_relative(timer, span / SL_US);
-	(void)sd_event_source_set_enabled(timer, SD_EVENT_ONESHOT);
-}
-
-/* Runs the library, and asks to be called again for the rest. */
-static void run(struct sl_webhook_server *server)
-{
-	MHD_UNSIGNED_LONG_LONG wait_ms = 0;
-	unsigned int runs = 0;
-	bool waits;
-
-	if (!server->http)
-		return;
-	do {
-		(void)MHD_run(server->http);
-		waits = MHD_get_timeout(server->http, &wait_ms) == MHD_YES;
-	} while (waits && wait_ms == 0 && ++runs < RUNS_MAX);
-	if (waits)
-		set_timer(server->again, wait_ms * SL_MS);
-	else
-		(void)sd_event_source_set_enabled(server->again, SD_EVENT_OFF);
-}
-
-static int on_io(sd_event_source *source, int fd, uint32_t events, void *context)
-{
-	run(context);
-	return 0;
-}
-
-static int on_again(sd_event_source *source, uint64_t usec, void *context)
-{
-	run(context);
-	return 0;
-}
-
-/* An idle connection keeps its slot until others need it: its client may send a request at any
- * moment, and would be cut off just then. */
-static bool is_too_slow(const struct connection *connection, bool is_full, sl_ns now)
-{
-	sl_ns life = is_full ? SL_WEBHOOK_GIVE_WAY : SL_WEBHOOK_LIFE;
-
-	return !connection->is_busy && (connection->has_request || is_full) &&
-	       connection->since + life <= now;
-}
-
-/* Ends connections that send too slowly or nothing. The library sees a hang-up. */
-static int on_life(sd_event_source *source, uint64_t usec, void *context)
-{
-	struct sl_webhook_server *server = context;
-	bool is_full = server->connection_count >= SL_WEBHOOK_CONNECTIONS;
-	sl_ns now = sl_clock_now();
-
-	sl_list_foreach (link, &server->connections) {
-		struct connection *connection =
-			SL_LIST_ENTRY(link, struct connection, link);
-
-		if (is_too_slow(connection, is_full, now))
-			(void)shutdown(connection->fd, SHUT_RDWR);
-	}
-	set_timer(server->life, SL_WEBHOOK_GIVE_WAY);
-	run(server);
-	return 0;
-}
-
-static struct connection *connection_of(struct MHD_Connection *http)
-{
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-	return info ? info->socket_context : NULL;
-}
-
-static void note_request(struct MHD_Connection *http, bool has_request)
-{
-	struct connection *connection = connection_of(http);
-
-	if (!connection)
-		return;
-	connection->has_request = has_request;
-	connection->is_busy = false;
-	connection->since = sl_clock_now();
-}
-
-static void on_notify(void *context, struct MHD_Connection *http, void **socket_context,
-	enum MHD_ConnectionNotificationCode code)
-{
-	struct sl_webhook_server *server = context;
-	struct connection *connection = *socket_context;
-	const union MHD_ConnectionInfo *info;
-
-	if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-		if (!connection)
-			return;
-		sl_list_unlink(&connection->link);
-		server->connection_count--;
-		free(connection);
-		*socket_context = NULL;
-		return;
-	}
-	info = MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
-	connection = calloc(1, sizeof(*connection));
-	if (!connection || !info) {
-		free(connection);
-		return;
-	}
-	connection->fd = info->connect_fd;
-	connection->since = sl_clock_now();
-	sl_list_push_tail(&server->connections, &connection->link);
-	server->connection_count++;
-	*socket_context = connection;
-}
-
 /* --- requests ------------------------------------------------------------------------------ */
 
 static enum MHD_Result reply(
-	struct MHD_Connection *http, unsigned int status, const char *text)
+	struct MHD_Connection *connection, unsigned int status, const char *text)
 {
 	struct MHD_Response *response = MHD_create_response_from_buffer(
 		strlen(text), (void *)(uintptr_t)text, MHD_RESPMEM_MUST_COPY);
@@ -258,7 +127,7 @@ static enum MHD_Result reply(
 		status == MHD_HTTP_OK ? "application/json" : "text/plain");
 	if (status != MHD_HTTP_OK)
 		(void)MHD_add_response_header(response, "Connection", "close");
-	r = MHD_queue_response(http, status, response);
+	r = MHD_queue_response(connection, status, response);
 	MHD_destroy_response(response);
 	return r;
 }
@@ -278,17 +147,23 @@ static unsigned int check_head(const char *url, const char *method)
 	return 0;
 }
 
-static void drop_body(struct sl_webhook_call *call)
+/* Counts further bytes of bodies. False: there is no room for them. */
+static bool count(struct sl_webhook_server *server, size_t before, size_t room)
 {
-	call->server->bodies_bytes -= call->room;
-	free(sl_steal(&call->body));
-	call->size = call->room = 0;
+	bool fits;
+
+	(void)pthread_mutex_lock(&server->mutex);
+	fits = room <= FIRST_ROOM ||
+	       server->bodies_bytes - before + room <= SL_WEBHOOK_BODIES_MAX_BYTES;
+	if (fits)
+		server->bodies_bytes += room - before;
+	(void)pthread_mutex_unlock(&server->mutex);
+	return fits;
 }
 
 /* Makes space for that many bytes in all. Every connection has the first FIRST_ROOM bytes. */
 static bool make_room(struct sl_webhook_call *call, size_t bytes)
 {
-	struct sl_webhook_server *server = call->server;
 	size_t room = sl_max_u64(call->room, FIRST_ROOM);
 	char *body;
 
@@ -297,14 +172,13 @@ static bool make_room(struct sl_webhook_call *call, size_t bytes)
 	room = sl_min_u64(room, SL_WEBHOOK_BODY_MAX_BYTES);
 	if (room == call->room)
 		return room >= bytes;
-	if (room < bytes ||
-		(room > FIRST_ROOM && server->bodies_bytes - call->room + room >
-					      SL_WEBHOOK_BODIES_MAX_BYTES))
+	if (room < bytes || !count(call->server, call->room, room))
 		return false;
 	body = realloc(call->body, room + 1);
-	if (!body)
+	if (!body) {
+		(void)count(call->server, room, call->room);
 		return false;
-	server->bodies_bytes += room - call->room;
+	}
 	call->body = body;
 	call->room = room;
 	return true;
@@ -319,7 +193,7 @@ static void cut_body(struct sl_webhook_call *call)
 	call->size = sl_min_u64(call->size, FIRST_ROOM);
 	if (!body)
 		return;
-	call->server->bodies_bytes -= call->room - FIRST_ROOM;
+	(void)count(call->server, call->room, FIRST_ROOM);
 	call->body = body;
 	call->room = FIRST_ROOM;
 }
@@ -340,26 +214,80 @@ static void gather(struct sl_webhook_call *call, const char *data, size_t size)
 	call->size += size;
 }
 
-/* The body is complete: calls the function, whose answer comes now or later. */
-static enum MHD_Result begin(struct sl_webhook_call *call)
+static void wake(struct sl_webhook_server *server)
 {
-	struct connection *connection = connection_of(call->http);
+	uint64_t one = 1;
 
-	call->has_begun = true;
-	if (connection)
-		connection->is_busy = true;
-	if (call->body)
-		call->body[call->size] = '\0';
-	call->server->fn(call->server->context, call, call->body ? call->body : "",
-		call->size, call->is_cut);
-	if (call->is_answered)
-		return reply(call->http, call->status, call->text ? call->text : "");
-	call->is_suspended = true;
-	MHD_suspend_connection(call->http);
-	return MHD_YES;
+	if (write(server->event_fd, &one, sizeof(one)) < 0)
+		sl_debug("http: the loop could not be woken: %s", strerror(errno));
 }
 
-static enum MHD_Result on_request(void *context, struct MHD_Connection *http,
+/* The request is complete: hands it to the loop and waits for the answer. */
+static enum MHD_Result ask_loop(
+	struct sl_webhook_call *call, struct MHD_Connection *connection)
+{
+	struct sl_webhook_server *server = call->server;
+
+	if (call->body)
+		call->body[call->size] = '\0';
+	sl_http_set_phase(&server->http, connection, SL_HTTP_WATCHING);
+	(void)pthread_mutex_lock(&server->mutex);
+	sl_list_push_tail(&server->waiting, &call->link);
+	wake(server);
+	while (!call->is_answered && !(server->ending && !sl_list_is_empty(&call->link)))
+		(void)pthread_cond_wait(&server->answered, &server->mutex);
+	sl_list_unlink(&call->link);
+	(void)pthread_mutex_unlock(&server->mutex);
+	sl_http_set_phase(&server->http, connection, SL_HTTP_ANSWERING);
+	return call->is_answered
+		       ? reply(connection, call->status, call->text ? call->text : "")
+		       : MHD_NO;
+}
+
+static struct sl_webhook_call *take_call(struct sl_webhook_server *server)
+{
+	struct sl_webhook_call *call = NULL;
+
+	(void)pthread_mutex_lock(&server->mutex);
+	if (!sl_list_is_empty(&server->waiting)) {
+		call = SL_LIST_ENTRY(server->waiting.next, struct sl_webhook_call, link);
+		sl_list_unlink(&call->link);
+	}
+	(void)pthread_mutex_unlock(&server->mutex);
+	return call;
+}
+
+static int on_waiting(sd_event_source *source, int fd, uint32_t events, void *context)
+{
+	struct sl_webhook_server *server = context;
+	struct sl_webhook_call *call;
+	uint64_t calls;
+
+	if (read(fd, &calls, sizeof(calls)) < 0)
+		sl_debug("http: %s", strerror(errno));
+	while ((call = take_call(server))) {
+		if (call->is_health)
+			sl_webhook_answer(call, MHD_HTTP_OK, strdup("\"ok\"\n"));
+		else
+			server->fn(server->context, call, call->body ? call->body : "",
+				call->size, call->is_cut);
+	}
+	return 0;
+}
+
+void sl_webhook_answer(struct sl_webhook_call *call, unsigned int status, char *text)
+{
+	struct sl_webhook_server *server = call->server;
+
+	(void)pthread_mutex_lock(&server->mutex);
+	call->is_answered = true;
+	call->status = text ? status : MHD_HTTP_INTERNAL_SERVER_ERROR;
+	call->text = text;
+	(void)pthread_cond_broadcast(&server->answered);
+	(void)pthread_mutex_unlock(&server->mutex);
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *connection,
 	const char *url, const char *method, const char *version, const char *data,
 	size_t *size, void **state)
 {
@@ -367,15 +295,14 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *http,
 	struct sl_webhook_call *call = *state;
 
 	if (!call) {
-		if (strcmp(url, "/healthz") == 0)
-			return reply(http, MHD_HTTP_OK, "\"ok\"\n");
 		*state = call = calloc(1, sizeof(*call));
 		if (!call)
 			return MHD_NO;
 		call->server = server;
-		call->http = http;
-		call->refused = check_head(url, method);
-		note_request(http, true);
+		sl_list_init(&call->link);
+		call->is_health = strcmp(url, "/healthz") == 0;
+		call->refused = call->is_health ? 0 : check_head(url, method);
+		sl_http_set_phase(&server->http, connection, SL_HTTP_READING);
 		return MHD_YES;
 	}
 	if (*size) {
@@ -384,38 +311,24 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *http,
 		return MHD_YES;
 	}
 	if (call->refused)
-		return reply(http, call->refused, words_of(call->refused));
-	if (call->is_answered)
-		return reply(http, call->status, call->text ? call->text : "");
-	return begin(call);
+		return reply(connection, call->refused, words_of(call->refused));
+	return ask_loop(call, connection);
 }
 
-static void on_completed(void *context, struct MHD_Connection *http, void **state,
+static void on_completed(void *context, struct MHD_Connection *connection, void **state,
 	enum MHD_RequestTerminationCode how)
 {
+	struct sl_webhook_server *server = context;
 	struct sl_webhook_call *call = *state;
 
-	note_request(http, false);
+	sl_http_set_phase(&server->http, connection, SL_HTTP_IDLE);
 	if (!call)
 		return;
-	drop_body(call);
+	(void)count(server, call->room, 0);
+	free(call->body);
 	free(call->text);
 	free(call);
 	*state = NULL;
-}
-
-void sl_webhook_answer(struct sl_webhook_call *call, unsigned int status, char *text)
-{
-	struct sl_webhook_server *server = call->server;
-
-	call->is_answered = true;
-	call->status = text ? status : MHD_HTTP_INTERNAL_SERVER_ERROR;
-	call->text = text;
-	if (!call->is_suspended)
-		return;
-	call->is_suspended = false;
-	MHD_resume_connection(call->http);
-	set_timer(server->again, 0);
 }
 
 /* --- start and end ------------------------------------------------------------------------- */
@@ -440,70 +353,43 @@ static int look_up(const char *address, struct addrinfo **out)
 	return getaddrinfo(host, colon + 1, &hints, out);
 }
 
-static int listen_at(const char *address, struct sl_error *err)
+static int listen_at(
+	struct sl_webhook_server *server, const char *text, struct sl_error *err)
 {
+	static const struct sl_http_site site = {
+		.name = "--listen",
+		.connections = SL_WEBHOOK_CONNECTIONS,
+		.head_max_bytes = 16u << 10,
+		.reading_life = SL_WEBHOOK_LIFE,
+		.on_certificate = on_certificate,
+		.on_request = on_request,
+		.on_completed = on_completed,
+	};
+	struct sl_config_address address = {.kind = SL_CONFIG_IPV4};
 	struct addrinfo *found = NULL;
-	sl_cleanup(sl_closep) int fd = -1;
-	int one = 1;
 
-	if (look_up(address, &found) != 0) {
+	if (look_up(text, &found) != 0) {
 		sl_error_set(err,
 			"--listen %.100s: write PORT, ADDRESS:PORT or [ADDRESS]:PORT",
-			address);
+			text);
 		return sl_err_origin(-EINVAL);
 	}
-	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0)
-		(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) < 0 ||
-		listen(fd, SOMAXCONN) < 0) {
-		int r = -errno;
+	(void)snprintf(address.text, sizeof(address.text), "%s", text);
+	if (found->ai_family == AF_INET6) {
+		const struct sockaddr_in6 *in = (const void *)found->ai_addr;
 
-		freeaddrinfo(found);
-		sl_error_set(err,
-			"cannot listen at %.100s: %s; choose another with "
-			"--listen",
-			address, strerror(-r));
-		return sl_err_origin(r);
+		address.kind = SL_CONFIG_IPV6;
+		address.port = ntohs(in->sin6_port);
+		memcpy(address.host, &in->sin6_addr, sizeof(in->sin6_addr));
+	} else {
+		const struct sockaddr_in *in = (const void *)found->ai_addr;
+
+		address.port = ntohs(in->sin_port);
+		memcpy(address.host, &in->sin_addr, sizeof(in->sin_addr));
 	}
 	freeaddrinfo(found);
-	return sl_steal_fd(&fd);
-}
-
-static void on_log(void *context, const char *format, va_list args)
-{
-	char text[256];
-
-	(void)vsnprintf(text, sizeof(text), format, args);
-	text[strcspn(text, "\n")] = '\0';
-	sl_debug("http: %s", text);
-}
-
-static int start(struct sl_webhook_server *server)
-{
-	const union MHD_DaemonInfo *info;
-
-	serving = server;
-	server->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TLS |
-						MHD_ALLOW_SUSPEND_RESUME |
-						MHD_USE_ERROR_LOG,
-		0, NULL, NULL, on_request, server, MHD_OPTION_EXTERNAL_LOGGER, on_log,
-		NULL, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)server->fd,
-		MHD_OPTION_HTTPS_CERT_CALLBACK2, on_certificate,
-		MHD_OPTION_HTTPS_PRIORITIES, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2",
-		MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SL_WEBHOOK_CONNECTIONS,
-		MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
-		MHD_OPTION_NOTIFY_CONNECTION, on_notify, server,
-		MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_END);
-	info = server->http ? MHD_get_daemon_info(server->http, MHD_DAEMON_INFO_EPOLL_FD)
-			    : NULL;
-	if (!info || info->epoll_fd < 0 ||
-		sd_event_add_io(server->loop, &server->io, info->epoll_fd, EPOLLIN, on_io,
-			server) < 0)
-		return sl_err_origin(-ENOTSUP);
-	set_timer(server->life, SL_WEBHOOK_GIVE_WAY);
-	run(server);
-	return 0;
+	return sl_http_listen(
+		&server->http, &site, &address, 0, SL_CONFIG_GROUP_NONE, err);
 }
 
 int sl_webhook_server_set_certs(struct sl_webhook_server *server,
@@ -526,13 +412,16 @@ int sl_webhook_server_set_certs(struct sl_webhook_server *server,
 	gnutls_privkey_deinit(privkey);
 	gnutls_pcert_deinit(pcert);
 	gnutls_free(pcert);
+	(void)pthread_mutex_lock(&server->mutex);
 	free(server->certificate);
 	free(server->key);
 	server->certificate = next.certificate;
 	server->key = next.key;
-	if (server->http)
+	(void)pthread_mutex_unlock(&server->mutex);
+	if (server->http.server)
 		return 0;
-	r = start(server);
+	serving = server;
+	r = sl_http_start(&server->http, server, NULL, NULL);
 	if (r < 0)
 		sl_error_set(err, "libmicrohttpd does not start: is it built with TLS?");
 	return r;
@@ -547,21 +436,18 @@ int sl_webhook_server_new(struct sl_webhook_server **out, sd_event *loop,
 	*out = NULL;
 	if (!server)
 		return sl_err_origin(-ENOMEM);
-	server->loop = sd_event_ref(loop);
 	server->fn = fn;
 	server->context = context;
-	sl_list_init(&server->connections);
-	server->fd = r = listen_at(address, err);
+	server->http.listener.fd = -1;
+	sl_list_init(&server->waiting);
+	(void)pthread_mutex_init(&server->mutex, NULL);
+	(void)pthread_cond_init(&server->answered, NULL);
+	server->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r = server->event_fd < 0 ? sl_err_origin(-errno)
+				 : listen_at(server, address, err);
 	if (r >= 0)
-		r = sd_event_add_time_relative(loop, &server->again, CLOCK_MONOTONIC, 0,
-			ACCURACY_US, on_again, server);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(server->again, SD_EVENT_OFF);
-	if (r >= 0)
-		r = sd_event_add_time_relative(loop, &server->life, CLOCK_MONOTONIC, 0,
-			ACCURACY_US, on_life, server);
-	if (r >= 0)
-		r = sd_event_source_set_enabled(server->life, SD_EVENT_OFF);
+		r = sd_event_add_io(
+			loop, &server->io, server->event_fd, EPOLLIN, on_waiting, server);
 	if (r < 0)
 		server = sl_webhook_server_free(server);
 	*out = server;
@@ -573,7 +459,7 @@ uint16_t sl_webhook_server_port(const struct sl_webhook_server *server)
 	struct sockaddr_storage address = {0};
 	socklen_t size = sizeof(address);
 
-	(void)getsockname(server->fd, (struct sockaddr *)&address, &size);
+	(void)getsockname(server->http.listener.fd, (struct sockaddr *)&address, &size);
 	return ntohs(address.ss_family == AF_INET6
 			     ? ((struct sockaddr_in6 *)(void *)&address)->sin6_port
 			     : ((struct sockaddr_in *)(void *)&address)->sin_port);
@@ -584,20 +470,18 @@ struct sl_webhook_server *sl_webhook_server_free(struct sl_webhook_server *serve
 	if (!server)
 		return NULL;
 	server->io = sd_event_source_disable_unref(server->io);
-	server->again = sd_event_source_disable_unref(server->again);
-	server->life = sd_event_source_disable_unref(server->life);
-	/* Also closes the socket that it was given. */
-	if (server->http)
-		MHD_stop_daemon(server->http);
-	else if (server->fd >= 0)
-		(void)close(server->fd);
-	if (serving == server)
-		serving = NULL;
+	(void)pthread_mutex_lock(&server->mutex);
+	server->ending = true;
+	(void)pthread_cond_broadcast(&server->answered);
+	(void)pthread_mutex_unlock(&server->mutex);
+	sl_http_close(&server->http);
+	sl_closep(&server->event_fd);
+	(void)pthread_cond_destroy(&server->answered);
+	(void)pthread_mutex_destroy(&server->mutex);
 	free(server->certificate);
 	if (server->key)
 		explicit_bzero(server->key, strlen(server->key));
 	free(server->key);
-	sd_event_unref(server->loop);
 	free(server);
 	return NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * server - HTTPS for reviews, inside the event loop
+ * server - HTTPS for reviews, which the event loop answers (daemon/web/http.h)
  *
  * POST /review passes its body to a function, which answers at once or later; GET /healthz answers
  * while it serves. Nothing is accepted before there are certificates; new ones apply to new
@@ -9,7 +9,7 @@
  * MiB per body and 64 MiB for all together, and 10 s to send a request. When all connections are in
  * use a request has 1 s, and connections without one are cut. The bound of a body is what etcd
  * stores, 1.5 MiB, with each byte written as six ("<" is \u003c). Of a larger body, or without
- * memory for it, the function gets the first 16 KiB. One thread, the loop's.
+ * memory for it, the function gets the first 16 KiB. All calls are the loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_SERVER_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_SERVER_H
@@ -22,7 +22,6 @@
 #define SL_WEBHOOK_BODY_MAX_BYTES   (10 * SL_MIB)
 #define SL_WEBHOOK_BODIES_MAX_BYTES (64 * SL_MIB)
 #define SL_WEBHOOK_LIFE             (10 * SL_S)
-#define SL_WEBHOOK_GIVE_WAY         (1 * SL_S)
 
 struct sl_webhook_server;
 struct sl_webhook_call; /* a request whose answer is missing yet */
