@@ -19,20 +19,12 @@ static const struct mix {
 #undef SL_MIX
 };
 
-uint64_t sl_simulate_draw(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * UINT64_C(0x2545f4914f6cdd1d);
-}
-
 uint64_t sl_simulate_seeded(uint64_t seed)
 {
 	uint64_t state = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 
 	for (int i = 0; i < 8; i++)
-		sl_simulate_draw(&state);
+		sl_draw(&state);
 	return state;
 }
 
@@ -135,8 +127,8 @@ static uint64_t draw_models(struct making *m)
 {
 	uint64_t models = 0;
 
-	for (int n = 1 + (int)(sl_simulate_draw(&m->random) % 2); n; n--) {
-		uint64_t gpu = sl_simulate_draw(&m->random) % m->all_gpus;
+	for (int n = 1 + (int)(sl_draw(&m->random) % 2); n; n--) {
+		uint64_t gpu = sl_draw(&m->random) % m->all_gpus;
 		uint32_t model = 0;
 
 		while (gpu >= m->gpus[model])
@@ -158,8 +150,7 @@ static void change(struct making *m, struct sl_need *need)
 					     (uint64_t)m->mix->cpu / 100);
 	if (runs_somewhere(m->trace, &other))
 		*need = other;
-	if (m->mix->spec < 0 ||
-		sl_simulate_draw(&m->random) % 100 >= (uint64_t)m->mix->spec)
+	if (m->mix->spec < 0 || sl_draw(&m->random) % 100 >= (uint64_t)m->mix->spec)
 		return;
 	other = *need;
 	other.models = draw_models(m);
@@ -173,8 +164,7 @@ static bool draw_sort(struct making *m, int sort)
 
 	while (m->count[sort] && got < m->wanted[sort]) {
 		struct sl_trace_job job =
-			m->trace->jobs[m->of[sort][sl_simulate_draw(&m->random) %
-						   m->count[sort]]];
+			m->trace->jobs[m->of[sort][sl_draw(&m->random) % m->count[sort]]];
 
 		if (m->made == m->room) {
 			struct sl_trace_job *grown;

@@ -4,6 +4,7 @@
 #ifndef SL_CLI_SIMULATE_MIX_H
 #define SL_CLI_SIMULATE_MIX_H
 
+#include "base/draw.h"
 #include "cli/simulate/trace.h"
 
 /* Replaces the jobs of the trace by a mix of them, drawn with the seed, of about the same demand.
@@ -14,8 +15,7 @@ SL_MUST_CHECK int sl_simulate_mix(
 /* The name by number, NULL behind the last; *text describes it. */
 const char *sl_simulate_mix_name(uint32_t number, const char **text);
 
-/* xorshift64*, the same everywhere; state must come from sl_simulate_seeded. */
-uint64_t sl_simulate_draw(uint64_t *state);
+/* A state for sl_draw(). */
 uint64_t sl_simulate_seeded(uint64_t seed);
 
 #endif

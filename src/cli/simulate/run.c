@@ -19,8 +19,7 @@ void sl_simulate_permute(uint32_t *numbers, uint32_t count, uint64_t *random)
 	for (uint32_t i = 0; i < count; i++)
 		numbers[i] = i;
 	for (uint32_t i = count; i > 1; i--) {
-		uint32_t j = (uint32_t)(sl_simulate_draw(random) % i),
-			 kept = numbers[i - 1];
+		uint32_t j = (uint32_t)(sl_draw(random) % i), kept = numbers[i - 1];
 
 		numbers[i - 1] = numbers[j];
 		numbers[j] = kept;
@@ -36,10 +35,9 @@ static uint32_t fill_up(const struct sl_trace *trace, uint64_t until_milli,
 	uint32_t count = 0;
 
 	while (count < most) {
-		uint32_t job =
-			count < trace->job_count
-				? jobs[count]
-				: (uint32_t)(sl_simulate_draw(random) % trace->job_count);
+		uint32_t job = count < trace->job_count
+				       ? jobs[count]
+				       : (uint32_t)(sl_draw(random) % trace->job_count);
 
 		milli += sl_trace_milli(&trace->jobs[job].need);
 		if (milli > until_milli)

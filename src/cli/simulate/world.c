@@ -76,7 +76,7 @@ static void lose_task(struct sl_world *w, uint32_t number, struct sl_world_task 
 static void fail_in_time(struct sl_world *w, uint32_t node)
 {
 	/* In (0, 1], of 53 bits. */
-	double part = ((double)(sl_simulate_draw(&w->random) >> 11) + 1) * 0x1p-53;
+	double part = ((double)(sl_draw(&w->random) >> 11) + 1) * 0x1p-53;
 	double ns = -log(part) * (double)w->ask->failures;
 
 	sl_world_timer(w, (struct sl_timer){.kind = SL_TIMER_FAILS, .of = node},

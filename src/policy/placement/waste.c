@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+#include "base/draw.h"
+
 /* Tasks placed on a kind of hardware count as n / (n + PRIOR) of its tasks, at most PLACED_MOST.
  * Alone they would make past placements the measure of what is right. */
 #define PRIOR       100.0
@@ -83,15 +85,6 @@ void sl_waste_placed(struct sl_waste *waste, const struct sl_fit_node *node,
 }
 
 /* --- Streams. --- */
-
-/* xorshift64*: the same on every machine. */
-static uint64_t draw(uint64_t *state)
-{
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return *state * UINT64_C(0x2545f4914f6cdd1d);
-}
 
 /* The kinds that run there: of all known tasks, and of those placed here. */
 struct spread {
@@ -167,12 +160,13 @@ static void draw_stream(
 	double step = spread->sum[spread->count - 1] / SL_WASTE_LENGTH;
 
 	for (uint32_t i = 0; i < SL_WASTE_LENGTH; i++) {
-		double part = (double)(draw(random) >> 11) / (double)(UINT64_C(1) << 53);
+		double part =
+			(double)(sl_draw(random) >> 11) / (double)(UINT64_C(1) << 53);
 
 		stream[i] = *pick(spread, (i + part) * step);
 	}
 	for (uint32_t i = SL_WASTE_LENGTH; i > 1; i--) {
-		uint32_t j = (uint32_t)(draw(random) % i);
+		uint32_t j = (uint32_t)(sl_draw(random) % i);
 		struct sl_waste_task kept = stream[i - 1];
 
 		stream[i - 1] = stream[j];

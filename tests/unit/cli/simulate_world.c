@@ -20,7 +20,7 @@ static void timers_come_in_order(void **state)
 
 	for (uint32_t i = 0; i < 5000; i++)
 		assert_true(sl_timers_add(
-			&timers, (struct sl_timer){.at = sl_simulate_draw(&random) % 500,
+			&timers, (struct sl_timer){.at = sl_draw(&random) % 500,
 					 .kind = i % 2 ? SL_TIMER_END : SL_TIMER_WAKE,
 					 .of = i}));
 	assert_int_equal(timers.kinds[SL_TIMER_END], 2500);
@@ -139,23 +139,23 @@ static void make_job(struct case_ *c, uint32_t i, uint64_t *random, bool gangs)
 	struct sl_need *need = &c->trace.jobs[i].need;
 
 	*need = (struct sl_need){1000, 1024, 1, WHOLE, 0, 0, 0};
-	if (sl_simulate_draw(random) % 3 == 0)
+	if (sl_draw(random) % 3 == 0)
 		need->gpu_milli = 500;
-	else if (sl_simulate_draw(random) % 4 == 0)
+	else if (sl_draw(random) % 4 == 0)
 		need->gpus = 2;
-	*job = (struct sl_work_job){.project = (uint32_t)(sl_simulate_draw(random) % 3),
-		.priority = (int32_t)(sl_simulate_draw(random) % 5) * 25,
+	*job = (struct sl_work_job){.project = (uint32_t)(sl_draw(random) % 3),
+		.priority = (int32_t)(sl_draw(random) % 5) * 25,
 		.tasks = 1,
 		.least = 1,
 		.line = i + 2,
-		.created = sl_simulate_draw(random) % 20000 * SL_S,
-		.duration = sl_simulate_draw(random) % 2000 * SL_S};
+		.created = sl_draw(random) % 20000 * SL_S,
+		.duration = sl_draw(random) % 2000 * SL_S};
 	/* Others would never start: project default is guaranteed nothing. */
 	if (job->priority < 100 || job->project == 2)
 		job->flags |= SL_JOB_PREEMPTIBLE;
-	if (gangs && job->flags && sl_simulate_draw(random) % 5 == 0)
-		job->tasks = job->least = 1 + (uint32_t)(sl_simulate_draw(random) % 4);
-	if (sl_simulate_draw(random) % 2)
+	if (gangs && job->flags && sl_draw(random) % 5 == 0)
+		job->tasks = job->least = 1 + (uint32_t)(sl_draw(random) % 4);
+	if (sl_draw(random) % 2)
 		job->flags |= SL_JOB_PARKS;
 	c->trace.jobs[i].created = (double)job->created / 1e9;
 	c->work.tasks += job->tasks;
