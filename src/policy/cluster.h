@@ -43,8 +43,8 @@
 #define SL_JOB_PARKS \
 	2u /* when reclaimed, it is parked; else terminated and queued again */
 /* With PARKS: the job is terminated and queued again for any node if host memory has no room for
- * it, or when it has been parked for its resume_wait. Without: it is not stopped where it cannot be
- * parked, and stays parked until its GPUs are free. */
+ * it, or after it was parked for its resume_wait. A job with PARKS alone is not stopped while it
+ * cannot be parked, and stays parked until its GPUs are free. */
 #define SL_JOB_GIVES_UP 4u
 /* With PARKS: a parked task keeps its cores and memory, because its processes run on. */
 #define SL_JOB_KEEPS_HOST 8u
@@ -132,8 +132,8 @@ struct sl_pending_because {
 	uint64_t project, other;
 	enum sl_resource resource;
 	int64_t wanted, available; /* of that resource, or what pending.def says */
-	/* Jobs of its own project ahead of it in the order (1000: or more); with PRIORITY: running
-	 * jobs of higher priority that would have to go. */
+	/* Jobs of its own project that come before it (1000: or more); with the reason PRIORITY,
+	 * the running jobs of higher priority that would have to go. */
 	uint32_t ahead;
 	/* It would run if what others (`other`; 0: several) have above their share were taken,
 	 * which may not be allowed now. */
@@ -212,8 +212,8 @@ struct sl_cluster_forecast {
 	struct sl_pending_because because; /* WAITS, NEVER */
 	uint32_t stops, moves;             /* TAKES: tasks of others */
 	uint64_t from; /* TAKES: the project of all stopped tasks; 0: several, or none */
-	/* What could be reclaimed from it once it runs: `above` of `resource`, which it has above
-	 * the quota of project `quota_of`; 0: nothing. */
+	/* Once the job runs, other projects could reclaim `above` of `resource` from it, because it
+	 * has that much above the quota of project `quota_of`; 0: nothing. */
 	uint64_t quota_of;
 	enum sl_resource resource;
 	int64_t above;
@@ -225,17 +225,17 @@ struct sl_cluster_forecast {
 
 /*
  * What would happen to this job (a JOB_ADD event with any number) if it came now, followed by an
- * ordinary cycle? Exact, as long as nothing else happens first. It decides and emits nothing, and
+ * ordinary cycle? The forecast is exact unless another event comes first. It emits nothing, and
  * leaves the machine byte for byte as it was. Costs a cycle and two copies of the machine's memory.
  */
 struct sl_cluster_forecast sl_cluster_forecast(
 	struct sl_cluster *cluster, sl_ns now, const struct sl_cluster_event *job_add);
 
 /*
- * Checks rules only, for work that the node places by itself. Do the limits leave what this job (a
- * JOB_ADD event) asks for? If it cannot be preempted and another project could use the quota: do
- * the quotas? If not, *because says which one does not. A job of that number that exists is judged
- * as if it became this one: what it has is not in its own way.
+ * Checks only rules, for work that the node places by itself. The limits must leave room for this
+ * job (a JOB_ADD event). So must the quotas, if it cannot be preempted and another project could
+ * use the quota. False: *because says which limit or quota has no room. If a job of that number
+ * exists, its present resources count as free.
  */
 bool sl_cluster_allows(struct sl_cluster *cluster, const struct sl_cluster_event *job_add,
 	struct sl_pending_because *because);
@@ -243,9 +243,9 @@ bool sl_cluster_allows(struct sl_cluster *cluster, const struct sl_cluster_event
 bool sl_cluster_may_stand(
 	const struct sl_cluster *cluster, uint64_t project, uint64_t node);
 
-/* Two sentences: whether it starts, and what could then be reclaimed; only the first if it never
- * runs or no other project could reclaim. Returns buf. name(context, id) gives a project's name.
- * SL_FORECAST_MAX bytes suffice. */
+/* Two sentences: whether the job starts, and what could then be reclaimed from it. The second is
+ * omitted if the job never runs or no other project could reclaim. Returns buf. name(context, id)
+ * gives a project's name. SL_FORECAST_MAX bytes suffice. */
 #define SL_FORECAST_MAX 2048
 const char *sl_forecast_text(const struct sl_cluster_forecast *forecast,
 	const char *(*name)(void *context, uint64_t id), void *context, char *buf,

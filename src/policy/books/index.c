@@ -1,8 +1,8 @@
 /*
  * index - see the header
  *
- * The table doubles when there are as many objects as places. The old table stays in the arena: all
- * old tables together are smaller than the present one.
+ * The table doubles when it has as many objects as buckets. The arena cannot free the old table;
+ * all old tables together are smaller than the present one.
  */
 #include "policy/books/index.h"
 

@@ -116,8 +116,8 @@ SL_MUST_CHECK uint64_t sl_ledger_free(struct sl_ledger *ledger,
 	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
 void sl_ledger_set_backing(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
-/* Sets measured bytes that were not asked for through us. The reserve pays them as far as it has
- * room; paid bytes stay paid while they are measured. */
+/* Sets measured bytes that were not asked for through us. The reserve pays as many of them as it
+ * has room for, and keeps paying these while they are measured. */
 void sl_ledger_set_hidden(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
 	uint32_t gpu, uint64_t bytes);
 /* Sets how much of its backing is on the host, clamped to backing, also when that shrinks. */
@@ -132,8 +132,8 @@ void sl_ledger_set_leaving(struct sl_ledger *ledger, struct sl_ledger_holding *h
 /* As sl_ledger_free, for bytes on the host. */
 SL_MUST_CHECK uint64_t sl_ledger_free_evicted(struct sl_ledger *ledger,
 	struct sl_ledger_holding *holding, uint32_t gpu, uint64_t bytes);
-/* Marks all memory of the client on any GPU as dying, with uncommitted grants and hidden bytes; the
- * reserve keeps paying its part until release. */
+/* Marks all memory of the client as dying, on every GPU, uncommitted grants and hidden bytes
+ * included. The reserve keeps paying its part until sl_ledger_release. */
 void sl_ledger_die(struct sl_ledger *ledger, struct sl_ledger_holding *holding);
 /* Lowers dying bytes to at most remaining_bytes, paid ones first; never raises them. */
 void sl_ledger_release(struct sl_ledger *ledger, struct sl_ledger_holding *holding,
@@ -150,8 +150,9 @@ uint64_t sl_ledger_overlap(const struct sl_ledger *ledger, uint32_t gpu);
 uint64_t sl_ledger_reserve_room(const struct sl_ledger *ledger, uint32_t gpu);
 /* hidden + paid. */
 uint64_t sl_ledger_measured(const struct sl_ledger_cell *cell);
-/* The measured state breaks I1. Having more resident than shareable is not enough: if contexts grew
- * while a workload held all there is, its memory can be taken back; nothing is free until then. */
+/* The measured state breaks I1. More resident than shareable is not enough for that: contexts may
+ * grow while a workload holds all there is. Its burst can then be taken back, and nothing is free
+ * until it has been. */
 bool sl_ledger_is_degraded(const struct sl_ledger *ledger, uint32_t gpu);
 /* By how much I1 is broken. */
 uint64_t sl_ledger_excess(const struct sl_ledger *ledger, uint32_t gpu);

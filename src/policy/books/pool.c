@@ -1,8 +1,8 @@
 /*
  * pool - see the header
  *
- * Subtractions saturate: a pool that was made smaller than its content lends nothing until it has
- * emptied, which is no error.
+ * Subtractions saturate. A pool may become smaller than its content: it then lends nothing until
+ * enough has left it.
  */
 #include "policy/books/pool.h"
 #include "policy/mutant.h"

@@ -7,8 +7,8 @@
  *   evicted + leaving - returning + lent <= pool - slack
  *
  * Per GPU, lent is what will stand on unclaimed requests once all leaving bytes have left: max(0,
- * resident + unclaimed - shareable). When memory above its workload's request leaves such a GPU, it
- * replaces lent bytes, and I2 counts it once.
+ * resident + unclaimed - shareable). When burst memory leaves a GPU with lent bytes, it replaces
+ * some of them. I2 counts these bytes once.
  */
 #ifndef SL_POLICY_BOOKS_POOL_H
 #define SL_POLICY_BOOKS_POOL_H

@@ -1,9 +1,9 @@
 /*
  * candidates - which tasks may go, in order, and where they are
  *
- * To reclaim, the projects are asked in the order of reclaim.h as if one job after the other were
- * taken from them, so that no project is always the first. To preempt: jobs of lower priority of
- * the same project. To consolidate: tasks on the nodes that are nearly empty enough.
+ * To reclaim: jobs of other projects. Each listed job counts as taken when reclaim.h chooses the
+ * project of the next one, so that the list draws on all of them. To preempt: jobs of lower
+ * priority of the same project. To consolidate: tasks on the nodes with the most room left.
  */
 #include "policy/cluster/search.h"
 #include "policy/quota/reclaim.h"

@@ -1,10 +1,11 @@
 /*
  * cost - which tasks would have to leave one node so that a task fits there
  *
- * First each task alone. Then, GPU by GPU, the cheapest that is not empty enough, then cores and
- * memory; tasks that prove unnecessary are dropped at the end. With few tasks on the node, all sets
- * that could be cheaper are tried. With more, the result is exact for one victim and greedy for
- * several. The room is tried out on a copy.
+ * Two plans compete: one task whose leaving suffices, and a greedy set. The greedy set first
+ * empties GPUs, the cheapest first, then frees cores and memory; tasks that prove unnecessary are
+ * dropped at the end. With few tasks on the node, all sets that could be cheaper are tried, too.
+ * With more tasks, the result is exact for one victim and greedy for several. Room is computed on a
+ * copy.
  */
 #include "policy/cluster/search.h"
 

@@ -174,8 +174,8 @@ static void fail_again(
 	group->room = because;
 }
 
-/* Finds places for the first job of the group, taken or promised (*wait) but not told yet:
- * cl->given. False: there are none, and the group's reason says why. */
+/* Finds places for the first job of the group: the tasks in cl->given have them, free or promised
+ * (*wait), but no BIND was sent yet. False: there are none, and the group's reason says why. */
 static bool find_places(struct sl_cluster *cl, struct sl_cl_group *group, bool *wait)
 {
 	struct sl_cl_job *job = group->heap[0];
@@ -379,8 +379,8 @@ static void allocate(struct sl_cluster *cl)
 
 /* --- What makes room. --- */
 
-/* It first waits for room that appears by itself. If only room is short, or its parked place is in
- * use, the delay becomes its reason. */
+/* Before it displaces others, the job waits for room that appears by itself. While it lacks only
+ * room, or its parked place is in use, this delay is the reason shown. */
 static bool is_delayed(struct sl_cluster *cl, struct sl_cl_group *group)
 {
 	const struct sl_cl_job *job = group->heap[0];

@@ -30,8 +30,8 @@
 #define SL_CL_GAINS 4096
 /* Parts of a job. */
 #define SL_CL_PARTS 8
-/* Node pools: 0 to 30. In the machine's own needs, bit i + 32 stands for nodes of pool i that swap;
- * bit 31, which no node has, for none. */
+/* Node pools: 0 to 30. In the machine's own needs, bit 32 + i stands for those nodes of pool i that
+ * swap. Bit 31, which no node has, stands for no node. */
 #define SL_CL_POOLS 31
 
 struct sl_cl_node {
@@ -45,8 +45,9 @@ struct sl_cl_node {
 	struct sl_link parked; /* that will return here */
 };
 
-/* What is short: whether one task fits somewhere by this resource and those before it, and how much
- * of it is free on nodes where those before it suffice. */
+/* What a class of tasks lacks. Resources are checked one after the other: fits tells whether one
+ * task fits on a node by this and all earlier resources; free is how much of this resource is free
+ * on nodes that have enough of the earlier ones. */
 struct sl_cl_lack {
 	bool known, fits[SL_RESOURCES];
 	int64_t free[SL_RESOURCES];

@@ -3,8 +3,8 @@
  *
  * What a job wants next follows from its tasks alone: what its parts lack of their `least`, all at
  * once; if they lack nothing, one further task. sl_cl_job_settle finds that out after every change.
- * It puts the job into the group of those that want the same, or, after a failure, aside until it
- * may be retried.
+ * It puts the job into the group of those that want the same. After a failure it puts the job aside
+ * until it may be retried.
  */
 #include "policy/cluster/internal.h"
 

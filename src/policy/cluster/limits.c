@@ -1,9 +1,9 @@
 /*
  * limits - what limits and quotas leave to a job
  *
- * They are asked twice. What may be promised to a job counts what runs and what is promised;
- * stopping tasks have given back their part. What may start now counts what occupies nodes,
- * stopping tasks included, because a limit bounds what is held at any moment.
+ * Each job is checked twice. A promise must fit beside what runs and what is promised; stopping
+ * tasks no longer count. A start must fit beside everything that occupies nodes, stopping tasks
+ * included, because a limit bounds what is held at any moment.
  */
 #include "policy/cluster/internal.h"
 

@@ -1,8 +1,8 @@
 /*
  * machine - events in, actions out
  *
- * A handler per event changes the books; only a CYCLE decides. So many events cost one decision,
- * which does not depend on their grouping.
+ * A handler per event changes the books; only a CYCLE decides. All events between two cycles
+ * therefore cost one decision, however they are grouped.
  */
 #include "policy/cluster/internal.h"
 

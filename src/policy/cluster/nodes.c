@@ -2,9 +2,9 @@
  * nodes - nodes, their accounts, and the search for a place
  *
  * Every change of an account goes through here, so that its consequences are never forgotten: the
- * placer's index, the sums, and the list of rooms that grew. After a class of tasks found no place,
- * it only tries nodes that grew since: in a full cluster a cycle costs what has changed, not what
- * is there.
+ * placer's index, the sums, and the list of rooms that grew. When a class of tasks has found no
+ * place, only nodes whose room grew since are tried for it. In a full cluster, the cost of a cycle
+ * therefore depends on what changed, not on the number of nodes.
  */
 #include "policy/cluster/internal.h"
 
@@ -372,8 +372,8 @@ bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class)
 	return class->ever;
 }
 
-/* The most GPU that an empty node could give one task of this need, and what the need comes to
- * there, both in thousandths over all its GPUs. */
+/* Returns how much GPU an empty node could give one task of this need; *wanted gets how much the
+ * task asks for there. Both are thousandths, summed over its GPUs. */
 static int64_t most_gpu(
 	const struct sl_fit_node *node, const struct sl_need *need, int64_t *wanted)
 {

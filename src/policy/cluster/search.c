@@ -163,8 +163,8 @@ static bool promise(struct sl_search *h, struct sl_cl_task *wanted, struct sl_pl
 	return true;
 }
 
-/* A job that may not be taken at first may be when another one was: repeats while that helps. NULL:
- * all went; else one that may not. */
+/* Evicts all tasks of the plan. A job that may not be evicted at first may be once another one was,
+ * so this repeats while it helps. NULL: all were evicted; else a job that may not be. */
 static struct sl_cl_job *evict_plan(
 	struct sl_search *h, const struct sl_search_plan *plan)
 {
@@ -544,11 +544,11 @@ bool sl_search_run(struct sl_search *h, struct sl_cl_group *group,
 }
 
 /*
- * A reclaimed job may take nothing before something has happened outside, unless it is guaranteed.
- * Otherwise whole jobs could be taken in turns for ever: two projects could each take what the
- * other has above its quota, together with some within. So could borrowing jobs that each stop a
- * guaranteed job of their own project with a lower priority, which then takes from the other
- * project.
+ * True if the job was reclaimed, nothing has happened outside since, and the job is not guaranteed:
+ * it may take nothing yet. Otherwise jobs could displace each other for ever. Two projects could
+ * each take a whole job of the other, of which only a part is above its quota. Two borrowing jobs
+ * could each stop a guaranteed job of their own project with a lower priority, which then takes
+ * from the other project.
  */
 static bool takes_back(const struct sl_search *h, const struct sl_quantity *wants)
 {

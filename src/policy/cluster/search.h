@@ -1,8 +1,8 @@
 /*
  * search - what the parts of a search for victims share
  *
- * search.c drives it; candidates.c says which tasks may go, in which order; cost.c says what room
- * on one node costs. For these and why.c only.
+ * search.c drives the search; candidates.c says which tasks may go, in which order; cost.c says
+ * what room on one node costs. Only these and why.c include this header.
  */
 #ifndef SL_POLICY_CLUSTER_SEARCH_H
 #define SL_POLICY_CLUSTER_SEARCH_H
@@ -13,9 +13,9 @@
 #define HERE_MOST 96
 
 /*
- * What is lost when tasks go, as one number to add and compare. First what becomes free, because
- * all of it beyond the need is wasted: GPUs in thousandths, and cores if no GPU is needed; nothing
- * if tasks only move. Then the number of tasks, plus one for each gang that ends.
+ * What is lost when tasks go, as one number to add and compare. First counts what becomes free,
+ * because all of it beyond the need is wasted: GPUs in thousandths, or cores if no GPU is needed;
+ * nothing if tasks only move. Then counts the number of tasks, plus one for each gang that ends.
  */
 typedef uint64_t sl_search_cost_t;
 #define SL_SEARCH_ONE_TASK  UINT64_C(1)
@@ -44,9 +44,9 @@ struct sl_search {
 	uint32_t first; /* node that was emptied first */
 	bool pool_short, by_size;
 	int64_t pool_wanted, pool_left;
-	/* The question. dry: stop nothing, answer in `would`. relaxed: minimum runtimes, host
-	 * memory and failed stops protect no task. above: take higher priorities of the same
-	 * project instead of lower ones. */
+	/* What is asked. dry: stop nothing, only fill `would`. relaxed: tasks may go even before
+	 * their minimum runtime, without host memory for them, and after failed stops. above:
+	 * victims are jobs of higher priority of the same project instead of lower. */
 	bool dry, relaxed, above;
 	/* A task that could be needed may not go before then; SL_NS_NEVER: there is none. */
 	sl_ns barred_until;
@@ -58,8 +58,8 @@ bool sl_search_run(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants);
 
 /* --- why.c --- */
-/* It found nothing: sets the group's reason as exactly as the mode can tell. back: it may not take
- * back what was taken from it. */
+/* After a search that found nothing, sets the group's reason as exactly as the mode can tell. back:
+ * the job was not allowed to take back what was taken from it. */
 void sl_search_explain(struct sl_search *h, struct sl_cl_group *group,
 	const struct sl_cl_want *want, uint32_t wants, bool back);
 

@@ -415,8 +415,8 @@ static void again(struct sl_cluster *cl, struct sl_cl_task *task)
 }
 
 /*
- * It failed and is retried, but not at once, and ever less often. Otherwise a job that fails
- * because of its node or itself would be bound again in every cycle.
+ * The task failed and is retried, each time after a longer pause. Otherwise a job that always
+ * fails, because of its node or itself, would be bound again in every cycle.
  */
 static void back_off(struct sl_cluster *cl, struct sl_cl_job *job, sl_ns ran)
 {

@@ -1,8 +1,8 @@
 /*
  * texts - sentences about pending and future jobs
  *
- * Sentences are templates in pending.def with places in braces, as in reason.def. An unknown place
- * is written as it is; the unit test forbids that for every row.
+ * Sentences are templates in pending.def with placeholders in braces, as in reason.def. An unknown
+ * placeholder is printed unchanged; the unit test fails if a row has one.
  */
 #include <inttypes.h>
 #include <stdio.h>

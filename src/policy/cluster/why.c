@@ -2,10 +2,10 @@
  * why - what keeps a job from running, and what would let it
  *
  * A failed start says what is short (sl_cl_why_no_room). A failed search makes that more exact. It
- * is tried again without passing obstacles: a minimum runtime, no host memory for a victim, what
- * was just taken back. Or it is tried as if the job came before those of higher priority. If that
- * would succeed, it is the reason. These trials stop nothing, and have a budget of their own, so
- * that explaining never takes from deciding.
+ * is repeated without a passing obstacle: a minimum runtime, no host memory for a victim, the rule
+ * against taking back. Or it is repeated as if the job came before those of higher priority. If the
+ * repetition would succeed, what it left out is the reason. These trials stop nothing, and have a
+ * budget of their own, so that explaining never takes from deciding.
  */
 #include "policy/cluster/search.h"
 

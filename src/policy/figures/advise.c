@@ -149,8 +149,8 @@ static int by_after(const void *left, const void *right)
 				    : (int)b->gpus - (int)a->gpus;
 }
 
-/* Uses the first GPUs with room, each once, and new ones where there are none. used has room for
- * all. Returns how many there are then. */
+/* Puts a task on `gpus` different GPUs: the first ones with room, and new ones for the rest.
+ * Returns how many GPUs are used then. The array used has room for all. */
 static uint32_t place(
 	uint32_t *used, uint32_t count, uint32_t *first, uint32_t size, uint32_t gpus)
 {

@@ -37,8 +37,8 @@ struct sl_advise_program {
 	uint64_t shareable_bytes;            /* the smallest GPU they ran on */
 };
 
-/* Whether a run asked for less than it would have needed: it came near its limit, or one of its
- * demands was denied. A limit that is the whole GPU does not count. */
+/* Whether a run was kept smaller than its need: it came near its limit, or one of its demands was
+ * denied. A limit of the whole GPU keeps nothing small. */
 bool sl_advise_is_kept(uint64_t peak_bytes, uint64_t limit_bytes,
 	uint64_t shareable_bytes, uint64_t denials);
 
@@ -46,8 +46,9 @@ bool sl_advise_is_kept(uint64_t peak_bytes, uint64_t limit_bytes,
 struct sl_advise_run {
 	uint64_t begun_ms, ended_ms;
 };
-/* The most runs at the same time. Runs that overlap by less than SL_ADVISE_TOGETHER_MS follow each
- * other: in a loop one begins while the last one is taken down, and the history is no finer. */
+/* The most runs at the same time. Runs that overlap by less than SL_ADVISE_TOGETHER_MS count as one
+ * after the other: in a loop, a run begins while the last one is being taken down, and the
+ * history's times are no more exact. */
 #define SL_ADVISE_TOGETHER_MS 1000
 uint32_t sl_advise_at_once(
 	struct sl_arena *arena, const struct sl_advise_run *runs, size_t count);

@@ -41,9 +41,9 @@ uint32_t sl_usage_used(
 struct sl_usage_bursting {
 	uint64_t request_bytes, claim_bytes;
 };
-/* here_bytes: resident + hidden; host memory is no burst. A request that drops to 0 is that of a
- * parked workload: what it still has on the GPU is leaving and is no burst. In the step in which a
- * request shrinks, the larger value counts. */
+/* here_bytes: resident + hidden; memory on the host is no burst. A request that drops to 0 belongs
+ * to a workload that is parked: its last request still counts, because what is above 0 is on its
+ * way out. In the step in which a request shrinks, the larger value counts. */
 bool sl_usage_bursts(
 	struct sl_usage_bursting *so_far, uint64_t request_bytes, uint64_t here_bytes);
 
@@ -59,10 +59,10 @@ struct sl_usage_look {
 
 enum sl_usage_work { SL_USAGE_IDLE = 0, SL_USAGE_WORKED, SL_USAGE_UNKNOWN };
 
-/* Had it work between two looks, span_ms apart, on a GPU that did work in that time? now: NULL if
- * it was gone by then; its last look counts, and UNKNOWN if that tells nothing. told: the driver
- * says which process worked on the GPU. Otherwise, every workload with memory there in either look
- * may have worked, except if all its clients were idle for that long. */
+/* Did the workload have work between two looks, span_ms apart, on a GPU that worked in that time?
+ * now: NULL if the workload was gone by then. Its last look then decides; UNKNOWN if that look does
+ * not tell. told: the driver says which process worked on the GPU. Without it, every workload with
+ * memory there in either look may have worked, unless all its clients were idle for that long. */
 enum sl_usage_work sl_usage_work(const struct sl_usage_look *before,
 	const struct sl_usage_look *now, bool told, uint64_t span_ms);
 

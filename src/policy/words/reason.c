@@ -1,8 +1,8 @@
 /*
  * reason - the list, and templates filled with numbers
  *
- * A place in a template is a word in braces. An unknown one is written as it is; the unit test
- * forbids that for every row.
+ * A placeholder in a template is a word in braces. An unknown one is printed unchanged; the unit
+ * test fails if a row has one.
  */
 #include "policy/words/reason.h"
 
