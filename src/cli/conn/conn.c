@@ -1,6 +1,6 @@
 /*
- * Users meet these failures on the first day: no daemon, an old daemon, or a socket of another
- * user. So each outcome names the socket and says what to type.
+ * The usual failures of the first day are a missing daemon, an old daemon and another user's
+ * socket. So each error names the socket and says what to type.
  *
  * The listener's user is checked before anything is sent (base/trust.h).
  */

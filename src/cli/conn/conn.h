@@ -55,8 +55,8 @@ SL_MUST_CHECK int sl_conn_receive_or(struct sl_conn *conn, uint32_t want,
 
 /* Called for each row, which has the type asked for. */
 typedef void (*sl_conn_row_fn)(void *context, const union sl_msg *row);
-/* Sends *ask and passes on the rows of row_type before LIST_END. Outcomes as sl_conn_open; rows may
- * have been passed on before a failure. */
+/* Sends *ask and passes each row of row_type to fn until LIST_END. Outcomes as sl_conn_open; fn may
+ * have got some rows before a failure. */
 SL_MUST_CHECK int sl_conn_rows(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t row_type, sl_conn_row_fn fn, void *context, struct sl_error *err);
 /* Sends *msg alone. Outcomes as sl_conn_open. */

@@ -1,6 +1,6 @@
 /*
- * The daemon reports the end of a job in one message, perhaps hours later. A restart of the daemon
- * loses the question but not the job, so the question is repeated.
+ * The daemon reports the end of a job in one message, perhaps hours later. A restarted daemon still
+ * has the job but not the request, so the request is sent again.
  */
 #include "cli/conn/jobs.h"
 

@@ -229,7 +229,7 @@ static const struct sl_msg_use_row *workload_of(
 }
 
 /* Looks the name up among jobs. Returns the job's workload, or NULL with the job's state in err. If
- * that look-up fails, err stays as it was. */
+ * no job is found, or the list cannot be read, err stays as it was. */
 static const struct sl_msg_use_row *look_among_jobs(struct sl_conn *conn,
 	const struct sl_rows *uses, const char *name, const char *what,
 	struct sl_error *err)

@@ -1,9 +1,8 @@
 /*
  * named - which workload or job a NAME on the command line means
  *
- * A name belongs to a user, so two users may have the same one; another user's is written
- * user/name. An ID (of `ps`) is unique. A job and its workload share a name, which then means the
- * job. No state.
+ * Two users may use the same name; another user's is written user/name. An ID (of `ps`) is unique.
+ * A job and its workload share a name; the name then means the job. No state.
  */
 #ifndef SL_CLI_CONN_NAMED_H
 #define SL_CLI_CONN_NAMED_H
@@ -16,20 +15,20 @@ enum sl_named_outcome {
 	SL_NAMED_SEVERAL, /* err names their users and IDs */
 };
 
-/* Finds the workload with that name among rows of SL_LIST_USES, the user's own (uid) before
- * others'; else the one with that id. *row points into uses, and is NULL unless OK. */
+/* Finds the workload called name among rows of SL_LIST_USES: one of user uid first, then another
+ * user's, then the workload with that id. *row points into uses; it is NULL unless OK. */
 SL_MUST_CHECK int sl_named_find(const struct sl_rows *uses, const char *name,
 	uint32_t uid, const struct sl_msg_use_row **row, struct sl_error *err);
 
-/* The same among rows of SL_LIST_USES, of SL_LIST_JOBS or of both. Order: one's own before others',
- * living before ended, job before workload, and of ended jobs the last. noun: the kind that is
- * looked for. */
+/* The same among rows of SL_LIST_USES, of SL_LIST_JOBS or of both. Preferred are rows of user uid,
+ * then living ones, then jobs, then the latest of ended jobs. noun names the kind in err. */
 SL_MUST_CHECK int sl_named_find_any(const struct sl_rows *rows, const char *noun,
 	const char *name, uint32_t uid, const union sl_msg **row, struct sl_error *err);
 
 /* Connects and finds the workload. Outcomes: those of sl_conn_open; REFUSED (err set as above);
- * USAGE if name is NULL. On OK and REFUSED the connection stays open and uses hold the list; for a
- * job without such a workload err gives its state. what: the verb, for that message. */
+ * USAGE if name is NULL. On OK and REFUSED the connection stays open and uses hold the list. If
+ * name is a job that has no workload now, err gives the job's state; what is the verb in that
+ * message. */
 SL_MUST_CHECK int sl_named_open(struct sl_conn *conn, struct sl_rows *uses,
 	const char *name, const char *what, const struct sl_msg_use_row **row,
 	struct sl_error *err);

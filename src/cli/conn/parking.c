@@ -1,8 +1,8 @@
 /*
  * The rows of the workload show the progress: what it has, what of it is on the host, and what
- * cannot be moved. A workload is parked if its state says so and only its held memory
- * is on a GPU; it is back if nothing of it is on the host. A workload that takes turns may be
- * evicted again between two looks, so a turn since then counts as being back, too.
+ * cannot be moved. A workload is parked if its state says so and only its held memory is on a GPU.
+ * It is back if nothing of it is on the host, or if it has had a turn since the order: a workload
+ * that takes turns may be evicted again between two looks.
  */
 #include "cli/conn/parking.h"
 

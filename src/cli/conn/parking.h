@@ -1,8 +1,8 @@
 /*
- * parking - the common part of park and resume: the order, and the wait until it is carried out
+ * parking - what park and resume share: the order, and the wait until it is carried out
  *
- * The daemon answers at once and goes on by itself. The wait only looks at its lists several times
- * a second, so ending the wait cancels nothing.
+ * The daemon answers the order at once and carries it out by itself. The wait only reads the
+ * daemon's lists several times a second, so ending the wait cancels nothing.
  */
 #ifndef SL_CLI_CONN_PARKING_H
 #define SL_CLI_CONN_PARKING_H

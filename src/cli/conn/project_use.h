@@ -1,9 +1,9 @@
 /*
  * project_use - the GPUs that projects use now, against their quotas
  *
- * From lists of the daemon, read a moment apart. A project uses the requests of its workloads and
- * of the projects below it, in thousandths of a GPU; a parked workload's request does not count.
- * Memory is the struct's own.
+ * Computed from lists of the daemon that are read a moment apart. A project uses the requests of
+ * its own workloads and of those in projects below it, in thousandths of a GPU. The request of a
+ * parked workload does not count. The struct owns its memory.
  */
 #ifndef SL_CLI_CONN_PROJECT_USE_H
 #define SL_CLI_CONN_PROJECT_USE_H

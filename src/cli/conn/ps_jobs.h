@@ -1,8 +1,8 @@
 /*
- * ps_jobs - the part of `sluice ps` that is about jobs
+ * ps_jobs - the lines of `sluice ps` for jobs
  *
- * A running or parked job is a workload, too, and has its line among these. Pure but for the memory
- * of its results.
+ * A running or parked job is also a workload, and has its line among the workloads. Pure but for
+ * the memory of its results.
  */
 #ifndef SL_CLI_CONN_PS_JOBS_H
 #define SL_CLI_CONN_PS_JOBS_H

@@ -1,7 +1,7 @@
 /*
  * state - states of workloads, clients and GPUs, in the words of the manual
  *
- * If several are true, the one that needs action is shown; --json has them all.
+ * If several states are true, the one that needs action is shown; --json has them all.
  */
 #ifndef SL_CLI_CONN_STATE_H
 #define SL_CLI_CONN_STATE_H

@@ -52,8 +52,8 @@ unsigned int sl_canvas_text(struct sl_canvas *canvas, unsigned int x, unsigned i
 /* The same, right-aligned, ending at x + width. */
 void sl_canvas_right(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	unsigned int width, enum sl_style style, const char *text);
-/* Wraps text at blanks over as many lines as it needs, from y on and above y_end. Returns the lines
- * needed. canvas NULL: only counts, for a canvas of either kind. */
+/* Wraps text at blanks to `width` from line y on, and draws the lines above y_end. Returns how many
+ * lines the text needs. With canvas NULL it only counts. */
 unsigned int sl_canvas_wrapped(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	unsigned int y_end, unsigned int width, enum sl_style style, const char *text);
 /* Sets the style of the whole line; keeps its text. */

@@ -70,8 +70,9 @@ struct sl_cli_action {
 	int (*act)(const void *settings); /* returns the exit status */
 };
 
-/* Parses as sl_cli_parse(), with options on either side of the word, and calls the action. *action
- * and *word are the members of *into for them; *word is NULL if absent. Returns the exit status. */
+/* Parses as sl_cli_parse(), with options on either side of the word, and calls the action. action
+ * and word point to the members of *into that the rows fill; *word is NULL if absent. Returns the
+ * exit status. */
 int sl_cli_act(enum sl_verb_id verb, const struct sl_cli_action *actions, void *into,
 	const char **action, const char **word, int argc, char **argv);
 

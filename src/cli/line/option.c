@@ -1,7 +1,7 @@
 /*
- * The parser walks argv once and writes through the row's offset, so a verb never sees the text of
- * options. A wrong name gets the nearest right one: users of other tools write --mem or --requests,
- * and one guess is quicker to read than a list.
+ * The parser walks argv once and writes each value at the row's offset, so a verb never sees the
+ * text of options. For an unknown option the error suggests the nearest known one: users of other
+ * tools write --mem or --requests, and one suggestion is quicker to read than a list.
  */
 #include "cli/line/option.h"
 

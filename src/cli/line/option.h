@@ -2,9 +2,10 @@
  * option - one row per option gives the parser, --help and the check of the man pages
  *
  * A verb declares a struct for its settings and a table of rows that point into it. Options are
- * long, "--name VALUE" or "--name=VALUE", and a few flags also have a letter. The last one wins,
- * except for rows that collect values. Options end at "--" or at the first word without "-". If the
- * verb takes operands, that word is one, and options may follow it. Pure but for memory; no locks.
+ * long, "--name VALUE" or "--name=VALUE", and a few flags also have a letter. The last value wins,
+ * except for rows that collect values. Options end at "--", or at the first word without "-". For a
+ * verb that takes operands, a word without "-" is an operand, and options may follow it. Pure but
+ * for memory; no locks.
  */
 #ifndef SL_CLI_LINE_OPTION_H
 #define SL_CLI_LINE_OPTION_H
@@ -98,9 +99,9 @@ enum sl_option_outcome {
 SL_MUST_CHECK int sl_option_parse(const struct sl_option *rows, void *into, int argc,
 	char **argv, int *first, struct sl_error *err);
 
-/* Is the flag --name among the options, even behind a mistake? With has_words only the words before
- * the first one that is neither option nor value are searched, as far as a mistake lets that be
- * found; without it all words. False if the rows have no such flag. */
+/* Is the flag --name among the options? Also answers when another option is wrong. has_words: the
+ * words end with a command, so the search ends at the first word that is neither option nor value.
+ * Without it all words are searched. False if the rows have no such flag. */
 bool sl_option_has_flag(const struct sl_option *rows, const char *name, bool has_words,
 	int argc, char *const *argv);
 

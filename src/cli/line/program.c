@@ -1,11 +1,11 @@
 /*
  * LD_PRELOAD works through the dynamic loader of the program that is executed in the end, so that
- * file decides. A static program has no loader; a set-user-id one makes the loader ignore the
+ * file decides. A static program has no loader; a set-user-id program makes its loader ignore the
  * variable; the loader of a 32-bit or musl program cannot load this library. A script is judged by
- * its interpreter, as the kernel does it, up to the kernel's own depth.
+ * its interpreter, as in the kernel, and as deep as the kernel follows interpreters.
  *
- * Refusing is better than running without limits: users of such layers complain most about programs
- * that silently get the whole GPU (peer-failures row 23).
+ * Refusing is better than running without limits. What users report most about preloaded libraries
+ * is a program that silently gets the whole GPU (peer-failures row 23).
  */
 #include "cli/line/program.h"
 

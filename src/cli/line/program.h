@@ -21,9 +21,9 @@ enum sl_program_outcome {
 SL_MUST_CHECK int sl_program_inspect(
 	const char *cmd, char *path, size_t size, struct sl_error *err);
 
-/* As sl_program_inspect of words[0]. If that is env, nice, timeout or the like, also judges the
- * command behind it, at any depth; from there only UNFIT is returned, since the wrapper itself
- * reports a missing command. words ends with NULL. */
+/* As sl_program_inspect of words[0]. If that is env, nice, timeout or the like, the command behind
+ * it is judged too, at any depth. Such a command can only give UNFIT: a missing one is reported by
+ * the wrapper itself. words ends with NULL. */
 SL_MUST_CHECK int sl_program_inspect_words(
 	char *const *words, char *path, size_t size, struct sl_error *err);
 

@@ -1,8 +1,9 @@
 /*
- * launch - the options of `run` and `submit`, and what becomes of them
+ * launch - the options of `run` and `submit`, and how they reach the daemon
  *
- * One table, so a program that was tried with `sluice run` is queued by changing the verb. A verb's
- * settings begin with a struct sl_launch, so the rows hold for both. No state, no locks.
+ * Both verbs use one table, so a command tried with `sluice run` is queued by changing the verb.
+ * The settings of each verb begin with a struct sl_launch, so the rows hold for both. No state, no
+ * locks.
  */
 #ifndef SL_CLI_RUN_LAUNCH_H
 #define SL_CLI_RUN_LAUNCH_H

@@ -1,10 +1,10 @@
 /*
- * sluice submit: queues a command with all it needs to run without its user: its words, environment
- * and folder.
+ * sluice submit: queues a command together with its words, environment and folder, so that the
+ * daemon can run it after the user has left.
  *
  * --dir and --env change this process first, so the command is searched and checked as it will run.
- * Sluice's own variables are left out of the environment: the daemon sets them for each task, and a
- * job submitted by a job must not inherit the other one's GPUs.
+ * Sluice's own variables are left out of the environment. The daemon sets them for each task, and a
+ * job submitted by a job must not inherit the GPUs of that job.
  */
 #include "cli/line/interrupt.h"
 #include "cli/conn/jobs.h"

@@ -11,8 +11,8 @@
 #include "cli/conn/conn.h"
 
 /*
- * Sends *ask (a RUN) and waits for its RUN_REPLY. Outcomes as sl_conn_open. Until the answer SIGINT
- * and SIGTERM end the process, and so the wait; afterwards they are as before.
+ * Sends *ask (a RUN) and waits for its RUN_REPLY. Outcomes as sl_conn_open. During the wait SIGINT
+ * and SIGTERM end this process; afterwards they act as before.
  */
 SL_MUST_CHECK int sl_run_wait(struct sl_conn *conn, union sl_msg *ask, bool json,
 	union sl_msg *reply, struct sl_error *err);

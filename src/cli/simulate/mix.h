@@ -7,8 +7,9 @@
 #include "base/draw.h"
 #include "cli/simulate/trace.h"
 
-/* Replaces the jobs of the trace by a mix of them, drawn with the seed, of about the same demand.
- * BAD: there is no such mix, or the trace lacks jobs of a sort that it needs. */
+/* Replaces the jobs of the trace by the named mix: jobs drawn from the trace with the seed, of
+ * about the same total demand. BAD: no mix has that name, or the trace lacks a kind of job that it
+ * needs. */
 SL_MUST_CHECK int sl_simulate_mix(
 	struct sl_trace *trace, const char *name, uint64_t seed, struct sl_error *err);
 

@@ -33,8 +33,8 @@ struct sl_simulate_ask {
 void sl_simulate_run(const struct sl_trace *trace, const struct sl_arrivals *arrivals,
 	const struct sl_simulate_ask *ask, struct sl_simulate_curve *curve);
 
-/* The jobs of the trace shuffled with the seed, then randomly chosen again, until they ask for
- * until_pct of the cluster; ranks are shuffled too. False: out of memory. */
+/* Shuffles the trace's jobs and the nodes' ranks with the seed. Further randomly chosen jobs follow
+ * until all together ask for until_pct of the cluster. False: out of memory. */
 SL_MUST_CHECK bool sl_simulate_shuffle(const struct sl_trace *trace, uint64_t seed,
 	uint32_t until_pct, struct sl_arrivals *arrivals);
 /* Each job once, by creation_time, then by place in the file. */

@@ -1,10 +1,10 @@
 /*
- * A workload's part of a bar is what it holds (its letter), what the driver took for it (the small
- * letter), and the unused part of its request (-). So every request ends at a place of the bar,
- * which a tick below marks; letters right of the tick are burst.
+ * A workload's cells in a bar are what it holds (its letter), what the driver took for it (the
+ * small letter), and the unused part of its request (-). So every request ends at one cell of the
+ * bar, and a tick below marks that cell; letters right of the tick are burst.
  *
- * Requested memory may be lent. Then less is free than the unused requests add up to, and they are
- * shown only as far as they are free.
+ * Requested memory may be lent to others. Then the free memory is less than the sum of unused
+ * requests, and only the free memory is drawn as unused.
  *
  * Evicted memory is not on the GPU, and so not in its bar. Memory that is coming back has its space
  * already and counts as granted.

@@ -100,9 +100,8 @@ int sl_top_fetch_whys(struct sl_top_data *data, struct sl_conn *conn,
 
 /* --- lines --- */
 
-/* Each workload wants the letter that its id gives, and takes the next free one. So letters stay
- * while other workloads come and go. uses are in the order of ids, as far as the daemon keeps
- * it. */
+/* Each workload wants the letter that its id gives, and takes the next free one. So its letter
+ * stays while other workloads come and go. Rows of one workload must be neighbours. */
 static void give_letters(struct sl_top_data *data)
 {
 	bool taken[LETTERS] = {0};

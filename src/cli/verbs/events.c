@@ -4,9 +4,9 @@
  * The daemon keeps the latest events. Older ones, also from before its start, are in its history,
  * with serial numbers that continue.
  *
- * --follow survives a restart of the daemon: it waits for the next one, reports on standard error
- * that events may be missing, and goes on. The new daemon lacks the old one's events, so it is
- * asked for all it has.
+ * --follow survives a restart of the daemon: it waits for the next daemon, reports on standard
+ * error that events may be missing, and goes on. The new daemon has only its own events, so
+ * --follow asks for all of them.
  */
 #include "cli/line/cli.h"
 #include "cli/conn/conn.h"

@@ -1,8 +1,8 @@
 /*
  * sluice history: GPU time that was allocated and used, by user, project or other subject.
  *
- * The daemon adds up. This asks for as many steps as a line has space for, and draws them. --json
- * and --csv print the daemon's answer unchanged.
+ * The daemon adds up. The verb asks for as many steps as a line has space for, and draws them.
+ * --json and --csv print the daemon's answer unchanged.
  */
 #include "cli/conn/past.h"
 #include "cli/conn/rows.h"

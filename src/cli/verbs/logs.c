@@ -1,10 +1,10 @@
 /*
- * sluice logs: the output of a job's task. The daemon passes the file, so the output does not go
- * through the daemon, and --follow works while the daemon is away.
+ * sluice logs: the output of a job's task. The daemon passes a descriptor of the file, so the
+ * output does not go through the daemon, and --follow works while the daemon is away.
  *
- * The file grows at its end, and may lose its beginning (job_log_max). Output lost before it was
- * read is skipped, up to the line that says so. Once the job has ended the file is final; the rest
- * is read before this ends.
+ * The file grows at its end, and may lose its beginning (job_log_max). If output was lost before
+ * the verb read it, reading goes on at the line in the file that reports the loss. Once the job has
+ * ended the file is final, and the verb reads the rest before it ends.
  */
 #include "cli/line/interrupt.h"
 #include "cli/conn/jobs.h"

@@ -1,8 +1,8 @@
 /*
  * sluice set: changes request, limit, priority and rules of a workload while it runs.
  *
- * Only the named settings change. Flags travel all together, so the others are sent as the list of
- * workloads has them.
+ * Only the named settings change. One message has all flags, so flags that are not named are sent
+ * as the list of workloads has them.
  */
 #include "cli/line/amounts.h"
 #include "cli/line/cli.h"

@@ -6,10 +6,10 @@
  * would otherwise live on without its GPUs. After CMD ends, remaining processes get SIGTERM, and
  * SIGKILL after a grace period.
  *
- * With --lose, --revive or --xid it starts nothing, but causes an event in the box around it.
+ * With --lose, --revive or --xid the verb starts nothing: it causes an event in the box around it.
  *
- * Signals for CMD arrive here, since users kill CMD's parent; they are passed on. Signals of the
- * terminal reach the whole process group by themselves and are not repeated.
+ * Users who kill CMD signal its parent, so this process passes SIGINT, SIGTERM and the like on. The
+ * terminal signals the whole process group by itself; such signals are not repeated.
  */
 #include "cli/line/cli.h"
 #include "cli/verbs/faults.h"

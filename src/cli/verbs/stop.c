@@ -1,6 +1,6 @@
 /* sluice stop: SIGTERM to all processes of a workload, and SIGKILL to those left after the grace
- * period. Removes a job from the queue, too. The daemon carries it out; this does not wait for the
- * end. */
+ * period. It also removes a job from the queue. The daemon does both; the verb does not wait for
+ * the end. */
 #include "cli/line/cli.h"
 #include "cli/conn/jobs.h"
 #include "cli/conn/named.h"
