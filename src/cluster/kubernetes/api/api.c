@@ -1,10 +1,11 @@
 /*
  * api - libcurl's multi interface inside sd-event
  *
- * libcurl reports the descriptors it waits for and the time of its next turn; both become sources
- * of the loop. Its callbacks must not start or end a call, so they only collect. After each turn
- * settle() passes on lines, then ended calls. A function that it calls may free the call, which a
- * flag on the stack shows, or the client, of which settle() holds a reference.
+ * libcurl reports the descriptors it waits for and the time at which it must run next; both become
+ * sources of the loop. libcurl's callbacks must not start or end a call, so they only collect.
+ * After each run of libcurl settle() passes on lines, then ended calls. A function called by
+ * settle() may free the call, which a flag on the stack then shows. It may also free the client, so
+ * settle() holds a reference.
  */
 #include "cluster/kubernetes/api/internal.h"
 

@@ -1,8 +1,8 @@
 /*
  * api - a client of the Kubernetes API inside the event loop
  *
- * libcurl's multi interface is driven by sd-event: only two things block: reading a token of a few
- * KiB, and ending a call whose host name is still being resolved (in the cluster the server is an
+ * sd-event drives libcurl's multi interface. Only two things block: reading a token of a few KiB,
+ * and ending a call whose host name is still being resolved (in the cluster the server is an
  * address). HTTP/1.1, so a connection that hangs affects one call. One thread, the loop's.
  *
  * Done functions run from the loop, never from within sl_kube_call(). They may start and cancel
@@ -62,8 +62,8 @@ struct sl_kube_request {
 	const char *path;     /* with its query, escaped */
 	const json_t *body;   /* or NULL; serialised at once */
 	sl_kube_done_fn done; /* or NULL */
-	/* If set, the answer of a 200 is a stream, which only the server or the timeout ends; done
-	 * follows the last line. An unfinished line is dropped. */
+	/* If set, the answer of a 200 is a stream. Only the server or the timeout ends the stream;
+	 * done follows the last line. An unfinished line is dropped. */
 	sl_kube_line_fn line;
 	void *context;
 	sl_ns timeout;    /* 0: SL_KUBE_TIMEOUT */
@@ -83,10 +83,10 @@ struct sl_kube *sl_kube_ref(struct sl_kube *kube);
 struct sl_kube *sl_kube_unref(struct sl_kube *kube);
 SL_MUST_CHECK bool sl_kube_has_ended(const struct sl_kube *kube);
 
-/* slot, if given, holds the call until it ends and must stay valid as long; it is NULL again before
- * done is called. -EINVAL for a path that does not begin with '/' or has blanks, and for POST, PUT
- * or PATCH without a body; -ESHUTDOWN after the client's end; or other negative errno. On an error
- * done is not called. */
+/* slot, if given, holds the call until the call ends, and must stay valid until then; it is NULL
+ * again before done is called. -EINVAL for a path that does not begin with '/' or has blanks, and
+ * for POST, PUT or PATCH without a body; -ESHUTDOWN after the client's end; or other negative
+ * errno. On an error done is not called. */
 SL_MUST_CHECK int sl_kube_call(struct sl_kube *kube,
 	const struct sl_kube_request *request, struct sl_kube_call **slot);
 /* Cancels: done is not called, although the server may have carried the request out. *slot becomes

@@ -1,8 +1,8 @@
 /*
  * call - one request: sending it, collecting the answer, and reporting it to the caller
  *
- * The answer is collected until its end; a stream only until settle() of the client passes on its
- * whole lines. Bounds are checked on arrival.
+ * An answer is collected until its end. Of a stream, only the lines that settle() of the client has
+ * not passed on yet are kept. Bounds are checked on arrival.
  */
 #include "cluster/kubernetes/api/internal.h"
 

@@ -1,8 +1,8 @@
 /*
  * config - the service account's folder, or a kubeconfig
  *
- * A kubeconfig is loaded as one YAML document (JSON is YAML, too). It names everything twice: the
- * current context names a cluster and a user, which are found by name in their lists.
+ * A kubeconfig is loaded as one YAML document (JSON is YAML, too). Its current context names a
+ * cluster and a user; each is looked up by that name in a list of its own.
  */
 #include "cluster/kubernetes/api/config.h"
 

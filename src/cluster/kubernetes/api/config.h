@@ -35,15 +35,15 @@ void sl_kube_config_fini(struct sl_kube_config *config);
  * negative errno; err names the missing item and the remedy. */
 SL_MUST_CHECK int sl_kube_config_inside(
 	struct sl_kube_config *out, const char *folder, struct sl_error *err);
-/* The kubeconfig at path. Refuses, with the remedy: http, insecure-skip-tls-verify, exec,
- * auth-provider, user names with passwords. As above. */
+/* Reads the kubeconfig at path; results as above. Refuses, with the remedy: http,
+ * insecure-skip-tls-verify, exec, auth-provider, user names with passwords. */
 SL_MUST_CHECK int sl_kube_config_file(
 	struct sl_kube_config *out, const char *path, struct sl_error *err);
 /* path if given; else the cluster of this pod; else $KUBECONFIG; else ~/.kube/config. As above. */
 SL_MUST_CHECK int sl_kube_config_find(
 	struct sl_kube_config *out, const char *path, struct sl_error *err);
-/* The same for a command that a person gives: it also runs the kubeconfig's program for credentials
- * (exec). context: one of the kubeconfig; NULL: the current one. */
+/* The same for a command typed by a user: it also runs the kubeconfig's program for credentials
+ * (exec). context: the name of a context in the kubeconfig; NULL: the current one. */
 SL_MUST_CHECK int sl_kube_config_choose(struct sl_kube_config *out, const char *path,
 	const char *context, struct sl_error *err);
 

@@ -2,8 +2,9 @@
  * credential - asks a kubeconfig's program for the user's credentials (users[].user.exec)
  *
  * Cloud providers issue kubeconfigs that name a program instead of a token. The program prints an
- * ExecCredential (client.authentication.k8s.io), valid for some minutes: enough for a command, too
- * short for an agent. It talks to its user through standard input and standard error.
+ * ExecCredential (client.authentication.k8s.io). Its credentials are valid for some minutes: enough
+ * for a command, too short for an agent. The program talks to its user through standard input and
+ * standard error.
  */
 #ifndef SL_CLUSTER_KUBERNETES_API_CREDENTIAL_H
 #define SL_CLUSTER_KUBERNETES_API_CREDENTIAL_H

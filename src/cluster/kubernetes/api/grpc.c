@@ -1,10 +1,10 @@
 /*
  * grpc - see the header
  *
- * Three objects: the server, its connections, and calls. A call is used by the stream of a
- * connection while both live, and by the handler until it answers; it is freed when both are done.
- * nghttp2's callbacks only note things: connections are freed, and waiting data is sent, after they
- * have returned.
+ * Three objects: the server, its connections, and calls. A call belongs both to the stream of a
+ * connection, while that lives, and to the handler, until it answers; it is freed when both are
+ * done. nghttp2's callbacks only take notes. Connections are freed, and waiting data is sent, after
+ * the callbacks have returned.
  */
 #include "cluster/kubernetes/api/grpc.h"
 

@@ -3,8 +3,7 @@
  *
  * nghttp2 implements HTTP/2; gRPC adds a path per method, five bytes before a message, and a status
  * in the trailers. A call has one message in, and one message, or a stream of them, out. Clients
- * keep their own deadlines. Compressed messages are refused, as a server may that announces no
- * compression.
+ * keep their own deadlines. The server announces no compression, so it refuses compressed messages.
  *
  * The socket's mode (0600) decides which processes may connect. Their bytes are not trusted: bytes
  * that are not HTTP/2 end only their own connection. One thread, the loop's.
@@ -50,9 +49,9 @@ void sl_grpc_answer(struct sl_grpc_call *call, const void *message, size_t size)
 void sl_grpc_refuse(
 	struct sl_grpc_call *call, enum sl_grpc_status status, const char *text);
 
-/* Sends a message of a stream. Each message is the whole state of something, so one that is not
- * being sent yet is replaced by the next. False: the client is gone, out of memory, or too large;
- * end the call. */
+/* Sends a message of a stream. Each message has the complete new state, so the next message
+ * replaces one that is still waiting to be sent. False: the client is gone, memory ran out, or the
+ * message is too large; end the call. */
 SL_MUST_CHECK bool sl_grpc_send(
 	struct sl_grpc_call *call, const void *message, size_t size);
 /* Ends a stream: the client sees a cancellation. The call is gone. */

@@ -20,8 +20,8 @@ struct sl_grpc_ask;
 typedef void (*sl_grpc_ask_fn)(
 	void *context, const uint8_t *message, size_t size, const struct sl_error *err);
 
-/* fn is called once, from the loop. *slot must stay valid as long, and is NULL again before that
- * call. 0 or negative errno (err); on an error fn is not called. */
+/* fn is called once, from the loop. *slot must stay valid until then, and is NULL again before fn
+ * is called. 0 or negative errno (err); on an error fn is not called. */
 SL_MUST_CHECK int sl_grpc_ask(sd_event *loop, const char *path, const char *method,
 	const void *message, size_t size, sl_grpc_ask_fn fn, void *context,
 	struct sl_grpc_ask **slot, struct sl_error *err);

@@ -1,11 +1,12 @@
 /*
  * parse - JSON of the API server, parts of which users wrote
  *
- * The API server passes free-form text of users (the parameters of a claim, custom resources) on
- * unchanged: numbers of 400 digits, a thousand nested arrays, half a surrogate pair, bytes that are
- * not UTF-8. jansson refuses a whole document with any of these, so one claim could hide the list
- * of all claims. Here only those numbers and arrays become 0, and those characters U+FFFD or '?'.
- * Therefore objects with parts that users wrote are patched, never written back whole. Pure.
+ * Some parts are free-form text of users (the parameters of a claim, custom resources), and the API
+ * server passes them on unchanged: numbers of 400 digits, a thousand nested arrays, half a
+ * surrogate pair, bytes that are not UTF-8. jansson refuses a document with any of these, so one
+ * claim could hide the list of all claims. This parser replaces only those numbers and arrays by 0,
+ * and those characters by U+FFFD or '?'. An object with such parts therefore differs from the
+ * server's, so callers patch it and never write it back. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_API_PARSE_H
 #define SL_CLUSTER_KUBERNETES_API_PARSE_H
@@ -23,8 +24,9 @@
 /* Does the text have more values than that? O(size). */
 SL_MUST_CHECK bool sl_kube_is_vast(const char *text, size_t size);
 
-/* An object or array, a new reference; NULL if it is not JSON as Go reads it, or has too many
- * values. text[size] must be NUL. Writes into text if jansson refuses it. O(size). */
+/* Returns an object or array, a new reference; NULL if text is not JSON as Go reads it, or has too
+ * many values. text[size] must be NUL. If jansson refuses text, the repair writes into it.
+ * O(size). */
 json_t *sl_kube_parse(char *text, size_t size);
 /* The same for one stored object, with any number of values: etcd bounds it to 1.5 MiB. */
 json_t *sl_kube_parse_object(char *text, size_t size);

@@ -2,13 +2,13 @@
  * watch - lists, watches, and handles the end of a watch
  *
  * There is always exactly one call, perhaps delayed: a page of the list or the stream of changes.
- * So this needs no timer, and the client's end ends everything.
+ * So a watch needs no timer, and the client's end ends everything.
  *
  * A watch that ends continues from the last resource version, bookmarks included. It lists again if
  * that version cannot be trusted: 410 Gone (the server forgot it), an ERROR event, a line that is
  * not JSON or too long. `known` has the objects reported so far, so a complete list shows which
- * ones vanished. An event or a watch that lived for a while resets the back-off. A list alone does
- * not: a server that answers each watch with 410 would be listed without a pause.
+ * ones vanished. An event, or a watch that lived for a while, resets the back-off. A list does not
+ * reset it: otherwise a server that answers each watch with 410 would be listed without a pause.
  */
 #include "cluster/kubernetes/api/watch.h"
 

@@ -1,10 +1,11 @@
 /*
  * watch - the objects of a kind, and each change of them
  *
- * Lists page by page, then watches from there, with bookmarks; tries again for ever, with growing
- * waits. Events are consistent whatever happens to the connection: a new object is ADDED, a known
- * one MODIFIED, one that vanished meanwhile DELETED, and nothing is reported twice. SYNCED follows
- * each complete list. Needs some 220 bytes per object. Loop's thread; as api.h.
+ * Lists page by page, then watches from there, with bookmarks; after a failure it tries again, for
+ * ever, with growing waits. Events are consistent even if the connection was lost: a new object is
+ * ADDED, a known one MODIFIED, one that vanished meanwhile DELETED, and nothing is reported twice.
+ * SYNCED follows each complete list. A watch needs some 220 bytes per object. Loop's thread; as
+ * api.h.
  */
 #ifndef SL_CLUSTER_KUBERNETES_API_WATCH_H
 #define SL_CLUSTER_KUBERNETES_API_WATCH_H

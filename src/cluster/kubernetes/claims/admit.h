@@ -1,9 +1,9 @@
 /*
  * admit - answers the API server's review of a new pod, or of a claim of Sluice's class
  *
- * A pod with annotations of ask.h becomes one with claims: a ResourceClaimTemplate for each
- * container that asks, and a JSONPatch that adds it to the pod and the container. A ResourceClaim
- * or ResourceClaimTemplate is admitted or refused unchanged. Everything else is admitted.
+ * A pod with annotations of ask.h gets claims: a ResourceClaimTemplate for each container that
+ * asks, and a JSONPatch that adds it to the pod and the container. A ResourceClaim or
+ * ResourceClaimTemplate is admitted unchanged or refused. Everything else is admitted.
  *
  *   review -> sl_admit_read() -> paths to look up -> facts -> sl_admit_decide() -> templates to
  *   make -> sl_admit_response()

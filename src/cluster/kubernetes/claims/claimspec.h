@@ -53,8 +53,8 @@ void sl_sizes_group(struct sl_gpu_room *rooms, size_t count, struct sl_sizes *ou
 SL_MUST_CHECK bool sl_bounds_read(
 	const json_t *namespace, struct sl_bounds *out, struct sl_error *err);
 
-/* The spec for ask, a new reference; NULL: impossible (err has the reason and what to write). note
- * is set if the claim is valid but no present GPU has space for it. */
+/* The spec for ask, a new reference; NULL: no claim can express ask (err has the reason and what to
+ * write). note is set if the claim is valid but no present GPU has space for it. */
 json_t *sl_claimspec_new(const struct sl_ask *ask, const struct sl_bounds *bounds,
 	const struct sl_sizes *sizes, struct sl_error *note, struct sl_error *err);
 /* The template for a spec (taken) in a namespace, named by a hash of the spec. NULL: out of

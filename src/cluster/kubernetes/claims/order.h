@@ -20,8 +20,8 @@
 #define SL_KUBE_PARKED_CONDITION "sluice.dev/Parked"
 
 /* Reads the limit in text, for a workload with that request on GPUs that can share most_bytes (0:
- * unknown), in a namespace with that bound (UINT64_MAX: none). False: impossible; err has the
- * reason and what to write. */
+ * unknown), in a namespace whose max-limit is bound (UINT64_MAX: none). False: the limit is not
+ * possible; err has the reason and what to write. */
 SL_MUST_CHECK bool sl_kube_order_limit(const char *text, uint64_t request_bytes,
 	uint64_t most_bytes, uint64_t bound_bytes, uint64_t *limit_bytes,
 	struct sl_error *err);

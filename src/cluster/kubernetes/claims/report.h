@@ -34,8 +34,9 @@ struct sl_kube_figures {
 /* The entries of this driver and pool in status.devices: an array; a new reference, NULL without
  * memory. */
 json_t *sl_kube_report_read(const json_t *claim, const char *pool);
-/* The entries as they should be: one per device of the share. before: the present ones; an
- * unchanged condition keeps its time, others get now ("2026-01-01T00:00:00Z"). A new reference. */
+/* The entries that status.devices should have: one per device of the share. before: the present
+ * entries. A condition that has not changed keeps its time; others get now
+ * ("2026-01-01T00:00:00Z"). A new reference. */
 json_t *sl_kube_report_devices(const struct sl_share *share, const char *pool,
 	const struct sl_kube_figures figures[], const json_t *before, const char *now);
 /* May something wait for the change? True for a condition, a limit or a request. */

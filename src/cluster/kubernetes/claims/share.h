@@ -1,5 +1,5 @@
 /*
- * share - a ResourceClaim's part of a node's GPUs
+ * share - the devices of one node that a ResourceClaim was given, and its amounts
  *
  * Reads status.allocation of a claim, which the scheduler wrote: devices of this driver on this
  * node, and the amounts. A claim is one workload, so all of its devices have the same amounts.
@@ -43,8 +43,9 @@ SL_MUST_CHECK int sl_share_read(const json_t *claim, const char *pool,
 	struct sl_share *out, struct sl_error *err);
 
 /* Converts amounts on a node that publishes factor_pct percent of its memory (slice.h; 0 and 100:
- * the actual size). The request shrinks by that factor. The limit is the claimed memory or the
- * claim's own limit, at most what its smallest GPU has; own_bytes 0: unknown. */
+ * the actual size). The request shrinks by that factor. The limit is the claim's own limit, or else
+ * the claimed memory; it is at most own_bytes, what the smallest GPU of the claim has (0:
+ * unknown). */
 void sl_share_divide(struct sl_share *share, unsigned int factor_pct, uint64_t own_bytes);
 
 #endif

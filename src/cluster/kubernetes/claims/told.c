@@ -1,8 +1,9 @@
 /*
  * told - see the header
  *
- * A tale is NEW until the server has its Event, ASKED if the server has one of an earlier driver
- * process, then KNOWN. Events live for an hour in most clusters; one that has expired is made
+ * A NEW tale has no Event yet that this process knows of. If the server answers that the Event
+ * exists, an earlier driver process wrote it, and the tale is ASKED until that Event has been read.
+ * Otherwise it is KNOWN. Events live for an hour in most clusters; one that has expired is made
  * again.
  */
 #include "cluster/kubernetes/claims/told.h"

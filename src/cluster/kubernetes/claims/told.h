@@ -3,9 +3,9 @@
  *
  * There is one Event per pod and reason, with the latest message, a count, and the times of the
  * first and last: kubectl describe shows "x12 over 3m". A new Event is written at once, a repeated
- * one after a pause; one write at a time. Its name derives from pod and reason. It carries the
- * serial of sluiced's latest event in it, so a restarted driver continues there. Loop's thread; as
- * api.h.
+ * one after a pause; one write at a time. The Event's name derives from pod and reason. The Event
+ * carries the serial of the latest sluiced event in it, so a restarted driver continues after that
+ * event. Loop's thread; as api.h.
  *
  * Needs: get, create, patch events.
  */

@@ -54,9 +54,9 @@ const char *sl_units_key(const struct sl_units_gpu *gpu, char buf[SL_UNITS_KEY_M
 /* Is it a key of units? Keys of claims never are. */
 bool sl_units_is_key(const char *key);
 
-/* Chooses `count` of the available units, including those of `must`: on the GPU with the most
- * available units, where bursts have most space; the lowest numbers. The GPU of *out is
- * sl_units_one_gpu(). -ENOSPC (err, with the remedy): no GPU has as many; -ENOMEM. */
+/* Chooses `count` of the available units, including those of `must`, all on one GPU: the GPU with
+ * the most available units, where bursts have most space; its lowest numbers. sl_units_one_gpu() of
+ * *out is that GPU. -ENOSPC (err, with the remedy): no GPU has as many; -ENOMEM. */
 SL_MUST_CHECK int sl_units_choose(const struct sl_units *available,
 	const struct sl_units *must, uint32_t count, struct sl_units *out,
 	struct sl_error *err);

@@ -1,20 +1,19 @@
 /*
  * cdi - tells the container runtime what a claim's containers get
  *
- * A file of the Container Device Interface for each claim, in a folder that the runtime watches.
- * The claim is a kind of its own, sluice.dev/claim, with a device UID-NUMBER for each GPU that was
- * allocated; containers that use the claim get the device's environment, mounts and device nodes.
- * CDI 0.5.0 is the first that allows names of devices to begin with a digit, as a UID may; nothing
- * newer is used.
+ * Each claim has a file of the Container Device Interface, in a folder that the runtime watches.
+ * The file's kind is sluice.dev/claim, with a device UID-NUMBER for each allocated GPU; containers
+ * that use the claim get the device's environment, mounts and device nodes. CDI 0.5.0 is the first
+ * version that lets names of devices begin with a digit, as a UID may; nothing newer is used.
  *
- * LD_PRELOAD: a variable set by CDI replaces the image's, and CDI cannot append to it. For images
- * with an LD_PRELOAD of their own, preload by a file instead: the loader reads /etc/ld.so.preload
- * besides the variable. For that a file with the library's path in the container is mounted at
+ * LD_PRELOAD: a variable set by CDI replaces the image's, and CDI cannot append to it. Images with
+ * an LD_PRELOAD of their own need preloading by a file instead: the loader reads /etc/ld.so.preload
+ * besides the variable. A file with the library's path in the container is then mounted at
  * SL_CDI_PRELOAD_PATH, and the variable is left out. Images rarely have that file; the mount hides
  * it.
  *
- * Files are written whole or not at all, with mode 0644. Claim UIDs come from outside; a UID that
- * cannot be the name of a file is refused. Keeps no state.
+ * Files are written completely or not at all, with mode 0644. Claim UIDs come from outside; a UID
+ * that cannot be the name of a file is refused. Keeps no state.
  */
 #ifndef SL_CLUSTER_KUBERNETES_NODE_CDI_H
 #define SL_CLUSTER_KUBERNETES_NODE_CDI_H

@@ -1,8 +1,8 @@
 /*
  * device_plugin - see the header
  *
- * The field numbers are those of the kubelet's published messages. A list of names of units is the
- * same in all of them: field 1 of a container's message, which is field 1 of the request.
+ * The field numbers are those of the kubelet's published messages. All requests list names of units
+ * in the same place: field 1 of a container's message, which is field 1 of the request.
  */
 #include "cluster/kubernetes/node/device_plugin.h"
 

@@ -24,8 +24,9 @@ struct sl_device_plugin_gpu {
 
 struct sl_device_plugin_handler {
 	void *context;
-	/* A pod with these units will start here: puts the container's part of the answer
-	 * (ContainerAllocateResponse). False: err has the fault; the pod fails for good. */
+	/* A pod with these units will start here. Puts the container's part of the answer
+	 * (ContainerAllocateResponse) into out. False: err has the fault, and the pod fails for
+	 * good. */
 	bool (*allocate)(void *context, const struct sl_units_gpu *gpu,
 		struct sl_proto_out *out, struct sl_error *err);
 	/* The container of that key is about to start. Answer the call with an empty message, or

@@ -2,8 +2,8 @@
  * holders - the containers that have units of GPU memory, according to the kubelet
  *
  * Reads the answer of v1.PodResourcesLister/List: all pods of the node and the devices of their
- * containers. It lacks init containers other than sidecars. Then the node's pods at the API server
- * add their annotations. Pure but for memory.
+ * containers. The answer lacks init containers other than sidecars. The API server's pods of this
+ * node are read next, and add their annotations. Pure but for memory.
  */
 #ifndef SL_CLUSTER_KUBERNETES_NODE_HOLDERS_H
 #define SL_CLUSTER_KUBERNETES_NODE_HOLDERS_H
@@ -40,8 +40,8 @@ void sl_holders_fini(struct sl_holders *holders);
 /* NULL: no container. */
 struct sl_holder *sl_holders_find(const struct sl_holders *holders, const char *key);
 /* Adds a list of pods. False: an unfinished pod that asks for units has none in the kubelet's
- * answer, as when the kubelet has just started and does not know its pods yet. Then an entry
- * missing in the answer may still exist. */
+ * answer, as when the kubelet has just started and does not know its pods yet. A container that is
+ * missing in the answer may then still have its units. */
 SL_MUST_CHECK bool sl_holders_meet(struct sl_holders *holders, const json_t *pods);
 /* Does a container of the pod ask for units? */
 SL_MUST_CHECK bool sl_holders_asks(const json_t *pod);

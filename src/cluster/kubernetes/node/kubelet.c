@@ -1,8 +1,9 @@
 /*
  * kubelet - see the header
  *
- * The field numbers are those of the kubelet's published messages. Each claim of a call is a work.
- * It adds its part to the answer, a map keyed by the claim's uid; the last one sends it.
+ * The field numbers are those of the kubelet's published messages. Each claim of a call is a struct
+ * work. When it is done it adds its entry to the answer, a map keyed by the claim's uid; the last
+ * one sends the answer.
  */
 #include "cluster/kubernetes/node/kubelet.h"
 

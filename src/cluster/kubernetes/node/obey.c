@@ -1,9 +1,8 @@
 /*
  * obey - turns orders in a pod's annotations into SET and PARK of its workload
  *
- * Each time sluiced has answered, the present state is compared with the orders; nothing that
- * matters after a restart is stored. A refusal is reported on the pod, and the order is tried again
- * later.
+ * After each answer of sluiced the workload's state is compared with the orders, so a restart needs
+ * nothing that was stored. A refusal is reported on the pod, and the order is tried again later.
  */
 #include <stdio.h>
 #include <stdlib.h>

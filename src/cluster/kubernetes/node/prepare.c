@@ -1,8 +1,8 @@
 /*
  * prepare - turns a claim into a workload with its own socket, and a CDI file
  *
- * Each request runs through its steps independently. Several may run at once, even for one claim,
- * since a step changes nothing that is done already.
+ * Each request runs through its steps independently. Several may run at once, even for one claim: a
+ * step that finds its work done already changes nothing.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -3,7 +3,8 @@
  *
  * step() compares the wanted slices with the known ones and starts the next call; it runs again
  * after each event. A write begins by reading the Node, whose UID the owner reference needs. After
- * a failure or a recent write that read is delayed, so the write then has the newest content.
+ * a failure or a recent write, reading the Node is delayed. The slice is built after it, so it is
+ * the newest.
  *
  * An API server without a feature that the slice uses drops fields. Its version of the slice is
  * kept as `accepted`; otherwise each comparison would find a difference and write again.
@@ -96,8 +97,9 @@ static void meet(struct sl_kube_publisher *p, json_t *slice)
 		return;
 	}
 	(void)json_object_del(p->strays, name);
-	/* The watch may be older than an answer received before, and then corrects itself next.
-	 * Versions cannot order them: they go back when etcd is restored. */
+	/* The watch's slice may be older than the answer to an earlier write; the watch's next
+	 * event then corrects it. Comparing versions does not help: they go back when etcd is
+	 * restored. */
 	set_have(p, slice);
 }
 

@@ -3,9 +3,10 @@
  *
  * The slice is called NODE-gpu.sluice.dev and belongs to the Node, with which it is deleted. It is
  * created if it is missing, and updated with a higher pool generation if its devices differ. So a
- * change or deletion by others is undone; a starting kubelet deletes all slices of its node. Other
- * slices of this driver for this node are deleted. Equal slices cause no write. If others change a
- * slice again and again, the waits between writes grow to 38 s. Loop's thread; as api.h.
+ * change or deletion by others is undone; a starting kubelet, for one, deletes all slices of its
+ * node. Other slices of this driver for this node are deleted. An equal slice is not written. If
+ * others change a slice again and again, the waits between writes grow to 38 s. Loop's thread; as
+ * api.h.
  *
  * Needs: get nodes; list, watch, create, update, delete resourceslices.resource.k8s.io.
  */

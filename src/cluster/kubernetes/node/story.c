@@ -1,9 +1,9 @@
 /*
  * story - see the header
  *
- * One question to sluiced is four lists, in this order: workloads of claims, their uses, their
- * swap, and events since the last question. So an event finds its workload, and a status is nearly
- * of one moment.
+ * One round asks sluiced for four lists, in this order: workloads of claims, their uses, their
+ * swap, and events since the last round. Each event then finds its workload, and all figures of a
+ * status are from nearly the same moment.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
  *
  * While the node has claims, sluiced is asked every second, and at once after a new order. The
  * state of each claim's workload becomes the claim's status.devices (report.h); its events become
- * Events on the pods (told.h). The node's pods are watched. An order in their annotations (order.h)
- * that sluiced does not follow yet is passed on to it. So an order survives restarts of both, and
- * overrides settings made by hand on the node.
+ * Events on the pods (told.h). The node's pods are watched. If their annotations have an order
+ * (order.h) that sluiced does not follow yet, the order is sent to sluiced. So an order survives
+ * restarts of both, and overrides settings made by hand on the node.
  *
  * A claim's status is written when it differs, at most every 2 s; figures that keep changing are
  * written less and less often, down to every 32 s. Loop's thread.

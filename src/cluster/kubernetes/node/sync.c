@@ -3,10 +3,11 @@
  *
  * sluiced's workloads survive its own restarts but not the machine's, and a claim may be deleted
  * while this driver does not run. First sluiced's list is read. Then the claims are read by name,
- * one after the other, since the cluster has many more. The names are those of claims prepared
- * here, from the story, and of claims that a pod of this node uses. The watch of pods may be behind
- * the kubelet, but a claim prepared before this driver started belongs to a pod in the watch's
- * first list. Claims that the kubelet prepares or unprepares meanwhile are left out.
+ * one after the other, since a list would have all claims of the cluster. The names are those of
+ * claims prepared here, from the story, and of claims that a pod of this node uses. The watch of
+ * pods may be behind the kubelet. But a claim prepared before this driver started belongs to a pod
+ * in the watch's first list, and claims that the kubelet prepares or unprepares meanwhile are left
+ * out.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -2,17 +2,18 @@
  * units_node - containers with units of GPU memory, and their workloads in sluiced
  *
  * The kubelet allocates units (Allocate) without naming the container, and calls again right before
- * each start of the container (PreStartContainer). By then its list tells which container has which
- * units. So the workload is made at the start, with the pod's name and the owner's annotations. If
- * that fails, the kubelet tries again, whereas a failure of Allocate fails the pod for good.
+ * each start of the container (PreStartContainer). At that time the kubelet's list tells which
+ * container has which units. So the workload is made at the start, with the pod's name and the
+ * owner's annotations. If that fails, the kubelet tries again; a failure of Allocate would fail the
+ * pod for good.
  *
- * A round compares sluiced's list, then the kubelet's, then the API server's pods if something
- * differs. A workload whose units no container has is ended. A kubelet that has just started does
- * not know its pods yet, so nothing is ended while its list lacks a pod of the API server. Rounds
- * run every 5 s, and for each start.
+ * A round compares sluiced's list with the kubelet's, and if they differ also with the API server's
+ * pods. A workload whose units no container has is ended. A kubelet that has just started does not
+ * know its pods yet, so nothing is ended while its list lacks a pod of the API server. Rounds run
+ * every 5 s, and for each start.
  *
- * A container that starts again keeps its workload, without the API server. A workload has the name
- * of its pod: one with another name belongs to an earlier container, which is gone.
+ * A container that starts again keeps its workload, and the API server is not asked. A workload has
+ * the name of its pod: one with another name belongs to an earlier container, which is gone.
  */
 #include <errno.h>
 #include <stdio.h>

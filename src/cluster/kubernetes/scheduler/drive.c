@@ -1,8 +1,8 @@
 /*
  * drive - the machine, its cycles and its actions
  *
- * Events share a cycle: it follows some milliseconds after the first of them and includes those
- * that come meanwhile. Actions are carried out after the step that emitted them.
+ * Several events share a cycle: the cycle follows some milliseconds after the first event and
+ * includes those that come meanwhile. Actions are carried out after the step that emitted them.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 

@@ -1,9 +1,9 @@
 /*
  * extended - GPUs that a pod asks for by limits: {sluice.dev/gpu: 1}
  *
- * An extended resource that stands for a DeviceClass (KEP-5004). The scheduler makes the
- * ResourceClaim that the pod does not name: the pod owns it, an annotation marks it, and the pod's
- * status maps containers to its requests. Its name derives from the pod's uid, so a claim whose
+ * sluice.dev/gpu is an extended resource that stands for a DeviceClass (KEP-5004). The pod names no
+ * claim, so the scheduler makes one: the pod owns it, an annotation marks it, and the pod's status
+ * maps containers to its requests. The claim's name derives from the pod's uid, so a claim whose
  * creation was not answered is found again and never made twice.
  *
  * Each lasting container has its own request. Other init containers have ended before, so they use

@@ -86,8 +86,8 @@ static void at_least(struct takes *sum, struct takes one)
 	sum->memory = sl_max_u64(sum->memory, one.memory);
 }
 
-/* As the kubelet counts: lasting init containers run together with the containers; other init
- * containers run before, beside the lasting ones in front of them. */
+/* Counts as the kubelet does: lasting init containers run together with the containers. Each other
+ * init container runs before the containers, beside the lasting ones listed in front of it. */
 static void read_takes(const json_t *spec, struct sl_facts_pod *out)
 {
 	const json_t *overhead = json_object_get(spec, "overhead"), *container;

@@ -1,7 +1,7 @@
 /*
  * groups - PodGroup of scheduling.k8s.io: how many pods of a gang must run together
  *
- * If the API server does not serve them no pod can name one, and labels are used (facts.h).
+ * If the API server does not serve PodGroups no pod can name one, and labels are used (facts.h).
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 

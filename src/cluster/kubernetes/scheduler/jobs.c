@@ -1,8 +1,8 @@
 /*
  * jobs - makes the machine's jobs from pods
  *
- * A job is made anew whenever its pods differ from what the machine knows. That is rare: changes by
- * the machine's own actions are reported by events, and recorded in pod->believed.
+ * A job is made anew whenever its pods differ from what the machine knows, which is rare. Changes
+ * by the machine's own actions do not count: events report them, and pod->believed records them.
  *
  * Tasks of equal need form a part of the job. A placed task keeps the need that it was placed with,
  * so it is found again after sizes of nodes change.

@@ -1,18 +1,18 @@
 /*
  * lease - one of several replicas decides
  *
- * A Lease of coordination.k8s.io, as Kubernetes' own components use it. A replica that sees it
- * unchanged for its whole duration, by its own clock, may take it. Every write names the version
- * that was read, so of two attempts one succeeds. The holder renews it five times per duration. A
- * holder that could not renew stops before others may take it: the time of a call counts from
- * before it was sent.
+ * A Lease of coordination.k8s.io, as Kubernetes' own components use it. A replica that sees the
+ * Lease unchanged for its full duration, by the replica's own clock, may take it. Every write names
+ * the version that was read, so of two attempts one succeeds. The holder renews the Lease five
+ * times per duration. A holder that could not renew stops before others may take the Lease: it
+ * counts from the moment before it sent its last successful call.
  *
- * It stops for good: the next holder writes what was left, not this one after getting the Lease
- * again.
+ * A holder that stopped never decides again, even if it could get the Lease back: the next holder
+ * makes the writes that are left.
  *
- * Its own identity in the Lease may be that of an earlier process with a write still in flight, so
- * it counts as another holder. A scheduler that ends orderly waits for its writes and leaves the
- * Lease without a holder.
+ * The Lease may name this replica's identity because an earlier process had it, with a write still
+ * in flight. So that holder counts as another one. A scheduler that ends orderly waits for its
+ * writes and leaves the Lease without a holder.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 

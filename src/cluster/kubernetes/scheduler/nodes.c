@@ -6,10 +6,11 @@
  * which is rare.
  *
  * Rules of pods (match.h) reach the machine as pools. Nodes that satisfy the same rules are of one
- * kind, and each kind is a pool; the machine has 31. Rules allow a kind if all of its nodes satisfy
- * them. Only in the last kind, which has all remaining nodes, do nodes differ. A rule and a node
- * are compared when one of them changes. Each node has the sum of the marks of its rules, so kinds
- * are distinguished by numbers.
+ * kind, and each kind is a pool. The machine has only 31 pools, so the last kind has all remaining
+ * nodes; only there do nodes differ. Rules allow a kind if all nodes of the kind satisfy them.
+ * Rules and a node are compared when one of them changes. Each set of rules has a random number,
+ * its mark. Each node has the sum of the marks of the rules that it satisfies; equal sums mean one
+ * kind.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 

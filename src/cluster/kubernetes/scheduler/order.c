@@ -2,15 +2,14 @@
  * order - parks, resumes or ends a running pod
  *
  * The order to park is a condition of the pod, which the node reads; the confirmation is a
- * condition of the claim, which the node writes. The next order is written only after the
- * confirmation of the one before, so a confirmation never belongs to an earlier order. Until then
- * the GPU is not free.
+ * condition of the claim, which the node writes. Until the confirmation the GPU is not free. The
+ * next order is written only after it, so a confirmation never belongs to an earlier order.
  *
  * An order to park that is not confirmed in time is cancelled: the pod keeps its GPU, and the
  * machine chooses other victims. The pod is spared for much longer than its node's call can be in
- * flight, so a late confirmation never belongs to the next order. A node that has not even begun is
- * silent, and all of its pods are spared. All of that stands in the pod's condition, with its time,
- * so the next leader continues from there.
+ * flight, so a late confirmation never belongs to the next order. A node that has not even begun
+ * counts as silent, and all of its pods are spared. The pod's condition records all of this, with
+ * its time, so the next leader continues from there.
  *
  * Ending a pod is an eviction, so disruption budgets count. If a budget forbids it the machine is
  * told, and chooses other victims.
@@ -262,8 +261,8 @@ void sl_ks_order(struct sl_ks *ks, struct sl_ks_pod *pod)
 		write_order(ks, pod, 0);
 }
 
-/* The node reports it parked without an order: its owner parked it, or it has not resumed yet. A
- * confirmation of an order would look the same. */
+/* The node reports the pod parked without an order of ours: its owner parked it, or it has not
+ * resumed yet. If we ordered it now, that report would look like the confirmation. */
 static bool is_parked_already(const struct sl_ks_pod *pod)
 {
 	return pod->claim && pod->claim->facts.is_parked && !pod->is_ordered;

@@ -1,13 +1,13 @@
 /*
  * projects - turns Project resources into projects of the machine
  *
- * They are added when the machine is made, parents first; a change of one rebuilds it. A project
- * with an error (a cycle, an unknown parent, a namespace of another one) is left out with all below
- * it, and its conditions have the reason. A namespace without a project belongs to project default,
- * which has no guarantee unless there is a Project of that name.
+ * Projects are added when the machine is made, parents first; a change of one rebuilds the machine.
+ * A project with an error (a cycle, an unknown parent, a namespace of another project) is left out
+ * with all below it, and its conditions have the reason. A namespace without a project belongs to
+ * project default, which has no guarantee unless there is a Project of that name.
  *
- * KAI's Queues are projects, too, if the API server has them and there is no Project of their name;
- * a pod names one by its label.
+ * KAI's Queues become projects, too, if the API server has them and no Project has the same name. A
+ * pod names its Queue by a label.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 

@@ -1,9 +1,9 @@
 /*
  * queue - KAI's Queue, read as a Project
  *
- * scheduling.run.ai/v2: parentQueue, priority, and of resources.gpu quota, limit (-1: without
- * bound; 0 or none: nothing, or nothing beyond the quota) and overQuotaWeight. GPUs are numbers
- * with fractions. CPU and memory are ignored. Pure.
+ * Fields of scheduling.run.ai/v2 that count: parentQueue, priority, and in resources.gpu quota,
+ * limit and overQuotaWeight. -1 means no bound; a quota of 0 or none guarantees nothing, a limit of
+ * 0 or none allows nothing beyond the quota. GPUs are fractional. CPU and memory are ignored. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_SCHEDULER_QUEUE_H
 #define SL_CLUSTER_KUBERNETES_SCHEDULER_QUEUE_H

@@ -35,8 +35,8 @@ static void on_event(struct sl_ks *ks, enum sl_ks_watch which,
 			return;
 		}
 		/* The API server does not serve this kind, so there are no such objects. Projects
-		 * and Queues may be installed later; built-in kinds come only with another
-		 * server. */
+		 * and Queues may be installed later, so their watches go on; PodGroups are built in
+		 * and come only with another server. */
 		if (which == SL_KS_WATCH_GROUPS)
 			ks->watch[which] = sl_kube_watch_free(ks->watch[which]);
 	}

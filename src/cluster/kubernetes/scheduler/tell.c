@@ -1,9 +1,9 @@
 /*
  * tell - writes the reason of a wait to the pod
  *
- * As the pod's condition PodScheduled=False, in the machine's words. A pod that is placed at once
- * gets none. Numbers in a sentence change all the time, so it is written again only when the reason
- * changes, and from time to time.
+ * The reason is the pod's condition PodScheduled=False, in the machine's words. A pod that is
+ * placed at once gets none. Numbers in a sentence change all the time, so a sentence is written
+ * again only when the reason changes, and from time to time.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 

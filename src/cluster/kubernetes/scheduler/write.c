@@ -5,12 +5,12 @@
  * its status, bind the pod. Before each call next_step() checks the present pod, claim and node.
  *
  * For a pod that asks for GPUs by limits (extended.h) the scheduler first creates the claim, with
- * its finalizer. It then writes the claim's name into the pod's status, before it allocates: if the
- * API server drops that field, nothing is allocated yet.
+ * its finalizer. Before it allocates, it writes the claim's name into the pod's status. If the API
+ * server drops that field, the scheduler notices while nothing is allocated yet.
  *
  * Writes to a claim name the version that was read, so they never overwrite a change. If an answer
  * leaves the result open (no connection, time, 5xx), the object is read, and the place stays taken
- * until it is certain that nothing was written. Only then may the machine give it to others.
+ * until it is certain that nothing was written. Only then may the machine give the place to others.
  *
  * A scheduler that finds a claim allocated to an unbound pod continues where the previous one
  * ended.

@@ -3,9 +3,9 @@
  *
  * An authority (5 years) signs a certificate (90 days) for the names by which the API server calls.
  * Each is renewed when less than a third of its life is left, or when it is missing or invalid. A
- * new authority stands before the previous one, which stays: its certificate is used until it
- * expires, so clients without the new authority can still connect. Times are wall-clock seconds
- * since 1970. No state.
+ * new authority is put in front of the previous one, which stays. A certificate signed by the
+ * previous authority remains in use until it is renewed, so clients without the new authority can
+ * still connect. Times are wall-clock seconds since 1970. No state.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_CERTS_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_CERTS_H

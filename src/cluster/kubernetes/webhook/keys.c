@@ -5,8 +5,8 @@
  * afterwards a watch or a timer calls it again.
  *
  * If the watch of the Secret is behind, another replica's bundle looks wrong. So the Secret is read
- * before the bundle is written. After a recent write of the bundle that read is delayed, longer
- * each time, so replicas or other writers do not overwrite each other in a loop.
+ * before the bundle is written. After a recent write of the bundle, reading the Secret is delayed,
+ * longer each time, so replicas or other writers do not overwrite each other in a loop.
  */
 #include "cluster/kubernetes/webhook/keys.h"
 

@@ -5,9 +5,9 @@
  * "sluice" has the names by which the API server calls. Both are watched. Missing or expiring
  * certificates are made and written to the Secret; if two replicas do so at once the API server
  * accepts one, and the other replica reads its result. The configuration's caBundle is set to the
- * Secret's authorities whenever it differs. Only then are certificates passed on.
+ * Secret's authorities whenever it differs. The server gets new certificates only after that.
  *
- * Checks again every 10 minutes, since certificates expire. Loop's thread; as api.h.
+ * The certificates are checked again every 10 minutes, since they expire. Loop's thread; as api.h.
  *
  * Needs: get, list, watch, update that secret; list, watch, patch that configuration.
  */

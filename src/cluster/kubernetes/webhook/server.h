@@ -2,14 +2,15 @@
  * server - HTTPS for reviews, which the event loop answers (daemon/web/http.h)
  *
  * POST /review passes its body to a function, which answers at once or later; GET /healthz answers
- * while it serves. Nothing is accepted before there are certificates; new ones apply to new
- * connections.
+ * while the server serves. Nothing is accepted before there are certificates; new certificates
+ * apply to new connections.
  *
  * Any client that reaches the port may connect, so their resources are bounded: 256 connections, 10
  * MiB per body and 64 MiB for all together, and 10 s to send a request. When all connections are in
- * use a request has 1 s, and connections without one are cut. The bound of a body is what etcd
- * stores, 1.5 MiB, with each byte written as six ("<" is \u003c). Of a larger body, or without
- * memory for it, the function gets the first 16 KiB. All calls are the loop's.
+ * use, a request must arrive within 1 s, and connections without a request are cut. etcd stores at
+ * most 1.5 MiB; 10 MiB is enough for that with each byte written as six ("<" is \u003c). Of a
+ * larger body, or without memory for it, the function gets the first 16 KiB. All calls are the
+ * loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_SERVER_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_SERVER_H

@@ -2,10 +2,10 @@
  * webhook - the admission webhook for new pods and claims
  *
  * Serves reviews over HTTPS (server.h) with certificates of its own (keys.h), and answers them by
- * admit.h. It watches the GPUs that nodes publish. For each relevant review it reads the namespace
- * and the pod's claims, and creates the templates in the answer. Any failure becomes a refusal,
- * after which the caller may try again. It has no other state; several replicas may run. One
- * thread, the loop's.
+ * admit.h. The webhook watches the GPUs that nodes publish. For each relevant review it reads the
+ * namespace and the pod's claims, and creates the templates in the answer. Any failure becomes a
+ * refusal, after which the caller may try again. It has no other state; several replicas may run.
+ * One thread, the loop's.
  */
 #ifndef SL_CLUSTER_KUBERNETES_WEBHOOK_WEBHOOK_H
 #define SL_CLUSTER_KUBERNETES_WEBHOOK_WEBHOOK_H
