@@ -3,9 +3,9 @@
  *
  * Dekker's pattern: a capture announces itself, then looks for synchronisations; a synchronisation
  * announces itself, then looks for captures. A capture that begins during a synchronisation waits
- * until that ends or is 1 s old: the synchronised work may itself wait for the thread that begins
- * the capture. No capture begins while the gate is closed, so memory does not move during one. Open
- * captures are listed by stream, so a destroyed stream or context ends its own.
+ * until the synchronisation ends or is 1 s old, since its work may itself wait for the thread that
+ * begins the capture. No capture begins while the gate is closed, so memory does not move during
+ * one. Open captures are listed by stream, so a destroyed stream or context ends its own.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/process/futex.h"
@@ -121,8 +121,9 @@ CUresult sl_capture_began(
 	return result;
 }
 
-/* The driver's rule for calls that are unsafe during a capture. They fail if this thread has a
- * capture that is not relaxed. In a thread of global mode they fail for any global capture. */
+/* The driver's rule for calls that are unsafe during a capture. Such a call fails if this thread
+ * has a capture that is not relaxed. In a thread of global mode it also fails if another thread has
+ * a global capture. */
 static bool is_forbidden(CUstreamCaptureMode mode)
 {
 	bool forbidden = false;

@@ -1,9 +1,10 @@
 /*
  * capture - which streams are recording a graph
  *
- * While a stream records, nothing of ours may synchronise: it would invalidate the capture. The
- * hooks count captures in and out. A thread that wants to synchronise asks first. A capture that
- * begins during a synchronisation waits until that ends, at most 1 s. Thread-safe.
+ * While a stream records, our code must not synchronise: that would invalidate the capture. The
+ * hooks report the begin and end of each capture here, and a thread asks here before it
+ * synchronises. A capture that begins during a synchronisation waits until the synchronisation
+ * ends, at most 1 s. Thread-safe.
  */
 #ifndef SL_RUNTIME_CONTEXTS_CAPTURE_H
 #define SL_RUNTIME_CONTEXTS_CAPTURE_H
@@ -29,8 +30,8 @@ void sl_capture_announce(void);
 /* After that call; returns result. */
 CUresult sl_capture_began(
 	CUstream stream, bool per_thread, CUstreamCaptureMode mode, CUresult result);
-/* After the call that ends a capture, while one is open; returns result. An attempt by the wrong
- * thread leaves the capture open, as the driver's answer shows. */
+/* Called after the driver's call that ends a capture, if a capture is open; returns result. If the
+ * wrong thread tries, the driver refuses, as result shows, and the capture stays open. */
 CUresult sl_capture_ended(CUstream stream, bool per_thread, CUresult result);
 
 /* In the child of a fork. */

@@ -2,8 +2,8 @@
  * prove - see prove.h
  *
  * The driver cannot tell without waiting whether all streams of a context, non-blocking ones
- * included, are idle; so a thread waits. If a kernel never ends the thread stays in the driver,
- * which is an answer, too: started_ns says since when.
+ * included, are idle; so a thread waits. While a kernel runs, that thread stays in the driver;
+ * started_ns tells callers since when.
  */
 #include "runtime/contexts/prove.h"
 #include "runtime/contexts/settle.h"

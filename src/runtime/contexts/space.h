@@ -1,9 +1,10 @@
 /*
  * space - what one CUDA context has allocated through us
  *
- * An allocation finds the space by the current context; the first one makes it. One lock ("the
- * books") guards all spaces, regions, slabs and the page map. It is held for table work only, never
- * during a driver call or a wait. A space is freed when it is dead and no thread uses it.
+ * An allocation finds the space by the current context; the first allocation in a context makes its
+ * space. One lock ("the books") guards all spaces, regions, slabs and the page map. It is held for
+ * table work only, never during a driver call or a wait. A space is freed when it is dead and no
+ * thread uses it.
  */
 #ifndef SL_RUNTIME_CONTEXTS_SPACE_H
 #define SL_RUNTIME_CONTEXTS_SPACE_H

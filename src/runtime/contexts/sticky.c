@@ -1,8 +1,8 @@
 /*
  * sticky - see sticky.h
  *
- * A call may return the error of another context than the current one (an event's), so the current
- * one is queried before it is marked.
+ * A call may return the error of a context that is not current, for example the context of an
+ * event. So the current context is queried before it is marked as broken.
  */
 #include "runtime/contexts/sticky.h"
 #include "runtime/contexts/space.h"

@@ -1,10 +1,10 @@
 /*
  * array - arrays and mipmapped arrays: asked for, charged, passed through
  *
- * The driver reports the size only of arrays without memory yet (deferred mapping). So the size is
- * computed, in the tiles of 64 bytes by 8 rows that GPUs have long used. What the driver takes
- * beyond that is measured as hidden. Sparse and deferred arrays take nothing themselves; the
- * handles mapped into them are charged where they are made.
+ * The driver reports an array's size only before the array has memory (deferred mapping). So we
+ * compute the size, in the tiles of 64 bytes by 8 rows that GPUs have long used. What the driver
+ * takes beyond that is measured as hidden. Sparse and deferred arrays take no memory themselves;
+ * the handles mapped into them are charged where they are made.
  */
 #include "runtime/driver/charge.h"
 #include "runtime/real/real.h"

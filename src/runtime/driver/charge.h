@@ -1,10 +1,9 @@
 /*
  * charge - what is charged for memory that the driver keeps
  *
- * For an array, managed memory or external memory the charge is recorded by kind and key
- * (objects.h), from the call that makes it. The call that ends it, or ends its context, takes the
- * record away. All of it is held: only the driver can move it. Thread-safe; no lock may be held.
- * Bytes.
+ * A call that makes an array, managed memory or external memory records its charge by kind and key
+ * (objects.h). The call that ends the object or its context removes the record. All charged bytes
+ * are held, since only the driver can move them. Thread-safe; no lock may be held. Bytes.
  */
 #ifndef SL_RUNTIME_DRIVER_CHARGE_H
 #define SL_RUNTIME_DRIVER_CHARGE_H
@@ -16,8 +15,9 @@
 void sl_charge_put(
 	const struct sl_passed *passed, enum sl_object_kind kind, uint64_t key);
 
-/* `call` ends the object with that key if the driver agrees; the value is its result. The record is
- * removed before the call, since another thread may get the same key at once. */
+/* `call` is a driver call that ends the object with that key; the macro's value is its result. The
+ * record is removed before the call, since another thread may get the same key right after it. If
+ * the call fails, the record is put back. */
 #define SL_CHARGE_END(kind, key, call)                                          \
 	({                                                                      \
 		struct sl_object object_;                                       \

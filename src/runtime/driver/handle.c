@@ -2,8 +2,9 @@
  * handle - see handle.h
  *
  * Ids count up and are never reused, so a stale id is recognised. The table of handles is hashed by
- * id; mappings are sorted by address. If the driver maps at an address, nothing else is mapped
- * there. Table entries for it are leftovers of racing threads, and are dropped.
+ * id; mappings are sorted by address. When the driver maps at an address, nothing else is mapped
+ * there. Entries that the table still has for that address were left by racing threads and are
+ * dropped.
  */
 #include "runtime/driver/handle.h"
 #include "runtime/driver/passed.h"

@@ -60,9 +60,9 @@ struct sl_handle {
 	uint32_t references;
 	uint32_t bound; /* to multicast objects */
 	uint32_t users; /* threads in a driver call with it */
-	/* On the host: the driver has neither the handle nor its mappings, except where `made` and
-	 * `there` record one that stayed half-way. Written while the control lock is closed, read
-	 * inside (swap/handles.c). */
+	/* The contents are on the host. The driver has neither the handle nor its mappings, except
+	 * those that `made` and `there` record after a move that failed half-way. Written while the
+	 * control lock is closed, read inside (swap/handles.c). */
 	bool evicted;
 	bool made;                         /* evicted, but the driver still has `real` */
 	CUmemGenericAllocationHandle lent; /* a temporary reference of ours; 0: none */
@@ -105,13 +105,13 @@ void sl_handle_discard(struct sl_handle *handle);
 CUmemGenericAllocationHandle sl_handle_add(
 	struct sl_handle *handle, CUmemGenericAllocationHandle real);
 
-/* Looks up the value that the program passes as a handle. NULL: not ours; *real is for the driver:
- * the same value, or 0 (which it refuses) for an id that is no longer valid. Otherwise *real is the
- * driver's handle, and the record stays until sl_handle_leave. */
+/* Looks up the value that the program passes as a handle. Returns the record, which stays until
+ * sl_handle_leave; *real is then the driver's handle. NULL: not a valid id. *real is then what to
+ * pass to the driver: 0 (which it refuses) for an old id of ours, otherwise the value itself. */
 struct sl_handle *sl_handle_use(
 	CUmemGenericAllocationHandle value, CUmemGenericAllocationHandle *real);
-/* NULL is fine. The last user of a handle without references or mappings gives back its charge,
- * inside the control lock if the handle may be on the host. */
+/* `handle` may be NULL. The last user of a handle without references or mappings gives its charge
+ * back, inside the control lock if the handle may be on the host. */
 void sl_handle_leave(struct sl_handle *handle);
 /* The handle mapped at address, with or without references, in use until sl_handle_leave; or
  * NULL. */

@@ -38,8 +38,9 @@ struct sl_pool {
 void sl_pool_lock(void);
 void sl_pool_unlock(void);
 
-/* Pools that have something charged; the n-th of them, in use, or NULL. Walk from the last to the
- * first: a pool whose charge falls to 0 moves only those behind it. */
+/* The number of pools with charged bytes, and the n-th of them (marked as in use) or NULL. Walk
+ * from the last to the first: when a pool's charge falls to 0, only later pools change their
+ * number. */
 size_t sl_pool_count_charged(void);
 struct sl_pool *sl_pool_nth_charged(size_t n);
 uint64_t sl_pool_all_charged(void);
@@ -48,9 +49,9 @@ uint64_t sl_pool_all_charged(void);
 SL_MUST_CHECK CUresult sl_pool_used(const struct sl_pool *pool, uint64_t *bytes);
 SL_MUST_CHECK CUresult sl_pool_reserved(const struct sl_pool *pool, uint64_t *bytes);
 
-/* Lowers the charge to what is reserved or promised. growth (may be NULL): its call is over, and
- * `grant` of its bytes become charged, except *unused. Returns the bytes to give back beside
- * those. */
+/* Lowers the charge to what the driver reports as reserved or is promised to calls. growth (may be
+ * NULL) is a growth whose call is over: of the `grant` bytes it was granted, all but *unused become
+ * charged. Returns the bytes to give back in addition to *unused. */
 uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
 	uint64_t grant, uint64_t *unused);
 

@@ -1,8 +1,8 @@
 /*
  * managed - memory that the driver moves between host and GPU by itself
  *
- * Charged and held in full from its creation, wherever its pages are: the program may move all of
- * it to the GPU at any time.
+ * It is charged and held in full from its creation, wherever its pages are: the program may move
+ * all of it to the GPU at any time.
  */
 #ifndef SL_RUNTIME_DRIVER_MANAGED_H
 #define SL_RUNTIME_DRIVER_MANAGED_H

@@ -42,9 +42,9 @@ SL_MUST_CHECK bool sl_objects_get(
 /* Removes each object of the context and passes it to fn, which may call functions of this
  * module. */
 void sl_objects_drop_context(CUcontext ctx, void (*fn)(const struct sl_object *object));
-/* The same in two steps, around a call that ends a context and may fail. The first removes all its
- * objects, so that a later context with the same handle starts empty. The second passes each object
- * to fn, or stores all again (fn NULL). */
+/* sl_objects_drop_context in two steps, around a call that ends a context and may fail. Before it,
+ * the first removes all objects of the context, so a new context with the same handle starts empty.
+ * After it, the second passes each object to fn, or if fn is NULL stores them again. */
 struct sl_objects_taken *sl_objects_take_context(CUcontext ctx);
 void sl_objects_end_taken(
 	struct sl_objects_taken *taken, void (*fn)(const struct sl_object *object));

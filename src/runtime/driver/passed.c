@@ -4,10 +4,10 @@
  * Each GPU has two accounts, for held and for other bytes. An account has the bytes that exist or
  * are about to, and the grains charged for them. A new object first uses the room in its account's
  * last grain, reserved for it at once; only the rest is asked for. So a thousand small arrays ask
- * once per 2 MiB, and concurrent threads never count on each other's bytes. When small objects go,
- * one of their grains stays charged as a spare, so a loop that makes and frees one asks for
- * nothing. The spare goes back when bytes are needed. The sum stays right: measured hidden bytes
- * are lower by what is charged but not in use.
+ * once per 2 MiB, and concurrent threads never count on each other's bytes. When small objects are
+ * freed, one of their grains stays charged as a spare, so a loop that makes and frees one object
+ * asks for nothing. The spare goes back when bytes are needed. The workload's sum stays right: its
+ * measured hidden bytes are lower by what is charged but not in use.
  */
 #include "runtime/driver/passed.h"
 #include "runtime/contexts/capture.h"
@@ -240,9 +240,9 @@ static bool ask_again(struct sl_passed *passed, CUresult *result)
 	return false;
 }
 
-/* The first time, the granted bytes may just not be free yet: other workloads' memory leaves
- * slowly. If the driver fails a second time it needs more than the program asked for, so that is
- * demanded, too. */
+/* After the driver's first failure we ask for the same bytes again: they were granted, but may not
+ * be free yet, since other workloads' memory leaves slowly. After a second failure the driver needs
+ * more than the program asked for, so we demand more. */
 bool sl_passed_again(struct sl_passed *passed, CUresult *result)
 {
 	int saved_errno = errno;

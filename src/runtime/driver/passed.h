@@ -42,8 +42,8 @@ SL_MUST_CHECK bool sl_passed_ask(struct sl_passed *passed, CUdevice dev, uint64_
 /* After the driver's answer. True: it was out of memory although the bytes were granted; more are
  * granted now, so call again. */
 SL_MUST_CHECK bool sl_passed_again(struct sl_passed *passed, CUresult *result);
-/* used_bytes of the bytes asked for exist now (0: the call failed). Required after a true
- * sl_passed_ask. passed.bytes is then the charge, to pass to sl_passed_free later. */
+/* Must follow each sl_passed_ask that returned true. used_bytes of the bytes asked for exist now
+ * (0: the call failed). passed.bytes is then the charge, to pass to sl_passed_free later. */
 void sl_passed_settle(struct sl_passed *passed, uint64_t used_bytes);
 /* bytes that were settled before are gone. flags: as in sl_passed_ask. */
 void sl_passed_free(struct sl_gpu *gpu, uint64_t bytes, uint32_t flags);

@@ -34,7 +34,7 @@ struct sl_pool *sl_pool_of_graphs(CUdevice dev);
 void sl_pool_leave(struct sl_pool *pool);
 
 /* Asks for what the pool needs for `bytes` more (pool NULL: asks for nothing). False: do not call
- * the driver; *result is the program's result, and the pool is left. */
+ * the driver; *result is the program's result, and the pool is no longer in use. */
 SL_MUST_CHECK bool sl_pool_ask(struct sl_pool_growth *growth, struct sl_pool *pool,
 	uint64_t bytes, CUresult *result);
 /* As sl_passed_again. */
@@ -57,9 +57,9 @@ void sl_pool_current_changed(void);
 /* The driver may have given something back: lowers the charge accordingly. */
 void sl_pool_look(struct sl_pool *pool);
 void sl_pool_look_at_all(void) SL_COLD;
-/* Gives back all unused memory of pools, after the work under way or at end_ns. False: there was
- * nothing. If no thread can be started the caller waits for the work, however long that takes. No
- * lock may be held. */
+/* Waits for the work under way, at most until end_ns, then gives back all unused memory of pools.
+ * False: there was none. If no thread can be started, the caller waits for the work without a
+ * deadline. No lock may be held. */
 bool sl_pool_give_back(sl_ns end_ns);
 /* The device's primary context is gone with everything its pools held. */
 void sl_pool_drop_device(CUdevice dev);

@@ -9,8 +9,8 @@
  * that, or is denied.
  *
  * Drivers take memory for a pool in chunks: of a minimum size, and large enough for the allocation.
- * We ask for such a chunk, and learn from the result how this pool grows. What a pool has reserved
- * beyond what was asked for is measured as hidden bytes, and asked for with its next growth.
+ * We ask for such a chunk, and learn from the result how this pool grows. Bytes that a pool has
+ * reserved beyond that are measured as hidden, and asked for with its next growth.
  *
  * Memory freed on a stream counts as used until the stream gets there. If a demand is denied, a
  * synchronisation and a trim show the true use before the program gets the error.
@@ -25,8 +25,8 @@
  * for. */
 #define ASKS_MAX 4
 
-/* Under the lock: the growth has what it needs, and others count it from now on. A growth that
- * still asks may be denied, so others do not count it. */
+/* Under the lock, once the growth has what it needs: from now on other growths count its bytes as
+ * pending. Before that they do not, since the growth may still be denied. */
 static void promise(struct sl_pool_growth *growth)
 {
 	growth->pool->pending_bytes += growth->bytes - growth->pending_bytes;
@@ -86,8 +86,9 @@ static bool ask_once(struct sl_pool_growth *growth, uint64_t bytes, CUresult *re
 		&growth->passed, growth->pool->dev, bytes, SL_PASSED_HELD, result);
 }
 
-/* Asks for what the driver will take, and for `unasked`, which is optional since it is measured
- * already. If the pool has not been seen to grow, a whole chunk is optional, too. */
+/* Asks for what the driver will take, plus `unasked`. If that is denied, asks again without
+ * `unasked`, whose bytes are already measured as hidden. If that is denied, too, and the pool has
+ * not been seen to grow, asks for less than a whole chunk. */
 static bool ask_for(
 	struct sl_pool_growth *growth, uint64_t bytes, uint64_t unasked, CUresult *result)
 {
@@ -109,8 +110,8 @@ static bool ask_for(
 	       ask_once(growth, bytes, result);
 }
 
-/* The grant belongs to the call, and the promise comes with it, so no other call counts on it. An
- * earlier grant of the same call becomes the pool's. */
+/* Records the grant as the call's and its bytes as pending in one step, so no other call counts on
+ * them. keep_grant has made an earlier grant of the same call the pool's. */
 static void enter_grant(struct sl_pool_growth *growth)
 {
 	sl_pool_lock();

@@ -13,9 +13,9 @@
 /* Pause before repeating a refused proof. */
 #define ASK_AGAIN_NS (10 * SL_MS)
 
-/* Waits for the work, at most until end_ns; longer work simply keeps what it uses. A context under
- * destruction refuses a proof: it is requested again, and skipped in the end. False: nothing may be
- * trimmed. */
+/* Waits for the context's work, at most until end_ns; work that lasts longer keeps the memory it
+ * uses. A context that is being destroyed refuses the proof, which is then requested again; at
+ * end_ns the context is skipped. False: nothing may be trimmed. */
 static bool await_work(CUcontext ctx, sl_ns end_ns)
 {
 	static const uint32_t never;

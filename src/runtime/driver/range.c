@@ -1,8 +1,8 @@
 /*
  * range - see range.h
  *
- * Sorted by address. If the driver reserves addresses, nothing else is there. Table entries for
- * them are leftovers of racing threads, and are dropped.
+ * Sorted by address. When the driver reserves addresses, nothing else is there. Entries that the
+ * table still has for them were left by racing threads and are dropped.
  */
 #include "runtime/driver/range.h"
 #include "runtime/driver/extents.h"

@@ -1,10 +1,10 @@
 /*
  * range - the addresses that the program has reserved
  *
- * The program's mappings lie in them. A free is looked up here, so that only the program's own
- * reservations go back to the driver. A record is made before the driver is called and put into the
- * table after, so missing host memory shows before anything has happened. One lock, never held
- * during a driver call; functions take it themselves.
+ * The program's mappings lie in them. cuMemAddressFree looks its range up here, so only the
+ * program's own reservations go back to the driver. A record is allocated before the driver's call
+ * and put into the table after it. So a lack of host memory shows before anything has changed. One
+ * lock, never held during a driver call; functions take it themselves.
  */
 #ifndef SL_RUNTIME_DRIVER_RANGE_H
 #define SL_RUNTIME_DRIVER_RANGE_H

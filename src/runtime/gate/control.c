@@ -6,8 +6,8 @@
  * count. These calls go to the driver and cost it microseconds, so a shared counter is cheap.
  *
  * As with the gate, a signal handler may leave a call by siglongjmp. An entry that lies no deeper
- * in the stack than the one before it proves that the former was left, and takes its place. A
- * thread that ends inside is counted out when it ends.
+ * in the stack than the previous one proves that the thread has left the previous call, and
+ * replaces it. A thread that ends inside is counted out when it ends.
  */
 #include "runtime/gate/control.h"
 #include "runtime/gate/gate.h"

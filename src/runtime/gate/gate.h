@@ -11,9 +11,9 @@
  * its own fence.
  *
  * A signal handler of the program may leave a call by siglongjmp, and our depth stays behind. A
- * nested entry lies deeper in the stack than the outer one. An entry that does not proves that the
- * outer one was left, and takes its place. A thread that jumped out and never calls again looks
- * inside for ever: a drain ends by its deadline.
+ * nested entry lies deeper in the stack than the outer one. If an entry does not, the thread has
+ * left the outer call, and the entry replaces it. A thread that jumped out and never calls again
+ * seems inside for ever, so a drain then ends by its deadline.
  *
  * Closing nests. Records are never unmapped, so a closer may look at them at any time.
  */
@@ -108,9 +108,9 @@ static inline __attribute__((always_inline)) struct sl_gate_thread *sl_gate_atta
 	return self;
 }
 
-/* The fast path of an open gate. False: it has only noted the stack's end, and sl_gate_enter_at
- * does the rest from there. Both paths must note the same end for one frame: otherwise a second
- * call would look nested in a first one that was left by a jump. */
+/* The fast path of an open gate. False: the thread is not entered, and self->entry has the stack's
+ * end of this frame, to pass to sl_gate_enter_at. Both paths must note the same end for one frame:
+ * otherwise a call would look nested in an earlier one that was left by a jump. */
 SL_MUST_CHECK static inline __attribute__((always_inline)) bool sl_gate_enter_open(
 	struct sl_gate_thread *self)
 {

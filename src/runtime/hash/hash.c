@@ -1,8 +1,8 @@
 /*
  * hash - see hash.h; the definition is in math.h
  *
- * Makes 16 KiB of powers first, then goes line by line, without a division or a reduction inside a
- * line.
+ * Computes 16 KiB of powers first, then hashes line by line, without a division or a reduction
+ * inside a line.
  */
 #include "runtime/hash/hash.h"
 #include "runtime/hash/math.h"

@@ -39,7 +39,7 @@ void sl_hash_forget(void);
 /* --- on the GPU (hasher.c) ---------------------------------------------------------------- */
 
 /* A helper thread loads the code into the context some time after the context was made, never while
- * something is being moved. Twice does no harm. Never blocks. */
+ * something is being moved. A second call for the same context does no harm. Never blocks. */
 void sl_hasher_context(CUcontext ctx, CUdevice dev);
 /* The context is about to be destroyed: returns when our threads have left it. The loaded code goes
  * with it. An unknown context or NULL is ignored. */

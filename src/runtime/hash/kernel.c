@@ -6,8 +6,9 @@
  * that a build needs no NVPTX back-end.
  *
  * A block takes one tile of 256 lines, a thread four columns of it. Neighbours read 16 bytes side
- * by side. From the last line to the first a thread multiplies only by the key. The position of its
- * columns and tile in the chunk is two powers at the end of a megabyte.
+ * by side. From the last line to the first a thread multiplies only by the key. At the end of the
+ * tile it multiplies its sum by two powers of the key, for the position of its columns and of the
+ * tile.
  *
  * The list is a variable of the module, so no allocation is needed: the host copies jobs there,
  * launches a block per tile, and copies them back.

@@ -200,8 +200,8 @@ static CUcontext last_of(CUdevice dev)
 	return ctx && __atomic_load_n(&retained[dev], __ATOMIC_RELAXED) <= 1 ? ctx : NULL;
 }
 
-/* Before a call that may end ctx; dying: NULL if it certainly does not. From here on none of our
- * threads uses the context. Then comes HOLD_STILL. */
+/* Called before a driver call that may end ctx. `dying` is ctx, or NULL if the call certainly does
+ * not end it. From here on none of our threads uses `dying`. HOLD_STILL follows. */
 static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 {
 	struct sl_space *space;
@@ -214,10 +214,10 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 	return space;
 }
 
-/* No memory moves until `destroyed`. An eviction proves beforehand that no context has work left,
- * so the driver does not wait in the destruction while the eviction waits for us. This is a macro,
- * in the frame of the program's call: `destroyed` calls functions that enter again, and they must
- * lie deeper in the stack (control.c). */
+/* From here on no memory moves until `destroyed`. An eviction proves beforehand that no context has
+ * work left, so the driver does not wait in the destruction while the eviction waits for us. This
+ * is a macro, in the frame of the program's call: `destroyed` calls functions that enter again, and
+ * they must lie deeper in the stack (control.c). */
 #define HOLD_STILL(dying)                             \
 	do {                                          \
 		sl_control_enter();                   \
@@ -225,9 +225,10 @@ static struct sl_space *hold(CUcontext dying, CUcontext ctx, bool hide)
 			sl_store_drop_context(dying); \
 	} while (0)
 
-/* Memory goes after its context, never before. The driver may refuse (a primary context cannot be
- * destroyed, only released), and then all must be as before. It also waits for the context's work,
- * which may depend on another context's thread, so no thread may be blocked meanwhile. */
+/* Drops the context's memory after the driver's call, never before: the driver may refuse (a
+ * primary context cannot be destroyed, only released), and then all must be as before. In its call
+ * the driver also waits for the context's work. That may depend on a thread of another context, so
+ * no thread is blocked meanwhile. */
 static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 {
 	if (!gone) {
@@ -321,8 +322,8 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 }
 
 /* No manual says whether memory allocated in a green context ends with it, and its primary context
- * lives on: so regions stay until they are freed. The driver's own objects that remain are
- * measured. */
+ * lives on. So regions stay until they are freed. Objects of the driver that remain are measured as
+ * hidden. */
 SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
 	CUcontext ctx = context_of(green);

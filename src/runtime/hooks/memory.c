@@ -1,8 +1,8 @@
 /*
  * memory - cuMemAlloc, cuMemFree and their kin, as programs call them
  *
- * Thin: the driver's argument rules here, memory.c behind them. In bypass, for a foreign device or
- * a pointer that is not ours, the call goes to the driver unchanged.
+ * This file applies the driver's rules for arguments; memory/memory.c does the work. In bypass, for
+ * a foreign device or a pointer that is not ours, the call goes to the driver unchanged.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/driver/managed.h"
@@ -104,8 +104,9 @@ SL_EXPORT CUresult cuMemFree(CUdeviceptr_v1 ptr)
 	return sl_real.cuMemFree(ptr);
 }
 
-/* Stream order is kept by a wait for all of the context's work, which includes that stream's; the
- * call itself never waits. In a capture the driver refuses memory that is not its own. */
+/* The sweeper frees the memory once all work of the context is done, which keeps the stream's
+ * order; this call never waits. During a capture the call goes to the driver, which refuses memory
+ * that is not its own. */
 static bool free_later(CUdeviceptr ptr, CUstreamCaptureStatus status, CUresult *result)
 {
 	return ptr && sl_mode_is_active() && status == CU_STREAM_CAPTURE_STATUS_NONE &&

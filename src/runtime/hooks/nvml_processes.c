@@ -4,8 +4,8 @@
  * A workload sees its own processes and no others. The daemon lists them, since NVML's numbers are
  * the host's, a container's, or a mixture, depending on the driver. What NVML knows beyond a
  * process's memory (utilisation, accounting) is found by number alone, so it is reported only
- * within the same pid namespace. NVML is asked first in every case, with no room, so that its
- * errors are its own.
+ * within the same pid namespace. NVML is always asked first, with an empty list, so that the
+ * program gets NVML's own errors.
  */
 #include "runtime/hooks/nvml.h"
 #include "runtime/session/pids.h"

@@ -2,8 +2,8 @@
  * order - see order.h
  *
  * Events live for one wait: the driver keeps a destroyed event until it is reached. If a wait
- * cannot be made, the copy is made as the driver orders it. Ends in arrays and memory of other
- * processes are not recognised: another process's GPU may have no context here to wait for.
+ * cannot be made, the driver alone orders the copy. Copies from or to arrays or other processes'
+ * memory are not recognised: another process's GPU may have no context here to wait for.
  */
 #include "runtime/hooks/order.h"
 #include "runtime/contexts/capture.h"

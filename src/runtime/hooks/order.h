@@ -2,9 +2,10 @@
  * order - copies between two GPUs in the legacy stream
  *
  * Such a copy starts after all earlier work of either GPU and ends before the later work of either
- * (CUDA Programming Guide 3.4.2.1). A driver ensures that where it knows that the memory is another
- * GPU's. Ours is mapped, and no manual says that the driver knows then. So the legacy streams of
- * the two owners wait for each other here, before the copy and after it.
+ * (CUDA Programming Guide 3.4.2.1). A driver ensures that order if it knows that the memory is
+ * another GPU's. Our memory is mapped, and no manual says that the driver knows the owner of mapped
+ * memory. So the legacy streams of the two owners wait for each other here, before the copy and
+ * after it.
  *
  * Costs one load in a process with memory on one GPU. In others a copy in the legacy stream looks
  * up both ends, without a lock. Thread-safe; no lock may be held.

@@ -2,10 +2,10 @@
  * query - the answers to a program's queries about memory
  *
  * Figures are the workload's: total is its limit, free what it may still have. In pointer queries a
- * region or slot looks like memory of the driver's own cuMemAlloc. The driver is always asked first
- * where it can fail, so that its errors are its own. NULL for an answer that the program does not
- * want is passed on and honoured. The driver does not know memory that is on the host: then the
- * records give the answers, as if it were on the GPU.
+ * region or slot looks like memory of the driver's own cuMemAlloc. Where the driver can fail it is
+ * asked first, so that the program gets the driver's own errors. The program may pass NULL for an
+ * answer that it does not want. The driver does not know memory that is on the host: our records
+ * then answer as if it were on the GPU.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/driver/handle.h"

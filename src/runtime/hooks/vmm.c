@@ -172,8 +172,9 @@ static CUresult retain(CUmemGenericAllocationHandle *out, void *addr)
 	return r;
 }
 
-/* Memory of cuMemAlloc has no handle, as with the driver. Returning one of several would be worse:
- * programs map the first and take it for the whole. */
+/* Memory of cuMemAlloc has no handle, as with the driver. A region may have several handles.
+ * Returning one of them would be worse: programs would map it and treat it as the whole
+ * allocation. */
 SL_EXPORT CUresult cuMemRetainAllocationHandle(
 	CUmemGenericAllocationHandle *out, void *addr)
 {
