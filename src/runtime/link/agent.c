@@ -2,7 +2,8 @@
  * agent - a poll loop over the line and the pipe that wakes it
  *
  * It never calls the driver: a driver call may wait for the GPU as long as a kernel runs, and
- * meanwhile no grant would reach a waiting thread. The sweeper frees what is quarantined.
+ * meanwhile no grant would reach a waiting thread. So another thread, the sweeper, frees
+ * quarantined memory.
  */
 #include "runtime/link/agent.h"
 #include "runtime/gate/gate.h"

@@ -1,9 +1,9 @@
 /*
  * agent - the one thread that listens to the daemon
  *
- * Detached, all signals blocked, ends only when the daemon rejects us. It makes the connection and
- * remakes it after a loss. It hands messages to the session and orders to the swap thread, carries
- * out GATE orders and answers PROBEs. After the program's first submissions it asks for
+ * It is detached, blocks all signals, and ends only when the daemon rejects us. It connects, and
+ * connects again after a loss. It hands messages to the session and orders to the swap thread,
+ * carries out GATE orders and answers PROBEs. After the program's first submissions it asks for
  * measurements.
  */
 #ifndef SL_RUNTIME_LINK_AGENT_H

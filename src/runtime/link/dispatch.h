@@ -17,8 +17,8 @@ enum sl_dispatch_outcome {
 
 /* Says HELLO on a new line. False: lost. */
 bool sl_dispatch_greet(struct sl_line *line);
-/* A process that is not our daemon listens at the socket. LOST: this process is a client, and the
- * daemon may come back. REJECTED: it is no client yet, and joining has failed. */
+/* Called when the process that listens at the socket is not our daemon. LOST: we are a client
+ * already, and our daemon may come back. REJECTED: we are no client yet, and joining has failed. */
 SL_MUST_CHECK int sl_dispatch_distrust(const char *why);
 /* Takes the descriptors that the message needs out of fds. */
 SL_MUST_CHECK int sl_dispatch_message(const union sl_msg *msg, struct sl_wire_fds *fds);

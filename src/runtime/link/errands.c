@@ -1,9 +1,10 @@
 /*
  * errands - see errands.h
  *
- * Two deadlines and a look-out. The first change of a burst sets the deadline; later ones up to it
- * are sent with it. A change during the sending sets the next deadline. The look-out reads the
- * gate's counter of submissions, which costs the submitting threads nothing.
+ * Held bytes and measurements have a deadline each. The first change of a burst sets it; changes
+ * until then go into the same message, and a change during the sending sets the next deadline. For
+ * a while after contexts or modules changed, look_at_work polls the gate's counter of submissions,
+ * which costs the submitting threads nothing.
  */
 #include "runtime/link/errands.h"
 #include "runtime/gate/gate.h"

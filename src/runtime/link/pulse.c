@@ -3,8 +3,8 @@
  *
  * The daemon moves idle clients for busy ones, so a moment without work must not count for a whole
  * span: a busy program has such moments between two pieces of work. After a client is reported idle
- * its gate listens, and the next submission is reported at once. A thread waiting at the closed
- * gate is work, too: it begins when the gate opens, however idle the program was before.
+ * its gate listens, and the next submission is reported at once. A thread that waits at the closed
+ * gate counts as work, too, since it submits as soon as the gate opens.
  */
 #include "runtime/link/pulse.h"
 #include "runtime/contexts/prove.h"
@@ -72,8 +72,8 @@ static bool has_begun(void)
 	return pulse.listening && !sl_gate_is_listening();
 }
 
-/* Memory that came back makes the daemon count the client as busy, so a new report is sent. It may
- * be the only one: a call that submits nothing may have brought the memory back. */
+/* When a client's memory has come back, the daemon counts it as busy. So a new report is due, even
+ * if no work follows: the memory may have come back for a call that submits nothing. */
 static void look_at_trips(void)
 {
 	uint32_t trips = sl_residency_trips();
@@ -122,8 +122,8 @@ static bool judge(const struct sl_proof *proof, bool moved, bool inside, sl_ns n
 	return false;
 }
 
-/* Sends the message if something changed, or at the end of a span with work. The end of a piece of
- * work is a change: without a message the daemon assumes that it still runs. */
+/* Sends the message if something changed, or at the end of a span with work. The end of work counts
+ * as a change, since without a message the daemon assumes that it still runs. */
 static bool tell(union sl_msg *msg, bool working, bool tick, sl_ns now_ns)
 {
 	bool proven = msg->pulse.proven, busy = msg->pulse.busy_ms > 0;

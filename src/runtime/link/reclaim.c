@@ -19,8 +19,8 @@
 
 /* --- spaces ----------------------------------------------------------------------------------- */
 
-/* A space that is being flushed. Its thread stays in the driver with the space, or waits some
- * seconds for another flush of it: there are never many. */
+/* The flush of one space, by a thread of its own. There are never many: each thread either waits in
+ * the driver for its space's work, or waits a few seconds for another flush of that space. */
 struct task {
 	struct task *next; /* of the same call */
 	struct sl_space *space;
@@ -99,9 +99,9 @@ void sl_reclaim_spaces(sl_ns end_ns)
 
 /* --- everything ------------------------------------------------------------------------------- */
 
-/* Freed memory is back when the work that may use it has ended; a driver would have to wait for
- * that, too. Work that lasts longer, or waits for the caller's next step, makes out-of-memory
- * final. */
+/* An allocation waits so long for freed memory. The memory is back when the work that may use it
+ * has ended; a driver would have to wait for that, too. If the work lasts longer, or waits for the
+ * caller's next step, out-of-memory is final. */
 #define GIVE_BACK_NS (10 * SL_S)
 
 static bool is_hoarded(void)

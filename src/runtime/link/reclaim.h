@@ -1,9 +1,9 @@
 /*
  * reclaim - gives back memory that is hoarded
  *
- * Spaces hoard freed memory and empty slabs, pools their unused reserve, passed-through memory the
- * rest of its last grain. All of it goes back before an allocation fails. Each context gets a
- * thread for that, as its work may last for ever.
+ * Spaces hoard freed memory and empty slabs, pools their unused reserve, and passed.h the rest of
+ * its last grain. All of it goes back before an allocation fails. Each context is flushed by a
+ * thread of its own, since its work may last for ever.
  */
 #ifndef SL_RUNTIME_LINK_RECLAIM_H
 #define SL_RUNTIME_LINK_RECLAIM_H

@@ -2,8 +2,8 @@
  * anchor - regions and slabs that must stay on the GPU
  *
  * Another process, a peer device, a NIC or a multicast object uses the pages behind them. Anchors
- * are counted per region or slab; those left go with the memory. The first anchor makes the bytes
- * held (held.h). Asking may wait, so no lock may be held. Bytes.
+ * are counted per region or slab; freeing the memory ends those that remain. The first anchor makes
+ * the bytes held (held.h). Asking may wait, so no lock may be held. Bytes.
  */
 #ifndef SL_RUNTIME_MEMORY_ANCHOR_H
 #define SL_RUNTIME_MEMORY_ANCHOR_H

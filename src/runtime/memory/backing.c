@@ -1,8 +1,8 @@
 /*
  * backing - see backing.h
  *
- * Every chunk records how far it got. So one function unwinds after a failure, destroys, and
- * continues after a destroy that failed half-way.
+ * Every chunk records which steps of its creation are done. So one function can undo a failed
+ * creation, destroy a range, and continue a destruction that failed half-way.
  */
 #include "runtime/memory/backing.h"
 #include "runtime/process/mode.h"

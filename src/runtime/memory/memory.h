@@ -50,9 +50,9 @@ SL_MUST_CHECK int sl_memory_find(CUdeviceptr ptr, struct sl_memory_info *out);
 /* Stores that attribute of the allocation that contains ptr. */
 void sl_memory_set_sync_memops(CUdeviceptr ptr, bool on);
 
-/* Gives back quarantined memory and the empty slabs beyond a few (everything: all of them). Waits
- * for the context's work, however long that takes. The caller uses the space. Returns a sticky
- * error of the context. */
+/* Gives back quarantined memory and empty slabs: all of them if `everything`, else all but a few.
+ * Waits for the context's work, however long that takes. The caller has the space in use. Returns a
+ * sticky error of the context. */
 SL_MUST_CHECK CUresult sl_memory_flush(struct sl_space *space, bool everything);
 /* sl_memory_flush of every space, except those that another thread is flushing. */
 void sl_memory_flush_all(bool everything);
@@ -66,7 +66,7 @@ void sl_memory_flush_idle(struct sl_gpu *gpu);
 
 /* Around a call that may end a context. sl_memory_hold waits for a running flush and blocks new
  * ones. hide: an allocation in a new context with the same handle gets another space. NULL: nothing
- * was allocated there. End with one of the other two. */
+ * was allocated there. sl_memory_drop or sl_memory_unhold must follow. */
 struct sl_space *sl_memory_hold(CUcontext ctx, bool hide);
 /* The context is gone with all its memory, live or not. */
 void sl_memory_drop(struct sl_space *space);

@@ -45,8 +45,9 @@ static bool has_context(const struct sl_oom *oom)
 	return __atomic_load_n(&oom->gpu->has_context, __ATOMIC_RELAXED);
 }
 
-/* The next amount: twice the last one, but first all that is left of the request, and finally all
- * that is left of the limit. 0 if even that was not enough. */
+/* The next amount to ask for: twice the last one. Before an amount beyond what is left of the
+ * request, exactly that rest is tried. An amount beyond what is left of the limit is cut to that. 0
+ * if the last amount was as large already. */
 static uint64_t next_bytes(const struct sl_oom *oom)
 {
 	uint64_t entitled_bytes, free_bytes, total_bytes;
@@ -65,8 +66,9 @@ static uint64_t next_bytes(const struct sl_oom *oom)
 	return bytes > oom->bytes ? bytes : 0;
 }
 
-/* The first grant may have been memory that only an old measurement shows as free: code loaded
- * since has it. So everything is measured, and the demand starts anew. */
+/* In the second round: the first grant may have been of memory that is free only by an old
+ * measurement, and that newly loaded code uses. So the GPU is measured, and the amounts start
+ * anew. */
 static void catch_up(struct sl_oom *oom)
 {
 	if (oom->rounds != 1 || !has_context(oom))

@@ -1,10 +1,10 @@
 /*
  * peer - contexts that may use another context's memory
  *
- * The driver opens its own memory to a peer as a whole. Ours lies in ranges that are opened one by
- * one, existing ones now and new ones when made; they are held while open. A new region enters its
- * space's list before the second check for peers, so one of the two sides opens it. Thread-safe; no
- * lock may be held.
+ * The driver opens its own memory to a peer as a whole. Our memory lies in ranges that are opened
+ * one by one: existing ones when the contexts become peers, new ones when they are made. An open
+ * range is held. A new region enters its space's list before it is checked for peers a second time,
+ * so either that check or the new peer opens it. Thread-safe; no lock may be held.
  */
 #ifndef SL_RUNTIME_MEMORY_PEER_H
 #define SL_RUNTIME_MEMORY_PEER_H

@@ -2,8 +2,8 @@
  * slab - see slab.h
  *
  * Slot records lie beside the slab in host memory, never in device memory. Chains are indices, so a
- * record is 16 bytes (3 % of the smallest slots). A slab's counts in its space (idle, empty) change
- * together with its own, in took() and in settled().
+ * record is 16 bytes (3 % of the smallest slots). A function that changes a slab's own counts also
+ * updates its space's counts of idle and empty slabs.
  */
 #include "runtime/memory/slab.h"
 #include "runtime/session/session.h"

@@ -7,15 +7,17 @@
 #include "runtime/contexts/space.h"
 #include "runtime/memory/backing.h"
 
-/* Asks for `bytes` (whole grains) on the space's device, waits without end, and creates. Before a
- * final out-of-memory, everything that spaces hoard is given back. No lock may be held. */
+/* Asks for `bytes` (whole grains) on the space's device, waits for the answer without a deadline,
+ * and creates the memory. Before a final out-of-memory, everything that spaces hoard is given back.
+ * No lock may be held. */
 SL_MUST_CHECK CUresult sl_supply_obtain(
 	struct sl_space *space, uint64_t bytes, struct sl_backing *out);
-/* Both give back what the process hoards (link/reclaim.c); no lock may be held. This one, after a
- * slow answer, works in the background and never blocks. */
+/* Called when the daemon's answer is slow: gives back what the process hoards, in the background,
+ * and never blocks (link/reclaim.c). No lock may be held. */
 extern void (*const sl_supply_on_slow)(void);
-/* After a denial: gives back at once and waits, but not for long work. False: nothing was hoarded,
- * and nothing was freed since sl_session_frees returned `frees`, before the denied demand. */
+/* Called after a denial: gives back what the process hoards and waits for that, but not for long
+ * work. No lock may be held. False: nothing was hoarded, and nothing was freed since
+ * sl_session_frees returned `frees`, before the denied demand. */
 extern bool (*const sl_supply_on_denial)(uint32_t frees);
 /* Unmaps, releases and reports the freed bytes to the daemon; like sl_backing_destroy, from inside
  * the control lock. No lock may be held. */

@@ -36,7 +36,7 @@ struct sl_libc_watch {
 
 /*
  * Calls on_exit(value) in the calling thread when that thread ends; value is not NULL. A thread is
- * not watched if it comes while another makes the key, or if no key is left.
+ * not watched if it calls this while another thread makes the key, or if no key is left.
  */
 void sl_libc_watch_exit(
 	struct sl_libc_watch *watch, void (*on_exit)(void *), void *value);

@@ -2,8 +2,9 @@
  * demand - see demand.h
  *
  * `generation` makes the daemon's death harmless. It counts the connections on which this process
- * has reported what it holds, and a grant records its own. An answer to an older generation is not
- * sent: the new daemon has counted the grant as held, so only the unused part is given back.
+ * has reported its memory, and a grant records the generation in which it came. If that is over, no
+ * COMMIT is sent for the grant: the report to the new daemon already included it, so only the
+ * unused part is given back.
  */
 #include "runtime/session/demand.h"
 #include "runtime/gate/gate.h"
@@ -145,9 +146,9 @@ void sl_demand_refuse_all(void)
 
 /* --- asking ----------------------------------------------------------------------------- */
 
-/* Tells the daemon that other threads still work while this one waits, so that it is no deadlock.
- * Submissions before the wait do not count: the client would be taken for busy, and its unchanged
- * pulse would not report it idle again. */
+/* Tells the daemon that other threads still work while this one waits, so the wait is not a
+ * deadlock. Submissions before the wait do not count: after WORK the daemon takes the client for
+ * busy, and an unchanged pulse would not report it idle again. */
 static void tell_work(uint64_t before)
 {
 	uint64_t work = sl_gate_submissions();
@@ -205,8 +206,8 @@ int sl_demand_ask_as(struct sl_demand *demand, struct sl_gpu *gpu, uint64_t byte
 	sl_list_init(&demand->link);
 	sl_session_lock();
 	refused = sl_session.state == SL_SESSION_REFUSED;
-	/* Above the limit whatever other processes use. The daemon denies that at once and keeps
-	 * the reason for `sluice why`; without a daemon it is denied here. */
+	/* The demand exceeds the limit, whatever other processes use. The daemon denies it at once
+	 * and keeps the reason for `sluice why`; without a daemon it is denied here. */
 	hopeless = bytes > gpu->limit_bytes && !sl_session.welcomed;
 	if (!refused && !hopeless) {
 		demand->number = ++sl_session.last_number;

@@ -15,8 +15,8 @@
 
 /* The workload's GPU behind dev, or NULL. Only after the join. */
 struct sl_gpu *sl_device_gpu(CUdevice dev);
-/* Whether that place is a device's memory, and which device's. The id is valid only for locations
- * on devices, and may name a device that does not exist. */
+/* Is that place a device's memory? *dev is then that device. The id is valid only for locations on
+ * devices, and may name a device that does not exist. */
 bool sl_device_of_place(const CUmemLocation *where, CUdevice *dev);
 /* For a stream other than the current context's default streams. */
 SL_MUST_CHECK CUresult sl_device_of_stream(CUstream stream, CUdevice *dev);

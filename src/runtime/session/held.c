@@ -2,9 +2,9 @@
  * held - see held.h
  *
  * The count is a field of the GPU's figures, under the session's lock, so it changes together with
- * the messages that report it. Within the request no question is needed: those bytes are promised
- * to this workload alone. Beyond it only the daemon knows what other workloads were promised. It is
- * asked with an ordinary demand for bytes that exist already.
+ * the messages that report it. Within the request bytes become held without a question: they are
+ * promised to this workload alone. Beyond the request only the daemon knows what other workloads
+ * were promised, so it is asked, by an ordinary demand for bytes that exist already.
  */
 #include "runtime/session/held.h"
 #include "runtime/process/wake.h"

@@ -11,8 +11,9 @@
 
 #include "runtime/session/gpu.h"
 
-/* May bytes of gpu that exist already become held? Counts them if so. Bytes granted with
- * SL_ASK_HELD count as held from sl_demand_commit on. Both are dropped in the same way. */
+/* May bytes of gpu that exist already become held? Counts them as held if so. Bytes that were asked
+ * for with SL_ASK_HELD count as held without this, from sl_demand_commit on. sl_held_drop ends
+ * either. */
 SL_MUST_CHECK bool sl_held_take(struct sl_gpu *gpu, uint64_t bytes);
 void sl_held_drop(struct sl_gpu *gpu, uint64_t bytes);
 uint64_t sl_held_bytes(const struct sl_gpu *gpu);

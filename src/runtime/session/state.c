@@ -26,8 +26,8 @@ void sl_session_unlock(void)
 	(void)pthread_mutex_unlock(&sl_session.lock);
 }
 
-/* Under the lock. If a message can be neither sent nor kept, later ones would be inconsistent: the
- * line is given up, and the next one begins with a report. */
+/* Under the lock. If a message can be neither sent nor queued, later ones would be inconsistent. So
+ * the connection is given up, and the next one begins with a report. */
 void sl_session_say_fds(union sl_msg *msg, const int *fds, uint32_t count)
 {
 	if (!sl_session.welcomed) {

@@ -74,8 +74,8 @@ void sl_session_set_state(enum sl_session_state state);
 
 /* --- for the agent's thread, not under the lock --- */
 
-/* The process has no descriptor left for a line. Calls waiting for the first line fail as the
- * driver's would, instead of waiting on; the next call tries again. */
+/* The process has no descriptor left for a connection. Calls that wait for the first connection
+ * fail, as the driver's would, instead of waiting on; the next call tries again. */
 void sl_session_starve(void);
 /* Reads into *out; outcomes of sl_line_recv. */
 SL_MUST_CHECK int sl_session_recv(union sl_msg *out, struct sl_wire_fds *fds);

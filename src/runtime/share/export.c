@@ -2,8 +2,8 @@
  * export - handles and addresses given to other processes, NICs and sparse arrays
  *
  * The receiver keeps the pages that are behind the memory at that time, so the memory must stay in
- * place. A descriptor made by the driver is taken back if the memory may not become held. If
- * nothing could be taken back, the memory becomes held first.
+ * place. The driver exports a handle first; its descriptor is closed again if the memory may not
+ * become held. Calls whose result cannot be taken back make the memory held first.
  */
 #include "runtime/driver/handle.h"
 #include "runtime/gate/control.h"
@@ -156,9 +156,9 @@ static bool tiles_init(
 		gated_;                                      \
 	})
 
-/* Nothing moves until all handles are held. From then on they stay, even if other memory leaves
- * while the call waits at the gate. If the program releases a handle meanwhile, the part that the
- * array keeps shows up as hidden bytes. */
+/* Until all handles are held, no memory moves. Held handles then stay on the GPU, even if other
+ * memory leaves while the call waits at the gate. If the program releases a handle meanwhile, the
+ * memory that the array keeps of it is measured as hidden. */
 #define MAP_ARRAY(symbol)                                                  \
 	SL_EXPORT CUresult symbol(                                         \
 		CUarrayMapInfo *list, unsigned int count, CUstream stream) \

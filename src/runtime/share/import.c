@@ -1,9 +1,9 @@
 /*
  * import - see import.h
  *
- * One thread makes or unmakes a mapping, or it is ready; other threads wait for the next change and
- * look again. Closing waits for work, which may take any time. A thread that opens the mapping
- * meanwhile gets it at once, and it stays. Mappings are in an array sorted by address, since every
+ * While one thread makes or unmakes a mapping, others wait for the next change and look again.
+ * Closing waits for work, which may take any time. A thread that opens the mapping during that wait
+ * gets it at once, and the mapping stays. Mappings are in an array sorted by address, since every
  * query about an unknown pointer searches here.
  */
 #include "runtime/share/import.h"
@@ -391,8 +391,9 @@ static void be_gone(struct mapping *m)
 		mapping_free(m);
 }
 
-/* Under the lock, which is released meanwhile. Returns whether this thread must unmap now: not if
- * the mapping was opened meanwhile, since the thread of the later close unmaps it. */
+/* Under the lock, which is released meanwhile. Waits for the work, and returns whether this thread
+ * must then unmap. It need not if the mapping was opened meanwhile: the thread of a later close
+ * does. */
 static bool settle(struct mapping *m, CUresult *result, int *outcome)
 {
 	uint32_t close = ++m->closes;

@@ -4,7 +4,7 @@
  * An offer is idle, being worked on by one thread (anchor the memory, export it, tell the daemon),
  * sent, or offered. A failure makes it idle again, and the next thread that asks tries anew.
  * `generation` is the connection on which it was sent. A new connection does not change the state:
- * a thread that got "offered" may use it, and a thread that waits goes on waiting.
+ * a thread that saw "offered" may use the offer, and a thread that waits goes on waiting.
  */
 #include "runtime/share/offer.h"
 #include "runtime/gate/control.h"
@@ -240,8 +240,8 @@ static void say_offer(struct sl_offer *offer, const int *fds)
 	}
 }
 
-/* Memory that was on the host when it became held comes back first. A thread that frees it
- * meanwhile ends the offer, then waits for this export. */
+/* If the memory was on the host when it became held, it comes back before the export. A thread that
+ * frees it meanwhile ends the offer, then waits for this export. */
 static CUresult export_resident(struct sl_offer *offer, int **fds)
 {
 	CUresult r;

@@ -1,8 +1,8 @@
 /*
  * host_copy - what the host knows of one chunk's contents
  *
- * Part of the record of everything that can be moved: a chunk of a region or slab, or one of the
- * program's handles. Its address never changes while it has places. Bytes.
+ * Everything that can be moved has one in its record: each chunk of a region or slab, and each of
+ * the program's handles. Its address never changes while it has places. Bytes.
  */
 #ifndef SL_RUNTIME_STORE_HOST_COPY_H
 #define SL_RUNTIME_STORE_HOST_COPY_H
@@ -22,8 +22,9 @@ struct sl_places {
 	uint32_t count;
 };
 
-/* Where the contents are. "Held" is no state of its own: held memory is not picked. Only the mover
- * changes it, while the control lock is closed; others read it from inside. */
+/* Where the contents are. "Held" is not among these states: the mover does not pick held memory.
+ * Only the mover changes the state, while the control lock is closed; other threads read it inside
+ * that lock. */
 enum sl_where {
 	SL_RESIDENT = 0, /* on the GPU */
 	SL_LEAVING,      /* on the GPU, and being copied to the host */

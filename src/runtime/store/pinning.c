@@ -3,9 +3,9 @@
  *
  * One thread, started with the first file. Pinning is expensive (0.1 s per GiB with small pages)
  * and per process. So it is done ahead of need, a piece at a time, and never begins while something
- * is being moved. A file that the driver refuses to pin is used through the ring meanwhile. A file
- * goes back when no place in it is needed: it is taken out, its copies are dropped, and then the
- * daemon is told.
+ * is being moved. A file that the driver refuses to pin is used through the ring meanwhile. The
+ * daemon may ask for files back (TRIM). A file goes back when no place in it is needed: its copies
+ * are dropped, it leaves the list, and then the daemon is told.
  */
 #include "runtime/contexts/sticky.h"
 #include "runtime/contexts/usable.h"
@@ -192,9 +192,9 @@ static bool is_needed(const struct sl_store_file *file)
 	return false;
 }
 
-/* Under the lock: a file to give back now, if any is wanted and not needed. Copies that also have
- * places in other files are dropped as a whole. The file stays in the list until no part of it is
- * pinned. */
+/* Under the lock: a file to give back now, if the daemon wants one and one is not needed. A copy
+ * with a place in it is dropped entirely, even if it also has places in other files. The file stays
+ * in the list until no part of it is pinned. */
 static struct sl_store_file *take_file(void)
 {
 	if (sl_store.moving || !sl_store.trim_bytes)
@@ -248,9 +248,9 @@ static bool give_back_one(void)
 		unpin(file, i);
 	sl_wire_init(&msg, SL_MSG_STORE_BACK);
 	msg.store_back.number = file->number;
-	/* Both under the session's lock. If the line were lost between the two, the report on the
-	 * next line would omit the file. The message would then name no file there, or a new one
-	 * with the same number. */
+	/* Removing the file and sending the message happen under the session's lock. Otherwise the
+	 * connection could be lost in between. The report on the next one would omit the file, and
+	 * the message there would name no file, or a new one with the same number. */
 	sl_session_lock();
 	sl_store_lock();
 	sl_list_unlink(&file->link);

@@ -21,8 +21,9 @@ struct sl_store_file;
 struct sl_host_copy;
 struct sl_place;
 
-/* Takes `bytes` of free places, in few pieces, preferably near the GPU of that ordinal; the record
- * has none before. Copies of resident chunks give way. All or nothing. False: not enough room. */
+/* Gives `host`, which has no places yet, places of `bytes` together: few, and preferably near the
+ * GPU of that ordinal. Copies of resident chunks are dropped if their places are needed. False: not
+ * enough room, and nothing was taken. */
 SL_MUST_CHECK bool sl_store_take(
 	uint64_t bytes, uint32_t ordinal, struct sl_host_copy *host);
 /* Gives the places back; the copy is no longer valid. Without places: does nothing. */

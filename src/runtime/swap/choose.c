@@ -4,10 +4,10 @@
  * Hashing runs at the speed of the GPU's memory, some fifty times that of the link, so nearly every
  * chunk is hashed. A zero chunk needs no copy and no place; a chunk unchanged since its last copy
  * needs no copy. A chunk that changed many times in a row will probably change again and is not
- * hashed for a while. Not for long: a needless copy costs as much as fifty hashes. If all chunks
- * leave, a part that probably needs a copy is hashed first: 1/32 of the bytes, whose copy takes
- * longer than the hash of the rest. A larger part would delay clean chunks, since reading a hash
- * back from the GPU may have to wait for that copy.
+ * hashed for a few evictions. They are few because a needless copy costs as much as fifty hashes.
+ * If all chunks leave, a part that probably needs a copy is hashed first: 1/32 of the bytes, whose
+ * copy takes longer than the hash of the rest. A larger part would delay clean chunks, since
+ * reading a hash back from the GPU may have to wait for that copy.
  */
 #include "runtime/real/real.h"
 #include "runtime/swap/piece.h"
@@ -16,9 +16,9 @@
 
 #include <stdlib.h>
 
-/* A chunk skips hashing in one eviction per DIRTY_PER_REST changes in a row, counted up to
- * DIRTY_MAX. If it then stops changing, the needless copies are an eighth of the earlier necessary
- * ones, plus one to learn its hash. */
+/* After N changes in a row (counted up to DIRTY_MAX) a chunk is not hashed in the next N /
+ * DIRTY_PER_REST evictions. If it then stops changing, it is copied needlessly at most N / 8 times,
+ * plus once to learn its hash. */
 #define DIRTY_PER_REST 8
 #define DIRTY_MAX      64
 /* A chunk's fixed cost (unmap, release, create, map, access: 0.2 to 0.3 ms), in bytes of the

@@ -33,8 +33,8 @@ SL_MUST_CHECK CUresult sl_copier_open(struct sl_copier *copier, CUcontext ctx);
 /* Waits for copies under way. Harmless after a failed open. */
 void sl_copier_close(struct sl_copier *copier);
 
-/* Begin a copy of `bytes` at address to the places, from them, or of zeros. At most SL_COPIER_DEPTH
- * tickets may be open. After a failure earlier copies may still be under way until
+/* Begin a copy of the memory at address to the places (out), from them (in), or of zeros to it. At
+ * most SL_COPIER_DEPTH tickets may be open. After a failure earlier copies may be under way until
  * sl_copier_settle. */
 SL_MUST_CHECK CUresult sl_copier_out(struct sl_copier *copier, CUdeviceptr address,
 	const struct sl_host_copy *host, uint64_t *ticket);

@@ -1,15 +1,16 @@
 /*
  * handles - the program's own handles leave the GPU and come back
  *
- * The ids stay. Behind them the driver's handle is released and made anew as at first, and every
- * mapping is mapped again in place, with its accesses. Contents are copied through any mapping of
- * the whole handle that its own device may write, or else through a mapping of ours made for the
- * copy. A handle without references of the program lives by its mappings; for the move we take a
- * reference from the driver.
+ * The program's ids stay. To leave, the driver's handle behind an id is unmapped and released. To
+ * come back, it is created again with the same properties, and every mapping is mapped at its
+ * address, with its accesses. Contents are copied through any mapping of the whole handle that its
+ * own device may write, or else through a mapping of ours made for the copy. If the program has
+ * released a handle, only its mappings keep it alive; for the move we take a reference from the
+ * driver.
  *
- * A failure is undone. If the driver refuses that, too, the handle counts as evicted, and the
- * record says what the driver still has of it: `made` and `there`, and `lent` and `own` for what
- * was ours. The next move continues from there; the end of the handle or of a mapping clears it.
+ * A failure is undone. If the driver refuses to undo it, the handle counts as evicted, and its
+ * record says what the driver still has: `made` and `there` of the program's, `lent` and `own` of
+ * ours. The next move continues from there; the end of the handle or of a mapping clears these.
  */
 #include "runtime/driver/handle.h"
 #include "runtime/driver/passed.h"

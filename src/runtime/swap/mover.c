@@ -242,9 +242,9 @@ static void list_pieces(
 	sl_handles_to_pieces(pieces, gpu, where);
 }
 
-/* If all pieces leave: hashes a few that have probably changed and begins their copies. Meanwhile
- * the rest, returned in `others`, can be hashed. A piece without room now may find some when zero
- * pieces have left. */
+/* Called if all pieces leave: hashes a few that have probably changed and begins their copies.
+ * Meanwhile the caller can hash the rest, returned in `others`. A piece for which the host has no
+ * room is skipped here; zero pieces that leave may give up places for it. */
 static void begin_likely(
 	struct job *job, struct sl_pieces *pieces, struct sl_pieces *others)
 {
@@ -317,8 +317,8 @@ void sl_mover_evict(
 
 /* --- restoring -------------------------------------------------------------------------------- */
 
-/* Takes a piece off the GPU again; its contents are on the host anyway. If a copy may still be
- * running it stays as it is, and the next restore continues with it. */
+/* Takes a piece off the GPU again after a failure; its contents are still on the host. If a copy
+ * may still be running, the piece stays as it is, and the next restore continues with it. */
 static void undo_in(struct job *job, struct sl_piece *piece)
 {
 	CUresult r = CUDA_ERROR_NOT_READY;

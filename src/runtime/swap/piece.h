@@ -70,13 +70,13 @@ void sl_handles_to_pieces(
  * as it was. A piece whose check fails counts as dirty. */
 void sl_pieces_classify(struct sl_pieces *pieces, CUdevice dev);
 /* Moves pieces that have probably changed to the front: at least one, at most `most`, together
- * little more than 1/32 of all bytes. Returns the number. A piece that needs new room on the host
- * is not among them while another piece has places: it could take them from a copy that is still
+ * little more than 1/32 of all bytes. Returns their number. While any piece has places on the host,
+ * pieces that need new room there are left out: the room could come from a copy that is still
  * good. */
 size_t sl_pieces_likely(struct sl_pieces *pieces, size_t most);
-/* Keeps few pieces that together have at least `bytes`, and little more, in the order in which they
- * must leave; all if they have less. Within a class those whose copy has begun come first, by
- * ticket. The others are settled. */
+/* Reduces the list to few pieces that together have at least `bytes`, and little more, or to all if
+ * they have less. They are in the order in which they must leave; within a class those whose copy
+ * has begun come first, by ticket. Pieces that stay are settled. */
 void sl_pieces_choose(struct sl_pieces *pieces, uint64_t bytes);
 /* The piece is about to be copied: counts how often in a row it had changed. */
 void sl_piece_note_copy(struct sl_piece *piece);

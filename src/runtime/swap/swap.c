@@ -215,9 +215,9 @@ static enum sl_wire_swap_cause prove(const struct order *order)
 	}
 }
 
-/* Waits until no thread keeps memory in place. Such threads count themselves inside the gate. One
- * that jumped away is found when it comes to the closed gate, so the gate stays closed for a
- * moment; most other threads finish within it. */
+/* Waits up to KEEP_SPAN_NS, with the gate closed, until no thread keeps memory in place. Most such
+ * threads finish in that time. One that jumped out of its call is found when it comes to the closed
+ * gate. */
 static bool is_left_to_us(const struct order *order)
 {
 	sl_ns until_ns = sl_min_u64(sl_clock_now() + KEEP_SPAN_NS, order->deadline_ns);
@@ -316,9 +316,9 @@ static bool is_for_good(const struct sl_moved *moved)
 }
 
 /* Restores what was ordered; the control lock is closed before and after. Blocks that a thread is
- * freeing come back with the rest. If all memory must come back, this waits for what is still out,
- * so that the answer is accurate. What remains then is reported as busy. False: the lock could not
- * be closed again. */
+ * freeing come back, too. If all memory must come back, this tries again for a while as long as
+ * some is still on the host, and reports BUSY if some remains. It opens the lock in between; false:
+ * the lock could not be closed again. */
 static bool move_in(struct sl_gpu *gpu, uint64_t bytes, struct sl_moved *moved)
 {
 	bool all = bytes >= sl_session_evicted_bytes(gpu);
@@ -430,9 +430,9 @@ static bool begin_alone(void)
 	return begins;
 }
 
-/* Like an order for every GPU; the report counts the memory, so there is room for it. Meanwhile the
- * agent does not connect and report, nor does this begin during a report: otherwise a newer daemon
- * would never learn of memory that came back after its report. */
+/* Restores the memory of every GPU without an order, after a daemon has rejected us. This and the
+ * agent's connecting and reporting exclude each other: otherwise a daemon would never learn of
+ * memory that came back after the report to it. */
 static void restore_alone(void)
 {
 	struct order order = {
@@ -542,7 +542,7 @@ void sl_swap_order(const union sl_msg *msg)
 }
 
 /* When all memory is back, the daemon drops the client's WANT. If memory has left again before this
- * call, the waiting threads need a new WANT, although told_want is still set. A changed number of
+ * call, told_want is still set, but the waiting threads need a new WANT. The changed number of
  * trips shows that. */
 void sl_swap_look(void)
 {

@@ -27,9 +27,9 @@ void sl_swap_look(void);
 sl_ns sl_swap_due(void);
 /* The line is lost: the current order releases nothing more; the next report has what has left. */
 void sl_swap_stop(void);
-/* Before connecting to a daemon: nothing comes back without an order until the daemon has our
- * report or the line is lost. False: an order is running or queued, so no report is possible now;
- * the agent is woken when it has ended. */
+/* Called before connecting to a daemon. From here on no memory comes back without an order, until
+ * the daemon has our report or the connection is lost. False: an order is running or queued, so no
+ * report is possible now; the agent is woken when the order has ended. */
 SL_MUST_CHECK bool sl_swap_connects(void);
 
 /* --- under the session's lock --- */
