@@ -21,18 +21,19 @@
  *   lends nothing without a host pool or without `swap` in the chain, nor to memory that cannot be
  *   moved. Above the limit a demand is denied at once. Grants are whole.
  * Held memory (exported, imported, kept by the driver) cannot be swapped; only the end of its
- * process frees it. So `priority`, the last resort and the deadlock rule count on it as on any
- * other memory, and swapping does not. A demand for held memory is never lent other workloads'
- * requests. If requests alone leave it no room, it is denied at once (HELD_ON_REQUESTS).
+ * process frees it. So rules that count on the end of processes (`priority`, the last resort, the
+ * deadlock rule) also count held memory; swapping does not. A demand for held memory is never lent
+ * other workloads' requests. If requests alone leave it no room, it is denied at once
+ * (HELD_ON_REQUESTS).
  * Order: entitled, then priority (higher first), then arrival. A demand that fits may pass the head
  * for head_pass; then freed bytes are kept for the head, except for what the deadlock rule needs.
  *
  * Resolvers. A demand that does not fit is a collision. The chain says what to do, in order:
  *   wait      The demand waits: a burst for its longest wait at most, an entitled one without end.
  *             Resolvers before `wait` act at once, those after it when the longest wait of a burst
- *             is over. For an entitled demand `swap` always acts at once, and `priority` behind
- *             `wait` after the same time. Without `wait` a burst that no resolver can help is
- *             denied at once (NO_RESOLVER); an entitled demand waits all the same (promise 2).
+ *             is over. For an entitled demand `swap` always acts at once; `priority` behind `wait`
+ *             acts after the longest wait of a burst. Without `wait` a burst that no resolver can
+ *             help is denied at once (NO_RESOLVER); an entitled demand still waits (promise 2).
  *   priority  Stops processes (verdicts/stops.h): SIGTERM, grace, SIGKILL. The workload of the
  *             process must be above its request on that GPU, and not the demand's own. Besides, the
  *             process must be idle for stop_idle (proven) or of lower priority, or its workload
@@ -47,13 +48,13 @@
  *             is full (POOL_FULL), or nothing can be moved, the next resolver decides.
  * With `priority` in the chain, a burst may also stand on unclaimed requests of workloads of
  * *higher* priority, which can always take them back; never with SL_WORKLOAD_NO_SWAP.
- * OOM_FIRST: a client's first burst demand that does not fit is denied; later ones wait, until one
- * was granted.
+ * OOM_FIRST: a client's first burst demand that does not fit is denied; later ones wait. After a
+ * burst grant to the client, the next one that does not fit is denied again.
  * Untakeable: a client that is stopped, traced, silent, or busy with one piece of work for
  * untakeable_after. Until it recovers, its workload's limit counts as max(request, what it holds).
  * If its workload has burst that an entitled demand lacks, and no other workload can give it,
- * last_resort decides: stop the client, or fail the demand (UNTAKEABLE). The same holds for a
- * client that wants back what is within its request; but there is no demand to fail, so it waits.
+ * last_resort decides: stop the client, or fail the demand (UNTAKEABLE). A client that wants back
+ * what is within its request has no demand that could fail. It waits, unless last_resort is stop.
  */
 #ifndef SL_POLICY_NODE_H
 #define SL_POLICY_NODE_H
@@ -220,8 +221,8 @@ struct sl_node *sl_node_new(struct sl_arena *arena);
  */
 void sl_node_step(struct sl_node *node, sl_ns now, const struct sl_event *event,
 	sl_action_fn emit, void *context);
-/* The same for several events of one moment, in order, with one plan after all of them: that of a
- * thousand clients takes longer than their events. */
+/* The same for several events of one moment, in order, with one plan after all of them: planning
+ * for a thousand clients takes longer than handling their events. */
 void sl_node_steps(struct sl_node *node, sl_ns now, const struct sl_event events[],
 	uint32_t count, sl_action_fn emit, void *context);
 

@@ -18,8 +18,9 @@
  *   fixed(w)    hidden + held; held is the part of backing that must not be evicted
  *   claims      sum over workloads of max(request, fixed); I1: claims <= shareable
  *
- * fixed is part of here. I1 says that taking back what is above requests and not fixed makes good
- * every promise. So overlap <= here above max(request, fixed) + dying, wherever I1 holds.
+ * fixed is part of here. Where I1 holds, every promise can be kept by taking back what is above
+ * requests and not fixed. So there overlap (below) is at most dying + the sum over workloads of
+ * max(0, here - max(request, fixed)).
  */
 #ifndef SL_POLICY_BOOKS_LEDGER_H
 #define SL_POLICY_BOOKS_LEDGER_H

@@ -225,8 +225,8 @@ bool sl_node_waits_for_pool(const struct sl_node *node, const struct sl_node_cla
 
 /* --- what it waits for --- */
 
-/* Names the first earlier claim that is not served yet: free memory is kept for it, and nothing is
- * moved for later ones before it has a seat. */
+/* Names the first claim before `own` that is not served yet. Free memory is kept for that claim,
+ * and nothing is moved for later ones before it has a seat. */
 static bool name_first(const struct sl_node *node, const struct sl_node_claim *own,
 	struct sl_node_because *because)
 {
@@ -245,8 +245,8 @@ static bool name_first(const struct sl_node *node, const struct sl_node_claim *o
 	return false;
 }
 
-/* Names the workload that has the turn: of those seated there that can leave, the one with the
- * largest burst; without bursts, the first. */
+/* Names the workload that has the turn: of those that are seated there and can leave, the one with
+ * the largest burst. If none has a burst, it is the first of them. */
 static bool name_seated(const struct sl_node *node, struct sl_node_because *because)
 {
 	const struct sl_node_plan *plan = node->plan;

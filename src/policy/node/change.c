@@ -98,8 +98,9 @@ static uint64_t kept_from(const struct sl_node *node, const struct sl_node_workl
 }
 
 /*
- * A workload may use requests of higher priority, because `priority` can take them back. With such
- * bytes it may not rise out of their reach. O(workloads).
+ * A workload's burst may use requests of higher priority, because `priority` can take the bytes
+ * back. Refuses a change after which it no longer could: the workload would rise above those
+ * requests, or become no-swap. O(workloads).
  */
 static bool refuse_rise(struct sl_node_step *step,
 	const struct sl_node_workload *workload, const struct change *to,
@@ -177,9 +178,9 @@ static void tell_new_limit(
 }
 
 /*
- * Takes effect in this step: the plan looks at its GPUs again, denies waiting demands that no
- * longer fit under the limit, and ranks others anew as entitled or burst. A higher request takes
- * room from other workloads' bursts, which may now be hopeless.
+ * The change takes effect in this step. The plan looks at the workload's GPUs again, denies waiting
+ * demands that no longer fit under the limit, and ranks the others anew as entitled or burst. A
+ * higher request takes room from other workloads' bursts, which may now be hopeless.
  */
 static void change(struct sl_node_step *step, struct sl_node_workload *workload,
 	const struct change *to, const struct sl_event *event)

@@ -102,8 +102,9 @@ static uint64_t use_of(
 	return bytes;
 }
 
-/* What a stop does not take from it. A parked workload gave up its request so that others can be
- * promised it, and lives on with all it had. */
+/* What stops leave to the workload: its request. The request of a parked workload counts, too,
+ * although it was given up: parking lets other workloads use it, but must not cost the workload its
+ * processes. */
 static uint64_t kept_of(const struct sl_node_workload *workload, uint32_t gpu)
 {
 	uint64_t request = sl_ledger_request(&workload->account, gpu);
@@ -186,8 +187,9 @@ static uint32_t list(
 	return count;
 }
 
-/* Of its burst, what takeable processes have: they will give it sooner or later. All of it if a
- * person ended the workload. Movable bytes are counted as room. */
+/* The part of the workload's burst that its takeable processes have: they give it sooner or later.
+ * If a person is ending the workload, all that it has. Movable bytes are left out, because they
+ * count as room already. */
 static uint64_t given_by(
 	const struct sl_node_choice *choice, const struct sl_node_workload *workload)
 {

@@ -257,8 +257,9 @@ static void add_entitled(
 		needs[claim->demand->gpu] += claim->demand->bytes;
 }
 
-/* Seats what bursts compete with in the end: everything entitled gets its turn. If not all of it
- * fits beside what lasts, it takes turns itself. */
+/* Seats the entitled claims on the copy that tells whether a burst ever fits: each of them gets its
+ * turn sooner or later. GPUs where they do not all fit beside lasting memory are crowded: there
+ * they take turns among themselves. */
 static void seat_entitled(struct sl_node *node)
 {
 	struct sl_node_plan *plan = node->plan;

@@ -103,8 +103,9 @@ void sl_node_on_client_join(struct sl_node_step *step, const struct sl_event *ev
 	step->plans = true;
 }
 
-/* What the client has less than before must have been on the host: on the GPU it is known to have
- * no more than before. Holds until it reports its evicted bytes. */
+/* How much counts as evicted for a client that reports `bytes` in all. It has no more on the GPU
+ * than before, so the bytes that it lost must have been on the host. This holds until the client
+ * reports its evicted bytes. */
 static uint64_t still_out(const struct sl_ledger_cell *cell, uint64_t bytes)
 {
 	uint64_t was_here = cell->backing_bytes - cell->evicted_bytes;
@@ -334,8 +335,9 @@ void sl_node_on_hidden(struct sl_node_step *step, const struct sl_event *event)
 	step->plans = true;
 }
 
-/* A false report gets what an honest demand would get, and never takes a promise from other
- * workloads. For the same reason, grants of the earlier daemon fit after a restart. */
+/* How much of a report of held bytes is believed: as much as an honest demand would get. So a false
+ * report never takes a promise from other workloads, and after a restart grants of the earlier
+ * daemon fit. */
 static uint64_t believed(struct sl_node_step *step, struct sl_node_client *client,
 	uint32_t gpu, uint64_t bytes)
 {

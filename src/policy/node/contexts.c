@@ -4,14 +4,15 @@
  * A context never leaves its GPU. First come, first paid: measured bytes are paid as far as the
  * reserve has room, and stay paid while they are measured. The rest counts against the workload
  * until the reserve has room again. A process makes its first context only if the reserve also has
- * room for the next one; otherwise a workload there might never be whole again. That question is a
- * demand of 0 bytes outside the rank: it takes nothing from demands, and nothing is moved for it.
+ * room for the next one; otherwise a workload there might never be fully resident again. That
+ * question is a demand of 0 bytes outside the rank: it takes nothing from demands, and nothing is
+ * moved for it.
  */
 #include "policy/node/plan.h"
 #include "policy/verdicts/admit.h"
 
-/* One more context is assumed to need as much as the largest process there, plus this part of the
- * reserve, because code is loaded later. */
+/* One more context is assumed to need as much as the largest process there, plus 1 / CODE_PART of
+ * what the reserve has for contexts, because code is loaded later. */
 #define CODE_PART 8
 
 /* Of the clients with unpaid bytes, the one that joined first. */
@@ -69,8 +70,8 @@ static bool is_making(const struct sl_node_client *client, uint32_t gpu)
 	return false;
 }
 
-/* Contexts still to come there of workloads other than `but`: one for each admitted workload
- * without any, and those granted to further processes. */
+/* Contexts still to come there: one for each admitted workload without any, except `but`, and those
+ * granted to further processes of any workload. */
 static uint32_t to_come(
 	const struct sl_node *node, uint32_t gpu, const struct sl_node_workload *but)
 {
@@ -106,8 +107,8 @@ static uint64_t stays_of(const struct sl_node_workload *workload, uint32_t gpu)
 	return bytes;
 }
 
-/* A workload that could be whole on the GPU now, but never again with more_bytes there that cannot
- * leave; but_bursts: only one with a request. */
+/* A workload that could now be fully resident on the GPU, but never again beside more_bytes that
+ * cannot leave; NULL: none. but_bursts: only workloads with a request count. */
 static const struct sl_node_workload *not_whole_beside(
 	const struct sl_node *node, uint32_t gpu, uint64_t more_bytes, bool but_bursts)
 {

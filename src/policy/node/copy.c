@@ -90,8 +90,9 @@ static bool is_quiet_for(
 	       sl_node_has_come(step, sl_node_later(sl_node_quiet_since(client), span));
 }
 
-/* It has a waiting demand, seated or not. Its own body would otherwise take that seat away, and the
- * next plan would bring it back. */
+/* The client has a waiting demand, seated or not. It then counts as idle sooner: while it counts as
+ * working, its body is a claim of its own. That could take the demand's seat away, and the next
+ * plan would give it back. */
 static bool has_waiting(const struct sl_node_client *client)
 {
 	sl_node_each_demand_of (demand, client) {

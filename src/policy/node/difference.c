@@ -98,8 +98,9 @@ static bool is_host_full(const struct sl_node_plan *plan, uint32_t gpu)
 	return false;
 }
 
-/* Brings back a piece: the way in is used while the way out is busy, or the returning bytes make
- * room on the host for leaving ones. */
+/* Brings back a piece although not all of it can come yet, for one of two reasons. The way in would
+ * be idle while the way out is busy; or leaving bytes need the room on the host that returning ones
+ * free. */
 static void bring_piece(struct move *move, struct sl_node_client *client, bool is_first)
 {
 	const struct sl_node *node = move->step->node;
@@ -302,8 +303,8 @@ static uint32_t list_leavers(struct move *move, uint32_t gpu, struct leaver *lea
 	return count;
 }
 
-/* A client that grows in its slice will ask for more. As much again as it grew, at most what it has
- * there, leaves ahead, so that growing piece by piece costs few moves. */
+/* A client that grows in its slice will ask for more. To save moves while it grows piece by piece,
+ * as many bytes leave ahead as its workload grew in this slice, but no more than it has there. */
 static uint64_t ahead_of(
 	const struct move *move, const struct sl_node_claim *claim, uint32_t gpu)
 {
@@ -374,8 +375,9 @@ static uint64_t send_out(
 	return all;
 }
 
-/* Beside a burst that stays, requests have their room already. So what leaves of a request only
- * helps a claim that lacks room, and bursts must leave first. */
+/* Beside a burst that stays, `lack` includes the room of uncovered requests. A byte within its
+ * request then gains nothing by leaving, because its request still needs the room. So bursts leave
+ * first; after them, bytes within requests leave only for what seats lack. */
 static void leave(struct move *move, uint32_t gpu, uint64_t lack)
 {
 	const struct sl_room_gpu *room = &move->plan->now.gpu[gpu];
@@ -449,8 +451,8 @@ static void leave_all(struct move *move)
 	}
 }
 
-/* Until its ABORT is answered, memory of an EVICT may still leave, and the pool reserves its room.
- * A client that does not answer moves nothing either. */
+/* An EVICT whose ABORT is not answered yet may still move memory, and the pool reserves room for
+ * it. A client that does not answer at all moves nothing either. */
 static bool is_taking_back(const struct sl_node_plan *plan)
 {
 	for (uint32_t i = 0; i < plan->movers_count; i++) {

@@ -3,8 +3,9 @@
  *
  * A late-binding workload may use each allowed GPU until it has memory on one. If what it asks for
  * is not free on its present GPU, the seat pass tries the others in the order of placement. It
- * takes one where the memory is free; without a seat also one that others leave. Its request moves
- * along. This is tried on a copy; only the chosen GPU changes the facts.
+ * chooses one where the memory is free. If the claim has no seat and no turn to come, a GPU where
+ * other memory must leave first will do, too. The workload's request moves along. All this is tried
+ * on a copy; only the chosen GPU changes the facts.
  */
 #include "policy/node/plan.h"
 

@@ -55,8 +55,8 @@ static bool is_refused_for_long(struct sl_node_step *step, struct sl_node_demand
 	return false;
 }
 
-/* What its seat counts on, beside earlier demands with seats, may never come: the driver refuses,
- * or keeps a dead process' memory. */
+/* The demand's seat counts on bytes that may never come, because the driver refuses it or keeps a
+ * dead process's memory. seats_bytes: of earlier demands with seats, which are served first. */
 static bool is_in_doubt(const struct sl_node *node, const struct sl_node_claim *claim,
 	uint64_t seats_bytes)
 {

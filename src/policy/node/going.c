@@ -102,8 +102,8 @@ static uint64_t room_to_go(
 			&pool, gpu, sl_sub_sat(stays, sl_ledger_request(account, gpu))));
 }
 
-/* What the pool has no room for waits; a process that will end counts as gone, not as moved. True:
- * something must still leave. */
+/* Evicts what the client still has to send to the host; what the pool has no room for waits. A
+ * client told to end is not moved: its memory goes with it. True: something must still leave. */
 static bool send(struct sl_node_step *step, struct sl_node_client *client, uint64_t other)
 {
 	struct sl_node *node = step->node;

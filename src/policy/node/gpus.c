@@ -127,8 +127,8 @@ void sl_node_on_unmanaged(struct sl_node_step *step, const struct sl_event *even
 /*
  * The plan denies demands that wait there, even within a request: a named exception of promise 2.
  * Open grants are void: whatever the client commits, nothing it made there lasts. Requests stay
- * booked, so that the promise holds when the GPU is back. So does what living clients held, until
- * they free it or exit.
+ * booked, so that the promise holds when the GPU is back. Memory of living clients also stays
+ * booked, until they free it or exit.
  */
 void sl_node_on_gpu_lost(struct sl_node_step *step, const struct sl_event *event)
 {

@@ -1,10 +1,10 @@
 /*
- * hopeless - clients that wait for memory only they have
+ * hopeless - clients that wait for memory that only such clients have
  *
  * A waiting demand without a seat or a turn to come is a case for the deadlock rule
- * (verdicts/deadlock.h) once its client has stood still for idle_wait. One victim per plan: what it
- * releases may save the next. The same rule says which claims may pass a demand that free bytes are
- * kept for, because only they can serve it.
+ * (verdicts/deadlock.h) once its client has stood still for idle_wait. Each plan denies one demand:
+ * what its client then releases may save the others. While free bytes are kept for a demand, the
+ * same rule says which claims may pass it, because only their clients can serve it.
  */
 #include "policy/node/plan.h"
 #include "policy/verdicts/deadlock.h"

@@ -170,8 +170,8 @@ uint64_t sl_node_holdable(const struct sl_node *node,
 /* Makes its slice at least as long as it would be alone with this grant, which came without a
  * plan. */
 void sl_node_lengthen_slice(struct sl_node *node, const struct sl_node_demand *demand);
-/* Within its slice a grant lengthens that. Otherwise a grant begins a slice if other workloads left
- * for it (waited) or if it is the first of its workload. */
+/* A grant within its workload's slice lengthens the slice. Any other grant begins a slice if other
+ * workloads left for it (waited), or if it is the first of its workload. */
 void sl_node_grant_in_slice(struct sl_node_step *step, struct sl_node_demand *demand,
 	bool waited, bool overdue);
 
@@ -189,7 +189,7 @@ void sl_node_restore(struct sl_node_step *step, struct sl_node_client *client,
 uint64_t sl_node_least_piece(const struct sl_node *node, uint32_t gpu);
 void sl_node_abort(struct sl_node_step *step, struct sl_node_client *client);
 /* Backs off after a refusal: for `first`, then twice as long each time, up to `most`. since: when
- * the refused thing began; kept of the first in a row. */
+ * the refused action began; of refusals in a row, the first one's is kept. */
 void sl_node_back_off(struct sl_node_step *step, struct sl_node_back_off *off,
 	sl_ns since, sl_ns first, sl_ns most, enum sl_reason cause);
 /* A back-off keeps it from leaving, or from coming back. */
@@ -290,8 +290,9 @@ struct sl_node_because sl_node_away_because(
 	const struct sl_node *node, const struct sl_node_client *client);
 struct sl_node_because sl_node_waits_because(
 	const struct sl_node *node, const struct sl_node_demand *demand);
-/* Bytes of a workload on a GPU: above its request; of these, of untakeable processes; of these, of
- * processes that are never moved; bytes that stay; bytes that the host has no memory for. */
+/* Bytes of a workload on a GPU. burst_on: above its request. stuck_on, kept_on: of these, what
+ * untakeable processes have, and what processes have that are never moved. lasting_on: bytes that
+ * stay. hostless_on: bytes that the host has no memory for. */
 typedef uint64_t (*sl_node_bytes_fn)(const struct sl_node *node,
 	const struct sl_node_workload *workload, uint32_t gpu);
 uint64_t sl_node_burst_on(const struct sl_node *node,

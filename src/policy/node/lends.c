@@ -1,9 +1,9 @@
 /*
  * lends - a burst is granted, and others leave for it, only while I2 holds by the books as they are
  *
- * A seat says that there will be room once everything coming has come. Until then, dying bytes or
- * those of clients told to end may be where requests of others would be. Memory that cannot be
- * moved again takes nothing of others' requests at all.
+ * A seat only says that there will be room once all bytes that are about to become free are free.
+ * Until then, dying bytes and those of clients told to end may stand on requests of others. A
+ * demand for memory that cannot be moved again takes nothing of others' requests at all.
  */
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /*
  * needs - what a claim needs, and whether it ever gets it
  *
- * The room is asked for the claim's body together with its demand. For `endless`, it is asked
- * beside what lasts: what no order and no answer takes away, and, for a burst, everything entitled.
+ * Both questions are about the claim's body together with its demand. Whether the claim ever gets
+ * its seat depends on what lasts: memory that no order and no answer takes away, and, for a burst,
+ * all entitled claims.
  */
 #include "policy/node/plan.h"
 

@@ -1,8 +1,8 @@
 /*
  * notes - what is told once about waits
  *
- * Why a demand waits: after 1s. That the host has no room for a wait: at once. That a workload's
- * slices are short for the cost of moving it: when they first matter.
+ * Why a demand waits: after 1s. That the pool has no room for what would have to leave for it: at
+ * once. That a workload's slices are short for the cost of moving it: when they first matter.
  */
 #include "policy/node/plan.h"
 

@@ -16,8 +16,9 @@
 #define RESTORE_AGAIN_FIRST (20 * SL_MS)
 #define RESTORE_AGAIN_MOST  (2 * SL_S)
 
-/* An order and its answer take about 0.2ms. A piece is what the link moves in ten times that, but
- * at least what a chunk costs whatever its size (runtime/swap/choose.c). */
+/* An order and its answer take about 0.2ms. A piece is what the link moves in ten times that
+ * (PIECE_SPAN), but at least the fixed cost of a chunk in bytes (PIECE_LEAST, as in
+ * runtime/swap/choose.c). */
 #define PIECE_SPAN  (2 * SL_MS)
 #define PIECE_LEAST (8 * SL_MIB)
 /* In the first and the last piece one direction of the link is idle. If the way in keeps its full
@@ -176,8 +177,9 @@ static enum sl_reason refusal_of(uint32_t cause)
 	}
 }
 
-/* Each further one within a second waits twice as long: with an EVICT open the plan may find that
- * the pool does not let it go on, and without it that it does (0037, BOUND). */
+/* Each further abort within a second makes the next EVICT wait twice as long. Otherwise each plan
+ * could undo the last one: with the EVICT open the pool has no room to go on, and without it the
+ * pool has (0037, BOUND). */
 static void aborted(struct sl_node_step *step, struct sl_node_back_off *off)
 {
 	sl_ns span = off->times ? 0 : sl_sub_sat(off->until, off->since);

@@ -140,7 +140,7 @@ struct sl_room_share sl_node_share_of(
 /* Its bytes that are off the GPU or leaving, and have no reserved room there. */
 uint64_t sl_node_missing(const struct sl_ledger_cell *cell);
 /* GPUs where some of its evicted bytes have no reserved room. Leaving bytes do not count: they are
- * there and bring their room along. */
+ * still there, and so is their room. */
 uint32_t sl_node_away_gpus(const struct sl_node_client *client);
 /* On all its GPUs. */
 uint64_t sl_node_use_of(const struct sl_node_workload *workload);
@@ -162,8 +162,8 @@ void sl_node_add_needs(
 	const struct sl_node *node, const struct sl_node_claim *claim, uint64_t needs[]);
 /* Why it never gets a seat, whatever turns come. O(GPUs) the first time. */
 enum sl_endless sl_node_endless(struct sl_node *node, struct sl_node_claim *claim);
-/* Its needs, for `of`: its workload's sums on the plan's copy, or on that of lasting memory. Sets
- * only the node's GPUs in *room. */
+/* Sets *room to what the claim needs, on the node's GPUs only. of: the sums of its workload on the
+ * copy that is asked, the plan's or that of lasting memory. */
 void sl_node_room_claim(struct sl_node *node, const struct sl_node_claim *claim,
 	bool with_body, struct sl_room_workload *of, struct sl_room_claim *room);
 /* The sums of a workload changed on the copy. */
@@ -194,9 +194,9 @@ struct sl_node_choice {
 };
 /* GPUs where it asks, or is away. */
 uint32_t sl_node_lacking_gpus(const struct sl_node_claim *claim);
-/* Takes off the copy those clients without which the claim has a seat on all its GPUs; stuck:
- * untakeable ones only. False: even all together do not suffice, or none is needed; then the copy
- * is unchanged. */
+/* Takes clients off the copy, no more than needed, so that the claim has a seat on all its GPUs;
+ * stuck: only untakeable ones. False, with the copy unchanged: none is needed, or all together do
+ * not suffice. */
 bool sl_node_choose(struct sl_node_choice *choice, bool stuck);
 void sl_node_take_back(struct sl_node_choice *choice);
 /* --- stops.c --- */

@@ -140,8 +140,8 @@ static struct sl_room_verdict ask_room_behind(
 	return verdict;
 }
 
-/* Sets *kept if it would fit without what earlier demands keep. A claim that already has its seat
- * ignores that: they would otherwise keep what leaves for it. */
+/* Sets *kept if the claim would fit but for what earlier demands keep. A demand that already has
+ * its seat ignores what they keep, because that includes what leaves for it. */
 static struct sl_room_verdict ask_room(struct sl_node_step *step,
 	struct sl_node_claim *claim, const struct sl_room_claim *of, bool *kept)
 {
@@ -234,10 +234,10 @@ static bool is_oom_first(struct sl_node_step *step, const struct sl_node_claim *
 	return true;
 }
 
-/* A coming claim stands before others, and so does one in its slice. If it does not fit there, it
- * is tried at its ordinary place. There less of requests leaves, or more is back, so the pool may
- * suffice. The next plan would seat it there anyway. But a claim that lacks room on a GPU has had
- * its turn. */
+/* A coming claim, or one in its slice, is tried before its ordinary place in the order. If it does
+ * not fit there, it falls back to that place: by then fewer bytes within requests must leave, or
+ * more is back, so the pool may suffice. The next plan would seat it there anyway. But a body in
+ * its slice that lacks room on a GPU has had its turn. */
 static bool stand_back(struct sl_node_step *step, uint32_t at)
 {
 	struct sl_node_plan *plan = step->node->plan;

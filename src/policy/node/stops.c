@@ -5,8 +5,8 @@
  * because freed memory would be the first one's. The resolver `priority` tells processes to end.
  * The last resort is for entitled claims that lack what only untakeable clients have. A process
  * told to end makes no claim and is off the copy, so the plan looks at its claims once more, and
- * the claim it ends for gets its seat. After the grace period the choice is made again as if it had
- * not been told: then it is killed, or spared.
+ * the claim it ends for gets its seat. After the grace period the choice is made again as if that
+ * process had not been told to end: it is then killed or spared.
  */
 #include "policy/node/plan.h"
 #include "policy/verdicts/stops.h"

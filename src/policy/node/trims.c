@@ -2,10 +2,10 @@
  * trims - copies of resident chunks make room on the host before anything moves there
  *
  * A client keeps copies of restored chunks in its host file, so that they need not be copied again.
- * They give way first. The node waits at most 1s for what it asked for, because the host may have
- * room all the same. A client that gave nothing in time is asked again once it reports, has less on
- * the host, or after a while: it cannot give parts of a file that it needs, and does not say when
- * that ends.
+ * The node asks clients to drop copies before it evicts, and waits for them at most 1s, because the
+ * host may have room all the same. A client that gave nothing in time still needs those parts of
+ * its file, and does not say until when. It is asked again once it reports, has less on the host,
+ * or after a while.
  */
 #include "policy/node/internal.h"
 
@@ -88,8 +88,9 @@ static void trim(struct sl_node_step *step, struct sl_node_client *client, uint6
 					   .bytes = client->trim_bytes}});
 }
 
-/* Makes room so that the workload's host memory (NULL: all host memory) stays within most_bytes
- * with this many more bytes of the client. False: copies of other clients must go first. */
+/* Asks for copies to be dropped, so that host memory stays within most_bytes with this many more
+ * bytes of the client. of: counts the host memory of this workload; NULL: of all. False: copies of
+ * other clients must go first. */
 static bool trim_within(struct sl_node_step *step, const struct sl_node_client *own,
 	uint64_t bytes, const struct sl_node_workload *of, uint64_t most_bytes)
 {

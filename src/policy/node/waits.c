@@ -4,9 +4,9 @@
  *   W(c) = before + patience + cost(c) + sum over competitors, where not all fit together:
  *          slice x row + cost + drain + trim.
  * row: how many of a workload's clients take turns among themselves. trim: 1s where copies of
- * resident chunks may be in the way on the host. A claim within its request only waits for what is
- * guarded now, with the first part of its slice, and, where requests are crowded, for others within
- * theirs. The grace of a process told to end comes on top.
+ * resident chunks may be in the way on the host. For a claim within its request, only two kinds of
+ * competitors count: those guarded now, with the first part of their slice, and, where requests are
+ * crowded, others within theirs. The grace of a process told to end comes on top.
  */
 #include "policy/node/plan.h"
 

@@ -190,8 +190,9 @@ uint32_t sl_node_place(const struct sl_node *node,
 
 /*
  * Removes from `facts` the GPUs on which the user's bounds forbid the workload: a fraction can be
- * allowed on a small GPU and too much on a large one. True if too few are left, with the verdict of
- * the last one: users learn of their bound before they learn of neighbours.
+ * allowed on a small GPU and too much on a large one. True: too few GPUs are left, and *verdict has
+ * the last removal. This check comes before the others, so users learn of their bound before they
+ * learn of neighbours.
  */
 static bool exceeds_bounds(const struct sl_event *event, const struct sl_admit_ask *ask,
 	struct sl_admit_gpu *facts, struct sl_bounds_verdict *verdict)

@@ -59,8 +59,8 @@ struct sl_place {
 void sl_fit_node_init(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
 	uint16_t gpus, uint32_t gpu_mib, uint8_t model, uint8_t pool);
 
-/* Changes its size and which GPUs are shut; what tasks have stays theirs, so less than nothing may
- * be left. GPUs beyond `gpus` that it has had are shut. */
+/* Changes the node's size and which of its GPUs are shut. Tasks keep what they have, so what is
+ * left may drop below 0. If the node had more GPUs before, those from `gpus` on are shut. */
 void sl_fit_resize(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,
 	uint16_t gpus, uint32_t shut);
 
@@ -88,10 +88,10 @@ uint32_t sl_fit_gpus(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need);
 
 /*
- * The accounts. take: it starts (now and later). release: it is told to stop (later grows); give:
- * it is gone; released: after a release. pipeline: it is promised room that will become free (later
- * only); unpipeline withdraws that. unrelease: it was told to stop but runs on. A place must come
- * from this need and node.
+ * The accounts. take: a task starts (changes now and later). release: it is told to stop (later
+ * grows); unrelease: it runs on all the same. give: it is gone; released: a release came before.
+ * pipeline: it is promised room that will become free (changes later only); unpipeline withdraws
+ * the promise. A place must come from this need and node.
  */
 void sl_fit_take(
 	struct sl_fit_node *node, const struct sl_need *need, struct sl_place place);

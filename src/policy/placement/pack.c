@@ -5,9 +5,9 @@
  * A short list is made by the growth of fragmentation, like FGD but without rounding. Of these, the
  * state that loses the least worth wins. A state is worth its idle GPUs less its waste (waste.h),
  * at the price of its hardware (typical.h): taking or wasting a model that constrained tasks ask
- * for counts more. Waste is measured when small tasks have filled nearly every hole of a node, so
- * it does not see that large jobs are refused before. A separate term counts that: what tasks of
- * several whole GPUs could use.
+ * for counts more. Waste is measured when small tasks have filled nearly every hole of a node; long
+ * before that, large jobs find no node, which waste does not show. A separate term counts that:
+ * what tasks of several whole GPUs could use.
  */
 #include "policy/placement/rules.h"
 
@@ -15,9 +15,9 @@
 
 /* Tells fractions of a thousandth apart in the whole numbers of the short list. */
 #define SHORTLIST_SCALE 1024
-/* In a close look, harm counts in steps of this many thousandths of a GPU; of equals the lowest
- * rank wins. Smaller differences are noise of the streams, and following noise would spread tasks
- * over all nodes. ROUNDING keeps a whole number of steps from losing one. */
+/* In a close look, harm counts in steps of this many thousandths of a GPU; of equal states the
+ * lowest rank wins. Smaller differences are noise of the streams, and following noise would spread
+ * tasks over all nodes. With ROUNDING, floor() does not turn exactly n steps into n - 1. */
 #define STEP     20
 #define ROUNDING 1
 
@@ -35,9 +35,9 @@ static double harm_of(struct sl_score_context *context, const struct sl_fit_node
 	return harm(context, state, &after);
 }
 
-/* The least harm over the state's GPUs. *gpu: where; the GPUs are sorted, so equal ones are
- * adjacent. Of equal harm the fullest: while few tasks are known most places do no harm, and whole
- * GPUs should stay free. */
+/* The least harm over the state's GPUs; *gpu gets the GPU. The GPUs are sorted, so equal ones are
+ * adjacent. Of GPUs with equal harm, the fullest wins: while few tasks are known, most GPUs show no
+ * harm, and whole GPUs should stay free. */
 static double least_harm(struct sl_score_context *context,
 	const struct sl_fit_node *state, const struct sl_need *need, harm_fn harm,
 	uint16_t *gpu)

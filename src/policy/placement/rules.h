@@ -21,8 +21,8 @@ struct sl_score_rule {
 	bool sorted; /* the order of GPUs does not matter */
 	bool learns; /* scores change with what is typical */
 	sl_score_fn score;
-	/* Of the `shortlist` best by score, those with the least rough judge are judged closely,
-	 * and the least of them wins. judge NULL: the best by score. */
+	/* The `shortlist` best states by score are judged roughly. Those with the least harm are
+	 * judged closely, and the least of these wins. judge NULL: the best by score wins. */
 	uint32_t shortlist;
 	double (*judge)(struct sl_score_context *context, const struct sl_fit_node *state,
 		const struct sl_need *need, bool close, uint16_t *gpu);

@@ -16,8 +16,8 @@
 const char *sl_resource_format(
 	enum sl_resource resource, int64_t amount, char *buf, size_t size);
 
-/* How much of wants would be above the quota of the project or of one above it: *at and *which get
- * the first level and resource where something is. 0: nothing. */
+/* Returns how much of wants is above quota at the first project, from this one up, where any is; 0:
+ * nothing. *at gets that project, *which the resource. */
 int64_t sl_tree_above_quota(const struct sl_tree *tree, uint32_t project,
 	const struct sl_quantity *wants, uint32_t *at, enum sl_resource *which);
 

@@ -175,9 +175,8 @@ static int compare_ratio(const struct ratio *a, const struct ratio *b)
 }
 
 /*
- * A project without a share counts as if it had a thousandth of what the books count in. A resource
- * other than GPUs that is guaranteed without bound is left out: its share is whatever the project
- * asks for.
+ * A share of 0 counts as a thousandth of a unit of the books. A resource other than GPUs that is
+ * guaranteed without bound is left out: its share is whatever the project asks for.
  */
 static struct ratio dominant(const struct sl_quantity *has,
 	const struct sl_quantity *wants, const struct sl_quantity *share,

@@ -11,7 +11,7 @@
  *   the one whose job is smaller (in the same order);
  *   the one whose job is older, then the older project, then the smaller id.
  * Dominant share: the largest of has / fair share over the GPUs and those resources whose guarantee
- * is bounded. A share of 0 counts as a thousandth of what the books count in.
+ * is bounded. A share of 0 counts as a thousandth of a unit of the books.
  * Within a project: job priority, then jobs without their least before further tasks of others,
  * age, id. The jobs of a project with children are one more child of it (see tree.h).
  *
@@ -63,8 +63,8 @@ void sl_joborder_add(struct sl_joborder *order, struct sl_joborder_job *job);
 /* Does nothing if it is not in the order. Allowed for a job that next has just returned. */
 void sl_joborder_remove(struct sl_joborder *order, struct sl_joborder_job *job);
 
-/* Starts over with the tree's present shares and books. Needed after sl_tree_share; after projects
- * were added, changed or removed, next does it by itself. */
+/* Starts over with the tree's present shares and books. Needed after sl_tree_share. After projects
+ * were added, changed or removed, sl_joborder_next does it by itself. */
 void sl_joborder_begin(struct sl_joborder *order);
 
 /* The best job not shown yet; NULL: none. Rereads the books of the project whose job it last

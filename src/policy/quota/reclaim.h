@@ -30,7 +30,7 @@ enum sl_reclaim_verdict {
 enum sl_reclaim_verdict sl_reclaim_may(const struct sl_tree *tree, uint32_t by,
 	const struct sl_quantity *more, uint32_t from, const struct sl_quantity *taken);
 
-/* The last of these rules once everything is booked: is `by` no further above its share than
+/* The last rule above, asked once everything is booked: is `by` no further above its share than
  * `from`? Only resources in `more` count. */
 bool sl_reclaim_is_fair(const struct sl_tree *tree, uint32_t by,
 	const struct sl_quantity *more, uint32_t from);

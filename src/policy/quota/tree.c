@@ -57,8 +57,8 @@ static uint32_t *children_of(struct sl_tree *tree, uint32_t parent)
 	return parent == SL_PROJECT_NONE ? &tree->roots : &tree->all[parent].first_child;
 }
 
-/* Would `rules` under parent, in place of the project `number` (or as a new one), promise the
- * children of parent more than parent was promised? */
+/* With `rules` for the project `number` (or for a new one), would the children of parent still be
+ * promised no more than parent is? */
 static bool sum_fits(const struct sl_tree *tree, uint32_t parent, uint32_t number,
 	const struct sl_project_rules *rules, const struct sl_project_rules *parents)
 {

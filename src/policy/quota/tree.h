@@ -94,9 +94,9 @@ enum sl_tree_outcome {
 };
 
 /*
- * Adds or changes the project with this id (parent: a number, or SL_PROJECT_NONE). All or nothing:
- * a branch that moves takes its books along. now: creation time of a new project. *number gets its
- * number.
+ * Adds or changes the project with this id (parent: a number, or SL_PROJECT_NONE). All or nothing.
+ * A branch that changes its parent takes its books along. now: creation time of a new project.
+ * *number gets the project's number.
  */
 SL_MUST_CHECK enum sl_tree_outcome sl_tree_put(struct sl_tree *tree, uint64_t id,
 	uint32_t parent, const struct sl_project_rules *rules, sl_ns now,
@@ -120,9 +120,10 @@ void sl_tree_hold(struct sl_tree *tree, uint32_t number, int sign,
 void sl_tree_share(struct sl_tree *tree, const struct sl_quantity *total);
 
 /*
- * Would the branch of the project stay within its limit at every level with `more`? within_quota:
- * would non-preemptible work stay within its quota? Only resources in `more` are checked. *at gets
- * the first project, from below, that would not, *which the resource; both may be NULL.
+ * With `more`, would the project and all above it stay within their limits? within_quota: instead,
+ * would their non-preemptible work stay within their quotas? Only resources in `more` are checked.
+ * False: *at gets the first project, from below, that would not, and *which the resource; both may
+ * be NULL.
  */
 bool sl_tree_allows(const struct sl_tree *tree, uint32_t number,
 	const struct sl_quantity *more, bool within_quota, uint32_t *at,

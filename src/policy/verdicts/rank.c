@@ -1,9 +1,9 @@
 /*
  * rank - see the header
  *
- * A whole client outside a slice has had its turn, or needed none. Its claim does not wait, so it
- * comes after all that wait: its time counts down from the end of time, and the slice that ended
- * last comes first.
+ * A fully resident client outside a slice has had its turn, or needed none. Its claim does not
+ * wait, so the claim ranks after all that wait: its time counts down from the end of time. Among
+ * such claims, the one whose slice ended last ranks first.
  */
 #include "policy/verdicts/rank.h"
 

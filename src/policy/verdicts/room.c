@@ -212,8 +212,8 @@ static uint64_t out_with(const struct both *both, uint32_t g)
 	return bytes;
 }
 
-/* What uses uncovered requests once out_bytes have left, requests first, if `there` bytes are there
- * and `unclaimed` are unclaimed. */
+/* What would stand on uncovered requests after out_bytes have left, bytes within requests first.
+ * there: the bytes there before; unclaimed: what they leave unclaimed. */
 static uint64_t on_requests(const struct sl_room_gpu *gpu, uint64_t out_bytes,
 	uint64_t there, uint64_t unclaimed)
 {
@@ -328,9 +328,9 @@ static struct sl_room_verdict fits_gpu(
 	return lacks(SL_ROOM_GPU, g, sl_sub_sat(bytes, gpu->shareable_bytes));
 }
 
-/* What must leave but may not, because its workloads' parts of the pool are used up; 0 if that is
- * no more than without the claim. A claim that moves nothing can raise it: the bytes that it seats
- * may be the only ones whose workload had some of its part left. */
+/* How many bytes must leave but may not, because the parts of their workloads in the pool are used
+ * up; 0 if the claim does not raise that number. Even a claim that moves nothing can raise it: it
+ * may seat the only bytes whose workload still had room in its part. */
 static uint64_t kept_more(uint64_t out_bytes, uint64_t lets_bytes, uint64_t out_before,
 	uint64_t lets_before)
 {
@@ -370,9 +370,9 @@ static struct sl_room_verdict fits_parts(const struct both *both, uint64_t out_b
 			0));
 }
 
-/* By how much parts would keep bursts in the way of requests. What leaves this GPU for seats does
- * not change it: a burst byte takes itself off both sides, another one frees what it leaves
- * unclaimed. */
+/* How many burst bytes would stand on requests and could not leave, because the parts of their
+ * workloads are used up. What leaves this GPU for seats does not change that: a burst byte takes
+ * itself off both sides, another byte frees as much as it leaves unclaimed. */
 static uint64_t owed(const struct sl_room_gpu *gpu, uint64_t above)
 {
 	return sl_sub_sat(lent(gpu, 0, above), gpu->gives_bytes);

@@ -100,8 +100,9 @@ static struct sl_stop *smallest(
 	return found;
 }
 
-/* One more client of the workload was taken. Puts back those that are safe without the others, the
- * smallest first, so that what is taken still reaches down to the request. */
+/* One more client of the workload was taken. Puts back, the smallest first, each one that would end
+ * while its workload is already within its request (or limit), if all the others had ended before
+ * it. */
 static void let_off_the_safe(struct sl_stop stop[], uint32_t count, uint32_t workload,
 	const struct sl_stops_ask *ask, bool as_if_proven)
 {
