@@ -45,8 +45,8 @@ static uint64_t limit_of(const struct sl_client *client)
 		       : workload->limit_bytes;
 }
 
-/* What a demand for everything could get if the client held nothing yet. Its hidden bytes count as
- * its own, because before a report backing is measured as hidden. */
+/* What a demand for everything could get if the client held nothing yet. The client's hidden bytes
+ * count as its backing, because until a report its backing is measured as hidden. */
 static uint64_t room_for(const struct sl_client *client, uint32_t gpu)
 {
 	const struct sl_node *node = client->daemon->node;

@@ -1,11 +1,11 @@
 /*
  * client - a translator with a short memory
  *
- * It remembers only demands between ASK and COMMIT. After a lost connection the client reports what
- * it holds, including grants that reached it, and asks again for the rest. So its report replaces
- * the grants of the old connection: each is committed as backing just before the report sets the
- * backing right. In between no byte is free by mistake or booked twice. Demands that waited were
- * cancelled when the connection broke.
+ * Only demands between ASK and COMMIT are remembered here. A client that reconnects reports what it
+ * holds, including grants that reached it, and asks again for the rest. So its report replaces the
+ * grants of the old connection: each grant is committed as backing just before the report corrects
+ * the backing. In between, no byte is free by mistake or booked twice. Demands that still waited
+ * were cancelled when the connection broke.
  */
 #include "daemon/clients/client.h"
 

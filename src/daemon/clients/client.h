@@ -16,8 +16,8 @@
 /* MEASUREs of one client per second; more are answered from the last sample. */
 #define SL_CLIENT_MEASURES_MAX 20
 
-/* Makes a client of a workload; takes over one reference to process. NULL without memory (the
- * reference is then given back). The policy does not know the client yet. */
+/* Makes a client of a workload. Consumes one reference to process, even if it returns NULL (no
+ * memory). The policy does not know the client yet. */
 struct sl_client *sl_client_new(struct sl_daemon *daemon, struct sl_workload *workload,
 	struct sl_process *process, uint64_t id);
 /* Tells the policy. peer NULL: the client is from the journal, and expected to come back. */
@@ -29,8 +29,8 @@ void sl_client_reconnected(struct sl_client *client, struct sl_peer *peer);
 void sl_client_disconnected(struct sl_client *client);
 /* The client's process is dead, or (superseded) runs another program: its bytes are dying now. */
 void sl_client_exit(struct sl_client *client, bool superseded);
-/* The client's remaining bytes on this GPU. Forgets the client once none remain anywhere. True:
- * they are fewer, and *event tells the policy. */
+/* Notes how many bytes a dying client still has on this GPU, and forgets the client once it has
+ * none on any GPU. True: they became fewer, and the caller must pass *event to the policy. */
 bool sl_client_released(struct sl_client *client, uint32_t ordinal,
 	uint64_t remaining_bytes, struct sl_event *event);
 /* The same because the GPU is lost: the policy knows already. */
@@ -38,8 +38,8 @@ void sl_client_gone_with_gpu(struct sl_client *client, uint32_t ordinal);
 /* A message of a greeted client's peer. Takes the descriptors that it keeps out of fds. */
 void sl_client_take(
 	struct sl_peer *peer, const union sl_msg *msg, struct sl_wire_fds *fds);
-/* GPUs to be measured before a REPORT is judged, one bit per number. 0: the books are enough, or
- * another REPORT of the same moment was judged already. */
+/* GPUs to measure before this client's REPORT is judged, one bit per GPU number. 0: the books are
+ * enough, or another REPORT of the same connection has been judged already. */
 uint32_t sl_client_unseen(const struct sl_client *client);
 
 /* After its report the client was measured by NVML, or waited long enough for that. Never inside an

@@ -1,12 +1,12 @@
 /*
  * gpu_loss - GPUs that fall off the bus or report an error that ends all work on them
  *
- * A managed GPU is lost when NVML says so (GPU_IS_LOST, a reset is required), or when neither
- * NVML's list nor its UUID finds it any more. An Xid that is fatal for the whole GPU (xid.def)
- * means the same. The policy gets GPU_LOST and tells the clients. While a GPU is lost, NVML is
- * asked about it every few seconds, now and then through a new session. It is back (GPU_ADD) when
- * it is listed, answers, and either did not answer before or has no process left on it: a GPU can
- * only be reset when unused. Loop's thread.
+ * A managed GPU is lost when NVML says so (GPU_IS_LOST, a reset is required), or when NVML finds it
+ * neither in its list nor by its UUID. An Xid that is fatal for the whole GPU (xid.def) means the
+ * same. The policy gets GPU_LOST and tells the clients. While a GPU is lost, NVML is asked about it
+ * every few seconds, now and then through a new session. The GPU is back (GPU_ADD) when NVML lists
+ * it, it answers, and either it had stopped answering or no process is left on it: only an unused
+ * GPU can have been reset. Loop's thread.
  */
 #ifndef SL_DAEMON_CLIENTS_GPU_LOSS_H
 #define SL_DAEMON_CLIENTS_GPU_LOSS_H

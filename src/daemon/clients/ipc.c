@@ -1,10 +1,10 @@
 /*
  * ipc - see ipc.h
  *
- * Descriptors are charged from the beginning of an offer, so a client that announces many and sends
- * none uses up its own share. They stay charged until they are closed, so a client that withdraws
- * offers before they were read does, too. Clients choose the keys, so the table is salted; two keys
- * with equal first halves cannot coexist, and random ones never have them.
+ * Descriptors are charged to the client from the beginning of its offer until they are closed. So a
+ * client that announces many and sends none, or withdraws offers before they were read, uses up
+ * only its own share. Clients choose the keys, so the table is salted. Two keys with equal first
+ * halves cannot coexist; random keys never collide there.
  */
 #include "daemon/clients/ipc.h"
 
@@ -289,8 +289,9 @@ static void hand_over(struct sl_client *client, uint64_t ask, const struct offer
 	sl_step(D_IPC_TAKEN);
 }
 
-/* May this user open that client's memory? The same user and root may; where a container is
- * involved, only the same workload, because users in containers prove nothing. */
+/* May the opener, run by user uid, open the maker's memory? Yes for the maker's user and for root.
+ * If either client is in a container, only within one workload, because users in containers prove
+ * nothing. */
 static bool is_one_of(const struct sl_client *opener, uid_t uid,
 	const struct sl_client *maker, uid_t other)
 {
@@ -437,8 +438,8 @@ static void answer_waits(struct sl_daemon *daemon, const struct offer *offer)
 	arm(daemon->ipc);
 }
 
-/* Memory of the driver is never a socket, and a socket may hold further descriptors. The kernel
- * alone answers this call; fstat(2) would ask the file's server, which may be the sender. */
+/* The driver's memory is never a socket, and a socket may hold further descriptors. The kernel
+ * alone answers getsockopt(2); fstat(2) would ask the file's server, which may be the sender. */
 static bool has_socket(const struct sl_wire_fds *fds)
 {
 	for (uint32_t i = 0; i < fds->count; i++) {

@@ -4,12 +4,13 @@
  * A client offers memory under a key that it chose: 128 random bits, which the programs pass to the
  * openers by their own means. Descriptors are kept until the client withdraws the offer, dies, or
  * is back on a new connection (then it offers anew). An opener gets copies of its own, which
- * outlive all that. Only processes of the same user, or of root, may open; and only on a GPU that
+ * outlive the offer. Only processes of the same user, or of root, may open; and only on a GPU that
  * their workload has.
  *
  * Incomplete offers cannot be opened. An open of an unknown key waits a few seconds while a client
- * of that user may still offer it: one known to an earlier daemon, or one that is back and has not
- * sent IPC_SETTLED. Descriptors are bounded per client, per user and in all. Loop's thread.
+ * whose memory the opener may open may still offer it: a client of an earlier daemon that has yet
+ * to reconnect, or one that has yet to send IPC_SETTLED. Descriptors are bounded per client, per
+ * user and in all. Loop's thread.
  */
 #ifndef SL_DAEMON_CLIENTS_IPC_H
 #define SL_DAEMON_CLIENTS_IPC_H

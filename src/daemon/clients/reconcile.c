@@ -2,8 +2,8 @@
  * reconcile - samples become HIDDEN, UNMANAGED and RELEASED
  *
  * Urgent samples (a client is dying, or asked to be measured) examine only the clients concerned;
- * all clients are examined once per measure_interval. So a thousand clients do not make a death
- * expensive, nor a death a thousand clients.
+ * all clients are examined once per measure_interval. So the cost of a death does not grow with the
+ * number of clients.
  */
 #include "daemon/clients/reconcile.h"
 
@@ -28,8 +28,8 @@
 
 /* Rounding in the driver's own sums, and what a context may vary meanwhile. */
 #define OVERHEAD_SLACK (16 * SL_MIB)
-/* Releases per sample: when a thousand processes die at once, the loop still serves others. The
- * next sample, asked for at once, finds the rest. */
+/* Most releases per sample, so that the loop still serves others when a thousand processes die at
+ * once. The next sample, which is asked for at once, finds the rest. */
 #define RELEASES_MOST 200
 
 /* One step of the policy. */
@@ -203,9 +203,10 @@ static bool has_left(const struct view *view, struct sl_client *client, uint32_t
 }
 
 /*
- * What to believe of a sample. A change counts once two samples in a row show it, by the smaller of
- * the two changes: one sample may have caught memory on its way in or out, or a list that lags. A
- * client that asked to be measured has just made something, so a rise counts at once.
+ * Books the client's hidden bytes by a sample that shows `bytes`. The first sample counts at once.
+ * Later a change counts once two samples in a row show it, and then the smaller one: a single
+ * sample may catch memory on its way in or out, or a list that lags. A rise counts at once if the
+ * client asked to be measured, since it has just made something.
  */
 static void believe(
 	struct view *view, struct sl_client *client, uint32_t ordinal, uint64_t bytes)
@@ -351,8 +352,8 @@ static void count_unmanaged(const struct view *view)
 	sl_strangers_end(view->daemon, view->gpu);
 }
 
-/* What the GPU uses beyond all listed processes, learnt while no client is dying. The smaller of
- * two samples counts, since one may have caught an allocation between its two questions. */
+/* Learns what the GPU uses beyond all listed processes, while no client is dying. The smaller of
+ * the last two samples counts, since an allocation may fall between the two NVML calls of one. */
 static void learn_overhead(const struct view *view)
 {
 	struct sl_gpu *gpu = &view->daemon->gpus[view->gpu];

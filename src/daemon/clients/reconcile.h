@@ -2,9 +2,9 @@
  * reconcile - compares what the driver says with what the books say
  *
  * Per sample of a GPU:
- *   hidden(client) = what NVML lists for its process - its backing, judged only while no grant is
- *                    open and nothing changed since the sample began. A change counts when two
- *                    samples agree: memory on its way in or out looks like hidden memory.
+ *   hidden(client) = what NVML lists for its process - its resident backing, judged only while no
+ *                    grant is open and nothing changed since the sample began. A change counts when
+ *                    two samples agree: memory on its way in or out looks like hidden memory.
  *   unmanaged(GPU) = what NVML lists for processes that are not clients.
  *   dying(client)  = released when NVML no longer lists its dead process *and* the listed processes
  *                    account for the whole GPU's use again; at the latest 500 ms after it left the

@@ -3,8 +3,8 @@
  *
  * One living process is at most one client. HELLO tells which it is when a process connects again:
  *   - the same program that lost its connection (daemon_epoch set): the same client;
- *   - another program in the same process (exec; daemon_epoch 0): the old client's bytes died
- *     with its address space, so it exits, and a new client joins.
+ *   - another program in the same process (exec; daemon_epoch 0): the old client's bytes died with
+ *     its address space. So the old client exits, and a new one joins.
  * The journal is written before WELCOME leaves, so every later daemon knows a welcomed client.
  */
 #include "daemon/clients/session.h"

@@ -2,7 +2,8 @@
  * session - the first message of a peer
  *
  * Decides what a peer is, never what it gets: a CONTROL peer is welcomed as such; a CLIENT peer
- * becomes a new client of its workload, or takes up the one that it was before.
+ * becomes a new client of its workload, or is again the client that it was before its connection
+ * broke.
  */
 #ifndef SL_DAEMON_CLIENTS_SESSION_H
 #define SL_DAEMON_CLIENTS_SESSION_H

@@ -6,8 +6,8 @@
  *	  group ml: {max_request: 40GiB, max_priority: 10}
  *	  user alice: {max_priority: 100}
  *
- * Names become numbers when the file is read, and the kernel names a peer's user and groups. So no
- * name service is asked while programs wait.
+ * Names become numbers when the file is read, and the kernel gives a peer's user and groups as
+ * numbers. So no name service is asked while programs wait.
  */
 #include "daemon/config/value.h"
 

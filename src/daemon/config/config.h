@@ -2,8 +2,8 @@
  * config - the daemon's options: one table (options.def), read from YAML
  *
  * A struct sl_config is a value. Parsing is pure except for GROUP and BOUNDS, which ask the
- * system's databases of users and groups. Times are nanoseconds, sizes bytes. A file is taken whole
- * or not at all. One thread at a time.
+ * system's databases of users and groups. Times are nanoseconds, sizes bytes. A file with an error
+ * changes nothing. One thread at a time.
  */
 #ifndef SL_DAEMON_CONFIG_CONFIG_H
 #define SL_DAEMON_CONFIG_CONFIG_H
@@ -109,8 +109,8 @@ SL_MUST_CHECK int sl_config_set(struct sl_config *config, const char *key,
 const char *sl_config_nearest(const char *key);
 /*
  * The bounds of a user with these groups: the user's own row; else, bound by bound, the most
- * generous of its groups' rows; else the default row. free: root or the daemon's own user, whom
- * only a row of their own binds. Amounts are compared as on a GPU with shareable_bytes.
+ * generous of its groups' rows; else the default row. free: the user is root or the daemon's own,
+ * and only a row of its own binds it. Amounts are compared as on a GPU with shareable_bytes.
  */
 struct sl_bounds sl_config_bounds_of(const struct sl_config_bounds *bounds, uint32_t uid,
 	bool free, const uint32_t gids[], size_t gid_count, uint64_t shareable_bytes);

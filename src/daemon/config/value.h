@@ -57,15 +57,15 @@ SL_MUST_CHECK int sl_config_list_add(const struct sl_config_row *row, const char
 SL_MUST_CHECK int sl_config_list_end(const struct sl_config_row *row,
 	const struct sl_config *config, struct sl_error *err);
 
-/* A mapping in the file (BOUNDS): one row per key ("default", "user NAME", "group NAME"), and in
- * it one call per bound. *out stays valid until the next row. */
+/* For a mapping of type BOUNDS: call _row for each key ("default", "user NAME", "group NAME"), then
+ * _set for each bound of that row. *out stays valid until the next row. */
 SL_MUST_CHECK int sl_config_bounds_row(struct sl_config_bounds *bounds,
 	const char *subject, struct sl_config_bound **out, struct sl_error *err);
 SL_MUST_CHECK int sl_config_bounds_set(struct sl_config_bound *row, const char *key,
 	const char *text, struct sl_error *err);
 
-/* The number of a user or group; false: unknown. Digits are the number itself, for users that the
- * system does not know (containers). Asks the system's databases. */
+/* The number of a user or group; false: unknown. A name of digits is the number itself, for users
+ * that the system does not know (containers). Asks the system's databases. */
 SL_MUST_CHECK bool sl_config_find_id(const char *name, bool is_user, uint32_t *out);
 
 #endif

@@ -2,7 +2,8 @@
  * control - one message after another, or the rows of an answer
  *
  * `sluice run` execs the program in the process that sent RUN, so the sender is the root of the
- * workload (jobs/front.c). If it dies before it execs, its pidfd tells, as for any other death.
+ * workload (jobs/front.c). If the sender dies before it execs, its pidfd tells the daemon, as for
+ * any other death.
  */
 #include "daemon/control/control.h"
 

@@ -1,8 +1,8 @@
 /*
  * dump - phases, each a list of objects, each object one line of text
  *
- * Ids are collected when the dump begins; objects gone by their turn are left out. Bytes and times
- * carry their unit in the key, as everywhere.
+ * Ids are collected when the dump begins; an object that is gone when its turn comes is left out.
+ * Bytes and times carry their unit in the key, as everywhere.
  */
 #include "daemon/control/dump.h"
 

@@ -1,11 +1,11 @@
 /*
  * dump - the state of the whole daemon as JSON, for debugging
  *
- * Made in slices as the peer reads: at most SL_DUMP_SLICE objects per turn of the loop, so that
- * other peers do not wait for it, however many clients there are. Memory: one slice of text, and
- * the ids. Each object (a GPU, a workload, a client) is of one moment, and existed at some time
+ * The dump is made in slices as the peer reads: at most SL_DUMP_SLICE objects per turn of the loop.
+ * So other peers do not wait for it, however many clients there are. Memory: one slice of text, and
+ * the ids. Each object (a GPU, a workload, a client) shows one moment, and existed at some time
  * during the dump. Different objects may be some milliseconds apart, so sums over them may
- * disagree. All demands are of one moment.
+ * disagree. All demands show the same moment.
  */
 #ifndef SL_DAEMON_CONTROL_DUMP_H
 #define SL_DAEMON_CONTROL_DUMP_H

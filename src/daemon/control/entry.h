@@ -6,13 +6,13 @@
  * starter makes it. The workload lives from before its first process until ENTRY_END; the journal
  * keeps it.
  *
- * The socket is FOLDER/KEY/sluiced.sock, with `entries` beside the daemon's own socket as FOLDER.
- * FOLDER is open to the daemon's user alone; KEY is open to all, since only its container sees it.
- * A container mounts KEY, not the socket, because each daemon makes the socket anew. So only
- * ENTRY_END removes KEY.
+ * The socket is FOLDER/KEY/sluiced.sock; FOLDER is `entries` beside the daemon's own socket. FOLDER
+ * is open to the daemon's user alone; KEY is open to all, since only its container sees it. A
+ * container mounts KEY, not the socket, because each daemon makes the socket anew. KEY outlives
+ * daemons: only ENTRY_END removes it.
  *
- * Its creator (a scheduler of many nodes) has chosen its place, so the queue and projects do not
- * apply; requests and limits are enforced by the node as ever.
+ * The workload's creator (a scheduler of many nodes) has already chosen node and GPUs, so the queue
+ * and projects do not apply. The node enforces requests and limits as for any workload.
  */
 #ifndef SL_DAEMON_CONTROL_ENTRY_H
 #define SL_DAEMON_CONTROL_ENTRY_H

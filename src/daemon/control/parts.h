@@ -1,9 +1,9 @@
 /*
- * parts - the state of what projects, jobs and history need
+ * parts - health of supervisor, projects, jobs, history, page and metrics
  *
- * The daemon shares GPUs without them, too, so a fault in one stops nothing; it is reported here,
- * to `sluice doctor`. The supervisor's program is looked for now; for database and folder it is the
- * last error met. Only the loop calls.
+ * Sharing GPUs needs none of these parts, so a fault in one stops nothing; `sluice doctor` shows
+ * it. The supervisor's program is looked for at each call; the other parts report the last error
+ * that they met. Only the loop calls.
  */
 #ifndef SL_DAEMON_CONTROL_PARTS_H
 #define SL_DAEMON_CONTROL_PARTS_H

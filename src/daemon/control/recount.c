@@ -46,8 +46,8 @@ static uint32_t judged_by(const struct sl_peer *peer, const union sl_msg *msg)
 	}
 }
 
-/* May the last sample be out of date? Not if NVML does not answer. others: only unmanaged processes
- * matter, so some must have been seen there. */
+/* May the last sample of this GPU be out of date? False while NVML does not answer, since waiting
+ * would not help. others: only unmanaged processes matter, so false unless some were seen there. */
 static bool may_be_out_of_date(const struct sl_gpu *gpu, bool others, sl_ns now)
 {
 	return gpu->managed && !gpu->lost && (gpu->unmanaged_bytes || !others) &&

@@ -1,13 +1,13 @@
 /*
  * recount - messages judged by what the driver shows wait for a fresh sample of the GPUs
  *
- * NVML's figures of processes are read once per measure_interval. Two kinds of message need the
- * figures of now:
- *   - RUN, and SET of an amount, where unmanaged processes were seen: they may be gone since.
- *     A user ends such a program, then types `sluice run --limit 1.0` and means the whole GPU.
- *     Without a fresh sample the workload would be limited for life to what was beside it.
- *   - the first REPORT of a process that outlived a daemon: it is believed as far as NVML lists its
- *     memory (claim.h), and the last sample may be from before its memory came back.
+ * NVML's figures of processes are read once per measure_interval. Two kinds of message need current
+ * ones:
+ *   - RUN, and SET of an amount, where unmanaged processes were seen: these may have ended since. A
+ *     user ends such a program, then types `sluice run --limit 1.0` and means the whole GPU.
+ *     Without a fresh sample the workload would be limited for life to what that program left free.
+ *   - the first REPORT of a process that outlived a daemon: the report is believed as far as NVML
+ *     lists the process's memory (claim.h), and the last sample may be older than that memory.
  * Nothing waits for NVML longer than SL_RECOUNT_NS, nor at all if it does not answer. Loop's
  * thread.
  */
@@ -18,8 +18,8 @@
 
 #define SL_RECOUNT_NS (2 * SL_S)
 
-/* True: the message was copied and comes back from sl_recount_next; until then nothing more is read
- * from the peer. False: it need not wait. */
+/* True: the message was copied, and sl_recount_next returns it later; until then nothing more is
+ * read from the peer. False: the message need not wait. */
 SL_MUST_CHECK bool sl_recount_first(struct sl_peer *peer, const union sl_msg *msg);
 /* The next peer whose message is ready: its GPUs were sampled, or could not be. NULL: none. */
 struct sl_peer *sl_recount_next(struct sl_daemon *daemon, sl_ns now, union sl_msg *msg);

@@ -128,8 +128,9 @@ static struct sl_event event_of(const struct sl_peer *peer,
 }
 
 /*
- * A lower limit takes no memory away. The earlier limit is kept for reports that exceed the new
- * one: to a later daemon, or to this one by clients that have not reported yet.
+ * The limit up to which reports are believed if it is above the new one, else 0. A lower limit
+ * takes no memory away, so some reports may exceed it: those to a later daemon, and the first ones
+ * of clients that outlived an earlier daemon.
  */
 static uint64_t former_limit(
 	const struct sl_workload *workload, const struct sl_admission *said)

@@ -1,9 +1,9 @@
 /*
  * set - changing and ending workloads that run: SET and STOP
  *
- * Only root, the daemon's own user and the workload's own user may. They get every reason in the
- * reply; other peers are rejected (DENIED). Before a SET's reply leaves, the journal has the
- * change.
+ * Only root, the daemon's own user and the workload's own user may do this, and the reply gives
+ * them every reason; other peers are rejected (DENIED). Before a SET's reply leaves, the journal
+ * has the change.
  */
 #ifndef SL_DAEMON_CONTROL_SET_H
 #define SL_DAEMON_CONTROL_SET_H

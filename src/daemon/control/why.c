@@ -1,8 +1,8 @@
 /*
  * why - copies the policy's reasons at once, and searches the events in turns of the loop
  *
- * The search goes back from the newest event, so its cost depends on how far it must look, and
- * takes a bounded number of steps per turn.
+ * The search goes back from the newest event, so its cost depends on how far it must look. It takes
+ * a bounded number of steps per turn.
  */
 #include "daemon/control/why.h"
 

@@ -1,9 +1,9 @@
 /*
  * why - what stands in a workload's way now, and what happened to it
  *
- * First the policy's current reasons (current 1). Then the kept events about it that say why it was
- * stopped, denied or got less: at most SL_WHY_EVENTS, oldest first. An ended workload is found in
- * the events by name or number. Every user may ask about every workload, as ps(1) shows all
+ * First the policy's current reasons (current 1). Then the kept events that say why the workload
+ * was stopped, denied or got less: at most SL_WHY_EVENTS, oldest first. An ended workload is found
+ * in the events by name or number. Every user may ask about every workload, as ps(1) shows all
  * processes.
  */
 #ifndef SL_DAEMON_CONTROL_WHY_H

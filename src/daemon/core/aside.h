@@ -1,10 +1,10 @@
 /*
- * aside - looks at processes that may take long, or never end
+ * aside - looks at processes, each in a thread because it may take long or never end
  *
  * The kernel reads a process's memory and mappings under locks that the process can hold as long as
- * it likes. A user may have thousands of processes with megabytes each. So each look has a thread
- * of its own, and nothing waits for that thread, not even the daemon's end. If a user's processes
- * make looks hang, only that user's processes are no longer looked at.
+ * it likes. Looks also take long if a user has thousands of processes with megabytes each. So each
+ * look has a thread of its own, and nothing waits for that thread, not even the daemon's end. If a
+ * user's processes make looks hang, only that user's processes are no longer looked at.
  */
 #ifndef SL_DAEMON_CORE_ASIDE_H
 #define SL_DAEMON_CORE_ASIDE_H

@@ -2,8 +2,9 @@
  * host_budget - meminfo, and control groups from the daemon's own up to the top
  *
  * MemAvailable ignores control groups, and the kernel kills processes in a group that is full. So
- * the least of all levels is what is available. Unused pages of files count as available, as they
- * do in MemAvailable. Both hierarchies are read: on many machines memory is still in version 1.
+ * the least over all levels counts. Unused pages of files count as available, as they do in
+ * MemAvailable. Both versions of control groups are read: many machines still have memory in
+ * version 1.
  */
 #include "daemon/core/host_budget.h"
 
@@ -116,8 +117,8 @@ static void look_up(const char *root, const char *path, const struct hierarchy *
 	}
 }
 
-/* Lines "4:memory:/path" and "0::/path". A path outside the mounted hierarchy leads nowhere; then
- * the top, which is always looked at, is the daemon's own group. */
+/* Reads lines "4:memory:/path" and "0::/path". If the path lies outside the mounted hierarchy, it
+ * leads nowhere; then the top, which is always looked at, is the daemon's own group. */
 static void look_at_groups(const char *root, struct sl_host_budget *room)
 {
 	sl_cleanup(sl_freep) char *text = read_text(root, "/proc/self/cgroup", "");

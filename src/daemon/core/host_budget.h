@@ -1,8 +1,8 @@
 /*
  * host_budget - host memory that the daemon may still use, and the NUMA node of a GPU
  *
- * Reads a few small files of /proc and /sys. root precedes their paths, "" but in tests. Bytes. Any
- * thread.
+ * Reads a few small files of /proc and /sys. root precedes their paths; it is "" except in tests.
+ * Amounts are in bytes. Any thread.
  */
 #ifndef SL_DAEMON_CORE_HOST_BUDGET_H
 #define SL_DAEMON_CORE_HOST_BUDGET_H

@@ -2,11 +2,11 @@
  * identity - a pidfd from the kernel, or a nonce answered
  *
  * Why the nonce is sound: the pidfd is opened before the nonce is sent, and shows its process alive
- * after the answer has come. So that process had the number all the time between, and an answer
- * whose sender has the number is its own. The nonce is random, so no earlier message in the queue
- * can answer it. A child that kept the socket answers under its own number; the process that got
- * the number has no socket to answer on. Only a sender with CAP_SYS_ADMIN over its pid namespace
- * may name another number, and only one from within that namespace.
+ * after the answer has come. So that process had its number all the time between, and an answer
+ * sent under this number comes from it. The nonce is random, so no earlier message in the queue can
+ * answer it. A child that kept the socket answers under its own number. An unrelated process that
+ * got the number has no socket to answer on. Only a sender with CAP_SYS_ADMIN over its pid
+ * namespace may name another number, and only one from within that namespace.
  */
 #include "daemon/core/identity.h"
 
@@ -60,8 +60,8 @@ static int open_pidfd(int fd, struct sl_identity *out)
 	}
 	if (is_shortage(error))
 		return sl_err_origin(-error);
-	/* ESRCH, ENODATA, and EINVAL before Linux 6.9: the process is dead. On other errors, too,
-	 * its number must not be looked up: another process may have it. */
+	/* ESRCH, ENODATA, and EINVAL before Linux 6.9 mean that the process is dead. Other errors
+	 * count as that, too, because looking up its number could find another process. */
 	return error ? SL_IDENTITY_GONE : SL_IDENTITY_OK;
 }
 

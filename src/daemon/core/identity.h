@@ -41,9 +41,9 @@ bool sl_identity_is_alive(int pidfd);
 SL_MUST_CHECK int sl_identity_ask(int fd, uint8_t nonce[SL_IDENTITY_NONCE_BYTES]);
 /* The kernel stops naming senders. Harmless if it never did. */
 void sl_identity_asked(int fd);
-/* The nonce came back in a message from `sender`. Is that the process that pidfd has referred to
- * since before the nonce was sent, and still of user uid? OK, GONE, OTHER; negative errno: no
- * descriptors or memory. */
+/* The nonce came back in a message from `sender`. Is the sender process pid, to which pidfd has
+ * referred since before the nonce was sent, and is its user still uid? OK, GONE, OTHER; negative
+ * errno: no descriptors or memory. */
 SL_MUST_CHECK int sl_identity_prove(pid_t sender, pid_t pid, int pidfd, uid_t uid);
 
 #endif

@@ -2,16 +2,16 @@
  * lock - files whose name is checked after they are locked
  *
  * The holder removes its file before it unlocks, so that files of GPUs long gone do not pile up. A
- * process that opened the file before that then holds a lock without a name, while the next one
- * makes a new file. So a lock counts only if the path still leads to it.
+ * process that opened the file before its removal can then lock a file without a name, while the
+ * next process makes a new one. So a lock counts only if the path still leads to the locked file.
  *
  * Another user's file in a sticky folder may not be opened with O_CREAT (fs.protected_regular), so
- * opening is first tried without. O_NOFOLLOW, because all users may write in /tmp, where a socket
- * may be.
+ * opening is first tried without that flag. O_NOFOLLOW is set because a socket, and so its lock
+ * file, may be in /tmp, where all users may write.
  *
  * Users cannot open each other's files, so daemons of two users do not exclude each other. The
- * system's daemon excludes all: its files can be seen in /run/sluice, and /proc/locks lists their
- * locks.
+ * system's daemon excludes all others: every user can see its files in /run/sluice, and /proc/locks
+ * lists their locks.
  */
 #include "daemon/core/lock.h"
 

@@ -2,9 +2,9 @@
  * lock - one daemon per socket, one daemon per GPU
  *
  * The kernel drops a flock(2) with its holder, so a dead daemon leaves no stale lock. Any process
- * that can open a file can lock it. So only their user can open the lock files (mode 0600), and
- * those of GPUs are in a folder of the user's own. Another user's file does not lock anything. The
- * holder's pid is written into the file for the message only.
+ * that can open a file can lock it. So only the daemon's user can open its lock files (mode 0600),
+ * and those of GPUs are in a folder of that user. A file of another user does not count as a lock.
+ * The holder's pid is written into the file only for the message.
  */
 #ifndef SL_DAEMON_CORE_LOCK_H
 #define SL_DAEMON_CORE_LOCK_H

@@ -66,8 +66,8 @@ bool sl_user_rights_parse(
 		!number_of(status, "\nCapPrm:\t", 16, &permitted) ||
 		!number_of(status, "\nNoNewPrivs:\t", 10, &no_new_privs))
 		return false;
-	/* On execve root regains its whole bounding set, unless it has given that up for good,
-	 * which cannot be seen from here. So what root lacks now counts as given up. */
+	/* On execve root regains its whole bounding set, unless it has given this up for good,
+	 * which the status does not show. So capabilities that root lacks now count as given up. */
 	out->caps = uid == 0 ? bounding & permitted : bounding;
 	out->no_new_privs = no_new_privs != 0;
 	out->filtered = filters_in(status) > common_filters;

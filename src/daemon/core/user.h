@@ -1,9 +1,9 @@
 /*
  * user - the user behind a connection, with groups
  *
- * From the kernel (SO_PEERCRED, SO_PEERGROUPS, prlimit, /proc), so no name service is ever asked.
- * Allocated on the heap: it may outlive the connection that it was read from, like the right that a
- * token stands for. No locks.
+ * Read from the kernel (SO_PEERCRED, SO_PEERGROUPS, prlimit, /proc), so no name service is ever
+ * asked. Allocated on the heap, because it may outlive the connection that it was read from: the
+ * page's tokens keep a copy. No locks.
  */
 #ifndef SL_DAEMON_CORE_USER_H
 #define SL_DAEMON_CORE_USER_H
@@ -51,8 +51,8 @@ struct sl_user *sl_user_free(struct sl_user *who);
 /* Reads the rights of a process that pidfd shows alive. has_rights is false if the process is gone
  * or the kernel does not say. */
 void sl_user_ask_rights(struct sl_user *who, pid_t pid, int pidfd);
-/* Parses the text of a /proc/PID/status; `filters` seccomp filters do not count. False: a line is
- * missing. Leaves limits and login as they are. */
+/* Parses the text of a /proc/PID/status. The process counts as filtered if it has more seccomp
+ * filters than common_filters. False: a line is missing. Does not set limits and login in *out. */
 SL_MUST_CHECK bool sl_user_rights_parse(
 	const char *status, uint64_t common_filters, struct sl_user_rights *out);
 /* Reads the groups of the user at the other end of fd, the primary one first. Returns how many. */

@@ -1,9 +1,9 @@
 /*
  * worker - the common part of the daemon's own threads
  *
- * The loop hands work to a thread, and the thread tells the loop by an event when some work is
- * done; a thread that polls is told by the event instead. The owner defines the work and keeps its
- * data under the mutex. All signals go to the loop.
+ * The loop hands work to a thread, and the thread tells the loop by event_fd when some work is
+ * done. If the thread itself polls, the loop tells it by event_fd instead. The owner defines the
+ * work and keeps its data under the mutex. The threads take no signals; all go to the loop.
  */
 #ifndef SL_DAEMON_CORE_WORKER_H
 #define SL_DAEMON_CORE_WORKER_H

@@ -1,8 +1,8 @@
 /*
  * asking - when NVML is asked about a GPU
  *
- * About every GPU once per measure_interval, and at once when a client or a message waits for the
- * answer. Loop's thread; clients/reconcile.c takes the answers.
+ * NVML is asked about every GPU once per measure_interval, and at once when a client or a message
+ * waits for the answer. Loop's thread; clients/reconcile.c handles the answers.
  */
 #ifndef SL_DAEMON_GPU_ASKING_H
 #define SL_DAEMON_GPU_ASKING_H
@@ -14,9 +14,9 @@ struct sl_client;
 /* Longest delay of an answer to MEASURE. */
 #define SL_ASKING_ANSWER_NS (200 * SL_MS)
 #define SL_ASKING_BLIND_NS  (5 * SL_S)
-/* Interval between urgent samples. It doubles from the first value to the second, so that a release
- * is seen within the 5 ms allowed until a waiter is told. After URGENT_NS the driver is slow by any
- * measure, and the interval grows to the third value. */
+/* Interval between urgent samples. It doubles from PAUSE_MIN_NS to PAUSE_NS, so that a release is
+ * seen within the 5 ms allowed until a waiter is told. After URGENT_NS the driver is slow by any
+ * measure, and the interval doubles on to PAUSE_MAX_NS. */
 #define SL_ASKING_PAUSE_MIN_NS (1 * SL_MS)
 #define SL_ASKING_PAUSE_NS     (3 * SL_MS)
 #define SL_ASKING_PAUSE_MAX_NS (50 * SL_MS)

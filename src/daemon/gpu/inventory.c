@@ -3,7 +3,7 @@
  *
  * A GPU keeps its number in the policy for the life of the daemon, whatever NVML's order does
  * (peer-failures row 19). CUDA's ordinals follow the PCI bus among all GPUs that NVML shows,
- * managed or not, because the driver counts those in CUDA_VISIBLE_DEVICES.
+ * managed or not, because the indices in CUDA_VISIBLE_DEVICES count unmanaged GPUs, too.
  */
 #include "daemon/gpu/inventory.h"
 
@@ -224,8 +224,8 @@ static bool merge(
 	return false;
 }
 
-/* Asks NVML by UUID about GPUs that have left its list; the answer decides (clients/gpu_loss.c).
- * Returns whether a later list could differ. */
+/* Asks NVML by UUID about GPUs that have left its list; the answer decides whether they are lost
+ * (clients/gpu_loss.c). Returns whether a later list could differ. */
 static bool note_absence(struct sl_daemon *daemon, bool was_present[SL_NODE_GPUS_MAX])
 {
 	bool again = false;

@@ -19,7 +19,8 @@ uint64_t sl_inventory_reserve(uint64_t capacity_bytes);
 /* Takes an inventory from the measuring thread. */
 void sl_inventory_take(struct sl_daemon *daemon, const struct sl_measure_answer *answer);
 /* Adds a GPU that the journal names to the policy, which admits no workload to it until NVML lists
- * it. Returns its number, or -1: no place is left, or another daemon has it. */
+ * it. Returns the GPU's number, or -1: the table of GPUs is full, or another daemon has this
+ * GPU. */
 int sl_inventory_recall(struct sl_daemon *daemon, const uint8_t uuid[SL_WIRE_UUID_BYTES],
 	const char *name, const char *pci, uint64_t pci_key, uint64_t capacity_bytes,
 	uint64_t reserve_bytes);

@@ -2,8 +2,8 @@
  * nvml - one table of functions, each looked up by its exported name
  *
  * The daemon must start on a machine without a driver, and functions have had several versions over
- * the years. So nothing is linked, and without an optional function less is known, but nothing
- * fails. UUIDs are the only key: indices change when a GPU falls off the bus.
+ * the years. So NVML is not linked, and if an optional function is missing, less is known, but
+ * nothing fails. UUIDs are the only key: indices change when a GPU falls off the bus.
  */
 #include "daemon/gpu/nvml.h"
 
@@ -408,9 +408,9 @@ int sl_nvml_usage(struct sl_nvml *nvml, const char *uuid_text, struct sl_nvml_us
 		sl_error_set(err, "NVML knows no GPU of this UUID any more");
 		return SL_NVML_ABSENT;
 	}
-	/* The whole is read first, the parts after it. Memory allocated in between then appears as
-	 * a part without a whole, which the reconciler ignores. Otherwise it would look
-	 * unmanaged. */
+	/* The GPU's sum is read first, the rows of its processes after it. Memory allocated in
+	 * between is then in a row but not in the sum, which the reconciler ignores. The other way
+	 * round, it would look unmanaged. */
 	if (result == NVML_SUCCESS)
 		result = device_used(nvml, handle, out);
 	if (result == NVML_SUCCESS)

@@ -2,8 +2,9 @@
  * nvml_samples - how much each process uses a GPU, as far as NVML tells
  *
  * NVML keeps samples of the last seconds. For each process that worked since a given moment it
- * gives the share of the time that the process used the GPU's processors. Not all GPUs have this,
- * and it lags. So it is asked about once a second, and the answer is kept. One thread.
+ * gives the share of the time that the process used the GPU's processors. Not all GPUs have
+ * samples, and samples lag. So NVML is asked for them once a second, and the answer is kept. One
+ * thread.
  */
 #ifndef SL_DAEMON_GPU_NVML_SAMPLES_H
 #define SL_DAEMON_GPU_NVML_SAMPLES_H

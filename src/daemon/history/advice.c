@@ -1,8 +1,9 @@
 /*
  * advice - see the header
  *
- * SQLite adds up what each run needed, and how long each program needed how much. A row is a minute
- * at most, and its need its maximum. A program's need for 99 % of the time is exact to 1 MiB.
+ * SQLite adds up what each run needed, and for how long each program needed each amount. A row
+ * spans a minute at most, and its need is its maximum. What a program needs for 99 % of the time is
+ * exact to 1 MiB.
  */
 #include "daemon/history/answers.h"
 
@@ -251,8 +252,8 @@ static json_t *describe(const struct program *program, const struct sl_advice *a
 #undef NUMBER
 }
 
-/* The total adds up each program's most simultaneous runs, which were not all at the same time.
- * Together they never had more GPUs than the node has. */
+/* Bounds the total by the number of GPUs that the node has. The total adds up the most simultaneous
+ * runs of each program, but the programs did not all have them at the same time. */
 static uint32_t gpus_there(struct sl_history_reader *reader)
 {
 	sl_cleanup(sl_history_statement_end) sqlite3_stmt *statement =

@@ -1,8 +1,9 @@
 /*
- * answers - what questions are answered with (history/usage.c has the most frequent)
+ * answers - a function per kind of question about the past (history/usage.c has the most frequent
+ * kind)
  *
- * Called by sl_history_query() (history/query.h). The daemon filters the latest events, which it
- * keeps itself, by the same rule: sl_history_event_wanted().
+ * sl_history_query() calls them (history/query.h). The page adds the latest events, which the
+ * daemon keeps itself, and filters them by the same rule: sl_history_event_wanted().
  */
 #ifndef SL_DAEMON_HISTORY_ANSWERS_H
 #define SL_DAEMON_HISTORY_ANSWERS_H
@@ -19,14 +20,14 @@ bool sl_history_event_wanted(
 bool sl_history_events_sift(const struct sl_history_ask *ask);
 
 /* Writes JSON to out; SL_HISTORY_STORE_*. If the reader gives up, what it found by then is still an
- * answer: it says that it is incomplete, why, and how far back it reaches. */
+ * answer, which says that it is incomplete, why, and how far back it reaches. */
 SL_MUST_CHECK int sl_history_events(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, FILE *out, struct sl_error *err);
 
 typedef void (*sl_history_event_fn)(void *context, const struct sl_msg_event_row *event);
-/* Calls fn with the newest `last` wanted events, oldest first; SL_HISTORY_STORE_*. On BUSY, which
- * ends the reading, fn got those found by then. *reached: the serial of the last row read, 0: none;
- * may be NULL. */
+/* Calls fn with the newest `last` wanted events, oldest first; SL_HISTORY_STORE_*. BUSY ends the
+ * reading, and fn has got the events found by then. *reached: the serial of the last row read, 0:
+ * none; may be NULL. */
 SL_MUST_CHECK int sl_history_events_each(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, uint64_t last, sl_history_event_fn fn,
 	void *context, uint64_t *reached, struct sl_error *err);

@@ -4,8 +4,8 @@
  * The loop receives the command line's questions; a thread answers them one at a time, in the order
  * of history/turns.h. Other threads of the daemon read the file themselves. An answer is a memory
  * file: the asker gets a descriptor, and the daemon keeps another until the connection ends or
- * HANDED_S are over. Then it empties the file, so that a kept descriptor does not keep the daemon's
- * memory.
+ * HANDED_S are over. Then the daemon empties the file, so that an asker that keeps its descriptor
+ * does not keep the memory.
  */
 #include "daemon/history/internal.h"
 

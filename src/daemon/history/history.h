@@ -1,8 +1,8 @@
 /*
  * history - the daemon's record of the past: one thread writes it, another answers questions
  *
- * Once a second the scribe asks the loop for its lists (inside.h); it also follows the loop's
- * events. It alone writes data_dir/history.db. A second thread answers the command line's
+ * One thread, the scribe, asks the loop for its lists once a second (inside.h) and follows the
+ * loop's events. It alone writes data_dir/history.db. A second thread answers the command line's
  * questions; other threads of the daemon read the file themselves. The loop only passes questions
  * and answers on: it never waits for either thread, nor for the disk.
  *
@@ -49,7 +49,8 @@ void sl_history_health(const struct sl_daemon *daemon, struct sl_part *part);
 
 /* Blocks: the scribe writes open rows first, then the file is read. The answer (JSON or CSV) must
  * be freed before the history is closed; NULL: err says why there is none. key: the asker, whose
- * answers share a bound on memory; a user's key is its number. history NULL: there is none. */
+ * answers share a bound on memory; a user's key is its number. history may be NULL (turned off):
+ * then err says so. */
 SL_MUST_CHECK struct sl_history_text *sl_history_answer(struct sl_history *history,
 	const struct sl_history_ask *ask, uint64_t key, struct sl_error *err);
 

@@ -2,9 +2,9 @@
  * query - figures of the past: by user, project, GPU, workload or program, over time and in all
  *
  * Any thread: each query opens the file itself (history/read.h), so only its caller waits. Memory
- * is bounded: an answer has at most SL_HISTORY_ROWS_MAX rows, empty steps not counted; a larger one
- * is refused with the remedy. Without a step length in the question, one is chosen that is long
- * enough.
+ * is bounded: an answer has at most SL_HISTORY_ROWS_MAX rows, empty steps not counted; a larger
+ * answer is refused, and err has the remedy. Without a step length in the question, one is chosen
+ * that is long enough.
  */
 #ifndef SL_DAEMON_HISTORY_QUERY_H
 #define SL_DAEMON_HISTORY_QUERY_H

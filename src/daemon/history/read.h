@@ -48,9 +48,9 @@ struct sl_history_part {
 	int64_t from, to;
 };
 #define SL_HISTORY_PARTS_MAX 8
-/* Divides [from, to): each second is read from one level only. That is `level` as far as it is
- * rolled up; finer levels have the ends and the rest, and the coarser one what this one no longer
- * has. Returns the number of parts. */
+/* Divides [from, to) into parts, so that each second is read from one level only. `level` serves
+ * what it has in whole rows; finer levels serve the ends and what is not rolled up yet; the coarser
+ * level serves what `level` no longer has. Returns the number of parts. */
 size_t sl_history_parts(const struct sl_history_reader *reader,
 	enum sl_history_level level, int64_t from, int64_t to,
 	struct sl_history_part out[SL_HISTORY_PARTS_MAX]);

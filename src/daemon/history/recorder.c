@@ -119,7 +119,8 @@ static void hand_over(struct sl_history *history, struct sl_history_sums *sums)
 }
 
 /* Copies the -wal into the file once it exceeds WAL_MOST, because overlapping readers keep SQLite
- * from doing so. Meanwhile nothing is written, so each reader delays it only until its end. */
+ * from doing so by itself. Nothing is written meanwhile, so the copy waits for each reader once at
+ * most. */
 static void hold_wal(
 	struct sl_history *history, struct sl_history_scribe *scribe, sl_ns *again)
 {

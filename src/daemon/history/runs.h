@@ -35,8 +35,8 @@ struct sl_history_runs {
 };
 
 /* Adds one stretch: span seconds from t of one GPU and workload. row has its column values for the
- * whole stretch, which lies within one minute and after what was added before for the same key.
- * Rows that this ends go to out. 0 or -ENOMEM. */
+ * whole stretch. The stretch lies within one minute, and after those added before for the same GPU
+ * and workload. Rows that end now go to out. 0 or -ENOMEM. */
 SL_MUST_CHECK int sl_history_runs_add(struct sl_history_runs *runs,
 	const struct sl_history_row *row, struct sl_history_rows *out);
 /* Ends the runs that nothing was added to up to `end`. */

@@ -3,9 +3,9 @@
  *
  * NVML reports a GPU's utilisation, and on most GPUs the share of each process. Where it reports
  * shares, utilisation is divided by them; the share of unmanaged processes is left out. Where it
- * does not, utilisation is divided evenly among workloads that worked in that second. Whether a
- * workload worked is then known from its clients if the daemon asks them anyway; any other workload
- * with memory there may have worked.
+ * does not, utilisation is divided evenly among workloads that worked in that second. A workload's
+ * clients say whether it worked if the daemon asks them anyway; any other workload with memory
+ * there counts as having worked.
  */
 #include "daemon/history/sample.h"
 
@@ -276,9 +276,9 @@ static void look_at_gpus(struct between *between)
 	}
 }
 
-/* Whether it has a turn: it is entirely resident on all its GPUs (consecutive rows) while others
- * wait for its memory. Demands for more memory only count as waiting for a turn while its turn is
- * counted down. */
+/* Does the workload have a turn? It does if it is entirely resident on all its GPUs (consecutive
+ * rows) while others wait to return. Others that wait for more memory count only while the
+ * workload's turn is counted down. */
 static bool has_turn(const struct between *between, const struct sl_history_seen *use)
 {
 	const struct sl_history_sample *sample = between->before;

@@ -90,8 +90,8 @@ static int fill(struct sl_history_reader *reader, const struct series *series,
 	return sl_history_cells_fill(reader, SL_HISTORY_USES, &cut, err);
 }
 
-/* Times of the steps, and arrays of each GPU's figures. A counter's growth counts until its sample,
- * which may be late: more than a step is cut. */
+/* Writes the times of the steps, and for each GPU an array per figure. A counter's growth belongs
+ * to the step of its sample, which may be late, so a share of a step is cut at 1. */
 static bool put_lines(
 	struct sl_history_reader *reader, const struct series *series, FILE *out)
 {

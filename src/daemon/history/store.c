@@ -183,7 +183,8 @@ static int set_up(struct sl_history_store *store, struct sl_error *err)
 }
 
 /* The file is for the daemon's user only: the daemon decides what other users may see. SQLite gives
- * its other files the same mode, and reports an error here when it opens the file. */
+ * its other files the same mode. An error here is not reported, because SQLite meets it, too, when
+ * it opens the file. */
 static void shut_to_others(const char *path)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

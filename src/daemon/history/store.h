@@ -7,9 +7,9 @@
  *
  * Three levels: seconds, minutes, hours. Rows enter at seconds, are rolled up into the next level
  * when a minute or hour is over, and are deleted once older than configured. The table `meta` holds
- * how far minutes and hours are rolled up and changes in the same transaction: each roll-up happens
- * exactly once, and no row goes before it is rolled up. Whole minutes of seconds and whole hours of
- * minutes go at once, so a level has all of its rows from its first one on.
+ * how far minutes and hours are rolled up, and changes in the same transaction. So each roll-up
+ * happens exactly once, and no row is deleted before it is rolled up. Seconds are deleted by the
+ * minute, and minutes by the hour, so a level has all of its rows from its first one on.
  *
  * Times are seconds of the history (history/sample.h), which never go back.
  */

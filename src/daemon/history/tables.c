@@ -1,7 +1,7 @@
 /*
  * tables - the tables of the file, made from history/columns.def
  *
- * A change of the columns raises TABLES: a file with another number is not this sluiced's.
+ * A change of the columns raises TABLES: sluiced moves a file with another number aside.
  */
 #include "daemon/history/store_internal.h"
 

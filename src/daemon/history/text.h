@@ -2,8 +2,8 @@
  * text - answers about the past, from writing to reading, within bounded memory
  *
  * An answer may have many megabytes, and its asker may never read it. So all unread answers
- * together have a bound, and those of one key (an asker) another; a text that exceeds it fails. Any
- * thread; one thread at a time uses a text.
+ * together have a bound, and those of one key (an asker) have another; a text that exceeds either
+ * fails. Any thread; one thread at a time uses a text.
  */
 #ifndef SL_DAEMON_HISTORY_TEXT_H
 #define SL_DAEMON_HISTORY_TEXT_H

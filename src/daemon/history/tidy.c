@@ -2,8 +2,9 @@
  * tidy - rolls rows up into the next level, deletes old ones, and holds the file's size
  *
  * Tables are WITHOUT ROWID: rows lie in the order of their key, which begins with time. Old rows
- * are therefore adjacent, and deleting them touches few pages. A call, once a second, deletes one
- * unit of the level above at most, so that its transaction stays short.
+ * are therefore adjacent, and deleting them touches few pages. Each call, once a second, deletes at
+ * most one minute of seconds and one hour of each coarser level, so that its transaction stays
+ * short. If space is short, it deletes up to ROUNDS more units.
  */
 #include "daemon/history/store_internal.h"
 

@@ -3,7 +3,7 @@
  *
  * One question is answered at a time, and each may take seconds. So each user may have only a few
  * waiting, and users take turns: a user's second question comes after every user's first. Root and
- * the daemon's user have places of their own, and every other turn. Pure; the owner locks.
+ * the daemon's user have places of their own, and get every second turn. Pure; the owner locks.
  */
 #ifndef SL_DAEMON_HISTORY_TURNS_H
 #define SL_DAEMON_HISTORY_TURNS_H

@@ -18,8 +18,8 @@
 static const char *const words[SL_HISTORY_BYS] = {
 	"user", "project", "gpu", "workload", "program"};
 
-/* A figure of the answer, in SQL, of a cell's columns; len: seconds of the cell. Of a GPU: its own
- * figure, if there is one, else the sum of its workloads. */
+/* A figure of the answer, as SQL over a cell's columns; len: seconds of the cell. For a key that is
+ * a GPU, of_gpu applies if it is set, else sql over the sum of the GPU's workloads. */
 static const struct field {
 	const char *name, *sql, *of_gpu;
 } fields[] = {

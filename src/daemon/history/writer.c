@@ -112,8 +112,8 @@ static void start_clock(struct sl_history_scribe *scribe, uint64_t real_ms, int6
 		scribe->path, date);
 }
 
-/* Serials of events keep their order over restarts. If the file has serials from first_serial on, a
- * daemon whose clock was ahead used them. */
+/* Keeps events in the order of their serials over restarts. If the file has serials from
+ * first_serial on, an earlier daemon used them while the clock was ahead; these are lowered. */
 static bool order_events(struct sl_history_scribe *scribe, struct sl_history_known *known,
 	struct sl_error *err)
 {

@@ -1,8 +1,8 @@
 /*
- * dispatch - passes messages and news of ends to their modules
+ * dispatch - passes messages, and news that something has ended, to their modules
  *
- * The functions of struct sl_upcalls (state/daemon.h) that concern more than one folder. Messages
- * judged by what the driver shows wait for a fresh sample first (control/recount.h).
+ * Has the functions of struct sl_upcalls (state/daemon.h) that concern more than one folder.
+ * Messages judged by what the driver shows wait for a fresh sample first (control/recount.h).
  */
 #ifndef SL_DAEMON_LOOP_DISPATCH_H
 #define SL_DAEMON_LOOP_DISPATCH_H

@@ -285,9 +285,10 @@ static void load_client(struct sl_daemon *daemon, const struct sl_journal_client
 }
 
 /*
- * A stop that was acknowledged must happen. The clock is the boot's, so the grace period goes on;
- * SIGTERM is sent again, because the earlier daemon may have died before it. Stops that the policy
- * decided itself, of borrowers, it decides anew from the state of now.
+ * Continues stops that users asked for, because a stop that was acknowledged must happen. The clock
+ * is the boot's, so the grace period goes on. SIGTERM is sent again, because the earlier daemon may
+ * have died before sending it. Stops that the policy decided itself, of borrowers, are not
+ * continued: the policy decides anew from the present state.
  */
 static void stop_again(struct sl_daemon *daemon)
 {
@@ -316,9 +317,9 @@ static void load_clients(
 }
 
 /*
- * Each parked workload gives up its request before another is taken in that may have it now:
- * together they would exceed the GPU. This is before their processes report, so none of their
- * memory is restored unasked.
+ * Loads the parked workloads, each of which gives up its request at once, before the others: these
+ * may use that request by now, and together they would exceed the GPU. No process has reported yet,
+ * so no memory of parked workloads is restored unasked.
  */
 static void load_parked(struct sl_daemon *daemon, const struct sl_journal *journal)
 {

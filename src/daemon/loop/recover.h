@@ -10,8 +10,8 @@
  * -ENOMEM. */
 SL_MUST_CHECK int sl_recover_save(struct sl_daemon *daemon);
 /*
- * Reads the earlier daemon's journal: takes in its workloads whose processes live, with their
- * clients as expected. Damage is logged. 0 or negative errno (err).
+ * Reads the earlier daemon's journal and takes over the workloads whose processes live; their
+ * clients are expected to reconnect. Damage is logged. 0 or negative errno (err).
  */
 SL_MUST_CHECK int sl_recover_load(struct sl_daemon *daemon, struct sl_error *err);
 

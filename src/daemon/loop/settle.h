@@ -1,8 +1,8 @@
 /*
  * settle - what follows each callback of the loop
  *
- * Callbacks, and actions of the policy, only note some of their work. It is done here, in the order
- * in which one part may need another.
+ * Callbacks, and actions of the policy, only note some of their work. That work is done here, in
+ * the order in which one part may need another.
  */
 #ifndef SL_DAEMON_LOOP_SETTLE_H
 #define SL_DAEMON_LOOP_SETTLE_H

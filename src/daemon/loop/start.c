@@ -181,8 +181,9 @@ static int on_measured(sd_event_source *source, int fd, uint32_t events, void *c
 
 /* --- start -------------------------------------------------------------------------------- */
 
-/* Each client needs two descriptors, shared memory needs more, and the default of 1,024 is soon
- * used up. With fewer than a start takes, each part would fail with an error of its own. */
+/* Raises the limit of descriptors to the most allowed: each client needs two, shared memory needs
+ * more, and the default of 1,024 is soon used up. Refuses fewer than DESCRIPTORS_MIN, with which
+ * parts of the start would fail, each with an error of its own. */
 static int raise_descriptors(struct sl_error *err)
 {
 	struct rlimit limit = {0};
@@ -204,9 +205,9 @@ static int raise_descriptors(struct sl_error *err)
 	return sl_err_origin(-EMFILE);
 }
 
-/* Grows the table of descriptors now; it never shrinks. In a process with threads, growing it takes
- * tens of milliseconds, in the loop, because the kernel waits for readers of the table. Three per
- * client: connection, process, and what is examined. */
+/* Grows the table of descriptors now, before there are threads; it never shrinks. Later the loop
+ * would stop for tens of milliseconds, because in a process with threads the kernel waits for
+ * readers of the table. Three per client: connection, process, and what is examined. */
 static void grow_descriptors(const struct sl_daemon *daemon)
 {
 	struct rlimit limit = {.rlim_cur = DESCRIPTORS_MIN};

@@ -2,9 +2,9 @@
  * members - the users who may put work into a project
  *
  * A project lists them by names of users and groups. A project that lists none takes its parent's
- * list; at the top it admits all users. Names become numbers when they are looked up, so that no
- * name service is asked while programs wait. Digits are the number itself. A name that the system
- * does not know admits no user and is logged. One thread.
+ * list; one without a parent admits all users. Names become numbers when they are looked up, so
+ * that no name service is asked while programs wait. A name of digits is the number itself. A name
+ * that the system does not know admits no user and is logged. One thread.
  */
 #ifndef SL_DAEMON_PROJECTS_MEMBERS_H
 #define SL_DAEMON_PROJECTS_MEMBERS_H

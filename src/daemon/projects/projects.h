@@ -97,8 +97,9 @@ bool sl_project_is_name(const char *text);
 /* Is word one of the names of list? An empty list has none. */
 bool sl_project_lists(const char *list, const char *word);
 
-/* The rules for the policy. pool_bit gives the number of a pool, below 32, or -1: then the answer's
- * *pools lacks it. Bit 63 alone: none of its pools exist, so it may use none. */
+/* The row's rules for the policy. pool_bit returns the number of a pool, below 32, or -1 for a pool
+ * that does not exist, which is left out of .pools. Bit 63 alone in .pools: none of the row's pools
+ * exists, so the project may use none. */
 struct sl_project_rules sl_project_rules_of(const struct sl_project_row *row,
 	int (*pool_bit)(void *context, const char *name), void *context);
 

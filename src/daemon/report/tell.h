@@ -2,8 +2,9 @@
  * tell - the daemon's messages in words and as JSON
  *
  * Serves both the command line's --json and the page, so that both have the same keys. Names come
- * from users: bytes that are not UTF-8 become U+FFFD, and JSON escapes the rest; only sentences are
- * tamed. Pure, thread-safe. JSON is a new reference; NULL when out of memory.
+ * from users: bytes that are not UTF-8 become U+FFFD, and JSON escapes the rest. Control characters
+ * are replaced in sentences only. Pure, thread-safe. JSON is a new reference; NULL when out of
+ * memory.
  */
 #ifndef SL_DAEMON_REPORT_TELL_H
 #define SL_DAEMON_REPORT_TELL_H

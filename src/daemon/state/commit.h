@@ -2,7 +2,7 @@
  * commit - asks for the journal to be written
  *
  * Code that changes what the journal says calls sl_commit_soon(). An answer that promises something
- * the next daemon must know is held (sl_peer_hold) until loop/saving.c has written the file.
+ * the next daemon must know is held (sl_peer_hold) until loop/saving.c has written the journal.
  */
 #ifndef SL_DAEMON_STATE_COMMIT_H
 #define SL_DAEMON_STATE_COMMIT_H

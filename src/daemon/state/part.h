@@ -1,9 +1,9 @@
 /*
- * part - health of what projects, jobs and history depend on
+ * part - health of the optional parts: supervisor, projects, jobs, history, page, metrics
  *
  * The daemon shares GPUs without these parts, too. So a fault in one stops nothing else; `sluice
- * doctor` shows it. The supervisor's program is looked for at the time of the question; database
- * and folder report their last error. Loop only.
+ * doctor` shows it. The supervisor's program is looked for at the time of the question; the other
+ * parts report their last error. Loop only.
  */
 #ifndef SL_DAEMON_STATE_PART_H
 #define SL_DAEMON_STATE_PART_H
