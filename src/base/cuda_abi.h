@@ -4,8 +4,9 @@
  * For example cuMemAlloc_v2, which NVIDIA's header reaches by a macro named cuMemAlloc. Two
  * suffixes repeat everywhere: `_ptds` (synchronous calls) and `_ptsz` (stream-ordered ones) are the
  * same call with the per-thread default stream in place of the legacy one; they take their type
- * from the plain function. A function without `_v2` that has one keeps the 32-bit sizes of CUDA
- * before 3.2: last section. Nothing here is linked; callers look the names up.
+ * from the plain function. If a function exists with `_v2` and without, the one without keeps the
+ * 32-bit sizes of CUDA before 3.2; these are in the last section. Nothing here is linked; callers
+ * look the names up.
  *
  * CUDA 13 gave some base names another shape (cuCtxCreate, cuMemAdvise, cuMemPrefetchAsync): always
  * bind by exported name. Types: base/cuda_types.h. tools/check-abi compares both with a real

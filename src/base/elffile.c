@@ -1,4 +1,6 @@
 /*
+ * elffile - see elffile.h
+ *
  * The dynamic section is found through the program headers, as the loader finds it: section headers
  * may be stripped. The versions that a library *defines* stand in another table than those it needs
  * (this library defines dlsym under several of glibc's); only the table of needs is read.

@@ -29,14 +29,15 @@ SL_MUST_CHECK int sl_file_replace_as(const char *path, const void *data, size_t 
 	unsigned int mode, bool durable);
 /* Writes all bytes, through EINTR and short writes. */
 SL_MUST_CHECK int sl_file_write_all(int fd, const void *data, size_t bytes);
-/* Where the content of a file begins whose oldest part was dropped: behind the hole at its start
- * and the NULs that fill the hole's last block. 0 without a hole. Moves the offset of fd. */
+/* For a file whose oldest part was dropped (a hole at its start): returns where its content begins,
+ * behind the hole and the NULs that fill the hole's last block. 0 without a hole. Moves the offset
+ * of fd. */
 off_t sl_file_first(int fd);
 /* mkdir -p; missing folders get the mode. */
 SL_MUST_CHECK int sl_file_make_dirs(const char *path, unsigned int mode);
-/* Clears path for a Unix socket: removes a socket that an ended program left. 0 also if path is
- * free. -EEXIST: path is not a socket. -EADDRINUSE: a program listens there, accepting or not, or
- * has a socket of another type. Or other negative errno. Never blocks. */
+/* Clears path for a new Unix socket: removes a socket that an ended program left. 0: path is free
+ * now. -EEXIST: path is not a socket. -EADDRINUSE: a program still has its socket there, whether it
+ * accepts connections or not. Otherwise another negative errno. Never blocks. */
 SL_MUST_CHECK int sl_file_clear_socket(const char *path);
 /* Fields of /proc/PID/stat. */
 struct sl_pid_stat {

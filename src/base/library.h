@@ -24,9 +24,9 @@ enum sl_library_outcome {
 SL_MUST_CHECK int sl_library_find(char *path, size_t size, struct sl_error *err);
 
 /*
- * The path by which each program's own loader finds that library: by-loader/$LIB beside it. There a
- * 32-bit child finds an empty library and stays silent. Returns path itself if that is missing, or
- * is another file for 64-bit programs.
+ * The path to preload for the library at `path`: by-loader/$LIB beside it, where each program's
+ * loader replaces $LIB. A 32-bit child finds an empty library there, so its loader prints no error.
+ * out gets `path` itself if the other is missing, or is another file for 64-bit programs.
  */
 void sl_library_by_loader(const char *path, char *out, size_t size);
 

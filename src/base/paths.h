@@ -1,9 +1,10 @@
 /*
  * paths - the places of the socket, the state and the helper files
  *
- * Order for the socket: SLUICE_SOCKET; else, for root, /run/sluice/sluiced.sock; else
- * $XDG_RUNTIME_DIR/sluice/sluiced.sock if the user's own daemon left one there or no system
- * daemon's socket exists; /tmp/sluice-UID/ stands in where XDG_RUNTIME_DIR is unset.
+ * The socket is SLUICE_SOCKET if set. Otherwise it is /run/sluice/sluiced.sock for root. Other
+ * users get $XDG_RUNTIME_DIR/sluice/sluiced.sock if their own daemon's socket exists there, or if
+ * no system daemon's socket exists; else the system daemon's. Without XDG_RUNTIME_DIR,
+ * /tmp/sluice-UID/ takes the place of its folder.
  */
 #ifndef SL_BASE_PATHS_H
 #define SL_BASE_PATHS_H

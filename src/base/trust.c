@@ -5,11 +5,12 @@
  * because the owner chooses its contents, for example a link to another socket.
  *
  * In a user namespace every user without a number there shows as 65534. Processes of the namespace
- * cannot make such a listener or folder, unless the namespace has a user 65534. So such a listener
- * is outside if there is no such user, or if it is in another pid namespace, too. Its user outside
- * cannot be seen, so the folder decides: the owner of the namespace chose which outside folders it
- * shows. Only in a folder that all users may write to (/tmp), or in a folder of theirs there, could
- * a stranger have put a socket.
+ * cannot make such a listener or folder, unless the namespace has a user 65534. So a listener that
+ * shows as 65534 is outside if the namespace has no such user, or if the listener is also in
+ * another pid namespace. We cannot see its user outside, so the folder decides: the owner of the
+ * namespace chose which outside folders it shows. A stranger could only put a socket into a folder
+ * that all users may write to (/tmp), or into a folder of its own in such a one. So these are not
+ * trusted.
  */
 #include "base/trust.h"
 

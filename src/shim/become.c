@@ -44,8 +44,8 @@ static void be_killed_like_others(void)
 }
 
 /* The program gets the submitter's hard limits. Only root can raise limits above the daemon's, and
- * this process gives root up soon. Its own soft limits stay, since the record must be written
- * whatever the program may do. */
+ * this process gives root up soon. The soft limits of this process stay, since it must be able to
+ * write the record, whatever limits the program has. */
 static void make_room_for_limits(const struct sl_jobspec *spec)
 {
 	const char *value;
@@ -116,8 +116,8 @@ static bool drop_bounding(uint64_t caps)
 	return all;
 }
 
-/* Needs root if the audit trail names another user already. A kernel without an audit trail, or one
- * that allows the change only once, keeps the daemon's user. */
+/* Sets the login user of the audit trail, which needs root if it is set already. It stays the
+ * daemon's if the kernel has no audit trail, or allows the change only once. */
 static void set_login(uint32_t login)
 {
 	int fd = open("/proc/self/loginuid", O_WRONLY | O_CLOEXEC);
@@ -127,9 +127,9 @@ static void set_login(uint32_t login)
 	sl_closep(&fd);
 }
 
-/* Called while this process still has the daemon's rights. A daemon that is not root cannot drop
- * capabilities that its tasks must not get. The tasks could get those only by executing set-user-ID
- * programs. no_new_privs is set then, so such programs give no rights. */
+/* Called while this process still has the daemon's rights. If the daemon is not root it cannot drop
+ * the capabilities that its tasks must not get. A task could get those only by executing a
+ * set-user-ID program, so no_new_privs is set: such programs then give no rights. */
 static int give_up_rights(const struct sl_jobspec *spec, struct sl_shim_failure *failure)
 {
 	struct sl_jobspec_rights rights;

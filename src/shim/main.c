@@ -27,7 +27,7 @@
 
 enum { EXIT_USAGE = 64 };
 
-/* From SIGTERM to SIGKILL for processes that the program left behind, as in daemon/shim.h. */
+/* From SIGTERM to SIGKILL for processes that the program left behind, as in daemon/jobs/shim.h. */
 #define GRACE (2 * SL_S)
 /* SIGKILL is repeated for processes born meanwhile. */
 #define KILL_AGAIN (100 * SL_MS)
@@ -209,8 +209,8 @@ static bool is_ending(const struct task *task)
 	return task->ended || task->stage != LEAVING_BE;
 }
 
-/* Waits for a signal, for the program's execution, or for the next stage. It is one wait for all,
- * so a folder or program that hangs cannot block this process. */
+/* Waits for a signal, the program's execution, or the next stage, whichever is first. So a folder
+ * or program that hangs cannot block this process. */
 static void wait_for_news(struct task *task, int signal_fd)
 {
 	struct pollfd news[] = {{.fd = signal_fd, .events = POLLIN},

@@ -1,5 +1,5 @@
 /*
- * shim - the parts of sluice-shim; daemon/shim.h says what it does for the daemon
+ * shim - the parts of sluice-shim; daemon/jobs/shim.h says what it does for the daemon
  *
  * One thread. Memory is never freed: the process has one task and ends with it. Signals are blocked
  * from the first line on and received by sigtimedwait(2) in one place.
@@ -33,8 +33,8 @@ SL_MUST_CHECK int sl_shim_become(
 	const struct sl_jobspec *spec, struct sl_shim_failure *failure);
 
 /* Starts the program of the spec in a session of its own. *exec_fd (non-blocking, the caller's)
- * delivers a struct sl_shim_failure if the program could not be executed, and then its end; only
- * its end once the program was executed or has ended. */
+ * delivers a struct sl_shim_failure and then end of file if the program could not be executed. It
+ * delivers only end of file once the program was executed or has ended. */
 SL_MUST_CHECK int sl_shim_program(const struct sl_jobspec *spec, pid_t *out, int *exec_fd,
 	struct sl_shim_failure *failure);
 

@@ -76,9 +76,9 @@ enum {
 };
 
 void sl_jobspec_fini(struct sl_jobspec *spec);
-/* -ENOMEM, or -E2BIG beyond what even the daemon may send. The submitting program calls
- * sl_jobspec_check at the end: it knows the smaller bounds of a submitted spec, and its err says
- * what is wrong. */
+/* Fails with -ENOMEM, or with -E2BIG beyond what even the daemon may send. A submitted spec has
+ * smaller bounds: the submitting program calls sl_jobspec_check at the end, whose err says what is
+ * wrong. */
 SL_MUST_CHECK int sl_jobspec_add(
 	struct sl_jobspec *spec, const char *key, const char *value);
 /* Checks untrusted bytes: every entry known and well-formed, each key as often as allowed. With
@@ -108,8 +108,8 @@ SL_MUST_CHECK int sl_jobspec_to_fd(const struct sl_jobspec *spec);
 /* Makes *spec of text and size, which were checked; the spec owns text. */
 void sl_jobspec_take(struct sl_jobspec *spec, char *text, size_t size);
 /* Reads and checks a spec that a peer sent: a sealed memfd of `size` bytes, else SL_JOBSPEC_BAD.
- * *spec was empty, and stays so unless the result is SL_JOBSPEC_OK. fd stays the caller's. Negative
- * errno without memory. */
+ * *spec must be empty, and stays empty unless the result is SL_JOBSPEC_OK. fd stays the caller's.
+ * Negative errno if memory is out. */
 SL_MUST_CHECK int sl_jobspec_from_fd(int fd, size_t size, bool from_daemon,
 	struct sl_jobspec *spec, struct sl_error *err);
 

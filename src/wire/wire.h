@@ -336,16 +336,16 @@ SL_MUST_CHECK int sl_wire_decode(const void *data, size_t size, unsigned int fro
  * EINTR is retried. */
 SL_MUST_CHECK int sl_wire_send(int fd, const union sl_msg *msg);
 /* Receives one message. Outcomes OK, CLOSED, AGAIN, OTHER_VERSION, BAD; negative errno otherwise.
- * The kernel drops descriptors that come along. */
+ * The kernel drops descriptors that come with it. */
 SL_MUST_CHECK int sl_wire_recv(
 	int fd, unsigned int from, union sl_msg *out, struct sl_error *err);
 
 /* Makes the answer to a CHALLENGE. */
 void sl_wire_proof(union sl_msg *out, const union sl_msg *challenge);
 
-/* Received descriptors, close-on-exec; the receiver closes them. Room for as many as the kernel
- * lets one message carry: it would close the excess itself, during the call, and closing the last
- * reference of a stranger's socket may block for long. */
+/* Received descriptors, close-on-exec; the receiver closes them. There is room for as many as the
+ * kernel lets one message carry. Otherwise the kernel would close the excess during the call, and
+ * closing the last reference of a stranger's socket may block for long. */
 #define SL_WIRE_FDS_ROOM 253
 struct sl_wire_fds {
 	uint32_t count;
@@ -369,9 +369,10 @@ void sl_wire_attach(struct msghdr *header, union sl_wire_control *control, const
 SL_MUST_CHECK int sl_wire_send_fds(
 	int fd, const union sl_msg *msg, const int *fds, uint32_t count);
 /* As sl_wire_recv. *fds is valid, and the caller's, in every case. A message that carries
- * descriptors states their number. Another number, or none where some must come, is SL_WIRE_BAD;
- * fewer because of this process's own limit is OK, with fds->missing. Descriptors of any other or
- * bad message are in *fds, to be closed. */
+ * descriptors states their number. The result is SL_WIRE_BAD if another number comes, or none where
+ * some must come. It is OK, with fds->missing set, if fewer come because of this process's own
+ * limit. If a message is bad or may carry no descriptors, those that came with it are in *fds, too,
+ * for the caller to close. */
 SL_MUST_CHECK int sl_wire_recv_fds(int fd, unsigned int from, union sl_msg *out,
 	struct sl_wire_fds *fds, struct sl_error *err);
 /* Does the next message bring descriptors? Receives nothing. */

@@ -4,9 +4,9 @@
  * The program sees ids of ours instead of the driver's handles, so a handle can be released and
  * made anew at the same addresses without the program noticing. The record keeps what that takes:
  * how the handle was made, where it is mapped, which devices may use each mapping. A handle is
- *   evictable  if it is of kind DEVICE and why_held is 0: released, and created again with `prop`,
- *              `bytes` and `flags`; then every mapping is mapped with its accesses as before. Its
- *              contents are copied through any mapping with access, or else through one of ours
+ *   evictable  if it is of kind DEVICE and why_held is 0. To leave the GPU it is released. To come
+ *              back it is created again with `prop`, `bytes` and `flags`, and every mapping is
+ *              mapped with its accesses as before. swap/handles.c copies the contents.
  *   held       otherwise: another process, a NIC, an array or a multicast object uses the memory,
  *              the record is incomplete, or we cannot make it again (imported, host memory).
  * An id lives as long as the program has references or mappings, or has bound it to a multicast

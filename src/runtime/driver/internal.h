@@ -49,9 +49,9 @@ uint64_t sl_pool_all_charged(void);
 SL_MUST_CHECK CUresult sl_pool_used(const struct sl_pool *pool, uint64_t *bytes);
 SL_MUST_CHECK CUresult sl_pool_reserved(const struct sl_pool *pool, uint64_t *bytes);
 
-/* Lowers the charge to what the driver reports as reserved or is promised to calls. growth (may be
- * NULL) is a growth whose call is over: of the `grant` bytes it was granted, all but *unused become
- * charged. Returns the bytes to give back in addition to *unused. */
+/* Lowers the charge to what is reserved (by the driver) plus pending. growth (may be NULL) is a
+ * growth whose call is over: of the `grant` bytes it was granted, all but *unused become charged.
+ * Returns the bytes to give back in addition to *unused. */
 uint64_t sl_pool_lower(struct sl_pool *pool, struct sl_pool_growth *growth,
 	uint64_t grant, uint64_t *unused);
 

@@ -4,9 +4,9 @@
  * A new call asks for
  *    used + pending + its own - max(charged, reserved) - granted
  * so it never counts on bytes granted to another call. When a call is done, the charge falls to
- * what the driver reports as reserved, or what pending calls may yet take. What graphs made a pool
- * reserve beyond what was asked for is owed. The next launch that would ask for nothing asks for
- * that, or is denied.
+ * what the driver reports as reserved plus what pending calls may yet take. If graphs made a pool
+ * reserve more than was asked for, the rest is owed: the next launch that would ask for nothing
+ * asks for the owed bytes, or is denied.
  *
  * Drivers take memory for a pool in chunks: of a minimum size, and large enough for the allocation.
  * We ask for such a chunk, and learn from the result how this pool grows. Bytes that a pool has
