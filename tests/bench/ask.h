@@ -1,8 +1,8 @@
 /*
  * ask - the bench as a peer of the daemon
  *
- * As CONTROL it looks at lists; as CLIENT it plays programs. Everything blocks, with a time limit
- * of 30 s per message, and dies (bench_die) on an unexpected answer.
+ * As CONTROL the bench reads lists; as CLIENT it plays programs. Every function blocks, at most 30
+ * s per message, and dies (bench_die) on an unexpected answer.
  */
 #ifndef SL_TESTS_BENCH_ASK_H
 #define SL_TESTS_BENCH_ASK_H
@@ -14,8 +14,8 @@
 #include "base/clock.h"
 #include "wire/wire.h"
 
-/* A connection; welcome (may be NULL) gets the daemon's answer. For a CLIENT the GPU messages are
- * read too, but REPORTED is not sent. The caller closes it. */
+/* Opens a connection; welcome (may be NULL) gets the daemon's answer. As CLIENT the GPU messages
+ * are read too, but REPORTED is not sent. The caller closes the connection. */
 int bench_dial(enum sl_role role, const uint8_t token[SL_WIRE_TOKEN_BYTES],
 	struct sl_msg_welcome *welcome);
 void bench_send(int fd, const union sl_msg *msg);

@@ -1,9 +1,9 @@
 /*
- * asked - the daemon's loop beside long questions to the history
+ * asked - the daemon's loop while it is asked long questions about the history
  *
- * Other threads of the daemon answer questions to the history, and its loop should not notice.
- * Long questions come by the page and by the command line, while a list of one row is asked for
- * again and again.
+ * Other threads of the daemon answer such questions, so its loop should not be delayed. Long
+ * questions come by the page and by the command line, while a list of one row is asked for again
+ * and again.
  */
 #include "http.h"
 

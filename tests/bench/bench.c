@@ -1,8 +1,7 @@
 /*
  * bench - what all parts share, and main
  *
- * A figure is one line appended with O_APPEND, so parts of one run may be processes without
- * knowing each other.
+ * A figure is one line appended with O_APPEND, so the parts of one run may be separate processes.
  */
 #include "bench.h"
 

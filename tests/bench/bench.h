@@ -1,10 +1,10 @@
 /*
  * bench - rows, samples and parts of `make bench`
  *
- * One program, a part per budget (parts.def); each runs in a process of its own, measures, and
- * appends a line of JSON per figure to the file in SL_BENCH_ROWS; `bench report` makes bench.json
- * and the table of them. A part that cannot measure says why and exits 1: a row is measured or
- * absent, never guessed. Single-threaded unless a function says otherwise.
+ * One program, with a part for each budget (parts.def). Each part runs in a process of its own,
+ * measures, and appends a line of JSON per figure to the file in SL_BENCH_ROWS. `bench report`
+ * makes bench.json and the table of these lines. A part that cannot measure says why and exits 1: a
+ * row is measured or absent, never guessed. Single-threaded unless a function says otherwise.
  */
 #ifndef SL_TESTS_BENCH_H
 #define SL_TESTS_BENCH_H
@@ -32,8 +32,8 @@ extern const struct bench_row bench_rows[BENCH_ROWS];
 
 /* Appends a figure; NAN: none here. variant: what stands behind the colon, or NULL. */
 void bench_emit(enum bench_row_id id, const char *variant, double value);
-/* The same with a reference: the row `reference` of the same variant. budget: BENCH_COMPUTED
- * leaves the table's, anything else replaces it. */
+/* The same with a reference: the row `reference` of the same variant. With budget BENCH_COMPUTED
+ * the budget in rows.def counts; any other value replaces it. */
 void bench_emit_against(enum bench_row_id id, const char *variant, double value,
 	enum bench_row_id reference, double budget);
 
@@ -59,9 +59,9 @@ void bench_samples_add(struct bench_samples *samples, uint64_t value);
  * Dies on no samples. */
 uint64_t bench_quantile(struct bench_samples *samples, unsigned int per_mille);
 
-/* Is round (from 0) to be run? At least `least` are, at most `most`, and within span_ns: a real
- * driver takes seconds for what the software GPU does in milliseconds. begin: when the first
- * began. */
+/* True if another round should run; round counts from 0, and begin is when the first began. At
+ * least `least` rounds run, at most `most`, and no new one after span_ns: a real driver takes
+ * seconds for what the software GPU does in milliseconds. */
 bool bench_more(int round, int least, int most, sl_ns begin, sl_ns span_ns);
 
 /* Absolute path of a file of the build folder ("sluice", "tests/bench/starter"); dies if it is

@@ -2,9 +2,9 @@
  * classes - what a hook of each class adds to a call that does nothing
  *
  * As launch.c, for the other classes of hooks.def. `bench classes` starts itself in front of the
- * stub driver and times the same few calls through the hooks and past them, in turn. One thread: no
- * hook of these classes shares a word that is written. Each figure is of a pair of calls where one
- * makes what the other ends.
+ * stub driver and times the same few calls alternately through the hooks and past them. One thread
+ * suffices: no hook of these classes writes a word that threads share. Each figure is of a pair of
+ * calls, where one makes what the other ends.
  */
 #include "stub.h"
 

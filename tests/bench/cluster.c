@@ -1,9 +1,10 @@
 /*
- * cluster - how long a scheduling cycle takes, and how much memory its machine
+ * cluster - how long a scheduling cycle takes, and how much memory the cluster machine
  *
- * The machine itself, in this process: 100, 1,000 and 10,000 nodes of 8 GPUs, ten times as many
- * jobs, in a tree of 10 departments of 10 projects. Jobs are of 12 kinds: shares, single GPUs,
- * several, gangs.
+ * The machine runs in this process: 100, 1,000 and 10,000 nodes of 8 GPUs, ten times as many jobs,
+ * in a tree of 10 departments of 10 projects. Jobs are of 12 kinds: shares, single GPUs, several,
+ * gangs.
+ *
  *   requeue: nothing runs, all jobs wait; the cycle that starts those that fit.
  *   steady:  the cluster is full, the rest waits; between two cycles one job in a thousand ends
  *            and as many come.

@@ -1,8 +1,8 @@
 /*
  * driver - the calls of the CUDA driver that the bench makes, looked up at run time
  *
- * By dlopen and dlsym, as frameworks do: so the library preloaded by Sluice, or none, is met in
- * the same way. One instance per process.
+ * dlopen and dlsym find them, as in frameworks. So the same code runs with the library that Sluice
+ * preloads and without it. One instance per process.
  */
 #ifndef SL_TESTS_BENCH_DRIVER_H
 #define SL_TESTS_BENCH_DRIVER_H

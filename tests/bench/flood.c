@@ -1,10 +1,10 @@
 /*
  * flood - how long another client's grant takes beside peers that flood the daemon
  *
- * For each kind of tests/system/floods.c four processes of it run beside one client that asks for
- * memory, gets it, and gives it back. They run only on an idle core (SCHED_IDLE), so that the
- * figure shows how long the daemon is busy with others, not how the kernel shares cores. The same
- * run has the client without floods, as the variant "nobody".
+ * For each kind of tests/system/floods.c four flooding processes run beside one client that asks
+ * for memory, gets it, and gives it back. The four run only on an idle core (SCHED_IDLE), so that
+ * the figure shows how long the daemon is busy with them, not how the kernel shares cores. Variant
+ * "nobody" is the client without floods, in the same run.
  */
 #include "bench.h"
 

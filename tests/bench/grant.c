@@ -4,10 +4,10 @@
  * A holder has all but GAP of the free memory; a waiter asks for more than GAP and waits. Then the
  * holder is killed, or frees.
  *
- * Killed: the driver takes its time to tear the process down, which is not ours. So NVML is asked
- * without pause, and the clock runs from its last answer that still showed the memory until the
- * waiter's cuMemAlloc returned. (An answer later than the truth would flatter us.) Freed: the
- * clock runs from the start of cuMemFree.
+ * Killed: the driver takes its time to tear the process down, and that time is not Sluice's. So
+ * NVML is asked without pause, and the clock runs from its last answer that still showed the memory
+ * until the waiter's cuMemAlloc returned. (A clock that started later would make the figure too
+ * good.) Freed: the clock runs from the start of cuMemFree.
  *
  * The waiter's time includes the creation of its memory; large.alloc says how much that is.
  */

@@ -1,16 +1,16 @@
 /*
  * grow - programs that load their memory piece by piece
  *
- * Each wants 608 MiB of a GPU of 1024, in pieces of 16, and has requested 256: a quarter of a model
- * of 2.4 GiB in pieces of 64 MiB on 4 GiB, as is the speed of the link. One alone; two at once; one
- * beside another that has loaded and rests. The last is compared with one alone plus the time of
- * moving what does not fit beside it, as `sluice park` moves all of it.
+ * Each program wants 608 MiB of a GPU of 1024, in pieces of 16, and has requested 256. That is a
+ * quarter of a model of 2.4 GiB in pieces of 64 MiB on 4 GiB; the link is a quarter as fast, too.
+ * The cases are one alone, two at once, and one beside another that has loaded and is idle. The
+ * last case is compared with one alone plus the time of moving what does not fit beside the idle
+ * one; the cost of moving is measured by `sluice park` of all its memory.
  *
- * Stall: two of 128 MiB on 240, in pieces of a size, that both change all their memory without
- * pause. They stand for a quarter of 512 MiB on 960 in pieces of four times the size, which the row
- * names. The figure is the longest time one of them stood still, over a slice and an exchange. The
- * slice is turn_max there, which is shorter than ten times the cost of moving; the exchange moves
- * out what does not fit, and back.
+ * Stall: two programs of 128 MiB on 240 change all their memory without pause. That is a quarter of
+ * 512 MiB on 960 in pieces of four times the size, which the row names. The figure is the longest
+ * time one of them stood still, over a slice and an exchange. The slice is turn_max here, which is
+ * shorter than ten times the cost of moving. The exchange moves out what does not fit, and back.
  */
 #include "bench.h"
 

@@ -1,10 +1,10 @@
 /*
  * history - the cost of recording the history, and of asking it
  *
- * The daemon's own code, in this process: 1,000 workloads on 8 GPUs are looked at once for each
- * second of a made-up time, as fast as it goes, and written into a file of this run. CPU time per
- * such second is the share of a core. It leaves out what the loop spends on collecting the
- * figures; row history.daemon, which metrics.c measures, has all of it.
+ * The daemon's own code runs in this process: for each second of a made-up time, as fast as
+ * possible, it looks at 1,000 workloads on 8 GPUs and writes into a file of this run. CPU time per
+ * such second is the share of a core. It leaves out what the loop spends on collecting the figures;
+ * row history.daemon, which metrics.c measures, includes that.
  */
 #include "bench.h"
 

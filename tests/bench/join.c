@@ -1,9 +1,9 @@
 /*
  * join - 200 clients at once
  *
- * Real processes, each with its own pid and pidfd at the daemon. They connect, say HELLO and
- * wait for WELCOME and their GPUs, all let go by the same closing pipe. Each times its own join.
- * `bench join` registers itself as their workload.
+ * Real processes, each with its own pid, and so its own pidfd at the daemon. One closing pipe
+ * starts them all; they connect, say HELLO and wait for WELCOME and their GPUs. Each times its own
+ * join. `bench join` registers itself as their workload.
  */
 #include "bench.h"
 

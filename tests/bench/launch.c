@@ -4,14 +4,15 @@
  * `bench launch` starts itself under `sluice run` in front of the stub driver (stub_cuda.c), whose
  * submissions are empty. There each thread times batches of calls, alternately in two ways: through
  * the pointer that dlsym gives a program (the hook) and through the stub's second name for the same
- * function (no hook). So both meet the same clock frequency and the same neighbours.
+ * function (no hook). So clock frequency and other programs affect both ways alike.
  *
- * A batch is about a microsecond: long against the clock's own cost, which is in both, and short
- * against the time between two interrupts. Where interrupts hit one batch in a hundred, a 99th
- * percentile shows them, and they hit the longer batch, the one with the hook, more often.
+ * A batch takes about a microsecond: long against the cost of reading the clock, which both ways
+ * have, and short against the time between two interrupts. If interrupts hit one batch in a
+ * hundred, the 99th percentile shows them. They hit the longer batch, the one with the hook, more
+ * often.
  *
- * The 99th percentile is that of batches with the hook less that of those without. Every figure is
- * the median of several passes, for the sake of busy machines.
+ * The 99th percentile is that of batches with the hook less that of batches without. Every figure
+ * is the median of several passes, because machines are busy.
  */
 #include "stub.h"
 

@@ -2,13 +2,13 @@
  * load - the daemon with 1,000 clients and 10,000 messages a second
  *
  * 50 workloads, each a process that registers itself and has 20 children: so 1,000 clients with a
- * pid each. Every client turns once in 400 ms, at an offset of its own: ASK, and when the GRANT
- * comes COMMIT; half a turn later FREED and WORK. That is 10 messages a second from each, in a mix
- * that moves the books. Answers are read as they come.
+ * pid each. Every client has a cycle of 400 ms, with an offset of its own: ASK, and when the GRANT
+ * comes COMMIT; half a cycle later FREED and WORK. That is 10 messages a second from each, in a mix
+ * that changes the accounts. Answers are read as they come.
  *
- * The daemon's CPU time is the kernel's count of it; its memory the largest resident size since
- * its start. Messages that the clients could not send in time are a row of their own: it shows a
- * daemon that is too slow, and a machine that is too small for a thousand processes.
+ * The daemon's CPU time is the kernel's count; its memory is the largest resident size since its
+ * start. A row of its own counts messages that the clients could not send in time. The daemon may
+ * be too slow, or the machine too small for a thousand processes.
  */
 #include "bench.h"
 

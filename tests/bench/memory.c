@@ -1,9 +1,9 @@
 /*
  * memory - allocations with and without Sluice, in turn
  *
- * Small ones come from slabs and should cost less than the driver's own; large ones ask the
- * daemon, create and map. There are no competing demands. The first rounds warm both workers
- * up: the first allocation of a process also pays for its start.
+ * Small allocations come from slabs and should cost less than the driver's own. For large ones the
+ * library asks the daemon, creates and maps. No other demands compete. The first rounds are not
+ * counted: the first allocation of a process also pays for its start.
  */
 #include "bench.h"
 

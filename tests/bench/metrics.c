@@ -1,10 +1,10 @@
 /*
  * metrics - the cost of being scraped
  *
- * 10, 100 and 1,000 workloads of a process each, all with memory by the books. A scrape is a
- * request and all of its answer over the daemon's metrics socket (SL_BENCH_METRICS), read as fast
- * as it comes. Scrapes are further apart than the daemon keeps its copy of the numbers, so each
- * pays for one.
+ * 10, 100 and 1,000 workloads of a process each, all with memory in the daemon's accounts. A scrape
+ * is a request and its complete answer over the daemon's metrics socket (SL_BENCH_METRICS), read as
+ * fast as it comes. The daemon keeps a copy of the numbers for a while; scrapes are further apart,
+ * so each pays for a new copy.
  *
  * The daemon itself counts the longest turns of its loop since its start. That count is read once
  * more after forty readers, half of which do not read, have competed for its sixteen places.

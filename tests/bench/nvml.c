@@ -1,7 +1,7 @@
 /*
  * nvml - the same NVML that the daemon asks, asked by the bench
  *
- * The bench must know when memory was released without the daemon's word for it.
+ * The bench must learn when memory was released without relying on the daemon.
  */
 #include "nvml.h"
 

@@ -1,9 +1,9 @@
 /*
  * page - the cost of the page and of open pages
  *
- * Over the page's socket (SL_BENCH_PAGE), beside the workloads that metrics.c has started. A state
- * is asked for less often than the daemon makes one, so each is made anew. An open page reads as
- * fast as data comes.
+ * Over the page's socket (SL_BENCH_PAGE), beside the workloads that metrics.c has started. The
+ * requests for a state are so far apart that the daemon makes a new one for each. An open page
+ * reads as fast as data comes.
  */
 #include "http.h"
 

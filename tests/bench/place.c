@@ -1,10 +1,10 @@
 /*
  * place - GPUs allocated by placement, and the time of a decision
  *
- * In this process, with the code of `sluice simulate`. The trace is the public one of Alibaba if
- * SLUICE_TRACES names its folder; figures then are those of docs/decisions/0015-placement.md.
- * Otherwise a similar one is made here: two kinds of node, most jobs shares or one GPU. `large`:
- * 10,000 nodes of 8 GPUs, half full, on which jobs come and go.
+ * The code of `sluice simulate` runs in this process. If SLUICE_TRACES names the folder of
+ * Alibaba's public trace, that trace is used, and the figures are those of
+ * docs/decisions/0015-placement.md. Otherwise a similar trace is made here: two kinds of node, most
+ * jobs shares or one GPU. `large`: 10,000 nodes of 8 GPUs, half full, on which jobs come and go.
  */
 #include "bench.h"
 

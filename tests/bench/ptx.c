@@ -1,9 +1,9 @@
 /*
- * ptx - the time in which the software GPU makes host code of a framework's kernels
+ * ptx - how long the software GPU takes to make host code of a framework's kernels
  *
  * ptx SET FOLDER: each file of FOLDER is the PTX of one kernel of SET (tests/bench/frameworks puts
- * them there). Translation and the compiler are timed apart, by the functions that the companion
- * calls; nothing comes from the cache.
+ * them there). Translation and the compiler are timed separately, by calling the companion's own
+ * functions; nothing comes from the cache.
  */
 #include "bench.h"
 

@@ -2,8 +2,8 @@
  * report - rows to bench.json and a table
  *
  * A time over its budget is a finding, not a failure: machines differ, and the file is for
- * comparing. A row that is missing is a failure; one that is null could not be measured here, for
- * want of something that Sluice does not need.
+ * comparing. A missing row is a failure. A row with null could not be measured here, because the
+ * machine lacks something that Sluice itself does not need.
  */
 #include "bench.h"
 

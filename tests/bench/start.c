@@ -1,7 +1,7 @@
 /*
  * start - what Sluice adds to the start of a process
  *
- * Two workers start the same programs in turn, one of them inside a workload, so that its children
+ * Two workers start the same programs in turn. One of them is inside a workload, so its children
  * inherit the library. The last row is what a user at a prompt sees: `sluice run` in front.
  */
 #include "bench.h"

@@ -1,9 +1,9 @@
 /*
  * starter - a program that starts, initialises CUDA, and ends
  *
- * `starter init`: cuInit; `starter context`: and a primary context, and cuMemGetInfo; `starter
- * names`: cuInit, and every function of the driver looked up by dlsym and by cuGetProcAddress.
- * Linked to the C library only, so that its start is short and additions show.
+ * `starter init` calls cuInit. `starter context` also makes a primary context and calls
+ * cuMemGetInfo. `starter names` calls cuInit and looks up every function of the driver by dlsym and
+ * by cuGetProcAddress. Linked to the C library only, so its own start is short and additions show.
  */
 #include "driver.h"
 

@@ -1,8 +1,9 @@
 /*
  * stub - measuring inside `sluice run` in front of the stub driver
  *
- * Where the real call does nothing, the rest is ours. A part starts itself inside, looks functions
- * up as a program does (the hook) and by the stub's second name (no hook), and times both in turn.
+ * The stub's calls do nothing, so the time that remains is that of Sluice. A part of the bench
+ * starts itself inside `sluice run` and looks each function up twice: as a program does (the hook)
+ * and by the stub's second name (no hook). It times both in turn.
  */
 #ifndef SL_TESTS_BENCH_STUB_H
 #define SL_TESTS_BENCH_STUB_H

@@ -1,13 +1,14 @@
 /*
  * stub_cuda - a libcuda.so.1 whose submissions do nothing
  *
- * A hook that adds 5 ns cannot be seen behind a real launch of microseconds. So here the callee is
- * one return instruction, and only Sluice's part remains. The rest is as much of a driver as a
- * client needs to join: one device with the identity that BENCH_GPU_UUID names (so that the daemon
- * finds its own GPU), one context, and memory that is only counted addresses.
+ * A hook that adds 5 ns cannot be seen beside a real launch of microseconds. So here the called
+ * function is one return instruction, and only Sluice's time remains. Otherwise the stub is as much
+ * of a driver as a client needs to join. It has one device with the identity that BENCH_GPU_UUID
+ * names (so that the daemon finds its own GPU), one context, and memory that is only addresses and
+ * a count.
  *
- * The submissions have a second name each, "bench_bare_...", which is no name of CUDA: the same
- * function without a hook, in the same process, for the comparison.
+ * Each submission has a second name, "bench_bare_...", which is no name of CUDA: the same function
+ * without a hook, in the same process, for the comparison.
  */
 #include "base/cuda_abi.h"
 #include "base/sl.h"

@@ -1,14 +1,13 @@
 /*
  * swap - memory to the host and back, against plain copies of the same bytes in the same run
  *
- * Two workloads of the same size are on a GPU for one and little more; a third whose memory may
- * not be moved takes the rest. The second has the higher priority, so that neither waits for
- * turns. The first itself makes the plain copy, through pinned memory.
+ * Two workloads of the same size, A and B, share the memory of one and little more; a third
+ * workload, whose memory may not be moved, takes the rest of the GPU. B has the higher priority, so
+ * that neither waits for turns. A itself makes the plain copy, through pinned memory.
  *
- * A software GPU is slowed down as a whole, so that the processor stands for a GPU: its link and
- * the driver's time per handle by the same factor (SL_BENCH_SLOW). Ratios need no scaling. The one
- * time with a budget, that of clean memory, is told as it would be without the factor and for 16
- * GB.
+ * A software GPU is slowed down, so that the processor can stand for a GPU: its link and the
+ * driver's time per handle by the same factor (SL_BENCH_SLOW). Ratios need no correction. The only
+ * time with a budget, that for clean memory, is reported without the factor and for 16 GB.
  */
 #include "bench.h"
 
@@ -289,8 +288,8 @@ int bench_part_swap(int argc, char **argv)
 	return 0;
 }
 
-/* All of the idle one has changed: it leaves in pieces, and the other comes back meanwhile. Once
- * before, so that the host's memory is made and pinned. */
+/* All memory of the idle workload has changed. It leaves in pieces, and the other one comes back
+ * meanwhile. One exchange before is not timed: it makes and pins the host's memory. */
 int bench_part_exchange(int argc, char **argv)
 {
 	struct scene scene = begin();

@@ -1,12 +1,12 @@
 /*
- * told - from a collision to its victim
+ * told - from a collision to the victim's SIGTERM
  *
- * A victim is a process with a workload of its own that has nearly all of the GPU by the books, far
- * above its request. The bench, of higher priority, asks for more than is left. The time begins
- * just before the ASK is sent, so it includes the way to the daemon. It ends at the first line of
- * the victim's SIGTERM handler, so it includes the wake-up: more than the budget counts. The
- * kernel's part in the tail shows beside it: the bench signals such a process itself. The daemon
- * must run with `resolvers: priority wait`; tests/bench/run sees to that.
+ * A victim is a process with a workload of its own that has nearly all of the GPU in the daemon's
+ * accounts, far above its request. The bench, of higher priority, asks for more than is left. The
+ * time begins just before the ASK is sent, so it includes the way to the daemon. It ends at the
+ * first line of the victim's SIGTERM handler, so it includes the wake-up: more than the budget
+ * counts. To show the kernel's part of that time, the bench also signals such a process itself. The
+ * daemon must run with `resolvers: priority wait`; tests/bench/run sees to that.
  */
 #include "bench.h"
 

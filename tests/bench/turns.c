@@ -1,13 +1,13 @@
 /*
  * turns - several programs whose memory does not fit together
  *
- * Dense: three that never stop, with weights of 1, 2 and 2, on a GPU for one and a half: the part
- * of the time that each could run, against its weight, and the part in which none ran. Sparse: the
- * same three with long pauses. Rotation: 2, 8 and 32 models, asked one after the other, on a GPU
- * for a third of them, at least one.
+ * Dense: three programs that never stop, with weights of 1, 2 and 2, on a GPU for one and a half.
+ * The figures are the share of the time that each could run, against its weight, and the share in
+ * which none ran. Sparse: the same three with long pauses. Rotation: 2, 8 and 32 models, asked one
+ * after the other, on a GPU for a third of them, at least one.
  *
- * The programs themselves tell when they run: a round of work takes a fraction of a millisecond,
- * and one that takes a hundred times that waited for its memory.
+ * The programs themselves report when they run: a round of work takes a fraction of a millisecond,
+ * so a round that takes a hundred times that has waited for memory.
  */
 #include "bench.h"
 
@@ -94,9 +94,9 @@ static void work_all(
 }
 
 /*
- * Shares are those of whole turns, each program's from the beginning of its first one to that of
- * its last. 14 seconds have about six of each, and a turn that the clock cuts off at either end
- * would be a sixth of a share.
+ * Each program's share is measured from the beginning of its first turn to that of its last, so
+ * that only complete turns count. 14 seconds have about six turns of each program; a turn cut off
+ * at either end would be a sixth of a share.
  */
 static void measure_dense(struct scene *scene, const double weights[])
 {

@@ -1,18 +1,19 @@
 /*
- * verdict - how long the deciding machine takes for a collision
+ * verdict - how long the node machine takes to decide a collision
  *
  * The machine itself, in this process: a GPU full of the memory of 10, 100 or 1,000 clients, each
  * the only one of a workload above its request.
  *
  * `stop`: a demand of higher priority, within its request, asks for the memory of four of them.
- * Timed is the step in which victims are chosen and told. They die, the memory is granted and
- * freed, and new ones take their places.
+ * Timed is the step in which victims are chosen and told. The victims then die, the memory is
+ * granted and freed, and new clients take their places.
  *
- * `wait`: one of lower priority asks; all clients are looked at in vain, and it waits.
+ * `wait`: a client of lower priority asks. The machine looks at all clients in vain, so the demand
+ * waits.
  *
- * `swap`: the GPU holds half of the clients, all of which want to run. Timed are the steps in which
- * a turn ends, one is told to leave, has left, is brought back, is resident, and stands at its
- * gate.
+ * `swap`: the GPU holds half of the clients, all of which want to run. Timed are the steps of a
+ * change of turns: the turn ends, one client is told to leave and has left; another is brought
+ * back, is resident, and stands at its gate.
  */
 #include "bench.h"
 

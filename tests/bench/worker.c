@@ -1,9 +1,8 @@
 /*
- * worker - both ends: starting and ordering, and the process that obeys
+ * worker - both ends: the bench that starts and orders, and the process that obeys
  *
- * Orders and answers are datagrams on a socket pair whose number is on the worker's command
- * line. `sluice run` becomes the program by exec, so a descriptor passes through it, and the
- * pid of the fork stays.
+ * Orders and answers are datagrams on a socket pair; its number is on the worker's command line.
+ * `sluice run` becomes the program by exec, so the descriptor and the pid of the fork stay valid.
  */
 #include "worker.h"
 

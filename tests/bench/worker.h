@@ -1,9 +1,9 @@
 /*
  * worker - a program with and one without Sluice, side by side
  *
- * The cost of Sluice is measured against the same run without it. A worker is a process, native
- * or under `sluice run`, that does one order at a time and answers with samples. Giving orders to
- * two of them in turn lets both meet the same noise. Single-threaded.
+ * The cost of Sluice is measured against the same run without it. A worker is a process, native or
+ * under `sluice run`, that carries out one order at a time and answers with samples. Two workers
+ * get orders in turn, so that other load affects both alike. Single-threaded.
  */
 #ifndef SL_TESTS_BENCH_WORKER_H
 #define SL_TESTS_BENCH_WORKER_H
@@ -31,9 +31,9 @@ enum bench_verb {
 	BENCH_DO_LOAD, /* bytes of it from ordinary host memory; samples: begin, end */
 	/* Count times bytes of it out to pinned memory, in again; samples: ns of each in turn */
 	BENCH_DO_COPY,
-	/* Rounds of small work for count ms, bytes ms between them (0: none); samples: rounds, ns
-	 * in them, ns in those that waited for memory, longest of those; ns from the beginning of
-	 * the first turn to that of the last, ns in rounds of that time. */
+	/* Rounds of small work for count ms, bytes ms between them (0: none). Samples: the number
+	 * of rounds; ns in them; ns in rounds that waited for memory; the longest of those; ns from
+	 * the beginning of the first turn to that of the last; ns in rounds within that time. */
 	BENCH_DO_WORK,
 };
 

@@ -1,8 +1,8 @@
 /*
- * Records of a shim, and the state of a job: whatever the bytes, they are taken whole or not at
- * all. A record that is taken is the same when written anew; so is a state, to the letter. Most
- * states begin as a good one in which some bytes are changed: chance alone would never write all
- * its keys.
+ * Records of a shim, and the state of a job. Whatever the bytes, a record or state is read
+ * completely or refused. A record that was read is the same when written again; so is a state, to
+ * the letter. Most inputs for a state are a valid one with some bytes changed: chance alone would
+ * never write all its keys.
  */
 #include "fuzz.h"
 

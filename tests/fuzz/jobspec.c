@@ -1,7 +1,7 @@
 /*
- * A refused spec says why; an accepted one consists of entries that are found again, each once, and
- * is the same when it is written anew from them. Most inputs get a command and a folder: chance
- * alone would hardly write both.
+ * A refused spec says why. An accepted one consists of entries that are found again, each once, and
+ * writing it again from these entries gives the same spec. Most inputs get a command and a folder:
+ * chance alone would hardly write both.
  */
 #include "fuzz.h"
 

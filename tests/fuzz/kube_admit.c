@@ -64,8 +64,8 @@ static const char *const words[] = {
 /* That choose key and word. */
 #define CHOSEN 12
 
-/* The first bytes choose annotations that make sense. Of the rest each line is one: its first byte
- * chooses the key, what follows is the value. */
+/* The first bytes choose annotations that make sense. Each line of the rest is one more annotation:
+ * its first byte chooses the key, and the value follows. */
 static json_t *annotations_of(const uint8_t *data, size_t size)
 {
 	json_t *annotations = json_object();

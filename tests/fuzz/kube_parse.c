@@ -1,6 +1,6 @@
 /*
- * JSON of the API server: what jansson accepts stays as it is, JSON for the API server is read,
- * and nothing leads out of the text.
+ * JSON of the API server. A document that jansson accepts stays as it is, JSON as the API server
+ * writes it is read, and the parser never leaves the text.
  */
 #include "fuzz.h"
 

@@ -1,11 +1,11 @@
 /*
  * The page's server, behind a real socket. Whatever comes in, it answers in HTTP or hangs up, and
- * changes nothing without a token. Each answer of ours carries the headers that bind a browser.
- * Half of the inputs are valid requests, made of the input, so that bodies reach the handlers; the
+ * changes nothing without a token. Each answer of its own has the headers that restrict a browser.
+ * Half of the inputs are valid requests, made of the input, so that bodies reach the handlers. The
  * daemon behind them is ending, so changes are answered 503.
  *
- * A connection and its thread cost more than all the rest, so most inputs only meet the pure parts:
- * the guard and the routes.
+ * A connection and its thread cost more than everything else, so most inputs only reach the pure
+ * functions: the guard and the routes.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /*
- * A refused file of projects leaves the set empty and says why. An accepted one has rows that are
- * in range, that the policy's tree takes if the whole set was found to fit together, and that are
- * the same when read again. Most inputs follow the beginning of a valid file: chance alone would
- * never write one.
+ * A refused file of projects leaves the set empty and says why. An accepted file has rows that are
+ * in range, and that are the same when read again. If the set was found consistent, the policy's
+ * tree accepts its rows. Most inputs follow the beginning of a valid file: chance alone would never
+ * write one.
  */
 #include "fuzz.h"
 

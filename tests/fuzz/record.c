@@ -1,7 +1,7 @@
 /*
- * A record that is read can be written, and is the same when read again. The input is a text, or,
- * with an odd first byte, a list of edits (place, byte) of a good one: chance alone would never
- * write that.
+ * A record that is read can be written, and is the same when read again. The input is a text. With
+ * an odd first byte it is a list of edits (place, byte) of a valid record: chance alone would never
+ * write one.
  */
 #include "fuzz.h"
 

@@ -1,8 +1,8 @@
 /*
  * Bytes that decode must be printable and decode again to the same bytes; the first byte of the
  * input chooses the direction, so that all senders are tried. Some of the bytes also go through a
- * socket with some descriptors: they come all or none, and with a message that needs some, as many
- * as it says.
+ * socket with some descriptors. Of a message's descriptors all or none arrive, and a message that
+ * needs some arrives with as many as it says.
  */
 #include "fuzz.h"
 

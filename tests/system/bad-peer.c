@@ -2,13 +2,13 @@
  * bad-peer - talks to sluiced as no good peer would
  *
  * Each case is one connection: another version of the protocol, no HELLO, half a message, too long
- * a message, an unknown number, a message of the daemon's, many connections that say nothing.
- * After each the daemon must answer a good HELLO. Prints what came back.
+ * a message, an unknown number, a message that only the daemon sends. One case is many connections
+ * that say nothing. After each the daemon must answer a good HELLO. Prints what came back.
  *
  *   bad-peer SOCKET CASE
  *
- * `floods` prints the kinds of flood, and `flood KIND [UID]` is one, as another user if root says
- * so, until it is killed.
+ * `floods` prints the kinds of flood. `flood KIND [UID]` is one flood, which ends when it is
+ * killed; root may run it as another user.
  */
 #include "floods.h"
 #include "wire/wire.h"

@@ -3,9 +3,9 @@
  *
  *   box-rules RULE
  *
- * Prints its results as JSON, one number a key; softgpu.sh starts it in boxes with and without
- * the setting and compares. Durations are only ever compared with a lowest value: the model
- * waits at least so long, however slow the machine is.
+ * Prints its results as JSON, one number a key; softgpu.sh starts it in boxes with and without the
+ * setting and compares. Durations are only compared with a lowest value: the model waits at least
+ * that long, however slow the machine is.
  */
 #include "prog.h"
 
@@ -146,8 +146,8 @@ static unsigned long long try_copy_ms(CUdeviceptr at, void *host, size_t bytes, 
 	return from;
 }
 
-/* Beside another copy: the slowest of three. On a busy machine that one pauses, or is over too
- * early, which only makes this one faster. */
+/* With other_bytes: the slowest of three copies beside another copy. On a busy machine the other
+ * copy pauses or ends too early. That only makes the measured copy faster. */
 static unsigned long long copy_ms(CUdeviceptr at, void *host, size_t bytes, bool in,
 	CUstream stream, CUdeviceptr other, void *other_host, size_t other_bytes)
 {

@@ -1,8 +1,8 @@
 /*
  * floods - one function per kind
  *
- * Connections are made anew whenever the daemon drops one; a daemon that is full, or not there, is
- * tried again at once, which is a flood of its own.
+ * Whenever the daemon drops a connection a new one is made. If the daemon is full or absent the
+ * next attempt follows at once, which is a flood of its own.
  */
 #include "floods.h"
 

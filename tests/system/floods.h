@@ -1,8 +1,8 @@
 /*
- * floods - peers of the daemon that want to be a nuisance
+ * floods - peers of the daemon that keep it busy
  *
- * Each keeps one process busy with one action that any peer can do, as fast as the daemon lets
- * it, and never comes back. For the tests and the bench, which look at another client beside it.
+ * Each function repeats one action that any peer can do, as fast as the daemon lets it, and never
+ * returns. For the tests and the bench, which look at another client beside the flood.
  */
 #ifndef SL_TESTS_FLOODS_H
 #define SL_TESTS_FLOODS_H

@@ -1,15 +1,15 @@
 /*
  * gate-daemon - a daemon that grants everything and closes the gate again and again
  *
- * sluiced closes a gate only for a reason. This stands in for it, with a program under real load on
- * a real driver. It serves one client: welcomes it, grants its demands, and all the while closes
- * its gate for a time drawn from the seed and opens it again. The client must answer every order.
- * Between a closed answer and the next opening it may submit nothing, which the program shows by
- * the longest time one of its calls took.
+ * sluiced closes a gate only for a reason. This daemon stands in for it, with a program under real
+ * load on a real driver. It serves one client: welcomes it, grants its demands, and all the while
+ * closes its gate for a time drawn from the seed and opens it again. The client must answer every
+ * order. Between a closed answer and the next opening it may submit nothing; the program shows that
+ * by the longest time one of its calls took.
  *
  *   gate-daemon SOCKET CLOSED_MS_MAX [SEED [CYCLES FILE]]
  *
- * After so many cycles it makes the file, for whatever waits for them. Ends when the client does,
+ * After CYCLES cycles it makes FILE, for a test that waits for them. It ends when the client does,
  * and prints {"cycles":...,"slowest_ms":...,"closed_ms":...}.
  */
 #include "base/cuda_abi.h"

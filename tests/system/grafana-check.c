@@ -2,9 +2,9 @@
  * grafana-check DASHBOARD METRICS | rules DASHBOARD
  *
  * Checks that people can read the dashboard: every panel has a title, a description and a unit, and
- * a place of its own. Checks that it asks for existing data: every metric, label and value of its
- * expressions must be in METRICS, an answer of a daemon. `rules` prints the expressions as rules
- * for Prometheus' own checker.
+ * a place of its own. Checks that the dashboard asks for existing data: every metric, label and
+ * value of its expressions must be in METRICS, an answer of a daemon. `rules` prints the
+ * expressions as rules for Prometheus' own checker.
  */
 #include <ctype.h>
 #include <jansson.h>

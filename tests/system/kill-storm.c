@@ -1,11 +1,11 @@
 /*
- * kill-storm - kills clients and the daemon at random moments, then looks at the books
+ * kill-storm - kills clients and the daemon at random moments, then checks the accounts
  *
- * A handful of programs of every kind run under Sluice all the time. Now one of them, now the
- * daemon is killed with SIGKILL, at a moment drawn from the seed, and started again. Every fifty
- * kills everything is ended, and the books and the GPU must be empty: no lock, no grant, no byte of
- * a dead process may stay (peer-failures rows 3, 5, 7, 31, 35). A program that ends by itself must
- * have ended well: right answers, or out-of-memory by that name.
+ * A handful of programs of every kind run under Sluice all the time. At moments drawn from the seed
+ * one of them, or the daemon, is killed with SIGKILL and started again. After every fifty kills
+ * everything is ended, and the daemon's accounts and the GPU must be empty: no lock, no grant and
+ * no byte of a dead process may stay (peer-failures rows 3, 5, 7, 31, 35). A program that ends by
+ * itself must report right answers, or out-of-memory by that name.
  *
  *   kill-storm BUILD_DIR COUNT [SEED]      inside `sluice softgpu`
  */

@@ -1,10 +1,11 @@
 /*
  * nvml-trouble - an NVML that hangs, or is slow, when a test wants it to
  *
- * It passes every call on to the NVML whose path is in NVML_TROUBLE_BEHIND, and looks into the
- * folder NVML_TROUBLE first. While a file "hang" is there, calls about GPUs do not return; a file
- * "hang-events" does that to waiting for events; a file "slow" has the milliseconds that each call
- * takes. A test puts the folder of this library in front of the loader's path of the daemon alone.
+ * It passes every call on to the NVML whose path is in NVML_TROUBLE_BEHIND, but looks into the
+ * folder NVML_TROUBLE first. While a file "hang" is there, calls about GPUs do not return; with a
+ * file "hang-events" waiting for events does not return; a file "slow" has the milliseconds that
+ * each call takes. A test puts the folder of this library at the front of the loader's path, for
+ * the daemon alone.
  */
 #include <dlfcn.h>
 #include <stdbool.h>

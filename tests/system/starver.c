@@ -1,9 +1,9 @@
 /*
- * starver - takes the processor away from other threads, drawn anew again and again
+ * starver - takes the processor away from some threads, drawn anew again and again
  *
- * On a machine that is loaded evenly each thread is late by about as much. This finds hangs that
- * need one thread to be much later than the rest. Threads of all programs under a folder are
- * among the idle ones (SCHED_IDLE) for some milliseconds, while processes of the starver keep all
+ * On an evenly loaded machine every thread is late by about the same time. The starver finds hangs
+ * that need one thread to be much later than the others. It makes drawn threads of all programs
+ * under a folder idle ones (SCHED_IDLE) for some milliseconds, while its own processes keep all
  * processors busy. Runs until it is killed.
  */
 #include "prog.h"

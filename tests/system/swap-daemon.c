@@ -1,18 +1,18 @@
 /*
  * swap-daemon - a daemon that moves its clients' memory to the host and back for no reason
  *
- * sluiced moves memory when another client needs it, in a sensible order. This one stands in for it
- * to test the library with any possible order. It grants everything and evicts all or a few bytes.
- * It aborts its latest order, restores at once or much later, and takes copies back. It loses lines
- * between orders and in the middle of one.
+ * sluiced moves memory when another client needs it, in a sensible order. This daemon stands in for
+ * it to test the library with any possible order of messages. It grants everything and evicts all
+ * or a few bytes. It aborts its latest order, restores at once or much later, and takes copies
+ * back. It loses connections between orders and in the middle of one.
  *
- * It keeps the rules that the library may count on: no order while a grant or another order of that
+ * It keeps the rules that the library may rely on: no order while a grant or another order of that
  * client is open, host memory before an EVICT (unless --stingy), no grant while anything is on the
  * host.
  *
- * Every order must be answered in time, with possible figures. Ends after SIGTERM, once the last
- * client is gone. One line of JSON tells what was done; exit status 1 means that an answer was
- * wrong.
+ * The client must answer every order in time, with possible figures. The daemon ends after SIGTERM,
+ * once the last client is gone. One line of JSON tells what was done; exit status 1 means that an
+ * answer was wrong.
  */
 #include "base/cuda_abi.h"
 #include "wire/wire.h"

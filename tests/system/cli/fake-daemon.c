@@ -1,8 +1,8 @@
 /*
- * fake-daemon SOCKET MODE: answers as a daemon should not, or with lists made up
+ * fake-daemon SOCKET MODE: answers as a daemon should not, or with made-up lists
  *
  * The command line must tell apart what users meet on the first day: another version, a daemon that
- * hangs, a stranger's socket. The real daemon cannot be made to do any of it. Serves one connection
+ * hangs, a stranger's socket. The real daemon cannot be made to cause these. Serves one connection
  * after the other until it is killed.
  */
 #include "fake-jobs.h"

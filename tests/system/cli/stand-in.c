@@ -1,7 +1,7 @@
 /*
- * stand-in - takes libsluice.so's place where a sanitizer is built into that
+ * stand-in - a library that does nothing, in the place of a sanitized libsluice.so
  *
- * A sanitized library cannot be preloaded into programs that are not (sh, env). What the command
- * line does around it can be tested all the same, with a library that does nothing.
+ * A sanitized library cannot be preloaded into programs without the sanitizer (sh, env). What the
+ * command line does around the library can be tested all the same.
  */
 int sl_stand_in;

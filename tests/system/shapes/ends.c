@@ -3,9 +3,9 @@
  *
  *	ends CASE [FILE]
  *
- * A case ends with 0 if the driver answered as it should all the time. Ours to lose are the line to
- * the daemon and a pipe; the driver's own descriptors are left alone, since it could not go on
- * natively either.
+ * A case ends with 0 if the driver answered as it should all the time. Cases take away only what
+ * belongs to Sluice: the line to the daemon and a pipe. The driver's own descriptors are left
+ * alone, since the driver could not go on natively either.
  */
 #include "prog.h"
 #include "shape.h"

@@ -3,10 +3,12 @@
  *
  * names FILE writes the driver's own answers.
  *
- * names FILE check compares: the same status for each, and ours exactly where hooks.def says so.
+ * names FILE check compares: each name must have the same status, and exactly the names in
+ * hooks.def must give functions of Sluice.
  *
- * An answer is the name of the function that was found, as the library that has it exports it. The
- * library's name tells whose it is. cuGetProcAddress of both versions, and dlsym.
+ * An answer is the exported name of the function that was found, and the library that exports it;
+ * the library shows whose function it is. Names are asked for by cuGetProcAddress of both versions,
+ * and by dlsym.
  */
 #include "prog.h"
 

@@ -1,7 +1,8 @@
 /*
- * next - a library that looks for the next one behind it, as profilers do
+ * next - a library that looks for the next definition behind itself, as profilers do
  *
- * Linked it stands behind everything that is preloaded; preloaded itself it may stand in front.
+ * When it is linked it comes behind all preloaded libraries; when it is preloaded it may come in
+ * front.
  */
 #include <dlfcn.h>
 

@@ -1,8 +1,8 @@
 /*
- * plugin - a library that uses the GPU on its own, for programs that load it somehow
+ * plugin - a library that uses the GPU on its own, for programs that load it in various ways
  *
- * Built twice: linked with the driver (PLUGIN_LINKED), and looking it up by name, with whatever
- * dlsym its own scope has. plugin_opens loads another plugin, as frameworks do.
+ * Built twice: linked with the driver (PLUGIN_LINKED), and looking the driver up by name, with the
+ * dlsym that its own scope has. plugin_opens loads another plugin, as frameworks do.
  */
 #include "shape.h"
 

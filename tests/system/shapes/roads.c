@@ -3,9 +3,10 @@
  *
  *	roads [--total BYTES] [--hold-bytes BYTES] [--hold-ms MS] [--plugins FOLDER] ROAD...
  *
- * Each road's line says whether figures and limit were felt. Roads are taken in the given order in
- * one process, so that one may find what another has loaded. Not linked with the driver; a front
- * library (next.c) is linked before it all. Ends with 1 if a road was not good.
+ * A road is a way to find the driver's functions. Each road prints a line: were the reported memory
+ * and the limit those of Sluice? The roads run in the given order in one process, so that one may
+ * find what another has loaded. Not linked with the driver; a front library (next.c) is linked
+ * before everything else. Ends with 1 if a road was not good.
  */
 #include "prog.h"
 #include "shape.h"

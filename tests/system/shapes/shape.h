@@ -1,10 +1,10 @@
 /*
- * shape - a use of the GPU by every road to the driver
+ * shape - one use of the GPU, the same for every road to the driver
  *
- * A road is a way to find functions. Their use is the same for each: the figures must be those of
- * the limit, an allocation above it must fail, and memory may be held for a while, for the daemon
- * to see. Header only, since it is part of plugins, too, which may live in a namespace of their
- * own: nothing here but the C library, and output by write(2).
+ * A road is a way to find functions. The reported memory must be that of the limit, an allocation
+ * above the limit must fail, and memory may be held for a while, for the daemon to see. This file
+ * is a header without a .c, since plugins include it, too, and may live in a namespace of their
+ * own. So it uses only the C library, and write(2) for output.
  */
 #ifndef SL_TESTS_SHAPE_H
 #define SL_TESTS_SHAPE_H

@@ -7,10 +7,11 @@
  * signals memory MIB: one allocation that may have to wait, under the same signals.
  *
  * signals callbacks MS [pageable]: callbacks that longjmp within themselves, and that take a lock
- * which a submitting thread holds. pageable: while others wait inside a copy for these callbacks.
+ * which a submitting thread holds. pageable: other threads meanwhile wait for these callbacks
+ * inside a copy.
  *
- * restart: handlers with SA_RESTART; stack: handlers on a stack of their own. Handlers do what is
- * safe in a handler, and change errno. No call may fail for it, none may hang.
+ * restart: handlers with SA_RESTART; stack: handlers on a stack of their own. Handlers do only what
+ * is safe in a handler, and change errno. No call may fail or hang because of a signal.
  */
 #include "prog.h"
 

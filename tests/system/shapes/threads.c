@@ -3,12 +3,12 @@
  *
  * threads streams MS: 64 threads allocate, launch, capture and free on their own default streams.
  *
- * threads comers COUNT [MS]: threads that come, submit and go; so many, and for so long.
+ * threads comers COUNT [MS]: at least COUNT threads start, submit and end, for at least MS.
  *
- * threads contexts: 32 contexts, each made, used and ended in a thread of its own, while the
- * primary context is reset again and again and one more context works all the time.
+ * threads contexts: 32 contexts, each made, used and ended in a thread of its own. Meanwhile the
+ * primary context is reset again and again, and one more context works all the time.
  *
- * Each thread counts in a word of its own, so that lost, doubled and strayed work shows.
+ * Each thread counts in a word of its own, so that lost, doubled and misplaced work shows.
  */
 #include "prog.h"
 

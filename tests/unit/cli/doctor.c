@@ -1,6 +1,6 @@
 /*
- * The checks of sluice doctor on made-up machines: a well one, and then one fault at a time.
- * Each row changes the well machine in one place and names the check that must notice.
+ * The checks of sluice doctor on made-up machines: a machine without faults, and then one fault at
+ * a time. Each row changes that machine in one place and names the check that must notice.
  */
 #include "../base/test.h"
 

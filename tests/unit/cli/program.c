@@ -1,7 +1,7 @@
 /*
- * What CMD is. The ELF files are made here, header by header, so that every kind is tested on
- * every machine; none is executed. A program that silently runs without limits is
- * peer-failures row 23.
+ * What CMD is. The test writes the ELF files itself, header by header, so that every kind is tested
+ * on every machine; none is executed. A program that silently runs without limits is peer-failures
+ * row 23.
  */
 #include "../base/test.h"
 

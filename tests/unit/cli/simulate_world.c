@@ -205,8 +205,9 @@ static double asked_for(const struct case_ *c)
 	return milli_s;
 }
 
-/* Each job had what it asked for, plus lost work that was done again. Nothing is counted twice or
- * forgotten, however often jobs were stopped. No job ever has more than there is. */
+/* The GPU time used is what the jobs asked for, plus lost work that was done again: nothing is
+ * counted twice or forgotten, however often jobs were stopped. At no time is more used than the
+ * cluster has. */
 static void assert_books(
 	const char *row, const struct case_ *c, const struct sl_figures *f)
 {

@@ -533,8 +533,8 @@ static void test_queue(void **state)
 	free_world(w);
 }
 
-/* Any size, any pane, any number of lines: nothing outside of the canvas, no control character, the
- * selected line shown, the keys in the last line. */
+/* For any size, any pane and any number of lines: nothing is drawn outside of the canvas, no
+ * control character appears, the selected line is shown, and the keys are in the last line. */
 static void test_sizes(void **state)
 {
 	(void)state;

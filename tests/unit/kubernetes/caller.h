@@ -1,7 +1,7 @@
 /*
  * caller - a client of gRPC for tests, which turns the server's loop while it waits
  *
- * Any number of calls may be under way on a connection. Everything fails the test after 20 s.
+ * Any number of calls may be open on a connection. A wait of more than 20 s fails the test.
  */
 #ifndef SL_TESTS_KUBERNETES_CALLER_H
 #define SL_TESTS_KUBERNETES_CALLER_H

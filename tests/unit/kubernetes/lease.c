@@ -99,8 +99,9 @@ static int on_answer(sd_event_source *source, uint64_t usec, void *context)
 	return 0;
 }
 
-/* Until it has the lease, or has lost it again. others: calls that are not answered. answer_s: when
- * a write under way is answered; 0: none is. Returns the exit code of the loop. */
+/* Runs the loop until the scheduler has the Lease, or has lost it again. others: calls to the API
+ * that are never answered. answer_s: when a write in flight is answered; 0: none is in flight.
+ * Returns the exit code of the loop. */
 static int play_writing(
 	enum then then, uint64_t most_s, unsigned int others, uint64_t answer_s)
 {
@@ -156,8 +157,9 @@ static void takes_what_is_not_there(void **state)
 	end();
 }
 
-/* Another one has it, and does not renew it: it is taken once it has not changed for as long as it
- * holds, and not before. A process of the same name before this one is another one. */
+/* Another process has the Lease and does not renew it. The scheduler takes it once it has not
+ * changed for its full duration, and not earlier. An earlier process of the same name counts as
+ * another one. */
 static void waits_for_one_that_is_gone(void **state)
 {
 	static const char *const holders[] = {"other", "me"};

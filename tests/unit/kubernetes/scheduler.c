@@ -1,6 +1,6 @@
 /*
- * The whole scheduler against an API server of the test's own: one node, one GPU, one claim, one
- * pod. Which calls it makes, in which order, and how it takes empty answers.
+ * The complete scheduler against the test's own API server: one node, one GPU, one claim, one pod.
+ * Checks which calls the scheduler makes, in which order, and what it does with empty answers.
  */
 #include "server.h"
 

@@ -1,6 +1,6 @@
 /*
- * Pods that ask for GPUs by limits: {sluice.dev/gpu: 1}: the claim that is made for them, and what
- * comes of a scheduler that ends in the middle. One node with GPUs of 80 GiB.
+ * Pods that ask for GPUs by limits: {sluice.dev/gpu: 1}. Checks the claim that is made for them,
+ * and what the next scheduler does if one ends in the middle. One node with GPUs of 80 GiB.
  */
 #include "store.h"
 

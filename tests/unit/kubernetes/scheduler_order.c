@@ -1,6 +1,6 @@
 /*
- * Orders to park that no node confirms, or too late. Project one has all GPUs, of 80 GiB each, and
- * no guarantee; pod w of project two is within its guarantee.
+ * Orders to park that a node never confirms, or confirms too late. Project one has no guarantee and
+ * uses all GPUs, of 80 GiB each; pod w of project two is within its guarantee.
  */
 #include "stage.h"
 

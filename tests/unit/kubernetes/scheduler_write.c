@@ -1,6 +1,6 @@
 /*
- * How pods are placed: the writes, when there are none, and how answers are taken. One node with
- * GPUs of 80 GiB unless a test says otherwise.
+ * How pods are placed: which writes are made, when none is made, and what each answer leads to. One
+ * node with GPUs of 80 GiB unless a test says otherwise.
  */
 #include "store.h"
 

@@ -1,5 +1,5 @@
 /*
- * server - an API server that does what a test wants, even what a good one would not
+ * server - an API server that answers as a test wants, even wrongly
  *
  * libmicrohttpd with TLS in a thread of its own, at a free port of 127.0.0.1. The test's function
  * answers each request; it runs in that thread with the server's lock held.

@@ -1,9 +1,9 @@
 /*
- * stage - the scheduler without a wire: the test says what watches tell, and answers the calls
+ * stage - the scheduler without a network: the test gives the watches' events and answers the calls
  *
- * The real parts of src/cluster/kubernetes/scheduler, on stand-ins for the client of the API. Calls
- * wait until the test answers them; only those of the Lease are answered by themselves. One at a
- * time.
+ * The real files of src/cluster/kubernetes/scheduler, with stand-ins for the client of the API.
+ * Calls wait until the test answers them; calls for the Lease are answered automatically. One stage
+ * at a time.
  */
 #ifndef SL_TESTS_KUBERNETES_STAGE_H
 #define SL_TESTS_KUBERNETES_STAGE_H

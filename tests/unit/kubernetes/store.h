@@ -1,7 +1,8 @@
 /*
  * store - claims as an API server has them, for the stage
  *
- * It answers calls as a server does to which all bindings are well. All is in namespace "n".
+ * The store answers calls as a server would, and accepts every binding. All objects are in
+ * namespace "n".
  */
 #ifndef SL_TESTS_KUBERNETES_STORE_H
 #define SL_TESTS_KUBERNETES_STORE_H
