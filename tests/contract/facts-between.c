@@ -177,8 +177,9 @@ FACT(between_back, GUIDE, SAME,
 	HOLDS(contract_read(from), ==, 5);
 }
 
-/* The legacy stream would wait for work that exists on paper only. A driver that sees to the order
- * refuses that, as on one GPU; one that does not must leave the capture alone. */
+/* In legacy order the copy would have to wait for captured work, which never runs by itself. A
+ * driver that keeps that order between GPUs refuses the copy, as on one GPU; a driver that does not
+ * must leave the capture intact. */
 FACT(between_capture, "driver API manual, stream capture", SAME,
 	"beside a capture on the other GPU such a copy is refused, or leaves it whole")
 {

@@ -1,5 +1,5 @@
 /*
- * facts-swap - what moving memory to the host and back under a program's feet rests on
+ * facts-swap - what the driver must do so that a program's memory can be moved to the host and back
  *
  * Host memory here is what Sluice uses for it: a sealed file that several processes know, mapped
  * shared.

@@ -1,9 +1,9 @@
 /*
  * swapper-work - work in threads of its own while memory comes and goes under it
  *
- * Each kind is one round, repeated by every thread until all stop. The contents that a round leaves
- * in memory are known, and the next one, or the same, checks them. Some rounds make a drain hard:
- * their work cannot end until another thread goes on that may be held back meanwhile.
+ * Each kind of work is one round, which every thread repeats until all stop. The contents that a
+ * round leaves in memory are known, and it or the next round checks them. Some rounds make a drain
+ * hard: their work ends only when another thread goes on, and the gate may hold that thread back.
  */
 #include "swapper.h"
 
@@ -167,8 +167,8 @@ static bool round_callbacks(struct worker *w)
 	return well && good(w, cuStreamSynchronize(w->other));
 }
 
-/* A stream waits for a word that this thread writes afterwards. The first write comes after the
- * zero: neither stream waits for what the legacy one does. */
+/* w->other waits for a word that this thread writes afterwards, in w->stream. The word is zeroed in
+ * w->other, and not in the legacy stream, for which neither of them waits. */
 static bool round_values(struct worker *w)
 {
 	uint32_t value = (uint32_t)w->out.rounds + 1;

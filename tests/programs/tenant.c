@@ -7,8 +7,8 @@
  * frameworks do. SIGTERM ends it, is ignored, or lets it finish in order.
  *
  * Lines: "start"; for each GPU "ask", "held" with what the driver says of the memory; "oom" and
- * "dropped" by the way; "burst" for each one that came and went; "endless", "term", "error"; and
- * "end" with the totals.
+ * "dropped" when memory ran out or the cache was given up; "burst" for each one that came and went;
+ * "endless", "term", "error"; and "end" with the totals.
  */
 #include "prog.h"
 

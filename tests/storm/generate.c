@@ -1,8 +1,9 @@
 /*
  * generate - a sequence from a seed
  *
- * A light model of what every lane holds, right most of the time, so that most steps find what they
- * name. Where it is wrong (an allocation was refused) the step does nothing or asks for an error.
+ * The generator keeps a simple model of what every lane holds. The model is mostly right, so most
+ * steps find what they name. Where it is wrong, because an allocation was refused, the step does
+ * nothing or provokes an error.
  */
 #include "storm.h"
 

@@ -186,8 +186,8 @@ bool storm_stream(struct storm_lane *l, uint32_t slot, CUstream *out);
 /* The stream slot that a call with this argument really uses. */
 int storm_stream_slot(struct storm_lane *l, uint32_t slot);
 
-/* Orders the next work of stream slot `on` (or ON_HOST) after all work on the buffer. False: it
- * could not, which taints the buffer; it must not be given back then. */
+/* Orders the next work of stream slot `on` (or ON_HOST) after all work on the buffer. False: that
+ * was not possible. The buffer is then tainted, and must not be freed. */
 bool storm_touch(struct storm_lane *l, struct storm_buffer *b, int on);
 /* Waits for everything of this lane; then nothing is pending. */
 void storm_quiesce(struct storm_lane *l);

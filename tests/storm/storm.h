@@ -3,8 +3,8 @@
  *
  * A *sequence* is a list of steps. A step is one row of ops.def with numbers for arguments: which
  * slot of the thread's tables, how many bytes, and dice for the rest. Nothing in it depends on an
- * address, so the same sequence runs anywhere, and any subset of its steps is a sequence too: a
- * step whose slot is empty does nothing. That is what lets a failing one shrink.
+ * address, so the same sequence runs anywhere, and any subset of its steps is a sequence, too: a
+ * step whose slot is empty does nothing. So a failing sequence can be shrunk.
  *
  * Processes of a sequence are *workers*: `solo` has one thread and may do anything; `crew` has
  * several threads with tables of their own, and no calls by which one thread disturbs another;
@@ -113,8 +113,8 @@ void storm_print_step(FILE *out, const struct storm_step *s);
 bool storm_write(const struct storm_sequence *q, const char *path);
 bool storm_read(struct storm_sequence *q, const char *path);
 
-/* The file of answers: a header, then a result per step, then a text per step. A difference may
- * never occur again, so every step records its answer. */
+/* The file of answers: a header, then a result per step, then a text per step. Every step records
+ * its answer as text, too, since a difference may never occur again. */
 struct storm_result {
 	uint64_t hash;
 	uint32_t calls;

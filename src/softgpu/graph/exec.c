@@ -2,8 +2,8 @@
  * exec - instantiated graphs and their launch
  *
  * An instantiated graph is a sorted copy of the graph. A launch submits its nodes one after the
- * other to the stream, one of the orders that the edges allow. Each node knows the node it is a
- * copy of, by which it can be changed.
+ * other to the stream, one of the orders that the edges allow. Each node of the copy records its
+ * original: calls that change the copy name the original.
  */
 #include "softgpu/graph/internal.h"
 

@@ -136,8 +136,9 @@ static bool is_sorted(const struct CUgraph_st *g)
 }
 
 /*
- * Takes nodes without pending dependencies, round after round, oldest first. Quadratic for nodes
- * made in a wrong order; programs and captures make them in a right one, which is checked first.
+ * Sorts in rounds: each round takes the nodes without pending dependencies, oldest first. This is
+ * quadratic, but rarely needed: programs and captures mostly make nodes in a valid order, which is
+ * checked first.
  */
 CUresult sl_graph_sort(CUgraph g)
 {

@@ -7,9 +7,9 @@
  * mapping it at many addresses; here each piece has its own.
  *
  * "Allocated" has two views: `held` in the order of calls, for errors; `live` in the order of the
- * stream, for the trim, which also spares memory that a stream is yet to use. The figure of used
- * bytes is neither: NVIDIA's tests of cuda-core find it above zero until a trim, and those of
- * cuda-bindings find it equal to the reserved bytes; so it is the latter.
+ * stream, for the trim, which also spares memory that a stream is yet to use. The reported used
+ * bytes follow neither view. NVIDIA's tests of cuda-core find them above zero until a trim, and
+ * those of cuda-bindings find them equal to the reserved bytes. So we report the reserved bytes.
  */
 #include "softgpu/graph/internal.h"
 #include "softgpu/memory/space.h"

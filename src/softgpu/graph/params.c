@@ -131,8 +131,8 @@ CUresult cuGraphExecNodeSetParams(
 	}
 
 /*
- * ADD and EXEC define calls from the parameter that they have beyond the common ones, and from
- * statements that store it in `p`; SET and GET likewise, GET with statements that read it.
+ * ADD, SET, EXEC and GET define a call each. `parameter` is the one that the call has beyond the
+ * common ones. The statements store it in `p`, or for GET read it from `p`.
  */
 #define ADD(name, kind, parameter, ...)                                                  \
 	CUresult name(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, \

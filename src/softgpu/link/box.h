@@ -30,8 +30,8 @@ void sl_softgpu_config_init(struct sl_softgpu_config *config);
 
 /*
  * Starts a server and waits until it serves. 0, or a negative errno with a sentence of at most
- * `size` bytes in `why`; then *box needs no stop. keep_fd is close-on-exec: the box ends with the
- * caller, even if processes that it started go on.
+ * `size` bytes in `why`; after an error *box needs no stop. keep_fd is close-on-exec: the box ends
+ * with the caller, even if processes that it started go on.
  */
 SL_MUST_CHECK int sl_softgpu_start(struct sl_softgpu_box *box,
 	const struct sl_softgpu_config *config, char *why, size_t size);

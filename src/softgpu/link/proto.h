@@ -32,11 +32,12 @@ struct sl_sg_extent {
 };
 
 /*
- * State that every process of a box may read without a request: behind the last page of the first
- * GPU's memfd. Only the server writes it, except link_free_ns[GPU][way] (0: from the GPU, 1: to
- * it): there a copy of any process records until when it has a link to itself. A GPU's generation
- * is even while it works and odd while it is lost; a process that has seen one generation cannot
- * use the next. Event n is at event[n % SL_SG_EVENTS_MAX], written before event_count includes it.
+ * State of the box, behind the last page of the first GPU's memfd, where every process may read it
+ * without a request. Only the server writes it, except link_free_ns[GPU][way] (way 0: from the GPU,
+ * 1: to it). There a process that copies records until when its copy occupies the link. A GPU's
+ * generation is even while it works and odd while it is lost; a process that has seen one
+ * generation cannot use the next. Event n is at event[n % SL_SG_EVENTS_MAX], written before
+ * event_count includes it.
  */
 struct sl_sg_event {
 	uint32_t device, xid;
@@ -50,8 +51,9 @@ struct sl_sg_board {
 };
 
 /*
- * An interprocess event. The recording process signs and counts; reached follows recorded. Another
- * event may use the slot later, with another generation.
+ * An interprocess event. The process that records writes `recorder` and counts `recorded` up;
+ * `reached` follows when its stream gets there. Another event may use the slot later, with another
+ * generation.
  */
 struct sl_sg_words {
 	uint64_t generation, recorded, reached, recorder;

@@ -1,9 +1,9 @@
 /*
  * array_map - maps memory of handles into arrays
  *
- * For arrays with deferred mapping: the whole array, from an offset of a handle made for it. A map
- * takes effect with the call; an unmap waits for the earlier work of its stream. The handle's
- * memory follows the handle's own rules.
+ * Only for arrays with deferred mapping. A map covers the whole array, with memory at an offset of
+ * a handle made for that. A map takes effect with the call; an unmap waits for the earlier work of
+ * its stream. The handle's memory follows the handle's own rules.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"

@@ -1,9 +1,9 @@
 /*
  * copy_batch - many copies in one call, and copies with attributes
  *
- * A batch is submitted in the given order, one of those it allows. All of it is checked before any
- * of it is submitted, so a refused call copies nothing. A source to be read during the call is
- * waited for unless it is staged.
+ * A batch allows any order; it is submitted in the given one. All copies are checked before the
+ * first is submitted, so a refused call copies nothing. If a source must be read during the call
+ * and is not staged, the call waits for the copy.
  */
 #include "softgpu/memory/array.h"
 #include "softgpu/memory/copy.h"

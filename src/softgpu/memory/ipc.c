@@ -1,8 +1,8 @@
 /*
  * ipc - memory of one process used by another
  *
- * A handle names the server's handle and a place in it. Any process with its 64 bytes may open it
- * while the maker holds it, as with the real driver, except the maker itself.
+ * A handle names the server's handle and a place in it. While the maker holds the memory, any other
+ * process with the handle's 64 bytes may open it, as with the real driver.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"

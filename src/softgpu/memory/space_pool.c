@@ -3,8 +3,9 @@
  *
  * A chunk is a mapping like a slab. The gaps between its blocks are free, except for pieces whose
  * stream has not reached the free. The freeing stream itself may reuse such a piece at once, since
- * its later work is ordered behind. Other streams may when the free is over (opportunistic reuse),
- * or if they wait for it (internal dependencies); otherwise they get other memory.
+ * its later work runs after the free. Other streams may reuse it when the free is over
+ * (opportunistic reuse), or if they wait for the free (internal dependencies); otherwise they get
+ * other memory.
  */
 #include "softgpu/memory/pool.h"
 #include "softgpu/memory/internal.h"

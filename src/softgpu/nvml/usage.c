@@ -138,8 +138,9 @@ static unsigned long long now_us(void)
 	       (unsigned long long)now.tv_nsec / 1000u;
 }
 
-/* All listed processes have figures: NVML returns one sample each, or asks for more space; some
- * GPUs have none. *count is in and out; the rows are 0 to *count - 1 of the figures. */
+/* Prepares one sample of each listed process, as NVML returns them. *count is the space of the
+ * caller's array, and then the number of samples, which are rows 0 to *count - 1 of the figures.
+ * Errors: too little space, no processes, or a GPU without such figures. */
 static nvmlReturn_t samples(nvmlDevice_t device, unsigned *count, bool has_array)
 {
 	unsigned room = *count;

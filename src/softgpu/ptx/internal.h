@@ -33,8 +33,9 @@ struct name {
 };
 #define NAME(n) (int)sl_min_u64((n).length, 200), (n).at /* for "%.*s" */
 
-/* A register; a family of registers below count; .global and .const; .shared, with an offset in the
- * function that placed it; extern shared; .local; .param; a kernel; a list of labels; one label. */
+/* In this order: a register; a family of registers below count; .global and .const; .shared, with
+ * an offset in the function that placed it; extern shared; .local; .param; a kernel; a list of
+ * labels; one label. */
 enum symbol_kind {
 	SYM_REG,
 	SYM_REGS,
@@ -58,8 +59,8 @@ struct symbol {
 	uint64_t bytes, offset;
 };
 
-/* _; a register; a number, a float's or a double's bits; an address; a special register; a label or
- * an undeclared name; a list: {a, b}, (a, b) or a|b. */
+/* In this order: _; a register; a number, a float's or a double's bits; an address; a special
+ * register; a label or an undeclared name; a list: {a, b}, (a, b) or a|b. */
 enum operand_kind {
 	OP_NONE,
 	OP_REG,

@@ -1,10 +1,10 @@
 /*
  * event - interprocess events
  *
- * Such an event is a few words in a memfd that all processes of the box map. They count records
- * there and the reached ones, without requests. The server only assigns slots, knows their holders,
- * and ends the records of a dead process: waits for them go on, as after the real driver has
- * destroyed a process's context.
+ * Such an event is a few words in a memfd that all processes of the box map. The processes count
+ * records, and those that their streams have reached, there and without requests. The server only
+ * assigns slots, knows their holders, and marks the records of a dead process as reached. So waits
+ * for them end, as they do when the real driver destroys a process's context.
  */
 #include "softgpu/server/internal.h"
 

@@ -1,9 +1,8 @@
 /*
  * context_calls - further calls on contexts, and events of a whole context
  *
- * A point in all of a context's work is a new stream that waits for every other; the event is
- * recorded there. While a stream of the context captures there is no such point, and the call
- * spoils the captures.
+ * An event of a whole context is recorded in a new stream that waits for every other stream of the
+ * context. While one of these captures, that is not possible, and the call spoils the captures.
  */
 #include "softgpu/driver/api.h"
 

@@ -3,8 +3,8 @@
  *
  * "cuMemCreate:3=oom,cuMemMap:@5=unknown,cuMemcpyHtoD_v2:2=hang": the third cuMemCreate of this
  * process returns out-of-memory, every fifth cuMemMap an unknown error, the second copy never
- * returns. Grammar and names: box.h. An invalid row is reported on stderr and left out, since a
- * test with a silently ignored row would test nothing.
+ * returns. link/settings.h has the grammar. An invalid row is reported on stderr and left out,
+ * since a test with a silently ignored row would test nothing.
  *
  * A plan may be in a file instead. The file is read again, and counting starts again, whenever
  * another file is moved to that name; so a test chooses the moment of a failure. Each row that

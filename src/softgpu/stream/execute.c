@@ -32,8 +32,9 @@ static void sleep_until(uint64_t ns)
 }
 
 /*
- * The part of the way in that is left while the way out is busy: on real links the GPU's own reads
- * slow down, its writes do not (half the speed was published for an A100).
+ * The share of the link's speed that a copy to the GPU gets while another copies from it. On real
+ * links such copies, which the GPU reads, slow down (to half, as published for an A100); copies
+ * from the GPU do not.
  */
 static double share_of(CUdevice device, bool to_gpu, uint64_t now_ns)
 {

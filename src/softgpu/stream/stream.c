@@ -5,8 +5,8 @@
  * a number, so events, the legacy stream's implicit order and synchronisation are the same kind of
  * wait. Dependencies only point to earlier submissions, so no cycle can arise.
  *
- * The worker starts with the first operation and ends with the closed and emptied stream. It blocks
- * all signals: a program's handlers run on the program's threads.
+ * The worker starts with the first operation and ends when the stream is closed and empty. It
+ * blocks all signals: a program's handlers run on the program's threads.
  */
 #include "softgpu/driver/driver.h"
 

@@ -216,9 +216,9 @@ static void body_room(void)
 	fake_stop();
 }
 
-/* The first once more, since free memory may have been measured too long ago. Then twice as much
- * each time, but not past the rest of the request without having asked for just that. At last the
- * rest of the limit, then no more. */
+/* The first amount is asked for twice, since free memory may have been measured too long ago. Then
+ * each is twice the last. Before it exceeds the rest of the request, exactly that rest is asked
+ * for, and finally the rest of the limit. */
 static void body_room_small(void)
 {
 	static const uint64_t asked_mib[] = {2, 2, 4, 8, 16, 24, 48, 58};

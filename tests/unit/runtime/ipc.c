@@ -438,8 +438,9 @@ static void start_closing(pthread_t *thread, CUdeviceptr *at)
 		usleep(100);
 }
 
-/* A thread that opens memory that is being closed does not wait for the awaited work, and gets the
- * present mapping. The last to close it unmaps it, whichever is done first. */
+/* While a thread that closes memory waits for work, another that opens the memory does not wait and
+ * gets the present mapping. The last close unmaps it, in whatever order the closing threads
+ * finish. */
 static void body_open_while_closing(void)
 {
 	CUipcMemHandle handle;

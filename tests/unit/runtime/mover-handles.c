@@ -20,8 +20,8 @@ static CUdeviceptr map(CUmemGenericAllocationHandle handle, uint64_t bytes)
 	return at;
 }
 
-/* One with two mappings of different access; one that lives by its mapping; one that is not mapped;
- * and one that none of its devices may write. */
+/* Makes four handles: one with two mappings of different access; one that only its mapping keeps
+ * alive; one that is not mapped; and one that none of its devices may write. */
 static void begin_handles(bool pinned)
 {
 	CUmemAccessDesc read = {

@@ -1,10 +1,9 @@
 /*
  * mover-storm - threads that allocate, use and free while memory comes and goes
  *
- * The whole way of an order, from the agent to the mover, against a stub driver and a fake daemon
- * with random orders: any number of bytes, aborted or not, copies wanted back, more host memory
- * than before. Each thread finds its data whenever it may look, and in the end nothing is left of
- * anything.
+ * Tests an order's way from the agent to the mover, against a stub driver and a fake daemon. The
+ * daemon sends random orders of any size, aborts some, asks for host memory back and adds more.
+ * Each thread must find its data whenever it may look, and in the end nothing may be left over.
  */
 #include "copy-stub.h"
 #include "store-test.h"

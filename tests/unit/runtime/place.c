@@ -2,8 +2,9 @@
  * place - which device's memory pools and graphs take: the device that is asked and charged
  *
  * Two devices, a driver of one pool that tells what was taken of it, and a fake daemon. Managed
- * memory is the current device's, a part of a device's memory the device's, a stream's allocation
- * its own device's. No call puts an allocation into a graph unseen.
+ * memory is charged to the current device, memory of a locality domain to the domain's device, and
+ * a stream's allocation to the stream's device. Every call that can put an allocation into a graph
+ * has a hook.
  */
 #include "child.h"
 #include "fake.h"

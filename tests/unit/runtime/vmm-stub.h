@@ -51,8 +51,9 @@ extern unsigned int vmm_stub_twice;
 extern unsigned int vmm_stub_row;
 /* Counts a call of a function replaced elsewhere. True: it is to fail, with *r. */
 bool vmm_stub_fails(CUresult *r);
-/* Under the lock: the memory at an address of the device, of which no more than *bytes are asked
- * for and *bytes exist; NULL: nothing with access. Memory is full of 0xa5 before it is written. */
+/* Under the lock: the memory at an address, with access for the device, or NULL. *bytes is how much
+ * the caller wants, and then how much of it there is. Memory is full of 0xa5 before it is
+ * written. */
 unsigned char *vmm_stub_data(CUdeviceptr at, int dev, uint64_t *bytes);
 /* Under the lock: does anything use that? Its unmapping then ends the test. NULL: not checked. */
 extern bool (*vmm_stub_is_used)(CUdeviceptr at, uint64_t bytes);
