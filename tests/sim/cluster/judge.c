@@ -1,9 +1,9 @@
 /*
  * judge - the rules, by the world's own accounts
  *
- * After each action: it is legal for that task, it fits, it is within limits, and that job may be
- * taken from. After each cycle: gangs are whole, no job that fits is left waiting, no job was
- * stopped in vain. At rest: no guaranteed job waits while another project borrows its GPUs.
+ * After each action: it is legal for that task, it fits, it is within limits, and a stopped job was
+ * one that may be stopped. After each cycle: gangs are whole, no job that fits is left waiting, no
+ * job was stopped in vain. At rest: no guaranteed job waits while another project borrows its GPUs.
  */
 #include "world.h"
 
@@ -285,8 +285,8 @@ static sl_ns min_runtime(const struct cw *w, const struct cw_job *job, bool pree
 	return 0;
 }
 
-/* Is it above its quota in some resource? Tasks stopped in this cycle count: the first of several
- * was taken when all of them still ran. */
+/* Is the project above its quota in some resource? Tasks stopped in this cycle still count, because
+ * the first of them was chosen while all of them ran. */
 static bool above_quota(const struct cw *w, uint32_t project)
 {
 	struct sl_quantity has = cw_has(w, project, false);
@@ -683,8 +683,8 @@ static void judge_conserving(struct cw *w, const struct cw_job *job)
 	}
 }
 
-/* In this cycle, a task there was ended that would have kept its cores on the host: that it would
- * not be parked was known only when all victims were chosen. */
+/* In this cycle, a task of the node was ended instead of parked. Parked, it would have kept its
+ * cores on the host; that it could not be parked was known only after all victims were chosen. */
 static bool left_cores(const struct cw *w, uint32_t node)
 {
 	for (uint32_t j = 0; j < CW_JOBS; j++) {
@@ -757,8 +757,8 @@ static bool branches(
 	return true;
 }
 
-/* The largest has / share over the resources that the job wants and that are guaranteed up to a
- * bound; GPUs always count. Shares are the machine's. */
+/* Sets has and share to those of the resource with the largest has / share. Only resources count
+ * that the job wants and whose guarantee is bounded; GPUs always do. Shares are the machine's. */
 static void most_above(const struct cw *w, uint32_t project, const struct cw_job *by,
 	int64_t *has, int64_t *share)
 {

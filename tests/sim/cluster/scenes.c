@@ -280,9 +280,9 @@ static const char *refused_by_many(struct stage *s)
 }
 
 /*
- * One task of job 1 fails, and is not tried again for 32 s; its other task is moved, to where job 4
- * still is. When node 3 is free before, the one that failed does not take the turn of the one that
- * was moved.
+ * One task of job 1 fails, and is not tried again for 32 s. Its other task is moved to a place that
+ * job 4 still holds. Then node 3 becomes free. The failed task must not start there in the turn of
+ * the moved one.
  */
 static const char *only_what_moved_comes_back(struct stage *s)
 {

@@ -1,10 +1,10 @@
 /*
  * world - see the header
  *
- * Time goes in random strides of up to a few seconds. The machine's actions are answered later:
- * a BIND runs or is refused, a STOP ends or fails. Silent nodes answer no STOP; of the tasks
- * that are LATE there, parks are taken back. In between, jobs come and go, nodes come, go and
- * close, projects change.
+ * Time goes in random strides of up to a few seconds. The machine's actions are answered later: a
+ * BIND runs or is refused, a STOP ends or fails. Silent nodes answer no STOP. If a task there is
+ * LATE and was to be parked, the world withdraws the order. In between, jobs come and go, nodes
+ * come, go and close, projects change.
  */
 #include "world.h"
 

@@ -109,8 +109,8 @@ static void look_at_wait(struct explore *x, struct closing *k, uint32_t i)
 			'A' + (int)i, (unsigned)((x->s.now - w->bound) / SL_MS));
 }
 
-/* A demand within its request is not denied. It waits for its client's memory, which may exceed the
- * request on another GPU and wait on the host. */
+/* A demand within the request is never denied, but it waits for its client's memory. That may
+ * exceed the request on another GPU, and so wait on the host. */
 static bool waits_for_its_body(const struct explore *x, uint32_t i)
 {
 	const struct explore_client *c = &x->s.client[i];

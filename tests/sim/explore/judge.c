@@ -1,8 +1,8 @@
 /*
  * judge - judges the bytes that clients have, requests and answers
  *
- * It asks the machine only for two things: the longest wait that it told (a promise) and residency
- * as people are shown it.
+ * It asks the machine only for two things: the longest wait, which is a promise, and residency as
+ * shown to people.
  */
 #include "world.h"
 

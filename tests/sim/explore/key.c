@@ -6,15 +6,15 @@
  * outside: the clients (bytes, demands, orders, threads), and what the machine answers (node.h).
  * That is the order of its queues, which clients wait and since when, residency, the rest of each
  * turn, longest waits, reasons with their numbers, idleness, and the next wake-up. Times are
- * relative to now, ids are places.
+ * relative to now; ids are replaced by positions in the world.
  *
  * This is unsound: two states may look alike and differ in a hidden fact, such as a back-off. Then
  * only the first of them is continued. `--merge close` looks deeper: the machine must also take the
  * same actions at the same times in the closing run.
  *
- * Symmetry: equal GPUs, and clients of equal workloads, may change places. The key is the least
- * over all such orders. The machine breaks ties by ids, so this also leaves some histories out;
- * `--no-symmetry` does without.
+ * Symmetry: equal GPUs, and clients of equal workloads, may be exchanged. The key is the least over
+ * all such exchanges. Because the machine breaks ties by ids, some histories are missed;
+ * `--no-symmetry` explores them, too.
  */
 #include "world.h"
 

@@ -2,9 +2,9 @@
  * least - NEEDED: no more leaves a GPU for others than they lack
  *
  * By brute force. Each client that is not told to leave now may be served in three ways: nothing,
- * its body, or its body and its demand. Each combination that fits on the GPUs is tried. One of
- * them must lack as much as is told to leave, so that without any of the orders, or a unit of one,
- * it would not fit.
+ * its body, or its body and its demand. Each combination that fits on the GPUs is tried. All that
+ * is told to leave is needed if one combination lacks that much: with one order less, or one unit
+ * less of an order, it would not fit.
  */
 #include "world.h"
 

@@ -1,9 +1,10 @@
 /*
  * quiet - a plan that does not ask for another one at once leaves nothing to do
  *
- * The machine plans twice more at the same instant, on a state that is put back afterwards. What
- * the first plan does was due later; what the second does was forgotten. A POOL_SIZE with the
- * same size changes no fact and makes it plan.
+ * The machine plans twice more at the same instant; its state is put back afterwards. The first
+ * plan may still do what was due later. If it does not ask for another plan at once, the second one
+ * must do nothing: anything else had been forgotten. A POOL_SIZE with the same size makes the
+ * machine plan and changes no fact.
  */
 #include "world.h"
 

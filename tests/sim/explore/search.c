@@ -1,8 +1,8 @@
 /*
  * search - see the header
  *
- * Of a state its key, its parent and the choice are kept. A table of places finds a key again. A
- * state that breaks a promise is not continued.
+ * Of each state, its key, its parent and the choice that led to it are kept. A hash table finds a
+ * key again. A state that breaks a promise is not continued.
  */
 #include "search.h"
 

@@ -1,8 +1,9 @@
 /*
  * world - what can happen in a small world, and what follows from it
  *
- * Each choice becomes events; the machine's actions are kept until the step is over, judged, and
- * carried out, which may be more events at once: a probe is answered, a thread at its gate says so.
+ * Each choice becomes events. The machine's actions are collected until the step is over, then
+ * judged and carried out. That may cause more events at once: an answer to a probe, the report of a
+ * thread that stands at its gate.
  */
 #include "world.h"
 
@@ -207,8 +208,8 @@ static void on_restore(struct explore *x, const struct sl_action *a)
 }
 
 /* The runtime answers every PROBE at once, and then at each beat (runtime/link/pulse.c). In most
- * worlds only the first PROBE is answered at once: otherwise machine and client could talk without
- * end, and nothing behind that is explored. */
+ * worlds only the first PROBE is answered at once. Otherwise machine and client could exchange
+ * probes without end, and the search would not get beyond that. */
 static void answer(struct explore *x, const struct sl_action *a)
 {
 	struct explore_client *c =

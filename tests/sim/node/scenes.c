@@ -742,8 +742,9 @@ static const struct scene_row degraded_by_hidden[] = {
 		"VIEW 2 g0; NOTE DEGRADED_ENDS g0 0/0 0; DENY 1/3 HOPELESS 0"},
 };
 
-/* Hidden memory grew when all was taken. Movable bursts cover all requests, so the GPU is as good
- * as before. Others may come, and get their requests once these bursts have given way. */
+/* Hidden memory grew while the workload held all there is. Its burst can be moved and covers all
+ * requests, so the GPU is not degraded. Others may be admitted, and get their requests once the
+ * burst has given way. */
 static const struct scene_row full_and_more[] = {
 	G100_BARE,
 	W(1),
@@ -775,8 +776,9 @@ static const struct scene_row hidden[] = {
 	{0, HIDDEN(2, 0, 55), "VIEW 2 g0; NOTE DEGRADED_BEGINS g0 0/0 5"},
 };
 
-/* The reserve pays first, and takes nothing from a limit. Dead clients keep their part until they
- * are released. Then the reserve pays the client that joined first of those it could not pay. */
+/* The reserve pays hidden bytes first, and they take nothing from a limit. A dead client's part
+ * stays paid until it is released. Then the reserve pays the client that joined first of those that
+ * it could not pay. */
 static const struct scene_row reserve[] = {
 	G100,
 	{0, WORKLOAD(1, BYTES(50), BYTES(100), 1, 1, 0), "ADMIT 1 m1 r50 l100"},

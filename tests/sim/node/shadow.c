@@ -209,9 +209,9 @@ static bool is_within_request(const struct shadow *s, const struct shadow_demand
 	return has + d->bytes <= w->request;
 }
 
-/* Works out which demands are entitled now. Done whenever the node could have seen another
- * state: after each event and each grant, but not while it waits for reports, when it looks
- * at no queue. */
+/* Works out which demands are entitled now, whenever the node could have seen another state: after
+ * each event and each grant. While the node waits for reports it considers no demand, so nothing
+ * changes. */
 static void refresh_classes(struct shadow *s)
 {
 	if (shadow_is_recovering(s))
@@ -268,8 +268,9 @@ void shadow_drop(struct shadow *s, struct shadow_demand *d)
 	s->demands--;
 }
 
-/* The demand is answered finally, or never will be: reason NONE for the latter. A demand above the
- * limit is above the request, too, whatever it was before the reports. */
+/* Counts how a demand ended: by its final answer, or (reason NONE) with its client. A demand above
+ * the limit does not count as denied within the request: it is above the request, too, whatever it
+ * was before the reports. */
 void shadow_count_end(
 	struct shadow *s, const struct shadow_demand *d, enum sl_reason reason)
 {

@@ -244,8 +244,8 @@ static bool frees_another(
 	return false;
 }
 
-/* The youngest of those that do not fit (or, if all fit, of all) whose client helps another by
- * giving way; if none helps, the youngest. */
+/* Returns the youngest demand whose client helps another by giving way; if none helps, the
+ * youngest. blocked: only among demands that do not fit; else among all. */
 static const struct shadow_demand *youngest_victim(
 	const struct shadow *s, const bool stuck[SHADOW_CLIENTS], bool blocked)
 {
@@ -277,8 +277,9 @@ const struct shadow_demand *shadow_victim(
 
 /* --- what free bytes are kept for --- */
 
-/* The demand could be had from clients that do not wait, and from what those give that could finish
- * before it: these are marked in `helps`. Not from those in `without`. */
+/* Could the demand be served by clients that do not wait, and by waiting ones that can finish
+ * before it and then give what they have? `helps` marks the latter. Clients in `without` give
+ * nothing. */
 static bool could_be_served(const struct shadow *s, const struct shadow_demand *d,
 	const bool without[SHADOW_CLIENTS], bool helps[SHADOW_CLIENTS])
 {
@@ -309,8 +310,8 @@ bool shadow_backs_off(const struct shadow *s, const struct shadow_demand *d, boo
 	return s->now < d->refused_at + (sure ? RETRY_SOONEST : RETRY_LATEST);
 }
 
-/* Free bytes may be set aside for it: it has waited for head_pass, or it has all it lacks once
- * dying and stopping processes are gone. */
+/* Free bytes may be set aside for the demand: it has waited for head_pass, or dying and stopping
+ * processes will free all that it lacks. */
 static bool may_set_aside(const struct shadow *s, const struct shadow_demand *d)
 {
 	return s->now - d->arrived >= s->head_pass ||
@@ -331,8 +332,8 @@ bool shadow_may_be_kept(const struct shadow *s, const struct shadow_demand *d)
 	return false;
 }
 
-/* It lacks only what is kept for others, and it has something to give; older demands of its
- * workload may take the request first. */
+/* The demand lacks only what is kept for others, and its client has something to give. If an older
+ * demand of its workload may take the request first, it counts as a burst. */
 static bool is_kept_out(const struct shadow *s, const struct shadow_demand *d)
 {
 	struct shadow_demand as = *d;
@@ -348,8 +349,8 @@ static bool is_kept_out(const struct shadow *s, const struct shadow_demand *d)
 	       !holds_nothing(s, (uint32_t)(d->client - s->client));
 }
 
-/* Free bytes may be kept for it: it can be served before any demand they are kept from gives its
- * memory, or that memory would not help. */
+/* Free bytes may be kept for the demand although they keep out the clients in `out`: it can be
+ * served before any of these gives its memory, or their memory would not help. */
 static bool may_keep(const struct shadow *s, const struct shadow_demand *d,
 	const bool out[SHADOW_CLIENTS])
 {

@@ -2,9 +2,9 @@
  * shadow_stop - which processes may be stopped, probed or called untakeable, by the shadow's books
  *
  * A demand's memory without certain processes is worked out by leaving them out of the sums. Where
- * the contract leaves the choice open (which of several sufficient sets, when within a step) only
- * bounds are checked. No protected process is stopped, none that could be left out, never fewer
- * than suffice, and one where the rule is certain.
+ * the contract leaves the choice open (which of several sufficient sets, when within a step), only
+ * bounds are checked: no protected process is stopped, none that could be left out, and never fewer
+ * than suffice. Where the rule is certain, a process must be stopped.
  */
 #include "shadow.h"
 
@@ -411,8 +411,8 @@ void shadow_check_revoked(struct shadow *s, const struct sl_action *a)
 	c->spared_until = s->now + SL_S;
 }
 
-/* Memory above the others' requests once the marked clients are gone: of all, or only of those
- * that are certainly not untakeable. */
+/* What other workloads have above their requests once the marked clients are gone. all: the bytes
+ * of every client count; else only those of clients that are certainly not untakeable. */
 static uint64_t could_give(const struct shadow *s, const struct shadow_demand *d,
 	const bool gone[SHADOW_CLIENTS], bool all)
 {
@@ -437,8 +437,9 @@ static uint64_t could_give(const struct shadow *s, const struct shadow_demand *d
 	return sum;
 }
 
-/* None of them could be left out, and together they suffice; as the last resort, together with what
- * others can give by themselves. Returns what is wrong, NULL for nothing. */
+/* Checks that the stopped processes suffice together, and that this one could not be left out. For
+ * a last resort, what others can give by themselves counts, too. Returns what is wrong; NULL:
+ * nothing. */
 static const char *wrong_for(const struct shadow *s, const struct shadow_client *c,
 	const struct shadow_demand *d)
 {
@@ -596,8 +597,8 @@ bool shadow_has_untakeable(
 	return false;
 }
 
-/* An entitled demand fails because of an untakeable borrower: there is one, it bursts, and no
- * other client could give the bytes. */
+/* An entitled demand is denied because of an untakeable client. There must be one whose workload
+ * has a burst, and no other client may be able to give the bytes. */
 void shadow_check_untakeable(struct shadow *s, const struct shadow_demand *d)
 {
 	int64_t could;
@@ -690,8 +691,8 @@ static bool is_probed_gpu(const struct shadow *s, uint32_t gpu, sl_ns after)
 	return false;
 }
 
-/* Without `priority` only two kinds are watched: those that burst where an entitled demand waits,
- * and those that are untakeable, or stopped, until they no longer are. */
+/* Without `priority`, only two kinds of clients are watched: those with a burst where an entitled
+ * demand waits, and those that are untakeable or stopped, until that ends. */
 static bool may_be_probed(const struct shadow *s, const struct shadow_client *c)
 {
 	if (shadow_has_resolver(s, SL_RESOLVER_PRIORITY) ||

@@ -66,8 +66,8 @@ static bool has_burst(const struct swap_world *w)
 	return false;
 }
 
-/* Every other one has none, and takes turns with bursts. Its own numbers, so that the rest of a
- * seed's story does not hang on them. */
+/* Every second workload has no grace: it moves for bursts as soon as it is idle. The numbers come
+ * from a generator of their own, so that they do not change the rest of a seed's story. */
 sl_ns swap_draw_grace(const struct swap_world *w)
 {
 	struct sl_rng own = {w->rng.state ^ 0x5bd1e995};

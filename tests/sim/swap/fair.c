@@ -1,8 +1,9 @@
 /*
  * fair - do shares of time follow the weights, and what do turns cost?
  *
- * Judged where nothing else is going on: one process each, all of which always compute, of which no
- * two fit together, on one GPU. Then the time that a process' gate is open is its share.
+ * Judged where nothing else is going on: workloads of one process each on one GPU. All of them
+ * always compute, and no two fit together. The share of a process is then the time during which its
+ * gate is open.
  */
 #include <inttypes.h>
 

@@ -26,8 +26,9 @@ static uint64_t requests(const struct swap_rules *r, uint32_t gpu)
 	return sum;
 }
 
-/* A report after recover_wait meets grants that were made without it. The node believes only as
- * much held memory as these leave, and tells the rest to leave, which the client refuses. */
+/* A client may report only after recover_wait, when others have got grants that did not allow for
+ * it. The node then believes only as much of its held memory as these grants leave. It orders the
+ * rest to the host, and the client refuses. */
 static bool may_be_doubted(const struct swap_rules *r, const struct swap_party *p)
 {
 	return r->event.type == SL_EVENT_HELD && r->event.held.client == p->id &&
@@ -223,8 +224,8 @@ static bool is_any_going(const struct swap_rules *r)
 	return false;
 }
 
-/* MAX_WAIT: resident again within the longest wait that the node told, as long as the
- * competing clients stay the same and none of them ends by itself. */
+/* MAX_WAIT: a workload is resident again within the longest wait that the node told. This is judged
+ * as long as the competing clients stay the same and none of them ends by itself. */
 static void judge_wait(
 	struct swap_rules *r, const struct sl_node *node, struct swap_member *m)
 {
@@ -442,9 +443,9 @@ void swap_rules_after(struct swap_rules *r, const struct sl_node *node)
 
 /* --- the end of an episode --- */
 
-/* Memory that no EVICT moves and that leaves too little on some GPU: held and hidden memory,
- * and that of clients that cannot swap. A client within its request has a right to the memory,
- * so this is no excuse for it. */
+/* Memory that no EVICT moves leaves too little on some GPU: held and hidden memory, and all memory
+ * of clients that cannot swap. This is no excuse towards a client within its request, which has a
+ * right to the memory. */
 static bool is_unmovable_in_the_way(
 	struct swap_rules *r, const struct swap_party *p, const struct swap_member *m)
 {

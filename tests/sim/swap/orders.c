@@ -2,8 +2,8 @@
  * orders - how a modelled process answers the node: grants, denials, orders to move
  *
  * The order of things is that of runtime/swap/swap.h: captures, gate, drain until the deadline,
- * copy, release, answer. An order is given up before anything moved, or between two pieces of which
- * it tells, or carried through.
+ * copy, release, answer. An order is carried through, or given up before anything has moved or
+ * between two pieces that are reported.
  */
 #include "world.h"
 

@@ -6,9 +6,9 @@
 
 #include "world.h"
 
-/* All plays; false if one of them has an unexpected result, which is printed (quiet: after
- * the first). otherwise: a file with the names of plays that must have another result, a
- * line each; NULL: none. */
+/* Plays all. False: a play had an unexpected result, which is printed (quiet: stops after the
+ * first). otherwise: a file with the names of plays that must have another result, a line each;
+ * NULL: none. */
 bool swap_scenes_run(struct swap_world *world, bool quiet, const char *otherwise);
 
 #endif

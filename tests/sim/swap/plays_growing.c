@@ -47,8 +47,8 @@ static void both_grow(struct swap_world *w)
 		how_many(SL_ACTION_EVICT, 0, 0));
 }
 
-/* Over a link on which moving takes as long as loading: a turn is 10 s, of which the one that waits
- * for memory gives up all but the first. */
+/* The link is so slow that moving takes as long as loading, and a turn is 10 s. A program that
+ * waits for memory in its turn gives up all but the first part of it. */
 static void both_grow_slowly(struct swap_world *w)
 {
 	uint32_t a, b;

@@ -5,8 +5,9 @@
  */
 #include "stage.h"
 
-/* A of 8 GiB is on the host, in one file, and frees half of that. Of 10 GiB set aside 2 are left
- * for C, which has 5 and is parked. A is asked for its copies, but needs the file. */
+/* A of 8 GiB is on the host, in one file, and frees half of that. Of the 10 GiB set aside, 2 are
+ * left for C, which has 5 and is parked. A is asked to drop its copies, but still needs the whole
+ * file. */
 static uint32_t park_in_vain(struct swap_world *w, uint32_t *c)
 {
 	uint32_t a;
@@ -52,8 +53,9 @@ static void copies_freed(struct swap_world *w)
 	expect(!client(w, c)->resident[0], "C is not parked, for mere copies");
 }
 
-/* A works within its request, and has copies of 6 GiB in the 9 of the host. B leaves in pieces of 4
- * for C, which lacks 1: for that much A's copies need not go. They go once B found no memory. */
+/* A works within its request; its copies take 6 of the host's 9 GiB. C lacks 1 GiB. B leaves for it
+ * in pieces of 4 GiB: for 1 GiB A's copies could stay, but once B has found no host memory they
+ * must go. */
 static void copies_for_a_grain(struct swap_world *w)
 {
 	uint32_t a, b, c;
@@ -90,8 +92,8 @@ static void set_condition(
 	say_condition(w, slot, condition);
 }
 
-/* A of 10 GiB is resumed while it is stopped: no memory is kept for it. D, which asks for 12
- * within its request, has them. Once A goes on it comes back, for which D has to leave. */
+/* A of 10 GiB is resumed while it is stopped, so no memory is kept for it. D asks for 12 GiB within
+ * its request, and gets them. Once A goes on, D leaves for it, and A comes back. */
 static void stopped_resumed(struct swap_world *w)
 {
 	uint32_t a, d;
@@ -118,8 +120,8 @@ static void stopped_resumed(struct swap_world *w)
 	expect(client(w, a)->resident[0] == 10 * GIB, "A goes on and is not back");
 }
 
-/* A, on two GPUs, is seen to be stopped before it has said that it is back on the first: nothing is
- * kept for it on the other until it goes on. */
+/* A has 10 GiB on each of two GPUs and comes back. It is stopped before it has reported that it is
+ * back on the first. Nothing is kept for it on the second until it goes on. */
 static void stopped_half_way(struct swap_world *w)
 {
 	uint32_t a;
@@ -148,8 +150,8 @@ static void stopped_half_way(struct swap_world *w)
 	expect(client(w, a)->resident[1] == 10 * GIB, "A goes on and is not back");
 }
 
-/* A has 10 GiB and B a burst of 8. Both are on the host, and B is stopped on its way back, before A
- * wants to be: its room is kept for it. */
+/* A has 10 GiB and B a burst of 8; both are on the host. B is stopped on its way back, and its room
+ * is kept for it. After that A is resumed. */
 static void stop_half_way(struct swap_world *w, enum sl_last_resort resort,
 	uint64_t request, uint32_t *a, uint32_t *b)
 {
@@ -375,9 +377,9 @@ static uint32_t enter_chunky(
 }
 
 /* A burst of 12 GiB is resident. Then A is admitted, which works within its request, and B, which
- * loads its request. The host has space for an eighth of the burst, which leaves as a whole or not
- * at all. So not all requests fit beside it, and they take turns. B gets no more memory once A
- * could not come back from the host: otherwise it would fill up there, and none of the three
+ * loads its request piece by piece. The burst leaves all at once, and the host has too little space
+ * for it, so not all requests fit beside it and they take turns. Once A could not come back from
+ * the host, B gets no more memory: otherwise B would fill the GPU, and none of the three would
  * run. */
 static void someone_runs(struct swap_world *w)
 {

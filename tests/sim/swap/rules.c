@@ -345,8 +345,8 @@ static bool may_move(struct swap_rules *r, const char *what, uint64_t client,
 	return true;
 }
 
-/* GRACE: guaranteed means resident. No client within a request that worked lately moves for
- * a burst; a whole one is proven to have no work left. */
+/* GRACE: guaranteed means resident. No client of a workload within its request moves for a burst if
+ * it worked lately. A fully resident one must be proven to have no work left. */
 static void judge_grace(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, const struct swap_member *other)
 {
@@ -421,8 +421,8 @@ static bool has_copies(const struct swap_rules *r, const struct swap_party *but)
 	return false;
 }
 
-/* The bound of I2, without what `priority` takes back from those that lack memory there: the
- * EVICT is for any of them, and names the first. */
+/* The bound of I2, less what `priority` takes back from the workloads that lack memory there. The
+ * EVICT may be for any of them, although it names only the first. */
 static uint64_t i2_for_any(struct swap_rules *r, uint32_t gpu)
 {
 	const struct swap_demand any = {0};

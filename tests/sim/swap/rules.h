@@ -176,9 +176,9 @@ uint64_t swap_request(const struct swap_member *m, uint32_t gpu);
 uint64_t swap_unclaimed(const struct swap_rules *r, uint32_t gpu);
 /* What I2 bounds: evicted + leaving + overlap over all GPUs. */
 uint64_t swap_i2(const struct swap_rules *rules);
-/* Part of the overlap that I2 also allows a demand of the workload: it is on requests of higher
- * priority, and the resolver `priority` takes it back. 0 without that resolver, and for no-swap and
- * held memory. */
+/* How much of the overlap I2 allows in addition for a demand of the workload: bytes on requests of
+ * higher priority, which the resolver `priority` takes back. 0 without that resolver, and for
+ * no-swap and held memory. */
 uint64_t swap_lent_above(const struct swap_rules *rules, const struct swap_member *m,
 	const struct swap_demand *d);
 /* Host memory for all clients, with what open orders need. */

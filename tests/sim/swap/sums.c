@@ -43,8 +43,8 @@ uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu)
 	return sum;
 }
 
-/* Room is kept on all its GPUs from the first RESTORE on, unless that is for a part; on the machine
- * of decision 0037 while a RESTORE is open. */
+/* The bytes that have room kept on the GPU while a RESTORE is open. A RESTORE of a part has room
+ * for that part alone. Any other has room for all evicted bytes, on each GPU of the client. */
 uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu)
 {
 	if (!p->order || !p->is_restore)

@@ -152,8 +152,8 @@ void swap_go_on(struct swap_world *w, uint32_t slot)
 		swap_think_after(w, slot, SL_MS);
 }
 
-/* An order of the books that its process cannot be asked about; answered as the daemon does. A
- * restore that it may carry out counts as done, until its next report says. */
+/* The process cannot be asked about an order that is in the books, so the daemon's answer is
+ * played. A RESTORE that the process may carry out counts as done until its next report. */
 void swap_refuse(struct swap_world *w, uint32_t slot, uint64_t order, bool sent)
 {
 	const struct swap_party *p = swap_party_of(&w->rules, w->client[slot].id);
