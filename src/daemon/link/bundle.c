@@ -1,14 +1,15 @@
 /*
  * bundle - charges, and threads that close
  *
- * A line holds the descriptors to close for one user. A line goes with its last descriptor, so
- * their list is short.
+ * A line holds the descriptors to close for one user. It is freed with its last descriptor, so the
+ * list of lines is short.
  *
- * Connections have a line of their own with more threads. Descriptors in unread messages were never
- * open in this process, so closing a connection flushes nothing of theirs. A socket's close may
- * linger (SO_LINGER), also that of a socket among them. A signal ends that wait: a thread that
- * takes long over a close gets signals, and a pending signal ends all waits of one close. Emptying
- * such sockets or setting options first would take their lock, which another process can hold.
+ * Connections have a line of their own with more threads. Closing a connection also closes the
+ * descriptors in its unread messages. They were never open in this process, so the close flushes
+ * none of them. But a socket may linger on close (SO_LINGER), be it the connection or one in a
+ * message. A signal ends that wait: a thread that takes long over a close gets signals, and one
+ * pending signal ends all waits of that close. Emptying such sockets or setting their options first
+ * would take their lock, which another process can hold.
  */
 #include "daemon/link/bundle.h"
 

@@ -4,14 +4,15 @@
  * A client may pass descriptors of any kind, and the process behind one can delay most calls on it:
  * close(2), fstat(2) and the end of the last reference may take as long as that process likes. So
  * the loop receives such descriptors and sends them on. Its only call on them is
- * getsockopt(SO_DOMAIN), which looks no further than the descriptor. It never closes one, nor a
- * connection, which may contain some among its unread messages.
+ * getsockopt(SO_DOMAIN), which looks no further than the descriptor. The loop never closes such a
+ * descriptor, nor a connection, whose unread messages may contain some.
  *
  * Threads close them, separate ones for each user, so a descriptor that hangs harms its own user
- * only. Threads are started at need. A close that hangs keeps its thread. Once both threads of a
- * user hang, the user's descriptors stay open. Those in bundles are charged to the user until they
- * are closed (ipc.c). Of other descriptors a user may have SL_BUNDLE_STRAYS_MAX open before no more
- * are taken (sl_bundle_is_crowded). Bundles belong to the loop; any thread may call the rest.
+ * only. Threads are started at need. A thread whose close hangs does nothing else. Once both
+ * threads of a user hang, the user's descriptors stay open. Those in bundles are charged to the
+ * user until they are closed (ipc.c). Of descriptors outside bundles, a user may have
+ * SL_BUNDLE_STRAYS_MAX open; then no more of that user's are received (sl_bundle_is_crowded).
+ * Bundles belong to the loop; any thread may call the rest.
  */
 #ifndef SL_DAEMON_LINK_BUNDLE_H
 #define SL_DAEMON_LINK_BUNDLE_H

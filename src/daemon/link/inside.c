@@ -1,5 +1,5 @@
 /*
- * inside - a socket pair each, handed to the loop through a list and an eventfd
+ * inside - a socket pair per connection, handed to the loop through a list and an eventfd
  *
  * The thread makes the pair, so the loop only takes one end over, which cannot fail except for
  * memory. Ending the door shuts down every thread's end: a flag would not wake threads in recv or

@@ -4,12 +4,12 @@
  * The loop owns all state of the daemon. A thread that reads or changes state sends the messages of
  * the command line over a socket pair. The loop treats the other end as a CONTROL peer of a given
  * user. So permissions, bounds, fairness and texts are those of the command line. RUN is refused,
- * because it would make the sender the program, and so is any role but CONTROL.
+ * because its sender becomes the program. Any role but CONTROL is refused, too.
  *
  * Calls block, with a deadline per message. Any number of struct sl_inside may be open, each used
- * by one thread at a time. The loop's thread makes and ends the door. Once it has ended, every call
- * fails at once with SL_INSIDE_GONE, even one that waits, and so does opening. Threads must then
- * end and be joined before sl_inside_door_free().
+ * by one thread at a time. The loop's thread makes and ends the door. Once the door has ended,
+ * every call fails at once with SL_INSIDE_GONE, even one that waits, and so does opening. Threads
+ * must then end and be joined before sl_inside_door_free().
  */
 #ifndef SL_DAEMON_LINK_INSIDE_H
 #define SL_DAEMON_LINK_INSIDE_H

@@ -1,10 +1,10 @@
 /*
  * listener - the daemon's socket
  *
- * A lock file beside it (PATH.lock) tells whether its daemon lives. A live daemon's socket is left
- * alone, a dead one's replaced. A lock file of another user is ignored. A file that is not a socket
- * is never touched. When descriptors run out, a spare one is given up for the moment it takes to
- * turn a peer away with the reason.
+ * A lock file beside the socket (PATH.lock) tells whether the socket's daemon lives. A live
+ * daemon's socket is left alone, a dead one's replaced. A lock file of another user is ignored. A
+ * file that is not a socket is never touched. When descriptors run out, a spare one is given up for
+ * the moment it takes to turn a peer away with the reason.
  */
 #ifndef SL_DAEMON_LINK_LISTENER_H
 #define SL_DAEMON_LINK_LISTENER_H
@@ -12,7 +12,8 @@
 #include "daemon/state/daemon.h"
 
 /* Refuses an existing folder that is neither root's nor ours: its owner could replace the socket.
- * option names the command line's option that chooses another folder. 0 or negative errno (err). */
+ * option: the command line's option that chooses another folder, for err. 0 or negative errno
+ * (err). */
 SL_MUST_CHECK int sl_listener_check_folder(
 	const char *folder, const char *option, struct sl_error *err);
 /* Locks the path and removes the socket of a dead daemon. 0 or negative errno (err). */

@@ -1,10 +1,10 @@
 /*
  * peer - sockets that can never stop the loop
  *
- * A datagram socket that keeps its order makes this short: one recv is one message. The queue
- * exists for three cases: output held until the journal is written, a peer that reads slowly, and a
- * list longer than the socket's buffer. While a control peer's list is going out nothing more is
- * read from it, so a queue of lists cannot build up.
+ * The sockets keep messages whole and in order, which makes this short: one recv is one message.
+ * The queue exists for three cases: output held until the journal is written, a peer that reads
+ * slowly, and a list longer than the socket's buffer. While a list is going out, nothing more is
+ * read from its peer, so a queue of lists cannot build up.
  */
 #include "daemon/link/peer.h"
 
@@ -111,8 +111,9 @@ void sl_peer_free(struct sl_peer *peer)
 	free(peer);
 }
 
-/* EPOLLIN unless a list is going out; EPOLLOUT while output may be sent or more rows can be made. A
- * resting peer is watched for its end only. */
+/* Watches for EPOLLIN unless a list is going out, a message waits for a fresh sample, or a control
+ * peer has output queued; for EPOLLOUT while output may be sent or more rows can be made. A resting
+ * peer is watched for its end only. */
 static void watch(struct sl_peer *peer)
 {
 	bool more = peer->list.active && !peer->list.waits;
@@ -257,7 +258,7 @@ void sl_peer_send(struct sl_peer *peer, union sl_msg *msg)
 }
 
 /* With too many descriptors of this user in flight, sending fails and the peer is dropped, as if
- * the connection were lost. Its client asks again on the next one. */
+ * the connection were lost. Its client asks again on its next connection. */
 void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
 	uint32_t first, uint32_t count)
 {
@@ -360,8 +361,9 @@ static void close_fds(struct sl_wire_fds *fds, uid_t uid)
 
 /*
  * If a socket is closed with unread messages, the kernel reports ECONNRESET to the other end before
- * our last message. So: stop input, read what is there, and only then close. Stop at a message with
- * descriptors: they would have to be closed, and there may be thousands.
+ * our last message. So input is stopped and what is there is read before the socket is closed.
+ * Reading ends at a message with descriptors: they would have to be closed, and there may be
+ * thousands.
  */
 static void drain(int fd)
 {

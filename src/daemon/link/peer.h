@@ -96,8 +96,9 @@ struct sl_peers {
 /* Takes ownership of a connected socket (in every case) and watches it. A peer that cannot be
  * served is told so. workload: owner of the socket it used (entry.h); 0: the daemon's. */
 void sl_peer_accept(struct sl_daemon *daemon, int fd, uint64_t workload);
-/* Takes ownership of fd and the user (in every case). A thread of ours uses the other end of the
- * pair: a CONTROL peer of that user, without a process of its own, not counted in max_clients. */
+/* Takes ownership of fd and the user (in every case). fd is one end of a socket pair; a thread of
+ * sluiced uses the other end. It becomes a CONTROL peer of that user, without a process of its own,
+ * and not counted in max_clients. */
 void sl_peer_adopt(struct sl_daemon *daemon, int fd, struct sl_user *who);
 /* Sends or queues; may doom the peer. */
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);

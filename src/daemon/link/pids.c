@@ -1,11 +1,11 @@
 /*
  * pids - numbers of processes, inside and outside
  *
- * NSpid of a process's status lists its numbers, one per nested namespace. To find the asker's, we
- * go outwards from the process's own namespace until we meet the asker's, and count. A process that
- * is not below the asker's namespace has no number there, just as `ps` inside does not show it.
- * Usually the asker is in the daemon's own namespace. That costs one look at its status, and no
- * look at other processes.
+ * NSpid of a process's status lists its numbers, one per nested namespace. To find its number in
+ * the asker's namespace, we go outwards from the process's own namespace until we meet the asker's,
+ * and count the levels. A process that is not below the asker's namespace has no number there, just
+ * as `ps` inside does not show it. Usually the asker is in the daemon's own namespace. That costs
+ * one look at its status, and no look at other processes.
  */
 #include "daemon/link/pids.h"
 

@@ -20,9 +20,9 @@ void sl_pids_tell(struct sl_peer *peer, const struct sl_msg_pids *ask);
 /* The answer for a process that has gone, too. */
 #define SL_PIDS_CONTAINED "is in a container"
 /* Why a program started by the daemon would see another system than this process: "is in a
- * container", or the like. NULL: both see the same users, processes, files, network and IPC;
- * instead of the daemon's mounts, those of the machine's first process will do. start_ticks: of the
- * process meant; if it has gone, the answer is SL_PIDS_CONTAINED. */
+ * container", or the like. NULL: both see the same users, processes, files, network and IPC. For
+ * files, the process may have the mounts of the daemon or of the machine's first process.
+ * start_ticks: of the process meant; if that process has gone, the answer is SL_PIDS_CONTAINED. */
 const char *sl_pids_apart(pid_t pid, uint64_t start_ticks);
 
 /* --- for tests -------------------------------------------------------------------------- */

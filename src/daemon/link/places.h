@@ -3,7 +3,7 @@
  *
  * Each may reach max_clients. Workloads and clients outlive their connections, so counting
  * connections is not enough. The last quarter of each is kept for users with less than a quarter,
- * so that one user cannot shut out others. This does not bind root and the daemon's own user.
+ * so that one user cannot shut out others. Root and the daemon's own user may use it, too.
  */
 #ifndef SL_DAEMON_LINK_PLACES_H
 #define SL_DAEMON_LINK_PLACES_H
@@ -14,8 +14,9 @@
 bool sl_places_peers_full(const struct sl_daemon *daemon, uid_t uid);
 bool sl_places_workloads_full(const struct sl_daemon *daemon, uid_t uid);
 bool sl_places_clients_full(const struct sl_daemon *daemon, uid_t uid);
-/* No place for one more by the workload's own socket (entry.h): it may have a quarter of all
- * connections and a quarter of all clients, for all its users together. */
+/* Is there no place for one more connection at this workload's own socket (entry.h)? The workload
+ * may have a quarter of all connections and a quarter of all clients, for all its users
+ * together. */
 bool sl_places_entry_full(const struct sl_daemon *daemon, uint64_t workload);
 /* Workloads that are not over. O(workloads). */
 uint32_t sl_places_workloads_of(const struct sl_daemon *daemon, uid_t uid);

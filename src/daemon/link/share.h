@@ -26,8 +26,8 @@ struct sl_daemon;
 /* The level above which a process counts as greedy; the command line may use more. */
 #define SL_SHARE_CLIENT_NS  (5 * SL_MS)
 #define SL_SHARE_CONTROL_NS (50 * SL_MS)
-/* A level is cut at this, so half a second after a flood its peer no longer rests. Another peer
- * with the same bucket rests no longer than that. */
+/* The highest level of a bucket. So a peer rests for at most half a second after its flood, and so
+ * does another peer that shares its bucket. */
 #define SL_SHARE_MOST_NS (SL_SHARE_CONTROL_NS + 100 * SL_MS)
 /* Length of a turn, checked after each message and row. */
 #define SL_SHARE_TURN_NS (200 * SL_US)

@@ -86,7 +86,7 @@ struct sl_client {
 	struct sl_link probe_link; /* sl_probing.clients */
 	enum sl_probe probe;
 	enum sl_client_condition condition; /* as told to the policy */
-	bool probe_asked;                   /* its protocol knows PROBE */
+	bool probe_asked;                   /* a PROBE was sent to it */
 	sl_ns pulse_due;                    /* 0: no sign of life is due */
 	bool expected;                      /* the policy waits for its report */
 	/* The journal of an earlier daemon names it, so it may have host memory. */

@@ -1,14 +1,15 @@
 /*
  * hostmem - one thread, one queue of jobs, which become their own answers
  *
- * Pages come from fallocate(2), not from touching a mapping: it fails with an error where a touch
- * would raise SIGBUS. In a full control group both get the process killed, so the thread measures
- * the room before each file and leaves a margin. Between pieces it checks whether to stop.
+ * Pages come from fallocate(2), not from touching a mapping: fallocate(2) fails with an error where
+ * a touch would raise SIGBUS. In a full control group both get the process killed, so the thread
+ * measures the room before each file and leaves a margin. A file is made in pieces, between which
+ * the thread checks whether to stop.
  *
  * Where transparent huge pages are on request only (madvise), fallocate(2) cannot request them, and
- * its pages stay small. There the thread maps the file, requests them for the mapping, and
- * MADV_POPULATE_WRITE makes the pages; it fails with an error, too. It is three times slower where
- * pages come out small, so it is used nowhere else.
+ * its pages stay small. There the thread maps the file, requests huge pages for the mapping, and
+ * makes them with MADV_POPULATE_WRITE, which fails with an error, too. That is three times slower
+ * where pages come out small, so it is done nowhere else.
  */
 #include "daemon/swap/hostmem.h"
 

@@ -1,11 +1,11 @@
 /*
  * hostmem - the thread that makes, empties and closes the files of the host pool
  *
- * A file is a sealed memfd with all its pages allocated. This thread faults them, so that they are
- * charged to the daemon's control group, near the GPU that they serve, and as huge pages where the
- * administrator set some aside. Making or freeing a GiB takes a tenth of a second, so the loop does
- * neither. One thread serves the requests in order. All functions but the thread's own are the
- * loop's and do not block.
+ * A file is a sealed memfd with all its pages allocated. The thread allocates them itself: so they
+ * are charged to the daemon's control group, lie near the GPU that they serve, and are huge pages
+ * where the administrator set some aside. The loop neither makes nor frees files, because a GiB
+ * takes a tenth of a second. One thread serves the requests in order. All functions but the
+ * thread's own are the loop's and do not block.
  */
 #ifndef SL_DAEMON_SWAP_HOSTMEM_H
 #define SL_DAEMON_SWAP_HOSTMEM_H
@@ -44,9 +44,9 @@ SL_MUST_CHECK int sl_hostmem_new(const char *root, struct sl_hostmem **out);
 struct sl_hostmem *sl_hostmem_free(struct sl_hostmem *hostmem);
 /* Polls readable while there are answers. */
 int sl_hostmem_fd(const struct sl_hostmem *hostmem);
-/* Makes a file of bytes (at most SL_HOSTMEM_FILE_MAX, a multiple of the grain) for the client, from
- * that NUMA node while it has memory (-1: from any). Answered once, unless cancelled. False without
- * memory. */
+/* Makes a file of bytes (at most SL_HOSTMEM_FILE_MAX, a multiple of the grain) for the client. Its
+ * pages come from that NUMA node while the node has some (-1: from any). Answered once, unless
+ * cancelled. False: no memory for the request. */
 SL_MUST_CHECK bool sl_hostmem_make(
 	struct sl_hostmem *hostmem, uint64_t client, uint64_t bytes, int node);
 /* Drops this client's requests for files that are not made yet; they get no answer. */

@@ -1,13 +1,14 @@
 /*
  * hostpool - see hostpool.h
  *
- * The client maps a file; we can empty it. We keep the descriptor to get pages back from a client
- * that says it does not need them, but does not unmap them.
+ * A client maps its files. We keep each file's descriptor, so that we can empty a file that the
+ * client gives back but does not unmap.
  *
- * A client that outlived a daemon hands back descriptors. One is accepted only if it is what a
- * daemon makes: a memfd with our seals, of the size it claims, with all its pages, and not another
- * client's. F_GET_SEALS is answered by the kernel alone, unlike fstat(2) of a foreign file system.
- * Such a file's pages are paid for, whichever process made it.
+ * A client that outlived a daemon hands its files' descriptors to the next one. A descriptor is
+ * accepted only if it is what a daemon makes: a memfd with our seals, of the size it claims, with
+ * all its pages, and not another client's. F_GET_SEALS is answered by the kernel alone, unlike
+ * fstat(2) of a foreign file system. Whichever process made such a file, its pages are really
+ * allocated.
  */
 #include "daemon/swap/hostpool.h"
 
@@ -84,8 +85,8 @@ static uint64_t possible(const struct sl_hostpool *pool)
 					   SL_HOSTMEM_GRAIN * SL_HOSTMEM_GRAIN);
 }
 
-/* Shrinks the pool as soon as a file could not be made; grows it by an eighth, or all the way, so
- * that the policy is not told of every page. */
+/* Tells the policy of a smaller pool as soon as a file could not be made, and of a larger pool once
+ * it is larger by an eighth or as large as configured. So the policy is not told of every page. */
 static void judge_size(struct sl_daemon *daemon, bool failed)
 {
 	struct sl_hostpool *pool = daemon->hostpool;
@@ -101,8 +102,8 @@ static void judge_size(struct sl_daemon *daemon, bool failed)
 		sl_timer_set(pool->timer, sl_clock_now() + SL_HOSTPOOL_LOOK_NS);
 }
 
-/* Half of what the host had for us when the daemon started. Files from an earlier daemon count as
- * available, or each restart would leave less. */
+/* The configured size of the pool; by default half of what the host had for us when the daemon
+ * started. Files from an earlier daemon count as available, or each restart would leave less. */
 static uint64_t configured(const struct sl_daemon *daemon)
 {
 	const struct sl_hostpool *pool = daemon->hostpool;
@@ -230,8 +231,8 @@ static void file_drop(struct sl_client *client, struct file *file)
 
 /* --- making --------------------------------------------------------------------------------- */
 
-/* The pool accepts this many times its own limit from clients of a daemon that had more
- * descriptors: refusing the files would not free them. */
+/* From clients of an earlier daemon that had more descriptors, the pool accepts up to this many
+ * times its own limit of files: refusing a file would not free it. */
 #define HELD_TIMES 2
 
 /* A quarter of the descriptors: connections and processes come first. */
@@ -591,9 +592,10 @@ void sl_hostpool_reported(struct sl_client *client)
 	sl_list_foreach_safe (link, &client->host_files) {
 		struct file *file = SL_LIST_ENTRY(link, struct file, link);
 
-		/* Either a STORE or STORE_BACK was lost with the connection: then the pages go with
-		 * our descriptor. Or the program closed all its descriptors: then its mapping still
-		 * needs the contents. */
+		/* The client did not name this file. Either a STORE or STORE_BACK was lost with the
+		 * connection: then closing our descriptor frees the pages. Or the program closed
+		 * all its descriptors: then its mapping still needs the contents, so the file is
+		 * not emptied. */
 		if (file->told)
 			continue;
 		file_leave(client, file);

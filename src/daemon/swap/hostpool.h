@@ -1,10 +1,10 @@
 /*
  * hostpool - the host memory that clients have, and how much more they may get
  *
- * One list of files per client, numbered from 1 and never reused. hostmem.h makes the files; this
- * module knows which client has which, adds them up, and tells the policy: STORE per client,
- * POOL_SIZE when the host has less than the configuration allows. The pool's bytes are for evicted
- * memory; clean copies that a client keeps count, too. Loop's thread; nothing blocks.
+ * There is one list of files per client, numbered from 1; a number is never reused. hostmem.h makes
+ * the files; this module knows which client has which, adds them up, and tells the policy: STORE
+ * per client, POOL_SIZE when the host has less than the configuration allows. The pool's bytes are
+ * for evicted memory; clean copies that a client keeps count, too. Loop's thread; nothing blocks.
  *
  * hostpool_ahead.h makes files ahead of need.
  */
@@ -70,11 +70,11 @@ SL_MUST_CHECK uint64_t sl_hostpool_left(
 /* What the host still has, as the policy knows. A need may try for more; files made ahead may
  * not. */
 SL_MUST_CHECK uint64_t sl_hostpool_at_hand(const struct sl_hostpool *pool);
-/* Which of the client's GPUs memory near this ordinal is near to, one bit per ordinal: those on its
- * NUMA node, and those whose node is unknown. */
+/* The client's GPUs to which host memory near this ordinal is near, one bit per ordinal: those on
+ * the same NUMA node, and those whose node is unknown. */
 SL_MUST_CHECK uint32_t sl_hostpool_near(const struct sl_client *client, uint32_t ordinal);
-/* Makes what the client lacks of `bytes`, and of near_bytes near the GPU of that ordinal, the
- * latter as far as the pool allows. Legal inside an action. */
+/* Makes files until the client has `bytes` in all and, as far as the pool allows, near_bytes near
+ * the GPU of that ordinal. Legal inside an action. */
 SL_MUST_CHECK enum sl_hostpool_outcome sl_hostpool_want(
 	struct sl_client *client, uint64_t bytes, uint64_t near_bytes, uint32_t ordinal);
 /* Makes one more file near that GPU, whatever the client has. False: limit reached, or no

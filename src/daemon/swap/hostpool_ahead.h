@@ -1,9 +1,9 @@
 /*
  * hostpool_ahead - makes host memory before an order needs it
  *
- * Clients get files ahead where workloads share a GPU that is getting full, or where one is to be
- * evicted when idle. They can then pin them before an order waits. A timer makes one file at a
- * time, as long as half of the pool is left. Loop's thread; nothing blocks.
+ * Clients get files ahead where workloads share a GPU that is getting full, or if their workload is
+ * to be evicted when idle. They can then pin the files before an order waits for that. A timer
+ * makes one file at a time, as long as half of the pool is left. Loop's thread; nothing blocks.
  */
 #ifndef SL_DAEMON_SWAP_HOSTPOOL_AHEAD_H
 #define SL_DAEMON_SWAP_HOSTPOOL_AHEAD_H

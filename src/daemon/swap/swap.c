@@ -155,8 +155,9 @@ struct host_need {
 };
 
 /*
- * What is evicted already from the GPUs in `ordinals`, plus what the order will evict from its own;
- * never more than the client has. The last chunk may exceed the order by nearly its size.
+ * What an order to evict `bytes` needs on the host: what is evicted already from the GPUs in
+ * `ordinals`, plus what the order will evict from its own GPU; never more than the client has.
+ * `spare` allows for the last chunk, which may exceed the order by nearly the chunk's size.
  */
 static struct host_need need_of(
 	const struct sl_client *client, uint32_t ordinals, uint64_t bytes)
@@ -184,8 +185,8 @@ static uint64_t easily_had(const struct sl_client *client)
 		       sl_hostpool_at_hand(client->daemon->hostpool));
 }
 
-/* Where the round figure is not available: the least that the order needs. If files were too small
- * for a chunk last time, as much of the rest as there is. */
+/* Asks for the least that the order needs, where the round figure is not available. If files were
+ * too small for a chunk last time, asks for as much of the round figure as there is. */
 static enum sl_hostpool_outcome want_less(struct sl_client *client, uint64_t near_bytes)
 {
 	struct sl_client_order *order = &client->order;
@@ -416,9 +417,10 @@ static uint64_t span_us(const struct sl_client *client, const struct sl_msg_swap
 
 /*
  * Learns the cost of moving on this GPU, hashing included: bytes moved, over the time since the
- * work was drained. A client's first move costs more, once, and would make turns too long. Only
- * orders whose bytes mostly crossed the link, and enough of them, count. A false figure is bounded
- * by what the client has, and by what links can do.
+ * work was drained. Orders that may have used new files do not count: such a move costs more, once,
+ * and would make turns too long. Of the others count those of at least LINK_BYTES_MIN whose bytes
+ * mostly crossed the link. A false figure is bounded by what the client has, and by what links can
+ * do.
  */
 static void learn_rate(struct sl_client *client, const struct sl_msg_swapped *msg)
 {
@@ -481,8 +483,9 @@ static void count(struct sl_client *client, const struct sl_msg_swapped *msg)
 		&moved);
 }
 
-/* More on the host than in all is impossible. Where the books have less than the client reported,
- * its figures are clipped instead: what was not believed then does not count now. */
+/* No client has more on the host than in all. But a doubted client may say so, because the books
+ * have less than it reported: its figure is cut, since what was not believed then does not count
+ * now. */
 static bool is_possible(
 	const struct sl_client *client, uint32_t ordinal, uint64_t *evicted)
 {

@@ -4,8 +4,8 @@
  * An EVICT waits until the client has host memory for it (hostpool.h), is sent, and is answered by
  * SWAPPED; a RESTORE is sent at once. Whatever happens to the client, its connection or the host,
  * the policy gets exactly one DONE per order. In doubt, memory counts as on the GPU until the
- * client's next report: an eviction that was cut short moved nothing, a restore moved everything.
- * One order per client.
+ * client's next report: an eviction that was cut short counts as having moved nothing, a restore as
+ * having moved everything. One order per client.
  */
 #ifndef SL_DAEMON_SWAP_SWAP_H
 #define SL_DAEMON_SWAP_SWAP_H

@@ -1,9 +1,9 @@
 /*
  * probing - two clocks per client: its last look, and when its next PULSE is due
  *
- * A client with work sends a PULSE every span; a client without sends one. So pulse_due is set by a
- * PROBE and by each PULSE that reports work, and a client is silent if its PULSE is overdue. Time
- * in which the process or the daemon could not run does not count.
+ * A client with work sends a PULSE every span; a client without work sends one PULSE and then none.
+ * So pulse_due is set by a PROBE and by each PULSE that reports work, and a client is silent if its
+ * PULSE is overdue. Time in which the process or the daemon could not run does not count.
  */
 #include "daemon/workloads/probing.h"
 

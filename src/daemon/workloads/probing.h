@@ -4,8 +4,8 @@
  * Client side: PROBE out, PULSE in, and both become events. System side: once a second the state of
  * the process is read (/proc/PID/stat, and the freezer of its cgroup if that can be seen). A
  * process that runs is SILENT if its answer is SL_PROBING_SILENT_NS overdue. Clients that are not
- * probed cost nothing. A client of protocol 1 cannot be asked: it is never idle and never silent,
- * but stopped or traced like any other. Loop's thread.
+ * probed cost nothing. A client that was not asked yet, because it is not connected, is never idle
+ * and never silent, but stopped or traced like any other. Loop's thread.
  */
 #ifndef SL_DAEMON_WORKLOADS_PROBING_H
 #define SL_DAEMON_WORKLOADS_PROBING_H
@@ -17,8 +17,8 @@ struct sl_client;
 /* How often a client with work sends a PULSE. */
 #define SL_PROBING_SPAN_NS   (1 * SL_S)
 #define SL_PROBING_SILENT_NS (5 * SL_S)
-/* Each probed process is looked at this often, SLICE of them at a time. A look costs up to 50 us,
- * and messages must not wait for a thousand looks. */
+/* Interval of looks at each probed process. At most SLICE processes are looked at in one go: a look
+ * costs up to 50 us, and messages must not wait for a thousand looks. */
 #define SL_PROBING_LOOK_NS (1 * SL_S)
 #define SL_PROBING_SLICE   8
 
@@ -37,8 +37,8 @@ void sl_probing_pulse(struct sl_client *client, const struct sl_msg_pulse *pulse
 void sl_probing_connected(struct sl_client *client);
 /* It is no longer a client. */
 void sl_probing_end(struct sl_client *client);
-/* Is its process stopped, frozen or halted by a debugger, as the system sees it? Costs a look, and
- * works for clients that are not probed, too. */
+/* Is the client's process stopped, frozen or halted by a debugger, as the system sees it? Costs a
+ * look, and works for clients that are not probed, too. */
 bool sl_probing_is_stopped(const struct sl_client *client);
 /* Looks at it now, and tells the policy of changes. The client may be gone afterwards. */
 void sl_probing_look(struct sl_client *client);

@@ -101,8 +101,9 @@ static void stop_process(struct sl_daemon *daemon, const struct sl_process *proc
 
 /*
  * The root of a job's task is its shim, which passes SIGTERM on to the program and its group; so
- * the clients get none from here. SIGKILL would end the shim before it records the outcome, and
- * leave the program's processes alive. SIGUSR1 makes the shim kill all of them.
+ * the clients get none from here. To kill, clients get SIGKILL, but the shim gets SIGUSR1 and kills
+ * all the program's processes. SIGKILL would end the shim before it records the outcome, and leave
+ * these processes alive.
  */
 static void stop_workload(struct sl_daemon *daemon, struct sl_workload *workload,
 	const struct sl_action *action)

@@ -10,8 +10,8 @@
 
 #include "daemon/state/daemon.h"
 
-/* Carries out an action STOP. A stopped process also gets SIGCONT with its SIGTERM, so that it can
- * act on it. Called within a step of the policy, so it must not step it. */
+/* Carries out an action STOP. A stopped process also gets SIGCONT, so that it can act on its
+ * SIGTERM. Called within a step of the policy, so it must not step the policy. */
 void sl_stopper_stop(struct sl_daemon *daemon, const struct sl_action *action);
 /*
  * Carries out an action STOP_STRANGER, under the same rules and stricter ones, because NVML alone

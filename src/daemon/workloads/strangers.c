@@ -90,8 +90,8 @@ static uid_t user_of(pid_t pid)
 	return stat(path, &stat_now) == 0 ? stat_now.st_uid : 0;
 }
 
-/* A process is first seen with little more than its context, so the event is repeated as its memory
- * grows. (peer-failures row 23: a limit that is silently absent.) */
+/* A process is first seen with little more than its context, so the event is repeated whenever the
+ * process's memory has doubled. (peer-failures row 23: a limit that is silently absent.) */
 static void warn(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_t gpu)
 {
 	static const uint8_t no_token[SL_WIRE_TOKEN_BYTES];

@@ -2,10 +2,10 @@
  * strangers - unmanaged processes on managed GPUs, one by one
  *
  * Each has an id that is never reused, found by its number and start time. Its memory goes to the
- * policy as STRANGER, so that it can be stopped if the administrator wants that; reconcile.c
- * reports the sum (UNMANAGED). A process is reported only after it has been seen for a while, and
- * none soon after the daemon's start: a client that is just connecting must never be taken for a
- * stranger. Loop's thread.
+ * policy as STRANGER, so that the process can be stopped if the administrator wants that;
+ * reconcile.c reports the sum (UNMANAGED). A process is reported only after it has been seen for a
+ * while, and none soon after the daemon's start: a client that is just connecting must never be
+ * taken for a stranger. Loop's thread.
  */
 #ifndef SL_DAEMON_WORKLOADS_STRANGERS_H
 #define SL_DAEMON_WORKLOADS_STRANGERS_H

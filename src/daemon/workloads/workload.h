@@ -49,8 +49,9 @@ SL_MUST_CHECK int sl_workload_find(struct sl_daemon *daemon,
 struct sl_workload *sl_workload_named(
 	struct sl_daemon *daemon, uid_t uid, const char *name);
 /*
- * The living workload of a number; if id is 0, of a name: the caller's own first, then another
- * user's, then the one whose number the name is. OK, NONE, MANY; unless OK, err has the remedy.
+ * Finds the living workload with number id or, if id is 0, with that name: the caller's own first,
+ * then another user's, then the workload whose number the name is. OK, NONE, MANY; unless OK, err
+ * has the remedy.
  */
 SL_MUST_CHECK int sl_workload_pick(struct sl_daemon *daemon, uid_t uid, uint64_t id,
 	const char *name, struct sl_workload **out, struct sl_error *err);

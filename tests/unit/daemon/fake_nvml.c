@@ -1,8 +1,8 @@
 /*
  * fake_nvml - libnvidia-ml.so.1 for tests of the daemon alone
  *
- * Test and daemon share the state without a lock: rows change one word at a time and counts
- * last, so a reader sees some moment that was.
+ * Test and daemon share the state without a lock: rows change one word at a time, and counts change
+ * last, so a reader sees the state of some moment.
  */
 #include "fake_nvml.h"
 

@@ -1,7 +1,7 @@
 /*
  * fake_nvml - an NVML that says what the test wrote into a shared file
  *
- * FAKE_NVML names a file of one struct fake_nvml, mapped by test and daemon alike. It has
+ * FAKE_NVML names a file of one struct fake_nvml, mapped by test and daemon alike. The library has
  * only the functions that the daemon asks for.
  */
 #ifndef SL_TESTS_FAKE_NVML_H

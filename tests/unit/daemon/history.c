@@ -433,8 +433,8 @@ static void answers_are_in_the_machines_time(void **state)
 	sl_history_store_close(store);
 }
 
-/* A hundred users one after the other, each with a workload for a minute. Only present rows
- * count, and a reader that leaves the steps to us gets as many as fit. */
+/* A hundred users one after the other, each with a workload for a minute. Only existing rows count
+ * towards the bound, and a question without a step length gets as many steps as fit. */
 static void rows_are_where_something_is(void **state)
 {
 	enum { USERS = 100 };

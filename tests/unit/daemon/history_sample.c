@@ -135,8 +135,8 @@ static void use_is_divided_among_those_that_work(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_idle_us), 0);
 }
 
-/* A request on which another workload stands is the owner's, and not counted beside it. A workload
- * with two fifths of the GPU uses no more than those. */
+/* The part of a request that other workloads use is allocated to them, and not to its owner, too. A
+ * workload that is allocated two fifths of the GPU uses at most these. */
 static void what_is_lent_is_not_counted_twice(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -447,8 +447,8 @@ static void a_long_gap_is_unknown(void **state)
 	assert_int_equal(tables.out[SL_HISTORY_GPUS].count, 0);
 }
 
-/* The disk is full for long, and one workload after the other runs. The number of rows that
- * wait to be written is bounded, and living ones are among them. */
+/* The disk is full for long, and one workload after the other runs. The number of workloads that
+ * wait to be written is bounded, and living ones are among those that are kept. */
 static void who_cannot_be_written_is_bounded(void **state)
 {
 	struct sl_history_scribe *scribe = sl_history_scribe_new("/nowhere", NULL, 0);

@@ -1,7 +1,7 @@
 /*
- * The history's threads in a daemon at work: several ask at once, one goes away without waiting,
- * metrics are read, the retention changes, and it ends in the middle of that. For TSan, and for the
- * answers.
+ * The history's threads in a daemon at work: several clients ask at once, one leaves without its
+ * answer, metrics are read, the retention changes, and the daemon ends in the middle of that.
+ * Checks the answers, and is run under TSan.
  */
 #include <sqlite3.h>
 #include <stdio.h>
@@ -156,8 +156,8 @@ static int64_t wal_bytes(const struct rig *rig)
 	return stat(path, &about) == 0 ? (int64_t)about.st_size : 0;
 }
 
-/* The log grows as long as a reader uses its older part. Above a bound it is put in its place as
- * soon as that reader has ended, although others ask all the time. */
+/* The write-ahead log grows as long as a reader uses an older part of it. Above a bound, it is
+ * copied into the file as soon as that reader has ended, although others ask all the time. */
 static void what_was_written_is_put_in_its_place(void **state)
 {
 	struct rig *rig = *state;

@@ -1,5 +1,5 @@
 /* An old history: two years of hours and a week of minutes of 200 workloads, as they would be on
- * the disk; what is then answered, kept and deleted. */
+ * the disk. Checks what is then answered, kept and deleted. */
 #include "history_file.h"
 
 #include <inttypes.h>

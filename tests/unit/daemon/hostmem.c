@@ -2,8 +2,8 @@
  * hostmem - which pages are asked of the kernel, near which GPU
  *
  * The machine that the tests run on mostly has one node, and no huge pages. So set_mempolicy(2),
- * memfd_create(2) and madvise(2) are the test's own, and remember their arguments. The last one
- * calls the kernel, too: where the kernel gives huge pages on request, they are seen to come.
+ * memfd_create(2) and madvise(2) are the test's own, and remember their arguments. madvise(2) also
+ * calls the kernel: where the kernel gives huge pages on request, the test sees them come.
  */
 #include <stdarg.h>
 #include <stddef.h>

@@ -180,8 +180,8 @@ static uint64_t order_evict_of(
 	return action.id;
 }
 
-/* An order for one GPU: the memory made for it, and its node. The policy does not know of it, so
- * the books are as if it had come back since. */
+/* Gives the client an order to evict `bytes` from one GPU, and expects `made` bytes of new host
+ * memory, near the GPUs in `near`. The client refuses the order, so the books stay as they were. */
 static void moves_of(struct inside *inside, const struct holder *holder, uint32_t gpu,
 	uint64_t bytes, uint64_t made, uint32_t near)
 {
@@ -308,8 +308,8 @@ static void far_memory_is_better_than_none(void **state)
 	inside_fini(&inside);
 }
 
-/* A host that is short of memory: its rest must do. Neither a round figure nor a spare nor a
- * file that is too large is a reason to leave a client where it is. */
+/* The host is short of memory, and what is left must do. That a round figure, a spare chunk or a
+ * large file cannot be had is no reason to leave a client on its GPU. */
 static void what_is_to_spare_is_no_need(void **state)
 {
 	static struct inside own;

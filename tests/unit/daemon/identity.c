@@ -1,7 +1,7 @@
 /*
- * The identity of a peer: with the kernel's word for the process, and as on a kernel that has
- * none (before Linux 6.5). The thief is a process that sends its messages, leaves its socket to a
- * child and exits; the victim is another user's process that gets its number.
+ * The identity of a peer, with a pidfd of its process from the kernel, and as on a kernel that
+ * gives none (before Linux 6.5). The thief is a process that sends its messages, leaves its socket
+ * to a child and exits; the victim is another user's process that gets its number.
  */
 #include <fcntl.h>
 #include <poll.h>

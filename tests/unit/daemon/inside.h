@@ -1,9 +1,9 @@
 /*
  * inside - the daemon in the test's own process, its loop turned by the test
  *
- * For cases that only an action of the policy can cause (signals, probes): the test hands the
- * action in by itself. It still speaks to the daemon through sockets of real processes (rig.h),
- * whose waiting turns the loop.
+ * For cases that only an action of the policy can cause (signals, probes): the test itself hands
+ * the action in. It still speaks to the daemon through sockets of real processes (rig.h); while it
+ * waits for a message, it turns the loop.
  */
 #ifndef SL_TESTS_DAEMON_INSIDE_H
 #define SL_TESTS_DAEMON_INSIDE_H

@@ -502,9 +502,9 @@ static bool is_dead(pid_t pid)
 }
 
 /*
- * A daemon that dies between the go and the writing down of it leaves BINDING, and so does one that
- * dies before the go: the record tells which. Neither a stored RUNNING nor a living shim stands in
- * for it.
+ * A daemon that dies after the go, but before it stores RUNNING, leaves BINDING, and so does one
+ * that dies before the go: the exit record tells which. Neither a stored RUNNING nor a living shim
+ * replaces the record.
  */
 static void knows_what_began(void **state)
 {

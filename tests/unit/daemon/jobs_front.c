@@ -187,8 +187,8 @@ static void is_stopped_and_goes_away(void **state)
 	rig_peer_end(&looks);
 }
 
-/* One process has a workload and waits for a place of another beside the machine: its death frees
- * the place, and the wait has no client left. */
+/* A process has one workload and waits outside the machine for the place of a second. Its death
+ * frees the place, but the second must not start, because its process is dead. */
 static void does_not_start_the_dead(void **state)
 {
 	struct rig *rig = *state;

@@ -153,8 +153,8 @@ static bool limits_are(const char *log, const char *name, rlim_t soft, rlim_t ha
 
 /*
  * A service has other limits than a user's session. The job has those of its submitter, soft and
- * hard: lower ones than the daemon's, and, from a daemon that runs as root, higher ones. Its end is
- * written down whatever the job itself may write.
+ * hard: lower ones than the daemon's, and, from a daemon that runs as root, higher ones. The job's
+ * end is recorded whatever the job itself may write.
  */
 static void has_its_submitters_limits(void **state)
 {

@@ -523,8 +523,9 @@ static void test_refused(void **state)
 
 /* --- Killed in the middle. --- */
 
-/* Job 1 changes all the time, all tasks at once; others come and go, of which two are there at a
- * time. Promises made so far are told through the pipe. */
+/* Stores job 1 again and again, each time with a larger number in all 50 tasks. Adds and drops
+ * other jobs, of which two are there at a time. Each number that was stored is told through the
+ * pipe. */
 static void write_forever(int told)
 {
 	struct sl_jobs_row row = row_of(1, 50), other = row_of(2, 1);

@@ -368,8 +368,8 @@ static unsigned int take_all(struct sl_page_share *share, struct sl_page_asker a
 	return count;
 }
 
-/* A user has no more connections than the bound, nor have all without a token. Users with one
- * still find some left, and all are given back. */
+/* An asker gets no more than its bound, nor do all askers without a token together. Askers with a
+ * token still find some left, and what is given back can be taken again. */
 static void shares_leave_something(void **state)
 {
 	const struct sl_page_asker local = {1, false}, other = {2, false},

@@ -1,5 +1,5 @@
-/* Verdicts that depend on others' use take their use of now. The daemon's own looks are 60 s
- * apart here, so a change that is seen in time was looked at for the question. */
+/* Verdicts that depend on unmanaged processes use a fresh sample. The daemon's regular samples are
+ * 60 s apart here, so a change that is seen in time comes from a sample made for the message. */
 #include <signal.h>
 #include <string.h>
 

@@ -290,8 +290,8 @@ static void prove_as_told(int channel, int fd)
 	(void)!write(channel, "p", 1);
 }
 
-/* Connects once per byte it is sent, hands the socket over, keeps none; a socket that comes with
- * the byte is one on which to prove itself. */
+/* The main loop of a peer's process. For each byte, it connects, hands the socket over and keeps
+ * none. If a socket comes with the byte, it proves itself on that socket instead. */
 static void child_main(int channel, const char *socket_path)
 {
 	int fd;

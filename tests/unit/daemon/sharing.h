@@ -1,8 +1,8 @@
 /*
  * sharing - messages of clients that share memory by way of the daemon, for tests
  *
- * Pieces of memory are told apart by a number, which stands in their key; the descriptors of one
- * are copies of one file. Calls assert what they say.
+ * A number, which is in its key, names a piece of memory; the descriptors of one piece are copies
+ * of one file. The calls assert that the daemon answers as said.
  */
 #ifndef SL_TESTS_DAEMON_SHARING_H
 #define SL_TESTS_DAEMON_SHARING_H

@@ -357,9 +357,9 @@ static struct sl_node_use_view come_back_with(struct inside *inside,
 	return sl_node_client_use(inside->daemon.node, holder->peer.client, 0);
 }
 
-/* A limit that was lowered takes nothing away. Whatever daemon follows, the client is believed to
- * have its bytes under the larger limit, and its later reports are in order. Lowered by the daemon
- * before, by this one while the client is not back, or by both. */
+/* Lowering a limit takes nothing away. Each later daemon believes the client up to the larger
+ * limit, and accepts its later reports. The limit is lowered before the restart, after it while the
+ * client is not back yet, or both. */
 static void what_a_larger_limit_gave(void **state)
 {
 	static const struct {
@@ -423,9 +423,10 @@ static void a_larger_limit_is_forgotten(void **state)
 	holder_end(inside, &a);
 }
 
-/* It has more than a demand could get, because it was there before another's request was. It is
- * believed by what the driver shows after it is back: not by a daemon's first sample, which was
- * before its memory came back to the GPU, nor by none. */
+/* The client has more than a demand could get, because it was there before another workload's
+ * request. Its report is believed as far as the driver shows its memory in a sample after its
+ * return. Neither the daemon's first sample, from before the memory came back to the GPU, nor a
+ * missing sample decides. */
 static void believed_by_a_fresh_look(void **state)
 {
 	struct inside *inside = *state;
@@ -501,8 +502,9 @@ static void who_was_not_believed_is_kept(void **state)
 	holder_end(inside, &a);
 }
 
-/* A daemon with fewer descriptors than the one before takes more files than it would make. A
- * client with one too many is told the remedy, and taken in as soon as there is a place. */
+/* A daemon with fewer descriptors than the one before accepts more files from clients than it would
+ * make. A client with one too many is rejected with the remedy, and can come back once another
+ * client's file is gone. */
 static void fewer_descriptors_than_before(void **state)
 {
 	struct inside *inside = *state;
