@@ -65,8 +65,8 @@ static void owed_on_the_lost(struct swap_world *w)
 	expect(client(w, lower)->used, "L is ended");
 }
 
-/* W has its memory on two GPUs. The memory it lacks on the second is M's, which is stopped and
- * of no lower priority. So W could not run if L, on the first, were ended for it. */
+/* W has all its memory of two GPUs on the host. The memory it lacks on the second is M's, which is
+ * stopped and of no lower priority. So ending L, on the first GPU, would not help W. */
 static void owed_in_vain(struct swap_world *w)
 {
 	uint32_t owner, lower, equal;
@@ -95,9 +95,9 @@ static void owed_in_vain(struct swap_world *w)
 		"L was ended for a client that cannot come back all the same");
 }
 
-/* E, of higher priority, lacks 5 GiB that A is moving to the host. L would fit in the 7 that are
- * free. E would then lack some of these again, and could get them only by ending L, which cannot
- * be moved. */
+/* E, of higher priority, lacks 5 GiB that A is moving to the host. L asks for 5 GiB and would fit
+ * in the 7 that are free. But E would then lack some of these, and could get them only by ending L,
+ * which cannot be moved. */
 static void passed(struct swap_world *w)
 {
 	uint32_t urgent, lower;
@@ -113,8 +113,8 @@ static void passed(struct swap_world *w)
 	expect(client(w, lower)->used, "L was ended for what it took before E had it");
 }
 
-/* V and U, which cannot be moved, are told to end for E, of higher priority, and end one after the
- * other. Meanwhile R wants its 5 GiB back from the host: they fit in what V leaves, and E would
+/* V and U cannot be moved, are told to end for E, of higher priority, and end one after the other.
+ * Meanwhile R wants its 5 GiB back from the host. They would fit in what V leaves, but E would then
  * lack them again. */
 static void left_to_the_head(struct swap_world *w)
 {
@@ -139,9 +139,9 @@ static void left_to_the_head(struct swap_world *w)
 	expect(client(w, warm)->used, "R was ended for what it took of that");
 }
 
-/* A of 10 GiB has its turn. B of 9 waits with 4 of them on the host, and then C of 5. B frees the
- * 4 and is whole. It did nothing while it could not run, but that does not make it give way to C
- * in the turn that it begins. */
+/* A of 10 GiB has its turn. B of 9 GiB waits with 4 of them on the host, and C of 5 GiB waits
+ * behind it. B frees the 4 and is fully resident, so its turn begins. B had no work while it could
+ * not run; for that alone it must not give way to C. */
 static void whole_by_freeing(struct swap_world *w)
 {
 	uint32_t b, c;
@@ -165,9 +165,9 @@ static void whole_by_freeing(struct swap_world *w)
 	expect(client(w, b)->resident[0] == 5 * GIB, "B was moved in its turn");
 }
 
-/* A and B, of higher priority, take turns of 2 s. L waits as long as a demand may, then comes
- * before them, and gives up before the present turn has ended. Its demand 1 s later waits like any
- * other of a lower priority. */
+/* A and B, of higher priority, take turns of 2 s. L waits as long as a demand may, and so comes
+ * before them; it gives up before the present turn has ended. The demand that it makes 1 s later
+ * waits like any other of a lower priority. */
 static void gave_up(struct swap_world *w)
 {
 	uint32_t lower;
@@ -210,8 +210,9 @@ static void both_on_both(struct swap_world *w)
 			share(w, slot[i], open0[i], 40 * SL_S));
 }
 
-/* A has 8 GiB of each of two GPUs on the host and wants them back. V would have to give 5 of
- * either, and the host has room for 6: A cannot be helped, and V is let alone. */
+/* A has 8 GiB of each of two GPUs on the host and wants them back. For this, V would have to move 5
+ * GiB from each GPU, and the host has room for 6. So A cannot come back, and V is not moved at
+ * all. */
 static void room_for_one_gpu(struct swap_world *w)
 {
 	uint32_t urgent, lower;
@@ -238,9 +239,9 @@ static void room_for_one_gpu(struct swap_world *w)
 		"V was moved for a client that cannot be helped");
 }
 
-/* A of 10 GiB has had its turn of 2 s since its first memory, before which its context was
- * measured. Then its line to the daemon is lost and it reports its memory. That is no new turn: B,
- * which asks then, has A moved at once. */
+/* A's context was measured before it had memory; its turn of 2 s began with its first memory and is
+ * over. Then A's line to the daemon is lost, and A reports its memory again. That begins no new
+ * turn: when B asks, A is moved at once. */
 static void reports_anew(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -260,8 +261,9 @@ static void reports_anew(struct swap_world *w)
 		"B waits for a turn that no client began");
 }
 
-/* A, of which 6 of 10 GiB are on the host, frees these while its line is lost. Its report of 4
- * GiB does not mean that they are on the host: a client that waits for 4 is not granted them. */
+/* 6 of A's 10 GiB are on the host, and A frees them while its line is lost. Its report of 4 GiB
+ * does not mean that these are on the host: they must not be granted to a client that waits for
+ * 4. */
 static void freed_unheard(struct swap_world *w)
 {
 	uint32_t a;
@@ -283,9 +285,9 @@ static void freed_unheard(struct swap_world *w)
 		"A did not report");
 }
 
-/* Behind `wait`, others are moved for A, which lacks 1 GiB, when its longest wait is over. S is to
- * leave, but its kernel does not end. Then A is to leave for C, which wants its request, and cannot
- * just then: that ends no wait of its own. */
+/* With `wait` first, memory is moved for A, which lacks 1 GiB, once its longest wait is over. S is
+ * told to leave, but its kernel does not end. Then A is to leave for C, which wants its request,
+ * and cannot because it captures. Being told to leave must not end A's own wait. */
 static void told_to_leave(struct swap_world *w)
 {
 	uint32_t a, s, c;
@@ -328,9 +330,9 @@ static void expect_share(struct swap_world *w, const uint32_t slot[], uint32_t c
 			share(w, slot[i], open0[i], w->now - from));
 }
 
-/* A has two processes of 6 GiB each, and runs. A stranger takes 5 GiB, so that they fit beside each
- * other no longer, and C of 8 GiB moves them out: from then on all three take turns, and those two
- * when C has ended. */
+/* A has two processes of 6 GiB each, and runs. A stranger takes 5 GiB, so the two no longer fit
+ * together, and C of 8 GiB moves them out. From then on all three processes take turns; after C has
+ * ended, the two of A do. */
 static void siblings(struct swap_world *w)
 {
 	uint32_t slot[3];
@@ -367,8 +369,8 @@ static void siblings_stay(struct swap_world *w)
 	expect_share(w, slot + 1, 2, 60, 0.4);
 }
 
-/* A server within its request is beside the turns of two bursts, and makes them no shorter: 1.6 s
- * as without it, not a share of the longest turn. */
+/* A server within its request runs beside two bursts that take turns. It must not make these
+ * shorter: they are 1.6 s as without the server, not a share of the longest turn. */
 static void turns_beside_a_server(struct swap_world *w)
 {
 	uint32_t a;
@@ -384,8 +386,8 @@ static void turns_beside_a_server(struct swap_world *w)
 		how_many(SL_ACTION_EVICT, client(w, a)->id, 0));
 }
 
-/* A thinks, and is above its limit, which was lowered. L, of lower priority, lacks 3 GiB. A is
- * asked to prove that it is idle, and is then moved; no process is ended for memory that can be
+/* A has no work, and is above its limit, which was lowered. L, of lower priority, lacks 3 GiB. A is
+ * asked to prove that it is idle, and is then moved. No process is ended for memory that can be
  * moved. */
 static void proven_first(struct swap_world *w)
 {
@@ -410,9 +412,9 @@ static void proven_first(struct swap_world *w)
 	expect(client(w, lower)->resident[0] == 10 * GIB, "L does not run");
 }
 
-/* A server that never rests leaves training its least share, also while another process of training
- * asks in vain. That one cannot be moved, so its demand would have to leave the server its
- * request. */
+/* A server that never rests leaves a training workload its least share. That also holds while
+ * another training process asks for memory in vain: it cannot be moved, so its demand would have to
+ * leave the server its request. */
 static void share_in_vain(struct swap_world *w)
 {
 	uint64_t other = 1000;
@@ -473,9 +475,9 @@ static void asks(struct swap_world *w, uint64_t client, uint64_t bytes)
 	asks_on(w, 0, client, bytes);
 }
 
-/* Z has 10 GiB, and H asks for 4: neither can be moved, and so that H leaves W its request of 5
- * GiB, Z would have to go. D asks for 6 GiB, and R wants back as much. What Z frees after more than
- * a second is not D's, but H's, for which it is not enough: so R has it. */
+/* Z has 10 GiB, and H asks for 4; neither can be moved. H must leave W its request of 5 GiB, so it
+ * waits for Z. D asks for 6 GiB, and R wants back as much. Z frees 2 GiB after more than a second.
+ * They are not D's; they are kept for H, but do not suffice for it. So R comes back. */
 static void yields(struct swap_world *w)
 {
 	uint32_t r;
@@ -506,8 +508,8 @@ static void yields(struct swap_world *w)
 }
 
 /* A, C and D have their requests, 4.5 GiB each. All of D and a part of C leave for B, a burst of
- * 7.5 GiB, which then comes back before all others. C wants back at once and waits for the first
- * part of B's turn: A, of lower priority, keeps its memory. */
+ * 7.5 GiB, which then comes back before all others. C wants back at once, and waits for the first
+ * part of B's turn. A, of lower priority, must not be moved for C. */
 static void exchange_is_waited_for(struct swap_world *w)
 {
 	struct swap_workload within = {.request = 9 * GIB / 2, .size = 9 * GIB / 2};
@@ -532,9 +534,9 @@ static void exchange_is_waited_for(struct swap_world *w)
 	expect(!how_many(SL_ACTION_EVICT, client(w, a)->id, 0), "A is moved in its turn");
 }
 
-/* A, which has requested 4 GiB, is parked, and of its contexts 1 GiB stays that the reserve, of
- * 1 GiB, has no room for. B's burst lacks a part of that: A is idle for long, and lives on all the
- * same. */
+/* A has requested 4 GiB and is parked. Its contexts stay: the reserve pays for 1 GiB of them, and 1
+ * GiB more is left on the GPU. B's burst lacks a part of that. A has been idle for long, but must
+ * not be ended for it. */
 static void parked_lives(struct swap_world *w)
 {
 	uint32_t a;
@@ -584,9 +586,9 @@ static void warm_as_a_whole(struct swap_world *w)
 		"A is not on the host");
 }
 
-/* A, of lower priority, has 9 GiB and has requested 5. One of its processes, which cannot be moved,
- * is told to end for B. The memory of the other is then within A's request. So it need not leave
- * for C, which must leave A its request. */
+/* A, of lower priority, has 9 GiB and has requested 5. One of its processes cannot be moved, and is
+ * told to end for B. The other one's memory is then within A's request. So it need not leave for C,
+ * which must leave A its request. */
 static void rest_of_the_ended(struct swap_world *w)
 {
 	uint64_t ended = 1000, b, c;
@@ -628,9 +630,9 @@ static void set_chain(struct swap_world *w, uint32_t resolvers)
 	swap_step(w, w->config);
 }
 
-/* L, of lower priority, has 12 GiB and is told to end for A, since the host has no space for
- * it. Then the host has space, L's priority is no lower than A's, and the chain changes: L
- * lives, and leaves. */
+/* L, of lower priority, has 12 GiB and is told to end for A, because the host has no space for L's
+ * memory. Then the host gets space, L's priority rises to A's, and the chain changes. So L lives,
+ * and is moved instead. */
 static void moves_after_all(struct swap_world *w, uint32_t first, uint32_t then)
 {
 	uint64_t l;
@@ -704,8 +706,9 @@ static void warm_after_demands(struct swap_world *w)
 	expect(client(w, x)->evicted[1] == 10 * GIB, "X is not on the host");
 }
 
-/* V has borrowed the 6 GiB that W requested on GPU 1, and is to give 4.5 of them back. Then 1.5 are
- * lent there, and the host's 9 suffice for the 3 that D borrows of R's request on GPU 0. */
+/* V has borrowed the 6 GiB that W requested on GPU 1, and is told to give back 4.5 of them. Only
+ * 1.5 are lent there then, and the host's 9 GiB suffice for the 3 that D borrows of R's request on
+ * GPU 0. */
 static void lent_no_more(struct swap_world *w)
 {
 	uint64_t v, d;
@@ -728,9 +731,9 @@ static void lent_no_more(struct swap_world *w)
 	expect(!how_many(SL_ACTION_DENY, d, 0), "D is denied what is lent no more");
 }
 
-/* A is within its request and has just thought for a second. B, which exceeds its request on the
- * same GPU and is partly on the host, asks for memory within its request on another GPU. That moves
- * no memory of A, whose grace goes on. */
+/* A is within its request and has been idle for less than its grace. B exceeds its request on the
+ * same GPU, is partly on the host, and asks for memory within its request on another GPU. That must
+ * move no memory of A while A's grace goes on. */
 static void brings_a_burst(struct swap_world *w)
 {
 	uint64_t b = 1001;
@@ -778,9 +781,9 @@ static void parks(struct swap_world *w, uint64_t workload)
 			     .workload_park = {workload}});
 }
 
-/* C, on GPU 1, has 6 GiB and is about to make one more when it is parked. Before it has, L borrows
- * 5 of the 8 GiB that W requested on GPU 0: the host's 10 have 5 beside those, and C leaves once L
- * has given some back. */
+/* C, on GPU 1, has 6 GiB and is creating one more when it is parked. Before C has created it, L
+ * borrows 5 of the 8 GiB that W requested on GPU 0. The host has 10 GiB: 5 beside those, too few
+ * for C. So C leaves only after L has given some back. */
 static void parked_beside_lent(struct swap_world *w)
 {
 	uint64_t l, c;
@@ -822,8 +825,8 @@ static void parked_in_the_act(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, c, 0) == 1, "it does not leave");
 }
 
-/* V has borrowed the 6 GiB that W requested on GPU 1, and is about to give 4.5 of them back. Then
- * the host's 9 have space for 3 more: C of GPU 0 is parked, and leaves at once. */
+/* V has borrowed the 6 GiB that W requested on GPU 1, and is told to give back 4.5 of them. The
+ * host's 9 GiB then have space for 3 more: C, on GPU 0, leaves at once when it is parked. */
 static void parked_beside_leaving(struct swap_world *w)
 {
 	uint64_t v, c;
@@ -844,8 +847,8 @@ static void parked_beside_leaving(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, c, 0) == 1, "C waits for what is lent no more");
 }
 
-/* A is about to create memory that it was granted, and B, of higher priority, lacks some of A's:
- * A leaves once the creation is done. */
+/* B, of higher priority, lacks some of A's memory. A was granted more memory and is still creating
+ * it: A leaves only once that is done. */
 static void makes_it_first(struct swap_world *w)
 {
 	uint64_t a, b;
@@ -891,7 +894,7 @@ static void movable_has_hope(struct swap_world *w)
 }
 
 /* A has no work for 60 ms again and again, and B has work all the time. Moving A takes three times
- * as long: it keeps its turns of 2 s. */
+ * as long as such a rest, so A keeps its turns of 2 s. */
 static void short_rests(struct swap_world *w)
 {
 	uint32_t a;
@@ -907,9 +910,9 @@ static void short_rests(struct swap_world *w)
 		"A was moved %u times", how_many(SL_ACTION_EVICT, client(w, a)->id, 0));
 }
 
-/* A's first process has 5 GiB, and a turn of 2 s since then. B, which has 10 and thinks, leaves for
- * A's second one in that turn, and soon wants its memory back. It waits for the end of A's turn,
- * which the second process has joined. */
+/* A's first process has 5 GiB, and with them a turn of 2 s. In that turn A's second process asks,
+ * and B leaves for it: B has 10 GiB and no work. Soon B wants its memory back. It waits for the end
+ * of A's turn, which the second process has joined and does not make longer. */
 static void later_joins(struct swap_world *w)
 {
 	uint32_t a, b;

@@ -48,9 +48,9 @@ static bool next_turn(struct swap_world *w)
 }
 
 /*
- * A of 10 and B of 9 GiB take turns beside C of 2 GiB, which comes first in everything. C ends
- * early in a turn, so that 2 of the 6 GiB that the one on the host lacks are free. They are kept
- * for it: D, which comes later and asks for 1 GiB, is behind it.
+ * A of 10 GiB and B of 9 take turns beside C of 2, which comes before both. C ends early in a turn.
+ * The one on the host lacks 6 GiB, of which 2 are then free, and these are kept for it. D comes
+ * later, asks for 1 GiB, and must wait behind it.
  */
 static void kept(struct swap_world *w)
 {
@@ -82,8 +82,8 @@ static void kept(struct swap_world *w)
 }
 
 /*
- * N keeps 4 of 15 GiB and cannot be moved. A, idle, was moved for B. While it is on the host it
- * asks for 2 GiB more than its 10, which never fit. Its 10 come back all the same.
+ * N keeps 4 of 15 GiB and cannot be moved. A, idle, was moved for B. While A is on the host it asks
+ * for 2 GiB more. Its 12 GiB never fit beside N, so A must not come back for them.
  */
 static void asks_too_much(struct swap_world *w)
 {
@@ -112,7 +112,8 @@ static void asks_too_much(struct swap_world *w)
 
 /*
  * A and B take turns, and one of them always waits on the host. C, of higher priority, comes before
- * the waiting one. It has its memory after the move, a piece of work and 100 ms, and stays.
+ * the waiting one. It gets its memory within 250 ms, the time of a move, a piece of work and 100
+ * ms, and keeps it.
  */
 static void priority_before_turns(struct swap_world *w)
 {
@@ -133,8 +134,8 @@ static void priority_before_turns(struct swap_world *w)
 	expect(share(w, c, open0, 4 * SL_S) > 0.99, "C was moved for those below it");
 }
 
-/* A computes in pieces of 10 ms and is asked about that, since B lacks room. It is asked on its
- * next connection, too: or its last piece would seem never to end. */
+/* A computes in pieces of 10 ms. Because B lacks room, A is asked about its work (PROBE). A must be
+ * asked again on its next connection; otherwise its last piece would seem never to end. */
 static void asked_on_each_connection(struct swap_world *w)
 {
 	uint32_t a;
@@ -151,8 +152,8 @@ static void asked_on_each_connection(struct swap_world *w)
 		swap_ms(sl_node_client(w->node, client(w, a)->id).busy));
 }
 
-/* B waits to come back within its request for A, which cannot leave; then B is removed. A later
- * client in its place has not waited since then. */
+/* B waits to come back within its request; A, which is in its way, cannot leave. Then B is removed.
+ * A later client in B's slot must be judged by its own wait, not by B's. */
 static void judged_anew(struct swap_world *w)
 {
 	struct swap_workload within = {.size = 8 * GIB, .request = 8 * GIB};
@@ -199,9 +200,9 @@ static void made_meanwhile(struct swap_world *w)
 }
 
 /*
- * N wants 1 GiB that never moves. It must leave free the 4 GiB that A's workload has requested and
- * does not use, but P, of higher priority, uses them: N waits. Meanwhile no memory moves for A,
- * although all that is wanted would fit. A is told that it may wait for longer than a move takes.
+ * N wants 1 GiB that never moves, and must leave free the unused 4 GiB of the request of A's
+ * workload. P, of higher priority, uses these, so N waits. Meanwhile no memory moves for A,
+ * although all that is wanted would fit. A is told a longest wait that allows for this.
  */
 static void behind_what_stays(struct swap_world *w)
 {

@@ -110,8 +110,8 @@ static void stopped_half_way(struct swap_world *w)
 		client(w, c)->resident[0]);
 }
 
-/* A leaves for B, of which a part comes back meanwhile; then B's line is lost, half-way. C, of
- * higher priority and within its request, fits in the free memory and does not wait until B is
+/* A leaves for B, and a part of B comes back meanwhile. Then B's line is lost, half-way. C, of
+ * higher priority and within its request, fits in the free memory. C must not wait until B is
  * resident. */
 static void fails_half_way(struct swap_world *w)
 {
@@ -141,8 +141,9 @@ static void fails_half_way(struct swap_world *w)
 	expect(view(w, b).turns > 1, "B never came back");
 }
 
-/* A has 10 GiB on each of two GPUs. While it comes back on the first another client takes 8 of
- * the second. A is not brought in on top of them, and comes back there once they are gone. */
+/* A has 10 GiB on each of two GPUs, and comes back on the first. Meanwhile another process takes 8
+ * GiB of the second. A must not be restored there on top of these, and comes back there once they
+ * are gone. */
 static void lost_room(struct swap_world *w)
 {
 	struct sl_event other = {.type = SL_EVENT_UNMANAGED, .unmanaged = {1, 8 * GIB}};
@@ -198,8 +199,9 @@ static void bursts_first_part(struct swap_world *w)
 		(double)(swap_open(w, client(w, b)) - before) / 1e9);
 }
 
-/* The same, but C bursts. While B comes back the rest of A, which waits for that, is not moved for
- * C. In a round at most both of A and C leave for B, and B for each of these. */
+/* The same, but C bursts. While B comes back, the rest of A waits for B, and must not be moved for
+ * C. In one round, at most both processes of A, and C, leave for B, and B leaves for each of
+ * these. */
 static void waits_for_the_exchange(struct swap_world *w)
 {
 	uint32_t b = begin_first_part(w, 0);

@@ -61,8 +61,8 @@ static void unproven(struct swap_world *w)
 }
 
 /*
- * A's turns are of 10 s and come after 200 s of a higher priority, whose own are of 0.75 s. A has
- * little to do, and is soon moved out: the rest of its turn is not kept for it.
+ * A's turns are 10 s long and come after 200 s of a higher priority, whose turns are 0.75 s. A has
+ * little to do in its turn, and is soon moved out: the rest of the turn is not kept for it.
  */
 static void one_turn(struct swap_world *w)
 {
@@ -82,9 +82,9 @@ static void one_turn(struct swap_world *w)
 }
 
 /*
- * N keeps 4 of 15 GiB and cannot be moved. A has 10 and asks for 2 more, which never fit beside N.
- * B comes after that demand, which is first in the queue and cannot be helped: A, which does
- * nothing else, makes room for B.
+ * N keeps 4 of 15 GiB and cannot be moved. A has 10 GiB and asks for 2 more, which never fit beside
+ * N. A's demand is first in the queue and cannot be served; B asks behind it. A does nothing else,
+ * so it makes room for B.
  */
 static void asks_in_vain(struct swap_world *w)
 {
@@ -111,9 +111,9 @@ static void asks_in_vain(struct swap_world *w)
 }
 
 /*
- * A, two processes of 4 GiB, is within its request of 10, B has 8. N, the most urgent one, cannot
- * be moved, and asks for 6: more than is left beside that request. What A leaves when its turn is
- * over is not for N, so the rest of B is not moved for it.
+ * A, two processes of 4 GiB, is within its request of 10; B has 8. N, of the highest priority,
+ * cannot be moved, and asks for 6 GiB: more than is left beside A's request. Nothing that A leaves
+ * of its request is for N, so the rest of B is not moved for N either.
  */
 static void leaves_its_request(struct swap_world *w)
 {
@@ -150,8 +150,8 @@ static void enter_two(struct swap_world *w)
 }
 
 /*
- * A is within its request, B has 10.3 GiB. When A's turn is over all of the second process leaves
- * for B and a little of the first, which is gone before. What the first has left is B's, not its
+ * A is within its request, B has 10.3 GiB. All of A's second process and a little of its first
+ * leave for B, the first process sooner. What the first has left is then B's, and not the first's
  * own again.
  */
 static void left_by_two(struct swap_world *w)
@@ -184,9 +184,10 @@ static void left_for_more(struct swap_world *w)
 }
 
 /*
- * A, two processes of 4 GiB, is all within its request, B has 13. Each of A's computes for 9 s, as
- * a rule, and thinks for 6: the one that thinks is moved, and comes back in the turn that the other
- * one has. That makes the turn no longer: B runs within its longest wait.
+ * A, two processes of 4 GiB, is all within its request; B has 13. Each process of A computes for
+ * about 9 s and then has no work for 6 s. The one without work is moved, and comes back while the
+ * other one has its turn. That must not make the turn longer, so that B still runs within its
+ * longest wait.
  */
 static void one_by_one(struct swap_world *w)
 {
@@ -208,9 +209,9 @@ static void one_by_one(struct swap_world *w)
 }
 
 /*
- * Three that always compute, of 10 GiB each, with weights of 1, 2 and 2: turns of 2, 4 and 4 s,
- * over a hundred of them. Each has its share to a tenth of it; one turn more or less is about a
- * hundredth.
+ * Three workloads of 10 GiB each always compute, with weights of 1, 2 and 2. Their turns are 2, 4
+ * and 4 s, and over a hundred of them are played. Each gets its share to within a tenth of it; one
+ * turn more or less is about a hundredth.
  */
 static void long_shares(struct swap_world *w)
 {
@@ -237,8 +238,8 @@ static void long_shares(struct swap_world *w)
 	}
 }
 
-/* A is parked, and B runs. B's request is in the way of a workload that wants all of the GPU,
- * though it would take less beside A. */
+/* A is parked, and B runs. A workload wants all of the GPU, and would take less beside the parked
+ * A. But B's request is in its way, too, so it is refused. */
 static void less_beside_parked(struct swap_world *w)
 {
 	struct sl_event all = {.type = SL_EVENT_WORKLOAD_ADD};

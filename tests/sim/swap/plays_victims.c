@@ -89,8 +89,8 @@ static void bursts_only(struct swap_world *w)
 }
 
 /*
- * Each holds the memory that the other one waits for, and others are moved only after the longest
- * wait. Until then neither is hopeless, and after it both get their demands.
+ * Each holds the memory that the other one waits for, and memory is moved only after the longest
+ * wait. Until then neither is hopeless; after it, both get their demands.
  */
 static void hopeful(struct swap_world *w)
 {
@@ -130,8 +130,8 @@ static void bursts_first(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, client(w, b)->id, 0) == 1, "B is not moved");
 }
 
-/* D waits for the memory of X, which has ended, when `swap` leaves the chain; then another
- * client gets that memory. V is ended for D, for which no client is moved any more. */
+/* X has ended, and D waits for X's memory when `swap` leaves the chain. Then a stranger gets that
+ * memory. Nothing is moved for D any more, so V is ended for D. */
 static void helped_otherwise(struct swap_world *w)
 {
 	uint32_t ended, higher;
