@@ -1,9 +1,9 @@
 /*
  * facts-external - memory and semaphores that come from other interfaces
  *
- * There is no second graphics interface here. On the software GPU a memfd stands for the memory of
- * one, and an eventfd for its semaphore. A real driver accepts neither, so these facts are only
- * about the software GPU.
+ * The tests have no second graphics interface. On the software GPU a memfd stands for such an
+ * interface's memory, and an eventfd for its semaphore. A real driver accepts neither, so these
+ * facts are only about the software GPU.
  */
 #include "contract.h"
 

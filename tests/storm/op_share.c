@@ -241,8 +241,8 @@ void storm_op_share_event_offer(struct storm_lane *l, const uint32_t *a)
 	p->buffer = a[0];
 }
 
-/* An event of this process is refused; another's is an event like any, recorded here or there. A
- * destroyed one may or may not be there. */
+/* The driver refuses to open an event of this process. Another process's event, once opened, is
+ * like any other, recorded here or there. The event may have been destroyed meanwhile. */
 void storm_op_share_event_open(struct storm_lane *l, const uint32_t *a)
 {
 	struct storm_event *e = &l->event[a[0] % STORM_EVENT_SLOTS];
@@ -258,8 +258,8 @@ void storm_op_share_event_open(struct storm_lane *l, const uint32_t *a)
 	e->flags = CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING;
 }
 
-/* Memory of a pool made to be shared: the pool by a descriptor, the allocation by what names it.
- * The maker keeps both until it ends. */
+/* Exports a pool as a descriptor and an allocation in it by cuMemPoolExportPointer, and imports
+ * both into this process again. Nothing is left after the step. */
 void storm_op_share_pool(struct storm_lane *l, const uint32_t *a)
 {
 	CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,

@@ -80,8 +80,8 @@ void sl_capture_announce(void)
 	__atomic_fetch_add(&open_count, 1, __ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&syncs, __ATOMIC_SEQ_CST))
 		return;
-	/* Counted from the start of the synchronisation, so one that never ends delays only the
-	 * captures of its first second. */
+	/* The wait is counted from the start of the synchronisation. So one that never ends delays
+	 * only the captures that begin in its first second. */
 	deadline_ns = __atomic_load_n(&syncs_since_ns, __ATOMIC_RELAXED) + BEGIN_WAIT_NS;
 	while ((now = __atomic_load_n(&syncs, __ATOMIC_SEQ_CST)) != 0 &&
 		(now_ns = sl_clock_now()) < deadline_ns)
@@ -103,8 +103,8 @@ CUresult sl_capture_began(
 		return result;
 	}
 	capture = malloc(sizeof(*capture));
-	/* Without its record the capture counts for ever, and nothing of ours synchronises: that
-	 * would invalidate the program's graph. */
+	/* Without a record the capture counts as open for ever, so none of our threads synchronises
+	 * any more. To synchronise would invalidate the program's graph. */
 	if (!capture)
 		return result;
 	*capture = (struct capture){

@@ -14,8 +14,8 @@
 #define TILE_ROWS  8u
 #define UNBACKED   (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)
 #define LAYERS     (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)
-/* No GPU has longer sides or more layers: the driver rejects such an array as invalid. On a GPU
- * that allows more, it would only be measured. */
+/* No GPU allows longer sides or more layers: the driver rejects such an array as invalid. If a GPU
+ * allows it after all, the array is not charged but measured as hidden. */
 #define SIDE_MAX   131072u
 #define VOLUME_MAX 16384u
 #define LAYERS_MAX 2048u

@@ -3,8 +3,9 @@
  *
  * A graph with allocation nodes takes memory of the device's graph pool (pool.h) at its first
  * launch or upload; the driver keeps that memory until a trim. So the first launch of an executable
- * graph, and the first after a trim, asks for what its nodes take. A graph that could never have it
- * is refused at instantiation. Other launches cost one load here. Thread-safe; no lock may be held.
+ * graph, and the first after a trim, asks for what its nodes take. A graph whose nodes take more
+ * than it could ever get is refused at instantiation. Other launches cost one load here.
+ * Thread-safe; no lock may be held.
  */
 #ifndef SL_RUNTIME_DRIVER_GRAPH_H
 #define SL_RUNTIME_DRIVER_GRAPH_H

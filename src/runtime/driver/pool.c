@@ -140,7 +140,7 @@ static struct sl_pool *add_unknown(CUmemoryPool handle, CUdevice dev)
 	return pool;
 }
 
-/* Managed memory of no device, from a pool that was made without a context: charged to the first
+/* A pool of managed memory that was made without a device and a context is charged to the first
  * context that uses it. */
 static struct sl_pool *find_home(CUmemoryPool handle)
 {
@@ -376,8 +376,8 @@ struct sl_pool *sl_pool_hold(CUmemoryPool handle)
 	return pool;
 }
 
-/* The driver keeps memory still in use of an ended pool until it is freed; its size cannot be
- * queried, so it is measured. */
+/* If memory of an ended pool is still in use, the driver keeps it until it is freed. Its size can
+ * no longer be queried, so it is measured as hidden. */
 void sl_pool_unhold(struct sl_pool *pool, bool ended)
 {
 	uint64_t bytes = 0;

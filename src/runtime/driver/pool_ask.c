@@ -54,8 +54,8 @@ static uint64_t compare(struct sl_pool_growth *growth, uint64_t used, uint64_t r
 	return sl_sub_sat(wanted, have);
 }
 
-/* What the pool's reserve lacks for the growth; 0: it is promised. *unasked: bytes the pool has
- * reserved beyond what was asked for. */
+/* The bytes that the pool's reserve lacks for the growth. 0: none, and promise() was called.
+ * *unasked: bytes that the pool has reserved beyond what was asked for. */
 static uint64_t lacking(struct sl_pool_growth *growth, uint64_t *unasked)
 {
 	uint64_t used, reserved = 0, lack;

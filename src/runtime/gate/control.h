@@ -2,9 +2,9 @@
  * control - keeps changes of mappings apart from moves of memory
  *
  * Calls that create, map, unmap, export or destroy device memory are inside together; the thread
- * that moves memory is inside alone. Inside, no thread waits for the daemon, the gate or GPU work:
- * a call that needs memory on the GPU enters the gate first, then this. Entering nests. The closer
- * may enter, too. Keeps errno. In bypass and before the join it costs one load.
+ * that moves memory is inside alone. A thread inside never waits for the daemon, the gate or GPU
+ * work. So a call that needs memory on the GPU enters the gate first, then this lock. Entering
+ * nests. The closer may enter, too. Keeps errno. In bypass and before the join it costs one load.
  */
 #ifndef SL_RUNTIME_GATE_CONTROL_H
 #define SL_RUNTIME_GATE_CONTROL_H

@@ -266,9 +266,9 @@ static void fence_all_threads(void)
 		return;
 	if (syscall(SYS_membarrier, MEMBARRIER_PRIVATE_EXPEDITED, 0) == 0)
 		return;
-	/* membarrier is refused now although it worked at the start (a sandbox was entered since).
-	 * From now on entries make their own fences; entries already on their way are visible after
-	 * 1 ms. */
+	/* membarrier worked at the start but is refused now: the program has entered a sandbox
+	 * since. From now on entries make their own fences. The pause lets entries that did not yet
+	 * become visible. */
 	__atomic_fetch_or(&sl_gate_word, SL_GATE_FENCED, __ATOMIC_SEQ_CST);
 	sl_futex_pause(SL_MS);
 }

@@ -168,7 +168,7 @@ uint32_t sl_gate_records(void);
 void sl_gate_forget(void);
 /* Called once per thread at its first submission; may be NULL. Set before threads run. */
 extern void (*sl_gate_on_attach)(void);
-/* Called by a thread before it waits at the closed gate and after; may be NULL. Async-signal-safe;
+/* A thread calls it before and after it waits at the closed gate; may be NULL. Async-signal-safe;
  * keeps errno. Set before threads run. */
 extern void (*sl_gate_on_park)(void);
 /* Called by the thread that entered while the gate listened, from inside; same rules. */

@@ -131,8 +131,8 @@
 #define ENDS_cuMemcpy3D_v2_ptds(copy)              ENDS_BOX(copy, false)
 #define ENDS_cuMemcpy3DAsync_v2(copy, stream)      ENDS_BOX(copy, IS_LEGACY(stream))
 #define ENDS_cuMemcpy3DAsync_v2_ptsz(copy, stream) ENDS_BOX(copy, IS_LEGACY_PTSZ(stream))
-/* Costs more by the stores that keep the arguments for a second call. slow: what the slow function
- * does instead of the call. */
+/* Costs more than EXPORT_GATE: it stores the arguments, to keep them for a second call. slow: what
+ * the slow function does instead of the call. */
 #define EXPORT_RETRIED(symbol, params, args, slow)                                  \
 	static SL_COLD CUresult again_##symbol params                               \
 	{                                                                           \

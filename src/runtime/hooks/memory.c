@@ -126,8 +126,8 @@ SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult result;
 
-	/* The legacy stream while a stream captures: a query is refused, and invalidates the
-	 * capture, just as the free would. */
+	/* The stream is the legacy one, and another stream captures. The query is refused and
+	 * invalidates the capture, just as the free would. */
 	if (sl_capture_is_open() &&
 		sl_real.cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS &&
 		is_ours(ptr))

@@ -448,8 +448,9 @@ SL_EXPORT CUresult cuPointerGetAttributes(
 	struct sl_memory_info info;
 	bool opened;
 	int found = find(ptr, &info, &opened);
-	/* For a freed slot the driver would describe the slab around it. For an address without any
-	 * allocation it answers as for its own freed memory. */
+	/* For a freed slot the driver would describe the slab around it. So it is asked about
+	 * NOWHERE, an address without any allocation: it then answers as for its own freed
+	 * memory. */
 	CUdeviceptr at = found == SL_MEMORY_DEAD ? NOWHERE : ptr;
 	CUresult r;
 

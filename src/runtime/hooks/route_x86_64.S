@@ -2,9 +2,9 @@
  * route - dlsym, dlvsym and dlopen as programs enter them (x86-64)
  *
  * The C library's dlsym looks at its return address to know which library asks for RTLD_NEXT. So a
- * name that we do not answer is passed on by a jump, not a call. We never answer RTLD_NEXT: a
- * library in front of us that asks for the next one gets our export, one behind us gets the one
- * behind it.
+ * name that we do not answer is passed on by a jump, not a call. We never answer RTLD_NEXT: the C
+ * library gives our export to a library in front of us, and a later library's function to one
+ * behind us.
  *
  * In: rdi handle, rsi name, rdx version (dlvsym). All three are kept for the jump. At entry the
  * stack is 8 off a multiple of 16; three pushes align it for a call.
@@ -62,8 +62,8 @@
 	ENTRY sl_entry_dlvsym, sl_route_dlvsym, sl_route_real_dlvsym
 
 /*
- * dlopen searches the RUNPATH of its caller, which it finds by the return address: so this is a
- * jump, too. In: rdi file, esi flags, of which RTLD_DEEPBIND may be taken away (route.h).
+ * dlopen searches the RUNPATH of its caller, which it finds by the return address. So this entry
+ * jumps, too. In: rdi file, esi flags, from which RTLD_DEEPBIND may be removed (route.h).
  */
 	.globl sl_entry_dlopen
 	.hidden sl_entry_dlopen

@@ -145,8 +145,9 @@ SL_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle value)
 	return r;
 }
 
-/* The record outlives the driver's handle: a mapping keeps the memory, and its address gives a
- * handle again, which may have a new value. The program gets the id it knows. */
+/* Called when the program has released the handle but a mapping keeps its memory and our record.
+ * The driver returns a handle for the mapping's address, perhaps with a new value; the program gets
+ * the id it knows. */
 static CUresult revive(struct sl_handle *handle, void *addr)
 {
 	CUmemGenericAllocationHandle real = 0;

@@ -3,9 +3,9 @@
  *
  * A burst of changes becomes one message: how much is held, and that hidden bytes need measuring.
  * The driver loads code when a function is first launched, and no hook sees that. So for a while
- * after contexts or modules changed, work submitted since the last measurement asks for another.
- * What could not be sent on one line is sent on the next. For the agent's thread alone; no driver
- * calls.
+ * after contexts or modules changed, a measurement is asked for whenever work was submitted since
+ * the last one. What could not be sent on one connection is sent on the next. For the agent's
+ * thread alone; no driver calls.
  */
 #ifndef SL_RUNTIME_LINK_ERRANDS_H
 #define SL_RUNTIME_LINK_ERRANDS_H

@@ -57,8 +57,8 @@ void sl_pulse_forget(void)
 	memset(&pulse, 0, sizeof(pulse));
 }
 
-/* A thread is about to submit. Checked in this order: a thread that leaves the gate is inside
- * before it is no longer parked. */
+/* Is a thread about to submit? The parked ones are counted first: a thread that passes the gate is
+ * inside before it stops being parked, so it shows in one of the two. */
 static bool is_inside(void)
 {
 	bool parked = sl_gate_parked() > 0;

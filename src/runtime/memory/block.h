@@ -11,13 +11,14 @@ struct sl_block {
 	enum { SL_BLOCK_REGION, SL_BLOCK_SLAB } kind;
 	struct sl_space *space;
 	struct sl_backing backing;
-	/* In space->in_hands, and in no other list, while a thread ends the block or puts it to new
-	 * use. Its part on the host is restored like the rest, however long that takes. */
+	/* While a thread ends the block or puts it to new use, the block is in space->in_hands and
+	 * in no other list. Chunks of it that are on the host are still restored with the rest,
+	 * however long the thread takes. */
 	struct sl_link in_hands;
 };
 
-/* Both under the books' lock; twice is harmless. A block that may be evicted is let go inside the
- * control lock, or when it is empty. */
+/* Put a block into in_hands, and out of it. Under the books' lock; a repeated call is harmless. A
+ * block that may be evicted is let go inside the control lock, or when it is empty. */
 static inline void sl_block_take(struct sl_block *block)
 {
 	sl_list_unlink(&block->in_hands);

@@ -15,8 +15,8 @@
 struct sl_backing;
 struct sl_space;
 
-/* Opens new memory of the space, which is in no list yet, to the space's peers. On an error it is
- * gone. One load while there are no peers. */
+/* Opens new memory of the space, which is in no list yet, to the space's peers. On an error the
+ * memory has been released. Costs one load while there are no peers. */
 SL_MUST_CHECK CUresult sl_peer_admit(struct sl_space *space, struct sl_backing *backing);
 /* The memory can now be found at `base`: opens it to contexts that became peers meanwhile. */
 void sl_peer_catch_up(struct sl_space *space, CUdeviceptr base);

@@ -19,8 +19,8 @@ extern void (*const sl_supply_on_slow)(void);
  * work. No lock may be held. False: nothing was hoarded, and nothing was freed since
  * sl_session_frees returned `frees`, before the denied demand. */
 extern bool (*const sl_supply_on_denial)(uint32_t frees);
-/* Unmaps, releases and reports the freed bytes to the daemon; like sl_backing_destroy, from inside
- * the control lock. No lock may be held. */
+/* As sl_backing_destroy, inside the control lock, which it takes; reports the freed bytes to the
+ * daemon. No lock may be held. */
 SL_MUST_CHECK CUresult sl_supply_release(struct sl_gpu *gpu, struct sl_backing *backing);
 /* The same as a last attempt. No work may use the memory. What the driver keeps stays charged. */
 void sl_supply_discard(struct sl_gpu *gpu, struct sl_backing *backing);

@@ -40,14 +40,14 @@ bool sl_line_send(struct sl_line *line, union sl_msg *msg);
 /* The same with count descriptors, at most SL_WIRE_FDS_MAX. Takes them over, also on failure. */
 bool sl_line_send_fds(
 	struct sl_line *line, union sl_msg *msg, const int *fds, uint32_t count);
-/* Declares the line lost although both ends are open; sl_line_recv reports that after the messages
- * that have arrived. */
+/* Declares the line lost although both ends are open: once the messages that have arrived are read,
+ * sl_line_recv reports the loss. */
 void sl_line_break(const struct sl_line *line);
 /* Sends kept messages as far as the socket takes them. False: the line is lost. */
 bool sl_line_flush(struct sl_line *line);
 bool sl_line_has_kept(const struct sl_line *line);
-/* Kept messages wait until other processes receive descriptors, not for the socket: no event says
- * when to flush. */
+/* The kept messages do not wait for the socket, but until other processes have received
+ * descriptors. No event says when to flush them. */
 bool sl_line_is_crowded(const struct sl_line *line);
 /* One message from the daemon. SL_WIRE_OK, SL_WIRE_AGAIN, or anything else: the line is lost. The
  * caller owns the descriptors in *fds. */

@@ -498,8 +498,8 @@ void sl_import_drop_context(CUcontext ctx)
 	while (i < count) {
 		struct mapping *m = mappings[i];
 
-		/* The work is gone with the context, also for threads that still wait for it:
-		 * another context may have this address before they return. */
+		/* The context's work ended with it. Unmap now, even if threads still wait for that
+		 * work: another context may get this address before they return. */
 		if (m->ctx != ctx || m->state == UNMAKING) {
 			i++;
 			continue;

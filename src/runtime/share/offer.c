@@ -213,8 +213,8 @@ static CUresult export_all(const struct sl_offer *offer, int **out)
 	return r;
 }
 
-/* Under the session's lock; takes over the descriptors. Without a line nothing is sent; the next
- * line sends the offer again. */
+/* Under the session's lock; takes over the descriptors. Without a connection nothing is sent; the
+ * offer is sent on the next one. */
 static void say_offer(struct sl_offer *offer, const int *fds)
 {
 	union sl_msg msg;

@@ -30,8 +30,8 @@ enum sl_offer_outcome {
 	SL_OFFER_FOREIGN,  /* no memory of ours: leave it to the driver */
 };
 
-/* Offers the allocation around ptr, unless offered already, and waits until the daemon has it, also
- * while there is no daemon. */
+/* Offers the allocation around ptr, unless it is offered already, and waits until a daemon has the
+ * offer, even if no daemon runs now. */
 SL_MUST_CHECK int sl_offer_get(CUdeviceptr ptr, struct sl_offered *out, CUresult *result);
 /* Did this process make the offer? */
 SL_MUST_CHECK bool sl_offer_is_ours(const uint8_t key[SL_OFFER_KEY_BYTES]);

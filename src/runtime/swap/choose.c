@@ -129,8 +129,8 @@ static int by_descent(uint64_t a, uint64_t b)
 	return a == b ? 0 : a > b ? -1 : 1;
 }
 
-/* First pieces that need no new room; among them those that are not even hashed, then those with
- * the most changes in a row. */
+/* The order: first pieces that need no new room on the host. Among these, first the ones that
+ * hashing skips now (rest), then those with the most changes in a row. */
 static int likely_first(const void *a, const void *b)
 {
 	const struct sl_piece *x = a, *y = b;

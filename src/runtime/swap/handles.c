@@ -270,8 +270,8 @@ static CUresult attach(struct sl_piece *piece)
 	return r;
 }
 
-/* The program may have dropped its reference meanwhile, or regained one that we could not release:
- * makes `real` and `lent` match. */
+/* While the handle was on the host, the program may have dropped its references or got one again.
+ * Makes `real` (the program's) and `lent` (ours) match that. */
 static void sort_references(struct sl_handle *handle)
 {
 	if (handle->references && !handle->made) {

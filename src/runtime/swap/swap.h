@@ -34,8 +34,8 @@ SL_MUST_CHECK bool sl_swap_connects(void);
 
 /* --- under the session's lock --- */
 
-/* A daemon has our report, or (false) rejects us and orders nothing back: then all evicted memory
- * comes back without an order. */
+/* true: a daemon has our report. false: a daemon has rejected us and will order nothing back, so
+ * all evicted memory comes back without an order. */
 void sl_swap_joined(bool accepted);
 /* In the child of a fork. */
 void sl_swap_forget(void);

@@ -417,8 +417,8 @@ CUresult sl_capture_check_stream(CUstream stream);
 /* If it captures, the op goes into the graph (taken) and *result has the outcome. */
 bool sl_capture_take(CUstream stream, struct sl_op *op, CUresult *result);
 /*
- * True: the stream captures, and the event now stands for a point in that capture; external: a node
- * of the graph records it instead.
+ * True: the stream captures, and the event now stands for a point in that capture. If `external`, a
+ * node of the graph will record the event instead.
  */
 bool sl_capture_event(CUstream stream, CUevent event, bool external, CUresult *result);
 /* A call about all work of a context; spoils the captures of its streams. */

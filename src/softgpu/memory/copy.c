@@ -53,8 +53,8 @@ CUresult sl_copy_ends(
 	return CUDA_SUCCESS;
 }
 
-/* Memory of a pool without access for the stream's GPU. An end with a named context is accessed
- * through that context. */
+/* Is the address in memory of a pool to which the stream's GPU has no access? Never true for an end
+ * with a named context, which is accessed through that context. */
 static bool is_shut(CUstream s, uint64_t address, uint8_t by)
 {
 	struct sl_mapping m;

@@ -22,8 +22,8 @@ SL_MUST_CHECK CUresult sl_copy_plan(
 	const CUDA_MEMCPY3D *p, struct sl_copy *out, bool *unified);
 
 /*
- * Sets *_host by the addresses of the ends. Fails if an end has no memory, or is named as a GPU's
- * and is not. The places may be NULL.
+ * Sets *_host of both ends by their addresses. Fails if an end has no memory, or if the caller
+ * named it as a GPU's and it is not. dst and src may be NULL.
  */
 SL_MUST_CHECK CUresult sl_copy_ends(
 	struct sl_copy *c, bool unified, enum sl_place *dst, enum sl_place *src);

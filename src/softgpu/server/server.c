@@ -58,8 +58,8 @@ static int watch_add(struct watch *w, uint32_t events)
 	return epoll_ctl(s->epoll, EPOLL_CTL_ADD, w->fd, &e) < 0 ? -errno : 0;
 }
 
-/* Closing is not enough: a companion on its way into exec holds a copy for a moment, and while a
- * copy exists epoll reports the freed watch. */
+/* Closing alone is not enough. A companion holds a copy of the descriptor until its exec, and while
+ * a copy exists epoll goes on reporting the watch, which is freed by then. */
 static void watch_close(struct watch *w)
 {
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);

@@ -35,8 +35,8 @@ struct CUlib_st {
 /* A kernel of a library is its function, under another type. */
 
 /*
- * Size of the image, or 0 and the reason. In memory only its own headers give it; a file has
- * `limit` bytes, and no header may point beyond them.
+ * Size of the image, or 0 with the reason in *why. For an image in memory only its own headers tell
+ * the size. A file has `limit` bytes, and no header may point beyond them.
  */
 static uint64_t image_bytes(
 	const void *image, uint64_t limit, CUresult *why, struct sl_image_log *log)

@@ -688,8 +688,8 @@ static void *alloc_elsewhere(void *arg)
 	return NULL;
 }
 
-/* Where the driver would allow an allocation during a capture it is one of ours and counted, where
- * not it is the driver's to refuse. */
+/* If the driver allows an allocation during a capture, we make and count it. Otherwise the call
+ * goes to the driver, which refuses it. here, elsewhere: allowed in this thread, in another. */
 static void check_capture(CUstreamCaptureMode mode, bool here, bool elsewhere)
 {
 	CUdeviceptr a = 0, b = 0;
@@ -808,8 +808,8 @@ static void launch_elsewhere(void)
 	pthread_join(thread, NULL);
 }
 
-/* The driver waits for the context's work, a host callback perhaps, and that for another thread's
- * launch in another context. */
+/* The destruction waits in the driver for the context's work. That work, perhaps a host callback,
+ * may wait for another thread's launch in another context. */
 static void body_destroy_holds_nobody(void)
 {
 	CUcontext second;

@@ -302,8 +302,8 @@ static void starve(pid_t agent, pthread_t busy)
 	CHECK_EQ(sched_setscheduler(agent, SCHED_IDLE, &none), 0);
 }
 
-/* Back and out again before the agent looks: it is wanted as before, and the daemon hears it,
- * which takes a return for the end of the want. */
+/* Memory comes back and leaves again before the agent looks. A thread wants it as before, and the
+ * daemon must get a new WANT, since for the daemon the return ended the first. */
 static void body_out_again(void)
 {
 	pthread_t worker, busy;
