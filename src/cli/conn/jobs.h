@@ -12,13 +12,13 @@
 
 #include <signal.h>
 
-/* The exit status of `wait` and `submit --wait`: the program's; 128 plus the signal that ended it;
- * 0 if all tasks are done. Never 0 for a failed job; 143 for a job that was stopped before it
+/* The exit status of `wait` and `submit --wait`. 0 only if all tasks are done. Otherwise that of
+ * the program, or 128 plus the signal that ended it; 143 for a job that was stopped before it
  * ran. */
 int sl_jobs_exit(uint32_t state, uint32_t exit_status);
 #define SL_JOBS_END_MAX 640
-/* A line about the end: "made is done"; for a failed job also the daemon's reason, if any. Tames
- * *end. Returns buf; SL_JOBS_END_MAX bytes suffice. */
+/* Writes a line about the end: "made is done"; for a failed job also the daemon's reason, if any.
+ * Replaces control characters in *end. Returns buf; SL_JOBS_END_MAX bytes suffice. */
 const char *sl_jobs_end_text(struct sl_msg_job_reply *end, char *buf, size_t size);
 /* "job 7"; "`sluice run`" for a foreground run. Returns buf; 32 bytes suffice. */
 const char *sl_jobs_title(uint64_t job, char *buf, size_t size);

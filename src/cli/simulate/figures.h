@@ -1,9 +1,9 @@
 /*
  * figures - statistics of jobs and projects over virtual time
  *
- * Accounts only, no decisions. Amounts are thousandths of a GPU; sums over time are these times
- * seconds. The world reports changes; sl_figures_go() adds up the time between two of them. Times
- * count from the first arrival.
+ * Accounts only, no decisions. Amounts are thousandths of a GPU; their sums over time are
+ * thousandths of a GPU times seconds. The world reports changes; sl_figures_go() adds up the time
+ * between two changes. Times count from the first arrival.
  *
  * The series over time has at most SL_FIGURES_POINTS stretches of equal width. When a run gets
  * longer, pairs of stretches are merged and the width doubles. So every stretch is exact and memory

@@ -10,8 +10,8 @@
  *    work is lost.
  *  - Nodes fail only if asked for, independently, after exponentially distributed times. They come
  *    back empty; work parked there is lost, too.
- * A cycle follows every moment with an event (or as rarely as asked for), until the machine has
- * nothing more to do.
+ * A cycle follows every moment with an event, but not sooner than `cycle` after the previous one,
+ * until the machine has nothing more to do.
  *
  * Single-threaded; the same input gives the same result, byte for byte.
  */
