@@ -117,8 +117,8 @@ static void a_context_needs_room(void **state)
 	assert_row_u64("nowhere", plan.mask, 0);
 }
 
-/* Three GPUs of S. The first is free but for 100 MiB of a parked program, the second has a running
- * one besides; the third is full, of parked programs alone. */
+/* Three GPUs of S. The first is free but for 100 MiB of a parked program. The second has such a
+ * program, too, and a running one besides. The third is full, of parked programs alone. */
 static const struct sl_admit_gpu shared[SL_ADMIT_GPUS_MAX] = {
 	{true, false, S, 100 * SL_MIB, 100 * SL_MIB},
 	{true, false, S, 300 * SL_MIB, 100 * SL_MIB},

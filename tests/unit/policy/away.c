@@ -60,8 +60,8 @@ static void leaves_for_c(struct play *p, uint64_t at_ms, uint64_t ask)
 		(struct sl_event)COMMIT(3, p->last[SL_ACTION_GRANT].grant.epoch, 35));
 }
 
-/* A hopeless demand brings no client back: A has 40 and asks for 15, and N and S keep 50. A demand
- * waits once, wherever its client is. */
+/* A demand that can never be served brings no client back: A has 40 and asks for 15, and N and S
+ * keep 50. The demand's longest wait is one, wherever its client is. */
 static void test_over_while_away(void **state)
 {
 	struct play p;

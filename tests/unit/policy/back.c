@@ -144,8 +144,8 @@ static void test_largest(void **state)
 	play_close(&p);
 }
 
-/* Client 1 has 60 in chunks of this size; client 2 comes for 80 after its turn. 40 are to leave,
- * of 50 that may beside a chunk of 10. */
+/* Client 1 has 60 in chunks of this size; client 2 asks for 80 after client 1's turn. 40 must
+ * leave. With chunks of 10 that counts as up to 50, for which the pool just has room. */
 static const char *asks_of_chunks(struct play *p, uint64_t chunk, bool entitled)
 {
 	play_open(p);

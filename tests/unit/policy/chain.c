@@ -100,10 +100,10 @@ static void test_is_denied(void **state)
 	play_close(&p);
 }
 
-/* On two GPUs bursts stand on unused requests, as far as the pool can take them back: by 35 on GPU
- * 0, and on GPU 1 by `lent`. N never moves, and E, which has 15 on each, is to end for it; 10 of B
- * are to leave then. Until E has ended that is more than the pool can take, also where E has all
- * that is lent there. */
+/* On two GPUs bursts stand on unused requests, as far as the pool can take them back: 35 on GPU 0,
+ * and `lent` on GPU 1. N never moves and asks on GPU 1. For N, E, which has 15 on each GPU, is told
+ * to end, and 10 of B are to leave. Before E has ended, the pool has no room for these 10, even if
+ * E has all that is lent on GPU 1. */
 static void test_leaves_by_the_books(void **state)
 {
 	enum { REQUESTS = 1, F, B, E, N, MORE };

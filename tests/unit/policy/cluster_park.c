@@ -329,8 +329,8 @@ static void stays_parked_for_ever(void **state)
 
 /* --- Its pause: so long no other job goes for it. --- */
 
-/* Job 1 of project 1 was parked for job 2, which cannot be moved for it and has a higher priority;
- * its pause is 60 s. The other node stays in use. */
+/* Job 1 of project 1 was parked for job 2, which has a higher priority and cannot be moved for job
+ * 1. The pause of job 1 is 60 s. The other node stays in use. */
 static void park_with_pause(void)
 {
 	struct sl_cluster_event first = parker(1, 1, 2, 1024, 0);

@@ -1,6 +1,6 @@
 /*
  * contexts - a process asks for its first context, and waits while a workload on the GPU could
- * never be whole beside it, played by hand
+ * never be fully resident beside it, played by hand
  */
 #include "play.h"
 
@@ -41,8 +41,9 @@ static void keep(void *context, const struct sl_node_because *because)
 	*(struct sl_node_because *)context = *because;
 }
 
-/* B was admitted while A had nothing, and its first process waits; so does a second one of A, which
- * would have its own workload's memory never whole. Both may go on as soon as there is room. */
+/* B was admitted while A had nothing. Now B's first process waits. So does a second one of A: with
+ * its context, A's own memory could never be fully resident. Each goes on as soon as there is
+ * room. */
 static void test_waits(void **state)
 {
 	struct sl_node_because why = {0};

@@ -1,9 +1,9 @@
 /*
  * exchange - one client comes back while another still leaves, played by hand
  *
- * A of 512 MiB is on a GPU of 600, B of 512 MiB on the host, and B is the more urgent one: so A is
- * told to leave as soon as B wants. The link moves 64 MiB in 2 ms, so that is a piece: a sixteenth
- * of what leaves would be less.
+ * A of 512 MiB is on a GPU of 600, and B of 512 MiB on the host. B is the more urgent one, so A is
+ * told to leave as soon as B wants. A piece is 64 MiB, which the link moves in 2 ms; a sixteenth of
+ * what leaves would be less.
  */
 #include "play.h"
 
@@ -339,9 +339,9 @@ static void test_freed_half_way(void **state)
 	play_close(&p);
 }
 
-/* A fails half-way: B needs what A kept, A what B got. So one of them must be able to go. The pool
- * of 960 MiB keeps space for the one that lacks less, whatever else is moved or lent. D, of another
- * GPU, has this many MiB. */
+/* A fails half-way: B needs what A kept, and A what B got, so one of them must be able to go. The
+ * pool of 960 MiB keeps space for the one that lacks less, whatever else is moved or lent. mib:
+ * what D has, on another GPU. */
 static void fails_beside(struct play *p, uint64_t mib)
 {
 	uint64_t out;
@@ -389,8 +389,8 @@ static void test_room_for_one(void **state)
 	play_close(&p);
 }
 
-/* B and C are one workload, for which A leaves, and D is of A's, and waits for memory: B is not
- * taken for it before C is back, too, or their turn would never begin. */
+/* B and C are one workload, for which A leaves. D is of A's workload and waits for memory. B must
+ * not be moved for D before C is back, too: the turn of B and C would never begin. */
 static void test_siblings(void **state)
 {
 	const struct sl_event before[] = {SWAP(4096 * MIB), GPU(0, 600 * MIB),

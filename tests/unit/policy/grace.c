@@ -122,8 +122,9 @@ static void says_why(struct play *p, uint64_t workload, const char *want)
 	assert_row_text("why", said, want);
 }
 
-/* K has 50 above its request and is never moved. B and C, of 30 each, take turns in the rest. C has
- * it now, and K could leave enough for both. No client waits for a turn of K, nor K for one. */
+/* K has 50 above its request and is never moved. B and C, of 30 each, take turns in the rest, and C
+ * has its turn. If K left, both would fit. But K takes no turns: no client waits for a turn of K,
+ * and K waits for none. */
 static void a_burst_that_stays_has_no_turns(void **state)
 {
 	enum { K = 3, C = 4 };
@@ -182,8 +183,9 @@ static void who_is_stopped_waits_for_nobody(void **state)
 	play_close(&p);
 }
 
-/* A is idle for long, B and C of 30 ask for 20 more each. Without A all would fit, but the pool has
- * no room for what would have to leave: no turn comes, and the wait has no bound. */
+/* A has been idle for long; B and C have 30 each and ask for 20 more each. Without A all would fit,
+ * but the pool has no room for what would have to leave. So no turn comes, and the wait has no
+ * bound. */
 static void no_bound_where_the_pool_is_full(void **state)
 {
 	enum { C = 3 };
@@ -245,8 +247,9 @@ static void not_unproven(void **state)
 	play_close(&p);
 }
 
-/* A, idle for long, is told to leave for B, and works again before anything has moved. D is to
- * leave instead. But the pool has space for one of them, and A may have begun until it answers. */
+/* A, idle for long, is told to leave for B, and works again before anything has moved. So D is to
+ * leave instead. But the pool has space for only one of them, and until A answers it may have begun
+ * to leave. */
 static void who_leaves_instead_waits_for_the_answer(void **state)
 {
 	enum { D = 3 };

@@ -126,8 +126,9 @@ static void test_warm_while_it_leaves(void **state)
 	play_close(&p);
 }
 
-/* Copies of one of its processes make room within the bound for what leaves of the other, though
- * the pool has room for both; those of others do not. */
+/* With a bound of the workload in the pool, copies of one of its processes make room for what
+ * leaves of the other, though the pool has room for both. Copies of other workloads are not asked
+ * for. */
 static void test_copies_count_for_its_bound(void **state)
 {
 	struct play p;
@@ -297,8 +298,8 @@ static uint64_t refuse_often(struct play *p)
 	return 6000;
 }
 
-/* A waiting client is told that the host is in the way of those that would leave, until one of
- * them can. Meanwhile its longest wait is not said. */
+/* A waiting client is told that the host has no room for those that would leave for it, until one
+ * of them has found room. Meanwhile the client has no longest wait. */
 static void test_waits_for_the_host(void **state)
 {
 	struct sl_node_because row = {0};
@@ -336,8 +337,9 @@ static void test_waits_for_the_host(void **state)
 	play_close(&p);
 }
 
-/* While one is asked again it is not known that the host has no room for it: neither is the wait
- * endless for that, nor is it said. Of the other it is, also while the one may be leaving. */
+/* While a client that found no host memory is told to leave once more, it may find some. The wait
+ * is then not endless because of this client. Through all retries, either the host is named as the
+ * reason or the wait has a bound. */
 static void test_endless_says_why(void **state)
 {
 	struct play p;
@@ -382,8 +384,9 @@ static void tried(struct play *p, uint64_t at_ms)
 	(void)at(p, at_ms, (struct sl_event)REFUSED(3, evicted_as(p), NO_HOST));
 }
 
-/* Client 1 has 30 on the host, in a file that is all of the pool, when C, with 30, is to be parked:
- * it is asked in vain. C is tried again 400 ms later. */
+/* Client 1 has 30 on the host, in a file that takes all of the pool. C, with 30, is to be parked:
+ * client 1 is asked for copies in vain. C tries to leave all the same, for the last time at 1400
+ * ms; its next try comes 400 ms later. */
 static void asks_in_vain(struct play *p)
 {
 	begin(p, (struct sl_event)SWAP(60, .slack_bytes = 0));
@@ -433,8 +436,8 @@ static void test_copies_asked_less_often(void **state)
 	play_close(&p);
 }
 
-/* V has 60, and W, with 60 on the host, waits for its turn. Copies for which the pool has no room
- * beside them are waited for before V leaves: a second for each move. */
+/* V has 60, and W, with 60 on the host, waits for its turn. If the pool has no room for copies
+ * beside them, V leaves only after these were waited for: a second for each move. */
 static void test_copies_lengthen_waits(void **state)
 {
 	enum { V = 1, W };
@@ -532,9 +535,9 @@ static void test_not_warm_while_one_works(void **state)
 	play_close(&p);
 }
 
-/* V has borrowed all that W requested on GPU 1, and gives back 30 of it. Then 10 are lent there,
- * and the host's 60 suffice for the 20 that D borrows on GPU 0, whatever of V is still on its
- * way. */
+/* V has borrowed all that W requested on GPU 1, and is told to give back 30 of it. Only 10 are lent
+ * there then, and the host's 60 suffice for the 20 that D borrows on GPU 0, although V has not left
+ * yet. */
 static void test_leaving_is_lent_no_more(void **state)
 {
 	enum { V = 1, W, R, D };
@@ -559,8 +562,8 @@ static void test_leaving_is_lent_no_more(void **state)
 	play_close(&p);
 }
 
-/* On GPU 1 the burst B stands on 70 of others' requests. One of these goes warm: its memory
- * leaves within its request, which is then lent on. So the host has no space for P. */
+/* On GPU 1 the burst B stands on 70 of others' requests. A goes warm: its memory leaves within its
+ * request, and what it leaves is lent on. So the host has no space for P, which is to be parked. */
 static void test_parked_beside_what_is_lent(void **state)
 {
 	enum { U = 1, A, B, P };
@@ -588,8 +591,8 @@ static void test_parked_beside_what_is_lent(void **state)
 	play_close(&p);
 }
 
-/* On GPU 0 B stands on 60 of what U requested, and the pool lends D no more than 40 on GPU 1. U is
- * parked and gives its request up. */
+/* On GPU 0 B stands on 60 of what U requested, so the pool lends D no more than 40 on GPU 1. When U
+ * is parked it gives its request up, and D gets its memory. */
 static void test_parked_lends_no_more(void **state)
 {
 	enum { U = 1, X, B, D };
@@ -610,9 +613,9 @@ static void test_parked_lends_no_more(void **state)
 	play_close(&p);
 }
 
-/* 2 asks for 70, of which 30 are free. The pool has no way back for 40 beside that, so a process of
- * 1, of a lower priority, is stopped: it is gone by the books, and is not sent to the host when 1
- * is parked. */
+/* Workload 2 asks for 70, of which 30 are free. The pool has no room for 40 and their way back. So
+ * a process of workload 1, of a lower priority, is told to end. Its memory counts as gone, and is
+ * not sent to the host when 1 is parked. */
 static void test_what_ends_is_not_parked(void **state)
 {
 	const struct sl_event events[] = {
@@ -638,8 +641,8 @@ static void test_what_ends_is_not_parked(void **state)
 	play_close(&p);
 }
 
-/* 1 has 60 GiB on the host, of which 50 would fit. 10 of 2 are to leave for the rest and find no
- * host memory. The part of 1 that comes back frees some. */
+/* 1 has 60 GiB on the host, and 50 are free for it. For the rest, 10 of 2 are to leave, and find no
+ * host memory. The part of 1 that comes back makes room for them. */
 static void test_comes_in_part_where_the_host_is_full(void **state)
 {
 	const uint64_t gib = 1024 * SL_MIB;

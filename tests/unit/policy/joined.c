@@ -1,8 +1,9 @@
 /*
  * joined - workloads on two GPUs, and how leaving one affects the other, played by hand
  *
- * V has just got 60 of each of two GPUs of 100, and W has the rest of the first: 40, and 10 on the
- * host. The host has space for 240: 75 of Z's, and copies: 140 of V's, 30 of Y's.
+ * V has just got 60 of each of two GPUs of 100. W has the rest of the first, 40, and 10 more on the
+ * host. The host has space for 240. Beside W's 10, it holds 75 of Z's and copies: 140 of V's and 30
+ * of Y's.
  */
 #include "play.h"
 
@@ -48,8 +49,9 @@ static const struct play_row crowded[] = {
 
 /*
  * L lacks all of W's memory on the first GPU, and 10 more, for which it waits until V's turn is
- * over. H, of higher priority, lacks 20 of the second, which V is to leave as soon as Y has given
- * copies back. L may count on V then; but V is told to leave for H, and not before.
+ * over. H, of higher priority, lacks 20 on the second. V leaves these as soon as Y has given back
+ * copies, and until then L cannot count on V. V then leaves for H, and W for L once V has given
+ * back copies, too.
  */
 static void test_waits_for_the_pool(void **state)
 {
@@ -75,10 +77,10 @@ static void test_waits_for_the_pool(void **state)
 }
 
 /*
- * P and Q have 30 of the second GPU each and 20 on the host, V has the rest. The pool keeps space
- * for one of them to leave the other its place. That space is not lent on the first GPU, where D
- * asks for 10 and all but 5 are requested. As P wants, Q is to leave as soon as Y has given copies
- * back. D may not have yet what the pool could lend after that.
+ * P and Q have 30 each on the second GPU and 20 each on the host; V has the rest. The pool keeps
+ * space so that one of them can leave its place to the other. That space must not be lent on the
+ * first GPU, where D asks for 10 and all but 5 are requested. P wants, so Q is to leave as soon as
+ * Y has given back copies. What the pool could lend after that, D must not get now.
  */
 static const struct play_row half_there[] = {
 	{"pool", 0, SWAP(64), NULL},
@@ -127,8 +129,8 @@ static void test_lends_what_is_there(void **state)
 	play_close(&p);
 }
 
-/* G grew on the first GPU in its slice. On the second, where it has nothing yet, V leaves it its
- * demand, and as much again as it has there for the next piece. */
+/* G grew on the first GPU in its slice. On the second it has nothing yet: V leaves only what G asks
+ * for there, and nothing ahead for G's next piece. */
 static void test_grows_where_it_has(void **state)
 {
 	static const struct play_row rows[] = {

@@ -86,9 +86,9 @@ static const struct sl_event copies[] = {SWAP(100), GPU(0, 100), WORKLOAD(1), WO
 	COMMIT(1, 1, 60), ASK(2, 1, 0, 10), COMMIT(2, 2, 10), ASK(3, 1, 0, 10),
 	COMMIT(3, 3, 10), ASK(4, 1, 0, 20), COMMIT(4, 4, 20), STORE(2, 90)};
 
-/* A needs 8 of X, and waits until C has given 3 for them. B needs 28 more, for which no copies
- * will come: the host may have space all the same. But X is not told to leave for B while it is
- * to leave for A; otherwise its order for A would be forgotten. */
+/* A needs 8 of X, and waits until C has given back copies of 3. B needs 28 more. No copies will
+ * come for these, so X leaves anyway, because the host may have space all the same. One order then
+ * covers A and B. */
 static void test_waits_for_the_pool(void **state)
 {
 	struct play p;
@@ -116,8 +116,8 @@ static void test_waits_for_the_pool(void **state)
 	play_close(&p);
 }
 
-/* A has two processes of 40. The second is on the host, and beside the first 30 are free: the rest
- * of 100 is a stranger's, or B's, which never leaves. */
+/* A has two processes of 40. The second is on the host. Beside the first, 30 are free; the rest of
+ * the GPU of 100 is a stranger's, or B's, which never leaves. */
 static void begin_siblings(struct play *p, bool is_stranger)
 {
 	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
@@ -203,8 +203,8 @@ static void test_siblings(void **state)
 	}
 }
 
-/* The first does nothing, and leaves at once. What the second asks for besides is not for the first
- * to make room for; a demand and its client's return are one claim. */
+/* The first process does nothing, and leaves at once for the second. If the second also asks for 5,
+ * the first leaves these, too: a demand and its client's return are one claim. */
 static void test_idle_sibling(void **state)
 {
 	struct play p;
@@ -252,9 +252,9 @@ static void begin_requested(struct play *p)
 	assert_row_u64("free", sl_node_gpu(p->node, 0).free_bytes, 0);
 }
 
-/* When A's turn is over it leaves for B. N gets none of that, which is A's request, so it keeps
- * nothing of it from B. Otherwise the first process of A, which comes before B, would be back
- * before the second is gone, and A had another turn. */
+/* When both processes of A are idle, A leaves for B. N gets none of that, which is A's request, so
+ * nothing of it is kept from B. Otherwise the first process of A, which comes before B, would be
+ * back before the second is gone, and A would have another turn. */
 static void test_requests_stay(void **state)
 {
 	struct play p;
@@ -292,9 +292,9 @@ static const struct sl_event two_for_one[] = {
 static const struct sl_event two_for_demand[] = {
 	TWO_OF_A, REPORT(3, 0, 152 * MIB), REPORTED(3), ASK(3, 1, 0, 448 * MIB)};
 
-/* The first process of A has left and wants back before anything of the second has. What it left
- * is not its own again, though it comes before B in the order. Otherwise A began another turn,
- * and B never had one. */
+/* The first process of A has left, and wants back before anything of the second has left. Though it
+ * comes before B in the order, what it left is not its own again. Otherwise A would begin another
+ * turn, and B would never have one. */
 static void test_left_for_it(void **state)
 {
 	static const struct {
@@ -409,9 +409,9 @@ static void test_reports_less(void **state)
 	}
 }
 
-/* Of the reserve of 80 the first workload, which fills the GPU, uses 75. One more context is taken
- * to need as much, and an eighth of the reserve: it is refused while the first could never be
- * whole beside it. */
+/* The first workload fills the GPU; its context uses 75 of the reserve of 80. One more context is
+ * assumed to need as much, and an eighth of the reserve. It is refused while the first workload
+ * could never be fully resident beside it. */
 static void test_no_context_too_many(void **state)
 {
 	static const struct sl_event gpu = EVENT(GPU_ADD, gpu_add, {0, 180, 80});
@@ -440,8 +440,9 @@ static void test_no_context_too_many(void **state)
 	play_close(&p);
 }
 
-/* A request is guaranteed and a burst is not: a workload without a request gives way to one with
- * a request, and not the other way round. */
+/* A request is guaranteed and a burst is not. So a context is refused for a workload without a
+ * request where it would keep any workload from being fully resident; for a workload with a
+ * request, only where it would keep another one with a request from that. */
 static void test_context_for_a_request(void **state)
 {
 	static const struct {
@@ -476,8 +477,8 @@ static void test_context_for_a_request(void **state)
 	}
 }
 
-/* Of two processes of a request of 20 one asks for 25, and the other then for 15. Each would have
- * its room; both stand on others' requests by more than a pool of 60 can take back. */
+/* Of two processes of a request of 20, one asks for 25 and then the other for 15. Each alone would
+ * get its room. Both together stand on others' requests by more than a pool of 60 can take back. */
 static void test_beside_a_burst_of_its_own(void **state)
 {
 	const struct sl_event before[] = {SWAP(60), GPU(0, 100),
@@ -504,7 +505,7 @@ static void test_beside_a_burst_of_its_own(void **state)
 }
 
 /* The burst of 3 has waited, and V leaves for it. Meanwhile 2, of the same workload, wants its 30
- * back, which are within the request until 3 has its 20: nothing leaves for 2 then. */
+ * back. They are within the request only until 3 has its 20, so nothing leaves for 2. */
 static void test_not_for_what_grew_above(void **state)
 {
 	enum { V = 4 };

@@ -127,8 +127,9 @@ static void test_nobody_is_stopped(void **state)
 	play_close(&p);
 }
 
-/* L leaves for W, which gets a part of its memory; then the host has no more space for L. The
- * part on its way back decides nothing: L is to end for the rest at once, and once. */
+/* L leaves for W, and a part of W's memory is on its way back; then the host has no more space for
+ * L. L is told to end for the rest, at once and only once: the part on its way back does not delay
+ * that. */
 static void test_part_decides_nothing(void **state)
 {
 	const struct sl_event events[] = {CHAIN(4096 * MIB, SWAP, PRIORITY, WAIT),
@@ -222,8 +223,8 @@ static void test_does_not_pass(void **state)
 	play_close(&p);
 }
 
-/* V, which cannot be moved, is told to end for E, more urgent, which asks for 90. R wants back 40
- * from the host. Half of V's memory comes first: R would fit in it, and would be ended next. */
+/* V cannot be moved, and is told to end for E, more urgent, which asks for 90. R wants back 40 from
+ * the host. Half of V's memory becomes free first: R would fit in it, but would be ended next. */
 static void test_leaves_what_ends(void **state)
 {
 	static const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT),
@@ -248,8 +249,8 @@ static void test_leaves_what_ends(void **state)
 	play_close(&p);
 }
 
-/* L is told to end for W at that time, since the host has no space for it. Then the host has space,
- * and L's priority is no lower than W's: it lives, and is moved. */
+/* L is told to end for W at stop_ms, because the host has no space for L's memory. Then the host
+ * gets space, and L's priority is no lower than W's. So L lives, and is moved. */
 static void moved_after_all(const char *row, struct sl_event chain, uint64_t stop_ms,
 	const struct sl_event *then)
 {
@@ -314,8 +315,8 @@ static void test_is_moved_for_a_request(void **state)
 	play_close(&p);
 }
 
-/* L is told to end while it has more than its request. Then its request is raised, so it is
- * spared, and from then on it is within it: nothing of it is moved for a burst. */
+/* L is told to end while it has more than its request. Then its request is raised, so L is spared.
+ * It is within its request from then on, and nothing of it is moved for a burst. */
 static void test_is_spared_within_its_request(void **state)
 {
 	static const struct sl_event before[] = {CHAIN(10, SWAP, PRIORITY, WAIT),
@@ -339,9 +340,9 @@ static void test_is_spared_within_its_request(void **state)
 	play_close(&p);
 }
 
-/* H has 40 of one GPU, of which 30 are to leave for W's request, beside 30 of S that cannot be
- * moved. Meanwhile H asks for memory of another GPU, which it cannot use without its memory here. S
- * is to end once some of that is on the host, and not while all of it is resident. */
+/* H has 40 of one GPU, beside 30 of S that cannot be moved. 30 of H's are to leave for W's request.
+ * Meanwhile H asks for memory of another GPU, which it cannot use without its memory here. S is
+ * told to end once some of H's memory is on the host, and not while all of it is resident. */
 static void test_is_still_there(void **state)
 {
 	static const struct sl_event events[] = {CHAIN(1000, SWAP, PRIORITY, WAIT),
@@ -367,8 +368,9 @@ static void test_is_still_there(void **state)
 	play_close(&p);
 }
 
-/* W wants 40 back on each of two GPUs, and all of the pool holds them. What leaves one has no room
- * there until the other is free, so on each a borrower is stopped. */
+/* W wants 40 back on each of two GPUs, and these 80 fill the pool. What would have to leave a GPU
+ * for W finds no room in the pool before W is back on both. So on each GPU a borrower is told to
+ * end. */
 static void test_on_two_gpus(void **state)
 {
 	const struct sl_event events[] = {CHAIN(80, SWAP, PRIORITY, WAIT), GPU(0, 100),

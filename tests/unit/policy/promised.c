@@ -89,9 +89,8 @@ static void test_is_whole_first(void **state)
 	play_close(&p);
 }
 
-/* A is in its workload's turn, which began at 10 ms, or the turn is over, when A2 of the same
- * workload comes back. Returns when one of them is taken for B, which wants 20 of theirs from
- * then on, in ms. */
+/* A's turn began at 10 ms. A2, of the same workload, comes back at back_ms, and B wants 20 of their
+ * memory from then on. Returns when A or A2 is moved for B, in ms; 10000: neither is. */
 static uint64_t when_taken(uint64_t request, uint32_t a_swaps, uint64_t back_ms)
 {
 	enum { A = 1, A2, B };
@@ -116,10 +115,9 @@ static uint64_t when_taken(uint64_t request, uint32_t a_swaps, uint64_t back_ms)
 	return now;
 }
 
-/* A turn of the larger request is 2400 ms beside B, as below, and 200 ms alone. A process that
- * comes back within it does not make it longer, for it does not wait for B. It has a turn of its
- * own in three cases: the turn is over, none of its movable processes is in it, or it is a burst
- * like B. */
+/* Within their request, A and A2 are not moved for B, whether A2 comes back in A's turn, after it,
+ * or beside an A that never moves. Above the request, one of them is moved when A's turn of 200 ms
+ * is over: a process that comes back within a turn does not make it longer. */
 static void test_has_what_is_left(void **state)
 {
 	static const struct {
@@ -142,8 +140,8 @@ static void test_has_what_is_left(void **state)
 			rows[i].taken_ms);
 }
 
-/* A2 was taken for B at the end of a turn, of which A is still there. That turns are longer by the
- * time it wants back makes that one none that is on. */
+/* A and A2 are within their request and not proven idle. Neither is moved for B when its first turn
+ * is over, nor later, when a slow link has made turns longer. */
 static void test_turn_that_is_over(void **state)
 {
 	enum { A = 1, A2, B };
@@ -200,10 +198,10 @@ static void test_has_its_turn(void **state)
 	play_close(&p);
 }
 
-/* C and a part of A2 leave for B. A2, which wants back at once, waits for the first part of B's
- * turn; so does C behind it. A, the other process of A2's workload, is not taken for C: its place
- * would be A2's, and B, which is all on its way, would be moved before it was back. The pool and
- * the bound in it have space for B once, and B's place there is kept until it is back. */
+/* C and a part of A2 leave for B. A2 wants back at once, and waits for the first part of B's turn;
+ * so does C behind it. A, the other process of A2's workload, must not be moved for C: A2 would get
+ * its place, and B, which is on its way, would be moved before it is back. The pool, and the bound
+ * in it, have space to move B once, and B's place there is kept until it is back. */
 static void has_its_first_part(struct sl_event settings)
 {
 	enum { A = 1, A2, B, C };
@@ -253,9 +251,9 @@ static void test_burst_has_its_first_part(void **state)
 	has_its_first_part((struct sl_event)POOL(1000, 55));
 }
 
-/* D and a part of C leave for B, which comes back before all others then. C, which wants back
- * at once, waits for the first part of B's turn. A, of lower priority but within its request,
- * keeps its turn. */
+/* D and a part of C leave for B, which then comes back before all others. C wants back at once, and
+ * waits for the first part of B's turn. A, of lower priority but within its request, keeps its
+ * memory. */
 static void test_exchange_is_waited_for(void **state)
 {
 	enum { A = 1, B, C, D };
@@ -292,8 +290,8 @@ static void test_exchange_is_waited_for(void **state)
 	play_close(&p);
 }
 
-/* B is coming back before all others, and is stopped, as is A2, which left for it. C, which asks
- * within its request, does not wait for B's exchange: by the last resort B is ended for it. */
+/* B is coming back before all others, and is stopped. So is A2, which left for B. C asks within its
+ * request, and must not wait for B's exchange to go on: as the last resort, B is ended for C. */
 static void test_exchange_that_stands_still(void **state)
 {
 	enum { A = 1, A2, B, C };
@@ -327,9 +325,9 @@ static void test_exchange_that_stands_still(void **state)
 	play_close(&p);
 }
 
-/* N's held burst waits for its turn: it must leave the unused part of A's request free, which P
- * uses. Meanwhile no memory moves for A2, though all that is wanted would fit. A2 is told how long
- * that may last. */
+/* N's held burst waits for its turn: it must leave the unused part of A's request free, and P uses
+ * that. Meanwhile no memory moves for A2, although all that is wanted would fit. A2 is told a
+ * longest wait that allows for this, and is back within it. */
 static void test_behind_a_held_burst(void **state)
 {
 	enum { A = 1, A2, P, N };

@@ -2,8 +2,8 @@
  * proof - a client that seems idle proves it before it is moved for a lower priority, played by
  * hand
  *
- * A GPU of 100. H, of the higher priority, has 60 and is above its limit, which was lowered: so
- * `priority` could stop it, were no turn to come. L asks for 60, of which 40 are free.
+ * A GPU of 100. H, of the higher priority, has 60 and is above its limit, which was lowered. So
+ * `priority` could stop H if its memory could not be moved. L asks for 60, of which 40 are free.
  */
 #include "play.h"
 

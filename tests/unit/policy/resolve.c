@@ -568,8 +568,9 @@ static void goes_on_without_the_unreached(void **state)
 	play_close(&p);
 }
 
-/* The driver refuses as long as a demand waits at most, but its memory is not free at that
- * moment. So it goes on waiting, and its pause after a refusal stays the same. */
+/* The driver has refused a demand for as long as a demand waits at most, but at that moment its
+ * memory is not free. So the demand is not denied, and is tried again at the end of its back-off as
+ * before. */
 static void pauses_after_a_refusal(void **state)
 {
 	static const struct play_row rows[] = {

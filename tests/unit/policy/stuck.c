@@ -161,8 +161,8 @@ static void test_is_there(void **state)
 	play_close(&p);
 }
 
-/* R has 60 on the host of either GPU. B is stopped on the one; C has 50 of the other, and goes from
- * there if the host has room for it. Says whether B is ended. */
+/* R has 60 on the host for each of two GPUs. B is stopped on the first. C has 50 of the second, and
+ * leaves if the host has room for it. Returns whether B is ended. */
 static bool is_ended_on_one(uint64_t pool)
 {
 	enum { C = 3 };
@@ -191,8 +191,8 @@ static void test_two_gpus(void **state)
 	assert_false(is_ended_on_one(120));
 }
 
-/* R has 60 on the host; B is stopped, C works, and D is within its request. How much of R's lack C
- * can be made to give decides whether B has to be ended, and whether that is of any use. */
+/* R has 60 on the host; B is stopped, C works, and D is within its request. B is ended only if C
+ * cannot be made to give what R lacks, and if B's memory then suffices. */
 struct others {
 	const char *name;
 	bool swap, c_swaps;

@@ -260,9 +260,9 @@ static void test_freed_meanwhile(void **state)
 	play_close(&p);
 }
 
-/* On GPU 0 A is within its request and will be lent on once it has left; B stands on 20 of C's. X,
- * of GPU 1, is warm as well, and the pool of 100 has to take both. Returns the actions when both
- * have been idle for long enough. */
+/* On GPU 0 A is within its request, and what it leaves will be lent; B stands on 20 of C's request.
+ * X, on GPU 1, goes warm as well, and the pool of 100 has to take both. Returns the actions when
+ * both have been idle for long enough. */
 static const char *two_warm(struct play *p, uint64_t bytes)
 {
 	const struct sl_event before[] = {SWAP(100), GPU(0, 100), GPU(1, 100),
@@ -359,8 +359,8 @@ static void all(struct play *p, const struct play_row *rows, size_t count)
 	EVENT(WORKLOAD_ADD, workload_add, {w, BYTES(request), BYTES(100), 1, 1, priority})
 
 /* Z runs and has its turn. X waits for its end, then D asks for what is free, then Y waits, too.
- * Free memory is kept for X. When X gives up it is kept for Y: as many bytes, but D comes
- * before. */
+ * Free memory is kept for X. When X gives up, it is not kept for Y, which lacks as much: D comes
+ * before Y. */
 static const struct play_row kept[] = {
 	{"pool", 0, SWAP(1000), NULL},
 	{"GPU", 0, GPU(0, 100), NULL},
@@ -400,9 +400,9 @@ static void test_kept_for_another(void **state)
 	play_close(&p);
 }
 
-/* X waits for the end of Z's turn, which is of 2.4 s; free memory is kept for it. D would fit
- * there, and is of lower priority: after two turns of its own, of 200 ms, it comes before X. No
- * event marks that moment, only time. */
+/* X waits for the end of Z's turn, which is 2.4 s; free memory is kept for X. D would fit in that,
+ * but has a lower priority. After two turns of its own, of 200 ms, D comes before X. No event marks
+ * that moment, only time. */
 static const struct play_row patient[] = {
 	{"pool", 0, SWAP(1000, .min_share_pm = 1000, .turn_max = 20 * SL_S), NULL},
 	{"GPU", 0, GPU(0, 100), NULL},
@@ -436,9 +436,9 @@ static void test_promoted_by_time(void **state)
 	play_close(&p);
 }
 
-/* Z has 70, and H asks for 30: neither can be moved, so H would have to leave W its request, and
- * has to wait for Z. D asks for 40, and R wants back as much. What Z frees after more than a second
- * is not D's, but H's, for which it is not enough: so R has it. */
+/* Z has 70, and H asks for 30; neither can be moved. H must leave W its request, so it waits for Z.
+ * D asks for 40, and R wants back as much. Z frees 15 after more than a second. They are not D's;
+ * they are kept for H, but do not suffice for it. So R comes back. */
 static const struct sl_event yielding[] = {SWAP(1000), GPU(0, 100),
 	WORKLOAD(1, BYTES(30), BYTES(100)), RANKED(2, 0, 0), RANKED(3, 0, 0),
 	RANKED(4, 0, 0), RANKED(5, 0, 0), EVENT(CLIENT_JOIN, client_join, {5, 5, 1, 1}),
@@ -478,9 +478,9 @@ static void test_promoted_again(void **state)
 	play_close(&p);
 }
 
-/* D asks for more than is free, and is promoted, but Z's turn is not over yet. It gives up, and
- * asks anew for what would fit: it has its ordinary place then, behind X, for which that is
- * kept. */
+/* D asks for more than is free, and is promoted, but Z's turn is not over yet. Then D gives up, and
+ * asks anew for what would fit. The new demand has its ordinary place behind X, for which the free
+ * memory is kept. */
 static void test_promoted_in_vain(void **state)
 {
 	const char *got;
@@ -503,9 +503,8 @@ static void test_promoted_in_vain(void **state)
 	play_close(&p);
 }
 
-/* Behind `wait`, A's demand is looked at when its longest wait is over, which is when A is moved
- * for C. It begins anew once A is back, and at its end is looked at again: S, which did not answer
- * before, can be moved now. */
+/* With `wait` first, two longest waits end together. A's demand cannot be served: N cannot be
+ * moved, and S does not answer. So it is denied, nothing is kept for it, and A leaves for C. */
 static const struct play_row anew[] = {
 	{"wait swap", 0,
 		SETTINGS(.pool_bytes = 1000,
@@ -547,9 +546,8 @@ static void test_waits_anew(void **state)
 	play_close(&p);
 }
 
-/* The memory that V is moving to the host and what is free are all that E lacks but for 10.
- * `priority` stops one process for these, not two for the 30 that are missing now. W's and Y's
- * memory cannot be moved. */
+/* What V is moving to the host counts for E. `priority` stops one process for the 50 that E lacks
+ * beside that, not two for all 70. W's and Y's memory cannot be moved. */
 static const struct play_row under_way[] = {
 	{"swap priority", 0,
 		SETTINGS(.pool_bytes = 1000, .stop_idle = SL_S,
@@ -662,8 +660,8 @@ static void test_room_lost(void **state)
 			.gpu_mask = 1,    \
 			.may_take_less = may})
 
-/* A parked program leaves its context. A workload that asks for a part of the GPU gets the rest
- * of that part, but nothing of others' memory. */
+/* A parked program leaves its context on the GPU. A workload that asks for a fraction of the GPU
+ * gets what is left of that fraction, but nothing of other workloads' requests. */
 static void test_beside_the_parked(void **state)
 {
 	struct play p;
@@ -702,9 +700,9 @@ static void test_beside_the_parked(void **state)
 	play_close(&p);
 }
 
-/* A has its turn. B waits for 10 of its 50, then C for 40. B frees the 10: it is whole, and its
- * turn begins. It did nothing before, when it could not run, which is no reason to take from it.
- * Doing nothing for 20 ms from now on is one. */
+/* A has its turn. B waits for 10 of its 50, then C for its 40. B frees the 10, so it is fully
+ * resident and its turn begins. B had no work before because it could not run; it must not be moved
+ * for that. Having no work for 20 ms from now on is a reason. */
 static void test_whole_by_freeing(void **state)
 {
 	const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1, ANY, ANY),

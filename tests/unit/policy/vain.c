@@ -4,7 +4,7 @@
  *
  * N has 50 of a GPU of 100, which cannot be moved. A has 40 and asks for 15 more, of which none are
  * free: in vain. D wants 20 back from the host. B, of A's workload, is told to come back with 10
- * and never does: so A's return begins no turn for them.
+ * and never does, so no turn of their workload begins.
  */
 #include "play.h"
 
@@ -28,8 +28,9 @@ static const struct sl_event before[] = {SWAP(1000), GPU(0, 100), WORKLOAD(1),
 	ASK(A, 1, 0, 40), COMMIT(A, 1, 40), ASK(N, 1, 0, 50), COMMIT(N, 2, 50),
 	ASK(A, 2, 0, 15), WANT(B, 1)};
 
-/* Every 10 ms all but B do what they were told. D works whenever it is back, and so wants to be.
- * Until A is denied; then when, in ms. */
+/* Every 10 ms all clients but B do what they were told. D works whenever it is back, and so wants
+ * to be back. Ends when A is denied and returns that time in ms; 0: A was not denied before
+ * until_ms. */
 static uint64_t goes_round(struct play *p, uint64_t until_ms, uint32_t *evictions)
 {
 	for (uint64_t ms = 1010; ms < until_ms; ms += 10) {
@@ -72,9 +73,8 @@ static void begin(struct play *p)
 	assert_int_equal(strstr(said, "EVICT 1 g0 20 EVICTED_FOR") != NULL, MOVES);
 }
 
-/* Each time that A is back it is moved for D, and it comes before D. The longest wait of A's
- * demand began anew at its first return, and ends once: the look for it finds no client to
- * move, but has A leave for D. */
+/* A is not moved for D, so D stays on the host. A's demand waits for its longest wait, once, and is
+ * then denied. */
 static void test_is_told_so(void **state)
 {
 	struct play p;
@@ -89,8 +89,9 @@ static void test_is_told_so(void **state)
 	play_close(&p);
 }
 
-/* N has 40 that cannot be moved, D 30 that can, and 20 are about to be free. So A's 65 never fit,
- * and free memory is kept for it while it waits. When it is denied no client has to leave for B. */
+/* N has 40 that cannot be moved, D 30 that can, and 20 are about to be free. A's 65 never fit, and
+ * free memory is kept for A while it waits. When A is denied, no client has to leave for B, which
+ * gets what was kept. */
 static void nobody_leaves_for_what_was_kept(void **state)
 {
 	static const struct play_row rows[] = {
@@ -122,8 +123,9 @@ static void nobody_leaves_for_what_was_kept(void **state)
 	PLAY(rows);
 }
 
-/* A has 61, of which 45 are held, B 30, D 3, and 6 are free and kept for A. A's 17 have no room in
- * the pool, and wait for what B has; so B is let past with its 8, and 2 leave for it, not 8. */
+/* A has 61, of which 45 are held, B has 30 and D 3; 6 are free and kept for A. The pool has no room
+ * for A's 17, which wait for what B has. So B's 8 may use what is kept, and only 2 leave for it
+ * instead of 8. */
 static void what_helps_takes_what_is_kept(void **state)
 {
 	static const struct play_row rows[] = {
@@ -156,8 +158,8 @@ static void what_helps_takes_what_is_kept(void **state)
 	PLAY(rows);
 }
 
-/* 10 that are free and the 30 that D leaves are kept for A, whose 95 do not fit in the pool. 30 of
- * B are to leave for N. Leaving memory is not kept for A instead: otherwise B would be told to
+/* A's 95 do not fit in the pool. The 10 that are free and D's 30, which are about to be, are kept
+ * for A. 30 of B are to leave for N. Leaving memory is not kept for A; otherwise B would be told to
  * stay, and to leave again as soon as it may be. */
 static void what_has_a_seat_keeps_it_beside_what_is_kept(void **state)
 {

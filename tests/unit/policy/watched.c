@@ -1,5 +1,5 @@
 /*
- * watched - a client that was told to leave does not answer, since it is stopped, played by hand
+ * watched - a client that was told to leave does not answer because it is stopped, played by hand
  *
  * A has 60 of a GPU of 100, D 30. B asks for 20, of which 10 are free.
  */
@@ -98,8 +98,8 @@ static void gives_up(struct play *p, uint64_t ask, double at_ms)
 				SL_SWAP_ABORTED, 0}));
 }
 
-/* A client that was told to leave and then to stay may be asked again. After two such changes in a
- * row, others are asked for twice as long (20 ms). */
+/* A client that was told to leave and then to stay may be told to leave again. After two such
+ * changes in a row, other clients are chosen for twice as long (20 ms). */
 static void test_not_back_and_forth(void **state)
 {
 	struct play p;
@@ -119,8 +119,8 @@ static void test_not_back_and_forth(void **state)
 	play_close(&p);
 }
 
-/* A is resumed before any of its memory has left, so it need not come back. Some of it
- * leaves later. When A then gives up, it wants nothing. */
+/* A is resumed before any of its memory has left, so it need not come back. Later some of it leaves
+ * for B, and A wants it back. When A then gives up, it must want nothing. */
 static void test_resumed_before_it_left(void **state)
 {
 	struct play p;

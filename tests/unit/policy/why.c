@@ -122,8 +122,8 @@ static void is_to_end(void **state)
 	play_close(&p);
 }
 
-/* Two processes of a workload end for another, which gets nothing of its request: a third that
- * lacks more does not wait for their end. */
+/* Both processes of workload 1 are told to end for workload 2, which may use what they free except
+ * workload 1's request. Workload 3 lacks more than that, so it does not wait for their end. */
 static void ends_for_another(void **state)
 {
 	static const struct sl_event events[] = {
@@ -302,8 +302,8 @@ static void requested_is_not_free(void **state)
 	assert_was_free(rows, SL_ARRAY_LEN(rows), 60, 30);
 }
 
-/* A returning client waits for memory: what leaves for it suffices for no other. The demand's
- * turn comes after that, so it is not denied. */
+/* A returning client waits for memory, and what leaves for it suffices for no other. The demand's
+ * turn comes after that, so it is told that the memory is kept, and is not denied. */
 static void kept_for_a_return_is_not_free(void **state)
 {
 	static const struct play_row rows[] = {
