@@ -429,8 +429,8 @@ static void on_reported(struct sl_peer *peer)
 		tell_reported(client);
 		return;
 	}
-	/* The report lacks hidden memory: the policy waits until that is measured, too, or it would
-	 * give the place of a context to others. */
+	/* The report lacks hidden memory, so the policy waits until that is measured, too.
+	 * Otherwise it would give the memory of the client's context to others. */
 	for (uint32_t i = 0; i < client->gpu_count; i++)
 		sl_asking_measure(peer->daemon, client, i);
 }

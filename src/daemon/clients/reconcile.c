@@ -184,7 +184,8 @@ static bool is_judgeable(const struct view *view, const struct sl_client *client
 	       !sl_swap_is_moving(client, view->sample->begin);
 }
 
-/* A program that left CUDA behind (it exec'ed another) is not listed, not connected, and alive. */
+/* Has the process exec'ed a program without CUDA? Then it is alive, but neither listed nor
+ * connected. */
 static bool has_left(const struct view *view, struct sl_client *client, uint32_t ordinal)
 {
 	struct sl_client_gpu *gpu = &client->gpus[ordinal];

@@ -31,8 +31,8 @@ struct sl_user_rights {
 
 struct sl_user {
 	uid_t uid;
-	/* NULL, or why the daemon must not start anything outside for this user, who may still use
-	 * what it is given: "is in a container" (pids.h) */
+	/* Why the daemon must start nothing for this user outside the user's container: "is in a
+	 * container" (pids.h); NULL: it may. Other requests are not affected. */
 	const char *contained;
 	bool has_rights;
 	struct sl_user_rights rights;

@@ -374,8 +374,8 @@ static struct sl_nvml_samples *samples_of(struct sl_nvml *nvml, const char *uuid
 	return &nvml->asked[i].samples;
 }
 
-/* Adds the use of the GPU per process. If the GPU worked but no process did, the account is not
- * used: it lags or is incomplete. */
+/* Adds the use of the GPU per process. If the GPU worked but no process seems to have, the samples
+ * lag or are incomplete, and are not used. */
 static void by_process(struct sl_nvml *nvml, nvmlDevice_t handle, const char *uuid,
 	struct sl_nvml_usage *out)
 {

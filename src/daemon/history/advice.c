@@ -48,7 +48,8 @@ static void is_kept(sqlite3_context *context, int count, sqlite3_value **values)
 
 /* --- reading ------------------------------------------------------------------------------ */
 
-/* The tables runs, shares (KiB of each GPU), took (sums of a run) and needs (seconds by MiB). */
+/* Makes the tables runs, shares (KiB of each GPU), took (sums of a run) and needs (seconds by
+ * MiB). */
 static bool make_tables(
 	struct sl_history_reader *reader, const struct sl_history_ask *ask)
 {

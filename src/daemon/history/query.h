@@ -59,7 +59,7 @@ SL_MUST_CHECK bool sl_history_ask_complete(
 	struct sl_history_ask *ask, uint64_t now_ms, struct sl_error *err);
 
 struct sl_history_cut;
-/* What to cut rows into for this question, in the history's time; a step length of 0 is to be
+/* What to cut rows into for this question, in the history's time; step 0: the length is yet to be
  * chosen. */
 struct sl_history_cut sl_history_cut_of(const struct sl_history_ask *ask);
 /* The coarsest level whose rows give exact figures for steps of this length. */

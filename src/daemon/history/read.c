@@ -91,7 +91,8 @@ sqlite3_stmt *sl_history_reader_ask(
 
 /* --- levels ------------------------------------------------------------------------------- */
 
-/* A level begins with the unit of its first row; one without rows begins where the next ends. */
+/* A level begins with the unit of its first row; one without rows begins where the next coarser one
+ * ends. */
 static bool find_levels(struct sl_history_reader *reader)
 {
 	sl_cleanup(sl_history_statement_end) sqlite3_stmt *statement =
@@ -265,8 +266,8 @@ static void put_whole(sqlite3_str *sql, enum sl_history_kind kind,
 	sqlite3_str_appendall(sql, ") CROSS JOIN keys");
 }
 
-/* A row for each of its steps, with its part. LIMIT -1 has SQLite compute the columns of a subquery
- * once, and not wherever they are used. */
+/* Splits a row into one for each step that it spans, each with its part. LIMIT -1 has SQLite
+ * compute the columns of a subquery once, and not wherever they are used. */
 static void put_pieces(sqlite3_str *sql, enum sl_history_kind kind,
 	const struct sl_history_cut *cut, const struct sl_history_part *part)
 {

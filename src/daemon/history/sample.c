@@ -201,8 +201,8 @@ static bool is_gone(const struct sl_history_seen *later)
 	return !later || !later->clients;
 }
 
-/* Counts a workload that worked, and adds up its share: the later sample's, or if it is gone the
- * last one known. */
+/* Counts a workload that worked, and adds up its share: the later sample's or, if the workload is
+ * gone, the last one known. */
 static void count_work(struct between *between, const struct sl_history_seen *use)
 {
 	const struct sl_history_seen *later =

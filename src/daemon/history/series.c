@@ -27,8 +27,8 @@ struct series {
 	uint64_t number, begun_ms, ended_ms; /* by the machine's clock */
 };
 
-/* Finds the newest workload with this number or name, and describes it: one that ended is in no
- * list of the daemon. */
+/* Finds the newest workload with this number or name, and describes it, because the daemon's lists
+ * lack one that has ended. */
 static int find_workload(struct sl_history_reader *reader,
 	const struct sl_history_ask *ask, struct series *series, FILE *out,
 	struct sl_error *err)

@@ -104,8 +104,8 @@ struct sl_history_batch {
 	size_t event_count;
 };
 
-/* How long rows stay, and how large the file may get. 0 seconds: rows go once rolled up; of hours:
- * none are kept. */
+/* How long rows stay, and how large the file may get. 0 seconds: rows are deleted once rolled up; 0
+ * for hours: none are kept. */
 struct sl_history_keep {
 	int64_t seconds[SL_HISTORY_LEVELS];
 	uint64_t bytes, events;

@@ -102,8 +102,8 @@ void sl_peer_accept(struct sl_daemon *daemon, int fd, uint64_t workload);
 void sl_peer_adopt(struct sl_daemon *daemon, int fd, struct sl_user *who);
 /* Sends or queues; may doom the peer. */
 void sl_peer_send(struct sl_peer *peer, union sl_msg *msg);
-/* Likewise, with count of the bundle's descriptors. The bundle keeps them, and is kept until
- * then. */
+/* Likewise, with count of the bundle's descriptors. The bundle keeps them, and is kept until they
+ * are sent. */
 void sl_peer_send_fds(struct sl_peer *peer, union sl_msg *msg, struct sl_bundle *bundle,
 	uint32_t first, uint32_t count);
 /* Tells a peer whose rows waited that there may be more. */

@@ -129,7 +129,8 @@ int sl_recover_save(struct sl_daemon *daemon)
 
 /* --- loading ------------------------------------------------------------------------------ */
 
-/* Its processes cannot move to other GPUs, nor lose one of the GPUs that their ordinals name. */
+/* Logs that a GPU of the workload is missing: its processes can neither move to another GPU nor
+ * lose one that their ordinals name. */
 static void note_lost(const struct sl_daemon *daemon,
 	const struct sl_journal_workload *in, const uint8_t uuid[SL_WIRE_UUID_BYTES])
 {

@@ -85,8 +85,8 @@ static uint64_t possible(const struct sl_hostpool *pool)
 					   SL_HOSTMEM_GRAIN * SL_HOSTMEM_GRAIN);
 }
 
-/* Tells the policy of a smaller pool as soon as a file could not be made, and of a larger pool once
- * it is larger by an eighth or as large as configured. So the policy is not told of every page. */
+/* Tells the policy of a smaller pool as soon as a file could not be made. Tells it of a larger pool
+ * once that is larger by an eighth or as large as configured, and not of every page. */
 static void judge_size(struct sl_daemon *daemon, bool failed)
 {
 	struct sl_hostpool *pool = daemon->hostpool;

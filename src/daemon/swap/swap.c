@@ -52,8 +52,8 @@ static void end(struct sl_client *client, struct sl_event *event)
 	sl_drive(client->daemon, event);
 }
 
-/* As far as we know nothing moved. A restore that was sent may have been carried out: then the
- * bytes ordered are back from the host. */
+/* Ends an order as one that moved nothing, as far as we know. But a restore that was sent may have
+ * been carried out, so its bytes count as back from the host. */
 static void end_refused(struct sl_client *client)
 {
 	struct sl_client_order *order = &client->order;

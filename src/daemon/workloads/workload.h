@@ -35,8 +35,8 @@ void sl_workload_check_end(struct sl_daemon *daemon, struct sl_workload *workloa
 void sl_workload_discard(struct sl_daemon *daemon, struct sl_workload *workload);
 /* Likewise, for one that the policy admitted but that will not start after all. */
 void sl_workload_dismiss(struct sl_daemon *daemon, struct sl_workload *workload);
-/* The policy's event for it, on gpu_count of the GPUs in gpu_mask. The caller adds bounds and
- * history. */
+/* The policy's event for the workload, on gpu_count of the GPUs in gpu_mask. The caller adds bounds
+ * and history. */
 struct sl_event sl_workload_event(
 	const struct sl_workload *workload, uint32_t gpu_count, uint32_t gpu_mask);
 /* Does the policy admit it? daemon->admission has the details, or the reason why not. */
