@@ -2,8 +2,8 @@
  * trust - does a socket belong to root's daemon or the user's own?
  *
  * The command line and libsluice trust no other: a stranger's "daemon" would learn command lines
- * and offer GPUs that do not exist. In a user namespace root outside shows as 65534, the number of
- * every user without one, so there the folder decides, too. Makes system calls directly, so it
+ * and offer GPUs that do not exist. In a user namespace, root of the outside shows as 65534, like
+ * every user without a number there. So the folder decides, too. Makes system calls directly, so it
  * needs nothing of newer C libraries. Keeps no state.
  */
 #ifndef SL_BASE_TRUST_H

@@ -1,9 +1,9 @@
 /*
  * entry-points - reaches the driver by every road programs take, and compares the results
  *
- * Linked, dlopen with dlsym, dlsym(RTLD_DEFAULT), dlvsym, cuGetProcAddress from the linked driver
- * and from one found by dlsym, of both versions. A limit must hold on every road (peer-failures
- * row 14): cuMemGetInfo and cuDeviceTotalMem must say the same everywhere, and an allocation above
+ * The roads: linked; dlopen with dlsym; dlsym(RTLD_DEFAULT); dlvsym; both versions of
+ * cuGetProcAddress, linked and found by dlsym. A limit must hold on every road (peer-failures row
+ * 14): cuMemGetInfo and cuDeviceTotalMem must say the same everywhere, and an allocation above
  * --limit, if given, must fail on each with out-of-memory.
  */
 #include "prog.h"

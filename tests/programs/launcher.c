@@ -2,8 +2,8 @@
  * launcher - several threads launch, copy and set memory as fast as they can
  *
  * Each thread owns a word and a stream; every launch adds one to the word, so that lost, doubled or
- * reordered work shows in the final count. It tells its rate and the longest time one call took:
- * what a gate that closes and opens under load would show.
+ * reordered work shows in the final count. It prints its rate and the longest time that one call
+ * took, which show the effect of a gate that closes and opens under load.
  */
 #include "prog.h"
 

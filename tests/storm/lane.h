@@ -1,9 +1,9 @@
 /*
  * lane - one thread of a storm while it runs: its tables, and the helpers of operations
  *
- * Operations run when their results are determined: work of another stream on a buffer is waited
- * for first (storm_touch), so that contents never depend on which stream was faster. Memory that
- * could not be ordered is *tainted*: its contents are not compared any more.
+ * Each operation on a buffer is ordered after the work of other streams on it (storm_touch). So
+ * contents never depend on which stream was faster. Memory that could not be ordered is *tainted*:
+ * its contents are not compared any more.
  */
 #ifndef SL_TESTS_STORM_LANE_H
 #define SL_TESTS_STORM_LANE_H

@@ -1,11 +1,11 @@
 /*
  * prove - has the GPU finished what this process gave it?
  *
- * A helper thread calls cuCtxSynchronize for one context after the other. When that returns, the
- * work submitted before it began is finished. Callers ask for a proof and poll its progress; only
- * the swap thread waits for it, with a deadline. While a stream capture is open nothing is proved.
- * Contexts are known from their creation; the thread leaves a context before it is destroyed.
- * Thread-safe.
+ * A helper thread calls cuCtxSynchronize for one context after the other. When such a call returns,
+ * the context's work submitted before the call is finished. Callers ask for a proof and poll its
+ * progress; only the swap thread waits for it, with a deadline. While a stream capture is open
+ * nothing is proved. Contexts are known from their creation; the thread leaves a context before it
+ * is destroyed. Thread-safe.
  */
 #ifndef SL_RUNTIME_CONTEXTS_PROVE_H
 #define SL_RUNTIME_CONTEXTS_PROVE_H

@@ -3,8 +3,8 @@
  *
  * An allocation finds the space by the current context; the first allocation in a context makes its
  * space. One lock ("the books") guards all spaces, regions, slabs and the page map. It is held for
- * table work only, never during a driver call or a wait. A space is freed when it is dead and no
- * thread uses it.
+ * table work only, never during a driver call or a wait. A space is freed when its context is gone
+ * and no thread uses it.
  */
 #ifndef SL_RUNTIME_CONTEXTS_SPACE_H
 #define SL_RUNTIME_CONTEXTS_SPACE_H

@@ -3,9 +3,9 @@
  *
  * A graph takes the union of the address ranges of its allocation nodes: nodes that share memory
  * have overlapping ranges. The union is computed at instantiation from the driver's own list of
- * nodes, so their origin does not matter. Graphs are inspected only once an allocation node was
- * made. Different graphs share the pool's memory. If a launch asked for more than it needed, the
- * rest goes back once the driver has reported its reserve.
+ * nodes, so their origin does not matter. Until the program has made an allocation node, no graph
+ * is inspected. Different graphs share the pool's memory. If a launch asked for more than it
+ * needed, the rest goes back once the driver has reported its reserve.
  */
 #include "runtime/driver/graph.h"
 #include "runtime/contexts/capture.h"

@@ -12,10 +12,11 @@
  * An id lives as long as the program has references or mappings, or has bound it to a multicast
  * object. Its charge is given back after the last of these.
  *
- * One lock, held for table work only, never during a driver call; functions take it themselves.
- * sl_handle_use and sl_mappings_take take a handle or mapping out of the tables for a driver call.
- * Until it is put back or dropped it belongs to that thread, so the books stay right whatever other
- * threads do to the same object. No lock may be held by the caller. Bytes.
+ * One lock, held for table work only, never during a driver call; functions take it themselves. For
+ * a driver call, sl_handle_use keeps a handle's record in existence until sl_handle_leave.
+ * sl_mappings_take takes mappings out of the table, and they belong to that thread until it puts
+ * them back or drops them. So the books stay right whatever other threads do to the same object.
+ * The caller holds no lock. Bytes.
  */
 #ifndef SL_RUNTIME_DRIVER_HANDLE_H
 #define SL_RUNTIME_DRIVER_HANDLE_H

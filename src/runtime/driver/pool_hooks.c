@@ -1,8 +1,8 @@
 /*
  * pool_hooks - stream-ordered allocation and the pools behind it, as programs call them
  *
- * An allocation in a capturing stream asks for nothing: it becomes a node of the graph, and is
- * asked for when that is launched (graph.h).
+ * An allocation in a capturing stream asks for nothing: it becomes a node of the graph, and its
+ * memory is asked for when the graph is launched (graph.h).
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/contexts/sticky.h"

@@ -30,9 +30,9 @@ struct sl_chunk {
 /*
  * Ranges below `below` get chunks of `chunk`, so most have one to four handles and none has many.
  * Costs are per handle, not per byte: create, map, access, unmap and release sum to 100-300 us
- * each, published for the A100. An allocation may cost 50 us and a quarter more than the driver's
- * own. But a chunk is also the unit of eviction and of a pipeline of copies: 256 MiB cross a Gen5
- * link in 5 ms.
+ * each, published for the A100. Our budget: an allocation may take a quarter and 50 us longer than
+ * the driver's own. But chunks must not be too large, since a chunk is also the unit of eviction
+ * and of the pipeline of copies: 256 MiB cross a Gen5 link in 5 ms.
  */
 static const struct {
 	uint64_t below, chunk;

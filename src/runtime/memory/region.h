@@ -1,8 +1,8 @@
 /*
  * region - one large allocation, with chunks of its own
  *
- * Live regions are in their space's `regions`, freed ones that wait for the GPU in `leaving`;
- * both are in the page map. Fields are the books'.
+ * Live regions are in their space's `regions`, freed ones that wait for the GPU in `leaving`; both
+ * are in the page map. The books' lock guards the fields.
  */
 #ifndef SL_RUNTIME_MEMORY_REGION_H
 #define SL_RUNTIME_MEMORY_REGION_H

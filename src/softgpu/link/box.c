@@ -1,9 +1,10 @@
 /*
  * box - a server process, a private directory, two variables
  *
- * The server holds one end of a pipe whose other end only the starter has. When that is closed, by
- * sl_softgpu_stop() or by death, the server ends; a signal could not do this for a starter that was
- * killed. The server reports "ready" over a second pipe, so its socket need not be polled.
+ * The server holds one end of a pipe whose other end only the starter has. When that end is closed,
+ * by sl_softgpu_stop() or by the starter's death, the server ends. A signal would not work: a
+ * killed starter cannot send one. The server reports "ready" over a second pipe, so its socket need
+ * not be polled.
  */
 #include "softgpu/link/box.h"
 

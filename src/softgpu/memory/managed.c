@@ -3,7 +3,7 @@
  *
  * Managed memory is one set of pages that both sides map, charged to the GPU it was made for.
  * Nothing moves, so advice and prefetches change only the answers to queries. They are checked and
- * stored by byte ranges (struct sl_hint), a prefetch at the time of the call.
+ * stored by byte ranges (struct sl_hint). A prefetch takes effect with the call.
  */
 #include "softgpu/memory/managed.h"
 #include "softgpu/driver/api.h"
