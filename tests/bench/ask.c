@@ -1,8 +1,8 @@
 /*
  * ask - one function per request of the bench to the daemon
  *
- * It does not use the command line's connection code: the bench also speaks as a client, and its
- * times should contain as little of our code as possible.
+ * These functions do not use the command line's connection code. The bench also speaks as a client,
+ * and its times should contain as little of Sluice's own code as possible.
  */
 #include "ask.h"
 

@@ -1,7 +1,7 @@
 /*
- * A refused configuration changes nothing and says why; an accepted one is in range, option by
- * option, and is the same when read again. Half of the inputs become the value of a known key:
- * chance alone would never write one.
+ * A refused configuration changes nothing and says why. In an accepted one each option is in range,
+ * and the configuration is the same when read again. Half of the inputs become the value of a known
+ * key: chance alone would never write one.
  */
 #include "fuzz.h"
 

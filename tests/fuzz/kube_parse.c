@@ -1,6 +1,6 @@
 /*
  * JSON of the API server. A document that jansson accepts stays as it is, JSON as the API server
- * writes it is read, and the parser never leaves the text.
+ * writes it is read, and the parser never reads or writes outside of the text.
  */
 #include "fuzz.h"
 

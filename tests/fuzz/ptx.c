@@ -1,6 +1,6 @@
 /*
- * A text either becomes C or is refused with a log of one line, whatever it is. Most inputs are put
- * into a kernel: chance alone would never write one.
+ * Any text either becomes C or is refused with a log of one line. Most inputs are put into a
+ * kernel: chance alone would never write one.
  */
 #include "fuzz.h"
 

@@ -7,11 +7,11 @@
  *	http-client ADDRESS trickle N MS [TARGET]: N connections that send a byte at a time.
  *	http-client ADDRESS idle N MS: N connections that send nothing.
  *	http-client ADDRESS deaf N MS [TARGET]: N connections that ask and never read.
- *	http-client ADDRESS listen MS: takes the address for that time from all others.
+ *	http-client ADDRESS listen MS: occupies the address for that time, so nothing else can.
  *
- * TARGET is /metrics without one. ADDRESS is HOST:PORT (IPv4) or the path of a socket. Those with N
- * print how many of their connections the server had ended after that time, or as soon as it has
- * ended all. Exit status: 0; 2 if nothing listens; 3 if no end came within 15 s; get: 1 if the
+ * Without TARGET it is /metrics. ADDRESS is HOST:PORT (IPv4) or the path of a socket. The commands
+ * with N end after MS, or as soon as the server has ended all their connections, and print how many
+ * it has ended. Exit status: 0; 2 if nothing listens; 3 if no end came within 15 s; get: 1 if the
  * answer is not 200.
  */
 #include <arpa/inet.h>

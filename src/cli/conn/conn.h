@@ -1,8 +1,8 @@
 /*
  * conn - one conversation with the daemon
  *
- * Blocking, with a deadline per message (10 s, or SLUICE_TIMEOUT), so a daemon that hangs is
- * reported. One thread per connection.
+ * Calls block, at most 10 s (or SLUICE_TIMEOUT) per message, so a daemon that hangs is reported.
+ * One thread per connection.
  */
 #ifndef SL_CLI_CONN_CONN_H
 #define SL_CLI_CONN_CONN_H
@@ -25,8 +25,8 @@ SL_MUST_CHECK int sl_conn_open(struct sl_conn *conn, struct sl_error *err);
 /* The same with at most timeout_ms per answer, regardless of SLUICE_TIMEOUT. */
 SL_MUST_CHECK int sl_conn_open_within(
 	struct sl_conn *conn, uint64_t timeout_ms, struct sl_error *err);
-/* sl_conn_open() in two steps, for a caller with work to do until the daemon answers: begin
- * connects and sends HELLO; await, after an OK, receives the answer. */
+/* sl_conn_open() in two steps, for a caller with work to do until the daemon answers. begin
+ * connects and sends HELLO; if it returned OK, await receives the answer. */
 SL_MUST_CHECK int sl_conn_begin(struct sl_conn *conn, struct sl_error *err);
 SL_MUST_CHECK int sl_conn_await(struct sl_conn *conn, struct sl_error *err);
 /* Safe to call twice. */
@@ -39,8 +39,8 @@ SL_MUST_CHECK int sl_conn_call(struct sl_conn *conn, const union sl_msg *ask,
 /* The same, sending the descriptor `file` along; it stays the caller's. */
 SL_MUST_CHECK int sl_conn_call_giving(struct sl_conn *conn, const union sl_msg *ask,
 	int file, uint32_t want, union sl_msg *answer, struct sl_error *err);
-/* The same, for an answer of type `want` with a descriptor, which becomes the caller's, or of type
- * else_want without one (*file is -1). */
+/* The same. The answer is of type `want`, with a descriptor in *file that becomes the caller's; or
+ * of type else_want, without one (*file is -1). */
 SL_MUST_CHECK int sl_conn_call_taking(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t want, uint32_t else_want, union sl_msg *answer, int *file,
 	struct sl_error *err);

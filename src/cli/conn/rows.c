@@ -1,5 +1,5 @@
-/* One conversation per list: a connection costs less than a millisecond, and a lasting one would
- * have to survive restarts of the daemon during `--watch`. */
+/* Each list has its own connection. It costs less than a millisecond, whereas a lasting connection
+ * would have to survive restarts of the daemon during `--watch`. */
 #include "cli/conn/rows.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /*
- * command: set, park and resume write an annotation of the pod, so Kubernetes checks the user's
- * rights. Then they wait until the node confirms the change in the claim's status.
+ * set, park and resume write an annotation of the pod, so Kubernetes checks the user's rights. Then
+ * they wait until the node confirms the change in the claim's status.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /*
  * canvas - a screen of character cells
  *
- * Drawing functions write into cells without knowing a terminal; screen.c shows the cells, and
- * tests read them. Text that does not fit is cut. Texts are UTF-8 and are tamed while they are
- * drawn (cli/line/text.h); an ASCII canvas shows other characters as '?'. Widths follow wcwidth(3),
- * so LC_CTYPE counts.
+ * Drawing functions write into cells and know no terminal; screen.c shows the cells, and tests read
+ * them. Text that does not fit is cut. Texts are UTF-8; control characters are replaced while they
+ * are drawn (cli/line/text.h), and an ASCII canvas shows other characters as '?'. Widths follow
+ * wcwidth(3), which depends on LC_CTYPE.
  */
 #ifndef SL_CLI_LINE_CANVAS_H
 #define SL_CLI_LINE_CANVAS_H

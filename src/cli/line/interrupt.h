@@ -1,8 +1,8 @@
 /*
  * interrupt - lets a waiting verb notice SIGINT and SIGTERM
  *
- * The signals are blocked except in the waits below, so none is missed between a check and a wait.
- * For verbs that must print something before they end, or end orderly. One thread.
+ * The signals are blocked except during the waits below, so none is missed between a check and a
+ * wait. For verbs that must print or clean up before they end. One thread.
  */
 #ifndef SL_CLI_LINE_INTERRUPT_H
 #define SL_CLI_LINE_INTERRUPT_H

@@ -4,8 +4,8 @@
  * No wrapper process stays behind: exec keeps the pid that the daemon watches by a pidfd, and exit
  * status, signals, terminal and job control are the program's own.
  *
- * Order: all local checks come before the daemon is asked, so a refusal never creates a workload
- * for a moment. The daemon answers HELLO meanwhile.
+ * All local checks come before the workload is requested, so a refusal never creates a workload for
+ * a moment. While they run, the daemon answers HELLO.
  */
 #include "base/library.h"
 #include "cli/line/cli.h"

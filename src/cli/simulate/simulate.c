@@ -2,8 +2,8 @@
  * sluice simulate: places the jobs of a trace on the nodes of another file, in virtual time, with
  * the daemon's placement code. Starts nothing and asks no daemon.
  *
- * Without --projects (here) a run is one order of arrival; several orders give a mean. run.h
- * defines a run; for --projects see whatif.c.
+ * This file does it without --projects: each run takes the jobs in one order of arrival, and the
+ * figures of several runs are averaged. run.h defines a run; for --projects see whatif.c.
  */
 #include "cli/line/cli.h"
 #include "cli/simulate/simulate.h"

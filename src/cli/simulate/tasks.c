@@ -1,8 +1,8 @@
 /*
  * tasks - carries out the machine's actions: tasks start, are parked, terminated, moved; jobs work
  *
- * The machine is never called from within itself: its actions are queued and carried out one after
- * the other, and the events that answer them may add to the queue.
+ * The machine must not be called while it emits actions. So its actions are queued and carried out
+ * one after the other; the events that answer them may add to the queue.
  */
 #include "cli/simulate/internal.h"
 

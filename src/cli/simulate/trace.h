@@ -8,8 +8,8 @@
  *             gpu_mib, creation_time, deletion_time (seconds)
  *   arrivals  seed, kind, indices: a line of kind `pods` with the rows of the jobs file (from 0) in
  *             the order of arrival; and one of kind `nodes` with each node's rank for ties
- * Columns behind the semicolon are optional. With projects there are more: work.h. A file must end
- * with a newline, since one that was cut short does not. Errors name file and line.
+ * Columns behind the semicolon are optional. work.h has further columns, for projects. A file must
+ * end with a newline: without one it may have been cut short. Errors name file and line.
  */
 #ifndef SL_CLI_SIMULATE_TRACE_H
 #define SL_CLI_SIMULATE_TRACE_H

@@ -207,8 +207,8 @@ void sl_work_find_job_columns(const struct sl_csv *csv, struct sl_work_job_colum
 	};
 }
 
-/* A project without users and groups admits those of its parent. Members of groups are not known
- * here, so a project with groups admits every user. */
+/* A project without users and groups admits those of its parent. The members of groups are not
+ * known here, so a project with groups counts as admitting every user. */
 static bool admits(
 	const struct sl_projects *set, const struct sl_project_row *row, const char *user)
 {

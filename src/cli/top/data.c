@@ -2,8 +2,8 @@
  * The lists of one refresh are read moments apart. Rows that contradict each other (a workload on a
  * GPU that is gone) are shown as they are.
  *
- * Reasons are asked for only for waiting workloads on the screen, so a queue of thousands costs no
- * more than a screenful.
+ * The daemon is asked for reasons only for waiting workloads on the screen, so a queue of thousands
+ * costs no more than a screenful.
  */
 #include "cli/top/top.h"
 

@@ -1,7 +1,7 @@
 /*
  * From top to bottom: a title, the GPUs with their bars, the workloads, their waits, the keys. On a
- * low screen GPUs lose their ticks, then their title; on a narrow one columns are dropped, least
- * important first. Letters, marks and words repeat all that colours show.
+ * low screen the GPUs lose their ticks, then their title. On a narrow screen columns are dropped,
+ * least important first. Letters, marks and words repeat everything that colours show.
  */
 #include "cli/top/top.h"
 

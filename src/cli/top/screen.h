@@ -2,7 +2,7 @@
  * screen - a terminal that shows a canvas and reads keys
  *
  * The only file that uses curses. One screen per process. Between open and close the terminal is in
- * another mode, so close it on every way out.
+ * curses' mode, so close it before every exit.
  */
 #ifndef SL_CLI_TOP_SCREEN_H
 #define SL_CLI_TOP_SCREEN_H

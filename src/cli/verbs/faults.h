@@ -1,8 +1,8 @@
 /*
  * faults - is a fault plan valid for the software GPU?
  *
- * The software GPU reads the plan in every program inside the box. This only checks it, so a
- * mistake is refused before anything starts. Pure. The grammar is in softgpu/link/box.h.
+ * The software GPU reads the plan in every program inside the box. This file only checks the plan,
+ * so a mistake is refused before anything starts. Pure. The grammar is in softgpu/link/box.h.
  */
 #ifndef SL_CLI_VERBS_FAULTS_H
 #define SL_CLI_VERBS_FAULTS_H

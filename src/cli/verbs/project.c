@@ -2,8 +2,8 @@
  * sluice project: the projects of a daemon, from files and as files.
  *
  * This process reads the file, so an error names the line and the daemon never parses a user's
- * YAML. An error that only the daemon can find (a parent that is missing there) comes back with the
- * project's name, and gets its line here.
+ * YAML. The daemon reports an error that only it can find (a parent that is missing there) with the
+ * project's name; this file then adds the line.
  */
 #include "cli/line/cli.h"
 #include "cli/conn/project_use.h"

@@ -2,7 +2,7 @@
  * sluice ps: one line per workload and GPU, and one per queued job. --jobs: one per job.
  *
  * USED is what counts against request and limit: backing plus hidden bytes, also those on the host
- * (EVICTED), so the three columns can be compared by eye. --json has the parts.
+ * (EVICTED). So USED, REQUEST and LIMIT can be compared by eye. --json has the components.
  */
 #include "cli/line/cli.h"
 #include "cli/conn/conn.h"

@@ -198,9 +198,9 @@ static unsigned int signal_children(pid_t server, int signal)
 	return n;
 }
 
-/* Ends what CMD left behind. Grandchildren become children as their parents end. A process that
- * cannot be killed (another user's, or stuck in the kernel) is left after twice the grace
- * period. */
+/* Ends what CMD left behind. When a parent ends, its children become this process's children. A
+ * process that cannot be killed (another user's, or stuck in the kernel) is given up after twice
+ * the grace period. */
 static void end_leftovers(pid_t server)
 {
 	sl_ns start = sl_clock_now(), now = start;

@@ -1,9 +1,9 @@
 /*
  * sluice why: one sentence for each thing in a workload's way now, then for each that was.
  *
- * An ended workload is in no list, so its name is looked up among the daemon's events, then in the
- * history; only then is it unknown. A job is in a list of its own, where the daemon says why it
- * waits or how it ended; while it runs, it is also a workload.
+ * An ended workload is in no list. Its name is looked up among the daemon's events, then in the
+ * history; if both lack it, it is unknown. Jobs have a list of their own, where the daemon says why
+ * a job waits or how it ended. While a job runs, it is also a workload.
  */
 #include "cli/line/cli.h"
 #include "cli/conn/jobs.h"

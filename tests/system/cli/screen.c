@@ -1,9 +1,9 @@
 /*
- * screen COLUMNS ROWS -- CMD...: CMD on a terminal, driven by a script and looked at
+ * screen COLUMNS ROWS -- CMD...: runs CMD on a terminal, types a script, and checks the screen
  *
- * CMD runs on a pseudo-terminal of that size; what it sends is followed by an emulation of the
- * parts of xterm that curses uses. Anything else is an error, so that a screen is never quietly
- * wrong. The script on standard input has a step per line:
+ * CMD runs on a pseudo-terminal of that size. An emulation of the parts of xterm that curses uses
+ * reads what CMD sends. Anything else is an error, so that a screen is never quietly wrong. The
+ * script on standard input has a step per line:
  *
  *	expect TEXT   waits until some row of the screen has TEXT.
  *	gone TEXT     waits until no row has it.

@@ -205,8 +205,8 @@ static void test_wrappers(void **state)
 	}
 }
 
-/* `env -S TEXT` splits TEXT itself. %D stands for the made docker. Quotes, escapes and
- * variables cannot be followed, and are let through. */
+/* `env -S TEXT` splits TEXT itself. %D stands for the docker that the test made. Sluice cannot
+ * follow quotes, escapes and variables, and accepts such a TEXT. */
 static void test_env_split(void **state)
 {
 	static const struct {

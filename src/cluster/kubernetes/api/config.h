@@ -3,8 +3,9 @@
  *
  * In the cluster: the service account of the pod (KUBERNETES_SERVICE_HOST, _PORT, ca.crt, token).
  * Elsewhere: the current context of a kubeconfig. Only https; the server's certificate is always
- * verified. Data inside the kubeconfig (certificate-authority-data and the like) lies in anonymous
- * memory, with a path below /proc/self/fd. Reads files, once; keeps no other state.
+ * verified. If the kubeconfig contains data instead of paths (certificate-authority-data and the
+ * like), the data is put into anonymous memory, with a path below /proc/self/fd. Reads files, once;
+ * keeps no other state.
  */
 #ifndef SL_CLUSTER_KUBERNETES_API_CONFIG_H
 #define SL_CLUSTER_KUBERNETES_API_CONFIG_H
@@ -31,8 +32,8 @@ struct sl_kube_config {
 
 void sl_kube_config_fini(struct sl_kube_config *config);
 
-/* The service account in folder (NULL: SL_KUBE_ACCOUNT_DIR), the address from the environment. 0 or
- * negative errno; err names the missing item and the remedy. */
+/* Reads the service account in folder (NULL: SL_KUBE_ACCOUNT_DIR), and the address from the
+ * environment. 0 or negative errno; err names the missing item and the remedy. */
 SL_MUST_CHECK int sl_kube_config_inside(
 	struct sl_kube_config *out, const char *folder, struct sl_error *err);
 /* Reads the kubeconfig at path; results as above. Refuses, with the remedy: http,

@@ -1,8 +1,9 @@
 /*
  * parse - jansson first; a document that it refuses is repaired
  *
- * The repair knows strings, numbers and brackets only. It needs no grammar, since jansson reads the
- * result and refuses other errors. It writes in place, since nothing becomes longer.
+ * The repair knows strings, numbers and brackets only. It needs no grammar: jansson reads the
+ * repaired text and refuses any other error. The repair writes in place, since nothing becomes
+ * longer.
  */
 #include "cluster/kubernetes/api/parse.h"
 

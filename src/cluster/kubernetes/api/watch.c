@@ -1,8 +1,8 @@
 /*
  * watch - lists, watches, and handles the end of a watch
  *
- * There is always exactly one call, perhaps delayed: a page of the list or the stream of changes.
- * So a watch needs no timer, and the client's end ends everything.
+ * There is always exactly one call, perhaps with a delay (`after`): a page of the list or the
+ * stream of changes. So a watch needs no timer, and freeing the client ends it.
  *
  * A watch that ends continues from the last resource version, bookmarks included. It lists again if
  * that version cannot be trusted: 410 Gone (the server forgot it), an ERROR event, a line that is

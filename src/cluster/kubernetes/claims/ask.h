@@ -5,7 +5,7 @@
  *
  *   KAI and Run:ai, for one container (the first, or gpu-fraction-container-name):
  *     gpu-fraction            part of a GPU's memory, above 0 and at most 1
- *     gpu-memory              or MiB, a plain number
+ *     gpu-memory              instead of it: MiB, a plain number
  *     gpu-fraction.limit      or gpu-fraction-limit: how far it may burst, as a part
  *     gpu-memory.limit        or gpu-memory-limit: likewise, a quantity such as 16Gi
  *     gpu-fraction-num-devices  the same on so many GPUs
@@ -13,8 +13,8 @@
  *   kai-gpu-fractioning, for each container by its name:
  *     nvidia.com/container.NAME.gpu-memory.request, .limit   quantities; one stands for both
  *
- * A missing limit is left open, except in the second family. Both families may be present if they
- * agree. Bytes are rounded up to whole MiB. Pure.
+ * A limit that is missing stays unset; in the second family it becomes the request. Both families
+ * may be present if they agree. Bytes are rounded up to whole MiB. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_CLAIMS_ASK_H
 #define SL_CLUSTER_KUBERNETES_CLAIMS_ASK_H

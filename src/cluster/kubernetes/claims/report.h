@@ -5,7 +5,7 @@
  *               resident: on the GPU, contexts and code included; evicted: on the host
  *   conditions  Ready: sluiced has the workload; Parked: all memory that can leave the GPU has left
  *
- * Written by server-side apply, which leaves the entries of other drivers alone. Pure.
+ * The status is written by server-side apply, which keeps the entries of other drivers. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_CLAIMS_REPORT_H
 #define SL_CLUSTER_KUBERNETES_CLAIMS_REPORT_H

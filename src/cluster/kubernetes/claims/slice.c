@@ -1,8 +1,8 @@
 /*
  * slice - GPUs in, JSON out
  *
- * Quantities are written in the API server's own form, so its answer equals the request, and
- * comparing needs no arithmetic.
+ * Quantities are written in the API server's own form. So the server's answer equals the request,
+ * and comparing needs no arithmetic.
  */
 #include "cluster/kubernetes/claims/slice.h"
 

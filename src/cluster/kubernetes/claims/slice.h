@@ -6,8 +6,8 @@
  *
  *   memory       what claims may request together: shareable bytes times the memory factor. A claim
  *                without it takes all of it.
- *   memoryLimit  the most that a claim's memory may grow to. Never exhausted; one claim may ask for
- *                all that the GPU can share. 0 means the same as no value.
+ *   memoryLimit  the most that a claim's memory may grow to. Claims do not use it up: each may ask
+ *                for all that the GPU can share. 0 means the same as no value.
  *   compute      guaranteed share in percent; 0 means the same as no value.
  *
  * Amounts are whole MiB, rounded down. A GPU that is lost or degraded has a taint, which keeps new

@@ -1,10 +1,10 @@
 /*
  * units - GPU memory as a device plugin offers it: in units that the kubelet counts
  *
- * A unit is SL_UNIT_BYTES of one GPU, and a device to the kubelet: UUID-NUMBER. The kubelet stores
- * and sends all device names, at most 4 MiB, so units of 1 MiB would be too many: eight GPUs of 288
- * GiB already have 9,216 units in 500 kB. Units of one GPU are interchangeable; a container's units
- * must be of one GPU.
+ * A unit is SL_UNIT_BYTES of one GPU. The kubelet sees it as a device, UUID-NUMBER. The kubelet
+ * stores all names of devices and sends them in messages of at most 4 MiB. Units of 1 MiB would be
+ * too many: at 256 MiB, eight GPUs of 288 GiB already have 9,216 units in 500 kB. Units of one GPU
+ * are interchangeable; a container's units must be of one GPU.
  *
  * A container's key names its workload in sluiced: its GPU, its lowest unit, and its number of
  * units. No two containers share a unit, so no two have the same key at a time. The key derives
@@ -54,9 +54,10 @@ const char *sl_units_key(const struct sl_units_gpu *gpu, char buf[SL_UNITS_KEY_M
 /* Is it a key of units? Keys of claims never are. */
 bool sl_units_is_key(const char *key);
 
-/* Chooses `count` of the available units, including those of `must`, all on one GPU: the GPU with
- * the most available units, where bursts have most space; its lowest numbers. sl_units_one_gpu() of
- * *out is that GPU. -ENOSPC (err, with the remedy): no GPU has as many; -ENOMEM. */
+/* Chooses `count` of the available units, including those of `must`, all on one GPU: the one with
+ * the most available units, where bursts have most space. Chooses its lowest numbers.
+ * sl_units_one_gpu() of *out is that GPU. -ENOSPC (err, with the remedy): no GPU has as many;
+ * -ENOMEM. */
 SL_MUST_CHECK int sl_units_choose(const struct sl_units *available,
 	const struct sl_units *must, uint32_t count, struct sl_units *out,
 	struct sl_error *err);

@@ -1,16 +1,16 @@
 /*
  * node - the driver of one node, between its kubelet, its sluiced and the API server
  *
- * Its only own state is open requests. sluiced's GPUs become the node's ResourceSlice. A prepared
- * claim of the API server is a workload with its own socket in sluiced (daemon/entry.h) and a CDI
- * file, both under the claim's uid. So the driver may be restarted at any time; pods keep what they
- * have.
+ * The driver's only state is open requests. sluiced's GPUs become the node's ResourceSlice. A
+ * prepared claim of the API server is a workload with its own socket in sluiced
+ * (daemon/control/entry.h) and a CDI file, both under the claim's uid. So the driver may be
+ * restarted at any time; pods keep what they have.
  *
  *   GPUs      are read every 5 s, and when sluiced connects.
  *   prepare   GET the claim, ENTRY_ADD, the CDI file; each may exist already.
  *   unprepare ENTRY_END, then the file is removed.
  *   sluiced   is compared with the claims of this node's pods when it connects, and every
- *             5 minutes (sync.c). Claims with a CDI file that it lacks are added again, and
+ *             5 minutes (sync.c). Claims with a CDI file that sluiced lacks are added again, and
  *             workloads without a claim on this node are ended.
  *
  * With the option device_plugin there are no slice and no claims: the kubelet allocates units of

@@ -3,11 +3,11 @@
  *
  * step() compares the wanted slices with the known ones and starts the next call; it runs again
  * after each event. A write begins by reading the Node, whose UID the owner reference needs. After
- * a failure or a recent write, reading the Node is delayed. The slice is built after it, so it is
- * the newest.
+ * a failure or a recent write, reading the Node is delayed; the write after that has the newest
+ * content.
  *
- * An API server without a feature that the slice uses drops fields. Its version of the slice is
- * kept as `accepted`; otherwise each comparison would find a difference and write again.
+ * An API server without a feature that the slice uses drops fields. Such a server's version of the
+ * slice is kept as `accepted`; otherwise each comparison would find a difference and write again.
  */
 #include "cluster/kubernetes/node/publish.h"
 

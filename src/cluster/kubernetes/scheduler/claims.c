@@ -1,9 +1,9 @@
 /*
  * claims - all allocated claims, whichever scheduler allocated them
  *
- * A claim allocated to a pod of this scheduler is that pod's place. Other claims with GPUs belong
- * to another scheduler, or lost their pod before they were deallocated. For such a claim a job of
- * the machine holds the GPUs until the API server reports the deallocation.
+ * A claim allocated to a pod of this scheduler is that pod's place. Any other claim with GPUs
+ * belongs to another scheduler, or lost its pod before it was deallocated. For each of these a job
+ * of the machine holds the GPUs until the API server reports the deallocation.
  */
 #include "cluster/kubernetes/scheduler/internal.h"
 

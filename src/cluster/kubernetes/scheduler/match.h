@@ -2,8 +2,9 @@
  * match - which nodes a pod may be placed on, by labels and taints
  *
  * The rules of a pod are its nodeSelector, its required node affinity and its tolerations. Equal
- * rules have equal texts, so each set of rules is compared with each node once. Taints of a node's
- * own state (node.kubernetes.io/...) are ignored: such a node is closed for all pods. Pure.
+ * rules are written as equal texts, so each set of rules is compared with each node once. Taints
+ * that state the condition of a node (node.kubernetes.io/...) are ignored here: such a node is
+ * closed for all pods. Pure.
  */
 #ifndef SL_CLUSTER_KUBERNETES_SCHEDULER_MATCH_H
 #define SL_CLUSTER_KUBERNETES_SCHEDULER_MATCH_H

@@ -1,11 +1,11 @@
 /*
  * scheduler - places pods that name it (schedulerName) on nodes with GPUs
  *
- * The cluster machine (policy/cluster.h) makes every decision; here watches become its events, and
- * its actions become calls of the API. It stores nothing itself: at its start it reads all
+ * The cluster machine (policy/cluster.h) makes every decision. Watches become the machine's events,
+ * and its actions become calls of the API. The scheduler stores nothing: at its start it reads all
  * allocations from claims. Of several replicas one decides, by a Lease.
  *
- * One thread, the loop's. It ends the loop with an error when it loses its Lease.
+ * One thread, the loop's. The scheduler ends the loop with an error when it loses its Lease.
  */
 #ifndef SL_CLUSTER_KUBERNETES_SCHEDULER_SCHEDULER_H
 #define SL_CLUSTER_KUBERNETES_SCHEDULER_SCHEDULER_H

@@ -199,7 +199,7 @@ static void cut_body(struct sl_webhook_call *call)
 }
 
 /* A body that is too large is read to its end and dropped, since most clients ignore an earlier
- * answer. A client that sends without an end is cut off after its time. */
+ * answer. A client whose body does not end is cut off after SL_WEBHOOK_LIFE. */
 static void gather(struct sl_webhook_call *call, const char *data, size_t size)
 {
 	if (call->refused || call->is_cut)

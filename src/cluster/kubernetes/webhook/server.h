@@ -27,9 +27,9 @@
 struct sl_webhook_server;
 struct sl_webhook_call; /* a request whose answer is missing yet */
 
-/* body[size] is NUL, and the text may be written to; valid until the answer. is_cut: only the
- * beginning, since the body was too large. Answer the call, within the function or later from the
- * loop. */
+/* body[size] is NUL, and the text may be written to; it is valid until the answer. is_cut: body is
+ * only the beginning, since all of it was too large. Answer the call, within the function or later
+ * from the loop. */
 typedef void (*sl_webhook_fn)(void *context, struct sl_webhook_call *call, char *body,
 	size_t size, bool is_cut);
 

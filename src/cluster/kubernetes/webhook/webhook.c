@@ -29,8 +29,8 @@
 #define CODE_RETRY 503
 #define STATUS_OK  200
 #define STATUS_BAD 400
-/* Above this size of the heap no review is read. A review takes up to 60 MiB; all bodies, which are
- * outside it, 64 MiB; the container has 256 MiB. */
+/* Above this size of the heap no review is read. A review takes up to 60 MiB of heap; all bodies
+ * together take 64 MiB outside of it; the container has 256 MiB. */
 #define HEAP_MAX_BYTES (64 * SL_MIB)
 
 struct sl_webhook {
