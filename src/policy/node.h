@@ -7,9 +7,9 @@
  *
  * Accounts, per GPU, in backing bytes:
  *   shareable = capacity - reserve - unmanaged
- *   use(w)    = backing + hidden + granted but uncommitted bytes of w's living clients; the limit
- *               holds for it. hidden: measured contexts, code and stacks beyond what the reserve
- *               pays (first come, first paid)
+ *   use(w)    = backing + hidden + granted but uncommitted bytes of w's living clients; bounded by
+ *               the limit. hidden: measured contexts, code and stacks beyond what the reserve pays
+ *               (first come, first paid)
  *   here(w)   = use on the GPU: without evicted bytes, with returning ones
  *   dying     = bytes of dead clients until RELEASED; on the GPU, and of no use.
  *   free      = shareable - sum of here - dying
@@ -41,11 +41,12 @@
  *             or being stopped; none if all together do not suffice. If the need goes away before
  *             SIGKILL, the process is spared and left alone for 1s.
  *   swap      Moves memory to the host pool: parked and warm clients first, then idle ones
- *             (proven), then the lowest in rank; for an entitled demand, bursts after the first
- *             part of a turn. A workload within its request keeps its memory from bursts until it
- *             was idle for idle_grace. Demands and clients that want back what is on the host share
- *             one rank (verdicts/rank.h). A demand whose turn will come is not refused. If the pool
- *             is full (POOL_FULL), or nothing can be moved, the next resolver decides.
+ *             (proven), then the lowest in rank. For an entitled demand, a burst moves after the
+ *             first part of its turn. A workload within its request keeps its memory from bursts
+ *             until it was idle for idle_grace. Demands, and clients that want their memory back
+ *             from the host, are ranked together (verdicts/rank.h). A demand whose turn will come
+ *             is not refused. If the pool is full (POOL_FULL), or nothing can be moved, the next
+ *             resolver decides.
  * With `priority` in the chain, a burst may also stand on unclaimed requests of workloads of
  * *higher* priority, which can always take them back; never with SL_WORKLOAD_NO_SWAP.
  * OOM_FIRST: a client's first burst demand that does not fit is denied; later ones wait. After a

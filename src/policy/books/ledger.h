@@ -9,9 +9,10 @@
  *   shareable   capacity - reserve - unmanaged
  *   paid        the part of a client's measured bytes (context, code, stacks) that the reserve
  *               pays, first come, first paid; hidden is the rest, and paid <= reserve - driver
- *   use(w)      backing + granted + hidden of the workload's living clients, wherever they are; the
- *               limit holds for it
- *   here(w)     what of it is on the GPU or has room reserved there: use - evicted + returning
+ *   use(w)      backing + granted + hidden of the workload's living clients, wherever these bytes
+ *               are; bounded by the limit
+ *   here(w)     the part of use that is on the GPU or has room reserved there: use - evicted +
+ *               returning
  *   resident    sum of here + dying
  *   free        shareable - resident
  *   unclaimed   max(0, request(w) - here(w))

@@ -1,8 +1,9 @@
 /*
  * check - recomputes every invariant of the cluster's books
  *
- * For tests and the simulation: O(everything). It reads the same state as the decisions, so it
- * finds wrong books; rules that the state itself gets wrong are for the simulation's own accounts.
+ * For tests and the simulation: O(everything). It reads the same state as the decisions, so it only
+ * finds books that contradict each other. Whether the state itself is right is checked by the
+ * simulation, with accounts of its own.
  */
 #include "policy/cluster/internal.h"
 

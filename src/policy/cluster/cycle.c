@@ -1,11 +1,11 @@
 /*
  * cycle - one cycle: allocate, consolidate, reclaim, preempt, stale gangs
  *
- * Allocate takes the groups in order (joborder.h) and starts the first job of each, until one finds
- * no place; the rest of that group is then left alone. Each start changes the books and so the
- * order. The other actions go over what is left with bounded effort. A failed search is not
- * repeated before something has changed. If the effort does not suffice for all, the remaining jobs
- * come first in the next cycle.
+ * Allocate asks for the first group in order (joborder.h) and starts its first job. Each start
+ * changes the books and so the order. Once a job finds no place, the rest of its group is skipped.
+ * The other actions go over what is left with bounded effort. A failed search is not repeated
+ * before something has changed. If the effort does not suffice for all, the remaining jobs come
+ * first in the next cycle.
  */
 #include "policy/cluster/internal.h"
 
@@ -13,8 +13,8 @@
 
 /* --- Allocate. --- */
 
-/* A number of tasks of this kind that surely do not all fit; a bound that costs one pass over the
- * nodes. */
+/* False: so many tasks of this kind surely do not all fit; *most gets an upper bound of how many
+ * do. One pass over the nodes. */
 static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
 	uint32_t tasks, uint32_t *most)
 {
@@ -157,8 +157,8 @@ static bool has_room(struct sl_cluster *cl, const struct sl_cl_want *want, uint3
 	return true;
 }
 
-/* Nothing has become free, so it is not tried again; but there may be even less room than it was
- * told. */
+/* Nothing has become free, so the group is not tried again. But there may be even less room than
+ * its reason says. */
 static void fail_again(
 	struct sl_cluster *cl, struct sl_cl_group *group, const struct sl_cl_want *want)
 {
@@ -234,7 +234,8 @@ static bool start(struct sl_cluster *cl, struct sl_cl_group *group)
 	return true;
 }
 
-/* Takes promised places that are free now; for a gang, all that it needs to start at once. */
+/* The job takes those of its promised places that are free now. A gang takes none before it can
+ * start. */
 static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 {
 	uint32_t count = 0;
@@ -280,7 +281,8 @@ static bool keep_promise(struct sl_cluster *cl, struct sl_cl_job *job)
 	return true;
 }
 
-/* It may want more than it was promised, and starts now, without waiting for stopping tasks. */
+/* The job may start these tasks now, without waiting for stopping tasks, even if it was promised
+ * fewer. */
 static bool may_have(struct sl_cluster *cl, const struct sl_cl_job *job,
 	const struct sl_cl_want *want, uint32_t wants)
 {

@@ -2,8 +2,8 @@
  * groups - jobs that want the same, as one entry of the order
  *
  * A group is found by a hash of what its jobs want. Its first job stands for all in joborder.h; if
- * that finds no place, the others need not be tried. Jobs unlike others have a group of their own:
- * bound to the place where they are parked, refused by a node, or paused after a stop.
+ * that job finds no place, the others need not be tried. A job has a group of its own while it is
+ * parked (and so bound to its place), refused by a node, or paused after a stop.
  */
 #include "policy/cluster/internal.h"
 

@@ -197,8 +197,8 @@ struct sl_cl_trail {
 	uint32_t count, room;
 };
 
-/* What a search would do: tasks that stop or move, of how many jobs; from: the project of all that
- * stop, by id (0: several). */
+/* What a search would do: tasks that stop or move, and the number of their jobs. from: the id of
+ * the project of all stopped tasks; 0: there are several. */
 struct sl_cl_would {
 	uint32_t stops, moves, jobs;
 	uint64_t from;
@@ -303,7 +303,8 @@ void sl_cl_node_keep(struct sl_cluster *cl, struct sl_cl_task *task);
 void sl_cl_node_unkeep(struct sl_cluster *cl, struct sl_cl_task *task);
 /* They leave with the task: it is RELEASING and will not be parked. */
 void sl_cl_node_leave(struct sl_cluster *cl, struct sl_cl_task *task);
-/* What its coming or going changes on that node: its need, less what it keeps there. */
+/* What the accounts of that node change by when the task comes or goes: its need, less what it
+ * keeps there. */
 struct sl_need sl_cl_moves(const struct sl_cl_task *task, uint32_t number);
 void sl_cl_node_shut(struct sl_cluster *cl, uint32_t number, bool shut);
 /* Is there room for need at this very place? */
@@ -311,7 +312,7 @@ bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need, struct sl_place place);
 /*
  * A place for a task of this class: free now and unpromised, or (later) free once stopping tasks
- * are gone. A parked task has only its own place.
+ * are gone. A parked task can only use the place where it is parked.
  */
 bool sl_cl_find_place(struct sl_cluster *cl, const struct sl_cl_task *task, bool later,
 	struct sl_place *place);
@@ -323,8 +324,8 @@ bool sl_cl_is_refused(
 	const struct sl_cluster *cl, const struct sl_cl_job *job, uint32_t node);
 /* Could a node run it if it were empty? */
 bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class);
-/* If sl_cl_ever says no: the first of GPUs, cores and memory that no node has enough of together
- * with those before it. */
+/* If sl_cl_ever says no: checks GPUs, cores and memory in this order, and names the first one that
+ * no node has enough of together with the earlier ones. */
 struct sl_pending_because sl_cl_never_because(
 	const struct sl_cluster *cl, const struct sl_need *need);
 struct sl_cl_class *sl_cl_class(struct sl_cluster *cl, const struct sl_need *need);

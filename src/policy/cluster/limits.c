@@ -9,8 +9,8 @@
 
 #include "policy/mutant.h"
 
-/* What the limit (or, for_good, the quota) of this project leaves, and whether it could ever
- * suffice. */
+/* Why the limit (or, for_good, the quota) of this project leaves too little: only now, or for
+ * ever. */
 static struct sl_pending_because over(const struct sl_project *project,
 	const struct sl_quantity *more, enum sl_resource which, bool for_good)
 {

@@ -665,7 +665,7 @@ static uint32_t new_node(struct sl_cluster *cl, uint64_t id)
 	return number;
 }
 
-/* What tasks have stays theirs, so less than nothing may be left; later needs count by the new
+/* Tasks keep what they have, so what is left may drop below 0; later needs count by the new
  * size. */
 void sl_cl_on_node_put(struct sl_cluster *cl, const struct sl_cluster_event *event)
 {

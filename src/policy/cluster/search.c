@@ -3,14 +3,14 @@
  *
  * A bounded search, tried out on the books themselves and undone if it fails:
  *   1. collect   candidates in the order of going (project, priority, age), and their nodes
- *   2. build     for each wanted task, takes the node where least is lost: of a project, lower
- *                priorities first; then least room beyond the need; then the fewest tasks, then the
- *                order of going. A job goes whole, except for tasks beyond its least.
+ *   2. build     for each wanted task, takes the node where least is lost. In this order count:
+ *                priority within a project (lower goes first), room freed beyond the need, number
+ *                of tasks, order of going. A job goes whole, except for tasks beyond its least.
  *   3. prune     keeps candidates that need not go after all, the most valuable first
  *   4. move      moves tasks that find another place instead of losing them; a parked task loses
  *                nothing, and stays parked
- * To consolidate is the same search in which every task must find another place; jobs that can be
- * parked take no part. When it fails, it is repeated without the node that it began with, up to
+ * To consolidate, the same search requires that every task finds another place, and leaves out jobs
+ * that can be parked. A search that fails is repeated without the node that it began with, up to
  * search_most times.
  */
 #include "policy/cluster/search.h"
@@ -68,8 +68,8 @@ static bool evict_task(struct sl_search *h, struct sl_cl_task *task)
 	return true;
 }
 
-/* Evicts the task, and the rest of its job if that cannot spare it. False: it may not go; part of
- * it may have gone. */
+/* Evicts the task, and with it the rest of its job if the job cannot spare it. False: it may not
+ * go; some of its job may have been evicted. */
 static bool evict(struct sl_search *h, struct sl_cl_task *task)
 {
 	struct sl_cl_job *job = task->part->job;
@@ -367,7 +367,7 @@ static bool is_kept(const struct sl_cluster *cl, const struct sl_cl_job *job)
 	return true;
 }
 
-/* Finds a new place for every evicted task; or, unless all is set, for as many jobs as possible. */
+/* Finds a new place for every evicted task (all), or else for as many jobs as possible. */
 static bool move(struct sl_search *h, bool all)
 {
 	struct sl_cluster *cl = h->cl;
@@ -408,7 +408,8 @@ static bool move(struct sl_search *h, bool all)
 	return true;
 }
 
-/* A moved job is on the books again, so what was allowed without it may not be now. */
+/* A moved job is on the books again. So a reclaim that was fair without the job may not be fair
+ * now. */
 static bool is_fair(const struct sl_search *h, const struct sl_quantity *wants)
 {
 	const struct sl_cluster *cl = h->cl;

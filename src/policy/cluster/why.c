@@ -67,8 +67,8 @@ static struct sl_cl_lack look(const struct sl_cluster *cl, const struct sl_need 
 	return lack;
 }
 
-/* One pass over all nodes: in a large cluster most kinds of tasks get an answer that is a few
- * cycles old. */
+/* A look costs one pass over all nodes. So in a large cluster, the answer for most kinds of tasks
+ * is a few cycles old. */
 static const struct sl_cl_lack *lack_of(struct sl_cluster *cl, struct sl_cl_class *class)
 {
 	uint64_t cost = 1 + cl->nodes_high / 4;

@@ -77,8 +77,9 @@ struct sl_advise_total {
 	bool cut;                         /* there were more */
 };
 
-/* For all programs together; advice[i] belongs to programs[i]. A program that was only watched had
- * a whole GPU before; without advice it needs afterwards what it needed before. */
+/* For all programs together; advice[i] belongs to programs[i]. A program that was only watched
+ * counts as having used a whole GPU before. A program without advice counts the same before and
+ * after. */
 struct sl_advise_total sl_advise_total(struct sl_arena *arena,
 	const struct sl_advise_program *programs, const struct sl_advice *advice,
 	size_t count);

@@ -37,7 +37,8 @@ void sl_node_make_room_for_hopeless(struct sl_node *node)
 	h->workload = sl_arena_take(node->arena, plan->room * sizeof(h->workload[0]));
 }
 
-/* It asks, gives and does nothing; a demand refused by the driver is retried once more. */
+/* The client asks, gives and does nothing, and none of its demands is about to be retried after a
+ * refusal of the driver. */
 static bool is_still(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	sl_ns at = sl_node_later(client->active_at, step->node->config.config.idle_wait);

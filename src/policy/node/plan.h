@@ -157,7 +157,8 @@ void sl_node_rank_claims(struct sl_node_step *step);
 /* How many bytes of the leavers the pool has room for. */
 uint64_t sl_node_lets(const struct sl_room *room, const struct sl_room_claim *claim,
 	const struct sl_room_verdict *verdict);
-/* Adds its needs where nothing is moved for it, and its body if that makes no claim. */
+/* Adds what the claim needs where nothing is moved for it, and what its body needs if that makes no
+ * claim. */
 void sl_node_add_needs(
 	const struct sl_node *node, const struct sl_node_claim *claim, uint64_t needs[]);
 /* Why it never gets a seat, whatever turns come. O(GPUs) the first time. */
@@ -173,8 +174,8 @@ void sl_node_above_changes(
 bool sl_node_stands_above(const struct sl_node *node, const struct sl_node_claim *claim);
 /* --- seats.c --- */
 void sl_node_seat(struct sl_node_step *step);
-/* Fixes memory that demands keep and no body took, so that no other claim gets it; returns how
- * much. */
+/* Memory that demands keep and that no body took counts as fixed from now on, so that no other
+ * claim gets it. Returns how much. */
 uint64_t sl_node_fix_kept(struct sl_room_gpu *gpu, uint64_t kept_bytes);
 /* Whether it has room on the copy as it is now. */
 struct sl_room_verdict sl_node_room_of(

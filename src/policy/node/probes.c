@@ -50,7 +50,7 @@ static bool is_in_the_way(const struct sl_node_client *client, uint32_t pressed)
 	return false;
 }
 
-/* Its park or return takes long: find out what is in the way, for whatever waits for it. */
+/* A park or return of the client takes long: probe the client, to find out what is in the way. */
 static bool is_late(struct sl_node_step *step, const struct sl_node_client *client)
 {
 	sl_ns at = sl_node_later(client->order.since, PRESSED_AFTER);
@@ -60,7 +60,8 @@ static bool is_late(struct sl_node_step *step, const struct sl_node_client *clie
 	return client->order.id && sl_node_has_come(step, at);
 }
 
-/* Watched for a while and never seen idle: rests shorter than a pulse only show by proof. */
+/* The client has been watched for a while and was never seen idle. Rests shorter than a pulse only
+ * show by proof. */
 static bool may_rest_unseen(struct sl_node_step *step,
 	const struct sl_node_client *client, const struct pressed *pressed)
 {

@@ -209,8 +209,8 @@ struct sl_room_verdict sl_node_room_of(
 	return ask_room(step, claim, &of, &kept);
 }
 
-/* OOM_FIRST: the first burst of the client that does not fit, or the first after a granted one;
- * before others leave for it. */
+/* OOM_FIRST denies the first burst of the client that does not fit, and the first after each
+ * granted burst, before anything leaves for it. */
 static bool is_oom_first(struct sl_node_step *step, const struct sl_node_claim *claim,
 	const struct sl_room_claim *of)
 {

@@ -2,9 +2,9 @@
  * state - the facts of a node; private to src/policy/node
  *
  * The plan cannot compute any of these fields from the others; docs/decisions/0037-facts.md names
- * the promise that each one serves. Links between objects (indexes, lists, spares) and the verdicts
- * of the last plan, which no decision reads, stand apart. Objects live in the arena and are
- * recycled: a steady population takes no new memory.
+ * the promise that each one serves. Not counted as facts are links between objects (indexes, lists,
+ * spares) and the verdicts of the last plan, which no decision reads. Objects live in the arena and
+ * are recycled: a steady population takes no new memory.
  */
 #ifndef SL_POLICY_NODE_STATE_H
 #define SL_POLICY_NODE_STATE_H

@@ -11,8 +11,8 @@
 #include "policy/node/plan.h"
 #include "policy/verdicts/stops.h"
 
-/* A spared process is not told to end again this soon: without a grace period that could go on for
- * ever in one step. */
+/* A spared process is not told to end again this soon: without a grace period, one step could tell
+ * and spare it for ever. */
 #define SPARED_FOR (1 * SL_S)
 /* A killed process still there after this long hangs in the kernel; the node does not count on its
  * end. */

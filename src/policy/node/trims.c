@@ -126,7 +126,8 @@ static bool trim_within(struct sl_node_step *step, const struct sl_node_client *
 	return !missing || coming < missing;
 }
 
-/* After an EVICT that lacked host memory: it may leave in larger pieces than the node asked for. */
+/* What an EVICT may move: after one that lacked host memory, all of the client, because its pieces
+ * may be larger than the node asks for. */
 static uint64_t leaves(const struct sl_node_client *client, uint64_t bytes)
 {
 	if (!client->back_off.times ||

@@ -1,8 +1,8 @@
 /*
  * why - why a workload is as it is now, for people
  *
- * One sentence for each thing that it waits for (because.c), and more where people can act: make
- * room on the host, end what stays. What is over is in the events.
+ * One sentence for each thing that the workload waits for (because.c), and more where people can
+ * act: make room on the host, end what stays. Waits that are over are in the events.
  */
 #include "policy/node/plan.h"
 

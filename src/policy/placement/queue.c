@@ -2,8 +2,9 @@
  * queue - see the header
  *
  * The nodes of a tournament are numbered as in a heap: leaf i is node leaves + i, the parent of n
- * is n / 2. Ranks are compared as they are now, even of slots whose change was not replayed yet.
- * Every match of a changed slot is played again, the last one with all current scores.
+ * is n / 2. Ranks are compared as they are now, even those of slots whose change was not replayed
+ * yet. That is safe: every match of a changed slot is played again, and its last replay sees all
+ * current scores.
  */
 #include "policy/placement/queue.h"
 

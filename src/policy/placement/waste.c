@@ -17,9 +17,10 @@
  * Alone they would make past placements the measure of what is right. */
 #define PRIOR       100.0
 #define PLACED_MOST 0.75
-/* Drawn anew after this many placements, then each time there are half as many again. */
+/* Streams are drawn anew after this many placements, and then whenever the number of placements has
+ * grown by half. */
 #define FIRST_DRAW 500
-/* With fewer tasks streams are no sample of what comes, which may fill every hole. */
+/* With fewer tasks, streams are no sample of the tasks to come, which may fill every hole. */
 #define ENOUGH 200.0
 #define MEMO   (1u << 17)
 

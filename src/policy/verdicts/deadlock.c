@@ -12,7 +12,8 @@
 
 #include "policy/mutant.h"
 
-/* Priorities that are told apart; further ones in one deadlock use no other requests. */
+/* How many priorities are told apart; workloads of further ones in one deadlock use no requests of
+ * others. */
 #define LEVELS_MOST 16
 /* Clients tried as the victim: each costs a pass over all hopeless ones. */
 #define TRIES_MOST 64
@@ -238,8 +239,8 @@ static struct sl_deadlock_demand *youngest(const struct state *state,
 	return found;
 }
 
-/* Passes over clients that hold nothing, and then, one after the other, those whose giving way
- * would help no other client. */
+/* Chooses the youngest demand whose client holds something and would help another client by giving
+ * way; if there is none, the youngest. */
 static struct sl_deadlock_demand *choose_victim(struct state *state, bool blocked)
 {
 	struct search search = {

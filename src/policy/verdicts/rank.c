@@ -100,8 +100,8 @@ static uint64_t since(const struct sl_rank_facts *facts, bool in_slice)
 				     SL_NS_NEVER - facts->slice_ends);
 }
 
-/* A claim that is there takes the place of the sibling it waits for; during its slice only if that
- * is before its own place. */
+/* A body that is there ranks with the sibling body that it waits for. During its slice it does so
+ * only if that is before its own rank. */
 static void join_sibling(struct sl_rank *rank, const struct sl_rank_facts *facts,
 	bool in_slice, struct look *look)
 {

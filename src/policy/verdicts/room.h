@@ -43,8 +43,8 @@ struct sl_room_gpu {
 	uint64_t host_bytes;  /* evicted and leaving of this GPU */
 	uint64_t chunk_bytes; /* a leaver may give this much more than told */
 	bool lost, degraded;  /* degraded: I1 is broken */
-	/* A burst that stays has a seat: unclaimed bytes must stay free beside it, except
-	 * above_bytes (the least of such seats). */
+	/* A burst that stays has a seat here: beside it, requests that no byte covers must stay
+	 * free, except above_bytes (the least of such seats). */
 	bool holds;
 	uint64_t above_bytes;
 	/* Sums over workloads, kept by sl_room_load() and sl_room_add(). */

@@ -51,8 +51,8 @@ const char *sl_reason_text(uint32_t reason);
 int sl_reason_level(uint32_t reason);
 /* A person changed a workload. */
 bool sl_reason_is_change(uint32_t reason);
-/* An event of this reason tells a workload's owner how it came to its present state; starting and
- * ending do not. */
+/* An event of this reason tells a workload's owner how the workload came to its present state;
+ * events of its start and end do not. */
 bool sl_reason_explains(uint32_t reason);
 
 /* What fills a template's places. Names may be NULL or "". */

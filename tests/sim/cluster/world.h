@@ -2,8 +2,8 @@
  * world - what is outside the cluster machine: projects, nodes and jobs, modelled
  *
  * The world knows all messages to and from the machine, and keeps its own accounts of both. Judging
- * (judge.c) uses these accounts; of the machine's it only uses the promises, which no action takes
- * back.
+ * (judge.c) uses these accounts. Of the machine's accounts it only uses the promises, because no
+ * action reports that a promise was withdrawn.
  */
 #ifndef SL_SIM_CLUSTER_WORLD_H
 #define SL_SIM_CLUSTER_WORLD_H

@@ -1,9 +1,9 @@
 /*
  * search - all histories of a world, the shorter ones first
  *
- * Breadth first, so that the first history that breaks a promise is a shortest one. A state is its
- * history: to go on from it, the history is played again, and the machine's arena is saved; each
- * choice begins by putting it back. One search at a time; one thread.
+ * Breadth first, so that the first history that breaks a promise is a shortest one. A state is
+ * stored as its history. To go on from it, the history is played again and the machine's arena is
+ * saved; before each choice, the saved arena is put back. One search at a time; one thread.
  */
 #ifndef SL_SIM_EXPLORE_SEARCH_H
 #define SL_SIM_EXPLORE_SEARCH_H

@@ -3,8 +3,8 @@
  *
  * Fed with every event and every action, never with the node's own state. Two exceptions: the
  * longest wait, which is a promise, and what people are shown. Each judge names its promise
- * (promises.def), a sentence of design.md, section 4. It knows bytes, times, requests and answers
- * only, and nothing of how a node decides. The first promise that breaks is told in `failed`.
+ * (promises.def), a sentence of design.md, section 4. Judges know only bytes, times, requests and
+ * answers, and nothing of how a node decides. The first promise that breaks is told in `failed`.
  * Sizes are bytes. One thread.
  */
 #ifndef SL_SIM_SWAP_RULES_H

@@ -9,8 +9,8 @@
  * Windows follow each other. Time is counted only while the workload wants to run and nothing moves
  * on its GPUs: moving time belongs to no workload. A window begins anew when the workload has
  * nothing to do, asks for more than its request, is parked, or has no promise (no longest wait, a
- * full pool). So it does when a process in its way has ended. Where turns may hardly be longer than
- * the protected 200 ms, that bound wins over the share: nothing is judged there.
+ * full pool). It also does when a process in its way has ended. Nothing is judged where turns may
+ * hardly be longer than the protected 200 ms, because that bound wins over the share.
  */
 #include <inttypes.h>
 #include <string.h>

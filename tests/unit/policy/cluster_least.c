@@ -1,9 +1,9 @@
 #include "cluster_play.h"
 
 /*
- * The victims for another job: the set that frees least beyond what is wanted, and of equal ones
- * the smallest, found here by trying all sets. One node of 4 GPUs; all jobs on it borrow and can
- * be parked, so that none moves.
+ * The victims for another job are the set that frees least beyond what is wanted, and of equal ones
+ * the smallest; here that set is found by trying all sets. One node of 4 GPUs; all jobs on it
+ * borrow and can be parked, so that none moves.
  */
 
 #define GPUS 4
@@ -178,8 +178,8 @@ static void half_before_whole(void **state)
 	}
 }
 
-/* Rules that a start has to keep: the limit, also of a project above; and for what cannot be
- * preempted the quota. The same for every resource. */
+/* What a start has to keep: the limit of its project and of each project above, and, for a job that
+ * cannot be preempted, their quotas. The same for every resource. */
 static void all_resources_have_limits(void **state)
 {
 	static const struct {
@@ -387,8 +387,9 @@ static void a_gang_says_when_it_is_stale(void **state)
 	}
 }
 
-/* One part of the job could run anywhere if others went, the other on node 3 alone. That node is
- * closed, lost, or has a job that cannot be stopped: then no job goes, there or elsewhere. */
+/* One part of the job could run anywhere if other jobs were stopped; the other part only on node 3.
+ * That node is closed, lost, or has a job that cannot be stopped. So no job is stopped, there or
+ * elsewhere. */
 static void nobody_goes_where_it_cannot_run(void **state)
 {
 	static const char *const rows[] = {"closed", "lost", "taken", "free to take"};

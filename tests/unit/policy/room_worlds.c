@@ -304,8 +304,9 @@ static const char *breaks(const struct room_world *world,
 	return NULL;
 }
 
-/* What no pool may refuse: it is within a request and nothing overflows, or nothing moves for it
- * and it stands on no request. Beside a held burst room() counts more leavers than there can be. */
+/* A claim that no pool may refuse: it is within a request and nothing overflows, or it stands on no
+ * request and nothing moves for it. Beside a held burst room() counts more leavers than there can
+ * be. */
 static bool has_room(const struct sl_room_claim *claim, const struct room_play *now,
 	const struct room_play *next)
 {

@@ -356,8 +356,8 @@ static void spreads(void **state)
 	sl_arena_free(arena);
 }
 
-/* Few known jobs are no reason to break into a second GPU: as long as they fit on one together,
- * they get one, and the rest stays whole. */
+/* While few jobs are known, they must not be spread over two GPUs: as long as they fit on one
+ * together, they get one, and the other stays whole. */
 static void fills_a_gpu_before_it_breaks_another(void **state)
 {
 	static const uint16_t shares[] = {50, 100, 200, 250, 300, 500};

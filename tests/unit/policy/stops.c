@@ -123,8 +123,8 @@ static const struct row {
 	{"holds nothing here", {{0, 0, 0, 60, 20, 90, 0, false}}, 1, true, "", ""},
 };
 
-/* The bytes that each workload has lost, and those that the demand may use: if it is a burst,
- * none that fall within a request. */
+/* What the test's fits() works on: the bytes that each workload has lost, and the bytes that the
+ * demand may use. If the demand is a burst, bytes that fall within a request are not for it. */
 struct box {
 	const struct row *row;
 	uint64_t gone[4];
