@@ -2,8 +2,9 @@
  * elffile - see elffile.h
  *
  * The dynamic section is found through the program headers, as the loader finds it: section headers
- * may be stripped. The versions that a library *defines* stand in another table than those it needs
- * (this library defines dlsym under several of glibc's); only the table of needs is read.
+ * may be stripped. A library has one table of the versions that it needs, which is read, and
+ * another of those that it defines, which is not. (libsluice.so defines dlsym under several of
+ * glibc's versions.)
  */
 #include "base/elffile.h"
 

@@ -30,8 +30,8 @@ SL_MUST_CHECK int sl_library_find(char *path, size_t size, struct sl_error *err)
  */
 void sl_library_by_loader(const char *path, char *out, size_t size);
 
-/* old (NULL: unset) with path in front, without other entries of that path or of another
- * libsluice.so. The caller frees; NULL when out of memory. */
+/* The new LD_PRELOAD: path, then the entries of `old` (NULL: unset) without path itself and any
+ * other libsluice.so. The caller frees; NULL when out of memory. */
 char *sl_library_preload(const char *path, const char *old);
 
 #endif

@@ -107,8 +107,9 @@ FACT(green_stream, MANUAL, SAME,
 	HOLDS((uintptr_t)context, ==, (uintptr_t)primary);
 }
 
-/* cuEventRecord's manual wants one context for both. The runtime's green contexts come without
- * events of their own, and cuda-core records those of the current, primary context. */
+/* cuEventRecord's manual wants event and stream to be of one context. But the runtime's green
+ * contexts have no events of their own, so cuda-core records events of the current primary context
+ * in their streams. */
 FACT(green_event, "tests of cuda-core", SAME,
 	"its streams record events of the primary context, and of itself")
 {

@@ -1,7 +1,7 @@
 /*
  * facts-graphs - capture, what spoils it, and launching what was captured
  *
- * Sluice must neither wait nor allocate while a capture is open; these facts say what it would
+ * Sluice must neither wait nor allocate while a capture is open; these facts say what that would
  * break (peer-failures row 15).
  */
 #include "contract.h"

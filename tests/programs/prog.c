@@ -2,8 +2,8 @@
  * prog - context, kernels and launches of the test programs
  *
  * The driver is reached by linking, as most programs do; other ways in have a program of their own
- * (entry-points). Which image of the kernels to try first follows from SLUICE_SOFTGPU: it is set in
- * a box of software GPUs, and a real driver is never shown a host module unless it refused the PTX.
+ * (entry-points). If SLUICE_SOFTGPU is set, as in a box of software GPUs, the host module is tried
+ * first. Otherwise the PTX is: a real driver gets a host module only after it refused the PTX.
  */
 #include "prog.h"
 

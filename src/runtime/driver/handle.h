@@ -134,8 +134,8 @@ SL_MUST_CHECK bool sl_handle_reference(struct sl_handle *handle);
 SL_MUST_CHECK bool sl_handle_revive(
 	struct sl_handle *handle, CUmemGenericAllocationHandle real);
 
-/* Marks the handle as held. False: refused, since the held bytes would exceed what other workloads
- * leave. Does nothing if it is held already or costs no GPU memory. */
+/* Marks the handle as held. False: refused, since its bytes would be held at the cost of what other
+ * workloads were promised. Does nothing if it is held already or costs no GPU memory. */
 SL_MUST_CHECK bool sl_handle_hold(struct sl_handle *handle, enum sl_handle_why why);
 /* Takes back one sl_handle_hold with SL_WHY_BOUND. */
 void sl_handle_unbind(struct sl_handle *handle);

@@ -145,9 +145,9 @@ static void enter_grant(struct sl_passed *passed, uint64_t more_bytes)
 	(void)pthread_mutex_unlock(&lock);
 }
 
-/* A broken context answers every call with its sticky error; the driver does so before it looks for
- * memory. Queried only when memory is out, since the query is not allowed while a stream
- * captures. */
+/* Returns the sticky error of a broken context, otherwise `denial`: the driver, too, answers with
+ * that error before it looks for memory. The context is queried only if memory is out and no stream
+ * captures, since the query would break a capture. */
 static CUresult denial_of(CUresult denial, uint32_t flags)
 {
 	CUresult state;

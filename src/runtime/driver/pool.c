@@ -1,8 +1,8 @@
 /*
  * pool - see pool.h
  *
- * The list of pools, the driver's figures, and how the charge follows them. If the driver reserved
- * more than was asked for, the rest is measured as hidden bytes.
+ * This file has the list of pools, and lets each pool's charge follow the driver's figures. If the
+ * driver reserved more than was asked for, the rest is measured as hidden bytes.
  */
 #include "runtime/driver/pool.h"
 #include "runtime/driver/internal.h"

@@ -43,8 +43,8 @@
 
 typedef unsigned __int128 sl_hash_wide;
 
-/* A chunk in the kernel's list, and its result. A sum of numbers below 2^61 is kept in two halves
- * of 32 bits, which cannot overflow in 2^32 additions. */
+/* A chunk in the kernel's list, and its result. A sum of numbers below 2^61 is kept as two sums, of
+ * their lower and their upper 32 bits. These cannot overflow in 2^32 additions. */
 struct sl_hash_job {
 	unsigned long long address;
 	unsigned long long tile; /* number of its first tile in this launch */

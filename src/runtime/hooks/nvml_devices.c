@@ -2,10 +2,10 @@
  * nvml_devices - which GPUs NVML has, for a workload
  *
  * NVML numbers the machine's GPUs, and so does CUDA_VISIBLE_DEVICES if it has numbers, as `sluice
- * run` sets it. Programs look up GPU 2 of the variable as GPU 2 of NVML, and expect NVML to have
- * more than two (PyTorch sees no GPU at all otherwise). So numbers never change. Only GPUs behind
- * the workload's last one can be hidden: the list ends there. GPUs in front of it stay, as for any
- * program with such a variable, but report no processes.
+ * run` sets it. A program that finds GPU 2 in the variable looks up GPU 2 of NVML, which must exist
+ * (otherwise PyTorch sees no GPU at all). So numbers never change. Only GPUs behind the workload's
+ * last one can be hidden: the list ends there. GPUs in front of it stay, as for any program with
+ * such a variable, but report no processes.
  */
 #include "runtime/hooks/nvml.h"
 

@@ -496,9 +496,9 @@ static CUresult ask_for_sync(const struct sl_memory_info *info)
 		       : r;
 }
 
-/* A library that is about to register memory with a NIC sets this first. The registration itself
- * does not call us and keeps the current pages, so the memory becomes held. The driver knows only
- * the slab around a small allocation, so there the attribute is never cleared. */
+/* A library sets this attribute before it registers memory with a NIC. We do not see the
+ * registration itself, which keeps the current pages. So the memory becomes held here. The driver
+ * knows only the slab around a small allocation, so in a slab the attribute is never cleared. */
 static CUresult set_sync_memops(const struct sl_memory_info *info, bool on)
 {
 	CUresult r = CUDA_SUCCESS;

@@ -376,7 +376,7 @@ static void ask_access(CUdeviceptr at, const CUmemLocation *where)
 }
 
 /* The call failed, perhaps half-way: the driver says which access each mapping has now. The
- * program's list is not used, since it may be the error. */
+ * program's list is not used, since the list itself may be what was wrong. */
 static SL_COLD void ask_accesses(CUdeviceptr ptr, size_t bytes)
 {
 	CUmemLocation where = {.type = CU_MEM_LOCATION_TYPE_DEVICE};

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 
-/* Flushes all spaces now. Returns when everything freed before is back, or at end_ns: work that
- * lasts longer may be waiting for the caller itself. If no thread can be started the caller waits
- * for the work, however long that takes. No lock may be held. */
+/* Flushes all spaces now. Returns when everything freed before is back, but at end_ns at the
+ * latest, since the GPU's work may be waiting for the caller itself. If no thread can be started,
+ * the caller waits for the work without a deadline. No lock may be held. */
 void sl_reclaim_spaces(sl_ns end_ns);
 
 #endif

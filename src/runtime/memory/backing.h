@@ -39,8 +39,8 @@ struct sl_backing {
 /* size rounded up to whole grains; 0 if that overflows or is 0. */
 uint64_t sl_backing_round(uint64_t bytes);
 /* Is memory on dev made so that other devices may register it (GPUDirect RDMA)? Yes if the driver
- * can and the workload said --rdma, which also means it is never moved. Registering other memory
- * fails visibly, instead of pinning what may move. */
+ * can do so and the workload was started with --rdma; its memory is then never moved. To register
+ * other memory fails visibly, instead of pinning memory that may move. */
 bool sl_backing_is_registrable(CUdevice dev);
 /* Size of the chunks of a range of so many bytes: fewer handles for larger ranges. */
 uint64_t sl_backing_chunk_bytes(uint64_t bytes);

@@ -2,8 +2,9 @@
  * libc - one look-up per function, kept
  *
  * A slot is filled idempotently with a relaxed store: two threads may look up the same function and
- * find the same answer. So no lock is needed; dlsym may be called under any lock of the program.
- * With a sanitizer the thread functions are linked, or its interceptors would be missed.
+ * find the same answer. So no lock is needed; dlsym may be called under any lock of the program. In
+ * builds with a sanitizer the thread functions are linked: a look-up would miss the sanitizer's
+ * interceptors.
  */
 #include "runtime/process/libc.h"
 #include "runtime/process/symbol.h"

@@ -2,8 +2,8 @@
  * mode - whether we interpose at all, and the options of the environment
  *
  * Bypass (SLUICE_BYPASS=1, or neither SLUICE_SOCKET nor SLUICE_WORKLOAD set) means no
- * interposition: look-ups return the driver's own functions, exported ones call through. The answer
- * is found once and kept. Options are read once, at the join. Thread-safe.
+ * interposition: look-ups return the driver's own functions, and our exported functions call those.
+ * The mode is determined once and stored. Options are read once, at the join. Thread-safe.
  */
 #ifndef SL_RUNTIME_PROCESS_MODE_H
 #define SL_RUNTIME_PROCESS_MODE_H

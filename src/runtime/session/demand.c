@@ -2,9 +2,9 @@
  * demand - see demand.h
  *
  * `generation` makes the daemon's death harmless. It counts the connections on which this process
- * has reported its memory, and a grant records the generation in which it came. If that is over, no
- * COMMIT is sent for the grant: the report to the new daemon already included it, so only the
- * unused part is given back.
+ * has reported its memory, and a grant records the generation in which it came. If a newer one has
+ * begun, no COMMIT is sent for the grant: the report to the new daemon already included it, so only
+ * the unused part is given back.
  */
 #include "runtime/session/demand.h"
 #include "runtime/gate/gate.h"

@@ -3,8 +3,8 @@
  *
  * These are exported, imported, opened and peer-mapped memory, memory that a registration may have
  * pinned, and all that only the driver can move. Counted per GPU; the agent reports every change to
- * the daemon a moment later. Where the call can fail the daemon is asked first: held bytes may not
- * take what other workloads were promised. Thread-safe. Bytes of backing.
+ * the daemon a moment later. If the program's call can fail, the daemon is asked first, since held
+ * bytes may not take what other workloads were promised. Thread-safe. Bytes of backing.
  */
 #ifndef SL_RUNTIME_SESSION_HELD_H
 #define SL_RUNTIME_SESSION_HELD_H

@@ -15,8 +15,8 @@
 #include "base/cuda_types.h"
 #include "runtime/session/gpu.h"
 
-/* Blocks until the daemon has accepted or rejected us. CUDA_SUCCESS, or what cuInit and allocations
- * must return from now on. Cheap once joined. */
+/* Blocks until the daemon has accepted or rejected us. Returns CUDA_SUCCESS, or the error that
+ * cuInit and allocations must return from now on. Cheap once joined. */
 SL_MUST_CHECK CUresult sl_session_join(void);
 /* Starts joining, unless already started, and does not wait. If that fails, sl_session_join tries
  * again. */

@@ -69,9 +69,9 @@ static bool next_piece(struct sl_store_file **file, uint32_t *piece, sl_ns *due_
 	return false;
 }
 
-/* Under the lock: a thread that drops a context either waits for this thread or has removed the
- * context already. Memory pinned in one context is pinned for all. Returns the n-th usable context,
- * or NULL. */
+/* Returns the n-th usable context, or NULL. Any will do: memory pinned in one context is pinned for
+ * all. Under the lock: a thread that drops a context either waits for this thread or has removed
+ * the context already. */
 static CUcontext nth_context(size_t n)
 {
 	CUcontext contexts[SL_USABLE_MAX];

@@ -1,9 +1,10 @@
 /*
  * copier - copies between chunks and their places on the host, several under way at once
  *
- * One per order, in one context, which is current from open to close, with its own non-blocking
- * stream. Pinned memory is copied directly. The rest goes through a small ring that is pinned for
- * the order, or if that fails, as the driver copies pageable memory. For one thread. Bytes.
+ * Each order opens a copier in one context, which is current from open to close. The copier has its
+ * own non-blocking stream. Pinned memory is copied directly, other memory through a small ring that
+ * is pinned for the order. If the ring cannot be pinned, the driver copies from and to pageable
+ * memory. For one thread. Bytes.
  */
 #ifndef SL_RUNTIME_SWAP_COPIER_H
 #define SL_RUNTIME_SWAP_COPIER_H

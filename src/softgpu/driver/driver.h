@@ -365,8 +365,8 @@ SL_MUST_CHECK CUresult sl_ctx_wait_event(CUcontext ctx, CUevent event);
 SL_MUST_CHECK CUresult sl_stream_new(
 	CUcontext ctx, unsigned flags, int priority, CUstream *out);
 /*
- * The stream behind a handle in the current context; the two special handles and NULL are
- * resolved (NULL as per_thread says). NULL: not a stream. A reference is not taken.
+ * The stream behind a handle in the current context. The two special handles are resolved, and so
+ * is NULL, as per_thread says. Returns NULL if the handle is no stream. Takes no reference.
  */
 CUstream sl_stream_of(CUstream handle, bool per_thread);
 void sl_stream_close(CUstream stream);

@@ -1,8 +1,8 @@
 /*
  * edges - entry points about whole graphs and their edges
  *
- * Lists follow the interface: without an array the count is returned; with one it is filled, and
- * the rest set to NULL.
+ * Lists follow the interface: without an array the count is returned; with one the array is filled,
+ * and entries beyond the count are set to NULL.
  */
 #include "softgpu/graph/internal.h"
 

@@ -4,7 +4,7 @@
  * A synchronous call waits, except between two places on the GPU. An asynchronous one returns at
  * once for pinned and device memory; pageable sources are staged first; for a pageable destination
  * it waits. Addresses are checked in the call (an address without memory is an invalid value) and
- * again when it runs (then it is an illegal address).
+ * again when the copy runs (then it is an illegal address).
  */
 #include "softgpu/memory/copy.h"
 

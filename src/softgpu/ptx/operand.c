@@ -3,8 +3,8 @@
  *
  * A register is an unsigned integer of its width, whatever it holds; get_TYPE and put_TYPE of
  * prelude.def convert between bits and values. The operands become typed variables a, b, c and e of
- * a block, followed by the form's expression. Rounding modes, saturation and flushing of small
- * numbers to zero are modifiers of any of them.
+ * a block, followed by the form's expression. Modifiers for rounding, saturation and flushing small
+ * numbers to zero are handled here for all instructions.
  */
 #include "softgpu/ptx/internal.h"
 

@@ -1,9 +1,9 @@
 /*
  * device - the visible GPUs, and their properties
  *
- * The driver evaluates CUDA_VISIBLE_DEVICES, so this does: indices or UUIDs, separated by commas,
- * cut at the first invalid one. A CUdevice is a position in that list. All tables are put into its
- * order at the start, and only link.c knows the server's numbers.
+ * Like the real driver, this file evaluates CUDA_VISIBLE_DEVICES: indices or UUIDs, separated by
+ * commas, up to the first invalid one. A CUdevice is a position in that list. All tables are put
+ * into its order at the start, and only link.c knows the server's numbers.
  */
 #include "softgpu/driver/driver.h"
 

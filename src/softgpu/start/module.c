@@ -4,8 +4,8 @@
  * An image is an ELF shared object for this machine (base/hostmodule.h). It goes to the device's
  * companion in a memfd and is opened there; this process never runs any of it. PTX goes there
  * unchanged and becomes a host module (ptx/). Anything else (a GPU's own code) is refused, as a
- * driver refuses code for another GPU. A library is a module without a named context; it is loaded
- * into the current one.
+ * driver refuses code for another GPU. A library is a module that is loaded into the current
+ * context.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"

@@ -2,8 +2,8 @@
  * event - points in streams
  *
  * A record is a stream and a number (stream.c); waiting for an event is waiting for that number.
- * Only the time needs an operation of its own. `lock` is held over a whole record, so that two
- * threads that record one event cannot mix; the worker never takes it.
+ * Only to record the time, an operation is put into the stream. `lock` is held over a whole record,
+ * so that two threads that record one event cannot mix; the worker never takes it.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/pool.h"

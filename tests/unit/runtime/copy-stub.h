@@ -1,9 +1,9 @@
 /*
  * copy-stub - a driver's streams, events and copies, on top of the memory of vmm-stub
  *
- * Copies of pinned memory are done when a thread waits for them, as late as the driver may do them;
- * of other memory at once. Memory that is unmapped or unpinned before its copy is done ends the
- * test. Calls fail by vmm-stub's numbers. Thread-safe (vmm-stub's lock).
+ * A copy of pinned memory is done only when a thread waits for it, as late as a driver may do it.
+ * Copies of other memory are done at once. Memory that is unmapped or unpinned before its copy is
+ * done ends the test. Calls fail by vmm-stub's numbers. Thread-safe (vmm-stub's lock).
  */
 #ifndef SL_TEST_RUNTIME_COPY_STUB_H
 #define SL_TEST_RUNTIME_COPY_STUB_H

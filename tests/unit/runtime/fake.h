@@ -1,9 +1,10 @@
 /*
  * fake - a daemon of one client for tests of the runtime
  *
- * A thread listens at a socket in a folder of its own and answers by simple rules: grants while
- * they fit, else denies or lets wait. It keeps books of its own, from the messages alone, which
- * tests compare with the stub driver's. All fields are read and written under fake_lock.
+ * A thread listens at a socket in a folder of its own and answers by simple rules: it grants
+ * demands while they fit, and else denies them or lets them wait. It keeps its own books from the
+ * messages alone, and tests compare these with the stub driver's. All fields are read and written
+ * under fake_lock.
  */
 #ifndef SL_TEST_RUNTIME_FAKE_H
 #define SL_TEST_RUNTIME_FAKE_H

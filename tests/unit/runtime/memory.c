@@ -444,9 +444,9 @@ static void body_hoard_of_another_flush(void)
 	finish();
 }
 
-/* Work may wait for the next action of the very thread that allocates. The allocation is refused
- * then, and memory that it freed before is neither lost nor handed out again while the work may
- * use it. */
+/* Work may wait for the next action of the very thread that allocates. Then the allocation is
+ * refused. Memory that the thread freed before is neither lost nor handed out again while the work
+ * may use it. */
 static void body_hoard_of_endless_work(void)
 {
 	CUdeviceptr small, other, large;

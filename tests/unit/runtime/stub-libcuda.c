@@ -2,7 +2,7 @@
  * stub-libcuda - a libcuda.so.1 of a few functions, for look-ups only
  *
  * cuGetProcAddress knows cuMemAlloc, cuLaunchKernel in both forms, an exported function that no
- * hook knows, and one that is not exported at all: cuMemsetD8, as some drivers answer.
+ * hook knows, and cuMemsetD8, which is not exported at all, as in some drivers.
  */
 #include "base/cuda_abi.h"
 
