@@ -36,14 +36,14 @@ void bench_register(int fd, const char *name, uint64_t limit_bytes, int32_t prio
 json_t *bench_dump(void);
 /* A figure of its turns, in ms; none where there were too few turns to tell. */
 void bench_emit_turn(enum bench_row_id id, const char *variant, const json_t *us);
-/* The daemon about itself, the first GPU, and the row of a workload (false: no such workload). */
+/* The daemon's status, the first GPU, and the row of a workload (false: no such workload). */
 void bench_status(int fd, struct sl_msg_status_row *out);
 void bench_gpu(int fd, struct sl_msg_gpu_row *out);
 SL_MUST_CHECK bool bench_use(int fd, const char *name, struct sl_msg_use_row *out);
 
 /* Of a workload on its first GPU; false: no such workload. */
-/* Parks it, or resumes it, and waits until all of its memory has moved. Returns how long that
- * took. */
+/* Parks the workload, or resumes it, and waits until all of its memory has moved. Returns how long
+ * that took. */
 sl_ns bench_park(int fd, const char *name, bool parked);
 /* Resumes it and does not wait. */
 void bench_resume(int fd, const char *name);

@@ -113,8 +113,8 @@ int bench_part_grow(int argc, char **argv)
 	(void)argv;
 	alone = grow_alone(&scene.a, "bench-grow-alone");
 	bench_emit(BENCH_GROW_ALONE, NULL, (double)alone / 1e6);
-	/* It has the host's memory from then on, as the one that leaves for another would have
-	 * to be given it first. */
+	/* Parking once gives the workload host memory, as a workload that leaves for another must
+	 * first be given it. */
 	move = bench_park(scene.control, "bench-grow-alone", true);
 	(void)bench_park(scene.control, "bench-grow-alone", false);
 	move = cost_of_moving(&scene, LOADING, move);

@@ -22,8 +22,8 @@ sl_ns bench_cpu_of(uint32_t pid);
 size_t bench_scrape(const char *path, char *text);
 /* asked.c: what the loop has of questions to the history; text: room for an answer. */
 void bench_asked(int control, char *text);
-/* page.c: what the page costs with so many workloads there. metrics: the path of that socket; text:
- * room for an answer. */
+/* Measures what the page costs beside that many workloads (page.c). metrics: the path of the
+ * metrics socket; text: a buffer for an answer. */
 void bench_page(uint32_t pid, uint32_t count, const char *metrics, char *text);
 
 #endif

@@ -167,8 +167,8 @@ static void measure_clean(struct scene *scene)
 
 /* --- two that do not fit ---------------------------------------------------------------------- */
 
-/* B is parked and A comes back, clean; whatever B has changed is on the host then. A is idle once
- * the first part of its turn is over. */
+/* B is parked and A comes back with unchanged memory; what B has changed is then on the host. A
+ * counts as idle once the first part of its turn is over. */
 static void back_to_a(struct scene *scene)
 {
 	(void)bench_park(scene->control, B, true);
@@ -206,8 +206,8 @@ static void measure_clean_exchange(struct scene *scene)
 	bench_emit(BENCH_ANSWER, "swapped", (double)clean / (double)SL_MS);
 }
 
-/* B, which is parked, gives back all it has; it comes back with nothing, and wants a quarter more
- * than there is room for beside A. */
+/* B, which is parked, frees all its memory and resumes without any. It then asks for a quarter more
+ * than is free beside A. */
 static void measure_part(struct scene *scene)
 {
 	struct sl_msg_use_row row;

@@ -161,7 +161,8 @@ static void measure_turns(struct scene *scene)
 
 /* --- rotation --------------------------------------------------------------------------------- */
 
-/* In the last of so many rounds; before the second not every model has a copy on the host. */
+/* Measures the last of the rounds: before the second round not every model has a copy on the
+ * host. */
 static void measure_rotation(struct scene *scene, uint32_t models, uint32_t rounds)
 {
 	struct bench_samples *samples = bench_samples_new();

@@ -237,8 +237,8 @@ static int copy_both_ways(const struct bench_order *order, struct bench_reply *r
 #define WAITED_NS   (30 * SL_MS)
 #define ROUND_BYTES SL_MIB
 
-/* Each round changes the next part of loaded memory, so that nothing stays clean; of memory that is
- * only held always the same part. */
+/* Each round changes the next part of loaded memory, so that nothing stays clean. Of memory that is
+ * only held, it changes always the same part. */
 static int work_once(void)
 {
 	static uint32_t round;

@@ -370,8 +370,8 @@ static unsigned long long nvml_used_mib(nvmlDevice_t device)
 	return memory.used / MIB;
 }
 
-/* How often of five times NVML did not know yet. A figure renewed in that very moment is no
- * fault. */
+/* Counts how often of five times NVML did not know yet. A figure that is renewed at that very
+ * moment is no fault. */
 static void rule_lag(void)
 {
 	unsigned int unaware = 0;

@@ -357,8 +357,8 @@ static void move(struct client *c)
 
 /* --- messages of the clients ------------------------------------------------------------------ */
 
-/* Nothing is out, or all is back: it may run for as long as its gate was shut, however slow the
- * machine is. */
+/* Nothing is evicted, or all is back. The client may now run for as long as its gate was closed,
+ * however slow the machine is. */
 static void leave_time(struct client *c)
 {
 	uint64_t now_ms = prog_now_ms();

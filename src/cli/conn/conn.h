@@ -44,7 +44,7 @@ SL_MUST_CHECK int sl_conn_call_giving(struct sl_conn *conn, const union sl_msg *
 SL_MUST_CHECK int sl_conn_call_taking(struct sl_conn *conn, const union sl_msg *ask,
 	uint32_t want, uint32_t else_want, union sl_msg *answer, int *file,
 	struct sl_error *err);
-/* Receives the answer to sl_conn_send, once the caller knows that there is one. Outcomes as
+/* Receives the answer to sl_conn_send, for a caller that knows that one is due. Outcomes as
  * sl_conn_open. */
 SL_MUST_CHECK int sl_conn_receive(
 	struct sl_conn *conn, uint32_t want, union sl_msg *msg, struct sl_error *err);

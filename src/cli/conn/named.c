@@ -218,7 +218,7 @@ static void say_job(
 			title, name, what, name);
 }
 
-/* The workload of a job with one task, which lists show under the job's number; NULL: none. */
+/* Returns the workload of a job with one task; lists show it under the job's number. NULL: none. */
 static const struct sl_msg_use_row *workload_of(
 	const struct sl_rows *uses, const struct sl_msg_job_row *job)
 {

@@ -42,7 +42,7 @@ SL_MUST_CHECK int sl_named_open_job(struct sl_conn *conn, struct sl_rows *rows,
  * has no name here): returns the name and sets *owner. NULL: another form. */
 const char *sl_named_owned(const char *name, uint32_t *owner);
 
-/* True if no living workload or job has the name, but an ended one had, as far as the daemon still
+/* True if no living workload or job has the name, but an ended one had it and the daemon still
  * knows. */
 bool sl_named_has_ended(struct sl_conn *conn, const char *name);
 

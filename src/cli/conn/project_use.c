@@ -49,8 +49,8 @@ static const char *project_of(const struct sl_msg_use_row *row)
 	return row->project[0] ? row->project : SL_PROJECT_DEFAULT;
 }
 
-/* Is it that project, or below it? The count ends a cycle, which only a faulty daemon would
- * send. */
+/* Is project `name` the one called `project`, or below it? The count ends a cycle, which only a
+ * faulty daemon would send. */
 static bool is_within(
 	const struct sl_project_use *use, const char *name, const char *project)
 {

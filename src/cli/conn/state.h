@@ -12,8 +12,8 @@
 
 /* The request: "288Mi", or "-" while it is given up. Returns buf; 16 bytes suffice. */
 const char *sl_state_request(const struct sl_msg_use_row *row, char *buf, size_t size);
-/* Its longest wait to be resident: "12s", "endless", "-" if it competes with no workload. Returns
- * buf; 16 bytes suffice. */
+/* The workload's longest wait to be resident: "12s", "endless", "-" if it competes with no other.
+ * Returns buf; 16 bytes suffice. */
 const char *sl_state_longest(const struct sl_msg_use_row *row, char *buf, size_t size);
 
 const char *sl_state_condition(uint32_t condition); /* "running" */

@@ -77,8 +77,8 @@ static void gather_library(struct sl_facts *f)
 		try_preload(f->library, f->library_trouble, sizeof(f->library_trouble));
 }
 
-/* The hard limit, since the daemon raises its soft one to that. In another pid namespace the pid
- * means nothing. */
+/* The hard limit counts, since the daemon raises its soft limit to that. In another pid namespace
+ * the pid means nothing. */
 static uint64_t nofile_of(uint32_t pid)
 {
 	static const char row[] = "Max open files";
@@ -210,8 +210,8 @@ static uint64_t free_huge_bytes(void)
 	return pages * kib * SL_KIB;
 }
 
-/* -1: unknown, also if the machine has no nodes. NVML's domain has eight digits, the kernel's
- * four. */
+/* -1: unknown, or the machine has no nodes. NVML writes the PCI domain with eight digits, the
+ * kernel with four. */
 static int numa_node_of(const char *pci)
 {
 	sl_cleanup(sl_freep) char *text = NULL;

@@ -120,8 +120,8 @@ void sl_canvas_right(struct sl_canvas *canvas, unsigned int x, unsigned int y,
 	sl_canvas_text(canvas, x, y, cells < width ? cells : width, style, text);
 }
 
-/* Bytes of text for a line of width cells: up to the last blank that fits; without one as much as
- * fits, and at least one character. */
+/* How many bytes of text go on a line of width cells: up to the last blank that fits; without a
+ * blank as much as fits, and at least one character. */
 static size_t line_bytes(bool ascii, unsigned int width, const char *text)
 {
 	const char *at = text, *blank = NULL;

@@ -28,7 +28,7 @@ int sl_launch_words(enum sl_verb_id verb, bool json, char *const *words)
 	return -1;
 }
 
-/* To measure what a program needs, no limit may hold, and no request is reserved for an unknown
+/* A run that measures a program's need has no limit, and reserves no request for an unknown
  * need. */
 static int set_observe(enum sl_verb_id verb, struct sl_launch *s)
 {

@@ -18,8 +18,8 @@ struct sl_simulate_result {
 	const struct sl_simulate_curve *curves;
 };
 
-/* Mean over the seeds at pct; if that percent has no figure, the one of the last percent before it
- * that has. */
+/* Mean over the seeds at pct percent. If that percent has no figure, the last one before it that
+ * has. */
 double sl_simulate_used(const struct sl_simulate_result *result, uint32_t pct);
 double sl_simulate_fragments(const struct sl_simulate_result *result, uint32_t pct);
 /* Decisions per second of processor time. */

@@ -19,8 +19,8 @@
 #include "policy/cluster.h"
 
 #define SL_WORK_POOLS 30
-/* Ten times the daemon's maximum. Each failure of a node examines all tasks; with more of them that
- * took minutes. */
+/* Ten times the daemon's maximum. Each failure of a node examines all tasks; with a larger maximum
+ * that would take minutes. */
 #define SL_WORK_GANG_MOST  10000
 #define SL_WORK_TASKS_MOST 10000000
 /* A bit more than 31 years: the nanoseconds of all tasks of a gang still fit into a sum. */

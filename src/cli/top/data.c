@@ -124,8 +124,8 @@ static void give_letters(struct sl_top_data *data)
 	}
 }
 
-/* A workload is idle only if all its clients on the GPU are, and since the last of them became
- * so. */
+/* A workload is idle only if all its clients on the GPU are idle; it became so with the last of
+ * them. */
 static void join_client(
 	struct sl_top_line *line, const struct sl_msg_client_row *client, bool is_first)
 {

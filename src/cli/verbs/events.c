@@ -114,7 +114,7 @@ static void notice(const struct stream *stream, const char *text)
 	json_decref(object);
 }
 
-/* True if some of the daemon's events are dropped here; then the daemon must not apply --last. */
+/* True if the verb drops some of the daemon's events; then the daemon must not apply --last. */
 static bool is_choosy(const struct settings *s)
 {
 	return s->kinds || s->owned;
@@ -202,8 +202,8 @@ static void keep_wanted(const struct settings *s, struct sl_rows *rows, uint64_t
 		rows->count * sizeof(*rows->all));
 }
 
-/* All stored events of the daemon are here: prints the history's before them. Without a history
- * prints them alone. */
+/* All stored events of the daemon have arrived. Prints the history's events before them, or only
+ * them without a history. */
 static int print_kept(struct stream *stream, struct sl_error *err)
 {
 	const struct settings *s = stream->settings;

@@ -141,7 +141,7 @@ static void print_free(
 	}
 }
 
-/* The name is the workload's, and the queue parked the job to which it belongs as a task. */
+/* True if the queue parked the job to which the workload belongs as a task. */
 static bool is_parked_task(const struct sl_rows *known, const struct sl_msg_use_row *use)
 {
 	const struct sl_msg_job_row *job = sl_named_task(known, use->name, use->uid);
@@ -168,8 +168,8 @@ static void print_ended(const struct sl_rows *rows)
 	printf("%s has ended.\n", name);
 }
 
-/* The result of the search: a workload, a job, a job with its workload, or neither for an ended
- * one. */
+/* The result of the search: a workload, a job, a job with its workload, or neither if it has
+ * ended. */
 struct found {
 	const struct sl_msg_use_row *use;
 	const struct sl_msg_job_row *job;
@@ -326,7 +326,7 @@ static void ask_history(struct sl_rows *rows, uint64_t workload, const char *nam
 		sl_rows_add(rows, &past.all[i]);
 }
 
-/* Asks the daemon for its reasons; of an ended workload for the stored ones. unknown: the error
+/* Asks the daemon for its reasons; for an ended workload, for the stored ones. unknown: the error
  * about the name, or NULL. */
 static int ask(struct sl_conn *conn, const struct settings *s, struct found it,
 	const struct sl_error *unknown, struct sl_rows *rows, struct sl_error *err)
@@ -367,8 +367,8 @@ static struct found found_in(const struct sl_rows *rows, const union sl_msg *row
 	return it;
 }
 
-/* In no list: a task of a job that does not run (the job has the reason), or an ended workload.
- * err: the error about the name. */
+/* The name is in no list: a task of a job that does not run (the job has the reason), or an ended
+ * workload. err: the error about the name. */
 static int ask_unlisted(struct sl_conn *conn, const struct settings *s,
 	const struct sl_rows *known, struct found *it, struct sl_rows *rows,
 	struct sl_error *err)

@@ -120,7 +120,8 @@ static int lose_ours(int over)
 	return lost;
 }
 
-/* As daemons do before they start; nothing that we inherited may be taken for ours later. */
+/* As daemons do before they start. Otherwise an inherited descriptor could be mistaken for
+ * Sluice's. */
 static void close_inherited(void)
 {
 	for (int fd = 3; fd < 1024; fd++)

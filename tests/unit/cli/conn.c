@@ -106,7 +106,8 @@ static void *fetch(void *status)
 	return NULL;
 }
 
-/* A question about the past may take longer than others: also as far as the socket is concerned. */
+/* A question about the past may take longer than others; the socket's own deadline is longer,
+ * too. */
 static void test_long_timeout(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};

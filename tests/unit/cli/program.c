@@ -146,8 +146,8 @@ static void test_rows(void **state)
 	}
 }
 
-/* What stands behind env and its like is judged too. D and S stand for the made docker and the made
- * static program. */
+/* The command behind env and the like is judged too. D and S stand for the docker and the static
+ * program that the test made. */
 static void test_wrappers(void **state)
 {
 	static const struct {

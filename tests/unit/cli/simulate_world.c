@@ -284,8 +284,8 @@ static void nothing_is_lost(void **state)
 		assert_true(what == SL_FIGURE_REFUSED || seen[what] > 0);
 }
 
-/* Parking takes its time twice, and the GPUs are held meanwhile: so much more was had, and nothing
- * was done again. */
+/* Each parking takes its time twice, and the task holds the GPUs meanwhile. So the jobs had that
+ * much more GPU time, and nothing was done again. */
 static void parking_costs(void **state)
 {
 	struct sl_world_ask ask = {.policy = SL_PLACE_PACK};

@@ -213,7 +213,8 @@ static void gives_up_in_time(void **state)
 	end();
 }
 
-/* Calls that wait for answers, more than a client has connections, keep no Lease waiting. */
+/* Calls that wait for answers do not delay the Lease, even if there are more than a client has
+ * connections. */
 static void other_calls_are_not_in_its_way(void **state)
 {
 	object = (typeof(object)){0};

@@ -141,8 +141,8 @@ static void wait_for(sl_ns span)
 	stage_settle();
 }
 
-/* The other node's pod is parked instead. A later confirmation changes nothing: the pod has its
- * GPU, and gets it back from its node. */
+/* The other node's pod is parked instead. A later confirmation changes nothing: the first pod keeps
+ * its GPU, and its node resumes it. */
 static void another_is_parked_instead(void **state)
 {
 	static const char *const names[] = {"p0", "p1"}, *const nodes[] = {"a", "b"};
@@ -178,7 +178,8 @@ static void another_is_parked_instead(void **state)
 	assert_null(order_of(names[late]));
 }
 
-/* A node that has begun is heard: another pod of it goes. A silent one is not asked again. */
+/* A node that has begun to park counts as alive, so another of its pods is chosen. A silent node
+ * gets no second order. */
 static void a_silent_node_is_left_alone(void **state)
 {
 	static const char *const names[] = {"p0", "p1"};
@@ -260,8 +261,8 @@ static void a_machine_made_anew_knows_of_it(void **state)
 	assert_ordered("p0", "True", "Reclaimed");
 }
 
-/* A pod of project one, as pods of API servers are, with the condition that orders it to park or
- * takes that back: so old. */
+/* A pod of project one from the API server, with the condition that orders it to park or cancels
+ * that. The condition is so old. */
 static void met(const char *name, unsigned int gpu, const char *status,
 	const char *reason, int64_t age_s)
 {

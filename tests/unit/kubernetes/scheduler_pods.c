@@ -340,7 +340,8 @@ static void an_older_claim_overwrites_no_newer_one(void **state)
 	assert_true(claim->is_there);
 }
 
-/* The last write for a pod may have been done until it is answered, whatever has its name now. */
+/* Until the last write for a pod is answered it may have been carried out, whatever pod has the
+ * name now. */
 static void a_write_for_a_pod_that_was_replaced_keeps_its_place(void **state)
 {
 	node();

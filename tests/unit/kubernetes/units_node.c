@@ -297,7 +297,7 @@ static void units_that_are_handed_out_anew(void **state)
 	assert_true(has_socket(0));
 }
 
-/* The plugin restarts between Allocate and PreStartContainer, and has forgotten the first. */
+/* The plugin restarts between Allocate and PreStartContainer, and has forgotten the Allocate. */
 static void units_of_a_pod_before(void **state)
 {
 	kubelet_has("old", 0);

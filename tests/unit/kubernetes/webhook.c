@@ -640,7 +640,8 @@ static char *large_review(const char *begin, const char *part, size_t size, char
 	return body;
 }
 
-/* Failed calls let claims through, so whatever the API server can keep has to be answered. */
+/* The API server admits claims whose review fails. So every claim that it can store must be
+ * answered. */
 static void large_claims(void **state)
 {
 	static const struct {
@@ -777,7 +778,7 @@ static bool has_asked(void *context)
 	return server_count("GET", "/api/v1/namespaces/slow") > 0;
 }
 
-/* It ends while a review waits for the API server: the caller gets an answer or a closed
+/* The webhook ends while a review waits for the API server. The caller gets an answer or a closed
  * connection, at once. */
 static void ends_in_the_middle(void **state)
 {

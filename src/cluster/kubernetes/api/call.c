@@ -84,8 +84,8 @@ static int grow(struct sl_kube_call *call, size_t more)
 	return 0;
 }
 
-/* Returning less than all bytes ends the call. In a stream the bound holds for each line; libcurl's
- * chunks are much smaller. */
+/* Returning less than all bytes makes libcurl end the call. In a stream the bound holds for each
+ * line; libcurl's chunks are much smaller. */
 static size_t take(char *bytes, size_t one, size_t count, void *context)
 {
 	struct sl_kube_call *call = context;

@@ -245,7 +245,7 @@ static ssize_t decode(const char *text, unsigned char *out)
 	return text[strspn(text, "= \t\r\n")] ? -1 : (ssize_t)n;
 }
 
-/* Not every library behind libcurl takes PEM from memory (GnuTLS does not); all take paths. */
+/* All TLS libraries behind libcurl accept PEM as paths, but some (GnuTLS) not from memory. */
 static int set_pem(struct reader *reader, unsigned int which, const char *key,
 	const void *bytes, size_t size)
 {

@@ -396,8 +396,8 @@ static int ask(struct sl_kube_watch *watch, sl_ns after)
 			watch->next_page ? watch->next_page : "");
 		request.done = on_list;
 		request.max_bytes = PAGE_MAX_BYTES;
-		/* A single object is always accepted: a user made it, and refusing it would hide
-		 * those behind it. */
+		/* A page of a single object is always accepted: a user made the object, and
+		 * refusing it would hide those behind it. */
 		request.is_page = watch->page_objects > 1;
 		if (!watch->seen)
 			watch->seen = json_object();

@@ -200,7 +200,8 @@ static bool depends_on_size(const struct sl_ask *ask, const struct sl_bounds *bo
 	       (by_default == SL_AMOUNT_BYTES && sizes->count > 0);
 }
 
-/* The share on a GPU of which one claim may have own_bytes. A default limit is lowered to that. */
+/* The share on a GPU where one claim may have own_bytes. A default limit is lowered to
+ * own_bytes. */
 static struct share share_of(
 	const struct sl_ask *ask, const struct sl_bounds *bounds, uint64_t own_bytes)
 {

@@ -76,7 +76,8 @@ static const char *take_number(const char *text, unsigned long long *out)
 	return end;
 }
 
-/* "535.054.03" is no semantic version because of the zeros; 535.54.3 is, and sorts correctly. */
+/* "535.054.03" is no semantic version because of the zeros. It becomes 535.54.3, which sorts
+ * correctly. */
 static bool make_version(const char *text, char *buf, size_t size)
 {
 	unsigned long long number[3] = {0};

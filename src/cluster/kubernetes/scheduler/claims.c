@@ -123,7 +123,7 @@ static void hold(struct sl_ks *ks, struct sl_ks_claim *claim)
 	sl_ks_taken(&place, 1);
 }
 
-/* Gives the claim to another pod that names it, if its present pod is gone or is the wrong one. */
+/* Gives the claim to another pod that names it if its present pod is gone, or is the wrong one. */
 static void find_pod(struct sl_ks *ks, struct sl_ks_claim *claim)
 {
 	char key[SL_KS_NAME_MAX];

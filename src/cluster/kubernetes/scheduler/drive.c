@@ -14,7 +14,8 @@
 
 /* From an event to its cycle. */
 #define CYCLE_SOON (5 * SL_MS)
-/* Cycles use only a part of the time: the pause after a cycle is this many times its length. */
+/* The pause after a cycle is this many times the cycle's length, so cycles use only a part of the
+ * time. */
 #define CYCLE_PART 2
 /* No consolidation: moving a pod would end it. */
 #define CYCLE (SL_CYCLE_ALLOCATE | SL_CYCLE_RECLAIM | SL_CYCLE_PREEMPT)

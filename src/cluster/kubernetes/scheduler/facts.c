@@ -458,7 +458,7 @@ static void refuse_request(const json_t *request, struct sl_facts_refusal *refus
 				"does not read; use the pod's nodeSelector");
 }
 
-/* The constraint that the GPUs are distinct, which always holds here; the webhook writes it. */
+/* Is it the constraint that all GPUs are distinct? It always holds here; the webhook writes it. */
 static bool are_kept_anyway(const json_t *constraints)
 {
 	const json_t *one;

@@ -26,7 +26,8 @@
 #include "base/log.h"
 #include "cluster/kubernetes/api/parse.h"
 
-/* Parts of a lease's duration: time between renewals, and the last part, without new writes. */
+/* A lease's duration has RENEWALS intervals between renewals; in the last 1 / MARGIN nothing is
+ * written. */
 #define RENEWALS 5
 #define MARGIN   5
 /* Between checks for writes in flight. */

@@ -30,7 +30,7 @@
 #define DEFAULT     "default"
 #define WEIGHT_MOST 1000000
 
-/* A namespace and its project, by name, since that Project may be deleted before the next cycle. */
+/* A namespace and the name of its project: that Project may be deleted before the next cycle. */
 struct space {
 	struct sl_ks_named named;
 	char project[SL_FACTS_NAME];

@@ -165,7 +165,8 @@ static void advance(struct sl_ks *ks, struct sl_ks_pod *pod)
 	ask(ks, pod, 0);
 }
 
-/* A few pods in back-off do not delay others. Many do, since then the server is in trouble. */
+/* A few pods in back-off do not delay others. If there are many the server is in trouble, so all
+ * wait. */
 static void serve_turns(struct sl_ks *ks)
 {
 	while (ks->writing < SL_KS_WRITES && ks->writing + ks->looking < SL_KS_CALLS &&

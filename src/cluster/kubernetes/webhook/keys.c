@@ -232,7 +232,7 @@ static void write_bundle(struct sl_webhook_keys *keys, json_t *list)
 		json_pack("{so}", "webhooks", list), 0);
 }
 
-/* False: a webhook has another caBundle. Reads the Secret again, then patches the bundle. */
+/* False: a webhook has another caBundle; the Secret is read again, then the bundle is patched. */
 static bool settle_bundle(struct sl_webhook_keys *keys, const char *authorities)
 {
 	const json_t *webhooks = json_object_get(keys->hook, "webhooks"), *webhook;

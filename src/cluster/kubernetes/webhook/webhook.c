@@ -211,7 +211,8 @@ static const char *template_name(const struct review *review)
 	return sl_kube_text_at(template_of(review), "metadata", "name", NULL);
 }
 
-/* Its name derives from its content, but any user of the namespace may have made another one. */
+/* The template's name derives from its content, but a user of the namespace may have made another
+ * template of that name. */
 static void on_namesake(void *context, const struct sl_kube_answer *answer)
 {
 	struct review *review = context;
