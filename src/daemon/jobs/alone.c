@@ -1,11 +1,12 @@
 /*
  * alone - a task whose supervisor lives, but whose workload is unknown
  *
- * The journal was damaged or lost, or the workload could not be taken in again. All that is left of
- * the task is its supervisor, which the lock on the exit record names. The task counts as running
- * and is never started beside it; once the supervisor is gone, the record says how the task ended.
- * The cluster machine is told that the task is over: its GPUs are unknown, and what it uses there
- * counts as unmanaged. No event tells of the supervisor's end, so a timer looks for it.
+ * The journal was damaged or lost, or the workload could not be taken over from it. All that is
+ * left of the task is its supervisor, which the lock on the exit record names. While the supervisor
+ * lives, the task counts as running and is not started a second time; once it is gone, the record
+ * says how the task ended. The cluster machine is told that the task is over, because its GPUs are
+ * unknown; what the task uses there counts as unmanaged. No event tells of the supervisor's end, so
+ * a timer looks for it.
  */
 #include <inttypes.h>
 #include <signal.h>

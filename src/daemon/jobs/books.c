@@ -2,9 +2,9 @@
  * books - nodes, projects, jobs and workloads, as told to the cluster machine
  *
  * GPUs of one kind (model and size) are one node: they are interchangeable for a task. A GPU keeps
- * its place there; while it is lost, it is shut. The machine lives as long as the daemon. Jobs and
- * tasks with a past are told at the start, when a task's lost supervisor ends, and when the values
- * of a job change.
+ * its index in the node; while the GPU is lost, it gets no tasks. The machine lives as long as the
+ * daemon. Jobs that have run before are told at the daemon's start, when a task's lost supervisor
+ * ends, and when the values of a job change.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -204,8 +204,8 @@ static void put_task(struct sl_jobs *jobs, struct sl_job_task *task)
 	}
 }
 
-/* Has a foreground job a place in the machine? A job that a user parked has given up its request;
- * one on GPUs of several kinds, or on lost GPUs, has no place. */
+/* Does a foreground job have a place in the machine? A job that a user parked has none, since it
+ * gave up its request. Nor does a job on GPUs of several kinds, or on lost GPUs. */
 static bool stands(const struct sl_jobs *jobs, const struct sl_job *job)
 {
 	const struct sl_workload *workload = sl_jobs_workload_of(jobs, &job->tasks[0]);

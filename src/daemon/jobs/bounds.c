@@ -1,10 +1,10 @@
 /*
  * bounds - a user's bound on workloads holds for jobs, too
  *
- * A job waits until all its tasks that start together fit beside its user's workloads. Until then
- * the machine does not have it: no other job is stopped for it, and smaller jobs of that user may
- * go first. The machine is told how many tasks of all jobs of that user may run. The node's ledger
- * has the last word, for each task.
+ * A job waits until the bound has room for all its tasks that start together, beside its user's
+ * workloads. Until then the machine does not know the job: no other job is stopped for it, and
+ * smaller jobs of that user may go first. The machine is told how many tasks of all jobs of that
+ * user may run. The node's ledger has the last word, for each task.
  */
 #include "daemon/jobs/internal.h"
 #include "daemon/link/bounds.h"

@@ -246,8 +246,9 @@ static int read_record(const struct sl_jobs *jobs, const struct sl_job_task *tas
 }
 
 /*
- * The shim writes that it begins before it does, so the record says whether the task got its go,
- * whatever a daemon knew or stored. Only a crash of the computer can lose that line.
+ * The shim writes the record's first line before it starts anything. So the record says whether the
+ * task got its go, whatever a daemon knew or stored. Only a crash of the computer can lose that
+ * line.
  */
 static enum sl_retry_ending how_it_ended(const struct sl_jobs *jobs,
 	const struct sl_job_task *task, struct sl_shim_record *record)

@@ -23,8 +23,8 @@ SL_MUST_CHECK int sl_jobs_files_folder(int parent_fd, const char *name);
 void sl_jobs_files_clear(int parent_fd, const char *name);
 
 /* Opens a job's file without waiting for its user. A log belongs to that user, who may hold a lease
- * on it (-EAGAIN; the kernel ends it within lease-break-time). If the folder is the user's, too, it
- * may be a FIFO (-EINVAL, -ENXIO). */
+ * on it (-EAGAIN; the kernel ends it within lease-break-time). If the folder is the user's, too,
+ * the log may be a FIFO (-EINVAL, -ENXIO). */
 SL_MUST_CHECK int sl_jobs_files_open(const char *path, int flags);
 
 /* Disk space of a job's files in bytes; begun: it has more files than were submitted. 0 once they
@@ -36,8 +36,8 @@ int sl_jobs_files_failed(
 
 /* Files of a job that the loop opens itself (small, local), unlike logs for reading. Descriptor or
  * negative errno; never waits for the job's user: -EAGAIN while that user holds a lease, -EINVAL if
- * it is no regular file. The log is for appending only; a record is new and empty, with disk space
- * reserved. */
+ * the file is not a regular one. The log is for appending only; a record is new and empty, with
+ * disk space reserved. */
 SL_MUST_CHECK int sl_jobs_files_open_log(
 	const char *folder, uint64_t id, uint32_t task, bool append);
 SL_MUST_CHECK int sl_jobs_files_open_record(

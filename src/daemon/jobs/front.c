@@ -1,19 +1,20 @@
 /*
  * front - RUN: a foreground job of one task, whose program is the process that asks
  *
- * Nothing of it is stored, and the daemon does not start it: the process becomes the program once
- * RUN is answered, and its end is the job's. So the journal holds all that a later daemon needs,
- * with the workload.
+ * The daemon neither stores nor starts the job: the process becomes the program once RUN is
+ * answered, and its end is the job's end. All that a later daemon needs is in the journal, with the
+ * workload.
  *
- * Rules (limits and quotas of its project, GPUs of its pools, places kept for others) are judged by
- * the cluster machine. Whether it fits is judged by the node, which sees bytes where the machine
- * counts GPUs. So a RUN within the rules is proposed to the node at once, and told to the machine
- * as a fact. Where places are kept, the machine must find one, in a cycle that stops no other job.
+ * The cluster machine judges the rules (limits and quotas of the job's project, GPUs of its pools,
+ * places kept for others). The node judges whether the job fits, because it sees bytes where the
+ * machine counts GPUs. So a RUN within the rules is proposed to the node at once and, if the node
+ * accepts, told to the machine as a fact. Where places are kept for others, the machine must find
+ * one, in a cycle that stops no other job.
  *
  * A RUN that cannot start is refused, or waits (SL_RUN_WAIT) in the machine's queue like any job,
- * and others are parked for it. The machine cannot express some of the GPUs of a kind, nor GPUs of
- * several kinds. A job that asks for these waits outside of it and is tried again whenever a
- * workload ends; nothing is reclaimed for it.
+ * and others are parked for it. The machine can express neither a choice among GPUs of one kind,
+ * nor GPUs of several kinds. A job that asks for such GPUs waits outside the machine and is tried
+ * again whenever a workload ends; nothing is reclaimed for it.
  *
  * A running foreground job may be parked for others, and resumes by itself. It is never stopped for
  * them, because the daemon could not start it again. If it cannot be parked, it counts as not
@@ -684,9 +685,9 @@ static void does_not_start(struct sl_jobs *jobs, struct sl_job *job, struct no *
 }
 
 /*
- * Earlier jobs go first, in the cycle that comes when it is due. A RUN starts no cycle of its own:
- * a loop of RUNs would cause one each, and right after a start places would be chosen before the
- * GPUs' use is known.
+ * Earlier jobs go first, so the RUN waits for the next regular cycle. It starts no cycle of its
+ * own: a loop of RUNs would cause one each, and right after the daemon's start a cycle would choose
+ * places before the GPUs' use is known.
  */
 static void let_others_first(struct sl_jobs *jobs, struct sl_job *job)
 {

@@ -283,8 +283,8 @@ struct sl_cluster_event sl_jobs_add_event(
 void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job);
 /* Makes the machine forget the job. */
 void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job);
-/* Tells the machine of the job as it is now, or takes it out; before: as it was added. Without a
- * change that matters to the machine, tells nothing. */
+/* Tells the machine of the job as it is now, or makes it forget the job. before: the job as the
+ * machine was told of it. Without a change that matters to the machine, tells nothing. */
 void sl_jobs_put_again(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before);
 /* True: the machine took it; else see job->refused. */

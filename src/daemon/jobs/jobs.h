@@ -97,8 +97,8 @@ SL_MUST_CHECK bool sl_jobs_keeps_parked(
  * and either it resumes now and text is empty, or text says what it still waits for. */
 SL_MUST_CHECK bool sl_jobs_bring_back(
 	struct sl_daemon *daemon, uint64_t workload, struct sl_error *text);
-/* The reason as told for this workload: the queue parked it, so no user has to resume it; or its
- * job's end stopped it, which no user asked for. */
+/* The reason to tell for this workload. It differs from `reason` if the queue parked the workload,
+ * so that no user has to resume it, or if its job's end stopped it, which no user asked for. */
 uint32_t sl_jobs_reason(
 	const struct sl_daemon *daemon, uint64_t workload, uint32_t reason);
 /* Is the queue stopping this workload, to start it again later? */

@@ -1,9 +1,9 @@
 /*
  * left - kills what a task's program left behind when its supervisor was killed
  *
- * The kernel kills the program along with the supervisor; its descendants become init's. All that
- * still identifies them is the workload's token in their initial environment, which no other
- * process has. A descendant started with another environment is not found, and runs on.
+ * The kernel kills the program along with the supervisor; the program's descendants become init's.
+ * All that still identifies them is the workload's token in their initial environment, which no
+ * other process has. A descendant started with another environment is not found, and runs on.
  *
  * A thread examines all processes of the user, and only if a supervisor was killed.
  */

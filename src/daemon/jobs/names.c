@@ -1,9 +1,9 @@
 /*
  * names - see the header
  *
- * Tasks of two gangs with different names never collide: the number stands behind the last dot, and
- * all before it is the name, which is never cut. So each name is compared with another's name and
- * tasks only.
+ * Tasks of two gangs with different names never collide: the number is behind the last dot, and all
+ * before it is the name, which is never cut. So it suffices to compare each gang's name with the
+ * name and the tasks of the other.
  */
 #include "daemon/jobs/names.h"
 

@@ -279,8 +279,9 @@ void sl_jobs_cycle(struct sl_jobs *jobs, uint32_t which)
 	carry_out(jobs);
 }
 
-/* What processes of an earlier daemon hold is unknown until they report: places would be promised
- * where their contexts are. Like grants, new places wait for that, up to recover_wait. */
+/* When new places may be chosen. What processes of an earlier daemon hold is unknown until they
+ * report; before, a place could be promised where their contexts are. Like grants, new places wait
+ * for these reports, up to recover_wait. */
 static sl_ns choosing_at(const struct sl_jobs *jobs)
 {
 	const struct sl_daemon *daemon = jobs->daemon;

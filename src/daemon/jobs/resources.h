@@ -2,9 +2,9 @@
  * resources - compute resources: names for what a workload asks for
  *
  * Those of root and the daemon's own user are for all; those of other users are theirs alone,
- * within their bounds and projects. Kept in data_dir, and chosen by `--resource NAME` and on the
- * page. The loop holds the list; a thread writes it, one change at a time. A change takes effect,
- * and is answered, once it is written. All calls are the loop's.
+ * within their bounds and projects. They are chosen by `--resource NAME` and on the page. The loop
+ * holds the list; the store keeps it in state.db. Changes are stored one at a time. A change takes
+ * effect, and is answered, once it is stored. All calls are the loop's.
  */
 #ifndef SL_DAEMON_JOBS_RESOURCES_H
 #define SL_DAEMON_JOBS_RESOURCES_H

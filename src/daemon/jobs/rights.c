@@ -1,10 +1,10 @@
 /*
  * rights - a job starts with its submitter's limits, capabilities and sandbox
  *
- * The daemon's own are a service's: more descriptors, other bounds on locked memory and processes,
- * capabilities that a submitter may have dropped for good. The kernel is asked for the submitter's,
- * so a job gets no more than its submitter has. A process that has ended, or whose seccomp filters
- * the job could not have, cannot submit.
+ * The daemon's own are those of a service: more descriptors, other bounds on locked memory and
+ * processes, capabilities that a submitter may have dropped for good. The kernel is asked for the
+ * submitter's, so a job gets no more than its submitter has. A process that has ended, or whose
+ * seccomp filters the job could not have, cannot submit.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /*
  * rules - what limits and quotas leave to a `sluice run`
  *
- * They hold for all that it has, however it got it: when it starts, when `sluice set` raises it,
- * and when a user resumes it after parking, which had freed its part. A workload above them
- * already, because they were lowered, may still ask for less.
+ * They hold for all that the workload has: when it starts, when `sluice set` raises its amounts,
+ * and when a user resumes it, since parking gave up its part. A workload that exceeds them already,
+ * because they were lowered, may still ask for less.
  */
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /*
  * save - hands jobs to the store, and acts on what became of it
  *
- * A ticket is the number of a write, so all tasks and peers that wait for one go on together. If it
- * fails, starts are called off and stops go on unwritten; its jobs wait for the next write. A new
- * job and a removed one are changes of their own, because folders belong to them. A job's later
- * states wait until it is stored.
+ * A ticket is the number of a write, so all tasks and peers that wait for the same write go on
+ * together. If a write fails, starts are called off and stops go on unwritten; the jobs in it wait
+ * for the next write. A new job and a removed one are changes of their own, because folders belong
+ * to them. The later states of a new job wait until the job itself is stored.
  */
 #include <errno.h>
 #include <inttypes.h>

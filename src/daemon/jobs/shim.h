@@ -28,8 +28,8 @@
  * From start to end the shim holds a lock on the record (F_SETLK, the whole file): the kernel names
  * the process that holds it, or says that it is gone.
  *
- * While it lives it holds its output open a second time, so that the program cannot take a lease on
- * the file, which the daemon opens to bound it.
+ * While the shim lives, it holds the log open a second time. So the program cannot take a lease on
+ * the log, which the daemon opens to bound its size.
  *
  * An empty record means that nothing was started, unless the computer went down: a shim that cannot
  * write the first line exits without starting anything.

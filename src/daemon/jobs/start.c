@@ -185,8 +185,8 @@ static struct sl_event proposal(const struct sl_daemon *daemon, const struct sl_
 	else
 		event.workload_add.bounds.workloads = job->row.workloads_most;
 	/* Parked programs keep their contexts on the GPU: some hundred MiB that cannot be moved. A
-	 * job with a fraction and a place from the machine gets that fraction of what is left; one
-	 * with bytes gets these or waits. */
+	 * job that asks for a fraction and has a place from the machine gets that fraction of what
+	 * is left; a job that asks for bytes gets all of them or waits. */
 	event.workload_add.may_take_less = job->counted || !job->foreground;
 	return event;
 }

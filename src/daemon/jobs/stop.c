@@ -1,11 +1,12 @@
 /*
  * stop - ends a task: first that is stored, then the task is signalled
  *
- * A daemon that finds a task RUNNING takes its end by SIGTERM for a failure. So it is signalled
- * only once its state says that it is being stopped, and why; and once the journal has the time of
- * SIGKILL, or the next daemon would grant another grace period. Both take milliseconds. If the disk
- * is full or does not answer, the task is stopped all the same. A job that cannot be stopped, and
- * blocks its GPUs, is worse than one that counts as failed if sluiced dies before it has ended.
+ * A daemon that finds a task stored as RUNNING takes its end by SIGTERM for a failure. So the task
+ * is signalled only once its stored state says that it is being stopped, and why. The journal must
+ * have the time of SIGKILL, too, or the next daemon would grant another grace period. Both take
+ * milliseconds. If the disk is full or does not answer, the task is stopped all the same. A job
+ * that cannot be stopped, and blocks its GPUs, is worse than one that counts as failed if sluiced
+ * dies before it has ended.
  */
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 /*
  * store - the part of jobs that outlives the daemon and the boot
  *
- * How a job stands is a record of state.db (store/store.h). Programs open the rest, so that is
- * files: `folder` is data_dir/jobs, and in it ID/ holds for each job:
+ * How a job stands is a record of state.db (store/store.h). The rest is files, because programs
+ * open them: `folder` is data_dir/jobs, and in it ID/ holds for each job:
  *	spec        as submitted, with the submitter's uid, gid and groups (jobspec.h).
  *	log.T       output of task T, all attempts.
  *	exit.T.A    exit record of attempt A of task T (jobs/shim.h).
@@ -25,9 +25,9 @@
 #include "daemon/store/store.h"
 #include "wire/jobspec.h"
 
-/* Calls each(context, row) for every job; passes on what row owns. *next_id: above every number
- * ever given. Finishes what a crash left of folders. SL_STORE_*; err names what was left out, or is
- * left alone. */
+/* Calls each(context, row) for every job; each() then owns what row owns. *next_id: above every
+ * number ever given. Finishes what a crash left of folders. SL_STORE_*; err names what was left
+ * out, or is left alone. */
 SL_MUST_CHECK int sl_jobs_store_load(struct sl_store *store, const char *folder,
 	void (*each)(void *context, struct sl_jobs_row *row), void *context,
 	uint64_t *next_id, struct sl_error *err);

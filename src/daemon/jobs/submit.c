@@ -1,9 +1,9 @@
 /*
  * submit - a job comes in: checked as RUN is, counted, stored, and only then answered
  *
- * A question (SL_SUBMIT_TRY) goes to a second machine, which is told all that the one in force
- * knows, and does one cycle for the jobs that wait already. Its forecast is the answer; it has no
- * effect.
+ * A question (SL_SUBMIT_TRY) goes to a second cluster machine, which is told all that the one in
+ * force knows, and does one cycle for the jobs that wait already. Its forecast is the answer; its
+ * decisions have no effect.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -2,7 +2,7 @@
  * database - see the header
  *
  * One table per kind: number, text, checksum. The checksum finds damage within a record; SQLite's
- * own check finds damage between them, which could hide one.
+ * own check finds damage between records, which could hide a record.
  */
 #include "daemon/store/database.h"
 

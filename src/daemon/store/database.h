@@ -1,8 +1,8 @@
 /*
  * database - one SQLite database of the store: reading records, carrying out changes
  *
- * Used by one thread at a time. It stays open, in SQLite's rollback mode: after a kill the next
- * opening takes back what was not committed. Private to store/.
+ * Used by one thread at a time. The database stays open, in SQLite's rollback mode: after a kill
+ * the next opening takes back what was not committed. Private to store/.
  */
 #ifndef SL_DAEMON_STORE_DATABASE_H
 #define SL_DAEMON_STORE_DATABASE_H

@@ -3,7 +3,7 @@
  *
  * The loop fills a struct sl_journal and compares it with the last one that was written, so that a
  * change costs the records that differ, not a thousand workloads. The head and the GPUs, which all
- * else needs, come twice.
+ * other records need, are stored twice.
  */
 #include "daemon/store/journal.h"
 

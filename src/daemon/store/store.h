@@ -2,10 +2,10 @@
  * store - the records that outlive the daemon: two SQLite databases and the thread that writes them
  *
  * A record is a kind (store/kinds.def), a number and a text, with a checksum over all three. A
- * change is a list of records to put and to drop. It is carried out whole or not at all, whenever
- * the daemon dies. A change of state.db is reported as done after its fsync; run.db ends with the
- * boot, so it is never fsynced. Changes of a database are carried out in their order, those of
- * run.db first.
+ * change is a list of records to put and to drop. It is carried out completely or not at all,
+ * whenever the daemon dies. A change of state.db is reported as done after its fsync; run.db ends
+ * with the boot, so it is never fsynced. Changes of a database are carried out in their order,
+ * those of run.db first.
  *
  * All calls are the loop's, and none but sl_store_load() and sl_store_finish() waits for the disk.
  */
@@ -34,8 +34,9 @@ struct sl_store *sl_store_free(struct sl_store *store);
 /* The path of the database with records of this kind. */
 const char *sl_store_path(const struct sl_store *store, enum sl_store_kind kind);
 
-/* Calls take for each undamaged record, by ascending number; text ends with NUL. False: the record
- * is not what it may be, and why says so. SL_STORE_*. Waits up to 2 s for another program. */
+/* Calls take for each undamaged record, by ascending number; text ends with NUL. take returns false
+ * if the record is not valid, and sets why. SL_STORE_*. Waits up to 2 s for another program's
+ * lock. */
 SL_MUST_CHECK int sl_store_load(struct sl_store *store, enum sl_store_kind kind,
 	bool (*take)(
 		void *context, uint64_t number, const char *text, struct sl_error *why),
@@ -54,8 +55,9 @@ void sl_store_put_object(struct sl_store_change *change, enum sl_store_kind kind
 	const void *object, size_t size);
 void sl_store_drop(
 	struct sl_store_change *change, enum sl_store_kind kind, uint64_t number);
-/* Drops all records of a kind, damaged ones, too. A change that begins so is whole: it may begin a
- * new database, too, where the old one was moved away or replaced. Other changes then fail. */
+/* Drops all records of a kind, damaged ones, too. A change that begins with this has all that is to
+ * be stored. So it may begin a new database, if the old one was moved away or replaced; other
+ * changes then fail. */
 void sl_store_clear(struct sl_store_change *change, enum sl_store_kind kind);
 /* The next number of that kind, as a record of state.db. */
 void sl_store_put_number(
@@ -66,8 +68,8 @@ SL_MUST_CHECK int sl_store_load_number(struct sl_store *store, enum sl_store_kin
 /* The change frees the step after done; it may have no records then. NULL: there was no memory for
  * it. */
 void sl_store_add_step(struct sl_store_change *change, struct sl_store_step *step);
-/* Hands the change over, in every case. done: see sl_store_take(). All records belong to one
- * database. 0, or -ENOMEM: nothing will change, and done is not called. */
+/* Takes the change over in every case, and hands it to the thread. done: see sl_store_take(). All
+ * records belong to one database. 0, or -ENOMEM: nothing will change, and done is not called. */
 SL_MUST_CHECK int sl_store_commit(struct sl_store *store, struct sl_store_change *change,
 	void (*done)(void *context, int r, const struct sl_error *err), void *context);
 

@@ -1,8 +1,9 @@
 /*
  * answer - headers and form of all answers
  *
- * The headers let the page only load from and ask its own server, be in no frame, and leak no
- * address. Even if a hostile name became code in the page, it could neither run nor reach anything.
+ * The headers restrict the page: it loads from its own server only, is in no frame, and leaks no
+ * address. Even if a hostile name became code in the page, the code could neither run nor reach
+ * anything.
  */
 #include "daemon/link/pids.h"
 #include "daemon/web/internal.h"

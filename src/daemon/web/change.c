@@ -1,8 +1,8 @@
 /*
  * change - changes to a workload: set, park, resume, stop
  *
- * Sends the messages that `sluice` sends; the daemon decides and answers, and a refusal has its
- * text.
+ * Sends the messages that `sluice` sends; the daemon decides and answers, and a refusal has the
+ * daemon's text.
  */
 #include "daemon/web/values.h"
 

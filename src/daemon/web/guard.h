@@ -1,11 +1,11 @@
 /*
  * guard - accepts or refuses requests to the page's server by their headers
  *
- * Any web site that a user opens can make the browser send forged requests here. It can also give
- * itself a name that resolves to this machine, to read the answers (DNS rebinding). So a request
- * must name one of this server's hosts, and must not say that it comes from another site. If it
- * changes something, its body must be declared as JSON, which a form of another site cannot do.
- * Rights depend on tokens, which a browser never sends by itself (web/tokens.h). Pure.
+ * Any web site that a user opens can make the browser send forged requests here. The site can also
+ * give itself a name that resolves to this machine, to read the answers (DNS rebinding). So a
+ * request must name one of this server's hosts, and must not say that it comes from another site.
+ * If it changes something, its body must be declared as JSON, which a form of another site cannot
+ * do. Rights depend on tokens, which a browser never sends by itself (web/tokens.h). Pure.
  */
 #ifndef SL_DAEMON_WEB_GUARD_H
 #define SL_DAEMON_WEB_GUARD_H

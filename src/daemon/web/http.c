@@ -23,8 +23,8 @@
 
 /* How long a connection may read an answer. */
 #define ANSWERING_LIFE (60 * SL_S)
-/* While the table is full: how long it may wait for or send a request; how long an asker with more
- * than a quarter of the connections may read an answer. */
+/* While the table is full: how long a connection may wait for or send a request; how long it may
+ * read an answer if its asker has more than a quarter of the connections. */
 #define GIVE_WAY_LIFE        (1 * SL_S)
 #define GIVE_WAY_ANSWER_LIFE (5 * SL_S)
 #define LOOK_ROUND_MS        500

@@ -1,8 +1,8 @@
 /*
  * jobs - submitting, stopping, and the output of a job
  *
- * A job from the page has no shell. So it gets the environment of a fresh login, its user's home as
- * its folder, and what the request adds to both.
+ * A job from the page has no shell to take environment and folder from. So it gets the environment
+ * of a fresh login, its user's home as its folder, and what the request adds to both.
  */
 #include "daemon/web/values.h"
 

@@ -7,8 +7,8 @@
  *
  * Names come from users. The format escapes three characters, and a client rejects the whole answer
  * if it is not UTF-8. So bytes that are not UTF-8, and control characters, become U+FFFD. Numbers
- * are written without printf: a thousand workloads make twelve thousand lines, and this runs in the
- * daemon's loop.
+ * are written without printf: a thousand workloads make twelve thousand lines, and one thread
+ * renders at a time.
  */
 #include "daemon/web/metrics.h"
 

@@ -1,9 +1,9 @@
 /*
  * page - start, end, and the loop's part of the page
  *
- * Threads start last and end first. libmicrohttpd waits for the threads of all connections. Each
- * may wait for the loop, which the end of the door ends, or for news, which the end of the snapshot
- * thread ends.
+ * Threads start last and end first. At the end libmicrohttpd waits for the threads of all
+ * connections. Such a thread may wait for the loop or for news. Ending the door ends the first
+ * wait, ending the snapshot thread the second.
  */
 #include "daemon/web/page.h"
 

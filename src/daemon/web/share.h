@@ -3,7 +3,7 @@
  *
  * Streams, questions to the history and bytes of unread answers are limited, and any user may ask.
  * So each asker has a bound, and all askers without a token together have another; the rest is for
- * askers with one. An asker is a number: a user, or an address. Thread-safe.
+ * askers with a token. An asker is a number: a user, or an address. Thread-safe.
  */
 #ifndef SL_DAEMON_WEB_SHARE_H
 #define SL_DAEMON_WEB_SHARE_H

@@ -1,8 +1,8 @@
 /*
  * values - reads and checks the members of a body
  *
- * Each returns false after it has refused the request with a sentence that names the member; then
- * *r is the request's result.
+ * Each function returns false after it has refused the request with a sentence that names the
+ * member; then *r is the request's result.
  */
 #ifndef SL_DAEMON_WEB_VALUES_H
 #define SL_DAEMON_WEB_VALUES_H
