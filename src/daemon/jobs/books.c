@@ -348,8 +348,8 @@ static void remove_projects(struct sl_jobs *jobs)
 	}
 }
 
-/* The set was judged as a whole. A change may be too deep, or one too many, until another one is
- * made, so what was refused is told again. */
+/* The set of projects was judged as a whole, but the machine is told them one by one. It may refuse
+ * one (too deep, one too many) until another is changed, so refused ones are told again. */
 static void follow_projects(struct sl_jobs *jobs)
 {
 	for (uint32_t i = 0; i <= SL_PROJECT_DEEP; i++) {

@@ -404,8 +404,8 @@ static void give_up(struct sl_jobs *jobs, struct sl_job *job, const struct no *n
 		job->row.uid, no->text.text);
 	job->submitter = NULL;
 	sl_jobs_answer_run(peer, NULL, no->reason, no->text.text);
-	/* Only its submitter is gone now; settling frees it, because a caller may be walking the
-	 * list. */
+	/* The job has only lost its submitter. Settling frees it, because a caller may be walking
+	 * the list. */
 	sl_jobs_awake(jobs);
 }
 
@@ -718,8 +718,8 @@ static bool is_next(const struct sl_job *job)
 	return job->early && !job->over && job->submitter && !job->process->dead;
 }
 
-/* Where places are kept for others, the machine says where a job may go; it stops nothing for
- * it. */
+/* Where places are kept for others, the machine says where a job may go; it stops nothing for this
+ * job. */
 void sl_jobs_front_after_cycle(struct sl_jobs *jobs)
 {
 	bool asked = false;

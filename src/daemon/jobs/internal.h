@@ -358,8 +358,8 @@ void sl_jobs_cancel(struct sl_jobs *jobs, struct sl_job_task *task);
 void sl_jobs_forget_old(struct sl_jobs *jobs);
 
 /* --- jobs/stop.c --- */
-/* Stops it as `sluice stop` does, once that is stored. asked: for good. Returns how many processes
- * will be signalled. */
+/* Stops the task as `sluice stop` does, once that is stored. asked: for good. Returns how many
+ * processes will be signalled. */
 uint32_t sl_jobs_end_task(
 	struct sl_jobs *jobs, struct sl_job_task *task, sl_ns grace, bool asked);
 /* What STOPPING waits for may be stored. */
@@ -454,8 +454,8 @@ bool sl_jobs_alone_any(const struct sl_job *job);
 void sl_jobs_reply_submit(struct sl_jobs *jobs, struct sl_job *job);
 void sl_jobs_store_failed(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_error *err);
-/* Why it waits, what part of it waits, or how it failed; "" if there is nothing to tell. Returns
- * buf. */
+/* Why the job waits, which part of it waits, or how it failed; "" if there is nothing to tell.
+ * Returns buf. */
 const char *sl_jobs_why(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size);
 /* Tells the peers that wait for the job's end. */

@@ -45,7 +45,8 @@ void sl_jobs_answer_run(struct sl_peer *peer, const struct sl_workload *workload
 	uint32_t reason, const char *text);
 /* This peer waits for an answer to RUN. */
 SL_MUST_CHECK bool sl_jobs_run_waits(const struct sl_peer *peer);
-/* Is it a `sluice run` that the queue parks, has parked, or resumes? The journal records that. */
+/* Is the workload a `sluice run` that the queue parks, has parked, or resumes? The journal records
+ * that. */
 SL_MUST_CHECK bool sl_jobs_keeps_run(const struct sl_workload *workload);
 /* Is it a `sluice run` that the queue is parking now? */
 SL_MUST_CHECK bool sl_jobs_run_leaves(const struct sl_workload *workload);

@@ -56,8 +56,8 @@ static uint64_t disk_of(const struct stat *st)
 	return (uint64_t)st->st_blocks * 512;
 }
 
-/* File systems allocate space behind the end, which does not count; but a user could make that any
- * size. */
+/* Frees space behind the end of a log. File systems allocate some there, which does not count, but
+ * a user could allocate any amount. */
 static int drop_behind_end(int fd, uint64_t most_bytes)
 {
 	struct stat st;

@@ -331,7 +331,8 @@ static const char *describe_free(
 	return buf;
 }
 
-/* What the cycle since has made of it; what reclaim would do for it is taken from the forecast. */
+/* What the cycle since has made of the job; what reclaim would do for the job is taken from the
+ * forecast. */
 static const char *describe(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {

@@ -32,8 +32,8 @@ static uint64_t number_of(const char *name)
 	return end && !*end ? id : 0;
 }
 
-/* By number; or by name: the caller's own before others', living before ended, then the newest; or
- * by the number that the name spells. */
+/* Finds a job by number; or by name: the caller's own before others', living before ended, then the
+ * newest; or by the number that the name spells. */
 static struct sl_job *pick(
 	const struct sl_peer *peer, uint64_t id, const char *name, struct sl_error *text)
 {

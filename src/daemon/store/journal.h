@@ -74,8 +74,8 @@ SL_MUST_CHECK int sl_journal_reserve(
  * workload that is left out. SL_STORE_BAD: the journal is empty. */
 SL_MUST_CHECK int sl_journal_load(
 	struct sl_store *store, struct sl_journal *journal, struct sl_error *err);
-/* The change from one journal to the next, whose lists it sorts by id. before: NULL: replaces
- * whatever is stored. NULL: no memory. */
+/* The change from one journal to the next, whose lists it sorts by id. before NULL: the change
+ * replaces whatever is stored. Returns NULL without memory. */
 struct sl_store_change *sl_journal_change(
 	const struct sl_journal *before, struct sl_journal *now);
 

@@ -316,8 +316,8 @@ static bool find_place(enum scope scope, struct place *at)
 		at->gpu = &books->gpus[at->item];
 		return at->gpu->out_bytes_s || at->gpu->in_bytes_s;
 	case SCOPE_QUOTA: at->quota = &books->quotas[at->item]; return true;
-	/* Left out: finding the supervisor's program reads the disk, which the loop must not; and
-	 * metrics that are read are served. */
+	/* Two parts are left out. Finding the supervisor's program reads the disk, which the loop
+	 * must not do; and metrics that are read are served. */
 	case SCOPE_PART:
 		return at->item != SL_PART_SHIM && at->item != SL_PART_METRICS &&
 		       (at->item != SL_PART_HISTORY || books->sums);

@@ -1,5 +1,5 @@
-/* Threads of the daemon come in as the command line does: same rights, same answers, and an end
- * that wakes them. */
+/* Threads of the daemon talk to the loop as the command line does, with the same rights and
+ * answers. The end of the door wakes them. */
 #include "inside.h"
 
 #include <pthread.h>

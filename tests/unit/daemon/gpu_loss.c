@@ -37,8 +37,8 @@ static void report_xid(struct rig *rig, unsigned int xid)
 	rig_until(rig->nvml->xid == 0);
 }
 
-/* Fallen off the bus: waiting clients are told, also within a request; no new workload comes; it
- * is back when it answers. */
+/* A GPU falls off the bus: waiting clients are told, also within a request, and no new workload
+ * gets the GPU. The GPU is back when it answers. */
 static void lost_and_found(void **state)
 {
 	struct rig *rig = *state;

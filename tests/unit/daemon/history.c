@@ -65,8 +65,8 @@ static void add_second(struct sl_history_runs *runs, struct sl_history_runs *gpu
 	assert_int_equal(sl_history_runs_sweep(runs, T0 + s + 1, out), 0);
 }
 
-/* Writes [from, to) of it, at each `each` seconds; every `tell` seconds open rows are written,
- * too. */
+/* Writes [from, to) of the world, in steps of `each` seconds; every `tell` seconds open rows are
+ * written, too. */
 static void write_world_each(struct sl_history_store *store, int each, int from, int to,
 	int tell, const struct sl_history_keep *keep, size_t *written)
 {
@@ -258,8 +258,8 @@ static void what_is_not_rolled_up_stays(void **state)
 	sl_history_store_close(store);
 }
 
-/* The writer dies in the middle of a minute and another goes on later: written rows are there
- * once. */
+/* The writer dies in the middle of a minute and another goes on later: each row that was written is
+ * there once. */
 static void a_crash_loses_what_was_not_written(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -390,7 +390,8 @@ static void answers_add_up(void **state)
 	sl_history_store_close(store);
 }
 
-/* The history's time is a day ahead of the machine's clock, in which questions and answers are. */
+/* Questions and answers are in the time of the machine's clock, even if the history's time is a day
+ * ahead of it. */
 static void answers_are_in_the_machines_time(void **state)
 {
 	enum { AHEAD_S = 86400 };
@@ -539,8 +540,8 @@ static void a_query_has_means_and_names(void **state)
 	sl_history_store_close(store);
 }
 
-/* After a reboot numbers begin anew: the earlier one has its begin in its key, and is found by
- * it. */
+/* After a reboot the numbers of workloads begin anew. The key of the earlier of two with one number
+ * has its begin, too, and finds it. */
 static void a_number_that_came_again_is_told_apart(void **state)
 {
 	struct sl_history_store *store = history_open_store();
@@ -736,8 +737,8 @@ static void one_workload_over_time(void **state)
 	sl_history_store_close(store);
 }
 
-/* A name's figures are those of all its runs: of the 3,600 s that one of them had 1 GiB, it had
- * 3 GiB for 30. */
+/* The figures of a name are those of all its runs. One of the runs has 1 GiB for 3,600 s, but 3 GiB
+ * for 30 s of them. */
 static void advice_is_by_name(void **state)
 {
 	enum { GIB_KIB = 1 << 20 };

@@ -61,8 +61,8 @@ static void users_take_turns(void **state)
 	expect_order("two users", wanted, SL_ARRAY_LEN(wanted));
 }
 
-/* A newcomer is not behind all questions of another user; a user who was just answered is not
- * before others. */
+/* A newcomer does not wait for all questions of another user, and a user who was just answered does
+ * not go before others. */
 static void a_round_is_not_made_up_for(void **state)
 {
 	static const int wanted[] = {2, 1, 3};

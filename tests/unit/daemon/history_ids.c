@@ -14,8 +14,8 @@
 #define NOW   1700000000000ull
 #define BEGUN (NOW - 3600000ull)
 
-/* What the file says of the one with number 7; the daemon's row differs from it by one thing at a
- * time. */
+/* What the file says of the workload with number 7; the daemon's row differs from that in one thing
+ * at a time. */
 static const struct {
 	const char *what;
 	uint64_t number;

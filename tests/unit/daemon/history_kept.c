@@ -47,8 +47,8 @@ static void it_stays_within_its_size(void **state)
 	sl_history_store_close(store);
 }
 
-/* Hours of GPUs of half a year, and seconds that alone are too many: those go, and no hour and no
- * event. */
+/* The file has half a year of hours of GPUs, and so many seconds that these alone exceed the bound:
+ * seconds are deleted, and no hour and no event. */
 static void what_takes_most_room_goes(void **state)
 {
 	struct sl_history_keep keep = {.seconds = {86400, 86400, 2ll * 365 * 86400},

@@ -205,8 +205,8 @@ static void sums_are_those_of_the_rows(void **state)
 	assert_int_equal(gpu->allocated_us, sum(0, SL_HISTORY_GPU_allocated_us));
 }
 
-/* Where the driver gives the work of each process, nothing is guessed; a process without Sluice
- * did a tenth of it. */
+/* Where the driver gives the work of each process, nothing is guessed. A process without Sluice did
+ * a tenth of the work here. */
 static void use_is_divided_by_what_each_did(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -238,8 +238,8 @@ static void use_is_divided_by_what_each_did(void **state)
 	assert_int_equal(sum(0, SL_HISTORY_GPU_known_ms), 2000);
 }
 
-/* A process that is gone did what it did last; one that has said nothing yet is neither
- * used nor idle. */
+/* A process that is gone counts with its last figures. One that has told nothing yet counts neither
+ * as working nor as idle. */
 static void the_last_second_of_a_run_is_no_idle_one(void **state)
 {
 	begin(&samples[0], T0, 0);
@@ -348,8 +348,8 @@ static void counters_are_of_the_time_between(void **state)
 	assert_int_equal(sum(2, SL_HISTORY_USE_waiting_ms), 400);
 }
 
-/* Turns exist only where not all fit: alone, or beside an idle workload, there is none; nor
- * while some of it is on the host. */
+/* Turns exist only where not all workloads fit. A workload alone, or beside an idle one, has none;
+ * nor has one with memory on the host. */
 static void a_turn_is_had_before_others(void **state)
 {
 	begin(&samples[0], T0, 100);

@@ -58,8 +58,8 @@ static void a_damaged_one_is_set_aside(void **state)
 	sl_history_store_close(store);
 }
 
-/* A page in the middle, where the writer never looks: its reader gets an error, and a check of
- * the whole file finds it. */
+/* A damaged page in the middle, where the writer never looks: a reader of the page gets an error,
+ * and a check of the whole file finds the damage. */
 static void damage_is_met_by_readers(void **state)
 {
 	struct sl_history_store *store = history_open_store();

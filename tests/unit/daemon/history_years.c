@@ -227,8 +227,8 @@ static void what_is_too_old_goes(void **state)
 	assert_null(sl_history_store_close(store));
 }
 
-/* With a smaller bound the oldest hours go, as many as it takes; the rest is answered as before,
- * and the disk gets its space back. */
+/* With a smaller bound the oldest hours are deleted, as many as it takes; the rest is answered as
+ * before, and the disk gets its space back. */
 static void it_shrinks_to_what_it_may_have(void **state)
 {
 	struct sl_history_store *store = history_open_store();

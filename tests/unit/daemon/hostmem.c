@@ -181,8 +181,8 @@ static uint64_t mapped_huge(int fd, uint64_t bytes)
 	return kib * SL_KIB;
 }
 
-/* Makes a file with all its pages, of which huge_bytes are in transparent huge ones; was it of set
- * aside ones? */
+/* Makes a file and checks that it has all its pages, huge_bytes of them in transparent huge ones.
+ * Returns whether it is of pages that were set aside. */
 static bool makes_of(
 	struct machine *machine, uint64_t bytes, int node, uint64_t *huge_bytes)
 {
@@ -286,8 +286,8 @@ static void huge_pages_are_asked_for_before_there_are_any(void **state)
 	assert_int_equal(asked.advised_bytes, 2 * bytes);
 }
 
-/* A kernel that cannot populate, and one that has not enough: pages come all the same, or it is
- * said why not. */
+/* The kernel does not know MADV_POPULATE_WRITE, or has not enough memory for it: pages come all the
+ * same, or the answer says why not. */
 static void pages_come_where_none_are_to_be_had_by_asking(void **state)
 {
 	static const int faults[] = {EINVAL, EFAULT, ENOMEM, EINTR};

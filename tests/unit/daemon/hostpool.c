@@ -76,8 +76,8 @@ static void a_workload_has_no_more_than_its_bound(void **state)
 	holder_end(inside, &a);
 }
 
-/* A client with larger chunks leaves all the same, and goes beyond its bound by no more than one
- * of them. */
+/* A client with larger chunks is evicted all the same, and exceeds its workload's bound by one
+ * chunk at most. */
 static void a_chunk_beyond_the_bound(void **state)
 {
 	struct inside *inside = *state;

@@ -56,7 +56,8 @@ static void become(uid_t uid)
 
 /* --- a process that speaks for itself --------------------------------------------------------- */
 
-/* Answers within 5 s, with the question for the identity answered; 0: nothing, or the end. */
+/* The type of the next message within 5 s; answers the daemon's CHALLENGE first. 0: no message, or
+ * the connection has ended. */
 static uint32_t hear(int fd, union sl_msg *msg)
 {
 	for (;;) {

@@ -1,4 +1,4 @@
-/* Jobs over the wire: which are taken, which wait and why, rights over others' jobs, and what
+/* Jobs over the wire: which are accepted, which wait and why, rights over others' jobs, and what
  * counts beside them. */
 #include <glob.h>
 #include <fcntl.h>

@@ -166,8 +166,8 @@ static void is_stopped_and_goes_away(void **state)
 	rig_expect(&second, SL_MSG_RUN_REPLY, &msg);
 	assert_int_equal(msg.run_reply.ok, 0);
 	assert_non_null(strstr(msg.run_reply.text, "somebody asked for its end"));
-	/* Also where its socket lives on in a child, and nothing else makes the queue look: the
-	 * cycle that the other's end brought is over. */
+	/* A wait ends with its process, also if the socket lives on in a child and nothing else
+	 * makes the queue look: by now the cycle that the end of "second" caused is over. */
 	sl_clock_sleep(500 * SL_MS);
 	rig_peer_kill(&third);
 	rig_until(!row_of(&looks, "third").job);
@@ -244,8 +244,8 @@ static void counts_once_it_requests(void **state)
 	rig_peer_end(&looks);
 }
 
-/* A RUN makes no cycle: it is answered after the one in which those before it are looked at, and
- * that one waits for reports. */
+/* A RUN causes no cycle. It is answered after the cycle that examines the jobs before it, and that
+ * cycle waits for reports. */
 static void comes_after_who_waits(void **state)
 {
 	struct rig *rig = *state;

@@ -239,8 +239,8 @@ static void request(const struct rig_peer *run, uint64_t bytes)
 		fail_msg("not changed: %s", msg.set_reply.text);
 }
 
-/* Its place was given to another meanwhile: it is parked again, and comes back when there is
- * room. */
+/* A task resumes, but its place was given to a workload meanwhile: the task is parked again, and
+ * resumes when there is room. */
 static void who_finds_no_room_is_parked_again(void **state)
 {
 	struct inside *inside = *state;
@@ -346,8 +346,8 @@ static struct sl_job_task *found_again(struct inside *inside)
 	return SL_LIST_ENTRY(first, struct sl_job_task, active);
 }
 
-/* It was to be stopped, and no process was signalled: a disk that hangs from the start does not
- * put that off for ever. */
+/* The daemon finds a task that was to be stopped, but was not signalled. A disk that hangs from the
+ * daemon's start does not delay the signal for ever. */
 static void a_stop_that_is_found_has_a_deadline(void **state)
 {
 	struct inside *inside = *state;
@@ -394,8 +394,8 @@ static void who_comes_back_keeps_its_place_over_a_restart(void **state)
 	end(inside, task);
 }
 
-/* A `sluice run` is on its way out when the daemon goes. So it is for the next one, which does not
- * wait for ever, and hears of the end. */
+/* A `sluice run` is being parked when the daemon ends. The next daemon goes on with that, does not
+ * wait for ever, and notices the end. */
 static void a_run_on_its_way_out_stays_on_it(void **state)
 {
 	struct inside *inside = *state;
@@ -427,8 +427,8 @@ static void a_run_on_its_way_out_stays_on_it(void **state)
 
 /* --- The end. --- */
 
-/* sluiced ends while the answer to a stop waits for the disk: the peer, which goes later, is not
- * left in a list that is gone. */
+/* sluiced ends while the answer to a stop waits for the disk. The peer is freed later, and must not
+ * be left in a list that is freed. */
 static void an_end_lets_go_of_who_waits_for_the_disk(void **state)
 {
 	struct inside *inside = *state;

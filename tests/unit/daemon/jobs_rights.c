@@ -194,8 +194,8 @@ static void become_humble(void)
 		_exit(1);
 }
 
-/* Rights that can be given up for good: the bounding set; and, which only root gets back with
- * execve, the set itself. */
+/* Gives up rights for good: the bounding set, and the capabilities themselves, which only root
+ * would get back with execve. */
 static void lose_capabilities(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

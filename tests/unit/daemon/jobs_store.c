@@ -613,7 +613,7 @@ static void fill_and_store(void)
 	struct sl_store *store = open_store();
 	struct loaded *loaded;
 
-	/* A small one fits. Of a large one nothing is there, and a growth that is refused leaves
+	/* A small job fits. A large one leaves nothing behind, and a growth that is refused leaves
 	 * the stored state. */
 	assert_string_equal(add(store, &small), "");
 	assert_row_contains("new", add(store, &row), database);

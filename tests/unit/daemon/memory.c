@@ -276,8 +276,8 @@ static void strangers_are_unmanaged(void **state)
 	rig_until(rig_gpu(rig).unmanaged_bytes == 0);
 }
 
-/* NVML may hang: grants go on, the age of its figures shows, and dead processes are not
- * waited for for ever. */
+/* While NVML hangs, grants go on, the age of its figures is shown, and dead processes are not
+ * waited for without end. */
 static void a_hanging_nvml_blocks_nobody(void **state)
 {
 	struct rig *rig = *state;

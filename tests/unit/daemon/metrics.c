@@ -386,7 +386,8 @@ static void the_longest_line_fits(void **state)
 	(void)sl_metrics_put(books);
 }
 
-/* However many come, the number of series is bounded; and one of them has all that they used. */
+/* However many users come, the number of series is bounded, and one series has all that the others
+ * used. */
 static void users_are_bounded(void **state)
 {
 	static struct sl_history_summing summing;

@@ -309,8 +309,8 @@ static void parked_across_a_restart(void **state)
 	end_both(rig, &run, &client);
 }
 
-/* A client whose memory is on the host and whose GPU is full of others' is believed all the
- * same. */
+/* A client whose memory is on the host is believed, even if its GPU is full of other workloads'
+ * memory. */
 static void evicted_bytes_need_no_gpu(void **state)
 {
 	struct rig *rig = *state;

@@ -64,7 +64,8 @@ static void the_line_is_read(void **state)
 	assert_int_equal(levels[1], 99);
 }
 
-/* A process in a namespace of its own, that has one in turn: the first has number 1 for itself. */
+/* A process has a child in a pid namespace of the child's own: the child has number 1 for
+ * itself. */
 static void numbers_by_namespace(void **state)
 {
 	int ready[2];

@@ -332,8 +332,8 @@ static void only_whom_it_names(void **state)
 	assert_int_equal(run_in(rig, OTHER_USER + 1, OTHER_USER + 1, "lab").ok, 0);
 }
 
-/* Each change is judged against the state once its turn has come: of many children for which
- * their parent has a quota, one gets it. */
+/* Each change is judged against the state when its turn has come: of many children that each ask
+ * for their parent's quota, one gets it. */
 static void several_at_once(void **state)
 {
 	enum { PEERS = 8 };

@@ -96,8 +96,8 @@ static void test_not_started(void **state)
 	}
 }
 
-/* The PATH is the job's, not the daemon's, and the rest of its environment, too; the last of a name
- * counts. */
+/* PATH and the rest of the environment are the job's, not the daemon's. Of variables with the same
+ * name, the last counts. */
 static void test_environment(void **state)
 {
 	const char *const words[] = {"sluice-test-program", NULL};
@@ -126,8 +126,8 @@ static void test_environment(void **state)
 
 /* --- How a program is set up. --- */
 
-/* No descriptor but the three, no signal ignored or blocked, a session of its own, limits and risks
- * like any process's. */
+/* The program has no descriptor but 0 to 2, no signal ignored or blocked, a session of its own, and
+ * limits and risks like any process. */
 static void test_setup(void **state)
 {
 	static const char script[] =
@@ -329,8 +329,8 @@ static void test_log_without_reader(void **state)
 
 /* --- The family. --- */
 
-/* The program's child in another session, whose parent is gone, ends with it: told first, killed if
- * it does not listen. */
+/* A child of the program in another session, whose parent is gone, ends with the program: it gets
+ * SIGTERM first, and is killed if it ignores that. */
 static void test_daemonized(void **state)
 {
 	static const char *const scripts[] = {
@@ -359,8 +359,8 @@ static void test_daemonized(void **state)
 	}
 }
 
-/* Everything below, in the middle of its life: a tree of eleven in four sessions, some of which
- * ignore signals. */
+/* All descendants end in the middle of their life: a tree of eleven processes in four sessions,
+ * some of which ignore signals. */
 static void test_tree(void **state)
 {
 	struct job job = going(shell(
@@ -384,8 +384,8 @@ static void test_tree(void **state)
 	free(text);
 }
 
-/* Whatever loses its parent is reaped while the program runs: one that makes many leaves no
- * zombies. */
+/* Processes that lose their parent are reaped while the program runs: a program that makes many
+ * leaves no zombies. */
 static void test_orphans_are_reaped(void **state)
 {
 	struct job job = going(shell(
@@ -430,8 +430,8 @@ static void test_shim_is_killed(void **state)
 	await_end_of(program);
 }
 
-/* A process in the daemon's place starts it, says go, and is killed. The started program goes on
- * and is written down. */
+/* A process in the daemon's place starts the shim, says go, and is killed. The program goes on, and
+ * its end is recorded. */
 static void test_daemon_is_killed(void **state)
 {
 	int ends[2], pidfd, status;

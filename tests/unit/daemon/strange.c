@@ -201,8 +201,8 @@ static void others_are_served(struct rig *rig)
 
 /* --- tests ------------------------------------------------------------------------------------ */
 
-/* A client that opens and does not read keeps what its partner withdraws: charged to the maker till
- * then. */
+/* A client opens memory and does not read, and so keeps descriptors that its partner withdraws.
+ * They are charged to the partner until they are closed. */
 static void charged_until_closed(void **state)
 {
 	struct rig *rig = &((struct world *)*state)->rig;

@@ -92,8 +92,8 @@ static void answer(const struct rig_peer *peer, uint64_t order, uint64_t moved,
 	rig_send(peer, &msg);
 }
 
-/* A chunk moves as a whole: beside the needed bytes there is space for the largest one, if it can
- * be had, in a file of its own. */
+/* A chunk moves as one piece. So beside the needed bytes there is a file with space for the largest
+ * chunk, if it can be had. */
 static void the_last_chunk_has_room(void **state)
 {
 	static const uint64_t sizes[] = {64 * MIB, 256 * MIB, 64 * MIB, 128 * MIB};

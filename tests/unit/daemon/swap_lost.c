@@ -106,8 +106,8 @@ static void wanted_as_often_as_it_says(void **state)
 	holder_end(inside, &a);
 }
 
-/* exec into a program without CUDA: host memory that nothing is in does not keep the rest
- * booked. */
+/* The process execs a program without CUDA: empty host memory does not keep the client's other
+ * bytes booked. */
 static void a_program_without_cuda_keeps_no_files(void **state)
 {
 	struct inside *inside = *state;
@@ -126,8 +126,8 @@ static void a_program_without_cuda_keeps_no_files(void **state)
 	holder_end(inside, &a);
 }
 
-/* Nor does evicted memory of a program that is seen to be over: it cannot come back. While the
- * program maps it, it is waited for. */
+/* Nor does evicted memory, once its program is seen to be over: the memory cannot come back. While
+ * the program maps it, the daemon waits. */
 static void a_program_without_cuda_has_nothing_there(void **state)
 {
 	struct inside *inside = *state;
@@ -479,8 +479,8 @@ static void believed_without_a_look(void **state)
 	holder_end(inside, &a);
 }
 
-/* A figure that was not believed is no reason to drop a client when it reports all of its memory;
- * a believed one is. */
+/* A client names more memory than the books have. It is kept if its report was cut, since it names
+ * all that it has; it is dropped if its report was believed. */
 static void who_was_not_believed_is_kept(void **state)
 {
 	struct inside *inside = *state;
