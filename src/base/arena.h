@@ -22,9 +22,9 @@ void *sl_arena_take(struct sl_arena *arena, size_t size);
 size_t sl_arena_used_bytes(const struct sl_arena *arena);
 
 /*
- * A copy of all memory handed out. restore puts it back byte for byte and frees the image, which
- * undoes every change and allocation since. Restore the newest of several images first. Each costs
- * a copy of the used bytes.
+ * A copy of all memory handed out; it costs as many bytes as are used. restore puts the memory back
+ * byte for byte, which undoes every change and allocation since, and frees the image. Restore the
+ * newest of several images first.
  */
 struct sl_arena_image;
 struct sl_arena_image *sl_arena_save(struct sl_arena *arena);

@@ -75,8 +75,8 @@ static void have_limits_like_others(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* A program may open its output by name (/dev/stderr, /proc/self/fd/1), which needs rights to the
- * file beside the open descriptor. The folder stays closed to the user. */
+/* A program may open its output by name (/dev/stderr, /proc/self/fd/1). For that the user needs
+ * rights to the file, not only the open descriptor. The folder stays closed to the user. */
 static void give_log(uid_t uid, gid_t gid)
 {
 	struct stat stat;
@@ -152,8 +152,8 @@ static int give_up_rights(const struct sl_jobspec *spec, struct sl_shim_failure 
 	return SL_SHIM_OK;
 }
 
-/* A new keyring: the daemon's would be shared by tasks of all users. If the kernel has no keys, or
- * a container forbids them here, the program cannot use them either. */
+/* Gives the task a new keyring, since tasks of all users would share the daemon's. If the kernel
+ * has no keys, or a container forbids them here, the program cannot use any either. */
 static int have_own_keys(struct sl_shim_failure *failure)
 {
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) >= 0 ||

@@ -1,9 +1,9 @@
 /*
  * sluice-shim - lives as long as one task, and records how it ended
  *
- * The daemon passes everything it needs by descriptors, and it writes the task's result into one
- * small file. It never waits for the daemon or writes to it, so the daemon may end and start again
- * meanwhile.
+ * The daemon passes everything that the shim needs by descriptors. The shim writes the task's
+ * result into one small file. It never waits for the daemon or writes to it, so the daemon may end
+ * and start again meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -263,8 +263,9 @@ static void close_others(void)
 		(void)close(fd);
 }
 
-/* A daemon that lost its data about this process finds it by this lock, which the kernel drops when
- * the process ends. On a file system without locks the task runs all the same. */
+/* A daemon that lost its data about this process asks the kernel which process holds this lock. The
+ * kernel drops the lock when the process ends. On a file system without locks the task runs all the
+ * same. */
 static void lock_record(void)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};

@@ -2,7 +2,7 @@
  * shim - the parts of sluice-shim; daemon/jobs/shim.h says what it does for the daemon
  *
  * One thread. Memory is never freed: the process has one task and ends with it. Signals are blocked
- * from the first line on and received by sigtimedwait(2) in one place.
+ * from the first line on and received in one place, through a signalfd.
  */
 #ifndef SL_SHIM_SHIM_H
 #define SL_SHIM_SHIM_H

@@ -2,8 +2,8 @@
  * jobspec - see the header
  *
  * The bytes stay as they came and are searched whenever an entry is needed. So the stored form is
- * the one that both programs exchange; it is read too rarely for an index. One table lists the
- * keys, how often each may come, and the form of its value.
+ * the one that programs exchange. It is read too rarely to need an index. One table lists the keys,
+ * how often each may come, and the form of its value.
  */
 #include "wire/jobspec.h"
 

@@ -1,7 +1,8 @@
 /*
  * facts-graph-memory - memory that graphs allocate
  *
- * It cannot be moved or freed from outside. These facts tell how much of a GPU it takes, and when.
+ * Such memory cannot be moved or freed from outside. These facts tell how much of a GPU it takes,
+ * and when.
  */
 #include "contract.h"
 

@@ -2,8 +2,8 @@
  * every-call - makes each common call once, goes on after errors, and never crashes
  *
  * For fault plans: whichever call is made to fail, the program must get that error or success, and
- * end by itself. It counts the errors it saw and prints the first; a wrong byte after calls
- * that all succeeded is the only failure. With --list it prints the calls it makes.
+ * end by itself. It counts the errors it saw and prints the first; it fails only if all calls
+ * succeeded and a byte is wrong. With --list it prints the calls it makes.
  */
 #include "prog.h"
 

@@ -1,10 +1,10 @@
 /*
  * keeper - takes memory that the driver itself keeps, kind by kind, until it is used up
  *
- * The driver hands out arrays, mipmapped arrays, managed memory, pools and graphs' memory, so only
- * the calls that make them can bound them. For each round it prints what it got, how the last call
- * failed and what cuMemGetInfo and NVML said then. After it has freed all, it does the same again.
- * Out of memory must not be sticky: each round gets as much as the first.
+ * The driver hands out arrays, mipmapped arrays, managed memory, pools and graphs' memory, so a
+ * limit can only be enforced in the calls that make them. For each round it prints what it got, how
+ * the last call failed and what cuMemGetInfo and NVML said then. After it has freed all, it does
+ * the same again. Out of memory must not be sticky: each round gets as much as the first.
  */
 #include "gpu-memory.h"
 #include "prog.h"

@@ -4,7 +4,7 @@
  * Any three words in a row of such a fill are recognised by their values alone, wherever they are.
  * It looks into fresh GPU memory of both kinds, as much as there is; into all of its own memory,
  * with what its library may have been given; and into the files of memory that a process has open.
- * It also tells what of a process it may open at all.
+ * It also tells which files of a process in /proc it may open at all.
  */
 #include "prog.h"
 

@@ -1,8 +1,8 @@
 /*
  * swapper-things - memory of every kind, its right contents, and checks of them
  *
- * Contents are looked at twice: by a kernel, which uses the addresses as the program's own work
- * does, and in a copy. A difference that only one of them sees is a difference all the same.
+ * Contents are checked twice: by a kernel, which uses the addresses as the program's own work does,
+ * and in a copy. It counts as a difference if only one of the two finds it.
  */
 #include "swapper.h"
 #include "told.h"

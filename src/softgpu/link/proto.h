@@ -34,7 +34,7 @@ struct sl_sg_extent {
 /*
  * State of the box, behind the last page of the first GPU's memfd, where every process may read it
  * without a request. Only the server writes it, except link_free_ns[GPU][way] (way 0: from the GPU,
- * 1: to it). There a process that copies records until when its copy occupies the link. A GPU's
+ * 1: to it). In link_free_ns each process records until when its copy occupies the link. A GPU's
  * generation is even while it works and odd while it is lost; a process that has seen one
  * generation cannot use the next. Event n is at event[n % SL_SG_EVENTS_MAX], written before
  * event_count includes it.

@@ -6,8 +6,9 @@
  * after which its place is free again. At a synchronisation finished pieces are dropped, and empty
  * chunks go back to the GPU as far as the release threshold allows.
  *
- * All of it under sl_space_lock, which may take streams' locks to read their progress: nothing that
- * holds a stream's lock touches memory. pool.c has the entry points, space_pool.c the chunks.
+ * sl_space_lock guards all of it. A holder of that lock may take streams' locks to read their
+ * progress, so no holder of a stream's lock touches memory. pool.c has the entry points,
+ * space_pool.c the chunks.
  */
 #ifndef SL_SOFTGPU_MEMORY_POOL_H
 #define SL_SOFTGPU_MEMORY_POOL_H

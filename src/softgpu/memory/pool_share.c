@@ -2,7 +2,7 @@
  * pool_share - pools of one process used by another
  *
  * An exported pool is a sealed file with its name. An exported pointer names the server's handle of
- * its chunk, which any process with that name may open, as with cuIpc.
+ * its chunk. Any process that has the name may open that handle, as with cuIpc.
  */
 #include "softgpu/driver/api.h"
 #include "softgpu/memory/space.h"

@@ -1,9 +1,10 @@
 /*
  * nvml - the software GPU's libnvidia-ml.so.1
  *
- * Figures come from the server over a separate connection, as old as the box's lag makes them. The
- * library shares no state with libcuda, and a process that only queries does not count as a user of
- * a GPU. After a fork the connection stays the parent's; the child starts again with nvmlInit.
+ * Figures come from the server over a separate connection, and are as old as the lag that the box
+ * is set to. The library shares no state with libcuda, and a process that only queries does not
+ * count as a user of a GPU. After a fork the connection stays the parent's; the child starts again
+ * with nvmlInit.
  */
 #include "softgpu/nvml/nvml.h"
 

@@ -2,8 +2,9 @@
  * emit - a module as the C text of a host module
  *
  * Each kernel becomes one C function, with a structure of its registers. If its threads wait for
- * each other, the function returns where a thread waits and continues there at its next call; the
- * structure is copied out and in. The text starts with hostmodule.h and prelude.def.
+ * each other, the function returns where a thread waits and continues there at its next call. The
+ * structure is copied out before the return and in again at that call. The text starts with
+ * hostmodule.h and prelude.def.
  */
 #include "softgpu/ptx/internal.h"
 

@@ -3,8 +3,8 @@
  *
  * A register is an unsigned integer of its width, whatever it holds; get_TYPE and put_TYPE of
  * prelude.def convert between bits and values. The operands become typed variables a, b, c and e of
- * a block, followed by the form's expression. Modifiers for rounding, saturation and flushing small
- * numbers to zero are handled here for all instructions.
+ * a block, followed by the form's expression. Any of these instructions may have modifiers for
+ * rounding, saturation and flushing small numbers to zero.
  */
 #include "softgpu/ptx/internal.h"
 

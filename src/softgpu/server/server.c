@@ -3,9 +3,9 @@
  *
  * One thread, one epoll. A client is a connected socket. Its memory is freed when the last copy of
  * that socket is closed, as a real GPU's memory is when the last copy of the device file is closed;
- * a forked child that keeps it open keeps the memory. With a teardown time a dead client's bytes
- * stay that long, also in NVML's lists. They stay in any case until its companions are gone, since
- * a running kernel still writes to those pages.
+ * a forked child that keeps it open keeps the memory. If the box has a teardown time, a dead
+ * client's bytes stay for that time, also in NVML's lists. In any case they stay until the client's
+ * companions are gone, since a running kernel still writes to those pages.
  *
  * A client that sends invalid messages, or does not read its reply, is dropped. The server never
  * waits for a client.

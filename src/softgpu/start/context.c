@@ -2,8 +2,8 @@
  * context - contexts, the stack of current ones, the primary one
  *
  * A primary context is one object per device for the process's life, usable while it is retained. A
- * reset empties it and keeps the count; the next retain makes it usable again. A sticky error (a
- * bad access in a kernel) stays with the context until it is destroyed.
+ * reset empties it and keeps the count of retains; the next retain makes it usable again. A sticky
+ * error (a bad access in a kernel) stays with the context until it is destroyed.
  */
 #include "softgpu/memory/array.h"
 #include "softgpu/driver/driver.h"

@@ -45,8 +45,9 @@ static double share_of(CUdevice device, bool to_gpu, uint64_t now_ns)
 		       : 1;
 }
 
-/* Takes the link, shared by all processes, for the time that `bytes` need at its speed; returns the
- * end of that time, or 0. A process that dies has taken at most one piece too many. */
+/* Occupies the link, which all processes share, for the time that `bytes` need at its speed.
+ * Returns the end of that time, or 0. If the process dies, the link is occupied in vain for one
+ * piece at most. */
 static uint64_t pace(CUdevice device, bool to_gpu, bool pageable, uint64_t bytes)
 {
 	uint64_t speed =
