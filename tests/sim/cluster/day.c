@@ -429,8 +429,8 @@ static bool is_runnable(const struct day *d, const struct job *job)
 	       has(d, job->project, true) + wants(job) <= quota[job->project];
 }
 
-/* If all that another project may lose went, there would be room: that it borrows, of jobs that may
- * be stopped. */
+/* There would be room if another project lost all that it may lose: what it has above its quota, of
+ * jobs that may be stopped. */
 static bool is_kept_from(const struct day *d, const struct job *job)
 {
 	int32_t left[GPUS];

@@ -541,8 +541,8 @@ static void judge_leaving(struct cw *w)
 
 /* --- After a cycle. --- */
 
-/* A gang that started in this cycle is whole now; only one in the middle of another change may
- * be in part. */
+/* A gang that started in this cycle is complete now. Only a gang that is in the middle of another
+ * change may be incomplete. */
 static void judge_gang(struct cw *w, const struct cw_job *job)
 {
 	for (uint32_t p = 0; p < job->parts && job->bound; p++) {
@@ -733,8 +733,8 @@ static void judge_vain(struct cw *w, const struct cw_job *job)
 			}
 		}
 	}
-	/* One task: several may stand in each other's room. It may also have gone for the sake of a
-	 * limit. */
+	/* Only jobs of one task are judged: several tasks may need each other's room. A job stopped
+	 * for the sake of a limit is not blamed either. */
 	if (told == 1 && within(w, job, &taken, false, false) && job->tasks[0] == 1 &&
 		job->parts == 1)
 		cw_break(w, "job %lu is stopped in vain", (unsigned long)job->id);

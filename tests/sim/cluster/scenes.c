@@ -168,8 +168,8 @@ static const char *one_goes(struct stage *s)
 	return s->stops == 1 ? NULL : "two jobs of one GPU go, and not one of two";
 }
 
-/* Project 2 takes all GPUs from 1, which takes its guaranteed one back and borrows the rest. Does
- * this ever end? */
+/* Project 2 takes all GPUs from project 1, which takes its guaranteed one back and borrows the
+ * rest. Does this ever end? */
 static const char *comes_to_rest(struct stage *s)
 {
 	add_job(s, 1, 1, 1, 49);
@@ -330,8 +330,8 @@ static const char *only_what_moved_comes_back(struct stage *s)
 	return NULL;
 }
 
-/* Two GPUs and most of the cores: the two that have cores, and not the one first looked at, which
- * has only a GPU to spare. */
+/* Job 4 wants two GPUs and most of the cores. The two jobs with many cores are stopped; the one
+ * that is looked at first has only a GPU to give, and is not. */
 static const char *nobody_goes_in_vain(struct stage *s)
 {
 	add_tasks(s, 1, 3, 2, 100, 1, 50);
@@ -346,8 +346,8 @@ static const char *nobody_goes_in_vain(struct stage *s)
 	return s->stops == 2 ? NULL : "more jobs go than have to";
 }
 
-/* Of two that may go, the one that is parked goes, and not the younger one that would lose its
- * work. */
+/* Two jobs may be stopped. The one that can be parked is, and not the younger one, which would lose
+ * its work. */
 static const char *parks_first(struct stage *s)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};

@@ -276,8 +276,8 @@ static void judge_gpu(struct explore *x, uint32_t gpu)
 			explore_physical(x, gpu), x->world->units);
 }
 
-/* Free for the client there, beside others' requests and its own claim; nothing is kept for
- * waiting clients. */
+/* The GPU has free memory for the client beside others' requests and its own claim. What is kept
+ * for waiting clients is not taken off. */
 static bool is_free_for(const struct explore *x, uint32_t client, uint32_t gpu)
 {
 	uint32_t workload = x->world->of[client], units = x->world->units;

@@ -100,8 +100,8 @@ static const struct scene_row kept_for_whom_they_stop[] = {
 	{4, RELEASED(1, 0, 0), "GRANT 2/1 g0 80 e2; GRANT 3/1 g0 10 e3"},
 };
 
-/* A kill did nothing, so the node does not count on that process, nor name it: the demand waits for
- * the memory of a dead one. */
+/* A kill did nothing, so the node no longer counts on that process, nor names it. The demand waits
+ * for the memory of another process, which is dead. */
 static const struct scene_row killed_in_vain[] = {
 	{0, SETTINGS(.chain = CHAIN), ""},
 	G100,
@@ -140,8 +140,8 @@ static const struct scene_row removed_is_not_counted_on[] = {
 	{31000, TIME, ""},
 };
 
-/* A process that cannot be signalled is not counted on. Another is stopped, and this one is not
- * tried for a minute. */
+/* A process cannot be signalled, so the node does not count on it. Another one is told to end, and
+ * this one is not tried for a minute. */
 static const struct scene_row cannot_be_signalled[] = {
 	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
 	G100,
@@ -163,8 +163,8 @@ static const struct scene_row cannot_be_signalled[] = {
 	{60002, TIME, "STOP 2/2 TERM STOP_PRIORITY"},
 };
 
-/* Each of the two is within the request, together they are not. No process is stopped for a
- * burst on others' requests. */
+/* Each of the two demands is within the request, but both together are not. For the second, a burst
+ * on others' requests, no process is told to end. */
 static const struct scene_row entitled_one_by_one[] = {
 	{0, SETTINGS(.chain = CHAIN, .stop_grace = 10 * SL_S), ""},
 	G100,
@@ -218,7 +218,7 @@ static const struct scene_row last_resort_comes_last[] = {
 	{10022, TIME, "DENY 2/1 UNTAKEABLE 15"},
 };
 
-/* The first demand gets what the second one lacks, once an ended process has released it. Until
+/* An ended process has what the second demand lacks; once released, the first demand gets it. Until
  * then no demand fails. */
 static const struct scene_row last_resort_behind_others[] = {
 	{0, CONFIG_NO_PASS, ""},

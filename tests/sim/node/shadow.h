@@ -174,8 +174,8 @@ void shadow_check_wake(struct shadow *shadow, sl_ns at, const char *what);
 bool shadow_is_before(const struct shadow_demand *a, const struct shadow_demand *b);
 /* The bytes are there for it by the rules of entitled and burst; its limit is not checked. */
 bool shadow_fits(const struct shadow *shadow, const struct shadow_demand *demand);
-/* It would be held, and others' requests (of bytes that are there: all their claims) leave
- * no memory for it. */
+/* The demand is for held memory, and others' requests leave no room for it. If its bytes exist
+ * already, all claims of others count. */
 bool shadow_is_over_promise(
 	const struct shadow *shadow, const struct shadow_demand *demand);
 /* The demand with all bytes that wait before it, and not entitled if siblings do. */

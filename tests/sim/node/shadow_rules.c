@@ -188,8 +188,8 @@ static bool holds_nothing(const struct shadow *s, uint32_t client)
 	return true;
 }
 
-/* What the driver refused asks once more, and its client is not stuck until then. sure: nor if that
- * may be so. */
+/* A demand that the driver refused is tried once more, so its client is not stuck until then. sure:
+ * nor is a client that may have such a demand. */
 static uint32_t begin_stuck(const struct shadow *s, bool stuck[SHADOW_CLIENTS], bool sure)
 {
 	uint32_t count = 0;

@@ -161,8 +161,8 @@ bool shadow_is_stopping(const struct shadow *s, uint32_t gpu)
 	return any;
 }
 
-/* Processes that are being stopped, by a person or for a demand, or dying ones, will give bytes of
- * its GPU, and enough. */
+/* Processes that are being stopped (by a person or for a demand) or that are dying have bytes of
+ * the demand's GPU, and will free enough. */
 bool shadow_stops_for(const struct shadow *s, const struct shadow_demand *d)
 {
 	bool any = shadow_is_stopping(s, d->gpu);

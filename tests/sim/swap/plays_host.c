@@ -221,8 +221,8 @@ static void stuck_before_a_burst(struct swap_world *w)
 	waits_for_the_stuck(w, SL_LAST_RESORT_STOP, 9 * GIB);
 }
 
-/* B, which is never moved, is resident, in a kernel that never ends. Only A lacks memory, which
- * was moved out before B came. */
+/* B, which is never moved, is resident, and its kernel never ends. Only A, which was moved out
+ * before B came, lacks memory. */
 static void stuck_there(struct swap_world *w)
 {
 	uint32_t a, b;
@@ -251,8 +251,8 @@ static void stuck_there(struct swap_world *w)
 	expect(client(w, a)->resident[0] == 10 * GIB, "A is not back");
 }
 
-/* B comes for 12 GiB beside A, which has 9 and works: 6 of A would have to leave, and as much of
- * B before they are back. */
+/* B asks for 12 GiB beside A, which has 9 and works. 6 of A would have to leave, and as much of B
+ * before A is back. */
 static void way_back(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t *b)
 {
 	stage(w, 1, pool);
@@ -262,7 +262,7 @@ static void way_back(struct swap_world *w, uint64_t pool, uint32_t *a, uint32_t 
 	until(w, 60);
 }
 
-/* The host has room for that once, and not for both: A would never come back beside B, so it
+/* The host has room for the 6 GiB of one, but not for both. A would never come back beside B, so A
  * stays. */
 static void no_way_back(struct swap_world *w)
 {

@@ -6,8 +6,8 @@
 
 #include "stage.h"
 
-/* `wait` stands before `swap`: B waits as long as it may, and only then A, which is idle, is
- * moved for it. */
+/* `wait` stands before `swap`. So B first waits for its longest wait; only then A, which is idle,
+ * is moved for it. */
 static void wait_first(struct swap_world *w)
 {
 	const struct played *l;

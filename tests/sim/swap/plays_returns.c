@@ -84,8 +84,8 @@ static void request_first(struct swap_world *w)
 	(void)x;
 }
 
-/* A leaves for B, and is stopped half-way: what B has got already is of use to C, though B comes
- * before it. */
+/* A leaves for B, and is stopped half-way. C may use what B has got already, though B comes before
+ * C. */
 static void stopped_half_way(struct swap_world *w)
 {
 	uint32_t a, b, c;
@@ -185,8 +185,8 @@ static uint32_t begin_first_part(struct swap_world *w, uint64_t request_of_c)
 	return enter(w, (struct swap_workload){.size = 9 * GIB});
 }
 
-/* C has requested its 3 GiB: B runs in each round for the first part of its turn, which is 180 ms,
- * and a round is of 10 s. */
+/* C has requested its 3 GiB. In each round of 10 s, B runs for the first part of its turn, which is
+ * 180 ms. */
 static void bursts_first_part(struct swap_world *w)
 {
 	uint32_t b = begin_first_part(w, 3 * GIB);

@@ -22,8 +22,7 @@ static void pool_share(struct swap_world *w)
 		"A got more of the pool than its share");
 }
 
-/* Requests of 3 and 9 GiB, and no turn above 1 s: the turns are of 1/3 s and 1 s, not of 1 s and 3
- * s. */
+/* Requests of 3 and 9 GiB, and turn_max is 1 s. So the turns are 1/3 s and 1 s, not 1 s and 3 s. */
 static void longest_turn(struct swap_world *w)
 {
 	uint32_t before, turns;
@@ -40,8 +39,8 @@ static void longest_turn(struct swap_world *w)
 	expect(turns > 100, "%u turns in 100 s, none of them above 1 s", turns);
 }
 
-/* A is idle by all that was heard, and falls silent before that is proven: it is not moved for
- * being idle. */
+/* By its reports A is idle, but it falls silent before that is proven. So it is not moved for being
+ * idle. */
 static void unproven(struct swap_world *w)
 {
 	uint32_t a;

@@ -21,8 +21,8 @@ static uint64_t evicted(struct swap_world *w, uint32_t slot, double seconds)
 	return bytes;
 }
 
-/* A has given 5 of its 10 GiB and stands: the 3 GiB that come next are its, too, and X goes on
- * computing. */
+/* A has given 5 of its 10 GiB and cannot run. The 3 GiB that are lacking next are A's, too, and X
+ * goes on computing. */
 static void suspended_first(struct swap_world *w)
 {
 	uint32_t a, x;
@@ -67,8 +67,8 @@ static void longest_idle(struct swap_world *w)
 		evicted(w, b, 0));
 }
 
-/* C comes for its request of 8 GiB: of those before it in the order it gets only what is above
- * theirs. */
+/* C asks for its request of 8 GiB. From clients that come before it in the order it gets only what
+ * is above their requests. */
 static void bursts_only(struct swap_world *w)
 {
 	const struct played *of_a, *of_b;

@@ -507,7 +507,7 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	bool rightly;
 
 	/* Where promises are broken already, the node believes less held memory than the client
-	 * reports, and counts on more. */
+	 * reports, so it takes more of the client's memory as movable. */
 	if (p && gpu < SWAP_GPUS)
 		there = sl_sub_sat(p->backing[gpu] - p->evicted[gpu],
 			(r->forced_mask | p->doubted) >> gpu & 1 ? 0 : p->held[gpu]);
@@ -524,8 +524,8 @@ static void on_evict(struct swap_rules *r, const struct sl_action *a)
 	p->resumed &= swap_party_evicted(p) > 0;
 }
 
-/* WHOLE, I1: a returning client fits, and on all of its GPUs: a workload on several is on all
- * of them or on none. */
+/* WHOLE, I1: a client that returns fits on all of its GPUs. A workload on several GPUs is resident
+ * on all of them or on none. */
 static void judge_return(struct swap_rules *r, const struct swap_party *p, uint32_t gpu)
 {
 	for (uint32_t i = 0; i < SWAP_GPUS; i++) {

@@ -211,8 +211,8 @@ bool swap_lacks_burst(struct swap_rules *r, uint32_t gpu);
  * any. */
 sl_ns swap_lacking_for(struct swap_rules *r, uint64_t workload, uint32_t gpu);
 bool swap_recovers(const struct swap_rules *r);
-/* How long it has done nothing, as far as the node was told; the same of all of a workload, and
- * since it is back. */
+/* How long the client has done nothing, as far as the node was told; and how long all of a workload
+ * has, since it is back. */
 sl_ns swap_quiet_of(const struct swap_rules *r, const struct swap_party *p);
 sl_ns swap_quiet_member(const struct swap_rules *r, const struct swap_member *m);
 /* Bytes wanted on the GPU beyond what is free and on its way. */
@@ -221,8 +221,8 @@ uint64_t swap_lack(struct swap_rules *r, uint32_t gpu);
 bool swap_is_pool_ample(const struct swap_rules *r);
 bool swap_could_be_had(struct swap_rules *r, const struct swap_party *p,
 	const struct swap_member *m, uint32_t gpu);
-/* The pool cannot take what would have to go for those that want something: that is said, and the
- * next resolver's. */
+/* The pool cannot take what would have to leave for those that wait. The node says so, and the next
+ * resolver decides. */
 bool swap_is_pool_in_the_way(const struct swap_rules *r);
 
 /* --- books.c --- */

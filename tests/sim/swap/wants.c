@@ -327,8 +327,8 @@ bool swap_recovers(const struct swap_rules *r)
 	return false;
 }
 
-/* Copies that a client was asked for and does not give, though it needs no less than then, do not
- * count. */
+/* Copies that a client was asked for and did not give, while it needs as much as it did then. They
+ * do not count. */
 static uint64_t kept_copies(const struct swap_rules *r)
 {
 	uint64_t sum = 0;

@@ -85,8 +85,8 @@ struct swap_workload {
 struct swap_order {
 	enum { ORDER_NONE = 0, ORDER_DRAINS, ORDER_COPIES, ORDER_RETURNS } phase;
 	bool is_restore;
-	/* moves: that will have moved in the end; moved: by now; due: that should; tell: after each
-	 * so many */
+	/* Bytes. moves: to be moved in all; moved: by now; due: that should have moved by now;
+	 * tell: between two reports */
 	uint64_t id, bytes, moves, moved, due, tell, serial;
 	bool was_idle; /* it had nothing to do when it was told to leave */
 	bool stopped;  /* not needed any more: it ends with the next piece */

@@ -76,7 +76,8 @@ static void test_over_while_away(void **state)
 	play_close(&p);
 }
 
-/* A that works, too, comes back for that; and once S can be moved, A is resident for its demand. */
+/* A also works, and comes back for that. Once S can be moved, A is resident, and S leaves for A's
+ * demand. */
 static void test_over_in_vain(void **state)
 {
 	struct play p;
@@ -107,8 +108,8 @@ static void test_a_request_does_not_wait(void **state)
 	play_close(&p);
 }
 
-/* A process that does not answer makes no claim, and still asks. Another one of its workload gets
- * what the limit left to it. */
+/* A process that does not answer makes no claim, but its demand still waits. Another process of its
+ * workload gets what the limit had left for that demand. */
 static void test_denied_by_the_limit(void **state)
 {
 	enum { AWAY = 1, OTHER };

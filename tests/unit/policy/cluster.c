@@ -481,7 +481,8 @@ static void spares_who_cannot_be_stopped(void **state)
 	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
 }
 
-/* The other one goes instead, in the same cycle; the first runs on, and is left out for a while. */
+/* The first victim does not stop in time. The other job is stopped instead, in the same cycle. The
+ * first one runs on, and is no victim for a while. */
 static void what_does_not_go_is_late(void **state)
 {
 	struct sl_cluster_event failed = {.type = SL_CLUSTER_EVENT_STOP_FAILED};

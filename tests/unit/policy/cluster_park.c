@@ -160,8 +160,8 @@ static void parks_as_many_as_fit(void **state)
 		SL_STOP_PARK + SL_STOP_TERMINATE);
 }
 
-/* Job 1 of project 3 parks and has a GPU of one node, job 2 of project 1 one of the other, and
- * stays. */
+/* Job 1 of project 3 parks, and has a GPU of one node. Job 2 of project 1 has one of the other, and
+ * cannot be stopped. */
 static void spread_two(uint64_t park_mib, uint32_t flags)
 {
 	struct sl_cluster_event second = job(2, 1, 1, 1, 1);
@@ -193,8 +193,8 @@ static void stays_rather_than_moves(void **state)
 	assert_int_equal(in(3, SL_TASK_RUNNING), 1);
 }
 
-/* Taken from, there is room for it on the other node: that would cost its work, and to be parked
- * costs nothing. */
+/* When job 1 is stopped, the other node has room for it. Moved there, it would lose its work;
+ * parked, it loses nothing. */
 static void is_parked_rather_than_moved(void **state)
 {
 	spread_two(1024, 0);
@@ -205,8 +205,8 @@ static void is_parked_rather_than_moved(void **state)
 	assert_int_equal(s.seen[0].stop.how, SL_STOP_PARK);
 }
 
-/* Where host memory has no room for it, it loses its work in either case: then rather at once
- * elsewhere. */
+/* Host memory has no room for job 1, so it loses its work in any case. Then it is moved at once
+ * instead of queued again. */
 static void moves_rather_than_ends(void **state)
 {
 	spread_two(20480, SL_JOB_GIVES_UP);

@@ -152,8 +152,8 @@ static void test_small(void **state)
 	play_close(&p);
 }
 
-/* Nothing of the part was small enough: not again for less than twice as much; on the machine of
- * claims not again for 20 ms. */
+/* None of the chunks was small enough for the first part. So the next part comes back only after 20
+ * ms. */
 static void test_large_chunks(void **state)
 {
 	struct play p;

@@ -63,8 +63,8 @@ static void begin(struct play *p, struct sl_event settings)
 	has(p, 2, 30);
 }
 
-/* The pool has space: the workload's own bound is in the way, and is named with all that it
- * would have there. */
+/* The pool has space, but the workload's own bound has not. The refusal names the bound, and all
+ * that the workload would have in the pool. */
 static void test_refused_by_its_bound(void **state)
 {
 	struct play p;
@@ -90,8 +90,8 @@ static void leaves(struct play *p, struct sl_event settings)
 		"EVICT 1 g0 30 EVICTED_IDLE; EVICT 2 g0 30 EVICTED_IDLE");
 }
 
-/* Bytes on their way are not asked for a second time, neither of the pool nor of the bound; others
- * are. */
+/* Bytes on their way count once, both in the pool and in the bound. Bytes that are not on their way
+ * yet need room of their own. */
 static void test_parked_while_it_leaves(void **state)
 {
 	const char *begins = "SET 1 r0 l100 p0 over0; NOTE PARK_BEGINS g0 1/0 60";

@@ -377,8 +377,8 @@ static void test_not_behind_for_nothing(void **state)
 	play_close(&p);
 }
 
-/* Of A's 100, 60 are on the host. When its report shows less, that is not free on the GPU
- * before it says where the rest is. */
+/* Of A's 100, 60 are on the host. If A reports fewer bytes, the missing ones count as host bytes,
+ * and free nothing on the GPU, until A says where the rest is. */
 static void test_reports_less(void **state)
 {
 	static const struct {

@@ -53,8 +53,8 @@ static void lend(
 	all(p, events, SL_ARRAY_LEN(events));
 }
 
-/* The GPU is gone, and W's memory there with it: no process is ended for that, and one that was
- * told to end is spared. */
+/* The GPU is gone, and with it W's memory there. No process is ended for that memory, and one that
+ * was told to end is spared. */
 static void test_lost(void **state)
 {
 	struct play p;

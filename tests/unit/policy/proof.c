@@ -68,8 +68,8 @@ static void test_waits_for_it(void **state)
 	is_moved((struct sl_event)CHAIN(0));
 }
 
-/* No process is ended for L, whose turn comes: after slice / min_share it is overdue, and H leaves
- * for it without a proof. */
+/* No process is ended for L, because its turn comes: after slice / min_share L is overdue, and H
+ * leaves for it without a proof. */
 static void turn_comes(struct play *p)
 {
 	assert_null(strstr(play(p, "not yet", 13999, (struct sl_event)TIME), "STOP"));
@@ -140,8 +140,8 @@ static void test_has_no_turn(void **state)
 	play_close(&p);
 }
 
-/* No demand waits for its memory any more: it need not prove anything, only `priority` watches
- * it. */
+/* No demand waits for H's memory any more. So H need not prove anything, and is watched only for
+ * `priority`. */
 static void test_for_nobody(void **state)
 {
 	const struct sl_event events[] = {

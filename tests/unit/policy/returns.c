@@ -90,8 +90,8 @@ static void test_stopped_before(void **state)
 	play_close(&p);
 }
 
-/* It was told, and is looked at when it takes long. The memory kept for it is not shown as
- * resident. */
+/* A was told to come back, and is watched when that takes long. The memory kept for it is not shown
+ * as resident. */
 static void test_stopped_meanwhile(void **state)
 {
 	struct play p;

@@ -105,8 +105,8 @@ static int overlap(const struct room_world *world, const struct position *at, ui
 	return beyond(units, ROOM_SHAREABLE);
 }
 
-/* The part of the pool that a workload may still use. Settled: once units with kept
- * memory are back. */
+/* How much of its part of the pool the workload may still use. settled: counted once units with
+ * kept room are back. */
 static int part_left(const struct room_world *world, const struct position *at,
 	uint32_t w, bool settled)
 {

@@ -195,8 +195,8 @@ static void test_turns(void **state)
 	(void)play(&p, "a wants", 220, (struct sl_event)WANT(1, 1));
 	assert_row_u64(
 		"waits", sl_node_workload(p.node, 1).residency, SL_RESIDENCY_EVICTED);
-	/* Its own turn and the other's, what moving both costs, and a drain; on the second
-	 * machine a drain for each of both. */
+	/* The bound: its own turn and the other's, what moving both costs, and a drain for each of
+	 * the two. */
 	assert_row_u64("bound known",
 		sl_node_workload(p.node, 1).longest_wait >= 200 * SL_MS, true);
 	bound = sl_node_workload(p.node, 1).longest_wait;

@@ -58,8 +58,8 @@ static uint64_t goes_round(struct play *p, uint64_t until_ms, uint32_t *eviction
 	return 0;
 }
 
-/* By claims A stays for B, which waits longer than D and fits beside it; so nothing is moved for
- * what never fits, either. */
+/* A stays for B, which has waited longer than D and fits beside A. So A is not moved for D, and
+ * nothing is moved for A's demand, which never fits. */
 #define MOVES 0
 
 static void begin(struct play *p)

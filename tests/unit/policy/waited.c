@@ -57,8 +57,8 @@ static void demands_are_waited_for(void **state)
 	play_counted(rows, SL_ARRAY_LEN(rows), 2);
 }
 
-/* On the host a client waits from the time it wants to run; not while it is parked, but again
- * while it is to come back. */
+/* A client on the host waits from when it wants to run. It does not wait while it is parked, but
+ * does again while it is resuming. */
 static void being_back_is_waited_for(void **state)
 {
 	static const struct counted rows[] = {

@@ -100,8 +100,8 @@ static void takes_nothing_for_what_does_not_fit(void **state)
 	assert_true(waste_of_two(&small, &large, 5000, 300, 0) == 0);
 }
 
-/* A 300 fills the hole of 300 as long as there is one: only two of them in a row waste 200 of the
- * other. */
+/* A task of 300 fills the hole of 300 as long as there is one. Only two such tasks in a row waste
+ * 200 of the other GPU. */
 static void fills_the_fullest(void **state)
 {
 	struct sl_need small = {1, 1, 1, 300, 0, 0, 0}, large = {1, 1, 1, 500, 0, 0, 0};

@@ -37,8 +37,8 @@ static const struct play_row full[] = {
 	{"has", 10, COMMIT(3, 2, 30), ""},
 };
 
-/* A was told to leave, but not for another client. B counts on that memory, so A is watched. It is
- * stopped, and D leaves. */
+/* A was told to leave, but not for another client. B counts on A's memory, so A is watched. When A
+ * is stopped, D leaves instead. */
 static void test_whom_somebody_counts_on(void **state)
 {
 	struct play p;
@@ -54,7 +54,7 @@ static void test_whom_somebody_counts_on(void **state)
 	play_close(&p);
 }
 
-/* A's stop is known until it has ended, also when no demand waits any more: the next one does
+/* A's condition stays known until A goes on, even while no demand waits. So the next demand does
  * not count on A. */
 static void test_until_it_goes_on(void **state)
 {

@@ -219,8 +219,8 @@ static void shows_no_void_grants(void **state)
 	EVENT(WORKLOAD_ADD, workload_add, {w, ANY, ANY, 1, 1, 0}), \
 		EVENT(CLIENT_JOIN, client_join, {w, w, 0, 1}), ASK(w, 1, 0, GIB(60))
 
-/* Two of 60 GiB take turns of a second on a GPU of 100: moving one takes 7.5 s each way. Told of
- * each, once. */
+/* Two workloads of 60 GiB take turns of 1 s on a GPU of 100, though moving one takes 7.5 s each
+ * way. That is told once of each. */
 static void short_turns(void **state)
 {
 	static const struct sl_event events[] = {
@@ -406,8 +406,8 @@ static void waits_since_it_asked(void **state)
 	play_close(&p);
 }
 
-/* No turn comes where the pool has no room: of a process that only asks, too, and during the turn
- * of another. */
+/* Where the pool has no room no turn comes. This is also said of a process that only asks, and
+ * during another one's turn. */
 static void waits_for_the_pool(void **state)
 {
 	struct play p;
@@ -424,8 +424,8 @@ static void waits_for_the_pool(void **state)
 	play_close(&p);
 }
 
-/* It would fit if the idle client had left; but that leaves for none before the first has its
- * turn. */
+/* Workload 3 would fit if the idle client had left. But that client leaves for no other before the
+ * first has its turn. */
 static void waits_behind_the_first(void **state)
 {
 	static const struct sl_event before[] = {SWAP(1000), GPU(0, 100),
