@@ -13,6 +13,7 @@
 #include "daemon/state/drive.h"
 #include "daemon/workloads/workload.h"
 #include "job_record.h"
+#include "sql.h"
 
 #define MIB SL_MIB
 
@@ -147,6 +148,24 @@ static void waits_for_both_writes(void **state)
 	sl_jobs_awake(jobs);
 	inside_until(inside, !sl_list_is_linked(&peer->held_link));
 	rig_peer_end(&asks);
+	end(inside, task);
+}
+
+/* What could not be written is written once it can be, without anything else to write. */
+static void writes_again_what_failed(void **state)
+{
+	struct inside *inside = *state;
+	struct sl_jobs *jobs = jobs_of(inside);
+	struct sl_job_task *task = running(inside);
+	const char *path = sl_store_path(inside->daemon.store, SL_KIND_JOB);
+
+	inside_until(inside, !jobs->unwritten && !jobs->writes);
+	sql_run(path, "CREATE TRIGGER jam BEFORE INSERT ON job BEGIN SELECT "
+		      "RAISE(ABORT, 'jammed'); END");
+	(void)sl_jobs_save(jobs, task->job);
+	inside_until(inside, strstr(jobs->unstored.text, "jammed"));
+	sql_run(path, "DROP TRIGGER jam");
+	inside_until(inside, !jobs->unstored.text[0]);
 	end(inside, task);
 }
 
@@ -454,6 +473,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(waits_for_both_writes),
+		TEST(writes_again_what_failed),
 		TEST(who_does_not_leave_stays),
 		TEST(who_finds_no_room_is_parked_again),
 		TEST(a_back_off_outlives_a_gpu),
