@@ -67,8 +67,8 @@ struct sl_top_view {
  * sl_conn_open. */
 SL_MUST_CHECK int sl_top_fetch(
 	struct sl_top_data *data, struct sl_conn *conn, struct sl_error *err);
-/* Asks for the reasons of waiting lines among from..from+count, and of the selected workload if its
- * pane is open. Outcomes of sl_conn_open. */
+/* Asks for the reasons of those lines in from..from+count that wait, and of the selected workload
+ * if its pane is open. Outcomes of sl_conn_open. */
 SL_MUST_CHECK int sl_top_fetch_whys(struct sl_top_data *data, struct sl_conn *conn,
 	const struct sl_top_view *view, size_t rows, struct sl_error *err);
 /* Makes lines from the lists. False when out of memory. */

@@ -1,10 +1,10 @@
 /*
  * told - see the header
  *
- * A NEW tale has no Event yet that this process knows of. If the server answers that the Event
- * exists, an earlier driver process wrote it, and the tale is ASKED until that Event has been read.
- * Otherwise it is KNOWN. Events live for an hour in most clusters; one that has expired is made
- * again.
+ * This process knows of no Event for a NEW tale; creating the Event makes the tale KNOWN. If the
+ * server answers that the Event exists, an earlier driver process wrote it. The tale is then ASKED
+ * until that Event has been read, and KNOWN afterwards. Events live for an hour in most clusters;
+ * one that has expired is made again.
  */
 #include "cluster/kubernetes/claims/told.h"
 

@@ -18,8 +18,9 @@ void sl_ks_claim_changed(struct sl_ks *ks, struct sl_ks_claim *claim)
 	sl_ks_awake(ks);
 }
 
-/* The answer to a write may arrive before an older event of the watch. Versions of claims can be
- * compared, even between claims of one name; a deleted uid does not come back. */
+/* The answer to a write may arrive before an older event of the watch, so facts older than the
+ * known ones are ignored. Versions of claims can be compared, even between claims of one name; a
+ * deleted uid does not come back. */
 static bool is_old(const struct sl_ks_claim *claim, const struct sl_facts_claim *facts)
 {
 	return claim->is_there ? facts->version < claim->facts.version
