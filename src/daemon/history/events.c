@@ -20,7 +20,7 @@
 
 /* --- which -------------------------------------------------------------------------------- */
 
-/* Whether each word occurs in it; case is ignored within ASCII. */
+/* Whether each word occurs in the event; case is ignored within ASCII. */
 static bool has_words(const struct sl_msg_event_row *row, const char *words)
 {
 	char text[SL_TELL_TEXT_MAX], all[SL_TELL_TEXT_MAX + 256], word[256];

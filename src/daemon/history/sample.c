@@ -172,7 +172,7 @@ static struct sl_usage_look look_of(const struct sl_history_seen *use)
 		.work_pm = use->work_pm <= 1000 ? use->work_pm : SL_USAGE_UNTOLD};
 }
 
-/* Whether it worked between the samples. later: NULL if it is gone. */
+/* Whether the workload worked between the samples. later: NULL if it is gone. */
 static enum sl_usage_work work_of(const struct between *between,
 	const struct sl_history_seen *use, const struct sl_history_seen *later)
 {

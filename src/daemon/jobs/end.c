@@ -297,7 +297,8 @@ static void note_record(struct sl_job_task *task, enum sl_retry_ending ending,
 	row->exit_status = ending == SL_RETRY_EXITED ? record->status : SL_JOB_LOST;
 	if (!task->went && record->ending != SL_SHIM_NONE)
 		sl_jobs_note_begun(task, record->started_ms);
-	/* It got its go and did not begin: killed at once, or no disk space for its record. */
+	/* The task got its go and did not begin: it was killed at once, or its record had no disk
+	 * space. */
 	task->unwritten |= task->went && ending == SL_RETRY_NEVER_WENT;
 }
 
@@ -389,7 +390,8 @@ static void once_more(struct sl_jobs *jobs, struct sl_job_task *task,
 
 	sl_jobs_phase(task, SL_PHASE_WAITING);
 	event.task_ended.again = 1;
-	/* Not at once: the cause that kept its start from being recorded must end first. */
+	/* Not started again at once: the cause that kept its start from being recorded must end
+	 * first. */
 	event.task_ended.failed = verdict->counts || task->unwritten;
 	if (task->job->is_free)
 		sl_jobs_free_at(jobs, task,

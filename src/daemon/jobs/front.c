@@ -395,7 +395,7 @@ static bool wait_for_it(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 	return true;
 }
 
-/* It cannot start any more: GPUs or projects have changed. */
+/* The job cannot start any more: GPUs or projects have changed. */
 static void give_up(struct sl_jobs *jobs, struct sl_job *job, const struct no *no)
 {
 	struct sl_peer *peer = job->submitter;
@@ -415,7 +415,7 @@ void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job)
 	sl_ns now = sl_clock_now();
 	struct no no = {0};
 
-	/* Its own process may be dead, too: that may be what made place. */
+	/* The job's own process may be dead, too: its death may have made the place. */
 	if (task->phase != SL_PHASE_WAITING || !job->submitter || job->process->dead)
 		return;
 	if (task->retry_at > now) {

@@ -41,7 +41,8 @@ static void adopt(
 		task->phase = SL_PHASE_STOPPING;
 		task->told = workload->kill_at != 0;
 		task->grace = jobs->daemon->config.stop_grace;
-		/* As for a task stopped now: a disk that does not answer delays it no longer. */
+		/* A disk that does not answer delays the signal no longer than for a task stopped
+		 * now. */
 		if (!task->told)
 			task->deadline = sl_clock_now() + SL_JOBS_STORE_NS;
 		sl_jobs_awake(jobs);

@@ -123,7 +123,7 @@ static int add_number(struct sl_jobspec *spec, const char *key, uint32_t value)
 	return sl_jobspec_add(spec, key, text);
 }
 
-/* Its user came from the kernel with SUBMIT, and is stored with the rest. */
+/* The job's user came from the kernel with SUBMIT, and is stored with the rest. */
 static int complete(const struct sl_jobs *jobs, struct sl_jobspec *spec,
 	const struct sl_job_task *task, const struct sl_workload *workload)
 {

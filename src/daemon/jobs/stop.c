@@ -16,7 +16,7 @@
 #include "daemon/state/commit.h"
 #include "daemon/workloads/workload.h"
 
-/* Its place frees itself, without an order of the machine. */
+/* Tells the machine that the task's place frees itself, without an order of the machine. */
 static void tell_it_stops(struct sl_jobs *jobs, const struct sl_job_task *task)
 {
 	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_TASK_STOPS};

@@ -315,7 +315,7 @@ static bool has_sense(
 
 /* --- Texts. --- */
 
-/* Without request only its user's bound delays it; it cannot be preempted. */
+/* A job without request is delayed by its user's bound only, and cannot be preempted. */
 static const char *describe_free(
 	const struct sl_jobs *jobs, const struct sl_job *job, char *buf, size_t size)
 {

@@ -368,7 +368,7 @@ static bool waits_in_part(const struct sl_job *job)
 	return false;
 }
 
-/* It fitted when it was accepted: the lost GPUs would hold it. */
+/* The job fitted when it was accepted: the lost GPUs would hold it. */
 static bool say_lost(const struct sl_daemon *daemon, char *buf, size_t size)
 {
 	unsigned int lost = 0;

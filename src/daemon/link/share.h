@@ -21,7 +21,7 @@
 
 struct sl_daemon;
 
-/* Of real time: for one process, and for all processes of one user. */
+/* Share of real time: of one process, and of all processes of one user. */
 #define SL_SHARE_PCT 20
 /* The level above which a process counts as greedy; the command line may use more. */
 #define SL_SHARE_CLIENT_NS  (5 * SL_MS)

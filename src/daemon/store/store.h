@@ -20,9 +20,10 @@ struct sl_store_change;
 
 /* What the thread does beside the records of a change; the caller's struct begins with it. */
 struct sl_store_step {
-	/* Before they are written. 0, or negative errno, and err says why: then they are not. */
+	/* Called before the records are written. 0, or negative errno, and err says why: then they
+	 * are not written. */
 	int (*before)(struct sl_store_step *step, struct sl_error *err);
-	/* Then, unless before failed. r: what done is told. NULL: nothing. */
+	/* Called afterwards, unless before failed. r: what done is told. May be NULL. */
 	void (*after)(struct sl_store_step *step, int r);
 };
 

@@ -366,7 +366,7 @@ bool sl_hostmem_make(
 
 void sl_hostmem_drop(struct sl_hostmem *hostmem, int fd, uint64_t bytes)
 {
-	/* Without memory for the job, the pages go with the last mapping. */
+	/* Without memory for the job, the pages are freed with the last mapping. */
 	if (!add(hostmem,
 		    &(struct sl_hostmem_answer){.kind = DROP, .fd = fd, .bytes = bytes}))
 		(void)close(fd);

@@ -244,7 +244,7 @@ void sl_swap_host_ready(struct sl_client *client, bool ok)
 
 	if (order->state != SL_ORDER_MAKING)
 		return;
-	/* What failed may have been the spare, or nearer, or more than is needed. */
+	/* The file that failed may have been the spare, a nearer one, or more than is needed. */
 	ok = ok || client->host_bytes >= order->host_bytes;
 	if (!ok && !order->host_less) {
 		switch (want_less(client, 0)) {

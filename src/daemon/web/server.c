@@ -22,8 +22,8 @@
 #define FAILURE_PAUSE (200 * SL_MS)
 
 /* At a Unix socket: the user who opened the connection, as a token would stand for the user. HTTP
- * has no place for a nonce (identity.h). So on kernels that do not report the process, it counts as
- * one in a container with unknown rights. */
+ * has no place for a nonce (identity.h). So on kernels that do not report the process, the user
+ * counts as one in a container with unknown rights. */
 static void *identify(struct sl_http *http, int fd)
 {
 	bool is_socket = http->listener.address.kind == SL_CONFIG_SOCKET;

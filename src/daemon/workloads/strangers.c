@@ -50,7 +50,7 @@ static void tell(struct sl_daemon *daemon, struct sl_stranger *stranger, uint32_
 	sl_drive(daemon, &event);
 }
 
-/* It is gone, as far as can be seen: the policy forgets it, and so does the table. */
+/* The process is gone, as far as can be seen: the policy forgets it, and so does the table. */
 static void forget(struct sl_daemon *daemon, struct sl_stranger *stranger)
 {
 	for (uint32_t gpu = 0; gpu < daemon->gpu_count; gpu++)
