@@ -4,8 +4,8 @@
  * A pool takes memory in steps of its own and hands it out; its charge is what it has reserved.
  * Before a driver call that takes bytes from a pool, we ask for what its reserve lacks. Afterwards
  * the charge becomes what the driver reports as reserved. Graph memory is one more such pool per
- * device. Pools of host memory and imported pools are known but not charged. All of it is held.
- * Thread-safe; no lock may be held. Bytes.
+ * device. Pools of host memory and imported pools are known but not charged. All charged bytes are
+ * held. Thread-safe; no lock may be held. Bytes.
  *
  * An allocation that the reserve can serve costs two driver attribute queries and two of our locks;
  * it sends nothing to the daemon.

@@ -7,8 +7,8 @@
  * the list before its first entry, so the same argument covers threads that start while the gate
  * closes.
  *
- * Leaving wakes no thread, which keeps it a plain store; the closer polls. Closing is rare and a
- * submission takes microseconds, so polling costs less than a check in every leave.
+ * A thread that leaves wakes no other, so leaving is a plain store; the closer polls. Closing is
+ * rare and a submission takes microseconds, so polling costs less than a check in every leave.
  */
 #include "runtime/gate/gate.h"
 #include "runtime/process/futex.h"

@@ -74,8 +74,8 @@ static inline uintptr_t sl_gate_stack(void)
 }
 
 /* Blocks while the gate is closed, unless the thread is inside already. Keeps errno. Always
- * inlined: otherwise the compiler shares one function among hooks with many arguments, launches
- * among them. */
+ * inlined: otherwise the compiler makes one shared function of it for hooks with many arguments,
+ * launches among them. */
 static inline __attribute__((always_inline)) void sl_gate_enter_at(
 	struct sl_gate_thread *self, uintptr_t stack)
 {

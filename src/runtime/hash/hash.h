@@ -41,8 +41,8 @@ void sl_hash_forget(void);
 /* A helper thread loads the code into the context some time after the context was made, never while
  * something is being moved. A second call for the same context does no harm. Never blocks. */
 void sl_hasher_context(CUcontext ctx, CUdevice dev);
-/* The context is about to be destroyed: returns when our threads have left it. The loaded code goes
- * with it. An unknown context or NULL is ignored. */
+/* The context is about to be destroyed: returns when our threads have left it. The loaded code is
+ * destroyed with the context. An unknown context or NULL is ignored. */
 void sl_hasher_drop_context(CUcontext ctx);
 /* Can sl_hasher_run work in a context of dev? If so, makes that context current for the caller. */
 SL_MUST_CHECK bool sl_hasher_ready(CUdevice dev, CUcontext *ctx);

@@ -85,7 +85,7 @@ SL_DEVICE void sum_columns(const struct sl_hash_quad *at, uint32_t thread,
 }
 #else
 /* One core does the work of all threads: the first adds the tile line by line, the others add
- * nothing. The test of this file builds it both ways. */
+ * nothing. The test builds this file both ways. */
 SL_DEVICE void sum_columns(const struct sl_hash_quad *at, uint32_t thread,
 	const struct sl_hash_powers k[2], uint64_t *low, uint64_t *high, uint32_t *bits)
 {

@@ -2,8 +2,8 @@
  * context - start and contexts
  *
  * cuInit joins the daemon: it is the first call of every CUDA program, and from then on totals must
- * be right. A context never leaves its GPU, so the daemon is asked before the first one there. A
- * context makes hidden bytes, which the daemon must measure; its creation waits for that, so that
+ * be right. A context never leaves its GPU, so the daemon is asked before the first context on a
+ * GPU. A context makes hidden bytes. Its creation waits until the daemon has measured them, so that
  * the program's first demands find correct books. Destroying a context ends its regions and slabs
  * with it.
  */

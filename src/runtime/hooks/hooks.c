@@ -19,9 +19,9 @@
  * and almost never written, one indirect call. No lock, no system call, no fence. Budget 5 ns over
  * the bare call. Without a record (bypass) the call goes straight through.
  *
- * Everything else is in another function with the same arguments, so that the fast one need not
- * save them for rare calls: slowly_X when the thread has no record or the gate is not open, again_X
- * when the driver is out of memory.
+ * Everything else is in another function with the same arguments, so that the fast function need
+ * not save its arguments for rare calls: slowly_X when the thread has no record or the gate is not
+ * open, again_X when the driver is out of memory.
  */
 #define GATED(self, stack, symbol, args)       \
 	({                                     \

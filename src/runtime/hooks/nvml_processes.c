@@ -26,9 +26,9 @@ static bool has(const struct sl_pids *pids, unsigned int pid)
 	return false;
 }
 
-/* Empty for a GPU that is not the workload's. The daemon's figure for a process includes the part
- * of its context that the reserve pays for; the workload's own use (total - free) does not. So each
- * figure is cut to that use. */
+/* Lists the workload's processes on the GPU; the list is empty if the GPU is not the workload's.
+ * The daemon's figure for a process includes the part of its context that the reserve pays for; the
+ * workload's own use (total - free) does not. So each figure is cut to that use. */
 static void list(nvmlDevice_t device, struct sl_pids *out)
 {
 	int saved_errno = errno;

@@ -1,8 +1,8 @@
 /*
  * route - see route.h
  *
- * Starts nothing and takes no lock of ours: dlsym may be called from constructors, from other
- * libraries' initialisation, and long before CUDA is used.
+ * Code here starts nothing and takes no lock of ours: dlsym may be called from constructors, from
+ * other libraries' initialisation, and long before CUDA is used.
  */
 #include "runtime/hooks/route.h"
 #include "runtime/hooks/nvml.h"
@@ -64,8 +64,8 @@ void *sl_route_dlsym(void *handle, const char *name)
 		found = replace(handle, name, found);
 	if (found || !look_up)
 		return found;
-	/* If only we have the name there is no driver: fail as without us, with dlerror() set.
-	 * RTLD_NEXT is relative to this function, so the call must not become a jump. */
+	/* If only our library has the name, there is no driver: fail as without us, with dlerror()
+	 * set. RTLD_NEXT is relative to this function, so the call must not become a jump. */
 	found = look_up(RTLD_NEXT, name);
 	__asm__ volatile("" : "+r"(found));
 	return found;

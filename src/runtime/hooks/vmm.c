@@ -7,9 +7,9 @@
  * them for its own.
  *
  * Order: memory for a record is allocated before the driver's call, so nothing can fail after it.
- * New objects are entered after the call. Ending objects are taken out before it and put back if
- * the driver refuses: once the driver has ended them, another thread may get their addresses and
- * handles.
+ * The record of a new object is entered into the tables after the call. The record of an object
+ * that ends is taken out before the call, and put back if the driver refuses: once the driver has
+ * ended the object, another thread may get its address or handle.
  *
  * A handle may be on the host (handle->evicted); then the driver knows neither it nor its mappings.
  * A call that ends something works on the record alone; a call that needs the driver waits until

@@ -1,11 +1,10 @@
 /*
  * backing - a reserved range of addresses with driver handles behind it
  *
- * The only unit that calls the driver's virtual memory functions. A range is backed by chunks of
- * equal size (the last may be smaller), one handle each: the unit of cost and of eviction. Handles
- * are exportable where the device supports it; this costs nothing until one is exported. Works on
- * the caller's struct; no lock. Bytes; all sizes are multiples of SL_DEVICE_GRAIN. No current
- * context is needed.
+ * A range is backed by chunks of equal size (the last may be smaller), with one handle each. A
+ * chunk is the unit of cost and of eviction. Handles are exportable where the device supports it;
+ * this costs nothing until one is exported. Works on the caller's struct; no lock. Bytes; all sizes
+ * are multiples of SL_DEVICE_GRAIN. No current context is needed.
  */
 #ifndef SL_RUNTIME_MEMORY_BACKING_H
 #define SL_RUNTIME_MEMORY_BACKING_H

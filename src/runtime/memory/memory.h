@@ -1,10 +1,10 @@
 /*
  * memory - the program's device memory, as regions and slots
  *
- * The meaning of cuMemAlloc and cuMemFree. An allocation of sl_options.region_min bytes or more is
- * a region with chunks of its own; a smaller one is a slot of a slab. Freed memory is quarantined
- * until all work of its context that could use it is complete. Thread-safe; blocks while the daemon
- * makes us wait; no lock is held meanwhile. Bytes.
+ * This module implements cuMemAlloc and cuMemFree. An allocation of sl_options.region_min bytes or
+ * more is a region with chunks of its own; a smaller one is a slot of a slab. Freed memory is
+ * quarantined until all work of its context that could use it is complete. Thread-safe; blocks
+ * while the daemon makes us wait; no lock is held meanwhile. Bytes.
  */
 #ifndef SL_RUNTIME_MEMORY_MEMORY_H
 #define SL_RUNTIME_MEMORY_MEMORY_H

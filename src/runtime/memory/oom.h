@@ -4,8 +4,8 @@
  * Contexts, modules, first launches, arrays and pools take memory that the driver does not ask us
  * for. When such a call runs out of memory, the workload may still be entitled to the bytes. They
  * are demanded like any other memory, and the call is repeated while the grant keeps them free. The
- * amount is unknown, so the estimate doubles. The bytes are then measured as hidden. Outside of
- * captures only. Thread-safe; no lock may be held.
+ * amount is unknown, so the estimate doubles. The bytes are then measured as hidden. Works only
+ * outside of captures. Thread-safe; no lock may be held.
  */
 #ifndef SL_RUNTIME_MEMORY_OOM_H
 #define SL_RUNTIME_MEMORY_OOM_H

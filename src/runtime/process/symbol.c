@@ -1,13 +1,13 @@
 /*
  * symbol - walks the loader's list of loaded objects and their GNU hash tables
  *
- * The list is read where the loader keeps it for debuggers (_r_debug), and names are compared here.
- * A sanitizer's runtime looks functions up, through our dlsym, before its own dl_iterate_phdr and
- * strcmp may be called. Objects that a program starts with are at the front of the list and are
- * never unloaded, so the walk to the C library needs no lock. The dynamic section of a loaded
- * object holds addresses (glibc relocates them in place), so hash table, symbols and strings are
- * read in place. A name may have several versions; the one without the hidden bit is the one that a
- * newly linked program would get.
+ * The list is read where the loader keeps it for debuggers (_r_debug), and names are compared by a
+ * loop here. dl_iterate_phdr and strcmp are not used: a sanitizer's runtime looks functions up
+ * through our dlsym before its own versions of these may be called. Objects that a program starts
+ * with are at the front of the list and are never unloaded, so the walk to the C library needs no
+ * lock. The dynamic section of a loaded object holds addresses (glibc relocates them in place), so
+ * hash table, symbols and strings are read in place. A name may have several versions; the one
+ * without the hidden bit is the one that a newly linked program would get.
  */
 #include "runtime/process/symbol.h"
 

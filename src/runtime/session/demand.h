@@ -2,7 +2,8 @@
  * demand - asks the daemon for bytes and waits for the answer
  *
  * A demand is a record on the stack of the waiting thread; the agent fills it in and wakes the
- * thread. After a lost connection it is asked again. Thread-safe; no lock may be held. Bytes.
+ * thread. After a lost connection the demand is sent again. Thread-safe; no lock may be held.
+ * Bytes.
  */
 #ifndef SL_RUNTIME_SESSION_DEMAND_H
 #define SL_RUNTIME_SESSION_DEMAND_H

@@ -2,7 +2,7 @@
  * state - the session as seen by the modules that talk to the daemon themselves
  *
  * The session's table and its lock; messages to the daemon under that lock. A message is dropped
- * until the daemon has welcomed us: whatever matters is reported anew on the next line.
+ * until the daemon has welcomed us: whatever matters is reported anew on the next connection.
  */
 #ifndef SL_RUNTIME_SESSION_STATE_H
 #define SL_RUNTIME_SESSION_STATE_H

@@ -2,7 +2,7 @@
  * fetch - asks the daemon for the descriptors of another process's memory
  *
  * A fetch, like a demand, is a record on the asking thread's stack; the agent fills it in and wakes
- * the thread. After a lost connection it is asked again. The agent's thread receives the
+ * the thread. After a lost connection the fetch is sent again. The agent's thread receives the
  * descriptors; they belong to the record until its owner takes them. Thread-safe; nothing waits
  * under a lock.
  */

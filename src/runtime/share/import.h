@@ -17,8 +17,8 @@
  * device. */
 SL_MUST_CHECK CUresult sl_import_open(CUcontext ctx, CUdevice dev, bool peers,
 	const struct sl_offered *block, CUdeviceptr *out);
-/* Takes one opening off the block that begins at ptr. The last opening of all unmaps the memory,
- * after the work of its context. SL_MEMORY_FOREIGN: not opened here. */
+/* Takes one opening off the block that begins at ptr. If no block of the mapping is open any more,
+ * the memory is unmapped, after the work of its context. SL_MEMORY_FOREIGN: not opened here. */
 SL_MUST_CHECK int sl_import_close(CUdeviceptr ptr, CUresult *result);
 /* The opened block around ptr: SL_MEMORY_OURS, SL_MEMORY_DEAD (mapped, but no block is open there)
  * or SL_MEMORY_FOREIGN. A load and no lock while nothing is open. */

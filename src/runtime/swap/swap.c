@@ -2,10 +2,10 @@
  * swap - see swap.h
  *
  * The agent's thread puts orders into a short queue; the swap thread takes them one by one. Only
- * the swap thread closes and opens the gate for this. The gate stays closed as long as anything is
- * on the host, whatever becomes of the daemon. An answer goes out while the control lock is still
- * closed: later frees are reported after it, so the daemon's books and ours change in the same
- * order. The same holds for progress messages of an EVICT: other clients return into the freed
+ * the swap thread closes and opens the gate for orders. The gate stays closed as long as anything
+ * is on the host, whatever becomes of the daemon. An answer goes out while the control lock is
+ * still closed: later frees are reported after it, so the daemon's books and ours change in the
+ * same order. The same holds for progress messages of an EVICT: other clients return into the freed
  * memory while the rest still leaves.
  *
  * A GPU whose context is broken, or whose driver has shut down with the process, gets nothing back.
