@@ -251,8 +251,8 @@ const char *sl_forecast_text(const struct sl_cluster_forecast *forecast,
 	const char *(*name)(void *context, uint64_t id), void *context, char *buf,
 	size_t size);
 /*
- * What could be reclaimed from a job that wants this much and is submitted to this project now; one
- * sentence; returns buf. name(context, id) gives a project's name.
+ * One sentence: what could be reclaimed from a job that wants this much, if it were submitted to
+ * this project now. Returns buf. name(context, id) gives a project's name.
  */
 const char *sl_reclaim_text(const struct sl_tree *tree, uint32_t project,
 	const struct sl_quantity *wants, bool preemptible, bool parks,

@@ -1,9 +1,9 @@
 /*
  * ledger - see the header
  *
- * Every change of a cell is bracketed: take the workload's part out of the GPU's derived sums,
- * change the cell on all three levels, put the part back. That is a dozen additions, and no path
- * can forget a sum.
+ * Every change of a cell is bracketed: the workload's part is taken out of the GPU's derived sums,
+ * the cell is changed on all three levels, and the part is put back. That costs a dozen additions,
+ * and no path can forget a sum.
  */
 #include "policy/books/ledger.h"
 #include "policy/mutant.h"

@@ -1,7 +1,8 @@
 /*
  * facts - what is known of clients' work: idle, busy, proven, stuck
  *
- * A state that a pulse reports continues until the next pulse, so moments are kept, not spans.
+ * A state that a pulse reports continues until the next pulse. So the moment at which it began is
+ * kept, not how long it has lasted.
  */
 #include "policy/node/internal.h"
 

@@ -1,8 +1,8 @@
 /*
  * notes - what is told once about waits
  *
- * Why a demand waits: after 1s. That the pool has no room for what would have to leave for it: at
- * once. That a workload's slices are short for the cost of moving it: when they first matter.
+ * After 1s: why a demand waits. At once: the pool has no room for what would have to leave for a
+ * wait. When slices first matter: a workload's slices are short for the cost of moving it.
  */
 #include "policy/node/plan.h"
 

@@ -1,7 +1,7 @@
 /*
  * parks - parked workloads: all of it to the host, its request given up, and back on RESUME
  *
- * A parked workload keeps its limit, its place and its clients. Its request is no promise until it
+ * A parked workload keeps its limit, its GPUs and its clients. Its request is no promise until it
  * is resumed and I1 has room for it again. Workloads that wait for that on shared GPUs are served
  * in the order of their RESUME.
  */

@@ -1,8 +1,9 @@
 /*
  * refusals - demands whose answer does not depend on others
  *
- * What can never be served is denied, also during a recovery: above the limit, on a lost GPU, or
- * held where requests leave no room. Existing memory becomes held at once.
+ * A demand that can never be served is denied, also during a recovery: above the limit, on a lost
+ * GPU, or for held memory where requests leave no room. Demands to hold existing memory are
+ * answered at once.
  */
 #include "policy/node/plan.h"
 

@@ -1,8 +1,8 @@
 /*
  * seats - by rank, each claim gets a seat if it fits beside the earlier ones
  *
- * The plan works on its copy of the sums. Of the facts it changes only what a seat is: COMING,
- * SERVED, OVERDUE, and SEATED of a demand.
+ * The plan works on its copy of the sums. Of the facts, it only changes which clients and demands
+ * have seats: COMING, SERVED, OVERDUE, and SEATED of a demand.
  */
 #include <string.h>
 

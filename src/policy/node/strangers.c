@@ -1,7 +1,7 @@
 /*
  * strangers - processes that use a GPU and are not clients
  *
- * Their bytes are booked as a sum (UNMANAGED), on which shareable depends. One by one they only
+ * Their bytes are booked as a sum (UNMANAGED), on which shareable depends. Single processes only
  * matter if the administrator wants a warning, or wants them stopped: SIGTERM, the grace of
  * `priority`, SIGKILL. A process with nothing left on any GPU is forgotten.
  */

@@ -326,9 +326,9 @@ static void tell_stop(struct sl_node_step *step, const struct sl_node_workload *
 }
 
 /*
- * Denies its waiting demands: a process that is to save its work must not sleep in an allocation
- * through its grace period. A second stop after the kill kills survivors and later clients after
- * the new grace period.
+ * Also denies the workload's waiting demands: a process that should save its work must not sleep in
+ * an allocation until its grace is over. A second stop after the kill begins a new grace, after
+ * which survivors and later clients are killed.
  */
 void sl_node_on_workload_stop(struct sl_node_step *step, const struct sl_event *event)
 {

@@ -2,8 +2,8 @@
  * rules - see the header
  *
  * BESTFIT and FGD score in whole numbers as published: the rounding makes most states equal, and
- * among equals the lowest rank wins, which works like first fit. Without it FGD allocates a whole
- * point less.
+ * among equals the lowest rank wins, which works like first fit. Without the rounding, FGD
+ * allocates a whole point less.
  */
 #include "policy/placement/rules.h"
 

@@ -3,8 +3,8 @@
  *
  * Unusable GPUs are summed by GPU instead of by task. For a task of one share, GPUs with less left
  * than the share are unusable; so each GPU contributes what is left on it times the p of all larger
- * shares. For a task of whole GPUs everything but whole ones is unusable, if they suffice; for all
- * other tasks, everything.
+ * shares. For a task of whole GPUs everything but whole ones is unusable, if there are enough of
+ * these. For any other task, everything is unusable.
  */
 #include "policy/placement/typical.h"
 

@@ -13,8 +13,8 @@
 
 #include "base/draw.h"
 
-/* Tasks placed on a kind of hardware count as n / (n + PRIOR) of its tasks, at most PLACED_MOST.
- * Alone they would make past placements the measure of what is right. */
+/* Tasks placed on a kind of hardware count as n / (n + PRIOR) of its tasks, at most PLACED_MOST. If
+ * they alone counted, past placements would be the measure of what is right. */
 #define PRIOR       100.0
 #define PLACED_MOST 0.75
 /* Streams are drawn anew after this many placements, and then whenever the number of placements has

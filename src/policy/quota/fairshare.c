@@ -1,8 +1,8 @@
 /*
  * fairshare - see the header
  *
- * Rows are sorted by priority once, through a permutation inside the rows (`order`), so that it
- * needs no memory and keeps the caller's order. One priority after the other is served. Within it
+ * Rows are sorted by priority once, through a permutation inside the rows (`order`). So sorting
+ * needs no memory, and the caller's order stays. One priority after the other is served. Within it
  * all fractions have the denominator "sum of the parts" and are compared without dividing.
  */
 #include "policy/quota/fairshare.h"

@@ -74,7 +74,7 @@ struct sl_deadlock_plan sl_deadlock_find(const struct sl_deadlock_scene *scene);
 
 /*
  * Free bytes are kept for the demand `head` of the party `owner`; other demands that would fit wait
- * behind it. Marks with `helps` the parties that must pass, because the head cannot be served
+ * behind it. Marks with `helps` the parties that must pass it, because the head cannot be served
  * before they give what they hold. Marks none if non-waiting clients alone could serve it, and
  * never a party that holds nothing.
  */

@@ -88,7 +88,7 @@ struct sl_room_claim {
 	bool burst;                        /* some of it is above a request */
 	bool demand; /* of a burst: its demand is one, not only its body */
 	bool stays;  /* what it asks for cannot be moved once granted: held, no-swap */
-	/* It asks for more within its request where requests take turns, so memory within other
+	/* It asks for more within its request where requests take turns. Memory within other
 	 * requests that leaves for it needs room in the pool for its way back. */
 	bool turns;
 	struct sl_room_need need[SL_LEDGER_GPUS_MAX];

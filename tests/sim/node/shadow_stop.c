@@ -461,8 +461,9 @@ static const char *wrong_for(const struct shadow *s, const struct shadow_client 
 			   s->client[i].stop_order == c->stop_order;
 	if (!above(s, c->workload, d->gpu, same))
 		return "is stopped, and its workload will be within its request";
-	/* For another demand more may have to go, and those in front take theirs first. A process
-	 * that a person stops and that is not proven idle works on, and is not counted on. */
+	/* Judged with the bytes of all demands that may be served before d, because the processes
+	 * may have to end for those. A process that a person stopped works on until it is proven
+	 * idle, and does not count as gone. */
 	for (uint32_t i = 0; i < s->clients_top; i++)
 		same[i] &= shadow_is_going(s, &s->client[i]) || s->client[i].idle_proven;
 	all = behind_any(s, d);

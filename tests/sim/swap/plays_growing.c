@@ -1,8 +1,8 @@
 /*
  * plays_growing - plays of programs that load their memory piece by piece
  *
- * 15 GiB can be shared. A and B want 10 each, in 40 pieces, and then work once and rest. At
- * least 5 GiB must move out and in again for each of them, which takes 100 ms a way.
+ * 15 GiB can be shared. A and B want 10 each, in 40 pieces, and then work once and rest. At least 5
+ * GiB of each must move out and in again: 10 GiB, which take 100 ms each way.
  */
 #include "stage.h"
 

@@ -870,8 +870,8 @@ static void makes_it_first(struct swap_world *w)
 	expect(how_many(SL_ACTION_EVICT, a, 0) == 1, "A does not leave");
 }
 
-/* D and E, which cannot be moved, have 5 GiB each, and A has 4; each lacks 10. E gives way, not
- * A, the youngest: A can go to the host instead. */
+/* D and E, which cannot be moved, have 5 GiB each, and A has 4; each lacks 10. A is the youngest,
+ * but E gives way, because A can go to the host instead. */
 static void movable_has_hope(struct swap_world *w)
 {
 	uint64_t of[3];

@@ -3,7 +3,7 @@
  *
  * Each play sets a machine of round numbers, so that the result can be worked out by head: 15 GiB
  * to share, a link of 100 GiB/s both ways. Moving 10 GiB out and back thus costs 200 ms, and a turn
- * is 2 s. Nothing in them is random.
+ * is 2 s. Nothing in the plays is random.
  */
 #ifndef SL_SIM_SWAP_STAGE_H
 #define SL_SIM_SWAP_STAGE_H

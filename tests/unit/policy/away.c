@@ -61,7 +61,7 @@ static void leaves_for_c(struct play *p, uint64_t at_ms, uint64_t ask)
 }
 
 /* A demand that can never be served brings no client back: A has 40 and asks for 15, and N and S
- * keep 50. The demand's longest wait is one, wherever its client is. */
+ * keep 50. The demand has one longest wait, wherever its client is meanwhile. */
 static void test_over_while_away(void **state)
 {
 	struct play p;

@@ -1,8 +1,8 @@
 /*
  * chain - a demand is helped by moving others, and then `swap` leaves the chain, played by hand
  *
- * Of a GPU of 100, X has 50 and V 40. X ends, and the driver is slow to release its memory: D,
- * which asks for 60, waits for that.
+ * Of a GPU of 100, X has 50 and V 40. X ends, and the driver is slow to release its memory. D asks
+ * for 60, and waits for that memory.
  */
 #include "play.h"
 

@@ -78,8 +78,8 @@ static void test_pool_for_one(void **state)
 	play_close(&p);
 }
 
-/* X, D, C and P fill the GPU. D has copies on the host, and does not give them back for P, which is
- * parked and ends. C has copies of 5 as well. */
+/* X, D, C and P fill the GPU. D has copies on the host. When P is parked, D does not give them
+ * back; then P ends. C has copies of 5 as well. */
 static const struct sl_event copies[] = {SWAP(100), GPU(0, 100), WORKLOAD(1), WORKLOAD(2),
 	WORKLOAD(3), WORKLOAD(4), WORKLOAD(5), WORKLOAD(6), SWAPPER(1, 1), SWAPPER(2, 2),
 	SWAPPER(3, 3), SWAPPER(4, 4), SWAPPER(5, 5), SWAPPER(6, 6), ASK(1, 1, 0, 60),
@@ -144,8 +144,8 @@ static void begin_siblings(struct play *p, bool is_stranger)
 	assert_row_u64("free", sl_node_gpu(p->node, 0).free_bytes, 30);
 }
 
-/* A workload within its request takes no turns with bursts: A, two processes of which the
- * second is idle for longer, leaves once both are proven idle. */
+/* A workload within its request takes no turns with bursts. So A leaves once both of its processes
+ * are proven idle; the second has been idle for longer. */
 static const char *ends_turn(struct play *p, uint64_t at_ms)
 {
 	(void)play(p, "idle", at_ms,
@@ -224,8 +224,8 @@ static void test_idle_sibling(void **state)
 	play_close(&p);
 }
 
-/* A, two processes of 224, is within its request; 152 of B's 512 are resident, and B wants the
- * rest. N never leaves, is the most urgent one, and asks for 200 above its request. */
+/* A, two processes of 224, is within its request. 152 of B's 512 are resident, and B wants the
+ * rest. N never leaves, has the highest priority, and asks for 200 above its request. */
 static void begin_requested(struct play *p)
 {
 	const struct sl_event before[] = {SWAP(4096 * MIB), GPU(0, 600 * MIB),

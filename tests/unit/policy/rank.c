@@ -1,7 +1,7 @@
 /*
  * rank - which of two claims is looked at first, and which slot decides it
  *
- * The table of decision 0037, section 1, one row each. Times are seconds; it is now NOW.
+ * The table of decision 0037, section 1, one row each. Times are seconds; the present time is NOW.
  */
 #include "../base/test.h"
 

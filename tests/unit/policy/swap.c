@@ -460,8 +460,9 @@ static void test_yields(void **state)
 	play_close(&p);
 }
 
-/* D asks for something else, too, which does not fit then. Once D had its turn of 200 ms, the next
- * one is two turns away, however long that has waited: what Z frees is left to X until then. */
+/* D has a second demand, which does not fit beside the first. Once D has had its turn of 200 ms,
+ * its next one is two turns away, however long that demand has waited. Until then, what Z frees is
+ * left to X. */
 static void test_promoted_again(void **state)
 {
 	struct play p;
