@@ -2,9 +2,9 @@
  * amount - "0.25", "10GiB", "512Mi", "10G": how users write GPU memory, and how Sluice prints it
  *
  * An amount is a fraction of what a GPU can share (0 < f <= 1, kept in millionths) or bytes.
- * Suffixes are Kubernetes': Ki Mi Gi Ti Pi Ei (powers of 1024) and k M G T P E (powers of 1000),
- * optionally with a B behind ("GiB", "GB"), and a B alone ("4096B"); plain digits of 1048576 and
- * more are bytes. Pure; no locks; locale-independent.
+ * Suffixes are those of Kubernetes: Ki Mi Gi Ti Pi Ei (powers of 1024) and k M G T P E (powers of
+ * 1000). A B may follow ("GiB", "GB"), or stand alone ("4096B"). Plain digits of 1048576 and more
+ * are bytes. Pure; no locks; locale-independent.
  */
 #ifndef SL_BASE_AMOUNT_H
 #define SL_BASE_AMOUNT_H

@@ -1,9 +1,9 @@
 /*
  * arena - memory that grows by blocks and is freed as a whole
  *
- * For the policy, which allocates only when something is added (a GPU, a workload, a client, a
- * demand) and keeps free objects on lists of its own. Addresses never move. Memory comes zeroed.
- * Not thread-safe. Out of memory ends the process by abort(): the daemon cannot decide without its
+ * Made for the policy. It allocates only when something is added (a GPU, a workload, a client, a
+ * demand), and keeps free objects on its own lists. Addresses never move. Memory comes zeroed. Not
+ * thread-safe. Out of memory ends the process by abort(): the daemon cannot decide without its
  * books.
  */
 #ifndef SL_BASE_ARENA_H

@@ -21,7 +21,7 @@
  *
  * Rules. Up to eight parameters, each a type and a name; types are plain data of at most 64 bytes
  * or pointers. What the threads of a block do stands inside SL_FOR_EACH_THREAD; `continue` ends one
- * thread. On the CPU the body runs once per block and the threads one after another, so a barrier
+ * thread. On the CPU the body runs once per block, and its threads one after another. So a barrier
  * is the end of one SL_FOR_EACH_THREAD and the start of the next: write SL_BARRIER() between them,
  * never inside. Blocks run one after another; a kernel that waits for another block hangs, as it
  * may on a GPU. SL_SHARED and plain variables outside SL_FOR_EACH_THREAD belong to the block.

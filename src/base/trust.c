@@ -8,9 +8,8 @@
  * cannot make such a listener or folder, unless the namespace has a user 65534. So a listener that
  * shows as 65534 is outside if the namespace has no such user, or if the listener is also in
  * another pid namespace. We cannot see its user outside, so the folder decides: the owner of the
- * namespace chose which outside folders it shows. A stranger could only put a socket into a folder
- * that all users may write to (/tmp), or into a folder of its own in such a one. So these are not
- * trusted.
+ * namespace chose which outside folders it shows. Folders that all users may write to (/tmp), and
+ * folders in these, are not trusted: there a stranger could have put a socket.
  */
 #include "base/trust.h"
 

@@ -1,8 +1,9 @@
 /*
  * memhog - takes memory piece by piece until the GPU has no more
  *
- * Prints what it got and how the last call failed, holds it for a while, then frees it all and
- * checks that it gets the same again: out of memory must not be sticky (peer-failures rows 7, 9).
+ * It prints what it got and how the last call failed, and holds the memory for a while. Then it
+ * frees all and checks that it gets as much again: out of memory must not be sticky (peer-failures
+ * rows 7, 9).
  */
 #include "prog.h"
 

@@ -1,8 +1,8 @@
 /*
  * op_node - graphs made node by node
  *
- * Nodes are added in a chain, each after the one before, so that the result of a launch does not
- * depend on which of two nodes was faster. Graphs that come from a capture get no more nodes.
+ * Nodes are added in a chain, each after the one before. So the result of a launch does not depend
+ * on which of two nodes was faster. Graphs that come from a capture get no more nodes.
  */
 #include "ops.h"
 

@@ -3,10 +3,10 @@
  *
  * Dekker's pattern: a capture announces itself, then looks for synchronisations; a synchronisation
  * announces itself, then looks for captures. A capture that begins during a synchronisation waits
- * until the synchronisation ends or is 1 s old, since its work may itself wait for the thread that
- * begins the capture. No capture begins while the gate is closed, so memory does not move during
- * one. Open captures are listed by stream, so destroying a stream or a context ends its captures
- * here, too.
+ * until the synchronisation ends or is 1 s old. It waits no longer, since the synchronised work may
+ * itself wait for the thread that begins the capture. No capture begins while the gate is closed,
+ * so memory does not move during one. Open captures are listed by stream, so destroying a stream or
+ * a context ends its captures here, too.
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/process/futex.h"

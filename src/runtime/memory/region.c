@@ -1,8 +1,8 @@
 /*
  * region - see region.h
  *
- * A region that is being freed is out of the page map before its addresses go back to the
- * driver, which may hand them to another thread at once.
+ * A region that is being freed leaves the page map before its addresses go back to the driver: the
+ * driver may give them to another thread at once.
  */
 #include "runtime/memory/region.h"
 #include "runtime/contexts/settle.h"

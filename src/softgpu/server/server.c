@@ -2,10 +2,10 @@
  * server - stands for the kernel's part of the driver
  *
  * One thread, one epoll. A client is a connected socket. Its memory is freed when the last copy of
- * that socket is closed, as a real GPU's memory is when the last copy of the device file is closed;
- * a forked child that keeps it open keeps the memory. If the box has a teardown time, a dead
- * client's bytes stay for that time, also in NVML's lists. In any case they stay until the client's
- * companions are gone, since a running kernel still writes to those pages.
+ * that socket is closed, as with the device file of a real GPU. A forked child that keeps the
+ * socket open keeps the memory. If the box has a teardown time, a dead client's bytes stay for that
+ * time, also in NVML's lists. In any case they stay until the client's companions are gone, since a
+ * running kernel still writes to those pages.
  *
  * A client that sends invalid messages, or does not read its reply, is dropped. The server never
  * waits for a client.

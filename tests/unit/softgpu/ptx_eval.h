@@ -1,8 +1,8 @@
 /*
  * ptx_eval - a slow evaluator of PTX instructions, which shares nothing with the translation
  *
- * Integers are computed in 128 bits and cut; floats in quadruple precision under the mode that is
- * asked for, and rounded to the format by bisection over all of its values where it is a half.
+ * Integers are computed in 128 bits and cut. Floats are computed in quadruple precision, in the
+ * rounding mode asked for. A half is then rounded by bisection over all values of its format.
  */
 #ifndef SL_TEST_SOFTGPU_PTX_EVAL_H
 #define SL_TEST_SOFTGPU_PTX_EVAL_H
