@@ -42,7 +42,7 @@ struct sl_workload {
 	uint32_t flags;   /* SL_WORKLOAD_* */
 	sl_ns wait_max;   /* its own longest wait; 0: the configured one */
 	sl_ns warm_after; /* 0: never */
-	sl_ns idle_grace; /* 0: takes turns with bursts even within its request */
+	sl_ns idle_grace; /* 0: moves for bursts as soon as it is proven idle */
 	enum sl_park_state park;
 	struct sl_moved moved[SL_NODE_GPUS_MAX]; /* by ordinal */
 	/* The user who asked to stop it, plus 1, as {user} travels; 0: unknown after a restart. */

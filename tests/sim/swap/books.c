@@ -253,16 +253,6 @@ static void on_freed(struct swap_rules *r, struct swap_party *p, const struct sl
 	r->contest++;
 }
 
-/* Measured memory, also memory that was kept, needs no grant. */
-static bool has_its_room(const struct swap_rules *r, const struct swap_party *p)
-{
-	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
-		if (p->evicted[gpu] && swap_physical(r, gpu) > swap_shareable(r, gpu))
-			return false;
-	}
-	return true;
-}
-
 /* Of the open order so much more has left. */
 static void has_left(struct swap_rules *r, struct swap_party *p, uint64_t more)
 {
@@ -286,7 +276,6 @@ static void has_left(struct swap_rules *r, struct swap_party *p, uint64_t more)
 
 static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_event *e)
 {
-	const struct swap_member *m;
 	uint32_t gpu = e->done.gpu;
 	uint64_t before;
 	bool was_out;
@@ -313,12 +302,6 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 	/* A lost line says nothing of where memory is; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
-	/* A client that was parked or stopped on its way back has no memory kept on the other
-	 * GPUs, nor has one that lost its GPU there. */
-	m = swap_member_of(r, p->workload);
-	p->comes &= e->done.outcome == SL_SWAP_OK && swap_party_evicted(p) > 0 &&
-		    !(m && m->parked) && p->condition == SL_CONDITION_RUNNING &&
-		    has_its_room(r, p);
 	r->contest += e->done.outcome != SL_SWAP_OK;
 	if (p->is_restore) {
 		p->failed_at = e->done.outcome == SL_SWAP_OK ? 0 : r->now;
