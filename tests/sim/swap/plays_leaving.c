@@ -211,8 +211,7 @@ static void both_on_both(struct swap_world *w)
 }
 
 /* A has 8 GiB of each of two GPUs on the host and wants them back. For this, V would have to move 5
- * GiB from each GPU, and the host has room for 6. So A cannot come back, and V is not moved at
- * all. */
+ * GiB from each GPU, and the host has room for 6. So A cannot come back, and V is not moved. */
 static void room_for_one_gpu(struct swap_world *w)
 {
 	uint32_t urgent, lower;
@@ -261,9 +260,8 @@ static void reports_anew(struct swap_world *w)
 		"B waits for a turn that no client began");
 }
 
-/* 6 of A's 10 GiB are on the host, and A frees them while its line is lost. Its report of 4 GiB
- * does not mean that these are on the host: they must not be granted to a client that waits for
- * 4. */
+/* 6 of A's 10 GiB are on the host, and A frees them while its line is lost. The 4 GiB of its report
+ * are not on the host, so they must not be granted to a client that waits for 4. */
 static void freed_unheard(struct swap_world *w)
 {
 	uint32_t a;
@@ -562,8 +560,7 @@ static void parked_lives(struct swap_world *w)
 	expect(how_many(SL_ACTION_STOP, 0, 0) == 0, "a process is ended");
 }
 
-/* A has 4 GiB on each of two GPUs, and thinks. The host has space for one of them: A stays until
- * it has more. */
+/* A has 4 GiB on each of two GPUs, and thinks. It stays until the host has space for both. */
 static void warm_as_a_whole(struct swap_world *w)
 {
 	uint32_t a;
