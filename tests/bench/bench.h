@@ -32,8 +32,8 @@ extern const struct bench_row bench_rows[BENCH_ROWS];
 
 /* Appends a figure; NAN: none here. variant: what stands behind the colon, or NULL. */
 void bench_emit(enum bench_row_id id, const char *variant, double value);
-/* The same with a reference: the row `reference` of the same variant. With budget BENCH_COMPUTED
- * the budget in rows.def counts; any other value replaces it. */
+/* The same with a row to compare with: `reference`, of the same variant. `budget` replaces the
+ * budget in rows.def, unless it is BENCH_COMPUTED. */
 void bench_emit_against(enum bench_row_id id, const char *variant, double value,
 	enum bench_row_id reference, double budget);
 

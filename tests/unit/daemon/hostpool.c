@@ -308,8 +308,8 @@ static void far_memory_is_better_than_none(void **state)
 	inside_fini(&inside);
 }
 
-/* The host is short of memory, and what is left must do. That a round figure, a spare chunk or a
- * large file cannot be had is no reason to leave a client on its GPU. */
+/* The host is short of memory. For an eviction we prefer a round figure, a spare chunk and large
+ * files. Without them it goes on with the least that it needs: the client still leaves its GPU. */
 static void what_is_to_spare_is_no_need(void **state)
 {
 	static struct inside own;

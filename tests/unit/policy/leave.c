@@ -203,8 +203,8 @@ static void test_siblings(void **state)
 	}
 }
 
-/* The first process does nothing, and leaves at once for the second. If the second also asks for 5,
- * the first leaves these, too: a demand and its client's return are one claim. */
+/* The first process is idle, so 10 of it leave at once for the second. If the second also asks for
+ * 5, 15 leave: a demand and its client's return are one claim. */
 static void test_idle_sibling(void **state)
 {
 	struct play p;
@@ -292,9 +292,9 @@ static const struct sl_event two_for_one[] = {
 static const struct sl_event two_for_demand[] = {
 	TWO_OF_A, REPORT(3, 0, 152 * MIB), REPORTED(3), ASK(3, 1, 0, 448 * MIB)};
 
-/* The first process of A has left, and wants back before anything of the second has left. Though it
- * comes before B in the order, what it left is not its own again. Otherwise A would begin another
- * turn, and B would never have one. */
+/* The first process of A is on the host, and wants back before anything of the second has left. It
+ * comes before B in the order, but does not get back the memory that it gave up. Otherwise A would
+ * begin another turn, and B would never have one. */
 static void test_left_for_it(void **state)
 {
 	static const struct {

@@ -568,9 +568,9 @@ static void goes_on_without_the_unreached(void **state)
 	play_close(&p);
 }
 
-/* The driver has refused a demand for as long as a demand waits at most, but at that moment its
- * memory is not free. So the demand is not denied, and is tried again at the end of its back-off as
- * before. */
+/* The driver refuses a demand for the longest wait. When that wait ends, others use the memory, so
+ * the refusals do not count and the demand is not denied. It is tried again when its back-off
+ * ends. */
 static void pauses_after_a_refusal(void **state)
 {
 	static const struct play_row rows[] = {

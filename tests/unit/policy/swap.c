@@ -661,8 +661,9 @@ static void test_room_lost(void **state)
 			.gpu_mask = 1,    \
 			.may_take_less = may})
 
-/* A parked program leaves its context on the GPU. A workload that asks for a fraction of the GPU
- * gets what is left of that fraction, but nothing of other workloads' requests. */
+/* A parked program's context stays on the GPU. A workload that asks for a fraction may accept less:
+ * it then gets what such contexts leave of the fraction. If other requests are in the way, too, it
+ * is refused. */
 static void test_beside_the_parked(void **state)
 {
 	struct play p;
