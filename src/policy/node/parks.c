@@ -149,7 +149,8 @@ static void claim_again(struct sl_node_step *step, struct sl_node_workload *work
 		if (client->stage != SL_NODE_DYING &&
 			(sl_node_is_out(client) || client->order.id)) {
 			client->told |= SL_NODE_COMES_BACK;
-			if (!client->wants_since)
+			/* An earlier wait ended with the PARK. */
+			if (SL_MUTANT(RESUMED_WAITS_ON, true, !client->wants_since))
 				client->wants_since = sl_node_stamp(step);
 		}
 		sl_node_each_demand_of (demand, client)

@@ -212,7 +212,35 @@ static void waits_for_the_exchange(struct swap_world *w)
 		(uint32_t)view(w, b).turns);
 }
 
+/* With `wait` first, B leaves for A only after 20 s. A, which wants nothing by itself, was resumed
+ * at 8 s, parked at 18 s, and resumed again at 20 s. */
+static void resumed_again(struct swap_world *w)
+{
+	const struct played *l;
+	uint32_t a, b;
+
+	stage(w, 1, 64 * GIB);
+	w->config.config.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0);
+	swap_step(w, w->config);
+	a = enter_idle(w, 10 * GIB);
+	until(w, 5);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 6);
+	b = enter(w, (struct swap_workload){.size = 10 * GIB});
+	until(w, 8);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 18);
+	person(w, SL_EVENT_WORKLOAD_PARK, a);
+	until(w, 20);
+	person(w, SL_EVENT_WORKLOAD_RESUME, a);
+	until(w, 42);
+	l = first_of(SL_ACTION_EVICT, client(w, b)->id);
+	expect(l && l->at >= 40 * SL_S, "B was moved after %.1f s",
+		l ? (double)l->at / 1e9 : 0);
+}
+
 const struct swap_play swap_plays_returns[] = {
+	{"a client that is resumed again waits anew", resumed_again},
 	{"the first part of a burst's turn", bursts_first_part},
 	{"a client that waits for an exchange is left alone", waits_for_the_exchange},
 	{"a client that fails half-way keeps no other waiting", fails_half_way},

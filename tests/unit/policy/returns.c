@@ -1,5 +1,6 @@
 /*
- * returns - clients that are to come back while their process is stopped, played by hand
+ * returns - clients that were parked and are to come back, some while their process is stopped,
+ * played by hand
  *
  * A has 40 of a GPU of 100, is parked, and resumed again. D has a request of 80.
  */
@@ -116,11 +117,39 @@ static void test_stopped_meanwhile(void **state)
 	play_close(&p);
 }
 
+/* With `wait` first, B leaves once A has waited for 60 s. A was resumed at 1 s, parked again, and
+ * resumed at 40 s: its wait began with the second RESUME. */
+static void test_waits_anew(void **state)
+{
+	static const struct sl_event before[] = {
+		SETTINGS(.pool_bytes = 1000,
+			.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0)),
+		GPU(0, 100), WORKLOAD(1, ANY), WORKLOAD(2, ANY), SWAPPER(1, 1),
+		SWAPPER(2, 2), ASK(1, 1, 0, 40), COMMIT(1, 1, 40), PARK(1)};
+	struct play p;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)at(&p, 0, before[i]);
+	(void)at(&p, 20, (struct sl_event)DONE(1, p.last[SL_ACTION_EVICT].id, 40));
+	(void)at(&p, 30, (struct sl_event)ASK(2, 1, 0, 80));
+	(void)at(&p, 30, (struct sl_event)COMMIT(2, 2, 80));
+	(void)at(&p, 1000, (struct sl_event)RESUME(1));
+	(void)at(&p, 30000, (struct sl_event)PARK(1));
+	(void)at(&p, 40000, (struct sl_event)RESUME(1));
+	assert_null(strstr(at(&p, 61000, (struct sl_event)TIME), "EVICT"));
+	assert_null(strstr(at(&p, 99000, (struct sl_event)TIME), "EVICT"));
+	assert_non_null(strstr(at(&p, 100000, (struct sl_event)TIME), "EVICT 2 g0 20"));
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stopped_before),
 		cmocka_unit_test(test_stopped_meanwhile),
+		cmocka_unit_test(test_waits_anew),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
