@@ -266,11 +266,10 @@ static bool look(struct sl_node_step *step, uint32_t at)
 	struct sl_node_claim *claim = plan->order[at];
 	struct sl_node_client *client = claim->client;
 	struct sl_node_claim *body = client->look->body;
-	bool with_body = needs_body(claim);
+	bool with_body = needs_body(claim), stands_back;
 	struct sl_room_claim of;
 
 	need_of(step, claim, &of);
-	claim->is_looked = true;
 	if (claim->rank.class == SL_RANK_THERE)
 		claim->verdict = SL_NODE_SEATED;
 	else if (claim->demand && body && body->is_looked && !body->has_seat)
@@ -281,7 +280,10 @@ static bool look(struct sl_node_step *step, uint32_t at)
 		need_of(step, claim, &of);
 		claim->verdict = judge(step, claim, &of);
 	}
-	if (claim->verdict != SL_NODE_SEATED && stand_back(step, at))
+	stands_back = claim->verdict != SL_NODE_SEATED && stand_back(step, at);
+	/* Its demands do not wait for its body's second try. */
+	claim->is_looked = SL_MUTANT(FIRST_TRY_COUNTS, !stands_back, true);
+	if (stands_back)
 		return false;
 	if (is_oom_first(step, claim, &of))
 		sl_node_end_demand(step, claim, SL_REASON_OOM_FIRST);

@@ -239,7 +239,48 @@ static void resumed_again(struct swap_world *w)
 		l ? (double)l->at / 1e9 : 0);
 }
 
+/* C has 2 GiB on the first GPU and 1 on the second, where V and U have 7 each, and asks for another
+ * one there, for which V leaves. Then C's workload is parked, and X comes back with 1. V waits for
+ * what C leaves on the second GPU, 1 GiB/s. D of C's workload asks for 1 GiB on the first, so once
+ * the workload is resumed, C is above its request there, and may move no other yet. But what C asks
+ * for is within its request. */
+static void comes_with_its_demand(struct swap_world *w)
+{
+	uint32_t v, u, x, c, d;
+
+	stage(w, 2, 64 * GIB);
+	w->config.config.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0);
+	swap_step(w, w->config);
+	w->link_out[1] = GIB;
+	/* Its request makes the others go to the second GPU. */
+	(void)enter(w, (struct swap_workload){.request = 10 * GIB});
+	v = enter(w, (struct swap_workload){.size = 7 * GIB});
+	u = enter(w, (struct swap_workload){.size = 7 * GIB});
+	x = enter_idle(w, GIB);
+	until(w, 1);
+	person(w, SL_EVENT_WORKLOAD_PARK, x);
+	until(w, 3);
+	c = enter(
+		w, (struct swap_workload){
+			   .request = 2 * GIB, .size = 2 * GIB, .step = GIB, .mask = 2});
+	until(w, 3.5);
+	person(w, SL_EVENT_WORKLOAD_PARK, c);
+	d = swap_world_client(w, client(w, c)->workload);
+	until(w, 3.6);
+	person(w, SL_EVENT_WORKLOAD_RESUME, x);
+	until(w, 4.3);
+	expect(client(w, c)->order.id && client(w, c)->evicted[0] == 2 * GIB &&
+			client(w, c)->thread == THREAD_ASKS &&
+			client(w, v)->evicted[1] + client(w, u)->evicted[1],
+		"C does not leave, or V does not wait for it");
+	person(w, SL_EVENT_WORKLOAD_RESUME, c);
+	until(w, 8);
+	expect(!client(w, c)->evicted[0] && client(w, d)->resident[0],
+		"C did not come back");
+}
+
 const struct swap_play swap_plays_returns[] = {
+	{"a client comes back with what it asks for", comes_with_its_demand},
 	{"a client that is resumed again waits anew", resumed_again},
 	{"the first part of a burst's turn", bursts_first_part},
 	{"a client that waits for an exchange is left alone", waits_for_the_exchange},

@@ -167,12 +167,62 @@ static void test_grows_where_it_has(void **state)
 	play_close(&p);
 }
 
+/* `wait` is first. C, of P, has 20 on each GPU. P is parked: C's 20 have left the first GPU and
+ * still leave the second, where V has 70 and X waits for 25 from the host. D, of P, too, asks for
+ * 20 on the first GPU, C for 5 on the second. Then P is resumed. With D's 20 it exceeds its request
+ * of 30 on the first GPU: C's body is a burst, for which nothing leaves yet. But C's demand is
+ * within the request, so C has a seat with it, in each plan, and comes back once it has stopped
+ * leaving. */
+static void test_comes_with_its_demand(void **state)
+{
+	static const struct sl_event before[] = {
+		SETTINGS(.pool_bytes = 1000,
+			.chain = SL_CHAIN(SL_RESOLVER_WAIT, SL_RESOLVER_SWAP, 0)),
+		GPU(0, 100), GPU(1, 100),
+		EVENT(WORKLOAD_ADD, workload_add, {1, BYTES(30), BYTES(100), 2, 3, 0}),
+		WORKLOAD(2, 1, 2, 0), WORKLOAD(3, 1, 2, 0), SWAPPER(1, 1), SWAPPER(2, 2),
+		EVENT(CLIENT_JOIN, client_join, {3, 3, 1, 1}), REPORT(3, 1, 25),
+		EVENT(CLIENT_EVICTED, client_evicted, {3, 1, 25}),
+		EVENT(CLIENT_REPORTED, client_reported, {3}), ASK(1, 1, 0, 20),
+		COMMIT(1, 1, 20), ASK(1, 2, 1, 20), COMMIT(1, 2, 20), ASK(2, 1, 1, 70),
+		COMMIT(2, 3, 70), EVENT(WORKLOAD_PARK, workload_park, {1, 0})};
+	static const struct sl_event asks[] = {SWAPPER(4, 1), ASK(4, 1, 0, 20),
+		ASK(1, 3, 1, 5), EVENT(WANT, want, {3, 1})};
+	struct play p;
+	const char *got;
+	uint64_t order;
+
+	(void)state;
+	play_open(&p);
+	for (size_t i = 0; i < SL_ARRAY_LEN(before); i++)
+		(void)play(&p, "before", 0, before[i]);
+	order = p.last[SL_ACTION_EVICT].id;
+	got = play(&p, "leaves", 10,
+		(struct sl_event)EVENT(DONE, done, {1, order, 0, SL_SWAP_OK, 0, 20}));
+	assert_row_text("leaves", got, "EVICT 1 g1 20 PARK_BEGINS");
+	for (size_t i = 0; i < SL_ARRAY_LEN(asks); i++)
+		(void)play(&p, "asks", 20, asks[i]);
+	got = play(&p, "resumed", 30,
+		(struct sl_event)EVENT(WORKLOAD_RESUME, workload_resume, {1}));
+	assert_non_null(strstr(got, "RESUMED 1 30; ABORT 1; GRANT 4/1 g0 20"));
+	for (uint32_t i = 0; i < 4; i++)
+		(void)play(&p, "plans", 30, (struct sl_event)TIME);
+	assert_true(p.last[SL_ACTION_WAKE_AT].wake_at.at > PLAY_BEGINS + 30 * SL_MS);
+	order = p.last[SL_ACTION_EVICT].id;
+	got = play(&p, "stays", 40,
+		(struct sl_event)EVENT(
+			DONE, done, {1, order, 1, SL_SWAP_REFUSED, SL_SWAP_ABORTED, 0}));
+	assert_row_text("stays", got, "RESTORE 1 g0 20");
+	play_close(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_waits_for_the_pool),
 		cmocka_unit_test(test_lends_what_is_there),
 		cmocka_unit_test(test_grows_where_it_has),
+		cmocka_unit_test(test_comes_with_its_demand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
