@@ -112,7 +112,19 @@ static void doubt(struct swap_rules *r, uint64_t client, uint32_t gpu)
 		p->doubted |= 1u << gpu;
 }
 
-/* I1: only measured memory may break it. */
+/* What a client holds there is not all believed, so other workloads may be promised the rest. */
+static bool is_doubted(const struct swap_rules *r, uint32_t gpu)
+{
+	for (uint32_t i = 0; i < r->parties; i++) {
+		const struct swap_party *p = &r->party[i];
+
+		if (p->used && p->alive && p->doubted >> gpu & 1)
+			return true;
+	}
+	return false;
+}
+
+/* I1: only measured memory may break it, and held memory that is not believed. */
 void swap_judge_i1(struct swap_rules *r)
 {
 	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++) {
@@ -124,6 +136,8 @@ void swap_judge_i1(struct swap_rules *r)
 			r->forced_mask &= ~(1u << gpu);
 			continue;
 		}
+		if (is_doubted(r, gpu))
+			r->forced_mask |= 1u << gpu;
 		switch (r->event.type) {
 		case SL_EVENT_HELD:
 			doubt(r, r->event.held.client, gpu); /* fall through */

@@ -260,6 +260,49 @@ static void less_beside_parked(struct swap_world *w)
 		"it was let in beside B");
 }
 
+static void set_request(struct swap_world *w, uint64_t workload, uint64_t bytes)
+{
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_SET,
+			     .workload_set = {.workload = workload,
+				     .which = SL_SET_REQUEST,
+				     .request = {SL_AMOUNT_BYTES, 0, bytes}}});
+}
+
+/* A has 9 GiB since before the daemon's start, and reports that they are held. Meanwhile B was
+ * promised 10 GiB, so only 5 are believed. B may lower its request and raise it again to what these
+ * leave. */
+static void raised_over_doubts(struct swap_world *w)
+{
+	const uint64_t a = 1050;
+	uint32_t workload = 1000;
+	struct sl_event add = {.type = SL_EVENT_WORKLOAD_ADD,
+		.workload_add = {.workload = workload,
+			.request = {SL_AMOUNT_BYTES, 0, GIB},
+			.limit = {SL_AMOUNT_BYTES, 0, 15 * GIB},
+			.gpu_count = 1,
+			.gpu_mask = 1,
+			.recovered = true}};
+
+	stage(w, 1, 64 * GIB);
+	swap_step(w, add);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+			     .client_join = {a, workload, 1, 1}});
+	add.workload_add.workload = 1100;
+	add.workload_add.request.value = 10 * GIB;
+	add.workload_add.recovered = false;
+	swap_step(w, add);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_REPORT,
+			     .client_report = {a, 0, 9 * GIB}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_HELD, .held = {a, 0, 9 * GIB}});
+	swap_step(w, (struct sl_event){
+			     .type = SL_EVENT_CLIENT_REPORTED, .client_reported = {a}});
+	expect(how_many(SL_ACTION_NOTE, 0, SL_REASON_HELD_UNASKED) == 1,
+		"all that A holds is believed");
+	set_request(w, 1100, 4 * GIB);
+	set_request(w, 1100, 9 * GIB);
+	expect(how_many(SL_ACTION_SET_DONE, 0, 0) == 2, "B's request is not raised");
+}
+
 const struct swap_play swap_plays_shares[] = {
 	{"no workload has more of the pool than its share", pool_share},
 	{"no turn is longer than the longest", longest_turn, true},
@@ -271,6 +314,7 @@ const struct swap_play swap_plays_shares[] = {
 	{"memory that the first of two left is not taken back", left_by_two},
 	{"memory that the first of two left is there for a demand", left_for_more},
 	{"a turn is no longer for a process that comes back in it", one_by_one},
+	{"a request is raised over held memory that is not believed", raised_over_doubts},
 	{"shares over a hundred turns", long_shares, true},
 	{0},
 };
