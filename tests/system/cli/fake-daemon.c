@@ -200,6 +200,8 @@ static void gpu_row(int fd, unsigned int i)
 	msg.gpu_row.capacity_bytes = 80 * SL_GIB;
 	msg.gpu_row.shareable_bytes = 78 * SL_GIB;
 	msg.gpu_row.requests_bytes = 40 * SL_GIB;
+	if (is("swap") && i == 0)
+		msg.gpu_row.backing_bytes = msg.gpu_row.evicted_bytes = 16 * SL_GIB;
 	msg.gpu_row.free_bytes = 38 * SL_GIB;
 	msg.gpu_row.utilisation_pct = 97;
 	sl_wire_str(msg.gpu_row.name, sizeof(msg.gpu_row.name), "NVIDIA H100 80GB HBM3");

@@ -90,8 +90,8 @@ expect 'ps at 80 keeps what is evicted' 0 ' USED  *EVICTED  *WAITING' env COLUMN
 expect 'and names whole, before commands' 0 '^ *1  a-model-server-0  ' env COLUMNS=80 "$sluice" ps
 same 'of which there are none' "$(grep -c COMMAND "$work/out")" 0
 [ "$(widest)" -le 80 ] || fail "ps at 80 is $(widest) wide"
-expect 'gpus: evicted' 0 '  *RESIDENT  *EVICTED  *HIDDEN' "$sluice" gpus
-expect 'gpus: evicted, summed up' 0 '^  0 .* 40GiB  *0B  *16GiB ' "$sluice" gpus
+expect 'gpus: evicted, its place' 0 '  *RESIDENT  *EVICTED  *HIDDEN' "$sluice" gpus
+expect 'gpus: evicted' 0 '^  0 .* 40GiB  *0B  *16GiB ' "$sluice" gpus
 expect 'why: parked' 0 '^a-model-server-6 is parked on GPU 0: .* [(]given up meanwhile[)], .*, 2.* GiB of it on the host; `sluice resume` brings it back\.$' \
 	"$sluice" why a-model-server-6
 expect 'why: without a bound' 0 '^Longest wait for its turn: no bound: the host has no memory for the workload in its way\.$' "$sluice" why a-model-server-6

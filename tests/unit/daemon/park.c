@@ -218,6 +218,7 @@ static void parked_and_resumed(void **state)
 	given = go(rig, &client, 64 * MIB);
 	rig_until(is_at(rig, &run, PARKED));
 	rig_until(row_of(rig, run.workload).evicted_bytes == 64 * MIB);
+	assert_true(rig_gpu(rig).evicted_bytes == 64 * MIB);
 	assert_true(row_of(rig, run.workload).host_bytes == given.bytes);
 	assert_true(rig_gpu(rig).requests_bytes == 0);
 	/* What NVML lists now is its context; of what left nothing counts as hidden. */
