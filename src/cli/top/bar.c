@@ -69,7 +69,7 @@ void sl_top_spread(
 /* Saturates, since the lists are read moments apart. */
 static uint64_t resident(const struct sl_top_line *line)
 {
-	uint64_t evicted = sl_top_evicted(line), backing = line->use->backing_bytes;
+	uint64_t evicted = line->use->evicted_bytes, backing = line->use->backing_bytes;
 
 	return backing > evicted ? backing - evicted : 0;
 }

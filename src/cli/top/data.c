@@ -166,16 +166,11 @@ bool sl_top_join(struct sl_top_data *data)
 		const struct sl_msg_use_row *use = &data->uses.all[i].use_row;
 
 		lines[i] = (struct sl_top_line){.use = use};
-		data->has_evicted |= sl_top_evicted(&lines[i]) > 0;
+		data->has_evicted |= lines[i].use->evicted_bytes > 0;
 		set_idle(&lines[i], &data->clients);
 	}
 	give_letters(data);
 	return true;
-}
-
-uint64_t sl_top_evicted(const struct sl_top_line *line)
-{
-	return line->use->evicted_bytes;
 }
 
 uint64_t sl_top_queued(const struct sl_top_data *data)
@@ -218,7 +213,7 @@ static int compare(const void *a, const void *b, void *context)
 			y->use->backing_bytes + y->use->hidden_bytes);
 		break;
 	case SL_TOP_SORT_evicted:
-		order = by_number(sl_top_evicted(x), sl_top_evicted(y));
+		order = by_number(x->use->evicted_bytes, y->use->evicted_bytes);
 		break;
 	case SL_TOP_SORT_waiting:
 		order = by_number(x->use->waiting_bytes, y->use->waiting_bytes);

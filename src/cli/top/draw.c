@@ -109,7 +109,7 @@ static uint64_t evicted_of(const struct sl_top_data *data, uint32_t gpu)
 
 	for (size_t i = 0; i < data->count; i++)
 		if (data->lines[i].use->gpu == gpu)
-			bytes += sl_top_evicted(&data->lines[i]);
+			bytes += data->lines[i].use->evicted_bytes;
 	return bytes;
 }
 
@@ -251,8 +251,8 @@ static const char *cell_text(
 	case USED:
 		return sl_bytes_short(use->backing_bytes + use->hidden_bytes, buf, size);
 	case EVICTED:
-		return sl_top_evicted(line)
-			       ? sl_bytes_short(sl_top_evicted(line), buf, size)
+		return line->use->evicted_bytes
+			       ? sl_bytes_short(line->use->evicted_bytes, buf, size)
 			       : "-";
 	case WAITING:
 		return use->waiting ? sl_bytes_short(use->waiting_bytes, buf, size) : "-";

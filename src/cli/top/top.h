@@ -76,8 +76,6 @@ SL_MUST_CHECK bool sl_top_join(struct sl_top_data *data);
 /* Sorts the lines and keeps the selection at the same workload and GPU. */
 void sl_top_sort(struct sl_top_data *data, struct sl_top_view *view,
 	uint64_t selected_workload, uint32_t selected_gpu);
-/* Its bytes on the host. */
-uint64_t sl_top_evicted(const struct sl_top_line *line);
 /* Number of queued jobs. */
 uint64_t sl_top_queued(const struct sl_top_data *data);
 const char *sl_top_sort_name(enum sl_top_sort sort);

@@ -24,7 +24,6 @@
 struct gpu {
 	bool known;
 	char uuid[41];
-	uint64_t shareable_bytes;
 	struct sl_msg_gpu_row row;
 };
 
@@ -223,7 +222,6 @@ static void take_gpu(void *context, const union sl_msg *msg)
 		return;
 	draft->gpus[number_of].known = true;
 	draft->gpus[number_of].row = msg->gpu_row;
-	draft->gpus[number_of].shareable_bytes = msg->gpu_row.shareable_bytes;
 	sl_wire_uuid_format(msg->gpu_row.uuid, draft->gpus[number_of].uuid);
 }
 
@@ -321,10 +319,10 @@ static double gpus_of_project(const struct draft *draft, const char *project)
 			const struct gpu *gpu = &draft->gpus[json_integer_value(
 				json_object_get(use, "gpu_number"))];
 
-			if (gpu->shareable_bytes)
+			if (gpu->row.shareable_bytes)
 				gpus += (double)json_integer_value(
 						json_object_get(use, "request_bytes")) /
-					(double)gpu->shareable_bytes;
+					(double)gpu->row.shareable_bytes;
 		}
 	}
 	return gpus;

@@ -22,7 +22,7 @@
 #include "policy/quota/joborder.h"
 
 #define SL_CL_NO_NODE UINT32_MAX
-/* Tasks and nodes that searches may visit in a cycle: about 40ms of work. */
+/* Tasks and nodes that searches may visit in a cycle: about 40 ms of work. */
 #define SL_CL_EFFORT 400000
 /* The same for explaining, twice. */
 #define SL_CL_WHY_EFFORT (SL_CL_EFFORT / 32)

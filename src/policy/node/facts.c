@@ -102,7 +102,7 @@ void sl_node_on_pulse(struct sl_node_step *step, const struct sl_event *event)
 	was_since = client->idle_since;
 	was_proven = client->proven;
 	client->idle_since = idle ? before(step->now, idle) : 0;
-	/* A proof holds for as long as the idleness continues; 1ms allows for pulses that took
+	/* A proof holds for as long as the idleness continues; 1 ms allows for pulses that took
 	 * longer. */
 	client->proven = idle && client->condition != SL_CONDITION_SILENT &&
 			 (event->pulse.proven ||

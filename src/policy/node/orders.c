@@ -16,7 +16,7 @@
 #define RESTORE_AGAIN_FIRST (20 * SL_MS)
 #define RESTORE_AGAIN_MOST  (2 * SL_S)
 
-/* An order and its answer take about 0.2ms. A piece is what the link moves in ten times that
+/* An order and its answer take about 0.2 ms. A piece is what the link moves in ten times that
  * (PIECE_SPAN), but at least the fixed cost of a chunk in bytes (PIECE_LEAST, as in
  * runtime/swap/choose.c). */
 #define PIECE_SPAN  (2 * SL_MS)

@@ -38,7 +38,7 @@ struct sl_rank_facts {
 	bool backs_off;
 	bool served;       /* the client's seat_as is SERVED */
 	bool overdue_seat; /* and has the bit OVERDUE */
-	/* A demand of the client has no seat, and the client is proven idle for 20ms. */
+	/* A demand of the client has no seat, and the client is proven idle for 20 ms. */
 	bool stalls;
 	int32_t priority;
 	sl_ns asked_at; /* a body: since it wants to run; a demand: arrival; a grace: 0 */

@@ -4,11 +4,11 @@
  * Pure arithmetic on bytes and spans of time. verdicts/rank.h has the order.
  *
  * Moving costs at most a tenth of a turn, and turns are shared out by weight:
- *   base(i)   = clamp(10 x cost(i), 200ms, turn_max);
+ *   base(i)   = clamp(10 x cost(i), 200 ms, turn_max);
  *   unit      = the largest base(i) / weight(i) of the competitors;
  *   turn(w)   = unit x weight(w).
  * So every turn is at least its own base. If the turn of the largest weight would exceed turn_max,
- * the unit is cut so that it equals turn_max. The others keep their ratio to it, at least 200ms,
+ * the unit is cut so that it equals turn_max. The others keep their ratio to it, at least 200 ms,
  * and may then be shorter than their base. cost(i): moving all of i out and in; weight(i): its
  * request, or 5 % of what the GPU can share if that is more.
  */
@@ -38,7 +38,7 @@ sl_ns sl_turns_length(const struct sl_turns_unit *unit, uint64_t weight, sl_ns t
 sl_ns sl_turns_patience(sl_ns turn, uint32_t min_share_pm);
 
 /* The first part of a turn, in which an equal priority takes nothing; also the time without work
- * after which a client counts as idle. It is the cost of moving, at least 20ms. */
+ * after which a client counts as idle. It is the cost of moving, at least 20 ms. */
 sl_ns sl_turns_first_part(sl_ns cost);
 
 #endif
