@@ -186,11 +186,13 @@ static void begin_connection(
 	struct sl_http_connection *connection = calloc(1, sizeof(*connection));
 
 	*socket_context = connection;
-	if (!connection || !info)
+	if (!connection)
+		return;
+	sl_list_init(&connection->link);
+	if (!info)
 		return;
 	connection->fd = info->connect_fd;
 	connection->since = sl_clock_now();
-	sl_list_init(&connection->link);
 	connection->key = key_of(mhd);
 	if (http->site->greet)
 		connection->guest = http->site->greet(http, connection->fd);
