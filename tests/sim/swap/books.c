@@ -11,7 +11,7 @@ static void look_if_whole(struct swap_rules *r, struct swap_party *p, bool was_o
 {
 	if (!was_out || swap_party_evicted(p) || (p->order && !p->is_restore))
 		return;
-	p->comes = p->resumed = false;
+	p->resumed = false;
 	p->resident_at = r->now;
 }
 
@@ -175,8 +175,8 @@ static void on_exit(struct swap_rules *r, struct swap_party *p)
 	}
 	memset(p->demand, 0, sizeof(p->demand));
 	p->order = 0;
-	p->part = p->termed = false;
-	p->alive = p->wants = p->expected = p->comes = p->resumed = false;
+	p->termed = false;
+	p->alive = p->wants = p->expected = p->resumed = false;
 	p->store = 0;
 	forget_if_gone(r, p);
 	r->contest++;
@@ -297,8 +297,6 @@ static void on_done(struct swap_rules *r, struct swap_party *p, const struct sl_
 		swap_count(r, p, &p->vain, "orders by which nothing moved");
 	/* A client that was resumed while it left comes back for what has left. */
 	p->resumed &= p->is_restore || swap_party_evicted(p) > 0;
-	p->part = false;
-	p->comes = false; /* room is kept while an order is open */
 	/* A lost line says nothing of where memory is; the next report does. */
 	if (e->done.cause != SL_SWAP_LOST)
 		look_if_whole(r, p, was_out);
@@ -553,6 +551,10 @@ void swap_books_event(struct swap_rules *r, const struct sl_event *e)
 	default: break;
 	}
 	p = swap_party_of(r, id);
-	if (p && p->alive)
-		party_event(r, p, e);
+	if (!p || !p->alive)
+		return;
+	party_event(r, p, e);
+	/* What a report puts on the host in addition has no room until another RESTORE. */
+	for (uint32_t gpu = 0; gpu < SWAP_GPUS; gpu++)
+		p->returns[gpu] = sl_min_u64(p->returns[gpu], p->evicted[gpu]);
 }

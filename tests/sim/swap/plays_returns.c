@@ -279,7 +279,50 @@ static void comes_with_its_demand(struct swap_world *w)
 		"C did not come back");
 }
 
+static void reports(struct swap_world *w, uint64_t client, uint32_t gpu)
+{
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_REPORT,
+			     .client_report = {client, gpu, 2 * GIB}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_EVICTED,
+			     .client_evicted = {client, gpu, 2 * GIB}});
+}
+
+/* A has memory of two GPUs on the host. Its line is lost with a RESTORE that never reached it. Its
+ * next report, by which memory of the first GPU is still on the host, comes while a RESTORE of the
+ * second is open. That one has no room for more than at its beginning. */
+static void reports_late(struct swap_world *w)
+{
+	struct sl_event lost = {.type = SL_EVENT_DONE,
+		.done = {.client = 1001,
+			.outcome = SL_SWAP_REFUSED,
+			.cause = SL_SWAP_LOST}};
+
+	stage(w, 2, 64 * GIB);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WORKLOAD_ADD,
+			     .workload_add = {.workload = 1000,
+				     .limit = {SL_AMOUNT_BYTES, 0, 15 * GIB},
+				     .gpu_count = 2,
+				     .gpu_mask = 3}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_JOIN,
+			     .client_join = {1001, 1000, 0, true}});
+	reports(w, 1001, 0);
+	reports(w, 1001, 1);
+	swap_step(w, (struct sl_event){.type = SL_EVENT_CLIENT_REPORTED,
+			     .client_reported = {1001}});
+	swap_step(w, (struct sl_event){.type = SL_EVENT_WANT, .want = {1001, 1}});
+	lost.done.order = swap_party_of(&w->rules, 1001)->order;
+	swap_step(w, lost);
+	until(w, 1);
+	expect(swap_party_of(&w->rules, 1001)->order_gpu == 1 &&
+			how_many(SL_ACTION_RESTORE, 1001, 0) == 2,
+		"A does not come back on its second GPU");
+	reports(w, 1001, 0);
+	expect(!swap_party_returning(swap_party_of(&w->rules, 1001), 0),
+		"the first GPU has room for A");
+}
+
 const struct swap_play swap_plays_returns[] = {
+	{"a client reports while it comes back", reports_late},
 	{"a client comes back with what it asks for", comes_with_its_demand},
 	{"a client that is resumed again waits anew", resumed_again},
 	{"the first part of a burst's turn", bursts_first_part},

@@ -531,7 +531,7 @@ static void judge_return(struct swap_rules *r, const struct swap_party *p, uint3
 	for (uint32_t i = 0; i < SWAP_GPUS; i++) {
 		if (!p->evicted[i])
 			continue;
-		if (p->part && i != gpu)
+		if (p->returns[i] < p->evicted[i] && i != gpu)
 			swap_break(r, SWAP_WHOLE,
 				"RESTORE of a part of client %" PRIu64
 				", of which more is on the host from GPU %u",
@@ -564,8 +564,9 @@ static void on_restore(struct swap_rules *r, const struct sl_action *a)
 			a->restore.bytes, p->id, out,
 			p->condition != SL_CONDITION_RUNNING ? " and is stopped" : "");
 	open_order(r, p, a->id, true, gpu, a->restore.bytes);
-	p->comes = a->restore.bytes == out;
-	p->part = !p->comes;
+	for (uint32_t i = 0; i < SWAP_GPUS; i++)
+		p->returns[i] = a->restore.bytes == out ? p->evicted[i] : 0;
+	p->returns[gpu] = sl_min_u64(a->restore.bytes, out);
 	judge_return(r, p, gpu);
 }
 

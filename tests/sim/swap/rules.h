@@ -58,12 +58,12 @@ struct swap_party {
 	/* the open order */
 	uint64_t order, order_bytes; /* order_bytes: that are still to move */
 	uint32_t order_gpu;
-	bool is_restore, aborted, part; /* part: a RESTORE of less than there is */
-	bool for_others;                /* an EVICT for what another workload lacks */
-	uint64_t order_needed;          /* of its order_bytes, what suffices for them */
-	bool comes;   /* from the first RESTORE until the last is done */
-	bool resumed; /* comes back unasked */
-	bool moved;   /* something has moved by the order */
+	uint64_t returns[SWAP_GPUS]; /* bytes that a RESTORE has room for */
+	bool is_restore, aborted;
+	bool for_others;       /* an EVICT for what another workload lacks */
+	uint64_t order_needed; /* of its order_bytes, what suffices for them */
+	bool resumed;          /* comes back unasked */
+	bool moved;            /* something has moved by the order */
 	sl_ns order_at;
 	sl_ns resident_at; /* when all of it was back */
 	sl_ns refused_at; /* when it last refused an EVICT of itself; 0: it moved since */

@@ -47,11 +47,7 @@ uint64_t swap_party_granted(const struct swap_party *p, uint32_t gpu)
  * for that part alone. Any other has room for all evicted bytes, on each GPU of the client. */
 uint64_t swap_party_returning(const struct swap_party *p, uint32_t gpu)
 {
-	if (!p->order || !p->is_restore)
-		return 0;
-	if (p->part && p->order_gpu == gpu)
-		return sl_min_u64(p->order_bytes, p->evicted[gpu]);
-	return p->comes ? p->evicted[gpu] : 0;
+	return p->order && p->is_restore ? p->returns[gpu] : 0;
 }
 
 uint64_t swap_party_leaving(const struct swap_party *p, uint32_t gpu)
