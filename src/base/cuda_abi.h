@@ -649,6 +649,9 @@ SL_CU_SAME(cuGraphLaunch, _ptsz);
 /* Checkpointing. */
 CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state);
 CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
+CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
+CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
+CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
 CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid);
 
 /* From before CUDA 3.2: 32-bit addresses and sizes. Still exported, but useless on 64 bits. */

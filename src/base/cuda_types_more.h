@@ -294,6 +294,21 @@ typedef struct CUcheckpointLockArgs_st {
 	unsigned int reserved0;
 	cuuint64_t reserved1[7];
 } CUcheckpointLockArgs;
+typedef struct CUcheckpointCheckpointArgs_st {
+	cuuint64_t reserved[8];
+} CUcheckpointCheckpointArgs;
+typedef struct CUcheckpointGpuPair_st {
+	CUuuid oldUuid, newUuid;
+} CUcheckpointGpuPair;
+/* Driver 580 and later; reserved before. */
+typedef struct CUcheckpointRestoreArgs_st {
+	CUcheckpointGpuPair *gpuPairs;
+	unsigned int gpuPairsCount;
+	char reserved[52];
+} CUcheckpointRestoreArgs;
+typedef struct CUcheckpointUnlockArgs_st {
+	cuuint64_t reserved[8];
+} CUcheckpointUnlockArgs;
 
 #ifdef __cplusplus
 }

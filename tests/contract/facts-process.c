@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -335,6 +336,8 @@ FACT(death_frees, "measured by others", SLOW,
 	HOLDS(pipe(ends), ==, 0);
 	pid = fork();
 	if (pid == 0) {
+		/* Also when the fact does not hold, and is asked again alone. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(ends[1], STDOUT_FILENO);
 		execl("/proc/self/exe", "contract", "--helper", "endless", (char *)NULL);
 		_exit(126);

@@ -37,6 +37,7 @@ enum sl_entry_need {
 	NEED_INIT = 1, /* cuInit was called, in this process */
 	NEED_CTX = 3,  /* and a usable context is current */
 	NEED_SAFE = 4, /* forbidden while a capture forbids unsafe calls */
+	NEED_OPEN = 8, /* allowed while the process is locked */
 };
 
 enum sl_entry_id {
@@ -47,16 +48,41 @@ enum sl_entry_id {
 };
 
 /*
- * First line of every entry point: checks the state of the driver, the fault plan, the context and
- * the rules of captures. Return anything but CUDA_SUCCESS to the program.
+ * First line of every entry point, up to its end: checks the state of the driver, the fault plan,
+ * the context and the rules of captures, and waits while the process is locked. Returns anything
+ * but CUDA_SUCCESS to the program.
  */
-SL_MUST_CHECK CUresult sl_enter(enum sl_entry_id id);
-#define SL_ENTER(name)                                  \
-	do {                                            \
-		CUresult sl_r_ = sl_enter(SL_E_##name); \
-		if (sl_r_ != CUDA_SUCCESS)              \
-			return sl_r_;                   \
-	} while (0)
+struct sl_inside {
+	CUresult result;
+	bool counted; /* a lock waits for its end */
+};
+struct sl_inside sl_enter(enum sl_entry_id id);
+void sl_leave(const struct sl_inside *inside);
+#define SL_ENTER(name)                                                         \
+	__attribute__((cleanup(sl_leave))) const struct sl_inside sl_inside_ = \
+		sl_enter(SL_E_##name);                                         \
+	if (sl_inside_.result != CUDA_SUCCESS)                                 \
+	return sl_inside_.result
+
+/* gate.c: calls of the program, which wait while the process is locked. */
+bool sl_gate_enter(void); /* pass the result to sl_gate_leave */
+void sl_gate_leave(bool counted);
+/* Lets no call in, and waits until none is inside and no stream has work. until: 0, or the time of
+ * sl_drv_now_ns() at which it gives up and opens again. */
+SL_MUST_CHECK bool sl_gate_close(uint64_t until);
+void sl_gate_open(void);
+/* All calls fail from now on: the process's memory is lost. */
+void sl_gate_fail(void);
+bool sl_gate_has_failed(void);
+/* space_away.c: bytes and contexts leave the GPUs, and come back, to those that the map names. A
+ * failure to leave changes nothing; INVALID_VALUE of coming back neither, any other ends the
+ * process's use of GPUs. */
+SL_MUST_CHECK CUresult sl_space_leave(void);
+SL_MUST_CHECK CUresult sl_space_return(uint64_t map);
+/* control.c: starts the thread that carries out what movers ask for. A failure leaves the process
+ * without one. */
+void sl_control_start(void);
+void sl_control_in_child(void);
 
 /* Objects ------------------------------------------------------------------------------------- */
 
@@ -319,6 +345,12 @@ bool sl_drv_device_ok(CUdevice device);
 /* link.c: the server. Results are CUresults. fd: sent along, or -1. */
 SL_MUST_CHECK int sl_link_connect(
 	const char *path, struct sl_sg_hello *hello, int *memfds);
+/* Another connection of one's own: a socket or -errno. The caller closes the memfds. */
+SL_MUST_CHECK int sl_link_open(struct sl_sg_hello *hello, int *memfds);
+/* The GPUs, as the server numbers them, that this process may use; a bit each. */
+uint32_t sl_link_gpus(void);
+/* From now on, the process's devices are those that the map names (sl_sg_moved_to). 0 or -errno. */
+SL_MUST_CHECK int sl_link_move(uint64_t map);
 SL_MUST_CHECK CUresult sl_link_call(const struct sl_sg_request *q, int fd,
 	struct sl_sg_reply *reply, struct sl_sg_extent *extents, unsigned room,
 	int *got_fd);
@@ -455,6 +487,8 @@ SL_MUST_CHECK CUresult sl_companion_start(CUdevice device);
 SL_MUST_CHECK CUresult sl_companion_call(CUdevice device, const struct sl_cp_request *q,
 	const struct sl_sg_extent *extents, int fd, struct sl_cp_symbol *reply);
 bool sl_companion_runs(CUdevice device);
+/* Tells a running companion the GPUs' memory, at its start or after a move. */
+SL_MUST_CHECK CUresult sl_companion_init(CUdevice device);
 /* A socket for one stream's launches, or a negative errno. */
 SL_MUST_CHECK int sl_companion_connect(CUdevice device);
 

@@ -18,7 +18,7 @@
 
 #include <sys/types.h>
 
-#define SL_SG_VERSION     6u
+#define SL_SG_VERSION     7u
 #define SL_SG_PAGE        (2 * SL_MIB) /* the granularity of cuMemCreate */
 #define SL_SG_EXTENTS_MAX 4096u        /* pieces of one handle; more is out-of-memory */
 #define SL_SG_PROCS_MAX   1024u
@@ -83,7 +83,30 @@ enum sl_sg_op {
 	SL_SG_EVENT_NEW,   /* reply: id, value: the client's signature */
 	SL_SG_EVENT_OPEN,  /* id; reply as before */
 	SL_SG_EVENT_CLOSE, /* id: the client's signature */
+	/* One descriptor: a socket on which the server sends the requests SL_SG_LOCK to
+	   SL_SG_UNLOCK, one at a time, and the client answers each with a struct sl_sg_reply.
+	   value: the thread that does so. */
+	SL_SG_CONTROL,
+	SL_SG_STATE, /* value: a pid; reply: value: CUprocessState, id: that thread */
+	SL_SG_LOCK,  /* value: a pid, id: milliseconds, 0: no limit. Answered once it is done */
+	SL_SG_CHECKPOINT, /* value: a pid */
+	SL_SG_RESTORE, /* value: a pid, and (sl_sg_pid_mask) the GPUs that are listed; id: the
+			  number of GPU i's new one in the four bits from 4 i */
+	SL_SG_UNLOCK,  /* value: a pid */
+	SL_SG_AWAY,    /* the client gives up all that it has on GPUs, but keeps its handles */
+	SL_SG_BACK,    /* id: as for SL_SG_RESTORE. All or nothing */
+	SL_SG_EXTENTS, /* id; reply: as for SL_SG_CREATE */
 };
+
+static inline uint64_t sl_sg_pid_mask(uint32_t pid, uint32_t mask)
+{
+	return (uint64_t)mask << 32 | pid;
+}
+/* The number of GPU `device` after a move. */
+static inline uint32_t sl_sg_moved_to(uint64_t map, uint32_t device)
+{
+	return (uint32_t)(map >> (4 * device)) & 15;
+}
 
 struct sl_sg_request {
 	uint32_t op;

@@ -29,6 +29,8 @@ uint64_t sl_space_reserve_locked(
 	uint64_t bytes, uint64_t alignment, uint64_t hint, bool by_program);
 void sl_space_unreserve_locked(struct sl_reservation *r);
 
+/* All handles with pages of a GPU: struct sl_phys.link. */
+extern struct sl_link sl_phys_all;
 SL_MUST_CHECK CUresult sl_phys_get(
 	const struct sl_sg_request *q, int fd, struct sl_phys **out);
 /* Host memory: new, or that of a memfd (kept by the caller). */

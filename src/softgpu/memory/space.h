@@ -26,6 +26,7 @@ struct sl_phys {
 	struct sl_multicast *multicast;      /* not NULL: stands for others */
 	uint32_t extent_count;
 	struct sl_sg_extent *extent;
+	struct sl_link link; /* in sl_phys_all, if it has pages of the device */
 };
 
 #define SL_PHYS_HOST (1ull << 62)

@@ -70,6 +70,7 @@ CUresult sl_space_multicast(
 	phys->fd = -1;
 	phys->id = SL_PHYS_HOST | sl_drv_next_id();
 	phys->refs = 1;
+	sl_list_init(&phys->link);
 	atomic_fetch_add(&object_count, 1);
 	pthread_mutex_lock(&sl_space_lock);
 	r = sl_handle_new(phys, out);

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+struct sl_link sl_phys_all = SL_LIST_INIT(sl_phys_all);
+
 static struct sl_phys *phys_new(
 	const struct sl_sg_reply *reply, const struct sl_sg_extent *extent)
 {
@@ -31,6 +33,7 @@ static struct sl_phys *phys_new(
 	p->bytes = reply->value;
 	p->fd = -1;
 	p->refs = 1;
+	sl_list_push_tail(&sl_phys_all, &p->link);
 	return p;
 }
 
@@ -76,6 +79,7 @@ CUresult sl_phys_host_get(int fd, struct sl_phys **out)
 	p->bytes = (uint64_t)st.st_size;
 	p->id = SL_PHYS_HOST | sl_drv_next_id();
 	p->refs = 1;
+	sl_list_init(&p->link);
 	*out = p;
 	return CUDA_SUCCESS;
 }
@@ -105,6 +109,7 @@ void sl_phys_unref(struct sl_phys *p)
 		sl_multicast_free(p->multicast);
 	else
 		release_remote(p->id);
+	sl_list_unlink(&p->link);
 	free(p->extent);
 	free(p);
 }

@@ -427,8 +427,11 @@ static int serve_request(struct sl_cp_request *q, const struct sl_sg_extent *ext
 
 	switch (q->op) {
 	case SL_CP_INIT:
-		for (unsigned i = 0; i < fd_count; i++)
+		for (unsigned i = 0; i < fd_count; i++) {
+			if (c.memfd[i] >= 0)
+				close(c.memfd[i]);
 			c.memfd[i] = sl_steal_fd(&fds[i]);
+		}
 		return CUDA_SUCCESS;
 	case SL_CP_MAP: return map_device(q, extent);
 	case SL_CP_MAP_FD: return map_fd(q, fds[0]);

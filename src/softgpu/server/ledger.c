@@ -92,7 +92,8 @@ uint64_t sl_ledger_used_by(
 	for (link = h->holds.next; link != &h->holds; link = link->next) {
 		struct sl_ledger_hold *hold =
 			SL_LIST_ENTRY(link, struct sl_ledger_hold, of_holder);
-		if (hold->handle->device == device && hold->handle->owner == h)
+		if (hold->handle->device == device && hold->handle->owner == h &&
+			hold->handle->extent_count)
 			bytes += hold->handle->bytes;
 	}
 	return bytes;
@@ -210,38 +211,62 @@ int sl_ledger_hold(
 	return 0;
 }
 
-int sl_ledger_create(struct sl_ledger *l, struct sl_ledger_holder *h, uint32_t device,
-	uint64_t bytes, struct sl_ledger_handle **out)
+/* Gives a handle without pages its pages on a device; false: there are too few. */
+static bool place(struct sl_ledger *l, struct sl_ledger_handle *handle, uint32_t device,
+	uint32_t serial)
 {
 	static struct sl_sg_extent extent[SL_SG_EXTENTS_MAX];
 	struct sl_ledger_device *d = &l->device[device];
+	uint32_t pages = (uint32_t)(handle->bytes / SL_SG_PAGE), n = 0;
+
+	if (fits(l, device, handle->bytes))
+		n = find_pages(d, pages, extent);
+	if (n)
+		handle->extent = malloc(n * sizeof(*extent));
+	if (!handle->extent)
+		return false;
+	memcpy(handle->extent, extent, n * sizeof(*extent));
+	handle->extent_count = n;
+	handle->device = device;
+	for (uint32_t i = 0; i < n; i++)
+		prepare(l, d, serial, &extent[i]);
+	d->used_pages += pages;
+	return true;
+}
+
+static void displace(struct sl_ledger *l, struct sl_ledger_handle *handle)
+{
+	struct sl_ledger_device *d = &l->device[handle->device];
+
+	for (uint32_t i = 0; i < handle->extent_count; i++) {
+		memset(&d->taken[handle->extent[i].first], 0, handle->extent[i].count);
+		d->used_pages -= handle->extent[i].count;
+	}
+	handle->extent_count = 0;
+	free(sl_steal(&handle->extent));
+}
+
+int sl_ledger_create(struct sl_ledger *l, struct sl_ledger_holder *h, uint32_t device,
+	uint64_t bytes, struct sl_ledger_handle **out)
+{
 	uint64_t pages = bytes / SL_SG_PAGE + (bytes % SL_SG_PAGE != 0);
 
 	if (!pages)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (pages > d->page_count || !fits(l, device, pages * SL_SG_PAGE))
+	if (pages > l->device[device].page_count)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	uint32_t n = find_pages(d, (uint32_t)pages, extent);
-	if (!n)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	struct sl_ledger_handle *handle =
-		calloc(1, sizeof(*handle) + n * sizeof(*extent));
+	struct sl_ledger_handle *handle = calloc(1, sizeof(*handle));
 	if (!handle)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	handle->id = l->next_id;
 	handle->bytes = pages * SL_SG_PAGE;
-	handle->device = device;
-	handle->extent_count = n;
-	memcpy(handle->extent, extent, n * sizeof(*extent));
 	sl_list_init(&handle->holds);
-	if (sl_ledger_hold(l, h, handle) < 0) {
+	if (!place(l, handle, device, h->serial) || sl_ledger_hold(l, h, handle) < 0) {
+		displace(l, handle);
 		free(handle);
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	l->next_id++;
-	for (uint32_t i = 0; i < n; i++)
-		prepare(l, d, h->serial, &extent[i]);
-	d->used_pages += (uint32_t)pages;
 	sl_list_push_tail(&l->bucket[handle->id % SL_LEDGER_BUCKETS], &handle->by_id);
 	*out = handle;
 	return CUDA_SUCCESS;
@@ -263,12 +288,7 @@ struct sl_ledger_handle *sl_ledger_find(
 
 static void handle_free(struct sl_ledger *l, struct sl_ledger_handle *handle)
 {
-	struct sl_ledger_device *d = &l->device[handle->device];
-
-	for (uint32_t i = 0; i < handle->extent_count; i++) {
-		memset(&d->taken[handle->extent[i].first], 0, handle->extent[i].count);
-		d->used_pages -= handle->extent[i].count;
-	}
+	displace(l, handle);
 	sl_list_unlink(&handle->by_id);
 	free(handle);
 }
@@ -335,6 +355,55 @@ static void scrub_after(struct sl_ledger *l, uint32_t serial)
 			first = p + 1;
 		}
 	}
+}
+
+/* --- away --- */
+
+static struct sl_ledger_handle *handle_of(struct sl_link *link)
+{
+	return SL_LIST_ENTRY(link, struct sl_ledger_hold, of_holder)->handle;
+}
+
+static void give_up(struct sl_ledger *l, struct sl_ledger_holder *h)
+{
+	sl_list_foreach (link, &h->holds)
+		displace(l, handle_of(link));
+	for (uint32_t i = 0; i < l->config.gpus; i++) {
+		sl_ledger_unhide(l, h, i, h->hidden_bytes[i]);
+		h->contexts[i] = 0;
+	}
+	scrub_after(l, h->serial);
+}
+
+int sl_ledger_away(struct sl_ledger *l, struct sl_ledger_holder *h)
+{
+	sl_list_foreach (link, &h->holds) {
+		if (handle_of(link)->holds.next != handle_of(link)->holds.prev)
+			return CUDA_ERROR_NOT_SUPPORTED;
+	}
+	memcpy(h->away_hidden_bytes, h->hidden_bytes, sizeof(h->hidden_bytes));
+	memcpy(h->away_contexts, h->contexts, sizeof(h->contexts));
+	give_up(l, h);
+	return CUDA_SUCCESS;
+}
+
+int sl_ledger_back(struct sl_ledger *l, struct sl_ledger_holder *h, const uint32_t *to)
+{
+	bool fits_all = true;
+
+	for (uint32_t i = 0; i < l->config.gpus && fits_all; i++) {
+		fits_all = sl_ledger_hide(l, h, to[i], h->away_hidden_bytes[i]) ==
+			   CUDA_SUCCESS;
+		h->contexts[to[i]] = h->away_contexts[i];
+	}
+	sl_list_foreach (link, &h->holds) {
+		struct sl_ledger_handle *handle = handle_of(link);
+
+		fits_all = fits_all && place(l, handle, to[handle->device], h->serial);
+	}
+	if (!fits_all)
+		give_up(l, h);
+	return fits_all ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void sl_ledger_holder_fini(struct sl_ledger *l, struct sl_ledger_holder *h)

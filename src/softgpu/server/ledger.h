@@ -23,9 +23,9 @@ struct sl_ledger_handle {
 	struct sl_link by_id; /* in a bucket */
 	struct sl_link holds; /* struct sl_ledger_hold.of_handle */
 	uint64_t id, bytes;
-	uint32_t device, extent_count;
+	uint32_t device, extent_count;  /* no extent: its holder is away */
 	struct sl_ledger_holder *owner; /* its maker while that lives, or NULL */
-	struct sl_sg_extent extent[];
+	struct sl_sg_extent *extent;
 };
 
 struct sl_ledger_hold {
@@ -40,6 +40,9 @@ struct sl_ledger_holder {
 	uint32_t serial; /* never 0, never reused */
 	uint64_t hidden_bytes[SL_SOFTGPU_GPUS_MAX];
 	int32_t contexts[SL_SOFTGPU_GPUS_MAX];
+	/* What of these it had when it went away. */
+	uint64_t away_hidden_bytes[SL_SOFTGPU_GPUS_MAX];
+	int32_t away_contexts[SL_SOFTGPU_GPUS_MAX];
 };
 
 #define SL_LEDGER_BUCKETS 4096
@@ -72,6 +75,14 @@ SL_MUST_CHECK int sl_ledger_hold(
 /* Drops one hold; the handle is freed with the last one. A CUresult. */
 SL_MUST_CHECK int sl_ledger_release(
 	struct sl_ledger *l, struct sl_ledger_holder *h, uint64_t id);
+/*
+ * away: the holder gives up all pages, hidden bytes and contexts, and keeps its handles; the bytes
+ * are lost. back: it gets as many again, those of device i on device to[i] (a permutation), all or
+ * nothing. CUresults; NOT_SUPPORTED: another holder shares a handle.
+ */
+SL_MUST_CHECK int sl_ledger_away(struct sl_ledger *l, struct sl_ledger_holder *h);
+SL_MUST_CHECK int sl_ledger_back(
+	struct sl_ledger *l, struct sl_ledger_holder *h, const uint32_t *to);
 /* A CUresult. */
 SL_MUST_CHECK int sl_ledger_hide(
 	struct sl_ledger *l, struct sl_ledger_holder *h, uint32_t device, uint64_t bytes);

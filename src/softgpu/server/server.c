@@ -51,7 +51,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int watch_add(struct watch *w, uint32_t events)
+int sl_server_watch(struct watch *w, uint32_t events)
 {
 	struct epoll_event e = {.events = events, .data.ptr = w};
 
@@ -60,7 +60,7 @@ static int watch_add(struct watch *w, uint32_t events)
 
 /* Closing alone is not enough. A companion holds a copy of the descriptor until its exec, and while
  * a copy exists epoll goes on reporting the watch, which is freed by then. */
-static void watch_close(struct watch *w)
+void sl_server_unwatch(struct watch *w)
 {
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, w->fd, NULL);
 	close(w->fd);
@@ -82,7 +82,8 @@ static void client_drop(struct client *c)
 {
 	struct sl_link *link;
 
-	watch_close(&c->watch);
+	sl_server_unwatch(&c->watch);
+	sl_server_control_drop(c);
 	sl_server_event_drop(c);
 	/* They end by themselves once they notice; a stopped one never would. */
 	for (link = c->companions.next; link != &c->companions; link = link->next)
@@ -106,7 +107,8 @@ static void door_close(void)
 
 static void door_open(void)
 {
-	s->door_opens_ns = watch_add(&s->listen, EPOLLIN) < 0 ? now_ns() + DOOR_NS : 0;
+	s->door_opens_ns =
+		sl_server_watch(&s->listen, EPOLLIN) < 0 ? now_ns() + DOOR_NS : 0;
 }
 
 static void client_accept(void)
@@ -128,12 +130,14 @@ static void client_accept(void)
 	}
 	c->watch = (struct watch){KIND_CLIENT, fd};
 	c->pid = (uint32_t)peer.pid;
+	c->uid = peer.uid;
+	c->control = (struct watch){KIND_CONTROL, -1};
 	c->is_owner = peer.uid == geteuid() || peer.uid == 0;
 	sl_list_init(&c->companions);
 	sl_list_init(&c->events);
 	sl_ledger_holder_init(&s->ledger, &c->holder);
 	sl_list_push_tail(&s->clients, &c->link);
-	if (watch_add(&c->watch, EPOLLIN) < 0) {
+	if (sl_server_watch(&c->watch, EPOLLIN) < 0) {
 		close(fd);
 		client_free(c);
 	}
@@ -143,7 +147,7 @@ static void client_accept(void)
 
 static void export_free(struct export *e)
 {
-	watch_close(&e->watch);
+	sl_server_unwatch(&e->watch);
 	sl_ledger_holder_fini(&s->ledger, &e->holder);
 	sl_list_unlink(&e->link);
 	free(e);
@@ -166,7 +170,7 @@ static int export_new(struct sl_ledger_handle *handle, int *fd)
 	sl_list_push_tail(&s->exports, &e->link);
 	if (fstat(ends[0], &st) < 0 ||
 		sl_ledger_hold(&s->ledger, &e->holder, handle) < 0 ||
-		watch_add(&e->watch, 0) < 0) { /* a hang-up is always reported */
+		sl_server_watch(&e->watch, 0) < 0) { /* a hang-up is always reported */
 		close(ends[1]);
 		export_free(e);
 		return CUDA_ERROR_OPERATING_SYSTEM;
@@ -228,7 +232,8 @@ static int do_export(
 	struct sl_ledger_handle *handle = sl_ledger_find(&s->ledger, &c->holder, q->id);
 	int fd = -1, r;
 
-	reply->result = handle ? export_new(handle, &fd) : CUDA_ERROR_INVALID_VALUE;
+	reply->result = handle && handle->extent_count ? export_new(handle, &fd)
+						       : CUDA_ERROR_INVALID_VALUE;
 	r = answer(c, reply, NULL, &fd, fd >= 0);
 	if (fd >= 0)
 		close(fd);
@@ -239,6 +244,8 @@ static int do_export(
 static int do_share(
 	struct client *c, struct sl_ledger_handle *handle, struct sl_sg_reply *reply)
 {
+	if (handle && !handle->extent_count)
+		handle = NULL;
 	if (handle && sl_ledger_hold(&s->ledger, &c->holder, handle) < 0)
 		handle = NULL;
 	reply->result = handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -255,7 +262,7 @@ static int companion_watch(struct client *c, pid_t pid, uint32_t device)
 		o->watch = (struct watch){
 			KIND_COMPANION, (int)syscall(SYS_pidfd_open, pid, 0)};
 		o->device = device;
-		if (o->watch.fd >= 0 && watch_add(&o->watch, EPOLLIN) == 0) {
+		if (o->watch.fd >= 0 && sl_server_watch(&o->watch, EPOLLIN) == 0) {
 			sl_list_push_tail(&c->companions, &o->link);
 			return 0;
 		}
@@ -272,7 +279,7 @@ static int companion_watch(struct client *c, pid_t pid, uint32_t device)
 
 static void companion_gone(struct companion *o)
 {
-	watch_close(&o->watch);
+	sl_server_unwatch(&o->watch);
 	sl_list_unlink(&o->link);
 	free(o);
 }
@@ -333,6 +340,8 @@ static int do_event_words(struct client *c, struct sl_sg_reply *reply)
 static int serve_request(struct client *c, const struct sl_sg_request *q, int fd)
 {
 	struct sl_sg_reply reply = {.result = CUDA_SUCCESS, .device = q->device};
+	struct sl_ledger_handle *handle = NULL;
+	bool later = false;
 
 	if (q->device >= s->ledger.config.gpus)
 		return -EPROTO;
@@ -358,6 +367,20 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 		reply.result = sl_server_event_open(c, q->id, &reply);
 		break;
 	case SL_SG_EVENT_CLOSE: reply.result = sl_server_event_close(c, q->id); break;
+	case SL_SG_CONTROL:
+		reply.result = sl_server_control_new(c, fd, (uint32_t)q->value);
+		break;
+	case SL_SG_STATE: sl_server_state(q, &reply); break;
+	case SL_SG_LOCK:
+	case SL_SG_CHECKPOINT:
+	case SL_SG_RESTORE:
+	case SL_SG_UNLOCK: reply.result = sl_server_order(c, q, &later); break;
+	case SL_SG_AWAY: reply.result = sl_ledger_away(&s->ledger, &c->holder); break;
+	case SL_SG_BACK: reply.result = sl_server_back(c, q->id); break;
+	case SL_SG_EXTENTS:
+		handle = sl_ledger_find(&s->ledger, &c->holder, q->id);
+		reply.result = handle ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+		break;
 	case SL_SG_RELEASE:
 		reply.result = sl_ledger_release(&s->ledger, &c->holder, q->id);
 		break;
@@ -380,7 +403,7 @@ static int serve_request(struct client *c, const struct sl_sg_request *q, int fd
 		break;
 	default: return -EPROTO;
 	}
-	return answer(c, &reply, NULL, NULL, 0);
+	return later ? 0 : answer(c, &reply, handle, NULL, 0);
 }
 
 static void client_read(struct client *c)
@@ -440,6 +463,7 @@ static void dispatch(struct watch *w)
 	case KIND_LISTEN: client_accept(); break;
 	case KIND_KEEP: stopping = 1; break;
 	case KIND_CLIENT: client_read((struct client *)w); break;
+	case KIND_CONTROL: sl_server_control_read(w); break;
 	case KIND_COMPANION: companion_gone((struct companion *)w); break;
 	case KIND_EXPORT: export_free((struct export *)w); break;
 	}
@@ -458,7 +482,7 @@ static int listen_at(const char *path)
 		bind(s->listen.fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
 		listen(s->listen.fd, 1024) < 0)
 		return -errno;
-	return watch_add(&s->listen, EPOLLIN);
+	return sl_server_watch(&s->listen, EPOLLIN);
 }
 
 /* " H100", from the list of models, whose last one repeats; "" without a list. */
@@ -542,7 +566,7 @@ static int start(const struct sl_softgpu_config *config, const char *path, int k
 	fill_hello(&s->ledger.config);
 	sl_server_figures_take(now_ns());
 	s->keep = (struct watch){KIND_KEEP, keep_fd};
-	if (keep_fd >= 0 && watch_add(&s->keep, EPOLLIN) < 0)
+	if (keep_fd >= 0 && sl_server_watch(&s->keep, EPOLLIN) < 0)
 		return -errno;
 	return listen_at(path);
 }

@@ -53,13 +53,31 @@ CUresult sl_companion_call(CUdevice device, const struct sl_cp_request *q,
 	return r;
 }
 
+static CUresult tell_memory(int socket)
+{
+	struct sl_cp_request q = {.op = SL_CP_INIT};
+	struct sl_cp_symbol ignored;
+
+	return exchange(socket, &q, NULL, sl_drv.memfd, (unsigned)sl_drv.hello.gpus,
+		&ignored);
+}
+
+CUresult sl_companion_init(CUdevice device)
+{
+	struct sl_companion *c = &sl_drv.companion[device];
+	CUresult r;
+
+	pthread_mutex_lock(&c->lock);
+	r = tell_memory(c->socket);
+	pthread_mutex_unlock(&c->lock);
+	return r;
+}
+
 /* Has a companion started, with the GPUs' memory. Under its lock. */
 static CUresult start_locked(struct sl_companion *c, CUdevice device)
 {
 	struct sl_sg_request q = {.op = SL_SG_COMPANION, .device = (uint32_t)device};
-	struct sl_cp_request init = {.op = SL_CP_INIT};
 	struct sl_sg_reply reply;
-	struct sl_cp_symbol answer;
 	int ends[2];
 	CUresult r;
 
@@ -68,8 +86,7 @@ static CUresult start_locked(struct sl_companion *c, CUdevice device)
 	r = sl_link_call(&q, ends[1], &reply, NULL, 0, NULL);
 	close(ends[1]);
 	if (r == CUDA_SUCCESS)
-		r = exchange(ends[0], &init, NULL, sl_drv.memfd,
-			(unsigned)sl_drv.hello.gpus, &answer);
+		r = tell_memory(ends[0]);
 	if (r == CUDA_SUCCESS)
 		c->socket = ends[0];
 	else

@@ -68,25 +68,48 @@ static CUresult check_context(void)
 	return sl_ctx_error(ctx);
 }
 
-CUresult sl_enter(enum sl_entry_id id)
+static CUresult check(enum sl_entry_id id)
 {
-	CUresult r = CUDA_SUCCESS;
+	CUresult r = sl_fault_check(id);
 
-	switch (atomic_load(&sl_drv.state)) {
-	case SL_DRV_READY: break;
-	case SL_DRV_ENDED: return CUDA_ERROR_DEINITIALIZED;
-	default:
-		if (needs[id] & NEED_INIT)
-			return CUDA_ERROR_NOT_INITIALIZED;
-	}
-	if (needs[id] & NEED_INIT && sl_in_callback)
-		return CUDA_ERROR_NOT_PERMITTED;
-	r = sl_fault_check(id);
 	if (r == CUDA_SUCCESS && (needs[id] & NEED_CTX) == NEED_CTX)
 		r = check_context();
 	if (r == CUDA_SUCCESS && needs[id] & NEED_SAFE)
 		r = sl_capture_check_unsafe();
 	return r;
+}
+
+struct sl_inside sl_enter(enum sl_entry_id id)
+{
+	struct sl_inside inside = {CUDA_SUCCESS, false};
+
+	switch (atomic_load(&sl_drv.state)) {
+	case SL_DRV_READY:
+		if (!(needs[id] & NEED_INIT))
+			break;
+		if (sl_in_callback) {
+			inside.result = CUDA_ERROR_NOT_PERMITTED;
+			return inside;
+		}
+		if (needs[id] & NEED_OPEN)
+			break;
+		inside.counted = sl_gate_enter();
+		if (sl_gate_has_failed())
+			inside.result = CUDA_ERROR_UNKNOWN;
+		break;
+	case SL_DRV_ENDED: inside.result = CUDA_ERROR_DEINITIALIZED; break;
+	default:
+		if (needs[id] & NEED_INIT)
+			inside.result = CUDA_ERROR_NOT_INITIALIZED;
+	}
+	if (inside.result == CUDA_SUCCESS)
+		inside.result = check(id);
+	return inside;
+}
+
+void sl_leave(const struct sl_inside *inside)
+{
+	sl_gate_leave(inside->counted);
 }
 
 int sl_absent_state(void)
@@ -109,6 +132,7 @@ static void at_end(void)
 static void in_child(void)
 {
 	atomic_store(&sl_drv.state, SL_DRV_FORKED);
+	sl_control_in_child();
 }
 
 static CUresult start(void)
@@ -122,6 +146,7 @@ static CUresult start(void)
 	sl_drv.board = sl_sg_board_map(sl_drv.memfd[0], true);
 	sl_fault_init(sl_drv.hello.faults);
 	sl_visible_init();
+	sl_control_start();
 	pthread_atfork(NULL, NULL, in_child);
 	atexit(at_end);
 	return CUDA_SUCCESS;

@@ -16,7 +16,8 @@
 #define BUSY_REPORT_NS 50000000u
 
 static int server = -1;
-static int server_number[SL_SOFTGPU_GPUS_MAX]; /* by CUdevice */
+static struct sockaddr_un place = {.sun_family = AF_UNIX}; /* the server's */
+static int server_number[SL_SOFTGPU_GPUS_MAX];             /* by CUdevice */
 static int device_count;
 static _Atomic uint64_t busy_ns[SL_SOFTGPU_GPUS_MAX];
 
@@ -53,14 +54,10 @@ static int hello(int fd, struct sl_sg_hello *out, int *memfds)
 	return fds == out->gpus ? 0 : -EPROTO;
 }
 
-int sl_link_connect(const char *path, struct sl_sg_hello *out, int *memfds)
+int sl_link_open(struct sl_sg_hello *out, int *memfds)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int fd, high, r;
 
-	if (strlen(path) >= sizeof(a.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(a.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
@@ -71,15 +68,60 @@ int sl_link_connect(const char *path, struct sl_sg_hello *out, int *memfds)
 		fd = high;
 	}
 	do
-		r = connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ? -errno : 0;
+		r = connect(fd, (struct sockaddr *)&place, sizeof(place)) < 0 ? -errno
+									      : 0;
 	while (r == -EINTR);
 	if (r == 0)
 		r = hello(fd, out, memfds);
 	if (r < 0)
 		close(fd);
-	else
+	return r < 0 ? r : fd;
+}
+
+int sl_link_connect(const char *path, struct sl_sg_hello *out, int *memfds)
+{
+	int fd;
+
+	if (strlen(path) >= sizeof(place.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(place.sun_path, path);
+	fd = sl_link_open(out, memfds);
+	if (fd >= 0)
 		server = fd;
-	return r;
+	return fd < 0 ? fd : 0;
+}
+
+uint32_t sl_link_gpus(void)
+{
+	uint32_t gpus = 0;
+
+	for (int i = 0; i < device_count; i++)
+		gpus |= UINT32_C(1) << server_number[i];
+	return gpus;
+}
+
+/* The bus stays as it was, which is what real drivers do. */
+int sl_link_move(uint64_t map)
+{
+	int memfd[SL_SG_FDS_MAX], list[SL_SOFTGPU_GPUS_MAX];
+	struct sl_sg_hello now;
+	int fd = sl_link_open(&now, memfd);
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	for (int i = 0; i < device_count; i++) {
+		list[i] = (int)sl_sg_moved_to(map, (uint32_t)server_number[i]);
+		memcpy(sl_drv.hello.device[i].uuid, now.device[list[i]].uuid,
+			sizeof(now.device[0].uuid));
+		close(sl_drv.memfd[i]);
+		sl_drv.memfd[i] = sl_steal_fd(&memfd[list[i]]);
+	}
+	for (uint64_t i = 0; i < now.gpus; i++)
+		if (memfd[i] >= 0)
+			close(memfd[i]);
+	sl_link_order(list, device_count);
+	return 0;
 }
 
 bool sl_link_is_lost(CUdevice device)
