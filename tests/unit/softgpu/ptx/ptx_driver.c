@@ -1,0 +1,264 @@
+/*
+ * ptx_driver - PTX through the whole driver: logs, parameters, variables, attributes, faults
+ *
+ * argv[1] is the folder of the libraries.
+ */
+#include "../boxed.h"
+
+#define HEAD ".version 7.0\n.target sm_80\n.address_size 64\n"
+
+static CUmodule load(const char *text)
+{
+	CUmodule m;
+	char log[500] = "";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+		CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_WALL_TIME};
+	void *values[] = {log, (void *)sizeof(log), NULL};
+	CUresult r = CU(cuModuleLoadDataEx)(&m, text, 3, options, values);
+
+	if (r != CUDA_SUCCESS)
+		fprintf(stderr, "%s\n", log);
+	MUST(r, CUDA_SUCCESS);
+	MUST((uintptr_t)values[1], 0);
+	return m;
+}
+
+static CUfunction kernel(CUmodule m, const char *name)
+{
+	CUfunction f;
+
+	MUST(CU(cuModuleGetFunction)(&f, m, name), CUDA_SUCCESS);
+	return f;
+}
+
+static void must_run(CUfunction f, unsigned threads, void **params, void **extra)
+{
+	MUST(CU(cuLaunchKernel)(f, 1, 1, 1, threads, 1, 1, 0, NULL, params, extra),
+		CUDA_SUCCESS);
+	MUST(CU(cuCtxSynchronize)(), CUDA_SUCCESS);
+}
+
+static uint32_t word_at(CUdeviceptr p)
+{
+	uint32_t v;
+
+	MUST(CU(cuMemcpyDtoH_v2)(&v, p, 4), CUDA_SUCCESS);
+	return v;
+}
+
+static int attribute(CUfunction f, CUfunction_attribute which)
+{
+	int v;
+
+	MUST(CU(cuFuncGetAttribute)(&v, which, f), CUDA_SUCCESS);
+	return v;
+}
+
+/* 63 numbers and 3588 bytes of a structure: 64 parameters and 4096 bytes in all. */
+static void body_of_params(int say)
+{
+	char text[20000] = "\n\t " HEAD ".entry many(.param .u64 out", packed[4096] = "";
+	size_t n = strlen(text), size = sizeof(packed);
+	void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed,
+		CU_LAUNCH_PARAM_BUFFER_SIZE, &size, CU_LAUNCH_PARAM_END};
+	CUdeviceptr out;
+	uint32_t sum = 0, last = 77777, half = 5555;
+	const char *name;
+
+	(void)say;
+	client_start();
+	for (unsigned i = 1; i < 63; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n, ", .param .u32 p%u", i);
+	snprintf(text + n, sizeof(text) - n,
+		", .param .align 8 .b8 box[3840])\n{\n.reg .b32 %%r<9>;\n.reg .b64 "
+		"%%d<3>;\n"
+		"ld.param.u64 %%d1, [out];\nmov.b64 %%d2, box;\nld.param.u32 %%r1, "
+		"[box+3836];\n"
+		"ld.param.u32 %%r4, [%%d2+1000];\nadd.u32 %%r1, %%r1, %%r4;\n");
+	for (unsigned i = 1; i < 63; i++) {
+		n = strlen(text);
+		snprintf(text + n, sizeof(text) - n,
+			"ld.param.u32 %%r2, [p%u];\nmad.lo.u32 %%r1, %%r2, %u, %%r1;\n",
+			i, i);
+	}
+	n = strlen(text);
+	snprintf(text + n, sizeof(text) - n, "st.global.u32 [%%d1], %%r1;\nret;\n}\n");
+	MUST(CU(cuMemAlloc_v2)(&out, 4096), CUDA_SUCCESS);
+	CUfunction f = kernel(load(text), "many");
+	memcpy(packed, &out, 8);
+	for (uint32_t i = 1; i < 63; i++) {
+		uint32_t v = i * i + 3;
+
+		memcpy(packed + 4 + i * 4, &v, 4);
+		sum += v * i;
+	}
+	memcpy(packed + 256 + 3836, &last, 4);
+	memcpy(packed + 256 + 1000, &half, 4);
+	must_run(f, 1, NULL, extra);
+	MUST(word_at(out), sum + last + half);
+	size = 4095;
+	MUST(CU(cuLaunchKernel)(f, 1, 1, 1, 1, 1, 1, 0, NULL, NULL, extra),
+		CUDA_ERROR_INVALID_VALUE);
+	MUST(CU(cuFuncGetName)(&name, f), CUDA_SUCCESS);
+	MUST(strcmp(name, "many"), 0);
+	MUST(CU(cuFuncGetName)(&name, NULL), CUDA_ERROR_INVALID_VALUE);
+	MUST(CU(cuFuncGetName)(NULL, f), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void body_of_variables(int say)
+{
+	CUmodule m;
+	CUdeviceptr p;
+	size_t bytes;
+
+	(void)say;
+	client_start();
+	m = load(HEAD
+		".visible .global .align 4 .u32 table[3] = {7, 8, 9};\n.const .f32 pi = "
+		"3.25;\n"
+		".global .b8 zeros[100000];\n.shared .u32 word[10];\n.extern .shared "
+		".u32 pool[];\n"
+		".visible .entry bump()\n.maxntid 64, 1, 1\n{\n.local .b8 own[24];\n.reg "
+		".b32 %r;\n.reg .b64 %d;\n"
+		"mov.u64 %d, table;\nld.global.u32 %r, [table+4];\nadd.u32 %r, %r, 100;\n"
+		"st.global.u32 [%d+8], %r;\nst.shared.u32 [word+4], %r;\nst.local.u32 "
+		"[own], %r;\n"
+		"st.shared.u32 [pool], %r;\nret;\n}\n");
+	MUST(CU(cuModuleGetGlobal_v2)(&p, &bytes, m, "table"), CUDA_SUCCESS);
+	MUST(bytes, 12);
+	MUST(word_at(p), 7);
+	CUfunction f = kernel(m, "bump");
+	MUST(CU(cuLaunchKernel)(f, 1, 1, 1, 64, 1, 1, 16, NULL, NULL, NULL),
+		CUDA_SUCCESS);
+	MUST(CU(cuCtxSynchronize)(), CUDA_SUCCESS);
+	MUST(word_at(p + 8), 108);
+	MUST(CU(cuModuleGetGlobal_v2)(&p, &bytes, m, "pi"), CUDA_SUCCESS);
+	MUST(word_at(p), 0x40500000);
+	MUST(CU(cuModuleGetGlobal_v2)(&p, &bytes, m, "zeros"), CUDA_SUCCESS);
+	MUST(bytes, 100000);
+	MUST(attribute(f, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK), 64);
+	MUST(attribute(f, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES), 48);
+	MUST(attribute(f, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES), 32);
+	MUST(attribute(f, CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES), 4);
+	MUST(attribute(f, CU_FUNC_ATTRIBUTE_NUM_REGS) >= 8, 1);
+	MUST(CU(cuLaunchKernel)(f, 1, 1, 1, 65, 1, 1, 0, NULL, NULL, NULL),
+		CUDA_ERROR_INVALID_VALUE);
+}
+
+static void body_of_logs(int say)
+{
+	static const char wrong[] = HEAD ".entry k()\n{\n\tjump.over;\n}\n";
+	static const char nvcc[] = "// Generated by NVIDIA NVVM Compiler\n.version 7.0\n";
+	char log[40] = "", info[40] = "x";
+	CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+		CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, CU_JIT_INFO_LOG_BUFFER,
+		CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES};
+	void *values[] = {log, (void *)sizeof(log), info, (void *)sizeof(info)};
+	static const unsigned char fatbin[64] = {0x50, 0xed, 0x55, 0xba};
+	CUmodule m;
+	CUlibrary l;
+
+	(void)say;
+	client_start();
+	MUST(CU(cuModuleLoadDataEx)(&m, wrong, 4, options, values),
+		CUDA_ERROR_INVALID_PTX);
+	MUST(strncmp(log, "line 6: instruction 'jump.over' is not", 38), 0);
+	MUST((uintptr_t)values[1], 39);
+	MUST((uintptr_t)values[3], 0);
+	MUST(info[0], 0);
+	MUST(CU(cuModuleLoadDataEx)(&m, wrong, 4, NULL, values),
+		CUDA_ERROR_INVALID_VALUE);
+	MUST(CU(cuModuleLoadData)(&m, wrong), CUDA_ERROR_INVALID_PTX);
+	MUST(CU(cuModuleLoadData)(&m, ".version 99.0\n"),
+		CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+	MUST(CU(cuModuleLoadData)(&m, "hello"), CUDA_ERROR_INVALID_IMAGE);
+	values[1] = (void *)sizeof(log);
+	MUST(CU(cuLibraryLoadData)(&l, nvcc, options, values, 2, NULL, NULL, 0),
+		CUDA_ERROR_NO_BINARY_FOR_GPU);
+	MUST(strncmp(log, "refused: the text was made by NVIDIA's", 38), 0);
+	values[1] = (void *)sizeof(log);
+	MUST(CU(cuModuleLoadDataEx)(&m, fatbin, 2, options, values),
+		CUDA_ERROR_NO_BINARY_FOR_GPU);
+	MUST(strncmp(log, "refused: a fatbin", 17), 0);
+}
+
+/* Each in a process of its own, since such an error stays. */
+static const struct fault {
+	const char *name, *code;
+	CUresult result;
+} faults[] = {
+	{"illegal address", "mov.u64 %d, 64;\nst.global.u32 [%d], %r;\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS},
+	{"beyond shared memory", "mov.u64 %d, 4096;\nst.shared.u32 [%d], %r;\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS},
+	{"beyond local memory", "mov.u64 %d, 4096;\nst.local.u32 [%d], %r;\n",
+		CUDA_ERROR_ILLEGAL_ADDRESS},
+	{"misaligned", "ld.param.u64 %d, [p];\nst.global.u32 [%d+2], %r;\n",
+		CUDA_ERROR_MISALIGNED_ADDRESS},
+	{"trap", "trap;\n", CUDA_ERROR_LAUNCH_FAILED},
+	{"a barrier for more than there are", "bar.sync 0, 64;\n",
+		CUDA_ERROR_LAUNCH_FAILED},
+};
+static const struct fault *fault;
+
+static void body_of_fault(int say)
+{
+	char text[600];
+	CUdeviceptr p;
+	void *params[] = {&p};
+
+	(void)say;
+	client_start();
+	snprintf(text, sizeof(text),
+		HEAD ".entry k(.param .u64 p)\n{\n.reg .b32 %%r;\n.reg .b64 %%d;\n%s"
+		     "ret;\n}\n",
+		fault->code);
+	CUfunction f = kernel(load(text), "k");
+	MUST(CU(cuMemAlloc_v2)(&p, 4096), CUDA_SUCCESS);
+	MUST(CU(cuLaunchKernel)(f, 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL),
+		CUDA_SUCCESS);
+	MUST(CU(cuCtxSynchronize)(), fault->result);
+}
+
+static void test_params(void **state)
+{
+	(void)state;
+	client_must_succeed("params", body_of_params);
+}
+
+static void test_variables(void **state)
+{
+	(void)state;
+	client_must_succeed("variables", body_of_variables);
+}
+
+static void test_logs(void **state)
+{
+	(void)state;
+	client_must_succeed("logs", body_of_logs);
+}
+
+static void test_faults(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < SL_ARRAY_LEN(faults); i++) {
+		fault = &faults[i];
+		client_must_succeed(fault->name, body_of_fault);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_params),
+		cmocka_unit_test(test_variables),
+		cmocka_unit_test(test_logs),
+		cmocka_unit_test(test_faults),
+	};
+
+	if (argc < 2)
+		return 99;
+	folder = argv[1];
+	setenv("XDG_CACHE_HOME", "/proc/nowhere", 1); /* nothing is kept of these */
+	return cmocka_run_group_tests(tests, box_start, box_stop);
+}
