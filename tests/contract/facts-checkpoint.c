@@ -359,7 +359,8 @@ FACT(checkpoint_target_dies, GUIDE, SAME, "a process that dies while it is away 
 
 /* --- other GPUs --- */
 
-/* The pairs that exchange the first two GPUs, and keep the others. alike: the fact needs two GPUs of one type, else two of different types. */
+/* The pairs that exchange the first two GPUs, and keep the others. alike: these must be of one
+ * type, else of two. */
 static CUcheckpointRestoreArgs exchange_two(CUcheckpointGpuPair *pair, bool alike)
 {
 	CUcheckpointRestoreArgs args = {.gpuPairs = pair};

@@ -88,12 +88,12 @@ enum sl_sg_op {
 	   value: the thread that does so. */
 	SL_SG_CONTROL,
 	SL_SG_STATE, /* value: a pid; reply: value: CUprocessState, id: that thread */
-	SL_SG_LOCK,  /* value: a pid, id: milliseconds, 0: no limit. Answered once it is done */
+	SL_SG_LOCK, /* value: a pid, id: milliseconds, 0: no limit. Answered once it is done */
 	SL_SG_CHECKPOINT, /* value: a pid */
 	SL_SG_RESTORE, /* value: a pid, and (sl_sg_pid_mask) the GPUs that are listed; id: the
 			  number of GPU i's new one in the four bits from 4 i */
-	SL_SG_UNLOCK,  /* value: a pid */
-	SL_SG_AWAY,    /* the client gives up all that it has on GPUs, but keeps its handles */
+	SL_SG_UNLOCK, /* value: a pid */
+	SL_SG_AWAY, /* the client gives up all that it has on GPUs, but keeps its handles */
 	SL_SG_BACK,    /* id: as for SL_SG_RESTORE. All or nothing */
 	SL_SG_EXTENTS, /* id; reply: as for SL_SG_CREATE */
 };

@@ -58,8 +58,8 @@ static CUresult tell_memory(int socket)
 	struct sl_cp_request q = {.op = SL_CP_INIT};
 	struct sl_cp_symbol ignored;
 
-	return exchange(socket, &q, NULL, sl_drv.memfd, (unsigned)sl_drv.hello.gpus,
-		&ignored);
+	return exchange(
+		socket, &q, NULL, sl_drv.memfd, (unsigned)sl_drv.hello.gpus, &ignored);
 }
 
 CUresult sl_companion_init(CUdevice device)
