@@ -45,8 +45,10 @@ status_of 75 "$S" submit --project large --gang 3 -- true
 status_of 75 "$S" submit --project none -- true
 check_file "a model that is not here" "$T/said" 'project none may use GPUs of a100 only, and .* has none'
 check "a model named by CUDA_VISIBLE_DEVICES" "$(CUDA_VISIBLE_DEVICES=1,3 gpus seen --project any --gpus 2 | tr ',' '+')" = "1+3 "
-status_of 75 env CUDA_VISIBLE_DEVICES=0,1 "$S" submit --project any -- true
-check_file "parts of both are refused" "$T/said" 'CUDA_VISIBLE_DEVICES names some, but not all'
+check "a GPU named by CUDA_VISIBLE_DEVICES" "$(CUDA_VISIBLE_DEVICES=3 gpus named --project any)" = "3 "
+check "of GPUs of both models, the one that the project may use" "$(CUDA_VISIBLE_DEVICES=2,1 gpus parts --project large)" = "1 "
+status_of 75 env CUDA_VISIBLE_DEVICES=0,1 "$S" submit --project any --gpus 2 -- true
+check_file "two models for one task are refused" "$T/said" 'one task wants 2 GPUs, but no node .* more than 1 GPU'
 
 check "what the queue has not looked at yet is told as foreseen" "$(grep -c 'not considered it yet' "$T/all")" = 0
 
@@ -66,6 +68,20 @@ for i in b a1 a2 a3 a4; do
 done
 "$S" events >"$T/events"
 check "who gave way for two GPUs of that model" "$(grep -c 'a[1-4] is parked with .* comes back by itself' "$T/events")" = 2
+check_books_empty
+
+note "--- a run that names a GPU takes back what runs there"
+for i in 0 1 2 3; do
+	CUDA_VISIBLE_DEVICES=$i "$S" submit --project any --name "g$i" -- "$P/stepper" --ms 20 --bytes 32MiB --until "$T/g.end" >"$T/said" 2>&1 || fail "g$i: $(cat "$T/said")"
+	until_true 30 running $((i + 1)) || fail "g$i does not run"
+done
+CUDA_VISIBLE_DEVICES=1 "$S" run --wait --project large --request 0.9 --name claims -- sh -c 'echo "$CUDA_VISIBLE_DEVICES"' >"$T/said" 2>"$T/log"
+check "the run" $? = 0
+check_file "it has its GPU" "$T/said" '^1$'
+: >"$T/g.end"
+for i in 0 1 2 3; do status_of 0 "$S" wait "g$i"; done
+"$S" events >"$T/events"
+check "the job there was parked, and no other" "$(grep -o 'g[0-3] is parked with' "$T/events" | sort -u)" = 'g1 is parked with'
 check_books_empty
 
 note "--- a GPU is lost; whoever stood on it begins anew on another of that model, also if it ended by itself at that"

@@ -95,7 +95,7 @@ void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job)
 	/* As in admission: a missing one equals the other. */
 	const struct sl_amount *request =
 		row->request.kind != SL_AMOUNT_UNSET ? &row->request : &row->limit;
-	uint64_t pools;
+	uint32_t only = job->need.only;
 
 	job->need = (struct sl_need){.gpus = (uint16_t)row->gpu_count};
 	job->is_free = !request->value;
@@ -104,8 +104,12 @@ void sl_jobs_set_need(const struct sl_jobs *jobs, struct sl_job *job)
 	else
 		job->need.gpu_mib = (uint32_t)sl_min_u64(
 			(request->value + SL_MIB - 1) / SL_MIB, UINT32_MAX);
-	/* If its GPUs have changed since it was accepted, it may use any. */
-	job->need.pools = sl_jobs_pools_of(jobs, row, &pools) ? pools : 0;
+	if (row->flags & SL_RUN_VISIBLE_SET) {
+		job->need.only = sl_jobs_named_gpus(jobs, row);
+		/* While NVML does not answer, what was known holds. */
+		job->need.only = job->need.only ? job->need.only : only;
+		job->need.pools = job->need.only ? 0 : SL_JOBS_NO_POOL;
+	}
 	job->parks = !(row->flags & SL_SUBMIT_TERMINATES);
 	if (job->foreground)
 		sl_jobs_front_set_flags(jobs, job);
@@ -213,7 +217,7 @@ static bool stands(const struct sl_jobs *jobs, const struct sl_job *job)
 	uint32_t mask;
 
 	if (job->tasks[0].phase == SL_PHASE_WAITING)
-		return !job->apart && !job->early;
+		return !job->early;
 	if (!workload || !workload->request_bytes ||
 		(job->tasks[0].phase == SL_PHASE_RUNS && workload->park != SL_PARK_NOT))
 		return false;
@@ -226,10 +230,8 @@ void sl_jobs_put_job(struct sl_jobs *jobs, struct sl_job *job)
 	struct sl_jobs_counted counted = {0};
 	struct sl_cluster_event event;
 
-	if (!sl_jobs_count(jobs, job)) {
-		job->apart |= job->waits;
+	if (!sl_jobs_count(jobs, job))
 		return;
-	}
 	if (sl_jobs_owner_of(job)) {
 		event = sl_jobs_most_event(jobs, job, &counted);
 		job->most = event.owner_most.most;
@@ -267,20 +269,17 @@ static bool is_same(const struct sl_cluster_event *a, const struct sl_cluster_ev
 	       a->job_add.priority == b->job_add.priority &&
 	       a->job_add.flags == b->job_add.flags && one->gpus == other->gpus &&
 	       one->gpu_milli == other->gpu_milli && one->gpu_mib == other->gpu_mib &&
-	       one->pools == other->pools;
+	       one->pools == other->pools && one->only == other->only;
 }
 
 void sl_jobs_put_again(
 	struct sl_jobs *jobs, struct sl_job *job, const struct sl_cluster_event *before)
 {
 	struct sl_cluster_event now;
-	uint64_t pools;
 	bool counts;
 
 	sl_jobs_set_need(jobs, job);
 	now = sl_jobs_add_event(jobs, job);
-	if (job->waits && !job->early)
-		job->apart = !sl_jobs_pools_of(jobs, &job->row, &pools);
 	counts = !job->is_free && !job->bound && (!job->foreground || stands(jobs, job));
 	if (counts == job->counted && (!counts || is_same(before, &now)))
 		return;

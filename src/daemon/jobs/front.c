@@ -12,9 +12,8 @@
  * one, in a cycle that stops no other job.
  *
  * A RUN that cannot start is refused, or waits (SL_RUN_WAIT) in the machine's queue like any job,
- * and others are parked for it. The machine can express neither a choice among GPUs of one kind,
- * nor GPUs of several kinds. A job that asks for such GPUs waits outside the machine and is tried
- * again whenever a workload ends; nothing is reclaimed for it.
+ * and others are parked for it. If the machine refuses it while GPUs are lost, it waits outside
+ * until GPUs change.
  *
  * A running foreground job may be parked for others, and resumes by itself. It is never stopped for
  * them, because the daemon could not start it again. If it cannot be parked, it counts as not
@@ -40,11 +39,6 @@
 
 /* Least time between two messages about what it waits for. */
 #define TELL_NS (3 * SL_S)
-/* How often a job outside of the machine is tried, even if nothing ends. */
-#define AGAIN_NS (5 * SL_S)
-/* What it waits for, in addition to the machine's reasons. */
-#define TOLD_PROMISED 1000u
-#define TOLD_APART    1001u
 
 /* Why it cannot start now. */
 struct no {
@@ -165,7 +159,7 @@ static uint32_t kept_gpus(struct sl_jobs *jobs)
 static void waits_no_more(struct sl_jobs *jobs, struct sl_job *job)
 {
 	jobs->front_waits -= job->waits;
-	job->waits = job->apart = job->early = job->hurries = false;
+	job->waits = job->early = job->hurries = false;
 }
 
 /* The ledger has admitted the workload. */
@@ -345,21 +339,27 @@ bool sl_jobs_front_start(struct sl_jobs *jobs, struct sl_job_task *task, uint32_
 
 /* --- It waits. --- */
 
-/* Adds it to the machine's queue, if the machine can express what it asks for. */
 static bool enqueue(struct sl_jobs *jobs, struct sl_job *job)
 {
-	uint64_t pools;
-
 	job->stored = true;
-	job->apart = !sl_jobs_pools_of(jobs, &job->row, &pools);
-	return !job->apart && sl_jobs_count(jobs, job);
+	return sl_jobs_count(jobs, job);
 }
 
 /* Can it never run, by the machine's word? */
 static bool is_never(const struct sl_jobs *jobs, const struct sl_job *job)
 {
-	return jobs->books.works && !job->apart && !job->counted &&
-	       !gpus_may_come(jobs->daemon);
+	return jobs->books.works && !job->counted && !gpus_may_come(jobs->daemon);
+}
+
+static struct no never(const struct sl_jobs *jobs, const struct sl_job *job)
+{
+	char text[SL_FORECAST_MAX];
+	struct no no = {0};
+
+	sl_error_set(&no.text, "%s",
+		sl_pending_text(&job->refused, sl_jobs_project_name, jobs->daemon, text,
+			sizeof(text)));
+	return no;
 }
 
 static bool wait_for_it(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
@@ -372,19 +372,9 @@ static bool wait_for_it(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 		no->passes = false;
 		return false;
 	}
-	if (!job->counted && !enqueue(jobs, job)) {
-		char text[SL_FORECAST_MAX];
-
-		if (is_never(jobs, job)) {
-			*no = (struct no){0};
-			sl_error_set(&no->text, "%s",
-				sl_pending_text(&job->refused, sl_jobs_project_name,
-					jobs->daemon, text, sizeof(text)));
-			return false;
-		}
-		job->apart = true;
-		sl_wire_str(job->node_said, sizeof(job->node_said), no->text.text);
-		sl_jobs_free_at(jobs, &job->tasks[0], sl_clock_now() + AGAIN_NS);
+	if (!job->counted && !enqueue(jobs, job) && is_never(jobs, job)) {
+		*no = never(jobs, job);
+		return false;
 	}
 	job->waits = true;
 	jobs->front_waits++;
@@ -396,42 +386,18 @@ static bool wait_for_it(struct sl_jobs *jobs, struct sl_job *job, struct no *no)
 }
 
 /* The job cannot start any more: GPUs or projects have changed. */
-static void give_up(struct sl_jobs *jobs, struct sl_job *job, const struct no *no)
+static void give_up(struct sl_jobs *jobs, struct sl_job *job)
 {
 	struct sl_peer *peer = job->submitter;
+	struct no no = never(jobs, job);
 
 	sl_info("job %s of user %u does not wait any more: %s", job->row.name,
-		job->row.uid, no->text.text);
+		job->row.uid, no.text.text);
 	job->submitter = NULL;
-	sl_jobs_answer_run(peer, NULL, no->reason, no->text.text);
+	sl_jobs_answer_run(peer, NULL, SL_REASON_NONE, no.text.text);
 	/* The job has only lost its submitter. Settling frees it, because a caller may be walking
 	 * the list. */
 	sl_jobs_awake(jobs);
-}
-
-void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job)
-{
-	struct sl_job_task *task = &job->tasks[0];
-	sl_ns now = sl_clock_now();
-	struct no no = {0};
-
-	/* The job's own process may be dead, too: its death may have made the place. */
-	if (task->phase != SL_PHASE_WAITING || !job->submitter || job->process->dead)
-		return;
-	if (task->retry_at > now) {
-		jobs->free_at = sl_min_u64(jobs->free_at, task->retry_at);
-		return;
-	}
-	if (!rules_allow(jobs, job, &no))
-		look_behind_rules(jobs, job, &no);
-	else if (start_here(jobs, job, kept_gpus(jobs), false, &no))
-		return;
-	if (!no.passes) {
-		give_up(jobs, job, &no);
-		return;
-	}
-	sl_wire_str(job->node_said, sizeof(job->node_said), no.text.text);
-	sl_jobs_free_at(jobs, task, now + AGAIN_NS);
 }
 
 void sl_jobs_front_again(struct sl_jobs *jobs, struct sl_job *job)
@@ -453,8 +419,7 @@ void sl_jobs_front_hurry(struct sl_jobs *jobs)
 
 		if (!job->waits)
 			continue;
-		job->hurries = !job->apart;
-		job->tasks[0].retry_at = 0;
+		job->hurries = job->counted;
 		jobs->free_at = 0;
 		sl_jobs_awake(jobs);
 	}
@@ -466,10 +431,8 @@ static uint32_t waits_for(const struct sl_jobs *jobs, const struct sl_job *job)
 	struct sl_cluster_job_view view =
 		sl_cluster_job(jobs->books.cluster, job->row.id);
 
-	if (job->apart)
-		return TOLD_APART;
 	if (view.in[SL_TASK_PIPELINED])
-		return TOLD_PROMISED;
+		return SL_PENDING_PROMISED;
 	return view.known ? view.because.reason : job->refused.reason;
 }
 
@@ -510,7 +473,9 @@ void sl_jobs_front_settle(struct sl_jobs *jobs)
 		if (!job->submitter || job->process->dead) {
 			sl_jobs_cancel(jobs, &job->tasks[0]);
 			sl_jobs_check_end(jobs, job);
-		} else if (!job->early && (!jobs->dirty || job->apart)) {
+		} else if (!job->early && is_never(jobs, job)) {
+			give_up(jobs, job);
+		} else if (!job->early && !jobs->dirty) {
 			tell_why(jobs, job, now);
 		}
 	}
@@ -642,9 +607,8 @@ static bool add_hope(struct sl_jobs *jobs, const struct sl_job *job, struct no *
 	struct sl_cluster_event add = sl_jobs_add_event(jobs, job);
 	struct sl_cluster_forecast forecast;
 	char text[SL_FORECAST_MAX];
-	uint64_t pools;
 
-	if (job->is_free || !no->passes || !sl_jobs_pools_of(jobs, &job->row, &pools))
+	if (job->is_free || !no->passes)
 		return false;
 	forecast = sl_cluster_forecast(jobs->books.cluster, sl_clock_now(), &add);
 	if (forecast.fate != SL_FORECAST_TAKES)

@@ -135,7 +135,6 @@ struct sl_job {
 	bool foreground;
 	bool patient; /* may wait for its start */
 	bool waits;   /* waits for its start; submitter is told why */
-	bool apart; /* waits outside of the machine, which cannot express the GPUs it may use */
 	bool hurries; /* something was freed since it was last tried */
 	/* Waits until earlier jobs have had their cycle: the machine does not have it yet */
 	bool early;
@@ -150,6 +149,7 @@ struct sl_jobs_kind {
 	char name[64];
 	uint64_t capacity_bytes;
 	uint32_t count, lost;           /* lost: a bit per place */
+	uint32_t first;                 /* the bit of place 0 in `only` of a need */
 	uint8_t gpus[SL_NODE_GPUS_MAX]; /* place in the machine's mask -> number */
 	struct sl_cluster_event told;   /* the last NODE_PUT */
 };
@@ -304,11 +304,12 @@ bool sl_jobs_is_lost(const struct sl_jobs_books *books, uint64_t node, uint32_t 
 uint32_t sl_jobs_gpus_at(const struct sl_jobs_books *books, uint64_t node, uint32_t mask);
 bool sl_jobs_place_of(
 	const struct sl_jobs_books *books, uint32_t gpus, uint64_t *node, uint32_t *mask);
-/* The bits of the pools that this list names; bit 63: none of them exists. */
+/* The bits of the pools that this list names. */
+#define SL_JOBS_NO_POOL (1ull << 63) /* none of them exists */
 uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list);
-/* The machine's pools that the job's CUDA_VISIBLE_DEVICES selects; false: not whole pools. */
-bool sl_jobs_pools_of(
-	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools);
+/* The GPUs that the job's CUDA_VISIBLE_DEVICES names, as `only` of its need. If none of them is
+ * there, those that may come back; 0: there are none. */
+uint32_t sl_jobs_named_gpus(const struct sl_jobs *jobs, const struct sl_jobs_row *row);
 /* Tells the machine sizes of GPUs, pool and jobs that have changed. */
 void sl_jobs_measure(struct sl_jobs *jobs);
 
@@ -420,8 +421,6 @@ SL_MUST_CHECK bool sl_jobs_rules_allow(struct sl_jobs *jobs, const struct sl_job
 /* --- jobs/front.c --- */
 /* A place was found; false: the job did not start there. */
 bool sl_jobs_front_start(struct sl_jobs *jobs, struct sl_job_task *task, uint32_t gpus);
-/* Tries a job that waits outside of the machine. */
-void sl_jobs_front_try(struct sl_jobs *jobs, struct sl_job *job);
 /* Sets whether the job can be preempted, by its flags and whether swapping is on. */
 void sl_jobs_front_set_flags(const struct sl_jobs *jobs, struct sl_job *job);
 /* Tries foreground jobs that let earlier ones have their cycle first. */

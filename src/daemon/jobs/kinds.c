@@ -68,6 +68,7 @@ void sl_jobs_find_kinds(struct sl_jobs *jobs)
 		struct sl_jobs_kind *kind = &books->kind[k];
 
 		kind->lost = 0;
+		kind->first = k ? kind[-1].first + kind[-1].count : 0;
 		for (uint32_t i = 0; i < kind->count; i++)
 			kind->lost |= (uint32_t)daemon->gpus[kind->gpus[i]].lost << i;
 		books->works |= (uint32_t)__builtin_popcount(kind->lost) < kind->count;
@@ -102,6 +103,7 @@ void sl_jobs_put_nodes(struct sl_jobs *jobs)
 		if (!event.node_put.node)
 			first_put(&event, k);
 		event.node_put.gpus = (uint16_t)kind->count;
+		event.node_put.first = (uint8_t)kind->first;
 		event.node_put.shut = kind->lost;
 		event.node_put.gpu_mib = shareable_mib(jobs->daemon, kind);
 		event.node_put.swaps = books->swaps;
@@ -202,31 +204,33 @@ uint64_t sl_jobs_pools_named(const struct sl_jobs_books *books, const char *list
 		at += length + (at[length] == ',');
 	}
 	/* No such GPU here: the project may use none. */
-	return list[0] && !pools ? 1ull << 63 : pools;
+	return list[0] && !pools ? SL_JOBS_NO_POOL : pools;
 }
 
-bool sl_jobs_pools_of(
-	const struct sl_jobs *jobs, const struct sl_jobs_row *row, uint64_t *pools)
+/* Managed GPUs that are not there now. */
+static uint32_t absent(const struct sl_daemon *daemon)
 {
-	uint32_t usable = sl_inventory_usable(
-		jobs->daemon, row->flags & SL_RUN_VISIBLE_SET ? row->visible : NULL);
+	uint32_t gpus = 0;
 
-	*pools = 0;
-	if (!(row->flags & SL_RUN_VISIBLE_SET))
-		return true;
+	for (uint32_t i = 0; i < daemon->gpu_count; i++)
+		gpus |= (uint32_t)(daemon->gpus[i].managed &&
+				   (daemon->gpus[i].lost || !daemon->gpus[i].present))
+			<< i;
+	return gpus;
+}
+
+uint32_t sl_jobs_named_gpus(const struct sl_jobs *jobs, const struct sl_jobs_row *row)
+{
+	uint32_t gpus = sl_inventory_usable(jobs->daemon, row->visible), only = 0;
+
+	gpus = gpus ? gpus : absent(jobs->daemon);
 	for (uint32_t k = 0; k < jobs->books.kinds; k++) {
 		const struct sl_jobs_kind *kind = &jobs->books.kind[k];
-		uint32_t seen = 0;
 
 		for (uint32_t i = 0; i < kind->count; i++)
-			seen += usable >> kind->gpus[i] & 1;
-		if (seen &&
-			seen != kind->count - (uint32_t)__builtin_popcount(kind->lost))
-			return false;
-		if (seen)
-			*pools |= 1ull << (k < 30 ? k : 30);
+			only |= (gpus >> kind->gpus[i] & 1) << (kind->first + i);
 	}
-	return *pools != 0;
+	return only;
 }
 
 /* --- Measuring. --- */

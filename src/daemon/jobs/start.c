@@ -476,9 +476,7 @@ void sl_jobs_start_free(struct sl_jobs *jobs)
 	sl_list_foreach (link, &jobs->all) {
 		struct sl_job *job = SL_LIST_ENTRY(link, struct sl_job, link);
 
-		if (job->apart)
-			sl_jobs_front_try(jobs, job);
-		else if (job->hurries)
+		if (job->hurries)
 			sl_jobs_front_again(jobs, job);
 		else if (job->is_free && job->stored && !job->over && !job->bound)
 			start_free(jobs, job, now);

@@ -279,7 +279,7 @@ static bool has_pool(
 		sl_projects_find(sl_registry_set(jobs->daemon), project);
 
 	if (!row || !jobs->books.works ||
-		sl_jobs_pools_named(&jobs->books, row->pools) != 1ull << 63)
+		sl_jobs_pools_named(&jobs->books, row->pools) != SL_JOBS_NO_POOL)
 		return true;
 	sl_error_set(text,
 		"project %s may use GPUs of %s only, and this machine has none of these "
@@ -293,7 +293,6 @@ static bool has_sense(
 	struct sl_jobs *jobs, const struct sl_job *job, struct sl_error *text)
 {
 	const struct sl_jobs_row *row = &job->row;
-	uint64_t pools;
 
 	if (row->request.kind && row->limit.kind &&
 		row->request.kind == row->limit.kind &&
@@ -303,13 +302,11 @@ static bool has_sense(
 	}
 	if (!job->is_free && !has_pool(jobs, row->project, text))
 		return false;
-	if (job->is_free || sl_jobs_pools_of(jobs, row, &pools))
+	if (job->need.pools != SL_JOBS_NO_POOL || !jobs->daemon->nvml_ok)
 		return true;
 	sl_error_set(text,
-		"CUDA_VISIBLE_DEVICES names %s GPUs of a kind; a job runs where there is "
-		"room for it, so name all GPUs of a kind, or unset it",
-		sl_inventory_usable(jobs->daemon, row->visible) ? "some, but not all,"
-								: "no");
+		"CUDA_VISIBLE_DEVICES names no GPU that sluiced manages; change or unset "
+		"it");
 	return false;
 }
 

@@ -411,7 +411,7 @@ const char *sl_jobs_why(
 		(void)snprintf(buf, size, "%s", SL_JOBS_NO_GPU);
 		return buf;
 	}
-	if (job->is_free || job->apart) {
+	if (job->is_free) {
 		if (job->node_said[0])
 			(void)snprintf(
 				buf, size, "%.200s; it is tried again", job->node_said);

@@ -483,7 +483,8 @@ bool sl_search_evaluate(struct sl_search *h, uint32_t number,
 	s.fit = &cl->fit[number];
 	s.need = &need;
 	s.room = s.fit->later;
-	s.gpus = s.usable = wanted->parked ? wanted->place.gpu_mask : ~s.fit->shut;
+	s.gpus = s.usable =
+		wanted->parked ? wanted->place.gpu_mask : sl_fit_usable(s.fit, s.need);
 	s.milli = wanted->parked ? wanted->place.milli : sl_fit_milli(s.fit, s.need);
 	s.count = 0;
 	s.plan = plan;

@@ -34,14 +34,17 @@ static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
 				(uint64_t)node->later.memory_mib / need->memory_mib);
 		if (need->gpus) {
 			uint32_t milli = sl_fit_milli(node, need), gpus = 0;
+			bool whole = milli == SL_FIT_WHOLE && !need->only;
+			uint32_t mask = whole ? 0 : sl_fit_usable(node, need);
 
-			if (milli == SL_FIT_WHOLE)
+			if (whole)
 				gpus = (uint32_t)node->later.whole;
-			for (uint32_t g = 0; g < node->gpus && milli < SL_FIT_WHOLE; g++)
-				gpus += node->later.left[g] > 0
-						? (uint32_t)node->later.left[g] /
-							  (milli ? milli : 1)
-						: 0;
+			for (; mask; mask &= mask - 1) {
+				int16_t left = node->later.left[__builtin_ctz(mask)];
+
+				gpus += left > 0 ? (uint32_t)left / (milli ? milli : 1)
+						 : 0;
+			}
 			here = sl_min_u64(here, gpus / need->gpus);
 		}
 		sum += here;

@@ -307,6 +307,8 @@ void sl_cl_node_leave(struct sl_cluster *cl, struct sl_cl_task *task);
  * keeps there. */
 struct sl_need sl_cl_moves(const struct sl_cl_task *task, uint32_t number);
 void sl_cl_node_shut(struct sl_cluster *cl, uint32_t number, bool shut);
+/* A need for a little of any GPU that this one may use. */
+struct sl_need sl_cl_any_gpu(const struct sl_need *need);
 /* Is there room for need at this very place? */
 bool sl_cl_room_at(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need, struct sl_place place);

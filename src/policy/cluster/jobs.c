@@ -397,13 +397,22 @@ static void add_part(struct sl_cluster *cl, struct sl_cl_job *job,
 	book_asks(cl, job, &part->each, tasks, 1);
 }
 
-/* There are GPUs, and all of them are shut: which will open is not known. */
-static bool all_are_shut(const struct sl_cluster *cl)
+/* There are GPUs that it may use, and all of them are shut: which will open is not known. */
+static bool all_are_shut(const struct sl_cluster *cl, const struct sl_need *need)
 {
+	const struct sl_need one = sl_cl_any_gpu(need);
 	bool any = false;
 
-	for (uint32_t i = 0; i < cl->nodes_high && !cl->capacity.of[SL_RES_GPU]; i++)
-		any |= cl->node[i].used && cl->fit[i].shut;
+	for (uint32_t i = 0; i < cl->nodes_high; i++) {
+		struct sl_fit_node open = cl->fit[i];
+
+		open.shut = 0;
+		if (!cl->node[i].used || !sl_fit_ever(&open, &one))
+			continue;
+		if (sl_fit_usable(&cl->fit[i], &one))
+			return false;
+		any = true;
+	}
 	return any;
 }
 
@@ -412,7 +421,7 @@ static bool never(struct sl_cluster *cl, uint32_t project, const struct sl_need 
 	struct sl_need need = sl_cl_effective(cl, project, asked);
 
 	return cl->nodes && !sl_cl_ever(cl, sl_cl_class(cl, &need)) &&
-	       !(asked->gpus && all_are_shut(cl));
+	       !(asked->gpus && all_are_shut(cl, &need));
 }
 
 /* Could a node that it may use run one of its tasks if it were empty? */

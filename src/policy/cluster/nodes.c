@@ -252,6 +252,8 @@ static struct sl_placer *placer(struct sl_cluster *cl)
 
 void sl_cl_learn(struct sl_cluster *cl, struct sl_cl_class *class, uint32_t tasks)
 {
+	if (class->need.only)
+		return;
 	class->seen += tasks;
 	for (int i = 0; i < SL_PLACE_POLICIES; i++) {
 		if (cl->placer[i])
@@ -262,7 +264,9 @@ void sl_cl_learn(struct sl_cluster *cl, struct sl_cl_class *class, uint32_t task
 static bool search(struct sl_cluster *cl, const struct sl_need *need, bool later,
 	struct sl_place *place)
 {
-	if (cl->dry) {
+	/* The placer sorts GPUs, so it cannot tell them apart. Only sluiced, with a few nodes, has
+	 * tasks that name GPUs. */
+	if (cl->dry || need->only) {
 		cl->effort -= sl_min_u64(cl->effort, cl->nodes_high / 4);
 		return scan(cl, need, later, place);
 	}
@@ -372,13 +376,21 @@ bool sl_cl_ever(struct sl_cluster *cl, struct sl_cl_class *class)
 	return class->ever;
 }
 
+struct sl_need sl_cl_any_gpu(const struct sl_need *need)
+{
+	return (struct sl_need){.models = need->models,
+		.pools = need->pools,
+		.only = need->only,
+		.gpus = 1,
+		.gpu_milli = 1};
+}
+
 /* Returns how much GPU an empty node could give one task of this need; *wanted gets how much the
  * task asks for there. Both are thousandths, summed over its GPUs. */
 static int64_t most_gpu(
 	const struct sl_fit_node *node, const struct sl_need *need, int64_t *wanted)
 {
-	struct sl_need one = {
-		.models = need->models, .pools = need->pools, .gpus = 1, .gpu_milli = 1};
+	struct sl_need one = sl_cl_any_gpu(need);
 	uint64_t milli = need->gpu_milli;
 
 	*wanted = 0;
@@ -391,7 +403,9 @@ static int64_t most_gpu(
 	*wanted = (int64_t)milli * need->gpus;
 	/* Of each GPU no more than the need wants of one: the rest is useless to it. */
 	return (int64_t)(sl_min_u64(milli, SL_FIT_WHOLE) *
-			 sl_min_u64(sl_fit_open(node), need->gpus));
+			 sl_min_u64(
+				 (uint32_t)__builtin_popcount(sl_fit_usable(node, need)),
+				 need->gpus));
 }
 
 struct sl_pending_because sl_cl_never_because(
@@ -450,6 +464,7 @@ static uint64_t hash_need(const struct sl_need *need)
 	hash = mix(hash, ((uint64_t)need->gpus << 16) | need->gpu_milli);
 	hash = mix(hash, need->gpu_mib);
 	hash = mix(hash, need->models);
+	hash = mix(hash, need->only);
 	return mix(hash, need->pools);
 }
 
@@ -457,7 +472,8 @@ static bool same_need(const struct sl_need *a, const struct sl_need *b)
 {
 	return a->cpu_milli == b->cpu_milli && a->memory_mib == b->memory_mib &&
 	       a->gpus == b->gpus && a->gpu_milli == b->gpu_milli &&
-	       a->gpu_mib == b->gpu_mib && a->models == b->models && a->pools == b->pools;
+	       a->gpu_mib == b->gpu_mib && a->models == b->models &&
+	       a->pools == b->pools && a->only == b->only;
 }
 
 static void grow_classes(struct sl_cluster *cl)
@@ -673,7 +689,9 @@ void sl_cl_on_node_put(struct sl_cluster *cl, const struct sl_cluster_event *eve
 	struct sl_cl_node *node;
 	struct sl_fit_node *fit;
 
-	if (event->node_put.gpus > SL_FIT_GPUS_MAX || event->node_put.pool >= SL_CL_POOLS)
+	if (event->node_put.gpus > SL_FIT_GPUS_MAX ||
+		event->node_put.pool >= SL_CL_POOLS ||
+		event->node_put.first >= SL_FIT_GPUS_MAX)
 		return;
 	if (number == SL_CL_NO_NODE)
 		number = new_node(cl, event->node_put.node);
@@ -689,6 +707,7 @@ void sl_cl_on_node_put(struct sl_cluster *cl, const struct sl_cluster_event *eve
 	node->shut = fit->closed = event->node_put.closed;
 	fit->gpu_mib = event->node_put.gpu_mib;
 	fit->model = event->node_put.model;
+	fit->first = event->node_put.first;
 	fit->pool = (uint8_t)(event->node_put.pool + (node->swaps ? 32 : 0));
 	sl_fit_resize(fit, event->node_put.cpu_milli, event->node_put.memory_mib,
 		event->node_put.gpus,

@@ -34,12 +34,18 @@ static uint64_t room_of_empty(struct sl_cluster *cl, struct sl_cl_class *class)
 			uint32_t milli = sl_fit_milli(node, need);
 			uint32_t each = SL_FIT_WHOLE / (milli ? milli : 1);
 
-			here = sl_min_u64(
-				here, (uint64_t)sl_fit_open(node) * each / need->gpus);
+			here = sl_min_u64(here, (uint64_t)(uint32_t)__builtin_popcount(
+							sl_fit_usable(node, need)) *
+							each / need->gpus);
 		}
 		class->most += here;
 	}
 	return class->most;
+}
+
+static int16_t above_zero(int16_t left)
+{
+	return left > 0 ? left : 0;
 }
 
 static struct sl_cl_lack look(const struct sl_cluster *cl, const struct sl_need *need)
@@ -54,7 +60,9 @@ static struct sl_cl_lack look(const struct sl_cluster *cl, const struct sl_need 
 
 		if (!cl->node[i].used || node->closed || !sl_fit_ever(node, need))
 			continue;
-		lack.free[SL_RES_GPU] += room->gpu_milli;
+		for (uint32_t mask = sl_fit_usable(node, need); mask; mask &= mask - 1)
+			lack.free[SL_RES_GPU] +=
+				above_zero(room->left[__builtin_ctz(mask)]);
 		if (!sl_fit_in(node, room, &gpus))
 			continue;
 		lack.fits[SL_RES_GPU] = true;

@@ -6,6 +6,8 @@
  */
 #include "policy/placement/fit.h"
 
+#include "policy/mutant.h"
+
 uint32_t sl_fit_milli(const struct sl_fit_node *node, const struct sl_need *need)
 {
 	uint64_t milli;
@@ -26,6 +28,23 @@ static bool allows(uint64_t mask, uint8_t bit)
 	return !mask || (bit < 64 && (mask >> bit & 1));
 }
 
+/* What `only` allows, open or not: where GPUs are sorted (states.c), `shut` does not say which. */
+static uint32_t named(const struct sl_fit_node *node, const struct sl_need *need)
+{
+	return SL_MUTANT(CLUSTER_ONLY_OPEN, need->only, 0) ? need->only >> node->first
+							   : UINT32_MAX;
+}
+
+static uint32_t first_gpus(uint16_t count)
+{
+	return count < 32 ? (UINT32_C(1) << count) - 1 : UINT32_MAX;
+}
+
+uint32_t sl_fit_usable(const struct sl_fit_node *node, const struct sl_need *need)
+{
+	return first_gpus(node->gpus) & ~node->shut & named(node, need);
+}
+
 bool sl_fit_ever(const struct sl_fit_node *node, const struct sl_need *need)
 {
 	if (!allows(need->pools, node->pool) || need->cpu_milli > node->cpu_milli ||
@@ -33,7 +52,8 @@ bool sl_fit_ever(const struct sl_fit_node *node, const struct sl_need *need)
 		return false;
 	if (!need->gpus)
 		return true;
-	return need->gpus <= sl_fit_open(node) && allows(need->models, node->model) &&
+	return need->gpus <= (uint32_t)__builtin_popcount(sl_fit_usable(node, need)) &&
+	       allows(need->models, node->model) &&
 	       sl_fit_milli(node, need) <= SL_FIT_WHOLE;
 }
 
@@ -49,21 +69,21 @@ bool sl_fit_in(const struct sl_fit_node *node, const struct sl_room *room,
 	if (!need->gpus)
 		return true;
 	milli = (int32_t)sl_fit_milli(node, need);
-	if (milli == SL_FIT_WHOLE)
+	if (milli == SL_FIT_WHOLE && !need->only)
 		return room->whole >= need->gpus;
 	for (uint16_t i = 0; i < node->gpus; i++)
-		enough += room->left[i] >= milli;
+		enough += room->left[i] >= milli && named(node, need) >> i & 1;
 	return enough >= need->gpus;
 }
 
-/* The fullest GPU that suffices and is not in mask; of equals the lowest number. */
+/* The fullest GPU of these that suffices; of equals the lowest number. */
 static uint16_t tightest(const struct sl_fit_node *node, const struct sl_room *room,
-	int32_t milli, uint32_t mask)
+	int32_t milli, uint32_t gpus)
 {
 	uint16_t best = node->gpus;
 
 	for (uint16_t i = 0; i < node->gpus; i++)
-		if (!(mask >> i & 1) && room->left[i] >= milli &&
+		if (gpus >> i & 1 && room->left[i] >= milli &&
 			(best == node->gpus || room->left[i] < room->left[best]))
 			best = i;
 	return best;
@@ -73,10 +93,10 @@ uint32_t sl_fit_gpus(const struct sl_fit_node *node, const struct sl_room *room,
 	const struct sl_need *need)
 {
 	int32_t milli = (int32_t)sl_fit_milli(node, need);
-	uint32_t mask = 0;
+	uint32_t mask = 0, may = named(node, need);
 
 	for (uint16_t n = 0; n < need->gpus; n++) {
-		uint16_t gpu = tightest(node, room, milli, mask);
+		uint16_t gpu = tightest(node, room, milli, may & ~mask);
 
 		if (gpu < node->gpus)
 			mask |= UINT32_C(1) << gpu;
@@ -114,11 +134,6 @@ static void add_gpus(struct sl_fit_node *node, uint32_t gpus, int sign)
 
 	add(&node->now, &none, all, sign);
 	add(&node->later, &none, all, sign);
-}
-
-static uint32_t first_gpus(uint16_t count)
-{
-	return count < 32 ? (UINT32_C(1) << count) - 1 : UINT32_MAX;
 }
 
 void sl_fit_resize(struct sl_fit_node *node, uint32_t cpu_milli, uint32_t memory_mib,

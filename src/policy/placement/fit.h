@@ -20,13 +20,14 @@
  * share of each; SL_FIT_WHOLE: whole ones, which must be unused. gpu_mib: instead, or in addition,
  * memory of each in MiB. On a node whose GPUs have M MiB, that is ceil(1000 x gpu_mib / M)
  * thousandths, and the larger of the two counts. models, pools: bit i allows model or node pool i;
- * 0: any.
+ * 0: any. only: the GPUs that it may use, a bit each, counted from each node's `first`; 0: any.
  */
 struct sl_need {
 	uint32_t cpu_milli, memory_mib;
 	uint16_t gpus, gpu_milli;
 	uint32_t gpu_mib;
 	uint64_t models, pools;
+	uint32_t only;
 };
 
 /*
@@ -44,6 +45,7 @@ struct sl_fit_node {
 	uint32_t cpu_milli, memory_mib, gpu_mib;
 	uint16_t gpus;
 	uint8_t model, pool; /* bit numbers in sl_need */
+	uint8_t first;       /* the bit of GPU 0 in `only`; < 32 */
 	bool closed;         /* lost, or drained by a person: no new tasks */
 	uint32_t shut; /* GPUs that take no tasks, a bit each: nothing is left of them */
 	struct sl_room now, later;
@@ -69,6 +71,9 @@ static inline uint32_t sl_fit_open(const struct sl_fit_node *node)
 {
 	return node->gpus - (uint32_t)__builtin_popcount(node->shut);
 }
+
+/* Which of them need may use, a bit each. */
+uint32_t sl_fit_usable(const struct sl_fit_node *node, const struct sl_need *need);
 
 /* Thousandths of each GPU of this node that need asks for, 0 without GPUs; above SL_FIT_WHOLE it
  * never fits here. */

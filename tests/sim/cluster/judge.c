@@ -224,6 +224,9 @@ static void judge_place(struct cw *w, struct cw_job *job, const struct cw_task *
 			place.milli != sl_fit_milli(&node->fit, need)))
 		cw_break(w, "job %lu gets other GPUs than it needs",
 			(unsigned long)job->id);
+	if (need->only && place.gpu_mask & ~(need->only >> node->first))
+		cw_break(w, "job %lu is bound to a GPU that it may not use",
+			(unsigned long)job->id);
 	if (job->refused_until[place.node] > w->now)
 		cw_break(w, "job %lu is bound to a node that has just refused it",
 			(unsigned long)job->id);
@@ -556,13 +559,15 @@ static void judge_gang(struct cw *w, const struct cw_job *job)
 	}
 }
 
-static bool fits(const struct sl_room *room, const struct sl_fit_node *fit,
+static bool fits(const struct sl_room *room, const struct cw_node *node,
 	const struct sl_need *need)
 {
 	struct sl_need any = *need;
 
 	any.pools = 0;
-	return sl_fit_in(fit, room, &any);
+	any.only >>= node->first;
+	return (any.only || !need->only || !need->gpus) &&
+	       sl_fit_in(&node->fit, room, &any);
 }
 
 static struct sl_room both(const struct cw *w, uint32_t node)
@@ -648,7 +653,7 @@ static bool has_place(const struct cw *w, const struct cw_job *job, uint32_t nod
 	struct sl_need comes;
 
 	if (!task->parked)
-		return fits(&room, &w->node[node].fit, &job->need[0]);
+		return fits(&room, &w->node[node], &job->need[0]);
 	if (task->place.node != node)
 		return false;
 	comes = moves(job, task, 0, node);
@@ -915,7 +920,7 @@ static bool is_in_the_way(
 	room.whole = 0;
 	for (uint32_t g = 0; g < w->node[task->place.node].fit.gpus; g++)
 		room.whole = (int16_t)(room.whole + (room.left[g] == SL_FIT_WHOLE));
-	return fits(&room, &w->node[task->place.node].fit, need);
+	return fits(&room, &w->node[task->place.node], need);
 }
 
 void cw_judge_rest(struct cw *w)

@@ -240,6 +240,7 @@ static void put_node(struct cw *w, uint32_t i)
 	event.node_put.gpu_mib = node->fit.gpu_mib;
 	event.node_put.model = node->fit.model;
 	event.node_put.pool = node->pool;
+	event.node_put.first = node->first;
 	event.node_put.swaps = node->swaps;
 	event.node_put.pool_mib = node->pool_mib;
 	event.node_put.closed = node->closed;
@@ -254,6 +255,7 @@ static void add_node(struct cw *w, uint32_t i)
 	*node = (struct cw_node){.used = true, .id = ++w->next_id};
 	node->pool_mib = below(w, 5) * 1000;
 	node->pool = (uint8_t)below(w, 2);
+	node->first = (uint8_t)below(w, 25);
 	node->swaps = one_in(w, 3);
 	sl_fit_node_init(&node->fit, (uint32_t)sl_rng_between(&w->rng, 4, 32) * 1000,
 		(uint32_t)sl_rng_between(&w->rng, 4, 64) * 1024, (uint16_t)gpus,
@@ -314,6 +316,7 @@ static struct sl_need some_need(struct cw *w)
 	}
 	need.models = one_in(w, 6) ? 1 + below(w, 7) : 0;
 	need.pools = one_in(w, 8) ? 1 + below(w, 3) : 0;
+	need.only = one_in(w, 6) ? 1 + (uint32_t)below(w, UINT32_MAX) : 0;
 	return need;
 }
 
@@ -868,10 +871,11 @@ static void dump_job(const struct cw *w, const struct cw_job *job)
 
 		printf("  %u of %u: %u gpus of %u milli %u MiB, cpu %u, memory %u, "
 		       "models %lx, "
-		       "pools %lx:",
+		       "pools %lx, only %x:",
 			job->least[p], job->tasks[p], need->gpus, need->gpu_milli,
 			need->gpu_mib, need->cpu_milli, need->memory_mib,
-			(unsigned long)need->models, (unsigned long)need->pools);
+			(unsigned long)need->models, (unsigned long)need->pools,
+			need->only);
 		for (uint32_t i = 0; i < job->tasks[p]; i++) {
 			const struct cw_task *task = &job->task[p][i];
 

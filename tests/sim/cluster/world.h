@@ -64,7 +64,7 @@ struct cw_node {
 	bool mute; /* its tasks never stop when told to */
 	uint64_t id, pool_mib;
 	uint32_t shut; /* GPUs that are lost or drained */
-	uint8_t pool, swaps;
+	uint8_t pool, swaps, first;
 	struct sl_fit_node fit; /* sizes alone */
 };
 

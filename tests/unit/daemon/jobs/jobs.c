@@ -83,12 +83,6 @@ static void set_limit(struct sl_msg_submit *submit)
 	submit->limit_value = 400000;
 }
 
-static void set_visible(struct sl_msg_submit *submit)
-{
-	submit->flags |= SL_RUN_VISIBLE_SET;
-	sl_wire_str(submit->visible, sizeof(submit->visible), "1");
-}
-
 static void set_blind(struct sl_msg_submit *submit)
 {
 	submit->flags |= SL_RUN_VISIBLE_SET;
@@ -116,8 +110,7 @@ static void refuses(void **state)
 		{set_project, "no project 'nowhere'"},
 		{set_bytes, "does not fit any GPU: the best one, GPU 0"},
 		{set_limit, "--limit"},
-		{set_visible, "some, but not all"},
-		{set_blind, "names no GPUs"},
+		{set_blind, "names no GPU that sluiced manages"},
 		{set_warm, "--warm-after"},
 	};
 	struct rig *rig = *state;

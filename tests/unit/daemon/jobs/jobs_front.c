@@ -123,7 +123,7 @@ static void waits_and_starts(void **state)
 	rig_peer_end(&looks);
 }
 
-/* What the machine has no word for is tried whenever something ends. */
+/* What is free on other GPUs does not count for it. */
 static void waits_for_some_of_the_gpus(void **state)
 {
 	struct rig *rig = *state;
@@ -133,7 +133,7 @@ static void waits_for_some_of_the_gpus(void **state)
 	first = ask(rig, "first", 1, "0", false);
 	expect_start(&first);
 	second = ask(rig, "second", 1, "0", true);
-	expect_wait(&second, "does not fit");
+	expect_wait(&second, "have only 0.375 GPUs free for it");
 	/* A run that may use the other GPU does not wait for it. */
 	third = start(rig, "third", 1);
 	rig_expect_silence(&second, 50);
@@ -187,8 +187,8 @@ static void is_stopped_and_goes_away(void **state)
 	rig_peer_end(&looks);
 }
 
-/* A process has one workload and waits outside the machine for the place of a second. Its death
- * frees the place, but the second must not start, because its process is dead. */
+/* A process has one workload and waits for the place of a second. Its death frees the place, but
+ * the second must not start, because its process is dead. */
 static void does_not_start_the_dead(void **state)
 {
 	struct rig *rig = *state;
@@ -206,7 +206,7 @@ static void does_not_start_the_dead(void **state)
 	rig_reconnect(rig, &client);
 	rig_join_as(&client, &first, 0);
 	send_run(&first, "second", 1, "0", true);
-	expect_wait(&first, "does not fit");
+	expect_wait(&first, "it wants");
 	rig_peer_end(&first);
 	rig_until(rig_uses(rig, NULL, 0) == 0);
 	(void)close(client.fd);

@@ -604,6 +604,115 @@ static void keeps_the_callers_order(void **state)
 	assert_int_equal(s.seen[0].bind.job, 2);
 }
 
+/* --- GPUs that are named. --- */
+
+/* Of the four GPUs, those of node 2 are the last two. */
+static void number_gpus(void)
+{
+	struct sl_cluster_event second = node_put(2);
+
+	second.node_put.first = 2;
+	send(second);
+}
+
+/* The GPUs of a task that stands, as bits of `only`. */
+static uint32_t gpus_of(uint64_t id)
+{
+	struct sl_cluster_task_view at = sl_cluster_task(s.cluster, id, 0);
+
+	return at.place.gpu_mask << (at.node == 2 ? 2 : 0);
+}
+
+static void a_job_gets_the_gpu_that_it_names(void **state)
+{
+	number_gpus();
+	for (uint32_t bit = 4; bit--;) {
+		struct sl_cluster_event event = job(10 + bit, 1, 1, 1, 1);
+
+		event.job_add.need.only = 1u << bit;
+		send(event);
+		run_all();
+		assert_int_equal(gpus_of(10 + bit), 1u << bit);
+	}
+}
+
+/* Of four jobs that have more than their project's quota, the one on the named GPU goes, whichever
+ * that is: without a name it would always be the youngest. */
+static void takes_from_the_named_gpu(void **state)
+{
+	number_gpus();
+	for (uint64_t id = 10; id < 14; id++) {
+		struct sl_cluster_event event = job(id, 2, 1, 1, 1);
+
+		event.job_add.flags |= SL_JOB_PARKS;
+		send(event);
+		run_all();
+	}
+	for (uint64_t id = 10; id < 12; id++) {
+		struct sl_cluster_event event = job(id + 10, 1, 1, 1, 1);
+		uint32_t gpu = gpus_of(id);
+
+		assert_int_equal(__builtin_popcount(gpu), 1);
+		event.job_add.need.only = gpu;
+		send(event);
+		cycle();
+		assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 1);
+		assert_int_equal(in(id, SL_TASK_RELEASING), 1);
+		assert_int_equal(in(id + 10, SL_TASK_PIPELINED), 1);
+		answer();
+		run_all();
+		assert_int_equal(gpus_of(id + 10), gpu);
+	}
+}
+
+/* The named GPU is full of what must not go: nothing on the others goes for it. */
+static void takes_nothing_from_other_gpus(void **state)
+{
+	struct sl_cluster_event event = job(10, 2, 1, 1, 1);
+	struct sl_pending_because because;
+	uint32_t gpu;
+
+	number_gpus();
+	event.job_add.flags = 0;
+	send(event);
+	run_all();
+	gpu = gpus_of(10);
+	send(job(11, 3, 2, 1, 1));
+	run_all();
+	event = job(20, 1, 1, 1, 1);
+	event.job_add.need.only = gpu;
+	send(event);
+	cycle();
+	assert_int_equal(seen(SL_CLUSTER_ACTION_STOP), 0);
+	because = sl_cluster_job(s.cluster, 20).because;
+	assert_int_equal(because.reason, SL_PENDING_NO_ROOM);
+	assert_int_equal(because.wanted, 1000);
+	assert_int_equal(because.available, 0);
+}
+
+/* Which GPU will open is not known, so only a job that names none of them is refused. */
+static void waits_while_the_named_gpu_is_shut(void **state)
+{
+	struct sl_cluster_event event = node_put(2);
+
+	event.node_put.first = 2;
+	event.node_put.shut = 2;
+	send(event);
+	event = job(10, 1, 1, 1, 1);
+	event.job_add.need.only = 1u << 4;
+	send(event);
+	assert_int_equal(seen(SL_CLUSTER_ACTION_REFUSE_JOB), 1);
+	event.job_add.need.only = 1u << 3;
+	send(event);
+	assert_int_equal(s.count, 0);
+	run_all();
+	assert_int_equal(in(10, SL_TASK_PENDING), 1);
+	assert_int_equal(sl_cluster_job(s.cluster, 10).because.reason, SL_PENDING_NEVER);
+	number_gpus();
+	run_all();
+	assert_int_equal(gpus_of(10), 1u << 3);
+}
+
 /* --- GPUs that are shut. --- */
 
 static struct sl_cluster_event shut_at(uint64_t node, uint32_t gpus)
@@ -792,6 +901,10 @@ int main(void)
 		TEST(late_counts_from_the_order),
 		TEST(is_told_how_long_it_is_spared),
 		TEST(keeps_the_callers_order),
+		TEST(a_job_gets_the_gpu_that_it_names),
+		TEST(takes_from_the_named_gpu),
+		TEST(takes_nothing_from_other_gpus),
+		TEST(waits_while_the_named_gpu_is_shut),
 		TEST(no_task_goes_to_a_shut_gpu),
 		TEST(a_parked_task_is_dropped),
 		TEST(a_parking_task_that_is_stopped_is_not_parked),

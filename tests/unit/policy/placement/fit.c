@@ -13,6 +13,7 @@ static struct sl_fit_node used_node(void)
 	struct sl_fit_node node;
 
 	sl_fit_node_init(&node, 16000, 65536, 4, 40960, 2, 1);
+	node.first = 3;
 	for (uint32_t i = 0; i < SL_ARRAY_LEN(used); i++) {
 		struct sl_need need = {1000, 1024, 1, used[i], 0, 0, 0};
 		struct sl_place place = {0, 1u << i, used[i]};
@@ -56,6 +57,15 @@ static const struct {
 	{"this pool", {1, 1, 1, 1, 0, 0, 2}, true, true, 1},
 	{"another pool", {1, 1, 1, 1, 0, 0, 1}, false, false, 0},
 	{"another pool, no GPU", {1, 1, 0, 0, 0, 0, 1}, false, false, 0},
+	/* The first GPU is bit 3. */
+	{"two named GPUs, the fuller", {1, 1, 1, 100, .only = 3 << 4}, true, true, 2},
+	{"a named GPU that is full", {1, 1, 1, 100, .only = 1 << 5}, true, false, 0},
+	{"two of two, one is full", {1, 1, 2, 100, .only = 3 << 4}, true, false, 0},
+	{"two of one", {1, 1, 2, 100, .only = 1 << 4}, false, false, 0},
+	{"a whole one", {1, 1, 1, WHOLE, .only = 1 << 6}, true, true, 8},
+	{"a whole one, but it is used", {1, 1, 1, WHOLE, .only = 1 << 4}, true, false, 0},
+	{"GPUs of other nodes", {1, 1, 1, 100, .only = 7 | 1 << 7}, false, false, 0},
+	{"GPUs of other nodes, and none needed", {1, 1, .only = 1}, true, true, 0},
 };
 
 static void fits(void **state)

@@ -69,7 +69,7 @@ static const struct {
 		 .would_reclaim = true,
 		 .other = 2},
 		"it wants 2.5 GPUs, but the nodes that it may use have only 1 GPU "
-		"free; it runs when enough jobs there have ended; reclaiming what "
+		"free for it; it runs when enough jobs there have ended; reclaiming what "
 		"project text has above its fair share would be enough"},
 	{{.reason = SL_PENDING_FRAGMENTS,
 		 .wanted = 2000,
@@ -103,8 +103,8 @@ static const struct {
 		"it failed, and is retried in 4s"},
 	{{.reason = SL_PENDING_NEVER, .wanted = 9000, .available = 8000},
 		"one task wants 9 GPUs, but no node that it may use has more than 8 "
-		"GPUs, even when empty; it runs if it asks for less, or may use other "
-		"nodes"},
+		"GPUs for it, even when empty; it runs if it asks for less, or may use "
+		"other nodes or GPUs"},
 	{{.reason = SL_PENDING_NO_PROJECT, .project = 77},
 		"there is no project 77; create it with `sluice project apply`, or "
 		"name another one"},
