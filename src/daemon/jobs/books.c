@@ -263,13 +263,10 @@ void sl_jobs_take_job(struct sl_jobs *jobs, struct sl_job *job)
 
 static bool is_same(const struct sl_cluster_event *a, const struct sl_cluster_event *b)
 {
-	const struct sl_need *one = &a->job_add.need, *other = &b->job_add.need;
-
 	return a->job_add.project == b->job_add.project &&
 	       a->job_add.priority == b->job_add.priority &&
-	       a->job_add.flags == b->job_add.flags && one->gpus == other->gpus &&
-	       one->gpu_milli == other->gpu_milli && one->gpu_mib == other->gpu_mib &&
-	       one->pools == other->pools && one->only == other->only;
+	       a->job_add.flags == b->job_add.flags &&
+	       sl_need_is_same(&a->job_add.need, &b->job_add.need);
 }
 
 void sl_jobs_put_again(

@@ -468,14 +468,6 @@ static uint64_t hash_need(const struct sl_need *need)
 	return mix(hash, need->pools);
 }
 
-static bool same_need(const struct sl_need *a, const struct sl_need *b)
-{
-	return a->cpu_milli == b->cpu_milli && a->memory_mib == b->memory_mib &&
-	       a->gpus == b->gpus && a->gpu_milli == b->gpu_milli &&
-	       a->gpu_mib == b->gpu_mib && a->models == b->models &&
-	       a->pools == b->pools && a->only == b->only;
-}
-
 static void grow_classes(struct sl_cluster *cl)
 {
 	struct sl_cl_class **old = cl->classes;
@@ -504,7 +496,7 @@ struct sl_cl_class *sl_cl_class(struct sl_cluster *cl, const struct sl_need *nee
 	grow_classes(cl);
 	at = hash_need(need) >> (64 - cl->class_bits);
 	for (class = cl->classes[at]; class; class = class->chain) {
-		if (same_need(&class->need, need))
+		if (sl_need_is_same(&class->need, need))
 			return class;
 	}
 	class = sl_arena_take(cl->arena, sizeof(*class));

@@ -29,6 +29,7 @@ struct sl_need {
 	uint64_t models, pools;
 	uint32_t only;
 };
+bool sl_need_is_same(const struct sl_need *a, const struct sl_need *b);
 
 /*
  * What is free, now or later. Nothing here clamps: where promises overlap (a task that was to go

@@ -59,13 +59,6 @@ void sl_queues_forget(struct sl_queues *queues)
 
 /* --- Which queue. --- */
 
-static bool same(const struct sl_need *a, const struct sl_need *b)
-{
-	return a->cpu_milli == b->cpu_milli && a->memory_mib == b->memory_mib &&
-	       a->gpus == b->gpus && a->gpu_milli == b->gpu_milli &&
-	       a->gpu_mib == b->gpu_mib && a->models == b->models && a->pools == b->pools;
-}
-
 static uint32_t hash_of(const struct sl_need *need)
 {
 	uint64_t hash = need->cpu_milli;
@@ -112,7 +105,7 @@ static struct sl_queue *queue_of(struct sl_queues *queues, const struct sl_need 
 	struct sl_queue *queue;
 
 	for (i = *bucket; i != UINT32_MAX; i = queues->all[i]->next)
-		if (same(&queues->all[i]->need, need))
+		if (sl_need_is_same(&queues->all[i]->need, need))
 			return queues->all[i];
 	if (queues->count < queues->most) {
 		i = queues->count++;

@@ -76,7 +76,7 @@ static bool pod_is_as_told(const struct sl_ks *ks, const struct sl_ks_pod *pod)
 	if (should == SL_KS_NOTHING)
 		return true;
 	need = sl_ks_pod_need(ks, pod);
-	return memcmp(&need, &pod->told_need, sizeof(need)) == 0;
+	return sl_need_is_same(&need, &pod->told_need);
 }
 
 static uint32_t flags_of(const struct sl_ks_pod *pod)
@@ -182,7 +182,7 @@ static uint32_t sort_parts(struct sl_ks *ks, const struct sl_ks_job *job,
 			need = need_of(ks, pod);
 			while (i < parts &&
 				(part[i].stands != stands ||
-					memcmp(&part[i].need, &need, sizeof(need)) != 0))
+					!sl_need_is_same(&part[i].need, &need)))
 				i++;
 			if (i == PARTS)
 				return 0;
@@ -209,7 +209,7 @@ static void number_tasks(struct sl_ks *ks, struct sl_ks_job *job, bool standing_
 			continue;
 		pod->told_need = need = need_of(ks, pod);
 		while (part[i].stands != (pod->place.node != NULL) ||
-			memcmp(&part[i].need, &need, sizeof(need)) != 0)
+			!sl_need_is_same(&part[i].need, &need))
 			i++;
 		pod->task = part[i].first + part[i].filled++;
 		job->task[pod->task] = pod;
