@@ -442,13 +442,38 @@ static const char *a_promise_beyond_the_most(struct stage *s)
 		       : "what its owner may not have keeps its promise";
 }
 
+/* Job 1 is being parked for job 2 when its own end is asked for. It ends, and is not parked. */
+static const char *ends_while_it_parks(struct stage *s)
+{
+	struct sl_cluster_event event = {.type = SL_CLUSTER_EVENT_JOB_ADD};
+
+	event.job_add.job = 1;
+	event.job_add.project = 3;
+	event.job_add.flags = SL_JOB_PREEMPTIBLE | SL_JOB_PARKS;
+	event.job_add.tasks = event.job_add.least = 1;
+	event.job_add.need = (struct sl_need){1000, 1024, 4, SL_FIT_WHOLE, 0, 0, 0};
+	event.job_add.park_mib = 100;
+	send(s, event);
+	cycle(s);
+	answer(s);
+	add_job(s, 2, 2, 1, 50);
+	cycle(s);
+	if (s->stops != 1 || s->open[0].stop.how != SL_STOP_PARK)
+		return "a job that can be parked is not";
+	task_event(s, SL_CLUSTER_EVENT_TASK_STOPS, 1, 0, false);
+	task_event(s, SL_CLUSTER_EVENT_TASK_ENDED, 1, 0, true);
+	return sl_cluster_task(s->cluster, 1, 0).parked
+		       ? "a task that was stopped while it parked counts as parked"
+		       : NULL;
+}
+
 const char *cw_scenes(void)
 {
 	static const char *(*const scenes[])(struct stage * s) = {one_goes,
 		nobody_goes_in_vain, comes_to_rest, priorities_come_to_rest,
 		given_up_comes_to_rest, parks_first, refused_by_many,
 		only_what_moved_comes_back, nobody_goes_beyond_the_most,
-		a_promise_beyond_the_most};
+		a_promise_beyond_the_most, ends_while_it_parks};
 	const char *wrong = NULL;
 
 	for (size_t i = 0; i < SL_ARRAY_LEN(scenes) && !wrong; i++) {
