@@ -40,10 +40,10 @@ static bool could_fit(const struct sl_cluster *cl, const struct sl_need *need,
 			if (whole)
 				gpus = (uint32_t)node->later.whole;
 			for (; mask; mask &= mask - 1) {
-				int16_t left = node->later.left[__builtin_ctz(mask)];
+				int16_t left = sl_fit_above_zero(
+					node->later.left[__builtin_ctz(mask)]);
 
-				gpus += left > 0 ? (uint32_t)left / (milli ? milli : 1)
-						 : 0;
+				gpus += (uint32_t)left / (milli ? milli : 1);
 			}
 			here = sl_min_u64(here, gpus / need->gpus);
 		}

@@ -43,11 +43,6 @@ static uint64_t room_of_empty(struct sl_cluster *cl, struct sl_cl_class *class)
 	return class->most;
 }
 
-static int16_t above_zero(int16_t left)
-{
-	return left > 0 ? left : 0;
-}
-
 static struct sl_cl_lack look(const struct sl_cluster *cl, const struct sl_need *need)
 {
 	struct sl_need gpus = *need, cores = *need;
@@ -62,7 +57,7 @@ static struct sl_cl_lack look(const struct sl_cluster *cl, const struct sl_need 
 			continue;
 		for (uint32_t mask = sl_fit_usable(node, need); mask; mask &= mask - 1)
 			lack.free[SL_RES_GPU] +=
-				above_zero(room->left[__builtin_ctz(mask)]);
+				sl_fit_above_zero(room->left[__builtin_ctz(mask)]);
 		if (!sl_fit_in(node, room, &gpus))
 			continue;
 		lack.fits[SL_RES_GPU] = true;

@@ -112,11 +112,6 @@ uint32_t sl_fit_gpus(const struct sl_fit_node *node, const struct sl_room *room,
 	return mask;
 }
 
-static int16_t above_zero(int16_t left)
-{
-	return left > 0 ? left : 0;
-}
-
 /* sign -1: the room shrinks by a task at place; 1: it grows. */
 static void add(
 	struct sl_room *room, const struct sl_need *need, struct sl_place place, int sign)
@@ -127,9 +122,9 @@ static void add(
 		int16_t *left = &room->left[__builtin_ctz(mask)];
 
 		room->whole = (int16_t)(room->whole - (*left == SL_FIT_WHOLE));
-		room->gpu_milli -= above_zero(*left);
+		room->gpu_milli -= sl_fit_above_zero(*left);
 		*left = (int16_t)(*left + sign * place.milli);
-		room->gpu_milli += above_zero(*left);
+		room->gpu_milli += sl_fit_above_zero(*left);
 		room->whole = (int16_t)(room->whole + (*left == SL_FIT_WHOLE));
 	}
 }

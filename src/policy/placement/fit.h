@@ -42,6 +42,12 @@ struct sl_room {
 	int16_t left[SL_FIT_GPUS_MAX]; /* thousandths, per GPU */
 };
 
+/* What is left of a GPU, without what promises exceed it by. */
+static inline int16_t sl_fit_above_zero(int16_t left)
+{
+	return left > 0 ? left : 0;
+}
+
 struct sl_fit_node {
 	uint32_t cpu_milli, memory_mib, gpu_mib;
 	uint16_t gpus;

@@ -94,15 +94,20 @@ static bool is_zero(const void *bytes, size_t count)
 	return true;
 }
 
+/* out: where the answer goes. */
+static CUresult ask_state(int pid, const void *out, struct sl_sg_reply *reply)
+{
+	return out ? ask((struct sl_sg_request){.op = SL_SG_STATE}, pid, NULL, reply)
+		   : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state)
 {
 	struct sl_sg_reply reply;
 	CUresult r;
 
 	SL_ENTER(cuCheckpointProcessGetState);
-	if (!state)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = ask((struct sl_sg_request){.op = SL_SG_STATE}, pid, NULL, &reply);
+	r = ask_state(pid, state, &reply);
 	if (r == CUDA_SUCCESS)
 		*state = (CUprocessState)reply.value;
 	return r;
@@ -114,9 +119,7 @@ CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
 	CUresult r;
 
 	SL_ENTER(cuCheckpointProcessGetRestoreThreadId);
-	if (!tid)
-		return CUDA_ERROR_INVALID_VALUE;
-	r = ask((struct sl_sg_request){.op = SL_SG_STATE}, pid, NULL, &reply);
+	r = ask_state(pid, tid, &reply);
 	if (r == CUDA_SUCCESS)
 		*tid = (int)reply.id;
 	return r;

@@ -5,12 +5,14 @@
  */
 #include "softgpu/driver/driver.h"
 
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static int control = -1;
+static sem_t registered;
 
 static CUresult carry_out(const struct sl_sg_request *q)
 {
@@ -37,18 +39,16 @@ static CUresult carry_out(const struct sl_sg_request *q)
 	return r;
 }
 
-static void *serve(void *fd)
+static void serve(void)
 {
 	struct sl_sg_request q;
 
-	(void)fd;
 	while (sl_sg_receive(control, &q, sizeof(q), NULL, NULL) == (ssize_t)sizeof(q)) {
 		struct sl_sg_reply reply = {.result = carry_out(&q)};
 
 		if (sl_sg_send(control, &reply, sizeof(reply), NULL, 0, NULL, 0) < 0)
 			break;
 	}
-	return NULL;
 }
 
 static void *begin(void *end)
@@ -60,7 +60,10 @@ static void *begin(void *end)
 	CUresult r = sl_link_call(&q, server_end, &reply, NULL, 0, NULL);
 
 	close(server_end);
-	return r == CUDA_SUCCESS ? serve(NULL) : NULL;
+	sem_post(&registered);
+	if (r == CUDA_SUCCESS)
+		serve();
+	return NULL;
 }
 
 void sl_control_start(void)
@@ -73,10 +76,14 @@ void sl_control_start(void)
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return;
 	control = ends[0];
+	sem_init(&registered, 0, 0);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	if (pthread_create(&thread, NULL, begin, (void *)(intptr_t)ends[1]) == 0) {
 		pthread_detach(thread);
+		/* A mover may come as soon as cuInit has returned. */
+		while (sem_wait(&registered) != 0)
+			;
 	} else {
 		close(ends[1]);
 		close(sl_steal_fd(&control));
