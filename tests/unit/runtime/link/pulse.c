@@ -77,6 +77,16 @@ static bool hear(bool (*what)(const struct sl_msg_pulse *))
 	return hear_after(FAKE(pulses), what);
 }
 
+/* Asks, and waits for an answer that is so. With a long span there is only one, which may be here
+ * before fake_send_probe() returns. */
+static bool ask(uint32_t mode, uint32_t span_ms, bool (*what)(const struct sl_msg_pulse *))
+{
+	unsigned int seen = FAKE(pulses);
+
+	fake_send_probe(mode, span_ms);
+	return hear_after(seen, what);
+}
+
 /* The last one is so, or one that comes. */
 static bool is_told(bool (*what)(const struct sl_msg_pulse *))
 {
@@ -93,8 +103,7 @@ static void body_watch(void)
 	launch();
 	usleep(3000 * SPAN_MS);
 	CHECK_EQ(FAKE(pulses), 0);
-	fake_send_probe(SL_WIRE_PROBE_WATCH, SPAN_MS);
-	CHECK(is_told(idles));
+	CHECK(ask(SL_WIRE_PROBE_WATCH, SPAN_MS, idles));
 	CHECK_EQ(FAKE(last_pulse.submissions), 1);
 	CHECK_EQ(FAKE(last_pulse.proven), 0);
 	CHECK_EQ(FAKE(last_pulse.busy_ms), 0);
@@ -109,8 +118,7 @@ static void body_watch(void)
 	/* Asked again, it has not forgotten since when. */
 	fake_send_probe(SL_WIRE_PROBE_OFF, 0);
 	usleep(3000 * SPAN_MS);
-	fake_send_probe(SL_WIRE_PROBE_WATCH, SPAN_MS);
-	CHECK(hear(idles));
+	CHECK(ask(SL_WIRE_PROBE_WATCH, SPAN_MS, idles));
 	CHECK(FAKE(last_pulse.idle_ms) >= 3 * SPAN_MS);
 	/* The driver was never asked anything. */
 	CHECK_EQ(STUB(syncs), 0);
@@ -136,8 +144,7 @@ static void body_inside(void)
 	pthread_t thread;
 
 	start();
-	fake_send_probe(SL_WIRE_PROBE_WATCH, SPAN_MS);
-	CHECK(is_told(idles));
+	CHECK(ask(SL_WIRE_PROBE_WATCH, SPAN_MS, idles));
 	__atomic_store_n(&stub_hold_launches, 1, __ATOMIC_RELEASE);
 	CHECK_EQ(pthread_create(&thread, NULL, launch_once, NULL), 0);
 	for (int i = 0; i < 4; i++)
@@ -155,10 +162,8 @@ static void begins(uint32_t mode)
 {
 	start();
 	launch();
-	fake_send_probe(mode, SPAN_MS);
-	CHECK(is_told(idles));
-	fake_send_probe(mode, 3600000);
-	CHECK(hear(idles));
+	CHECK(ask(mode, SPAN_MS, idles));
+	CHECK(ask(mode, 3600000, idles));
 	launch();
 	CHECK(is_told(works));
 	fake_stop();
@@ -181,8 +186,7 @@ static void body_stands(void)
 	pthread_t thread;
 
 	start();
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(is_told(proven));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, proven));
 	fake_send_gate(7, 1);
 	CHECK(fake_wait(&fake.gate_dones, 1));
 	CHECK_EQ(pthread_create(&thread, NULL, launch_once, NULL), 0);
@@ -190,13 +194,11 @@ static void body_stands(void)
 		usleep(100);
 	CHECK(hear(works));
 	usleep(3000 * SPAN_MS);
-	fake_send_probe(SL_WIRE_PROBE_PROVE, 3600000);
-	CHECK(hear(works));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, 3600000, works));
 	CHECK_EQ(FAKE(last_pulse.proven), 0);
 	fake_send_gate(8, 0);
 	pthread_join(thread, NULL);
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(hear(proven));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, proven));
 	fake_stop();
 }
 
@@ -209,10 +211,9 @@ static void hold_work(CUcontext of)
 static void body_prove(void)
 {
 	start();
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(is_told(proven));
-	launch();
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, proven));
 	hold_work(ctx);
+	launch();
 	CHECK(hear(busy_for_long));
 	fake_send_gate(7, 1);
 	CHECK(fake_wait(&fake.gate_dones, 1));
@@ -233,11 +234,10 @@ static void body_prove(void)
 static void body_proof_fails(void)
 {
 	start();
-	launch();
 	hold_work(ctx);
+	launch();
 	stub_sync_with(CUDA_ERROR_OUT_OF_MEMORY);
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(hear(works));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, works));
 	usleep(3000 * SPAN_MS);
 	CHECK(hear(works));
 	CHECK_EQ(FAKE(last_pulse.proven), 0);
@@ -258,11 +258,10 @@ static void body_end_of_busy(void)
 {
 	start();
 	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	launch();
 	hold_work(ctx);
+	launch();
 	CHECK(hear(busy_for_long));
-	fake_send_probe(SL_WIRE_PROBE_PROVE, 3600000);
-	CHECK(hear(busy_for_long));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, 3600000, busy_for_long));
 	launch();
 	hold_work(NULL);
 	CHECK(is_told(not_busy));
@@ -278,8 +277,7 @@ static void body_two_contexts(void)
 	CHECK_EQ(cuCtxCreate_v2(&other, 0, 0), CUDA_SUCCESS);
 	launch();
 	hold_work(other);
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(hear(busy_for_long));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, busy_for_long));
 	hold_work(ctx);
 	launch();
 	CHECK(hear(busy_for_long));
@@ -323,10 +321,9 @@ static void body_destroyed(void)
 	CUcontext other;
 
 	start();
-	launch();
 	hold_work(ctx);
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(hear(busy_for_long));
+	launch();
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, busy_for_long));
 	CHECK_EQ(pthread_create(&thread, NULL, destroy, NULL), 0);
 	hold_work(NULL);
 	pthread_join(thread, NULL);
@@ -355,8 +352,7 @@ static void body_released(void)
 	CHECK_EQ(cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
 	launch();
 	hold_work(primary);
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(hear(busy_for_long));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, busy_for_long));
 	CHECK_EQ(cuDevicePrimaryCtxRelease_v2(0), CUDA_SUCCESS);
 	CHECK(hear(busy_for_long));
 	hold_work(NULL);
@@ -371,8 +367,7 @@ static void body_broken(void)
 	start();
 	launch();
 	stub_sync_with(CUDA_ERROR_LAUNCH_FAILED);
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(is_told(proven));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, proven));
 	fake_stop();
 }
 
@@ -382,8 +377,7 @@ static void body_reconnect(void)
 	unsigned int count;
 
 	start();
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(is_told(proven));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, proven));
 	fake_die();
 	fake_listen();
 	CHECK(fake_wait(&fake.reporteds, 2));
@@ -391,8 +385,7 @@ static void body_reconnect(void)
 	launch();
 	usleep(3000 * SPAN_MS);
 	CHECK_EQ(FAKE(pulses), count);
-	fake_send_probe(SL_WIRE_PROBE_WATCH, SPAN_MS);
-	CHECK(hear(idles));
+	CHECK(ask(SL_WIRE_PROBE_WATCH, SPAN_MS, idles));
 	CHECK(!FAKE(protocol_error));
 	fake_stop();
 }
@@ -413,8 +406,7 @@ static void body_fork(void)
 		return;
 	start();
 	launch();
-	fake_send_probe(SL_WIRE_PROBE_PROVE, SPAN_MS);
-	CHECK(is_told(proven));
+	CHECK(ask(SL_WIRE_PROBE_PROVE, SPAN_MS, proven));
 	fake_lock();
 	pid = fork();
 	fake_unlock();
