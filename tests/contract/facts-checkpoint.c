@@ -56,6 +56,8 @@ static void make_things(enum kind kind)
 	OK(cuStreamCreate, &stream, CU_STREAM_NON_BLOCKING);
 	OK(cuMemsetD32_v2, block, 7, BYTES / 4);
 	OK(cuMemsetD32_v2, chunk, 11, 4);
+	/* The stream does not wait for these by itself. */
+	OK(cuCtxSynchronize);
 	contract_step(stream, block, 1, 0);
 	OK(cuStreamSynchronize, stream);
 	if (kind == MANAGED)
@@ -159,6 +161,15 @@ static struct report use(const struct target *t)
 	return answer(t);
 }
 
+/* Before anything was asked of it. */
+static struct report use_first(const struct target *t)
+{
+	struct report r = use(t);
+
+	HOLDS(r.well, ==, '1');
+	return r;
+}
+
 static void target_end(const struct target *t)
 {
 	close(t->in);
@@ -220,7 +231,7 @@ FACT(checkpoint_contents, MANUAL, SAME,
 	"memory, addresses, streams and kernels are the same after a restore")
 {
 	struct target t = target_new(PLAIN);
-	struct report before = use(&t), after;
+	struct report before = use_first(&t), after;
 
 	for (int i = 0; i < 3; i++) {
 		send_away(&t);
@@ -392,7 +403,7 @@ FACT(checkpoint_moves, GUIDE, SAME,
 	struct target t = target_new(PLAIN);
 	CUcheckpointGpuPair pair[64];
 	CUcheckpointRestoreArgs args = exchange_two(pair, true);
-	struct report before = use(&t), after;
+	struct report before = use_first(&t), after;
 
 	send_away(&t);
 	OK(cuCheckpointProcessRestore, t.pid, &args);
