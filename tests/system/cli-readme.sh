@@ -12,7 +12,7 @@ readme=$(realpath "$(dirname "$0")/../../README.md")
 mkdir "$T/home" "$T/run" "$T/bin"
 printf '#!/bin/sh\nexec %s --bytes 64MiB --ms 60000\n' "$P/holder" >"$T/bin/python"
 chmod +x "$T/bin/python"
-for program in sluice sluiced sluice-shim libsluice.so sluice-softgpu by-loader; do
+for program in sluice sluiced sluice-shim sluice-move libsluice.so sluice-softgpu by-loader; do
 	[ ! -e "$B/$program" ] || ln -s "$B/$program" "$T/bin/$program"
 done
 unset SLUICE_SOCKET SLUICE_STATE XDG_DATA_HOME XDG_STATE_HOME

@@ -1,9 +1,5 @@
 /*
  * shim - see the header
- *
- * posix_spawn neither copies the daemon's memory, nor returns before the child has its descriptors.
- * Descriptors for the child are moved to high numbers first, so that putting one in its place
- * overwrites no other.
  */
 #include "daemon/jobs/shim.h"
 
@@ -11,225 +7,59 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/paths.h"
+#include "daemon/core/program.h"
 
-#define NAME "sluice-shim"
-/* Above all of the child's descriptors. */
-#define HIGH 16
-
-/* --- Where it is. --- */
-
-static const char *const places[] = {
-	"/" NAME,
-	"/../" SL_LIBEXECDIR "/sluice/" NAME,
-	"/../libexec/sluice/" NAME,
-	"/../lib/sluice/" NAME,
-};
-
-static bool is_file(const char *path)
-{
-	struct stat there;
-
-	return stat(path, &there) == 0 && S_ISREG(there.st_mode);
-}
-
-static int refuse_it(const char *path, struct sl_error *err)
-{
-	bool is_there = is_file(path);
-
-	sl_error_set(err,
-		"%.200s %s, and without it no job can run; %s, or set SLUICE_SHIM to "
-		"the " NAME " of this installation",
-		path, is_there ? "cannot be executed" : "is no file",
-		is_there ? "chmod 755 it" : "install Sluice whole");
-	return sl_err_origin(is_there ? -EACCES : -ENOENT);
-}
+static const struct sl_program program = {"sluice-shim", "SLUICE_SHIM", "no job can run"};
 
 int sl_shim_find(char *path, size_t size, struct sl_error *err)
 {
-	const char *set = getenv("SLUICE_SHIM");
-	char dir[SL_PATH_MAX], shut[SL_PATH_MAX] = "";
-	int r;
-
-	if (set && set[0]) {
-		(void)snprintf(path, size, "%s", set);
-		return is_file(path) && access(path, X_OK) == 0 ? 0
-								: refuse_it(path, err);
-	}
-	r = sl_paths_program_dir(dir, sizeof(dir));
-	for (size_t i = 0; r == 0 && i < SL_ARRAY_LEN(places); i++) {
-		int n = snprintf(path, size, "%s%s", dir, places[i]);
-
-		if (n <= 0 || (size_t)n >= size || !is_file(path))
-			continue;
-		if (access(path, X_OK) == 0)
-			return 0;
-		if (!shut[0])
-			(void)snprintf(shut, sizeof(shut), "%s", path);
-	}
-	if (shut[0])
-		return refuse_it(shut, err);
-	sl_error_set(err,
-		"there is no " NAME " beside %.200s, and without it no job can run; "
-		"install "
-		"Sluice whole, or set SLUICE_SHIM to it",
-		r < 0 ? "sluiced" : dir);
-	return sl_err_origin(-ENOENT);
+	return sl_program_find(&program, path, size, err);
 }
 
-/* --- Starting. --- */
-
-/* In the order of the child's numbers. */
-enum { FD_LOG, FD_SPEC, FD_GO, FD_RECORD, FDS };
-
-struct plan {
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	char path[SL_PATH_MAX];
-	int fds[FDS];
-};
-
-static int add_actions(struct plan *plan)
-{
-	static const struct {
-		int fd, to;
-	} rows[] = {{FD_LOG, 1}, {FD_LOG, 2}, {FD_SPEC, 3}, {FD_GO, 4}, {FD_RECORD, 5}};
-	int r = posix_spawn_file_actions_addopen(
-		&plan->actions, 0, "/dev/null", O_RDONLY, 0);
-
-	for (size_t i = 0; r == 0 && i < SL_ARRAY_LEN(rows); i++)
-		r = posix_spawn_file_actions_adddup2(
-			&plan->actions, plan->fds[rows[i].fd], rows[i].to);
-	return r;
-}
-
-/* All signals are blocked until the shim handles them itself; none is ignored. */
-static int set_attributes(posix_spawnattr_t *attributes)
-{
-	sigset_t all;
-	int r;
-
-	(void)sigfillset(&all);
-	r = posix_spawnattr_setsigmask(attributes, &all);
-	if (r == 0)
-		r = posix_spawnattr_setsigdefault(attributes, &all);
-	return r ? r
-		 : posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETSID |
-								POSIX_SPAWN_SETSIGMASK |
-								POSIX_SPAWN_SETSIGDEF);
-}
-
-static int spawn(struct plan *plan, const struct sl_jobspec *spec, pid_t *pid)
-{
-	char *no_environment[] = {NULL};
-	size_t at = 0;
-	/* For people who read lists of processes. */
-	char *args[] = {(char *)(uintptr_t)NAME,
-		(char *)(uintptr_t)sl_jobspec_next(spec, SL_JOBSPEC_ARG, &at), NULL};
-	int r = posix_spawn_file_actions_init(&plan->actions);
-
-	if (r != 0)
-		return -r;
-	r = posix_spawnattr_init(&plan->attributes);
-	if (r == 0) {
-		r = add_actions(plan);
-		if (r == 0)
-			r = set_attributes(&plan->attributes);
-		if (r == 0)
-			r = posix_spawn(pid, plan->path, &plan->actions,
-				&plan->attributes, args, no_environment);
-		(void)posix_spawnattr_destroy(&plan->attributes);
-	}
-	(void)posix_spawn_file_actions_destroy(&plan->actions);
-	return -r;
-}
-
-/* A copy of fd above the child's numbers; negative errno. */
-static int lift(int fd)
-{
-	int high = fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
-
-	return high < 0 && fd >= 0 ? -errno : high;
-}
-
-/* The spec as a file, the pipe, and the caller's descriptors. 0 or negative errno. */
-static int fill(struct plan *plan, const struct sl_shim_start *start, int *go_fd)
+/* Makes the spec a file, and the pipe for the go. */
+static int start_it(
+	const struct sl_shim_start *start, struct sl_shim *out, struct sl_error *err)
 {
 	sl_cleanup(sl_closep) int spec = sl_jobspec_to_fd(start->spec);
 	sl_cleanup(sl_closep) int reading = -1;
-	int ends[2], from[FDS];
+	char *no_environment[] = {NULL};
+	size_t at = 0;
+	/* For people who read lists of processes. */
+	char *args[] = {(char *)(uintptr_t)program.name,
+		(char *)(uintptr_t)sl_jobspec_next(start->spec, SL_JOBSPEC_ARG, &at),
+		NULL};
+	int fds[] = {-1, start->log_fd, start->log_fd, spec, -1, start->record_fd};
+	int ends[2], r = spec;
 
-	if (spec < 0)
-		return spec;
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return sl_err_origin(-errno);
-	reading = ends[0];
-	*go_fd = ends[1];
-	from[FD_LOG] = start->log_fd;
-	from[FD_SPEC] = spec;
-	from[FD_GO] = reading;
-	from[FD_RECORD] = start->record_fd;
-	for (int i = 0; i < FDS; i++) {
-		plan->fds[i] = lift(from[i]);
-		if (plan->fds[i] < 0)
-			return sl_err_origin(plan->fds[i]);
-	}
-	return 0;
-}
-
-static int start_it(struct plan *plan, const struct sl_shim_start *start,
-	struct sl_shim *out, struct sl_error *err)
-{
-	int r = sl_shim_find(plan->path, sizeof(plan->path), err);
-
-	if (r < 0)
-		return r;
-	r = fill(plan, start, &out->go_fd);
-	if (r == 0)
-		r = spawn(plan, start->spec, &out->pid);
+	if (r >= 0)
+		r = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0;
 	if (r < 0) {
 		sl_error_set(err,
-			"cannot start %.200s: %s; see that it may be executed, and that "
-			"sluiced "
-			"may have more processes and descriptors",
-			plan->path, strerror(-r));
+			"cannot start a task's sluice-shim: %s; give sluiced more "
+			"descriptors (LimitNOFILE)",
+			strerror(-r));
 		return sl_err_origin(r);
 	}
-	/* The child is not reaped yet, so the pid is still its own. */
-	out->pidfd = (int)syscall(SYS_pidfd_open, out->pid, 0);
-	if (out->pidfd >= 0)
-		return 0;
-	r = -errno;
-	sl_error_set(err,
-		"cannot watch the " NAME " that was started: %s; give sluiced more "
-		"descriptors (LimitNOFILE)",
-		strerror(-r));
-	return sl_err_origin(r);
+	fds[4] = reading = ends[0];
+	out->go_fd = ends[1];
+	return sl_program_start(&program,
+		&(struct sl_program_start){args, no_environment, fds, SL_ARRAY_LEN(fds)},
+		&out->pid, &out->pidfd, err);
 }
 
 int sl_shim_start(
 	const struct sl_shim_start *start, struct sl_shim *out, struct sl_error *err)
 {
-	struct plan plan;
 	int r;
 
 	*out = (struct sl_shim){.pid = -1, .pidfd = -1, .go_fd = -1};
-	for (int i = 0; i < FDS; i++)
-		plan.fds[i] = -1;
-	r = start_it(&plan, start, out, err);
-	for (int i = 0; i < FDS; i++)
-		sl_closep(&plan.fds[i]);
+	r = start_it(start, out, err);
 	if (r < 0)
 		sl_shim_forget(out);
 	return r;

@@ -40,8 +40,7 @@
  * A shim that is killed takes its program with it (PR_SET_PDEATHSIG) and leaves the first line
  * only; the daemon looks for other descendants (jobs/left.c).
  *
- * The program is sluice-shim beside the daemon's own, or where it is installed; SLUICE_SHIM in the
- * daemon's environment names another.
+ * core/program.h says where sluice-shim lies; SLUICE_SHIM in the environment names another.
  */
 #ifndef SL_DAEMON_JOBS_SHIM_H
 #define SL_DAEMON_JOBS_SHIM_H

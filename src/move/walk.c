@@ -1,0 +1,164 @@
+/*
+ * walk - from the state a process is in to the one it is ordered to
+ *
+ * Each step looks at the process's state first and takes the call that leads on from it. So an
+ * order may begin anywhere: a helper may have been killed between any two steps. Even a call that a
+ * killed helper made may still be under way. The driver then refuses others as out of state, and
+ * the state is looked at again.
+ *
+ * An AWAY that fails walks back, so that the process is not left locked.
+ */
+#include "move/move.h"
+
+#include <dlfcn.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/cuda_abi.h"
+#include "base/file.h"
+
+/* How long, lock_ms apart, a call of an earlier helper may be under way. The daemon kills a helper
+ * after 60 s. */
+#define BUSY_MAX (30 * SL_S)
+#define BUSY_ASK (10 * SL_MS)
+/* A process that dies loses its CUDA first, and is gone a little later. */
+#define DYING_MS 1000
+
+static struct {
+#define POINTER(NAME, function) __typeof__(&function) NAME;
+	SL_MOVE_CALLS(POINTER)
+#undef POINTER
+	CUresult error;       /* of cuInit, or that something is missing */
+	enum sl_move_call at; /* what is missing or failed */
+} cuda;
+
+static void start_cuda(void)
+{
+	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	cuda.error = CUDA_ERROR_NOT_FOUND;
+#define LOOK_UP(NAME, function)                                                        \
+	cuda.NAME = library ? (__typeof__(&function))dlsym(library, #function) : NULL; \
+	if (!cuda.NAME && !cuda.at)                                                    \
+		cuda.at = SL_MOVE_CALL_##NAME;
+	SL_MOVE_CALLS(LOOK_UP)
+#undef LOOK_UP
+	if (cuda.at)
+		return;
+	cuda.error = cuda.INIT(0);
+	cuda.at = cuda.error ? SL_MOVE_CALL_INIT : SL_MOVE_NO_CALL;
+}
+
+static CUresult call(enum sl_move_call step, const struct sl_move_order *order)
+{
+	CUcheckpointLockArgs lock = {.timeoutMs = order->lock_ms};
+
+	switch (step) {
+	case SL_MOVE_CALL_LOCK: return cuda.LOCK(order->pid, &lock);
+	case SL_MOVE_CALL_CHECKPOINT: return cuda.CHECKPOINT(order->pid, NULL);
+	case SL_MOVE_CALL_RESTORE: return cuda.RESTORE(order->pid, NULL);
+	default: return cuda.UNLOCK(order->pid, NULL);
+	}
+}
+
+/* The call that leads on; NO_CALL: it is there. */
+static const enum sl_move_call steps[SL_MOVE_OPS][CU_PROCESS_STATE_FAILED] = {
+	[SL_MOVE_AWAY] = {[CU_PROCESS_STATE_RUNNING] = SL_MOVE_CALL_LOCK,
+		[CU_PROCESS_STATE_LOCKED] = SL_MOVE_CALL_CHECKPOINT},
+	[SL_MOVE_BACK] = {[CU_PROCESS_STATE_LOCKED] = SL_MOVE_CALL_UNLOCK,
+		[CU_PROCESS_STATE_CHECKPOINTED] = SL_MOVE_CALL_RESTORE},
+};
+
+static void blame(struct sl_move_answer *answer, enum sl_move_call at, CUresult result)
+{
+	if (answer->cuda_result)
+		return;
+	answer->cuda_result = result;
+	answer->at = at;
+}
+
+/* pidfd is the process's. Did it end, or is it about to? */
+static bool is_gone(int pidfd)
+{
+	struct pollfd death = {.fd = pidfd, .events = POLLIN};
+
+	return poll(&death, 1, DYING_MS) > 0;
+}
+
+/* The driver does not tell the state. */
+static enum sl_move_outcome without_state(
+	enum sl_move_op op, CUresult result, int pidfd, struct sl_move_answer *answer)
+{
+	blame(answer, SL_MOVE_CALL_STATE, result);
+	if (result != CUDA_ERROR_INVALID_VALUE)
+		return op == SL_MOVE_AWAY ? SL_MOVE_REFUSED : SL_MOVE_AWAY_STILL;
+	/* The process has no CUDA. */
+	return is_gone(pidfd) ? SL_MOVE_GONE : SL_MOVE_REFUSED;
+}
+
+static enum sl_move_outcome walk(
+	const struct sl_move_order *order, int pidfd, struct sl_move_answer *answer)
+{
+	sl_ns end = sl_clock_now() + BUSY_MAX + order->lock_ms * SL_MS;
+	enum sl_move_op op = (enum sl_move_op)order->op;
+
+	for (;;) {
+		CUprocessState state = CU_PROCESS_STATE_FAILED;
+		CUresult r = cuda.STATE(order->pid, &state);
+		enum sl_move_call step;
+
+		if (r != CUDA_SUCCESS)
+			return without_state(op, r, pidfd, answer);
+		if ((unsigned int)state >= CU_PROCESS_STATE_FAILED)
+			return SL_MOVE_BROKEN;
+		step = steps[op][state];
+		if (step == SL_MOVE_NO_CALL)
+			break;
+		r = call(step, order);
+		if (r == CUDA_SUCCESS)
+			continue;
+		if (r == CUDA_ERROR_ILLEGAL_STATE && sl_clock_now() < end) {
+			sl_clock_sleep(BUSY_ASK);
+			continue;
+		}
+		blame(answer, step, r);
+		if (op == SL_MOVE_AWAY) {
+			op = SL_MOVE_BACK;
+			continue;
+		}
+		r = cuda.STATE(order->pid, &state);
+		if (r != CUDA_SUCCESS)
+			return without_state(op, r, pidfd, answer);
+		return state == CU_PROCESS_STATE_FAILED ? SL_MOVE_BROKEN
+							: SL_MOVE_AWAY_STILL;
+	}
+	return op == order->op ? SL_MOVE_DONE : SL_MOVE_REFUSED;
+}
+
+/* Another process may have the number. */
+static bool is_it(const struct sl_move_order *order)
+{
+	uint64_t ticks = 0;
+
+	return !order->start_ticks || (sl_file_pid_start(order->pid, &ticks) == 0 &&
+					      ticks == order->start_ticks);
+}
+
+void sl_walk(const struct sl_move_order *order, struct sl_move_answer *answer)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	sl_cleanup(sl_closep) int pidfd = -1;
+
+	(void)pthread_once(&once, start_cuda);
+	if (cuda.error) {
+		answer->outcome = SL_MOVE_UNABLE;
+		blame(answer, cuda.at, cuda.error);
+		return;
+	}
+	pidfd = order->pid > 0 ? (int)syscall(SYS_pidfd_open, order->pid, 0) : -1;
+	answer->outcome =
+		pidfd < 0 || !is_it(order) ? SL_MOVE_GONE : walk(order, pidfd, answer);
+}
