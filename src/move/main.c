@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/keyctl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/file.h"
 #include "move/move.h"
 
 enum { EXIT_USAGE = 64, EXIT_USER = 77 };
@@ -93,8 +94,18 @@ static int serve(void)
 	}
 }
 
+/* The daemon may be protected from the out-of-memory killer. */
+static void be_killed_like_others(void)
+{
+	sl_cleanup(sl_closep) int fd =
+		open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, "0", 1) < 0)
+		(void)0;
+}
+
 /* Root becomes any user, for good; others only themselves. */
-static bool become(uid_t uid, gid_t gid)
+static bool set_ids(uid_t uid, gid_t gid)
 {
 	if (geteuid() != 0)
 		return geteuid() == uid && getuid() == uid;
@@ -103,9 +114,20 @@ static bool become(uid_t uid, gid_t gid)
 		return false;
 	if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
 		return false;
-	if (uid != 0 && (setuid(0) == 0 || geteuid() != uid))
+	return uid == 0 || (setuid(0) < 0 && geteuid() == uid);
+}
+
+/* The driver reads files of this process in /proc that would be root's, so the user may trace it:
+ * it must have nothing of the daemon's, such as its keys. Where the kernel or a container has no
+ * keys, none are shared. */
+static bool become(uid_t uid, gid_t gid)
+{
+	be_killed_like_others();
+	if (!set_ids(uid, gid))
 		return false;
-	/* The driver reads this process's files in /proc, which are root's otherwise. */
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 &&
+		errno != ENOSYS && errno != EPERM)
+		return false;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
 	       prctl(PR_SET_DUMPABLE, 1) == 0;
 }

@@ -90,8 +90,8 @@ for at in $state:1 $restore:1 $state:2 $unlock:1 $state:3; do
 done
 
 # --- A call under way outlives the helper that made it.
-target fat --steps 1 --bytes 256MiB
-until_true 20 grep -q . "$T/fat"
+target fat --steps 2 --bytes 256MiB
+wait_event "$T/fat" step
 fat=$pid
 order mid - "away:$pid"
 heard "killed during an AWAY" killed
@@ -181,8 +181,8 @@ for at in $state:2 $checkpoint:1 $state:3; do
 done
 
 # --- No room is left to come back to.
-target late --steps 1 --bytes 256MiB
-until_true 20 eval '[ "$(grep -c . "$T/late")" -ge 1 ]'
+target late --steps 2 --bytes 256MiB
+wait_event "$T/late" step
 late=$pid
 away "late"
 "$P/holder" --bytes 900MiB --until "$T/holder.go" >"$T/holder" &
@@ -219,7 +219,20 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups test
 	target roots --steps 300 --ms 5 --bytes 16MiB
 	roots=$pid
 	on roots
-	user="65534 65534"
+	user="65534 65533"
+	chmod 777 "$T"
+	# As of a daemon: groups, blocked signals and a score of its own for the out-of-memory killer.
+	setpriv --groups=0,7 choom -n 500 -- sh -c 'exec "$@"' - "$B/tests/system/mover" "$B/sluice-move" \
+		65534 65533 show $state:1 "away:$roots" >"$T/answers" 2>&1
+	tab=$(printf '\t')
+	heard "its user" "Uid:${tab}65534${tab}65534${tab}65534${tab}65534"
+	heard "its group" "Gid:${tab}65533${tab}65533${tab}65533${tab}65533"
+	heard "its groups" "Groups:${tab}65533 *"
+	heard "no rights" "CapPrm:${tab}0*"
+	heard "none in force" "CapEff:${tab}0*"
+	heard "nor by programs" "NoNewPrivs:${tab}1"
+	heard "no signal is blocked" "SigBlk:${tab}0*"
+	heard "nor is it spared when memory runs out" "oom 0"
 	order plain - "away:$roots"
 	heard "another's process" "away $roots refused 800 $lock"
 	on roots
@@ -232,7 +245,6 @@ if [ "$(id -u)" = 0 ] && setpriv --reuid=65534 --regid=65534 --clear-groups test
 	back "their own"
 	right theirs $pid
 	right roots "$roots"
-	chmod 777 "$T"
 	setpriv --reuid=65534 --regid=65534 --clear-groups "$B/tests/system/mover" "$B/sluice-move" 0 0 plain - \
 		"away:$roots" >"$T/answers"
 	heard "no other user's, without root" "ended 77"

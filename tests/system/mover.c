@@ -11,6 +11,7 @@
  *	kill    It is killed.
  *	target  The process is killed, and the call goes on.
  *	close   The socket is closed, and the helper must end.
+ *	show    The same, but lines of its status in /proc are written first.
  *	hold    The other orders are given and answered; then the call goes on.
  *	crowd   N is @1: such calls hang until the orders that a helper does not take are answered.
  *
@@ -77,6 +78,7 @@ static void wait_for_hang(void)
 static void start(char *program, char *user, char *group)
 {
 	char *args[] = {(char *)(uintptr_t) "sluice-move", user, group, NULL};
+	sigset_t all;
 	int ends[2];
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) < 0)
@@ -88,6 +90,9 @@ static void start(char *program, char *user, char *group)
 			_exit(126);
 		for (int i = SL_MOVE_FD + 1; i < 10; i++)
 			(void)close(i);
+		/* As the daemon does. */
+		(void)sigfillset(&all);
+		(void)sigprocmask(SIG_SETMASK, &all, NULL);
 		(void)execv(program, args);
 		_exit(127);
 	}
@@ -172,6 +177,26 @@ static void hear(unsigned int answers)
 	}
 }
 
+/* What the kernel says of its rights. */
+static void show(void)
+{
+	static const char *const names[] = {"Uid:", "Gid:", "Groups:", "CapPrm:",
+		"CapEff:", "NoNewPrivs:", "SigBlk:"};
+	char path[64], line[256];
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)helper);
+	file = fopen(path, "r");
+	while (file && fgets(line, sizeof(line), file))
+		for (size_t i = 0; i < SL_ARRAY_LEN(names); i++)
+			if (strncmp(line, names[i], strlen(names[i])) == 0)
+				(void)fputs(line, stdout);
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", (int)helper);
+	file = fopen(path, "r");
+	if (file && fgets(line, sizeof(line), file))
+		(void)printf("oom %s", line);
+}
+
 static void at_hang(const char *how)
 {
 	if (strcmp(how, "kill") == 0) {
@@ -180,6 +205,8 @@ static void at_hang(const char *how)
 		(void)kill(orders[0].pid, SIGKILL);
 		set_plan("");
 		hear(1);
+	} else if (strcmp(how, "show") == 0) {
+		show();
 	} else if (strcmp(how, "hold") == 0) {
 		give(1, count);
 		hear(count - 1);

@@ -373,15 +373,15 @@ static void test_close(void **state)
 	(void)state;
 	(void)order(PLAY_HANG_ONCE, false);
 	(void)order(PLAY_DONE, true);
-	/* One that is answered, but not told yet. */
-	assert_int_equal(setenv("SLUICE_MOVE", "/nonexistent/move", 1), 0);
-	(void)order_of(geteuid() + 1, PLAY_DONE, false);
-	assert_int_equal(setenv("SLUICE_MOVE", getenv("STUB"), 1), 0);
 	while (logged("away") == 0 && sl_clock_now() < end) {
 		answered = 0;
 		(void)sd_event_run(loop, 50000);
 	}
 	assert_int_equal(logged("away"), 1);
+	/* One that is answered, but not told yet. */
+	assert_int_equal(setenv("SLUICE_MOVE", "/nonexistent/move", 1), 0);
+	(void)order_of(geteuid() + 1, PLAY_DONE, false);
+	assert_int_equal(setenv("SLUICE_MOVE", getenv("STUB"), 1), 0);
 	answered = 0;
 	away = sl_away_close(away);
 	/* The helper ends; else this waits for ever. */
