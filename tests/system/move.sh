@@ -72,18 +72,18 @@ on walker
 
 # --- A helper dies at each step; the next one, or one that is to undo it, ends right.
 for at in $state:1 $lock:1 $state:2 $checkpoint:1 $state:3; do
-	order kill $at "away:$pid"
+	order kill "$at" "away:$pid"
 	heard "killed at $at of an AWAY" killed
 	away "after $at"
 	back "after $at"
-	order kill $at "away:$pid"
+	order kill "$at" "away:$pid"
 	heard "killed at $at of an AWAY" killed
 	back "instead, after $at"
 	on walker
 done
 for at in $state:1 $restore:1 $state:2 $unlock:1 $state:3; do
 	away "before $at"
-	order kill $at "back:$pid"
+	order kill "$at" "back:$pid"
 	heard "killed at $at of a BACK" killed
 	back "after $at"
 	on walker
@@ -175,7 +175,7 @@ right walker "$walker"
 for at in $state:2 $checkpoint:1 $state:3; do
 	target dies --steps 100 --bytes 16MiB
 	on dies
-	order target $at "away:$pid"
+	order target "$at" "away:$pid"
 	check_file "it dies at $at" "$T/answers" "^away $pid gone "
 	wait "$pid" 2>/dev/null
 done
