@@ -61,8 +61,8 @@ order plain - "away:$pid"
 heard "away again" "away $pid done 0 -"
 heard "the helper ends with the socket" "ended 0"
 before=$(steps_of walker)
-"$P/holder" --bytes 900MiB --ms 300 >"$T/holder"
-check "its memory is free for others" $? = 0
+"$P/holder" --bytes 64MiB --ms 300 >"$T/holder"
+check "another process's GPU meanwhile" $? = 0
 check "steps meanwhile" "$(steps_of walker)" -le $((before + 1))
 back "first"
 on walker
@@ -96,6 +96,8 @@ fat=$pid
 order mid - "away:$pid"
 heard "killed during an AWAY" killed
 away "during the other's call"
+"$P/holder" --bytes 800MiB --ms 10 >"$T/holder"
+check "its memory is free for others" $? = 0
 order mid - "back:$pid"
 heard "killed during a BACK" killed
 back "during the other's call"
@@ -181,11 +183,11 @@ for at in $state:2 $checkpoint:1 $state:3; do
 done
 
 # --- No room is left to come back to.
-target late --steps 2 --bytes 256MiB
+target late --steps 2 --bytes 400MiB
 wait_event "$T/late" step
 late=$pid
 away "late"
-"$P/holder" --bytes 900MiB --until "$T/holder.go" >"$T/holder" &
+"$P/holder" --bytes 700MiB --until "$T/holder.go" >"$T/holder" &
 holder=$!
 wait_event "$T/holder" held
 order plain - "back:$late"
