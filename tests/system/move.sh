@@ -70,6 +70,14 @@ order plain - "back:$pid"
 heard "back again" "back $pid done 0 -"
 on walker
 
+# --- By the daemon's module.
+SLUICE_MOVE="$B/sluice-move" "$B/tests/system/away-order" away "$pid" $$ >"$T/answers"
+heard "the daemon's AWAY" "$pid 0 0"
+heard "and of one without CUDA" "$$ 1 1"
+SLUICE_MOVE="$B/sluice-move" "$B/tests/system/away-order" back "$pid" >"$T/answers"
+heard "the daemon's BACK" "$pid 0 0"
+on walker
+
 # --- A helper dies at each step; the next one, or one that is to undo it, ends right.
 for at in $state:1 $lock:1 $state:2 $checkpoint:1 $state:3; do
 	order kill "$at" "away:$pid"

@@ -180,6 +180,7 @@ static void test_done(void **state)
 
 	(void)state;
 	assert_int_equal(setenv("SECRET", "1", 1), 0);
+	assert_int_equal(setenv("LD_LIBRARY_PATH", folder, 1), 0);
 	assert_int_equal(outcome_of(PLAY_DONE, false), SL_MOVE_DONE);
 	assert_int_equal(answers[0].span, 5);
 	assert_int_equal(answers[0].cuda_result, 0);
@@ -192,6 +193,7 @@ static void test_done(void **state)
 	assert_int_equal(logged(user), 1);
 	assert_int_equal(logged("start"), 1);
 	assert_int_equal(logged("variable SLUICE_SOFTGPU"), 1);
+	assert_int_equal(logged("variable LD_LIBRARY_PATH"), 1);
 	assert_int_equal(logged("variable SECRET"), 0);
 	assert_int_equal(logged("variable PATH"), 0);
 	assert_int_equal(unsetenv("SECRET"), 0);
