@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -197,12 +198,24 @@ static void show(void)
 		(void)printf("oom %s", line);
 }
 
+/* Returns when it has ended: then its sockets are closed, too. */
+static void kill_target(pid_t pid)
+{
+	struct pollfd death = {
+		.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
+
+	(void)kill(pid, SIGKILL);
+	if (death.fd < 0 || poll(&death, 1, WAIT_MS) <= 0)
+		die("the process does not end");
+	(void)close(death.fd);
+}
+
 static void at_hang(const char *how)
 {
 	if (strcmp(how, "kill") == 0) {
 		(void)kill(helper, SIGKILL);
 	} else if (strcmp(how, "target") == 0) {
-		(void)kill(orders[0].pid, SIGKILL);
+		kill_target(orders[0].pid);
 		set_plan("");
 		hear(1);
 	} else if (strcmp(how, "show") == 0) {
