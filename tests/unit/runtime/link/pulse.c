@@ -79,7 +79,8 @@ static bool hear(bool (*what)(const struct sl_msg_pulse *))
 
 /* Asks, and waits for an answer that is so. With a long span there is only one, which may be here
  * before fake_send_probe() returns. */
-static bool ask(uint32_t mode, uint32_t span_ms, bool (*what)(const struct sl_msg_pulse *))
+static bool ask(
+	uint32_t mode, uint32_t span_ms, bool (*what)(const struct sl_msg_pulse *))
 {
 	unsigned int seen = FAKE(pulses);
 
