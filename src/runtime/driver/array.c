@@ -7,6 +7,7 @@
  * the handles mapped into them are charged where they are made.
  */
 #include "runtime/driver/charge.h"
+#include "runtime/gate/door.h"
 #include "runtime/real/real.h"
 #include "runtime/session/measure.h"
 
@@ -176,6 +177,7 @@ static CUDA_ARRAY3D_DESCRIPTOR flat(const CUDA_ARRAY_DESCRIPTOR *desc)
 
 SL_EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc)
 {
+	SL_DOOR;
 	CUDA_ARRAY3D_DESCRIPTOR full = flat(desc);
 
 	MAKE(&full, 1, sl_real.cuArrayCreate_v2(array, desc));
@@ -183,12 +185,14 @@ SL_EXPORT CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR 
 
 SL_EXPORT CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
+	SL_DOOR;
 	MAKE(desc ? desc : &nothing, 1, sl_real.cuArray3DCreate_v2(array, desc));
 }
 
 SL_EXPORT CUresult cuMipmappedArrayCreate(
 	CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc, unsigned int levels)
 {
+	SL_DOOR;
 	MAKE(desc ? desc : &nothing, levels,
 		sl_real.cuMipmappedArrayCreate(array, desc, levels));
 }
@@ -196,6 +200,7 @@ SL_EXPORT CUresult cuMipmappedArrayCreate(
 SL_EXPORT CUresult cuArrayCreate(
 	CUarray *array, const struct CUDA_ARRAY_DESCRIPTOR_v1_st *desc)
 {
+	SL_DOOR;
 	CUDA_ARRAY3D_DESCRIPTOR full = nothing;
 
 	if (desc)
@@ -209,6 +214,7 @@ SL_EXPORT CUresult cuArrayCreate(
 SL_EXPORT CUresult cuArray3DCreate(
 	CUarray *array, const struct CUDA_ARRAY3D_DESCRIPTOR_v1_st *desc)
 {
+	SL_DOOR;
 	CUDA_ARRAY3D_DESCRIPTOR full = nothing;
 
 	if (desc)
@@ -223,12 +229,14 @@ SL_EXPORT CUresult cuArray3DCreate(
 
 SL_EXPORT CUresult cuArrayDestroy(CUarray array)
 {
+	SL_DOOR;
 	return SL_CHARGE_END(
 		SL_OBJECT_ARRAY, (uintptr_t)array, sl_real.cuArrayDestroy(array));
 }
 
 SL_EXPORT CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
+	SL_DOOR;
 	return SL_CHARGE_END(SL_OBJECT_ARRAY, (uintptr_t)array,
 		sl_real.cuMipmappedArrayDestroy(array));
 }

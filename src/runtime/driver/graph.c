@@ -12,6 +12,7 @@
 #include "runtime/contexts/sticky.h"
 #include "runtime/driver/objects.h"
 #include "runtime/driver/pool.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/gate.h"
 #include "runtime/gate/residency.h"
 #include "runtime/memory/oom.h"
@@ -332,6 +333,7 @@ static CUresult call_gated(CUresult (*real)(CUgraphExec exec, CUstream stream),
 CUresult sl_graph_launch(CUresult (*real)(CUgraphExec exec, CUstream stream),
 	struct sl_gate_thread *self, CUgraphExec exec, CUstream stream)
 {
+	SL_DOOR;
 	struct footprint footprint = {0};
 	CUresult result = CUDA_SUCCESS;
 	struct launch launch;
@@ -419,6 +421,7 @@ static bool is_looked_at(CUgraphExec *exec, CUgraph graph)
 SL_EXPORT CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph,
 	CUgraphNode *error_node, char *log, size_t log_bytes)
 {
+	SL_DOOR;
 	INSTANTIATE(false, (void)0,
 		NEEDED(sl_real.cuGraphInstantiate(
 			exec, graph, error_node, log, log_bytes)));
@@ -427,6 +430,7 @@ SL_EXPORT CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph,
 SL_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph,
 	CUgraphNode *error_node, char *log, size_t log_bytes)
 {
+	SL_DOOR;
 	INSTANTIATE(false, (void)0,
 		NEEDED(sl_real.cuGraphInstantiate_v2(
 			exec, graph, error_node, log, log_bytes)));
@@ -435,6 +439,7 @@ SL_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph,
 SL_EXPORT CUresult cuGraphInstantiateWithFlags(
 	CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
+	SL_DOOR;
 	INSTANTIATE(false, (void)0,
 		NEEDED(sl_real.cuGraphInstantiateWithFlags(exec, graph, flags)));
 }
@@ -453,6 +458,7 @@ static void refuse(CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 SL_EXPORT CUresult cuGraphInstantiateWithParams(
 	CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
+	SL_DOOR;
 	INSTANTIATE(uploads(params), refuse(params),
 		NEEDED(sl_real.cuGraphInstantiateWithParams(exec, graph, params)));
 }
@@ -460,6 +466,7 @@ SL_EXPORT CUresult cuGraphInstantiateWithParams(
 SL_EXPORT CUresult cuGraphInstantiateWithParams_ptsz(
 	CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
+	SL_DOOR;
 	INSTANTIATE(uploads(params), refuse(params),
 		NEEDED(sl_real.cuGraphInstantiateWithParams_ptsz(exec, graph, params)));
 }
@@ -476,6 +483,7 @@ static void look_at_device(CUdevice dev)
 
 SL_EXPORT CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
+	SL_DOOR;
 	struct sl_object objects[DEVICES_MAX];
 	unsigned int count = take(exec, objects);
 	CUresult result = sl_real.cuGraphExecDestroy(exec);
@@ -503,6 +511,7 @@ void sl_graph_trimmed(void)
 
 SL_EXPORT CUresult cuDeviceGraphMemTrim(CUdevice dev)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuDeviceGraphMemTrim(dev);
 
 	if (result == CUDA_SUCCESS) {
@@ -522,6 +531,7 @@ static CUresult added(const CUgraphNodeParams *params, CUresult result)
 SL_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, size_t count, CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
+	SL_DOOR;
 	sl_graph_has_memory();
 	return sl_real.cuGraphAddMemAllocNode(node, graph, dependencies, count, params);
 }
@@ -529,6 +539,7 @@ SL_EXPORT CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
 SL_EXPORT CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, size_t count, CUgraphNodeParams *params)
 {
+	SL_DOOR;
 	return added(params,
 		NEEDED(sl_real.cuGraphAddNode(node, graph, dependencies, count, params)));
 }
@@ -537,6 +548,7 @@ SL_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
 	CUgraphNodeParams *params)
 {
+	SL_DOOR;
 	return added(params, NEEDED(sl_real.cuGraphAddNode_v2(
 				     node, graph, dependencies, edges, count, params)));
 }
@@ -545,6 +557,7 @@ SL_EXPORT CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph,
 	const CUgraphNode *dependencies, const CUgraphEdgeData *edges, size_t count,
 	CUgraphNodeParams *params)
 {
+	SL_DOOR;
 	return added(params, NEEDED(sl_real.cuGraphAddNode_v3(
 				     node, graph, dependencies, edges, count, params)));
 }

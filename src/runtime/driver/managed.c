@@ -3,6 +3,7 @@
  */
 #include "runtime/driver/managed.h"
 #include "runtime/driver/charge.h"
+#include "runtime/gate/door.h"
 #include "runtime/real/real.h"
 #include "runtime/session/measure.h"
 
@@ -10,6 +11,7 @@ uint32_t sl_managed_is_used;
 
 SL_EXPORT CUresult cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags)
 {
+	SL_DOOR;
 	bool possible =
 		ptr && (flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST);
 	uint64_t charge = possible ? bytes : 0;

@@ -8,6 +8,7 @@
 #include "runtime/contexts/sticky.h"
 #include "runtime/driver/graph.h"
 #include "runtime/driver/pool.h"
+#include "runtime/gate/door.h"
 #include "runtime/real/real.h"
 #include "runtime/session/measure.h"
 
@@ -31,6 +32,7 @@ static bool is_captured(CUstream stream, bool per_thread)
 #define TAKE(symbol, per_thread, pool_of, params, args)                \
 	SL_EXPORT CUresult symbol params                               \
 	{                                                              \
+		SL_DOOR;                                               \
 		struct sl_pool_growth growth;                          \
 		CUresult result = CUDA_SUCCESS;                        \
                                                                        \
@@ -58,6 +60,7 @@ TAKE(cuMemAllocFromPoolAsync_ptsz, true, sl_pool_of_handle(pool),
 
 SL_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuMemPoolCreate(pool, props);
 
 	SL_OOM_RETRY(result, SL_OOM_CURRENT, sl_real.cuMemPoolCreate(pool, props));
@@ -68,6 +71,7 @@ SL_EXPORT CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *pro
 
 SL_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
+	SL_DOOR;
 	struct sl_pool *held = sl_pool_hold(pool);
 	CUresult result = sl_real.cuMemPoolDestroy(pool);
 
@@ -77,6 +81,7 @@ SL_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 SL_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuMemPoolTrimTo(pool, keep_bytes);
 	struct sl_pool *known = result == CUDA_SUCCESS ? sl_pool_of_handle(pool) : NULL;
 
@@ -90,6 +95,7 @@ SL_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep_bytes)
 SL_EXPORT CUresult cuMemPoolSetAttribute(
 	CUmemoryPool pool, CUmemPool_attribute attr, void *value)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuMemPoolSetAttribute(pool, attr, value);
 
 	if (result == CUDA_SUCCESS && attr == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
@@ -99,6 +105,7 @@ SL_EXPORT CUresult cuMemPoolSetAttribute(
 
 SL_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuDeviceSetMemPool(dev, pool);
 
 	sl_pool_current_changed();
@@ -109,6 +116,7 @@ SL_EXPORT CUresult cuDeviceSetMemPool(CUdevice dev, CUmemoryPool pool)
 SL_EXPORT CUresult cuMemGetDefaultMemPool(
 	CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuMemGetDefaultMemPool(pool, where, type);
 
 	if (result == CUDA_SUCCESS)
@@ -119,6 +127,7 @@ SL_EXPORT CUresult cuMemGetDefaultMemPool(
 SL_EXPORT CUresult cuMemGetMemPool(
 	CUmemoryPool *pool, CUmemLocation *where, CUmemAllocationType type)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuMemGetMemPool(pool, where, type);
 
 	if (result == CUDA_SUCCESS)
@@ -129,6 +138,7 @@ SL_EXPORT CUresult cuMemGetMemPool(
 SL_EXPORT CUresult cuMemSetMemPool(
 	CUmemLocation *where, CUmemAllocationType type, CUmemoryPool pool)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuMemSetMemPool(where, type, pool);
 
 	sl_pool_current_changed();

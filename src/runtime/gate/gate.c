@@ -26,6 +26,7 @@
 #define MEMBARRIER_REGISTER_PRIVATE_EXPEDITED 16
 
 __thread struct sl_gate_thread *sl_gate_self __attribute__((tls_model("initial-exec")));
+__thread struct sl_gate_thread *sl_door_self __attribute__((tls_model("initial-exec")));
 uint32_t sl_gate_word = SL_GATE_FENCED;
 void (*sl_gate_on_attach)(void);
 void (*sl_gate_on_park)(void);
@@ -46,9 +47,10 @@ static void on_thread_exit(void *arg)
 
 	/* A thread that was cancelled inside the driver leaves its depth behind. */
 	__atomic_store_n(&record->depth, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&record->calls, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&record->parked_ns, 0, __ATOMIC_RELAXED);
 	record->lent = false;
-	sl_gate_self = NULL;
+	sl_gate_self = sl_door_self = NULL;
 	__atomic_store_n(&record->in_use, 0, __ATOMIC_RELEASE);
 }
 
@@ -91,59 +93,54 @@ static struct sl_gate_thread *make_records(void)
 	return &page[0];
 }
 
-static struct sl_gate_thread *take_record(void)
+struct sl_gate_thread *sl_gate_record(void)
 {
-	struct sl_gate_thread *record = NULL;
+	int saved_errno = errno;
+	struct sl_gate_thread *record = sl_door_self;
 
-	if (sl_mode_is_active()) {
-		record = reuse_record();
-		if (!record)
-			record = make_records();
-	}
+	if (record || !sl_mode_is_active())
+		return record;
+	record = reuse_record();
+	if (!record)
+		record = make_records();
 	if (record) {
 		/* If the exit cannot be watched, only the ended thread's record is lost. */
 		sl_libc_watch_exit(&watch, on_thread_exit, record);
-		sl_gate_self = record;
+		sl_door_self = record;
 	}
+	errno = saved_errno;
 	return record;
 }
 
 struct sl_gate_thread *sl_gate_attach(void)
 {
 	int saved_errno = errno;
-	struct sl_gate_thread *record = take_record();
 
-	if (record && sl_gate_on_attach)
+	sl_gate_self = sl_gate_record();
+	if (sl_gate_self && sl_gate_on_attach)
 		sl_gate_on_attach();
 	errno = saved_errno;
-	return record;
+	return sl_gate_self;
 }
 
 struct sl_gate_thread *sl_gate_borrow(void)
 {
-	int saved_errno = errno;
 	struct sl_gate_thread *record = sl_gate_self;
 
 	if (!record) {
-		record = take_record();
+		record = sl_gate_self = sl_gate_record();
 		if (record)
 			record->lent = true;
 	}
-	errno = saved_errno;
 	return record;
 }
 
 static void return_record(struct sl_gate_thread *self)
 {
-	int saved_errno = errno;
-
 	if (!self->lent || self->depth)
 		return;
 	self->lent = false;
 	sl_gate_self = NULL;
-	sl_libc_unwatch_exit(&watch);
-	__atomic_store_n(&self->in_use, 0, __ATOMIC_RELEASE);
-	errno = saved_errno;
 }
 
 void sl_gate_give_back(struct sl_gate_thread *self)
@@ -159,22 +156,36 @@ static bool is_stale(sl_ns told_ns, sl_ns now_ns)
 	return !told_ns || sl_sub_sat(now_ns, told_ns) >= PARK_STALE_NS;
 }
 
-static void tell_parked(struct sl_gate_thread *self, sl_ns now_ns)
+bool sl_gate_note_parked(struct sl_gate_thread *self, sl_ns now_ns)
 {
 	sl_ns told_ns = __atomic_load_n(&self->parked_ns, __ATOMIC_RELAXED);
-	bool news = !now_ns || is_stale(told_ns, now_ns);
 
 	__atomic_store_n(&self->parked_ns, now_ns, __ATOMIC_SEQ_CST);
-	if (news && sl_gate_on_park)
+	return !now_ns || is_stale(told_ns, now_ns);
+}
+
+static void tell_parked(struct sl_gate_thread *self, sl_ns now_ns)
+{
+	if (sl_gate_note_parked(self, now_ns) && sl_gate_on_park)
 		sl_gate_on_park();
 }
 
-/* While parked the thread counts as outside, also for a signal handler that enters. */
+void sl_gate_sleep(uint32_t word)
+{
+	sl_futex_wait(&sl_gate_word, word, PARK_SPAN_NS);
+}
+
+/* While parked the thread counts as outside, also for a signal handler that enters. A closed door
+ * closes the gate, too: a thread that finds the gate open afterwards needs not look at the door. */
 static void park(struct sl_gate_thread *self, uint32_t word)
 {
+	uint32_t calls = self->calls;
+
 	__atomic_store_n(&self->depth, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&self->calls, 0, __ATOMIC_RELEASE);
 	tell_parked(self, sl_clock_now());
-	sl_futex_wait(&sl_gate_word, word, PARK_SPAN_NS);
+	sl_gate_sleep(word);
+	__atomic_store_n(&self->calls, calls, __ATOMIC_SEQ_CST);
 }
 
 /* The thread is inside, so the agent that this wakes sees it at work. */
@@ -284,22 +295,31 @@ bool sl_gate_is_listening(void)
 	return __atomic_load_n(&sl_gate_word, __ATOMIC_SEQ_CST) & SL_GATE_LISTENS;
 }
 
-void sl_gate_close(void)
+void sl_gate_add(uint32_t bits)
 {
 	int saved_errno = errno;
 
-	__atomic_fetch_add(&sl_gate_word, SL_GATE_CLOSER, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&sl_gate_word, bits, __ATOMIC_SEQ_CST);
 	fence_all_threads();
 	errno = saved_errno;
 }
 
+void sl_gate_take_away(uint32_t bits)
+{
+	uint32_t word = __atomic_sub_fetch(&sl_gate_word, bits, __ATOMIC_SEQ_CST);
+
+	if (word < SL_GATE_CLOSER || bits & SL_GATE_DOOR)
+		sl_futex_wake(&sl_gate_word, INT_MAX);
+}
+
+void sl_gate_close(void)
+{
+	sl_gate_add(SL_GATE_CLOSER);
+}
+
 void sl_gate_open(void)
 {
-	uint32_t word =
-		__atomic_sub_fetch(&sl_gate_word, SL_GATE_CLOSER, __ATOMIC_SEQ_CST);
-
-	if (word < SL_GATE_CLOSER)
-		sl_futex_wake(&sl_gate_word, INT_MAX);
+	sl_gate_take_away(SL_GATE_CLOSER);
 }
 
 bool sl_gate_is_drained(void)
@@ -350,6 +370,11 @@ uint64_t sl_gate_submissions(void)
 	return sum;
 }
 
+struct sl_gate_thread *sl_gate_records_first(void)
+{
+	return __atomic_load_n(&records, __ATOMIC_ACQUIRE);
+}
+
 uint32_t sl_gate_records(void)
 {
 	struct sl_gate_thread *record = __atomic_load_n(&records, __ATOMIC_ACQUIRE);
@@ -363,6 +388,6 @@ uint32_t sl_gate_records(void)
 void sl_gate_forget(void)
 {
 	records = NULL;
-	sl_gate_self = NULL;
+	sl_gate_self = sl_door_self = NULL;
 	__atomic_store_n(&sl_gate_word, SL_GATE_FENCED, __ATOMIC_RELAXED);
 }

@@ -24,6 +24,7 @@
 
 struct sl_gate_thread {
 	uint32_t depth; /* written by its thread only */
+	uint32_t calls; /* driver calls under way (door.h); written by its thread only */
 	uint32_t in_use;
 	uint64_t submissions; /* outermost entries so far; written by its thread only */
 	uintptr_t stack;      /* the stack's end at the outermost entry */
@@ -34,21 +35,26 @@ struct sl_gate_thread {
 			  * wait */
 } __attribute__((aligned(64)));
 
-/* The word: two bits, and above them the number of closers. 0 is the fast path. */
+/* The word: three bits, and above them the number of closers. 0 is the fast path. */
 #define SL_GATE_FENCED 1u
 #define SL_GATE_LISTENS \
 	2u /* the next thread that enters calls sl_gate_on_entry and clears this bit */
-#define SL_GATE_CLOSER 4u
+#define SL_GATE_DOOR   4u /* one of the closers closed the door, too (door.h) */
+#define SL_GATE_CLOSER 8u
 
+/* The calling thread's record, from its first submission on. */
 extern __thread struct sl_gate_thread *sl_gate_self
+	__attribute__((tls_model("initial-exec")));
+/* The same, from its first call on (door.h). */
+extern __thread struct sl_gate_thread *sl_door_self
 	__attribute__((tls_model("initial-exec")));
 extern uint32_t sl_gate_word;
 
 /* The calling thread's record, made and published now. NULL in bypass or without memory: the thread
  * is not gated. */
 struct sl_gate_thread *sl_gate_attach(void) SL_COLD;
-/* The calling thread's record, for a call that passes the gate without being a submission. A thread
- * without one gets a record until sl_gate_give_back. */
+/* The calling thread's record, for a call that passes the gate without being a submission: unless
+ * the thread has submitted before, sl_gate_self is its record until sl_gate_give_back. */
 struct sl_gate_thread *sl_gate_borrow(void);
 /* Leaves, without counting a submission. NULL is fine. */
 void sl_gate_give_back(struct sl_gate_thread *self);
@@ -164,7 +170,24 @@ bool sl_gate_is_listening(void);
 uint64_t sl_gate_submissions(void);
 /* Number of records, in use or not; for tests. */
 uint32_t sl_gate_records(void);
-/* In the child of a fork: no records, open, fenced as before the start. */
+/* --- for door.c --- */
+
+/* The calling thread's record from its first call on; made if there is none. NULL in bypass or
+ * without memory. */
+struct sl_gate_thread *sl_gate_record(void);
+/* The newest record; ->next leads to the others. */
+struct sl_gate_thread *sl_gate_records_first(void);
+/* Notes that the thread waits since now_ns, or no longer (0). True: the agent must hear of it. */
+SL_MUST_CHECK bool sl_gate_note_parked(struct sl_gate_thread *self, sl_ns now_ns);
+/* Sleeps while the word is `word`, for at most the span after which a waiting thread notes that
+ * again. */
+void sl_gate_sleep(uint32_t word);
+/* Adds bits to the word and forces a fence in every thread; takes them away again and wakes the
+ * waiting threads. */
+void sl_gate_add(uint32_t bits);
+void sl_gate_take_away(uint32_t bits);
+
+/* In the child of a fork: no records, gate and door open, fenced as before the start. */
 void sl_gate_forget(void);
 /* Called once per thread at its first submission; may be NULL. Set before threads run. */
 extern void (*sl_gate_on_attach)(void);

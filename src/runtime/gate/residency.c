@@ -5,7 +5,7 @@
  * free of the last byte can wake it.
  */
 #include "runtime/gate/residency.h"
-#include "runtime/gate/gate.h"
+#include "runtime/gate/door.h"
 #include "runtime/process/futex.h"
 #include "runtime/process/libc.h"
 #include "runtime/process/mode.h"
@@ -77,7 +77,7 @@ void sl_residency_leave(void)
 bool sl_residency_enter_unless(uint32_t *word, uint32_t value)
 {
 	struct sl_gate_thread *thread = sl_gate_borrow();
-	uint32_t now;
+	uint32_t now, calls;
 
 	while (thread && !sl_gate_try(thread)) {
 		now = __atomic_load_n(word, __ATOMIC_ACQUIRE);
@@ -85,7 +85,9 @@ bool sl_residency_enter_unless(uint32_t *word, uint32_t value)
 			sl_gate_give_up(thread);
 			return false;
 		}
+		calls = sl_door_step_out();
 		sl_futex_wait(word, now, TRY_SPAN_NS);
+		sl_door_step_in(calls);
 	}
 	return true;
 }
@@ -172,7 +174,7 @@ static void on_park(void)
 {
 	if (sl_gate_self)
 		look(sl_gate_self->stack);
-	if (sl_residency_is_partial())
+	if (sl_residency_is_partial() || sl_door_is_closed())
 		sl_wake_agent();
 }
 

@@ -2,6 +2,7 @@
  * capture - calls that begin and end a stream capture, or its stream
  */
 #include "runtime/contexts/capture.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/residency.h"
 #include "runtime/memory/sweep.h"
 #include "runtime/process/mode.h"
@@ -12,6 +13,7 @@
 #define BEGIN(symbol, per_thread, mode, params, args)                                    \
 	SL_EXPORT CUresult symbol params                                                 \
 	{                                                                                \
+		SL_DOOR;                                                                 \
 		CUresult result;                                                         \
                                                                                          \
 		if (!sl_mode_is_active())                                                \
@@ -33,6 +35,7 @@
 #define END(symbol, per_thread, params, args)                          \
 	SL_EXPORT CUresult symbol params                               \
 	{                                                              \
+		SL_DOOR;                                               \
 		CUresult result = sl_real.symbol args;                 \
                                                                        \
 		if (!sl_capture_is_open())                             \
@@ -79,10 +82,12 @@ static CUresult destroyed(CUstream stream, CUresult result)
 
 SL_EXPORT CUresult cuStreamDestroy(CUstream stream)
 {
+	SL_DOOR;
 	return destroyed(stream, sl_real.cuStreamDestroy(stream));
 }
 
 SL_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
+	SL_DOOR;
 	return destroyed(stream, sl_real.cuStreamDestroy_v2(stream));
 }

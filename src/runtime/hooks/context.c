@@ -12,6 +12,7 @@
 #include "runtime/driver/charge.h"
 #include "runtime/driver/pool.h"
 #include "runtime/gate/control.h"
+#include "runtime/gate/door.h"
 #include "runtime/hash/hash.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/oom.h"
@@ -42,6 +43,7 @@ static bool have_say(void)
 
 SL_EXPORT CUresult cuInit(unsigned int flags)
 {
+	SL_DOOR;
 	CUresult r;
 
 	/* The daemon answers while the driver starts. */
@@ -98,6 +100,7 @@ static CUresult created(CUcontext *ctx, CUdevice dev, CUresult result)
 #define CREATE(symbol, params, args)                            \
 	SL_EXPORT CUresult symbol params                        \
 	{                                                       \
+		SL_DOOR;                                        \
 		struct asked asked;                             \
 		CUresult result = ask(&asked, dev);             \
                                                                 \
@@ -136,6 +139,7 @@ static CUcontext context_of(CUgreenCtx green)
 SL_EXPORT CUresult cuGreenCtxCreate(
 	CUgreenCtx *green, CUdevResourceDesc desc, CUdevice dev, unsigned int flags)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuGreenCtxCreate(green, desc, dev, flags);
 	CUcontext ctx = NULL;
 
@@ -147,6 +151,7 @@ SL_EXPORT CUresult cuGreenCtxCreate(
 
 SL_EXPORT CUresult cuCtxFromGreenCtx(CUcontext *ctx, CUgreenCtx green)
 {
+	SL_DOOR;
 	CUresult result = sl_real.cuCtxFromGreenCtx(ctx, green);
 
 	if (result == CUDA_SUCCESS && have_say())
@@ -165,6 +170,7 @@ static bool primary_is_active(CUdevice dev)
 
 SL_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice dev)
 {
+	SL_DOOR;
 	bool active = !have_say() || primary_is_active(dev);
 	struct asked asked = {.granted = false};
 	CUresult r = active ? CUDA_SUCCESS : ask(&asked, dev);
@@ -253,6 +259,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 #define DESTROY(symbol, params, args, ctx_of, dev_of)            \
 	SL_EXPORT CUresult symbol params                         \
 	{                                                        \
+		SL_DOOR;                                         \
 		CUcontext dying = ctx_of;                        \
 		struct sl_objects_taken *kept;                   \
 		struct sl_space *space;                          \
@@ -275,6 +282,7 @@ static void destroyed(CUcontext ctx, struct sl_space *space, bool gone)
 #define RELEASE(symbol)                                                          \
 	SL_EXPORT CUresult symbol(CUdevice dev)                                  \
 	{                                                                        \
+		SL_DOOR;                                                         \
 		CUcontext ctx = primary_of(dev), last = last_of(dev);            \
 		struct sl_space *space;                                          \
 		bool gone;                                                       \
@@ -304,6 +312,7 @@ RELEASE(cuDevicePrimaryCtxRelease_v2)
 
 SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
 {
+	SL_DOOR;
 	struct sl_space *space;
 	unsigned int version;
 	bool gone;
@@ -326,6 +335,7 @@ SL_EXPORT CUresult cuCtxDetach(CUcontext ctx)
  * hidden. */
 SL_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 {
+	SL_DOOR;
 	CUcontext ctx = context_of(green);
 	struct sl_objects_taken *kept;
 	CUresult result;

@@ -2,12 +2,13 @@
  * hooks - the hooks that hooks.def describes completely
  *
  * These are the hooks of the classes GATE, COPY, LAUNCH, GRAPH, LOAD, WATCH and NEED. The others do
- * more than pass the gate and are written by hand.
+ * more than pass the gate and are written by hand. What calls the driver outside of the gate passes
+ * the door (door.h).
  */
 #include "runtime/contexts/sticky.h"
 #include "runtime/driver/graph.h"
 #include "runtime/driver/pool.h"
-#include "runtime/gate/gate.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/residency.h"
 #include "runtime/hooks/order.h"
 #include "runtime/memory/oom.h"
@@ -41,6 +42,19 @@
 		__asm__ volatile("" : "+r"(called_)); \
 		called_;                              \
 	})
+/* As sl_sticky_note(), after the gate was left. */
+static SL_COLD CUresult look(CUresult result)
+{
+	SL_DOOR;
+
+	return sl_sticky_look(result);
+}
+
+static inline CUresult noted(CUresult result)
+{
+	return sl_likely(result < CUDA_ERROR_ECC_UNCORRECTABLE) ? result : look(result);
+}
+
 #define EXPORT_GATE(symbol, params, args)                                         \
 	static SL_COLD CUresult slowly_##symbol params                            \
 	{                                                                         \
@@ -48,7 +62,7 @@
                                                                                   \
 		if (!self && !(self = sl_gate_attach_here()))                     \
 			return sl_real.symbol args;                               \
-		return sl_sticky_note(GATED(self, self->entry, symbol, args));    \
+		return noted(GATED(self, self->entry, symbol, args));             \
 	}                                                                         \
 	SL_EXPORT CUresult symbol params                                          \
 	{                                                                         \
@@ -59,7 +73,7 @@
 			return CALLED(slowly_##symbol args);                      \
 		result = sl_real.symbol args;                                     \
 		sl_gate_leave(self);                                              \
-		return CALLED(sl_sticky_note(result));                            \
+		return CALLED(noted(result));                                     \
 	}
 /* As GATE, plus one load: copies between two GPUs are ordered (order.h). */
 #define EXPORT_COPY(symbol, params, args)                                      \
@@ -77,7 +91,7 @@
 		result = sl_real.symbol args;                                  \
 		sl_order_end(&order, result);                                  \
 		sl_gate_leave(self);                                           \
-		return sl_sticky_note(result);                                 \
+		return noted(result);                                          \
 	}                                                                      \
 	SL_EXPORT CUresult symbol params                                       \
 	{                                                                      \
@@ -91,7 +105,7 @@
 			return CALLED(slowly_##symbol args);                   \
 		result = sl_real.symbol args;                                  \
 		sl_gate_leave(self);                                           \
-		return CALLED(sl_sticky_note(result));                         \
+		return CALLED(noted(result));                                  \
 	}
 /* The ends of each copy, and whether its stream is the legacy one: in _ptsz and _ptds calls NULL,
  * or no stream argument, means the thread's own stream. */
@@ -133,27 +147,28 @@
 #define ENDS_cuMemcpy3DAsync_v2_ptsz(copy, stream) ENDS_BOX(copy, IS_LEGACY_PTSZ(stream))
 /* Costs more than EXPORT_GATE: it stores the arguments, to keep them for a second call. slow: what
  * the slow function does instead of the call. */
-#define EXPORT_RETRIED(symbol, params, args, slow)                                  \
-	static SL_COLD CUresult again_##symbol params                               \
-	{                                                                           \
-		struct sl_gate_thread *self = sl_gate_self;                         \
-		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                         \
-                                                                                    \
-		SL_OOM_RETRY(result, SL_OOM_CURRENT,                                \
-			GATED(self, sl_gate_stack(), symbol, args));                \
-		return sl_sticky_note(result);                                      \
-	}                                                                           \
-	static SL_COLD CUresult slowly_##symbol params                              \
-	{                                                                           \
-		struct sl_gate_thread *self = sl_gate_self;                         \
-		CUresult result;                                                    \
-                                                                                    \
-		if (!self && !(self = sl_gate_attach_here()))                       \
-			return sl_real.symbol args;                                 \
-		slow;                                                               \
-		result = GATED(self, self->entry, symbol, args);                    \
-		return result == CUDA_ERROR_OUT_OF_MEMORY ? again_##symbol args     \
-							  : sl_sticky_note(result); \
+#define EXPORT_RETRIED(symbol, params, args, slow)                              \
+	static SL_COLD CUresult again_##symbol params                           \
+	{                                                                       \
+		SL_DOOR;                                                        \
+		struct sl_gate_thread *self = sl_gate_self;                     \
+		CUresult result = CUDA_ERROR_OUT_OF_MEMORY;                     \
+                                                                                \
+		SL_OOM_RETRY(result, SL_OOM_CURRENT,                            \
+			GATED(self, sl_gate_stack(), symbol, args));            \
+		return noted(result);                                           \
+	}                                                                       \
+	static SL_COLD CUresult slowly_##symbol params                          \
+	{                                                                       \
+		struct sl_gate_thread *self = sl_gate_self;                     \
+		CUresult result;                                                \
+                                                                                \
+		if (!self && !(self = sl_gate_attach_here()))                   \
+			return sl_real.symbol args;                             \
+		slow;                                                           \
+		result = GATED(self, self->entry, symbol, args);                \
+		return result == CUDA_ERROR_OUT_OF_MEMORY ? again_##symbol args \
+							  : noted(result);      \
 	}
 #define EXPORT_OPEN(symbol, params, args, otherwise)                                   \
 	SL_EXPORT CUresult symbol params                                               \
@@ -169,7 +184,7 @@
 		sl_gate_leave(self);                                                   \
 		if (sl_unlikely(result == CUDA_ERROR_OUT_OF_MEMORY))                   \
 			return CALLED(again_##symbol args);                            \
-		return CALLED(sl_sticky_note(result));                                 \
+		return CALLED(noted(result));                                          \
 	}
 #define EXPORT_LAUNCH(symbol, params, args)           \
 	EXPORT_RETRIED(symbol, params, args, (void)0) \
@@ -183,6 +198,7 @@
 #define EXPORT_LOAD(symbol, params, args)                                  \
 	SL_EXPORT CUresult symbol params                                   \
 	{                                                                  \
+		SL_DOOR;                                                   \
 		CUresult result = sl_real.symbol args;                     \
                                                                            \
 		SL_OOM_RETRY(result, SL_OOM_CURRENT, sl_real.symbol args); \
@@ -191,21 +207,22 @@
 #define EXPORT_WATCH(symbol, params, args)             \
 	SL_EXPORT CUresult symbol params               \
 	{                                              \
+		SL_DOOR;                               \
 		CUresult result = sl_real.symbol args; \
                                                        \
 		if (sl_likely(result == CUDA_SUCCESS)) \
 			sl_pool_synced();              \
-		return sl_sticky_note(result);         \
+		return noted(result);                  \
 	}
-#define EXPORT_NEED(symbol, params, args)       \
-	SL_EXPORT CUresult symbol params        \
-	{                                       \
-		CUresult needed_;               \
-                                                \
-		sl_residency_enter();           \
-		needed_ = sl_real.symbol args;  \
-		sl_residency_leave();           \
-		return sl_sticky_note(needed_); \
+#define EXPORT_NEED(symbol, params, args)      \
+	SL_EXPORT CUresult symbol params       \
+	{                                      \
+		CUresult needed_;              \
+                                               \
+		sl_residency_enter();          \
+		needed_ = sl_real.symbol args; \
+		sl_residency_leave();          \
+		return noted(needed_);         \
 	}
 #define EXPORT_MEM(symbol, params, args)
 #define EXPORT_QUERY(symbol, params, args)

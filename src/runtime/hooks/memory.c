@@ -6,6 +6,7 @@
  */
 #include "runtime/contexts/capture.h"
 #include "runtime/driver/managed.h"
+#include "runtime/gate/door.h"
 #include "runtime/memory/memory.h"
 #include "runtime/process/mode.h"
 #include "runtime/real/real.h"
@@ -15,6 +16,7 @@
 
 SL_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t bytes)
 {
+	SL_DOOR;
 	CUresult result;
 
 	if (!sl_mode_is_active() ||
@@ -37,6 +39,7 @@ static bool context_is_old(void)
  * counted. */
 SL_EXPORT CUresult cuMemAlloc(CUdeviceptr_v1 *ptr, unsigned int bytes)
 {
+	SL_DOOR;
 	CUdeviceptr wide = 0;
 	CUresult result, ignored;
 
@@ -62,6 +65,7 @@ static bool pitch_is_possible(size_t width_bytes, size_t height, unsigned int el
 SL_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t width_bytes,
 	size_t height, unsigned int element)
 {
+	SL_DOOR;
 	bool possible = ptr && pitch && pitch_is_possible(width_bytes, height, element);
 	size_t row_bytes = possible ? sl_round_up(width_bytes, PITCH_GRAIN) : 0;
 	CUresult result;
@@ -79,6 +83,7 @@ SL_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t wi
 SL_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *ptr, unsigned int *pitch,
 	unsigned int width_bytes, unsigned int height, unsigned int element)
 {
+	SL_DOOR;
 	bool possible = ptr && pitch && pitch_is_possible(width_bytes, height, element);
 
 	if (!sl_mode_is_active() || !context_is_old())
@@ -88,6 +93,7 @@ SL_EXPORT CUresult cuMemAllocPitch(CUdeviceptr_v1 *ptr, unsigned int *pitch,
 
 SL_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
+	SL_DOOR;
 	CUresult result;
 
 	/* In a capture the driver refuses and invalidates the capture before it looks at the
@@ -101,6 +107,7 @@ SL_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 
 SL_EXPORT CUresult cuMemFree(CUdeviceptr_v1 ptr)
 {
+	SL_DOOR;
 	return sl_real.cuMemFree(ptr);
 }
 
@@ -123,6 +130,7 @@ static bool is_ours(CUdeviceptr ptr)
 
 SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 {
+	SL_DOOR;
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult result;
 
@@ -139,6 +147,7 @@ SL_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 
 SL_EXPORT CUresult cuMemFreeAsync_ptsz(CUdeviceptr ptr, CUstream stream)
 {
+	SL_DOOR;
 	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
 	CUresult result;
 

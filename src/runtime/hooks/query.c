@@ -11,6 +11,7 @@
 #include "runtime/driver/handle.h"
 #include "runtime/driver/passed.h"
 #include "runtime/driver/pool.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/residency.h"
 #include "runtime/memory/anchor.h"
 #include "runtime/memory/backing.h"
@@ -59,6 +60,7 @@ static void settle(struct sl_gpu *gpu)
 
 SL_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 {
+	SL_DOOR;
 	CUresult r = sl_real.cuMemGetInfo_v2(free_bytes, total_bytes);
 	struct sl_gpu *gpu = r == CUDA_SUCCESS ? current_gpu() : NULL;
 	uint64_t free_now, total_now;
@@ -76,6 +78,7 @@ SL_EXPORT CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total_bytes)
 
 SL_EXPORT CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total_bytes)
 {
+	SL_DOOR;
 	CUresult r = sl_real.cuMemGetInfo(free_bytes, total_bytes);
 	struct sl_gpu *gpu = r == CUDA_SUCCESS ? current_gpu() : NULL;
 	uint64_t free_now, total_now;
@@ -93,6 +96,7 @@ SL_EXPORT CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total_by
 
 SL_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 {
+	SL_DOOR;
 	CUresult r = sl_real.cuDeviceTotalMem_v2(bytes, dev);
 	struct sl_gpu *gpu = r == CUDA_SUCCESS ? gpu_of(dev) : NULL;
 	uint64_t free_now, total_now;
@@ -106,6 +110,7 @@ SL_EXPORT CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice dev)
 
 SL_EXPORT CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice dev)
 {
+	SL_DOOR;
 	CUresult r = sl_real.cuDeviceTotalMem(bytes, dev);
 	struct sl_gpu *gpu = r == CUDA_SUCCESS ? gpu_of(dev) : NULL;
 	uint64_t free_now, total_now;
@@ -156,6 +161,7 @@ static CUresult range_of_mapping(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
 SL_EXPORT CUresult cuMemGetAddressRange_v2(
 	CUdeviceptr *base, size_t *bytes, CUdeviceptr ptr)
 {
+	SL_DOOR;
 	struct sl_memory_info info;
 	CUcontext ctx = NULL;
 	CUresult r;
@@ -182,6 +188,7 @@ SL_EXPORT CUresult cuMemGetAddressRange_v2(
 SL_EXPORT CUresult cuMemGetAddressRange(
 	CUdeviceptr_v1 *base, unsigned int *bytes, CUdeviceptr_v1 ptr)
 {
+	SL_DOOR;
 	return sl_real.cuMemGetAddressRange(base, bytes, ptr);
 }
 
@@ -362,6 +369,7 @@ static SL_COLD CUresult ask_record(
 SL_EXPORT CUresult cuPointerGetAttribute(
 	void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
+	SL_DOOR;
 	uint32_t trips = sl_residency_trips();
 	struct sl_memory_info info;
 	CUresult r;
@@ -444,6 +452,7 @@ static void correct(unsigned int count, const CUpointer_attribute *attributes,
 SL_EXPORT CUresult cuPointerGetAttributes(
 	unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)
 {
+	SL_DOOR;
 	uint32_t trips = sl_residency_trips();
 	struct sl_memory_info info;
 	bool opened;
@@ -530,6 +539,7 @@ static CUresult set_sync_opened(const struct sl_memory_info *info, bool on)
 SL_EXPORT CUresult cuPointerSetAttribute(
 	const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
+	SL_DOOR;
 	bool is_sync = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, opened;
 	struct sl_memory_info info;
 	CUresult r;

@@ -6,6 +6,7 @@
  */
 #include "runtime/hooks/route.h"
 #include "runtime/hooks/nvml.h"
+#include "runtime/hooks/through.h"
 #include "runtime/process/libc.h"
 #include "runtime/process/mode.h"
 #include "runtime/real/real.h"
@@ -13,11 +14,20 @@
 #include <dlfcn.h>
 #include <string.h>
 
+/* What programs get for that name: a trampoline or a hook; NULL: what they find. */
+static void *ours(const char *name)
+{
+	void *found = sl_through_named(name);
+	const struct sl_hook_row *row = found ? NULL : sl_hook_row_named(name);
+
+	if (row)
+		found = row->hook;
+	return found ? found : sl_nvml_hook(name);
+}
+
 bool sl_route_knows(const char *name)
 {
-	const struct sl_hook_row *row = sl_hook_row_named(name);
-
-	return (row && row->hook) || sl_nvml_hook(name);
+	return ours(name) != NULL;
 }
 
 int sl_route_open_flags(int flags)
@@ -43,12 +53,12 @@ void *sl_route_real_dlvsym(void)
 /* found: the C library's result for the name. */
 static void *replace(void *handle, const char *name, void *found)
 {
-	const struct sl_hook_row *row = sl_hook_row_named(name);
-	void *hook = row ? row->hook : sl_nvml_hook(name), *driver;
+	bool is_cuda = name[0] == 'c';
+	void *hook = ours(name), *driver;
 
-	if (row && found != hook)
+	if (is_cuda && found != hook)
 		sl_real_offer(handle);
-	driver = row ? sl_real_address(name) : sl_nvml_address(name);
+	driver = is_cuda ? sl_real_address(name) : sl_nvml_address(name);
 	/* The search found our own export, because we are in the global scope. */
 	if (found == hook)
 		return driver && sl_mode_is_active() ? hook : driver;
@@ -102,22 +112,32 @@ static size_t base_length(const char *exported, bool *per_thread)
 	return length;
 }
 
-/* The newest row of that base name up to cuda_version. */
-static const struct sl_hook_row *row_of_version(
-	const char *symbol, int cuda_version, bool per_thread)
+static const struct {
+	const char *symbol;
+	int since;
+} names[] = {
+#define SL_CUDA_NAME(symbol, since) {#symbol, since},
+#include "base/cuda_names.def"
+#undef SL_CUDA_NAME
+};
+
+/* The newest exported name of that base name up to cuda_version. */
+static const char *name_of_version(const char *symbol, int cuda_version, bool per_thread)
 {
-	const struct sl_hook_row *best = NULL;
+	const char *best = NULL;
+	int best_since = 0;
 
-	for (int id = 0; id < SL_HOOKS; id++) {
-		const struct sl_hook_row *row = &sl_hook_rows[id];
-		bool row_per_thread;
-		size_t length = base_length(row->symbol, &row_per_thread);
+	for (size_t i = 0; i < SL_ARRAY_LEN(names); i++) {
+		const char *name = names[i].symbol;
+		bool is_per_thread;
+		size_t length = base_length(name, &is_per_thread);
 
-		if (row->hook && row_per_thread == per_thread &&
-			row->since <= cuda_version && strlen(symbol) == length &&
-			memcmp(symbol, row->symbol, length) == 0 &&
-			(!best || row->since > best->since))
-			best = row;
+		if (is_per_thread == per_thread && names[i].since <= cuda_version &&
+			names[i].since > best_since && strlen(symbol) == length &&
+			memcmp(symbol, name, length) == 0) {
+			best = name;
+			best_since = names[i].since;
+		}
 	}
 	return best;
 }
@@ -127,22 +147,24 @@ void *sl_route_function(
 {
 	const struct sl_hook_row *row = sl_real_row_of(function);
 	bool per_thread = flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-	const char *exported;
+	void *hook = row ? row->hook : sl_through_of(function);
+	const char *name;
 
-	if (row)
-		return row->hook;
-	/* An exported function is identified by its exported name. One that we do not hook (a newer
-	 * variant, or one that needs no hook) is passed on. */
-	exported = sl_libc_name_of(function);
-	if (exported) {
-		row = sl_hook_row_named(exported);
-		return row && row->hook ? row->hook : function;
+	if (hook)
+		return hook;
+	/* An exported function is identified by its exported name. One that we do not know, a newer
+	 * variant, is passed on. */
+	name = sl_libc_name_of(function);
+	if (name) {
+		hook = ours(name);
+		return hook ? hook : function;
 	}
-	row = row_of_version(symbol, cuda_version, per_thread);
+	name = name_of_version(symbol, cuda_version, per_thread);
 	/* Only functions with a per-thread twin differ by that flag. */
-	if (!row && per_thread)
-		row = row_of_version(symbol, cuda_version, false);
-	return row && sl_real_address(row->symbol) ? row->hook : function;
+	if (!name && per_thread)
+		name = name_of_version(symbol, cuda_version, false);
+	hook = name && sl_real_address(name) ? ours(name) : NULL;
+	return hook ? hook : function;
 }
 
 SL_EXPORT CUresult cuGetProcAddress(

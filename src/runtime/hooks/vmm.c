@@ -20,6 +20,7 @@
 #include "runtime/driver/passed.h"
 #include "runtime/driver/range.h"
 #include "runtime/gate/control.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/residency.h"
 #include "runtime/memory/pagemap.h"
 #include "runtime/process/mode.h"
@@ -97,6 +98,7 @@ static CUresult create_charged(struct sl_handle *handle, CUdevice dev,
 SL_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 	const CUmemAllocationProp *prop, unsigned long long flags)
 {
+	SL_DOOR;
 	CUmemGenericAllocationHandle real = 0;
 	struct sl_handle *handle;
 	CUdevice dev = -1;
@@ -125,6 +127,7 @@ SL_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t bytes,
 
 SL_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle value)
 {
+	SL_DOOR;
 	CUmemGenericAllocationHandle real;
 	struct sl_handle *handle = sl_handle_use(value, &real);
 	CUresult r = CUDA_SUCCESS;
@@ -179,6 +182,7 @@ static CUresult retain(CUmemGenericAllocationHandle *out, void *addr)
 SL_EXPORT CUresult cuMemRetainAllocationHandle(
 	CUmemGenericAllocationHandle *out, void *addr)
 {
+	SL_DOOR;
 	CUdeviceptr ptr = (CUdeviceptr)(uintptr_t)addr;
 	CUresult r;
 
@@ -197,6 +201,7 @@ SL_EXPORT CUresult cuMemRetainAllocationHandle(
 SL_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 	CUmemAllocationProp *prop, CUmemGenericAllocationHandle value)
 {
+	SL_DOOR;
 	CUmemGenericAllocationHandle real;
 	struct sl_handle *handle;
 	CUresult r = CUDA_SUCCESS;
@@ -218,6 +223,7 @@ SL_EXPORT CUresult cuMemGetAllocationPropertiesFromHandle(
 SL_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t bytes, size_t alignment,
 	CUdeviceptr hint, unsigned long long flags)
 {
+	SL_DOOR;
 	struct sl_range *range;
 	CUresult r;
 
@@ -253,6 +259,7 @@ static bool has_evicted(CUdeviceptr ptr, size_t bytes)
 
 SL_EXPORT CUresult cuMemAddressFree(CUdeviceptr ptr, size_t bytes)
 {
+	SL_DOOR;
 	struct sl_range *range;
 	CUresult r;
 
@@ -301,6 +308,7 @@ static CUresult map(CUdeviceptr ptr, size_t bytes, size_t offset,
 SL_EXPORT CUresult cuMemMap(CUdeviceptr ptr, size_t bytes, size_t offset,
 	CUmemGenericAllocationHandle value, unsigned long long flags)
 {
+	SL_DOOR;
 	CUresult r;
 
 	if (!sl_mode_is_active())
@@ -343,6 +351,7 @@ static CUresult unmap_each(size_t bytes, struct sl_link *taken)
 
 SL_EXPORT CUresult cuMemUnmap(CUdeviceptr ptr, size_t bytes)
 {
+	SL_DOOR;
 	struct sl_link taken;
 	CUresult r;
 
@@ -395,6 +404,7 @@ static SL_COLD void ask_accesses(CUdeviceptr ptr, size_t bytes)
 SL_EXPORT CUresult cuMemSetAccess(
 	CUdeviceptr ptr, size_t bytes, const CUmemAccessDesc *desc, size_t count)
 {
+	SL_DOOR;
 	CUresult r;
 
 	if (!desc || !sl_mode_is_active())
@@ -416,6 +426,7 @@ SL_EXPORT CUresult cuMemSetAccess(
 SL_EXPORT CUresult cuMemGetAccess(
 	unsigned long long *flags, const CUmemLocation *where, CUdeviceptr ptr)
 {
+	SL_DOOR;
 	CUresult r = CUDA_ERROR_INVALID_VALUE;
 
 	if (!sl_mode_is_active())

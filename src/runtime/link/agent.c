@@ -9,6 +9,7 @@
 #include "runtime/gate/gate.h"
 #include "runtime/link/dispatch.h"
 #include "runtime/link/errands.h"
+#include "runtime/link/gating.h"
 #include "runtime/link/pulse.h"
 #include "runtime/process/futex.h"
 #include "runtime/process/libc.h"
@@ -22,7 +23,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
@@ -36,12 +36,6 @@
 /* Without its pipe the agent cannot be woken and polls. */
 #define DEAF_POLL_MS 100
 
-/* The gate as ordered by the daemon. Only the agent's thread touches it. */
-static struct {
-	bool closed, pending;
-	uint64_t order;
-} gate;
-
 /* Sleeps for span_ns or until woken. */
 static void pause_agent(sl_ns span_ns)
 {
@@ -51,53 +45,13 @@ static void pause_agent(sl_ns span_ns)
 	sl_wake_drain();
 }
 
-/* --- the gate --------------------------------------------------------------------------- */
-
-static void open_gate(void)
-{
-	if (gate.closed)
-		sl_gate_open();
-	gate.closed = gate.pending = false;
-}
-
-static bool tell_gate(void)
-{
-	union sl_msg msg;
-
-	sl_wire_init(&msg, SL_MSG_GATE_DONE);
-	msg.gate_done.order = gate.order;
-	msg.gate_done.closed = gate.closed;
-	return sl_session_send(&msg);
-}
-
-static bool on_gate(const struct sl_msg_gate *msg)
-{
-	gate.order = msg->order;
-	if (!msg->closed) {
-		open_gate();
-		return tell_gate();
-	}
-	if (!gate.closed)
-		sl_gate_close();
-	gate.closed = gate.pending = true;
-	return true;
-}
-
-static bool look_at_gate(void)
-{
-	if (!gate.pending || !sl_gate_is_drained())
-		return true;
-	gate.pending = false;
-	return tell_gate();
-}
-
 /* --- one connection --------------------------------------------------------------------- */
 
 /* Messages that the agent carries out itself. False: the line is lost. */
 static bool obey(const union sl_msg *msg)
 {
 	switch (msg->head.type) {
-	case SL_MSG_GATE: return on_gate(&msg->gate);
+	case SL_MSG_GATE: return sl_gating_order(&msg->gate);
 	case SL_MSG_PROBE: sl_pulse_probe(&msg->probe); return true;
 	default: sl_swap_order(msg); return true;
 	}
@@ -129,7 +83,7 @@ static int wait_ms(bool crowded)
 
 	at_ns = sl_min_u64(at_ns, sl_swap_due());
 	span_ns = sl_sub_sat(at_ns, now_ns);
-	if (gate.pending)
+	if (sl_gating_is_pending())
 		return DRAIN_POLL_MS;
 	if (crowded)
 		return span_ns ? CROWDED_POLL_MS : 0;
@@ -165,7 +119,7 @@ static int serve(void)
 		sl_errands_look();
 		sl_swap_look();
 		if (r == SL_DISPATCH_OK &&
-			(!look_at_gate() || !sl_pulse_look() || !sl_session_flush()))
+			(!sl_gating_look() || !sl_pulse_look() || !sl_session_flush()))
 			r = SL_DISPATCH_LOST;
 	}
 	return r;
@@ -216,8 +170,7 @@ static void *agent_main(void *arg)
 		sl_pulse_stop();
 		sl_swap_stop();
 		sl_step(C_LINE_LOST);
-		/* Clients run on without a daemon. */
-		open_gate();
+		sl_gating_lost(r == SL_DISPATCH_REJECTED);
 		if (r == SL_DISPATCH_LOST)
 			pause_agent(retry_ns);
 		retry_ns = sl_min_u64(2 * retry_ns, RETRY_MAX_NS);
@@ -243,5 +196,4 @@ int sl_agent_start(const char *path)
 void sl_agent_forget(void)
 {
 	sl_wake_close();
-	memset(&gate, 0, sizeof(gate));
 }

@@ -3,8 +3,8 @@
  *
  * It is detached, blocks all signals, and ends only when the daemon rejects us. It connects, and
  * connects again after a loss. It hands messages to the session and orders to the swap thread,
- * carries out GATE orders and answers PROBEs. After the program's first submissions it asks for
- * measurements.
+ * carries out GATE orders (gating.h) and answers PROBEs. After the program's first submissions it
+ * asks for measurements.
  */
 #ifndef SL_RUNTIME_LINK_AGENT_H
 #define SL_RUNTIME_LINK_AGENT_H

@@ -5,6 +5,7 @@
  */
 #include "runtime/link/dispatch.h"
 #include "runtime/contexts/prove.h"
+#include "runtime/link/gating.h"
 #include "runtime/process/futex.h"
 #include "runtime/session/demand.h"
 #include "runtime/session/pids.h"
@@ -79,6 +80,7 @@ static void finish_join(void)
 	say_evicted();
 	sl_session_say_held(true);
 	sl_session_say_chunk();
+	sl_gating_say_again();
 	sl_wire_init(&msg, SL_MSG_REPORTED);
 	sl_session_say(&msg);
 	sl_swap_joined(true);

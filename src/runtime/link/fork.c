@@ -21,6 +21,7 @@
 #include "runtime/hash/hash.h"
 #include "runtime/link/agent.h"
 #include "runtime/link/errands.h"
+#include "runtime/link/gating.h"
 #include "runtime/link/pulse.h"
 #include "runtime/memory/memory.h"
 #include "runtime/memory/peer.h"
@@ -50,6 +51,7 @@ static void in_child(void)
 	sl_control_forget();
 	sl_session_forget();
 	sl_agent_forget();
+	sl_gating_forget();
 	sl_capture_forget();
 	sl_errands_forget();
 	sl_measure_forget();

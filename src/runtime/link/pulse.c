@@ -8,7 +8,7 @@
  */
 #include "runtime/link/pulse.h"
 #include "runtime/contexts/prove.h"
-#include "runtime/gate/gate.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/residency.h"
 #include "runtime/session/state.h"
 
@@ -167,8 +167,10 @@ bool sl_pulse_look(void)
 		working = judge(&proof, working, inside, now_ns, &msg.pulse);
 	if (tick)
 		pulse.due_ns = now_ns + pulse.span_ns;
-	/* At most one proof per span, to leave a busy process time to work. */
-	if (tick && pulse.mode == SL_WIRE_PROBE_PROVE && !msg.pulse.proven) {
+	/* At most one proof per span, to leave a busy process time to work. None while the door is
+	 * closed: it would wait in the driver. */
+	if (tick && pulse.mode == SL_WIRE_PROBE_PROVE && !msg.pulse.proven &&
+		!sl_door_is_closed()) {
 		sl_prove_ask();
 		pulse.proving = true;
 	}

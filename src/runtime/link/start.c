@@ -2,7 +2,7 @@
  * start - what the first join of a process starts
  */
 #include "runtime/gate/control.h"
-#include "runtime/gate/gate.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/residency.h"
 #include "runtime/link/agent.h"
 #include "runtime/link/fork.h"
@@ -17,6 +17,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* It asks the driver for the current device. */
+static void on_attach(void)
+{
+	SL_DOOR;
+
+	sl_measure_soon();
+}
 
 /* The environment is read here, on the program's own thread: the program may change it later. */
 static int start(void)
@@ -37,7 +45,7 @@ static int start(void)
 	sl_control_start();
 	sl_residency_start();
 	sl_swap_start();
-	sl_gate_on_attach = sl_measure_soon;
+	sl_gate_on_attach = on_attach;
 	return sl_agent_start(sl_session.path);
 }
 

@@ -7,6 +7,7 @@
  * Access is granted with neither lock held; a failure is ignored if the block was freed meanwhile.
  */
 #include "runtime/memory/peer.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/control.h"
 #include "runtime/gate/residency.h"
 #include "runtime/memory/anchor.h"
@@ -280,6 +281,7 @@ void sl_peer_catch_up(struct sl_space *space, CUdeviceptr base)
 
 SL_EXPORT CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
+	SL_DOOR;
 	struct pair *pair = NULL;
 	CUresult r;
 
@@ -313,6 +315,7 @@ static void close_pair(struct pair *pair)
 
 SL_EXPORT CUresult cuCtxDisablePeerAccess(CUcontext peer)
 {
+	SL_DOOR;
 	CUresult r = sl_real.cuCtxDisablePeerAccess(peer);
 	CUcontext user = NULL;
 	struct pair *pair;

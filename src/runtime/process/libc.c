@@ -156,9 +156,3 @@ void sl_libc_watch_exit(struct sl_libc_watch *watch, void (*on_exit)(void *), vo
 	if (state == KEY_READY)
 		set_key(watch->key, value);
 }
-
-void sl_libc_unwatch_exit(struct sl_libc_watch *watch)
-{
-	if (__atomic_load_n(&watch->state, __ATOMIC_ACQUIRE) == KEY_READY)
-		set_key(watch->key, NULL);
-}

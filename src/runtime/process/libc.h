@@ -40,7 +40,5 @@ struct sl_libc_watch {
  */
 void sl_libc_watch_exit(
 	struct sl_libc_watch *watch, void (*on_exit)(void *), void *value);
-/* Stops watching the calling thread. */
-void sl_libc_unwatch_exit(struct sl_libc_watch *watch);
 
 #endif

@@ -48,8 +48,8 @@ union sl_real_table sl_real_table = {
 #define ADDRESS_USE(symbol)     NULL
 
 const struct sl_hook_row sl_hook_rows[SL_HOOKS] = {
-#define SL_HOOK(symbol, since, class, params, args)                                      \
-	{#symbol, sizeof(#symbol) - 1, since, SL_CLASS_##class, ADDRESS_##class(symbol), \
+#define SL_HOOK(symbol, since, class, params, args)                               \
+	{#symbol, sizeof(#symbol) - 1, SL_CLASS_##class, ADDRESS_##class(symbol), \
 		(void *)first_##symbol},
 #include "runtime/real/hooks.def"
 #undef SL_HOOK

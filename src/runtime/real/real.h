@@ -61,7 +61,6 @@ union sl_real_table {
 struct sl_hook_row {
 	const char *symbol;
 	uint16_t length; /* of symbol: rules most rows out without comparing the text */
-	int since;
 	enum sl_hook_class class;
 	void *hook;  /* what programs get in its place; NULL for class USE */
 	void *first; /* in its slot until the real one is found */

@@ -7,7 +7,7 @@
  * the unused part is given back.
  */
 #include "runtime/session/demand.h"
-#include "runtime/gate/gate.h"
+#include "runtime/gate/door.h"
 #include "runtime/process/futex.h"
 #include "runtime/session/state.h"
 
@@ -174,7 +174,10 @@ static int await(struct sl_demand *demand, void (*on_slow)(void))
 
 	sl_futex_yield(&demand->state, SL_DEMAND_WAITING, USUAL_ANSWER_NS);
 	while (__atomic_load_n(&demand->state, __ATOMIC_ACQUIRE) == SL_DEMAND_WAITING) {
+		uint32_t calls = sl_door_step_out();
+
 		sl_futex_wait(&demand->state, SL_DEMAND_WAITING, span_ns);
+		sl_door_step_in(calls);
 		if (sl_clock_now() < deadline_ns)
 			continue;
 		if (on_slow)

@@ -7,6 +7,7 @@
  */
 #include "runtime/driver/handle.h"
 #include "runtime/gate/control.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/gate.h"
 #include "runtime/gate/residency.h"
 #include "runtime/memory/anchor.h"
@@ -32,6 +33,7 @@ SL_EXPORT CUresult cuMemExportToShareableHandle(void *out,
 	CUmemGenericAllocationHandle value, CUmemAllocationHandleType type,
 	unsigned long long flags)
 {
+	SL_DOOR;
 	CUmemGenericAllocationHandle real;
 	struct sl_handle *handle;
 	CUresult r;
@@ -55,6 +57,7 @@ SL_EXPORT CUresult cuMemExportToShareableHandle(void *out,
 SL_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out,
 	void *os_handle, CUmemAllocationHandleType type)
 {
+	SL_DOOR;
 	CUmemGenericAllocationHandle real = 0;
 	struct sl_handle *handle;
 	CUresult r;
@@ -81,6 +84,7 @@ SL_EXPORT CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *
 SL_EXPORT CUresult cuMemGetHandleForAddressRange(void *out, CUdeviceptr ptr, size_t bytes,
 	CUmemRangeHandleType type, unsigned long long flags)
 {
+	SL_DOOR;
 	bool held = true;
 	CUresult r;
 
@@ -163,6 +167,7 @@ static bool tiles_init(
 	SL_EXPORT CUresult symbol(                                         \
 		CUarrayMapInfo *list, unsigned int count, CUstream stream) \
 	{                                                                  \
+		SL_DOOR;                                                   \
 		struct tiles tiles;                                        \
 		bool held;                                                 \
 		CUresult r;                                                \

@@ -11,6 +11,7 @@
  * waiting for it is never gated. The work that it orders has passed the gate in its process.
  */
 #include "runtime/contexts/capture.h"
+#include "runtime/gate/door.h"
 #include "runtime/process/mode.h"
 #include "runtime/real/real.h"
 #include "runtime/session/session.h"
@@ -43,6 +44,7 @@ static CUresult current(CUcontext *ctx, CUdevice *dev)
 
 SL_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr ptr)
 {
+	SL_DOOR;
 	struct handle made = {.magic = HANDLE_MAGIC, .version = HANDLE_VERSION};
 	CUresult result;
 	CUcontext ctx;
@@ -91,6 +93,7 @@ static CUresult open_ours(
 	SL_EXPORT CUresult symbol(                                           \
 		CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags) \
 	{                                                                    \
+		SL_DOOR;                                                     \
 		struct handle ours;                                          \
                                                                              \
 		if (!is_ours(&handle, &ours) || sl_capture_forbids())        \
@@ -103,6 +106,7 @@ OPEN(cuIpcOpenMemHandle_v2)
 
 SL_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr ptr)
 {
+	SL_DOOR;
 	struct sl_memory_info info;
 	CUresult result;
 	CUcontext ctx;

@@ -8,6 +8,7 @@
  * offset in the object, as the bind did.
  */
 #include "runtime/share/multicast.h"
+#include "runtime/gate/door.h"
 #include "runtime/driver/handle.h"
 #include "runtime/gate/control.h"
 #include "runtime/gate/residency.h"
@@ -64,6 +65,7 @@ static void on_end(struct sl_handle *object)
 SL_EXPORT CUresult cuMulticastCreate(
 	CUmemGenericAllocationHandle *out, const CUmulticastObjectProp *prop)
 {
+	SL_DOOR;
 	CUmemGenericAllocationHandle real = 0;
 	struct sl_handle *object;
 	CUresult r;
@@ -85,6 +87,7 @@ SL_EXPORT CUresult cuMulticastCreate(
 
 SL_EXPORT CUresult cuMulticastAddDevice(CUmemGenericAllocationHandle value, CUdevice dev)
 {
+	SL_DOOR;
 	CUmemGenericAllocationHandle real;
 	struct sl_handle *object = sl_handle_use(value, &real);
 	CUresult r = sl_real.cuMulticastAddDevice(real, dev);
@@ -212,6 +215,7 @@ SL_EXPORT CUresult cuMulticastBindMem(CUmemGenericAllocationHandle object, size_
 	CUmemGenericAllocationHandle mem, size_t mem_offset, size_t bytes,
 	unsigned long long flags)
 {
+	SL_DOOR;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct bind bind;
 
@@ -226,6 +230,7 @@ SL_EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle object,
 	CUdevice dev, size_t offset, CUmemGenericAllocationHandle mem, size_t mem_offset,
 	size_t bytes, unsigned long long flags)
 {
+	SL_DOOR;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct bind bind;
 
@@ -239,6 +244,7 @@ SL_EXPORT CUresult cuMulticastBindMem_v2(CUmemGenericAllocationHandle object,
 SL_EXPORT CUresult cuMulticastBindAddr(CUmemGenericAllocationHandle object, size_t offset,
 	CUdeviceptr ptr, size_t bytes, unsigned long long flags)
 {
+	SL_DOOR;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct bind bind;
 
@@ -253,6 +259,7 @@ SL_EXPORT CUresult cuMulticastBindAddr_v2(CUmemGenericAllocationHandle object,
 	CUdevice dev, size_t offset, CUdeviceptr ptr, size_t bytes,
 	unsigned long long flags)
 {
+	SL_DOOR;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct bind bind;
 
@@ -282,6 +289,7 @@ static void take_bindings(struct sl_handle *object, CUdevice dev, uint64_t offse
 SL_EXPORT CUresult cuMulticastUnbind(
 	CUmemGenericAllocationHandle value, CUdevice dev, size_t offset, size_t bytes)
 {
+	SL_DOOR;
 	struct bind bind;
 	CUresult r;
 
@@ -309,6 +317,7 @@ SL_EXPORT CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId endpoint, CUdevi
 	cuuint64_t offset, CUmemGenericAllocationHandle value, cuuint64_t mem_offset,
 	cuuint64_t bytes, unsigned long long flags)
 {
+	SL_DOOR;
 	CUmemGenericAllocationHandle real;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 	struct sl_handle *mem;
@@ -326,6 +335,7 @@ SL_EXPORT CUresult cuLogicalEndpointBindMem(CUlogicalEndpointId endpoint, CUdevi
 SL_EXPORT CUresult cuLogicalEndpointBindAddr(CUlogicalEndpointId endpoint, CUdevice dev,
 	cuuint64_t offset, void *ptr, cuuint64_t bytes, unsigned long long flags)
 {
+	SL_DOOR;
 	CUdeviceptr at = (CUdeviceptr)(uintptr_t)ptr;
 	CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
 

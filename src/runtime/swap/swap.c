@@ -16,7 +16,7 @@
 #include "runtime/contexts/prove.h"
 #include "runtime/contexts/sticky.h"
 #include "runtime/gate/control.h"
-#include "runtime/gate/gate.h"
+#include "runtime/gate/door.h"
 #include "runtime/gate/residency.h"
 #include "runtime/process/futex.h"
 #include "runtime/process/libc.h"
@@ -547,7 +547,8 @@ void sl_swap_order(const union sl_msg *msg)
 void sl_swap_look(void)
 {
 	uint32_t now_trips = sl_residency_trips();
-	uint32_t threads = sl_residency_is_partial() ? sl_gate_parked() : 0;
+	bool waits = sl_residency_is_partial() || sl_door_is_closed();
+	uint32_t threads = waits ? sl_gate_parked() : 0;
 	bool again = threads > 0 && told_trips != now_trips;
 	union sl_msg msg;
 

@@ -4,7 +4,7 @@
  * names FILE writes the driver's own answers.
  *
  * names FILE check compares: each name must have the same status, and exactly the names in
- * hooks.def must give functions of Sluice.
+ * hooks.def and those that pass the door must give functions of Sluice.
  *
  * An answer is the exported name of the function that was found, and the library that exports it;
  * the library shows whose function it is. Names are asked for by cuGetProcAddress of both versions,
@@ -26,7 +26,7 @@ static const char *const names[] = {
 static const int versions[] = {2000, 4000, 10000, 11030, 12000, 12040, 13000, 13050};
 #define VERSIONS (sizeof(versions) / sizeof(versions[0]))
 
-static const char *const hooked[] = {
+static const char *const ours[] = {
 #define HOOKED_USE(symbol)
 #define HOOKED_OTHER(symbol)                        #symbol,
 #define HOOKED_MEM                                  HOOKED_OTHER
@@ -47,6 +47,11 @@ static const char *const hooked[] = {
 #define SL_HOOK(symbol, since, class, params, args) HOOKED_##class(symbol)
 #include "runtime/real/hooks.def"
 #undef SL_HOOK
+#define SL_HOW(class, text)
+#define SL_WHY(word, text)
+#define SL_DIRECT(symbol, word)
+#define SL_THROUGH(symbol, word) #symbol,
+#include "runtime/real/entry-points.def"
 };
 
 struct answer {
@@ -57,10 +62,10 @@ struct answer {
 static __typeof__(&cuGetProcAddress) get_v1;
 static __typeof__(&cuGetProcAddress_v2) get_v2;
 
-static bool is_hooked(const char *name)
+static bool is_ours(const char *name)
 {
-	for (size_t i = 0; i < sizeof(hooked) / sizeof(hooked[0]); i++)
-		if (!strcmp(hooked[i], name))
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (!strcmp(ours[i], name))
 			return true;
 	return false;
 }
@@ -133,9 +138,9 @@ static void compare(const char *name, int version, int flags, int way,
 	if (want->result != got->result || want->status != got->status ||
 		strcmp(want->name, got->name) != 0)
 		complain("another function", name, version, flags, way, want, got);
-	else if (got->ours != is_hooked(got->name))
-		complain(got->ours ? "hooked" : "not hooked", name, version, flags, way,
-			want, got);
+	else if (got->ours != is_ours(got->name))
+		complain(got->ours ? "ours" : "not ours", name, version, flags, way, want,
+			got);
 	ours_count += (uint64_t)got->ours;
 }
 

@@ -75,7 +75,7 @@ static void probe(const char *ours)
 	CHECK(cuda);
 	CHECK_OWNER(named(cuda, "cuMemAlloc_v2"), ours);
 	CHECK_OWNER(named(cuda, "cuLaunchKernel_ptsz"), ours);
-	CHECK_OWNER(named(cuda, "cuDriverGetVersion"), "cuda");
+	CHECK_OWNER(named(cuda, "cuDriverGetVersion"), ours);
 	CHECK_OWNER(named(cuda, "cuMemAlloc_v9"), "cuda");
 	/* peer-failures row 14. What the driver lacks is not there, hook or no hook. */
 	CHECK_OWNER(named(cuda, "cuGraphLaunch"), "none");

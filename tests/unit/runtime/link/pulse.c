@@ -216,10 +216,11 @@ static void body_prove(void)
 	hold_work(ctx);
 	launch();
 	CHECK(hear(busy_for_long));
+	/* The door is not drained: our own thread is in the driver. */
 	fake_send_gate(7, 1);
-	CHECK(fake_wait(&fake.gate_dones, 1));
 	fake_send_gate(8, 0);
-	CHECK(fake_wait(&fake.gate_dones, 2));
+	CHECK(fake_wait(&fake.gate_dones, 1));
+	CHECK_EQ(FAKE(last_gate_order), 8);
 	CHECK(hear(busy_for_long));
 	hold_work(NULL);
 	CHECK(hear(proven));

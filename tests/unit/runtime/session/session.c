@@ -353,16 +353,6 @@ static void body_gate(void)
 		while (launches() == before)
 			usleep(100);
 	}
-	/* The daemon dies while it is closed: clients run on. */
-	fake_send_gate(5000, 1);
-	CHECK(fake_wait(&fake.gate_dones, 81));
-	fake_die();
-	{
-		unsigned int before = launches();
-
-		while (launches() == before)
-			usleep(100);
-	}
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
